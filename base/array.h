@@ -1,11 +1,14 @@
-/* Sizes of CUDA arrays, which both sides reckon with: bytes of a row, rows of a slice, slices; of compressed formats in whole blocks. */
+/*
+ * Sizes of CUDA arrays, which both sides reckon with: bytes of a row, rows of a slice, slices; of
+ * compressed formats in whole blocks.
+ */
 #pragma once
 
 #include <cuda.h>
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { CKT_ARRAY_LEVELS_MAX = 18 };	/* of a width of 131072 */
+enum { CKT_ARRAY_LEVELS_MAX = 18 }; /* of a width of 131072 */
 
 /* Bytes of an element, or of a block of side * side elements. */
 struct ckt_array_element {
@@ -18,7 +21,8 @@ struct ckt_array_extent {
 };
 
 /* False for formats that are neither plain nor compressed: planar ones lie in several pieces. */
-static inline bool ckt_array_element(uint32_t format, uint32_t channels, struct ckt_array_element *ret_element)
+static inline bool ckt_array_element(
+	uint32_t format, uint32_t channels, struct ckt_array_element *ret_element)
 {
 	uint32_t bytes = 0, side = 1;
 	switch (format) {
@@ -38,12 +42,18 @@ static inline bool ckt_array_element(uint32_t format, uint32_t channels, struct 
 		bytes = format == CU_AD_FORMAT_UNORM_INT_101010_2 ? 4 : 4 * channels;
 		break;
 	default:
-		/* Three formats in a row for one, two and four channels: bytes and words without a sign, then with one. */
+		/*
+		 * Three formats in a row for one, two and four channels: bytes and words without a
+		 * sign, then with one.
+		 */
 		if (format >= CU_AD_FORMAT_UNORM_INT8X1 && format <= CU_AD_FORMAT_SNORM_INT16X4) {
 			uint32_t i = format - CU_AD_FORMAT_UNORM_INT8X1;
 			bytes = (1u << i % 3) << (i / 3 & 1);
-		} else if (format >= CU_AD_FORMAT_BC1_UNORM && format <= CU_AD_FORMAT_BC7_UNORM_SRGB) {
-			bool half = format <= CU_AD_FORMAT_BC1_UNORM_SRGB || format == CU_AD_FORMAT_BC4_UNORM || format == CU_AD_FORMAT_BC4_SNORM;
+		} else if (format >= CU_AD_FORMAT_BC1_UNORM &&
+			format <= CU_AD_FORMAT_BC7_UNORM_SRGB) {
+			bool half = format <= CU_AD_FORMAT_BC1_UNORM_SRGB ||
+				format == CU_AD_FORMAT_BC4_UNORM ||
+				format == CU_AD_FORMAT_BC4_SNORM;
 			bytes = half ? 8 : 16;
 			side = 4;
 		}
@@ -66,7 +76,8 @@ static inline bool ckt_array_is_3d(const CUDA_ARRAY3D_DESCRIPTOR *desc)
 }
 
 /* A level of a mipmapped array as an array of its own. */
-static inline CUDA_ARRAY3D_DESCRIPTOR ckt_array_level(const CUDA_ARRAY3D_DESCRIPTOR *desc, unsigned level)
+static inline CUDA_ARRAY3D_DESCRIPTOR ckt_array_level(
+	const CUDA_ARRAY3D_DESCRIPTOR *desc, unsigned level)
 {
 	CUDA_ARRAY3D_DESCRIPTOR r = *desc;
 	r.Width = ckt_array_halved(desc->Width, level);
@@ -89,19 +100,24 @@ static inline unsigned ckt_array_levels(const CUDA_ARRAY3D_DESCRIPTOR *desc, uns
 }
 
 /* False where the format is none of ours or the sizes are beyond what any GPU makes. */
-static inline bool ckt_array_extent(const CUDA_ARRAY3D_DESCRIPTOR *desc, struct ckt_array_extent *ret_extent)
+static inline bool ckt_array_extent(
+	const CUDA_ARRAY3D_DESCRIPTOR *desc, struct ckt_array_extent *ret_extent)
 {
 	struct ckt_array_element element;
 	const uint64_t most = 1 << 20;
-	if (!ckt_array_element(desc->Format, desc->NumChannels, &element) || !desc->Width || desc->Width > most || desc->Height > most || desc->Depth > most)
+	if (!ckt_array_element(desc->Format, desc->NumChannels, &element) || !desc->Width ||
+		desc->Width > most || desc->Height > most || desc->Depth > most)
 		return false;
 	uint64_t height = desc->Height ? desc->Height : 1;
-	*ret_extent = (struct ckt_array_extent){.row_bytes = (desc->Width + element.side - 1) / element.side * element.bytes,
-						.rows = (height + element.side - 1) / element.side,
-						.slices = desc->Depth ? desc->Depth : 1,
-						.element = element};
+	*ret_extent = (struct ckt_array_extent){
+		.row_bytes = (desc->Width + element.side - 1) / element.side * element.bytes,
+		.rows = (height + element.side - 1) / element.side,
+		.slices = desc->Depth ? desc->Depth : 1,
+		.element = element};
 	/* Far above any GPU's memory, far below what overflows. */
-	return ret_extent->row_bytes * ret_extent->rows <= (uint64_t)1 << 42 && ret_extent->slices <= ((uint64_t)1 << 46) / (ret_extent->row_bytes * ret_extent->rows);
+	return ret_extent->row_bytes * ret_extent->rows <= (uint64_t)1 << 42 &&
+		ret_extent->slices <=
+		((uint64_t)1 << 46) / (ret_extent->row_bytes * ret_extent->rows);
 }
 
 static inline uint64_t ckt_array_bytes(const struct ckt_array_extent *extent)

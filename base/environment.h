@@ -1,5 +1,6 @@
 /*
- * Every CRICKET_* variable there is, for the check of a user's spelling and for the manual pages.  Any thread; no errors.
+ * Every CRICKET_* variable there is, for the check of a user's spelling and for the manual pages.
+ * Any thread; no errors.
  */
 #pragma once
 
@@ -7,16 +8,19 @@
 
 struct ckt_environment_variable {
 	const char *name;
-	const char *description;	/* one line */
+	const char *description; /* one line */
 };
 
 extern const struct ckt_environment_variable ckt_environment_variables[];
 extern const size_t ckt_environment_variables_count;
 
 /*
- * The first variable in `environment` at or after *cursor whose name starts with CRICKET_ and is not known, or NULL.  The result points at
- * "NAME=value" inside the environment; *cursor starts at 0.
+ * The first variable in `environment` at or after *cursor whose name starts with CRICKET_ and is
+ * not known, or NULL.  The result points at "NAME=value" inside the environment; *cursor starts at
+ * 0.
  */
 const char *ckt_environment_unknown(char *const *environment, size_t *cursor);
-/* Names each unknown one on stderr, once in a process.  Called when the first connection is made. */
+/*
+ * Names each unknown one on stderr, once in a process.  Called when the first connection is made.
+ */
 void ckt_environment_check(void);

@@ -1,22 +1,26 @@
 /*
- * What a forked child finds of our locks: a thread that the child does not have may have held any of them, and nobody would release it.
- * So the child makes them new (ckt_fork_renew), before anything of it runs.  What they protect may be half changed; the child gets no
- * CUDA where that matters (client/conn/conn.c, client/cudart/init.c), so it is not looked at.
+ * What a forked child finds of our locks: a thread that the child does not have may have held any
+ * of them, and nobody would release it. So the child makes them new (ckt_fork_renew), before
+ * anything of it runs.  What they protect may be half changed; the child gets no CUDA where that
+ * matters (client/conn/conn.c, client/cudart/init.c), so it is not looked at.
  *
  *	static CKT_LOCK(lock);			a mutex that a child gets free
  *	CKT_IN_CHILD(forked)			calls forked() in the child: for locks inside of objects, and other kinds
  *
- * Pointers to both lie in a section each, so a library finds its own.  tests/unit/locks.py sees to it that no mutex is declared another way.
+ * Pointers to both lie in a section each, so a library finds its own.  tests/unit/locks.py sees to
+ * it that no mutex is declared another way.
  */
 #pragma once
 
 #include <pthread.h>
 
-#define CKT_LOCK(name) \
+#define CKT_LOCK(name)                                    \
 	pthread_mutex_t name = PTHREAD_MUTEX_INITIALIZER; \
-	static pthread_mutex_t *const ckt_lock_##name __attribute__((section("ckt_locks"), used)) = &name
-#define CKT_IN_CHILD(function) \
-	static void (*const ckt_in_child_##function)(void) __attribute__((section("ckt_in_child"), used)) = function
+	static pthread_mutex_t *const ckt_lock_##name     \
+		__attribute__((section("ckt_locks"), used)) = &name
+#define CKT_IN_CHILD(function)                             \
+	static void (*const ckt_in_child_##function)(void) \
+		__attribute__((section("ckt_in_child"), used)) = function
 
 extern pthread_mutex_t *const __start_ckt_locks[] __attribute__((weak, visibility("hidden")));
 extern pthread_mutex_t *const __stop_ckt_locks[] __attribute__((weak, visibility("hidden")));
@@ -28,6 +32,7 @@ static inline void ckt_fork_renew(void)
 {
 	for (pthread_mutex_t *const *lock = __start_ckt_locks; lock < __stop_ckt_locks; lock++)
 		**lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
-	for (void (*const *forked)(void) = __start_ckt_in_child; forked < __stop_ckt_in_child; forked++)
+	for (void (*const *forked)(void) = __start_ckt_in_child; forked < __stop_ckt_in_child;
+		forked++)
 		(*forked)();
 }

@@ -1,7 +1,8 @@
 /*
- * Built where glibc is 2.38 or newer, strtol() and its relatives are called by names that older systems lack; the bundle is to run there.
- * So those names are ours: static libraries of the distribution (tirpc, jansson) and our own code find these first.  The one difference, "0b"
- * before binary digits, nobody asks for.
+ * Built where glibc is 2.38 or newer, strtol() and its relatives are called by names that older
+ * systems lack; the bundle is to run there. So those names are ours: static libraries of the
+ * distribution (tirpc, jansson) and our own code find these first.  The one difference, "0b" before
+ * binary digits, nobody asks for.
  */
 #include <stdarg.h>
 #include <stdio.h>
@@ -11,7 +12,8 @@ long plain_strtol(const char *text, char **end, int base) __asm__("strtol");
 long long plain_strtoll(const char *text, char **end, int base) __asm__("strtoll");
 unsigned long plain_strtoul(const char *text, char **end, int base) __asm__("strtoul");
 unsigned long long plain_strtoull(const char *text, char **end, int base) __asm__("strtoull");
-int plain_vsscanf(const char *text, const char *format, va_list arguments) __asm__("__isoc99_vsscanf");
+int plain_vsscanf(const char *text, const char *format, va_list arguments) __asm__(
+	"__isoc99_vsscanf");
 int plain_vfscanf(FILE *file, const char *format, va_list arguments) __asm__("__isoc99_vfscanf");
 
 long __isoc23_strtol(const char *text, char **end, int base);

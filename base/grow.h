@@ -1,4 +1,7 @@
-/* Arrays that grow.  Where there is no memory for that they stay as they are, and what wanted it fails with -ENOMEM. */
+/*
+ * Arrays that grow.  Where there is no memory for that they stay as they are, and what wanted it
+ * fails with -ENOMEM.
+ */
 #pragma once
 
 #include <errno.h>
@@ -7,7 +10,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Room in *array for one entry behind `count`; `first`: for how many in the beginning.  0 or -ENOMEM. */
+/*
+ * Room in *array for one entry behind `count`; `first`: for how many in the beginning.  0 or
+ * -ENOMEM.
+ */
 static inline int ckt_grow(void *array, size_t count, size_t *room, size_t first, size_t entry_size)
 {
 	void *old, *larger;
@@ -23,16 +29,17 @@ static inline int ckt_grow(void *array, size_t count, size_t *room, size_t first
 	return 0;
 }
 
-#define CKT_GROW(list, count, room, first) ckt_grow(&(list), (count), &(room), (first), sizeof *(list))
+#define CKT_GROW(list, count, room, first) \
+	ckt_grow(&(list), (count), &(room), (first), sizeof *(list))
 
 /* The same, and a gap at the index: what stood there and behind it has moved up, and is counted. */
-#define CKT_GROW_AT(list, count, room, first, index)                                                                                      \
-	({                                                                                                                                \
-		size_t at_ = (index);                                                                                                     \
-		int error_ = CKT_GROW(list, count, room, first);                                                                          \
-		if (!error_) {                                                                                                            \
-			memmove(&(list)[at_ + 1], &(list)[at_], ((count) - at_) * sizeof *(list));                                        \
-			(count)++;                                                                                                        \
-		}                                                                                                                         \
-		error_;                                                                                                                   \
+#define CKT_GROW_AT(list, count, room, first, index)                                             \
+	({                                                                                       \
+		size_t at_ = (index);                                                            \
+		int error_ = CKT_GROW(list, count, room, first);                                 \
+		if (!error_) {                                                                   \
+			memmove(&(list)[at_ + 1], &(list)[at_], ((count)-at_) * sizeof *(list)); \
+			(count)++;                                                               \
+		}                                                                                \
+		error_;                                                                          \
 	})

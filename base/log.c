@@ -1,4 +1,7 @@
-/* Logging; see log.h.  A line is one write(2), so that lines of several processes on one file do not mix. */
+/*
+ * Logging; see log.h.  A line is one write(2), so that lines of several processes on one file do
+ * not mix.
+ */
 #include "base/log.h"
 
 #include <errno.h>
@@ -75,8 +78,8 @@ void ckt_log_write(enum ckt_log_level level, const char *format, ...)
 	int saved_errno = errno;
 	clock_gettime(CLOCK_REALTIME, &now);
 	localtime_r(&now.tv_sec, &tm);
-	snprintf(prefix, sizeof prefix, "%02d:%02d:%02d.%03ld %s[%d] %s: ", tm.tm_hour, tm.tm_min, tm.tm_sec, now.tv_nsec / 1000000, log_name,
-		 (int)getpid(), level_names[level]);
+	snprintf(prefix, sizeof prefix, "%02d:%02d:%02d.%03ld %s[%d] %s: ", tm.tm_hour, tm.tm_min,
+		tm.tm_sec, now.tv_nsec / 1000000, log_name, (int)getpid(), level_names[level]);
 	errno = saved_errno;
 	va_list arguments;
 	va_start(arguments, format);

@@ -4,11 +4,14 @@
 #include <sched.h>
 #include <unistd.h>
 
-/* With no more than these neither side of a connection polls for long: they have none of their own. */
+/*
+ * With no more than these neither side of a connection polls for long: they have none of their own.
+ */
 enum { CKT_FEW_PROCESSORS = 4 };
 
 static inline unsigned ckt_processors(void)
 {
 	cpu_set_t set;
-	return sched_getaffinity(0, sizeof set, &set) ? (unsigned)sysconf(_SC_NPROCESSORS_ONLN) : (unsigned)CPU_COUNT(&set);
+	return sched_getaffinity(0, sizeof set, &set) ? (unsigned)sysconf(_SC_NPROCESSORS_ONLN)
+						      : (unsigned)CPU_COUNT(&set);
 }

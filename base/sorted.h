@@ -1,18 +1,26 @@
-/* Looking up in arrays whose entries stand in the order of a number that each has, an address for the most part. */
+/*
+ * Looking up in arrays whose entries stand in the order of a number that each has, an address for
+ * the most part.
+ */
 #pragma once
 
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 
-/* How many entries have a number that is not above the key, which is the index of the first one behind it. */
-static inline size_t ckt_sorted_upper(const void *list, size_t count, size_t entry_size, size_t number_offset, uint64_t key)
+/*
+ * How many entries have a number that is not above the key, which is the index of the first one
+ * behind it.
+ */
+static inline size_t ckt_sorted_upper(
+	const void *list, size_t count, size_t entry_size, size_t number_offset, uint64_t key)
 {
 	size_t low = 0, high = count;
 	while (low < high) {
 		size_t middle = (low + high) / 2;
 		uint64_t number;
-		memcpy(&number, (const char *)list + middle * entry_size + number_offset, sizeof number);
+		memcpy(&number, (const char *)list + middle * entry_size + number_offset,
+			sizeof number);
 		if (number <= key)
 			low = middle + 1;
 		else
@@ -22,8 +30,10 @@ static inline size_t ckt_sorted_upper(const void *list, size_t count, size_t ent
 }
 
 /* The same by the name of the number, a uint64_t. */
-#define CKT_SORTED_UPPER(list, count, number, key)                                                                                        \
-	({                                                                                                                                \
-		_Static_assert(_Generic((list)->number, uint64_t: 1, default: 0), "a number of 64 bits");                                 \
-		ckt_sorted_upper((list), (count), sizeof *(list), offsetof(__typeof__(*(list)), number), (key));                          \
+#define CKT_SORTED_UPPER(list, count, number, key)                                  \
+	({                                                                          \
+		_Static_assert(_Generic((list)->number, uint64_t : 1, default : 0), \
+			"a number of 64 bits");                                     \
+		ckt_sorted_upper((list), (count), sizeof *(list),                   \
+			offsetof(__typeof__(*(list)), number), (key));              \
 	})

@@ -23,10 +23,12 @@ static bool group_is_roots(gid_t gid)
 	struct group entry, *found = NULL;
 	if (gid == 0)
 		return true;
-	return getgrnam_r("staff", &entry, buffer, sizeof buffer, &found) == 0 && found && found->gr_gid == gid;
+	return getgrnam_r("staff", &entry, buffer, sizeof buffer, &found) == 0 && found &&
+		found->gr_gid == gid;
 }
 
-static int check(const char *path, const uid_t *users, size_t count, char *ret_message, size_t message_size)
+static int check(
+	const char *path, const uid_t *users, size_t count, char *ret_message, size_t message_size)
 {
 	struct stat status;
 	if (lstat(path, &status)) {
@@ -39,19 +41,24 @@ static int check(const char *path, const uid_t *users, size_t count, char *ret_m
 		return -ELOOP;
 	}
 	if (!is_one_of(status.st_uid, users, count)) {
-		snprintf(ret_message, message_size, "'%.300s' belongs to user %u: give it to root, or to the user who runs cricket-server", path, status.st_uid);
+		snprintf(ret_message, message_size,
+			"'%.300s' belongs to user %u: give it to root, or to the user who runs cricket-server",
+			path, status.st_uid);
 		return -EPERM;
 	}
 	bool sticky = S_ISDIR(status.st_mode) && status.st_mode & S_ISVTX;
-	bool open = status.st_mode & S_IWOTH || (status.st_mode & S_IWGRP && !group_is_roots(status.st_gid));
+	bool open = status.st_mode & S_IWOTH ||
+		(status.st_mode & S_IWGRP && !group_is_roots(status.st_gid));
 	if (open && !sticky) {
-		snprintf(ret_message, message_size, "others may write '%.300s': chmod go-w it", path);
+		snprintf(ret_message, message_size, "others may write '%.300s': chmod go-w it",
+			path);
 		return -EPERM;
 	}
 	return 0;
 }
 
-int ckt_trusted_path(const char *path, const uid_t *users, size_t user_count, char *ret_message, size_t message_size)
+int ckt_trusted_path(const char *path, const uid_t *users, size_t user_count, char *ret_message,
+	size_t message_size)
 {
 	char part[PATH_MAX];
 	size_t length = strlen(path);

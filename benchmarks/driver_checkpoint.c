@@ -1,10 +1,11 @@
 /*
- * How fast the driver's own checkpoint of a process is (cuCheckpointProcess*, CUDA driver API): a child fills device memory, the parent
- * checkpoints and restores it.
+ * How fast the driver's own checkpoint of a process is (cuCheckpointProcess*, CUDA driver API): a
+ * child fills device memory, the parent checkpoints and restores it.
  *
  *	driver_checkpoint GIB [LIBCUDA]
  *
- * One line of JSON a step, as tests/gpu/checkpoint_speed prints: the state goes to the host's memory, not to a file.
+ * One line of JSON a step, as tests/gpu/checkpoint_speed prints: the state goes to the host's
+ * memory, not to a file.
  */
 #include <cuda.h>
 #include <dlfcn.h>
@@ -27,13 +28,13 @@ static void *symbol(const char *name)
 	return address;
 }
 
-#define CALL(name, ...)                                                                                    \
-	do {                                                                                               \
-		CUresult result = ((__typeof__(&name))symbol(#name))(__VA_ARGS__);                         \
-		if (result) {                                                                              \
-			fprintf(stderr, "driver_checkpoint: %s: CUDA error %d\n", #name, result);          \
-			exit(1);                                                                           \
-		}                                                                                          \
+#define CALL(name, ...)                                                                           \
+	do {                                                                                      \
+		CUresult result = ((__typeof__(&name))symbol(#name))(__VA_ARGS__);                \
+		if (result) {                                                                     \
+			fprintf(stderr, "driver_checkpoint: %s: CUDA error %d\n", #name, result); \
+			exit(1);                                                                  \
+		}                                                                                 \
 	} while (0)
 
 static double now(void)
@@ -43,7 +44,9 @@ static double now(void)
 	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* The process that is saved: random bytes, copied over its memory, until its standard input ends. */
+/*
+ * The process that is saved: random bytes, copied over its memory, until its standard input ends.
+ */
 static int child(size_t bytes, int ready, int end)
 {
 	enum { PIECE = 64 << 20 };
@@ -65,7 +68,8 @@ static int child(size_t bytes, int ready, int end)
 
 static void say(size_t gib, const char *what, double seconds)
 {
-	printf("{\"mib\": %zu, \"what\": \"%s\", \"seconds\": %.6f, \"bytes\": %zu, \"stopped_us\": 0, \"changed\": 0}\n", gib << 10, what, seconds, gib << 30);
+	printf("{\"mib\": %zu, \"what\": \"%s\", \"seconds\": %.6f, \"bytes\": %zu, \"stopped_us\": 0, \"changed\": 0}\n",
+		gib << 10, what, seconds, gib << 30);
 	fflush(stdout);
 }
 

@@ -1,10 +1,11 @@
 /*
- * What limits saving and restoring on a machine, without a GPU: the rate of hashing, of writing to a directory and of reading back,
- * each alone and together, over threads.
+ * What limits saving and restoring on a machine, without a GPU: the rate of hashing, of writing to
+ * a directory and of reading back, each alone and together, over threads.
  *
  *	image_floor DIR [THREADS [GIB]]
  *
- * One line a row: what, threads, GB/s of all threads.  Two thirds of GIB (default 8) stand in DIR at a time; they are removed.
+ * One line a row: what, threads, GB/s of all threads.  Two thirds of GIB (default 8) stand in DIR
+ * at a time; they are removed.
  */
 #include <fcntl.h>
 #include <pthread.h>
@@ -69,7 +70,8 @@ static void row(const char *name, int what, int threads)
 	}
 	for (int i = 0; i < threads; i++)
 		pthread_join(tasks[i].thread, NULL);
-	printf("%-16s %3d threads %7.2f GB/s\n", name, threads, (double)chunks * CHUNK / (now() - begin) / 1e9);
+	printf("%-16s %3d threads %7.2f GB/s\n", name, threads,
+		(double)chunks * CHUNK / (now() - begin) / 1e9);
 }
 
 int main(int argc, char **argv)
@@ -81,7 +83,9 @@ int main(int argc, char **argv)
 	int threads = argc > 2 ? atoi(argv[2]) : (int)sysconf(_SC_NPROCESSORS_ONLN);
 	size_t gib = argc > 3 ? (size_t)atoi(argv[3]) : 8;
 	if (threads < 1 || threads > THREADS_MAX || chdir(argv[1])) {
-		fprintf(stderr, "image_floor: %s: no such directory, or %d threads are not 1 to %d\n", argv[1], threads, THREADS_MAX);
+		fprintf(stderr,
+			"image_floor: %s: no such directory, or %d threads are not 1 to %d\n",
+			argv[1], threads, THREADS_MAX);
 		return 2;
 	}
 	for (int i = 0; i < threads; i++) {
@@ -89,7 +93,8 @@ int main(int argc, char **argv)
 		tasks[i].fd = mkstemp(name);
 		unlink(name);
 		tasks[i].chunks = (gib << 30) / CHUNK / (size_t)threads;
-		tasks[i].data = mmap(NULL, 2 * CHUNK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+		tasks[i].data = mmap(NULL, 2 * CHUNK, PROT_READ | PROT_WRITE,
+			MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
 		if (tasks[i].fd < 0 || tasks[i].data == MAP_FAILED)
 			fail("making a file");
 		for (size_t k = 0; k < 2 * CHUNK; k++)

@@ -70,8 +70,12 @@ int ckt_crew_start(struct ckt_worker *worker)
 		*member = (struct ckt_crew_member){.worker = worker, .index = i};
 		member->buffers[0] = member->buffer = crew.buffers + (size_t)i * BYTES;
 		member->buffers[1] = member->buffer + CKT_IMAGE_CHUNK;
-		/* Streams are part of the history of addresses, and older ones had none of these. */
-		if (worker->old_image || ckt_driver.cuStreamCreateWithPriority(&member->stream, CU_STREAM_NON_BLOCKING, 0))
+		/*
+		 * Streams are part of the history of addresses, and older ones had none of these.
+		 */
+		if (worker->old_image ||
+			ckt_driver.cuStreamCreateWithPriority(
+				&member->stream, CU_STREAM_NON_BLOCKING, 0))
 			member->stream = NULL;
 		pthread_t thread;
 		int error = pthread_create(&thread, NULL, crew_thread, member);
@@ -93,17 +97,21 @@ void ckt_crew_prepare(void)
 	if (crew.pinned || ckt_driver.cuCtxSetCurrent(crew.first))
 		return;
 	memset(crew.buffers, 0, size);
-	CUresult result = ckt_driver.cuMemHostRegister_v2 ? ckt_driver.cuMemHostRegister_v2(crew.buffers, size, CU_MEMHOSTREGISTER_PORTABLE) :
-							    CKT_INTERNAL_NOT_SUPPORTED;
+	CUresult result = ckt_driver.cuMemHostRegister_v2
+		? ckt_driver.cuMemHostRegister_v2(crew.buffers, size, CU_MEMHOSTREGISTER_PORTABLE)
+		: CKT_INTERNAL_NOT_SUPPORTED;
 	if (result)
-		ckt_info("the buffers for images are not pinned (CUDA error %d): saving and restoring will be slower", result);
+		ckt_info(
+			"the buffers for images are not pinned (CUDA error %d): saving and restoring will be slower",
+			result);
 	crew.pinned = true;
 }
 
 void ckt_crew_look(struct ckt_worker *worker)
 {
 	for (unsigned d = 0; d < worker->device_count; d++) {
-		struct ckt_object *context = ckt_objects_find(&worker->objects, ckt_handle_primary(d));
+		struct ckt_object *context =
+			ckt_objects_find(&worker->objects, ckt_handle_primary(d));
 		crew.contexts[d] = context ? context->real : NULL;
 	}
 }

@@ -13,9 +13,10 @@ enum { JOURNAL_MAX = 100000 };
 /* Whether the entry only repeats the last one, or overrules it. */
 static bool merge(struct ckt_worker *worker, const struct ckt_journal_entry *entry)
 {
-	struct ckt_journal_entry *last = worker->journal_count ? &worker->journal[worker->journal_count - 1] : NULL;
-	if (!last || last->kind != entry->kind || last->context != entry->context || last->flags != entry->flags ||
-	    last->device != entry->device)
+	struct ckt_journal_entry *last =
+		worker->journal_count ? &worker->journal[worker->journal_count - 1] : NULL;
+	if (!last || last->kind != entry->kind || last->context != entry->context ||
+		last->flags != entry->flags || last->device != entry->device)
 		return false;
 	if (entry->kind == CKT_JOURNAL_LIMIT)
 		last->id = entry->id;
@@ -32,8 +33,12 @@ bool ckt_journal_add(struct ckt_worker *worker, struct ckt_journal_entry entry)
 		return true;
 	if (worker->journal_count == worker->journal_room) {
 		size_t room = worker->journal_room ? worker->journal_room * 2 : 64;
-		struct ckt_journal_entry *journal = room > JOURNAL_MAX ? NULL : realloc(worker->journal, room * sizeof *journal);
-		/* A restore then makes the live modules only and checks their addresses as always. */
+		struct ckt_journal_entry *journal = room > JOURNAL_MAX
+			? NULL
+			: realloc(worker->journal, room * sizeof *journal);
+		/*
+		 * A restore then makes the live modules only and checks their addresses as always.
+		 */
 		if (!journal)
 			return false;
 		worker->journal = journal;
@@ -48,10 +53,14 @@ bool ckt_journal_add(struct ckt_worker *worker, struct ckt_journal_entry entry)
 static size_t current_limit(CUlimit limit)
 {
 	size_t value;
-	return ckt_driver.cuCtxGetLimit && ckt_driver.cuCtxGetLimit(&value, limit) == CUDA_SUCCESS ? value : 0;
+	return ckt_driver.cuCtxGetLimit && ckt_driver.cuCtxGetLimit(&value, limit) == CUDA_SUCCESS
+		? value
+		: 0;
 }
 
-/* What the driver takes of the device's memory for a limit; on an H200, exactly that for a stack. */
+/*
+ * What the driver takes of the device's memory for a limit; on an H200, exactly that for a stack.
+ */
 static uint64_t limit_bytes(const struct ckt_worker *worker, CUlimit limit, uint64_t value)
 {
 	uint64_t bytes = value;
@@ -60,7 +69,12 @@ static uint64_t limit_bytes(const struct ckt_worker *worker, CUlimit limit, uint
 	case CU_LIMIT_PRINTF_FIFO_SIZE:
 		return value;
 	case CU_LIMIT_STACK_SIZE:
-		return worker->current && __builtin_mul_overflow(value, worker->devices[worker->current->ctx.device].threads, &bytes) ? UINT64_MAX : bytes;
+		return worker->current &&
+				__builtin_mul_overflow(value,
+					worker->devices[worker->current->ctx.device].threads,
+					&bytes)
+			? UINT64_MAX
+			: bytes;
 	default:
 		return 0;
 	}
@@ -72,7 +86,8 @@ CUresult ckt_journal_local_charge(struct ckt_worker *worker, const struct ckt_ob
 	uint64_t need = function->function.local_bytes;
 	if (!context || need <= context->ctx.stack_bytes)
 		return CUDA_SUCCESS;
-	uint64_t before = limit_bytes(worker, CU_LIMIT_STACK_SIZE, context->ctx.stack_bytes), now = limit_bytes(worker, CU_LIMIT_STACK_SIZE, need);
+	uint64_t before = limit_bytes(worker, CU_LIMIT_STACK_SIZE, context->ctx.stack_bytes),
+		 now = limit_bytes(worker, CU_LIMIT_STACK_SIZE, need);
 	CUresult result = ckt_context_charge(worker, context, now - before);
 	if (!result)
 		context->ctx.stack_bytes = need;
@@ -85,8 +100,11 @@ static CUresult CUDAAPI set_limit(CUlimit limit, size_t value)
 {
 	struct ckt_worker *worker = &ckt_worker;
 	struct ckt_object *context = worker->current;
-	uint64_t before = limit_bytes(worker, limit, current_limit(limit)), now = limit_bytes(worker, limit, value);
-	CUresult result = context && now > before ? ckt_context_charge(worker, context, now - before) : CUDA_SUCCESS;
+	uint64_t before = limit_bytes(worker, limit, current_limit(limit)),
+		 now = limit_bytes(worker, limit, value);
+	CUresult result = context && now > before
+		? ckt_context_charge(worker, context, now - before)
+		: CUDA_SUCCESS;
 	if (result)
 		return result;
 	result = real_set_limit(limit, value);
@@ -95,10 +113,14 @@ static CUresult CUDAAPI set_limit(CUlimit limit, size_t value)
 	else if (context && !result && now < before)
 		ckt_context_uncharge(worker, context, before - now);
 	if (!result && worker->current) {
-		ckt_journal_add(worker, (struct ckt_journal_entry){
-						.kind = CKT_JOURNAL_LIMIT, .id = value, .context = worker->current->id, .flags = limit});
+		ckt_journal_add(worker,
+			(struct ckt_journal_entry){.kind = CKT_JOURNAL_LIMIT,
+				.id = value,
+				.context = worker->current->id,
+				.flags = limit});
 		if (limit == CU_LIMIT_STACK_SIZE)
-			worker->current->ctx.stack_bytes = worker->current->ctx.journal_stack_bytes = value;
+			worker->current->ctx.stack_bytes =
+				worker->current->ctx.journal_stack_bytes = value;
 	}
 	return result;
 }
@@ -120,8 +142,11 @@ void ckt_journal_local(struct ckt_worker *worker, const struct ckt_object *funct
 	size_t value = current_limit(CU_LIMIT_STACK_SIZE);
 	if (!context || value <= context->ctx.journal_stack_bytes)
 		return;
-	ckt_journal_add(worker, (struct ckt_journal_entry){
-					.kind = CKT_JOURNAL_LIMIT, .id = value, .context = context->id, .flags = CU_LIMIT_STACK_SIZE});
+	ckt_journal_add(worker,
+		(struct ckt_journal_entry){.kind = CKT_JOURNAL_LIMIT,
+			.id = value,
+			.context = context->id,
+			.flags = CU_LIMIT_STACK_SIZE});
 	context->ctx.journal_stack_bytes = value;
 }
 
@@ -133,15 +158,19 @@ void ckt_journal_grown(struct ckt_worker *worker, struct ckt_object *context)
 	size_t value = current_limit(CU_LIMIT_STACK_SIZE);
 	if (value <= context->ctx.journal_stack_bytes)
 		return;
-	ckt_journal_add(worker, (struct ckt_journal_entry){
-					.kind = CKT_JOURNAL_LIMIT, .id = value, .context = context->id, .flags = CU_LIMIT_STACK_SIZE});
+	ckt_journal_add(worker,
+		(struct ckt_journal_entry){.kind = CKT_JOURNAL_LIMIT,
+			.id = value,
+			.context = context->id,
+			.flags = CU_LIMIT_STACK_SIZE});
 	context->ctx.journal_stack_bytes = value;
 }
 
 void ckt_journal_context(struct ckt_object *context)
 {
 	size_t value;
-	if (ckt_driver.cuCtxGetLimit && ckt_driver.cuCtxGetLimit(&value, CU_LIMIT_STACK_SIZE) == CUDA_SUCCESS)
+	if (ckt_driver.cuCtxGetLimit &&
+		ckt_driver.cuCtxGetLimit(&value, CU_LIMIT_STACK_SIZE) == CUDA_SUCCESS)
 		context->ctx.stack_bytes = context->ctx.journal_stack_bytes = value;
 }
 
@@ -181,19 +210,22 @@ static void destroy(unsigned kind, void *real)
 /* On an H200 1000 streams take 546 MiB, which the driver keeps for the next ones. */
 static const uint64_t stream_bytes = 560 << 10;
 
-static void count_one(struct ckt_worker *worker, struct ckt_object *context, unsigned kind, unsigned flags, int priority)
+static void count_one(struct ckt_worker *worker, struct ckt_object *context, unsigned kind,
+	unsigned flags, int priority)
 {
 	if (++context->ctx.live[kind] <= context->ctx.most[kind])
 		return;
 	context->ctx.most[kind] = context->ctx.live[kind];
-	ckt_journal_add(worker, (struct ckt_journal_entry){.kind = kind ? CKT_JOURNAL_EVENTS : CKT_JOURNAL_STREAMS,
-							   .id = 1,
-							   .context = context->id,
-							   .flags = flags,
-							   .device = (uint32_t)priority});
+	ckt_journal_add(worker,
+		(struct ckt_journal_entry){.kind = kind ? CKT_JOURNAL_EVENTS : CKT_JOURNAL_STREAMS,
+			.id = 1,
+			.context = context->id,
+			.flags = flags,
+			.device = (uint32_t)priority});
 }
 
-void ckt_journal_made(struct ckt_worker *worker, struct ckt_object *context, bool event, unsigned flags, int priority)
+void ckt_journal_made(struct ckt_worker *worker, struct ckt_object *context, bool event,
+	unsigned flags, int priority)
 {
 	/* It is there, whether the limit allows it or not. */
 	if (!event && context->ctx.live[0] >= context->ctx.most[0]) {
@@ -209,7 +241,8 @@ void ckt_journal_gone(struct ckt_object *context, bool event)
 		context->ctx.live[event]--;
 }
 
-static CUresult make(struct ckt_worker *worker, unsigned kind, unsigned flags, int priority, void **ret_real)
+static CUresult make(
+	struct ckt_worker *worker, unsigned kind, unsigned flags, int priority, void **ret_real)
 {
 	struct ckt_object *context = worker->current;
 	bool more = context && !kind && context->ctx.live[kind] >= context->ctx.most[kind];
@@ -225,11 +258,13 @@ static CUresult make(struct ckt_worker *worker, unsigned kind, unsigned flags, i
 	return CUDA_SUCCESS;
 }
 
-static CUresult take(struct ckt_worker *worker, unsigned kind, unsigned flags, int priority, void **ret_real)
+static CUresult take(
+	struct ckt_worker *worker, unsigned kind, unsigned flags, int priority, void **ret_real)
 {
 	for (size_t i = 0; i < ahead[kind].count; i++) {
 		struct made *made = &ahead[kind].list[i];
-		if (!worker->current || made->context != worker->current->id || made->flags != flags || made->priority != priority)
+		if (!worker->current || made->context != worker->current->id ||
+			made->flags != flags || made->priority != priority)
 			continue;
 		*ret_real = made->real;
 		*made = ahead[kind].list[--ahead[kind].count];
@@ -246,7 +281,8 @@ static void give(struct ckt_worker *worker, unsigned kind, uint64_t id, void *re
 		context->ctx.live[kind]--;
 }
 
-CUresult ckt_journal_stream_create(struct ckt_worker *worker, unsigned flags, int priority, CUstream *ret_stream)
+CUresult ckt_journal_stream_create(
+	struct ckt_worker *worker, unsigned flags, int priority, CUstream *ret_stream)
 {
 	return take(worker, 0, flags, priority, (void **)ret_stream);
 }
@@ -281,7 +317,8 @@ CUresult ckt_journal_make_ahead(struct ckt_worker *worker, const struct ckt_jour
 			give(worker, kind, worker->current->id, real);
 			return CUDA_ERROR_OUT_OF_MEMORY;
 		}
-		ahead[kind].list[ahead[kind].count++] = (struct made){worker->current->id, entry->flags, priority, real};
+		ahead[kind].list[ahead[kind].count++] =
+			(struct made){worker->current->id, entry->flags, priority, real};
 	}
 	return CUDA_SUCCESS;
 }
@@ -290,8 +327,10 @@ void ckt_journal_ahead_fini(struct ckt_worker *worker)
 {
 	for (unsigned kind = 0; kind < 2; kind++) {
 		for (size_t i = 0; i < ahead[kind].count; i++)
-			if (ckt_worker_use_context(worker, ahead[kind].list[i].context) == CUDA_SUCCESS)
-				give(worker, kind, ahead[kind].list[i].context, ahead[kind].list[i].real);
+			if (ckt_worker_use_context(worker, ahead[kind].list[i].context) ==
+				CUDA_SUCCESS)
+				give(worker, kind, ahead[kind].list[i].context,
+					ahead[kind].list[i].real);
 		free(ahead[kind].list);
 		ahead[kind].list = NULL;
 		ahead[kind].count = ahead[kind].room = 0;

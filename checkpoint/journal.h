@@ -1,10 +1,12 @@
 /*
- * The journal: what moved the driver's own addresses, in its order, what is gone included.  A restore does it all again, so that
- * variables of modules come to lie where they lay; each step done again is noted again.
+ * The journal: what moved the driver's own addresses, in its order, what is gone included.  A
+ * restore does it all again, so that variables of modules come to lie where they lay; each step
+ * done again is noted again.
  *
- * It is kept short: streams and events count only where more of them live at once than ever before (what is given back, the driver
- * hands out again), repetitions of one step are one entry, and an array that came and went with no module loaded meanwhile is none.
- * Pinned memory and small graphs were measured to move nothing.
+ * It is kept short: streams and events count only where more of them live at once than ever before
+ * (what is given back, the driver hands out again), repetitions of one step are one entry, and an
+ * array that came and went with no module loaded meanwhile is none. Pinned memory and small graphs
+ * were measured to move nothing.
  *
  * Threading: the executor, or who restores.
  */
@@ -22,15 +24,23 @@ enum ckt_journal_kind {
 	CKT_JOURNAL_MODULE_UNLOAD = 2,
 	CKT_JOURNAL_CONTEXT_CREATE = 3,
 	CKT_JOURNAL_CONTEXT_DESTROY = 4,
-	CKT_JOURNAL_DIGEST = 5,		/* device: the kernel that hashes contents was loaded there */
-	CKT_JOURNAL_LIMIT = 6,		/* flags: CUlimit, id: value; growth of local memory is one of these */
-	CKT_JOURNAL_STREAMS = 7,	/* id: how many, beyond those made at the start; flags, device: flags and priority */
-	CKT_JOURNAL_EVENTS = 8,		/* id: how many; flags: theirs */
-	CKT_JOURNAL_ARRAY_CREATE = 9,	/* flags: levels; the image has a list of arrays */
+	/* device: the kernel that hashes contents was loaded there */
+	CKT_JOURNAL_DIGEST = 5,
+	/* flags: CUlimit, id: value; growth of local memory is one of these */
+	CKT_JOURNAL_LIMIT = 6,
+	/* id: how many, beyond those made at the start; flags, device: flags and priority */
+	CKT_JOURNAL_STREAMS = 7,
+	CKT_JOURNAL_EVENTS = 8,       /* id: how many; flags: theirs */
+	CKT_JOURNAL_ARRAY_CREATE = 9, /* flags: levels; the image has a list of arrays */
 	CKT_JOURNAL_ARRAY_DESTROY = 10,
-	CKT_JOURNAL_LIBRARY = 12,	/* flags: enum ckt_lib, id: number of the step that made its first object in the context; see libs/state.h */
-	CKT_JOURNAL_CODE = 13,		/* id: a first use of a library's code, see libs/code.h */
-	CKT_JOURNAL_PRIMARY = 11,	/* device: its primary context; the first device's is made at the start */
+	/*
+	 * flags: enum ckt_lib, id: number of the step that made its first object in the context;
+	 * see libs/state.h
+	 */
+	CKT_JOURNAL_LIBRARY = 12,
+	CKT_JOURNAL_CODE = 13, /* id: a first use of a library's code, see libs/code.h */
+	/* device: its primary context; the first device's is made at the start */
+	CKT_JOURNAL_PRIMARY = 11,
 };
 
 struct ckt_journal_entry {
@@ -38,10 +48,13 @@ struct ckt_journal_entry {
 	uint64_t id, context;
 	uint8_t hash[32];
 	uint32_t flags, device;
-	CUDA_ARRAY3D_DESCRIPTOR desc;	/* of an array that is made */
+	CUDA_ARRAY3D_DESCRIPTOR desc; /* of an array that is made */
 };
 
-/* False: the journal is full, or there is no memory, and the step is not in it; restores do without. */
+/*
+ * False: the journal is full, or there is no memory, and the step is not in it; restores do
+ * without.
+ */
 bool ckt_journal_add(struct ckt_worker *worker, struct ckt_journal_entry entry);
 /* From now on cuCtxSetLimit is noted.  Precondition: the driver is open. */
 void ckt_journal_watch(struct ckt_worker *worker);
@@ -50,20 +63,32 @@ void ckt_journal_context(struct ckt_object *context);
 /* A kernel with more local memory than any before was launched in the current context. */
 void ckt_journal_local(struct ckt_worker *worker, const struct ckt_object *function);
 
-/* Local memory that kernels of a library have made the driver take stands in the journal before what comes now. */
+/*
+ * Local memory that kernels of a library have made the driver take stands in the journal before
+ * what comes now.
+ */
 void ckt_journal_grown(struct ckt_worker *worker, struct ckt_object *context);
-/* Before such a launch: its local memory counts.  CUDA_ERROR_OUT_OF_MEMORY where the session may not have it. */
+/*
+ * Before such a launch: its local memory counts.  CUDA_ERROR_OUT_OF_MEMORY where the session may
+ * not have it.
+ */
 CUresult ckt_journal_local_charge(struct ckt_worker *worker, const struct ckt_object *function);
 
 /*
- * Streams and events that live at once; in the current context, and of any.  What a restore has made ahead is taken first.
+ * Streams and events that live at once; in the current context, and of any.  What a restore has
+ * made ahead is taken first.
  */
-CUresult ckt_journal_stream_create(struct ckt_worker *worker, unsigned flags, int priority, CUstream *ret_stream);
+CUresult ckt_journal_stream_create(
+	struct ckt_worker *worker, unsigned flags, int priority, CUstream *ret_stream);
 void ckt_journal_stream_destroy(struct ckt_worker *worker, uint64_t context, CUstream stream);
 CUresult ckt_journal_event_create(struct ckt_worker *worker, unsigned flags, CUevent *ret_event);
 void ckt_journal_event_destroy(struct ckt_worker *worker, uint64_t context, CUevent event);
-/* The same for one that another thread has made of the driver in that context, and that it has ended. */
-void ckt_journal_made(struct ckt_worker *worker, struct ckt_object *context, bool event, unsigned flags, int priority);
+/*
+ * The same for one that another thread has made of the driver in that context, and that it has
+ * ended.
+ */
+void ckt_journal_made(struct ckt_worker *worker, struct ckt_object *context, bool event,
+	unsigned flags, int priority);
 void ckt_journal_gone(struct ckt_object *context, bool event);
 /* Does a step of kind STREAMS or EVENTS again, in the current context: makes them ahead. */
 CUresult ckt_journal_make_ahead(struct ckt_worker *worker, const struct ckt_journal_entry *entry);

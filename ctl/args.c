@@ -6,32 +6,42 @@
 struct option {
 	const char *name;
 	bool everywhere;
-	size_t flag_offset, value_offset;	/* one of the two; SIZE_MAX: not */
-	const char *value, *help;		/* what --help of a subcommand says; value: NULL for a flag */
+	size_t flag_offset, value_offset; /* one of the two; SIZE_MAX: not */
+	/* what --help of a subcommand says; value: NULL for a flag */
+	const char *value, *help;
 };
 
 #define FLAG(member) offsetof(struct ckt_ctl_args, member), SIZE_MAX, NULL
 #define VALUE(member, name) SIZE_MAX, offsetof(struct ckt_ctl_args, member), name
 
 static const struct option options[] = {
-	{"server", true, VALUE(server, "ADDRESS"), "host, host:port, unix:/path or file:PATH (default: REMOTE_GPU_ADDRESS, then the local socket)"},
+	{"server", true, VALUE(server, "ADDRESS"),
+		"host, host:port, unix:/path or file:PATH (default: REMOTE_GPU_ADDRESS, then the local socket)"},
 	{"json", true, FLAG(json), "print JSON"},
 	{"help", true, FLAG(help), "print this, and end"},
 	{"version", true, FLAG(version), "print the version, and end"},
 	{"stop", false, FLAG(stop), "end the session once its image is complete"},
 	{"with-client", false, FLAG(with_client), "the program's process too, by CRIU"},
-	{"job", false, VALUE(job, "NAME"), "all sessions of a job together (restore: DIR that holds them); --server may be given several times"},
-	{"deadline", false, VALUE(deadline, "SECONDS"), "how long the GPU may take to finish what it is doing (default 60)"},
-	{"server-side", false, VALUE(server_side, "NAME"), "an image in the server's --image-dir instead of DIR"},
+	{"job", false, VALUE(job, "NAME"),
+		"all sessions of a job together (restore: DIR that holds them); --server may be given several times"},
+	{"deadline", false, VALUE(deadline, "SECONDS"),
+		"how long the GPU may take to finish what it is doing (default 60)"},
+	{"server-side", false, VALUE(server_side, "NAME"),
+		"an image in the server's --image-dir instead of DIR"},
 	{"to-memory", false, FLAG(to_memory), "keep the image in the memory of the server's host"},
 	{"compress", false, FLAG(compress), "compress the contents with zstd"},
-	{"incremental", false, VALUE(incremental, "BASE"), "write only what changed since that image of the session"},
-	{"every", false, VALUE(every, "30s"), "a chain of images in DIR, one each time, until the session ends"},
-	{"keep", false, VALUE(keep, "N"), "of --every: images of a chain before a new one begins (default 3)"},
+	{"incremental", false, VALUE(incremental, "BASE"),
+		"write only what changed since that image of the session"},
+	{"every", false, VALUE(every, "30s"),
+		"a chain of images in DIR, one each time, until the session ends"},
+	{"keep", false, VALUE(keep, "N"),
+		"of --every: images of a chain before a new one begins (default 3)"},
 	{"to", false, VALUE(to, "ADDRESS"), "the server where the session goes or is"},
 	{"gpu", false, VALUE(gpu, "N"), "the GPU that the session's first one becomes"},
-	{"place", false, VALUE(place, "N,N,..."), "of restore --job: the number of the --server, from 0, of each session in its order"},
-	{"client-address", false, VALUE(client_address, "ADDRESS"), "where the client reaches that server, if elsewhere"},
+	{"place", false, VALUE(place, "N,N,..."),
+		"of restore --job: the number of the --server, from 0, of each session in its order"},
+	{"client-address", false, VALUE(client_address, "ADDRESS"),
+		"where the client reaches that server, if elsewhere"},
 	{"for", false, VALUE(pause_for, "30m"), "let it go on by itself after a time (s, m, h, d)"},
 	{"until", false, VALUE(until, "18:00"), "let it go on by itself at a time of this clock"},
 	{"follow", false, FLAG(follow), "go on printing what happens"},
@@ -60,7 +70,8 @@ static bool has_word(const char *list, const char *word)
 static const struct option *find_option(const char *name, size_t length)
 {
 	for (size_t i = 0; i < sizeof options / sizeof *options; i++)
-		if (strlen(options[i].name) == length && strncmp(options[i].name, name, length) == 0)
+		if (strlen(options[i].name) == length &&
+			strncmp(options[i].name, name, length) == 0)
 			return &options[i];
 	return NULL;
 }
@@ -68,7 +79,8 @@ static const struct option *find_option(const char *name, size_t length)
 static void print_option(const struct option *option)
 {
 	char text[64];
-	snprintf(text, sizeof text, "--%s%s%s", option->name, option->value ? " " : "", option->value ? option->value : "");
+	snprintf(text, sizeof text, "--%s%s%s", option->name, option->value ? " " : "",
+		option->value ? option->value : "");
 	printf("  %-24s %s\n", text, option->help);
 }
 
@@ -82,18 +94,23 @@ void ckt_ctl_print_options(const struct ckt_ctl_command *command)
 			print_option(&options[i]);
 }
 
-/* *at is the index of the option and moves past its value.  used: bit of each option met, to be checked against the subcommand. */
+/*
+ * *at is the index of the option and moves past its value.  used: bit of each option met, to be
+ * checked against the subcommand.
+ */
 static int take_option(int argc, char **argv, int *at, struct ckt_ctl_args *args, unsigned *used)
 {
 	const char *name = argv[*at] + 2;
 	size_t length = strcspn(name, "=");
-	const struct option *option = strncmp(argv[*at], "--", 2) == 0 ? find_option(name, length) : NULL;
+	const struct option *option =
+		strncmp(argv[*at], "--", 2) == 0 ? find_option(name, length) : NULL;
 	if (!option)
 		return usage("'%s' is no option%s", argv[*at], "");
 	*used |= 1u << (option - options);
 	if (option->flag_offset != SIZE_MAX) {
 		if (name[length])
-			return usage("--%s takes no value, but got '%s'", option->name, name + length + 1);
+			return usage("--%s takes no value, but got '%s'", option->name,
+				name + length + 1);
 		*(bool *)((char *)args + option->flag_offset) = true;
 		return CKT_EXIT_DONE;
 	}
@@ -109,28 +126,33 @@ static int take_option(int argc, char **argv, int *at, struct ckt_ctl_args *args
 	return CKT_EXIT_DONE;
 }
 
-static int check(const struct ckt_ctl_command *command, const struct ckt_ctl_args *args, unsigned used)
+static int check(
+	const struct ckt_ctl_command *command, const struct ckt_ctl_args *args, unsigned used)
 {
 	for (size_t i = 0; i < sizeof options / sizeof *options; i++)
-		if (used & 1u << i && !options[i].everywhere && !has_word(command->options, options[i].name))
+		if (used & 1u << i && !options[i].everywhere &&
+			!has_word(command->options, options[i].name))
 			return usage("--%s is no option of '%s'", options[i].name, command->name);
 	if (args->help || args->version)
 		return CKT_EXIT_DONE;
-	if (args->word_count < command->min_words || (args->word_count > command->max_words && !command->rest))
-		return usage(args->word_count < command->min_words ? "something is missing; write: cricketctl %s%s"
-								   : "'%s' is too much; write: cricketctl %s",
-			     args->word_count < command->min_words ? command->synopsis : args->words[command->max_words],
-			     args->word_count < command->min_words ? "" : command->synopsis);
+	if (args->word_count < command->min_words ||
+		(args->word_count > command->max_words && !command->rest))
+		return usage(args->word_count < command->min_words
+				? "something is missing; write: cricketctl %s%s"
+				: "'%s' is too much; write: cricketctl %s",
+			args->word_count < command->min_words ? command->synopsis
+							      : args->words[command->max_words],
+			args->word_count < command->min_words ? "" : command->synopsis);
 	return CKT_EXIT_DONE;
 }
 
-int ckt_ctl_parse(const struct ckt_ctl_command *commands, int argc, char **argv, struct ckt_ctl_args *ret_args,
-		  const struct ckt_ctl_command **ret_command)
+int ckt_ctl_parse(const struct ckt_ctl_command *commands, int argc, char **argv,
+	struct ckt_ctl_args *ret_args, const struct ckt_ctl_command **ret_command)
 {
 	struct ckt_ctl_args args = {0};
 	const struct ckt_ctl_command *command = NULL;
 	unsigned used = 0;
-	int words = 1;	/* the words are moved to the front of argv, which is ours */
+	int words = 1; /* the words are moved to the front of argv, which is ours */
 	for (int i = 1; i < argc; i++) {
 		if (argv[i][0] == '-' && argv[i][1] && strcmp(argv[i], "--") != 0) {
 			int status = take_option(argc, argv, &i, &args, &used);
@@ -145,7 +167,8 @@ int ckt_ctl_parse(const struct ckt_ctl_command *commands, int argc, char **argv,
 			break;
 		}
 		if (!command) {
-			for (command = commands; command->name && strcmp(command->name, argv[i]) != 0;)
+			for (command = commands;
+				command->name && strcmp(command->name, argv[i]) != 0;)
 				command++;
 			if (!command->name)
 				return usage("'%s' is no subcommand%s", argv[i], "");

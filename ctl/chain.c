@@ -1,8 +1,9 @@
 /*
  * The directories of an image and of those it builds on.
  *
- * A manifest names its ancestors by id, newest first; where they lie is told by the file `base` that cricketctl left in each, and, for
- * directories that were moved, found by looking at the neighbours of the first.
+ * A manifest names its ancestors by id, newest first; where they lie is told by the file `base`
+ * that cricketctl left in each, and, for directories that were moved, found by looking at the
+ * neighbours of the first.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -51,7 +52,9 @@ static bool find_neighbour(const char *first, const char *id, char ret_path[CKT_
 	ckt_ctl_path_parent(first, parent);
 	DIR *dir = opendir(parent);
 	for (struct dirent *entry; dir && !found && (entry = readdir(dir));)
-		found = entry->d_name[0] != '.' && snprintf(ret_path, CKT_CTL_PATH_SIZE, "%s/%s", parent, entry->d_name) < CKT_CTL_PATH_SIZE &&
+		found = entry->d_name[0] != '.' &&
+			snprintf(ret_path, CKT_CTL_PATH_SIZE, "%s/%s", parent, entry->d_name) <
+				CKT_CTL_PATH_SIZE &&
 			has_id(ret_path, id);
 	if (dir)
 		closedir(dir);
@@ -63,7 +66,8 @@ static bool follow_to(const char *from, const char *id, char ret_path[CKT_CTL_PA
 {
 	char path[CKT_CTL_PATH_SIZE], base[CKT_CTL_PATH_SIZE];
 	strcpy(path, from);
-	for (unsigned steps = 0; steps < CKT_IMAGE_ANCESTORS && ckt_ctl_base_read(path, base); steps++) {
+	for (unsigned steps = 0; steps < CKT_IMAGE_ANCESTORS && ckt_ctl_base_read(path, base);
+		steps++) {
 		if (has_id(base, id)) {
 			strcpy(ret_path, base);
 			return true;
@@ -77,7 +81,9 @@ static int add(struct ckt_ctl_chain *chain, const char *path)
 {
 	int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (fd < 0)
-		return ckt_ctl_refuse(path, errno == ENOTDIR ? "is no directory, and an image is one" : strerror(errno));
+		return ckt_ctl_refuse(path,
+			errno == ENOTDIR ? "is no directory, and an image is one"
+					 : strerror(errno));
 	chain->fds[chain->count++] = fd;
 	return CKT_EXIT_DONE;
 }
@@ -87,7 +93,8 @@ static int follow_bases(struct ckt_ctl_chain *chain)
 	char path[CKT_CTL_PATH_SIZE], base[CKT_CTL_PATH_SIZE];
 	int status = CKT_EXIT_DONE;
 	strcpy(path, chain->path);
-	while (status == CKT_EXIT_DONE && chain->count < CKT_CONTROL_CHAIN_MAX && ckt_ctl_base_read(path, base)) {
+	while (status == CKT_EXIT_DONE && chain->count < CKT_CONTROL_CHAIN_MAX &&
+		ckt_ctl_base_read(path, base)) {
 		strcpy(path, base);
 		status = add(chain, path);
 	}
@@ -114,10 +121,12 @@ int ckt_ctl_chain_open(const char *first, bool strict, struct ckt_ctl_chain *cha
 	}
 	chain->read = true;
 	strcpy(path, chain->path);
-	for (u_int i = 0; i < chain->image.ancestors.ancestors_len && status == CKT_EXIT_DONE; i++) {
+	for (u_int i = 0; i < chain->image.ancestors.ancestors_len && status == CKT_EXIT_DONE;
+		i++) {
 		const char *id = chain->image.ancestors.ancestors_val[i].id;
 		if (!follow_to(path, id, path) && !find_neighbour(chain->path, id, path))
-			status = ckt_ctl_refuse(chain->path, "builds on an image that is neither where it was nor beside it");
+			status = ckt_ctl_refuse(chain->path,
+				"builds on an image that is neither where it was nor beside it");
 		if (status == CKT_EXIT_DONE)
 			status = add(chain, path);
 	}

@@ -6,15 +6,16 @@
 
 struct ckt_ctl_chain {
 	char path[CKT_CTL_PATH_SIZE];
-	int fds[1 + CKT_IMAGE_ANCESTORS];	/* [0]: the image itself, then its ancestors, newest first */
+	/* [0]: the image itself, then its ancestors, newest first */
+	int fds[1 + CKT_IMAGE_ANCESTORS];
 	unsigned count;
 	bool read;
-	ckt_image image;			/* its manifest */
+	ckt_image image; /* its manifest */
 };
 
 /*
- * An exit code, said. To be closed after success.  Without strict a manifest that cannot be read is left for others to judge: the chain
- * is then what the files `base` say.
+ * An exit code, said. To be closed after success.  Without strict a manifest that cannot be read is
+ * left for others to judge: the chain is then what the files `base` say.
  */
 int ckt_ctl_chain_open(const char *first, bool strict, struct ckt_ctl_chain *chain);
 void ckt_ctl_chain_close(struct ckt_ctl_chain *chain);

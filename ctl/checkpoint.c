@@ -1,9 +1,10 @@
 /*
  * cricketctl checkpoint SESSION DIR
  *
- * The image is written into a new directory beside DIR, which takes DIR's name once all of it is on the disk: DIR is whole or not there.
- * On the server's host the worker writes there itself; from elsewhere the server keeps the image until it has been fetched.  A session
- * that is to be stopped stays frozen until its image has its name.
+ * The image is written into a new directory beside DIR, which takes DIR's name once all of it is on
+ * the disk: DIR is whole or not there. On the server's host the worker writes there itself; from
+ * elsewhere the server keeps the image until it has been fetched.  A session that is to be stopped
+ * stays frozen until its image has its name.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -31,51 +32,63 @@ int ckt_ctl_parse_deadline(const char *text, unsigned *ret_ms)
 	}
 	unsigned long seconds = *text >= '0' && *text <= '9' ? strtoul(text, &end, 10) : 0;
 	if (!seconds || *end || seconds > DEADLINE_MAX_S) {
-		fprintf(stderr, "cricketctl: --deadline: '%s' is not valid: write a number of seconds from 1 to %d\n", text,
-			DEADLINE_MAX_S);
+		fprintf(stderr,
+			"cricketctl: --deadline: '%s' is not valid: write a number of seconds from 1 to %d\n",
+			text, DEADLINE_MAX_S);
 		return CKT_EXIT_USAGE;
 	}
 	*ret_ms = (unsigned)seconds * 1000;
 	return CKT_EXIT_DONE;
 }
 
-int ckt_ctl_release(struct ckt_ctl_server *server, const char *session, bool end, bool parked, const char *moved_to)
+int ckt_ctl_release(struct ckt_ctl_server *server, const char *session, bool end, bool parked,
+	const char *moved_to)
 {
-	ckt_control_release_args call = {.session = (char *)session, .end = end, .parked = parked, .moved_to = (char *)moved_to};
+	ckt_control_release_args call = {.session = (char *)session,
+		.end = end,
+		.parked = parked,
+		.moved_to = (char *)moved_to};
 	ckt_control_result result = {0};
-	int status = ckt_ctl_call(server, CKT_CONTROL_RELEASE, (xdrproc_t)xdr_ckt_control_release_args, &call,
-				  (xdrproc_t)xdr_ckt_control_result, &result, RELEASE_MS, -1);
+	int status =
+		ckt_ctl_call(server, CKT_CONTROL_RELEASE, (xdrproc_t)xdr_ckt_control_release_args,
+			&call, (xdrproc_t)xdr_ckt_control_result, &result, RELEASE_MS, -1);
 	if (status == CKT_EXIT_DONE)
 		status = ckt_ctl_result(&result);
 	xdr_free((xdrproc_t)xdr_ckt_control_result, (char *)&result);
 	return status;
 }
 
-static int print(const struct ckt_ctl_args *args, const ckt_control_save_res *res, const char *place)
+static int print(
+	const struct ckt_ctl_args *args, const ckt_control_save_res *res, const char *place)
 {
 	char size[32];
 	char process[48] = "";
 	if (args->json) {
-		json_t *json = json_pack("{s:o, s:o, s:I, s:b, s:I, s:I, s:I}", "session", ckt_ctl_json_text(res->session),
-					 "directory", ckt_ctl_json_text(place), "bytes", (json_int_t)res->bytes, "stopped",
-					 args->stop, "memory_bytes", (json_int_t)res->memory_bytes, "changed_bytes",
-					 (json_int_t)res->changed_bytes, "frozen_us", (json_int_t)res->stopped_us);
+		json_t *json = json_pack("{s:o, s:o, s:I, s:b, s:I, s:I, s:I}", "session",
+			ckt_ctl_json_text(res->session), "directory", ckt_ctl_json_text(place),
+			"bytes", (json_int_t)res->bytes, "stopped", args->stop, "memory_bytes",
+			(json_int_t)res->memory_bytes, "changed_bytes",
+			(json_int_t)res->changed_bytes, "frozen_us", (json_int_t)res->stopped_us);
 		if (args->with_client)
 			json_object_set_new(json, "client_pid", json_integer(client.process.pid));
 		return ckt_ctl_json_print(json);
 	}
 	if (args->with_client)
-		snprintf(process, sizeof process, " and its client, process %d,", (int)client.process.pid);
-	printf("session %s%s written to %s, %s%s\n", res->session, process, place, ckt_ctl_size_text(res->bytes, size, sizeof size),
-	       !args->stop ? "" : args->with_client ? "; both have ended" : "; the session has ended");
+		snprintf(process, sizeof process, " and its client, process %d,",
+			(int)client.process.pid);
+	printf("session %s%s written to %s, %s%s\n", res->session, process, place,
+		ckt_ctl_size_text(res->bytes, size, sizeof size),
+		!args->stop                 ? ""
+			: args->with_client ? "; both have ended"
+					    : "; the session has ended");
 	return ckt_ctl_flush();
 }
 
 static int send_base_piece(struct ckt_ctl_server *server, ckt_control_base_args *call)
 {
 	ckt_control_result result = {0};
-	int status = ckt_ctl_call(server, CKT_CONTROL_BASE, (xdrproc_t)xdr_ckt_control_base_args, call,
-				  (xdrproc_t)xdr_ckt_control_result, &result, RELEASE_MS, -1);
+	int status = ckt_ctl_call(server, CKT_CONTROL_BASE, (xdrproc_t)xdr_ckt_control_base_args,
+		call, (xdrproc_t)xdr_ckt_control_result, &result, RELEASE_MS, -1);
 	if (status == CKT_EXIT_DONE)
 		status = ckt_ctl_result(&result);
 	xdr_free((xdrproc_t)xdr_ckt_control_result, (char *)&result);
@@ -86,10 +99,12 @@ static int send_base(struct ckt_ctl_server *server, const ckt_control_save_args 
 {
 	static char data[CKT_CONTROL_BASE_MAX];
 	ckt_control_base_args call = {.session = save->session, .data = {.data_val = data}};
-	int status = CKT_EXIT_DONE, fd = openat(base_fd, "manifest", O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	int status = CKT_EXIT_DONE,
+	    fd = openat(base_fd, "manifest", O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
 	ssize_t n = 0;
 	memcpy(call.base, save->base, sizeof call.base);
-	while (fd >= 0 && status == CKT_EXIT_DONE && (n = pread(fd, data, sizeof data, (off_t)call.offset)) > 0) {
+	while (fd >= 0 && status == CKT_EXIT_DONE &&
+		(n = pread(fd, data, sizeof data, (off_t)call.offset)) > 0) {
 		call.data.data_len = (u_int)n;
 		status = send_base_piece(server, &call);
 		call.offset += (uint64_t)n;
@@ -101,25 +116,30 @@ static int send_base(struct ckt_ctl_server *server, const ckt_control_save_args 
 	return status;
 }
 
-static int save_once(struct ckt_ctl_server *server, ckt_control_save_args *call, int directory, ckt_control_save_res *ret_res)
+static int save_once(struct ckt_ctl_server *server, ckt_control_save_args *call, int directory,
+	ckt_control_save_res *ret_res)
 {
 	struct ckt_broker *broker = NULL;
-	int fd = -1, result = directory < 0 ? 0 : ckt_broker_start(&directory, 1, CKT_BROKER_MAKE, &broker, &fd);
+	int fd = -1,
+	    result = directory < 0 ? 0
+				   : ckt_broker_start(&directory, 1, CKT_BROKER_MAKE, &broker, &fd);
 	if (result)
 		return ckt_ctl_refuse("checkpoint", strerror(-result));
 	/* How long the writing takes depends on the disk, so only the draining has a deadline. */
-	int status = ckt_ctl_call(server, CKT_CONTROL_SAVE, (xdrproc_t)xdr_ckt_control_save_args, call,
-				  (xdrproc_t)xdr_ckt_control_save_res, ret_res, -1, fd);
+	int status = ckt_ctl_call(server, CKT_CONTROL_SAVE, (xdrproc_t)xdr_ckt_control_save_args,
+		call, (xdrproc_t)xdr_ckt_control_save_res, ret_res, -1, fd);
 	if (fd >= 0)
 		close(fd);
 	ckt_broker_stop(broker);
 	return status;
 }
 
-int ckt_ctl_save(struct ckt_ctl_server *server, ckt_control_save_args *call, int directory, int base_fd, ckt_control_save_res *ret_res)
+int ckt_ctl_save(struct ckt_ctl_server *server, ckt_control_save_args *call, int directory,
+	int base_fd, ckt_control_save_res *ret_res)
 {
 	int status = save_once(server, call, directory, ret_res);
-	if (status == CKT_EXIT_DONE && ret_res->result.status != CKT_CONTROL_OK && ret_res->stale && base_fd >= 0) {
+	if (status == CKT_EXIT_DONE && ret_res->result.status != CKT_CONTROL_OK && ret_res->stale &&
+		base_fd >= 0) {
 		xdr_free((xdrproc_t)xdr_ckt_control_save_res, (char *)ret_res);
 		*ret_res = (ckt_control_save_res){0};
 		status = send_base(server, call, base_fd);
@@ -129,13 +149,19 @@ int ckt_ctl_save(struct ckt_ctl_server *server, ckt_control_save_args *call, int
 	return status == CKT_EXIT_DONE ? ckt_ctl_result(&ret_res->result) : status;
 }
 
-static ckt_control_save_args save_args(const struct ckt_ctl_args *args, char *stage, unsigned deadline_ms)
+static ckt_control_save_args save_args(
+	const struct ckt_ctl_args *args, char *stage, unsigned deadline_ms)
 {
-	return (ckt_control_save_args){.session = (char *)args->words[0], .stage = stage, .deadline_ms = deadline_ms,
-				       .compress = args->compress, .hold = args->stop || args->with_client, .keep_hashes = args->every || args->incremental};
+	return (ckt_control_save_args){.session = (char *)args->words[0],
+		.stage = stage,
+		.deadline_ms = deadline_ms,
+		.compress = args->compress,
+		.hold = args->stop || args->with_client,
+		.keep_hashes = args->every || args->incremental};
 }
 
-static int finish(const struct ckt_ctl_args *args, struct ckt_ctl_server *server, const ckt_control_save_res *res, const char *place)
+static int finish(const struct ckt_ctl_args *args, struct ckt_ctl_server *server,
+	const ckt_control_save_res *res, const char *place)
 {
 	int status = CKT_EXIT_DONE;
 	if (args->stop || args->with_client)
@@ -144,8 +170,9 @@ static int finish(const struct ckt_ctl_args *args, struct ckt_ctl_server *server
 }
 
 /* The image gets its name, or nothing of it stays. ret_res is to be freed in every case. */
-static int save_image(const struct ckt_ctl_args *args, struct ckt_ctl_server *server, unsigned deadline_ms, const struct ckt_ctl_base *base,
-		      const char *path, ckt_control_save_res *ret_res)
+static int save_image(const struct ckt_ctl_args *args, struct ckt_ctl_server *server,
+	unsigned deadline_ms, const struct ckt_ctl_base *base, const char *path,
+	ckt_control_save_res *ret_res)
 {
 	char stage[CKT_CONTROL_NAME_MAX + 1] = "";
 	struct ckt_ctl_partial partial = {.fd = -1};
@@ -158,9 +185,12 @@ static int save_image(const struct ckt_ctl_args *args, struct ckt_ctl_server *se
 		call.incremental = true;
 		memcpy(call.base, base->id, sizeof call.base);
 	}
-	struct ckt_ctl_progress *progress = status == CKT_EXIT_DONE ? ckt_ctl_progress_begin(args, server, args->words[0]) : NULL;
+	struct ckt_ctl_progress *progress = status == CKT_EXIT_DONE
+		? ckt_ctl_progress_begin(args, server, args->words[0])
+		: NULL;
 	if (status == CKT_EXIT_DONE)
-		status = ckt_ctl_save(server, &call, server->is_unix ? partial.fd : -1, base_fd, ret_res);
+		status = ckt_ctl_save(
+			server, &call, server->is_unix ? partial.fd : -1, base_fd, ret_res);
 	ckt_fault(CKT_FAULT_CTL_CHECKPOINT_SAVED);
 	if (status == CKT_EXIT_DONE && *stage)
 		status = ckt_ctl_fetch(args, server, stage, partial.fd, true, progress);
@@ -182,7 +212,8 @@ static int save_image(const struct ckt_ctl_args *args, struct ckt_ctl_server *se
 	return status;
 }
 
-static int save_here(const struct ckt_ctl_args *args, struct ckt_ctl_server *server, unsigned deadline_ms)
+static int save_here(
+	const struct ckt_ctl_args *args, struct ckt_ctl_server *server, unsigned deadline_ms)
 {
 	char path[CKT_CTL_PATH_SIZE];
 	struct ckt_ctl_base base;
@@ -194,15 +225,16 @@ static int save_here(const struct ckt_ctl_args *args, struct ckt_ctl_server *ser
 			status = ckt_ctl_refuse(base.path, "is no image that another can build on");
 	}
 	if (status == CKT_EXIT_DONE)
-		status = save_image(args, server, deadline_ms, args->incremental ? &base : NULL, path, &res);
+		status = save_image(
+			args, server, deadline_ms, args->incremental ? &base : NULL, path, &res);
 	if (status == CKT_EXIT_DONE)
 		status = finish(args, server, &res, path);
 	xdr_free((xdrproc_t)xdr_ckt_control_save_res, (char *)&res);
 	return status;
 }
 
-int ckt_ctl_save_next(const struct ckt_ctl_args *args, struct ckt_ctl_server *server, const struct ckt_ctl_base *base, const char *path,
-		      char ret_id[CKT_CONTROL_IMAGE_ID])
+int ckt_ctl_save_next(const struct ckt_ctl_args *args, struct ckt_ctl_server *server,
+	const struct ckt_ctl_base *base, const char *path, char ret_id[CKT_CONTROL_IMAGE_ID])
 {
 	ckt_control_save_res res = {0};
 	unsigned deadline_ms;
@@ -216,24 +248,28 @@ int ckt_ctl_save_next(const struct ckt_ctl_args *args, struct ckt_ctl_server *se
 	return status;
 }
 
-static int save_in_memory(const struct ckt_ctl_args *args, struct ckt_ctl_server *server, unsigned deadline_ms)
+static int save_in_memory(
+	const struct ckt_ctl_args *args, struct ckt_ctl_server *server, unsigned deadline_ms)
 {
 	char place[CKT_CONTROL_NAME_MAX + 16];
-	ckt_control_save_args call = save_args(args, args->word_count == 2 ? args->words[1] : (char *)"", deadline_ms);
+	ckt_control_save_args call =
+		save_args(args, args->word_count == 2 ? args->words[1] : (char *)"", deadline_ms);
 	ckt_control_save_res res = {0};
 	struct ckt_ctl_progress *progress = ckt_ctl_progress_begin(args, server, args->words[0]);
 	call.to_memory = true;
 	int status = ckt_ctl_save(server, &call, -1, -1, &res);
 	ckt_ctl_progress_end(progress);
 	if (status == CKT_EXIT_DONE) {
-		snprintf(place, sizeof place, "memory:%.64s", args->word_count == 2 ? args->words[1] : res.session);
+		snprintf(place, sizeof place, "memory:%.64s",
+			args->word_count == 2 ? args->words[1] : res.session);
 		status = finish(args, server, &res, place);
 	}
 	xdr_free((xdrproc_t)xdr_ckt_control_save_res, (char *)&res);
 	return status;
 }
 
-static int save_there(const struct ckt_ctl_args *args, struct ckt_ctl_server *server, unsigned deadline_ms)
+static int save_there(
+	const struct ckt_ctl_args *args, struct ckt_ctl_server *server, unsigned deadline_ms)
 {
 	char stage[CKT_CONTROL_NAME_MAX + 1] = "";
 	ckt_control_save_res res = {0};
@@ -260,7 +296,8 @@ int ckt_ctl_checkpoint(const struct ckt_ctl_args *args)
 	int status = ckt_ctl_parse_deadline(args->deadline, &deadline_ms);
 	if (status == CKT_EXIT_DONE && args->to_memory) {
 		if (args->server_side || args->every || args->incremental) {
-			fprintf(stderr, "cricketctl: --to-memory makes a whole image in one place: no --server-side, --every or --incremental goes with it\n");
+			fprintf(stderr,
+				"cricketctl: --to-memory makes a whole image in one place: no --server-side, --every or --incremental goes with it\n");
 			status = CKT_EXIT_USAGE;
 		} else if (args->word_count == 2) {
 			status = ckt_ctl_check_kept(args->words[1]);
@@ -269,12 +306,16 @@ int ckt_ctl_checkpoint(const struct ckt_ctl_args *args)
 		status = ckt_ctl_check_place(args, args->word_count == 2);
 	}
 	if (status == CKT_EXIT_DONE && (args->every || args->incremental || args->keep) &&
-	    (args->server_side || (args->every && (args->incremental || args->stop)) || (args->keep && !args->every))) {
-		fprintf(stderr, "cricketctl: --every goes alone or with --keep, --incremental and --every with a directory here\n");
+		(args->server_side || (args->every && (args->incremental || args->stop)) ||
+			(args->keep && !args->every))) {
+		fprintf(stderr,
+			"cricketctl: --every goes alone or with --keep, --incremental and --every with a directory here\n");
 		status = CKT_EXIT_USAGE;
 	}
-	if (status == CKT_EXIT_DONE && args->with_client && (args->server_side || args->every || args->to_memory)) {
-		fprintf(stderr, "cricketctl: --with-client goes with a directory here, and not with --every\n");
+	if (status == CKT_EXIT_DONE && args->with_client &&
+		(args->server_side || args->every || args->to_memory)) {
+		fprintf(stderr,
+			"cricketctl: --with-client goes with a directory here, and not with --every\n");
 		status = CKT_EXIT_USAGE;
 	}
 	if (status == CKT_EXIT_DONE && args->every)
@@ -287,9 +328,9 @@ int ckt_ctl_checkpoint(const struct ckt_ctl_args *args)
 	if (status == CKT_EXIT_DONE && args->with_client)
 		status = ckt_ctl_client_find(&server, args->words[0], &client);
 	if (status == CKT_EXIT_DONE)
-		status = args->to_memory     ? save_in_memory(args, &server, deadline_ms)
-			 : args->server_side ? save_there(args, &server, deadline_ms)
-					     : save_here(args, &server, deadline_ms);
+		status = args->to_memory    ? save_in_memory(args, &server, deadline_ms)
+			: args->server_side ? save_there(args, &server, deadline_ms)
+					    : save_here(args, &server, deadline_ms);
 	ckt_ctl_disconnect(&server);
 	return status;
 }

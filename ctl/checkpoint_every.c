@@ -1,8 +1,10 @@
 /*
- * cricketctl checkpoint SESSION DIR --every 30s --keep 3: DIR/0001, DIR/0002, ... until the session ends or we are told to.
+ * cricketctl checkpoint SESSION DIR --every 30s --keep 3: DIR/0001, DIR/0002, ... until the session
+ * ends or we are told to.
  *
- * Each builds on the one before, and after KEEP of them a whole image begins a new chain; so the images of a chain go together, once KEEP
- * newer ones stand without it, and what is there can always be restored.
+ * Each builds on the one before, and after KEEP of them a whole image begins a new chain; so the
+ * images of a chain go together, once KEEP newer ones stand without it, and what is there can
+ * always be restored.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -20,14 +22,16 @@ enum { NUMBER_MAX = 999999, KEEP_MAX = 1000, LIST_MAX = 2 * KEEP_MAX + 64 };
 struct series {
 	char directory[CKT_CTL_PATH_SIZE];
 	unsigned keep;
-	unsigned next;			/* number of the next image */
-	unsigned since_whole;		/* images of the chain so far; 0: the next begins one */
-	unsigned numbers[LIST_MAX], chain_of[LIST_MAX];	/* ours, oldest first, and the whole image that each builds on */
+	unsigned next;        /* number of the next image */
+	unsigned since_whole; /* images of the chain so far; 0: the next begins one */
+	/* ours, oldest first, and the whole image that each builds on */
+	unsigned numbers[LIST_MAX], chain_of[LIST_MAX];
 	unsigned count;
 	struct ckt_ctl_base base;
 };
 
-static void image_path(const struct series *series, unsigned number, char ret_path[CKT_CTL_PATH_SIZE + 16])
+static void image_path(
+	const struct series *series, unsigned number, char ret_path[CKT_CTL_PATH_SIZE + 16])
 {
 	snprintf(ret_path, CKT_CTL_PATH_SIZE + 16, "%s/%04u", series->directory, number);
 }
@@ -36,14 +40,20 @@ static int parse(const struct ckt_ctl_args *args, struct series *series, int64_t
 {
 	char *end;
 	if (!ckt_ctl_parse_duration(args->every, ret_period_s)) {
-		fprintf(stderr, "cricketctl: --every: '%s' is not valid: write a number with s, m, h or d, such as 30s\n", args->every);
+		fprintf(stderr,
+			"cricketctl: --every: '%s' is not valid: write a number with s, m, h or d, such as 30s\n",
+			args->every);
 		return CKT_EXIT_USAGE;
 	}
 	series->keep = 3;
 	if (args->keep) {
-		unsigned long keep = *args->keep >= '0' && *args->keep <= '9' ? strtoul(args->keep, &end, 10) : 0;
+		unsigned long keep = *args->keep >= '0' && *args->keep <= '9'
+			? strtoul(args->keep, &end, 10)
+			: 0;
 		if (!keep || *end || keep > KEEP_MAX) {
-			fprintf(stderr, "cricketctl: --keep: '%s' is not valid: write a number of images from 1 to %d\n", args->keep, KEEP_MAX);
+			fprintf(stderr,
+				"cricketctl: --keep: '%s' is not valid: write a number of images from 1 to %d\n",
+				args->keep, KEEP_MAX);
 			return CKT_EXIT_USAGE;
 		}
 		series->keep = (unsigned)keep;
@@ -64,17 +74,24 @@ static int open_series(const char *path, struct series *series)
 		return ckt_ctl_refuse(series->directory, strerror(errno));
 	for (struct dirent *entry; (entry = readdir(dir));) {
 		size_t length = strlen(entry->d_name);
-		unsigned long number = strspn(entry->d_name, "0123456789") == length && length <= 6 ? strtoul(entry->d_name, NULL, 10) : 0;
+		unsigned long number = strspn(entry->d_name, "0123456789") == length && length <= 6
+			? strtoul(entry->d_name, NULL, 10)
+			: 0;
 		if (number >= series->next)
 			series->next = (unsigned)number + 1;
 	}
 	closedir(dir);
 	if (!series->next)
 		series->next = 1;
-	return series->next > NUMBER_MAX ? ckt_ctl_refuse(series->directory, "is full of images: name another directory") : CKT_EXIT_DONE;
+	return series->next > NUMBER_MAX
+		? ckt_ctl_refuse(series->directory, "is full of images: name another directory")
+		: CKT_EXIT_DONE;
 }
 
-/* A chain of which no image is among the newest goes. Newest first, so that whatever stops us leaves no image without its base. */
+/*
+ * A chain of which no image is among the newest goes. Newest first, so that whatever stops us
+ * leaves no image without its base.
+ */
 static void prune(struct series *series)
 {
 	char path[CKT_CTL_PATH_SIZE + 16];
@@ -89,17 +106,22 @@ static void prune(struct series *series)
 	}
 	series->count -= gone;
 	memmove(series->numbers, series->numbers + gone, series->count * sizeof *series->numbers);
-	memmove(series->chain_of, series->chain_of + gone, series->count * sizeof *series->chain_of);
+	memmove(series->chain_of, series->chain_of + gone,
+		series->count * sizeof *series->chain_of);
 }
 
-static int save_one(const struct ckt_ctl_args *args, struct ckt_ctl_server *server, struct series *series)
+static int save_one(
+	const struct ckt_ctl_args *args, struct ckt_ctl_server *server, struct series *series)
 {
 	char path[CKT_CTL_PATH_SIZE + 16], id[CKT_CONTROL_IMAGE_ID];
 	bool whole = series->since_whole == 0 || series->since_whole >= series->keep;
 	image_path(series, series->next, path);
 	int status = ckt_ctl_save_next(args, server, whole ? NULL : &series->base, path, id);
 	if (status == CKT_EXIT_REFUSED && !whole) {
-		/* Somebody else's checkpoint came in between, or this worker cannot: a whole image always can. */
+		/*
+		 * Somebody else's checkpoint came in between, or this worker cannot: a whole image
+		 * always can.
+		 */
 		whole = true;
 		status = ckt_ctl_save_next(args, server, NULL, path, id);
 	}
@@ -107,9 +129,11 @@ static int save_one(const struct ckt_ctl_args *args, struct ckt_ctl_server *serv
 		return status;
 	series->since_whole = whole ? 1 : series->since_whole + 1;
 	series->numbers[series->count] = series->next;
-	series->chain_of[series->count] = whole ? series->next : series->chain_of[series->count - 1];
+	series->chain_of[series->count] =
+		whole ? series->next : series->chain_of[series->count - 1];
 	series->count++;
-	snprintf(series->base.path, sizeof series->base.path, "%.4000s/%04u", series->directory, series->next);
+	snprintf(series->base.path, sizeof series->base.path, "%.4000s/%04u", series->directory,
+		series->next);
 	memcpy(series->base.id, id, sizeof series->base.id);
 	series->next++;
 	prune(series);
@@ -124,7 +148,8 @@ static bool wait_until(int64_t due_ms)
 	sigaddset(&set, SIGINT);
 	sigaddset(&set, SIGTERM);
 	int64_t left = due_ms - ckt_net_now_ms();
-	struct timespec timeout = {.tv_sec = left > 0 ? left / 1000 : 0, .tv_nsec = left > 0 ? left % 1000 * 1000000 : 0};
+	struct timespec timeout = {.tv_sec = left > 0 ? left / 1000 : 0,
+		.tv_nsec = left > 0 ? left % 1000 * 1000000 : 0};
 	return sigtimedwait(&set, NULL, &timeout) < 0;
 }
 

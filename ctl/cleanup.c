@@ -1,9 +1,10 @@
 /*
- * What an interrupted cricketctl removes: one directory at a time, registered while it is in the making.
+ * What an interrupted cricketctl removes: one directory at a time, registered while it is in the
+ * making.
  *
- * Threading: a thread waits for the signals, so that nothing is done in a handler; it starts with the first registration, before any
- * other thread of ours, which so have them blocked.  Where somebody has blocked them already (checkpoint --every reads them itself)
- * there is none.
+ * Threading: a thread waits for the signals, so that nothing is done in a handler; it starts with
+ * the first registration, before any other thread of ours, which so have them blocked.  Where
+ * somebody has blocked them already (checkpoint --every reads them itself) there is none.
  */
 #include <errno.h>
 #include <fcntl.h>

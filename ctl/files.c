@@ -24,11 +24,14 @@ int ckt_ctl_check_place(const struct ckt_ctl_args *args, bool here)
 {
 	const char *name = args->server_side;
 	if (here == (name != NULL)) {
-		fprintf(stderr, "cricketctl: %s: name either a directory here or --server-side NAME\n", args->command);
+		fprintf(stderr,
+			"cricketctl: %s: name either a directory here or --server-side NAME\n",
+			args->command);
 		return CKT_EXIT_USAGE;
 	}
 	if (name && (!ckt_ctl_name_good(name) || strncmp(name, "tmp-", 4) == 0)) {
-		fprintf(stderr, "cricketctl: --server-side: '%s' is not valid: write at most %d of a-z, 0-9 and -, not tmp- at the beginning\n",
+		fprintf(stderr,
+			"cricketctl: --server-side: '%s' is not valid: write at most %d of a-z, 0-9 and -, not tmp- at the beginning\n",
 			name, CKT_CONTROL_NAME_MAX);
 		return CKT_EXIT_USAGE;
 	}
@@ -39,7 +42,9 @@ int ckt_ctl_check_kept(const char *name)
 {
 	if (ckt_ctl_name_good(name) && strlen(name) <= CKT_CONTROL_KEPT_NAME_MAX)
 		return CKT_EXIT_DONE;
-	fprintf(stderr, "cricketctl: '%s' is no name of an image in memory: write at most %d of a-z, 0-9 and -\n", name, CKT_CONTROL_KEPT_NAME_MAX);
+	fprintf(stderr,
+		"cricketctl: '%s' is no name of an image in memory: write at most %d of a-z, 0-9 and -\n",
+		name, CKT_CONTROL_KEPT_NAME_MAX);
 	return CKT_EXIT_USAGE;
 }
 
@@ -86,7 +91,10 @@ static int check_target(const char *path)
 	while (readdir(dir))
 		entries++;
 	closedir(dir);
-	return entries > 2 ? ckt_ctl_refuse(path, "exists and is not empty: name another directory, or remove it first") : CKT_EXIT_DONE;
+	return entries > 2
+		? ckt_ctl_refuse(path,
+			  "exists and is not empty: name another directory, or remove it first")
+		: CKT_EXIT_DONE;
 }
 
 void ckt_ctl_tree_remove(int parent, const char *name, unsigned depth)
@@ -121,7 +129,8 @@ void ckt_ctl_stale_remove(const char *parent, const char *prefix)
 	for (struct dirent *entry; dir && (entry = readdir(dir));) {
 		if (strncmp(entry->d_name, prefix, strlen(prefix)) != 0)
 			continue;
-		int fd = openat(dirfd(dir), entry->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+		int fd = openat(
+			dirfd(dir), entry->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 		if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0)
 			ckt_ctl_tree_remove(dirfd(dir), entry->d_name, 0);
 		if (fd >= 0)
@@ -135,7 +144,8 @@ void ckt_ctl_stale_remove(const char *parent, const char *prefix)
 static bool is_still(const char *path, int fd)
 {
 	struct stat there, ours;
-	return lstat(path, &there) == 0 && fstat(fd, &ours) == 0 && there.st_ino == ours.st_ino && there.st_dev == ours.st_dev;
+	return lstat(path, &there) == 0 && fstat(fd, &ours) == 0 && there.st_ino == ours.st_ino &&
+		there.st_dev == ours.st_dev;
 }
 
 int ckt_ctl_directory_make(char *path, int *ret_fd)
@@ -150,7 +160,10 @@ int ckt_ctl_directory_make(char *path, int *ret_fd)
 		ckt_ctl_cleanup_set(path);
 		int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
 		error = fd < 0 || flock(fd, LOCK_EX | LOCK_NB) ? errno : 0;
-		/* Before it was locked, another cricketctl may have taken it for one that a dead one left, and removed it. */
+		/*
+		 * Before it was locked, another cricketctl may have taken it for one that a dead
+		 * one left, and removed it.
+		 */
 		if (!error && is_still(path, fd)) {
 			*ret_fd = fd;
 			return 0;
@@ -211,7 +224,8 @@ void ckt_ctl_partial_drop(struct ckt_ctl_partial *partial)
 	partial->fd = -1;
 	ckt_ctl_tree_remove(AT_FDCWD, partial->temporary, 0);
 	if (access(partial->temporary, F_OK) == 0)
-		fprintf(stderr, "cricketctl: %s is left over and may be removed\n", partial->temporary);
+		fprintf(stderr, "cricketctl: %s is left over and may be removed\n",
+			partial->temporary);
 	partial->temporary[0] = 0;
 	ckt_ctl_cleanup_set(NULL);
 }
@@ -220,8 +234,10 @@ void ckt_ctl_partial_drop(struct ckt_ctl_partial *partial)
 
 int ckt_ctl_base_write(int dir_fd, const char *from, const char *base)
 {
-	char parent[PATH_SIZE], base_parent[PATH_SIZE], real[PATH_SIZE], base_real[PATH_SIZE], text[PATH_SIZE + 8];
-	int at = ckt_ctl_path_parent(from, parent), base_at = ckt_ctl_path_parent(base, base_parent);
+	char parent[PATH_SIZE], base_parent[PATH_SIZE], real[PATH_SIZE], base_real[PATH_SIZE],
+		text[PATH_SIZE + 8];
+	int at = ckt_ctl_path_parent(from, parent),
+	    base_at = ckt_ctl_path_parent(base, base_parent);
 	if (!realpath(parent, real) || !realpath(base_parent, base_real))
 		return -errno;
 	(void)at;
@@ -250,6 +266,7 @@ bool ckt_ctl_base_read(const char *path, char ret_base[PATH_SIZE])
 	bool good = fgets(line, sizeof line, stream) != NULL;
 	fclose(stream);
 	line[strcspn(line, "\n")] = 0;
-	int n = line[0] == '/' ? snprintf(ret_base, PATH_SIZE, "%s", line) : snprintf(ret_base, PATH_SIZE, "%s/%s", path, line);
+	int n = line[0] == '/' ? snprintf(ret_base, PATH_SIZE, "%s", line)
+			       : snprintf(ret_base, PATH_SIZE, "%s/%s", path, line);
 	return good && *line && n < PATH_SIZE;
 }

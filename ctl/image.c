@@ -1,4 +1,7 @@
-/* cricketctl image show|verify|diff|flatten: looks at images on this host, without a server; list and remove: see kept.c. */
+/*
+ * cricketctl image show|verify|diff|flatten: looks at images on this host, without a server; list
+ * and remove: see kept.c.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -19,10 +22,10 @@ static const char *hex(const char *bytes, size_t size, char *buffer)
 }
 
 struct sums {
-	uint64_t memory;	/* blocks of device memory */
-	uint64_t contents;	/* that is not zeros */
-	uint64_t stored;	/* in this image's own files */
-	uint64_t older;		/* contents that lie in ancestors */
+	uint64_t memory;   /* blocks of device memory */
+	uint64_t contents; /* that is not zeros */
+	uint64_t stored;   /* in this image's own files */
+	uint64_t older;    /* contents that lie in ancestors */
 	uint64_t objects;
 };
 
@@ -49,9 +52,10 @@ static struct sums add_up(const ckt_image *image)
 	}
 	for (u_int i = 0; i < image->file_bytes.file_bytes_len; i++)
 		sums.stored += image->file_bytes.file_bytes_val[i];
-	sums.objects = (uint64_t)image->contexts.contexts_len + image->streams.streams_len + image->events.events_len +
-		       image->modules.modules_len + image->functions.functions_len + image->pools.pools_len + image->physicals.physicals_len + live_arrays(image) +
-		       image->textures.textures_len;
+	sums.objects = (uint64_t)image->contexts.contexts_len + image->streams.streams_len +
+		image->events.events_len + image->modules.modules_len +
+		image->functions.functions_len + image->pools.pools_len +
+		image->physicals.physicals_len + live_arrays(image) + image->textures.textures_len;
 	return sums;
 }
 
@@ -60,7 +64,8 @@ static struct sums add_up(const ckt_image *image)
 /* The CUDA version of the driver that the session ran on. */
 static const char *driver_text(const ckt_image *image, char *buffer, size_t size)
 {
-	snprintf(buffer, size, "%d.%d", image->driver_version / 1000, image->driver_version % 1000 / 10);
+	snprintf(buffer, size, "%d.%d", image->driver_version / 1000,
+		image->driver_version % 1000 / 10);
 	return buffer;
 }
 
@@ -70,25 +75,34 @@ static int show_json(const struct ckt_ctl_chain *chain, const struct sums *sums)
 	char saved[64], id[2 * CKT_IMAGE_ID + 1], driver[32];
 	json_t *devices = json_array(), *ancestors = json_array();
 	for (u_int i = 0; i < image->devices.devices_len; i++)
-		json_array_append_new(devices, json_pack("{s:o, s:i, s:i, s:I}", "name", ckt_ctl_json_text(image->devices.devices_val[i].name),
-							 "major", image->devices.devices_val[i].major, "minor",
-							 image->devices.devices_val[i].minor, "total_bytes",
-							 (json_int_t)image->devices.devices_val[i].total_bytes));
+		json_array_append_new(devices,
+			json_pack("{s:o, s:i, s:i, s:I}", "name",
+				ckt_ctl_json_text(image->devices.devices_val[i].name), "major",
+				image->devices.devices_val[i].major, "minor",
+				image->devices.devices_val[i].minor, "total_bytes",
+				(json_int_t)image->devices.devices_val[i].total_bytes));
 	for (u_int i = 0; i < image->ancestors.ancestors_len; i++)
-		json_array_append_new(ancestors, json_string(hex(image->ancestors.ancestors_val[i].id, CKT_IMAGE_ID, id)));
+		json_array_append_new(ancestors,
+			json_string(hex(image->ancestors.ancestors_val[i].id, CKT_IMAGE_ID, id)));
 	hex(image->id, CKT_IMAGE_ID, id);
 	return ckt_ctl_json_print(json_pack(
-		"{s:s, s:o, s:o, s:o, s:i, s:I, s:s, s:o, s:s, s:I, s:o, s:I, s:I, s:I, s:I, s:{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}, s:o}", "image", id,
-		"session", ckt_ctl_json_text(image->session), "program", ckt_ctl_json_text(image->program_name), "client",
-		ckt_ctl_json_text(image->client), "pid", (int)image->client_pid, "generation", (json_int_t)image->generation, "saved",
-		ckt_ctl_time_text(image->saved, saved, sizeof saved), "version", ckt_ctl_json_text(image->build), "cuda",
-		driver_text(image, driver, sizeof driver), "executed",
-		(json_int_t)image->executed, "devices", devices, "memory_bytes", (json_int_t)sums->memory, "contents_bytes",
-		(json_int_t)sums->contents, "stored_bytes", (json_int_t)sums->stored, "older_bytes", (json_int_t)sums->older, "objects", "contexts",
-		(json_int_t)image->contexts.contexts_len, "streams", (json_int_t)image->streams.streams_len, "events",
-		(json_int_t)image->events.events_len, "modules", (json_int_t)image->modules.modules_len, "functions",
-		(json_int_t)image->functions.functions_len, "pools", (json_int_t)image->pools.pools_len, "physical",
-		(json_int_t)image->physicals.physicals_len, "arrays", (json_int_t)live_arrays(image), "textures",
+		"{s:s, s:o, s:o, s:o, s:i, s:I, s:s, s:o, s:s, s:I, s:o, s:I, s:I, s:I, s:I, s:{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}, s:o}",
+		"image", id, "session", ckt_ctl_json_text(image->session), "program",
+		ckt_ctl_json_text(image->program_name), "client", ckt_ctl_json_text(image->client),
+		"pid", (int)image->client_pid, "generation", (json_int_t)image->generation, "saved",
+		ckt_ctl_time_text(image->saved, saved, sizeof saved), "version",
+		ckt_ctl_json_text(image->build), "cuda", driver_text(image, driver, sizeof driver),
+		"executed", (json_int_t)image->executed, "devices", devices, "memory_bytes",
+		(json_int_t)sums->memory, "contents_bytes", (json_int_t)sums->contents,
+		"stored_bytes", (json_int_t)sums->stored, "older_bytes", (json_int_t)sums->older,
+		"objects", "contexts", (json_int_t)image->contexts.contexts_len, "streams",
+		(json_int_t)image->streams.streams_len, "events",
+		(json_int_t)image->events.events_len, "modules",
+		(json_int_t)image->modules.modules_len, "functions",
+		(json_int_t)image->functions.functions_len, "pools",
+		(json_int_t)image->pools.pools_len, "physical",
+		(json_int_t)image->physicals.physicals_len, "arrays",
+		(json_int_t)live_arrays(image), "textures",
 		(json_int_t)image->textures.textures_len, "ancestors", ancestors));
 }
 
@@ -96,26 +110,34 @@ static int show(const struct ckt_ctl_args *args, const struct ckt_ctl_chain *cha
 {
 	const ckt_image *image = &chain->image;
 	struct sums sums = add_up(image);
-	char id[2 * CKT_IMAGE_ID + 1], saved[64], a[32], b[32], c[32], program[CKT_IMAGE_NAME + 1], client[CKT_IMAGE_NAME + 1];
+	char id[2 * CKT_IMAGE_ID + 1], saved[64], a[32], b[32], c[32], program[CKT_IMAGE_NAME + 1],
+		client[CKT_IMAGE_NAME + 1];
 	if (args->json)
 		return show_json(chain, &sums);
 	printf("image       %s\n", hex(image->id, CKT_IMAGE_ID, id));
-	printf("session     %s, generation %" PRIu64 ", saved %s\n", image->session, (uint64_t)image->generation,
-	       ckt_ctl_time_text(image->saved, saved, sizeof saved));
-	printf("program     %s, process %u on %s\n", ckt_ctl_clean(image->program_name, program, sizeof program), image->client_pid,
-	       ckt_ctl_clean(image->client, client, sizeof client));
+	printf("session     %s, generation %" PRIu64 ", saved %s\n", image->session,
+		(uint64_t)image->generation, ckt_ctl_time_text(image->saved, saved, sizeof saved));
+	printf("program     %s, process %u on %s\n",
+		ckt_ctl_clean(image->program_name, program, sizeof program), image->client_pid,
+		ckt_ctl_clean(image->client, client, sizeof client));
 	for (u_int i = 0; i < image->devices.devices_len; i++)
-		printf("device      %s, %d.%d\n", ckt_ctl_clean(image->devices.devices_val[i].name, program, sizeof program),
-		       image->devices.devices_val[i].major, image->devices.devices_val[i].minor);
-	printf("driver      for CUDA %s, image of Cricket %s\n", driver_text(image, a, sizeof a), ckt_ctl_clean(image->build, program, sizeof program));
-	printf("memory      %s, %s of it not zero\n", ckt_ctl_size_text(sums.memory, a, sizeof a), ckt_ctl_size_text(sums.contents, b, sizeof b));
-	printf("files       %s here, %s of the contents in older images\n", ckt_ctl_size_text(sums.stored, a, sizeof a),
-	       ckt_ctl_size_text(sums.older, c, sizeof c));
-	printf("objects     %u contexts, %u streams, %u events, %u modules, %u functions, %u pools, %u arrays, %u textures\n", image->contexts.contexts_len,
-	       image->streams.streams_len, image->events.events_len, image->modules.modules_len, image->functions.functions_len,
-	       image->pools.pools_len, live_arrays(image), image->textures.textures_len);
+		printf("device      %s, %d.%d\n",
+			ckt_ctl_clean(image->devices.devices_val[i].name, program, sizeof program),
+			image->devices.devices_val[i].major, image->devices.devices_val[i].minor);
+	printf("driver      for CUDA %s, image of Cricket %s\n", driver_text(image, a, sizeof a),
+		ckt_ctl_clean(image->build, program, sizeof program));
+	printf("memory      %s, %s of it not zero\n", ckt_ctl_size_text(sums.memory, a, sizeof a),
+		ckt_ctl_size_text(sums.contents, b, sizeof b));
+	printf("files       %s here, %s of the contents in older images\n",
+		ckt_ctl_size_text(sums.stored, a, sizeof a),
+		ckt_ctl_size_text(sums.older, c, sizeof c));
+	printf("objects     %u contexts, %u streams, %u events, %u modules, %u functions, %u pools, %u arrays, %u textures\n",
+		image->contexts.contexts_len, image->streams.streams_len, image->events.events_len,
+		image->modules.modules_len, image->functions.functions_len, image->pools.pools_len,
+		live_arrays(image), image->textures.textures_len);
 	for (u_int i = 0; i < image->ancestors.ancestors_len; i++)
-		printf("%s   %s\n", i ? "         " : "builds on", hex(image->ancestors.ancestors_val[i].id, CKT_IMAGE_ID, id));
+		printf("%s   %s\n", i ? "         " : "builds on",
+			hex(image->ancestors.ancestors_val[i].id, CKT_IMAGE_ID, id));
 	return ckt_ctl_flush();
 }
 
@@ -124,13 +146,15 @@ static int show(const struct ckt_ctl_args *args, const struct ckt_ctl_chain *cha
 static int open_reader(const struct ckt_ctl_chain *chain, struct ckt_image_reader *ret_reader)
 {
 	char message[512];
-	if (ckt_image_reader_init(ret_reader, &chain->image, chain->fds, chain->count, message, sizeof message) == 0)
+	if (ckt_image_reader_init(ret_reader, &chain->image, chain->fds, chain->count, message,
+		    sizeof message) == 0)
 		return CKT_EXIT_DONE;
 	return ckt_ctl_refuse(chain->path, message);
 }
 
 /* Over all contents. */
-static struct ckt_ctl_progress *begin_progress(const struct ckt_ctl_args *args, const struct ckt_ctl_chain *chain, const char *what)
+static struct ckt_ctl_progress *begin_progress(
+	const struct ckt_ctl_args *args, const struct ckt_ctl_chain *chain, const char *what)
 {
 	struct ckt_ctl_progress *progress = ckt_ctl_progress_begin(args, NULL, "");
 	uint64_t total = 0;
@@ -145,7 +169,8 @@ static int verify(const struct ckt_ctl_args *args, const struct ckt_ctl_chain *c
 	struct ckt_image_reader reader;
 	char *data = malloc(CKT_IMAGE_CHUNK), size[32];
 	uint64_t bytes = 0, bad = 0;
-	int status = data ? open_reader(chain, &reader) : ckt_ctl_refuse(chain->path, "out of memory");
+	int status =
+		data ? open_reader(chain, &reader) : ckt_ctl_refuse(chain->path, "out of memory");
 	if (status != CKT_EXIT_DONE) {
 		free(data);
 		return status;
@@ -159,18 +184,25 @@ static int verify(const struct ckt_ctl_args *args, const struct ckt_ctl_chain *c
 		if (!result)
 			continue;
 		if (!bad++)
-			fprintf(stderr, "cricketctl: %s: the contents of %s 0x%" PRIx64 " are damaged: %s\n", chain->path,
-				chunk->space > chain->image.blobs.blobs_len ? "array offset" : chunk->space ? "blob offset" : "address",
+			fprintf(stderr,
+				"cricketctl: %s: the contents of %s 0x%" PRIx64
+				" are damaged: %s\n",
+				chain->path,
+				chunk->space > chain->image.blobs.blobs_len ? "array offset"
+					: chunk->space                      ? "blob offset"
+									    : "address",
 				(uint64_t)chunk->address, strerror(-result));
 	}
 	ckt_ctl_progress_end(progress);
 	ckt_image_reader_fini(&reader);
 	free(data);
 	if (args->json)
-		status = ckt_ctl_json_print(json_pack("{s:b, s:i, s:I, s:I}", "ok", bad == 0, "chunks", (int)chain->image.chunks.chunks_len,
-						      "bytes", (json_int_t)bytes, "damaged", (json_int_t)bad));
+		status = ckt_ctl_json_print(json_pack("{s:b, s:i, s:I, s:I}", "ok", bad == 0,
+			"chunks", (int)chain->image.chunks.chunks_len, "bytes", (json_int_t)bytes,
+			"damaged", (json_int_t)bad));
 	else if (!bad) {
-		printf("%s is whole: %u chunks, %s\n", chain->path, chain->image.chunks.chunks_len, ckt_ctl_size_text(bytes, size, sizeof size));
+		printf("%s is whole: %u chunks, %s\n", chain->path, chain->image.chunks.chunks_len,
+			ckt_ctl_size_text(bytes, size, sizeof size));
 		status = ckt_ctl_flush();
 	}
 	return bad ? CKT_EXIT_REFUSED : status;
@@ -186,14 +218,17 @@ static int by_place(const void *a, const void *b)
 	return x->address < y->address ? -1 : x->address > y->address;
 }
 
-static int diff(const struct ckt_ctl_args *args, struct ckt_ctl_chain *one, struct ckt_ctl_chain *two)
+static int diff(
+	const struct ckt_ctl_args *args, struct ckt_ctl_chain *one, struct ckt_ctl_chain *two)
 {
 	ckt_image_chunk *a = one->image.chunks.chunks_val, *b = two->image.chunks.chunks_val;
-	u_int a_count = one->image.chunks.chunks_len, b_count = two->image.chunks.chunks_len, i = 0, k = 0;
+	u_int a_count = one->image.chunks.chunks_len, b_count = two->image.chunks.chunks_len, i = 0,
+	      k = 0;
 	uint64_t changed = 0, gone = 0, fresh = 0, bytes = 0;
 	char size[32];
 	if (one->image.hash_kind != two->image.hash_kind)
-		return ckt_ctl_refuse(two->path, "names its contents by another hash than the first: flatten the older one first");
+		return ckt_ctl_refuse(two->path,
+			"names its contents by another hash than the first: flatten the older one first");
 	/* An image without contents has no list. */
 	if (a_count)
 		qsort(a, a_count, sizeof *a, by_place);
@@ -208,7 +243,8 @@ static int diff(const struct ckt_ctl_args *args, struct ckt_ctl_chain *one, stru
 			fresh++;
 			bytes += b[k++].size;
 		} else {
-			if (a[i].size != b[k].size || memcmp(a[i].hash, b[k].hash, CKT_IMAGE_HASH) != 0) {
+			if (a[i].size != b[k].size ||
+				memcmp(a[i].hash, b[k].hash, CKT_IMAGE_HASH) != 0) {
 				changed++;
 				bytes += b[k].size;
 			}
@@ -235,14 +271,17 @@ static int diff(const struct ckt_ctl_args *args, struct ckt_ctl_chain *one, stru
 		json_t *objects = json_object();
 		for (unsigned n = 0; n < KINDS; n++)
 			json_object_set_new(objects, kinds[n].name, json_integer(kinds[n].by));
-		return ckt_ctl_json_print(json_pack("{s:b, s:I, s:I, s:I, s:I, s:I, s:o}", "same_session", strcmp(x->session, y->session) == 0,
-						    "changed_chunks", (json_int_t)changed, "new_chunks", (json_int_t)fresh, "gone_chunks",
-						    (json_int_t)gone, "bytes", (json_int_t)bytes, "commands",
-						    (json_int_t)(y->executed - x->executed), "objects", objects));
+		return ckt_ctl_json_print(json_pack("{s:b, s:I, s:I, s:I, s:I, s:I, s:o}",
+			"same_session", strcmp(x->session, y->session) == 0, "changed_chunks",
+			(json_int_t)changed, "new_chunks", (json_int_t)fresh, "gone_chunks",
+			(json_int_t)gone, "bytes", (json_int_t)bytes, "commands",
+			(json_int_t)(y->executed - x->executed), "objects", objects));
 	}
-	printf("%s%" PRIu64 " chunks changed, %" PRIu64 " new, %" PRIu64 " gone, %s; %" PRId64 " commands\n",
-	       strcmp(x->session, y->session) == 0 ? "" : "different sessions: ", changed, fresh, gone,
-	       ckt_ctl_size_text(bytes, size, sizeof size), (int64_t)(y->executed - x->executed));
+	printf("%s%" PRIu64 " chunks changed, %" PRIu64 " new, %" PRIu64 " gone, %s; %" PRId64
+	       " commands\n",
+		strcmp(x->session, y->session) == 0 ? "" : "different sessions: ", changed, fresh,
+		gone, ckt_ctl_size_text(bytes, size, sizeof size),
+		(int64_t)(y->executed - x->executed));
 	for (unsigned n = 0; n < KINDS; n++)
 		if (kinds[n].by)
 			printf("%+" PRId64 " %s\n", kinds[n].by, kinds[n].name);
@@ -251,8 +290,12 @@ static int diff(const struct ckt_ctl_args *args, struct ckt_ctl_chain *one, stru
 
 /* ---- flatten */
 
-/* All contents into one file of the new image; what the manifest says of files and chunks is replaced. */
-static int copy_contents(const struct ckt_ctl_args *args, const struct ckt_ctl_chain *chain, struct ckt_image_writer *writer, char *data)
+/*
+ * All contents into one file of the new image; what the manifest says of files and chunks is
+ * replaced.
+ */
+static int copy_contents(const struct ckt_ctl_args *args, const struct ckt_ctl_chain *chain,
+	struct ckt_image_writer *writer, char *data)
 {
 	struct ckt_image_reader reader;
 	int status = open_reader(chain, &reader), result = 0;
@@ -263,7 +306,8 @@ static int copy_contents(const struct ckt_ctl_args *args, const struct ckt_ctl_c
 		const ckt_image_chunk *chunk = &chain->image.chunks.chunks_val[i];
 		result = ckt_image_reader_chunk(&reader, chunk, data);
 		if (!result)
-			result = ckt_image_writer_add(writer, chunk->space, chunk->address, data, chunk->size, NULL);
+			result = ckt_image_writer_add(
+				writer, chunk->space, chunk->address, data, chunk->size, NULL);
 		ckt_ctl_progress_add(progress, chunk->size);
 	}
 	ckt_ctl_progress_end(progress);
@@ -273,7 +317,8 @@ static int copy_contents(const struct ckt_ctl_args *args, const struct ckt_ctl_c
 	return result ? ckt_ctl_refuse(chain->path, strerror(-result)) : CKT_EXIT_DONE;
 }
 
-static int flatten_to(const struct ckt_ctl_args *args, const struct ckt_ctl_chain *chain, int dir_fd)
+static int flatten_to(
+	const struct ckt_ctl_args *args, const struct ckt_ctl_chain *chain, int dir_fd)
 {
 	struct ckt_image_writer writer = {.fd = -1};
 	char *data = malloc(CKT_IMAGE_CHUNK), message[512];
@@ -323,7 +368,8 @@ static int flatten(const struct ckt_ctl_args *args, const struct ckt_ctl_chain *
 	if (status != CKT_EXIT_DONE)
 		ckt_ctl_partial_drop(&partial);
 	else if (args->json)
-		status = ckt_ctl_json_print(json_pack("{s:o, s:i}", "directory", ckt_ctl_json_text(path), "images", (int)chain->count));
+		status = ckt_ctl_json_print(json_pack("{s:o, s:i}", "directory",
+			ckt_ctl_json_text(path), "images", (int)chain->count));
 	return status;
 }
 
@@ -334,15 +380,17 @@ int ckt_ctl_image(const struct ckt_ctl_args *args)
 		const char *name;
 		int words;
 		int (*alone)(const struct ckt_ctl_args *args);
-	} verbs[] = {{"show", 2, NULL}, {"verify", 2, NULL}, {"diff", 3, NULL}, {"flatten", 3, NULL}, {"list", 1, ckt_ctl_kept_list},
-		     {"remove", 2, ckt_ctl_kept_remove}};
+	} verbs[] = {{"show", 2, NULL}, {"verify", 2, NULL}, {"diff", 3, NULL},
+		{"flatten", 3, NULL}, {"list", 1, ckt_ctl_kept_list},
+		{"remove", 2, ckt_ctl_kept_remove}};
 	enum { VERBS = sizeof verbs / sizeof *verbs };
 	unsigned verb = 0;
 	while (verb < VERBS && strcmp(verbs[verb].name, args->words[0]) != 0)
 		verb++;
 	if (verb == VERBS || args->word_count != verbs[verb].words) {
-		fprintf(stderr, "cricketctl: write: image show DIR, image verify DIR, image diff OLD NEW, image flatten DIR NEW, image list or "
-				"image remove memory:NAME\n");
+		fprintf(stderr,
+			"cricketctl: write: image show DIR, image verify DIR, image diff OLD NEW, image flatten DIR NEW, image list or "
+			"image remove memory:NAME\n");
 		return CKT_EXIT_USAGE;
 	}
 	if (verbs[verb].alone)
@@ -351,7 +399,10 @@ int ckt_ctl_image(const struct ckt_ctl_args *args)
 	if (status == CKT_EXIT_DONE && verb == 2)
 		status = ckt_ctl_chain_open(args->words[2], true, &two);
 	if (status == CKT_EXIT_DONE)
-		status = verb == 0 ? show(args, &one) : verb == 1 ? verify(args, &one) : verb == 2 ? diff(args, &one, &two) : flatten(args, &one);
+		status = verb == 0  ? show(args, &one)
+			: verb == 1 ? verify(args, &one)
+			: verb == 2 ? diff(args, &one, &two)
+				    : flatten(args, &one);
 	ckt_ctl_chain_close(&one);
 	ckt_ctl_chain_close(&two);
 	return status;

@@ -14,15 +14,19 @@ static int print_json(const ckt_control_info_res *info)
 	json_t *gpus = json_array(), *listening = json_array(), *object = json_object();
 	for (u_int i = 0; i < info->gpus.gpus_len; i++) {
 		const ckt_control_gpu *gpu = &info->gpus.gpus_val[i];
-		json_array_append_new(gpus, json_pack("{s:i, s:o, s:I}", "gpu", (int)gpu->ordinal, "name", ckt_ctl_json_text(gpu->name),
-						      "memory_bytes", (json_int_t)gpu->memory_bytes));
+		json_array_append_new(gpus,
+			json_pack("{s:i, s:o, s:I}", "gpu", (int)gpu->ordinal, "name",
+				ckt_ctl_json_text(gpu->name), "memory_bytes",
+				(json_int_t)gpu->memory_bytes));
 	}
 	for (u_int i = 0; i < info->listening.listening_len; i++)
-		json_array_append_new(listening, ckt_ctl_json_text(info->listening.listening_val[i].text));
+		json_array_append_new(
+			listening, ckt_ctl_json_text(info->listening.listening_val[i].text));
 	json_object_set_new(object, "version", ckt_ctl_json_text(info->build));
 	json_object_set_new(object, "host", ckt_ctl_json_text(info->host));
 	json_object_set_new(object, "pid", json_integer(info->pid));
-	json_object_set_new(object, "started", json_string(ckt_ctl_time_text(info->started, started, sizeof started)));
+	json_object_set_new(object, "started",
+		json_string(ckt_ctl_time_text(info->started, started, sizeof started)));
 	json_object_set_new(object, "driver", ckt_ctl_json_text(info->driver));
 	json_object_set_new(object, "soft", json_boolean(info->soft));
 	json_object_set_new(object, "gpus", gpus);
@@ -31,7 +35,8 @@ static int print_json(const ckt_control_info_res *info)
 	json_object_set_new(object, "authentication", json_string(authentication(info)));
 	json_object_set_new(object, "sessions", json_integer(info->sessions));
 	json_object_set_new(object, "max_sessions", json_integer(info->max_sessions));
-	json_object_set_new(object, "session_memory_bytes", json_integer((json_int_t)info->session_memory_bytes));
+	json_object_set_new(object, "session_memory_bytes",
+		json_integer((json_int_t)info->session_memory_bytes));
 	json_object_set_new(object, "stopping", json_boolean(info->stopping));
 	return ckt_ctl_json_print(object);
 }
@@ -40,26 +45,31 @@ static int print_text(const ckt_control_info_res *info)
 {
 	char text[CKT_CONTROL_PATH_MAX + 1], size[32];
 	printf("cricket-server %s", ckt_ctl_clean(info->build, text, sizeof text));
-	printf(" on %s, process %u%s\n", ckt_ctl_clean(info->host, text, sizeof text), info->pid, info->stopping ? ", shutting down" : "");
+	printf(" on %s, process %u%s\n", ckt_ctl_clean(info->host, text, sizeof text), info->pid,
+		info->stopping ? ", shutting down" : "");
 	printf("started     %s\n", ckt_ctl_time_text(info->started, text, sizeof text));
 	printf("driver      %s%s\n", ckt_ctl_clean(info->driver, text, sizeof text),
-	       info->soft ? "  (the soft GPU: computes on the CPU, slowly)" : "");
+		info->soft ? "  (the soft GPU: computes on the CPU, slowly)" : "");
 	for (u_int i = 0; i < info->gpus.gpus_len; i++) {
 		const ckt_control_gpu *gpu = &info->gpus.gpus_val[i];
-		printf("gpu %-2u      %s, %s\n", gpu->ordinal, ckt_ctl_clean(gpu->name, text, sizeof text),
-		       ckt_ctl_size_text(gpu->memory_bytes, size, sizeof size));
+		printf("gpu %-2u      %s, %s\n", gpu->ordinal,
+			ckt_ctl_clean(gpu->name, text, sizeof text),
+			ckt_ctl_size_text(gpu->memory_bytes, size, sizeof size));
 	}
 	printf("socket      %s\n", ckt_ctl_clean(info->socket, text, sizeof text));
 	for (u_int i = 0; i < info->listening.listening_len; i++)
-		printf("listening   %s\n", ckt_ctl_clean(info->listening.listening_val[i].text, text, sizeof text));
-	printf("clients     %s\n", info->insecure ? "anyone who can connect (--insecure)"
-				   : info->token  ? "over TCP with the token, over the socket by user"
-						  : "of this host, by user");
+		printf("listening   %s\n",
+			ckt_ctl_clean(info->listening.listening_val[i].text, text, sizeof text));
+	printf("clients     %s\n",
+		info->insecure        ? "anyone who can connect (--insecure)"
+			: info->token ? "over TCP with the token, over the socket by user"
+				      : "of this host, by user");
 	printf("sessions    %u", info->sessions);
 	if (info->max_sessions)
 		printf(" of %u", info->max_sessions);
 	if (info->session_memory_bytes)
-		printf(", %s each", ckt_ctl_size_text(info->session_memory_bytes, size, sizeof size));
+		printf(", %s each",
+			ckt_ctl_size_text(info->session_memory_bytes, size, sizeof size));
 	printf("\n");
 	return ckt_ctl_flush();
 }
@@ -67,7 +77,8 @@ static int print_text(const ckt_control_info_res *info)
 int ckt_ctl_info(const struct ckt_ctl_args *args)
 {
 	ckt_control_info_res info = {0};
-	int status = ckt_ctl_ask(args, NULL, CKT_CONTROL_INFO, NULL, NULL, (xdrproc_t)xdr_ckt_control_info_res, &info, TIMEOUT_MS);
+	int status = ckt_ctl_ask(args, NULL, CKT_CONTROL_INFO, NULL, NULL,
+		(xdrproc_t)xdr_ckt_control_info_res, &info, TIMEOUT_MS);
 	if (status != CKT_EXIT_DONE)
 		return status;
 	status = args->json ? print_json(&info) : print_text(&info);

@@ -13,12 +13,14 @@ static int print_json(const ckt_control_kept_res *res)
 	for (u_int i = 0; i < res->images.images_len; i++) {
 		const ckt_control_kept *one = &res->images.images_val[i];
 		json_array_append_new(list,
-				      json_pack("{s:s+, s:o, s:o, s:I, s:s}", "place", "memory:", one->name, "session",
-						ckt_ctl_json_text(one->session), "program", ckt_ctl_json_text(one->program_name), "bytes",
-						(json_int_t)one->bytes, "saved", ckt_ctl_time_text(one->saved, saved, sizeof saved)));
+			json_pack("{s:s+, s:o, s:o, s:I, s:s}", "place", "memory:", one->name,
+				"session", ckt_ctl_json_text(one->session), "program",
+				ckt_ctl_json_text(one->program_name), "bytes",
+				(json_int_t)one->bytes, "saved",
+				ckt_ctl_time_text(one->saved, saved, sizeof saved)));
 	}
-	return ckt_ctl_json_print(
-		json_pack("{s:o, s:I, s:I}", "images", list, "bytes", (json_int_t)res->bytes, "limit_bytes", (json_int_t)res->limit_bytes));
+	return ckt_ctl_json_print(json_pack("{s:o, s:I, s:I}", "images", list, "bytes",
+		(json_int_t)res->bytes, "limit_bytes", (json_int_t)res->limit_bytes));
 }
 
 static int print(const ckt_control_kept_res *res)
@@ -28,18 +30,21 @@ static int print(const ckt_control_kept_res *res)
 	for (u_int i = 0; i < res->images.images_len; i++) {
 		const ckt_control_kept *one = &res->images.images_val[i];
 		snprintf(name, sizeof name, "memory:%s", one->name);
-		printf("%-32s %-12s %10s  %-20s %s\n", name, one->session, ckt_ctl_size_text(one->bytes, size, sizeof size),
-		       ckt_ctl_time_text(one->saved, saved, sizeof saved), ckt_ctl_clean(one->program_name, program, sizeof program));
+		printf("%-32s %-12s %10s  %-20s %s\n", name, one->session,
+			ckt_ctl_size_text(one->bytes, size, sizeof size),
+			ckt_ctl_time_text(one->saved, saved, sizeof saved),
+			ckt_ctl_clean(one->program_name, program, sizeof program));
 	}
 	printf("%s of %s taken\n", ckt_ctl_size_text(res->bytes, size, sizeof size),
-	       ckt_ctl_size_text(res->limit_bytes, limit, sizeof limit));
+		ckt_ctl_size_text(res->limit_bytes, limit, sizeof limit));
 	return ckt_ctl_flush();
 }
 
 int ckt_ctl_kept_list(const struct ckt_ctl_args *args)
 {
 	ckt_control_kept_res res = {0};
-	int status = ckt_ctl_ask(args, NULL, CKT_CONTROL_KEPT_LIST, NULL, NULL, (xdrproc_t)xdr_ckt_control_kept_res, &res, ANSWER_MS);
+	int status = ckt_ctl_ask(args, NULL, CKT_CONTROL_KEPT_LIST, NULL, NULL,
+		(xdrproc_t)xdr_ckt_control_kept_res, &res, ANSWER_MS);
 	if (status == CKT_EXIT_DONE)
 		status = args->json ? print_json(&res) : print(&res);
 	xdr_free((xdrproc_t)xdr_ckt_control_kept_res, (char *)&res);
@@ -52,13 +57,15 @@ int ckt_ctl_kept_remove(const struct ckt_ctl_args *args)
 	ckt_control_stage_args call = {.stage = (char *)name};
 	ckt_control_result result = {0};
 	if (!name) {
-		fprintf(stderr, "cricketctl: image remove: write memory:NAME; images in directories are removed as such\n");
+		fprintf(stderr,
+			"cricketctl: image remove: write memory:NAME; images in directories are removed as such\n");
 		return CKT_EXIT_USAGE;
 	}
 	int status = ckt_ctl_check_kept(name);
 	if (status == CKT_EXIT_DONE)
-		status = ckt_ctl_ask(args, NULL, CKT_CONTROL_KEPT_REMOVE, (xdrproc_t)xdr_ckt_control_stage_args, &call,
-				     (xdrproc_t)xdr_ckt_control_result, &result, ANSWER_MS);
+		status = ckt_ctl_ask(args, NULL, CKT_CONTROL_KEPT_REMOVE,
+			(xdrproc_t)xdr_ckt_control_stage_args, &call,
+			(xdrproc_t)xdr_ckt_control_result, &result, ANSWER_MS);
 	if (status == CKT_EXIT_DONE)
 		status = ckt_ctl_result(&result);
 	xdr_free((xdrproc_t)xdr_ckt_control_result, (char *)&result);

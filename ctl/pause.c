@@ -32,7 +32,8 @@ static bool parse_clock(const char *text, int64_t *ret_when)
 	int used = 0;
 	time_t now = time(NULL);
 	struct tm tm;
-	if (sscanf(text, "%2u:%2u%n", &hour, &minute, &used) != 2 || text[used] || hour > 23 || minute > 59 || !localtime_r(&now, &tm))
+	if (sscanf(text, "%2u:%2u%n", &hour, &minute, &used) != 2 || text[used] || hour > 23 ||
+		minute > 59 || !localtime_r(&now, &tm))
 		return false;
 	tm.tm_hour = (int)hour;
 	tm.tm_min = (int)minute;
@@ -59,16 +60,21 @@ static int parse_until(const struct ckt_ctl_args *args, int64_t *ret_until)
 	if (args->pause_for && parse_duration(args->pause_for, &seconds)) {
 		*ret_until = time(NULL) + seconds;
 	} else if (args->pause_for) {
-		fprintf(stderr, "cricketctl: --for: '%s' is not valid: write a number with s, m, h or d, such as 30m\n", args->pause_for);
+		fprintf(stderr,
+			"cricketctl: --for: '%s' is not valid: write a number with s, m, h or d, such as 30m\n",
+			args->pause_for);
 		return CKT_EXIT_USAGE;
 	} else if (args->until && !parse_clock(args->until, ret_until)) {
-		fprintf(stderr, "cricketctl: --until: '%s' is not valid: write a time of day such as 18:00\n", args->until);
+		fprintf(stderr,
+			"cricketctl: --until: '%s' is not valid: write a time of day such as 18:00\n",
+			args->until);
 		return CKT_EXIT_USAGE;
 	}
 	return CKT_EXIT_DONE;
 }
 
-static int run(const struct ckt_ctl_args *args, uint32_t proc, xdrproc_t xdr_args, void *call, const char *done, int64_t until)
+static int run(const struct ckt_ctl_args *args, uint32_t proc, xdrproc_t xdr_args, void *call,
+	const char *done, int64_t until)
 {
 	struct ckt_ctl_server server;
 	ckt_control_bytes_res res = {0};
@@ -77,7 +83,8 @@ static int run(const struct ckt_ctl_args *args, uint32_t proc, xdrproc_t xdr_arg
 	if (status != CKT_EXIT_DONE)
 		return status;
 	struct ckt_ctl_progress *progress = ckt_ctl_progress_begin(args, &server, args->words[0]);
-	status = ckt_ctl_call(&server, proc, xdr_args, call, (xdrproc_t)xdr_ckt_control_bytes_res, &res, -1, -1);
+	status = ckt_ctl_call(
+		&server, proc, xdr_args, call, (xdrproc_t)xdr_ckt_control_bytes_res, &res, -1, -1);
 	ckt_ctl_progress_end(progress);
 	ckt_ctl_disconnect(&server);
 	if (status == CKT_EXIT_DONE)
@@ -85,11 +92,13 @@ static int run(const struct ckt_ctl_args *args, uint32_t proc, xdrproc_t xdr_arg
 	if (until)
 		ckt_ctl_time_text(until, when, sizeof when);
 	if (status == CKT_EXIT_DONE && args->json) {
-		status = ckt_ctl_json_print(json_pack("{s:o, s:s, s:I, s:s*}", "session", ckt_ctl_json_text(res.session), "state", done,
-						      "bytes", (json_int_t)res.bytes, "until", until ? when : NULL));
+		status = ckt_ctl_json_print(json_pack("{s:o, s:s, s:I, s:s*}", "session",
+			ckt_ctl_json_text(res.session), "state", done, "bytes",
+			(json_int_t)res.bytes, "until", until ? when : NULL));
 	} else if (status == CKT_EXIT_DONE) {
-		printf("session %s %s, %s%s%s\n", res.session, done, ckt_ctl_size_text(res.bytes, size, sizeof size), until ? ", until " : "",
-		       when);
+		printf("session %s %s, %s%s%s\n", res.session, done,
+			ckt_ctl_size_text(res.bytes, size, sizeof size), until ? ", until " : "",
+			when);
 		status = ckt_ctl_flush();
 	}
 	xdr_free((xdrproc_t)xdr_ckt_control_bytes_res, (char *)&res);
@@ -104,11 +113,15 @@ int ckt_ctl_pause(const struct ckt_ctl_args *args)
 	if (status == CKT_EXIT_DONE)
 		status = ckt_ctl_parse_deadline(args->deadline, &call.deadline_ms);
 	call.until = until;
-	return status == CKT_EXIT_DONE ? run(args, CKT_CONTROL_PAUSE, (xdrproc_t)xdr_ckt_control_pause_args, &call, "paused", until) : status;
+	return status == CKT_EXIT_DONE
+		? run(args, CKT_CONTROL_PAUSE, (xdrproc_t)xdr_ckt_control_pause_args, &call,
+			  "paused", until)
+		: status;
 }
 
 int ckt_ctl_resume(const struct ckt_ctl_args *args)
 {
 	ckt_control_session_args call = {.session = (char *)args->words[0]};
-	return run(args, CKT_CONTROL_UNPAUSE, (xdrproc_t)xdr_ckt_control_session_args, &call, "resumed", 0);
+	return run(args, CKT_CONTROL_UNPAUSE, (xdrproc_t)xdr_ckt_control_session_args, &call,
+		"resumed", 0);
 }

@@ -10,8 +10,12 @@
 const char *ckt_ctl_state_name(unsigned state)
 {
 	static const char *const names[] = {
-		[CKT_STATE_STARTING] = "starting", [CKT_STATE_RUNNING] = "running", [CKT_STATE_DETACHED] = "detached",
-		[CKT_STATE_RESTORED] = "restored", [CKT_STATE_FROZEN] = "frozen",   [CKT_STATE_ENDING] = "ending",
+		[CKT_STATE_STARTING] = "starting",
+		[CKT_STATE_RUNNING] = "running",
+		[CKT_STATE_DETACHED] = "detached",
+		[CKT_STATE_RESTORED] = "restored",
+		[CKT_STATE_FROZEN] = "frozen",
+		[CKT_STATE_ENDING] = "ending",
 		[CKT_STATE_PAUSED] = "paused",
 	};
 	return state < sizeof names / sizeof *names ? names[state] : "unknown";

@@ -1,6 +1,6 @@
 /*
- * A bar on stderr, where that is a terminal, for what takes long: what a worker does is asked over a connection of its own, what this
- * process moves is counted.
+ * A bar on stderr, where that is a terminal, for what takes long: what a worker does is asked over
+ * a connection of its own, what this process moves is counted.
  *
  * Threading: a thread draws; counting is atomic.
  */
@@ -21,27 +21,32 @@ struct ckt_ctl_progress {
 	pthread_mutex_t lock;
 	pthread_cond_t cond;
 	bool stop, drawn;
-	char phase[CKT_NAME_MAX + 1];	/* empty: the worker is asked */
+	char phase[CKT_NAME_MAX + 1]; /* empty: the worker is asked */
 	int64_t since_ms;
 	_Atomic uint64_t done, total;
-	uint64_t shown;			/* what was counted when the phase was last drawn; UINT64_MAX: never */
+	/* what was counted when the phase was last drawn; UINT64_MAX: never */
+	uint64_t shown;
 };
 
-static void draw(struct ckt_ctl_progress *progress, const char *phase, uint64_t done, uint64_t total, int64_t since_ms)
+static void draw(struct ckt_ctl_progress *progress, const char *phase, uint64_t done,
+	uint64_t total, int64_t since_ms)
 {
 	char bar[WIDTH + 1], size[32], clean[32];
-	double seconds = (double)(ckt_net_now_ms() - since_ms) / 1000, rate = seconds > 0 ? (double)done / seconds / 1e9 : 0;
+	double seconds = (double)(ckt_net_now_ms() - since_ms) / 1000,
+	       rate = seconds > 0 ? (double)done / seconds / 1e9 : 0;
 	unsigned filled = total ? (unsigned)((done > total ? total : done) * WIDTH / total) : 0;
 	memset(bar, '.', WIDTH);
 	memset(bar, '#', filled);
 	bar[WIDTH] = 0;
-	fprintf(stderr, "\r\033[K%-8s [%s] %s, %.1f GB/s", ckt_ctl_clean(phase, clean, sizeof clean), bar,
+	fprintf(stderr, "\r\033[K%-8s [%s] %s, %.1f GB/s",
+		ckt_ctl_clean(phase, clean, sizeof clean), bar,
 		ckt_ctl_size_text(done, size, sizeof size), rate);
 	progress->drawn = true;
 }
 
 /* The phase is the worker's word; a new one starts the clock. */
-static void ask(struct ckt_ctl_progress *progress, struct ckt_ctl_server *server, char *phase, int64_t *since_ms)
+static void ask(struct ckt_ctl_progress *progress, struct ckt_ctl_server *server, char *phase,
+	int64_t *since_ms)
 {
 	ckt_control_session_args call = {.session = progress->session};
 	ckt_control_progress_res res = {0};
@@ -52,8 +57,10 @@ static void ask(struct ckt_ctl_progress *progress, struct ckt_ctl_server *server
 		if (ckt_ctl_try_connect(&args, server, message, sizeof message) != CKT_EXIT_DONE)
 			return;
 	}
-	if (ckt_net_call(server->fd, CRICKET_CONTROL_PROG, CKT_CONTROL_PROGRESS, (xdrproc_t)xdr_ckt_control_session_args, &call,
-			 (xdrproc_t)xdr_ckt_control_progress_res, &res, ckt_net_now_ms() + ANSWER_MS, -1)) {
+	if (ckt_net_call(server->fd, CRICKET_CONTROL_PROG, CKT_CONTROL_PROGRESS,
+		    (xdrproc_t)xdr_ckt_control_session_args, &call,
+		    (xdrproc_t)xdr_ckt_control_progress_res, &res, ckt_net_now_ms() + ANSWER_MS,
+		    -1)) {
 		ckt_ctl_disconnect(server);
 		return;
 	}
@@ -71,7 +78,8 @@ static void ask(struct ckt_ctl_progress *progress, struct ckt_ctl_server *server
 static void draw_counted(struct ckt_ctl_progress *progress)
 {
 	progress->shown = atomic_load(&progress->done);
-	draw(progress, progress->phase, progress->shown, atomic_load(&progress->total), progress->since_ms);
+	draw(progress, progress->phase, progress->shown, atomic_load(&progress->total),
+		progress->since_ms);
 }
 
 static void *progress_thread(void *opaque)
@@ -103,9 +111,11 @@ static void *progress_thread(void *opaque)
 	return NULL;
 }
 
-struct ckt_ctl_progress *ckt_ctl_progress_begin(const struct ckt_ctl_args *args, const struct ckt_ctl_server *server, const char *session)
+struct ckt_ctl_progress *ckt_ctl_progress_begin(
+	const struct ckt_ctl_args *args, const struct ckt_ctl_server *server, const char *session)
 {
-	struct ckt_ctl_progress *progress = isatty(STDERR_FILENO) ? calloc(1, sizeof *progress) : NULL;
+	struct ckt_ctl_progress *progress =
+		isatty(STDERR_FILENO) ? calloc(1, sizeof *progress) : NULL;
 	if (!progress)
 		return NULL;
 	progress->args = *args;
@@ -128,7 +138,8 @@ static void draw_last(struct ckt_ctl_progress *progress)
 		draw_counted(progress);
 }
 
-void ckt_ctl_progress_phase(struct ckt_ctl_progress *progress, const char *phase, uint64_t total_bytes)
+void ckt_ctl_progress_phase(
+	struct ckt_ctl_progress *progress, const char *phase, uint64_t total_bytes)
 {
 	if (!progress)
 		return;

@@ -41,8 +41,10 @@ static void jobs_read(const struct ckt_ctl_args *args, struct jobs *jobs)
 	while (more) {
 		ckt_control_list_args call = {.after = after};
 		ckt_control_jobs_res res = {0};
-		more = ckt_net_call(server.fd, CRICKET_CONTROL_PROG, CKT_CONTROL_JOBS, (xdrproc_t)xdr_ckt_control_list_args, &call,
-				    (xdrproc_t)xdr_ckt_control_jobs_res, &res, ckt_net_now_ms() + TIMEOUT_MS, -1) == 0;
+		more = ckt_net_call(server.fd, CRICKET_CONTROL_PROG, CKT_CONTROL_JOBS,
+			       (xdrproc_t)xdr_ckt_control_list_args, &call,
+			       (xdrproc_t)xdr_ckt_control_jobs_res, &res,
+			       ckt_net_now_ms() + TIMEOUT_MS, -1) == 0;
 		for (u_int i = 0; i < res.sessions.sessions_len && more; i++) {
 			snprintf(after, sizeof after, "%s", res.sessions.sessions_val[i].session);
 			more = jobs_add(jobs, &res.sessions.sessions_val[i]);
@@ -72,20 +74,26 @@ static json_t *session_json(const ckt_control_session *session, const char *job)
 	json_object_set_new(object, "client", ckt_ctl_json_text(session->client));
 	json_object_set_new(object, "pid", json_integer(session->client_pid));
 	json_object_set_new(object, "gpu", json_integer(session->gpu));
-	json_object_set_new(object, "memory_bytes", json_integer((json_int_t)session->memory_bytes));
+	json_object_set_new(
+		object, "memory_bytes", json_integer((json_int_t)session->memory_bytes));
 	json_object_set_new(object, "state", json_string(ckt_ctl_state_name(session->state)));
-	json_object_set_new(object, "started", json_string(ckt_ctl_time_text(session->started, started, sizeof started)));
+	json_object_set_new(object, "started",
+		json_string(ckt_ctl_time_text(session->started, started, sizeof started)));
 	json_object_set_new(object, "job", job ? ckt_ctl_json_text(job) : json_null());
 	return object;
 }
 
 static void session_line(const ckt_control_session *session, const char *job)
 {
-	char clean_job[CKT_JOB_NAME_MAX + 1], program[CKT_NAME_MAX + 1], client[CKT_ADDRESS_MAX + 1], memory[32], started[64], note[CKT_MESSAGE_MAX + 1];
-	printf("%-12s  %-20s %-20s %7u %3d %9s  %-9s %s%s%s\n", session->session, ckt_ctl_clean(session->program_name, program, sizeof program),
-	       ckt_ctl_clean(session->client, client, sizeof client), session->client_pid, session->gpu,
-	       ckt_ctl_size_text(session->memory_bytes, memory, sizeof memory), ckt_ctl_state_name(session->state),
-	       ckt_ctl_time_text(session->started, started, sizeof started), job ? "  " : "", job ? ckt_ctl_clean(job, clean_job, sizeof clean_job) : "");
+	char clean_job[CKT_JOB_NAME_MAX + 1], program[CKT_NAME_MAX + 1],
+		client[CKT_ADDRESS_MAX + 1], memory[32], started[64], note[CKT_MESSAGE_MAX + 1];
+	printf("%-12s  %-20s %-20s %7u %3d %9s  %-9s %s%s%s\n", session->session,
+		ckt_ctl_clean(session->program_name, program, sizeof program),
+		ckt_ctl_clean(session->client, client, sizeof client), session->client_pid,
+		session->gpu, ckt_ctl_size_text(session->memory_bytes, memory, sizeof memory),
+		ckt_ctl_state_name(session->state),
+		ckt_ctl_time_text(session->started, started, sizeof started), job ? "  " : "",
+		job ? ckt_ctl_clean(job, clean_job, sizeof clean_job) : "");
 	if (*session->note)
 		printf("              note: %s\n", ckt_ctl_clean(session->note, note, sizeof note));
 }
@@ -102,25 +110,29 @@ int ckt_ctl_ps(const struct ckt_ctl_args *args)
 	if (status != CKT_EXIT_DONE)
 		more = false;
 	else if (!server.is_unix && (!token || !*token))
-		fprintf(stderr, "cricketctl: the server at %s shows no sessions over TCP without a token: use its UNIX socket, or CRICKET_TOKEN_FILE\n",
+		fprintf(stderr,
+			"cricketctl: the server at %s shows no sessions over TCP without a token: use its UNIX socket, or CRICKET_TOKEN_FILE\n",
 			server.address);
 	if (more)
 		jobs_read(args, &jobs);
 	while (more) {
 		ckt_control_list_args list_args = {.after = after};
 		ckt_control_list_res res = {0};
-		status = ckt_ctl_call(&server, CKT_CONTROL_LIST, (xdrproc_t)xdr_ckt_control_list_args, &list_args,
-				      (xdrproc_t)xdr_ckt_control_list_res, &res, TIMEOUT_MS, -1);
+		status = ckt_ctl_call(&server, CKT_CONTROL_LIST,
+			(xdrproc_t)xdr_ckt_control_list_args, &list_args,
+			(xdrproc_t)xdr_ckt_control_list_res, &res, TIMEOUT_MS, -1);
 		if (status != CKT_EXIT_DONE)
 			break;
 		if (!any && !args->json)
-			printf("%-12s  %-20s %-20s %7s %3s %9s  %-9s %-20s  %s\n", "SESSION", "PROGRAM", "CLIENT", "PID", "GPU", "MEMORY", "STATE",
-			       "STARTED", "JOB");
+			printf("%-12s  %-20s %-20s %7s %3s %9s  %-9s %-20s  %s\n", "SESSION",
+				"PROGRAM", "CLIENT", "PID", "GPU", "MEMORY", "STATE", "STARTED",
+				"JOB");
 		any = true;
 		for (u_int i = 0; i < res.sessions.sessions_len; i++) {
 			const ckt_control_session *session = &res.sessions.sessions_val[i];
 			if (args->json)
-				json_array_append_new(list, session_json(session, job_of(&jobs, session->session)));
+				json_array_append_new(list,
+					session_json(session, job_of(&jobs, session->session)));
 			else
 				session_line(session, job_of(&jobs, session->session));
 			snprintf(after, sizeof after, "%s", session->session);

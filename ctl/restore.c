@@ -1,8 +1,9 @@
 /*
  * cricketctl restore DIR
  *
- * On the server's host we open the files of the chain for the worker; from elsewhere they are sent, and the server removes its
- * copies when this connection ends.  An image in the server's memory is only named, memory:NAME.
+ * On the server's host we open the files of the chain for the worker; from elsewhere they are sent,
+ * and the server removes its copies when this connection ends.  An image in the server's memory is
+ * only named, memory:NAME.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -26,7 +27,9 @@ int ckt_ctl_parse_gpu(const char *text, int *ret_gpu)
 		return CKT_EXIT_DONE;
 	long gpu = strtol(text, &end, 10);
 	if (*text < '0' || *text > '9' || *end || gpu >= CKT_DEVICES_MAX) {
-		fprintf(stderr, "cricketctl: --gpu: '%s' is not valid: write the driver's number of a GPU, see cricketctl info\n", text);
+		fprintf(stderr,
+			"cricketctl: --gpu: '%s' is not valid: write the driver's number of a GPU, see cricketctl info\n",
+			text);
 		return CKT_EXIT_USAGE;
 	}
 	*ret_gpu = (int)gpu;
@@ -40,13 +43,18 @@ int ckt_ctl_public_address(struct ckt_ctl_server *server, char *ret_text, size_t
 	ckt_control_info_res info = {0};
 	struct ckt_address address;
 	char message[512];
-	int status = ckt_ctl_call(server, CKT_CONTROL_INFO, NULL, NULL, (xdrproc_t)xdr_ckt_control_info_res, &info, ANSWER_MS, -1);
+	int status = ckt_ctl_call(server, CKT_CONTROL_INFO, NULL, NULL,
+		(xdrproc_t)xdr_ckt_control_info_res, &info, ANSWER_MS, -1);
 	if (status != CKT_EXIT_DONE)
 		return status;
 	snprintf(ret_text, text_size, "HOST:PORT");
 	if (info.listening.listening_len &&
-	    ckt_address_parse(info.listening.listening_val[0].text, &address, message, sizeof message) == 0) {
-		/* What was bound may be a wildcard or loopback; the host's name is what others know. */
+		ckt_address_parse(info.listening.listening_val[0].text, &address, message,
+			sizeof message) == 0) {
+		/*
+		 * What was bound may be a wildcard or loopback; the host's name is what others
+		 * know.
+		 */
 		snprintf(address.host, sizeof address.host, "%.255s", info.host);
 		ckt_address_format(&address, ret_text, text_size);
 	}
@@ -55,16 +63,16 @@ int ckt_ctl_public_address(struct ckt_ctl_server *server, char *ret_text, size_t
 }
 
 /* The session's owner, its client's host and what is noted about it, from the list. */
-static bool find_client(struct ckt_ctl_server *server, const char *session, char *ret_host, size_t host_size, uint32_t *ret_uid,
-			char ret_note[CKT_MESSAGE_MAX + 1])
+static bool find_client(struct ckt_ctl_server *server, const char *session, char *ret_host,
+	size_t host_size, uint32_t *ret_uid, char ret_note[CKT_MESSAGE_MAX + 1])
 {
 	/* The list begins behind the name given: this one is just before the session. */
 	char after[CKT_SESSION_ID_SIZE + 1];
 	ckt_control_list_args call = {.after = after};
 	ckt_control_list_res res = {0};
 	snprintf(after, sizeof after, "%.*s", CKT_SESSION_ID_SIZE - 1, session);
-	if (ckt_ctl_call(server, CKT_CONTROL_LIST, (xdrproc_t)xdr_ckt_control_list_args, &call, (xdrproc_t)xdr_ckt_control_list_res, &res,
-			 ANSWER_MS, -1) != CKT_EXIT_DONE)
+	if (ckt_ctl_call(server, CKT_CONTROL_LIST, (xdrproc_t)xdr_ckt_control_list_args, &call,
+		    (xdrproc_t)xdr_ckt_control_list_res, &res, ANSWER_MS, -1) != CKT_EXIT_DONE)
 		return false;
 	bool found = false;
 	for (u_int i = 0; i < res.sessions.sessions_len && !found; i++) {
@@ -80,15 +88,18 @@ static bool find_client(struct ckt_ctl_server *server, const char *session, char
 	return found;
 }
 
-void ckt_ctl_tell_client(const struct ckt_ctl_args *args, struct ckt_ctl_server *server, const char *session)
+void ckt_ctl_tell_client(
+	const struct ckt_ctl_args *args, struct ckt_ctl_server *server, const char *session)
 {
-	char client[CKT_ADDRESS_MAX + 1], here[CKT_NAME_MAX] = "", address[CKT_ADDRESS_TEXT_MAX], message[1200], clean[CKT_ADDRESS_MAX + 1];
+	char client[CKT_ADDRESS_MAX + 1], here[CKT_NAME_MAX] = "", address[CKT_ADDRESS_TEXT_MAX],
+					  message[1200], clean[CKT_ADDRESS_MAX + 1];
 	char note[CKT_MESSAGE_MAX + 1], clean_note[CKT_MESSAGE_MAX + 1];
 	uint32_t uid;
 	if (!find_client(server, session, client, sizeof client, &uid, note))
 		return;
 	if (*note)
-		fprintf(stderr, "cricketctl: note: session %s %s\n", session, ckt_ctl_clean(note, clean_note, sizeof clean_note));
+		fprintf(stderr, "cricketctl: note: session %s %s\n", session,
+			ckt_ctl_clean(note, clean_note, sizeof clean_note));
 	gethostname(here, sizeof here - 1);
 	bool ours = strcmp(client, here) == 0 && (uid == CKT_UID_UNKNOWN || uid == getuid());
 	if (args->client_address)
@@ -101,14 +112,16 @@ void ckt_ctl_tell_client(const struct ckt_ctl_args *args, struct ckt_ctl_server 
 		return;
 	if (ours)
 		fprintf(stderr, "cricketctl: %s\n", message);
-	fprintf(stderr, "cricketctl: unless %s is where the client looks already, run on %s, as its user:\n  cricketctl redirect %s --to %s\n",
+	fprintf(stderr,
+		"cricketctl: unless %s is where the client looks already, run on %s, as its user:\n  cricketctl redirect %s --to %s\n",
 		address, ckt_ctl_clean(client, clean, sizeof clean), session, address);
 }
 
 /* ---- The chain */
 
-static int chain_send(const struct ckt_ctl_args *args, struct ckt_ctl_server *server, const struct ckt_ctl_chain *chain,
-		      char stages[][CKT_CONTROL_NAME_MAX + 1], struct ckt_ctl_progress *progress)
+static int chain_send(const struct ckt_ctl_args *args, struct ckt_ctl_server *server,
+	const struct ckt_ctl_chain *chain, char stages[][CKT_CONTROL_NAME_MAX + 1],
+	struct ckt_ctl_progress *progress)
 {
 	int status = CKT_EXIT_DONE;
 	for (unsigned i = 0; i < chain->count && status == CKT_EXIT_DONE; i++) {
@@ -119,13 +132,14 @@ static int chain_send(const struct ckt_ctl_args *args, struct ckt_ctl_server *se
 	return status;
 }
 
-int ckt_ctl_restore_stages(struct ckt_ctl_server *server, int gpu, ckt_control_stage_args *stages, unsigned count,
-			   char ret_session[CKT_SESSION_ID_SIZE + 1])
+int ckt_ctl_restore_stages(struct ckt_ctl_server *server, int gpu, ckt_control_stage_args *stages,
+	unsigned count, char ret_session[CKT_SESSION_ID_SIZE + 1])
 {
 	ckt_control_restore2_args call = {.gpu = gpu, .stages = {count, stages}};
 	ckt_control_restore_res res = {0};
-	int status = ckt_ctl_call(server, CKT_CONTROL_RESTORE2, (xdrproc_t)xdr_ckt_control_restore2_args, &call,
-				  (xdrproc_t)xdr_ckt_control_restore_res, &res, -1, -1);
+	int status =
+		ckt_ctl_call(server, CKT_CONTROL_RESTORE2, (xdrproc_t)xdr_ckt_control_restore2_args,
+			&call, (xdrproc_t)xdr_ckt_control_restore_res, &res, -1, -1);
 	if (status == CKT_EXIT_DONE)
 		status = ckt_ctl_result(&res.result);
 	if (status == CKT_EXIT_DONE)
@@ -139,19 +153,22 @@ struct ckt_ctl_passing {
 	struct ckt_ctl_chain chain;
 	char names[CKT_CONTROL_CHAIN_MAX + 1][CKT_CONTROL_NAME_MAX + 1];
 	ckt_control_stage_args stages[CKT_CONTROL_CHAIN_MAX];
-	unsigned stage_count;		/* 0: it is passed with each call */
+	unsigned stage_count; /* 0: it is passed with each call */
 };
 
-int ckt_ctl_passing_open(const struct ckt_ctl_args *args, struct ckt_ctl_server *server, const char *path, struct ckt_ctl_progress *progress,
-			 struct ckt_ctl_passing **ret_passing)
+int ckt_ctl_passing_open(const struct ckt_ctl_args *args, struct ckt_ctl_server *server,
+	const char *path, struct ckt_ctl_progress *progress, struct ckt_ctl_passing **ret_passing)
 {
 	struct ckt_ctl_passing *p = calloc(1, sizeof *p);
-	int status = p ? ckt_ctl_chain_open(path, false, &p->chain) : ckt_ctl_refuse(path, "out of memory");
+	int status = p ? ckt_ctl_chain_open(path, false, &p->chain)
+		       : ckt_ctl_refuse(path, "out of memory");
 	if (status == CKT_EXIT_DONE && p->chain.count > CKT_CONTROL_CHAIN_MAX)
-		status = ckt_ctl_refuse(path, "builds on more images than can be: make one of them with 'cricketctl image flatten'");
+		status = ckt_ctl_refuse(path,
+			"builds on more images than can be: make one of them with 'cricketctl image flatten'");
 	if (status == CKT_EXIT_DONE && !server->is_unix)
 		status = chain_send(args, server, &p->chain, p->names, progress);
-	for (; status == CKT_EXIT_DONE && !server->is_unix && p->stage_count < p->chain.count; p->stage_count++)
+	for (; status == CKT_EXIT_DONE && !server->is_unix && p->stage_count < p->chain.count;
+		p->stage_count++)
 		p->stages[p->stage_count].stage = p->names[p->stage_count];
 	if (status == CKT_EXIT_DONE)
 		*ret_passing = p;
@@ -167,15 +184,20 @@ void ckt_ctl_passing_close(struct ckt_ctl_passing *p)
 	free(p);
 }
 
-int ckt_ctl_passing_preload(struct ckt_ctl_passing *p, struct ckt_ctl_server *server, int gpu, bool last, char copy[CKT_SESSION_ID_SIZE + 1])
+int ckt_ctl_passing_preload(struct ckt_ctl_passing *p, struct ckt_ctl_server *server, int gpu,
+	bool last, char copy[CKT_SESSION_ID_SIZE + 1])
 {
 	struct ckt_broker *broker = NULL;
-	ckt_control_preload_args call = {.copy = copy, .gpu = gpu, .last = last, .stages = {p->stage_count, p->stages}};
+	ckt_control_preload_args call = {
+		.copy = copy, .gpu = gpu, .last = last, .stages = {p->stage_count, p->stages}};
 	ckt_control_restore_res res = {0};
-	int status = p->stage_count ? CKT_EXIT_DONE : ckt_ctl_chain_pass(server, p->chain.fds, p->chain.count, &broker);
+	int status = p->stage_count
+		? CKT_EXIT_DONE
+		: ckt_ctl_chain_pass(server, p->chain.fds, p->chain.count, &broker);
 	if (status == CKT_EXIT_DONE)
-		status = ckt_ctl_call(server, CKT_CONTROL_PRELOAD, (xdrproc_t)xdr_ckt_control_preload_args, &call, (xdrproc_t)xdr_ckt_control_restore_res,
-				      &res, -1, -1);
+		status = ckt_ctl_call(server, CKT_CONTROL_PRELOAD,
+			(xdrproc_t)xdr_ckt_control_preload_args, &call,
+			(xdrproc_t)xdr_ckt_control_restore_res, &res, -1, -1);
 	ckt_broker_stop(broker);
 	if (status == CKT_EXIT_DONE)
 		status = ckt_ctl_result(&res.result);
@@ -185,8 +207,9 @@ int ckt_ctl_passing_preload(struct ckt_ctl_passing *p, struct ckt_ctl_server *se
 	return status;
 }
 
-int ckt_ctl_restore_image(const struct ckt_ctl_args *args, struct ckt_ctl_server *server, const char *path, int gpu,
-			  struct ckt_ctl_progress *progress, char ret_session[CKT_SESSION_ID_SIZE + 1])
+int ckt_ctl_restore_image(const struct ckt_ctl_args *args, struct ckt_ctl_server *server,
+	const char *path, int gpu, struct ckt_ctl_progress *progress,
+	char ret_session[CKT_SESSION_ID_SIZE + 1])
 {
 	struct ckt_ctl_passing *p = NULL;
 	struct ckt_broker *broker = NULL;
@@ -194,19 +217,24 @@ int ckt_ctl_restore_image(const struct ckt_ctl_args *args, struct ckt_ctl_server
 	if (status == CKT_EXIT_DONE && !p->stage_count)
 		status = ckt_ctl_chain_pass(server, p->chain.fds, p->chain.count, &broker);
 	if (status == CKT_EXIT_DONE)
-		status = ckt_ctl_restore_stages(server, gpu, p->stages, p->stage_count, ret_session);
+		status =
+			ckt_ctl_restore_stages(server, gpu, p->stages, p->stage_count, ret_session);
 	ckt_broker_stop(broker);
 	ckt_ctl_passing_close(p);
 	return status;
 }
 
-static int restore(const struct ckt_ctl_args *args, struct ckt_ctl_server *server, int gpu, char ret_session[CKT_SESSION_ID_SIZE + 1])
+static int restore(const struct ckt_ctl_args *args, struct ckt_ctl_server *server, int gpu,
+	char ret_session[CKT_SESSION_ID_SIZE + 1])
 {
-	const char *named = args->server_side ? args->server_side : ckt_ctl_kept_name(args->words[0]) ? args->words[0] : NULL;
+	const char *named = args->server_side       ? args->server_side
+		: ckt_ctl_kept_name(args->words[0]) ? args->words[0]
+						    : NULL;
 	ckt_control_stage_args stage = {.stage = (char *)named};
 	struct ckt_ctl_progress *progress = ckt_ctl_progress_begin(args, server, "");
-	int status = named ? ckt_ctl_restore_stages(server, gpu, &stage, 1, ret_session)
-			   : ckt_ctl_restore_image(args, server, args->words[0], gpu, progress, ret_session);
+	int status = named
+		? ckt_ctl_restore_stages(server, gpu, &stage, 1, ret_session)
+		: ckt_ctl_restore_image(args, server, args->words[0], gpu, progress, ret_session);
 	ckt_ctl_progress_end(progress);
 	return status;
 }
@@ -215,11 +243,14 @@ static int print(const struct ckt_ctl_args *args, const char *session, pid_t pid
 {
 	char process[48] = "";
 	if (args->json)
-		return ckt_ctl_json_print(pid ? json_pack("{s:o, s:i}", "session", ckt_ctl_json_text(session), "client_pid", (int)pid)
-					      : json_pack("{s:o}", "session", ckt_ctl_json_text(session)));
+		return ckt_ctl_json_print(pid
+				? json_pack("{s:o, s:i}", "session", ckt_ctl_json_text(session),
+					  "client_pid", (int)pid)
+				: json_pack("{s:o}", "session", ckt_ctl_json_text(session)));
 	if (pid)
 		snprintf(process, sizeof process, " and its client, process %d,", (int)pid);
-	printf("session %s%s restored from %s\n", session, process, args->server_side ? args->server_side : args->words[0]);
+	printf("session %s%s restored from %s\n", session, process,
+		args->server_side ? args->server_side : args->words[0]);
 	return ckt_ctl_flush();
 }
 
@@ -239,7 +270,8 @@ int ckt_ctl_restore(const struct ckt_ctl_args *args)
 		status = ckt_ctl_check_place(args, args->word_count == 1);
 	if (status == CKT_EXIT_DONE && !args->server_side && ckt_ctl_kept_name(args->words[0]))
 		status = ckt_ctl_check_kept(ckt_ctl_kept_name(args->words[0]));
-	if (status == CKT_EXIT_DONE && args->with_client && (args->server_side || ckt_ctl_kept_name(args->words[0]))) {
+	if (status == CKT_EXIT_DONE && args->with_client &&
+		(args->server_side || ckt_ctl_kept_name(args->words[0]))) {
 		fprintf(stderr, "cricketctl: --with-client needs a directory here\n");
 		status = CKT_EXIT_USAGE;
 	}
@@ -258,5 +290,7 @@ int ckt_ctl_restore(const struct ckt_ctl_args *args)
 		ckt_ctl_tell_client(args, &server, session);
 	ckt_ctl_disconnect(&server);
 	ckt_ctl_client_close(&client);
-	return status == CKT_EXIT_DONE ? print(args, session, args->with_client ? client.process.pid : 0) : status;
+	return status == CKT_EXIT_DONE
+		? print(args, session, args->with_client ? client.process.pid : 0)
+		: status;
 }

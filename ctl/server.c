@@ -15,23 +15,26 @@ enum { CONNECT_TIMEOUT_MS = 5000, HELLO_TIMEOUT_MS = 10000 };
 static int say_hello(struct ckt_ctl_server *server, char *ret_message, size_t message_size)
 {
 	char why[CKT_MESSAGE_MAX + 1] = "";
-	int result = ckt_hello_control(server->fd, server->is_unix, "cricketctl", getenv("CRICKET_TOKEN_FILE"), ckt_net_now_ms() + HELLO_TIMEOUT_MS,
-				       why, sizeof why);
+	int result = ckt_hello_control(server->fd, server->is_unix, "cricketctl",
+		getenv("CRICKET_TOKEN_FILE"), ckt_net_now_ms() + HELLO_TIMEOUT_MS, why, sizeof why);
 	if (!result)
 		return CKT_EXIT_DONE;
 	if (result == -ENOKEY || result == -EACCES) {
 		if (result == -ENOKEY)
 			snprintf(ret_message, message_size, "%s", why);
 		else
-			snprintf(ret_message, message_size, "the server at %s refuses: %s", server->address, why);
+			snprintf(ret_message, message_size, "the server at %s refuses: %s",
+				server->address, why);
 		return CKT_EXIT_REFUSED;
 	}
 	snprintf(ret_message, message_size, "no cricket-server answers at %s: %s", server->address,
-		 result == -EPROTO || result == -EMSGSIZE ? "what is there speaks another protocol" : strerror(-result));
+		result == -EPROTO || result == -EMSGSIZE ? "what is there speaks another protocol"
+							 : strerror(-result));
 	return CKT_EXIT_NO_SERVER;
 }
 
-static int try_address(const char *text, struct ckt_ctl_server *ret_server, char *ret_message, size_t message_size)
+static int try_address(
+	const char *text, struct ckt_ctl_server *ret_server, char *ret_message, size_t message_size)
 {
 	struct ckt_address address;
 	char problem[512];
@@ -44,11 +47,14 @@ static int try_address(const char *text, struct ckt_ctl_server *ret_server, char
 		return CKT_EXIT_USAGE;
 	}
 	if (ckt_net_connect(&address, CONNECT_TIMEOUT_MS, &server.fd, problem, sizeof problem)) {
-		snprintf(ret_message, message_size, "no server at %s: %s; start cricket-server there, or give --server", text, problem);
+		snprintf(ret_message, message_size,
+			"no server at %s: %s; start cricket-server there, or give --server", text,
+			problem);
 		return CKT_EXIT_NO_SERVER;
 	}
 	ckt_net_must_read(server.fd, CKT_NET_VANISHED_MS);
-	server.is_unix = getpeername(server.fd, (struct sockaddr *)&peer, &size) == 0 && peer.ss_family == AF_UNIX;
+	server.is_unix = getpeername(server.fd, (struct sockaddr *)&peer, &size) == 0 &&
+		peer.ss_family == AF_UNIX;
 	int status = say_hello(&server, ret_message, message_size);
 	if (status == CKT_EXIT_DONE)
 		*ret_server = server;
@@ -57,19 +63,23 @@ static int try_address(const char *text, struct ckt_ctl_server *ret_server, char
 	return status;
 }
 
-int ckt_ctl_try_connect(const struct ckt_ctl_args *args, struct ckt_ctl_server *ret_server, char *ret_message, size_t message_size)
+int ckt_ctl_try_connect(const struct ckt_ctl_args *args, struct ckt_ctl_server *ret_server,
+	char *ret_message, size_t message_size)
 {
 	const char *address = args->server ? args->server : getenv("REMOTE_GPU_ADDRESS");
 	char path[400], local[CKT_ADDRESS_TEXT_MAX];
 	/* A list is for programs, which have a session at each. */
 	if (address && strchr(address, ',')) {
-		snprintf(ret_message, message_size, "'%.200s' names several servers: give the one that is meant with --server", address);
+		snprintf(ret_message, message_size,
+			"'%.200s' names several servers: give the one that is meant with --server",
+			address);
 		return CKT_EXIT_USAGE;
 	}
 	if (address && *address)
 		return try_address(address, ret_server, ret_message, message_size);
 	/* A server of this user's, then the system's. */
-	if (ckt_local_socket_path(path, sizeof path, ret_message, message_size) == 0 && access(path, F_OK) == 0)
+	if (ckt_local_socket_path(path, sizeof path, ret_message, message_size) == 0 &&
+		access(path, F_OK) == 0)
 		snprintf(local, sizeof local, "unix:%s", path);
 	else
 		strcpy(local, "unix:/run/cricket/socket");
@@ -88,21 +98,27 @@ void ckt_ctl_hang_up(struct ckt_ctl_server *server)
 	shutdown(server->fd, SHUT_RDWR);
 }
 
-/* TCP, perhaps to this very host: then its UNIX socket leads to the same server, which knows there who we are. */
+/*
+ * TCP, perhaps to this very host: then its UNIX socket leads to the same server, which knows there
+ * who we are.
+ */
 static void go_near(struct ckt_ctl_server *server)
 {
 	ckt_control_info_res there = {0}, here = {0};
 	char host[CKT_NAME_MAX] = "", address[CKT_ADDRESS_TEXT_MAX] = "unix:", message[1200] = "";
 	struct ckt_ctl_server near;
 	bool same = false;
-	if (ckt_net_call(server->fd, CRICKET_CONTROL_PROG, CKT_CONTROL_INFO, NULL, NULL, (xdrproc_t)xdr_ckt_control_info_res, &there,
-			 ckt_net_now_ms() + HELLO_TIMEOUT_MS, -1))
-		return;	/* the call that follows says so */
+	if (ckt_net_call(server->fd, CRICKET_CONTROL_PROG, CKT_CONTROL_INFO, NULL, NULL,
+		    (xdrproc_t)xdr_ckt_control_info_res, &there,
+		    ckt_net_now_ms() + HELLO_TIMEOUT_MS, -1))
+		return; /* the call that follows says so */
 	gethostname(host, sizeof host - 1);
-	if (strcmp(host, there.host) == 0 && snprintf(address, sizeof address, "unix:%s", there.socket) < (int)sizeof address &&
-	    try_address(address, &near, message, sizeof message) == CKT_EXIT_DONE) {
-		if (ckt_net_call(near.fd, CRICKET_CONTROL_PROG, CKT_CONTROL_INFO, NULL, NULL, (xdrproc_t)xdr_ckt_control_info_res, &here,
-				 ckt_net_now_ms() + HELLO_TIMEOUT_MS, -1) == 0)
+	if (strcmp(host, there.host) == 0 &&
+		snprintf(address, sizeof address, "unix:%s", there.socket) < (int)sizeof address &&
+		try_address(address, &near, message, sizeof message) == CKT_EXIT_DONE) {
+		if (ckt_net_call(near.fd, CRICKET_CONTROL_PROG, CKT_CONTROL_INFO, NULL, NULL,
+			    (xdrproc_t)xdr_ckt_control_info_res, &here,
+			    ckt_net_now_ms() + HELLO_TIMEOUT_MS, -1) == 0)
 			same = here.pid == there.pid && here.started == there.started;
 		if (!same)
 			ckt_ctl_disconnect(&near);
@@ -116,7 +132,8 @@ static void go_near(struct ckt_ctl_server *server)
 }
 
 /* always_near: also where a token gives all rights over TCP. */
-static int connect_to(const struct ckt_ctl_args *args, bool always_near, struct ckt_ctl_server *ret_server)
+static int connect_to(
+	const struct ckt_ctl_args *args, bool always_near, struct ckt_ctl_server *ret_server)
 {
 	char message[1200], clean[1200];
 	const char *token = getenv("CRICKET_TOKEN_FILE");
@@ -143,14 +160,16 @@ int ckt_ctl_connect_near(const struct ckt_ctl_args *args, struct ckt_ctl_server 
 	return connect_to(args, true, ret_server);
 }
 
-int ckt_ctl_call(struct ckt_ctl_server *server, uint32_t proc, xdrproc_t xdr_args, void *args, xdrproc_t xdr_result, void *ret_result,
-		 int timeout_ms, int pass_fd)
+int ckt_ctl_call(struct ckt_ctl_server *server, uint32_t proc, xdrproc_t xdr_args, void *args,
+	xdrproc_t xdr_result, void *ret_result, int timeout_ms, int pass_fd)
 {
 	int64_t deadline_ms = timeout_ms < 0 ? -1 : ckt_net_now_ms() + timeout_ms;
-	int result = ckt_net_call(server->fd, CRICKET_CONTROL_PROG, proc, xdr_args, args, xdr_result, ret_result, deadline_ms, pass_fd);
+	int result = ckt_net_call(server->fd, CRICKET_CONTROL_PROG, proc, xdr_args, args,
+		xdr_result, ret_result, deadline_ms, pass_fd);
 	if (!result)
 		return CKT_EXIT_DONE;
-	fprintf(stderr, "cricketctl: the server at %s does not answer: %s\n", server->address, strerror(-result));
+	fprintf(stderr, "cricketctl: the server at %s does not answer: %s\n", server->address,
+		strerror(-result));
 	return CKT_EXIT_NO_SERVER;
 }
 
@@ -160,7 +179,9 @@ int ckt_ctl_result(const ckt_control_result *result)
 	if (result->status == CKT_CONTROL_OK)
 		return CKT_EXIT_DONE;
 	fprintf(stderr, "cricketctl: %s\n", ckt_ctl_clean(result->message, clean, sizeof clean));
-	return result->status == CKT_CONTROL_NO_SESSION || result->status == CKT_CONTROL_AMBIGUOUS ? CKT_EXIT_NO_SESSION : CKT_EXIT_REFUSED;
+	return result->status == CKT_CONTROL_NO_SESSION || result->status == CKT_CONTROL_AMBIGUOUS
+		? CKT_EXIT_NO_SESSION
+		: CKT_EXIT_REFUSED;
 }
 
 int ckt_ctl_check_session(const char *text)
@@ -169,11 +190,14 @@ int ckt_ctl_check_session(const char *text)
 	if (length && length <= CKT_SESSION_ID_SIZE && strspn(text, "0123456789abcdef") == length)
 		return CKT_EXIT_DONE;
 	/* Well written or not, there is no such session. */
-	fprintf(stderr, "cricketctl: there is no session '%s': ids are %d digits 0-9 a-f, see cricketctl ps\n", text, CKT_SESSION_ID_SIZE);
+	fprintf(stderr,
+		"cricketctl: there is no session '%s': ids are %d digits 0-9 a-f, see cricketctl ps\n",
+		text, CKT_SESSION_ID_SIZE);
 	return CKT_EXIT_NO_SESSION;
 }
 
-int ckt_ctl_connect_for(const struct ckt_ctl_args *args, const char *session, struct ckt_ctl_server *ret_server)
+int ckt_ctl_connect_for(
+	const struct ckt_ctl_args *args, const char *session, struct ckt_ctl_server *ret_server)
 {
 	int status = ckt_ctl_connect(args, ret_server);
 	if (status == CKT_EXIT_DONE) {
@@ -184,14 +208,16 @@ int ckt_ctl_connect_for(const struct ckt_ctl_args *args, const char *session, st
 	return status;
 }
 
-int ckt_ctl_ask(const struct ckt_ctl_args *args, const char *session, uint32_t proc, xdrproc_t xdr_args, void *call, xdrproc_t xdr_result,
-		void *ret_result, int timeout_ms)
+int ckt_ctl_ask(const struct ckt_ctl_args *args, const char *session, uint32_t proc,
+	xdrproc_t xdr_args, void *call, xdrproc_t xdr_result, void *ret_result, int timeout_ms)
 {
 	struct ckt_ctl_server server;
-	int status = session ? ckt_ctl_connect_for(args, session, &server) : ckt_ctl_connect(args, &server);
+	int status = session ? ckt_ctl_connect_for(args, session, &server)
+			     : ckt_ctl_connect(args, &server);
 	if (status != CKT_EXIT_DONE)
 		return status;
-	status = ckt_ctl_call(&server, proc, xdr_args, call, xdr_result, ret_result, timeout_ms, -1);
+	status =
+		ckt_ctl_call(&server, proc, xdr_args, call, xdr_result, ret_result, timeout_ms, -1);
 	ckt_ctl_disconnect(&server);
 	return status;
 }

@@ -14,8 +14,9 @@ static int by_calls(const void *a, const void *b)
 
 static json_t *stat_json(const ckt_control_stat *stat)
 {
-	return json_pack("{s:o, s:I, s:I, s:I, s:I}", "name", ckt_ctl_json_text(stat->name), "calls", (json_int_t)stat->calls, "batched",
-			 (json_int_t)stat->batched, "waited", (json_int_t)stat->waited, "bytes", (json_int_t)stat->bytes);
+	return json_pack("{s:o, s:I, s:I, s:I, s:I}", "name", ckt_ctl_json_text(stat->name),
+		"calls", (json_int_t)stat->calls, "batched", (json_int_t)stat->batched, "waited",
+		(json_int_t)stat->waited, "bytes", (json_int_t)stat->bytes);
 }
 
 static int print_json(const ckt_control_stats_res *res)
@@ -23,11 +24,12 @@ static int print_json(const ckt_control_stats_res *res)
 	json_t *calls = json_array();
 	for (u_int i = 0; i < res->stats.stats_len; i++)
 		json_array_append_new(calls, stat_json(&res->stats.stats_val[i]));
-	return ckt_ctl_json_print(json_pack("{s:o, s:o, s:i, s:I, s:I, s:I, s:o}", "session", ckt_ctl_json_text(res->session.session),
-					    "program", ckt_ctl_json_text(res->session.program_name), "worker_pid",
-					    (int)res->session.worker_pid, "memory_bytes", (json_int_t)res->session.memory_bytes,
-					    "generation", (json_int_t)res->session.generation, "executed",
-					    (json_int_t)res->session.executed, "calls", calls));
+	return ckt_ctl_json_print(json_pack("{s:o, s:o, s:i, s:I, s:I, s:I, s:o}", "session",
+		ckt_ctl_json_text(res->session.session), "program",
+		ckt_ctl_json_text(res->session.program_name), "worker_pid",
+		(int)res->session.worker_pid, "memory_bytes", (json_int_t)res->session.memory_bytes,
+		"generation", (json_int_t)res->session.generation, "executed",
+		(json_int_t)res->session.executed, "calls", calls));
 }
 
 static int print_text(const ckt_control_stats_res *res)
@@ -35,21 +37,24 @@ static int print_text(const ckt_control_stats_res *res)
 	char name[CKT_NAME_MAX + 1], size[32];
 	ckt_control_stat sum = {0};
 	printf("session %s, %s, worker %u, %s of device memory\n\n", res->session.session,
-	       ckt_ctl_clean(res->session.program_name, name, sizeof name), res->session.worker_pid,
-	       ckt_ctl_size_text(res->session.memory_bytes, size, sizeof size));
+		ckt_ctl_clean(res->session.program_name, name, sizeof name),
+		res->session.worker_pid,
+		ckt_ctl_size_text(res->session.memory_bytes, size, sizeof size));
 	printf("%12s %12s %12s %10s  %s\n", "CALLS", "BATCHED", "WAITED", "BYTES", "NAME");
 	for (u_int i = 0; i < res->stats.stats_len; i++) {
 		const ckt_control_stat *stat = &res->stats.stats_val[i];
-		printf("%12llu %12llu %12llu %10s  %s\n", (unsigned long long)stat->calls, (unsigned long long)stat->batched,
-		       (unsigned long long)stat->waited, ckt_ctl_size_text(stat->bytes, size, sizeof size),
-		       ckt_ctl_clean(stat->name, name, sizeof name));
+		printf("%12llu %12llu %12llu %10s  %s\n", (unsigned long long)stat->calls,
+			(unsigned long long)stat->batched, (unsigned long long)stat->waited,
+			ckt_ctl_size_text(stat->bytes, size, sizeof size),
+			ckt_ctl_clean(stat->name, name, sizeof name));
 		sum.calls += stat->calls;
 		sum.batched += stat->batched;
 		sum.waited += stat->waited;
 		sum.bytes += stat->bytes;
 	}
-	printf("%12llu %12llu %12llu %10s  total\n", (unsigned long long)sum.calls, (unsigned long long)sum.batched,
-	       (unsigned long long)sum.waited, ckt_ctl_size_text(sum.bytes, size, sizeof size));
+	printf("%12llu %12llu %12llu %10s  total\n", (unsigned long long)sum.calls,
+		(unsigned long long)sum.batched, (unsigned long long)sum.waited,
+		ckt_ctl_size_text(sum.bytes, size, sizeof size));
 	return ckt_ctl_flush();
 }
 
@@ -57,14 +62,16 @@ int ckt_ctl_stats(const struct ckt_ctl_args *args)
 {
 	ckt_control_session_args session = {.session = args->words[0]};
 	ckt_control_stats_res res = {0};
-	int status = ckt_ctl_ask(args, args->words[0], CKT_CONTROL_STATS, (xdrproc_t)xdr_ckt_control_session_args, &session,
-				 (xdrproc_t)xdr_ckt_control_stats_res, &res, TIMEOUT_MS);
+	int status = ckt_ctl_ask(args, args->words[0], CKT_CONTROL_STATS,
+		(xdrproc_t)xdr_ckt_control_session_args, &session,
+		(xdrproc_t)xdr_ckt_control_stats_res, &res, TIMEOUT_MS);
 	if (status != CKT_EXIT_DONE)
 		return status;
 	status = ckt_ctl_result(&res.result);
 	if (status == CKT_EXIT_DONE) {
-		if (res.stats.stats_len)	/* none: no array either */
-			qsort(res.stats.stats_val, res.stats.stats_len, sizeof *res.stats.stats_val, by_calls);
+		if (res.stats.stats_len) /* none: no array either */
+			qsort(res.stats.stats_val, res.stats.stats_len, sizeof *res.stats.stats_val,
+				by_calls);
 		status = args->json ? print_json(&res) : print_text(&res);
 	}
 	xdr_free((xdrproc_t)xdr_ckt_control_stats_res, (char *)&res);

@@ -1,4 +1,7 @@
-/* What a program advised about ranges of managed memory; any thread.  For managed_hint.c, managed_range.c and who allocates such memory. */
+/*
+ * What a program advised about ranges of managed memory; any thread.  For managed_hint.c,
+ * managed_range.c and who allocates such memory.
+ */
 #pragma once
 
 #include "cudacommon/cudacommon.h"
@@ -6,12 +9,13 @@
 struct ckt_advice {
 	bool read_mostly;
 	bool by_host;
-	uint64_t by_devices;		/* a bit a device */
+	uint64_t by_devices; /* a bit a device */
 	CUmemLocation preferred, fetched;
 };
 
 /* Changes what holds in [begin, begin + size). */
-CUresult ckt_advice_change(uint64_t begin, uint64_t size, void (*change)(struct ckt_advice *advice, const void *data), const void *data);
+CUresult ckt_advice_change(uint64_t begin, uint64_t size,
+	void (*change)(struct ckt_advice *advice, const void *data), const void *data);
 /* The addresses are used anew. */
 void ckt_advice_forget(uint64_t begin, uint64_t size);
 /* Whether all of it is managed memory of one allocation. */

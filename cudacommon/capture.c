@@ -4,8 +4,9 @@
  *	begin -> active -- a forbidden call --> invalidated -- end --> gone, its graph with it
  *	           `------------ end -------------------------------> gone, its graph is the program's
  *
- * A stream joins by waiting for an event that was recorded in the capture, and leaves when the capture ends.  One that is destroyed
- * meanwhile leaves behind what it captured: the capture goes on, and has to be joined with that as with any other stream's.
+ * A stream joins by waiting for an event that was recorded in the capture, and leaves when the
+ * capture ends.  One that is destroyed meanwhile leaves behind what it captured: the capture goes
+ * on, and has to be joined with that as with any other stream's.
  */
 #include "cudacommon/capture.h"
 #include "cudacommon/launch_attribute.h"
@@ -18,11 +19,12 @@ struct ckt_capture_stream {
 	struct capture *capture;
 	uint64_t stream;
 	bool blocking;
-	bool gone;			/* destroyed: no call is for it any more */
-	struct ckt_node **nodes;	/* what the next node comes behind */
+	bool gone;               /* destroyed: no call is for it any more */
+	struct ckt_node **nodes; /* what the next node comes behind */
 	CUgraphEdgeData *data;
 	size_t count;
-	CUgraphNode *told;		/* cuStreamGetCaptureInfo's answer: valid until the next call for the stream */
+	/* cuStreamGetCaptureInfo's answer: valid until the next call for the stream */
+	CUgraphNode *told;
 	CUgraphEdgeData *told_data;
 };
 
@@ -41,9 +43,9 @@ struct capture {
 struct captured_event {
 	struct captured_event *next;
 	uint64_t event;
-	struct capture *capture;	/* NULL: has ended */
+	struct capture *capture; /* NULL: has ended */
 	struct ckt_node **nodes;
-	CUgraphEdgeData edge;		/* to each of them, of what waits */
+	CUgraphEdgeData edge; /* to each of them, of what waits */
 	size_t count;
 };
 
@@ -76,7 +78,8 @@ static struct captured_event *find_event(uint64_t event)
 static struct capture *find_blocking(void)
 {
 	for (struct capture *c = captures; c; c = c->next)
-		for (struct ckt_capture_stream *s = c->streams; s && c->context == ckt_driver_context_now(); s = s->next)
+		for (struct ckt_capture_stream *s = c->streams;
+			s && c->context == ckt_driver_context_now(); s = s->next)
 			if (s->blocking && !s->gone)
 				return c;
 	return NULL;
@@ -133,8 +136,10 @@ CUresult ckt_capture_unsafe_slow(void)
 	CUresult result = CUDA_SUCCESS;
 	ckt_graph_enter();
 	for (struct capture *c = captures; c; c = c->next) {
-		bool own = pthread_equal(c->thread, pthread_self()) && c->mode != CU_STREAM_CAPTURE_MODE_RELAXED;
-		bool others = thread_mode == CU_STREAM_CAPTURE_MODE_GLOBAL && c->mode == CU_STREAM_CAPTURE_MODE_GLOBAL;
+		bool own = pthread_equal(c->thread, pthread_self()) &&
+			c->mode != CU_STREAM_CAPTURE_MODE_RELAXED;
+		bool others = thread_mode == CU_STREAM_CAPTURE_MODE_GLOBAL &&
+			c->mode == CU_STREAM_CAPTURE_MODE_GLOBAL;
 		if (own || others) {
 			c->invalid = true;
 			result = CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
@@ -155,13 +160,16 @@ CUresult ckt_capture_context_check_slow(uint64_t context)
 	return ckt_graph_leave(result);
 }
 
-CUresult ckt_capture_append(struct ckt_capture_stream *s, CUgraphNodeType type, struct ckt_node **ret_node)
+CUresult ckt_capture_append(
+	struct ckt_capture_stream *s, CUgraphNodeType type, struct ckt_node **ret_node)
 {
 	struct ckt_node **nodes = s->nodes ? s->nodes : malloc(sizeof(struct ckt_node *));
 	CUgraphEdgeData *data = s->data ? s->data : malloc(sizeof *data);
 	s->nodes = nodes;
 	s->data = data;
-	CUresult result = nodes && data ? ckt_node_new(s->capture->graph, type, s->nodes, s->data, s->count, ret_node) : CUDA_ERROR_OUT_OF_MEMORY;
+	CUresult result = nodes && data
+		? ckt_node_new(s->capture->graph, type, s->nodes, s->data, s->count, ret_node)
+		: CUDA_ERROR_OUT_OF_MEMORY;
 	if (result) {
 		s->capture->invalid = true;
 		return result;
@@ -177,7 +185,9 @@ static void programmatic(struct ckt_capture_stream *s)
 {
 	for (size_t i = 0; i < s->count; i++)
 		if (s->nodes[i]->type == CU_GRAPH_NODE_TYPE_KERNEL)
-			s->data[i] = (CUgraphEdgeData){.from_port = CU_GRAPH_KERNEL_NODE_PORT_PROGRAMMATIC, .type = CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC};
+			s->data[i] = (CUgraphEdgeData){
+				.from_port = CU_GRAPH_KERNEL_NODE_PORT_PROGRAMMATIC,
+				.type = CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC};
 }
 
 static void drop_event(struct captured_event **e)
@@ -199,7 +209,8 @@ static void forget(uint64_t event)
 }
 
 /* An event that stands behind these nodes. */
-static CUresult record_nodes(struct capture *capture, uint64_t event, struct ckt_node *const *behind, size_t count, CUgraphEdgeData edge)
+static CUresult record_nodes(struct capture *capture, uint64_t event,
+	struct ckt_node *const *behind, size_t count, CUgraphEdgeData edge)
 {
 	struct captured_event *e = calloc(1, sizeof *e);
 	struct ckt_node **nodes = malloc((count + 1) * sizeof(struct ckt_node *));
@@ -211,7 +222,12 @@ static CUresult record_nodes(struct capture *capture, uint64_t event, struct ckt
 	forget(event);
 	if (count)
 		memcpy(nodes, behind, count * sizeof(struct ckt_node *));
-	*e = (struct captured_event){.next = events, .event = event, .capture = capture, .nodes = nodes, .edge = edge, .count = count};
+	*e = (struct captured_event){.next = events,
+		.event = event,
+		.capture = capture,
+		.nodes = nodes,
+		.edge = edge,
+		.count = count};
 	events = e;
 	ckt_capture_events++;
 	return CUDA_SUCCESS;
@@ -225,8 +241,11 @@ static bool brings(const struct ckt_kernel_spec *spec, CUlaunchAttributeID id)
 	return false;
 }
 
-/* What the node keeps: the launch's own attributes, and the stream's where the launch says nothing. */
-static unsigned node_attributes(const struct ckt_capture_stream *s, const struct ckt_kernel_spec *given, bool cooperative, CUlaunchAttribute *list)
+/*
+ * What the node keeps: the launch's own attributes, and the stream's where the launch says nothing.
+ */
+static unsigned node_attributes(const struct ckt_capture_stream *s,
+	const struct ckt_kernel_spec *given, bool cooperative, CUlaunchAttribute *list)
 {
 	CUlaunchAttribute of_stream[CKT_STREAM_ATTRIBUTES_MAX];
 	unsigned count = 0, stream_count = ckt_stream_node_attributes(s->stream, of_stream);
@@ -237,11 +256,13 @@ static unsigned node_attributes(const struct ckt_capture_stream *s, const struct
 		if (!brings(given, of_stream[i].id))
 			list[count++] = of_stream[i];
 	if (cooperative)
-		list[count++] = (CUlaunchAttribute){.id = CU_LAUNCH_ATTRIBUTE_COOPERATIVE, .value.cooperative = 1};
+		list[count++] = (CUlaunchAttribute){
+			.id = CU_LAUNCH_ATTRIBUTE_COOPERATIVE, .value.cooperative = 1};
 	return count;
 }
 
-CUresult ckt_capture_kernel(struct ckt_capture_stream *s, const struct ckt_kernel_spec *given, bool cooperative)
+CUresult ckt_capture_kernel(
+	struct ckt_capture_stream *s, const struct ckt_kernel_spec *given, bool cooperative)
 {
 	struct ckt_node *node;
 	struct ckt_kernel_spec spec = *given;
@@ -251,15 +272,17 @@ CUresult ckt_capture_kernel(struct ckt_capture_stream *s, const struct ckt_kerne
 		result = ckt_launch_attribute_check(&given->attributes[i], true);
 	if (result)
 		return result;
-	CUlaunchAttribute *attributes = calloc(given->attribute_count + CKT_STREAM_ATTRIBUTES_MAX + 1, sizeof *attributes);
+	CUlaunchAttribute *attributes =
+		calloc(given->attribute_count + CKT_STREAM_ATTRIBUTES_MAX + 1, sizeof *attributes);
 	if (!attributes)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	spec.attributes = attributes;
 	spec.attribute_count = node_attributes(s, given, cooperative, attributes);
 	/* In a graph, the order of nodes is what its edges say. */
 	for (unsigned i = 0; i < given->attribute_count; i++)
-		if (given->attributes[i].id == CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION &&
-		    given->attributes[i].value.programmaticStreamSerializationAllowed)
+		if (given->attributes[i].id ==
+				CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION &&
+			given->attributes[i].value.programmaticStreamSerializationAllowed)
 			programmatic(s);
 	result = ckt_capture_append(s, CU_GRAPH_NODE_TYPE_KERNEL, &node);
 	if (!result)
@@ -273,11 +296,13 @@ CUresult ckt_capture_kernel(struct ckt_capture_stream *s, const struct ckt_kerne
 	return result;
 }
 
-CUresult ckt_capture_alloc(struct ckt_capture_stream *s, CUdevice device, size_t size, uint64_t *ret_address)
+CUresult ckt_capture_alloc(
+	struct ckt_capture_stream *s, CUdevice device, size_t size, uint64_t *ret_address)
 {
 	struct ckt_graph_block *block;
 	struct ckt_node *node;
-	CUresult result = ckt_graph_block_take(s->capture->graph, s->nodes, s->count, device, size, &block);
+	CUresult result =
+		ckt_graph_block_take(s->capture->graph, s->nodes, s->count, device, size, &block);
 	if (result)
 		return result;
 	result = ckt_capture_append(s, CU_GRAPH_NODE_TYPE_MEM_ALLOC, &node);
@@ -351,9 +376,11 @@ CUresult ckt_capture_record_slow(uint64_t event, uint64_t stream, unsigned flags
 	return ckt_graph_leave(record(s, event, flags));
 }
 
-static CUresult join_nodes(struct ckt_capture_stream *s, struct ckt_node *const *nodes, size_t count, CUgraphEdgeData edge)
+static CUresult join_nodes(struct ckt_capture_stream *s, struct ckt_node *const *nodes,
+	size_t count, CUgraphEdgeData edge)
 {
-	struct ckt_node **all = realloc(s->nodes, (s->count + count + 1) * sizeof(struct ckt_node *));
+	struct ckt_node **all =
+		realloc(s->nodes, (s->count + count + 1) * sizeof(struct ckt_node *));
 	if (all)
 		s->nodes = all;
 	CUgraphEdgeData *data = realloc(s->data, (s->count + count + 1) * sizeof *data);
@@ -387,7 +414,8 @@ static CUresult add_stream(struct capture *c, uint64_t stream, struct ckt_captur
 	return CUDA_SUCCESS;
 }
 
-static CUresult wait_captured(uint64_t stream, struct ckt_capture_stream *s, const struct captured_event *e)
+static CUresult wait_captured(
+	uint64_t stream, struct ckt_capture_stream *s, const struct captured_event *e)
 {
 	/* The capture is over: there is nothing that could be waited for. */
 	if (!e->capture)
@@ -468,8 +496,8 @@ static void dissolve(struct capture *c)
 	ckt_capture_count--;
 }
 
-static CUresult begin(uint64_t stream, CUstreamCaptureMode mode, struct ckt_graph *graph, const CUgraphNode *list, const CUgraphEdgeData *data,
-		      size_t count)
+static CUresult begin(uint64_t stream, CUstreamCaptureMode mode, struct ckt_graph *graph,
+	const CUgraphNode *list, const CUgraphEdgeData *data, size_t count)
 {
 	struct ckt_capture_stream *s;
 	if ((unsigned)mode > CU_STREAM_CAPTURE_MODE_RELAXED)
@@ -498,7 +526,8 @@ static CUresult begin(uint64_t stream, CUstreamCaptureMode mode, struct ckt_grap
 			s->data[s->count - 1] = data[i];
 	}
 	if (result) {
-		for (struct ckt_capture_stream *dead = c ? c->streams : NULL, *next; dead; dead = next) {
+		for (struct ckt_capture_stream *dead = c ? c->streams : NULL, *next; dead;
+			dead = next) {
 			next = dead->next;
 			stream_free(dead);
 		}
@@ -536,8 +565,9 @@ CKT_EXPORT CUresult cuStreamBeginCapture(CUstream handle)
 	return cuStreamBeginCapture_v2(handle, CU_STREAM_CAPTURE_MODE_GLOBAL);
 }
 
-CKT_EXPORT CUresult cuStreamBeginCaptureToGraph(CUstream handle, CUgraph graph_handle, const CUgraphNode *list, const CUgraphEdgeData *data,
-						size_t count, CUstreamCaptureMode mode)
+CKT_EXPORT CUresult cuStreamBeginCaptureToGraph(CUstream handle, CUgraph graph_handle,
+	const CUgraphNode *list, const CUgraphEdgeData *data, size_t count,
+	CUstreamCaptureMode mode)
 {
 	uint64_t stream;
 	CUresult result = ckt_stream_resolve(handle, &stream);
@@ -546,11 +576,17 @@ CKT_EXPORT CUresult cuStreamBeginCaptureToGraph(CUstream handle, CUgraph graph_h
 	ckt_graph_enter();
 	struct ckt_graph *graph = ckt_graph_find(graph_handle);
 	if (graph && graph->call)
-		return ckt_graph_leave(CKT_DRIVER_UNSUPPORTED("a capture to the graph of a captured library call"));
-	return ckt_graph_leave(graph && !graph->capturing ? begin(stream, mode, graph, list, data, count) : CUDA_ERROR_INVALID_VALUE);
+		return ckt_graph_leave(CKT_DRIVER_UNSUPPORTED(
+			"a capture to the graph of a captured library call"));
+	return ckt_graph_leave(graph && !graph->capturing
+			? begin(stream, mode, graph, list, data, count)
+			: CUDA_ERROR_INVALID_VALUE);
 }
 
-/* Whether everything that other streams captured lies before what the origin's next node would come behind. */
+/*
+ * Whether everything that other streams captured lies before what the origin's next node would come
+ * behind.
+ */
 static bool joined(struct capture *c, const struct ckt_capture_stream *origin)
 {
 	ckt_graph_unmark(c->graph);
@@ -572,15 +608,18 @@ CKT_EXPORT CUresult cuStreamEndCapture(CUstream handle, CUgraph *ret_graph)
 	ckt_graph_enter();
 	struct ckt_capture_stream *s = is_legacy(stream) ? NULL : find_stream(stream);
 	if (!s)
-		return ckt_graph_leave(ret_graph ? CUDA_ERROR_ILLEGAL_STATE : CUDA_ERROR_INVALID_VALUE);
+		return ckt_graph_leave(
+			ret_graph ? CUDA_ERROR_ILLEGAL_STATE : CUDA_ERROR_INVALID_VALUE);
 	struct capture *c = s->capture;
 	/* Who captured into a graph of theirs has it already. */
 	if (!ret_graph && c->own_graph)
 		return ckt_graph_leave(CUDA_ERROR_INVALID_VALUE);
-	if (c->mode != CU_STREAM_CAPTURE_MODE_RELAXED && !pthread_equal(c->thread, pthread_self())) {
+	if (c->mode != CU_STREAM_CAPTURE_MODE_RELAXED &&
+		!pthread_equal(c->thread, pthread_self())) {
 		/* The attempt ends the capture (seen on an H200): its own thread finds none. */
 		struct ckt_graph *graph = c->own_graph ? c->graph : NULL;
-		result = c->invalid ? CUDA_ERROR_STREAM_CAPTURE_INVALIDATED : CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD;
+		result = c->invalid ? CUDA_ERROR_STREAM_CAPTURE_INVALIDATED
+				    : CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD;
 		dissolve(c);
 		ckt_graph_free(graph);
 		return ckt_graph_leave(result);
@@ -589,7 +628,9 @@ CKT_EXPORT CUresult cuStreamEndCapture(CUstream handle, CUgraph *ret_graph)
 		c->invalid = true;
 		return ckt_graph_leave(CUDA_ERROR_STREAM_CAPTURE_UNMATCHED);
 	}
-	result = c->invalid ? CUDA_ERROR_STREAM_CAPTURE_INVALIDATED : joined(c, s) ? CUDA_SUCCESS : CUDA_ERROR_STREAM_CAPTURE_UNJOINED;
+	result = c->invalid    ? CUDA_ERROR_STREAM_CAPTURE_INVALIDATED
+		: joined(c, s) ? CUDA_SUCCESS
+			       : CUDA_ERROR_STREAM_CAPTURE_UNJOINED;
 	struct ckt_graph *graph = c->graph;
 	bool own = c->own_graph;
 	dissolve(c);
@@ -600,7 +641,10 @@ CKT_EXPORT CUresult cuStreamEndCapture(CUstream handle, CUgraph *ret_graph)
 	return ckt_graph_leave(result);
 }
 
-/* A capture whose origin goes ends without a graph.  What another stream captured stays part of it (seen on an H200). */
+/*
+ * A capture whose origin goes ends without a graph.  What another stream captured stays part of it
+ * (seen on an H200).
+ */
 void ckt_capture_stream_gone(uint64_t stream)
 {
 	if (!ckt_capture_count)
@@ -634,14 +678,17 @@ CKT_EXPORT CUresult cuStreamIsCapturing(CUstream handle, CUstreamCaptureStatus *
 	ckt_graph_enter();
 	/* Asking does not spoil the capture that a use of the default stream would. */
 	if (is_legacy(stream))
-		return ckt_graph_leave(find_blocking() ? CUDA_ERROR_STREAM_CAPTURE_IMPLICIT : CUDA_SUCCESS);
+		return ckt_graph_leave(
+			find_blocking() ? CUDA_ERROR_STREAM_CAPTURE_IMPLICIT : CUDA_SUCCESS);
 	const struct ckt_capture_stream *s = find_stream(stream);
 	if (s)
-		*ret = s->capture->invalid ? CU_STREAM_CAPTURE_STATUS_INVALIDATED : CU_STREAM_CAPTURE_STATUS_ACTIVE;
+		*ret = s->capture->invalid ? CU_STREAM_CAPTURE_STATUS_INVALIDATED
+					   : CU_STREAM_CAPTURE_STATUS_ACTIVE;
 	return ckt_graph_leave(CUDA_SUCCESS);
 }
 
-static CUresult tell(struct ckt_capture_stream *s, const CUgraphNode **nodes, const CUgraphEdgeData **data, size_t *count)
+static CUresult tell(struct ckt_capture_stream *s, const CUgraphNode **nodes,
+	const CUgraphEdgeData **data, size_t *count)
 {
 	forget_told(s);
 	s->told = calloc(s->count + 1, sizeof *s->told);
@@ -665,8 +712,9 @@ static CUresult tell(struct ckt_capture_stream *s, const CUgraphNode **nodes, co
 	return CUDA_SUCCESS;
 }
 
-CKT_EXPORT CUresult cuStreamGetCaptureInfo_v3(CUstream handle, CUstreamCaptureStatus *status, cuuint64_t *id, CUgraph *graph,
-					       const CUgraphNode **dependencies, const CUgraphEdgeData **edges, size_t *count)
+CKT_EXPORT CUresult cuStreamGetCaptureInfo_v3(CUstream handle, CUstreamCaptureStatus *status,
+	cuuint64_t *id, CUgraph *graph, const CUgraphNode **dependencies,
+	const CUgraphEdgeData **edges, size_t *count)
 {
 	CUresult result = cuStreamIsCapturing(handle, status);
 	uint64_t stream;
@@ -686,18 +734,20 @@ CKT_EXPORT CUresult cuStreamGetCaptureInfo_v3(CUstream handle, CUstreamCaptureSt
 	return ckt_graph_leave(tell(s, dependencies, edges, count));
 }
 
-CKT_EXPORT CUresult cuStreamGetCaptureInfo_v2(CUstream handle, CUstreamCaptureStatus *status, cuuint64_t *id, CUgraph *graph,
-					       const CUgraphNode **dependencies, size_t *count)
+CKT_EXPORT CUresult cuStreamGetCaptureInfo_v2(CUstream handle, CUstreamCaptureStatus *status,
+	cuuint64_t *id, CUgraph *graph, const CUgraphNode **dependencies, size_t *count)
 {
 	return cuStreamGetCaptureInfo_v3(handle, status, id, graph, dependencies, NULL, count);
 }
 
-CKT_EXPORT CUresult cuStreamGetCaptureInfo(CUstream handle, CUstreamCaptureStatus *status, cuuint64_t *id)
+CKT_EXPORT CUresult cuStreamGetCaptureInfo(
+	CUstream handle, CUstreamCaptureStatus *status, cuuint64_t *id)
 {
 	return cuStreamGetCaptureInfo_v3(handle, status, id, NULL, NULL, NULL, NULL);
 }
 
-static CUresult update(struct ckt_capture_stream *s, const CUgraphNode *list, const CUgraphEdgeData *data, size_t count, unsigned flags)
+static CUresult update(struct ckt_capture_stream *s, const CUgraphNode *list,
+	const CUgraphEdgeData *data, size_t count, unsigned flags)
 {
 	if ((count && !list) || flags > CU_STREAM_SET_CAPTURE_DEPENDENCIES)
 		return CUDA_ERROR_INVALID_VALUE;
@@ -720,8 +770,8 @@ static CUresult update(struct ckt_capture_stream *s, const CUgraphNode *list, co
 	return result;
 }
 
-CKT_EXPORT CUresult cuStreamUpdateCaptureDependencies_v2(CUstream handle, CUgraphNode *list, const CUgraphEdgeData *data, size_t count,
-							 unsigned int flags)
+CKT_EXPORT CUresult cuStreamUpdateCaptureDependencies_v2(CUstream handle, CUgraphNode *list,
+	const CUgraphEdgeData *data, size_t count, unsigned int flags)
 {
 	uint64_t stream;
 	CUresult result = ckt_stream_resolve(handle, &stream);
@@ -731,17 +781,22 @@ CKT_EXPORT CUresult cuStreamUpdateCaptureDependencies_v2(CUstream handle, CUgrap
 	struct ckt_capture_stream *s = is_legacy(stream) ? NULL : find_stream(stream);
 	if (!s)
 		return ckt_graph_leave(CUDA_ERROR_ILLEGAL_STATE);
-	return ckt_graph_leave(s->capture->invalid ? CUDA_ERROR_STREAM_CAPTURE_INVALIDATED : update(s, list, data, count, flags));
+	return ckt_graph_leave(s->capture->invalid ? CUDA_ERROR_STREAM_CAPTURE_INVALIDATED
+						   : update(s, list, data, count, flags));
 }
 
-CKT_EXPORT CUresult cuStreamUpdateCaptureDependencies(CUstream stream, CUgraphNode *list, size_t count, unsigned int flags)
+CKT_EXPORT CUresult cuStreamUpdateCaptureDependencies(
+	CUstream stream, CUgraphNode *list, size_t count, unsigned int flags)
 {
 	return cuStreamUpdateCaptureDependencies_v2(stream, list, NULL, count, flags);
 }
 
 CKT_EXPORT CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode)
 {
-	/* Any number is kept, as CUDA keeps it; one that is no mode forbids what this thread's own captures forbid. */
+	/*
+	 * Any number is kept, as CUDA keeps it; one that is no mode forbids what this thread's own
+	 * captures forbid.
+	 */
 	if (!mode)
 		return CUDA_ERROR_INVALID_VALUE;
 	CUstreamCaptureMode before = thread_mode;

@@ -1,6 +1,7 @@
 /*
- * Stream capture.  Every function that puts work on a stream asks here first; while nothing captures that is one load.
- * Errors are CUDA's for what a capture does not allow, and such a call spoils ("invalidates") the capture, as CUDA documents.
+ * Stream capture.  Every function that puts work on a stream asks here first; while nothing
+ * captures that is one load. Errors are CUDA's for what a capture does not allow, and such a call
+ * spoils ("invalidates") the capture, as CUDA documents.
  */
 #pragma once
 
@@ -8,8 +9,8 @@
 
 struct ckt_capture_stream;
 
-extern _Atomic unsigned ckt_capture_count;	/* captures under way */
-extern _Atomic unsigned ckt_capture_events;	/* events last recorded in a capture */
+extern _Atomic unsigned ckt_capture_count;  /* captures under way */
+extern _Atomic unsigned ckt_capture_events; /* events last recorded in a capture */
 
 CUresult ckt_capture_enter_slow(uint64_t stream, struct ckt_capture_stream **ret);
 CUresult ckt_capture_forbid_slow(uint64_t stream);
@@ -20,36 +21,47 @@ void ckt_capture_event_forget_slow(uint64_t event);
 CUresult ckt_capture_record_slow(uint64_t event, uint64_t stream, unsigned flags, bool *ret_done);
 CUresult ckt_capture_wait_slow(uint64_t stream, uint64_t event, unsigned flags, bool *ret_done);
 
-/* *ret is NULL where the stream does not capture; else the graphs' lock is held: append a node, then ckt_graph_leave. */
+/*
+ * *ret is NULL where the stream does not capture; else the graphs' lock is held: append a node,
+ * then ckt_graph_leave.
+ */
 static inline CUresult ckt_capture_enter(uint64_t stream, struct ckt_capture_stream **ret)
 {
 	*ret = NULL;
-	return __builtin_expect(atomic_load_explicit(&ckt_capture_count, memory_order_relaxed) == 0, 1) ? CUDA_SUCCESS
-												 : ckt_capture_enter_slow(stream, ret);
+	return __builtin_expect(
+		       atomic_load_explicit(&ckt_capture_count, memory_order_relaxed) == 0, 1)
+		? CUDA_SUCCESS
+		: ckt_capture_enter_slow(stream, ret);
 }
 
 /* Waiting for a stream and asking about it are not for streams that capture. */
 static inline CUresult ckt_capture_forbid(uint64_t stream)
 {
-	return __builtin_expect(ckt_capture_count == 0, 1) ? CUDA_SUCCESS : ckt_capture_forbid_slow(stream);
+	return __builtin_expect(ckt_capture_count == 0, 1) ? CUDA_SUCCESS
+							   : ckt_capture_forbid_slow(stream);
 }
 
 /* Calls that CUDA counts as potentially unsafe for captures, of other threads too. */
 static inline CUresult ckt_capture_unsafe(void)
 {
-	return __builtin_expect(ckt_capture_count == 0, 1) ? CUDA_SUCCESS : ckt_capture_unsafe_slow();
+	return __builtin_expect(ckt_capture_count == 0, 1) ? CUDA_SUCCESS
+							   : ckt_capture_unsafe_slow();
 }
 
 /* Waiting for everything in a context is not for one in which a stream captures. */
 static inline CUresult ckt_capture_context_check(uint64_t context)
 {
-	return __builtin_expect(ckt_capture_count == 0, 1) ? CUDA_SUCCESS : ckt_capture_context_check_slow(context);
+	return __builtin_expect(ckt_capture_count == 0, 1)
+		? CUDA_SUCCESS
+		: ckt_capture_context_check_slow(context);
 }
 
 /* Asking about an event and waiting for it on the host. */
 static inline CUresult ckt_capture_event_check(uint64_t event)
 {
-	return __builtin_expect((ckt_capture_count | ckt_capture_events) == 0, 1) ? CUDA_SUCCESS : ckt_capture_event_check_slow(event);
+	return __builtin_expect((ckt_capture_count | ckt_capture_events) == 0, 1)
+		? CUDA_SUCCESS
+		: ckt_capture_event_check_slow(event);
 }
 
 static inline void ckt_capture_event_forget(uint64_t event)
@@ -59,26 +71,36 @@ static inline void ckt_capture_event_forget(uint64_t event)
 }
 
 /* *ret_done: the capture took it, nothing is to be sent. */
-static inline CUresult ckt_capture_record(uint64_t event, uint64_t stream, unsigned flags, bool *ret_done)
+static inline CUresult ckt_capture_record(
+	uint64_t event, uint64_t stream, unsigned flags, bool *ret_done)
 {
 	*ret_done = false;
-	return __builtin_expect((ckt_capture_count | ckt_capture_events) == 0, 1) ? CUDA_SUCCESS
-										   : ckt_capture_record_slow(event, stream, flags, ret_done);
+	return __builtin_expect((ckt_capture_count | ckt_capture_events) == 0, 1)
+		? CUDA_SUCCESS
+		: ckt_capture_record_slow(event, stream, flags, ret_done);
 }
 
-static inline CUresult ckt_capture_wait(uint64_t stream, uint64_t event, unsigned flags, bool *ret_done)
+static inline CUresult ckt_capture_wait(
+	uint64_t stream, uint64_t event, unsigned flags, bool *ret_done)
 {
 	*ret_done = false;
-	return __builtin_expect((ckt_capture_count | ckt_capture_events) == 0, 1) ? CUDA_SUCCESS
-										   : ckt_capture_wait_slow(stream, event, flags, ret_done);
+	return __builtin_expect((ckt_capture_count | ckt_capture_events) == 0, 1)
+		? CUDA_SUCCESS
+		: ckt_capture_wait_slow(stream, event, flags, ret_done);
 }
 
-/* Precondition: entered.  A node of the type behind what the stream has captured; the caller sets its parameters. */
-CUresult ckt_capture_append(struct ckt_capture_stream *stream, CUgraphNodeType type, struct ckt_node **ret_node);
+/*
+ * Precondition: entered.  A node of the type behind what the stream has captured; the caller sets
+ * its parameters.
+ */
+CUresult ckt_capture_append(
+	struct ckt_capture_stream *stream, CUgraphNodeType type, struct ckt_node **ret_node);
 /* Precondition: entered.  A launch; the spec's attributes are the launch's. */
-CUresult ckt_capture_kernel(struct ckt_capture_stream *stream, const struct ckt_kernel_spec *spec, bool cooperative);
+CUresult ckt_capture_kernel(
+	struct ckt_capture_stream *stream, const struct ckt_kernel_spec *spec, bool cooperative);
 /* Precondition: entered.  Allocating and freeing on a stream that captures are nodes. */
-CUresult ckt_capture_alloc(struct ckt_capture_stream *stream, CUdevice device, size_t size, uint64_t *ret_address);
+CUresult ckt_capture_alloc(
+	struct ckt_capture_stream *stream, CUdevice device, size_t size, uint64_t *ret_address);
 CUresult ckt_capture_free(struct ckt_capture_stream *stream, uint64_t address);
 /* The stream goes. */
 void ckt_capture_stream_gone(uint64_t stream);

@@ -3,17 +3,24 @@
 
 static bool order_is_known(CUmemcpySrcAccessOrder order)
 {
-	return order >= CU_MEMCPY_SRC_ACCESS_ORDER_STREAM && order <= CU_MEMCPY_SRC_ACCESS_ORDER_ANY;
+	return order >= CU_MEMCPY_SRC_ACCESS_ORDER_STREAM &&
+		order <= CU_MEMCPY_SRC_ACCESS_ORDER_ANY;
 }
 
-/* Every copy reads its source in the stream's order, or at once where that is the host's: both are what each of the orders allows. */
-CKT_EXPORT CUresult cuMemcpyBatchAsync_v2(CUdeviceptr *targets, CUdeviceptr *sources, size_t *sizes, size_t count,
-					   CUmemcpyAttributes *attributes, size_t *indices, size_t attribute_count, CUstream stream)
+/*
+ * Every copy reads its source in the stream's order, or at once where that is the host's: both are
+ * what each of the orders allows.
+ */
+CKT_EXPORT CUresult cuMemcpyBatchAsync_v2(CUdeviceptr *targets, CUdeviceptr *sources, size_t *sizes,
+	size_t count, CUmemcpyAttributes *attributes, size_t *indices, size_t attribute_count,
+	CUstream stream)
 {
-	if (!targets || !sources || !sizes || !count || !attributes || !indices || !attribute_count || attribute_count > count || indices[0])
+	if (!targets || !sources || !sizes || !count || !attributes || !indices ||
+		!attribute_count || attribute_count > count || indices[0])
 		return CUDA_ERROR_INVALID_VALUE;
 	for (size_t k = 0; k < attribute_count; k++)
-		if (indices[k] >= count || (k && indices[k] <= indices[k - 1]) || !order_is_known(attributes[k].srcAccessOrder))
+		if (indices[k] >= count || (k && indices[k] <= indices[k - 1]) ||
+			!order_is_known(attributes[k].srcAccessOrder))
 			return CUDA_ERROR_INVALID_VALUE;
 	for (size_t i = 0; i < count; i++)
 		if (!targets[i] || !sources[i] || !sizes[i])
@@ -25,10 +32,12 @@ CKT_EXPORT CUresult cuMemcpyBatchAsync_v2(CUdeviceptr *targets, CUdeviceptr *sou
 }
 
 /* The first version says which copy failed; SIZE_MAX where it was none alone. */
-CKT_EXPORT CUresult cuMemcpyBatchAsync(CUdeviceptr *targets, CUdeviceptr *sources, size_t *sizes, size_t count,
-				       CUmemcpyAttributes *attributes, size_t *indices, size_t attribute_count, size_t *failed, CUstream stream)
+CKT_EXPORT CUresult cuMemcpyBatchAsync(CUdeviceptr *targets, CUdeviceptr *sources, size_t *sizes,
+	size_t count, CUmemcpyAttributes *attributes, size_t *indices, size_t attribute_count,
+	size_t *failed, CUstream stream)
 {
-	CUresult result = cuMemcpyBatchAsync_v2(targets, sources, sizes, count, attributes, indices, attribute_count, stream);
+	CUresult result = cuMemcpyBatchAsync_v2(
+		targets, sources, sizes, count, attributes, indices, attribute_count, stream);
 	if (failed)
 		*failed = SIZE_MAX;
 	return result;
@@ -58,18 +67,26 @@ struct operand {
 	size_t pitch, height, x, y, z;
 };
 
-static CUresult read_operand(const CUmemcpy3DOperand *from, const CUextent3D *extent, size_t bytes, struct operand *ret)
+static CUresult read_operand(
+	const CUmemcpy3DOperand *from, const CUextent3D *extent, size_t bytes, struct operand *ret)
 {
 	if (from->type == CU_MEMCPY_OPERAND_TYPE_ARRAY) {
-		*ret = (struct operand){.type = CU_MEMORYTYPE_ARRAY, .array = from->op.array.array, .x = from->op.array.offset.x * bytes,
-					.y = from->op.array.offset.y, .z = from->op.array.offset.z};
+		*ret = (struct operand){.type = CU_MEMORYTYPE_ARRAY,
+			.array = from->op.array.array,
+			.x = from->op.array.offset.x * bytes,
+			.y = from->op.array.offset.y,
+			.z = from->op.array.offset.z};
 		return CUDA_SUCCESS;
 	}
 	size_t row = from->op.ptr.rowLength ? from->op.ptr.rowLength : extent->width;
 	size_t height = from->op.ptr.layerHeight ? from->op.ptr.layerHeight : extent->height;
-	if (from->type != CU_MEMCPY_OPERAND_TYPE_POINTER || row < extent->width || height < extent->height)
+	if (from->type != CU_MEMCPY_OPERAND_TYPE_POINTER || row < extent->width ||
+		height < extent->height)
 		return CUDA_ERROR_INVALID_VALUE;
-	*ret = (struct operand){.type = CU_MEMORYTYPE_UNIFIED, .address = from->op.ptr.ptr, .pitch = row * bytes, .height = height};
+	*ret = (struct operand){.type = CU_MEMORYTYPE_UNIFIED,
+		.address = from->op.ptr.ptr,
+		.pitch = row * bytes,
+		.height = height};
 	return CUDA_SUCCESS;
 }
 
@@ -77,7 +94,8 @@ static CUresult copy_box(const CUDA_MEMCPY3D_BATCH_OP *op, CUstream stream)
 {
 	struct operand src, dst;
 	size_t bytes = 0;
-	if (!op->extent.width || !op->extent.height || !op->extent.depth || !order_is_known(op->srcAccessOrder))
+	if (!op->extent.width || !op->extent.height || !op->extent.depth ||
+		!order_is_known(op->srcAccessOrder))
 		return CUDA_ERROR_INVALID_VALUE;
 	CUresult result = element_bytes(&op->src, &bytes);
 	if (!result)
@@ -91,18 +109,34 @@ static CUresult copy_box(const CUDA_MEMCPY3D_BATCH_OP *op, CUstream stream)
 		result = read_operand(&op->dst, &op->extent, bytes, &dst);
 	if (result)
 		return result;
-	CUDA_MEMCPY3D copy = {.srcMemoryType = src.type, .srcDevice = src.address, .srcArray = src.array, .srcPitch = src.pitch,
-			      .srcHeight = src.height, .srcXInBytes = src.x, .srcY = src.y, .srcZ = src.z,
-			      .dstMemoryType = dst.type, .dstDevice = dst.address, .dstArray = dst.array, .dstPitch = dst.pitch,
-			      .dstHeight = dst.height, .dstXInBytes = dst.x, .dstY = dst.y, .dstZ = dst.z,
-			      .WidthInBytes = op->extent.width * bytes, .Height = op->extent.height, .Depth = op->extent.depth};
+	CUDA_MEMCPY3D copy = {.srcMemoryType = src.type,
+		.srcDevice = src.address,
+		.srcArray = src.array,
+		.srcPitch = src.pitch,
+		.srcHeight = src.height,
+		.srcXInBytes = src.x,
+		.srcY = src.y,
+		.srcZ = src.z,
+		.dstMemoryType = dst.type,
+		.dstDevice = dst.address,
+		.dstArray = dst.array,
+		.dstPitch = dst.pitch,
+		.dstHeight = dst.height,
+		.dstXInBytes = dst.x,
+		.dstY = dst.y,
+		.dstZ = dst.z,
+		.WidthInBytes = op->extent.width * bytes,
+		.Height = op->extent.height,
+		.Depth = op->extent.depth};
 	return cuMemcpy3DAsync_v2(&copy, stream);
 }
 
-static CUresult copy_boxes(size_t count, const CUDA_MEMCPY3D_BATCH_OP *ops, size_t *failed, unsigned long long flags, CUstream stream)
+static CUresult copy_boxes(size_t count, const CUDA_MEMCPY3D_BATCH_OP *ops, size_t *failed,
+	unsigned long long flags, CUstream stream)
 {
 	size_t at = SIZE_MAX;
-	CUresult result = ops && count && !flags ? ckt_stream_check_batch(stream) : CUDA_ERROR_INVALID_VALUE;
+	CUresult result =
+		ops && count && !flags ? ckt_stream_check_batch(stream) : CUDA_ERROR_INVALID_VALUE;
 	for (size_t i = 0; i < count && !result; i++)
 		if ((result = copy_box(&ops[i], stream)))
 			at = i;
@@ -111,12 +145,14 @@ static CUresult copy_boxes(size_t count, const CUDA_MEMCPY3D_BATCH_OP *ops, size
 	return result;
 }
 
-CKT_EXPORT CUresult cuMemcpy3DBatchAsync_v2(size_t count, CUDA_MEMCPY3D_BATCH_OP *ops, unsigned long long flags, CUstream stream)
+CKT_EXPORT CUresult cuMemcpy3DBatchAsync_v2(
+	size_t count, CUDA_MEMCPY3D_BATCH_OP *ops, unsigned long long flags, CUstream stream)
 {
 	return copy_boxes(count, ops, NULL, flags, stream);
 }
 
-CKT_EXPORT CUresult cuMemcpy3DBatchAsync(size_t count, CUDA_MEMCPY3D_BATCH_OP *ops, size_t *failed, unsigned long long flags, CUstream stream)
+CKT_EXPORT CUresult cuMemcpy3DBatchAsync(size_t count, CUDA_MEMCPY3D_BATCH_OP *ops, size_t *failed,
+	unsigned long long flags, CUstream stream)
 {
 	return copy_boxes(count, ops, failed, flags, stream);
 }
@@ -125,14 +161,29 @@ CKT_EXPORT CUresult cuMemcpy3DBatchAsync(size_t count, CUDA_MEMCPY3D_BATCH_OP *o
 
 static CUDA_MEMCPY3D without_contexts(const CUDA_MEMCPY3D_PEER *copy)
 {
-	return (CUDA_MEMCPY3D){
-		.srcXInBytes = copy->srcXInBytes, .srcY = copy->srcY, .srcZ = copy->srcZ, .srcLOD = copy->srcLOD,
-		.srcMemoryType = copy->srcMemoryType, .srcHost = copy->srcHost, .srcDevice = copy->srcDevice, .srcArray = copy->srcArray,
-		.srcPitch = copy->srcPitch, .srcHeight = copy->srcHeight,
-		.dstXInBytes = copy->dstXInBytes, .dstY = copy->dstY, .dstZ = copy->dstZ, .dstLOD = copy->dstLOD,
-		.dstMemoryType = copy->dstMemoryType, .dstHost = copy->dstHost, .dstDevice = copy->dstDevice, .dstArray = copy->dstArray,
-		.dstPitch = copy->dstPitch, .dstHeight = copy->dstHeight,
-		.WidthInBytes = copy->WidthInBytes, .Height = copy->Height, .Depth = copy->Depth};
+	return (CUDA_MEMCPY3D){.srcXInBytes = copy->srcXInBytes,
+		.srcY = copy->srcY,
+		.srcZ = copy->srcZ,
+		.srcLOD = copy->srcLOD,
+		.srcMemoryType = copy->srcMemoryType,
+		.srcHost = copy->srcHost,
+		.srcDevice = copy->srcDevice,
+		.srcArray = copy->srcArray,
+		.srcPitch = copy->srcPitch,
+		.srcHeight = copy->srcHeight,
+		.dstXInBytes = copy->dstXInBytes,
+		.dstY = copy->dstY,
+		.dstZ = copy->dstZ,
+		.dstLOD = copy->dstLOD,
+		.dstMemoryType = copy->dstMemoryType,
+		.dstHost = copy->dstHost,
+		.dstDevice = copy->dstDevice,
+		.dstArray = copy->dstArray,
+		.dstPitch = copy->dstPitch,
+		.dstHeight = copy->dstHeight,
+		.WidthInBytes = copy->WidthInBytes,
+		.Height = copy->Height,
+		.Depth = copy->Depth};
 }
 
 CKT_EXPORT CUresult cuMemcpy3DPeer(const CUDA_MEMCPY3D_PEER *copy)

@@ -39,7 +39,8 @@ static void drop_edge(struct ckt_edges *edges, const struct ckt_node *node)
 {
 	for (size_t i = 0; i < edges->count; i++)
 		if (edges->list[i].node == node) {
-			memmove(&edges->list[i], &edges->list[i + 1], (--edges->count - i) * sizeof *edges->list);
+			memmove(&edges->list[i], &edges->list[i + 1],
+				(--edges->count - i) * sizeof *edges->list);
 			return;
 		}
 }
@@ -66,7 +67,8 @@ void ckt_node_free(struct ckt_node *node)
 		drop_edge(&node->out.list[i].node->in, node);
 	for (size_t i = 0; i < graph->count; i++)
 		if (graph->nodes[i] == node) {
-			memmove(&graph->nodes[i], &graph->nodes[i + 1], (--graph->count - i) * sizeof *graph->nodes);
+			memmove(&graph->nodes[i], &graph->nodes[i + 1],
+				(--graph->count - i) * sizeof *graph->nodes);
 			break;
 		}
 	node_dispose(node);
@@ -92,13 +94,15 @@ void ckt_graph_free(struct ckt_graph *graph)
 		free(graph);
 }
 
-static CUresult add_edge_to(struct ckt_edges *edges, struct ckt_node *node, const CUgraphEdgeData *data)
+static CUresult add_edge_to(
+	struct ckt_edges *edges, struct ckt_node *node, const CUgraphEdgeData *data)
 {
 	struct ckt_edge *list = realloc(edges->list, (edges->count + 1) * sizeof *list);
 	if (!list)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	edges->list = list;
-	list[edges->count++] = (struct ckt_edge){.node = node, .data = data ? *data : (CUgraphEdgeData){0}};
+	list[edges->count++] =
+		(struct ckt_edge){.node = node, .data = data ? *data : (CUgraphEdgeData){0}};
 	return CUDA_SUCCESS;
 }
 
@@ -122,8 +126,9 @@ static CUresult add_edge(struct ckt_node *from, struct ckt_node *to, const CUgra
 }
 
 /* Precondition: dependencies are nodes of the graph. */
-CUresult ckt_node_new(struct ckt_graph *graph, CUgraphNodeType type, struct ckt_node *const *dependencies, const CUgraphEdgeData *data, size_t count,
-		      struct ckt_node **ret_node)
+CUresult ckt_node_new(struct ckt_graph *graph, CUgraphNodeType type,
+	struct ckt_node *const *dependencies, const CUgraphEdgeData *data, size_t count,
+	struct ckt_node **ret_node)
 {
 	struct ckt_node *node = calloc(1, sizeof *node);
 	bool named = graph->object.id != 0;
@@ -166,23 +171,30 @@ CUresult ckt_graph_copy(const struct ckt_graph *from, bool named, struct ckt_gra
 	for (size_t i = 0; i < from->count && !result; i++) {
 		struct ckt_node *node;
 		from->nodes[i]->index = (uint32_t)i;
-		/* Memory has one owner, and so has a condition: only an executable graph is a copy that may name it too. */
-		result = named && (ckt_node_is_memory(from->nodes[i]) || from->nodes[i]->type == CU_GRAPH_NODE_TYPE_CONDITIONAL) ?
-				 CKT_AS_CUDA_NOT_SUPPORTED :
-				 CUDA_SUCCESS;
+		/*
+		 * Memory has one owner, and so has a condition: only an executable graph is a copy
+		 * that may name it too.
+		 */
+		result = named &&
+				(ckt_node_is_memory(from->nodes[i]) ||
+					from->nodes[i]->type == CU_GRAPH_NODE_TYPE_CONDITIONAL)
+			? CKT_AS_CUDA_NOT_SUPPORTED
+			: CUDA_SUCCESS;
 		if (!result)
 			result = ckt_node_new(graph, from->nodes[i]->type, NULL, NULL, 0, &node);
 		if (result)
 			break;
 		node->context = from->nodes[i]->context;
-		node->origin = from->nodes[i]->object.id ? from->nodes[i]->object.id : from->nodes[i]->origin;
+		node->origin = from->nodes[i]->object.id ? from->nodes[i]->object.id
+							 : from->nodes[i]->origin;
 		node->disabled = from->nodes[i]->disabled;
 		result = ckt_node_copy_params(node, from->nodes[i], named);
 	}
 	for (size_t i = 0; i < from->count && !result; i++)
 		for (size_t k = 0; k < from->nodes[i]->in.count && !result; k++) {
 			const struct ckt_edge *edge = &from->nodes[i]->in.list[k];
-			result = add_edge(graph->nodes[edge->node->index], graph->nodes[i], &edge->data);
+			result = add_edge(
+				graph->nodes[edge->node->index], graph->nodes[i], &edge->data);
 		}
 	if (!result)
 		result = ckt_user_copy(graph, from);
@@ -205,7 +217,10 @@ void ckt_graph_unmark(struct ckt_graph *graph)
 
 void ckt_graph_mark(struct ckt_node *start, bool forward)
 {
-	/* Each node is entered once, so the graph's size is room enough; a long chain must not use up the stack. */
+	/*
+	 * Each node is entered once, so the graph's size is room enough; a long chain must not use
+	 * up the stack.
+	 */
 	struct ckt_node **todo = malloc((start->graph->count + 1) * sizeof *todo);
 	size_t count = 0;
 	if (!todo || start->mark) {
@@ -286,7 +301,8 @@ CKT_EXPORT CUresult cuGraphClone(CUgraph *ret_clone, CUgraph original)
 	return ckt_graph_leave(result);
 }
 
-CKT_EXPORT CUresult cuGraphNodeFindInClone(CUgraphNode *ret_node, CUgraphNode original, CUgraph clone)
+CKT_EXPORT CUresult cuGraphNodeFindInClone(
+	CUgraphNode *ret_node, CUgraphNode original, CUgraph clone)
 {
 	ckt_graph_enter();
 	struct ckt_graph *graph = ckt_graph_find(clone);
@@ -310,7 +326,10 @@ CKT_EXPORT CUresult cuGraphNodeGetType(CUgraphNode handle, CUgraphNodeType *ret_
 	return ckt_graph_leave(CUDA_SUCCESS);
 }
 
-/* CUDA's way of listing: without an array the number; with one, what is there, and NULL in what is left of it. */
+/*
+ * CUDA's way of listing: without an array the number; with one, what is there, and NULL in what is
+ * left of it.
+ */
 static CUresult list_nodes(CUgraph handle, CUgraphNode *nodes, size_t *count, bool roots_only)
 {
 	ckt_graph_enter();
@@ -347,7 +366,8 @@ static bool is_special(const CUgraphEdgeData *data)
 	return data->from_port || data->to_port || data->type;
 }
 
-CKT_EXPORT CUresult cuGraphGetEdges_v2(CUgraph handle, CUgraphNode *from, CUgraphNode *to, CUgraphEdgeData *data, size_t *count)
+CKT_EXPORT CUresult cuGraphGetEdges_v2(
+	CUgraph handle, CUgraphNode *from, CUgraphNode *to, CUgraphEdgeData *data, size_t *count)
 {
 	ckt_graph_enter();
 	const struct ckt_graph *graph = ckt_graph_find(handle);
@@ -374,12 +394,14 @@ CKT_EXPORT CUresult cuGraphGetEdges_v2(CUgraph handle, CUgraphNode *from, CUgrap
 	return ckt_graph_leave(lossy ? CUDA_ERROR_LOSSY_QUERY : CUDA_SUCCESS);
 }
 
-CKT_EXPORT CUresult cuGraphGetEdges(CUgraph graph, CUgraphNode *from, CUgraphNode *to, size_t *count)
+CKT_EXPORT CUresult cuGraphGetEdges(
+	CUgraph graph, CUgraphNode *from, CUgraphNode *to, size_t *count)
 {
 	return cuGraphGetEdges_v2(graph, from, to, NULL, count);
 }
 
-static CUresult list_edges(CUgraphNode handle, CUgraphNode *nodes, CUgraphEdgeData *data, size_t *count, bool forward)
+static CUresult list_edges(
+	CUgraphNode handle, CUgraphNode *nodes, CUgraphEdgeData *data, size_t *count, bool forward)
 {
 	ckt_graph_enter();
 	const struct ckt_node *node = ckt_node_find(handle);
@@ -399,7 +421,8 @@ static CUresult list_edges(CUgraphNode handle, CUgraphNode *nodes, CUgraphEdgeDa
 	return ckt_graph_leave(lossy ? CUDA_ERROR_LOSSY_QUERY : CUDA_SUCCESS);
 }
 
-CKT_EXPORT CUresult cuGraphNodeGetDependencies_v2(CUgraphNode node, CUgraphNode *nodes, CUgraphEdgeData *data, size_t *count)
+CKT_EXPORT CUresult cuGraphNodeGetDependencies_v2(
+	CUgraphNode node, CUgraphNode *nodes, CUgraphEdgeData *data, size_t *count)
 {
 	return list_edges(node, nodes, data, count, false);
 }
@@ -409,18 +432,20 @@ CKT_EXPORT CUresult cuGraphNodeGetDependencies(CUgraphNode node, CUgraphNode *no
 	return list_edges(node, nodes, NULL, count, false);
 }
 
-CKT_EXPORT CUresult cuGraphNodeGetDependentNodes_v2(CUgraphNode node, CUgraphNode *nodes, CUgraphEdgeData *data, size_t *count)
+CKT_EXPORT CUresult cuGraphNodeGetDependentNodes_v2(
+	CUgraphNode node, CUgraphNode *nodes, CUgraphEdgeData *data, size_t *count)
 {
 	return list_edges(node, nodes, data, count, true);
 }
 
-CKT_EXPORT CUresult cuGraphNodeGetDependentNodes(CUgraphNode node, CUgraphNode *nodes, size_t *count)
+CKT_EXPORT CUresult cuGraphNodeGetDependentNodes(
+	CUgraphNode node, CUgraphNode *nodes, size_t *count)
 {
 	return list_edges(node, nodes, NULL, count, true);
 }
 
-static CUresult add_dependencies(const struct ckt_graph *graph, const CUgraphNode *from, const CUgraphNode *to, const CUgraphEdgeData *data,
-				 size_t count)
+static CUresult add_dependencies(const struct ckt_graph *graph, const CUgraphNode *from,
+	const CUgraphNode *to, const CUgraphEdgeData *data, size_t count)
 {
 	if (!graph || (count && (!from || !to)))
 		return CUDA_ERROR_INVALID_VALUE;
@@ -435,33 +460,38 @@ static CUresult add_dependencies(const struct ckt_graph *graph, const CUgraphNod
 	}
 	CUresult result = CUDA_SUCCESS;
 	for (size_t i = 0; i < count && !result; i++)
-		result = add_edge(ckt_node_find(from[i]), ckt_node_find(to[i]), data ? &data[i] : NULL);
+		result = add_edge(
+			ckt_node_find(from[i]), ckt_node_find(to[i]), data ? &data[i] : NULL);
 	return result;
 }
 
-CKT_EXPORT CUresult cuGraphAddDependencies_v2(CUgraph graph, const CUgraphNode *from, const CUgraphNode *to, const CUgraphEdgeData *data, size_t count)
+CKT_EXPORT CUresult cuGraphAddDependencies_v2(CUgraph graph, const CUgraphNode *from,
+	const CUgraphNode *to, const CUgraphEdgeData *data, size_t count)
 {
 	ckt_graph_enter();
 	return ckt_graph_leave(add_dependencies(ckt_graph_find(graph), from, to, data, count));
 }
 
-CKT_EXPORT CUresult cuGraphAddDependencies(CUgraph graph, const CUgraphNode *from, const CUgraphNode *to, size_t count)
+CKT_EXPORT CUresult cuGraphAddDependencies(
+	CUgraph graph, const CUgraphNode *from, const CUgraphNode *to, size_t count)
 {
 	return cuGraphAddDependencies_v2(graph, from, to, NULL, count);
 }
 
-CKT_EXPORT CUresult cuGraphRemoveDependencies_v2(CUgraph handle, const CUgraphNode *from, const CUgraphNode *to, const CUgraphEdgeData *data,
-						 size_t count)
+CKT_EXPORT CUresult cuGraphRemoveDependencies_v2(CUgraph handle, const CUgraphNode *from,
+	const CUgraphNode *to, const CUgraphEdgeData *data, size_t count)
 {
 	ckt_graph_enter();
 	const struct ckt_graph *graph = ckt_graph_find(handle);
-	CUresult result = graph && (!count || (from && to)) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+	CUresult result =
+		graph && (!count || (from && to)) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 	if (!result && count && ckt_graph_has_memory(graph))
 		result = CKT_AS_CUDA_NOT_SUPPORTED;
 	for (size_t i = 0; i < count && !result; i++) {
 		const struct ckt_node *a = ckt_node_find(from[i]), *b = ckt_node_find(to[i]);
 		const struct ckt_edge *edge = a && b && a->graph == graph ? find_edge(a, b) : NULL;
-		if (!edge || (data ? memcmp(&edge->data, &data[i], 3) != 0 : is_special(&edge->data)))
+		if (!edge ||
+			(data ? memcmp(&edge->data, &data[i], 3) != 0 : is_special(&edge->data)))
 			result = CUDA_ERROR_INVALID_VALUE;
 	}
 	for (size_t i = 0; i < count && !result; i++) {
@@ -471,7 +501,8 @@ CKT_EXPORT CUresult cuGraphRemoveDependencies_v2(CUgraph handle, const CUgraphNo
 	return ckt_graph_leave(result);
 }
 
-CKT_EXPORT CUresult cuGraphRemoveDependencies(CUgraph graph, const CUgraphNode *from, const CUgraphNode *to, size_t count)
+CKT_EXPORT CUresult cuGraphRemoveDependencies(
+	CUgraph graph, const CUgraphNode *from, const CUgraphNode *to, size_t count)
 {
 	return cuGraphRemoveDependencies_v2(graph, from, to, NULL, count);
 }

@@ -1,10 +1,13 @@
 /*
- * Graphs: nodes, edges and parameters are plain memory here, and so is stream capture.  What is launched the library makes of that when a
- * graph is instantiated (cudacommon.h): the client sends a description to the worker (rpc/graph.h), so that building and asking cost no round
- * trip and a session that is checkpointed in the middle of a capture has nothing of it to save; the soft GPU puts the nodes on a stream.
+ * Graphs: nodes, edges and parameters are plain memory here, and so is stream capture.  What is
+ * launched the library makes of that when a graph is instantiated (cudacommon.h): the client sends
+ * a description to the worker (rpc/graph.h), so that building and asking cost no round trip and a
+ * session that is checkpointed in the middle of a capture has nothing of it to save; the soft GPU
+ * puts the nodes on a stream.
  *
- * Threading: one lock over all graphs and captures, ckt_graph_lock; functions below expect it held unless they say otherwise.
- * A copy (of cuGraphClone, in a child node, inside an executable graph) knows for each node which one it was made from.
+ * Threading: one lock over all graphs and captures, ckt_graph_lock; functions below expect it held
+ * unless they say otherwise. A copy (of cuGraphClone, in a child node, inside an executable graph)
+ * knows for each node which one it was made from.
  */
 #pragma once
 
@@ -26,27 +29,28 @@ struct ckt_edges {
 };
 
 struct ckt_kernel_node {
-	CUfunction handle;		/* as the program gave it: a CUfunction or a CUkernel */
-	struct ckt_function *function;	/* the client's */
+	CUfunction handle;             /* as the program gave it: a CUfunction or a CUkernel */
+	struct ckt_function *function; /* the client's */
 	unsigned grid[3], block[3], shared_bytes;
-	uint8_t *params;		/* packed, owned */
-	void **pointers;		/* into params, owned; NULL where the program gave a packed buffer */
+	uint8_t *params; /* packed, owned */
+	/* into params, owned; NULL where the program gave a packed buffer */
+	void **pointers;
 	unsigned pointer_count;
 	size_t param_bytes;
 	void *extra[5];
-	CUlaunchAttribute *attributes;	/* owned */
+	CUlaunchAttribute *attributes; /* owned */
 	unsigned attribute_count;
 };
 
 /* Allocates or frees; see graph_memory.c. */
 struct ckt_memory_node {
-	struct ckt_graph_block *block;	/* counted */
-	size_t size;			/* of an allocation, as asked */
+	struct ckt_graph_block *block; /* counted */
+	size_t size;                   /* of an allocation, as asked */
 };
 
 /* A batch of memory operations. */
 struct ckt_memop_node {
-	CUstreamBatchMemOpParams *ops;	/* owned */
+	CUstreamBatchMemOpParams *ops; /* owned */
 	unsigned count, flags;
 };
 
@@ -56,12 +60,14 @@ enum { CKT_CONDITIONAL_BODIES_MAX = 1 << 16 };
 struct ckt_conditional_node {
 	CUgraphConditionalHandle handle;
 	uint64_t context;
-	unsigned value, flags;		/* the handle's */
-	unsigned up;			/* the handle was made for the graph that many around the node's own */
+	unsigned value, flags; /* the handle's */
+	/* the handle was made for the graph that many around the node's own */
+	unsigned up;
 	CUgraphConditionalNodeType type;
 	unsigned count;
-	struct ckt_graph **bodies;	/* owned, and its elements */
-	CUgraph *told;			/* owned: what the program was given; NULL inside an executable graph */
+	struct ckt_graph **bodies; /* owned, and its elements */
+	/* owned: what the program was given; NULL inside an executable graph */
+	CUgraph *told;
 };
 
 /* A handle made for a graph. */
@@ -69,25 +75,25 @@ struct ckt_condition {
 	CUgraphConditionalHandle handle;
 	uint64_t context;
 	unsigned value, flags;
-	bool used;			/* has a node, or had */
+	bool used; /* has a node, or had */
 };
 
 struct ckt_node {
-	struct ckt_object object;	/* id 0: inside an executable graph */
+	struct ckt_object object; /* id 0: inside an executable graph */
 	struct ckt_graph *graph;
 	CUgraphNodeType type;
-	uint64_t origin;		/* the node that this one was copied from; 0: none */
+	uint64_t origin; /* the node that this one was copied from; 0: none */
 	uint64_t context;
-	uint32_t index;			/* scratch: the place in its graph while it is encoded */
-	bool mark;			/* scratch */
-	bool disabled;			/* in an executable graph */
+	uint32_t index; /* scratch: the place in its graph while it is encoded */
+	bool mark;      /* scratch */
+	bool disabled;  /* in an executable graph */
 	struct ckt_edges in, out;
 	union {
 		struct ckt_kernel_node kernel;
 		CUDA_MEMCPY3D copy;
 		CUDA_MEMSET_NODE_PARAMS fill;
 		CUDA_HOST_NODE_PARAMS host;
-		struct ckt_graph *child;	/* owned */
+		struct ckt_graph *child; /* owned */
 		CUevent event;
 		struct ckt_memory_node memory;
 		struct ckt_memop_node memop;
@@ -96,10 +102,13 @@ struct ckt_node {
 };
 
 /* The graphs inside of a node: a child graph, or bodies. */
-static inline struct ckt_graph *const *ckt_node_graphs(const struct ckt_node *node, size_t *ret_count)
+static inline struct ckt_graph *const *ckt_node_graphs(
+	const struct ckt_node *node, size_t *ret_count)
 {
 	bool child = node->type == CU_GRAPH_NODE_TYPE_GRAPH && node->child;
-	*ret_count = child ? 1 : node->type == CU_GRAPH_NODE_TYPE_CONDITIONAL ? node->conditional.count : 0;
+	*ret_count = child                                     ? 1
+		: node->type == CU_GRAPH_NODE_TYPE_CONDITIONAL ? node->conditional.count
+							       : 0;
 	return child ? &node->child : node->conditional.bodies;
 }
 
@@ -109,22 +118,27 @@ struct ckt_user_ref {
 };
 
 struct ckt_graph {
-	struct ckt_object object;	/* id 0: inside an executable graph */
-	struct ckt_node **nodes;	/* in the order of their making */
+	struct ckt_object object; /* id 0: inside an executable graph */
+	struct ckt_node **nodes;  /* in the order of their making */
 	size_t count, room;
-	struct ckt_node *owner;		/* the node that holds it, or NULL */
+	struct ckt_node *owner; /* the node that holds it, or NULL */
 	struct ckt_user_ref *users;
 	size_t user_count;
-	bool capturing;			/* a stream adds nodes to it */
-	uint64_t only_exec;		/* of a graph that allocates, frees or has conditions: its latest executable graph, the only one */
+	bool capturing; /* a stream adds nodes to it */
+	/*
+	 * of a graph that allocates, frees or has conditions: its latest executable graph, the only
+	 * one
+	 */
+	uint64_t only_exec;
 	struct ckt_condition *conditions;
 	size_t condition_count;
-	struct ckt_graph_call *call;	/* counted; the graph stands for a library call, see graph_call.c; NULL: an ordinary one */
+	/* counted; the graph stands for a library call, see graph_call.c; NULL: an ordinary one */
+	struct ckt_graph_call *call;
 };
 
 /* Allocations less frees of a block in an executable graph. */
 struct ckt_exec_block {
-	struct ckt_graph_block *block;	/* the nodes' */
+	struct ckt_graph_block *block; /* the nodes' */
 	int balance;
 	bool allocates;
 };
@@ -132,11 +146,12 @@ struct ckt_exec_block {
 /* What is launched.  The library's own part of it stands behind (ckt_exec_new). */
 struct ckt_exec {
 	struct ckt_object object;
-	struct ckt_graph *graph;	/* a copy of its own: origins are the nodes of the graph it was made from */
+	/* a copy of its own: origins are the nodes of the graph it was made from */
+	struct ckt_graph *graph;
 	uint64_t flags;
-	struct ckt_exec_block *blocks;	/* of memory that it allocates or frees */
+	struct ckt_exec_block *blocks; /* of memory that it allocates or frees */
 	size_t block_count;
-	bool uses_memory;		/* was launched or uploaded */
+	bool uses_memory; /* was launched or uploaded */
 };
 
 extern pthread_mutex_t ckt_graph_lock;
@@ -158,8 +173,9 @@ CUresult ckt_graph_new(bool named, struct ckt_graph **ret_graph);
 void ckt_graph_free(struct ckt_graph *graph);
 CUresult ckt_graph_copy(const struct ckt_graph *from, bool named, struct ckt_graph **ret_graph);
 /* A node without parameters, behind those of the list; data may be NULL. */
-CUresult ckt_node_new(struct ckt_graph *graph, CUgraphNodeType type, struct ckt_node *const *dependencies, const CUgraphEdgeData *data, size_t count,
-		      struct ckt_node **ret_node);
+CUresult ckt_node_new(struct ckt_graph *graph, CUgraphNodeType type,
+	struct ckt_node *const *dependencies, const CUgraphEdgeData *data, size_t count,
+	struct ckt_node **ret_node);
 void ckt_node_free(struct ckt_node *node);
 /* Marks the nodes of the graph that come before those (or behind, where forward), they included. */
 void ckt_graph_unmark(struct ckt_graph *graph);
@@ -172,28 +188,36 @@ struct ckt_exec *ckt_exec_find(CUgraphExec handle);
 
 /* ---- graph_update.c */
 /*
- * Pairs the nodes of two graphs as an update does, and puts those of the update in the order of the other's.  ret_info: may be NULL; its
- * nodes are the update's.  Where it fails some child graphs of the update may have been put in order already.
+ * Pairs the nodes of two graphs as an update does, and puts those of the update in the order of the
+ * other's.  ret_info: may be NULL; its nodes are the update's.  Where it fails some child graphs of
+ * the update may have been put in order already.
  */
-CUresult ckt_graph_adopt(struct ckt_graph *to, const struct ckt_graph *from);	/* the parameters; precondition: paired */
-CUgraphExecUpdateResult ckt_graph_pair(struct ckt_graph *graph, struct ckt_graph *update, CUgraphExecUpdateResultInfo *ret_info);
+CUresult ckt_graph_adopt(struct ckt_graph *to,
+	const struct ckt_graph *from); /* the parameters; precondition: paired */
+CUgraphExecUpdateResult ckt_graph_pair(
+	struct ckt_graph *graph, struct ckt_graph *update, CUgraphExecUpdateResultInfo *ret_info);
 
 /* ---- graph_condition.c */
 bool ckt_graph_has_conditions(const struct ckt_graph *graph);
 /* A handle without a node, somewhere in it. */
 bool ckt_graph_has_idle_condition(const struct ckt_graph *graph);
 /* Precondition: the node has no parameters yet. */
-CUresult ckt_node_set_conditional(struct ckt_node *node, const CUDA_CONDITIONAL_NODE_PARAMS *params);
+CUresult ckt_node_set_conditional(
+	struct ckt_node *node, const CUDA_CONDITIONAL_NODE_PARAMS *params);
 CUresult ckt_node_copy_conditional(struct ckt_node *to, const struct ckt_node *from);
 void ckt_node_drop_conditional(struct ckt_node *node);
 /* The condition of the node of an update, not its bodies. */
 void ckt_node_adopt_condition(struct ckt_node *to, const struct ckt_node *from);
 bool ckt_graph_is_body(const struct ckt_graph *graph);
 /* Whether all that is in bodies may be there; ret_node: the one that may not. */
-CUgraphInstantiateResult ckt_graph_check_bodies(const struct ckt_graph *graph, const struct ckt_node **ret_node);
+CUgraphInstantiateResult ckt_graph_check_bodies(
+	const struct ckt_graph *graph, const struct ckt_node **ret_node);
 
 /* ---- graph_call.c */
-/* A captured call that the library knows by this id becomes the capture's next node.  Takes the call over, also on failure. */
+/*
+ * A captured call that the library knows by this id becomes the capture's next node.  Takes the
+ * call over, also on failure.
+ */
 CUresult ckt_graph_call_append(struct ckt_capture_stream *stream, uint64_t id);
 /* The call that the graph stands for; 0: none. */
 uint64_t ckt_graph_call_id(const struct ckt_graph *graph);
@@ -202,17 +226,22 @@ void ckt_graph_call_share(struct ckt_graph *to, const struct ckt_graph *from);
 void ckt_graph_call_drop(struct ckt_graph *graph);
 
 /* ---- graph_memory.c */
-extern _Atomic unsigned ckt_graph_blocks;	/* there are */
+extern _Atomic unsigned ckt_graph_blocks; /* there are */
 static inline bool ckt_node_is_memory(const struct ckt_node *node)
 {
-	return node->type == CU_GRAPH_NODE_TYPE_MEM_ALLOC || node->type == CU_GRAPH_NODE_TYPE_MEM_FREE;
+	return node->type == CU_GRAPH_NODE_TYPE_MEM_ALLOC ||
+		node->type == CU_GRAPH_NODE_TYPE_MEM_FREE;
 }
-/* A block for an allocation of the graph behind those nodes.  It is a node's next, or has to be left. */
-CUresult ckt_graph_block_take(struct ckt_graph *graph, struct ckt_node *const *behind, size_t count, CUdevice device, size_t size,
-			      struct ckt_graph_block **ret_block);
+/*
+ * A block for an allocation of the graph behind those nodes.  It is a node's next, or has to be
+ * left.
+ */
+CUresult ckt_graph_block_take(struct ckt_graph *graph, struct ckt_node *const *behind, size_t count,
+	CUdevice device, size_t size, struct ckt_graph_block **ret_block);
 void ckt_graph_block_leave(struct ckt_graph_block *block);
 /* Whether a new node of the graph may free that address. */
-CUresult ckt_graph_block_freeable(const struct ckt_graph *graph, uint64_t address, struct ckt_graph_block **ret_block);
+CUresult ckt_graph_block_freeable(
+	const struct ckt_graph *graph, uint64_t address, struct ckt_graph_block **ret_block);
 uint64_t ckt_graph_block_address(const struct ckt_graph_block *block);
 void ckt_node_set_alloc(struct ckt_node *node, struct ckt_graph_block *block, size_t size);
 void ckt_node_set_free(struct ckt_node *node, struct ckt_graph_block *block);
@@ -235,15 +264,15 @@ CUresult ckt_launch_extra(void **extra, const void **ret_buffer, size_t *ret_siz
 
 struct ckt_kernel_spec {
 	CUfunction handle;
-	uint64_t context;		/* 0: the current one */
+	uint64_t context; /* 0: the current one */
 	struct ckt_function *function;
 	unsigned param_count;
 	size_t param_bytes;
 	unsigned grid[3], block[3], shared_bytes;
 	const CUlaunchAttribute *attributes;
 	unsigned attribute_count;
-	void **params;			/* either */
-	const void *packed;		/* or */
+	void **params;      /* either */
+	const void *packed; /* or */
 	size_t packed_bytes;
 };
 /* Each replaces the node's parameters; nothing is changed on failure. */
@@ -254,7 +283,8 @@ CUresult ckt_node_set_memop(struct ckt_node *node, const CUDA_BATCH_MEM_OP_NODE_
 CUresult ckt_node_copy_params(struct ckt_node *to, const struct ckt_node *from, bool named);
 void ckt_node_drop_params(struct ckt_node *node);
 /* What a launch's description means as a node; checks it for the current context. */
-CUresult ckt_kernel_spec_read(const CUDA_KERNEL_NODE_PARAMS *params, struct ckt_kernel_spec *ret_spec);
+CUresult ckt_kernel_spec_read(
+	const CUDA_KERNEL_NODE_PARAMS *params, struct ckt_kernel_spec *ret_spec);
 
 /* ---- user_object.c */
 CUresult ckt_user_copy(struct ckt_graph *to, const struct ckt_graph *from);

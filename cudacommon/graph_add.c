@@ -6,8 +6,8 @@
 #include "cudacommon/memop.h"
 
 /* The graph and the nodes of a cuGraphAdd*Node call. */
-static CUresult begin(CUgraphNode *ret, CUgraph handle, const CUgraphNode *list, const CUgraphEdgeData *data, size_t count, CUgraphNodeType type,
-		      struct ckt_node **ret_node)
+static CUresult begin(CUgraphNode *ret, CUgraph handle, const CUgraphNode *list,
+	const CUgraphEdgeData *data, size_t count, CUgraphNodeType type, struct ckt_node **ret_node)
 {
 	struct ckt_graph *graph = ckt_graph_find(handle);
 	if (!ret || !graph || (count && !list))
@@ -45,7 +45,8 @@ static CUresult move_child(struct ckt_node *node, struct ckt_graph *child)
 {
 	if (!node->object.id || node->child || child->owner || child->capturing)
 		return CUDA_ERROR_INVALID_VALUE;
-	for (const struct ckt_graph *around = node->graph; around; around = around->owner ? around->owner->graph : NULL)
+	for (const struct ckt_graph *around = node->graph; around;
+		around = around->owner ? around->owner->graph : NULL)
 		if (around == child)
 			return CUDA_ERROR_INVALID_VALUE;
 	node->child = child;
@@ -64,9 +65,11 @@ static CUresult set_memory(struct ckt_node *node, const CUgraphNodeParams *p)
 	}
 	CUdevice device = 0;
 	struct ckt_node *self = node;
-	CUresult result = node->graph->owner ? CKT_AS_CUDA_NOT_SUPPORTED : ckt_alloc_params_check(&p->alloc, &device);
+	CUresult result = node->graph->owner ? CKT_AS_CUDA_NOT_SUPPORTED
+					     : ckt_alloc_params_check(&p->alloc, &device);
 	if (!result)
-		result = ckt_graph_block_take(node->graph, &self, 1, device, p->alloc.bytesize, &block);
+		result = ckt_graph_block_take(
+			node->graph, &self, 1, device, p->alloc.bytesize, &block);
 	if (!result)
 		ckt_node_set_alloc(node, block, p->alloc.bytesize);
 	return result;
@@ -157,8 +160,12 @@ static CUresult set_params(struct ckt_node *node, const CUgraphNodeParams *p)
 			result = ckt_node_set_copy(node, &p->memcpy.copyParams);
 		break;
 	case CU_GRAPH_NODE_TYPE_MEMSET: {
-		CUDA_MEMSET_NODE_PARAMS fill = {.dst = p->memset.dst, .pitch = p->memset.pitch, .value = p->memset.value,
-						.elementSize = p->memset.elementSize, .width = p->memset.width, .height = p->memset.height};
+		CUDA_MEMSET_NODE_PARAMS fill = {.dst = p->memset.dst,
+			.pitch = p->memset.pitch,
+			.value = p->memset.value,
+			.elementSize = p->memset.elementSize,
+			.width = p->memset.width,
+			.height = p->memset.height};
 		result = context_of(p->memset.ctx, &context);
 		if (!result)
 			result = ckt_node_set_fill(node, &fill);
@@ -167,7 +174,8 @@ static CUresult set_params(struct ckt_node *node, const CUgraphNodeParams *p)
 	case CU_GRAPH_NODE_TYPE_HOST:
 		if (!p->host.fn)
 			return CUDA_ERROR_INVALID_VALUE;
-		node->host = (CUDA_HOST_NODE_PARAMS){.fn = p->host.fn, .userData = p->host.userData};
+		node->host =
+			(CUDA_HOST_NODE_PARAMS){.fn = p->host.fn, .userData = p->host.userData};
 		return CUDA_SUCCESS;
 	case CU_GRAPH_NODE_TYPE_GRAPH:
 		child = ckt_graph_find(p->graph.graph);
@@ -205,13 +213,19 @@ static CUresult set_params(struct ckt_node *node, const CUgraphNodeParams *p)
 	case CU_GRAPH_NODE_TYPE_BATCH_MEM_OP:
 		result = context_of(p->memOp.ctx, &context);
 		if (!result)
-			result = ckt_memop_check(p->memOp.paramArray, p->memOp.count, p->memOp.flags);
+			result = ckt_memop_check(
+				p->memOp.paramArray, p->memOp.count, p->memOp.flags);
 		if (!result)
 			result = ckt_node_set_memop(node, &p->memOp);
 		break;
 	case CU_GRAPH_NODE_TYPE_CONDITIONAL:
-		/* What such a node does is settled when it is added; its bodies change by their own nodes. */
-		return node->object.id && !node->conditional.count ? ckt_node_set_conditional(node, &p->conditional) : CKT_AS_CUDA_NOT_SUPPORTED;
+		/*
+		 * What such a node does is settled when it is added; its bodies change by their own
+		 * nodes.
+		 */
+		return node->object.id && !node->conditional.count
+			? ckt_node_set_conditional(node, &p->conditional)
+			: CKT_AS_CUDA_NOT_SUPPORTED;
 	case CU_GRAPH_NODE_TYPE_EXT_SEMAS_SIGNAL:
 	case CU_GRAPH_NODE_TYPE_EXT_SEMAS_WAIT:
 		return ckt_driver_unsupported("nodes for external semaphores", &once_semaphores);
@@ -223,8 +237,8 @@ static CUresult set_params(struct ckt_node *node, const CUgraphNodeParams *p)
 	return result;
 }
 
-CKT_EXPORT CUresult cuGraphAddNode_v2(CUgraphNode *ret, CUgraph graph, const CUgraphNode *list, const CUgraphEdgeData *data, size_t count,
-				      CUgraphNodeParams *params)
+CKT_EXPORT CUresult cuGraphAddNode_v2(CUgraphNode *ret, CUgraph graph, const CUgraphNode *list,
+	const CUgraphEdgeData *data, size_t count, CUgraphNodeParams *params)
 {
 	struct ckt_node *node;
 	if (!params)
@@ -248,7 +262,8 @@ CKT_EXPORT CUresult cuGraphAddNode_v2(CUgraphNode *ret, CUgraph graph, const CUg
 	return ckt_graph_leave(CUDA_SUCCESS);
 }
 
-CKT_EXPORT CUresult cuGraphAddNode(CUgraphNode *ret, CUgraph graph, const CUgraphNode *list, size_t count, CUgraphNodeParams *params)
+CKT_EXPORT CUresult cuGraphAddNode(CUgraphNode *ret, CUgraph graph, const CUgraphNode *list,
+	size_t count, CUgraphNodeParams *params)
 {
 	return cuGraphAddNode_v2(ret, graph, list, NULL, count, params);
 }
@@ -257,42 +272,59 @@ CKT_EXPORT CUresult cuGraphNodeSetParams(CUgraphNode handle, CUgraphNodeParams *
 {
 	ckt_graph_enter();
 	struct ckt_node *node = ckt_node_find(handle);
-	return ckt_graph_leave(node && params && node->type == params->type ? set_params(node, params) : CUDA_ERROR_INVALID_VALUE);
+	return ckt_graph_leave(node && params && node->type == params->type
+			? set_params(node, params)
+			: CUDA_ERROR_INVALID_VALUE);
 }
 
 /* In an executable graph: the copy there changes. */
-CKT_EXPORT CUresult cuGraphExecNodeSetParams(CUgraphExec exec_handle, CUgraphNode handle, CUgraphNodeParams *params)
+CKT_EXPORT CUresult cuGraphExecNodeSetParams(
+	CUgraphExec exec_handle, CUgraphNode handle, CUgraphNodeParams *params)
 {
 	ckt_graph_enter();
 	struct ckt_exec *exec = ckt_object_find(ckt_handle_id(exec_handle), CKT_KIND_GRAPH_EXEC);
-	struct ckt_node *node = exec && handle ? ckt_graph_find_copy(exec->graph, ckt_handle_id(handle)) : NULL;
+	struct ckt_node *node =
+		exec && handle ? ckt_graph_find_copy(exec->graph, ckt_handle_id(handle)) : NULL;
 	if (!node || !params || node->type != params->type)
 		return ckt_graph_leave(CUDA_ERROR_INVALID_VALUE);
-	struct ckt_node trial = {.type = node->type, .origin = node->origin, .context = node->context, .graph = node->graph};
+	struct ckt_node trial = {.type = node->type,
+		.origin = node->origin,
+		.context = node->context,
+		.graph = node->graph};
 	CUresult result = ckt_node_copy_params(&trial, node, false);
 	/* The nodes inside a child graph are known by the handles that the exec's own graph has. */
 	if (!result)
 		result = set_params(&trial, params);
 	if (!result && node->type == CU_GRAPH_NODE_TYPE_GRAPH)
-		result = ckt_graph_pair(node->child, trial.child, NULL) ? CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE : CUDA_SUCCESS;
+		result = ckt_graph_pair(node->child, trial.child, NULL)
+			? CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE
+			: CUDA_SUCCESS;
 	if (!result)
 		result = ckt_exec_change_node(exec, node, &trial);
 	if (!result) {
 		node->context = trial.context;
 		/* The nodes in a child graph stay those that the program has handles of. */
-		result = node->type == CU_GRAPH_NODE_TYPE_GRAPH ? ckt_graph_adopt(node->child, trial.child) :
-								  ckt_node_copy_params(node, &trial, false);
+		result = node->type == CU_GRAPH_NODE_TYPE_GRAPH
+			? ckt_graph_adopt(node->child, trial.child)
+			: ckt_node_copy_params(node, &trial, false);
 		ckt_exec_look(exec);
 	}
 	ckt_node_drop_params(&trial);
 	return ckt_graph_leave(result);
 }
 
-/* ---- Functions of one kind of node: their arguments in the union's general form, or NULL where they are none */
+/*
+ * ---- Functions of one kind of node: their arguments in the union's general form, or NULL where
+ * they are none
+ */
 
 #define ADD_ARGUMENTS CUgraphNode *ret, CUgraph graph, const CUgraphNode *list, size_t count
 #define ADD(params) cuGraphAddNode_v2(ret, graph, list, NULL, count, params)
-#define FRESH &(CUgraphNodeParams){.type = CU_GRAPH_NODE_TYPE_EMPTY}
+#define FRESH                                    \
+	&(CUgraphNodeParams)                     \
+	{                                        \
+		.type = CU_GRAPH_NODE_TYPE_EMPTY \
+	}
 
 /* The first version has less behind it. */
 static CUgraphNodeParams *of_kernel(CUgraphNodeParams *p, const void *kernel, size_t size)
@@ -304,7 +336,8 @@ static CUgraphNodeParams *of_kernel(CUgraphNodeParams *p, const void *kernel, si
 	return p;
 }
 
-static CUgraphNodeParams *of_copy(CUgraphNodeParams *p, const CUDA_MEMCPY3D *copy, CUcontext context)
+static CUgraphNodeParams *of_copy(
+	CUgraphNodeParams *p, const CUDA_MEMCPY3D *copy, CUcontext context)
 {
 	if (!copy)
 		return NULL;
@@ -314,13 +347,19 @@ static CUgraphNodeParams *of_copy(CUgraphNodeParams *p, const CUDA_MEMCPY3D *cop
 	return p;
 }
 
-static CUgraphNodeParams *of_fill(CUgraphNodeParams *p, const CUDA_MEMSET_NODE_PARAMS *fill, CUcontext context)
+static CUgraphNodeParams *of_fill(
+	CUgraphNodeParams *p, const CUDA_MEMSET_NODE_PARAMS *fill, CUcontext context)
 {
 	if (!fill)
 		return NULL;
 	p->type = CU_GRAPH_NODE_TYPE_MEMSET;
-	p->memset = (CUDA_MEMSET_NODE_PARAMS_v2){.dst = fill->dst, .pitch = fill->pitch, .value = fill->value, .elementSize = fill->elementSize,
-						 .width = fill->width, .height = fill->height, .ctx = context};
+	p->memset = (CUDA_MEMSET_NODE_PARAMS_v2){.dst = fill->dst,
+		.pitch = fill->pitch,
+		.value = fill->value,
+		.elementSize = fill->elementSize,
+		.width = fill->width,
+		.height = fill->height,
+		.ctx = context};
 	return p;
 }
 
@@ -376,12 +415,14 @@ CKT_EXPORT CUresult cuGraphAddKernelNode_v2(ADD_ARGUMENTS, const CUDA_KERNEL_NOD
 	return ADD(of_kernel(FRESH, kernel, sizeof *kernel));
 }
 
-CKT_EXPORT CUresult cuGraphKernelNodeSetParams_v2(CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS *kernel)
+CKT_EXPORT CUresult cuGraphKernelNodeSetParams_v2(
+	CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS *kernel)
 {
 	return cuGraphNodeSetParams(node, of_kernel(FRESH, kernel, sizeof *kernel));
 }
 
-CKT_EXPORT CUresult cuGraphExecKernelNodeSetParams_v2(CUgraphExec exec, CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS *kernel)
+CKT_EXPORT CUresult cuGraphExecKernelNodeSetParams_v2(
+	CUgraphExec exec, CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS *kernel)
 {
 	return cuGraphExecNodeSetParams(exec, node, of_kernel(FRESH, kernel, sizeof *kernel));
 }
@@ -391,17 +432,20 @@ CKT_EXPORT CUresult cuGraphAddKernelNode(ADD_ARGUMENTS, const CUDA_KERNEL_NODE_P
 	return ADD(of_kernel(FRESH, kernel, sizeof *kernel));
 }
 
-CKT_EXPORT CUresult cuGraphKernelNodeSetParams(CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS_v1 *kernel)
+CKT_EXPORT CUresult cuGraphKernelNodeSetParams(
+	CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS_v1 *kernel)
 {
 	return cuGraphNodeSetParams(node, of_kernel(FRESH, kernel, sizeof *kernel));
 }
 
-CKT_EXPORT CUresult cuGraphExecKernelNodeSetParams(CUgraphExec exec, CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS_v1 *kernel)
+CKT_EXPORT CUresult cuGraphExecKernelNodeSetParams(
+	CUgraphExec exec, CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS_v1 *kernel)
 {
 	return cuGraphExecNodeSetParams(exec, node, of_kernel(FRESH, kernel, sizeof *kernel));
 }
 
-CKT_EXPORT CUresult cuGraphAddMemcpyNode(ADD_ARGUMENTS, const CUDA_MEMCPY3D *copy, CUcontext context)
+CKT_EXPORT CUresult cuGraphAddMemcpyNode(
+	ADD_ARGUMENTS, const CUDA_MEMCPY3D *copy, CUcontext context)
 {
 	return ADD(of_copy(FRESH, copy, context));
 }
@@ -411,22 +455,26 @@ CKT_EXPORT CUresult cuGraphMemcpyNodeSetParams(CUgraphNode node, const CUDA_MEMC
 	return cuGraphNodeSetParams(node, of_copy(FRESH, copy, NULL));
 }
 
-CKT_EXPORT CUresult cuGraphExecMemcpyNodeSetParams(CUgraphExec exec, CUgraphNode node, const CUDA_MEMCPY3D *copy, CUcontext context)
+CKT_EXPORT CUresult cuGraphExecMemcpyNodeSetParams(
+	CUgraphExec exec, CUgraphNode node, const CUDA_MEMCPY3D *copy, CUcontext context)
 {
 	return cuGraphExecNodeSetParams(exec, node, of_copy(FRESH, copy, context));
 }
 
-CKT_EXPORT CUresult cuGraphAddMemsetNode(ADD_ARGUMENTS, const CUDA_MEMSET_NODE_PARAMS *fill, CUcontext context)
+CKT_EXPORT CUresult cuGraphAddMemsetNode(
+	ADD_ARGUMENTS, const CUDA_MEMSET_NODE_PARAMS *fill, CUcontext context)
 {
 	return ADD(of_fill(FRESH, fill, context));
 }
 
-CKT_EXPORT CUresult cuGraphMemsetNodeSetParams(CUgraphNode node, const CUDA_MEMSET_NODE_PARAMS *fill)
+CKT_EXPORT CUresult cuGraphMemsetNodeSetParams(
+	CUgraphNode node, const CUDA_MEMSET_NODE_PARAMS *fill)
 {
 	return cuGraphNodeSetParams(node, of_fill(FRESH, fill, NULL));
 }
 
-CKT_EXPORT CUresult cuGraphExecMemsetNodeSetParams(CUgraphExec exec, CUgraphNode node, const CUDA_MEMSET_NODE_PARAMS *fill, CUcontext context)
+CKT_EXPORT CUresult cuGraphExecMemsetNodeSetParams(
+	CUgraphExec exec, CUgraphNode node, const CUDA_MEMSET_NODE_PARAMS *fill, CUcontext context)
 {
 	return cuGraphExecNodeSetParams(exec, node, of_fill(FRESH, fill, context));
 }
@@ -441,7 +489,8 @@ CKT_EXPORT CUresult cuGraphHostNodeSetParams(CUgraphNode node, const CUDA_HOST_N
 	return cuGraphNodeSetParams(node, of_host(FRESH, host));
 }
 
-CKT_EXPORT CUresult cuGraphExecHostNodeSetParams(CUgraphExec exec, CUgraphNode node, const CUDA_HOST_NODE_PARAMS *host)
+CKT_EXPORT CUresult cuGraphExecHostNodeSetParams(
+	CUgraphExec exec, CUgraphNode node, const CUDA_HOST_NODE_PARAMS *host)
 {
 	return cuGraphExecNodeSetParams(exec, node, of_host(FRESH, host));
 }
@@ -451,7 +500,8 @@ CKT_EXPORT CUresult cuGraphAddChildGraphNode(ADD_ARGUMENTS, CUgraph child)
 	return ADD(of_child(FRESH, child));
 }
 
-CKT_EXPORT CUresult cuGraphExecChildGraphNodeSetParams(CUgraphExec exec, CUgraphNode node, CUgraph child)
+CKT_EXPORT CUresult cuGraphExecChildGraphNodeSetParams(
+	CUgraphExec exec, CUgraphNode node, CUgraph child)
 {
 	return cuGraphExecNodeSetParams(exec, node, of_child(FRESH, child));
 }
@@ -471,7 +521,8 @@ CKT_EXPORT CUresult cuGraphEventRecordNodeSetEvent(CUgraphNode node, CUevent eve
 	return cuGraphNodeSetParams(node, of_record(FRESH, event));
 }
 
-CKT_EXPORT CUresult cuGraphExecEventRecordNodeSetEvent(CUgraphExec exec, CUgraphNode node, CUevent event)
+CKT_EXPORT CUresult cuGraphExecEventRecordNodeSetEvent(
+	CUgraphExec exec, CUgraphNode node, CUevent event)
 {
 	return cuGraphExecNodeSetParams(exec, node, of_record(FRESH, event));
 }
@@ -486,7 +537,8 @@ CKT_EXPORT CUresult cuGraphEventWaitNodeSetEvent(CUgraphNode node, CUevent event
 	return cuGraphNodeSetParams(node, of_wait(FRESH, event));
 }
 
-CKT_EXPORT CUresult cuGraphExecEventWaitNodeSetEvent(CUgraphExec exec, CUgraphNode node, CUevent event)
+CKT_EXPORT CUresult cuGraphExecEventWaitNodeSetEvent(
+	CUgraphExec exec, CUgraphNode node, CUevent event)
 {
 	return cuGraphExecNodeSetParams(exec, node, of_wait(FRESH, event));
 }
@@ -509,17 +561,20 @@ CKT_EXPORT CUresult cuGraphAddMemFreeNode(ADD_ARGUMENTS, CUdeviceptr address)
 	return ADD(of_free(FRESH, address));
 }
 
-CKT_EXPORT CUresult cuGraphAddBatchMemOpNode(ADD_ARGUMENTS, const CUDA_BATCH_MEM_OP_NODE_PARAMS *memop)
+CKT_EXPORT CUresult cuGraphAddBatchMemOpNode(
+	ADD_ARGUMENTS, const CUDA_BATCH_MEM_OP_NODE_PARAMS *memop)
 {
 	return ADD(of_memop(FRESH, memop));
 }
 
-CKT_EXPORT CUresult cuGraphBatchMemOpNodeSetParams(CUgraphNode node, const CUDA_BATCH_MEM_OP_NODE_PARAMS *memop)
+CKT_EXPORT CUresult cuGraphBatchMemOpNodeSetParams(
+	CUgraphNode node, const CUDA_BATCH_MEM_OP_NODE_PARAMS *memop)
 {
 	return cuGraphNodeSetParams(node, of_memop(FRESH, memop));
 }
 
-CKT_EXPORT CUresult cuGraphExecBatchMemOpNodeSetParams(CUgraphExec exec, CUgraphNode node, const CUDA_BATCH_MEM_OP_NODE_PARAMS *memop)
+CKT_EXPORT CUresult cuGraphExecBatchMemOpNodeSetParams(
+	CUgraphExec exec, CUgraphNode node, const CUDA_BATCH_MEM_OP_NODE_PARAMS *memop)
 {
 	return cuGraphExecNodeSetParams(exec, node, of_memop(FRESH, memop));
 }

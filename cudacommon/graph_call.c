@@ -1,6 +1,7 @@
 /*
- * Library calls in graphs.  What a call puts on its stream only the genuine library knows, which is the worker's: it captures the call into
- * a graph of its own.  Here the call is a node of the type that the kernels of one call have where they are put into a graph as a whole,
+ * Library calls in graphs.  What a call puts on its stream only the genuine library knows, which is
+ * the worker's: it captures the call into a graph of its own.  Here the call is a node of the type
+ * that the kernels of one call have where they are put into a graph as a whole,
  * CU_GRAPH_NODE_TYPE_GRAPH; its child graph is empty, cannot be added to, and knows the call.
  *
  *	captured -> the child of one node -> of every copy of it -> the last copy goes: the worker forgets the call
@@ -10,8 +11,8 @@
 #include "cudacommon/capture.h"
 
 struct ckt_graph_call {
-	uint64_t id;		/* the worker knows it by that */
-	size_t count;		/* graphs that stand for it */
+	uint64_t id;  /* the worker knows it by that */
+	size_t count; /* graphs that stand for it */
 };
 
 static void leave(struct ckt_graph_call *call)

@@ -1,7 +1,9 @@
 /*
- * Conditional nodes.  The handle of a condition is a random number that kernels get among their parameters.  Where the worker makes the
- * driver's graph from the client's, or makes it again after a restore, it puts the driver's own handle in its place; so with the client, a
- * handle has a meaning in the parameters of its graph's kernels alone, not where a program has stored it in device memory.
+ * Conditional nodes.  The handle of a condition is a random number that kernels get among their
+ * parameters.  Where the worker makes the driver's graph from the client's, or makes it again after
+ * a restore, it puts the driver's own handle in its place; so with the client, a handle has a
+ * meaning in the parameters of its graph's kernels alone, not where a program has stored it in
+ * device memory.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -24,7 +26,8 @@ static bool draw(CUgraphConditionalHandle *ret_handle)
 }
 
 /* The graph's own or that of one around it; ret_up: how many around. */
-static struct ckt_condition *find(const struct ckt_graph *graph, CUgraphConditionalHandle handle, unsigned *ret_up)
+static struct ckt_condition *find(
+	const struct ckt_graph *graph, CUgraphConditionalHandle handle, unsigned *ret_up)
 {
 	for (*ret_up = 0; graph; graph = graph->owner ? graph->owner->graph : NULL, ++*ret_up)
 		for (size_t i = 0; i < graph->condition_count; i++)
@@ -33,9 +36,11 @@ static struct ckt_condition *find(const struct ckt_graph *graph, CUgraphConditio
 	return NULL;
 }
 
-static CUresult add(struct ckt_graph *graph, uint64_t context, unsigned value, unsigned flags, CUgraphConditionalHandle *ret_handle)
+static CUresult add(struct ckt_graph *graph, uint64_t context, unsigned value, unsigned flags,
+	CUgraphConditionalHandle *ret_handle)
 {
-	struct ckt_condition *list = realloc(graph->conditions, (graph->condition_count + 1) * sizeof *list);
+	struct ckt_condition *list =
+		realloc(graph->conditions, (graph->condition_count + 1) * sizeof *list);
 	if (!list)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	graph->conditions = list;
@@ -63,13 +68,15 @@ static struct ckt_graph *outermost(struct ckt_graph *graph)
 	return graph;
 }
 
-CKT_EXPORT CUresult cuGraphConditionalHandleCreate(CUgraphConditionalHandle *ret_handle, CUgraph graph_handle, CUcontext context_handle,
-						   unsigned int value, unsigned int flags)
+CKT_EXPORT CUresult cuGraphConditionalHandleCreate(CUgraphConditionalHandle *ret_handle,
+	CUgraph graph_handle, CUcontext context_handle, unsigned int value, unsigned int flags)
 {
 	uint64_t context = 0;
 	ckt_graph_enter();
 	struct ckt_graph *graph = ckt_graph_find(graph_handle);
-	CUresult result = graph && ret_handle && !(flags & ~CU_GRAPH_COND_ASSIGN_DEFAULT) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+	CUresult result = graph && ret_handle && !(flags & ~CU_GRAPH_COND_ASSIGN_DEFAULT)
+		? CUDA_SUCCESS
+		: CUDA_ERROR_INVALID_VALUE;
 	if (!result)
 		result = context_of(context_handle, &context);
 	if (!result)
@@ -119,8 +126,12 @@ CUresult ckt_node_set_conditional(struct ckt_node *node, const CUDA_CONDITIONAL_
 		return result;
 	if (context != condition->context)
 		return CUDA_ERROR_INVALID_VALUE;
-	struct ckt_conditional_node c = {.handle = p->handle, .context = context, .value = condition->value, .flags = condition->flags, .up = up,
-					 .type = p->type};
+	struct ckt_conditional_node c = {.handle = p->handle,
+		.context = context,
+		.value = condition->value,
+		.flags = condition->flags,
+		.up = up,
+		.type = p->type};
 	result = make_room(&c, p->size, true);
 	if (result)
 		return result;
@@ -245,15 +256,17 @@ static CUgraphInstantiateResult check_node(const struct ckt_node *node)
 		return CUDA_GRAPH_INSTANTIATE_SUCCESS;
 	case CU_GRAPH_NODE_TYPE_MEMCPY:
 		/* What an H200's driver says of pageable memory. */
-		return is_pageable(node->copy.srcMemoryType, node->copy.srcHost) || is_pageable(node->copy.dstMemoryType, node->copy.dstHost) ?
-			       CUDA_GRAPH_INSTANTIATE_MULTIPLE_CTXS_NOT_SUPPORTED :
-			       CUDA_GRAPH_INSTANTIATE_SUCCESS;
+		return is_pageable(node->copy.srcMemoryType, node->copy.srcHost) ||
+				is_pageable(node->copy.dstMemoryType, node->copy.dstHost)
+			? CUDA_GRAPH_INSTANTIATE_MULTIPLE_CTXS_NOT_SUPPORTED
+			: CUDA_GRAPH_INSTANTIATE_SUCCESS;
 	default:
 		return CUDA_GRAPH_INSTANTIATE_NODE_OPERATION_NOT_SUPPORTED;
 	}
 }
 
-static CUgraphInstantiateResult check(const struct ckt_graph *graph, bool inside, const struct ckt_node **ret_node)
+static CUgraphInstantiateResult check(
+	const struct ckt_graph *graph, bool inside, const struct ckt_node **ret_node)
 {
 	CUgraphInstantiateResult result = CUDA_GRAPH_INSTANTIATE_SUCCESS;
 	for (size_t i = 0; i < graph->count && !result; i++) {
@@ -264,12 +277,14 @@ static CUgraphInstantiateResult check(const struct ckt_graph *graph, bool inside
 		if (result)
 			*ret_node = node;
 		for (size_t k = 0; k < count && !result; k++)
-			result = check(graphs[k], inside || node->type == CU_GRAPH_NODE_TYPE_CONDITIONAL, ret_node);
+			result = check(graphs[k],
+				inside || node->type == CU_GRAPH_NODE_TYPE_CONDITIONAL, ret_node);
 	}
 	return result;
 }
 
-CUgraphInstantiateResult ckt_graph_check_bodies(const struct ckt_graph *graph, const struct ckt_node **ret_node)
+CUgraphInstantiateResult ckt_graph_check_bodies(
+	const struct ckt_graph *graph, const struct ckt_node **ret_node)
 {
 	return check(graph, false, ret_node);
 }

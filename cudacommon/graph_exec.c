@@ -1,4 +1,7 @@
-/* Executable graphs: made, launched and destroyed; what is launched is the library's (cudacommon.h). */
+/*
+ * Executable graphs: made, launched and destroyed; what is launched is the library's
+ * (cudacommon.h).
+ */
 #include <stdlib.h>
 
 #include "cudacommon/capture.h"
@@ -14,15 +17,19 @@ static struct ckt_exec *find(CUgraphExec handle)
 }
 
 enum {
-	FLAGS = CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH | CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD | CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH |
+	FLAGS = CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH |
+		CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD | CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH |
 		CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY,
 };
 
 /* Precondition: entered.  ret_status: why the driver would not. */
-static CUresult instantiate(struct ckt_graph *graph, uint64_t flags, uint64_t stream, CUgraphExec *ret)
+static CUresult instantiate(
+	struct ckt_graph *graph, uint64_t flags, uint64_t stream, CUgraphExec *ret)
 {
 	static bool once;
-	/* Its handle would be the driver's, known to kernels, and no restore could give it again. */
+	/*
+	 * Its handle would be the driver's, known to kernels, and no restore could give it again.
+	 */
 	if (flags & CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH && ckt_graph_has_conditions(graph))
 		return CUDA_ERROR_INVALID_VALUE;
 	if (flags & CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH)
@@ -85,7 +92,8 @@ static const struct ckt_node *find_circle(struct ckt_graph *graph)
 	return found;
 }
 
-CKT_EXPORT CUresult cuGraphInstantiateWithParams(CUgraphExec *ret, CUgraph handle, CUDA_GRAPH_INSTANTIATE_PARAMS *params)
+CKT_EXPORT CUresult cuGraphInstantiateWithParams(
+	CUgraphExec *ret, CUgraph handle, CUDA_GRAPH_INSTANTIATE_PARAMS *params)
 {
 	uint64_t stream = 0, context;
 	if (!params)
@@ -102,8 +110,10 @@ CKT_EXPORT CUresult cuGraphInstantiateWithParams(CUgraphExec *ret, CUgraph handl
 	if (graph && ckt_graph_is_body(graph))
 		return ckt_graph_leave(CKT_AS_CUDA_NOT_SUPPORTED);
 	if (graph && graph->call)
-		return ckt_graph_leave(CKT_DRIVER_UNSUPPORTED("an executable graph of a captured library call alone"));
-	if (!ret || !graph || graph->capturing || graph->owner || params->flags & ~(cuuint64_t)FLAGS)
+		return ckt_graph_leave(CKT_DRIVER_UNSUPPORTED(
+			"an executable graph of a captured library call alone"));
+	if (!ret || !graph || graph->capturing || graph->owner ||
+		params->flags & ~(cuuint64_t)FLAGS)
 		return ckt_graph_leave(CUDA_ERROR_INVALID_VALUE);
 	const struct ckt_node *circle = find_circle(graph);
 	if (circle) {
@@ -128,7 +138,8 @@ CKT_EXPORT CUresult cuGraphInstantiateWithParams(CUgraphExec *ret, CUgraph handl
 	return ckt_graph_leave(result);
 }
 
-CKT_EXPORT CUresult cuGraphInstantiateWithParams_ptsz(CUgraphExec *ret, CUgraph graph, CUDA_GRAPH_INSTANTIATE_PARAMS *params)
+CKT_EXPORT CUresult cuGraphInstantiateWithParams_ptsz(
+	CUgraphExec *ret, CUgraph graph, CUDA_GRAPH_INSTANTIATE_PARAMS *params)
 {
 	if (!params)
 		return CUDA_ERROR_INVALID_VALUE;
@@ -140,7 +151,8 @@ CKT_EXPORT CUresult cuGraphInstantiateWithParams_ptsz(CUgraphExec *ret, CUgraph 
 	return result;
 }
 
-CKT_EXPORT CUresult cuGraphInstantiateWithFlags(CUgraphExec *ret, CUgraph graph, unsigned long long flags)
+CKT_EXPORT CUresult cuGraphInstantiateWithFlags(
+	CUgraphExec *ret, CUgraph graph, unsigned long long flags)
 {
 	/* Uploading needs a stream to do it on. */
 	if (flags & CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD)
@@ -149,7 +161,8 @@ CKT_EXPORT CUresult cuGraphInstantiateWithFlags(CUgraphExec *ret, CUgraph graph,
 	return cuGraphInstantiateWithParams(ret, graph, &params);
 }
 
-CKT_EXPORT CUresult cuGraphInstantiate_v2(CUgraphExec *ret, CUgraph graph, CUgraphNode *error_node, char *log, size_t log_size)
+CKT_EXPORT CUresult cuGraphInstantiate_v2(
+	CUgraphExec *ret, CUgraph graph, CUgraphNode *error_node, char *log, size_t log_size)
 {
 	CUDA_GRAPH_INSTANTIATE_PARAMS params = {0};
 	if (log && log_size)
@@ -160,7 +173,8 @@ CKT_EXPORT CUresult cuGraphInstantiate_v2(CUgraphExec *ret, CUgraph graph, CUgra
 	return result;
 }
 
-CKT_EXPORT CUresult cuGraphInstantiate(CUgraphExec *ret, CUgraph graph, CUgraphNode *error_node, char *log, size_t log_size)
+CKT_EXPORT CUresult cuGraphInstantiate(
+	CUgraphExec *ret, CUgraph graph, CUgraphNode *error_node, char *log, size_t log_size)
 {
 	return cuGraphInstantiate_v2(ret, graph, error_node, log, log_size);
 }
@@ -170,7 +184,9 @@ CKT_EXPORT CUresult cuGraphExecGetFlags(CUgraphExec handle, cuuint64_t *flags)
 	const struct ckt_exec *exec = find(handle);
 	if (!exec || !flags)
 		return CUDA_ERROR_INVALID_VALUE;
-	*flags = exec->flags & ~(uint64_t)(CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD | CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY);
+	*flags = exec->flags &
+		~(uint64_t)(CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD |
+			CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY);
 	return CUDA_SUCCESS;
 }
 
@@ -195,14 +211,17 @@ CKT_EXPORT CUresult cuGraphExecDestroy(CUgraphExec handle)
 /* Precondition: entered. */
 static struct ckt_node *exec_node(const struct ckt_exec *exec, CUgraphNode handle)
 {
-	struct ckt_node *node = exec && handle ? ckt_graph_find_copy(exec->graph, ckt_handle_id(handle)) : NULL;
+	struct ckt_node *node =
+		exec && handle ? ckt_graph_find_copy(exec->graph, ckt_handle_id(handle)) : NULL;
 	if (!node)
 		return NULL;
-	bool can = node->type == CU_GRAPH_NODE_TYPE_KERNEL || node->type == CU_GRAPH_NODE_TYPE_MEMSET || node->type == CU_GRAPH_NODE_TYPE_MEMCPY;
+	bool can = node->type == CU_GRAPH_NODE_TYPE_KERNEL ||
+		node->type == CU_GRAPH_NODE_TYPE_MEMSET || node->type == CU_GRAPH_NODE_TYPE_MEMCPY;
 	return can ? node : NULL;
 }
 
-CKT_EXPORT CUresult cuGraphNodeSetEnabled(CUgraphExec handle, CUgraphNode node_handle, unsigned int enabled)
+CKT_EXPORT CUresult cuGraphNodeSetEnabled(
+	CUgraphExec handle, CUgraphNode node_handle, unsigned int enabled)
 {
 	ckt_graph_enter();
 	struct ckt_exec *exec = find(handle);
@@ -217,7 +236,8 @@ CKT_EXPORT CUresult cuGraphNodeSetEnabled(CUgraphExec handle, CUgraphNode node_h
 	return ckt_graph_leave(result);
 }
 
-CKT_EXPORT CUresult cuGraphNodeGetEnabled(CUgraphExec handle, CUgraphNode node_handle, unsigned int *ret_enabled)
+CKT_EXPORT CUresult cuGraphNodeGetEnabled(
+	CUgraphExec handle, CUgraphNode node_handle, unsigned int *ret_enabled)
 {
 	ckt_graph_enter();
 	const struct ckt_node *node = exec_node(find(handle), node_handle);
@@ -250,7 +270,10 @@ CKT_EXPORT CUresult cuGraphUpload(CUgraphExec handle, CUstream stream)
 static CUresult capture_launch(struct ckt_capture_stream *capturing, const struct ckt_exec *exec)
 {
 	struct ckt_node *node;
-	/* A child graph's memory is its own, as its conditions are, and those of an executable graph are not to be had. */
+	/*
+	 * A child graph's memory is its own, as its conditions are, and those of an executable
+	 * graph are not to be had.
+	 */
 	if (exec->block_count || ckt_graph_has_conditions(exec->graph))
 		return CKT_AS_CUDA_NOT_SUPPORTED;
 	CUresult result = ckt_capture_append(capturing, CU_GRAPH_NODE_TYPE_GRAPH, &node);

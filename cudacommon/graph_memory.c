@@ -1,13 +1,15 @@
 /*
- * Memory that graphs allocate.  A block comes from the library's allocator when its node is made, so that its address is fixed for the
- * life of all graphs that name it and a checkpoint keeps it; it goes back with the last node.  A launch has nothing to do for such nodes:
- * what is left of allocating and freeing are the rules about who may do it when, and those are here.
+ * Memory that graphs allocate.  A block comes from the library's allocator when its node is made,
+ * so that its address is fixed for the life of all graphs that name it and a checkpoint keeps it;
+ * it goes back with the last node.  A launch has nothing to do for such nodes: what is left of
+ * allocating and freeing are the rules about who may do it when, and those are here.
  *
  *	idle --launch of a graph that allocates it and does not free it--> live --cuMemFree(Async), a graph that frees it, the next launch
  *	where that was asked for (AUTO_FREE_ON_LAUNCH)--> idle
  *
- * Inside a graph an allocation behind the free of another takes over its block where it fits.  So a block may be allocated several
- * times in a graph; what a launch leaves of it is the balance of its nodes.
+ * Inside a graph an allocation behind the free of another takes over its block where it fits.  So a
+ * block may be allocated several times in a graph; what a launch leaves of it is the balance of its
+ * nodes.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -19,14 +21,16 @@ struct ckt_graph_block {
 	uint64_t address, size, granted;
 	uint64_t context;
 	CUdevice device;
-	uint64_t graph;			/* id of the graph whose nodes allocate it */
-	const struct ckt_node *freed_by;	/* that graph's own free node behind the latest allocation, or NULL */
-	bool freed_elsewhere;		/* another graph has a node that frees it */
-	unsigned nodes;			/* that name it */
-	unsigned execs;			/* executable graphs that allocate it, launched or uploaded */
+	uint64_t graph; /* id of the graph whose nodes allocate it */
+	/* that graph's own free node behind the latest allocation, or NULL */
+	const struct ckt_node *freed_by;
+	bool freed_elsewhere; /* another graph has a node that frees it */
+	unsigned nodes;       /* that name it */
+	/* executable graphs that allocate it, launched or uploaded */
+	unsigned execs;
 	bool live;
-	int balance;			/* scratch: allocations less frees */
-	bool seen, allocated;		/* scratch */
+	int balance;          /* scratch: allocations less frees */
+	bool seen, allocated; /* scratch */
 };
 
 _Atomic unsigned ckt_graph_blocks;
@@ -82,7 +86,8 @@ static void block_settle(struct ckt_graph_block *b)
 	ckt_graph_blocks--;
 }
 
-static CUresult block_new(CUdevice device, size_t size, uint64_t graph, struct ckt_graph_block **ret_block)
+static CUresult block_new(
+	CUdevice device, size_t size, uint64_t graph, struct ckt_graph_block **ret_block)
 {
 	uint64_t address, granted;
 	struct ckt_graph_block *b = calloc(1, sizeof *b);
@@ -93,8 +98,13 @@ static CUresult block_new(CUdevice device, size_t size, uint64_t graph, struct c
 		free(b);
 		return result;
 	}
-	*b = (struct ckt_graph_block){.next = blocks, .address = address, .size = size, .granted = granted, .context = ckt_driver_context_now(),
-				      .device = device, .graph = graph};
+	*b = (struct ckt_graph_block){.next = blocks,
+		.address = address,
+		.size = size,
+		.granted = granted,
+		.context = ckt_driver_context_now(),
+		.device = device,
+		.graph = graph};
 	blocks = b;
 	ckt_graph_blocks++;
 	note_high(device);
@@ -102,8 +112,8 @@ static CUresult block_new(CUdevice device, size_t size, uint64_t graph, struct c
 	return CUDA_SUCCESS;
 }
 
-CUresult ckt_graph_block_take(struct ckt_graph *graph, struct ckt_node *const *behind, size_t count, CUdevice device, size_t size,
-			      struct ckt_graph_block **ret_block)
+CUresult ckt_graph_block_take(struct ckt_graph *graph, struct ckt_node *const *behind, size_t count,
+	CUdevice device, size_t size, struct ckt_graph_block **ret_block)
 {
 	struct ckt_graph_block *best = NULL;
 	if (!size)
@@ -112,8 +122,9 @@ CUresult ckt_graph_block_take(struct ckt_graph *graph, struct ckt_node *const *b
 	for (size_t i = 0; i < count; i++)
 		ckt_graph_mark(behind[i], false);
 	for (struct ckt_graph_block *b = blocks; b; b = b->next)
-		if (b->graph == graph->object.id && b->freed_by && b->freed_by->mark && b->device == device && b->size >= size &&
-		    b->size / 2 <= size && (!best || b->size < best->size))
+		if (b->graph == graph->object.id && b->freed_by && b->freed_by->mark &&
+			b->device == device && b->size >= size && b->size / 2 <= size &&
+			(!best || b->size < best->size))
 			best = b;
 	*ret_block = best;
 	return best ? CUDA_SUCCESS : block_new(device, size, graph->object.id, ret_block);
@@ -131,13 +142,15 @@ void ckt_node_set_alloc(struct ckt_node *node, struct ckt_graph_block *block, si
 	node->memory = (struct ckt_memory_node){.block = block, .size = size};
 }
 
-CUresult ckt_graph_block_freeable(const struct ckt_graph *graph, uint64_t address, struct ckt_graph_block **ret_block)
+CUresult ckt_graph_block_freeable(
+	const struct ckt_graph *graph, uint64_t address, struct ckt_graph_block **ret_block)
 {
 	struct ckt_graph_block *b = find(address);
 	if (!b || b->freed_by || (b->graph == graph->object.id && b->freed_elsewhere))
 		return CUDA_ERROR_INVALID_VALUE;
 	for (size_t i = 0; i < graph->count && b->graph != graph->object.id; i++)
-		if (graph->nodes[i]->type == CU_GRAPH_NODE_TYPE_MEM_FREE && graph->nodes[i]->memory.block == b)
+		if (graph->nodes[i]->type == CU_GRAPH_NODE_TYPE_MEM_FREE &&
+			graph->nodes[i]->memory.block == b)
 			return CUDA_ERROR_INVALID_VALUE;
 	*ret_block = b;
 	return CUDA_SUCCESS;
@@ -219,8 +232,10 @@ static size_t count_nodes(const struct ckt_graph *graph)
 {
 	size_t count = 0;
 	for (size_t i = 0; i < graph->count; i++)
-		count += ckt_node_is_memory(graph->nodes[i]) ? 1 :
-			 graph->nodes[i]->type == CU_GRAPH_NODE_TYPE_GRAPH ? count_nodes(graph->nodes[i]->child) : 0;
+		count += ckt_node_is_memory(graph->nodes[i]) ? 1
+			: graph->nodes[i]->type == CU_GRAPH_NODE_TYPE_GRAPH
+			? count_nodes(graph->nodes[i]->child)
+			: 0;
 	return count;
 }
 
@@ -274,7 +289,8 @@ CUresult ckt_exec_memory_launch(struct ckt_exec *exec)
 	ckt_graph_enter();
 	for (size_t i = 0; i < exec->block_count; i++) {
 		const struct ckt_exec_block *e = &exec->blocks[i];
-		if ((e->balance > 0 && e->block->live && !auto_free) || (e->balance < 0 && !e->block->live))
+		if ((e->balance > 0 && e->block->live && !auto_free) ||
+			(e->balance < 0 && !e->block->live))
 			return ckt_graph_leave(CUDA_ERROR_INVALID_VALUE);
 	}
 	for (size_t i = 0; i < exec->block_count; i++)
@@ -307,12 +323,16 @@ CUresult ckt_alloc_params_check(const CUDA_MEM_ALLOC_NODE_PARAMS_v2 *p, CUdevice
 	CUresult result;
 	if (!p->bytesize)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (p->poolProps.location.type != CU_MEM_LOCATION_TYPE_DEVICE || p->poolProps.allocType != CU_MEM_ALLOCATION_TYPE_PINNED)
-		return p->poolProps.allocType == CU_MEM_ALLOCATION_TYPE_INVALID || !p->poolProps.location.type ?
-			       CUDA_ERROR_INVALID_VALUE :
-			       ckt_driver_unsupported("graph memory of the host or managed", &once_place);
+	if (p->poolProps.location.type != CU_MEM_LOCATION_TYPE_DEVICE ||
+		p->poolProps.allocType != CU_MEM_ALLOCATION_TYPE_PINNED)
+		return p->poolProps.allocType == CU_MEM_ALLOCATION_TYPE_INVALID ||
+				!p->poolProps.location.type
+			? CUDA_ERROR_INVALID_VALUE
+			: ckt_driver_unsupported(
+				  "graph memory of the host or managed", &once_place);
 	if (p->poolProps.handleTypes != CU_MEM_HANDLE_TYPE_NONE)
-		return ckt_driver_unsupported("graph memory shared with other processes", &once_shared);
+		return ckt_driver_unsupported(
+			"graph memory shared with other processes", &once_shared);
 	result = ckt_driver_device(p->poolProps.location.id);
 	if (result)
 		return result;
@@ -320,17 +340,20 @@ CUresult ckt_alloc_params_check(const CUDA_MEM_ALLOC_NODE_PARAMS_v2 *p, CUdevice
 		return CUDA_ERROR_INVALID_VALUE;
 	for (size_t i = 0; i < p->accessDescCount; i++) {
 		const CUmemAccessDesc *access = &p->accessDescs[i];
-		if (access->location.type != CU_MEM_LOCATION_TYPE_DEVICE || ckt_driver_device(access->location.id))
+		if (access->location.type != CU_MEM_LOCATION_TYPE_DEVICE ||
+			ckt_driver_device(access->location.id))
 			return CUDA_ERROR_INVALID_VALUE;
 		/* Other devices cannot be given any; see cuMemPoolSetAccess. */
-		if (access->location.id != p->poolProps.location.id && access->flags != CU_MEM_ACCESS_FLAGS_PROT_NONE)
+		if (access->location.id != p->poolProps.location.id &&
+			access->flags != CU_MEM_ACCESS_FLAGS_PROT_NONE)
 			return CUDA_ERROR_INVALID_DEVICE;
 	}
 	*ret_device = p->poolProps.location.id;
 	return CUDA_SUCCESS;
 }
 
-CKT_EXPORT CUresult cuGraphMemAllocNodeGetParams(CUgraphNode handle, CUDA_MEM_ALLOC_NODE_PARAMS *ret)
+CKT_EXPORT CUresult cuGraphMemAllocNodeGetParams(
+	CUgraphNode handle, CUDA_MEM_ALLOC_NODE_PARAMS *ret)
 {
 	ckt_graph_enter();
 	const struct ckt_node *node = ckt_node_find(handle);
@@ -338,7 +361,8 @@ CKT_EXPORT CUresult cuGraphMemAllocNodeGetParams(CUgraphNode handle, CUDA_MEM_AL
 		return ckt_graph_leave(CUDA_ERROR_INVALID_VALUE);
 	const struct ckt_graph_block *b = node->memory.block;
 	*ret = (CUDA_MEM_ALLOC_NODE_PARAMS){
-		.poolProps = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED, .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = b->device}},
+		.poolProps = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+			.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = b->device}},
 		.bytesize = node->memory.size,
 		.dptr = b->address};
 	return ckt_graph_leave(CUDA_SUCCESS);
@@ -360,7 +384,8 @@ CKT_EXPORT CUresult cuDeviceGraphMemTrim(CUdevice device)
 	return ckt_driver_device(device);
 }
 
-CKT_EXPORT CUresult cuDeviceGetGraphMemAttribute(CUdevice device, CUgraphMem_attribute attribute, void *value)
+CKT_EXPORT CUresult cuDeviceGetGraphMemAttribute(
+	CUdevice device, CUgraphMem_attribute attribute, void *value)
 {
 	CUresult result = ckt_driver_device(device);
 	if (result)
@@ -389,13 +414,16 @@ CKT_EXPORT CUresult cuDeviceGetGraphMemAttribute(CUdevice device, CUgraphMem_att
 	return ckt_graph_leave(CUDA_SUCCESS);
 }
 
-CKT_EXPORT CUresult cuDeviceSetGraphMemAttribute(CUdevice device, CUgraphMem_attribute attribute, void *value)
+CKT_EXPORT CUresult cuDeviceSetGraphMemAttribute(
+	CUdevice device, CUgraphMem_attribute attribute, void *value)
 {
 	CUresult result = ckt_driver_device(device);
 	if (result)
 		return result;
 	/* A high mark can be reset, and to nothing else. */
-	if (!value || *(cuuint64_t *)value || (attribute != CU_GRAPH_MEM_ATTR_USED_MEM_HIGH && attribute != CU_GRAPH_MEM_ATTR_RESERVED_MEM_HIGH))
+	if (!value || *(cuuint64_t *)value ||
+		(attribute != CU_GRAPH_MEM_ATTR_USED_MEM_HIGH &&
+			attribute != CU_GRAPH_MEM_ATTR_RESERVED_MEM_HIGH))
 		return CUDA_ERROR_INVALID_VALUE;
 	ckt_graph_enter();
 	if (attribute == CU_GRAPH_MEM_ATTR_USED_MEM_HIGH)

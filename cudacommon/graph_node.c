@@ -29,7 +29,9 @@ void ckt_node_drop_params(struct ckt_node *node)
 	}
 }
 
-/* The program's parameters, one behind the other as a launch has them, and where each of them is. */
+/*
+ * The program's parameters, one behind the other as a launch has them, and where each of them is.
+ */
 static void pack(struct ckt_kernel_node *k, const struct ckt_kernel_spec *spec)
 {
 	for (unsigned i = 0; i < spec->param_count; i++) {
@@ -61,8 +63,11 @@ static CUresult kernel_exchange(struct ckt_node *node, struct ckt_kernel_node *k
 CUresult ckt_node_set_kernel(struct ckt_node *node, const struct ckt_kernel_spec *spec)
 {
 	size_t bytes = spec->packed ? spec->packed_bytes : spec->param_bytes;
-	struct ckt_kernel_node k = {.handle = spec->handle, .function = spec->function, .shared_bytes = spec->shared_bytes, .param_bytes = bytes,
-				    .attribute_count = spec->attribute_count};
+	struct ckt_kernel_node k = {.handle = spec->handle,
+		.function = spec->function,
+		.shared_bytes = spec->shared_bytes,
+		.param_bytes = bytes,
+		.attribute_count = spec->attribute_count};
 	memcpy(k.grid, spec->grid, sizeof k.grid);
 	memcpy(k.block, spec->block, sizeof k.block);
 	k.pointer_count = spec->packed ? 0 : spec->param_count;
@@ -79,7 +84,8 @@ CUresult ckt_node_set_kernel(struct ckt_node *node, const struct ckt_kernel_spec
 	else
 		pack(&k, spec);
 	if (spec->attribute_count)
-		memcpy(k.attributes, spec->attributes, spec->attribute_count * sizeof *k.attributes);
+		memcpy(k.attributes, spec->attributes,
+			spec->attribute_count * sizeof *k.attributes);
 	return kernel_exchange(node, &k);
 }
 
@@ -101,7 +107,8 @@ static CUresult copy_kernel(struct ckt_node *to, const struct ckt_kernel_node *f
 	return kernel_exchange(to, &k);
 }
 
-static CUresult check_side(CUmemorytype *type, CUdeviceptr device, const void *host_pointer, const void **ret_host)
+static CUresult check_side(
+	CUmemorytype *type, CUdeviceptr device, const void *host_pointer, const void **ret_host)
 {
 	uint64_t address = *type == CU_MEMORYTYPE_HOST ? ckt_handle_id(host_pointer) : device;
 	switch (*type) {
@@ -121,11 +128,14 @@ static CUresult check_side(CUmemorytype *type, CUdeviceptr device, const void *h
 }
 
 /* A side in an array is checked whole; one in memory has rows that fit its pitch. */
-static CUresult check_extent(const CUDA_MEMCPY3D *c, CUmemorytype type, CUarray handle, size_t x, size_t y, size_t z, size_t pitch)
+static CUresult check_extent(const CUDA_MEMCPY3D *c, CUmemorytype type, CUarray handle, size_t x,
+	size_t y, size_t z, size_t pitch)
 {
 	if (type != CU_MEMORYTYPE_ARRAY)
-		return pitch && x + c->WidthInBytes > pitch ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
-	return ckt_driver_array_box(handle, (size_t[3]){x, y, z}, (size_t[3]){c->WidthInBytes, c->Height, c->Depth});
+		return pitch && x + c->WidthInBytes > pitch ? CUDA_ERROR_INVALID_VALUE
+							    : CUDA_SUCCESS;
+	return ckt_driver_array_box(
+		handle, (size_t[3]){x, y, z}, (size_t[3]){c->WidthInBytes, c->Height, c->Depth});
 }
 
 CUresult ckt_node_set_copy(struct ckt_node *node, const CUDA_MEMCPY3D *given)
@@ -149,9 +159,11 @@ CUresult ckt_node_set_copy(struct ckt_node *node, const CUDA_MEMCPY3D *given)
 	}
 	if (!copy.WidthInBytes || !copy.Height || !copy.Depth)
 		return CUDA_ERROR_INVALID_VALUE;
-	result = check_extent(&copy, copy.srcMemoryType, copy.srcArray, copy.srcXInBytes, copy.srcY, copy.srcZ, copy.srcPitch);
+	result = check_extent(&copy, copy.srcMemoryType, copy.srcArray, copy.srcXInBytes, copy.srcY,
+		copy.srcZ, copy.srcPitch);
 	if (!result)
-		result = check_extent(&copy, copy.dstMemoryType, copy.dstArray, copy.dstXInBytes, copy.dstY, copy.dstZ, copy.dstPitch);
+		result = check_extent(&copy, copy.dstMemoryType, copy.dstArray, copy.dstXInBytes,
+			copy.dstY, copy.dstZ, copy.dstPitch);
 	if (!result)
 		node->copy = copy;
 	return result;
@@ -160,8 +172,9 @@ CUresult ckt_node_set_copy(struct ckt_node *node, const CUDA_MEMCPY3D *given)
 CUresult ckt_node_set_fill(struct ckt_node *node, const CUDA_MEMSET_NODE_PARAMS *fill)
 {
 	unsigned size = fill->elementSize;
-	if (!fill->dst || (size != 1 && size != 2 && size != 4) || !fill->width || !fill->height || fill->dst % size ||
-	    (fill->height > 1 && (fill->pitch < fill->width * size || fill->pitch % size)))
+	if (!fill->dst || (size != 1 && size != 2 && size != 4) || !fill->width || !fill->height ||
+		fill->dst % size ||
+		(fill->height > 1 && (fill->pitch < fill->width * size || fill->pitch % size)))
 		return CUDA_ERROR_INVALID_VALUE;
 	node->fill = *fill;
 	return CUDA_SUCCESS;
@@ -209,8 +222,10 @@ CUresult ckt_node_copy_params(struct ckt_node *to, const struct ckt_node *from, 
 		ckt_node_share_memory(to, from);
 		return CUDA_SUCCESS;
 	case CU_GRAPH_NODE_TYPE_BATCH_MEM_OP:
-		return ckt_node_set_memop(to, &(CUDA_BATCH_MEM_OP_NODE_PARAMS_v2){
-						      .count = from->memop.count, .paramArray = from->memop.ops, .flags = from->memop.flags});
+		return ckt_node_set_memop(to,
+			&(CUDA_BATCH_MEM_OP_NODE_PARAMS_v2){.count = from->memop.count,
+				.paramArray = from->memop.ops,
+				.flags = from->memop.flags});
 	default:
 		to->event = from->event;
 		return CUDA_SUCCESS;
@@ -234,11 +249,11 @@ CUresult ckt_launch_extra(void **extra, const void **ret_buffer, size_t *ret_siz
 CUresult ckt_kernel_spec_read(const CUDA_KERNEL_NODE_PARAMS *p, struct ckt_kernel_spec *ret_spec)
 {
 	struct ckt_kernel_spec spec = {.handle = p->func ? p->func : (CUfunction)p->kern,
-				       .grid = {p->gridDimX, p->gridDimY, p->gridDimZ},
-				       .block = {p->blockDimX, p->blockDimY, p->blockDimZ},
-				       .shared_bytes = p->sharedMemBytes,
-				       .context = ckt_handle_id(p->ctx),
-				       .params = p->kernelParams};
+		.grid = {p->gridDimX, p->gridDimY, p->gridDimZ},
+		.block = {p->blockDimX, p->blockDimY, p->blockDimZ},
+		.shared_bytes = p->sharedMemBytes,
+		.context = ckt_handle_id(p->ctx),
+		.params = p->kernelParams};
 	CUresult result = ckt_driver_kernel(&spec);
 	spec.packed_bytes = result ? 0 : spec.param_bytes;
 	if (!result)
@@ -246,7 +261,7 @@ CUresult ckt_kernel_spec_read(const CUDA_KERNEL_NODE_PARAMS *p, struct ckt_kerne
 	if (result)
 		return result;
 	if ((spec.packed && spec.params) || (!spec.packed && !spec.params && spec.param_count) ||
-	    spec.packed_bytes < spec.param_bytes || spec.packed_bytes > 32768)
+		spec.packed_bytes < spec.param_bytes || spec.packed_bytes > 32768)
 		return CUDA_ERROR_INVALID_VALUE;
 	for (unsigned i = 0; spec.params && i < spec.param_count; i++)
 		if (!spec.params[i])

@@ -20,17 +20,17 @@ CKT_EXPORT CUresult cuGraphKernelNodeGetParams_v2(CUgraphNode handle, CUDA_KERNE
 	struct ckt_kernel_node *k = &node->kernel;
 	bool is_kernel = ckt_driver_is_kernel(k->handle);
 	*ret = (CUDA_KERNEL_NODE_PARAMS){.func = is_kernel ? NULL : k->handle,
-					 .kern = is_kernel ? (CUkernel)k->handle : NULL,
-					 .gridDimX = k->grid[0],
-					 .gridDimY = k->grid[1],
-					 .gridDimZ = k->grid[2],
-					 .blockDimX = k->block[0],
-					 .blockDimY = k->block[1],
-					 .blockDimZ = k->block[2],
-					 .sharedMemBytes = k->shared_bytes,
-					 .kernelParams = k->pointers,
-					 .extra = k->pointers || !k->param_bytes ? NULL : k->extra,
-					 .ctx = (CUcontext)(uintptr_t)node->context};
+		.kern = is_kernel ? (CUkernel)k->handle : NULL,
+		.gridDimX = k->grid[0],
+		.gridDimY = k->grid[1],
+		.gridDimZ = k->grid[2],
+		.blockDimX = k->block[0],
+		.blockDimY = k->block[1],
+		.blockDimZ = k->block[2],
+		.sharedMemBytes = k->shared_bytes,
+		.kernelParams = k->pointers,
+		.extra = k->pointers || !k->param_bytes ? NULL : k->extra,
+		.ctx = (CUcontext)(uintptr_t)node->context};
 	return ckt_graph_leave(CUDA_SUCCESS);
 }
 
@@ -50,7 +50,8 @@ CKT_EXPORT CUresult cuGraphKernelNodeGetParams(CUgraphNode handle, CUDA_KERNEL_N
 /* A side in host memory that the GPU reaches is a device's for us alone. */
 static CUmemorytype side_of_program(CUmemorytype type, CUdeviceptr address)
 {
-	return type == CU_MEMORYTYPE_DEVICE && ckt_driver_is_reached(address) ? CU_MEMORYTYPE_HOST : type;
+	return type == CU_MEMORYTYPE_DEVICE && ckt_driver_is_reached(address) ? CU_MEMORYTYPE_HOST
+									      : type;
 }
 
 CKT_EXPORT CUresult cuGraphMemcpyNodeGetParams(CUgraphNode handle, CUDA_MEMCPY3D *ret)
@@ -115,16 +116,17 @@ CKT_EXPORT CUresult cuGraphEventWaitNodeGetEvent(CUgraphNode node, CUevent *even
 	return get_event(node, CU_GRAPH_NODE_TYPE_WAIT_EVENT, event);
 }
 
-CKT_EXPORT CUresult cuGraphBatchMemOpNodeGetParams(CUgraphNode handle, CUDA_BATCH_MEM_OP_NODE_PARAMS *ret)
+CKT_EXPORT CUresult cuGraphBatchMemOpNodeGetParams(
+	CUgraphNode handle, CUDA_BATCH_MEM_OP_NODE_PARAMS *ret)
 {
 	ckt_graph_enter();
 	const struct ckt_node *node = ckt_node_find(handle);
 	if (!node || !ret || node->type != CU_GRAPH_NODE_TYPE_BATCH_MEM_OP)
 		return ckt_graph_leave(CUDA_ERROR_INVALID_VALUE);
 	*ret = (CUDA_BATCH_MEM_OP_NODE_PARAMS){.ctx = (CUcontext)(uintptr_t)node->context,
-					       .count = node->memop.count,
-					       .paramArray = node->memop.ops,
-					       .flags = node->memop.flags};
+		.count = node->memop.count,
+		.paramArray = node->memop.ops,
+		.flags = node->memop.flags};
 	return ckt_graph_leave(CUDA_SUCCESS);
 }
 
@@ -158,12 +160,14 @@ static CUlaunchAttribute *find_attribute(const struct ckt_node *node, CUlaunchAt
 	return NULL;
 }
 
-static CUresult set_attribute(struct ckt_node *node, CUlaunchAttributeID id, const CUlaunchAttributeValue *value)
+static CUresult set_attribute(
+	struct ckt_node *node, CUlaunchAttributeID id, const CUlaunchAttributeValue *value)
 {
 	CUlaunchAttribute *attribute = find_attribute(node, id);
 	if (!attribute) {
 		unsigned count = node->kernel.attribute_count;
-		CUlaunchAttribute *list = realloc(node->kernel.attributes, (count + 1) * sizeof *list);
+		CUlaunchAttribute *list =
+			realloc(node->kernel.attributes, (count + 1) * sizeof *list);
 		if (!list)
 			return CUDA_ERROR_OUT_OF_MEMORY;
 		node->kernel.attributes = list;
@@ -176,7 +180,8 @@ static CUresult set_attribute(struct ckt_node *node, CUlaunchAttributeID id, con
 	return CUDA_SUCCESS;
 }
 
-CKT_EXPORT CUresult cuGraphKernelNodeSetAttribute(CUgraphNode handle, CUkernelNodeAttrID id, const CUkernelNodeAttrValue *value)
+CKT_EXPORT CUresult cuGraphKernelNodeSetAttribute(
+	CUgraphNode handle, CUkernelNodeAttrID id, const CUkernelNodeAttrValue *value)
 {
 	ckt_graph_enter();
 	struct ckt_node *node = find(handle, CU_GRAPH_NODE_TYPE_KERNEL);
@@ -184,21 +189,25 @@ CKT_EXPORT CUresult cuGraphKernelNodeSetAttribute(CUgraphNode handle, CUkernelNo
 	if (!result && plain_attribute(id))
 		result = set_attribute(node, id, value);
 	else if (!result && id == CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE)
-		result = value->deviceUpdatableKernelNode.deviceUpdatable ? CKT_DRIVER_UNSUPPORTED("a device-updatable kernel node") : CUDA_SUCCESS;
+		result = value->deviceUpdatableKernelNode.deviceUpdatable
+			? CKT_DRIVER_UNSUPPORTED("a device-updatable kernel node")
+			: CUDA_SUCCESS;
 	else if (!result)
 		result = CUDA_ERROR_INVALID_VALUE;
 	return ckt_graph_leave(result);
 }
 
-CKT_EXPORT CUresult cuGraphKernelNodeGetAttribute(CUgraphNode handle, CUkernelNodeAttrID id, CUkernelNodeAttrValue *ret)
+CKT_EXPORT CUresult cuGraphKernelNodeGetAttribute(
+	CUgraphNode handle, CUkernelNodeAttrID id, CUkernelNodeAttrValue *ret)
 {
 	ckt_graph_enter();
 	const struct ckt_node *node = find(handle, CU_GRAPH_NODE_TYPE_KERNEL);
 	const CUlaunchAttribute *attribute = node ? find_attribute(node, id) : NULL;
 	/* Two can be set, and one of them asked about once it is (seen on an H200). */
-	bool told = id == CU_LAUNCH_ATTRIBUTE_PREFERRED_CLUSTER_DIMENSION ? attribute != NULL :
-		    id == CU_LAUNCH_ATTRIBUTE_NVLINK_UTIL_CENTRIC_SCHEDULING ? false :
-		    plain_attribute(id) || id == CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE;
+	bool told = id == CU_LAUNCH_ATTRIBUTE_PREFERRED_CLUSTER_DIMENSION ? attribute != NULL
+		: id == CU_LAUNCH_ATTRIBUTE_NVLINK_UTIL_CENTRIC_SCHEDULING
+		? false
+		: plain_attribute(id) || id == CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE;
 	if (!node || !ret || !told)
 		return ckt_graph_leave(CUDA_ERROR_INVALID_VALUE);
 	memset(ret, 0, sizeof *ret);
@@ -216,6 +225,7 @@ CKT_EXPORT CUresult cuGraphKernelNodeCopyAttributes(CUgraphNode dst, CUgraphNode
 	const struct ckt_node *from = find(src, CU_GRAPH_NODE_TYPE_KERNEL);
 	CUresult result = to && from ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 	for (unsigned i = 0; !result && i < from->kernel.attribute_count; i++)
-		result = set_attribute(to, from->kernel.attributes[i].id, &from->kernel.attributes[i].value);
+		result = set_attribute(
+			to, from->kernel.attributes[i].id, &from->kernel.attributes[i].value);
 	return ckt_graph_leave(result);
 }

@@ -1,7 +1,8 @@
 /*
- * Whole executable graphs updated from a graph of the same shape.  As CUDA has it, nodes are paired from the graphs' ends: exit nodes in
- * the order of their making, then what a pair depends on, edge by edge.  What else an update may not change ckt_exec_update decides, but for
- * memory, which is known here alone.
+ * Whole executable graphs updated from a graph of the same shape.  As CUDA has it, nodes are paired
+ * from the graphs' ends: exit nodes in the order of their making, then what a pair depends on, edge
+ * by edge.  What else an update may not change ckt_exec_update decides, but for memory, which is
+ * known here alone.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -10,21 +11,24 @@
 
 struct pairing {
 	const struct ckt_graph *graph, *update;
-	struct ckt_node **partner;	/* of graph's node i: the update's */
-	bool *taken;			/* of update's node i */
-	size_t *todo, count;		/* indices of pairs to be looked at */
+	struct ckt_node **partner; /* of graph's node i: the update's */
+	bool *taken;               /* of update's node i */
+	size_t *todo, count;       /* indices of pairs to be looked at */
 	CUgraphExecUpdateResultInfo info;
 };
 
-static CUgraphExecUpdateResult fail(struct pairing *p, CUgraphExecUpdateResult result, const struct ckt_node *node, const struct ckt_node *from)
+static CUgraphExecUpdateResult fail(struct pairing *p, CUgraphExecUpdateResult result,
+	const struct ckt_node *node, const struct ckt_node *from)
 {
-	p->info = (CUgraphExecUpdateResultInfo){.result = result, .errorNode = node ? ckt_node_handle(node) : NULL,
-						.errorFromNode = from ? ckt_node_handle(from) : NULL};
+	p->info = (CUgraphExecUpdateResultInfo){.result = result,
+		.errorNode = node ? ckt_node_handle(node) : NULL,
+		.errorFromNode = from ? ckt_node_handle(from) : NULL};
 	return result;
 }
 
 /* from: the update's node whose dependency b is, or NULL. */
-static CUgraphExecUpdateResult join(struct pairing *p, const struct ckt_node *a, struct ckt_node *b, const struct ckt_node *behind)
+static CUgraphExecUpdateResult join(struct pairing *p, const struct ckt_node *a, struct ckt_node *b,
+	const struct ckt_node *behind)
 {
 	if (p->partner[a->index] == b)
 		return CU_GRAPH_EXEC_UPDATE_SUCCESS;
@@ -46,7 +50,8 @@ static CUgraphExecUpdateResult join_exits(struct pairing *p)
 		while (k > 0 && p->graph->nodes[k - 1]->out.count)
 			k--;
 		if (k == 0)
-			return fail(p, CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED, p->update->nodes[i], NULL);
+			return fail(p, CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED,
+				p->update->nodes[i], NULL);
 		join(p, p->graph->nodes[--k], p->update->nodes[i], NULL);
 	}
 	return CU_GRAPH_EXEC_UPDATE_SUCCESS;
@@ -55,10 +60,12 @@ static CUgraphExecUpdateResult join_exits(struct pairing *p)
 /* What is known here alone. */
 static bool same_kind(const struct ckt_node *a, const struct ckt_node *b)
 {
-	return !ckt_node_is_memory(a) || (a->memory.block == b->memory.block && a->memory.size == b->memory.size);
+	return !ckt_node_is_memory(a) ||
+		(a->memory.block == b->memory.block && a->memory.size == b->memory.size);
 }
 
-static CUgraphExecUpdateResult compare(struct pairing *p, const struct ckt_node *a, const struct ckt_node *b)
+static CUgraphExecUpdateResult compare(
+	struct pairing *p, const struct ckt_node *a, const struct ckt_node *b)
 {
 	if (a->type != b->type)
 		return fail(p, CU_GRAPH_EXEC_UPDATE_ERROR_NODE_TYPE_CHANGED, b, NULL);
@@ -71,10 +78,15 @@ static CUgraphExecUpdateResult compare(struct pairing *p, const struct ckt_node 
 	}
 	if (!same_kind(a, b))
 		return fail(p, CU_GRAPH_EXEC_UPDATE_ERROR_NOT_SUPPORTED, b, NULL);
-	/* The nodes of an exec's own graph have no handles: then it is an update of one child graph, whose caller wants no names. */
+	/*
+	 * The nodes of an exec's own graph have no handles: then it is an update of one child
+	 * graph, whose caller wants no names.
+	 */
 	size_t count, others;
-	struct ckt_graph *const *graphs = ckt_node_graphs(a, &count), *const *from = ckt_node_graphs(b, &others);
-	if (a->type == CU_GRAPH_NODE_TYPE_CONDITIONAL && (a->conditional.type != b->conditional.type || count != others))
+	struct ckt_graph *const *graphs = ckt_node_graphs(a, &count),
+				*const *from = ckt_node_graphs(b, &others);
+	if (a->type == CU_GRAPH_NODE_TYPE_CONDITIONAL &&
+		(a->conditional.type != b->conditional.type || count != others))
 		return fail(p, CU_GRAPH_EXEC_UPDATE_ERROR_NOT_SUPPORTED, b, NULL);
 	CUgraphExecUpdateResult result = CU_GRAPH_EXEC_UPDATE_SUCCESS;
 	for (size_t i = 0; i < count && !result; i++)
@@ -90,10 +102,13 @@ static CUgraphExecUpdateResult pair_all(struct pairing *p)
 	for (size_t i = 0; i < p->count && !result; i++)
 		result = compare(p, p->graph->nodes[p->todo[i]], p->partner[p->todo[i]]);
 	/* A circle has no end. */
-	return !result && p->count < p->graph->count ? fail(p, CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED, NULL, NULL) : result;
+	return !result && p->count < p->graph->count
+		? fail(p, CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED, NULL, NULL)
+		: result;
 }
 
-CUgraphExecUpdateResult ckt_graph_pair(struct ckt_graph *graph, struct ckt_graph *update, CUgraphExecUpdateResultInfo *ret_info)
+CUgraphExecUpdateResult ckt_graph_pair(
+	struct ckt_graph *graph, struct ckt_graph *update, CUgraphExecUpdateResultInfo *ret_info)
 {
 	size_t count = graph->count;
 	struct pairing p = {.graph = graph, .update = update};
@@ -123,7 +138,8 @@ CUresult ckt_graph_adopt(struct ckt_graph *to, const struct ckt_graph *from)
 	for (size_t i = 0; i < to->count && i < from->count && !result; i++) {
 		struct ckt_node *node = to->nodes[i];
 		size_t count, others;
-		struct ckt_graph *const *graphs = ckt_node_graphs(node, &count), *const *updates = ckt_node_graphs(from->nodes[i], &others);
+		struct ckt_graph *const *graphs = ckt_node_graphs(node, &count),
+					*const *updates = ckt_node_graphs(from->nodes[i], &others);
 		for (size_t k = 0; k < count && !result; k++)
 			result = ckt_graph_adopt(graphs[k], updates[k]);
 		if (node->type == CU_GRAPH_NODE_TYPE_CONDITIONAL)
@@ -179,21 +195,25 @@ static void restore_order(struct order *order)
 	while (order) {
 		struct order *next = order->next;
 		if (order->graph->count)
-			memcpy(order->graph->nodes, order->nodes, order->graph->count * sizeof(struct ckt_node *));
+			memcpy(order->graph->nodes, order->nodes,
+				order->graph->count * sizeof(struct ckt_node *));
 		free(order);
 		order = next;
 	}
 }
 
 /* Precondition: entered. */
-static CUresult update(struct ckt_exec *exec, struct ckt_graph *graph, CUgraphExecUpdateResultInfo *ret_info)
+static CUresult update(
+	struct ckt_exec *exec, struct ckt_graph *graph, CUgraphExecUpdateResultInfo *ret_info)
 {
 	struct order *orders = NULL;
 	if (!save_order(graph, &orders)) {
 		restore_order(orders);
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
-	CUresult result = ckt_graph_pair(exec->graph, graph, ret_info) ? CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE : CUDA_SUCCESS;
+	CUresult result = ckt_graph_pair(exec->graph, graph, ret_info)
+		? CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE
+		: CUDA_SUCCESS;
 	if (!result)
 		result = ckt_exec_update(exec, graph, ret_info);
 	if (!result) {
@@ -206,7 +226,8 @@ static CUresult update(struct ckt_exec *exec, struct ckt_graph *graph, CUgraphEx
 	return result;
 }
 
-CKT_EXPORT CUresult cuGraphExecUpdate_v2(CUgraphExec exec_handle, CUgraph handle, CUgraphExecUpdateResultInfo *ret_info)
+CKT_EXPORT CUresult cuGraphExecUpdate_v2(
+	CUgraphExec exec_handle, CUgraph handle, CUgraphExecUpdateResultInfo *ret_info)
 {
 	if (!ret_info)
 		return CUDA_ERROR_INVALID_VALUE;
@@ -221,7 +242,8 @@ CKT_EXPORT CUresult cuGraphExecUpdate_v2(CUgraphExec exec_handle, CUgraph handle
 	return ckt_graph_leave(update(exec, graph, ret_info));
 }
 
-CKT_EXPORT CUresult cuGraphExecUpdate(CUgraphExec exec, CUgraph graph, CUgraphNode *error_node, CUgraphExecUpdateResult *ret_result)
+CKT_EXPORT CUresult cuGraphExecUpdate(CUgraphExec exec, CUgraph graph, CUgraphNode *error_node,
+	CUgraphExecUpdateResult *ret_result)
 {
 	CUgraphExecUpdateResultInfo info = {.result = CU_GRAPH_EXEC_UPDATE_ERROR};
 	if (!ret_result)

@@ -1,4 +1,7 @@
-/* Options of the JIT compiler and linker: numbers are for the compiler, logs come back into the program's buffers. */
+/*
+ * Options of the JIT compiler and linker: numbers are for the compiler, logs come back into the
+ * program's buffers.
+ */
 #include "cudacommon/jit.h"
 
 #include <string.h>
@@ -7,7 +10,7 @@
 /* What has been given of options that go together, or do not. */
 struct given {
 	bool info, error, threads, target;
-	unsigned symbols;	/* bit by bit, the parts of the list of symbols */
+	unsigned symbols; /* bit by bit, the parts of the list of symbols */
 };
 
 static uint64_t now_ns(void)
@@ -80,11 +83,15 @@ static bool valid(CUjit_option option, unsigned value)
 	}
 }
 
-static CUresult read_number(struct ckt_jit *jit, struct given *given, CUjit_option option, void **slot)
+static CUresult read_number(
+	struct ckt_jit *jit, struct given *given, CUjit_option option, void **slot)
 {
 	unsigned value = (unsigned)(uintptr_t)*slot;
 	if (option == CU_JIT_THREADS_PER_BLOCK) {
-		/* What compilers aim at: whole warps, of a block that can be.  Of none, drivers die. */
+		/*
+		 * What compilers aim at: whole warps, of a block that can be.  Of none, drivers
+		 * die.
+		 */
 		unsigned answer = value > 1024 ? 1024 : (value + 31) / 32 * 32;
 		given->threads = true;
 		memcpy(slot, &answer, sizeof answer);
@@ -101,7 +108,8 @@ static CUresult read_number(struct ckt_jit *jit, struct given *given, CUjit_opti
 	return CUDA_SUCCESS;
 }
 
-CUresult ckt_jit_read(struct ckt_jit *jit, unsigned n_options, const CUjit_option *options, void **values)
+CUresult ckt_jit_read(
+	struct ckt_jit *jit, unsigned n_options, const CUjit_option *options, void **values)
 {
 	struct given given = {0};
 	CUresult result = CUDA_SUCCESS;
@@ -112,13 +120,15 @@ CUresult ckt_jit_read(struct ckt_jit *jit, unsigned n_options, const CUjit_optio
 		if (!read_place(jit, &given, options[i], &values[i]))
 			result = read_number(jit, &given, options[i], &values[i]);
 	/* A buffer and its size go together, and so do the lists of symbols. */
-	if (given.info != !!jit->info_size_slot || given.error != !!jit->error_size_slot || (jit->info_log_max && !jit->info_log) ||
-	    (jit->error_log_max && !jit->error_log) || (given.symbols && given.symbols != 7) || (given.threads && given.target))
+	if (given.info != !!jit->info_size_slot || given.error != !!jit->error_size_slot ||
+		(jit->info_log_max && !jit->info_log) || (jit->error_log_max && !jit->error_log) ||
+		(given.symbols && given.symbols != 7) || (given.threads && given.target))
 		result = CUDA_ERROR_INVALID_VALUE;
 	return result;
 }
 
-CUresult ckt_jit_read_linker(struct ckt_jit *jit, unsigned n_options, const CUjit_option *options, void **values)
+CUresult ckt_jit_read_linker(
+	struct ckt_jit *jit, unsigned n_options, const CUjit_option *options, void **values)
 {
 	CUresult result = ckt_jit_read(jit, n_options, options, values);
 	for (unsigned i = 0; i < n_options && !result; i++)
@@ -127,7 +137,10 @@ CUresult ckt_jit_read_linker(struct ckt_jit *jit, unsigned n_options, const CUji
 	return result;
 }
 
-/* On return the option's value is how much of the buffer is filled, without the text's end where that is all there. */
+/*
+ * On return the option's value is how much of the buffer is filled, without the text's end where
+ * that is all there.
+ */
 static void give(char *buffer, uint32_t max, void **size_slot, const char *text, uint32_t length)
 {
 	uint32_t used = 0;
@@ -141,7 +154,8 @@ static void give(char *buffer, uint32_t max, void **size_slot, const char *text,
 		memcpy(size_slot, &used, sizeof used);
 }
 
-void ckt_jit_finish(const struct ckt_jit *jit, const char *info, uint32_t info_len, const char *error, uint32_t error_len)
+void ckt_jit_finish(const struct ckt_jit *jit, const char *info, uint32_t info_len,
+	const char *error, uint32_t error_len)
 {
 	give(jit->info_log, jit->info_log_max, jit->info_size_slot, info, info_len);
 	give(jit->error_log, jit->error_log_max, jit->error_size_slot, error, error_len);

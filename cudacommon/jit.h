@@ -1,30 +1,42 @@
-/* Options of the JIT compiler and linker as programs give them: values in void * slots, numbers cast into them; some are written back. */
+/*
+ * Options of the JIT compiler and linker as programs give them: values in void * slots, numbers
+ * cast into them; some are written back.
+ */
 #pragma once
 
 #include "cudacommon/cudacommon.h"
 
 enum {
-	CKT_JIT_GIVEN_MAX = 64,		/* as many as the worker takes */
-	CKT_JIT_LOG_GIVEN_MAX = 65536	/* of a log: nobody reads more */
+	CKT_JIT_GIVEN_MAX = 64,       /* as many as the worker takes */
+	CKT_JIT_LOG_GIVEN_MAX = 65536 /* of a log: nobody reads more */
 };
 
 struct ckt_jit {
-	/* For the compiler: numbers.  Places to write to, and lists of this process, are not among them. */
+	/*
+	 * For the compiler: numbers.  Places to write to, and lists of this process, are not among
+	 * them.
+	 */
 	uint32_t keys[CKT_JIT_GIVEN_MAX];
 	uint64_t values[CKT_JIT_GIVEN_MAX];
 	uint32_t count;
 	/* Below, all the program's. */
 	char *info_log, *error_log;
-	uint32_t info_log_max, error_log_max;	/* what the buffers hold */
+	uint32_t info_log_max, error_log_max; /* what the buffers hold */
 	void **info_size_slot, **error_size_slot, **wall_time_slot;
 	uint64_t start_ns;
 };
 
-/* Keeps pointers into values for what comes back.  CUDA_ERROR_INVALID_VALUE for an option that there is not. */
-CUresult ckt_jit_read(struct ckt_jit *jit, unsigned n_options, const CUjit_option *options, void **values);
+/*
+ * Keeps pointers into values for what comes back.  CUDA_ERROR_INVALID_VALUE for an option that
+ * there is not.
+ */
+CUresult ckt_jit_read(
+	struct ckt_jit *jit, unsigned n_options, const CUjit_option *options, void **values);
 /* The linker's: it has no strategy where nothing fits. */
-CUresult ckt_jit_read_linker(struct ckt_jit *jit, unsigned n_options, const CUjit_option *options, void **values);
+CUresult ckt_jit_read_linker(
+	struct ckt_jit *jit, unsigned n_options, const CUjit_option *options, void **values);
 /* Whether an option's value is a place to be written to, of the call that it was given to. */
 bool ckt_jit_writes(CUjit_option option);
 /* What came of it, once compiling is over. */
-void ckt_jit_finish(const struct ckt_jit *jit, const char *info, uint32_t info_len, const char *error, uint32_t error_len);
+void ckt_jit_finish(const struct ckt_jit *jit, const char *info, uint32_t info_len,
+	const char *error, uint32_t error_len);

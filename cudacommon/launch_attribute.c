@@ -12,7 +12,9 @@ static CUresult check_event(CUevent event, int flags)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (flags)
 		return CUDA_ERROR_ILLEGAL_STATE;
-	return made & CU_EVENT_DISABLE_TIMING && !(made & CU_EVENT_INTERPROCESS) ? CUDA_SUCCESS : CKT_AS_CUDA_NOT_SUPPORTED;
+	return made & CU_EVENT_DISABLE_TIMING && !(made & CU_EVENT_INTERPROCESS)
+		? CUDA_SUCCESS
+		: CKT_AS_CUDA_NOT_SUPPORTED;
 }
 
 CUresult ckt_launch_attribute_check(const CUlaunchAttribute *attribute, bool capturing)
@@ -31,17 +33,21 @@ CUresult ckt_launch_attribute_check(const CUlaunchAttribute *attribute, bool cap
 	case CU_LAUNCH_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT:
 		return CUDA_SUCCESS;
 	case CU_LAUNCH_ATTRIBUTE_NVLINK_UTIL_CENTRIC_SCHEDULING:
-		return attribute->value.nvlinkUtilCentricScheduling > 1 ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+		return attribute->value.nvlinkUtilCentricScheduling > 1 ? CUDA_ERROR_INVALID_VALUE
+									: CUDA_SUCCESS;
 	case CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT:
-		return check_event(attribute->value.programmaticEvent.event, attribute->value.programmaticEvent.flags);
+		return check_event(attribute->value.programmaticEvent.event,
+			attribute->value.programmaticEvent.flags);
 	case CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT:
-		return check_event(attribute->value.launchCompletionEvent.event, attribute->value.launchCompletionEvent.flags);
+		return check_event(attribute->value.launchCompletionEvent.event,
+			attribute->value.launchCompletionEvent.flags);
 	case CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE:
 		/* A launch that makes no node has none to update. */
 		if (!capturing)
 			return CKT_AS_CUDA_NOT_SUPPORTED;
-		return attribute->value.deviceUpdatableKernelNode.deviceUpdatable ? CKT_DRIVER_UNSUPPORTED("a device-updatable kernel node") :
-										    CUDA_SUCCESS;
+		return attribute->value.deviceUpdatableKernelNode.deviceUpdatable
+			? CKT_DRIVER_UNSUPPORTED("a device-updatable kernel node")
+			: CUDA_SUCCESS;
 	default:
 		return CUDA_ERROR_INVALID_VALUE;
 	}
@@ -52,8 +58,9 @@ CUevent ckt_launch_attribute_event(const CUlaunchAttribute *attribute, CUgraphEd
 	*ret_edge = (CUgraphEdgeData){0};
 	if (attribute->id == CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT) {
 		ret_edge->type = CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC;
-		ret_edge->from_port = attribute->value.programmaticEvent.triggerAtBlockStart ? CU_GRAPH_KERNEL_NODE_PORT_LAUNCH_ORDER :
-											       CU_GRAPH_KERNEL_NODE_PORT_PROGRAMMATIC;
+		ret_edge->from_port = attribute->value.programmaticEvent.triggerAtBlockStart
+			? CU_GRAPH_KERNEL_NODE_PORT_LAUNCH_ORDER
+			: CU_GRAPH_KERNEL_NODE_PORT_PROGRAMMATIC;
 		return attribute->value.programmaticEvent.event;
 	}
 	if (attribute->id == CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT) {
@@ -102,7 +109,8 @@ CUstreamAttrValue ckt_stream_attribute_fresh(CUstreamAttrID attribute)
 	return value;
 }
 
-CUresult ckt_stream_attribute_check(CUstreamAttrID attribute, const CUstreamAttrValue *value, int window_bytes)
+CUresult ckt_stream_attribute_check(
+	CUstreamAttrID attribute, const CUstreamAttrValue *value, int window_bytes)
 {
 	/* The most that a device has: an H200 takes 128 MiB, and four domains. */
 	enum { WINDOW_MAX = 1 << 30, DOMAINS_MAX = 4 };
@@ -110,14 +118,17 @@ CUresult ckt_stream_attribute_check(CUstreamAttrID attribute, const CUstreamAttr
 	bool good = false;
 	switch ((int)attribute) {
 	case CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW:
-		good = window->hitRatio >= 0 && window->hitRatio <= 1 && (unsigned)window->missProp < CU_ACCESS_PROPERTY_PERSISTING &&
-		       window->num_bytes <= (size_t)(window_bytes ? window_bytes : WINDOW_MAX);
+		good = window->hitRatio >= 0 && window->hitRatio <= 1 &&
+			(unsigned)window->missProp < CU_ACCESS_PROPERTY_PERSISTING &&
+			window->num_bytes <= (size_t)(window_bytes ? window_bytes : WINDOW_MAX);
 		break;
 	case CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY:
-		good = value->syncPolicy >= CU_SYNC_POLICY_AUTO && value->syncPolicy <= CU_SYNC_POLICY_BLOCKING_SYNC;
+		good = value->syncPolicy >= CU_SYNC_POLICY_AUTO &&
+			value->syncPolicy <= CU_SYNC_POLICY_BLOCKING_SYNC;
 		break;
 	case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP:
-		good = value->memSyncDomainMap.default_ < DOMAINS_MAX && value->memSyncDomainMap.remote < DOMAINS_MAX;
+		good = value->memSyncDomainMap.default_ < DOMAINS_MAX &&
+			value->memSyncDomainMap.remote < DOMAINS_MAX;
 		break;
 	case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN:
 		good = (unsigned)value->memSyncDomain <= CU_LAUNCH_MEM_SYNC_DOMAIN_REMOTE;

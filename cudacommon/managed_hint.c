@@ -1,6 +1,6 @@
 /*
- * Hints about managed memory.  Neither library moves any of it by hints: they are checked as CUDA checks them, and then need no work but to be
- * remembered (managed_range.c).
+ * Hints about managed memory.  Neither library moves any of it by hints: they are checked as CUDA
+ * checks them, and then need no work but to be remembered (managed_range.c).
  */
 #include "cudacommon/advice.h"
 
@@ -8,7 +8,8 @@ CUresult ckt_managed_check(CUdeviceptr address, size_t size)
 {
 	uint64_t base, whole;
 	CUresult result = ckt_driver_managed(address, &base, &whole);
-	return !result && (!size || size > whole - (address - base)) ? CUDA_ERROR_INVALID_VALUE : result;
+	return !result && (!size || size > whole - (address - base)) ? CUDA_ERROR_INVALID_VALUE
+								     : result;
 }
 
 static CUresult check_location(CUmemLocation location)
@@ -27,8 +28,9 @@ static CUresult check_location(CUmemLocation location)
 
 static CUmemLocation location_of(CUdevice device)
 {
-	return device == CU_DEVICE_CPU ? (CUmemLocation){.type = CU_MEM_LOCATION_TYPE_HOST} :
-					 (CUmemLocation){.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = device};
+	return device == CU_DEVICE_CPU
+		? (CUmemLocation){.type = CU_MEM_LOCATION_TYPE_HOST}
+		: (CUmemLocation){.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = device};
 }
 
 static void fetched(struct ckt_advice *advice, const void *location)
@@ -36,7 +38,8 @@ static void fetched(struct ckt_advice *advice, const void *location)
 	advice->fetched = *(const CUmemLocation *)location;
 }
 
-CKT_EXPORT CUresult cuMemPrefetchAsync_v2(CUdeviceptr address, size_t size, CUmemLocation location, unsigned int flags, CUstream stream)
+CKT_EXPORT CUresult cuMemPrefetchAsync_v2(CUdeviceptr address, size_t size, CUmemLocation location,
+	unsigned int flags, CUstream stream)
 {
 	uint64_t id;
 	CUresult result = ckt_managed_check(address, size);
@@ -47,7 +50,8 @@ CKT_EXPORT CUresult cuMemPrefetchAsync_v2(CUdeviceptr address, size_t size, CUme
 	return result ? result : ckt_advice_change(address, size, fetched, &location);
 }
 
-CKT_EXPORT CUresult cuMemPrefetchAsync(CUdeviceptr address, size_t size, CUdevice device, CUstream stream)
+CKT_EXPORT CUresult cuMemPrefetchAsync(
+	CUdeviceptr address, size_t size, CUdevice device, CUstream stream)
 {
 	return cuMemPrefetchAsync_v2(address, size, location_of(device), 0, stream);
 }
@@ -84,7 +88,8 @@ static void advise(struct ckt_advice *advice, const void *data)
 	}
 }
 
-CKT_EXPORT CUresult cuMemAdvise_v2(CUdeviceptr address, size_t size, CUmem_advise advice, CUmemLocation location)
+CKT_EXPORT CUresult cuMemAdvise_v2(
+	CUdeviceptr address, size_t size, CUmem_advise advice, CUmemLocation location)
 {
 	CUresult result = ckt_managed_check(address, size);
 	if (result)
@@ -98,22 +103,31 @@ CKT_EXPORT CUresult cuMemAdvise_v2(CUdeviceptr address, size_t size, CUmem_advis
 	case CU_MEM_ADVISE_SET_ACCESSED_BY:
 	case CU_MEM_ADVISE_UNSET_ACCESSED_BY:
 		/* No device there is just a wrong value (seen on an H200). */
-		if (check_location(location) || (advice == CU_MEM_ADVISE_SET_ACCESSED_BY && location.type > CU_MEM_LOCATION_TYPE_HOST))
+		if (check_location(location) ||
+			(advice == CU_MEM_ADVISE_SET_ACCESSED_BY &&
+				location.type > CU_MEM_LOCATION_TYPE_HOST))
 			result = CUDA_ERROR_INVALID_VALUE;
 		break;
 	default:
 		return CUDA_ERROR_INVALID_VALUE;
 	}
-	return result ? result : ckt_advice_change(address, size, advise, &(struct advising){.advice = advice, .location = location});
+	return result ? result
+		      : ckt_advice_change(address, size, advise,
+				&(struct advising){.advice = advice, .location = location});
 }
 
-CKT_EXPORT CUresult cuMemAdvise(CUdeviceptr address, size_t size, CUmem_advise advice, CUdevice device)
+CKT_EXPORT CUresult cuMemAdvise(
+	CUdeviceptr address, size_t size, CUmem_advise advice, CUdevice device)
 {
 	return cuMemAdvise_v2(address, size, advice, location_of(device));
 }
 
-/* All of it is within reach of everybody at any time, so attached memory is never in a worse state than it asks for. */
-CKT_EXPORT CUresult cuStreamAttachMemAsync(CUstream stream, CUdeviceptr address, size_t size, unsigned int flags)
+/*
+ * All of it is within reach of everybody at any time, so attached memory is never in a worse state
+ * than it asks for.
+ */
+CKT_EXPORT CUresult cuStreamAttachMemAsync(
+	CUstream stream, CUdeviceptr address, size_t size, unsigned int flags)
 {
 	uint64_t id, base, whole;
 	CUresult result = ckt_stream_resolve(stream, &id);
@@ -122,15 +136,17 @@ CKT_EXPORT CUresult cuStreamAttachMemAsync(CUstream stream, CUdeviceptr address,
 	if (result)
 		return result;
 	if (base != address || (size && size != whole) ||
-	    (flags != CU_MEM_ATTACH_GLOBAL && flags != CU_MEM_ATTACH_HOST && flags != CU_MEM_ATTACH_SINGLE) ||
-	    (flags == CU_MEM_ATTACH_SINGLE && !stream))
+		(flags != CU_MEM_ATTACH_GLOBAL && flags != CU_MEM_ATTACH_HOST &&
+			flags != CU_MEM_ATTACH_SINGLE) ||
+		(flags == CU_MEM_ATTACH_SINGLE && !stream))
 		return CUDA_ERROR_INVALID_VALUE;
 	return CUDA_SUCCESS;
 }
 
 /* ---- Batches: each of their ranges as by itself */
 
-static CUresult check_batch(const CUdeviceptr *addresses, const size_t *sizes, size_t count, unsigned long long flags, CUstream stream)
+static CUresult check_batch(const CUdeviceptr *addresses, const size_t *sizes, size_t count,
+	unsigned long long flags, CUstream stream)
 {
 	if (!addresses || !sizes || !count || flags)
 		return CUDA_ERROR_INVALID_VALUE;
@@ -140,8 +156,9 @@ static CUresult check_batch(const CUdeviceptr *addresses, const size_t *sizes, s
 	return result;
 }
 
-CKT_EXPORT CUresult cuMemPrefetchBatchAsync(CUdeviceptr *addresses, size_t *sizes, size_t count, CUmemLocation *locations, size_t *indices,
-					     size_t location_count, unsigned long long flags, CUstream stream)
+CKT_EXPORT CUresult cuMemPrefetchBatchAsync(CUdeviceptr *addresses, size_t *sizes, size_t count,
+	CUmemLocation *locations, size_t *indices, size_t location_count, unsigned long long flags,
+	CUstream stream)
 {
 	CUresult result = check_batch(addresses, sizes, count, flags, stream);
 	if (result)
@@ -162,13 +179,16 @@ CKT_EXPORT CUresult cuMemPrefetchBatchAsync(CUdeviceptr *addresses, size_t *size
 }
 
 /* Contents that need not be kept may be. */
-CKT_EXPORT CUresult cuMemDiscardBatchAsync(CUdeviceptr *addresses, size_t *sizes, size_t count, unsigned long long flags, CUstream stream)
+CKT_EXPORT CUresult cuMemDiscardBatchAsync(CUdeviceptr *addresses, size_t *sizes, size_t count,
+	unsigned long long flags, CUstream stream)
 {
 	return check_batch(addresses, sizes, count, flags, stream);
 }
 
-CKT_EXPORT CUresult cuMemDiscardAndPrefetchBatchAsync(CUdeviceptr *addresses, size_t *sizes, size_t count, CUmemLocation *locations,
-						       size_t *indices, size_t location_count, unsigned long long flags, CUstream stream)
+CKT_EXPORT CUresult cuMemDiscardAndPrefetchBatchAsync(CUdeviceptr *addresses, size_t *sizes,
+	size_t count, CUmemLocation *locations, size_t *indices, size_t location_count,
+	unsigned long long flags, CUstream stream)
 {
-	return cuMemPrefetchBatchAsync(addresses, sizes, count, locations, indices, location_count, flags, stream);
+	return cuMemPrefetchBatchAsync(
+		addresses, sizes, count, locations, indices, location_count, flags, stream);
 }

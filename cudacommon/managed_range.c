@@ -1,4 +1,7 @@
-/* What a program advised about managed memory and where it had it prefetched: remembered for those who ask, range by range. */
+/*
+ * What a program advised about managed memory and where it had it prefetched: remembered for those
+ * who ask, range by range.
+ */
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +17,8 @@ struct segment {
 	struct ckt_advice advice;
 };
 
-static const struct ckt_advice defaults = {.preferred.type = CU_MEM_LOCATION_TYPE_INVALID, .fetched.type = CU_MEM_LOCATION_TYPE_INVALID};
+static const struct ckt_advice defaults = {.preferred.type = CU_MEM_LOCATION_TYPE_INVALID,
+	.fetched.type = CU_MEM_LOCATION_TYPE_INVALID};
 static CKT_LOCK(lock);
 static struct segment *segments;
 static size_t segment_count, segment_room;
@@ -55,7 +59,8 @@ static void split(uint64_t address)
 	segments[at + 1].begin = address;
 }
 
-CUresult ckt_advice_change(uint64_t begin, uint64_t size, void (*change)(struct ckt_advice *advice, const void *data), const void *data)
+CUresult ckt_advice_change(uint64_t begin, uint64_t size,
+	void (*change)(struct ckt_advice *advice, const void *data), const void *data)
 {
 	uint64_t end = begin + size;
 	pthread_mutex_lock(&lock);
@@ -66,7 +71,9 @@ CUresult ckt_advice_change(uint64_t begin, uint64_t size, void (*change)(struct 
 		split(end);
 		size_t at = behind(begin);
 		for (uint64_t from = begin; from < end; at++) {
-			uint64_t next = at < segment_count && segments[at].begin < end ? segments[at].begin : end;
+			uint64_t next = at < segment_count && segments[at].begin < end
+				? segments[at].begin
+				: end;
 			if (from < next)
 				insert(at, from, next, &defaults);
 			change(&segments[at].advice, data);
@@ -86,7 +93,8 @@ void ckt_advice_forget(uint64_t begin, uint64_t size)
 		size_t first = behind(begin), last = first;
 		while (last < segment_count && segments[last].begin < begin + size)
 			last++;
-		memmove(segments + first, segments + last, (segment_count - last) * sizeof *segments);
+		memmove(segments + first, segments + last,
+			(segment_count - last) * sizeof *segments);
 		segment_count -= last - first;
 	}
 	pthread_mutex_unlock(&lock);
@@ -154,7 +162,8 @@ static CUresult answer_accessed_by(const struct ckt_advice *advice, int *list, s
 	return CUDA_SUCCESS;
 }
 
-static CUresult answer(const struct ckt_advice *advice, void *data, size_t size, CUmem_range_attribute attribute)
+static CUresult answer(
+	const struct ckt_advice *advice, void *data, size_t size, CUmem_range_attribute attribute)
 {
 	int value;
 	if (attribute == CU_MEM_RANGE_ATTRIBUTE_ACCESSED_BY)
@@ -190,8 +199,8 @@ static CUresult answer(const struct ckt_advice *advice, void *data, size_t size,
 	return CUDA_SUCCESS;
 }
 
-CKT_EXPORT CUresult cuMemRangeGetAttributes(void **data, size_t *sizes, CUmem_range_attribute *attributes, size_t count, CUdeviceptr address,
-					     size_t size)
+CKT_EXPORT CUresult cuMemRangeGetAttributes(void **data, size_t *sizes,
+	CUmem_range_attribute *attributes, size_t count, CUdeviceptr address, size_t size)
 {
 	if (!data || !sizes || !attributes || !count)
 		return CUDA_ERROR_INVALID_VALUE;
@@ -200,11 +209,13 @@ CKT_EXPORT CUresult cuMemRangeGetAttributes(void **data, size_t *sizes, CUmem_ra
 		return result;
 	struct ckt_advice advice = common(address, size);
 	for (size_t i = 0; i < count && !result; i++)
-		result = data[i] ? answer(&advice, data[i], sizes[i], attributes[i]) : CUDA_ERROR_INVALID_VALUE;
+		result = data[i] ? answer(&advice, data[i], sizes[i], attributes[i])
+				 : CUDA_ERROR_INVALID_VALUE;
 	return result;
 }
 
-CKT_EXPORT CUresult cuMemRangeGetAttribute(void *data, size_t size, CUmem_range_attribute attribute, CUdeviceptr address, size_t count)
+CKT_EXPORT CUresult cuMemRangeGetAttribute(
+	void *data, size_t size, CUmem_range_attribute attribute, CUdeviceptr address, size_t count)
 {
 	return cuMemRangeGetAttributes(&data, &size, &attribute, 1, address, count);
 }

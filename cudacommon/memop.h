@@ -1,4 +1,6 @@
-/* Memory operations: a stream, or a node of a graph, writes a value, or waits until memory has one. */
+/*
+ * Memory operations: a stream, or a node of a graph, writes a value, or waits until memory has one.
+ */
 #pragma once
 
 #include "cudacommon/cudacommon.h"

@@ -8,15 +8,19 @@ enum { LEAF_BITS = 12, LEAF_SIZE = 1 << LEAF_BITS, ROOT_SIZE = CKT_HANDLE_SLOTS 
 
 struct slot {
 	struct ckt_object *_Atomic object;
-	struct ckt_object *graveyard;	/* the slot's last dead object, freed when the slot is reused */
+	/* the slot's last dead object, freed when the slot is reused */
+	struct ckt_object *graveyard;
 	uint32_t generation;
-	uint32_t next_free;		/* slot number; 0 ends the list */
+	uint32_t next_free; /* slot number; 0 ends the list */
 };
 
 static struct slot *_Atomic root[ROOT_SIZE];
 static CKT_LOCK(table_lock);
 static uint32_t next_fresh = CKT_HANDLE_FIRST_SLOT;
-/* First in, first out, so that a slot rests as long as possible before a stale handle could meet its successor. */
+/*
+ * First in, first out, so that a slot rests as long as possible before a stale handle could meet
+ * its successor.
+ */
 static uint32_t free_first, free_last;
 
 static struct slot *slot_at(uint32_t number, bool make)
@@ -25,7 +29,8 @@ static struct slot *slot_at(uint32_t number, bool make)
 	if (!leaf && make) {
 		leaf = calloc(LEAF_SIZE, sizeof *leaf);
 		if (leaf)
-			atomic_store_explicit(&root[number >> LEAF_BITS], leaf, memory_order_release);
+			atomic_store_explicit(
+				&root[number >> LEAF_BITS], leaf, memory_order_release);
 	}
 	return leaf ? &leaf[number & (LEAF_SIZE - 1)] : NULL;
 }
@@ -85,7 +90,8 @@ void *ckt_object_find(uint64_t id, enum ckt_kind kind)
 	if (ckt_handle_kind(id) != kind)
 		return NULL;
 	struct slot *slot = slot_at(ckt_handle_slot(id), false);
-	struct ckt_object *object = slot ? atomic_load_explicit(&slot->object, memory_order_acquire) : NULL;
+	struct ckt_object *object =
+		slot ? atomic_load_explicit(&slot->object, memory_order_acquire) : NULL;
 	return object && object->id == id ? object : NULL;
 }
 
@@ -96,7 +102,8 @@ bool ckt_object_was(uint64_t id, enum ckt_kind kind)
 		return false;
 	pthread_mutex_lock(&table_lock);
 	struct slot *slot = number < next_fresh ? slot_at(number, false) : NULL;
-	uint32_t generation = slot ? slot->generation : 0, asked = (uint32_t)(id >> CKT_HANDLE_SLOT_BITS);
+	uint32_t generation = slot ? slot->generation : 0,
+		 asked = (uint32_t)(id >> CKT_HANDLE_SLOT_BITS);
 	pthread_mutex_unlock(&table_lock);
 	return ckt_handle_make(kind, asked, number) == id && asked && asked <= generation;
 }
@@ -132,14 +139,16 @@ void ckt_object_remove(struct ckt_object *object)
 	pthread_mutex_unlock(&table_lock);
 }
 
-void ckt_object_each(enum ckt_kind kind, void (*visit)(struct ckt_object *object, void *data), void *data)
+void ckt_object_each(
+	enum ckt_kind kind, void (*visit)(struct ckt_object *object, void *data), void *data)
 {
 	pthread_mutex_lock(&table_lock);
 	uint32_t end = next_fresh;
 	pthread_mutex_unlock(&table_lock);
 	for (uint32_t number = 1; number < end; number++) {
 		struct slot *slot = slot_at(number, false);
-		struct ckt_object *object = slot ? atomic_load_explicit(&slot->object, memory_order_acquire) : NULL;
+		struct ckt_object *object =
+			slot ? atomic_load_explicit(&slot->object, memory_order_acquire) : NULL;
 		if (object && object->kind == kind)
 			visit(object, data);
 	}
@@ -157,7 +166,8 @@ static void visit_of_context(struct ckt_object *object, void *data)
 		of->visit(object);
 }
 
-void ckt_object_each_of_context(enum ckt_kind kind, uint64_t context, void (*visit)(struct ckt_object *object))
+void ckt_object_each_of_context(
+	enum ckt_kind kind, uint64_t context, void (*visit)(struct ckt_object *object))
 {
 	ckt_object_each(kind, visit_of_context, &(struct of_context){context, visit});
 }

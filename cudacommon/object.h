@@ -1,9 +1,12 @@
 /*
- * What the client knows of the objects it made: one struct per handle, found from the id in two loads and a compare.
+ * What the client knows of the objects it made: one struct per handle, found from the id in two
+ * loads and a compare.
  *
- * Ids are made here (rpc/handle.h).  An object is freed when its last reference goes: the table holds one, and functions hold their
- * module.  Look-ups return a borrowed pointer that stays valid until another thread destroys the object; using a handle while another
- * thread destroys it is an error of the program in CUDA too, and objects are kept until the slot is reused, so it is never a crash here.
+ * Ids are made here (rpc/handle.h).  An object is freed when its last reference goes: the table
+ * holds one, and functions hold their module.  Look-ups return a borrowed pointer that stays valid
+ * until another thread destroys the object; using a handle while another thread destroys it is an
+ * error of the program in CUDA too, and objects are kept until the slot is reused, so it is never a
+ * crash here.
  */
 #pragma once
 
@@ -18,13 +21,13 @@
 struct ckt_object {
 	uint64_t id;
 	enum ckt_kind kind;
-	uint64_t context;	/* id of the context it belongs to; 0 where none */
+	uint64_t context; /* id of the context it belongs to; 0 where none */
 	bool dead;
 };
 
 /*
- * Gives the object an id of this kind and enters it; the object (malloc'd by the caller, ckt_object first) belongs to the table from
- * then on.  0 when the table is full.
+ * Gives the object an id of this kind and enters it; the object (malloc'd by the caller, ckt_object
+ * first) belongs to the table from then on.  0 when the table is full.
  */
 uint64_t ckt_object_add(struct ckt_object *object, enum ckt_kind kind);
 /* Enters an object under a constant id (a primary context). */
@@ -33,13 +36,18 @@ void ckt_object_add_fixed(struct ckt_object *object, uint64_t id);
 void *ckt_object_find(uint64_t id, enum ckt_kind kind);
 /* Whether the id was given out for an object of this kind, however long ago. */
 bool ckt_object_was(uint64_t id, enum ckt_kind kind);
-/* What was removed, while its slot rests: to be read only.  NULL where it was freed since, or never was. */
+/*
+ * What was removed, while its slot rests: to be read only.  NULL where it was freed since, or never
+ * was.
+ */
 const void *ckt_object_past(uint64_t id, enum ckt_kind kind);
 /* Takes it out and frees it a while later. */
 void ckt_object_remove(struct ckt_object *object);
 /* Calls back for every living object of the kind; the callback may remove it. */
-void ckt_object_each(enum ckt_kind kind, void (*visit)(struct ckt_object *object, void *data), void *data);
+void ckt_object_each(
+	enum ckt_kind kind, void (*visit)(struct ckt_object *object, void *data), void *data);
 /* The same for those of one context. */
-void ckt_object_each_of_context(enum ckt_kind kind, uint64_t context, void (*visit)(struct ckt_object *object));
+void ckt_object_each_of_context(
+	enum ckt_kind kind, uint64_t context, void (*visit)(struct ckt_object *object));
 
 #define ckt_handle_id(handle) ((uint64_t)(uintptr_t)(handle))

@@ -1,6 +1,6 @@
 /*
- * Memory pools.  The library's allocator holds the blocks (cudacommon.h); here are the handles, what a device's current pool is, and the checks
- * that CUDA makes at once.
+ * Memory pools.  The library's allocator holds the blocks (cudacommon.h); here are the handles,
+ * what a device's current pool is, and the checks that CUDA makes at once.
  */
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -20,14 +20,15 @@ struct ckt_pool {
 
 static struct access default_access[CKT_DRIVER_DEVICES_MAX];
 
-static _Atomic uint64_t current_pools[CKT_DRIVER_DEVICES_MAX];	/* 0: the default pool */
+static _Atomic uint64_t current_pools[CKT_DRIVER_DEVICES_MAX]; /* 0: the default pool */
 
 /* The device of a pool's handle; false where it is none. */
 static bool find(CUmemoryPool handle, CUdevice *ret_device)
 {
 	uint64_t id = ckt_handle_id(handle);
 	uint32_t slot = ckt_handle_slot(id);
-	if (slot > 0 && id == ckt_handle_default_pool(slot - 1) && !ckt_driver_device((CUdevice)(slot - 1))) {
+	if (slot > 0 && id == ckt_handle_default_pool(slot - 1) &&
+		!ckt_driver_device((CUdevice)(slot - 1))) {
 		*ret_device = (CUdevice)(slot - 1);
 		return true;
 	}
@@ -40,7 +41,8 @@ static bool find(CUmemoryPool handle, CUdevice *ret_device)
 static uint64_t current_pool(CUdevice device)
 {
 	uint64_t id = atomic_load(&current_pools[device]);
-	return id && ckt_object_find(id, CKT_KIND_POOL) ? id : ckt_handle_default_pool((unsigned)device);
+	return id && ckt_object_find(id, CKT_KIND_POOL) ? id
+							: ckt_handle_default_pool((unsigned)device);
 }
 
 static CUmemoryPool as_handle(uint64_t id)
@@ -82,14 +84,19 @@ CKT_EXPORT CUresult cuDeviceSetMemPool(CUdevice device, CUmemoryPool pool)
 	return CUDA_SUCCESS;
 }
 
-/* The device that a location means; only device memory of the ordinary kind comes from pools here. */
-static CUresult read_location(const CUmemLocation *location, CUmemAllocationType type, CUdevice *ret_device)
+/*
+ * The device that a location means; only device memory of the ordinary kind comes from pools here.
+ */
+static CUresult read_location(
+	const CUmemLocation *location, CUmemAllocationType type, CUdevice *ret_device)
 {
 	static bool once;
-	if (!location || (type != CU_MEM_ALLOCATION_TYPE_PINNED && type != CU_MEM_ALLOCATION_TYPE_MANAGED))
+	if (!location ||
+		(type != CU_MEM_ALLOCATION_TYPE_PINNED && type != CU_MEM_ALLOCATION_TYPE_MANAGED))
 		return CUDA_ERROR_INVALID_VALUE;
 	if (location->type != CU_MEM_LOCATION_TYPE_DEVICE || type != CU_MEM_ALLOCATION_TYPE_PINNED)
-		return ckt_driver_unsupported("memory pools of the host or of managed memory", &once);
+		return ckt_driver_unsupported(
+			"memory pools of the host or of managed memory", &once);
 	CUresult result = ckt_driver_device(location->id);
 	if (result)
 		return result == CUDA_ERROR_INVALID_DEVICE ? CUDA_ERROR_INVALID_VALUE : result;
@@ -97,21 +104,24 @@ static CUresult read_location(const CUmemLocation *location, CUmemAllocationType
 	return CUDA_SUCCESS;
 }
 
-CKT_EXPORT CUresult cuMemGetDefaultMemPool(CUmemoryPool *pool, CUmemLocation *location, CUmemAllocationType type)
+CKT_EXPORT CUresult cuMemGetDefaultMemPool(
+	CUmemoryPool *pool, CUmemLocation *location, CUmemAllocationType type)
 {
 	CUdevice device = 0;
 	CUresult result = read_location(location, type, &device);
 	return result ? result : cuDeviceGetDefaultMemPool(pool, device);
 }
 
-CKT_EXPORT CUresult cuMemGetMemPool(CUmemoryPool *pool, CUmemLocation *location, CUmemAllocationType type)
+CKT_EXPORT CUresult cuMemGetMemPool(
+	CUmemoryPool *pool, CUmemLocation *location, CUmemAllocationType type)
 {
 	CUdevice device = 0;
 	CUresult result = read_location(location, type, &device);
 	return result ? result : cuDeviceGetMemPool(pool, device);
 }
 
-CKT_EXPORT CUresult cuMemSetMemPool(CUmemLocation *location, CUmemAllocationType type, CUmemoryPool pool)
+CKT_EXPORT CUresult cuMemSetMemPool(
+	CUmemLocation *location, CUmemAllocationType type, CUmemoryPool pool)
 {
 	CUdevice device = 0;
 	CUresult result = read_location(location, type, &device);
@@ -132,9 +142,11 @@ CKT_EXPORT CUresult cuMemPoolCreate(CUmemoryPool *ret_pool, const CUmemPoolProps
 	if (result)
 		return result;
 	if (props->handleTypes != CU_MEM_HANDLE_TYPE_NONE)
-		return ckt_driver_unsupported("memory pools shared with other processes", &once_shared);
+		return ckt_driver_unsupported(
+			"memory pools shared with other processes", &once_shared);
 	if (props->usage)
-		return ckt_driver_unsupported("memory pools for the decompression engine", &once_usage);
+		return ckt_driver_unsupported(
+			"memory pools for the decompression engine", &once_usage);
 	struct ckt_pool *pool = calloc(1, sizeof *pool);
 	if (!pool)
 		return CUDA_ERROR_OUT_OF_MEMORY;
@@ -168,16 +180,19 @@ CKT_EXPORT CUresult cuMemPoolDestroy(CUmemoryPool handle)
 CKT_EXPORT CUresult cuMemPoolTrimTo(CUmemoryPool pool, size_t keep)
 {
 	CUdevice device = 0;
-	return find(pool, &device) ? ckt_pool_trim(ckt_handle_id(pool), keep) : CUDA_ERROR_INVALID_VALUE;
+	return find(pool, &device) ? ckt_pool_trim(ckt_handle_id(pool), keep)
+				   : CUDA_ERROR_INVALID_VALUE;
 }
 
 static bool is_flag(CUmemPool_attribute attribute)
 {
-	return attribute == CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES || attribute == CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC ||
-	       attribute == CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES;
+	return attribute == CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES ||
+		attribute == CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC ||
+		attribute == CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES;
 }
 
-CKT_EXPORT CUresult cuMemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attribute attribute, void *value)
+CKT_EXPORT CUresult cuMemPoolSetAttribute(
+	CUmemoryPool pool, CUmemPool_attribute attribute, void *value)
 {
 	CUdevice device = 0;
 	uint64_t number;
@@ -203,7 +218,8 @@ CKT_EXPORT CUresult cuMemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attribute
 	return ckt_pool_set(ckt_handle_id(pool), attribute, number);
 }
 
-CKT_EXPORT CUresult cuMemPoolGetAttribute(CUmemoryPool pool, CUmemPool_attribute attribute, void *value)
+CKT_EXPORT CUresult cuMemPoolGetAttribute(
+	CUmemoryPool pool, CUmemPool_attribute attribute, void *value)
 {
 	CUdevice device = 0;
 	uint64_t number;
@@ -219,7 +235,10 @@ CKT_EXPORT CUresult cuMemPoolGetAttribute(CUmemoryPool pool, CUmemPool_attribute
 	return CUDA_SUCCESS;
 }
 
-/* ---- Access.  A pool's memory is open to every device that can reach it; who may is kept here, for CUDA's answers. */
+/*
+ * ---- Access.  A pool's memory is open to every device that can reach it; who may is kept here,
+ * for CUDA's answers.
+ */
 
 static struct access *access_of(CUmemoryPool handle)
 {
@@ -236,9 +255,12 @@ static CUresult check_access(const CUmemAccessDesc *desc, CUdevice own)
 	if (result)
 		return result;
 	if (desc->location.id == own)
-		return desc->flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
-	if (desc->flags != CU_MEM_ACCESS_FLAGS_PROT_NONE && desc->flags != CU_MEM_ACCESS_FLAGS_PROT_READ &&
-	    desc->flags != CU_MEM_ACCESS_FLAGS_PROT_READWRITE)
+		return desc->flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE
+			? CUDA_SUCCESS
+			: CUDA_ERROR_INVALID_DEVICE;
+	if (desc->flags != CU_MEM_ACCESS_FLAGS_PROT_NONE &&
+		desc->flags != CU_MEM_ACCESS_FLAGS_PROT_READ &&
+		desc->flags != CU_MEM_ACCESS_FLAGS_PROT_READWRITE)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (desc->flags != CU_MEM_ACCESS_FLAGS_PROT_NONE)
 		cuDeviceCanAccessPeer(&can, desc->location.id, own);
@@ -259,15 +281,20 @@ CKT_EXPORT CUresult cuMemPoolSetAccess(CUmemoryPool pool, const CUmemAccessDesc 
 		atomic_fetch_and(&access->readers, ~bit);
 		atomic_fetch_and(&access->writers, ~bit);
 		if (map[i].flags != CU_MEM_ACCESS_FLAGS_PROT_NONE)
-			atomic_fetch_or(map[i].flags == CU_MEM_ACCESS_FLAGS_PROT_READ ? &access->readers : &access->writers, bit);
+			atomic_fetch_or(map[i].flags == CU_MEM_ACCESS_FLAGS_PROT_READ
+					? &access->readers
+					: &access->writers,
+				bit);
 	}
 	return result;
 }
 
-CKT_EXPORT CUresult cuMemPoolGetAccess(CUmemAccess_flags *flags, CUmemoryPool pool, CUmemLocation *location)
+CKT_EXPORT CUresult cuMemPoolGetAccess(
+	CUmemAccess_flags *flags, CUmemoryPool pool, CUmemLocation *location)
 {
 	CUdevice device = 0;
-	if (!flags || !location || !find(pool, &device) || location->type != CU_MEM_LOCATION_TYPE_DEVICE)
+	if (!flags || !location || !find(pool, &device) ||
+		location->type != CU_MEM_LOCATION_TYPE_DEVICE)
 		return CUDA_ERROR_INVALID_VALUE;
 	CUresult result = ckt_driver_device(location->id);
 	if (result)
@@ -275,13 +302,16 @@ CKT_EXPORT CUresult cuMemPoolGetAccess(CUmemAccess_flags *flags, CUmemoryPool po
 	struct access *access = access_of(pool);
 	bool writes = location->id == device || atomic_load(&access->writers) >> location->id & 1;
 	bool reads = atomic_load(&access->readers) >> location->id & 1;
-	*flags = writes ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE : reads ? CU_MEM_ACCESS_FLAGS_PROT_READ : CU_MEM_ACCESS_FLAGS_PROT_NONE;
+	*flags = writes ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE
+		: reads ? CU_MEM_ACCESS_FLAGS_PROT_READ
+			: CU_MEM_ACCESS_FLAGS_PROT_NONE;
 	return CUDA_SUCCESS;
 }
 
 /* ---- Allocation on a stream */
 
-CKT_EXPORT CUresult cuMemAllocFromPoolAsync(CUdeviceptr *ret_address, size_t size, CUmemoryPool pool, CUstream stream)
+CKT_EXPORT CUresult cuMemAllocFromPoolAsync(
+	CUdeviceptr *ret_address, size_t size, CUmemoryPool pool, CUstream stream)
 {
 	CUdevice device = 0;
 	uint64_t id;
@@ -301,7 +331,8 @@ CKT_EXPORT CUresult cuMemAllocFromPoolAsync(CUdeviceptr *ret_address, size_t siz
 	if (result)
 		return result;
 	if (capturing)
-		return ckt_graph_leave(ckt_capture_alloc(capturing, device, size, (uint64_t *)ret_address));
+		return ckt_graph_leave(
+			ckt_capture_alloc(capturing, device, size, (uint64_t *)ret_address));
 	return ckt_pool_alloc(ckt_handle_id(pool), device, size, id, (uint64_t *)ret_address);
 }
 
@@ -309,7 +340,9 @@ CKT_EXPORT CUresult cuMemAllocAsync(CUdeviceptr *address, size_t size, CUstream 
 {
 	CUdevice device = 0;
 	CUresult result = cuStreamGetDevice(stream, &device);
-	return result ? result : cuMemAllocFromPoolAsync(address, size, as_handle(current_pool(device)), stream);
+	return result
+		? result
+		: cuMemAllocFromPoolAsync(address, size, as_handle(current_pool(device)), stream);
 }
 
 CKT_EXPORT CUresult cuMemFreeAsync(CUdeviceptr address, CUstream stream)

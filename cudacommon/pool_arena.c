@@ -49,12 +49,14 @@ static bool is_free(const struct ckt_pool_slot *slot, uint64_t stream)
 	return !slot->bytes && slot->stream == stream && stream != CKT_POOL_ARENA_NOBODY;
 }
 
-static void consider(const struct ckt_pool_arena *arena, uint64_t begin, uint64_t end, uint64_t size, struct place *best)
+static void consider(const struct ckt_pool_arena *arena, uint64_t begin, uint64_t end,
+	uint64_t size, struct place *best)
 {
 	if (begin >= end || end - begin < size)
 		return;
 	uint64_t pages = missing(arena, begin, begin + size), room = end - begin;
-	if (best->begin == UINT64_MAX || pages < best->pages || (pages == best->pages && room < best->room))
+	if (best->begin == UINT64_MAX || pages < best->pages ||
+		(pages == best->pages && room < best->room))
 		*best = (struct place){.begin = begin, .pages = pages, .room = room};
 }
 
@@ -76,7 +78,8 @@ static struct place find_place(const struct ckt_pool_arena *arena, uint64_t size
 
 static uint64_t size_of(uint64_t bytes)
 {
-	return bytes ? round_up(least(bytes, UINT64_MAX / 4), CKT_POOL_ARENA_UNIT) : CKT_POOL_ARENA_UNIT;
+	return bytes ? round_up(least(bytes, UINT64_MAX / 4), CKT_POOL_ARENA_UNIT)
+		     : CKT_POOL_ARENA_UNIT;
 }
 
 uint64_t ckt_pool_arena_growth(const struct ckt_pool_arena *arena, uint64_t bytes, uint64_t stream)
@@ -114,16 +117,21 @@ static bool make_room(struct ckt_pool_arena *arena, uint64_t end)
 
 static void remove_at(struct ckt_pool_arena *arena, size_t i)
 {
-	memmove(&arena->slots[i], &arena->slots[i + 1], (--arena->count - i) * sizeof *arena->slots);
+	memmove(&arena->slots[i], &arena->slots[i + 1],
+		(--arena->count - i) * sizeof *arena->slots);
 }
 
 static void insert_at(struct ckt_pool_arena *arena, size_t i, struct ckt_pool_slot slot)
 {
-	memmove(&arena->slots[i + 1], &arena->slots[i], (arena->count++ - i) * sizeof *arena->slots);
+	memmove(&arena->slots[i + 1], &arena->slots[i],
+		(arena->count++ - i) * sizeof *arena->slots);
 	arena->slots[i] = slot;
 }
 
-/* Cuts the place out of what is held there.  Precondition: room for one slot more than there are.  Gives the place's index. */
+/*
+ * Cuts the place out of what is held there.  Precondition: room for one slot more than there are.
+ * Gives the place's index.
+ */
 static size_t cut(struct ckt_pool_arena *arena, uint64_t begin, uint64_t end)
 {
 	size_t i = 0;
@@ -143,7 +151,8 @@ static size_t cut(struct ckt_pool_arena *arena, uint64_t begin, uint64_t end)
 	return i;
 }
 
-bool ckt_pool_arena_take(struct ckt_pool_arena *arena, uint64_t key, uint64_t bytes, uint64_t stream)
+bool ckt_pool_arena_take(
+	struct ckt_pool_arena *arena, uint64_t key, uint64_t bytes, uint64_t stream)
 {
 	uint64_t size = size_of(bytes);
 	if (size > (uint64_t)1 << 48)
@@ -153,7 +162,11 @@ bool ckt_pool_arena_take(struct ckt_pool_arena *arena, uint64_t key, uint64_t by
 	if (!make_room(arena, end))
 		return false;
 	insert_at(arena, cut(arena, place.begin, end),
-		  (struct ckt_pool_slot){.begin = place.begin, .end = end, .key = key, .bytes = bytes ? bytes : 1, .stream = stream});
+		(struct ckt_pool_slot){.begin = place.begin,
+			.end = end,
+			.key = key,
+			.bytes = bytes ? bytes : 1,
+			.stream = stream});
 	for (uint64_t page = place.begin / PAGE; page * PAGE < end; page++)
 		arena->pages[page] = 1;
 	arena->reserved += place.pages * PAGE;
@@ -194,7 +207,8 @@ void ckt_pool_arena_drop(struct ckt_pool_arena *arena, uint64_t key)
 void ckt_pool_arena_trim(struct ckt_pool_arena *arena, uint64_t keep)
 {
 	size_t slot = arena->count;
-	for (size_t page = arena->page_count; page-- > 0 && arena->reserved >= PAGE && arena->reserved - PAGE >= keep;) {
+	for (size_t page = arena->page_count;
+		page-- > 0 && arena->reserved >= PAGE && arena->reserved - PAGE >= keep;) {
 		/* The last slot that begins before the page's end. */
 		while (slot && arena->slots[slot - 1].begin >= (page + 1) * PAGE)
 			slot--;

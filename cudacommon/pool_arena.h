@@ -1,12 +1,14 @@
 /*
- * What a memory pool's attributes tell, as NVIDIA's driver counts it (an H200's, driver 580): what is used is what was asked for, byte for
- * byte; what is reserved are pages of 32 MiB, in which blocks lie one behind the other in units of 512 bytes.  This is the counting
- * alone: where a block really lies is its allocator's affair.
+ * What a memory pool's attributes tell, as NVIDIA's driver counts it (an H200's, driver 580): what
+ * is used is what was asked for, byte for byte; what is reserved are pages of 32 MiB, in which
+ * blocks lie one behind the other in units of 512 bytes.  This is the counting alone: where a block
+ * really lies is its allocator's affair.
  *
  *	pages   |--------|--------|........|--------|       . given back: no block lies there
  *	slots   UUUUHHU  UUUUUU                 HHH         U used, H held: freed on a stream that may not have come there yet
  *
- * An allocation takes the free place that costs the fewest new pages, of those the smallest; what its own stream freed counts as free.
+ * An allocation takes the free place that costs the fewest new pages, of those the smallest; what
+ * its own stream freed counts as free.
  *
  * Threading: none; the owner locks.
  */
@@ -23,16 +25,16 @@
 
 struct ckt_pool_slot {
 	uint64_t begin, end;
-	uint64_t key;		/* the block's address */
-	uint64_t bytes;		/* as asked for; 0: held */
-	uint64_t stream;	/* that freed it */
+	uint64_t key;    /* the block's address */
+	uint64_t bytes;  /* as asked for; 0: held */
+	uint64_t stream; /* that freed it */
 };
 
 /* All zeros: empty. */
 struct ckt_pool_arena {
-	struct ckt_pool_slot *slots;	/* by place */
+	struct ckt_pool_slot *slots; /* by place */
 	size_t count, room;
-	uint8_t *pages;			/* 1: reserved */
+	uint8_t *pages; /* 1: reserved */
 	size_t page_count;
 	uint64_t used, used_high, reserved, reserved_high;
 };
@@ -41,8 +43,12 @@ void ckt_pool_arena_fini(struct ckt_pool_arena *arena);
 /* Bytes that would be reserved in addition for an allocation of that size. */
 uint64_t ckt_pool_arena_growth(const struct ckt_pool_arena *arena, uint64_t bytes, uint64_t stream);
 /* False without memory for the counting: then the block is not counted. */
-bool ckt_pool_arena_take(struct ckt_pool_arena *arena, uint64_t key, uint64_t bytes, uint64_t stream);
-/* The block is freed on the stream: not used from now on, but its place is that stream's for the time being. */
+bool ckt_pool_arena_take(
+	struct ckt_pool_arena *arena, uint64_t key, uint64_t bytes, uint64_t stream);
+/*
+ * The block is freed on the stream: not used from now on, but its place is that stream's for the
+ * time being.
+ */
 void ckt_pool_arena_hold(struct ckt_pool_arena *arena, uint64_t key, uint64_t stream);
 /* The block's place is free, whatever it was. */
 void ckt_pool_arena_drop(struct ckt_pool_arena *arena, uint64_t key);

@@ -1,6 +1,7 @@
 /*
- * Texture references that a program makes itself.  No kernel that today's compilers make can read one (those that a module declares are not
- * supported, see cuModuleGetTexRef), so all they are is what was set on them.
+ * Texture references that a program makes itself.  No kernel that today's compilers make can read
+ * one (those that a module declares are not supported, see cuModuleGetTexRef), so all they are is
+ * what was set on them.
  */
 #include <pthread.h>
 #include <stdlib.h>
@@ -108,7 +109,8 @@ CKT_EXPORT CUresult cuTexRefSetArray(CUtexref r, CUarray array, unsigned int fla
 	return leave(CUDA_SUCCESS);
 }
 
-CKT_EXPORT CUresult cuTexRefSetMipmappedArray(CUtexref r, CUmipmappedArray mipmap, unsigned int flags)
+CKT_EXPORT CUresult cuTexRefSetMipmappedArray(
+	CUtexref r, CUmipmappedArray mipmap, unsigned int flags)
 {
 	CUarray level;
 	if (flags != CU_TRSA_OVERRIDE_FORMAT)
@@ -135,12 +137,14 @@ static CUresult alignment(uint64_t *ret_alignment)
 	int bytes = 0;
 	CUresult result = cuCtxGetDevice(&device);
 	if (!result)
-		result = cuDeviceGetAttribute(&bytes, CU_DEVICE_ATTRIBUTE_TEXTURE_ALIGNMENT, device);
+		result =
+			cuDeviceGetAttribute(&bytes, CU_DEVICE_ATTRIBUTE_TEXTURE_ALIGNMENT, device);
 	*ret_alignment = (uint64_t)bytes;
 	return result;
 }
 
-CKT_EXPORT CUresult cuTexRefSetAddress_v2(size_t *ret_offset, CUtexref r, CUdeviceptr address, size_t bytes)
+CKT_EXPORT CUresult cuTexRefSetAddress_v2(
+	size_t *ret_offset, CUtexref r, CUdeviceptr address, size_t bytes)
 {
 	uint64_t unit;
 	CUresult result = alignment(&unit);
@@ -157,7 +161,8 @@ CKT_EXPORT CUresult cuTexRefSetAddress_v2(size_t *ret_offset, CUtexref r, CUdevi
 	return leave(CUDA_SUCCESS);
 }
 
-CKT_EXPORT CUresult cuTexRefSetAddress2D_v3(CUtexref r, const CUDA_ARRAY_DESCRIPTOR *desc, CUdeviceptr address, size_t pitch)
+CKT_EXPORT CUresult cuTexRefSetAddress2D_v3(
+	CUtexref r, const CUDA_ARRAY_DESCRIPTOR *desc, CUdeviceptr address, size_t pitch)
 {
 	uint64_t unit;
 	CUresult result = alignment(&unit);
@@ -165,7 +170,8 @@ CKT_EXPORT CUresult cuTexRefSetAddress2D_v3(CUtexref r, const CUDA_ARRAY_DESCRIP
 		return result;
 	unsigned bytes = desc ? ckt_driver_element_bytes(desc->Format, desc->NumChannels) : 0;
 	if (!bytes || address % unit || !desc->Width || !desc->Height ||
-	    pitch < desc->Width * bytes || !ckt_driver_is_memory(address, pitch * (desc->Height - 1) + desc->Width * bytes))
+		pitch < desc->Width * bytes ||
+		!ckt_driver_is_memory(address, pitch * (desc->Height - 1) + desc->Width * bytes))
 		return CUDA_ERROR_INVALID_VALUE;
 	result = enter(r);
 	if (result)
@@ -215,31 +221,34 @@ CKT_EXPORT CUresult cuTexRefGetMipmappedArray(CUmipmappedArray *ret_mipmap, CUte
 /* ---- How */
 
 /* Sets or gets one member; `ok` is what must hold of the argument. */
-#define SETTER(name, type, argument, ok, member)                                                                                 \
-	CKT_EXPORT CUresult name(CUtexref r, type argument)                                                                      \
-	{                                                                                                                        \
-		CUresult result = (ok) ? enter(r) : CUDA_ERROR_INVALID_VALUE;                                                    \
-		if (result)                                                                                                      \
-			return result;                                                                                           \
-		r->member = argument;                                                                                            \
-		return leave(CUDA_SUCCESS);                                                                                      \
+#define SETTER(name, type, argument, ok, member)                              \
+	CKT_EXPORT CUresult name(CUtexref r, type argument)                   \
+	{                                                                     \
+		CUresult result = (ok) ? enter(r) : CUDA_ERROR_INVALID_VALUE; \
+		if (result)                                                   \
+			return result;                                        \
+		r->member = argument;                                         \
+		return leave(CUDA_SUCCESS);                                   \
 	}
-#define GETTER(name, type, member)                                                                                               \
-	CKT_EXPORT CUresult name(type *ret, CUtexref r)                                                                          \
-	{                                                                                                                        \
-		CUresult result = ret ? enter(r) : CUDA_ERROR_INVALID_VALUE;                                                     \
-		if (result)                                                                                                      \
-			return result;                                                                                           \
-		*ret = (type)r->member;                                                                                          \
-		return leave(CUDA_SUCCESS);                                                                                      \
+#define GETTER(name, type, member)                                           \
+	CKT_EXPORT CUresult name(type *ret, CUtexref r)                      \
+	{                                                                    \
+		CUresult result = ret ? enter(r) : CUDA_ERROR_INVALID_VALUE; \
+		if (result)                                                  \
+			return result;                                       \
+		*ret = (type)r->member;                                      \
+		return leave(CUDA_SUCCESS);                                  \
 	}
 
-enum { KNOWN_FLAGS = CU_TRSF_READ_AS_INTEGER | CU_TRSF_NORMALIZED_COORDINATES | CU_TRSF_SRGB | CU_TRSF_DISABLE_TRILINEAR_OPTIMIZATION |
-		     CU_TRSF_SEAMLESS_CUBEMAP };
+enum {
+	KNOWN_FLAGS = CU_TRSF_READ_AS_INTEGER | CU_TRSF_NORMALIZED_COORDINATES | CU_TRSF_SRGB |
+		CU_TRSF_DISABLE_TRILINEAR_OPTIMIZATION | CU_TRSF_SEAMLESS_CUBEMAP
+};
 
 /* A mode that is none is refused where the reference is used. */
 SETTER(cuTexRefSetFilterMode, CUfilter_mode, mode, true, filter)
-SETTER(cuTexRefSetMipmapFilterMode, CUfilter_mode, mode, (unsigned)mode <= CU_TR_FILTER_MODE_LINEAR, mipmap_filter)
+SETTER(cuTexRefSetMipmapFilterMode, CUfilter_mode, mode, (unsigned)mode <= CU_TR_FILTER_MODE_LINEAR,
+	mipmap_filter)
 SETTER(cuTexRefSetMipmapLevelBias, float, bias_asked, true, bias)
 SETTER(cuTexRefSetMaxAnisotropy, unsigned int, most, true, anisotropy)
 SETTER(cuTexRefSetFlags, unsigned int, flags_asked, !(flags_asked & ~(unsigned)KNOWN_FLAGS), flags)
@@ -251,7 +260,8 @@ GETTER(cuTexRefGetFlags, unsigned int, flags)
 
 CKT_EXPORT CUresult cuTexRefSetFormat(CUtexref r, CUarray_format format, int channels)
 {
-	bool known = (channels == 1 || channels == 2 || channels == 4) && ckt_driver_element_bytes(format, (unsigned)channels);
+	bool known = (channels == 1 || channels == 2 || channels == 4) &&
+		ckt_driver_element_bytes(format, (unsigned)channels);
 	CUresult result = known ? enter(r) : CUDA_ERROR_INVALID_VALUE;
 	if (result)
 		return result;
@@ -284,7 +294,8 @@ CKT_EXPORT CUresult cuTexRefSetAddressMode(CUtexref r, int dimension, CUaddress_
 
 CKT_EXPORT CUresult cuTexRefGetAddressMode(CUaddress_mode *ret_mode, CUtexref r, int dimension)
 {
-	CUresult result = ret_mode && dimension >= 0 && dimension < 3 ? enter(r) : CUDA_ERROR_INVALID_VALUE;
+	CUresult result =
+		ret_mode && dimension >= 0 && dimension < 3 ? enter(r) : CUDA_ERROR_INVALID_VALUE;
 	if (result)
 		return result;
 	*ret_mode = r->modes[dimension];

@@ -1,9 +1,9 @@
 /*
- * Where the entry points of the static CUDA runtime lie, for every release known when gen_static_runtimes.py last ran.  Constant data; no
- * threads, no errors.
+ * Where the entry points of the static CUDA runtime lie, for every release known when
+ * gen_static_runtimes.py last ran.  Constant data; no threads, no errors.
  *
- * A release's entry points are two runs of code that the linker moves as a whole.  A run looks like this in memory, whatever the
- * program's file has been stripped of:
+ * A release's entry points are two runs of code that the linker moves as a whole.  A run looks like
+ * this in memory, whatever the program's file has been stripped of:
  *
  *	zero ------------------ anchor ------------------------------- last entry
  *	| slot | slot | slot    | slot: its first 16 bytes are found by content
@@ -17,27 +17,31 @@
 #include <stdint.h>
 
 enum {
-	CKT_STATIC_SLOT = 16,		/* alignment and least size of an entry */
-	CKT_STATIC_EXPORT_PREFIX = 9,	/* bytes of cudaGetExportTable before its first call */
+	CKT_STATIC_SLOT = 16,         /* alignment and least size of an entry */
+	CKT_STATIC_EXPORT_PREFIX = 9, /* bytes of cudaGetExportTable before its first call */
 };
 
 struct ckt_static_slot {
-	uint16_t name;			/* index into ckt_static_names */
-	uint16_t gap;			/* distance from the slot before it in units of 16; 1 for the first, counted from zero - 16 */
+	uint16_t name; /* index into ckt_static_names */
+	/*
+	 * distance from the slot before it in units of 16; 1 for the first, counted from zero - 16
+	 */
+	uint16_t gap;
 };
 
 struct ckt_static_block {
-	const char *releases;		/* "13.0.48 13.0.88": those that share it */
-	unsigned major;			/* 12 or 13: which ABI its callers were compiled for */
-	bool is_head;			/* the registration functions; otherwise the ordinary API */
+	const char *releases; /* "13.0.48 13.0.88": those that share it */
+	unsigned major;       /* 12 or 13: which ABI its callers were compiled for */
+	bool is_head;         /* the registration functions; otherwise the ordinary API */
 	unsigned count;
-	uint32_t anchor_offset;		/* of the anchor's slot from zero */
-	unsigned anchor;		/* index into ckt_static_anchors */
-	uint64_t hash;			/* FNV-1a over the fixed prefixes of all entries, in order */
+	uint32_t anchor_offset; /* of the anchor's slot from zero */
+	unsigned anchor;        /* index into ckt_static_anchors */
+	/* FNV-1a over the fixed prefixes of all entries, in order */
+	uint64_t hash;
 	const struct ckt_static_slot *slots;
 };
 
-extern const char ckt_static_releases[];		/* "12.0 to 13.5", for messages */
+extern const char ckt_static_releases[]; /* "12.0 to 13.5", for messages */
 extern const unsigned ckt_static_names_count;
 extern const char *const ckt_static_names[];
 /* How many bytes at the start of the function no linker changes; 16 at most. */

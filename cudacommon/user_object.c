@@ -1,4 +1,7 @@
-/* User objects: the program's own data, kept alive by the graphs that use it.  Their destructors run on the thread that lets go last. */
+/*
+ * User objects: the program's own data, kept alive by the graphs that use it.  Their destructors
+ * run on the thread that lets go last.
+ */
 #include <stdlib.h>
 
 #include "cudacommon/graph.h"
@@ -15,7 +18,9 @@ static struct user_object *find(uint64_t id)
 	return ckt_object_find(id, CKT_KIND_USER_OBJECT);
 }
 
-/* Precondition: entered.  The destructor must not call CUDA, as CUDA has it, so the lock may stay. */
+/*
+ * Precondition: entered.  The destructor must not call CUDA, as CUDA has it, so the lock may stay.
+ */
 static void release(struct user_object *user, unsigned count)
 {
 	user->count -= count < user->count ? count : user->count;
@@ -68,12 +73,14 @@ void ckt_user_drop(struct ckt_graph *graph)
 	graph->user_count = 0;
 }
 
-CKT_EXPORT CUresult cuUserObjectCreate(CUuserObject *ret, void *data, CUhostFn destroy, unsigned int count, unsigned int flags)
+CKT_EXPORT CUresult cuUserObjectCreate(
+	CUuserObject *ret, void *data, CUhostFn destroy, unsigned int count, unsigned int flags)
 {
 	CUresult result = ckt_driver_initialized();
 	if (result)
 		return result;
-	if (!ret || !destroy || !count || count > INT32_MAX || flags != CU_USER_OBJECT_NO_DESTRUCTOR_SYNC)
+	if (!ret || !destroy || !count || count > INT32_MAX ||
+		flags != CU_USER_OBJECT_NO_DESTRUCTOR_SYNC)
 		return CUDA_ERROR_INVALID_VALUE;
 	struct user_object *user = calloc(1, sizeof *user);
 	if (!user)
@@ -109,12 +116,14 @@ CKT_EXPORT CUresult cuUserObjectRelease(CUuserObject handle, unsigned int count)
 	return ckt_graph_leave(CUDA_SUCCESS);
 }
 
-CKT_EXPORT CUresult cuGraphRetainUserObject(CUgraph graph_handle, CUuserObject handle, unsigned int count, unsigned int flags)
+CKT_EXPORT CUresult cuGraphRetainUserObject(
+	CUgraph graph_handle, CUuserObject handle, unsigned int count, unsigned int flags)
 {
 	ckt_graph_enter();
 	struct ckt_graph *graph = ckt_graph_find(graph_handle);
 	struct user_object *user = find(ckt_handle_id(handle));
-	if (!graph || !user || !count || count > INT32_MAX || flags & ~(unsigned)CU_GRAPH_USER_OBJECT_MOVE)
+	if (!graph || !user || !count || count > INT32_MAX ||
+		flags & ~(unsigned)CU_GRAPH_USER_OBJECT_MOVE)
 		return ckt_graph_leave(CUDA_ERROR_INVALID_VALUE);
 	CUresult result = graph_retain(graph, user->object.id, count);
 	if (!result && !(flags & CU_GRAPH_USER_OBJECT_MOVE))
@@ -122,7 +131,8 @@ CKT_EXPORT CUresult cuGraphRetainUserObject(CUgraph graph_handle, CUuserObject h
 	return ckt_graph_leave(result);
 }
 
-CKT_EXPORT CUresult cuGraphReleaseUserObject(CUgraph graph_handle, CUuserObject handle, unsigned int count)
+CKT_EXPORT CUresult cuGraphReleaseUserObject(
+	CUgraph graph_handle, CUuserObject handle, unsigned int count)
 {
 	ckt_graph_enter();
 	struct ckt_graph *graph = ckt_graph_find(graph_handle);

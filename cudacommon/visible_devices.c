@@ -9,7 +9,7 @@
 #include <string.h>
 #include <strings.h>
 
-enum { UUID_TEXT = 41 };	/* GPU-xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx */
+enum { UUID_TEXT = 41 }; /* GPU-xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx */
 
 static void uuid_text(const uint8_t *uuid, char ret[UUID_TEXT])
 {
@@ -19,14 +19,16 @@ static void uuid_text(const uint8_t *uuid, char ret[UUID_TEXT])
 }
 
 /* The one GPU whose UUID begins so; -1 for none or several. */
-static int by_uuid(const char *text, size_t length, const uint8_t (*uuids)[CKT_VISIBLE_UUID], unsigned count)
+static int by_uuid(
+	const char *text, size_t length, const uint8_t (*uuids)[CKT_VISIBLE_UUID], unsigned count)
 {
 	int found = -1;
 	for (unsigned i = 0; i < count; i++) {
 		char whole[UUID_TEXT];
 		uuid_text(uuids[i], whole);
 		/* What stands behind a whole one does not matter. */
-		if (strncasecmp(text, whole, length < sizeof whole - 1 ? length : sizeof whole - 1) != 0)
+		if (strncasecmp(text, whole,
+			    length < sizeof whole - 1 ? length : sizeof whole - 1) != 0)
 			continue;
 		if (found >= 0)
 			return -1;
@@ -43,7 +45,8 @@ static int by_number(const char *text, unsigned count)
 	return end == text || number < 0 || number >= (long)count ? -1 : (int)number;
 }
 
-int ckt_visible_select(const char *text, const uint8_t (*uuids)[CKT_VISIBLE_UUID], unsigned count, unsigned *ret)
+int ckt_visible_select(
+	const char *text, const uint8_t (*uuids)[CKT_VISIBLE_UUID], unsigned count, unsigned *ret)
 {
 	bool seen[CKT_VISIBLE_MAX] = {false};
 	int n = 0, by_name = -1;

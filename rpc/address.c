@@ -18,38 +18,44 @@ static int parse_port(const char *text, uint16_t *ret_port)
 	return 0;
 }
 
-static int parse_path(const char *text, size_t skip, const char *right, struct ckt_address *address, char *ret_message, size_t message_size)
+static int parse_path(const char *text, size_t skip, const char *right, struct ckt_address *address,
+	char *ret_message, size_t message_size)
 {
 	const char *path = text + skip;
 	if (!*path || strlen(path) >= sizeof address->host) {
-		snprintf(ret_message, message_size, "'%s' %s; write %s", text, *path ? "is too long a path" : "names no path", right);
+		snprintf(ret_message, message_size, "'%s' %s; write %s", text,
+			*path ? "is too long a path" : "names no path", right);
 		return -EINVAL;
 	}
 	strcpy(address->host, path);
 	return 0;
 }
 
-int ckt_address_parse(const char *text, struct ckt_address *ret_address, char *ret_message, size_t message_size)
+int ckt_address_parse(
+	const char *text, struct ckt_address *ret_address, char *ret_message, size_t message_size)
 {
 	struct ckt_address address = {.type = CKT_ADDRESS_TCP, .port = CKT_DEFAULT_PORT};
 	int result = 0;
 	if (strncmp(text, "unix:", 5) == 0) {
 		address.type = CKT_ADDRESS_UNIX;
-		result = parse_path(text, 5, "unix:/path of a socket", &address, ret_message, message_size);
+		result = parse_path(
+			text, 5, "unix:/path of a socket", &address, ret_message, message_size);
 		if (!result)
 			*ret_address = address;
 		return result;
 	}
 	if (strncmp(text, "file:", 5) == 0) {
 		address.type = CKT_ADDRESS_FILE;
-		result = parse_path(text, 5, "file:PATH of a file that holds the address", &address, ret_message, message_size);
+		result = parse_path(text, 5, "file:PATH of a file that holds the address", &address,
+			ret_message, message_size);
 		if (!result)
 			*ret_address = address;
 		return result;
 	}
 	if (strncmp(text, "local:", 6) == 0) {
-		snprintf(ret_message, message_size, "'%s': only cricket-run knows how to use the local driver: cricket-run --server %s COMMAND", text,
-			 text);
+		snprintf(ret_message, message_size,
+			"'%s': only cricket-run knows how to use the local driver: cricket-run --server %s COMMAND",
+			text, text);
 		return -EINVAL;
 	}
 	const char *host = text, *host_end, *port = NULL;
@@ -57,7 +63,8 @@ int ckt_address_parse(const char *text, struct ckt_address *ret_address, char *r
 		host = text + 1;
 		host_end = strchr(host, ']');
 		if (!host_end || (host_end[1] && host_end[1] != ':')) {
-			snprintf(ret_message, message_size, "'%s' is no address; write [v6-address]:port", text);
+			snprintf(ret_message, message_size,
+				"'%s' is no address; write [v6-address]:port", text);
 			return -EINVAL;
 		}
 		port = host_end[1] ? host_end + 2 : NULL;
@@ -70,12 +77,14 @@ int ckt_address_parse(const char *text, struct ckt_address *ret_address, char *r
 	}
 	size_t length = (size_t)(host_end - host);
 	if ((length == 0 && !port) || length >= sizeof address.host) {
-		snprintf(ret_message, message_size, "'%s' is no address; write host, host:port, unix:/path or file:PATH", text);
+		snprintf(ret_message, message_size,
+			"'%s' is no address; write host, host:port, unix:/path or file:PATH", text);
 		return -EINVAL;
 	}
 	memcpy(address.host, host, length);
 	if (port && parse_port(port, &address.port)) {
-		snprintf(ret_message, message_size, "'%s': '%s' is no port number; write host:port", text, port);
+		snprintf(ret_message, message_size, "'%s': '%s' is no port number; write host:port",
+			text, port);
 		return -EINVAL;
 	}
 	*ret_address = address;
@@ -92,7 +101,8 @@ void ckt_address_format(const struct ckt_address *address, char *ret_text, size_
 		snprintf(ret_text, text_size, "file:%s", address->host);
 		break;
 	case CKT_ADDRESS_TCP:
-		snprintf(ret_text, text_size, strchr(address->host, ':') ? "[%s]:%u" : "%s:%u", address->host, address->port);
+		snprintf(ret_text, text_size, strchr(address->host, ':') ? "[%s]:%u" : "%s:%u",
+			address->host, address->port);
 		break;
 	}
 }
@@ -105,8 +115,8 @@ static bool is_there(char (*texts)[CKT_ADDRESS_TEXT_MAX], unsigned count, const 
 	return false;
 }
 
-int ckt_address_split(const char *text, char ret_texts[CKT_ADDRESSES_MAX][CKT_ADDRESS_TEXT_MAX], unsigned *ret_count, char *ret_message,
-		      size_t message_size)
+int ckt_address_split(const char *text, char ret_texts[CKT_ADDRESSES_MAX][CKT_ADDRESS_TEXT_MAX],
+	unsigned *ret_count, char *ret_message, size_t message_size)
 {
 	unsigned count = 0;
 	for (const char *p = text;; p++) {
@@ -114,16 +124,22 @@ int ckt_address_split(const char *text, char ret_texts[CKT_ADDRESSES_MAX][CKT_AD
 		struct ckt_address address;
 		size_t length = strcspn(p, ",");
 		if (!length) {
-			snprintf(ret_message, message_size, "address %u of the list '%.200s' is empty: take out the comma too many", count + 1, text);
+			snprintf(ret_message, message_size,
+				"address %u of the list '%.200s' is empty: take out the comma too many",
+				count + 1, text);
 			return -EINVAL;
 		}
 		if (length >= sizeof one) {
-			snprintf(ret_message, message_size, "address %u of the list is longer than %zu characters", count + 1, sizeof one - 1);
+			snprintf(ret_message, message_size,
+				"address %u of the list is longer than %zu characters", count + 1,
+				sizeof one - 1);
 			return -EINVAL;
 		}
 		snprintf(one, sizeof one, "%.*s", (int)length, p);
 		if (strncmp(one, "local:", 6) == 0) {
-			snprintf(ret_message, message_size, "'%.200s' is this machine's own driver and stands alone: take it out of the list", one);
+			snprintf(ret_message, message_size,
+				"'%.200s' is this machine's own driver and stands alone: take it out of the list",
+				one);
 			return -EINVAL;
 		}
 		int result = ckt_address_parse(one, &address, ret_message, message_size);
@@ -132,11 +148,14 @@ int ckt_address_split(const char *text, char ret_texts[CKT_ADDRESSES_MAX][CKT_AD
 		/* As one form: `a` and `a:7350` are the same server. */
 		ckt_address_format(&address, whole, sizeof whole);
 		if (is_there(ret_texts, count, whole)) {
-			snprintf(ret_message, message_size, "'%.200s' is in the list twice: a program has one session at a server", whole);
+			snprintf(ret_message, message_size,
+				"'%.200s' is in the list twice: a program has one session at a server",
+				whole);
 			return -EINVAL;
 		}
 		if (count == CKT_ADDRESSES_MAX) {
-			snprintf(ret_message, message_size, "the list has more than %d addresses", CKT_ADDRESSES_MAX);
+			snprintf(ret_message, message_size, "the list has more than %d addresses",
+				CKT_ADDRESSES_MAX);
 			return -E2BIG;
 		}
 		strcpy(ret_texts[count++], whole);

@@ -1,5 +1,6 @@
 /*
- * What the generated codecs share (rpc/gen/emit_codec.py): numbers with a fraction, and arrays of integers.  Rules as in rpc/wire.h.
+ * What the generated codecs share (rpc/gen/emit_codec.py): numbers with a fraction, and arrays of
+ * integers.  Rules as in rpc/wire.h.
  */
 #pragma once
 
@@ -67,7 +68,8 @@ static inline uint8_t *ckt_codec_put_u64s(uint8_t *p, const uint64_t *words, uin
 }
 
 /* NULL and a count of 0 after a failure. */
-static inline const uint8_t *ckt_codec_get_words(struct ckt_cursor *c, uint32_t max, uint32_t word_bytes, uint32_t *ret_count)
+static inline const uint8_t *ckt_codec_get_words(
+	struct ckt_cursor *c, uint32_t max, uint32_t word_bytes, uint32_t *ret_count)
 {
 	uint32_t count = ckt_get_u32(c);
 	*ret_count = 0;

@@ -1,4 +1,7 @@
-/* cuBLAS as C sees it here, on both sides: the functions that its header declares in C++ alone need types that C does not have. */
+/*
+ * cuBLAS as C sees it here, on both sides: the functions that its header declares in C++ alone need
+ * types that C does not have.
+ */
 #pragma once
 
 #include <cublas_api.h>
@@ -41,7 +44,8 @@ static inline size_t ckt_cublas_type_bytes(cudaDataType type)
 /* Bytes of alpha and beta: of the type that is computed in, complex where the result is. */
 static inline size_t ckt_cublas_scale_bytes(cublasComputeType_t compute, cudaDataType result)
 {
-	bool complex = result == CUDA_C_32F || result == CUDA_C_64F || result == CUDA_C_16F || result == CUDA_C_16BF || result == CUDA_C_8I;
+	bool complex = result == CUDA_C_32F || result == CUDA_C_64F || result == CUDA_C_16F ||
+		result == CUDA_C_16BF || result == CUDA_C_8I;
 	switch (compute) {
 	case CUBLAS_COMPUTE_16F:
 	case CUBLAS_COMPUTE_16F_PEDANTIC:

@@ -1,6 +1,7 @@
 /*
- * What libcublasLt.so of CUDA 13.2 and 13.5 exports and older headers do not declare: the generator reads it beside them, so that the shim and the
- * worker know these functions whatever toolkit they are built with.  A newer header declares the same.
+ * What libcublasLt.so of CUDA 13.2 and 13.5 exports and older headers do not declare: the generator
+ * reads it beside them, so that the shim and the worker know these functions whatever toolkit they
+ * are built with.  A newer header declares the same.
  */
 #pragma once
 
@@ -10,18 +11,23 @@
 extern "C" {
 #endif
 
-cublasStatus_t cublasLtGroupedMatrixLayoutInit_internal(cublasLtMatrixLayout_t matLayout, size_t size, cudaDataType type, int groupCount,
-							const void *rows_array, const void *cols_array, const void *ld_array);
-cublasStatus_t cublasLtGroupedMatrixLayoutCreate(cublasLtMatrixLayout_t *matLayout, cudaDataType type, int groupCount, const void *rows_array,
-						 const void *cols_array, const void *ld_array);
-cublasStatus_t cublasLtMatmulAlgoGetHeuristicForStream(cublasLtHandle_t lightHandle, cublasLtMatmulDesc_t operationDesc, cublasLtMatrixLayout_t Adesc,
-						       cublasLtMatrixLayout_t Bdesc, cublasLtMatrixLayout_t Cdesc, cublasLtMatrixLayout_t Ddesc,
-						       cublasLtMatmulPreference_t preference, int requestedAlgoCount,
-						       cublasLtMatmulHeuristicResult_t heuristicResultsArray[], int *returnAlgoCount,
-						       cudaStream_t stream);
-cublasStatus_t cublasLtMatmulAlgoCheckForStream(cublasLtHandle_t lightHandle, cublasLtMatmulDesc_t operationDesc, cublasLtMatrixLayout_t Adesc,
-						cublasLtMatrixLayout_t Bdesc, cublasLtMatrixLayout_t Cdesc, cublasLtMatrixLayout_t Ddesc,
-						const cublasLtMatmulAlgo_t *algo, cublasLtMatmulHeuristicResult_t *result, cudaStream_t stream);
+cublasStatus_t cublasLtGroupedMatrixLayoutInit_internal(cublasLtMatrixLayout_t matLayout,
+	size_t size, cudaDataType type, int groupCount, const void *rows_array,
+	const void *cols_array, const void *ld_array);
+cublasStatus_t cublasLtGroupedMatrixLayoutCreate(cublasLtMatrixLayout_t *matLayout,
+	cudaDataType type, int groupCount, const void *rows_array, const void *cols_array,
+	const void *ld_array);
+cublasStatus_t cublasLtMatmulAlgoGetHeuristicForStream(cublasLtHandle_t lightHandle,
+	cublasLtMatmulDesc_t operationDesc, cublasLtMatrixLayout_t Adesc,
+	cublasLtMatrixLayout_t Bdesc, cublasLtMatrixLayout_t Cdesc, cublasLtMatrixLayout_t Ddesc,
+	cublasLtMatmulPreference_t preference, int requestedAlgoCount,
+	cublasLtMatmulHeuristicResult_t heuristicResultsArray[], int *returnAlgoCount,
+	cudaStream_t stream);
+cublasStatus_t cublasLtMatmulAlgoCheckForStream(cublasLtHandle_t lightHandle,
+	cublasLtMatmulDesc_t operationDesc, cublasLtMatrixLayout_t Adesc,
+	cublasLtMatrixLayout_t Bdesc, cublasLtMatrixLayout_t Cdesc, cublasLtMatrixLayout_t Ddesc,
+	const cublasLtMatmulAlgo_t *algo, cublasLtMatmulHeuristicResult_t *result,
+	cudaStream_t stream);
 
 #ifdef __cplusplus
 }

@@ -1,6 +1,7 @@
 /*
- * What libcublas.so exports and no header of NVIDIA's declares, as cuSOLVER calls it: the generator reads it beside them.  cusolverDnCreate sets
- * the mode of its handle to 1, which the genuine library passes on to the handles that it makes for itself.
+ * What libcublas.so exports and no header of NVIDIA's declares, as cuSOLVER calls it: the generator
+ * reads it beside them.  cusolverDnCreate sets the mode of its handle to 1, which the genuine
+ * library passes on to the handles that it makes for itself.
  */
 #pragma once
 

@@ -1,14 +1,17 @@
 /*
  * The descriptors of cuBLASLt as both sides know them.
  *
- * A descriptor is plain memory of the program's: it may lie in an opaque struct that the program owns, be copied with memcpy and thrown away
- * without a call.  So all of it lies in these bytes, and the bytes themselves travel with the calls that use it (both sides are x86-64).
- * Attributes have fixed places; the table says where.  Facts of NVIDIA's interface (cublasLt.h, and what its builds 13.1 and 13.10 answer
- * without a GPU); the header is not needed to build.
+ * A descriptor is plain memory of the program's: it may lie in an opaque struct that the program
+ * owns, be copied with memcpy and thrown away without a call.  So all of it lies in these bytes,
+ * and the bytes themselves travel with the calls that use it (both sides are x86-64). Attributes
+ * have fixed places; the table says where.  Facts of NVIDIA's interface (cublasLt.h, and what its
+ * builds 13.1 and 13.10 answer without a GPU); the header is not needed to build.
  *
- * Descriptors come in forms: a program built with an older toolkit hands over a shorter struct, which has no room for newer attributes, and the
- * library then does not know them.  Of a matmul descriptor the first word is its form.  A layout says in the upper half of its batch mode how many
- * forms after the first it is, a preference in a word of its own: there older releases of this table left zeros.  Others have one form.
+ * Descriptors come in forms: a program built with an older toolkit hands over a shorter struct,
+ * which has no room for newer attributes, and the library then does not know them.  Of a matmul
+ * descriptor the first word is its form.  A layout says in the upper half of its batch mode how
+ * many forms after the first it is, a preference in a word of its own: there older releases of this
+ * table left zeros.  Others have one form.
  */
 #pragma once
 
@@ -16,7 +19,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum ckt_lt_kind { CKT_LT_MATMUL, CKT_LT_LAYOUT, CKT_LT_TRANSFORM, CKT_LT_PREFERENCE, CKT_LT_EMULATION, CKT_LT_KINDS };
+enum ckt_lt_kind {
+	CKT_LT_MATMUL,
+	CKT_LT_LAYOUT,
+	CKT_LT_TRANSFORM,
+	CKT_LT_PREFERENCE,
+	CKT_LT_EMULATION,
+	CKT_LT_KINDS
+};
 
 /* Bytes of the newest form, which cublasLt*Create gives in CKT_LT_STRUCT_BYTES of memory. */
 enum {
@@ -26,11 +36,14 @@ enum {
 	CKT_LT_PREFERENCE_BYTES = 72,
 	CKT_LT_EMULATION_BYTES = 32,
 	CKT_LT_BYTES_MAX = CKT_LT_MATMUL_BYTES,
-	CKT_LT_STRUCT_BYTES = 256,	/* at least as many as any of the newest cublasLt.h's opaque structs has */
-	CKT_LT_ALGO_BYTES = 64,		/* of a cublasLtMatmulAlgo_t, which only the genuine library reads */
-	CKT_LT_RESULT_BYTES = 96,	/* of a cublasLtMatmulHeuristicResult_t */
-	CKT_LT_SCALAR_BYTES = 16,	/* the longest alpha: CUDA_C_64F */
-	CKT_LT_ALIGNMENT_MAX = 4096,	/* more alignment of a pointer than this makes no difference to a heuristic */
+	/* at least as many as any of the newest cublasLt.h's opaque structs has */
+	CKT_LT_STRUCT_BYTES = 256,
+	/* of a cublasLtMatmulAlgo_t, which only the genuine library reads */
+	CKT_LT_ALGO_BYTES = 64,
+	CKT_LT_RESULT_BYTES = 96, /* of a cublasLtMatmulHeuristicResult_t */
+	CKT_LT_SCALAR_BYTES = 16, /* the longest alpha: CUDA_C_64F */
+	/* more alignment of a pointer than this makes no difference to a heuristic */
+	CKT_LT_ALIGNMENT_MAX = 4096,
 };
 
 /* The statuses that descriptors give: cublasStatus_t. */
@@ -65,10 +78,12 @@ enum ckt_lt_pointer_mode {
 enum ckt_lt_batch_mode { CKT_LT_BATCH_STRIDED, CKT_LT_BATCH_POINTERS, CKT_LT_BATCH_GROUPED };
 
 struct ckt_lt_attribute {
-	uint8_t number, offset, size, form;	/* form: the first that has it */
-	bool pointer;				/* a device address, or the emulation descriptor */
-	uint64_t fresh;				/* its value in a new descriptor, of `size` bytes; some are arguments of the creation */
-	uint8_t kept;				/* bytes that it has in the descriptor, where these are fewer: a number with a sign */
+	uint8_t number, offset, size, form; /* form: the first that has it */
+	bool pointer;                       /* a device address, or the emulation descriptor */
+	/* its value in a new descriptor, of `size` bytes; some are arguments of the creation */
+	uint64_t fresh;
+	/* bytes that it has in the descriptor, where these are fewer: a number with a sign */
+	uint8_t kept;
 };
 
 /* The table of a kind. */
@@ -82,26 +97,41 @@ size_t ckt_lt_bytes(enum ckt_lt_kind kind, const void *descriptor);
 /* Whether so many bytes that somebody sent are a descriptor. */
 bool ckt_lt_is_descriptor(enum ckt_lt_kind kind, const void *bytes, size_t size_bytes);
 
-/* Fills the descriptor with what it has when it is new.  SUCCESS, ALLOC_FAILED for too few bytes, INVALID_VALUE for NULL. */
+/*
+ * Fills the descriptor with what it has when it is new.  SUCCESS, ALLOC_FAILED for too few bytes,
+ * INVALID_VALUE for NULL.
+ */
 int ckt_lt_init(enum ckt_lt_kind kind, void *descriptor, size_t size_bytes);
-/* As cublasLt*SetAttribute: INVALID_VALUE for NULL, an unknown attribute, one that the form has not, or another size than the attribute's. */
-int ckt_lt_set(enum ckt_lt_kind kind, void *descriptor, int attribute, const void *value, size_t size_bytes);
-/* As cublasLt*GetAttribute: size_bytes 0 asks for the size.  ret_written may be NULL where size_bytes is not 0; it is kept at an error. */
-int ckt_lt_get(enum ckt_lt_kind kind, const void *descriptor, int attribute, void *ret_value, size_t size_bytes, size_t *ret_written);
+/*
+ * As cublasLt*SetAttribute: INVALID_VALUE for NULL, an unknown attribute, one that the form has
+ * not, or another size than the attribute's.
+ */
+int ckt_lt_set(enum ckt_lt_kind kind, void *descriptor, int attribute, const void *value,
+	size_t size_bytes);
+/*
+ * As cublasLt*GetAttribute: size_bytes 0 asks for the size.  ret_written may be NULL where
+ * size_bytes is not 0; it is kept at an error.
+ */
+int ckt_lt_get(enum ckt_lt_kind kind, const void *descriptor, int attribute, void *ret_value,
+	size_t size_bytes, size_t *ret_written);
 /* A 32-bit attribute of a descriptor that has it. */
 uint32_t ckt_lt_word(enum ckt_lt_kind kind, const void *descriptor, int attribute);
 
 /* Bytes of a scalar of that cudaDataType_t: 0 for a type that is none. */
 unsigned ckt_lt_scalar_bytes(uint32_t type);
 /*
- * What a heuristic may know of the pointers in a matmul descriptor or a layout is how they are aligned: replaces each but the emulation
- * descriptor's by the lowest power of two in it, at most ALIGNMENT_MAX; NULL stays NULL.
+ * What a heuristic may know of the pointers in a matmul descriptor or a layout is how they are
+ * aligned: replaces each but the emulation descriptor's by the lowest power of two in it, at most
+ * ALIGNMENT_MAX; NULL stays NULL.
  */
 void ckt_lt_reduce_pointers(enum ckt_lt_kind kind, void *descriptor);
 /*
- * Whether the operation has a factor for each of a batch where factors lie on the host: as many as the batch would have to travel, which one alone
- * does, and the library would read behind it.
+ * Whether the operation has a factor for each of a batch where factors lie on the host: as many as
+ * the batch would have to travel, which one alone does, and the library would read behind it.
  */
 bool ckt_lt_strides_on_host(const void *matmul);
-/* Of messages and descriptors, for tables in memory alone; a hash before it goes on with more bytes. */
+/*
+ * Of messages and descriptors, for tables in memory alone; a hash before it goes on with more
+ * bytes.
+ */
 uint64_t ckt_lt_hash(uint64_t hash, const uint8_t *bytes, size_t size);

@@ -15,7 +15,8 @@ int ckt_greeting_read(int fd, int64_t deadline_ms, ckt_greeting *ret_greeting)
 	if (result)
 		return result;
 	struct ckt_cursor c = {.p = data, .end = data + size};
-	if (!ckt_call_header_get(&c, &header) || header.prog != CRICKET_CALLBACK_PROG || header.proc != CKT_CALLBACK_GREETING)
+	if (!ckt_call_header_get(&c, &header) || header.prog != CRICKET_CALLBACK_PROG ||
+		header.proc != CKT_CALLBACK_GREETING)
 		result = -EPROTO;
 	else
 		result = ckt_net_decode(&c, (xdrproc_t)xdr_ckt_greeting, ret_greeting);
@@ -33,7 +34,8 @@ bool ckt_greeting_offers(const ckt_greeting *greeting, uint32_t flavour)
 
 uint8_t *ckt_hello_head_put(uint8_t *p, uint32_t xid, const uint8_t *digest)
 {
-	const uint32_t call[] = {xid, 0, 2, CRICKET_SESSION_PROG, CRICKET_SESSION_VERS, CKT_SESSION_HELLO};
+	const uint32_t call[] = {
+		xid, 0, 2, CRICKET_SESSION_PROG, CRICKET_SESSION_VERS, CKT_SESSION_HELLO};
 	for (size_t i = 0; i < sizeof call / sizeof *call; i++)
 		p = ckt_put_u32(p, call[i]);
 	p = ckt_put_u32(p, digest ? CKT_AUTH_CRICKET_TOKEN : CKT_AUTH_NONE);

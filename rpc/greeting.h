@@ -1,6 +1,7 @@
 /*
- * The hello as every client says it, whatever its kind: the greeting read, the head of the hello's record written, the answer read.
- * Functions return 0 or -errno; -EPROTO: no cricket-server.  Threading: no shared state.
+ * The hello as every client says it, whatever its kind: the greeting read, the head of the hello's
+ * record written, the answer read. Functions return 0 or -errno; -EPROTO: no cricket-server.
+ * Threading: no shared state.
  */
 #pragma once
 
@@ -9,16 +10,16 @@
 
 #include "rpc/session.h"
 
-enum { CKT_HELLO_HEAD_MAX = 24 + 8 + CKT_HMAC_SIZE + 8 };	/* call, credential, verifier */
+enum { CKT_HELLO_HEAD_MAX = 24 + 8 + CKT_HMAC_SIZE + 8 }; /* call, credential, verifier */
 
 /* xdr_free() it on success. */
 int ckt_greeting_read(int fd, int64_t deadline_ms, ckt_greeting *ret_greeting);
 /* Whether the server takes credentials of the flavour. */
 bool ckt_greeting_offers(const ckt_greeting *greeting, uint32_t flavour);
 /*
- * The header of a hello's record, behind which its arguments come: one of its own, because no session exists that could count its calls.
- * digest: the token's, CKT_HMAC_SIZE bytes; NULL for a hello without one.  Returns where
- * the arguments go, at most CKT_HELLO_HEAD_MAX bytes on.
+ * The header of a hello's record, behind which its arguments come: one of its own, because no
+ * session exists that could count its calls. digest: the token's, CKT_HMAC_SIZE bytes; NULL for a
+ * hello without one.  Returns where the arguments go, at most CKT_HELLO_HEAD_MAX bytes on.
  */
 uint8_t *ckt_hello_head_put(uint8_t *p, uint32_t xid, const uint8_t *digest);
 /* xdr_free() it on success, also where the server refuses. */

@@ -19,12 +19,14 @@ enum ckt_kind {
 	CKT_KIND_ARRAY = 17,
 	CKT_KIND_TEXTURE = 18,
 	CKT_KIND_SURFACE = 19,
-	CKT_KIND_PHYSICAL = 20,	/* of cuMemCreate */
-	CKT_KIND_MIPMAP = 21,	/* a mipmapped array; the arrays of its levels are the client's alone */
-	CKT_KIND_GRAPH = 12,		/* to the worker: a description that was sent and not yet used */
+	CKT_KIND_PHYSICAL = 20, /* of cuMemCreate */
+	/* a mipmapped array; the arrays of its levels are the client's alone */
+	CKT_KIND_MIPMAP = 21,
+	/* to the worker: a description that was sent and not yet used */
+	CKT_KIND_GRAPH = 12,
 	CKT_KIND_GRAPH_EXEC = 13,
-	CKT_KIND_LIB_OBJECT = 27,	/* of a forwarded library: a handle, a plan, a descriptor */
-	CKT_KIND_LIB_CALL = 28,		/* a library call that was captured */
+	CKT_KIND_LIB_OBJECT = 27, /* of a forwarded library: a handle, a plan, a descriptor */
+	CKT_KIND_LIB_CALL = 28,   /* a library call that was captured */
 	/* Kinds that only the client knows. */
 	CKT_KIND_GRAPH_NODE = 22,
 	CKT_KIND_USER_OBJECT = 23,
@@ -35,7 +37,7 @@ enum ckt_kind {
 
 enum {
 	CKT_HANDLE_SLOT_BITS = 24,
-	CKT_HANDLE_FIRST_SLOT = 64,	/* below: constants such as the primary contexts */
+	CKT_HANDLE_FIRST_SLOT = 64, /* below: constants such as the primary contexts */
 	CKT_HANDLE_SLOTS = 1 << CKT_HANDLE_SLOT_BITS,
 };
 

@@ -13,19 +13,21 @@
 
 enum { HELLO_XID = 1 };
 
-static int write_hello(int fd, const char *program, int64_t deadline_ms, const ckt_greeting *greeting, const struct ckt_token *token)
+static int write_hello(int fd, const char *program, int64_t deadline_ms,
+	const ckt_greeting *greeting, const struct ckt_token *token)
 {
-	uint8_t encoded[CKT_HELLO_MAX - CKT_HELLO_HEAD_MAX], record[CKT_HELLO_MAX], digest[CKT_HMAC_SIZE];
+	uint8_t encoded[CKT_HELLO_MAX - CKT_HELLO_HEAD_MAX], record[CKT_HELLO_MAX],
+		digest[CKT_HMAC_SIZE];
 	char host[CKT_NAME_MAX] = "", none[] = "", build[] = CKT_VERSION;
 	gethostname(host, sizeof host - 1);
 	ckt_hello_args args = {.protocol = CKT_PROTOCOL_VERSION,
-			       .kind = CKT_HELLO_CONTROL,
-			       .session = none,
-			       .program_name = (char *)program,
-			       .host = host,
-			       .pid = (u_int)getpid(),
-			       .uid = getuid(),
-			       .build = build};
+		.kind = CKT_HELLO_CONTROL,
+		.session = none,
+		.program_name = (char *)program,
+		.host = host,
+		.pid = (u_int)getpid(),
+		.uid = getuid(),
+		.build = build};
 	XDR xdr;
 	xdrmem_create(&xdr, (char *)encoded, sizeof encoded, XDR_ENCODE);
 	if (!xdr_ckt_hello_args(&xdr, &args))
@@ -33,19 +35,21 @@ static int write_hello(int fd, const char *program, int64_t deadline_ms, const c
 	size_t size = xdr_getpos(&xdr);
 	if (token->size_bytes)
 		ckt_auth_hmac(token, (const uint8_t *)greeting->nonce, encoded, size, digest);
-	uint8_t *end = ckt_put_fixed(ckt_hello_head_put(record, HELLO_XID, token->size_bytes ? digest : NULL), encoded, size);
+	uint8_t *end = ckt_put_fixed(
+		ckt_hello_head_put(record, HELLO_XID, token->size_bytes ? digest : NULL), encoded,
+		size);
 	return ckt_net_write_record(fd, record, (size_t)(end - record), deadline_ms, -1);
 }
 
-int ckt_hello_control(int fd, bool is_unix, const char *program, const char *token_file, int64_t deadline_ms, char *ret_message,
-		      size_t message_size)
+int ckt_hello_control(int fd, bool is_unix, const char *program, const char *token_file,
+	int64_t deadline_ms, char *ret_message, size_t message_size)
 {
 	struct ckt_token token = {0};
 	ckt_greeting greeting = {0};
 	ckt_hello_res res = {0};
 	int result = ckt_greeting_read(fd, deadline_ms, &greeting);
-	if (!result && ckt_greeting_offers(&greeting, CKT_AUTH_CRICKET_TOKEN) && token_file && *token_file &&
-	    ckt_auth_token_load(token_file, &token, ret_message, message_size)) {
+	if (!result && ckt_greeting_offers(&greeting, CKT_AUTH_CRICKET_TOKEN) && token_file &&
+		*token_file && ckt_auth_token_load(token_file, &token, ret_message, message_size)) {
 		/* On the local socket who we are is enough. */
 		result = is_unix ? 0 : -ENOKEY;
 		token.size_bytes = 0;

@@ -15,7 +15,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-int ckt_auth_token_load(const char *path, struct ckt_token *ret_token, char *ret_message, size_t message_size)
+int ckt_auth_token_load(
+	const char *path, struct ckt_token *ret_token, char *ret_message, size_t message_size)
 {
 	struct ckt_token token = {0};
 	struct stat st;
@@ -28,9 +29,11 @@ int ckt_auth_token_load(const char *path, struct ckt_token *ret_token, char *ret
 		return -error;
 	}
 	if (!S_ISREG(st.st_mode) || st.st_mode & 0007) {
-		snprintf(ret_message, message_size, S_ISREG(st.st_mode) ? "token file %s is open to every user (mode %04o): chmod 600 it"
-									: "token file %s is no ordinary file (mode %04o)",
-			 path, (unsigned)st.st_mode & 07777);
+		snprintf(ret_message, message_size,
+			S_ISREG(st.st_mode)
+				? "token file %s is open to every user (mode %04o): chmod 600 it"
+				: "token file %s is no ordinary file (mode %04o)",
+			path, (unsigned)st.st_mode & 07777);
 		close(fd);
 		return -EPERM;
 	}
@@ -50,8 +53,9 @@ int ckt_auth_token_load(const char *path, struct ckt_token *ret_token, char *ret
 		size--;
 	if (size < CKT_TOKEN_MIN || size > CKT_TOKEN_MAX) {
 		snprintf(ret_message, message_size,
-			 "token file %s holds %s than %d bytes: make one with 'head -c 32 /dev/urandom | base64 > %s'", path,
-			 size < CKT_TOKEN_MIN ? "less" : "more", size < CKT_TOKEN_MIN ? CKT_TOKEN_MIN : CKT_TOKEN_MAX, path);
+			"token file %s holds %s than %d bytes: make one with 'head -c 32 /dev/urandom | base64 > %s'",
+			path, size < CKT_TOKEN_MIN ? "less" : "more",
+			size < CKT_TOKEN_MIN ? CKT_TOKEN_MIN : CKT_TOKEN_MAX, path);
 		explicit_bzero(bytes, sizeof bytes);
 		return -EINVAL;
 	}
@@ -63,8 +67,8 @@ int ckt_auth_token_load(const char *path, struct ckt_token *ret_token, char *ret
 	return 0;
 }
 
-void ckt_auth_hmac(const struct ckt_token *token, const uint8_t nonce[CKT_AUTH_NONCE_SIZE], const void *args, size_t args_bytes,
-		   uint8_t ret_hmac[CKT_AUTH_HMAC_SIZE])
+void ckt_auth_hmac(const struct ckt_token *token, const uint8_t nonce[CKT_AUTH_NONCE_SIZE],
+	const void *args, size_t args_bytes, uint8_t ret_hmac[CKT_AUTH_HMAC_SIZE])
 {
 	struct hmac_sha256_ctx hmac;
 	hmac_sha256_set_key(&hmac, token->size_bytes, token->bytes);
@@ -94,7 +98,10 @@ bool ckt_auth_equal(const void *a, const void *b, size_t size_bytes)
 
 /* ---- Peers */
 
-/* As an IPv6 address, ::ffff:a.b.c.d for IPv4: whichever way a packet came, one host is one address. */
+/*
+ * As an IPv6 address, ::ffff:a.b.c.d for IPv4: whichever way a packet came, one host is one
+ * address.
+ */
 static bool address_from(const struct sockaddr_storage *storage, uint8_t ret[16])
 {
 	if (storage->ss_family == AF_INET) {
@@ -117,7 +124,9 @@ bool ckt_auth_address_is_v4(const uint8_t address[16])
 
 static bool address_is_loopback(const uint8_t address[16])
 {
-	return ckt_auth_address_is_v4(address) ? address[12] == 127 : IN6_IS_ADDR_LOOPBACK((const struct in6_addr *)address);
+	return ckt_auth_address_is_v4(address)
+		? address[12] == 127
+		: IN6_IS_ADDR_LOOPBACK((const struct in6_addr *)address);
 }
 
 int ckt_auth_peer_get(int fd, struct ckt_auth_peer *ret_peer)
@@ -143,10 +152,14 @@ int ckt_auth_peer_get(int fd, struct ckt_auth_peer *ret_peer)
 	if (getpeername(fd, (struct sockaddr *)&theirs, &theirs_size))
 		return -errno;
 	if (!address_from(&theirs, peer.address) ||
-	    getnameinfo((struct sockaddr *)&theirs, theirs_size, host, sizeof host, port, sizeof port, NI_NUMERICHOST | NI_NUMERICSERV))
+		getnameinfo((struct sockaddr *)&theirs, theirs_size, host, sizeof host, port,
+			sizeof port, NI_NUMERICHOST | NI_NUMERICSERV))
 		return -EAFNOSUPPORT;
 	snprintf(peer.text, sizeof peer.text, strchr(host, ':') ? "[%s]:%s" : "%s:%s", host, port);
-	/* Whose process it is, nobody can know: what connects from here may be a forwarder that speaks for another host. */
+	/*
+	 * Whose process it is, nobody can know: what connects from here may be a forwarder that
+	 * speaks for another host.
+	 */
 	if (address_is_loopback(peer.address))
 		peer.kind = CKT_PEER_LOOPBACK;
 	*ret_peer = peer;

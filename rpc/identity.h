@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 enum {
-	CKT_TOKEN_MIN = 16,	/* shorter ones can be guessed off line from one recorded hello */
+	CKT_TOKEN_MIN = 16, /* shorter ones can be guessed off line from one recorded hello */
 	CKT_TOKEN_MAX = 1024,
 	CKT_AUTH_NONCE_SIZE = 32,
 	CKT_AUTH_HMAC_SIZE = 32,
@@ -22,14 +22,18 @@ enum {
 
 struct ckt_token {
 	uint8_t bytes[CKT_TOKEN_MAX];
-	size_t size_bytes;	/* 0: there is none */
+	size_t size_bytes; /* 0: there is none */
 };
 
-/* The file's contents without white space at the end.  Refuses a file that others than owner and group may read or write. */
-int ckt_auth_token_load(const char *path, struct ckt_token *ret_token, char *ret_message, size_t message_size);
+/*
+ * The file's contents without white space at the end.  Refuses a file that others than owner and
+ * group may read or write.
+ */
+int ckt_auth_token_load(
+	const char *path, struct ckt_token *ret_token, char *ret_message, size_t message_size);
 /* HMAC-SHA256(token, nonce || args). */
-void ckt_auth_hmac(const struct ckt_token *token, const uint8_t nonce[CKT_AUTH_NONCE_SIZE], const void *args, size_t args_bytes,
-		   uint8_t ret_hmac[CKT_AUTH_HMAC_SIZE]);
+void ckt_auth_hmac(const struct ckt_token *token, const uint8_t nonce[CKT_AUTH_NONCE_SIZE],
+	const void *args, size_t args_bytes, uint8_t ret_hmac[CKT_AUTH_HMAC_SIZE]);
 /* SHA-256: what is kept of a session's secret. */
 void ckt_auth_hash(const void *data, size_t size_bytes, uint8_t ret_hash[CKT_AUTH_HASH_SIZE]);
 /* In a time that does not depend on where they differ. */
@@ -37,19 +41,23 @@ bool ckt_auth_equal(const void *a, const void *b, size_t size_bytes);
 
 struct ckt_auth_peer {
 	enum { CKT_PEER_UNIX, CKT_PEER_LOOPBACK, CKT_PEER_REMOTE } kind;
-	uint32_t uid;		/* UNIX only; CKT_UID_UNKNOWN otherwise */
-	int pid;		/* UNIX only; 0 otherwise */
-	uint8_t address[16];	/* TCP only: IPv6, or IPv4 as ::ffff:a.b.c.d; zero otherwise */
-	char text[128];		/* for listings: "local" or a numeric address */
+	uint32_t uid;        /* UNIX only; CKT_UID_UNKNOWN otherwise */
+	int pid;             /* UNIX only; 0 otherwise */
+	uint8_t address[16]; /* TCP only: IPv6, or IPv4 as ::ffff:a.b.c.d; zero otherwise */
+	char text[128];      /* for listings: "local" or a numeric address */
 };
 
-/* Asks the kernel about a connected socket.  A TCP peer has no uid, from this host neither: it may be a forwarder's. */
+/*
+ * Asks the kernel about a connected socket.  A TCP peer has no uid, from this host neither: it may
+ * be a forwarder's.
+ */
 int ckt_auth_peer_get(int fd, struct ckt_auth_peer *ret_peer);
 /* Whether it is ::ffff:a.b.c.d. */
 bool ckt_auth_address_is_v4(const uint8_t address[16]);
 
 /*
- * Where a server of this user (root: of the host) has its UNIX socket when it is told nothing: /run/cricket/socket for root,
- * else $XDG_RUNTIME_DIR/cricket/socket, else /tmp/cricket-UID/socket in a directory that must belong to the user.
+ * Where a server of this user (root: of the host) has its UNIX socket when it is told nothing:
+ * /run/cricket/socket for root, else $XDG_RUNTIME_DIR/cricket/socket, else /tmp/cricket-UID/socket
+ * in a directory that must belong to the user.
  */
 int ckt_local_socket_path(char *ret_path, size_t path_size, char *ret_message, size_t message_size);

@@ -1,10 +1,12 @@
 /*
- * What a program hands to another to share something with it: 64 bytes, a CUipcMemHandle or CUipcEventHandle, or the contents of the file
- * that stands for an exported allocation.  It is good between sessions of one user on one node, as long as the owner's session has it.
+ * What a program hands to another to share something with it: 64 bytes, a CUipcMemHandle or
+ * CUipcEventHandle, or the contents of the file that stands for an exported allocation.  It is good
+ * between sessions of one user on one node, as long as the owner's session has it.
  *
  *	offset  0 magic | 8 session (12) | 20 kind | 24 socket (8) | 32 secret (16) | 48 zeros
  *
- * socket: the abstract name of the owner's worker, which the kernel chose; secret: random, one for each thing shared.
+ * socket: the abstract name of the owner's worker, which the kernel chose; secret: random, one for
+ * each thing shared.
  */
 #pragma once
 
@@ -19,7 +21,7 @@ struct ckt_ipc_handle {
 	char magic[8];
 	char session[CKT_IPC_SESSION];
 	uint32_t kind;
-	char socket[CKT_IPC_SOCKET];	/* padded with zeros */
+	char socket[CKT_IPC_SOCKET]; /* padded with zeros */
 	uint8_t secret[CKT_IPC_SECRET];
 	uint8_t zeros[16];
 };

@@ -8,11 +8,14 @@
 bool ckt_job_name_good(const char *name)
 {
 	size_t length = strlen(name);
-	return length && length <= CKT_JOB_NAME_MAX && strspn(name, ALPHANUMERIC) > 0 && strspn(name, ALPHANUMERIC "._:-") == length;
+	return length && length <= CKT_JOB_NAME_MAX && strspn(name, ALPHANUMERIC) > 0 &&
+		strspn(name, ALPHANUMERIC "._:-") == length;
 }
 
 const char *ckt_job_of_capability(const char *name)
 {
 	size_t length = strlen(CKT_JOB_CAPABILITY);
-	return strncmp(name, CKT_JOB_CAPABILITY, length) == 0 && ckt_job_name_good(name + length) ? name + length : NULL;
+	return strncmp(name, CKT_JOB_CAPABILITY, length) == 0 && ckt_job_name_good(name + length)
+		? name + length
+		: NULL;
 }

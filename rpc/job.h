@@ -11,7 +11,10 @@
 enum { CKT_JOB_NAME_MAX = 48 };
 #define CKT_JOB_CAPABILITY "job:"
 
-/* At least one letter, digit or one of . _ : - and no more than CKT_JOB_NAME_MAX of them, the first a letter or digit. */
+/*
+ * At least one letter, digit or one of . _ : - and no more than CKT_JOB_NAME_MAX of them, the first
+ * a letter or digit.
+ */
 bool ckt_job_name_good(const char *name);
 /* The job that this capability names; NULL where it names none, or none that is good. */
 const char *ckt_job_of_capability(const char *name);

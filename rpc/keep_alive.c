@@ -1,9 +1,10 @@
 /*
  * Peers that vanish without a word: their host lost power, or the network between went away.
  *
- * An idle connection is probed by the kernel.  One with data under way is not; there the kernel would send again for a quarter of an
- * hour.  TCP_USER_TIMEOUT ends it earlier, but also ends the connection to a peer that is there and has not read for that long: a
- * worker behind a long kernel, a program that was stopped.  So only connections whose peer must read in any case have it, and a
+ * An idle connection is probed by the kernel.  One with data under way is not; there the kernel
+ * would send again for a quarter of an hour.  TCP_USER_TIMEOUT ends it earlier, but also ends the
+ * connection to a peer that is there and has not read for that long: a worker behind a long kernel,
+ * a program that was stopped.  So only connections whose peer must read in any case have it, and a
  * session's ends look for themselves.
  */
 #include <errno.h>
@@ -14,7 +15,8 @@
 #include "rpc/net.h"
 
 enum { IDLE_S = 10, INTERVAL_S = 4, PROBES = 4 };
-_Static_assert((IDLE_S + INTERVAL_S * PROBES) * 1000 == CKT_NET_VANISHED_MS, "both ways to notice take as long");
+_Static_assert((IDLE_S + INTERVAL_S * PROBES) * 1000 == CKT_NET_VANISHED_MS,
+	"both ways to notice take as long");
 
 void ckt_net_keep_alive(int fd)
 {
@@ -36,12 +38,18 @@ static unsigned owed_ms(int fd)
 {
 	struct tcp_info info;
 	socklen_t size = sizeof info;
-	/* Asked between a system call and the look at its error; a UNIX socket fails here with one of its own. */
+	/*
+	 * Asked between a system call and the look at its error; a UNIX socket fails here with one
+	 * of its own.
+	 */
 	int saved_errno = errno, failed = getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &size);
 	errno = saved_errno;
 	if (failed)
 		return 0;
-	/* A peer that does not read answers each probe of its window, at once; but between two of those minutes may pass. */
+	/*
+	 * A peer that does not read answers each probe of its window, at once; but between two of
+	 * those minutes may pass.
+	 */
 	return info.tcpi_unacked || info.tcpi_probes >= 2 ? info.tcpi_last_ack_recv : 0;
 }
 

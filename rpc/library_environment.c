@@ -6,7 +6,8 @@
 static const struct {
 	const char *name, *why;
 } allowed[] = {
-	{"CUBLAS_WORKSPACE_CONFIG", "size of cuBLAS's workspaces; PyTorch's deterministic mode asks for it"},
+	{"CUBLAS_WORKSPACE_CONFIG",
+		"size of cuBLAS's workspaces; PyTorch's deterministic mode asks for it"},
 	{"CUBLAS_EMULATE_DOUBLE_PRECISION", "which products cuBLAS may emulate"},
 	{"CUBLAS_EMULATE_SINGLE_PRECISION", "the same"},
 	{"CUBLAS_EMULATION_STRATEGY", "and when"},
@@ -17,9 +18,10 @@ static const struct {
 	{"CUSPARSE_LOG_LEVEL", "what cuSPARSE prints on stdout"},
 	{"CUSPARSE_LOG_MASK", "the same"},
 	/*
-	 * Without NCCL_SOCKET_IFNAME, NCCL_IB_HCA and NCCL_COMM_ID: these name what the program's machine has; NCCL_NVLS_ENABLE is the operator's.  Without
-	 * NCCL_CUMEM_ENABLE, because what cudaMalloc gives in a worker has no cudaIpcMemHandle_t, and NCCL_LAUNCH_MODE, one of whose modes makes the
-	 * ranks of a process wait for each other.
+	 * Without NCCL_SOCKET_IFNAME, NCCL_IB_HCA and NCCL_COMM_ID: these name what the program's
+	 * machine has; NCCL_NVLS_ENABLE is the operator's.  Without NCCL_CUMEM_ENABLE, because what
+	 * cudaMalloc gives in a worker has no cudaIpcMemHandle_t, and NCCL_LAUNCH_MODE, one of
+	 * whose modes makes the ranks of a process wait for each other.
 	 */
 	{"NCCL_ALGO", "algorithms of collectives"},
 	{"NCCL_PROTO", "protocols of collectives"},
@@ -55,7 +57,8 @@ const char *ckt_library_environment_name(unsigned number)
 
 bool ckt_library_environment_allows(const char *name, const char *value)
 {
-	static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.,:;=+^-";
+	static const char letters[] =
+		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.,:;=+^-";
 	size_t length = strlen(value);
 	if (length > CKT_LIBRARY_VALUE_MAX || strspn(value, letters) != length)
 		return false;

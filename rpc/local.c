@@ -1,4 +1,7 @@
-/* Where a user's own server has its socket; see identity.h.  Apart from the rest of it, because clients need no more. */
+/*
+ * Where a user's own server has its socket; see identity.h.  Apart from the rest of it, because
+ * clients need no more.
+ */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,10 +25,12 @@ int ckt_local_socket_path(char *ret_path, size_t path_size, char *ret_message, s
 	}
 	/* Anyone can make a directory in /tmp under our name. */
 	snprintf(directory, sizeof directory, "/tmp/cricket-%u", (unsigned)geteuid());
-	if (lstat(directory, &st) == 0 ? !S_ISDIR(st.st_mode) || st.st_uid != geteuid() || st.st_mode & 0022
-				       : mkdir(directory, 0700) && errno != EEXIST) {
-		snprintf(ret_message, message_size, "%s is not a directory of this user alone: set XDG_RUNTIME_DIR, or name the socket",
-			 directory);
+	if (lstat(directory, &st) == 0
+			? !S_ISDIR(st.st_mode) || st.st_uid != geteuid() || st.st_mode & 0022
+			: mkdir(directory, 0700) && errno != EEXIST) {
+		snprintf(ret_message, message_size,
+			"%s is not a directory of this user alone: set XDG_RUNTIME_DIR, or name the socket",
+			directory);
 		return -EPERM;
 	}
 	snprintf(ret_path, path_size, "%s/socket", directory);

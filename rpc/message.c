@@ -4,7 +4,8 @@
 
 #include "rpc/net.h"
 
-static int encode(size_t header_size, xdrproc_t xdr_body, void *body, uint8_t **ret_data, size_t *ret_size)
+static int encode(
+	size_t header_size, xdrproc_t xdr_body, void *body, uint8_t **ret_data, size_t *ret_size)
 {
 	size_t size = header_size + (body ? xdr_sizeof(xdr_body, body) : 0);
 	uint8_t *data = malloc(size);
@@ -12,7 +13,8 @@ static int encode(size_t header_size, xdrproc_t xdr_body, void *body, uint8_t **
 		return -ENOMEM;
 	if (body) {
 		XDR xdr;
-		xdrmem_create(&xdr, (char *)data + header_size, (u_int)(size - header_size), XDR_ENCODE);
+		xdrmem_create(
+			&xdr, (char *)data + header_size, (u_int)(size - header_size), XDR_ENCODE);
 		if (!xdr_body(&xdr, body)) {
 			free(data);
 			return -EMSGSIZE;
@@ -23,19 +25,24 @@ static int encode(size_t header_size, xdrproc_t xdr_body, void *body, uint8_t **
 	return 0;
 }
 
-int ckt_net_encode_call(uint32_t xid, uint32_t prog, uint32_t proc, xdrproc_t xdr_args, void *args, uint8_t **ret_data, size_t *ret_size)
+int ckt_net_encode_call(uint32_t xid, uint32_t prog, uint32_t proc, xdrproc_t xdr_args, void *args,
+	uint8_t **ret_data, size_t *ret_size)
 {
 	int result = encode(CKT_CALL_HEADER_SIZE, xdr_args, args, ret_data, ret_size);
 	if (!result)
-		ckt_call_header_put(*ret_data, &(struct ckt_call_header){.xid = xid, .prog = prog, .vers = 1, .proc = proc});
+		ckt_call_header_put(*ret_data,
+			&(struct ckt_call_header){
+				.xid = xid, .prog = prog, .vers = 1, .proc = proc});
 	return result;
 }
 
-int ckt_net_encode_reply(uint32_t xid, uint64_t executed, xdrproc_t xdr_res, void *res, uint8_t **ret_data, size_t *ret_size)
+int ckt_net_encode_reply(uint32_t xid, uint64_t executed, xdrproc_t xdr_res, void *res,
+	uint8_t **ret_data, size_t *ret_size)
 {
 	int result = encode(CKT_REPLY_HEADER_SIZE, xdr_res, res, ret_data, ret_size);
 	if (!result)
-		ckt_reply_header_put(*ret_data, &(struct ckt_reply_header){.xid = xid, .executed = executed});
+		ckt_reply_header_put(
+			*ret_data, &(struct ckt_reply_header){.xid = xid, .executed = executed});
 	return result;
 }
 
@@ -45,7 +52,10 @@ int ckt_net_decode(const struct ckt_cursor *c, xdrproc_t xdr_proc, void *ret)
 	if (c->bad)
 		return -EPROTO;
 	xdrmem_create(&xdr, (char *)c->p, (u_int)(c->end - c->p), XDR_DECODE);
-	/* A half-decoded value holds allocations of its own, and bytes left over mean that the two sides do not agree. */
+	/*
+	 * A half-decoded value holds allocations of its own, and bytes left over mean that the two
+	 * sides do not agree.
+	 */
 	if (!xdr_proc(&xdr, ret) || xdr_getpos(&xdr) != (u_int)(c->end - c->p)) {
 		xdr_free(xdr_proc, ret);
 		return -EPROTO;
@@ -53,8 +63,8 @@ int ckt_net_decode(const struct ckt_cursor *c, xdrproc_t xdr_proc, void *ret)
 	return 0;
 }
 
-int ckt_net_call(int fd, uint32_t prog, uint32_t proc, xdrproc_t xdr_args, void *args, xdrproc_t xdr_res, void *ret_res, int64_t deadline_ms,
-		 int pass_fd)
+int ckt_net_call(int fd, uint32_t prog, uint32_t proc, xdrproc_t xdr_args, void *args,
+	xdrproc_t xdr_res, void *ret_res, int64_t deadline_ms, int pass_fd)
 {
 	static uint32_t next_xid;
 	uint32_t xid = __atomic_add_fetch(&next_xid, 1, __ATOMIC_RELAXED);

@@ -1,9 +1,10 @@
 /*
- * NCCL's messages, as far as rpc/api/nccl.api says no more than "bytes": the operations of a group, the numbers of an ncclConfig_t, and the
- * identity of a communicator.
+ * NCCL's messages, as far as rpc/api/nccl.api says no more than "bytes": the operations of a group,
+ * the numbers of an ncclConfig_t, and the identity of a communicator.
  *
- * An identity is what all ranks of a communicator agree on without a word: the unique id that it was made of, or of a split one a hash of its
- * parent's, of how many were made of the parent before, and of its colour.  It stays the same for good.  A restore makes a communicator of a new
+ * An identity is what all ranks of a communicator agree on without a word: the unique id that it
+ * was made of, or of a split one a hash of its parent's, of how many were made of the parent
+ * before, and of its colour.  It stays the same for good.  A restore makes a communicator of a new
  * unique id, and it is by the identity that the ranks' workers are told the same one.
  */
 #pragma once
@@ -18,19 +19,32 @@
 
 enum {
 	CKT_NCCL_ID_BYTES = 128,
-	CKT_NCCL_IDS_MAX = 1024,		/* unique ids of one communicator */
+	CKT_NCCL_IDS_MAX = 1024, /* unique ids of one communicator */
 	CKT_NCCL_EXCLUDED_MAX = 4096,
-	CKT_NCCL_SETTLE_MAX = 1024,		/* communicators that are waited for together */
-	CKT_NCCL_SETTLE_WORDS = 4,		/* of each: status, ranks, rank, 0 */
+	CKT_NCCL_SETTLE_MAX = 1024, /* communicators that are waited for together */
+	CKT_NCCL_SETTLE_WORDS = 4,  /* of each: status, ranks, rank, 0 */
 	CKT_NCCL_NAME_MAX = 256,
 	CKT_NCCL_RANKS_MAX = 1 << 20,
 };
 
 /* How a communicator is made; NONE: none came of it, as a log remembers. */
-enum ckt_nccl_kind { CKT_NCCL_INIT, CKT_NCCL_SPLIT, CKT_NCCL_SHRINK, CKT_NCCL_NONE, CKT_NCCL_KINDS };
+enum ckt_nccl_kind {
+	CKT_NCCL_INIT,
+	CKT_NCCL_SPLIT,
+	CKT_NCCL_SHRINK,
+	CKT_NCCL_NONE,
+	CKT_NCCL_KINDS
+};
 
 /* What ends, and how.  FORGET: the client has no use for it; no rank is asked. */
-enum ckt_nccl_how { CKT_NCCL_FINALIZE, CKT_NCCL_DESTROY, CKT_NCCL_ABORT, CKT_NCCL_REVOKE, CKT_NCCL_FORGET, CKT_NCCL_HOWS };
+enum ckt_nccl_how {
+	CKT_NCCL_FINALIZE,
+	CKT_NCCL_DESTROY,
+	CKT_NCCL_ABORT,
+	CKT_NCCL_REVOKE,
+	CKT_NCCL_FORGET,
+	CKT_NCCL_HOWS
+};
 
 enum ckt_nccl_function {
 	CKT_NCCL_ALL_REDUCE,
@@ -50,14 +64,18 @@ enum ckt_nccl_function {
 enum { CKT_NCCL_OPERATORS = 5, CKT_NCCL_OPERATORS_MAX = 4096, CKT_NCCL_OPERATOR_ENDS = 2 };
 
 struct ckt_nccl_operation {
-	uint32_t function;		/* enum ckt_nccl_function */
-	uint32_t type, operator;	/* an ncclDataType_t; an ncclRedOp_t, or the client's number */
-	int32_t root;			/* or the peer */
-	uint64_t comm, stream;		/* ids */
+	uint32_t function; /* enum ckt_nccl_function */
+	/* an ncclDataType_t; an ncclRedOp_t, or the client's number */
+	uint32_t type, operator;
+	int32_t root;          /* or the peer */
+	uint64_t comm, stream; /* ids */
 	uint64_t send, receive, count;
 };
 
-enum { CKT_NCCL_OPERATION_BYTES = 56, CKT_NCCL_OPERATIONS_MAX = 1040384 / CKT_NCCL_OPERATION_BYTES };
+enum {
+	CKT_NCCL_OPERATION_BYTES = 56,
+	CKT_NCCL_OPERATIONS_MAX = 1040384 / CKT_NCCL_OPERATION_BYTES
+};
 
 static inline uint8_t *ckt_nccl_operation_put(uint8_t *p, const struct ckt_nccl_operation *o)
 {
@@ -77,7 +95,7 @@ static inline void ckt_nccl_operation_get(const uint8_t *p, struct ckt_nccl_oper
 	struct ckt_cursor c = {.p = p, .end = p + CKT_NCCL_OPERATION_BYTES};
 	ret->function = ckt_get_u32(&c);
 	ret->type = ckt_get_u32(&c);
-	ret->operator = ckt_get_u32(&c);
+	ret->operator= ckt_get_u32(&c);
 	ret->root = (int32_t)ckt_get_u32(&c);
 	ret->comm = ckt_get_u64(&c);
 	ret->stream = ckt_get_u64(&c);
@@ -86,7 +104,10 @@ static inline void ckt_nccl_operation_get(const uint8_t *p, struct ckt_nccl_oper
 	ret->count = ckt_get_u64(&c);
 }
 
-/* An ncclConfig_t as NCCL 2.30 has it; that of an older release is the beginning of it, and says so by its size. */
+/*
+ * An ncclConfig_t as NCCL 2.30 has it; that of an older release is the beginning of it, and says so
+ * by its size.
+ */
 struct ckt_nccl_config {
 	size_t size;
 	uint32_t magic, version;
@@ -106,9 +127,11 @@ enum { CKT_NCCL_NUMBERS = 16, CKT_NCCL_NUMBERS_MAX = 32 };
 extern const size_t ckt_nccl_numbers[CKT_NCCL_NUMBERS];
 
 /* The number of what `bytes` of a config hold, and the UNSET ones behind. */
-void ckt_nccl_config_numbers(const struct ckt_nccl_config *config, size_t bytes, uint32_t numbers[CKT_NCCL_NUMBERS]);
+void ckt_nccl_config_numbers(
+	const struct ckt_nccl_config *config, size_t bytes, uint32_t numbers[CKT_NCCL_NUMBERS]);
 /* Numbers as they came; those that this build does not know are left out. */
-void ckt_nccl_config_make(const uint8_t *numbers_xdr, uint32_t count, uint32_t version, struct ckt_nccl_config *ret);
+void ckt_nccl_config_make(
+	const uint8_t *numbers_xdr, uint32_t count, uint32_t version, struct ckt_nccl_config *ret);
 
 /* A rank of a communicator, as an image's log has it. */
 struct ckt_nccl_member {
@@ -116,10 +139,16 @@ struct ckt_nccl_member {
 	int32_t ranks, rank;
 };
 
-/* The procedure nccl_comm (rpc/api/nccl.api), whose arguments these are; false: there is no communicator of it. */
+/*
+ * The procedure nccl_comm (rpc/api/nccl.api), whose arguments these are; false: there is no
+ * communicator of it.
+ */
 enum { CKT_NCCL_COMM_PROC = 12 };
 bool ckt_nccl_member_read(const uint8_t *args, size_t bytes, struct ckt_nccl_member *ret_member);
 
-/* The identity of a communicator that is made of another; key: the colour, or what else tells it from its sisters. */
-void ckt_nccl_identity_derive(const uint8_t parent[CKT_NCCL_ID_BYTES], uint32_t number, uint32_t kind, const void *key, size_t key_bytes,
-			      uint8_t ret_identity[CKT_NCCL_ID_BYTES]);
+/*
+ * The identity of a communicator that is made of another; key: the colour, or what else tells it
+ * from its sisters.
+ */
+void ckt_nccl_identity_derive(const uint8_t parent[CKT_NCCL_ID_BYTES], uint32_t number,
+	uint32_t kind, const void *key, size_t key_bytes, uint8_t ret_identity[CKT_NCCL_ID_BYTES]);

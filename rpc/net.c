@@ -42,7 +42,8 @@ static int wait_ready(int fd, short events, int64_t deadline_ms)
 	}
 }
 
-static int connect_one(int family, const struct sockaddr *address, socklen_t length, int64_t deadline_ms, int *ret_fd)
+static int connect_one(int family, const struct sockaddr *address, socklen_t length,
+	int64_t deadline_ms, int *ret_fd)
 {
 	int fd = socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (fd < 0)
@@ -76,18 +77,21 @@ static int connect_one(int family, const struct sockaddr *address, socklen_t len
 	return 0;
 }
 
-static int unix_sockaddr(const char *path, struct sockaddr_un *ret, char *ret_message, size_t message_size)
+static int unix_sockaddr(
+	const char *path, struct sockaddr_un *ret, char *ret_message, size_t message_size)
 {
 	*ret = (struct sockaddr_un){.sun_family = AF_UNIX};
 	if (strlen(path) >= sizeof ret->sun_path) {
-		snprintf(ret_message, message_size, "the socket path is longer than %zu bytes", sizeof ret->sun_path - 1);
+		snprintf(ret_message, message_size, "the socket path is longer than %zu bytes",
+			sizeof ret->sun_path - 1);
 		return -ENAMETOOLONG;
 	}
 	strcpy(ret->sun_path, path);
 	return 0;
 }
 
-static int read_address_file(const char *path, struct ckt_address *ret_address, char *ret_message, size_t message_size)
+static int read_address_file(
+	const char *path, struct ckt_address *ret_address, char *ret_message, size_t message_size)
 {
 	char line[CKT_ADDRESS_TEXT_MAX];
 	FILE *file = fopen(path, "re");
@@ -99,7 +103,8 @@ static int read_address_file(const char *path, struct ckt_address *ret_address, 
 	char *text = fgets(line, sizeof line, file);
 	fclose(file);
 	if (!text) {
-		snprintf(ret_message, message_size, "%s is empty: it should hold one address", path);
+		snprintf(
+			ret_message, message_size, "%s is empty: it should hold one address", path);
 		return -EINVAL;
 	}
 	text[strcspn(text, " \t\r\n")] = 0;
@@ -111,26 +116,32 @@ static int read_address_file(const char *path, struct ckt_address *ret_address, 
 	return result;
 }
 
-static int resolve(const struct ckt_address *address, int flags, struct addrinfo **ret, char *ret_message, size_t message_size)
+static int resolve(const struct ckt_address *address, int flags, struct addrinfo **ret,
+	char *ret_message, size_t message_size)
 {
 	char port[8];
 	snprintf(port, sizeof port, "%u", address->port);
-	struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM, .ai_flags = flags | AI_NUMERICSERV};
+	struct addrinfo hints = {.ai_family = AF_UNSPEC,
+		.ai_socktype = SOCK_STREAM,
+		.ai_flags = flags | AI_NUMERICSERV};
 	int error = getaddrinfo(address->host[0] ? address->host : NULL, port, &hints, ret);
 	if (!error)
 		return 0;
-	snprintf(ret_message, message_size, "%s", error == EAI_SYSTEM ? strerror(errno) : gai_strerror(error));
+	snprintf(ret_message, message_size, "%s",
+		error == EAI_SYSTEM ? strerror(errno) : gai_strerror(error));
 	return error == EAI_SYSTEM ? -errno : -EHOSTUNREACH;
 }
 
-static int connect_within(const struct ckt_address *address, int64_t deadline_ms, int *ret_fd, char *ret_message, size_t message_size)
+static int connect_within(const struct ckt_address *address, int64_t deadline_ms, int *ret_fd,
+	char *ret_message, size_t message_size)
 {
 	int result;
 	if (address->type == CKT_ADDRESS_UNIX) {
 		struct sockaddr_un un;
 		result = unix_sockaddr(address->host, &un, ret_message, message_size);
 		if (!result) {
-			result = connect_one(AF_UNIX, (struct sockaddr *)&un, sizeof un, deadline_ms, ret_fd);
+			result = connect_one(
+				AF_UNIX, (struct sockaddr *)&un, sizeof un, deadline_ms, ret_fd);
 			if (result)
 				snprintf(ret_message, message_size, "%s", strerror(-result));
 		}
@@ -152,7 +163,8 @@ static int connect_within(const struct ckt_address *address, int64_t deadline_ms
 	return result;
 }
 
-int ckt_net_connect(const struct ckt_address *address, int timeout_ms, int *ret_fd, char *ret_message, size_t message_size)
+int ckt_net_connect(const struct ckt_address *address, int timeout_ms, int *ret_fd,
+	char *ret_message, size_t message_size)
 {
 	int64_t deadline_ms = ckt_net_now_ms() + timeout_ms;
 	if (address->type != CKT_ADDRESS_FILE)
@@ -171,7 +183,8 @@ int ckt_net_connect(const struct ckt_address *address, int timeout_ms, int *ret_
 	return result;
 }
 
-static int listen_on(int family, const struct sockaddr *address, socklen_t length, int mode, int *ret_fd)
+static int listen_on(
+	int family, const struct sockaddr *address, socklen_t length, int mode, int *ret_fd)
 {
 	int fd = socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (fd < 0)
@@ -182,8 +195,10 @@ static int listen_on(int family, const struct sockaddr *address, socklen_t lengt
 	if (family == AF_INET6)
 		setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &one, sizeof one);
 	/* Until listen() nobody can connect, so the mode is right before it counts. */
-	if (bind(fd, address, length) || (family == AF_UNIX && chmod(((const struct sockaddr_un *)address)->sun_path, (mode_t)mode)) ||
-	    listen(fd, 512))
+	if (bind(fd, address, length) ||
+		(family == AF_UNIX &&
+			chmod(((const struct sockaddr_un *)address)->sun_path, (mode_t)mode)) ||
+		listen(fd, 512))
 		result = -errno;
 	if (result) {
 		close(fd);
@@ -193,7 +208,8 @@ static int listen_on(int family, const struct sockaddr *address, socklen_t lengt
 	return 0;
 }
 
-int ckt_net_listen(const struct ckt_address *address, int mode, int *ret_fd, char *ret_message, size_t message_size)
+int ckt_net_listen(const struct ckt_address *address, int mode, int *ret_fd, char *ret_message,
+	size_t message_size)
 {
 	int result;
 	if (address->type == CKT_ADDRESS_FILE) {
@@ -204,7 +220,8 @@ int ckt_net_listen(const struct ckt_address *address, int mode, int *ret_fd, cha
 		struct sockaddr_un un;
 		result = unix_sockaddr(address->host, &un, ret_message, message_size);
 		if (!result) {
-			result = listen_on(AF_UNIX, (struct sockaddr *)&un, sizeof un, mode, ret_fd);
+			result =
+				listen_on(AF_UNIX, (struct sockaddr *)&un, sizeof un, mode, ret_fd);
 			if (result)
 				snprintf(ret_message, message_size, "%s", strerror(-result));
 		}
@@ -229,7 +246,8 @@ int ckt_net_local_address(int fd, struct ckt_address *ret_address)
 		return -errno;
 	struct ckt_address address = {.type = CKT_ADDRESS_TCP};
 	char port[8];
-	if (getnameinfo((struct sockaddr *)&storage, length, address.host, sizeof address.host, port, sizeof port, NI_NUMERICHOST | NI_NUMERICSERV))
+	if (getnameinfo((struct sockaddr *)&storage, length, address.host, sizeof address.host,
+		    port, sizeof port, NI_NUMERICHOST | NI_NUMERICSERV))
 		return -EINVAL;
 	address.port = (uint16_t)atoi(port);
 	*ret_address = address;
@@ -310,7 +328,8 @@ static int receive(int fd, void *data, size_t size, int64_t deadline_ms, int *re
 	return 0;
 }
 
-int ckt_net_read_record(int fd, size_t max_bytes, int64_t deadline_ms, uint8_t **ret_data, size_t *ret_size, int *ret_fd)
+int ckt_net_read_record(int fd, size_t max_bytes, int64_t deadline_ms, uint8_t **ret_data,
+	size_t *ret_size, int *ret_fd)
 {
 	uint8_t mark[CKT_MARK_SIZE];
 	int passed = -1;
@@ -355,9 +374,11 @@ int ckt_net_write_record(int fd, const uint8_t *data, size_t size, int64_t deadl
 		struct iovec iov[2];
 		int parts = 0;
 		if (sent < sizeof mark)
-			iov[parts++] = (struct iovec){.iov_base = mark + sent, .iov_len = sizeof mark - sent};
+			iov[parts++] = (struct iovec){
+				.iov_base = mark + sent, .iov_len = sizeof mark - sent};
 		size_t skip = sent < sizeof mark ? 0 : sent - sizeof mark;
-		iov[parts++] = (struct iovec){.iov_base = (void *)(data + skip), .iov_len = size - skip};
+		iov[parts++] =
+			(struct iovec){.iov_base = (void *)(data + skip), .iov_len = size - skip};
 		struct msghdr message = {.msg_iov = iov, .msg_iovlen = (size_t)parts};
 		union ckt_net_fd_room room;
 		ckt_net_fd_put(&message, &room, sent ? -1 : pass_fd);

@@ -1,9 +1,9 @@
 /*
- * Addresses, sockets and whole records, for set-up and control.  The command stream of a session has its own buffered paths in
- * client/conn and server/worker; the bytes are the same.
+ * Addresses, sockets and whole records, for set-up and control.  The command stream of a session
+ * has its own buffered paths in client/conn and server/worker; the bytes are the same.
  *
- * Errors: 0 or -errno, -EPROTO for bytes that are no record, -EMSGSIZE for a record above the given bound, -ETIMEDOUT.
- * Threading: no shared state.
+ * Errors: 0 or -errno, -EPROTO for bytes that are no record, -EMSGSIZE for a record above the given
+ * bound, -ETIMEDOUT. Threading: no shared state.
  */
 #pragma once
 
@@ -19,67 +19,109 @@ enum { CKT_DEFAULT_PORT = 7350, CKT_ADDRESS_TEXT_MAX = 512 };
 /* One place to connect to or listen on. */
 struct ckt_address {
 	enum { CKT_ADDRESS_TCP, CKT_ADDRESS_UNIX, CKT_ADDRESS_FILE } type;
-	char host[256];		/* TCP: name or number, without brackets; UNIX and FILE: the path */
-	uint16_t port;		/* TCP */
+	char host[256]; /* TCP: name or number, without brackets; UNIX and FILE: the path */
+	uint16_t port;  /* TCP */
 };
 
 /*
- * `host`, `host:port`, `[v6]:port`, `unix:/path`, `file:PATH`.  Bad text: -EINVAL and a sentence in ret_message.
+ * `host`, `host:port`, `[v6]:port`, `unix:/path`, `file:PATH`.  Bad text: -EINVAL and a sentence in
+ * ret_message.
  */
-int ckt_address_parse(const char *text, struct ckt_address *ret_address, char *ret_message, size_t message_size);
+int ckt_address_parse(
+	const char *text, struct ckt_address *ret_address, char *ret_message, size_t message_size);
 /*
- * The servers of a list separated by commas, each in its one text form: `a` comes out as `a:7350`.  Not 0: -errno and a sentence that says
- * which address it is and what to do: one is empty, or there twice, or is none.
+ * The servers of a list separated by commas, each in its one text form: `a` comes out as `a:7350`.
+ * Not 0: -errno and a sentence that says which address it is and what to do: one is empty, or there
+ * twice, or is none.
  */
-enum { CKT_ADDRESSES_MAX = 8 };		/* as many as the window has parts: CKT_WINDOW_PARTS_MAX */
-int ckt_address_split(const char *text, char ret_texts[CKT_ADDRESSES_MAX][CKT_ADDRESS_TEXT_MAX], unsigned *ret_count, char *ret_message,
-		      size_t message_size);
+enum { CKT_ADDRESSES_MAX = 8 }; /* as many as the window has parts: CKT_WINDOW_PARTS_MAX */
+int ckt_address_split(const char *text, char ret_texts[CKT_ADDRESSES_MAX][CKT_ADDRESS_TEXT_MAX],
+	unsigned *ret_count, char *ret_message, size_t message_size);
 /* The text form back. */
 void ckt_address_format(const struct ckt_address *address, char *ret_text, size_t text_size);
 
 /*
- * Connects within timeout_ms (of all candidate addresses together); `file:` is read first and its line is the address.
- * The descriptor is close-on-exec and blocking, TCP_NODELAY set; the caller owns it.  ret_message gets the cause in words.
+ * Connects within timeout_ms (of all candidate addresses together); `file:` is read first and its
+ * line is the address. The descriptor is close-on-exec and blocking, TCP_NODELAY set; the caller
+ * owns it.  ret_message gets the cause in words.
  */
-int ckt_net_connect(const struct ckt_address *address, int timeout_ms, int *ret_fd, char *ret_message, size_t message_size);
-/* A listening, non-blocking, close-on-exec socket.  UNIX: binds with the mode given; the path must not exist. */
-int ckt_net_listen(const struct ckt_address *address, int mode, int *ret_fd, char *ret_message, size_t message_size);
+int ckt_net_connect(const struct ckt_address *address, int timeout_ms, int *ret_fd,
+	char *ret_message, size_t message_size);
+/*
+ * A listening, non-blocking, close-on-exec socket.  UNIX: binds with the mode given; the path must
+ * not exist.
+ */
+int ckt_net_listen(const struct ckt_address *address, int mode, int *ret_fd, char *ret_message,
+	size_t message_size);
 /* The address that a listening TCP socket really has (after port 0). */
 int ckt_net_local_address(int fd, struct ckt_address *ret_address);
 
-/* ---- Peers that vanished without a word (keep_alive.c); all of it does nothing to a UNIX socket */
+/*
+ * ---- Peers that vanished without a word (keep_alive.c); all of it does nothing to a UNIX socket
+ */
 enum { CKT_NET_VANISHED_MS = 26000 };
-/* An idle connection ends with ETIMEDOUT once its peer has given no sign for CKT_NET_VANISHED_MS.  ckt_net_connect has done it. */
+/*
+ * An idle connection ends with ETIMEDOUT once its peer has given no sign for CKT_NET_VANISHED_MS.
+ * ckt_net_connect has done it.
+ */
 void ckt_net_keep_alive(int fd);
-/* The connection ends with ETIMEDOUT, too, where the peer does not take what is sent within that time; 0: it may take its time. */
+/*
+ * The connection ends with ETIMEDOUT, too, where the peer does not take what is sent within that
+ * time; 0: it may take its time.
+ */
 void ckt_net_must_read(int fd, unsigned within_ms);
 /* Whether data are under way, and the peer's host has given no sign for that long. */
 bool ckt_net_vanished(int fd, unsigned after_ms);
 
-/* ---- Whole records on blocking or non-blocking sockets.  deadline_ms: CLOCK_MONOTONIC milliseconds; -1 for none. */
+/*
+ * ---- Whole records on blocking or non-blocking sockets.  deadline_ms: CLOCK_MONOTONIC
+ * milliseconds; -1 for none.
+ */
 int64_t ckt_net_now_ms(void);
-/* *ret_data is malloc'd, the caller frees it. ret_fd (may be NULL) gets a descriptor that came along, or -1. */
-int ckt_net_read_record(int fd, size_t max_bytes, int64_t deadline_ms, uint8_t **ret_data, size_t *ret_size, int *ret_fd);
+/*
+ * *ret_data is malloc'd, the caller frees it. ret_fd (may be NULL) gets a descriptor that came
+ * along, or -1.
+ */
+int ckt_net_read_record(int fd, size_t max_bytes, int64_t deadline_ms, uint8_t **ret_data,
+	size_t *ret_size, int *ret_fd);
 /* pass_fd: -1 for none; stays the caller's. */
-int ckt_net_write_record(int fd, const uint8_t *data, size_t size, int64_t deadline_ms, int pass_fd);
+int ckt_net_write_record(
+	int fd, const uint8_t *data, size_t size, int64_t deadline_ms, int pass_fd);
 
 /* ---- One descriptor beside a message, on a UNIX socket */
 union ckt_net_fd_room {
 	struct cmsghdr header;
 	char bytes[CMSG_SPACE(sizeof(int))];
 };
-/* It goes along with the message, and stays the caller's; -1: nothing does.  *room lives as long as the message. */
+/*
+ * It goes along with the message, and stays the caller's; -1: nothing does.  *room lives as long as
+ * the message.
+ */
 void ckt_net_fd_put(struct msghdr *message, union ckt_net_fd_room *room, int fd);
 /* Before a message is received: there is room for one.  Ask for MSG_CMSG_CLOEXEC. */
 void ckt_net_fd_expect(struct msghdr *message, union ckt_net_fd_room *room);
-/* The descriptor that came along, now the caller's, or -1.  Whatever else came is closed: the room's padding has room for a second one. */
+/*
+ * The descriptor that came along, now the caller's, or -1.  Whatever else came is closed: the
+ * room's padding has room for a second one.
+ */
 int ckt_net_fd_take(struct msghdr *message);
 
-/* ---- Small calls: header (AUTH_CRICKET, not numbered) + xdr(args) -> record; caller frees *ret_data.  args may be NULL with xdr_void. */
-int ckt_net_encode_call(uint32_t xid, uint32_t prog, uint32_t proc, xdrproc_t xdr_args, void *args, uint8_t **ret_data, size_t *ret_size);
-int ckt_net_encode_reply(uint32_t xid, uint64_t executed, xdrproc_t xdr_res, void *res, uint8_t **ret_data, size_t *ret_size);
-/* The reverse: xdr-decodes what follows the header; *ret must be zeroed before and freed with xdr_free after success. */
+/*
+ * ---- Small calls: header (AUTH_CRICKET, not numbered) + xdr(args) -> record; caller frees
+ * *ret_data.  args may be NULL with xdr_void.
+ */
+int ckt_net_encode_call(uint32_t xid, uint32_t prog, uint32_t proc, xdrproc_t xdr_args, void *args,
+	uint8_t **ret_data, size_t *ret_size);
+int ckt_net_encode_reply(uint32_t xid, uint64_t executed, xdrproc_t xdr_res, void *res,
+	uint8_t **ret_data, size_t *ret_size);
+/*
+ * The reverse: xdr-decodes what follows the header; *ret must be zeroed before and freed with
+ * xdr_free after success.
+ */
 int ckt_net_decode(const struct ckt_cursor *c, xdrproc_t xdr, void *ret);
-/* Sends a call and reads its reply (for one outstanding call at a time). -EPROTO where the reply is another's or not accepted. */
-int ckt_net_call(int fd, uint32_t prog, uint32_t proc, xdrproc_t xdr_args, void *args, xdrproc_t xdr_res, void *ret_res, int64_t deadline_ms,
-		 int pass_fd);
+/*
+ * Sends a call and reads its reply (for one outstanding call at a time). -EPROTO where the reply is
+ * another's or not accepted.
+ */
+int ckt_net_call(int fd, uint32_t prog, uint32_t proc, xdrproc_t xdr_args, void *args,
+	xdrproc_t xdr_res, void *ret_res, int64_t deadline_ms, int pass_fd);

@@ -1,6 +1,6 @@
 /*
- * NVML as both sides know it: its numbers, and the table of functions that are passed on (rpc/api/nvml.api).  Facts of NVIDIA's interface;
- * its header is not needed to build.
+ * NVML as both sides know it: its numbers, and the table of functions that are passed on
+ * (rpc/api/nvml.api).  Facts of NVIDIA's interface; its header is not needed to build.
  */
 #pragma once
 
@@ -28,15 +28,19 @@ enum ckt_nvml_return {
 enum {
 	CKT_NVML_SELECTORS_MAX = 3,
 	CKT_NVML_OUTS_MAX = 4,
-	CKT_NVML_DATA_BYTES = 1024,	/* all that one call puts out */
-	CKT_NVML_FIELD_BYTES = 40,	/* of an nvmlFieldValue_t: id, scope, when, latency, type, result, value */
+	CKT_NVML_DATA_BYTES = 1024, /* all that one call puts out */
+	/* of an nvmlFieldValue_t: id, scope, when, latency, type, result, value */
+	CKT_NVML_FIELD_BYTES = 40,
 };
 
 enum ckt_nvml_kind { CKT_NVML_DATA, CKT_NVML_VERSIONED, CKT_NVML_TEXT, CKT_NVML_FIELD };
 
-/* The C parameters in order: device (not with system), a second device, selectors, then what is put out. */
+/*
+ * The C parameters in order: device (not with system), a second device, selectors, then what is put
+ * out.
+ */
 struct ckt_nvml_function {
-	const char *name;		/* NULL: no function has this number */
+	const char *name; /* NULL: no function has this number */
 	enum ckt_nvml_kind kind;
 	bool system, device2;
 	uint8_t selectors, outs;

@@ -1,7 +1,14 @@
 /* The two fixed message headers; see wire.h and docs/ARCHITECTURE.md, "The wire". */
 #include "rpc/wire.h"
 
-enum { MESSAGE_CALL = 0, MESSAGE_REPLY = 1, RPC_VERSION = 2, MESSAGE_ACCEPTED = 0, CALL_AUTH_SIZE = 32, REPLY_AUTH_SIZE = 16 };
+enum {
+	MESSAGE_CALL = 0,
+	MESSAGE_REPLY = 1,
+	RPC_VERSION = 2,
+	MESSAGE_ACCEPTED = 0,
+	CALL_AUTH_SIZE = 32,
+	REPLY_AUTH_SIZE = 16
+};
 
 uint8_t *ckt_call_header_put(uint8_t *p, const struct ckt_call_header *header)
 {

@@ -1,9 +1,11 @@
 /*
- * Flat coding of XDR (RFC 4506) and of the two fixed message headers (docs/ARCHITECTURE.md, "The wire").
+ * Flat coding of XDR (RFC 4506) and of the two fixed message headers (docs/ARCHITECTURE.md, "The
+ * wire").
  *
- * Encoders write where the caller has room for exactly the size that the matching _size function gave, and return the end.
- * Decoders read through a cursor that remembers the first failure: after any sequence of gets, `bad` says whether all of them lay
- * inside the message; values read after a failure are zero.  Peer bytes are never trusted: every length is checked against its bound.
+ * Encoders write where the caller has room for exactly the size that the matching _size function
+ * gave, and return the end. Decoders read through a cursor that remembers the first failure: after
+ * any sequence of gets, `bad` says whether all of them lay inside the message; values read after a
+ * failure are zero.  Peer bytes are never trusted: every length is checked against its bound.
  */
 #pragma once
 
@@ -14,11 +16,11 @@
 #include <string.h>
 
 enum {
-	CKT_RECORD_MAX = (1 << 20) + 4096,	/* bytes of one record, mark not counted */
-	CKT_HELLO_MAX = 4096,			/* bytes of the first record of a connection */
-	CKT_DATA_MAX = 1 << 20,			/* payload bytes of one data-carrying call */
+	CKT_RECORD_MAX = (1 << 20) + 4096, /* bytes of one record, mark not counted */
+	CKT_HELLO_MAX = 4096,              /* bytes of the first record of a connection */
+	CKT_DATA_MAX = 1 << 20,            /* payload bytes of one data-carrying call */
 	CKT_CALL_HEADER_SIZE = 72,
-	CKT_REPLY_HEADER_SIZE = 40,		/* up to the CUresult */
+	CKT_REPLY_HEADER_SIZE = 40, /* up to the CUresult */
 	CKT_MARK_SIZE = 4,
 
 	CKT_AUTH_NONE = 0,
@@ -28,12 +30,13 @@ enum {
 	CKT_CUDA_PROG = 0x20434b01,
 	CKT_CUDA_VERS = 1,
 
-	CKT_CALL_BATCHED = 1,			/* header flag: no reply will be sent */
+	CKT_CALL_BATCHED = 1, /* header flag: no reply will be sent */
 };
 
 /*
- * The libraries that are forwarded at their own API.  Each is a program of ONC RPC on the session's connection, with the header, the
- * numbering, the batching and the CUresult in front of the results that CUDA's own program has.
+ * The libraries that are forwarded at their own API.  Each is a program of ONC RPC on the session's
+ * connection, with the header, the numbering, the batching and the CUresult in front of the results
+ * that CUDA's own program has.
  */
 enum ckt_lib {
 	CKT_LIB_CUDA,
@@ -49,9 +52,9 @@ enum ckt_lib {
 };
 
 enum {
-	CKT_LIB_PROG = 0x20434b20,		/* and the library's number: its program */
+	CKT_LIB_PROG = 0x20434b20, /* and the library's number: its program */
 	CKT_LIB_VERS = 1,
-	CKT_LIB_PROC_MAX = 2047,		/* the highest number of a procedure */
+	CKT_LIB_PROC_MAX = 2047, /* the highest number of a procedure */
 };
 
 /* A procedure and its library in one word; CUDA's procedures are themselves. */
@@ -67,13 +70,15 @@ static inline enum ckt_lib ckt_lib_of_prog(uint32_t prog)
 {
 	if (prog == CKT_CUDA_PROG)
 		return CKT_LIB_CUDA;
-	return prog > CKT_LIB_PROG && prog < CKT_LIB_PROG + CKT_LIB_COUNT ? (enum ckt_lib)(prog - CKT_LIB_PROG) : CKT_LIB_COUNT;
+	return prog > CKT_LIB_PROG && prog < CKT_LIB_PROG + CKT_LIB_COUNT
+		? (enum ckt_lib)(prog - CKT_LIB_PROG)
+		: CKT_LIB_COUNT;
 }
 
 struct ckt_call_header {
 	uint32_t xid;
 	uint32_t prog, vers, proc;
-	uint64_t seq;		/* 0: not numbered */
+	uint64_t seq; /* 0: not numbered */
 	uint64_t acked;
 	uint32_t thread;
 	uint32_t flags;
@@ -85,7 +90,10 @@ struct ckt_reply_header {
 	uint64_t executed;
 	uint32_t flags;
 	int32_t deferred;
-	uint32_t accept_stat;	/* 0 SUCCESS, 1 PROG_UNAVAIL, 2 PROG_MISMATCH, 3 PROC_UNAVAIL, 4 GARBAGE_ARGS, 5 SYSTEM_ERR */
+	/*
+	 * 0 SUCCESS, 1 PROG_UNAVAIL, 2 PROG_MISMATCH, 3 PROC_UNAVAIL, 4 GARBAGE_ARGS, 5 SYSTEM_ERR
+	 */
+	uint32_t accept_stat;
 };
 
 struct ckt_cursor {
@@ -172,7 +180,8 @@ static inline const uint8_t *ckt_get_fixed(struct ckt_cursor *c, size_t size_byt
 }
 
 /* ret_size is 0 and the result NULL after a failure.  An empty opaque gives a non-NULL pointer. */
-static inline const uint8_t *ckt_get_opaque(struct ckt_cursor *c, uint32_t max_bytes, uint32_t *ret_size)
+static inline const uint8_t *ckt_get_opaque(
+	struct ckt_cursor *c, uint32_t max_bytes, uint32_t *ret_size)
 {
 	uint32_t size = ckt_get_u32(c);
 	*ret_size = 0;
@@ -192,7 +201,10 @@ static inline bool ckt_cursor_done(const struct ckt_cursor *c)
 	return !c->bad && c->p == c->end;
 }
 
-/* Both write exactly CKT_CALL_HEADER_SIZE / CKT_REPLY_HEADER_SIZE bytes (no record mark, no result) and return the end. */
+/*
+ * Both write exactly CKT_CALL_HEADER_SIZE / CKT_REPLY_HEADER_SIZE bytes (no record mark, no result)
+ * and return the end.
+ */
 uint8_t *ckt_call_header_put(uint8_t *p, const struct ckt_call_header *header);
 uint8_t *ckt_reply_header_put(uint8_t *p, const struct ckt_reply_header *header);
 /* Leave the cursor behind the header; false (cursor bad) where the bytes are no such header. */

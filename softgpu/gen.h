@@ -12,10 +12,10 @@ extern const size_t ckt_soft_error_count;
 
 /* One version of one function as cuGetProcAddress knows it; sorted by name, then by version. */
 struct ckt_soft_entry {
-	const char *name;		/* without version: "cuMemAlloc" */
-	int since;			/* CUDA version, 3020 */
-	void *function;			/* the exported one */
-	void *per_thread;		/* its _ptsz or _ptds variant, or NULL */
+	const char *name; /* without version: "cuMemAlloc" */
+	int since;        /* CUDA version, 3020 */
+	void *function;   /* the exported one */
+	void *per_thread; /* its _ptsz or _ptds variant, or NULL */
 };
 extern const struct ckt_soft_entry ckt_soft_entries[];
 extern const size_t ckt_soft_entry_count;

@@ -18,15 +18,15 @@
 #include "rpc/net.h"
 
 enum {
-	MAGIC = 0x436b4231,	/* "CkB1" */
+	MAGIC = 0x436b4231, /* "CkB1" */
 	ASK_SIZE = 20,
 	ANSWER_SIZE = 12,
 	STACK_BYTES = 256 << 10,
 };
 
 struct ckt_broker {
-	atomic_uint refs;	/* the owner's and the thread's */
-	pthread_mutex_t lock;	/* held while a file is opened */
+	atomic_uint refs;     /* the owner's and the thread's */
+	pthread_mutex_t lock; /* held while a file is opened */
 	bool dead;
 	enum ckt_broker_right right;
 	int fd;
@@ -48,8 +48,8 @@ static void unref(struct ckt_broker *broker)
 }
 
 /*
- * In somebody else's directory a file must be that owner's too: a second name of a foreign file (a hard link) would hand out with our rights
- * what the directory's owner may not read.
+ * In somebody else's directory a file must be that owner's too: a second name of a foreign file (a
+ * hard link) would hand out with our rights what the directory's owner may not read.
  */
 static int check_file(int directory, int fd)
 {
@@ -67,7 +67,8 @@ static int open_file(int directory, bool make, unsigned file)
 	if (file != CKT_BROKER_MANIFEST)
 		snprintf(name, sizeof name, "data-%u", file);
 	/* A pipe is not waited for. */
-	int flags = O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC | (make ? O_WRONLY | O_CREAT | O_EXCL : O_RDONLY);
+	int flags = O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC |
+		(make ? O_WRONLY | O_CREAT | O_EXCL : O_RDONLY);
 	int fd = openat(directory, name, flags, 0600);
 	int result = fd < 0 ? -errno : make ? 0 : check_file(directory, fd);
 	if (fd >= 0 && result)
@@ -77,10 +78,13 @@ static int open_file(int directory, bool make, unsigned file)
 
 static int serve_ask(struct ckt_broker *broker, unsigned what, unsigned directory, unsigned file)
 {
-	if (what != (unsigned)broker->right || directory >= broker->count || (file >= CKT_BROKER_FILES_MAX && file != CKT_BROKER_MANIFEST))
+	if (what != (unsigned)broker->right || directory >= broker->count ||
+		(file >= CKT_BROKER_FILES_MAX && file != CKT_BROKER_MANIFEST))
 		return -EPERM;
 	pthread_mutex_lock(&broker->lock);
-	int result = broker->dead ? -ESTALE : open_file(broker->directories[directory], what == CKT_BROKER_MAKE, file);
+	int result = broker->dead
+		? -ESTALE
+		: open_file(broker->directories[directory], what == CKT_BROKER_MAKE, file);
 	pthread_mutex_unlock(&broker->lock);
 	return result;
 }
@@ -91,7 +95,8 @@ static bool answer(int fd, uint32_t tag, int opened)
 	union ckt_net_fd_room room;
 	struct iovec part = {.iov_base = data, .iov_len = sizeof data};
 	struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1};
-	ckt_put_u32(ckt_put_u32(ckt_put_u32(data, MAGIC), tag), (uint32_t)(opened < 0 ? opened : 0));
+	ckt_put_u32(
+		ckt_put_u32(ckt_put_u32(data, MAGIC), tag), (uint32_t)(opened < 0 ? opened : 0));
 	ckt_net_fd_put(&message, &room, opened);
 	ssize_t n;
 	do
@@ -106,7 +111,10 @@ static void *serve(void *opaque)
 	bool good = true;
 	while (good) {
 		uint8_t data[ASK_SIZE + 1];
-		/* Descriptors that came along are dropped by the kernel, since nothing here has room for them. */
+		/*
+		 * Descriptors that came along are dropped by the kernel, since nothing here has
+		 * room for them.
+		 */
 		ssize_t n = recv(broker->fd, data, sizeof data, 0);
 		if (n < 0 && errno == EINTR)
 			continue;
@@ -114,7 +122,8 @@ static void *serve(void *opaque)
 		good = n == ASK_SIZE && ckt_get_u32(&c) == MAGIC;
 		if (!good)
 			break;
-		uint32_t tag = ckt_get_u32(&c), what = ckt_get_u32(&c), directory = ckt_get_u32(&c), file = ckt_get_u32(&c);
+		uint32_t tag = ckt_get_u32(&c), what = ckt_get_u32(&c), directory = ckt_get_u32(&c),
+			 file = ckt_get_u32(&c);
 		int opened = serve_ask(broker, what, directory, file);
 		good = answer(broker->fd, tag, opened);
 		if (opened >= 0)
@@ -143,7 +152,8 @@ static int start_thread(struct ckt_broker *broker)
 	return -error;
 }
 
-int ckt_broker_start(const int *directories, unsigned count, enum ckt_broker_right right, struct ckt_broker **ret_broker, int *ret_fd)
+int ckt_broker_start(const int *directories, unsigned count, enum ckt_broker_right right,
+	struct ckt_broker **ret_broker, int *ret_fd)
 {
 	int fds[2];
 	if (!count || count > CKT_BROKER_DIRECTORIES_MAX)
@@ -206,7 +216,7 @@ bool ckt_broker_is(int fd)
 	int domain = 0, type = 0;
 	socklen_t size = sizeof domain;
 	return getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &size) == 0 && domain == AF_UNIX &&
-	       getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &size) == 0 && type == SOCK_SEQPACKET;
+		getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &size) == 0 && type == SOCK_SEQPACKET;
 }
 
 static int check_answer(int fd, enum ckt_broker_right right)
@@ -215,7 +225,9 @@ static int check_answer(int fd, enum ckt_broker_right right)
 	int flags = fcntl(fd, F_GETFL);
 	if (flags < 0 || fstat(fd, &st))
 		return -errno;
-	if (!S_ISREG(st.st_mode) || (flags & O_ACCMODE) != (right == CKT_BROKER_MAKE ? O_WRONLY : O_RDONLY) || flags & O_PATH)
+	if (!S_ISREG(st.st_mode) ||
+		(flags & O_ACCMODE) != (right == CKT_BROKER_MAKE ? O_WRONLY : O_RDONLY) ||
+		flags & O_PATH)
 		return -EINVAL;
 	return right == CKT_BROKER_MAKE && st.st_size ? -EEXIST : 0;
 }
@@ -234,7 +246,8 @@ static int receive(int broker, uint32_t tag, int64_t deadline_ms, int *ret_fd)
 		if (ready == 0)
 			return -ETIMEDOUT;
 		ckt_net_fd_expect(&message, &room);
-		ssize_t n = ready < 0 ? -1 : recvmsg(broker, &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
+		ssize_t n =
+			ready < 0 ? -1 : recvmsg(broker, &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
 		if (n < 0 && (errno == EINTR || errno == EAGAIN))
 			continue;
 		/* An empty message is no end of file to the kernel, and may carry one too. */
@@ -250,13 +263,15 @@ static int receive(int broker, uint32_t tag, int64_t deadline_ms, int *ret_fd)
 		if (fd >= 0)
 			close(fd);
 		if (!good || ours)
-			return n == 0 ? -ECONNRESET : !good || status >= 0 || status < -4095 ? -EPROTO : status;
+			return n == 0                                    ? -ECONNRESET
+				: !good || status >= 0 || status < -4095 ? -EPROTO
+									 : status;
 	}
 }
 
 int ckt_broker_open(int broker, enum ckt_broker_right right, unsigned directory, unsigned file)
 {
-	static uint32_t last_tag;	/* under ask_lock */
+	static uint32_t last_tag; /* under ask_lock */
 	uint8_t data[ASK_SIZE], *p = data;
 	int fd = -1;
 	pthread_mutex_lock(&ask_lock);
@@ -267,8 +282,14 @@ int ckt_broker_open(int broker, enum ckt_broker_right right, unsigned directory,
 	do
 		n = send(broker, data, sizeof data, MSG_NOSIGNAL | MSG_DONTWAIT);
 	while (n < 0 && errno == EINTR);
-	int result = n == sizeof data ? receive(broker, tag, ckt_net_now_ms() + ckt_broker_answer_ms, &fd) : n < 0 ? -errno : -EPROTO;
-	/* Not once for each file: those who wait for their turn, and who comes after them, are told at once. */
+	int result = n == sizeof data
+		? receive(broker, tag, ckt_net_now_ms() + ckt_broker_answer_ms, &fd)
+		: n < 0 ? -errno
+			: -EPROTO;
+	/*
+	 * Not once for each file: those who wait for their turn, and who comes after them, are told
+	 * at once.
+	 */
 	if (result == -ETIMEDOUT)
 		shutdown(broker, SHUT_RDWR);
 	pthread_mutex_unlock(&ask_lock);

@@ -34,7 +34,8 @@ static bool all_zero(const uint8_t *data, size_t size)
 
 static int writer_init(struct ckt_image_writer *writer, int fd, unsigned file, bool compress)
 {
-	*writer = (struct ckt_image_writer){.fd = fd, .file = file, .compress = compress, .hash_kind = CKT_IMAGE_BLAKE3};
+	*writer = (struct ckt_image_writer){
+		.fd = fd, .file = file, .compress = compress, .hash_kind = CKT_IMAGE_BLAKE3};
 	if (fd < 0)
 		return fd;
 	if (!compress)
@@ -49,7 +50,8 @@ int ckt_image_writer_init(struct ckt_image_writer *writer, int place, unsigned f
 	return writer_init(writer, ckt_image_open(place, CKT_BROKER_MAKE, 0, file), file, compress);
 }
 
-int ckt_image_writer_init_open(struct ckt_image_writer *writer, int fd, unsigned file, bool compress)
+int ckt_image_writer_init_open(
+	struct ckt_image_writer *writer, int fd, unsigned file, bool compress)
 {
 	int own = fcntl(fd, F_DUPFD_CLOEXEC, 3);
 	return writer_init(writer, own < 0 ? -errno : own, file, compress);
@@ -70,8 +72,8 @@ static int append(struct ckt_image_writer *writer, const uint8_t *data, size_t s
 	return 0;
 }
 
-int ckt_image_writer_add(struct ckt_image_writer *writer, unsigned space, uint64_t address, const void *data, uint32_t size,
-			 const uint8_t hash[CKT_IMAGE_HASH])
+int ckt_image_writer_add(struct ckt_image_writer *writer, unsigned space, uint64_t address,
+	const void *data, uint32_t size, const uint8_t hash[CKT_IMAGE_HASH])
 {
 	if (all_zero(data, size))
 		return 0;
@@ -83,13 +85,19 @@ int ckt_image_writer_add(struct ckt_image_writer *writer, unsigned space, uint64
 		writer->chunks = chunks;
 		writer->room = room;
 	}
-	ckt_image_chunk chunk = {.space = space, .address = address, .size = size, .file = writer->file, .offset = writer->offset, .stored = size};
+	ckt_image_chunk chunk = {.space = space,
+		.address = address,
+		.size = size,
+		.file = writer->file,
+		.offset = writer->offset,
+		.stored = size};
 	if (hash)
 		memcpy(chunk.hash, hash, sizeof chunk.hash);
 	else
 		ckt_image_hash(writer->hash_kind, data, size, chunk.hash);
 	if (writer->compress) {
-		size_t stored = ZSTD_compressCCtx(writer->zstd, writer->buffer, size - 1, data, size, ZSTD_LEVEL);
+		size_t stored = ZSTD_compressCCtx(
+			writer->zstd, writer->buffer, size - 1, data, size, ZSTD_LEVEL);
 		if (!ZSTD_isError(stored)) {
 			chunk.stored = (u_int)stored;
 			chunk.encoding = CKT_IMAGE_ZSTD;
@@ -138,15 +146,16 @@ static int read_all(int fd, uint8_t *data, size_t size, uint64_t offset)
 
 static int reader_new(struct ckt_image_reader *reader, const ckt_image *image)
 {
-	*reader = (struct ckt_image_reader){.image = image, .count = image->file_bytes.file_bytes_len + image->elsewhere.elsewhere_len};
+	*reader = (struct ckt_image_reader){.image = image,
+		.count = image->file_bytes.file_bytes_len + image->elsewhere.elsewhere_len};
 	reader->fds = malloc((reader->count + 1) * sizeof *reader->fds);
 	for (unsigned i = 0; reader->fds && i < reader->count; i++)
 		reader->fds[i] = -1;
 	return reader->fds ? 0 : -ENOMEM;
 }
 
-int ckt_image_reader_init_open(struct ckt_image_reader *reader, const ckt_image *image, const int *fds, unsigned count, char *ret_message,
-			       size_t message_size)
+int ckt_image_reader_init_open(struct ckt_image_reader *reader, const ckt_image *image,
+	const int *fds, unsigned count, char *ret_message, size_t message_size)
 {
 	int result = image->elsewhere.elsewhere_len ? -EBADMSG : reader_new(reader, image);
 	for (unsigned i = 0; !result && i < reader->count; i++)
@@ -154,33 +163,40 @@ int ckt_image_reader_init_open(struct ckt_image_reader *reader, const ckt_image 
 			result = -EBADMSG;
 	if (!result)
 		return 0;
-	snprintf(ret_message, message_size, "the image in memory is not whole: %s", strerror(-result));
+	snprintf(ret_message, message_size, "the image in memory is not whole: %s",
+		strerror(-result));
 	ckt_image_reader_fini(reader);
 	return result;
 }
 
-int ckt_image_reader_init(struct ckt_image_reader *reader, const ckt_image *image, const int *places, unsigned count, char *ret_message,
-			  size_t message_size)
+int ckt_image_reader_init(struct ckt_image_reader *reader, const ckt_image *image,
+	const int *places, unsigned count, char *ret_message, size_t message_size)
 {
 	unsigned own = image->file_bytes.file_bytes_len;
 	int error = reader_new(reader, image);
 	if (error)
 		return error;
 	for (unsigned i = 0; i < reader->count; i++) {
-		const ckt_image_file *file = i < own ? NULL : &image->elsewhere.elsewhere_val[i - own];
+		const ckt_image_file *file =
+			i < own ? NULL : &image->elsewhere.elsewhere_val[i - own];
 		unsigned dir = file ? file->ancestor + 1 : 0;
 		uint64_t bytes = file ? file->bytes : image->file_bytes.file_bytes_val[i];
 		char name[32];
 		struct stat st;
 		snprintf(name, sizeof name, "data-%u", file ? file->file : i);
 		if (dir < count && places[dir] >= 0)
-			reader->fds[i] = ckt_image_open(places[dir], CKT_BROKER_READ, dir, file ? file->file : i);
-		if (reader->fds[i] < 0 || fstat(reader->fds[i], &st) || !S_ISREG(st.st_mode) || (uint64_t)st.st_size != bytes) {
+			reader->fds[i] = ckt_image_open(
+				places[dir], CKT_BROKER_READ, dir, file ? file->file : i);
+		if (reader->fds[i] < 0 || fstat(reader->fds[i], &st) || !S_ISREG(st.st_mode) ||
+			(uint64_t)st.st_size != bytes) {
 			if (file)
-				snprintf(ret_message, message_size, "the image builds on another (number %u of its chain), and %s of that is missing or has another size",
-					 dir, name);
+				snprintf(ret_message, message_size,
+					"the image builds on another (number %u of its chain), and %s of that is missing or has another size",
+					dir, name);
 			else
-				snprintf(ret_message, message_size, "the image is damaged: %s is missing or has another size than the manifest says", name);
+				snprintf(ret_message, message_size,
+					"the image is damaged: %s is missing or has another size than the manifest says",
+					name);
 			ckt_image_reader_fini(reader);
 			return -EBADMSG;
 		}
@@ -203,7 +219,9 @@ static int read_contents(int fd, const ckt_image_chunk *chunk, void *ret_data)
 	if (chunk->encoding == CKT_IMAGE_ZSTD) {
 		void *stored = malloc(chunk->stored + 1);
 		result = stored ? read_all(fd, stored, chunk->stored, chunk->offset) : -ENOMEM;
-		if (!result && ZSTD_decompress(ret_data, chunk->size, stored, chunk->stored) != chunk->size)
+		if (!result &&
+			ZSTD_decompress(ret_data, chunk->size, stored, chunk->stored) !=
+				chunk->size)
 			result = -EBADMSG;
 		free(stored);
 	} else {
@@ -212,7 +230,8 @@ static int read_contents(int fd, const ckt_image_chunk *chunk, void *ret_data)
 	return result;
 }
 
-static int read_chunk(int fd, ckt_image_hash_kind kind, const ckt_image_chunk *chunk, void *ret_data)
+static int read_chunk(
+	int fd, ckt_image_hash_kind kind, const ckt_image_chunk *chunk, void *ret_data)
 {
 	char sum[CKT_IMAGE_HASH];
 	int result = read_contents(fd, chunk, ret_data);
@@ -222,17 +241,24 @@ static int read_chunk(int fd, ckt_image_hash_kind kind, const ckt_image_chunk *c
 	return memcmp(sum, chunk->hash, sizeof sum) ? -EBADMSG : 0;
 }
 
-int ckt_image_reader_chunk(const struct ckt_image_reader *reader, const ckt_image_chunk *chunk, void *ret_data)
+int ckt_image_reader_chunk(
+	const struct ckt_image_reader *reader, const ckt_image_chunk *chunk, void *ret_data)
 {
-	return chunk->file < reader->count ? read_chunk(reader->fds[chunk->file], reader->image->hash_kind, chunk, ret_data) : -EBADMSG;
+	return chunk->file < reader->count
+		? read_chunk(reader->fds[chunk->file], reader->image->hash_kind, chunk, ret_data)
+		: -EBADMSG;
 }
 
-int ckt_image_reader_chunk_unchecked(const struct ckt_image_reader *reader, const ckt_image_chunk *chunk, void *ret_data)
+int ckt_image_reader_chunk_unchecked(
+	const struct ckt_image_reader *reader, const ckt_image_chunk *chunk, void *ret_data)
 {
-	return chunk->file < reader->count ? read_contents(reader->fds[chunk->file], chunk, ret_data) : -EBADMSG;
+	return chunk->file < reader->count
+		? read_contents(reader->fds[chunk->file], chunk, ret_data)
+		: -EBADMSG;
 }
 
-int ckt_image_chunk_read(int place, const ckt_image *image, const ckt_image_chunk *chunk, void *ret_data)
+int ckt_image_chunk_read(
+	int place, const ckt_image *image, const ckt_image_chunk *chunk, void *ret_data)
 {
 	if (chunk->file >= image->file_bytes.file_bytes_len)
 		return -EBADMSG;

@@ -38,8 +38,10 @@ int ckt_image_encode(const ckt_image *image, uint8_t **ret_data, size_t *ret_siz
 	xdrmem_create(&xdr, (char *)data + HEADER_SIZE, (u_int)body, XDR_ENCODE);
 	bool good = xdr_ckt_image(&xdr, (ckt_image *)image);
 	if (good) {
-		ckt_image_header header = {
-			.magic = CKT_IMAGE_MAGIC, .major = CKT_IMAGE_MAJOR, .minor = CKT_IMAGE_MINOR, .body_bytes = body};
+		ckt_image_header header = {.magic = CKT_IMAGE_MAGIC,
+			.major = CKT_IMAGE_MAJOR,
+			.minor = CKT_IMAGE_MINOR,
+			.body_bytes = body};
 		checksum(data + HEADER_SIZE, body, header.checksum);
 		xdrmem_create(&xdr, (char *)data, HEADER_SIZE, XDR_ENCODE);
 		good = xdr_ckt_image_header(&xdr, &header);
@@ -63,7 +65,8 @@ static int damaged(char *ret_message, size_t message_size, const char *what)
 
 static int check_devices(const ckt_image *image, char *ret_message, size_t message_size)
 {
-	if (!image->devices.devices_len || image->slice_bytes > image->window_bytes / image->devices.devices_len)
+	if (!image->devices.devices_len ||
+		image->slice_bytes > image->window_bytes / image->devices.devices_len)
 		return damaged(ret_message, message_size, "its devices do not fit its window");
 	for (unsigned d = 0; d < image->devices.devices_len; d++) {
 		const ckt_image_device *device = &image->devices.devices_val[d];
@@ -71,8 +74,10 @@ static int check_devices(const ckt_image *image, char *ret_message, size_t messa
 		for (unsigned i = 0; i < device->extents.extents_len; i++) {
 			const ckt_image_extent *e = &device->extents.extents_val[i];
 			uint64_t at = e->address - base;
-			if (e->address < base || at > image->slice_bytes || e->size > image->slice_bytes - at || e->use > 1)
-				return damaged(ret_message, message_size, "memory lies outside its window");
+			if (e->address < base || at > image->slice_bytes ||
+				e->size > image->slice_bytes - at || e->use > 1)
+				return damaged(ret_message, message_size,
+					"memory lies outside its window");
 		}
 	}
 	return 0;
@@ -82,11 +87,11 @@ static uint64_t array_bytes(const ckt_image *image, uint64_t index)
 {
 	const ckt_image_array *array = &image->arrays.arrays_val[index];
 	CUDA_ARRAY3D_DESCRIPTOR desc = {.Width = array->width,
-					.Height = array->height,
-					.Depth = array->depth,
-					.Format = (CUarray_format)array->format,
-					.NumChannels = array->channels,
-					.Flags = array->flags};
+		.Height = array->height,
+		.Depth = array->depth,
+		.Format = (CUarray_format)array->format,
+		.NumChannels = array->channels,
+		.Flags = array->flags};
 	return array->live ? ckt_array_total_bytes(&desc, array->levels) : 0;
 }
 
@@ -102,34 +107,49 @@ static int check_chunks(const ckt_image *image, char *ret_message, size_t messag
 {
 	for (unsigned i = 0; i < image->chunks.chunks_len; i++) {
 		const ckt_image_chunk *chunk = &image->chunks.chunks_val[i];
-		if (chunk->size == 0 || chunk->size > CKT_IMAGE_CHUNK || chunk->stored > chunk->size ||
-		    (chunk->encoding == CKT_IMAGE_RAW && chunk->stored != chunk->size))
+		if (chunk->size == 0 || chunk->size > CKT_IMAGE_CHUNK ||
+			chunk->stored > chunk->size ||
+			(chunk->encoding == CKT_IMAGE_RAW && chunk->stored != chunk->size))
 			return damaged(ret_message, message_size, "a chunk has no sense");
 		unsigned own = image->file_bytes.file_bytes_len;
 		if (chunk->file >= own && chunk->file - own >= image->elsewhere.elsewhere_len)
 			return damaged(ret_message, message_size, "a chunk lies in no file");
-		uint64_t file = chunk->file < own ? image->file_bytes.file_bytes_val[chunk->file] : image->elsewhere.elsewhere_val[chunk->file - own].bytes;
+		uint64_t file = chunk->file < own
+			? image->file_bytes.file_bytes_val[chunk->file]
+			: image->elsewhere.elsewhere_val[chunk->file - own].bytes;
 		if (chunk->offset > file || chunk->stored > file - chunk->offset)
-			return damaged(ret_message, message_size, "a chunk lies behind the end of its file");
+			return damaged(ret_message, message_size,
+				"a chunk lies behind the end of its file");
 		if (chunk->space > image->blobs.blobs_len) {
-			uint64_t index = chunk->space - image->blobs.blobs_len - 1, bytes = index < image->arrays.arrays_len ? array_bytes(image, index) : 0;
+			uint64_t index = chunk->space - image->blobs.blobs_len - 1,
+				 bytes = index < image->arrays.arrays_len
+				? array_bytes(image, index)
+				: 0;
 			if (chunk->address > bytes || chunk->size > bytes - chunk->address)
-				return damaged(ret_message, message_size, "a chunk lies in no blob and no array");
+				return damaged(ret_message, message_size,
+					"a chunk lies in no blob and no array");
 		} else if (chunk->space) {
 			const ckt_image_blob *blob = &image->blobs.blobs_val[chunk->space - 1];
-			if (chunk->address > blob->received || chunk->size > blob->received - chunk->address)
-				return damaged(ret_message, message_size, "a chunk lies outside its blob");
+			if (chunk->address > blob->received ||
+				chunk->size > blob->received - chunk->address)
+				return damaged(
+					ret_message, message_size, "a chunk lies outside its blob");
 		}
 	}
 	for (unsigned i = 0; i < image->elsewhere.elsewhere_len; i++)
-		if (image->elsewhere.elsewhere_val[i].ancestor >= image->ancestors.ancestors_len || image->elsewhere.elsewhere_val[i].file >= CKT_IMAGE_FILES)
-			return damaged(ret_message, message_size, "it builds on an image that it does not name");
+		if (image->elsewhere.elsewhere_val[i].ancestor >= image->ancestors.ancestors_len ||
+			image->elsewhere.elsewhere_val[i].file >= CKT_IMAGE_FILES)
+			return damaged(ret_message, message_size,
+				"it builds on an image that it does not name");
 	for (unsigned i = 0; i < image->blobs.blobs_len; i++)
 		if (image->blobs.blobs_val[i].received > image->blobs.blobs_val[i].size)
-			return damaged(ret_message, message_size, "a blob holds more than it should");
+			return damaged(
+				ret_message, message_size, "a blob holds more than it should");
 	for (unsigned i = 0; i < image->modules.modules_len; i++)
-		if (image->modules.modules_val[i].option_keys.option_keys_len != image->modules.modules_val[i].option_values.option_values_len)
-			return damaged(ret_message, message_size, "a module's options are not pairs");
+		if (image->modules.modules_val[i].option_keys.option_keys_len !=
+			image->modules.modules_val[i].option_values.option_values_len)
+			return damaged(
+				ret_message, message_size, "a module's options are not pairs");
 	return 0;
 }
 
@@ -141,23 +161,27 @@ static int check_sequence(const ckt_image *image, char *ret_message, size_t mess
 	for (unsigned i = 0; i < image->replies.replies_len; i++) {
 		uint64_t seq = image->replies.replies_val[i].seq;
 		if (seq <= last || seq > image->executed)
-			return damaged(ret_message, message_size, "stored replies are out of order");
+			return damaged(
+				ret_message, message_size, "stored replies are out of order");
 		last = seq;
 	}
 	return 0;
 }
 
-int ckt_image_decode(const uint8_t *data, size_t size, ckt_image *ret_image, char *ret_message, size_t message_size)
+int ckt_image_decode(const uint8_t *data, size_t size, ckt_image *ret_image, char *ret_message,
+	size_t message_size)
 {
 	XDR xdr;
 	ckt_image_header header;
 	char sum[CKT_IMAGE_HASH];
-	xdrmem_create(&xdr, (char *)data, size < HEADER_SIZE ? (u_int)size : HEADER_SIZE, XDR_DECODE);
+	xdrmem_create(
+		&xdr, (char *)data, size < HEADER_SIZE ? (u_int)size : HEADER_SIZE, XDR_DECODE);
 	if (!xdr_ckt_image_header(&xdr, &header) || header.magic != CKT_IMAGE_MAGIC)
 		return damaged(ret_message, message_size, "this is no manifest of an image");
 	if (header.major != CKT_IMAGE_MAJOR) {
-		snprintf(ret_message, message_size, "the image has version %u.%u, this Cricket reads %d.x: restore it with the version that wrote it",
-			 header.major, header.minor, CKT_IMAGE_MAJOR);
+		snprintf(ret_message, message_size,
+			"the image has version %u.%u, this Cricket reads %d.x: restore it with the version that wrote it",
+			header.major, header.minor, CKT_IMAGE_MAJOR);
 		return -EPROTONOSUPPORT;
 	}
 	if (header.body_bytes != size - HEADER_SIZE)
@@ -165,7 +189,10 @@ int ckt_image_decode(const uint8_t *data, size_t size, ckt_image *ret_image, cha
 	checksum(data + HEADER_SIZE, header.body_bytes, sum);
 	if (memcmp(sum, header.checksum, sizeof sum))
 		return damaged(ret_message, message_size, "the manifest's checksum is wrong");
-	/* Lists that an older minor version did not know are empty: zeros behind its end read as that. */
+	/*
+	 * Lists that an older minor version did not know are empty: zeros behind its end read as
+	 * that.
+	 */
 	size_t padding = header.minor < CKT_IMAGE_MINOR ? APPENDED_BYTES_MAX : 0;
 	uint8_t *padded = padding ? calloc(1, header.body_bytes + padding) : NULL;
 	if (padding && !padded)
@@ -173,13 +200,16 @@ int ckt_image_decode(const uint8_t *data, size_t size, ckt_image *ret_image, cha
 	if (padded)
 		memcpy(padded, data + HEADER_SIZE, header.body_bytes);
 	ckt_image image = {0};
-	xdrmem_create(&xdr, padded ? (char *)padded : (char *)data + HEADER_SIZE, (u_int)(header.body_bytes + padding), XDR_DECODE);
+	xdrmem_create(&xdr, padded ? (char *)padded : (char *)data + HEADER_SIZE,
+		(u_int)(header.body_bytes + padding), XDR_DECODE);
 	bool decoded = xdr_ckt_image(&xdr, &image);
 	/* A later minor version may have appended fields. */
 	bool whole = xdr_getpos(&xdr) == header.body_bytes || header.minor > CKT_IMAGE_MINOR ||
-		     (padding && xdr_getpos(&xdr) > header.body_bytes);
+		(padding && xdr_getpos(&xdr) > header.body_bytes);
 	free(padded);
-	int result = decoded && whole ? 0 : damaged(ret_message, message_size, "the manifest cannot be decoded");
+	int result = decoded && whole
+		? 0
+		: damaged(ret_message, message_size, "the manifest cannot be decoded");
 	if (!result)
 		result = check_devices(&image, ret_message, message_size);
 	if (!result)
@@ -204,8 +234,9 @@ int ckt_image_open(int place, enum ckt_broker_right right, unsigned directory, u
 		return ckt_broker_open(place, right, directory, file);
 	if (file != CKT_BROKER_MANIFEST)
 		snprintf(name, sizeof name, "data-%u", file);
-	int fd = right == CKT_BROKER_MAKE ? openat(place, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600)
-					  : openat(place, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	int fd = right == CKT_BROKER_MAKE
+		? openat(place, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600)
+		: openat(place, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
 	return fd < 0 ? -errno : fd;
 }
 
@@ -255,7 +286,8 @@ int ckt_image_write(int place, const ckt_image *image, char *ret_message, size_t
 	return wrote(result, ret_message, message_size);
 }
 
-int ckt_image_write_open(int manifest_fd, const ckt_image *image, char *ret_message, size_t message_size)
+int ckt_image_write_open(
+	int manifest_fd, const ckt_image *image, char *ret_message, size_t message_size)
 {
 	return wrote(write_manifest(manifest_fd, image), ret_message, message_size);
 }
@@ -264,7 +296,10 @@ int ckt_image_write_open(int manifest_fd, const ckt_image *image, char *ret_mess
 static int read_file(int fd, uint64_t max_bytes, uint8_t **ret_data, size_t *ret_size)
 {
 	struct stat st;
-	int result = fstat(fd, &st) ? -errno : !S_ISREG(st.st_mode) ? -EINVAL : (uint64_t)st.st_size > max_bytes ? -EFBIG : 0;
+	int result = fstat(fd, &st)                ? -errno
+		: !S_ISREG(st.st_mode)             ? -EINVAL
+		: (uint64_t)st.st_size > max_bytes ? -EFBIG
+						   : 0;
 	uint8_t *data = result ? NULL : malloc((size_t)st.st_size + 1);
 	size_t have = 0;
 	if (!result && !data)
@@ -287,13 +322,15 @@ static int read_file(int fd, uint64_t max_bytes, uint8_t **ret_data, size_t *ret
 	return 0;
 }
 
-static int read_manifest(int fd, uint64_t max_bytes, ckt_image *ret_image, char *ret_message, size_t message_size)
+static int read_manifest(
+	int fd, uint64_t max_bytes, ckt_image *ret_image, char *ret_message, size_t message_size)
 {
 	uint8_t *data = NULL;
 	size_t size = 0;
 	int result = fd < 0 ? fd : read_file(fd, max_bytes, &data, &size);
 	if (result) {
-		snprintf(ret_message, message_size, "the directory holds no whole image: manifest: %s", strerror(-result));
+		snprintf(ret_message, message_size,
+			"the directory holds no whole image: manifest: %s", strerror(-result));
 		return result;
 	}
 	result = ckt_image_decode(data, size, ret_image, ret_message, message_size);
@@ -308,7 +345,9 @@ static bool has_size(const struct stat *st, uint64_t bytes)
 
 static int wrong_file(ckt_image *image, unsigned file, char *ret_message, size_t message_size)
 {
-	snprintf(ret_message, message_size, "the image is damaged: data-%u is missing or has another size than the manifest says", file);
+	snprintf(ret_message, message_size,
+		"the image is damaged: data-%u is missing or has another size than the manifest says",
+		file);
 	xdr_free((xdrproc_t)xdr_ckt_image, (char *)image);
 	return -EBADMSG;
 }
@@ -325,13 +364,17 @@ static bool file_has_size(int place, unsigned file, uint64_t bytes)
 
 int ckt_image_read(int place, ckt_image *ret_image, char *ret_message, size_t message_size)
 {
-	return ckt_image_read_within(place, MANIFEST_BYTES_MAX, ret_image, ret_message, message_size);
+	return ckt_image_read_within(
+		place, MANIFEST_BYTES_MAX, ret_image, ret_message, message_size);
 }
 
-int ckt_image_read_within(int place, uint64_t max_bytes, ckt_image *ret_image, char *ret_message, size_t message_size)
+int ckt_image_read_within(
+	int place, uint64_t max_bytes, ckt_image *ret_image, char *ret_message, size_t message_size)
 {
 	int fd = ckt_image_open(place, CKT_BROKER_READ, 0, CKT_BROKER_MANIFEST);
-	int result = read_manifest(fd, max_bytes < MANIFEST_BYTES_MAX ? max_bytes : MANIFEST_BYTES_MAX, ret_image, ret_message, message_size);
+	int result =
+		read_manifest(fd, max_bytes < MANIFEST_BYTES_MAX ? max_bytes : MANIFEST_BYTES_MAX,
+			ret_image, ret_message, message_size);
 	if (fd >= 0)
 		close(fd);
 	for (unsigned i = 0; !result && i < ret_image->file_bytes.file_bytes_len; i++)
@@ -340,12 +383,15 @@ int ckt_image_read_within(int place, uint64_t max_bytes, ckt_image *ret_image, c
 	return result;
 }
 
-int ckt_image_read_open(const int *fds, unsigned count, ckt_image *ret_image, char *ret_message, size_t message_size)
+int ckt_image_read_open(const int *fds, unsigned count, ckt_image *ret_image, char *ret_message,
+	size_t message_size)
 {
-	int result = read_manifest(count ? fds[0] : -EBADF, MANIFEST_BYTES_MAX, ret_image, ret_message, message_size);
+	int result = read_manifest(
+		count ? fds[0] : -EBADF, MANIFEST_BYTES_MAX, ret_image, ret_message, message_size);
 	for (unsigned i = 0; !result && i < ret_image->file_bytes.file_bytes_len; i++) {
 		struct stat st;
-		if (1 + i >= count || fstat(fds[1 + i], &st) || !has_size(&st, ret_image->file_bytes.file_bytes_val[i]))
+		if (1 + i >= count || fstat(fds[1 + i], &st) ||
+			!has_size(&st, ret_image->file_bytes.file_bytes_val[i]))
 			result = wrong_file(ret_image, i, ret_message, message_size);
 	}
 	return result;
@@ -354,7 +400,8 @@ int ckt_image_read_open(const int *fds, unsigned count, ckt_image *ret_image, ch
 unsigned ckt_image_minor_open(int manifest_fd)
 {
 	uint32_t words[3] = {0};
-	bool whole = pread(manifest_fd, words, sizeof words, 0) == sizeof words && ntohl(words[0]) == CKT_IMAGE_MAGIC;
+	bool whole = pread(manifest_fd, words, sizeof words, 0) == sizeof words &&
+		ntohl(words[0]) == CKT_IMAGE_MAGIC;
 	return whole ? ntohl(words[2]) : 0;
 }
 

@@ -1,6 +1,6 @@
 /*
- * Stopping at a command boundary: the executor stands between two commands, every call that waited for the GPU is answered and its
- * reply given to the socket, and the GPU has nothing left to do.
+ * Stopping at a command boundary: the executor stands between two commands, every call that waited
+ * for the GPU is answered and its reply given to the socket, and the GPU has nothing left to do.
  */
 #include <errno.h>
 #include <poll.h>
@@ -26,7 +26,8 @@
 
 enum { PART_MS = 1000 };
 
-int ckt_worker_freeze(struct ckt_worker *worker, unsigned deadline_ms, char *ret_message, size_t message_size)
+int ckt_worker_freeze(
+	struct ckt_worker *worker, unsigned deadline_ms, char *ret_message, size_t message_size)
 {
 	int64_t deadline = ckt_net_now_ms() + (deadline_ms ? deadline_ms : 60000);
 	pthread_mutex_lock(&worker->mail_lock);
@@ -37,7 +38,10 @@ int ckt_worker_freeze(struct ckt_worker *worker, unsigned deadline_ms, char *ret
 	worker->freeze = true;
 	atomic_store(&worker->mail, true);
 	ckt_executor_wake(worker);
-	/* The executor keeps the deadline itself; should it be stuck inside the driver, nobody else can tell why. */
+	/*
+	 * The executor keeps the deadline itself; should it be stuck inside the driver, nobody else
+	 * can tell why.
+	 */
 	struct timespec until;
 	clock_gettime(CLOCK_REALTIME, &until);
 	until.tv_sec += (deadline_ms ? deadline_ms : 60000) / 1000 + 2;
@@ -48,7 +52,8 @@ int ckt_worker_freeze(struct ckt_worker *worker, unsigned deadline_ms, char *ret
 	if (!worker->frozen && !result) {
 		result = -ETIMEDOUT;
 		if (!worker->freeze_message[0])
-			snprintf(worker->freeze_message, sizeof worker->freeze_message, "the worker is inside a call of the driver that does not return");
+			snprintf(worker->freeze_message, sizeof worker->freeze_message,
+				"the worker is inside a call of the driver that does not return");
 	}
 	if (result) {
 		worker->freeze = false;
@@ -85,11 +90,13 @@ static void name_stream(struct ckt_fences *fences, char *ret_message, size_t mes
 {
 	for (size_t i = 0; i < fences->dirty_count; i++)
 		if (ckt_driver.cuStreamQuery(fences->dirty[i]->real) == CUDA_ERROR_NOT_READY) {
-			snprintf(ret_message, message_size, "a kernel or copy on stream 0x%llx does not finish: end it, or give a longer deadline",
-				 (unsigned long long)fences->dirty[i]->id);
+			snprintf(ret_message, message_size,
+				"a kernel or copy on stream 0x%llx does not finish: end it, or give a longer deadline",
+				(unsigned long long)fences->dirty[i]->id);
 			return;
 		}
-	snprintf(ret_message, message_size, "a kernel or copy on the default stream does not finish: end it, or give a longer deadline");
+	snprintf(ret_message, message_size,
+		"a kernel or copy on the default stream does not finish: end it, or give a longer deadline");
 }
 
 /* Waits by asking: a driver's wait has no deadline. */
@@ -128,7 +135,8 @@ static int drain(struct ckt_worker *worker)
 {
 	struct ckt_object *object, *before = worker->current;
 	int result = 0;
-	for (uint32_t cursor = 0; !result && (object = ckt_objects_next(&worker->objects, &cursor));)
+	for (uint32_t cursor = 0;
+		!result && (object = ckt_objects_next(&worker->objects, &cursor));)
 		if (ckt_handle_kind(object->id) == CKT_KIND_CONTEXT)
 			result = drain_context(worker, object);
 	if (before)
@@ -136,10 +144,14 @@ static int drain(struct ckt_worker *worker)
 	return result;
 }
 
-/* What is answered must have left before the image counts as the truth: the client takes what it was sent as done. */
+/*
+ * What is answered must have left before the image counts as the truth: the client takes what it
+ * was sent as done.
+ */
 static void flush_all(struct ckt_worker *worker)
 {
-	while (worker->client_fd >= 0 && ckt_output_flush(&worker->output) == -EAGAIN && ckt_net_now_ms() < worker->freeze_deadline_ms) {
+	while (worker->client_fd >= 0 && ckt_output_flush(&worker->output) == -EAGAIN &&
+		ckt_net_now_ms() < worker->freeze_deadline_ms) {
 		struct pollfd p = {.fd = worker->client_fd, .events = POLLOUT};
 		poll(&p, 1, 100);
 	}
@@ -149,10 +161,12 @@ static void flush_all(struct ckt_worker *worker)
 static void tell(struct ckt_worker *worker, uint32_t proc, const char *text)
 {
 	uint32_t length = text ? (uint32_t)strlen(text) : 0;
-	uint8_t *p = ckt_output_begin(&worker->output, worker->client_epoch, CKT_CALL_HEADER_SIZE + (text ? 4 + ckt_padded(length) : 0));
+	uint8_t *p = ckt_output_begin(&worker->output, worker->client_epoch,
+		CKT_CALL_HEADER_SIZE + (text ? 4 + ckt_padded(length) : 0));
 	if (!p)
 		return;
-	p = ckt_call_header_put(p, &(struct ckt_call_header){.prog = CRICKET_CALLBACK_PROG, .vers = 1, .proc = proc});
+	p = ckt_call_header_put(p,
+		&(struct ckt_call_header){.prog = CRICKET_CALLBACK_PROG, .vers = 1, .proc = proc});
 	if (text)
 		ckt_put_opaque(p, text, length);
 	ckt_output_end(&worker->output);
@@ -169,8 +183,9 @@ static void say_goodbye(struct ckt_worker *worker)
 }
 
 /*
- * Ends the session's connection so that what was sent still arrives: a close() with unread input resets the connection, and what
- * the peer's kernel has not acknowledged by then is lost.  What it has is safe, whether the client reads now or in an hour.
+ * Ends the session's connection so that what was sent still arrives: a close() with unread input
+ * resets the connection, and what the peer's kernel has not acknowledged by then is lost.  What it
+ * has is safe, whether the client reads now or in an hour.
  */
 static void part_from_client(struct ckt_worker *worker)
 {
@@ -190,14 +205,19 @@ static void part_from_client(struct ckt_worker *worker)
 		struct sockaddr_storage address;
 		socklen_t size = sizeof address;
 		/* Over a UNIX socket it lies in the peer's queue already. */
-		if (getsockname(worker->client_fd, (struct sockaddr *)&address, &size) || address.ss_family == AF_UNIX ||
-		    ioctl(worker->client_fd, SIOCOUTQ, &unacknowledged) || !unacknowledged || ckt_net_now_ms() >= deadline)
+		if (getsockname(worker->client_fd, (struct sockaddr *)&address, &size) ||
+			address.ss_family == AF_UNIX ||
+			ioctl(worker->client_fd, SIOCOUTQ, &unacknowledged) || !unacknowledged ||
+			ckt_net_now_ms() >= deadline)
 			return;
 		poll(NULL, 0, 1);
 	}
 }
 
-/* The client sends again what it had sent beyond the boundary.  Precondition: frozen, mail_lock held (given up meanwhile). */
+/*
+ * The client sends again what it had sent beyond the boundary.  Precondition: frozen, mail_lock
+ * held (given up meanwhile).
+ */
 static void quiesce(struct ckt_worker *worker)
 {
 	pthread_mutex_unlock(&worker->mail_lock);
@@ -211,15 +231,19 @@ static void quiesce(struct ckt_worker *worker)
 void ckt_executor_freeze(struct ckt_worker *worker)
 {
 	ckt_hold_give(worker);
-	/* What other ranks do may depend on commands of this session that are still to come: we go on serving, and the call's end is our next attempt. */
+	/*
+	 * What other ranks do may depend on commands of this session that are still to come: we go
+	 * on serving, and the call's end is our next attempt.
+	 */
 	bool apart = ckt_apart_is_busy(worker);
 	if (apart)
 		snprintf(worker->freeze_message, sizeof worker->freeze_message,
-			 "a call of the program waits for other ranks that do not come: save the whole job, or give a longer deadline");
+			"a call of the program waits for other ranks that do not come: save the whole job, or give a longer deadline");
 	if (apart && ckt_net_now_ms() < worker->freeze_deadline_ms)
 		return;
 	int error = apart ? -ETIMEDOUT : 0;
-	if (!error && ckt_ipc_obstacle(worker, worker->freeze_message, sizeof worker->freeze_message))
+	if (!error &&
+		ckt_ipc_obstacle(worker, worker->freeze_message, sizeof worker->freeze_message))
 		error = -EOPNOTSUPP;
 	if (!error)
 		error = ckt_aside_drain(worker, worker->freeze_deadline_ms);
@@ -228,16 +252,17 @@ void ckt_executor_freeze(struct ckt_worker *worker)
 	if (!error)
 		error = drain(worker);
 	/*
-	 * A host function must run in the client before the GPU becomes idle, and its answer is a command: we go on serving, and its
-	 * end is our next attempt.
+	 * A host function must run in the client before the GPU becomes idle, and its answer is a
+	 * command: we go on serving, and its end is our next attempt.
 	 */
 	if (error == -EAGAIN && ckt_net_now_ms() < worker->freeze_deadline_ms)
 		return;
 	if (error == -EAGAIN)
-		snprintf(worker->freeze_message, sizeof worker->freeze_message, "a host function of the program does not return");
+		snprintf(worker->freeze_message, sizeof worker->freeze_message,
+			"a host function of the program does not return");
 	else if (error == -ETIMEDOUT && !apart)
 		snprintf(worker->freeze_message, sizeof worker->freeze_message,
-			 "a call of the program waits for work on the GPU that does not finish: end it, or give a longer deadline");
+			"a call of the program waits for work on the GPU that does not finish: end it, or give a longer deadline");
 	if (!error) {
 		ckt_inside_notes_settle(worker);
 		ckt_pending_deliver(worker);

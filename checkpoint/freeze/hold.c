@@ -6,7 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* For how long replies are withheld without a host function's end, at first and at most, and for how long they are given then. */
+/*
+ * For how long replies are withheld without a host function's end, at first and at most, and for
+ * how long they are given then.
+ */
 #define PATIENCE_NS 50000000
 #define PATIENCE_MAX_NS 1000000000
 #define GIVE_NS 10000000
@@ -32,7 +35,8 @@ static struct {
 	struct kept *first, **last;
 } replies = {.lock = PTHREAD_MUTEX_INITIALIZER, .last = &replies.first};
 
-bool ckt_hold_keep(struct ckt_worker *worker, uint64_t epoch, const struct ckt_reply_header *header, const uint8_t *body, size_t size)
+bool ckt_hold_keep(struct ckt_worker *worker, uint64_t epoch, const struct ckt_reply_header *header,
+	const uint8_t *body, size_t size)
 {
 	if (!atomic_load_explicit(&worker->hold.withhold, memory_order_relaxed))
 		return false;
@@ -80,14 +84,16 @@ static uint64_t issued(struct ckt_worker *worker)
 	return ckt_nccl_issued ? ckt_nccl_issued(worker) : 0;
 }
 
-int ckt_hold_set(struct ckt_worker *worker, uint32_t action, uint64_t commands, uint64_t issued_bound, char *ret_message, size_t message_size)
+int ckt_hold_set(struct ckt_worker *worker, uint32_t action, uint64_t commands,
+	uint64_t issued_bound, char *ret_message, size_t message_size)
 {
 	struct ckt_hold *hold = &worker->hold;
 	int result = 0;
 	pthread_mutex_lock(&worker->mail_lock);
 	if (action == CKT_HOLD_STOP && hold->wanted) {
 		result = -EBUSY;
-		snprintf(ret_message, message_size, "another checkpoint of its job holds it: try again");
+		snprintf(ret_message, message_size,
+			"another checkpoint of its job holds it: try again");
 	} else if (action == CKT_HOLD_STEP && !hold->wanted) {
 		result = -EINVAL;
 		snprintf(ret_message, message_size, "the session is not held");
@@ -114,7 +120,9 @@ void ckt_hold_look(struct ckt_worker *worker, struct ckt_worker_hold_res *ret, c
 	ret->held = hold->wanted;
 	ret->drained = hold->wanted && (still || atomic_load(&hold->drained) == hold->epoch);
 	ret->copied = hold->copied;
-	ret->commands = still ? 0 : hold->seen == hold->epoch ? atomic_load(&hold->left) : hold->commands;
+	ret->commands = still               ? 0
+		: hold->seen == hold->epoch ? atomic_load(&hold->left)
+					    : hold->commands;
 	if (!ret->drained)
 		snprintf(ret_message, CKT_MESSAGE_MAX, "%s", hold->message);
 	pthread_mutex_unlock(&worker->mail_lock);
@@ -161,7 +169,8 @@ static bool withholds(struct ckt_worker *worker)
 		hold->patience_ns = PATIENCE_NS;
 	} else if (now - hold->since_ns >= hold->patience_ns + GIVE_NS) {
 		hold->since_ns = now;
-		hold->patience_ns = hold->patience_ns < PATIENCE_MAX_NS ? 2 * hold->patience_ns : PATIENCE_MAX_NS;
+		hold->patience_ns = hold->patience_ns < PATIENCE_MAX_NS ? 2 * hold->patience_ns
+									: PATIENCE_MAX_NS;
 	}
 	return now - hold->since_ns < hold->patience_ns;
 }
@@ -210,7 +219,8 @@ static bool streams_work(struct ckt_worker *worker)
 	bool busy = false;
 	for (uint32_t cursor = 0; !busy && (object = ckt_objects_next(&worker->objects, &cursor));)
 		/* A faulted context has nothing to wait for; saving will say so. */
-		if (ckt_handle_kind(object->id) == CKT_KIND_CONTEXT && !ckt_worker_use_context(worker, object->id))
+		if (ckt_handle_kind(object->id) == CKT_KIND_CONTEXT &&
+			!ckt_worker_use_context(worker, object->id))
 			busy = ckt_fences_busy(object->ctx.fences, &stream);
 	if (before)
 		ckt_worker_use_context(worker, before->id);
@@ -231,7 +241,10 @@ static bool is_busy(struct ckt_worker *worker)
 		return true;
 	/* Nothing runs that replies could lead to more of. */
 	ckt_hold_give(worker);
-	/* Whatever has begun a call and answers it later: waits, long calls of the driver, creations that wait for peers. */
+	/*
+	 * Whatever has begun a call and answers it later: waits, long calls of the driver,
+	 * creations that wait for peers.
+	 */
 	if (ckt_wcalls_open()) {
 		say(worker, "a call of the program does not return", 0);
 		return true;

@@ -1,5 +1,6 @@
 /*
- * A paused session: its device memory lies in the host's, the physical memory is given up, the addresses stay reserved.
+ * A paused session: its device memory lies in the host's, the physical memory is given up, the
+ * addresses stay reserved.
  *
  * Threading: one operation at a time, with the session frozen.
  */
@@ -11,8 +12,16 @@
 struct ckt_worker;
 
 /* 0 or -errno and a sentence; after an error everything is as before.  ret_bytes: given up. */
-int ckt_pause(struct ckt_worker *worker, uint64_t *ret_bytes, char *ret_message, size_t message_size);
-/* -ENOMEM: ret_bytes are missing, and the session is paused as before; otherwise ret_bytes were taken. */
-int ckt_resume(struct ckt_worker *worker, uint64_t *ret_bytes, char *ret_message, size_t message_size);
-/* The host's copy of what lies at the address (physical 0), or of physical memory; NULL where the session is not paused. */
+int ckt_pause(
+	struct ckt_worker *worker, uint64_t *ret_bytes, char *ret_message, size_t message_size);
+/*
+ * -ENOMEM: ret_bytes are missing, and the session is paused as before; otherwise ret_bytes were
+ * taken.
+ */
+int ckt_resume(
+	struct ckt_worker *worker, uint64_t *ret_bytes, char *ret_message, size_t message_size);
+/*
+ * The host's copy of what lies at the address (physical 0), or of physical memory; NULL where the
+ * session is not paused.
+ */
 const uint8_t *ckt_pause_copy(uint64_t address, uint64_t physical);

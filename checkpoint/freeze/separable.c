@@ -19,10 +19,12 @@ int ckt_alone_check(struct ckt_worker *worker, char *ret_message, size_t message
 	if (held || !ckt_nccl_has_peers || !ckt_nccl_has_peers(tie, sizeof tie))
 		return 0;
 	if (*job)
-		snprintf(ret_message, message_size, "%s: save, or move, all of them together, with cricketctl checkpoint --job %s DIR and cricketctl restore --job DIR",
-			 tie, job);
+		snprintf(ret_message, message_size,
+			"%s: save, or move, all of them together, with cricketctl checkpoint --job %s DIR and cricketctl restore --job DIR",
+			tie, job);
 	else
 		snprintf(ret_message, message_size,
-			 "%s, and it belongs to no job: start all of them with the same CRICKET_JOB, and save them together with cricketctl checkpoint --job", tie);
+			"%s, and it belongs to no job: start all of them with the same CRICKET_JOB, and save them together with cricketctl checkpoint --job",
+			tie);
 	return -EBUSY;
 }

@@ -27,9 +27,11 @@ void ckt_worker_spare_take(struct ckt_worker *worker, struct ckt_spare *ret_spar
 	size_t free_bytes = 0, total = 0;
 	*ret_spare = (struct ckt_spare){0};
 	/* More devices are saved frozen. */
-	if (worker->device_count != 1 || worker->old_image || ckt_worker_spare_use(worker) || ckt_driver.cuMemGetInfo_v2(&free_bytes, &total))
+	if (worker->device_count != 1 || worker->old_image || ckt_worker_spare_use(worker) ||
+		ckt_driver.cuMemGetInfo_v2(&free_bytes, &total))
 		return;
-	uint64_t size = held_bytes(&worker->devices[0].memory) + ckt_memory_charged(&worker->devices[0].memory) + CKT_MEMORY_EXTENT;
+	uint64_t size = held_bytes(&worker->devices[0].memory) +
+		ckt_memory_charged(&worker->devices[0].memory) + CKT_MEMORY_EXTENT;
 	size = (size + CKT_MEMORY_EXTENT - 1) / CKT_MEMORY_EXTENT * CKT_MEMORY_EXTENT;
 	if (size > CKT_SCRATCH_SIZE / 2 || size + total / RESERVE_SHARE > free_bytes)
 		return;

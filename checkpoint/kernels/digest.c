@@ -29,47 +29,57 @@ bool ckt_digest_pays(uint64_t bytes)
 
 static bool on_cpu(const struct ckt_worker_device *device)
 {
-	return !getenv("CKT_DIGEST_ANY") && strncmp(device->name, "Cricket Soft GPU", strlen("Cricket Soft GPU")) == 0;
+	return !getenv("CKT_DIGEST_ANY") &&
+		strncmp(device->name, "Cricket Soft GPU", strlen("Cricket Soft GPU")) == 0;
 }
 
 void ckt_digest_load(struct ckt_worker *worker, unsigned device)
 {
 	struct ckt_object *context = ckt_objects_find(&worker->objects, ckt_handle_primary(device));
 	CUmodule module;
-	if (kernels[device].function || on_cpu(&worker->devices[device]) || !context || ckt_driver.cuCtxSetCurrent(context->real))
+	if (kernels[device].function || on_cpu(&worker->devices[device]) || !context ||
+		ckt_driver.cuCtxSetCurrent(context->real))
 		return;
 	CUresult result = ckt_driver.cuModuleLoadDataEx(&module, digest_kernel, 0, NULL, NULL);
-	ckt_journal_add(worker, (struct ckt_journal_entry){.kind = CKT_JOURNAL_DIGEST, .device = device});
+	ckt_journal_add(
+		worker, (struct ckt_journal_entry){.kind = CKT_JOURNAL_DIGEST, .device = device});
 	if (!result)
 		result = ckt_loading_whole(module);
 	if (!result)
-		result = ckt_driver.cuModuleGetFunction(&kernels[device].function, module, "ckt_digest");
+		result = ckt_driver.cuModuleGetFunction(
+			&kernels[device].function, module, "ckt_digest");
 	kernels[device].context = context->real;
 	if (result)
-		ckt_info("the kernel that hashes images cannot be loaded (CUDA error %d): the CPU does it", result);
+		ckt_info(
+			"the kernel that hashes images cannot be loaded (CUDA error %d): the CPU does it",
+			result);
 }
 
 bool ckt_digest_takes(unsigned device, uint64_t address, uint64_t size)
 {
-	return kernels[device].function && address % 16 == 0 && size % UNIT == 0 && size > 0 && size <= SIZE_MAX_ITEM;
+	return kernels[device].function && address % 16 == 0 && size % UNIT == 0 && size > 0 &&
+		size <= SIZE_MAX_ITEM;
 }
 
-CUresult ckt_digest_launch(CUfunction function, CUstream stream, CUdeviceptr scratch, const struct ckt_hash_item *items, size_t count,
-			   struct ckt_digest *ret_digests)
+CUresult ckt_digest_launch(CUfunction function, CUstream stream, CUdeviceptr scratch,
+	const struct ckt_hash_item *items, size_t count, struct ckt_digest *ret_digests)
 {
 	uint64_t table = scratch, out = scratch + count * sizeof *items;
 	void *params[] = {&table, &out};
-	CUresult result = ckt_driver.cuMemcpyHtoDAsync_v2(table, items, count * sizeof *items, stream);
+	CUresult result =
+		ckt_driver.cuMemcpyHtoDAsync_v2(table, items, count * sizeof *items, stream);
 	if (!result)
-		result = ckt_driver.cuLaunchKernel(function, (unsigned)count, 1, 1, THREADS, 1, 1, 0, stream, params, NULL);
+		result = ckt_driver.cuLaunchKernel(
+			function, (unsigned)count, 1, 1, THREADS, 1, 1, 0, stream, params, NULL);
 	if (!result)
-		result = ckt_driver.cuMemcpyDtoHAsync_v2(ret_digests, out, count * sizeof *ret_digests, stream);
+		result = ckt_driver.cuMemcpyDtoHAsync_v2(
+			ret_digests, out, count * sizeof *ret_digests, stream);
 	CUresult waited = ckt_driver.cuStreamSynchronize(stream);
 	return result ? result : waited;
 }
 
-CUresult ckt_digest_run(struct ckt_worker *worker, unsigned device, CUstream stream, const struct ckt_hash_item *items, size_t count,
-			struct ckt_digest *ret_digests)
+CUresult ckt_digest_run(struct ckt_worker *worker, unsigned device, CUstream stream,
+	const struct ckt_hash_item *items, size_t count, struct ckt_digest *ret_digests)
 {
 	uint64_t size = count * (sizeof *items + sizeof *ret_digests), piece;
 	if (!count)
@@ -80,7 +90,8 @@ CUresult ckt_digest_run(struct ckt_worker *worker, unsigned device, CUstream str
 		result = ckt_window_map(worker, device, CKT_SCRATCH_BASE, size, &piece);
 	if (result)
 		return result;
-	result = ckt_digest_launch(kernels[device].function, stream, CKT_SCRATCH_BASE, items, count, ret_digests);
+	result = ckt_digest_launch(
+		kernels[device].function, stream, CKT_SCRATCH_BASE, items, count, ret_digests);
 	ckt_window_unmap(CKT_SCRATCH_BASE, size, piece);
 	return result;
 }

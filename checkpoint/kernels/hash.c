@@ -12,8 +12,9 @@
 enum { THREADS = 256 };
 
 /*
- * A block of THREADS threads takes one item.  Thread t folds the 16-byte vectors t, t + 256, ... into its two sums, four loads in
- * flight; t below size % 16 takes a byte of the rest.  The threads' sums, mixed with their numbers, are added up.
+ * A block of THREADS threads takes one item.  Thread t folds the 16-byte vectors t, t + 256, ...
+ * into its two sums, four loads in flight; t below size % 16 takes a byte of the rest.  The
+ * threads' sums, mixed with their numbers, are added up.
  */
 static const char kernel[] =
 	".version 6.4\n"
@@ -88,7 +89,8 @@ void ckt_hash_reserve(struct ckt_worker *worker)
 {
 	CUdeviceptr at = 0;
 	(void)worker;
-	if (ckt_driver.cuMemAddressReserve(&at, CKT_SCRATCH_SIZE, 0, CKT_SCRATCH_BASE, 0) || at != CKT_SCRATCH_BASE) {
+	if (ckt_driver.cuMemAddressReserve(&at, CKT_SCRATCH_SIZE, 0, CKT_SCRATCH_BASE, 0) ||
+		at != CKT_SCRATCH_BASE) {
 		if (at)
 			ckt_driver.cuMemAddressFree(at, CKT_SCRATCH_SIZE);
 		ckt_warning("no addresses for hashes: images are always whole");
@@ -106,27 +108,31 @@ void ckt_hash_load(struct ckt_worker *worker, unsigned device)
 	if (!result)
 		result = ckt_loading_whole(module);
 	if (!result)
-		result = ckt_driver.cuModuleGetFunction(&hashes.functions[device], module, "ckt_hash");
+		result = ckt_driver.cuModuleGetFunction(
+			&hashes.functions[device], module, "ckt_hash");
 	if (result)
-		ckt_warning("the hash kernel cannot be loaded (CUDA error %d): images are always whole", result);
+		ckt_warning(
+			"the hash kernel cannot be loaded (CUDA error %d): images are always whole",
+			result);
 }
 
-static CUresult run(CUfunction function, uint64_t scratch, const uint64_t key[4], const struct ckt_hash_item *items, size_t count,
-		    struct ckt_hash_value *ret_values)
+static CUresult run(CUfunction function, uint64_t scratch, const uint64_t key[4],
+	const struct ckt_hash_item *items, size_t count, struct ckt_hash_value *ret_values)
 {
 	uint64_t table = scratch, out = scratch + count * sizeof *items, k[4];
 	memcpy(k, key, sizeof k);
 	void *params[] = {&table, &out, &k[0], &k[1], &k[2], &k[3]};
 	CUresult result = ckt_driver.cuMemcpyHtoD_v2(table, items, count * sizeof *items);
 	if (!result)
-		result = ckt_driver.cuLaunchKernel(function, (unsigned)count, 1, 1, THREADS, 1, 1, 0, NULL, params, NULL);
+		result = ckt_driver.cuLaunchKernel(
+			function, (unsigned)count, 1, 1, THREADS, 1, 1, 0, NULL, params, NULL);
 	if (!result)
 		result = ckt_driver.cuMemcpyDtoH_v2(ret_values, out, count * sizeof *ret_values);
 	return result;
 }
 
-CUresult ckt_hash_run(struct ckt_worker *worker, unsigned device, const uint64_t key[4], const struct ckt_hash_item *items, size_t count,
-		      struct ckt_hash_value *ret_values)
+CUresult ckt_hash_run(struct ckt_worker *worker, unsigned device, const uint64_t key[4],
+	const struct ckt_hash_item *items, size_t count, struct ckt_hash_value *ret_values)
 {
 	struct ckt_object *context = ckt_objects_find(&worker->objects, ckt_handle_primary(device));
 	if (!count)

@@ -11,8 +11,8 @@
 enum { THREADS = 256 };
 
 /*
- * A block takes one item.  A word is first compared with the hull of all ranges, [low, low + span], which nearly always is the end of
- * it.  Ranges are (address, size), hits (count, first).
+ * A block takes one item.  A word is first compared with the hull of all ranges, [low, low + span],
+ * which nearly always is the end of it.  Ranges are (address, size), hits (count, first).
  */
 static const char kernel[] =
 	".version 6.4\n"
@@ -43,14 +43,17 @@ static const char kernel[] =
 	"\tret;\n"
 	"}\n";
 
-static CUresult run(CUfunction function, const struct ckt_scan_range *ranges, size_t range_count, const struct ckt_scan_item *items,
-		    size_t item_count, struct ckt_scan_hit *hits)
+static CUresult run(CUfunction function, const struct ckt_scan_range *ranges, size_t range_count,
+	const struct ckt_scan_item *items, size_t item_count, struct ckt_scan_hit *hits)
 {
-	uint64_t table = CKT_SCRATCH_BASE, places = table + item_count * sizeof *items, found = places + range_count * sizeof *ranges;
+	uint64_t table = CKT_SCRATCH_BASE, places = table + item_count * sizeof *items,
+		 found = places + range_count * sizeof *ranges;
 	uint64_t low = UINT64_MAX, high = 0;
 	for (size_t i = 0; i < range_count; i++) {
 		low = ranges[i].address < low ? ranges[i].address : low;
-		high = ranges[i].address + ranges[i].size > high ? ranges[i].address + ranges[i].size : high;
+		high = ranges[i].address + ranges[i].size > high
+			? ranges[i].address + ranges[i].size
+			: high;
 	}
 	uint64_t span = high - low;
 	uint32_t count = (uint32_t)range_count;
@@ -61,14 +64,19 @@ static CUresult run(CUfunction function, const struct ckt_scan_range *ranges, si
 	if (!result)
 		result = ckt_driver.cuMemcpyHtoD_v2(found, hits, range_count * sizeof *hits);
 	if (!result)
-		result = ckt_driver.cuLaunchKernel(function, (unsigned)item_count, 1, 1, THREADS, 1, 1, 0, NULL, params, NULL);
-	return result ? result : ckt_driver.cuMemcpyDtoH_v2(hits, found, range_count * sizeof *hits);
+		result = ckt_driver.cuLaunchKernel(
+			function, (unsigned)item_count, 1, 1, THREADS, 1, 1, 0, NULL, params, NULL);
+	return result ? result
+		      : ckt_driver.cuMemcpyDtoH_v2(hits, found, range_count * sizeof *hits);
 }
 
-CUresult ckt_scan_run(struct ckt_worker *worker, CUcontext context, unsigned device, const struct ckt_scan_range *ranges,
-		      size_t range_count, const struct ckt_scan_item *items, size_t item_count, struct ckt_scan_hit *ret_hits)
+CUresult ckt_scan_run(struct ckt_worker *worker, CUcontext context, unsigned device,
+	const struct ckt_scan_range *ranges, size_t range_count, const struct ckt_scan_item *items,
+	size_t item_count, struct ckt_scan_hit *ret_hits)
 {
-	uint64_t size = item_count * sizeof *items + range_count * (sizeof *ranges + sizeof *ret_hits), piece;
+	uint64_t size = item_count * sizeof *items +
+		range_count * (sizeof *ranges + sizeof *ret_hits),
+		 piece;
 	CUmodule module;
 	CUfunction function;
 	if (!item_count || !range_count)
@@ -90,7 +98,8 @@ CUresult ckt_scan_run(struct ckt_worker *worker, CUcontext context, unsigned dev
 	return result;
 }
 
-static void look(uint64_t word, uint64_t at, const struct ckt_scan_range *ranges, size_t range_count, struct ckt_scan_hit *ret_hits)
+static void look(uint64_t word, uint64_t at, const struct ckt_scan_range *ranges,
+	size_t range_count, struct ckt_scan_hit *ret_hits)
 {
 	for (size_t i = 0; i < range_count; i++) {
 		if (word - ranges[i].address > ranges[i].size)
@@ -101,7 +110,8 @@ static void look(uint64_t word, uint64_t at, const struct ckt_scan_range *ranges
 	}
 }
 
-void ckt_scan_host(const void *data, size_t size, const struct ckt_scan_range *ranges, size_t range_count, struct ckt_scan_hit *ret_hits)
+void ckt_scan_host(const void *data, size_t size, const struct ckt_scan_range *ranges,
+	size_t range_count, struct ckt_scan_hit *ret_hits)
 {
 	for (size_t at = 0; at + sizeof(uint64_t) <= size; at += 4) {
 		uint64_t word;

@@ -1,6 +1,7 @@
 /*
- * Making a session again from an image, in a worker that has just started: everything that can be checked is checked first; any
- * failure ends the process, so nothing of it stays.  The steps have files of their own, load_*.c.
+ * Making a session again from an image, in a worker that has just started: everything that can be
+ * checked is checked first; any failure ends the process, so nothing of it stays.  The steps have
+ * files of their own, load_*.c.
  */
 #include <errno.h>
 #include <stdarg.h>
@@ -33,8 +34,8 @@ int ckt_load_fail(struct ckt_loading *l, CUresult result, const char *what, uint
 {
 	const char *name = NULL;
 	ckt_driver.cuGetErrorName(result, &name);
-	return ckt_load_refuse(l, -EIO, "%s 0x%llx could not be made again: %s (%d)", what, (unsigned long long)id,
-			       name ? name : "CUDA error", result);
+	return ckt_load_refuse(l, -EIO, "%s 0x%llx could not be made again: %s (%d)", what,
+		(unsigned long long)id, name ? name : "CUDA error", result);
 }
 
 static int told_to_fail(struct ckt_loading *l, enum ckt_worker_fault point)
@@ -45,7 +46,9 @@ static int told_to_fail(struct ckt_loading *l, enum ckt_worker_fault point)
 /* When it was pre-loaded. */
 static bool is_loaded(struct ckt_loading *l, const ckt_image_blob *saved)
 {
-	const struct ckt_blob *blob = ckt_preload_active() ? ckt_blobs_find(&l->worker->blobs, (const uint8_t *)saved->hash) : NULL;
+	const struct ckt_blob *blob = ckt_preload_active()
+		? ckt_blobs_find(&l->worker->blobs, (const uint8_t *)saved->hash)
+		: NULL;
 	return blob && blob->size == saved->size;
 }
 
@@ -62,7 +65,8 @@ static int load_blobs(struct ckt_loading *l)
 		if (is_loaded(l, &image->blobs.blobs_val[i]))
 			continue;
 		if (size > CKT_BLOBS_BYTES_MAX || !ckt_budget_charge(size, "modules of an image"))
-			result = ckt_load_refuse(l, -ENOMEM, "the session's modules take more than this server allows (--session-host-memory)");
+			result = ckt_load_refuse(l, -ENOMEM,
+				"the session's modules take more than this server allows (--session-host-memory)");
 		else if (!(data[i] = calloc(size + 1, 1)))
 			ckt_budget_uncharge(size);
 		if (!result && !data[i])
@@ -70,20 +74,26 @@ static int load_blobs(struct ckt_loading *l)
 	}
 	for (unsigned i = 0; i < image->chunks.chunks_len && !result; i++) {
 		const ckt_image_chunk *chunk = &image->chunks.chunks_val[i];
-		if (chunk->space && chunk->space <= image->blobs.blobs_len && data[chunk->space - 1])
-			result = ckt_image_reader_chunk(&l->reader, chunk, data[chunk->space - 1] + chunk->address);
+		if (chunk->space && chunk->space <= image->blobs.blobs_len &&
+			data[chunk->space - 1])
+			result = ckt_image_reader_chunk(
+				&l->reader, chunk, data[chunk->space - 1] + chunk->address);
 		if (result)
-			ckt_load_refuse(l, result, "the image is damaged: a module's contents: %s", strerror(-result));
+			ckt_load_refuse(l, result, "the image is damaged: a module's contents: %s",
+				strerror(-result));
 	}
 	for (unsigned i = 0; i < image->blobs.blobs_len; i++) {
 		ckt_image_blob *blob = &image->blobs.blobs_val[i];
 		bool refused = result != 0;
 		if (!result)
-			result = ckt_blobs_piece(blobs, (uint8_t *)blob->hash, blob->size, 0, data[i], blob->received);
+			result = ckt_blobs_piece(blobs, (uint8_t *)blob->hash, blob->size, 0,
+				data[i], blob->received);
 		if (result == -ENOMEM && !refused)
-			ckt_load_refuse(l, result, "the session's modules take more than this server allows (--session-host-memory)");
+			ckt_load_refuse(l, result,
+				"the session's modules take more than this server allows (--session-host-memory)");
 		else if (result && !refused)
-			ckt_load_refuse(l, result, "the image is damaged: a module is not what its hash says");
+			ckt_load_refuse(l, result,
+				"the image is damaged: a module is not what its hash says");
 		if (data[i])
 			ckt_budget_uncharge(blob->received);
 		free(data[i]);
@@ -92,11 +102,17 @@ static int load_blobs(struct ckt_loading *l)
 	return result;
 }
 
-/* Programs hold the addresses of a module's variables anywhere, so a variable must lie where it lay, or nobody must know. */
+/*
+ * Programs hold the addresses of a module's variables anywhere, so a variable must lie where it
+ * lay, or nobody must know.
+ */
 static int check_globals(struct ckt_loading *l)
 {
 	int error = ckt_moved_find(&l->moved, l->worker, &l->image, l->message, l->message_size);
-	return error == -ENOMEM ? ckt_load_refuse(l, error, "the worker has no memory for the list of variables that lie elsewhere") : error;
+	return error == -ENOMEM
+		? ckt_load_refuse(l, error,
+			  "the worker has no memory for the list of variables that lie elsewhere")
+		: error;
 }
 
 static int load_identity(struct ckt_loading *l)
@@ -130,8 +146,8 @@ static int load_identity(struct ckt_loading *l)
 		}
 		memcpy(body, reply->body.body_val, reply->body.body_len);
 		pthread_mutex_lock(&worker->replies.lock);
-		ckt_replies_store(&worker->replies, ckt_replies_find(&worker->replies, reply->seq), body, reply->body.body_len,
-				  reply->deferred, reply->accept_stat);
+		ckt_replies_store(&worker->replies, ckt_replies_find(&worker->replies, reply->seq),
+			body, reply->body.body_len, reply->deferred, reply->accept_stat);
 		pthread_mutex_unlock(&worker->replies.lock);
 	}
 	return 0;
@@ -139,17 +155,23 @@ static int load_identity(struct ckt_loading *l)
 
 enum { DECODED_FACTOR = 4 };
 
-/* What the manifest takes while it is read: its bytes, and at most three times as much for what they describe. */
+/*
+ * What the manifest takes while it is read: its bytes, and at most three times as much for what
+ * they describe.
+ */
 static int charge_manifest(struct ckt_loading *l, const int *places)
 {
-	int64_t bytes = l->worker->memory_count ? ckt_image_manifest_bytes_open(l->worker->memory_fds[0]) : ckt_image_manifest_bytes(places[0]);
+	int64_t bytes = l->worker->memory_count
+		? ckt_image_manifest_bytes_open(l->worker->memory_fds[0])
+		: ckt_image_manifest_bytes(places[0]);
 	l->manifest_bytes = bytes > 0 ? (uint64_t)bytes * DECODED_FACTOR : 0;
 	if (ckt_budget_charge(l->manifest_bytes, "the manifest of an image"))
 		return 0;
 	uint64_t mib = (uint64_t)bytes >> 20;
 	l->manifest_bytes = 0;
-	return ckt_load_refuse(l, -ENOMEM, "the image's manifest has %llu MiB, and reading it would take more than this server allows (--session-host-memory)",
-			       (unsigned long long)mib);
+	return ckt_load_refuse(l, -ENOMEM,
+		"the image's manifest has %llu MiB, and reading it would take more than this server allows (--session-host-memory)",
+		(unsigned long long)mib);
 }
 
 /* The brokers of the chain, or the open files of an image in memory. */
@@ -161,13 +183,17 @@ static int open_image(struct ckt_loading *l, const int *places, unsigned place_c
 		return charged;
 	if (!worker->memory_count) {
 		/* No more than was charged for. */
-		int error = ckt_image_read_within(places[0], l->manifest_bytes / DECODED_FACTOR, &l->image, l->message, l->message_size);
-		return error ? error : ckt_image_reader_init(&l->reader, &l->image, places, place_count, l->message, l->message_size);
+		int error = ckt_image_read_within(places[0], l->manifest_bytes / DECODED_FACTOR,
+			&l->image, l->message, l->message_size);
+		return error ? error
+			     : ckt_image_reader_init(&l->reader, &l->image, places, place_count,
+				       l->message, l->message_size);
 	}
-	int error = ckt_image_read_open(worker->memory_fds, worker->memory_count, &l->image, l->message, l->message_size);
+	int error = ckt_image_read_open(
+		worker->memory_fds, worker->memory_count, &l->image, l->message, l->message_size);
 	return error ? error
-		     : ckt_image_reader_init_open(&l->reader, &l->image, worker->memory_fds, worker->memory_count, l->message,
-						  l->message_size);
+		     : ckt_image_reader_init_open(&l->reader, &l->image, worker->memory_fds,
+			       worker->memory_count, l->message, l->message_size);
 }
 
 unsigned ckt_load_start(struct ckt_worker *worker, int image_fd)
@@ -175,8 +201,10 @@ unsigned ckt_load_start(struct ckt_worker *worker, int image_fd)
 	char message[CKT_MESSAGE_MAX] = "";
 	const int place = worker->image_count ? worker->image_places[0] : image_fd;
 	ckt_image image = {0};
-	int error = worker->memory_count ? ckt_image_read_open(worker->memory_fds, worker->memory_count, &image, message, sizeof message)
-					 : ckt_image_read(place, &image, message, sizeof message);
+	int error = worker->memory_count
+		? ckt_image_read_open(
+			  worker->memory_fds, worker->memory_count, &image, message, sizeof message)
+		: ckt_image_read(place, &image, message, sizeof message);
 	unsigned start = error ? 0 : image.start;
 	xdr_free((xdrproc_t)xdr_ckt_image, (char *)&image);
 	return start;
@@ -195,14 +223,19 @@ static void close_image(struct ckt_loading *l)
 	free(l->skip);
 }
 
-int ckt_worker_preload(struct ckt_worker *worker, int broker, const ckt_worker_start_args *args, char *ret_message, size_t message_size)
+int ckt_worker_preload(struct ckt_worker *worker, int broker, const ckt_worker_start_args *args,
+	char *ret_message, size_t message_size)
 {
-	struct ckt_loading l = {.worker = worker, .message = ret_message, .message_size = message_size, .ahead = true};
+	struct ckt_loading l = {.worker = worker,
+		.message = ret_message,
+		.message_size = message_size,
+		.ahead = true};
 	const int *places = worker->image_count ? worker->image_places : &broker;
 	int error = open_image(&l, places, worker->image_count ? worker->image_count : 1);
 	if (error)
 		return error;
-	static int (*const steps[])(struct ckt_loading *) = {load_blobs, ckt_load_check_code, ckt_load_journal, check_globals, ckt_load_memory_ahead};
+	static int (*const steps[])(struct ckt_loading *) = {load_blobs, ckt_load_check_code,
+		ckt_load_journal, check_globals, ckt_load_memory_ahead};
 	error = ckt_load_check(&l, args);
 	if (!error)
 		error = ckt_lib_load_check(&l);
@@ -219,9 +252,11 @@ int ckt_worker_preload(struct ckt_worker *worker, int broker, const ckt_worker_s
 	return error;
 }
 
-int ckt_worker_load(struct ckt_worker *worker, int broker, const ckt_worker_start_args *args, char *ret_message, size_t message_size)
+int ckt_worker_load(struct ckt_worker *worker, int broker, const ckt_worker_start_args *args,
+	char *ret_message, size_t message_size)
 {
-	struct ckt_loading l = {.worker = worker, .message = ret_message, .message_size = message_size};
+	struct ckt_loading l = {
+		.worker = worker, .message = ret_message, .message_size = message_size};
 	const int *places = worker->image_count ? worker->image_places : &broker;
 	unsigned place_count = worker->image_count ? worker->image_count : 1;
 	int error = open_image(&l, places, place_count);
@@ -230,12 +265,14 @@ int ckt_worker_load(struct ckt_worker *worker, int broker, const ckt_worker_star
 	static const struct {
 		int (*load)(struct ckt_loading *);
 		const char *what;
-	} steps[] = {{load_blobs, "module contents"}, {ckt_load_check_code, "code"}, {ckt_load_journal, "modules"},
-		     {ckt_load_contexts, "contexts"}, {check_globals, "variables"},  {ckt_load_functions, "functions"},
-		     {ckt_load_streams, "streams"},   {ckt_load_events, "events"},   {ckt_load_memory, "memory"},
-		     {ckt_ipc_load, "shared memory"},
-		     {ckt_load_pools, "pools"},       {ckt_load_arrays, "arrays"},   {ckt_lib_load, "libraries"},
-		     {ckt_load_graphs, "graphs"},     {ckt_load_seen, "addresses"},   {ckt_load_notifications, "notifications"}};
+	} steps[] = {{load_blobs, "module contents"}, {ckt_load_check_code, "code"},
+		{ckt_load_journal, "modules"}, {ckt_load_contexts, "contexts"},
+		{check_globals, "variables"}, {ckt_load_functions, "functions"},
+		{ckt_load_streams, "streams"}, {ckt_load_events, "events"},
+		{ckt_load_memory, "memory"}, {ckt_ipc_load, "shared memory"},
+		{ckt_load_pools, "pools"}, {ckt_load_arrays, "arrays"}, {ckt_lib_load, "libraries"},
+		{ckt_load_graphs, "graphs"}, {ckt_load_seen, "addresses"},
+		{ckt_load_notifications, "notifications"}};
 	error = ckt_load_check(&l, args);
 	if (!error)
 		error = ckt_lib_load_check(&l);
@@ -251,18 +288,21 @@ int ckt_worker_load(struct ckt_worker *worker, int broker, const ckt_worker_star
 			error = told_to_fail(&l, CKT_FAULT_RESTORE_OBJECTS);
 		if (!error)
 			error = steps[i].load(&l);
-		ckt_debug("restore: %s: %.1f ms", steps[i].what, (double)(ckt_now_ns() - begun) * 1e-6);
+		ckt_debug("restore: %s: %.1f ms", steps[i].what,
+			(double)(ckt_now_ns() - begun) * 1e-6);
 	}
 	ckt_journal_ahead_fini(worker);
 	if (!error)
 		error = told_to_fail(&l, CKT_FAULT_RESTORE_LOADED);
 	if (!error && load_identity(&l))
-		error = ckt_load_refuse(&l, -ENOMEM, "the worker has no memory for the replies in the image");
+		error = ckt_load_refuse(
+			&l, -ENOMEM, "the worker has no memory for the replies in the image");
 	if (!error) {
 		struct ckt_object *primary;
 		if (ckt_context_primary(worker, 0, &primary) == CUDA_SUCCESS)
 			ckt_worker_use_context(worker, primary->id);
-		ckt_info("session %s restored as generation %llu", worker->session, (unsigned long long)worker->generation);
+		ckt_info("session %s restored as generation %llu", worker->session,
+			(unsigned long long)worker->generation);
 	}
 	close_image(&l);
 	ckt_preload_fini();

@@ -3,7 +3,8 @@
  *
  *	check -> blobs -> check_code -> journal -> contexts -> functions, streams, events -> memory and contents -> pools, arrays, graphs
  *
- * Each returns 0, or -errno and a sentence in `message`; then the process ends.  Threading: the thread that restores.
+ * Each returns 0, or -errno and a sentence in `message`; then the process ends.  Threading: the
+ * thread that restores.
  */
 #pragma once
 
@@ -20,21 +21,26 @@ struct ckt_loading {
 	ckt_image image;
 	struct ckt_image_reader reader;
 	struct ckt_moved moved;
-	bool other_model;	/* than the session had: another capability */
-	bool ahead;		/* pre-loaded only */
-	bool *skip;		/* chunks that are not to be read; NULL: none */
+	bool other_model; /* than the session had: another capability */
+	bool ahead;       /* pre-loaded only */
+	bool *skip;       /* chunks that are not to be read; NULL: none */
 	_Atomic size_t next;
 	_Atomic int driver_error;
 	char *message;
 	size_t message_size;
-	uint64_t manifest_bytes;	/* charged for the manifest */
-	const ckt_image_library_step *next_capture;	/* see libs/state_image.c; NULL: nothing was looked for yet */
+	uint64_t manifest_bytes; /* charged for the manifest */
+	/* see libs/state_image.c; NULL: nothing was looked for yet */
+	const ckt_image_library_step *next_capture;
 };
 
-/* How the worker that wrote the image was started (CKT_IMAGE_START_*); 0 for images before 1.15.  Before anything is opened. */
+/*
+ * How the worker that wrote the image was started (CKT_IMAGE_START_*); 0 for images before 1.15.
+ * Before anything is opened.
+ */
 unsigned ckt_load_start(struct ckt_worker *worker, int image_fd);
 /* Says why, and returns the error. */
-int ckt_load_refuse(struct ckt_loading *l, int error, const char *format, ...) __attribute__((format(printf, 3, 4)));
+int ckt_load_refuse(struct ckt_loading *l, int error, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
 /* The same where the driver did not do it. */
 int ckt_load_fail(struct ckt_loading *l, CUresult result, const char *what, uint64_t id);
 

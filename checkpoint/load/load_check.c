@@ -19,11 +19,15 @@ uint64_t ckt_load_bytes_on(const ckt_image *image, unsigned d)
 	return bytes + ckt_arrays_bytes_on(image, d);
 }
 
-/* Whether its context came in the course of the program, among what moves addresses: then it does so again. */
+/*
+ * Whether its context came in the course of the program, among what moves addresses: then it does
+ * so again.
+ */
 static bool in_journal(const ckt_image *image, unsigned d)
 {
 	for (unsigned i = 0; i < image->journal.journal_len; i++)
-		if (image->journal.journal_val[i].kind == CKT_JOURNAL_PRIMARY && image->journal.journal_val[i].device == d)
+		if (image->journal.journal_val[i].kind == CKT_JOURNAL_PRIMARY &&
+			image->journal.journal_val[i].device == d)
 			return true;
 	return false;
 }
@@ -36,15 +40,17 @@ int ckt_load_check_memory(struct ckt_loading *l, unsigned d)
 	uint64_t need = ckt_load_bytes_on(&l->image, d);
 	if (!need)
 		return 0;
-	if (ckt_context_primary(l->worker, d, &context) || ckt_worker_use_context(l->worker, context->id) ||
-	    ckt_driver.cuMemGetInfo_v2(&free_bytes, &total))
+	if (ckt_context_primary(l->worker, d, &context) ||
+		ckt_worker_use_context(l->worker, context->id) ||
+		ckt_driver.cuMemGetInfo_v2(&free_bytes, &total))
 		return ckt_load_refuse(l, -ENODEV, "GPU %u does not answer", d);
 	/* Most of what was pre-loaded is there; the rest is found, or is not. */
 	if (free_bytes < need && !ckt_preload_active())
 		return ckt_load_refuse(l, -ENOMEM,
-				       "the session needs %llu MiB of GPU memory and %s has %llu MiB free: %llu MiB are missing",
-				       (unsigned long long)(need >> 20), device->name, (unsigned long long)(free_bytes >> 20),
-				       (unsigned long long)(need - free_bytes + (1 << 20) - 1) >> 20);
+			"the session needs %llu MiB of GPU memory and %s has %llu MiB free: %llu MiB are missing",
+			(unsigned long long)(need >> 20), device->name,
+			(unsigned long long)(free_bytes >> 20),
+			(unsigned long long)(need - free_bytes + (1 << 20) - 1) >> 20);
 	return 0;
 }
 
@@ -54,10 +60,10 @@ static int check_device(struct ckt_loading *l, unsigned d)
 	const ckt_image_device *saved = &l->image.devices.devices_val[d];
 	if (saved->major != device->major || saved->minor != device->minor) {
 		l->other_model = true;
-		ckt_worker_note(
-			l->worker,
+		ckt_worker_note(l->worker,
 			"began on %.64s (capability %d.%d) and goes on on %.64s (%d.%d): what the program knows of its GPU is the former's",
-			saved->name, saved->major, saved->minor, device->name, device->major, device->minor);
+			saved->name, saved->major, saved->minor, device->name, device->major,
+			device->minor);
 	}
 	return in_journal(&l->image, d) ? 0 : ckt_load_check_memory(l, d);
 }
@@ -67,24 +73,27 @@ int ckt_load_check(struct ckt_loading *l, const ckt_worker_start_args *args)
 	struct ckt_worker *worker = l->worker;
 	ckt_image *image = &l->image;
 	if (!ckt_window_holds(image->window_base, image->window_bytes))
-		return ckt_load_refuse(
-			l, -EINVAL,
+		return ckt_load_refuse(l, -EINVAL,
 			"the session's memory lies at 0x%llx and this Cricket's window at 0x%llx: restore it with a build of the same kind",
-			(unsigned long long)image->window_base, (unsigned long long)CKT_WINDOW_BASE);
+			(unsigned long long)image->window_base,
+			(unsigned long long)CKT_WINDOW_BASE);
 	if (image->devices.devices_len > worker->device_count)
-		return ckt_load_refuse(l, -ENODEV, "the session has %u GPUs and this server gives it %u", image->devices.devices_len,
-				       worker->device_count);
+		return ckt_load_refuse(l, -ENODEV,
+			"the session has %u GPUs and this server gives it %u",
+			image->devices.devices_len, worker->device_count);
 	if (args->memory_limit_bytes)
 		for (unsigned d = 0; d < image->devices.devices_len; d++)
 			if (ckt_load_bytes_on(image, d) > args->memory_limit_bytes)
 				return ckt_load_refuse(l, -ENOMEM,
-						       "the session holds %llu MiB and this server allows %llu (--session-memory)",
-						       (unsigned long long)(ckt_load_bytes_on(image, d) >> 20),
-						       (unsigned long long)(args->memory_limit_bytes >> 20));
+					"the session holds %llu MiB and this server allows %llu (--session-memory)",
+					(unsigned long long)(ckt_load_bytes_on(image, d) >> 20),
+					(unsigned long long)(args->memory_limit_bytes >> 20));
 	if (ckt_preload_active()) {
-		if (worker->device_count != image->devices.devices_len || worker->slice_size != image->slice_bytes ||
-		    worker->window_base != image->window_base)
-			return ckt_load_refuse(l, -ESTALE, "the session is another than the one that was pre-loaded");
+		if (worker->device_count != image->devices.devices_len ||
+			worker->slice_size != image->slice_bytes ||
+			worker->window_base != image->window_base)
+			return ckt_load_refuse(l, -ESTALE,
+				"the session is another than the one that was pre-loaded");
 		for (unsigned d = 0; d < worker->device_count; d++) {
 			int error = check_device(l, d);
 			if (error)
@@ -106,12 +115,14 @@ int ckt_load_check(struct ckt_loading *l, const ckt_worker_start_args *args)
 			return error;
 	}
 	if (ckt_pools_init(worker))
-		return ckt_load_refuse(l, -ENOMEM, "the worker has no memory for the pools of its GPUs");
+		return ckt_load_refuse(
+			l, -ENOMEM, "the worker has no memory for the pools of its GPUs");
 	if (image->driver_version && image->driver_version != worker->driver_version)
-		ckt_worker_note(worker, "was saved with a driver for CUDA %d.%d and goes on with %s one, for CUDA %d.%d",
-				image->driver_version / 1000, image->driver_version % 1000 / 10,
-				image->driver_version < worker->driver_version ? "a newer" : "an older", worker->driver_version / 1000,
-				worker->driver_version % 1000 / 10);
+		ckt_worker_note(worker,
+			"was saved with a driver for CUDA %d.%d and goes on with %s one, for CUDA %d.%d",
+			image->driver_version / 1000, image->driver_version % 1000 / 10,
+			image->driver_version < worker->driver_version ? "a newer" : "an older",
+			worker->driver_version / 1000, worker->driver_version % 1000 / 10);
 	return 0;
 }
 
@@ -129,23 +140,27 @@ int ckt_load_check_code(struct ckt_loading *l)
 	const ckt_image *image = &l->image;
 	for (unsigned i = 0; i < image->modules.modules_len && l->other_model; i++) {
 		const ckt_image_module *module = &image->modules.modules_val[i];
-		const struct ckt_blob *blob = ckt_blobs_find(&l->worker->blobs, (const uint8_t *)module->hash);
+		const struct ckt_blob *blob =
+			ckt_blobs_find(&l->worker->blobs, (const uint8_t *)module->hash);
 		unsigned d = 0;
 		bool has_ptx;
 		for (unsigned k = 0; k < image->contexts.contexts_len; k++)
 			if (image->contexts.contexts_val[k].id == module->context)
 				d = image->contexts.contexts_val[k].device;
-		const struct ckt_worker_device *device = d < l->worker->device_count ? &l->worker->devices[d] : NULL;
+		const struct ckt_worker_device *device =
+			d < l->worker->device_count ? &l->worker->devices[d] : NULL;
 		if (!blob || !device)
-			return ckt_load_refuse(l, -EBADMSG, "the image is damaged: module 0x%llx has no contents or no GPU",
-					       (unsigned long long)module->id);
-		if (!ckt_binary_fits(blob->data, blob->size, (unsigned)(device->major * 10 + device->minor), &has_ptx))
-			return ckt_load_refuse(
-				l, -ENODEV,
+			return ckt_load_refuse(l, -EBADMSG,
+				"the image is damaged: module 0x%llx has no contents or no GPU",
+				(unsigned long long)module->id);
+		if (!ckt_binary_fits(blob->data, blob->size,
+			    (unsigned)(device->major * 10 + device->minor), &has_ptx))
+			return ckt_load_refuse(l, -ENODEV,
 				"module 0x%llx (%.200s) %s, and this GPU is %s (%d.%d): restore it on a GPU of the model it ran on",
 				(unsigned long long)module->id, name_of(image, module->id),
-				has_ptx ? "has PTX for newer GPUs only" : "has machine code for other GPUs only, and no PTX", device->name,
-				device->major, device->minor);
+				has_ptx ? "has PTX for newer GPUs only"
+					: "has machine code for other GPUs only, and no PTX",
+				device->name, device->major, device->minor);
 	}
 	return 0;
 }

@@ -1,4 +1,6 @@
-/* Contents of the GPU's memory, from the image: read by the crew, verified by the GPU or the CPU. */
+/*
+ * Contents of the GPU's memory, from the image: read by the crew, verified by the GPU or the CPU.
+ */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,11 +16,16 @@
 
 static bool inside(const ckt_image_chunk *chunk, uint64_t address, uint64_t size)
 {
-	return chunk->address >= address && chunk->address - address <= size && size - (chunk->address - address) >= chunk->size;
+	return chunk->address >= address && chunk->address - address <= size &&
+		size - (chunk->address - address) >= chunk->size;
 }
 
-/* Device memory of the image: its extents and variables.  A chunk elsewhere would be somebody else's memory. */
-static bool chunk_device(const struct ckt_loading *l, const ckt_image_chunk *chunk, unsigned *ret_device)
+/*
+ * Device memory of the image: its extents and variables.  A chunk elsewhere would be somebody
+ * else's memory.
+ */
+static bool chunk_device(
+	const struct ckt_loading *l, const ckt_image_chunk *chunk, unsigned *ret_device)
 {
 	const ckt_image *image = &l->image;
 	uint64_t offset = chunk->address - image->window_base;
@@ -55,7 +62,8 @@ static bool chunk_device(const struct ckt_loading *l, const ckt_image_chunk *chu
 		for (unsigned i = 0; i < module->globals.globals_len; i++) {
 			const ckt_image_global *g = &module->globals.globals_val[i];
 			if (inside(chunk, g->address, g->size)) {
-				struct ckt_object *context = ckt_objects_find(&l->worker->objects, module->context);
+				struct ckt_object *context =
+					ckt_objects_find(&l->worker->objects, module->context);
 				*ret_device = context ? context->ctx.device : 0;
 				return true;
 			}
@@ -67,36 +75,42 @@ static bool chunk_device(const struct ckt_loading *l, const ckt_image_chunk *chu
 /* Waits for what the member has sent to the GPU. */
 static CUresult sent(struct ckt_crew_member *member, int device)
 {
-	return device < 0 ? CUDA_SUCCESS : ckt_driver.cuStreamSynchronize(ckt_crew_stream(member, (unsigned)device));
+	return device < 0
+		? CUDA_SUCCESS
+		: ckt_driver.cuStreamSynchronize(ckt_crew_stream(member, (unsigned)device));
 }
 
 /* The GPU verifies it when all have arrived. */
 static bool gpu_verifies(const struct ckt_loading *l, const ckt_image_chunk *chunk, unsigned device)
 {
-	return l->image.hash_kind == CKT_IMAGE_BLAKE3 && chunk->address - l->image.window_base < l->image.window_bytes &&
-	       ckt_digest_takes(device, chunk->address, chunk->size);
+	return l->image.hash_kind == CKT_IMAGE_BLAKE3 &&
+		chunk->address - l->image.window_base < l->image.window_bytes &&
+		ckt_digest_takes(device, chunk->address, chunk->size);
 }
 
-static int verify_on(struct ckt_loading *l, unsigned device, struct ckt_hash_item *items, struct ckt_digest *digests,
-		     const ckt_image_chunk **chunks)
+static int verify_on(struct ckt_loading *l, unsigned device, struct ckt_hash_item *items,
+	struct ckt_digest *digests, const ckt_image_chunk **chunks)
 {
 	size_t n = 0;
 	for (unsigned i = 0; i < l->image.chunks.chunks_len; i++) {
 		const ckt_image_chunk *chunk = &l->image.chunks.chunks_val[i];
 		unsigned on;
-		if (chunk->space || (l->skip && l->skip[i]) || !chunk_device(l, chunk, &on) || on != device ||
-		    !gpu_verifies(l, chunk, device))
+		if (chunk->space || (l->skip && l->skip[i]) || !chunk_device(l, chunk, &on) ||
+			on != device || !gpu_verifies(l, chunk, device))
 			continue;
 		items[n] = (struct ckt_hash_item){chunk->address, chunk->size};
 		chunks[n++] = chunk;
 	}
-	CUresult result = ckt_digest_run(l->worker, device, ckt_crew_first_stream(device), items, n, digests);
+	CUresult result =
+		ckt_digest_run(l->worker, device, ckt_crew_first_stream(device), items, n, digests);
 	if (result)
-		return ckt_load_refuse(l, -EIO, "verifying the GPU's memory: CUDA error %d", result);
+		return ckt_load_refuse(
+			l, -EIO, "verifying the GPU's memory: CUDA error %d", result);
 	for (size_t i = 0; i < n; i++)
 		if (memcmp(digests[i].sum, chunks[i]->hash, sizeof digests[i].sum))
-			return ckt_load_refuse(l, -EBADMSG, "the image is damaged: contents of the GPU's memory at 0x%llx",
-					       (unsigned long long)chunks[i]->address);
+			return ckt_load_refuse(l, -EBADMSG,
+				"the image is damaged: contents of the GPU's memory at 0x%llx",
+				(unsigned long long)chunks[i]->address);
 	return 0;
 }
 
@@ -106,7 +120,9 @@ static int verify_memory(struct ckt_loading *l)
 	struct ckt_hash_item *items = calloc(count + 1, sizeof *items);
 	struct ckt_digest *digests = calloc(count + 1, sizeof *digests);
 	const ckt_image_chunk **chunks = calloc(count + 1, sizeof *chunks);
-	int error = items && digests && chunks ? 0 : ckt_load_refuse(l, -ENOMEM, "no memory for hashes");
+	int error = items && digests && chunks
+		? 0
+		: ckt_load_refuse(l, -ENOMEM, "no memory for hashes");
 	for (unsigned d = 0; d < l->worker->device_count && !error; d++)
 		error = verify_on(l, d, items, digests, chunks);
 	free(items);
@@ -115,12 +131,14 @@ static int verify_memory(struct ckt_loading *l)
 	return error;
 }
 
-static int read_chunk(const struct ckt_loading *l, const ckt_image_chunk *chunk, unsigned device, void *ret_data)
+static int read_chunk(
+	const struct ckt_loading *l, const ckt_image_chunk *chunk, unsigned device, void *ret_data)
 {
 	if (ckt_fault_fails(CKT_FAULT_RESTORE_CHUNK))
 		return -EIO;
-	return gpu_verifies(l, chunk, device) ? ckt_image_reader_chunk_unchecked(&l->reader, chunk, ret_data)
-					      : ckt_image_reader_chunk(&l->reader, chunk, ret_data);
+	return gpu_verifies(l, chunk, device)
+		? ckt_image_reader_chunk_unchecked(&l->reader, chunk, ret_data)
+		: ckt_image_reader_chunk(&l->reader, chunk, ret_data);
 }
 
 /* While one chunk is on its way to the GPU, the next is read and, by the CPU, verified. */
@@ -145,11 +163,13 @@ static int read_pieces(struct ckt_crew_member *member, void *opaque)
 		if (!error)
 			error = ckt_crew_use_device(member, device);
 		if (!error)
-			error = ckt_driver.cuMemcpyHtoDAsync_v2(chunk->address, member->buffers[buffer], chunk->size,
-								ckt_crew_stream(member, device));
+			error = ckt_driver.cuMemcpyHtoDAsync_v2(chunk->address,
+				member->buffers[buffer], chunk->size,
+				ckt_crew_stream(member, device));
 		before = error ? -1 : (int)device;
 		buffer = !buffer;
-		atomic_fetch_add_explicit(&l->worker->progress.done, chunk->size, memory_order_relaxed);
+		atomic_fetch_add_explicit(
+			&l->worker->progress.done, chunk->size, memory_order_relaxed);
 	}
 	if (!error)
 		error = sent(member, before);
@@ -170,7 +190,9 @@ static int prepare_extents(struct ckt_loading *l)
 {
 	int driver_error = 0;
 	l->skip = calloc(l->image.chunks.chunks_len + 1, sizeof *l->skip);
-	int error = l->skip ? ckt_preload_memory(l->worker, &l->image, !l->ahead, l->skip, &driver_error) : -ENOMEM;
+	int error = l->skip
+		? ckt_preload_memory(l->worker, &l->image, !l->ahead, l->skip, &driver_error)
+		: -ENOMEM;
 	if (driver_error)
 		return ckt_load_fail(l, (CUresult)driver_error, "the session's memory of", 0);
 	uint64_t there = 0, rest = 0;
@@ -180,8 +202,11 @@ static int prepare_extents(struct ckt_loading *l)
 		*(l->skip[i] ? &there : &rest) += module ? 0 : chunk->size;
 	}
 	if (!l->ahead && !error)
-		ckt_info("restore: %llu bytes are there already, %llu are to be read", (unsigned long long)there, (unsigned long long)rest);
-	return error ? ckt_load_refuse(l, error, "the image's memory cannot be pre-loaded: %s", strerror(-error)) : 0;
+		ckt_info("restore: %llu bytes are there already, %llu are to be read",
+			(unsigned long long)there, (unsigned long long)rest);
+	return error ? ckt_load_refuse(l, error, "the image's memory cannot be pre-loaded: %s",
+			       strerror(-error))
+		     : 0;
 }
 
 static int read_chunks(struct ckt_loading *l)
@@ -189,14 +214,19 @@ static int read_chunks(struct ckt_loading *l)
 	int64_t begun = ckt_now_ns();
 	uint64_t total = 0;
 	for (unsigned i = 0; i < l->image.chunks.chunks_len; i++)
-		total += l->image.chunks.chunks_val[i].space || (l->skip && l->skip[i]) ? 0 : l->image.chunks.chunks_val[i].size;
+		total += l->image.chunks.chunks_val[i].space || (l->skip && l->skip[i])
+			? 0
+			: l->image.chunks.chunks_val[i].size;
 	ckt_progress_begin(l->worker, "restore", total);
 	int error = ckt_crew_run(read_pieces, l);
 	atomic_store(&l->worker->progress.phase, NULL);
 	ckt_debug("restore: contents: %.1f ms", (double)(ckt_now_ns() - begun) * 1e-6);
 	if (error && l->driver_error)
-		return ckt_load_refuse(l, error, "writing the GPU's memory: CUDA error %d", l->driver_error);
-	return error ? ckt_load_refuse(l, error, "the image is damaged: contents of the GPU's memory: %s", strerror(-error))
+		return ckt_load_refuse(
+			l, error, "writing the GPU's memory: CUDA error %d", l->driver_error);
+	return error ? ckt_load_refuse(l, error,
+			       "the image is damaged: contents of the GPU's memory: %s",
+			       strerror(-error))
 		     : verify_memory(l);
 }
 
@@ -210,7 +240,9 @@ int ckt_load_memory_ahead(struct ckt_loading *l)
 		error = ckt_load_refuse(l, -EIO, "clearing the GPU's memory failed");
 	if (!error)
 		error = read_chunks(l);
-	return error ? error : ckt_arrays_load_contents(l->worker, &l->image, &l->reader, l->skip, l->message, l->message_size);
+	return error ? error
+		     : ckt_arrays_load_contents(l->worker, &l->image, &l->reader, l->skip,
+			       l->message, l->message_size);
 }
 
 int ckt_load_memory(struct ckt_loading *l)
@@ -235,6 +267,7 @@ int ckt_load_memory(struct ckt_loading *l)
 	ckt_debug("restore: mapping: %.1f ms", (double)(ckt_now_ns() - begun) * 1e-6);
 	error = read_chunks(l);
 	if (!error)
-		error = ckt_moved_check(&l->moved, l->worker, &l->image, l->message, l->message_size);
+		error = ckt_moved_check(
+			&l->moved, l->worker, &l->image, l->message, l->message_size);
 	return error ? error : ckt_load_unmap_contents(l);
 }

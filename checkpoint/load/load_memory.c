@@ -1,4 +1,7 @@
-/* Memory of a session at its addresses again: allocations, what the program mapped itself, and zeros where the image has nothing. */
+/*
+ * Memory of a session at its addresses again: allocations, what the program mapped itself, and
+ * zeros where the image has nothing.
+ */
 #include <errno.h>
 
 #include "server/worker/driver.h"
@@ -13,33 +16,44 @@ int ckt_load_map_memory(struct ckt_loading *l)
 		struct ckt_memory *memory = &worker->devices[d].memory;
 		for (unsigned i = 0; i < saved->extents.extents_len; i++) {
 			const ckt_image_extent *e = &saved->extents.extents_val[i];
-			CUresult result = ckt_memory_adopt_extent(memory, e->address, e->size, (enum ckt_extent_use)e->use);
+			CUresult result = ckt_memory_adopt_extent(
+				memory, e->address, e->size, (enum ckt_extent_use)e->use);
 			if (result)
 				return ckt_load_fail(l, result, "memory at", e->address);
 		}
 		for (unsigned i = 0; i < saved->blocks.blocks_len; i++) {
 			const ckt_image_block *b = &saved->blocks.blocks_val[i];
-			CUresult result = ckt_memory_adopt_block(memory, b->address, b->size, b->owner);
+			CUresult result =
+				ckt_memory_adopt_block(memory, b->address, b->size, b->owner);
 			if (result)
 				return ckt_load_fail(l, result, "the allocation at", b->address);
 		}
 		if (ckt_memory_is_over(memory))
-			return ckt_load_refuse(l, -ENOMEM, "the session's memory, modules and limits take %llu MiB and this server allows %llu (--session-memory)",
-					       (unsigned long long)(memory->held >> 20), (unsigned long long)(memory->limit >> 20));
+			return ckt_load_refuse(l, -ENOMEM,
+				"the session's memory, modules and limits take %llu MiB and this server allows %llu (--session-memory)",
+				(unsigned long long)(memory->held >> 20),
+				(unsigned long long)(memory->limit >> 20));
 	}
 	return 0;
 }
 
-/* Another session's physical memory is there later than this one's: then what it is mapped at comes. */
+/*
+ * Another session's physical memory is there later than this one's: then what it is mapped at
+ * comes.
+ */
 static bool is_turn(const struct ckt_loading *l, uint64_t physical, bool imported)
 {
 	if (!l->image.shared_imports.shared_imports_len)
 		return true;
-	struct ckt_object *object = ckt_objects_find_kind(&l->worker->objects, physical, CKT_KIND_PHYSICAL);
+	struct ckt_object *object =
+		ckt_objects_find_kind(&l->worker->objects, physical, CKT_KIND_PHYSICAL);
 	return imported ? physical && (!object || object->physical.imported) : object != NULL;
 }
 
-/* A GPU that reached another's memory must do so where the session goes on, or its kernels would fault. */
+/*
+ * A GPU that reached another's memory must do so where the session goes on, or its kernels would
+ * fault.
+ */
 static int map_for_peers(struct ckt_loading *l, bool imported)
 {
 	struct ckt_worker *worker = l->worker;
@@ -57,10 +71,11 @@ static int map_for_peers(struct ckt_loading *l, bool imported)
 			if (!((p->readers | p->writers) >> d & 1))
 				continue;
 			CUresult result = ckt_vmm_set_peer_access(worker, p->address, size, d,
-								  p->writers >> d & 1 ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE
-										      : CU_MEM_ACCESS_FLAGS_PROT_READ);
+				p->writers >> d & 1 ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE
+						    : CU_MEM_ACCESS_FLAGS_PROT_READ);
 			if (result)
-				return ckt_load_fail(l, result, "a GPU's access to another's memory at", p->address);
+				return ckt_load_fail(l, result,
+					"a GPU's access to another's memory at", p->address);
 		}
 	}
 	return 0;
@@ -100,19 +115,23 @@ int ckt_load_map_physicals(struct ckt_loading *l)
 		const ckt_image_reservation *r = &image->reservations.reservations_val[i];
 		CUresult result = ckt_vmm_reserve(worker, 0, r->size, 0, r->address, &address);
 		if (result || address != r->address)
-			return ckt_load_fail(l, result ? result : CUDA_ERROR_OUT_OF_MEMORY, "the reservation at", r->address);
+			return ckt_load_fail(l, result ? result : CUDA_ERROR_OUT_OF_MEMORY,
+				"the reservation at", r->address);
 	}
 	for (unsigned i = 0; i < image->physicals.physicals_len; i++) {
 		const ckt_image_physical *p = &image->physicals.physicals_val[i];
-		CUresult result = ckt_vmm_physical_make(worker, p->id, p->device, p->size, ckt_load_compression(image, p->id));
+		CUresult result = ckt_vmm_physical_make(
+			worker, p->id, p->device, p->size, ckt_load_compression(image, p->id));
 		if (!result && p->contents_only) {
-			result = ckt_vmm_reserve(worker, p->device, p->size, 0, p->contents, &address);
+			result = ckt_vmm_reserve(
+				worker, p->device, p->size, 0, p->contents, &address);
 			if (!result && address != p->contents)
 				result = CUDA_ERROR_OUT_OF_MEMORY;
 			if (!result)
 				result = ckt_vmm_map(worker, address, p->size, 0, p->id);
 			if (!result)
-				result = ckt_vmm_set_access(worker, address, p->size, CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
+				result = ckt_vmm_set_access(worker, address, p->size,
+					CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
 		}
 		if (result)
 			return ckt_load_fail(l, result, "physical memory", p->id);
@@ -130,7 +149,8 @@ int ckt_load_unmap_contents(struct ckt_loading *l)
 {
 	for (unsigned i = 0; i < l->image.physicals.physicals_len; i++) {
 		const ckt_image_physical *p = &l->image.physicals.physicals_val[i];
-		CUresult result = p->contents_only ? ckt_vmm_unmap(l->worker, p->contents, p->size) : CUDA_SUCCESS;
+		CUresult result = p->contents_only ? ckt_vmm_unmap(l->worker, p->contents, p->size)
+						   : CUDA_SUCCESS;
 		if (!result && p->contents_only)
 			result = ckt_vmm_free(l->worker, p->contents, p->size);
 		if (result)
@@ -144,17 +164,21 @@ static CUresult clear(uint64_t address, uint64_t size)
 	return ckt_driver.cuMemsetD8_v2(address, 0, size);
 }
 
-/* What was taken ahead needs what has become zeros only; variables of new modules are among that. */
+/*
+ * What was taken ahead needs what has become zeros only; variables of new modules are among that.
+ */
 static int clear_ahead(struct ckt_loading *l, CUresult result)
 {
 	if (!result)
 		result = ckt_preload_clear(l->worker);
-	return result ? ckt_load_refuse(l, -EIO, "clearing the GPU's memory: CUDA error %d", result) : 0;
+	return result ? ckt_load_refuse(l, -EIO, "clearing the GPU's memory: CUDA error %d", result)
+		      : 0;
 }
 
 /*
- * Chunks of zeros are not in the image, and what lies in fresh memory and fresh variables is not the program's.  A fill is over only when
- * its own context has been waited for: what is read afterwards goes by other streams.
+ * Chunks of zeros are not in the image, and what lies in fresh memory and fresh variables is not
+ * the program's.  A fill is over only when its own context has been waited for: what is read
+ * afterwards goes by other streams.
  */
 int ckt_load_clear_memory(struct ckt_loading *l)
 {
@@ -167,10 +191,14 @@ int ckt_load_clear_memory(struct ckt_loading *l)
 			continue;
 		result = ckt_worker_use_context(worker, ckt_handle_primary(d));
 		for (unsigned i = 0; i < extents && !result; i++)
-			result = clear(saved->extents.extents_val[i].address, saved->extents.extents_val[i].size);
+			result = clear(saved->extents.extents_val[i].address,
+				saved->extents.extents_val[i].size);
 		for (unsigned i = 0; i < l->image.physicals.physicals_len && !result; i++)
-			if (l->image.physicals.physicals_val[i].device == d && !(l->skip && ckt_preload_knows(l->image.physicals.physicals_val[i].id)))
-				result = clear(l->image.physicals.physicals_val[i].contents, l->image.physicals.physicals_val[i].size);
+			if (l->image.physicals.physicals_val[i].device == d &&
+				!(l->skip &&
+					ckt_preload_knows(l->image.physicals.physicals_val[i].id)))
+				result = clear(l->image.physicals.physicals_val[i].contents,
+					l->image.physicals.physicals_val[i].size);
 		if (!result)
 			result = ckt_driver.cuCtxSynchronize();
 	}
@@ -182,9 +210,11 @@ int ckt_load_clear_memory(struct ckt_loading *l)
 			continue;
 		result = ckt_worker_use_context(worker, module->context);
 		for (unsigned i = 0; i < module->globals.globals_len && !result; i++)
-			result = clear(module->globals.globals_val[i].address, module->globals.globals_val[i].size);
+			result = clear(module->globals.globals_val[i].address,
+				module->globals.globals_val[i].size);
 		if (!result)
 			result = ckt_driver.cuCtxSynchronize();
 	}
-	return result ? ckt_load_refuse(l, -EIO, "clearing the GPU's memory: CUDA error %d", result) : 0;
+	return result ? ckt_load_refuse(l, -EIO, "clearing the GPU's memory: CUDA error %d", result)
+		      : 0;
 }

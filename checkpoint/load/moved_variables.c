@@ -23,34 +23,43 @@ static int add(struct ckt_moved *moved, struct ckt_moved_variable variable)
 static bool is_seen(const ckt_image *image, uint64_t module, const char *name)
 {
 	for (unsigned i = 0; i < image->seen.seen_len; i++)
-		if (image->seen.seen_val[i].module == module && !strcmp(image->seen.seen_val[i].name, name))
+		if (image->seen.seen_val[i].module == module &&
+			!strcmp(image->seen.seen_val[i].name, name))
 			return true;
 	return !image->seen_known;
 }
 
-static int compare(struct ckt_moved *moved, const struct ckt_object *object, const ckt_image *image, const ckt_image_module *module,
-		   ckt_image_global *global, char *ret_message, size_t message_size)
+static int compare(struct ckt_moved *moved, const struct ckt_object *object, const ckt_image *image,
+	const ckt_image_module *module, ckt_image_global *global, char *ret_message,
+	size_t message_size)
 {
 	CUdeviceptr address;
 	size_t size;
-	CUresult result = ckt_driver.cuModuleGetGlobal_v2(&address, &size, object->real, global->name);
+	CUresult result =
+		ckt_driver.cuModuleGetGlobal_v2(&address, &size, object->real, global->name);
 	if (result || size != global->size) {
-		snprintf(ret_message, message_size, "variable %.256s of module 0x%llx is gone or has another size (CUDA error %d)",
-			 global->name, (unsigned long long)module->id, result);
+		snprintf(ret_message, message_size,
+			"variable %.256s of module 0x%llx is gone or has another size (CUDA error %d)",
+			global->name, (unsigned long long)module->id, result);
 		return -EIO;
 	}
 	if (address == global->address)
 		return 0;
 	if (is_seen(image, module->id, global->name)) {
 		snprintf(ret_message, message_size,
-			 "variable %.256s of module 0x%llx, whose address the program knows, lies at 0x%llx now and lay at 0x%llx: the "
-			 "driver has another "
-			 "history here; restore with the same driver and GPU, and with address space randomisation off",
-			 global->name, (unsigned long long)module->id, (unsigned long long)address, (unsigned long long)global->address);
+			"variable %.256s of module 0x%llx, whose address the program knows, lies at 0x%llx now and lay at 0x%llx: the "
+			"driver has another "
+			"history here; restore with the same driver and GPU, and with address space randomisation off",
+			global->name, (unsigned long long)module->id, (unsigned long long)address,
+			(unsigned long long)global->address);
 		return -EADDRNOTAVAIL;
 	}
 	return add(moved,
-		   (struct ckt_moved_variable){.module = module, .global = global, .from = global->address, .size = size, .to = address});
+		(struct ckt_moved_variable){.module = module,
+			.global = global,
+			.from = global->address,
+			.size = size,
+			.to = address});
 }
 
 static int by_place(const void *a, const void *b)
@@ -74,18 +83,22 @@ static void relocate(struct ckt_moved *moved, ckt_image *image)
 		((ckt_image_global *)moved->list[i].global)->address = moved->list[i].to;
 }
 
-int ckt_moved_find(struct ckt_moved *moved, struct ckt_worker *worker, ckt_image *image, char *ret_message, size_t message_size)
+int ckt_moved_find(struct ckt_moved *moved, struct ckt_worker *worker, ckt_image *image,
+	char *ret_message, size_t message_size)
 {
 	for (unsigned m = 0; m < image->modules.modules_len; m++) {
 		const ckt_image_module *module = &image->modules.modules_val[m];
-		struct ckt_object *object = ckt_objects_find_kind(&worker->objects, module->id, CKT_KIND_MODULE);
+		struct ckt_object *object =
+			ckt_objects_find_kind(&worker->objects, module->id, CKT_KIND_MODULE);
 		if (!object || ckt_worker_use_context(worker, module->context)) {
-			snprintf(ret_message, message_size, "the image is damaged: its journal does not make module 0x%llx",
-				 (unsigned long long)module->id);
+			snprintf(ret_message, message_size,
+				"the image is damaged: its journal does not make module 0x%llx",
+				(unsigned long long)module->id);
 			return -EBADMSG;
 		}
 		for (unsigned i = 0; i < module->globals.globals_len; i++) {
-			int error = compare(moved, object, image, module, &module->globals.globals_val[i], ret_message, message_size);
+			int error = compare(moved, object, image, module,
+				&module->globals.globals_val[i], ret_message, message_size);
 			if (error)
 				return error;
 		}
@@ -112,11 +125,13 @@ struct items {
 static int cut(struct items *items, uint64_t address, uint64_t size)
 {
 	uint64_t end = address + size;
-	for (uint64_t at = (address + 7) & ~7ull; at < end && end - at >= sizeof(uint64_t); at += CKT_IMAGE_CHUNK) {
+	for (uint64_t at = (address + 7) & ~7ull; at < end && end - at >= sizeof(uint64_t);
+		at += CKT_IMAGE_CHUNK) {
 		if (CKT_GROW(items->list, items->count, items->room, 1024))
 			return -ENOMEM;
 		uint64_t left = (end - at) & ~7ull;
-		items->list[items->count++] = (struct ckt_scan_item){at, left < CKT_IMAGE_CHUNK ? left : CKT_IMAGE_CHUNK};
+		items->list[items->count++] =
+			(struct ckt_scan_item){at, left < CKT_IMAGE_CHUNK ? left : CKT_IMAGE_CHUNK};
 	}
 	return 0;
 }
@@ -124,42 +139,53 @@ static int cut(struct items *items, uint64_t address, uint64_t size)
 /* Memory that belongs to the context; what is the device's counts as its primary one's. */
 static int collect(struct items *items, const ckt_image *image, const ckt_image_context *context)
 {
-	const ckt_image_device *device = context->device < image->devices.devices_len ? &image->devices.devices_val[context->device] : NULL;
+	const ckt_image_device *device = context->device < image->devices.devices_len
+		? &image->devices.devices_val[context->device]
+		: NULL;
 	int error = 0;
-	for (unsigned i = 0; device && context->primary && !error && i < device->extents.extents_len; i++)
-		error = cut(items, device->extents.extents_val[i].address, device->extents.extents_val[i].size);
+	for (unsigned i = 0;
+		device && context->primary && !error && i < device->extents.extents_len; i++)
+		error = cut(items, device->extents.extents_val[i].address,
+			device->extents.extents_val[i].size);
 	for (unsigned i = 0; context->primary && !error && i < image->physicals.physicals_len; i++)
 		if (image->physicals.physicals_val[i].device == context->device)
-			error = cut(items, image->physicals.physicals_val[i].contents, image->physicals.physicals_val[i].size);
+			error = cut(items, image->physicals.physicals_val[i].contents,
+				image->physicals.physicals_val[i].size);
 	for (unsigned m = 0; m < image->modules.modules_len && !error; m++) {
 		const ckt_image_module *module = &image->modules.modules_val[m];
-		for (unsigned i = 0; !error && module->context == context->id && i < module->globals.globals_len; i++)
-			error = cut(items, module->globals.globals_val[i].address, module->globals.globals_val[i].size);
+		for (unsigned i = 0;
+			!error && module->context == context->id && i < module->globals.globals_len;
+			i++)
+			error = cut(items, module->globals.globals_val[i].address,
+				module->globals.globals_val[i].size);
 	}
 	return error;
 }
 
-static CUresult scan(struct ckt_worker *worker, const ckt_image *image, const struct ckt_scan_range *ranges, size_t count,
-		     struct ckt_scan_hit *hits)
+static CUresult scan(struct ckt_worker *worker, const ckt_image *image,
+	const struct ckt_scan_range *ranges, size_t count, struct ckt_scan_hit *hits)
 {
 	CUresult result = CUDA_SUCCESS;
 	for (unsigned i = 0; i < image->contexts.contexts_len && !result; i++) {
 		const ckt_image_context *context = &image->contexts.contexts_val[i];
-		struct ckt_object *object = ckt_objects_find_kind(&worker->objects, context->id, CKT_KIND_CONTEXT);
+		struct ckt_object *object =
+			ckt_objects_find_kind(&worker->objects, context->id, CKT_KIND_CONTEXT);
 		struct items items = {0};
 		if (collect(&items, image, context))
 			result = CUDA_ERROR_OUT_OF_MEMORY;
 		else if (object)
-			result = ckt_scan_run(worker, object->real, context->device, ranges, count, items.list, items.count, hits);
+			result = ckt_scan_run(worker, object->real, context->device, ranges, count,
+				items.list, items.count, hits);
 		free(items.list);
 	}
 	for (unsigned i = 0; i < image->graphs.graphs_len; i++)
-		ckt_scan_host(image->graphs.graphs_val[i].data.data_val, image->graphs.graphs_val[i].data.data_len, ranges, count, hits);
+		ckt_scan_host(image->graphs.graphs_val[i].data.data_val,
+			image->graphs.graphs_val[i].data.data_len, ranges, count, hits);
 	return result;
 }
 
-int ckt_moved_check(const struct ckt_moved *moved, struct ckt_worker *worker, const ckt_image *image, char *ret_message,
-		    size_t message_size)
+int ckt_moved_check(const struct ckt_moved *moved, struct ckt_worker *worker,
+	const ckt_image *image, char *ret_message, size_t message_size)
 {
 	int error = 0;
 	if (!moved->count)
@@ -170,10 +196,12 @@ int ckt_moved_check(const struct ckt_moved *moved, struct ckt_worker *worker, co
 		ranges[i] = (struct ckt_scan_range){moved->list[i].from, moved->list[i].size};
 		hits[i].first = UINT64_MAX;
 	}
-	CUresult result = ranges && hits ? scan(worker, image, ranges, moved->count, hits) : CUDA_ERROR_OUT_OF_MEMORY;
+	CUresult result = ranges && hits ? scan(worker, image, ranges, moved->count, hits)
+					 : CUDA_ERROR_OUT_OF_MEMORY;
 	if (result) {
 		snprintf(ret_message, message_size,
-			 "variables of modules lie elsewhere, and what points to them cannot be found out: CUDA error %d", result);
+			"variables of modules lie elsewhere, and what points to them cannot be found out: CUDA error %d",
+			result);
 		error = -EIO;
 	}
 	for (size_t i = 0; i < moved->count && !error; i++) {
@@ -181,18 +209,19 @@ int ckt_moved_check(const struct ckt_moved *moved, struct ckt_worker *worker, co
 		if (!hits[i].count)
 			continue;
 		snprintf(ret_message, message_size,
-			 "variable %.256s of module 0x%llx lies at 0x%llx now and lay at 0x%llx, and %llu words of the session point there "
-			 "(the first at 0x%llx): "
-			 "restore with the same driver and GPU, and with address space randomisation off",
-			 variable->global->name, (unsigned long long)variable->module->id, (unsigned long long)variable->to,
-			 (unsigned long long)variable->from, (unsigned long long)hits[i].count, (unsigned long long)hits[i].first);
+			"variable %.256s of module 0x%llx lies at 0x%llx now and lay at 0x%llx, and %llu words of the session point there "
+			"(the first at 0x%llx): "
+			"restore with the same driver and GPU, and with address space randomisation off",
+			variable->global->name, (unsigned long long)variable->module->id,
+			(unsigned long long)variable->to, (unsigned long long)variable->from,
+			(unsigned long long)hits[i].count, (unsigned long long)hits[i].first);
 		error = -EADDRNOTAVAIL;
 	}
 	if (!error)
 		ckt_worker_note(worker,
-				"%zu variables of modules lie elsewhere than when the image was written (the first is %.128s); nothing "
-				"points to where they lay",
-				moved->count, moved->list[0].global->name);
+			"%zu variables of modules lie elsewhere than when the image was written (the first is %.128s); nothing "
+			"points to where they lay",
+			moved->count, moved->list[0].global->name);
 	free(ranges);
 	free(hits);
 	return error;

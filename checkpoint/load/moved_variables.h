@@ -1,8 +1,8 @@
 /*
  * Variables of modules that a restore finds elsewhere than they lay.
  *
- * Where the program knows the address, or a word of the session's memory points there, the restore is refused; else the variable's
- * contents go to where it lies now, and the session takes note.
+ * Where the program knows the address, or a word of the session's memory points there, the restore
+ * is refused; else the variable's contents go to where it lies now, and the session takes note.
  *
  * Threading: the thread that restores.  0 or -errno and a sentence.
  */
@@ -18,12 +18,17 @@ struct ckt_moved {
 		const ckt_image_module *module;
 		const ckt_image_global *global;
 		uint64_t from, size, to;
-	} *list;
+	} * list;
 	size_t count, room;
 };
 
-/* Compares each variable with where it lies, and sets the image's addresses to that.  Precondition: its modules are loaded. */
-int ckt_moved_find(struct ckt_moved *moved, struct ckt_worker *worker, ckt_image *image, char *ret_message, size_t message_size);
+/*
+ * Compares each variable with where it lies, and sets the image's addresses to that.  Precondition:
+ * its modules are loaded.
+ */
+int ckt_moved_find(struct ckt_moved *moved, struct ckt_worker *worker, ckt_image *image,
+	char *ret_message, size_t message_size);
 /* Whether anything points to where they lay.  Precondition: all contents are in place. */
-int ckt_moved_check(const struct ckt_moved *moved, struct ckt_worker *worker, const ckt_image *image, char *ret_message, size_t message_size);
+int ckt_moved_check(const struct ckt_moved *moved, struct ckt_worker *worker,
+	const ckt_image *image, char *ret_message, size_t message_size);
 void ckt_moved_fini(struct ckt_moved *moved);

@@ -12,25 +12,32 @@
 #include "checkpoint/journal.h"
 #include "server/worker/worker.h"
 
-/* A chunk's place.  Known by owner and address: those of extents (0) and variables (their module) are absolute, others count from 0. */
+/*
+ * A chunk's place.  Known by owner and address: those of extents (0) and variables (their module)
+ * are absolute, others count from 0.
+ */
 struct piece {
-	uint64_t owner;			/* physical memory, module or array */
+	uint64_t owner; /* physical memory, module or array */
 	uint64_t address;
-	uint64_t at;			/* where it lies now; an array's: its offset */
-	uint64_t context;		/* in which it can be cleared; 0: an extent's or an array's */
+	uint64_t at; /* where it lies now; an array's: its offset */
+	/* in which it can be cleared; 0: an extent's or an array's */
+	uint64_t context;
 	uint32_t size;
-	bool contents;			/* else zeros */
-	bool known;			/* was there in the image before */
-	bool clear;			/* is zeros from now on, and something else lies there */
+	bool contents; /* else zeros */
+	bool known;    /* was there in the image before */
+	bool clear;    /* is zeros from now on, and something else lies there */
 	char hash[CKT_IMAGE_HASH];
 };
 
 struct pieces {
-	struct piece *list;		/* by owner and address */
+	struct piece *list; /* by owner and address */
 	size_t count;
 };
 
-/* Physical memory of the program's own, mapped where the image has its contents until the session adopts it. */
+/*
+ * Physical memory of the program's own, mapped where the image has its contents until the session
+ * adopts it.
+ */
 struct physical {
 	uint64_t id, size, handle, contents;
 	unsigned device, compression;
@@ -44,9 +51,9 @@ static struct {
 	struct {
 		unsigned device;
 		uint64_t address, size;
-	} *extents;
+	} * extents;
 	size_t extent_count;
-	struct physical *physicals;	/* by id */
+	struct physical *physicals; /* by id */
 	size_t physical_count;
 	struct pieces pieces;
 } preload;
@@ -58,8 +65,8 @@ bool ckt_preload_active(void)
 
 static bool is_same_step(const ckt_image_journal *a, const ckt_image_journal *b)
 {
-	return a->kind == b->kind && a->context == b->context && a->flags == b->flags && a->device == b->device &&
-	       !memcmp(a->hash, b->hash, sizeof a->hash);
+	return a->kind == b->kind && a->context == b->context && a->flags == b->flags &&
+		a->device == b->device && !memcmp(a->hash, b->hash, sizeof a->hash);
 }
 
 int ckt_preload_replayed(const ckt_image *image, ckt_image_journal *ret_left)
@@ -68,14 +75,16 @@ int ckt_preload_replayed(const ckt_image *image, ckt_image_journal *ret_left)
 	if (image->journal.journal_len < count)
 		return -ESTALE;
 	for (unsigned i = 0; i < count; i++) {
-		const ckt_image_journal *now = &image->journal.journal_val[i], *then = &preload.journal[i];
+		const ckt_image_journal *now = &image->journal.journal_val[i],
+					*then = &preload.journal[i];
 		if (!is_same_step(now, then))
 			return -ESTALE;
 		if (now->id == then->id)
 			continue;
 		/* The last entry is still open: what repeats it is added to it. */
 		bool counts = now->kind == CKT_JOURNAL_STREAMS || now->kind == CKT_JOURNAL_EVENTS;
-		if (i != count - 1 || !(now->kind == CKT_JOURNAL_LIMIT || (counts && now->id > then->id)))
+		if (i != count - 1 ||
+			!(now->kind == CKT_JOURNAL_LIMIT || (counts && now->id > then->id)))
 			return -ESTALE;
 		*ret_left = *now;
 		ret_left->id -= counts ? then->id : 0;
@@ -104,7 +113,9 @@ static int by_place(const void *a, const void *b)
 static struct piece *find(const struct pieces *pieces, uint64_t owner, uint64_t address)
 {
 	struct piece wanted = {.owner = owner, .address = address};
-	return pieces->count ? bsearch(&wanted, pieces->list, pieces->count, sizeof wanted, by_place) : NULL;
+	return pieces->count
+		? bsearch(&wanted, pieces->list, pieces->count, sizeof wanted, by_place)
+		: NULL;
 }
 
 /* As saving cuts it; counted only where there is no list yet. */
@@ -126,24 +137,36 @@ static void cut_image(const ckt_image *image, struct pieces *pieces)
 	pieces->count = 0;
 	for (unsigned d = 0; d < image->devices.devices_len; d++)
 		for (unsigned i = 0; i < image->devices.devices_val[d].extents.extents_len; i++) {
-			const ckt_image_extent *e = &image->devices.devices_val[d].extents.extents_val[i];
-			cut(pieces, (struct piece){.address = e->address, .at = e->address}, e->size);
+			const ckt_image_extent *e =
+				&image->devices.devices_val[d].extents.extents_val[i];
+			cut(pieces, (struct piece){.address = e->address, .at = e->address},
+				e->size);
 		}
 	for (unsigned i = 0; i < image->physicals.physicals_len; i++) {
 		const ckt_image_physical *p = &image->physicals.physicals_val[i];
-		cut(pieces, (struct piece){.owner = p->id, .at = p->contents, .context = ckt_handle_primary(p->device)}, p->size);
+		cut(pieces,
+			(struct piece){.owner = p->id,
+				.at = p->contents,
+				.context = ckt_handle_primary(p->device)},
+			p->size);
 	}
 	for (unsigned m = 0; m < image->modules.modules_len; m++) {
 		const ckt_image_module *module = &image->modules.modules_val[m];
 		for (unsigned i = 0; i < module->globals.globals_len; i++) {
 			const ckt_image_global *g = &module->globals.globals_val[i];
-			cut(pieces, (struct piece){.owner = module->id, .address = g->address, .at = g->address, .context = module->context}, g->size);
+			cut(pieces,
+				(struct piece){.owner = module->id,
+					.address = g->address,
+					.at = g->address,
+					.context = module->context},
+				g->size);
 		}
 	}
 	for (unsigned i = 0; i < image->arrays.arrays_len; i++) {
 		const ckt_image_array *array = &image->arrays.arrays_val[i];
 		if (array->live)
-			cut(pieces, (struct piece){.owner = array->id}, ckt_array_image_bytes(array));
+			cut(pieces, (struct piece){.owner = array->id},
+				ckt_array_image_bytes(array));
 	}
 }
 
@@ -166,7 +189,7 @@ struct range {
 };
 
 struct ranges {
-	struct range *list;		/* by start */
+	struct range *list; /* by start */
 	size_t count;
 };
 
@@ -186,24 +209,30 @@ static int find_ranges(const ckt_image *image, struct ranges *ret_ranges)
 		return -ENOMEM;
 	for (unsigned i = 0; i < image->physicals.physicals_len; i++) {
 		const ckt_image_physical *p = &image->physicals.physicals_val[i];
-		ret_ranges->list[ret_ranges->count++] = (struct range){p->contents, p->size, p->id, p->contents};
+		ret_ranges->list[ret_ranges->count++] =
+			(struct range){p->contents, p->size, p->id, p->contents};
 	}
 	for (unsigned m = 0; m < image->modules.modules_len; m++) {
 		const ckt_image_module *module = &image->modules.modules_val[m];
 		for (unsigned i = 0; i < module->globals.globals_len; i++)
 			ret_ranges->list[ret_ranges->count++] =
-				(struct range){module->globals.globals_val[i].address, module->globals.globals_val[i].size, module->id, 0};
+				(struct range){module->globals.globals_val[i].address,
+					module->globals.globals_val[i].size, module->id, 0};
 	}
 	qsort(ret_ranges->list, ret_ranges->count, sizeof *ret_ranges->list, by_start);
 	return 0;
 }
 
-static struct piece *piece_of(const ckt_image *image, const struct ranges *ranges, const struct pieces *pieces, const ckt_image_chunk *chunk)
+static struct piece *piece_of(const ckt_image *image, const struct ranges *ranges,
+	const struct pieces *pieces, const ckt_image_chunk *chunk)
 {
 	if (chunk->space) {
 		unsigned first = image->blobs.blobs_len + 1;
-		bool array = chunk->space >= first && chunk->space - first < image->arrays.arrays_len;
-		return array ? find(pieces, image->arrays.arrays_val[chunk->space - first].id, chunk->address) : NULL;
+		bool array =
+			chunk->space >= first && chunk->space - first < image->arrays.arrays_len;
+		return array ? find(pieces, image->arrays.arrays_val[chunk->space - first].id,
+				       chunk->address)
+			     : NULL;
 	}
 	size_t behind = CKT_SORTED_UPPER(ranges->list, ranges->count, start, chunk->address);
 	const struct range *range = behind ? &ranges->list[behind - 1] : NULL;
@@ -216,7 +245,8 @@ static bool in_extent(const ckt_image *image, uint64_t address)
 {
 	for (unsigned d = 0; d < image->devices.devices_len; d++)
 		for (unsigned i = 0; i < image->devices.devices_val[d].extents.extents_len; i++) {
-			const ckt_image_extent *e = &image->devices.devices_val[d].extents.extents_val[i];
+			const ckt_image_extent *e =
+				&image->devices.devices_val[d].extents.extents_val[i];
 			if (address >= e->address && address - e->address < e->size)
 				return true;
 		}
@@ -241,7 +271,10 @@ static int fill_pieces(const ckt_image *image, const struct ranges *ranges, stru
 	return 0;
 }
 
-/* What was there before, and what of that is to become zeros; a variable that was not may hold anything. */
+/*
+ * What was there before, and what of that is to become zeros; a variable that was not may hold
+ * anything.
+ */
 static void compare_pieces(struct pieces *now, const struct pieces *old)
 {
 	for (size_t i = 0; i < now->count; i++) {
@@ -257,9 +290,11 @@ static void compare_pieces(struct pieces *now, const struct pieces *old)
 
 static bool image_has(const ckt_image *image, unsigned device, uint64_t address, uint64_t size)
 {
-	const ckt_image_device *d = device < image->devices.devices_len ? &image->devices.devices_val[device] : NULL;
+	const ckt_image_device *d =
+		device < image->devices.devices_len ? &image->devices.devices_val[device] : NULL;
 	for (unsigned i = 0; d && i < d->extents.extents_len; i++)
-		if (d->extents.extents_val[i].address == address && d->extents.extents_val[i].size == size)
+		if (d->extents.extents_val[i].address == address &&
+			d->extents.extents_val[i].size == size)
 			return true;
 	return false;
 }
@@ -268,8 +303,10 @@ static bool image_has(const ckt_image *image, unsigned device, uint64_t address,
 static void drop_extents(struct ckt_worker *worker, const ckt_image *image)
 {
 	for (size_t i = 0; i < preload.extent_count; i++)
-		if (!image_has(image, preload.extents[i].device, preload.extents[i].address, preload.extents[i].size)) {
-			ckt_memory_preload_drop(&worker->devices[preload.extents[i].device].memory, preload.extents[i].address);
+		if (!image_has(image, preload.extents[i].device, preload.extents[i].address,
+			    preload.extents[i].size)) {
+			ckt_memory_preload_drop(&worker->devices[preload.extents[i].device].memory,
+				preload.extents[i].address);
 			preload.extents[i].size = 0;
 		}
 }
@@ -277,16 +314,20 @@ static void drop_extents(struct ckt_worker *worker, const ckt_image *image)
 static bool is_mapped(unsigned device, uint64_t address, uint64_t size)
 {
 	for (size_t i = 0; i < preload.extent_count; i++)
-		if (preload.extents[i].device == device && preload.extents[i].address == address && preload.extents[i].size == size)
+		if (preload.extents[i].device == device && preload.extents[i].address == address &&
+			preload.extents[i].size == size)
 			return true;
 	return false;
 }
 
 /* Those that are new are cleared at once: forgets what pieces there were. */
-static CUresult map_extents(struct ckt_worker *worker, const ckt_image *image, unsigned d, struct pieces *old)
+static CUresult map_extents(
+	struct ckt_worker *worker, const ckt_image *image, unsigned d, struct pieces *old)
 {
 	const ckt_image_device *device = &image->devices.devices_val[d];
-	CUresult result = device->extents.extents_len ? ckt_worker_use_context(worker, ckt_handle_primary(d)) : CUDA_SUCCESS;
+	CUresult result = device->extents.extents_len
+		? ckt_worker_use_context(worker, ckt_handle_primary(d))
+		: CUDA_SUCCESS;
 	for (unsigned i = 0; i < device->extents.extents_len && !result; i++) {
 		const ckt_image_extent *e = &device->extents.extents_val[i];
 		if (is_mapped(d, e->address, e->size))
@@ -303,10 +344,13 @@ static CUresult map_extents(struct ckt_worker *worker, const ckt_image *image, u
 	return result;
 }
 
-static CUresult clear_extents(struct ckt_worker *worker, const ckt_image *image, const struct pieces *now, unsigned d)
+static CUresult clear_extents(
+	struct ckt_worker *worker, const ckt_image *image, const struct pieces *now, unsigned d)
 {
 	const ckt_image_device *device = &image->devices.devices_val[d];
-	CUresult result = device->extents.extents_len ? ckt_worker_use_context(worker, ckt_handle_primary(d)) : CUDA_SUCCESS;
+	CUresult result = device->extents.extents_len
+		? ckt_worker_use_context(worker, ckt_handle_primary(d))
+		: CUDA_SUCCESS;
 	for (unsigned i = 0; i < device->extents.extents_len && !result; i++) {
 		const ckt_image_extent *e = &device->extents.extents_val[i];
 		for (uint64_t at = 0; at < e->size && !result; at += CKT_IMAGE_CHUNK) {
@@ -345,14 +389,19 @@ static void unmap_physical(struct physical *p)
 static CUresult map_physical(struct ckt_worker *worker, struct physical *p)
 {
 	CUresult result = ckt_driver.cuMemMap(p->contents, p->size, 0, p->handle, 0);
-	if (!result && (result = ckt_window_set_access(worker, p->device, p->contents, p->size, CU_MEM_ACCESS_FLAGS_PROT_READWRITE)))
+	if (!result &&
+		(result = ckt_window_set_access(worker, p->device, p->contents, p->size,
+			 CU_MEM_ACCESS_FLAGS_PROT_READWRITE)))
 		ckt_driver.cuMemUnmap(p->contents, p->size);
 	p->mapped = !result;
 	return result;
 }
 
-/* What the image has, with the handles that are there already; those that it has no longer are given back, and all lie nowhere that it
- * does not have them.  At the last one nothing stays mapped, for the session maps it. */
+/*
+ * What the image has, with the handles that are there already; those that it has no longer are
+ * given back, and all lie nowhere that it does not have them.  At the last one nothing stays
+ * mapped, for the session maps it.
+ */
 static int choose_physicals(const ckt_image *image, bool last)
 {
 	size_t count = image->physicals.physicals_len;
@@ -361,13 +410,19 @@ static int choose_physicals(const ckt_image *image, bool last)
 		return -ENOMEM;
 	for (size_t i = 0; i < count; i++) {
 		const ckt_image_physical *p = &image->physicals.physicals_val[i];
-		now[i] = (struct physical){.id = p->id, .size = p->size, .contents = p->contents, .device = p->device,
-					  .compression = ckt_load_compression(image, p->id)};
+		now[i] = (struct physical){.id = p->id,
+			.size = p->size,
+			.contents = p->contents,
+			.device = p->device,
+			.compression = ckt_load_compression(image, p->id)};
 	}
 	qsort(now, count, sizeof *now, by_id);
 	for (size_t i = 0; i < preload.physical_count; i++) {
-		struct physical *old = &preload.physicals[i], *new = find_physical(now, count, old->id);
-		bool same = new && !new->handle && new->size == old->size && new->device == old->device && new->compression == old->compression;
+		struct physical *old = &preload.physicals[i],
+				*new = find_physical(now, count, old->id);
+		bool same = new &&
+			!new->handle &&new->size == old->size &&new->device ==
+				old->device &&new->compression == old->compression;
 		uint64_t gone = 0;
 		if (!same || last || new->contents != old->contents)
 			unmap_physical(old);
@@ -377,7 +432,8 @@ static int choose_physicals(const ckt_image *image, bool last)
 		} else {
 			if (old->handle)
 				ckt_driver.cuMemRelease(old->handle);
-			for (struct piece *piece; (piece = find(&preload.pieces, old->id, gone)); gone += CKT_IMAGE_CHUNK)
+			for (struct piece *piece; (piece = find(&preload.pieces, old->id, gone));
+				gone += CKT_IMAGE_CHUNK)
 				piece->size = 0;
 		}
 	}
@@ -399,7 +455,8 @@ static CUresult make_physicals(struct ckt_worker *worker, unsigned device_count,
 			return CUDA_ERROR_INVALID_VALUE;
 		result = ckt_worker_use_context(worker, ckt_handle_primary(p->device));
 		if (!result && fresh)
-			result = ckt_window_create(worker, p->device, p->size, p->compression, &p->handle);
+			result = ckt_window_create(
+				worker, p->device, p->size, p->compression, &p->handle);
 		if (!result)
 			result = map_physical(worker, p);
 		if (!result && fresh)
@@ -415,10 +472,12 @@ static CUresult make_physicals(struct ckt_worker *worker, unsigned device_count,
 	return result;
 }
 
-bool ckt_preload_take(uint64_t id, unsigned device, uint64_t size, unsigned compression, uint64_t *ret_handle)
+bool ckt_preload_take(
+	uint64_t id, unsigned device, uint64_t size, unsigned compression, uint64_t *ret_handle)
 {
 	struct physical *p = find_physical(preload.physicals, preload.physical_count, id);
-	if (!p || !p->handle || p->device != device || p->size != size || p->compression != compression)
+	if (!p || !p->handle || p->device != device || p->size != size ||
+		p->compression != compression)
 		return false;
 	*ret_handle = p->handle;
 	p->handle = 0;
@@ -435,7 +494,8 @@ bool ckt_preload_knows(uint64_t owner)
 
 bool ckt_preload_next_clear(uint64_t owner, uint64_t *cursor, uint32_t *ret_size)
 {
-	for (const struct piece *piece; (piece = find(&preload.pieces, owner, *cursor)); *cursor += piece->size)
+	for (const struct piece *piece; (piece = find(&preload.pieces, owner, *cursor));
+		*cursor += piece->size)
 		if (piece->clear) {
 			*ret_size = piece->size;
 			return true;
@@ -465,18 +525,21 @@ CUresult ckt_preload_clear(struct ckt_worker *worker)
 	return result;
 }
 
-static void choose_chunks(const ckt_image *image, const struct ranges *ranges, const struct pieces *now, const struct pieces *old, bool last,
-			  bool *ret_skip)
+static void choose_chunks(const ckt_image *image, const struct ranges *ranges,
+	const struct pieces *now, const struct pieces *old, bool last, bool *ret_skip)
 {
 	for (unsigned i = 0; i < image->chunks.chunks_len; i++) {
-		const struct piece *piece = piece_of(image, ranges, now, &image->chunks.chunks_val[i]);
+		const struct piece *piece =
+			piece_of(image, ranges, now, &image->chunks.chunks_val[i]);
 		const struct piece *before = piece ? find(old, piece->owner, piece->address) : NULL;
-		ret_skip[i] = piece ? before && before->contents && before->size == piece->size && !memcmp(before->hash, piece->hash, sizeof piece->hash)
+		ret_skip[i] = piece ? before && before->contents && before->size == piece->size &&
+				!memcmp(before->hash, piece->hash, sizeof piece->hash)
 				    : !last;
 	}
 }
 
-int ckt_preload_memory(struct ckt_worker *worker, const ckt_image *image, bool last, bool *ret_skip, int *ret_driver_error)
+int ckt_preload_memory(struct ckt_worker *worker, const ckt_image *image, bool last, bool *ret_skip,
+	int *ret_driver_error)
 {
 	struct pieces now = {0};
 	struct ranges ranges = {0};
@@ -523,10 +586,12 @@ int ckt_preload_done(const ckt_image *image)
 		return -ENOMEM;
 	preload.journal_count = image->journal.journal_len;
 	if (preload.journal_count)
-		memcpy(preload.journal, image->journal.journal_val, preload.journal_count * sizeof *preload.journal);
+		memcpy(preload.journal, image->journal.journal_val,
+			preload.journal_count * sizeof *preload.journal);
 	for (unsigned d = 0; d < image->devices.devices_len; d++)
 		for (unsigned i = 0; i < image->devices.devices_val[d].extents.extents_len; i++) {
-			const ckt_image_extent *e = &image->devices.devices_val[d].extents.extents_val[i];
+			const ckt_image_extent *e =
+				&image->devices.devices_val[d].extents.extents_val[i];
 			size_t n = preload.extent_count++;
 			preload.extents[n].device = d;
 			preload.extents[n].address = e->address;

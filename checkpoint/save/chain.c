@@ -16,7 +16,7 @@ struct entry {
 	uint64_t owner, address;
 	uint32_t size;
 	struct ckt_hash_value value;
-	const ckt_image_chunk *chunk;	/* of last.image; NULL: zeros */
+	const ckt_image_chunk *chunk; /* of last.image; NULL: zeros */
 };
 
 /* Where the image has contents: of memory, or of the array `owner`. */
@@ -27,12 +27,13 @@ struct place {
 
 static struct {
 	bool valid;
-	bool hashed;			/* there is a key, and entries; else contents are compared by the image's own hashes */
+	/* there is a key, and entries; else contents are compared by the image's own hashes */
+	bool hashed;
 	ckt_image image;
 	uint64_t key[4];
-	struct entry *entries;		/* by owner and address */
+	struct entry *entries; /* by owner and address */
 	size_t count;
-	struct place *places;		/* by owner and address */
+	struct place *places; /* by owner and address */
 	size_t place_count;
 } last;
 
@@ -61,28 +62,34 @@ int ckt_chain_key(bool begin, uint64_t ret_key[4])
 }
 
 /* Contents of arrays are laid out in spare memory for it, as many as there is room for. */
-static CUresult hash_arrays(struct ckt_worker *worker, unsigned device, struct ckt_piece *pieces, size_t count, const uint64_t key[4])
+static CUresult hash_arrays(struct ckt_worker *worker, unsigned device, struct ckt_piece *pieces,
+	size_t count, const uint64_t key[4])
 {
 	enum { BATCH = 32 };
 	struct ckt_object *context = ckt_objects_find(&worker->objects, ckt_handle_primary(device));
 	struct ckt_hash_item items[BATCH];
 	struct ckt_hash_value values[BATCH];
 	struct ckt_piece *batch[BATCH];
-	const uint64_t place = CKT_SCRATCH_BASE + CKT_SCRATCH_SIZE / 4, size = (uint64_t)BATCH * CKT_IMAGE_CHUNK;
+	const uint64_t place = CKT_SCRATCH_BASE + CKT_SCRATCH_SIZE / 4,
+		       size = (uint64_t)BATCH * CKT_IMAGE_CHUNK;
 	uint64_t memory = 0;
 	CUresult result = CUDA_SUCCESS;
 	for (size_t i = 0, n = 0; i < count && !result; i++) {
 		if (pieces[i].array && pieces[i].device == device) {
 			if (!memory) {
-				result = context ? ckt_driver.cuCtxSetCurrent(context->real) : CUDA_ERROR_INVALID_CONTEXT;
+				result = context ? ckt_driver.cuCtxSetCurrent(context->real)
+						 : CUDA_ERROR_INVALID_CONTEXT;
 				if (!result)
-					result = ckt_window_map(worker, device, place, size, &memory);
+					result = ckt_window_map(
+						worker, device, place, size, &memory);
 			}
-			items[n] = (struct ckt_hash_item){place + n * CKT_IMAGE_CHUNK, pieces[i].size};
+			items[n] =
+				(struct ckt_hash_item){place + n * CKT_IMAGE_CHUNK, pieces[i].size};
 			batch[n] = &pieces[i];
 			if (!result)
-				result = ckt_array_move_piece(pieces[i].array, pieces[i].address, pieces[i].size, CKT_ARRAY_TO_DEVICE,
-							      items[n].address, NULL);
+				result = ckt_array_move_piece(pieces[i].array, pieces[i].address,
+					pieces[i].size, CKT_ARRAY_TO_DEVICE, items[n].address,
+					NULL);
 			n++;
 		}
 		if (result || !n || (n < BATCH && i + 1 < count))
@@ -100,7 +107,8 @@ static CUresult hash_arrays(struct ckt_worker *worker, unsigned device, struct c
 	return result;
 }
 
-int ckt_chain_hash(struct ckt_worker *worker, struct ckt_piece *pieces, size_t count, const uint64_t key[4])
+int ckt_chain_hash(
+	struct ckt_worker *worker, struct ckt_piece *pieces, size_t count, const uint64_t key[4])
 {
 	struct ckt_hash_item *items = list(count, sizeof *items);
 	struct ckt_hash_value *values = list(count, sizeof *values);
@@ -109,7 +117,8 @@ int ckt_chain_hash(struct ckt_worker *worker, struct ckt_piece *pieces, size_t c
 		size_t n = 0;
 		for (size_t i = 0; i < count; i++)
 			if (pieces[i].hashable && pieces[i].device == d)
-				items[n++] = (struct ckt_hash_item){pieces[i].address, pieces[i].size};
+				items[n++] =
+					(struct ckt_hash_item){pieces[i].address, pieces[i].size};
 		result = ckt_hash_run(worker, d, key, items, n, values);
 		n = 0;
 		for (size_t i = 0; i < count && !result; i++)
@@ -118,9 +127,13 @@ int ckt_chain_hash(struct ckt_worker *worker, struct ckt_piece *pieces, size_t c
 				pieces[i].hashed = true;
 				pieces[i].same = !pieces[i].value.any;
 			}
-		/* Where there is no room for it, their contents are compared on their way into the image. */
+		/*
+		 * Where there is no room for it, their contents are compared on their way into the
+		 * image.
+		 */
 		if (!result && hash_arrays(worker, d, pieces, count, key))
-			ckt_info("arrays could not be hashed on the GPU: their contents are compared");
+			ckt_info(
+				"arrays could not be hashed on the GPU: their contents are compared");
 	}
 	free(items);
 	free(values);
@@ -151,24 +164,33 @@ static int place_order(const void *a, const void *b)
 static const ckt_image_chunk *find_chunk(uint64_t owner, uint64_t address, uint32_t size)
 {
 	struct place wanted = {.owner = owner, .address = address};
-	struct place *found = last.place_count ? bsearch(&wanted, last.places, last.place_count, sizeof wanted, place_order) : NULL;
+	struct place *found = last.place_count
+		? bsearch(&wanted, last.places, last.place_count, sizeof wanted, place_order)
+		: NULL;
 	return found && found->chunk->size == size ? found->chunk : NULL;
 }
 
-/* By the keyed hash where both sides have one; else the contents' own hash decides, once it is made (ckt_chain_resembles). */
+/*
+ * By the keyed hash where both sides have one; else the contents' own hash decides, once it is made
+ * (ckt_chain_resembles).
+ */
 void ckt_chain_compare(struct ckt_piece *pieces, size_t count)
 {
 	for (size_t i = 0; i < count; i++) {
 		struct ckt_piece *piece = &pieces[i];
-		struct entry wanted = {.owner = piece->owner, .address = piece->address}, *found = NULL;
+		struct entry wanted = {.owner = piece->owner, .address = piece->address},
+			     *found = NULL;
 		if (piece->same)
 			continue;
 		if (piece->hashed && last.hashed)
-			found = bsearch(&wanted, last.entries, last.count, sizeof wanted, by_address);
+			found = bsearch(
+				&wanted, last.entries, last.count, sizeof wanted, by_address);
 		if (!found) {
-			piece->candidate = piece->space && !piece->owner ? NULL : find_chunk(piece->owner, piece->address, piece->size);
+			piece->candidate = piece->space && !piece->owner
+				? NULL
+				: find_chunk(piece->owner, piece->address, piece->size);
 		} else if (found->chunk && found->size == piece->size &&
-			   !memcmp(found->value.hash, piece->value.hash, sizeof piece->value.hash)) {
+			!memcmp(found->value.hash, piece->value.hash, sizeof piece->value.hash)) {
 			piece->same = true;
 			piece->old = found->chunk;
 		}
@@ -188,7 +210,8 @@ static const ckt_image_blob *find_blob(const ckt_image *image, const ckt_image_b
 {
 	for (unsigned i = 0; i < image->blobs.blobs_len; i++) {
 		const ckt_image_blob *other = &image->blobs.blobs_val[i];
-		if (other->size == blob->size && other->received == other->size && !memcmp(other->hash, blob->hash, sizeof blob->hash))
+		if (other->size == blob->size && other->received == other->size &&
+			!memcmp(other->hash, blob->hash, sizeof blob->hash))
 			return other;
 	}
 	return NULL;
@@ -204,7 +227,8 @@ bool ckt_chain_has_blob(const ckt_image_blob *blob)
 struct sharing {
 	ckt_image *image;
 	unsigned own, old_own;
-	unsigned *files;	/* by chunk.file of the last image: its number in the new one, 0: not used */
+	/* by chunk.file of the last image: its number in the new one, 0: not used */
+	unsigned *files;
 };
 
 static unsigned old_files(void)
@@ -220,7 +244,9 @@ static void append(struct sharing *s, const ckt_image_chunk *chunk, unsigned spa
 	s->files[chunk->file] = 1;
 }
 
-/* The ancestor numbers that stay, newest first: the last image is 0, what it built on 1 and so on. */
+/*
+ * The ancestor numbers that stay, newest first: the last image is 0, what it built on 1 and so on.
+ */
 static int name_files(struct sharing *s, unsigned first_shared)
 {
 	ckt_image *image = s->image;
@@ -228,14 +254,19 @@ static int name_files(struct sharing *s, unsigned first_shared)
 	bool used[CKT_IMAGE_ANCESTORS + 1] = {false};
 	for (unsigned f = 0; f < old_files(); f++)
 		if (s->files[f])
-			used[f < s->old_own ? 0 : last.image.elsewhere.elsewhere_val[f - s->old_own].ancestor + 1] = true;
+			used[f < s->old_own ? 0
+					    : last.image.elsewhere.elsewhere_val[f - s->old_own]
+							.ancestor +
+						1] = true;
 	image->ancestors.ancestors_val = list(CKT_IMAGE_ANCESTORS + 1, sizeof(ckt_image_ancestor));
 	if (!image->ancestors.ancestors_val)
 		return -ENOMEM;
 	for (unsigned a = 0; a <= last.image.ancestors.ancestors_len; a++) {
 		if (!used[a])
 			continue;
-		memcpy(image->ancestors.ancestors_val[count].id, a ? last.image.ancestors.ancestors_val[a - 1].id : last.image.id, CKT_IMAGE_ID);
+		memcpy(image->ancestors.ancestors_val[count].id,
+			a ? last.image.ancestors.ancestors_val[a - 1].id : last.image.id,
+			CKT_IMAGE_ID);
 		numbers[a] = count++;
 	}
 	image->ancestors.ancestors_len = count;
@@ -245,24 +276,30 @@ static int name_files(struct sharing *s, unsigned first_shared)
 	for (unsigned f = 0; f < old_files(); f++) {
 		if (!s->files[f])
 			continue;
-		const ckt_image_file *old = f < s->old_own ? NULL : &last.image.elsewhere.elsewhere_val[f - s->old_own];
+		const ckt_image_file *old =
+			f < s->old_own ? NULL : &last.image.elsewhere.elsewhere_val[f - s->old_own];
 		s->files[f] = s->own + image->elsewhere.elsewhere_len;
-		image->elsewhere.elsewhere_val[image->elsewhere.elsewhere_len++] =
-			(ckt_image_file){.ancestor = numbers[old ? old->ancestor + 1 : 0],
-					 .file = old ? old->file : f,
-					 .bytes = old ? old->bytes : last.image.file_bytes.file_bytes_val[f]};
+		image->elsewhere.elsewhere_val[image->elsewhere.elsewhere_len++] = (ckt_image_file){
+			.ancestor = numbers[old ? old->ancestor + 1 : 0],
+			.file = old ? old->file : f,
+			.bytes = old ? old->bytes : last.image.file_bytes.file_bytes_val[f]};
 	}
 	for (unsigned i = first_shared; i < image->chunks.chunks_len; i++)
 		image->chunks.chunks_val[i].file = s->files[image->chunks.chunks_val[i].file];
-	return count > CKT_IMAGE_ANCESTORS || image->elsewhere.elsewhere_len > CKT_IMAGE_ELSEWHERE ? -EMLINK : 0;
+	return count > CKT_IMAGE_ANCESTORS || image->elsewhere.elsewhere_len > CKT_IMAGE_ELSEWHERE
+		? -EMLINK
+		: 0;
 }
 
 int ckt_chain_share(ckt_image *image, const struct ckt_piece *pieces, size_t count)
 {
-	struct sharing s = {.image = image, .own = image->file_bytes.file_bytes_len, .old_own = last.image.file_bytes.file_bytes_len};
+	struct sharing s = {.image = image,
+		.own = image->file_bytes.file_bytes_len,
+		.old_own = last.image.file_bytes.file_bytes_len};
 	unsigned first = image->chunks.chunks_len;
 	s.files = list(old_files(), sizeof *s.files);
-	ckt_image_chunk *chunks = list((size_t)first + count + last.image.chunks.chunks_len, sizeof *chunks);
+	ckt_image_chunk *chunks =
+		list((size_t)first + count + last.image.chunks.chunks_len, sizeof *chunks);
 	if (!s.files || !chunks) {
 		free(s.files);
 		free(chunks);
@@ -276,9 +313,12 @@ int ckt_chain_share(ckt_image *image, const struct ckt_piece *pieces, size_t cou
 		if (pieces[i].old)
 			append(&s, pieces[i].old, pieces[i].space);
 	for (unsigned b = 0; b < image->blobs.blobs_len; b++) {
-		const ckt_image_blob *old = ckt_chain_has_blob(&image->blobs.blobs_val[b]) ? find_blob(&last.image, &image->blobs.blobs_val[b]) : NULL;
+		const ckt_image_blob *old = ckt_chain_has_blob(&image->blobs.blobs_val[b])
+			? find_blob(&last.image, &image->blobs.blobs_val[b])
+			: NULL;
 		for (unsigned i = 0; old && i < last.image.chunks.chunks_len; i++)
-			if (last.image.chunks.chunks_val[i].space == old - last.image.blobs.blobs_val + 1)
+			if (last.image.chunks.chunks_val[i].space ==
+				old - last.image.blobs.blobs_val + 1)
 				append(&s, &last.image.chunks.chunks_val[i], b + 1);
 	}
 	int result = name_files(&s, first);
@@ -301,7 +341,9 @@ void ckt_chain_break(void)
 static uint64_t array_of(const ckt_image *image, unsigned space)
 {
 	unsigned first = image->blobs.blobs_len + 1;
-	return space < first || space - first >= image->arrays.arrays_len ? 0 : image->arrays.arrays_val[space - first].id;
+	return space < first || space - first >= image->arrays.arrays_len
+		? 0
+		: image->arrays.arrays_val[space - first].id;
 }
 
 static int index_chunks(void)
@@ -314,7 +356,8 @@ static int index_chunks(void)
 		const ckt_image_chunk *chunk = &image->chunks.chunks_val[i];
 		uint64_t owner = array_of(image, chunk->space);
 		if (!chunk->space || owner)
-			last.places[last.place_count++] = (struct place){owner, chunk->address, chunk};
+			last.places[last.place_count++] =
+				(struct place){owner, chunk->address, chunk};
 	}
 	qsort(last.places, last.place_count, sizeof *last.places, place_order);
 	return 0;
@@ -333,7 +376,8 @@ static int set_last(ckt_image *image)
 	return error;
 }
 
-int ckt_chain_advance(ckt_image *image, const struct ckt_piece *pieces, size_t count, const uint64_t key[4])
+int ckt_chain_advance(
+	ckt_image *image, const struct ckt_piece *pieces, size_t count, const uint64_t key[4])
 {
 	uint64_t kept[4] = {0};
 	if (key)
@@ -349,9 +393,12 @@ int ckt_chain_advance(ckt_image *image, const struct ckt_piece *pieces, size_t c
 	last.hashed = true;
 	for (size_t i = 0; i < count; i++)
 		if (pieces[i].hashed)
-			last.entries[last.count++] = (struct entry){
-				.owner = pieces[i].owner, .address = pieces[i].address, .size = pieces[i].size, .value = pieces[i].value,
-				.chunk = find_chunk(pieces[i].owner, pieces[i].address, pieces[i].size)};
+			last.entries[last.count++] = (struct entry){.owner = pieces[i].owner,
+				.address = pieces[i].address,
+				.size = pieces[i].size,
+				.value = pieces[i].value,
+				.chunk = find_chunk(
+					pieces[i].owner, pieces[i].address, pieces[i].size)};
 	qsort(last.entries, last.count, sizeof *last.entries, by_address);
 	return 0;
 }
@@ -371,7 +418,8 @@ static void forget_base(void)
 	memset(&base, 0, sizeof base);
 }
 
-int ckt_chain_base_piece(const char id[CKT_IMAGE_ID], uint64_t offset, const void *data, size_t size)
+int ckt_chain_base_piece(
+	const char id[CKT_IMAGE_ID], uint64_t offset, const void *data, size_t size)
 {
 	if (!offset) {
 		forget_base();
@@ -395,48 +443,57 @@ int ckt_chain_base_piece(const char id[CKT_IMAGE_ID], uint64_t offset, const voi
 	return 0;
 }
 
-static int check_base(const struct ckt_worker *worker, const ckt_image *image, char *ret_message, size_t message_size)
+static int check_base(const struct ckt_worker *worker, const ckt_image *image, char *ret_message,
+	size_t message_size)
 {
-	if (strcmp(image->session, worker->session) != 0 || memcmp(image->secret_hash, worker->secret_hash, sizeof image->secret_hash) != 0) {
-		snprintf(ret_message, message_size, "the image to build on is of session %s, not of this one: name an image of this session",
-			 image->session);
+	if (strcmp(image->session, worker->session) != 0 ||
+		memcmp(image->secret_hash, worker->secret_hash, sizeof image->secret_hash) != 0) {
+		snprintf(ret_message, message_size,
+			"the image to build on is of session %s, not of this one: name an image of this session",
+			image->session);
 		return -EINVAL;
 	}
 	if (memcmp(image->id, base.id, CKT_IMAGE_ID) != 0 || image->hash_kind != CKT_IMAGE_BLAKE3) {
-		snprintf(ret_message, message_size, "the image to build on is of a version of Cricket that made no chains: save a whole one");
+		snprintf(ret_message, message_size,
+			"the image to build on is of a version of Cricket that made no chains: save a whole one");
 		return -EINVAL;
 	}
 	return 0;
 }
 
-int ckt_chain_base_use(const struct ckt_worker *worker, const char id[CKT_IMAGE_ID], char *ret_message, size_t message_size)
+int ckt_chain_base_use(const struct ckt_worker *worker, const char id[CKT_IMAGE_ID],
+	char *ret_message, size_t message_size)
 {
 	ckt_image image = {0};
 	if (ckt_chain_continues(id))
 		return 0;
 	if (!base.size || memcmp(base.id, id, CKT_IMAGE_ID) != 0) {
-		snprintf(ret_message, message_size, "the image to build on is not the last one of this session, and its manifest did not come along");
+		snprintf(ret_message, message_size,
+			"the image to build on is not the last one of this session, and its manifest did not come along");
 		return -ESTALE;
 	}
 	int error = ckt_image_decode(base.data, base.size, &image, ret_message, message_size);
 	if (!error) {
 		error = check_base(worker, &image, ret_message, message_size);
 		if (!error && (error = set_last(&image)))
-			snprintf(ret_message, message_size, "the worker has no memory for the manifest of the image to build on");
+			snprintf(ret_message, message_size,
+				"the worker has no memory for the manifest of the image to build on");
 		xdr_free((xdrproc_t)xdr_ckt_image, (char *)&image);
 	}
 	forget_base();
 	return error;
 }
 
-static size_t cut(struct ckt_piece *pieces, size_t count, unsigned device, uint64_t address, uint64_t size)
+static size_t cut(
+	struct ckt_piece *pieces, size_t count, unsigned device, uint64_t address, uint64_t size)
 {
 	for (uint64_t at = 0; at < size; at += CKT_IMAGE_CHUNK, count++)
 		if (pieces)
 			pieces[count] = (struct ckt_piece){.device = device,
-							   .address = address + at,
-							   .size = (uint32_t)(size - at < CKT_IMAGE_CHUNK ? size - at : CKT_IMAGE_CHUNK),
-							   .hashable = true};
+				.address = address + at,
+				.size = (uint32_t)(size - at < CKT_IMAGE_CHUNK ? size - at
+									       : CKT_IMAGE_CHUNK),
+				.hashable = true};
 	return count;
 }
 
@@ -446,7 +503,8 @@ static size_t cut_all(const ckt_image *image, struct ckt_piece *pieces)
 	size_t count = 0;
 	for (unsigned d = 0; d < image->devices.devices_len; d++)
 		for (unsigned i = 0; i < image->devices.devices_val[d].extents.extents_len; i++) {
-			const ckt_image_extent *e = &image->devices.devices_val[d].extents.extents_val[i];
+			const ckt_image_extent *e =
+				&image->devices.devices_val[d].extents.extents_val[i];
 			count = cut(pieces, count, d, e->address, e->size);
 		}
 	return count;

@@ -1,4 +1,7 @@
-/* Writing a frozen session as an image: the tables first, into a ckt_image, then contents by the crew, the manifest last. */
+/*
+ * Writing a frozen session as an image: the tables first, into a ckt_image, then contents by the
+ * crew, the manifest last.
+ */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -33,7 +36,8 @@ static int find_changed(struct ckt_saving *s)
 	for (size_t i = 0; i < s->piece_count; i++)
 		save->memory_bytes += is_counted(&s->pieces[i]) ? s->pieces[i].size : 0;
 	if (ckt_chain_key(!save->incremental || !ckt_chain_hashed(), s->key)) {
-		snprintf(s->message, s->message_size, "the kernel gives no random bytes for the key of the hashes");
+		snprintf(s->message, s->message_size,
+			"the kernel gives no random bytes for the key of the hashes");
 		return -EIO;
 	}
 	/* What lies in the host's memory is not for the GPU to hash. */
@@ -50,7 +54,8 @@ static int find_changed(struct ckt_saving *s)
 static void count_changed(struct ckt_saving *s)
 {
 	for (size_t i = 0; i < s->piece_count; i++)
-		s->save->changed_bytes += is_counted(&s->pieces[i]) && !s->pieces[i].same ? s->pieces[i].size : 0;
+		s->save->changed_bytes +=
+			is_counted(&s->pieces[i]) && !s->pieces[i].same ? s->pieces[i].size : 0;
 }
 
 static int share_contents(struct ckt_saving *s)
@@ -62,26 +67,36 @@ static int share_contents(struct ckt_saving *s)
 		s->no_memory = true;
 		return ckt_save_has_memory(s);
 	}
-	snprintf(s->message, s->message_size, "the image would build on too many others: save a whole one");
+	snprintf(s->message, s->message_size,
+		"the image would build on too many others: save a whole one");
 	return error;
 }
 
-/* Precondition: the image is written.  One that nobody means to build on leaves the chain that there is as it was. */
+/*
+ * Precondition: the image is written.  One that nobody means to build on leaves the chain that
+ * there is as it was.
+ */
 static void remember(struct ckt_saving *s)
 {
 	if (s->save->keep_hashes)
 		ckt_chain_advance(&s->image, s->pieces, s->piece_count, s->hashed ? s->key : NULL);
 }
 
-int ckt_worker_save(struct ckt_worker *worker, struct ckt_save *save, char *ret_message, size_t message_size)
+int ckt_worker_save(
+	struct ckt_worker *worker, struct ckt_save *save, char *ret_message, size_t message_size)
 {
-	struct ckt_saving s = {.worker = worker, .save = save, .message = ret_message, .message_size = message_size};
+	struct ckt_saving s = {.worker = worker,
+		.save = save,
+		.message = ret_message,
+		.message_size = message_size};
 	for (unsigned i = 0; i < CKT_CREW_SIZE; i++)
 		s.writers[i].fd = -1;
 	/* Nothing runs: blocks that were freed on a stream are free now, or their pool's. */
 	ckt_pools_poll(worker);
 	ckt_crew_look(worker);
-	int result = save->incremental ? ckt_chain_base_use(worker, save->base, ret_message, message_size) : 0;
+	int result = save->incremental
+		? ckt_chain_base_use(worker, save->base, ret_message, message_size)
+		: 0;
 	if (!result)
 		result = ckt_heap_check(worker, ret_message, message_size);
 	if (result)
@@ -113,8 +128,10 @@ int ckt_worker_save(struct ckt_worker *worker, struct ckt_save *save, char *ret_
 	if (!result)
 		result = told_to_fail(&s, CKT_FAULT_CONTENTS);
 	if (!result)
-		result = save->memory_fds ? ckt_image_write_open(save->memory_fds[0], &s.image, ret_message, message_size)
-					  : ckt_image_write(save->broker, &s.image, ret_message, message_size);
+		result = save->memory_fds
+			? ckt_image_write_open(
+				  save->memory_fds[0], &s.image, ret_message, message_size)
+			: ckt_image_write(save->broker, &s.image, ret_message, message_size);
 	ckt_fault_fails(CKT_FAULT_MANIFEST);
 	uint64_t bytes = 0;
 	for (unsigned i = 0; i < CKT_CREW_SIZE; i++) {
@@ -124,7 +141,8 @@ int ckt_worker_save(struct ckt_worker *worker, struct ckt_save *save, char *ret_
 	if (!result) {
 		save->bytes = bytes;
 		count_changed(&s);
-		ckt_info("saved: %llu bytes of contents in %u chunks", (unsigned long long)bytes, s.image.chunks.chunks_len);
+		ckt_info("saved: %llu bytes of contents in %u chunks", (unsigned long long)bytes,
+			s.image.chunks.chunks_len);
 		remember(&s);
 	}
 	ckt_save_free_host(&s);

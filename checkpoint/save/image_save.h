@@ -30,16 +30,16 @@ struct ckt_saving {
 	uint64_t key[4];
 	bool hashed;
 	bool vmm_given_back;
-	uint8_t **array_data;	/* contents of arrays, by their place in the image */
+	uint8_t **array_data; /* contents of arrays, by their place in the image */
 	unsigned array_count;
-	uint8_t **host_data;	/* of host memory that is not shared, likewise */
-	bool early;	/* still frozen: what has no copy */
-	bool no_memory;	/* a table could not be made; `message` says so */
+	uint8_t **host_data; /* of host memory that is not shared, likewise */
+	bool early;          /* still frozen: what has no copy */
+	bool no_memory;      /* a table could not be made; `message` says so */
 };
 
 /*
- * save_tables.c.  Cleared memory with room for one more, and copies of strings.  NULL where there is no memory, and `no_memory` is set, so
- * that a few in a row need one look.
+ * save_tables.c.  Cleared memory with room for one more, and copies of strings.  NULL where there
+ * is no memory, and `no_memory` is set, so that a few in a row need one look.
  */
 void *ckt_save_list(struct ckt_saving *s, size_t count, size_t size);
 char *ckt_save_string(struct ckt_saving *s, const char *text);
@@ -47,14 +47,18 @@ char *ckt_save_string(struct ckt_saving *s, const char *text);
 int ckt_save_has_memory(struct ckt_saving *s);
 /* In pieces of a chunk's size: `data`, or the memory of that device where it is NULL. */
 /* 0 or -ENOMEM. */
-int ckt_save_add_pieces(struct ckt_saving *s, unsigned space, unsigned device, uint64_t address, const uint8_t *data, uint64_t size);
+int ckt_save_add_pieces(struct ckt_saving *s, unsigned space, unsigned device, uint64_t address,
+	const uint8_t *data, uint64_t size);
 int ckt_save_tables(struct ckt_saving *s);
 
 /* save_objects.c.  0 or -errno and a sentence in `message`. */
 int ckt_save_objects(struct ckt_saving *s);
 /* notify.c */
 int ckt_save_notifications(struct ckt_saving *s);
-/* Precondition: the other tables are made.  Memory that is mapped nowhere is mapped until it is given back. */
+/*
+ * Precondition: the other tables are made.  Memory that is mapped nowhere is mapped until it is
+ * given back.
+ */
 int ckt_save_vmm(struct ckt_saving *s);
 void ckt_save_give_vmm_back(struct ckt_saving *s);
 void ckt_save_free_arrays(struct ckt_saving *s);
@@ -65,8 +69,8 @@ void ckt_save_free_host(struct ckt_saving *s);
 
 /* save_contents.c */
 /*
- * Copies what is to be written into spare memory of its device as far as that goes, and writes the rest at once: then nothing of the
- * session is needed any more, and it goes on.
+ * Copies what is to be written into spare memory of its device as far as that goes, and writes the
+ * rest at once: then nothing of the session is needed any more, and it goes on.
  */
 int ckt_save_let_go(struct ckt_saving *s);
 int ckt_save_contents(struct ckt_saving *s);

@@ -24,7 +24,8 @@ static struct ckt_piece *next_piece(struct ckt_saving *s)
 		struct ckt_piece *piece = &s->pieces[i];
 		if (piece->same) {
 			if (!s->early)
-				atomic_fetch_add_explicit(&s->worker->progress.done, piece->size, memory_order_relaxed);
+				atomic_fetch_add_explicit(&s->worker->progress.done, piece->size,
+					memory_order_relaxed);
 		} else if (is_due(s, piece)) {
 			return piece;
 		}
@@ -33,23 +34,26 @@ static struct ckt_piece *next_piece(struct ckt_saving *s)
 }
 
 /* Begins the piece's way into the member's buffer. */
-static CUresult fetch(struct ckt_saving *s, struct ckt_crew_member *member, const struct ckt_piece *piece, unsigned buffer)
+static CUresult fetch(struct ckt_saving *s, struct ckt_crew_member *member,
+	const struct ckt_piece *piece, unsigned buffer)
 {
 	if (!piece || piece->data)
 		return CUDA_SUCCESS;
 	CUresult error = ckt_crew_use_device(member, piece->device);
 	CUstream stream = ckt_crew_stream(member, piece->device);
 	if (!error && piece->array && !piece->copy)
-		error = ckt_array_move_piece(piece->array, piece->address, piece->size, CKT_ARRAY_TO_HOST, (uintptr_t)member->buffers[buffer],
-					     stream);
+		error = ckt_array_move_piece(piece->array, piece->address, piece->size,
+			CKT_ARRAY_TO_HOST, (uintptr_t)member->buffers[buffer], stream);
 	else if (!error)
-		error = ckt_driver.cuMemcpyDtoHAsync_v2(member->buffers[buffer], piece->copy ? piece->copy : piece->address, piece->size, stream);
+		error = ckt_driver.cuMemcpyDtoHAsync_v2(member->buffers[buffer],
+			piece->copy ? piece->copy : piece->address, piece->size, stream);
 	if (error)
 		s->driver_error = (int)error;
 	return error;
 }
 
-static CUresult arrived(struct ckt_saving *s, struct ckt_crew_member *member, const struct ckt_piece *piece)
+static CUresult arrived(
+	struct ckt_saving *s, struct ckt_crew_member *member, const struct ckt_piece *piece)
 {
 	if (piece->data)
 		return CUDA_SUCCESS;
@@ -64,7 +68,8 @@ static CUresult arrived(struct ckt_saving *s, struct ckt_crew_member *member, co
 static int make_file(const struct ckt_save *save, struct ckt_image_writer *writer, unsigned file)
 {
 	_Static_assert(CKT_CREW_SIZE + 1 <= (int)CKT_IMAGE_MEMORY_FILES, "a file for each writer");
-	return save->memory_fds ? ckt_image_writer_init_open(writer, save->memory_fds[1 + file], file, save->compress)
+	return save->memory_fds ? ckt_image_writer_init_open(
+					  writer, save->memory_fds[1 + file], file, save->compress)
 				: ckt_image_writer_init(writer, save->broker, file, save->compress);
 }
 
@@ -78,7 +83,8 @@ static int write_piece(struct ckt_image_writer *writer, struct ckt_piece *piece,
 			return 0;
 	}
 	piece->written = true;
-	return ckt_image_writer_add(writer, piece->space, piece->address, data, piece->size, piece->digested ? piece->digest.sum : NULL);
+	return ckt_image_writer_add(writer, piece->space, piece->address, data, piece->size,
+		piece->digested ? piece->digest.sum : NULL);
 }
 
 /* While one piece is hashed and written, the next is on its way. */
@@ -100,7 +106,8 @@ static int write_pieces(struct ckt_crew_member *member, void *opaque)
 		const void *data = piece->data ? piece->data : member->buffers[buffer];
 		result = ckt_fault_fails(CKT_FAULT_WRITE) ? -EIO : write_piece(writer, piece, data);
 		if (!piece->space || piece->owner)
-			atomic_fetch_add_explicit(&s->worker->progress.done, piece->size, memory_order_relaxed);
+			atomic_fetch_add_explicit(
+				&s->worker->progress.done, piece->size, memory_order_relaxed);
 		/* Nothing may still write into the buffers when we are gone. */
 		if (result && following)
 			arrived(s, member, following);
@@ -110,7 +117,10 @@ static int write_pieces(struct ckt_crew_member *member, void *opaque)
 	return result || s->early ? result : ckt_image_writer_finish(writer);
 }
 
-/* What is due now and lies on a GPU is hashed there.  What cannot be is the CPU's, so there is no error. */
+/*
+ * What is due now and lies on a GPU is hashed there.  What cannot be is the CPU's, so there is no
+ * error.
+ */
 static void make_digests(struct ckt_saving *s)
 {
 	struct ckt_hash_item *items = calloc(s->piece_count + 1, sizeof *items);
@@ -122,13 +132,14 @@ static void make_digests(struct ckt_saving *s)
 		for (size_t i = 0; i < s->piece_count; i++) {
 			struct ckt_piece *piece = &s->pieces[i];
 			uint64_t address = piece->copy ? piece->copy : piece->address;
-			if (!piece->hashable || piece->device != d || piece->data || !is_due(s, piece) ||
-			    !ckt_digest_takes(d, address, piece->size))
+			if (!piece->hashable || piece->device != d || piece->data ||
+				!is_due(s, piece) || !ckt_digest_takes(d, address, piece->size))
 				continue;
 			items[n] = (struct ckt_hash_item){address, piece->size};
 			pieces[n++] = piece;
 		}
-		CUresult result = ckt_digest_run(s->worker, d, ckt_crew_first_stream(d), items, n, digests);
+		CUresult result =
+			ckt_digest_run(s->worker, d, ckt_crew_first_stream(d), items, n, digests);
 		if (result)
 			ckt_info("hashing on the GPU: CUDA error %d; the CPU does it", result);
 		for (size_t i = 0; i < n && !result; i++) {
@@ -151,12 +162,15 @@ static int run_crew(struct ckt_saving *s, bool early)
 	ckt_debug("save: hashing: %.1f ms", (double)(ckt_now_ns() - begun) * 1e-6);
 	begun = ckt_now_ns();
 	int result = ckt_crew_run(write_pieces, s);
-	ckt_debug("save: writing%s: %.1f ms", early ? " while nothing runs" : "", (double)(ckt_now_ns() - begun) * 1e-6);
+	ckt_debug("save: writing%s: %.1f ms", early ? " while nothing runs" : "",
+		(double)(ckt_now_ns() - begun) * 1e-6);
 	if (result) {
 		if (s->driver_error)
-			snprintf(s->message, s->message_size, "reading the GPU's memory: CUDA error %d", s->driver_error);
+			snprintf(s->message, s->message_size,
+				"reading the GPU's memory: CUDA error %d", s->driver_error);
 		else
-			snprintf(s->message, s->message_size, "writing the image: %s", strerror(-result));
+			snprintf(s->message, s->message_size, "writing the image: %s",
+				strerror(-result));
 	}
 	return result;
 }
@@ -169,13 +183,18 @@ static uint64_t align(uint64_t size)
 
 static bool takes_array(const struct ckt_piece *piece, const struct ckt_spare *spare, uint64_t used)
 {
-	return piece->array && !piece->same && piece->device == 0 && used + align(piece->size) <= spare->size;
+	return piece->array && !piece->same && piece->device == 0 &&
+		used + align(piece->size) <= spare->size;
 }
 
-/* Memory of the window: any range of it can be copied at once.  Two variables of modules that lie one behind the other cannot. */
+/*
+ * Memory of the window: any range of it can be copied at once.  Two variables of modules that lie
+ * one behind the other cannot.
+ */
 static bool in_window(const struct ckt_piece *piece)
 {
-	return piece->address >= CKT_WINDOW_BASE && piece->address - CKT_WINDOW_BASE < CKT_WINDOW_SIZE;
+	return piece->address >= CKT_WINDOW_BASE &&
+		piece->address - CKT_WINDOW_BASE < CKT_WINDOW_SIZE;
 }
 
 static bool takes_memory(const struct ckt_piece *piece)
@@ -183,20 +202,26 @@ static bool takes_memory(const struct ckt_piece *piece)
 	return !piece->same && !piece->data && !piece->array && piece->device == 0;
 }
 
-/* The pieces from `i` on that go in one copy, since they lie one behind the other: their number, and their size. */
+/*
+ * The pieces from `i` on that go in one copy, since they lie one behind the other: their number,
+ * and their size.
+ */
 static size_t neighbours(const struct ckt_saving *s, size_t i, uint64_t room, uint64_t *ret_size)
 {
 	const struct ckt_piece *first = &s->pieces[i];
 	uint64_t size = 0;
 	size_t n = i;
-	while (n < s->piece_count && takes_memory(&s->pieces[n]) && size + s->pieces[n].size <= room &&
-	       s->pieces[n].address == first->address + size && (n == i || (in_window(first) && in_window(&s->pieces[n]))))
+	while (n < s->piece_count && takes_memory(&s->pieces[n]) &&
+		size + s->pieces[n].size <= room && s->pieces[n].address == first->address + size &&
+		(n == i || (in_window(first) && in_window(&s->pieces[n]))))
 		size += s->pieces[n++].size;
 	*ret_size = size;
 	return n - i;
 }
 
-/* Copies what there is room for into the spare memory, in the order of the device's default stream. */
+/*
+ * Copies what there is room for into the spare memory, in the order of the device's default stream.
+ */
 static CUresult copy_aside(struct ckt_saving *s)
 {
 	const struct ckt_spare *spare = &s->save->spare;
@@ -205,7 +230,8 @@ static CUresult copy_aside(struct ckt_saving *s)
 	for (size_t i = 0; i < s->piece_count && !result;) {
 		struct ckt_piece *piece = &s->pieces[i];
 		if (takes_array(piece, spare, used)) {
-			result = ckt_array_move_piece(piece->array, piece->address, piece->size, CKT_ARRAY_TO_DEVICE, CKT_SPARE_BASE + used, NULL);
+			result = ckt_array_move_piece(piece->array, piece->address, piece->size,
+				CKT_ARRAY_TO_DEVICE, CKT_SPARE_BASE + used, NULL);
 			piece->copy = CKT_SPARE_BASE + used;
 			used += align(piece->size);
 			i++;
@@ -214,10 +240,13 @@ static CUresult copy_aside(struct ckt_saving *s)
 		uint64_t size;
 		size_t count = neighbours(s, i, spare->size - used, &size);
 		if (count)
-			result = ckt_driver.cuMemcpyDtoDAsync_v2(CKT_SPARE_BASE + used, piece->address, size, NULL);
+			result = ckt_driver.cuMemcpyDtoDAsync_v2(
+				CKT_SPARE_BASE + used, piece->address, size, NULL);
 		if (result)
-			ckt_warning("%llu bytes at 0x%llx (space %u, %zu pieces) cannot be copied aside: CUDA error %d", (unsigned long long)size,
-				    (unsigned long long)piece->address, piece->space, count, result);
+			ckt_warning(
+				"%llu bytes at 0x%llx (space %u, %zu pieces) cannot be copied aside: CUDA error %d",
+				(unsigned long long)size, (unsigned long long)piece->address,
+				piece->space, count, result);
 		uint64_t at = CKT_SPARE_BASE + used;
 		for (size_t n = i; n < i + count; n++) {
 			s->pieces[n].copy = at;
@@ -238,8 +267,13 @@ int ckt_save_let_go(struct ckt_saving *s)
 		return 0;
 	CUresult result = copy_aside(s);
 	if (result) {
-		/* Nothing is lost: the session stands still while its image is written, as without spare memory. */
-		ckt_warning("the session stands still while its image is written: copying its memory aside: CUDA error %d", result);
+		/*
+		 * Nothing is lost: the session stands still while its image is written, as without
+		 * spare memory.
+		 */
+		ckt_warning(
+			"the session stands still while its image is written: copying its memory aside: CUDA error %d",
+			result);
 		for (size_t i = 0; i < s->piece_count; i++)
 			s->pieces[i].copy = 0;
 		return 0;
@@ -261,15 +295,18 @@ int ckt_save_contents(struct ckt_saving *s)
 	for (unsigned i = 0; i < CKT_CREW_SIZE; i++)
 		total += s->writers[i].count;
 	image->chunks.chunks_val = ckt_save_list(s, total, sizeof(ckt_image_chunk));
-	image->file_bytes.file_bytes_val = ckt_save_list(s, CKT_CREW_SIZE, sizeof *image->file_bytes.file_bytes_val);
+	image->file_bytes.file_bytes_val =
+		ckt_save_list(s, CKT_CREW_SIZE, sizeof *image->file_bytes.file_bytes_val);
 	if (s->no_memory)
 		return ckt_save_has_memory(s);
 	for (unsigned i = 0; i < ckt_crew_count(); i++) {
 		struct ckt_image_writer *writer = &s->writers[i];
 		if (writer->count)
-			memcpy(image->chunks.chunks_val + image->chunks.chunks_len, writer->chunks, writer->count * sizeof *writer->chunks);
+			memcpy(image->chunks.chunks_val + image->chunks.chunks_len, writer->chunks,
+				writer->count * sizeof *writer->chunks);
 		image->chunks.chunks_len += (u_int)writer->count;
-		image->file_bytes.file_bytes_val[image->file_bytes.file_bytes_len++] = writer->offset;
+		image->file_bytes.file_bytes_val[image->file_bytes.file_bytes_len++] =
+			writer->offset;
 	}
 	return 0;
 }

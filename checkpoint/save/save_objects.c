@@ -15,32 +15,37 @@
 static int take_context(struct ckt_saving *s, struct ckt_object *object)
 {
 	/* Those that a program may set. */
-	static const CUlimit limits[] = {CU_LIMIT_STACK_SIZE,
-					 CU_LIMIT_PRINTF_FIFO_SIZE,
-					 CU_LIMIT_MALLOC_HEAP_SIZE,
-					 CU_LIMIT_DEV_RUNTIME_SYNC_DEPTH,
-					 CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT,
-					 CU_LIMIT_MAX_L2_FETCH_GRANULARITY,
-					 CU_LIMIT_PERSISTING_L2_CACHE_SIZE};
-	ckt_image_context *context = &s->image.contexts.contexts_val[s->image.contexts.contexts_len++];
-	*context = (ckt_image_context){
-		.id = object->id, .device = object->ctx.device, .flags = object->ctx.flags, .primary = object->ctx.primary};
+	static const CUlimit limits[] = {CU_LIMIT_STACK_SIZE, CU_LIMIT_PRINTF_FIFO_SIZE,
+		CU_LIMIT_MALLOC_HEAP_SIZE, CU_LIMIT_DEV_RUNTIME_SYNC_DEPTH,
+		CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT, CU_LIMIT_MAX_L2_FETCH_GRANULARITY,
+		CU_LIMIT_PERSISTING_L2_CACHE_SIZE};
+	ckt_image_context *context =
+		&s->image.contexts.contexts_val[s->image.contexts.contexts_len++];
+	*context = (ckt_image_context){.id = object->id,
+		.device = object->ctx.device,
+		.flags = object->ctx.flags,
+		.primary = object->ctx.primary};
 	CUresult result = ckt_driver.cuCtxSetCurrent(object->real);
 	if (!result)
 		result = ckt_driver.cuCtxSynchronize();
 	if (result) {
-		snprintf(s->message, s->message_size, "context 0x%llx cannot be saved: a kernel in it has failed (CUDA error %d)",
-			 (unsigned long long)object->id, result);
+		snprintf(s->message, s->message_size,
+			"context 0x%llx cannot be saved: a kernel in it has failed (CUDA error %d)",
+			(unsigned long long)object->id, result);
 		return -EIO;
 	}
-	context->limits.limits_val = ckt_save_list(s, sizeof limits / sizeof *limits, sizeof(ckt_image_limit));
+	context->limits.limits_val =
+		ckt_save_list(s, sizeof limits / sizeof *limits, sizeof(ckt_image_limit));
 	for (size_t i = 0; i < sizeof limits / sizeof *limits && !s->no_memory; i++) {
 		size_t value;
-		if (ckt_driver.cuCtxGetLimit && ckt_driver.cuCtxGetLimit(&value, limits[i]) == CUDA_SUCCESS)
-			context->limits.limits_val[context->limits.limits_len++] = (ckt_image_limit){limits[i], value};
+		if (ckt_driver.cuCtxGetLimit &&
+			ckt_driver.cuCtxGetLimit(&value, limits[i]) == CUDA_SUCCESS)
+			context->limits.limits_val[context->limits.limits_len++] =
+				(ckt_image_limit){limits[i], value};
 	}
 	CUfunc_cache config;
-	if (ckt_driver.cuCtxGetCacheConfig && ckt_driver.cuCtxGetCacheConfig(&config) == CUDA_SUCCESS)
+	if (ckt_driver.cuCtxGetCacheConfig &&
+		ckt_driver.cuCtxGetCacheConfig(&config) == CUDA_SUCCESS)
 		context->cache_config = config;
 	return ckt_save_has_memory(s);
 }
@@ -60,10 +65,14 @@ static int take_globals(struct ckt_saving *s, ckt_image_module *module, struct c
 	for (size_t i = 0; i < names.count && !s->no_memory; i++) {
 		CUdeviceptr address;
 		size_t size;
-		if (ckt_driver.cuModuleGetGlobal_v2(&address, &size, object->real, names.list[i]) || !size)
+		if (ckt_driver.cuModuleGetGlobal_v2(&address, &size, object->real, names.list[i]) ||
+			!size)
 			continue;
-		ckt_image_global *global = &module->globals.globals_val[module->globals.globals_len++];
-		*global = (ckt_image_global){.name = ckt_save_string(s, names.list[i]), .address = address, .size = size};
+		ckt_image_global *global =
+			&module->globals.globals_val[module->globals.globals_len++];
+		*global = (ckt_image_global){.name = ckt_save_string(s, names.list[i]),
+			.address = address,
+			.size = size};
 		size_t before = s->piece_count;
 		ckt_save_add_pieces(s, 0, context->ctx.device, address, NULL, size);
 		/* Another context's memory is not for the kernel that hashes. */
@@ -81,7 +90,8 @@ static int take_module(struct ckt_saving *s, struct ckt_object *object)
 	*module = (ckt_image_module){.id = object->id, .context = object->context};
 	memcpy(module->hash, object->module.hash, sizeof module->hash);
 	module->option_keys.option_keys_val = ckt_save_list(s, count, sizeof(u_int));
-	module->option_values.option_values_val = ckt_save_list(s, count, sizeof *module->option_values.option_values_val);
+	module->option_values.option_values_val =
+		ckt_save_list(s, count, sizeof *module->option_values.option_values_val);
 	if (s->no_memory)
 		return ckt_save_has_memory(s);
 	module->option_keys.option_keys_len = module->option_values.option_values_len = count;
@@ -90,35 +100,43 @@ static int take_module(struct ckt_saving *s, struct ckt_object *object)
 		module->option_values.option_values_val[i] = object->module.option_values[i];
 	}
 	for (uint32_t i = 0; i < object->module.seen_count; i++)
-		s->image.seen.seen_val[s->image.seen.seen_len++] = (ckt_image_seen){object->id, ckt_save_string(s, object->module.seen[i])};
+		s->image.seen.seen_val[s->image.seen.seen_len++] =
+			(ckt_image_seen){object->id, ckt_save_string(s, object->module.seen[i])};
 	return take_globals(s, module, object);
 }
 
 static int take_function(struct ckt_saving *s, struct ckt_object *object)
 {
-	ckt_image_function *function = &s->image.functions.functions_val[s->image.functions.functions_len++];
+	ckt_image_function *function =
+		&s->image.functions.functions_val[s->image.functions.functions_len++];
 	*function = (ckt_image_function){.id = object->id,
-					 .module = object->parent,
-					 .name = ckt_save_string(s, object->function.name),
-					 .cache_config_set = object->function.cache_config_set,
-					 .cache_config = object->function.cache_config};
-	function->attributes.attributes_val = ckt_save_list(s, object->function.set_count, sizeof(ckt_image_attribute));
+		.module = object->parent,
+		.name = ckt_save_string(s, object->function.name),
+		.cache_config_set = object->function.cache_config_set,
+		.cache_config = object->function.cache_config};
+	function->attributes.attributes_val =
+		ckt_save_list(s, object->function.set_count, sizeof(ckt_image_attribute));
 	if (s->no_memory)
 		return ckt_save_has_memory(s);
 	function->attributes.attributes_len = object->function.set_count;
 	for (uint32_t i = 0; i < object->function.set_count; i++)
-		function->attributes.attributes_val[i] =
-			(ckt_image_attribute){object->function.sets[i].attribute, object->function.sets[i].value};
+		function->attributes.attributes_val[i] = (ckt_image_attribute){
+			object->function.sets[i].attribute, object->function.sets[i].value};
 	return 0;
 }
 
-/* Times count from the restore's own event, or, in a session that was never restored, from the first event that has a time. */
+/*
+ * Times count from the restore's own event, or, in a session that was never restored, from the
+ * first event that has a time.
+ */
 static void take_event(struct ckt_saving *s, struct ckt_object *object, CUevent *base)
 {
 	struct ckt_worker *worker = s->worker;
 	ckt_image_event *event = &s->image.events.events_val[s->image.events.events_len++];
-	*event = (ckt_image_event){
-		.id = object->id, .context = object->context, .flags = object->event.flags, .recorded = object->event.recorded};
+	*event = (ckt_image_event){.id = object->id,
+		.context = object->context,
+		.flags = object->event.flags,
+		.recorded = object->event.recorded};
 	if (!object->event.recorded || object->event.flags & CU_EVENT_DISABLE_TIMING)
 		return;
 	if (object->event.from_image) {
@@ -131,17 +149,23 @@ static void take_event(struct ckt_saving *s, struct ckt_object *object, CUevent 
 	float ms = 0;
 	CUresult result = CUDA_SUCCESS;
 	if (object->real != *base)
-		result = ckt_driver.cuEventElapsedTime_v2 ? ckt_driver.cuEventElapsedTime_v2(&ms, *base, object->real)
-							  : ckt_driver.cuEventElapsedTime(&ms, *base, object->real);
+		result = ckt_driver.cuEventElapsedTime_v2
+			? ckt_driver.cuEventElapsedTime_v2(&ms, *base, object->real)
+			: ckt_driver.cuEventElapsedTime(&ms, *base, object->real);
 	event->timed = !result;
 	event->milliseconds = ms + worker->image_base_ms;
 }
 
-/* An array of another context than its device's primary one cannot be read by the crew: the host gets it at once. */
-static CUresult read_array(struct ckt_saving *s, struct ckt_object *object, const struct ckt_object *context, uint8_t **ret_data)
+/*
+ * An array of another context than its device's primary one cannot be read by the crew: the host
+ * gets it at once.
+ */
+static CUresult read_array(struct ckt_saving *s, struct ckt_object *object,
+	const struct ckt_object *context, uint8_t **ret_data)
 {
 	*ret_data = s->array_data[s->array_count - 1] = malloc(object->array->bytes);
-	CUresult result = *ret_data ? ckt_driver.cuCtxSetCurrent(context ? context->real : NULL) : CUDA_ERROR_OUT_OF_MEMORY;
+	CUresult result = *ret_data ? ckt_driver.cuCtxSetCurrent(context ? context->real : NULL)
+				    : CUDA_ERROR_OUT_OF_MEMORY;
 	return result ? result : ckt_array_read(object, *ret_data);
 }
 
@@ -155,11 +179,13 @@ static int take_array(struct ckt_saving *s, struct ckt_object *object)
 	ckt_array_save(object, &s->image.arrays.arrays_val[index]);
 	CUresult result = here ? CUDA_SUCCESS : read_array(s, object, context, &data);
 	if (result) {
-		snprintf(s->message, s->message_size, "array 0x%llx cannot be read: CUDA error %d", (unsigned long long)object->id, result);
+		snprintf(s->message, s->message_size, "array 0x%llx cannot be read: CUDA error %d",
+			(unsigned long long)object->id, result);
 		return -EIO;
 	}
 	size_t before = s->piece_count;
-	int error = ckt_save_add_pieces(s, s->image.blobs.blobs_len + index + 1, here ? context->ctx.device : 0, 0, data, object->array->bytes);
+	int error = ckt_save_add_pieces(s, s->image.blobs.blobs_len + index + 1,
+		here ? context->ctx.device : 0, 0, data, object->array->bytes);
 	for (size_t i = before; i < s->piece_count; i++) {
 		s->pieces[i].owner = object->id;
 		s->pieces[i].array = here ? object : NULL;
@@ -173,8 +199,10 @@ static void take_dead_arrays(struct ckt_saving *s)
 	struct ckt_worker *worker = s->worker;
 	for (size_t i = 0; i < worker->journal_count; i++) {
 		const struct ckt_journal_entry *entry = &worker->journal[i];
-		if (entry->kind == CKT_JOURNAL_ARRAY_CREATE && !ckt_objects_find(&worker->objects, entry->id))
-			ckt_array_save_dead(entry, &s->image.arrays.arrays_val[s->image.arrays.arrays_len++]);
+		if (entry->kind == CKT_JOURNAL_ARRAY_CREATE &&
+			!ckt_objects_find(&worker->objects, entry->id))
+			ckt_array_save_dead(
+				entry, &s->image.arrays.arrays_val[s->image.arrays.arrays_len++]);
 	}
 }
 
@@ -191,18 +219,20 @@ static int take_pool(struct ckt_saving *s, const struct ckt_pool *pool)
 	struct ckt_account account = ckt_memory_account(memory, pool->id);
 	ckt_image_pool *saved = &s->image.pools.pools_val[s->image.pools.pools_len++];
 	*saved = (ckt_image_pool){.id = pool->id,
-				  .device = pool->device,
-				  .max_bytes = pool->max_bytes,
-				  .reuse = pool->reuse,
-				  .release_threshold = pool->release_threshold,
-				  .destroyed = pool->destroyed,
-				  .used_high = account.arena.used_high,
-				  .reserved_high = account.arena.reserved_high};
-	saved->blocks.blocks_val = ckt_save_list(s, memory->block_count, sizeof(ckt_image_pool_block));
+		.device = pool->device,
+		.max_bytes = pool->max_bytes,
+		.reuse = pool->reuse,
+		.release_threshold = pool->release_threshold,
+		.destroyed = pool->destroyed,
+		.used_high = account.arena.used_high,
+		.reserved_high = account.arena.reserved_high};
+	saved->blocks.blocks_val =
+		ckt_save_list(s, memory->block_count, sizeof(ckt_image_pool_block));
 	for (size_t i = 0; i < memory->block_count && !s->no_memory; i++)
 		if (memory->blocks[i].pool == pool->id)
 			saved->blocks.blocks_val[saved->blocks.blocks_len++] =
-				(ckt_image_pool_block){memory->blocks[i].address, memory->blocks[i].freeing};
+				(ckt_image_pool_block){
+					memory->blocks[i].address, memory->blocks[i].freeing};
 	return ckt_save_has_memory(s);
 }
 
@@ -210,7 +240,9 @@ static size_t count_seen(struct ckt_object *const *objects, size_t count)
 {
 	size_t seen = 0;
 	for (size_t i = 0; i < count; i++)
-		seen += ckt_handle_kind(objects[i]->id) == CKT_KIND_MODULE ? objects[i]->module.seen_count : 0;
+		seen += ckt_handle_kind(objects[i]->id) == CKT_KIND_MODULE
+			? objects[i]->module.seen_count
+			: 0;
 	return seen;
 }
 
@@ -221,8 +253,12 @@ static void take_stream_attributes(struct ckt_saving *s, const struct ckt_object
 	for (unsigned a = 0; attributes && a < CKT_STREAM_ATTRIBUTE_IDS; a++) {
 		if (!(attributes->set >> a & 1))
 			continue;
-		ckt_image_stream_attribute *saved = &s->image.stream_attributes.stream_attributes_val[s->image.stream_attributes.stream_attributes_len++];
-		*saved = (ckt_image_stream_attribute){.stream = is_stream ? object->id : 0, .context = object->context, .attribute = a};
+		ckt_image_stream_attribute *saved =
+			&s->image.stream_attributes.stream_attributes_val
+				 [s->image.stream_attributes.stream_attributes_len++];
+		*saved = (ckt_image_stream_attribute){.stream = is_stream ? object->id : 0,
+			.context = object->context,
+			.attribute = a};
 		memcpy(saved->value, &attributes->values[a], sizeof saved->value);
 	}
 }
@@ -233,7 +269,9 @@ static size_t count_stream_attributes(struct ckt_object *const *objects, size_t 
 	for (size_t i = 0; i < count; i++) {
 		unsigned kind = ckt_handle_kind(objects[i]->id);
 		const struct ckt_stream_attributes *attributes =
-			kind == CKT_KIND_STREAM || kind == CKT_KIND_CONTEXT ? ckt_stream_attributes_of(objects[i]) : NULL;
+			kind == CKT_KIND_STREAM || kind == CKT_KIND_CONTEXT
+			? ckt_stream_attributes_of(objects[i])
+			: NULL;
 		set += attributes ? (size_t)__builtin_popcount(attributes->set) : 0;
 	}
 	return set;
@@ -248,16 +286,18 @@ int ckt_save_objects(struct ckt_saving *s)
 	s->no_memory |= !objects;
 	image->contexts.contexts_val = ckt_save_list(s, count, sizeof(ckt_image_context));
 	image->streams.streams_val = ckt_save_list(s, count, sizeof(ckt_image_stream));
-	image->stream_attributes.stream_attributes_val =
-		ckt_save_list(s, count_stream_attributes(objects, count), sizeof(ckt_image_stream_attribute));
+	image->stream_attributes.stream_attributes_val = ckt_save_list(
+		s, count_stream_attributes(objects, count), sizeof(ckt_image_stream_attribute));
 	image->events.events_val = ckt_save_list(s, count, sizeof(ckt_image_event));
 	image->modules.modules_val = ckt_save_list(s, count, sizeof(ckt_image_module));
 	image->functions.functions_val = ckt_save_list(s, count, sizeof(ckt_image_function));
-	image->pools.pools_val = ckt_save_list(s, count + s->worker->device_count, sizeof(ckt_image_pool));
+	image->pools.pools_val =
+		ckt_save_list(s, count + s->worker->device_count, sizeof(ckt_image_pool));
 	image->graphs.graphs_val = ckt_save_list(s, count, sizeof(ckt_image_graph));
 	image->seen.seen_val = ckt_save_list(s, count_seen(objects, count), sizeof(ckt_image_seen));
 	image->seen_known = true;
-	image->arrays.arrays_val = ckt_save_list(s, count + s->worker->journal_count, sizeof(ckt_image_array));
+	image->arrays.arrays_val =
+		ckt_save_list(s, count + s->worker->journal_count, sizeof(ckt_image_array));
 	image->textures.textures_val = ckt_save_list(s, count, sizeof(ckt_image_texture));
 	s->array_data = ckt_save_list(s, count + s->worker->journal_count, sizeof *s->array_data);
 	int result = ckt_save_has_memory(s);
@@ -272,7 +312,8 @@ int ckt_save_objects(struct ckt_saving *s)
 			break;
 		case CKT_KIND_STREAM:
 			image->streams.streams_val[image->streams.streams_len++] =
-				(ckt_image_stream){object->id, object->context, object->stream.flags, object->stream.priority};
+				(ckt_image_stream){object->id, object->context,
+					object->stream.flags, object->stream.priority};
 			take_stream_attributes(s, object);
 			break;
 		case CKT_KIND_EVENT:
@@ -288,14 +329,16 @@ int ckt_save_objects(struct ckt_saving *s)
 			break;
 		case CKT_KIND_GRAPH:
 		case CKT_KIND_GRAPH_EXEC:
-			s->no_memory |= ckt_graph_save(object, &image->graphs.graphs_val[image->graphs.graphs_len++]) != 0;
+			s->no_memory |=
+				ckt_graph_save(object,
+					&image->graphs.graphs_val[image->graphs.graphs_len++]) != 0;
 			result = ckt_save_has_memory(s);
 			break;
 		case CKT_KIND_POOL:
 			result = take_pool(s, object->pool);
 			break;
 		case CKT_KIND_PHYSICAL:
-		case CKT_KIND_LIB_OBJECT:	/* with the log of libraries: libs/state_image.c */
+		case CKT_KIND_LIB_OBJECT: /* with the log of libraries: libs/state_image.c */
 		case CKT_KIND_LIB_CALL:
 			break;
 		case CKT_KIND_ARRAY:
@@ -304,12 +347,17 @@ int ckt_save_objects(struct ckt_saving *s)
 			break;
 		case CKT_KIND_TEXTURE:
 		case CKT_KIND_SURFACE:
-			s->no_memory |= ckt_texture_save(object, &image->textures.textures_val[image->textures.textures_len++]) != 0;
+			s->no_memory |=
+				ckt_texture_save(object,
+					&image->textures
+						 .textures_val[image->textures.textures_len++]) !=
+				0;
 			result = ckt_save_has_memory(s);
 			break;
 		default:
-			snprintf(s->message, s->message_size, "object 0x%llx is of a kind (%d) that cannot be saved yet",
-				 (unsigned long long)object->id, ckt_handle_kind(object->id));
+			snprintf(s->message, s->message_size,
+				"object 0x%llx is of a kind (%d) that cannot be saved yet",
+				(unsigned long long)object->id, ckt_handle_kind(object->id));
 			result = -EOPNOTSUPP;
 		}
 	}
@@ -330,18 +378,26 @@ static int take_physical(struct ckt_saving *s, struct ckt_object *object)
 	if (!mapped && !result && !worker->paused)
 		result = ckt_vmm_map(worker, address, size, 0, object->id);
 	if (!mapped && !result && !worker->paused)
-		result = ckt_vmm_set_access(worker, address, size, CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
-	s->image.physicals.physicals_val[s->image.physicals.physicals_len++] = (ckt_image_physical){
-		.id = object->id, .device = object->physical.device, .size = size, .contents = address, .contents_only = !mapped};
+		result = ckt_vmm_set_access(
+			worker, address, size, CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
+	s->image.physicals.physicals_val[s->image.physicals.physicals_len++] =
+		(ckt_image_physical){.id = object->id,
+			.device = object->physical.device,
+			.size = size,
+			.contents = address,
+			.contents_only = !mapped};
 	if (object->physical.compression)
-		s->image.compressibles.compressibles_val[s->image.compressibles.compressibles_len++] =
+		s->image.compressibles
+			.compressibles_val[s->image.compressibles.compressibles_len++] =
 			(ckt_image_compressible){object->id, object->physical.compression};
 	if (result) {
-		snprintf(s->message, s->message_size, "physical memory 0x%llx cannot be read: CUDA error %d",
-			 (unsigned long long)object->id, result);
+		snprintf(s->message, s->message_size,
+			"physical memory 0x%llx cannot be read: CUDA error %d",
+			(unsigned long long)object->id, result);
 		return -EIO;
 	}
-	return ckt_save_add_pieces(s, 0, object->physical.device, address, ckt_pause_copy(0, object->id), size);
+	return ckt_save_add_pieces(
+		s, 0, object->physical.device, address, ckt_pause_copy(0, object->id), size);
 }
 
 /* The tables first: addresses taken for the contents alone are not the program's. */
@@ -350,30 +406,37 @@ int ckt_save_vmm(struct ckt_saving *s)
 	struct ckt_worker *worker = s->worker;
 	struct ckt_vmm *vmm = &worker->vmm;
 	ckt_image *image = &s->image;
-	image->reservations.reservations_val = ckt_save_list(s, vmm->reservation_count, sizeof(ckt_image_reservation));
-	image->mappings.mappings_val = ckt_save_list(s, vmm->mapping_count, sizeof(ckt_image_mapping));
-	image->peer_accesses.peer_accesses_val = ckt_save_list(s, vmm->mapping_count, sizeof(ckt_image_peer_access));
+	image->reservations.reservations_val =
+		ckt_save_list(s, vmm->reservation_count, sizeof(ckt_image_reservation));
+	image->mappings.mappings_val =
+		ckt_save_list(s, vmm->mapping_count, sizeof(ckt_image_mapping));
+	image->peer_accesses.peer_accesses_val =
+		ckt_save_list(s, vmm->mapping_count, sizeof(ckt_image_peer_access));
 	if (s->no_memory)
 		return ckt_save_has_memory(s);
 	for (size_t i = 0; i < vmm->reservation_count; i++)
 		image->reservations.reservations_val[image->reservations.reservations_len++] =
-			(ckt_image_reservation){vmm->reservations[i].address, vmm->reservations[i].size};
+			(ckt_image_reservation){
+				vmm->reservations[i].address, vmm->reservations[i].size};
 	for (size_t i = 0; i < vmm->mapping_count; i++) {
 		struct ckt_mapping *m = &vmm->mappings[i];
 		image->mappings.mappings_val[image->mappings.mappings_len++] =
 			(ckt_image_mapping){m->address, m->size, m->offset, m->physical, m->access};
 		if (m->readers | m->writers)
-			image->peer_accesses.peer_accesses_val[image->peer_accesses.peer_accesses_len++] =
+			image->peer_accesses
+				.peer_accesses_val[image->peer_accesses.peer_accesses_len++] =
 				(ckt_image_peer_access){m->address, m->readers, m->writers};
 	}
 	size_t count;
 	struct ckt_object **objects = ckt_objects_in_order(&worker->objects, &count);
 	s->no_memory |= !objects;
 	image->physicals.physicals_val = ckt_save_list(s, count, sizeof(ckt_image_physical));
-	image->compressibles.compressibles_val = ckt_save_list(s, count, sizeof(ckt_image_compressible));
+	image->compressibles.compressibles_val =
+		ckt_save_list(s, count, sizeof(ckt_image_compressible));
 	int result = ckt_save_has_memory(s);
 	for (size_t i = 0; i < count && !result; i++)
-		if (ckt_handle_kind(objects[i]->id) == CKT_KIND_PHYSICAL && !objects[i]->physical.imported)
+		if (ckt_handle_kind(objects[i]->id) == CKT_KIND_PHYSICAL &&
+			!objects[i]->physical.imported)
 			result = take_physical(s, objects[i]);
 	free(objects);
 	return result;

@@ -30,11 +30,13 @@ int ckt_save_has_memory(struct ckt_saving *s)
 {
 	if (!s->no_memory)
 		return 0;
-	snprintf(s->message, s->message_size, "the worker has no memory left for the tables of the image; the session goes on");
+	snprintf(s->message, s->message_size,
+		"the worker has no memory left for the tables of the image; the session goes on");
 	return -ENOMEM;
 }
 
-int ckt_save_add_pieces(struct ckt_saving *s, unsigned space, unsigned device, uint64_t address, const uint8_t *data, uint64_t size)
+int ckt_save_add_pieces(struct ckt_saving *s, unsigned space, unsigned device, uint64_t address,
+	const uint8_t *data, uint64_t size)
 {
 	for (uint64_t at = 0; at < size; at += CKT_IMAGE_CHUNK) {
 		if (CKT_GROW(s->pieces, s->piece_count, s->piece_room, 1024)) {
@@ -43,11 +45,11 @@ int ckt_save_add_pieces(struct ckt_saving *s, unsigned space, unsigned device, u
 		}
 		uint64_t left = size - at;
 		s->pieces[s->piece_count++] = (struct ckt_piece){.space = space,
-								 .device = device,
-								 .address = address + at,
-								 .data = data ? data + at : NULL,
-								 .size = (uint32_t)(left < CKT_IMAGE_CHUNK ? left : CKT_IMAGE_CHUNK),
-								 .hashable = !space && address % 16 == 0};
+			.device = device,
+			.address = address + at,
+			.data = data ? data + at : NULL,
+			.size = (uint32_t)(left < CKT_IMAGE_CHUNK ? left : CKT_IMAGE_CHUNK),
+			.hashable = !space && address % 16 == 0};
 	}
 	return 0;
 }
@@ -71,7 +73,8 @@ static int take_identity(struct ckt_saving *s)
 	image->build = ckt_save_string(s, CKT_VERSION);
 	image->driver_version = worker->driver_version;
 	if (getrandom(image->id, sizeof image->id, 0) != sizeof image->id) {
-		snprintf(s->message, s->message_size, "the kernel gives no random bytes for the name of the image");
+		snprintf(s->message, s->message_size,
+			"the kernel gives no random bytes for the name of the image");
 		return -EIO;
 	}
 	memcpy(s->save->image, image->id, sizeof image->id);
@@ -92,7 +95,8 @@ static int take_replies(struct ckt_saving *s)
 	s->image.replies.replies_val = ckt_save_list(s, replies->count, sizeof(ckt_image_reply));
 	for (size_t i = 0; i < replies->count && !s->no_memory; i++) {
 		struct ckt_stored *stored = &replies->list[replies->first + i];
-		ckt_image_reply *reply = &s->image.replies.replies_val[s->image.replies.replies_len++];
+		ckt_image_reply *reply =
+			&s->image.replies.replies_val[s->image.replies.replies_len++];
 		reply->seq = stored->seq;
 		reply->proc = stored->proc;
 		reply->deferred = stored->deferred;
@@ -109,7 +113,8 @@ static int take_replies(struct ckt_saving *s)
 static int take_devices(struct ckt_saving *s)
 {
 	struct ckt_worker *worker = s->worker;
-	s->image.devices.devices_val = ckt_save_list(s, worker->device_count, sizeof(ckt_image_device));
+	s->image.devices.devices_val =
+		ckt_save_list(s, worker->device_count, sizeof(ckt_image_device));
 	if (!s->image.devices.devices_val)
 		return ckt_save_has_memory(s);
 	s->image.devices.devices_len = worker->device_count;
@@ -121,16 +126,20 @@ static int take_devices(struct ckt_saving *s)
 		device->major = from->major;
 		device->minor = from->minor;
 		device->total_bytes = from->total;
-		device->extents.extents_val = ckt_save_list(s, memory->extent_count, sizeof(ckt_image_extent));
-		device->blocks.blocks_val = ckt_save_list(s, memory->block_count, sizeof(ckt_image_block));
+		device->extents.extents_val =
+			ckt_save_list(s, memory->extent_count, sizeof(ckt_image_extent));
+		device->blocks.blocks_val =
+			ckt_save_list(s, memory->block_count, sizeof(ckt_image_block));
 		int error = ckt_save_has_memory(s);
 		for (size_t i = 0; i < memory->extent_count && !error; i++) {
 			struct ckt_extent *e = &memory->extents[i];
 			/* What libraries have for themselves they take again: memory.h. */
 			if (e->use == CKT_EXTENT_CACHED || ckt_memory_extent_is_library(memory, i))
 				continue;
-			device->extents.extents_val[device->extents.extents_len++] = (ckt_image_extent){e->address, e->size, e->use};
-			error = ckt_save_add_pieces(s, 0, d, e->address, ckt_pause_copy(e->address, 0), e->size);
+			device->extents.extents_val[device->extents.extents_len++] =
+				(ckt_image_extent){e->address, e->size, e->use};
+			error = ckt_save_add_pieces(
+				s, 0, d, e->address, ckt_pause_copy(e->address, 0), e->size);
 		}
 		if (error)
 			return error;
@@ -138,7 +147,8 @@ static int take_devices(struct ckt_saving *s)
 			struct ckt_block *b = &memory->blocks[i];
 			if (b->owner & CKT_MEMORY_LIBRARY)
 				continue;
-			device->blocks.blocks_val[device->blocks.blocks_len++] = (ckt_image_block){b->address, b->size, b->owner};
+			device->blocks.blocks_val[device->blocks.blocks_len++] =
+				(ckt_image_block){b->address, b->size, b->owner};
 		}
 	}
 	return 0;
@@ -156,7 +166,8 @@ static int take_blobs(struct ckt_saving *s)
 		blob->size = from->size;
 		blob->received = from->received;
 		if (!s->save->incremental || !ckt_chain_has_blob(blob))
-			error = ckt_save_add_pieces(s, s->image.blobs.blobs_len, 0, 0, from->data, from->received);
+			error = ckt_save_add_pieces(
+				s, s->image.blobs.blobs_len, 0, 0, from->data, from->received);
 	}
 	return error;
 }
@@ -164,7 +175,8 @@ static int take_blobs(struct ckt_saving *s)
 static int take_journal(struct ckt_saving *s)
 {
 	struct ckt_worker *worker = s->worker;
-	s->image.journal.journal_val = ckt_save_list(s, worker->journal_count, sizeof(ckt_image_journal));
+	s->image.journal.journal_val =
+		ckt_save_list(s, worker->journal_count, sizeof(ckt_image_journal));
 	if (!s->image.journal.journal_val)
 		return ckt_save_has_memory(s);
 	s->image.journal.journal_len = (u_int)worker->journal_count;
@@ -173,8 +185,11 @@ static int take_journal(struct ckt_saving *s)
 	for (size_t i = 0; i < worker->journal_count; i++) {
 		struct ckt_journal_entry *from = &worker->journal[i];
 		ckt_image_journal *entry = &s->image.journal.journal_val[i];
-		*entry = (ckt_image_journal){
-			.kind = from->kind, .id = from->id, .context = from->context, .flags = from->flags, .device = from->device};
+		*entry = (ckt_image_journal){.kind = from->kind,
+			.id = from->id,
+			.context = from->context,
+			.flags = from->flags,
+			.device = from->device};
 		memcpy(entry->hash, from->hash, sizeof entry->hash);
 	}
 	return 0;
@@ -183,10 +198,12 @@ static int take_journal(struct ckt_saving *s)
 /* Before the journal is taken, as it is an entry of it. */
 static void prepare_digests(struct ckt_saving *s)
 {
-	for (unsigned d = 0; d < s->worker->device_count && !s->save->incremental && !s->worker->paused; d++) {
+	for (unsigned d = 0;
+		d < s->worker->device_count && !s->save->incremental && !s->worker->paused; d++) {
 		uint64_t bytes = 0;
 		for (size_t i = 0; i < s->piece_count; i++)
-			bytes += !s->pieces[i].space && s->pieces[i].device == d ? s->pieces[i].size : 0;
+			bytes += !s->pieces[i].space && s->pieces[i].device == d ? s->pieces[i].size
+										 : 0;
 		if (ckt_digest_pays(bytes))
 			ckt_digest_load(s->worker, d);
 	}

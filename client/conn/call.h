@@ -19,48 +19,57 @@
 #include "rpc/wire.h"
 
 enum {
-	CKT_CALL_F_NUMBERED = 1,	/* changes state: gets a sequence number */
-	CKT_CALL_F_BATCHED = 2,		/* no reply; implies NUMBERED */
-	CKT_CALL_F_ANYWAY = 4,		/* goes through also where the context has a sticky error: it gets rid of the context */
+	CKT_CALL_F_NUMBERED = 1, /* changes state: gets a sequence number */
+	CKT_CALL_F_BATCHED = 2,  /* no reply; implies NUMBERED */
+	/* goes through also where the context has a sticky error: it gets rid of the context */
+	CKT_CALL_F_ANYWAY = 4,
 };
 
 struct ckt_conn;
 
 struct ckt_call {
 	struct ckt_conn *conn;
-	uint8_t *p;			/* where the arguments go */
-	uint8_t *record;		/* the record mark */
-	uint32_t size_bytes;		/* of the record, mark included */
+	uint8_t *p;          /* where the arguments go */
+	uint8_t *record;     /* the record mark */
+	uint32_t size_bytes; /* of the record, mark included */
 	uint32_t xid;
-	uint64_t seq;			/* 0: not numbered */
+	uint64_t seq; /* 0: not numbered */
 	uint64_t context;
 	unsigned flags;
 	bool session_proc;
 };
 
 struct ckt_reply {
-	struct ckt_cursor results;	/* behind the CUresult; valid until ckt_reply_release */
-	void *owned;			/* NULL: nothing to release */
-	uint8_t small[256];		/* holds short results */
+	struct ckt_cursor results; /* behind the CUresult; valid until ckt_reply_release */
+	void *owned;               /* NULL: nothing to release */
+	uint8_t small[256];        /* holds short results */
 };
 
 /*
- * Errors: CUDA_ERROR_NOT_INITIALIZED before cuInit and in a forked child, once the session is lost its sticky error, and once a kernel
- * has failed in the thread's context that error, as CUDA does, until the context is reset.
- * On any error nothing is held.  proc: of CUDA, or CKT_LIB_PROC() of another library.
+ * Errors: CUDA_ERROR_NOT_INITIALIZED before cuInit and in a forked child, once the session is lost
+ * its sticky error, and once a kernel has failed in the thread's context that error, as CUDA does,
+ * until the context is reset. On any error nothing is held.  proc: of CUDA, or CKT_LIB_PROC() of
+ * another library.
  */
 CUresult ckt_call_begin(struct ckt_call *call, uint32_t proc, size_t args_bytes, unsigned flags);
-/* The error of a kernel that failed in the thread's context, for calls that are answered here; CUDA_SUCCESS where none did. */
+/*
+ * The error of a kernel that failed in the thread's context, for calls that are answered here;
+ * CUDA_SUCCESS where none did.
+ */
 CUresult ckt_call_fault(void);
 /* CUDA_SUCCESS; with CRICKET_SYNC=1 the call is waited for and its own result comes back. */
 CUresult ckt_call_queue(struct ckt_call *call);
-/* The call's own CUresult, or an earlier deferred error where the call itself succeeded.  reply may be NULL where there are no results. */
+/*
+ * The call's own CUresult, or an earlier deferred error where the call itself succeeded.  reply may
+ * be NULL where there are no results.
+ */
 CUresult ckt_call_wait(struct ckt_call *call, struct ckt_reply *ret_reply);
 void ckt_reply_release(struct ckt_reply *reply);
 
 /*
- * A call whose reply is dealt with by whichever thread reads it, before any later reply is handed out: `done` must not call back into
- * the connection.  It is called exactly once, also when the session is lost (then with that error and an empty cursor).
+ * A call whose reply is dealt with by whichever thread reads it, before any later reply is handed
+ * out: `done` must not call back into the connection.  It is called exactly once, also when the
+ * session is lost (then with that error and an empty cursor).
  */
 typedef void (*ckt_call_done)(void *data, CUresult result, struct ckt_cursor *results);
 void ckt_call_async(struct ckt_call *call, ckt_call_done done, void *data);
@@ -72,14 +81,17 @@ extern __thread uint64_t ckt_call_context __attribute__((tls_model("initial-exec
 /* The connection that they go over: the one to the context's device.  Never NULL. */
 extern __thread struct ckt_conn *ckt_call_conn __attribute__((tls_model("initial-exec")));
 
-enum { CKT_NODES_MAX = 8 };	/* CKT_ADDRESSES_MAX */
+enum { CKT_NODES_MAX = 8 }; /* CKT_ADDRESSES_MAX */
 /* How many servers the program has sessions at: 1, but for a list of addresses. */
 extern unsigned ckt_conn_count;
 /* Which of them the thread's calls go to, from 0. */
 unsigned ckt_call_node(void);
 /* The connection to the device of that number. */
 struct ckt_conn *ckt_call_conn_of(unsigned device);
-/* Numbers of devices and ids that are made of them (rpc/handle.h) are the program's; the device's server counts its own. */
+/*
+ * Numbers of devices and ids that are made of them (rpc/handle.h) are the program's; the device's
+ * server counts its own.
+ */
 uint32_t ckt_call_device_slow(unsigned device);
 uint64_t ckt_call_id_slow(uint64_t id);
 /* The program's number of what the current connection's server calls so. */
@@ -95,12 +107,19 @@ static inline uint64_t ckt_call_id(uint64_t id)
 	return __builtin_expect(ckt_conn_count > 1, 0) ? ckt_call_id_slow(id) : id;
 }
 
-/* The thread is inside a host function, where CUDA must not be called: calls give CUDA_ERROR_NOT_PERMITTED. */
+/*
+ * The thread is inside a host function, where CUDA must not be called: calls give
+ * CUDA_ERROR_NOT_PERMITTED.
+ */
 extern __thread bool ckt_call_forbidden __attribute__((tls_model("initial-exec")));
 
-/* Gets the calls of host functions that the worker sends, on whichever thread reads; it must not call back into the connection. */
+/*
+ * Gets the calls of host functions that the worker sends, on whichever thread reads; it must not
+ * call back into the connection.
+ */
 struct ckt_host_call_args;
-extern void (*_Atomic ckt_conn_host_call)(struct ckt_conn *conn, const struct ckt_host_call_args *call);
+extern void (*_Atomic ckt_conn_host_call)(
+	struct ckt_conn *conn, const struct ckt_host_call_args *call);
 /* The same for notifications of the worker's driver. */
 struct ckt_notify_args;
 extern void (*_Atomic ckt_conn_notify)(struct ckt_conn *conn, const struct ckt_notify_args *args);

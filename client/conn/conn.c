@@ -78,7 +78,9 @@ static bool has_room(void *data)
 		return true;
 	pthread_mutex_lock(&conn->lock);
 	bool enough = conn->tail - conn->head + ring_need(conn->tail, room->size) <= room->limit;
-	/* An answer that was under way before may tell of too little: then nobody else asks again. */
+	/*
+	 * An answer that was under way before may tell of too little: then nobody else asks again.
+	 */
 	bool ask = room->may_ask && !conn->ack_pending;
 	pthread_mutex_unlock(&conn->lock);
 	return enough || ask;
@@ -86,15 +88,23 @@ static bool has_room(void *data)
 
 static void ask_for_ack(struct ckt_conn *conn);
 
-/* Room for one record at tail; waits while the ring is full.  Precondition: conn.lock held (it is given up while waiting). */
-static CUresult ring_reserve(struct ckt_conn *conn, uint32_t size, bool session_proc, bool ends_host_func, uint8_t **ret_record)
+/*
+ * Room for one record at tail; waits while the ring is full.  Precondition: conn.lock held (it is
+ * given up while waiting).
+ */
+static CUresult ring_reserve(struct ckt_conn *conn, uint32_t size, bool session_proc,
+	bool ends_host_func, uint8_t **ret_record)
 {
 	/*
-	 * The acknowledgement that frees the ring must itself find room: session procedures have a corner of their own.  So must a host function's end,
-	 * for which the GPU, and with it the worker, may wait before anything else is done.
+	 * The acknowledgement that frees the ring must itself find room: session procedures have a
+	 * corner of their own.  So must a host function's end, for which the GPU, and with it the
+	 * worker, may wait before anything else is done.
 	 */
 	uint32_t closed = session_proc ? 0 : ends_host_func ? CKT_RING_CORNER / 2 : CKT_RING_CORNER;
-	struct room room = {.conn = conn, .size = size, .limit = CKT_RING_SIZE - closed, .may_ask = !session_proc};
+	struct room room = {.conn = conn,
+		.size = size,
+		.limit = CKT_RING_SIZE - closed,
+		.may_ask = !session_proc};
 	for (;;) {
 		int state = atomic_load_explicit(&conn->state, memory_order_relaxed);
 		if (state == CKT_CONN_LOST)
@@ -126,7 +136,8 @@ static CUresult ring_reserve(struct ckt_conn *conn, uint32_t size, bool session_
 	}
 }
 
-static CUresult begin(struct ckt_conn *conn, struct ckt_call *call, uint32_t prog, uint32_t proc, size_t args_bytes, unsigned flags)
+static CUresult begin(struct ckt_conn *conn, struct ckt_call *call, uint32_t prog, uint32_t proc,
+	size_t args_bytes, unsigned flags)
 {
 	uint32_t size = CKT_MARK_SIZE + CKT_CALL_HEADER_SIZE + (uint32_t)args_bytes;
 	if (__builtin_expect(ckt_call_forbidden, 0))
@@ -138,14 +149,16 @@ static CUresult begin(struct ckt_conn *conn, struct ckt_call *call, uint32_t pro
 	uint32_t thread = this_thread();
 	pthread_mutex_lock(&conn->lock);
 	bool session_proc = prog == CRICKET_SESSION_PROG;
-	if (__builtin_expect(conn->fault_count, 0) && !session_proc && !(flags & CKT_CALL_F_ANYWAY)) {
+	if (__builtin_expect(conn->fault_count, 0) && !session_proc &&
+		!(flags & CKT_CALL_F_ANYWAY)) {
 		CUresult fault = ckt_conn_fault(conn, ckt_call_context);
 		if (fault) {
 			pthread_mutex_unlock(&conn->lock);
 			return fault;
 		}
 	}
-	CUresult result = ring_reserve(conn, size, session_proc, prog == CKT_CUDA_PROG && proc == CKT_PROC_HOST_FUNC_DONE, &call->record);
+	CUresult result = ring_reserve(conn, size, session_proc,
+		prog == CKT_CUDA_PROG && proc == CKT_PROC_HOST_FUNC_DONE, &call->record);
 	if (result) {
 		pthread_mutex_unlock(&conn->lock);
 		return result;
@@ -167,24 +180,40 @@ static CUresult begin(struct ckt_conn *conn, struct ckt_call *call, uint32_t pro
 	}
 	if (call->seq && acked >= call->seq)
 		acked = call->seq - 1;
-	/* What gets rid of a context, or brings one, is not done in one: the thread's own may be gone. */
+	/*
+	 * What gets rid of a context, or brings one, is not done in one: the thread's own may be
+	 * gone.
+	 */
 	uint64_t context = flags & CKT_CALL_F_ANYWAY ? 0 : ckt_call_context;
 	unsigned mode = conn->mode;
 	if (__builtin_expect(mode & CKT_CONN_SEVERAL, 0))
 		context = ckt_call_id_slow(context);
 	ckt_put_u32(call->record, 0x80000000u | (size - CKT_MARK_SIZE));
-	call->p = ckt_call_header_put(call->record + CKT_MARK_SIZE, &(struct ckt_call_header){
-		.xid = call->xid, .prog = prog, .vers = 1, .proc = proc, .seq = call->seq, .acked = acked, .thread = thread,
-		.flags = (flags & CKT_CALL_F_BATCHED) && !(mode & CKT_CONN_SYNC) ? CKT_CALL_BATCHED : 0, .context = context});
+	call->p = ckt_call_header_put(call->record + CKT_MARK_SIZE,
+		&(struct ckt_call_header){.xid = call->xid,
+			.prog = prog,
+			.vers = 1,
+			.proc = proc,
+			.seq = call->seq,
+			.acked = acked,
+			.thread = thread,
+			.flags = (flags & CKT_CALL_F_BATCHED) && !(mode & CKT_CONN_SYNC)
+				? CKT_CALL_BATCHED
+				: 0,
+			.context = context});
 	return CUDA_SUCCESS;
 }
 
 CUresult ckt_call_begin(struct ckt_call *call, uint32_t proc, size_t args_bytes, unsigned flags)
 {
-	return begin(ckt_call_conn, call, ckt_lib_prog(proc >> 16), proc & 0xffff, args_bytes, flags);
+	return begin(
+		ckt_call_conn, call, ckt_lib_prog(proc >> 16), proc & 0xffff, args_bytes, flags);
 }
 
-/* Enters the waiter and makes the record visible to senders.  Precondition: conn.lock held; gives it up. */
+/*
+ * Enters the waiter and makes the record visible to senders.  Precondition: conn.lock held; gives
+ * it up.
+ */
 static void commit(struct ckt_call *call, struct ckt_waiter *waiter)
 {
 	struct ckt_conn *conn = call->conn;
@@ -218,7 +247,10 @@ static void ack_done(void *data, CUresult result, struct ckt_cursor *results)
 	((struct ckt_conn *)data)->ack_pending = false;
 }
 
-/* Asks, without waiting, how far the worker is, so that the ring is freed while the program goes on issuing. */
+/*
+ * Asks, without waiting, how far the worker is, so that the ring is freed while the program goes on
+ * issuing.
+ */
 static void ask_for_ack(struct ckt_conn *conn)
 {
 	struct ckt_call call;
@@ -251,7 +283,10 @@ void ckt_call_async(struct ckt_call *call, ckt_call_done done, void *data)
 	struct ckt_conn *conn = call->conn;
 	struct ckt_waiter *waiter = calloc(1, sizeof *waiter);
 	if (!waiter) {
-		/* The command is encoded and will be executed: without memory to be told later, it is waited for. */
+		/*
+		 * The command is encoded and will be executed: without memory to be told later, it
+		 * is waited for.
+		 */
 		struct ckt_reply reply;
 		CUresult result = ckt_call_wait(call, &reply);
 		done(data, result, &reply.results);
@@ -267,7 +302,10 @@ void ckt_call_async(struct ckt_call *call, ckt_call_done done, void *data)
 
 /* ---- Waiting: one of the waiting threads reads for all */
 
-/* Precondition: this thread is the reader.  0 where something came, -EAGAIN where nothing did, or -errno of a broken connection. */
+/*
+ * Precondition: this thread is the reader.  0 where something came, -EAGAIN where nothing did, or
+ * -errno of a broken connection.
+ */
 static int read_something(struct ckt_conn *conn, const struct ckt_spin *spin)
 {
 	while (ckt_spin_again(spin)) {
@@ -278,7 +316,8 @@ static int read_something(struct ckt_conn *conn, const struct ckt_spin *spin)
 	return ckt_conn_read(conn, 1000);
 }
 
-static void wait_until(struct ckt_conn *conn, bool (*finished)(void *data), void *data, const struct ckt_spin *spin)
+static void wait_until(struct ckt_conn *conn, bool (*finished)(void *data), void *data,
+	const struct ckt_spin *spin)
 {
 	uint64_t epoch = conn->epoch;
 	int result = ckt_conn_send(conn);
@@ -373,7 +412,8 @@ void ckt_reply_release(struct ckt_reply *reply)
 	}
 }
 
-CUresult ckt_conn_session_ask(struct ckt_conn *conn, uint32_t proc, xdrproc_t xdr_args, void *args, struct ckt_reply *ret_reply)
+CUresult ckt_conn_session_ask(struct ckt_conn *conn, uint32_t proc, xdrproc_t xdr_args, void *args,
+	struct ckt_reply *ret_reply)
 {
 	struct ckt_call call;
 	XDR xdr;
@@ -399,7 +439,9 @@ CUresult ckt_call_unsupported(const char *name, bool *once)
 	if (ckt_call_noted)
 		ckt_call_noted(name);
 	if (!__atomic_exchange_n(once, true, __ATOMIC_RELAXED))
-		ckt_log_user("%s is not supported yet: it returned CUDA_ERROR_NOT_SUPPORTED (docs/coverage.md lists what is)", name);
+		ckt_log_user(
+			"%s is not supported yet: it returned CUDA_ERROR_NOT_SUPPORTED (docs/coverage.md lists what is)",
+			name);
 	else
 		ckt_debug("%s: not supported", name);
 	return CUDA_ERROR_NOT_SUPPORTED;
@@ -429,14 +471,18 @@ static CUresult take_part(struct ckt_conn *conn, unsigned part, unsigned parts)
 	ckt_window_res res = {0};
 	if (parts == 1)
 		return CUDA_SUCCESS;
-	CUresult result = ckt_conn_session_ask(conn, CKT_SESSION_WINDOW, (xdrproc_t)xdr_ckt_window_args, &args, &reply);
+	CUresult result = ckt_conn_session_ask(
+		conn, CKT_SESSION_WINDOW, (xdrproc_t)xdr_ckt_window_args, &args, &reply);
 	if (!result) {
-		if (ckt_net_decode(&reply.results, (xdrproc_t)xdr_ckt_window_res, &res) || res.status)
+		if (ckt_net_decode(&reply.results, (xdrproc_t)xdr_ckt_window_res, &res) ||
+			res.status)
 			result = CUDA_ERROR_NO_DEVICE;
 		ckt_reply_release(&reply);
 	}
 	if (result)
-		ckt_log_user("no GPU: the server at %s cannot be one of several: update it, or use it alone", conn->address_text);
+		ckt_log_user(
+			"no GPU: the server at %s cannot be one of several: update it, or use it alone",
+			conn->address_text);
 	return result ? CUDA_ERROR_NO_DEVICE : CUDA_SUCCESS;
 }
 
@@ -446,7 +492,8 @@ static CUresult fetch_devices(struct ckt_conn *conn, struct ckt_devices_res *ret
 	CUresult result = ckt_conn_session_call(conn, CKT_SESSION_DEVICES, &reply);
 	if (result)
 		return result;
-	if (ckt_net_decode(&reply.results, (xdrproc_t)xdr_ckt_devices_res, ret_devices) || ret_devices->devices.devices_len == 0) {
+	if (ckt_net_decode(&reply.results, (xdrproc_t)xdr_ckt_devices_res, ret_devices) ||
+		ret_devices->devices.devices_len == 0) {
 		ckt_log_user("the server at %s sent no usable device list", conn->address_text);
 		result = CUDA_ERROR_NO_DEVICE;
 	}
@@ -455,8 +502,9 @@ static CUresult fetch_devices(struct ckt_conn *conn, struct ckt_devices_res *ret
 }
 
 /*
- * The opening of the program's sessions.  From BEGUN on a forked child has no CUDA, as with NVIDIA's driver: what another thread was in
- * the middle of goes on in the parent alone.  Where there was nothing to be had (FAILED) the child is told so, too.
+ * The opening of the program's sessions.  From BEGUN on a forked child has no CUDA, as with
+ * NVIDIA's driver: what another thread was in the middle of goes on in the parent alone.  Where
+ * there was nothing to be had (FAILED) the child is told so, too.
  */
 static _Atomic enum { OPENING_NONE, OPENING_BEGUN, OPENING_DONE, OPENING_FAILED } opening;
 static CUresult opening_result;
@@ -505,7 +553,7 @@ static void say_bye(struct ckt_conn *conn)
 	if (atomic_load(&conn->state) != CKT_CONN_OPEN || conn->pid != getpid())
 		return;
 	if (pthread_mutex_trylock(&conn->lock))
-		return;		/* A thread died or still runs inside a call: the worker notices the end of file instead. */
+		return; /* A thread died or still runs inside a call: the worker notices the end of file instead. */
 	pthread_mutex_unlock(&conn->lock);
 	if (begin(conn, &call, CRICKET_SESSION_PROG, CKT_SESSION_BYE, 0, 0) == CUDA_SUCCESS) {
 		commit(&call, NULL);
@@ -520,11 +568,14 @@ static CUresult no_session(const struct ckt_conn *conn, int error, const char *m
 		ckt_debug("no GPU: %s: %s", conn->address_text, message);
 	else
 		ckt_log_user("no GPU: %s: %s%s", conn->address_text, message,
-			     ckt_settings.address_count > 1 ? "; every server of REMOTE_GPU_ADDRESS must answer, or be taken out of it" : "");
+			ckt_settings.address_count > 1
+				? "; every server of REMOTE_GPU_ADDRESS must answer, or be taken out of it"
+				: "");
 	return error == -ENXIO ? CUDA_ERROR_INVALID_DEVICE : CUDA_ERROR_NO_DEVICE;
 }
 
-CUresult ckt_conn_open_session(struct ckt_conn *conn, unsigned part, unsigned parts, struct ckt_devices_res *ret_devices)
+CUresult ckt_conn_open_session(
+	struct ckt_conn *conn, unsigned part, unsigned parts, struct ckt_devices_res *ret_devices)
 {
 	char message[CKT_MESSAGE_MAX], moved[CKT_ADDRESS_MAX + 1];
 	struct ckt_hello_ok ok = {0};
@@ -534,8 +585,10 @@ CUresult ckt_conn_open_session(struct ckt_conn *conn, unsigned part, unsigned pa
 		return CUDA_ERROR_NO_DEVICE;
 	}
 	for (int hops = 0;; hops++) {
-		int fd, result = ckt_connect(conn, conn->address_text, CKT_HELLO_NEW, ckt_settings.connect_timeout_ms, &fd, &ok, moved,
-					     sizeof moved, message, sizeof message);
+		int fd,
+			result = ckt_connect(conn, conn->address_text, CKT_HELLO_NEW,
+				ckt_settings.connect_timeout_ms, &fd, &ok, moved, sizeof moved,
+				message, sizeof message);
 		if (!result) {
 			conn->fd = fd;
 			break;
@@ -550,8 +603,10 @@ CUresult ckt_conn_open_session(struct ckt_conn *conn, unsigned part, unsigned pa
 	conn->copy = conn->offered_copy = ckt_conn_copy_of(&ok);
 	ckt_host_memory_answer(&ok);
 	xdr_free((xdrproc_t)xdr_ckt_hello_ok, (char *)&ok);
-	conn->ring = mmap(NULL, CKT_RING_SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	conn->receive = mmap(NULL, CKT_RECEIVE_SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	conn->ring = mmap(
+		NULL, CKT_RING_SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	conn->receive = mmap(
+		NULL, CKT_RECEIVE_SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (conn->ring == MAP_FAILED || conn->receive == MAP_FAILED) {
 		ckt_log_user("no memory for the connection's buffers");
 		return CUDA_ERROR_OUT_OF_MEMORY;
@@ -568,7 +623,8 @@ CUresult ckt_conn_open_session(struct ckt_conn *conn, unsigned part, unsigned pa
 		atomic_store(&conn->state, CKT_CONN_LOST);
 		return result;
 	}
-	ckt_debug("session %s on %s at %s, %u device(s)", conn->session, conn->server, conn->address_text, ret_devices->devices.devices_len);
+	ckt_debug("session %s on %s at %s, %u device(s)", conn->session, conn->server,
+		conn->address_text, ret_devices->devices.devices_len);
 	return CUDA_SUCCESS;
 }
 
@@ -581,7 +637,9 @@ static CUresult open_all(void)
 	}
 	snprintf(ckt_conn.address_text, sizeof ckt_conn.address_text, "%s", ckt_settings.address);
 	ckt_conn.visible = getenv("CUDA_VISIBLE_DEVICES");
-	CUresult result = ckt_settings.address_count > 1 ? ckt_nodes_open(&devices) : ckt_conn_open_session(&ckt_conn, 0, 1, &devices);
+	CUresult result = ckt_settings.address_count > 1
+		? ckt_nodes_open(&devices)
+		: ckt_conn_open_session(&ckt_conn, 0, 1, &devices);
 	if (result)
 		return result;
 	have_devices = true;

@@ -21,7 +21,8 @@ static int read_token(uint8_t *ret_token, size_t *ret_size, char *ret_message, s
 {
 	const char *path = ckt_settings.token_file;
 	if (!path) {
-		snprintf(ret_message, message_size, "the server wants a token: set CRICKET_TOKEN_FILE to a file that holds it");
+		snprintf(ret_message, message_size,
+			"the server wants a token: set CRICKET_TOKEN_FILE to a file that holds it");
 		return -EACCES;
 	}
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -30,7 +31,8 @@ static int read_token(uint8_t *ret_token, size_t *ret_size, char *ret_message, s
 	if (fd >= 0)
 		close(fd);
 	if (n < 0) {
-		snprintf(ret_message, message_size, "CRICKET_TOKEN_FILE=%s: %s", path, strerror(error));
+		snprintf(ret_message, message_size, "CRICKET_TOKEN_FILE=%s: %s", path,
+			strerror(error));
 		return -EACCES;
 	}
 	while (n > 0 && strchr(" \t\r\n", ret_token[n - 1]))
@@ -43,9 +45,12 @@ static int read_token(uint8_t *ret_token, size_t *ret_size, char *ret_message, s
 	return 0;
 }
 
-/* The record: its head with the token's credential where there is one (HMAC over nonce and argument bytes), then the arguments. */
-static uint8_t *put_hello(uint8_t *p, const struct ckt_greeting *greeting, const uint8_t *token, size_t token_size, const uint8_t *args,
-			  size_t args_size)
+/*
+ * The record: its head with the token's credential where there is one (HMAC over nonce and argument
+ * bytes), then the arguments.
+ */
+static uint8_t *put_hello(uint8_t *p, const struct ckt_greeting *greeting, const uint8_t *token,
+	size_t token_size, const uint8_t *args, size_t args_size)
 {
 	uint8_t digest[CKT_HMAC_SIZE];
 	if (token_size) {
@@ -55,28 +60,34 @@ static uint8_t *put_hello(uint8_t *p, const struct ckt_greeting *greeting, const
 		hmac_sha256_update(&hmac, args_size, args);
 		hmac_sha256_digest(&hmac, sizeof digest, digest);
 	}
-	return ckt_put_fixed(ckt_hello_head_put(p, HELLO_XID, token_size ? digest : NULL), args, args_size);
+	return ckt_put_fixed(
+		ckt_hello_head_put(p, HELLO_XID, token_size ? digest : NULL), args, args_size);
 }
 
 /* CUDA_VISIBLE_DEVICES is read by who knows the GPUs: it goes along in pieces. */
 struct visible {
-	ckt_capability pieces[CKT_VISIBLE_TEXT_MAX / CKT_VISIBLE_PIECE + 2];	/* and room for the job */
+	/* and room for the job */
+	ckt_capability pieces[CKT_VISIBLE_TEXT_MAX / CKT_VISIBLE_PIECE + 2];
 	char names[CKT_VISIBLE_TEXT_MAX / CKT_VISIBLE_PIECE + 1][64 + 1];
 	unsigned count;
 };
 
-static int put_visible(const char *text, struct visible *visible, char *ret_message, size_t message_size)
+static int put_visible(
+	const char *text, struct visible *visible, char *ret_message, size_t message_size)
 {
 	visible->count = 0;
 	if (text && strlen(text) > CKT_VISIBLE_TEXT_MAX) {
-		snprintf(ret_message, message_size, "CUDA_VISIBLE_DEVICES is longer than %d characters", CKT_VISIBLE_TEXT_MAX);
+		snprintf(ret_message, message_size,
+			"CUDA_VISIBLE_DEVICES is longer than %d characters", CKT_VISIBLE_TEXT_MAX);
 		return -EMSGSIZE;
 	}
 	if (!text)
 		return 0;
 	do {
-		snprintf(visible->names[visible->count], sizeof visible->names[0], CKT_VISIBLE_CAPABILITY "%.*s", CKT_VISIBLE_PIECE, text);
-		visible->pieces[visible->count] = (ckt_capability){.name = visible->names[visible->count], .value = visible->count};
+		snprintf(visible->names[visible->count], sizeof visible->names[0],
+			CKT_VISIBLE_CAPABILITY "%.*s", CKT_VISIBLE_PIECE, text);
+		visible->pieces[visible->count] = (ckt_capability){
+			.name = visible->names[visible->count], .value = visible->count};
 		visible->count++;
 		text += strnlen(text, CKT_VISIBLE_PIECE);
 	} while (*text);
@@ -88,7 +99,9 @@ static int memory_for(int fd)
 {
 	int domain = 0;
 	socklen_t size = sizeof domain;
-	return getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &size) == 0 && domain == AF_UNIX ? ckt_host_memory_file() : -1;
+	return getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &size) == 0 && domain == AF_UNIX
+		? ckt_host_memory_file()
+		: -1;
 }
 
 uint64_t ckt_conn_copy_of(const struct ckt_hello_ok *ok)
@@ -99,8 +112,8 @@ uint64_t ckt_conn_copy_of(const struct ckt_hello_ok *ok)
 	return 0;
 }
 
-static int send_hello(const struct ckt_conn *conn, int fd, const struct ckt_greeting *greeting, enum ckt_hello_kind kind, int64_t deadline_ms,
-		      char *ret_message, size_t message_size)
+static int send_hello(const struct ckt_conn *conn, int fd, const struct ckt_greeting *greeting,
+	enum ckt_hello_kind kind, int64_t deadline_ms, char *ret_message, size_t message_size)
 {
 	uint8_t token[TOKEN_MAX], args[CKT_HELLO_MAX - CKT_HELLO_HEAD_MAX], record[CKT_HELLO_MAX];
 	char program[CKT_NAME_MAX], host[CKT_NAME_MAX];
@@ -127,29 +140,38 @@ static int send_hello(const struct ckt_conn *conn, int fd, const struct ckt_gree
 	};
 	memcpy(hello.secret, conn->secret, sizeof hello.secret);
 	struct visible visible;
-	int result = kind == CKT_HELLO_NEW ? put_visible(conn->visible, &visible, ret_message, message_size) : 0;
+	int result = kind == CKT_HELLO_NEW
+		? put_visible(conn->visible, &visible, ret_message, message_size)
+		: 0;
 	if (result)
 		return result;
-	ckt_capability resume[3] = {{(char *)CKT_CAPABILITY_COPY, conn->copy}, {(char *)CKT_CAPABILITY_ATTACHED, conn->offered_copy}};
+	ckt_capability resume[3] = {{(char *)CKT_CAPABILITY_COPY, conn->copy},
+		{(char *)CKT_CAPABILITY_ATTACHED, conn->offered_copy}};
 	bool is_new = kind == CKT_HELLO_NEW;
 	hello.capabilities.capabilities_val = is_new ? visible.pieces : resume;
-	hello.capabilities.capabilities_len = is_new ? visible.count : kind == CKT_HELLO_RESUME && conn->copy ? 2 : 0;
+	hello.capabilities.capabilities_len = is_new     ? visible.count
+		: kind == CKT_HELLO_RESUME && conn->copy ? 2
+							 : 0;
 	/* A restored session's server and worker may be new ones, which learn the job here. */
 	char job[sizeof CKT_JOB_CAPABILITY + CKT_JOB_NAME_MAX];
 	snprintf(job, sizeof job, "%s%s", CKT_JOB_CAPABILITY, ckt_settings.job);
 	if (*ckt_settings.job && kind != CKT_HELLO_DATA)
-		hello.capabilities.capabilities_val[hello.capabilities.capabilities_len++] = (ckt_capability){.name = job};
+		hello.capabilities.capabilities_val[hello.capabilities.capabilities_len++] =
+			(ckt_capability){.name = job};
 	XDR xdr;
 	xdrmem_create(&xdr, (char *)args, sizeof args, XDR_ENCODE);
 	if (!xdr_ckt_hello_args(&xdr, &hello))
 		return -EMSGSIZE;
 	uint8_t *end = put_hello(record, greeting, token, token_size, args, xdr_getpos(&xdr));
-	return ckt_net_write_record(fd, record, (size_t)(end - record), deadline_ms, memory_for(fd));
+	return ckt_net_write_record(
+		fd, record, (size_t)(end - record), deadline_ms, memory_for(fd));
 }
 
-/* Splits the server's no into errors that end the attempt for good and -EAGAIN, worth another try. */
-static int refusal(struct ckt_conn *conn, const struct ckt_hello_res *res, char *ret_moved_to, size_t moved_size, char *ret_message,
-		   size_t message_size)
+/*
+ * Splits the server's no into errors that end the attempt for good and -EAGAIN, worth another try.
+ */
+static int refusal(struct ckt_conn *conn, const struct ckt_hello_res *res, char *ret_moved_to,
+	size_t moved_size, char *ret_message, size_t message_size)
 {
 	snprintf(ret_message, message_size, "%s", res->ckt_hello_res_u.refused.message);
 	switch (res->status) {
@@ -172,8 +194,9 @@ static int refusal(struct ckt_conn *conn, const struct ckt_hello_res *res, char 
 	}
 }
 
-static int read_answer(struct ckt_conn *conn, int fd, int64_t deadline_ms, struct ckt_hello_ok *ret_ok, char *ret_moved_to, size_t moved_size,
-		       char *ret_message, size_t message_size)
+static int read_answer(struct ckt_conn *conn, int fd, int64_t deadline_ms,
+	struct ckt_hello_ok *ret_ok, char *ret_moved_to, size_t moved_size, char *ret_message,
+	size_t message_size)
 {
 	struct ckt_hello_res res = {0};
 	int result = ckt_hello_answer_read(fd, HELLO_XID, deadline_ms, &res);
@@ -188,8 +211,9 @@ static int read_answer(struct ckt_conn *conn, int fd, int64_t deadline_ms, struc
 	return result;
 }
 
-int ckt_connect(struct ckt_conn *conn, const char *address_text, enum ckt_hello_kind kind, int timeout_ms, int *ret_fd,
-		struct ckt_hello_ok *ret_ok, char *ret_moved_to, size_t moved_size, char *ret_message, size_t message_size)
+int ckt_connect(struct ckt_conn *conn, const char *address_text, enum ckt_hello_kind kind,
+	int timeout_ms, int *ret_fd, struct ckt_hello_ok *ret_ok, char *ret_moved_to,
+	size_t moved_size, char *ret_message, size_t message_size)
 {
 	struct ckt_address address;
 	struct ckt_greeting greeting = {0};
@@ -203,24 +227,32 @@ int ckt_connect(struct ckt_conn *conn, const char *address_text, enum ckt_hello_
 	result = ckt_net_connect(&address, timeout_ms, &fd, cause, sizeof cause);
 	if (result) {
 		if (!ckt_settings.address_given && kind == CKT_HELLO_NEW)
-			snprintf(ret_message, message_size, "%s; set REMOTE_GPU_ADDRESS to a host that runs cricket-server", cause);
+			snprintf(ret_message, message_size,
+				"%s; set REMOTE_GPU_ADDRESS to a host that runs cricket-server",
+				cause);
 		else
-			snprintf(ret_message, message_size, "%s; is cricket-server running there and REMOTE_GPU_ADDRESS right?", cause);
+			snprintf(ret_message, message_size,
+				"%s; is cricket-server running there and REMOTE_GPU_ADDRESS right?",
+				cause);
 		return result;
 	}
 	atomic_store(&conn->connecting_fd, fd);
 	result = ckt_greeting_read(fd, deadline_ms, &greeting);
 	if (!result) {
-		result = send_hello(conn, fd, &greeting, kind, deadline_ms, ret_message, message_size);
+		result = send_hello(
+			conn, fd, &greeting, kind, deadline_ms, ret_message, message_size);
 		xdr_free((xdrproc_t)xdr_ckt_greeting, (char *)&greeting);
 	}
 	if (!result)
-		result = read_answer(conn, fd, deadline_ms, ret_ok, ret_moved_to, moved_size, ret_message, message_size);
+		result = read_answer(conn, fd, deadline_ms, ret_ok, ret_moved_to, moved_size,
+			ret_message, message_size);
 	atomic_store(&conn->connecting_fd, -1);
 	if (result) {
 		close(fd);
 		if (!*ret_message)
-			snprintf(ret_message, message_size, "%s during the hello; is this really a cricket-server's port?", strerror(-result));
+			snprintf(ret_message, message_size,
+				"%s during the hello; is this really a cricket-server's port?",
+				strerror(-result));
 		return result;
 	}
 	*ret_fd = fd;

@@ -12,7 +12,8 @@
 #include "rpc/net.h"
 #include "rpc/session.h"
 
-int ckt_control_connect(const char *address_text, int64_t deadline_ms, int *ret_fd, char *ret_message, size_t message_size)
+int ckt_control_connect(const char *address_text, int64_t deadline_ms, int *ret_fd,
+	char *ret_message, size_t message_size)
 {
 	struct ckt_address address;
 	struct sockaddr_storage peer;
@@ -21,23 +22,29 @@ int ckt_control_connect(const char *address_text, int64_t deadline_ms, int *ret_
 	int fd, result = ckt_address_parse(address_text, &address, ret_message, message_size);
 	if (result)
 		return result;
-	result = ckt_net_connect(&address, (int)(deadline_ms - ckt_net_now_ms()), &fd, cause, sizeof cause);
+	result = ckt_net_connect(
+		&address, (int)(deadline_ms - ckt_net_now_ms()), &fd, cause, sizeof cause);
 	if (result) {
 		snprintf(ret_message, message_size, "no server at %s: %s%s", address_text, cause,
-			 ckt_settings.address_given ? "" : "; set REMOTE_GPU_ADDRESS to a host that runs cricket-server");
+			ckt_settings.address_given
+				? ""
+				: "; set REMOTE_GPU_ADDRESS to a host that runs cricket-server");
 		return result;
 	}
-	bool is_unix = getpeername(fd, (struct sockaddr *)&peer, &size) == 0 && peer.ss_family == AF_UNIX;
+	bool is_unix =
+		getpeername(fd, (struct sockaddr *)&peer, &size) == 0 && peer.ss_family == AF_UNIX;
 	ckt_program_name(program, sizeof program);
 	*ret_message = 0;
-	result = ckt_hello_control(fd, is_unix, program, ckt_settings.token_file, deadline_ms, ret_message, message_size);
+	result = ckt_hello_control(fd, is_unix, program, ckt_settings.token_file, deadline_ms,
+		ret_message, message_size);
 	if (!result) {
 		*ret_fd = fd;
 		return 0;
 	}
 	close(fd);
 	if (!*ret_message)
-		snprintf(ret_message, message_size, "%s during the hello at %s; is this really a cricket-server's port?", strerror(-result),
-			 address_text);
+		snprintf(ret_message, message_size,
+			"%s during the hello at %s; is this really a cricket-server's port?",
+			strerror(-result), address_text);
 	return result;
 }

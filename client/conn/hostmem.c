@@ -27,8 +27,8 @@ static struct {
 	int fd;
 	dev_t device;
 	ino_t inode;
-	uint64_t bytes;			/* of the file */
-	uint64_t base, room;		/* the addresses, as granted */
+	uint64_t bytes;      /* of the file */
+	uint64_t base, room; /* the addresses, as granted */
 } memory = {.lock = PTHREAD_MUTEX_INITIALIZER, .fd = -1};
 
 static void forked(void)
@@ -41,7 +41,8 @@ CKT_IN_CHILD(forked);
 static bool is_ours(void)
 {
 	struct stat st;
-	return memory.fd >= 0 && fstat(memory.fd, &st) == 0 && st.st_dev == memory.device && st.st_ino == memory.inode;
+	return memory.fd >= 0 && fstat(memory.fd, &st) == 0 && st.st_dev == memory.device &&
+		st.st_ino == memory.inode;
 }
 
 static void make(void)
@@ -84,16 +85,19 @@ static uint64_t capability(const struct ckt_hello_ok *ok, const char *name)
 
 bool ckt_host_memory_answer(const struct ckt_hello_ok *ok)
 {
-	uint64_t base = capability(ok, CKT_CAPABILITY_HOST_BASE), room = capability(ok, CKT_CAPABILITY_HOST_BYTES);
+	uint64_t base = capability(ok, CKT_CAPABILITY_HOST_BASE),
+		 room = capability(ok, CKT_CAPABILITY_HOST_BYTES);
 	bool granted = base && room && base % CKT_HOST_GRAIN == 0 && base + room > base;
 	pthread_mutex_lock(&memory.lock);
 	if (granted && memory.state == MADE) {
 		memory.base = base;
 		memory.room = room;
 		memory.state = SHARED;
-	} else if (!granted || memory.state != SHARED || base != memory.base || room != memory.room) {
+	} else if (!granted || memory.state != SHARED || base != memory.base ||
+		room != memory.room) {
 		if (memory.state == SHARED)
-			ckt_debug("pinned memory is not shared with the worker any more: it is kept coherent by copies");
+			ckt_debug(
+				"pinned memory is not shared with the worker any more: it is kept coherent by copies");
 		memory.state = LOST;
 	}
 	bool fill = memory.state == LOST && capability(ok, CKT_CAPABILITY_HOST_UNFILLED);
@@ -115,14 +119,16 @@ bool ckt_host_memory_map(uint64_t offset, uint64_t size)
 {
 	int saved_errno = errno;
 	pthread_mutex_lock(&memory.lock);
-	bool good = memory.state == SHARED && is_ours() && offset <= memory.room && size <= memory.room - offset;
+	bool good = memory.state == SHARED && is_ours() && offset <= memory.room &&
+		size <= memory.room - offset;
 	if (good && memory.bytes < offset + size) {
 		good = ftruncate(memory.fd, (off_t)(offset + size)) == 0;
 		memory.bytes = good ? offset + size : memory.bytes;
 	}
 	if (good) {
 		void *wanted = (void *)(uintptr_t)(memory.base + offset);
-		void *place = mmap(wanted, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED_NOREPLACE, memory.fd, (off_t)offset);
+		void *place = mmap(wanted, size, PROT_READ | PROT_WRITE,
+			MAP_SHARED | MAP_FIXED_NOREPLACE, memory.fd, (off_t)offset);
 		/* A kernel that does not know the flag takes the address as a hint. */
 		if (place != MAP_FAILED && place != wanted)
 			munmap(place, size);
@@ -139,7 +145,8 @@ void ckt_host_memory_unmap(uint64_t offset, uint64_t size)
 	pthread_mutex_lock(&memory.lock);
 	munmap((void *)(uintptr_t)(memory.base + offset), size);
 	if (is_ours())
-		fallocate(memory.fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)offset, (off_t)size);
+		fallocate(memory.fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)offset,
+			(off_t)size);
 	pthread_mutex_unlock(&memory.lock);
 	errno = saved_errno;
 }
@@ -148,12 +155,14 @@ static int fill(int fd, uint64_t address, const void *data, uint64_t size)
 {
 	uint8_t *record;
 	size_t record_size;
-	ckt_host_fill_args args = {.address = address, .data = {.data_len = (u_int)size, .data_val = (char *)data}};
-	int result = ckt_net_encode_call(0, CRICKET_SESSION_PROG, CKT_SESSION_HOST_FILL, (xdrproc_t)xdr_ckt_host_fill_args, &args, &record,
-					 &record_size);
+	ckt_host_fill_args args = {
+		.address = address, .data = {.data_len = (u_int)size, .data_val = (char *)data}};
+	int result = ckt_net_encode_call(0, CRICKET_SESSION_PROG, CKT_SESSION_HOST_FILL,
+		(xdrproc_t)xdr_ckt_host_fill_args, &args, &record, &record_size);
 	if (result)
 		return result;
-	result = ckt_net_write_record(fd, record, record_size, ckt_net_now_ms() + FILL_TIMEOUT_MS, -1);
+	result = ckt_net_write_record(
+		fd, record, record_size, ckt_net_now_ms() + FILL_TIMEOUT_MS, -1);
 	free(record);
 	return result;
 }
@@ -162,6 +171,7 @@ int ckt_host_memory_fill(int fd, uint64_t address, const void *data, uint64_t si
 {
 	int result = size ? 0 : fill(fd, 0, NULL, 0);
 	for (uint64_t at = 0; at < size && !result; at += CKT_HOST_FILL_MAX)
-		result = fill(fd, address + at, (const uint8_t *)data + at, size - at < CKT_HOST_FILL_MAX ? size - at : CKT_HOST_FILL_MAX);
+		result = fill(fd, address + at, (const uint8_t *)data + at,
+			size - at < CKT_HOST_FILL_MAX ? size - at : CKT_HOST_FILL_MAX);
 	return result;
 }

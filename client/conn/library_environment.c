@@ -1,6 +1,7 @@
 /*
- * Variables of the program's environment for libraries that run in the worker (rpc/library_environment.h): sent before the program's first use of
- * one, because programs set them after their start (os.environ of Python).  A program that sets none of them sends nothing.
+ * Variables of the program's environment for libraries that run in the worker
+ * (rpc/library_environment.h): sent before the program's first use of one, because programs set
+ * them after their start (os.environ of Python).  A program that sets none of them sends nothing.
  */
 #include "client/conn/library_environment.h"
 
@@ -16,16 +17,18 @@ static void send_to(struct ckt_conn *conn, ckt_environment_args *args)
 {
 	struct ckt_reply reply;
 	ckt_environment_res res = {0};
-	CUresult result = ckt_conn_session_ask(conn, CKT_SESSION_ENVIRONMENT, (xdrproc_t)xdr_ckt_environment_args, args, &reply);
+	CUresult result = ckt_conn_session_ask(
+		conn, CKT_SESSION_ENVIRONMENT, (xdrproc_t)xdr_ckt_environment_args, args, &reply);
 	if (!result) {
-		if (ckt_net_decode(&reply.results, (xdrproc_t)xdr_ckt_environment_res, &res) || res.status)
+		if (ckt_net_decode(&reply.results, (xdrproc_t)xdr_ckt_environment_res, &res) ||
+			res.status)
 			result = CUDA_ERROR_INVALID_VALUE;
 		ckt_reply_release(&reply);
 	}
 	/* A server before this has no libraries either. */
 	if (result)
-		ckt_warning("variables such as %s do not reach the libraries at %s (%d)", args->settings.settings_val[0].name, conn->address_text,
-			    res.status);
+		ckt_warning("variables such as %s do not reach the libraries at %s (%d)",
+			args->settings.settings_val[0].name, conn->address_text, res.status);
 }
 
 void ckt_environment_send(void)
@@ -36,15 +39,19 @@ void ckt_environment_send(void)
 	ckt_environment_args args = {.settings = {0, settings}};
 	const char *name;
 	pthread_mutex_lock(&lock);
-	for (unsigned i = 0; !sent && (name = ckt_library_environment_name(i)) && args.settings.settings_len < CKT_SETTINGS_MAX; i++) {
+	for (unsigned i = 0; !sent && (name = ckt_library_environment_name(i)) &&
+		args.settings.settings_len < CKT_SETTINGS_MAX;
+		i++) {
 		const char *value = getenv(name);
 		if (!value)
 			continue;
 		if (ckt_library_environment_allows(name, value))
-			settings[args.settings.settings_len++] = (ckt_setting){(char *)name, (char *)value};
+			settings[args.settings.settings_len++] =
+				(ckt_setting){(char *)name, (char *)value};
 		else
-			ckt_log_user("%s: only letters, digits and .,:;=+^- reach the libraries at the server, and at most %d of them: ignoring it", name,
-				     CKT_LIBRARY_VALUE_MAX);
+			ckt_log_user(
+				"%s: only letters, digits and .,:;=+^- reach the libraries at the server, and at most %d of them: ignoring it",
+				name, CKT_LIBRARY_VALUE_MAX);
 	}
 	sent = true;
 	for (unsigned i = 0; args.settings.settings_len && i < ckt_conn_count; i++)

@@ -1,10 +1,11 @@
 /*
- * Servers of several nodes as one machine: REMOTE_GPU_ADDRESS is a list, the program has a session at each and sees their GPUs as devices
- * 0 to n-1, in the list's order.  Each server counts its own GPUs from 0, and each session keeps to a part of the window, so that an
- * address says whose it is.
+ * Servers of several nodes as one machine: REMOTE_GPU_ADDRESS is a list, the program has a session
+ * at each and sees their GPUs as devices 0 to n-1, in the list's order.  Each server counts its own
+ * GPUs from 0, and each session keeps to a part of the window, so that an address says whose it is.
  *
- * CUDA_VISIBLE_DEVICES narrows the whole list, so it is read here: the servers are asked for their GPUs first, and told in their hellos
- * which of them are wanted.  A server none of whose GPUs is wanted gets no session.
+ * CUDA_VISIBLE_DEVICES narrows the whole list, so it is read here: the servers are asked for their
+ * GPUs first, and told in their hellos which of them are wanted.  A server none of whose GPUs is
+ * wanted gets no session.
  */
 #include <errno.h>
 #include <netinet/in.h>
@@ -22,25 +23,27 @@
 #include "base/log.h"
 #include "cudacommon/visible_devices.h"
 
-_Static_assert((int)CKT_ADDRESSES_MAX == (int)CKT_WINDOW_PARTS_MAX && (int)CKT_ADDRESSES_MAX == (int)CKT_NODES_MAX,
-	       "a part of the window for each server");
+_Static_assert((int)CKT_ADDRESSES_MAX == (int)CKT_WINDOW_PARTS_MAX &&
+		(int)CKT_ADDRESSES_MAX == (int)CKT_NODES_MAX,
+	"a part of the window for each server");
 
 /* Behind the contexts of 63 devices the constants among the ids end (rpc/handle.h). */
 enum { DEVICES_MAX = 63, NUMBERS_MAX = 4 * DEVICES_MAX };
 
 struct place {
-	unsigned node;		/* address of the list */
-	unsigned number;	/* of the device at its server */
+	unsigned node;   /* address of the list */
+	unsigned number; /* of the device at its server */
 };
 
 struct ckt_conn *ckt_conns[CKT_ADDRESSES_MAX] = {&ckt_conn};
 unsigned ckt_conn_count = 1;
 
-static unsigned opened;		/* of ckt_conns, while they are being opened */
+static unsigned opened; /* of ckt_conns, while they are being opened */
 static struct place places[CKT_DEVICES_MAX];
 static unsigned place_count;
 static struct ckt_conn *conn_of_node[CKT_ADDRESSES_MAX];
-static char numbers[CKT_ADDRESSES_MAX][NUMBERS_MAX];	/* the wanted GPUs of each as its CUDA_VISIBLE_DEVICES */
+static char numbers[CKT_ADDRESSES_MAX]
+		   [NUMBERS_MAX]; /* the wanted GPUs of each as its CUDA_VISIBLE_DEVICES */
 
 struct ckt_conn *ckt_call_conn_of(unsigned device)
 {
@@ -69,7 +72,8 @@ uint32_t ckt_call_device_back(uint32_t number)
 uint64_t ckt_call_id_slow(uint64_t id)
 {
 	uint32_t slot = ckt_handle_slot(id);
-	if (slot && slot < CKT_HANDLE_FIRST_SLOT && (id == ckt_handle_primary(slot - 1) || id == ckt_handle_default_pool(slot - 1)))
+	if (slot && slot < CKT_HANDLE_FIRST_SLOT &&
+		(id == ckt_handle_primary(slot - 1) || id == ckt_handle_default_pool(slot - 1)))
 		return id - slot + ckt_call_device_slow(slot - 1) + 1;
 	return id;
 }
@@ -84,25 +88,31 @@ static int ask_devices(const char *address, ckt_control_devices_res *ret)
 	int result = ckt_control_connect(address, deadline_ms, &fd, message, sizeof message);
 	if (!result) {
 		result = ckt_net_call(fd, CRICKET_CONTROL_PROG, CKT_CONTROL_DEVICES, NULL, NULL,
-				      (xdrproc_t)xdr_ckt_control_devices_res, ret, deadline_ms, -1);
+			(xdrproc_t)xdr_ckt_control_devices_res, ret, deadline_ms, -1);
 		close(fd);
 		if (result)
-			snprintf(message, sizeof message, "the server at %s does not tell its GPUs: %s", address, strerror(-result));
+			snprintf(message, sizeof message,
+				"the server at %s does not tell its GPUs: %s", address,
+				strerror(-result));
 	}
 	if (result)
-		ckt_log_user("no GPU: %s; every server of REMOTE_GPU_ADDRESS must answer, or be taken out of it", message);
+		ckt_log_user(
+			"no GPU: %s; every server of REMOTE_GPU_ADDRESS must answer, or be taken out of it",
+			message);
 	return result;
 }
 
 /* Every GPU that the servers have, in the list's order. */
-static CUresult list_gpus(struct place *ret_places, uint8_t (*ret_uuids)[CKT_VISIBLE_UUID], unsigned *ret_count)
+static CUresult list_gpus(
+	struct place *ret_places, uint8_t (*ret_uuids)[CKT_VISIBLE_UUID], unsigned *ret_count)
 {
 	unsigned count = 0;
 	for (unsigned node = 0; node < ckt_settings.address_count; node++) {
 		ckt_control_devices_res res = {0};
 		if (ask_devices(ckt_settings.addresses[node], &res))
 			return CUDA_ERROR_NO_DEVICE;
-		for (u_int i = 0; i < res.devices.devices_len && count < CKT_VISIBLE_MAX; i++, count++) {
+		for (u_int i = 0; i < res.devices.devices_len && count < CKT_VISIBLE_MAX;
+			i++, count++) {
 			ret_places[count] = (struct place){.node = node, .number = i};
 			memcpy(ret_uuids[count], res.devices.devices_val[i].uuid, CKT_VISIBLE_UUID);
 		}
@@ -112,7 +122,10 @@ static CUresult list_gpus(struct place *ret_places, uint8_t (*ret_uuids)[CKT_VIS
 	return CUDA_SUCCESS;
 }
 
-/* Notes which GPUs of which server the program is to see: places[] in the program's order, numbers[] for the hellos. */
+/*
+ * Notes which GPUs of which server the program is to see: places[] in the program's order,
+ * numbers[] for the hellos.
+ */
 static CUresult select_devices(const char *visible, unsigned *ret_count)
 {
 	struct place all[CKT_VISIBLE_MAX];
@@ -153,10 +166,12 @@ static struct ckt_conn *new_conn(unsigned node)
 }
 
 /*
- * The device's struct becomes the joint list's; what it says of its peers is in its server's numbers.  Pinned memory has no device address
- * (client/cuda/memory/mapped.c), and the attribute tells so.
+ * The device's struct becomes the joint list's; what it says of its peers is in its server's
+ * numbers.  Pinned memory has no device address (client/cuda/memory/mapped.c), and the attribute
+ * tells so.
  */
-static void take_device(struct ckt_devices_res *from, unsigned number, unsigned device, unsigned count, struct ckt_devices_res *ret)
+static void take_device(struct ckt_devices_res *from, unsigned number, unsigned device,
+	unsigned count, struct ckt_devices_res *ret)
 {
 	struct ckt_device *to = &ret->devices.devices_val[device];
 	*to = from->devices.devices_val[number];
@@ -169,7 +184,8 @@ static void take_device(struct ckt_devices_res *from, unsigned number, unsigned 
 			to->can_access_peer |= (uint64_t)1 << other;
 }
 
-static CUresult join_devices(struct ckt_devices_res *from, unsigned count, struct ckt_devices_res *ret)
+static CUresult join_devices(
+	struct ckt_devices_res *from, unsigned count, struct ckt_devices_res *ret)
 {
 	struct ckt_device *list = calloc(count, sizeof *list);
 	if (!list)
@@ -179,7 +195,8 @@ static CUresult join_devices(struct ckt_devices_res *from, unsigned count, struc
 	for (unsigned d = 0; d < count; d++) {
 		struct ckt_devices_res *node = &from[places[d].node];
 		if (places[d].number >= node->devices.devices_len) {
-			ckt_log_user("no GPU: the server at %s gave other GPUs than it told of", ckt_settings.addresses[places[d].node]);
+			ckt_log_user("no GPU: the server at %s gave other GPUs than it told of",
+				ckt_settings.addresses[places[d].node]);
 			free(list);
 			return CUDA_ERROR_NO_DEVICE;
 		}
@@ -194,7 +211,9 @@ static CUresult join_devices(struct ckt_devices_res *from, unsigned count, struc
 static unsigned append_devices(unsigned node, unsigned of_node, unsigned count)
 {
 	if (of_node > DEVICES_MAX - count)
-		ckt_log_user("the servers have more GPUs than the %d that a program can see: those at the end of the list are left out", DEVICES_MAX);
+		ckt_log_user(
+			"the servers have more GPUs than the %d that a program can see: those at the end of the list are left out",
+			DEVICES_MAX);
 	for (unsigned i = 0; i < of_node && count < DEVICES_MAX; i++)
 		places[count++] = (struct place){.node = node, .number = i};
 	return count;
@@ -205,14 +224,19 @@ CUresult ckt_nodes_open(struct ckt_devices_res *ret_devices)
 	struct ckt_devices_res of_node[CKT_ADDRESSES_MAX] = {0};
 	const char *visible = getenv("CUDA_VISIBLE_DEVICES");
 	unsigned count = 0;
-	/* What is shared with one worker the others' kernels would not find: pinned memory goes the way of a network. */
+	/*
+	 * What is shared with one worker the others' kernels would not find: pinned memory goes the
+	 * way of a network.
+	 */
 	ckt_settings.share_memory = false;
 	CUresult result = visible ? select_devices(visible, &count) : CUDA_SUCCESS;
 	for (unsigned node = 0; node < ckt_settings.address_count && !result; node++) {
 		if (visible && !numbers[node][0])
 			continue;
 		struct ckt_conn *conn = new_conn(node);
-		result = conn ? ckt_conn_open_session(conn, node, ckt_settings.address_count, &of_node[node]) : CUDA_ERROR_OUT_OF_MEMORY;
+		result = conn ? ckt_conn_open_session(
+					conn, node, ckt_settings.address_count, &of_node[node])
+			      : CUDA_ERROR_OUT_OF_MEMORY;
 		if (!result && !visible)
 			count = append_devices(node, of_node[node].devices.devices_len, count);
 	}

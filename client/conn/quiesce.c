@@ -1,17 +1,20 @@
 /*
- * The process is about to be saved (cricketctl checkpoint --with-client): nothing of ours may be open then, and no thread of the program
- * may be anywhere but in its own code or asleep in a call that has not begun to travel.
+ * The process is about to be saved (cricketctl checkpoint --with-client): nothing of ours may be
+ * open then, and no thread of the program may be anywhere but in its own code or asleep in a call
+ * that has not begun to travel.
  *
  *	cricketctl: SESSION.hold in the state directory --> told through the worker --> we close the socket, write SESSION.quiet and wait
  *	cricketctl: saves the process, removes SESSION.hold ------------------------->  we remove SESSION.quiet and resume
  *
- * What waits is the thread that noticed the end of the connection, in the place where it would look for the session; every other call
- * waits behind it.  The process goes on in two places: where it stood, and, restored, in another process (of the same number), which
- * notices by its start time that it is not the one that was saved.  That one belongs to a session of a later generation, the restored
- * one, and must never meet the session that goes on where it was: so it counts its own generation up, and older sessions refuse it.
+ * What waits is the thread that noticed the end of the connection, in the place where it would look
+ * for the session; every other call waits behind it.  The process goes on in two places: where it
+ * stood, and, restored, in another process (of the same number), which notices by its start time
+ * that it is not the one that was saved.  That one belongs to a session of a later generation, the
+ * restored one, and must never meet the session that goes on where it was: so it counts its own
+ * generation up, and older sessions refuse it.
  *
- * The only path that is ever opened is our own: what a server says names none.  Where no hold is there, whoever asked is not on this host,
- * and we resume as after any break.
+ * The only path that is ever opened is our own: what a server says names none.  Where no hold is
+ * there, whoever asked is not on this host, and we resume as after any break.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -27,7 +30,11 @@
 #include "client/conn/settings.h"
 #include "base/log.h"
 
-enum { PATH_SIZE = CKT_ADDRESS_TEXT_MAX + CKT_SESSION_ID_SIZE + 16, WAIT_NS = 5000000, IDENTITY_SIZE = 96 };
+enum {
+	PATH_SIZE = CKT_ADDRESS_TEXT_MAX + CKT_SESSION_ID_SIZE + 16,
+	WAIT_NS = 5000000,
+	IDENTITY_SIZE = 96
+};
 
 static void state_path(const struct ckt_conn *conn, const char *suffix, char ret_path[PATH_SIZE])
 {
@@ -89,7 +96,8 @@ static void wait_for_end_of(const char *hold, pid_t holder)
 	struct timespec pause = {.tv_nsec = WAIT_NS};
 	while (access(hold, F_OK) == 0) {
 		if (kill(holder, 0) && errno == ESRCH) {
-			ckt_debug("process %d, which wanted this process quiet, has ended", (int)holder);
+			ckt_debug("process %d, which wanted this process quiet, has ended",
+				(int)holder);
 			unlink(hold);
 			return;
 		}
@@ -101,13 +109,18 @@ void ckt_conn_quiesce(struct ckt_conn *conn)
 {
 	/* It would have the other connections open. */
 	if (ckt_conn_count > 1) {
-		ckt_log_user("a program with sessions at several servers cannot be saved with its client: session %s goes on", conn->session);
+		ckt_log_user(
+			"a program with sessions at several servers cannot be saved with its client: session %s goes on",
+			conn->session);
 		return;
 	}
-	char hold[PATH_SIZE], quiet[PATH_SIZE], line[32], before[IDENTITY_SIZE], after[IDENTITY_SIZE];
+	char hold[PATH_SIZE], quiet[PATH_SIZE], line[32], before[IDENTITY_SIZE],
+		after[IDENTITY_SIZE];
 	state_path(conn, ".hold", hold);
 	state_path(conn, ".quiet", quiet);
-	pid_t holder = ckt_settings.state_dir[0] && read_line(hold, line, sizeof line) ? (pid_t)strtol(line, NULL, 10) : 0;
+	pid_t holder = ckt_settings.state_dir[0] && read_line(hold, line, sizeof line)
+		? (pid_t)strtol(line, NULL, 10)
+		: 0;
 	if (holder <= 0) {
 		ckt_debug("told to be quiet, but nobody on this host wants it: ignoring");
 		return;
@@ -131,6 +144,6 @@ void ckt_conn_quiesce(struct ckt_conn *conn)
 	conn->moved_to[0] = 0;
 	if (ckt_conn_file_address(conn, address, sizeof address))
 		memcpy(conn->address_text, address, sizeof conn->address_text);
-	ckt_debug("session %s: this process was restored; looking for generation %llu at %s", conn->session,
-		  (unsigned long long)conn->generation, conn->address_text);
+	ckt_debug("session %s: this process was restored; looking for generation %llu at %s",
+		conn->session, (unsigned long long)conn->generation, conn->address_text);
 }

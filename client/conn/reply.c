@@ -1,4 +1,7 @@
-/* Reading: whole records out of the socket, replies to their waiters, callbacks to where they belong.  See conn.h. */
+/*
+ * Reading: whole records out of the socket, replies to their waiters, callbacks to where they
+ * belong.  See conn.h.
+ */
 #include <errno.h>
 #include <poll.h>
 #include <stdio.h>
@@ -9,10 +12,14 @@
 #include "client/conn/conn.h"
 #include "base/log.h"
 
-/* Takes the waiter of this xid out of the tables; NULL where nobody waits (any more).  Precondition: conn.lock held. */
+/*
+ * Takes the waiter of this xid out of the tables; NULL where nobody waits (any more).
+ * Precondition: conn.lock held.
+ */
 static struct ckt_waiter *take_waiter(struct ckt_conn *conn, uint32_t xid)
 {
-	for (struct ckt_waiter **w = &conn->buckets[xid % CKT_WAITER_BUCKETS]; *w; w = &(*w)->hash_next) {
+	for (struct ckt_waiter **w = &conn->buckets[xid % CKT_WAITER_BUCKETS]; *w;
+		w = &(*w)->hash_next) {
 		if ((*w)->xid == xid) {
 			struct ckt_waiter *found = *w;
 			*w = found->hash_next;
@@ -25,7 +32,8 @@ static struct ckt_waiter *take_waiter(struct ckt_conn *conn, uint32_t xid)
 }
 
 /* Gives the waiter its answer.  A sleeping thread's waiter is gone once `done` is set. */
-static void finish(struct ckt_conn *conn, struct ckt_waiter *waiter, CUresult result, struct ckt_cursor *results)
+static void finish(struct ckt_conn *conn, struct ckt_waiter *waiter, CUresult result,
+	struct ckt_cursor *results)
 {
 	if (waiter->callback) {
 		waiter->callback(waiter->data, result, results);
@@ -65,7 +73,10 @@ void ckt_waiter_finish_all(struct ckt_conn *conn, CUresult error)
 	}
 }
 
-/* Frees the ring up to the first record that the worker may not have executed.  Precondition: conn.lock held. */
+/*
+ * Frees the ring up to the first record that the worker may not have executed.  Precondition:
+ * conn.lock held.
+ */
 void ckt_conn_trim(struct ckt_conn *conn, uint64_t executed)
 {
 	uint64_t sent = atomic_load_explicit(&conn->sent, memory_order_acquire);
@@ -136,7 +147,8 @@ static void remember_fault(struct ckt_conn *conn, uint64_t context, CUresult err
 {
 	pthread_mutex_lock(&conn->lock);
 	if (!ckt_conn_fault(conn, context) && conn->fault_count < CKT_FAULTS_MAX)
-		conn->faults[conn->fault_count++] = (struct ckt_fault){.context = context, .error = error};
+		conn->faults[conn->fault_count++] =
+			(struct ckt_fault){.context = context, .error = error};
 	pthread_mutex_unlock(&conn->lock);
 }
 
@@ -164,11 +176,13 @@ static int handle_reply(struct ckt_conn *conn, struct ckt_cursor *c)
 	struct ckt_waiter *waiter = take_waiter(conn, header.xid);
 	pthread_mutex_unlock(&conn->lock);
 	if (!waiter)
-		return 0;	/* Asked again after a break and answered twice. */
+		return 0; /* Asked again after a break and answered twice. */
 	CUresult result = CUDA_SUCCESS;
 	if (header.accept_stat) {
-		ckt_log_user("the server did not understand a call (accept_stat %u): client and server do not fit together", header.accept_stat);
-		result = CUDA_ERROR_NOT_SUPPORTED;	/* named above */
+		ckt_log_user(
+			"the server did not understand a call (accept_stat %u): client and server do not fit together",
+			header.accept_stat);
+		result = CUDA_ERROR_NOT_SUPPORTED; /* named above */
 	} else if (!waiter->session_proc) {
 		result = (CUresult)ckt_get_u32(c);
 		if (c->bad)
@@ -187,8 +201,10 @@ static void output(const struct ckt_output_args *args)
 	FILE *stream = args->fd == 2 ? stderr : stdout;
 	const char *p = args->data.data_val;
 	size_t left = args->data.data_len;
-	/* What the program has in its stdio buffer was written before: keep the order a local run has.  A thread that holds the stream may wait
-	 * for this one. */
+	/*
+	 * What the program has in its stdio buffer was written before: keep the order a local run
+	 * has.  A thread that holds the stream may wait for this one.
+	 */
 	if (ftrylockfile(stream) == 0) {
 		fflush_unlocked(stream);
 		funlockfile(stream);
@@ -228,20 +244,22 @@ static int handle_callback(struct ckt_conn *conn, struct ckt_cursor *c)
 		atomic_store(&conn->quiesce, true);
 	else if (header.proc == CKT_CALLBACK_HOST_CALL) {
 		struct ckt_host_call_args args = {0};
-		void (*host_call)(struct ckt_conn *conn, const struct ckt_host_call_args *call) = ckt_conn_host_call;
+		void (*host_call)(struct ckt_conn * conn, const struct ckt_host_call_args *call) =
+			ckt_conn_host_call;
 		if (ckt_net_decode(c, (xdrproc_t)xdr_ckt_host_call_args, &args))
 			return -EPROTO;
 		if (host_call)
 			host_call(conn, &args);
 	} else if (header.proc == CKT_CALLBACK_NOTIFY) {
 		struct ckt_notify_args args = {0};
-		void (*notify)(struct ckt_conn *conn, const struct ckt_notify_args *args) = ckt_conn_notify;
+		void (*notify)(struct ckt_conn * conn, const struct ckt_notify_args *args) =
+			ckt_conn_notify;
 		if (ckt_net_decode(c, (xdrproc_t)xdr_ckt_notify_args, &args))
 			return -EPROTO;
 		if (notify)
 			notify(conn, &args);
 	}
-	return 0;	/* A later server may tell more than this client knows. */
+	return 0; /* A later server may tell more than this client knows. */
 }
 
 static int handle_record(struct ckt_conn *conn, const uint8_t *data, size_t size)
@@ -275,7 +293,8 @@ static int handle_received(struct ckt_conn *conn)
 	if (conn->receive_start == conn->receive_end) {
 		conn->receive_start = conn->receive_end = 0;
 	} else if (conn->receive_start > CKT_RECEIVE_SIZE / 2) {
-		memmove(conn->receive, conn->receive + conn->receive_start, conn->receive_end - conn->receive_start);
+		memmove(conn->receive, conn->receive + conn->receive_start,
+			conn->receive_end - conn->receive_start);
 		conn->receive_end -= conn->receive_start;
 		conn->receive_start = 0;
 	}
@@ -286,7 +305,8 @@ int ckt_conn_read(struct ckt_conn *conn, int timeout_ms)
 {
 	int saved_errno = errno, result = 0;
 	for (;;) {
-		ssize_t n = recv(conn->fd, conn->receive + conn->receive_end, CKT_RECEIVE_SIZE - conn->receive_end, MSG_DONTWAIT);
+		ssize_t n = recv(conn->fd, conn->receive + conn->receive_end,
+			CKT_RECEIVE_SIZE - conn->receive_end, MSG_DONTWAIT);
 		if (n > 0) {
 			conn->receive_end += (size_t)n;
 			result = handle_received(conn);
@@ -309,7 +329,8 @@ int ckt_conn_read(struct ckt_conn *conn, int timeout_ms)
 
 		struct pollfd p = {.fd = conn->fd, .events = POLLIN};
 		if (poll(&p, 1, timeout_ms) == 0) {
-			result = ckt_net_vanished(conn->fd, CKT_NET_VANISHED_MS) ? -ETIMEDOUT : -EAGAIN;
+			result = ckt_net_vanished(conn->fd, CKT_NET_VANISHED_MS) ? -ETIMEDOUT
+										 : -EAGAIN;
 			break;
 		}
 	}

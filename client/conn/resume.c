@@ -4,8 +4,9 @@
  *	OPEN --(read or write fails)--> RESUMING --(hello RESUME accepted)--> OPEN
  *	                                    |--(no session, refused, or CRICKET_RECONNECT_TIMEOUT)--> LOST, a sticky error
  *
- * Exactly the commands after the worker's last executed number are sent again, from the ring.  Waiters whose record has left the ring
- * (executed, but the reply got lost; or a mere question) ask again with the copy they keep: a numbered call gets its stored reply.
+ * Exactly the commands after the worker's last executed number are sent again, from the ring.
+ * Waiters whose record has left the ring (executed, but the reply got lost; or a mere question) ask
+ * again with the copy they keep: a numbered call gets its stored reply.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -19,10 +20,16 @@
 #include "client/conn/settings.h"
 #include "base/log.h"
 
-/* Where the session may live: where the server said, its address, what cricketctl left in its file, the standbys. */
+/*
+ * Where the session may live: where the server said, its address, what cricketctl left in its file,
+ * the standbys.
+ */
 enum place { PLACE_MOVED, PLACE_ADDRESS, PLACE_FILE, PLACE_STANDBY };
 
-/* The first line of the session's file is the address; a second one, "generation N", says whom it is for. */
+/*
+ * The first line of the session's file is the address; a second one, "generation N", says whom it
+ * is for.
+ */
 bool ckt_conn_file_address(const struct ckt_conn *conn, char *ret_address, size_t size)
 {
 	char path[CKT_ADDRESS_TEXT_MAX + CKT_SESSION_ID_SIZE + 2], line[64] = "";
@@ -38,7 +45,8 @@ bool ckt_conn_file_address(const struct ckt_conn *conn, char *ret_address, size_
 		ret_address[strcspn(ret_address, " \t\r\n")] = 0;
 		found = *ret_address;
 	}
-	if (found && fgets(line, sizeof line, file) && sscanf(line, "generation %llu", &generation) == 1)
+	if (found && fgets(line, sizeof line, file) &&
+		sscanf(line, "generation %llu", &generation) == 1)
 		found = generation <= conn->generation;
 	fclose(file);
 	return found;
@@ -64,8 +72,8 @@ static bool candidate(const struct ckt_conn *conn, unsigned index, char *ret_add
 }
 
 /*
- * A copy whose past is not ours any more: of an earlier generation, or saved before commands whose execution was already reported, which
- * have left the ring and cannot be sent again.
+ * A copy whose past is not ours any more: of an earlier generation, or saved before commands whose
+ * execution was already reported, which have left the ring and cannot be sent again.
  */
 static bool is_older(struct ckt_conn *conn, const struct ckt_hello_ok *ok)
 {
@@ -76,13 +84,15 @@ static bool is_older(struct ckt_conn *conn, const struct ckt_hello_ok *ok)
 }
 
 /* One round over all places.  0 and the descriptor; -EAGAIN where nobody has it yet. */
-static int find_session(struct ckt_conn *conn, int *ret_fd, struct ckt_hello_ok *ret_ok, char *ret_message, size_t message_size)
+static int find_session(struct ckt_conn *conn, int *ret_fd, struct ckt_hello_ok *ret_ok,
+	char *ret_message, size_t message_size)
 {
 	for (unsigned i = 0; i < PLACE_STANDBY + ckt_settings.standby_count; i++) {
 		char moved[CKT_ADDRESS_MAX + 1], address[CKT_ADDRESS_TEXT_MAX];
 		if (!candidate(conn, i, address, sizeof address))
 			continue;
-		int result = ckt_connect(conn, address, CKT_HELLO_RESUME, 3000, ret_fd, ret_ok, moved, sizeof moved, ret_message, message_size);
+		int result = ckt_connect(conn, address, CKT_HELLO_RESUME, 3000, ret_fd, ret_ok,
+			moved, sizeof moved, ret_message, message_size);
 		if (result == -EREMCHG) {
 			snprintf(conn->moved_to, sizeof conn->moved_to, "%s", moved);
 			return -EAGAIN;
@@ -90,7 +100,9 @@ static int find_session(struct ckt_conn *conn, int *ret_fd, struct ckt_hello_ok 
 		if (!result && is_older(conn, ret_ok)) {
 			close(*ret_fd);
 			xdr_free((xdrproc_t)xdr_ckt_hello_ok, (char *)ret_ok);
-			snprintf(ret_message, message_size, "%.256s holds an older state of the session than the program has seen", address);
+			snprintf(ret_message, message_size,
+				"%.256s holds an older state of the session than the program has seen",
+				address);
 			continue;
 		}
 		if (!result) {
@@ -200,7 +212,10 @@ static int switch_to(struct ckt_conn *conn, int fd, const struct ckt_hello_ok *o
 	return result;
 }
 
-/* Where the worker does not share the program's pinned memory any more, it hears what that holds before the commands that use it. */
+/*
+ * Where the worker does not share the program's pinned memory any more, it hears what that holds
+ * before the commands that use it.
+ */
 static int tell_host_memory(int fd, const struct ckt_hello_ok *ok)
 {
 	int (*lost)(int fd) = atomic_load(&ckt_host_memory_lost);
@@ -222,7 +237,8 @@ static bool look_for_session(struct ckt_conn *conn, char *message, size_t messag
 			xdr_free((xdrproc_t)xdr_ckt_hello_ok, (char *)&ok);
 			if (!result) {
 				if (told)
-					ckt_log_user("session %s goes on at %s", conn->session, conn->address_text);
+					ckt_log_user("session %s goes on at %s", conn->session,
+						conn->address_text);
 				atomic_store(&conn->parked, false);
 				return true;
 			}
@@ -230,14 +246,17 @@ static bool look_for_session(struct ckt_conn *conn, char *message, size_t messag
 		}
 		bool parked = atomic_load(&conn->parked);
 		if (parked && !told) {
-			ckt_log_user("session %s was stopped on purpose; waiting until it is restored (elsewhere: cricketctl redirect %s --to HOST:PORT)",
-				     conn->session, conn->session);
+			ckt_log_user(
+				"session %s was stopped on purpose; waiting until it is restored (elsewhere: cricketctl redirect %s --to HOST:PORT)",
+				conn->session, conn->session);
 			told = true;
 		}
-		int64_t limit_ms = parked ? ckt_settings.park_timeout_ms : ckt_settings.reconnect_timeout_ms;
+		int64_t limit_ms =
+			parked ? ckt_settings.park_timeout_ms : ckt_settings.reconnect_timeout_ms;
 		if ((!parked || limit_ms) && ckt_net_now_ms() - began_ms >= limit_ms)
 			return false;
-		struct timespec pause = {.tv_sec = wait_ms / 1000, .tv_nsec = wait_ms % 1000 * 1000000L};
+		struct timespec pause = {
+			.tv_sec = wait_ms / 1000, .tv_nsec = wait_ms % 1000 * 1000000L};
 		nanosleep(&pause, NULL);
 	}
 }
@@ -257,7 +276,7 @@ static void resume(struct ckt_conn *conn, int error)
 		lose(conn, CUDA_ERROR_DEVICE_UNAVAILABLE, cause);
 	}
 	ckt_conn_leave_reader(conn);
-	ckt_conn_send(conn);	/* An error now shows itself to the next reader. */
+	ckt_conn_send(conn); /* An error now shows itself to the next reader. */
 }
 
 void ckt_conn_broken(struct ckt_conn *conn, uint64_t epoch, int error)

@@ -1,10 +1,13 @@
 /*
- * Sending: the ring's encoded bytes go to the socket in the order they were encoded, by whichever thread is at hand.
+ * Sending: the ring's encoded bytes go to the socket in the order they were encoded, by whichever
+ * thread is at hand.
  *
- * A waiting thread sends before it waits.  What nobody waits for is sent by the flusher: a thread that sleeps on a futex while there
- * is nothing to do, looks again for a short while after each write (a program that issues launches in a row then pays no wake-up)
- * and gathers what was encoded while it was writing into its next write.  While the program is idle it looks now and then what came:
- * a session that was moved or stopped would otherwise not be claimed before the program's next call, which may be too late.
+ * A waiting thread sends before it waits.  What nobody waits for is sent by the flusher: a thread
+ * that sleeps on a futex while there is nothing to do, looks again for a short while after each
+ * write (a program that issues launches in a row then pays no wake-up) and gathers what was encoded
+ * while it was writing into its next write.  While the program is idle it looks now and then what
+ * came: a session that was moved or stopped would otherwise not be claimed before the program's
+ * next call, which may be too late.
  */
 #include <errno.h>
 #include <linux/futex.h>
@@ -25,7 +28,8 @@ static bool reader_free(const struct ckt_conn *conn)
 }
 
 /*
- * The socket is full.  The worker may in turn be waiting for us to take its replies, so whoever waits here also reads when nobody does.
+ * The socket is full.  The worker may in turn be waiting for us to take its replies, so whoever
+ * waits here also reads when nobody does.
  */
 static void wait_writable(struct ckt_conn *conn, int fd)
 {
@@ -37,7 +41,8 @@ static void wait_writable(struct ckt_conn *conn, int fd)
 	if (mine) {
 		conn->reading = true;
 		pthread_mutex_unlock(&conn->read_lock);
-		ckt_conn_read(conn, 0);	/* A broken connection shows itself again to the next send. */
+		/* A broken connection shows itself again to the next send. */
+		ckt_conn_read(conn, 0);
 		pthread_mutex_lock(&conn->read_lock);
 		conn->reading = false;
 		if (conn->sleepers)
@@ -58,7 +63,10 @@ static int send_some(struct ckt_conn *conn, int fd, bool wait)
 		uint64_t end = atomic_load_explicit(&conn->tail, memory_order_acquire);
 		if (sent == end)
 			return 0;
-		/* At most one lap's end lies between sent and tail, so one remembered gap is enough. */
+		/*
+		 * At most one lap's end lies between sent and tail, so one remembered gap is
+		 * enough.
+		 */
 		uint64_t gap = atomic_load_explicit(&conn->gap_start, memory_order_relaxed);
 		uint64_t lap_end = (sent / CKT_RING_SIZE + 1) * CKT_RING_SIZE;
 		if (sent == gap) {
@@ -69,9 +77,11 @@ static int send_some(struct ckt_conn *conn, int fd, bool wait)
 			end = lap_end;
 		if (gap > sent && gap < end)
 			end = gap;
-		ssize_t n = send(fd, conn->ring + sent % CKT_RING_SIZE, end - sent, MSG_NOSIGNAL | MSG_DONTWAIT);
+		ssize_t n = send(fd, conn->ring + sent % CKT_RING_SIZE, end - sent,
+			MSG_NOSIGNAL | MSG_DONTWAIT);
 		if (n >= 0)
-			atomic_store_explicit(&conn->sent, sent + (uint64_t)n, memory_order_release);
+			atomic_store_explicit(
+				&conn->sent, sent + (uint64_t)n, memory_order_release);
 		else if (errno == EAGAIN && !wait)
 			return 0;
 		else if (errno == EAGAIN && ckt_net_vanished(fd, CKT_NET_VANISHED_MS))
@@ -87,7 +97,8 @@ int ckt_conn_send(struct ckt_conn *conn)
 {
 	int saved_errno = errno;
 	pthread_mutex_lock(&conn->send_lock);
-	int result = atomic_load(&conn->state) == CKT_CONN_OPEN ? send_some(conn, conn->fd, true) : 0;
+	int result =
+		atomic_load(&conn->state) == CKT_CONN_OPEN ? send_some(conn, conn->fd, true) : 0;
 	pthread_mutex_unlock(&conn->send_lock);
 	errno = saved_errno;
 	return result;
@@ -95,12 +106,16 @@ int ckt_conn_send(struct ckt_conn *conn)
 
 /* ---- The flusher */
 
-/* An idle program hears within this that its session was stopped or moved, or that the connection broke: nobody else would look. */
+/*
+ * An idle program hears within this that its session was stopped or moved, or that the connection
+ * broke: nobody else would look.
+ */
 enum { FLUSHER_SPINS = 2000, IDLE_NS = 250000000 };
 
 static bool unsent(struct ckt_conn *conn)
 {
-	return atomic_load_explicit(&conn->sent, memory_order_acquire) != atomic_load_explicit(&conn->tail, memory_order_acquire);
+	return atomic_load_explicit(&conn->sent, memory_order_acquire) !=
+		atomic_load_explicit(&conn->tail, memory_order_acquire);
 }
 
 /* True where something may have come that no thread waits for. */
@@ -116,9 +131,15 @@ static bool flusher_sleep(struct ckt_conn *conn)
 	bool late = false;
 	atomic_store(&conn->flusher_asleep, 1);
 	if (!unsent(conn)) {
-		/* Replies that no thread waits for (copies in the background) are read by nobody else: look after them. */
-		struct timespec timeout = {.tv_nsec = atomic_load(&conn->async_pending) ? 1000000 : IDLE_NS};
-		late = syscall(SYS_futex, &conn->flusher_asleep, FUTEX_WAIT_PRIVATE, 1, &timeout, NULL, 0) < 0 && errno == ETIMEDOUT;
+		/*
+		 * Replies that no thread waits for (copies in the background) are read by nobody
+		 * else: look after them.
+		 */
+		struct timespec timeout = {
+			.tv_nsec = atomic_load(&conn->async_pending) ? 1000000 : IDLE_NS};
+		late = syscall(SYS_futex, &conn->flusher_asleep, FUTEX_WAIT_PRIVATE, 1, &timeout,
+			       NULL, 0) < 0 &&
+			errno == ETIMEDOUT;
 	}
 	atomic_store(&conn->flusher_asleep, 0);
 	return late || atomic_load(&conn->async_pending);
@@ -170,10 +191,15 @@ void ckt_conn_flusher_start(struct ckt_conn *conn)
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	conn->flusher_running = !error;
 	if (error)
-		ckt_debug("no thread to send in the background (%d): ignoring, every call is sent at once", error);
+		ckt_debug(
+			"no thread to send in the background (%d): ignoring, every call is sent at once",
+			error);
 }
 
-/* The first of a row: the flusher's waking takes longer.  What does not go at once, or finds the connection broken, is the flusher's. */
+/*
+ * The first of a row: the flusher's waking takes longer.  What does not go at once, or finds the
+ * connection broken, is the flusher's.
+ */
 static void send_first(struct ckt_conn *conn)
 {
 	int saved_errno = errno;

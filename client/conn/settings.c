@@ -27,7 +27,9 @@ static void load_log(void)
 		if (text[length] == ':' && text[length + 1])
 			file = text + length + 1;
 		if (ckt_log_level_parse(level_name, &level)) {
-			ckt_log_user("CRICKET_LOG=%s: '%s' is no level: error, warning, info, debug or quiet", text, level_name);
+			ckt_log_user(
+				"CRICKET_LOG=%s: '%s' is no level: error, warning, info, debug or quiet",
+				text, level_name);
 			level = CKT_LOG_QUIET;
 		}
 	}
@@ -36,7 +38,10 @@ static void load_log(void)
 		ckt_log_user("CRICKET_LOG: cannot open %s: %s", file, strerror(-result));
 }
 
-/* The value of a variable as a number within bounds; says so and takes the default where it is none. */
+/*
+ * The value of a variable as a number within bounds; says so and takes the default where it is
+ * none.
+ */
 static long load_number(const char *name, long minimum, long maximum, long otherwise)
 {
 	const char *text = getenv(name);
@@ -46,7 +51,8 @@ static long load_number(const char *name, long minimum, long maximum, long other
 	errno = 0;
 	long value = strtol(text, &end, 10);
 	if (errno || *end || value < minimum || value > maximum) {
-		ckt_log_user("%s=%s: expected a number from %ld to %ld; using %ld", name, text, minimum, maximum, otherwise);
+		ckt_log_user("%s=%s: expected a number from %ld to %ld; using %ld", name, text,
+			minimum, maximum, otherwise);
 		return otherwise;
 	}
 	return value;
@@ -74,7 +80,8 @@ static void load_state_dir(void)
 	if (text && *text)
 		snprintf(ckt_settings.state_dir, sizeof ckt_settings.state_dir, "%s", text);
 	else if (home && *home)
-		snprintf(ckt_settings.state_dir, sizeof ckt_settings.state_dir, "%s/.local/state/cricket", home);
+		snprintf(ckt_settings.state_dir, sizeof ckt_settings.state_dir,
+			"%s/.local/state/cricket", home);
 }
 
 /* The variable's value as the job's name; false where it is unset. */
@@ -85,21 +92,25 @@ static bool take_job(const char *name, const char *text)
 	if (ckt_job_name_good(text))
 		snprintf(ckt_settings.job, sizeof ckt_settings.job, "%s", text);
 	else
-		ckt_log_user("%s=%.64s: a job's name is at most %d letters, digits and . _ : -, a letter or digit first; the session belongs to no job: set "
-			     "CRICKET_JOB to such a name", name, text, CKT_JOB_NAME_MAX);
+		ckt_log_user(
+			"%s=%.64s: a job's name is at most %d letters, digits and . _ : -, a letter or digit first; the session belongs to no job: set "
+			"CRICKET_JOB to such a name",
+			name, text, CKT_JOB_NAME_MAX);
 	return true;
 }
 
 /* What the launcher calls the run that this process is a part of, where the user says nothing. */
 static void load_job(void)
 {
-	const char *slurm = getenv("SLURM_JOB_ID"), *step = getenv("SLURM_STEP_ID"), *torchrun = getenv("TORCHELASTIC_RUN_ID");
+	const char *slurm = getenv("SLURM_JOB_ID"), *step = getenv("SLURM_STEP_ID"),
+		   *torchrun = getenv("TORCHELASTIC_RUN_ID");
 	char text[128];
 	ckt_settings.job[0] = 0;
 	if (take_job("CRICKET_JOB", getenv("CRICKET_JOB")))
 		return;
 	if (slurm && *slurm) {
-		snprintf(text, sizeof text, "%.60s%s%.60s", slurm, step && *step ? "." : "", step ? step : "");
+		snprintf(text, sizeof text, "%.60s%s%.60s", slurm, step && *step ? "." : "",
+			step ? step : "");
 		take_job("SLURM_JOB_ID", text);
 	} else if (torchrun && strcmp(torchrun, "none") != 0) {
 		/* torchrun's default for a run that nobody named. */
@@ -116,13 +127,16 @@ static void load_address(void)
 		snprintf(ckt_settings.address, sizeof ckt_settings.address, "%s", text);
 		ckt_settings.address_given = true;
 		if (strchr(text, ','))
-			ckt_address_split(text, ckt_settings.addresses, &ckt_settings.address_count, ckt_settings.address_error,
-					  sizeof ckt_settings.address_error);
+			ckt_address_split(text, ckt_settings.addresses, &ckt_settings.address_count,
+				ckt_settings.address_error, sizeof ckt_settings.address_error);
 		return;
 	}
-	/* Nothing said: a server of this user or of the system on this very host, if there is one. */
+	/*
+	 * Nothing said: a server of this user or of the system on this very host, if there is one.
+	 */
 	char path[400], message[256];
-	if (ckt_local_socket_path(path, sizeof path, message, sizeof message) == 0 && access(path, R_OK | W_OK) == 0)
+	if (ckt_local_socket_path(path, sizeof path, message, sizeof message) == 0 &&
+		access(path, R_OK | W_OK) == 0)
 		snprintf(ckt_settings.address, sizeof ckt_settings.address, "unix:%s", path);
 	else
 		strcpy(ckt_settings.address, "unix:/run/cricket/socket");
@@ -133,7 +147,8 @@ static void load_spin(void)
 	ckt_settings.processors = ckt_processors();
 	const char *given = getenv("CRICKET_SPIN");
 	ckt_settings.spin_given = given && *given;
-	ckt_settings.spin_us = (int)load_number("CRICKET_SPIN", 0, 100000, ckt_settings.processors > CKT_FEW_PROCESSORS ? 50 : 0);
+	ckt_settings.spin_us = (int)load_number(
+		"CRICKET_SPIN", 0, 100000, ckt_settings.processors > CKT_FEW_PROCESSORS ? 50 : 0);
 }
 
 void ckt_settings_load(void)
@@ -149,8 +164,10 @@ void ckt_settings_load(void)
 	ckt_settings.share_memory = load_number("CRICKET_SHARE_MEMORY", 0, 1, 1);
 	load_spin();
 	ckt_settings.connect_timeout_ms = 10000;
-	ckt_settings.reconnect_timeout_ms = load_number("CRICKET_RECONNECT_TIMEOUT", 0, 86400, 60) * 1000;
-	ckt_settings.park_timeout_ms = load_number("CRICKET_PARK_TIMEOUT", 0, 365 * 86400, 0) * 1000;
+	ckt_settings.reconnect_timeout_ms =
+		load_number("CRICKET_RECONNECT_TIMEOUT", 0, 86400, 60) * 1000;
+	ckt_settings.park_timeout_ms =
+		load_number("CRICKET_PARK_TIMEOUT", 0, 365 * 86400, 0) * 1000;
 	load_state_dir();
 }
 
@@ -165,5 +182,6 @@ void ckt_program_name(char *ret_name, size_t size)
 
 const char *ckt_settings_address(unsigned number)
 {
-	return ckt_settings.address_count > 1 ? ckt_settings.addresses[number] : ckt_settings.address;
+	return ckt_settings.address_count > 1 ? ckt_settings.addresses[number]
+					      : ckt_settings.address;
 }

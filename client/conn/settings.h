@@ -1,5 +1,6 @@
 /*
- * What the environment says, read once when the program first needs a device.  cricket(7) lists every variable.
+ * What the environment says, read once when the program first needs a device.  cricket(7) lists
+ * every variable.
  */
 #pragma once
 
@@ -11,24 +12,28 @@
 enum { CKT_STANDBY_MAX = 16 };
 
 struct ckt_settings {
-	char address[CKT_ADDRESS_TEXT_MAX];	/* REMOTE_GPU_ADDRESS, else the local server's socket */
-	char addresses[CKT_ADDRESSES_MAX][CKT_ADDRESS_TEXT_MAX];	/* where REMOTE_GPU_ADDRESS is a list */
-	unsigned address_count;			/* 1 where it is none */
-	char address_error[512];		/* what is wrong with the list */
+	/* REMOTE_GPU_ADDRESS, else the local server's socket */
+	char address[CKT_ADDRESS_TEXT_MAX];
+	/* where REMOTE_GPU_ADDRESS is a list */
+	char addresses[CKT_ADDRESSES_MAX][CKT_ADDRESS_TEXT_MAX];
+	unsigned address_count;  /* 1 where it is none */
+	char address_error[512]; /* what is wrong with the list */
 	bool address_given;
-	char standby[CKT_STANDBY_MAX][CKT_ADDRESS_TEXT_MAX];	/* CRICKET_STANDBY */
+	char standby[CKT_STANDBY_MAX][CKT_ADDRESS_TEXT_MAX]; /* CRICKET_STANDBY */
 	unsigned standby_count;
-	const char *token_file;			/* CRICKET_TOKEN_FILE or NULL */
-	bool sync;				/* CRICKET_SYNC=1 */
-	bool share_memory;			/* CRICKET_SHARE_MEMORY, unless it is 0 */
-	int spin_us;				/* CRICKET_SPIN: how long a waiting thread polls before it sleeps */
-	bool spin_given;			/* by the user */
-	unsigned processors;			/* that this program may run on */
+	const char *token_file; /* CRICKET_TOKEN_FILE or NULL */
+	bool sync;              /* CRICKET_SYNC=1 */
+	bool share_memory;      /* CRICKET_SHARE_MEMORY, unless it is 0 */
+	/* CRICKET_SPIN: how long a waiting thread polls before it sleeps */
+	int spin_us;
+	bool spin_given;     /* by the user */
+	unsigned processors; /* that this program may run on */
 	int connect_timeout_ms;
-	int64_t reconnect_timeout_ms;		/* CRICKET_RECONNECT_TIMEOUT, in seconds */
-	int64_t park_timeout_ms;		/* CRICKET_PARK_TIMEOUT, in seconds; 0: no limit */
-	char job[CKT_JOB_NAME_MAX + 1];		/* CRICKET_JOB, else the launcher's; empty: none */
-	char state_dir[CKT_ADDRESS_TEXT_MAX];	/* CRICKET_STATE_DIR, else ~/.local/state/cricket; empty where there is no home */
+	int64_t reconnect_timeout_ms;   /* CRICKET_RECONNECT_TIMEOUT, in seconds */
+	int64_t park_timeout_ms;        /* CRICKET_PARK_TIMEOUT, in seconds; 0: no limit */
+	char job[CKT_JOB_NAME_MAX + 1]; /* CRICKET_JOB, else the launcher's; empty: none */
+	/* CRICKET_STATE_DIR, else ~/.local/state/cricket; empty where there is no home */
+	char state_dir[CKT_ADDRESS_TEXT_MAX];
 };
 
 extern struct ckt_settings ckt_settings;

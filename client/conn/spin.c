@@ -25,17 +25,22 @@ void ckt_spin_schedule(unsigned flags)
 
 struct ckt_spin ckt_spin_short(void)
 {
-	return (struct ckt_spin){.until_us = ckt_settings.spin_us ? now_us() + ckt_settings.spin_us : 0};
+	return (struct ckt_spin){
+		.until_us = ckt_settings.spin_us ? now_us() + ckt_settings.spin_us : 0};
 }
 
-/* Half of the processors at most: the flusher, the program's other threads and, on one host, the worker want theirs. */
+/*
+ * Half of the processors at most: the flusher, the program's other threads and, on one host, the
+ * worker want theirs.
+ */
 static bool polls(unsigned flags, unsigned threads)
 {
 	if (ckt_settings.spin_given || flags == CU_CTX_SCHED_BLOCKING_SYNC)
 		return false;
 	if (flags == CU_CTX_SCHED_SPIN)
 		return ckt_settings.processors > 1;
-	return ckt_settings.processors > CKT_FEW_PROCESSORS && threads <= ckt_settings.processors / 2;
+	return ckt_settings.processors > CKT_FEW_PROCESSORS &&
+		threads <= ckt_settings.processors / 2;
 }
 
 struct ckt_spin ckt_spin_begin(void)
@@ -44,7 +49,8 @@ struct ckt_spin ckt_spin_begin(void)
 	unsigned threads = atomic_fetch_add_explicit(&waiting, 1, memory_order_relaxed) + 1;
 	if (!polls(flags, threads))
 		return ckt_spin_short();
-	return (struct ckt_spin){.until_us = now_us() + CKT_SPIN_LONG_US, .yield = flags == CU_CTX_SCHED_YIELD};
+	return (struct ckt_spin){
+		.until_us = now_us() + CKT_SPIN_LONG_US, .yield = flags == CU_CTX_SCHED_YIELD};
 }
 
 void ckt_spin_end(void)

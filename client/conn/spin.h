@@ -1,13 +1,15 @@
 /*
- * How a thread waits for an answer: as the program asked CUDA to wait for the GPU (CU_CTX_SCHED_*), because that is what it waits for.
- * To sleep and to be woken costs tens of microseconds, which a program that asks for an answer each step pays each step.
+ * How a thread waits for an answer: as the program asked CUDA to wait for the GPU (CU_CTX_SCHED_*),
+ * because that is what it waits for. To sleep and to be woken costs tens of microseconds, which a
+ * program that asks for an answer each step pays each step.
  *
  *	spin		polls
  *	yield, auto	polls where this program's waiting threads leave processors to others; yield offers its own at each look
  *	block		sleeps
  *
- * Whoever polls does so for CKT_SPIN_LONG_US at most: behind that a wake-up is less than a thousandth of the wait.  Every wait begins
- * with CRICKET_SPIN microseconds of polling; where the user gave that, it is all.  Threading: any thread.
+ * Whoever polls does so for CKT_SPIN_LONG_US at most: behind that a wake-up is less than a
+ * thousandth of the wait.  Every wait begins with CRICKET_SPIN microseconds of polling; where the
+ * user gave that, it is all.  Threading: any thread.
  */
 #pragma once
 
@@ -17,7 +19,7 @@
 enum { CKT_SPIN_LONG_US = 100000 };
 
 struct ckt_spin {
-	int64_t until_us;		/* of CLOCK_MONOTONIC; 0: do not poll */
+	int64_t until_us; /* of CLOCK_MONOTONIC; 0: do not poll */
 	bool yield;
 };
 

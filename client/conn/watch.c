@@ -1,9 +1,11 @@
 /*
- * The watcher: a thread that sleeps until the worker ends the connection, and looks then whether this process is to be quiet.
+ * The watcher: a thread that sleeps until the worker ends the connection, and looks then whether
+ * this process is to be quiet.
  *
- * Everything else that the worker says is read by whoever makes a call next.  But a process is saved while it computes, too, and then
- * nobody reads.  The thread waits for the end of the connection alone, so what arrives before does not wake it.  An end without that
- * request it leaves to the next call: a program that needs its GPU no more is not to hear that its server went away.
+ * Everything else that the worker says is read by whoever makes a call next.  But a process is
+ * saved while it computes, too, and then nobody reads.  The thread waits for the end of the
+ * connection alone, so what arrives before does not wake it.  An end without that request it leaves
+ * to the next call: a program that needs its GPU no more is not to hear that its server went away.
  */
 #include <errno.h>
 #include <poll.h>
@@ -32,7 +34,10 @@ static bool wait_for_end(struct ckt_conn *conn, uint64_t epoch)
 	return true;
 }
 
-/* Who resumes holds the reader's place, and the state is RESUMING: it stays off what is about to be closed. */
+/*
+ * Who resumes holds the reader's place, and the state is RESUMING: it stays off what is about to be
+ * closed.
+ */
 static void look(struct ckt_conn *conn, uint64_t epoch)
 {
 	ckt_conn_take_reader(conn);
@@ -69,7 +74,9 @@ void ckt_conn_watch_start(struct ckt_conn *conn)
 	int error = pthread_create(&thread, NULL, watch_main, conn);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	if (error)
-		ckt_debug("no thread to watch the connection (%d): ignoring, the process can be saved only while it waits in a call", error);
+		ckt_debug(
+			"no thread to watch the connection (%d): ignoring, the process can be saved only while it waits in a call",
+			error);
 	else
 		pthread_detach(thread);
 }

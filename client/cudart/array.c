@@ -1,6 +1,7 @@
 /*
- * CUDA arrays and mipmapped arrays.  A cudaArray_t is a CUarray, a cudaMipmappedArray_t a CUmipmappedArray; what differs is how
- * formats are described: bits of each channel and a kind here, a format and a number of channels in the driver.
+ * CUDA arrays and mipmapped arrays.  A cudaArray_t is a CUarray, a cudaMipmappedArray_t a
+ * CUmipmappedArray; what differs is how formats are described: bits of each channel and a kind
+ * here, a format and a number of channels in the driver.
  */
 #include "client/cudart/cudart.h"
 
@@ -16,29 +17,38 @@ static const struct {
 	{cudaChannelFormatKindUnsignedNormalized8X2, CU_AD_FORMAT_UNORM_INT8X2, 2, {8, 8, 0, 0}},
 	{cudaChannelFormatKindUnsignedNormalized8X4, CU_AD_FORMAT_UNORM_INT8X4, 4, {8, 8, 8, 8}},
 	{cudaChannelFormatKindUnsignedNormalized16X1, CU_AD_FORMAT_UNORM_INT16X1, 1, {16, 0, 0, 0}},
-	{cudaChannelFormatKindUnsignedNormalized16X2, CU_AD_FORMAT_UNORM_INT16X2, 2, {16, 16, 0, 0}},
-	{cudaChannelFormatKindUnsignedNormalized16X4, CU_AD_FORMAT_UNORM_INT16X4, 4, {16, 16, 16, 16}},
+	{cudaChannelFormatKindUnsignedNormalized16X2, CU_AD_FORMAT_UNORM_INT16X2, 2,
+		{16, 16, 0, 0}},
+	{cudaChannelFormatKindUnsignedNormalized16X4, CU_AD_FORMAT_UNORM_INT16X4, 4,
+		{16, 16, 16, 16}},
 	{cudaChannelFormatKindSignedNormalized8X1, CU_AD_FORMAT_SNORM_INT8X1, 1, {8, 0, 0, 0}},
 	{cudaChannelFormatKindSignedNormalized8X2, CU_AD_FORMAT_SNORM_INT8X2, 2, {8, 8, 0, 0}},
 	{cudaChannelFormatKindSignedNormalized8X4, CU_AD_FORMAT_SNORM_INT8X4, 4, {8, 8, 8, 8}},
 	{cudaChannelFormatKindSignedNormalized16X1, CU_AD_FORMAT_SNORM_INT16X1, 1, {16, 0, 0, 0}},
 	{cudaChannelFormatKindSignedNormalized16X2, CU_AD_FORMAT_SNORM_INT16X2, 2, {16, 16, 0, 0}},
-	{cudaChannelFormatKindSignedNormalized16X4, CU_AD_FORMAT_SNORM_INT16X4, 4, {16, 16, 16, 16}},
+	{cudaChannelFormatKindSignedNormalized16X4, CU_AD_FORMAT_SNORM_INT16X4, 4,
+		{16, 16, 16, 16}},
 	{cudaChannelFormatKindUnsignedBlockCompressed1, CU_AD_FORMAT_BC1_UNORM, 4, {8, 8, 8, 8}},
-	{cudaChannelFormatKindUnsignedBlockCompressed1SRGB, CU_AD_FORMAT_BC1_UNORM_SRGB, 4, {8, 8, 8, 8}},
+	{cudaChannelFormatKindUnsignedBlockCompressed1SRGB, CU_AD_FORMAT_BC1_UNORM_SRGB, 4,
+		{8, 8, 8, 8}},
 	{cudaChannelFormatKindUnsignedBlockCompressed2, CU_AD_FORMAT_BC2_UNORM, 4, {8, 8, 8, 8}},
-	{cudaChannelFormatKindUnsignedBlockCompressed2SRGB, CU_AD_FORMAT_BC2_UNORM_SRGB, 4, {8, 8, 8, 8}},
+	{cudaChannelFormatKindUnsignedBlockCompressed2SRGB, CU_AD_FORMAT_BC2_UNORM_SRGB, 4,
+		{8, 8, 8, 8}},
 	{cudaChannelFormatKindUnsignedBlockCompressed3, CU_AD_FORMAT_BC3_UNORM, 4, {8, 8, 8, 8}},
-	{cudaChannelFormatKindUnsignedBlockCompressed3SRGB, CU_AD_FORMAT_BC3_UNORM_SRGB, 4, {8, 8, 8, 8}},
+	{cudaChannelFormatKindUnsignedBlockCompressed3SRGB, CU_AD_FORMAT_BC3_UNORM_SRGB, 4,
+		{8, 8, 8, 8}},
 	{cudaChannelFormatKindUnsignedBlockCompressed4, CU_AD_FORMAT_BC4_UNORM, 1, {8, 0, 0, 0}},
 	{cudaChannelFormatKindSignedBlockCompressed4, CU_AD_FORMAT_BC4_SNORM, 1, {8, 0, 0, 0}},
 	{cudaChannelFormatKindUnsignedBlockCompressed5, CU_AD_FORMAT_BC5_UNORM, 2, {8, 8, 0, 0}},
 	{cudaChannelFormatKindSignedBlockCompressed5, CU_AD_FORMAT_BC5_SNORM, 2, {8, 8, 0, 0}},
-	{cudaChannelFormatKindUnsignedBlockCompressed6H, CU_AD_FORMAT_BC6H_UF16, 3, {16, 16, 16, 0}},
+	{cudaChannelFormatKindUnsignedBlockCompressed6H, CU_AD_FORMAT_BC6H_UF16, 3,
+		{16, 16, 16, 0}},
 	{cudaChannelFormatKindSignedBlockCompressed6H, CU_AD_FORMAT_BC6H_SF16, 3, {16, 16, 16, 0}},
 	{cudaChannelFormatKindUnsignedBlockCompressed7, CU_AD_FORMAT_BC7_UNORM, 4, {8, 8, 8, 8}},
-	{cudaChannelFormatKindUnsignedBlockCompressed7SRGB, CU_AD_FORMAT_BC7_UNORM_SRGB, 4, {8, 8, 8, 8}},
-	{cudaChannelFormatKindUnsignedNormalized1010102, CU_AD_FORMAT_UNORM_INT_101010_2, 4, {10, 10, 10, 2}},
+	{cudaChannelFormatKindUnsignedBlockCompressed7SRGB, CU_AD_FORMAT_BC7_UNORM_SRGB, 4,
+		{8, 8, 8, 8}},
+	{cudaChannelFormatKindUnsignedNormalized1010102, CU_AD_FORMAT_UNORM_INT_101010_2, 4,
+		{10, 10, 10, 2}},
 };
 
 static const struct {
@@ -56,7 +66,8 @@ static const struct {
 	{cudaChannelFormatKindFloat, 32, CU_AD_FORMAT_FLOAT},
 };
 
-cudaError_t ckt_rt_format(const struct cudaChannelFormatDesc *desc, CUarray_format *ret_format, unsigned *ret_channels)
+cudaError_t ckt_rt_format(const struct cudaChannelFormatDesc *desc, CUarray_format *ret_format,
+	unsigned *ret_channels)
 {
 	const int bits[] = {desc->x, desc->y, desc->z, desc->w};
 	unsigned channels = 0;
@@ -77,7 +88,8 @@ cudaError_t ckt_rt_format(const struct cudaChannelFormatDesc *desc, CUarray_form
 	if (channels != 1 && channels != 2 && channels != 4)
 		return cudaErrorInvalidChannelDescriptor;
 	for (unsigned i = 0; i < sizeof plain_formats / sizeof *plain_formats; i++) {
-		if (plain_formats[i].kind == (unsigned)desc->f && plain_formats[i].bits == bits[0]) {
+		if (plain_formats[i].kind == (unsigned)desc->f &&
+			plain_formats[i].bits == bits[0]) {
 			*ret_format = (CUarray_format)plain_formats[i].format;
 			*ret_channels = channels;
 			return cudaSuccess;
@@ -86,7 +98,8 @@ cudaError_t ckt_rt_format(const struct cudaChannelFormatDesc *desc, CUarray_form
 	return cudaErrorInvalidChannelDescriptor;
 }
 
-cudaError_t ckt_rt_channel(CUarray_format format, unsigned channels, struct cudaChannelFormatDesc *ret_desc)
+cudaError_t ckt_rt_channel(
+	CUarray_format format, unsigned channels, struct cudaChannelFormatDesc *ret_desc)
 {
 	int bits[4] = {0};
 	int kind = -1;
@@ -106,7 +119,8 @@ cudaError_t ckt_rt_channel(CUarray_format format, unsigned channels, struct cuda
 	}
 	if (kind < 0)
 		return cudaErrorInvalidChannelDescriptor;
-	*ret_desc = (struct cudaChannelFormatDesc){bits[0], bits[1], bits[2], bits[3], (enum cudaChannelFormatKind)kind};
+	*ret_desc = (struct cudaChannelFormatDesc){
+		bits[0], bits[1], bits[2], bits[3], (enum cudaChannelFormatKind)kind};
 	return cudaSuccess;
 }
 
@@ -123,21 +137,25 @@ cudaError_t ckt_rt_array_element(cudaArray_const_t array, size_t *ret_bytes)
 	return error;
 }
 
-CKT_RT_API struct cudaChannelFormatDesc cudaCreateChannelDesc(int x, int y, int z, int w, enum cudaChannelFormatKind f)
+CKT_RT_API struct cudaChannelFormatDesc cudaCreateChannelDesc(
+	int x, int y, int z, int w, enum cudaChannelFormatKind f)
 {
 	return (struct cudaChannelFormatDesc){x, y, z, w, f};
 }
 
-static cudaError_t describe(const struct cudaChannelFormatDesc *desc, struct cudaExtent extent, unsigned flags,
-			    CUDA_ARRAY3D_DESCRIPTOR *ret)
+static cudaError_t describe(const struct cudaChannelFormatDesc *desc, struct cudaExtent extent,
+	unsigned flags, CUDA_ARRAY3D_DESCRIPTOR *ret)
 {
-	*ret = (CUDA_ARRAY3D_DESCRIPTOR){.Width = extent.width, .Height = extent.height, .Depth = extent.depth, .Flags = flags};
+	*ret = (CUDA_ARRAY3D_DESCRIPTOR){.Width = extent.width,
+		.Height = extent.height,
+		.Depth = extent.depth,
+		.Flags = flags};
 	/* The flags of both APIs are the same bits. */
 	return ckt_rt_format(desc, &ret->Format, &ret->NumChannels);
 }
 
-CKT_RT_API cudaError_t cudaMalloc3DArray(cudaArray_t *array, const struct cudaChannelFormatDesc *desc, struct cudaExtent extent,
-					 unsigned int flags)
+CKT_RT_API cudaError_t cudaMalloc3DArray(cudaArray_t *array,
+	const struct cudaChannelFormatDesc *desc, struct cudaExtent extent, unsigned int flags)
 {
 	CUDA_ARRAY3D_DESCRIPTOR descriptor;
 	CKT_RT_ENTER();
@@ -147,8 +165,8 @@ CKT_RT_API cudaError_t cudaMalloc3DArray(cudaArray_t *array, const struct cudaCh
 	return ckt_rt_cu(cuArray3DCreate((CUarray *)array, &descriptor));
 }
 
-CKT_RT_API cudaError_t cudaMallocArray(cudaArray_t *array, const struct cudaChannelFormatDesc *desc, size_t width, size_t height,
-				       unsigned int flags)
+CKT_RT_API cudaError_t cudaMallocArray(cudaArray_t *array, const struct cudaChannelFormatDesc *desc,
+	size_t width, size_t height, unsigned int flags)
 {
 	return cudaMalloc3DArray(array, desc, (struct cudaExtent){width, height, 0}, flags);
 }
@@ -159,29 +177,35 @@ CKT_RT_API cudaError_t cudaFreeArray(cudaArray_t array)
 	return array ? ckt_rt_cu(cuArrayDestroy((CUarray)array)) : cudaSuccess;
 }
 
-CKT_RT_API cudaError_t cudaMallocMipmappedArray(cudaMipmappedArray_t *mipmappedArray, const struct cudaChannelFormatDesc *desc,
-						struct cudaExtent extent, unsigned int numLevels, unsigned int flags)
+CKT_RT_API cudaError_t cudaMallocMipmappedArray(cudaMipmappedArray_t *mipmappedArray,
+	const struct cudaChannelFormatDesc *desc, struct cudaExtent extent, unsigned int numLevels,
+	unsigned int flags)
 {
 	CUDA_ARRAY3D_DESCRIPTOR descriptor;
 	CKT_RT_ENTER();
 	CKT_RT_REQUIRE(mipmappedArray && desc, cudaErrorInvalidValue);
 	cudaError_t error = describe(desc, extent, flags, &descriptor);
 	CKT_RT_REQUIRE(!error, error);
-	return ckt_rt_cu(cuMipmappedArrayCreate((CUmipmappedArray *)mipmappedArray, &descriptor, numLevels));
+	return ckt_rt_cu(
+		cuMipmappedArrayCreate((CUmipmappedArray *)mipmappedArray, &descriptor, numLevels));
 }
 
 CKT_RT_API cudaError_t cudaFreeMipmappedArray(cudaMipmappedArray_t mipmappedArray)
 {
 	CKT_RT_ENTER();
-	return mipmappedArray ? ckt_rt_cu(cuMipmappedArrayDestroy((CUmipmappedArray)mipmappedArray)) : cudaSuccess;
+	return mipmappedArray ? ckt_rt_cu(cuMipmappedArrayDestroy((CUmipmappedArray)mipmappedArray))
+			      : cudaSuccess;
 }
 
-CKT_RT_API cudaError_t cudaGetMipmappedArrayLevel(cudaArray_t *levelArray, cudaMipmappedArray_const_t mipmappedArray, unsigned int level)
+CKT_RT_API cudaError_t cudaGetMipmappedArrayLevel(
+	cudaArray_t *levelArray, cudaMipmappedArray_const_t mipmappedArray, unsigned int level)
 {
-	CKT_RT_CALL(cuMipmappedArrayGetLevel((CUarray *)levelArray, (CUmipmappedArray)mipmappedArray, level));
+	CKT_RT_CALL(cuMipmappedArrayGetLevel(
+		(CUarray *)levelArray, (CUmipmappedArray)mipmappedArray, level));
 }
 
-CKT_RT_API cudaError_t cudaGetChannelDesc(struct cudaChannelFormatDesc *desc, cudaArray_const_t array)
+CKT_RT_API cudaError_t cudaGetChannelDesc(
+	struct cudaChannelFormatDesc *desc, cudaArray_const_t array)
 {
 	CUDA_ARRAY3D_DESCRIPTOR descriptor;
 	CKT_RT_ENTER();
@@ -191,8 +215,8 @@ CKT_RT_API cudaError_t cudaGetChannelDesc(struct cudaChannelFormatDesc *desc, cu
 	return ckt_rt_return(ckt_rt_channel(descriptor.Format, descriptor.NumChannels, desc));
 }
 
-CKT_RT_API cudaError_t cudaArrayGetInfo(struct cudaChannelFormatDesc *desc, struct cudaExtent *extent, unsigned int *flags,
-					cudaArray_t array)
+CKT_RT_API cudaError_t cudaArrayGetInfo(struct cudaChannelFormatDesc *desc,
+	struct cudaExtent *extent, unsigned int *flags, cudaArray_t array)
 {
 	CUDA_ARRAY3D_DESCRIPTOR descriptor;
 	CKT_RT_ENTER();
@@ -203,45 +227,58 @@ CKT_RT_API cudaError_t cudaArrayGetInfo(struct cudaChannelFormatDesc *desc, stru
 		CKT_RT_REQUIRE(!error, error);
 	}
 	if (extent)
-		*extent = (struct cudaExtent){descriptor.Width, descriptor.Height, descriptor.Depth};
+		*extent =
+			(struct cudaExtent){descriptor.Width, descriptor.Height, descriptor.Depth};
 	if (flags)
 		*flags = descriptor.Flags;
 	return cudaSuccess;
 }
 
-CKT_RT_API cudaError_t cudaArrayGetPlane(cudaArray_t *pPlaneArray, cudaArray_t hArray, unsigned int planeIdx)
+CKT_RT_API cudaError_t cudaArrayGetPlane(
+	cudaArray_t *pPlaneArray, cudaArray_t hArray, unsigned int planeIdx)
 {
 	CKT_RT_CALL(cuArrayGetPlane((CUarray *)pPlaneArray, (CUarray)hArray, planeIdx));
 }
 
-CKT_RT_API cudaError_t cudaArrayGetMemoryRequirements(struct cudaArrayMemoryRequirements *memoryRequirements, cudaArray_t array, int device)
+CKT_RT_API cudaError_t cudaArrayGetMemoryRequirements(
+	struct cudaArrayMemoryRequirements *memoryRequirements, cudaArray_t array, int device)
 {
-	_Static_assert(sizeof(struct cudaArrayMemoryRequirements) == sizeof(CUDA_ARRAY_MEMORY_REQUIREMENTS), "one layout");
+	_Static_assert(sizeof(struct cudaArrayMemoryRequirements) ==
+			sizeof(CUDA_ARRAY_MEMORY_REQUIREMENTS),
+		"one layout");
 	CKT_RT_ENTER();
 	cudaError_t error = ckt_rt_check_device(device);
 	CKT_RT_REQUIRE(!error, error);
-	return ckt_rt_cu(cuArrayGetMemoryRequirements((CUDA_ARRAY_MEMORY_REQUIREMENTS *)memoryRequirements, (CUarray)array,
-						      ckt_rt_devices[device].handle));
+	return ckt_rt_cu(
+		cuArrayGetMemoryRequirements((CUDA_ARRAY_MEMORY_REQUIREMENTS *)memoryRequirements,
+			(CUarray)array, ckt_rt_devices[device].handle));
 }
 
-CKT_RT_API cudaError_t cudaMipmappedArrayGetMemoryRequirements(struct cudaArrayMemoryRequirements *memoryRequirements,
-							       cudaMipmappedArray_t mipmap, int device)
+CKT_RT_API cudaError_t cudaMipmappedArrayGetMemoryRequirements(
+	struct cudaArrayMemoryRequirements *memoryRequirements, cudaMipmappedArray_t mipmap,
+	int device)
 {
 	CKT_RT_ENTER();
 	cudaError_t error = ckt_rt_check_device(device);
 	CKT_RT_REQUIRE(!error, error);
-	return ckt_rt_cu(cuMipmappedArrayGetMemoryRequirements((CUDA_ARRAY_MEMORY_REQUIREMENTS *)memoryRequirements,
-							       (CUmipmappedArray)mipmap, ckt_rt_devices[device].handle));
+	return ckt_rt_cu(cuMipmappedArrayGetMemoryRequirements(
+		(CUDA_ARRAY_MEMORY_REQUIREMENTS *)memoryRequirements, (CUmipmappedArray)mipmap,
+		ckt_rt_devices[device].handle));
 }
 
-CKT_RT_API cudaError_t cudaArrayGetSparseProperties(struct cudaArraySparseProperties *sparseProperties, cudaArray_t array)
+CKT_RT_API cudaError_t cudaArrayGetSparseProperties(
+	struct cudaArraySparseProperties *sparseProperties, cudaArray_t array)
 {
-	_Static_assert(sizeof(struct cudaArraySparseProperties) == sizeof(CUDA_ARRAY_SPARSE_PROPERTIES), "one layout");
-	CKT_RT_CALL(cuArrayGetSparseProperties((CUDA_ARRAY_SPARSE_PROPERTIES *)sparseProperties, (CUarray)array));
+	_Static_assert(
+		sizeof(struct cudaArraySparseProperties) == sizeof(CUDA_ARRAY_SPARSE_PROPERTIES),
+		"one layout");
+	CKT_RT_CALL(cuArrayGetSparseProperties(
+		(CUDA_ARRAY_SPARSE_PROPERTIES *)sparseProperties, (CUarray)array));
 }
 
-CKT_RT_API cudaError_t cudaMipmappedArrayGetSparseProperties(struct cudaArraySparseProperties *sparseProperties,
-							     cudaMipmappedArray_t mipmap)
+CKT_RT_API cudaError_t cudaMipmappedArrayGetSparseProperties(
+	struct cudaArraySparseProperties *sparseProperties, cudaMipmappedArray_t mipmap)
 {
-	CKT_RT_CALL(cuMipmappedArrayGetSparseProperties((CUDA_ARRAY_SPARSE_PROPERTIES *)sparseProperties, (CUmipmappedArray)mipmap));
+	CKT_RT_CALL(cuMipmappedArrayGetSparseProperties(
+		(CUDA_ARRAY_SPARSE_PROPERTIES *)sparseProperties, (CUmipmappedArray)mipmap));
 }

@@ -2,7 +2,10 @@
 #include "client/cudart/cudart.h"
 #include "base/fork.h"
 
-/* cudaSetValidDevices: the order in which threads that choose nothing try devices; empty: all in their order. */
+/*
+ * cudaSetValidDevices: the order in which threads that choose nothing try devices; empty: all in
+ * their order.
+ */
 static CKT_LOCK(valid_lock);
 static int valid_devices[CKT_RT_DEVICES_MAX];
 static int valid_count;
@@ -20,13 +23,20 @@ CKT_RT_API cudaError_t cudaGetDevice(int *device)
 	struct ckt_rt_thread *thread = &ckt_rt_thread;
 	CUcontext current = NULL;
 	CKT_RT_REQUIRE(device, cudaErrorInvalidValue);
-	if (__builtin_expect(thread->epoch == atomic_load_explicit(&ckt_rt_epoch, memory_order_relaxed), 1) &&
-	    __builtin_expect(cuCtxGetCurrent(&current) == CUDA_SUCCESS && current == thread->context, 1)) {
+	if (__builtin_expect(
+		    thread->epoch == atomic_load_explicit(&ckt_rt_epoch, memory_order_relaxed),
+		    1) &&
+		__builtin_expect(
+			cuCtxGetCurrent(&current) == CUDA_SUCCESS && current == thread->context,
+			1)) {
 		*device = thread->device;
 		return cudaSuccess;
 	}
 	CKT_RT_DRIVER();
-	/* The device of a context made current through the driver API, if there is one; asking makes none. */
+	/*
+	 * The device of a context made current through the driver API, if there is one; asking
+	 * makes none.
+	 */
 	if (cuCtxGetCurrent(&current) == CUDA_SUCCESS && current)
 		CKT_RT_ENTER();
 	*device = thread->device;
@@ -41,8 +51,9 @@ CKT_RT_API cudaError_t cudaSetDevice(int device)
 	cudaError_t error = ckt_rt_check_device(device);
 	if (error)
 		return ckt_rt_return(error);
-	if (thread->epoch == epoch && thread->primary && thread->device == device && thread->chosen &&
-	    cuCtxGetCurrent(&context) == CUDA_SUCCESS && context == thread->context)
+	if (thread->epoch == epoch && thread->primary && thread->device == device &&
+		thread->chosen && cuCtxGetCurrent(&context) == CUDA_SUCCESS &&
+		context == thread->context)
 		return cudaSuccess;
 	error = ckt_rt_primary(device, &context);
 	if (error)
@@ -65,7 +76,8 @@ CKT_RT_API cudaError_t cudaInitDevice(int device, unsigned int deviceFlags, unsi
 	CKT_RT_REQUIRE(!error, error);
 	/* Other bits of flags mean nothing (seen on an H200). */
 	if (flags & cudaInitDeviceFlagsAreValid) {
-		CUresult result = cuDevicePrimaryCtxSetFlags(ckt_rt_devices[device].handle, deviceFlags & ~(unsigned)cudaDeviceMapHost);
+		CUresult result = cuDevicePrimaryCtxSetFlags(
+			ckt_rt_devices[device].handle, deviceFlags & ~(unsigned)cudaDeviceMapHost);
 		CKT_RT_REQUIRE(!result, (cudaError_t)result);
 	}
 	return ckt_rt_return(ckt_rt_primary(device, &context));
@@ -74,9 +86,11 @@ CKT_RT_API cudaError_t cudaInitDevice(int device, unsigned int deviceFlags, unsi
 CKT_RT_API cudaError_t cudaSetValidDevices(int *device_arr, int len)
 {
 	CKT_RT_DRIVER();
-	CKT_RT_REQUIRE(len >= 0 && len <= ckt_rt_device_count && (device_arr || !len), cudaErrorInvalidValue);
+	CKT_RT_REQUIRE(len >= 0 && len <= ckt_rt_device_count && (device_arr || !len),
+		cudaErrorInvalidValue);
 	for (int i = 0; i < len; i++)
-		CKT_RT_REQUIRE(device_arr[i] >= 0 && device_arr[i] < ckt_rt_device_count, cudaErrorInvalidDevice);
+		CKT_RT_REQUIRE(device_arr[i] >= 0 && device_arr[i] < ckt_rt_device_count,
+			cudaErrorInvalidDevice);
 	pthread_mutex_lock(&valid_lock);
 	valid_count = len;
 	if (len)
@@ -106,14 +120,19 @@ cudaError_t ckt_rt_choose_valid(CUcontext *ret_context)
 
 CKT_RT_API cudaError_t cudaSetDeviceFlags(unsigned int flags)
 {
-	const unsigned known = cudaDeviceScheduleMask | cudaDeviceMapHost | cudaDeviceLmemResizeToMax | cudaDeviceSyncMemops;
+	const unsigned known = cudaDeviceScheduleMask | cudaDeviceMapHost |
+		cudaDeviceLmemResizeToMax | cudaDeviceSyncMemops;
 	unsigned schedule = flags & cudaDeviceScheduleMask;
 	CKT_RT_DRIVER();
 	CKT_RT_REQUIRE(!(flags & ~known), cudaErrorInvalidValue);
 	/* Of the scheduling bits one at most. */
 	CKT_RT_REQUIRE(!(schedule & (schedule - 1)), cudaErrorInvalidValue);
-	/* Mapping of host memory is always on; the driver API has no flag for it on a primary context any more. */
-	return ckt_rt_cu(cuDevicePrimaryCtxSetFlags(ckt_rt_devices[ckt_rt_thread.device].handle, flags & ~(unsigned)cudaDeviceMapHost));
+	/*
+	 * Mapping of host memory is always on; the driver API has no flag for it on a primary
+	 * context any more.
+	 */
+	return ckt_rt_cu(cuDevicePrimaryCtxSetFlags(
+		ckt_rt_devices[ckt_rt_thread.device].handle, flags & ~(unsigned)cudaDeviceMapHost));
 }
 
 CKT_RT_API cudaError_t cudaGetDeviceFlags(unsigned int *flags)
@@ -121,7 +140,8 @@ CKT_RT_API cudaError_t cudaGetDeviceFlags(unsigned int *flags)
 	int active;
 	CKT_RT_DRIVER();
 	CKT_RT_REQUIRE(flags, cudaErrorInvalidValue);
-	CUresult result = cuDevicePrimaryCtxGetState(ckt_rt_devices[ckt_rt_thread.device].handle, flags, &active);
+	CUresult result = cuDevicePrimaryCtxGetState(
+		ckt_rt_devices[ckt_rt_thread.device].handle, flags, &active);
 	if (result == CUDA_SUCCESS)
 		*flags |= cudaDeviceMapHost;
 	return ckt_rt_cu(result);
@@ -141,7 +161,10 @@ CKT_RT_API cudaError_t cudaDeviceReset(void)
 	pthread_mutex_lock(&device->lock);
 	if (lost)
 		atomic_store(&device->lost, true);
-	/* Threads that hold the dead context find that the epoch has passed and retain it anew at their next call. */
+	/*
+	 * Threads that hold the dead context find that the epoch has passed and retain it anew at
+	 * their next call.
+	 */
 	atomic_store(&device->retained, false);
 	CUresult result = cuDevicePrimaryCtxReset(device->handle);
 	ckt_rt_modules_reset(thread->device);
@@ -183,7 +206,10 @@ CKT_RT_API cudaError_t cudaDeviceSetCacheConfig(enum cudaFuncCache cacheConfig)
 	CKT_RT_CALL(cuCtxSetCacheConfig((CUfunc_cache)cacheConfig));
 }
 
-/* Devices from compute capability 5.0 on have one bank size, and setting it does nothing; CUDA keeps the functions for old sources. */
+/*
+ * Devices from compute capability 5.0 on have one bank size, and setting it does nothing; CUDA
+ * keeps the functions for old sources.
+ */
 CKT_RT_API cudaError_t cudaDeviceGetSharedMemConfig(enum cudaSharedMemConfig *pConfig)
 {
 	CKT_RT_REQUIRE(pConfig, cudaErrorInvalidValue);
@@ -214,7 +240,8 @@ CKT_RT_API cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr at
 	cudaError_t error = ckt_rt_check_device(device);
 	CKT_RT_REQUIRE(!error, error);
 	/* The numbers of both enumerations are the same. */
-	return ckt_rt_cu(cuDeviceGetAttribute(value, (CUdevice_attribute)attr, ckt_rt_devices[device].handle));
+	return ckt_rt_cu(cuDeviceGetAttribute(
+		value, (CUdevice_attribute)attr, ckt_rt_devices[device].handle));
 }
 
 CKT_RT_API cudaError_t cudaDeviceGetPCIBusId(char *pciBusId, int len, int device)
@@ -239,8 +266,8 @@ CKT_RT_API cudaError_t cudaDeviceGetByPCIBusId(int *device, const char *pciBusId
 	return ckt_rt_return(result ? (cudaError_t)result : cudaErrorInvalidDevice);
 }
 
-CKT_RT_API cudaError_t cudaDeviceGetTexture1DLinearMaxWidth(size_t *maxWidthInElements, const struct cudaChannelFormatDesc *fmtDesc,
-							    int device)
+CKT_RT_API cudaError_t cudaDeviceGetTexture1DLinearMaxWidth(
+	size_t *maxWidthInElements, const struct cudaChannelFormatDesc *fmtDesc, int device)
 {
 	CUarray_format format;
 	unsigned channels;
@@ -249,13 +276,16 @@ CKT_RT_API cudaError_t cudaDeviceGetTexture1DLinearMaxWidth(size_t *maxWidthInEl
 	CKT_RT_REQUIRE(fmtDesc, cudaErrorInvalidValue);
 	error = ckt_rt_format(fmtDesc, &format, &channels);
 	CKT_RT_REQUIRE(!error, error);
-	return ckt_rt_cu(cuDeviceGetTexture1DLinearMaxWidth(maxWidthInElements, format, channels, ckt_rt_devices[device].handle));
+	return ckt_rt_cu(cuDeviceGetTexture1DLinearMaxWidth(
+		maxWidthInElements, format, channels, ckt_rt_devices[device].handle));
 }
 
-CKT_RT_API cudaError_t cudaDeviceFlushGPUDirectRDMAWrites(enum cudaFlushGPUDirectRDMAWritesTarget target,
-							  enum cudaFlushGPUDirectRDMAWritesScope scope)
+CKT_RT_API cudaError_t cudaDeviceFlushGPUDirectRDMAWrites(
+	enum cudaFlushGPUDirectRDMAWritesTarget target,
+	enum cudaFlushGPUDirectRDMAWritesScope scope)
 {
-	CKT_RT_CALL(cuFlushGPUDirectRDMAWrites((CUflushGPUDirectRDMAWritesTarget)target, (CUflushGPUDirectRDMAWritesScope)scope));
+	CKT_RT_CALL(cuFlushGPUDirectRDMAWrites(
+		(CUflushGPUDirectRDMAWritesTarget)target, (CUflushGPUDirectRDMAWritesScope)scope));
 }
 
 CKT_RT_API cudaError_t cudaRuntimeGetVersion(int *runtimeVersion)
@@ -275,20 +305,24 @@ CKT_RT_API cudaError_t cudaDriverGetVersion(int *driverVersion)
 }
 
 /* The callback takes the driver's structure under another name. */
-CKT_RT_API cudaError_t cudaDeviceRegisterAsyncNotification(int device, cudaAsyncCallback callbackFunc, void *userData,
-							   cudaAsyncCallbackHandle_t *callback)
+CKT_RT_API cudaError_t cudaDeviceRegisterAsyncNotification(int device,
+	cudaAsyncCallback callbackFunc, void *userData, cudaAsyncCallbackHandle_t *callback)
 {
-	_Static_assert(sizeof(cudaAsyncNotificationInfo_t) == sizeof(CUasyncNotificationInfo), "one layout");
+	_Static_assert(sizeof(cudaAsyncNotificationInfo_t) == sizeof(CUasyncNotificationInfo),
+		"one layout");
 	cudaError_t error = ckt_rt_check_device(device);
 	CKT_RT_REQUIRE(!error, error);
-	return ckt_rt_cu(cuDeviceRegisterAsyncNotification(ckt_rt_devices[device].handle, (CUasyncCallback)(void (*)(void))callbackFunc,
-							   userData, (CUasyncCallbackHandle *)callback));
+	return ckt_rt_cu(cuDeviceRegisterAsyncNotification(ckt_rt_devices[device].handle,
+		(CUasyncCallback)(void (*)(void))callbackFunc, userData,
+		(CUasyncCallbackHandle *)callback));
 }
 
-CKT_RT_API cudaError_t cudaDeviceUnregisterAsyncNotification(int device, cudaAsyncCallbackHandle_t callback)
+CKT_RT_API cudaError_t cudaDeviceUnregisterAsyncNotification(
+	int device, cudaAsyncCallbackHandle_t callback)
 {
 	CKT_RT_REQUIRE(callback, cudaErrorInvalidValue);
 	cudaError_t error = ckt_rt_check_device(device);
 	CKT_RT_REQUIRE(!error, error);
-	return ckt_rt_cu(cuDeviceUnregisterAsyncNotification(ckt_rt_devices[device].handle, (CUasyncCallbackHandle)callback));
+	return ckt_rt_cu(cuDeviceUnregisterAsyncNotification(
+		ckt_rt_devices[device].handle, (CUasyncCallbackHandle)callback));
 }

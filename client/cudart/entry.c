@@ -4,14 +4,18 @@
 #include <cuda_profiler_api.h>
 #include <cudaProfiler.h>
 
-static cudaError_t entry_point(const char *symbol, void **ret_function, unsigned version, unsigned long long flags,
-			       enum cudaDriverEntryPointQueryResult *ret_status)
+static cudaError_t entry_point(const char *symbol, void **ret_function, unsigned version,
+	unsigned long long flags, enum cudaDriverEntryPointQueryResult *ret_status)
 {
 	CUdriverProcAddressQueryResult status = CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
 	CKT_RT_DRIVER();
 	CKT_RT_REQUIRE(symbol && ret_function, cudaErrorInvalidValue);
-	CUresult result = cuGetProcAddress(symbol, ret_function, (int)version, flags, ret_status ? &status : NULL);
-	/* To a caller who takes the status a missing function is an answer; drivers differ in whether they call it an error. */
+	CUresult result = cuGetProcAddress(
+		symbol, ret_function, (int)version, flags, ret_status ? &status : NULL);
+	/*
+	 * To a caller who takes the status a missing function is an answer; drivers differ in
+	 * whether they call it an error.
+	 */
 	if (result == CUDA_ERROR_NOT_FOUND && ret_status) {
 		*ret_function = NULL;
 		result = CUDA_SUCCESS;
@@ -21,28 +25,32 @@ static cudaError_t entry_point(const char *symbol, void **ret_function, unsigned
 	return ckt_rt_cu(result);
 }
 
-CKT_RT_API cudaError_t cudaGetDriverEntryPoint(const char *symbol, void **funcPtr, unsigned long long flags,
-					       enum cudaDriverEntryPointQueryResult *driverStatus)
+CKT_RT_API cudaError_t cudaGetDriverEntryPoint(const char *symbol, void **funcPtr,
+	unsigned long long flags, enum cudaDriverEntryPointQueryResult *driverStatus)
 {
 	return entry_point(symbol, funcPtr, CUDART_VERSION, flags, driverStatus);
 }
 
-CKT_RT_API cudaError_t cudaGetDriverEntryPoint_ptsz(const char *symbol, void **funcPtr, unsigned long long flags,
-						    enum cudaDriverEntryPointQueryResult *driverStatus)
+CKT_RT_API cudaError_t cudaGetDriverEntryPoint_ptsz(const char *symbol, void **funcPtr,
+	unsigned long long flags, enum cudaDriverEntryPointQueryResult *driverStatus)
 {
-	return entry_point(symbol, funcPtr, CUDART_VERSION, flags ? flags : cudaEnablePerThreadDefaultStream, driverStatus);
+	return entry_point(symbol, funcPtr, CUDART_VERSION,
+		flags ? flags : cudaEnablePerThreadDefaultStream, driverStatus);
 }
 
-CKT_RT_API cudaError_t cudaGetDriverEntryPointByVersion(const char *symbol, void **funcPtr, unsigned int cudaVersion,
-							unsigned long long flags, enum cudaDriverEntryPointQueryResult *driverStatus)
+CKT_RT_API cudaError_t cudaGetDriverEntryPointByVersion(const char *symbol, void **funcPtr,
+	unsigned int cudaVersion, unsigned long long flags,
+	enum cudaDriverEntryPointQueryResult *driverStatus)
 {
 	return entry_point(symbol, funcPtr, cudaVersion, flags, driverStatus);
 }
 
-CKT_RT_API cudaError_t cudaGetDriverEntryPointByVersion_ptsz(const char *symbol, void **funcPtr, unsigned int cudaVersion,
-							     unsigned long long flags, enum cudaDriverEntryPointQueryResult *driverStatus)
+CKT_RT_API cudaError_t cudaGetDriverEntryPointByVersion_ptsz(const char *symbol, void **funcPtr,
+	unsigned int cudaVersion, unsigned long long flags,
+	enum cudaDriverEntryPointQueryResult *driverStatus)
 {
-	return entry_point(symbol, funcPtr, cudaVersion, flags ? flags : cudaEnablePerThreadDefaultStream, driverStatus);
+	return entry_point(symbol, funcPtr, cudaVersion,
+		flags ? flags : cudaEnablePerThreadDefaultStream, driverStatus);
 }
 
 CKT_RT_API cudaError_t cudaProfilerStart(void)

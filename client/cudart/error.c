@@ -32,7 +32,10 @@ cudaError_t ckt_rt_fault(void)
 
 cudaError_t ckt_rt_failed(cudaError_t error)
 {
-	/* Seen on an H200 with CUDA 13.0: that something is not ready is not remembered, and a dead context comes before a wrong value. */
+	/*
+	 * Seen on an H200 with CUDA 13.0: that something is not ready is not remembered, and a dead
+	 * context comes before a wrong value.
+	 */
 	if (error == cudaErrorNotReady)
 		return error;
 	if (error == cudaErrorInvalidValue && ckt_rt_thread.context) {
@@ -49,8 +52,8 @@ CKT_RT_API cudaError_t cudaPeekAtLastError(void)
 }
 
 /*
- * Forgets the error also when the context is dead: the next call brings it back.  A driver that could not be initialised answers
- * for ever (seen with NVIDIA's library, where the error is 35).
+ * Forgets the error also when the context is dead: the next call brings it back.  A driver that
+ * could not be initialised answers for ever (seen with NVIDIA's library, where the error is 35).
  */
 CKT_RT_API cudaError_t cudaGetLastError(void)
 {

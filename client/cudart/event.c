@@ -16,7 +16,8 @@ CKT_RT_API cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
 	CKT_RT_CALL(cuEventRecord(event, stream));
 }
 
-CKT_RT_API cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, unsigned int flags)
+CKT_RT_API cudaError_t cudaEventRecordWithFlags(
+	cudaEvent_t event, cudaStream_t stream, unsigned int flags)
 {
 	CKT_RT_CALL(cuEventRecordWithFlags(event, stream, flags));
 }

@@ -7,7 +7,9 @@ static cudaError_t find(const void *func, struct ckt_rt_kernel **ret_kernel)
 	if (error)
 		return error;
 	*ret_kernel = ckt_rt_kernel_living(func);
-	return *ret_kernel ? cudaSuccess : func ? cudaErrorInvalidResourceHandle : cudaErrorInvalidDeviceFunction;
+	return *ret_kernel ? cudaSuccess
+		: func     ? cudaErrorInvalidResourceHandle
+			   : cudaErrorInvalidDeviceFunction;
 }
 
 /* For who asks for a kernel's handle: what is none is no function of the device. */
@@ -82,13 +84,16 @@ CKT_RT_API cudaError_t cudaFuncGetAttributes(struct cudaFuncAttributes *attr, co
 		.requiredClusterWidth = v[CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH],
 		.requiredClusterHeight = v[CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_HEIGHT],
 		.requiredClusterDepth = v[CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_DEPTH],
-		.clusterSchedulingPolicyPreference = v[CU_FUNC_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE],
-		.nonPortableClusterSizeAllowed = v[CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED],
+		.clusterSchedulingPolicyPreference =
+			v[CU_FUNC_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE],
+		.nonPortableClusterSizeAllowed =
+			v[CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED],
 	};
 	return cudaSuccess;
 }
 
-CKT_RT_API cudaError_t cudaFuncSetAttribute(const void *func, enum cudaFuncAttribute attr, int value)
+CKT_RT_API cudaError_t cudaFuncSetAttribute(
+	const void *func, enum cudaFuncAttribute attr, int value)
 {
 	CUfunction function;
 	cudaError_t error = ckt_rt_function(func, &function);
@@ -129,7 +134,8 @@ CKT_RT_API cudaError_t cudaFuncGetName(const char **name, const void *func)
 	return ckt_rt_cu(cuFuncGetName(name, function));
 }
 
-CKT_RT_API cudaError_t cudaFuncGetParamInfo(const void *func, size_t paramIndex, size_t *paramOffset, size_t *paramSize)
+CKT_RT_API cudaError_t cudaFuncGetParamInfo(
+	const void *func, size_t paramIndex, size_t *paramOffset, size_t *paramSize)
 {
 	CUfunction function;
 	cudaError_t error = ckt_rt_function(func, &function);

@@ -1,9 +1,11 @@
 /*
- * Parameters of nodes of any kind, and parameters told back: kernels by their stubs, copies in elements of their arrays.
+ * Parameters of nodes of any kind, and parameters told back: kernels by their stubs, copies in
+ * elements of their arrays.
  */
 #include "client/cudart/cudart.h"
 
-cudaError_t ckt_rt_kernel_params(const struct cudaKernelNodeParamsV2 *p, CUDA_KERNEL_NODE_PARAMS *ret)
+cudaError_t ckt_rt_kernel_params(
+	const struct cudaKernelNodeParamsV2 *p, CUDA_KERNEL_NODE_PARAMS *ret)
 {
 	*ret = (CUDA_KERNEL_NODE_PARAMS){
 		.gridDimX = p->gridDim.x,
@@ -23,7 +25,8 @@ static cudaError_t params_to_driver(const struct cudaGraphNodeParams *p, CUgraph
 {
 	CUDA_KERNEL_NODE_PARAMS kernel;
 	cudaError_t error = cudaSuccess;
-	_Static_assert(sizeof kernel == sizeof ret->kernel && sizeof p->alloc == sizeof ret->alloc, "one layout");
+	_Static_assert(sizeof kernel == sizeof ret->kernel && sizeof p->alloc == sizeof ret->alloc,
+		"one layout");
 	memset(ret, 0, sizeof *ret);
 	/* The kinds of nodes have the same numbers. */
 	ret->type = (CUgraphNodeType)p->type;
@@ -81,18 +84,21 @@ static cudaError_t params_to_driver(const struct cudaGraphNodeParams *p, CUgraph
 	return error;
 }
 
-CKT_RT_API cudaError_t cudaGraphAddNode(cudaGraphNode_t *pGraphNode, cudaGraph_t graph, const cudaGraphNode_t *pDependencies,
-					const cudaGraphEdgeData *dependencyData, size_t numDependencies,
-					struct cudaGraphNodeParams *nodeParams)
+CKT_RT_API cudaError_t cudaGraphAddNode(cudaGraphNode_t *pGraphNode, cudaGraph_t graph,
+	const cudaGraphNode_t *pDependencies, const cudaGraphEdgeData *dependencyData,
+	size_t numDependencies, struct cudaGraphNodeParams *nodeParams)
 {
 	CUgraphNodeParams driver;
 	CKT_RT_ENTER();
 	CKT_RT_REQUIRE(nodeParams, cudaErrorInvalidValue);
 	cudaError_t error = params_to_driver(nodeParams, &driver);
 	CKT_RT_REQUIRE(!error, error);
-	CUresult result =
-		cuGraphAddNode(pGraphNode, graph, pDependencies, (const CUgraphEdgeData *)dependencyData, numDependencies, &driver);
-	/* What the driver tells back: the address of an allocation, the bodies of a conditional node. */
+	CUresult result = cuGraphAddNode(pGraphNode, graph, pDependencies,
+		(const CUgraphEdgeData *)dependencyData, numDependencies, &driver);
+	/*
+	 * What the driver tells back: the address of an allocation, the bodies of a conditional
+	 * node.
+	 */
 	if (result == CUDA_SUCCESS && nodeParams->type == cudaGraphNodeTypeMemAlloc)
 		nodeParams->alloc.dptr = (void *)(uintptr_t)driver.alloc.dptr;
 	if (result == CUDA_SUCCESS && nodeParams->type == cudaGraphNodeTypeConditional)
@@ -100,7 +106,8 @@ CKT_RT_API cudaError_t cudaGraphAddNode(cudaGraphNode_t *pGraphNode, cudaGraph_t
 	return ckt_rt_cu(result);
 }
 
-CKT_RT_API cudaError_t cudaGraphNodeSetParams(cudaGraphNode_t node, struct cudaGraphNodeParams *nodeParams)
+CKT_RT_API cudaError_t cudaGraphNodeSetParams(
+	cudaGraphNode_t node, struct cudaGraphNodeParams *nodeParams)
 {
 	CUgraphNodeParams driver;
 	CKT_RT_ENTER();
@@ -109,28 +116,32 @@ CKT_RT_API cudaError_t cudaGraphNodeSetParams(cudaGraphNode_t node, struct cudaG
 	return error ? ckt_rt_return(error) : ckt_rt_cu(cuGraphNodeSetParams(node, &driver));
 }
 
-CKT_RT_API cudaError_t cudaGraphExecNodeSetParams(cudaGraphExec_t graphExec, cudaGraphNode_t node, struct cudaGraphNodeParams *nodeParams)
+CKT_RT_API cudaError_t cudaGraphExecNodeSetParams(
+	cudaGraphExec_t graphExec, cudaGraphNode_t node, struct cudaGraphNodeParams *nodeParams)
 {
 	CUgraphNodeParams driver;
 	CKT_RT_ENTER();
 	CKT_RT_REQUIRE(nodeParams, cudaErrorInvalidValue);
 	cudaError_t error = params_to_driver(nodeParams, &driver);
-	return error ? ckt_rt_return(error) : ckt_rt_cu(cuGraphExecNodeSetParams(graphExec, node, &driver));
+	return error ? ckt_rt_return(error)
+		     : ckt_rt_cu(cuGraphExecNodeSetParams(graphExec, node, &driver));
 }
 
-CKT_RT_API cudaError_t cudaGraphConditionalHandleCreate(cudaGraphConditionalHandle *pHandle_out, cudaGraph_t graph,
-							unsigned int defaultLaunchValue, unsigned int flags)
+CKT_RT_API cudaError_t cudaGraphConditionalHandleCreate(cudaGraphConditionalHandle *pHandle_out,
+	cudaGraph_t graph, unsigned int defaultLaunchValue, unsigned int flags)
 {
 	CUgraphConditionalHandle handle;
 	CKT_RT_ENTER();
 	CKT_RT_REQUIRE(pHandle_out, cudaErrorInvalidValue);
-	CUresult result = cuGraphConditionalHandleCreate(&handle, graph, ckt_rt_thread.context, defaultLaunchValue, flags);
+	CUresult result = cuGraphConditionalHandleCreate(
+		&handle, graph, ckt_rt_thread.context, defaultLaunchValue, flags);
 	if (result == CUDA_SUCCESS)
 		*pHandle_out = handle;
 	return ckt_rt_cu(result);
 }
 
-CKT_RT_API cudaError_t cudaGraphKernelNodeGetParams(cudaGraphNode_t node, struct cudaKernelNodeParams *pNodeParams)
+CKT_RT_API cudaError_t cudaGraphKernelNodeGetParams(
+	cudaGraphNode_t node, struct cudaKernelNodeParams *pNodeParams)
 {
 	CUDA_KERNEL_NODE_PARAMS driver = {0};
 	CKT_RT_ENTER();
@@ -161,7 +172,8 @@ static enum cudaMemcpyKind kind_of(CUmemorytype src, CUmemorytype dst)
 	return dst == CU_MEMORYTYPE_HOST ? cudaMemcpyDeviceToHost : cudaMemcpyDeviceToDevice;
 }
 
-CKT_RT_API cudaError_t cudaGraphMemcpyNodeGetParams(cudaGraphNode_t node, struct cudaMemcpy3DParms *pNodeParams)
+CKT_RT_API cudaError_t cudaGraphMemcpyNodeGetParams(
+	cudaGraphNode_t node, struct cudaMemcpy3DParms *pNodeParams)
 {
 	CUDA_MEMCPY3D d;
 	size_t element = 1;
@@ -175,14 +187,18 @@ CKT_RT_API cudaError_t cudaGraphMemcpyNodeGetParams(cudaGraphNode_t node, struct
 		p.srcArray = (cudaArray_t)d.srcArray;
 		error = ckt_rt_array_element(p.srcArray, &element);
 	} else {
-		void *pointer = d.srcMemoryType == CU_MEMORYTYPE_HOST ? (void *)(uintptr_t)d.srcHost : (void *)(uintptr_t)d.srcDevice;
+		void *pointer = d.srcMemoryType == CU_MEMORYTYPE_HOST
+			? (void *)(uintptr_t)d.srcHost
+			: (void *)(uintptr_t)d.srcDevice;
 		p.srcPtr = (struct cudaPitchedPtr){pointer, d.srcPitch, d.srcPitch, d.srcHeight};
 	}
 	if (!error && d.dstMemoryType == CU_MEMORYTYPE_ARRAY) {
 		p.dstArray = (cudaArray_t)d.dstArray;
 		error = ckt_rt_array_element(p.dstArray, &element);
 	} else if (!error) {
-		void *pointer = d.dstMemoryType == CU_MEMORYTYPE_HOST ? d.dstHost : (void *)(uintptr_t)d.dstDevice;
+		void *pointer = d.dstMemoryType == CU_MEMORYTYPE_HOST
+			? d.dstHost
+			: (void *)(uintptr_t)d.dstDevice;
 		p.dstPtr = (struct cudaPitchedPtr){pointer, d.dstPitch, d.dstPitch, d.dstHeight};
 	}
 	CKT_RT_REQUIRE(!error && element, error ? error : cudaErrorInvalidValue);

@@ -1,7 +1,7 @@
 /*
- * Initialisation of the driver, primary contexts and what a thread knows of its device.
- * Loading the library does nothing; the first call that needs the driver runs cuInit, the first that needs a device retains its primary
- * context.
+ * Initialisation of the driver, primary contexts and what a thread knows of its device. Loading the
+ * library does nothing; the first call that needs the driver runs cuInit, the first that needs a
+ * device retains its primary context.
  */
 #include "client/cudart/cudart.h"
 
@@ -22,8 +22,8 @@ static _Atomic bool forked;
 static CKT_LOCK(init_lock);
 
 /*
- * A child of a process that has initialised CUDA, or in which another thread was about to, has no CUDA, as with NVIDIA's runtime: every
- * call says cudaErrorInitializationError.
+ * A child of a process that has initialised CUDA, or in which another thread was about to, has no
+ * CUDA, as with NVIDIA's runtime: every call says cudaErrorInitializationError.
  */
 static void after_fork_in_child(void)
 {
@@ -73,10 +73,13 @@ static cudaError_t initialise(void)
 	result = cuDriverGetVersion(&version);
 	if (result)
 		return (cudaError_t)result;
-	/* Within a major version every driver serves every runtime, so the minor number is not asked about. */
+	/*
+	 * Within a major version every driver serves every runtime, so the minor number is not
+	 * asked about.
+	 */
 	if (version / 1000 < CUDART_VERSION / 1000) {
-		ckt_log_user("the driver serves CUDA %d.%d, this program needs %d.0", version / 1000, version % 1000 / 10,
-			     CUDART_VERSION / 1000);
+		ckt_log_user("the driver serves CUDA %d.%d, this program needs %d.0",
+			version / 1000, version % 1000 / 10, CUDART_VERSION / 1000);
 		return cudaErrorInsufficientDriver;
 	}
 	result = cuDeviceGetCount(&count);
@@ -109,8 +112,10 @@ cudaError_t ckt_rt_driver(void)
 	if (atomic_load(&init_state) == INIT_NONE) {
 		atomic_store(&init_state, INIT_BEGUN);
 		init_error = initialise();
-		ckt_debug("driver initialised: %d, %d devices", (int)init_error, ckt_rt_device_count);
-		atomic_store_explicit(&init_state, init_error ? INIT_FAILED : INIT_DONE, memory_order_release);
+		ckt_debug(
+			"driver initialised: %d, %d devices", (int)init_error, ckt_rt_device_count);
+		atomic_store_explicit(
+			&init_state, init_error ? INIT_FAILED : INIT_DONE, memory_order_release);
 	}
 	pthread_mutex_unlock(&init_lock);
 	return init_error;
@@ -120,7 +125,8 @@ cudaError_t ckt_rt_driver_error(void)
 {
 	if (atomic_load_explicit(&forked, memory_order_relaxed))
 		return cudaErrorInitializationError;
-	return atomic_load_explicit(&init_state, memory_order_acquire) == INIT_FAILED ? init_error : cudaSuccess;
+	return atomic_load_explicit(&init_state, memory_order_acquire) == INIT_FAILED ? init_error
+										      : cudaSuccess;
 }
 
 cudaError_t ckt_rt_check_device(int device)
@@ -161,7 +167,10 @@ static void remember(CUcontext context, int device, bool primary, uint32_t epoch
 	thread->epoch = epoch;
 }
 
-/* The program made `current` current through the driver API, or we did before a reset.  cudaErrorDeviceUninitialized: it is dead. */
+/*
+ * The program made `current` current through the driver API, or we did before a reset.
+ * cudaErrorDeviceUninitialized: it is dead.
+ */
 static cudaError_t adopt(CUcontext current, uint32_t epoch)
 {
 	CUdevice handle;
@@ -200,9 +209,11 @@ cudaError_t ckt_rt_enter_slow(void)
 	cudaError_t error = ckt_rt_driver();
 	if (error)
 		return error;
-	if (cuCtxGetCurrent(&current) == CUDA_SUCCESS && current && adopt(current, epoch) == cudaSuccess)
+	if (cuCtxGetCurrent(&current) == CUDA_SUCCESS && current &&
+		adopt(current, epoch) == cudaSuccess)
 		return cudaSuccess;
-	error = thread->chosen ? ckt_rt_primary(thread->device, &current) : ckt_rt_choose_valid(&current);
+	error = thread->chosen ? ckt_rt_primary(thread->device, &current)
+			       : ckt_rt_choose_valid(&current);
 	if (error)
 		return error;
 	CUresult result = cuCtxSetCurrent(current);

@@ -1,4 +1,6 @@
-/* Sharing with other processes, and the driver's own log: handles and callbacks are the driver's. */
+/*
+ * Sharing with other processes, and the driver's own log: handles and callbacks are the driver's.
+ */
 #include "client/cudart/cudart.h"
 #include "base/fork.h"
 
@@ -9,7 +11,9 @@
 _Static_assert(sizeof(cudaIpcEventHandle_t) == sizeof(CUipcEventHandle), "one layout");
 _Static_assert(sizeof(cudaIpcMemHandle_t) == sizeof(CUipcMemHandle), "one layout");
 
-/* A driver that refuses leaves something in the handle, and the runtime has never passed that on. */
+/*
+ * A driver that refuses leaves something in the handle, and the runtime has never passed that on.
+ */
 CKT_RT_API cudaError_t cudaIpcGetEventHandle(cudaIpcEventHandle_t *handle, cudaEvent_t event)
 {
 	CUipcEventHandle driver;
@@ -39,7 +43,9 @@ CKT_RT_API cudaError_t cudaIpcGetMemHandle(cudaIpcMemHandle_t *handle, void *dev
 	return ckt_rt_cu(result);
 }
 
-/* Memory that is open: the driver opens it once in a context, the runtime as often as it is asked. */
+/*
+ * Memory that is open: the driver opens it once in a context, the runtime as often as it is asked.
+ */
 struct opened {
 	struct opened *next;
 	CUipcMemHandle handle;
@@ -58,7 +64,8 @@ static CUresult open_memory(const CUipcMemHandle *handle, unsigned flags, CUdevi
 	struct opened *entry;
 	if (result == CUDA_ERROR_ALREADY_MAPPED) {
 		for (entry = opened; entry; entry = entry->next)
-			if (entry->device == ckt_rt_thread.device && memcmp(&entry->handle, handle, sizeof *handle) == 0) {
+			if (entry->device == ckt_rt_thread.device &&
+				memcmp(&entry->handle, handle, sizeof *handle) == 0) {
 				entry->count++;
 				*ret_address = entry->address;
 				return CUDA_SUCCESS;
@@ -67,13 +74,18 @@ static CUresult open_memory(const CUipcMemHandle *handle, unsigned flags, CUdevi
 	}
 	entry = result ? NULL : malloc(sizeof *entry);
 	if (entry) {
-		*entry = (struct opened){.next = opened, .handle = *handle, .device = ckt_rt_thread.device, .address = *ret_address, .count = 1};
+		*entry = (struct opened){.next = opened,
+			.handle = *handle,
+			.device = ckt_rt_thread.device,
+			.address = *ret_address,
+			.count = 1};
 		opened = entry;
 	}
 	return result;
 }
 
-CKT_RT_API cudaError_t cudaIpcOpenMemHandle(void **devPtr, cudaIpcMemHandle_t handle, unsigned int flags)
+CKT_RT_API cudaError_t cudaIpcOpenMemHandle(
+	void **devPtr, cudaIpcMemHandle_t handle, unsigned int flags)
 {
 	CUipcMemHandle driver;
 	CUdeviceptr address;
@@ -112,10 +124,12 @@ CKT_RT_API cudaError_t cudaIpcCloseMemHandle(void *devPtr)
 	return ckt_rt_cu(result);
 }
 
-CKT_RT_API cudaError_t cudaLogsRegisterCallback(cudaLogsCallback_t callbackFunc, void *userData, cudaLogsCallbackHandle *callback_out)
+CKT_RT_API cudaError_t cudaLogsRegisterCallback(
+	cudaLogsCallback_t callbackFunc, void *userData, cudaLogsCallbackHandle *callback_out)
 {
 	CKT_RT_DRIVER();
-	return ckt_rt_cu(cuLogsRegisterCallback((CUlogsCallback)(void (*)(void))callbackFunc, userData, callback_out));
+	return ckt_rt_cu(cuLogsRegisterCallback(
+		(CUlogsCallback)(void (*)(void))callbackFunc, userData, callback_out));
 }
 
 CKT_RT_API cudaError_t cudaLogsUnregisterCallback(cudaLogsCallbackHandle callback)
@@ -130,13 +144,15 @@ CKT_RT_API cudaError_t cudaLogsCurrent(cudaLogIterator *iterator_out, unsigned i
 	return ckt_rt_cu(cuLogsCurrent(iterator_out, flags));
 }
 
-CKT_RT_API cudaError_t cudaLogsDumpToFile(cudaLogIterator *iterator, const char *pathToFile, unsigned int flags)
+CKT_RT_API cudaError_t cudaLogsDumpToFile(
+	cudaLogIterator *iterator, const char *pathToFile, unsigned int flags)
 {
 	CKT_RT_DRIVER();
 	return ckt_rt_cu(cuLogsDumpToFile(iterator, pathToFile, flags));
 }
 
-CKT_RT_API cudaError_t cudaLogsDumpToMemory(cudaLogIterator *iterator, char *buffer, size_t *size, unsigned int flags)
+CKT_RT_API cudaError_t cudaLogsDumpToMemory(
+	cudaLogIterator *iterator, char *buffer, size_t *size, unsigned int flags)
 {
 	CKT_RT_DRIVER();
 	return ckt_rt_cu(cuLogsDumpToMemory(iterator, buffer, size, flags));

@@ -1,4 +1,7 @@
-/* Launching kernels.  The hot path: a thread-local look, a hash look-up or none, the driver's launch. */
+/*
+ * Launching kernels.  The hot path: a thread-local look, a hash look-up or none, the driver's
+ * launch.
+ */
 #include "client/cudart/cudart.h"
 
 #include <stdlib.h>
@@ -9,13 +12,18 @@ struct ckt_rt_call_more {
 	struct ckt_rt_call_more *below;
 };
 
-unsigned __cudaPushCallConfiguration(dim3 gridDim, dim3 blockDim, size_t sharedMem, struct CUstream_st *stream);
-cudaError_t __cudaPopCallConfiguration(dim3 *gridDim, dim3 *blockDim, size_t *sharedMem, void *stream);
+unsigned __cudaPushCallConfiguration(
+	dim3 gridDim, dim3 blockDim, size_t sharedMem, struct CUstream_st *stream);
+cudaError_t __cudaPopCallConfiguration(
+	dim3 *gridDim, dim3 *blockDim, size_t *sharedMem, void *stream);
 cudaError_t __cudaGetKernel(cudaKernel_t *kernel, const void *entry);
-cudaError_t __cudaLaunchKernel(cudaKernel_t kernel, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream);
-cudaError_t __cudaLaunchKernel_ptsz(cudaKernel_t kernel, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream);
+cudaError_t __cudaLaunchKernel(cudaKernel_t kernel, dim3 gridDim, dim3 blockDim, void **args,
+	size_t sharedMem, cudaStream_t stream);
+cudaError_t __cudaLaunchKernel_ptsz(cudaKernel_t kernel, dim3 gridDim, dim3 blockDim, void **args,
+	size_t sharedMem, cudaStream_t stream);
 
-CKT_RT_API unsigned __cudaPushCallConfiguration(dim3 gridDim, dim3 blockDim, size_t sharedMem, struct CUstream_st *stream)
+CKT_RT_API unsigned __cudaPushCallConfiguration(
+	dim3 gridDim, dim3 blockDim, size_t sharedMem, struct CUstream_st *stream)
 {
 	struct ckt_rt_thread *thread = &ckt_rt_thread;
 	struct ckt_rt_call call = {gridDim, blockDim, sharedMem, stream};
@@ -32,7 +40,8 @@ CKT_RT_API unsigned __cudaPushCallConfiguration(dim3 gridDim, dim3 blockDim, siz
 	return 0;
 }
 
-CKT_RT_API cudaError_t __cudaPopCallConfiguration(dim3 *gridDim, dim3 *blockDim, size_t *sharedMem, void *stream)
+CKT_RT_API cudaError_t __cudaPopCallConfiguration(
+	dim3 *gridDim, dim3 *blockDim, size_t *sharedMem, void *stream)
 {
 	struct ckt_rt_thread *thread = &ckt_rt_thread;
 	struct ckt_rt_call_more *more = thread->more;
@@ -54,9 +63,12 @@ CKT_RT_API cudaError_t __cudaPopCallConfiguration(dim3 *gridDim, dim3 *blockDim,
 	return cudaSuccess;
 }
 
-/* A stream of another device takes the kernel with it: the runtime launches there, whatever device is current (seen on H200s). */
-__attribute__((noinline)) static cudaError_t launch_elsewhere(struct ckt_rt_kernel *kernel, const dim3 *grid, const dim3 *block, void **args,
-							       size_t shared_bytes, cudaStream_t stream)
+/*
+ * A stream of another device takes the kernel with it: the runtime launches there, whatever device
+ * is current (seen on H200s).
+ */
+__attribute__((noinline)) static cudaError_t launch_elsewhere(struct ckt_rt_kernel *kernel,
+	const dim3 *grid, const dim3 *block, void **args, size_t shared_bytes, cudaStream_t stream)
 {
 	CUdevice handle;
 	CUfunction function;
@@ -71,22 +83,22 @@ __attribute__((noinline)) static cudaError_t launch_elsewhere(struct ckt_rt_kern
 	if (!error)
 		error = ckt_rt_kernel_function(kernel, &function);
 	if (!error)
-		error = (cudaError_t)cuLaunchKernel(function, grid->x, grid->y, grid->z, block->x, block->y, block->z, (unsigned)shared_bytes,
-						    stream, args, NULL);
+		error = (cudaError_t)cuLaunchKernel(function, grid->x, grid->y, grid->z, block->x,
+			block->y, block->z, (unsigned)shared_bytes, stream, args, NULL);
 	cudaSetDevice(here);
 	return error;
 }
 
 /* Precondition: entered; kernel is not NULL. */
-static inline cudaError_t launch(struct ckt_rt_kernel *kernel, const dim3 *grid, const dim3 *block, void **args, size_t shared_bytes,
-				 cudaStream_t stream)
+static inline cudaError_t launch(struct ckt_rt_kernel *kernel, const dim3 *grid, const dim3 *block,
+	void **args, size_t shared_bytes, cudaStream_t stream)
 {
 	CUfunction function;
 	cudaError_t error = ckt_rt_kernel_function(kernel, &function);
 	CKT_RT_REQUIRE(!error, error);
 	CKT_RT_REQUIRE(shared_bytes <= UINT32_MAX, cudaErrorInvalidValue);
-	CUresult result = cuLaunchKernel(function, grid->x, grid->y, grid->z, block->x, block->y, block->z, (unsigned)shared_bytes, stream,
-					 args, NULL);
+	CUresult result = cuLaunchKernel(function, grid->x, grid->y, grid->z, block->x, block->y,
+		block->z, (unsigned)shared_bytes, stream, args, NULL);
 	if (__builtin_expect(result == CUDA_SUCCESS, 1))
 		return cudaSuccess;
 	if (result == CUDA_ERROR_INVALID_HANDLE && ckt_rt_device_count > 1 && stream) {
@@ -106,21 +118,24 @@ CKT_RT_API cudaError_t __cudaGetKernel(cudaKernel_t *kernel, const void *entry)
 	return cudaSuccess;
 }
 
-CKT_RT_API cudaError_t __cudaLaunchKernel(cudaKernel_t kernel, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem,
-					  cudaStream_t stream)
+CKT_RT_API cudaError_t __cudaLaunchKernel(cudaKernel_t kernel, dim3 gridDim, dim3 blockDim,
+	void **args, size_t sharedMem, cudaStream_t stream)
 {
 	CKT_RT_ENTER();
 	CKT_RT_REQUIRE(kernel, cudaErrorInvalidDeviceFunction);
-	return launch((struct ckt_rt_kernel *)(void *)kernel, &gridDim, &blockDim, args, sharedMem, stream);
+	return launch((struct ckt_rt_kernel *)(void *)kernel, &gridDim, &blockDim, args, sharedMem,
+		stream);
 }
 
-CKT_RT_API cudaError_t __cudaLaunchKernel_ptsz(cudaKernel_t kernel, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem,
-					       cudaStream_t stream)
+CKT_RT_API cudaError_t __cudaLaunchKernel_ptsz(cudaKernel_t kernel, dim3 gridDim, dim3 blockDim,
+	void **args, size_t sharedMem, cudaStream_t stream)
 {
-	return __cudaLaunchKernel(kernel, gridDim, blockDim, args, sharedMem, stream ? stream : cudaStreamPerThread);
+	return __cudaLaunchKernel(
+		kernel, gridDim, blockDim, args, sharedMem, stream ? stream : cudaStreamPerThread);
 }
 
-CKT_RT_API cudaError_t cudaLaunchKernel(const void *func, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream)
+CKT_RT_API cudaError_t cudaLaunchKernel(const void *func, dim3 gridDim, dim3 blockDim, void **args,
+	size_t sharedMem, cudaStream_t stream)
 {
 	CKT_RT_ENTER();
 	CKT_RT_REQUIRE(func, cudaErrorInvalidDeviceFunction);
@@ -130,23 +145,25 @@ CKT_RT_API cudaError_t cudaLaunchKernel(const void *func, dim3 gridDim, dim3 blo
 	return launch(kernel, &gridDim, &blockDim, args, sharedMem, stream);
 }
 
-CKT_RT_API cudaError_t cudaLaunchCooperativeKernel(const void *func, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem,
-						   cudaStream_t stream)
+CKT_RT_API cudaError_t cudaLaunchCooperativeKernel(const void *func, dim3 gridDim, dim3 blockDim,
+	void **args, size_t sharedMem, cudaStream_t stream)
 {
 	CUfunction function;
 	cudaError_t error = ckt_rt_function(func, &function);
 	CKT_RT_REQUIRE(!error, error);
 	CKT_RT_REQUIRE(sharedMem <= UINT32_MAX, cudaErrorInvalidValue);
-	CUresult result = cuLaunchCooperativeKernel(function, gridDim.x, gridDim.y, gridDim.z, blockDim.x, blockDim.y, blockDim.z,
-						    (unsigned)sharedMem, stream, args);
+	CUresult result = cuLaunchCooperativeKernel(function, gridDim.x, gridDim.y, gridDim.z,
+		blockDim.x, blockDim.y, blockDim.z, (unsigned)sharedMem, stream, args);
 	return ckt_rt_return((cudaError_t)result);
 }
 
-static cudaError_t launch_ex(const cudaLaunchConfig_t *config, const void *func, void **args, cudaStream_t stream)
+static cudaError_t launch_ex(
+	const cudaLaunchConfig_t *config, const void *func, void **args, cudaStream_t stream)
 {
 	CUfunction function;
 	CUlaunchConfig driver;
-	_Static_assert(sizeof(cudaLaunchAttribute) == sizeof(CUlaunchAttribute), "one layout, one numbering");
+	_Static_assert(sizeof(cudaLaunchAttribute) == sizeof(CUlaunchAttribute),
+		"one layout, one numbering");
 	cudaError_t error = ckt_rt_function(func, &function);
 	CKT_RT_REQUIRE(!error, error);
 	error = ckt_rt_launch_config(config, stream, &driver);
@@ -154,7 +171,8 @@ static cudaError_t launch_ex(const cudaLaunchConfig_t *config, const void *func,
 	return ckt_rt_return((cudaError_t)cuLaunchKernelEx(&driver, function, args, NULL));
 }
 
-cudaError_t ckt_rt_launch_config(const cudaLaunchConfig_t *config, cudaStream_t stream, CUlaunchConfig *ret_config)
+cudaError_t ckt_rt_launch_config(
+	const cudaLaunchConfig_t *config, cudaStream_t stream, CUlaunchConfig *ret_config)
 {
 	if (config->dynamicSmemBytes > UINT32_MAX)
 		return cudaErrorInvalidValue;
@@ -173,13 +191,15 @@ cudaError_t ckt_rt_launch_config(const cudaLaunchConfig_t *config, cudaStream_t 
 	return cudaSuccess;
 }
 
-CKT_RT_API cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t *config, const void *func, void **args)
+CKT_RT_API cudaError_t cudaLaunchKernelExC(
+	const cudaLaunchConfig_t *config, const void *func, void **args)
 {
 	CKT_RT_REQUIRE(config, cudaErrorInvalidValue);
 	return launch_ex(config, func, args, config->stream);
 }
 
-CKT_RT_API cudaError_t cudaLaunchKernelExC_ptsz(const cudaLaunchConfig_t *config, const void *func, void **args)
+CKT_RT_API cudaError_t cudaLaunchKernelExC_ptsz(
+	const cudaLaunchConfig_t *config, const void *func, void **args)
 {
 	CKT_RT_REQUIRE(config, cudaErrorInvalidValue);
 	return launch_ex(config, func, args, config->stream ? config->stream : cudaStreamPerThread);

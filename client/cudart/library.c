@@ -1,4 +1,7 @@
-/* Libraries loaded by the program itself, and their kernels.  cudaLibrary_t and cudaKernel_t are the driver's handles. */
+/*
+ * Libraries loaded by the program itself, and their kernels.  cudaLibrary_t and cudaKernel_t are
+ * the driver's handles.
+ */
 #include "client/cudart/cudart.h"
 
 /* The runtime's JIT options have numbers of their own only in so far as it offers fewer. */
@@ -8,20 +11,24 @@ static CUjit_option *jit_options(enum cudaJitOption *options)
 	return (CUjit_option *)options;
 }
 
-CKT_RT_API cudaError_t cudaLibraryLoadData(cudaLibrary_t *library, const void *code, enum cudaJitOption *jitOptions,
-					   void **jitOptionsValues, unsigned int numJitOptions, enum cudaLibraryOption *libraryOptions,
-					   void **libraryOptionValues, unsigned int numLibraryOptions)
+CKT_RT_API cudaError_t cudaLibraryLoadData(cudaLibrary_t *library, const void *code,
+	enum cudaJitOption *jitOptions, void **jitOptionsValues, unsigned int numJitOptions,
+	enum cudaLibraryOption *libraryOptions, void **libraryOptionValues,
+	unsigned int numLibraryOptions)
 {
-	CKT_RT_CALL(cuLibraryLoadData(library, code, jit_options(jitOptions), jitOptionsValues, numJitOptions,
-				      (CUlibraryOption *)libraryOptions, libraryOptionValues, numLibraryOptions));
+	CKT_RT_CALL(cuLibraryLoadData(library, code, jit_options(jitOptions), jitOptionsValues,
+		numJitOptions, (CUlibraryOption *)libraryOptions, libraryOptionValues,
+		numLibraryOptions));
 }
 
-CKT_RT_API cudaError_t cudaLibraryLoadFromFile(cudaLibrary_t *library, const char *fileName, enum cudaJitOption *jitOptions,
-					       void **jitOptionsValues, unsigned int numJitOptions, enum cudaLibraryOption *libraryOptions,
-					       void **libraryOptionValues, unsigned int numLibraryOptions)
+CKT_RT_API cudaError_t cudaLibraryLoadFromFile(cudaLibrary_t *library, const char *fileName,
+	enum cudaJitOption *jitOptions, void **jitOptionsValues, unsigned int numJitOptions,
+	enum cudaLibraryOption *libraryOptions, void **libraryOptionValues,
+	unsigned int numLibraryOptions)
 {
-	CKT_RT_CALL(cuLibraryLoadFromFile(library, fileName, jit_options(jitOptions), jitOptionsValues, numJitOptions,
-					  (CUlibraryOption *)libraryOptions, libraryOptionValues, numLibraryOptions));
+	CKT_RT_CALL(cuLibraryLoadFromFile(library, fileName, jit_options(jitOptions),
+		jitOptionsValues, numJitOptions, (CUlibraryOption *)libraryOptions,
+		libraryOptionValues, numLibraryOptions));
 }
 
 CKT_RT_API cudaError_t cudaLibraryUnload(cudaLibrary_t library)
@@ -29,7 +36,8 @@ CKT_RT_API cudaError_t cudaLibraryUnload(cudaLibrary_t library)
 	CKT_RT_CALL(cuLibraryUnload(library));
 }
 
-CKT_RT_API cudaError_t cudaLibraryGetKernel(cudaKernel_t *pKernel, cudaLibrary_t library, const char *name)
+CKT_RT_API cudaError_t cudaLibraryGetKernel(
+	cudaKernel_t *pKernel, cudaLibrary_t library, const char *name)
 {
 	CKT_RT_ENTER();
 	CKT_RT_REQUIRE(pKernel, cudaErrorInvalidValue);
@@ -40,7 +48,8 @@ CKT_RT_API cudaError_t cudaLibraryGetKernel(cudaKernel_t *pKernel, cudaLibrary_t
 	return ckt_rt_cu(result);
 }
 
-CKT_RT_API cudaError_t cudaLibraryGetGlobal(void **dptr, size_t *bytes, cudaLibrary_t library, const char *name)
+CKT_RT_API cudaError_t cudaLibraryGetGlobal(
+	void **dptr, size_t *bytes, cudaLibrary_t library, const char *name)
 {
 	CUdeviceptr address;
 	CKT_RT_ENTER();
@@ -50,7 +59,8 @@ CKT_RT_API cudaError_t cudaLibraryGetGlobal(void **dptr, size_t *bytes, cudaLibr
 	return ckt_rt_cu(result);
 }
 
-CKT_RT_API cudaError_t cudaLibraryGetManaged(void **dptr, size_t *bytes, cudaLibrary_t library, const char *name)
+CKT_RT_API cudaError_t cudaLibraryGetManaged(
+	void **dptr, size_t *bytes, cudaLibrary_t library, const char *name)
 {
 	CUdeviceptr address;
 	CKT_RT_ENTER();
@@ -60,7 +70,8 @@ CKT_RT_API cudaError_t cudaLibraryGetManaged(void **dptr, size_t *bytes, cudaLib
 	return ckt_rt_cu(result);
 }
 
-CKT_RT_API cudaError_t cudaLibraryGetUnifiedFunction(void **fptr, cudaLibrary_t library, const char *symbol)
+CKT_RT_API cudaError_t cudaLibraryGetUnifiedFunction(
+	void **fptr, cudaLibrary_t library, const char *symbol)
 {
 	CKT_RT_CALL(cuLibraryGetUnifiedFunction(fptr, library, symbol));
 }
@@ -70,7 +81,8 @@ CKT_RT_API cudaError_t cudaLibraryGetKernelCount(unsigned int *count, cudaLibrar
 	CKT_RT_CALL(cuLibraryGetKernelCount(count, lib));
 }
 
-CKT_RT_API cudaError_t cudaLibraryEnumerateKernels(cudaKernel_t *kernels, unsigned int numKernels, cudaLibrary_t lib)
+CKT_RT_API cudaError_t cudaLibraryEnumerateKernels(
+	cudaKernel_t *kernels, unsigned int numKernels, cudaLibrary_t lib)
 {
 	CKT_RT_ENTER();
 	CUresult result = cuLibraryEnumerateKernels(kernels, numKernels, lib);
@@ -81,10 +93,12 @@ CKT_RT_API cudaError_t cudaLibraryEnumerateKernels(cudaKernel_t *kernels, unsign
 	return ckt_rt_cu(result);
 }
 
-CKT_RT_API cudaError_t cudaKernelSetAttributeForDevice(cudaKernel_t kernel, enum cudaFuncAttribute attr, int value, int device)
+CKT_RT_API cudaError_t cudaKernelSetAttributeForDevice(
+	cudaKernel_t kernel, enum cudaFuncAttribute attr, int value, int device)
 {
 	CKT_RT_ENTER();
 	cudaError_t error = ckt_rt_check_device(device);
 	CKT_RT_REQUIRE(!error, error);
-	return ckt_rt_cu(cuKernelSetAttribute((CUfunction_attribute)attr, value, kernel, ckt_rt_devices[device].handle));
+	return ckt_rt_cu(cuKernelSetAttribute(
+		(CUfunction_attribute)attr, value, kernel, ckt_rt_devices[device].handle));
 }

@@ -1,8 +1,9 @@
 /*
  * Linear and two-dimensional copies of every kind.
  *
- * The synchronous functions use the driver's own synchronous copies on the legacy default stream.  Their _ptds versions copy in the
- * thread's stream and wait for it, except from device to device, which CUDA does not wait for either.
+ * The synchronous functions use the driver's own synchronous copies on the legacy default stream.
+ * Their _ptds versions copy in the thread's stream and wait for it, except from device to device,
+ * which CUDA does not wait for either.
  */
 #include "client/cudart/cudart.h"
 
@@ -32,7 +33,8 @@ static CUresult copy_sync(void *dst, const void *src, size_t count, enum cudaMem
 	}
 }
 
-static CUresult copy_async(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream)
+static CUresult copy_async(
+	void *dst, const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream)
 {
 	switch (kind) {
 	case cudaMemcpyHostToDevice:
@@ -46,7 +48,8 @@ static CUresult copy_async(void *dst, const void *src, size_t count, enum cudaMe
 	}
 }
 
-cudaError_t ckt_rt_copy(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream, bool async)
+cudaError_t ckt_rt_copy(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind,
+	cudaStream_t stream, bool async)
 {
 	CKT_RT_ENTER();
 	/* Nothing to copy is no error, whatever the kind (seen on an H200). */
@@ -66,14 +69,18 @@ CUmemorytype ckt_rt_source_type(enum cudaMemcpyKind kind)
 {
 	if (kind == cudaMemcpyDefault)
 		return CU_MEMORYTYPE_UNIFIED;
-	return kind == cudaMemcpyHostToHost || kind == cudaMemcpyHostToDevice ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE;
+	return kind == cudaMemcpyHostToHost || kind == cudaMemcpyHostToDevice
+		? CU_MEMORYTYPE_HOST
+		: CU_MEMORYTYPE_DEVICE;
 }
 
 CUmemorytype ckt_rt_destination_type(enum cudaMemcpyKind kind)
 {
 	if (kind == cudaMemcpyDefault)
 		return CU_MEMORYTYPE_UNIFIED;
-	return kind == cudaMemcpyHostToHost || kind == cudaMemcpyDeviceToHost ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE;
+	return kind == cudaMemcpyHostToHost || kind == cudaMemcpyDeviceToHost
+		? CU_MEMORYTYPE_HOST
+		: CU_MEMORYTYPE_DEVICE;
 }
 
 /* One side of a two-dimensional copy: array at (x bytes, y), or pitched memory. */
@@ -84,8 +91,8 @@ struct side {
 	size_t x, y;
 };
 
-static cudaError_t copy_2d(const struct side *dst, const struct side *src, size_t width, size_t height, enum cudaMemcpyKind kind,
-			   cudaStream_t stream, bool async)
+static cudaError_t copy_2d(const struct side *dst, const struct side *src, size_t width,
+	size_t height, enum cudaMemcpyKind kind, cudaStream_t stream, bool async)
 {
 	CUDA_MEMCPY2D copy = {.WidthInBytes = width, .Height = height};
 	CKT_RT_ENTER();
@@ -94,9 +101,11 @@ static cudaError_t copy_2d(const struct side *dst, const struct side *src, size_
 	CKT_RT_REQUIRE(kind_is_valid(kind), cudaErrorInvalidMemcpyDirection);
 	/* Of a single row CUDA 13.0 says the one, of several the other; a single row needs none. */
 	bool dense = height == 1;
-	CKT_RT_REQUIRE((dst->array || dst->pitch >= width || (dense && !dst->pitch)) && (src->array || src->pitch >= width || (dense && !src->pitch)),
-		       height == 1 ? cudaErrorInvalidValue : cudaErrorInvalidPitchValue);
-	CKT_RT_REQUIRE((dst->array || dst->pointer) && (src->array || src->pointer), cudaErrorInvalidValue);
+	CKT_RT_REQUIRE((dst->array || dst->pitch >= width || (dense && !dst->pitch)) &&
+			(src->array || src->pitch >= width || (dense && !src->pitch)),
+		height == 1 ? cudaErrorInvalidValue : cudaErrorInvalidPitchValue);
+	CKT_RT_REQUIRE((dst->array || dst->pointer) && (src->array || src->pointer),
+		cudaErrorInvalidValue);
 	copy.dstMemoryType = dst->array ? CU_MEMORYTYPE_ARRAY : ckt_rt_destination_type(kind);
 	copy.dstArray = (CUarray)dst->array;
 	copy.dstXInBytes = dst->x;
@@ -119,74 +128,87 @@ static cudaError_t copy_2d(const struct side *dst, const struct side *src, size_
 	return ckt_rt_cu(result);
 }
 
-cudaError_t ckt_rt_cudaMemcpy(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t default_stream)
+cudaError_t ckt_rt_cudaMemcpy(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind,
+	cudaStream_t default_stream)
 {
 	return ckt_rt_copy(dst, src, count, kind, default_stream, false);
 }
 
-CKT_RT_API cudaError_t cudaMemcpyAsync(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream)
+CKT_RT_API cudaError_t cudaMemcpyAsync(
+	void *dst, const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream)
 {
 	return ckt_rt_copy(dst, src, count, kind, stream, true);
 }
 
-cudaError_t ckt_rt_cudaMemcpy2D(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height,
-				enum cudaMemcpyKind kind, cudaStream_t default_stream)
+cudaError_t ckt_rt_cudaMemcpy2D(void *dst, size_t dpitch, const void *src, size_t spitch,
+	size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t default_stream)
 {
-	struct side to = {.pointer = dst, .pitch = dpitch}, from = {.pointer = (void *)(uintptr_t)src, .pitch = spitch};
+	struct side to = {.pointer = dst, .pitch = dpitch},
+		    from = {.pointer = (void *)(uintptr_t)src, .pitch = spitch};
 	return copy_2d(&to, &from, width, height, kind, default_stream, false);
 }
 
-CKT_RT_API cudaError_t cudaMemcpy2DAsync(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height,
-					 enum cudaMemcpyKind kind, cudaStream_t stream)
+CKT_RT_API cudaError_t cudaMemcpy2DAsync(void *dst, size_t dpitch, const void *src, size_t spitch,
+	size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream)
 {
-	struct side to = {.pointer = dst, .pitch = dpitch}, from = {.pointer = (void *)(uintptr_t)src, .pitch = spitch};
+	struct side to = {.pointer = dst, .pitch = dpitch},
+		    from = {.pointer = (void *)(uintptr_t)src, .pitch = spitch};
 	return copy_2d(&to, &from, width, height, kind, stream, true);
 }
 
-cudaError_t ckt_rt_cudaMemcpy2DToArray(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t spitch, size_t width,
-				       size_t height, enum cudaMemcpyKind kind, cudaStream_t default_stream)
+cudaError_t ckt_rt_cudaMemcpy2DToArray(cudaArray_t dst, size_t wOffset, size_t hOffset,
+	const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind,
+	cudaStream_t default_stream)
 {
-	struct side to = {.array = dst, .x = wOffset, .y = hOffset}, from = {.pointer = (void *)(uintptr_t)src, .pitch = spitch};
+	struct side to = {.array = dst, .x = wOffset, .y = hOffset},
+		    from = {.pointer = (void *)(uintptr_t)src, .pitch = spitch};
 	CKT_RT_REQUIRE(dst, cudaErrorInvalidResourceHandle);
 	return copy_2d(&to, &from, width, height, kind, default_stream, false);
 }
 
-CKT_RT_API cudaError_t cudaMemcpy2DToArrayAsync(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t spitch,
-						size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream)
+CKT_RT_API cudaError_t cudaMemcpy2DToArrayAsync(cudaArray_t dst, size_t wOffset, size_t hOffset,
+	const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind,
+	cudaStream_t stream)
 {
-	struct side to = {.array = dst, .x = wOffset, .y = hOffset}, from = {.pointer = (void *)(uintptr_t)src, .pitch = spitch};
+	struct side to = {.array = dst, .x = wOffset, .y = hOffset},
+		    from = {.pointer = (void *)(uintptr_t)src, .pitch = spitch};
 	CKT_RT_REQUIRE(dst, cudaErrorInvalidResourceHandle);
 	return copy_2d(&to, &from, width, height, kind, stream, true);
 }
 
-cudaError_t ckt_rt_cudaMemcpy2DFromArray(void *dst, size_t dpitch, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t width,
-					 size_t height, enum cudaMemcpyKind kind, cudaStream_t default_stream)
+cudaError_t ckt_rt_cudaMemcpy2DFromArray(void *dst, size_t dpitch, cudaArray_const_t src,
+	size_t wOffset, size_t hOffset, size_t width, size_t height, enum cudaMemcpyKind kind,
+	cudaStream_t default_stream)
 {
-	struct side to = {.pointer = dst, .pitch = dpitch}, from = {.array = src, .x = wOffset, .y = hOffset};
+	struct side to = {.pointer = dst, .pitch = dpitch},
+		    from = {.array = src, .x = wOffset, .y = hOffset};
 	CKT_RT_REQUIRE(src, cudaErrorInvalidResourceHandle);
 	return copy_2d(&to, &from, width, height, kind, default_stream, false);
 }
 
-CKT_RT_API cudaError_t cudaMemcpy2DFromArrayAsync(void *dst, size_t dpitch, cudaArray_const_t src, size_t wOffset, size_t hOffset,
-						  size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream)
+CKT_RT_API cudaError_t cudaMemcpy2DFromArrayAsync(void *dst, size_t dpitch, cudaArray_const_t src,
+	size_t wOffset, size_t hOffset, size_t width, size_t height, enum cudaMemcpyKind kind,
+	cudaStream_t stream)
 {
-	struct side to = {.pointer = dst, .pitch = dpitch}, from = {.array = src, .x = wOffset, .y = hOffset};
+	struct side to = {.pointer = dst, .pitch = dpitch},
+		    from = {.array = src, .x = wOffset, .y = hOffset};
 	CKT_RT_REQUIRE(src, cudaErrorInvalidResourceHandle);
 	return copy_2d(&to, &from, width, height, kind, stream, true);
 }
 
-cudaError_t ckt_rt_cudaMemcpy2DArrayToArray(cudaArray_t dst, size_t wOffsetDst, size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc,
-					    size_t hOffsetSrc, size_t width, size_t height, enum cudaMemcpyKind kind,
-					    cudaStream_t default_stream)
+cudaError_t ckt_rt_cudaMemcpy2DArrayToArray(cudaArray_t dst, size_t wOffsetDst, size_t hOffsetDst,
+	cudaArray_const_t src, size_t wOffsetSrc, size_t hOffsetSrc, size_t width, size_t height,
+	enum cudaMemcpyKind kind, cudaStream_t default_stream)
 {
-	struct side to = {.array = dst, .x = wOffsetDst, .y = hOffsetDst}, from = {.array = src, .x = wOffsetSrc, .y = hOffsetSrc};
+	struct side to = {.array = dst, .x = wOffsetDst, .y = hOffsetDst},
+		    from = {.array = src, .x = wOffsetSrc, .y = hOffsetSrc};
 	CKT_RT_REQUIRE(dst && src, cudaErrorInvalidResourceHandle);
 	return copy_2d(&to, &from, width, height, kind, default_stream, false);
 }
 
 /*
- * The one-dimensional array functions, deprecated by CUDA: count bytes along the rows of the array.  A copy that starts inside a row or
- * ends inside one is several rectangles, at most three.
+ * The one-dimensional array functions, deprecated by CUDA: count bytes along the rows of the
+ * array.  A copy that starts inside a row or ends inside one is several rectangles, at most three.
  */
 static cudaError_t array_row(cudaArray_const_t array, size_t *ret_bytes)
 {
@@ -206,8 +228,8 @@ static cudaError_t array_row(cudaArray_const_t array, size_t *ret_bytes)
 	return error;
 }
 
-static cudaError_t copy_rows(cudaArray_const_t array, size_t x, size_t y, char *memory, bool to_array, size_t count,
-			     enum cudaMemcpyKind kind, cudaStream_t stream, bool async)
+static cudaError_t copy_rows(cudaArray_const_t array, size_t x, size_t y, char *memory,
+	bool to_array, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream, bool async)
 {
 	size_t row = 0;
 	cudaError_t error = array_row(array, &row);
@@ -217,7 +239,8 @@ static cudaError_t copy_rows(cudaArray_const_t array, size_t x, size_t y, char *
 		/* Rest of a row begun, then whole rows at once, then the beginning of the last. */
 		size_t width = x || count < row ? (count < row - x ? count : row - x) : row;
 		size_t height = width == row ? count / row : 1;
-		struct side a = {.array = array, .x = x, .y = y}, m = {.pointer = memory, .pitch = width};
+		struct side a = {.array = array, .x = x, .y = y},
+			    m = {.pointer = memory, .pitch = width};
 		error = to_array ? copy_2d(&a, &m, width, height, kind, stream, async)
 				 : copy_2d(&m, &a, width, height, kind, stream, async);
 		if (error)
@@ -231,18 +254,22 @@ static cudaError_t copy_rows(cudaArray_const_t array, size_t x, size_t y, char *
 }
 
 /* Rows of both may differ: each copy goes to the end of a row of one of them. */
-cudaError_t ckt_rt_cudaMemcpyArrayToArray(cudaArray_t dst, size_t wOffsetDst, size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc,
-					  size_t hOffsetSrc, size_t count, enum cudaMemcpyKind kind, cudaStream_t default_stream)
+cudaError_t ckt_rt_cudaMemcpyArrayToArray(cudaArray_t dst, size_t wOffsetDst, size_t hOffsetDst,
+	cudaArray_const_t src, size_t wOffsetSrc, size_t hOffsetSrc, size_t count,
+	enum cudaMemcpyKind kind, cudaStream_t default_stream)
 {
 	size_t dst_row = 0, src_row = 0;
-	struct side to = {.array = dst, .x = wOffsetDst, .y = hOffsetDst}, from = {.array = src, .x = wOffsetSrc, .y = hOffsetSrc};
+	struct side to = {.array = dst, .x = wOffsetDst, .y = hOffsetDst},
+		    from = {.array = src, .x = wOffsetSrc, .y = hOffsetSrc};
 	cudaError_t error = array_row(dst, &dst_row);
 	if (!error)
 		error = array_row(src, &src_row);
 	CKT_RT_REQUIRE(!error, error);
-	CKT_RT_REQUIRE(dst_row && src_row && to.x < dst_row && from.x < src_row, cudaErrorInvalidValue);
+	CKT_RT_REQUIRE(
+		dst_row && src_row && to.x < dst_row && from.x < src_row, cudaErrorInvalidValue);
 	while (count) {
-		size_t width = dst_row - to.x < src_row - from.x ? dst_row - to.x : src_row - from.x;
+		size_t width =
+			dst_row - to.x < src_row - from.x ? dst_row - to.x : src_row - from.x;
 		if (width > count)
 			width = count;
 		error = copy_2d(&to, &from, width, 1, kind, default_stream, false);
@@ -259,26 +286,28 @@ cudaError_t ckt_rt_cudaMemcpyArrayToArray(cudaArray_t dst, size_t wOffsetDst, si
 	return cudaSuccess;
 }
 
-cudaError_t ckt_rt_cudaMemcpyToArray(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t count,
-				     enum cudaMemcpyKind kind, cudaStream_t default_stream)
+cudaError_t ckt_rt_cudaMemcpyToArray(cudaArray_t dst, size_t wOffset, size_t hOffset,
+	const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t default_stream)
 {
-	return copy_rows(dst, wOffset, hOffset, (char *)(uintptr_t)src, true, count, kind, default_stream, false);
+	return copy_rows(dst, wOffset, hOffset, (char *)(uintptr_t)src, true, count, kind,
+		default_stream, false);
 }
 
-cudaError_t ckt_rt_cudaMemcpyFromArray(void *dst, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t count,
-				       enum cudaMemcpyKind kind, cudaStream_t default_stream)
+cudaError_t ckt_rt_cudaMemcpyFromArray(void *dst, cudaArray_const_t src, size_t wOffset,
+	size_t hOffset, size_t count, enum cudaMemcpyKind kind, cudaStream_t default_stream)
 {
 	return copy_rows(src, wOffset, hOffset, dst, false, count, kind, default_stream, false);
 }
 
-CKT_RT_API cudaError_t cudaMemcpyToArrayAsync(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t count,
-					      enum cudaMemcpyKind kind, cudaStream_t stream)
+CKT_RT_API cudaError_t cudaMemcpyToArrayAsync(cudaArray_t dst, size_t wOffset, size_t hOffset,
+	const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream)
 {
-	return copy_rows(dst, wOffset, hOffset, (char *)(uintptr_t)src, true, count, kind, stream, true);
+	return copy_rows(
+		dst, wOffset, hOffset, (char *)(uintptr_t)src, true, count, kind, stream, true);
 }
 
-CKT_RT_API cudaError_t cudaMemcpyFromArrayAsync(void *dst, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t count,
-						enum cudaMemcpyKind kind, cudaStream_t stream)
+CKT_RT_API cudaError_t cudaMemcpyFromArrayAsync(void *dst, cudaArray_const_t src, size_t wOffset,
+	size_t hOffset, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream)
 {
 	return copy_rows(src, wOffset, hOffset, dst, false, count, kind, stream, true);
 }

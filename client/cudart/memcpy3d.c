@@ -1,6 +1,7 @@
 /*
- * Three-dimensional copies.  Widths and x positions count elements where an array takes part in the copy (its elements) and bytes
- * otherwise; the position inside pitched memory is in bytes only when no array takes part at all.
+ * Three-dimensional copies.  Widths and x positions count elements where an array takes part in the
+ * copy (its elements) and bytes otherwise; the position inside pitched memory is in bytes only when
+ * no array takes part at all.
  */
 #include "client/cudart/cudart.h"
 
@@ -36,7 +37,8 @@ cudaError_t ckt_rt_copy_3d(const struct cudaMemcpy3DParms *p, CUDA_MEMCPY3D *ret
 		.dstXInBytes = p->dstPos.x * element,
 		.dstY = p->dstPos.y,
 		.dstZ = p->dstPos.z,
-		.dstMemoryType = p->dstArray ? CU_MEMORYTYPE_ARRAY : ckt_rt_destination_type(p->kind),
+		.dstMemoryType =
+			p->dstArray ? CU_MEMORYTYPE_ARRAY : ckt_rt_destination_type(p->kind),
 		.dstHost = p->dstPtr.ptr,
 		.dstDevice = ckt_rt_address(p->dstPtr.ptr),
 		.dstArray = (CUarray)p->dstArray,
@@ -53,7 +55,9 @@ cudaError_t ckt_rt_copy_3d(const struct cudaMemcpy3DParms *p, CUDA_MEMCPY3D *ret
 static bool pitch_is_valid(const struct cudaPitchedPtr *p, const CUDA_MEMCPY3D *copy)
 {
 	bool rows = copy->Height > 1 || copy->Depth > 1;
-	return !p->ptr || ((!rows || p->pitch >= copy->WidthInBytes) && (copy->Depth <= 1 || p->ysize >= copy->Height));
+	return !p->ptr ||
+		((!rows || p->pitch >= copy->WidthInBytes) &&
+			(copy->Depth <= 1 || p->ysize >= copy->Height));
 }
 
 static cudaError_t copy(const struct cudaMemcpy3DParms *p, cudaStream_t stream, bool async)
@@ -65,7 +69,8 @@ static cudaError_t copy(const struct cudaMemcpy3DParms *p, cudaStream_t stream, 
 		return cudaSuccess;
 	cudaError_t error = ckt_rt_copy_3d(p, &driver);
 	CKT_RT_REQUIRE(!error, error);
-	CKT_RT_REQUIRE(pitch_is_valid(&p->srcPtr, &driver) && pitch_is_valid(&p->dstPtr, &driver), cudaErrorInvalidPitchValue);
+	CKT_RT_REQUIRE(pitch_is_valid(&p->srcPtr, &driver) && pitch_is_valid(&p->dstPtr, &driver),
+		cudaErrorInvalidPitchValue);
 	if (!async && !stream)
 		return ckt_rt_cu(cuMemcpy3D(&driver));
 	CUresult result = cuMemcpy3DAsync(&driver, stream);
@@ -84,7 +89,10 @@ CKT_RT_API cudaError_t cudaMemcpy3DAsync(const struct cudaMemcpy3DParms *p, cuda
 	return copy(p, stream, true);
 }
 
-/* Between devices: the same copy, device memory on both sides, each in the primary context of its device. */
+/*
+ * Between devices: the same copy, device memory on both sides, each in the primary context of its
+ * device.
+ */
 static cudaError_t copy_peer(const struct cudaMemcpy3DPeerParms *p, cudaStream_t stream, bool async)
 {
 	CUDA_MEMCPY3D plain;
@@ -137,20 +145,26 @@ static cudaError_t copy_peer(const struct cudaMemcpy3DPeerParms *p, cudaStream_t
 	return ckt_rt_cu(cuMemcpy3DPeerAsync(&driver, stream));
 }
 
-cudaError_t ckt_rt_cudaMemcpy3DPeer(const struct cudaMemcpy3DPeerParms *p, cudaStream_t default_stream)
+cudaError_t ckt_rt_cudaMemcpy3DPeer(
+	const struct cudaMemcpy3DPeerParms *p, cudaStream_t default_stream)
 {
 	return copy_peer(p, default_stream, false);
 }
 
-CKT_RT_API cudaError_t cudaMemcpy3DPeerAsync(const struct cudaMemcpy3DPeerParms *p, cudaStream_t stream)
+CKT_RT_API cudaError_t cudaMemcpy3DPeerAsync(
+	const struct cudaMemcpy3DPeerParms *p, cudaStream_t stream)
 {
 	return copy_peer(p, stream, true);
 }
 
 /* Operands are described as the driver describes them. */
-CKT_RT_API cudaError_t cudaMemcpy3DBatchAsync(size_t numOps, struct cudaMemcpy3DBatchOp *opList, unsigned long long flags, cudaStream_t stream)
+CKT_RT_API cudaError_t cudaMemcpy3DBatchAsync(size_t numOps, struct cudaMemcpy3DBatchOp *opList,
+	unsigned long long flags, cudaStream_t stream)
 {
-	_Static_assert(sizeof(struct cudaMemcpy3DBatchOp) == sizeof(CUDA_MEMCPY3D_BATCH_OP), "one layout");
-	_Static_assert(offsetof(struct cudaMemcpy3DBatchOp, extent) == offsetof(CUDA_MEMCPY3D_BATCH_OP, extent), "one layout");
+	_Static_assert(
+		sizeof(struct cudaMemcpy3DBatchOp) == sizeof(CUDA_MEMCPY3D_BATCH_OP), "one layout");
+	_Static_assert(offsetof(struct cudaMemcpy3DBatchOp, extent) ==
+			offsetof(CUDA_MEMCPY3D_BATCH_OP, extent),
+		"one layout");
 	CKT_RT_CALL(cuMemcpy3DBatchAsync(numOps, (CUDA_MEMCPY3D_BATCH_OP *)opList, flags, stream));
 }

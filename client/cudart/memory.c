@@ -47,7 +47,8 @@ CKT_RT_API cudaError_t cudaMalloc3D(struct cudaPitchedPtr *pitchedDevPtr, struct
 	struct cudaPitchedPtr made = {.xsize = extent.width, .ysize = extent.height};
 	size_t rows;
 	CKT_RT_REQUIRE(pitchedDevPtr, cudaErrorInvalidValue);
-	CKT_RT_REQUIRE(!__builtin_mul_overflow(extent.height, extent.depth, &rows), cudaErrorMemoryAllocation);
+	CKT_RT_REQUIRE(!__builtin_mul_overflow(extent.height, extent.depth, &rows),
+		cudaErrorMemoryAllocation);
 	cudaError_t error = malloc_pitch(&made.ptr, &made.pitch, extent.width, rows);
 	if (!error)
 		*pitchedDevPtr = made;
@@ -72,7 +73,8 @@ CKT_RT_API cudaError_t cudaMallocHost(void **ptr, size_t size)
 
 CKT_RT_API cudaError_t cudaHostAlloc(void **pHost, size_t size, unsigned int flags)
 {
-	const unsigned known = cudaHostAllocPortable | cudaHostAllocMapped | cudaHostAllocWriteCombined;
+	const unsigned known =
+		cudaHostAllocPortable | cudaHostAllocMapped | cudaHostAllocWriteCombined;
 	CKT_RT_REQUIRE(!(flags & ~known), cudaErrorInvalidValue);
 	return host_alloc(pHost, size, flags | CU_MEMHOSTALLOC_DEVICEMAP);
 }
@@ -85,7 +87,8 @@ CKT_RT_API cudaError_t cudaFreeHost(void *ptr)
 
 CKT_RT_API cudaError_t cudaHostRegister(void *ptr, size_t size, unsigned int flags)
 {
-	const unsigned known = cudaHostRegisterPortable | cudaHostRegisterMapped | cudaHostRegisterIoMemory | cudaHostRegisterReadOnly;
+	const unsigned known = cudaHostRegisterPortable | cudaHostRegisterMapped |
+		cudaHostRegisterIoMemory | cudaHostRegisterReadOnly;
 	CKT_RT_ENTER();
 	CKT_RT_REQUIRE(ptr && size && !(flags & ~known), cudaErrorInvalidValue);
 	return ckt_rt_cu(cuMemHostRegister(ptr, size, flags | CU_MEMHOSTREGISTER_DEVICEMAP));
@@ -124,7 +127,7 @@ CKT_RT_API cudaError_t cudaMallocManaged(void **devPtr, size_t size, unsigned in
 	CUdeviceptr address;
 	CKT_RT_ENTER();
 	CKT_RT_REQUIRE(devPtr, cudaErrorInvalidValue);
-	if (!size) {	/* as cudaMalloc; so did an H200 */
+	if (!size) { /* as cudaMalloc; so did an H200 */
 		*devPtr = NULL;
 		return cudaSuccess;
 	}
@@ -144,26 +147,34 @@ static int device_index(int ordinal)
 	return cudaInvalidDeviceId;
 }
 
-CKT_RT_API cudaError_t cudaPointerGetAttributes(struct cudaPointerAttributes *attributes, const void *ptr)
+CKT_RT_API cudaError_t cudaPointerGetAttributes(
+	struct cudaPointerAttributes *attributes, const void *ptr)
 {
 	CUmemorytype type = 0;
 	unsigned managed = 0;
 	int ordinal = cudaInvalidDeviceId;
 	CUdeviceptr device = 0;
 	void *host = NULL;
-	CUpointer_attribute names[] = {CU_POINTER_ATTRIBUTE_MEMORY_TYPE, CU_POINTER_ATTRIBUTE_IS_MANAGED,
-				       CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, CU_POINTER_ATTRIBUTE_DEVICE_POINTER,
-				       CU_POINTER_ATTRIBUTE_HOST_POINTER};
+	CUpointer_attribute names[] = {CU_POINTER_ATTRIBUTE_MEMORY_TYPE,
+		CU_POINTER_ATTRIBUTE_IS_MANAGED, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL,
+		CU_POINTER_ATTRIBUTE_DEVICE_POINTER, CU_POINTER_ATTRIBUTE_HOST_POINTER};
 	void *values[] = {&type, &managed, &ordinal, &device, &host};
-	struct cudaPointerAttributes found = {.type = cudaMemoryTypeUnregistered, .device = cudaInvalidDeviceId};
+	struct cudaPointerAttributes found = {
+		.type = cudaMemoryTypeUnregistered, .device = cudaInvalidDeviceId};
 	CKT_RT_ENTER();
 	CKT_RT_REQUIRE(attributes, cudaErrorInvalidValue);
-	/* Asked for in one call, the driver answers zeros for memory that it does not know, and no error. */
-	CUresult result = cuPointerGetAttributes(sizeof names / sizeof *names, names, values, ckt_rt_address(ptr));
+	/*
+	 * Asked for in one call, the driver answers zeros for memory that it does not know, and no
+	 * error.
+	 */
+	CUresult result = cuPointerGetAttributes(
+		sizeof names / sizeof *names, names, values, ckt_rt_address(ptr));
 	if (result && result != CUDA_ERROR_INVALID_VALUE)
 		return ckt_rt_cu(result);
 	if (result == CUDA_SUCCESS && type) {
-		found.type = managed ? cudaMemoryTypeManaged : type == CU_MEMORYTYPE_HOST ? cudaMemoryTypeHost : cudaMemoryTypeDevice;
+		found.type = managed                 ? cudaMemoryTypeManaged
+			: type == CU_MEMORYTYPE_HOST ? cudaMemoryTypeHost
+						     : cudaMemoryTypeDevice;
 		found.device = device_index(ordinal);
 		found.devicePointer = (void *)(uintptr_t)device;
 		found.hostPointer = host;
@@ -174,7 +185,8 @@ CKT_RT_API cudaError_t cudaPointerGetAttributes(struct cudaPointerAttributes *at
 	return cudaSuccess;
 }
 
-CKT_RT_API cudaError_t cudaStreamAttachMemAsync(cudaStream_t stream, void *devPtr, size_t length, unsigned int flags)
+CKT_RT_API cudaError_t cudaStreamAttachMemAsync(
+	cudaStream_t stream, void *devPtr, size_t length, unsigned int flags)
 {
 	CKT_RT_CALL(cuStreamAttachMemAsync(stream, ckt_rt_address(devPtr), length, flags));
 }
@@ -196,12 +208,14 @@ CKT_RT_API cudaError_t cudaFreeAsync(void *devPtr, cudaStream_t hStream)
 	return devPtr ? ckt_rt_cu(cuMemFreeAsync(ckt_rt_address(devPtr), hStream)) : cudaSuccess;
 }
 
-CKT_RT_API cudaError_t cudaMallocFromPoolAsync(void **ptr, size_t size, cudaMemPool_t memPool, cudaStream_t stream)
+CKT_RT_API cudaError_t cudaMallocFromPoolAsync(
+	void **ptr, size_t size, cudaMemPool_t memPool, cudaStream_t stream)
 {
 	CUdeviceptr address = 0;
 	CKT_RT_ENTER();
 	CKT_RT_REQUIRE(ptr, cudaErrorInvalidValue);
-	CUresult result = size ? cuMemAllocFromPoolAsync(&address, size, memPool, stream) : CUDA_SUCCESS;
+	CUresult result =
+		size ? cuMemAllocFromPoolAsync(&address, size, memPool, stream) : CUDA_SUCCESS;
 	if (result == CUDA_SUCCESS)
 		*ptr = (void *)(uintptr_t)address;
 	return ckt_rt_cu(result);

@@ -1,8 +1,9 @@
 /*
  * Loading of registered modules, at the first use of one of their kernels or variables.
  *
- * A module is a CUlibrary, which serves every context.  With a driver that has no libraries it is a CUmodule per device instead,
- * in primary contexts only; such a driver has no CUkernel to give out either.
+ * A module is a CUlibrary, which serves every context.  With a driver that has no libraries it is a
+ * CUmodule per device instead, in primary contexts only; such a driver has no CUkernel to give out
+ * either.
  */
 #include "client/cudart/cudart.h"
 
@@ -16,9 +17,10 @@ enum {
 };
 
 /*
- * At the end of the process the driver frees everything, and a driver that has to ask a server might even have to wait for it: modules are
- * unloaded when their library is closed only.  The program unregisters them in handlers that it registered at start; ours, registered
- * when the module is loaded, run before.
+ * At the end of the process the driver frees everything, and a driver that has to ask a server
+ * might even have to wait for it: modules are unloaded when their library is closed only.  The
+ * program unregisters them in handlers that it registered at start; ours, registered when the
+ * module is loaded, run before.
  */
 static _Atomic bool exiting;
 
@@ -42,7 +44,10 @@ _Atomic uint64_t *ckt_rt_slot(ckt_rt_slots *slots, int device)
 	return &values[device];
 }
 
-/* Bytes of a fat binary by its own header: magic, version (16 bits), header bytes (16 bits), payload bytes (64 bits). */
+/*
+ * Bytes of a fat binary by its own header: magic, version (16 bits), header bytes (16 bits),
+ * payload bytes (64 bits).
+ */
 static size_t fatbin_bytes(const void *image)
 {
 	uint32_t magic;
@@ -55,10 +60,11 @@ static size_t fatbin_bytes(const void *image)
 }
 
 /*
- * -rdc=true and no image for this device: what was linked at build time exists once more as relocatable PTX, to be linked now.
- * On success *ret_image holds until cuLinkDestroy(*ret_state).
+ * -rdc=true and no image for this device: what was linked at build time exists once more as
+ * relocatable PTX, to be linked now. On success *ret_image holds until cuLinkDestroy(*ret_state).
  */
-static CUresult link_prelinked(const struct ckt_rt_module *module, CUlinkState *ret_state, void **ret_image)
+static CUresult link_prelinked(
+	const struct ckt_rt_module *module, CUlinkState *ret_state, void **ret_image)
 {
 	char log[LOG_BYTES] = "";
 	CUjit_option options[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
@@ -70,7 +76,8 @@ static CUresult link_prelinked(const struct ckt_rt_module *module, CUlinkState *
 		return result;
 	for (const void *const *part = module->prelinked; *part && result == CUDA_SUCCESS; part++) {
 		size_t bytes = fatbin_bytes(*part);
-		result = bytes ? cuLinkAddData(state, CU_JIT_INPUT_FATBINARY, (void *)(uintptr_t)*part, bytes, NULL, 0, NULL, NULL)
+		result = bytes ? cuLinkAddData(state, CU_JIT_INPUT_FATBINARY,
+					 (void *)(uintptr_t)*part, bytes, NULL, 0, NULL, NULL)
 			       : CUDA_ERROR_INVALID_IMAGE;
 	}
 	if (result == CUDA_SUCCESS)
@@ -85,8 +92,9 @@ static CUresult link_prelinked(const struct ckt_rt_module *module, CUlinkState *
 }
 
 /*
- * What a driver says of a linked image that is not for the device.  It may keep the options for as long as the library is there, and has the
- * reason from no other place: where the parts can be linked instead, nobody is to hear of it.
+ * What a driver says of a linked image that is not for the device.  It may keep the options for as
+ * long as the library is there, and has the reason from no other place: where the parts can be
+ * linked instead, nobody is to hear of it.
  */
 struct ckt_rt_link_log {
 	CUjit_option options[2];
@@ -120,8 +128,9 @@ static CUresult tell(struct ckt_rt_module *module, CUresult result)
 }
 
 /*
- * What was linked at build time.  A driver may look into a library only when something of it is asked for, as NVIDIA's does: one without an
- * image for the device is loaded all the same, so it is asked for its module where there is something else to load instead.
+ * What was linked at build time.  A driver may look into a library only when something of it is
+ * asked for, as NVIDIA's does: one without an image for the device is loaded all the same, so it is
+ * asked for its module where there is something else to load instead.
  */
 static CUresult load_linked(struct ckt_rt_module *module, CUlibrary *ret_library)
 {
@@ -129,7 +138,8 @@ static CUresult load_linked(struct ckt_rt_module *module, CUlibrary *ret_library
 	CUresult result = make_log(module);
 	struct ckt_rt_link_log *log = module->link_log;
 	if (!result)
-		result = cuLibraryLoadData(ret_library, module->image, log->options, log->values, 2, NULL, NULL, 0);
+		result = cuLibraryLoadData(
+			ret_library, module->image, log->options, log->values, 2, NULL, NULL, 0);
 	if (result || cuLibraryGetModule(&there, *ret_library) != CUDA_ERROR_NO_BINARY_FOR_GPU)
 		return result;
 	cuLibraryUnload(*ret_library);
@@ -163,7 +173,8 @@ static CUresult load_module(struct ckt_rt_module *module, CUmodule *ret_module)
 		return cuModuleLoadData(ret_module, module->image);
 	CUresult result = make_log(module);
 	if (!result)
-		result = cuModuleLoadDataEx(ret_module, module->image, 2, module->link_log->options, module->link_log->values);
+		result = cuModuleLoadDataEx(ret_module, module->image, 2, module->link_log->options,
+			module->link_log->values);
 	if (result != CUDA_ERROR_NO_BINARY_FOR_GPU)
 		return result;
 	result = link_prelinked(module, &state, &linked);
@@ -203,7 +214,9 @@ static cudaError_t load(struct ckt_rt_module *module, CUlibrary *ret_library, CU
 		if (!slot)
 			result = CUDA_ERROR_OUT_OF_MEMORY;
 		else if (!ckt_rt_thread.primary)
-			result = (CUresult)ckt_rt_unsupported("a kernel in a context of the program's own, with a driver without libraries", &once);
+			result = (CUresult)ckt_rt_unsupported(
+				"a kernel in a context of the program's own, with a driver without libraries",
+				&once);
 		else if (!(*ret_module = (CUmodule)(uintptr_t)atomic_load(slot)))
 			result = load_module(module, ret_module);
 		if (result == CUDA_SUCCESS)
@@ -217,7 +230,8 @@ static cudaError_t load(struct ckt_rt_module *module, CUlibrary *ret_library, CU
 	return (cudaError_t)result;
 }
 
-static cudaError_t kernel_of_library(struct ckt_rt_kernel *kernel, CUlibrary library, CUkernel *ret_kernel)
+static cudaError_t kernel_of_library(
+	struct ckt_rt_kernel *kernel, CUlibrary library, CUkernel *ret_kernel)
 {
 	CUkernel handle = atomic_load_explicit(&kernel->kernel, memory_order_acquire);
 	if (!handle) {
@@ -244,8 +258,9 @@ cudaError_t ckt_rt_kernel_handle(struct ckt_rt_kernel *kernel, CUkernel *ret_ker
 	if (error)
 		return error;
 	static bool once;
-	return library ? kernel_of_library(kernel, library, ret_kernel) :
-			 (cudaError_t)ckt_rt_unsupported("a kernel's handle with a driver without libraries", &once);
+	return library ? kernel_of_library(kernel, library, ret_kernel)
+		       : (cudaError_t)ckt_rt_unsupported(
+				 "a kernel's handle with a driver without libraries", &once);
 }
 
 cudaError_t ckt_rt_kernel_function_slow(struct ckt_rt_kernel *kernel, CUfunction *ret_function)
@@ -274,12 +289,14 @@ cudaError_t ckt_rt_kernel_function_slow(struct ckt_rt_kernel *kernel, CUfunction
 	if (ckt_rt_thread.primary) {
 		_Atomic uint64_t *slot = ckt_rt_slot(&kernel->functions, ckt_rt_thread.device);
 		if (slot)
-			atomic_store_explicit(slot, (uint64_t)(uintptr_t)*ret_function, memory_order_release);
+			atomic_store_explicit(
+				slot, (uint64_t)(uintptr_t)*ret_function, memory_order_release);
 	}
 	return cudaSuccess;
 }
 
-cudaError_t ckt_rt_variable_address(struct ckt_rt_variable *variable, CUdeviceptr *ret_address, size_t *ret_size)
+cudaError_t ckt_rt_variable_address(
+	struct ckt_rt_variable *variable, CUdeviceptr *ret_address, size_t *ret_size)
 {
 	CUlibrary library;
 	CUmodule module;
@@ -287,8 +304,11 @@ cudaError_t ckt_rt_variable_address(struct ckt_rt_variable *variable, CUdevicept
 	struct ckt_rt_module *owner = __atomic_load_n(&variable->module, __ATOMIC_ACQUIRE);
 	if (!owner)
 		return cudaErrorInvalidSymbol;
-	_Atomic uint64_t *slot = ckt_rt_thread.primary ? ckt_rt_slot(&variable->addresses, ckt_rt_thread.device) : NULL;
-	uint64_t known = slot && variable->size ? atomic_load_explicit(slot, memory_order_acquire) : 0;
+	_Atomic uint64_t *slot = ckt_rt_thread.primary
+		? ckt_rt_slot(&variable->addresses, ckt_rt_thread.device)
+		: NULL;
+	uint64_t known =
+		slot && variable->size ? atomic_load_explicit(slot, memory_order_acquire) : 0;
 	if (known) {
 		*ret_address = known;
 		*ret_size = variable->size;
@@ -314,7 +334,8 @@ cudaError_t ckt_rt_variable_address(struct ckt_rt_variable *variable, CUdevicept
 
 cudaError_t ckt_rt_module_managed(struct ckt_rt_module *module)
 {
-	for (struct ckt_rt_variable *variable = module->variables; variable; variable = variable->next) {
+	for (struct ckt_rt_variable *variable = module->variables; variable;
+		variable = variable->next) {
 		CUdeviceptr address;
 		size_t size;
 		if (!variable->managed)
@@ -343,7 +364,8 @@ void ckt_rt_module_unload(struct ckt_rt_module *module)
 		for (int i = 0; by_device && i < ckt_rt_device_count; i++) {
 			CUmodule loaded = (CUmodule)(uintptr_t)atomic_exchange(&by_device[i], 0);
 			CUcontext context;
-			if (loaded && ckt_rt_primary(i, &context) == cudaSuccess && cuCtxPushCurrent(context) == CUDA_SUCCESS) {
+			if (loaded && ckt_rt_primary(i, &context) == cudaSuccess &&
+				cuCtxPushCurrent(context) == CUDA_SUCCESS) {
 				cuModuleUnload(loaded);
 				cuCtxPopCurrent(&context);
 			}

@@ -12,7 +12,8 @@ CKT_RT_API cudaError_t cudaDeviceCanAccessPeer(int *canAccessPeer, int device, i
 	cudaError_t error = both(device, peerDevice);
 	CKT_RT_REQUIRE(!error, error);
 	CKT_RT_REQUIRE(canAccessPeer, cudaErrorInvalidValue);
-	return ckt_rt_cu(cuDeviceCanAccessPeer(canAccessPeer, ckt_rt_devices[device].handle, ckt_rt_devices[peerDevice].handle));
+	return ckt_rt_cu(cuDeviceCanAccessPeer(
+		canAccessPeer, ckt_rt_devices[device].handle, ckt_rt_devices[peerDevice].handle));
 }
 
 CKT_RT_API cudaError_t cudaDeviceEnablePeerAccess(int peerDevice, unsigned int flags)
@@ -38,34 +39,38 @@ CKT_RT_API cudaError_t cudaDeviceDisablePeerAccess(int peerDevice)
 	return error ? ckt_rt_return(error) : ckt_rt_cu(cuCtxDisablePeerAccess(peer));
 }
 
-CKT_RT_API cudaError_t cudaDeviceGetP2PAttribute(int *value, enum cudaDeviceP2PAttr attr, int srcDevice, int dstDevice)
+CKT_RT_API cudaError_t cudaDeviceGetP2PAttribute(
+	int *value, enum cudaDeviceP2PAttr attr, int srcDevice, int dstDevice)
 {
 	cudaError_t error = both(srcDevice, dstDevice);
 	CKT_RT_REQUIRE(!error, error);
-	return ckt_rt_cu(cuDeviceGetP2PAttribute(value, (CUdevice_P2PAttribute)attr, ckt_rt_devices[srcDevice].handle,
-						 ckt_rt_devices[dstDevice].handle));
+	return ckt_rt_cu(cuDeviceGetP2PAttribute(value, (CUdevice_P2PAttribute)attr,
+		ckt_rt_devices[srcDevice].handle, ckt_rt_devices[dstDevice].handle));
 }
 
-CKT_RT_API cudaError_t cudaDeviceGetP2PAtomicCapabilities(unsigned int *capabilities, const enum cudaAtomicOperation *operations,
-							  unsigned int count, int srcDevice, int dstDevice)
+CKT_RT_API cudaError_t cudaDeviceGetP2PAtomicCapabilities(unsigned int *capabilities,
+	const enum cudaAtomicOperation *operations, unsigned int count, int srcDevice,
+	int dstDevice)
 {
 	cudaError_t error = both(srcDevice, dstDevice);
 	CKT_RT_REQUIRE(!error, error);
-	return ckt_rt_cu(cuDeviceGetP2PAtomicCapabilities(capabilities, (const CUatomicOperation *)operations, count,
-							  ckt_rt_devices[srcDevice].handle, ckt_rt_devices[dstDevice].handle));
+	return ckt_rt_cu(cuDeviceGetP2PAtomicCapabilities(capabilities,
+		(const CUatomicOperation *)operations, count, ckt_rt_devices[srcDevice].handle,
+		ckt_rt_devices[dstDevice].handle));
 }
 
-CKT_RT_API cudaError_t cudaDeviceGetHostAtomicCapabilities(unsigned int *capabilities, const enum cudaAtomicOperation *operations,
-							   unsigned int count, int device)
+CKT_RT_API cudaError_t cudaDeviceGetHostAtomicCapabilities(unsigned int *capabilities,
+	const enum cudaAtomicOperation *operations, unsigned int count, int device)
 {
 	cudaError_t error = ckt_rt_check_device(device);
 	CKT_RT_REQUIRE(!error, error);
-	return ckt_rt_cu(cuDeviceGetHostAtomicCapabilities(capabilities, (const CUatomicOperation *)operations, count,
-							   ckt_rt_devices[device].handle));
+	return ckt_rt_cu(cuDeviceGetHostAtomicCapabilities(capabilities,
+		(const CUatomicOperation *)operations, count, ckt_rt_devices[device].handle));
 }
 
 /* Copies between devices name contexts in the driver API. */
-static cudaError_t copy_peer(void *dst, int dst_device, const void *src, int src_device, size_t count, cudaStream_t stream, bool async)
+static cudaError_t copy_peer(void *dst, int dst_device, const void *src, int src_device,
+	size_t count, cudaStream_t stream, bool async)
 {
 	CUcontext dst_context, src_context;
 	CKT_RT_ENTER();
@@ -78,16 +83,20 @@ static cudaError_t copy_peer(void *dst, int dst_device, const void *src, int src
 		error = ckt_rt_primary(src_device, &src_context);
 	CKT_RT_REQUIRE(!error, error);
 	if (async)
-		return ckt_rt_cu(cuMemcpyPeerAsync(ckt_rt_address(dst), dst_context, ckt_rt_address(src), src_context, count, stream));
-	return ckt_rt_cu(cuMemcpyPeer(ckt_rt_address(dst), dst_context, ckt_rt_address(src), src_context, count));
+		return ckt_rt_cu(cuMemcpyPeerAsync(ckt_rt_address(dst), dst_context,
+			ckt_rt_address(src), src_context, count, stream));
+	return ckt_rt_cu(cuMemcpyPeer(
+		ckt_rt_address(dst), dst_context, ckt_rt_address(src), src_context, count));
 }
 
-CKT_RT_API cudaError_t cudaMemcpyPeer(void *dst, int dstDevice, const void *src, int srcDevice, size_t count)
+CKT_RT_API cudaError_t cudaMemcpyPeer(
+	void *dst, int dstDevice, const void *src, int srcDevice, size_t count)
 {
 	return copy_peer(dst, dstDevice, src, srcDevice, count, NULL, false);
 }
 
-CKT_RT_API cudaError_t cudaMemcpyPeerAsync(void *dst, int dstDevice, const void *src, int srcDevice, size_t count, cudaStream_t stream)
+CKT_RT_API cudaError_t cudaMemcpyPeerAsync(
+	void *dst, int dstDevice, const void *src, int srcDevice, size_t count, cudaStream_t stream)
 {
 	return copy_peer(dst, dstDevice, src, srcDevice, count, stream, true);
 }

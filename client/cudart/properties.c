@@ -4,9 +4,11 @@
 #include <stddef.h>
 #include <stdlib.h>
 
-#define FIELD(field, attribute)                                                                                                            \
-	{                                                                                                                                  \
-		offsetof(struct cudaDeviceProp, field), sizeof(((struct cudaDeviceProp *)0)->field), CU_DEVICE_ATTRIBUTE_##attribute       \
+#define FIELD(field, attribute)                                      \
+	{                                                            \
+		offsetof(struct cudaDeviceProp, field),              \
+			sizeof(((struct cudaDeviceProp *)0)->field), \
+			CU_DEVICE_ATTRIBUTE_##attribute              \
 	}
 
 static const struct {
@@ -203,14 +205,19 @@ CKT_RT_API cudaError_t cudaChooseDevice(int *device, const struct cudaDeviceProp
 		cudaError_t error = properties(i, &have);
 		CKT_RT_REQUIRE(!error, error);
 		score += prop->name[0] && strncmp(prop->name, have->name, sizeof prop->name) == 0;
-		score += prop->major && (have->major > prop->major || (have->major == prop->major && have->minor >= prop->minor));
+		score += prop->major &&
+			(have->major > prop->major ||
+				(have->major == prop->major && have->minor >= prop->minor));
 		score += prop->major && have->major == prop->major && have->minor == prop->minor;
 		score += prop->totalGlobalMem && have->totalGlobalMem >= prop->totalGlobalMem;
-		score += prop->sharedMemPerBlock && have->sharedMemPerBlock >= prop->sharedMemPerBlock;
+		score += prop->sharedMemPerBlock &&
+			have->sharedMemPerBlock >= prop->sharedMemPerBlock;
 		score += prop->regsPerBlock && have->regsPerBlock >= prop->regsPerBlock;
-		score += prop->maxThreadsPerBlock && have->maxThreadsPerBlock >= prop->maxThreadsPerBlock;
+		score += prop->maxThreadsPerBlock &&
+			have->maxThreadsPerBlock >= prop->maxThreadsPerBlock;
 		score += prop->totalConstMem && have->totalConstMem >= prop->totalConstMem;
-		score += prop->multiProcessorCount && have->multiProcessorCount >= prop->multiProcessorCount;
+		score += prop->multiProcessorCount &&
+			have->multiProcessorCount >= prop->multiProcessorCount;
 		score += prop->l2CacheSize && have->l2CacheSize >= prop->l2CacheSize;
 		score += prop->managedMemory && have->managedMemory;
 		score += prop->cooperativeLaunch && have->cooperativeLaunch;

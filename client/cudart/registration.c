@@ -1,12 +1,15 @@
 /*
- * What nvcc's host code registers: fat binaries, kernels and variables, and how they are found again.
+ * What nvcc's host code registers: fat binaries, kernels and variables, and how they are found
+ * again.
  *
- * One of the three undocumented formats that Cricket relies on: the registration interface as nvcc 12 and 13 emit it.  The wrapper
- * that a fat binary comes in has magic 0x466243b1 and version 1, or version 2 for -rdc=true, whose fourth word points to a list of the
- * relocatable fat binaries that were linked.  A wrapper of another version is refused with a line naming it.
+ * One of the three undocumented formats that Cricket relies on: the registration interface as nvcc
+ * 12 and 13 emit it.  The wrapper that a fat binary comes in has magic 0x466243b1 and version 1, or
+ * version 2 for -rdc=true, whose fourth word points to a list of the relocatable fat binaries that
+ * were linked.  A wrapper of another version is refused with a line naming it.
  *
- * Look-ups read an open-addressing table without a lock; writers take one and publish a larger table when needed (old tables stay,
- * together no larger than the last).  Records are never freed, see cudart.h.
+ * Look-ups read an open-addressing table without a lock; writers take one and publish a larger
+ * table when needed (old tables stay, together no larger than the last).  Records are never freed,
+ * see cudart.h.
  */
 #include "client/cudart/cudart.h"
 
@@ -64,9 +67,11 @@ static void *table_find(const struct table *table, uintptr_t key)
 		return NULL;
 	size_t mask = ((size_t)1 << table->bits) - 1;
 	for (size_t i = hash(key, table->bits);; i = (i + 1) & mask) {
-		uintptr_t found = atomic_load_explicit(&table->entries[i].key, memory_order_acquire);
+		uintptr_t found =
+			atomic_load_explicit(&table->entries[i].key, memory_order_acquire);
 		if (found == key)
-			return atomic_load_explicit(&table->entries[i].record, memory_order_acquire);
+			return atomic_load_explicit(
+				&table->entries[i].record, memory_order_acquire);
 		if (!found)
 			return NULL;
 	}
@@ -90,14 +95,18 @@ static bool table_add(struct table *_Atomic *where, uintptr_t key, void *record)
 	struct table *table = atomic_load_explicit(where, memory_order_relaxed);
 	if (!table || table->used >= (1u << table->bits) / 2) {
 		unsigned bits = table ? table->bits + 1 : TABLE_FIRST_BITS;
-		struct table *larger = calloc(1, sizeof *larger + sizeof(struct entry) * ((size_t)1 << bits));
+		struct table *larger =
+			calloc(1, sizeof *larger + sizeof(struct entry) * ((size_t)1 << bits));
 		if (!larger)
 			return false;
 		larger->bits = bits;
 		for (size_t i = 0; table && i < (size_t)1 << table->bits; i++) {
-			uintptr_t old = atomic_load_explicit(&table->entries[i].key, memory_order_relaxed);
+			uintptr_t old =
+				atomic_load_explicit(&table->entries[i].key, memory_order_relaxed);
 			if (old)
-				table_put(larger, old, atomic_load_explicit(&table->entries[i].record, memory_order_relaxed));
+				table_put(larger, old,
+					atomic_load_explicit(
+						&table->entries[i].record, memory_order_relaxed));
 		}
 		atomic_store_explicit(where, larger, memory_order_release);
 		table = larger;
@@ -108,33 +117,45 @@ static bool table_add(struct table *_Atomic *where, uintptr_t key, void *record)
 
 struct ckt_rt_kernel *ckt_rt_kernel_find(const void *host)
 {
-	return table_find(atomic_load_explicit(&kernel_table, memory_order_acquire), (uintptr_t)host);
+	return table_find(
+		atomic_load_explicit(&kernel_table, memory_order_acquire), (uintptr_t)host);
 }
 
 struct ckt_rt_kernel *ckt_rt_kernel_living(const void *host)
 {
 	struct ckt_rt_kernel *kernel = ckt_rt_kernel_find(host);
-	return kernel && (__atomic_load_n(&kernel->module, __ATOMIC_ACQUIRE) || atomic_load(&kernel->kernel)) ? kernel : NULL;
+	return kernel &&
+			(__atomic_load_n(&kernel->module, __ATOMIC_ACQUIRE) ||
+				atomic_load(&kernel->kernel))
+		? kernel
+		: NULL;
 }
 
 struct ckt_rt_variable *ckt_rt_variable_find(const void *host)
 {
-	return table_find(atomic_load_explicit(&variable_table, memory_order_acquire), (uintptr_t)host);
+	return table_find(
+		atomic_load_explicit(&variable_table, memory_order_acquire), (uintptr_t)host);
 }
 
 struct ckt_rt_variable *ckt_rt_managed_find(const void *address)
 {
 	struct ckt_rt_variable *found = NULL;
 	pthread_mutex_lock(&table_lock);
-	for (struct ckt_rt_module *module = modules; module && !found && address; module = module->next) {
-		for (struct ckt_rt_variable *variable = module->variables; variable && !found; variable = variable->next)
-			found = variable->managed && *variable->managed == address ? variable : NULL;
+	for (struct ckt_rt_module *module = modules; module && !found && address;
+		module = module->next) {
+		for (struct ckt_rt_variable *variable = module->variables; variable && !found;
+			variable = variable->next)
+			found = variable->managed && *variable->managed == address ? variable
+										   : NULL;
 	}
 	pthread_mutex_unlock(&table_lock);
 	return found;
 }
 
-/* The record of an address, made when there is none.  Precondition: table_lock held.  NULL without memory. */
+/*
+ * The record of an address, made when there is none.  Precondition: table_lock held.  NULL without
+ * memory.
+ */
 static struct ckt_rt_kernel *kernel_record(const void *host)
 {
 	struct ckt_rt_kernel *kernel = ckt_rt_kernel_find(host);
@@ -172,7 +193,10 @@ const void *ckt_rt_kernel_host(CUfunction function, CUkernel handle)
 		bool same = kernel && handle && atomic_load(&kernel->kernel) == handle;
 		for (int d = 0; !same && function && functions && d < ckt_rt_device_count; d++)
 			same = (CUfunction)(uintptr_t)atomic_load(&functions[d]) == function;
-		/* The stub, not the handle that cudaGetKernel gave out for it; a kernel of a library has none. */
+		/*
+		 * The stub, not the handle that cudaGetKernel gave out for it; a kernel of a
+		 * library has none.
+		 */
 		if (same && kernel->module)
 			found = kernel->host;
 	}
@@ -194,7 +218,8 @@ void ckt_rt_modules_reset(int device)
 		clear_slot(&module->modules, device);
 		for (struct ckt_rt_kernel *kernel = module->kernels; kernel; kernel = kernel->next)
 			clear_slot(&kernel->functions, device);
-		for (struct ckt_rt_variable *variable = module->variables; variable; variable = variable->next)
+		for (struct ckt_rt_variable *variable = module->variables; variable;
+			variable = variable->next)
 			clear_slot(&variable->addresses, device);
 	}
 	/* Kernels of libraries belong to no module. */
@@ -210,13 +235,15 @@ void ckt_rt_modules_reset(int device)
 void **__cudaRegisterFatBinary(void *fatCubin);
 void __cudaRegisterFatBinaryEnd(void **fatCubinHandle);
 void __cudaUnregisterFatBinary(void **fatCubinHandle);
-void __cudaRegisterFunction(void **fatCubinHandle, const char *hostFun, char *deviceFun, const char *deviceName, int thread_limit,
-			    uint3 *tid, uint3 *bid, dim3 *bDim, dim3 *gDim, int *wSize);
-void __cudaRegisterVar(void **fatCubinHandle, char *hostVar, char *deviceAddress, const char *deviceName, int ext, size_t size,
-		       int constant, int global);
-void __cudaRegisterManagedVar(void **fatCubinHandle, void **hostVarPtrAddress, char *deviceAddress, const char *deviceName, int ext,
-			      size_t size, int constant, int global);
-void __cudaRegisterHostVar(void **fatCubinHandle, const char *deviceName, char *hostVar, size_t size);
+void __cudaRegisterFunction(void **fatCubinHandle, const char *hostFun, char *deviceFun,
+	const char *deviceName, int thread_limit, uint3 *tid, uint3 *bid, dim3 *bDim, dim3 *gDim,
+	int *wSize);
+void __cudaRegisterVar(void **fatCubinHandle, char *hostVar, char *deviceAddress,
+	const char *deviceName, int ext, size_t size, int constant, int global);
+void __cudaRegisterManagedVar(void **fatCubinHandle, void **hostVarPtrAddress, char *deviceAddress,
+	const char *deviceName, int ext, size_t size, int constant, int global);
+void __cudaRegisterHostVar(
+	void **fatCubinHandle, const char *deviceName, char *hostVar, size_t size);
 void __cudaRegisterUnifiedTable(void **fatCubinHandle, void *table);
 char __cudaInitModule(void **fatCubinHandle);
 void *__cudaGetProcAddress(void);
@@ -228,14 +255,16 @@ CKT_RT_API void **__cudaRegisterFatBinary(void *fatCubin)
 	if (!module)
 		return NULL;
 	pthread_mutex_init(&module->lock, NULL);
-	if (wrapper->magic == WRAPPER_MAGIC && (wrapper->version == WRAPPER_PLAIN || wrapper->version == WRAPPER_LINKED)) {
+	if (wrapper->magic == WRAPPER_MAGIC &&
+		(wrapper->version == WRAPPER_PLAIN || wrapper->version == WRAPPER_LINKED)) {
 		module->image = wrapper->image;
 		if (wrapper->version == WRAPPER_LINKED)
 			module->prelinked = wrapper->prelinked;
 	} else {
 		/* Its kernels then answer cudaErrorInvalidKernelImage. */
-		ckt_log_user("a fat binary with wrapper 0x%x version %u: this version of Cricket knows 1 and 2 only", wrapper->magic,
-			     wrapper->version);
+		ckt_log_user(
+			"a fat binary with wrapper 0x%x version %u: this version of Cricket knows 1 and 2 only",
+			wrapper->magic, wrapper->version);
 	}
 	pthread_mutex_lock(&table_lock);
 	module->next = modules;
@@ -244,10 +273,13 @@ CKT_RT_API void **__cudaRegisterFatBinary(void *fatCubin)
 	return (void **)module;
 }
 
-CKT_RT_API void __cudaRegisterFatBinaryEnd(void **fatCubinHandle) {}
+CKT_RT_API void __cudaRegisterFatBinaryEnd(void **fatCubinHandle)
+{
+}
 
-CKT_RT_API void __cudaRegisterFunction(void **fatCubinHandle, const char *hostFun, char *deviceFun, const char *deviceName,
-				       int thread_limit, uint3 *tid, uint3 *bid, dim3 *bDim, dim3 *gDim, int *wSize)
+CKT_RT_API void __cudaRegisterFunction(void **fatCubinHandle, const char *hostFun, char *deviceFun,
+	const char *deviceName, int thread_limit, uint3 *tid, uint3 *bid, dim3 *bDim, dim3 *gDim,
+	int *wSize)
 {
 	struct ckt_rt_module *module = (struct ckt_rt_module *)fatCubinHandle;
 	if (!module)
@@ -264,7 +296,8 @@ CKT_RT_API void __cudaRegisterFunction(void **fatCubinHandle, const char *hostFu
 	pthread_mutex_unlock(&table_lock);
 }
 
-static void register_variable(struct ckt_rt_module *module, const void *host, void **managed, const char *name, size_t size)
+static void register_variable(struct ckt_rt_module *module, const void *host, void **managed,
+	const char *name, size_t size)
 {
 	if (!module || !host)
 		return;
@@ -289,22 +322,30 @@ static void register_variable(struct ckt_rt_module *module, const void *host, vo
 	pthread_mutex_unlock(&table_lock);
 }
 
-CKT_RT_API void __cudaRegisterVar(void **fatCubinHandle, char *hostVar, char *deviceAddress, const char *deviceName, int ext, size_t size,
-				  int constant, int global)
+CKT_RT_API void __cudaRegisterVar(void **fatCubinHandle, char *hostVar, char *deviceAddress,
+	const char *deviceName, int ext, size_t size, int constant, int global)
 {
 	register_variable((struct ckt_rt_module *)fatCubinHandle, hostVar, NULL, deviceName, size);
 }
 
-CKT_RT_API void __cudaRegisterManagedVar(void **fatCubinHandle, void **hostVarPtrAddress, char *deviceAddress, const char *deviceName,
-					 int ext, size_t size, int constant, int global)
+CKT_RT_API void __cudaRegisterManagedVar(void **fatCubinHandle, void **hostVarPtrAddress,
+	char *deviceAddress, const char *deviceName, int ext, size_t size, int constant, int global)
 {
-	register_variable((struct ckt_rt_module *)fatCubinHandle, hostVarPtrAddress, hostVarPtrAddress, deviceName, size);
+	register_variable((struct ckt_rt_module *)fatCubinHandle, hostVarPtrAddress,
+		hostVarPtrAddress, deviceName, size);
 }
 
-/* Host shadows and tables of unified function pointers: nothing on the host's side depends on them. */
-CKT_RT_API void __cudaRegisterHostVar(void **fatCubinHandle, const char *deviceName, char *hostVar, size_t size) {}
+/*
+ * Host shadows and tables of unified function pointers: nothing on the host's side depends on them.
+ */
+CKT_RT_API void __cudaRegisterHostVar(
+	void **fatCubinHandle, const char *deviceName, char *hostVar, size_t size)
+{
+}
 
-CKT_RT_API void __cudaRegisterUnifiedTable(void **fatCubinHandle, void *table) {}
+CKT_RT_API void __cudaRegisterUnifiedTable(void **fatCubinHandle, void *table)
+{
+}
 
 /* NVIDIA's answers 0 too. */
 CKT_RT_API void *__cudaGetProcAddress(void)
@@ -320,11 +361,15 @@ CKT_RT_API char __cudaInitModule(void **fatCubinHandle)
 	if (!error && module)
 		error = ckt_rt_module_managed(module);
 	if (error)
-		ckt_log_user("managed variables of the program could not be made: %s", cudaGetErrorString(error));
+		ckt_log_user("managed variables of the program could not be made: %s",
+			cudaGetErrorString(error));
 	return ckt_rt_return(error) == cudaSuccess;
 }
 
-/* At the end of the program or when a library is closed.  Records stay, for the stubs and for a library opened again. */
+/*
+ * At the end of the program or when a library is closed.  Records stay, for the stubs and for a
+ * library opened again.
+ */
 CKT_RT_API void __cudaUnregisterFatBinary(void **fatCubinHandle)
 {
 	struct ckt_rt_module *module = (struct ckt_rt_module *)fatCubinHandle;
@@ -340,7 +385,8 @@ CKT_RT_API void __cudaUnregisterFatBinary(void **fatCubinHandle)
 		kernel->next = NULL;
 		__atomic_store_n(&kernel->module, NULL, __ATOMIC_RELEASE);
 	}
-	for (struct ckt_rt_variable *variable = module->variables, *next; variable; variable = next) {
+	for (struct ckt_rt_variable *variable = module->variables, *next; variable;
+		variable = next) {
 		next = variable->next;
 		for (int i = 0; i < CKT_RT_DEVICES_MAX && i < ckt_rt_device_count; i++)
 			clear_slot(&variable->addresses, i);

@@ -11,7 +11,8 @@ CKT_RT_API cudaError_t cudaStreamCreateWithFlags(cudaStream_t *pStream, unsigned
 	CKT_RT_CALL(cuStreamCreate(pStream, flags));
 }
 
-CKT_RT_API cudaError_t cudaStreamCreateWithPriority(cudaStream_t *pStream, unsigned int flags, int priority)
+CKT_RT_API cudaError_t cudaStreamCreateWithPriority(
+	cudaStream_t *pStream, unsigned int flags, int priority)
 {
 	CKT_RT_CALL(cuStreamCreateWithPriority(pStream, flags, priority));
 }
@@ -20,7 +21,8 @@ CKT_RT_API cudaError_t cudaStreamDestroy(cudaStream_t stream)
 {
 	CKT_RT_ENTER();
 	/* The default streams cannot be destroyed. */
-	CKT_RT_REQUIRE((uintptr_t)stream > (uintptr_t)cudaStreamPerThread, cudaErrorInvalidResourceHandle);
+	CKT_RT_REQUIRE(
+		(uintptr_t)stream > (uintptr_t)cudaStreamPerThread, cudaErrorInvalidResourceHandle);
 	return ckt_rt_cu(cuStreamDestroy(stream));
 }
 
@@ -29,13 +31,17 @@ CKT_RT_API cudaError_t cudaStreamSynchronize(cudaStream_t stream)
 	CKT_RT_CALL(cuStreamSynchronize(stream));
 }
 
-/* cudaErrorNotReady becomes the last error like any other: programs that poll are used to clearing it. */
+/*
+ * cudaErrorNotReady becomes the last error like any other: programs that poll are used to clearing
+ * it.
+ */
 CKT_RT_API cudaError_t cudaStreamQuery(cudaStream_t stream)
 {
 	CKT_RT_CALL(cuStreamQuery(stream));
 }
 
-CKT_RT_API cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned int flags)
+CKT_RT_API cudaError_t cudaStreamWaitEvent(
+	cudaStream_t stream, cudaEvent_t event, unsigned int flags)
 {
 	CKT_RT_CALL(cuStreamWaitEvent(stream, event, flags));
 }
@@ -77,19 +83,24 @@ CKT_RT_API cudaError_t cudaStreamCopyAttributes(cudaStream_t dstStream, cudaStre
 
 CKT_RT_API cudaError_t cudaStreamCopyAttributes_ptsz(cudaStream_t dst, cudaStream_t src)
 {
-	return cudaStreamCopyAttributes(dst ? dst : cudaStreamPerThread, src ? src : cudaStreamPerThread);
+	return cudaStreamCopyAttributes(
+		dst ? dst : cudaStreamPerThread, src ? src : cudaStreamPerThread);
 }
 
 /* Attributes and their values are the same types under two names. */
-CKT_RT_API cudaError_t cudaStreamGetAttribute(cudaStream_t stream, cudaLaunchAttributeID attr, cudaLaunchAttributeValue *value)
+CKT_RT_API cudaError_t cudaStreamGetAttribute(
+	cudaStream_t stream, cudaLaunchAttributeID attr, cudaLaunchAttributeValue *value)
 {
-	_Static_assert(sizeof(cudaLaunchAttributeValue) == sizeof(CUlaunchAttributeValue), "one layout");
+	_Static_assert(
+		sizeof(cudaLaunchAttributeValue) == sizeof(CUlaunchAttributeValue), "one layout");
 	CKT_RT_CALL(cuStreamGetAttribute(stream, (CUstreamAttrID)attr, (CUstreamAttrValue *)value));
 }
 
-CKT_RT_API cudaError_t cudaStreamSetAttribute(cudaStream_t stream, cudaLaunchAttributeID attr, const cudaLaunchAttributeValue *param)
+CKT_RT_API cudaError_t cudaStreamSetAttribute(
+	cudaStream_t stream, cudaLaunchAttributeID attr, const cudaLaunchAttributeValue *param)
 {
-	CKT_RT_CALL(cuStreamSetAttribute(stream, (CUstreamAttrID)attr, (const CUstreamAttrValue *)param));
+	CKT_RT_CALL(cuStreamSetAttribute(
+		stream, (CUstreamAttrID)attr, (const CUstreamAttrValue *)param));
 }
 
 CKT_RT_API cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t fn, void *userData)
@@ -97,8 +108,10 @@ CKT_RT_API cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t fn, 
 	CKT_RT_CALL(cuLaunchHostFunc(stream, fn, userData));
 }
 
-CKT_RT_API cudaError_t cudaStreamAddCallback(cudaStream_t stream, cudaStreamCallback_t callback, void *userData, unsigned int flags)
+CKT_RT_API cudaError_t cudaStreamAddCallback(
+	cudaStream_t stream, cudaStreamCallback_t callback, void *userData, unsigned int flags)
 {
 	/* Both callbacks take (stream, int, pointer), and the numbers of errors are the same. */
-	CKT_RT_CALL(cuStreamAddCallback(stream, (CUstreamCallback)(void (*)(void))callback, userData, flags));
+	CKT_RT_CALL(cuStreamAddCallback(
+		stream, (CUstreamCallback)(void (*)(void))callback, userData, flags));
 }

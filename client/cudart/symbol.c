@@ -6,11 +6,14 @@ static cudaError_t find(const void *symbol, CUdeviceptr *ret_address, size_t *re
 	cudaError_t error = ckt_rt_enter();
 	if (error)
 		return error;
-	/* A managed variable's symbol is where it lies, not the pointer that is registered for it. */
+	/*
+	 * A managed variable's symbol is where it lies, not the pointer that is registered for it.
+	 */
 	struct ckt_rt_variable *variable = ckt_rt_variable_find(symbol);
 	if (!variable || variable->managed)
 		variable = ckt_rt_managed_find(symbol);
-	return variable ? ckt_rt_variable_address(variable, ret_address, ret_size) : cudaErrorInvalidSymbol;
+	return variable ? ckt_rt_variable_address(variable, ret_address, ret_size)
+			: cudaErrorInvalidSymbol;
 }
 
 cudaError_t ckt_rt_symbol(const void *symbol, size_t offset, size_t count, CUdeviceptr *ret_address)
@@ -48,54 +51,56 @@ CKT_RT_API cudaError_t cudaGetSymbolSize(size_t *size, const void *symbol)
 	return cudaSuccess;
 }
 
-static cudaError_t copy_to(const void *symbol, const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream,
-			   bool async)
+static cudaError_t copy_to(const void *symbol, const void *src, size_t count, size_t offset,
+	enum cudaMemcpyKind kind, cudaStream_t stream, bool async)
 {
 	CUdeviceptr address;
 	CKT_RT_ENTER();
 	if (!count)
 		return cudaSuccess;
-	CKT_RT_REQUIRE(kind == cudaMemcpyHostToDevice || kind == cudaMemcpyDeviceToDevice || kind == cudaMemcpyDefault,
-		       cudaErrorInvalidMemcpyDirection);
+	CKT_RT_REQUIRE(kind == cudaMemcpyHostToDevice || kind == cudaMemcpyDeviceToDevice ||
+			kind == cudaMemcpyDefault,
+		cudaErrorInvalidMemcpyDirection);
 	cudaError_t error = ckt_rt_symbol(symbol, offset, count, &address);
 	CKT_RT_REQUIRE(!error, error);
 	return ckt_rt_copy((void *)(uintptr_t)address, src, count, kind, stream, async);
 }
 
-static cudaError_t copy_from(void *dst, const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream,
-			     bool async)
+static cudaError_t copy_from(void *dst, const void *symbol, size_t count, size_t offset,
+	enum cudaMemcpyKind kind, cudaStream_t stream, bool async)
 {
 	CUdeviceptr address;
 	CKT_RT_ENTER();
 	if (!count)
 		return cudaSuccess;
-	CKT_RT_REQUIRE(kind == cudaMemcpyDeviceToHost || kind == cudaMemcpyDeviceToDevice || kind == cudaMemcpyDefault,
-		       cudaErrorInvalidMemcpyDirection);
+	CKT_RT_REQUIRE(kind == cudaMemcpyDeviceToHost || kind == cudaMemcpyDeviceToDevice ||
+			kind == cudaMemcpyDefault,
+		cudaErrorInvalidMemcpyDirection);
 	cudaError_t error = ckt_rt_symbol(symbol, offset, count, &address);
 	CKT_RT_REQUIRE(!error, error);
 	return ckt_rt_copy(dst, (const void *)(uintptr_t)address, count, kind, stream, async);
 }
 
-cudaError_t ckt_rt_cudaMemcpyToSymbol(const void *symbol, const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind,
-				      cudaStream_t default_stream)
+cudaError_t ckt_rt_cudaMemcpyToSymbol(const void *symbol, const void *src, size_t count,
+	size_t offset, enum cudaMemcpyKind kind, cudaStream_t default_stream)
 {
 	return copy_to(symbol, src, count, offset, kind, default_stream, false);
 }
 
-cudaError_t ckt_rt_cudaMemcpyFromSymbol(void *dst, const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind,
-					cudaStream_t default_stream)
+cudaError_t ckt_rt_cudaMemcpyFromSymbol(void *dst, const void *symbol, size_t count, size_t offset,
+	enum cudaMemcpyKind kind, cudaStream_t default_stream)
 {
 	return copy_from(dst, symbol, count, offset, kind, default_stream, false);
 }
 
-CKT_RT_API cudaError_t cudaMemcpyToSymbolAsync(const void *symbol, const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind,
-					       cudaStream_t stream)
+CKT_RT_API cudaError_t cudaMemcpyToSymbolAsync(const void *symbol, const void *src, size_t count,
+	size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream)
 {
 	return copy_to(symbol, src, count, offset, kind, stream, true);
 }
 
-CKT_RT_API cudaError_t cudaMemcpyFromSymbolAsync(void *dst, const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind,
-						 cudaStream_t stream)
+CKT_RT_API cudaError_t cudaMemcpyFromSymbolAsync(void *dst, const void *symbol, size_t count,
+	size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream)
 {
 	return copy_from(dst, symbol, count, offset, kind, stream, true);
 }

@@ -1,10 +1,11 @@
 /*
- * Texture and surface objects.  Resource types and view formats have the driver's numbers; formats, read mode and flags are
- * translated in both directions.
+ * Texture and surface objects.  Resource types and view formats have the driver's numbers; formats,
+ * read mode and flags are translated in both directions.
  */
 #include "client/cudart/cudart.h"
 
-_Static_assert(sizeof(struct cudaResourceViewDesc) == sizeof(CUDA_RESOURCE_VIEW_DESC), "one layout");
+_Static_assert(
+	sizeof(struct cudaResourceViewDesc) == sizeof(CUDA_RESOURCE_VIEW_DESC), "one layout");
 
 static cudaError_t resource_to_driver(const struct cudaResourceDesc *desc, CUDA_RESOURCE_DESC *ret)
 {
@@ -40,7 +41,8 @@ static cudaError_t resource_to_driver(const struct cudaResourceDesc *desc, CUDA_
 	return error;
 }
 
-static cudaError_t resource_from_driver(const CUDA_RESOURCE_DESC *driver, struct cudaResourceDesc *ret)
+static cudaError_t resource_from_driver(
+	const CUDA_RESOURCE_DESC *driver, struct cudaResourceDesc *ret)
 {
 	cudaError_t error = cudaSuccess;
 	memset(ret, 0, sizeof *ret);
@@ -54,12 +56,14 @@ static cudaError_t resource_from_driver(const CUDA_RESOURCE_DESC *driver, struct
 		ret->res.mipmap.mipmap = (cudaMipmappedArray_t)driver->res.mipmap.hMipmappedArray;
 		break;
 	case CU_RESOURCE_TYPE_LINEAR:
-		error = ckt_rt_channel(driver->res.linear.format, driver->res.linear.numChannels, &ret->res.linear.desc);
+		error = ckt_rt_channel(driver->res.linear.format, driver->res.linear.numChannels,
+			&ret->res.linear.desc);
 		ret->res.linear.devPtr = (void *)(uintptr_t)driver->res.linear.devPtr;
 		ret->res.linear.sizeInBytes = driver->res.linear.sizeInBytes;
 		break;
 	case CU_RESOURCE_TYPE_PITCH2D:
-		error = ckt_rt_channel(driver->res.pitch2D.format, driver->res.pitch2D.numChannels, &ret->res.pitch2D.desc);
+		error = ckt_rt_channel(driver->res.pitch2D.format, driver->res.pitch2D.numChannels,
+			&ret->res.pitch2D.desc);
 		ret->res.pitch2D.devPtr = (void *)(uintptr_t)driver->res.pitch2D.devPtr;
 		ret->res.pitch2D.width = driver->res.pitch2D.width;
 		ret->res.pitch2D.height = driver->res.pitch2D.height;
@@ -78,9 +82,10 @@ static void texture_to_driver(const struct cudaTextureDesc *desc, CUDA_TEXTURE_D
 		ret->addressMode[i] = (CUaddress_mode)desc->addressMode[i];
 	ret->filterMode = (CUfilter_mode)desc->filterMode;
 	ret->flags = (desc->readMode == cudaReadModeElementType ? CU_TRSF_READ_AS_INTEGER : 0) |
-		     (desc->normalizedCoords ? CU_TRSF_NORMALIZED_COORDINATES : 0) | (desc->sRGB ? CU_TRSF_SRGB : 0) |
-		     (desc->disableTrilinearOptimization ? CU_TRSF_DISABLE_TRILINEAR_OPTIMIZATION : 0) |
-		     (desc->seamlessCubemap ? CU_TRSF_SEAMLESS_CUBEMAP : 0);
+		(desc->normalizedCoords ? CU_TRSF_NORMALIZED_COORDINATES : 0) |
+		(desc->sRGB ? CU_TRSF_SRGB : 0) |
+		(desc->disableTrilinearOptimization ? CU_TRSF_DISABLE_TRILINEAR_OPTIMIZATION : 0) |
+		(desc->seamlessCubemap ? CU_TRSF_SEAMLESS_CUBEMAP : 0);
 	ret->maxAnisotropy = desc->maxAnisotropy;
 	ret->mipmapFilterMode = (CUfilter_mode)desc->mipmapFilterMode;
 	ret->mipmapLevelBias = desc->mipmapLevelBias;
@@ -95,10 +100,12 @@ static void texture_from_driver(const CUDA_TEXTURE_DESC *driver, struct cudaText
 	for (int i = 0; i < 3; i++)
 		ret->addressMode[i] = (enum cudaTextureAddressMode)driver->addressMode[i];
 	ret->filterMode = (enum cudaTextureFilterMode)driver->filterMode;
-	ret->readMode = driver->flags & CU_TRSF_READ_AS_INTEGER ? cudaReadModeElementType : cudaReadModeNormalizedFloat;
+	ret->readMode = driver->flags & CU_TRSF_READ_AS_INTEGER ? cudaReadModeElementType
+								: cudaReadModeNormalizedFloat;
 	ret->normalizedCoords = !!(driver->flags & CU_TRSF_NORMALIZED_COORDINATES);
 	ret->sRGB = !!(driver->flags & CU_TRSF_SRGB);
-	ret->disableTrilinearOptimization = !!(driver->flags & CU_TRSF_DISABLE_TRILINEAR_OPTIMIZATION);
+	ret->disableTrilinearOptimization =
+		!!(driver->flags & CU_TRSF_DISABLE_TRILINEAR_OPTIMIZATION);
 	ret->seamlessCubemap = !!(driver->flags & CU_TRSF_SEAMLESS_CUBEMAP);
 	ret->maxAnisotropy = driver->maxAnisotropy;
 	ret->mipmapFilterMode = (enum cudaTextureFilterMode)driver->mipmapFilterMode;
@@ -133,10 +140,15 @@ static bool format_of(const CUDA_RESOURCE_DESC *resource, CUarray_format *ret_fo
 	return true;
 }
 
-/* What the runtime looks at itself, as on an H200: filters need fractions, and only small integers are made fractions of their range. */
-static cudaError_t check_modes(const CUDA_RESOURCE_DESC *resource, const struct cudaTextureDesc *desc)
+/*
+ * What the runtime looks at itself, as on an H200: filters need fractions, and only small integers
+ * are made fractions of their range.
+ */
+static cudaError_t check_modes(
+	const CUDA_RESOURCE_DESC *resource, const struct cudaTextureDesc *desc)
 {
-	bool made = desc->readMode == cudaReadModeNormalizedFloat, linear = desc->filterMode == cudaFilterModeLinear;
+	bool made = desc->readMode == cudaReadModeNormalizedFloat,
+	     linear = desc->filterMode == cudaFilterModeLinear;
 	CUarray_format format;
 	if (!format_of(resource, &format))
 		return cudaSuccess;
@@ -148,7 +160,9 @@ static cudaError_t check_modes(const CUDA_RESOURCE_DESC *resource, const struct 
 		return linear && !made ? cudaErrorInvalidFilterSetting : cudaSuccess;
 	case CU_AD_FORMAT_UNSIGNED_INT32:
 	case CU_AD_FORMAT_SIGNED_INT32:
-		return linear ? cudaErrorInvalidFilterSetting : made ? cudaErrorInvalidNormSetting : cudaSuccess;
+		return linear  ? cudaErrorInvalidFilterSetting
+			: made ? cudaErrorInvalidNormSetting
+			       : cudaSuccess;
 	case CU_AD_FORMAT_HALF:
 	case CU_AD_FORMAT_FLOAT:
 		return made ? cudaErrorInvalidNormSetting : cudaSuccess;
@@ -157,8 +171,9 @@ static cudaError_t check_modes(const CUDA_RESOURCE_DESC *resource, const struct 
 	}
 }
 
-CKT_RT_API cudaError_t cudaCreateTextureObject(cudaTextureObject_t *pTexObject, const struct cudaResourceDesc *pResDesc,
-					       const struct cudaTextureDesc *pTexDesc, const struct cudaResourceViewDesc *pResViewDesc)
+CKT_RT_API cudaError_t cudaCreateTextureObject(cudaTextureObject_t *pTexObject,
+	const struct cudaResourceDesc *pResDesc, const struct cudaTextureDesc *pTexDesc,
+	const struct cudaResourceViewDesc *pResViewDesc)
 {
 	CUDA_RESOURCE_DESC resource;
 	CUDA_TEXTURE_DESC texture;
@@ -170,7 +185,8 @@ CKT_RT_API cudaError_t cudaCreateTextureObject(cudaTextureObject_t *pTexObject, 
 		error = check_modes(&resource, pTexDesc);
 	CKT_RT_REQUIRE(!error, error);
 	texture_to_driver(pTexDesc, &texture);
-	return ckt_rt_cu(cuTexObjectCreate((CUtexObject *)pTexObject, &resource, &texture, (const CUDA_RESOURCE_VIEW_DESC *)pResViewDesc));
+	return ckt_rt_cu(cuTexObjectCreate((CUtexObject *)pTexObject, &resource, &texture,
+		(const CUDA_RESOURCE_VIEW_DESC *)pResViewDesc));
 }
 
 CKT_RT_API cudaError_t cudaDestroyTextureObject(cudaTextureObject_t texObject)
@@ -181,16 +197,19 @@ CKT_RT_API cudaError_t cudaDestroyTextureObject(cudaTextureObject_t texObject)
 	return result == CUDA_ERROR_INVALID_VALUE ? cudaSuccess : ckt_rt_cu(result);
 }
 
-CKT_RT_API cudaError_t cudaGetTextureObjectResourceDesc(struct cudaResourceDesc *pResDesc, cudaTextureObject_t texObject)
+CKT_RT_API cudaError_t cudaGetTextureObjectResourceDesc(
+	struct cudaResourceDesc *pResDesc, cudaTextureObject_t texObject)
 {
 	CUDA_RESOURCE_DESC resource;
 	CKT_RT_ENTER();
 	CKT_RT_REQUIRE(pResDesc, cudaErrorInvalidValue);
 	CUresult result = cuTexObjectGetResourceDesc(&resource, texObject);
-	return ckt_rt_return(result ? (cudaError_t)result : resource_from_driver(&resource, pResDesc));
+	return ckt_rt_return(
+		result ? (cudaError_t)result : resource_from_driver(&resource, pResDesc));
 }
 
-CKT_RT_API cudaError_t cudaGetTextureObjectTextureDesc(struct cudaTextureDesc *pTexDesc, cudaTextureObject_t texObject)
+CKT_RT_API cudaError_t cudaGetTextureObjectTextureDesc(
+	struct cudaTextureDesc *pTexDesc, cudaTextureObject_t texObject)
 {
 	CUDA_TEXTURE_DESC texture;
 	CKT_RT_ENTER();
@@ -201,12 +220,15 @@ CKT_RT_API cudaError_t cudaGetTextureObjectTextureDesc(struct cudaTextureDesc *p
 	return ckt_rt_cu(result);
 }
 
-CKT_RT_API cudaError_t cudaGetTextureObjectResourceViewDesc(struct cudaResourceViewDesc *pResViewDesc, cudaTextureObject_t texObject)
+CKT_RT_API cudaError_t cudaGetTextureObjectResourceViewDesc(
+	struct cudaResourceViewDesc *pResViewDesc, cudaTextureObject_t texObject)
 {
-	CKT_RT_CALL(cuTexObjectGetResourceViewDesc((CUDA_RESOURCE_VIEW_DESC *)pResViewDesc, texObject));
+	CKT_RT_CALL(
+		cuTexObjectGetResourceViewDesc((CUDA_RESOURCE_VIEW_DESC *)pResViewDesc, texObject));
 }
 
-CKT_RT_API cudaError_t cudaCreateSurfaceObject(cudaSurfaceObject_t *pSurfObject, const struct cudaResourceDesc *pResDesc)
+CKT_RT_API cudaError_t cudaCreateSurfaceObject(
+	cudaSurfaceObject_t *pSurfObject, const struct cudaResourceDesc *pResDesc)
 {
 	CUDA_RESOURCE_DESC resource;
 	CKT_RT_ENTER();
@@ -223,11 +245,13 @@ CKT_RT_API cudaError_t cudaDestroySurfaceObject(cudaSurfaceObject_t surfObject)
 	return result == CUDA_ERROR_INVALID_VALUE ? cudaSuccess : ckt_rt_cu(result);
 }
 
-CKT_RT_API cudaError_t cudaGetSurfaceObjectResourceDesc(struct cudaResourceDesc *pResDesc, cudaSurfaceObject_t surfObject)
+CKT_RT_API cudaError_t cudaGetSurfaceObjectResourceDesc(
+	struct cudaResourceDesc *pResDesc, cudaSurfaceObject_t surfObject)
 {
 	CUDA_RESOURCE_DESC resource;
 	CKT_RT_ENTER();
 	CKT_RT_REQUIRE(pResDesc, cudaErrorInvalidValue);
 	CUresult result = cuSurfObjectGetResourceDesc(&resource, surfObject);
-	return ckt_rt_return(result ? (cudaError_t)result : resource_from_driver(&resource, pResDesc));
+	return ckt_rt_return(
+		result ? (cudaError_t)result : resource_from_driver(&resource, pResDesc));
 }

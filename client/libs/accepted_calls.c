@@ -1,8 +1,9 @@
 /*
  * Contents of calls that the genuine library has taken once, by hash; see libs.h.
  *
- * A set of a bounded number, eight places to a bucket; a content that lost its place is waited for again.  Two contents of one hash are taken
- * for one, and the second's status then comes late, as that of any batched call.
+ * A set of a bounded number, eight places to a bucket; a content that lost its place is waited for
+ * again.  Two contents of one hash are taken for one, and the second's status then comes late, as
+ * that of any batched call.
  */
 #include <stdatomic.h>
 
@@ -63,7 +64,8 @@ uint64_t ckt_lib_content(const uint64_t *words, unsigned count)
 	return ckt_lt_hash(count, (const uint8_t *)words, count * sizeof *words);
 }
 
-CUresult ckt_lib_learn(const struct ckt_client_table *client, struct ckt_call *call, uint64_t content, int *ret_status)
+CUresult ckt_lib_learn(const struct ckt_client_table *client, struct ckt_call *call,
+	uint64_t content, int *ret_status)
 {
 	struct ckt_reply reply;
 	CUresult result = client->wait(call, &reply);

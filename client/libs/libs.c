@@ -18,21 +18,28 @@ static CKT_LOCK(opening);
 /* The table that the library exports, if it is ours and of this version. */
 static const struct ckt_client_table *table_of(void *library)
 {
-	const struct ckt_client_table *table = library ? dlsym(library, CKT_CLIENT_TABLE_SYMBOL) : NULL;
-	return table && table->version == CKT_CLIENT_TABLE_VERSION && table->size >= sizeof *table ? table : NULL;
+	const struct ckt_client_table *table =
+		library ? dlsym(library, CKT_CLIENT_TABLE_SYMBOL) : NULL;
+	return table && table->version == CKT_CLIENT_TABLE_VERSION && table->size >= sizeof *table
+		? table
+		: NULL;
 }
 
-/* dlsym finds it however the library was opened; the handle stays open, as the library does anyway. */
+/*
+ * dlsym finds it however the library was opened; the handle stays open, as the library does anyway.
+ */
 static const struct ckt_client_table *search(void)
 {
 	Dl_info here;
 	char path[4096];
-	const struct ckt_client_table *table = table_of(dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD));
+	const struct ckt_client_table *table =
+		table_of(dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD));
 	if (table || !dladdr((const void *)ckt_client_find, &here) || !here.dli_fname)
 		return table;
 	const char *slash = strrchr(here.dli_fname, '/');
 	int length = slash ? (int)(slash - here.dli_fname) : 1;
-	if (snprintf(path, sizeof path, "%.*s/libcuda.so.1", length, slash ? here.dli_fname : ".") < (int)sizeof path)
+	if (snprintf(path, sizeof path, "%.*s/libcuda.so.1", length, slash ? here.dli_fname : ".") <
+		(int)sizeof path)
 		table = table_of(dlopen(path, RTLD_NOW));
 	return table ? table : table_of(dlopen("libcuda.so.1", RTLD_NOW));
 }
@@ -42,7 +49,10 @@ const struct ckt_client_table *ckt_client_find(void)
 	static CKT_LOCK(lock);
 	static bool said;
 	static _Atomic bool survives;
-	/* Every shim has locks of its own; not before the first call, since a shim may be loaded by what never makes one. */
+	/*
+	 * Every shim has locks of its own; not before the first call, since a shim may be loaded by
+	 * what never makes one.
+	 */
 	if (!atomic_exchange(&survives, true))
 		pthread_atfork(NULL, NULL, ckt_fork_renew);
 	pthread_mutex_lock(&lock);
@@ -55,12 +65,14 @@ const struct ckt_client_table *ckt_client_find(void)
 	said |= say;
 	pthread_mutex_unlock(&lock);
 	if (say)
-		ckt_log_user("a library of Cricket's finds no libcuda.so.1 of the same version: start the program by cricket-run");
+		ckt_log_user(
+			"a library of Cricket's finds no libcuda.so.1 of the same version: start the program by cricket-run");
 	return table;
 }
 
 /* The answer of a NAME_open: the library's version. */
-static CUresult ask(const struct ckt_client_table *client, uint32_t proc, uint32_t version, uint32_t *ret_version)
+static CUresult ask(const struct ckt_client_table *client, uint32_t proc, uint32_t version,
+	uint32_t *ret_version)
 {
 	struct ckt_call call;
 	struct ckt_reply reply;
@@ -77,7 +89,8 @@ static CUresult ask(const struct ckt_client_table *client, uint32_t proc, uint32
 	return result;
 }
 
-bool ckt_lib_scalar(uint8_t *field, size_t room, uint32_t pointer_mode, const void *value, size_t bytes)
+bool ckt_lib_scalar(
+	uint8_t *field, size_t room, uint32_t pointer_mode, const void *value, size_t bytes)
 {
 	uint64_t address = (uintptr_t)value;
 	if (!value || !bytes || bytes > room)
@@ -89,7 +102,8 @@ bool ckt_lib_scalar(uint8_t *field, size_t room, uint32_t pointer_mode, const vo
 	return true;
 }
 
-bool ckt_lib_scalar_or_zero(uint8_t *field, size_t room, uint32_t pointer_mode, const void *value, size_t bytes)
+bool ckt_lib_scalar_or_zero(
+	uint8_t *field, size_t room, uint32_t pointer_mode, const void *value, size_t bytes)
 {
 	if (value)
 		return ckt_lib_scalar(field, room, pointer_mode, value, bytes);
@@ -97,8 +111,8 @@ bool ckt_lib_scalar_or_zero(uint8_t *field, size_t room, uint32_t pointer_mode, 
 	return true;
 }
 
-CUresult ckt_lib_wait_values(const struct ckt_client_table *client, struct ckt_call *call, const struct ckt_lib_value *values, unsigned count,
-			     int *ret_status)
+CUresult ckt_lib_wait_values(const struct ckt_client_table *client, struct ckt_call *call,
+	const struct ckt_lib_value *values, unsigned count, int *ret_status)
 {
 	struct ckt_reply reply;
 	uint32_t size;
@@ -121,7 +135,8 @@ CUresult ckt_lib_wait_values(const struct ckt_client_table *client, struct ckt_c
 	return whole ? CUDA_SUCCESS : CUDA_ERROR_UNKNOWN;
 }
 
-CUresult ckt_lib_open(struct ckt_lib_opened *opened, const char *name, uint32_t proc, uint32_t version)
+CUresult ckt_lib_open(
+	struct ckt_lib_opened *opened, const char *name, uint32_t proc, uint32_t version)
 {
 	const struct ckt_client_table *client = ckt_client();
 	CUresult result = client ? client->enter() : CUDA_ERROR_NOT_INITIALIZED;

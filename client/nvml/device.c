@@ -34,8 +34,10 @@ int nvmlSystemGetCudaDriverVersion_v2(int *version);
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_once_t fork_once = PTHREAD_ONCE_INIT;
-static unsigned starts;			/* nvmlInit less nvmlShutdown */
-/* Filled by the first start and kept, so that a handle stays good over nvmlShutdown and nvmlInit; another server's GPUs take their places.
+static unsigned starts; /* nvmlInit less nvmlShutdown */
+/*
+ * Filled by the first start and kept, so that a handle stays good over nvmlShutdown and nvmlInit;
+ * another server's GPUs take their places.
  */
 static struct ckt_nvml_device devices[CKT_DEVICES_MAX];
 static unsigned device_count;
@@ -55,17 +57,26 @@ static void watch_forks(void)
 static void take_device(unsigned server, const ckt_control_device *from, struct ckt_nvml_device *to)
 {
 	const uint8_t *u = (const uint8_t *)from->uuid;
-	*to = (struct ckt_nvml_device){
-		.server = server, .ordinal = from->ordinal, .major = (int)from->major, .minor = (int)from->minor, .memory_bytes = from->memory_bytes};
+	*to = (struct ckt_nvml_device){.server = server,
+		.ordinal = from->ordinal,
+		.major = (int)from->major,
+		.minor = (int)from->minor,
+		.memory_bytes = from->memory_bytes};
 	snprintf(to->name, sizeof to->name, "%s", from->name);
-	snprintf(to->uuid, sizeof to->uuid, "GPU-%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x", u[0], u[1], u[2],
-		 u[3], u[4], u[5], u[6], u[7], u[8], u[9], u[10], u[11], u[12], u[13], u[14], u[15]);
+	snprintf(to->uuid, sizeof to->uuid,
+		"GPU-%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x", u[0],
+		u[1], u[2], u[3], u[4], u[5], u[6], u[7], u[8], u[9], u[10], u[11], u[12], u[13],
+		u[14], u[15]);
 	if (sscanf(from->pci_bus_id, "%x:%x:%x", &to->domain, &to->bus, &to->slot) != 3)
 		to->domain = to->bus = to->slot = 0;
-	snprintf(to->pci_bus_id, sizeof to->pci_bus_id, "%08X:%02X:%02X.0", to->domain, to->bus, to->slot);
+	snprintf(to->pci_bus_id, sizeof to->pci_bus_id, "%08X:%02X:%02X.0", to->domain, to->bus,
+		to->slot);
 }
 
-/* NVML's order, which is also CUDA's with CUDA_DEVICE_ORDER=PCI_BUS_ID; where that says nothing, the server's.  Servers keep theirs. */
+/*
+ * NVML's order, which is also CUDA's with CUDA_DEVICE_ORDER=PCI_BUS_ID; where that says nothing,
+ * the server's.  Servers keep theirs.
+ */
 static int by_pci(const void *a, const void *b)
 {
 	const struct ckt_nvml_device *x = a, *y = b;
@@ -89,7 +100,8 @@ static int find_devices(unsigned server, struct found *found)
 {
 	ckt_control_devices_res res = {0};
 	unsigned before = found->count;
-	int result = ckt_nvml_call(server, CKT_CONTROL_DEVICES, NULL, NULL, (xdrproc_t)xdr_ckt_control_devices_res, &res);
+	int result = ckt_nvml_call(server, CKT_CONTROL_DEVICES, NULL, NULL,
+		(xdrproc_t)xdr_ckt_control_devices_res, &res);
 	if (result)
 		return result;
 	for (u_int i = 0; i < res.devices.devices_len && found->count < CKT_DEVICES_MAX; i++)
@@ -137,7 +149,8 @@ int ckt_nvml_stop(void)
 	return result;
 }
 
-int ckt_nvml_devices(struct ckt_nvml_device **ret_devices, unsigned *ret_count, int *ret_cuda_version)
+int ckt_nvml_devices(
+	struct ckt_nvml_device **ret_devices, unsigned *ret_count, int *ret_cuda_version)
 {
 	pthread_mutex_lock(&lock);
 	int result = starts ? CKT_NVML_SUCCESS : CKT_NVML_UNINITIALIZED;
@@ -232,16 +245,19 @@ struct place {
 static bool is_at(struct ckt_nvml_device *device, const void *data)
 {
 	const struct place *place = data;
-	return device->domain == place->domain && device->bus == place->bus && device->slot == place->slot;
+	return device->domain == place->domain && device->bus == place->bus &&
+		device->slot == place->slot;
 }
 
 static bool has_serial(struct ckt_nvml_device *device, const void *serial)
 {
 	char own[32];
-	return nvmlDeviceGetSerial(device, own, sizeof own) == CKT_NVML_SUCCESS && strcmp(own, serial) == 0;
+	return nvmlDeviceGetSerial(device, own, sizeof own) == CKT_NVML_SUCCESS &&
+		strcmp(own, serial) == 0;
 }
 
-static int find(bool (*fits)(struct ckt_nvml_device *device, const void *data), const void *data, void **ret_device)
+static int find(bool (*fits)(struct ckt_nvml_device *device, const void *data), const void *data,
+	void **ret_device)
 {
 	struct ckt_nvml_device *all;
 	unsigned count;
@@ -267,7 +283,8 @@ int nvmlDeviceGetHandleByUUID(const char *uuid, void **device)
 int nvmlDeviceGetHandleByPciBusId_v2(const char *pci_bus_id, void **device)
 {
 	struct place place = {0};
-	if (pci_bus_id && sscanf(pci_bus_id, "%x:%x:%x", &place.domain, &place.bus, &place.slot) != 3) {
+	if (pci_bus_id &&
+		sscanf(pci_bus_id, "%x:%x:%x", &place.domain, &place.bus, &place.slot) != 3) {
 		place.domain = 0;
 		if (sscanf(pci_bus_id, "%x:%x", &place.bus, &place.slot) != 2)
 			pci_bus_id = NULL;

@@ -1,6 +1,7 @@
 /*
- * Sets of events.  Nothing here tells of a server's GPU by itself, so no kind of event is supported and a set stays empty; but programs
- * make one and wait with a limit before they know.  All sets are one.
+ * Sets of events.  Nothing here tells of a server's GPU by itself, so no kind of event is supported
+ * and a set stays empty; but programs make one and wait with a limit before they know.  All sets
+ * are one.
  */
 #include <time.h>
 
@@ -44,7 +45,8 @@ int nvmlEventSetFree(void *set)
 
 int nvmlEventSetWait_v2(void *set, void *data, unsigned timeout_ms)
 {
-	struct timespec rest = {.tv_sec = timeout_ms / 1000, .tv_nsec = timeout_ms % 1000 * 1000000L};
+	struct timespec rest = {
+		.tv_sec = timeout_ms / 1000, .tv_nsec = timeout_ms % 1000 * 1000000L};
 	int result = check(set);
 	if (!result && !data)
 		result = CKT_NVML_INVALID_ARGUMENT;

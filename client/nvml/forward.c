@@ -6,12 +6,15 @@
 #include "base/log.h"
 
 /* *ret_res is freed by the caller where the result is SUCCESS. */
-static int pass(unsigned number, const void *device, const void *other, const unsigned *selectors, ckt_control_nvml_res *ret_res)
+static int pass(unsigned number, const void *device, const void *other, const unsigned *selectors,
+	ckt_control_nvml_res *ret_res)
 {
 	const struct ckt_nvml_function *function = &ckt_nvml_functions[number];
 	struct ckt_nvml_device *first = NULL, *second = NULL;
 	unsigned count;
-	int version, result = function->system ? ckt_nvml_devices(&first, &count, &version) : ckt_nvml_device(device, &first);
+	int version,
+		result = function->system ? ckt_nvml_devices(&first, &count, &version)
+					  : ckt_nvml_device(device, &first);
 	if (!result && function->device2)
 		result = ckt_nvml_device(other, &second);
 	/* Two servers' GPUs are nothing to each other. */
@@ -19,12 +22,14 @@ static int pass(unsigned number, const void *device, const void *other, const un
 		result = CKT_NVML_NOT_SUPPORTED;
 	if (result)
 		return result;
-	ckt_control_nvml_args args = {
-		.function = number, .gpu = function->system ? 0 : first->ordinal, .other = second ? second->ordinal : 0};
+	ckt_control_nvml_args args = {.function = number,
+		.gpu = function->system ? 0 : first->ordinal,
+		.other = second ? second->ordinal : 0};
 	memcpy(args.selectors, selectors, sizeof args.selectors);
 	*ret_res = (ckt_control_nvml_res){0};
-	result = ckt_nvml_call(first->server, CKT_CONTROL_NVML, (xdrproc_t)xdr_ckt_control_nvml_args, &args, (xdrproc_t)xdr_ckt_control_nvml_res,
-			       ret_res);
+	result =
+		ckt_nvml_call(first->server, CKT_CONTROL_NVML, (xdrproc_t)xdr_ckt_control_nvml_args,
+			&args, (xdrproc_t)xdr_ckt_control_nvml_res, ret_res);
 	if (result || !ret_res->result)
 		return result;
 	result = ret_res->result;
@@ -38,7 +43,8 @@ static void done(ckt_control_nvml_res *res)
 	xdr_free((xdrproc_t)xdr_ckt_control_nvml_res, (char *)res);
 }
 
-int ckt_nvml_data(unsigned number, const void *device, const void *other, const unsigned *selectors, void *const *outs)
+int ckt_nvml_data(unsigned number, const void *device, const void *other, const unsigned *selectors,
+	void *const *outs)
 {
 	const struct ckt_nvml_function *function = &ckt_nvml_functions[number];
 	ckt_control_nvml_res res;
@@ -65,7 +71,8 @@ int ckt_nvml_data(unsigned number, const void *device, const void *other, const 
 	return result;
 }
 
-int ckt_nvml_versioned(unsigned number, const void *device, const void *other, const unsigned *selectors, void *block)
+int ckt_nvml_versioned(unsigned number, const void *device, const void *other,
+	const unsigned *selectors, void *block)
 {
 	ckt_control_nvml_res res;
 	uint32_t version;
@@ -76,12 +83,14 @@ int ckt_nvml_versioned(unsigned number, const void *device, const void *other, c
 	unsigned size = ckt_nvml_version_size(version);
 	if (!size)
 		return CKT_NVML_ARGUMENT_VERSION_MISMATCH;
-	int result = pass(number, device, other, (const unsigned[CKT_NVML_SELECTORS_MAX]){version}, &res);
+	int result = pass(
+		number, device, other, (const unsigned[CKT_NVML_SELECTORS_MAX]){version}, &res);
 	if (result)
 		return result;
 	/* Which version it is stays the program's word. */
 	if (res.data.data_len == size)
-		memcpy((uint8_t *)block + sizeof version, res.data.data_val + sizeof version, size - sizeof version);
+		memcpy((uint8_t *)block + sizeof version, res.data.data_val + sizeof version,
+			size - sizeof version);
 	else
 		result = CKT_NVML_UNKNOWN;
 	done(&res);
@@ -98,7 +107,8 @@ int ckt_nvml_copy_text(const char *from, char *text, unsigned size)
 	return CKT_NVML_SUCCESS;
 }
 
-int ckt_nvml_text(unsigned number, const void *device, const void *other, const unsigned *selectors, char *text, unsigned size)
+int ckt_nvml_text(unsigned number, const void *device, const void *other, const unsigned *selectors,
+	char *text, unsigned size)
 {
 	ckt_control_nvml_res res;
 	if (!text)
@@ -126,7 +136,8 @@ int ckt_nvml_fields(unsigned number, const void *device, int count, void *values
 		memcpy(selectors, value, ASKED_BYTES);
 		int one = pass(number, device, NULL, selectors, &res);
 		if (!one && res.data.data_len == CKT_NVML_FIELD_BYTES) {
-			memcpy(value + ASKED_BYTES, res.data.data_val + ASKED_BYTES, CKT_NVML_FIELD_BYTES - ASKED_BYTES);
+			memcpy(value + ASKED_BYTES, res.data.data_val + ASKED_BYTES,
+				CKT_NVML_FIELD_BYTES - ASKED_BYTES);
 		} else {
 			int32_t shown = one ? one : CKT_NVML_UNKNOWN;
 			memcpy(value + RESULT_OFFSET, &shown, sizeof shown);

@@ -29,8 +29,10 @@ struct process_v2 {
 int nvmlDeviceGetMemoryInfo(void *device, struct memory *memory);
 int nvmlDeviceGetMemoryInfo_v2(void *device, struct memory_v2 *memory);
 int nvmlDeviceGetComputeRunningProcesses(void *device, unsigned *count, struct process_v1 *infos);
-int nvmlDeviceGetComputeRunningProcesses_v2(void *device, unsigned *count, struct process_v2 *infos);
-int nvmlDeviceGetComputeRunningProcesses_v3(void *device, unsigned *count, struct process_v2 *infos);
+int nvmlDeviceGetComputeRunningProcesses_v2(
+	void *device, unsigned *count, struct process_v2 *infos);
+int nvmlDeviceGetComputeRunningProcesses_v3(
+	void *device, unsigned *count, struct process_v2 *infos);
 int nvmlDeviceGetGraphicsRunningProcesses(void *device, unsigned *count, void *infos);
 int nvmlDeviceGetGraphicsRunningProcesses_v2(void *device, unsigned *count, void *infos);
 int nvmlDeviceGetGraphicsRunningProcesses_v3(void *device, unsigned *count, void *infos);
@@ -49,8 +51,9 @@ static int ask(void *handle, ckt_control_gpu_use_res *ret_res)
 		return result;
 	ckt_control_gpu_args args = {.gpu = device->ordinal};
 	*ret_res = (ckt_control_gpu_use_res){0};
-	result = ckt_nvml_call(device->server, CKT_CONTROL_GPU_USE, (xdrproc_t)xdr_ckt_control_gpu_args, &args, (xdrproc_t)xdr_ckt_control_gpu_use_res,
-			       ret_res);
+	result = ckt_nvml_call(device->server, CKT_CONTROL_GPU_USE,
+		(xdrproc_t)xdr_ckt_control_gpu_args, &args, (xdrproc_t)xdr_ckt_control_gpu_use_res,
+		ret_res);
 	if (result || !ret_res->result)
 		return result;
 	result = ret_res->result;

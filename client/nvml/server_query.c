@@ -12,11 +12,14 @@
 #include "base/log.h"
 #include "rpc/net.h"
 
-/* After a server that could not be reached: libraries ask several times in a row, and each would wait as long again. */
+/*
+ * After a server that could not be reached: libraries ask several times in a row, and each would
+ * wait as long again.
+ */
 enum { FAILURE_KEPT_MS = 10000 };
 
 static pthread_once_t settings_once = PTHREAD_ONCE_INIT;
-static _Atomic int64_t failed_ms[CKT_ADDRESSES_MAX];	/* when; 0: never */
+static _Atomic int64_t failed_ms[CKT_ADDRESSES_MAX]; /* when; 0: never */
 static atomic_flag told = ATOMIC_FLAG_INIT;
 
 static void tell(const char *message)
@@ -37,7 +40,8 @@ unsigned ckt_nvml_servers(void)
 	return ckt_settings.address_error[0] ? 0 : ckt_settings.address_count;
 }
 
-int ckt_nvml_call(unsigned server, uint32_t proc, xdrproc_t xdr_args, void *args, xdrproc_t xdr_res, void *ret)
+int ckt_nvml_call(unsigned server, uint32_t proc, xdrproc_t xdr_args, void *args, xdrproc_t xdr_res,
+	void *ret)
 {
 	char message[2 * CKT_MESSAGE_MAX + CKT_ADDRESS_TEXT_MAX] = "";
 	int fd, saved = errno;
@@ -52,10 +56,14 @@ int ckt_nvml_call(unsigned server, uint32_t proc, xdrproc_t xdr_args, void *args
 	int64_t deadline_ms = now_ms + ckt_settings.connect_timeout_ms;
 	int result = ckt_control_connect(address, deadline_ms, &fd, message, sizeof message);
 	if (!result) {
-		result = ckt_net_call(fd, CRICKET_CONTROL_PROG, proc, xdr_args, args, xdr_res, ret, deadline_ms, -1);
+		result = ckt_net_call(fd, CRICKET_CONTROL_PROG, proc, xdr_args, args, xdr_res, ret,
+			deadline_ms, -1);
 		if (result)
-			snprintf(message, sizeof message, "the server at %s does not answer: %s%s", address, strerror(-result),
-				 result == -ECONNRESET || result == -EPROTO ? "; is it older than this client?" : "");
+			snprintf(message, sizeof message, "the server at %s does not answer: %s%s",
+				address, strerror(-result),
+				result == -ECONNRESET || result == -EPROTO
+					? "; is it older than this client?"
+					: "");
 		close(fd);
 	}
 	if (result)

@@ -1,4 +1,7 @@
-/* The rest that is written by hand: older forms of what is passed on, texts for errors, processes of this machine; see internal.h. */
+/*
+ * The rest that is written by hand: older forms of what is passed on, texts for errors, processes
+ * of this machine; see internal.h.
+ */
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
@@ -86,7 +89,8 @@ int nvmlDeviceGetPciInfo_v3(void *handle, struct pci_info *pci)
 		result = CKT_NVML_INVALID_ARGUMENT;
 	if (result)
 		return result;
-	result = ckt_nvml_data(ckt_nvml_number("nvmlDeviceGetPciInfo_v3"), handle, NULL, (const unsigned[CKT_NVML_SELECTORS_MAX]){0}, (void *const[]){pci});
+	result = ckt_nvml_data(ckt_nvml_number("nvmlDeviceGetPciInfo_v3"), handle, NULL,
+		(const unsigned[CKT_NVML_SELECTORS_MAX]){0}, (void *const[]){pci});
 	if (result == CKT_NVML_DRIVER_NOT_LOADED)
 		return result;
 	if (result)
@@ -95,15 +99,18 @@ int nvmlDeviceGetPciInfo_v3(void *handle, struct pci_info *pci)
 	pci->bus = device->bus;
 	pci->device = device->slot;
 	snprintf(pci->bus_id, sizeof pci->bus_id, "%s", device->pci_bus_id);
-	snprintf(pci->bus_id_legacy, sizeof pci->bus_id_legacy, "%04X:%02X:%02X.0", device->domain & 0xffff, device->bus & 0xff,
-		 device->slot & 0xff);
+	snprintf(pci->bus_id_legacy, sizeof pci->bus_id_legacy, "%04X:%02X:%02X.0",
+		device->domain & 0xffff, device->bus & 0xff, device->slot & 0xff);
 	return CKT_NVML_SUCCESS;
 }
 
 static void shorten(const struct pci_info *from, struct pci_info_v2 *to)
 {
-	*to = (struct pci_info_v2){.v1 = {.domain = from->domain, .bus = from->bus, .device = from->device, .device_id = from->device_id},
-				   .subsystem_id = from->subsystem_id};
+	*to = (struct pci_info_v2){.v1 = {.domain = from->domain,
+					   .bus = from->bus,
+					   .device = from->device,
+					   .device_id = from->device_id},
+		.subsystem_id = from->subsystem_id};
 	memcpy(to->v1.bus_id_legacy, from->bus_id_legacy, sizeof to->v1.bus_id_legacy);
 }
 
@@ -128,16 +135,18 @@ int nvmlDeviceGetPciInfo(void *device, struct pci_info_v1 *pci)
 /* What is at a link's other end only the server's NVML knows, but its texts must end. */
 int nvmlDeviceGetNvLinkRemotePciInfo_v2(void *device, unsigned link, struct pci_info *pci)
 {
-	int result = ckt_nvml_data(ckt_nvml_number("nvmlDeviceGetNvLinkRemotePciInfo_v2"), device, NULL,
-				   (const unsigned[CKT_NVML_SELECTORS_MAX]){link}, (void *const[]){pci});
+	int result = ckt_nvml_data(ckt_nvml_number("nvmlDeviceGetNvLinkRemotePciInfo_v2"), device,
+		NULL, (const unsigned[CKT_NVML_SELECTORS_MAX]){link}, (void *const[]){pci});
 	if (!result)
-		pci->bus_id_legacy[sizeof pci->bus_id_legacy - 1] = pci->bus_id[sizeof pci->bus_id - 1] = 0;
+		pci->bus_id_legacy[sizeof pci->bus_id_legacy - 1] =
+			pci->bus_id[sizeof pci->bus_id - 1] = 0;
 	return result;
 }
 
 int nvmlDeviceGetPciInfoExt(void *device, struct pci_info_ext *pci)
 {
-	int result = ckt_nvml_versioned(ckt_nvml_number("nvmlDeviceGetPciInfoExt"), device, NULL, NULL, pci);
+	int result = ckt_nvml_versioned(
+		ckt_nvml_number("nvmlDeviceGetPciInfoExt"), device, NULL, NULL, pci);
 	if (!result && ckt_nvml_version_size(pci->version) >= sizeof *pci)
 		pci->bus_id[sizeof pci->bus_id - 1] = 0;
 	return result;
@@ -146,7 +155,8 @@ int nvmlDeviceGetPciInfoExt(void *device, struct pci_info_ext *pci)
 int nvmlDeviceGetNvLinkRemotePciInfo(void *device, unsigned link, struct pci_info_v2 *pci)
 {
 	struct pci_info info;
-	int result = pci ? nvmlDeviceGetNvLinkRemotePciInfo_v2(device, link, &info) : CKT_NVML_INVALID_ARGUMENT;
+	int result = pci ? nvmlDeviceGetNvLinkRemotePciInfo_v2(device, link, &info)
+			 : CKT_NVML_INVALID_ARGUMENT;
 	if (!result)
 		shorten(&info, pci);
 	return result;
@@ -189,8 +199,9 @@ int nvmlSystemGetProcessName(unsigned pid, char *name, unsigned size)
 }
 
 /*
- * NVIDIA's own programs (nvidia-smi) ask for a table of functions that are documented nowhere, and end where there is none.  Its first word
- * is its size; each function of ours refuses, and then nvidia-smi does without.
+ * NVIDIA's own programs (nvidia-smi) ask for a table of functions that are documented nowhere, and
+ * end where there is none.  Its first word is its size; each function of ours refuses, and then
+ * nvidia-smi does without.
  */
 #define FOUR(x) x, x, x, x
 #define MANY(x) FOUR(FOUR(FOUR(FOUR(x))))

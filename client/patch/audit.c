@@ -1,13 +1,16 @@
 /*
- * libcricket-audit.so: an rtld audit module (LD_AUDIT, set by cricket-run) that redirects the static CUDA runtimes of libraries opened
- * with dlopen.  The loader calls la_activity(LA_ACT_CONSISTENT) when a group of libraries is mapped and none of their constructors has
- * run.  What the program itself needs is left to libcricket-patch.so: its pass is over before the second consistent state.
- * It also answers the loader's search for a library that has a shim (libraries.h) with the shim, for the program's own needs, too.
+ * libcricket-audit.so: an rtld audit module (LD_AUDIT, set by cricket-run) that redirects the
+ * static CUDA runtimes of libraries opened with dlopen.  The loader calls
+ * la_activity(LA_ACT_CONSISTENT) when a group of libraries is mapped and none of their constructors
+ * has run.  What the program itself needs is left to libcricket-patch.so: its pass is over before
+ * the second consistent state. It also answers the loader's search for a library that has a shim
+ * (libraries.h) with the shim, for the program's own needs, too.
  *
  *	la_objsearch(libcublas.so.13 or a path) -> the shim's path
  *	la_activity(ADD) -> la_objopen ... -> la_activity(CONSISTENT): patch what was opened since the last one
  *
- * Threading: the loader holds its lock around every call here.  The module lives in a namespace with its own libc.
+ * Threading: the loader holds its lock around every call here.  The module lives in a namespace
+ * with its own libc.
  */
 #include <errno.h>
 #include <string.h>
@@ -34,8 +37,12 @@ __attribute__((visibility("default"))) unsigned la_version(unsigned version)
 	return version < LAV_CURRENT ? version : LAV_CURRENT;
 }
 
-/* The name as the program, or the library that needs it, said it; the places where the loader looks for it later are no news. */
-__attribute__((visibility("default"))) char *la_objsearch(const char *name, uintptr_t *cookie, unsigned flag)
+/*
+ * The name as the program, or the library that needs it, said it; the places where the loader looks
+ * for it later are no news.
+ */
+__attribute__((visibility("default"))) char *la_objsearch(
+	const char *name, uintptr_t *cookie, unsigned flag)
 {
 	const char *shim = flag == LA_SER_ORIG ? ckt_library_shim(name) : NULL;
 
@@ -45,7 +52,8 @@ __attribute__((visibility("default"))) char *la_objsearch(const char *name, uint
 }
 
 /* No PLT calls are traced, so nothing slows down: the flags returned are none. */
-__attribute__((visibility("default"))) unsigned la_objopen(struct link_map *map, Lmid_t namespace_id, uintptr_t *cookie)
+__attribute__((visibility("default"))) unsigned la_objopen(
+	struct link_map *map, Lmid_t namespace_id, uintptr_t *cookie)
 {
 	ckt_library_loaded(map->l_name);
 	if (pending_count < PENDING_MAX)
@@ -57,7 +65,10 @@ __attribute__((visibility("default"))) unsigned la_objclose(uintptr_t *cookie)
 {
 	const struct link_map *map = (const struct link_map *)*cookie;
 
-	/* The cookie is the map unless someone changed it.  An open that failed closes what it had opened before it is consistent. */
+	/*
+	 * The cookie is the map unless someone changed it.  An open that failed closes what it had
+	 * opened before it is consistent.
+	 */
 	for (unsigned i = 0; i < pending_count; i++)
 		if (pending_maps[i] == map)
 			pending_maps[i] = NULL;

@@ -1,8 +1,10 @@
 /*
- * Which function stands for an entry point of a static runtime.  Within CUDA 13 a name means one ABI.  A program compiled for CUDA 12 calls
- * some names with other parameters or structures than our libcudart.so.13 knows: those go through the small adapters here (the differences were read
- * off the headers of 12.9 and 13.0), are known there by another name, or are refused.  A name that our runtime lacks is refused too: cudaErrorNotSupported
- * and one line naming it.  Threading: any thread; the runtime is set once before any adapter can be called.  errno is kept.
+ * Which function stands for an entry point of a static runtime.  Within CUDA 13 a name means one
+ * ABI.  A program compiled for CUDA 12 calls some names with other parameters or structures than
+ * our libcudart.so.13 knows: those go through the small adapters here (the differences were read
+ * off the headers of 12.9 and 13.0), are known there by another name, or are refused.  A name that
+ * our runtime lacks is refused too: cudaErrorNotSupported and one line naming it.  Threading: any
+ * thread; the runtime is set once before any adapter can be called.  errno is kept.
  */
 #include <driver_types.h>
 #include <stdatomic.h>
@@ -22,14 +24,16 @@ static cudaError_t refuse(unsigned name)
 {
 	static atomic_uchar said[1024];
 
-	if (name < ckt_static_names_count && name < sizeof(said) && !atomic_exchange(&said[name], 1))
-		ckt_say("%s, called through a static CUDA runtime, is not supported", ckt_static_names[name]);
+	if (name < ckt_static_names_count && name < sizeof(said) &&
+		!atomic_exchange(&said[name], 1))
+		ckt_say("%s, called through a static CUDA runtime, is not supported",
+			ckt_static_names[name]);
 	return cudaErrorNotSupported;
 }
 
 /*
- * One small function per name, so that a refusal can say which it was: 16 bytes each, putting the index where refuse() expects it.
- * 1024 is more names than any runtime has.
+ * One small function per name, so that a refusal can say which it was: 16 bytes each, putting the
+ * index where refuse() expects it. 1024 is more names than any runtime has.
  */
 __asm__(".pushsection .text\n"
 	".balign 16\n"
@@ -56,23 +60,31 @@ static void *ours(const char *name)
 	return ckt_dynamic_symbol(&our_runtime.object, &our_runtime.dynamic, name);
 }
 
-/* Calls the function of CUDA 13 with that name, or answers cudaErrorNotSupported where our runtime lacks it. */
-#define CALL(name, parameters, ...)                                                                                              \
-	({                                                                                                                       \
-		cudaError_t (*function) parameters = ours(name);                                                                 \
-		function ? function(__VA_ARGS__) : cudaErrorNotSupported;                                                        \
+/*
+ * Calls the function of CUDA 13 with that name, or answers cudaErrorNotSupported where our runtime
+ * lacks it.
+ */
+#define CALL(name, parameters, ...)                                       \
+	({                                                                \
+		cudaError_t(*function) parameters = ours(name);           \
+		function ? function(__VA_ARGS__) : cudaErrorNotSupported; \
 	})
 
 static cudaError_t set_double_12(double *value)
 {
-	/* Converted doubles for devices of compute capability 1.x, which had none; it has done nothing since. */
+	/*
+	 * Converted doubles for devices of compute capability 1.x, which had none; it has done
+	 * nothing since.
+	 */
 	return cudaSuccess;
 }
 
-static cudaError_t pointer_attributes_12(struct ckt_pointer_attributes_12 *attributes, const void *pointer)
+static cudaError_t pointer_attributes_12(
+	struct ckt_pointer_attributes_12 *attributes, const void *pointer)
 {
 	struct cudaPointerAttributes wide;
-	cudaError_t result = CALL("cudaPointerGetAttributes", (struct cudaPointerAttributes *, const void *), attributes ? &wide : NULL, pointer);
+	cudaError_t result = CALL("cudaPointerGetAttributes",
+		(struct cudaPointerAttributes *, const void *), attributes ? &wide : NULL, pointer);
 
 	if (result == cudaSuccess && attributes)
 		memcpy(attributes, &wide, sizeof(*attributes));
@@ -81,13 +93,15 @@ static cudaError_t pointer_attributes_12(struct ckt_pointer_attributes_12 *attri
 
 static cudaError_t device_attribute(int *value, enum cudaDeviceAttr attribute, int device)
 {
-	return CALL("cudaDeviceGetAttribute", (int *, enum cudaDeviceAttr, int), value, attribute, device);
+	return CALL("cudaDeviceGetAttribute", (int *, enum cudaDeviceAttr, int), value, attribute,
+		device);
 }
 
 static cudaError_t device_properties_12(struct ckt_device_properties_12 *properties, int device)
 {
 	struct cudaDeviceProp wide;
-	cudaError_t result = CALL("cudaGetDeviceProperties", (struct cudaDeviceProp *, int), properties ? &wide : NULL, device);
+	cudaError_t result = CALL("cudaGetDeviceProperties", (struct cudaDeviceProp *, int),
+		properties ? &wide : NULL, device);
 
 	if (result != cudaSuccess || !properties)
 		return result;
@@ -103,7 +117,8 @@ static cudaError_t device_properties_12(struct ckt_device_properties_12 *propert
 		{&properties->computeMode, cudaDevAttrComputeMode},
 		{&properties->maxTexture1DLinear, cudaDevAttrMaxTexture1DLinearWidth},
 		{&properties->memoryClockRate, cudaDevAttrMemoryClockRate},
-		{&properties->singleToDoublePrecisionPerfRatio, cudaDevAttrSingleToDoublePrecisionPerfRatio},
+		{&properties->singleToDoublePrecisionPerfRatio,
+			cudaDevAttrSingleToDoublePrecisionPerfRatio},
 	};
 	for (size_t i = 0; i < sizeof(dropped) / sizeof(dropped[0]); i++) {
 		result = device_attribute(dropped[i].field, dropped[i].attribute, device);
@@ -115,84 +130,108 @@ static cudaError_t device_properties_12(struct ckt_device_properties_12 *propert
 
 static struct cudaMemLocation location_12(int device)
 {
-	if (device == -1)	/* cudaCpuDeviceId */
+	if (device == -1) /* cudaCpuDeviceId */
 		return (struct cudaMemLocation){.type = cudaMemLocationTypeHost, .id = 0};
 	return (struct cudaMemLocation){.type = cudaMemLocationTypeDevice, .id = device};
 }
 
-static cudaError_t mem_advise_12(const void *pointer, size_t count, enum cudaMemoryAdvise advice, int device)
+static cudaError_t mem_advise_12(
+	const void *pointer, size_t count, enum cudaMemoryAdvise advice, int device)
 {
-	return CALL("cudaMemAdvise", (const void *, size_t, enum cudaMemoryAdvise, struct cudaMemLocation), pointer, count, advice,
-		    location_12(device));
+	return CALL("cudaMemAdvise",
+		(const void *, size_t, enum cudaMemoryAdvise, struct cudaMemLocation), pointer,
+		count, advice, location_12(device));
 }
 
-typedef cudaError_t prefetch_13(const void *, size_t, struct cudaMemLocation, unsigned, cudaStream_t);
+typedef cudaError_t prefetch_13(
+	const void *, size_t, struct cudaMemLocation, unsigned, cudaStream_t);
 
-static cudaError_t mem_prefetch_12(const void *pointer, size_t count, int device, cudaStream_t stream)
+static cudaError_t mem_prefetch_12(
+	const void *pointer, size_t count, int device, cudaStream_t stream)
 {
 	prefetch_13 *function = ours("cudaMemPrefetchAsync");
 
-	return function ? function(pointer, count, location_12(device), 0, stream) : cudaErrorNotSupported;
+	return function ? function(pointer, count, location_12(device), 0, stream)
+			: cudaErrorNotSupported;
 }
 
-static cudaError_t mem_prefetch_ptsz_12(const void *pointer, size_t count, int device, cudaStream_t stream)
+static cudaError_t mem_prefetch_ptsz_12(
+	const void *pointer, size_t count, int device, cudaStream_t stream)
 {
 	prefetch_13 *function = ours("cudaMemPrefetchAsync_ptsz");
 
-	return function ? function(pointer, count, location_12(device), 0, stream) : cudaErrorNotSupported;
+	return function ? function(pointer, count, location_12(device), 0, stream)
+			: cudaErrorNotSupported;
 }
 
-static cudaError_t graph_add_dependencies_12(void *graph, const void *from, const void *to, size_t count)
+static cudaError_t graph_add_dependencies_12(
+	void *graph, const void *from, const void *to, size_t count)
 {
-	return CALL("cudaGraphAddDependencies", (void *, const void *, const void *, const void *, size_t), graph, from, to, NULL, count);
+	return CALL("cudaGraphAddDependencies",
+		(void *, const void *, const void *, const void *, size_t), graph, from, to, NULL,
+		count);
 }
 
-static cudaError_t graph_remove_dependencies_12(void *graph, const void *from, const void *to, size_t count)
+static cudaError_t graph_remove_dependencies_12(
+	void *graph, const void *from, const void *to, size_t count)
 {
-	return CALL("cudaGraphRemoveDependencies", (void *, const void *, const void *, const void *, size_t), graph, from, to, NULL, count);
+	return CALL("cudaGraphRemoveDependencies",
+		(void *, const void *, const void *, const void *, size_t), graph, from, to, NULL,
+		count);
 }
 
-static cudaError_t graph_add_node_12(void *node, void *graph, const void *dependencies, size_t count, void *parameters)
+static cudaError_t graph_add_node_12(
+	void *node, void *graph, const void *dependencies, size_t count, void *parameters)
 {
-	return CALL("cudaGraphAddNode", (void *, void *, const void *, const void *, size_t, void *), node, graph, dependencies, NULL, count,
-		    parameters);
+	return CALL("cudaGraphAddNode",
+		(void *, void *, const void *, const void *, size_t, void *), node, graph,
+		dependencies, NULL, count, parameters);
 }
 
 static cudaError_t graph_get_edges_12(void *graph, void *from, void *to, size_t *count)
 {
-	return CALL("cudaGraphGetEdges", (void *, void *, void *, void *, size_t *), graph, from, to, NULL, count);
+	return CALL("cudaGraphGetEdges", (void *, void *, void *, void *, size_t *), graph, from,
+		to, NULL, count);
 }
 
 static cudaError_t node_get_dependencies_12(void *node, void *dependencies, size_t *count)
 {
-	return CALL("cudaGraphNodeGetDependencies", (void *, void *, void *, size_t *), node, dependencies, NULL, count);
+	return CALL("cudaGraphNodeGetDependencies", (void *, void *, void *, size_t *), node,
+		dependencies, NULL, count);
 }
 
 static cudaError_t node_get_dependent_nodes_12(void *node, void *dependents, size_t *count)
 {
-	return CALL("cudaGraphNodeGetDependentNodes", (void *, void *, void *, size_t *), node, dependents, NULL, count);
+	return CALL("cudaGraphNodeGetDependentNodes", (void *, void *, void *, size_t *), node,
+		dependents, NULL, count);
 }
 
 typedef cudaError_t capture_info_13(cudaStream_t, void *, void *, void *, void *, void *, size_t *);
 typedef cudaError_t update_capture_13(cudaStream_t, void *, const void *, size_t, unsigned);
 
-/* The first form of the call had no graph and no dependencies to ask for, the second no edge data. */
-#define CAPTURE_12(suffix)                                                                                                       \
-	static cudaError_t capture_info_1##suffix(cudaStream_t stream, void *status, void *id)                                   \
-	{                                                                                                                        \
-		capture_info_13 *function = ours("cudaStreamGetCaptureInfo" #suffix);                                            \
-		return function ? function(stream, status, id, NULL, NULL, NULL, NULL) : cudaErrorNotSupported;                  \
-	}                                                                                                                        \
-	static cudaError_t capture_info_2##suffix(cudaStream_t stream, void *status, void *id, void *graph, void *dependencies,  \
-						  size_t *count)                                                         \
-	{                                                                                                                        \
-		capture_info_13 *function = ours("cudaStreamGetCaptureInfo" #suffix);                                            \
-		return function ? function(stream, status, id, graph, dependencies, NULL, count) : cudaErrorNotSupported;        \
-	}                                                                                                                        \
-	static cudaError_t update_capture_12##suffix(cudaStream_t stream, void *dependencies, size_t count, unsigned flags)      \
-	{                                                                                                                        \
-		update_capture_13 *function = ours("cudaStreamUpdateCaptureDependencies" #suffix);                               \
-		return function ? function(stream, dependencies, NULL, count, flags) : cudaErrorNotSupported;                    \
+/*
+ * The first form of the call had no graph and no dependencies to ask for, the second no edge data.
+ */
+#define CAPTURE_12(suffix)                                                                         \
+	static cudaError_t capture_info_1##suffix(cudaStream_t stream, void *status, void *id)     \
+	{                                                                                          \
+		capture_info_13 *function = ours("cudaStreamGetCaptureInfo" #suffix);              \
+		return function ? function(stream, status, id, NULL, NULL, NULL, NULL)             \
+				: cudaErrorNotSupported;                                           \
+	}                                                                                          \
+	static cudaError_t capture_info_2##suffix(cudaStream_t stream, void *status, void *id,     \
+		void *graph, void *dependencies, size_t *count)                                    \
+	{                                                                                          \
+		capture_info_13 *function = ours("cudaStreamGetCaptureInfo" #suffix);              \
+		return function ? function(stream, status, id, graph, dependencies, NULL, count)   \
+				: cudaErrorNotSupported;                                           \
+	}                                                                                          \
+	static cudaError_t update_capture_12##suffix(                                              \
+		cudaStream_t stream, void *dependencies, size_t count, unsigned flags)             \
+	{                                                                                          \
+		update_capture_13 *function = ours("cudaStreamUpdateCaptureDependencies" #suffix); \
+		return function ? function(stream, dependencies, NULL, count, flags)               \
+				: cudaErrorNotSupported;                                           \
 	}
 CAPTURE_12()
 CAPTURE_12(_ptsz)
@@ -203,7 +242,8 @@ static void widen_resource(struct cudaResourceDesc *wide, const void *narrow)
 	memcpy(wide, narrow, CKT_RESOURCE_DESC_12_BYTES);
 }
 
-static cudaError_t create_texture_12(cudaTextureObject_t *object, const void *resource, const struct cudaTextureDesc *texture, const void *view)
+static cudaError_t create_texture_12(cudaTextureObject_t *object, const void *resource,
+	const struct cudaTextureDesc *texture, const void *view)
 {
 	struct cudaResourceDesc wide_resource;
 	struct cudaResourceViewDesc wide_view = {0};
@@ -213,8 +253,9 @@ static cudaError_t create_texture_12(cudaTextureObject_t *object, const void *re
 	if (view)
 		memcpy(&wide_view, view, CKT_RESOURCE_VIEW_DESC_12_BYTES);
 	return CALL("cudaCreateTextureObject",
-		    (cudaTextureObject_t *, const struct cudaResourceDesc *, const struct cudaTextureDesc *, const struct cudaResourceViewDesc *),
-		    object, resource ? &wide_resource : NULL, texture, view ? &wide_view : NULL);
+		(cudaTextureObject_t *, const struct cudaResourceDesc *,
+			const struct cudaTextureDesc *, const struct cudaResourceViewDesc *),
+		object, resource ? &wide_resource : NULL, texture, view ? &wide_view : NULL);
 }
 
 static cudaError_t create_surface_12(cudaSurfaceObject_t *object, const void *resource)
@@ -223,13 +264,16 @@ static cudaError_t create_surface_12(cudaSurfaceObject_t *object, const void *re
 
 	if (resource)
 		widen_resource(&wide, resource);
-	return CALL("cudaCreateSurfaceObject", (cudaSurfaceObject_t *, const struct cudaResourceDesc *), object, resource ? &wide : NULL);
+	return CALL("cudaCreateSurfaceObject",
+		(cudaSurfaceObject_t *, const struct cudaResourceDesc *), object,
+		resource ? &wide : NULL);
 }
 
 static cudaError_t texture_resource_12(void *resource, cudaTextureObject_t object)
 {
 	struct cudaResourceDesc wide = {0};
-	cudaError_t result = CALL("cudaGetTextureObjectResourceDesc", (void *, cudaTextureObject_t), resource ? &wide : NULL, object);
+	cudaError_t result = CALL("cudaGetTextureObjectResourceDesc", (void *, cudaTextureObject_t),
+		resource ? &wide : NULL, object);
 
 	if (result == cudaSuccess && resource)
 		memcpy(resource, &wide, CKT_RESOURCE_DESC_12_BYTES);
@@ -239,7 +283,8 @@ static cudaError_t texture_resource_12(void *resource, cudaTextureObject_t objec
 static cudaError_t surface_resource_12(void *resource, cudaSurfaceObject_t object)
 {
 	struct cudaResourceDesc wide = {0};
-	cudaError_t result = CALL("cudaGetSurfaceObjectResourceDesc", (void *, cudaSurfaceObject_t), resource ? &wide : NULL, object);
+	cudaError_t result = CALL("cudaGetSurfaceObjectResourceDesc", (void *, cudaSurfaceObject_t),
+		resource ? &wide : NULL, object);
 
 	if (result == cudaSuccess && resource)
 		memcpy(resource, &wide, CKT_RESOURCE_DESC_12_BYTES);
@@ -249,28 +294,32 @@ static cudaError_t surface_resource_12(void *resource, cudaSurfaceObject_t objec
 static cudaError_t texture_view_12(void *view, cudaTextureObject_t object)
 {
 	struct cudaResourceViewDesc wide = {0};
-	cudaError_t result = CALL("cudaGetTextureObjectResourceViewDesc", (void *, cudaTextureObject_t), view ? &wide : NULL, object);
+	cudaError_t result = CALL("cudaGetTextureObjectResourceViewDesc",
+		(void *, cudaTextureObject_t), view ? &wide : NULL, object);
 
 	if (result == cudaSuccess && view)
 		memcpy(view, &wide, CKT_RESOURCE_VIEW_DESC_12_BYTES);
 	return result;
 }
 
-/* Every name of CUDA 12 that does not stand for the same name of CUDA 13.  Neither a name nor a function: refused. */
+/*
+ * Every name of CUDA 12 that does not stand for the same name of CUDA 13.  Neither a name nor a
+ * function: refused.
+ */
 static const struct {
 	const char *name;
 	const char *name_13;
 	void *function;
 } differences[] = {
-	{"cudaChooseDevice"},			/* takes the device properties of 12 */
+	{"cudaChooseDevice"}, /* takes the device properties of 12 */
 	{"cudaEventElapsedTime_v2", "cudaEventElapsedTime"},
-	{"cudaExternalMemoryGetMappedBuffer"},	/* this and the imports: structures that grew reserved words */
+	{"cudaExternalMemoryGetMappedBuffer"}, /* this and the imports: structures that grew reserved words */
 	{"cudaExternalMemoryGetMappedMipmappedArray"},
 	{"cudaImportExternalMemory"},
 	{"cudaImportExternalSemaphore"},
 	{"cudaCreateSurfaceObject", NULL, create_surface_12},
 	{"cudaCreateTextureObject", NULL, create_texture_12},
-	{"cudaGetDeviceProperties"},		/* the structure of CUDA 11 */
+	{"cudaGetDeviceProperties"}, /* the structure of CUDA 11 */
 	{"cudaGetDeviceProperties_v2", NULL, device_properties_12},
 	{"cudaGetSurfaceObjectResourceDesc", NULL, surface_resource_12},
 	{"cudaGetTextureObjectResourceDesc", NULL, texture_resource_12},
@@ -293,14 +342,14 @@ static const struct {
 	{"cudaMemPrefetchAsync_ptsz", NULL, mem_prefetch_ptsz_12},
 	{"cudaMemPrefetchAsync_v2", "cudaMemPrefetchAsync"},
 	{"cudaMemPrefetchAsync_v2_ptsz", "cudaMemPrefetchAsync_ptsz"},
-	{"cudaMemcpy3DBatchAsync"},		/* this and the next: an index of the failed copy, which 13 dropped */
+	{"cudaMemcpy3DBatchAsync"}, /* this and the next: an index of the failed copy, which 13 dropped */
 	{"cudaMemcpy3DBatchAsync_ptsz"},
 	{"cudaMemcpyBatchAsync"},
 	{"cudaMemcpyBatchAsync_ptsz"},
 	{"cudaPointerGetAttributes", NULL, pointer_attributes_12},
 	{"cudaSetDoubleForDevice", NULL, set_double_12},
 	{"cudaSetDoubleForHost", NULL, set_double_12},
-	{"cudaSignalExternalSemaphoresAsync"},	/* this and the waiting one: the structure of CUDA 11.1 */
+	{"cudaSignalExternalSemaphoresAsync"}, /* this and the waiting one: the structure of CUDA 11.1 */
 	{"cudaSignalExternalSemaphoresAsync_ptsz"},
 	{"cudaSignalExternalSemaphoresAsync_v2", "cudaSignalExternalSemaphoresAsync"},
 	{"cudaSignalExternalSemaphoresAsync_v2_ptsz", "cudaSignalExternalSemaphoresAsync_ptsz"},
@@ -326,7 +375,8 @@ static const struct {
 	{"cudaWaitExternalSemaphoresAsync_v2_ptsz", "cudaWaitExternalSemaphoresAsync_ptsz"},
 };
 
-void *ckt_redirect_target(const struct ckt_runtime *runtime, unsigned major, const char *name, unsigned name_index)
+void *ckt_redirect_target(
+	const struct ckt_runtime *runtime, unsigned major, const char *name, unsigned name_index)
 {
 	void *refusal = (void *)(ckt_refusals + 16 * (size_t)(name_index & 1023));
 	const char *name_13 = name;

@@ -5,13 +5,14 @@
 
 #include <string.h>
 
-#define COPY(field)                                                                                                              \
-	do {                                                                                                                     \
-		_Static_assert(sizeof(narrow->field) == sizeof(wide->field), #field);                                            \
-		memcpy(&narrow->field, &wide->field, sizeof(narrow->field));                                                     \
+#define COPY(field)                                                                   \
+	do {                                                                          \
+		_Static_assert(sizeof(narrow->field) == sizeof(wide->field), #field); \
+		memcpy(&narrow->field, &wide->field, sizeof(narrow->field));          \
 	} while (0)
 
-void ckt_device_properties_narrow(struct ckt_device_properties_12 *narrow, const struct cudaDeviceProp *wide)
+void ckt_device_properties_narrow(
+	struct ckt_device_properties_12 *narrow, const struct cudaDeviceProp *wide)
 {
 	memset(narrow, 0, sizeof(*narrow));
 	COPY(name);

@@ -1,6 +1,6 @@
 /*
- * An ELF file on disk, read as untrusted bytes: it need not be one, and need not be the one that is mapped as a library.  Needs libc's plainest
- * functions only (patch_log.h).  Threading: none.
+ * An ELF file on disk, read as untrusted bytes: it need not be one, and need not be the one that is
+ * mapped as a library.  Needs libc's plainest functions only (patch_log.h).  Threading: none.
  */
 #pragma once
 
@@ -20,7 +20,7 @@ enum { CKT_ELF_NEEDED_MAX = 96 };
 struct ckt_elf_needs {
 	const char *needed[CKT_ELF_NEEDED_MAX];
 	unsigned count;
-	const char *rpath, *runpath;	/* NULL: none */
+	const char *rpath, *runpath; /* NULL: none */
 };
 
 /* False where the file cannot be read or is too small for a header. */

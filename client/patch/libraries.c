@@ -16,11 +16,13 @@ enum { MAJORS = 3, HASH_DIGITS = 8 };
 
 struct library {
 	const char *name;
-	unsigned majors[MAJORS];	/* the newest first; 0: no more */
-	int refusal;			/* its own NOT_SUPPORTED */
+	unsigned majors[MAJORS]; /* the newest first; 0: no more */
+	int refusal;             /* its own NOT_SUPPORTED */
 };
 
-/* What may have a shim.  Whether it has one is told by the file: a build can leave libraries out. */
+/*
+ * What may have a shim.  Whether it has one is told by the file: a build can leave libraries out.
+ */
 static const struct library libraries[] = {
 	{"cublas", {13, 12}, 15},
 	{"cublasLt", {13, 12}, 15},
@@ -37,14 +39,15 @@ static const struct library libraries[] = {
 enum { LIBRARIES = sizeof(libraries) / sizeof(libraries[0]), CUBLAS = 0, CUBLASLT = 1 };
 
 struct wanted {
-	unsigned library, major;	/* index into libraries and into its majors; MAJORS: not said */
+	/* index into libraries and into its majors; MAJORS: not said */
+	unsigned library, major;
 };
 
 static const char *directory;
 static bool off[LIBRARIES];
-static _Atomic(signed char) there[LIBRARIES][MAJORS];	/* 0: not looked yet, 1: yes, -1: no */
+static _Atomic(signed char) there[LIBRARIES][MAJORS]; /* 0: not looked yet, 1: yes, -1: no */
 static _Atomic(char *) paths[LIBRARIES][MAJORS];
-static atomic_uint last_loaded[LIBRARIES];		/* index of the major, plus one */
+static atomic_uint last_loaded[LIBRARIES]; /* index of the major, plus one */
 
 static const char *value_of(char *const *environment, const char *name)
 {
@@ -69,11 +72,15 @@ static void read_choice(const char *text)
 		const char *name = text + is_off;
 
 		for (unsigned i = 0; i < LIBRARIES; i++)
-			if (strlen(libraries[i].name) == length - is_off && strncmp(libraries[i].name, name, length - is_off) == 0)
+			if (strlen(libraries[i].name) == length - is_off &&
+				strncmp(libraries[i].name, name, length - is_off) == 0)
 				off[i] = is_off;
 		text += length + (text[length] == ',');
 	}
-	/* NVIDIA's cuBLAS calls functions of cuBLASLt that are nowhere documented: it needs its own. */
+	/*
+	 * NVIDIA's cuBLAS calls functions of cuBLASLt that are nowhere documented: it needs its
+	 * own.
+	 */
 	off[CUBLASLT] = off[CUBLASLT] || off[CUBLAS];
 }
 
@@ -116,7 +123,8 @@ void ckt_libraries_init(const void *address, char *const *environment)
 
 static bool join(char ret_path[PATH_MAX], const struct library *library, unsigned major)
 {
-	int length = snprintf(ret_path, PATH_MAX, "%s/lib%s.so.%u", directory, library->name, library->majors[major]);
+	int length = snprintf(ret_path, PATH_MAX, "%s/lib%s.so.%u", directory, library->name,
+		library->majors[major]);
 
 	return length > 0 && length < PATH_MAX;
 }
@@ -183,7 +191,9 @@ static bool parse(const char *name, struct wanted *ret_wanted)
 	return false;
 }
 
-/* A name without a version: what the link leads to, else what is loaded, else the newest there is. */
+/*
+ * A name without a version: what the link leads to, else what is loaded, else the newest there is.
+ */
 static bool choose_major(const char *name, struct wanted *wanted)
 {
 	char target[PATH_MAX];
@@ -192,7 +202,8 @@ static bool choose_major(const char *name, struct wanted *wanted)
 
 	if (wanted->major < MAJORS)
 		return true;
-	if (strchr(name, '/') && realpath(name, target) && parse(target, &other) && other.library == wanted->library && other.major < MAJORS) {
+	if (strchr(name, '/') && realpath(name, target) && parse(target, &other) &&
+		other.library == wanted->library && other.major < MAJORS) {
 		wanted->major = other.major;
 		return true;
 	}
@@ -212,9 +223,10 @@ static bool choose_major(const char *name, struct wanted *wanted)
 static bool find(const char *name, struct wanted *ret_wanted)
 {
 	int saved = errno;
-	bool found = directory && name && parse(name, ret_wanted) && !off[ret_wanted->library] && choose_major(name, ret_wanted) &&
-		     is_there(ret_wanted->library, ret_wanted->major) &&
-		     (ret_wanted->library != CUBLASLT || is_there(CUBLAS, ret_wanted->major));
+	bool found = directory && name && parse(name, ret_wanted) && !off[ret_wanted->library] &&
+		choose_major(name, ret_wanted) &&
+		is_there(ret_wanted->library, ret_wanted->major) &&
+		(ret_wanted->library != CUBLASLT || is_there(CUBLAS, ret_wanted->major));
 
 	errno = saved;
 	return found;

@@ -1,5 +1,6 @@
 /*
- * See object.h.  Everything read here was mapped by the dynamic loader, which has refused broken files already.
+ * See object.h.  Everything read here was mapped by the dynamic loader, which has refused broken
+ * files already.
  */
 #include "client/patch/loaded_object.h"
 
@@ -21,14 +22,18 @@ bool ckt_object_from_link_map(struct ckt_object *object, const struct link_map *
 	object->path = map->l_name ? map->l_name : "";
 	object->base = map->l_addr;
 	if (!object->path[0]) {
-		/* The program: a non-PIE one has base 0, so the kernel's word is taken instead of the header. */
+		/*
+		 * The program: a non-PIE one has base 0, so the kernel's word is taken instead of
+		 * the header.
+		 */
 		object->phdr = (const ElfW(Phdr) *)getauxval(AT_PHDR);
 		object->phnum = (unsigned)getauxval(AT_PHNUM);
 		return object->phdr != NULL;
 	}
 	/* A shared library's first segment holds the ELF header and is linked at address 0. */
 	const ElfW(Ehdr) *header = (const ElfW(Ehdr) *)map->l_addr;
-	if (!header || (map->l_addr & 0xfff) || memcmp(header->e_ident, ELFMAG, SELFMAG) != 0 || header->e_phentsize != sizeof(ElfW(Phdr)))
+	if (!header || (map->l_addr & 0xfff) || memcmp(header->e_ident, ELFMAG, SELFMAG) != 0 ||
+		header->e_phentsize != sizeof(ElfW(Phdr)))
 		return false;
 	object->phdr = (const ElfW(Phdr) *)(map->l_addr + header->e_phoff);
 	object->phnum = header->e_phnum;
@@ -47,8 +52,13 @@ bool ckt_object_dynamic(const struct ckt_object *object, struct ckt_dynamic *ret
 	if (!found.entries)
 		return false;
 	for (const ElfW(Dyn) *entry = found.entries; entry->d_tag != DT_NULL; entry++) {
-		/* glibc has already turned these into addresses, except in the vDSO, whose values stay below the base. */
-		uintptr_t address = entry->d_un.d_ptr < object->base ? entry->d_un.d_ptr + object->base : entry->d_un.d_ptr;
+		/*
+		 * glibc has already turned these into addresses, except in the vDSO, whose values
+		 * stay below the base.
+		 */
+		uintptr_t address = entry->d_un.d_ptr < object->base
+			? entry->d_un.d_ptr + object->base
+			: entry->d_un.d_ptr;
 
 		if (entry->d_tag == DT_SYMTAB)
 			found.symbols = (const ElfW(Sym) *)address;
@@ -70,8 +80,11 @@ bool ckt_object_dynamic(const struct ckt_object *object, struct ckt_dynamic *ret
 	return true;
 }
 
-/* The lookup that the loader itself does (GNU hash: header, Bloom filter, buckets, chains), without regard to versions. */
-const ElfW(Sym) *ckt_dynamic_entry(const struct ckt_dynamic *dynamic, const char *name)
+/*
+ * The lookup that the loader itself does (GNU hash: header, Bloom filter, buckets, chains), without
+ * regard to versions.
+ */
+const ElfW(Sym) * ckt_dynamic_entry(const struct ckt_dynamic *dynamic, const char *name)
 {
 	const uint32_t *table = dynamic->gnu_hash;
 	uint32_t hash = 5381;
@@ -81,7 +94,8 @@ const ElfW(Sym) *ckt_dynamic_entry(const struct ckt_dynamic *dynamic, const char
 	for (const char *c = name; *c; c++)
 		hash = hash * 33 + (unsigned char)*c;
 	uint32_t buckets_count = table[0], first = table[1], bloom_words = table[2];
-	const uint32_t *buckets = table + 4 + 2 * (size_t)bloom_words;	/* Bloom words are 64 bits */
+	/* Bloom words are 64 bits */
+	const uint32_t *buckets = table + 4 + 2 * (size_t)bloom_words;
 	const uint32_t *chains = buckets + buckets_count;
 	uint32_t index = buckets[hash % buckets_count];
 
@@ -91,15 +105,17 @@ const ElfW(Sym) *ckt_dynamic_entry(const struct ckt_dynamic *dynamic, const char
 		uint32_t value = chains[index - first];
 		const ElfW(Sym) *symbol = &dynamic->symbols[index];
 
-		if ((value | 1) == (hash | 1) && strcmp(dynamic->strings + symbol->st_name, name) == 0 && symbol->st_shndx != SHN_UNDEF &&
-		    ELF64_ST_TYPE(symbol->st_info) == STT_FUNC)
+		if ((value | 1) == (hash | 1) &&
+			strcmp(dynamic->strings + symbol->st_name, name) == 0 &&
+			symbol->st_shndx != SHN_UNDEF && ELF64_ST_TYPE(symbol->st_info) == STT_FUNC)
 			return symbol;
 		if (value & 1)
 			return NULL;
 	}
 }
 
-void *ckt_dynamic_symbol(const struct ckt_object *object, const struct ckt_dynamic *dynamic, const char *name)
+void *ckt_dynamic_symbol(
+	const struct ckt_object *object, const struct ckt_dynamic *dynamic, const char *name)
 {
 	const ElfW(Sym) *symbol = ckt_dynamic_entry(dynamic, name);
 
@@ -109,7 +125,8 @@ void *ckt_dynamic_symbol(const struct ckt_object *object, const struct ckt_dynam
 bool ckt_dynamic_needs(const struct ckt_dynamic *dynamic, const char *soname)
 {
 	for (const ElfW(Dyn) *entry = dynamic->entries; entry->d_tag != DT_NULL; entry++)
-		if (entry->d_tag == DT_NEEDED && strcmp(dynamic->strings + entry->d_un.d_val, soname) == 0)
+		if (entry->d_tag == DT_NEEDED &&
+			strcmp(dynamic->strings + entry->d_un.d_val, soname) == 0)
 			return true;
 	return false;
 }

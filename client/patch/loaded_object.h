@@ -1,7 +1,8 @@
 /*
- * A loaded ELF object as the patcher sees it: program headers and dynamic section in memory, nothing of glibc's own.  Both the start-up
- * patcher and the audit module use it, so it depends on libc's plainest functions only (no malloc, no stdio: it runs before libc's own
- * constructors).  Threading: none; callers run in the loader, which lets one thread in at a time.
+ * A loaded ELF object as the patcher sees it: program headers and dynamic section in memory,
+ * nothing of glibc's own.  Both the start-up patcher and the audit module use it, so it depends on
+ * libc's plainest functions only (no malloc, no stdio: it runs before libc's own constructors).
+ * Threading: none; callers run in the loader, which lets one thread in at a time.
  */
 #pragma once
 
@@ -11,29 +12,33 @@
 #include <stdint.h>
 
 struct ckt_object {
-	const char *path;		/* borrowed; "" for the program itself */
-	uintptr_t base;			/* what is added to the file's addresses */
-	const ElfW(Phdr) *phdr;
+	const char *path; /* borrowed; "" for the program itself */
+	uintptr_t base;   /* what is added to the file's addresses */
+	const ElfW(Phdr) * phdr;
 	unsigned phnum;
 };
 
 struct ckt_dynamic {
-	const ElfW(Sym) *symbols;
+	const ElfW(Sym) * symbols;
 	const char *strings;
 	size_t strings_bytes;
 	const uint32_t *gnu_hash;
-	const char *soname;		/* NULL without one */
-	const ElfW(Dyn) *entries;
+	const char *soname; /* NULL without one */
+	const ElfW(Dyn) * entries;
 };
 
 void ckt_object_from_info(struct ckt_object *object, const struct dl_phdr_info *info);
-/* Finds the program headers through the ELF header that lies at the start of a mapping.  False where there is none. */
+/*
+ * Finds the program headers through the ELF header that lies at the start of a mapping.  False
+ * where there is none.
+ */
 bool ckt_object_from_link_map(struct ckt_object *object, const struct link_map *map);
 /* False where the object has no dynamic section or one without symbols. */
 bool ckt_object_dynamic(const struct ckt_object *object, struct ckt_dynamic *ret_dynamic);
 /* The entry and the address of a function the object exports, or NULL. */
-const ElfW(Sym) *ckt_dynamic_entry(const struct ckt_dynamic *dynamic, const char *name);
-void *ckt_dynamic_symbol(const struct ckt_object *object, const struct ckt_dynamic *dynamic, const char *name);
+const ElfW(Sym) * ckt_dynamic_entry(const struct ckt_dynamic *dynamic, const char *name);
+void *ckt_dynamic_symbol(
+	const struct ckt_object *object, const struct ckt_dynamic *dynamic, const char *name);
 bool ckt_dynamic_needs(const struct ckt_dynamic *dynamic, const char *soname);
 /* What to open to read the object's file. */
 const char *ckt_object_file(const struct ckt_object *object);

@@ -21,9 +21,11 @@ bool ckt_nvrtc_wanted(char *const *environment)
 
 static bool jump(void *from, const void *to)
 {
-	uintptr_t low = (uintptr_t)from & -(uintptr_t)PAGE, high = ((uintptr_t)from + JUMP_BYTES + PAGE - 1) & -(uintptr_t)PAGE;
+	uintptr_t low = (uintptr_t)from & -(uintptr_t)PAGE,
+		  high = ((uintptr_t)from + JUMP_BYTES + PAGE - 1) & -(uintptr_t)PAGE;
 	uint64_t target = (uintptr_t)to;
-	uint8_t code[JUMP_BYTES] = {0x48, 0xb8, [10] = 0xff, [11] = 0xe0};	/* movabs $target, %rax; jmp *%rax */
+	/* movabs $target, %rax; jmp *%rax */
+	uint8_t code[JUMP_BYTES] = {0x48, 0xb8, [10] = 0xff, [11] = 0xe0};
 
 	/* Writable and executable at once: redirect.c says why. */
 	if (mprotect((void *)low, high - low, PROT_READ | PROT_WRITE | PROT_EXEC) < 0)
@@ -39,17 +41,25 @@ static int protection(const struct ckt_object *object, uintptr_t address)
 	for (unsigned i = 0; i < object->phnum; i++) {
 		const ElfW(Phdr) *segment = &object->phdr[i];
 
-		if (segment->p_type == PT_LOAD && address - object->base - segment->p_vaddr < segment->p_memsz)
-			return (segment->p_flags & PF_R ? PROT_READ : 0) | (segment->p_flags & PF_W ? PROT_WRITE : 0) | (segment->p_flags & PF_X ? PROT_EXEC : 0);
+		if (segment->p_type == PT_LOAD &&
+			address - object->base - segment->p_vaddr < segment->p_memsz)
+			return (segment->p_flags & PF_R ? PROT_READ : 0) |
+				(segment->p_flags & PF_W ? PROT_WRITE : 0) |
+				(segment->p_flags & PF_X ? PROT_EXEC : 0);
 	}
 	return PROT_READ;
 }
 
-/* A symbol without a value and a section is one that the object only asks for: the loader looks for it elsewhere. */
-static bool hide(const struct ckt_object *object, const struct ckt_dynamic *dynamic, const char *name)
+/*
+ * A symbol without a value and a section is one that the object only asks for: the loader looks for
+ * it elsewhere.
+ */
+static bool hide(
+	const struct ckt_object *object, const struct ckt_dynamic *dynamic, const char *name)
 {
 	ElfW(Sym) *symbol = (ElfW(Sym) *)ckt_dynamic_entry(dynamic, name);
-	uintptr_t low = (uintptr_t)symbol & -(uintptr_t)PAGE, high = ((uintptr_t)(symbol + 1) + PAGE - 1) & -(uintptr_t)PAGE;
+	uintptr_t low = (uintptr_t)symbol & -(uintptr_t)PAGE,
+		  high = ((uintptr_t)(symbol + 1) + PAGE - 1) & -(uintptr_t)PAGE;
 
 	if (!symbol)
 		return true;
@@ -67,14 +77,17 @@ static bool is_release_of(const struct ckt_dynamic *dynamic, const char *soname)
 
 bool ckt_nvrtc_redirect(const struct ckt_object *object)
 {
-	static const char *const names[][2] = {{"nvrtcGetCUBIN", "nvrtcGetPTX"}, {"nvrtcGetCUBINSize", "nvrtcGetPTXSize"}};
+	static const char *const names[][2] = {
+		{"nvrtcGetCUBIN", "nvrtcGetPTX"}, {"nvrtcGetCUBINSize", "nvrtcGetPTXSize"}};
 	struct ckt_dynamic dynamic;
 
 	if (!ckt_object_dynamic(object, &dynamic) || !dynamic.soname)
 		return false;
 	if (is_release_of(&dynamic, "libnvJitLink.so.")) {
 		if (hide(object, &dynamic, "nvJitLinkVersion"))
-			ckt_say_debug("%s is hidden from those who would link to machine code with it", ckt_object_name(object));
+			ckt_say_debug(
+				"%s is hidden from those who would link to machine code with it",
+				ckt_object_name(object));
 		else
 			ckt_say("cannot hide %s: changing its symbols was refused (%s); the soft GPU does not run the machine code that it gives",
 				ckt_object_name(object), strerror(errno));
@@ -83,7 +96,8 @@ bool ckt_nvrtc_redirect(const struct ckt_object *object)
 	if (!is_release_of(&dynamic, "libnvrtc.so."))
 		return false;
 	for (unsigned i = 0; i < 2; i++) {
-		void *from = ckt_dynamic_symbol(object, &dynamic, names[i][0]), *to = ckt_dynamic_symbol(object, &dynamic, names[i][1]);
+		void *from = ckt_dynamic_symbol(object, &dynamic, names[i][0]),
+		     *to = ckt_dynamic_symbol(object, &dynamic, names[i][1]);
 
 		/* NVRTC before 11.1 has no machine code to give. */
 		if (from && to && !jump(from, to)) {

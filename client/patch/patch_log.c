@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-static const char *debug_path;	/* "" for stderr; NULL when off */
+static const char *debug_path; /* "" for stderr; NULL when off */
 
 void ckt_say_init(char **environment)
 {
@@ -28,7 +28,8 @@ static void say(const char *path, const char *format, va_list arguments)
 {
 	char line[1024] = "cricket: ";
 	int saved = errno, length = 9;
-	int fd = path && path[0] ? open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600) : STDERR_FILENO;
+	int fd = path && path[0] ? open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600)
+				 : STDERR_FILENO;
 
 	length += vsnprintf(line + length, sizeof(line) - 1 - (size_t)length, format, arguments);
 	if (length > (int)sizeof(line) - 2)

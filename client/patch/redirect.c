@@ -14,7 +14,8 @@
 enum {
 	PAGE = 4096,
 	JUMP_BYTES = 12,
-	MATCHES_MAX = 8,	/* copies of the two runs in one object; a partial link could hold several */
+	/* copies of the two runs in one object; a partial link could hold several */
+	MATCHES_MAX = 8,
 	ENTRIES_MAX = 512,
 };
 
@@ -27,9 +28,14 @@ bool ckt_runtime_recognise(struct ckt_runtime *runtime, const struct ckt_object 
 {
 	struct ckt_dynamic dynamic;
 
-	/* The preload library carries the same SONAME but exports none of its names; NVIDIA's own opens the driver with dlopen. */
-	if (!ckt_object_dynamic(object, &dynamic) || !dynamic.soname || strcmp(dynamic.soname, "libcudart.so.13") != 0 ||
-	    !ckt_dynamic_needs(&dynamic, "libcuda.so.1") || !ckt_dynamic_symbol(object, &dynamic, "cudaMalloc"))
+	/*
+	 * The preload library carries the same SONAME but exports none of its names; NVIDIA's own
+	 * opens the driver with dlopen.
+	 */
+	if (!ckt_object_dynamic(object, &dynamic) || !dynamic.soname ||
+		strcmp(dynamic.soname, "libcudart.so.13") != 0 ||
+		!ckt_dynamic_needs(&dynamic, "libcuda.so.1") ||
+		!ckt_dynamic_symbol(object, &dynamic, "cudaMalloc"))
 		return false;
 	runtime->object = *object;
 	runtime->dynamic = dynamic;
@@ -52,7 +58,8 @@ static uint64_t hash_bytes(uint64_t hash, const uint8_t *bytes, unsigned count)
 	return hash;
 }
 
-static bool block_matches(const struct ckt_static_block *block, uintptr_t anchor, uintptr_t start, uintptr_t end)
+static bool block_matches(
+	const struct ckt_static_block *block, uintptr_t anchor, uintptr_t start, uintptr_t end)
 {
 	if (anchor - start < block->anchor_offset)
 		return false;
@@ -63,7 +70,8 @@ static bool block_matches(const struct ckt_static_block *block, uintptr_t anchor
 		address += (uintptr_t)block->slots[i].gap * CKT_STATIC_SLOT;
 		if (address > end - CKT_STATIC_SLOT)
 			return false;
-		hash = hash_bytes(hash, (const uint8_t *)address, ckt_static_fixed[block->slots[i].name]);
+		hash = hash_bytes(
+			hash, (const uint8_t *)address, ckt_static_fixed[block->slots[i].name]);
 	}
 	return hash == block->hash;
 }
@@ -79,14 +87,16 @@ static void common_bits(uint64_t *ret_mask, uint64_t *ret_value)
 	*ret_value = ckt_static_anchors[0][0] & ~differing;
 }
 
-static unsigned find_in_segment(uintptr_t start, uintptr_t end, struct match *matches, unsigned count)
+static unsigned find_in_segment(
+	uintptr_t start, uintptr_t end, struct match *matches, unsigned count)
 {
 	uint64_t mask, value;
 
 	common_bits(&mask, &value);
 	if (end - start < 2 * CKT_STATIC_SLOT)
 		return count;
-	for (uintptr_t at = (start + CKT_STATIC_SLOT - 1) & -(uintptr_t)CKT_STATIC_SLOT; at <= end - CKT_STATIC_SLOT; at += CKT_STATIC_SLOT) {
+	for (uintptr_t at = (start + CKT_STATIC_SLOT - 1) & -(uintptr_t)CKT_STATIC_SLOT;
+		at <= end - CKT_STATIC_SLOT; at += CKT_STATIC_SLOT) {
 		const uint64_t *words = (const uint64_t *)at;
 
 		if ((words[0] & mask) != value)
@@ -95,7 +105,8 @@ static unsigned find_in_segment(uintptr_t start, uintptr_t end, struct match *ma
 			const struct ckt_static_block *block = &ckt_static_blocks[i];
 			const uint64_t *anchor = ckt_static_anchors[block->anchor];
 
-			if (words[0] == anchor[0] && words[1] == anchor[1] && block_matches(block, at, start, end)) {
+			if (words[0] == anchor[0] && words[1] == anchor[1] &&
+				block_matches(block, at, start, end)) {
 				matches[count++] = (struct match){block, at - block->anchor_offset};
 				break;
 			}
@@ -112,33 +123,42 @@ static unsigned find_blocks(const struct ckt_object *object, struct match *match
 		const ElfW(Phdr) *segment = &object->phdr[i];
 
 		/* Execute-only text cannot be read; nothing links CUDA programs that way. */
-		if (segment->p_type == PT_LOAD && (segment->p_flags & (PF_X | PF_R)) == (PF_X | PF_R))
-			count = find_in_segment(object->base + segment->p_vaddr, object->base + segment->p_vaddr + segment->p_filesz, matches, count);
+		if (segment->p_type == PT_LOAD &&
+			(segment->p_flags & (PF_X | PF_R)) == (PF_X | PF_R))
+			count = find_in_segment(object->base + segment->p_vaddr,
+				object->base + segment->p_vaddr + segment->p_filesz, matches,
+				count);
 	}
 	return count;
 }
 
-int ckt_redirect_write(const struct ckt_runtime *runtime, unsigned major, const struct ckt_redirect_entry *entries, unsigned count)
+int ckt_redirect_write(const struct ckt_runtime *runtime, unsigned major,
+	const struct ckt_redirect_entry *entries, unsigned count)
 {
 	uintptr_t low = UINTPTR_MAX, high = 0;
 
 	for (unsigned i = 0; i < count; i++) {
 		low = entries[i].address < low ? entries[i].address : low;
-		high = entries[i].address + CKT_STATIC_SLOT > high ? entries[i].address + CKT_STATIC_SLOT : high;
+		high = entries[i].address + CKT_STATIC_SLOT > high
+			? entries[i].address + CKT_STATIC_SLOT
+			: high;
 	}
 	if (!count)
 		return 0;
 	low &= -(uintptr_t)PAGE;
 	high = (high + PAGE - 1) & -(uintptr_t)PAGE;
 	/*
-	 * Writable and executable at once, then the write right dropped.  The other order (writable, then executable again) can be stopped
-	 * half way by SELinux's execmod, which would leave the program with text it cannot run.
+	 * Writable and executable at once, then the write right dropped.  The other order
+	 * (writable, then executable again) can be stopped half way by SELinux's execmod, which
+	 * would leave the program with text it cannot run.
 	 */
 	if (mprotect((void *)low, high - low, PROT_READ | PROT_WRITE | PROT_EXEC) < 0)
 		return -errno;
 	for (unsigned i = 0; i < count; i++) {
-		uint64_t target = (uintptr_t)ckt_redirect_target(runtime, major, ckt_static_names[entries[i].name], entries[i].name);
-		uint8_t jump[JUMP_BYTES] = {0x48, 0xb8, [10] = 0xff, [11] = 0xe0};	/* movabs $target, %rax; jmp *%rax */
+		uint64_t target = (uintptr_t)ckt_redirect_target(
+			runtime, major, ckt_static_names[entries[i].name], entries[i].name);
+		/* movabs $target, %rax; jmp *%rax */
+		uint8_t jump[JUMP_BYTES] = {0x48, 0xb8, [10] = 0xff, [11] = 0xe0};
 
 		memcpy(jump + 2, &target, sizeof(target));
 		memcpy((void *)entries[i].address, jump, sizeof(jump));
@@ -149,7 +169,8 @@ int ckt_redirect_write(const struct ckt_runtime *runtime, unsigned major, const 
 void ckt_redirect_say_refused(const struct ckt_object *object, int error)
 {
 	ckt_say("cannot redirect the CUDA runtime in %s: changing its code was refused (%s); its CUDA calls will fail. Allow execmod for it, or "
-		"link the program with -cudart shared", ckt_object_name(object), strerror(-error));
+		"link the program with -cudart shared",
+		ckt_object_name(object), strerror(-error));
 }
 
 static unsigned block_entries(const struct match *match, struct ckt_redirect_entry *entries)
@@ -162,15 +183,20 @@ static unsigned block_entries(const struct match *match, struct ckt_redirect_ent
 		address += (uintptr_t)block->slots[i].gap * CKT_STATIC_SLOT;
 		entries[count++] = (struct ckt_redirect_entry){address, block->slots[i].name};
 	}
-	/* Name 0 stands alone before the head; in NVIDIA's shared library it is elsewhere, and reached by nobody. */
+	/*
+	 * Name 0 stands alone before the head; in NVIDIA's shared library it is elsewhere, and
+	 * reached by nobody.
+	 */
 	uintptr_t export = match->zero - ckt_static_export_table_bytes;
-	if (block->is_head && memcmp((const void *)export, ckt_static_export_table_prefix, CKT_STATIC_EXPORT_PREFIX) == 0)
+	if (block->is_head &&
+		memcmp((const void *)export, ckt_static_export_table_prefix,
+			CKT_STATIC_EXPORT_PREFIX) == 0)
 		entries[count++] = (struct ckt_redirect_entry){export, 0};
 	return count;
 }
 
-static enum ckt_redirect_result redirect_matches(const struct ckt_object *object, const struct ckt_runtime *runtime,
-						 const struct match *matches, unsigned count)
+static enum ckt_redirect_result redirect_matches(const struct ckt_object *object,
+	const struct ckt_runtime *runtime, const struct match *matches, unsigned count)
 {
 	struct ckt_redirect_entry entries[ENTRIES_MAX];
 	const char *releases = "";
@@ -178,7 +204,8 @@ static enum ckt_redirect_result redirect_matches(const struct ckt_object *object
 
 	for (unsigned i = 0; i < count; i++) {
 		unsigned entries_count = block_entries(&matches[i], entries);
-		int error = ckt_redirect_write(runtime, matches[i].block->major, entries, entries_count);
+		int error = ckt_redirect_write(
+			runtime, matches[i].block->major, entries, entries_count);
 
 		if (error < 0) {
 			ckt_redirect_say_refused(object, error);
@@ -188,11 +215,15 @@ static enum ckt_redirect_result redirect_matches(const struct ckt_object *object
 		if (!matches[i].block->is_head)
 			releases = matches[i].block->releases;
 	}
-	ckt_say_debug("redirected %u entry points in %s (static CUDA runtime %s)", total, ckt_object_name(object), releases);
+	ckt_say_debug("redirected %u entry points in %s (static CUDA runtime %s)", total,
+		ckt_object_name(object), releases);
 	return CKT_REDIRECT_DONE;
 }
 
-/* Texts that every release holds: in an object that passed ckt_redirect_suspect() they mean a static runtime. */
+/*
+ * Texts that every release holds: in an object that passed ckt_redirect_suspect() they mean a
+ * static runtime.
+ */
 static bool holds_runtime_texts(const struct ckt_object *object)
 {
 	static const char text[] = "cudaErrorCudartUnloading";
@@ -201,13 +232,15 @@ static bool holds_runtime_texts(const struct ckt_object *object)
 		const ElfW(Phdr) *segment = &object->phdr[i];
 
 		if (segment->p_type == PT_LOAD && (segment->p_flags & (PF_R | PF_W)) == PF_R &&
-		    memmem((const void *)(object->base + segment->p_vaddr), segment->p_filesz, text, sizeof(text)))
+			memmem((const void *)(object->base + segment->p_vaddr), segment->p_filesz,
+				text, sizeof(text)))
 			return true;
 	}
 	return false;
 }
 
-enum ckt_redirect_result ckt_redirect_object(const struct ckt_object *object, const struct ckt_runtime *runtime)
+enum ckt_redirect_result ckt_redirect_object(
+	const struct ckt_object *object, const struct ckt_runtime *runtime)
 {
 	struct match matches[MATCHES_MAX];
 	unsigned heads = 0;
@@ -220,14 +253,17 @@ enum ckt_redirect_result ckt_redirect_object(const struct ckt_object *object, co
 	unsigned count = find_blocks(object, matches);
 	for (unsigned i = 0; i < count; i++)
 		heads += matches[i].block->is_head;
-	/* Half a runtime must not be redirected: a kernel registered with one and launched through the other is lost. */
+	/*
+	 * Half a runtime must not be redirected: a kernel registered with one and launched through
+	 * the other is lost.
+	 */
 	if (heads && 2 * heads == count)
 		return redirect_matches(object, runtime, matches, count);
 	result = ckt_redirect_by_symbols(object, runtime);
 	if (result != CKT_REDIRECT_NONE || !holds_runtime_texts(object))
 		return result;
 	ckt_say("%s holds a static CUDA runtime that this Cricket does not know (it knows NVIDIA's releases %s); its CUDA calls will fail "
-		"with cudaErrorNotSupported. Link the program with -cudart shared, or keep its symbol table", ckt_object_name(object),
-		ckt_static_releases);
+		"with cudaErrorNotSupported. Link the program with -cudart shared, or keep its symbol table",
+		ckt_object_name(object), ckt_static_releases);
 	return CKT_REDIRECT_UNKNOWN;
 }

@@ -1,8 +1,9 @@
 /*
- * libcricket-patch.so: linked with -z initfirst, so that its constructor runs before any other of the process, when every library the program
- * needs is mapped and relocated and none has run yet.  It redirects the static CUDA runtimes among them (redirect.h), NVRTC on the soft GPU (nvrtc.h)
- * and libraries that have a shim (takeover.h), and does nothing else.
- * libc's own constructor has not run either: no malloc, no getenv, and the environment comes as an argument.
+ * libcricket-patch.so: linked with -z initfirst, so that its constructor runs before any other of
+ * the process, when every library the program needs is mapped and relocated and none has run yet.
+ * It redirects the static CUDA runtimes among them (redirect.h), NVRTC on the soft GPU (nvrtc.h)
+ * and libraries that have a shim (takeover.h), and does nothing else. libc's own constructor has
+ * not run either: no malloc, no getenv, and the environment comes as an argument.
  */
 #include <errno.h>
 #include <limits.h>
@@ -20,7 +21,7 @@ struct walk {
 	struct ckt_runtime runtime;
 	struct ckt_object suspects[SUSPECTS_MAX];
 	unsigned count;
-	struct ckt_object genuine[GENUINE_MAX];	/* libraries that can have a shim */
+	struct ckt_object genuine[GENUINE_MAX]; /* libraries that can have a shim */
 	unsigned genuine_count;
 	bool wants_ptx;
 };
@@ -29,7 +30,8 @@ static bool can_have_shim(const struct ckt_object *object)
 {
 	struct ckt_dynamic dynamic;
 
-	return ckt_object_dynamic(object, &dynamic) && dynamic.soname && ckt_library_known(dynamic.soname);
+	return ckt_object_dynamic(object, &dynamic) && dynamic.soname &&
+		ckt_library_known(dynamic.soname);
 }
 
 static int visit(struct dl_phdr_info *info, size_t size, void *opaque)
@@ -53,10 +55,14 @@ static bool is_same_file(const char *one, const char *other)
 {
 	struct stat a, b;
 
-	return one && other && stat(one, &a) == 0 && stat(other, &b) == 0 && a.st_dev == b.st_dev && a.st_ino == b.st_ino;
+	return one && other && stat(one, &a) == 0 && stat(other, &b) == 0 && a.st_dev == b.st_dev &&
+		a.st_ino == b.st_ino;
 }
 
-/* With an audit module, or where the shims are in LD_LIBRARY_PATH, the library that was found is the shim already. */
+/*
+ * With an audit module, or where the shims are in LD_LIBRARY_PATH, the library that was found is
+ * the shim already.
+ */
 static void take_over(const struct walk *walk, char **environment)
 {
 	char shim[PATH_MAX];
@@ -65,8 +71,9 @@ static void take_over(const struct walk *walk, char **environment)
 	for (unsigned i = 0; i < walk->genuine_count; i++) {
 		struct ckt_dynamic dynamic;
 
-		if (ckt_object_dynamic(&walk->genuine[i], &dynamic) && ckt_library_path(dynamic.soname, shim) &&
-		    !is_same_file(ckt_object_file(&walk->genuine[i]), shim))
+		if (ckt_object_dynamic(&walk->genuine[i], &dynamic) &&
+			ckt_library_path(dynamic.soname, shim) &&
+			!is_same_file(ckt_object_file(&walk->genuine[i]), shim))
 			ckt_takeover_object(&walk->genuine[i]);
 	}
 }

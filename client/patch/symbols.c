@@ -1,7 +1,7 @@
 /*
- * Redirects by names: a static runtime of an unknown release by those in the file's .symtab, NVIDIA's own shared runtime by those it
- * exports.  The file is read as untrusted bytes: it may not be the one that was mapped any more, so every address is checked against the
- * segments in memory.
+ * Redirects by names: a static runtime of an unknown release by those in the file's .symtab,
+ * NVIDIA's own shared runtime by those it exports.  The file is read as untrusted bytes: it may not
+ * be the one that was mapped any more, so every address is checked against the segments in memory.
  */
 #include <string.h>
 
@@ -13,7 +13,7 @@
 enum { ENTRIES_MAX = 512 };
 
 struct symbols {
-	const ElfW(Sym) *table;
+	const ElfW(Sym) * table;
 	size_t count;
 	const char *strings;
 	size_t strings_bytes;
@@ -23,18 +23,22 @@ static bool file_symtab(const struct ckt_elf_file *file, struct symbols *ret_sym
 {
 	const ElfW(Ehdr) *header = (const ElfW(Ehdr) *)file->bytes;
 
-	if (memcmp(header->e_ident, ELFMAG, SELFMAG) != 0 || header->e_shentsize != sizeof(ElfW(Shdr)) || header->e_shoff % 8 ||
-	    !ckt_elf_file_holds(file, header->e_shoff, (uint64_t)header->e_shnum * sizeof(ElfW(Shdr))))
+	if (memcmp(header->e_ident, ELFMAG, SELFMAG) != 0 ||
+		header->e_shentsize != sizeof(ElfW(Shdr)) || header->e_shoff % 8 ||
+		!ckt_elf_file_holds(
+			file, header->e_shoff, (uint64_t)header->e_shnum * sizeof(ElfW(Shdr))))
 		return false;
 	const ElfW(Shdr) *sections = (const ElfW(Shdr) *)(file->bytes + header->e_shoff);
 	for (unsigned i = 0; i < header->e_shnum; i++) {
 		const ElfW(Shdr) *symtab = &sections[i], *strtab;
 
-		if (symtab->sh_type != SHT_SYMTAB || symtab->sh_link >= header->e_shnum || symtab->sh_offset % 8)
+		if (symtab->sh_type != SHT_SYMTAB || symtab->sh_link >= header->e_shnum ||
+			symtab->sh_offset % 8)
 			continue;
 		strtab = &sections[symtab->sh_link];
-		if (!ckt_elf_file_holds(file, symtab->sh_offset, symtab->sh_size) || !ckt_elf_file_holds(file, strtab->sh_offset, strtab->sh_size) || !strtab->sh_size ||
-		    file->bytes[strtab->sh_offset + strtab->sh_size - 1])
+		if (!ckt_elf_file_holds(file, symtab->sh_offset, symtab->sh_size) ||
+			!ckt_elf_file_holds(file, strtab->sh_offset, strtab->sh_size) ||
+			!strtab->sh_size || file->bytes[strtab->sh_offset + strtab->sh_size - 1])
 			return false;
 		ret_symbols->table = (const ElfW(Sym) *)(file->bytes + symtab->sh_offset);
 		ret_symbols->count = symtab->sh_size / sizeof(ElfW(Sym));
@@ -52,7 +56,8 @@ static bool executable_address(const struct ckt_object *object, uintptr_t addres
 		uintptr_t start = object->base + segment->p_vaddr;
 
 		if (segment->p_type == PT_LOAD && (segment->p_flags & PF_X) && address >= start &&
-		    segment->p_filesz >= CKT_STATIC_SLOT && address - start <= segment->p_filesz - CKT_STATIC_SLOT)
+			segment->p_filesz >= CKT_STATIC_SLOT &&
+			address - start <= segment->p_filesz - CKT_STATIC_SLOT)
 			return true;
 	}
 	return false;
@@ -69,10 +74,12 @@ static int name_index(const char *name)
 }
 
 /*
- * Fills the entries and says which CUDA they were compiled for; 0 when this is not a whole runtime.  A program may have functions with such
- * names of its own, so the file must also hold one of the archive's private names, which are hashes behind a fixed prefix.
+ * Fills the entries and says which CUDA they were compiled for; 0 when this is not a whole
+ * runtime.  A program may have functions with such names of its own, so the file must also hold one
+ * of the archive's private names, which are hashes behind a fixed prefix.
  */
-static unsigned collect(const struct ckt_object *object, const struct symbols *symbols, struct ckt_redirect_entry *entries, unsigned *ret_major)
+static unsigned collect(const struct ckt_object *object, const struct symbols *symbols,
+	struct ckt_redirect_entry *entries, unsigned *ret_major)
 {
 	static const char private_prefix[] = "libcudart_static_";
 	unsigned count = 0, major = 13, essential = 0;
@@ -81,27 +88,33 @@ static unsigned collect(const struct ckt_object *object, const struct symbols *s
 	for (size_t i = 0; i < symbols->count && count < ENTRIES_MAX; i++) {
 		const ElfW(Sym) *symbol = &symbols->table[i];
 
-		if (!symbol->st_name || symbol->st_name >= symbols->strings_bytes || symbol->st_shndx == SHN_UNDEF)
+		if (!symbol->st_name || symbol->st_name >= symbols->strings_bytes ||
+			symbol->st_shndx == SHN_UNDEF)
 			continue;
 		const char *name = symbols->strings + symbol->st_name;
-		is_private = is_private || strncmp(name, private_prefix, sizeof(private_prefix) - 1) == 0;
-		if (ELF64_ST_TYPE(symbol->st_info) != STT_FUNC || symbol->st_value % CKT_STATIC_SLOT)
+		is_private = is_private ||
+			strncmp(name, private_prefix, sizeof(private_prefix) - 1) == 0;
+		if (ELF64_ST_TYPE(symbol->st_info) != STT_FUNC ||
+			symbol->st_value % CKT_STATIC_SLOT)
 			continue;
 		int index = name_index(name);
 		if (index < 0 || !executable_address(object, object->base + symbol->st_value))
 			continue;
 		if (strcmp(name, "cudaGetDeviceProperties_v2") == 0)
 			major = 12;
-		essential += strcmp(name, "__cudaRegisterFatBinary") == 0 || strcmp(name, "cudaGetExportTable") == 0 ||
-			     strcmp(name, "cudaLaunchKernel") == 0;
-		entries[count++] = (struct ckt_redirect_entry){object->base + symbol->st_value, (unsigned)index};
+		essential += strcmp(name, "__cudaRegisterFatBinary") == 0 ||
+			strcmp(name, "cudaGetExportTable") == 0 ||
+			strcmp(name, "cudaLaunchKernel") == 0;
+		entries[count++] = (struct ckt_redirect_entry){
+			object->base + symbol->st_value, (unsigned)index};
 	}
 	*ret_major = major;
 	return is_private && essential == 3 ? count : 0;
 }
 
-static enum ckt_redirect_result write_entries(const struct ckt_object *object, const struct ckt_runtime *runtime, unsigned major,
-					      const struct ckt_redirect_entry *entries, unsigned count)
+static enum ckt_redirect_result write_entries(const struct ckt_object *object,
+	const struct ckt_runtime *runtime, unsigned major, const struct ckt_redirect_entry *entries,
+	unsigned count)
 {
 	if (!count)
 		return CKT_REDIRECT_NONE;
@@ -113,7 +126,8 @@ static enum ckt_redirect_result write_entries(const struct ckt_object *object, c
 	return CKT_REDIRECT_DONE;
 }
 
-enum ckt_redirect_result ckt_redirect_by_symbols(const struct ckt_object *object, const struct ckt_runtime *runtime)
+enum ckt_redirect_result ckt_redirect_by_symbols(
+	const struct ckt_object *object, const struct ckt_runtime *runtime)
 {
 	struct ckt_redirect_entry entries[ENTRIES_MAX];
 	struct symbols symbols;
@@ -127,11 +141,13 @@ enum ckt_redirect_result ckt_redirect_by_symbols(const struct ckt_object *object
 	ckt_elf_file_unmap(&file);
 	enum ckt_redirect_result result = write_entries(object, runtime, major, entries, count);
 	if (result == CKT_REDIRECT_DONE)
-		ckt_say_debug("redirected %u entry points in %s by their names", count, ckt_object_name(object));
+		ckt_say_debug("redirected %u entry points in %s by their names", count,
+			ckt_object_name(object));
 	return result;
 }
 
-enum ckt_redirect_result ckt_redirect_shared(const struct ckt_object *object, const struct ckt_runtime *runtime)
+enum ckt_redirect_result ckt_redirect_shared(
+	const struct ckt_object *object, const struct ckt_runtime *runtime)
 {
 	struct ckt_redirect_entry entries[ENTRIES_MAX];
 	struct ckt_dynamic dynamic;
@@ -139,11 +155,17 @@ enum ckt_redirect_result ckt_redirect_shared(const struct ckt_object *object, co
 
 	if (!ckt_object_dynamic(object, &dynamic) || !dynamic.soname)
 		return CKT_REDIRECT_NONE;
-	unsigned major = strcmp(dynamic.soname, "libcudart.so.12") == 0 ? 12 : strcmp(dynamic.soname, "libcudart.so.13") == 0 ? 13 : 0;
+	unsigned major = strcmp(dynamic.soname, "libcudart.so.12") == 0 ? 12
+		: strcmp(dynamic.soname, "libcudart.so.13") == 0        ? 13
+									: 0;
 	for (unsigned i = 0; major && i < ckt_static_names_count && count < ENTRIES_MAX; i++) {
-		uintptr_t address = (uintptr_t)ckt_dynamic_symbol(object, &dynamic, ckt_static_names[i]);
+		uintptr_t address =
+			(uintptr_t)ckt_dynamic_symbol(object, &dynamic, ckt_static_names[i]);
 
-		/* Entries are 16 bytes apart at least (gen_static_runtimes.py checks it); anything else is not the library we know. */
+		/*
+		 * Entries are 16 bytes apart at least (gen_static_runtimes.py checks it); anything
+		 * else is not the library we know.
+		 */
 		if (address % CKT_STATIC_SLOT)
 			return CKT_REDIRECT_NONE;
 		if (address && executable_address(object, address))

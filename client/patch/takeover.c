@@ -16,13 +16,14 @@ enum { PAGE = 4096, JUMP_BYTES = 5, STUB_BYTES = 16, SLOT = 16 };
 
 struct taken {
 	const char *soname;
-	_Atomic(void *) handle;			/* the shim, once a function has been called */
+	_Atomic(void *) handle; /* the shim, once a function has been called */
 };
 
 /* The stubs jump through the first word. */
 struct slot {
 	_Atomic(void *) target;
-	const char *name;			/* in the object's own strings, which stay mapped while it can be called */
+	/* in the object's own strings, which stay mapped while it can be called */
+	const char *name;
 	struct taken *library;
 	void *address;
 };
@@ -38,7 +39,10 @@ struct region {
 void ckt_takeover_entry(void);
 void *ckt_takeover_resolve(struct slot *slot) __attribute__((used, visibility("hidden")));
 
-/* %r11 is the slot.  All that can hold an argument is kept; the address is in %r11 at last, which no caller expects to live. */
+/*
+ * %r11 is the slot.  All that can hold an argument is kept; the address is in %r11 at last, which
+ * no caller expects to live.
+ */
 __asm__(".text\n"
 	".globl ckt_takeover_entry\n"
 	".hidden ckt_takeover_entry\n"
@@ -89,7 +93,11 @@ __asm__(".text\n"
 
 /* Functions that return what their library calls "not supported". */
 #define REFUSALS(X) X(1) X(3) X(9) X(10) X(15) X(16) X(999) X(3000)
-#define REFUSE(status) static int refuse_##status(void) { return status; }
+#define REFUSE(status)                   \
+	static int refuse_##status(void) \
+	{                                \
+		return status;           \
+	}
 #define REFUSAL(status) {status, refuse_##status},
 REFUSALS(REFUSE)
 
@@ -131,7 +139,8 @@ void *ckt_takeover_resolve(struct slot *slot)
 		if (handle)
 			atomic_store(&library->handle, handle);
 		else
-			ckt_say("cannot open %s in the place of %s: %s", shim ? shim : "the shim", library->soname, dlerror());
+			ckt_say("cannot open %s in the place of %s: %s", shim ? shim : "the shim",
+				library->soname, dlerror());
 	}
 	if (handle)
 		function = find_function(handle, slot);
@@ -153,18 +162,23 @@ static bool is_text(const struct ckt_object *object, uintptr_t address)
 		const ElfW(Phdr) *segment = &object->phdr[i];
 		uintptr_t start = object->base + segment->p_vaddr;
 
-		if (segment->p_type == PT_LOAD && (segment->p_flags & PF_X) && address >= start && segment->p_filesz >= JUMP_BYTES &&
-		    address - start <= segment->p_filesz - JUMP_BYTES)
+		if (segment->p_type == PT_LOAD && (segment->p_flags & PF_X) && address >= start &&
+			segment->p_filesz >= JUMP_BYTES &&
+			address - start <= segment->p_filesz - JUMP_BYTES)
 			return true;
 	}
 	return false;
 }
 
-/* A function, and one that the jump fits into: those at a multiple of 16 have the room up to the next, however short they are. */
-static bool is_entry(const struct ckt_object *object, const ElfW(Sym) *symbol)
+/*
+ * A function, and one that the jump fits into: those at a multiple of 16 have the room up to the
+ * next, however short they are.
+ */
+static bool is_entry(const struct ckt_object *object, const ElfW(Sym) * symbol)
 {
 	return symbol->st_shndx != SHN_UNDEF && ELF64_ST_TYPE(symbol->st_info) == STT_FUNC &&
-	       (symbol->st_size >= JUMP_BYTES || symbol->st_value % SLOT == 0) && is_text(object, object->base + symbol->st_value);
+		(symbol->st_size >= JUMP_BYTES || symbol->st_value % SLOT == 0) &&
+		is_text(object, object->base + symbol->st_value);
 }
 
 /* The symbols that the hash table knows: all that are exported lie behind each other. */
@@ -176,7 +190,7 @@ static void exported(const struct ckt_dynamic *dynamic, uint32_t *ret_first, uin
 	*ret_first = *ret_end = 0;
 	if (!table || !table[0])
 		return;
-	buckets = table + 4 + 2 * (size_t)table[2];	/* Bloom words are 64 bits */
+	buckets = table + 4 + 2 * (size_t)table[2]; /* Bloom words are 64 bits */
 	chains = buckets + table[0];
 	for (uint32_t i = 0; i < table[0]; i++)
 		last = buckets[i] > last ? buckets[i] : last;
@@ -219,7 +233,8 @@ static void extent(const struct ckt_object *object, uintptr_t *ret_low, uintptr_
 	*ret_low = UINTPTR_MAX;
 	*ret_high = 0;
 	for (unsigned i = 0; i < object->phnum; i++) {
-		uintptr_t start = object->base + object->phdr[i].p_vaddr, end = start + object->phdr[i].p_memsz;
+		uintptr_t start = object->base + object->phdr[i].p_vaddr,
+			  end = start + object->phdr[i].p_memsz;
 
 		if (object->phdr[i].p_type != PT_LOAD)
 			continue;
@@ -228,7 +243,10 @@ static void extent(const struct ckt_object *object, uintptr_t *ret_low, uintptr_
 	}
 }
 
-/* Within reach of a jump of 32 bits from all of the object: the kernel is asked for places below and above it. */
+/*
+ * Within reach of a jump of 32 bits from all of the object: the kernel is asked for places below
+ * and above it.
+ */
 static uint8_t *map_near(const struct ckt_object *object, size_t bytes)
 {
 	enum { STEP = 1 << 20, STEPS = 1024 };
@@ -242,9 +260,11 @@ static uint8_t *map_near(const struct ckt_object *object, size_t bytes)
 			uintptr_t place = is_above ? high + i * STEP : low - bytes - i * STEP;
 			uintptr_t reach = is_above ? place + bytes - low : high - place;
 
-			if (place >= high + (uintptr_t)STEP * STEPS || (!is_above && place >= low) || reach > INT32_MAX)
+			if (place >= high + (uintptr_t)STEP * STEPS ||
+				(!is_above && place >= low) || reach > INT32_MAX)
 				continue;
-			void *got = mmap((void *)place, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+			void *got = mmap((void *)place, bytes, PROT_READ | PROT_WRITE,
+				MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
 			if (got == (void *)place)
 				return got;
 			if (got != MAP_FAILED)
@@ -253,22 +273,28 @@ static uint8_t *map_near(const struct ckt_object *object, size_t bytes)
 	return NULL;
 }
 
-static bool make_region(const struct ckt_object *object, const char *soname, uint32_t count, struct region *ret_region)
+static bool make_region(const struct ckt_object *object, const char *soname, uint32_t count,
+	struct region *ret_region)
 {
-	size_t head = sizeof(struct taken) + sizeof(struct slot);	/* one more ends the last function's names */
+	/* one more ends the last function's names */
+	size_t head = sizeof(struct taken) + sizeof(struct slot);
 	size_t slots_bytes = (head + count * sizeof(struct slot) + PAGE - 1) & -(size_t)PAGE;
 	size_t stubs_bytes = ((size_t)count * STUB_BYTES + PAGE - 1) & -(size_t)PAGE;
 	uint8_t *memory = map_near(object, slots_bytes + stubs_bytes);
 
 	if (!memory)
 		return false;
-	*ret_region = (struct region){.library = (struct taken *)memory, .slots = (struct slot *)(memory + sizeof(struct taken)),
-				      .stubs = memory + slots_bytes, .slots_bytes = slots_bytes, .stubs_bytes = stubs_bytes};
+	*ret_region = (struct region){.library = (struct taken *)memory,
+		.slots = (struct slot *)(memory + sizeof(struct taken)),
+		.stubs = memory + slots_bytes,
+		.slots_bytes = slots_bytes,
+		.stubs_bytes = stubs_bytes};
 	ret_region->library->soname = soname;
 	return true;
 }
 
-static uint32_t fill_slots(const struct ckt_object *object, const struct ckt_dynamic *dynamic, struct region *region, uint32_t first, uint32_t end)
+static uint32_t fill_slots(const struct ckt_object *object, const struct ckt_dynamic *dynamic,
+	struct region *region, uint32_t first, uint32_t end)
 {
 	uint32_t count = 0;
 
@@ -309,7 +335,8 @@ static void write_jump(uint8_t *entry, const uint8_t *stub)
 static int overwrite(const struct region *region, uint32_t count)
 {
 	uintptr_t low = (uintptr_t)region->slots[0].address & -(uintptr_t)PAGE;
-	uintptr_t high = ((uintptr_t)region->slots[count - 1].address + JUMP_BYTES + PAGE - 1) & -(uintptr_t)PAGE;
+	uintptr_t high = ((uintptr_t)region->slots[count - 1].address + JUMP_BYTES + PAGE - 1) &
+		-(uintptr_t)PAGE;
 
 	for (uint32_t i = 0; i < count; i++)
 		write_stub(region->stubs + (size_t)i * STUB_BYTES, &region->slots[i]);
@@ -321,7 +348,8 @@ static int overwrite(const struct region *region, uint32_t count)
 	/* Of a function with several names the first slot counts. */
 	for (uint32_t i = 0; i < count; i++)
 		if (i == 0 || region->slots[i].address != region->slots[i - 1].address)
-			write_jump(region->slots[i].address, region->stubs + (size_t)i * STUB_BYTES);
+			write_jump(
+				region->slots[i].address, region->stubs + (size_t)i * STUB_BYTES);
 	/* Where the right to write cannot be taken back it stays, which changes nothing. */
 	mprotect((void *)low, high - low, PROT_READ | PROT_EXEC);
 	return 0;
@@ -345,11 +373,13 @@ bool ckt_takeover_object(const struct ckt_object *object)
 		if (error < 0 || !count)
 			munmap(region.library, region.slots_bytes + region.stubs_bytes);
 		if (!error && count)
-			ckt_say_debug("%u functions of %s lead to its shim", count, ckt_object_name(object));
+			ckt_say_debug("%u functions of %s lead to its shim", count,
+				ckt_object_name(object));
 		if (!error)
 			return count > 0;
 	}
 	ckt_say("cannot put the shim in the place of %s: changing its code was refused (%s); its calls do not reach the server. Start the program with "
-		"cricket-run", ckt_object_name(object), strerror(-error));
+		"cricket-run",
+		ckt_object_name(object), strerror(-error));
 	return false;
 }

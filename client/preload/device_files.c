@@ -29,14 +29,16 @@ int ckt_files_stat(const char *path, struct stat *ret_status)
 
 	if (minor < 0)
 		return result;
-	*ret_status = (struct stat){.st_mode = S_IFCHR | 0666, .st_nlink = 1, .st_rdev = makedev(NVIDIA_MAJOR, (unsigned)minor)};
+	*ret_status = (struct stat){.st_mode = S_IFCHR | 0666,
+		.st_nlink = 1,
+		.st_rdev = makedev(NVIDIA_MAJOR, (unsigned)minor)};
 	errno = saved;
 	return 0;
 }
 
 int ckt_files_xstat(int version, const char *path, struct stat *ret_status)
 {
-	(void)version;	/* there is one on the ABIs we build for */
+	(void)version; /* there is one on the ABIs we build for */
 	return ckt_files_stat(path, ret_status);
 }
 
@@ -55,7 +57,8 @@ static bool is_sealed(const struct ckt_object *object, uintptr_t address)
 	for (unsigned i = 0; i < object->phnum; i++) {
 		uintptr_t start = object->base + object->phdr[i].p_vaddr;
 
-		if (object->phdr[i].p_type == PT_GNU_RELRO && address >= start && address < start + object->phdr[i].p_memsz)
+		if (object->phdr[i].p_type == PT_GNU_RELRO && address >= start &&
+			address < start + object->phdr[i].p_memsz)
 			return true;
 	}
 	return false;
@@ -63,7 +66,8 @@ static bool is_sealed(const struct ckt_object *object, uintptr_t address)
 
 static bool set_slot(const struct ckt_object *object, void **slot, void *target)
 {
-	uintptr_t page_bytes = (uintptr_t)sysconf(_SC_PAGESIZE), page = (uintptr_t)slot & -page_bytes;
+	uintptr_t page_bytes = (uintptr_t)sysconf(_SC_PAGESIZE),
+		  page = (uintptr_t)slot & -page_bytes;
 	bool sealed = is_sealed(object, (uintptr_t)slot);
 
 	if (sealed && mprotect((void *)page, page_bytes, PROT_READ | PROT_WRITE) < 0)
@@ -85,7 +89,9 @@ unsigned ckt_files_redirect(const struct ckt_object *object)
 	if (!ckt_object_dynamic(object, &dynamic))
 		return 0;
 	for (const ElfW(Dyn) *entry = dynamic.entries; entry->d_tag != DT_NULL; entry++) {
-		uintptr_t address = entry->d_un.d_ptr < object->base ? entry->d_un.d_ptr + object->base : entry->d_un.d_ptr;
+		uintptr_t address = entry->d_un.d_ptr < object->base
+			? entry->d_un.d_ptr + object->base
+			: entry->d_un.d_ptr;
 
 		if (entry->d_tag == DT_JMPREL)
 			tables[0] = address;
@@ -97,14 +103,19 @@ unsigned ckt_files_redirect(const struct ckt_object *object)
 			sizes[1] = entry->d_un.d_val;
 	}
 	for (unsigned i = 0; i < 2; i++)
-		for (const ElfW(Rela) *rela = (const ElfW(Rela) *)tables[i]; rela && rela < (const ElfW(Rela) *)(tables[i] + sizes[i]);
-		     rela++) {
+		for (const ElfW(Rela) *rela = (const ElfW(Rela) *)tables[i];
+			rela && rela < (const ElfW(Rela) *)(tables[i] + sizes[i]); rela++) {
 			const ElfW(Sym) *symbol = &dynamic.symbols[ELF64_R_SYM(rela->r_info)];
-			/* Of this object's symbols only those that others define; one without a name has no number either. */
-			void *target =
-				ELF64_R_SYM(rela->r_info) && symbol->st_shndx == SHN_UNDEF ? ours(dynamic.strings + symbol->st_name) : NULL;
+			/*
+			 * Of this object's symbols only those that others define; one without a
+			 * name has no number either.
+			 */
+			void *target = ELF64_R_SYM(rela->r_info) && symbol->st_shndx == SHN_UNDEF
+				? ours(dynamic.strings + symbol->st_name)
+				: NULL;
 
-			if (target && set_slot(object, (void **)(object->base + rela->r_offset), target))
+			if (target &&
+				set_slot(object, (void **)(object->base + rela->r_offset), target))
 				changed++;
 		}
 	return changed;

@@ -1,9 +1,11 @@
 /*
- * The files by which Python programs see whether a machine has a GPU: /dev/nvidia0 and /dev/nvidiactl.
+ * The files by which Python programs see whether a machine has a GPU: /dev/nvidia0 and
+ * /dev/nvidiactl.
  *
- * JAX starts CUDA only where os.path.exists finds one of them (jax/_src/hardware_utils.py), and no variable of the environment overrules
- * that.  So Python's calls of the stat family go through ours, which answers for these two names where the machine has none.  Nobody else's
- * calls are touched, and opening the files, or listing /dev, shows what is really there.
+ * JAX starts CUDA only where os.path.exists finds one of them (jax/_src/hardware_utils.py), and no
+ * variable of the environment overrules that.  So Python's calls of the stat family go through
+ * ours, which answers for these two names where the machine has none.  Nobody else's calls are
+ * touched, and opening the files, or listing /dev, shows what is really there.
  */
 #pragma once
 

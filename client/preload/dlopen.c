@@ -22,7 +22,8 @@ __attribute__((visibility("hidden"))) _Atomic(dlopen_function *) ckt_dlopen_next
 static bool on;
 
 /*
- * The arguments are those of the caller at the jump, and so is the return address; only the name may be another.
+ * The arguments are those of the caller at the jump, and so is the return address; only the name
+ * may be another.
  */
 __asm__(".text\n"
 	".globl dlopen\n"
@@ -65,7 +66,8 @@ static void *first_call(const char *name, int flags)
 static bool has_audit(char *const *environment)
 {
 	for (; environment && *environment; environment++)
-		if (strncmp(*environment, "LD_AUDIT=", 9) == 0 && strstr(*environment, "libcricket-audit.so"))
+		if (strncmp(*environment, "LD_AUDIT=", 9) == 0 &&
+			strstr(*environment, "libcricket-audit.so"))
 			return true;
 	return false;
 }
@@ -76,18 +78,26 @@ void ckt_dlopen_init(char *const *environment)
 	on = !has_audit(environment);
 }
 
-/* What a library needs that has a shim: opened first, so that its SONAME is taken when the loader looks for it. */
+/*
+ * What a library needs that has a shim: opened first, so that its SONAME is taken when the loader
+ * looks for it.
+ */
 static bool open_needed(const char *soname, void *opaque)
 {
 	const char *shim = ckt_library_shim(soname);
 
 	if (!shim)
 		return false;
-	/* Now, so that the relocations of what follows find it whole; local, because the library that needs it gives it the scope. */
+	/*
+	 * Now, so that the relocations of what follows find it whole; local, because the library
+	 * that needs it gives it the scope.
+	 */
 	if (!real_dlopen()(shim, RTLD_NOW | RTLD_LOCAL))
-		ckt_say("cannot open %s, which %s needs: %s", shim, (const char *)opaque, dlerror());
+		ckt_say("cannot open %s, which %s needs: %s", shim, (const char *)opaque,
+			dlerror());
 	else
-		ckt_say_debug("%s is taken for %s, which %s needs", shim, soname, (const char *)opaque);
+		ckt_say_debug(
+			"%s is taken for %s, which %s needs", shim, soname, (const char *)opaque);
 	ckt_library_loaded(shim);
 	return true;
 }
@@ -112,7 +122,10 @@ const char *ckt_dlopen_name(const char *name, int flags, const void *caller)
 		return name;
 	shim = ckt_library_shim(name);
 	if (shim) {
-		/* NVIDIA's can be there: one that the program was linked with, whose functions lead to the shim (takeover.h). */
+		/*
+		 * NVIDIA's can be there: one that the program was linked with, whose functions lead
+		 * to the shim (takeover.h).
+		 */
 		if ((flags & RTLD_NOLOAD) && !is_open(shim))
 			shim = name;
 		else if (strcmp(shim, name) != 0)

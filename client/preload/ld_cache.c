@@ -1,6 +1,7 @@
 /*
- * See ld_cache.h.  The layout is that of glibc's sysdeps/generic/dl-cache.h: a header, entries sorted by name, strings.  Offsets of strings
- * count from the header, which ldconfig of before 2.32 puts behind the one of the old format.
+ * See ld_cache.h.  The layout is that of glibc's sysdeps/generic/dl-cache.h: a header, entries
+ * sorted by name, strings.  Offsets of strings count from the header, which ldconfig of before 2.32
+ * puts behind the one of the old format.
  */
 #include "client/preload/ld_cache.h"
 
@@ -20,9 +21,9 @@ struct header {
 
 struct entry {
 	int32_t flags;
-	uint32_t key, value;		/* offsets of the name and of the path */
+	uint32_t key, value; /* offsets of the name and of the path */
 	uint32_t os_version;
-	uint64_t hwcap;			/* not 0: for some processors only */
+	uint64_t hwcap; /* not 0: for some processors only */
 };
 
 struct old_header {
@@ -36,14 +37,16 @@ static uint64_t start_of(const struct ckt_elf_file *file)
 	const struct old_header *old = (const struct old_header *)file->bytes;
 	enum { OLD_ENTRY_BYTES = 12 };
 
-	if (!ckt_elf_file_holds(file, 0, sizeof(*old)) || memcmp(old->magic, old_magic, sizeof(old_magic) - 1) != 0)
+	if (!ckt_elf_file_holds(file, 0, sizeof(*old)) ||
+		memcmp(old->magic, old_magic, sizeof(old_magic) - 1) != 0)
 		return 0;
 	return (sizeof(*old) + (uint64_t)old->count * OLD_ENTRY_BYTES + 7) & ~(uint64_t)7;
 }
 
 static const char *text_at(const struct ckt_elf_file *file, uint64_t offset)
 {
-	if (offset >= file->size_bytes || !memchr(file->bytes + offset, 0, file->size_bytes - offset))
+	if (offset >= file->size_bytes ||
+		!memchr(file->bytes + offset, 0, file->size_bytes - offset))
 		return NULL;
 	return (const char *)file->bytes + offset;
 }
@@ -53,12 +56,16 @@ static const char *find(const struct ckt_elf_file *file, const char *soname)
 	uint64_t start = start_of(file);
 	const struct header *header = (const struct header *)(file->bytes + start);
 
-	if (!ckt_elf_file_holds(file, start, sizeof(*header)) || memcmp(header->magic, magic, sizeof(header->magic)) != 0 ||
-	    !ckt_elf_file_holds(file, start + sizeof(*header), (uint64_t)header->count * sizeof(struct entry)))
+	if (!ckt_elf_file_holds(file, start, sizeof(*header)) ||
+		memcmp(header->magic, magic, sizeof(header->magic)) != 0 ||
+		!ckt_elf_file_holds(file, start + sizeof(*header),
+			(uint64_t)header->count * sizeof(struct entry)))
 		return NULL;
 	const struct entry *entries = (const struct entry *)(header + 1);
 	for (uint32_t i = 0; i < header->count; i++) {
-		const char *key = entries[i].flags == LIBC6_X86_64 && !entries[i].hwcap ? text_at(file, start + entries[i].key) : NULL;
+		const char *key = entries[i].flags == LIBC6_X86_64 && !entries[i].hwcap
+			? text_at(file, start + entries[i].key)
+			: NULL;
 
 		if (key && strcmp(key, soname) == 0)
 			return text_at(file, start + entries[i].value);
@@ -66,7 +73,8 @@ static const char *find(const struct ckt_elf_file *file, const char *soname)
 	return NULL;
 }
 
-bool ckt_ld_cache_find(const char *cache, const char *soname, char *ret_path, unsigned long path_size)
+bool ckt_ld_cache_find(
+	const char *cache, const char *soname, char *ret_path, unsigned long path_size)
 {
 	struct ckt_elf_file file;
 	bool found = false;

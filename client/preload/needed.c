@@ -25,8 +25,10 @@ struct chain {
 struct walk {
 	ckt_needed_visit *visit;
 	void *opaque;
-	Dl_serinfo *places;		/* where the loader looks for the caller; NULL where it does not say */
-	uint32_t seen[SEEN_MAX];	/* hashes of names: a walk that leaves out one in four billion is no harm */
+	/* where the loader looks for the caller; NULL where it does not say */
+	Dl_serinfo *places;
+	/* hashes of names: a walk that leaves out one in four billion is no harm */
+	uint32_t seen[SEEN_MAX];
 	unsigned seen_count, depth;
 };
 
@@ -62,21 +64,29 @@ static bool first_time(struct walk *walk, const char *name)
 	return true;
 }
 
-static bool is_there(const char *directory, size_t length, const char *name, char ret_path[PATH_MAX])
+static bool is_there(
+	const char *directory, size_t length, const char *name, char ret_path[PATH_MAX])
 {
 	/* An empty element of a list is the current directory. */
-	int wrote = length ? snprintf(ret_path, PATH_MAX, "%.*s/%s", (int)length, directory, name) : snprintf(ret_path, PATH_MAX, "./%s", name);
+	int wrote = length ? snprintf(ret_path, PATH_MAX, "%.*s/%s", (int)length, directory, name)
+			   : snprintf(ret_path, PATH_MAX, "./%s", name);
 
 	return wrote > 0 && wrote < PATH_MAX && access(ret_path, R_OK) == 0;
 }
 
-/* One element of a run path, with $ORIGIN filled in; false where it holds something else that the loader would fill in. */
-static bool expand(const char *element, size_t length, const char *origin, char ret_directory[PATH_MAX])
+/*
+ * One element of a run path, with $ORIGIN filled in; false where it holds something else that the
+ * loader would fill in.
+ */
+static bool expand(
+	const char *element, size_t length, const char *origin, char ret_directory[PATH_MAX])
 {
 	size_t used = 0;
 
 	for (size_t i = 0; i < length;) {
-		size_t variable = strncmp(element + i, "$ORIGIN", 7) == 0 ? 7 : strncmp(element + i, "${ORIGIN}", 9) == 0 ? 9 : 0;
+		size_t variable = strncmp(element + i, "$ORIGIN", 7) == 0 ? 7
+			: strncmp(element + i, "${ORIGIN}", 9) == 0       ? 9
+									  : 0;
 
 		if (variable) {
 			size_t bytes = strlen(origin);
@@ -96,53 +106,65 @@ static bool expand(const char *element, size_t length, const char *origin, char 
 	return true;
 }
 
-static bool in_run_path(const char *list, const char *origin, const char *name, char ret_path[PATH_MAX])
+static bool in_run_path(
+	const char *list, const char *origin, const char *name, char ret_path[PATH_MAX])
 {
 	char directory[PATH_MAX];
 
 	while (list) {
 		size_t length = strcspn(list, ":");
 
-		if (expand(list, length, origin, directory) && is_there(directory, strlen(directory), name, ret_path))
+		if (expand(list, length, origin, directory) &&
+			is_there(directory, strlen(directory), name, ret_path))
 			return true;
 		list = list[length] ? list + length + 1 : NULL;
 	}
 	return false;
 }
 
-/* What the loader says of itself: the caller's run paths, LD_LIBRARY_PATH as it was at the start and the system's directories. */
+/*
+ * What the loader says of itself: the caller's run paths, LD_LIBRARY_PATH as it was at the start
+ * and the system's directories.
+ */
 static bool in_places(const struct walk *walk, const char *name, char ret_path[PATH_MAX])
 {
 	for (unsigned i = 0; walk->places && i < walk->places->dls_cnt; i++)
-		if (is_there(walk->places->dls_serpath[i].dls_name, strlen(walk->places->dls_serpath[i].dls_name), name, ret_path))
+		if (is_there(walk->places->dls_serpath[i].dls_name,
+			    strlen(walk->places->dls_serpath[i].dls_name), name, ret_path))
 			return true;
 	return false;
 }
 
 /*
- * Nearly the order of ld.so(8): a run path of the new kind comes before LD_LIBRARY_PATH here, because glibc does not tell which of the caller's
- * directories come from where.  Another copy of a library needs the same others.
+ * Nearly the order of ld.so(8): a run path of the new kind comes before LD_LIBRARY_PATH here,
+ * because glibc does not tell which of the caller's directories come from where.  Another copy of a
+ * library needs the same others.
  */
-static bool locate(const struct walk *walk, const struct chain *loader, const char *name, char ret_path[PATH_MAX])
+static bool locate(const struct walk *walk, const struct chain *loader, const char *name,
+	char ret_path[PATH_MAX])
 {
 	if (strchr(name, '/'))
 		return expand(name, strlen(name), loader ? loader->origin : "", ret_path);
 	for (const struct chain *one = loader; one && !loader->runpath; one = one->loader)
-		if (!one->runpath && one->rpath && in_run_path(one->rpath, one->origin, name, ret_path))
+		if (!one->runpath && one->rpath &&
+			in_run_path(one->rpath, one->origin, name, ret_path))
 			return true;
-	return (loader && loader->runpath && in_run_path(loader->runpath, loader->origin, name, ret_path)) || in_places(walk, name, ret_path) ||
-	       ckt_ld_cache_find("/etc/ld.so.cache", name, ret_path, PATH_MAX);
+	return (loader && loader->runpath &&
+		       in_run_path(loader->runpath, loader->origin, name, ret_path)) ||
+		in_places(walk, name, ret_path) ||
+		ckt_ld_cache_find("/etc/ld.so.cache", name, ret_path, PATH_MAX);
 }
 
 static void walk_file(struct walk *walk, const char *path, const struct chain *loader);
 
-static void walk_needs(struct walk *walk, const struct ckt_elf_needs *needs, const struct chain *own, char found[PATH_MAX])
+static void walk_needs(struct walk *walk, const struct ckt_elf_needs *needs,
+	const struct chain *own, char found[PATH_MAX])
 {
 	for (unsigned i = 0; i < needs->count; i++) {
 		const char *name = needs->needed[i];
 
-		if (first_time(walk, name) && !walk->visit(name, walk->opaque) && !ckt_needed_is_loaded(base_name(name)) &&
-		    locate(walk, own, name, found))
+		if (first_time(walk, name) && !walk->visit(name, walk->opaque) &&
+			!ckt_needed_is_loaded(base_name(name)) && locate(walk, own, name, found))
 			walk_file(walk, found, own);
 	}
 }
@@ -154,10 +176,11 @@ static void walk_file(struct walk *walk, const char *path, const struct chain *l
 		struct ckt_elf_needs needs;
 		struct chain own;
 		char found[PATH_MAX];
-	} *level;
+	} * level;
 	struct ckt_elf_file file;
 
-	if (walk->depth >= DEPTH_MAX || strlen(path) >= sizeof(level->own.origin) || !ckt_elf_file_map(&file, path))
+	if (walk->depth >= DEPTH_MAX || strlen(path) >= sizeof(level->own.origin) ||
+		!ckt_elf_file_map(&file, path))
 		return;
 	level = malloc(sizeof(*level));
 	if (level && ckt_elf_file_needs(&file, &level->needs)) {
@@ -192,7 +215,8 @@ static Dl_serinfo *places_of(const struct link_map *caller)
 	return places;
 }
 
-void ckt_needed_walk(const char *name, const struct link_map *caller, ckt_needed_visit *visit, void *opaque)
+void ckt_needed_walk(
+	const char *name, const struct link_map *caller, ckt_needed_visit *visit, void *opaque)
 {
 	char path[PATH_MAX];
 
@@ -204,7 +228,8 @@ void ckt_needed_walk(const char *name, const struct link_map *caller, ckt_needed
 	walk->visit = visit;
 	walk->opaque = opaque;
 	walk->places = caller ? places_of(caller) : NULL;
-	if (strchr(name, '/') ? !strchr(name, '$') && snprintf(path, sizeof(path), "%s", name) < (int)sizeof(path)
+	if (strchr(name, '/') ? !strchr(name, '$') &&
+				snprintf(path, sizeof(path), "%s", name) < (int)sizeof(path)
 			      : locate(walk, NULL, name, path))
 		walk_file(walk, path, NULL);
 	free(walk->places);

@@ -1,3 +1,4 @@
 /*
- * Empty: linked under the names $ORIGIN/libcudart.so.13 and $ORIGIN/libcuda.so.1, so that libcricket-client.so needs exactly those.
+ * Empty: linked under the names $ORIGIN/libcudart.so.13 and $ORIGIN/libcuda.so.1, so that
+ * libcricket-client.so needs exactly those.
  */

@@ -1,14 +1,17 @@
 /*
- * read, write, send, receive and their families, and fread and fwrite: what libcricket-client.so exports, so that a program's buffers in
- * managed memory are good for them as they are natively (system_call_buffers.h).  fread and fwrite are here because libc makes their system calls
- * without going through a name that could be ours.
+ * read, write, send, receive and their families, and fread and fwrite: what libcricket-client.so
+ * exports, so that a program's buffers in managed memory are good for them as they are natively
+ * (system_call_buffers.h).  fread and fwrite are here because libc makes their system calls without
+ * going through a name that could be ours.
  *
- * In a program without such memory each is a load, a branch and a jump to the next definition of its name.  That one is looked for in the
- * constructor; what runs before it looks by itself.  No lock is taken, nothing is allocated and no thread-local variable is used here, so
- * calls from constructors, signal handlers and children of vfork are as good as libc's own, and a thread can be cancelled in them.
+ * In a program without such memory each is a load, a branch and a jump to the next definition of
+ * its name.  That one is looked for in the constructor; what runs before it looks by itself.  No
+ * lock is taken, nothing is allocated and no thread-local variable is used here, so calls from
+ * constructors, signal handlers and children of vfork are as good as libc's own, and a thread can
+ * be cancelled in them.
  */
-#undef _FILE_OFFSET_BITS	/* pread and pread64 are two names */
-#undef _FORTIFY_SOURCE		/* these are the functions themselves */
+#undef _FILE_OFFSET_BITS /* pread and pread64 are two names */
+#undef _FORTIFY_SOURCE   /* these are the functions themselves */
 #define _FORTIFY_SOURCE 0
 
 #include <dlfcn.h>
@@ -32,17 +35,21 @@ ssize_t __read_chk(int fd, void *buffer, size_t size, size_t room);
 ssize_t __pread_chk(int fd, void *buffer, size_t size, off_t offset, size_t room);
 ssize_t __pread64_chk(int fd, void *buffer, size_t size, off64_t offset, size_t room);
 ssize_t __recv_chk(int fd, void *buffer, size_t size, size_t room, int flags);
-ssize_t __recvfrom_chk(int fd, void *buffer, size_t size, size_t room, int flags, struct sockaddr *from, socklen_t *length);
+ssize_t __recvfrom_chk(int fd, void *buffer, size_t size, size_t room, int flags,
+	struct sockaddr *from, socklen_t *length);
 size_t __fread_chk(void *buffer, size_t room, size_t size, size_t count, FILE *file);
 size_t __fread_unlocked_chk(void *buffer, size_t room, size_t size, size_t count, FILE *file);
 
 /* Every name that is exported. */
-#define NAMES(X)                                                                                                                          \
-	X(read) X(__read_chk) X(pread) X(pread64) X(__pread_chk) X(__pread64_chk) X(readv) X(preadv) X(preadv64) X(preadv2) X(preadv64v2)  \
-	X(write) X(pwrite) X(pwrite64) X(writev) X(pwritev) X(pwritev64) X(pwritev2) X(pwritev64v2)                                        \
-	X(recv) X(__recv_chk) X(recvfrom) X(__recvfrom_chk) X(recvmsg) X(recvmmsg) X(send) X(sendto) X(sendmsg) X(sendmmsg)                \
-	X(fread) X(fread_unlocked) X(__fread_chk) X(__fread_unlocked_chk) X(fwrite) X(fwrite_unlocked)                                     \
+/* A list of names, not of statements. */
+/* clang-format off */
+#define NAMES(X) \
+	X(read) X(__read_chk) X(pread) X(pread64) X(__pread_chk) X(__pread64_chk) X(readv) X(preadv) X(preadv64) X(preadv2) X(preadv64v2) \
+	X(write) X(pwrite) X(pwrite64) X(writev) X(pwritev) X(pwritev64) X(pwritev2) X(pwritev64v2) \
+	X(recv) X(__recv_chk) X(recvfrom) X(__recvfrom_chk) X(recvmsg) X(recvmmsg) X(send) X(sendto) X(sendmsg) X(sendmmsg) \
+	X(fread) X(fread_unlocked) X(__fread_chk) X(__fread_unlocked_chk) X(fwrite) X(fwrite_unlocked) \
 	X(process_vm_readv) X(process_vm_writev)
+/* clang-format on */
 
 #define POINTER(name) __typeof__(&name) name;
 static struct {
@@ -51,7 +58,8 @@ static struct {
 
 /* Stands in `cricket_buffers` until `next` is filled, so that one look tells both. */
 static const struct ckt_buffers not_yet;
-__attribute__((visibility("protected"))) const struct ckt_buffers *_Atomic cricket_buffers = &not_yet;
+__attribute__((visibility("protected"))) const struct ckt_buffers *_Atomic cricket_buffers =
+	&not_yet;
 static _Atomic(bool) resolved;
 
 static ssize_t absent(void)
@@ -74,7 +82,8 @@ __attribute__((constructor)) static void resolve(void)
 #define RESOLVE(name) next.name = (__typeof__(next.name))find_next(#name);
 	NAMES(RESOLVE)
 	resolved = true;
-	__atomic_compare_exchange_n((const struct ckt_buffers **)&cricket_buffers, &expected, NULL, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+	__atomic_compare_exchange_n((const struct ckt_buffers **)&cricket_buffers, &expected, NULL,
+		false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
 	errno = saved;
 }
 
@@ -110,10 +119,10 @@ static ssize_t wrote(void *memory, ssize_t size)
 	return size;
 }
 
-#define QUICK(name, ...)                                                                                                                  \
-	do {                                                                                                                              \
-		if (!RARELY(cricket_buffers != NULL) || !offered())                                                                       \
-			return next.name(__VA_ARGS__);                                                                                    \
+#define QUICK(name, ...)                                            \
+	do {                                                        \
+		if (!RARELY(cricket_buffers != NULL) || !offered()) \
+			return next.name(__VA_ARGS__);              \
 	} while (0)
 
 /* ---- One buffer */
@@ -174,14 +183,16 @@ EXPORT ssize_t __recv_chk(int fd, void *buffer, size_t size, size_t room, int fl
 	return wrote(buffer, next.__recv_chk(fd, place, size, room, flags));
 }
 
-EXPORT ssize_t recvfrom(int fd, void *restrict buffer, size_t size, int flags, struct sockaddr *restrict from, socklen_t *restrict length)
+EXPORT ssize_t recvfrom(int fd, void *restrict buffer, size_t size, int flags,
+	struct sockaddr *restrict from, socklen_t *restrict length)
 {
 	QUICK(recvfrom, fd, buffer, size, flags, from, length);
 	void *place = to_write(buffer, size);
 	return wrote(buffer, next.recvfrom(fd, place, size, flags, from, length));
 }
 
-EXPORT ssize_t __recvfrom_chk(int fd, void *buffer, size_t size, size_t room, int flags, struct sockaddr *from, socklen_t *length)
+EXPORT ssize_t __recvfrom_chk(int fd, void *buffer, size_t size, size_t room, int flags,
+	struct sockaddr *from, socklen_t *length)
 {
 	QUICK(__recvfrom_chk, fd, buffer, size, room, flags, from, length);
 	void *place = to_write(buffer, size);
@@ -216,7 +227,8 @@ EXPORT ssize_t send(int fd, const void *buffer, size_t size, int flags)
 	return next.send(fd, place, size, flags);
 }
 
-EXPORT ssize_t sendto(int fd, const void *buffer, size_t size, int flags, const struct sockaddr *to, socklen_t length)
+EXPORT ssize_t sendto(int fd, const void *buffer, size_t size, int flags, const struct sockaddr *to,
+	socklen_t length)
 {
 	QUICK(sendto, fd, buffer, size, flags, to, length);
 	const void *place = to_read(buffer, size);
@@ -233,14 +245,15 @@ struct vector {
 static bool vector_holds(const struct iovec *parts, size_t count)
 {
 	if (!parts || count > IOV_MAX)
-		return false;	/* The kernel refuses it. */
+		return false; /* The kernel refuses it. */
 	for (size_t i = 0; i < count; i++)
 		if (holds(parts[i].iov_base, parts[i].iov_len))
 			return true;
 	return false;
 }
 
-static void vector_open(struct vector *ret_vector, const struct iovec *parts, size_t count, bool write)
+static void vector_open(
+	struct vector *ret_vector, const struct iovec *parts, size_t count, bool write)
 {
 	ret_vector->parts[0] = (struct iovec){0};
 	for (size_t i = 0; i < count; i++) {
@@ -263,20 +276,20 @@ static ssize_t vector_wrote(const struct iovec *parts, size_t count, ssize_t siz
 }
 
 /* A vector takes 16 KiB of stack: only where there is something to change in it. */
-#define VECTOR(name, result, declaration, call, writes)                                                                                   \
-	__attribute__((noinline)) static ssize_t open_##name declaration                                                                  \
-	{                                                                                                                                 \
-		struct vector v;                                                                                                          \
-		vector_open(&v, parts, (size_t)count, writes);                                                                            \
-		ssize_t size = next.name call;                                                                                                 \
-		return writes ? vector_wrote(parts, (size_t)count, size) : size;                                                          \
+#define VECTOR(name, result, declaration, call, writes)                          \
+	__attribute__((noinline)) static ssize_t open_##name declaration         \
+	{                                                                        \
+		struct vector v;                                                 \
+		vector_open(&v, parts, (size_t)count, writes);                   \
+		ssize_t size = next.name call;                                   \
+		return writes ? vector_wrote(parts, (size_t)count, size) : size; \
 	}
 
-#define AS_GIVEN(name, ...)                                                                                                               \
-	do {                                                                                                                              \
-		QUICK(name, __VA_ARGS__);                                                                                                 \
-		if (count < 0 || !vector_holds(parts, (size_t)count))                                                                     \
-			return next.name(__VA_ARGS__);                                                                                   \
+#define AS_GIVEN(name, ...)                                           \
+	do {                                                          \
+		QUICK(name, __VA_ARGS__);                             \
+		if (count < 0 || !vector_holds(parts, (size_t)count)) \
+			return next.name(__VA_ARGS__);                \
 	} while (0)
 
 VECTOR(readv, ssize_t, (int fd, const struct iovec *parts, int count), (fd, v.parts, count), true)
@@ -293,25 +306,28 @@ EXPORT ssize_t writev(int fd, const struct iovec *parts, int count)
 	return open_writev(fd, parts, count);
 }
 
-#define POSITIONED(name, offset_type, writes)                                                                                             \
-	VECTOR(name, ssize_t, (int fd, const struct iovec *parts, int count, offset_type offset), (fd, v.parts, count, offset), writes) \
-	EXPORT ssize_t name(int fd, const struct iovec *parts, int count, offset_type offset)                                             \
-	{                                                                                                                                 \
-		AS_GIVEN(name, fd, parts, count, offset);                                                                                 \
-		return open_##name(fd, parts, count, offset);                                                                             \
+#define POSITIONED(name, offset_type, writes)                                                     \
+	VECTOR(name, ssize_t, (int fd, const struct iovec *parts, int count, offset_type offset), \
+		(fd, v.parts, count, offset), writes)                                             \
+	EXPORT ssize_t name(int fd, const struct iovec *parts, int count, offset_type offset)     \
+	{                                                                                         \
+		AS_GIVEN(name, fd, parts, count, offset);                                         \
+		return open_##name(fd, parts, count, offset);                                     \
 	}
 POSITIONED(preadv, off_t, true)
 POSITIONED(preadv64, off64_t, true)
 POSITIONED(pwritev, off_t, false)
 POSITIONED(pwritev64, off64_t, false)
 
-#define FLAGGED(name, offset_type, writes)                                                                                                \
-	VECTOR(name, ssize_t, (int fd, const struct iovec *parts, int count, offset_type offset, int flags),                              \
-	       (fd, v.parts, count, offset, flags), writes)                                                                         \
-	EXPORT ssize_t name(int fd, const struct iovec *parts, int count, offset_type offset, int flags)                                  \
-	{                                                                                                                                 \
-		AS_GIVEN(name, fd, parts, count, offset, flags);                                                                          \
-		return open_##name(fd, parts, count, offset, flags);                                                                      \
+#define FLAGGED(name, offset_type, writes)                                                     \
+	VECTOR(name, ssize_t,                                                                  \
+		(int fd, const struct iovec *parts, int count, offset_type offset, int flags), \
+		(fd, v.parts, count, offset, flags), writes)                                   \
+	EXPORT ssize_t name(                                                                   \
+		int fd, const struct iovec *parts, int count, offset_type offset, int flags)   \
+	{                                                                                      \
+		AS_GIVEN(name, fd, parts, count, offset, flags);                               \
+		return open_##name(fd, parts, count, offset, flags);                           \
 	}
 FLAGGED(preadv2, off_t, true)
 FLAGGED(preadv64v2, off64_t, true)
@@ -319,18 +335,18 @@ FLAGGED(pwritev2, off_t, false)
 FLAGGED(pwritev64v2, off64_t, false)
 
 /* The other process's addresses are its own affair. */
-#define ACROSS(name, writes)                                                                                                              \
-	VECTOR(name, ssize_t,                                                                                                             \
-	       (pid_t pid, const struct iovec *parts, unsigned long count, const struct iovec *remote, unsigned long remotes,             \
-		unsigned long flags),                                                                                                     \
-	       (pid, v.parts, count, remote, remotes, flags), writes)                                                               \
-	EXPORT ssize_t name(pid_t pid, const struct iovec *parts, unsigned long count, const struct iovec *remote, unsigned long remotes, \
-			    unsigned long flags)                                                                                          \
-	{                                                                                                                                 \
-		QUICK(name, pid, parts, count, remote, remotes, flags);                                                                   \
-		if (!vector_holds(parts, count))                                                                                          \
-			return next.name(pid, parts, count, remote, remotes, flags);                                                     \
-		return open_##name(pid, parts, count, remote, remotes, flags);                                                            \
+#define ACROSS(name, writes)                                                                     \
+	VECTOR(name, ssize_t,                                                                    \
+		(pid_t pid, const struct iovec *parts, unsigned long count,                      \
+			const struct iovec *remote, unsigned long remotes, unsigned long flags), \
+		(pid, v.parts, count, remote, remotes, flags), writes)                           \
+	EXPORT ssize_t name(pid_t pid, const struct iovec *parts, unsigned long count,           \
+		const struct iovec *remote, unsigned long remotes, unsigned long flags)          \
+	{                                                                                        \
+		QUICK(name, pid, parts, count, remote, remotes, flags);                          \
+		if (!vector_holds(parts, count))                                                 \
+			return next.name(pid, parts, count, remote, remotes, flags);             \
+		return open_##name(pid, parts, count, remote, remotes, flags);                   \
 	}
 ACROSS(process_vm_readv, true)
 ACROSS(process_vm_writev, false)
@@ -358,7 +374,8 @@ EXPORT ssize_t recvmsg(int fd, struct msghdr *message, int flags)
 	return open_recvmsg(fd, message, flags);
 }
 
-__attribute__((noinline)) static ssize_t open_sendmsg(int fd, const struct msghdr *message, int flags)
+__attribute__((noinline)) static ssize_t open_sendmsg(
+	int fd, const struct msghdr *message, int flags)
 {
 	struct vector v;
 	struct msghdr ours = *message;
@@ -391,13 +408,15 @@ static void messages_open(struct mmsghdr *messages, unsigned count, bool write)
 	}
 }
 
-EXPORT int recvmmsg(int fd, struct mmsghdr *messages, unsigned count, int flags, struct timespec *timeout)
+EXPORT int recvmmsg(
+	int fd, struct mmsghdr *messages, unsigned count, int flags, struct timespec *timeout)
 {
 	QUICK(recvmmsg, fd, messages, count, flags, timeout);
 	messages_open(messages, count, true);
 	int received = next.recvmmsg(fd, messages, count, flags, timeout);
 	for (int i = 0; i < received; i++)
-		vector_wrote(messages[i].msg_hdr.msg_iov, messages[i].msg_hdr.msg_iovlen, messages[i].msg_len);
+		vector_wrote(messages[i].msg_hdr.msg_iov, messages[i].msg_hdr.msg_iovlen,
+			messages[i].msg_len);
 	return received;
 }
 
@@ -408,7 +427,10 @@ EXPORT int sendmmsg(int fd, struct mmsghdr *messages, unsigned count, int flags)
 	return next.sendmmsg(fd, messages, count, flags);
 }
 
-/* ---- Streams.  Most of what they copy is copied by libc in the program, which may fault; large pieces go to the program's memory at once. */
+/*
+ * ---- Streams.  Most of what they copy is copied by libc in the program, which may fault; large
+ * pieces go to the program's memory at once.
+ */
 
 /* False where the product is none: libc refuses it. */
 static bool product(size_t size, size_t count, size_t *ret_bytes)
@@ -423,34 +445,38 @@ static size_t elements_wrote(void *buffer, size_t size, size_t count, size_t who
 	return whole;
 }
 
-#define STREAM_QUICK(name, ...)                                                                                                           \
-	size_t bytes;                                                                                                                     \
-	QUICK(name, __VA_ARGS__);                                                                                                         \
-	if (!product(size, count, &bytes))                                                                                                \
+#define STREAM_QUICK(name, ...)            \
+	size_t bytes;                      \
+	QUICK(name, __VA_ARGS__);          \
+	if (!product(size, count, &bytes)) \
 	return next.name(__VA_ARGS__)
 
 EXPORT size_t fread(void *restrict buffer, size_t size, size_t count, FILE *restrict file)
 {
 	STREAM_QUICK(fread, buffer, size, count, file);
-	return elements_wrote(buffer, size, count, next.fread(to_write(buffer, bytes), size, count, file));
+	return elements_wrote(
+		buffer, size, count, next.fread(to_write(buffer, bytes), size, count, file));
 }
 
 EXPORT size_t fread_unlocked(void *restrict buffer, size_t size, size_t count, FILE *restrict file)
 {
 	STREAM_QUICK(fread_unlocked, buffer, size, count, file);
-	return elements_wrote(buffer, size, count, next.fread_unlocked(to_write(buffer, bytes), size, count, file));
+	return elements_wrote(buffer, size, count,
+		next.fread_unlocked(to_write(buffer, bytes), size, count, file));
 }
 
 EXPORT size_t __fread_chk(void *buffer, size_t room, size_t size, size_t count, FILE *file)
 {
 	STREAM_QUICK(__fread_chk, buffer, room, size, count, file);
-	return elements_wrote(buffer, size, count, next.__fread_chk(to_write(buffer, bytes), room, size, count, file));
+	return elements_wrote(buffer, size, count,
+		next.__fread_chk(to_write(buffer, bytes), room, size, count, file));
 }
 
 EXPORT size_t __fread_unlocked_chk(void *buffer, size_t room, size_t size, size_t count, FILE *file)
 {
 	STREAM_QUICK(__fread_unlocked_chk, buffer, room, size, count, file);
-	return elements_wrote(buffer, size, count, next.__fread_unlocked_chk(to_write(buffer, bytes), room, size, count, file));
+	return elements_wrote(buffer, size, count,
+		next.__fread_unlocked_chk(to_write(buffer, bytes), room, size, count, file));
 }
 
 EXPORT size_t fwrite(const void *restrict buffer, size_t size, size_t count, FILE *restrict file)
@@ -459,7 +485,8 @@ EXPORT size_t fwrite(const void *restrict buffer, size_t size, size_t count, FIL
 	return next.fwrite(to_read(buffer, bytes), size, count, file);
 }
 
-EXPORT size_t fwrite_unlocked(const void *restrict buffer, size_t size, size_t count, FILE *restrict file)
+EXPORT size_t fwrite_unlocked(
+	const void *restrict buffer, size_t size, size_t count, FILE *restrict file)
 {
 	STREAM_QUICK(fwrite_unlocked, buffer, size, count, file);
 	return next.fwrite_unlocked(to_read(buffer, bytes), size, count, file);

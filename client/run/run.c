@@ -1,6 +1,7 @@
 /*
- * cricket-run: starts a program so that its CUDA calls go to a Cricket server.  It sets environment variables and executes the
- * program in its own place; only --soft (run_soft.c) stays behind as the parent of the program and of a private server.
+ * cricket-run: starts a program so that its CUDA calls go to a Cricket server.  It sets environment
+ * variables and executes the program in its own place; only --soft (run_soft.c) stays behind as the
+ * parent of the program and of a private server.
  */
 #include "client/run/run.h"
 
@@ -67,7 +68,10 @@ static bool holds_libraries(const char *directory)
 
 bool run_find_libraries(char ret_directory[PATH_MAX])
 {
-	/* Installed in the plain layout, installed where this system keeps its libraries, and the build tree. */
+	/*
+	 * Installed in the plain layout, installed where this system keeps its libraries, and the
+	 * build tree.
+	 */
 	static const char *const relative[] = {"../lib/cricket", CKT_LIBDIR_FROM_BINDIR, "."};
 	const char *given = getenv("CRICKET_LIBDIR");
 	char own[PATH_MAX], candidate[PATH_MAX];
@@ -75,14 +79,17 @@ bool run_find_libraries(char ret_directory[PATH_MAX])
 	if (given && given[0]) {
 		if (holds_libraries(given) && realpath(given, ret_directory))
 			return true;
-		run_say("no libcricket-client.so in CRICKET_LIBDIR=%s: correct the variable or unset it", given);
+		run_say("no libcricket-client.so in CRICKET_LIBDIR=%s: correct the variable or unset it",
+			given);
 		return false;
 	}
 	for (size_t i = 0; own_directory(own) && i < sizeof(relative) / sizeof(relative[0]); i++)
-		if (join(candidate, own, relative[i]) && holds_libraries(candidate) && realpath(candidate, ret_directory))
+		if (join(candidate, own, relative[i]) && holds_libraries(candidate) &&
+			realpath(candidate, ret_directory))
 			return true;
 	run_say("the client libraries are neither in ../lib/cricket beside this program nor in %s: install again, or name their directory in "
-		"CRICKET_LIBDIR", CKT_LIBDIR_FROM_BINDIR);
+		"CRICKET_LIBDIR",
+		CKT_LIBDIR_FROM_BINDIR);
 	return false;
 }
 
@@ -92,8 +99,10 @@ bool run_find_program(const char *name, const char *built, char ret_path[PATH_MA
 
 	if (!own_directory(own))
 		return false;
-	return (join(candidate, own, name) && access(candidate, X_OK) == 0 && realpath(candidate, ret_path)) ||
-	       (join(candidate, own, built) && access(candidate, X_OK) == 0 && realpath(candidate, ret_path));
+	return (join(candidate, own, name) && access(candidate, X_OK) == 0 &&
+		       realpath(candidate, ret_path)) ||
+		(join(candidate, own, built) && access(candidate, X_OK) == 0 &&
+			realpath(candidate, ret_path));
 }
 
 /* Puts `first` before what the variable holds already. */
@@ -111,12 +120,14 @@ static bool prepend(const char *variable, const char *first)
 }
 
 /*
- * For programs that look for libcuda.so and libcudart.so in directories instead of asking the loader by name, as ctypes.util.find_library
- * (tinygrad), PyCUDA and cuda-pathfinder do.  What the user set stays behind ours.
+ * For programs that look for libcuda.so and libcudart.so in directories instead of asking the
+ * loader by name, as ctypes.util.find_library (tinygrad), PyCUDA and cuda-pathfinder do.  What the
+ * user set stays behind ours.
  */
 static bool find_ours(const char *directory)
 {
-	return setenv("TRITON_LIBCUDA_PATH", directory, 0) == 0 && prepend("LD_LIBRARY_PATH", directory);
+	return setenv("TRITON_LIBCUDA_PATH", directory, 0) == 0 &&
+		prepend("LD_LIBRARY_PATH", directory);
 }
 
 /* The driver of a `local:` address; NULL where it is another kind of address. */
@@ -134,8 +145,10 @@ static bool prepare_soft(const char *directory)
 {
 	char ptxas[PATH_MAX];
 
-	return snprintf(ptxas, sizeof(ptxas), "%s/soft-ptxas", directory) < (int)sizeof(ptxas) && setenv("CRICKET_SOFT_PTX", "1", 1) == 0 &&
-	       setenv("TRITON_PTXAS_PATH", ptxas, 0) == 0 && setenv("TRITON_PTXAS_BLACKWELL_PATH", ptxas, 0) == 0;
+	return snprintf(ptxas, sizeof(ptxas), "%s/soft-ptxas", directory) < (int)sizeof(ptxas) &&
+		setenv("CRICKET_SOFT_PTX", "1", 1) == 0 &&
+		setenv("TRITON_PTXAS_PATH", ptxas, 0) == 0 &&
+		setenv("TRITON_PTXAS_BLACKWELL_PATH", ptxas, 0) == 0;
 }
 
 bool run_prepare_environment(const struct run_options *options, const char *address)
@@ -158,19 +171,23 @@ bool run_prepare_environment(const struct run_options *options, const char *addr
 		return false;
 	}
 	/*
-	 * All by path: the loader looks for what the program needs before what a preloaded library needs, so a program linked with
-	 * libcuda.so.1 would otherwise get the system's, or not start where there is none.
+	 * All by path: the loader looks for what the program needs before what a preloaded library
+	 * needs, so a program linked with libcuda.so.1 would otherwise get the system's, or not
+	 * start where there is none.
 	 */
-	if (driver)	/* our runtime, and the patcher for static ones, over a driver that is loaded first and so is everybody's */
-		size = asprintf(&preload, "%s:%s/libcudart.so.13:%s/libcricket-patch.so", driver, directory, directory);
+	if (driver) /* our runtime, and the patcher for static ones, over a driver that is loaded first and so is everybody's */
+		size = asprintf(&preload, "%s:%s/libcudart.so.13:%s/libcricket-patch.so", driver,
+			directory, directory);
 	else
-		size = asprintf(&preload, "%s/libcricket-client.so:%s/libcudart.so.13:%s/libcuda.so.1:%s/libnvidia-ml.so.1", directory, directory, directory,
-				directory);
+		size = asprintf(&preload,
+			"%s/libcricket-client.so:%s/libcudart.so.13:%s/libcuda.so.1:%s/libnvidia-ml.so.1",
+			directory, directory, directory, directory);
 	if (size >= 0 && asprintf(&audit, "%s/libcricket-audit.so", directory) >= 0)
-		done = prepend("LD_PRELOAD", preload) && prepend("LD_AUDIT", audit) && (driver || find_ours(directory)) &&
-		       (!options->soft || prepare_soft(directory)) &&
-		       (!address || setenv("REMOTE_GPU_ADDRESS", address, 1) == 0) &&
-		       (!options->verbose || setenv("CRICKET_LOG", "debug", 1) == 0);
+		done = prepend("LD_PRELOAD", preload) && prepend("LD_AUDIT", audit) &&
+			(driver || find_ours(directory)) &&
+			(!options->soft || prepare_soft(directory)) &&
+			(!address || setenv("REMOTE_GPU_ADDRESS", address, 1) == 0) &&
+			(!options->verbose || setenv("CRICKET_LOG", "debug", 1) == 0);
 	if (!done)
 		run_say("cannot set the environment: %s", strerror(errno));
 	free(preload);
@@ -194,8 +211,12 @@ static int parse(int argc, char **argv, struct run_options *options)
 {
 	enum { OPTION_SOFT = 256, OPTION_VERSION };
 	static const struct option long_options[] = {
-		{"server", required_argument, NULL, 's'}, {"soft", no_argument, NULL, OPTION_SOFT}, {"verbose", no_argument, NULL, 'v'},
-		{"help", no_argument, NULL, 'h'}, {"version", no_argument, NULL, OPTION_VERSION}, {0},
+		{"server", required_argument, NULL, 's'},
+		{"soft", no_argument, NULL, OPTION_SOFT},
+		{"verbose", no_argument, NULL, 'v'},
+		{"help", no_argument, NULL, 'h'},
+		{"version", no_argument, NULL, OPTION_VERSION},
+		{0},
 	};
 	int option;
 
@@ -247,5 +268,6 @@ int main(int argc, char **argv)
 		return status;
 	if (options.soft)
 		return run_soft(&options);
-	return run_prepare_environment(&options, options.server) ? run_exec(options.command) : EXIT_REFUSED;
+	return run_prepare_environment(&options, options.server) ? run_exec(options.command)
+								 : EXIT_REFUSED;
 }

@@ -8,19 +8,25 @@
 #include <sys/types.h>
 
 struct run_options {
-	const char *server;		/* --server; NULL: REMOTE_GPU_ADDRESS as it is */
+	const char *server; /* --server; NULL: REMOTE_GPU_ADDRESS as it is */
 	bool soft;
 	bool verbose;
-	char **command;			/* NULL-terminated */
+	char **command; /* NULL-terminated */
 };
 
 /* Where the libraries lie, with no slash at the end; false with a line on stderr. */
 bool run_find_libraries(char ret_directory[PATH_MAX]);
-/* The absolute path of a program of ours, beside cricket-run or at `built` in a build tree; false when it is at neither. */
+/*
+ * The absolute path of a program of ours, beside cricket-run or at `built` in a build tree; false
+ * when it is at neither.
+ */
 bool run_find_program(const char *name, const char *built, char ret_path[PATH_MAX]);
 /* Sets what makes the next exec end up in our libraries. */
 bool run_prepare_environment(const struct run_options *options, const char *address);
-/* Replaces this process by the command; returns only to say with which status to exit: 127 not found, 126 found but refused. */
+/*
+ * Replaces this process by the command; returns only to say with which status to exit: 127 not
+ * found, 126 found but refused.
+ */
 int run_exec(char **command);
 /* Runs the command beside a private server on the soft GPU; the status to exit with. */
 int run_soft(const struct run_options *options);

@@ -4,9 +4,9 @@
  *	cricket-run --+-- cricket-server   own process group (a Ctrl-C at the terminal is the program's), log in DIRECTORY/log
  *	              `-- COMMAND          this process group
  *
- * DIRECTORY is a fresh 0700 one that holds the server's socket; it is removed at the end.  Signals are blocked and read with
- * sigwaitinfo, so nothing here runs in a handler.  Should cricket-run itself be killed, the kernel ends the server, and
- * the next cricket-run removes the directory.
+ * DIRECTORY is a fresh 0700 one that holds the server's socket; it is removed at the end.  Signals
+ * are blocked and read with sigwaitinfo, so nothing here runs in a handler.  Should cricket-run
+ * itself be killed, the kernel ends the server, and the next cricket-run removes the directory.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -30,17 +30,18 @@
 
 enum {
 	EXIT_NO_SERVER = 125,
-	START_TIMEOUT_MS = 30000,	/* a cold start reads the server and the soft GPU from disk */
+	/* a cold start reads the server and the soft GPU from disk */
+	START_TIMEOUT_MS = 30000,
 	STOP_TIMEOUT_MS = 10000,
 };
 
 struct soft {
 	char directory[PATH_MAX];
-	int lock;			/* on the directory */
+	int lock; /* on the directory */
 	char socket[sizeof(((struct sockaddr_un *)NULL)->sun_path)];
 	char log[PATH_MAX];
-	sigset_t waited, before;	/* signals read here; the mask that children get back */
-	pid_t server;			/* 0 when there is none to be reaped */
+	sigset_t waited, before; /* signals read here; the mask that children get back */
+	pid_t server;            /* 0 when there is none to be reaped */
 	pid_t program;
 	int program_status;
 	bool program_done;
@@ -64,7 +65,8 @@ static bool is_nobodys(int base, const char *name)
 {
 	struct stat status;
 	int fd = openat(base, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	bool result = fd >= 0 && fstat(fd, &status) == 0 && status.st_uid == geteuid() && flock(fd, LOCK_EX | LOCK_NB) == 0;
+	bool result = fd >= 0 && fstat(fd, &status) == 0 && status.st_uid == geteuid() &&
+		flock(fd, LOCK_EX | LOCK_NB) == 0;
 	if (fd >= 0)
 		close(fd);
 	return result;
@@ -76,8 +78,10 @@ static void sweep(const char *base)
 	char path[PATH_MAX];
 	DIR *dir = opendir(base);
 	for (const struct dirent *entry; dir && (entry = readdir(dir));)
-		if (strncmp(entry->d_name, DIRECTORY_PREFIX, strlen(DIRECTORY_PREFIX)) == 0 && is_nobodys(dirfd(dir), entry->d_name) &&
-		    snprintf(path, sizeof(path), "%s/%s", base, entry->d_name) < (int)sizeof(path))
+		if (strncmp(entry->d_name, DIRECTORY_PREFIX, strlen(DIRECTORY_PREFIX)) == 0 &&
+			is_nobodys(dirfd(dir), entry->d_name) &&
+			snprintf(path, sizeof(path), "%s/%s", base, entry->d_name) <
+				(int)sizeof(path))
 			remove_directory(path);
 	if (dir)
 		closedir(dir);
@@ -88,7 +92,8 @@ static bool lock_directory(struct soft *soft)
 {
 	struct stat status;
 	soft->lock = open(soft->directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (soft->lock >= 0 && flock(soft->lock, LOCK_SH | LOCK_NB) == 0 && stat(soft->directory, &status) == 0)
+	if (soft->lock >= 0 && flock(soft->lock, LOCK_SH | LOCK_NB) == 0 &&
+		stat(soft->directory, &status) == 0)
 		return true;
 	if (soft->lock >= 0)
 		close(soft->lock);
@@ -101,7 +106,9 @@ static bool make_directory(struct soft *soft)
 
 	for (size_t i = 0; i < sizeof(bases) / sizeof(bases[0]); i++) {
 		if (!bases[i] || bases[i][0] != '/' ||
-		    snprintf(soft->directory, sizeof(soft->directory), "%s/" DIRECTORY_PREFIX "XXXXXX", bases[i]) >= (int)sizeof(soft->directory))
+			snprintf(soft->directory, sizeof(soft->directory),
+				"%s/" DIRECTORY_PREFIX "XXXXXX",
+				bases[i]) >= (int)sizeof(soft->directory))
 			continue;
 		/* A UNIX socket's address is short: a deep base is passed over. */
 		if (strlen(soft->directory) + sizeof("/socket") > sizeof(soft->socket))
@@ -109,7 +116,8 @@ static bool make_directory(struct soft *soft)
 		sweep(bases[i]);
 		if (!mkdtemp(soft->directory) || !lock_directory(soft))
 			continue;
-		snprintf(soft->socket, sizeof(soft->socket), "%.*s/socket", (int)sizeof(soft->socket) - 8, soft->directory);
+		snprintf(soft->socket, sizeof(soft->socket), "%.*s/socket",
+			(int)sizeof(soft->socket) - 8, soft->directory);
 		snprintf(soft->log, sizeof(soft->log), "%.*s/log", PATH_MAX - 8, soft->directory);
 		return true;
 	}
@@ -118,20 +126,24 @@ static bool make_directory(struct soft *soft)
 	return false;
 }
 
-static void server_process(const struct soft *soft, const struct run_options *options, const char *path, pid_t parent)
+static void server_process(
+	const struct soft *soft, const struct run_options *options, const char *path, pid_t parent)
 {
 	char address[sizeof(soft->socket)];
 
 	snprintf(address, sizeof(address), "%s", soft->socket);
-	char *const command[] = {(char *)path, "--driver", "soft", "--socket", address, "--listen", "none", "--grace", "0", "--log-level",
-				 options->verbose ? "debug" : "info", NULL};
+	char *const command[] = {(char *)path, "--driver", "soft", "--socket", address, "--listen",
+		"none", "--grace", "0", "--log-level", options->verbose ? "debug" : "info", NULL};
 
-	/* Dies with cricket-run, also when that is killed; the check closes the gap before prctl. */
+	/*
+	 * Dies with cricket-run, also when that is killed; the check closes the gap before prctl.
+	 */
 	prctl(PR_SET_PDEATHSIG, SIGTERM);
 	if (getppid() != parent)
 		_exit(EXIT_NO_SERVER);
 	setpgid(0, 0);
-	int null = open("/dev/null", O_RDWR), log = options->verbose ? -1 : open(soft->log, O_WRONLY | O_CREAT | O_APPEND, 0600);
+	int null = open("/dev/null", O_RDWR),
+	    log = options->verbose ? -1 : open(soft->log, O_WRONLY | O_CREAT | O_APPEND, 0600);
 	if (null >= 0) {
 		dup2(null, STDIN_FILENO);
 		dup2(options->verbose ? STDERR_FILENO : log >= 0 ? log : null, STDOUT_FILENO);
@@ -175,7 +187,8 @@ static void show_log(const struct soft *soft)
 	if (fd < 0)
 		return;
 	off_t size = lseek(fd, 0, SEEK_END);
-	ssize_t length = pread(fd, text, sizeof(text), size > (off_t)sizeof(text) ? size - (off_t)sizeof(text) : 0);
+	ssize_t length = pread(fd, text, sizeof(text),
+		size > (off_t)sizeof(text) ? size - (off_t)sizeof(text) : 0);
 	close(fd);
 	if (length > 0)
 		fwrite(text, 1, (size_t)length, stderr);
@@ -208,7 +221,8 @@ static bool start_server(struct soft *soft, const struct run_options *options)
 			return false;
 		}
 		if (now_ms() > deadline) {
-			run_say("the private server did not answer within %d s:", START_TIMEOUT_MS / 1000);
+			run_say("the private server did not answer within %d s:",
+				START_TIMEOUT_MS / 1000);
 			show_log(soft);
 			return false;
 		}
@@ -262,7 +276,10 @@ static void reap(struct soft *soft)
 	}
 }
 
-/* Signals that someone sent to cricket-run go on to the program; those of the terminal have reached it already. */
+/*
+ * Signals that someone sent to cricket-run go on to the program; those of the terminal have reached
+ * it already.
+ */
 static void wait_for_program(struct soft *soft)
 {
 	while (!soft->program_done) {
@@ -292,12 +309,14 @@ static int run_program(struct soft *soft, const struct run_options *options)
 		_exit(run_prepare_environment(options, address) ? run_exec(options->command) : 126);
 	}
 	wait_for_program(soft);
-	return WIFSIGNALED(soft->program_status) ? 128 + WTERMSIG(soft->program_status) : WEXITSTATUS(soft->program_status);
+	return WIFSIGNALED(soft->program_status) ? 128 + WTERMSIG(soft->program_status)
+						 : WEXITSTATUS(soft->program_status);
 }
 
 int run_soft(const struct run_options *options)
 {
-	static const int signals[] = {SIGCHLD, SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2, SIGALRM};
+	static const int signals[] = {
+		SIGCHLD, SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2, SIGALRM};
 	static struct soft soft;
 	int status = EXIT_NO_SERVER;
 

@@ -1,10 +1,12 @@
 /*
- * soft-ptxas: what cricket-run --soft gives Triton and XLA as ptxas.  The soft GPU runs PTX, so the "machine code" is the PTX itself.
+ * soft-ptxas: what cricket-run --soft gives Triton and XLA as ptxas.  The soft GPU runs PTX, so the
+ * "machine code" is the PTX itself.
  *
  *	soft-ptxas [OPTION...] FILE -o FILE		options are borne and not looked at
  *	soft-ptxas --version
  *
- * The version says up to which PTX ISA Triton may write: that of CUDA 13.0, 9.0.  What is wrong with a text the module's loading says.
+ * The version says up to which PTX ISA Triton may write: that of CUDA 13.0, 9.0.  What is wrong
+ * with a text the module's loading says.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -41,7 +43,10 @@ static int copy(const char *from, const char *to)
 
 int main(int argc, char **argv)
 {
-	/* Triton's file ends in .ptx and may follow the value of an option; XLA's has no ending and comes first. */
+	/*
+	 * Triton's file ends in .ptx and may follow the value of an option; XLA's has no ending and
+	 * comes first.
+	 */
 	const char *input = NULL, *other = NULL, *output = NULL;
 
 	for (int i = 1; i < argc; i++) {

@@ -16,8 +16,16 @@
 #include "ctl/client/process_watch.h"
 
 enum {
-	ANSWER_MS = 15000, QUIESCE_MS = 20000, QUIET_MS = 20000, CLAIM_MS = 30000, OVER_MS = 5000, FORMAT = 1, DESCRIPTION_MAX = 1 << 20, ID_MAX = 1 << 22,
-	MESSAGE_SIZE = 5200, COPY_BYTES = 1 << 30,
+	ANSWER_MS = 15000,
+	QUIESCE_MS = 20000,
+	QUIET_MS = 20000,
+	CLAIM_MS = 30000,
+	OVER_MS = 5000,
+	FORMAT = 1,
+	DESCRIPTION_MAX = 1 << 20,
+	ID_MAX = 1 << 22,
+	MESSAGE_SIZE = 5200,
+	COPY_BYTES = 1 << 30,
 };
 
 #define DESCRIPTION "client.json"
@@ -32,15 +40,17 @@ static int refuse(const char *message)
 /* ---- Sessions */
 
 /* Calls visit for all of them, until it gives back false. */
-static int each_session(struct ckt_ctl_server *server, bool (*visit)(const ckt_control_session *session, void *data), void *data)
+static int each_session(struct ckt_ctl_server *server,
+	bool (*visit)(const ckt_control_session *session, void *data), void *data)
 {
 	char after[CKT_SESSION_ID_SIZE + 1] = "";
 	bool more = true;
 	while (more) {
 		ckt_control_list_args call = {.after = after};
 		ckt_control_list_res res = {0};
-		int status = ckt_ctl_call(server, CKT_CONTROL_LIST, (xdrproc_t)xdr_ckt_control_list_args, &call,
-					  (xdrproc_t)xdr_ckt_control_list_res, &res, ANSWER_MS, -1);
+		int status =
+			ckt_ctl_call(server, CKT_CONTROL_LIST, (xdrproc_t)xdr_ckt_control_list_args,
+				&call, (xdrproc_t)xdr_ckt_control_list_res, &res, ANSWER_MS, -1);
 		if (status != CKT_EXIT_DONE)
 			return status;
 		more = res.more && res.sessions.sessions_len;
@@ -55,13 +65,13 @@ static int each_session(struct ckt_ctl_server *server, bool (*visit)(const ckt_c
 
 struct facts {
 	const char *prefix;
-	unsigned count;			/* of sessions that fit */
+	unsigned count; /* of sessions that fit */
 	char session[CKT_SESSION_ID_SIZE + 1], program[CKT_NAME_MAX + 1], host[CKT_ADDRESS_MAX + 1];
 	pid_t pid;
 	unsigned state;
 	uint64_t generation;
 	/* Second round */
-	char other[CKT_SESSION_ID_SIZE + 1];	/* a session of a process below ours */
+	char other[CKT_SESSION_ID_SIZE + 1]; /* a session of a process below ours */
 	pid_t other_pid;
 };
 
@@ -84,15 +94,17 @@ static bool find_child(const ckt_control_session *session, void *data)
 {
 	struct facts *facts = data;
 	pid_t pid = (pid_t)session->client_pid;
-	if (strcmp(session->session, facts->session) != 0 && strcmp(session->client, facts->host) == 0 && pid != facts->pid &&
-	    ckt_process_is_below(pid, facts->pid)) {
+	if (strcmp(session->session, facts->session) != 0 &&
+		strcmp(session->client, facts->host) == 0 && pid != facts->pid &&
+		ckt_process_is_below(pid, facts->pid)) {
 		snprintf(facts->other, sizeof facts->other, "%s", session->session);
 		facts->other_pid = pid;
 	}
 	return true;
 }
 
-int ckt_ctl_client_find(struct ckt_ctl_server *server, const char *prefix, struct ckt_ctl_client *ret_client)
+int ckt_ctl_client_find(
+	struct ckt_ctl_server *server, const char *prefix, struct ckt_ctl_client *ret_client)
 {
 	char message[MESSAGE_SIZE], here[CKT_NAME_MAX + 1] = "";
 	struct facts facts = {.prefix = prefix};
@@ -103,30 +115,35 @@ int ckt_ctl_client_find(struct ckt_ctl_server *server, const char *prefix, struc
 	if (status != CKT_EXIT_DONE)
 		return status;
 	if (facts.count != 1) {
-		snprintf(message, sizeof message, "%s session '%s'%s: see cricketctl ps", facts.count ? "there is more than one" : "there is no", prefix,
-			 facts.count ? "..." : "");
+		snprintf(message, sizeof message, "%s session '%s'%s: see cricketctl ps",
+			facts.count ? "there is more than one" : "there is no", prefix,
+			facts.count ? "..." : "");
 		refuse(message);
 		return CKT_EXIT_NO_SESSION;
 	}
 	gethostname(here, sizeof here - 1);
 	if (facts.state != CKT_STATE_RUNNING && facts.state != CKT_STATE_PAUSED) {
-		snprintf(message, sizeof message, "session %s is %s, and its client is saved with it only while the two are connected", facts.session,
-			 ckt_ctl_state_name(facts.state));
+		snprintf(message, sizeof message,
+			"session %s is %s, and its client is saved with it only while the two are connected",
+			facts.session, ckt_ctl_state_name(facts.state));
 		return refuse(message);
 	}
 	if (strcmp(facts.host, here) != 0) {
-		snprintf(message, sizeof message, "the program of session %s runs on %s: run 'cricketctl checkpoint --with-client' there", facts.session,
-			 facts.host);
+		snprintf(message, sizeof message,
+			"the program of session %s runs on %s: run 'cricketctl checkpoint --with-client' there",
+			facts.session, facts.host);
 		return refuse(message);
 	}
-	if (ckt_process_look(facts.pid, facts.program, &ret_client->process, message, sizeof message))
+	if (ckt_process_look(
+		    facts.pid, facts.program, &ret_client->process, message, sizeof message))
 		return refuse(message);
 	status = each_session(server, find_child, &facts);
 	if (status != CKT_EXIT_DONE)
 		return status;
 	if (*facts.other) {
-		snprintf(message, sizeof message, "process %d, below %s, has session %s of its own: a process tree is saved with one session only",
-			 (int)facts.other_pid, facts.program, facts.other);
+		snprintf(message, sizeof message,
+			"process %d, below %s, has session %s of its own: a process tree is saved with one session only",
+			(int)facts.other_pid, facts.program, facts.other);
 		return refuse(message);
 	}
 	snprintf(ret_client->session, sizeof ret_client->session, "%s", facts.session);
@@ -142,17 +159,21 @@ static int make_quiet(struct ckt_ctl_client *client, struct ckt_ctl_server *serv
 	ckt_control_result answer = {0};
 	int result = ckt_hold_make(&client->process, client->session);
 	if (result) {
-		snprintf(message, sizeof message, "%s: %s", client->process.state_dir, strerror(-result));
+		snprintf(message, sizeof message, "%s: %s", client->process.state_dir,
+			strerror(-result));
 		return refuse(message);
 	}
-	int status = ckt_ctl_call(server, CKT_CONTROL_QUIESCE, (xdrproc_t)xdr_ckt_control_session_args, &call, (xdrproc_t)xdr_ckt_control_result,
-				  &answer, QUIESCE_MS, -1);
+	int status =
+		ckt_ctl_call(server, CKT_CONTROL_QUIESCE, (xdrproc_t)xdr_ckt_control_session_args,
+			&call, (xdrproc_t)xdr_ckt_control_result, &answer, QUIESCE_MS, -1);
 	if (status == CKT_EXIT_DONE)
 		status = ckt_ctl_result(&answer);
 	xdr_free((xdrproc_t)xdr_ckt_control_result, (char *)&answer);
-	if (status == CKT_EXIT_DONE && ckt_hold_wait_quiet(&client->process, client->session, QUIET_MS)) {
-		snprintf(message, sizeof message, "%s (process %d) did not become quiet: is it stopped, or is its Cricket older than this one?",
-			 client->process.program, (int)client->process.pid);
+	if (status == CKT_EXIT_DONE &&
+		ckt_hold_wait_quiet(&client->process, client->session, QUIET_MS)) {
+		snprintf(message, sizeof message,
+			"%s (process %d) did not become quiet: is it stopped, or is its Cricket older than this one?",
+			client->process.program, (int)client->process.pid);
 		status = refuse(message);
 	}
 	ckt_fault(CKT_FAULT_CTL_CLIENT_QUIET);
@@ -170,10 +191,11 @@ static json_t *describe(const struct ckt_ctl_client *client)
 		json_array_append_new(list, json_integer(ids[i]));
 	for (int fd = 0; fd < 3; fd++)
 		json_array_append_new(stdio, ckt_ctl_json_text(process->stdio[fd]));
-	return json_pack("{s:i, s:s, s:i, s:o, s:o, s:s, s:I, s:I, s:s, s:o}", "format", FORMAT, "criu",
-			 ckt_criu_version_text(client->criu.version, version), "pid", (int)process->pid, "ids", list, "program",
-			 ckt_ctl_json_text(process->program), "session", client->session, "uid", (json_int_t)process->uid, "gid",
-			 (json_int_t)process->gid, "state_dir", process->state_dir, "stdio", stdio);
+	return json_pack("{s:i, s:s, s:i, s:o, s:o, s:s, s:I, s:I, s:s, s:o}", "format", FORMAT,
+		"criu", ckt_criu_version_text(client->criu.version, version), "pid",
+		(int)process->pid, "ids", list, "program", ckt_ctl_json_text(process->program),
+		"session", client->session, "uid", (json_int_t)process->uid, "gid",
+		(json_int_t)process->gid, "state_dir", process->state_dir, "stdio", stdio);
 }
 
 static int sync_directory(int fd)
@@ -183,7 +205,9 @@ static int sync_directory(int fd)
 	if (!dir)
 		return -errno;
 	for (struct dirent *entry; !result && (entry = readdir(dir));) {
-		int file = entry->d_name[0] == '.' ? -1 : openat(fd, entry->d_name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+		int file = entry->d_name[0] == '.'
+			? -1
+			: openat(fd, entry->d_name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
 		if (file >= 0 && fsync(file))
 			result = -errno;
 		if (file >= 0)
@@ -208,13 +232,15 @@ static int commit(void *data)
 	ckt_fault(CKT_FAULT_CTL_CLIENT_SAVED);
 	int fd = openat(saving->fd, DESCRIPTION, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 	int result = fd < 0 ? -errno : 0;
-	if (!result && (json_dumpfd(saving->description, fd, JSON_COMPACT) || write(fd, "\n", 1) != 1))
+	if (!result &&
+		(json_dumpfd(saving->description, fd, JSON_COMPACT) || write(fd, "\n", 1) != 1))
 		result = -EIO;
 	if (fd >= 0)
 		close(fd);
 	if (!result)
 		result = sync_directory(saving->fd);
-	saving->status = result ? ckt_ctl_refuse(saving->partial->path, strerror(-result)) : ckt_ctl_partial_keep(saving->partial);
+	saving->status = result ? ckt_ctl_refuse(saving->partial->path, strerror(-result))
+				: ckt_ctl_partial_keep(saving->partial);
 	return saving->status == CKT_EXIT_DONE ? 0 : -EIO;
 }
 
@@ -241,21 +267,28 @@ static struct bar bar_begin(const struct ckt_ctl_args *args, uint64_t total_byte
 	return bar;
 }
 
-static int dump(const struct ckt_ctl_args *args, struct ckt_ctl_client *client, struct ckt_ctl_partial *partial)
+static int dump(const struct ckt_ctl_args *args, struct ckt_ctl_client *client,
+	struct ckt_ctl_partial *partial)
 {
 	bool stop = args->stop;
 	char message[MESSAGE_SIZE];
-	struct saving saving = {.client = client, .partial = partial, .fd = -1, .status = CKT_EXIT_DONE};
-	/* Before it: from here to there no thread of the program can have come and gone but by the program itself. */
+	struct saving saving = {
+		.client = client, .partial = partial, .fd = -1, .status = CKT_EXIT_DONE};
+	/*
+	 * Before it: from here to there no thread of the program can have come and gone but by the
+	 * program itself.
+	 */
 	saving.description = describe(client);
 	if (!saving.description || mkdirat(partial->fd, "client", 0700) ||
-	    (saving.fd = openat(partial->fd, "client", O_RDONLY | O_DIRECTORY | O_CLOEXEC)) < 0) {
+		(saving.fd = openat(partial->fd, "client", O_RDONLY | O_DIRECTORY | O_CLOEXEC)) <
+			0) {
 		json_decref(saving.description);
 		return ckt_ctl_refuse(partial->path, strerror(errno));
 	}
 	struct bar bar = bar_begin(args, ckt_watch_resident(client->process.pid));
-	int result = ckt_criu_dump(&client->criu, client->process.pid, saving.fd, !stop, stop ? commit : NULL, &saving,
-				   &(struct ckt_criu_progress){bar_moved, &bar}, message, sizeof message);
+	int result = ckt_criu_dump(&client->criu, client->process.pid, saving.fd, !stop,
+		stop ? commit : NULL, &saving, &(struct ckt_criu_progress){bar_moved, &bar},
+		message, sizeof message);
 	ckt_ctl_progress_end(bar.progress);
 	/* A process that goes on need not stand still until its image is on the disk. */
 	if (!result && !stop)
@@ -268,8 +301,8 @@ static int dump(const struct ckt_ctl_args *args, struct ckt_ctl_client *client, 
 	return status;
 }
 
-int ckt_ctl_client_save(const struct ckt_ctl_args *args, struct ckt_ctl_client *client, struct ckt_ctl_server *server,
-			struct ckt_ctl_partial *partial)
+int ckt_ctl_client_save(const struct ckt_ctl_args *args, struct ckt_ctl_client *client,
+	struct ckt_ctl_server *server, struct ckt_ctl_partial *partial)
 {
 	int status = make_quiet(client, server);
 	if (status == CKT_EXIT_DONE)
@@ -283,7 +316,8 @@ int ckt_ctl_client_save(const struct ckt_ctl_args *args, struct ckt_ctl_client *
 static int copy_file(int from_dir, int to_dir, const char *name)
 {
 	int from = openat(from_dir, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
-	int to = from < 0 ? -1 : openat(to_dir, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	int to =
+		from < 0 ? -1 : openat(to_dir, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 	int result = to < 0 ? -errno : 0;
 	for (ssize_t n = 1; !result && n > 0;) {
 		n = sendfile(to, from, NULL, COPY_BYTES);
@@ -302,12 +336,15 @@ int ckt_ctl_client_copy(int from_fd, int to_fd)
 	int from = openat(from_fd, "client", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (from < 0)
 		return errno == ENOENT ? 0 : -errno;
-	int to = mkdirat(to_fd, "client", 0700) ? -1 : openat(to_fd, "client", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	int to = mkdirat(to_fd, "client", 0700)
+		? -1
+		: openat(to_fd, "client", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	int result = to < 0 ? -errno : 0;
 	DIR *dir = fdopendir(from);
 	for (struct dirent *entry; !result && dir && (entry = readdir(dir));) {
 		struct stat st;
-		if (fstatat(from, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode))
+		if (fstatat(from, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+			S_ISREG(st.st_mode))
 			result = copy_file(from, to, entry->d_name);
 	}
 	if (!result)
@@ -329,7 +366,8 @@ static bool take_ids(const json_t *list, struct ckt_ctl_client *client)
 	json_t *one;
 	if (!count || count > CKT_PROCESS_TREE_MAX)
 		return false;
-	json_array_foreach(list, i, one) {
+	json_array_foreach(list, i, one)
+	{
 		json_int_t id = json_integer_value(one);
 		if (id <= 0 || id > ID_MAX)
 			return false;
@@ -358,12 +396,15 @@ static bool take_description(json_t *json, struct ckt_ctl_client *client)
 	json_t *ids, *stdio;
 	const char *program, *session, *state_dir;
 	struct ckt_process *process = &client->process;
-	if (json_unpack(json, "{s:i, s:i, s:o, s:s, s:s, s:I, s:I, s:s, s:o}", "format", &format, "pid", &pid, "ids", &ids, "program", &program,
-			"session", &session, "uid", &uid, "gid", &gid, "state_dir", &state_dir, "stdio", &stdio))
+	if (json_unpack(json, "{s:i, s:i, s:o, s:s, s:s, s:I, s:I, s:s, s:o}", "format", &format,
+		    "pid", &pid, "ids", &ids, "program", &program, "session", &session, "uid", &uid,
+		    "gid", &gid, "state_dir", &state_dir, "stdio", &stdio))
 		return false;
-	if (format != FORMAT || pid <= 0 || pid > ID_MAX || uid < 0 || uid >= UINT32_MAX || gid < 0 || gid >= UINT32_MAX || state_dir[0] != '/' ||
-	    strlen(state_dir) >= sizeof process->state_dir || strlen(session) != CKT_SESSION_ID_SIZE ||
-	    strspn(session, "0123456789abcdef") != CKT_SESSION_ID_SIZE)
+	if (format != FORMAT || pid <= 0 || pid > ID_MAX || uid < 0 || uid >= UINT32_MAX ||
+		gid < 0 || gid >= UINT32_MAX || state_dir[0] != '/' ||
+		strlen(state_dir) >= sizeof process->state_dir ||
+		strlen(session) != CKT_SESSION_ID_SIZE ||
+		strspn(session, "0123456789abcdef") != CKT_SESSION_ID_SIZE)
 		return false;
 	process->pid = pid;
 	process->uid = (uid_t)uid;
@@ -378,18 +419,24 @@ static json_t *read_description(int dir_fd)
 {
 	struct stat st;
 	int fd = openat(dir_fd, DESCRIPTION, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
-	json_t *json = fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_size <= DESCRIPTION_MAX ?
-			       json_loadfd(fd, JSON_REJECT_DUPLICATES, NULL) : NULL;
+	json_t *json = fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) &&
+			st.st_size <= DESCRIPTION_MAX
+		? json_loadfd(fd, JSON_REJECT_DUPLICATES, NULL)
+		: NULL;
 	if (fd >= 0)
 		close(fd);
 	return json;
 }
 
-/* What CRIU restores runs as whoever the image says: an image that another user could have written is for that user to restore. */
+/*
+ * What CRIU restores runs as whoever the image says: an image that another user could have written
+ * is for that user to restore.
+ */
 static bool is_ours(int fd)
 {
 	struct stat st;
-	return fstat(fd, &st) == 0 && (st.st_uid == geteuid() || st.st_uid == 0) && !(st.st_mode & (S_IWGRP | S_IWOTH));
+	return fstat(fd, &st) == 0 && (st.st_uid == geteuid() || st.st_uid == 0) &&
+		!(st.st_mode & (S_IWGRP | S_IWOTH));
 }
 
 static int check_ids(const struct ckt_ctl_client *client)
@@ -402,8 +449,9 @@ static int check_ids(const struct ckt_ctl_client *client)
 		if (!ckt_process_describe(client->ids[i], who, sizeof who))
 			continue;
 		snprintf(message, sizeof message,
-			 "%s needs process number %d again, which is in use here (%s): end that, restore on another host, or in a PID namespace of "
-			 "its own: unshare --pid --fork --mount-proc cricketctl restore ...", client->process.program, (int)client->ids[i], who);
+			"%s needs process number %d again, which is in use here (%s): end that, restore on another host, or in a PID namespace of "
+			"its own: unshare --pid --fork --mount-proc cricketctl restore ...",
+			client->process.program, (int)client->ids[i], who);
 		return refuse(message);
 	}
 	return CKT_EXIT_DONE;
@@ -418,15 +466,20 @@ int ckt_ctl_client_open(const char *path, struct ckt_ctl_client *ret_client)
 		return refuse(message);
 	int fd = open(place, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (fd < 0)
-		return ckt_ctl_refuse(path, errno == ENOENT ? "holds no client: it was written without --with-client; restore it without that, and the "
-							      "client that waits for it goes on" : strerror(errno));
+		return ckt_ctl_refuse(path,
+			errno == ENOENT
+				? "holds no client: it was written without --with-client; restore it without that, and the "
+				  "client that waits for it goes on"
+				: strerror(errno));
 	int status = CKT_EXIT_DONE;
 	json_t *json = NULL;
 	if (!is_ours(fd))
-		status = ckt_ctl_refuse(place, "belongs to another user, or others may write there: what is restored from it could be any program; "
-					       "restore it as that user, or, if you trust it, make it yours (chown -R)");
+		status = ckt_ctl_refuse(place,
+			"belongs to another user, or others may write there: what is restored from it could be any program; "
+			"restore it as that user, or, if you trust it, make it yours (chown -R)");
 	else if (!(json = read_description(fd)) || !take_description(json, ret_client))
-		status = ckt_ctl_refuse(place, "is no image of a process that this version of Cricket can restore");
+		status = ckt_ctl_refuse(
+			place, "is no image of a process that this version of Cricket can restore");
 	json_decref(json);
 	if (status == CKT_EXIT_DONE)
 		status = check_ids(ret_client);
@@ -448,8 +501,8 @@ static void drop_session(struct ckt_ctl_server *server, const char *session)
 {
 	ckt_control_session_args call = {.session = (char *)session};
 	ckt_control_result result = {0};
-	if (ckt_ctl_call(server, CKT_CONTROL_KILL, (xdrproc_t)xdr_ckt_control_session_args, &call, (xdrproc_t)xdr_ckt_control_result, &result,
-			 ANSWER_MS, -1) == CKT_EXIT_DONE)
+	if (ckt_ctl_call(server, CKT_CONTROL_KILL, (xdrproc_t)xdr_ckt_control_session_args, &call,
+		    (xdrproc_t)xdr_ckt_control_result, &result, ANSWER_MS, -1) == CKT_EXIT_DONE)
 		ckt_ctl_result(&result);
 	xdr_free((xdrproc_t)xdr_ckt_control_result, (char *)&result);
 }
@@ -457,11 +510,16 @@ static void drop_session(struct ckt_ctl_server *server, const char *session)
 static bool is_pipe(const char *key)
 {
 	size_t length = strlen(key);
-	return strncmp(key, "pipe:[", 6) == 0 && strspn(key + 6, "0123456789") == length - 7 && key[length - 1] == ']';
+	return strncmp(key, "pipe:[", 6) == 0 && strspn(key + 6, "0123456789") == length - 7 &&
+		key[length - 1] == ']';
 }
 
-/* Pipes of its standard descriptors led to processes that are not there any more: our own take their place. */
-static unsigned collect_pipes(const struct ckt_process *process, struct ckt_criu_inherit ret_inherit[CKT_CRIU_INHERIT_MAX])
+/*
+ * Pipes of its standard descriptors led to processes that are not there any more: our own take
+ * their place.
+ */
+static unsigned collect_pipes(const struct ckt_process *process,
+	struct ckt_criu_inherit ret_inherit[CKT_CRIU_INHERIT_MAX])
 {
 	unsigned count = 0;
 	for (int fd = 0; fd < 3; fd++) {
@@ -469,7 +527,8 @@ static unsigned collect_pipes(const struct ckt_process *process, struct ckt_criu
 		for (unsigned i = 0; i < count && !known; i++)
 			known = strcmp(ret_inherit[i].key, process->stdio[fd]) == 0;
 		if (!known) {
-			snprintf(ret_inherit[count].key, sizeof ret_inherit[count].key, "%s", process->stdio[fd]);
+			snprintf(ret_inherit[count].key, sizeof ret_inherit[count].key, "%s",
+				process->stdio[fd]);
 			ret_inherit[count++].fd = fd;
 		}
 	}
@@ -477,7 +536,8 @@ static unsigned collect_pipes(const struct ckt_process *process, struct ckt_criu
 }
 
 /* The restored process has found its session. */
-static int wait_claimed(struct ckt_ctl_server *server, const char *session, const struct ckt_ctl_client *client)
+static int wait_claimed(
+	struct ckt_ctl_server *server, const char *session, const struct ckt_ctl_client *client)
 {
 	int64_t deadline_ms = ckt_net_now_ms() + CLAIM_MS;
 	char message[MESSAGE_SIZE];
@@ -493,17 +553,21 @@ static int wait_claimed(struct ckt_ctl_server *server, const char *session, cons
 			break;
 		nanosleep(&(struct timespec){.tv_nsec = 20000000}, NULL);
 	}
-	snprintf(message, sizeof message, "process %d is restored, but does not reach session %s: tell it where: cricketctl redirect %s --to HOST:PORT",
-		 (int)client->process.pid, session, session);
+	snprintf(message, sizeof message,
+		"process %d is restored, but does not reach session %s: tell it where: cricketctl redirect %s --to HOST:PORT",
+		(int)client->process.pid, session, session);
 	return refuse(message);
 }
 
-int ckt_ctl_client_restore(const struct ckt_ctl_args *args, struct ckt_ctl_client *client, struct ckt_ctl_server *server, const char *session)
+int ckt_ctl_client_restore(const struct ckt_ctl_args *args, struct ckt_ctl_client *client,
+	struct ckt_ctl_server *server, const char *session)
 {
 	char message[MESSAGE_SIZE];
 	struct facts facts = {.prefix = session};
 	struct ckt_criu_inherit inherit[CKT_CRIU_INHERIT_MAX];
-	const char *address = args->client_address ? args->client_address : args->server ? args->server : server->address;
+	const char *address = args->client_address ? args->client_address
+		: args->server                     ? args->server
+						   : server->address;
 	pid_t pid;
 	ckt_fault(CKT_FAULT_CTL_CLIENT_RESTORE);
 	int status = each_session(server, take_facts, &facts);
@@ -511,17 +575,20 @@ int ckt_ctl_client_restore(const struct ckt_ctl_args *args, struct ckt_ctl_clien
 		status = refuse("the client in this image is another session's");
 	if (status == CKT_EXIT_DONE) {
 		ckt_hold_remove(&client->process, session);
-		int result = ckt_hold_redirect(&client->process, session, address, facts.generation);
+		int result =
+			ckt_hold_redirect(&client->process, session, address, facts.generation);
 		if (result) {
-			snprintf(message, sizeof message, "%s: %s", client->process.state_dir, strerror(-result));
+			snprintf(message, sizeof message, "%s: %s", client->process.state_dir,
+				strerror(-result));
 			status = refuse(message);
 		}
 	}
 	if (status == CKT_EXIT_DONE) {
 		struct bar bar = bar_begin(args, ckt_criu_image_bytes(client->fd));
 		unsigned count = collect_pipes(&client->process, inherit);
-		if (ckt_criu_restore(&client->criu, client->fd, inherit, count, &(struct ckt_criu_progress){bar_moved, &bar}, &pid, message,
-				     sizeof message))
+		if (ckt_criu_restore(&client->criu, client->fd, inherit, count,
+			    &(struct ckt_criu_progress){bar_moved, &bar}, &pid, message,
+			    sizeof message))
 			status = CKT_EXIT_REFUSED;
 		ckt_ctl_progress_end(bar.progress);
 		if (status != CKT_EXIT_DONE)

@@ -19,22 +19,49 @@
 #include "ctl/client/process_watch.h"
 
 enum {
-	CAP_BIT_SYS_ADMIN = 21, CAP_BIT_CHECKPOINT_RESTORE = 40,
-	ASK_TIMEOUT_S = 60,		/* for what takes no time */
-	LOOK_MS = 200,			/* how often one that works is looked at */
-	MESSAGE_SIZE = 65536, LOG_LEVEL = 4,
+	CAP_BIT_SYS_ADMIN = 21,
+	CAP_BIT_CHECKPOINT_RESTORE = 40,
+	ASK_TIMEOUT_S = 60, /* for what takes no time */
+	LOOK_MS = 200,      /* how often one that works is looked at */
+	MESSAGE_SIZE = 65536,
+	LOG_LEVEL = 4,
 };
 
 /* The numbers of rpc.proto. */
 enum { REQ_TYPE = 1, REQ_OPTS = 2, REQ_NOTIFY_SUCCESS = 3 };
-enum { RESP_TYPE = 1, RESP_SUCCESS = 2, RESP_RESTORE = 4, RESP_NOTIFY = 5, RESP_ERRNO = 7, RESP_ERRMSG = 9, RESP_VERSION = 10 };
+enum {
+	RESP_TYPE = 1,
+	RESP_SUCCESS = 2,
+	RESP_RESTORE = 4,
+	RESP_NOTIFY = 5,
+	RESP_ERRNO = 7,
+	RESP_ERRMSG = 9,
+	RESP_VERSION = 10
+};
 enum { TYPE_DUMP = 1, TYPE_RESTORE = 2, TYPE_CHECK = 3, TYPE_NOTIFY = 6, TYPE_VERSION = 10 };
 enum {
-	OPT_IMAGES_DIR_FD = 1, OPT_PID = 2, OPT_LEAVE_RUNNING = 3, OPT_SHELL_JOB = 7, OPT_FILE_LOCKS = 8, OPT_LOG_LEVEL = 9,
-	OPT_LOG_FILE = 10, OPT_NOTIFY_SCRIPTS = 12, OPT_WORK_DIR_FD = 17, OPT_INHERIT_FD = 27, OPT_MANAGE_CGROUPS_MODE = 34,
+	OPT_IMAGES_DIR_FD = 1,
+	OPT_PID = 2,
+	OPT_LEAVE_RUNNING = 3,
+	OPT_SHELL_JOB = 7,
+	OPT_FILE_LOCKS = 8,
+	OPT_LOG_LEVEL = 9,
+	OPT_LOG_FILE = 10,
+	OPT_NOTIFY_SCRIPTS = 12,
+	OPT_WORK_DIR_FD = 17,
+	OPT_INHERIT_FD = 27,
+	OPT_MANAGE_CGROUPS_MODE = 34,
 	OPT_UNPRIVILEGED = 67,
 };
-enum { NOTIFY_SCRIPT = 1, RESTORE_PID = 1, VERSION_MAJOR = 1, VERSION_MINOR = 2, VERSION_SUBLEVEL = 4, INHERIT_KEY = 1, INHERIT_FD = 2 };
+enum {
+	NOTIFY_SCRIPT = 1,
+	RESTORE_PID = 1,
+	VERSION_MAJOR = 1,
+	VERSION_MINOR = 2,
+	VERSION_SUBLEVEL = 4,
+	INHERIT_KEY = 1,
+	INHERIT_FD = 2
+};
 enum { WIRE_VARINT = 0, WIRE_FIXED64 = 1, WIRE_BYTES = 2, WIRE_FIXED32 = 5 };
 
 /* ---- Protocol buffers, as much as this needs */
@@ -81,7 +108,7 @@ struct reader {
 
 struct field {
 	unsigned number;
-	uint64_t value;			/* of a varint */
+	uint64_t value; /* of a varint */
 	struct reader bytes;
 };
 
@@ -175,12 +202,14 @@ static void read_response(struct reader r, struct response *response)
 			get_text(&bytes, response->message, sizeof response->message);
 		else if (field.number == RESP_VERSION)
 			read_version(bytes, response);
-		else if (field.number == RESP_RESTORE && get_field(&bytes, &inner) && inner.number == RESTORE_PID)
+		else if (field.number == RESP_RESTORE && get_field(&bytes, &inner) &&
+			inner.number == RESTORE_PID)
 			response->pid = (pid_t)inner.value;
 		else if (field.number == RESP_NOTIFY)
 			while (get_field(&bytes, &inner))
 				if (inner.number == NOTIFY_SCRIPT)
-					get_text(&inner.bytes, response->script, sizeof response->script);
+					get_text(&inner.bytes, response->script,
+						sizeof response->script);
 	}
 }
 
@@ -198,7 +227,7 @@ struct task {
 	const struct message *opts;
 	int (*written)(void *data);
 	void *data;
-	unsigned timeout_ms;		/* in all; 0: as long as it gets on */
+	unsigned timeout_ms; /* in all; 0: as long as it gets on */
 	unsigned stall_ms;
 	int images_fd;
 	const struct ckt_criu_progress *progress;
@@ -249,14 +278,18 @@ uint64_t ckt_criu_image_bytes(int directory)
 	DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
 	struct stat st;
 	for (struct dirent *entry; dir && (entry = readdir(dir));)
-		if (fstatat(fd, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode))
+		if (fstatat(fd, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+			S_ISREG(st.st_mode))
 			size += (uint64_t)st.st_size;
 	if (dir)
 		closedir(dir);
 	return size;
 }
 
-/* Until it has something to say; ended where it has done nothing for too long, and all that it had made with it. */
+/*
+ * Until it has something to say; ended where it has done nothing for too long, and all that it had
+ * made with it.
+ */
 static int await(struct worker *worker, const struct task *task)
 {
 	int64_t deadline_ms = ckt_net_now_ms() + task->timeout_ms;
@@ -270,7 +303,10 @@ static int await(struct worker *worker, const struct task *task)
 			return -errno;
 		int64_t idle_ms = ckt_watch_look(&worker->watch);
 		if (task->progress)
-			task->progress->moved(task->type == TYPE_DUMP ? ckt_criu_image_bytes(task->images_fd) : worker->watch.read_bytes, task->progress->data);
+			task->progress->moved(task->type == TYPE_DUMP
+					? ckt_criu_image_bytes(task->images_fd)
+					: worker->watch.read_bytes,
+				task->progress->data);
 		if (task->timeout_ms ? ckt_net_now_ms() > deadline_ms : idle_ms > task->stall_ms) {
 			ckt_watch_kill();
 			return -ETIMEDOUT;
@@ -326,7 +362,10 @@ void ckt_criu_log_error(const char *path, char *ret_text, size_t text_size)
 	while (file && !*ret_text && fgets(line, sizeof line, file)) {
 		const char *error = strstr(line, "Error (");
 		const char *text = error ? strstr(error, "): ") : NULL;
-		/* Said by every CRIU that may not raise its limit of open files, and of no consequence. */
+		/*
+		 * Said by every CRIU that may not raise its limit of open files, and of no
+		 * consequence.
+		 */
 		if (!text || strstr(text, "RLIMIT_NOFILE"))
 			continue;
 		line[strcspn(line, "\n")] = 0;
@@ -346,8 +385,8 @@ static int place_make(struct place *place)
 {
 	const char *directory = getenv("TMPDIR");
 	*place = (struct place){.fd = -1};
-	if (snprintf(place->path, sizeof place->path, "%s/cricket-criu.XXXXXX", directory && *directory ? directory : "/tmp") >=
-	    (int)sizeof place->path)
+	if (snprintf(place->path, sizeof place->path, "%s/cricket-criu.XXXXXX",
+		    directory && *directory ? directory : "/tmp") >= (int)sizeof place->path)
 		return -ENAMETOOLONG;
 	if (!mkdtemp(place->path))
 		return -errno;
@@ -364,14 +403,20 @@ static void place_remove(struct place *place)
 	rmdir(place->path);
 }
 
-/* The sentence for a request that failed: what CRIU said, and where the rest is. The log stays, where there is one. */
-static void explain(struct place *place, const struct response *response, int result, const char *what, char *ret_message, size_t message_size)
+/*
+ * The sentence for a request that failed: what CRIU said, and where the rest is. The log stays,
+ * where there is one.
+ */
+static void explain(struct place *place, const struct response *response, int result,
+	const char *what, char *ret_message, size_t message_size)
 {
 	char log[sizeof place->path + 16], error[256];
 	snprintf(log, sizeof log, "%s/criu.log", place->path);
 	ckt_criu_log_error(log, error, sizeof error);
-	const char *cause = *error ? error : *response->message ? response->message : response->error ? strerror(response->error) :
-			    strerror(-result);
+	const char *cause = *error   ? error
+		: *response->message ? response->message
+		: response->error    ? strerror(response->error)
+				     : strerror(-result);
 	if (access(log, F_OK) == 0) {
 		snprintf(ret_message, message_size, "%s: %s; CRIU's log is %s", what, cause, log);
 		close(place->fd);
@@ -381,7 +426,8 @@ static void explain(struct place *place, const struct response *response, int re
 	}
 }
 
-static void put_common(struct message *opts, const struct ckt_criu *criu, int images_fd, const struct place *place)
+static void put_common(
+	struct message *opts, const struct ckt_criu *criu, int images_fd, const struct place *place)
 {
 	put_number(opts, OPT_IMAGES_DIR_FD, (uint64_t)images_fd);
 	put_number(opts, OPT_WORK_DIR_FD, (uint64_t)place->fd);
@@ -391,8 +437,8 @@ static void put_common(struct message *opts, const struct ckt_criu *criu, int im
 		put_number(opts, OPT_UNPRIVILEGED, true);
 }
 
-static int request(const struct ckt_criu *criu, struct place *place, const struct task *task, const char *what, struct response *response,
-		   char *ret_message, size_t message_size)
+static int request(const struct ckt_criu *criu, struct place *place, const struct task *task,
+	const char *what, struct response *response, char *ret_message, size_t message_size)
 {
 	struct worker worker;
 	char stalled[192];
@@ -408,7 +454,7 @@ static int request(const struct ckt_criu *criu, struct place *place, const struc
 	}
 	if (result == -ETIMEDOUT) {
 		snprintf(stalled, sizeof stalled, "%s: it did nothing for %u s and was ended", what,
-			 (task->timeout_ms ? task->timeout_ms : task->stall_ms) / 1000);
+			(task->timeout_ms ? task->timeout_ms : task->stall_ms) / 1000);
 		what = stalled;
 	}
 	explain(place, response, result, what, ret_message, message_size);
@@ -417,7 +463,8 @@ static int request(const struct ckt_criu *criu, struct place *place, const struc
 
 static int no_place(const struct place *place, int error, char *ret_message, size_t message_size)
 {
-	snprintf(ret_message, message_size, "no directory for CRIU's log: %s: %s", place->path, strerror(-error));
+	snprintf(ret_message, message_size, "no directory for CRIU's log: %s: %s", place->path,
+		strerror(-error));
 	return error;
 }
 
@@ -425,44 +472,50 @@ static int no_place(const struct place *place, int error, char *ret_message, siz
 
 const char *ckt_criu_version_text(unsigned version, char ret_text[CKT_CRIU_TEXT])
 {
-	snprintf(ret_text, CKT_CRIU_TEXT, version % 100 ? "%u.%u.%u" : "%u.%u", version / 10000, version / 100 % 100, version % 100);
+	snprintf(ret_text, CKT_CRIU_TEXT, version % 100 ? "%u.%u.%u" : "%u.%u", version / 10000,
+		version / 100 % 100, version % 100);
 	return ret_text;
 }
 
-int ckt_criu_version_check(unsigned version, const char *path, char *ret_message, size_t message_size)
+int ckt_criu_version_check(
+	unsigned version, const char *path, char *ret_message, size_t message_size)
 {
 	char text[CKT_CRIU_TEXT], least[CKT_CRIU_TEXT];
 	if (version >= CKT_CRIU_VERSION_MIN)
 		return 0;
 	ckt_criu_version_text(CKT_CRIU_VERSION_MIN, least);
 	if (version)
-		snprintf(ret_message, message_size, "%s is CRIU %s, and --with-client needs %s or later: install that, or put it first in PATH", path,
-			 ckt_criu_version_text(version, text), least);
+		snprintf(ret_message, message_size,
+			"%s is CRIU %s, and --with-client needs %s or later: install that, or put it first in PATH",
+			path, ckt_criu_version_text(version, text), least);
 	else
-		snprintf(ret_message, message_size, "%s does not say its version, and --with-client needs CRIU %s or later: try '%s --version'",
-			 path, least, path);
+		snprintf(ret_message, message_size,
+			"%s does not say its version, and --with-client needs CRIU %s or later: try '%s --version'",
+			path, least, path);
 	return -EPROTONOSUPPORT;
 }
 
-int ckt_criu_rights_check(const struct ckt_criu_rights *rights, const char *path, bool *ret_unprivileged, char *ret_message,
-			  size_t message_size)
+int ckt_criu_rights_check(const struct ckt_criu_rights *rights, const char *path,
+	bool *ret_unprivileged, char *ret_message, size_t message_size)
 {
-	const uint64_t admin = 1ull << CAP_BIT_SYS_ADMIN, restore = 1ull << CAP_BIT_CHECKPOINT_RESTORE;
+	const uint64_t admin = 1ull << CAP_BIT_SYS_ADMIN,
+		       restore = 1ull << CAP_BIT_CHECKPOINT_RESTORE;
 	if (rights->root) {
 		*ret_unprivileged = !(rights->effective & admin);
 		if (rights->effective & (admin | restore))
 			return 0;
 		snprintf(ret_message, message_size,
-			 "root here has neither CAP_SYS_ADMIN nor CAP_CHECKPOINT_RESTORE, one of which CRIU needs: "
-			 "start the container with '--cap-add CHECKPOINT_RESTORE --cap-add SYS_PTRACE', or as privileged");
+			"root here has neither CAP_SYS_ADMIN nor CAP_CHECKPOINT_RESTORE, one of which CRIU needs: "
+			"start the container with '--cap-add CHECKPOINT_RESTORE --cap-add SYS_PTRACE', or as privileged");
 		return -EPERM;
 	}
 	*ret_unprivileged = true;
 	if (rights->file_capabilities || rights->ambient & (admin | restore))
 		return 0;
 	snprintf(ret_message, message_size,
-		 "saving and restoring a process needs root or CAP_CHECKPOINT_RESTORE: run 'sudo cricketctl ...', or once "
-		 "'sudo setcap cap_checkpoint_restore,cap_sys_ptrace+eip %s'", path);
+		"saving and restoring a process needs root or CAP_CHECKPOINT_RESTORE: run 'sudo cricketctl ...', or once "
+		"'sudo setcap cap_checkpoint_restore,cap_sys_ptrace+eip %s'",
+		path);
 	return -EPERM;
 }
 
@@ -477,7 +530,8 @@ static void read_rights(const char *path, struct ckt_criu_rights *ret_rights)
 	}
 	if (file)
 		fclose(file);
-	ret_rights->file_capabilities = getxattr(path, "security.capability", value, sizeof value) > 0;
+	ret_rights->file_capabilities =
+		getxattr(path, "security.capability", value, sizeof value) > 0;
 }
 
 /* As the shell does, and then where only root's PATH leads. */
@@ -488,8 +542,9 @@ static int find_program(char *ret_path, size_t path_size)
 	snprintf(list, sizeof list, "%s:/usr/local/sbin:/usr/sbin:/sbin", path ? path : "");
 	for (char *save, *one = strtok_r(list, ":", &save); one; one = strtok_r(NULL, ":", &save)) {
 		struct stat st;
-		if (snprintf(ret_path, path_size, "%s/criu", one) < (int)path_size && access(ret_path, X_OK) == 0 && stat(ret_path, &st) == 0 &&
-		    S_ISREG(st.st_mode))
+		if (snprintf(ret_path, path_size, "%s/criu", one) < (int)path_size &&
+			access(ret_path, X_OK) == 0 && stat(ret_path, &st) == 0 &&
+			S_ISREG(st.st_mode))
 			return 0;
 	}
 	return -ENOENT;
@@ -517,8 +572,10 @@ static int check_kernel(const struct ckt_criu *criu, char *ret_message, size_t m
 		return no_place(&place, result, ret_message, message_size);
 	put_common(&opts, criu, place.fd, &place);
 	char what[4200];
-	snprintf(what, sizeof what, "CRIU cannot work on this kernel, as '%s check' says", criu->path);
-	const struct task task = {.type = TYPE_CHECK, .opts = &opts, .timeout_ms = ASK_TIMEOUT_S * 1000};
+	snprintf(what, sizeof what, "CRIU cannot work on this kernel, as '%s check' says",
+		criu->path);
+	const struct task task = {
+		.type = TYPE_CHECK, .opts = &opts, .timeout_ms = ASK_TIMEOUT_S * 1000};
 	return request(criu, &place, &task, what, &response, ret_message, message_size);
 }
 
@@ -528,8 +585,8 @@ int ckt_criu_find(struct ckt_criu *ret_criu, char *ret_message, size_t message_s
 	struct ckt_criu_rights rights;
 	if (find_program(criu.path, sizeof criu.path)) {
 		snprintf(ret_message, message_size,
-			 "--with-client needs CRIU 4.1 or later, and there is no criu in PATH: install it on this host (in most distributions the "
-			 "package 'criu')");
+			"--with-client needs CRIU 4.1 or later, and there is no criu in PATH: install it on this host (in most distributions the "
+			"package 'criu')");
 		return -ENOENT;
 	}
 	criu.version = ask_version(criu.path);
@@ -537,7 +594,8 @@ int ckt_criu_find(struct ckt_criu *ret_criu, char *ret_message, size_t message_s
 	if (result)
 		return result;
 	read_rights(criu.path, &rights);
-	result = ckt_criu_rights_check(&rights, criu.path, &criu.unprivileged, ret_message, message_size);
+	result = ckt_criu_rights_check(
+		&rights, criu.path, &criu.unprivileged, ret_message, message_size);
 	if (!result)
 		result = check_kernel(&criu, ret_message, message_size);
 	if (!result)
@@ -552,8 +610,9 @@ static unsigned stall_ms(const struct ckt_criu *criu)
 	return criu->stall_ms ? criu->stall_ms : CKT_CRIU_STALL_MS;
 }
 
-int ckt_criu_dump(const struct ckt_criu *criu, pid_t pid, int images_fd, bool keep_running, int (*written)(void *data), void *data,
-		  const struct ckt_criu_progress *progress, char *ret_message, size_t message_size)
+int ckt_criu_dump(const struct ckt_criu *criu, pid_t pid, int images_fd, bool keep_running,
+	int (*written)(void *data), void *data, const struct ckt_criu_progress *progress,
+	char *ret_message, size_t message_size)
 {
 	struct message opts = {0};
 	struct response response;
@@ -567,16 +626,23 @@ int ckt_criu_dump(const struct ckt_criu *criu, pid_t pid, int images_fd, bool ke
 	put_number(&opts, OPT_LEAVE_RUNNING, keep_running);
 	put_number(&opts, OPT_SHELL_JOB, true);
 	put_number(&opts, OPT_FILE_LOCKS, true);
-	put_number(&opts, OPT_MANAGE_CGROUPS_MODE, 0);	/* it comes back in ours */
+	put_number(&opts, OPT_MANAGE_CGROUPS_MODE, 0); /* it comes back in ours */
 	put_number(&opts, OPT_NOTIFY_SCRIPTS, written != NULL);
 	snprintf(what, sizeof what, "CRIU could not save process %d", (int)pid);
-	const struct task task = {.type = TYPE_DUMP, .opts = &opts, .written = written, .data = data, .stall_ms = stall_ms(criu),
-				  .images_fd = images_fd, .progress = progress};
+	const struct task task = {.type = TYPE_DUMP,
+		.opts = &opts,
+		.written = written,
+		.data = data,
+		.stall_ms = stall_ms(criu),
+		.images_fd = images_fd,
+		.progress = progress};
 	return request(criu, &place, &task, what, &response, ret_message, message_size);
 }
 
-int ckt_criu_restore(const struct ckt_criu *criu, int images_fd, const struct ckt_criu_inherit *inherit, unsigned inherit_count,
-		     const struct ckt_criu_progress *progress, pid_t *ret_pid, char *ret_message, size_t message_size)
+int ckt_criu_restore(const struct ckt_criu *criu, int images_fd,
+	const struct ckt_criu_inherit *inherit, unsigned inherit_count,
+	const struct ckt_criu_progress *progress, pid_t *ret_pid, char *ret_message,
+	size_t message_size)
 {
 	struct message opts = {0};
 	struct response response;
@@ -594,8 +660,13 @@ int ckt_criu_restore(const struct ckt_criu *criu, int images_fd, const struct ck
 		put_number(&one, INHERIT_FD, (uint64_t)inherit[i].fd);
 		put_bytes(&opts, OPT_INHERIT_FD, one.data, one.size);
 	}
-	const struct task task = {.type = TYPE_RESTORE, .opts = &opts, .stall_ms = stall_ms(criu), .images_fd = images_fd, .progress = progress};
-	result = request(criu, &place, &task, "CRIU could not restore the process", &response, ret_message, message_size);
+	const struct task task = {.type = TYPE_RESTORE,
+		.opts = &opts,
+		.stall_ms = stall_ms(criu),
+		.images_fd = images_fd,
+		.progress = progress};
+	result = request(criu, &place, &task, "CRIU could not restore the process", &response,
+		ret_message, message_size);
 	if (!result)
 		*ret_pid = response.pid;
 	return result;

@@ -1,5 +1,6 @@
 /*
- * CRIU, through `criu swrk`: one process of it for each request, a socket between, messages in protocol buffers (CRIU's rpc.proto).
+ * CRIU, through `criu swrk`: one process of it for each request, a socket between, messages in
+ * protocol buffers (CRIU's rpc.proto).
  *
  * Errors: -errno with a sentence, cause and remedy, in ret_message.  Threading: the main thread.
  */
@@ -11,7 +12,7 @@
 #include <sys/types.h>
 
 enum {
-	CKT_CRIU_VERSION_MIN = 40100,	/* 4.1.0 */
+	CKT_CRIU_VERSION_MIN = 40100, /* 4.1.0 */
 	CKT_CRIU_TEXT = 32,
 	CKT_CRIU_INHERIT_MAX = 3,
 	CKT_CRIU_STALL_MS = 60000,
@@ -19,30 +20,39 @@ enum {
 
 struct ckt_criu {
 	char path[4096];
-	unsigned version;		/* major * 10000 + minor * 100 + sublevel */
-	bool unprivileged;		/* with CAP_CHECKPOINT_RESTORE instead of root's rights */
-	unsigned stall_ms;		/* for so long a dump or restore may do nothing at all before it is ended; 0: CKT_CRIU_STALL_MS */
+	unsigned version;  /* major * 10000 + minor * 100 + sublevel */
+	bool unprivileged; /* with CAP_CHECKPOINT_RESTORE instead of root's rights */
+	/*
+	 * for so long a dump or restore may do nothing at all before it is ended; 0:
+	 * CKT_CRIU_STALL_MS
+	 */
+	unsigned stall_ms;
 };
 
 /* What decides whether CRIU may work for us; separate from looking it up for the tests. */
 struct ckt_criu_rights {
 	bool root;
-	uint64_t effective, ambient;	/* as in /proc/self/status */
-	bool file_capabilities;		/* of criu itself */
+	uint64_t effective, ambient; /* as in /proc/self/status */
+	bool file_capabilities;      /* of criu itself */
 };
 
 struct ckt_criu_inherit {
-	char key[64];			/* as readlink() of the descriptor said in the process that was saved */
-	int fd;				/* ours that takes its place */
+	/* as readlink() of the descriptor said in the process that was saved */
+	char key[64];
+	int fd; /* ours that takes its place */
 };
 
-/* Reads what CRIU should need to be told about from CRICKET's side: present, new enough, allowed, and the kernel good for it. */
+/*
+ * Reads what CRIU should need to be told about from CRICKET's side: present, new enough, allowed,
+ * and the kernel good for it.
+ */
 int ckt_criu_find(struct ckt_criu *ret_criu, char *ret_message, size_t message_size);
 
 /* The pieces of find. */
-int ckt_criu_version_check(unsigned version, const char *path, char *ret_message, size_t message_size);
-int ckt_criu_rights_check(const struct ckt_criu_rights *rights, const char *path, bool *ret_unprivileged, char *ret_message,
-			  size_t message_size);
+int ckt_criu_version_check(
+	unsigned version, const char *path, char *ret_message, size_t message_size);
+int ckt_criu_rights_check(const struct ckt_criu_rights *rights, const char *path,
+	bool *ret_unprivileged, char *ret_message, size_t message_size);
 const char *ckt_criu_version_text(unsigned version, char ret_text[CKT_CRIU_TEXT]);
 /* The first error of a log of CRIU's, without time and place; empty where there is none. */
 void ckt_criu_log_error(const char *path, char *ret_text, size_t text_size);
@@ -57,11 +67,15 @@ struct ckt_criu_progress {
 };
 
 /*
- * The process and all below it into the directory.  keep_running: they go on afterwards; otherwise they are killed, and before that, with
- * all of the image written and all of them standing still, written(data) is called: where it gives back an error, they go on after all.
+ * The process and all below it into the directory.  keep_running: they go on afterwards; otherwise
+ * they are killed, and before that, with all of the image written and all of them standing still,
+ * written(data) is called: where it gives back an error, they go on after all.
  */
-int ckt_criu_dump(const struct ckt_criu *criu, pid_t pid, int images_fd, bool keep_running, int (*written)(void *data), void *data,
-		  const struct ckt_criu_progress *progress, char *ret_message, size_t message_size);
+int ckt_criu_dump(const struct ckt_criu *criu, pid_t pid, int images_fd, bool keep_running,
+	int (*written)(void *data), void *data, const struct ckt_criu_progress *progress,
+	char *ret_message, size_t message_size);
 /* What a restore that failed had made is gone again. */
-int ckt_criu_restore(const struct ckt_criu *criu, int images_fd, const struct ckt_criu_inherit *inherit, unsigned inherit_count,
-		     const struct ckt_criu_progress *progress, pid_t *ret_pid, char *ret_message, size_t message_size);
+int ckt_criu_restore(const struct ckt_criu *criu, int images_fd,
+	const struct ckt_criu_inherit *inherit, unsigned inherit_count,
+	const struct ckt_criu_progress *progress, pid_t *ret_pid, char *ret_message,
+	size_t message_size);

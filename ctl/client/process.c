@@ -34,7 +34,8 @@ static bool read_link(pid_t pid, const char *name, char *ret_text, size_t size)
 }
 
 /* The parent of a process and its state; false where there is none of that number. */
-static bool read_parent(pid_t pid, pid_t *ret_parent, char *ret_state, char *ret_name, size_t name_size)
+static bool read_parent(
+	pid_t pid, pid_t *ret_parent, char *ret_state, char *ret_name, size_t name_size)
 {
 	char path[64], text[512] = "";
 	int parent;
@@ -62,8 +63,9 @@ bool ckt_process_describe(pid_t pid, char *ret_text, size_t text_size)
 	if (!read_parent(pid, &parent, &state, name, sizeof name))
 		snprintf(ret_text, text_size, "another process");
 	else if (state == 'Z')
-		snprintf(ret_text, text_size, "%s, which has ended, but process %d has not taken note yet", ckt_ctl_clean(name, clean, sizeof clean),
-			 (int)parent);
+		snprintf(ret_text, text_size,
+			"%s, which has ended, but process %d has not taken note yet",
+			ckt_ctl_clean(name, clean, sizeof clean), (int)parent);
 	else
 		snprintf(ret_text, text_size, "%s", ckt_ctl_clean(name, clean, sizeof clean));
 	return true;
@@ -116,7 +118,8 @@ unsigned ckt_process_tree(pid_t pid, pid_t ret_ids[CKT_PROCESS_TREE_MAX])
 }
 
 /* The value of a variable the process was started with. */
-static bool read_variable(const char *environment, size_t size, const char *name, char *ret_value, size_t value_size)
+static bool read_variable(
+	const char *environment, size_t size, const char *name, char *ret_value, size_t value_size)
 {
 	size_t length = strlen(name);
 	for (const char *p = environment; p < environment + size; p += strlen(p) + 1)
@@ -134,16 +137,19 @@ static bool read_state_dir(pid_t pid, char ret_path[CKT_PROCESS_PATH])
 	char *environment = malloc(room + 1);
 	snprintf(path, sizeof path, "/proc/%d/environ", (int)pid);
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	for (ssize_t n = 1; environment && fd >= 0 && n > 0 && size < room; size += n > 0 ? (size_t)n : 0)
+	for (ssize_t n = 1;
+		environment && fd >= 0 && n > 0 && size<room; size += n> 0 ? (size_t)n : 0)
 		n = read(fd, environment + size, room - size);
 	if (fd >= 0)
 		close(fd);
 	bool found = false;
 	if (environment) {
 		environment[size] = 0;
-		found = read_variable(environment, size, "CRICKET_STATE_DIR", ret_path, CKT_PROCESS_PATH);
+		found = read_variable(
+			environment, size, "CRICKET_STATE_DIR", ret_path, CKT_PROCESS_PATH);
 		if (!found && read_variable(environment, size, "HOME", home, sizeof home))
-			found = snprintf(ret_path, CKT_PROCESS_PATH, "%s/.local/state/cricket", home) < CKT_PROCESS_PATH;
+			found = snprintf(ret_path, CKT_PROCESS_PATH, "%s/.local/state/cricket",
+					home) < CKT_PROCESS_PATH;
 	}
 	free(environment);
 	return found;
@@ -156,7 +162,8 @@ static bool find_foreign_namespace(pid_t pid, const char **ret_name)
 	char path[32], theirs[64], ours[64];
 	for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
 		snprintf(path, sizeof path, "ns/%s", names[i]);
-		if (read_link(pid, path, theirs, sizeof theirs) && read_link(0, path, ours, sizeof ours) && strcmp(theirs, ours) != 0) {
+		if (read_link(pid, path, theirs, sizeof theirs) &&
+			read_link(0, path, ours, sizeof ours) && strcmp(theirs, ours) != 0) {
 			*ret_name = names[i];
 			return true;
 		}
@@ -164,7 +171,8 @@ static bool find_foreign_namespace(pid_t pid, const char **ret_name)
 	return false;
 }
 
-int ckt_process_look(pid_t pid, const char *program, struct ckt_process *ret_process, char *ret_message, size_t message_size)
+int ckt_process_look(pid_t pid, const char *program, struct ckt_process *ret_process,
+	char *ret_message, size_t message_size)
 {
 	char path[64], exe[CKT_PROCESS_PATH], name[16];
 	const char *foreign = NULL;
@@ -172,33 +180,41 @@ int ckt_process_look(pid_t pid, const char *program, struct ckt_process *ret_pro
 	*ret_process = (struct ckt_process){.pid = pid};
 	snprintf(path, sizeof path, "/proc/%d", (int)pid);
 	if (stat(path, &st)) {
-		snprintf(ret_message, message_size, "there is no process %d here: the program runs on another host, or in a container: run cricketctl there",
-			 (int)pid);
+		snprintf(ret_message, message_size,
+			"there is no process %d here: the program runs on another host, or in a container: run cricketctl there",
+			(int)pid);
 		return -ESRCH;
 	}
 	if (geteuid() && st.st_uid != geteuid()) {
-		snprintf(ret_message, message_size, "process %d is another user's: run cricketctl as that user, or as root", (int)pid);
+		snprintf(ret_message, message_size,
+			"process %d is another user's: run cricketctl as that user, or as root",
+			(int)pid);
 		return -EPERM;
 	}
 	if (find_foreign_namespace(pid, &foreign)) {
-		snprintf(ret_message, message_size, "process %d runs in a %s namespace of its own: run cricketctl and CRIU in its container", (int)pid,
-			 foreign);
+		snprintf(ret_message, message_size,
+			"process %d runs in a %s namespace of its own: run cricketctl and CRIU in its container",
+			(int)pid, foreign);
 		return -EXDEV;
 	}
 	const char *base = read_link(pid, "exe", exe, sizeof exe) ? strrchr(exe, '/') : NULL;
 	if (!base || strcmp(base + 1, program) != 0) {
-		snprintf(ret_message, message_size, "process %d here is not %s: the program runs on another host, or in a container: run cricketctl there",
-			 (int)pid, program);
+		snprintf(ret_message, message_size,
+			"process %d here is not %s: the program runs on another host, or in a container: run cricketctl there",
+			(int)pid, program);
 		return -ESRCH;
 	}
 	if (!read_state_dir(pid, ret_process->state_dir)) {
-		snprintf(ret_message, message_size, "process %d was started with neither HOME nor CRICKET_STATE_DIR, so its library has no place where it "
-			 "could be told to be quiet: start it with one of them", (int)pid);
+		snprintf(ret_message, message_size,
+			"process %d was started with neither HOME nor CRICKET_STATE_DIR, so its library has no place where it "
+			"could be told to be quiet: start it with one of them",
+			(int)pid);
 		return -ENOENT;
 	}
 	if (ret_process->state_dir[0] != '/') {
-		snprintf(ret_message, message_size, "process %d was started with CRICKET_STATE_DIR=%.200s, which is no path from the root: start it with one",
-			 (int)pid, ret_process->state_dir);
+		snprintf(ret_message, message_size,
+			"process %d was started with CRICKET_STATE_DIR=%.200s, which is no path from the root: start it with one",
+			(int)pid, ret_process->state_dir);
 		return -EINVAL;
 	}
 	ret_process->uid = st.st_uid;
@@ -242,7 +258,8 @@ static int as_user(const struct task *task, int (*work)(const struct task *task)
 
 static int file_path(const struct task *task, const char *suffix, char ret_path[CKT_PROCESS_PATH])
 {
-	int n = snprintf(ret_path, CKT_PROCESS_PATH, "%s/%s%s", task->process->state_dir, task->session, suffix);
+	int n = snprintf(ret_path, CKT_PROCESS_PATH, "%s/%s%s", task->process->state_dir,
+		task->session, suffix);
 	return n < CKT_PROCESS_PATH ? 0 : -ENAMETOOLONG;
 }
 
@@ -301,18 +318,23 @@ static int wait_quiet(const struct task *task)
 static int redirect(const struct task *task)
 {
 	char message[CKT_PROCESS_PATH + 128], text[CKT_ADDRESS_TEXT_MAX + 64];
-	snprintf(text, sizeof text, "%s\ngeneration %llu", task->address, (unsigned long long)task->generation);
-	return ckt_ctl_state_write_in(task->process->state_dir, task->session, text, message, sizeof message);
+	snprintf(text, sizeof text, "%s\ngeneration %llu", task->address,
+		(unsigned long long)task->generation);
+	return ckt_ctl_state_write_in(
+		task->process->state_dir, task->session, text, message, sizeof message);
 }
 
 int ckt_hold_make(const struct ckt_process *process, const char *session)
 {
-	return as_user(&(struct task){.process = process, .session = session, .holder = getpid()}, make_hold);
+	return as_user(&(struct task){.process = process, .session = session, .holder = getpid()},
+		make_hold);
 }
 
 int ckt_hold_wait_quiet(const struct ckt_process *process, const char *session, unsigned timeout_ms)
 {
-	return as_user(&(struct task){.process = process, .session = session, .timeout_ms = timeout_ms}, wait_quiet);
+	return as_user(
+		&(struct task){.process = process, .session = session, .timeout_ms = timeout_ms},
+		wait_quiet);
 }
 
 void ckt_hold_remove(const struct ckt_process *process, const char *session)
@@ -320,7 +342,12 @@ void ckt_hold_remove(const struct ckt_process *process, const char *session)
 	as_user(&(struct task){.process = process, .session = session}, remove_files);
 }
 
-int ckt_hold_redirect(const struct ckt_process *process, const char *session, const char *address, uint64_t generation)
+int ckt_hold_redirect(const struct ckt_process *process, const char *session, const char *address,
+	uint64_t generation)
 {
-	return as_user(&(struct task){.process = process, .session = session, .address = address, .generation = generation}, redirect);
+	return as_user(&(struct task){.process = process,
+			       .session = session,
+			       .address = address,
+			       .generation = generation},
+		redirect);
 }

@@ -43,7 +43,9 @@ static uint64_t read_ticks(pid_t pid)
 	char line[512];
 	uint64_t user = 0, system = 0;
 	if (read_line(pid, "stat", "", line, sizeof line) && strrchr(line, ')'))
-		sscanf(strrchr(line, ')') + 1, " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %" SCNu64 " %" SCNu64, &user, &system);
+		sscanf(strrchr(line, ')') + 1,
+			" %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %" SCNu64 " %" SCNu64, &user,
+			&system);
 	return user + system;
 }
 
@@ -100,7 +102,10 @@ static void stop_one(pid_t pid, void *data)
 		list->pids[list->count++] = pid;
 }
 
-/* Of one that is killed the children have another parent, and are not found below us any more: first all are found, then all killed. */
+/*
+ * Of one that is killed the children have another parent, and are not found below us any more:
+ * first all are found, then all killed.
+ */
 void ckt_watch_kill(void)
 {
 	static struct list list;

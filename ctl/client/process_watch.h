@@ -1,5 +1,6 @@
 /*
- * The processes that this one has set to work, watched from outside: what they have moved, and whether they get on.
+ * The processes that this one has set to work, watched from outside: what they have moved, and
+ * whether they get on.
  *
  * Threading: one watch, one thread.
  */
@@ -9,8 +10,10 @@
 #include <sys/types.h>
 
 struct ckt_watch {
-	uint64_t read_bytes, written_bytes;	/* by all below us since they began, of those that still run */
-	uint64_t work;				/* what changes while they do anything: processor time and what they moved */
+	/* by all below us since they began, of those that still run */
+	uint64_t read_bytes, written_bytes;
+	/* what changes while they do anything: processor time and what they moved */
+	uint64_t work;
 	int64_t changed_ms;
 };
 

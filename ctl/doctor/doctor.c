@@ -21,7 +21,8 @@ extern char **environ;
 
 enum { PATH_SIZE = 4096, TEXT_SIZE = 2048 };
 
-void ckt_doctor_note(struct ckt_doctor *doctor, enum ckt_finding finding, const char *name, const char *remedy, const char *format, ...)
+void ckt_doctor_note(struct ckt_doctor *doctor, enum ckt_finding finding, const char *name,
+	const char *remedy, const char *format, ...)
 {
 	static const char *const words[] = {"ok", "warning", "fail"};
 	char text[TEXT_SIZE], clean[TEXT_SIZE];
@@ -32,7 +33,8 @@ void ckt_doctor_note(struct ckt_doctor *doctor, enum ckt_finding finding, const 
 	ckt_ctl_clean(text, clean, sizeof clean);
 	doctor->failures += finding == CKT_FINDING_FAIL;
 	if (doctor->json) {
-		json_t *check = json_pack("{s:s, s:s, s:o}", "name", name, "result", words[finding], "message", ckt_ctl_json_text(clean));
+		json_t *check = json_pack("{s:s, s:s, s:o}", "name", name, "result", words[finding],
+			"message", ckt_ctl_json_text(clean));
 		if (remedy)
 			json_object_set_new(check, "remedy", ckt_ctl_json_text(remedy));
 		json_array_append_new(doctor->checks, check);
@@ -46,18 +48,20 @@ void ckt_doctor_note(struct ckt_doctor *doctor, enum ckt_finding finding, const 
 /* What PyTorch's figures and nvidia-smi come from; its absence stops nobody. */
 static void check_nvml(struct ckt_doctor *doctor, struct ckt_ctl_server *server, unsigned gpu)
 {
-	ckt_control_nvml_args call = {.function = ckt_nvml_number("nvmlDeviceGetPciInfo_v3"), .gpu = gpu};
+	ckt_control_nvml_args call = {
+		.function = ckt_nvml_number("nvmlDeviceGetPciInfo_v3"), .gpu = gpu};
 	ckt_control_nvml_res res = {0};
-	if (ckt_ctl_call(server, CKT_CONTROL_NVML, (xdrproc_t)xdr_ckt_control_nvml_args, &call, (xdrproc_t)xdr_ckt_control_nvml_res, &res, 10000,
-			 -1) != CKT_EXIT_DONE)
+	if (ckt_ctl_call(server, CKT_CONTROL_NVML, (xdrproc_t)xdr_ckt_control_nvml_args, &call,
+		    (xdrproc_t)xdr_ckt_control_nvml_res, &res, 10000, -1) != CKT_EXIT_DONE)
 		return;
 	if (res.result == CKT_NVML_SUCCESS)
 		ckt_doctor_note(doctor, CKT_FINDING_OK, "nvml", NULL, "the server's NVML answers");
 	else
 		ckt_doctor_note(doctor, CKT_FINDING_WARNING, "nvml",
-				"install NVIDIA's driver there as a whole, or name its directory in the server's LD_LIBRARY_PATH",
-				res.result == CKT_NVML_TIMEOUT ? "the server's NVML does not answer: no temperature, utilisation and the like"
-							       : "the server finds no NVML that works: no temperature, utilisation and the like");
+			"install NVIDIA's driver there as a whole, or name its directory in the server's LD_LIBRARY_PATH",
+			res.result == CKT_NVML_TIMEOUT
+				? "the server's NVML does not answer: no temperature, utilisation and the like"
+				: "the server finds no NVML that works: no temperature, utilisation and the like");
 	xdr_free((xdrproc_t)xdr_ckt_control_nvml_res, (char *)&res);
 }
 
@@ -69,36 +73,46 @@ static void check_server(struct ckt_doctor *doctor, const struct ckt_ctl_args *a
 	ckt_control_info_res info = {0};
 	int status = ckt_ctl_try_connect(args, &server, message, sizeof message);
 	if (status == CKT_EXIT_REFUSED) {
-		ckt_doctor_note(doctor, CKT_FINDING_FAIL, "token", "set CRICKET_TOKEN_FILE to a copy of the server's token file, mode 0600",
-				"%s", message);
+		ckt_doctor_note(doctor, CKT_FINDING_FAIL, "token",
+			"set CRICKET_TOKEN_FILE to a copy of the server's token file, mode 0600",
+			"%s", message);
 		return;
 	}
 	if (status != CKT_EXIT_DONE) {
 		ckt_doctor_note(doctor, CKT_FINDING_FAIL, "server",
-				address && *address ? "check REMOTE_GPU_ADDRESS, the server's --listen and the firewall between"
-						    : "set REMOTE_GPU_ADDRESS=host:port, or start cricket-server on this host",
-				"%s", message);
+			address && *address
+				? "check REMOTE_GPU_ADDRESS, the server's --listen and the firewall between"
+				: "set REMOTE_GPU_ADDRESS=host:port, or start cricket-server on this host",
+			"%s", message);
 		return;
 	}
-	if (ckt_ctl_call(&server, CKT_CONTROL_INFO, NULL, NULL, (xdrproc_t)xdr_ckt_control_info_res, &info, 10000, -1) == CKT_EXIT_DONE) {
+	if (ckt_ctl_call(&server, CKT_CONTROL_INFO, NULL, NULL, (xdrproc_t)xdr_ckt_control_info_res,
+		    &info, 10000, -1) == CKT_EXIT_DONE) {
 		bool newer = strcmp(info.build, CKT_VERSION) != 0;
-		ckt_doctor_note(doctor, CKT_FINDING_OK, "server", NULL, "cricket-server %s answers at %s", info.build, server.address);
+		ckt_doctor_note(doctor, CKT_FINDING_OK, "server", NULL,
+			"cricket-server %s answers at %s", info.build, server.address);
 		if (newer)
-			ckt_doctor_note(doctor, CKT_FINDING_WARNING, "version", "install the same version on both hosts",
-					"this is version %s", CKT_VERSION);
+			ckt_doctor_note(doctor, CKT_FINDING_WARNING, "version",
+				"install the same version on both hosts", "this is version %s",
+				CKT_VERSION);
 		if (!info.gpus.gpus_len)
-			ckt_doctor_note(doctor, CKT_FINDING_FAIL, "gpu", "see --gpus and --driver of cricket-server",
-					"the server has no GPU");
+			ckt_doctor_note(doctor, CKT_FINDING_FAIL, "gpu",
+				"see --gpus and --driver of cricket-server",
+				"the server has no GPU");
 		else
-			ckt_doctor_note(doctor, info.soft ? CKT_FINDING_WARNING : CKT_FINDING_OK, "gpu",
-					info.soft ? "start cricket-server on a host with a GPU for speed" : NULL,
-					"%u GPU%s, the first: %s%s", info.gpus.gpus_len, info.gpus.gpus_len == 1 ? "" : "s",
-					info.gpus.gpus_val[0].name, info.soft ? ", which computes on the CPU" : "");
+			ckt_doctor_note(doctor, info.soft ? CKT_FINDING_WARNING : CKT_FINDING_OK,
+				"gpu",
+				info.soft ? "start cricket-server on a host with a GPU for speed"
+					  : NULL,
+				"%u GPU%s, the first: %s%s", info.gpus.gpus_len,
+				info.gpus.gpus_len == 1 ? "" : "s", info.gpus.gpus_val[0].name,
+				info.soft ? ", which computes on the CPU" : "");
 		if (info.gpus.gpus_len && !info.soft && !newer)
 			check_nvml(doctor, &server, info.gpus.gpus_val[0].ordinal);
 		if (info.max_sessions && info.sessions >= info.max_sessions)
-			ckt_doctor_note(doctor, CKT_FINDING_FAIL, "sessions", "end some with cricketctl kill, or raise --max-sessions",
-					"the server has all its %u sessions", info.max_sessions);
+			ckt_doctor_note(doctor, CKT_FINDING_FAIL, "sessions",
+				"end some with cricketctl kill, or raise --max-sessions",
+				"the server has all its %u sessions", info.max_sessions);
 		xdr_free((xdrproc_t)xdr_ckt_control_info_res, (char *)&info);
 	}
 	ckt_ctl_disconnect(&server);
@@ -115,7 +129,9 @@ static void check_servers(struct ckt_doctor *doctor, const struct ckt_ctl_args *
 		return;
 	}
 	if (ckt_address_split(address, addresses, &count, message, sizeof message)) {
-		ckt_doctor_note(doctor, CKT_FINDING_FAIL, "server", "write a,b:7351: host, host:port, unix:/path or file:PATH each", "%s", message);
+		ckt_doctor_note(doctor, CKT_FINDING_FAIL, "server",
+			"write a,b:7351: host, host:port, unix:/path or file:PATH each", "%s",
+			message);
 		return;
 	}
 	for (unsigned i = 0; i < count; i++) {
@@ -128,8 +144,8 @@ static void check_servers(struct ckt_doctor *doctor, const struct ckt_ctl_args *
 /* Installed beside us, or in the build tree; CRICKET_LIBDIR as for cricket-run. */
 static bool find_library(char ret_path[PATH_SIZE])
 {
-	static const char *const places[] = {"../lib/cricket", "../lib/x86_64-linux-gnu/cricket", "../lib64/cricket", "../client/preload",
-					     "../client"};
+	static const char *const places[] = {"../lib/cricket", "../lib/x86_64-linux-gnu/cricket",
+		"../lib64/cricket", "../client/preload", "../client"};
 	char exe[PATH_SIZE], candidate[2 * PATH_SIZE];
 	const char *libdir = getenv("CRICKET_LIBDIR");
 	if (libdir && *libdir) {
@@ -172,7 +188,8 @@ static bool can_load(const char *path, char *ret_reason, size_t reason_size)
 	while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR)
 		;
 	if (!*ret_reason && WIFSIGNALED(status))
-		snprintf(ret_reason, reason_size, "loading it ends the process with signal %d", WTERMSIG(status));
+		snprintf(ret_reason, reason_size, "loading it ends the process with signal %d",
+			WTERMSIG(status));
 	return pid > 0 && WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
@@ -182,29 +199,34 @@ static void check_library(struct ckt_doctor *doctor)
 	const char *preload = getenv("LD_PRELOAD");
 	if (!find_library(path))
 		ckt_doctor_note(doctor, CKT_FINDING_FAIL, "library",
-				"install Cricket again, or set CRICKET_LIBDIR to the directory of libcricket-client.so",
-				"libcricket-client.so is not where it should be");
+			"install Cricket again, or set CRICKET_LIBDIR to the directory of libcricket-client.so",
+			"libcricket-client.so is not where it should be");
 	else if (!can_load(path, reason, sizeof reason))
-		ckt_doctor_note(doctor, CKT_FINDING_FAIL, "library", "the library needs glibc 2.34 or later and x86-64", "%s: %s", path,
-				reason);
+		ckt_doctor_note(doctor, CKT_FINDING_FAIL, "library",
+			"the library needs glibc 2.34 or later and x86-64", "%s: %s", path, reason);
 	else
 		ckt_doctor_note(doctor, CKT_FINDING_OK, "library", NULL, "%s loads", path);
 	if (preload && strstr(preload, "libcricket-client.so"))
-		ckt_doctor_note(doctor, CKT_FINDING_OK, "preload", NULL, "LD_PRELOAD names libcricket-client.so");
+		ckt_doctor_note(doctor, CKT_FINDING_OK, "preload", NULL,
+			"LD_PRELOAD names libcricket-client.so");
 	else
 		ckt_doctor_note(doctor, CKT_FINDING_WARNING, "preload",
-				"start programs with cricket-run, or set LD_PRELOAD to libcricket-client.so",
-				"LD_PRELOAD does not name libcricket-client.so in this shell");
+			"start programs with cricket-run, or set LD_PRELOAD to libcricket-client.so",
+			"LD_PRELOAD does not name libcricket-client.so in this shell");
 }
 
-/* What the redirection of a statically linked runtime does: text made writable, then executable again. */
+/*
+ * What the redirection of a statically linked runtime does: text made writable, then executable
+ * again.
+ */
 static void check_text(struct ckt_doctor *doctor)
 {
 	long page = sysconf(_SC_PAGESIZE);
 	int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
 	int error = 0;
 	if (fd < 0) {
-		ckt_doctor_note(doctor, CKT_FINDING_FAIL, "proc", "mount /proc: the client reads /proc/self", "/proc is not mounted here");
+		ckt_doctor_note(doctor, CKT_FINDING_FAIL, "proc",
+			"mount /proc: the client reads /proc/self", "/proc is not mounted here");
 		return;
 	}
 	ckt_doctor_note(doctor, CKT_FINDING_OK, "proc", NULL, "/proc is mounted");
@@ -222,13 +244,13 @@ static void check_text(struct ckt_doctor *doctor)
 	}
 	close(fd);
 	if (error)
-		ckt_doctor_note(
-			doctor, CKT_FINDING_FAIL, "text",
+		ckt_doctor_note(doctor, CKT_FINDING_FAIL, "text",
 			"allow it (SELinux: setsebool selinuxuser_execmod 1), or build programs with -cudart shared",
 			"changed program text may not be executed here (%s): programs with the static CUDA runtime cannot be redirected",
 			strerror(error));
 	else
-		ckt_doctor_note(doctor, CKT_FINDING_OK, "text", NULL, "program text may be redirected");
+		ckt_doctor_note(
+			doctor, CKT_FINDING_OK, "text", NULL, "program text may be redirected");
 }
 
 static void check_limits(struct ckt_doctor *doctor)
@@ -236,20 +258,22 @@ static void check_limits(struct ckt_doctor *doctor)
 	struct rlimit limit;
 	if (getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY)
 		ckt_doctor_note(doctor, CKT_FINDING_WARNING, "ulimit", "ulimit -v unlimited",
-				"the address space is limited to %llu KiB: managed and mapped memory need a reservation of terabytes, and "
-				"so does a server here",
-				(unsigned long long)limit.rlim_cur / 1024);
+			"the address space is limited to %llu KiB: managed and mapped memory need a reservation of terabytes, and "
+			"so does a server here",
+			(unsigned long long)limit.rlim_cur / 1024);
 	else
-		ckt_doctor_note(doctor, CKT_FINDING_OK, "ulimit", NULL, "the address space is not limited");
+		ckt_doctor_note(
+			doctor, CKT_FINDING_OK, "ulimit", NULL, "the address space is not limited");
 	int before = personality(0xffffffff);
 	/* For this process only, which ends soon. */
 	if (before < 0 || personality((unsigned)before | ADDR_NO_RANDOMIZE) < 0)
 		ckt_doctor_note(doctor, CKT_FINDING_WARNING, "personality",
-				"in a container: --security-opt seccomp=unconfined, or a profile that allows personality",
-				"address space randomisation cannot be switched off here: a cricket-server on this host may fail to "
-				"restore modules with globals");
+			"in a container: --security-opt seccomp=unconfined, or a profile that allows personality",
+			"address space randomisation cannot be switched off here: a cricket-server on this host may fail to "
+			"restore modules with globals");
 	else
-		ckt_doctor_note(doctor, CKT_FINDING_OK, "personality", NULL, "address space randomisation can be switched off");
+		ckt_doctor_note(doctor, CKT_FINDING_OK, "personality", NULL,
+			"address space randomisation can be switched off");
 }
 
 static void check_environment(struct ckt_doctor *doctor)
@@ -258,11 +282,13 @@ static void check_environment(struct ckt_doctor *doctor)
 	unsigned unknown = 0;
 	for (const char *entry; (entry = ckt_environment_unknown(environ, &cursor));) {
 		unknown++;
-		ckt_doctor_note(doctor, CKT_FINDING_WARNING, "environment", "cricket(7) lists the variables that there are",
-				"%.*s is no variable of Cricket's", (int)strcspn(entry, "="), entry);
+		ckt_doctor_note(doctor, CKT_FINDING_WARNING, "environment",
+			"cricket(7) lists the variables that there are",
+			"%.*s is no variable of Cricket's", (int)strcspn(entry, "="), entry);
 	}
 	if (!unknown)
-		ckt_doctor_note(doctor, CKT_FINDING_OK, "environment", NULL, "every CRICKET_* variable that is set is known");
+		ckt_doctor_note(doctor, CKT_FINDING_OK, "environment", NULL,
+			"every CRICKET_* variable that is set is known");
 }
 
 int ckt_ctl_doctor(const struct ckt_ctl_args *args)
@@ -277,10 +303,13 @@ int ckt_ctl_doctor(const struct ckt_ctl_args *args)
 		ckt_doctor_program(&doctor, args->words[0]);
 	int status;
 	if (args->json) {
-		status = ckt_ctl_json_print(json_pack("{s:b, s:o}", "ok", doctor.failures == 0, "checks", doctor.checks));
+		status = ckt_ctl_json_print(json_pack(
+			"{s:b, s:o}", "ok", doctor.failures == 0, "checks", doctor.checks));
 	} else {
 		json_decref(doctor.checks);
-		printf(doctor.failures ? "\n%u of these would stop it.\n" : "\nNothing found that would stop it.\n", doctor.failures);
+		printf(doctor.failures ? "\n%u of these would stop it.\n"
+				       : "\nNothing found that would stop it.\n",
+			doctor.failures);
 		status = ckt_ctl_flush();
 	}
 	return status == CKT_EXIT_DONE && doctor.failures ? CKT_EXIT_REFUSED : status;

@@ -1,5 +1,6 @@
 /*
- * The findings of cricketctl doctor.  doctor.c looks at the host and the server, doctor_program.c at the program.
+ * The findings of cricketctl doctor.  doctor.c looks at the host and the server, doctor_program.c
+ * at the program.
  */
 #pragma once
 
@@ -16,6 +17,6 @@ struct ckt_doctor {
 };
 
 /* name: stable, for scripts.  remedy: NULL where there is nothing to do. */
-void ckt_doctor_note(struct ckt_doctor *doctor, enum ckt_finding finding, const char *name, const char *remedy, const char *format, ...)
-	__attribute__((format(printf, 5, 6)));
+void ckt_doctor_note(struct ckt_doctor *doctor, enum ckt_finding finding, const char *name,
+	const char *remedy, const char *format, ...) __attribute__((format(printf, 5, 6)));
 void ckt_doctor_program(struct ckt_doctor *doctor, const char *command);

@@ -79,7 +79,8 @@ static bool file_map(const char *path, struct file *ret_file, struct stat *ret_s
 static const Elf64_Phdr *header_of(const struct file *file, const Elf64_Ehdr *elf, uint32_t type)
 {
 	for (unsigned i = 0; i < elf->e_phnum; i++) {
-		const Elf64_Phdr *header = entry_at(file, elf->e_phoff + (uint64_t)i * sizeof *header, sizeof *header);
+		const Elf64_Phdr *header =
+			entry_at(file, elf->e_phoff + (uint64_t)i * sizeof *header, sizeof *header);
 		if (header && header->p_type == type)
 			return header;
 	}
@@ -89,8 +90,10 @@ static const Elf64_Phdr *header_of(const struct file *file, const Elf64_Ehdr *el
 static uint64_t offset_of(const struct file *file, const Elf64_Ehdr *elf, uint64_t address)
 {
 	for (unsigned i = 0; i < elf->e_phnum; i++) {
-		const Elf64_Phdr *header = entry_at(file, elf->e_phoff + (uint64_t)i * sizeof *header, sizeof *header);
-		if (header && header->p_type == PT_LOAD && address >= header->p_vaddr && address - header->p_vaddr < header->p_filesz)
+		const Elf64_Phdr *header =
+			entry_at(file, elf->e_phoff + (uint64_t)i * sizeof *header, sizeof *header);
+		if (header && header->p_type == PT_LOAD && address >= header->p_vaddr &&
+			address - header->p_vaddr < header->p_filesz)
 			return address - header->p_vaddr + header->p_offset;
 	}
 	return UINT64_MAX;
@@ -102,8 +105,10 @@ static const char *needs(const struct file *file, const Elf64_Ehdr *elf, const c
 	const Elf64_Phdr *dynamic = header_of(file, elf, PT_DYNAMIC);
 	uint64_t strings = UINT64_MAX;
 	for (int pass = 0; dynamic && pass < 2; pass++) {
-		for (uint64_t i = 0; i + sizeof(Elf64_Dyn) <= dynamic->p_filesz; i += sizeof(Elf64_Dyn)) {
-			const Elf64_Dyn *entry = entry_at(file, dynamic->p_offset + i, sizeof *entry);
+		for (uint64_t i = 0; i + sizeof(Elf64_Dyn) <= dynamic->p_filesz;
+			i += sizeof(Elf64_Dyn)) {
+			const Elf64_Dyn *entry =
+				entry_at(file, dynamic->p_offset + i, sizeof *entry);
 			if (!entry || entry->d_tag == DT_NULL)
 				break;
 			if (pass == 0 && entry->d_tag == DT_STRTAB)
@@ -122,12 +127,16 @@ static const char *needs(const struct file *file, const Elf64_Ehdr *elf, const c
 static bool has_device_code(const struct file *file, const Elf64_Ehdr *elf)
 {
 	const Elf64_Shdr *names = elf->e_shstrndx < elf->e_shnum
-					  ? entry_at(file, elf->e_shoff + (uint64_t)elf->e_shstrndx * sizeof(Elf64_Shdr), sizeof(Elf64_Shdr))
-					  : NULL;
+		? entry_at(file, elf->e_shoff + (uint64_t)elf->e_shstrndx * sizeof(Elf64_Shdr),
+			  sizeof(Elf64_Shdr))
+		: NULL;
 	for (unsigned i = 0; names && i < elf->e_shnum; i++) {
-		const Elf64_Shdr *section = entry_at(file, elf->e_shoff + (uint64_t)i * sizeof *section, sizeof *section);
-		const char *name = section ? string_at(file, names->sh_offset + section->sh_name) : NULL;
-		if (name && (strcmp(name, ".nv_fatbin") == 0 || strcmp(name, ".nvFatBinSegment") == 0))
+		const Elf64_Shdr *section = entry_at(
+			file, elf->e_shoff + (uint64_t)i * sizeof *section, sizeof *section);
+		const char *name =
+			section ? string_at(file, names->sh_offset + section->sh_name) : NULL;
+		if (name &&
+			(strcmp(name, ".nv_fatbin") == 0 || strcmp(name, ".nvFatBinSegment") == 0))
 			return true;
 	}
 	return false;
@@ -148,12 +157,15 @@ static bool is_anchor(const uint8_t *slot, unsigned *ret_anchor)
 	return false;
 }
 
-static bool block_matches(const struct ckt_static_block *block, const uint8_t *start, size_t size, size_t anchor)
+static bool block_matches(
+	const struct ckt_static_block *block, const uint8_t *start, size_t size, size_t anchor)
 {
-	uint64_t hash = 0xcbf29ce484222325;	/* FNV-1a */
+	uint64_t hash = 0xcbf29ce484222325; /* FNV-1a */
 	if (anchor < (size_t)block->anchor_offset)
 		return false;
-	/* The first gap is counted from one slot before zero, so unsigned arithmetic may wrap once. */
+	/*
+	 * The first gap is counted from one slot before zero, so unsigned arithmetic may wrap once.
+	 */
 	size_t offset = anchor - block->anchor_offset - CKT_STATIC_SLOT;
 	for (unsigned i = 0; i < block->count; i++) {
 		offset += (size_t)block->slots[i].gap * CKT_STATIC_SLOT;
@@ -169,18 +181,25 @@ static bool block_matches(const struct ckt_static_block *block, const uint8_t *s
 static const char *find_static_runtime(const struct file *file, const Elf64_Ehdr *elf)
 {
 	for (unsigned i = 0; i < elf->e_phnum; i++) {
-		const Elf64_Phdr *header = entry_at(file, elf->e_phoff + (uint64_t)i * sizeof *header, sizeof *header);
-		const uint8_t *start =
-			header && header->p_type == PT_LOAD && header->p_flags & PF_X ? at(file, header->p_offset, header->p_filesz) : NULL;
+		const Elf64_Phdr *header =
+			entry_at(file, elf->e_phoff + (uint64_t)i * sizeof *header, sizeof *header);
+		const uint8_t *start = header && header->p_type == PT_LOAD && header->p_flags & PF_X
+			? at(file, header->p_offset, header->p_filesz)
+			: NULL;
 		/* Slots are aligned in memory; the offset in the page is the same in the file. */
-		size_t first = start ? (CKT_STATIC_SLOT - header->p_vaddr % CKT_STATIC_SLOT) % CKT_STATIC_SLOT : 0;
-		for (size_t offset = first; start && offset + CKT_STATIC_SLOT <= header->p_filesz; offset += CKT_STATIC_SLOT) {
+		size_t first = start
+			? (CKT_STATIC_SLOT - header->p_vaddr % CKT_STATIC_SLOT) % CKT_STATIC_SLOT
+			: 0;
+		for (size_t offset = first; start && offset + CKT_STATIC_SLOT <= header->p_filesz;
+			offset += CKT_STATIC_SLOT) {
 			unsigned anchor;
 			if (!is_anchor(start + offset, &anchor))
 				continue;
 			for (unsigned b = 0; b < ckt_static_blocks_count; b++)
-				if (!ckt_static_blocks[b].is_head && ckt_static_blocks[b].anchor == anchor &&
-				    block_matches(&ckt_static_blocks[b], start, header->p_filesz, offset))
+				if (!ckt_static_blocks[b].is_head &&
+					ckt_static_blocks[b].anchor == anchor &&
+					block_matches(&ckt_static_blocks[b], start,
+						header->p_filesz, offset))
 					return ckt_static_blocks[b].releases;
 		}
 	}
@@ -189,60 +208,78 @@ static const char *find_static_runtime(const struct file *file, const Elf64_Ehdr
 
 static void check_runtime(struct ckt_doctor *doctor, const struct file *file, const Elf64_Ehdr *elf)
 {
-	const char *shared = needs(file, elf, "libcudart.so."), *driver = needs(file, elf, "libcuda.so.");
+	const char *shared = needs(file, elf, "libcudart.so."),
+		   *driver = needs(file, elf, "libcuda.so.");
 	const char *releases = find_static_runtime(file, elf);
-	/* The client redirects the functions of CUDA 12's library, where the loader finds it, to its own. */
+	/*
+	 * The client redirects the functions of CUDA 12's library, where the loader finds it, to
+	 * its own.
+	 */
 	if (shared && strcmp(shared, "libcudart.so.12") == 0)
 		ckt_doctor_note(doctor, CKT_FINDING_OK, "runtime", NULL,
-				"it uses the shared CUDA runtime, %s, which has to be installed here: its functions lead to Cricket's", shared);
+			"it uses the shared CUDA runtime, %s, which has to be installed here: its functions lead to Cricket's",
+			shared);
 	else if (shared && strcmp(shared, "libcudart.so.13") != 0)
 		ckt_doctor_note(doctor, CKT_FINDING_FAIL, "runtime", "build it with CUDA 12 or 13",
-				"it needs %s, and Cricket stands in for libcudart.so.12 and libcudart.so.13", shared);
+			"it needs %s, and Cricket stands in for libcudart.so.12 and libcudart.so.13",
+			shared);
 	else if (shared)
-		ckt_doctor_note(doctor, CKT_FINDING_OK, "runtime", NULL, "it uses the shared CUDA runtime, %s", shared);
+		ckt_doctor_note(doctor, CKT_FINDING_OK, "runtime", NULL,
+			"it uses the shared CUDA runtime, %s", shared);
 	if (releases)
-		ckt_doctor_note(doctor, CKT_FINDING_OK, "runtime", NULL, "it holds a static CUDA runtime of a known release (%s)",
-				releases);
+		ckt_doctor_note(doctor, CKT_FINDING_OK, "runtime", NULL,
+			"it holds a static CUDA runtime of a known release (%s)", releases);
 	else if (!shared && has_device_code(file, elf))
 		ckt_doctor_note(doctor, CKT_FINDING_FAIL, "runtime",
-				"build it with -cudart shared, or with a CUDA release that Cricket knows",
-				"it holds device code, but its static CUDA runtime is of no known release");
+			"build it with -cudart shared, or with a CUDA release that Cricket knows",
+			"it holds device code, but its static CUDA runtime is of no known release");
 	else if (!shared && driver)
-		ckt_doctor_note(doctor, CKT_FINDING_OK, "runtime", NULL, "it uses the driver API, %s", driver);
+		ckt_doctor_note(doctor, CKT_FINDING_OK, "runtime", NULL,
+			"it uses the driver API, %s", driver);
 	else if (!shared)
-		ckt_doctor_note(doctor, CKT_FINDING_OK, "runtime", NULL, "no CUDA in the program's own file: what it loads later counts");
+		ckt_doctor_note(doctor, CKT_FINDING_OK, "runtime", NULL,
+			"no CUDA in the program's own file: what it loads later counts");
 }
 
-static void check_elf(struct ckt_doctor *doctor, const char *path, const struct file *file, const struct stat *st)
+static void check_elf(
+	struct ckt_doctor *doctor, const char *path, const struct file *file, const struct stat *st)
 {
 	const Elf64_Ehdr *elf = at(file, 0, sizeof *elf);
 	char capability[CAPABILITY_SIZE];
 	if (!elf || memcmp(elf->e_ident, ELFMAG, SELFMAG) != 0) {
-		ckt_doctor_note(doctor, CKT_FINDING_FAIL, "program", "name the program itself", "%s is neither a program nor a script",
-				path);
+		ckt_doctor_note(doctor, CKT_FINDING_FAIL, "program", "name the program itself",
+			"%s is neither a program nor a script", path);
 		return;
 	}
 	if (elf->e_ident[EI_CLASS] != ELFCLASS64 || elf->e_machine != EM_X86_64) {
 		ckt_doctor_note(doctor, CKT_FINDING_FAIL, "program", "use a build for 64-bit x86",
-				"%s is for another architecture (ELF machine %u, %s bits)", path, elf->e_machine,
-				elf->e_ident[EI_CLASS] == ELFCLASS64 ? "64" : "32");
+			"%s is for another architecture (ELF machine %u, %s bits)", path,
+			elf->e_machine, elf->e_ident[EI_CLASS] == ELFCLASS64 ? "64" : "32");
 		return;
 	}
 	if (!header_of(file, elf, PT_INTERP)) {
-		ckt_doctor_note(doctor, CKT_FINDING_FAIL, "program", "link it dynamically: only the CUDA runtime may be static",
-				"%s is linked statically, so nothing can be preloaded", path);
+		ckt_doctor_note(doctor, CKT_FINDING_FAIL, "program",
+			"link it dynamically: only the CUDA runtime may be static",
+			"%s is linked statically, so nothing can be preloaded", path);
 		return;
 	}
-	if (st->st_mode & (S_ISUID | S_ISGID) || getxattr(path, "security.capability", capability, sizeof capability) > 0) {
-		ckt_doctor_note(doctor, CKT_FINDING_FAIL, "program", "run a copy of it without those rights",
-				"%s is set-user-id, set-group-id or has capabilities: the loader then ignores LD_PRELOAD", path);
+	if (st->st_mode & (S_ISUID | S_ISGID) ||
+		getxattr(path, "security.capability", capability, sizeof capability) > 0) {
+		ckt_doctor_note(doctor, CKT_FINDING_FAIL, "program",
+			"run a copy of it without those rights",
+			"%s is set-user-id, set-group-id or has capabilities: the loader then ignores LD_PRELOAD",
+			path);
 		return;
 	}
-	ckt_doctor_note(doctor, CKT_FINDING_OK, "program", NULL, "%s is a dynamic x86-64 program", path);
+	ckt_doctor_note(
+		doctor, CKT_FINDING_OK, "program", NULL, "%s is a dynamic x86-64 program", path);
 	check_runtime(doctor, file, elf);
 }
 
-/* "#!interpreter [argument]": the interpreter is what gets the libraries.  False where it is no script. */
+/*
+ * "#!interpreter [argument]": the interpreter is what gets the libraries.  False where it is no
+ * script.
+ */
 static bool script_interpreter(const struct file *file, char ret_command[PATH_SIZE])
 {
 	char line[PATH_SIZE], *rest;
@@ -268,25 +305,29 @@ void ckt_doctor_program(struct ckt_doctor *doctor, const char *command)
 		struct file file;
 		struct stat st;
 		if (!find_command(current, path)) {
-			ckt_doctor_note(doctor, CKT_FINDING_FAIL, "program", "check the name and PATH", "%s: not found", current);
+			ckt_doctor_note(doctor, CKT_FINDING_FAIL, "program",
+				"check the name and PATH", "%s: not found", current);
 			return;
 		}
 		if (!file_map(path, &file, &st)) {
-			ckt_doctor_note(doctor, CKT_FINDING_FAIL, "program", "check its permissions", "%s cannot be read: %s", path,
-					strerror(errno));
+			ckt_doctor_note(doctor, CKT_FINDING_FAIL, "program",
+				"check its permissions", "%s cannot be read: %s", path,
+				strerror(errno));
 			return;
 		}
 		if (access(path, X_OK))
-			ckt_doctor_note(doctor, CKT_FINDING_FAIL, "program", "chmod +x it", "%s may not be executed: %s", path,
-					strerror(errno));
+			ckt_doctor_note(doctor, CKT_FINDING_FAIL, "program", "chmod +x it",
+				"%s may not be executed: %s", path, strerror(errno));
 		bool script = script_interpreter(&file, current);
 		if (script)
-			ckt_doctor_note(doctor, CKT_FINDING_OK, "script", NULL, "%s is a script for %s", path, current);
+			ckt_doctor_note(doctor, CKT_FINDING_OK, "script", NULL,
+				"%s is a script for %s", path, current);
 		else
 			check_elf(doctor, path, &file, &st);
 		munmap((void *)file.data, file.size);
 		if (!script)
 			return;
 	}
-	ckt_doctor_note(doctor, CKT_FINDING_FAIL, "program", "name the program itself", "too many scripts, one starting the other");
+	ckt_doctor_note(doctor, CKT_FINDING_FAIL, "program", "name the program itself",
+		"too many scripts, one starting the other");
 }

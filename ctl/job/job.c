@@ -4,8 +4,8 @@
  *	hold all -> the cut (job_cut.c) -> every session is saved at one time, each into DIR/SESSION -> all have copied what they need
  *		 -> all go on -> the images are whole -> DIR/job.json, and DIR gets its name
  *
- * With --stop they stand until DIR has its name, and end then.  Whatever fails before that leaves no DIR and lets all go on: by our word, or
- * because our connections end.
+ * With --stop they stand until DIR has its name, and end then.  Whatever fails before that leaves
+ * no DIR and lets all go on: by our word, or because our connections end.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -29,7 +29,7 @@ struct saver {
 	int parent_fd;
 	pthread_t thread;
 	bool begun;
-	struct ckt_ctl_server server;	/* a connection of its own, which shows the key */
+	struct ckt_ctl_server server; /* a connection of its own, which shows the key */
 	uint64_t bytes, memory_bytes;
 	int status;
 	_Atomic bool over;
@@ -45,8 +45,9 @@ static int show_key(struct saver *saver, const char *key)
 	ckt_control_job_key_args args;
 	ckt_control_result result = {0};
 	memcpy(args.key, key, sizeof args.key);
-	int status = ckt_ctl_call(&saver->server, CKT_CONTROL_JOB_KEY_SHOW, (xdrproc_t)xdr_ckt_control_job_key_args, &args,
-				  (xdrproc_t)xdr_ckt_control_result, &result, ANSWER_MS, -1);
+	int status = ckt_ctl_call(&saver->server, CKT_CONTROL_JOB_KEY_SHOW,
+		(xdrproc_t)xdr_ckt_control_job_key_args, &args, (xdrproc_t)xdr_ckt_control_result,
+		&result, ANSWER_MS, -1);
 	if (status == CKT_EXIT_DONE)
 		status = ckt_ctl_result(&result);
 	xdr_free((xdrproc_t)xdr_ckt_control_result, (char *)&result);
@@ -58,11 +59,16 @@ static int save_into(struct saver *saver, int directory)
 	const struct ckt_ctl_args *args = &saver->job->servers[saver->rank->server].args;
 	char stage[CKT_CONTROL_NAME_MAX + 1] = "";
 	ckt_control_save_res res = {0};
-	int status = saver->server.is_unix ? CKT_EXIT_DONE : ckt_ctl_stage_make(&saver->server, stage);
-	ckt_control_save_args call = {.session = saver->rank->session, .stage = stage, .deadline_ms = saver->deadline_ms, .compress = args->compress,
-				      .hold = args->stop};
+	int status =
+		saver->server.is_unix ? CKT_EXIT_DONE : ckt_ctl_stage_make(&saver->server, stage);
+	ckt_control_save_args call = {.session = saver->rank->session,
+		.stage = stage,
+		.deadline_ms = saver->deadline_ms,
+		.compress = args->compress,
+		.hold = args->stop};
 	if (status == CKT_EXIT_DONE)
-		status = ckt_ctl_save(&saver->server, &call, saver->server.is_unix ? directory : -1, -1, &res);
+		status = ckt_ctl_save(
+			&saver->server, &call, saver->server.is_unix ? directory : -1, -1, &res);
 	if (status == CKT_EXIT_DONE && *stage)
 		status = ckt_ctl_fetch(args, &saver->server, stage, directory, true, NULL);
 	if (status == CKT_EXIT_DONE && *stage)
@@ -76,10 +82,14 @@ static int save_into(struct saver *saver, int directory)
 static int save(struct saver *saver)
 {
 	const char *session = saver->rank->session;
-	int status = ckt_ctl_connect_near(&saver->job->servers[saver->rank->server].args, &saver->server);
+	int status = ckt_ctl_connect_near(
+		&saver->job->servers[saver->rank->server].args, &saver->server);
 	if (status == CKT_EXIT_DONE)
 		status = show_key(saver, saver->job->servers[saver->rank->server].key);
-	int directory = mkdirat(saver->parent_fd, session, 0700) ? -1 : openat(saver->parent_fd, session, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	int directory = mkdirat(saver->parent_fd, session, 0700)
+		? -1
+		: openat(saver->parent_fd, session,
+			  O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (status == CKT_EXIT_DONE && directory < 0)
 		status = ckt_ctl_refuse(session, strerror(errno));
 	if (status == CKT_EXIT_DONE)
@@ -99,10 +109,15 @@ static void *save_thread(void *opaque)
 	return NULL;
 }
 
-static void begin_all(struct ckt_ctl_job *job, struct saver *savers, unsigned deadline_ms, int parent_fd)
+static void begin_all(
+	struct ckt_ctl_job *job, struct saver *savers, unsigned deadline_ms, int parent_fd)
 {
 	for (unsigned i = 0; i < job->rank_count; i++) {
-		savers[i] = (struct saver){.job = job, .rank = &job->ranks[i], .deadline_ms = deadline_ms, .parent_fd = parent_fd, .server = {.fd = -1}};
+		savers[i] = (struct saver){.job = job,
+			.rank = &job->ranks[i],
+			.deadline_ms = deadline_ms,
+			.parent_fd = parent_fd,
+			.server = {.fd = -1}};
 		int error = pthread_create(&savers[i].thread, NULL, save_thread, &savers[i]);
 		savers[i].begun = !error;
 		if (error) {
@@ -135,7 +150,8 @@ static int watch_saves(struct ckt_ctl_job *job, struct saver *savers)
 	int status = CKT_EXIT_DONE;
 	while (status == CKT_EXIT_DONE && !may_end(job, savers) && !has_failed(job, savers)) {
 		status = ckt_ctl_job_look(job);
-		nanosleep(&(struct timespec){.tv_nsec = job->args->stop ? KEEP_NS / 10 : LOOK_NS}, NULL);
+		nanosleep(&(struct timespec){.tv_nsec = job->args->stop ? KEEP_NS / 10 : LOOK_NS},
+			NULL);
 	}
 	/* Held to the end: with --stop until they have ended, else until here. */
 	if (status == CKT_EXIT_DONE)
@@ -144,7 +160,8 @@ static int watch_saves(struct ckt_ctl_job *job, struct saver *savers)
 	return status;
 }
 
-static int join_all(struct ckt_ctl_job *job, struct saver *savers, int status, struct written *ret_written)
+static int join_all(
+	struct ckt_ctl_job *job, struct saver *savers, int status, struct written *ret_written)
 {
 	for (unsigned i = 0; i < job->rank_count; i++) {
 		if (savers[i].begun)
@@ -175,8 +192,10 @@ static int check_communicators(const struct ckt_ctl_job *job, int parent_fd)
 	int status = names ? CKT_EXIT_DONE : ckt_ctl_refuse("checkpoint", "out of memory");
 	for (unsigned i = 0; i < job->rank_count && status == CKT_EXIT_DONE; i++) {
 		names[i] = job->ranks[i].session;
-		int fd = openat(parent_fd, names[i], O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-		int error = fd < 0 ? -errno : ckt_ctl_members_read(&members, fd, i, message, sizeof message);
+		int fd = openat(
+			parent_fd, names[i], O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+		int error = fd < 0 ? -errno
+				   : ckt_ctl_members_read(&members, fd, i, message, sizeof message);
 		if (error)
 			status = ckt_ctl_refuse(names[i], fd < 0 ? strerror(-error) : message);
 		if (fd >= 0)
@@ -189,7 +208,8 @@ static int check_communicators(const struct ckt_ctl_job *job, int parent_fd)
 	return status;
 }
 
-static int save_all(struct ckt_ctl_job *job, unsigned deadline_ms, struct ckt_ctl_partial *partial, struct written *ret_written)
+static int save_all(struct ckt_ctl_job *job, unsigned deadline_ms, struct ckt_ctl_partial *partial,
+	struct written *ret_written)
 {
 	struct saver *savers = calloc(job->rank_count, sizeof *savers);
 	if (!savers)
@@ -206,7 +226,8 @@ static int save_all(struct ckt_ctl_job *job, unsigned deadline_ms, struct ckt_ct
 		status = check_communicators(job, partial->fd);
 	if (status == CKT_EXIT_DONE) {
 		int error = ckt_ctl_job_manifest_write(partial->fd, job);
-		status = error ? ckt_ctl_refuse(job->name, strerror(-error)) : ckt_ctl_partial_keep(partial);
+		status = error ? ckt_ctl_refuse(job->name, strerror(-error))
+			       : ckt_ctl_partial_keep(partial);
 	}
 	if (status == CKT_EXIT_DONE && job->args->stop)
 		status = end_sessions(job, savers);
@@ -217,39 +238,48 @@ static int save_all(struct ckt_ctl_job *job, unsigned deadline_ms, struct ckt_ct
 }
 
 /*
- * How long the job stood still: from just before the first session was told to, until the last one's server had answered that it goes on; so never
- * less than any session did, and more by at most two round trips.  With --stop: until all images were whole.
+ * How long the job stood still: from just before the first session was told to, until the last
+ * one's server had answered that it goes on; so never less than any session did, and more by at
+ * most two round trips.  With --stop: until all images were whole.
  */
 static int print(const struct ckt_ctl_job *job, const char *path, const struct written *written)
 {
 	char size[32];
-	double stopped_ms = (double)(job->over_ns - job->held_ns) * 1e-6, cut_ms = (double)(job->cut_ns - job->held_ns) * 1e-6;
+	double stopped_ms = (double)(job->over_ns - job->held_ns) * 1e-6,
+	       cut_ms = (double)(job->cut_ns - job->held_ns) * 1e-6;
 	if (job->args->json) {
 		json_t *list = json_array();
 		for (unsigned i = 0; i < job->rank_count; i++)
 			json_array_append_new(list, json_string(job->ranks[i].session));
-		return ckt_ctl_json_print(json_pack("{s:s, s:o, s:o, s:I, s:I, s:b, s:f, s:f}", "job", job->name, "sessions", list, "directory",
-						    ckt_ctl_json_text(path), "bytes", (json_int_t)written->bytes, "memory_bytes", (json_int_t)written->memory_bytes, "stopped",
-						    job->args->stop, "stopped_ms", stopped_ms, "cut_ms", cut_ms));
+		return ckt_ctl_json_print(json_pack("{s:s, s:o, s:o, s:I, s:I, s:b, s:f, s:f}",
+			"job", job->name, "sessions", list, "directory", ckt_ctl_json_text(path),
+			"bytes", (json_int_t)written->bytes, "memory_bytes",
+			(json_int_t)written->memory_bytes, "stopped", job->args->stop, "stopped_ms",
+			stopped_ms, "cut_ms", cut_ms));
 	}
-	printf("job %s: %u session%s written to %s, %s, ", job->name, job->rank_count, job->rank_count == 1 ? "" : "s", path,
-	       ckt_ctl_size_text(written->bytes, size, sizeof size));
+	printf("job %s: %u session%s written to %s, %s, ", job->name, job->rank_count,
+		job->rank_count == 1 ? "" : "s", path,
+		ckt_ctl_size_text(written->bytes, size, sizeof size));
 	if (job->args->stop)
 		printf("and ended\n");
 	else
-		printf("stopped for %.1f ms, of which %.1f ms until all stood still\n", stopped_ms, cut_ms);
+		printf("stopped for %.1f ms, of which %.1f ms until all stood still\n", stopped_ms,
+			cut_ms);
 	return ckt_ctl_flush();
 }
 
 static int check_usage(const struct ckt_ctl_args *args)
 {
 	if (!ckt_job_name_good(args->job)) {
-		fprintf(stderr, "cricketctl: --job: '%s' is no name of a job: at most %d letters, digits and . _ : -, a letter or digit first\n", args->job,
-			CKT_JOB_NAME_MAX);
+		fprintf(stderr,
+			"cricketctl: --job: '%s' is no name of a job: at most %d letters, digits and . _ : -, a letter or digit first\n",
+			args->job, CKT_JOB_NAME_MAX);
 		return CKT_EXIT_USAGE;
 	}
-	if (args->word_count != 1 || args->server_side || args->to_memory || args->every || args->keep || args->incremental || args->with_client) {
-		fprintf(stderr, "cricketctl: checkpoint --job NAME DIR goes with --server, --stop, --deadline and --compress alone\n");
+	if (args->word_count != 1 || args->server_side || args->to_memory || args->every ||
+		args->keep || args->incremental || args->with_client) {
+		fprintf(stderr,
+			"cricketctl: checkpoint --job NAME DIR goes with --server, --stop, --deadline and --compress alone\n");
 		return CKT_EXIT_USAGE;
 	}
 	return CKT_EXIT_DONE;

@@ -1,7 +1,9 @@
 /*
- * Jobs: sessions of one user, at one or several servers, that are saved as one cut and restored together (docs/ARCHITECTURE.md, "Jobs").
+ * Jobs: sessions of one user, at one or several servers, that are saved as one cut and restored
+ * together (docs/ARCHITECTURE.md, "Jobs").
  *
- * Threading: the main thread, but for saving and restoring, where each session has one of its own.  Exit codes, said.
+ * Threading: the main thread, but for saving and restoring, where each session has one of its own.
+ * Exit codes, said.
  */
 #pragma once
 
@@ -12,10 +14,10 @@ enum { CKT_CTL_RANKS_MAX = CKT_CONTROL_JOB_SESSIONS };
 
 /* A session of the job, and what its server said last of it. */
 struct ckt_ctl_rank {
-	unsigned server;			/* which of the job's */
+	unsigned server; /* which of the job's */
 	char session[CKT_SESSION_ID_SIZE + 1];
 	char program[CKT_NAME_MAX + 1], client[CKT_ADDRESS_MAX + 1];
-	char message[CKT_MESSAGE_MAX + 1];	/* what is not done */
+	char message[CKT_MESSAGE_MAX + 1]; /* what is not done */
 	uint32_t pid;
 	int gpu;
 	bool seen, held, drained, copied;
@@ -23,23 +25,26 @@ struct ckt_ctl_rank {
 	/* What it is to be told with the next look. */
 	bool step;
 	uint64_t step_commands, step_issued;
-	bool stuck;				/* was not drained when others were let on */
+	bool stuck; /* was not drained when others were let on */
 };
 
 struct ckt_ctl_job {
 	const struct ckt_ctl_args *args;
 	char name[CKT_JOB_NAME_MAX + 1];
 	struct {
-		struct ckt_ctl_args args;	/* with --server of this one */
-		struct ckt_ctl_server server;	/* the connection that holds its sessions */
+		struct ckt_ctl_args args;     /* with --server of this one */
+		struct ckt_ctl_server server; /* the connection that holds its sessions */
 		char key[CKT_CONTROL_JOB_KEY];
 		unsigned ranks;
 	} servers[CKT_CTL_SERVERS_MAX];
 	unsigned server_count;
 	struct ckt_ctl_rank *ranks;
 	unsigned rank_count;
-	int64_t held_ms;			/* since when the first stands, at the earliest */
-	/* By a finer clock: just before the first was told to stand, all stood with nothing left to do, the last had gone on or all were whole. */
+	int64_t held_ms; /* since when the first stands, at the earliest */
+	/*
+	 * By a finer clock: just before the first was told to stand, all stood with nothing left to
+	 * do, the last had gone on or all were whole.
+	 */
 	int64_t held_ns, cut_ns, over_ns;
 };
 
@@ -59,52 +64,67 @@ const char *ckt_ctl_rank_text(const struct ckt_ctl_rank *rank, char *buffer, siz
 
 /* ---- job_cut.c: letting some on until none has anything left to do */
 struct ckt_ctl_cut {
-	bool stepping, counted;			/* some are let on; by their counts */
-	int64_t since_ms;			/* of this phase, or of the latest step */
-	int64_t grace_ms;			/* for which all stand before some are let on */
-	uint64_t quantum, idle_quantum;		/* commands of the latest step; of one for all */
+	bool stepping, counted;         /* some are let on; by their counts */
+	int64_t since_ms;               /* of this phase, or of the latest step */
+	int64_t grace_ms;               /* for which all stand before some are let on */
+	uint64_t quantum, idle_quantum; /* commands of the latest step; of one for all */
 };
 void ckt_ctl_cut_begin(struct ckt_ctl_cut *cut, int64_t now_ms);
 /* True: all stand still and are done.  Else what they are to be told is in the ranks. */
-bool ckt_ctl_cut_decide(struct ckt_ctl_cut *cut, struct ckt_ctl_rank *ranks, unsigned count, int64_t now_ms);
+bool ckt_ctl_cut_decide(
+	struct ckt_ctl_cut *cut, struct ckt_ctl_rank *ranks, unsigned count, int64_t now_ms);
 int ckt_ctl_job_cut(struct ckt_ctl_job *job, unsigned deadline_ms);
 
 /* ---- job_manifest.c: DIR/job.json */
 struct ckt_ctl_job_entry {
-	char session[CKT_SESSION_ID_SIZE + 1];	/* the name of its image's directory, too */
+	char session[CKT_SESSION_ID_SIZE + 1]; /* the name of its image's directory, too */
 	unsigned server;
 	int gpu;
 };
 /* 0 or -errno. */
 int ckt_ctl_job_manifest_write(int dir_fd, const struct ckt_ctl_job *job);
-int ckt_ctl_job_manifest_read(const char *path, char ret_job[CKT_JOB_NAME_MAX + 1], struct ckt_ctl_job_entry **ret_entries, unsigned *ret_count);
+int ckt_ctl_job_manifest_read(const char *path, char ret_job[CKT_JOB_NAME_MAX + 1],
+	struct ckt_ctl_job_entry **ret_entries, unsigned *ret_count);
 
 /* ---- job_nccl.c: communicators of NCCL whose ranks are sessions of the job */
 struct ckt_ctl_members {
 	struct ckt_ctl_member {
 		struct ckt_nccl_member nccl;
-		unsigned session;		/* its place in the job */
-		bool shared;			/* with another session */
-		uint8_t id[CKT_NCCL_ID_BYTES];	/* of which it is made anew */
-	} *list;				/* by communicator, then rank */
+		unsigned session;              /* its place in the job */
+		bool shared;                   /* with another session */
+		uint8_t id[CKT_NCCL_ID_BYTES]; /* of which it is made anew */
+	} * list;                              /* by communicator, then rank */
 	size_t count;
 	struct ckt_ctl_need {
-		char owner[CKT_SESSION_ID_SIZE + 1];	/* session that has memory or events */
-		unsigned session;			/* which has them open */
-	} *needs;
+		char owner[CKT_SESSION_ID_SIZE + 1]; /* session that has memory or events */
+		unsigned session;                    /* which has them open */
+	} * needs;
 	size_t need_count;
 };
 /* Those of the image in that directory; session: its place.  0, or -errno and a sentence. */
-int ckt_ctl_members_read(struct ckt_ctl_members *members, int dir_fd, unsigned session, char *ret_message, size_t message_size);
-/* All are read: each communicator has all its ranks, once each.  job: its name; sessions: names by place.  Exit codes, said, as of the others. */
-int ckt_ctl_members_check(struct ckt_ctl_members *members, const char *job, const char *const *sessions);
+int ckt_ctl_members_read(struct ckt_ctl_members *members, int dir_fd, unsigned session,
+	char *ret_message, size_t message_size);
+/*
+ * All are read: each communicator has all its ranks, once each.  job: its name; sessions: names by
+ * place.  Exit codes, said, as of the others.
+ */
+int ckt_ctl_members_check(
+	struct ckt_ctl_members *members, const char *job, const char *const *sessions);
 bool ckt_ctl_members_shared(const struct ckt_ctl_members *members);
-/* Memory is shared within a host: an owner is in the job, and goes to the same server.  servers: by place, NULL each where there is one. */
-int ckt_ctl_members_place(const struct ckt_ctl_members *members, const char *job, const char *const *sessions, const char *const *servers, unsigned count);
-/* New ids, each made by the copy that has rank 0; servers[i] and copies[i] are those of session i. */
-int ckt_ctl_members_make(struct ckt_ctl_members *members, struct ckt_ctl_server *const *servers, const char *const *copies);
+/*
+ * Memory is shared within a host: an owner is in the job, and goes to the same server.  servers: by
+ * place, NULL each where there is one.
+ */
+int ckt_ctl_members_place(const struct ckt_ctl_members *members, const char *job,
+	const char *const *sessions, const char *const *servers, unsigned count);
+/*
+ * New ids, each made by the copy that has rank 0; servers[i] and copies[i] are those of session i.
+ */
+int ckt_ctl_members_make(struct ckt_ctl_members *members, struct ckt_ctl_server *const *servers,
+	const char *const *copies);
 /* Tells a copy the ids of all that its session shares. */
-int ckt_ctl_members_tell(const struct ckt_ctl_members *members, struct ckt_ctl_server *server, const char *copy, unsigned session);
+int ckt_ctl_members_tell(const struct ckt_ctl_members *members, struct ckt_ctl_server *server,
+	const char *copy, unsigned session);
 void ckt_ctl_members_free(struct ckt_ctl_members *members);
 
 /* ---- job.c, job_restore.c */

@@ -4,12 +4,14 @@
  *	all stand --done--> the cut
  *	          --not done for a while--> some are let on for a few commands, twice as many each time --one that was stuck is done--> all stand
  *
- * Work that is not done either takes its time, or waits for something that another session has yet to put on its GPU: its part of a
- * collective, a flag.  Where the sessions count the collectives that they issued, those with fewer are the ones to let on, and no further
- * than the others are.  Without counts those that are done are let on; where none is, or where they find nothing to do, all are.  A phase
- * begins with a single command, and more come only once what that began is done: so nobody runs ahead of the others by more than the distance
- * that there was, the distances shrink, and the sessions meet.  Since long work is no reason to let others put more of it there, the wait
- * before a phase grows.
+ * Work that is not done either takes its time, or waits for something that another session has yet
+ * to put on its GPU: its part of a collective, a flag.  Where the sessions count the collectives
+ * that they issued, those with fewer are the ones to let on, and no further than the others are.
+ * Without counts those that are done are let on; where none is, or where they find nothing to do,
+ * all are.  A phase begins with a single command, and more come only once what that began is done:
+ * so nobody runs ahead of the others by more than the distance that there was, the distances
+ * shrink, and the sessions meet.  Since long work is no reason to let others put more of it there,
+ * the wait before a phase grows.
  */
 #include <errno.h>
 #include <string.h>
@@ -19,10 +21,10 @@
 
 enum {
 	GRACE_MS = 20,
-	COUNTED_GRACE_MS = 5,	/* where counts say who lags */
-	COUNTED_QUANTUM = 64,	/* the counts bound it */
+	COUNTED_GRACE_MS = 5, /* where counts say who lags */
+	COUNTED_QUANTUM = 64, /* the counts bound it */
 	STEP_MS = 2,
-	IDLE_MS = 20,		/* after which whoever was let on has nothing to do, or waits too */
+	IDLE_MS = 20, /* after which whoever was let on has nothing to do, or waits too */
 	LOOK_NS = 1000000,
 	SLOW_LOOK_NS = 10000000,
 	SLOW_MS = 1000,
@@ -77,7 +79,8 @@ static bool stop_all(struct ckt_ctl_rank *ranks, unsigned count)
 }
 
 /* Lets on those whose turn it is; where nobody is done, all. */
-static void let_on(const struct ckt_ctl_cut *cut, struct ckt_ctl_rank *ranks, unsigned count, uint64_t quantum, bool everybody)
+static void let_on(const struct ckt_ctl_cut *cut, struct ckt_ctl_rank *ranks, unsigned count,
+	uint64_t quantum, bool everybody)
 {
 	uint64_t most = most_issued(ranks, count);
 	for (unsigned i = 0; i < count; i++) {
@@ -105,7 +108,8 @@ static bool used_up(const struct ckt_ctl_rank *ranks, unsigned count)
 	return count_done(ranks, count) > 0;
 }
 
-static void wait_again(struct ckt_ctl_cut *cut, struct ckt_ctl_rank *ranks, unsigned count, int64_t now_ms)
+static void wait_again(
+	struct ckt_ctl_cut *cut, struct ckt_ctl_rank *ranks, unsigned count, int64_t now_ms)
 {
 	stop_all(ranks, count);
 	cut->stepping = false;
@@ -123,7 +127,8 @@ static void begin_phase(struct ckt_ctl_cut *cut, struct ckt_ctl_rank *ranks, uns
 	cut->idle_quantum = 1;
 }
 
-bool ckt_ctl_cut_decide(struct ckt_ctl_cut *cut, struct ckt_ctl_rank *ranks, unsigned count, int64_t now_ms)
+bool ckt_ctl_cut_decide(
+	struct ckt_ctl_cut *cut, struct ckt_ctl_rank *ranks, unsigned count, int64_t now_ms)
 {
 	int64_t passed_ms = now_ms - cut->since_ms;
 	if (count_done(ranks, count) == count) {
@@ -134,18 +139,24 @@ bool ckt_ctl_cut_decide(struct ckt_ctl_cut *cut, struct ckt_ctl_rank *ranks, uns
 		cut->since_ms = now_ms;
 		return false;
 	}
-	if (cut->stepping && (has_progress(ranks, count) || (cut->counted && !anybody_lags(ranks, count)))) {
+	if (cut->stepping &&
+		(has_progress(ranks, count) || (cut->counted && !anybody_lags(ranks, count)))) {
 		wait_again(cut, ranks, count, now_ms);
 		return false;
 	}
 	if (!cut->stepping) {
-		if (passed_ms < (anybody_lags(ranks, count) && cut->grace_ms == GRACE_MS ? COUNTED_GRACE_MS : cut->grace_ms))
+		if (passed_ms < (anybody_lags(ranks, count) && cut->grace_ms == GRACE_MS
+						? COUNTED_GRACE_MS
+						: cut->grace_ms))
 			return false;
 		begin_phase(cut, ranks, count);
 	} else if (passed_ms >= STEP_MS && (cut->counted || used_up(ranks, count))) {
 		cut->quantum *= cut->quantum < UINT32_MAX ? 2 : 1;
 	} else if (passed_ms >= IDLE_MS) {
-		/* Whoever could go on has nothing to do: what the others would issue next may be what all wait for. */
+		/*
+		 * Whoever could go on has nothing to do: what the others would issue next may be
+		 * what all wait for.
+		 */
 		cut->since_ms = now_ms;
 		let_on(cut, ranks, count, cut->idle_quantum, true);
 		cut->idle_quantum *= cut->idle_quantum < UINT32_MAX ? 2 : 1;
@@ -169,15 +180,22 @@ static int refuse_late(const struct ckt_ctl_job *job, unsigned deadline_ms)
 		late += !job->ranks[i].drained;
 	}
 	if (!first)
-		return ckt_ctl_refuse(job->name, "the sessions did not stand still together within the deadline: try again, or give a longer --deadline");
-	int used = snprintf(message, sizeof message, "%s did not drain within %u s: %s", ckt_ctl_rank_text(first, text, sizeof text),
-			    deadline_ms / 1000, *first->message ? ckt_ctl_clean(first->message, clean, sizeof clean) : "its work does not finish");
+		return ckt_ctl_refuse(job->name,
+			"the sessions did not stand still together within the deadline: try again, or give a longer --deadline");
+	int used = snprintf(message, sizeof message, "%s did not drain within %u s: %s",
+		ckt_ctl_rank_text(first, text, sizeof text), deadline_ms / 1000,
+		*first->message ? ckt_ctl_clean(first->message, clean, sizeof clean)
+				: "its work does not finish");
 	if (most_issued(job->ranks, job->rank_count))
-		used += snprintf(message + used, sizeof message - (size_t)used, "; it has issued %llu collectives, the furthest session %llu",
-				 (unsigned long long)first->issued, (unsigned long long)most_issued(job->ranks, job->rank_count));
+		used += snprintf(message + used, sizeof message - (size_t)used,
+			"; it has issued %llu collectives, the furthest session %llu",
+			(unsigned long long)first->issued,
+			(unsigned long long)most_issued(job->ranks, job->rank_count));
 	if (late > 1)
-		used += snprintf(message + used, sizeof message - (size_t)used, "; %u others did not either", late - 1);
-	snprintf(message + used, sizeof message - (size_t)used, "; all go on: end that work, or give a longer --deadline");
+		used += snprintf(message + used, sizeof message - (size_t)used,
+			"; %u others did not either", late - 1);
+	snprintf(message + used, sizeof message - (size_t)used,
+		"; all go on: end that work, or give a longer --deadline");
 	return ckt_ctl_refuse(job->name, message);
 }
 
@@ -194,6 +212,10 @@ int ckt_ctl_job_cut(struct ckt_ctl_job *job, unsigned deadline_ms)
 			return CKT_EXIT_DONE;
 		if (now_ms - job->held_ms >= deadline_ms)
 			return refuse_late(job, deadline_ms);
-		nanosleep(&(struct timespec){.tv_nsec = !cut.stepping && now_ms - cut.since_ms > SLOW_MS ? SLOW_LOOK_NS : LOOK_NS}, NULL);
+		nanosleep(&(struct timespec){.tv_nsec = !cut.stepping &&
+						  now_ms - cut.since_ms > SLOW_MS
+					  ? SLOW_LOOK_NS
+					  : LOOK_NS},
+			NULL);
 	}
 }

@@ -1,4 +1,7 @@
-/* DIR/job.json: which sessions a job's image holds; see job.h.  One line of JSON, written last, read as what anybody may have written. */
+/*
+ * DIR/job.json: which sessions a job's image holds; see job.h.  One line of JSON, written last,
+ * read as what anybody may have written.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -17,19 +20,26 @@ int ckt_ctl_job_manifest_write(int dir_fd, const struct ckt_ctl_job *job)
 	json_t *list = json_array();
 	for (unsigned i = 0; i < job->rank_count; i++) {
 		const struct ckt_ctl_rank *rank = &job->ranks[i];
-		json_array_append_new(list, json_pack("{s:s, s:i, s:o, s:i, s:o, s:o, s:I, s:I}", "session", rank->session, "server", (int)rank->server,
-						      "address", ckt_ctl_json_text(job->servers[rank->server].server.address), "gpu", rank->gpu, "program",
-						      ckt_ctl_json_text(rank->program), "client", ckt_ctl_json_text(rank->client), "pid",
-						      (json_int_t)rank->pid, "issued", (json_int_t)rank->issued));
+		json_array_append_new(list,
+			json_pack("{s:s, s:i, s:o, s:i, s:o, s:o, s:I, s:I}", "session",
+				rank->session, "server", (int)rank->server, "address",
+				ckt_ctl_json_text(job->servers[rank->server].server.address), "gpu",
+				rank->gpu, "program", ckt_ctl_json_text(rank->program), "client",
+				ckt_ctl_json_text(rank->client), "pid", (json_int_t)rank->pid,
+				"issued", (json_int_t)rank->issued));
 	}
-	json_t *json = json_pack("{s:i, s:s, s:I, s:o}", "format", FORMAT, "job", job->name, "saved", (json_int_t)time(NULL), "sessions", list);
+	json_t *json = json_pack("{s:i, s:s, s:I, s:o}", "format", FORMAT, "job", job->name,
+		"saved", (json_int_t)time(NULL), "sessions", list);
 	char *text = json ? json_dumps(json, JSON_COMPACT | JSON_SORT_KEYS) : NULL;
 	json_decref(json);
 	if (!text)
 		return -ENOMEM;
 	size_t size = strlen(text);
 	int fd = openat(dir_fd, NAME, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-	int result = fd < 0 ? -errno : write(fd, text, size) != (ssize_t)size || write(fd, "\n", 1) != 1 || fsync(fd) ? -EIO : 0;
+	int result = fd < 0 ? -errno
+		: write(fd, text, size) != (ssize_t)size || write(fd, "\n", 1) != 1 || fsync(fd)
+		? -EIO
+		: 0;
 	if (fd >= 0)
 		close(fd);
 	free(text);
@@ -51,13 +61,16 @@ static json_t *read_json(const char *path)
 }
 
 /* The session's id is a file name here: nothing but what an id is made of. */
-static bool take_entry(json_t *json, const struct ckt_ctl_job_entry *before, unsigned count, struct ckt_ctl_job_entry *ret_entry)
+static bool take_entry(json_t *json, const struct ckt_ctl_job_entry *before, unsigned count,
+	struct ckt_ctl_job_entry *ret_entry)
 {
 	const char *session;
 	int server, gpu;
-	if (json_unpack(json, "{s:s, s:i, s:i}", "session", &session, "server", &server, "gpu", &gpu) || strlen(session) != CKT_SESSION_ID_SIZE ||
-	    strspn(session, "0123456789abcdef") != CKT_SESSION_ID_SIZE || server < 0 || server >= CKT_CTL_SERVERS_MAX || gpu < -1 ||
-	    gpu >= CKT_DEVICES_MAX)
+	if (json_unpack(
+		    json, "{s:s, s:i, s:i}", "session", &session, "server", &server, "gpu", &gpu) ||
+		strlen(session) != CKT_SESSION_ID_SIZE ||
+		strspn(session, "0123456789abcdef") != CKT_SESSION_ID_SIZE || server < 0 ||
+		server >= CKT_CTL_SERVERS_MAX || gpu < -1 || gpu >= CKT_DEVICES_MAX)
 		return false;
 	for (unsigned i = 0; i < count; i++)
 		if (strcmp(before[i].session, session) == 0)
@@ -67,14 +80,19 @@ static bool take_entry(json_t *json, const struct ckt_ctl_job_entry *before, uns
 	return true;
 }
 
-int ckt_ctl_job_manifest_read(const char *path, char ret_job[CKT_JOB_NAME_MAX + 1], struct ckt_ctl_job_entry **ret_entries, unsigned *ret_count)
+int ckt_ctl_job_manifest_read(const char *path, char ret_job[CKT_JOB_NAME_MAX + 1],
+	struct ckt_ctl_job_entry **ret_entries, unsigned *ret_count)
 {
 	json_t *json = read_json(path), *list = NULL;
 	const char *name = NULL;
 	int format = 0;
-	bool good = json && !json_unpack(json, "{s:i, s:s, s:o}", "format", &format, "job", &name, "sessions", &list) && format == FORMAT &&
-		    ckt_job_name_good(name) && json_array_size(list) && json_array_size(list) <= CKT_CTL_RANKS_MAX;
-	struct ckt_ctl_job_entry *entries = good ? calloc(json_array_size(list), sizeof *entries) : NULL;
+	bool good = json &&
+		!json_unpack(json, "{s:i, s:s, s:o}", "format", &format, "job", &name, "sessions",
+			&list) &&
+		format == FORMAT && ckt_job_name_good(name) && json_array_size(list) &&
+		json_array_size(list) <= CKT_CTL_RANKS_MAX;
+	struct ckt_ctl_job_entry *entries =
+		good ? calloc(json_array_size(list), sizeof *entries) : NULL;
 	unsigned count = 0;
 	for (size_t i = 0; good && entries && i < json_array_size(list); i++, count++)
 		good = take_entry(json_array_get(list, i), entries, count, &entries[count]);
@@ -86,6 +104,8 @@ int ckt_ctl_job_manifest_read(const char *path, char ret_job[CKT_JOB_NAME_MAX + 
 		free(entries);
 	}
 	json_decref(json);
-	return good && entries ? CKT_EXIT_DONE
-			       : ckt_ctl_refuse(path, "holds no job that this version of Cricket can restore: name the directory that checkpoint --job wrote");
+	return good && entries
+		? CKT_EXIT_DONE
+		: ckt_ctl_refuse(path,
+			  "holds no job that this version of Cricket can restore: name the directory that checkpoint --job wrote");
 }

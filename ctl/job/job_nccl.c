@@ -1,8 +1,9 @@
 /*
  * Communicators of NCCL among the sessions of a job; see job.h.
  *
- * Which there are is in the images, as the calls that a restore makes again.  An identity is what all ranks of a communicator agree on, and stays;
- * the unique id serves once, so a restore needs a new one of which all ranks are told.
+ * Which there are is in the images, as the calls that a restore makes again.  An identity is what
+ * all ranks of a communicator agree on, and stays; the unique id serves once, so a restore needs a
+ * new one of which all ranks are told.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -18,21 +19,26 @@ enum { ANSWER_MS = 90000, PAST = 2, MEMBERS_MAX = 1 << 20, NEEDS_MAX = 4096 };
 
 static bool is_communicator(const ckt_image *image, const ckt_image_library_step *step)
 {
-	return step->kind == 1 && step->life != PAST && step->proc == CKT_NCCL_COMM_PROC && step->library < image->libraries.libraries_len &&
-	       image->libraries.libraries_val[step->library].number == CKT_LIB_NCCL;
+	return step->kind == 1 && step->life != PAST && step->proc == CKT_NCCL_COMM_PROC &&
+		step->library < image->libraries.libraries_len &&
+		image->libraries.libraries_val[step->library].number == CKT_LIB_NCCL;
 }
 
-static int add(struct ckt_ctl_members *members, const struct ckt_nccl_member *member, unsigned session, size_t *room)
+static int add(struct ckt_ctl_members *members, const struct ckt_nccl_member *member,
+	unsigned session, size_t *room)
 {
 	if (members->count == *room) {
 		size_t more = *room + *room / 2 + 64;
-		struct ckt_ctl_member *list = members->count < MEMBERS_MAX ? reallocarray(members->list, more, sizeof *list) : NULL;
+		struct ckt_ctl_member *list = members->count < MEMBERS_MAX
+			? reallocarray(members->list, more, sizeof *list)
+			: NULL;
 		if (!list)
 			return -ENOMEM;
 		members->list = list;
 		*room = more;
 	}
-	members->list[members->count++] = (struct ckt_ctl_member){.nccl = *member, .session = session};
+	members->list[members->count++] =
+		(struct ckt_ctl_member){.nccl = *member, .session = session};
 	return 0;
 }
 
@@ -45,11 +51,14 @@ static int add_needs(struct ckt_ctl_members *members, const ckt_image *image, un
 		bool known = false;
 		memcpy(&handle, image->shared_imports.shared_imports_val[i].handle, sizeof handle);
 		memcpy(need.owner, handle.session, sizeof handle.session);
-		for (size_t k = members->need_count; k > 0 && members->needs[k - 1].session == session && !known; k--)
+		for (size_t k = members->need_count;
+			k > 0 && members->needs[k - 1].session == session && !known; k--)
 			known = strcmp(members->needs[k - 1].owner, need.owner) == 0;
 		if (known)
 			continue;
-		struct ckt_ctl_need *list = members->need_count < NEEDS_MAX ? reallocarray(members->needs, members->need_count + 1, sizeof *list) : NULL;
+		struct ckt_ctl_need *list = members->need_count < NEEDS_MAX
+			? reallocarray(members->needs, members->need_count + 1, sizeof *list)
+			: NULL;
 		if (!list)
 			return -ENOMEM;
 		members->needs = list;
@@ -58,7 +67,8 @@ static int add_needs(struct ckt_ctl_members *members, const ckt_image *image, un
 	return 0;
 }
 
-int ckt_ctl_members_read(struct ckt_ctl_members *members, int dir_fd, unsigned session, char *ret_message, size_t message_size)
+int ckt_ctl_members_read(struct ckt_ctl_members *members, int dir_fd, unsigned session,
+	char *ret_message, size_t message_size)
 {
 	ckt_image image = {0};
 	struct ckt_nccl_member member;
@@ -69,7 +79,9 @@ int ckt_ctl_members_read(struct ckt_ctl_members *members, int dir_fd, unsigned s
 	for (u_int i = 0; i < image.library_steps.library_steps_len && !error; i++) {
 		const ckt_image_library_step *step = &image.library_steps.library_steps_val[i];
 		/* What none came of is none to make anew. */
-		if (is_communicator(&image, step) && ckt_nccl_member_read((const uint8_t *)step->args.args_val, step->args.args_len, &member))
+		if (is_communicator(&image, step) &&
+			ckt_nccl_member_read(
+				(const uint8_t *)step->args.args_val, step->args.args_len, &member))
 			error = add(members, &member, session, &room);
 	}
 	if (!error)
@@ -102,22 +114,26 @@ static int by_communicator(const void *a, const void *b)
 static size_t end_of(const struct ckt_ctl_members *members, size_t first)
 {
 	size_t end = first + 1;
-	while (end < members->count && !memcmp(members->list[end].nccl.identity, members->list[first].nccl.identity, CKT_NCCL_ID_BYTES))
+	while (end < members->count &&
+		!memcmp(members->list[end].nccl.identity, members->list[first].nccl.identity,
+			CKT_NCCL_ID_BYTES))
 		end++;
 	return end;
 }
 
-static int refuse_missing(const struct ckt_ctl_member *one, int rank, const char *job, const char *const *sessions)
+static int refuse_missing(
+	const struct ckt_ctl_member *one, int rank, const char *job, const char *const *sessions)
 {
 	char message[700];
 	snprintf(message, sizeof message,
-		 "session %s is rank %d of a communicator of NCCL with %d ranks, and no session of the job is rank %d, so that it could not be made anew: start "
-		 "all ranks with CRICKET_JOB=%s and name the servers of all, or, where a rank is just ending its part, try again",
-		 sessions[one->session], one->nccl.rank, one->nccl.ranks, rank, job);
+		"session %s is rank %d of a communicator of NCCL with %d ranks, and no session of the job is rank %d, so that it could not be made anew: start "
+		"all ranks with CRICKET_JOB=%s and name the servers of all, or, where a rank is just ending its part, try again",
+		sessions[one->session], one->nccl.rank, one->nccl.ranks, rank, job);
 	return ckt_ctl_refuse(job, message);
 }
 
-static int check_one(struct ckt_ctl_members *members, size_t first, size_t end, const char *job, const char *const *sessions)
+static int check_one(struct ckt_ctl_members *members, size_t first, size_t end, const char *job,
+	const char *const *sessions)
 {
 	struct ckt_ctl_member *list = members->list;
 	char message[300];
@@ -125,8 +141,10 @@ static int check_one(struct ckt_ctl_members *members, size_t first, size_t end, 
 		int wanted = (int)(i - first);
 		bool twice = i > first && list[i].nccl.rank == list[i - 1].nccl.rank;
 		if (twice || list[i].nccl.ranks != list[first].nccl.ranks) {
-			snprintf(message, sizeof message, "the images of sessions %s and %s do not fit together: a communicator of NCCL %s; one of them is of another time",
-				 sessions[list[first].session], sessions[list[i].session], twice ? "has one rank twice" : "has different numbers of ranks");
+			snprintf(message, sizeof message,
+				"the images of sessions %s and %s do not fit together: a communicator of NCCL %s; one of them is of another time",
+				sessions[list[first].session], sessions[list[i].session],
+				twice ? "has one rank twice" : "has different numbers of ranks");
 			return ckt_ctl_refuse(job, message);
 		}
 		if (list[i].nccl.rank != wanted)
@@ -140,7 +158,8 @@ static int check_one(struct ckt_ctl_members *members, size_t first, size_t end, 
 	return CKT_EXIT_DONE;
 }
 
-int ckt_ctl_members_check(struct ckt_ctl_members *members, const char *job, const char *const *sessions)
+int ckt_ctl_members_check(
+	struct ckt_ctl_members *members, const char *job, const char *const *sessions)
 {
 	int status = CKT_EXIT_DONE;
 	if (members->count)
@@ -160,7 +179,8 @@ bool ckt_ctl_members_shared(const struct ckt_ctl_members *members)
 	return members->need_count > 0;
 }
 
-int ckt_ctl_members_place(const struct ckt_ctl_members *members, const char *job, const char *const *sessions, const char *const *servers, unsigned count)
+int ckt_ctl_members_place(const struct ckt_ctl_members *members, const char *job,
+	const char *const *sessions, const char *const *servers, unsigned count)
 {
 	char message[512], clean[CKT_MESSAGE_MAX + 1];
 	for (size_t i = 0; i < members->need_count; i++) {
@@ -170,11 +190,15 @@ int ckt_ctl_members_place(const struct ckt_ctl_members *members, const char *job
 		while (owner < count && strcmp(sessions[owner], need->owner) != 0)
 			owner++;
 		if (owner == count)
-			snprintf(message, sizeof message, "session %.12s had memory or events of session %.64s open, which is not in the job's images",
-				 sessions[need->session], ckt_ctl_clean(need->owner, clean, sizeof clean));
+			snprintf(message, sizeof message,
+				"session %.12s had memory or events of session %.64s open, which is not in the job's images",
+				sessions[need->session],
+				ckt_ctl_clean(need->owner, clean, sizeof clean));
 		else if (here && servers[owner] && strcmp(here, servers[owner]) != 0)
-			snprintf(message, sizeof message, "sessions %.12s and %.12s share memory or events, which are within one host, and %.100s and %.100s are two "
-				 "servers: place both at one with --place", sessions[need->session], sessions[owner], here, servers[owner]);
+			snprintf(message, sizeof message,
+				"sessions %.12s and %.12s share memory or events, which are within one host, and %.100s and %.100s are two "
+				"servers: place both at one with --place",
+				sessions[need->session], sessions[owner], here, servers[owner]);
 		else
 			continue;
 		return ckt_ctl_refuse(job, message);
@@ -184,16 +208,19 @@ int ckt_ctl_members_place(const struct ckt_ctl_members *members, const char *job
 
 /* ---- New ids */
 
-static int make_some(struct ckt_ctl_member *const *roots, unsigned count, struct ckt_ctl_server *server, const char *copy)
+static int make_some(struct ckt_ctl_member *const *roots, unsigned count,
+	struct ckt_ctl_server *server, const char *copy)
 {
 	ckt_control_nccl_make_args call = {.copy = (char *)copy, .count = count};
 	ckt_control_nccl_make_res res = {0};
-	int status = ckt_ctl_call(server, CKT_CONTROL_NCCL_MAKE, (xdrproc_t)xdr_ckt_control_nccl_make_args, &call,
-				  (xdrproc_t)xdr_ckt_control_nccl_make_res, &res, ANSWER_MS, -1);
+	int status = ckt_ctl_call(server, CKT_CONTROL_NCCL_MAKE,
+		(xdrproc_t)xdr_ckt_control_nccl_make_args, &call,
+		(xdrproc_t)xdr_ckt_control_nccl_make_res, &res, ANSWER_MS, -1);
 	if (status == CKT_EXIT_DONE)
 		status = ckt_ctl_result(&res.result);
 	if (status == CKT_EXIT_DONE && res.ids.ids_len != count)
-		status = ckt_ctl_refuse(server->address, "makes another number of ids for communicators than it was asked for");
+		status = ckt_ctl_refuse(server->address,
+			"makes another number of ids for communicators than it was asked for");
 	for (unsigned i = 0; i < count && status == CKT_EXIT_DONE; i++)
 		memcpy(roots[i]->id, res.ids.ids_val[i].id, CKT_NCCL_ID_BYTES);
 	xdr_free((xdrproc_t)xdr_ckt_control_nccl_make_res, (char *)&res);
@@ -201,7 +228,8 @@ static int make_some(struct ckt_ctl_member *const *roots, unsigned count, struct
 }
 
 /* The next ones after *at whose rank 0 that session is. */
-static unsigned next_roots(struct ckt_ctl_members *members, unsigned session, size_t *at, struct ckt_ctl_member **roots)
+static unsigned next_roots(struct ckt_ctl_members *members, unsigned session, size_t *at,
+	struct ckt_ctl_member **roots)
 {
 	unsigned count = 0;
 	for (; *at < members->count && count < CKT_CONTROL_NCCL_IDS_MAX; ++*at) {
@@ -212,15 +240,18 @@ static unsigned next_roots(struct ckt_ctl_members *members, unsigned session, si
 	return count;
 }
 
-int ckt_ctl_members_make(struct ckt_ctl_members *members, struct ckt_ctl_server *const *servers, const char *const *copies)
+int ckt_ctl_members_make(struct ckt_ctl_members *members, struct ckt_ctl_server *const *servers,
+	const char *const *copies)
 {
 	struct ckt_ctl_member *roots[CKT_CONTROL_NCCL_IDS_MAX];
 	unsigned sessions = 0, count;
 	int status = CKT_EXIT_DONE;
 	for (size_t i = 0; i < members->count; i++)
-		sessions = members->list[i].session >= sessions ? members->list[i].session + 1 : sessions;
+		sessions = members->list[i].session >= sessions ? members->list[i].session + 1
+								: sessions;
 	for (unsigned s = 0; s < sessions; s++)
-		for (size_t at = 0; status == CKT_EXIT_DONE && (count = next_roots(members, s, &at, roots));)
+		for (size_t at = 0;
+			status == CKT_EXIT_DONE && (count = next_roots(members, s, &at, roots));)
 			status = make_some(roots, count, servers[s], copies[s]);
 	/* The first of each is its rank 0. */
 	for (size_t i = 1; i < members->count && status == CKT_EXIT_DONE; i++)
@@ -229,19 +260,22 @@ int ckt_ctl_members_make(struct ckt_ctl_members *members, struct ckt_ctl_server 
 	return status;
 }
 
-static int tell_some(struct ckt_ctl_server *server, const char *copy, ckt_control_nccl_pair *pairs, unsigned count)
+static int tell_some(struct ckt_ctl_server *server, const char *copy, ckt_control_nccl_pair *pairs,
+	unsigned count)
 {
 	ckt_control_nccl_ids_args call = {.copy = (char *)copy, .pairs = {count, pairs}};
 	ckt_control_result result = {0};
-	int status = ckt_ctl_call(server, CKT_CONTROL_NCCL_IDS, (xdrproc_t)xdr_ckt_control_nccl_ids_args, &call, (xdrproc_t)xdr_ckt_control_result,
-				  &result, ANSWER_MS, -1);
+	int status =
+		ckt_ctl_call(server, CKT_CONTROL_NCCL_IDS, (xdrproc_t)xdr_ckt_control_nccl_ids_args,
+			&call, (xdrproc_t)xdr_ckt_control_result, &result, ANSWER_MS, -1);
 	if (status == CKT_EXIT_DONE)
 		status = ckt_ctl_result(&result);
 	xdr_free((xdrproc_t)xdr_ckt_control_result, (char *)&result);
 	return status;
 }
 
-int ckt_ctl_members_tell(const struct ckt_ctl_members *members, struct ckt_ctl_server *server, const char *copy, unsigned session)
+int ckt_ctl_members_tell(const struct ckt_ctl_members *members, struct ckt_ctl_server *server,
+	const char *copy, unsigned session)
 {
 	ckt_control_nccl_pair pairs[CKT_CONTROL_NCCL_IDS_MAX];
 	unsigned count = 0;

@@ -1,9 +1,11 @@
 /*
- * cricketctl restore --job DIR: all sessions of a job, at one or several servers, all at one time, all or none.
+ * cricketctl restore --job DIR: all sessions of a job, at one or several servers, all at one time,
+ * all or none.
  *
- * They are restored beside each other, because what they make anew may wait for the others.  A session goes to the server that --place says;
- * without, to the one that has the number its own one had, the servers counted round; where more are named than there were, the sessions are
- * spread over them in their order.  It gets the GPU that it had, unless --gpu says otherwise.
+ * They are restored beside each other, because what they make anew may wait for the others.  A
+ * session goes to the server that --place says; without, to the one that has the number its own one
+ * had, the servers counted round; where more are named than there were, the sessions are spread
+ * over them in their order.  It gets the GPU that it had, unless --gpu says otherwise.
  *
  *	no communicator of NCCL and no memory is shared	RESTORE2 of each, side by side
  *	else						PRELOAD of each -> a new id for each communicator, told to all its ranks -> PRELOAD last of each
@@ -20,15 +22,15 @@ enum { ANSWER_MS = 30000 };
 
 struct restorer {
 	const struct ckt_ctl_job_entry *entry;
-	struct ckt_ctl_args args;	/* with --server of its own */
+	struct ckt_ctl_args args; /* with --server of its own */
 	char path[CKT_CTL_PATH_SIZE + 16];
 	int gpu;
 	pthread_t thread;
 	bool begun;
 	struct ckt_ctl_server server;
-	struct ckt_ctl_passing *passing;	/* NULL: at one go */
-	char session[CKT_SESSION_ID_SIZE + 1];	/* or the copy that is to be it */
-	bool whole;				/* it is the session */
+	struct ckt_ctl_passing *passing;       /* NULL: at one go */
+	char session[CKT_SESSION_ID_SIZE + 1]; /* or the copy that is to be it */
+	bool whole;                            /* it is the session */
 	int status;
 };
 
@@ -46,7 +48,8 @@ static void *restore_thread(void *opaque)
 	struct restorer *one = opaque;
 	one->status = ckt_ctl_connect_near(&one->args, &one->server);
 	if (one->status == CKT_EXIT_DONE)
-		one->status = ckt_ctl_restore_image(&one->args, &one->server, one->path, one->gpu, NULL, one->session);
+		one->status = ckt_ctl_restore_image(
+			&one->args, &one->server, one->path, one->gpu, NULL, one->session);
 	one->whole = one->status == CKT_EXIT_DONE;
 	return NULL;
 }
@@ -56,16 +59,19 @@ static void *ahead_thread(void *opaque)
 	struct restorer *one = opaque;
 	one->status = ckt_ctl_connect_near(&one->args, &one->server);
 	if (one->status == CKT_EXIT_DONE)
-		one->status = ckt_ctl_passing_open(&one->args, &one->server, one->path, NULL, &one->passing);
+		one->status = ckt_ctl_passing_open(
+			&one->args, &one->server, one->path, NULL, &one->passing);
 	if (one->status == CKT_EXIT_DONE)
-		one->status = ckt_ctl_passing_preload(one->passing, &one->server, one->gpu, false, one->session);
+		one->status = ckt_ctl_passing_preload(
+			one->passing, &one->server, one->gpu, false, one->session);
 	return NULL;
 }
 
 static void *last_thread(void *opaque)
 {
 	struct restorer *one = opaque;
-	one->status = ckt_ctl_passing_preload(one->passing, &one->server, one->gpu, true, one->session);
+	one->status =
+		ckt_ctl_passing_preload(one->passing, &one->server, one->gpu, true, one->session);
 	one->whole = one->status == CKT_EXIT_DONE;
 	return NULL;
 }
@@ -74,8 +80,9 @@ static void kill_one(struct restorer *one)
 {
 	ckt_control_session_args call = {.session = one->session};
 	ckt_control_result result = {0};
-	if (ckt_ctl_call(&one->server, CKT_CONTROL_KILL, (xdrproc_t)xdr_ckt_control_session_args, &call, (xdrproc_t)xdr_ckt_control_result, &result,
-			 ANSWER_MS, -1) == CKT_EXIT_DONE)
+	if (ckt_ctl_call(&one->server, CKT_CONTROL_KILL, (xdrproc_t)xdr_ckt_control_session_args,
+		    &call, (xdrproc_t)xdr_ckt_control_result, &result, ANSWER_MS,
+		    -1) == CKT_EXIT_DONE)
 		ckt_ctl_result(&result);
 	xdr_free((xdrproc_t)xdr_ckt_control_result, (char *)&result);
 }
@@ -95,8 +102,9 @@ static int judge(struct restoration *r)
 	for (unsigned i = 0; i < r->count; i++)
 		if (r->restorers[i].whole)
 			kill_one(&r->restorers[i]);
-	fprintf(stderr, "cricketctl: job %s: %u of %u sessions could not be restored, so none is; the images in %s are as they were\n", r->job, failed,
-		r->count, r->path);
+	fprintf(stderr,
+		"cricketctl: job %s: %u of %u sessions could not be restored, so none is; the images in %s are as they were\n",
+		r->job, failed, r->count, r->path);
 	return status;
 }
 
@@ -116,7 +124,10 @@ static int run_all(struct restoration *r, void *(*thread)(void *restorer))
 	return judge(r);
 }
 
-/* Between a copy's first image and its last one: all are there, and none has begun to make what it makes together with others. */
+/*
+ * Between a copy's first image and its last one: all are there, and none has begun to make what it
+ * makes together with others.
+ */
 static int introduce(struct restoration *r)
 {
 	struct ckt_ctl_server **servers = calloc(r->count, sizeof(*servers));
@@ -149,12 +160,15 @@ static int restore_all(struct restoration *r)
 static int read_members(struct restoration *r)
 {
 	char message[512];
-	const char **names = calloc(r->count, sizeof(*names)), **servers = calloc(r->count, sizeof(*servers));
+	const char **names = calloc(r->count, sizeof(*names)),
+		   **servers = calloc(r->count, sizeof(*servers));
 	bool whole = names && servers;
 	int status = whole ? CKT_EXIT_DONE : ckt_ctl_refuse("restore", "out of memory");
 	for (unsigned i = 0; i < r->count && whole; i++) {
-		int fd = open(r->restorers[i].path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-		whole = fd >= 0 && ckt_ctl_members_read(&r->members, fd, i, message, sizeof message) == 0;
+		int fd =
+			open(r->restorers[i].path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+		whole = fd >= 0 &&
+			ckt_ctl_members_read(&r->members, fd, i, message, sizeof message) == 0;
 		names[i] = r->entries[i].session;
 		servers[i] = r->restorers[i].args.server;
 		if (fd >= 0)
@@ -172,14 +186,19 @@ static int read_members(struct restoration *r)
 }
 
 /* --gpu 1,0 and --place 0,1: the first session's, the second's, and from the beginning again. */
-static int parse_numbers(const char *text, const char *option, unsigned end, int ret_numbers[CKT_CTL_RANKS_MAX], unsigned *ret_count)
+static int parse_numbers(const char *text, const char *option, unsigned end,
+	int ret_numbers[CKT_CTL_RANKS_MAX], unsigned *ret_count)
 {
 	*ret_count = 0;
 	for (const char *p = text; p && *p;) {
 		char *behind;
 		long number = *p >= '0' && *p <= '9' ? strtol(p, &behind, 10) : -1;
-		if (number < 0 || number >= (long)end || (*behind && (*behind != ',' || !behind[1])) || *ret_count == CKT_CTL_RANKS_MAX) {
-			fprintf(stderr, "cricketctl: %s: '%s' is not valid: write numbers from 0 to %u with commas between them\n", option, text, end - 1);
+		if (number < 0 || number >= (long)end ||
+			(*behind && (*behind != ',' || !behind[1])) ||
+			*ret_count == CKT_CTL_RANKS_MAX) {
+			fprintf(stderr,
+				"cricketctl: %s: '%s' is not valid: write numbers from 0 to %u with commas between them\n",
+				option, text, end - 1);
 			return CKT_EXIT_USAGE;
 		}
 		ret_numbers[(*ret_count)++] = (int)number;
@@ -189,7 +208,8 @@ static int parse_numbers(const char *text, const char *option, unsigned end, int
 }
 
 /* The number of a session's server among those that are named. */
-static unsigned place_of(const struct restoration *r, unsigned session, const int *places, unsigned place_count)
+static unsigned place_of(
+	const struct restoration *r, unsigned session, const int *places, unsigned place_count)
 {
 	unsigned named = r->args->server_count, before = 0;
 	if (place_count)
@@ -205,18 +225,21 @@ static int prepare(struct restoration *r)
 	unsigned gpu_count, place_count, servers = r->args->server_count;
 	int status = parse_numbers(r->args->gpu, "--gpu", CKT_DEVICES_MAX, gpus, &gpu_count);
 	if (status == CKT_EXIT_DONE && r->args->place && !servers) {
-		fprintf(stderr, "cricketctl: --place counts the servers of --server, and none is named\n");
+		fprintf(stderr,
+			"cricketctl: --place counts the servers of --server, and none is named\n");
 		status = CKT_EXIT_USAGE;
 	}
 	if (status == CKT_EXIT_DONE)
-		status = parse_numbers(r->args->place, "--place", servers ? servers : 1, places, &place_count);
+		status = parse_numbers(
+			r->args->place, "--place", servers ? servers : 1, places, &place_count);
 	if (status == CKT_EXIT_DONE)
 		status = ckt_ctl_job_manifest_read(r->path, r->job, &r->entries, &r->count);
 	if (status == CKT_EXIT_DONE && !(r->restorers = calloc(r->count, sizeof *r->restorers)))
 		status = ckt_ctl_refuse("restore", "out of memory");
 	for (unsigned i = 0; i < r->count && status == CKT_EXIT_DONE; i++) {
 		struct restorer *one = &r->restorers[i];
-		*one = (struct restorer){.entry = &r->entries[i], .args = *r->args, .server = {.fd = -1}};
+		*one = (struct restorer){
+			.entry = &r->entries[i], .args = *r->args, .server = {.fd = -1}};
 		if (servers)
 			one->args.server = r->args->servers[place_of(r, i, places, place_count)];
 		one->gpu = gpu_count ? gpus[i % gpu_count] : r->entries[i].gpu;
@@ -233,7 +256,8 @@ static int print(const struct restoration *r)
 	if (r->args->json)
 		return ckt_ctl_json_print(json_pack("{s:s, s:o}", "job", r->job, "sessions", list));
 	json_decref(list);
-	printf("job %s: %u session%s restored from %s\n", r->job, r->count, r->count == 1 ? "" : "s", r->path);
+	printf("job %s: %u session%s restored from %s\n", r->job, r->count,
+		r->count == 1 ? "" : "s", r->path);
 	return ckt_ctl_flush();
 }
 
@@ -241,7 +265,8 @@ int ckt_ctl_job_restore(const struct ckt_ctl_args *args)
 {
 	struct restoration r = {.args = args};
 	if (args->word_count || args->server_side || args->with_client) {
-		fprintf(stderr, "cricketctl: restore --job DIR goes with --server, --place, --gpu and --client-address alone\n");
+		fprintf(stderr,
+			"cricketctl: restore --job DIR goes with --server, --place, --gpu and --client-address alone\n");
 		return CKT_EXIT_USAGE;
 	}
 	int status = ckt_ctl_path_copy(args->job, r.path);
@@ -251,7 +276,8 @@ int ckt_ctl_job_restore(const struct ckt_ctl_args *args)
 		status = restore_all(&r);
 	for (unsigned i = 0; i < r.count && r.restorers; i++) {
 		if (status == CKT_EXIT_DONE)
-			ckt_ctl_tell_client(&r.restorers[i].args, &r.restorers[i].server, r.restorers[i].session);
+			ckt_ctl_tell_client(&r.restorers[i].args, &r.restorers[i].server,
+				r.restorers[i].session);
 		ckt_ctl_passing_close(r.restorers[i].passing);
 		ckt_ctl_disconnect(&r.restorers[i].server);
 	}

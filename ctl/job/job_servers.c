@@ -38,8 +38,9 @@ void ckt_ctl_job_close(struct ckt_ctl_job *job)
 const char *ckt_ctl_rank_text(const struct ckt_ctl_rank *rank, char *buffer, size_t size)
 {
 	char program[CKT_NAME_MAX + 1], client[CKT_ADDRESS_MAX + 1];
-	snprintf(buffer, size, "session %s (%s, process %u on %s)", rank->session, ckt_ctl_clean(rank->program, program, sizeof program), rank->pid,
-		 ckt_ctl_clean(rank->client, client, sizeof client));
+	snprintf(buffer, size, "session %s (%s, process %u on %s)", rank->session,
+		ckt_ctl_clean(rank->program, program, sizeof program), rank->pid,
+		ckt_ctl_clean(rank->client, client, sizeof client));
 	return buffer;
 }
 
@@ -51,7 +52,8 @@ static struct ckt_ctl_rank *find(struct ckt_ctl_job *job, unsigned server, const
 	return NULL;
 }
 
-static struct ckt_ctl_rank *add(struct ckt_ctl_job *job, unsigned server, const ckt_control_rank *told)
+static struct ckt_ctl_rank *add(
+	struct ckt_ctl_job *job, unsigned server, const ckt_control_rank *told)
 {
 	struct ckt_ctl_rank *more = reallocarray(job->ranks, job->rank_count + 1, sizeof *more);
 	if (!more)
@@ -79,15 +81,18 @@ static void note(struct ckt_ctl_rank *rank, const ckt_control_rank *told)
 }
 
 /* One call to one server, which answers with its sessions; grow: they are the job's from now on. */
-static int call(struct ckt_ctl_job *job, unsigned server, uint32_t proc, xdrproc_t xdr_args, void *args, bool grow)
+static int call(struct ckt_ctl_job *job, unsigned server, uint32_t proc, xdrproc_t xdr_args,
+	void *args, bool grow)
 {
 	ckt_control_job_res res = {0};
-	int status = ckt_ctl_call(&job->servers[server].server, proc, xdr_args, args, (xdrproc_t)xdr_ckt_control_job_res, &res, ANSWER_MS, -1);
+	int status = ckt_ctl_call(&job->servers[server].server, proc, xdr_args, args,
+		(xdrproc_t)xdr_ckt_control_job_res, &res, ANSWER_MS, -1);
 	if (status == CKT_EXIT_DONE)
 		status = ckt_ctl_result(&res.result);
 	for (u_int i = 0; i < res.ranks.ranks_len && status == CKT_EXIT_DONE; i++) {
 		const ckt_control_rank *told = &res.ranks.ranks_val[i];
-		struct ckt_ctl_rank *rank = grow ? add(job, server, told) : find(job, server, told->session);
+		struct ckt_ctl_rank *rank =
+			grow ? add(job, server, told) : find(job, server, told->session);
 		if (rank)
 			note(rank, told);
 		else if (grow)
@@ -104,7 +109,8 @@ static int call(struct ckt_ctl_job *job, unsigned server, uint32_t proc, xdrproc
 static int by_place(const void *a, const void *b)
 {
 	const struct ckt_ctl_rank *x = a, *y = b;
-	int order = x->server != y->server ? (x->server < y->server ? -1 : 1) : strcmp(x->client, y->client);
+	int order = x->server != y->server ? (x->server < y->server ? -1 : 1)
+					   : strcmp(x->client, y->client);
 	if (!order && x->pid != y->pid)
 		order = x->pid < y->pid ? -1 : 1;
 	return order ? order : strcmp(x->session, y->session);
@@ -124,7 +130,8 @@ int ckt_ctl_job_hold(struct ckt_ctl_job *job)
 	job->held_ms = ckt_net_now_ms();
 	job->held_ns = ckt_ctl_job_now_ns();
 	for (unsigned i = 0; i < job->server_count && status == CKT_EXIT_DONE; i++)
-		status = call(job, i, CKT_CONTROL_JOB_HOLD, (xdrproc_t)xdr_ckt_control_job_args, &args, true);
+		status = call(job, i, CKT_CONTROL_JOB_HOLD, (xdrproc_t)xdr_ckt_control_job_args,
+			&args, true);
 	/* As launchers start them, so that a list of GPUs at a restore means what one expects. */
 	if (status == CKT_EXIT_DONE && job->rank_count)
 		qsort(job->ranks, job->rank_count, sizeof *job->ranks, by_place);
@@ -138,8 +145,9 @@ static int check_all(struct ckt_ctl_job *job)
 		const struct ckt_ctl_rank *rank = &job->ranks[i];
 		if (rank->seen && rank->held)
 			continue;
-		snprintf(message, sizeof message, "%s %s: the other sessions go on", ckt_ctl_rank_text(rank, text, sizeof text),
-			 rank->seen ? "went on before all was saved" : "ended meanwhile");
+		snprintf(message, sizeof message, "%s %s: the other sessions go on",
+			ckt_ctl_rank_text(rank, text, sizeof text),
+			rank->seen ? "went on before all was saved" : "ended meanwhile");
 		return ckt_ctl_refuse(job->name, message);
 	}
 	return CKT_EXIT_DONE;
@@ -155,12 +163,15 @@ int ckt_ctl_job_look(struct ckt_ctl_job *job)
 		ckt_control_job_look_args args = {.steps = {0, steps}};
 		for (unsigned i = 0; i < job->rank_count; i++) {
 			struct ckt_ctl_rank *rank = &job->ranks[i];
-			if (rank->server != s || !rank->step || args.steps.steps_len == CKT_CTL_RANKS_MAX)
+			if (rank->server != s || !rank->step ||
+				args.steps.steps_len == CKT_CTL_RANKS_MAX)
 				continue;
-			steps[args.steps.steps_len++] = (ckt_control_step){rank->session, rank->step_commands, rank->step_issued};
+			steps[args.steps.steps_len++] = (ckt_control_step){
+				rank->session, rank->step_commands, rank->step_issued};
 			rank->step = false;
 		}
-		status = call(job, s, CKT_CONTROL_JOB_LOOK, (xdrproc_t)xdr_ckt_control_job_look_args, &args, false);
+		status = call(job, s, CKT_CONTROL_JOB_LOOK,
+			(xdrproc_t)xdr_ckt_control_job_look_args, &args, false);
 	}
 	return status == CKT_EXIT_DONE ? check_all(job) : status;
 }

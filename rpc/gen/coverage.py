@@ -39,8 +39,8 @@ A function that CUDA's own driver never lets succeed on the recorded GPU *refuse
 NOT_COUNTED = ("cuGraphics*", "cudaGraphics*", "cudaGL*", "cudaVDPAU*", "cudaEGL*", "cudaEventCreateFromEGLSync", "cuEGL*", "cuGL*", "cuVDPAU*",
                "*NvSci*", "cuDeviceGetLuid")
 SAYS_UNSUPPORTED = re.compile(r'ckt_(?:call|driver|rt)_unsupported\(((?:[^"();]|"[^"]*"|\([^)]*\))*?),\s*&\w+\)')
-DRIVER_UNSUPPORTED = re.compile(r'CKT_DRIVER_UNSUPPORTED\(("[^"]*")\)')
-OVERRIDE = re.compile(r'\{CU_DEVICE_ATTRIBUTE_(\w+), (-?\d+), "([^"]+)"\}')
+DRIVER_UNSUPPORTED = re.compile(r'CKT_DRIVER_UNSUPPORTED\(\s*("[^"]*")\)')
+OVERRIDE = re.compile(r'\{CU_DEVICE_ATTRIBUTE_(\w+), (-?\d+),\s+"([^"]+)"\}')
 TESTS_SHOWN = 2
 
 _SUFFIX = re.compile(r"^(\w+?)((?:_v\d+)?(?:_ptsz|_ptds)?)$")

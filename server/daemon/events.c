@@ -9,15 +9,17 @@
 #include "base/log.h"
 
 enum {
-	KEPT = 512,			/* a follower that is further behind misses some and sees it by the numbers */
+	/* a follower that is further behind misses some and sees it by the numbers */
+	KEPT = 512,
 	MEMORY_WATCH_MS = 5000,
 	STATUS_TIMEOUT_MS = 2000,
 	MEMORY_LOW_PERCENT = 90,
-	MEMORY_FINE_PERCENT = 85,	/* lower, so that a session at the border does not tell it again and again */
+	/* lower, so that a session at the border does not tell it again and again */
+	MEMORY_FINE_PERCENT = 85,
 };
 
 struct kept {
-	uint64_t number;		/* 0: empty */
+	uint64_t number; /* 0: empty */
 	int64_t when;
 	uint32_t uid;
 	enum ckt_event_name name;
@@ -26,14 +28,19 @@ struct kept {
 	char detail[CKT_MESSAGE_MAX];
 };
 
-static const char *const names[] = {"started", "ended", "frozen", "saved", "restored", "moved", "paused", "resumed", "memory-low", "lost"};
+static const char *const names[] = {"started", "ended", "frozen", "saved", "restored", "moved",
+	"paused", "resumed", "memory-low", "lost"};
 static struct kept ring[KEPT];
 static uint64_t last;
 
 static ckt_control_event describe(struct kept *kept)
 {
-	return (ckt_control_event){.number = kept->number, .when = kept->when, .name = (char *)names[kept->name], .session = kept->session,
-				   .program_name = kept->program, .detail = kept->detail};
+	return (ckt_control_event){.number = kept->number,
+		.when = kept->when,
+		.name = (char *)names[kept->name],
+		.session = kept->session,
+		.program_name = kept->program,
+		.detail = kept->detail};
 }
 
 /* Whether there was something to tell. */
@@ -44,7 +51,8 @@ static bool tell(struct ckt_peer *peer)
 	uint64_t from = last > KEPT ? last - KEPT + 1 : 1;
 	if (peer->events_after >= from)
 		from = peer->events_after + 1;
-	for (uint64_t number = from; number <= last && res.events.events_len < CKT_CONTROL_EVENTS_MAX; number++) {
+	for (uint64_t number = from;
+		number <= last && res.events.events_len < CKT_CONTROL_EVENTS_MAX; number++) {
 		struct kept *kept = &ring[number % KEPT];
 		res.last = number;
 		if (ckt_peer_may(peer, kept->uid))
@@ -79,9 +87,11 @@ void ckt_event(struct ckt_session *session, enum ckt_event_name name, const char
 	struct ckt_server *server = session->server;
 	struct kept *kept = &ring[++last % KEPT];
 	va_list arguments;
-	*kept = (struct kept){.number = last, .when = time(NULL), .uid = session->uid, .name = name};
+	*kept = (struct kept){
+		.number = last, .when = time(NULL), .uid = session->uid, .name = name};
 	snprintf(kept->session, sizeof kept->session, "%s", session->id);
-	snprintf(kept->program, sizeof kept->program, "%s", session->status.program_name ? session->status.program_name : "");
+	snprintf(kept->program, sizeof kept->program, "%s",
+		session->status.program_name ? session->status.program_name : "");
 	va_start(arguments, format);
 	vsnprintf(kept->detail, sizeof kept->detail, format, arguments);
 	va_end(arguments);
@@ -109,10 +119,11 @@ static void look_at_gpu(struct ckt_server *server, unsigned gpu)
 		if (!largest || session->status.memory_bytes > largest->status.memory_bytes)
 			largest = session;
 	}
-	if (largest && !server->memory_low[gpu] && total && used >= total / 100 * MEMORY_LOW_PERCENT) {
+	if (largest && !server->memory_low[gpu] && total &&
+		used >= total / 100 * MEMORY_LOW_PERCENT) {
 		server->memory_low[gpu] = true;
-		ckt_event(largest, CKT_EVENT_MEMORY_LOW, "GPU %u: sessions hold %llu of %llu bytes", gpu, (unsigned long long)used,
-			  (unsigned long long)total);
+		ckt_event(largest, CKT_EVENT_MEMORY_LOW, "GPU %u: sessions hold %llu of %llu bytes",
+			gpu, (unsigned long long)used, (unsigned long long)total);
 	} else if (used < total / 100 * MEMORY_FINE_PERCENT) {
 		server->memory_low[gpu] = false;
 	}
@@ -135,16 +146,21 @@ static void watch_memory(struct ckt_timer *timer)
 	bool wanted = server->options.hooks != NULL;
 	for (struct ckt_peer *peer = server->peers_first; peer && !wanted; peer = peer->next)
 		wanted = peer->wants_events;
-	for (struct ckt_session *session = server->sessions; wanted && session; session = session->next)
+	for (struct ckt_session *session = server->sessions; wanted && session;
+		session = session->next)
 		if (session->phase == CKT_SESSION_LIVE)
-			ckt_session_call(session, CKT_WORKER_STATUS, NULL, NULL, -1, (xdrproc_t)xdr_ckt_worker_status_res,
-					 sizeof(struct ckt_worker_status_res), STATUS_TIMEOUT_MS, memory_status, NULL);
+			ckt_session_call(session, CKT_WORKER_STATUS, NULL, NULL, -1,
+				(xdrproc_t)xdr_ckt_worker_status_res,
+				sizeof(struct ckt_worker_status_res), STATUS_TIMEOUT_MS,
+				memory_status, NULL);
 	ckt_timer_set(&server->loop, timer, MEMORY_WATCH_MS);
 }
 
 int ckt_events_init(struct ckt_server *server, char *ret_message, size_t message_size)
 {
-	int result = server->options.hooks ? ckt_hooks_check(server->options.hooks, ret_message, message_size) : 0;
+	int result = server->options.hooks
+		? ckt_hooks_check(server->options.hooks, ret_message, message_size)
+		: 0;
 	if (result)
 		return result;
 	server->memory_timer.fire = watch_memory;

@@ -1,8 +1,9 @@
 /*
- * What happens to sessions, for those who follow (cricketctl events) and for executables in --hooks DIR.
+ * What happens to sessions, for those who follow (cricketctl events) and for executables in --hooks
+ * DIR.
  *
- * The last events are kept in memory; hooks run one event after the other in a child of the server, each with a time limit, so that
- * neither a slow follower nor a slow hook holds up the loop.
+ * The last events are kept in memory; hooks run one event after the other in a child of the server,
+ * each with a time limit, so that neither a slow follower nor a slow hook holds up the loop.
  *
  * Threading: the loop's thread.
  */
@@ -23,7 +24,8 @@ enum ckt_event_name {
 	CKT_EVENT_LOST,
 };
 
-void ckt_event(struct ckt_session *session, enum ckt_event_name name, const char *format, ...) __attribute__((format(printf, 3, 4)));
+void ckt_event(struct ckt_session *session, enum ckt_event_name name, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
 /* Checks --hooks and begins to look at memory. -errno with the reason. */
 int ckt_events_init(struct ckt_server *server, char *ret_message, size_t message_size);
 

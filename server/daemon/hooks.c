@@ -1,10 +1,12 @@
 /*
- * Executables in --hooks DIR: for each event, all of them in the order of their names, with the event in their environment.
+ * Executables in --hooks DIR: for each event, all of them in the order of their names, with the
+ * event in their environment.
  *
  *	event -> queue -> a runner (a child of ours, one at a time, watched through a pidfd) -> the executables, one after the other
  *
- * An executable that takes longer than its time is killed with what it started.  When the queue is full the newest event is dropped
- * with a line in the log: hooks are told what happened, and may ask cricketctl how things are.
+ * An executable that takes longer than its time is killed with what it started.  When the queue is
+ * full the newest event is dropped with a line in the log: hooks are told what happened, and may
+ * ask cricketctl how things are.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -52,8 +54,9 @@ int ckt_hooks_check(const char *directory, char *ret_message, size_t message_siz
 		result = -EPERM;
 	if (result)
 		snprintf(ret_message, message_size, "--hooks: '%s': %s", directory,
-			 result == -EPERM ? "must belong to the server's user or root, and be writable by nobody else (chmod go-w)"
-					  : strerror(-result));
+			result == -EPERM
+				? "must belong to the server's user or root, and be writable by nobody else (chmod go-w)"
+				: strerror(-result));
 	return result;
 }
 
@@ -84,7 +87,9 @@ static void run_one(const char *path, char *const *variables)
 	setpgid(pid, pid);
 	while (waitpid(pid, NULL, WNOHANG) == 0)
 		if (sigtimedwait(&child, NULL, &limit) < 0 && errno == EAGAIN) {
-			dprintf(STDERR_FILENO, "cricket-server: hook %s takes longer than %d s: killed\n", path, TIMEOUT_S);
+			dprintf(STDERR_FILENO,
+				"cricket-server: hook %s takes longer than %d s: killed\n", path,
+				TIMEOUT_S);
 			kill(-pid, SIGKILL);
 			waitpid(pid, NULL, 0);
 			return;
@@ -156,8 +161,9 @@ static void start_next(void)
 }
 
 /*
- * Texts of peers go to shells sooner or later: what means something to one, ends a line or moves a cursor becomes '_'.  A name has no spaces
- * and begins with no '-', so that it stays one word and no option; events tell it as it is.
+ * Texts of peers go to shells sooner or later: what means something to one, ends a line or moves a
+ * cursor becomes '_'.  A name has no spaces and begins with no '-', so that it stays one word and
+ * no option; events tell it as it is.
  */
 void ckt_hooks_clean(const char *text, bool is_name, char *ret_text, size_t text_size)
 {
@@ -165,7 +171,8 @@ void ckt_hooks_clean(const char *text, bool is_name, char *ret_text, size_t text
 	size_t n = 0;
 	for (; text[n] && n < text_size - 1; n++) {
 		char c = text[n];
-		bool good = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || strchr(others, c) || (!is_name && c == ' ');
+		bool good = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+			(c >= '0' && c <= '9') || strchr(others, c) || (!is_name && c == ' ');
 		ret_text[n] = good && !(is_name && n == 0 && c == '-') ? c : '_';
 	}
 	ret_text[n] = 0;
@@ -179,13 +186,16 @@ void ckt_hooks_run(struct ckt_server *server, const struct ckt_control_event *ev
 	struct run *run = queued < QUEUE_MAX ? calloc(1, sizeof *run) : NULL;
 	owner = server;
 	if (!run || asprintf(&run->variables[0], "CRICKET_EVENT=%s", event->name) < 0 ||
-	    asprintf(&run->variables[1], "CRICKET_SESSION=%s", event->session) < 0 ||
-	    asprintf(&run->variables[2], "CRICKET_PROGRAM=%s", program) < 0 ||
-	    asprintf(&run->variables[3], "CRICKET_DETAIL=%s", detail) < 0 ||
-	    asprintf(&run->variables[4], "CRICKET_WHEN=%lld", (long long)event->when) < 0 ||
-	    asprintf(&run->variables[5], "CRICKET_EVENT_NUMBER=%llu", (unsigned long long)event->number) < 0 ||
-	    asprintf(&run->variables[6], "REMOTE_GPU_ADDRESS=unix:%s", server->socket_path) < 0) {
-		ckt_warning("session %s: no hook is run for event %s: too many wait", event->session, event->name);
+		asprintf(&run->variables[1], "CRICKET_SESSION=%s", event->session) < 0 ||
+		asprintf(&run->variables[2], "CRICKET_PROGRAM=%s", program) < 0 ||
+		asprintf(&run->variables[3], "CRICKET_DETAIL=%s", detail) < 0 ||
+		asprintf(&run->variables[4], "CRICKET_WHEN=%lld", (long long)event->when) < 0 ||
+		asprintf(&run->variables[5], "CRICKET_EVENT_NUMBER=%llu",
+			(unsigned long long)event->number) < 0 ||
+		asprintf(&run->variables[6], "REMOTE_GPU_ADDRESS=unix:%s", server->socket_path) <
+			0) {
+		ckt_warning("session %s: no hook is run for event %s: too many wait",
+			event->session, event->name);
 		if (run)
 			run_free(run);
 		return;

@@ -1,6 +1,6 @@
 /*
- * Messages that strangers bring about: some of each kind at once, then one a second, and how many were left out.
- * A flood of connections must fill neither a disk nor the journal.
+ * Messages that strangers bring about: some of each kind at once, then one a second, and how many
+ * were left out. A flood of connections must fill neither a disk nor the journal.
  */
 #include <stdarg.h>
 #include <stdio.h>
@@ -10,13 +10,15 @@
 
 enum { REFILL_MS = 1000, TELL_MS = 10000 };
 
-static const char *const kinds[CKT_LIMITS] = {"refused hellos", "dropped connections", "missing descriptors", "images that could not be served"};
+static const char *const kinds[CKT_LIMITS] = {"refused hellos", "dropped connections",
+	"missing descriptors", "images that could not be served"};
 
 static void tell(struct ckt_server *server, enum ckt_log_limit kind)
 {
 	struct ckt_log_bucket *bucket = &server->log_buckets[kind];
 	if (bucket->suppressed)
-		ckt_warning("%llu more messages about %s were left out", (unsigned long long)bucket->suppressed, kinds[kind]);
+		ckt_warning("%llu more messages about %s were left out",
+			(unsigned long long)bucket->suppressed, kinds[kind]);
 	bucket->suppressed = 0;
 }
 

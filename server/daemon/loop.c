@@ -7,7 +7,7 @@
 
 #include "rpc/net.h"
 
-enum { HANDLED_MAX = 1000 };	/* events, some ten microseconds each */
+enum { HANDLED_MAX = 1000 }; /* events, some ten microseconds each */
 
 int ckt_loop_init(struct ckt_loop *loop)
 {
@@ -41,7 +41,10 @@ int ckt_loop_run(struct ckt_loop *loop)
 			int64_t left = loop->timers->due_ms - ckt_net_now_ms();
 			timeout = left < 0 ? 0 : left > 3600000 ? 3600000 : (int)left;
 		}
-		/* One at a time: a callback may free the source of an event that would lie behind it in the same batch. */
+		/*
+		 * One at a time: a callback may free the source of an event that would lie behind
+		 * it in the same batch.
+		 */
 		struct epoll_event event;
 		int n = epoll_wait(loop->epoll_fd, &event, 1, timeout);
 		if (n < 0 && errno != EINTR)
@@ -51,8 +54,9 @@ int ckt_loop_run(struct ckt_loop *loop)
 			source->ready(source, event.events);
 		}
 		/*
-		 * First what came in time: who was held up (a machine that slept, a busy one) must not take an answer that lies there for
-		 * none.  But a peer that always has something to say holds no timer up for long.
+		 * First what came in time: who was held up (a machine that slept, a busy one) must
+		 * not take an answer that lies there for none.  But a peer that always has
+		 * something to say holds no timer up for long.
 		 */
 		if (n > 0 && ++handled < HANDLED_MAX)
 			continue;

@@ -10,11 +10,12 @@
  *				its control socket, bound at SOCKET.d/SESSION.sock, as descriptor 3 and nothing else; the client's
  *				socket follows over it, right after the hello, and the server closes its copy.
  *
- * So the server can die and come back without a session noticing: it finds the workers by their sockets and learns from the kernel
- * (SO_PEERCRED of a connection to them) which processes they are.  A worker's death is seen through its pidfd.
+ * So the server can die and come back without a session noticing: it finds the workers by their
+ * sockets and learns from the kernel (SO_PEERCRED of a connection to them) which processes they
+ * are.  A worker's death is seen through its pidfd.
  *
- * Signals arrive through a signalfd.  SIGTERM and SIGINT: no new sessions, --grace seconds for the running ones, then they are
- * ended; a second signal ends them at once.
+ * Signals arrive through a signalfd.  SIGTERM and SIGINT: no new sessions, --grace seconds for the
+ * running ones, then they are ended; a second signal ends them at once.
  */
 #include <errno.h>
 #include <signal.h>
@@ -64,7 +65,8 @@ static void grace_over(struct ckt_timer *timer)
 		ckt_timer_set(&server->loop, timer, LONELY_MS);
 		return;
 	}
-	ckt_info("%u sessions still run after %u s of grace", server->session_count, server->options.grace);
+	ckt_info("%u sessions still run after %u s of grace", server->session_count,
+		server->options.grace);
 	kill_sessions(server);
 }
 
@@ -83,8 +85,10 @@ static void look_for_lonely(struct ckt_timer *timer)
 	struct ckt_server *server = CKT_CONTAINER(timer, struct ckt_server, lonely_timer);
 	for (struct ckt_session *session = server->sessions; session; session = session->next)
 		if (session->phase == CKT_SESSION_LIVE)
-			ckt_session_call(session, CKT_WORKER_STATUS, NULL, NULL, -1, (xdrproc_t)xdr_ckt_worker_status_res,
-					 sizeof(struct ckt_worker_status_res), LONELY_MS, end_if_alone, NULL);
+			ckt_session_call(session, CKT_WORKER_STATUS, NULL, NULL, -1,
+				(xdrproc_t)xdr_ckt_worker_status_res,
+				sizeof(struct ckt_worker_status_res), LONELY_MS, end_if_alone,
+				NULL);
 	ckt_timer_set(&server->loop, timer, LONELY_MS);
 }
 
@@ -99,8 +103,9 @@ static void signal_ready(struct ckt_source *source, uint32_t events)
 		kill_sessions(server);
 		return;
 	}
-	ckt_info("%s: no new sessions; %u running get %u s", info.ssi_signo == SIGTERM ? "SIGTERM" : "SIGINT", server->session_count,
-		 server->options.grace);
+	ckt_info("%s: no new sessions; %u running get %u s",
+		info.ssi_signo == SIGTERM ? "SIGTERM" : "SIGINT", server->session_count,
+		server->options.grace);
 	ckt_notify("STOPPING=1");
 	server->stopping = true;
 	if (!server->session_count) {
@@ -124,11 +129,15 @@ static int init_signals(struct ckt_server *server)
 	sigaddset(&set, SIGINT);
 	sigprocmask(SIG_BLOCK, &set, NULL);
 	signal(SIGPIPE, SIG_IGN);
-	server->signals = (struct ckt_source){.fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK), .ready = signal_ready};
-	return server->signals.fd < 0 ? -errno : ckt_loop_add(&server->loop, &server->signals, EPOLLIN);
+	server->signals = (struct ckt_source){
+		.fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK), .ready = signal_ready};
+	return server->signals.fd < 0 ? -errno
+				      : ckt_loop_add(&server->loop, &server->signals, EPOLLIN);
 }
 
-/* Three descriptors a session and one a connection: the usual soft limit of 1024 is soon reached. */
+/*
+ * Three descriptors a session and one a connection: the usual soft limit of 1024 is soon reached.
+ */
 static void raise_descriptor_limit(struct ckt_server *server)
 {
 	struct rlimit limit;
@@ -138,19 +147,23 @@ static void raise_descriptor_limit(struct ckt_server *server)
 	limit.rlim_cur = limit.rlim_max;
 	setrlimit(RLIMIT_NOFILE, &limit);
 	if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY)
-		server->descriptor_count = limit.rlim_cur < INT_MAX ? (unsigned)limit.rlim_cur : INT_MAX;
+		server->descriptor_count =
+			limit.rlim_cur < INT_MAX ? (unsigned)limit.rlim_cur : INT_MAX;
 }
 
 static int init_paths(struct ckt_server *server, char *message)
 {
 	if (server->options.socket)
-		snprintf(server->socket_path, sizeof server->socket_path, "%s", server->options.socket);
-	else if (ckt_local_socket_path(server->socket_path, sizeof server->socket_path, message, MESSAGE_SIZE))
+		snprintf(server->socket_path, sizeof server->socket_path, "%s",
+			server->options.socket);
+	else if (ckt_local_socket_path(
+			 server->socket_path, sizeof server->socket_path, message, MESSAGE_SIZE))
 		return -ENOENT;
 	snprintf(server->socket_dir, sizeof server->socket_dir, "%.4000s.d", server->socket_path);
 	if (ckt_paths_find_worker(server->worker_path)) {
-		snprintf(message, MESSAGE_SIZE, "cricket-worker is not where it should be, beside this program in ../libexec/cricket: "
-						"install again, or name the directory in CRICKET_LIBEXEC");
+		snprintf(message, MESSAGE_SIZE,
+			"cricket-worker is not where it should be, beside this program in ../libexec/cricket: "
+			"install again, or name the directory in CRICKET_LIBEXEC");
 		return -ENOENT;
 	}
 	return 0;
@@ -160,15 +173,17 @@ static int init_driver(struct ckt_server *server, char *message)
 {
 	char soft[CKT_PATH_MAX];
 	bool has_soft = ckt_paths_find_soft(soft) == 0;
-	int result = ckt_driver_choose(server->options.driver, has_soft ? soft : NULL, &server->driver, message, MESSAGE_SIZE);
+	int result = ckt_driver_choose(server->options.driver, has_soft ? soft : NULL,
+		&server->driver, message, MESSAGE_SIZE);
 	if (result)
 		return result;
 	if (*message)
 		ckt_warning("%s", message);
 	for (unsigned i = 0; i < server->gpu_count; i++) {
 		if (server->gpus[i] >= server->driver.gpu_count) {
-			snprintf(message, MESSAGE_SIZE, "--gpus: '%s': the driver has %u GPUs, numbered from 0", server->options.gpus,
-				 server->driver.gpu_count);
+			snprintf(message, MESSAGE_SIZE,
+				"--gpus: '%s': the driver has %u GPUs, numbered from 0",
+				server->options.gpus, server->driver.gpu_count);
 			return -EINVAL;
 		}
 	}
@@ -184,9 +199,13 @@ static int init(struct ckt_server *server, char *message)
 	if (gethostname(server->host, sizeof server->host - 1))
 		strcpy(server->host, "localhost");
 	ckt_gpus_parse(options->gpus, server->gpus, &server->gpu_count);
-	if (options->token_file && ckt_auth_token_load(options->token_file, &server->token, message, MESSAGE_SIZE))
+	if (options->token_file &&
+		ckt_auth_token_load(options->token_file, &server->token, message, MESSAGE_SIZE))
 		return EXIT_USAGE;
-	/* The directories of the sockets and the address file are for everybody to find; what is not has its mode said. */
+	/*
+	 * The directories of the sockets and the address file are for everybody to find; what is
+	 * not has its mode said.
+	 */
 	umask(022);
 	raise_descriptor_limit(server);
 	int result = ckt_loop_init(&server->loop);
@@ -204,7 +223,9 @@ static int init(struct ckt_server *server, char *message)
 		return EXIT_FAILURE;
 	result = ckt_listen_open(server, message, MESSAGE_SIZE);
 	if (result)
-		return result == -EPERM || result == -EINVAL || result == -ENAMETOOLONG ? EXIT_USAGE : EXIT_FAILURE;
+		return result == -EPERM || result == -EINVAL || result == -ENAMETOOLONG
+			? EXIT_USAGE
+			: EXIT_FAILURE;
 	if (ckt_key_load(server, message, MESSAGE_SIZE))
 		return EXIT_FAILURE;
 	result = init_driver(server, message);
@@ -229,8 +250,10 @@ static int init(struct ckt_server *server, char *message)
 static void announce(const struct ckt_server *server)
 {
 	const struct ckt_driver_info *driver = &server->driver;
-	ckt_info("version %s, driver %s (%s), %u GPU%s, first: %s", CKT_VERSION, driver->path, driver->soft ? "the soft GPU" : "real",
-		 driver->gpu_count, driver->gpu_count == 1 ? "" : "s", driver->gpu_count ? driver->gpus[0].name : "none");
+	ckt_info("version %s, driver %s (%s), %u GPU%s, first: %s", CKT_VERSION, driver->path,
+		driver->soft ? "the soft GPU" : "real", driver->gpu_count,
+		driver->gpu_count == 1 ? "" : "s",
+		driver->gpu_count ? driver->gpus[0].name : "none");
 	for (unsigned i = 0; i < server->listener_count; i++)
 		ckt_info("listening on %s%s", i == 0 ? "unix:" : "", server->listeners[i].text);
 }

@@ -20,8 +20,8 @@ struct option_entry {
 	enum kind kind;
 	size_t offset;
 	int (*check)(const char *value);
-	const char *argument;	/* NULL: none */
-	const char *remedy;	/* completes "NAME: 'VALUE' is not valid: " */
+	const char *argument; /* NULL: none */
+	const char *remedy;   /* completes "NAME: 'VALUE' is not valid: " */
 	const char *help;
 	bool command_line_only;
 };
@@ -32,7 +32,8 @@ static int check_address(const char *value)
 	char message[CKT_OPTION_MESSAGE_MAX];
 	if (strcmp(value, "none") == 0)
 		return 0;
-	if (ckt_address_parse(value, &address, message, sizeof message) || address.type != CKT_ADDRESS_TCP)
+	if (ckt_address_parse(value, &address, message, sizeof message) ||
+		address.type != CKT_ADDRESS_TCP)
 		return -EINVAL;
 	return 0;
 }
@@ -86,62 +87,83 @@ static int check_level(const char *value)
 
 static const struct option_entry table[] = {
 	{"listen", KIND_LIST, AT(listen), check_address, "HOST:PORT",
-	 "write host:port, [v6-address]:port, 0.0.0.0:port for every interface, or none",
-	 "TCP address to listen on, port 0 for any free one; may be given\nseveral times; none, the default: no TCP, the UNIX socket alone"},
-	{"address-file", KIND_TEXT, AT(address_file), check_path, "PATH", "give the path of a file to write",
-	 "write the addresses that clients can use to PATH, one a line"},
+		"write host:port, [v6-address]:port, 0.0.0.0:port for every interface, or none",
+		"TCP address to listen on, port 0 for any free one; may be given\nseveral times; none, the default: no TCP, the UNIX socket alone"},
+	{"address-file", KIND_TEXT, AT(address_file), check_path, "PATH",
+		"give the path of a file to write",
+		"write the addresses that clients can use to PATH, one a line"},
 	{"socket", KIND_TEXT, AT(socket), check_absolute, "PATH", "give an absolute path",
-	 "UNIX socket; sessions keep theirs in PATH.d (default\n/run/cricket/socket for root, else\n$XDG_RUNTIME_DIR/cricket/socket)"},
-	{"driver", KIND_TEXT, AT(driver), check_driver, "soft|auto|PATH", "write soft, auto or the absolute path of a libcuda.so.1",
-	 "CUDA driver of the sessions (default auto: the machine's\nlibcuda.so.1 if it finds a GPU, else the soft GPU)"},
-	{"library-path", KIND_TEXT, AT(library_path), check_directories, "DIR:DIR", "give absolute paths, with colons between them",
-	 "where the genuine libraries (cuBLAS, cuFFT ...) are looked for\nbefore CUDA toolkits, Python's packages and the loader's\ndirectories"},
-	{"gpus", KIND_TEXT, AT(gpus), check_gpus, "LIST", "write all, or the driver's numbers such as 0,2-3",
-	 "GPUs that sessions get (default all)"},
-	{"session-memory", KIND_SIZE, AT(session_memory), NULL, "SIZE", "write a size such as 512M or 8G, or 0 for no limit",
-	 "device memory that one session may take (default 0: no limit)"},
-	{"session-host-memory", KIND_SIZE, AT(session_host_memory), NULL, "SIZE", "write a size such as 512M or 8G, or 0 for no limit",
-	 "memory of this host that one session may take for modules,\ngraphs, replies and the like (default a quarter of the\nhost's, 8G at least; 0: no limit)"},
-	{"max-sessions", KIND_COUNT, AT(max_sessions), NULL, "N", "write a whole number, or 0 for no limit",
-	 "sessions at one time (default 256; 0: no limit)"},
-	{"max-sessions-per-user", KIND_COUNT, AT(max_sessions_per_user), NULL, "N", "write a whole number, or 0 for three quarters of --max-sessions",
-	 "sessions of one user, of the token or of one anonymous address\n(default 0: three quarters of --max-sessions)"},
-	{"max-waiting", KIND_COUNT, AT(max_waiting), check_positive, "N", "write a whole number above 0",
-	 "connections that have not said hello (default 1024)"},
-	{"max-waiting-per-peer", KIND_COUNT, AT(max_waiting_per_peer), NULL, "N", "write a whole number, or 0 for half of --max-waiting",
-	 "of those, from one address or user (default 0: half of them)"},
-	{"max-connections-per-user", KIND_COUNT, AT(max_connections_per_user), NULL, "N", "write a whole number, or 0 for no limit",
-	 "connections of cricketctl, and of images' files, of one user;\nhalf of them may wait for events (default 128; 0: no limit)"},
-	{"max-stages-per-user", KIND_COUNT, AT(max_stages_per_user), NULL, "N", "write a whole number, or 0 for no limit",
-	 "images of one user that travel at one time (default 128;\n0: no limit)"},
-	{"image-space", KIND_SIZE, AT(image_space), NULL, "SIZE", "write a size such as 500G, or 0 for half of the file system",
-	 "bytes of one user's images in --image-dir (default 0: half of\nthe file system)"},
+		"UNIX socket; sessions keep theirs in PATH.d (default\n/run/cricket/socket for root, else\n$XDG_RUNTIME_DIR/cricket/socket)"},
+	{"driver", KIND_TEXT, AT(driver), check_driver, "soft|auto|PATH",
+		"write soft, auto or the absolute path of a libcuda.so.1",
+		"CUDA driver of the sessions (default auto: the machine's\nlibcuda.so.1 if it finds a GPU, else the soft GPU)"},
+	{"library-path", KIND_TEXT, AT(library_path), check_directories, "DIR:DIR",
+		"give absolute paths, with colons between them",
+		"where the genuine libraries (cuBLAS, cuFFT ...) are looked for\nbefore CUDA toolkits, Python's packages and the loader's\ndirectories"},
+	{"gpus", KIND_TEXT, AT(gpus), check_gpus, "LIST",
+		"write all, or the driver's numbers such as 0,2-3",
+		"GPUs that sessions get (default all)"},
+	{"session-memory", KIND_SIZE, AT(session_memory), NULL, "SIZE",
+		"write a size such as 512M or 8G, or 0 for no limit",
+		"device memory that one session may take (default 0: no limit)"},
+	{"session-host-memory", KIND_SIZE, AT(session_host_memory), NULL, "SIZE",
+		"write a size such as 512M or 8G, or 0 for no limit",
+		"memory of this host that one session may take for modules,\ngraphs, replies and the like (default a quarter of the\nhost's, 8G at least; 0: no limit)"},
+	{"max-sessions", KIND_COUNT, AT(max_sessions), NULL, "N",
+		"write a whole number, or 0 for no limit",
+		"sessions at one time (default 256; 0: no limit)"},
+	{"max-sessions-per-user", KIND_COUNT, AT(max_sessions_per_user), NULL, "N",
+		"write a whole number, or 0 for three quarters of --max-sessions",
+		"sessions of one user, of the token or of one anonymous address\n(default 0: three quarters of --max-sessions)"},
+	{"max-waiting", KIND_COUNT, AT(max_waiting), check_positive, "N",
+		"write a whole number above 0",
+		"connections that have not said hello (default 1024)"},
+	{"max-waiting-per-peer", KIND_COUNT, AT(max_waiting_per_peer), NULL, "N",
+		"write a whole number, or 0 for half of --max-waiting",
+		"of those, from one address or user (default 0: half of them)"},
+	{"max-connections-per-user", KIND_COUNT, AT(max_connections_per_user), NULL, "N",
+		"write a whole number, or 0 for no limit",
+		"connections of cricketctl, and of images' files, of one user;\nhalf of them may wait for events (default 128; 0: no limit)"},
+	{"max-stages-per-user", KIND_COUNT, AT(max_stages_per_user), NULL, "N",
+		"write a whole number, or 0 for no limit",
+		"images of one user that travel at one time (default 128;\n0: no limit)"},
+	{"image-space", KIND_SIZE, AT(image_space), NULL, "SIZE",
+		"write a size such as 500G, or 0 for half of the file system",
+		"bytes of one user's images in --image-dir (default 0: half of\nthe file system)"},
 	{"max-delay", KIND_COUNT, AT(max_delay), NULL, "SECONDS", "write a whole number of seconds",
-	 "longest wait for the answer to a wrong token (default 10)"},
-	{"log-burst", KIND_COUNT, AT(log_burst), check_positive, "N", "write a whole number above 0",
-	 "messages of one kind about strangers at once, then one a second\n(default 10)"},
+		"longest wait for the answer to a wrong token (default 10)"},
+	{"log-burst", KIND_COUNT, AT(log_burst), check_positive, "N",
+		"write a whole number above 0",
+		"messages of one kind about strangers at once, then one a second\n(default 10)"},
 	{"token-file", KIND_TEXT, AT(token_file), check_path, "FILE",
-	 "give the path of a file with at least 16 random characters, mode 0600", "TCP clients must know this token (CRICKET_TOKEN_FILE)"},
-	{"insecure", KIND_FLAG, AT(insecure), NULL, NULL, "write yes or no", "let TCP clients in that show no token"},
+		"give the path of a file with at least 16 random characters, mode 0600",
+		"TCP clients must know this token (CRICKET_TOKEN_FILE)"},
+	{"insecure", KIND_FLAG, AT(insecure), NULL, NULL, "write yes or no",
+		"let TCP clients in that show no token"},
 	{"user", KIND_TEXT, AT(user), check_path, "NAME", "give the name of a user",
-	 "user of the workers when started by root (default cricket,\nor nobody where there is no such user)"},
+		"user of the workers when started by root (default cricket,\nor nobody where there is no such user)"},
 	{"grace", KIND_COUNT, AT(grace), NULL, "SECONDS", "write a whole number of seconds",
-	 "time that running sessions get after SIGTERM (default 10)"},
-	{"claim-timeout", KIND_COUNT, AT(claim_timeout), NULL, "SECONDS", "write a whole number of seconds",
-	 "time that a restored session waits for its client (default 300)"},
+		"time that running sessions get after SIGTERM (default 10)"},
+	{"claim-timeout", KIND_COUNT, AT(claim_timeout), NULL, "SECONDS",
+		"write a whole number of seconds",
+		"time that a restored session waits for its client (default 300)"},
 	{"image-dir", KIND_TEXT, AT(image_dir), check_absolute, "DIR", "give an absolute path",
-	 "images that travel or stay here (default: the socket's name\nwith .images), mode 0700"},
-	{"image-memory", KIND_SIZE, AT(image_memory), NULL, "SIZE", "write a size such as 512M or 8G, or 0 for half of the host's memory",
-	 "host memory that images kept there may take together\n(default 0: half of the host's)"},
+		"images that travel or stay here (default: the socket's name\nwith .images), mode 0700"},
+	{"image-memory", KIND_SIZE, AT(image_memory), NULL, "SIZE",
+		"write a size such as 512M or 8G, or 0 for half of the host's memory",
+		"host memory that images kept there may take together\n(default 0: half of the host's)"},
 	{"hooks", KIND_TEXT, AT(hooks), check_absolute, "DIR", "give an absolute path",
-	 "executables that are run for every event of a session"},
-	{"on-term", KIND_TEXT, AT(on_term), check_on_term, "ACTION", "write checkpoint: and the absolute path of a directory",
-	 "checkpoint:DIR writes every session to DIR/SESSION at SIGTERM"},
-	{"log-level", KIND_TEXT, AT(log_level), check_level, "LEVEL", "write error, warning, info, debug or quiet",
-	 "error, warning, info, debug or quiet (default info)"},
+		"executables that are run for every event of a session"},
+	{"on-term", KIND_TEXT, AT(on_term), check_on_term, "ACTION",
+		"write checkpoint: and the absolute path of a directory",
+		"checkpoint:DIR writes every session to DIR/SESSION at SIGTERM"},
+	{"log-level", KIND_TEXT, AT(log_level), check_level, "LEVEL",
+		"write error, warning, info, debug or quiet",
+		"error, warning, info, debug or quiet (default info)"},
 	{"config", KIND_TEXT, AT(config), check_path, "FILE", "give the path of an INI file",
-	 "read options from FILE; the command line goes before it", true},
-	{"print-config", KIND_FLAG, AT(print_config), NULL, NULL, "", "print the options in effect as such a file, and end", true},
+		"read options from FILE; the command line goes before it", true},
+	{"print-config", KIND_FLAG, AT(print_config), NULL, NULL, "",
+		"print the options in effect as such a file, and end", true},
 	{"version", KIND_FLAG, AT(version), NULL, NULL, "", "print the version, and end", true},
 	{"help", KIND_FLAG, AT(help), NULL, NULL, "", "print this, and end", true},
 };
@@ -231,7 +253,8 @@ static int count_parse(const char *text, unsigned *ret_count)
 
 static int flag_parse(const char *text, bool *ret_flag)
 {
-	static const char *const yes[] = {"yes", "true", "on", "1"}, *const no[] = {"no", "false", "off", "0"};
+	static const char *const yes[] = {"yes", "true", "on", "1"},
+				 *const no[] = {"no", "false", "off", "0"};
 	for (unsigned i = 0; i < 4; i++) {
 		if (strcmp(text, yes[i]) == 0 || strcmp(text, no[i]) == 0) {
 			*ret_flag = strcmp(text, yes[i]) == 0;
@@ -257,7 +280,8 @@ static const struct option_entry *find(const char *name)
 }
 
 /* replace: the first item of a list from this origin pushes out those of the weaker one. */
-static int assign(struct ckt_options *options, const struct option_entry *entry, const char *value, bool replace)
+static int assign(struct ckt_options *options, const struct option_entry *entry, const char *value,
+	bool replace)
 {
 	void *member = (char *)options + entry->offset;
 	if (entry->check && entry->check(value))
@@ -295,7 +319,8 @@ static uint64_t default_host_memory(void)
 {
 	const uint64_t least = (uint64_t)8 << 30;
 	long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
-	uint64_t quarter = pages > 0 && page > 0 ? (uint64_t)pages * (uint64_t)page / 4 >> 30 << 30 : 0;
+	uint64_t quarter =
+		pages > 0 && page > 0 ? (uint64_t)pages * (uint64_t)page / 4 >> 30 << 30 : 0;
 	return quarter > least ? quarter : least;
 }
 
@@ -333,27 +358,35 @@ void ckt_options_fini(struct ckt_options *options)
 
 enum pass { PASS_CONFIG, PASS_ALL };
 
-static int parse_pass(struct ckt_options *options, int argc, char *const *argv, enum pass pass, char *ret_message, size_t message_size)
+static int parse_pass(struct ckt_options *options, int argc, char *const *argv, enum pass pass,
+	char *ret_message, size_t message_size)
 {
 	bool seen[TABLE_SIZE] = {false};
 	for (int i = 1; i < argc; i++) {
 		const char *argument = argv[i], *equals = strchr(argument, '=');
 		char name[64] = "";
-		if (strncmp(argument, "--", 2) == 0 && (equals ? (size_t)(equals - argument) : strlen(argument)) < sizeof name)
-			snprintf(name, sizeof name, "%.*s", equals ? (int)(equals - argument - 2) : (int)sizeof name - 1, argument + 2);
+		if (strncmp(argument, "--", 2) == 0 &&
+			(equals ? (size_t)(equals - argument) : strlen(argument)) < sizeof name)
+			snprintf(name, sizeof name, "%.*s",
+				equals ? (int)(equals - argument - 2) : (int)sizeof name - 1,
+				argument + 2);
 		const struct option_entry *entry = *name ? find(name) : NULL;
 		if (!entry) {
-			snprintf(ret_message, message_size, "'%s' is no option of cricket-server: see cricket-server --help", argument);
+			snprintf(ret_message, message_size,
+				"'%s' is no option of cricket-server: see cricket-server --help",
+				argument);
 			return -EINVAL;
 		}
 		const char *value = equals ? equals + 1 : NULL;
 		if (!entry->argument && value) {
-			snprintf(ret_message, message_size, "--%s takes no value, but got '%s'", name, value);
+			snprintf(ret_message, message_size, "--%s takes no value, but got '%s'",
+				name, value);
 			return -EINVAL;
 		}
 		if (entry->argument && !value) {
 			if (++i >= argc) {
-				snprintf(ret_message, message_size, "--%s needs a value: %s", name, entry->remedy);
+				snprintf(ret_message, message_size, "--%s needs a value: %s", name,
+					entry->remedy);
 				return -EINVAL;
 			}
 			value = argv[i];
@@ -361,7 +394,8 @@ static int parse_pass(struct ckt_options *options, int argc, char *const *argv, 
 		if (pass == PASS_CONFIG && entry->offset != AT(config))
 			continue;
 		if (assign(options, entry, value ? value : "yes", !seen[entry - table])) {
-			snprintf(ret_message, message_size, "--%s: '%s' is not valid: %s", name, value ? value : "", entry->remedy);
+			snprintf(ret_message, message_size, "--%s: '%s' is not valid: %s", name,
+				value ? value : "", entry->remedy);
 			return -EINVAL;
 		}
 		seen[entry - table] = true;
@@ -369,7 +403,8 @@ static int parse_pass(struct ckt_options *options, int argc, char *const *argv, 
 	return 0;
 }
 
-int ckt_options_parse(struct ckt_options *options, int argc, char *const *argv, char *ret_message, size_t message_size)
+int ckt_options_parse(struct ckt_options *options, int argc, char *const *argv, char *ret_message,
+	size_t message_size)
 {
 	ckt_options_init(options);
 	int result = parse_pass(options, argc, argv, PASS_CONFIG, ret_message, message_size);
@@ -389,7 +424,8 @@ struct load {
 	char problem[CKT_OPTION_MESSAGE_MAX];
 };
 
-static int __attribute__((format(printf, 2, 3))) load_fail(struct load *load, const char *format, ...)
+static int __attribute__((format(printf, 2, 3)))
+load_fail(struct load *load, const char *format, ...)
 {
 	if (!load->failed) {
 		va_list arguments;
@@ -405,10 +441,13 @@ static int load_line(void *user, const char *section, const char *name, const ch
 {
 	struct load *load = user;
 	if (*section && strcmp(section, "server") != 0)
-		return load_fail(load, "section [%s] is not known: the only one is [server]", section);
+		return load_fail(
+			load, "section [%s] is not known: the only one is [server]", section);
 	const struct option_entry *entry = find(name);
 	if (!entry || entry->command_line_only)
-		return load_fail(load, "key '%s' is not known: keys are the long options of cricket-server --help", name);
+		return load_fail(load,
+			"key '%s' is not known: keys are the long options of cricket-server --help",
+			name);
 	if (assign(load->options, entry, value, !load->seen[entry - table]))
 		return load_fail(load, "%s: '%s' is not valid: %s", name, value, entry->remedy);
 	load->seen[entry - table] = true;
@@ -431,7 +470,8 @@ static int find_long_line(FILE *file)
 	return found;
 }
 
-int ckt_options_load(struct ckt_options *options, const char *path, char *ret_message, size_t message_size)
+int ckt_options_load(
+	struct ckt_options *options, const char *path, char *ret_message, size_t message_size)
 {
 	struct load load = {.options = options};
 	FILE *file = fopen(path, "re");
@@ -502,17 +542,20 @@ void ckt_options_print(const struct ckt_options *options, FILE *file)
 
 void ckt_options_help(FILE *file)
 {
-	fprintf(file, "usage: cricket-server [OPTION...]\n"
-		      "Lets CUDA programs on other machines (or in other processes) use the GPUs of this one.\n\n");
+	fprintf(file,
+		"usage: cricket-server [OPTION...]\n"
+		"Lets CUDA programs on other machines (or in other processes) use the GPUs of this one.\n\n");
 	for (unsigned i = 0; i < TABLE_SIZE; i++) {
 		char head[64];
 		snprintf(head, sizeof head, "--%s%s%s", table[i].name, table[i].argument ? " " : "",
-			 table[i].argument ? table[i].argument : "");
+			table[i].argument ? table[i].argument : "");
 		for (const char *text = table[i].help; text;) {
 			const char *end = strchr(text, '\n');
-			fprintf(file, "  %-24s %.*s\n", text == table[i].help ? head : "", end ? (int)(end - text) : INT_MAX, text);
+			fprintf(file, "  %-24s %.*s\n", text == table[i].help ? head : "",
+				end ? (int)(end - text) : INT_MAX, text);
 			text = end ? end + 1 : NULL;
 		}
 	}
-	fprintf(file, "\nExit status: 0 a clean end, 1 a failure, 2 wrong options.  See cricket-server(8).\n");
+	fprintf(file,
+		"\nExit status: 0 a clean end, 1 a failure, 2 wrong options.  See cricket-server(8).\n");
 }

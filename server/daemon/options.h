@@ -18,32 +18,33 @@ struct ckt_list {
 };
 
 struct ckt_options {
-	struct ckt_list listen;		/* "none" alone: no TCP */
+	struct ckt_list listen; /* "none" alone: no TCP */
 	char *address_file;
-	char *socket;			/* NULL: ckt_options_default_socket */
-	char *driver;			/* "auto", "soft" or a path */
-	char *library_path;		/* DIR:DIR; NULL: none */
-	char *gpus;			/* "all" or a list such as 0,2-3 */
-	uint64_t session_memory;	/* bytes; 0: no limit */
-	uint64_t session_host_memory;	/* bytes; 0: no limit */
-	unsigned max_sessions;		/* 0: no limit */
-	unsigned max_sessions_per_user;	/* 0: three quarters of them */
-	unsigned max_waiting;		/* connections before their hello */
-	unsigned max_waiting_per_peer;	/* 0: half of them */
-	unsigned max_connections_per_user;	/* control connections; 0: no limit */
-	unsigned max_stages_per_user;	/* 0: no limit */
-	uint64_t image_space;		/* bytes; 0: half of the file system */
-	unsigned max_delay;		/* seconds */
+	char *socket;                      /* NULL: ckt_options_default_socket */
+	char *driver;                      /* "auto", "soft" or a path */
+	char *library_path;                /* DIR:DIR; NULL: none */
+	char *gpus;                        /* "all" or a list such as 0,2-3 */
+	uint64_t session_memory;           /* bytes; 0: no limit */
+	uint64_t session_host_memory;      /* bytes; 0: no limit */
+	unsigned max_sessions;             /* 0: no limit */
+	unsigned max_sessions_per_user;    /* 0: three quarters of them */
+	unsigned max_waiting;              /* connections before their hello */
+	unsigned max_waiting_per_peer;     /* 0: half of them */
+	unsigned max_connections_per_user; /* control connections; 0: no limit */
+	unsigned max_stages_per_user;      /* 0: no limit */
+	uint64_t image_space;              /* bytes; 0: half of the file system */
+	unsigned max_delay;                /* seconds */
 	unsigned log_burst;
 	char *token_file;
 	bool insecure;
-	char *user;			/* of the workers, when started by root; NULL: cricket, else nobody */
-	unsigned grace;			/* seconds */
-	unsigned claim_timeout;		/* seconds */
-	char *image_dir;		/* NULL: SOCKET.images */
-	uint64_t image_memory;		/* bytes; 0: half of the host's */
-	char *hooks;			/* a directory; NULL: none */
-	char *on_term;			/* NULL or "checkpoint:DIR" */
+	/* of the workers, when started by root; NULL: cricket, else nobody */
+	char *user;
+	unsigned grace;         /* seconds */
+	unsigned claim_timeout; /* seconds */
+	char *image_dir;        /* NULL: SOCKET.images */
+	uint64_t image_memory;  /* bytes; 0: half of the host's */
+	char *hooks;            /* a directory; NULL: none */
+	char *on_term;          /* NULL or "checkpoint:DIR" */
 	char *log_level;
 	char *config;
 	bool print_config, version, help;
@@ -51,10 +52,15 @@ struct ckt_options {
 
 void ckt_options_init(struct ckt_options *options);
 void ckt_options_fini(struct ckt_options *options);
-/* Command line over --config FILE over defaults.  Zeroed or initialised options; to be freed with _fini in every case. */
-int ckt_options_parse(struct ckt_options *options, int argc, char *const *argv, char *ret_message, size_t message_size);
+/*
+ * Command line over --config FILE over defaults.  Zeroed or initialised options; to be freed with
+ * _fini in every case.
+ */
+int ckt_options_parse(struct ckt_options *options, int argc, char *const *argv, char *ret_message,
+	size_t message_size);
 /* One INI file; what is in it replaces what options hold. */
-int ckt_options_load(struct ckt_options *options, const char *path, char *ret_message, size_t message_size);
+int ckt_options_load(
+	struct ckt_options *options, const char *path, char *ret_message, size_t message_size);
 /* An INI that ckt_options_load reads back to the same values. */
 void ckt_options_print(const struct ckt_options *options, FILE *file);
 void ckt_options_help(FILE *file);

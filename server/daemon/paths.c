@@ -8,8 +8,12 @@
 
 #include "server/daemon/server.h"
 
-/* installed and built are relative to the directory of the executable; in_libexec to CRICKET_LIBEXEC. */
-static int find(const char *in_libexec, const char *installed, const char *built, int mode, char ret_path[CKT_PATH_MAX])
+/*
+ * installed and built are relative to the directory of the executable; in_libexec to
+ * CRICKET_LIBEXEC.
+ */
+static int find(const char *in_libexec, const char *installed, const char *built, int mode,
+	char ret_path[CKT_PATH_MAX])
 {
 	char candidate[2 * CKT_PATH_MAX], exe[CKT_PATH_MAX];
 	const char *libexec = getenv("CRICKET_LIBEXEC");
@@ -33,17 +37,20 @@ static int find(const char *in_libexec, const char *installed, const char *built
 
 int ckt_paths_find_worker(char ret_path[CKT_PATH_MAX])
 {
-	return find("cricket-worker", "../libexec/cricket/cricket-worker", "../worker/cricket-worker", X_OK, ret_path);
+	return find("cricket-worker", "../libexec/cricket/cricket-worker",
+		"../worker/cricket-worker", X_OK, ret_path);
 }
 
 int ckt_paths_find_soft(char ret_path[CKT_PATH_MAX])
 {
-	return find("soft/libcuda.so.1", "../libexec/cricket/soft/libcuda.so.1", "../../softgpu/libcuda.so.1", R_OK, ret_path);
+	return find("soft/libcuda.so.1", "../libexec/cricket/soft/libcuda.so.1",
+		"../../softgpu/libcuda.so.1", R_OK, ret_path);
 }
 
 int ckt_paths_find_inside(char ret_path[CKT_PATH_MAX])
 {
-	return find("inside/libcuda.so.1", "../libexec/cricket/inside/libcuda.so.1", "../worker/libs/inside/libcuda.so.1", R_OK, ret_path);
+	return find("inside/libcuda.so.1", "../libexec/cricket/inside/libcuda.so.1",
+		"../worker/libs/inside/libcuda.so.1", R_OK, ret_path);
 }
 
 int ckt_paths_make_parent(const char *path)

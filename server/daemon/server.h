@@ -31,7 +31,7 @@ enum {
 
 /* Who the workers run as. */
 struct ckt_worker_user {
-	bool change;		/* false: as the server itself */
+	bool change; /* false: as the server itself */
 	char name[64];
 	uid_t uid;
 	gid_t gid;
@@ -42,84 +42,97 @@ struct ckt_worker_user {
 enum { CKT_LIBRARY_VARIABLES = 8 };
 
 /* Messages that strangers bring about, by kind; see log_limited.c. */
-enum ckt_log_limit { CKT_LIMIT_REFUSED, CKT_LIMIT_DROPPED, CKT_LIMIT_DESCRIPTORS, CKT_LIMIT_IMAGES, CKT_LIMITS };
+enum ckt_log_limit {
+	CKT_LIMIT_REFUSED,
+	CKT_LIMIT_DROPPED,
+	CKT_LIMIT_DESCRIPTORS,
+	CKT_LIMIT_IMAGES,
+	CKT_LIMITS
+};
 
 struct ckt_log_bucket {
 	unsigned used;
-	int64_t since_ms;		/* 0: never used */
+	int64_t since_ms; /* 0: never used */
 	uint64_t suppressed;
 };
 
 struct ckt_listener {
 	struct ckt_source source;
 	struct ckt_server *server;
-	char text[CKT_ADDRESS_TEXT_MAX];	/* as bound */
+	char text[CKT_ADDRESS_TEXT_MAX]; /* as bound */
 };
 
 struct ckt_server {
 	struct ckt_options options;
 	struct ckt_loop loop;
 	struct ckt_token token;
-	struct ckt_token key;		/* see server_key.h */
+	struct ckt_token key; /* see server_key.h */
 	time_t key_made;
 	uint8_t key_name[CKT_KEY_NAME_SIZE];
 	struct ckt_driver_info driver;
-	unsigned gpus[CKT_GPUS_MAX];	/* as --gpus; none: all */
+	unsigned gpus[CKT_GPUS_MAX]; /* as --gpus; none: all */
 	unsigned gpu_count;
-	char *library_variables[CKT_LIBRARY_VARIABLES];	/* of a worker's environment; owned; see libraries.c */
+	/* of a worker's environment; owned; see libraries.c */
+	char *library_variables[CKT_LIBRARY_VARIABLES];
 	unsigned library_variable_count;
 	char inside_variable[CKT_PATH_MAX + 16];
-	char inside_path[CKT_PATH_MAX];	/* the libcuda.so.1 of workers' libraries; empty: there is none */
+	/* the libcuda.so.1 of workers' libraries; empty: there is none */
+	char inside_path[CKT_PATH_MAX];
 	struct ckt_worker_user user;
 	char worker_path[CKT_PATH_MAX];
 	char socket_path[CKT_PATH_MAX];
-	char socket_dir[CKT_PATH_MAX];	/* socket_path + ".d" */
+	char socket_dir[CKT_PATH_MAX]; /* socket_path + ".d" */
 	char host[256];
 	time_t started;
 
 	struct ckt_listener listeners[CKT_LISTEN_MAX + 1];
 	unsigned listener_count;
 	int lock_fd;
-	struct rlimit descriptors;	/* as we were started: the workers' */
+	struct rlimit descriptors; /* as we were started: the workers' */
 	bool socket_bound, address_file_written;
 
-	struct ckt_session *sessions;	/* sorted by id */
+	struct ckt_session *sessions; /* sorted by id */
 	unsigned session_count;
-	uint64_t session_serial;	/* the last one given out */
-	struct ckt_peer *peers_first, *peers_last;	/* oldest first */
+	uint64_t session_serial;                   /* the last one given out */
+	struct ckt_peer *peers_first, *peers_last; /* oldest first */
 	unsigned peers_waiting;
-	struct ckt_admission *admission;	/* see admission.c; NULL until somebody connects */
-	unsigned descriptor_count;	/* that the server may have open; 0: not known */
+	struct ckt_admission *admission; /* see admission.c; NULL until somebody connects */
+	unsigned descriptor_count;       /* that the server may have open; 0: not known */
 	struct ckt_log_bucket log_buckets[CKT_LIMITS];
 	struct ckt_timer log_timer;
 
 	struct ckt_stage *stages;
 	char image_dir[CKT_PATH_MAX];
 	int image_dir_fd;
-	struct ckt_kept *kept;		/* images in memory */
-	struct ckt_nvml *nvml;		/* see nvml.c; NULL until somebody asks */
+	struct ckt_kept *kept; /* images in memory */
+	struct ckt_nvml *nvml; /* see nvml.c; NULL until somebody asks */
 
 	struct ckt_source signals;
 	struct ckt_timer marks_timer, memory_timer;
-	bool memory_low[CKT_GPUS_MAX];	/* was told */
+	bool memory_low[CKT_GPUS_MAX]; /* was told */
 	struct ckt_timer stop_timer, lonely_timer;
 	bool stopping, killing;
-	unsigned term_saves;		/* images being written because of SIGTERM */
+	unsigned term_saves; /* images being written because of SIGTERM */
 };
 
 /* listen.c: sockets and files that the server owns.  -errno with the reason in ret_message. */
 int ckt_listen_open(struct ckt_server *server, char *ret_message, size_t message_size);
-int ckt_listen_write_address_file(struct ckt_server *server, char *ret_message, size_t message_size);
+int ckt_listen_write_address_file(
+	struct ckt_server *server, char *ret_message, size_t message_size);
 void ckt_listen_close(struct ckt_server *server);
 
 /* paths.c */
 int ckt_paths_find_worker(char ret_path[CKT_PATH_MAX]);
 int ckt_paths_find_soft(char ret_path[CKT_PATH_MAX]);
 int ckt_paths_find_inside(char ret_path[CKT_PATH_MAX]);
-/* Precondition: root.  Copies the file to where every user reaches it and puts that path in its place. 0 or -errno. */
+/*
+ * Precondition: root.  Copies the file to where every user reaches it and puts that path in its
+ * place. 0 or -errno.
+ */
 int ckt_reach_copy(char path[CKT_PATH_MAX]);
 /* The same for files that need each other: copies of all in one directory. */
-int ckt_reach_copy_together(const char *const *files, size_t count, char ret_directory[CKT_PATH_MAX]);
+int ckt_reach_copy_together(
+	const char *const *files, size_t count, char ret_directory[CKT_PATH_MAX]);
 /* Makes the directory of a file and those above it that are missing (0755). */
 int ckt_paths_make_parent(const char *path);
 
@@ -134,13 +147,15 @@ int ckt_spawn_find_user(struct ckt_server *server, char *ret_message, size_t mes
 /* Whether that user could execute the worker and read the driver. */
 int ckt_spawn_check(struct ckt_server *server, char *ret_message, size_t message_size);
 /*
- * Starts a worker with listen_fd as its descriptor 3.  The worker is the one that the kernel names as the other end of a later
- * connection to that socket (SO_PEERCRED).
+ * Starts a worker with listen_fd as its descriptor 3.  The worker is the one that the kernel names
+ * as the other end of a later connection to that socket (SO_PEERCRED).
  */
-int ckt_spawn_worker(struct ckt_server *server, int listen_fd, pid_t *ret_pid, char *ret_message, size_t message_size);
+int ckt_spawn_worker(struct ckt_server *server, int listen_fd, pid_t *ret_pid, char *ret_message,
+	size_t message_size);
 
 /* log_limited.c: as ckt_info, but only so many of a kind. */
-void ckt_log_limited(struct ckt_server *server, enum ckt_log_limit kind, const char *format, ...) __attribute__((format(printf, 3, 4)));
+void ckt_log_limited(struct ckt_server *server, enum ckt_log_limit kind, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
 /* Tells what was left out. */
 void ckt_log_limited_fini(struct ckt_server *server);
 

@@ -23,6 +23,6 @@ void ckt_notify(const char *state)
 	if (fd < 0)
 		return;
 	sendto(fd, state, strlen(state), MSG_NOSIGNAL, (struct sockaddr *)&address,
-	       (socklen_t)(offsetof(struct sockaddr_un, sun_path) + length));
+		(socklen_t)(offsetof(struct sockaddr_un, sun_path) + length));
 	close(fd);
 }

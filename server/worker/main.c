@@ -1,9 +1,10 @@
 /*
  * cricket-worker: one session.
  *
- * Process model: cricket-server execs us with address space randomisation off, an empty environment but for glibc's tunables, the
- * listening control socket as fd 3 and stderr for our log.  We outlive the server, and end when the program says so (BYE), when it
- * has been gone for the disconnect timeout, when nobody claims the session, when the server says so, or on SIGTERM.
+ * Process model: cricket-server execs us with address space randomisation off, an empty environment
+ * but for glibc's tunables, the listening control socket as fd 3 and stderr for our log.  We
+ * outlive the server, and end when the program says so (BYE), when it has been gone for the
+ * disconnect timeout, when nobody claims the session, when the server says so, or on SIGTERM.
  * stdout and stderr become pipes that catch what kernels print.
  */
 #include <errno.h>
@@ -62,8 +63,8 @@ static int redirect_output(struct ckt_worker *worker)
 }
 
 /*
- * A client that hung up is the executor's to notice.  Where it cannot, stuck in the driver behind a kernel that never ends, the
- * session must end all the same.
+ * A client that hung up is the executor's to notice.  Where it cannot, stuck in the driver behind a
+ * kernel that never ends, the session must end all the same.
  */
 static void watch_client(struct ckt_worker *worker, int64_t now)
 {
@@ -97,22 +98,34 @@ static void watch(struct ckt_worker *worker)
 			ckt_worker_end("the server that started it never said what to do");
 		pthread_mutex_lock(&worker->mail_lock);
 		enum ckt_session_state state = worker->state;
-		bool alone = (state == CKT_STATE_STARTING || state == CKT_STATE_RESTORED || state == CKT_STATE_DETACHED) && worker->detached_ms &&
-			     worker->new_client.fd < 0 && !worker->freeze && !worker->frozen;
-		unsigned timeout_ms = state == CKT_STATE_DETACHED ? worker->disconnect_timeout_ms : worker->claim_timeout_ms;
-		/* What is being saved, or held, is for whoever does that; a paused session waits for its end. */
-		bool dead = (state == CKT_STATE_RUNNING || state == CKT_STATE_DETACHED) && worker->new_client.fd < 0 && !worker->freeze &&
-			    !worker->frozen && ckt_client_process_is_dead(worker->client_process);
+		bool alone = (state == CKT_STATE_STARTING || state == CKT_STATE_RESTORED ||
+				     state == CKT_STATE_DETACHED) &&
+			worker->detached_ms && worker->new_client.fd < 0 && !worker->freeze &&
+			!worker->frozen;
+		unsigned timeout_ms = state == CKT_STATE_DETACHED ? worker->disconnect_timeout_ms
+								  : worker->claim_timeout_ms;
+		/*
+		 * What is being saved, or held, is for whoever does that; a paused session waits
+		 * for its end.
+		 */
+		bool dead = (state == CKT_STATE_RUNNING || state == CKT_STATE_DETACHED) &&
+			worker->new_client.fd < 0 && !worker->freeze && !worker->frozen &&
+			ckt_client_process_is_dead(worker->client_process);
 		bool over = alone && now - worker->detached_ms > timeout_ms;
 		pthread_mutex_unlock(&worker->mail_lock);
-		/* One that has said BYE ends in the executor; children that hold its socket are no client. */
+		/*
+		 * One that has said BYE ends in the executor; children that hold its socket are no
+		 * client.
+		 */
 		if (dead && (was_dead || state == CKT_STATE_DETACHED))
 			ckt_worker_end("the client's process is dead");
 		was_dead = dead;
 		if (over) {
 			char why[64];
 			snprintf(why, sizeof why, "%s within %u ms",
-				 state == CKT_STATE_DETACHED ? "the client did not come back" : "nobody claimed the session", timeout_ms);
+				state == CKT_STATE_DETACHED ? "the client did not come back"
+							    : "nobody claimed the session",
+				timeout_ms);
 			ckt_worker_end(why);
 		}
 		if (state == CKT_STATE_RUNNING)
@@ -130,16 +143,19 @@ int main(int argc, char **argv)
 	}
 	if (argc == 3 && !strcmp(argv[1], "--rescue"))
 		return ckt_rescue_main(argv[2]);
-	if (argc == 3 && !strcmp(argv[1], "--log-level") && ckt_log_level_parse(argv[2], &level) == 0)
+	if (argc == 3 && !strcmp(argv[1], "--log-level") &&
+		ckt_log_level_parse(argv[2], &level) == 0)
 		argc = 1;
 	if (argc != 1 || fcntl(CONTROL_FD, F_GETFD) < 0) {
-		fputs("cricket-worker is started by cricket-server, with its control socket as descriptor 3\n", stderr);
+		fputs("cricket-worker is started by cricket-server, with its control socket as descriptor 3\n",
+			stderr);
 		return 2;
 	}
 	ckt_worker_harden(argc, argv);
 	fcntl(CONTROL_FD, F_SETFD, FD_CLOEXEC);
 	ckt_log_init("cricket-worker", level, NULL);
-	worker->client_fd = worker->new_client.fd = worker->new_client.memory_fd = worker->host.fd = -1;
+	worker->client_fd = worker->new_client.fd = worker->new_client.memory_fd = worker->host.fd =
+		-1;
 	worker->client_process = -1;
 	worker->uid = 0xffffffffu;
 	pthread_mutex_init(&worker->mail_lock, NULL);

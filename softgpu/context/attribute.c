@@ -1,4 +1,7 @@
-/* Device attributes.  Every attribute of cuda.h has an answer here; what the soft GPU does not do is answered with 0. */
+/*
+ * Device attributes.  Every attribute of cuda.h has an answer here; what the soft GPU does not do
+ * is answered with 0.
+ */
 #include "softgpu/soft.h"
 
 /* Limits that do not depend on the capability. */
@@ -19,7 +22,10 @@ static const struct {
 	{CU_DEVICE_ATTRIBUTE_MAX_PITCH, 2147483647},
 	{CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_BLOCK, 65536},
 	{CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_MULTIPROCESSOR, 65536},
-	/* There is no such clock; the figures of a modest card, so that programs that divide by them live. */
+	/*
+	 * There is no such clock; the figures of a modest card, so that programs that divide by
+	 * them live.
+	 */
 	{CU_DEVICE_ATTRIBUTE_CLOCK_RATE, 1000000},
 	{CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE, 1000000},
 	{CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH, 64},
@@ -99,7 +105,8 @@ static const struct {
 	{CU_DEVICE_ATTRIBUTE_PCI_DOMAIN_ID, 0xcc00},
 };
 
-int ckt_soft_device_attribute(const struct ckt_soft_device *device, CUdevice_attribute attribute, CUresult *ret_result)
+int ckt_soft_device_attribute(
+	const struct ckt_soft_device *device, CUdevice_attribute attribute, CUresult *ret_result)
 {
 	const struct ckt_soft_arch *arch = device->arch;
 	*ret_result = CUDA_SUCCESS;

@@ -1,4 +1,6 @@
-/* What the soft GPU brings to cudacommon/, beside executable graphs: see cudacommon/cudacommon.h. */
+/*
+ * What the soft GPU brings to cudacommon/, beside executable graphs: see cudacommon/cudacommon.h.
+ */
 #include "cudacommon/graph.h"
 #include "softgpu/memory/array.h"
 
@@ -17,7 +19,8 @@ CUresult ckt_driver_initialized(void)
 CUresult ckt_driver_device(CUdevice device)
 {
 	CUresult result = ckt_soft_initialized();
-	return result != CUDA_SUCCESS || ckt_soft_device(device) ? result : CUDA_ERROR_INVALID_DEVICE;
+	return result != CUDA_SUCCESS || ckt_soft_device(device) ? result
+								 : CUDA_ERROR_INVALID_DEVICE;
 }
 
 CUresult ckt_driver_context(uint64_t *ret_context)
@@ -68,7 +71,8 @@ CUresult ckt_stream_resolve(CUstream handle, uint64_t *ret_stream)
 
 unsigned ckt_stream_flags(uint64_t number)
 {
-	struct ckt_soft_stream *stream = ckt_soft_object_get((void *)(uintptr_t)number, CKT_SOFT_STREAM);
+	struct ckt_soft_stream *stream =
+		ckt_soft_object_get((void *)(uintptr_t)number, CKT_SOFT_STREAM);
 	unsigned flags = stream ? stream->flags : 0;
 	if (stream)
 		ckt_soft_object_put(&stream->object);
@@ -77,7 +81,8 @@ unsigned ckt_stream_flags(uint64_t number)
 
 /* ---- Parameters of nodes */
 
-static CUresult function_of(const struct ckt_kernel_spec *spec, struct ckt_soft_function **ret_function)
+static CUresult function_of(
+	const struct ckt_kernel_spec *spec, struct ckt_soft_function **ret_function)
 {
 	struct ckt_soft_context *context;
 	CUresult result = ckt_soft_context_get((CUcontext)(uintptr_t)spec->context, &context);
@@ -96,14 +101,16 @@ CUresult ckt_driver_kernel(struct ckt_kernel_spec *spec)
 		return result;
 	result = ckt_soft_function_usable(function->info, &function->refusal_said);
 	if (result == CUDA_SUCCESS)
-		result = ckt_soft_launch_check(function, spec->grid, spec->block, spec->shared_bytes);
+		result = ckt_soft_launch_check(
+			function, spec->grid, spec->block, spec->shared_bytes);
 	spec->param_count = (unsigned)function->info->n_params;
 	spec->param_bytes = function->info->param_bytes;
 	ckt_soft_object_put(&function->object);
 	return result;
 }
 
-void ckt_driver_kernel_param(const struct ckt_kernel_spec *spec, unsigned i, size_t *ret_offset, size_t *ret_size)
+void ckt_driver_kernel_param(
+	const struct ckt_kernel_spec *spec, unsigned i, size_t *ret_offset, size_t *ret_size)
 {
 	struct ckt_soft_function *function;
 	*ret_offset = *ret_size = 0;
@@ -128,12 +135,13 @@ bool ckt_driver_is_kernel(CUfunction handle)
 bool ckt_driver_on_device(uint64_t address)
 {
 	struct ckt_soft_range range;
-	return ckt_soft_range_find(address, &range) && range.kind != CKT_SOFT_RANGE_HOST && range.kind != CKT_SOFT_RANGE_REGISTERED;
+	return ckt_soft_range_find(address, &range) && range.kind != CKT_SOFT_RANGE_HOST &&
+		range.kind != CKT_SOFT_RANGE_REGISTERED;
 }
 
 bool ckt_driver_is_reached(uint64_t address)
 {
-	return false;	/* its nodes keep the side that they were given */
+	return false; /* its nodes keep the side that they were given */
 }
 
 bool ckt_driver_is_known(uint64_t address)
@@ -160,7 +168,8 @@ CUresult ckt_driver_managed(uint64_t address, uint64_t *ret_base, uint64_t *ret_
 	struct ckt_soft_context *context;
 	struct ckt_soft_range range;
 	CUresult result = ckt_soft_enter(&context);
-	if (result == CUDA_SUCCESS && (!ckt_soft_range_find(address, &range) || range.kind != CKT_SOFT_RANGE_MANAGED))
+	if (result == CUDA_SUCCESS &&
+		(!ckt_soft_range_find(address, &range) || range.kind != CKT_SOFT_RANGE_MANAGED))
 		result = CUDA_ERROR_INVALID_VALUE;
 	if (result != CUDA_SUCCESS)
 		return result;
@@ -171,11 +180,14 @@ CUresult ckt_driver_managed(uint64_t address, uint64_t *ret_base, uint64_t *ret_
 
 bool ckt_driver_is_memory(uint64_t address, uint64_t size)
 {
-	return ckt_driver_on_device(address) && ckt_soft_memory_ok(address, size, CKT_SOFT_PAGE_READ);
+	return ckt_driver_on_device(address) &&
+		ckt_soft_memory_ok(address, size, CKT_SOFT_PAGE_READ);
 }
 
 unsigned ckt_driver_element_bytes(CUarray_format format, unsigned channels)
 {
 	struct ckt_soft_format known;
-	return (channels == 1 || channels == 2 || channels == 4) && ckt_soft_format(format, &known) ? known.channel_bytes * channels : 0;
+	return (channels == 1 || channels == 2 || channels == 4) && ckt_soft_format(format, &known)
+		? known.channel_bytes * channels
+		: 0;
 }

@@ -1,6 +1,7 @@
 /*
  * Contexts: the thread's stack of current contexts, primary contexts, limits and the sticky error.
- * A thread's stack holds references, so a context's memory outlives its destruction as long as any thread has it current.
+ * A thread's stack holds references, so a context's memory outlives its destruction as long as any
+ * thread has it current.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -111,7 +112,10 @@ CUresult ckt_soft_context_get(CUcontext handle, struct ckt_soft_context **ret_co
 void ckt_soft_context_fault(struct ckt_soft_context *context, CUresult result)
 {
 	int none = CUDA_SUCCESS;
-	/* Whoever learns of a failed assertion must find its message written, and nobody may ever wait in a context that has failed. */
+	/*
+	 * Whoever learns of a failed assertion must find its message written, and nobody may ever
+	 * wait in a context that has failed.
+	 */
 	ckt_soft_output_flush(context);
 	atomic_compare_exchange_strong(&context->sticky, &none, (int)result);
 }
@@ -149,7 +153,8 @@ static CUresult context_start(struct ckt_soft_context *context)
 	return result;
 }
 
-CUresult ckt_soft_context_create(struct ckt_soft_device *device, unsigned flags, bool primary, struct ckt_soft_context **ret_context)
+CUresult ckt_soft_context_create(struct ckt_soft_device *device, unsigned flags, bool primary,
+	struct ckt_soft_context **ret_context)
 {
 	struct ckt_soft_context *context = calloc(1, sizeof(*context));
 	if (!context)
@@ -189,7 +194,8 @@ CUresult ckt_soft_context_synchronize(struct ckt_soft_context *context)
 	} *list = NULL;
 	size_t n = 0, n_max = 0;
 	pthread_mutex_lock(&context->submit_lock);
-	for (struct ckt_soft_stream *s = context->legacy; s; s = s == context->legacy ? context->streams : s->next) {
+	for (struct ckt_soft_stream *s = context->legacy; s;
+		s = s == context->legacy ? context->streams : s->next) {
 		pthread_mutex_lock(&s->lock);
 		bool pending = s->completed < s->submitted;
 		uint64_t ticket = s->submitted;
@@ -274,7 +280,8 @@ static CUresult primary_device(CUdevice dev, struct ckt_soft_device **ret_device
 	return *ret_device ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
 }
 
-static pthread_mutex_t primary_lock = PTHREAD_MUTEX_INITIALIZER;	/* guards primary, primary_refs, primary_flags of all */
+static pthread_mutex_t primary_lock =
+	PTHREAD_MUTEX_INITIALIZER; /* guards primary, primary_refs, primary_flags of all */
 
 CUresult CUDAAPI cuDevicePrimaryCtxRetain(CUcontext *pctx, CUdevice dev)
 {
@@ -286,7 +293,8 @@ CUresult CUDAAPI cuDevicePrimaryCtxRetain(CUcontext *pctx, CUdevice dev)
 		return CUDA_ERROR_INVALID_VALUE;
 	pthread_mutex_lock(&primary_lock);
 	if (!device->primary)
-		result = ckt_soft_context_create(device, device->primary_flags, true, &device->primary);
+		result = ckt_soft_context_create(
+			device, device->primary_flags, true, &device->primary);
 	if (result == CUDA_SUCCESS)
 		result = ckt_soft_context_revive(device->primary);
 	if (result == CUDA_SUCCESS) {
@@ -338,7 +346,8 @@ CUresult CUDAAPI cuDevicePrimaryCtxReset_v2(CUdevice dev)
 static bool flags_good(unsigned flags)
 {
 	unsigned scheduling = flags & CU_CTX_SCHED_MASK;
-	return !(flags & ~(unsigned)CU_CTX_FLAGS_MASK) && (scheduling == 0 || scheduling == 1 || scheduling == 2 || scheduling == 4);
+	return !(flags & ~(unsigned)CU_CTX_FLAGS_MASK) &&
+		(scheduling == 0 || scheduling == 1 || scheduling == 2 || scheduling == 4);
 }
 
 CUresult CUDAAPI cuDevicePrimaryCtxSetFlags_v2(CUdevice dev, unsigned int flags)
@@ -412,10 +421,14 @@ static bool any_primary(void)
 	return any;
 }
 
-/* Contexts of before CUDA 3.2, with addresses of 32 bits, have no room beside newer ones, nor those beside them: so says an H200. */
+/*
+ * Contexts of before CUDA 3.2, with addresses of 32 bits, have no room beside newer ones, nor those
+ * beside them: so says an H200.
+ */
 CUresult CUDAAPI cuCtxCreate_v2(CUcontext *pctx, unsigned int flags, CUdevice dev)
 {
-	return atomic_load(&first_count) ? CUDA_ERROR_OUT_OF_MEMORY : create(pctx, flags, dev, false);
+	return atomic_load(&first_count) ? CUDA_ERROR_OUT_OF_MEMORY
+					 : create(pctx, flags, dev, false);
 }
 
 CUresult CUDAAPI cuCtxCreate(CUcontext *pctx, unsigned int flags, CUdevice dev)
@@ -426,22 +439,27 @@ CUresult CUDAAPI cuCtxCreate(CUcontext *pctx, unsigned int flags, CUdevice dev)
 		return result;
 	if (!pctx || !flags_good(flags))
 		return CUDA_ERROR_INVALID_VALUE;
-	return atomic_load(&newer_count) || any_primary() ? CUDA_ERROR_OUT_OF_MEMORY : create(pctx, flags, dev, true);
+	return atomic_load(&newer_count) || any_primary() ? CUDA_ERROR_OUT_OF_MEMORY
+							  : create(pctx, flags, dev, true);
 }
 
-CUresult CUDAAPI cuCtxCreate_v3(CUcontext *pctx, CUexecAffinityParam *paramsArray, int numParams, unsigned int flags, CUdevice dev)
+CUresult CUDAAPI cuCtxCreate_v3(CUcontext *pctx, CUexecAffinityParam *paramsArray, int numParams,
+	unsigned int flags, CUdevice dev)
 {
 	if (numParams != 0)
-		return numParams > 0 && paramsArray ? CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY : CUDA_ERROR_INVALID_VALUE;
+		return numParams > 0 && paramsArray ? CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY
+						    : CUDA_ERROR_INVALID_VALUE;
 	return create(pctx, flags, dev, false);
 }
 
-CUresult CUDAAPI cuCtxCreate_v4(CUcontext *pctx, CUctxCreateParams *ctxCreateParams, unsigned int flags, CUdevice dev)
+CUresult CUDAAPI cuCtxCreate_v4(
+	CUcontext *pctx, CUctxCreateParams *ctxCreateParams, unsigned int flags, CUdevice dev)
 {
 	if (ctxCreateParams && ctxCreateParams->cigParams)
 		return CKT_SOFT_UNSUPPORTED("cuCtxCreate_v4 with graphics parameters");
 	if (ctxCreateParams && ctxCreateParams->numExecAffinityParams)
-		return cuCtxCreate_v3(pctx, ctxCreateParams->execAffinityParams, ctxCreateParams->numExecAffinityParams, flags, dev);
+		return cuCtxCreate_v3(pctx, ctxCreateParams->execAffinityParams,
+			ctxCreateParams->numExecAffinityParams, flags, dev);
 	return create(pctx, flags, dev, false);
 }
 
@@ -475,8 +493,8 @@ static void ghost_free(struct ckt_soft_object *object)
 }
 
 /*
- * The context with a reference.  One that is destroyed can be made current, as CUDA lets it, and the calls made in it then say what it is:
- * what stands for it has its handle and is not alive.
+ * The context with a reference.  One that is destroyed can be made current, as CUDA lets it, and
+ * the calls made in it then say what it is: what stands for it has its handle and is not alive.
  */
 static CUresult find_past(CUcontext ctx, struct ckt_soft_context **ret_context)
 {

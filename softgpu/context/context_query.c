@@ -19,7 +19,8 @@ CUresult CUDAAPI cuCtxGetDevice(CUdevice *device)
 {
 	CUresult result = cuCtxGetDevice_v2(device, NULL);
 	/* Also that of one which is destroyed. */
-	const struct ckt_soft_context *last = result == CUDA_ERROR_CONTEXT_IS_DESTROYED ? ckt_soft_context_last() : NULL;
+	const struct ckt_soft_context *last =
+		result == CUDA_ERROR_CONTEXT_IS_DESTROYED ? ckt_soft_context_last() : NULL;
 	if (!last || last->primary || !last->device || !device)
 		return result;
 	*device = last->device->ordinal;
@@ -157,7 +158,9 @@ CUresult CUDAAPI cuCtxSetLimit(CUlimit limit, size_t value)
 			return CUDA_ERROR_INVALID_VALUE;
 		break;
 	case CU_LIMIT_PERSISTING_L2_CACHE_SIZE:
-		/* There is no such cache: the size stays 0, as on a device that has none set aside. */
+		/*
+		 * There is no such cache: the size stays 0, as on a device that has none set aside.
+		 */
 		if (value > SIZE_MAX >> 16)
 			return CUDA_ERROR_INVALID_VALUE;
 		value = 0;
@@ -217,8 +220,13 @@ CUresult CUDAAPI cuCtxSetSharedMemConfig(CUsharedconfig config)
 	CUresult result = ckt_soft_enter(&context);
 	if (result != CUDA_SUCCESS)
 		return result;
-	/* Accepted and without effect on every capability that is left, the banks being four bytes wide. */
-	return (unsigned)config > CU_SHARED_MEM_CONFIG_EIGHT_BYTE_BANK_SIZE ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+	/*
+	 * Accepted and without effect on every capability that is left, the banks being four bytes
+	 * wide.
+	 */
+	return (unsigned)config > CU_SHARED_MEM_CONFIG_EIGHT_BYTE_BANK_SIZE
+		? CUDA_ERROR_INVALID_VALUE
+		: CUDA_SUCCESS;
 }
 
 CUresult CUDAAPI cuCtxResetPersistingL2Cache(void)
@@ -238,7 +246,8 @@ CUresult CUDAAPI cuCtxGetExecAffinity(CUexecAffinityParam *pExecAffinity, CUexec
 	if (type != CU_EXEC_AFFINITY_TYPE_SM_COUNT)
 		return CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY;
 	/* A context has all of them. */
-	*pExecAffinity = (CUexecAffinityParam){.type = type, .param.smCount.val = context->device->n_sm};
+	*pExecAffinity =
+		(CUexecAffinityParam){.type = type, .param.smCount.val = context->device->n_sm};
 	return CUDA_SUCCESS;
 }
 
@@ -250,7 +259,8 @@ CUresult CUDAAPI cuCtxEnablePeerAccess(CUcontext peerContext, unsigned int Flags
 		return result;
 	if (Flags)
 		return CUDA_ERROR_INVALID_VALUE;
-	result = peerContext ? ckt_soft_context_get(peerContext, &peer) : CUDA_ERROR_INVALID_CONTEXT;
+	result =
+		peerContext ? ckt_soft_context_get(peerContext, &peer) : CUDA_ERROR_INVALID_CONTEXT;
 	if (result != CUDA_SUCCESS)
 		return result;
 	uint64_t bit = 1ULL << peer->device->ordinal;
@@ -272,7 +282,8 @@ CUresult CUDAAPI cuCtxDisablePeerAccess(CUcontext peerContext)
 	CUresult result = ckt_soft_enter(&context);
 	if (result != CUDA_SUCCESS)
 		return result;
-	result = peerContext ? ckt_soft_context_get(peerContext, &peer) : CUDA_ERROR_INVALID_CONTEXT;
+	result =
+		peerContext ? ckt_soft_context_get(peerContext, &peer) : CUDA_ERROR_INVALID_CONTEXT;
 	if (result != CUDA_SUCCESS)
 		return result;
 	uint64_t bit = 1ULL << peer->device->ordinal;

@@ -1,6 +1,6 @@
 /*
- * Devices: what CRICKET_SOFT_DEVICES describes, a comma-separated list of CAPABILITY[:MEMORY[:BUDGET]], "12.0:8G" where it is not set.
- * The list is read once, by cuInit.
+ * Devices: what CRICKET_SOFT_DEVICES describes, a comma-separated list of
+ * CAPABILITY[:MEMORY[:BUDGET]], "12.0:8G" where it is not set. The list is read once, by cuInit.
  */
 #include <ctype.h>
 #include <errno.h>
@@ -13,18 +13,32 @@
 #include "cudacommon/visible_devices.h"
 #include "softgpu/soft.h"
 
-/* Shared memory and residency per compute capability, from the CUDA programming guide's table of technical specifications. */
+/*
+ * Shared memory and residency per compute capability, from the CUDA programming guide's table of
+ * technical specifications.
+ */
 static const struct ckt_soft_arch archs[] = {
-	{70, 96, 96, 2048, 32},    {72, 96, 96, 2048, 32},   {75, 64, 64, 1024, 16},   {80, 164, 163, 2048, 32},  {86, 100, 99, 1536, 16},
-	{87, 164, 163, 1536, 16},  {89, 100, 99, 1536, 24},  {90, 228, 227, 2048, 32}, {100, 228, 227, 2048, 32}, {103, 228, 227, 2048, 32},
-	{110, 228, 227, 1536, 24}, {120, 100, 99, 1536, 24}, {121, 100, 99, 1536, 24},
+	{70, 96, 96, 2048, 32},
+	{72, 96, 96, 2048, 32},
+	{75, 64, 64, 1024, 16},
+	{80, 164, 163, 2048, 32},
+	{86, 100, 99, 1536, 16},
+	{87, 164, 163, 1536, 16},
+	{89, 100, 99, 1536, 24},
+	{90, 228, 227, 2048, 32},
+	{100, 228, 227, 2048, 32},
+	{103, 228, 227, 2048, 32},
+	{110, 228, 227, 1536, 24},
+	{120, 100, 99, 1536, 24},
+	{121, 100, 99, 1536, 24},
 };
 
 static struct ckt_soft_device devices[CKT_SOFT_DEVICES_MAX];
 static int n_devices;
 static CKT_LOCK(init_lock);
-static atomic_int initialized;	/* 1: yes, -1: this is a forked child, where CUDA is never usable again */
-static atomic_bool begun;	/* a thread is in the middle of it, or was */
+static atomic_int
+	initialized;      /* 1: yes, -1: this is a forked child, where CUDA is never usable again */
+static atomic_bool begun; /* a thread is in the middle of it, or was */
 
 static void forked_child(void)
 {
@@ -41,7 +55,9 @@ __attribute__((constructor)) static void watch_forks(void)
 
 CUresult ckt_soft_initialized(void)
 {
-	return atomic_load_explicit(&initialized, memory_order_acquire) == 1 ? CUDA_SUCCESS : CUDA_ERROR_NOT_INITIALIZED;
+	return atomic_load_explicit(&initialized, memory_order_acquire) == 1
+		? CUDA_SUCCESS
+		: CUDA_ERROR_NOT_INITIALIZED;
 }
 
 struct ckt_soft_device *ckt_soft_device(int ordinal)
@@ -82,7 +98,10 @@ static bool parse_memory(const char *text, const char *end, uint64_t *ret_bytes)
 			return false;
 		}
 	}
-	/* 16 TiB a device: all devices' ranges together must fit in the address space several times. */
+	/*
+	 * 16 TiB a device: all devices' ranges together must fit in the address space several
+	 * times.
+	 */
 	if (rest != end || value > (16ULL << 40) >> shift || value << shift < 16ULL << 20)
 		return false;
 	*ret_bytes = (value << shift) & ~(uint64_t)(CKT_SOFT_GRANULE - 1);
@@ -110,7 +129,7 @@ static bool parse_device(const char *text, const char *end, struct ckt_soft_devi
 		return device->arch && rest == end;
 	const char *memory = rest + 1, *colon = memchr(memory, ':', (size_t)(end - memory));
 	return parse_memory(memory, colon ? colon : end, &device->total_bytes) &&
-	       (!colon || parse_memory(colon + 1, end, &device->budget_bytes));
+		(!colon || parse_memory(colon + 1, end, &device->budget_bytes));
 }
 
 static CUresult parse_devices(void)
@@ -126,12 +145,14 @@ static CUresult parse_devices(void)
 			char known[128];
 			size_t used = 0;
 			for (size_t i = 0; i < sizeof(archs) / sizeof(*archs); i++)
-				used += (size_t)snprintf(known + used, sizeof(known) - used, " %u.%u", archs[i].capability / 10,
-							 archs[i].capability % 10);
-			ckt_soft_say("CRICKET_SOFT_DEVICES=%s: \"%.*s\" is not CAPABILITY[:MEMORY[:BUDGET]], for example 12.0:8G (capabilities:%s; "
-				     "memory and budget: "
-				     "a number and K, M, G or T, at least 16M; at most %d devices)",
-				     list, (int)(end - p), p, known, CKT_SOFT_DEVICES_MAX);
+				used += (size_t)snprintf(known + used, sizeof(known) - used,
+					" %u.%u", archs[i].capability / 10,
+					archs[i].capability % 10);
+			ckt_soft_say(
+				"CRICKET_SOFT_DEVICES=%s: \"%.*s\" is not CAPABILITY[:MEMORY[:BUDGET]], for example 12.0:8G (capabilities:%s; "
+				"memory and budget: "
+				"a number and K, M, G or T, at least 16M; at most %d devices)",
+				list, (int)(end - p), p, known, CKT_SOFT_DEVICES_MAX);
 			n_devices = 0;
 			return CUDA_ERROR_NO_DEVICE;
 		}
@@ -164,7 +185,8 @@ static CUresult narrow_devices(void)
 		return CUDA_SUCCESS;
 	for (unsigned i = 0; i < all; i++)
 		device_uuid(&devices[i], uuids[i]);
-	n_devices = ckt_visible_select(text, (const uint8_t(*)[CKT_VISIBLE_UUID])uuids, all, chosen);
+	n_devices =
+		ckt_visible_select(text, (const uint8_t(*)[CKT_VISIBLE_UUID])uuids, all, chosen);
 	if (n_devices < 0) {
 		n_devices = 0;
 		return CUDA_ERROR_INVALID_DEVICE;
@@ -223,20 +245,24 @@ void ckt_soft_device_uncharge(struct ckt_soft_device *device, uint64_t bytes)
 CUresult ckt_soft_device_prepare(struct ckt_soft_device *device)
 {
 	/*
-	 * Far from programs, libraries, and the range that Cricket's workers reserve for themselves; each device behind the one that was used
-	 * before it, so that which of them a process works with does not show in its addresses.
+	 * Far from programs, libraries, and the range that Cricket's workers reserve for
+	 * themselves; each device behind the one that was used before it, so that which of them a
+	 * process works with does not show in its addresses.
 	 */
 	static _Atomic uint64_t next_arena = 0x300000000000;
 	pthread_mutex_lock(&device->lock);
 	/* Twice the memory: fragmented addresses shall not be what runs out. */
 	if (!device->arena_ready &&
-	    ckt_soft_arena_init(&device->arena, atomic_fetch_add(&next_arena, 2 * device->total_bytes), 2 * device->total_bytes) == 0)
+		ckt_soft_arena_init(&device->arena,
+			atomic_fetch_add(&next_arena, 2 * device->total_bytes),
+			2 * device->total_bytes) == 0)
 		device->arena_ready = true;
 	bool ready = device->arena_ready;
 	pthread_mutex_unlock(&device->lock);
 	if (!ready) {
-		ckt_soft_say("device %d: cannot reserve %llu bytes of address space (a limit such as ulimit -v?)", device->ordinal,
-			     (unsigned long long)(2 * device->total_bytes));
+		ckt_soft_say(
+			"device %d: cannot reserve %llu bytes of address space (a limit such as ulimit -v?)",
+			device->ordinal, (unsigned long long)(2 * device->total_bytes));
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
 	return CUDA_SUCCESS;
@@ -412,7 +438,8 @@ CUresult CUDAAPI cuDeviceCanAccessPeer(int *canAccessPeer, CUdevice dev, CUdevic
 	return result;
 }
 
-CUresult CUDAAPI cuDeviceGetP2PAttribute(int *value, CUdevice_P2PAttribute attrib, CUdevice srcDevice, CUdevice dstDevice)
+CUresult CUDAAPI cuDeviceGetP2PAttribute(
+	int *value, CUdevice_P2PAttribute attrib, CUdevice srcDevice, CUdevice dstDevice)
 {
 	struct ckt_soft_device *source, *destination;
 	CUresult result = device_of(value, srcDevice, &source);
@@ -444,14 +471,16 @@ static CUresult atomics(unsigned *capabilities, const CUatomicOperation *operati
 		if ((unsigned)operations[i] >= CU_ATOMIC_OPERATION_MAX)
 			return CUDA_ERROR_INVALID_VALUE;
 	for (unsigned i = 0; i < count; i++)
-		capabilities[i] = CU_ATOMIC_CAPABILITY_SIGNED | CU_ATOMIC_CAPABILITY_UNSIGNED | CU_ATOMIC_CAPABILITY_REDUCTION |
-				  CU_ATOMIC_CAPABILITY_SCALAR_32 | CU_ATOMIC_CAPABILITY_SCALAR_64;
+		capabilities[i] = CU_ATOMIC_CAPABILITY_SIGNED | CU_ATOMIC_CAPABILITY_UNSIGNED |
+			CU_ATOMIC_CAPABILITY_REDUCTION | CU_ATOMIC_CAPABILITY_SCALAR_32 |
+			CU_ATOMIC_CAPABILITY_SCALAR_64;
 	return CUDA_SUCCESS;
 }
 
 /* Every device computes with the same processor's instructions. */
-CUresult CUDAAPI cuDeviceGetP2PAtomicCapabilities(unsigned int *capabilities, const CUatomicOperation *operations, unsigned int count,
-						  CUdevice srcDevice, CUdevice dstDevice)
+CUresult CUDAAPI cuDeviceGetP2PAtomicCapabilities(unsigned int *capabilities,
+	const CUatomicOperation *operations, unsigned int count, CUdevice srcDevice,
+	CUdevice dstDevice)
 {
 	struct ckt_soft_device *source, *destination;
 	CUresult result = device_of(capabilities, srcDevice, &source);
@@ -465,8 +494,8 @@ CUresult CUDAAPI cuDeviceGetP2PAtomicCapabilities(unsigned int *capabilities, co
 }
 
 /* Memory of the host is where all memory is. */
-CUresult CUDAAPI cuDeviceGetHostAtomicCapabilities(unsigned int *capabilities, const CUatomicOperation *operations, unsigned int count,
-						   CUdevice device)
+CUresult CUDAAPI cuDeviceGetHostAtomicCapabilities(unsigned int *capabilities,
+	const CUatomicOperation *operations, unsigned int count, CUdevice device)
 {
 	struct ckt_soft_device *d;
 	CUresult result = device_of(capabilities, device, &d);

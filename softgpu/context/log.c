@@ -1,4 +1,7 @@
-/* Lines on stderr.  This library stands alone (a worker opens it by path), so it brings its own few lines instead of a logger. */
+/*
+ * Lines on stderr.  This library stands alone (a worker opens it by path), so it brings its own few
+ * lines instead of a logger.
+ */
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -17,7 +20,10 @@ static void write_line(const char *format, va_list args)
 	if (n > 0)
 		used += (size_t)n < sizeof(line) - used - 1 ? (size_t)n : sizeof(line) - used - 2;
 	line[used++] = '\n';
-	/* One write per line, so that lines of several processes do not mix; nothing can be done about a closed stderr. */
+	/*
+	 * One write per line, so that lines of several processes do not mix; nothing can be done
+	 * about a closed stderr.
+	 */
 	if (write(STDERR_FILENO, line, used) < 0)
 		errno = saved;
 	errno = saved;
@@ -31,8 +37,10 @@ void ckt_soft_say(const char *format, ...)
 	va_end(args);
 }
 
-/* Whether a text was not said before, by its hash (FNV-1a): a chance of one in 2^64 that a line is missing.  A program has few; of more
- * than there is room for, each is said every time. */
+/*
+ * Whether a text was not said before, by its hash (FNV-1a): a chance of one in 2^64 that a line is
+ * missing.  A program has few; of more than there is room for, each is said every time.
+ */
 static bool is_new(const char *text)
 {
 	enum { SAID_MAX = 1024 };

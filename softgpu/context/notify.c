@@ -1,6 +1,7 @@
 /*
- * Async notifications: whoever asked is told, on a thread of ours, when an allocation leaves the process's memory on a device over the
- * budget that CRICKET_SOFT_DEVICES gives it.  The allocation itself succeeds: a budget is no limit.
+ * Async notifications: whoever asked is told, on a thread of ours, when an allocation leaves the
+ * process's memory on a device over the budget that CRICKET_SOFT_DEVICES gives it.  The allocation
+ * itself succeeds: a budget is no limit.
  */
 #include <pthread.h>
 #include <signal.h>
@@ -11,11 +12,11 @@
 
 struct registration {
 	struct registration *next;
-	uintptr_t number;		/* the handle */
+	uintptr_t number; /* the handle */
 	const struct ckt_soft_device *device;
 	CUasyncCallback call;
 	void *data;
-	uint64_t over_bytes;		/* to be told; the latest figure counts */
+	uint64_t over_bytes; /* to be told; the latest figure counts */
 	bool running;
 };
 
@@ -84,7 +85,8 @@ void ckt_soft_notify_over(const struct ckt_soft_device *device, uint64_t bytes)
 
 /* ---- API */
 
-CUresult CUDAAPI cuDeviceRegisterAsyncNotification(CUdevice device, CUasyncCallback callbackFunc, void *userData, CUasyncCallbackHandle *callback)
+CUresult CUDAAPI cuDeviceRegisterAsyncNotification(CUdevice device, CUasyncCallback callbackFunc,
+	void *userData, CUasyncCallbackHandle *callback)
 {
 	static uintptr_t numbers;
 	CUresult result = ckt_soft_initialized();
@@ -102,8 +104,11 @@ CUresult CUDAAPI cuDeviceRegisterAsyncNotification(CUdevice device, CUasyncCallb
 	pthread_mutex_lock(&lock);
 	bool started = start_thread();
 	if (started) {
-		*r = (struct registration){.next = registrations, .number = ++numbers, .device = ckt_soft_device(device), .call = callbackFunc,
-					   .data = userData};
+		*r = (struct registration){.next = registrations,
+			.number = ++numbers,
+			.device = ckt_soft_device(device),
+			.call = callbackFunc,
+			.data = userData};
 		registrations = r;
 		*callback = (CUasyncCallbackHandle)r->number;
 	}
@@ -113,7 +118,8 @@ CUresult CUDAAPI cuDeviceRegisterAsyncNotification(CUdevice device, CUasyncCallb
 	return started ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-CUresult CUDAAPI cuDeviceUnregisterAsyncNotification(CUdevice device, CUasyncCallbackHandle callback)
+CUresult CUDAAPI cuDeviceUnregisterAsyncNotification(
+	CUdevice device, CUasyncCallbackHandle callback)
 {
 	CUresult result = ckt_soft_initialized();
 	if (result != CUDA_SUCCESS)
@@ -124,7 +130,9 @@ CUresult CUDAAPI cuDeviceUnregisterAsyncNotification(CUdevice device, CUasyncCal
 		return CUDA_ERROR_INVALID_DEVICE;
 	pthread_mutex_lock(&lock);
 	struct registration **link = &registrations;
-	while (*link && ((*link)->number != (uintptr_t)callback || (*link)->device != ckt_soft_device(device)))
+	while (*link &&
+		((*link)->number != (uintptr_t)callback ||
+			(*link)->device != ckt_soft_device(device)))
 		link = &(*link)->next;
 	struct registration *found = *link;
 	if (found) {

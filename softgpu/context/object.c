@@ -1,6 +1,7 @@
 /*
- * Handles: numbers (generation << 24 | slot) << 4 | kind that look like small pointers and are never given out twice.
- * One table under one mutex; an API call takes it for some tens of nanoseconds.
+ * Handles: numbers (generation << 24 | slot) << 4 | kind that look like small pointers and are
+ * never given out twice. One table under one mutex; an API call takes it for some tens of
+ * nanoseconds.
  */
 #include <stdlib.h>
 
@@ -15,10 +16,11 @@ static struct slot {
 	struct ckt_soft_object *object;
 	uint32_t generation;
 	uint32_t next_free;
-} *slots;
+} * slots;
 static uint32_t n_slots, n_slots_max, first_free = UINT32_MAX;
 
-CUresult ckt_soft_object_init(struct ckt_soft_object *object, enum ckt_soft_kind kind, void (*destroy)(struct ckt_soft_object *object))
+CUresult ckt_soft_object_init(struct ckt_soft_object *object, enum ckt_soft_kind kind,
+	void (*destroy)(struct ckt_soft_object *object))
 {
 	object->kind = kind;
 	object->destroy = destroy;
@@ -30,7 +32,8 @@ CUresult ckt_soft_object_init(struct ckt_soft_object *object, enum ckt_soft_kind
 	} else {
 		if (n_slots == n_slots_max) {
 			uint32_t n = n_slots_max ? 2 * n_slots_max : 256;
-			struct slot *bigger = n > SLOTS_MAX ? NULL : realloc(slots, n * sizeof(*slots));
+			struct slot *bigger =
+				n > SLOTS_MAX ? NULL : realloc(slots, n * sizeof(*slots));
 			if (!bigger) {
 				pthread_mutex_unlock(&table_lock);
 				return CUDA_ERROR_OUT_OF_MEMORY;
@@ -41,13 +44,16 @@ CUresult ckt_soft_object_init(struct ckt_soft_object *object, enum ckt_soft_kind
 		i = n_slots++;
 		slots[i] = (struct slot){.generation = 0};
 	}
-	/* 19 bits keep the number below 2^47, where programs expect a pointer to be; on wrapping round, generation 0 is left out
-	 * because handles 0, 1 and 2 mean default streams. */
+	/*
+	 * 19 bits keep the number below 2^47, where programs expect a pointer to be; on wrapping
+	 * round, generation 0 is left out because handles 0, 1 and 2 mean default streams.
+	 */
 	slots[i].generation = (slots[i].generation + 1) & ((1u << 19) - 1);
 	if (slots[i].generation == 0)
 		slots[i].generation = 1;
 	slots[i].object = object;
-	object->handle = ((((uint64_t)slots[i].generation << SLOT_BITS) | i) << KIND_BITS) | (uint64_t)kind;
+	object->handle =
+		((((uint64_t)slots[i].generation << SLOT_BITS) | i) << KIND_BITS) | (uint64_t)kind;
 	pthread_mutex_unlock(&table_lock);
 	return CUDA_SUCCESS;
 }
@@ -74,7 +80,8 @@ bool ckt_soft_object_was(const void *handle, enum ckt_soft_kind kind)
 	uint32_t i = (uint32_t)(value >> KIND_BITS) & (SLOTS_MAX - 1);
 	uint64_t generation = value >> (KIND_BITS + SLOT_BITS);
 	pthread_mutex_lock(&table_lock);
-	bool was = (value & ((1u << KIND_BITS) - 1)) == (uint64_t)kind && i < n_slots && generation && generation <= slots[i].generation;
+	bool was = (value & ((1u << KIND_BITS) - 1)) == (uint64_t)kind && i < n_slots &&
+		generation && generation <= slots[i].generation;
 	pthread_mutex_unlock(&table_lock);
 	return was;
 }

@@ -3,11 +3,13 @@
 
 #include "softgpu/gen.h"
 
-CUresult CUDAAPI cuGetProcAddress_v2(const char *symbol, void **pfn, int cudaVersion, cuuint64_t flags,
-				     CUdriverProcAddressQueryResult *symbolStatus)
+CUresult CUDAAPI cuGetProcAddress_v2(const char *symbol, void **pfn, int cudaVersion,
+	cuuint64_t flags, CUdriverProcAddressQueryResult *symbolStatus)
 {
-	cuuint64_t both = CU_GET_PROC_ADDRESS_LEGACY_STREAM | CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM;
-	if (!symbol || !pfn || (flags & ~both) || (flags & both) == both || cudaVersion > CKT_SOFT_DRIVER_VERSION)
+	cuuint64_t both =
+		CU_GET_PROC_ADDRESS_LEGACY_STREAM | CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM;
+	if (!symbol || !pfn || (flags & ~both) || (flags & both) == both ||
+		cudaVersion > CKT_SOFT_DRIVER_VERSION)
 		return CUDA_ERROR_INVALID_VALUE;
 	const struct ckt_soft_entry *best = NULL;
 	bool known = false;
@@ -20,10 +22,13 @@ CUresult CUDAAPI cuGetProcAddress_v2(const char *symbol, void **pfn, int cudaVer
 	}
 	*pfn = NULL;
 	if (best)
-		*pfn = (flags & CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM) && best->per_thread ? best->per_thread : best->function;
+		*pfn = (flags & CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM) && best->per_thread
+			? best->per_thread
+			: best->function;
 	if (symbolStatus)
 		*symbolStatus = best ? CU_GET_PROC_ADDRESS_SUCCESS
-				: known ? CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT : CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
+			: known      ? CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT
+				     : CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
 	/* Not an error, also for who takes no status (seen with CUDA 13.0): the address says it. */
 	return CUDA_SUCCESS;
 }
@@ -31,7 +36,8 @@ CUresult CUDAAPI cuGetProcAddress_v2(const char *symbol, void **pfn, int cudaVer
 CUresult CUDAAPI cuGetProcAddress(const char *symbol, void **pfn, int cudaVersion, cuuint64_t flags)
 {
 	void *found = NULL;
-	CUresult result = cuGetProcAddress_v2(symbol, pfn ? &found : NULL, cudaVersion, flags, NULL);
+	CUresult result =
+		cuGetProcAddress_v2(symbol, pfn ? &found : NULL, cudaVersion, flags, NULL);
 	if (result != CUDA_SUCCESS)
 		return result;
 	if (!found)

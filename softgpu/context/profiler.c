@@ -1,4 +1,7 @@
-/* Profiler control.  Without a profiler attached a real driver accepts these calls and does nothing, and so does this one. */
+/*
+ * Profiler control.  Without a profiler attached a real driver accepts these calls and does
+ * nothing, and so does this one.
+ */
 #include "softgpu/soft.h"
 
 CUresult CUDAAPI cuProfilerStart(void)

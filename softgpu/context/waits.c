@@ -1,5 +1,6 @@
 /*
- * CRICKET_SOFT_WAITS: where calls wait for the device by themselves, as NVIDIA's driver's may; none of them does otherwise.
+ * CRICKET_SOFT_WAITS: where calls wait for the device by themselves, as NVIDIA's driver's may; none
+ * of them does otherwise.
  *
  *	load	a module's load, and the first launch of each kernel, which loads it in a lazy driver: until the context has nothing left to do
  *	launch	a kernel for a stream that has QUEUE pieces of work: until it has fewer

@@ -1,7 +1,7 @@
 /*
- * Device memory that cuMemAlloc gives out: pages of one address range per device, reserved once.  A single range keeps the
- * number of the kernel's mappings small however many allocations a program makes; which pages may be touched by kernels is
- * memmap's business.
+ * Device memory that cuMemAlloc gives out: pages of one address range per device, reserved once.  A
+ * single range keeps the number of the kernel's mappings small however many allocations a program
+ * makes; which pages may be touched by kernels is memmap's business.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -11,7 +11,9 @@
 #include "base/sorted.h"
 #include "softgpu/soft.h"
 
-enum { GROW = 64 << 20 };	/* the range is made accessible in steps, so that strict overcommit counts only what is used */
+enum {
+	GROW = 64 << 20
+}; /* the range is made accessible in steps, so that strict overcommit counts only what is used */
 
 static int arena_start(struct ckt_soft_arena *arena, uint64_t base, uint64_t size, uint64_t unit)
 {
@@ -32,20 +34,27 @@ int ckt_soft_arena_init(struct ckt_soft_arena *arena, uint64_t wish, uint64_t si
 {
 	int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
 #ifdef __SANITIZE_THREAD__
-	/* The sanitizer makes of a place that it needs itself one at address 0, which root is given; here it leaves us room. */
+	/*
+	 * The sanitizer makes of a place that it needs itself one at address 0, which root is
+	 * given; here it leaves us room.
+	 */
 	if (wish)
 		wish += 0x7ed000000000 - 0x300000000000;
 #endif
-	void *p = wish ? mmap((void *)(uintptr_t)wish, size, PROT_NONE, flags | MAP_FIXED_NOREPLACE, -1, 0) : MAP_FAILED;
+	void *p = wish
+		? mmap((void *)(uintptr_t)wish, size, PROT_NONE, flags | MAP_FIXED_NOREPLACE, -1, 0)
+		: MAP_FAILED;
 	if (p != MAP_FAILED && p != (void *)(uintptr_t)wish) {
-		munmap(p, size);	/* a kernel that does not know the flag takes the address for a hint */
+		/* a kernel that does not know the flag takes the address for a hint */
+		munmap(p, size);
 		p = MAP_FAILED;
 	}
 	if (p == MAP_FAILED)
 		p = mmap(NULL, size + CKT_SOFT_GRANULE, PROT_NONE, flags, -1, 0);
 	if (p == MAP_FAILED)
 		return -errno;
-	uint64_t base = ((uint64_t)(uintptr_t)p + CKT_SOFT_GRANULE - 1) & ~(uint64_t)(CKT_SOFT_GRANULE - 1);
+	uint64_t base =
+		((uint64_t)(uintptr_t)p + CKT_SOFT_GRANULE - 1) & ~(uint64_t)(CKT_SOFT_GRANULE - 1);
 	arena->readable_end = base;
 	return arena_start(arena, base, size, CKT_SOFT_PAGE);
 }
@@ -67,11 +76,13 @@ uint64_t ckt_soft_arena_alloc(struct ckt_soft_arena *arena, uint64_t size)
 	uint64_t address = 0;
 	size = (size + arena->unit - 1) & ~(arena->unit - 1);
 	/* Large ones begin on a granule, as on a real device; programs look at such things. */
-	uint64_t align = size >= CKT_SOFT_GRANULE && arena->unit == CKT_SOFT_PAGE ? CKT_SOFT_GRANULE : arena->unit;
+	uint64_t align = size >= CKT_SOFT_GRANULE && arena->unit == CKT_SOFT_PAGE ? CKT_SOFT_GRANULE
+										  : arena->unit;
 	pthread_mutex_lock(&arena->lock);
 	/* Splitting in the middle needs one more entry: have it before anything changes. */
 	if (arena->n_free + 1 > arena->n_free_max) {
-		struct ckt_soft_extent *bigger = realloc(arena->free_list, 2 * arena->n_free_max * sizeof(*bigger));
+		struct ckt_soft_extent *bigger =
+			realloc(arena->free_list, 2 * arena->n_free_max * sizeof(*bigger));
 		if (!bigger)
 			goto out;
 		arena->free_list = bigger;
@@ -87,7 +98,8 @@ uint64_t ckt_soft_arena_alloc(struct ckt_soft_arena *arena, uint64_t size)
 			uint64_t to = (end - arena->base + GROW - 1) / GROW * GROW + arena->base;
 			if (to > arena->base + arena->size)
 				to = arena->base + arena->size;
-			if (mprotect((void *)(uintptr_t)arena->readable_end, to - arena->readable_end, PROT_READ | PROT_WRITE))
+			if (mprotect((void *)(uintptr_t)arena->readable_end,
+				    to - arena->readable_end, PROT_READ | PROT_WRITE))
 				break;
 			arena->readable_end = to;
 		}

@@ -17,16 +17,26 @@ bool ckt_soft_format(CUarray_format format, struct ckt_soft_format *ret_format)
 		CUarray_format format;
 		struct ckt_soft_format is;
 	} known[] = {
-		{CU_AD_FORMAT_UNSIGNED_INT8, {CKT_PTX_CHANNEL_UNSIGNED, 1, false}}, {CU_AD_FORMAT_UNSIGNED_INT16, {CKT_PTX_CHANNEL_UNSIGNED, 2, false}},
-		{CU_AD_FORMAT_UNSIGNED_INT32, {CKT_PTX_CHANNEL_UNSIGNED, 4, false}}, {CU_AD_FORMAT_SIGNED_INT8, {CKT_PTX_CHANNEL_SIGNED, 1, false}},
-		{CU_AD_FORMAT_SIGNED_INT16, {CKT_PTX_CHANNEL_SIGNED, 2, false}}, {CU_AD_FORMAT_SIGNED_INT32, {CKT_PTX_CHANNEL_SIGNED, 4, false}},
-		{CU_AD_FORMAT_HALF, {CKT_PTX_CHANNEL_FLOAT, 2, false}}, {CU_AD_FORMAT_FLOAT, {CKT_PTX_CHANNEL_FLOAT, 4, false}},
-		{CU_AD_FORMAT_UNORM_INT8X1, {CKT_PTX_CHANNEL_UNSIGNED, 1, true}}, {CU_AD_FORMAT_UNORM_INT8X2, {CKT_PTX_CHANNEL_UNSIGNED, 1, true}},
-		{CU_AD_FORMAT_UNORM_INT8X4, {CKT_PTX_CHANNEL_UNSIGNED, 1, true}}, {CU_AD_FORMAT_UNORM_INT16X1, {CKT_PTX_CHANNEL_UNSIGNED, 2, true}},
-		{CU_AD_FORMAT_UNORM_INT16X2, {CKT_PTX_CHANNEL_UNSIGNED, 2, true}}, {CU_AD_FORMAT_UNORM_INT16X4, {CKT_PTX_CHANNEL_UNSIGNED, 2, true}},
-		{CU_AD_FORMAT_SNORM_INT8X1, {CKT_PTX_CHANNEL_SIGNED, 1, true}}, {CU_AD_FORMAT_SNORM_INT8X2, {CKT_PTX_CHANNEL_SIGNED, 1, true}},
-		{CU_AD_FORMAT_SNORM_INT8X4, {CKT_PTX_CHANNEL_SIGNED, 1, true}}, {CU_AD_FORMAT_SNORM_INT16X1, {CKT_PTX_CHANNEL_SIGNED, 2, true}},
-		{CU_AD_FORMAT_SNORM_INT16X2, {CKT_PTX_CHANNEL_SIGNED, 2, true}}, {CU_AD_FORMAT_SNORM_INT16X4, {CKT_PTX_CHANNEL_SIGNED, 2, true}},
+		{CU_AD_FORMAT_UNSIGNED_INT8, {CKT_PTX_CHANNEL_UNSIGNED, 1, false}},
+		{CU_AD_FORMAT_UNSIGNED_INT16, {CKT_PTX_CHANNEL_UNSIGNED, 2, false}},
+		{CU_AD_FORMAT_UNSIGNED_INT32, {CKT_PTX_CHANNEL_UNSIGNED, 4, false}},
+		{CU_AD_FORMAT_SIGNED_INT8, {CKT_PTX_CHANNEL_SIGNED, 1, false}},
+		{CU_AD_FORMAT_SIGNED_INT16, {CKT_PTX_CHANNEL_SIGNED, 2, false}},
+		{CU_AD_FORMAT_SIGNED_INT32, {CKT_PTX_CHANNEL_SIGNED, 4, false}},
+		{CU_AD_FORMAT_HALF, {CKT_PTX_CHANNEL_FLOAT, 2, false}},
+		{CU_AD_FORMAT_FLOAT, {CKT_PTX_CHANNEL_FLOAT, 4, false}},
+		{CU_AD_FORMAT_UNORM_INT8X1, {CKT_PTX_CHANNEL_UNSIGNED, 1, true}},
+		{CU_AD_FORMAT_UNORM_INT8X2, {CKT_PTX_CHANNEL_UNSIGNED, 1, true}},
+		{CU_AD_FORMAT_UNORM_INT8X4, {CKT_PTX_CHANNEL_UNSIGNED, 1, true}},
+		{CU_AD_FORMAT_UNORM_INT16X1, {CKT_PTX_CHANNEL_UNSIGNED, 2, true}},
+		{CU_AD_FORMAT_UNORM_INT16X2, {CKT_PTX_CHANNEL_UNSIGNED, 2, true}},
+		{CU_AD_FORMAT_UNORM_INT16X4, {CKT_PTX_CHANNEL_UNSIGNED, 2, true}},
+		{CU_AD_FORMAT_SNORM_INT8X1, {CKT_PTX_CHANNEL_SIGNED, 1, true}},
+		{CU_AD_FORMAT_SNORM_INT8X2, {CKT_PTX_CHANNEL_SIGNED, 1, true}},
+		{CU_AD_FORMAT_SNORM_INT8X4, {CKT_PTX_CHANNEL_SIGNED, 1, true}},
+		{CU_AD_FORMAT_SNORM_INT16X1, {CKT_PTX_CHANNEL_SIGNED, 2, true}},
+		{CU_AD_FORMAT_SNORM_INT16X2, {CKT_PTX_CHANNEL_SIGNED, 2, true}},
+		{CU_AD_FORMAT_SNORM_INT16X4, {CKT_PTX_CHANNEL_SIGNED, 2, true}},
 	};
 	for (size_t i = 0; i < sizeof(known) / sizeof(*known); i++) {
 		if (known[i].format == format) {
@@ -41,11 +51,20 @@ bool ckt_soft_format(CUarray_format format, struct ckt_soft_format *ret_format)
 static unsigned channels_of(CUarray_format format)
 {
 	switch ((int)format) {
-	case CU_AD_FORMAT_UNORM_INT8X1: case CU_AD_FORMAT_UNORM_INT16X1: case CU_AD_FORMAT_SNORM_INT8X1: case CU_AD_FORMAT_SNORM_INT16X1:
+	case CU_AD_FORMAT_UNORM_INT8X1:
+	case CU_AD_FORMAT_UNORM_INT16X1:
+	case CU_AD_FORMAT_SNORM_INT8X1:
+	case CU_AD_FORMAT_SNORM_INT16X1:
 		return 1;
-	case CU_AD_FORMAT_UNORM_INT8X2: case CU_AD_FORMAT_UNORM_INT16X2: case CU_AD_FORMAT_SNORM_INT8X2: case CU_AD_FORMAT_SNORM_INT16X2:
+	case CU_AD_FORMAT_UNORM_INT8X2:
+	case CU_AD_FORMAT_UNORM_INT16X2:
+	case CU_AD_FORMAT_SNORM_INT8X2:
+	case CU_AD_FORMAT_SNORM_INT16X2:
 		return 2;
-	case CU_AD_FORMAT_UNORM_INT8X4: case CU_AD_FORMAT_UNORM_INT16X4: case CU_AD_FORMAT_SNORM_INT8X4: case CU_AD_FORMAT_SNORM_INT16X4:
+	case CU_AD_FORMAT_UNORM_INT8X4:
+	case CU_AD_FORMAT_UNORM_INT16X4:
+	case CU_AD_FORMAT_SNORM_INT8X4:
+	case CU_AD_FORMAT_SNORM_INT16X4:
 		return 4;
 	default:
 		return 0;
@@ -55,7 +74,9 @@ static unsigned channels_of(CUarray_format format)
 /* Formats of CUDA that are not among those above: compressed, planar, ten bits. */
 static bool other_format(CUarray_format format)
 {
-	return format == CU_AD_FORMAT_UNORM_INT_101010_2 || (format >= CU_AD_FORMAT_BC1_UNORM && format <= CU_AD_FORMAT_YUV444_16bit_SemiPlanar);
+	return format == CU_AD_FORMAT_UNORM_INT_101010_2 ||
+		(format >= CU_AD_FORMAT_BC1_UNORM &&
+			format <= CU_AD_FORMAT_YUV444_16bit_SemiPlanar);
 }
 
 /* ---- Sizes */
@@ -67,25 +88,33 @@ static enum ckt_ptx_texture_shape shape_of(const CUDA_ARRAY3D_DESCRIPTOR *desc)
 		return layered ? CKT_PTX_TEXTURE_CUBEMAP_LAYERED : CKT_PTX_TEXTURE_CUBEMAP;
 	if (layered)
 		return desc->Height ? CKT_PTX_TEXTURE_2D_LAYERED : CKT_PTX_TEXTURE_1D_LAYERED;
-	return desc->Depth ? CKT_PTX_TEXTURE_3D : desc->Height ? CKT_PTX_TEXTURE_2D : CKT_PTX_TEXTURE_1D;
+	return desc->Depth     ? CKT_PTX_TEXTURE_3D
+		: desc->Height ? CKT_PTX_TEXTURE_2D
+			       : CKT_PTX_TEXTURE_1D;
 }
 
 /* The largest that a GPU of these capabilities makes; 0: the dimension must be left out. */
 static const size_t most[][3] = {
-	[CKT_PTX_TEXTURE_1D] = {131072, 0, 0}, [CKT_PTX_TEXTURE_2D] = {131072, 65536, 0}, [CKT_PTX_TEXTURE_3D] = {16384, 16384, 16384},
-	[CKT_PTX_TEXTURE_1D_LAYERED] = {32768, 0, 2048}, [CKT_PTX_TEXTURE_2D_LAYERED] = {32768, 32768, 2048},
-	[CKT_PTX_TEXTURE_CUBEMAP] = {32768, 32768, 6}, [CKT_PTX_TEXTURE_CUBEMAP_LAYERED] = {32768, 32768, 2046},
+	[CKT_PTX_TEXTURE_1D] = {131072, 0, 0},
+	[CKT_PTX_TEXTURE_2D] = {131072, 65536, 0},
+	[CKT_PTX_TEXTURE_3D] = {16384, 16384, 16384},
+	[CKT_PTX_TEXTURE_1D_LAYERED] = {32768, 0, 2048},
+	[CKT_PTX_TEXTURE_2D_LAYERED] = {32768, 32768, 2048},
+	[CKT_PTX_TEXTURE_CUBEMAP] = {32768, 32768, 6},
+	[CKT_PTX_TEXTURE_CUBEMAP_LAYERED] = {32768, 32768, 2046},
 };
 
 static CUresult check(const CUDA_ARRAY3D_DESCRIPTOR *desc)
 {
-	const unsigned later = CUDA_ARRAY3D_SPARSE | CUDA_ARRAY3D_DEFERRED_MAPPING | CUDA_ARRAY3D_VIDEO_ENCODE_DECODE;
+	const unsigned later = CUDA_ARRAY3D_SPARSE | CUDA_ARRAY3D_DEFERRED_MAPPING |
+		CUDA_ARRAY3D_VIDEO_ENCODE_DECODE;
 	struct ckt_soft_format format;
 	/* Flags that mean nothing are ignored, as an H200's driver does. */
 	if (!desc)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (desc->Flags & later)
-		return CKT_SOFT_UNSUPPORTED("sparse arrays, arrays without memory and arrays for video");
+		return CKT_SOFT_UNSUPPORTED(
+			"sparse arrays, arrays without memory and arrays for video");
 	if (other_format(desc->Format))
 		return CKT_SOFT_UNSUPPORTED("arrays of compressed or planar formats");
 	if (!ckt_soft_format(desc->Format, &format))
@@ -101,7 +130,8 @@ static CUresult check(const CUDA_ARRAY3D_DESCRIPTOR *desc)
 			return CUDA_ERROR_INVALID_VALUE;
 	if (desc->Flags & CUDA_ARRAY3D_CUBEMAP && (desc->Width != desc->Height || desc->Depth % 6))
 		return CUDA_ERROR_INVALID_VALUE;
-	if (desc->Flags & CUDA_ARRAY3D_TEXTURE_GATHER && (shape != CKT_PTX_TEXTURE_2D || desc->Width > 32768 || desc->Height > 32768))
+	if (desc->Flags & CUDA_ARRAY3D_TEXTURE_GATHER &&
+		(shape != CKT_PTX_TEXTURE_2D || desc->Width > 32768 || desc->Height > 32768))
 		return CUDA_ERROR_INVALID_VALUE;
 	return CUDA_SUCCESS;
 }
@@ -125,12 +155,14 @@ static uint64_t bytes_of(const CUDA_ARRAY3D_DESCRIPTOR *desc)
 {
 	struct ckt_soft_format format = {0};
 	ckt_soft_format(desc->Format, &format);
-	return (uint64_t)desc->Width * (desc->Height ? desc->Height : 1) * (desc->Depth ? desc->Depth : 1) * desc->NumChannels * format.channel_bytes;
+	return (uint64_t)desc->Width * (desc->Height ? desc->Height : 1) *
+		(desc->Depth ? desc->Depth : 1) * desc->NumChannels * format.channel_bytes;
 }
 
 /* ---- Making and ending */
 
-static CUresult store_create(struct ckt_soft_device *device, uint64_t bytes, struct ckt_soft_store **ret_store)
+static CUresult store_create(
+	struct ckt_soft_device *device, uint64_t bytes, struct ckt_soft_store **ret_store)
 {
 	bytes = (bytes + CKT_SOFT_PAGE - 1) & ~(uint64_t)(CKT_SOFT_PAGE - 1);
 	struct ckt_soft_store *store = calloc(1, sizeof(*store));
@@ -172,8 +204,9 @@ static void array_free(struct ckt_soft_object *object)
 }
 
 /* The array at an offset of the store, with a handle; the caller owns the table's reference. */
-static CUresult array_make(struct ckt_soft_context *context, const CUDA_ARRAY3D_DESCRIPTOR *desc, struct ckt_soft_store *store, uint64_t offset,
-			   bool is_level, struct ckt_soft_array **ret_array)
+static CUresult array_make(struct ckt_soft_context *context, const CUDA_ARRAY3D_DESCRIPTOR *desc,
+	struct ckt_soft_store *store, uint64_t offset, bool is_level,
+	struct ckt_soft_array **ret_array)
 {
 	struct ckt_soft_array *array = calloc(1, sizeof(*array));
 	if (!array)
@@ -248,8 +281,8 @@ static bool mipmap_close(struct ckt_soft_mipmap *mipmap)
 }
 
 /* Precondition: n_levels is right for desc. */
-static CUresult mipmap_make(struct ckt_soft_context *context, const CUDA_ARRAY3D_DESCRIPTOR *desc, unsigned n_levels,
-			    struct ckt_soft_mipmap **ret_mipmap)
+static CUresult mipmap_make(struct ckt_soft_context *context, const CUDA_ARRAY3D_DESCRIPTOR *desc,
+	unsigned n_levels, struct ckt_soft_mipmap **ret_mipmap)
 {
 	uint64_t offsets[CKT_SOFT_LEVELS_MAX], bytes = 0;
 	for (unsigned i = 0; i < n_levels; i++) {
@@ -259,7 +292,8 @@ static CUresult mipmap_make(struct ckt_soft_context *context, const CUDA_ARRAY3D
 	}
 	struct ckt_soft_store *store;
 	struct ckt_soft_mipmap *mipmap = calloc(1, sizeof(*mipmap));
-	CUresult result = mipmap ? store_create(context->device, bytes, &store) : CUDA_ERROR_OUT_OF_MEMORY;
+	CUresult result =
+		mipmap ? store_create(context->device, bytes, &store) : CUDA_ERROR_OUT_OF_MEMORY;
 	if (result != CUDA_SUCCESS) {
 		free(mipmap);
 		return result;
@@ -340,15 +374,17 @@ CUresult ckt_soft_array_get(CUarray handle, struct ckt_soft_array **ret_array)
 	return CUDA_SUCCESS;
 }
 
-CUresult ckt_soft_array_end(const struct ckt_soft_array *array, size_t x, size_t y, size_t z, const struct ckt_soft_copy *copy,
-			    struct ckt_soft_copy_end *ret_end)
+CUresult ckt_soft_array_end(const struct ckt_soft_array *array, size_t x, size_t y, size_t z,
+	const struct ckt_soft_copy *copy, struct ckt_soft_copy_end *ret_end)
 {
 	const struct ckt_ptx_image *image = &array->image;
-	if (x > image->row_bytes || copy->width > image->row_bytes - x || y > image->height || copy->height > image->height - y ||
-	    z > image->depth || copy->depth > image->depth - z)
+	if (x > image->row_bytes || copy->width > image->row_bytes - x || y > image->height ||
+		copy->height > image->height - y || z > image->depth ||
+		copy->depth > image->depth - z)
 		return CUDA_ERROR_INVALID_VALUE;
 	*ret_end = (struct ckt_soft_copy_end){
-		.address = (uint64_t)(uintptr_t)image->memory + z * image->slice_bytes + y * image->row_bytes + x,
+		.address = (uint64_t)(uintptr_t)image->memory + z * image->slice_bytes +
+			y * image->row_bytes + x,
 		.pitch = image->row_bytes,
 		.slice = image->slice_bytes,
 		.place = CKT_SOFT_PLACE_ARRAY,
@@ -387,9 +423,9 @@ CUresult CUDAAPI cuArrayCreate_v2(CUarray *pHandle, const CUDA_ARRAY_DESCRIPTOR 
 	if (!pAllocateArray)
 		return CUDA_ERROR_INVALID_VALUE;
 	CUDA_ARRAY3D_DESCRIPTOR desc = {.Width = pAllocateArray->Width,
-					.Height = pAllocateArray->Height,
-					.Format = pAllocateArray->Format,
-					.NumChannels = pAllocateArray->NumChannels};
+		.Height = pAllocateArray->Height,
+		.Format = pAllocateArray->Format,
+		.NumChannels = pAllocateArray->NumChannels};
 	return cuArray3DCreate_v2(pHandle, &desc);
 }
 
@@ -413,7 +449,8 @@ CUresult CUDAAPI cuArrayDestroy(CUarray hArray)
 	return result;
 }
 
-CUresult CUDAAPI cuArray3DGetDescriptor_v2(CUDA_ARRAY3D_DESCRIPTOR *pArrayDescriptor, CUarray hArray)
+CUresult CUDAAPI cuArray3DGetDescriptor_v2(
+	CUDA_ARRAY3D_DESCRIPTOR *pArrayDescriptor, CUarray hArray)
 {
 	struct ckt_soft_context *context;
 	struct ckt_soft_array *array;
@@ -434,12 +471,17 @@ CUresult CUDAAPI cuArrayGetDescriptor_v2(CUDA_ARRAY_DESCRIPTOR *pArrayDescriptor
 	CUDA_ARRAY3D_DESCRIPTOR desc;
 	CUresult result = cuArray3DGetDescriptor_v2(pArrayDescriptor ? &desc : NULL, hArray);
 	if (result == CUDA_SUCCESS)
-		*pArrayDescriptor = (CUDA_ARRAY_DESCRIPTOR){
-			.Width = desc.Width, .Height = desc.Height, .Format = desc.Format, .NumChannels = desc.NumChannels};
+		*pArrayDescriptor = (CUDA_ARRAY_DESCRIPTOR){.Width = desc.Width,
+			.Height = desc.Height,
+			.Format = desc.Format,
+			.NumChannels = desc.NumChannels};
 	return result;
 }
 
-/* Only planar formats have planes, and only sparse arrays or those without memory the properties below: there are none here. */
+/*
+ * Only planar formats have planes, and only sparse arrays or those without memory the properties
+ * below: there are none here.
+ */
 static CUresult none_of(const void *out, CUarray hArray)
 {
 	CUDA_ARRAY3D_DESCRIPTOR desc;
@@ -453,12 +495,14 @@ CUresult CUDAAPI cuArrayGetPlane(CUarray *pPlaneArray, CUarray hArray, unsigned 
 	return none_of(pPlaneArray, hArray);
 }
 
-CUresult CUDAAPI cuArrayGetSparseProperties(CUDA_ARRAY_SPARSE_PROPERTIES *sparseProperties, CUarray array)
+CUresult CUDAAPI cuArrayGetSparseProperties(
+	CUDA_ARRAY_SPARSE_PROPERTIES *sparseProperties, CUarray array)
 {
 	return none_of(sparseProperties, array);
 }
 
-CUresult CUDAAPI cuArrayGetMemoryRequirements(CUDA_ARRAY_MEMORY_REQUIREMENTS *memoryRequirements, CUarray array, CUdevice device)
+CUresult CUDAAPI cuArrayGetMemoryRequirements(
+	CUDA_ARRAY_MEMORY_REQUIREMENTS *memoryRequirements, CUarray array, CUdevice device)
 {
 	(void)device;
 	return none_of(memoryRequirements, array);
@@ -476,8 +520,8 @@ static CUresult mipmap_get(CUmipmappedArray handle, struct ckt_soft_mipmap **ret
 	return *ret_mipmap ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }
 
-CUresult CUDAAPI cuMipmappedArrayCreate(CUmipmappedArray *pHandle, const CUDA_ARRAY3D_DESCRIPTOR *pMipmappedArrayDesc,
-					unsigned int numMipmapLevels)
+CUresult CUDAAPI cuMipmappedArrayCreate(CUmipmappedArray *pHandle,
+	const CUDA_ARRAY3D_DESCRIPTOR *pMipmappedArrayDesc, unsigned int numMipmapLevels)
 {
 	struct ckt_soft_context *context;
 	CUresult result = ckt_soft_enter_unsafe(&context);
@@ -485,8 +529,11 @@ CUresult CUDAAPI cuMipmappedArrayCreate(CUmipmappedArray *pHandle, const CUDA_AR
 		result = pHandle ? check(pMipmappedArrayDesc) : CUDA_ERROR_INVALID_VALUE;
 	if (result != CUDA_SUCCESS)
 		return result;
-	size_t longest = pMipmappedArrayDesc->Width > pMipmappedArrayDesc->Height ? pMipmappedArrayDesc->Width : pMipmappedArrayDesc->Height;
-	if (shape_of(pMipmappedArrayDesc) == CKT_PTX_TEXTURE_3D && pMipmappedArrayDesc->Depth > longest)
+	size_t longest = pMipmappedArrayDesc->Width > pMipmappedArrayDesc->Height
+		? pMipmappedArrayDesc->Width
+		: pMipmappedArrayDesc->Height;
+	if (shape_of(pMipmappedArrayDesc) == CKT_PTX_TEXTURE_3D &&
+		pMipmappedArrayDesc->Depth > longest)
 		longest = pMipmappedArrayDesc->Depth;
 	unsigned levels = 1;
 	while (longest >> levels)
@@ -500,7 +547,8 @@ CUresult CUDAAPI cuMipmappedArrayCreate(CUmipmappedArray *pHandle, const CUDA_AR
 	return result;
 }
 
-CUresult CUDAAPI cuMipmappedArrayGetLevel(CUarray *pLevelArray, CUmipmappedArray hMipmappedArray, unsigned int level)
+CUresult CUDAAPI cuMipmappedArrayGetLevel(
+	CUarray *pLevelArray, CUmipmappedArray hMipmappedArray, unsigned int level)
 {
 	struct ckt_soft_mipmap *mipmap;
 	CUresult result = mipmap_get(hMipmappedArray, &mipmap);
@@ -538,13 +586,15 @@ static CUresult none_of_mipmap(const void *out, CUmipmappedArray handle)
 	return CUDA_ERROR_INVALID_VALUE;
 }
 
-CUresult CUDAAPI cuMipmappedArrayGetSparseProperties(CUDA_ARRAY_SPARSE_PROPERTIES *sparseProperties, CUmipmappedArray mipmap)
+CUresult CUDAAPI cuMipmappedArrayGetSparseProperties(
+	CUDA_ARRAY_SPARSE_PROPERTIES *sparseProperties, CUmipmappedArray mipmap)
 {
 	return none_of_mipmap(sparseProperties, mipmap);
 }
 
-CUresult CUDAAPI cuMipmappedArrayGetMemoryRequirements(CUDA_ARRAY_MEMORY_REQUIREMENTS *memoryRequirements, CUmipmappedArray mipmap,
-						       CUdevice device)
+CUresult CUDAAPI cuMipmappedArrayGetMemoryRequirements(
+	CUDA_ARRAY_MEMORY_REQUIREMENTS *memoryRequirements, CUmipmappedArray mipmap,
+	CUdevice device)
 {
 	(void)device;
 	return none_of_mipmap(memoryRequirements, mipmap);

@@ -1,12 +1,13 @@
 /*
- * CUDA arrays: memory of a device that only copies, textures and surfaces reach.  Rows lie one behind the other without gaps, slices
- * (or layers, or faces) too, the levels of a mipmapped array as well; kernels cannot reach it by address.
+ * CUDA arrays: memory of a device that only copies, textures and surfaces reach.  Rows lie one
+ * behind the other without gaps, slices (or layers, or faces) too, the levels of a mipmapped array
+ * as well; kernels cannot reach it by address.
  */
 #pragma once
 
 #include "softgpu/memory/copy.h"
 
-enum { CKT_SOFT_LEVELS_MAX = 18 };	/* of a width of 131072 */
+enum { CKT_SOFT_LEVELS_MAX = 18 }; /* of a width of 131072 */
 
 /* The memory of an array, or of all levels of a mipmapped one; goes with its last user. */
 struct ckt_soft_store {
@@ -18,7 +19,7 @@ struct ckt_soft_store {
 struct ckt_soft_format {
 	enum ckt_ptx_channel channel;
 	uint8_t channel_bytes;
-	bool normalized;		/* reads as floats whatever the texture says */
+	bool normalized; /* reads as floats whatever the texture says */
 };
 
 /* False where the format is not one that textures of the soft GPU know. */
@@ -27,14 +28,15 @@ bool ckt_soft_format(CUarray_format format, struct ckt_soft_format *ret_format);
 struct ckt_soft_array {
 	struct ckt_soft_object object;
 	struct ckt_soft_context *context;
-	struct ckt_soft_array *next, **link;	/* every array with a handle of its own or of a level */
-	struct ckt_soft_store *store;		/* referenced */
-	CUDA_ARRAY3D_DESCRIPTOR desc;		/* as asked for; of a level, with its size */
+	/* every array with a handle of its own or of a level */
+	struct ckt_soft_array *next, **link;
+	struct ckt_soft_store *store; /* referenced */
+	CUDA_ARRAY3D_DESCRIPTOR desc; /* as asked for; of a level, with its size */
 	struct ckt_soft_format format;
 	enum ckt_ptx_texture_shape shape;
 	struct ckt_ptx_image image;
 	uint32_t element_bytes;
-	bool is_level;				/* of a mipmapped array, which destroys it */
+	bool is_level; /* of a mipmapped array, which destroys it */
 };
 
 struct ckt_soft_mipmap {
@@ -43,14 +45,17 @@ struct ckt_soft_mipmap {
 	struct ckt_soft_mipmap *next, **link;
 	CUDA_ARRAY3D_DESCRIPTOR desc;
 	unsigned n_levels;
-	struct ckt_soft_array *levels[CKT_SOFT_LEVELS_MAX];	/* referenced */
+	struct ckt_soft_array *levels[CKT_SOFT_LEVELS_MAX]; /* referenced */
 };
 
 /* With a reference; CUDA_ERROR_INVALID_HANDLE. */
 CUresult ckt_soft_array_get(CUarray handle, struct ckt_soft_array **ret_array);
-/* The end of a copy in the array at x bytes, row y, slice z; *copy says how much.  CUDA_ERROR_INVALID_VALUE where it leaves the array. */
-CUresult ckt_soft_array_end(const struct ckt_soft_array *array, size_t x, size_t y, size_t z, const struct ckt_soft_copy *copy,
-			    struct ckt_soft_copy_end *ret_end);
+/*
+ * The end of a copy in the array at x bytes, row y, slice z; *copy says how much.
+ * CUDA_ERROR_INVALID_VALUE where it leaves the array.
+ */
+CUresult ckt_soft_array_end(const struct ckt_soft_array *array, size_t x, size_t y, size_t z,
+	const struct ckt_soft_copy *copy, struct ckt_soft_copy_end *ret_end);
 /* All arrays, textures and surfaces of a context that closes. */
 void ckt_soft_arrays_forget(struct ckt_soft_context *context);
 

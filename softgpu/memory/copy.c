@@ -6,8 +6,9 @@
 #include "softgpu/memory/copy.h"
 
 enum {
-	STAGE_MAX = 64 << 10,	/* pageable sources up to this are copied in the call, as a real driver does */
-	SHORT_MAX = 16 << 10,	/* copies up to this run in the call when the stream is idle */
+	/* pageable sources up to this are copied in the call, as a real driver does */
+	STAGE_MAX = 64 << 10,
+	SHORT_MAX = 16 << 10, /* copies up to this run in the call when the stream is idle */
 };
 
 void ckt_soft_copy_run(const struct ckt_soft_copy *copy)
@@ -20,24 +21,29 @@ void ckt_soft_copy_run(const struct ckt_soft_copy *copy)
 	}
 	for (uint64_t z = 0; z < copy->depth; z++) {
 		char *to = (char *)(uintptr_t)(copy->to.address + z * copy->to.slice);
-		const char *from = (const char *)(uintptr_t)(copy->from.address + z * copy->from.slice);
+		const char *from =
+			(const char *)(uintptr_t)(copy->from.address + z * copy->from.slice);
 		for (uint64_t y = 0; y < height; y++)
 			memmove(to + y * copy->to.pitch, from + y * copy->from.pitch, width);
 	}
 }
 
 /* Bytes from the first to the last touched.  False on overflow. */
-static bool span_of(const struct ckt_soft_copy_end *end, const struct ckt_soft_copy *copy, uint64_t *ret_span)
+static bool span_of(
+	const struct ckt_soft_copy_end *end, const struct ckt_soft_copy *copy, uint64_t *ret_span)
 {
 	uint64_t rows, slices, span;
-	if (__builtin_mul_overflow(copy->height - 1, end->pitch, &rows) || __builtin_mul_overflow(copy->depth - 1, end->slice, &slices) ||
-	    __builtin_add_overflow(rows, slices, &span) || __builtin_add_overflow(span, copy->width, &span) || end->address + span < span)
+	if (__builtin_mul_overflow(copy->height - 1, end->pitch, &rows) ||
+		__builtin_mul_overflow(copy->depth - 1, end->slice, &slices) ||
+		__builtin_add_overflow(rows, slices, &span) ||
+		__builtin_add_overflow(span, copy->width, &span) || end->address + span < span)
 		return false;
 	*ret_span = span;
 	return true;
 }
 
-CUresult ckt_soft_copy_check(const struct ckt_soft_copy_end *end, const struct ckt_soft_copy *copy, uint8_t bits)
+CUresult ckt_soft_copy_check(
+	const struct ckt_soft_copy_end *end, const struct ckt_soft_copy *copy, uint8_t bits)
 {
 	uint64_t span;
 	if (end->place == CKT_SOFT_PLACE_ARRAY)
@@ -45,17 +51,21 @@ CUresult ckt_soft_copy_check(const struct ckt_soft_copy_end *end, const struct c
 	if (!end->address || !span_of(end, copy, &span))
 		return CUDA_ERROR_INVALID_VALUE;
 	bool ok = true;
-	if (end->place == CKT_SOFT_PLACE_DEVICE || (end->place == CKT_SOFT_PLACE_ANY && ckt_soft_memory_is_device_space(end->address)))
+	if (end->place == CKT_SOFT_PLACE_DEVICE ||
+		(end->place == CKT_SOFT_PLACE_ANY && ckt_soft_memory_is_device_space(end->address)))
 		ok = ckt_soft_memory_ok(end->address, span, bits);
 	else if (end->place == CKT_SOFT_PLACE_HOST && ckt_soft_memory_is_device_space(end->address))
-		ok = ckt_soft_memory_ok(end->address, span, bits); /* a device pointer where a host pointer is expected: works if valid */
+		ok = ckt_soft_memory_ok(end->address, span,
+			/* a device pointer where a host pointer is expected: works if valid */
+			bits);
 	return ok ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
 static bool pageable(const struct ckt_soft_copy_end *end)
 {
 	struct ckt_soft_range range;
-	return end->place != CKT_SOFT_PLACE_DEVICE && end->place != CKT_SOFT_PLACE_ARRAY && !ckt_soft_range_find(end->address, &range);
+	return end->place != CKT_SOFT_PLACE_DEVICE && end->place != CKT_SOFT_PLACE_ARRAY &&
+		!ckt_soft_range_find(end->address, &range);
 }
 
 static void run_copy(struct ckt_soft_context *context, void *payload)
@@ -82,7 +92,8 @@ static CUresult submit_staged(struct ckt_soft_stream *stream, const struct ckt_s
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	memcpy(staged, copy, sizeof(*copy));
 	memcpy(staged + sizeof(*copy), (const void *)(uintptr_t)copy->from.address, copy->width);
-	CUresult result = ckt_soft_stream_submit(stream, run_staged, staged, sizeof(*copy) + copy->width, CKT_SOFT_INLINE, NULL, 0, NULL);
+	CUresult result = ckt_soft_stream_submit(stream, run_staged, staged,
+		sizeof(*copy) + copy->width, CKT_SOFT_INLINE, NULL, 0, NULL);
 	if (staged != small)
 		free(staged);
 	return result;
@@ -98,7 +109,8 @@ static CUmemorytype type_of(const struct ckt_soft_copy_end *end)
 	case CKT_SOFT_PLACE_HOST:
 		return CU_MEMORYTYPE_HOST;
 	default:
-		return ckt_driver_on_device(end->address) ? CU_MEMORYTYPE_DEVICE : CU_MEMORYTYPE_HOST;
+		return ckt_driver_on_device(end->address) ? CU_MEMORYTYPE_DEVICE
+							  : CU_MEMORYTYPE_HOST;
 	}
 }
 
@@ -110,9 +122,19 @@ static CUresult capture(struct ckt_capture_stream *capturing, const struct ckt_s
 	if (result != CUDA_SUCCESS)
 		return result;
 	node->copy = (CUDA_MEMCPY3D){
-		.srcMemoryType = type_of(&c->from), .srcXInBytes = c->from.x, .srcY = c->from.y, .srcZ = c->from.z, .srcArray = c->from.array,
-		.dstMemoryType = type_of(&c->to), .dstXInBytes = c->to.x, .dstY = c->to.y, .dstZ = c->to.z, .dstArray = c->to.array,
-		.WidthInBytes = c->width, .Height = c->height, .Depth = c->depth,
+		.srcMemoryType = type_of(&c->from),
+		.srcXInBytes = c->from.x,
+		.srcY = c->from.y,
+		.srcZ = c->from.z,
+		.srcArray = c->from.array,
+		.dstMemoryType = type_of(&c->to),
+		.dstXInBytes = c->to.x,
+		.dstY = c->to.y,
+		.dstZ = c->to.z,
+		.dstArray = c->to.array,
+		.WidthInBytes = c->width,
+		.Height = c->height,
+		.Depth = c->depth,
 	};
 	if (!c->from.array) {
 		node->copy.srcHost = (const void *)(uintptr_t)c->from.address;
@@ -158,16 +180,24 @@ CUresult ckt_soft_copy_submit(const struct ckt_soft_copy *copy, CUstream handle,
 		result = ckt_graph_leave(capture(capturing, copy));
 	} else if (result == CUDA_SUCCESS) {
 		bool one_row = copy->height == 1 && copy->depth == 1;
-		/* A graph's launch waits for nothing, and reads what is there when its node runs. */
-		bool async = !wait && !ckt_soft_in_graph, from_pageable = async && pageable(&copy->from), to_pageable = async && pageable(&copy->to);
+		/*
+		 * A graph's launch waits for nothing, and reads what is there when its node runs.
+		 */
+		bool async = !wait && !ckt_soft_in_graph,
+		     from_pageable = async && pageable(&copy->from),
+		     to_pageable = async && pageable(&copy->to);
 		if (from_pageable && !to_pageable && one_row && copy->width <= STAGE_MAX) {
 			result = submit_staged(stream, copy);
 		} else {
-			bool is_short = copy->height <= SHORT_MAX && copy->depth <= SHORT_MAX && copy->width <= SHORT_MAX &&
-					copy->width * copy->height * copy->depth <= SHORT_MAX;
+			bool is_short = copy->height <= SHORT_MAX && copy->depth <= SHORT_MAX &&
+				copy->width <= SHORT_MAX &&
+				copy->width * copy->height * copy->depth <= SHORT_MAX;
 			bool block = wait || from_pageable || to_pageable;
 			result = ckt_soft_stream_submit(stream, run_copy, copy, sizeof(*copy),
-							block ? CKT_SOFT_BLOCK : is_short ? CKT_SOFT_INLINE : 0, NULL, 0, NULL);
+				block              ? CKT_SOFT_BLOCK
+					: is_short ? CKT_SOFT_INLINE
+						   : 0,
+				NULL, 0, NULL);
 			if (wait) {
 				ckt_soft_output_flush(context);
 				if (result == CUDA_SUCCESS)

@@ -6,28 +6,32 @@
 #include "softgpu/soft.h"
 
 enum ckt_soft_place {
-	CKT_SOFT_PLACE_HOST = 1,	/* any memory of the process */
-	CKT_SOFT_PLACE_DEVICE,		/* must be accessible to devices */
-	CKT_SOFT_PLACE_ANY,		/* the address itself tells (unified addressing) */
-	CKT_SOFT_PLACE_ARRAY,		/* inside an array: checked when the end was made */
+	CKT_SOFT_PLACE_HOST = 1, /* any memory of the process */
+	CKT_SOFT_PLACE_DEVICE,   /* must be accessible to devices */
+	CKT_SOFT_PLACE_ANY,      /* the address itself tells (unified addressing) */
+	CKT_SOFT_PLACE_ARRAY,    /* inside an array: checked when the end was made */
 };
 
 struct ckt_soft_copy_end {
-	uint64_t address;		/* of the first byte */
-	uint64_t pitch, slice;		/* bytes from row to row, from slice to slice */
+	uint64_t address;      /* of the first byte */
+	uint64_t pitch, slice; /* bytes from row to row, from slice to slice */
 	enum ckt_soft_place place;
-	CUarray array;			/* of a place in one, with the first byte's place in it */
+	CUarray array; /* of a place in one, with the first byte's place in it */
 	size_t x, y, z;
 };
 
 struct ckt_soft_copy {
 	struct ckt_soft_copy_end to, from;
-	uint64_t width, height, depth;	/* bytes, rows, slices */
+	uint64_t width, height, depth; /* bytes, rows, slices */
 };
 
 /* Does it, without checks. */
 void ckt_soft_copy_run(const struct ckt_soft_copy *copy);
-/* Checks addresses and submits; waits where `wait`, or where CUDA's rules for pageable memory ask for it. */
+/*
+ * Checks addresses and submits; waits where `wait`, or where CUDA's rules for pageable memory ask
+ * for it.
+ */
 CUresult ckt_soft_copy_submit(const struct ckt_soft_copy *copy, CUstream stream, bool wait);
 /* CUDA_ERROR_INVALID_VALUE unless every byte of the end may be touched as its place says. */
-CUresult ckt_soft_copy_check(const struct ckt_soft_copy_end *end, const struct ckt_soft_copy *copy, uint8_t bits);
+CUresult ckt_soft_copy_check(
+	const struct ckt_soft_copy_end *end, const struct ckt_soft_copy *copy, uint8_t bits);

@@ -1,6 +1,7 @@
 /*
- * The device heap behind malloc() in kernels: one block of CU_LIMIT_MALLOC_HEAP_SIZE, made when a kernel first asks, cut into
- * pieces of 16 bytes.  A piece is preceded by 16 bytes that tell its size.  The heap lives as long as its context.
+ * The device heap behind malloc() in kernels: one block of CU_LIMIT_MALLOC_HEAP_SIZE, made when a
+ * kernel first asks, cut into pieces of 16 bytes.  A piece is preceded by 16 bytes that tell its
+ * size.  The heap lives as long as its context.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -18,14 +19,17 @@ static struct ckt_soft_arena *heap_of(struct ckt_soft_context *context)
 {
 	if (context->heap)
 		return context->heap;
-	uint64_t base, size = (context->limits[CU_LIMIT_MALLOC_HEAP_SIZE] + CKT_SOFT_PAGE - 1) & ~(uint64_t)(CKT_SOFT_PAGE - 1);
+	uint64_t base,
+		size = (context->limits[CU_LIMIT_MALLOC_HEAP_SIZE] + CKT_SOFT_PAGE - 1) &
+		~(uint64_t)(CKT_SOFT_PAGE - 1);
 	struct ckt_soft_arena *heap = calloc(1, sizeof(*heap));
-	if (!heap || !size || ckt_soft_memory_alloc(context, size, CKT_SOFT_RANGE_HEAP, &base) != CUDA_SUCCESS) {
+	if (!heap || !size ||
+		ckt_soft_memory_alloc(context, size, CKT_SOFT_RANGE_HEAP, &base) != CUDA_SUCCESS) {
 		free(heap);
 		return NULL;
 	}
 	if (ckt_soft_arena_init_at(heap, base, size)) {
-		free(heap);	/* the block goes with the context */
+		free(heap); /* the block goes with the context */
 		return NULL;
 	}
 	return context->heap = heap;
@@ -40,7 +44,8 @@ void *ckt_soft_heap_alloc(struct ckt_soft_context *context, uint64_t size_bytes)
 	pthread_mutex_unlock(&context->lock);
 	if (!heap)
 		return NULL;
-	uint64_t size = (size_bytes + 2 * sizeof(struct heap_header) - 1) & ~(uint64_t)(sizeof(struct heap_header) - 1);
+	uint64_t size = (size_bytes + 2 * sizeof(struct heap_header) - 1) &
+		~(uint64_t)(sizeof(struct heap_header) - 1);
 	uint64_t address = ckt_soft_arena_alloc(heap, size);
 	if (!address)
 		return NULL;
@@ -55,7 +60,8 @@ void ckt_soft_heap_free(struct ckt_soft_context *context, void *address)
 	pthread_mutex_lock(&context->lock);
 	struct ckt_soft_arena *heap = context->heap;
 	pthread_mutex_unlock(&context->lock);
-	if (!address || !heap || at < heap->base || at - heap->base >= heap->size || at % sizeof(struct heap_header))
+	if (!address || !heap || at < heap->base || at - heap->base >= heap->size ||
+		at % sizeof(struct heap_header))
 		return;
 	/* Kernels can write over the header: believe it only as far as the heap reaches. */
 	struct heap_header header;

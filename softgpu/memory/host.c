@@ -9,7 +9,8 @@ CUresult CUDAAPI cuMemHostAlloc(void **pp, size_t bytesize, unsigned int Flags)
 	CUresult result = ckt_soft_enter(&context);
 	if (result != CUDA_SUCCESS)
 		return result;
-	unsigned known = CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP | CU_MEMHOSTALLOC_WRITECOMBINED;
+	unsigned known = CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP |
+		CU_MEMHOSTALLOC_WRITECOMBINED;
 	if (!pp || (Flags & ~known))
 		return CUDA_ERROR_INVALID_VALUE;
 	if (!bytesize) {
@@ -35,7 +36,9 @@ CUresult CUDAAPI cuMemHostAlloc(void **pp, size_t bytesize, unsigned int Flags)
 		.context = context,
 		.device = context->device,
 	};
-	result = ckt_soft_memmap_set(range.base, bytes, CKT_SOFT_PAGE_READ | CKT_SOFT_PAGE_WRITE) ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
+	result = ckt_soft_memmap_set(range.base, bytes, CKT_SOFT_PAGE_READ | CKT_SOFT_PAGE_WRITE)
+		? CUDA_ERROR_OUT_OF_MEMORY
+		: CUDA_SUCCESS;
 	if (result == CUDA_SUCCESS)
 		result = ckt_soft_range_add(&range);
 	if (result != CUDA_SUCCESS) {
@@ -79,7 +82,8 @@ CUresult CUDAAPI cuMemFreeHost(void *p)
 
 CUresult CUDAAPI cuMemHostUnregister(void *p)
 {
-	return drop(p, CKT_SOFT_RANGE_REGISTERED, !p ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED);
+	return drop(p, CKT_SOFT_RANGE_REGISTERED,
+		!p ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED);
 }
 
 CUresult CUDAAPI cuMemHostRegister_v2(void *p, size_t bytesize, unsigned int Flags)
@@ -88,17 +92,21 @@ CUresult CUDAAPI cuMemHostRegister_v2(void *p, size_t bytesize, unsigned int Fla
 	CUresult result = ckt_soft_enter(&context);
 	if (result != CUDA_SUCCESS)
 		return result;
-	unsigned known =
-		CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP | CU_MEMHOSTREGISTER_IOMEMORY | CU_MEMHOSTREGISTER_READ_ONLY;
+	unsigned known = CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP |
+		CU_MEMHOSTREGISTER_IOMEMORY | CU_MEMHOSTREGISTER_READ_ONLY;
 	uint64_t base = (uint64_t)(uintptr_t)p;
-	if (!p || bytesize == 0 || (Flags & ~known) || base + bytesize < base || (base + bytesize - 1) >> 47)
+	if (!p || bytesize == 0 || (Flags & ~known) || base + bytesize < base ||
+		(base + bytesize - 1) >> 47)
 		return CUDA_ERROR_INVALID_VALUE;
 	result = ckt_soft_capture_unsafe();
 	if (result != CUDA_SUCCESS)
 		return result;
 	if (Flags & (CU_MEMHOSTREGISTER_IOMEMORY | CU_MEMHOSTREGISTER_READ_ONLY))
 		return CKT_SOFT_UNSUPPORTED("cuMemHostRegister with IOMEMORY or READ_ONLY");
-	/* Memory that is not there shall be refused here and not end the process later: msync knows without touching. */
+	/*
+	 * Memory that is not there shall be refused here and not end the process later: msync knows
+	 * without touching.
+	 */
 	uint64_t first = base & ~(uint64_t)(CKT_SOFT_PAGE - 1),
 		 end = (base + bytesize + CKT_SOFT_PAGE - 1) & ~(uint64_t)(CKT_SOFT_PAGE - 1);
 	if (msync((void *)(uintptr_t)first, end - first, MS_ASYNC))
@@ -114,7 +122,9 @@ CUresult CUDAAPI cuMemHostRegister_v2(void *p, size_t bytesize, unsigned int Fla
 	};
 	result = ckt_soft_range_add(&range);
 	if (result != CUDA_SUCCESS)
-		return result == CUDA_ERROR_INVALID_VALUE ? CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED : result;
+		return result == CUDA_ERROR_INVALID_VALUE
+			? CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED
+			: result;
 	if (ckt_soft_memmap_set(base, bytesize, CKT_SOFT_PAGE_READ | CKT_SOFT_PAGE_WRITE)) {
 		ckt_soft_range_remove(base, 1u << CKT_SOFT_RANGE_REGISTERED, &range);
 		return CUDA_ERROR_OUT_OF_MEMORY;
@@ -130,7 +140,7 @@ CUresult CUDAAPI cuMemHostGetDevicePointer_v2(CUdeviceptr *pdptr, void *p, unsig
 		return result;
 	struct ckt_soft_range range;
 	if (!pdptr || Flags || !ckt_soft_range_find((uint64_t)(uintptr_t)p, &range) ||
-	    (range.kind != CKT_SOFT_RANGE_HOST && range.kind != CKT_SOFT_RANGE_REGISTERED))
+		(range.kind != CKT_SOFT_RANGE_HOST && range.kind != CKT_SOFT_RANGE_REGISTERED))
 		return CUDA_ERROR_INVALID_VALUE;
 	*pdptr = (CUdeviceptr)(uintptr_t)p;
 	return CUDA_SUCCESS;
@@ -144,7 +154,7 @@ CUresult CUDAAPI cuMemHostGetFlags(unsigned int *pFlags, void *p)
 		return result;
 	struct ckt_soft_range range;
 	if (!pFlags || !ckt_soft_range_find((uint64_t)(uintptr_t)p, &range) ||
-	    (range.kind != CKT_SOFT_RANGE_HOST && range.kind != CKT_SOFT_RANGE_REGISTERED))
+		(range.kind != CKT_SOFT_RANGE_HOST && range.kind != CKT_SOFT_RANGE_REGISTERED))
 		return CUDA_ERROR_INVALID_VALUE;
 	*pFlags = range.flags;
 	return CUDA_SUCCESS;

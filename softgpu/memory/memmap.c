@@ -15,7 +15,8 @@ int ckt_soft_memmap_set(uint64_t address, uint64_t size_bytes, uint8_t bits)
 {
 	if (size_bytes == 0)
 		return 0;
-	uint64_t page = address >> CKT_SOFT_PAGE_SHIFT, last = (address + size_bytes - 1) >> CKT_SOFT_PAGE_SHIFT;
+	uint64_t page = address >> CKT_SOFT_PAGE_SHIFT,
+		 last = (address + size_bytes - 1) >> CKT_SOFT_PAGE_SHIFT;
 	if (last < page || last >> (47 - CKT_SOFT_PAGE_SHIFT))
 		return -ENOMEM;
 	int result = 0;
@@ -27,8 +28,12 @@ int ckt_soft_memmap_set(uint64_t address, uint64_t size_bytes, uint8_t bits)
 			n = last - page + 1;
 		uint8_t *leaf = ckt_soft_memmap[root];
 		if (!leaf && bits) {
-			/* From mmap, so that a sparsely used leaf costs only the pages touched and needs no clearing. */
-			leaf = mmap(NULL, CKT_SOFT_LEAF_PAGES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+			/*
+			 * From mmap, so that a sparsely used leaf costs only the pages touched and
+			 * needs no clearing.
+			 */
+			leaf = mmap(NULL, CKT_SOFT_LEAF_PAGES, PROT_READ | PROT_WRITE,
+				MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 			if (leaf == MAP_FAILED) {
 				result = -ENOMEM;
 				break;

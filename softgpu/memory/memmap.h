@@ -1,10 +1,12 @@
 /*
- * Which addresses the soft GPU may touch: a two-level table over the 47-bit address space in 4 KiB pages.
+ * Which addresses the soft GPU may touch: a two-level table over the 47-bit address space in 4 KiB
+ * pages.
  *
- * Device memory of the soft GPU is ordinary memory of this process and a device address is the address itself.  The driver
- * marks a page when memory is mapped (cuMemMap + cuMemSetAccess, cuMemAlloc, pinned host memory) and unmarks it when it goes;
- * the interpreter asks before every global, generic and constant access.  Reads are lock-free; marking takes a lock.
- * A leaf covers 1 GiB and, once made, lives as long as the process.
+ * Device memory of the soft GPU is ordinary memory of this process and a device address is the
+ * address itself.  The driver marks a page when memory is mapped (cuMemMap + cuMemSetAccess,
+ * cuMemAlloc, pinned host memory) and unmarks it when it goes; the interpreter asks before every
+ * global, generic and constant access.  Reads are lock-free; marking takes a lock. A leaf covers 1
+ * GiB and, once made, lives as long as the process.
  */
 #pragma once
 
@@ -30,14 +32,16 @@ static inline bool ckt_soft_memmap_page_ok(uint64_t address, uint8_t bits)
 {
 	if (address >> 47)
 		return false;
-	const uint8_t *leaf = __atomic_load_n((uint8_t **)&ckt_soft_memmap[address >> CKT_SOFT_LEAF_SHIFT], __ATOMIC_ACQUIRE);
-	return leaf && (leaf[(address >> CKT_SOFT_PAGE_SHIFT) & (CKT_SOFT_LEAF_PAGES - 1)] & bits) == bits;
+	const uint8_t *leaf = __atomic_load_n(
+		(uint8_t **)&ckt_soft_memmap[address >> CKT_SOFT_LEAF_SHIFT], __ATOMIC_ACQUIRE);
+	return leaf &&
+		(leaf[(address >> CKT_SOFT_PAGE_SHIFT) & (CKT_SOFT_LEAF_PAGES - 1)] & bits) == bits;
 }
 
 /* True where the whole access [address, address + size_bytes), size_bytes >= 1, is allowed. */
 static inline bool ckt_soft_memmap_ok(uint64_t address, uint32_t size_bytes, uint8_t bits)
 {
 	return ckt_soft_memmap_page_ok(address, bits) &&
-	       (((address ^ (address + size_bytes - 1)) >> CKT_SOFT_PAGE_SHIFT) == 0 ||
-		ckt_soft_memmap_page_ok(address + size_bytes - 1, bits));
+		(((address ^ (address + size_bytes - 1)) >> CKT_SOFT_PAGE_SHIFT) == 0 ||
+			ckt_soft_memmap_page_ok(address + size_bytes - 1, bits));
 }

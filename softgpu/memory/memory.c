@@ -1,4 +1,6 @@
-/* Device memory: allocation, address ranges, what is left.  A device address is the address itself. */
+/*
+ * Device memory: allocation, address ranges, what is left.  A device address is the address itself.
+ */
 #include <sys/mman.h>
 
 #include "cudacommon/advice.h"
@@ -27,7 +29,9 @@ CUresult ckt_soft_memory_make(struct ckt_soft_range *range)
 	}
 	range->base = address;
 	range->id = ckt_soft_range_next_id();
-	result = ckt_soft_memmap_set(address, bytes, CKT_SOFT_PAGE_READ | CKT_SOFT_PAGE_WRITE) ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
+	result = ckt_soft_memmap_set(address, bytes, CKT_SOFT_PAGE_READ | CKT_SOFT_PAGE_WRITE)
+		? CUDA_ERROR_OUT_OF_MEMORY
+		: CUDA_SUCCESS;
 	if (result == CUDA_SUCCESS)
 		result = ckt_soft_range_add(range);
 	if (result != CUDA_SUCCESS) {
@@ -38,9 +42,11 @@ CUresult ckt_soft_memory_make(struct ckt_soft_range *range)
 	return result;
 }
 
-CUresult ckt_soft_memory_alloc(struct ckt_soft_context *context, uint64_t size, enum ckt_soft_range_kind kind, uint64_t *ret_address)
+CUresult ckt_soft_memory_alloc(struct ckt_soft_context *context, uint64_t size,
+	enum ckt_soft_range_kind kind, uint64_t *ret_address)
 {
-	struct ckt_soft_range range = {.size = size, .kind = kind, .context = context, .device = context->device};
+	struct ckt_soft_range range = {
+		.size = size, .kind = kind, .context = context, .device = context->device};
 	CUresult result = ckt_soft_memory_make(&range);
 	if (result == CUDA_SUCCESS)
 		*ret_address = range.base;
@@ -48,7 +54,8 @@ CUresult ckt_soft_memory_alloc(struct ckt_soft_context *context, uint64_t size, 
 }
 
 /* For the program: what was freed on a stream is there once the stream is. */
-static CUresult alloc_for_program(struct ckt_soft_context *context, uint64_t size, enum ckt_soft_range_kind kind, uint64_t *ret_address)
+static CUresult alloc_for_program(struct ckt_soft_context *context, uint64_t size,
+	enum ckt_soft_range_kind kind, uint64_t *ret_address)
 {
 	CUresult result = ckt_soft_memory_alloc(context, size, kind, ret_address);
 	if (result == CUDA_ERROR_OUT_OF_MEMORY && ckt_soft_pools_release(context->device))
@@ -62,14 +69,19 @@ static void any_range(struct ckt_soft_range *range, void *data)
 	*(bool *)data = true;
 }
 
-/* Unmarks the pages of a host range, but for a first or last page that it shares with another range. */
+/*
+ * Unmarks the pages of a host range, but for a first or last page that it shares with another
+ * range.
+ */
 static void unmark_host(uint64_t base, uint64_t size)
 {
-	uint64_t first = base & ~(uint64_t)(CKT_SOFT_PAGE - 1), last = (base + size - 1) & ~(uint64_t)(CKT_SOFT_PAGE - 1);
+	uint64_t first = base & ~(uint64_t)(CKT_SOFT_PAGE - 1),
+		 last = (base + size - 1) & ~(uint64_t)(CKT_SOFT_PAGE - 1);
 	bool first_used = false, last_used = false;
 	ckt_soft_range_visit(first, CKT_SOFT_PAGE, any_range, &first_used);
 	ckt_soft_range_visit(last, CKT_SOFT_PAGE, any_range, &last_used);
-	uint64_t from = first_used ? first + CKT_SOFT_PAGE : first, to = last_used ? last : last + CKT_SOFT_PAGE;
+	uint64_t from = first_used ? first + CKT_SOFT_PAGE : first,
+		 to = last_used ? last : last + CKT_SOFT_PAGE;
 	if (from < to)
 		ckt_soft_memmap_set(from, to - from, 0);
 }
@@ -96,7 +108,7 @@ void ckt_soft_memory_release(const struct ckt_soft_range *range)
 		unmark_host(range->base, range->size);
 		break;
 	case CKT_SOFT_RANGE_MAPPED:
-		break;	/* cuMemUnmap's; belongs to no context */
+		break; /* cuMemUnmap's; belongs to no context */
 	}
 }
 
@@ -149,7 +161,8 @@ CUresult CUDAAPI cuMemGetInfo_v2(size_t *mem_free, size_t *total)
 	if (total)
 		*total = context->device->total_bytes;
 	if (mem_free)
-		*mem_free = context->device->total_bytes - atomic_load(&context->device->used_bytes);
+		*mem_free =
+			context->device->total_bytes - atomic_load(&context->device->used_bytes);
 	return CUDA_SUCCESS;
 }
 
@@ -173,9 +186,11 @@ CUresult CUDAAPI cuMemAlloc_v2(CUdeviceptr *dptr, size_t bytesize)
 	return result;
 }
 
-CUresult CUDAAPI cuMemAllocPitch_v2(CUdeviceptr *dptr, size_t *pPitch, size_t WidthInBytes, size_t Height, unsigned int ElementSizeBytes)
+CUresult CUDAAPI cuMemAllocPitch_v2(CUdeviceptr *dptr, size_t *pPitch, size_t WidthInBytes,
+	size_t Height, unsigned int ElementSizeBytes)
 {
-	if (!dptr || !pPitch || !WidthInBytes || !Height || (ElementSizeBytes != 4 && ElementSizeBytes != 8 && ElementSizeBytes != 16))
+	if (!dptr || !pPitch || !WidthInBytes || !Height ||
+		(ElementSizeBytes != 4 && ElementSizeBytes != 8 && ElementSizeBytes != 16))
 		return CUDA_ERROR_INVALID_VALUE;
 	size_t pitch, size;
 	if (__builtin_add_overflow(WidthInBytes, 511, &pitch))
@@ -195,7 +210,8 @@ CUresult CUDAAPI cuMemAllocManaged(CUdeviceptr *dptr, size_t bytesize, unsigned 
 	CUresult result = ckt_soft_enter(&context);
 	if (result != CUDA_SUCCESS)
 		return result;
-	if (!dptr || bytesize == 0 || (flags != CU_MEM_ATTACH_GLOBAL && flags != CU_MEM_ATTACH_HOST))
+	if (!dptr || bytesize == 0 ||
+		(flags != CU_MEM_ATTACH_GLOBAL && flags != CU_MEM_ATTACH_HOST))
 		return CUDA_ERROR_INVALID_VALUE;
 	uint64_t address;
 	result = alloc_for_program(context, bytesize, CKT_SOFT_RANGE_MANAGED, &address);

@@ -4,15 +4,19 @@
 #include "softgpu/soft.h"
 
 /* Writes the attribute; CUDA_ERROR_INVALID_VALUE where the address has none such. */
-static CUresult get_attribute(void *data, CUpointer_attribute attribute, CUdeviceptr ptr, const struct ckt_soft_range *range)
+static CUresult get_attribute(void *data, CUpointer_attribute attribute, CUdeviceptr ptr,
+	const struct ckt_soft_range *range)
 {
 	bool mapped_vmm = range->kind == CKT_SOFT_RANGE_MAPPED;
-	bool host = (range->kind == CKT_SOFT_RANGE_HOST || range->kind == CKT_SOFT_RANGE_REGISTERED);
+	bool host =
+		(range->kind == CKT_SOFT_RANGE_HOST || range->kind == CKT_SOFT_RANGE_REGISTERED);
 	bool managed = (range->kind == CKT_SOFT_RANGE_MANAGED ||
-				 (range->kind == CKT_SOFT_RANGE_GLOBAL && ckt_soft_module_managed_at(range->context, ptr)));
+		(range->kind == CKT_SOFT_RANGE_GLOBAL &&
+			ckt_soft_module_managed_at(range->context, ptr)));
 	switch (attribute) {
 	case CU_POINTER_ATTRIBUTE_CONTEXT:
-		*(CUcontext *)data = range->context ? ckt_soft_context_handle(range->context) : NULL;
+		*(CUcontext *)data =
+			range->context ? ckt_soft_context_handle(range->context) : NULL;
 		return CUDA_SUCCESS;
 	case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
 		*(unsigned *)data = host ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE;
@@ -55,14 +59,16 @@ static CUresult get_attribute(void *data, CUpointer_attribute attribute, CUdevic
 		return CUDA_SUCCESS;
 	case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES:
 		/* 64 bits wide, as documented; only exportable physical memory has any. */
-		*(unsigned long long *)data = mapped_vmm ? CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR : 0;
+		*(unsigned long long *)data =
+			mapped_vmm ? CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR : 0;
 		return CUDA_SUCCESS;
 	case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS: {
 		struct ckt_soft_context *context;
 		CUresult result = ckt_soft_enter(&context);
 		if (result != CUDA_SUCCESS)
 			return result;
-		*(unsigned *)data = mapped_vmm ? range->access[context->device->ordinal] : CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+		*(unsigned *)data = mapped_vmm ? range->access[context->device->ordinal]
+					       : CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
 		return CUDA_SUCCESS;
 	}
 	case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE:
@@ -82,7 +88,8 @@ CUresult CUDAAPI cuPointerGetAttribute(void *data, CUpointer_attribute attribute
 	struct ckt_soft_range range;
 	bool found = ckt_soft_range_find(ptr, &range);
 	if (!data || attribute == CU_POINTER_ATTRIBUTE_P2P_TOKENS)
-		return data ? CKT_SOFT_UNSUPPORTED("CU_POINTER_ATTRIBUTE_P2P_TOKENS") : CUDA_ERROR_INVALID_VALUE;
+		return data ? CKT_SOFT_UNSUPPORTED("CU_POINTER_ATTRIBUTE_P2P_TOKENS")
+			    : CUDA_ERROR_INVALID_VALUE;
 	return found ? get_attribute(data, attribute, ptr, &range) : CUDA_ERROR_INVALID_VALUE;
 }
 
@@ -103,7 +110,8 @@ static size_t attribute_size(CUpointer_attribute attribute)
 	}
 }
 
-CUresult CUDAAPI cuPointerGetAttributes(unsigned int numAttributes, CUpointer_attribute *attributes, void **data, CUdeviceptr ptr)
+CUresult CUDAAPI cuPointerGetAttributes(
+	unsigned int numAttributes, CUpointer_attribute *attributes, void **data, CUdeviceptr ptr)
 {
 	struct ckt_soft_context *context;
 	CUresult result = ckt_soft_enter(&context);
@@ -112,16 +120,21 @@ CUresult CUDAAPI cuPointerGetAttributes(unsigned int numAttributes, CUpointer_at
 	if (!numAttributes || !attributes || !data)
 		return CUDA_ERROR_INVALID_VALUE;
 	for (unsigned i = 0; i < numAttributes; i++)
-		if (!data[i] || attributes[i] < CU_POINTER_ATTRIBUTE_CONTEXT || attributes[i] > CU_POINTER_ATTRIBUTE_MEMORY_BLOCK_ID ||
-		    attributes[i] == CU_POINTER_ATTRIBUTE_P2P_TOKENS)
+		if (!data[i] || attributes[i] < CU_POINTER_ATTRIBUTE_CONTEXT ||
+			attributes[i] > CU_POINTER_ATTRIBUTE_MEMORY_BLOCK_ID ||
+			attributes[i] == CU_POINTER_ATTRIBUTE_P2P_TOKENS)
 			return CUDA_ERROR_INVALID_VALUE;
 	struct ckt_soft_range range;
 	bool found = ckt_soft_range_find(ptr, &range);
 	for (unsigned i = 0; i < numAttributes; i++) {
-		/* What an unknown address has no answer for is zero here, and no error; an ordinal is then -2, as documented. */
+		/*
+		 * What an unknown address has no answer for is zero here, and no error; an ordinal
+		 * is then -2, as documented.
+		 */
 		memset(data[i], 0, attribute_size(attributes[i]));
-		if ((!found || get_attribute(data[i], attributes[i], ptr, &range) != CUDA_SUCCESS) &&
-		    attributes[i] == CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL)
+		if ((!found ||
+			    get_attribute(data[i], attributes[i], ptr, &range) != CUDA_SUCCESS) &&
+			attributes[i] == CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL)
 			*(int *)data[i] = -2;
 	}
 	return CUDA_SUCCESS;
@@ -132,14 +145,16 @@ static void set_sync_memops(struct ckt_soft_range *range, void *data)
 	range->sync_memops = *(const int *)data;
 }
 
-CUresult CUDAAPI cuPointerSetAttribute(const void *value, CUpointer_attribute attribute, CUdeviceptr ptr)
+CUresult CUDAAPI cuPointerSetAttribute(
+	const void *value, CUpointer_attribute attribute, CUdeviceptr ptr)
 {
 	struct ckt_soft_context *context;
 	CUresult result = ckt_soft_enter(&context);
 	if (result != CUDA_SUCCESS)
 		return result;
 	struct ckt_soft_range range;
-	if (!value || attribute != CU_POINTER_ATTRIBUTE_SYNC_MEMOPS || !ckt_soft_range_find(ptr, &range))
+	if (!value || attribute != CU_POINTER_ATTRIBUTE_SYNC_MEMOPS ||
+		!ckt_soft_range_find(ptr, &range))
 		return CUDA_ERROR_INVALID_VALUE;
 	int on = *(const unsigned *)value != 0;
 	/* Synchronous copies always wait here, so the flag only has to be remembered. */

@@ -1,7 +1,8 @@
 /*
- * Memory pools: what is freed on a stream is kept with the place in the stream's work behind which nothing uses it any more.  The same stream
- * takes it again at once, another one where that place is reached or by waiting for it.  What a pool should not keep (its threshold) goes with
- * the program's next wait.
+ * Memory pools: what is freed on a stream is kept with the place in the stream's work behind which
+ * nothing uses it any more.  The same stream takes it again at once, another one where that place
+ * is reached or by waiting for it.  What a pool should not keep (its threshold) goes with the
+ * program's next wait.
  *
  * Locks: the pools' is taken before a stream's; memory is given back with none of them held.
  */
@@ -15,18 +16,18 @@ struct pool {
 	struct pool *next;
 	uint64_t id;
 	struct ckt_soft_device *device;
-	unsigned reuse;				/* bit CUmemPool_attribute - 1 */
+	unsigned reuse; /* bit CUmemPool_attribute - 1 */
 	uint64_t threshold, max_bytes;
-	uint64_t bytes;				/* of all its blocks */
-	struct ckt_pool_arena arena;		/* what its attributes tell */
-	bool destroyed;				/* goes with its last memory */
+	uint64_t bytes;              /* of all its blocks */
+	struct ckt_pool_arena arena; /* what its attributes tell */
+	bool destroyed;              /* goes with its last memory */
 };
 
 struct kept {
 	struct kept *next;
 	struct ckt_soft_range range;
 	struct pool *pool;
-	struct ckt_soft_stream *stream;		/* referenced */
+	struct ckt_soft_stream *stream; /* referenced */
 	uint64_t ticket;
 };
 
@@ -34,7 +35,7 @@ enum { REUSE_ALL = 7 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct pool *pools;
-static struct kept *kept_list;			/* the oldest first */
+static struct kept *kept_list; /* the oldest first */
 static atomic_uint kept_count;
 
 /* ---- Pools.  Precondition of the functions without ckt_: locked, unless they say otherwise. */
@@ -44,7 +45,11 @@ static struct pool *add(uint64_t id, struct ckt_soft_device *device, uint64_t ma
 	struct pool *pool = calloc(1, sizeof(*pool));
 	if (!pool)
 		return NULL;
-	*pool = (struct pool){.next = pools, .id = id, .device = device, .reuse = REUSE_ALL, .max_bytes = max_bytes};
+	*pool = (struct pool){.next = pools,
+		.id = id,
+		.device = device,
+		.reuse = REUSE_ALL,
+		.max_bytes = max_bytes};
 	pools = pool;
 	return pool;
 }
@@ -58,7 +63,9 @@ static struct pool *find(uint64_t id)
 	if (pool)
 		return pool;
 	struct ckt_soft_device *device = ckt_soft_device((int)ckt_handle_slot(id) - 1);
-	return device && id == ckt_handle_default_pool((unsigned)device->ordinal) ? add(id, device, 0) : NULL;
+	return device && id == ckt_handle_default_pool((unsigned)device->ordinal)
+		? add(id, device, 0)
+		: NULL;
 }
 
 static void retire(struct pool *dead)
@@ -108,7 +115,8 @@ CUresult ckt_pool_set(uint64_t id, CUmemPool_attribute attribute, uint64_t value
 	case CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES:
 	case CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC:
 	case CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES:
-		pool->reuse = (pool->reuse & ~(1u << (attribute - 1))) | (unsigned)(value != 0) << (attribute - 1);
+		pool->reuse = (pool->reuse & ~(1u << (attribute - 1))) |
+			(unsigned)(value != 0) << (attribute - 1);
 		break;
 	case CU_MEMPOOL_ATTR_RELEASE_THRESHOLD:
 		pool->threshold = value;
@@ -278,7 +286,8 @@ void ckt_soft_pools_forget(const struct ckt_soft_context *context)
 		else
 			link = &(*link)->next;
 	for (struct pool *pool = pools; pool; pool = pool->next)
-		ckt_pool_arena_trim(&pool->arena, pool->threshold == UINT64_MAX ? 0 : pool->threshold);
+		ckt_pool_arena_trim(
+			&pool->arena, pool->threshold == UINT64_MAX ? 0 : pool->threshold);
 	pthread_mutex_unlock(&lock);
 	give_back(dropped);
 }
@@ -300,7 +309,8 @@ void ckt_soft_pool_forget(const struct ckt_soft_range *range)
 /* ---- Allocation */
 
 /* The best block for an allocation on the stream, the newest of them; NULL where there is none. */
-static struct kept **choose(const struct pool *pool, uint64_t size, const struct ckt_soft_stream *stream)
+static struct kept **choose(
+	const struct pool *pool, uint64_t size, const struct ckt_soft_stream *stream)
 {
 	struct kept **ready = NULL, **waiting = NULL;
 	for (struct kept **link = &kept_list; *link; link = &(*link)->next) {
@@ -315,13 +325,15 @@ static struct kept **choose(const struct pool *pool, uint64_t size, const struct
 }
 
 /* Not locked. */
-static CUresult reuse(struct kept *kept, size_t size, struct ckt_soft_stream *stream, uint64_t *ret_address)
+static CUresult reuse(
+	struct kept *kept, size_t size, struct ckt_soft_stream *stream, uint64_t *ret_address)
 {
 	struct ckt_soft_range range = kept->range;
 	range.size = size;
 	range.id = ckt_soft_range_next_id();
 	range.context = stream->context;
-	CUresult result = ckt_soft_stream_submit(stream, ckt_soft_nothing, NULL, 0, CKT_SOFT_INLINE | CKT_SOFT_ALWAYS, kept->stream, kept->ticket, NULL);
+	CUresult result = ckt_soft_stream_submit(stream, ckt_soft_nothing, NULL, 0,
+		CKT_SOFT_INLINE | CKT_SOFT_ALWAYS, kept->stream, kept->ticket, NULL);
 	if (result == CUDA_SUCCESS)
 		result = ckt_soft_range_add(&range);
 	if (result == CUDA_SUCCESS)
@@ -333,8 +345,12 @@ static CUresult reuse(struct kept *kept, size_t size, struct ckt_soft_stream *st
 	return result;
 }
 
-/* Whether the pool may have as much as it would with the block; where it grows, what other streams are done with is looked for first.  Locked. */
-static bool may_grow(struct pool *pool, size_t size, const struct ckt_soft_stream *stream, struct kept **ret_dropped)
+/*
+ * Whether the pool may have as much as it would with the block; where it grows, what other streams
+ * are done with is looked for first.  Locked.
+ */
+static bool may_grow(struct pool *pool, size_t size, const struct ckt_soft_stream *stream,
+	struct kept **ret_dropped)
 {
 	uint64_t limit = ckt_pool_arena_limit(pool->max_bytes), name = (uint64_t)(uintptr_t)stream;
 	if (!ckt_pool_arena_growth(&pool->arena, size, name))
@@ -360,7 +376,8 @@ static void count(uint64_t id, uint64_t address, size_t size, const struct ckt_s
 	pthread_mutex_unlock(&lock);
 }
 
-CUresult ckt_pool_alloc(uint64_t id, CUdevice device, size_t size, uint64_t number, uint64_t *ret_address)
+CUresult ckt_pool_alloc(
+	uint64_t id, CUdevice device, size_t size, uint64_t number, uint64_t *ret_address)
 {
 	struct ckt_soft_stream *stream;
 	struct kept *dropped = NULL, *kept = NULL;
@@ -386,7 +403,11 @@ CUresult ckt_pool_alloc(uint64_t id, CUdevice device, size_t size, uint64_t numb
 		result = reuse(kept, size, stream, ret_address);
 	} else if (result == CUDA_SUCCESS) {
 		/* The pool cannot go: it has this much. */
-		struct ckt_soft_range range = {.size = size, .kind = CKT_SOFT_RANGE_DEVICE, .context = stream->context, .device = pool->device, .pool = id};
+		struct ckt_soft_range range = {.size = size,
+			.kind = CKT_SOFT_RANGE_DEVICE,
+			.context = stream->context,
+			.device = pool->device,
+			.pool = id};
 		result = ckt_soft_memory_make(&range);
 		if (result == CUDA_ERROR_OUT_OF_MEMORY && ckt_soft_pools_release(pool->device))
 			result = ckt_soft_memory_make(&range);
@@ -413,7 +434,8 @@ static CUresult keep(const struct ckt_soft_range *range, struct ckt_soft_stream 
 	struct kept *kept = calloc(1, sizeof(*kept));
 	CUresult result = kept ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 	if (result == CUDA_SUCCESS)
-		result = ckt_soft_stream_submit(stream, ckt_soft_nothing, NULL, 0, CKT_SOFT_INLINE | CKT_SOFT_ALWAYS, NULL, 0, &kept->ticket);
+		result = ckt_soft_stream_submit(stream, ckt_soft_nothing, NULL, 0,
+			CKT_SOFT_INLINE | CKT_SOFT_ALWAYS, NULL, 0, &kept->ticket);
 	if (result != CUDA_SUCCESS) {
 		free(kept);
 		ckt_soft_object_put(&stream->object);
@@ -446,7 +468,8 @@ CUresult ckt_pool_free(uint64_t address, uint64_t number)
 	}
 	if (range.pool)
 		return keep(&range, stream);
-	result = ckt_soft_stream_submit(stream, release, &range, sizeof(range), CKT_SOFT_INLINE | CKT_SOFT_ALWAYS, NULL, 0, NULL);
+	result = ckt_soft_stream_submit(stream, release, &range, sizeof(range),
+		CKT_SOFT_INLINE | CKT_SOFT_ALWAYS, NULL, 0, NULL);
 	ckt_soft_object_put(&stream->object);
 	return result;
 }

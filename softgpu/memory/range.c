@@ -89,7 +89,8 @@ bool ckt_soft_range_remove(uint64_t base, unsigned kinds, struct ckt_soft_range 
 	return true;
 }
 
-void ckt_soft_range_visit(uint64_t base, uint64_t size, void (*visit)(struct ckt_soft_range *range, void *data), void *data)
+void ckt_soft_range_visit(uint64_t base, uint64_t size,
+	void (*visit)(struct ckt_soft_range *range, void *data), void *data)
 {
 	pthread_mutex_lock(&table_lock);
 	for (size_t i = first_above(base); i < n_ranges && table[i]->base < base + size; i++)
@@ -97,7 +98,8 @@ void ckt_soft_range_visit(uint64_t base, uint64_t size, void (*visit)(struct ckt
 	pthread_mutex_unlock(&table_lock);
 }
 
-bool ckt_soft_range_of_context(const struct ckt_soft_context *context, struct ckt_soft_range *ret_range)
+bool ckt_soft_range_of_context(
+	const struct ckt_soft_context *context, struct ckt_soft_range *ret_range)
 {
 	bool found = false;
 	pthread_mutex_lock(&table_lock);

@@ -1,6 +1,6 @@
 /*
- * Tensor maps, in a layout of our own: what the interpreter would have to know of a tensor.  The rules are those of the CUDA Driver API
- * reference, section "Tensor Map Object Management".
+ * Tensor maps, in a layout of our own: what the interpreter would have to know of a tensor.  The
+ * rules are those of the CUDA Driver API reference, section "Tensor Map Object Management".
  */
 #include <string.h>
 
@@ -11,7 +11,7 @@ enum kind { TILED = 1, IM2COL, IM2COL_WIDE };
 
 struct tensor_map {
 	uint64_t address;
-	uint32_t last[RANK_MAX];		/* index of each dimension */
+	uint32_t last[RANK_MAX]; /* index of each dimension */
 	uint32_t strides_16[RANK_MAX - 1];
 	uint8_t box_last[RANK_MAX], steps[RANK_MAX];
 	int16_t lower[CORNERS_MAX], upper[CORNERS_MAX];
@@ -46,23 +46,31 @@ static bool is_float(CUtensorMapDataType type)
 
 static unsigned swizzle_bytes(CUtensorMapSwizzle swizzle)
 {
-	return swizzle == CU_TENSOR_MAP_SWIZZLE_32B ? 32 : swizzle == CU_TENSOR_MAP_SWIZZLE_64B ? 64 : swizzle ? 128 : UINT32_MAX;
+	return swizzle == CU_TENSOR_MAP_SWIZZLE_32B    ? 32
+		: swizzle == CU_TENSOR_MAP_SWIZZLE_64B ? 64
+		: swizzle                              ? 128
+						       : UINT32_MAX;
 }
 
 static CUresult check(const CUtensorMap *map, const struct tensor *t, unsigned inner_bytes)
 {
 	unsigned unit = t->interleave == CU_TENSOR_MAP_INTERLEAVE_32B ? 32 : 16;
-	if (!map || (uintptr_t)map % 64 || !t->dims || !t->steps || t->rank < 1 || t->rank > RANK_MAX || (t->rank > 1 && !t->strides))
+	if (!map || (uintptr_t)map % 64 || !t->dims || !t->steps || t->rank < 1 ||
+		t->rank > RANK_MAX || (t->rank > 1 && !t->strides))
 		return CUDA_ERROR_INVALID_VALUE;
-	if ((unsigned)t->type > CU_TENSOR_MAP_DATA_TYPE_16U6_ALIGN16B || (unsigned)t->interleave > CU_TENSOR_MAP_INTERLEAVE_32B ||
-	    (unsigned)t->swizzle > CU_TENSOR_MAP_SWIZZLE_128B_ATOM_64B || (unsigned)t->promotion > CU_TENSOR_MAP_L2_PROMOTION_L2_256B ||
-	    (unsigned)t->fill > CU_TENSOR_MAP_FLOAT_OOB_FILL_NAN_REQUEST_ZERO_FMA)
+	if ((unsigned)t->type > CU_TENSOR_MAP_DATA_TYPE_16U6_ALIGN16B ||
+		(unsigned)t->interleave > CU_TENSOR_MAP_INTERLEAVE_32B ||
+		(unsigned)t->swizzle > CU_TENSOR_MAP_SWIZZLE_128B_ATOM_64B ||
+		(unsigned)t->promotion > CU_TENSOR_MAP_L2_PROMOTION_L2_256B ||
+		(unsigned)t->fill > CU_TENSOR_MAP_FLOAT_OOB_FILL_NAN_REQUEST_ZERO_FMA)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (!element_bytes(t->type))
 		return CKT_SOFT_UNSUPPORTED("tensor maps of packed types");
-	if (!t->address || (uintptr_t)t->address % unit || (t->interleave && t->rank < 3) || (t->fill && !is_float(t->type)))
+	if (!t->address || (uintptr_t)t->address % unit || (t->interleave && t->rank < 3) ||
+		(t->fill && !is_float(t->type)))
 		return CUDA_ERROR_INVALID_VALUE;
-	if (t->interleave == CU_TENSOR_MAP_INTERLEAVE_32B && t->swizzle != CU_TENSOR_MAP_SWIZZLE_32B)
+	if (t->interleave == CU_TENSOR_MAP_INTERLEAVE_32B &&
+		t->swizzle != CU_TENSOR_MAP_SWIZZLE_32B)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (!t->interleave && (inner_bytes % 16 || inner_bytes > swizzle_bytes(t->swizzle)))
 		return CUDA_ERROR_INVALID_VALUE;
@@ -77,9 +85,14 @@ static CUresult check(const CUtensorMap *map, const struct tensor *t, unsigned i
 
 static struct tensor_map common(enum kind kind, const struct tensor *t)
 {
-	struct tensor_map m = {.address = (uintptr_t)t->address, .kind = kind, .type = (uint8_t)t->type, .rank = (uint8_t)t->rank,
-			       .interleave = (uint8_t)t->interleave, .swizzle = (uint8_t)t->swizzle, .promotion = (uint8_t)t->promotion,
-			       .fill = (uint8_t)t->fill};
+	struct tensor_map m = {.address = (uintptr_t)t->address,
+		.kind = kind,
+		.type = (uint8_t)t->type,
+		.rank = (uint8_t)t->rank,
+		.interleave = (uint8_t)t->interleave,
+		.swizzle = (uint8_t)t->swizzle,
+		.promotion = (uint8_t)t->promotion,
+		.fill = (uint8_t)t->fill};
 	for (unsigned i = 0; i < t->rank; i++) {
 		m.last[i] = (uint32_t)(t->dims[i] - 1);
 		m.steps[i] = (uint8_t)t->steps[i];
@@ -96,16 +109,18 @@ static CUresult finish(CUtensorMap *map, const struct tensor_map *made)
 	return CUDA_SUCCESS;
 }
 
-CUresult CUDAAPI cuTensorMapEncodeTiled(CUtensorMap *tensorMap, CUtensorMapDataType tensorDataType, cuuint32_t tensorRank, void *globalAddress,
-					const cuuint64_t *globalDim, const cuuint64_t *globalStrides, const cuuint32_t *boxDim,
-					const cuuint32_t *elementStrides, CUtensorMapInterleave interleave, CUtensorMapSwizzle swizzle,
-					CUtensorMapL2promotion l2Promotion, CUtensorMapFloatOOBfill oobFill)
+CUresult CUDAAPI cuTensorMapEncodeTiled(CUtensorMap *tensorMap, CUtensorMapDataType tensorDataType,
+	cuuint32_t tensorRank, void *globalAddress, const cuuint64_t *globalDim,
+	const cuuint64_t *globalStrides, const cuuint32_t *boxDim, const cuuint32_t *elementStrides,
+	CUtensorMapInterleave interleave, CUtensorMapSwizzle swizzle,
+	CUtensorMapL2promotion l2Promotion, CUtensorMapFloatOOBfill oobFill)
 {
-	struct tensor t = {tensorDataType, tensorRank, globalAddress, globalDim, globalStrides, elementStrides, interleave, swizzle, l2Promotion,
-			   oobFill};
+	struct tensor t = {tensorDataType, tensorRank, globalAddress, globalDim, globalStrides,
+		elementStrides, interleave, swizzle, l2Promotion, oobFill};
 	CUresult result = ckt_soft_initialized();
 	if (result == CUDA_SUCCESS)
-		result = boxDim ? check(tensorMap, &t, boxDim[0] * element_bytes(tensorDataType)) : CUDA_ERROR_INVALID_VALUE;
+		result = boxDim ? check(tensorMap, &t, boxDim[0] * element_bytes(tensorDataType))
+				: CUDA_ERROR_INVALID_VALUE;
 	if (result != CUDA_SUCCESS)
 		return result;
 	struct tensor_map m = common(TILED, &t);
@@ -117,8 +132,9 @@ CUresult CUDAAPI cuTensorMapEncodeTiled(CUtensorMap *tensorMap, CUtensorMapDataT
 	return finish(tensorMap, &m);
 }
 
-static CUresult encode_im2col(CUtensorMap *map, const struct tensor *t, enum kind kind, const int *lower, const int *upper, unsigned corners,
-			      unsigned channels, unsigned pixels, unsigned mode)
+static CUresult encode_im2col(CUtensorMap *map, const struct tensor *t, enum kind kind,
+	const int *lower, const int *upper, unsigned corners, unsigned channels, unsigned pixels,
+	unsigned mode)
 {
 	/* What a corner may be: fewer bits the more of them there are. */
 	int most = corners == 1 ? 32767 : corners == 2 ? 127 : 15;
@@ -131,7 +147,8 @@ static CUresult encode_im2col(CUtensorMap *map, const struct tensor *t, enum kin
 		return CUDA_ERROR_INVALID_VALUE;
 	struct tensor_map m = common(kind, t);
 	for (unsigned i = 0; i < corners; i++) {
-		if (lower[i] < -most - 1 || lower[i] > most || upper[i] < -most - 1 || upper[i] > most)
+		if (lower[i] < -most - 1 || lower[i] > most || upper[i] < -most - 1 ||
+			upper[i] > most)
 			return CUDA_ERROR_INVALID_VALUE;
 		m.lower[i] = (int16_t)lower[i];
 		m.upper[i] = (int16_t)upper[i];
@@ -142,31 +159,34 @@ static CUresult encode_im2col(CUtensorMap *map, const struct tensor *t, enum kin
 	return finish(map, &m);
 }
 
-CUresult CUDAAPI cuTensorMapEncodeIm2col(CUtensorMap *tensorMap, CUtensorMapDataType tensorDataType, cuuint32_t tensorRank, void *globalAddress,
-					 const cuuint64_t *globalDim, const cuuint64_t *globalStrides, const int *pixelBoxLowerCorner,
-					 const int *pixelBoxUpperCorner, cuuint32_t channelsPerPixel, cuuint32_t pixelsPerColumn,
-					 const cuuint32_t *elementStrides, CUtensorMapInterleave interleave, CUtensorMapSwizzle swizzle,
-					 CUtensorMapL2promotion l2Promotion, CUtensorMapFloatOOBfill oobFill)
+CUresult CUDAAPI cuTensorMapEncodeIm2col(CUtensorMap *tensorMap, CUtensorMapDataType tensorDataType,
+	cuuint32_t tensorRank, void *globalAddress, const cuuint64_t *globalDim,
+	const cuuint64_t *globalStrides, const int *pixelBoxLowerCorner,
+	const int *pixelBoxUpperCorner, cuuint32_t channelsPerPixel, cuuint32_t pixelsPerColumn,
+	const cuuint32_t *elementStrides, CUtensorMapInterleave interleave,
+	CUtensorMapSwizzle swizzle, CUtensorMapL2promotion l2Promotion,
+	CUtensorMapFloatOOBfill oobFill)
 {
-	struct tensor t = {tensorDataType, tensorRank, globalAddress, globalDim, globalStrides, elementStrides, interleave, swizzle, l2Promotion,
-			   oobFill};
-	return encode_im2col(tensorMap, &t, IM2COL, pixelBoxLowerCorner, pixelBoxUpperCorner, tensorRank > 2 ? tensorRank - 2 : 0, channelsPerPixel,
-			     pixelsPerColumn, 0);
+	struct tensor t = {tensorDataType, tensorRank, globalAddress, globalDim, globalStrides,
+		elementStrides, interleave, swizzle, l2Promotion, oobFill};
+	return encode_im2col(tensorMap, &t, IM2COL, pixelBoxLowerCorner, pixelBoxUpperCorner,
+		tensorRank > 2 ? tensorRank - 2 : 0, channelsPerPixel, pixelsPerColumn, 0);
 }
 
-CUresult CUDAAPI cuTensorMapEncodeIm2colWide(CUtensorMap *tensorMap, CUtensorMapDataType tensorDataType, cuuint32_t tensorRank,
-					     void *globalAddress, const cuuint64_t *globalDim, const cuuint64_t *globalStrides,
-					     int pixelBoxLowerCornerWidth, int pixelBoxUpperCornerWidth, cuuint32_t channelsPerPixel,
-					     cuuint32_t pixelsPerColumn, const cuuint32_t *elementStrides, CUtensorMapInterleave interleave,
-					     CUtensorMapIm2ColWideMode mode, CUtensorMapSwizzle swizzle, CUtensorMapL2promotion l2Promotion,
-					     CUtensorMapFloatOOBfill oobFill)
+CUresult CUDAAPI cuTensorMapEncodeIm2colWide(CUtensorMap *tensorMap,
+	CUtensorMapDataType tensorDataType, cuuint32_t tensorRank, void *globalAddress,
+	const cuuint64_t *globalDim, const cuuint64_t *globalStrides, int pixelBoxLowerCornerWidth,
+	int pixelBoxUpperCornerWidth, cuuint32_t channelsPerPixel, cuuint32_t pixelsPerColumn,
+	const cuuint32_t *elementStrides, CUtensorMapInterleave interleave,
+	CUtensorMapIm2ColWideMode mode, CUtensorMapSwizzle swizzle,
+	CUtensorMapL2promotion l2Promotion, CUtensorMapFloatOOBfill oobFill)
 {
-	struct tensor t = {tensorDataType, tensorRank, globalAddress, globalDim, globalStrides, elementStrides, interleave, swizzle, l2Promotion,
-			   oobFill};
+	struct tensor t = {tensorDataType, tensorRank, globalAddress, globalDim, globalStrides,
+		elementStrides, interleave, swizzle, l2Promotion, oobFill};
 	if ((unsigned)mode > CU_TENSOR_MAP_IM2COL_WIDE_MODE_W128)
 		return CUDA_ERROR_INVALID_VALUE;
-	return encode_im2col(tensorMap, &t, IM2COL_WIDE, &pixelBoxLowerCornerWidth, &pixelBoxUpperCornerWidth, 1, channelsPerPixel, pixelsPerColumn,
-			     mode);
+	return encode_im2col(tensorMap, &t, IM2COL_WIDE, &pixelBoxLowerCornerWidth,
+		&pixelBoxUpperCornerWidth, 1, channelsPerPixel, pixelsPerColumn, mode);
 }
 
 CUresult CUDAAPI cuTensorMapReplaceAddress(CUtensorMap *tensorMap, void *globalAddress)
@@ -179,7 +199,7 @@ CUresult CUDAAPI cuTensorMapReplaceAddress(CUtensorMap *tensorMap, void *globalA
 		return CUDA_ERROR_INVALID_VALUE;
 	memcpy(&m, tensorMap, sizeof(m));
 	if (m.kind < TILED || m.kind > IM2COL_WIDE || !globalAddress ||
-	    (uintptr_t)globalAddress % (m.interleave == CU_TENSOR_MAP_INTERLEAVE_32B ? 32 : 16))
+		(uintptr_t)globalAddress % (m.interleave == CU_TENSOR_MAP_INTERLEAVE_32B ? 32 : 16))
 		return CUDA_ERROR_INVALID_VALUE;
 	m.address = (uintptr_t)globalAddress;
 	return finish(tensorMap, &m);

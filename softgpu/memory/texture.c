@@ -1,7 +1,8 @@
 /*
- * Texture and surface objects.  A handle is the lowest free index of one table of both kinds, as on a GPU, where it is an index into
- * a table of descriptors: whoever makes the same objects in the same order gets the same handles.  Kernels look handles up without a
- * lock; an object goes when the work of its context is done.
+ * Texture and surface objects.  A handle is the lowest free index of one table of both kinds, as on
+ * a GPU, where it is an index into a table of descriptors: whoever makes the same objects in the
+ * same order gets the same handles.  Kernels look handles up without a lock; an object goes when
+ * the work of its context is done.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +12,7 @@
 enum {
 	LEAF = 1024,
 	LEAVES = 1024,
-	LINEAR_MAX = 1 << 28,		/* CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE1D_LINEAR_WIDTH */
+	LINEAR_MAX = 1 << 28, /* CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE1D_LINEAR_WIDTH */
 	PITCH_WIDTH_MAX = 131072,
 	PITCH_HEIGHT_MAX = 65000,
 	PITCH_MAX = 2097120,
@@ -20,7 +21,7 @@ enum {
 };
 
 struct texture {
-	struct ckt_ptx_texture t;	/* first: what kernels are given */
+	struct ckt_ptx_texture t; /* first: what kernels are given */
 	struct ckt_ptx_image levels[CKT_SOFT_LEVELS_MAX];
 	struct ckt_soft_context *context;
 	bool surface;
@@ -28,24 +29,27 @@ struct texture {
 	CUDA_TEXTURE_DESC desc;
 	CUDA_RESOURCE_VIEW_DESC view;
 	bool has_view;
-	struct ckt_soft_object *held;	/* array or mipmapped array, referenced; NULL for linear memory */
+	/* array or mipmapped array, referenced; NULL for linear memory */
+	struct ckt_soft_object *held;
 };
 
-static pthread_mutex_t table_lock = PTHREAD_MUTEX_INITIALIZER;	/* of changes */
+static pthread_mutex_t table_lock = PTHREAD_MUTEX_INITIALIZER; /* of changes */
 static _Atomic(_Atomic(struct texture *) *) leaves[LEAVES];
 
 static _Atomic(struct texture *) *place_of(uint64_t handle)
 {
 	if (handle >= (uint64_t)LEAF * LEAVES)
 		return NULL;
-	_Atomic(struct texture *) *leaf = atomic_load_explicit(&leaves[handle / LEAF], memory_order_acquire);
+	_Atomic(struct texture *) *leaf =
+		atomic_load_explicit(&leaves[handle / LEAF], memory_order_acquire);
 	return leaf ? &leaf[handle % LEAF] : NULL;
 }
 
 static const struct texture *find(uint64_t handle, bool surface)
 {
 	_Atomic(struct texture *) *place = place_of(handle);
-	const struct texture *texture = place ? atomic_load_explicit(place, memory_order_acquire) : NULL;
+	const struct texture *texture =
+		place ? atomic_load_explicit(place, memory_order_acquire) : NULL;
 	return texture && texture->surface == surface ? texture : NULL;
 }
 
@@ -94,7 +98,8 @@ static CUresult enter_table(struct texture *texture, uint64_t *ret_handle)
 void ckt_soft_textures_forget(struct ckt_soft_context *context)
 {
 	pthread_mutex_lock(&table_lock);
-	for (uint64_t handle = 1; handle < (uint64_t)LEAF * LEAVES && leaves[handle / LEAF]; handle++) {
+	for (uint64_t handle = 1; handle < (uint64_t)LEAF * LEAVES && leaves[handle / LEAF];
+		handle++) {
 		struct texture *texture = *place_of(handle);
 		if (!texture || texture->context != context)
 			continue;
@@ -144,17 +149,19 @@ static CUresult use_mipmap(struct texture *texture, CUmipmappedArray handle)
 	return set_format(texture, mipmap->desc.Format, mipmap->desc.NumChannels);
 }
 
-static CUresult use_memory(struct texture *texture, CUdeviceptr address, uint64_t width, uint64_t height, uint64_t pitch, uint64_t bytes)
+static CUresult use_memory(struct texture *texture, CUdeviceptr address, uint64_t width,
+	uint64_t height, uint64_t pitch, uint64_t bytes)
 {
 	/* Of no size is no error on an H200. */
-	if (!address || address % ALIGNMENT || !ckt_soft_memory_ok(address, bytes, CKT_SOFT_PAGE_READ))
+	if (!address || address % ALIGNMENT ||
+		!ckt_soft_memory_ok(address, bytes, CKT_SOFT_PAGE_READ))
 		return CUDA_ERROR_INVALID_VALUE;
 	texture->levels[0] = (struct ckt_ptx_image){.memory = (uint8_t *)(uintptr_t)address,
-						    .width = (uint32_t)width,
-						    .height = (uint32_t)height,
-						    .depth = 1,
-						    .row_bytes = pitch,
-						    .slice_bytes = pitch * height};
+		.width = (uint32_t)width,
+		.height = (uint32_t)height,
+		.depth = 1,
+		.row_bytes = pitch,
+		.slice_bytes = pitch * height};
 	texture->t.n_levels = 1;
 	texture->t.checked = true;
 	return CUDA_SUCCESS;
@@ -162,10 +169,12 @@ static CUresult use_memory(struct texture *texture, CUdeviceptr address, uint64_
 
 static CUresult use_linear(struct texture *texture, const CUDA_RESOURCE_DESC *desc)
 {
-	CUresult result = set_format(texture, desc->res.linear.format, desc->res.linear.numChannels);
+	CUresult result =
+		set_format(texture, desc->res.linear.format, desc->res.linear.numChannels);
 	if (result != CUDA_SUCCESS)
 		return result;
-	uint64_t bytes = desc->res.linear.sizeInBytes, width = bytes / (texture->t.channels * texture->t.channel_bytes);
+	uint64_t bytes = desc->res.linear.sizeInBytes,
+		 width = bytes / (texture->t.channels * texture->t.channel_bytes);
 	if (width > LINEAR_MAX)
 		return CUDA_ERROR_INVALID_VALUE;
 	texture->t.shape = CKT_PTX_TEXTURE_LINEAR;
@@ -174,15 +183,19 @@ static CUresult use_linear(struct texture *texture, const CUDA_RESOURCE_DESC *de
 
 static CUresult use_pitch(struct texture *texture, const CUDA_RESOURCE_DESC *desc)
 {
-	uint64_t width = desc->res.pitch2D.width, height = desc->res.pitch2D.height, pitch = desc->res.pitch2D.pitchInBytes;
-	CUresult result = set_format(texture, desc->res.pitch2D.format, desc->res.pitch2D.numChannels);
+	uint64_t width = desc->res.pitch2D.width, height = desc->res.pitch2D.height,
+		 pitch = desc->res.pitch2D.pitchInBytes;
+	CUresult result =
+		set_format(texture, desc->res.pitch2D.format, desc->res.pitch2D.numChannels);
 	if (result != CUDA_SUCCESS)
 		return result;
 	uint64_t row = width * texture->t.channels * texture->t.channel_bytes;
-	if (!height || width > PITCH_WIDTH_MAX || height > PITCH_HEIGHT_MAX || pitch > PITCH_MAX || pitch % PITCH_ALIGNMENT)
+	if (!height || width > PITCH_WIDTH_MAX || height > PITCH_HEIGHT_MAX || pitch > PITCH_MAX ||
+		pitch % PITCH_ALIGNMENT)
 		return CUDA_ERROR_INVALID_VALUE;
 	texture->t.shape = CKT_PTX_TEXTURE_2D;
-	return use_memory(texture, desc->res.pitch2D.devPtr, width, height, pitch, (height - 1) * pitch + row);
+	return use_memory(texture, desc->res.pitch2D.devPtr, width, height, pitch,
+		(height - 1) * pitch + row);
 }
 
 static CUresult use_resource(struct texture *texture, const CUDA_RESOURCE_DESC *desc)
@@ -209,11 +222,12 @@ static CUresult use_resource(struct texture *texture, const CUDA_RESOURCE_DESC *
 
 static CUresult use_desc(struct texture *texture, const CUDA_TEXTURE_DESC *desc)
 {
-	const unsigned known = CU_TRSF_READ_AS_INTEGER | CU_TRSF_NORMALIZED_COORDINATES | CU_TRSF_SRGB | CU_TRSF_DISABLE_TRILINEAR_OPTIMIZATION |
-			       CU_TRSF_SEAMLESS_CUBEMAP;
+	const unsigned known = CU_TRSF_READ_AS_INTEGER | CU_TRSF_NORMALIZED_COORDINATES |
+		CU_TRSF_SRGB | CU_TRSF_DISABLE_TRILINEAR_OPTIMIZATION | CU_TRSF_SEAMLESS_CUBEMAP;
 	struct ckt_ptx_texture *t = &texture->t;
-	if (!desc || desc->flags & ~known || (unsigned)desc->filterMode > CU_TR_FILTER_MODE_LINEAR ||
-	    (unsigned)desc->mipmapFilterMode > CU_TR_FILTER_MODE_LINEAR)
+	if (!desc || desc->flags & ~known ||
+		(unsigned)desc->filterMode > CU_TR_FILTER_MODE_LINEAR ||
+		(unsigned)desc->mipmapFilterMode > CU_TR_FILTER_MODE_LINEAR)
 		return CUDA_ERROR_INVALID_VALUE;
 	for (int i = 0; i < 3; i++) {
 		if ((unsigned)desc->addressMode[i] > CU_TR_ADDRESS_MODE_BORDER)
@@ -223,12 +237,14 @@ static CUresult use_desc(struct texture *texture, const CUDA_TEXTURE_DESC *desc)
 	texture->desc = *desc;
 	bool is_float = t->channel == CKT_PTX_CHANNEL_FLOAT, by_format = t->normalized_read;
 	if (!by_format)
-		t->normalized_read = !is_float && t->channel_bytes < 4 && !(desc->flags & CU_TRSF_READ_AS_INTEGER);
+		t->normalized_read = !is_float && t->channel_bytes < 4 &&
+			!(desc->flags & CU_TRSF_READ_AS_INTEGER);
 	t->normalized_coordinates = desc->flags & CU_TRSF_NORMALIZED_COORDINATES;
 	t->srgb = desc->flags & CU_TRSF_SRGB;
 	t->filter = (enum ckt_ptx_filter)desc->filterMode;
 	bool mipmapped = texture->resource.resType == CU_RESOURCE_TYPE_MIPMAPPED_ARRAY;
-	if (desc->flags & CU_TRSF_SEAMLESS_CUBEMAP && t->shape != CKT_PTX_TEXTURE_CUBEMAP && t->shape != CKT_PTX_TEXTURE_CUBEMAP_LAYERED)
+	if (desc->flags & CU_TRSF_SEAMLESS_CUBEMAP && t->shape != CKT_PTX_TEXTURE_CUBEMAP &&
+		t->shape != CKT_PTX_TEXTURE_CUBEMAP_LAYERED)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (mipmapped) {
 		t->mipmap_filter = (enum ckt_ptx_filter)desc->mipmapFilterMode;
@@ -242,11 +258,12 @@ static CUresult use_desc(struct texture *texture, const CUDA_TEXTURE_DESC *desc)
 
 /* ---- Views: another format of the same size, a part of the levels and layers */
 
-static bool view_format(CUresourceViewFormat format, CUarray_format *ret_format, unsigned *ret_channels)
+static bool view_format(
+	CUresourceViewFormat format, CUarray_format *ret_format, unsigned *ret_channels)
 {
-	static const CUarray_format rows[] = {CU_AD_FORMAT_UNSIGNED_INT8, CU_AD_FORMAT_SIGNED_INT8, CU_AD_FORMAT_UNSIGNED_INT16,
-					      CU_AD_FORMAT_SIGNED_INT16, CU_AD_FORMAT_UNSIGNED_INT32, CU_AD_FORMAT_SIGNED_INT32,
-					      CU_AD_FORMAT_HALF, CU_AD_FORMAT_FLOAT};
+	static const CUarray_format rows[] = {CU_AD_FORMAT_UNSIGNED_INT8, CU_AD_FORMAT_SIGNED_INT8,
+		CU_AD_FORMAT_UNSIGNED_INT16, CU_AD_FORMAT_SIGNED_INT16, CU_AD_FORMAT_UNSIGNED_INT32,
+		CU_AD_FORMAT_SIGNED_INT32, CU_AD_FORMAT_HALF, CU_AD_FORMAT_FLOAT};
 	unsigned i = (unsigned)format - CU_RES_VIEW_FORMAT_UINT_1X8;
 	if (i >= 3 * sizeof(rows) / sizeof(*rows))
 		return false;
@@ -263,7 +280,8 @@ static CUresult use_view(struct texture *texture, const CUDA_RESOURCE_VIEW_DESC 
 	bool mipmapped = texture->resource.resType == CU_RESOURCE_TYPE_MIPMAPPED_ARRAY;
 	if (!mipmapped && texture->resource.resType != CU_RESOURCE_TYPE_ARRAY)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (view->format >= CU_RES_VIEW_FORMAT_UNSIGNED_BC1 && view->format <= CU_RES_VIEW_FORMAT_UNSIGNED_BC7)
+	if (view->format >= CU_RES_VIEW_FORMAT_UNSIGNED_BC1 &&
+		view->format <= CU_RES_VIEW_FORMAT_UNSIGNED_BC7)
 		return CKT_SOFT_UNSUPPORTED("views of compressed formats");
 	texture->view = *view;
 	texture->has_view = true;
@@ -277,21 +295,26 @@ static CUresult use_view(struct texture *texture, const CUDA_RESOURCE_VIEW_DESC 
 			return CUDA_ERROR_INVALID_VALUE;
 	}
 	const struct ckt_ptx_image *image = &texture->levels[0];
-	if ((view->width && view->width != image->width) || (view->height && view->height != image->height))
+	if ((view->width && view->width != image->width) ||
+		(view->height && view->height != image->height))
 		return CUDA_ERROR_INVALID_VALUE;
 	if (mipmapped) {
-		if (view->lastMipmapLevel < view->firstMipmapLevel || view->lastMipmapLevel >= t->n_levels)
+		if (view->lastMipmapLevel < view->firstMipmapLevel ||
+			view->lastMipmapLevel >= t->n_levels)
 			return CUDA_ERROR_INVALID_VALUE;
 		t->n_levels = view->lastMipmapLevel - view->firstMipmapLevel + 1;
 		t->levels += view->firstMipmapLevel;
 	}
-	bool layered = t->shape == CKT_PTX_TEXTURE_1D_LAYERED || t->shape == CKT_PTX_TEXTURE_2D_LAYERED || t->shape == CKT_PTX_TEXTURE_CUBEMAP_LAYERED;
+	bool layered = t->shape == CKT_PTX_TEXTURE_1D_LAYERED ||
+		t->shape == CKT_PTX_TEXTURE_2D_LAYERED ||
+		t->shape == CKT_PTX_TEXTURE_CUBEMAP_LAYERED;
 	if (layered && (view->firstLayer || view->lastLayer)) {
 		unsigned unit = t->shape == CKT_PTX_TEXTURE_CUBEMAP_LAYERED ? 6 : 1;
 		if (view->lastLayer < view->firstLayer || view->lastLayer >= image->depth / unit)
 			return CUDA_ERROR_INVALID_VALUE;
 		for (unsigned i = 0; i < CKT_SOFT_LEVELS_MAX && texture->levels[i].memory; i++) {
-			texture->levels[i].memory += texture->levels[i].slice_bytes * view->firstLayer * unit;
+			texture->levels[i].memory +=
+				texture->levels[i].slice_bytes * view->firstLayer * unit;
 			texture->levels[i].depth = (view->lastLayer - view->firstLayer + 1) * unit;
 		}
 	}
@@ -320,18 +343,20 @@ static CUresult destroy(uint64_t handle, bool surface)
 }
 
 /* The object of the current context. */
-static CUresult look_up(uint64_t handle, bool surface, const void *out, const struct texture **ret_texture)
+static CUresult look_up(
+	uint64_t handle, bool surface, const void *out, const struct texture **ret_texture)
 {
 	struct ckt_soft_context *context;
 	CUresult result = ckt_soft_enter(&context);
 	if (result != CUDA_SUCCESS)
 		return result;
 	*ret_texture = find(handle, surface);
-	return out && *ret_texture && (*ret_texture)->context == context ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+	return out && *ret_texture && (*ret_texture)->context == context ? CUDA_SUCCESS
+									 : CUDA_ERROR_INVALID_VALUE;
 }
 
-CUresult CUDAAPI cuTexObjectCreate(CUtexObject *pTexObject, const CUDA_RESOURCE_DESC *pResDesc, const CUDA_TEXTURE_DESC *pTexDesc,
-				   const CUDA_RESOURCE_VIEW_DESC *pResViewDesc)
+CUresult CUDAAPI cuTexObjectCreate(CUtexObject *pTexObject, const CUDA_RESOURCE_DESC *pResDesc,
+	const CUDA_TEXTURE_DESC *pTexDesc, const CUDA_RESOURCE_VIEW_DESC *pResViewDesc)
 {
 	struct ckt_soft_context *context;
 	CUresult result = ckt_soft_enter(&context);
@@ -381,7 +406,8 @@ CUresult CUDAAPI cuTexObjectGetTextureDesc(CUDA_TEXTURE_DESC *pTexDesc, CUtexObj
 	return result;
 }
 
-CUresult CUDAAPI cuTexObjectGetResourceViewDesc(CUDA_RESOURCE_VIEW_DESC *pResViewDesc, CUtexObject texObject)
+CUresult CUDAAPI cuTexObjectGetResourceViewDesc(
+	CUDA_RESOURCE_VIEW_DESC *pResViewDesc, CUtexObject texObject)
 {
 	const struct texture *texture;
 	CUresult result = look_up(texObject, false, pResViewDesc, &texture);
@@ -428,7 +454,8 @@ CUresult CUDAAPI cuSurfObjectGetResourceDesc(CUDA_RESOURCE_DESC *pResDesc, CUsur
 	return result;
 }
 
-CUresult CUDAAPI cuDeviceGetTexture1DLinearMaxWidth(size_t *maxWidthInElements, CUarray_format format, unsigned numChannels, CUdevice dev)
+CUresult CUDAAPI cuDeviceGetTexture1DLinearMaxWidth(
+	size_t *maxWidthInElements, CUarray_format format, unsigned numChannels, CUdevice dev)
 {
 	struct ckt_soft_format is;
 	CUresult result = ckt_soft_initialized();
@@ -436,7 +463,8 @@ CUresult CUDAAPI cuDeviceGetTexture1DLinearMaxWidth(size_t *maxWidthInElements, 
 		return result;
 	if (!ckt_soft_device(dev))
 		return CUDA_ERROR_INVALID_DEVICE;
-	if (!maxWidthInElements || !ckt_soft_format(format, &is) || (numChannels != 1 && numChannels != 2 && numChannels != 4))
+	if (!maxWidthInElements || !ckt_soft_format(format, &is) ||
+		(numChannels != 1 && numChannels != 2 && numChannels != 4))
 		return CUDA_ERROR_INVALID_VALUE;
 	*maxWidthInElements = LINEAR_MAX;
 	return CUDA_SUCCESS;

@@ -1,9 +1,10 @@
 /*
  * Virtual memory management: reserved addresses, physical memory, mappings.
  *
- * Physical memory is a piece of a memfd: of one file per device where nothing needs to be exported (descriptors are few), of a
- * file of its own where a POSIX descriptor was asked for.  So the same memory can be mapped twice, and unmapped and mapped again
- * keeps its contents.  It counts against the device from cuMemCreate until the last handle and the last mapping are gone.
+ * Physical memory is a piece of a memfd: of one file per device where nothing needs to be exported
+ * (descriptors are few), of a file of its own where a POSIX descriptor was asked for.  So the same
+ * memory can be mapped twice, and unmapped and mapped again keeps its contents.  It counts against
+ * the device from cuMemCreate until the last handle and the last mapping are gone.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -17,19 +18,20 @@
 #include "softgpu/soft.h"
 
 struct ckt_soft_physical {
-	atomic_uint refs;		/* the handle (if any) and every mapping */
+	atomic_uint refs; /* the handle (if any) and every mapping */
 	struct ckt_soft_device *device;
 	uint64_t size, file_offset;
 	int fd;
 	bool own_file, imported;
 	CUmemAllocationProp prop;
-	struct handle *handle;		/* under vmm_lock; NULL once released */
+	struct handle *handle; /* under vmm_lock; NULL once released */
 };
 
 struct handle {
 	struct ckt_soft_object object;
 	struct ckt_soft_physical *physical;
-	unsigned count;			/* under vmm_lock: cuMemCreate and cuMemRetainAllocationHandle, less cuMemRelease */
+	/* under vmm_lock: cuMemCreate and cuMemRetainAllocationHandle, less cuMemRelease */
+	unsigned count;
 };
 
 struct reservation {
@@ -37,7 +39,8 @@ struct reservation {
 	uint64_t base, size;
 };
 
-static pthread_mutex_t vmm_lock = PTHREAD_MUTEX_INITIALIZER;	/* reservations, mappings, handles, files */
+static pthread_mutex_t vmm_lock =
+	PTHREAD_MUTEX_INITIALIZER; /* reservations, mappings, handles, files */
 static struct reservation *reservations;
 static struct {
 	int fd_plus_one;
@@ -48,7 +51,8 @@ static struct {
 static struct reservation *find_reservation(uint64_t base, uint64_t size)
 {
 	for (struct reservation *r = reservations; r; r = r->next)
-		if (base >= r->base && base - r->base < r->size && size <= r->size - (base - r->base))
+		if (base >= r->base && base - r->base < r->size &&
+			size <= r->size - (base - r->base))
 			return r;
 	return NULL;
 }
@@ -66,7 +70,8 @@ static uint64_t reserve(uint64_t address, uint64_t size, uint64_t align)
 {
 	int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
 	if (address) {
-		void *p = mmap((void *)(uintptr_t)address, size, PROT_NONE, flags | MAP_FIXED_NOREPLACE, -1, 0);
+		void *p = mmap((void *)(uintptr_t)address, size, PROT_NONE,
+			flags | MAP_FIXED_NOREPLACE, -1, 0);
 		if (p == (void *)(uintptr_t)address)
 			return address;
 		if (p != MAP_FAILED)
@@ -87,7 +92,8 @@ static uint64_t reserve(uint64_t address, uint64_t size, uint64_t align)
 	return base;
 }
 
-CUresult CUDAAPI cuMemAddressReserve(CUdeviceptr *ptr, size_t size, size_t alignment, CUdeviceptr addr, unsigned long long flags)
+CUresult CUDAAPI cuMemAddressReserve(
+	CUdeviceptr *ptr, size_t size, size_t alignment, CUdeviceptr addr, unsigned long long flags)
 {
 	CUresult result = ckt_soft_initialized();
 	if (result != CUDA_SUCCESS)
@@ -99,7 +105,9 @@ CUresult CUDAAPI cuMemAddressReserve(CUdeviceptr *ptr, size_t size, size_t align
 	if (!r)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	/* The address is a hint: one that is taken or not aligned is as good as none. */
-	uint64_t base = addr && addr % align == 0 && !((addr + size - 1) >> 47) ? reserve(addr, size, align) : 0;
+	uint64_t base = addr && addr % align == 0 && !((addr + size - 1) >> 47)
+		? reserve(addr, size, align)
+		: 0;
 	if (!base)
 		base = reserve(0, size, align);
 	if (!base) {
@@ -153,27 +161,31 @@ static CUresult check_prop(const CUmemAllocationProp *prop)
 	if (!prop || prop->type != CU_MEM_ALLOCATION_TYPE_PINNED)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (prop->location.type != CU_MEM_LOCATION_TYPE_DEVICE) {
-		if (prop->location.type == CU_MEM_LOCATION_TYPE_HOST || prop->location.type == CU_MEM_LOCATION_TYPE_HOST_NUMA ||
-		    prop->location.type == CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT)
+		if (prop->location.type == CU_MEM_LOCATION_TYPE_HOST ||
+			prop->location.type == CU_MEM_LOCATION_TYPE_HOST_NUMA ||
+			prop->location.type == CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT)
 			return CKT_SOFT_UNSUPPORTED("cuMemCreate in host memory");
 		return CUDA_ERROR_INVALID_VALUE;
 	}
 	if (!ckt_soft_device(prop->location.id))
 		return CUDA_ERROR_INVALID_DEVICE;
 	if (prop->requestedHandleTypes & ~(unsigned)CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
-		return CKT_SOFT_UNSUPPORTED("cuMemCreate with a handle type other than a POSIX file descriptor");
+		return CKT_SOFT_UNSUPPORTED(
+			"cuMemCreate with a handle type other than a POSIX file descriptor");
 	return CUDA_SUCCESS;
 }
 
 CUresult CUDAAPI cuMemGetAllocationGranularity(size_t *granularity, const CUmemAllocationProp *prop,
-					       CUmemAllocationGranularity_flags option)
+	CUmemAllocationGranularity_flags option)
 {
 	CUresult result = ckt_soft_initialized();
 	if (result == CUDA_SUCCESS)
 		result = check_prop(prop);
 	if (result != CUDA_SUCCESS)
 		return result;
-	if (!granularity || (option != CU_MEM_ALLOC_GRANULARITY_MINIMUM && option != CU_MEM_ALLOC_GRANULARITY_RECOMMENDED))
+	if (!granularity ||
+		(option != CU_MEM_ALLOC_GRANULARITY_MINIMUM &&
+			option != CU_MEM_ALLOC_GRANULARITY_RECOMMENDED))
 		return CUDA_ERROR_INVALID_VALUE;
 	*granularity = CKT_SOFT_GRANULE;
 	return CUDA_SUCCESS;
@@ -183,7 +195,10 @@ static int make_file(void)
 {
 	int fd = memfd_create("cricket-soft-gpu", MFD_CLOEXEC);
 	if (fd < 0 && errno == EMFILE) {
-		/* Exportable pieces take a descriptor each, and the usual soft limit of 1024 is a habit, not a need. */
+		/*
+		 * Exportable pieces take a descriptor each, and the usual soft limit of 1024 is a
+		 * habit, not a need.
+		 */
 		struct rlimit limit;
 		if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < limit.rlim_max) {
 			limit.rlim_cur = limit.rlim_max;
@@ -203,9 +218,13 @@ static CUresult make_storage(struct ckt_soft_physical *physical)
 	if (physical->fd < 0)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	if (physical->own_file)
-		return ftruncate(physical->fd, (off_t)physical->size) ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
+		return ftruncate(physical->fd, (off_t)physical->size) ? CUDA_ERROR_OUT_OF_MEMORY
+								      : CUDA_SUCCESS;
 	*shared = physical->fd + 1;
-	/* A place in the file is never used twice: what was there before cannot be read, and sparse files cost nothing. */
+	/*
+	 * A place in the file is never used twice: what was there before cannot be read, and sparse
+	 * files cost nothing.
+	 */
 	uint64_t *end = &files[physical->device->ordinal].end;
 	if (ftruncate(physical->fd, (off_t)(*end + physical->size)))
 		return CUDA_ERROR_OUT_OF_MEMORY;
@@ -220,7 +239,8 @@ void ckt_soft_physical_put(struct ckt_soft_physical *physical)
 		return;
 	if (physical->own_file)
 		close(physical->fd);
-	else if (fallocate(physical->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)physical->file_offset, (off_t)physical->size))
+	else if (fallocate(physical->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+			 (off_t)physical->file_offset, (off_t)physical->size))
 		ckt_soft_say("cannot give memory back: %s", strerror(errno));
 	if (!physical->imported)
 		ckt_soft_device_uncharge(physical->device, physical->size);
@@ -234,8 +254,11 @@ static void handle_free(struct ckt_soft_object *object)
 	free(handle);
 }
 
-/* Takes over a reference to the physical memory, also on failure.  Precondition: vmm_lock is held. */
-static CUresult make_handle(struct ckt_soft_physical *physical, CUmemGenericAllocationHandle *ret_handle)
+/*
+ * Takes over a reference to the physical memory, also on failure.  Precondition: vmm_lock is held.
+ */
+static CUresult make_handle(
+	struct ckt_soft_physical *physical, CUmemGenericAllocationHandle *ret_handle)
 {
 	struct handle *handle = calloc(1, sizeof(*handle));
 	if (!handle) {
@@ -259,14 +282,16 @@ static struct handle *handle_get(CUmemGenericAllocationHandle value)
 	return ckt_soft_object_get((void *)(uintptr_t)value, CKT_SOFT_PHYSICAL);
 }
 
-CUresult CUDAAPI cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size, const CUmemAllocationProp *prop, unsigned long long flags)
+CUresult CUDAAPI cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size,
+	const CUmemAllocationProp *prop, unsigned long long flags)
 {
 	CUresult result = ckt_soft_initialized();
 	if (result == CUDA_SUCCESS)
 		result = check_prop(prop);
 	if (result != CUDA_SUCCESS)
 		return result;
-	if (!handle || flags || size == 0 || size % CKT_SOFT_GRANULE || prop->allocFlags.compressionType > CU_MEM_ALLOCATION_COMP_GENERIC)
+	if (!handle || flags || size == 0 || size % CKT_SOFT_GRANULE ||
+		prop->allocFlags.compressionType > CU_MEM_ALLOCATION_COMP_GENERIC)
 		return CUDA_ERROR_INVALID_VALUE;
 	struct ckt_soft_device *device = ckt_soft_device(prop->location.id);
 	result = ckt_soft_device_charge(device, size);
@@ -325,7 +350,8 @@ CUresult CUDAAPI cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *handl
 		return result;
 	struct ckt_soft_range range;
 	pthread_mutex_lock(&vmm_lock);
-	if (!handle || !ckt_soft_range_find((uint64_t)(uintptr_t)addr, &range) || range.kind != CKT_SOFT_RANGE_MAPPED) {
+	if (!handle || !ckt_soft_range_find((uint64_t)(uintptr_t)addr, &range) ||
+		range.kind != CKT_SOFT_RANGE_MAPPED) {
 		result = CUDA_ERROR_INVALID_VALUE;
 	} else if (range.physical->handle) {
 		range.physical->handle->count++;
@@ -338,7 +364,8 @@ CUresult CUDAAPI cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *handl
 	return result;
 }
 
-CUresult CUDAAPI cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp *prop, CUmemGenericAllocationHandle handle)
+CUresult CUDAAPI cuMemGetAllocationPropertiesFromHandle(
+	CUmemAllocationProp *prop, CUmemGenericAllocationHandle handle)
 {
 	CUresult result = ckt_soft_initialized();
 	if (result != CUDA_SUCCESS)
@@ -352,8 +379,9 @@ CUresult CUDAAPI cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp *pro
 	return prop ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-CUresult CUDAAPI cuMemExportToShareableHandle(void *shareableHandle, CUmemGenericAllocationHandle handle,
-					      CUmemAllocationHandleType handleType, unsigned long long flags)
+CUresult CUDAAPI cuMemExportToShareableHandle(void *shareableHandle,
+	CUmemGenericAllocationHandle handle, CUmemAllocationHandleType handleType,
+	unsigned long long flags)
 {
 	CUresult result = ckt_soft_initialized();
 	if (result != CUDA_SUCCESS)
@@ -376,8 +404,8 @@ CUresult CUDAAPI cuMemExportToShareableHandle(void *shareableHandle, CUmemGeneri
 	return result;
 }
 
-CUresult CUDAAPI cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *handle, void *osHandle,
-						CUmemAllocationHandleType shHandleType)
+CUresult CUDAAPI cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *handle,
+	void *osHandle, CUmemAllocationHandleType shHandleType)
 {
 	CUresult result = ckt_soft_initialized();
 	if (result != CUDA_SUCCESS)
@@ -386,7 +414,8 @@ CUresult CUDAAPI cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *ha
 		return CUDA_ERROR_INVALID_VALUE;
 	struct stat stat;
 	int from = (int)(intptr_t)osHandle;
-	if (fstat(from, &stat) || !S_ISREG(stat.st_mode) || stat.st_size <= 0 || stat.st_size % CKT_SOFT_GRANULE)
+	if (fstat(from, &stat) || !S_ISREG(stat.st_mode) || stat.st_size <= 0 ||
+		stat.st_size % CKT_SOFT_GRANULE)
 		return CUDA_ERROR_INVALID_VALUE;
 	struct ckt_soft_context *context;
 	struct ckt_soft_physical *physical = calloc(1, sizeof(*physical));
@@ -397,15 +426,21 @@ CUresult CUDAAPI cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *ha
 	}
 	*physical = (struct ckt_soft_physical){
 		.refs = 1,
-		/* The descriptor does not tell whose memory it is; the process that made it pays for it. */
-		.device = ckt_soft_enter_faulted(&context) == CUDA_SUCCESS ? context->device : ckt_soft_device(0),
+		/*
+		 * The descriptor does not tell whose memory it is; the process that made it pays
+		 * for it.
+		 */
+		.device = ckt_soft_enter_faulted(&context) == CUDA_SUCCESS ? context->device
+									   : ckt_soft_device(0),
 		.size = (uint64_t)stat.st_size,
 		.fd = fd,
 		.own_file = true,
 		.imported = true,
-		.prop = {.type = CU_MEM_ALLOCATION_TYPE_PINNED, .requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR},
+		.prop = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
+			.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR},
 	};
-	physical->prop.location = (CUmemLocation){.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = physical->device->ordinal};
+	physical->prop.location = (CUmemLocation){
+		.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = physical->device->ordinal};
 	pthread_mutex_lock(&vmm_lock);
 	result = make_handle(physical, handle);
 	pthread_mutex_unlock(&vmm_lock);
@@ -427,7 +462,8 @@ static bool overlaps(uint64_t address, uint64_t size)
 	return any;
 }
 
-CUresult CUDAAPI cuMemMap(CUdeviceptr ptr, size_t size, size_t offset, CUmemGenericAllocationHandle handle, unsigned long long flags)
+CUresult CUDAAPI cuMemMap(CUdeviceptr ptr, size_t size, size_t offset,
+	CUmemGenericAllocationHandle handle, unsigned long long flags)
 {
 	CUresult result = ckt_soft_initialized();
 	if (result != CUDA_SUCCESS)
@@ -437,10 +473,12 @@ CUresult CUDAAPI cuMemMap(CUdeviceptr ptr, size_t size, size_t offset, CUmemGene
 		return CUDA_ERROR_INVALID_VALUE;
 	struct ckt_soft_physical *physical = h->physical;
 	pthread_mutex_lock(&vmm_lock);
-	if (flags || size == 0 || size % CKT_SOFT_GRANULE || ptr % CKT_SOFT_GRANULE || !find_reservation(ptr, size) || overlaps(ptr, size)) {
+	if (flags || size == 0 || size % CKT_SOFT_GRANULE || ptr % CKT_SOFT_GRANULE ||
+		!find_reservation(ptr, size) || overlaps(ptr, size)) {
 		result = CUDA_ERROR_INVALID_VALUE;
 	} else if (offset || size != physical->size) {
-		result = CKT_AS_CUDA_NOT_SUPPORTED;	/* as an H200 answers: all of it or nothing */
+		/* as an H200 answers: all of it or nothing */
+		result = CKT_AS_CUDA_NOT_SUPPORTED;
 	} else {
 		struct ckt_soft_range range = {
 			.base = ptr,
@@ -452,9 +490,14 @@ CUresult CUDAAPI cuMemMap(CUdeviceptr ptr, size_t size, size_t offset, CUmemGene
 			.offset = offset,
 		};
 		result = ckt_soft_range_add(&range);
-		/* The driver itself copies to and from it, so the host's access is always full; the table of pages is what kernels obey. */
-		if (result == CUDA_SUCCESS && mmap((void *)(uintptr_t)ptr, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED,
-						   physical->fd, (off_t)(physical->file_offset + offset)) == MAP_FAILED) {
+		/*
+		 * The driver itself copies to and from it, so the host's access is always full; the
+		 * table of pages is what kernels obey.
+		 */
+		if (result == CUDA_SUCCESS &&
+			mmap((void *)(uintptr_t)ptr, size, PROT_READ | PROT_WRITE,
+				MAP_SHARED | MAP_FIXED, physical->fd,
+				(off_t)(physical->file_offset + offset)) == MAP_FAILED) {
 			ckt_soft_range_remove(ptr, 1u << CKT_SOFT_RANGE_MAPPED, &range);
 			result = CUDA_ERROR_OUT_OF_MEMORY;
 		}
@@ -475,7 +518,8 @@ struct coverage {
 static void cover(struct ckt_soft_range *range, void *data)
 {
 	struct coverage *c = data;
-	if (range->kind != CKT_SOFT_RANGE_MAPPED || range->base != c->at || range->size > c->end - c->at)
+	if (range->kind != CKT_SOFT_RANGE_MAPPED || range->base != c->at ||
+		range->size > c->end - c->at)
 		c->whole = false;
 	else
 		c->at += range->size;
@@ -483,7 +527,8 @@ static void cover(struct ckt_soft_range *range, void *data)
 
 static bool covered(uint64_t base, uint64_t size)
 {
-	struct coverage c = {.at = base, .end = base + size, .whole = size > 0 && base + size > base};
+	struct coverage c = {
+		.at = base, .end = base + size, .whole = size > 0 && base + size > base};
 	if (c.whole)
 		ckt_soft_range_visit(base, size, cover, &c);
 	return c.whole && c.at == c.end;
@@ -497,13 +542,15 @@ CUresult CUDAAPI cuMemUnmap(CUdeviceptr ptr, size_t size)
 	pthread_mutex_lock(&vmm_lock);
 	if (!covered(ptr, size)) {
 		/* Nothing is mapped there, wherever it ends: that is no error (seen on an H200). */
-		bool nothing = size && ptr + size > ptr && find_reservation(ptr, 1) && !overlaps(ptr, size);
+		bool nothing = size && ptr + size > ptr && find_reservation(ptr, 1) &&
+			!overlaps(ptr, size);
 		pthread_mutex_unlock(&vmm_lock);
 		return nothing ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 	}
 	/* First nobody may begin to use it, then it goes. */
 	ckt_soft_memmap_set(ptr, size, 0);
-	if (mmap((void *)(uintptr_t)ptr, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0) == MAP_FAILED)
+	if (mmap((void *)(uintptr_t)ptr, size, PROT_NONE,
+		    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0) == MAP_FAILED)
 		result = CUDA_ERROR_OUT_OF_MEMORY;
 	for (uint64_t at = ptr; result == CUDA_SUCCESS && at < ptr + size;) {
 		struct ckt_soft_range range;
@@ -526,7 +573,10 @@ static void apply_access(struct ckt_soft_range *range, void *data)
 	const struct access *access = data;
 	for (size_t i = 0; i < access->n; i++)
 		range->access[access->list[i].location.id] = (uint8_t)access->list[i].flags;
-	/* One table of pages serves all devices: a page is as open as the most favoured device has it. */
+	/*
+	 * One table of pages serves all devices: a page is as open as the most favoured device has
+	 * it.
+	 */
 	uint8_t bits = 0;
 	for (int i = 0; i < ckt_soft_device_count(); i++) {
 		if (range->access[i] & CU_MEM_ACCESS_FLAGS_PROT_READ)
@@ -537,7 +587,8 @@ static void apply_access(struct ckt_soft_range *range, void *data)
 	ckt_soft_memmap_set(range->base, range->size, bits);
 }
 
-CUresult CUDAAPI cuMemSetAccess(CUdeviceptr ptr, size_t size, const CUmemAccessDesc *desc, size_t count)
+CUresult CUDAAPI cuMemSetAccess(
+	CUdeviceptr ptr, size_t size, const CUmemAccessDesc *desc, size_t count)
 {
 	CUresult result = ckt_soft_initialized();
 	if (result != CUDA_SUCCESS)
@@ -545,14 +596,16 @@ CUresult CUDAAPI cuMemSetAccess(CUdeviceptr ptr, size_t size, const CUmemAccessD
 	if (!desc || !count)
 		return CUDA_ERROR_INVALID_VALUE;
 	for (size_t i = 0; i < count; i++) {
-		if (desc[i].location.type == CU_MEM_LOCATION_TYPE_HOST || desc[i].location.type == CU_MEM_LOCATION_TYPE_HOST_NUMA)
+		if (desc[i].location.type == CU_MEM_LOCATION_TYPE_HOST ||
+			desc[i].location.type == CU_MEM_LOCATION_TYPE_HOST_NUMA)
 			return CKT_SOFT_UNSUPPORTED("cuMemSetAccess for the host");
 		if (desc[i].location.type != CU_MEM_LOCATION_TYPE_DEVICE)
 			return CUDA_ERROR_INVALID_VALUE;
 		if (!ckt_soft_device(desc[i].location.id))
 			return CUDA_ERROR_INVALID_VALUE;
-		if (desc[i].flags != CU_MEM_ACCESS_FLAGS_PROT_NONE && desc[i].flags != CU_MEM_ACCESS_FLAGS_PROT_READ &&
-		    desc[i].flags != CU_MEM_ACCESS_FLAGS_PROT_READWRITE)
+		if (desc[i].flags != CU_MEM_ACCESS_FLAGS_PROT_NONE &&
+			desc[i].flags != CU_MEM_ACCESS_FLAGS_PROT_READ &&
+			desc[i].flags != CU_MEM_ACCESS_FLAGS_PROT_READWRITE)
 			return CUDA_ERROR_INVALID_VALUE;
 	}
 	pthread_mutex_lock(&vmm_lock);
@@ -565,14 +618,16 @@ CUresult CUDAAPI cuMemSetAccess(CUdeviceptr ptr, size_t size, const CUmemAccessD
 	return result;
 }
 
-CUresult CUDAAPI cuMemGetAccess(unsigned long long *flags, const CUmemLocation *location, CUdeviceptr ptr)
+CUresult CUDAAPI cuMemGetAccess(
+	unsigned long long *flags, const CUmemLocation *location, CUdeviceptr ptr)
 {
 	CUresult result = ckt_soft_initialized();
 	if (result != CUDA_SUCCESS)
 		return result;
 	struct ckt_soft_range range;
-	if (!flags || !location || location->type != CU_MEM_LOCATION_TYPE_DEVICE || !ckt_soft_device(location->id) ||
-	    !ckt_soft_range_find(ptr, &range) || range.kind != CKT_SOFT_RANGE_MAPPED)
+	if (!flags || !location || location->type != CU_MEM_LOCATION_TYPE_DEVICE ||
+		!ckt_soft_device(location->id) || !ckt_soft_range_find(ptr, &range) ||
+		range.kind != CKT_SOFT_RANGE_MAPPED)
 		return CUDA_ERROR_INVALID_VALUE;
 	*flags = range.access[location->id];
 	return CUDA_SUCCESS;

@@ -1,7 +1,7 @@
 /*
- * Objects and archives as linker inputs: ELF files of the host, or ar archives of such, with fat binaries in a section named
- * .nv_fatbin.  Neither format is parsed: a fat binary is found by the first bytes of its header, wherever they are, and the rest of
- * the header is then checked.
+ * Objects and archives as linker inputs: ELF files of the host, or ar archives of such, with fat
+ * binaries in a section named .nv_fatbin.  Neither format is parsed: a fat binary is found by the
+ * first bytes of its header, wherever they are, and the rest of the header is then checked.
  */
 #include <string.h>
 
@@ -9,13 +9,14 @@
 
 static const unsigned char container_start[8] = {0x50, 0xed, 0x55, 0xba, 0x01, 0x00, 0x10, 0x00};
 
-CUresult ckt_soft_archive_texts(const void *data, size_t size_bytes, unsigned capability, struct ckt_soft_texts *texts, const char *name,
-				char *log, size_t log_size_bytes)
+CUresult ckt_soft_archive_texts(const void *data, size_t size_bytes, unsigned capability,
+	struct ckt_soft_texts *texts, const char *name, char *log, size_t log_size_bytes)
 {
 	const unsigned char *at = data, *end = at + size_bytes;
 	size_t n_containers = 0, n_before = texts->n;
 	CUresult result = CUDA_SUCCESS;
-	while (result == CUDA_SUCCESS && (at = memmem(at, (size_t)(end - at), container_start, sizeof(container_start)))) {
+	while (result == CUDA_SUCCESS &&
+		(at = memmem(at, (size_t)(end - at), container_start, sizeof(container_start)))) {
 		uint64_t size;
 		if ((size_t)(end - at) < 16)
 			break;
@@ -25,8 +26,12 @@ CUresult ckt_soft_archive_texts(const void *data, size_t size_bytes, unsigned ca
 			continue;
 		}
 		n_containers++;
-		/* Members may be misaligned in an archive, and the walk copies what it reads, so any address will do. */
-		result = ckt_soft_image_texts(at, 16 + size, capability, texts, log, log_size_bytes);
+		/*
+		 * Members may be misaligned in an archive, and the walk copies what it reads, so
+		 * any address will do.
+		 */
+		result =
+			ckt_soft_image_texts(at, 16 + size, capability, texts, log, log_size_bytes);
 		if (result == CUDA_ERROR_NO_BINARY_FOR_GPU)
 			result = CUDA_SUCCESS;
 		at += 16 + size;
@@ -35,6 +40,7 @@ CUresult ckt_soft_archive_texts(const void *data, size_t size_bytes, unsigned ca
 		return result;
 	*log = '\0';
 	if (texts->n == n_before)
-		ckt_soft_debug("%s: no PTX for sm_%u in it (%zu fat binaries), ignoring it", name, capability, n_containers);
+		ckt_soft_debug("%s: no PTX for sm_%u in it (%zu fat binaries), ignoring it", name,
+			capability, n_containers);
 	return CUDA_SUCCESS;
 }

@@ -1,8 +1,9 @@
 /*
  * Images: what a program hands over as a module.
  *
- * A fat binary is a container of PTX texts and machine code for several capabilities.  The layout is not documented; what is used
- * of it was read off the output of nvcc 13.0's fatbinary and is checked at every step:
+ * A fat binary is a container of PTX texts and machine code for several capabilities.  The layout
+ * is not documented; what is used of it was read off the output of nvcc 13.0's fatbinary and is
+ * checked at every step:
  *
  *	wrapper    u32 0x466243b1 | u32 version 1 or 2 | container * | version 2: NULL-terminated array of further containers *
  *	container  u32 0xba55ed50 | u16 version 1 | u16 header size 16 | u64 bytes of entries that follow
@@ -11,8 +12,9 @@
  *	           u64 | u64 flags | u64 | u64 uncompressed size | options | payload
  *	flags      0x2000 LZ4 block | 0x8000 zstd frame
  *
- * The second form of the wrapper is that of relocatable device code; its further containers are to be linked when the first one
- * has nothing that fits.  Everything here trusts an address only as far as the container's own size.
+ * The second form of the wrapper is that of relocatable device code; its further containers are to
+ * be linked when the first one has nothing that fits.  Everything here trusts an address only as
+ * far as the container's own size.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -31,10 +33,11 @@ enum {
 	KIND_PTX = 1,
 	FLAG_LZ4 = 0x2000,
 	FLAG_ZSTD = 0x8000,
-	PTX_MAX = 1 << 30,	/* a text larger than this is taken for a damaged length */
-	RATIO_MAX = 32768,	/* and so is what no compressor reaches: zstd has 128 KiB in four bytes */
+	PTX_MAX = 1 << 30, /* a text larger than this is taken for a damaged length */
+	/* and so is what no compressor reaches: zstd has 128 KiB in four bytes */
+	RATIO_MAX = 32768,
 };
-#define FLAG_LINKED (1ULL << 62)	/* ours: entries of cuLinkComplete that belong together */
+#define FLAG_LINKED (1ULL << 62) /* ours: entries of cuLinkComplete that belong together */
 static const uint32_t wrapper_magic = 0x466243b1, container_magic = 0xba55ed50;
 
 struct container_header {
@@ -63,7 +66,8 @@ void ckt_soft_texts_fini(struct ckt_soft_texts *texts)
 }
 
 /* Takes over buffer (NUL-terminated at size_bytes), also on failure. */
-static CUresult texts_take(struct ckt_soft_texts *texts, char *buffer, size_t size_bytes, const char *name)
+static CUresult texts_take(
+	struct ckt_soft_texts *texts, char *buffer, size_t size_bytes, const char *name)
 {
 	if (texts->n == texts->n_max) {
 		size_t n = texts->n_max ? 2 * texts->n_max : 4;
@@ -82,11 +86,13 @@ static CUresult texts_take(struct ckt_soft_texts *texts, char *buffer, size_t si
 	while (size_bytes && buffer[size_bytes - 1] == '\0')
 		size_bytes--;
 	texts->buffers[texts->n] = buffer;
-	texts->texts[texts->n++] = (struct ckt_ptx_text){.text = buffer, .size_bytes = size_bytes, .name = name};
+	texts->texts[texts->n++] =
+		(struct ckt_ptx_text){.text = buffer, .size_bytes = size_bytes, .name = name};
 	return CUDA_SUCCESS;
 }
 
-CUresult ckt_soft_texts_add(struct ckt_soft_texts *texts, const char *text, size_t size_bytes, const char *name)
+CUresult ckt_soft_texts_add(
+	struct ckt_soft_texts *texts, const char *text, size_t size_bytes, const char *name)
 {
 	char *copy = malloc(size_bytes + 1);
 	if (!copy)
@@ -109,18 +115,21 @@ static char *unpack(const struct entry_header *entry, const char *payload, size_
 		return text;
 	}
 	/* LZ4 counts in int. */
-	if (entry->compressed_size > entry->padded_size || entry->compressed_size > INT_MAX || !entry->uncompressed_size ||
-	    entry->uncompressed_size > PTX_MAX || entry->uncompressed_size / RATIO_MAX > entry->compressed_size)
+	if (entry->compressed_size > entry->padded_size || entry->compressed_size > INT_MAX ||
+		!entry->uncompressed_size || entry->uncompressed_size > PTX_MAX ||
+		entry->uncompressed_size / RATIO_MAX > entry->compressed_size)
 		return NULL;
 	char *text = malloc(entry->uncompressed_size + 1);
 	if (!text)
 		return NULL;
 	bool good;
 	if (entry->flags & FLAG_ZSTD) {
-		size_t n = ZSTD_decompress(text, entry->uncompressed_size, payload, entry->compressed_size);
+		size_t n = ZSTD_decompress(
+			text, entry->uncompressed_size, payload, entry->compressed_size);
 		good = !ZSTD_isError(n) && n == entry->uncompressed_size;
 	} else {
-		int n = LZ4_decompress_safe(payload, text, (int)entry->compressed_size, (int)entry->uncompressed_size);
+		int n = LZ4_decompress_safe(
+			payload, text, (int)entry->compressed_size, (int)entry->uncompressed_size);
 		good = n >= 0 && (uint64_t)n == entry->uncompressed_size;
 	}
 	if (!good) {
@@ -132,8 +141,10 @@ static char *unpack(const struct entry_header *entry, const char *payload, size_
 	return text;
 }
 
-/* Whether PTX for that target may be compiled for the capability: any later one, but with suffix a the same one only, and with f
- * the same major number. */
+/*
+ * Whether PTX for that target may be compiled for the capability: any later one, but with suffix a
+ * the same one only, and with f the same major number.
+ */
 static bool target_fits(const char *text, unsigned entry_capability, unsigned capability)
 {
 	unsigned target = entry_capability;
@@ -155,15 +166,21 @@ struct walk {
 	const char *at, *end;
 };
 
-/* Opens a container.  max_bytes: what the caller knows to be readable, SIZE_MAX where only the container tells. */
+/*
+ * Opens a container.  max_bytes: what the caller knows to be readable, SIZE_MAX where only the
+ * container tells.
+ */
 static bool container_open(const void *image, size_t max_bytes, struct walk *ret_walk)
 {
 	struct container_header header;
 	if (max_bytes < sizeof(header))
 		return false;
 	memcpy(&header, image, sizeof(header));
-	if (header.magic != container_magic || header.version != 1 || header.header_size < sizeof(header) || header.size > (1ULL << 40) ||
-	    (max_bytes != SIZE_MAX && (header.header_size > max_bytes || header.size > max_bytes - header.header_size)))
+	if (header.magic != container_magic || header.version != 1 ||
+		header.header_size < sizeof(header) || header.size > (1ULL << 40) ||
+		(max_bytes != SIZE_MAX &&
+			(header.header_size > max_bytes ||
+				header.size > max_bytes - header.header_size)))
 		return false;
 	ret_walk->at = (const char *)image + header.header_size;
 	ret_walk->end = ret_walk->at + header.size;
@@ -171,14 +188,15 @@ static bool container_open(const void *image, size_t max_bytes, struct walk *ret
 }
 
 /* The next entry.  False at the end, or where the rest makes no sense. */
-static bool container_next(struct walk *walk, struct entry_header *ret_entry, const char **ret_payload)
+static bool container_next(
+	struct walk *walk, struct entry_header *ret_entry, const char **ret_payload)
 {
 	size_t left = (size_t)(walk->end - walk->at);
 	if (left < sizeof(*ret_entry))
 		return false;
 	memcpy(ret_entry, walk->at, sizeof(*ret_entry));
 	if (ret_entry->header_size < sizeof(*ret_entry) || ret_entry->header_size > left ||
-	    ret_entry->padded_size > left - ret_entry->header_size)
+		ret_entry->padded_size > left - ret_entry->header_size)
 		return false;
 	*ret_payload = walk->at + ret_entry->header_size;
 	walk->at = *ret_payload + ret_entry->padded_size;
@@ -187,7 +205,7 @@ static bool container_next(struct walk *walk, struct entry_header *ret_entry, co
 
 struct found {
 	unsigned n_ptx, n_code, n_damaged;
-	char capabilities[128];		/* of PTX seen, for messages */
+	char capabilities[128]; /* of PTX seen, for messages */
 };
 
 /* With what its text says behind the number: compute_90a is for that GPU alone. */
@@ -197,11 +215,16 @@ static void note_capability(struct found *found, unsigned capability, const char
 	const char *p = text ? strstr(text, ".target") : NULL;
 	p = p ? strstr(p, "sm_") : NULL;
 	p = p ? p + 3 + strspn(p + 3, "0123456789") : "";
-	snprintf(found->capabilities + used, sizeof(found->capabilities) - used, " compute_%u%.*s", capability, *p == 'a' || *p == 'f', p);
+	snprintf(found->capabilities + used, sizeof(found->capabilities) - used, " compute_%u%.*s",
+		capability, *p == 'a' || *p == 'f', p);
 }
 
-/* Adds the best PTX of one container, or every text of a linked unit.  Returns how many it added, or -1: no memory. */
-static int container_texts(struct walk walk, unsigned capability, struct ckt_soft_texts *texts, struct found *found)
+/*
+ * Adds the best PTX of one container, or every text of a linked unit.  Returns how many it added,
+ * or -1: no memory.
+ */
+static int container_texts(
+	struct walk walk, unsigned capability, struct ckt_soft_texts *texts, struct found *found)
 {
 	struct entry_header entry;
 	const char *payload;
@@ -219,7 +242,9 @@ static int container_texts(struct walk walk, unsigned capability, struct ckt_sof
 		size_t size;
 		char *text = unpack(&entry, payload, &size);
 		note_capability(found, entry.capability, text);
-		if (!linked && (entry.capability > capability || (best && entry.capability < best_capability))) {
+		if (!linked &&
+			(entry.capability > capability ||
+				(best && entry.capability < best_capability))) {
 			free(text);
 			continue;
 		}
@@ -255,15 +280,16 @@ static CUresult explain(const struct found *found, unsigned capability, char *lo
 	if (found->n_damaged)
 		snprintf(log, log_size, "the fat binary's PTX cannot be decompressed");
 	else if (!found->n_ptx && !found->n_code)
-		*log = '\0';	/* nvcc makes empty ones for relocatable code: for the caller to handle, not for the user to read */
+		*log = '\0'; /* nvcc makes empty ones for relocatable code: for the caller to handle, not for the user to read */
 	else if (found->n_ptx)
-		snprintf(log, log_size, "the fat binary holds PTX only for%s, and this device has compute capability %u.%u",
-			 found->capabilities, capability / 10, capability % 10);
+		snprintf(log, log_size,
+			"the fat binary holds PTX only for%s, and this device has compute capability %u.%u",
+			found->capabilities, capability / 10, capability % 10);
 	else
 		snprintf(log, log_size,
-			 "the fat binary holds machine code only (%u entries): the soft GPU runs PTX; compile with -gencode "
-			 "arch=compute_%u,code=compute_%u",
-			 found->n_code, capability, capability);
+			"the fat binary holds machine code only (%u entries): the soft GPU runs PTX; compile with -gencode "
+			"arch=compute_%u,code=compute_%u",
+			found->n_code, capability, capability);
 	return found->n_damaged ? CUDA_ERROR_INVALID_IMAGE : CUDA_ERROR_NO_BINARY_FOR_GPU;
 }
 
@@ -273,12 +299,15 @@ struct wrapper {
 	const void *const *more;
 };
 
-static CUresult wrapper_texts(const void *image, unsigned capability, struct ckt_soft_texts *texts, char *log, size_t log_size)
+static CUresult wrapper_texts(const void *image, unsigned capability, struct ckt_soft_texts *texts,
+	char *log, size_t log_size)
 {
 	struct wrapper wrapper;
 	memcpy(&wrapper, image, sizeof(wrapper));
 	if (wrapper.version != 1 && wrapper.version != 2) {
-		snprintf(log, log_size, "the fat binary's wrapper has version %u, and only 1 and 2 are known", wrapper.version);
+		snprintf(log, log_size,
+			"the fat binary's wrapper has version %u, and only 1 and 2 are known",
+			wrapper.version);
 		return CUDA_ERROR_INVALID_IMAGE;
 	}
 	struct found found = {0};
@@ -291,10 +320,15 @@ static CUresult wrapper_texts(const void *image, unsigned capability, struct ckt
 			if (!container_open(*p, SIZE_MAX, &walk))
 				continue;
 			int n = container_texts(walk, capability, texts, &found);
-			/* Every such program brings the device runtime, whose PTX is for the newest capability only.  Where it is really
-			 * needed, or one of the program's own objects has no PTX, linking finds what is missing. */
+			/*
+			 * Every such program brings the device runtime, whose PTX is for the newest
+			 * capability only.  Where it is really needed, or one of the program's own
+			 * objects has no PTX, linking finds what is missing.
+			 */
 			if (n == 0)
-				ckt_soft_debug("relocatable code: an object without PTX for sm_%u, ignoring it", capability);
+				ckt_soft_debug(
+					"relocatable code: an object without PTX for sm_%u, ignoring it",
+					capability);
 			added = n < 0 ? n : added + n;
 		}
 	}
@@ -303,13 +337,15 @@ static CUresult wrapper_texts(const void *image, unsigned capability, struct ckt
 	return added ? CUDA_SUCCESS : explain(&found, capability, log, log_size);
 }
 
-CUresult ckt_soft_image_texts(const void *image, size_t size_bytes, unsigned capability, struct ckt_soft_texts *texts, char *log,
-			      size_t log_size_bytes)
+CUresult ckt_soft_image_texts(const void *image, size_t size_bytes, unsigned capability,
+	struct ckt_soft_texts *texts, char *log, size_t log_size_bytes)
 {
 	uint32_t magic = 0;
 	if (size_bytes >= sizeof(magic)) {
-		/* A text of less than four bytes is still readable this far: malloc'd and mapped memory comes in larger pieces, but a
-		 * string's end must not be passed. */
+		/*
+		 * A text of less than four bytes is still readable this far: malloc'd and mapped
+		 * memory comes in larger pieces, but a string's end must not be passed.
+		 */
 		if (size_bytes != SIZE_MAX || strnlen(image, sizeof(magic)) == sizeof(magic))
 			memcpy(&magic, image, sizeof(magic));
 	}
@@ -328,7 +364,8 @@ CUresult ckt_soft_image_texts(const void *image, size_t size_bytes, unsigned cap
 		return added ? CUDA_SUCCESS : explain(&found, capability, log, log_size_bytes);
 	}
 	if (magic == 0x464c457f) {
-		snprintf(log, log_size_bytes, "a cubin (machine code) cannot run here: the soft GPU runs PTX");
+		snprintf(log, log_size_bytes,
+			"a cubin (machine code) cannot run here: the soft GPU runs PTX");
 		return CUDA_ERROR_NO_BINARY_FOR_GPU;
 	}
 	size_t length = size_bytes == SIZE_MAX ? strlen(image) : strnlen(image, size_bytes);
@@ -341,8 +378,9 @@ CUresult ckt_soft_image_texts(const void *image, size_t size_bytes, unsigned cap
 }
 
 /*
- * The device runtime, which nvlink puts into every relocatable program, has machine code for each generation and PTX for the newest
- * capability only.  A GPU links that code, so it is no error here; what the program really needs of it, linking finds missing.
+ * The device runtime, which nvlink puts into every relocatable program, has machine code for each
+ * generation and PTX for the newest capability only.  A GPU links that code, so it is no error
+ * here; what the program really needs of it, linking finds missing.
  */
 bool ckt_soft_image_is_library(const void *image, size_t size_bytes, unsigned capability)
 {
@@ -356,21 +394,26 @@ bool ckt_soft_image_is_library(const void *image, size_t size_bytes, unsigned ca
 		if (entry.kind == KIND_PTX)
 			later |= entry.capability > capability;
 		else
-			code |= entry.capability / 10 == capability / 10 && entry.capability <= capability;
+			code |= entry.capability / 10 == capability / 10 &&
+				entry.capability <= capability;
 	}
 	return code && later;
 }
 
-CUresult ckt_soft_image_pack(const struct ckt_soft_texts *texts, unsigned capability, void **ret_image, size_t *ret_size_bytes)
+CUresult ckt_soft_image_pack(const struct ckt_soft_texts *texts, unsigned capability,
+	void **ret_image, size_t *ret_size_bytes)
 {
 	size_t size = sizeof(struct container_header);
 	for (size_t i = 0; i < texts->n; i++)
-		size += sizeof(struct entry_header) + ((texts->texts[i].size_bytes + 8) & ~(size_t)7);
+		size += sizeof(struct entry_header) +
+			((texts->texts[i].size_bytes + 8) & ~(size_t)7);
 	char *image = calloc(1, size);
 	if (!image)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	struct container_header header = {
-		.magic = container_magic, .version = 1, .header_size = sizeof(header), .size = size - sizeof(header)};
+	struct container_header header = {.magic = container_magic,
+		.version = 1,
+		.header_size = sizeof(header),
+		.size = size - sizeof(header)};
 	memcpy(image, &header, sizeof(header));
 	char *at = image + sizeof(header);
 	for (size_t i = 0; i < texts->n; i++) {
@@ -378,7 +421,8 @@ CUresult ckt_soft_image_pack(const struct ckt_soft_texts *texts, unsigned capabi
 			.kind = KIND_PTX,
 			.version = 0x0101,
 			.header_size = sizeof(entry),
-			.padded_size = (texts->texts[i].size_bytes + 8) & ~(size_t)7,	/* a NUL at least */
+			/* a NUL at least */
+			.padded_size = (texts->texts[i].size_bytes + 8) & ~(size_t)7,
 			.capability = capability,
 			.flags = 0x11 | FLAG_LINKED,
 		};

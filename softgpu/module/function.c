@@ -1,7 +1,8 @@
 /* Functions: attributes and parameters. */
 #include "softgpu/soft.h"
 
-void ckt_soft_function_defaults(struct ckt_soft_function *function, const struct ckt_soft_device *device)
+void ckt_soft_function_defaults(
+	struct ckt_soft_function *function, const struct ckt_soft_device *device)
 {
 	function->capability = device->arch->capability;
 	const struct ckt_ptx_function_info *info = function->info;
@@ -12,7 +13,8 @@ void ckt_soft_function_defaults(struct ckt_soft_function *function, const struct
 		atomic_store(&function->cluster_set[i], (int)info->cluster[i]);
 }
 
-void ckt_soft_function_copy_settings(struct ckt_soft_function *to, const struct ckt_soft_function *from)
+void ckt_soft_function_copy_settings(
+	struct ckt_soft_function *to, const struct ckt_soft_function *from)
 {
 	atomic_store(&to->max_dynamic_shared, atomic_load(&from->max_dynamic_shared));
 	atomic_store(&to->carveout, atomic_load(&from->carveout));
@@ -22,7 +24,8 @@ void ckt_soft_function_copy_settings(struct ckt_soft_function *to, const struct 
 		atomic_store(&to->cluster_set[i], atomic_load(&from->cluster_set[i]));
 }
 
-CUresult ckt_soft_function_get(CUfunction handle, struct ckt_soft_context *context, struct ckt_soft_function **ret_function)
+CUresult ckt_soft_function_get(CUfunction handle, struct ckt_soft_context *context,
+	struct ckt_soft_function **ret_function)
 {
 	if (!handle)
 		return CUDA_ERROR_INVALID_HANDLE;
@@ -42,14 +45,18 @@ CUresult ckt_soft_function_usable(const struct ckt_ptx_function_info *info, atom
 	return CUDA_ERROR_INVALID_PTX;
 }
 
-/* The interpreter's registers are an estimate; it must not contradict the number of threads that a block may have. */
+/*
+ * The interpreter's registers are an estimate; it must not contradict the number of threads that a
+ * block may have.
+ */
 static int registers(const struct ckt_ptx_function_info *info)
 {
 	unsigned most = 65536 / (info->max_threads ? info->max_threads : 1024);
 	return (int)(info->registers < most ? info->registers : most > 255 ? 255 : most);
 }
 
-CUresult ckt_soft_function_attribute(const struct ckt_soft_function *function, CUfunction_attribute attribute, int *ret_value)
+CUresult ckt_soft_function_attribute(
+	const struct ckt_soft_function *function, CUfunction_attribute attribute, int *ret_value)
 {
 	const struct ckt_ptx_function_info *info = function->info;
 	switch (attribute) {
@@ -69,7 +76,10 @@ CUresult ckt_soft_function_attribute(const struct ckt_soft_function *function, C
 		*ret_value = registers(info);
 		return CUDA_SUCCESS;
 	case CU_FUNC_ATTRIBUTE_PTX_VERSION:
-		/* The virtual architecture, not the version of the language, as a real driver answers. */
+		/*
+		 * The virtual architecture, not the version of the language, as a real driver
+		 * answers.
+		 */
 		*ret_value = (int)info->target;
 		return CUDA_SUCCESS;
 	case CU_FUNC_ATTRIBUTE_BINARY_VERSION:
@@ -90,7 +100,8 @@ CUresult ckt_soft_function_attribute(const struct ckt_soft_function *function, C
 	case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH:
 	case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_HEIGHT:
 	case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_DEPTH:
-		*ret_value = atomic_load(&function->cluster_set[attribute - CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH]);
+		*ret_value = atomic_load(&function->cluster_set[attribute -
+			CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH]);
 		return CUDA_SUCCESS;
 	case CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED:
 		*ret_value = atomic_load(&function->non_portable_cluster);
@@ -103,12 +114,14 @@ CUresult ckt_soft_function_attribute(const struct ckt_soft_function *function, C
 	}
 }
 
-CUresult ckt_soft_function_set_attribute(struct ckt_soft_function *function, const struct ckt_soft_device *device,
-					 CUfunction_attribute attribute, int value)
+CUresult ckt_soft_function_set_attribute(struct ckt_soft_function *function,
+	const struct ckt_soft_device *device, CUfunction_attribute attribute, int value)
 {
 	switch (attribute) {
 	case CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES:
-		if (value < 0 || value > (int)(device->arch->shared_optin << 10) - (int)function->info->static_shared_bytes)
+		if (value < 0 ||
+			value > (int)(device->arch->shared_optin << 10) -
+					(int)function->info->static_shared_bytes)
 			return CUDA_ERROR_INVALID_VALUE;
 		atomic_store(&function->max_dynamic_shared, value);
 		return CUDA_SUCCESS;
@@ -123,7 +136,9 @@ CUresult ckt_soft_function_set_attribute(struct ckt_soft_function *function, con
 		/* What the code itself demands cannot be changed. */
 		if (value < 0 || function->info->cluster[0])
 			return value < 0 ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_NOT_PERMITTED;
-		atomic_store(&function->cluster_set[attribute - CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH], value);
+		atomic_store(&function->cluster_set[attribute -
+				     CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH],
+			value);
 		return CUDA_SUCCESS;
 	case CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED:
 		atomic_store(&function->non_portable_cluster, value != 0);
@@ -144,7 +159,8 @@ static CUresult enter_function(CUfunction handle, struct ckt_soft_function **ret
 {
 	struct ckt_soft_context *context;
 	CUresult result = ckt_soft_enter(&context);
-	return result == CUDA_SUCCESS ? ckt_soft_function_get(handle, context, ret_function) : result;
+	return result == CUDA_SUCCESS ? ckt_soft_function_get(handle, context, ret_function)
+				      : result;
 }
 
 CUresult CUDAAPI cuFuncGetAttribute(int *pi, CUfunction_attribute attrib, CUfunction hfunc)
@@ -164,7 +180,8 @@ CUresult CUDAAPI cuFuncSetAttribute(CUfunction hfunc, CUfunction_attribute attri
 	CUresult result = enter_function(hfunc, &function);
 	if (result != CUDA_SUCCESS)
 		return result;
-	result = ckt_soft_function_set_attribute(function, function->module->context->device, attrib, value);
+	result = ckt_soft_function_set_attribute(
+		function, function->module->context->device, attrib, value);
 	ckt_soft_object_put(&function->object);
 	return result;
 }
@@ -176,7 +193,8 @@ CUresult CUDAAPI cuFuncSetCacheConfig(CUfunction hfunc, CUfunc_cache config)
 	if (result != CUDA_SUCCESS)
 		return result;
 	ckt_soft_object_put(&function->object);
-	return (unsigned)config > CU_FUNC_CACHE_PREFER_EQUAL ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+	return (unsigned)config > CU_FUNC_CACHE_PREFER_EQUAL ? CUDA_ERROR_INVALID_VALUE
+							     : CUDA_SUCCESS;
 }
 
 CUresult CUDAAPI cuFuncSetSharedMemConfig(CUfunction hfunc, CUsharedconfig config)
@@ -186,7 +204,9 @@ CUresult CUDAAPI cuFuncSetSharedMemConfig(CUfunction hfunc, CUsharedconfig confi
 	if (result != CUDA_SUCCESS)
 		return result;
 	ckt_soft_object_put(&function->object);
-	return (unsigned)config > CU_SHARED_MEM_CONFIG_EIGHT_BYTE_BANK_SIZE ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+	return (unsigned)config > CU_SHARED_MEM_CONFIG_EIGHT_BYTE_BANK_SIZE
+		? CUDA_ERROR_INVALID_VALUE
+		: CUDA_SUCCESS;
 }
 
 CUresult CUDAAPI cuFuncGetModule(CUmodule *hmod, CUfunction hfunc)
@@ -213,7 +233,8 @@ CUresult CUDAAPI cuFuncGetName(const char **name, CUfunction hfunc)
 	return name ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-CUresult CUDAAPI cuFuncGetParamInfo(CUfunction func, size_t paramIndex, size_t *paramOffset, size_t *paramSize)
+CUresult CUDAAPI cuFuncGetParamInfo(
+	CUfunction func, size_t paramIndex, size_t *paramOffset, size_t *paramSize)
 {
 	struct ckt_soft_function *function;
 	CUresult result = enter_function(func, &function);

@@ -1,4 +1,6 @@
-/* What the soft GPU makes of JIT options (cudacommon/jit.h): its interpreter has no use for most. */
+/*
+ * What the soft GPU makes of JIT options (cudacommon/jit.h): its interpreter has no use for most.
+ */
 #include <string.h>
 
 #include "cudacommon/jit.h"
@@ -10,7 +12,7 @@ bool ckt_soft_jit_target(const struct ckt_jit *jit, unsigned *ret_target)
 	*ret_target = 0;
 	for (uint32_t i = 0; i < jit->count; i++)
 		if (jit->keys[i] == CU_JIT_TARGET) {
-			*ret_target = jit->values[i] & 0xffff;	/* above it stands which variant */
+			*ret_target = jit->values[i] & 0xffff; /* above it stands which variant */
 			found = true;
 		}
 	return found;
@@ -20,14 +22,16 @@ bool ckt_soft_jit_target(const struct ckt_jit *jit, unsigned *ret_target)
 static bool is_impossible(const struct ckt_jit *jit)
 {
 	for (uint32_t i = 0; i < jit->count; i++)
-		if (jit->keys[i] == CU_JIT_NEW_SM3X_OPT || (jit->keys[i] == CU_JIT_OPTIMIZATION_LEVEL && (int)jit->values[i] < 0))
+		if (jit->keys[i] == CU_JIT_NEW_SM3X_OPT ||
+			(jit->keys[i] == CU_JIT_OPTIMIZATION_LEVEL && (int)jit->values[i] < 0))
 			return true;
 	return false;
 }
 
 CUresult ckt_soft_jit_check(const struct ckt_jit *jit, unsigned capability)
 {
-	static const unsigned old[] = {30, 32, 35, 37, 50, 52, 53, 60, 61, 62, 70, 72}, known[] = {75, 80, 86, 87, 88, 89, 90, 100, 101, 103, 110, 120, 121};
+	static const unsigned old[] = {30, 32, 35, 37, 50, 52, 53, 60, 61, 62, 70, 72},
+			      known[] = {75, 80, 86, 87, 88, 89, 90, 100, 101, 103, 110, 120, 121};
 	unsigned target;
 	if (is_impossible(jit))
 		return CUDA_ERROR_INVALID_PTX;
@@ -40,7 +44,9 @@ CUresult ckt_soft_jit_check(const struct ckt_jit *jit, unsigned capability)
 			return CUDA_ERROR_INVALID_PTX;
 	for (size_t k = 0; k < sizeof(known) / sizeof(known[0]); k++)
 		if (target == known[k])
-			return target / 10 == capability / 10 && target <= capability ? CUDA_SUCCESS : CUDA_ERROR_INVALID_SOURCE;
+			return target / 10 == capability / 10 && target <= capability
+				? CUDA_SUCCESS
+				: CUDA_ERROR_INVALID_SOURCE;
 	return CUDA_ERROR_INVALID_VALUE;
 }
 

@@ -1,4 +1,7 @@
-/* What kernels print: kept in order per context, written at synchronisation, or at once when it outgrows the printf FIFO's limit. */
+/*
+ * What kernels print: kept in order per context, written at synchronisation, or at once when it
+ * outgrows the printf FIFO's limit.
+ */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,7 +17,8 @@ struct ckt_soft_output {
 	char text[];
 };
 
-void ckt_soft_output_write(struct ckt_soft_context *context, int fd, const char *text, size_t size_bytes)
+void ckt_soft_output_write(
+	struct ckt_soft_context *context, int fd, const char *text, size_t size_bytes)
 {
 	pthread_mutex_lock(&context->output_lock);
 	struct ckt_soft_output *last = context->output_last;
@@ -23,7 +27,8 @@ void ckt_soft_output_write(struct ckt_soft_context *context, int fd, const char 
 		struct ckt_soft_output *piece = malloc(sizeof(*piece) + room);
 		if (!piece) {
 			pthread_mutex_unlock(&context->output_lock);
-			ckt_soft_say("out of memory: %zu bytes printed by a kernel are lost", size_bytes);
+			ckt_soft_say("out of memory: %zu bytes printed by a kernel are lost",
+				size_bytes);
 			return;
 		}
 		*piece = (struct ckt_soft_output){.fd = fd, .room = room};
@@ -49,7 +54,10 @@ void ckt_soft_output_flush(struct ckt_soft_context *context)
 	struct ckt_soft_output *piece = context->output;
 	context->output = context->output_last = NULL;
 	context->output_bytes = 0;
-	/* What the process itself has printed came before.  A thread that holds the stream may wait for this one. */
+	/*
+	 * What the process itself has printed came before.  A thread that holds the stream may wait
+	 * for this one.
+	 */
 	if (piece && ftrylockfile(stdout) == 0) {
 		fflush_unlocked(stdout);
 		funlockfile(stdout);

@@ -1,6 +1,6 @@
 /*
- * Launches: everything is checked and copied in the call; the grid runs on the stream's thread.  A fault becomes the context's
- * sticky error and its message goes to stderr.
+ * Launches: everything is checked and copied in the call; the grid runs on the stream's thread.  A
+ * fault becomes the context's sticky error and its message goes to stderr.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +10,7 @@
 #include "softgpu/stream/capture.h"
 
 struct launch {
-	struct ckt_soft_function *function;	/* referenced until it has run */
+	struct ckt_soft_function *function; /* referenced until it has run */
 	uint32_t grid[3], block[3], cluster[3];
 	uint32_t dynamic_shared;
 	bool cooperative;
@@ -87,11 +87,13 @@ static void run_launch(struct ckt_soft_context *stream_context, void *payload)
 		memcpy(run.block, launch->block, sizeof(run.block));
 		memcpy(run.cluster, launch->cluster, sizeof(run.cluster));
 		char message[512] = "";
-		enum ckt_ptx_fault fault = ckt_ptx_launch(launch->function->code, &run, message, sizeof(message));
+		enum ckt_ptx_fault fault =
+			ckt_ptx_launch(launch->function->code, &run, message, sizeof(message));
 		if (fault != CKT_PTX_FAULT_NONE) {
 			/* What an assertion prints is the program's output already. */
 			if (fault != CKT_PTX_FAULT_ASSERT)
-				ckt_soft_say("kernel fault: %s", *message ? message : launch->function->info->name);
+				ckt_soft_say("kernel fault: %s",
+					*message ? message : launch->function->info->name);
 			ckt_soft_context_fault(context, fault_result(fault));
 		}
 	}
@@ -111,7 +113,7 @@ static CUresult check_cluster(const struct launch *launch, const struct ckt_soft
 		return CKT_AS_CUDA_NOT_SUPPORTED;
 	uint64_t blocks = (uint64_t)cluster[0] * cluster[1] * cluster[2];
 	if (cluster[0] > 16 || cluster[1] > 16 || cluster[2] > 16 ||
-	    blocks > (atomic_load(&launch->function->non_portable_cluster) ? 16 : 8))
+		blocks > (atomic_load(&launch->function->non_portable_cluster) ? 16 : 8))
 		return CUDA_ERROR_INVALID_CLUSTER_SIZE;
 	for (int i = 0; i < 3; i++)
 		if (launch->grid[i] % cluster[i])
@@ -122,9 +124,11 @@ static CUresult check_cluster(const struct launch *launch, const struct ckt_soft
 static CUresult check_shape(const struct launch *launch, const struct ckt_soft_device *device)
 {
 	const struct ckt_ptx_function_info *info = launch->function->info;
-	static const uint32_t most_grid[3] = {2147483647, 65535, 65535}, most_block[3] = {1024, 1024, 64};
+	static const uint32_t most_grid[3] = {2147483647, 65535, 65535},
+			      most_block[3] = {1024, 1024, 64};
 	for (int i = 0; i < 3; i++)
-		if (!launch->grid[i] || launch->grid[i] > most_grid[i] || !launch->block[i] || launch->block[i] > most_block[i])
+		if (!launch->grid[i] || launch->grid[i] > most_grid[i] || !launch->block[i] ||
+			launch->block[i] > most_block[i])
 			return CUDA_ERROR_INVALID_VALUE;
 	uint64_t threads = (uint64_t)launch->block[0] * launch->block[1] * launch->block[2];
 	if (threads > 1024)
@@ -132,7 +136,7 @@ static CUresult check_shape(const struct launch *launch, const struct ckt_soft_d
 	for (int i = 0; i < 3; i++)
 		if (info->reqntid[i] && info->reqntid[i] != launch->block[i])
 			return CUDA_ERROR_INVALID_VALUE;
-	if (threads > info->max_threads)	/* beyond the launch bounds; seen on an H200 */
+	if (threads > info->max_threads) /* beyond the launch bounds; seen on an H200 */
 		return CUDA_ERROR_INVALID_VALUE;
 	if (launch->dynamic_shared > (uint32_t)atomic_load(&launch->function->max_dynamic_shared))
 		return CUDA_ERROR_INVALID_VALUE;
@@ -141,17 +145,21 @@ static CUresult check_shape(const struct launch *launch, const struct ckt_soft_d
 	CUresult result = check_cluster(launch, device);
 	if (result == CUDA_SUCCESS && launch->cooperative) {
 		uint64_t blocks = (uint64_t)launch->grid[0] * launch->grid[1] * launch->grid[2];
-		unsigned per_sm = ckt_soft_occupancy(launch->function, device, (unsigned)threads, launch->dynamic_shared);
+		unsigned per_sm = ckt_soft_occupancy(
+			launch->function, device, (unsigned)threads, launch->dynamic_shared);
 		if (blocks > (uint64_t)per_sm * device->n_sm)
 			result = CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE;
 	}
 	return result;
 }
 
-CUresult ckt_soft_launch_check(struct ckt_soft_function *function, const unsigned grid[3], const unsigned block[3], unsigned dynamic_shared)
+CUresult ckt_soft_launch_check(struct ckt_soft_function *function, const unsigned grid[3],
+	const unsigned block[3], unsigned dynamic_shared)
 {
-	struct launch launch = {.function = function, .grid = {grid[0], grid[1], grid[2]}, .block = {block[0], block[1], block[2]},
-				.dynamic_shared = dynamic_shared};
+	struct launch launch = {.function = function,
+		.grid = {grid[0], grid[1], grid[2]},
+		.block = {block[0], block[1], block[2]},
+		.dynamic_shared = dynamic_shared};
 	return check_shape(&launch, function->module->context->device);
 }
 
@@ -167,7 +175,8 @@ static CUresult copy_params(struct launch *launch, void **kernel_params, void **
 		for (size_t i = 0; i < info->n_params; i++) {
 			if (!kernel_params[i])
 				return CUDA_ERROR_INVALID_VALUE;
-			memcpy(launch->params + info->params[i].offset_bytes, kernel_params[i], info->params[i].size_bytes);
+			memcpy(launch->params + info->params[i].offset_bytes, kernel_params[i],
+				info->params[i].size_bytes);
 		}
 		return CUDA_SUCCESS;
 	}
@@ -195,7 +204,8 @@ struct request {
 };
 
 /* Precondition: entered. */
-static CUresult capture(struct ckt_capture_stream *capturing, const struct request *request, const struct launch *launch, void **kernel_params)
+static CUresult capture(struct ckt_capture_stream *capturing, const struct request *request,
+	const struct launch *launch, void **kernel_params)
 {
 	const struct ckt_ptx_function_info *info = launch->function->info;
 	struct ckt_kernel_spec spec = {
@@ -243,7 +253,9 @@ static CUresult submit_launch(const struct request *request, void **kernel_param
 	if (!ckt_soft_in_graph)
 		context = stream->context;
 	result = ckt_soft_function_get(request->function, context, &function);
-	if (result == CUDA_SUCCESS && ((result = ckt_soft_function_usable(function->info, &function->refusal_said)) || (result = ckt_soft_function_load(function))))
+	if (result == CUDA_SUCCESS &&
+		((result = ckt_soft_function_usable(function->info, &function->refusal_said)) ||
+			(result = ckt_soft_function_load(function))))
 		ckt_soft_object_put(&function->object);
 	if (result != CUDA_SUCCESS) {
 		ckt_soft_object_put(&stream->object);
@@ -262,7 +274,8 @@ static CUresult submit_launch(const struct request *request, void **kernel_param
 		memcpy(launch->cluster, request->cluster, sizeof(launch->cluster));
 		if (!launch->cluster[0] && !launch->cluster[1] && !launch->cluster[2])
 			for (int i = 0; i < 3; i++)
-				launch->cluster[i] = (uint32_t)atomic_load(&function->cluster_set[i]);
+				launch->cluster[i] =
+					(uint32_t)atomic_load(&function->cluster_set[i]);
 		launch->dynamic_shared = request->dynamic_shared;
 		launch->cooperative = request->cooperative;
 		if (stream->context != function->module->context && !ckt_soft_in_graph)
@@ -274,15 +287,18 @@ static CUresult submit_launch(const struct request *request, void **kernel_param
 		struct ckt_capture_stream *capturing = NULL;
 		if (result == CUDA_SUCCESS)
 			result = ckt_soft_capture(stream, &capturing);
-		for (unsigned i = 0; i < request->n_attributes && result == CUDA_SUCCESS && !capturing; i++)
+		for (unsigned i = 0;
+			i < request->n_attributes && result == CUDA_SUCCESS && !capturing; i++)
 			result = ckt_launch_attribute_check(&request->attributes[i], false);
 		/* Always run: it is what drops the reference. */
 		if (capturing) {
-			result = ckt_graph_leave(capture(capturing, request, launch, kernel_params));
+			result =
+				ckt_graph_leave(capture(capturing, request, launch, kernel_params));
 		} else if (result == CUDA_SUCCESS) {
 			ckt_soft_object_ref(&function->object);
 			ckt_soft_waits_launch(stream);
-			result = ckt_soft_stream_submit(stream, run_launch, launch, size, CKT_SOFT_ALWAYS, NULL, 0, NULL);
+			result = ckt_soft_stream_submit(
+				stream, run_launch, launch, size, CKT_SOFT_ALWAYS, NULL, 0, NULL);
 			if (result != CUDA_SUCCESS)
 				ckt_soft_object_put(&function->object);
 			else
@@ -298,9 +314,10 @@ static CUresult submit_launch(const struct request *request, void **kernel_param
 
 /* ---- API */
 
-CUresult CUDAAPI cuLaunchKernel(CUfunction f, unsigned int gridDimX, unsigned int gridDimY, unsigned int gridDimZ, unsigned int blockDimX,
-				unsigned int blockDimY, unsigned int blockDimZ, unsigned int sharedMemBytes, CUstream hStream,
-				void **kernelParams, void **extra)
+CUresult CUDAAPI cuLaunchKernel(CUfunction f, unsigned int gridDimX, unsigned int gridDimY,
+	unsigned int gridDimZ, unsigned int blockDimX, unsigned int blockDimY,
+	unsigned int blockDimZ, unsigned int sharedMemBytes, CUstream hStream, void **kernelParams,
+	void **extra)
 {
 	struct request request = {
 		.function = f,
@@ -312,9 +329,10 @@ CUresult CUDAAPI cuLaunchKernel(CUfunction f, unsigned int gridDimX, unsigned in
 	return submit_launch(&request, kernelParams, extra);
 }
 
-CUresult CUDAAPI cuLaunchCooperativeKernel(CUfunction f, unsigned int gridDimX, unsigned int gridDimY, unsigned int gridDimZ,
-					   unsigned int blockDimX, unsigned int blockDimY, unsigned int blockDimZ,
-					   unsigned int sharedMemBytes, CUstream hStream, void **kernelParams)
+CUresult CUDAAPI cuLaunchCooperativeKernel(CUfunction f, unsigned int gridDimX,
+	unsigned int gridDimY, unsigned int gridDimZ, unsigned int blockDimX,
+	unsigned int blockDimY, unsigned int blockDimZ, unsigned int sharedMemBytes,
+	CUstream hStream, void **kernelParams)
 {
 	struct request request = {
 		.function = f,
@@ -329,7 +347,9 @@ CUresult CUDAAPI cuLaunchCooperativeKernel(CUfunction f, unsigned int gridDimX, 
 
 static void take_attribute(struct request *request, const CUlaunchAttribute *attribute)
 {
-	/* The others are hints about caches and order that full serialisation satisfies, or events. */
+	/*
+	 * The others are hints about caches and order that full serialisation satisfies, or events.
+	 */
 	if (attribute->id == CU_LAUNCH_ATTRIBUTE_COOPERATIVE) {
 		request->cooperative = attribute->value.cooperative != 0;
 	} else if (attribute->id == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION) {
@@ -339,7 +359,8 @@ static void take_attribute(struct request *request, const CUlaunchAttribute *att
 	}
 }
 
-CUresult CUDAAPI cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction f, void **kernelParams, void **extra)
+CUresult CUDAAPI cuLaunchKernelEx(
+	const CUlaunchConfig *config, CUfunction f, void **kernelParams, void **extra)
 {
 	if (!config || (config->numAttrs && !config->attrs))
 		return CUDA_ERROR_INVALID_VALUE;

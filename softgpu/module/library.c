@@ -1,6 +1,7 @@
 /*
- * Libraries: modules that belong to no context.  The texts for each device's capability are unpacked when the library is loaded
- * (the image may be gone afterwards) and become a module in a context when a kernel or variable is first asked for there.
+ * Libraries: modules that belong to no context.  The texts for each device's capability are
+ * unpacked when the library is loaded (the image may be gone afterwards) and become a module in a
+ * context when a kernel or variable is first asked for there.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,30 +12,35 @@
 
 struct instance {
 	struct instance *next;
-	struct ckt_soft_context *context;	/* compared only; removed by ckt_soft_libraries_forget */
-	struct ckt_soft_module *module;		/* referenced */
+	/* compared only; removed by ckt_soft_libraries_forget */
+	struct ckt_soft_context *context;
+	struct ckt_soft_module *module; /* referenced */
 };
 
 struct ckt_soft_kernel {
 	struct ckt_soft_object object;
-	struct ckt_soft_library *library;	/* referenced */
-	struct ckt_ptx_function_info info;	/* a copy; name, params and refusal owned */
+	struct ckt_soft_library *library;  /* referenced */
+	struct ckt_ptx_function_info info; /* a copy; name, params and refusal owned */
 	atomic_bool refusal_said;
-	struct ckt_soft_function *settings;	/* by device: attributes set before any context has the function */
+	/* by device: attributes set before any context has the function */
+	struct ckt_soft_function *settings;
 };
 
 struct ckt_soft_library {
 	struct ckt_soft_object object;
-	struct ckt_soft_library *next, **link;	/* in `libraries` */
+	struct ckt_soft_library *next, **link; /* in `libraries` */
 	struct {
 		unsigned capability;
-		CUresult result;		/* of unpacking */
-		char *why;			/* to be said where it is asked for; owned, NULL for nothing */
+		CUresult result; /* of unpacking */
+		/* to be said where it is asked for; owned, NULL for nothing */
+		char *why;
 		struct ckt_soft_texts texts;
 	} images[16];
 	size_t n_images;
-	bool told;				/* its loader has why there is no image for the device */
-	struct ckt_ptx_module *parsed;		/* of the first capability, for the first context; NULL once used */
+	/* its loader has why there is no image for the device */
+	bool told;
+	/* of the first capability, for the first context; NULL once used */
+	struct ckt_ptx_module *parsed;
 	unsigned parsed_capability;
 	struct ckt_soft_kernel **kernels;
 	size_t n_kernels;
@@ -69,12 +75,14 @@ static void library_free(struct ckt_soft_object *object)
 	free(library);
 }
 
-static CUresult make_kernel(struct ckt_soft_library *library, const struct ckt_ptx_function_info *info)
+static CUresult make_kernel(
+	struct ckt_soft_library *library, const struct ckt_ptx_function_info *info)
 {
 	struct ckt_soft_kernel *kernel = calloc(1, sizeof(*kernel));
 	if (!kernel)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	size_t n_devices = (size_t)ckt_soft_device_count(), params_bytes = info->n_params * sizeof(*info->params);
+	size_t n_devices = (size_t)ckt_soft_device_count(),
+	       params_bytes = info->n_params * sizeof(*info->params);
 	struct ckt_ptx_param *params = malloc(params_bytes ? params_bytes : 1);
 	kernel->library = library;
 	ckt_soft_object_ref(&library->object);
@@ -83,8 +91,10 @@ static CUresult make_kernel(struct ckt_soft_library *library, const struct ckt_p
 	kernel->info.params = params;
 	kernel->info.refusal = info->refusal ? strdup(info->refusal) : NULL;
 	kernel->settings = calloc(n_devices, sizeof(*kernel->settings));
-	if (!params || !kernel->info.name || (info->refusal && !kernel->info.refusal) || !kernel->settings ||
-	    ckt_soft_object_init(&kernel->object, CKT_SOFT_KERNEL, kernel_free) != CUDA_SUCCESS) {
+	if (!params || !kernel->info.name || (info->refusal && !kernel->info.refusal) ||
+		!kernel->settings ||
+		ckt_soft_object_init(&kernel->object, CKT_SOFT_KERNEL, kernel_free) !=
+			CUDA_SUCCESS) {
 		kernel_free(&kernel->object);
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
@@ -98,8 +108,12 @@ static CUresult make_kernel(struct ckt_soft_library *library, const struct ckt_p
 	return CUDA_SUCCESS;
 }
 
-/* Unpacks for every capability there is; the first one that works is parsed, so that errors show now. */
-static CUresult library_fill(struct ckt_soft_library *library, const void *code, char *log, size_t log_size)
+/*
+ * Unpacks for every capability there is; the first one that works is parsed, so that errors show
+ * now.
+ */
+static CUresult library_fill(
+	struct ckt_soft_library *library, const void *code, char *log, size_t log_size)
 {
 	struct ckt_soft_context *context;
 	int n_devices = ckt_soft_device_count();
@@ -110,12 +124,14 @@ static CUresult library_fill(struct ckt_soft_library *library, const void *code,
 		size_t i = 0;
 		while (i < library->n_images && library->images[i].capability != capability)
 			i++;
-		if (i < library->n_images || i == sizeof(library->images) / sizeof(*library->images))
+		if (i < library->n_images ||
+			i == sizeof(library->images) / sizeof(*library->images))
 			continue;
 		library->n_images++;
 		library->images[i].capability = capability;
 		char why[CKT_SOFT_LOG_MAX] = "";
-		library->images[i].result = ckt_soft_image_texts(code, SIZE_MAX, capability, &library->images[i].texts, why, sizeof(why));
+		library->images[i].result = ckt_soft_image_texts(
+			code, SIZE_MAX, capability, &library->images[i].texts, why, sizeof(why));
 		library->images[i].why = *why ? strdup(why) : NULL;
 		if (k == 0) {
 			error = library->images[i].result;
@@ -123,7 +139,8 @@ static CUresult library_fill(struct ckt_soft_library *library, const void *code,
 		}
 		if (library->images[i].result == CUDA_SUCCESS && !library->parsed) {
 			library->parsed_capability = capability;
-			error = ckt_soft_code_load(&library->images[i].texts, capability, &library->parsed, log, log_size);
+			error = ckt_soft_code_load(&library->images[i].texts, capability,
+				&library->parsed, log, log_size);
 			if (error != CUDA_SUCCESS)
 				return error;
 		}
@@ -135,7 +152,8 @@ static CUresult library_fill(struct ckt_soft_library *library, const void *code,
 	if (!library->kernels)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	for (size_t i = 0; i < n; i++) {
-		CUresult result = make_kernel(library, ckt_ptx_function_info(ckt_ptx_module_function(library->parsed, i)));
+		CUresult result = make_kernel(library,
+			ckt_ptx_function_info(ckt_ptx_module_function(library->parsed, i)));
 		if (result != CUDA_SUCCESS)
 			return result;
 	}
@@ -146,7 +164,8 @@ static bool is_fatbin(const void *code)
 {
 	uint32_t magic;
 	memcpy(&magic, code, sizeof magic);
-	return magic == 0xba55ed50 || magic == 0x466243b1;	/* itself, or the wrapper that nvcc makes */
+	/* itself, or the wrapper that nvcc makes */
+	return magic == 0xba55ed50 || magic == 0x466243b1;
 }
 
 static void drop_kernels(struct ckt_soft_library *library)
@@ -160,13 +179,15 @@ static void drop_kernels(struct ckt_soft_library *library)
 /* Something was asked for of a library that was loaded without an image for the device. */
 static CUresult no_image(const struct ckt_soft_library *library, size_t i)
 {
-	if (library->images[i].result == CUDA_ERROR_NO_BINARY_FOR_GPU && library->images[i].why && !library->told)
+	if (library->images[i].result == CUDA_ERROR_NO_BINARY_FOR_GPU && library->images[i].why &&
+		!library->told)
 		ckt_soft_say_once("library not loaded: %s", library->images[i].why);
 	return library->images[i].result;
 }
 
 /* The module in that context.  Precondition: library_lock is held. */
-static CUresult instance_get(struct ckt_soft_library *library, struct ckt_soft_context *context, struct ckt_soft_module **ret_module)
+static CUresult instance_get(struct ckt_soft_library *library, struct ckt_soft_context *context,
+	struct ckt_soft_module **ret_module)
 {
 	for (struct instance *i = library->instances; i; i = i->next) {
 		if (i->context == context) {
@@ -190,7 +211,8 @@ static CUresult instance_get(struct ckt_soft_library *library, struct ckt_soft_c
 		char log[CKT_SOFT_LOG_MAX];
 		result = no_image(library, i);
 		if (result == CUDA_SUCCESS)
-			result = ckt_soft_code_load(&library->images[i].texts, capability, &code, log, sizeof(log));
+			result = ckt_soft_code_load(
+				&library->images[i].texts, capability, &code, log, sizeof(log));
 		if (result != CUDA_SUCCESS)
 			return result;
 	}
@@ -210,9 +232,11 @@ static CUresult instance_get(struct ckt_soft_library *library, struct ckt_soft_c
 	library->instances = instance;
 	for (size_t i = 0; i < library->n_kernels; i++) {
 		struct ckt_soft_kernel *kernel = library->kernels[i];
-		struct ckt_soft_function *function = ckt_soft_module_function(instance->module, kernel->info.name);
+		struct ckt_soft_function *function =
+			ckt_soft_module_function(instance->module, kernel->info.name);
 		if (function)
-			ckt_soft_function_copy_settings(function, &kernel->settings[context->device->ordinal]);
+			ckt_soft_function_copy_settings(
+				function, &kernel->settings[context->device->ordinal]);
 	}
 	*ret_module = instance->module;
 	return CUDA_SUCCESS;
@@ -238,9 +262,9 @@ void ckt_soft_libraries_forget(struct ckt_soft_context *context)
 
 /* ---- API */
 
-CUresult CUDAAPI cuLibraryLoadData(CUlibrary *library, const void *code, CUjit_option *jitOptions, void **jitOptionsValues,
-				   unsigned int numJitOptions, CUlibraryOption *libraryOptions, void **libraryOptionValues,
-				   unsigned int numLibraryOptions)
+CUresult CUDAAPI cuLibraryLoadData(CUlibrary *library, const void *code, CUjit_option *jitOptions,
+	void **jitOptionsValues, unsigned int numJitOptions, CUlibraryOption *libraryOptions,
+	void **libraryOptionValues, unsigned int numLibraryOptions)
 {
 	CUresult result = ckt_soft_initialized();
 	if (result != CUDA_SUCCESS)
@@ -253,7 +277,8 @@ CUresult CUDAAPI cuLibraryLoadData(CUlibrary *library, const void *code, CUjit_o
 		return CUDA_ERROR_INVALID_VALUE;
 	for (unsigned i = 0; i < numLibraryOptions; i++) {
 		if (libraryOptions[i] == CU_LIBRARY_HOST_UNIVERSAL_FUNCTION_AND_DATA_TABLE)
-			return CKT_SOFT_UNSUPPORTED("cuLibraryLoadData with a table of host functions");
+			return CKT_SOFT_UNSUPPORTED(
+				"cuLibraryLoadData with a table of host functions");
 		if (libraryOptions[i] != CU_LIBRARY_BINARY_IS_PRESERVED)
 			return CUDA_ERROR_INVALID_VALUE;
 	}
@@ -269,7 +294,10 @@ CUresult CUDAAPI cuLibraryLoadData(CUlibrary *library, const void *code, CUjit_o
 	result = library_fill(made, code, log, sizeof(log));
 	ckt_soft_jit_finish(&jit, log);
 	made->told = ckt_soft_jit_tells(&jit, CUDA_ERROR_NO_BINARY_FOR_GPU);
-	/* That a fat binary has no image for the device shows when something of it is asked for, as with an H200's driver. */
+	/*
+	 * That a fat binary has no image for the device shows when something of it is asked for, as
+	 * with an H200's driver.
+	 */
 	if (result == CUDA_ERROR_NO_BINARY_FOR_GPU && is_fatbin(code))
 		result = CUDA_SUCCESS;
 	if (result != CUDA_SUCCESS) {
@@ -296,9 +324,9 @@ CUresult CUDAAPI cuLibraryLoadData(CUlibrary *library, const void *code, CUjit_o
 	return CUDA_SUCCESS;
 }
 
-CUresult CUDAAPI cuLibraryLoadFromFile(CUlibrary *library, const char *fileName, CUjit_option *jitOptions, void **jitOptionsValues,
-				       unsigned int numJitOptions, CUlibraryOption *libraryOptions, void **libraryOptionValues,
-				       unsigned int numLibraryOptions)
+CUresult CUDAAPI cuLibraryLoadFromFile(CUlibrary *library, const char *fileName,
+	CUjit_option *jitOptions, void **jitOptionsValues, unsigned int numJitOptions,
+	CUlibraryOption *libraryOptions, void **libraryOptionValues, unsigned int numLibraryOptions)
 {
 	CUresult result = ckt_soft_initialized();
 	if (result != CUDA_SUCCESS)
@@ -310,8 +338,8 @@ CUresult CUDAAPI cuLibraryLoadFromFile(CUlibrary *library, const char *fileName,
 	result = ckt_soft_file_read(fileName, &data, &size);
 	if (result != CUDA_SUCCESS)
 		return result;
-	result = cuLibraryLoadData(library, data, jitOptions, jitOptionsValues, numJitOptions, libraryOptions, libraryOptionValues,
-				   numLibraryOptions);
+	result = cuLibraryLoadData(library, data, jitOptions, jitOptionsValues, numJitOptions,
+		libraryOptions, libraryOptionValues, numLibraryOptions);
 	free(data);
 	return result;
 }
@@ -367,7 +395,8 @@ CUresult CUDAAPI cuLibraryGetKernel(CUkernel *pKernel, CUlibrary handle, const c
 		result = no_image(library, 0);
 	for (size_t i = 0; result == CUDA_ERROR_NOT_FOUND && i < library->n_kernels; i++) {
 		if (strcmp(library->kernels[i]->info.name, name) == 0) {
-			result = ckt_soft_function_usable(&library->kernels[i]->info, &library->kernels[i]->refusal_said);
+			result = ckt_soft_function_usable(
+				&library->kernels[i]->info, &library->kernels[i]->refusal_said);
 			if (result == CUDA_SUCCESS)
 				*pKernel = ckt_soft_object_handle(&library->kernels[i]->object);
 		}
@@ -388,7 +417,8 @@ CUresult CUDAAPI cuLibraryGetKernelCount(unsigned int *count, CUlibrary lib)
 	return count ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-CUresult CUDAAPI cuLibraryEnumerateKernels(CUkernel *kernels, unsigned int numKernels, CUlibrary lib)
+CUresult CUDAAPI cuLibraryEnumerateKernels(
+	CUkernel *kernels, unsigned int numKernels, CUlibrary lib)
 {
 	struct ckt_soft_library *library;
 	CUresult result = enter_library(lib, &library);
@@ -396,7 +426,8 @@ CUresult CUDAAPI cuLibraryEnumerateKernels(CUkernel *kernels, unsigned int numKe
 		return result;
 	if (!kernels && numKernels)
 		result = CUDA_ERROR_INVALID_VALUE;
-	for (unsigned i = 0; result == CUDA_SUCCESS && i < numKernels && i < library->n_kernels; i++)
+	for (unsigned i = 0; result == CUDA_SUCCESS && i < numKernels && i < library->n_kernels;
+		i++)
 		kernels[i] = ckt_soft_object_handle(&library->kernels[i]->object);
 	ckt_soft_object_put(&library->object);
 	return result;
@@ -435,7 +466,8 @@ CUresult CUDAAPI cuLibraryGetModule(CUmodule *pMod, CUlibrary library)
 	return CUDA_SUCCESS;
 }
 
-static CUresult get_global(CUlibrary library, const char *name, bool managed_only, CUdeviceptr *ret_address, size_t *ret_bytes)
+static CUresult get_global(CUlibrary library, const char *name, bool managed_only,
+	CUdeviceptr *ret_address, size_t *ret_bytes)
 {
 	if (!name || (!ret_address && !ret_bytes))
 		return CUDA_ERROR_INVALID_VALUE;
@@ -448,24 +480,28 @@ static CUresult get_global(CUlibrary library, const char *name, bool managed_onl
 	return result;
 }
 
-CUresult CUDAAPI cuLibraryGetGlobal(CUdeviceptr *dptr, size_t *bytes, CUlibrary library, const char *name)
+CUresult CUDAAPI cuLibraryGetGlobal(
+	CUdeviceptr *dptr, size_t *bytes, CUlibrary library, const char *name)
 {
 	return get_global(library, name, false, dptr, bytes);
 }
 
-CUresult CUDAAPI cuLibraryGetManaged(CUdeviceptr *dptr, size_t *bytes, CUlibrary library, const char *name)
+CUresult CUDAAPI cuLibraryGetManaged(
+	CUdeviceptr *dptr, size_t *bytes, CUlibrary library, const char *name)
 {
 	return get_global(library, name, true, dptr, bytes);
 }
 
 /* ---- Kernels */
 
-CUresult ckt_soft_kernel_function(CUkernel handle, struct ckt_soft_context *context, struct ckt_soft_function **ret_function)
+CUresult ckt_soft_kernel_function(
+	CUkernel handle, struct ckt_soft_context *context, struct ckt_soft_function **ret_function)
 {
 	pthread_mutex_lock(&library_lock);
 	struct ckt_soft_kernel *kernel = ckt_soft_object_get(handle, CKT_SOFT_KERNEL);
 	struct ckt_soft_module *module;
-	CUresult result = kernel ? instance_get(kernel->library, context, &module) : CUDA_ERROR_INVALID_HANDLE;
+	CUresult result = kernel ? instance_get(kernel->library, context, &module)
+				 : CUDA_ERROR_INVALID_HANDLE;
 	if (result == CUDA_SUCCESS) {
 		*ret_function = ckt_soft_module_function(module, kernel->info.name);
 		if (*ret_function)
@@ -533,7 +569,8 @@ CUresult CUDAAPI cuKernelGetName(const char **name, CUkernel hfunc)
 	return name ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-CUresult CUDAAPI cuKernelGetParamInfo(CUkernel handle, size_t paramIndex, size_t *paramOffset, size_t *paramSize)
+CUresult CUDAAPI cuKernelGetParamInfo(
+	CUkernel handle, size_t paramIndex, size_t *paramOffset, size_t *paramSize)
 {
 	struct ckt_soft_kernel *kernel;
 	CUresult result = enter_kernel(handle, &kernel);
@@ -550,7 +587,8 @@ CUresult CUDAAPI cuKernelGetParamInfo(CUkernel handle, size_t paramIndex, size_t
 	return result;
 }
 
-CUresult CUDAAPI cuKernelGetAttribute(int *pi, CUfunction_attribute attrib, CUkernel handle, CUdevice dev)
+CUresult CUDAAPI cuKernelGetAttribute(
+	int *pi, CUfunction_attribute attrib, CUkernel handle, CUdevice dev)
 {
 	struct ckt_soft_kernel *kernel;
 	CUresult result = enter_kernel(handle, &kernel);
@@ -559,12 +597,14 @@ CUresult CUDAAPI cuKernelGetAttribute(int *pi, CUfunction_attribute attrib, CUke
 	if (!ckt_soft_device(dev))
 		result = CUDA_ERROR_INVALID_DEVICE;
 	else
-		result = pi ? ckt_soft_function_attribute(&kernel->settings[dev], attrib, pi) : CUDA_ERROR_INVALID_VALUE;
+		result = pi ? ckt_soft_function_attribute(&kernel->settings[dev], attrib, pi)
+			    : CUDA_ERROR_INVALID_VALUE;
 	ckt_soft_object_put(&kernel->object);
 	return result;
 }
 
-CUresult CUDAAPI cuKernelSetAttribute(CUfunction_attribute attrib, int val, CUkernel handle, CUdevice dev)
+CUresult CUDAAPI cuKernelSetAttribute(
+	CUfunction_attribute attrib, int val, CUkernel handle, CUdevice dev)
 {
 	struct ckt_soft_kernel *kernel;
 	CUresult result = enter_kernel(handle, &kernel);
@@ -572,10 +612,14 @@ CUresult CUDAAPI cuKernelSetAttribute(CUfunction_attribute attrib, int val, CUke
 		return result;
 	struct ckt_soft_device *device = ckt_soft_device(dev);
 	pthread_mutex_lock(&library_lock);
-	result = device ? ckt_soft_function_set_attribute(&kernel->settings[dev], device, attrib, val) : CUDA_ERROR_INVALID_DEVICE;
-	for (struct instance *i = kernel->library->instances; result == CUDA_SUCCESS && i; i = i->next) {
-		struct ckt_soft_function *function =
-			i->context->device == device ? ckt_soft_module_function(i->module, kernel->info.name) : NULL;
+	result = device
+		? ckt_soft_function_set_attribute(&kernel->settings[dev], device, attrib, val)
+		: CUDA_ERROR_INVALID_DEVICE;
+	for (struct instance *i = kernel->library->instances; result == CUDA_SUCCESS && i;
+		i = i->next) {
+		struct ckt_soft_function *function = i->context->device == device
+			? ckt_soft_module_function(i->module, kernel->info.name)
+			: NULL;
 		if (function)
 			result = ckt_soft_function_set_attribute(function, device, attrib, val);
 	}
@@ -593,5 +637,6 @@ CUresult CUDAAPI cuKernelSetCacheConfig(CUkernel handle, CUfunc_cache config, CU
 	ckt_soft_object_put(&kernel->object);
 	if (!ckt_soft_device(dev))
 		return CUDA_ERROR_INVALID_DEVICE;
-	return (unsigned)config > CU_FUNC_CACHE_PREFER_EQUAL ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+	return (unsigned)config > CU_FUNC_CACHE_PREFER_EQUAL ? CUDA_ERROR_INVALID_VALUE
+							     : CUDA_SUCCESS;
 }

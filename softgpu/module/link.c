@@ -1,6 +1,6 @@
 /*
- * The linker of PTX.  Inputs are collected; cuLinkComplete links them once to find errors, and gives out a fat binary that holds
- * all the texts as one unit, which loading links again.
+ * The linker of PTX.  Inputs are collected; cuLinkComplete links them once to find errors, and
+ * gives out a fat binary that holds all the texts as one unit, which loading links again.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,11 +11,11 @@
 
 struct link_state {
 	struct ckt_soft_object object;
-	pthread_mutex_t lock;		/* everything below */
+	pthread_mutex_t lock; /* everything below */
 	unsigned capability;
 	struct ckt_soft_texts texts;
 	struct ckt_jit jit;
-	void *image;			/* after cuLinkComplete */
+	void *image; /* after cuLinkComplete */
 	size_t image_size;
 };
 
@@ -28,7 +28,8 @@ static void link_free(struct ckt_soft_object *object)
 	free(state);
 }
 
-CUresult CUDAAPI cuLinkCreate_v2(unsigned int numOptions, CUjit_option *options, void **optionValues, CUlinkState *stateOut)
+CUresult CUDAAPI cuLinkCreate_v2(
+	unsigned int numOptions, CUjit_option *options, void **optionValues, CUlinkState *stateOut)
 {
 	struct ckt_soft_context *context;
 	CUresult result = ckt_soft_enter(&context);
@@ -47,7 +48,9 @@ CUresult CUDAAPI cuLinkCreate_v2(unsigned int numOptions, CUjit_option *options,
 	state->jit = jit;
 	/* Nothing later than the device would load here. */
 	unsigned capability = context->device->arch->capability, target;
-	state->capability = ckt_soft_jit_target(&jit, &target) && target && target < capability ? target : capability;
+	state->capability = ckt_soft_jit_target(&jit, &target) && target && target < capability
+		? target
+		: capability;
 	result = ckt_soft_object_init(&state->object, CKT_SOFT_LINK, link_free);
 	if (result != CUDA_SUCCESS) {
 		link_free(&state->object);
@@ -62,7 +65,10 @@ static CUresult report(struct link_state *state, CUresult result, const char *lo
 {
 	if (result != CUDA_SUCCESS) {
 		ckt_soft_jit_finish(&state->jit, log);
-		/* The device runtime comes along as an input with every relocatable program and may well have nothing that fits. */
+		/*
+		 * The device runtime comes along as an input with every relocatable program and may
+		 * well have nothing that fits.
+		 */
 		if (result == CUDA_ERROR_NO_BINARY_FOR_GPU)
 			ckt_soft_debug("link: %s", log);
 		else if (*log)
@@ -71,28 +77,35 @@ static CUresult report(struct link_state *state, CUresult result, const char *lo
 	return result;
 }
 
-static CUresult add_input(struct link_state *state, CUjitInputType type, const void *data, size_t size, const char *name, char *log,
-			  size_t log_size)
+static CUresult add_input(struct link_state *state, CUjitInputType type, const void *data,
+	size_t size, const char *name, char *log, size_t log_size)
 {
 	switch (type) {
 	case CU_JIT_INPUT_PTX:
 		return ckt_soft_texts_add(&state->texts, data, strnlen(data, size), NULL);
 	case CU_JIT_INPUT_FATBINARY: {
-		CUresult result = ckt_soft_image_texts(data, size, state->capability, &state->texts, log, log_size);
-		if (result != CUDA_ERROR_NO_BINARY_FOR_GPU || !ckt_soft_image_is_library(data, size, state->capability))
+		CUresult result = ckt_soft_image_texts(
+			data, size, state->capability, &state->texts, log, log_size);
+		if (result != CUDA_ERROR_NO_BINARY_FOR_GPU ||
+			!ckt_soft_image_is_library(data, size, state->capability))
 			return result;
-		ckt_soft_debug("link: %s: only machine code fits, as in the device runtime, ignoring it", name);
+		ckt_soft_debug(
+			"link: %s: only machine code fits, as in the device runtime, ignoring it",
+			name);
 		*log = '\0';
 		return CUDA_SUCCESS;
 	}
 	case CU_JIT_INPUT_LIBRARY:
 	case CU_JIT_INPUT_OBJECT:
-		return ckt_soft_archive_texts(data, size, state->capability, &state->texts, name, log, log_size);
+		return ckt_soft_archive_texts(
+			data, size, state->capability, &state->texts, name, log, log_size);
 	case CU_JIT_INPUT_CUBIN:
 		/* What cuLinkComplete gave out goes under this name too. */
-		return ckt_soft_image_texts(data, size, state->capability, &state->texts, log, log_size);
+		return ckt_soft_image_texts(
+			data, size, state->capability, &state->texts, log, log_size);
 	default:
-		snprintf(log, log_size, "%s: this kind of input (%d) is not supported", name, (int)type);
+		snprintf(log, log_size, "%s: this kind of input (%d) is not supported", name,
+			(int)type);
 		return CKT_SOFT_UNSUPPORTED("an input of this kind to the linker");
 	}
 }
@@ -107,8 +120,8 @@ static CUresult link_get(CUlinkState handle, struct link_state **ret_state)
 	return *ret_state ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }
 
-CUresult CUDAAPI cuLinkAddData_v2(CUlinkState handle, CUjitInputType type, void *data, size_t size, const char *name,
-				  unsigned int numOptions, CUjit_option *options, void **optionValues)
+CUresult CUDAAPI cuLinkAddData_v2(CUlinkState handle, CUjitInputType type, void *data, size_t size,
+	const char *name, unsigned int numOptions, CUjit_option *options, void **optionValues)
 {
 	struct link_state *state;
 	CUresult result = link_get(handle, &state);
@@ -124,15 +137,18 @@ CUresult CUDAAPI cuLinkAddData_v2(CUlinkState handle, CUjitInputType type, void 
 		if (state->image)
 			result = CUDA_ERROR_INVALID_VALUE;
 		else
-			result = report(state, add_input(state, type, data, size, name ? name : "input", log, sizeof(log)), log);
+			result = report(state,
+				add_input(state, type, data, size, name ? name : "input", log,
+					sizeof(log)),
+				log);
 		pthread_mutex_unlock(&state->lock);
 	}
 	ckt_soft_object_put(&state->object);
 	return result;
 }
 
-CUresult CUDAAPI cuLinkAddFile_v2(CUlinkState state, CUjitInputType type, const char *path, unsigned int numOptions, CUjit_option *options,
-				  void **optionValues)
+CUresult CUDAAPI cuLinkAddFile_v2(CUlinkState state, CUjitInputType type, const char *path,
+	unsigned int numOptions, CUjit_option *options, void **optionValues)
 {
 	struct ckt_soft_context *context;
 	CUresult result = ckt_soft_enter(&context);
@@ -165,13 +181,16 @@ CUresult CUDAAPI cuLinkComplete(CUlinkState handle, void **cubinOut, size_t *siz
 		/* Of nothing comes an image that holds nothing. */
 		static const char nothing[] = ".version 7.0\n.target sm_70\n.address_size 64\n";
 		if (state->texts.n == 0)
-			result = ckt_soft_texts_add(&state->texts, nothing, sizeof(nothing) - 1, NULL);
+			result = ckt_soft_texts_add(
+				&state->texts, nothing, sizeof(nothing) - 1, NULL);
 		if (result == CUDA_SUCCESS)
-			result = ckt_soft_code_load(&state->texts, state->capability, &code, log, sizeof(log));
+			result = ckt_soft_code_load(
+				&state->texts, state->capability, &code, log, sizeof(log));
 		if (code)
 			ckt_ptx_module_destroy(code);
 		if (result == CUDA_SUCCESS)
-			result = ckt_soft_image_pack(&state->texts, state->capability, &state->image, &state->image_size);
+			result = ckt_soft_image_pack(&state->texts, state->capability,
+				&state->image, &state->image_size);
 		if (result == CUDA_SUCCESS)
 			ckt_soft_jit_finish(&state->jit, "");
 		report(state, result, log);

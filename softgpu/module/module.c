@@ -6,11 +6,12 @@
 #include "cudacommon/jit.h"
 #include "softgpu/soft.h"
 
-CUresult ckt_soft_code_load(const struct ckt_soft_texts *texts, unsigned capability, struct ckt_ptx_module **ret_code, char *log,
-			    size_t log_size_bytes)
+CUresult ckt_soft_code_load(const struct ckt_soft_texts *texts, unsigned capability,
+	struct ckt_ptx_module **ret_code, char *log, size_t log_size_bytes)
 {
 	struct ckt_ptx_load_options options = {.target = capability};
-	switch (ckt_ptx_module_load(texts->texts, texts->n, &options, log, log_size_bytes, ret_code)) {
+	switch (ckt_ptx_module_load(
+		texts->texts, texts->n, &options, log, log_size_bytes, ret_code)) {
 	case CKT_PTX_OK:
 		return CUDA_SUCCESS;
 	case CKT_PTX_WRONG_TARGET:
@@ -18,7 +19,10 @@ CUresult ckt_soft_code_load(const struct ckt_soft_texts *texts, unsigned capabil
 	case CKT_PTX_NO_MEMORY:
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	default:
-		/* A real driver reports undefined and doubly defined symbols of PTX like any other error in it. */
+		/*
+		 * A real driver reports undefined and doubly defined symbols of PTX like any other
+		 * error in it.
+		 */
 		return CUDA_ERROR_INVALID_PTX;
 	}
 }
@@ -29,7 +33,8 @@ static void module_free(struct ckt_soft_object *object)
 	if (module->code)
 		ckt_ptx_module_destroy(module->code);
 	struct ckt_soft_range range;
-	if (module->globals_base && ckt_soft_range_remove(module->globals_base, 1u << CKT_SOFT_RANGE_GLOBAL, &range))
+	if (module->globals_base &&
+		ckt_soft_range_remove(module->globals_base, 1u << CKT_SOFT_RANGE_GLOBAL, &range))
 		ckt_soft_memory_release(&range);
 	ckt_soft_object_put(&module->context->object);
 	free(module->functions);
@@ -40,7 +45,8 @@ static void function_free(struct ckt_soft_object *object)
 {
 	struct ckt_soft_function *function = (struct ckt_soft_function *)object;
 	struct ckt_soft_range range;
-	if (function->code_base && ckt_soft_range_remove(function->code_base, 1u << CKT_SOFT_RANGE_GLOBAL, &range))
+	if (function->code_base &&
+		ckt_soft_range_remove(function->code_base, 1u << CKT_SOFT_RANGE_GLOBAL, &range))
 		ckt_soft_memory_release(&range);
 	ckt_soft_object_put(&function->module->object);
 	free(function);
@@ -64,7 +70,8 @@ static CUresult place_globals(struct ckt_soft_module *module)
 		}
 		if (pass || end == 0)
 			break;
-		CUresult result = ckt_soft_memory_alloc(module->context, end, CKT_SOFT_RANGE_GLOBAL, &module->globals_base);
+		CUresult result = ckt_soft_memory_alloc(
+			module->context, end, CKT_SOFT_RANGE_GLOBAL, &module->globals_base);
 		if (result != CUDA_SUCCESS)
 			return result;
 		end = 0;
@@ -85,7 +92,8 @@ static CUresult make_functions(struct ckt_soft_module *module)
 		function->code = ckt_ptx_module_function(module->code, i);
 		function->info = ckt_ptx_function_info(function->code);
 		ckt_soft_function_defaults(function, module->context->device);
-		CUresult result = ckt_soft_object_init(&function->object, CKT_SOFT_FUNCTION, function_free);
+		CUresult result =
+			ckt_soft_object_init(&function->object, CKT_SOFT_FUNCTION, function_free);
 		if (result != CUDA_SUCCESS) {
 			free(function);
 			return result;
@@ -97,8 +105,8 @@ static CUresult make_functions(struct ckt_soft_module *module)
 	return CUDA_SUCCESS;
 }
 
-CUresult ckt_soft_module_create(struct ckt_soft_context *context, struct ckt_ptx_module *code, bool from_library,
-				struct ckt_soft_module **ret_module)
+CUresult ckt_soft_module_create(struct ckt_soft_context *context, struct ckt_ptx_module *code,
+	bool from_library, struct ckt_soft_module **ret_module)
 {
 	ckt_soft_waits_load(context);
 	struct ckt_soft_module *module = calloc(1, sizeof(*module));
@@ -152,11 +160,13 @@ void ckt_soft_module_close(struct ckt_soft_module *module)
 	ckt_soft_object_put(&module->object);
 }
 
-CUresult ckt_soft_module_global(struct ckt_soft_module *module, const char *name, bool managed_only, CUdeviceptr *ret_address,
-				size_t *ret_size)
+CUresult ckt_soft_module_global(struct ckt_soft_module *module, const char *name, bool managed_only,
+	CUdeviceptr *ret_address, size_t *ret_size)
 {
-	/* Variables of static linkage are found as well: nvcc's host code asks for them by name.  Where several texts were linked, a
-	 * visible one comes first. */
+	/*
+	 * Variables of static linkage are found as well: nvcc's host code asks for them by name.
+	 * Where several texts were linked, a visible one comes first.
+	 */
 	struct ckt_ptx_global *found = NULL;
 	size_t n = ckt_ptx_module_global_count(module->code);
 	for (size_t i = 0; i < n; i++) {
@@ -179,10 +189,12 @@ bool ckt_soft_module_managed_at(struct ckt_soft_context *context, uint64_t addre
 {
 	bool found = false;
 	pthread_mutex_lock(&context->lock);
-	for (struct ckt_soft_module *module = context->modules; module && !found; module = module->next) {
+	for (struct ckt_soft_module *module = context->modules; module && !found;
+		module = module->next) {
 		size_t n = ckt_ptx_module_global_count(module->code);
 		for (size_t i = 0; i < n && !found; i++) {
-			const struct ckt_ptx_global *global = ckt_ptx_module_global(module->code, i);
+			const struct ckt_ptx_global *global =
+				ckt_ptx_module_global(module->code, i);
 			found = global->managed && address - global->address < global->size_bytes;
 		}
 	}
@@ -214,7 +226,10 @@ bool ckt_soft_is_eager(void)
 	return atomic_load(&answer);
 }
 
-/* Code takes memory where it is asked for: as a real driver's, it then lies among the variables, in the order of first uses. */
+/*
+ * Code takes memory where it is asked for: as a real driver's, it then lies among the variables, in
+ * the order of first uses.
+ */
 static bool code_takes_memory(void)
 {
 	static atomic_int answer = -1;
@@ -227,14 +242,16 @@ CUresult ckt_soft_function_load(struct ckt_soft_function *function)
 {
 	enum { CODE_BYTES = 4096 };
 	CUresult result = CUDA_SUCCESS;
-	if (!atomic_load_explicit(&function->waited, memory_order_relaxed) && !atomic_exchange(&function->waited, true))
+	if (!atomic_load_explicit(&function->waited, memory_order_relaxed) &&
+		!atomic_exchange(&function->waited, true))
 		ckt_soft_waits_load(function->module->context);
 	if (!code_takes_memory() || atomic_load_explicit(&function->loaded, memory_order_acquire))
 		return CUDA_SUCCESS;
 	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 	pthread_mutex_lock(&lock);
 	if (!atomic_load(&function->loaded)) {
-		result = ckt_soft_memory_alloc(function->module->context, CODE_BYTES, CKT_SOFT_RANGE_GLOBAL, &function->code_base);
+		result = ckt_soft_memory_alloc(function->module->context, CODE_BYTES,
+			CKT_SOFT_RANGE_GLOBAL, &function->code_base);
 		atomic_store(&function->loaded, result == CUDA_SUCCESS);
 	}
 	pthread_mutex_unlock(&lock);
@@ -243,8 +260,8 @@ CUresult ckt_soft_function_load(struct ckt_soft_function *function)
 
 /* ---- API */
 
-CUresult CUDAAPI cuModuleLoadDataEx(CUmodule *module, const void *image, unsigned int numOptions, CUjit_option *options,
-				    void **optionValues)
+CUresult CUDAAPI cuModuleLoadDataEx(CUmodule *module, const void *image, unsigned int numOptions,
+	CUjit_option *options, void **optionValues)
 {
 	struct ckt_soft_context *context;
 	CUresult result = ckt_soft_enter(&context);
@@ -362,7 +379,8 @@ CUresult CUDAAPI cuModuleGetFunctionCount(unsigned int *count, CUmodule mod)
 	return count ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-CUresult CUDAAPI cuModuleEnumerateFunctions(CUfunction *functions, unsigned int numFunctions, CUmodule mod)
+CUresult CUDAAPI cuModuleEnumerateFunctions(
+	CUfunction *functions, unsigned int numFunctions, CUmodule mod)
 {
 	struct ckt_soft_module *module;
 	CUresult result = enter_module(mod, &module);
@@ -370,19 +388,22 @@ CUresult CUDAAPI cuModuleEnumerateFunctions(CUfunction *functions, unsigned int 
 		return result;
 	if (!functions && numFunctions)
 		result = CUDA_ERROR_INVALID_VALUE;
-	for (unsigned i = 0; result == CUDA_SUCCESS && i < numFunctions && i < module->n_functions; i++)
+	for (unsigned i = 0; result == CUDA_SUCCESS && i < numFunctions && i < module->n_functions;
+		i++)
 		functions[i] = ckt_soft_object_handle(&module->functions[i]->object);
 	ckt_soft_object_put(&module->object);
 	return result;
 }
 
-CUresult CUDAAPI cuModuleGetGlobal_v2(CUdeviceptr *dptr, size_t *bytes, CUmodule hmod, const char *name)
+CUresult CUDAAPI cuModuleGetGlobal_v2(
+	CUdeviceptr *dptr, size_t *bytes, CUmodule hmod, const char *name)
 {
 	struct ckt_soft_module *module;
 	CUresult result = enter_module(hmod, &module);
 	if (result != CUDA_SUCCESS)
 		return result;
-	result = name && (dptr || bytes) ? ckt_soft_module_global(module, name, false, dptr, bytes) : CUDA_ERROR_INVALID_VALUE;
+	result = name && (dptr || bytes) ? ckt_soft_module_global(module, name, false, dptr, bytes)
+					 : CUDA_ERROR_INVALID_VALUE;
 	ckt_soft_object_put(&module->object);
 	return result;
 }

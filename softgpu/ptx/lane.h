@@ -1,8 +1,9 @@
 /*
- * What one lane computes: the helpers that handlers and compiled kernels share, so that both answer the same bits.
+ * What one lane computes: the helpers that handlers and compiled kernels share, so that both answer
+ * the same bits.
  *
- * The text of this file is also the head of every compiled kernel (emit*.c), where there are no system headers: builtins only, and no
- * #include but those for the handlers' sake.
+ * The text of this file is also the head of every compiled kernel (emit*.c), where there are no
+ * system headers: builtins only, and no #include but those for the handlers' sake.
  */
 #ifndef CKT_PTX_COMPILED
 #pragma once
@@ -11,7 +12,18 @@
 #endif
 
 /* Rounding modes as insn->x. */
-enum { ROUND_RN = 0, ROUND_RZ, ROUND_RM, ROUND_RP, ROUND_RNA, ROUND_RN_INT, ROUND_RZ_INT, ROUND_RM_INT, ROUND_RP_INT, ROUND_RS };
+enum {
+	ROUND_RN = 0,
+	ROUND_RZ,
+	ROUND_RM,
+	ROUND_RP,
+	ROUND_RNA,
+	ROUND_RN_INT,
+	ROUND_RZ_INT,
+	ROUND_RM_INT,
+	ROUND_RP_INT,
+	ROUND_RS
+};
 
 static inline float ptx_float(uint32_t bits)
 {
@@ -42,9 +54,15 @@ static inline float ckt_ptx_half_to_float(uint16_t half)
 	uint32_t rest = half & 0x7fff, sign = (uint32_t)(half & 0x8000) << 16;
 	/* Whole numbers are exact in a float, and quicker than arithmetic with subnormal floats. */
 	uint32_t subnormal = ptx_float_bits((float)(int32_t)(rest & 0x3ff) * 0x1p-24f);
-	return ptx_float(sign | (rest < 0x400 ? subnormal : rest < 0x7c00 ? (rest << 13) + (112u << 23) : 0x7f800000 | rest << 13));
+	return ptx_float(sign |
+		(rest < 0x400                   ? subnormal
+				: rest < 0x7c00 ? (rest << 13) + (112u << 23)
+						: 0x7f800000 | rest << 13));
 }
-static inline float ckt_ptx_bf16_to_float(uint16_t bits) { return ptx_float((uint32_t)bits << 16); }
+static inline float ckt_ptx_bf16_to_float(uint16_t bits)
+{
+	return ptx_float((uint32_t)bits << 16);
+}
 /* To nearest even, in loops that vectorise. */
 static inline uint16_t ptx_half_from_float(float v)
 {
@@ -54,34 +72,45 @@ static inline uint16_t ptx_half_from_float(float v)
 	uint32_t subnormal = ptx_float_bits(ptx_float(bits) + 0.5f) - 0x3f000000;
 	uint32_t normal = (bits + 0xfff + (bits >> 13 & 1) - (112u << 23)) >> 13;
 	normal = normal < 0x7c00 ? normal : 0x7c00;
-	return (uint16_t)(bits > 0x7f800000 ? 0x7fff : sign | (bits < 0x38800000 ? subnormal : normal));
+	return (uint16_t)(bits > 0x7f800000 ? 0x7fff
+					    : sign | (bits < 0x38800000 ? subnormal : normal));
 }
 static inline uint16_t ptx_bf16_from_float(float v)
 {
 	uint32_t bits = ptx_float_bits(v);
-	return (uint16_t)((bits & 0x7fffffff) > 0x7f800000 ? 0x7fff : (bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+	return (uint16_t)((bits & 0x7fffffff) > 0x7f800000
+			? 0x7fff
+			: (bits + 0x7fff + (bits >> 16 & 1)) >> 16);
 }
 /* .ftz: a subnormal becomes zero of its sign. */
 static inline float ptx_flush(float f)
 {
 	uint32_t bits = ptx_float_bits(f);
-	return ptx_float(bits & (0x80000000u | -(uint32_t)((bits & 0x7f800000u) != 0)));	/* no branch, so that loops vectorise */
-}
-/* Whether a value at or below the least normal f32 is below it after rounding with an exponent without bound. */
-static inline bool ptx_tiny(double magnitude, int rounding)
-{
-	return rounding == ROUND_RN ? magnitude < 0x1p-126 - 0x1p-151 : magnitude <= 0x1p-126 - 0x1p-150;
+	/* no branch, so that loops vectorise */
+	return ptx_float(bits & (0x80000000u | -(uint32_t)((bits & 0x7f800000u) != 0)));
 }
 /*
- * .ftz flushes what would be tiny if the exponent had no bound, and so also what was rounded up to the least normal number: the GPU
- * looks at a result before its exponent is made to fit.  times: the same result rounded far from the least exponent, 2^64 times as
- * large; 1 where the result cannot have been rounded there (sums are exact).  Rounded to the nearest only.
+ * Whether a value at or below the least normal f32 is below it after rounding with an exponent
+ * without bound.
+ */
+static inline bool ptx_tiny(double magnitude, int rounding)
+{
+	return rounding == ROUND_RN ? magnitude < 0x1p-126 - 0x1p-151
+				    : magnitude <= 0x1p-126 - 0x1p-150;
+}
+/*
+ * .ftz flushes what would be tiny if the exponent had no bound, and so also what was rounded up to
+ * the least normal number: the GPU looks at a result before its exponent is made to fit.  times:
+ * the same result rounded far from the least exponent, 2^64 times as large; 1 where the result
+ * cannot have been rounded there (sums are exact).  Rounded to the nearest only.
  */
 static inline float ptx_flush_rounded(float r, float times)
 {
 	uint32_t bits = ptx_float_bits(r), large = ptx_float_bits(times) & 0x7fffffffu;
-	uint32_t tiny = (uint32_t)((bits & 0x7fffffffu) == 0x800000) & (uint32_t)(large < 0x20800000u);
-	return ptx_float(bits & (0x80000000u | -((uint32_t)((bits & 0x7f800000u) != 0) & ~tiny & 1)));
+	uint32_t tiny =
+		(uint32_t)((bits & 0x7fffffffu) == 0x800000) & (uint32_t)(large < 0x20800000u);
+	return ptx_float(
+		bits & (0x80000000u | -((uint32_t)((bits & 0x7f800000u) != 0) & ~tiny & 1)));
 }
 /* f32 instructions answer one NaN only. */
 static inline uint32_t ptx_canonical(float f)
@@ -95,18 +124,39 @@ typedef unsigned __int128 u128;
 typedef __int128 s128;
 
 /* The product's upper half, by type. */
-static inline uint16_t high_u16(uint16_t x, uint16_t y) { return (uint16_t)(((uint32_t)x * y) >> 16); }
-static inline uint16_t high_s16(int16_t x, int16_t y) { return (uint16_t)(((int32_t)x * y) >> 16); }
-static inline uint32_t high_u32(uint32_t x, uint32_t y) { return (uint32_t)(((uint64_t)x * y) >> 32); }
-static inline uint32_t high_s32(int32_t x, int32_t y) { return (uint32_t)(((int64_t)x * y) >> 32); }
-static inline uint64_t high_u64(uint64_t x, uint64_t y) { return (uint64_t)(((u128)x * y) >> 64); }
-static inline uint64_t high_s64(int64_t x, int64_t y) { return (uint64_t)(((s128)x * y) >> 64); }
+static inline uint16_t high_u16(uint16_t x, uint16_t y)
+{
+	return (uint16_t)(((uint32_t)x * y) >> 16);
+}
+static inline uint16_t high_s16(int16_t x, int16_t y)
+{
+	return (uint16_t)(((int32_t)x * y) >> 16);
+}
+static inline uint32_t high_u32(uint32_t x, uint32_t y)
+{
+	return (uint32_t)(((uint64_t)x * y) >> 32);
+}
+static inline uint32_t high_s32(int32_t x, int32_t y)
+{
+	return (uint32_t)(((int64_t)x * y) >> 32);
+}
+static inline uint64_t high_u64(uint64_t x, uint64_t y)
+{
+	return (uint64_t)(((u128)x * y) >> 64);
+}
+static inline uint64_t high_s64(int64_t x, int64_t y)
+{
+	return (uint64_t)(((s128)x * y) >> 64);
+}
 
 static inline int32_t saturate_s32(int64_t v)
 {
 	return v > INT32_MAX ? INT32_MAX : v < INT32_MIN ? INT32_MIN : (int32_t)v;
 }
-static inline int32_t sign24(uint32_t v) { return (int32_t)(v << 8) >> 8; }
+static inline int32_t sign24(uint32_t v)
+{
+	return (int32_t)(v << 8) >> 8;
+}
 
 /* ---- Bits */
 
@@ -131,7 +181,8 @@ static inline uint32_t find(uint64_t v, bool is_signed, unsigned bits, bool shif
 	return shift ? bits - 1 - top : top;
 }
 
-static inline uint64_t extract(uint64_t v, unsigned bits, bool is_signed, uint32_t pos, uint32_t len)
+static inline uint64_t extract(
+	uint64_t v, unsigned bits, bool is_signed, uint32_t pos, uint32_t len)
 {
 	/* Only those of 32 bits look at a byte alone. */
 	if (bits == 32) {
@@ -183,7 +234,10 @@ static inline uint32_t mask_of(uint32_t pos, uint32_t len, bool wrap)
 	return (uint32_t)mask;
 }
 
-/* The offset-th set bit of the mask from base, upwards or downwards; an offset of 0 asks for the base bit itself. */
+/*
+ * The offset-th set bit of the mask from base, upwards or downwards; an offset of 0 asks for the
+ * base bit itself.
+ */
 static inline uint32_t nth_set(uint32_t mask, uint32_t base, int32_t offset)
 {
 	if (base > 31)
@@ -191,7 +245,7 @@ static inline uint32_t nth_set(uint32_t mask, uint32_t base, int32_t offset)
 	if (offset == 0)
 		return mask >> base & 1 ? base : ~0u;
 	if (offset == INT32_MIN)
-		return 0;	/* as an H200 */
+		return 0; /* as an H200 */
 	int step = offset > 0 ? 1 : -1;
 	unsigned left = offset > 0 ? (unsigned)offset : 0u - (unsigned)offset;
 	for (int pos = (int)base; pos >= 0 && pos < 32; pos += step)
@@ -200,7 +254,10 @@ static inline uint32_t nth_set(uint32_t mask, uint32_t base, int32_t offset)
 	return ~0u;
 }
 
-static inline uint32_t byte_of(uint64_t v, unsigned n) { return (uint32_t)(v >> (8 * (n & 7))) & 0xff; }
+static inline uint32_t byte_of(uint64_t v, unsigned n)
+{
+	return (uint32_t)(v >> (8 * (n & 7))) & 0xff;
+}
 
 static inline uint32_t permute(uint32_t a, uint32_t b, uint32_t c, unsigned mode)
 {
@@ -210,13 +267,27 @@ static inline uint32_t permute(uint32_t a, uint32_t b, uint32_t c, unsigned mode
 		unsigned n = c & 3, pick;
 		uint32_t value;
 		switch (mode) {
-		case 1: pick = n + k; break;				/* f4e */
-		case 2: pick = n - k; break;				/* b4e */
-		case 3: pick = n; break;				/* rc8 */
-		case 4: pick = n > k ? n : k; break;			/* ecl */
-		case 5: pick = n < k ? n : k; break;			/* ecr */
-		case 6: pick = (n & 1) * 2 + (k & 1); break;		/* rc16 */
-		default: pick = c >> (4 * k) & 7; break;
+		case 1:
+			pick = n + k;
+			break; /* f4e */
+		case 2:
+			pick = n - k;
+			break; /* b4e */
+		case 3:
+			pick = n;
+			break; /* rc8 */
+		case 4:
+			pick = n > k ? n : k;
+			break; /* ecl */
+		case 5:
+			pick = n < k ? n : k;
+			break; /* ecr */
+		case 6:
+			pick = (n & 1) * 2 + (k & 1);
+			break; /* rc16 */
+		default:
+			pick = c >> (4 * k) & 7;
+			break;
 		}
 		value = byte_of(v, pick);
 		if (!mode && (c >> (4 * k) & 8))
@@ -243,31 +314,55 @@ static inline uint32_t table3(uint32_t x, uint32_t y, uint32_t z, uint32_t lut)
 /* ---- Floats */
 
 /*
- * Of several NaN the second operand's counts, then the third's, then the first's (a division's first before its second), made quiet; the
- * GPU's own has its sign bit set.
+ * Of several NaN the second operand's counts, then the third's, then the first's (a division's
+ * first before its second), made quiet; the GPU's own has its sign bit set.
  */
 static inline double nan_f64(bool division, double x, double y, double z)
 {
 	if (division && x != x)
 		y = x;
 	uint64_t quiet = 1ull << 51;
-	uint64_t bits = y != y ? ptx_double_bits(y) : z != z ? ptx_double_bits(z) : x != x ? ptx_double_bits(x) : 0xfff8000000000000ull;
+	uint64_t bits = y != y ? ptx_double_bits(y)
+		: z != z       ? ptx_double_bits(z)
+		: x != x       ? ptx_double_bits(x)
+			       : 0xfff8000000000000ull;
 	return ptx_double(bits | quiet);
 }
 
-static inline float saturate(float v) { return v != v ? 0.0f : v < 0 ? 0.0f : v > 1 ? 1.0f : v == 0 ? 0.0f : v; }
+static inline float saturate(float v)
+{
+	return v != v ? 0.0f : v < 0 ? 0.0f : v > 1 ? 1.0f : v == 0 ? 0.0f : v;
+}
 
 /* The number of the two when one is NaN; -0 is less than +0. */
-static inline float least_of_equals(float x, float y) { return ptx_float(ptx_float_bits(x) | ptx_float_bits(y)); }
-static inline float most_of_equals(float x, float y) { return ptx_float(ptx_float_bits(x) & ptx_float_bits(y)); }
-static inline float min_f32(float x, float y) { return x != x ? y : y != y ? x : x == y ? least_of_equals(x, y) : x < y ? x : y; }
-static inline float max_f32(float x, float y) { return x != x ? y : y != y ? x : x == y ? most_of_equals(x, y) : x > y ? x : y; }
-static inline double min_f64(double x, double y) { return x != x ? y : y != y ? x : x == y ? (__builtin_signbit(x) ? x : y) : x < y ? x : y; }
-static inline double max_f64(double x, double y) { return x != x ? y : y != y ? x : x == y ? (__builtin_signbit(x) ? y : x) : x > y ? x : y; }
+static inline float least_of_equals(float x, float y)
+{
+	return ptx_float(ptx_float_bits(x) | ptx_float_bits(y));
+}
+static inline float most_of_equals(float x, float y)
+{
+	return ptx_float(ptx_float_bits(x) & ptx_float_bits(y));
+}
+static inline float min_f32(float x, float y)
+{
+	return x != x ? y : y != y ? x : x == y ? least_of_equals(x, y) : x < y ? x : y;
+}
+static inline float max_f32(float x, float y)
+{
+	return x != x ? y : y != y ? x : x == y ? most_of_equals(x, y) : x > y ? x : y;
+}
+static inline double min_f64(double x, double y)
+{
+	return x != x ? y : y != y ? x : x == y ? (__builtin_signbit(x) ? x : y) : x < y ? x : y;
+}
+static inline double max_f64(double x, double y)
+{
+	return x != x ? y : y != y ? x : x == y ? (__builtin_signbit(x) ? y : x) : x > y ? x : y;
+}
 
 /*
- * The usual ones, without flags.  A float holds sums and products of two f16 well enough to round once more, and a sum with a product
- * when its lowest bit tells that something was lost.
+ * The usual ones, without flags.  A float holds sums and products of two f16 well enough to round
+ * once more, and a sum with a product when its lowest bit tells that something was lost.
  */
 static inline float fma_odd_f32(float x, float y, float z)
 {
@@ -284,15 +379,24 @@ static inline uint32_t atomic_32(int op, bool is_signed, uint32_t old, uint32_t 
 {
 	bool less = is_signed ? (int32_t)old < (int32_t)v : old < v;
 	switch (op) {
-	case A_ADD: return old + v;
-	case A_MIN: return less ? old : v;
-	case A_MAX: return less ? v : old;
-	case A_INC: return old >= v ? 0 : old + 1;
-	case A_DEC: return old == 0 || old > v ? v : old - 1;
-	case A_AND: return old & v;
-	case A_OR: return old | v;
-	case A_XOR: return old ^ v;
-	default: return v;
+	case A_ADD:
+		return old + v;
+	case A_MIN:
+		return less ? old : v;
+	case A_MAX:
+		return less ? v : old;
+	case A_INC:
+		return old >= v ? 0 : old + 1;
+	case A_DEC:
+		return old == 0 || old > v ? v : old - 1;
+	case A_AND:
+		return old & v;
+	case A_OR:
+		return old | v;
+	case A_XOR:
+		return old ^ v;
+	default:
+		return v;
 	}
 }
 
@@ -300,27 +404,39 @@ static inline uint64_t atomic_64(int op, bool is_signed, uint64_t old, uint64_t 
 {
 	bool less = is_signed ? (int64_t)old < (int64_t)v : old < v;
 	switch (op) {
-	case A_ADD: return old + v;
-	case A_MIN: return less ? old : v;
-	case A_MAX: return less ? v : old;
-	case A_AND: return old & v;
-	case A_OR: return old | v;
-	case A_XOR: return old ^ v;
-	default: return v;
+	case A_ADD:
+		return old + v;
+	case A_MIN:
+		return less ? old : v;
+	case A_MAX:
+		return less ? v : old;
+	case A_AND:
+		return old & v;
+	case A_OR:
+		return old | v;
+	case A_XOR:
+		return old ^ v;
+	default:
+		return v;
 	}
 }
 
-/* Sums in global memory are made by the memory itself, which flushes and leaves a NaN as it is; others by an ordinary addition. */
+/*
+ * Sums in global memory are made by the memory itself, which flushes and leaves a NaN as it is;
+ * others by an ordinary addition.
+ */
 static inline uint32_t atomic_add_f32(uint32_t old, uint32_t v, bool in_memory)
 {
 	if (in_memory)
-		return ptx_canonical(ptx_flush(ptx_flush(ptx_float(old)) + ptx_flush(ptx_float(v))));
+		return ptx_canonical(
+			ptx_flush(ptx_flush(ptx_float(old)) + ptx_flush(ptx_float(v))));
 	return ptx_canonical(ptx_float(old) + ptx_float(v));
 }
 
 static inline uint64_t atomic_add_f64(uint64_t old, uint64_t v, bool in_memory)
 {
-	uint64_t quiet = in_memory ? 0 : 1ull << 51, first = in_memory ? v : old, second = in_memory ? old : v;
+	uint64_t quiet = in_memory ? 0 : 1ull << 51, first = in_memory ? v : old,
+		 second = in_memory ? old : v;
 	double x = ptx_double(first), y = ptx_double(second);
 	return x != x ? first | quiet : y != y ? second | quiet : ptx_double_bits(x + y);
 }

@@ -3,8 +3,9 @@
  *
  *   ptx-run [-g X[,Y[,Z]]] [-b X[,Y[,Z]]] [-s SHARED] [-t TARGET] [-k KERNEL] [-c] FILE.ptx... -- ARG...
  *
- * ARG: i:N (32 bits), l:N (64 bits), f:X, d:X, or a buffer, zi:N (N zeroed 32-bit words), ri:N (0, 1, 2...), rf:N (0.0, 1.0, ...), printed
- * afterwards when a p stands before: pzi:8.  Without -k it lists the kernels.
+ * ARG: i:N (32 bits), l:N (64 bits), f:X, d:X, or a buffer, zi:N (N zeroed 32-bit words), ri:N (0,
+ * 1, 2...), rf:N (0.0, 1.0, ...), printed afterwards when a p stands before: pzi:8.  Without -k it
+ * lists the kernels.
  */
 #include <getopt.h>
 #include <stdio.h>
@@ -16,13 +17,19 @@
 #include "softgpu/memory/memmap.h"
 #include "softgpu/ptx/ptx.h"
 
-struct buffer { uint32_t *words; size_t n; bool print, is_float; };
+struct buffer {
+	uint32_t *words;
+	size_t n;
+	bool print, is_float;
+};
 
 static void *device_alloc(uint64_t size)
 {
 	size = (size + 4095) & ~4095ull;
 	void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (memory == MAP_FAILED || ckt_soft_memmap_set((uint64_t)(uintptr_t)memory, size, CKT_SOFT_PAGE_READ | CKT_SOFT_PAGE_WRITE)) {
+	if (memory == MAP_FAILED ||
+		ckt_soft_memmap_set((uint64_t)(uintptr_t)memory, size,
+			CKT_SOFT_PAGE_READ | CKT_SOFT_PAGE_WRITE)) {
 		fprintf(stderr, "ptx-run: out of memory\n");
 		exit(1);
 	}
@@ -44,7 +51,7 @@ static void *heap_alloc(void *data, uint64_t size)
 static void heap_free(void *data, void *address)
 {
 	(void)data;
-	(void)address;	/* the process ends soon */
+	(void)address; /* the process ends soon */
 }
 
 static char *read_file(const char *path, size_t *ret_size)
@@ -70,7 +77,8 @@ static void three(const char *text, uint32_t *ret)
 	sscanf(text, "%u,%u,%u", &ret[0], &ret[1], &ret[2]);
 }
 
-static void put_argument(const char *text, const struct ckt_ptx_param *param, uint8_t *params, struct buffer *buffers, unsigned *n_buffers)
+static void put_argument(const char *text, const struct ckt_ptx_param *param, uint8_t *params,
+	struct buffer *buffers, unsigned *n_buffers)
 {
 	const char *value = strchr(text, ':');
 	if (!value) {
@@ -105,7 +113,8 @@ static void put_argument(const char *text, const struct ckt_ptx_param *param, ui
 	memcpy(params + param->offset_bytes, &bits, param->size_bytes < 8 ? param->size_bytes : 8);
 }
 
-static int run(struct ckt_ptx_module *module, const char *kernel, struct ckt_ptx_launch *launch, char **args, int n_args)
+static int run(struct ckt_ptx_module *module, const char *kernel, struct ckt_ptx_launch *launch,
+	char **args, int n_args)
 {
 	const struct ckt_ptx_function *f = ckt_ptx_module_find_function(module, kernel);
 	struct buffer buffers[16] = {0};
@@ -129,7 +138,8 @@ static int run(struct ckt_ptx_module *module, const char *kernel, struct ckt_ptx
 	enum ckt_ptx_fault fault = ckt_ptx_launch(f, launch, message, sizeof message);
 	clock_gettime(CLOCK_MONOTONIC, &to);
 	fprintf(stderr, "%s: fault %d %s (%.3f ms)\n", kernel, fault, message,
-		(double)(to.tv_sec - from.tv_sec) * 1e3 + (double)(to.tv_nsec - from.tv_nsec) / 1e6);
+		(double)(to.tv_sec - from.tv_sec) * 1e3 +
+			(double)(to.tv_nsec - from.tv_nsec) / 1e6);
 	for (unsigned b = 0; b < n_buffers; b++) {
 		for (size_t k = 0; buffers[b].print && k < buffers[b].n; k++) {
 			float v;
@@ -148,20 +158,37 @@ static int run(struct ckt_ptx_module *module, const char *kernel, struct ckt_ptx
 
 int main(int argc, char **argv)
 {
-	struct ckt_ptx_device device = {.n_sm = 16, .capability = 120, .output = output, .heap_alloc = heap_alloc, .heap_free = heap_free};
+	struct ckt_ptx_device device = {.n_sm = 16,
+		.capability = 120,
+		.output = output,
+		.heap_alloc = heap_alloc,
+		.heap_free = heap_free};
 	struct ckt_ptx_launch launch = {.grid = {1, 1, 1}, .block = {1, 1, 1}, .device = &device};
 	struct ckt_ptx_load_options options = {.target = 120};
 	const char *kernel = NULL;
 	int option;
 	while ((option = getopt(argc, argv, "+g:b:s:t:k:c")) != -1) {
 		switch (option) {
-		case 'g': three(optarg, launch.grid); break;
-		case 'b': three(optarg, launch.block); break;
-		case 's': launch.dynamic_shared_bytes = (uint32_t)strtoul(optarg, NULL, 0); break;
-		case 't': options.target = (unsigned)strtoul(optarg, NULL, 0); break;
-		case 'k': kernel = optarg; break;
-		case 'c': launch.cooperative = true; break;
-		default: return 2;
+		case 'g':
+			three(optarg, launch.grid);
+			break;
+		case 'b':
+			three(optarg, launch.block);
+			break;
+		case 's':
+			launch.dynamic_shared_bytes = (uint32_t)strtoul(optarg, NULL, 0);
+			break;
+		case 't':
+			options.target = (unsigned)strtoul(optarg, NULL, 0);
+			break;
+		case 'k':
+			kernel = optarg;
+			break;
+		case 'c':
+			launch.cooperative = true;
+			break;
+		default:
+			return 2;
 		}
 	}
 	struct ckt_ptx_text texts[16];
@@ -172,7 +199,8 @@ int main(int argc, char **argv)
 	}
 	char log[512];
 	struct ckt_ptx_module *module;
-	enum ckt_ptx_result r = ckt_ptx_module_load(texts, n_texts, &options, log, sizeof log, &module);
+	enum ckt_ptx_result r =
+		ckt_ptx_module_load(texts, n_texts, &options, log, sizeof log, &module);
 	for (size_t k = 0; k < n_texts; k++)
 		free((void *)texts[k].text);
 	if (r != CKT_PTX_OK) {
@@ -186,18 +214,22 @@ int main(int argc, char **argv)
 	ckt_ptx_module_bind(module);
 	int refusals = 0;
 	for (size_t k = 0; k < ckt_ptx_module_function_count(module); k++) {
-		const struct ckt_ptx_function_info *info = ckt_ptx_function_info(ckt_ptx_module_function(module, k));
+		const struct ckt_ptx_function_info *info =
+			ckt_ptx_function_info(ckt_ptx_module_function(module, k));
 		if (!info->refusal || (kernel && strcmp(kernel, info->name)))
 			continue;
 		fprintf(stderr, "ptx-run: %s: %s\n", info->name, info->refusal);
 		refusals = 1;
 	}
 	for (size_t k = 0; !kernel && k < ckt_ptx_module_function_count(module); k++) {
-		const struct ckt_ptx_function_info *info = ckt_ptx_function_info(ckt_ptx_module_function(module, k));
-		printf("%s: %zu parameters, %u bytes shared, %u local\n", info->name, info->n_params, info->static_shared_bytes, info->local_bytes);
+		const struct ckt_ptx_function_info *info =
+			ckt_ptx_function_info(ckt_ptx_module_function(module, k));
+		printf("%s: %zu parameters, %u bytes shared, %u local\n", info->name,
+			info->n_params, info->static_shared_bytes, info->local_bytes);
 	}
 	int first = optind < argc ? optind + 1 : argc;
-	int status = kernel && !refusals ? run(module, kernel, &launch, argv + first, argc - first) : refusals;
+	int status = kernel && !refusals ? run(module, kernel, &launch, argv + first, argc - first)
+					 : refusals;
 	ckt_ptx_module_destroy(module);
 	return status;
 }

@@ -1,19 +1,28 @@
-/* Stream capture (cudacommon/capture.h) as the functions of the soft GPU ask for it: not for the nodes of a graph that is being launched. */
+/*
+ * Stream capture (cudacommon/capture.h) as the functions of the soft GPU ask for it: not for the
+ * nodes of a graph that is being launched.
+ */
 #pragma once
 
 #include "cudacommon/capture.h"
 #include "softgpu/soft.h"
 
-/* As ckt_capture_enter: where *ret is not NULL the graphs' lock is held, and the work becomes a node. */
-static inline CUresult ckt_soft_capture(const struct ckt_soft_stream *stream, struct ckt_capture_stream **ret)
+/*
+ * As ckt_capture_enter: where *ret is not NULL the graphs' lock is held, and the work becomes a
+ * node.
+ */
+static inline CUresult ckt_soft_capture(
+	const struct ckt_soft_stream *stream, struct ckt_capture_stream **ret)
 {
 	*ret = NULL;
-	return ckt_soft_in_graph ? CUDA_SUCCESS : ckt_capture_enter(ckt_soft_stream_number(stream), ret);
+	return ckt_soft_in_graph ? CUDA_SUCCESS
+				 : ckt_capture_enter(ckt_soft_stream_number(stream), ret);
 }
 
 static inline CUresult ckt_soft_capture_forbid(const struct ckt_soft_stream *stream)
 {
-	return ckt_soft_in_graph ? CUDA_SUCCESS : ckt_capture_forbid(ckt_soft_stream_number(stream));
+	return ckt_soft_in_graph ? CUDA_SUCCESS
+				 : ckt_capture_forbid(ckt_soft_stream_number(stream));
 }
 
 static inline CUresult ckt_soft_capture_unsafe(void)

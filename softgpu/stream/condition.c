@@ -1,6 +1,7 @@
 /*
- * Conditions of executable graphs.  Kernels know them by a number, so there is one list of all of them; each lives as long as an executable
- * graph, or a launch of one that is under way, has it.  One lock, taken after every other.
+ * Conditions of executable graphs.  Kernels know them by a number, so there is one list of all of
+ * them; each lives as long as an executable graph, or a launch of one that is under way, has it.
+ * One lock, taken after every other.
  */
 #include <stdlib.h>
 
@@ -17,7 +18,7 @@ struct condition {
 struct held {
 	struct condition *condition;
 	uint32_t initial;
-	bool assigned;			/* at the beginning of each launch */
+	bool assigned; /* at the beginning of each launch */
 };
 
 struct ckt_soft_conditions {
@@ -76,8 +77,9 @@ static bool each(const struct ckt_graph *graph, size_t *n, struct held *held)
 		size_t inner;
 		struct ckt_graph *const *graphs = ckt_node_graphs(node, &inner);
 		if (node->type == CU_GRAPH_NODE_TYPE_CONDITIONAL && held) {
-			held[*n] = (struct held){.condition = hold(c->handle, c->value), .initial = c->value,
-						 .assigned = c->flags & CU_GRAPH_COND_ASSIGN_DEFAULT};
+			held[*n] = (struct held){.condition = hold(c->handle, c->value),
+				.initial = c->value,
+				.assigned = c->flags & CU_GRAPH_COND_ASSIGN_DEFAULT};
 			good = held[*n].condition != NULL;
 		}
 		*n += good && node->type == CU_GRAPH_NODE_TYPE_CONDITIONAL;
@@ -91,7 +93,8 @@ struct ckt_soft_conditions *ckt_soft_conditions_make(const struct ckt_graph *gra
 {
 	size_t n = 0;
 	each(graph, &n, NULL);
-	struct ckt_soft_conditions *conditions = calloc(1, sizeof(*conditions) + n * sizeof(*conditions->held));
+	struct ckt_soft_conditions *conditions =
+		calloc(1, sizeof(*conditions) + n * sizeof(*conditions->held));
 	if (!conditions)
 		return NULL;
 	atomic_store(&conditions->refs, 1);

@@ -1,6 +1,6 @@
 /*
- * Events.  Each recording is an object of its own, shared by the event and the work that will complete it, so recording again
- * or destroying the event while work is under way is harmless.
+ * Events.  Each recording is an object of its own, shared by the event and the work that will
+ * complete it, so recording again or destroying the event while work is under way is harmless.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -11,19 +11,20 @@
 
 struct recording {
 	atomic_uint refs;
-	struct ckt_soft_stream *stream;		/* referenced */
+	struct ckt_soft_stream *stream; /* referenced */
 	uint64_t ticket;
-	_Atomic int64_t time_ns;		/* 0: not yet */
+	_Atomic int64_t time_ns; /* 0: not yet */
 };
 
 struct ckt_soft_event {
 	struct ckt_soft_object object;
-	struct ckt_soft_context *context;	/* referenced */
-	unsigned epoch;				/* of the context when the event was made */
+	struct ckt_soft_context *context; /* referenced */
+	unsigned epoch;                   /* of the context when the event was made */
 	unsigned flags;
 	pthread_mutex_t lock;
-	struct recording *last;			/* NULL: never recorded */
-	struct ckt_soft_shared_event *shared;	/* of several processes: its records stand there; NULL otherwise */
+	struct recording *last; /* NULL: never recorded */
+	/* of several processes: its records stand there; NULL otherwise */
+	struct ckt_soft_shared_event *shared;
 };
 
 static void recording_put(struct recording *recording)
@@ -53,7 +54,8 @@ static CUresult event_get(CUevent handle, struct ckt_soft_event **ret_event)
 	struct ckt_soft_event *event = ckt_soft_object_get(handle, CKT_SOFT_EVENT);
 	if (!event)
 		return CUDA_ERROR_INVALID_HANDLE;
-	if (!atomic_load(&event->context->alive) || atomic_load(&event->context->epoch) != event->epoch) {
+	if (!atomic_load(&event->context->alive) ||
+		atomic_load(&event->context->epoch) != event->epoch) {
 		ckt_soft_object_put(&event->object);
 		return CUDA_ERROR_CONTEXT_IS_DESTROYED;
 	}
@@ -158,7 +160,8 @@ CUresult CUDAAPI cuIpcOpenEventHandle(CUevent *phEvent, CUipcEventHandle handle)
 	if (!phEvent)
 		return CUDA_ERROR_INVALID_VALUE;
 	struct ckt_soft_shared_event *page = ckt_soft_shared_event_open(&handle);
-	return page ? create(CU_EVENT_INTERPROCESS | CU_EVENT_DISABLE_TIMING, page, phEvent) : CUDA_ERROR_MAP_FAILED;
+	return page ? create(CU_EVENT_INTERPROCESS | CU_EVENT_DISABLE_TIMING, page, phEvent)
+		    : CUDA_ERROR_MAP_FAILED;
 }
 
 CUresult CUDAAPI cuEventDestroy_v2(CUevent hEvent)
@@ -174,7 +177,9 @@ CUresult CUDAAPI cuEventDestroy_v2(CUevent hEvent)
 	if (event->shared)
 		ckt_soft_shared_event_withdraw(event->shared);
 	if (ckt_soft_object_remove(&event->object)) {
-		result = atomic_load(&event->context->alive) ? ckt_soft_context_result(event->context) : CUDA_SUCCESS;
+		result = atomic_load(&event->context->alive)
+			? ckt_soft_context_result(event->context)
+			: CUDA_SUCCESS;
 		ckt_soft_object_put(&event->object);
 	}
 	ckt_soft_object_put(&event->object);
@@ -183,7 +188,7 @@ CUresult CUDAAPI cuEventDestroy_v2(CUevent hEvent)
 
 /* A record or a wait of an event of several processes. */
 struct numbered {
-	struct ckt_soft_shared_event *shared;	/* counted */
+	struct ckt_soft_shared_event *shared; /* counted */
 	uint64_t number;
 };
 
@@ -203,11 +208,13 @@ static void run_wait(struct ckt_soft_context *context, void *payload)
 	ckt_soft_shared_event_put(n->shared);
 }
 
-static CUresult submit_numbered(struct ckt_soft_stream *stream, struct ckt_soft_shared_event *shared, uint64_t number, ckt_soft_work run)
+static CUresult submit_numbered(struct ckt_soft_stream *stream,
+	struct ckt_soft_shared_event *shared, uint64_t number, ckt_soft_work run)
 {
 	struct numbered n = {.shared = shared, .number = number};
 	ckt_soft_shared_event_ref(shared);
-	CUresult result = ckt_soft_stream_submit(stream, run, &n, sizeof(n), CKT_SOFT_ALWAYS, NULL, 0, NULL);
+	CUresult result =
+		ckt_soft_stream_submit(stream, run, &n, sizeof(n), CKT_SOFT_ALWAYS, NULL, 0, NULL);
 	if (result != CUDA_SUCCESS) {
 		/* A record that never runs is waited for by nobody. */
 		if (run == run_finish)
@@ -231,7 +238,8 @@ static void run_record(struct ckt_soft_context *context, void *payload)
 static CUresult record(struct ckt_soft_event *event, struct ckt_soft_stream *stream)
 {
 	if (event->shared) {
-		CUresult result = submit_numbered(stream, event->shared, ckt_soft_shared_event_begin(event->shared), run_finish);
+		CUresult result = submit_numbered(stream, event->shared,
+			ckt_soft_shared_event_begin(event->shared), run_finish);
 		ckt_soft_object_put(&stream->object);
 		return result;
 	}
@@ -243,8 +251,8 @@ static CUresult record(struct ckt_soft_event *event, struct ckt_soft_stream *str
 	atomic_store(&recording->refs, 2);
 	recording->stream = stream;
 	pthread_mutex_lock(&event->lock);
-	CUresult result = ckt_soft_stream_submit(stream, run_record, &recording, sizeof(recording), CKT_SOFT_INLINE | CKT_SOFT_ALWAYS, NULL, 0,
-						 &recording->ticket);
+	CUresult result = ckt_soft_stream_submit(stream, run_record, &recording, sizeof(recording),
+		CKT_SOFT_INLINE | CKT_SOFT_ALWAYS, NULL, 0, &recording->ticket);
 	if (result == CUDA_SUCCESS) {
 		struct recording *before = event->last;
 		event->last = recording;
@@ -258,8 +266,8 @@ static CUresult record(struct ckt_soft_event *event, struct ckt_soft_stream *str
 }
 
 /* The event and the stream of a call, each with a reference. */
-static CUresult event_on_stream(CUevent event_handle, CUstream stream_handle, unsigned wrong_flags, struct ckt_soft_event **ret_event,
-				struct ckt_soft_stream **ret_stream)
+static CUresult event_on_stream(CUevent event_handle, CUstream stream_handle, unsigned wrong_flags,
+	struct ckt_soft_event **ret_event, struct ckt_soft_stream **ret_stream)
 {
 	struct ckt_soft_context *context;
 	struct ckt_soft_stream *stream = NULL;
@@ -285,14 +293,16 @@ CUresult CUDAAPI cuEventRecordWithFlags(CUevent hEvent, CUstream hStream, unsign
 {
 	struct ckt_soft_event *event;
 	struct ckt_soft_stream *stream;
-	CUresult result = event_on_stream(hEvent, hStream, flags & ~(unsigned)CU_EVENT_RECORD_EXTERNAL, &event, &stream);
+	CUresult result = event_on_stream(
+		hEvent, hStream, flags & ~(unsigned)CU_EVENT_RECORD_EXTERNAL, &event, &stream);
 	if (result != CUDA_SUCCESS)
 		return result;
 	if (stream->context != event->context && !ckt_soft_in_graph)
 		result = CUDA_ERROR_INVALID_HANDLE;
 	bool captured = false;
 	if (result == CUDA_SUCCESS && !ckt_soft_in_graph)
-		result = ckt_capture_record(event->object.handle, ckt_soft_stream_number(stream), flags, &captured);
+		result = ckt_capture_record(
+			event->object.handle, ckt_soft_stream_number(stream), flags, &captured);
 	/* External to what? */
 	if (result == CUDA_SUCCESS && flags && !captured && !ckt_soft_in_graph)
 		result = CUDA_ERROR_ILLEGAL_STATE;
@@ -318,7 +328,9 @@ CUresult CUDAAPI cuEventQuery(CUevent hEvent)
 	struct recording *last = event_last(event);
 	if (last && !ckt_soft_stream_reached(last->stream, last->ticket))
 		result = CUDA_ERROR_NOT_READY;
-	if (event->shared && !ckt_soft_shared_event_reached(event->shared, ckt_soft_shared_event_latest(event->shared)))
+	if (event->shared &&
+		!ckt_soft_shared_event_reached(
+			event->shared, ckt_soft_shared_event_latest(event->shared)))
 		result = CUDA_ERROR_NOT_READY;
 	recording_put(last);
 	CUresult fault = ckt_soft_context_result(event->context);
@@ -336,7 +348,8 @@ CUresult CUDAAPI cuEventSynchronize(CUevent hEvent)
 	if (last)
 		ckt_soft_stream_wait(last->stream, last->ticket);
 	if (event->shared)
-		ckt_soft_shared_event_wait(event->shared, ckt_soft_shared_event_latest(event->shared));
+		ckt_soft_shared_event_wait(
+			event->shared, ckt_soft_shared_event_latest(event->shared));
 	recording_put(last);
 	ckt_soft_output_flush(event->context);
 	ckt_soft_pools_settle();
@@ -348,7 +361,7 @@ CUresult CUDAAPI cuEventSynchronize(CUevent hEvent)
 CUresult CUDAAPI cuEventElapsedTime_v2(float *pMilliseconds, CUevent hStart, CUevent hEnd)
 {
 	if (!pMilliseconds)
-		return CUDA_ERROR_INVALID_HANDLE;	/* as an H200 has it */
+		return CUDA_ERROR_INVALID_HANDLE; /* as an H200 has it */
 	struct ckt_soft_event *start, *end;
 	CUresult result = event_get(hStart, &start);
 	if (result != CUDA_SUCCESS)
@@ -359,9 +372,11 @@ CUresult CUDAAPI cuEventElapsedTime_v2(float *pMilliseconds, CUevent hStart, CUe
 		return result;
 	}
 	struct recording *first = event_last(start), *second = event_last(end);
-	if (!first || !second || ((start->flags | end->flags) & CU_EVENT_DISABLE_TIMING) || start->context != end->context)
+	if (!first || !second || ((start->flags | end->flags) & CU_EVENT_DISABLE_TIMING) ||
+		start->context != end->context)
 		result = CUDA_ERROR_INVALID_HANDLE;
-	else if (!ckt_soft_stream_reached(first->stream, first->ticket) || !ckt_soft_stream_reached(second->stream, second->ticket))
+	else if (!ckt_soft_stream_reached(first->stream, first->ticket) ||
+		!ckt_soft_stream_reached(second->stream, second->ticket))
 		result = CUDA_ERROR_NOT_READY;
 	else
 		*pMilliseconds = (float)((double)(second->time_ns - first->time_ns) / 1e6);
@@ -373,29 +388,35 @@ CUresult CUDAAPI cuEventElapsedTime_v2(float *pMilliseconds, CUevent hStart, CUe
 }
 
 /* The stream goes on once the other one has come so far. */
-static CUresult wait_behind(struct ckt_soft_stream *stream, struct ckt_soft_stream *other, uint64_t ticket)
+static CUresult wait_behind(
+	struct ckt_soft_stream *stream, struct ckt_soft_stream *other, uint64_t ticket)
 {
-	return ckt_soft_stream_submit(stream, ckt_soft_nothing, NULL, 0, CKT_SOFT_INLINE | CKT_SOFT_ALWAYS, other, ticket, NULL);
+	return ckt_soft_stream_submit(stream, ckt_soft_nothing, NULL, 0,
+		CKT_SOFT_INLINE | CKT_SOFT_ALWAYS, other, ticket, NULL);
 }
 
 CUresult CUDAAPI cuStreamWaitEvent(CUstream hStream, CUevent hEvent, unsigned int Flags)
 {
 	struct ckt_soft_event *event;
 	struct ckt_soft_stream *stream;
-	CUresult result = event_on_stream(hEvent, hStream, Flags & ~(unsigned)CU_EVENT_WAIT_EXTERNAL, &event, &stream);
+	CUresult result = event_on_stream(
+		hEvent, hStream, Flags & ~(unsigned)CU_EVENT_WAIT_EXTERNAL, &event, &stream);
 	if (result != CUDA_SUCCESS)
 		return result;
 	bool captured = false;
 	if (result == CUDA_SUCCESS && !ckt_soft_in_graph)
-		result = ckt_capture_wait(ckt_soft_stream_number(stream), event->object.handle, Flags, &captured);
+		result = ckt_capture_wait(
+			ckt_soft_stream_number(stream), event->object.handle, Flags, &captured);
 	if (result == CUDA_SUCCESS && Flags && !captured && !ckt_soft_in_graph)
 		result = CUDA_ERROR_ILLEGAL_STATE;
 	struct recording *last = result == CUDA_SUCCESS && !captured ? event_last(event) : NULL;
 	/* Waiting for an event that was never recorded is no wait. */
 	if (last)
 		result = wait_behind(stream, last->stream, last->ticket);
-	if (result == CUDA_SUCCESS && !captured && event->shared && ckt_soft_shared_event_latest(event->shared))
-		result = submit_numbered(stream, event->shared, ckt_soft_shared_event_latest(event->shared), run_wait);
+	if (result == CUDA_SUCCESS && !captured && event->shared &&
+		ckt_soft_shared_event_latest(event->shared))
+		result = submit_numbered(stream, event->shared,
+			ckt_soft_shared_event_latest(event->shared), run_wait);
 	recording_put(last);
 	ckt_soft_object_put(&stream->object);
 	ckt_soft_object_put(&event->object);
@@ -405,19 +426,21 @@ CUresult CUDAAPI cuStreamWaitEvent(CUstream hStream, CUevent hEvent, unsigned in
 /* ---- Whole contexts */
 
 struct reached {
-	struct ckt_soft_stream *stream;		/* referenced */
+	struct ckt_soft_stream *stream; /* referenced */
 	uint64_t ticket;
 };
 
 /* Every stream of the context and how far its work goes; the legacy one first. */
-static CUresult all_streams(struct ckt_soft_context *context, struct reached **ret_list, size_t *ret_count)
+static CUresult all_streams(
+	struct ckt_soft_context *context, struct reached **ret_list, size_t *ret_count)
 {
 	size_t count = 0, room = 1;
 	pthread_mutex_lock(&context->submit_lock);
 	for (struct ckt_soft_stream *s = context->streams; s; s = s->next)
 		room++;
 	struct reached *list = calloc(room, sizeof(*list));
-	for (struct ckt_soft_stream *s = context->legacy; s && list; s = s == context->legacy ? context->streams : s->next) {
+	for (struct ckt_soft_stream *s = context->legacy; s && list;
+		s = s == context->legacy ? context->streams : s->next) {
 		pthread_mutex_lock(&s->lock);
 		list[count++] = (struct reached){.stream = s, .ticket = s->submitted};
 		pthread_mutex_unlock(&s->lock);
@@ -436,7 +459,8 @@ static void put_streams(struct reached *list, size_t count)
 	free(list);
 }
 
-CUresult ckt_soft_context_behind(struct ckt_soft_context *context, ckt_soft_work run, const void *payload, size_t payload_bytes)
+CUresult ckt_soft_context_behind(struct ckt_soft_context *context, ckt_soft_work run,
+	const void *payload, size_t payload_bytes)
 {
 	struct ckt_soft_stream *aside;
 	struct reached *list;
@@ -448,7 +472,8 @@ CUresult ckt_soft_context_behind(struct ckt_soft_context *context, ckt_soft_work
 		for (size_t i = 0; i < count && result == CUDA_SUCCESS; i++)
 			result = wait_behind(aside, list[i].stream, list[i].ticket);
 		if (result == CUDA_SUCCESS)
-			result = ckt_soft_stream_submit(aside, run, payload, payload_bytes, CKT_SOFT_INLINE | CKT_SOFT_ALWAYS, NULL, 0, NULL);
+			result = ckt_soft_stream_submit(aside, run, payload, payload_bytes,
+				CKT_SOFT_INLINE | CKT_SOFT_ALWAYS, NULL, 0, NULL);
 		ckt_soft_stream_close(aside);
 	}
 	put_streams(list, count);
@@ -470,7 +495,8 @@ CUresult CUDAAPI cuCtxRecordEvent(CUcontext hCtx, CUevent hEvent)
 		ckt_soft_object_put(&context->object);
 		return result;
 	}
-	result = event->context == context ? ckt_capture_context_check(context->object.handle) : CUDA_ERROR_INVALID_HANDLE;
+	result = event->context == context ? ckt_capture_context_check(context->object.handle)
+					   : CUDA_ERROR_INVALID_HANDLE;
 	if (result == CUDA_SUCCESS) {
 		ckt_capture_event_forget(event->object.handle);
 		result = all_streams(context, &list, &count);

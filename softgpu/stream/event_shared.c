@@ -1,10 +1,12 @@
 /*
- * What events of several processes have in common: a page of memory with the number of the latest record and how far records are done.
+ * What events of several processes have in common: a page of memory with the number of the latest
+ * record and how far records are done.
  *
  *	handle	magic | two random numbers, which name the page
  *
- * The page is a POSIX shared memory object that belongs to its maker's user.  It goes with the event.  Its maker holds a lock on it as
- * long as it lives, so that others see whose maker was killed: the next maker removes those, and so does a cricket-server when a worker ends.
+ * The page is a POSIX shared memory object that belongs to its maker's user.  It goes with the
+ * event.  Its maker holds a lock on it as long as it lives, so that others see whose maker was
+ * killed: the next maker removes those, and so does a cricket-server when a worker ends.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -33,13 +35,14 @@ static const char magic[8] = "SOFTEVT1";
 
 struct page {
 	_Atomic uint64_t recorded, done;
-	_Atomic int32_t recorder;		/* process of the latest record */
+	_Atomic int32_t recorder; /* process of the latest record */
 };
 
 struct ckt_soft_shared_event {
 	atomic_uint refs;
-	atomic_bool own;			/* not opened from a handle: its name is to be removed */
-	int lock_fd;				/* of a maker; -1 */
+	/* not opened from a handle: its name is to be removed */
+	atomic_bool own;
+	int lock_fd; /* of a maker; -1 */
 	uint64_t id[2];
 	struct page *page;
 };
@@ -62,10 +65,14 @@ static struct ckt_soft_shared_event *map(const uint64_t id[2], bool own)
 	struct ckt_soft_shared_event *shared = calloc(1, sizeof(*shared));
 	name_of(id, name);
 	int fd = shared ? shm_open(name, O_RDWR | (own ? O_CREAT | O_EXCL : 0), 0600) : -1;
-	bool good = fd >= 0 && (!own || ftruncate(fd, sizeof(struct page)) == 0) && fstat(fd, &status) == 0 && status.st_size == sizeof(struct page);
-	void *page = good ? mmap(NULL, sizeof(struct page), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0) : MAP_FAILED;
+	bool good = fd >= 0 && (!own || ftruncate(fd, sizeof(struct page)) == 0) &&
+		fstat(fd, &status) == 0 && status.st_size == sizeof(struct page);
+	void *page = good
+		? mmap(NULL, sizeof(struct page), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0)
+		: MAP_FAILED;
 	/* Whoever removes what is left may have come before the lock. */
-	if (own && page != MAP_FAILED && (flock(fd, LOCK_SH | LOCK_NB) || fstat(fd, &status) || !status.st_nlink)) {
+	if (own && page != MAP_FAILED &&
+		(flock(fd, LOCK_SH | LOCK_NB) || fstat(fd, &status) || !status.st_nlink)) {
 		munmap(page, sizeof(struct page));
 		page = MAP_FAILED;
 	}
@@ -79,7 +86,11 @@ static struct ckt_soft_shared_event *map(const uint64_t id[2], bool own)
 	}
 	if (!own)
 		close(fd);
-	*shared = (struct ckt_soft_shared_event){.refs = 1, .own = own, .lock_fd = own ? fd : -1, .id = {id[0], id[1]}, .page = page};
+	*shared = (struct ckt_soft_shared_event){.refs = 1,
+		.own = own,
+		.lock_fd = own ? fd : -1,
+		.id = {id[0], id[1]},
+		.page = page};
 	return shared;
 }
 
@@ -91,10 +102,12 @@ void ckt_soft_shared_event_sweep(void)
 	for (const struct dirent *entry; dir && (entry = readdir(dir));) {
 		if (strncmp(entry->d_name, CKT_SOFT_EVENT_PREFIX, strlen(CKT_SOFT_EVENT_PREFIX)))
 			continue;
-		int fd = openat(dirfd(dir), entry->d_name, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+		int fd = openat(
+			dirfd(dir), entry->d_name, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 		if (fd < 0)
 			continue;
-		if (fstat(fd, &status) == 0 && status.st_uid == geteuid() && flock(fd, LOCK_EX | LOCK_NB) == 0)
+		if (fstat(fd, &status) == 0 && status.st_uid == geteuid() &&
+			flock(fd, LOCK_EX | LOCK_NB) == 0)
 			unlinkat(dirfd(dir), entry->d_name, 0);
 		close(fd);
 	}

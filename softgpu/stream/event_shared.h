@@ -1,4 +1,7 @@
-/* Events of several processes: records are numbered, and done in the order of their numbers.  Any thread; counted. */
+/*
+ * Events of several processes: records are numbered, and done in the order of their numbers.  Any
+ * thread; counted.
+ */
 #pragma once
 
 #include "softgpu/soft.h"
@@ -12,7 +15,8 @@ struct ckt_soft_shared_event *ckt_soft_shared_event_new(void);
 /* NULL where the handle is none, or its owner is gone. */
 struct ckt_soft_shared_event *ckt_soft_shared_event_open(const CUipcEventHandle *handle);
 /* False where it is another process's. */
-bool ckt_soft_shared_event_handle(const struct ckt_soft_shared_event *shared, CUipcEventHandle *ret_handle);
+bool ckt_soft_shared_event_handle(
+	const struct ckt_soft_shared_event *shared, CUipcEventHandle *ret_handle);
 /* Nobody opens it any more: its event is destroyed, whatever still waits for it. */
 void ckt_soft_shared_event_withdraw(struct ckt_soft_shared_event *shared);
 void ckt_soft_shared_event_ref(struct ckt_soft_shared_event *shared);

@@ -1,6 +1,7 @@
 /*
- * Executable graphs: a launch puts the nodes on the stream, one after another, in an order that their edges allow.  The graphs' lock is held
- * meanwhile and taken before the stream's; ckt_soft_in_graph says so to the functions that do it.
+ * Executable graphs: a launch puts the nodes on the stream, one after another, in an order that
+ * their edges allow.  The graphs' lock is held meanwhile and taken before the stream's;
+ * ckt_soft_in_graph says so to the functions that do it.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,7 +10,10 @@
 #include "cudacommon/memop.h"
 #include "softgpu/soft.h"
 
-/* Registered host memory that a copy or a fill was given: as on an H200, the node keeps to that registration, and not to one that comes after it. */
+/*
+ * Registered host memory that a copy or a fill was given: as on an H200, the node keeps to that
+ * registration, and not to one that comes after it.
+ */
 struct pinned {
 	const struct ckt_node *node;
 	uint64_t address, id;
@@ -17,11 +21,12 @@ struct pinned {
 
 struct soft_exec {
 	struct ckt_exec exec;
-	struct pinned *pinned;			/* owned */
+	struct pinned *pinned; /* owned */
 	size_t pinned_count;
-	struct ckt_node **order;		/* owned */
-	struct ckt_soft_conditions *conditions;	/* counted */
-	CUevent last;				/* behind its latest launch: two launches of one graph do not run at once */
+	struct ckt_node **order;                /* owned */
+	struct ckt_soft_conditions *conditions; /* counted */
+	/* behind its latest launch: two launches of one graph do not run at once */
+	CUevent last;
 };
 
 static struct soft_exec *own(struct ckt_exec *exec)
@@ -29,7 +34,10 @@ static struct soft_exec *own(struct ckt_exec *exec)
 	return (struct soft_exec *)exec;
 }
 
-/* In an order in which every node comes behind those that it depends on; NULL where there is a circle or no memory. */
+/*
+ * In an order in which every node comes behind those that it depends on; NULL where there is a
+ * circle or no memory.
+ */
 static struct ckt_node **order_of(const struct ckt_graph *graph)
 {
 	struct ckt_node **order = calloc(graph->count + 1, sizeof(struct ckt_node *));
@@ -79,11 +87,16 @@ static bool note(struct soft_exec *exec, const struct ckt_node *node, uint64_t a
 	return true;
 }
 
-/* The node has the other's parameters from now on; so have those inside of it.  False without memory. */
-static bool keep_pinned(struct soft_exec *exec, const struct ckt_node *node, const struct ckt_node *params)
+/*
+ * The node has the other's parameters from now on; so have those inside of it.  False without
+ * memory.
+ */
+static bool keep_pinned(
+	struct soft_exec *exec, const struct ckt_node *node, const struct ckt_node *params)
 {
 	size_t count, others;
-	struct ckt_graph *const *graphs = ckt_node_graphs(node, &count), *const *from = ckt_node_graphs(params, &others);
+	struct ckt_graph *const *graphs = ckt_node_graphs(node, &count),
+				*const *from = ckt_node_graphs(params, &others);
 	bool good = true;
 	forget(exec, node);
 	for (size_t i = 0; i < count; i++)
@@ -95,9 +108,15 @@ static bool keep_pinned(struct soft_exec *exec, const struct ckt_node *node, con
 		return good;
 	const CUDA_MEMCPY3D *copy = &params->copy;
 	if (copy->srcMemoryType != CU_MEMORYTYPE_ARRAY)
-		good &= note(exec, node, copy->srcMemoryType == CU_MEMORYTYPE_HOST ? (uint64_t)(uintptr_t)copy->srcHost : copy->srcDevice);
+		good &= note(exec, node,
+			copy->srcMemoryType == CU_MEMORYTYPE_HOST
+				? (uint64_t)(uintptr_t)copy->srcHost
+				: copy->srcDevice);
 	if (copy->dstMemoryType != CU_MEMORYTYPE_ARRAY)
-		good &= note(exec, node, copy->dstMemoryType == CU_MEMORYTYPE_HOST ? (uint64_t)(uintptr_t)copy->dstHost : copy->dstDevice);
+		good &= note(exec, node,
+			copy->dstMemoryType == CU_MEMORYTYPE_HOST
+				? (uint64_t)(uintptr_t)copy->dstHost
+				: copy->dstDevice);
 	return good;
 }
 
@@ -105,7 +124,9 @@ static bool has_pinned(const struct soft_exec *exec)
 {
 	struct ckt_soft_range range;
 	for (size_t i = 0; i < exec->pinned_count; i++)
-		if (!exec->pinned[i].node->disabled && (!ckt_soft_range_find(exec->pinned[i].address, &range) || range.id != exec->pinned[i].id))
+		if (!exec->pinned[i].node->disabled &&
+			(!ckt_soft_range_find(exec->pinned[i].address, &range) ||
+				range.id != exec->pinned[i].id))
 			return false;
 	return true;
 }
@@ -116,14 +137,16 @@ struct ckt_exec *ckt_exec_new(void)
 	return exec ? &exec->exec : NULL;
 }
 
-CUresult ckt_exec_make(struct ckt_exec *exec, const struct ckt_graph *graph, uint64_t flags, uint64_t stream)
+CUresult ckt_exec_make(
+	struct ckt_exec *exec, const struct ckt_graph *graph, uint64_t flags, uint64_t stream)
 {
 	(void)graph, (void)flags, (void)stream;
 	bool kept = true;
 	for (size_t i = 0; i < exec->graph->count; i++)
 		kept &= keep_pinned(own(exec), exec->graph->nodes[i], exec->graph->nodes[i]);
 	own(exec)->order = order_of(exec->graph);
-	own(exec)->conditions = kept && own(exec)->order ? ckt_soft_conditions_make(exec->graph) : NULL;
+	own(exec)->conditions =
+		kept && own(exec)->order ? ckt_soft_conditions_make(exec->graph) : NULL;
 	if (own(exec)->conditions)
 		return CUDA_SUCCESS;
 	free(own(exec)->order);
@@ -159,7 +182,9 @@ void ckt_exec_look(struct ckt_exec *exec)
 void ckt_exec_settle_users(const struct ckt_exec *exec)
 {
 	ckt_graph_enter();
-	CUevent last = exec && exec->graph && exec->graph->user_count ? ((const struct soft_exec *)exec)->last : NULL;
+	CUevent last = exec && exec->graph && exec->graph->user_count
+		? ((const struct soft_exec *)exec)->last
+		: NULL;
 	ckt_graph_leave(CUDA_SUCCESS);
 	ckt_soft_in_graph = true;
 	if (last)
@@ -186,7 +211,8 @@ static bool same_shape(const CUDA_MEMSET_NODE_PARAMS *a, const CUDA_MEMSET_NODE_
 {
 	/* In one dimension everything may change. */
 	return (a->height == 1 && b->height == 1) ||
-	       (a->height == b->height && a->width == b->width && a->pitch == b->pitch && a->elementSize == b->elementSize);
+		(a->height == b->height && a->width == b->width && a->pitch == b->pitch &&
+			a->elementSize == b->elementSize);
 }
 
 static bool same_operations(const struct ckt_memop_node *a, const struct ckt_memop_node *b)
@@ -202,13 +228,17 @@ static CUmemorytype place_of(CUmemorytype type, const void *host, CUdeviceptr de
 {
 	if (type != CU_MEMORYTYPE_HOST && type != CU_MEMORYTYPE_DEVICE)
 		return type;
-	return ckt_driver_on_device(type == CU_MEMORYTYPE_HOST ? (uint64_t)(uintptr_t)host : device) ? CU_MEMORYTYPE_DEVICE : CU_MEMORYTYPE_HOST;
+	return ckt_driver_on_device(type == CU_MEMORYTYPE_HOST ? (uint64_t)(uintptr_t)host : device)
+		? CU_MEMORYTYPE_DEVICE
+		: CU_MEMORYTYPE_HOST;
 }
 
 static bool same_places(const CUDA_MEMCPY3D *a, const CUDA_MEMCPY3D *b)
 {
-	return place_of(a->srcMemoryType, a->srcHost, a->srcDevice) == place_of(b->srcMemoryType, b->srcHost, b->srcDevice) &&
-	       place_of(a->dstMemoryType, a->dstHost, a->dstDevice) == place_of(b->dstMemoryType, b->dstHost, b->dstDevice);
+	return place_of(a->srcMemoryType, a->srcHost, a->srcDevice) ==
+		place_of(b->srcMemoryType, b->srcHost, b->srcDevice) &&
+		place_of(a->dstMemoryType, a->dstHost, a->dstDevice) ==
+		place_of(b->dstMemoryType, b->dstHost, b->dstDevice);
 }
 
 static CUgraphExecUpdateResult change(const struct ckt_node *from, const struct ckt_node *to)
@@ -236,14 +266,19 @@ static CUgraphExecUpdateResult change(const struct ckt_node *from, const struct 
 	return good ? CU_GRAPH_EXEC_UPDATE_SUCCESS : CU_GRAPH_EXEC_UPDATE_ERROR_PARAMETERS_CHANGED;
 }
 
-/* The first node that may not change so, in child graphs and bodies too; precondition: the nodes are paired. */
-static CUgraphExecUpdateResult change_all(const struct ckt_graph *graph, const struct ckt_graph *update, const struct ckt_node **ret_node)
+/*
+ * The first node that may not change so, in child graphs and bodies too; precondition: the nodes
+ * are paired.
+ */
+static CUgraphExecUpdateResult change_all(const struct ckt_graph *graph,
+	const struct ckt_graph *update, const struct ckt_node **ret_node)
 {
 	CUgraphExecUpdateResult result = CU_GRAPH_EXEC_UPDATE_SUCCESS;
 	for (size_t i = 0; i < graph->count && result == CU_GRAPH_EXEC_UPDATE_SUCCESS; i++) {
 		const struct ckt_node *from = graph->nodes[i], *to = update->nodes[i];
 		size_t n, others;
-		struct ckt_graph *const *graphs = ckt_node_graphs(from, &n), *const *updates = ckt_node_graphs(to, &others);
+		struct ckt_graph *const *graphs = ckt_node_graphs(from, &n),
+					*const *updates = ckt_node_graphs(to, &others);
 		for (size_t k = 0; k < n && result == CU_GRAPH_EXEC_UPDATE_SUCCESS; k++)
 			result = change_all(graphs[k], updates[k], ret_node);
 		if (n)
@@ -254,11 +289,13 @@ static CUgraphExecUpdateResult change_all(const struct ckt_graph *graph, const s
 	return result;
 }
 
-CUresult ckt_exec_change_node(struct ckt_exec *exec, const struct ckt_node *node, const struct ckt_node *to)
+CUresult ckt_exec_change_node(
+	struct ckt_exec *exec, const struct ckt_node *node, const struct ckt_node *to)
 {
 	const struct ckt_node *first;
 	bool child = node->type == CU_GRAPH_NODE_TYPE_GRAPH;
-	if ((child ? change_all(node->child, to->child, &first) : change(node, to)) != CU_GRAPH_EXEC_UPDATE_SUCCESS)
+	if ((child ? change_all(node->child, to->child, &first) : change(node, to)) !=
+		CU_GRAPH_EXEC_UPDATE_SUCCESS)
 		return child ? CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE : CUDA_ERROR_INVALID_VALUE;
 	return keep_pinned(own(exec), node, to) ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
@@ -269,7 +306,8 @@ CUresult ckt_exec_enable_node(struct ckt_exec *exec, const struct ckt_node *node
 	return CUDA_SUCCESS;
 }
 
-CUresult ckt_exec_update(struct ckt_exec *exec, const struct ckt_graph *graph, CUgraphExecUpdateResultInfo *ret_info)
+CUresult ckt_exec_update(
+	struct ckt_exec *exec, const struct ckt_graph *graph, CUgraphExecUpdateResultInfo *ret_info)
 {
 	const struct ckt_node *first = NULL;
 	CUgraphExecUpdateResult result = change_all(exec->graph, graph, &first);
@@ -291,23 +329,34 @@ CUresult ckt_exec_update(struct ckt_exec *exec, const struct ckt_graph *graph, C
 
 /* ---- Launch */
 
-static CUresult launch_graph(const struct soft_exec *exec, const struct ckt_graph *graph, struct ckt_node *const *order, CUstream stream);
+static CUresult launch_graph(const struct soft_exec *exec, const struct ckt_graph *graph,
+	struct ckt_node *const *order, CUstream stream);
 
-static CUresult launch_inner(const struct soft_exec *exec, const struct ckt_graph *graph, CUstream stream)
+static CUresult launch_inner(
+	const struct soft_exec *exec, const struct ckt_graph *graph, CUstream stream)
 {
 	struct ckt_node **order = order_of(graph);
-	CUresult result = order ? launch_graph(exec, graph, order, stream) : CUDA_ERROR_INVALID_VALUE;
+	CUresult result =
+		order ? launch_graph(exec, graph, order, stream) : CUDA_ERROR_INVALID_VALUE;
 	free(order);
 	return result;
 }
 
 static CUresult launch_kernel(struct ckt_kernel_node *k, CUstream stream)
 {
-	void *extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, k->params, CU_LAUNCH_PARAM_BUFFER_SIZE, &k->param_bytes, CU_LAUNCH_PARAM_END};
+	void *extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, k->params, CU_LAUNCH_PARAM_BUFFER_SIZE,
+		&k->param_bytes, CU_LAUNCH_PARAM_END};
 	CUlaunchConfig config = {
-		.gridDimX = k->grid[0], .gridDimY = k->grid[1], .gridDimZ = k->grid[2],
-		.blockDimX = k->block[0], .blockDimY = k->block[1], .blockDimZ = k->block[2],
-		.sharedMemBytes = k->shared_bytes, .hStream = stream, .attrs = k->attributes, .numAttrs = k->attribute_count,
+		.gridDimX = k->grid[0],
+		.gridDimY = k->grid[1],
+		.gridDimZ = k->grid[2],
+		.blockDimX = k->block[0],
+		.blockDimY = k->block[1],
+		.blockDimZ = k->block[2],
+		.sharedMemBytes = k->shared_bytes,
+		.hStream = stream,
+		.attrs = k->attributes,
+		.numAttrs = k->attribute_count,
 	};
 	return cuLaunchKernelEx(&config, k->handle, NULL, k->param_bytes ? extra : NULL);
 }
@@ -317,21 +366,24 @@ static CUresult launch_fill(const CUDA_MEMSET_NODE_PARAMS *fill, CUstream stream
 	size_t pitch = fill->height > 1 ? fill->pitch : fill->width * fill->elementSize;
 	switch (fill->elementSize) {
 	case 1:
-		return cuMemsetD2D8Async(fill->dst, pitch, (unsigned char)fill->value, fill->width, fill->height, stream);
+		return cuMemsetD2D8Async(fill->dst, pitch, (unsigned char)fill->value, fill->width,
+			fill->height, stream);
 	case 2:
-		return cuMemsetD2D16Async(fill->dst, pitch, (unsigned short)fill->value, fill->width, fill->height, stream);
+		return cuMemsetD2D16Async(fill->dst, pitch, (unsigned short)fill->value,
+			fill->width, fill->height, stream);
 	default:
-		return cuMemsetD2D32Async(fill->dst, pitch, fill->value, fill->width, fill->height, stream);
+		return cuMemsetD2D32Async(
+			fill->dst, pitch, fill->value, fill->width, fill->height, stream);
 	}
 }
 
 /*
- * What is done when a launch comes to it on its stream: by then its executable graph may be another, or gone, so it brings a copy of the
- * node, and holds the conditions.
+ * What is done when a launch comes to it on its stream: by then its executable graph may be
+ * another, or gone, so it brings a copy of the node, and holds the conditions.
  */
 struct pending {
-	struct ckt_soft_conditions *conditions;	/* counted */
-	struct ckt_node *node;			/* owned; NULL: assign the defaults */
+	struct ckt_soft_conditions *conditions; /* counted */
+	struct ckt_node *node;                  /* owned; NULL: assign the defaults */
 };
 
 static void run_assign(struct ckt_soft_context *context, void *payload)
@@ -362,7 +414,8 @@ static bool run_body(const struct pending *pending, CUstream stream)
 	CUresult result = launch_inner(&exec, body, stream);
 	ckt_soft_in_graph = false;
 	ckt_graph_leave(CUDA_SUCCESS);
-	return cuStreamSynchronize(stream) == CUDA_SUCCESS && result == CUDA_SUCCESS && c->type == CU_GRAPH_COND_TYPE_WHILE;
+	return cuStreamSynchronize(stream) == CUDA_SUCCESS && result == CUDA_SUCCESS &&
+		c->type == CU_GRAPH_COND_TYPE_WHILE;
 }
 
 /* On the stream's own thread, which waits meanwhile: bodies run on a stream beside it. */
@@ -370,8 +423,9 @@ static void run_conditional(struct ckt_soft_context *context, void *payload)
 {
 	const struct pending *pending = payload;
 	CUstream stream;
-	if (ckt_soft_context_result(context) == CUDA_SUCCESS && cuCtxSetCurrent(ckt_soft_context_handle(context)) == CUDA_SUCCESS &&
-	    cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING) == CUDA_SUCCESS) {
+	if (ckt_soft_context_result(context) == CUDA_SUCCESS &&
+		cuCtxSetCurrent(ckt_soft_context_handle(context)) == CUDA_SUCCESS &&
+		cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING) == CUDA_SUCCESS) {
 		while (run_body(pending, stream))
 			continue;
 		cuStreamDestroy_v2(stream);
@@ -395,14 +449,16 @@ static CUresult submit(const struct soft_exec *exec, struct ckt_node *node, CUst
 	if (result != CUDA_SUCCESS)
 		return result;
 	ckt_soft_conditions_ref(exec->conditions);
-	result = ckt_soft_stream_submit(stream, node ? run_conditional : run_assign, &pending, sizeof(pending), CKT_SOFT_ALWAYS, NULL, 0, NULL);
+	result = ckt_soft_stream_submit(stream, node ? run_conditional : run_assign, &pending,
+		sizeof(pending), CKT_SOFT_ALWAYS, NULL, 0, NULL);
 	if (result != CUDA_SUCCESS)
 		ckt_soft_conditions_put(exec->conditions);
 	ckt_soft_object_put(&stream->object);
 	return result;
 }
 
-static CUresult launch_conditional(const struct soft_exec *exec, const struct ckt_node *node, CUstream stream)
+static CUresult launch_conditional(
+	const struct soft_exec *exec, const struct ckt_node *node, CUstream stream)
 {
 	struct ckt_node *copy = calloc(1, sizeof(*copy));
 	if (!copy)
@@ -422,7 +478,9 @@ static CUresult launch_conditional(const struct soft_exec *exec, const struct ck
 static CUresult launch_memop(const struct ckt_memop_node *memop, CUstream stream)
 {
 	CUresult result = ckt_memop_check(memop->ops, memop->count, memop->flags);
-	return result == CUDA_SUCCESS ? ckt_memop_submit((uint64_t)(uintptr_t)stream, memop->ops, memop->count) : result;
+	return result == CUDA_SUCCESS
+		? ckt_memop_submit((uint64_t)(uintptr_t)stream, memop->ops, memop->count)
+		: result;
 }
 
 static CUresult launch_node(const struct soft_exec *exec, struct ckt_node *node, CUstream stream)
@@ -451,7 +509,8 @@ static CUresult launch_node(const struct soft_exec *exec, struct ckt_node *node,
 	}
 }
 
-static CUresult launch_graph(const struct soft_exec *exec, const struct ckt_graph *graph, struct ckt_node *const *order, CUstream stream)
+static CUresult launch_graph(const struct soft_exec *exec, const struct ckt_graph *graph,
+	struct ckt_node *const *order, CUstream stream)
 {
 	CUresult result = CUDA_SUCCESS;
 	for (size_t i = 0; i < graph->count && result == CUDA_SUCCESS; i++)
@@ -466,7 +525,9 @@ CUresult ckt_exec_launch(struct ckt_exec *exec, uint64_t number)
 	CUstream stream = number ? (CUstream)(uintptr_t)number : CU_STREAM_LEGACY;
 	struct soft_exec *e = own(exec);
 	ckt_graph_enter();
-	CUresult result = !exec->graph ? CUDA_ERROR_INVALID_VALUE : !has_pinned(e) ? CUDA_ERROR_LAUNCH_FAILED : CUDA_SUCCESS;
+	CUresult result = !exec->graph ? CUDA_ERROR_INVALID_VALUE
+		: !has_pinned(e)       ? CUDA_ERROR_LAUNCH_FAILED
+				       : CUDA_SUCCESS;
 	ckt_soft_in_graph = true;
 	if (result == CUDA_SUCCESS && e->last)
 		result = cuStreamWaitEvent(stream, e->last, 0);
@@ -491,13 +552,17 @@ CUresult ckt_exec_upload(struct ckt_exec *exec, uint64_t stream)
 
 /* ---- Memory of graphs */
 
-CUresult ckt_driver_graph_memory(CUdevice device, size_t size, uint64_t *ret_address, uint64_t *ret_granted)
+CUresult ckt_driver_graph_memory(
+	CUdevice device, size_t size, uint64_t *ret_address, uint64_t *ret_granted)
 {
 	struct ckt_soft_context *context;
 	CUresult result = ckt_soft_enter(&context);
 	if (result != CUDA_SUCCESS)
 		return result;
-	struct ckt_soft_range range = {.size = size, .kind = CKT_SOFT_RANGE_DEVICE, .context = context, .device = ckt_soft_device(device)};
+	struct ckt_soft_range range = {.size = size,
+		.kind = CKT_SOFT_RANGE_DEVICE,
+		.context = context,
+		.device = ckt_soft_device(device)};
 	result = ckt_soft_memory_make(&range);
 	if (result == CUDA_ERROR_OUT_OF_MEMORY && ckt_soft_pools_release(range.device))
 		result = ckt_soft_memory_make(&range);
@@ -510,7 +575,7 @@ static void release(struct ckt_soft_context *context, void *payload)
 {
 	struct ckt_soft_range range;
 	if (ckt_soft_range_find(*(uint64_t *)payload, &range) && range.context == context &&
-	    ckt_soft_range_remove(range.base, 1u << CKT_SOFT_RANGE_DEVICE, &range))
+		ckt_soft_range_remove(range.base, 1u << CKT_SOFT_RANGE_DEVICE, &range))
 		ckt_soft_memory_release(&range);
 }
 
@@ -523,7 +588,10 @@ void ckt_driver_graph_memory_free(uint64_t address, uint64_t number)
 	ckt_soft_object_put(&context->object);
 }
 
-/* Graphs of its own have no library calls: what a library puts on a stream that captures are nodes like any other. */
+/*
+ * Graphs of its own have no library calls: what a library puts on a stream that captures are nodes
+ * like any other.
+ */
 void ckt_driver_call_end(uint64_t id)
 {
 	(void)id;
@@ -533,8 +601,8 @@ void ckt_driver_call_end(uint64_t id)
 
 CKT_EXPORT CUresult cuGraphDebugDotPrint(CUgraph hGraph, const char *path, unsigned int flags)
 {
-	static const char *const names[] = {"KERNEL", "MEMCPY", "MEMSET", "HOST", "GRAPH", "EMPTY", "WAIT_EVENT", "EVENT_RECORD",
-					    [CU_GRAPH_NODE_TYPE_CONDITIONAL] = "CONDITIONAL"};
+	static const char *const names[] = {"KERNEL", "MEMCPY", "MEMSET", "HOST", "GRAPH", "EMPTY",
+		"WAIT_EVENT", "EVENT_RECORD", [CU_GRAPH_NODE_TYPE_CONDITIONAL] = "CONDITIONAL"};
 	(void)flags;
 	FILE *file = path ? fopen(path, "we") : NULL;
 	if (!file)
@@ -546,11 +614,14 @@ CKT_EXPORT CUresult cuGraphDebugDotPrint(CUgraph hGraph, const char *path, unsig
 		const struct ckt_node *node = graph->nodes[i];
 		graph->nodes[i]->index = (uint32_t)i;
 		fprintf(file, "\"graph_node_%zu\"[label=\"%zu\\n%s\"];\n", i, i,
-			(unsigned)node->type < sizeof(names) / sizeof(*names) && names[node->type] ? names[node->type] : "OTHER");
+			(unsigned)node->type < sizeof(names) / sizeof(*names) && names[node->type]
+				? names[node->type]
+				: "OTHER");
 	}
 	for (size_t i = 0; graph && i < graph->count; i++)
 		for (size_t k = 0; k < graph->nodes[i]->in.count; k++)
-			fprintf(file, "\"graph_node_%u\" -> \"graph_node_%zu\";\n", graph->nodes[i]->in.list[k].node->index, i);
+			fprintf(file, "\"graph_node_%u\" -> \"graph_node_%zu\";\n",
+				graph->nodes[i]->in.list[k].node->index, i);
 	fprintf(file, "}\n");
 	CUresult result = graph ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 	if (fclose(file) && result == CUDA_SUCCESS)

@@ -1,4 +1,7 @@
-/* Memory operations (cudacommon/memop.h) as the soft GPU carries them out: a stream writes a value, or stands still until memory has one. */
+/*
+ * Memory operations (cudacommon/memop.h) as the soft GPU carries them out: a stream writes a value,
+ * or stands still until memory has one.
+ */
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -15,11 +18,13 @@ static bool holds(const CUstreamBatchMemOpParams *op)
 {
 	bool wide = op->operation == CU_STREAM_MEM_OP_WAIT_VALUE_64;
 	const void *address = (const void *)(uintptr_t)op->waitValue.address;
-	uint64_t now = wide ? __atomic_load_n((const uint64_t *)address, __ATOMIC_ACQUIRE) : __atomic_load_n((const uint32_t *)address, __ATOMIC_ACQUIRE);
+	uint64_t now = wide ? __atomic_load_n((const uint64_t *)address, __ATOMIC_ACQUIRE)
+			    : __atomic_load_n((const uint32_t *)address, __ATOMIC_ACQUIRE);
 	uint64_t want = wide ? op->waitValue.value64 : op->waitValue.value;
 	switch (op->waitValue.flags) {
 	case CU_STREAM_WAIT_VALUE_GEQ:
-		return wide ? (int64_t)(now - want) >= 0 : (int32_t)((uint32_t)now - (uint32_t)want) >= 0;
+		return wide ? (int64_t)(now - want) >= 0
+			    : (int32_t)((uint32_t)now - (uint32_t)want) >= 0;
 	case CU_STREAM_WAIT_VALUE_EQ:
 		return now == want;
 	case CU_STREAM_WAIT_VALUE_AND:
@@ -37,15 +42,18 @@ static void run_batch(struct ckt_soft_context *context, void *payload)
 		void *address = (void *)(uintptr_t)op->writeValue.address;
 		switch (op->operation) {
 		case CU_STREAM_MEM_OP_WRITE_VALUE_32:
-			__atomic_store_n((uint32_t *)address, op->writeValue.value, __ATOMIC_RELEASE);
+			__atomic_store_n(
+				(uint32_t *)address, op->writeValue.value, __ATOMIC_RELEASE);
 			break;
 		case CU_STREAM_MEM_OP_WRITE_VALUE_64:
-			__atomic_store_n((uint64_t *)address, op->writeValue.value64, __ATOMIC_RELEASE);
+			__atomic_store_n(
+				(uint64_t *)address, op->writeValue.value64, __ATOMIC_RELEASE);
 			break;
 		case CU_STREAM_MEM_OP_WAIT_VALUE_32:
 		case CU_STREAM_MEM_OP_WAIT_VALUE_64:
 			/* What is waited for may never come, but the context may go. */
-			while (!holds(op) && atomic_load(&context->alive) && ckt_soft_context_result(context) == CUDA_SUCCESS)
+			while (!holds(op) && atomic_load(&context->alive) &&
+				ckt_soft_context_result(context) == CUDA_SUCCESS)
 				nanosleep(&(struct timespec){.tv_nsec = 20000}, NULL);
 			break;
 		default:
@@ -57,7 +65,9 @@ static void run_batch(struct ckt_soft_context *context, void *payload)
 
 CUresult ckt_driver_memop_address(uint64_t address, unsigned width, bool waits)
 {
-	return ckt_soft_memory_ok(address, width, waits ? CKT_SOFT_PAGE_READ : CKT_SOFT_PAGE_WRITE) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+	return ckt_soft_memory_ok(address, width, waits ? CKT_SOFT_PAGE_READ : CKT_SOFT_PAGE_WRITE)
+		? CUDA_SUCCESS
+		: CUDA_ERROR_INVALID_VALUE;
 }
 
 CUresult ckt_memop_submit(uint64_t number, const CUstreamBatchMemOpParams *ops, unsigned count)
@@ -73,7 +83,9 @@ CUresult ckt_memop_submit(uint64_t number, const CUstreamBatchMemOpParams *ops, 
 		memcpy(batch->ops, ops, count * sizeof(*ops));
 		for (unsigned i = 0; i < count; i++)
 			waits |= ckt_memop_is_wait(ops[i].operation);
-		result = ckt_soft_stream_submit(stream, run_batch, batch, sizeof(*batch) + count * sizeof(*ops), waits ? 0 : CKT_SOFT_INLINE, NULL, 0, NULL);
+		result = ckt_soft_stream_submit(stream, run_batch, batch,
+			sizeof(*batch) + count * sizeof(*ops), waits ? 0 : CKT_SOFT_INLINE, NULL, 0,
+			NULL);
 	} else {
 		result = CUDA_ERROR_OUT_OF_MEMORY;
 	}
@@ -83,14 +95,20 @@ CUresult ckt_memop_submit(uint64_t number, const CUstreamBatchMemOpParams *ops, 
 }
 
 /* The first versions, which need a driver set up for them: no H200's is. */
-#define FIRST_VERSION(name, parameters)                                                                                          \
-	CUresult CUDAAPI name parameters                                                                                         \
-	{                                                                                                                        \
-		return CKT_AS_CUDA_NOT_SUPPORTED;                                                                                 \
+#define FIRST_VERSION(name, parameters)           \
+	CUresult CUDAAPI name parameters          \
+	{                                         \
+		return CKT_AS_CUDA_NOT_SUPPORTED; \
 	}
 
-FIRST_VERSION(cuStreamWriteValue32, (CUstream stream, CUdeviceptr addr, cuuint32_t value, unsigned int flags))
-FIRST_VERSION(cuStreamWriteValue64, (CUstream stream, CUdeviceptr addr, cuuint64_t value, unsigned int flags))
-FIRST_VERSION(cuStreamWaitValue32, (CUstream stream, CUdeviceptr addr, cuuint32_t value, unsigned int flags))
-FIRST_VERSION(cuStreamWaitValue64, (CUstream stream, CUdeviceptr addr, cuuint64_t value, unsigned int flags))
-FIRST_VERSION(cuStreamBatchMemOp, (CUstream stream, unsigned int count, CUstreamBatchMemOpParams *paramArray, unsigned int flags))
+FIRST_VERSION(cuStreamWriteValue32,
+	(CUstream stream, CUdeviceptr addr, cuuint32_t value, unsigned int flags))
+FIRST_VERSION(cuStreamWriteValue64,
+	(CUstream stream, CUdeviceptr addr, cuuint64_t value, unsigned int flags))
+FIRST_VERSION(cuStreamWaitValue32,
+	(CUstream stream, CUdeviceptr addr, cuuint32_t value, unsigned int flags))
+FIRST_VERSION(cuStreamWaitValue64,
+	(CUstream stream, CUdeviceptr addr, cuuint64_t value, unsigned int flags))
+FIRST_VERSION(cuStreamBatchMemOp,
+	(CUstream stream, unsigned int count, CUstreamBatchMemOpParams *paramArray,
+		unsigned int flags))

@@ -1,11 +1,13 @@
 /*
- * Streams as queues.  A stream's thread is made by the first work that cannot run in the call itself.
+ * Streams as queues.  A stream's thread is made by the first work that cannot run in the call
+ * itself.
  *
  *	submit -> [ queue ] -> worker: wait for the conditions, run, completed = ticket, wake waiters
  *
- * Tickets number a stream's work; `completed` only grows.  Work may carry conditions "stream S has completed ticket T": so the
- * legacy default stream waits for all blocking streams and they for it, and so does cuStreamWaitEvent.  Conditions always name
- * work submitted earlier, under the context's submit_lock, so they cannot form a circle.
+ * Tickets number a stream's work; `completed` only grows.  Work may carry conditions "stream S has
+ * completed ticket T": so the legacy default stream waits for all blocking streams and they for it,
+ * and so does cuStreamWaitEvent.  Conditions always name work submitted earlier, under the
+ * context's submit_lock, so they cannot form a circle.
  */
 #include <errno.h>
 #include <signal.h>
@@ -15,7 +17,7 @@
 #include "softgpu/soft.h"
 
 struct condition {
-	struct ckt_soft_stream *stream;		/* referenced */
+	struct ckt_soft_stream *stream; /* referenced */
 	uint64_t ticket;
 };
 
@@ -42,7 +44,8 @@ static void stream_free(struct ckt_soft_object *object)
 	free(stream);
 }
 
-CUresult ckt_soft_stream_create(struct ckt_soft_context *context, unsigned flags, int priority, struct ckt_soft_stream **ret_stream)
+CUresult ckt_soft_stream_create(struct ckt_soft_context *context, unsigned flags, int priority,
+	struct ckt_soft_stream **ret_stream)
 {
 	static atomic_uint_fast64_t ids;
 	struct ckt_soft_stream *stream = calloc(1, sizeof(*stream));
@@ -54,7 +57,8 @@ CUresult ckt_soft_stream_create(struct ckt_soft_context *context, unsigned flags
 	stream->id = atomic_fetch_add(&ids, 1) + 1;
 	stream->tail = &stream->head;
 	/* As an H200's streams are made. */
-	stream->attributes[CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY].syncPolicy = (CUsynchronizationPolicy)-1;
+	stream->attributes[CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY].syncPolicy =
+		(CUsynchronizationPolicy)-1;
 	stream->attributes[CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP].memSyncDomainMap.remote = 1;
 	pthread_mutex_init(&stream->lock, NULL);
 	pthread_cond_init(&stream->work, NULL);
@@ -100,7 +104,10 @@ void ckt_soft_stream_close(struct ckt_soft_stream *stream)
 	bool has_thread = stream->has_thread;
 	pthread_cond_broadcast(&stream->work);
 	pthread_mutex_unlock(&stream->lock);
-	/* With a thread, the stream stays in the list until its work is done: cuCtxSynchronize still waits for it. */
+	/*
+	 * With a thread, the stream stays in the list until its work is done: cuCtxSynchronize
+	 * still waits for it.
+	 */
 	if (!has_thread)
 		ckt_soft_stream_unlink(stream);
 	ckt_soft_object_put(&stream->object);
@@ -138,7 +145,8 @@ static void complete(struct ckt_soft_stream *stream, uint64_t ticket)
 	pthread_mutex_unlock(&stream->lock);
 }
 
-static void run_work(struct ckt_soft_stream *stream, ckt_soft_work run, unsigned flags, void *payload)
+static void run_work(
+	struct ckt_soft_stream *stream, ckt_soft_work run, unsigned flags, void *payload)
 {
 	if ((flags & CKT_SOFT_ALWAYS) || ckt_soft_context_result(stream->context) == CUDA_SUCCESS)
 		run(stream->context, payload);
@@ -164,7 +172,8 @@ static void *stream_main(void *data)
 			stream->tail = &stream->head;
 		pthread_mutex_unlock(&stream->lock);
 		for (size_t i = 0; i < command->n_conditions; i++)
-			ckt_soft_stream_wait(command->conditions[i].stream, command->conditions[i].ticket);
+			ckt_soft_stream_wait(
+				command->conditions[i].stream, command->conditions[i].ticket);
 		run_work(stream, command->run, command->flags, command->payload);
 		uint64_t ticket = command->ticket;
 		command_free(command);
@@ -201,7 +210,8 @@ static CUresult start_thread(struct ckt_soft_stream *stream)
 	return CUDA_SUCCESS;
 }
 
-static CUresult add_condition(struct condition **list, size_t *n, struct ckt_soft_stream *stream, uint64_t ticket)
+static CUresult add_condition(
+	struct condition **list, size_t *n, struct ckt_soft_stream *stream, uint64_t ticket)
 {
 	struct condition *bigger = realloc(*list, (*n + 1) * sizeof(**list));
 	if (!bigger)
@@ -223,12 +233,14 @@ static CUresult add_pending(struct condition **list, size_t *n, struct ckt_soft_
 }
 
 /* Precondition: submit_lock is held. */
-static CUresult default_stream_conditions(struct ckt_soft_stream *stream, struct condition **list, size_t *n)
+static CUresult default_stream_conditions(
+	struct ckt_soft_stream *stream, struct condition **list, size_t *n)
 {
 	struct ckt_soft_context *context = stream->context;
 	CUresult result = CUDA_SUCCESS;
 	if (stream == context->legacy) {
-		for (struct ckt_soft_stream *s = context->streams; s && result == CUDA_SUCCESS; s = s->next)
+		for (struct ckt_soft_stream *s = context->streams; s && result == CUDA_SUCCESS;
+			s = s->next)
 			if (!(s->flags & CU_STREAM_NON_BLOCKING))
 				result = add_pending(list, n, s);
 	} else if (!(stream->flags & CU_STREAM_NON_BLOCKING) && context->legacy) {
@@ -243,8 +255,9 @@ void ckt_soft_nothing(struct ckt_soft_context *context, void *payload)
 	(void)payload;
 }
 
-CUresult ckt_soft_stream_submit(struct ckt_soft_stream *stream, ckt_soft_work run, const void *payload, size_t payload_bytes,
-				unsigned flags, struct ckt_soft_stream *wait_for, uint64_t wait_ticket, uint64_t *ret_ticket)
+CUresult ckt_soft_stream_submit(struct ckt_soft_stream *stream, ckt_soft_work run,
+	const void *payload, size_t payload_bytes, unsigned flags, struct ckt_soft_stream *wait_for,
+	uint64_t wait_ticket, uint64_t *ret_ticket)
 {
 	struct ckt_soft_context *context = stream->context;
 	struct ckt_soft_command *command = malloc(sizeof(*command) + payload_bytes);
@@ -255,15 +268,18 @@ CUresult ckt_soft_stream_submit(struct ckt_soft_stream *stream, ckt_soft_work ru
 		memcpy(command->payload, payload, payload_bytes);
 	bool inline_now = false;
 	pthread_mutex_lock(&context->submit_lock);
-	CUresult result = default_stream_conditions(stream, &command->conditions, &command->n_conditions);
-	if (result == CUDA_SUCCESS && wait_for && wait_for != stream && !ckt_soft_stream_reached(wait_for, wait_ticket))
-		result = add_condition(&command->conditions, &command->n_conditions, wait_for, wait_ticket);
+	CUresult result =
+		default_stream_conditions(stream, &command->conditions, &command->n_conditions);
+	if (result == CUDA_SUCCESS && wait_for && wait_for != stream &&
+		!ckt_soft_stream_reached(wait_for, wait_ticket))
+		result = add_condition(
+			&command->conditions, &command->n_conditions, wait_for, wait_ticket);
 	pthread_mutex_lock(&stream->lock);
 	if (result == CUDA_SUCCESS && stream->closing)
 		result = CUDA_ERROR_INVALID_HANDLE;
 	if (result == CUDA_SUCCESS) {
-		inline_now =
-			(flags & (CKT_SOFT_INLINE | CKT_SOFT_BLOCK)) && !command->n_conditions && stream->completed == stream->submitted;
+		inline_now = (flags & (CKT_SOFT_INLINE | CKT_SOFT_BLOCK)) &&
+			!command->n_conditions && stream->completed == stream->submitted;
 		if (!inline_now)
 			result = start_thread(stream);
 	}
@@ -296,7 +312,8 @@ CUresult ckt_soft_stream_submit(struct ckt_soft_stream *stream, ckt_soft_work ru
 
 /* ---- Finding a stream */
 
-static CUresult per_thread_stream(struct ckt_soft_context *context, struct ckt_soft_stream **ret_stream)
+static CUresult per_thread_stream(
+	struct ckt_soft_context *context, struct ckt_soft_stream **ret_stream)
 {
 	pthread_mutex_lock(&context->submit_lock);
 	for (struct ckt_soft_stream *s = context->streams; s; s = s->next) {
@@ -319,7 +336,8 @@ static CUresult per_thread_stream(struct ckt_soft_context *context, struct ckt_s
 	return CUDA_SUCCESS;
 }
 
-CUresult ckt_soft_stream_get(struct ckt_soft_context *context, CUstream handle, struct ckt_soft_stream **ret_stream)
+CUresult ckt_soft_stream_get(
+	struct ckt_soft_context *context, CUstream handle, struct ckt_soft_stream **ret_stream)
 {
 	if (handle == CU_STREAM_PER_THREAD || (!handle && ckt_soft_per_thread_default > 0))
 		return per_thread_stream(context, ret_stream);
@@ -340,5 +358,8 @@ CUresult ckt_soft_stream_by_number(uint64_t number, struct ckt_soft_stream **ret
 {
 	struct ckt_soft_context *context;
 	CUresult result = ckt_soft_enter(&context);
-	return result == CUDA_SUCCESS ? ckt_soft_stream_get(context, number ? (CUstream)(uintptr_t)number : CU_STREAM_LEGACY, ret_stream) : result;
+	return result == CUDA_SUCCESS
+		? ckt_soft_stream_get(context,
+			  number ? (CUstream)(uintptr_t)number : CU_STREAM_LEGACY, ret_stream)
+		: result;
 }

@@ -72,7 +72,8 @@ CUresult CUDAAPI cuStreamSynchronize(CUstream hStream)
 	if (result != CUDA_SUCCESS)
 		return result;
 	struct ckt_soft_context *context = stream->context;
-	result = ckt_soft_stream_submit(stream, ckt_soft_nothing, NULL, 0, CKT_SOFT_BLOCK | CKT_SOFT_ALWAYS, NULL, 0, NULL);
+	result = ckt_soft_stream_submit(
+		stream, ckt_soft_nothing, NULL, 0, CKT_SOFT_BLOCK | CKT_SOFT_ALWAYS, NULL, 0, NULL);
 	ckt_soft_output_flush(context);
 	ckt_soft_pools_settle();
 	if (result == CUDA_SUCCESS)
@@ -90,7 +91,8 @@ CUresult CUDAAPI cuStreamQuery(CUstream hStream)
 	struct ckt_soft_context *context = stream->context;
 	pthread_mutex_lock(&context->submit_lock);
 	/* The default stream is busy while any stream that blocks it is. */
-	for (struct ckt_soft_stream *s = stream; s; s = s == context->legacy ? context->streams : s->next) {
+	for (struct ckt_soft_stream *s = stream; s;
+		s = s == context->legacy ? context->streams : s->next) {
 		bool counts = s == stream || !(s->flags & CU_STREAM_NON_BLOCKING);
 		pthread_mutex_lock(&s->lock);
 		if (counts && s->completed < s->submitted)
@@ -173,7 +175,8 @@ CUresult CUDAAPI cuStreamGetDevice(CUstream hStream, CUdevice *device)
 	return device ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-CUresult CUDAAPI cuStreamSetAttribute(CUstream hStream, CUstreamAttrID attr, const CUstreamAttrValue *value)
+CUresult CUDAAPI cuStreamSetAttribute(
+	CUstream hStream, CUstreamAttrID attr, const CUstreamAttrValue *value)
 {
 	struct ckt_soft_stream *stream;
 	CUresult result = enter_stream(hStream, &stream);
@@ -185,14 +188,17 @@ CUresult CUDAAPI cuStreamSetAttribute(CUstream hStream, CUstreamAttrID attr, con
 		stream->attributes[attr] = *value;
 		stream->attributes_set |= 1u << attr;
 		if ((int)attr == CU_LAUNCH_ATTRIBUTE_PRIORITY)
-			stream->priority = value->priority > 0 ? 0 : value->priority < -5 ? -5 : value->priority;
+			stream->priority = value->priority > 0 ? 0
+				: value->priority < -5         ? -5
+							       : value->priority;
 		pthread_mutex_unlock(&stream->lock);
 	}
 	ckt_soft_object_put(&stream->object);
 	return result;
 }
 
-CUresult CUDAAPI cuStreamGetAttribute(CUstream hStream, CUstreamAttrID attr, CUstreamAttrValue *value_out)
+CUresult CUDAAPI cuStreamGetAttribute(
+	CUstream hStream, CUstreamAttrID attr, CUstreamAttrValue *value_out)
 {
 	struct ckt_soft_stream *stream;
 	CUresult result = enter_stream(hStream, &stream);
@@ -202,7 +208,8 @@ CUresult CUDAAPI cuStreamGetAttribute(CUstream hStream, CUstreamAttrID attr, CUs
 		result = CUDA_ERROR_INVALID_VALUE;
 	} else {
 		pthread_mutex_lock(&stream->lock);
-		*value_out = stream->attributes_set >> attr & 1 ? stream->attributes[attr] : ckt_stream_attribute_fresh(attr);
+		*value_out = stream->attributes_set >> attr & 1 ? stream->attributes[attr]
+								: ckt_stream_attribute_fresh(attr);
 		if ((int)attr == CU_LAUNCH_ATTRIBUTE_PRIORITY)
 			value_out->priority = stream->priority;
 		pthread_mutex_unlock(&stream->lock);
@@ -211,10 +218,11 @@ CUresult CUDAAPI cuStreamGetAttribute(CUstream hStream, CUstreamAttrID attr, CUs
 	return result;
 }
 
-unsigned ckt_stream_node_attributes(uint64_t number, CUlaunchAttribute ret_attributes[CKT_STREAM_ATTRIBUTES_MAX])
+unsigned ckt_stream_node_attributes(
+	uint64_t number, CUlaunchAttribute ret_attributes[CKT_STREAM_ATTRIBUTES_MAX])
 {
-	static const CUlaunchAttributeID ids[] = {CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW, CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN,
-						  CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP};
+	static const CUlaunchAttributeID ids[] = {CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW,
+		CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN, CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP};
 	struct ckt_soft_stream *stream;
 	unsigned count = 0;
 	if (ckt_soft_stream_by_number(number, &stream) != CUDA_SUCCESS)
@@ -222,9 +230,11 @@ unsigned ckt_stream_node_attributes(uint64_t number, CUlaunchAttribute ret_attri
 	pthread_mutex_lock(&stream->lock);
 	for (size_t i = 0; i < sizeof(ids) / sizeof(*ids); i++)
 		if (stream->attributes_set >> ids[i] & 1)
-			ret_attributes[count++] = (CUlaunchAttribute){.id = ids[i], .value = stream->attributes[ids[i]]};
+			ret_attributes[count++] = (CUlaunchAttribute){
+				.id = ids[i], .value = stream->attributes[ids[i]]};
 	if (stream->priority)
-		ret_attributes[count++] = (CUlaunchAttribute){.id = CU_LAUNCH_ATTRIBUTE_PRIORITY, .value.priority = stream->priority};
+		ret_attributes[count++] = (CUlaunchAttribute){
+			.id = CU_LAUNCH_ATTRIBUTE_PRIORITY, .value.priority = stream->priority};
 	pthread_mutex_unlock(&stream->lock);
 	ckt_soft_object_put(&stream->object);
 	return count;
@@ -256,7 +266,7 @@ CUresult CUDAAPI cuStreamCopyAttributes(CUstream dst, CUstream src)
 }
 
 struct host_call {
-	CUhostFn function;		/* one of the two */
+	CUhostFn function; /* one of the two */
 	CUstreamCallback callback;
 	CUstream handle;
 	void *data;
@@ -275,7 +285,8 @@ static void run_host_call(struct ckt_soft_context *context, void *payload)
 }
 
 /* Precondition: entered; leaves. */
-static CUresult capture(struct ckt_capture_stream *capturing, const struct ckt_soft_stream *stream, const struct host_call *call)
+static CUresult capture(struct ckt_capture_stream *capturing, const struct ckt_soft_stream *stream,
+	const struct host_call *call)
 {
 	struct ckt_node *node;
 	/* A callback cannot be captured. */
@@ -300,7 +311,8 @@ static CUresult submit_host_call(CUstream handle, const struct host_call *call)
 	if (capturing)
 		result = capture(capturing, stream, call);
 	else if (result == CUDA_SUCCESS)
-		result = ckt_soft_stream_submit(stream, run_host_call, call, sizeof(*call), CKT_SOFT_ALWAYS, NULL, 0, NULL);
+		result = ckt_soft_stream_submit(
+			stream, run_host_call, call, sizeof(*call), CKT_SOFT_ALWAYS, NULL, 0, NULL);
 	ckt_soft_object_put(&stream->object);
 	return result;
 }
@@ -313,7 +325,8 @@ CUresult CUDAAPI cuLaunchHostFunc(CUstream hStream, CUhostFn fn, void *userData)
 	return submit_host_call(hStream, &call);
 }
 
-CUresult CUDAAPI cuStreamAddCallback(CUstream hStream, CUstreamCallback callback, void *userData, unsigned int flags)
+CUresult CUDAAPI cuStreamAddCallback(
+	CUstream hStream, CUstreamCallback callback, void *userData, unsigned int flags)
 {
 	if (!callback || flags)
 		return CUDA_ERROR_INVALID_VALUE;

@@ -4,9 +4,11 @@
  *	memory.alloc
  *	  cuMemAlloc_v2: 0 CUDA_SUCCESS; aligned=yes
  *
- * A program is a list of cases, each run in a process of its own.  Nothing printed may depend on the machine: no addresses, times or sizes
- * of a device, but relations between them.  Outputs are poisoned before a call, so that one that is not written shows.  What a GPU's
- * own driver answers is kept in tests/truth/api; a case that was recorded is not changed any more, new calls go into new cases.
+ * A program is a list of cases, each run in a process of its own.  Nothing printed may depend on
+ * the machine: no addresses, times or sizes of a device, but relations between them.  Outputs are
+ * poisoned before a call, so that one that is not written shows.  What a GPU's own driver answers
+ * is kept in tests/truth/api; a case that was recorded is not changed any more, new calls go into
+ * new cases.
  *
  *	CASE(alloc)
  *	{
@@ -44,9 +46,12 @@ static void *api_driver, *api_runtime;
 static void *api_called;
 static const char *api_program;
 
-#define CASE(name) \
-	static void case_##name(void); \
-	__attribute__((constructor)) static void case_##name##_registers(void) { api_register(#name, case_##name); } \
+#define CASE(name)                                                             \
+	static void case_##name(void);                                         \
+	__attribute__((constructor)) static void case_##name##_registers(void) \
+	{                                                                      \
+		api_register(#name, case_##name);                              \
+	}                                                                      \
 	static void case_##name(void)
 
 static inline void api_register(const char *name, void (*run)(void))
@@ -60,9 +65,11 @@ static inline void api_register(const char *name, void (*run)(void))
 /* The function of that exported name, or NULL. */
 static inline void *api_symbol(const char *name)
 {
-	void **library = strncmp(name, "cuda", 4) && strncmp(name, "__cuda", 6) ? &api_driver : &api_runtime;
+	void **library =
+		strncmp(name, "cuda", 4) && strncmp(name, "__cuda", 6) ? &api_driver : &api_runtime;
 	if (!*library)
-		*library = dlopen(library == &api_driver ? "libcuda.so.1" : "libcudart.so.13", RTLD_NOW | RTLD_GLOBAL);
+		*library = dlopen(library == &api_driver ? "libcuda.so.1" : "libcudart.so.13",
+			RTLD_NOW | RTLD_GLOBAL);
 	if (!*library) {
 		printf("  %s\n", dlerror());
 		exit(2);
@@ -94,7 +101,8 @@ static inline int api_answered(const char *name, int result)
 		const char *(*get)(int) = (const char *(*)(int))api_symbol("cudaGetErrorName");
 		text = get(result);
 	} else {
-		CUresult (*get)(CUresult, const char **) = (CUresult(*)(CUresult, const char **))api_symbol("cuGetErrorName");
+		CUresult (*get)(CUresult, const char **) =
+			(CUresult(*)(CUresult, const char **))api_symbol("cuGetErrorName");
 		get((CUresult)result, &text);
 	}
 	printf(" %d %s", result, text ? text : "?");
@@ -104,14 +112,30 @@ static inline int api_answered(const char *name, int result)
 
 #define FUNCTION_AS(type_of, name) ((__typeof__(&type_of))api_symbol(#name))
 #define FUNCTION(name) FUNCTION_AS(name, name)
-/* The result as an int; -1 when the function is missing.  CALL_AS takes the type from another function, where the header lacks the name. */
-#define CALL_AS(type_of, name, ...) (api_begin(#name) ? api_answered(#name, (int)((__typeof__(&type_of))api_called)(__VA_ARGS__)) : -1)
+/*
+ * The result as an int; -1 when the function is missing.  CALL_AS takes the type from another
+ * function, where the header lacks the name.
+ */
+#define CALL_AS(type_of, name, ...)                                                              \
+	(api_begin(#name) ? api_answered(                                                        \
+				    #name, (int)((__typeof__(&type_of))api_called)(__VA_ARGS__)) \
+			  : -1)
 #define CALL(name, ...) CALL_AS(name, name, ##__VA_ARGS__)
-/* One call of many of the same function: api.list names it by what it is about, as `function(what)`. */
-#define CALL_OF(what, name, ...) \
-	(api_begin_of(#name, what) ? api_answered(#name, (int)((__typeof__(&name))api_called)(__VA_ARGS__)) : -1)
+/*
+ * One call of many of the same function: api.list names it by what it is about, as
+ * `function(what)`.
+ */
+#define CALL_OF(what, name, ...)                                                                 \
+	(api_begin_of(#name, what)                                                               \
+			? api_answered(#name, (int)((__typeof__(&name))api_called)(__VA_ARGS__)) \
+			: -1)
 /* The case is over when the call fails. */
-#define NEED(name, ...) do { if (CALL(name, ##__VA_ARGS__)) { api_end_case(); } } while (0)
+#define NEED(name, ...)                          \
+	do {                                     \
+		if (CALL(name, ##__VA_ARGS__)) { \
+			api_end_case();          \
+		}                                \
+	} while (0)
 /* A function that returns no result: the line of a call made through FUNCTION(name). */
 #define CALLED(name) printf("\n  " #name ": returned")
 
@@ -123,11 +147,26 @@ static inline void api_end_case(void)
 }
 
 /* What a call put out, behind its result. */
-static inline void NUMBER(const char *what, long long value) { printf("; %s=%lld", what, value); }
-static inline void HEX(const char *what, unsigned long long value) { printf("; %s=%#llx", what, value); }
-static inline void YES(const char *what, int condition) { printf("; %s=%s", what, condition ? "yes" : "no"); }
-static inline void TEXT(const char *what, const char *text) { printf("; %s=%s", what, text ? text : "(null)"); }
-static inline void FLOAT(const char *what, double value) { printf("; %s=%g", what, value); }
+static inline void NUMBER(const char *what, long long value)
+{
+	printf("; %s=%lld", what, value);
+}
+static inline void HEX(const char *what, unsigned long long value)
+{
+	printf("; %s=%#llx", what, value);
+}
+static inline void YES(const char *what, int condition)
+{
+	printf("; %s=%s", what, condition ? "yes" : "no");
+}
+static inline void TEXT(const char *what, const char *text)
+{
+	printf("; %s=%s", what, text ? text : "(null)");
+}
+static inline void FLOAT(const char *what, double value)
+{
+	printf("; %s=%g", what, value);
+}
 
 /* Few bytes as they are, many by their sum (FNV-1a). */
 static inline void BYTES(const char *what, const void *data, size_t size)

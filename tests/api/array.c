@@ -11,7 +11,8 @@ static void SAID(const CUDA_ARRAY3D_DESCRIPTOR *d)
 	HEX("flags", d->Flags);
 }
 
-static CUDA_ARRAY3D_DESCRIPTOR describe(size_t width, size_t height, size_t depth, CUarray_format format, unsigned channels, unsigned flags)
+static CUDA_ARRAY3D_DESCRIPTOR describe(size_t width, size_t height, size_t depth,
+	CUarray_format format, unsigned channels, unsigned flags)
 {
 	CUDA_ARRAY3D_DESCRIPTOR d;
 	memset(&d, 0, sizeof(d));
@@ -28,7 +29,8 @@ static CUDA_ARRAY3D_DESCRIPTOR describe(size_t width, size_t height, size_t dept
 static CUarray words(size_t width, size_t height, size_t depth)
 {
 	CUarray array = NULL;
-	CUDA_ARRAY3D_DESCRIPTOR d = describe(width, height, depth, CU_AD_FORMAT_UNSIGNED_INT32, 1, 0);
+	CUDA_ARRAY3D_DESCRIPTOR d =
+		describe(width, height, depth, CU_AD_FORMAT_UNSIGNED_INT32, 1, 0);
 	QUIET(cuArray3DCreate_v2, &array, &d);
 	return array;
 }
@@ -100,9 +102,11 @@ CASE(create_3d)
 		{16, 8, 0, CU_AD_FORMAT_UNSIGNED_INT16, 2, CUDA_ARRAY3D_SURFACE_LDST},
 		{16, 8, 4, CU_AD_FORMAT_SIGNED_INT32, 4, 0},
 		{16, 0, 5, CU_AD_FORMAT_HALF, 4, CUDA_ARRAY3D_LAYERED},
-		{16, 8, 5, CU_AD_FORMAT_SIGNED_INT8, 2, CUDA_ARRAY3D_LAYERED | CUDA_ARRAY3D_SURFACE_LDST},
+		{16, 8, 5, CU_AD_FORMAT_SIGNED_INT8, 2,
+			CUDA_ARRAY3D_LAYERED | CUDA_ARRAY3D_SURFACE_LDST},
 		{16, 16, 6, CU_AD_FORMAT_FLOAT, 1, CUDA_ARRAY3D_CUBEMAP},
-		{16, 16, 12, CU_AD_FORMAT_SIGNED_INT16, 1, CUDA_ARRAY3D_CUBEMAP | CUDA_ARRAY3D_LAYERED},
+		{16, 16, 12, CU_AD_FORMAT_SIGNED_INT16, 1,
+			CUDA_ARRAY3D_CUBEMAP | CUDA_ARRAY3D_LAYERED},
 		{16, 16, 0, CU_AD_FORMAT_FLOAT, 4, CUDA_ARRAY3D_TEXTURE_GATHER},
 		{16, 16, 0, CU_AD_FORMAT_UNORM_INT8X4, 4, 0},
 		{131072, 0, 0, CU_AD_FORMAT_UNSIGNED_INT8, 1, 0},
@@ -110,7 +114,9 @@ CASE(create_3d)
 	start();
 	for (size_t i = 0; i < sizeof(list) / sizeof(*list); i++) {
 		CUarray array = NULL;
-		CUDA_ARRAY3D_DESCRIPTOR said, d = describe(list[i].width, list[i].height, list[i].depth, list[i].format, list[i].channels, list[i].flags);
+		CUDA_ARRAY3D_DESCRIPTOR said,
+			d = describe(list[i].width, list[i].height, list[i].depth, list[i].format,
+				list[i].channels, list[i].flags);
 		CALL(cuArray3DCreate_v2, &array, &d);
 		YES("some", array != NULL);
 		memset(&said, 0xff, sizeof(said));
@@ -126,17 +132,30 @@ CASE(create_3d_wrong)
 		size_t width, height, depth;
 		unsigned channels, flags;
 	} list[] = {
-		{0, 0, 0, 1, 0}, {0, 8, 0, 1, 0}, {8, 0, 8, 1, 0}, {8, 8, 8, 3, 0}, {8, 8, 0, 1, CUDA_ARRAY3D_LAYERED},
-		{8, 8, 5, 1, CUDA_ARRAY3D_CUBEMAP}, {8, 9, 6, 1, CUDA_ARRAY3D_CUBEMAP}, {8, 8, 12, 1, CUDA_ARRAY3D_CUBEMAP},
-		{8, 8, 10, 1, CUDA_ARRAY3D_CUBEMAP | CUDA_ARRAY3D_LAYERED}, {8, 8, 8, 1, CUDA_ARRAY3D_TEXTURE_GATHER},
-		{131073, 0, 0, 1, 0}, {131073, 8, 0, 1, 0}, {8, 65537, 0, 1, 0}, {8, 8, 32769, 1, 0},
-		{40000, 0, 4, 1, CUDA_ARRAY3D_LAYERED}, {16, 16, 2049, 1, CUDA_ARRAY3D_LAYERED}, {8, 8, 0, 1, 0x80000000},
+		{0, 0, 0, 1, 0},
+		{0, 8, 0, 1, 0},
+		{8, 0, 8, 1, 0},
+		{8, 8, 8, 3, 0},
+		{8, 8, 0, 1, CUDA_ARRAY3D_LAYERED},
+		{8, 8, 5, 1, CUDA_ARRAY3D_CUBEMAP},
+		{8, 9, 6, 1, CUDA_ARRAY3D_CUBEMAP},
+		{8, 8, 12, 1, CUDA_ARRAY3D_CUBEMAP},
+		{8, 8, 10, 1, CUDA_ARRAY3D_CUBEMAP | CUDA_ARRAY3D_LAYERED},
+		{8, 8, 8, 1, CUDA_ARRAY3D_TEXTURE_GATHER},
+		{131073, 0, 0, 1, 0},
+		{131073, 8, 0, 1, 0},
+		{8, 65537, 0, 1, 0},
+		{8, 8, 32769, 1, 0},
+		{40000, 0, 4, 1, CUDA_ARRAY3D_LAYERED},
+		{16, 16, 2049, 1, CUDA_ARRAY3D_LAYERED},
+		{8, 8, 0, 1, 0x80000000},
 	};
 	CUarray array = NULL;
 	CUDA_ARRAY3D_DESCRIPTOR d = describe(8, 8, 0, CU_AD_FORMAT_FLOAT, 1, 0);
 	start();
 	for (size_t i = 0; i < sizeof(list) / sizeof(*list); i++) {
-		d = describe(list[i].width, list[i].height, list[i].depth, CU_AD_FORMAT_FLOAT, list[i].channels, list[i].flags);
+		d = describe(list[i].width, list[i].height, list[i].depth, CU_AD_FORMAT_FLOAT,
+			list[i].channels, list[i].flags);
 		CALL(cuArray3DCreate_v2, &array, &d);
 		NUMBER("case", (long long)i);
 	}
@@ -193,7 +212,8 @@ CASE(mipmap)
 {
 	CUmipmappedArray mipmap = NULL;
 	CUarray level = NULL, again = NULL;
-	CUDA_ARRAY3D_DESCRIPTOR said, d = describe(32, 20, 0, CU_AD_FORMAT_FLOAT, 1, CUDA_ARRAY3D_SURFACE_LDST);
+	CUDA_ARRAY3D_DESCRIPTOR said,
+		d = describe(32, 20, 0, CU_AD_FORMAT_FLOAT, 1, CUDA_ARRAY3D_SURFACE_LDST);
 	start();
 	CALL(cuMipmappedArrayCreate, &mipmap, &d, 4);
 	YES("some", mipmap != NULL);
@@ -218,14 +238,21 @@ CASE(mipmap_shapes)
 		size_t width, height, depth;
 		unsigned flags, levels, last;
 	} list[] = {
-		{33, 0, 0, 0, 99, 5}, {16, 8, 4, 0, 99, 4}, {4, 4, 16, 0, 99, 4}, {16, 16, 5, CUDA_ARRAY3D_LAYERED, 99, 4},
-		{16, 16, 6, CUDA_ARRAY3D_CUBEMAP, 2, 1}, {16, 16, 0, 0, 0, 0}, {1, 1, 0, 0, 3, 0},
+		{33, 0, 0, 0, 99, 5},
+		{16, 8, 4, 0, 99, 4},
+		{4, 4, 16, 0, 99, 4},
+		{16, 16, 5, CUDA_ARRAY3D_LAYERED, 99, 4},
+		{16, 16, 6, CUDA_ARRAY3D_CUBEMAP, 2, 1},
+		{16, 16, 0, 0, 0, 0},
+		{1, 1, 0, 0, 3, 0},
 	};
 	start();
 	for (size_t i = 0; i < sizeof(list) / sizeof(*list); i++) {
 		CUmipmappedArray mipmap = NULL;
 		CUarray level = NULL;
-		CUDA_ARRAY3D_DESCRIPTOR said, d = describe(list[i].width, list[i].height, list[i].depth, CU_AD_FORMAT_FLOAT, 1, list[i].flags);
+		CUDA_ARRAY3D_DESCRIPTOR said,
+			d = describe(list[i].width, list[i].height, list[i].depth,
+				CU_AD_FORMAT_FLOAT, 1, list[i].flags);
 		if (CALL(cuMipmappedArrayCreate, &mipmap, &d, list[i].levels))
 			continue;
 		CALL(cuMipmappedArrayGetLevel, &level, mipmap, list[i].last + 1);
@@ -334,7 +361,8 @@ CASE(linear_async)
 
 /* ---- Rectangles */
 
-static CUDA_MEMCPY2D from_host(const void *from, size_t pitch, CUarray to, size_t x, size_t y, size_t width, size_t height)
+static CUDA_MEMCPY2D from_host(
+	const void *from, size_t pitch, CUarray to, size_t x, size_t y, size_t width, size_t height)
 {
 	CUDA_MEMCPY2D copy;
 	memset(&copy, 0, sizeof(copy));
@@ -379,8 +407,14 @@ CASE(rectangles)
 	copy.dstXInBytes = 12;
 	copy.WidthInBytes = 16;
 	copy.Height = 3;
-	QUIET(cuMemcpy2D_v2, &(CUDA_MEMCPY2D){.srcMemoryType = CU_MEMORYTYPE_HOST, .srcHost = out, .srcPitch = 32, .dstMemoryType = CU_MEMORYTYPE_ARRAY,
-					      .dstArray = b, .WidthInBytes = 32, .Height = 6});
+	QUIET(cuMemcpy2D_v2,
+		&(CUDA_MEMCPY2D){.srcMemoryType = CU_MEMORYTYPE_HOST,
+			.srcHost = out,
+			.srcPitch = 32,
+			.dstMemoryType = CU_MEMORYTYPE_ARRAY,
+			.dstArray = b,
+			.WidthInBytes = 32,
+			.Height = 6});
 	CALL(cuMemcpy2DAsync_v2, &copy, stream);
 	CALL(cuStreamSynchronize, stream);
 	ARRAY("array", b, 32, 6);
@@ -572,7 +606,8 @@ CASE(layers)
 	static uint8_t out[4096], back[4096];
 	CUDA_MEMCPY3D copy;
 	CUarray array = NULL;
-	CUDA_ARRAY3D_DESCRIPTOR d = describe(8, 0, 3, CU_AD_FORMAT_UNSIGNED_INT32, 1, CUDA_ARRAY3D_LAYERED);
+	CUDA_ARRAY3D_DESCRIPTOR d =
+		describe(8, 0, 3, CU_AD_FORMAT_UNSIGNED_INT32, 1, CUDA_ARRAY3D_LAYERED);
 	start();
 	numbers(out, sizeof(out), 1);
 	for (int i = 0; i < 3; i++) {

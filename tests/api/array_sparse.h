@@ -18,14 +18,18 @@ CASE(deferred)
 	if (!CALL(cuArray3DCreate_v2, &array, &d)) {
 		memset(&needs, 0xff, sizeof(needs));
 		CALL(cuArrayGetMemoryRequirements, &needs, array, 0);
-		YES("enough", needs.size >= 256 * 128 * 4 && needs.alignment && needs.size % needs.alignment == 0);
+		YES("enough",
+			needs.size >= 256 * 128 * 4 && needs.alignment &&
+				needs.size % needs.alignment == 0);
 		CALL(cuArrayGetMemoryRequirements, &needs, array, 999);
 		CALL(cuArrayDestroy, array);
 	}
 	if (!CALL(cuMipmappedArrayCreate, &mipmap, &d, 3)) {
 		memset(&needs, 0xff, sizeof(needs));
 		CALL(cuMipmappedArrayGetMemoryRequirements, &needs, mipmap, 0);
-		YES("enough", needs.size >= 256 * 128 * 5 && needs.alignment && needs.size % needs.alignment == 0);
+		YES("enough",
+			needs.size >= 256 * 128 * 5 && needs.alignment &&
+				needs.size % needs.alignment == 0);
 		CALL(cuMipmappedArrayDestroy, mipmap);
 	}
 }
@@ -93,12 +97,18 @@ CASE(planes_forms)
 		unsigned format, channels, flags;
 		size_t width, height, depth;
 	} list[] = {
-		{CU_AD_FORMAT_NV12, 3, 0, 64, 32, 0}, {CU_AD_FORMAT_NV12, 1, 0, 64, 32, 0},
-		{CU_AD_FORMAT_NV12, 2, 0, 64, 32, 0}, {CU_AD_FORMAT_NV12, 4, 0, 64, 32, 0},
-		{CU_AD_FORMAT_NV12, 3, CUDA_ARRAY3D_SURFACE_LDST, 64, 32, 0}, {CU_AD_FORMAT_NV12, 3, CUDA_ARRAY3D_VIDEO_ENCODE_DECODE, 64, 32, 0},
-		{CU_AD_FORMAT_NV12, 3, CUDA_ARRAY3D_VIDEO_ENCODE_DECODE | CUDA_ARRAY3D_SURFACE_LDST, 256, 128, 0},
-		{CU_AD_FORMAT_NV12, 3, 0, 1024, 1024, 0}, {CU_AD_FORMAT_P010, 3, CUDA_ARRAY3D_VIDEO_ENCODE_DECODE, 256, 128, 0},
-		{CU_AD_FORMAT_YUV444_8bit_SemiPlanar, 3, CUDA_ARRAY3D_VIDEO_ENCODE_DECODE, 256, 128, 0},
+		{CU_AD_FORMAT_NV12, 3, 0, 64, 32, 0},
+		{CU_AD_FORMAT_NV12, 1, 0, 64, 32, 0},
+		{CU_AD_FORMAT_NV12, 2, 0, 64, 32, 0},
+		{CU_AD_FORMAT_NV12, 4, 0, 64, 32, 0},
+		{CU_AD_FORMAT_NV12, 3, CUDA_ARRAY3D_SURFACE_LDST, 64, 32, 0},
+		{CU_AD_FORMAT_NV12, 3, CUDA_ARRAY3D_VIDEO_ENCODE_DECODE, 64, 32, 0},
+		{CU_AD_FORMAT_NV12, 3, CUDA_ARRAY3D_VIDEO_ENCODE_DECODE | CUDA_ARRAY3D_SURFACE_LDST,
+			256, 128, 0},
+		{CU_AD_FORMAT_NV12, 3, 0, 1024, 1024, 0},
+		{CU_AD_FORMAT_P010, 3, CUDA_ARRAY3D_VIDEO_ENCODE_DECODE, 256, 128, 0},
+		{CU_AD_FORMAT_YUV444_8bit_SemiPlanar, 3, CUDA_ARRAY3D_VIDEO_ENCODE_DECODE, 256, 128,
+			0},
 	};
 	start();
 	for (size_t i = 0; i < sizeof(list) / sizeof(*list); i++) {
@@ -129,8 +139,9 @@ CASE(planes_forms)
 /* Physical memory for arrays; NULL where it cannot be had. */
 static CUmemGenericAllocationHandle tiles(size_t size)
 {
-	CUmemAllocationProp prop = {.type = CU_MEM_ALLOCATION_TYPE_PINNED, .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE},
-				    .allocFlags = {.usage = CU_MEM_CREATE_USAGE_TILE_POOL}};
+	CUmemAllocationProp prop = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
+		.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE},
+		.allocFlags = {.usage = CU_MEM_CREATE_USAGE_TILE_POOL}};
 	CUmemGenericAllocationHandle piece = 0;
 	CALL(cuMemCreate, &piece, size, &prop, 0);
 	return piece;
@@ -138,10 +149,15 @@ static CUmemGenericAllocationHandle tiles(size_t size)
 
 static CUDA_ARRAY3D_DESCRIPTOR square(unsigned side, unsigned flags)
 {
-	return (CUDA_ARRAY3D_DESCRIPTOR){.Width = side, .Height = side, .Format = CU_AD_FORMAT_UNSIGNED_INT8, .NumChannels = 4, .Flags = flags};
+	return (CUDA_ARRAY3D_DESCRIPTOR){.Width = side,
+		.Height = side,
+		.Format = CU_AD_FORMAT_UNSIGNED_INT8,
+		.NumChannels = 4,
+		.Flags = flags};
 }
 
-static CUarrayMapInfo map_info(CUarray array, CUmemGenericAllocationHandle piece, unsigned x, unsigned y, unsigned width, unsigned height, uint64_t offset)
+static CUarrayMapInfo map_info(CUarray array, CUmemGenericAllocationHandle piece, unsigned x,
+	unsigned y, unsigned width, unsigned height, uint64_t offset)
 {
 	CUarrayMapInfo info;
 	memset(&info, 0, sizeof(info));
@@ -187,7 +203,8 @@ CASE(deferred_mapped)
 	CUDA_MEMCPY2D copy;
 	int value = -7;
 	start();
-	CALL(cuDeviceGetAttribute, &value, CU_DEVICE_ATTRIBUTE_DEFERRED_MAPPING_CUDA_ARRAY_SUPPORTED, 0);
+	CALL(cuDeviceGetAttribute, &value,
+		CU_DEVICE_ATTRIBUTE_DEFERRED_MAPPING_CUDA_ARRAY_SUPPORTED, 0);
 	NUMBER("deferred", value);
 	CALL(cuDeviceGetAttribute, &value, CU_DEVICE_ATTRIBUTE_SPARSE_CUDA_ARRAY_SUPPORTED, 0);
 	NUMBER("sparse", value);
@@ -290,7 +307,8 @@ CASE(sparse_wrong)
 	CUDA_ARRAY3D_DESCRIPTOR d = square(SIDE, CUDA_ARRAY3D_SPARSE);
 	CUarray array = NULL, plain = NULL;
 	CUmemGenericAllocationHandle piece, other = 0;
-	CUmemAllocationProp prop = {.type = CU_MEM_ALLOCATION_TYPE_PINNED, .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE}};
+	CUmemAllocationProp prop = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
+		.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE}};
 	CUarrayMapInfo info;
 	CUDA_ARRAY_MEMORY_REQUIREMENTS needs;
 	start();

@@ -1,6 +1,7 @@
 /*
- * What a device says of itself, value by value.  A session's device is meant to say most of what the GPU does: the rest stands in
- * ../truth/api.list, an attribute a line, with the value that is meant where the device is the soft GPU.
+ * What a device says of itself, value by value.  A session's device is meant to say most of what
+ * the GPU does: the rest stands in ../truth/api.list, an attribute a line, with the value that is
+ * meant where the device is the soft GPU.
  */
 #include "runtime.h"
 
@@ -13,7 +14,8 @@ CASE(driver)
 	QUIET(cuInit, 0);
 	for (size_t i = 0; i < COUNT(api_attributes); i++) {
 		int value = -7;
-		CALL_OF(api_attributes[i].name, cuDeviceGetAttribute, &value, api_attributes[i].number, 0);
+		CALL_OF(api_attributes[i].name, cuDeviceGetAttribute, &value,
+			api_attributes[i].number, 0);
 		NUMBER("value", value);
 	}
 }
@@ -23,16 +25,17 @@ CASE(runtime)
 {
 	for (size_t i = 0; i < COUNT(api_attributes); i++) {
 		int value = -7;
-		CALL_OF(api_attributes[i].name, cudaDeviceGetAttribute, &value, (enum cudaDeviceAttr)api_attributes[i].number, 0);
+		CALL_OF(api_attributes[i].name, cudaDeviceGetAttribute, &value,
+			(enum cudaDeviceAttr)api_attributes[i].number, 0);
 		NUMBER("value", value);
 	}
 }
 
-#define FIELD(field) \
-	do { \
-		memset(&p, 0xee, sizeof(p)); \
+#define FIELD(field)                                             \
+	do {                                                     \
+		memset(&p, 0xee, sizeof(p));                     \
 		CALL_OF(#field, cudaGetDeviceProperties, &p, 0); \
-		NUMBER("value", (long long)p.field); \
+		NUMBER("value", (long long)p.field);             \
 	} while (0)
 
 CASE(properties)
@@ -157,8 +160,9 @@ CASE(properties_driver)
 	NUMBER("value", p.clockRate);
 }
 
-static const char *const operations[] = {"INTEGER_ADD", "INTEGER_MIN", "INTEGER_MAX", "INTEGER_INCREMENT", "INTEGER_DECREMENT", "AND", "OR", "XOR",
-	"EXCHANGE", "CAS", "FLOAT_ADD", "FLOAT_MIN", "FLOAT_MAX"};
+static const char *const operations[] = {"INTEGER_ADD", "INTEGER_MIN", "INTEGER_MAX",
+	"INTEGER_INCREMENT", "INTEGER_DECREMENT", "AND", "OR", "XOR", "EXCHANGE", "CAS",
+	"FLOAT_ADD", "FLOAT_MIN", "FLOAT_MAX"};
 
 /* What atomic operations of the device reach the host's memory. */
 CASE(host_atomics)
@@ -167,7 +171,8 @@ CASE(host_atomics)
 	for (unsigned i = 0; i < COUNT(operations); i++) {
 		CUatomicOperation operation = (CUatomicOperation)i;
 		unsigned capabilities = 0xeeeeeeee;
-		CALL_OF(operations[i], cuDeviceGetHostAtomicCapabilities, &capabilities, &operation, 1, 0);
+		CALL_OF(operations[i], cuDeviceGetHostAtomicCapabilities, &capabilities, &operation,
+			1, 0);
 		HEX("value", capabilities);
 	}
 }
@@ -177,14 +182,16 @@ CASE(host_atomics_runtime)
 	for (unsigned i = 0; i < COUNT(operations); i++) {
 		enum cudaAtomicOperation operation = (enum cudaAtomicOperation)i;
 		unsigned capabilities = 0xeeeeeeee;
-		CALL_OF(operations[i], cudaDeviceGetHostAtomicCapabilities, &capabilities, &operation, 1, 0);
+		CALL_OF(operations[i], cudaDeviceGetHostAtomicCapabilities, &capabilities,
+			&operation, 1, 0);
 		HEX("value", capabilities);
 	}
 }
 
 CASE(host_atomics_many)
 {
-	CUatomicOperation some[] = {CU_ATOMIC_OPERATION_INTEGER_ADD, CU_ATOMIC_OPERATION_FLOAT_MAX, CU_ATOMIC_OPERATION_CAS};
+	CUatomicOperation some[] = {CU_ATOMIC_OPERATION_INTEGER_ADD, CU_ATOMIC_OPERATION_FLOAT_MAX,
+		CU_ATOMIC_OPERATION_CAS};
 	unsigned together[4] = {77, 77, 77, 77}, alone = 0;
 	QUIET(cuInit, 0);
 	CALL(cuDeviceGetHostAtomicCapabilities, together, some, 3, 0);

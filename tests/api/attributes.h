@@ -1,7 +1,10 @@
 /* Every attribute that a device may have, but for its place on the bus, which is the machine's. */
 #pragma once
 
-#define ATTRIBUTE(name) {CU_DEVICE_ATTRIBUTE_##name, #name}
+#define ATTRIBUTE(name)                           \
+	{                                         \
+		CU_DEVICE_ATTRIBUTE_##name, #name \
+	}
 
 static const struct {
 	CUdevice_attribute number;

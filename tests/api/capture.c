@@ -186,7 +186,8 @@ CASE(to_graph)
 	CALL(cuStreamUpdateCaptureDependencies, s, &node, 1, CU_STREAM_ADD_CAPTURE_DEPENDENCIES);
 	CALL(cuStreamGetCaptureInfo_v2, s, NULL, NULL, NULL, (const CUgraphNode **)&list, &count);
 	QUIET(cuMemsetD8Async, p, 2, 4, s);
-	CALL(cuStreamUpdateCaptureDependencies_v2, s, &node, NULL, 1, CU_STREAM_SET_CAPTURE_DEPENDENCIES);
+	CALL(cuStreamUpdateCaptureDependencies_v2, s, &node, NULL, 1,
+		CU_STREAM_SET_CAPTURE_DEPENDENCIES);
 	CALL(cuStreamUpdateCaptureDependencies, s, &node, 1, 77);
 	QUIET(cuMemsetD8Async, p, 3, 4, s);
 	CALL(cuStreamEndCapture, s, &ended);
@@ -355,8 +356,14 @@ CASE(programmatic)
 	CUgraphNode from[4], to[4];
 	CUgraphEdgeData data[4];
 	CUlaunchAttribute attribute = {.id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION};
-	CUlaunchConfig config = {.gridDimX = 1, .gridDimY = 1, .gridDimZ = 1, .blockDimX = 32, .blockDimY = 1, .blockDimZ = 1, .attrs = &attribute,
-				 .numAttrs = 1};
+	CUlaunchConfig config = {.gridDimX = 1,
+		.gridDimY = 1,
+		.gridDimZ = 1,
+		.blockDimX = 32,
+		.blockDimY = 1,
+		.blockDimZ = 1,
+		.attrs = &attribute,
+		.numAttrs = 1};
 	size_t count = 4;
 	start();
 	function = kernel(load(), "nothing");
@@ -392,16 +399,19 @@ CASE(own_stream)
 	p = memory(64);
 	QUIET(cuGraphCreate, &graph, 0);
 	QUIET(cuGraphAddEmptyNode, &node, graph, NULL, 0);
-	CALL(cuStreamBeginCaptureToGraph_ptsz, NULL, graph, &node, NULL, 1, CU_STREAM_CAPTURE_MODE_RELAXED);
+	CALL(cuStreamBeginCaptureToGraph_ptsz, NULL, graph, &node, NULL, 1,
+		CU_STREAM_CAPTURE_MODE_RELAXED);
 	CALL(cuStreamGetCaptureInfo_v2_ptsz, NULL, &status, &id, &got, &list, &count);
 	NUMBER("status", status);
 	YES("some", id != 0);
 	YES("the graph", got == graph);
 	YES("the node", count == 1 && list[0] == node);
 	QUIET(cuMemsetD8Async, p, 1, 8, CU_STREAM_PER_THREAD);
-	CALL(cuStreamUpdateCaptureDependencies_ptsz, NULL, &node, 1, CU_STREAM_SET_CAPTURE_DEPENDENCIES);
+	CALL(cuStreamUpdateCaptureDependencies_ptsz, NULL, &node, 1,
+		CU_STREAM_SET_CAPTURE_DEPENDENCIES);
 	QUIET(cuMemsetD8Async, p + 8, 2, 8, CU_STREAM_PER_THREAD);
-	CALL(cuStreamUpdateCaptureDependencies_v2_ptsz, NULL, &node, NULL, 1, CU_STREAM_ADD_CAPTURE_DEPENDENCIES);
+	CALL(cuStreamUpdateCaptureDependencies_v2_ptsz, NULL, &node, NULL, 1,
+		CU_STREAM_ADD_CAPTURE_DEPENDENCIES);
 	CALL(cuStreamGetCaptureInfo_v3_ptsz, NULL, &status, NULL, NULL, &list, &edges, &count);
 	NUMBER("count", (long long)count);
 	CALL(cuStreamEndCapture_ptsz, NULL, &got);
@@ -412,8 +422,10 @@ CASE(own_stream)
 	QUIET(cuGraphLaunch, exec, NULL);
 	REMARK("launched");
 	CONTENT("p", p, 32);
-	CALL(cuStreamUpdateCaptureDependencies_ptsz, NULL, &node, 1, CU_STREAM_SET_CAPTURE_DEPENDENCIES);
-	CALL(cuStreamUpdateCaptureDependencies_v2_ptsz, NULL, &node, NULL, 1, CU_STREAM_SET_CAPTURE_DEPENDENCIES);
+	CALL(cuStreamUpdateCaptureDependencies_ptsz, NULL, &node, 1,
+		CU_STREAM_SET_CAPTURE_DEPENDENCIES);
+	CALL(cuStreamUpdateCaptureDependencies_v2_ptsz, NULL, &node, NULL, 1,
+		CU_STREAM_SET_CAPTURE_DEPENDENCIES);
 	CALL(cuStreamGetCaptureInfo_v3_ptsz, NULL, &status, &id, NULL, NULL, NULL, NULL);
 	NUMBER("status", status);
 }

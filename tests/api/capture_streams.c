@@ -1,4 +1,7 @@
-/* Stream capture when what took part in it goes away before it ends: streams, events, the thread that made them. */
+/*
+ * Stream capture when what took part in it goes away before it ends: streams, events, the thread
+ * that made them.
+ */
 #include <pthread.h>
 
 #include "driver.h"

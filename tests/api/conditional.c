@@ -31,7 +31,9 @@ CASE(if_default)
 	size_t nodes = 77;
 	for (unsigned value = 0; value < 3; value++) {
 		graph = new_graph();
-		bodies = add_conditional(graph, NULL, new_handle(graph, value, CU_GRAPH_COND_ASSIGN_DEFAULT), CU_GRAPH_COND_TYPE_IF, 1);
+		bodies = add_conditional(graph, NULL,
+			new_handle(graph, value, CU_GRAPH_COND_ASSIGN_DEFAULT),
+			CU_GRAPH_COND_TYPE_IF, 1);
 		YES("a body", bodies && bodies[0] && bodies[0] != graph);
 		add_add(bodies[0], NULL, p, 1);
 		run(instantiate(graph));
@@ -89,7 +91,8 @@ CASE(loop)
 	CUgraphConditionalHandle handle = new_handle(graph, 1, CU_GRAPH_COND_ASSIGN_DEFAULT);
 	CUgraphNode adding;
 	CUgraphExec exec;
-	bodies = add_conditional(graph, add_add(graph, NULL, p + 4, 1), handle, CU_GRAPH_COND_TYPE_WHILE, 1);
+	bodies = add_conditional(
+		graph, add_add(graph, NULL, p + 4, 1), handle, CU_GRAPH_COND_TYPE_WHILE, 1);
 	adding = add_add(bodies[0], NULL, p, 1);
 	add_count(bodies[0], adding, handle, p + 8, 5);
 	exec = instantiate(graph);
@@ -119,12 +122,14 @@ CASE(nested)
 	begin();
 	for (int of_body = 0; of_body < 2; of_body++) {
 		CUgraph graph = new_graph(), *outer_body, *inner_body;
-		CUgraphConditionalHandle outer = new_handle(graph, 1, CU_GRAPH_COND_ASSIGN_DEFAULT), inner;
+		CUgraphConditionalHandle outer = new_handle(graph, 1, CU_GRAPH_COND_ASSIGN_DEFAULT),
+					 inner;
 		CUgraphNode setting, adding;
 		outer_body = add_conditional(graph, NULL, outer, CU_GRAPH_COND_TYPE_WHILE, 1);
 		inner = new_handle(of_body ? outer_body[0] : graph, 0, 0);
 		setting = add_set(outer_body[0], NULL, inner, 1);
-		inner_body = add_conditional(outer_body[0], setting, inner, CU_GRAPH_COND_TYPE_WHILE, 1);
+		inner_body =
+			add_conditional(outer_body[0], setting, inner, CU_GRAPH_COND_TYPE_WHILE, 1);
 		adding = add_add(inner_body[0], NULL, p, 1);
 		add_count(inner_body[0], adding, inner, p + 8, 4);
 		add_count(outer_body[0], setting, outer, p + 12, 3);
@@ -132,17 +137,24 @@ CASE(nested)
 	}
 }
 
-/* How often a default is assigned to a condition inside of a loop: that of the graph or of the body. */
+/*
+ * How often a default is assigned to a condition inside of a loop: that of the graph or of the
+ * body.
+ */
 CASE(nested_default)
 {
 	begin();
 	for (int of_body = 0; of_body < 2; of_body++) {
 		CUgraph graph = new_graph(), *outer_body, *inner_body;
-		CUgraphConditionalHandle outer = new_handle(graph, 1, CU_GRAPH_COND_ASSIGN_DEFAULT), inner;
+		CUgraphConditionalHandle outer = new_handle(graph, 1, CU_GRAPH_COND_ASSIGN_DEFAULT),
+					 inner;
 		CUgraphNode adding;
 		outer_body = add_conditional(graph, NULL, outer, CU_GRAPH_COND_TYPE_WHILE, 1);
-		inner = new_handle(of_body ? outer_body[0] : graph, 1, CU_GRAPH_COND_ASSIGN_DEFAULT);
-		inner_body = add_conditional(outer_body[0], add_count(outer_body[0], NULL, outer, p + 12, 3), inner, CU_GRAPH_COND_TYPE_IF, 1);
+		inner = new_handle(
+			of_body ? outer_body[0] : graph, 1, CU_GRAPH_COND_ASSIGN_DEFAULT);
+		inner_body = add_conditional(outer_body[0],
+			add_count(outer_body[0], NULL, outer, p + 12, 3), inner,
+			CU_GRAPH_COND_TYPE_IF, 1);
 		adding = add_add(inner_body[0], NULL, p, 1);
 		add_set(inner_body[0], adding, inner, 0);
 		run(instantiate(graph));
@@ -176,14 +188,17 @@ CASE(parameters_wrong)
 	static const struct {
 		int type;
 		unsigned size;
-	} forms[] = {{CU_GRAPH_COND_TYPE_IF, 0}, {CU_GRAPH_COND_TYPE_IF, 3}, {CU_GRAPH_COND_TYPE_WHILE, 0}, {CU_GRAPH_COND_TYPE_WHILE, 2},
-		     {CU_GRAPH_COND_TYPE_SWITCH, 0}, {CU_GRAPH_COND_TYPE_SWITCH, 1}, {CU_GRAPH_COND_TYPE_SWITCH, 100}, {3, 1}, {-1, 1}};
+	} forms[] = {{CU_GRAPH_COND_TYPE_IF, 0}, {CU_GRAPH_COND_TYPE_IF, 3},
+		{CU_GRAPH_COND_TYPE_WHILE, 0}, {CU_GRAPH_COND_TYPE_WHILE, 2},
+		{CU_GRAPH_COND_TYPE_SWITCH, 0}, {CU_GRAPH_COND_TYPE_SWITCH, 1},
+		{CU_GRAPH_COND_TYPE_SWITCH, 100}, {3, 1}, {-1, 1}};
 	CUgraph graph = begin(), other = new_graph();
 	CUgraphNode node = NULL;
 	CUgraphNodeParams params;
 	CUgraphConditionalHandle handle, elsewhere = new_handle(other, 0, 0);
 	for (unsigned i = 0; i < sizeof(forms) / sizeof(*forms); i++) {
-		params = conditional(new_handle(graph, 0, 0), (CUgraphConditionalNodeType)forms[i].type, forms[i].size);
+		params = conditional(new_handle(graph, 0, 0),
+			(CUgraphConditionalNodeType)forms[i].type, forms[i].size);
 		CALL(cuGraphAddNode, &node, graph, NULL, 0, &params);
 		NUMBER("form", i);
 	}
@@ -237,7 +252,8 @@ CASE(unused)
 	try_instantiate(graph, &exec);
 	CALL(cuGraphInstantiateWithFlags, &exec, graph, 0);
 	graph = new_graph();
-	params = conditional(new_handle(graph, 1, CU_GRAPH_COND_ASSIGN_DEFAULT), CU_GRAPH_COND_TYPE_IF, 1);
+	params = conditional(
+		new_handle(graph, 1, CU_GRAPH_COND_ASSIGN_DEFAULT), CU_GRAPH_COND_TYPE_IF, 1);
 	CALL(cuGraphAddNode, &node, graph, NULL, 0, &params);
 	new_handle(params.conditional.phGraph_out[0], 0, 0);
 	try_instantiate(graph, &exec);
@@ -274,12 +290,14 @@ CASE(bodies)
 {
 	CUgraph graph = begin();
 	CUevent event = NULL;
-	CUmemPoolProps props = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED, .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE}};
+	CUmemPoolProps props = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+		.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE}};
 	CUstreamBatchMemOpParams op;
 	char pageable[16] = "in host memory.";
 	char *pinned = NULL;
-	static const char *const names[] = {"empty", "kernel", "fill", "copy", "copy from host", "copy to host", "copy to pinned", "child", "host", "record", "wait",
-					    "allocation", "memory operation"};
+	static const char *const names[] = {"empty", "kernel", "fill", "copy", "copy from host",
+		"copy to host", "copy to pinned", "child", "host", "record", "wait", "allocation",
+		"memory operation"};
 	QUIET(cuEventCreate, &event, 0);
 	QUIET(cuMemHostAlloc, (void **)&pinned, 64, 0);
 	memset(&op, 0, sizeof(op));
@@ -293,22 +311,36 @@ CASE(bodies)
 		void *arguments[2] = {&p, &i};
 		QUIET(cuMemsetD8_v2, p, 0, 64);
 		graph = new_graph();
-		body = add_conditional(graph, NULL, new_handle(graph, 1, CU_GRAPH_COND_ASSIGN_DEFAULT), CU_GRAPH_COND_TYPE_IF, 1)[0];
+		body = add_conditional(graph, NULL,
+			new_handle(graph, 1, CU_GRAPH_COND_ASSIGN_DEFAULT), CU_GRAPH_COND_TYPE_IF,
+			1)[0];
 		memset(&params, 0, sizeof(params));
-		params.memcpy.copyParams = (CUDA_MEMCPY3D){.srcMemoryType = CU_MEMORYTYPE_DEVICE, .srcDevice = p + 32, .dstMemoryType = CU_MEMORYTYPE_DEVICE,
-							   .dstDevice = p, .WidthInBytes = 16, .Height = 1, .Depth = 1};
+		params.memcpy.copyParams = (CUDA_MEMCPY3D){.srcMemoryType = CU_MEMORYTYPE_DEVICE,
+			.srcDevice = p + 32,
+			.dstMemoryType = CU_MEMORYTYPE_DEVICE,
+			.dstDevice = p,
+			.WidthInBytes = 16,
+			.Height = 1,
+			.Depth = 1};
 		switch (i) {
 		case 0:
 			params.type = CU_GRAPH_NODE_TYPE_EMPTY;
 			break;
 		case 1:
 			params.type = CU_GRAPH_NODE_TYPE_KERNEL;
-			params.kernel = (CUDA_KERNEL_NODE_PARAMS_v3){.func = add, .gridDimX = 1, .gridDimY = 1, .gridDimZ = 1, .blockDimX = 1, .blockDimY = 1,
-								     .blockDimZ = 1, .kernelParams = arguments};
+			params.kernel = (CUDA_KERNEL_NODE_PARAMS_v3){.func = add,
+				.gridDimX = 1,
+				.gridDimY = 1,
+				.gridDimZ = 1,
+				.blockDimX = 1,
+				.blockDimY = 1,
+				.blockDimZ = 1,
+				.kernelParams = arguments};
 			break;
 		case 2:
 			params.type = CU_GRAPH_NODE_TYPE_MEMSET;
-			params.memset = (CUDA_MEMSET_NODE_PARAMS_v2){.dst = p, .value = 5, .elementSize = 4, .width = 2, .height = 1};
+			params.memset = (CUDA_MEMSET_NODE_PARAMS_v2){
+				.dst = p, .value = 5, .elementSize = 4, .width = 2, .height = 1};
 			break;
 		case 4:
 			params.memcpy.copyParams.srcMemoryType = CU_MEMORYTYPE_HOST;
@@ -346,7 +378,8 @@ CASE(bodies)
 			break;
 		case 12:
 			params.type = CU_GRAPH_NODE_TYPE_BATCH_MEM_OP;
-			params.memOp = (CUDA_BATCH_MEM_OP_NODE_PARAMS_v2){.ctx = context, .count = 1, .paramArray = &op};
+			params.memOp = (CUDA_BATCH_MEM_OP_NODE_PARAMS_v2){
+				.ctx = context, .count = 1, .paramArray = &op};
 			break;
 		default:
 			break;
@@ -374,7 +407,8 @@ CASE(bodies_deep)
 	CUgraphExec exec = NULL;
 	CUDA_HOST_NODE_PARAMS host = {.fn = nothing};
 	QUIET(cuGraphAddHostNode, &node, child, NULL, 0, &host);
-	body = add_conditional(graph, NULL, new_handle(graph, 1, CU_GRAPH_COND_ASSIGN_DEFAULT), CU_GRAPH_COND_TYPE_IF, 1)[0];
+	body = add_conditional(graph, NULL, new_handle(graph, 1, CU_GRAPH_COND_ASSIGN_DEFAULT),
+		CU_GRAPH_COND_TYPE_IF, 1)[0];
 	CALL(cuGraphAddChildGraphNode, &node, body, NULL, 0, child);
 	try_instantiate(graph, &exec);
 }
@@ -424,7 +458,8 @@ CASE(instances)
 	CALL(cuGraphInstantiateWithFlags, &exec, graph, 0);
 	try_instantiate(graph, &second);
 	CALL(cuGraphExecDestroy, exec);
-	CALL(cuGraphInstantiateWithFlags, &second, graph, CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH);
+	CALL(cuGraphInstantiateWithFlags, &second, graph,
+		CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH);
 	run(second);
 	CALL(cuGraphUpload, second, NULL);
 	CALL(cuGraphDestroy, graph);
@@ -439,8 +474,15 @@ CASE(set_parameters)
 	CUgraphNode node = NULL, adding, filling = NULL;
 	CUgraphConditionalHandle handle = new_handle(graph, 1, CU_GRAPH_COND_ASSIGN_DEFAULT);
 	CUgraphNodeParams params = conditional(handle, CU_GRAPH_COND_TYPE_IF, 1), same;
-	CUDA_KERNEL_NODE_PARAMS kernel_params = {.func = add, .gridDimX = 1, .gridDimY = 1, .gridDimZ = 1, .blockDimX = 1, .blockDimY = 1, .blockDimZ = 1};
-	CUDA_MEMSET_NODE_PARAMS fill = {.dst = p + 4, .value = 3, .elementSize = 4, .width = 1, .height = 1};
+	CUDA_KERNEL_NODE_PARAMS kernel_params = {.func = add,
+		.gridDimX = 1,
+		.gridDimY = 1,
+		.gridDimZ = 1,
+		.blockDimX = 1,
+		.blockDimY = 1,
+		.blockDimZ = 1};
+	CUDA_MEMSET_NODE_PARAMS fill = {
+		.dst = p + 4, .value = 3, .elementSize = 4, .width = 1, .height = 1};
 	unsigned value = 10, enabled = 77;
 	CUdeviceptr to = p;
 	void *arguments[2] = {&to, &value};
@@ -471,7 +513,8 @@ CASE(set_parameters)
 CASE(set_handle)
 {
 	CUgraph graph = begin();
-	CUgraphConditionalHandle a = new_handle(graph, 0, CU_GRAPH_COND_ASSIGN_DEFAULT), b = new_handle(graph, 0, CU_GRAPH_COND_ASSIGN_DEFAULT), said;
+	CUgraphConditionalHandle a = new_handle(graph, 0, CU_GRAPH_COND_ASSIGN_DEFAULT),
+				 b = new_handle(graph, 0, CU_GRAPH_COND_ASSIGN_DEFAULT), said;
 	CUgraphNode setting = add_set(graph, NULL, a, 1);
 	CUDA_KERNEL_NODE_PARAMS kernel_params;
 	unsigned value = 1;
@@ -490,7 +533,8 @@ CASE(set_handle)
 }
 
 /* condition, adding */
-static CUgraph of_kind(unsigned value, unsigned flags, CUgraphConditionalNodeType type, unsigned size, unsigned adds, CUgraphNode *node)
+static CUgraph of_kind(unsigned value, unsigned flags, CUgraphConditionalNodeType type,
+	unsigned size, unsigned adds, CUgraphNode *node)
 {
 	CUgraph graph = new_graph();
 	CUgraphNodeParams params = conditional(new_handle(graph, value, flags), type, size);
@@ -566,7 +610,8 @@ CASE(update_body)
 	CUgraph graph = begin(), *bodies;
 	CUgraphExec exec;
 	CUgraphNode first;
-	bodies = add_conditional(graph, NULL, new_handle(graph, 1, CU_GRAPH_COND_ASSIGN_DEFAULT), CU_GRAPH_COND_TYPE_IF, 1);
+	bodies = add_conditional(graph, NULL, new_handle(graph, 1, CU_GRAPH_COND_ASSIGN_DEFAULT),
+		CU_GRAPH_COND_TYPE_IF, 1);
 	first = add_add(bodies[0], NULL, p, 1);
 	exec = instantiate(graph);
 	add_add(bodies[0], first, p + 4, 1);
@@ -597,12 +642,15 @@ CASE(captured)
 	QUIET(cuStreamBeginCapture_v2, stream, CU_STREAM_CAPTURE_MODE_RELAXED);
 	QUIET(cuLaunchKernel, add, 1, 1, 1, 1, 1, 1, 0, stream, arguments, NULL);
 	QUIET(cuStreamGetCaptureInfo_v3, stream, &status, &id, &graph, &list, NULL, &nodes);
-	CALL(cuGraphConditionalHandleCreate, &handle, graph, context, 1, CU_GRAPH_COND_ASSIGN_DEFAULT);
+	CALL(cuGraphConditionalHandleCreate, &handle, graph, context, 1,
+		CU_GRAPH_COND_ASSIGN_DEFAULT);
 	params = conditional(handle, CU_GRAPH_COND_TYPE_WHILE, 1);
 	CALL(cuGraphAddNode_v2, &node, graph, list, NULL, nodes, &params);
 	body = params.conditional.phGraph_out[0];
-	CALL(cuStreamUpdateCaptureDependencies_v2, stream, &node, NULL, 1, CU_STREAM_SET_CAPTURE_DEPENDENCIES);
-	CALL(cuStreamBeginCaptureToGraph, second, body, NULL, NULL, 0, CU_STREAM_CAPTURE_MODE_RELAXED);
+	CALL(cuStreamUpdateCaptureDependencies_v2, stream, &node, NULL, 1,
+		CU_STREAM_SET_CAPTURE_DEPENDENCIES);
+	CALL(cuStreamBeginCaptureToGraph, second, body, NULL, NULL, 0,
+		CU_STREAM_CAPTURE_MODE_RELAXED);
 	QUIET(cuLaunchKernel, add, 1, 1, 1, 1, 1, 1, 0, second, arguments, NULL);
 	QUIET(cuLaunchKernel, count, 1, 1, 1, 1, 1, 1, 0, second, counting, NULL);
 	CALL(cuStreamEndCapture, second, &captured);
@@ -620,10 +668,12 @@ CASE(captured_wrong)
 	CUevent event = NULL;
 	CUdeviceptr q = 0;
 	CUgraphExec exec = NULL;
-	body = add_conditional(graph, NULL, new_handle(graph, 1, CU_GRAPH_COND_ASSIGN_DEFAULT), CU_GRAPH_COND_TYPE_IF, 1)[0];
+	body = add_conditional(graph, NULL, new_handle(graph, 1, CU_GRAPH_COND_ASSIGN_DEFAULT),
+		CU_GRAPH_COND_TYPE_IF, 1)[0];
 	QUIET(cuEventCreate, &event, 0);
 	QUIET(cuStreamCreate, &stream, CU_STREAM_NON_BLOCKING);
-	CALL(cuStreamBeginCaptureToGraph, stream, body, NULL, NULL, 0, CU_STREAM_CAPTURE_MODE_RELAXED);
+	CALL(cuStreamBeginCaptureToGraph, stream, body, NULL, NULL, 0,
+		CU_STREAM_CAPTURE_MODE_RELAXED);
 	CALL(cuLaunchHostFunc, stream, nothing, NULL);
 	CALL(cuMemAllocAsync, &q, 64, stream);
 	CALL(cuEventRecordWithFlags, event, stream, CU_EVENT_RECORD_EXTERNAL);
@@ -636,12 +686,15 @@ CASE(captured_wrong)
 CASE(with_memory)
 {
 	CUgraph graph = begin(), *bodies;
-	CUDA_MEM_ALLOC_NODE_PARAMS params = {.poolProps = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED, .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE}},
-					     .bytesize = 64};
+	CUDA_MEM_ALLOC_NODE_PARAMS params = {
+		.poolProps = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+			.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE}},
+		.bytesize = 64};
 	CUgraphNode node = NULL, freeing = NULL;
 	CUgraphExec exec = NULL;
 	CALL(cuGraphAddMemAllocNode, &node, graph, NULL, 0, &params);
-	bodies = add_conditional(graph, node, new_handle(graph, 1, CU_GRAPH_COND_ASSIGN_DEFAULT), CU_GRAPH_COND_TYPE_IF, 1);
+	bodies = add_conditional(graph, node, new_handle(graph, 1, CU_GRAPH_COND_ASSIGN_DEFAULT),
+		CU_GRAPH_COND_TYPE_IF, 1);
 	add_add(bodies[0], NULL, p, 2);
 	CALL(cuGraphAddMemFreeNode, &freeing, graph, &node, 1, params.dptr);
 	if (try_instantiate(graph, &exec) == CUDA_GRAPH_INSTANTIATE_SUCCESS)
@@ -653,7 +706,8 @@ CASE(drawn)
 	CUgraph graph = begin(), *bodies;
 	char path[] = "/tmp/ckt-api-XXXXXX", first[16] = "";
 	int fd = mkstemp(path);
-	bodies = add_conditional(graph, NULL, new_handle(graph, 1, CU_GRAPH_COND_ASSIGN_DEFAULT), CU_GRAPH_COND_TYPE_IF, 2);
+	bodies = add_conditional(graph, NULL, new_handle(graph, 1, CU_GRAPH_COND_ASSIGN_DEFAULT),
+		CU_GRAPH_COND_TYPE_IF, 2);
 	add_add(bodies[0], NULL, p, 1);
 	CALL(cuGraphDebugDotPrint, graph, path, CU_GRAPH_DEBUG_DOT_FLAGS_CONDITIONAL_NODE_PARAMS);
 	if (read(fd, first, 7) != 7)

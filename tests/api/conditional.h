@@ -1,4 +1,6 @@
-/* What the cases of conditional.c make and run: kernels that set conditions, and graphs with them. */
+/*
+ * What the cases of conditional.c make and run: kernels that set conditions, and graphs with them.
+ */
 #pragma once
 
 #include "driver.h"
@@ -41,7 +43,10 @@ static const char conditional_ptx[] =
 	"	}\n"
 	"	ret;\n"
 	"}\n"
-	/* Counts at p; the condition is whether that is less than limit, and the count begins anew where it is not. */
+	/*
+	 * Counts at p; the condition is whether that is less than limit, and the count begins anew
+	 * where it is not.
+	 */
 	".visible .entry count(.param .u64 handle, .param .u64 p, .param .u32 limit)\n"
 	"{\n"
 	"	.reg .b32 v, l;\n"
@@ -80,7 +85,7 @@ static const char conditional_ptx[] =
 
 static CUcontext context;
 static CUfunction set, set_from, count, add;
-static CUdeviceptr p;	/* 64 bytes of zeros */
+static CUdeviceptr p; /* 64 bytes of zeros */
 
 static CUgraph new_graph(void)
 {
@@ -110,7 +115,8 @@ static CUgraphConditionalHandle new_handle(CUgraph graph, unsigned value, unsign
 	return handle;
 }
 
-static CUgraphNodeParams conditional(CUgraphConditionalHandle handle, CUgraphConditionalNodeType type, unsigned size)
+static CUgraphNodeParams conditional(
+	CUgraphConditionalHandle handle, CUgraphConditionalNodeType type, unsigned size)
 {
 	CUgraphNodeParams params;
 	memset(&params, 0, sizeof(params));
@@ -123,7 +129,8 @@ static CUgraphNodeParams conditional(CUgraphConditionalHandle handle, CUgraphCon
 }
 
 /* The bodies. */
-static CUgraph *add_conditional(CUgraph graph, CUgraphNode after, CUgraphConditionalHandle handle, CUgraphConditionalNodeType type, unsigned size)
+static CUgraph *add_conditional(CUgraph graph, CUgraphNode after, CUgraphConditionalHandle handle,
+	CUgraphConditionalNodeType type, unsigned size)
 {
 	CUgraphNode node = NULL;
 	CUgraphNodeParams params = conditional(handle, type, size);
@@ -134,9 +141,16 @@ static CUgraph *add_conditional(CUgraph graph, CUgraphNode after, CUgraphConditi
 static CUgraphNode add_kernel(CUgraph graph, CUgraphNode after, CUfunction function, void **params)
 {
 	CUgraphNode node = NULL;
-	CUDA_KERNEL_NODE_PARAMS kernel_params = {.func = function, .gridDimX = 1, .gridDimY = 1, .gridDimZ = 1, .blockDimX = 1, .blockDimY = 1,
-						 .blockDimZ = 1, .kernelParams = params};
-	QUIET(cuGraphAddKernelNode_v2, &node, graph, after ? &after : NULL, after ? 1 : 0, &kernel_params);
+	CUDA_KERNEL_NODE_PARAMS kernel_params = {.func = function,
+		.gridDimX = 1,
+		.gridDimY = 1,
+		.gridDimZ = 1,
+		.blockDimX = 1,
+		.blockDimY = 1,
+		.blockDimZ = 1,
+		.kernelParams = params};
+	QUIET(cuGraphAddKernelNode_v2, &node, graph, after ? &after : NULL, after ? 1 : 0,
+		&kernel_params);
 	return node;
 }
 
@@ -145,17 +159,20 @@ static CUgraphNode add_add(CUgraph graph, CUgraphNode after, CUdeviceptr to, uns
 	return add_kernel(graph, after, add, (void *[]){&to, &value});
 }
 
-static CUgraphNode add_set(CUgraph graph, CUgraphNode after, CUgraphConditionalHandle handle, unsigned value)
+static CUgraphNode add_set(
+	CUgraph graph, CUgraphNode after, CUgraphConditionalHandle handle, unsigned value)
 {
 	return add_kernel(graph, after, set, (void *[]){&handle, &value});
 }
 
-static CUgraphNode add_count(CUgraph graph, CUgraphNode after, CUgraphConditionalHandle handle, CUdeviceptr at, unsigned limit)
+static CUgraphNode add_count(CUgraph graph, CUgraphNode after, CUgraphConditionalHandle handle,
+	CUdeviceptr at, unsigned limit)
 {
 	return add_kernel(graph, after, count, (void *[]){&handle, &at, &limit});
 }
 
-static CUgraphNode add_set_from(CUgraph graph, CUgraphNode after, CUgraphConditionalHandle handle, CUdeviceptr at)
+static CUgraphNode add_set_from(
+	CUgraph graph, CUgraphNode after, CUgraphConditionalHandle handle, CUdeviceptr at)
 {
 	return add_kernel(graph, after, set_from, (void *[]){&handle, &at});
 }

@@ -293,8 +293,9 @@ CASE(destroyed_elsewhere)
 	CALL(cuCtxDestroy_v2, shared_context);
 	pthread_barrier_wait(&barrier);
 	pthread_join(thread, NULL);
-	REMARK("get current %d, the old one %d, get device %d, synchronize %d, pop %d", after_destroy[0], after_current == shared_context,
-	       after_destroy[1], after_destroy[2], after_destroy[3]);
+	REMARK("get current %d, the old one %d, get device %d, synchronize %d, pop %d",
+		after_destroy[0], after_current == shared_context, after_destroy[1],
+		after_destroy[2], after_destroy[3]);
 }
 
 CASE(limits)

@@ -111,7 +111,8 @@ CASE(wrong)
 	CALL(cuMemcpyDtoD_v2, p, p + (2 << 20), 4096);
 }
 
-static CUDA_MEMCPY2D two(CUdeviceptr to, size_t to_pitch, const void *from, size_t from_pitch, size_t width, size_t height)
+static CUDA_MEMCPY2D two(CUdeviceptr to, size_t to_pitch, const void *from, size_t from_pitch,
+	size_t width, size_t height)
 {
 	CUDA_MEMCPY2D c;
 	memset(&c, 0, sizeof(c));
@@ -501,7 +502,8 @@ CASE(batch_own_stream)
 	QUIET(cuMemsetD8_v2, p, 3, 8);
 	memset(&attributes, 0, sizeof(attributes));
 	attributes.srcAccessOrder = CU_MEMCPY_SRC_ACCESS_ORDER_STREAM;
-	CALL(cuMemcpyBatchAsync_v2_ptsz, &q, &p, &size, 1, &attributes, &at, 1, CU_STREAM_PER_THREAD);
+	CALL(cuMemcpyBatchAsync_v2_ptsz, &q, &p, &size, 1, &attributes, &at, 1,
+		CU_STREAM_PER_THREAD);
 	CONTENT("bytes", q, 12);
 	CALL(cuMemcpyBatchAsync_v2_ptsz, &q, &p, &size, 1, &attributes, &at, 1, CU_STREAM_LEGACY);
 	CALL(cuMemcpyBatchAsync_v2, &q, &p, &size, 1, &attributes, &at, 1, CU_STREAM_LEGACY);

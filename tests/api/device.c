@@ -115,7 +115,8 @@ CASE(attributes)
 		{CU_DEVICE_ATTRIBUTE_STREAM_PRIORITIES_SUPPORTED, "priorities"},
 		{CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY, "managed memory"},
 		{CU_DEVICE_ATTRIBUTE_COOPERATIVE_LAUNCH, "cooperative launch"},
-		{CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED, "virtual memory management"},
+		{CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED,
+			"virtual memory management"},
 		{CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED, "pools"},
 	};
 	int value, major = -1, minor = -1, other = -1;

@@ -187,16 +187,19 @@ CASE(instantiate)
 	CUgraphNode error = (CUgraphNode)7;
 	cuuint64_t flags = 77;
 	char log[64] = "x";
-	CUDA_GRAPH_INSTANTIATE_PARAMS params = {.flags = CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD, .result_out = 77};
+	CUDA_GRAPH_INSTANTIATE_PARAMS params = {
+		.flags = CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD, .result_out = 77};
 	start();
 	graph = new_graph();
 	empty(graph, NULL, 0);
 	CALL(cuGraphInstantiate, &exec, graph, &error, log, sizeof(log));
 	CALL(cuGraphInstantiate_v2, &exec, graph, &error, log, sizeof(log));
-	CALL(cuGraphInstantiateWithFlags, &exec, graph, CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH);
+	CALL(cuGraphInstantiateWithFlags, &exec, graph,
+		CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH);
 	CALL(cuGraphExecGetFlags, exec, &flags);
 	NUMBER("flags", (long long)flags);
-	CALL(cuGraphInstantiateWithFlags, &exec, graph, CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY);
+	CALL(cuGraphInstantiateWithFlags, &exec, graph,
+		CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY);
 	CALL(cuGraphExecGetFlags, exec, &flags);
 	NUMBER("flags", (long long)flags);
 	CALL(cuGraphInstantiateWithParams, &exec, graph, &params);

@@ -20,19 +20,31 @@ static inline CUgraphNode empty(CUgraph graph, const CUgraphNode *list, size_t c
 /* fill(p, value) with one block of 32 threads. */
 static inline CUDA_KERNEL_NODE_PARAMS fill_params(CUfunction function, void **params)
 {
-	return (CUDA_KERNEL_NODE_PARAMS){.func = function, .gridDimX = 1, .gridDimY = 1, .gridDimZ = 1, .blockDimX = 32, .blockDimY = 1,
-					 .blockDimZ = 1, .kernelParams = params};
+	return (CUDA_KERNEL_NODE_PARAMS){.func = function,
+		.gridDimX = 1,
+		.gridDimY = 1,
+		.gridDimZ = 1,
+		.blockDimX = 32,
+		.blockDimY = 1,
+		.blockDimZ = 1,
+		.kernelParams = params};
 }
 
 static inline CUDA_MEMSET_NODE_PARAMS set_params(CUdeviceptr p, unsigned value, size_t width)
 {
-	return (CUDA_MEMSET_NODE_PARAMS){.dst = p, .value = value, .elementSize = 4, .width = width, .height = 1};
+	return (CUDA_MEMSET_NODE_PARAMS){
+		.dst = p, .value = value, .elementSize = 4, .width = width, .height = 1};
 }
 
 static inline CUDA_MEMCPY3D copy_params(CUdeviceptr to, CUdeviceptr from, size_t size)
 {
-	return (CUDA_MEMCPY3D){.srcMemoryType = CU_MEMORYTYPE_DEVICE, .srcDevice = from, .dstMemoryType = CU_MEMORYTYPE_DEVICE, .dstDevice = to,
-			       .WidthInBytes = size, .Height = 1, .Depth = 1};
+	return (CUDA_MEMCPY3D){.srcMemoryType = CU_MEMORYTYPE_DEVICE,
+		.srcDevice = from,
+		.dstMemoryType = CU_MEMORYTYPE_DEVICE,
+		.dstDevice = to,
+		.WidthInBytes = size,
+		.Height = 1,
+		.Depth = 1};
 }
 
 static inline CUgraphExec instantiate(CUgraph graph)

@@ -8,8 +8,11 @@ CASE(memory)
 	CUgraphNode alloc = NULL, release = NULL, node = NULL;
 	CUgraphExec exec = NULL, second = NULL;
 	CUdeviceptr got = 0;
-	CUDA_MEM_ALLOC_NODE_PARAMS params = {.poolProps = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED, .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE}},
-					     .bytesize = 1000}, told;
+	CUDA_MEM_ALLOC_NODE_PARAMS
+	params = {.poolProps = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+			  .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE}},
+		.bytesize = 1000},
+	told;
 	start();
 	graph = new_graph();
 	CALL(cuGraphAddMemAllocNode, &alloc, graph, NULL, 0, &params);
@@ -47,8 +50,10 @@ CASE(memory_left)
 	CUgraphNode alloc = NULL, node = NULL;
 	CUgraphExec exec, free_exec, auto_exec = NULL;
 	cuuint64_t value = 77, zero = 0, one = 1;
-	CUDA_MEM_ALLOC_NODE_PARAMS params = {.poolProps = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED, .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE}},
-					     .bytesize = 1000};
+	CUDA_MEM_ALLOC_NODE_PARAMS params = {
+		.poolProps = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+			.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE}},
+		.bytesize = 1000};
 	start();
 	graph = new_graph();
 	QUIET(cuGraphAddMemAllocNode, &alloc, graph, NULL, 0, &params);
@@ -74,7 +79,8 @@ CASE(memory_left)
 	CALL(cuGraphLaunch, free_exec, NULL);
 	CALL(cuStreamSynchronize, NULL);
 	QUIET(cuGraphExecDestroy, exec);
-	CALL(cuGraphInstantiateWithFlags, &auto_exec, graph, CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH);
+	CALL(cuGraphInstantiateWithFlags, &auto_exec, graph,
+		CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH);
 	CALL(cuGraphLaunch, auto_exec, NULL);
 	CALL(cuGraphLaunch, auto_exec, NULL);
 	CALL(cuMemFree_v2, params.dptr);

@@ -69,9 +69,12 @@ CASE(copy_and_set)
 	CALL(cuGraphAddMemsetNode, &set, graph, NULL, 0, &fill, context);
 	CALL(cuGraphAddMemcpyNode, &copy, graph, &set, 1, &move, context);
 	CALL(cuGraphMemsetNodeGetParams, set, &fill_got);
-	YES("same", fill_got.dst == a && fill_got.value == 0x01020304 && fill_got.width == 8 && fill_got.elementSize == 4);
+	YES("same",
+		fill_got.dst == a && fill_got.value == 0x01020304 && fill_got.width == 8 &&
+			fill_got.elementSize == 4);
 	CALL(cuGraphMemcpyNodeGetParams, copy, &move_got);
-	YES("same", move_got.srcDevice == a && move_got.dstDevice == b && move_got.WidthInBytes == 64);
+	YES("same",
+		move_got.srcDevice == a && move_got.dstDevice == b && move_got.WidthInBytes == 64);
 	exec = instantiate(graph);
 	run(exec);
 	REMARK("launched");
@@ -207,7 +210,12 @@ CASE(any_node)
 	CUgraphNode node = NULL, second = NULL;
 	CUgraphExec exec;
 	CUgraphNodeParams params = {.type = CU_GRAPH_NODE_TYPE_MEMSET,
-				    .memset = {.dst = p, .value = 3, .elementSize = 4, .width = 4, .height = 1, .ctx = context}};
+		.memset = {.dst = p,
+			.value = 3,
+			.elementSize = 4,
+			.width = 4,
+			.height = 1,
+			.ctx = context}};
 	CALL(cuGraphAddNode, &node, graph, NULL, 0, &params);
 	params.memset.value = 4;
 	CALL(cuGraphAddNode_v2, &second, graph, &node, NULL, 1, &params);

@@ -83,7 +83,8 @@ CASE(registered_address)
 	CUdeviceptr d = 1;
 	int can = -7;
 	start();
-	CALL(cuDeviceGetAttribute, &can, CU_DEVICE_ATTRIBUTE_CAN_USE_HOST_POINTER_FOR_REGISTERED_MEM, 0);
+	CALL(cuDeviceGetAttribute, &can,
+		CU_DEVICE_ATTRIBUTE_CAN_USE_HOST_POINTER_FOR_REGISTERED_MEM, 0);
 	NUMBER("can", can);
 	CALL(cuMemHostRegister_v2, p, 8192, CU_MEMHOSTREGISTER_DEVICEMAP);
 	CALL(cuMemHostGetDevicePointer_v2, &d, p, 0);
@@ -186,7 +187,8 @@ CASE(pointer_managed)
 
 CASE(pointer_several)
 {
-	CUpointer_attribute attributes[] = {CU_POINTER_ATTRIBUTE_MEMORY_TYPE, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, CU_POINTER_ATTRIBUTE_IS_MANAGED,
+	CUpointer_attribute attributes[] = {CU_POINTER_ATTRIBUTE_MEMORY_TYPE,
+		CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, CU_POINTER_ATTRIBUTE_IS_MANAGED,
 		CU_POINTER_ATTRIBUTE_DEVICE_POINTER};
 	unsigned type = 77, managed = 77;
 	int ordinal = -7;
@@ -232,8 +234,9 @@ CASE(ranges)
 	int mostly = -7, preferred = -77, last = -77, by[2] = {-77, -77};
 	void *data[] = {&mostly, &preferred, by, &last};
 	size_t sizes[] = {4, 4, 8, 4};
-	CUmem_range_attribute attributes[] = {CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY, CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION,
-		CU_MEM_RANGE_ATTRIBUTE_ACCESSED_BY, CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION};
+	CUmem_range_attribute attributes[] = {CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY,
+		CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION, CU_MEM_RANGE_ATTRIBUTE_ACCESSED_BY,
+		CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION};
 	start();
 	QUIET(cuMemAllocManaged, &p, 1 << 20, CU_MEM_ATTACH_GLOBAL);
 	CALL(cuMemRangeGetAttributes, data, sizes, attributes, 4, p, 1 << 20);
@@ -249,10 +252,12 @@ CASE(ranges)
 	CALL(cuMemRangeGetAttribute, &mostly, 4, CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY, p, 1 << 20);
 	NUMBER("read mostly", mostly);
 	QUIET(cuMemAdvise, p, 1 << 20, CU_MEM_ADVISE_SET_PREFERRED_LOCATION, CU_DEVICE_CPU);
-	CALL(cuMemRangeGetAttribute, &preferred, 4, CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION, p, 1 << 20);
+	CALL(cuMemRangeGetAttribute, &preferred, 4, CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION, p,
+		1 << 20);
 	NUMBER("preferred", preferred);
 	QUIET(cuMemAdvise, p, 1 << 20, CU_MEM_ADVISE_UNSET_PREFERRED_LOCATION, 0);
-	CALL(cuMemRangeGetAttribute, &preferred, 4, CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION, p, 1 << 20);
+	CALL(cuMemRangeGetAttribute, &preferred, 4, CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION, p,
+		1 << 20);
 	NUMBER("preferred", preferred);
 	QUIET(cuMemAdvise, p, 1 << 20, CU_MEM_ADVISE_SET_ACCESSED_BY, CU_DEVICE_CPU);
 	CALL(cuMemRangeGetAttribute, by, 8, CU_MEM_RANGE_ATTRIBUTE_ACCESSED_BY, p, 1 << 20);

@@ -1,7 +1,11 @@
-/* Options of the JIT compiler and of the linker: what is accepted, what is refused, what is written back. */
+/*
+ * Options of the JIT compiler and of the linker: what is accepted, what is refused, what is written
+ * back.
+ */
 #include "driver.h"
 
-static const char broken[] = ".version 7.8\n.target sm_75\n.address_size 64\n.visible .entry k()\n{\n	not.an.instruction;\n	ret;\n}\n";
+static const char broken[] =
+	".version 7.8\n.target sm_75\n.address_size 64\n.visible .entry k()\n{\n	not.an.instruction;\n	ret;\n}\n";
 
 /* Loads with these options; answers the module, or NULL. */
 static CUmodule with(unsigned count, CUjit_option *options, void **values)
@@ -69,7 +73,8 @@ CASE(level)
 /* The device is of 9.0. */
 CASE(target)
 {
-	static const unsigned long targets[] = {90, 75, 80, 89, 87, 70, 52, 100, 120, 0, 91, 999, CU_COMPUTE_ACCELERATED_TARGET_BASE + 90};
+	static const unsigned long targets[] = {90, 75, 80, 89, 87, 70, 52, 100, 120, 0, 91, 999,
+		CU_COMPUTE_ACCELERATED_TARGET_BASE + 90};
 	start();
 	one(CU_JIT_TARGET_FROM_CUCONTEXT, 0);
 	one(CU_JIT_TARGET_FROM_CUCONTEXT, 7);
@@ -88,10 +93,13 @@ CASE(fallback)
 
 CASE(rest)
 {
-	static const CUjit_option options[] = {CU_JIT_GENERATE_DEBUG_INFO, CU_JIT_LOG_VERBOSE, CU_JIT_GENERATE_LINE_INFO, CU_JIT_CACHE_MODE, CU_JIT_NEW_SM3X_OPT,
-		CU_JIT_FAST_COMPILE, CU_JIT_GLOBAL_SYMBOL_COUNT, CU_JIT_LTO, CU_JIT_FTZ, CU_JIT_PREC_DIV, CU_JIT_PREC_SQRT, CU_JIT_FMA,
-		CU_JIT_REFERENCED_KERNEL_COUNT, CU_JIT_REFERENCED_VARIABLE_COUNT, CU_JIT_OPTIMIZE_UNUSED_DEVICE_VARIABLES,
-		CU_JIT_POSITION_INDEPENDENT_CODE, CU_JIT_MIN_CTA_PER_SM, CU_JIT_MAX_THREADS_PER_BLOCK, CU_JIT_OVERRIDE_DIRECTIVE_VALUES,
+	static const CUjit_option options[] = {CU_JIT_GENERATE_DEBUG_INFO, CU_JIT_LOG_VERBOSE,
+		CU_JIT_GENERATE_LINE_INFO, CU_JIT_CACHE_MODE, CU_JIT_NEW_SM3X_OPT,
+		CU_JIT_FAST_COMPILE, CU_JIT_GLOBAL_SYMBOL_COUNT, CU_JIT_LTO, CU_JIT_FTZ,
+		CU_JIT_PREC_DIV, CU_JIT_PREC_SQRT, CU_JIT_FMA, CU_JIT_REFERENCED_KERNEL_COUNT,
+		CU_JIT_REFERENCED_VARIABLE_COUNT, CU_JIT_OPTIMIZE_UNUSED_DEVICE_VARIABLES,
+		CU_JIT_POSITION_INDEPENDENT_CODE, CU_JIT_MIN_CTA_PER_SM,
+		CU_JIT_MAX_THREADS_PER_BLOCK, CU_JIT_OVERRIDE_DIRECTIVE_VALUES,
 		CU_JIT_SPLIT_COMPILE};
 	start();
 	for (unsigned i = 0; i < sizeof(options) / sizeof(options[0]); i++) {
@@ -148,12 +156,13 @@ CASE(wall_time)
 	time_of(broken);
 }
 
-static void logs(const char *text, unsigned long info_size, unsigned long error_size, unsigned long verbose)
+static void logs(
+	const char *text, unsigned long info_size, unsigned long error_size, unsigned long verbose)
 {
 	CUmodule module = NULL;
 	char info[4096], error[4096];
-	CUjit_option options[] = {CU_JIT_INFO_LOG_BUFFER, CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES, CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES,
-				  CU_JIT_LOG_VERBOSE};
+	CUjit_option options[] = {CU_JIT_INFO_LOG_BUFFER, CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES,
+		CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES, CU_JIT_LOG_VERBOSE};
 	void *values[] = {info, (void *)info_size, error, (void *)error_size, (void *)verbose};
 	memset(info, '#', sizeof(info));
 	memset(error, '#', sizeof(error));
@@ -228,20 +237,24 @@ CASE(logs_halves)
 /* The linker takes the same options, and says at the end. */
 CASE(link)
 {
-	static const CUjit_option options[] = {CU_JIT_OPTIMIZATION_LEVEL, CU_JIT_MAX_REGISTERS, CU_JIT_FALLBACK_STRATEGY, CU_JIT_THREADS_PER_BLOCK,
-		CU_JIT_GENERATE_DEBUG_INFO, CU_JIT_TARGET_FROM_CUCONTEXT, CU_JIT_NUM_OPTIONS, (CUjit_option)60};
+	static const CUjit_option options[] = {CU_JIT_OPTIMIZATION_LEVEL, CU_JIT_MAX_REGISTERS,
+		CU_JIT_FALLBACK_STRATEGY, CU_JIT_THREADS_PER_BLOCK, CU_JIT_GENERATE_DEBUG_INFO,
+		CU_JIT_TARGET_FROM_CUCONTEXT, CU_JIT_NUM_OPTIONS, (CUjit_option)60};
 	void *image = NULL;
 	size_t size = 0;
 	start();
 	for (unsigned i = 0; i < sizeof(options) / sizeof(options[0]); i++) {
 		CUlinkState state = NULL;
 		CUjit_option option = options[i];
-		void *value = (void *)(uintptr_t)(option == CU_JIT_MAX_REGISTERS ? 32 : option == CU_JIT_THREADS_PER_BLOCK ? 256 : 1);
+		void *value = (void *)(uintptr_t)(option == CU_JIT_MAX_REGISTERS ? 32
+				: option == CU_JIT_THREADS_PER_BLOCK             ? 256
+										 : 1);
 		int failed = CALL(cuLinkCreate_v2, 1, &option, &value, &state);
 		NUMBER("option", options[i]);
 		if (failed)
 			continue;
-		CALL(cuLinkAddData_v2, state, CU_JIT_INPUT_PTX, (void *)api_ptx, sizeof(api_ptx), "text", 0, NULL, NULL);
+		CALL(cuLinkAddData_v2, state, CU_JIT_INPUT_PTX, (void *)api_ptx, sizeof(api_ptx),
+			"text", 0, NULL, NULL);
 		CALL(cuLinkComplete, state, &image, &size);
 		YES("image", image != NULL);
 		CALL(cuLinkDestroy, state);
@@ -251,25 +264,29 @@ CASE(link)
 CASE(link_logs)
 {
 	char info[2048] = "", error[2048] = "";
-	CUjit_option options[] = {CU_JIT_INFO_LOG_BUFFER, CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES, CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES,
-				  CU_JIT_WALL_TIME};
-	void *values[] = {info, (void *)sizeof(info), error, (void *)sizeof(error), (void *)0xabababababababab};
+	CUjit_option options[] = {CU_JIT_INFO_LOG_BUFFER, CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES,
+		CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES, CU_JIT_WALL_TIME};
+	void *values[] = {info, (void *)sizeof(info), error, (void *)sizeof(error),
+		(void *)0xabababababababab};
 	CUlinkState state = NULL;
 	void *image = NULL;
 	size_t size = 0;
 	start();
 	NEED(cuLinkCreate_v2, 5, options, values, &state);
-	CALL(cuLinkAddData_v2, state, CU_JIT_INPUT_PTX, (void *)api_ptx, sizeof(api_ptx), "text", 0, NULL, NULL);
+	CALL(cuLinkAddData_v2, state, CU_JIT_INPUT_PTX, (void *)api_ptx, sizeof(api_ptx), "text", 0,
+		NULL, NULL);
 	CALL(cuLinkComplete, state, &image, &size);
 	YES("no error", !error[0]);
 	YES("error size left", values[3] == (void *)sizeof(error));
-	NUMBER("error size less the text's", (long long)(uintptr_t)values[3] - (long long)strlen(error));
+	NUMBER("error size less the text's",
+		(long long)(uintptr_t)values[3] - (long long)strlen(error));
 	YES("time written", values[4] != (void *)0xabababababababab);
 	CALL(cuLinkDestroy, state);
 	values[1] = (void *)sizeof(info);
 	values[3] = (void *)sizeof(error);
 	NEED(cuLinkCreate_v2, 4, options, values, &state);
-	CALL(cuLinkAddData_v2, state, CU_JIT_INPUT_PTX, (void *)broken, sizeof(broken), "text", 0, NULL, NULL);
+	CALL(cuLinkAddData_v2, state, CU_JIT_INPUT_PTX, (void *)broken, sizeof(broken), "text", 0,
+		NULL, NULL);
 	YES("said why", error[0] != 0);
 	CALL(cuLinkComplete, state, &image, &size);
 	YES("said why", error[0] != 0);
@@ -279,7 +296,8 @@ CASE(link_logs)
 /* Options of one input. */
 CASE(link_input)
 {
-	static const CUjit_option options[] = {CU_JIT_OPTIMIZATION_LEVEL, CU_JIT_MAX_REGISTERS, CU_JIT_FALLBACK_STRATEGY, CU_JIT_NUM_OPTIONS, (CUjit_option)60};
+	static const CUjit_option options[] = {CU_JIT_OPTIMIZATION_LEVEL, CU_JIT_MAX_REGISTERS,
+		CU_JIT_FALLBACK_STRATEGY, CU_JIT_NUM_OPTIONS, (CUjit_option)60};
 	CUlinkState state = NULL;
 	void *image = NULL;
 	size_t size = 0;
@@ -288,7 +306,8 @@ CASE(link_input)
 		CUjit_option option = options[i];
 		void *value = (void *)(uintptr_t)(option == CU_JIT_MAX_REGISTERS ? 32 : 1);
 		NEED(cuLinkCreate_v2, 0, NULL, NULL, &state);
-		CALL(cuLinkAddData_v2, state, CU_JIT_INPUT_PTX, (void *)api_ptx, sizeof(api_ptx), "text", 1, &option, &value);
+		CALL(cuLinkAddData_v2, state, CU_JIT_INPUT_PTX, (void *)api_ptx, sizeof(api_ptx),
+			"text", 1, &option, &value);
 		NUMBER("option", options[i]);
 		CALL(cuLinkComplete, state, &image, &size);
 		CALL(cuLinkDestroy, state);

@@ -12,7 +12,8 @@ CASE(plain)
 		unsigned value;
 	} packed;
 	size_t bytes = 12;
-	void *extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, &packed, CU_LAUNCH_PARAM_BUFFER_SIZE, &bytes, CU_LAUNCH_PARAM_END};
+	void *extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, &packed, CU_LAUNCH_PARAM_BUFFER_SIZE,
+		&bytes, CU_LAUNCH_PARAM_END};
 	CUmodule module;
 	start();
 	module = load();
@@ -128,7 +129,10 @@ CASE(old)
 	CALL(cuLaunchGrid, function, 0, 1);
 }
 
-static size_t CUDA_CB dynamic(int block) { return (size_t)block * 4; }
+static size_t CUDA_CB dynamic(int block)
+{
+	return (size_t)block * 4;
+}
 
 CASE(occupancy)
 {
@@ -143,15 +147,18 @@ CASE(occupancy)
 	NUMBER("blocks", blocks);
 	CALL(cuOccupancyMaxActiveBlocksPerMultiprocessor, &blocks, function, 256, 40000);
 	YES("some", blocks > 0);
-	CALL(cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags, &blocks, function, 1024, 0, CU_OCCUPANCY_DISABLE_CACHING_OVERRIDE);
+	CALL(cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags, &blocks, function, 1024, 0,
+		CU_OCCUPANCY_DISABLE_CACHING_OVERRIDE);
 	NUMBER("blocks", blocks);
-	CALL(cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags, &blocks, function, 1024, 0, 0x80);
+	CALL(cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags, &blocks, function, 1024, 0,
+		0x80);
 	CALL(cuOccupancyMaxPotentialBlockSize, &grid, &size, function, NULL, 0, 0);
 	NUMBER("block", size);
 	YES("some", grid > 0);
 	CALL(cuOccupancyMaxPotentialBlockSize, &grid, &size, function, dynamic, 0, 128);
 	NUMBER("block", size);
-	CALL(cuOccupancyMaxPotentialBlockSizeWithFlags, &grid, &size, function, NULL, 0, 0, CU_OCCUPANCY_DEFAULT);
+	CALL(cuOccupancyMaxPotentialBlockSizeWithFlags, &grid, &size, function, NULL, 0, 0,
+		CU_OCCUPANCY_DEFAULT);
 	NUMBER("block", size);
 	CALL(cuOccupancyAvailableDynamicSMemPerBlock, &shared, function, 1, 256);
 	YES("some", shared > 16384 && shared != 77);
@@ -179,7 +186,8 @@ CASE(clusters)
 	NUMBER("size", size);
 	memset(&attribute, 0, sizeof(attribute));
 	attribute.id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION;
-	attribute.value.clusterDim.x = 2, attribute.value.clusterDim.y = attribute.value.clusterDim.z = 1;
+	attribute.value.clusterDim.x = 2,
+	attribute.value.clusterDim.y = attribute.value.clusterDim.z = 1;
 	config.attrs = &attribute;
 	config.numAttrs = 1;
 	CALL(cuOccupancyMaxActiveClusters, &clusters, function, &config);
@@ -216,7 +224,8 @@ CASE(occupancy_by_device)
 	YES("by shared memory", blocks > 0 && blocks <= shared / 30256 && blocks < threads / 256);
 	CALL(cuOccupancyMaxActiveBlocksPerMultiprocessor, &blocks, function, 2048, 0);
 	NUMBER("blocks", blocks);
-	CALL(cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags, &blocks, function, 512, 0, CU_OCCUPANCY_DISABLE_CACHING_OVERRIDE);
+	CALL(cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags, &blocks, function, 512, 0,
+		CU_OCCUPANCY_DISABLE_CACHING_OVERRIDE);
 	YES("by threads", blocks == threads / 512);
 	CALL(cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags, &blocks, function, 512, 0, 0x80);
 	CALL(cuOccupancyMaxPotentialBlockSize, &grid, &size, function, NULL, 0, 0);
@@ -225,7 +234,8 @@ CASE(occupancy_by_device)
 	CALL(cuOccupancyMaxPotentialBlockSize, &grid, &size, function, dynamic, 0, 128);
 	NUMBER("block", size);
 	YES("fills it", grid % processors == 0);
-	CALL(cuOccupancyMaxPotentialBlockSizeWithFlags, &grid, &size, function, NULL, 0, 256, CU_OCCUPANCY_DISABLE_CACHING_OVERRIDE);
+	CALL(cuOccupancyMaxPotentialBlockSizeWithFlags, &grid, &size, function, NULL, 0, 256,
+		CU_OCCUPANCY_DISABLE_CACHING_OVERRIDE);
 	NUMBER("block", size);
 	YES("fills it", grid == threads / 256 * processors);
 	CALL(cuOccupancyMaxPotentialBlockSizeWithFlags, &grid, &size, function, NULL, 0, 256, 0x80);

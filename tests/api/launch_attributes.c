@@ -1,4 +1,7 @@
-/* What a launch may bring with it: events that it records, when its node may be changed, how it is scheduled. */
+/*
+ * What a launch may bring with it: events that it records, when its node may be changed, how it is
+ * scheduled.
+ */
 #include "driver.h"
 
 static CUmodule module;
@@ -209,7 +212,8 @@ static void captured(CUevent event, int kernel_behind)
 		CUgraphNodeType a = 77, b = 77;
 		QUIET(cuGraphNodeGetType, from[i], &a);
 		QUIET(cuGraphNodeGetType, to[i], &b);
-		REMARK("edge of %d and %d: type %d, from %d, to %d", a, b, data[i].type, data[i].from_port, data[i].to_port);
+		REMARK("edge of %d and %d: type %d, from %d, to %d", a, b, data[i].type,
+			data[i].from_port, data[i].to_port);
 	}
 	if (CALL(cuGraphInstantiateWithFlags, &exec, graph, 0))
 		return;
@@ -323,8 +327,10 @@ CASE(zero)
 	prepare();
 	function = kernel(module, "fill");
 	for (int i = 0; i < 20; i++) {
-		if (i == CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT || i == CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT ||
-		    i == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION || i == CU_LAUNCH_ATTRIBUTE_PREFERRED_CLUSTER_DIMENSION)
+		if (i == CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT ||
+			i == CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT ||
+			i == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION ||
+			i == CU_LAUNCH_ATTRIBUTE_PREFERRED_CLUSTER_DIMENSION)
 			continue;
 		memset(attributes, 0, sizeof(attributes));
 		attributes[0].id = (CUlaunchAttributeID)i;
@@ -343,9 +349,11 @@ CASE(zero)
 		memset(&zero, 0, sizeof(zero));
 		REMARK("attribute %d", i);
 		CALL(cuGraphKernelNodeGetAttribute, node, (CUkernelNodeAttrID)i, &zero);
-		if (i == CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT || i == CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT ||
-		    i == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION || i == CU_LAUNCH_ATTRIBUTE_PREFERRED_CLUSTER_DIMENSION ||
-		    i == CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE)
+		if (i == CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT ||
+			i == CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT ||
+			i == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION ||
+			i == CU_LAUNCH_ATTRIBUTE_PREFERRED_CLUSTER_DIMENSION ||
+			i == CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE)
 			continue;
 		memset(&zero, 0, sizeof(zero));
 		CALL(cuGraphKernelNodeSetAttribute, node, (CUkernelNodeAttrID)i, &zero);

@@ -230,7 +230,8 @@ CASE(managed)
 CASE(hints)
 {
 	CUdeviceptr p = 1;
-	CUmemLocation device = {.type = CU_MEM_LOCATION_TYPE_DEVICE}, host = {.type = CU_MEM_LOCATION_TYPE_HOST};
+	CUmemLocation device = {.type = CU_MEM_LOCATION_TYPE_DEVICE},
+		      host = {.type = CU_MEM_LOCATION_TYPE_HOST};
 	start();
 	QUIET(cuMemAllocManaged, &p, 1 << 20, CU_MEM_ATTACH_GLOBAL);
 	CALL(cuMemAdvise, p, 1 << 20, CU_MEM_ADVISE_SET_READ_MOSTLY, 0);
@@ -308,7 +309,8 @@ CASE(ipc)
 	CALL(cuIpcGetMemHandle, NULL, mine);
 	CALL(cuIpcGetMemHandle, &own, 0x1000);
 	CALL(cuIpcOpenMemHandle_v2, &q, own, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS);
-	CALL(cuPointerGetAttribute, &capable, CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE, mine);
+	CALL(cuPointerGetAttribute, &capable, CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE,
+		mine);
 	NUMBER("capable", capable);
 	if (read(from[0], &handle, sizeof(handle)) != sizeof(handle))
 		exit(2);
@@ -333,23 +335,29 @@ CASE(ipc)
 	NUMBER("the other", status);
 }
 
-/* Memory that the program maps itself, as a file; in one process that is the same memory once more. */
+/*
+ * Memory that the program maps itself, as a file; in one process that is the same memory once more.
+ */
 CASE(shareable)
 {
-	CUmemAllocationProp prop = {.type = CU_MEM_ALLOCATION_TYPE_PINNED, .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE},
-				    .requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR};
-	CUmemAccessDesc access = {.location = prop.location, .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+	CUmemAllocationProp prop = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
+		.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE},
+		.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR};
+	CUmemAccessDesc access = {
+		.location = prop.location, .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
 	CUmemGenericAllocationHandle piece = 0, plain = 0, same = 0;
 	CUmemAllocationProp got;
 	CUdeviceptr p = 0, q = 0;
 	int fd = -1, other = -1, value = -7;
 	start();
-	CALL(cuDeviceGetAttribute, &value, CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED, 0);
+	CALL(cuDeviceGetAttribute, &value,
+		CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED, 0);
 	NUMBER("value", value);
 	QUIET(cuMemCreate, &piece, 2 << 20, &prop, 0);
 	CALL(cuMemExportToShareableHandle, &fd, piece, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
 	YES("some", fd >= 0);
-	CALL(cuMemImportFromShareableHandle, &same, (void *)(intptr_t)fd, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
+	CALL(cuMemImportFromShareableHandle, &same, (void *)(intptr_t)fd,
+		CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
 	memset(&got, 0, sizeof(got));
 	CALL(cuMemGetAllocationPropertiesFromHandle, &got, same);
 	NUMBER("type", got.type);
@@ -362,12 +370,16 @@ CASE(shareable)
 	QUIET(cuMemsetD8_v2, p, 9, 100);
 	CONTENT("bytes", q, 12);
 	CALL(cuMemExportToShareableHandle, &other, piece, CU_MEM_HANDLE_TYPE_NONE, 0);
-	CALL(cuMemExportToShareableHandle, &other, piece, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 1);
-	CALL(cuMemExportToShareableHandle, NULL, piece, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
+	CALL(cuMemExportToShareableHandle, &other, piece, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
+		1);
+	CALL(cuMemExportToShareableHandle, NULL, piece, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
+		0);
 	prop.requestedHandleTypes = CU_MEM_HANDLE_TYPE_NONE;
 	QUIET(cuMemCreate, &plain, 2 << 20, &prop, 0);
-	CALL(cuMemExportToShareableHandle, &other, plain, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
-	CALL(cuMemImportFromShareableHandle, &same, (void *)(intptr_t)0, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
+	CALL(cuMemExportToShareableHandle, &other, plain, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
+		0);
+	CALL(cuMemImportFromShareableHandle, &same, (void *)(intptr_t)0,
+		CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
 	CALL(cuMemUnmap, p, 4 << 20);
 	CALL(cuMemRelease, same);
 	CALL(cuMemRelease, piece);

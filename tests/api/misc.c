@@ -1,4 +1,7 @@
-/* Errors' names, entry points, the profiler, the log, core dumps, tensor maps, user objects, capture modes. */
+/*
+ * Errors' names, entry points, the profiler, the log, core dumps, tensor maps, user objects,
+ * capture modes.
+ */
 #include "driver.h"
 #include <cudaProfiler.h>
 
@@ -6,7 +9,8 @@
 
 CASE(errors)
 {
-	static const int codes[] = {0, 1, 2, 3, 4, 100, 101, 200, 201, 209, 218, 300, 301, 304, 400, 500, 600, 700, 701, 702, 710, 719, 800, 801, 900, 908, 999};
+	static const int codes[] = {0, 1, 2, 3, 4, 100, 101, 200, 201, 209, 218, 300, 301, 304, 400,
+		500, 600, 700, 701, 702, 710, 719, 800, 801, 900, 908, 999};
 	const char *text;
 	for (size_t i = 0; i < sizeof(codes) / sizeof(codes[0]); i++) {
 		text = NULL;
@@ -35,10 +39,12 @@ CASE(entry_points)
 	CALL(cuGetProcAddress_v2, "cuMemAlloc", &f, 2000, CU_GET_PROC_ADDRESS_DEFAULT, &status);
 	NUMBER("status", status);
 	YES("some", f != NULL);
-	CALL(cuGetProcAddress_v2, "cuMemcpyHtoDAsync", &f, 13000, CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM, &status);
+	CALL(cuGetProcAddress_v2, "cuMemcpyHtoDAsync", &f, 13000,
+		CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM, &status);
 	NUMBER("status", status);
 	YES("per thread", f == api_symbol("cuMemcpyHtoDAsync_v2_ptsz"));
-	CALL(cuGetProcAddress_v2, "cuMemcpyHtoDAsync", &g, 13000, CU_GET_PROC_ADDRESS_LEGACY_STREAM, &status);
+	CALL(cuGetProcAddress_v2, "cuMemcpyHtoDAsync", &g, 13000, CU_GET_PROC_ADDRESS_LEGACY_STREAM,
+		&status);
 	YES("another", f != g);
 	CALL(cuGetProcAddress_v2, "cuNotThere", &f, 13000, 0, &status);
 	NUMBER("status", status);
@@ -67,7 +73,6 @@ CASE(profiler)
 	CALL(cuProfilerStop);
 	CALL(cuProfilerStop);
 	CALL(cuProfilerInitialize, "nothing", "/dev/null", CU_OUT_CSV);
-
 }
 
 CASE(capture_mode)
@@ -84,7 +89,10 @@ CASE(capture_mode)
 }
 
 static int destroyed;
-static void CUDA_CB destroy(void *data) { destroyed += *(int *)data; }
+static void CUDA_CB destroy(void *data)
+{
+	destroyed += *(int *)data;
+}
 
 CASE(user_objects)
 {
@@ -196,29 +204,40 @@ CASE(tensor_maps)
 	int lower[] = {-1, -1}, upper[] = {1, 1};
 	start();
 	memset(&map, 0xee, sizeof(map));
-	CALL(cuTensorMapEncodeTiled, &map, CU_TENSOR_MAP_DATA_TYPE_FLOAT32, 2, base, dims, strides, box, steps, CU_TENSOR_MAP_INTERLEAVE_NONE,
-	     CU_TENSOR_MAP_SWIZZLE_NONE, CU_TENSOR_MAP_L2_PROMOTION_NONE, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+	CALL(cuTensorMapEncodeTiled, &map, CU_TENSOR_MAP_DATA_TYPE_FLOAT32, 2, base, dims, strides,
+		box, steps, CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_NONE,
+		CU_TENSOR_MAP_L2_PROMOTION_NONE, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
 	BYTES("map", &map, sizeof(map));
 	CALL(cuTensorMapReplaceAddress, &map, (char *)base + 4096);
 	BYTES("map", &map, sizeof(map));
-	CALL(cuTensorMapEncodeTiled, &map, CU_TENSOR_MAP_DATA_TYPE_FLOAT16, 4, base, dims, strides, box, steps, CU_TENSOR_MAP_INTERLEAVE_NONE,
-	     CU_TENSOR_MAP_SWIZZLE_32B, CU_TENSOR_MAP_L2_PROMOTION_L2_128B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NAN_REQUEST_ZERO_FMA);
+	CALL(cuTensorMapEncodeTiled, &map, CU_TENSOR_MAP_DATA_TYPE_FLOAT16, 4, base, dims, strides,
+		box, steps, CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_32B,
+		CU_TENSOR_MAP_L2_PROMOTION_L2_128B,
+		CU_TENSOR_MAP_FLOAT_OOB_FILL_NAN_REQUEST_ZERO_FMA);
 	BYTES("map", &map, sizeof(map));
-	CALL(cuTensorMapEncodeIm2col, &map, CU_TENSOR_MAP_DATA_TYPE_FLOAT16, 4, base, dims, strides, lower, upper, 16, 32, steps,
-	     CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_32B, CU_TENSOR_MAP_L2_PROMOTION_NONE, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+	CALL(cuTensorMapEncodeIm2col, &map, CU_TENSOR_MAP_DATA_TYPE_FLOAT16, 4, base, dims, strides,
+		lower, upper, 16, 32, steps, CU_TENSOR_MAP_INTERLEAVE_NONE,
+		CU_TENSOR_MAP_SWIZZLE_32B, CU_TENSOR_MAP_L2_PROMOTION_NONE,
+		CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
 	BYTES("map", &map, sizeof(map));
-	CALL(cuTensorMapEncodeIm2colWide, &map, CU_TENSOR_MAP_DATA_TYPE_FLOAT16, 4, base, dims, strides, -1, 1, 16, 32, steps,
-	     CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_IM2COL_WIDE_MODE_W, CU_TENSOR_MAP_SWIZZLE_128B, CU_TENSOR_MAP_L2_PROMOTION_NONE,
-	     CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
-	CALL(cuTensorMapEncodeTiled, NULL, CU_TENSOR_MAP_DATA_TYPE_FLOAT32, 2, base, dims, strides, box, steps, CU_TENSOR_MAP_INTERLEAVE_NONE,
-	     CU_TENSOR_MAP_SWIZZLE_NONE, CU_TENSOR_MAP_L2_PROMOTION_NONE, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
-	CALL(cuTensorMapEncodeTiled, &map, CU_TENSOR_MAP_DATA_TYPE_FLOAT32, 6, base, dims, strides, box, steps, CU_TENSOR_MAP_INTERLEAVE_NONE,
-	     CU_TENSOR_MAP_SWIZZLE_NONE, CU_TENSOR_MAP_L2_PROMOTION_NONE, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
-	CALL(cuTensorMapEncodeTiled, &map, CU_TENSOR_MAP_DATA_TYPE_FLOAT32, 2, (char *)base + 4, dims, strides, box, steps, CU_TENSOR_MAP_INTERLEAVE_NONE,
-	     CU_TENSOR_MAP_SWIZZLE_NONE, CU_TENSOR_MAP_L2_PROMOTION_NONE, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+	CALL(cuTensorMapEncodeIm2colWide, &map, CU_TENSOR_MAP_DATA_TYPE_FLOAT16, 4, base, dims,
+		strides, -1, 1, 16, 32, steps, CU_TENSOR_MAP_INTERLEAVE_NONE,
+		CU_TENSOR_MAP_IM2COL_WIDE_MODE_W, CU_TENSOR_MAP_SWIZZLE_128B,
+		CU_TENSOR_MAP_L2_PROMOTION_NONE, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+	CALL(cuTensorMapEncodeTiled, NULL, CU_TENSOR_MAP_DATA_TYPE_FLOAT32, 2, base, dims, strides,
+		box, steps, CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_NONE,
+		CU_TENSOR_MAP_L2_PROMOTION_NONE, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+	CALL(cuTensorMapEncodeTiled, &map, CU_TENSOR_MAP_DATA_TYPE_FLOAT32, 6, base, dims, strides,
+		box, steps, CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_NONE,
+		CU_TENSOR_MAP_L2_PROMOTION_NONE, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+	CALL(cuTensorMapEncodeTiled, &map, CU_TENSOR_MAP_DATA_TYPE_FLOAT32, 2, (char *)base + 4,
+		dims, strides, box, steps, CU_TENSOR_MAP_INTERLEAVE_NONE,
+		CU_TENSOR_MAP_SWIZZLE_NONE, CU_TENSOR_MAP_L2_PROMOTION_NONE,
+		CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
 	box[0] = 300;
-	CALL(cuTensorMapEncodeTiled, &map, CU_TENSOR_MAP_DATA_TYPE_FLOAT32, 2, base, dims, strides, box, steps, CU_TENSOR_MAP_INTERLEAVE_NONE,
-	     CU_TENSOR_MAP_SWIZZLE_NONE, CU_TENSOR_MAP_L2_PROMOTION_NONE, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+	CALL(cuTensorMapEncodeTiled, &map, CU_TENSOR_MAP_DATA_TYPE_FLOAT32, 2, base, dims, strides,
+		box, steps, CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_NONE,
+		CU_TENSOR_MAP_L2_PROMOTION_NONE, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
 	CALL(cuTensorMapReplaceAddress, NULL, base);
 	CALL(cuTensorMapReplaceAddress, &map, (char *)base + 4);
 }
@@ -303,14 +322,17 @@ CASE(devices)
 	YES("some", width >= 1 << 20);
 	CALL(cuDeviceGetTexture1DLinearMaxWidth, NULL, CU_AD_FORMAT_FLOAT, 1, 0);
 	CALL(cuDeviceGetTexture1DLinearMaxWidth, &width, CU_AD_FORMAT_FLOAT, 3, 0);
-	CALL(cuFlushGPUDirectRDMAWrites, CU_FLUSH_GPU_DIRECT_RDMA_WRITES_TARGET_CURRENT_CTX, CU_FLUSH_GPU_DIRECT_RDMA_WRITES_TO_OWNER);
-	CALL(cuFlushGPUDirectRDMAWrites, (CUflushGPUDirectRDMAWritesTarget)9, CU_FLUSH_GPU_DIRECT_RDMA_WRITES_TO_OWNER);
+	CALL(cuFlushGPUDirectRDMAWrites, CU_FLUSH_GPU_DIRECT_RDMA_WRITES_TARGET_CURRENT_CTX,
+		CU_FLUSH_GPU_DIRECT_RDMA_WRITES_TO_OWNER);
+	CALL(cuFlushGPUDirectRDMAWrites, (CUflushGPUDirectRDMAWritesTarget)9,
+		CU_FLUSH_GPU_DIRECT_RDMA_WRITES_TO_OWNER);
 }
 
 CASE(atomics)
 {
 	unsigned capabilities[2] = {77, 77};
-	CUatomicOperation operations[2] = {CU_ATOMIC_OPERATION_INTEGER_ADD, CU_ATOMIC_OPERATION_EXCHANGE};
+	CUatomicOperation operations[2] = {
+		CU_ATOMIC_OPERATION_INTEGER_ADD, CU_ATOMIC_OPERATION_EXCHANGE};
 	start();
 	CALL(cuDeviceGetHostAtomicCapabilities, capabilities, operations, 2, 0);
 	CALL(cuDeviceGetP2PAtomicCapabilities, capabilities, operations, 2, 0, 0);
@@ -318,7 +340,11 @@ CASE(atomics)
 	CALL(cuDeviceGetHostAtomicCapabilities, capabilities, operations, 0, 0);
 }
 
-static void CUDA_CB notified(CUasyncNotificationInfo *info, void *data, CUasyncCallbackHandle handle) { (void)info, (void)data, (void)handle; }
+static void CUDA_CB notified(
+	CUasyncNotificationInfo *info, void *data, CUasyncCallbackHandle handle)
+{
+	(void)info, (void)data, (void)handle;
+}
 
 CASE(notifications)
 {
@@ -338,7 +364,8 @@ CASE(entry_points_first)
 	QUIET(cuInit, 0);
 	CALL(cuGetProcAddress, "cuMemAlloc", &f, 13000, 0);
 	YES("the second version", f == api_symbol("cuMemAlloc_v2"));
-	CALL(cuGetProcAddress, "cuMemcpyHtoDAsync", &f, 13000, CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM);
+	CALL(cuGetProcAddress, "cuMemcpyHtoDAsync", &f, 13000,
+		CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM);
 	YES("per thread", f == api_symbol("cuMemcpyHtoDAsync_v2_ptsz"));
 	CALL(cuGetProcAddress, "cuMemcpyHtoDAsync", &g, 13000, CU_GET_PROC_ADDRESS_LEGACY_STREAM);
 	YES("another", f != g);
@@ -363,31 +390,39 @@ CASE(tensor_map_tiled)
 	cuuint32_t box[] = {16, 8, 2, 2}, steps[] = {1, 1, 1, 1};
 	start();
 	memset(map, 0xee, sizeof(map));
-	CALL(cuTensorMapEncodeTiled, &map[0], CU_TENSOR_MAP_DATA_TYPE_FLOAT32, 2, base, dims, strides, box, steps,
-	     CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_NONE, CU_TENSOR_MAP_L2_PROMOTION_NONE, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
-	CALL(cuTensorMapEncodeTiled, &map[1], CU_TENSOR_MAP_DATA_TYPE_FLOAT32, 2, base, dims, strides, box, steps,
-	     CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_NONE, CU_TENSOR_MAP_L2_PROMOTION_NONE, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+	CALL(cuTensorMapEncodeTiled, &map[0], CU_TENSOR_MAP_DATA_TYPE_FLOAT32, 2, base, dims,
+		strides, box, steps, CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_NONE,
+		CU_TENSOR_MAP_L2_PROMOTION_NONE, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+	CALL(cuTensorMapEncodeTiled, &map[1], CU_TENSOR_MAP_DATA_TYPE_FLOAT32, 2, base, dims,
+		strides, box, steps, CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_NONE,
+		CU_TENSOR_MAP_L2_PROMOTION_NONE, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
 	YES("the same", !memcmp(&map[0], &map[1], sizeof(CUtensorMap)));
 	CALL(cuTensorMapReplaceAddress, &map[1], base + 4096);
 	YES("the same", !memcmp(&map[0], &map[1], sizeof(CUtensorMap)));
-	CALL(cuTensorMapEncodeTiled, &map[2], CU_TENSOR_MAP_DATA_TYPE_FLOAT32, 2, base + 4096, dims, strides, box, steps,
-	     CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_NONE, CU_TENSOR_MAP_L2_PROMOTION_NONE, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+	CALL(cuTensorMapEncodeTiled, &map[2], CU_TENSOR_MAP_DATA_TYPE_FLOAT32, 2, base + 4096, dims,
+		strides, box, steps, CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_NONE,
+		CU_TENSOR_MAP_L2_PROMOTION_NONE, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
 	YES("as replaced", !memcmp(&map[1], &map[2], sizeof(CUtensorMap)));
-	CALL(cuTensorMapEncodeTiled, &map[3], CU_TENSOR_MAP_DATA_TYPE_FLOAT16, 4, base, dims, strides, box, steps, CU_TENSOR_MAP_INTERLEAVE_NONE,
-	     CU_TENSOR_MAP_SWIZZLE_32B, CU_TENSOR_MAP_L2_PROMOTION_L2_128B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NAN_REQUEST_ZERO_FMA);
+	CALL(cuTensorMapEncodeTiled, &map[3], CU_TENSOR_MAP_DATA_TYPE_FLOAT16, 4, base, dims,
+		strides, box, steps, CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_32B,
+		CU_TENSOR_MAP_L2_PROMOTION_L2_128B,
+		CU_TENSOR_MAP_FLOAT_OOB_FILL_NAN_REQUEST_ZERO_FMA);
 	YES("the same", !memcmp(&map[0], &map[3], sizeof(CUtensorMap)));
 	CALL(cuTensorMapReplaceAddress, &map[1], base + 4);
 	YES("as before", !memcmp(&map[1], &map[2], sizeof(CUtensorMap)));
 	strides[0] = 250;
-	CALL(cuTensorMapEncodeTiled, &map[3], CU_TENSOR_MAP_DATA_TYPE_FLOAT32, 2, base, dims, strides, box, steps,
-	     CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_NONE, CU_TENSOR_MAP_L2_PROMOTION_NONE, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+	CALL(cuTensorMapEncodeTiled, &map[3], CU_TENSOR_MAP_DATA_TYPE_FLOAT32, 2, base, dims,
+		strides, box, steps, CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_NONE,
+		CU_TENSOR_MAP_L2_PROMOTION_NONE, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
 	strides[0] = 256;
 	dims[1] = 0;
-	CALL(cuTensorMapEncodeTiled, &map[3], CU_TENSOR_MAP_DATA_TYPE_FLOAT32, 2, base, dims, strides, box, steps,
-	     CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_NONE, CU_TENSOR_MAP_L2_PROMOTION_NONE, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+	CALL(cuTensorMapEncodeTiled, &map[3], CU_TENSOR_MAP_DATA_TYPE_FLOAT32, 2, base, dims,
+		strides, box, steps, CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_NONE,
+		CU_TENSOR_MAP_L2_PROMOTION_NONE, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
 	dims[1] = 32;
-	CALL(cuTensorMapEncodeTiled, &map[3], CU_TENSOR_MAP_DATA_TYPE_FLOAT32, 2, base, dims, strides, box, steps,
-	     CU_TENSOR_MAP_INTERLEAVE_NONE, (CUtensorMapSwizzle)99, CU_TENSOR_MAP_L2_PROMOTION_NONE, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+	CALL(cuTensorMapEncodeTiled, &map[3], CU_TENSOR_MAP_DATA_TYPE_FLOAT32, 2, base, dims,
+		strides, box, steps, CU_TENSOR_MAP_INTERLEAVE_NONE, (CUtensorMapSwizzle)99,
+		CU_TENSOR_MAP_L2_PROMOTION_NONE, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
 }
 
 CASE(tensor_map_im2col)
@@ -399,22 +434,32 @@ CASE(tensor_map_im2col)
 	int lower[] = {-1, -1}, upper[] = {1, 1};
 	start();
 	memset(map, 0xee, sizeof(map));
-	CALL(cuTensorMapEncodeIm2col, &map[0], CU_TENSOR_MAP_DATA_TYPE_FLOAT16, 4, base, dims, strides, lower, upper, 16, 32, steps,
-	     CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_32B, CU_TENSOR_MAP_L2_PROMOTION_NONE, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
-	CALL(cuTensorMapEncodeIm2col, &map[1], CU_TENSOR_MAP_DATA_TYPE_FLOAT16, 4, base + 4096, dims, strides, lower, upper, 16, 32, steps,
-	     CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_32B, CU_TENSOR_MAP_L2_PROMOTION_NONE, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+	CALL(cuTensorMapEncodeIm2col, &map[0], CU_TENSOR_MAP_DATA_TYPE_FLOAT16, 4, base, dims,
+		strides, lower, upper, 16, 32, steps, CU_TENSOR_MAP_INTERLEAVE_NONE,
+		CU_TENSOR_MAP_SWIZZLE_32B, CU_TENSOR_MAP_L2_PROMOTION_NONE,
+		CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+	CALL(cuTensorMapEncodeIm2col, &map[1], CU_TENSOR_MAP_DATA_TYPE_FLOAT16, 4, base + 4096,
+		dims, strides, lower, upper, 16, 32, steps, CU_TENSOR_MAP_INTERLEAVE_NONE,
+		CU_TENSOR_MAP_SWIZZLE_32B, CU_TENSOR_MAP_L2_PROMOTION_NONE,
+		CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
 	YES("the same", !memcmp(&map[0], &map[1], sizeof(CUtensorMap)));
 	CALL(cuTensorMapReplaceAddress, &map[0], base + 4096);
 	YES("as replaced", !memcmp(&map[0], &map[1], sizeof(CUtensorMap)));
 	upper[0] = 2;
-	CALL(cuTensorMapEncodeIm2col, &map[2], CU_TENSOR_MAP_DATA_TYPE_FLOAT16, 4, base + 4096, dims, strides, lower, upper, 16, 32, steps,
-	     CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_32B, CU_TENSOR_MAP_L2_PROMOTION_NONE, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+	CALL(cuTensorMapEncodeIm2col, &map[2], CU_TENSOR_MAP_DATA_TYPE_FLOAT16, 4, base + 4096,
+		dims, strides, lower, upper, 16, 32, steps, CU_TENSOR_MAP_INTERLEAVE_NONE,
+		CU_TENSOR_MAP_SWIZZLE_32B, CU_TENSOR_MAP_L2_PROMOTION_NONE,
+		CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
 	YES("the same", !memcmp(&map[1], &map[2], sizeof(CUtensorMap)));
-	CALL(cuTensorMapEncodeIm2col, &map[2], CU_TENSOR_MAP_DATA_TYPE_FLOAT16, 2, base, dims, strides, lower, upper, 16, 32, steps,
-	     CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_32B, CU_TENSOR_MAP_L2_PROMOTION_NONE, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+	CALL(cuTensorMapEncodeIm2col, &map[2], CU_TENSOR_MAP_DATA_TYPE_FLOAT16, 2, base, dims,
+		strides, lower, upper, 16, 32, steps, CU_TENSOR_MAP_INTERLEAVE_NONE,
+		CU_TENSOR_MAP_SWIZZLE_32B, CU_TENSOR_MAP_L2_PROMOTION_NONE,
+		CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
 	lower[0] = -200;
-	CALL(cuTensorMapEncodeIm2col, &map[2], CU_TENSOR_MAP_DATA_TYPE_FLOAT16, 4, base, dims, strides, lower, upper, 16, 32, steps,
-	     CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_32B, CU_TENSOR_MAP_L2_PROMOTION_NONE, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+	CALL(cuTensorMapEncodeIm2col, &map[2], CU_TENSOR_MAP_DATA_TYPE_FLOAT16, 4, base, dims,
+		strides, lower, upper, 16, 32, steps, CU_TENSOR_MAP_INTERLEAVE_NONE,
+		CU_TENSOR_MAP_SWIZZLE_32B, CU_TENSOR_MAP_L2_PROMOTION_NONE,
+		CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
 }
 
 CASE(core_dumps_told)
@@ -471,9 +516,11 @@ CASE(entry_points_second)
 	CALL(cuGetProcAddress_v2, "cuMemAlloc", &f, 12000, CU_GET_PROC_ADDRESS_DEFAULT, &status);
 	NUMBER("status", status);
 	YES("the second version", f == api_symbol("cuMemAlloc_v2"));
-	CALL(cuGetProcAddress_v2, "cuMemcpyHtoDAsync", &f, 13000, CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM, &status);
+	CALL(cuGetProcAddress_v2, "cuMemcpyHtoDAsync", &f, 13000,
+		CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM, &status);
 	YES("per thread", f == api_symbol("cuMemcpyHtoDAsync_v2_ptsz"));
-	CALL(cuGetProcAddress_v2, "cuMemcpyHtoDAsync", &g, 13000, CU_GET_PROC_ADDRESS_LEGACY_STREAM, &status);
+	CALL(cuGetProcAddress_v2, "cuMemcpyHtoDAsync", &g, 13000, CU_GET_PROC_ADDRESS_LEGACY_STREAM,
+		&status);
 	YES("another", f != g);
 	CALL(cuGetProcAddress_v2, "cuNotThere", &f, 13000, 0, &status);
 	NUMBER("status", status);

@@ -66,7 +66,8 @@ CASE(load_forms)
 {
 	CUmodule module = NULL;
 	char log[4096] = "";
-	CUjit_option options[] = {CU_JIT_INFO_LOG_BUFFER, CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES, CU_JIT_OPTIMIZATION_LEVEL};
+	CUjit_option options[] = {CU_JIT_INFO_LOG_BUFFER, CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES,
+		CU_JIT_OPTIMIZATION_LEVEL};
 	void *values[] = {log, (void *)sizeof(log), (void *)2};
 	int done;
 	start();
@@ -85,7 +86,8 @@ CASE(load_forms)
 	CALL(cuModuleLoadFatBinary, &module, api_ptx);
 }
 
-static const char broken[] = ".version 7.8\n.target sm_75\n.address_size 64\n.visible .entry k()\n{\n	not.an.instruction;\n	ret;\n}\n";
+static const char broken[] =
+	".version 7.8\n.target sm_75\n.address_size 64\n.visible .entry k()\n{\n	not.an.instruction;\n	ret;\n}\n";
 
 CASE(compile_error)
 {
@@ -99,7 +101,10 @@ CASE(compile_error)
 	CALL(cuModuleLoadData, &module, broken);
 }
 
-static int by_name(const void *a, const void *b) { return strcmp(*(char *const *)a, *(char *const *)b); }
+static int by_name(const void *a, const void *b)
+{
+	return strcmp(*(char *const *)a, *(char *const *)b);
+}
 
 CASE(enumerate)
 {
@@ -122,9 +127,11 @@ CASE(enumerate)
 
 CASE(function)
 {
-	static const CUfunction_attribute attributes[] = {CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, CU_FUNC_ATTRIBUTE_CONST_SIZE_BYTES,
-		CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK,
-		CU_FUNC_ATTRIBUTE_CACHE_MODE_CA, CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT};
+	static const CUfunction_attribute attributes[] = {CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES,
+		CU_FUNC_ATTRIBUTE_CONST_SIZE_BYTES, CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES,
+		CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+		CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, CU_FUNC_ATTRIBUTE_CACHE_MODE_CA,
+		CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT};
 	CUmodule module;
 	CUfunction function;
 	size_t offset = 77, size = 77;
@@ -148,7 +155,8 @@ CASE(function)
 	CALL(cuFuncGetAttribute, &value, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, function);
 	NUMBER("value", value);
 	CALL(cuFuncSetAttribute, function, CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT, 50);
-	CALL(cuFuncGetAttribute, &value, CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT, function);
+	CALL(cuFuncGetAttribute, &value, CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT,
+		function);
 	NUMBER("value", value);
 	CALL(cuFuncSetAttribute, function, CU_FUNC_ATTRIBUTE_NUM_REGS, 10);
 	CALL(cuFuncSetAttribute, function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, -1);
@@ -290,8 +298,10 @@ CASE(link)
 	start();
 	p = memory(16);
 	CALL(cuLinkCreate_v2, 0, NULL, NULL, &state);
-	CALL(cuLinkAddData_v2, state, CU_JIT_INPUT_PTX, (void *)calls_other, sizeof(calls_other), "first", 0, NULL, NULL);
-	CALL(cuLinkAddData_v2, state, CU_JIT_INPUT_PTX, (void *)the_other, sizeof(the_other), "second", 0, NULL, NULL);
+	CALL(cuLinkAddData_v2, state, CU_JIT_INPUT_PTX, (void *)calls_other, sizeof(calls_other),
+		"first", 0, NULL, NULL);
+	CALL(cuLinkAddData_v2, state, CU_JIT_INPUT_PTX, (void *)the_other, sizeof(the_other),
+		"second", 0, NULL, NULL);
 	CALL(cuLinkComplete, state, &image, &size);
 	YES("some", image != NULL && size > 0 && size != 77);
 	QUIET(cuModuleLoadData, &module, image);
@@ -310,7 +320,8 @@ CASE(link_forms)
 	CALL(cuLinkCreate, 0, NULL, NULL, &state);
 	file();
 	CALL(cuLinkAddFile_v2, state, CU_JIT_INPUT_PTX, path, 0, NULL, NULL);
-	CALL(cuLinkAddData, state, CU_JIT_INPUT_PTX, (void *)the_other, sizeof(the_other), NULL, 0, NULL, NULL);
+	CALL(cuLinkAddData, state, CU_JIT_INPUT_PTX, (void *)the_other, sizeof(the_other), NULL, 0,
+		NULL, NULL);
 	CALL(cuLinkComplete, state, &image, &size);
 	YES("some", image != NULL);
 	CALL(cuLinkDestroy, state);
@@ -363,7 +374,9 @@ CASE(library_managed)
 CASE(library_garbage)
 {
 	static const char *const list[] = {
-		"nothing that can be loaded", ".version 7.8\n.target sm_75\n.address_size 64\nnonsense\n", ".version 99.0\n.target sm_75\n",
+		"nothing that can be loaded",
+		".version 7.8\n.target sm_75\n.address_size 64\nnonsense\n",
+		".version 99.0\n.target sm_75\n",
 	};
 	CUmodule module = NULL;
 	start();

@@ -1,4 +1,7 @@
-/* A second process that owns what is shared with the first: forked before CUDA begins in either, a pair of sockets between them. */
+/*
+ * A second process that owns what is shared with the first: forked before CUDA begins in either, a
+ * pair of sockets between them.
+ */
 #pragma once
 
 #include <sys/socket.h>
@@ -37,9 +40,14 @@ static inline void tell_fd(int fd)
 		struct cmsghdr align;
 	} control;
 	struct iovec part = {.iov_base = "f", .iov_len = 1};
-	struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1, .msg_control = control.bytes, .msg_controllen = sizeof(control.bytes)};
+	struct msghdr message = {.msg_iov = &part,
+		.msg_iovlen = 1,
+		.msg_control = control.bytes,
+		.msg_controllen = sizeof(control.bytes)};
 	memset(&control, 0, sizeof(control));
-	*CMSG_FIRSTHDR(&message) = (struct cmsghdr){.cmsg_len = CMSG_LEN(sizeof(fd)), .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS};
+	*CMSG_FIRSTHDR(&message) = (struct cmsghdr){.cmsg_len = CMSG_LEN(sizeof(fd)),
+		.cmsg_level = SOL_SOCKET,
+		.cmsg_type = SCM_RIGHTS};
 	memcpy(CMSG_DATA(CMSG_FIRSTHDR(&message)), &fd, sizeof(fd));
 	if (sendmsg(other, &message, 0) != 1)
 		_exit(2);
@@ -54,7 +62,10 @@ static inline int hear_fd(void)
 	char byte;
 	int fd = -1;
 	struct iovec part = {.iov_base = &byte, .iov_len = 1};
-	struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1, .msg_control = control.bytes, .msg_controllen = sizeof(control.bytes)};
+	struct msghdr message = {.msg_iov = &part,
+		.msg_iovlen = 1,
+		.msg_control = control.bytes,
+		.msg_controllen = sizeof(control.bytes)};
 	if (recvmsg(other, &message, 0) != 1 || !CMSG_FIRSTHDR(&message))
 		_exit(2);
 	memcpy(&fd, CMSG_DATA(CMSG_FIRSTHDR(&message)), sizeof(fd));
@@ -62,7 +73,11 @@ static inline int hear_fd(void)
 }
 
 /* One that is no part of the test, in the other process: its end is told. */
-#define MUST(name, ...) do { if (FUNCTION(name)(__VA_ARGS__)) _exit(3); } while (0)
+#define MUST(name, ...)                          \
+	do {                                     \
+		if (FUNCTION(name)(__VA_ARGS__)) \
+			_exit(3);                \
+	} while (0)
 
 /* begins: CUDA, in the other process. */
 static inline void with_owner(void (*begins)(void), void (*owns)(void))

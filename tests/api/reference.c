@@ -67,7 +67,8 @@ CASE(settings)
 	CUarray_format format = (CUarray_format)77;
 	int channels = 77, anisotropy = 77;
 	unsigned flags = 77;
-	float bias = 77, least = 77, most = 77, color[4] = {1, 2, 3, 4}, border[4] = {77, 77, 77, 77};
+	float bias = 77, least = 77, most = 77, color[4] = {1, 2, 3, 4},
+	      border[4] = {77, 77, 77, 77};
 	CALL(cuTexRefSetAddressMode, r, 1, CU_TR_ADDRESS_MODE_MIRROR);
 	CALL(cuTexRefGetAddressMode, &mode, r, 1);
 	NUMBER("mode", mode);
@@ -114,7 +115,8 @@ CASE(bound)
 	memset(&desc, 0, sizeof(desc));
 	desc.Width = 16, desc.Height = 8, desc.Format = CU_AD_FORMAT_FLOAT, desc.NumChannels = 1;
 	memset(&deep, 0, sizeof(deep));
-	deep.Width = 16, deep.Height = 16, deep.Format = CU_AD_FORMAT_UNSIGNED_INT8, deep.NumChannels = 4;
+	deep.Width = 16, deep.Height = 16, deep.Format = CU_AD_FORMAT_UNSIGNED_INT8,
+	deep.NumChannels = 4;
 	QUIET(cuArrayCreate_v2, &array, &desc);
 	QUIET(cuMipmappedArrayCreate, &mipmap, &deep, 3);
 	CALL(cuTexRefSetAddress_v2, &offset, r, p, 1024);

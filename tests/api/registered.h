@@ -1,5 +1,6 @@
 /*
- * Device code that is registered with the runtime as nvcc's host code does it: a fat binary in memory with one PTX text.
+ * Device code that is registered with the runtime as nvcc's host code does it: a fat binary in
+ * memory with one PTX text.
  *
  *	void **handle = registered(ptx, sizeof(ptx), 7, 8);	(the text's .version, as two numbers)
  *	FUNCTION(__cudaRegisterVar)(handle, (char *)&shadow, (char *)"table", "table", 0, 16, 0, 0);
@@ -17,7 +18,8 @@ void __cudaRegisterVar(void **, char *, char *, const char *, int, size_t, int, 
 void __cudaRegisterManagedVar(void **, void **, char *, const char *, int, size_t, int, int);
 void __cudaRegisterHostVar(void **, const char *, char *, size_t);
 void __cudaRegisterUnifiedTable(void **, void *);
-void __cudaRegisterFunction(void **, const char *, char *, const char *, int, uint3 *, uint3 *, dim3 *, dim3 *, int *);
+void __cudaRegisterFunction(
+	void **, const char *, char *, const char *, int, uint3 *, uint3 *, dim3 *, dim3 *, int *);
 char __cudaInitModule(void **);
 void *__cudaGetProcAddress(void);
 
@@ -43,10 +45,12 @@ struct registered_container {
 };
 
 /* Never freed, as the program's own image is not.  size counts the text's NUL. */
-static inline struct registered_wrapper *registered_image(const char *ptx, size_t size, int major, int minor)
+static inline struct registered_wrapper *registered_image(
+	const char *ptx, size_t size, int major, int minor)
 {
 	size_t padded = (size + 7) & ~(size_t)7;
-	struct registered_container *c = (struct registered_container *)calloc(1, sizeof(*c) + padded);
+	struct registered_container *c =
+		(struct registered_container *)calloc(1, sizeof(*c) + padded);
 	struct registered_wrapper *w = (struct registered_wrapper *)calloc(1, sizeof(*w));
 	c->magic = 0xba55ed50;
 	c->version = 1;

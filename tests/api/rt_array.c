@@ -3,18 +3,19 @@
 #undef __CUDA_API_VERSION_INTERNAL
 #include <cuda_runtime_api.h>
 
-#define QUIET(name, ...) \
-	do { \
-		int quiet_ = (int)FUNCTION(name)(__VA_ARGS__); \
-		if (quiet_) { \
+#define QUIET(name, ...)                                           \
+	do {                                                       \
+		int quiet_ = (int)FUNCTION(name)(__VA_ARGS__);     \
+		if (quiet_) {                                      \
 			REMARK(#name " for the test: %d", quiet_); \
-			api_end_case(); \
-		} \
+			api_end_case();                            \
+		}                                                  \
 	} while (0)
 
 static struct cudaChannelFormatDesc channels(int bits, int count, enum cudaChannelFormatKind kind)
 {
-	struct cudaChannelFormatDesc d = {count > 0 ? bits : 0, count > 1 ? bits : 0, count > 2 ? bits : 0, count > 3 ? bits : 0, kind};
+	struct cudaChannelFormatDesc d = {count > 0 ? bits : 0, count > 1 ? bits : 0,
+		count > 2 ? bits : 0, count > 3 ? bits : 0, kind};
 	return d;
 }
 
@@ -67,7 +68,9 @@ static void ARRAY(const char *what, cudaArray_t array, size_t bytes, size_t rows
 
 CASE(channel)
 {
-	struct cudaChannelFormatDesc d = FUNCTION(cudaCreateChannelDesc)(8, 8, 8, 8, cudaChannelFormatKindUnsigned), said;
+	struct cudaChannelFormatDesc d = FUNCTION(cudaCreateChannelDesc)(
+					     8, 8, 8, 8, cudaChannelFormatKindUnsigned),
+				     said;
 	cudaArray_t array = NULL;
 	CALLED(cudaCreateChannelDesc);
 	FORMAT(&d);
@@ -86,16 +89,22 @@ CASE(array)
 		size_t width, height;
 		unsigned flags;
 	} list[] = {
-		{8, 1, cudaChannelFormatKindUnsigned, 10, 0, 0},      {16, 2, cudaChannelFormatKindSigned, 10, 6, 0},
-		{32, 4, cudaChannelFormatKindFloat, 10, 6, cudaArraySurfaceLoadStore}, {16, 4, cudaChannelFormatKindFloat, 10, 6, 0},
+		{8, 1, cudaChannelFormatKindUnsigned, 10, 0, 0},
+		{16, 2, cudaChannelFormatKindSigned, 10, 6, 0},
+		{32, 4, cudaChannelFormatKindFloat, 10, 6, cudaArraySurfaceLoadStore},
+		{16, 4, cudaChannelFormatKindFloat, 10, 6, 0},
 		{32, 1, cudaChannelFormatKindFloat, 16, 16, cudaArrayTextureGather},
 		/* What is none. */
-		{32, 3, cudaChannelFormatKindFloat, 10, 6, 0}, {24, 1, cudaChannelFormatKindUnsigned, 10, 6, 0},
-		{8, 1, cudaChannelFormatKindFloat, 10, 6, 0}, {32, 1, cudaChannelFormatKindFloat, 0, 6, 0},
-		{32, 1, cudaChannelFormatKindFloat, 200000, 6, 0}, {32, 1, cudaChannelFormatKindNone, 10, 6, 0},
+		{32, 3, cudaChannelFormatKindFloat, 10, 6, 0},
+		{24, 1, cudaChannelFormatKindUnsigned, 10, 6, 0},
+		{8, 1, cudaChannelFormatKindFloat, 10, 6, 0},
+		{32, 1, cudaChannelFormatKindFloat, 0, 6, 0},
+		{32, 1, cudaChannelFormatKindFloat, 200000, 6, 0},
+		{32, 1, cudaChannelFormatKindNone, 10, 6, 0},
 	};
 	for (size_t i = 0; i < sizeof(list) / sizeof(*list); i++) {
-		struct cudaChannelFormatDesc said, d = channels(list[i].bits, list[i].count, list[i].kind);
+		struct cudaChannelFormatDesc said,
+			d = channels(list[i].bits, list[i].count, list[i].kind);
 		struct cudaExtent e;
 		unsigned flags = 77;
 		cudaArray_t array = NULL;
@@ -120,16 +129,26 @@ CASE(array_3d)
 		size_t width, height, depth;
 		unsigned flags;
 	} list[] = {
-		{10, 0, 0, 0}, {10, 6, 0, 0}, {10, 6, 4, 0}, {10, 0, 4, cudaArrayLayered}, {10, 6, 4, cudaArrayLayered},
-		{8, 8, 6, cudaArrayCubemap}, {8, 8, 12, cudaArrayCubemap | cudaArrayLayered},
-		{0, 0, 0, 0}, {10, 0, 4, 0}, {8, 9, 6, cudaArrayCubemap}, {8, 8, 5, cudaArrayCubemap}, {10, 6, 0, cudaArrayLayered},
+		{10, 0, 0, 0},
+		{10, 6, 0, 0},
+		{10, 6, 4, 0},
+		{10, 0, 4, cudaArrayLayered},
+		{10, 6, 4, cudaArrayLayered},
+		{8, 8, 6, cudaArrayCubemap},
+		{8, 8, 12, cudaArrayCubemap | cudaArrayLayered},
+		{0, 0, 0, 0},
+		{10, 0, 4, 0},
+		{8, 9, 6, cudaArrayCubemap},
+		{8, 8, 5, cudaArrayCubemap},
+		{10, 6, 0, cudaArrayLayered},
 	};
 	struct cudaChannelFormatDesc d = channels(32, 1, cudaChannelFormatKindFloat);
 	for (size_t i = 0; i < sizeof(list) / sizeof(*list); i++) {
 		struct cudaExtent e;
 		unsigned flags = 77;
 		cudaArray_t array = NULL;
-		if (CALL(cudaMalloc3DArray, &array, &d, extent(list[i].width, list[i].height, list[i].depth), list[i].flags))
+		if (CALL(cudaMalloc3DArray, &array, &d,
+			    extent(list[i].width, list[i].height, list[i].depth), list[i].flags))
 			continue;
 		memset(&e, 0xff, sizeof(e));
 		CALL(cudaArrayGetInfo, NULL, &e, &flags, array);
@@ -160,7 +179,8 @@ CASE(mipmap)
 	cudaArray_t level = NULL;
 	struct cudaChannelFormatDesc d = channels(32, 1, cudaChannelFormatKindFloat);
 	struct cudaExtent e;
-	CALL(cudaMallocMipmappedArray, &mipmap, &d, extent(20, 12, 0), 9, cudaArraySurfaceLoadStore);
+	CALL(cudaMallocMipmappedArray, &mipmap, &d, extent(20, 12, 0), 9,
+		cudaArraySurfaceLoadStore);
 	for (unsigned i = 0; i < 6; i++) {
 		if (CALL(cudaGetMipmappedArrayLevel, &level, mipmap, i))
 			continue;
@@ -212,13 +232,18 @@ CASE(copy_2d_per_thread)
 	cudaArray_t a = words(8, 6, 0, 0), b = words(8, 6, 0, 0);
 	numbers(out, sizeof(out), 1);
 	memset(back, 0xee, sizeof(back));
-	CALL_AS(cudaMemcpy2DToArray, cudaMemcpy2DToArray_ptds, a, 0, 0, out, 40, 32, 6, cudaMemcpyHostToDevice);
-	CALL_AS(cudaMemcpy2DArrayToArray, cudaMemcpy2DArrayToArray_ptds, b, 0, 0, a, 0, 0, 32, 6, cudaMemcpyDeviceToDevice);
+	CALL_AS(cudaMemcpy2DToArray, cudaMemcpy2DToArray_ptds, a, 0, 0, out, 40, 32, 6,
+		cudaMemcpyHostToDevice);
+	CALL_AS(cudaMemcpy2DArrayToArray, cudaMemcpy2DArrayToArray_ptds, b, 0, 0, a, 0, 0, 32, 6,
+		cudaMemcpyDeviceToDevice);
 	ARRAY("array", b, 32, 6);
-	CALL_AS(cudaMemcpy2DFromArray, cudaMemcpy2DFromArray_ptds, back, 40, b, 4, 1, 16, 4, cudaMemcpyDeviceToHost);
+	CALL_AS(cudaMemcpy2DFromArray, cudaMemcpy2DFromArray_ptds, back, 40, b, 4, 1, 16, 4,
+		cudaMemcpyDeviceToHost);
 	BYTES("bytes", back, 160);
-	CALL_AS(cudaMemcpy2DToArrayAsync, cudaMemcpy2DToArrayAsync_ptsz, a, 0, 0, out + 5, 40, 32, 6, cudaMemcpyHostToDevice, NULL);
-	CALL_AS(cudaMemcpy2DFromArrayAsync, cudaMemcpy2DFromArrayAsync_ptsz, back, 32, a, 0, 0, 32, 6, cudaMemcpyDeviceToHost, NULL);
+	CALL_AS(cudaMemcpy2DToArrayAsync, cudaMemcpy2DToArrayAsync_ptsz, a, 0, 0, out + 5, 40, 32,
+		6, cudaMemcpyHostToDevice, NULL);
+	CALL_AS(cudaMemcpy2DFromArrayAsync, cudaMemcpy2DFromArrayAsync_ptsz, back, 32, a, 0, 0, 32,
+		6, cudaMemcpyDeviceToHost, NULL);
 	CALL(cudaDeviceSynchronize);
 	BYTES("bytes", back, 192);
 }
@@ -255,18 +280,24 @@ CASE(copy_linear_per_thread)
 	numbers(out, sizeof(out), 1);
 	memset(back, 0xee, sizeof(back));
 	QUIET(cudaMemcpyToArray, b, 0, 0, out, 192, cudaMemcpyHostToDevice);
-	CALL_AS(cudaMemcpyToArray, cudaMemcpyToArray_ptds, a, 0, 0, out, 192, cudaMemcpyHostToDevice);
-	CALL_AS(cudaMemcpyArrayToArray, cudaMemcpyArrayToArray_ptds, b, 4, 1, a, 0, 0, 64, cudaMemcpyDeviceToDevice);
+	CALL_AS(cudaMemcpyToArray, cudaMemcpyToArray_ptds, a, 0, 0, out, 192,
+		cudaMemcpyHostToDevice);
+	CALL_AS(cudaMemcpyArrayToArray, cudaMemcpyArrayToArray_ptds, b, 4, 1, a, 0, 0, 64,
+		cudaMemcpyDeviceToDevice);
 	ARRAY("array", b, 32, 6);
-	CALL_AS(cudaMemcpyFromArray, cudaMemcpyFromArray_ptds, back, b, 8, 2, 60, cudaMemcpyDeviceToHost);
+	CALL_AS(cudaMemcpyFromArray, cudaMemcpyFromArray_ptds, back, b, 8, 2, 60,
+		cudaMemcpyDeviceToHost);
 	BYTES("bytes", back, 64);
-	CALL_AS(cudaMemcpyToArrayAsync, cudaMemcpyToArrayAsync_ptsz, a, 0, 0, out + 50, 64, cudaMemcpyHostToDevice, NULL);
-	CALL_AS(cudaMemcpyFromArrayAsync, cudaMemcpyFromArrayAsync_ptsz, back, a, 0, 0, 64, cudaMemcpyDeviceToHost, NULL);
+	CALL_AS(cudaMemcpyToArrayAsync, cudaMemcpyToArrayAsync_ptsz, a, 0, 0, out + 50, 64,
+		cudaMemcpyHostToDevice, NULL);
+	CALL_AS(cudaMemcpyFromArrayAsync, cudaMemcpyFromArrayAsync_ptsz, back, a, 0, 0, 64,
+		cudaMemcpyDeviceToHost, NULL);
 	CALL(cudaDeviceSynchronize);
 	BYTES("bytes", back, 68);
 }
 
-static struct cudaMemcpy3DParms box(size_t width, size_t height, size_t depth, enum cudaMemcpyKind kind)
+static struct cudaMemcpy3DParms box(
+	size_t width, size_t height, size_t depth, enum cudaMemcpyKind kind)
 {
 	struct cudaMemcpy3DParms p;
 	memset(&p, 0, sizeof(p));
@@ -506,14 +537,19 @@ CASE(memory_requirements)
 	if (!CALL(cudaMalloc3DArray, &array, &d, extent(256, 128, 0), cudaArrayDeferredMapping)) {
 		memset(&needs, 0xff, sizeof(needs));
 		CALL(cudaArrayGetMemoryRequirements, &needs, array, 0);
-		YES("enough", needs.size >= 256 * 128 * 4 && needs.alignment && needs.size % needs.alignment == 0);
+		YES("enough",
+			needs.size >= 256 * 128 * 4 && needs.alignment &&
+				needs.size % needs.alignment == 0);
 		CALL(cudaArrayGetMemoryRequirements, &needs, array, 999);
 		CALL(cudaFreeArray, array);
 	}
-	if (!CALL(cudaMallocMipmappedArray, &mipmap, &d, extent(256, 128, 0), 3, cudaArrayDeferredMapping)) {
+	if (!CALL(cudaMallocMipmappedArray, &mipmap, &d, extent(256, 128, 0), 3,
+		    cudaArrayDeferredMapping)) {
 		memset(&needs, 0xff, sizeof(needs));
 		CALL(cudaMipmappedArrayGetMemoryRequirements, &needs, mipmap, 0);
-		YES("enough", needs.size >= 256 * 128 * 5 && needs.alignment && needs.size % needs.alignment == 0);
+		YES("enough",
+			needs.size >= 256 * 128 * 5 && needs.alignment &&
+				needs.size % needs.alignment == 0);
 		CALL(cudaFreeMipmappedArray, mipmap);
 	}
 	CALL(cudaGetLastError);
@@ -533,7 +569,8 @@ CASE(sparse)
 		NUMBER("depth", tiles.tileExtent.depth);
 		CALL(cudaFreeArray, array);
 	}
-	if (!CALL(cudaMallocMipmappedArray, &mipmap, &d, extent(1024, 1024, 0), 3, cudaArraySparse)) {
+	if (!CALL(cudaMallocMipmappedArray, &mipmap, &d, extent(1024, 1024, 0), 3,
+		    cudaArraySparse)) {
 		memset(&tiles, 0xff, sizeof(tiles));
 		CALL(cudaMipmappedArrayGetSparseProperties, &tiles, mipmap);
 		NUMBER("width", tiles.tileExtent.width);
@@ -627,7 +664,9 @@ CASE(texture_description)
 	NUMBER("no optimization", said.disableTrilinearOptimization);
 	NUMBER("seamless", said.seamlessCubemap);
 	CALL(cudaGetTextureObjectResourceDesc, &said_resource, t);
-	YES("mipmap", said_resource.resType == cudaResourceTypeMipmappedArray && said_resource.res.mipmap.mipmap == mipmap);
+	YES("mipmap",
+		said_resource.resType == cudaResourceTypeMipmappedArray &&
+			said_resource.res.mipmap.mipmap == mipmap);
 	CALL(cudaDestroyTextureObject, t);
 	CALL(cudaFreeMipmappedArray, mipmap);
 	CALL(cudaGetLastError);
@@ -640,20 +679,26 @@ CASE(texture_modes)
 		int bits, count;
 		enum cudaChannelFormatKind kind;
 	} formats[] = {
-		{8, 4, cudaChannelFormatKindUnsigned}, {16, 2, cudaChannelFormatKindSigned}, {32, 1, cudaChannelFormatKindUnsigned},
-		{16, 1, cudaChannelFormatKindFloat}, {32, 4, cudaChannelFormatKindFloat},
+		{8, 4, cudaChannelFormatKindUnsigned},
+		{16, 2, cudaChannelFormatKindSigned},
+		{32, 1, cudaChannelFormatKindUnsigned},
+		{16, 1, cudaChannelFormatKindFloat},
+		{32, 4, cudaChannelFormatKindFloat},
 	};
 	static const struct {
 		enum cudaTextureFilterMode filter;
 		enum cudaTextureReadMode read;
 	} modes[] = {
-		{cudaFilterModePoint, cudaReadModeElementType}, {cudaFilterModePoint, cudaReadModeNormalizedFloat},
-		{cudaFilterModeLinear, cudaReadModeElementType}, {cudaFilterModeLinear, cudaReadModeNormalizedFloat},
+		{cudaFilterModePoint, cudaReadModeElementType},
+		{cudaFilterModePoint, cudaReadModeNormalizedFloat},
+		{cudaFilterModeLinear, cudaReadModeElementType},
+		{cudaFilterModeLinear, cudaReadModeNormalizedFloat},
 	};
 	void *p = NULL;
 	QUIET(cudaMalloc, &p, 65536);
 	for (size_t i = 0; i < sizeof(formats) / sizeof(*formats); i++) {
-		struct cudaChannelFormatDesc c = channels(formats[i].bits, formats[i].count, formats[i].kind);
+		struct cudaChannelFormatDesc c =
+			channels(formats[i].bits, formats[i].count, formats[i].kind);
 		cudaArray_t array = NULL;
 		cudaMipmappedArray_t mipmap = NULL;
 		QUIET(cudaMallocArray, &array, &c, 16, 8, 0);

@@ -1,4 +1,7 @@
-/* The runtime's stream capture, also of the thread's own stream, and what its graphs' nodes do with registered kernels and variables. */
+/*
+ * The runtime's stream capture, also of the thread's own stream, and what its graphs' nodes do with
+ * registered kernels and variables.
+ */
 #include "registered.h"
 #include "kernels.h"
 
@@ -9,8 +12,10 @@ static uint32_t table[4];
 static void program(void)
 {
 	void **handle = registered(api_ptx, sizeof(api_ptx), 7, 8);
-	FUNCTION(__cudaRegisterFunction)(handle, fill, (char *)"fill", "fill", -1, NULL, NULL, NULL, NULL, NULL);
-	FUNCTION(__cudaRegisterVar)(handle, (char *)table, (char *)"table", "table", 0, sizeof(table), 0, 0);
+	FUNCTION(__cudaRegisterFunction)
+	(handle, fill, (char *)"fill", "fill", -1, NULL, NULL, NULL, NULL, NULL);
+	FUNCTION(__cudaRegisterVar)
+	(handle, (char *)table, (char *)"table", "table", 0, sizeof(table), 0, 0);
 	FUNCTION(__cudaRegisterFatBinaryEnd)(handle);
 }
 
@@ -55,21 +60,22 @@ CASE(own_stream)
 	struct told told = {.status = (enum cudaStreamCaptureStatus)77};
 	cudaGraph_t graph = NULL;
 	enum cudaStreamCaptureStatus status = (enum cudaStreamCaptureStatus)77;
-	CALL_AS(cudaStreamGetCaptureInfo, cudaStreamGetCaptureInfo_ptsz, NULL, &told.status, &told.id, &told.graph, &told.nodes, &told.edges,
-		&told.count);
+	CALL_AS(cudaStreamGetCaptureInfo, cudaStreamGetCaptureInfo_ptsz, NULL, &told.status,
+		&told.id, &told.graph, &told.nodes, &told.edges, &told.count);
 	TOLD(&told);
-	CALL_AS(cudaStreamBeginCapture, cudaStreamBeginCapture_ptsz, NULL, cudaStreamCaptureModeThreadLocal);
+	CALL_AS(cudaStreamBeginCapture, cudaStreamBeginCapture_ptsz, NULL,
+		cudaStreamCaptureModeThreadLocal);
 	CALL_AS(cudaStreamIsCapturing, cudaStreamIsCapturing_ptsz, NULL, &status);
 	NUMBER("status", status);
 	QUIET(cudaMemsetAsync, p, 1, 8, cudaStreamPerThread);
-	CALL_AS(cudaStreamGetCaptureInfo, cudaStreamGetCaptureInfo_ptsz, NULL, &told.status, &told.id, &told.graph, &told.nodes, &told.edges,
-		&told.count);
+	CALL_AS(cudaStreamGetCaptureInfo, cudaStreamGetCaptureInfo_ptsz, NULL, &told.status,
+		&told.id, &told.graph, &told.nodes, &told.edges, &told.count);
 	TOLD(&told);
-	CALL_AS(cudaStreamUpdateCaptureDependencies, cudaStreamUpdateCaptureDependencies_ptsz, NULL, NULL, NULL, 0,
-		cudaStreamSetCaptureDependencies);
+	CALL_AS(cudaStreamUpdateCaptureDependencies, cudaStreamUpdateCaptureDependencies_ptsz, NULL,
+		NULL, NULL, 0, cudaStreamSetCaptureDependencies);
 	QUIET(cudaMemsetAsync, p + 8, 2, 8, cudaStreamPerThread);
-	CALL_AS(cudaStreamGetCaptureInfo, cudaStreamGetCaptureInfo_ptsz, NULL, &told.status, &told.id, &told.graph, &told.nodes, &told.edges,
-		&told.count);
+	CALL_AS(cudaStreamGetCaptureInfo, cudaStreamGetCaptureInfo_ptsz, NULL, &told.status,
+		&told.id, &told.graph, &told.nodes, &told.edges, &told.count);
 	TOLD(&told);
 	CALL_AS(cudaStreamEndCapture, cudaStreamEndCapture_ptsz, NULL, &graph);
 	YES("some", graph != NULL);
@@ -89,11 +95,11 @@ CASE(own_stream_to_graph)
 	size_t count = 77;
 	QUIET(cudaGraphCreate, &graph, 0);
 	node = empty(graph, NULL, 0);
-	CALL_AS(cudaStreamBeginCaptureToGraph, cudaStreamBeginCaptureToGraph_ptsz, NULL, graph, &node, NULL, 1,
-		cudaStreamCaptureModeRelaxed);
+	CALL_AS(cudaStreamBeginCaptureToGraph, cudaStreamBeginCaptureToGraph_ptsz, NULL, graph,
+		&node, NULL, 1, cudaStreamCaptureModeRelaxed);
 	QUIET(cudaMemsetAsync, p, 1, 8, cudaStreamPerThread);
-	CALL_AS(cudaStreamUpdateCaptureDependencies, cudaStreamUpdateCaptureDependencies_ptsz, NULL, &node, NULL, 1,
-		cudaStreamAddCaptureDependencies);
+	CALL_AS(cudaStreamUpdateCaptureDependencies, cudaStreamUpdateCaptureDependencies_ptsz, NULL,
+		&node, NULL, 1, cudaStreamAddCaptureDependencies);
 	QUIET(cudaMemsetAsync, p + 8, 2, 8, cudaStreamPerThread);
 	CALL_AS(cudaStreamEndCapture, cudaStreamEndCapture_ptsz, NULL, &got);
 	YES("the same", got == graph);
@@ -112,8 +118,10 @@ CASE(dependencies)
 	QUIET(cudaGraphCreate, &graph, 0);
 	a = empty(graph, NULL, 0);
 	b = empty(graph, NULL, 0);
-	CALL(cudaStreamBeginCaptureToGraph, s, graph, &a, NULL, 1, cudaStreamCaptureModeThreadLocal);
-	CALL(cudaStreamGetCaptureInfo, s, &told.status, &told.id, &told.graph, &told.nodes, &told.edges, &told.count);
+	CALL(cudaStreamBeginCaptureToGraph, s, graph, &a, NULL, 1,
+		cudaStreamCaptureModeThreadLocal);
+	CALL(cudaStreamGetCaptureInfo, s, &told.status, &told.id, &told.graph, &told.nodes,
+		&told.edges, &told.count);
 	TOLD(&told);
 	YES("the graph", told.graph == graph);
 	YES("a", told.count == 1 && told.nodes[0] == a);
@@ -121,7 +129,8 @@ CASE(dependencies)
 	CALL(cudaStreamGetCaptureInfo, s, &told.status, NULL, NULL, NULL, NULL, &told.count);
 	NUMBER("count", (long long)told.count);
 	CALL(cudaStreamUpdateCaptureDependencies, s, &b, NULL, 1, cudaStreamSetCaptureDependencies);
-	CALL(cudaStreamGetCaptureInfo, s, &told.status, &told.id, NULL, &told.nodes, NULL, &told.count);
+	CALL(cudaStreamGetCaptureInfo, s, &told.status, &told.id, NULL, &told.nodes, NULL,
+		&told.count);
 	YES("b", told.count == 1 && told.nodes[0] == b);
 	CALL(cudaStreamUpdateCaptureDependencies, s, &b, NULL, 1, 77);
 	CALL(cudaStreamEndCapture, s, &got);
@@ -225,25 +234,35 @@ CASE(symbols)
 	program();
 	p = memory(64);
 	QUIET(cudaGraphCreate, &graph, 0);
-	CALL(cudaGraphAddMemcpyNodeToSymbol, &in, graph, NULL, 0, table, host, 16, 0, cudaMemcpyHostToDevice);
-	CALL(cudaGraphAddMemcpyNodeFromSymbol, &out, graph, &in, 1, p, table, 12, 4, cudaMemcpyDeviceToDevice);
+	CALL(cudaGraphAddMemcpyNodeToSymbol, &in, graph, NULL, 0, table, host, 16, 0,
+		cudaMemcpyHostToDevice);
+	CALL(cudaGraphAddMemcpyNodeFromSymbol, &out, graph, &in, 1, p, table, 12, 4,
+		cudaMemcpyDeviceToDevice);
 	QUIET(cudaGraphInstantiate, &exec, graph, 0);
 	QUIET(cudaGraphLaunch, exec, NULL);
 	REMARK("launched");
 	CONTENT("p", p, 32);
-	CALL(cudaGraphMemcpyNodeSetParamsToSymbol, in, table, host + 32, 8, 4, cudaMemcpyHostToDevice);
-	CALL(cudaGraphMemcpyNodeSetParamsFromSymbol, out, p, table, 16, 0, cudaMemcpyDeviceToDevice);
+	CALL(cudaGraphMemcpyNodeSetParamsToSymbol, in, table, host + 32, 8, 4,
+		cudaMemcpyHostToDevice);
+	CALL(cudaGraphMemcpyNodeSetParamsFromSymbol, out, p, table, 16, 0,
+		cudaMemcpyDeviceToDevice);
 	run(graph);
 	CONTENT("p", p, 32);
-	CALL(cudaGraphExecMemcpyNodeSetParamsToSymbol, exec, in, table, host + 40, 8, 4, cudaMemcpyHostToDevice);
-	CALL(cudaGraphExecMemcpyNodeSetParamsFromSymbol, exec, out, p + 16, table, 12, 4, cudaMemcpyDeviceToDevice);
+	CALL(cudaGraphExecMemcpyNodeSetParamsToSymbol, exec, in, table, host + 40, 8, 4,
+		cudaMemcpyHostToDevice);
+	CALL(cudaGraphExecMemcpyNodeSetParamsFromSymbol, exec, out, p + 16, table, 12, 4,
+		cudaMemcpyDeviceToDevice);
 	QUIET(cudaGraphLaunch, exec, NULL);
 	REMARK("launched");
 	CONTENT("p", p, 32);
-	CALL(cudaGraphAddMemcpyNodeToSymbol, &in, graph, NULL, 0, table, host, 16, 4, cudaMemcpyHostToDevice);
-	CALL(cudaGraphAddMemcpyNodeFromSymbol, &out, graph, NULL, 0, p, table, 17, 0, cudaMemcpyDeviceToDevice);
-	CALL(cudaGraphAddMemcpyNodeToSymbol, &in, graph, NULL, 0, table, host, 16, 0, cudaMemcpyDeviceToHost);
-	CALL(cudaGraphAddMemcpyNodeFromSymbol, &out, graph, NULL, 0, p, table, 16, 0, cudaMemcpyHostToDevice);
+	CALL(cudaGraphAddMemcpyNodeToSymbol, &in, graph, NULL, 0, table, host, 16, 4,
+		cudaMemcpyHostToDevice);
+	CALL(cudaGraphAddMemcpyNodeFromSymbol, &out, graph, NULL, 0, p, table, 17, 0,
+		cudaMemcpyDeviceToDevice);
+	CALL(cudaGraphAddMemcpyNodeToSymbol, &in, graph, NULL, 0, table, host, 16, 0,
+		cudaMemcpyDeviceToHost);
+	CALL(cudaGraphAddMemcpyNodeFromSymbol, &out, graph, NULL, 0, p, table, 16, 0,
+		cudaMemcpyHostToDevice);
 	CALL(cudaGetLastError);
 }
 
@@ -254,7 +273,8 @@ CASE(instantiate)
 	cudaGraph_t graph = NULL;
 	cudaGraphNode_t node = NULL;
 	cudaGraphExec_t exec = NULL;
-	struct cudaMemsetParams set = {.dst = p, .value = 3, .elementSize = 1, .width = 8, .height = 1};
+	struct cudaMemsetParams set = {
+		.dst = p, .value = 3, .elementSize = 1, .width = 8, .height = 1};
 	cudaGraphInstantiateParams params;
 	unsigned long long flags = 77;
 	memset(&params, 0, sizeof(params));
@@ -262,7 +282,8 @@ CASE(instantiate)
 	params.result_out = (cudaGraphInstantiateResult)77;
 	QUIET(cudaGraphCreate, &graph, 0);
 	QUIET(cudaGraphAddMemsetNode, &node, graph, NULL, 0, &set);
-	CALL_AS(cudaGraphInstantiateWithParams, cudaGraphInstantiateWithParams_ptsz, &exec, graph, &params);
+	CALL_AS(cudaGraphInstantiateWithParams, cudaGraphInstantiateWithParams_ptsz, &exec, graph,
+		&params);
 	NUMBER("result", params.result_out);
 	YES("no node", params.errNode_out == NULL);
 	CALL(cudaGraphExecGetFlags, exec, &flags);
@@ -272,7 +293,8 @@ CASE(instantiate)
 	QUIET(cudaStreamSynchronize, cudaStreamPerThread);
 	CONTENT("p", p, 16);
 	params.flags = 0x1000;
-	CALL_AS(cudaGraphInstantiateWithParams, cudaGraphInstantiateWithParams_ptsz, &exec, graph, &params);
+	CALL_AS(cudaGraphInstantiateWithParams, cudaGraphInstantiateWithParams_ptsz, &exec, graph,
+		&params);
 	CALL(cudaGetLastError);
 }
 

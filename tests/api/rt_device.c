@@ -53,8 +53,12 @@ CASE(properties)
 	NUMBER("warp", p.warpSize);
 	REMARK("of a block");
 	YES("shared", (int)p.sharedMemPerBlock == attribute(cudaDevAttrMaxSharedMemoryPerBlock));
-	YES("opt in", (int)p.sharedMemPerBlockOptin == attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin));
-	YES("reserved", (int)p.reservedSharedMemPerBlock == attribute(cudaDevAttrReservedSharedMemoryPerBlock));
+	YES("opt in",
+		(int)p.sharedMemPerBlockOptin ==
+			attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin));
+	YES("reserved",
+		(int)p.reservedSharedMemPerBlock ==
+			attribute(cudaDevAttrReservedSharedMemoryPerBlock));
 	YES("registers", p.regsPerBlock == attribute(cudaDevAttrMaxRegistersPerBlock));
 	YES("threads", p.maxThreadsPerBlock == attribute(cudaDevAttrMaxThreadsPerBlock));
 	YES("x", p.maxThreadsDim[0] == attribute(cudaDevAttrMaxBlockDimX));
@@ -65,10 +69,15 @@ CASE(properties)
 	YES("y", p.maxGridSize[1] == attribute(cudaDevAttrMaxGridDimY));
 	YES("z", p.maxGridSize[2] == attribute(cudaDevAttrMaxGridDimZ));
 	REMARK("of a multiprocessor");
-	YES("threads", p.maxThreadsPerMultiProcessor == attribute(cudaDevAttrMaxThreadsPerMultiProcessor));
-	YES("shared", (int)p.sharedMemPerMultiprocessor == attribute(cudaDevAttrMaxSharedMemoryPerMultiprocessor));
-	YES("registers", p.regsPerMultiprocessor == attribute(cudaDevAttrMaxRegistersPerMultiprocessor));
-	YES("blocks", p.maxBlocksPerMultiProcessor == attribute(cudaDevAttrMaxBlocksPerMultiprocessor));
+	YES("threads",
+		p.maxThreadsPerMultiProcessor == attribute(cudaDevAttrMaxThreadsPerMultiProcessor));
+	YES("shared",
+		(int)p.sharedMemPerMultiprocessor ==
+			attribute(cudaDevAttrMaxSharedMemoryPerMultiprocessor));
+	YES("registers",
+		p.regsPerMultiprocessor == attribute(cudaDevAttrMaxRegistersPerMultiprocessor));
+	YES("blocks",
+		p.maxBlocksPerMultiProcessor == attribute(cudaDevAttrMaxBlocksPerMultiprocessor));
 	REMARK("of the device");
 	YES("major", p.major == attribute(cudaDevAttrComputeCapabilityMajor));
 	YES("minor", p.minor == attribute(cudaDevAttrComputeCapabilityMinor));
@@ -76,11 +85,14 @@ CASE(properties)
 	YES("constants", (int)p.totalConstMem == attribute(cudaDevAttrTotalConstantMemory));
 	YES("pitch", (int)p.memPitch == attribute(cudaDevAttrMaxPitch));
 	YES("textures", (int)p.textureAlignment == attribute(cudaDevAttrTextureAlignment));
-	YES("texture pitch", (int)p.texturePitchAlignment == attribute(cudaDevAttrTexturePitchAlignment));
+	YES("texture pitch",
+		(int)p.texturePitchAlignment == attribute(cudaDevAttrTexturePitchAlignment));
 	YES("surfaces", (int)p.surfaceAlignment == attribute(cudaDevAttrSurfaceAlignment));
 	YES("l2", p.l2CacheSize == attribute(cudaDevAttrL2CacheSize));
-	YES("persisting", p.persistingL2CacheMaxSize == attribute(cudaDevAttrMaxPersistingL2CacheSize));
-	YES("window", p.accessPolicyMaxWindowSize == attribute(cudaDevAttrMaxAccessPolicyWindowSize));
+	YES("persisting",
+		p.persistingL2CacheMaxSize == attribute(cudaDevAttrMaxPersistingL2CacheSize));
+	YES("window",
+		p.accessPolicyMaxWindowSize == attribute(cudaDevAttrMaxAccessPolicyWindowSize));
 	YES("bus width", p.memoryBusWidth == attribute(cudaDevAttrGlobalMemoryBusWidth));
 	YES("engines", p.asyncEngineCount == attribute(cudaDevAttrAsyncEngineCount));
 	REMARK("on the bus");
@@ -102,28 +114,49 @@ CASE(features)
 	YES("kernels", p.concurrentKernels == attribute(cudaDevAttrConcurrentKernels));
 	YES("ecc", p.ECCEnabled == attribute(cudaDevAttrEccEnabled));
 	YES("addresses", p.unifiedAddressing == attribute(cudaDevAttrUnifiedAddressing));
-	YES("priorities", p.streamPrioritiesSupported == attribute(cudaDevAttrStreamPrioritiesSupported));
+	YES("priorities",
+		p.streamPrioritiesSupported == attribute(cudaDevAttrStreamPrioritiesSupported));
 	YES("global l1", p.globalL1CacheSupported == attribute(cudaDevAttrGlobalL1CacheSupported));
 	YES("local l1", p.localL1CacheSupported == attribute(cudaDevAttrLocalL1CacheSupported));
 	YES("managed", p.managedMemory == attribute(cudaDevAttrManagedMemory));
-	YES("atomics", p.hostNativeAtomicSupported == attribute(cudaDevAttrHostNativeAtomicSupported));
+	YES("atomics",
+		p.hostNativeAtomicSupported == attribute(cudaDevAttrHostNativeAtomicSupported));
 	YES("pageable", p.pageableMemoryAccess == attribute(cudaDevAttrPageableMemoryAccess));
-	YES("concurrent managed", p.concurrentManagedAccess == attribute(cudaDevAttrConcurrentManagedAccess));
-	YES("preemption", p.computePreemptionSupported == attribute(cudaDevAttrComputePreemptionSupported));
-	YES("registered", p.canUseHostPointerForRegisteredMem == attribute(cudaDevAttrCanUseHostPointerForRegisteredMem));
+	YES("concurrent managed",
+		p.concurrentManagedAccess == attribute(cudaDevAttrConcurrentManagedAccess));
+	YES("preemption",
+		p.computePreemptionSupported == attribute(cudaDevAttrComputePreemptionSupported));
+	YES("registered",
+		p.canUseHostPointerForRegisteredMem ==
+			attribute(cudaDevAttrCanUseHostPointerForRegisteredMem));
 	YES("cooperative", p.cooperativeLaunch == attribute(cudaDevAttrCooperativeLaunch));
-	YES("host tables", p.pageableMemoryAccessUsesHostPageTables == attribute(cudaDevAttrPageableMemoryAccessUsesHostPageTables));
-	YES("from the host", p.directManagedMemAccessFromHost == attribute(cudaDevAttrDirectManagedMemAccessFromHost));
+	YES("host tables",
+		p.pageableMemoryAccessUsesHostPageTables ==
+			attribute(cudaDevAttrPageableMemoryAccessUsesHostPageTables));
+	YES("from the host",
+		p.directManagedMemAccessFromHost ==
+			attribute(cudaDevAttrDirectManagedMemAccessFromHost));
 	YES("register", p.hostRegisterSupported == attribute(cudaDevAttrHostRegisterSupported));
-	YES("read only", p.hostRegisterReadOnlySupported == attribute(cudaDevAttrHostRegisterReadOnlySupported));
+	YES("read only",
+		p.hostRegisterReadOnlySupported ==
+			attribute(cudaDevAttrHostRegisterReadOnlySupported));
 	YES("sparse", p.sparseCudaArraySupported == attribute(cudaDevAttrSparseCudaArraySupported));
-	YES("semaphores", p.timelineSemaphoreInteropSupported == attribute(cudaDevAttrTimelineSemaphoreInteropSupported));
+	YES("semaphores",
+		p.timelineSemaphoreInteropSupported ==
+			attribute(cudaDevAttrTimelineSemaphoreInteropSupported));
 	YES("pools", p.memoryPoolsSupported == attribute(cudaDevAttrMemoryPoolsSupported));
 	YES("rdma", p.gpuDirectRDMASupported == attribute(cudaDevAttrGPUDirectRDMASupported));
-	YES("flushes", (int)p.gpuDirectRDMAFlushWritesOptions == attribute(cudaDevAttrGPUDirectRDMAFlushWritesOptions));
-	YES("ordering", p.gpuDirectRDMAWritesOrdering == attribute(cudaDevAttrGPUDirectRDMAWritesOrdering));
-	YES("handles", (int)p.memoryPoolSupportedHandleTypes == attribute(cudaDevAttrMemoryPoolSupportedHandleTypes));
-	YES("deferred", p.deferredMappingCudaArraySupported == attribute(cudaDevAttrDeferredMappingCudaArraySupported));
+	YES("flushes",
+		(int)p.gpuDirectRDMAFlushWritesOptions ==
+			attribute(cudaDevAttrGPUDirectRDMAFlushWritesOptions));
+	YES("ordering",
+		p.gpuDirectRDMAWritesOrdering == attribute(cudaDevAttrGPUDirectRDMAWritesOrdering));
+	YES("handles",
+		(int)p.memoryPoolSupportedHandleTypes ==
+			attribute(cudaDevAttrMemoryPoolSupportedHandleTypes));
+	YES("deferred",
+		p.deferredMappingCudaArraySupported ==
+			attribute(cudaDevAttrDeferredMappingCudaArraySupported));
 	YES("ipc", p.ipcEventSupported == attribute(cudaDevAttrIpcEventSupport));
 	YES("clusters", p.clusterLaunch == attribute(cudaDevAttrClusterLaunch));
 	YES("numa", p.hostNumaId == attribute(cudaDevAttrHostNumaId) || p.hostNumaId == -1);
@@ -137,26 +170,38 @@ CASE(texture_sizes)
 	CALL(cudaGetDeviceProperties, &p, 0);
 	YES("1d", p.maxTexture1D == attribute(cudaDevAttrMaxTexture1DWidth));
 	YES("mipmapped", p.maxTexture1DMipmap == attribute(cudaDevAttrMaxTexture1DMipmappedWidth));
-	YES("2d", p.maxTexture2D[0] == attribute(cudaDevAttrMaxTexture2DWidth) && p.maxTexture2D[1] == attribute(cudaDevAttrMaxTexture2DHeight));
-	YES("linear", p.maxTexture2DLinear[0] == attribute(cudaDevAttrMaxTexture2DLinearWidth)
-		&& p.maxTexture2DLinear[1] == attribute(cudaDevAttrMaxTexture2DLinearHeight)
-		&& p.maxTexture2DLinear[2] == attribute(cudaDevAttrMaxTexture2DLinearPitch));
-	YES("gather", p.maxTexture2DGather[0] == attribute(cudaDevAttrMaxTexture2DGatherWidth)
-		&& p.maxTexture2DGather[1] == attribute(cudaDevAttrMaxTexture2DGatherHeight));
-	YES("3d", p.maxTexture3D[0] == attribute(cudaDevAttrMaxTexture3DWidth) && p.maxTexture3D[1] == attribute(cudaDevAttrMaxTexture3DHeight)
-		&& p.maxTexture3D[2] == attribute(cudaDevAttrMaxTexture3DDepth));
-	YES("alternate", p.maxTexture3DAlt[0] == attribute(cudaDevAttrMaxTexture3DWidthAlt)
-		&& p.maxTexture3DAlt[2] == attribute(cudaDevAttrMaxTexture3DDepthAlt));
+	YES("2d",
+		p.maxTexture2D[0] == attribute(cudaDevAttrMaxTexture2DWidth) &&
+			p.maxTexture2D[1] == attribute(cudaDevAttrMaxTexture2DHeight));
+	YES("linear",
+		p.maxTexture2DLinear[0] == attribute(cudaDevAttrMaxTexture2DLinearWidth) &&
+			p.maxTexture2DLinear[1] == attribute(cudaDevAttrMaxTexture2DLinearHeight) &&
+			p.maxTexture2DLinear[2] == attribute(cudaDevAttrMaxTexture2DLinearPitch));
+	YES("gather",
+		p.maxTexture2DGather[0] == attribute(cudaDevAttrMaxTexture2DGatherWidth) &&
+			p.maxTexture2DGather[1] == attribute(cudaDevAttrMaxTexture2DGatherHeight));
+	YES("3d",
+		p.maxTexture3D[0] == attribute(cudaDevAttrMaxTexture3DWidth) &&
+			p.maxTexture3D[1] == attribute(cudaDevAttrMaxTexture3DHeight) &&
+			p.maxTexture3D[2] == attribute(cudaDevAttrMaxTexture3DDepth));
+	YES("alternate",
+		p.maxTexture3DAlt[0] == attribute(cudaDevAttrMaxTexture3DWidthAlt) &&
+			p.maxTexture3DAlt[2] == attribute(cudaDevAttrMaxTexture3DDepthAlt));
 	YES("cubemap", p.maxTextureCubemap == attribute(cudaDevAttrMaxTextureCubemapWidth));
-	YES("layered", p.maxTexture1DLayered[0] == attribute(cudaDevAttrMaxTexture1DLayeredWidth)
-		&& p.maxTexture1DLayered[1] == attribute(cudaDevAttrMaxTexture1DLayeredLayers));
-	YES("layered 2d", p.maxTexture2DLayered[0] == attribute(cudaDevAttrMaxTexture2DLayeredWidth)
-		&& p.maxTexture2DLayered[2] == attribute(cudaDevAttrMaxTexture2DLayeredLayers));
+	YES("layered",
+		p.maxTexture1DLayered[0] == attribute(cudaDevAttrMaxTexture1DLayeredWidth) &&
+			p.maxTexture1DLayered[1] ==
+				attribute(cudaDevAttrMaxTexture1DLayeredLayers));
+	YES("layered 2d",
+		p.maxTexture2DLayered[0] == attribute(cudaDevAttrMaxTexture2DLayeredWidth) &&
+			p.maxTexture2DLayered[2] ==
+				attribute(cudaDevAttrMaxTexture2DLayeredLayers));
 	YES("surface", p.maxSurface1D == attribute(cudaDevAttrMaxSurface1DWidth));
 	YES("surface 2d", p.maxSurface2D[1] == attribute(cudaDevAttrMaxSurface2DHeight));
 	YES("surface 3d", p.maxSurface3D[2] == attribute(cudaDevAttrMaxSurface3DDepth));
 	YES("surface cubemap", p.maxSurfaceCubemap == attribute(cudaDevAttrMaxSurfaceCubemapWidth));
-	YES("surface layered", p.maxSurface2DLayered[2] == attribute(cudaDevAttrMaxSurface2DLayeredLayers));
+	YES("surface layered",
+		p.maxSurface2DLayered[2] == attribute(cudaDevAttrMaxSurface2DLayeredLayers));
 }
 
 CASE(properties_wrong)
@@ -173,7 +218,8 @@ CASE(attributes)
 	for (int i = 1; i <= 148; i++) {
 		int value = -7, drivers = -7;
 		int error;
-		int result = (int)FUNCTION(cudaDeviceGetAttribute)(&value, (enum cudaDeviceAttr)i, 0);
+		int result =
+			(int)FUNCTION(cudaDeviceGetAttribute)(&value, (enum cudaDeviceAttr)i, 0);
 		if (!api_driver)
 			QUIET(cuInit, 0);
 		error = (int)FUNCTION(cuDeviceGetAttribute)(&drivers, (CUdevice_attribute)i, 0);
@@ -203,7 +249,7 @@ CASE(attribute_wrong)
 	CALL(cudaDeviceGetAttribute, &value, cudaDevAttrWarpSize, 999);
 	CALL(cudaDeviceGetAttribute, &value, cudaDevAttrWarpSize, -1);
 	CALL(cudaDeviceGetAttribute, &value, (enum cudaDeviceAttr)0, 0);
-	CALL(cudaDeviceGetAttribute, &value, (enum cudaDeviceAttr)-1, 0);
+	CALL(cudaDeviceGetAttribute, &value, (enum cudaDeviceAttr) - 1, 0);
 	CALL(cudaDeviceGetAttribute, &value, (enum cudaDeviceAttr)1000, 0);
 	CALL(cudaDeviceGetAttribute, NULL, cudaDevAttrWarpSize, 0);
 	NUMBER("value", value);
@@ -253,8 +299,11 @@ CASE(limits)
 		enum cudaLimit limit;
 		size_t value;
 	} list[] = {
-		{cudaLimitStackSize, 4096}, {cudaLimitPrintfFifoSize, 2 << 20}, {cudaLimitMallocHeapSize, 16 << 20},
-		{cudaLimitDevRuntimePendingLaunchCount, 4096}, {cudaLimitMaxL2FetchGranularity, 32},
+		{cudaLimitStackSize, 4096},
+		{cudaLimitPrintfFifoSize, 2 << 20},
+		{cudaLimitMallocHeapSize, 16 << 20},
+		{cudaLimitDevRuntimePendingLaunchCount, 4096},
+		{cudaLimitMaxL2FetchGranularity, 32},
 	};
 	for (size_t i = 0; i < sizeof(list) / sizeof(list[0]); i++) {
 		size_t value = 0;
@@ -393,7 +442,8 @@ CASE(init_wrong)
 	CALL(cudaInitDevice, -1, 0, 0);
 	CALL(cudaInitDevice, 0, 0, 0x80);
 	CALL(cudaInitDevice, 0, 0x8000, cudaInitDeviceFlagsAreValid);
-	CALL(cudaInitDevice, 0, cudaDeviceScheduleYield | cudaDeviceScheduleSpin, cudaInitDeviceFlagsAreValid);
+	CALL(cudaInitDevice, 0, cudaDeviceScheduleYield | cudaDeviceScheduleSpin,
+		cudaInitDeviceFlagsAreValid);
 	CALL(cudaGetLastError);
 }
 
@@ -427,11 +477,11 @@ CASE(peers)
 	CALL(cudaGetLastError);
 }
 
-
 CASE(atomics)
 {
 	unsigned capabilities[2] = {77, 77};
-	enum cudaAtomicOperation operations[2] = {cudaAtomicOperationIntegerAdd, cudaAtomicOperationExchange};
+	enum cudaAtomicOperation operations[2] = {
+		cudaAtomicOperationIntegerAdd, cudaAtomicOperationExchange};
 	CALL(cudaDeviceGetHostAtomicCapabilities, capabilities, operations, 2, 0);
 	YES("written", capabilities[0] != 77 && capabilities[1] != 77);
 	CALL(cudaDeviceGetP2PAtomicCapabilities, capabilities, operations, 2, 0, 0);
@@ -440,7 +490,8 @@ CASE(atomics)
 CASE(atomics_wrong)
 {
 	unsigned capabilities[2] = {77, 77};
-	enum cudaAtomicOperation operations[2] = {cudaAtomicOperationIntegerAdd, (enum cudaAtomicOperation)999};
+	enum cudaAtomicOperation operations[2] = {
+		cudaAtomicOperationIntegerAdd, (enum cudaAtomicOperation)999};
 	CALL(cudaDeviceGetHostAtomicCapabilities, NULL, operations, 1, 0);
 	CALL(cudaDeviceGetHostAtomicCapabilities, capabilities, NULL, 1, 0);
 	CALL(cudaDeviceGetHostAtomicCapabilities, capabilities, operations, 0, 0);
@@ -453,13 +504,16 @@ CASE(atomics_wrong)
 
 CASE(flush)
 {
-	CALL(cudaDeviceFlushGPUDirectRDMAWrites, cudaFlushGPUDirectRDMAWritesTargetCurrentDevice, cudaFlushGPUDirectRDMAWritesToOwner);
+	CALL(cudaDeviceFlushGPUDirectRDMAWrites, cudaFlushGPUDirectRDMAWritesTargetCurrentDevice,
+		cudaFlushGPUDirectRDMAWritesToOwner);
 }
 
 CASE(flush_wrong)
 {
-	CALL(cudaDeviceFlushGPUDirectRDMAWrites, (enum cudaFlushGPUDirectRDMAWritesTarget)9, cudaFlushGPUDirectRDMAWritesToOwner);
-	CALL(cudaDeviceFlushGPUDirectRDMAWrites, cudaFlushGPUDirectRDMAWritesTargetCurrentDevice, (enum cudaFlushGPUDirectRDMAWritesScope)9);
+	CALL(cudaDeviceFlushGPUDirectRDMAWrites, (enum cudaFlushGPUDirectRDMAWritesTarget)9,
+		cudaFlushGPUDirectRDMAWritesToOwner);
+	CALL(cudaDeviceFlushGPUDirectRDMAWrites, cudaFlushGPUDirectRDMAWritesTargetCurrentDevice,
+		(enum cudaFlushGPUDirectRDMAWritesScope)9);
 	CALL(cudaGetLastError);
 }
 
@@ -489,7 +543,8 @@ CASE(reset)
 	CALL(cudaGetLastError);
 }
 
-static void notified(cudaAsyncNotificationInfo_t *info, void *data, cudaAsyncCallbackHandle_t handle)
+static void notified(
+	cudaAsyncNotificationInfo_t *info, void *data, cudaAsyncCallbackHandle_t handle)
 {
 	(void)info, (void)data, (void)handle;
 }

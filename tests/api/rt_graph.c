@@ -4,13 +4,13 @@
 #undef __CUDA_API_VERSION_INTERNAL
 #include <cuda_runtime_api.h>
 
-#define QUIET(name, ...) \
-	do { \
-		int quiet_ = (int)FUNCTION(name)(__VA_ARGS__); \
-		if (quiet_) { \
+#define QUIET(name, ...)                                           \
+	do {                                                       \
+		int quiet_ = (int)FUNCTION(name)(__VA_ARGS__);     \
+		if (quiet_) {                                      \
 			REMARK(#name " for the test: %d", quiet_); \
-			api_end_case(); \
-		} \
+			api_end_case();                            \
+		}                                                  \
 	} while (0)
 
 static void *memory(size_t size)
@@ -58,7 +58,8 @@ static void run(cudaGraphExec_t exec)
 
 static struct cudaMemsetParams set_params(void *p, unsigned value, size_t width)
 {
-	struct cudaMemsetParams m = {.dst = p, .value = value, .elementSize = 4, .width = width, .height = 1};
+	struct cudaMemsetParams m = {
+		.dst = p, .value = value, .elementSize = 4, .width = width, .height = 1};
 	return m;
 }
 
@@ -102,7 +103,8 @@ CASE(create)
 CASE(edges)
 {
 	cudaGraph_t graph = new_graph(), clone = NULL;
-	cudaGraphNode_t a = empty(graph, NULL, 0), b = empty(graph, &a, 1), c = empty(graph, NULL, 0), from[4], to[4], list[4], found = NULL;
+	cudaGraphNode_t a = empty(graph, NULL, 0), b = empty(graph, &a, 1),
+			c = empty(graph, NULL, 0), from[4], to[4], list[4], found = NULL;
 	cudaGraphEdgeData data[4];
 	size_t count = 77;
 	CALL(cudaGraphAddDependencies, graph, &b, &c, NULL, 1);
@@ -137,7 +139,11 @@ CASE(kernel)
 	void *p = memory(128), *function = fill_kernel();
 	unsigned value = 5, later = 9;
 	void *args[] = {&p, &value}, *changed[] = {&p, &later};
-	struct cudaKernelNodeParams params = {.func = function, .gridDim = {1, 1, 1}, .blockDim = {32, 1, 1}, .kernelParams = args}, got;
+	struct cudaKernelNodeParams params = {.func = function,
+					    .gridDim = {1, 1, 1},
+					    .blockDim = {32, 1, 1},
+					    .kernelParams = args},
+				    got;
 	cudaLaunchAttributeValue attribute;
 	cudaGraph_t graph = new_graph();
 	cudaGraphNode_t node = NULL, second = NULL;
@@ -187,7 +193,8 @@ CASE(copies)
 	params.kind = cudaMemcpyDeviceToDevice;
 	CALL(cudaGraphAddMemcpyNode1D, &in, graph, NULL, 0, a, host, 64, cudaMemcpyHostToDevice);
 	CALL(cudaGraphAddMemcpyNode, &move, graph, &in, 1, &params);
-	CALL(cudaGraphAddMemcpyNode1D, &out, graph, &move, 1, host + 32, b, 16, cudaMemcpyDeviceToHost);
+	CALL(cudaGraphAddMemcpyNode1D, &out, graph, &move, 1, host + 32, b, 16,
+		cudaMemcpyDeviceToHost);
 	CALL(cudaGraphMemcpyNodeGetParams, move, &got);
 	YES("same", got.srcPtr.ptr == a && got.dstPtr.ptr == b && got.extent.width == 32);
 	exec = instantiate(graph);
@@ -199,19 +206,24 @@ CASE(copies)
 	CALL(cudaGraphMemcpyNodeSetParams, move, &params);
 	CALL(cudaGraphExecMemcpyNodeSetParams, exec, move, &params);
 	CALL(cudaGraphMemcpyNodeSetParams1D, out, host + 40, b, 8, cudaMemcpyDeviceToHost);
-	CALL(cudaGraphExecMemcpyNodeSetParams1D, exec, out, host + 40, b, 8, cudaMemcpyDeviceToHost);
+	CALL(cudaGraphExecMemcpyNodeSetParams1D, exec, out, host + 40, b, 8,
+		cudaMemcpyDeviceToHost);
 	run(exec);
 	REMARK("launched");
 	BYTES("host", host, 64);
 	CALL(cudaGraphAddMemcpyNode1D, &in, graph, NULL, 0, NULL, host, 64, cudaMemcpyHostToDevice);
 	CALL(cudaGraphAddMemcpyNode1D, &in, graph, NULL, 0, a, host, 64, 77);
 	CALL(cudaGraphAddMemcpyNode, &move, graph, NULL, 0, NULL);
-	CALL(cudaGraphAddMemcpyNodeToSymbol, &in, graph, NULL, 0, host, host, 4, 0, cudaMemcpyHostToDevice);
-	CALL(cudaGraphAddMemcpyNodeFromSymbol, &in, graph, NULL, 0, host, host, 4, 0, cudaMemcpyDeviceToHost);
+	CALL(cudaGraphAddMemcpyNodeToSymbol, &in, graph, NULL, 0, host, host, 4, 0,
+		cudaMemcpyHostToDevice);
+	CALL(cudaGraphAddMemcpyNodeFromSymbol, &in, graph, NULL, 0, host, host, 4, 0,
+		cudaMemcpyDeviceToHost);
 	CALL(cudaGraphMemcpyNodeSetParamsToSymbol, out, host, host, 4, 0, cudaMemcpyHostToDevice);
 	CALL(cudaGraphMemcpyNodeSetParamsFromSymbol, out, host, host, 4, 0, cudaMemcpyDeviceToHost);
-	CALL(cudaGraphExecMemcpyNodeSetParamsToSymbol, exec, out, host, host, 4, 0, cudaMemcpyHostToDevice);
-	CALL(cudaGraphExecMemcpyNodeSetParamsFromSymbol, exec, out, host, host, 4, 0, cudaMemcpyDeviceToHost);
+	CALL(cudaGraphExecMemcpyNodeSetParamsToSymbol, exec, out, host, host, 4, 0,
+		cudaMemcpyHostToDevice);
+	CALL(cudaGraphExecMemcpyNodeSetParamsFromSymbol, exec, out, host, host, 4, 0,
+		cudaMemcpyDeviceToHost);
 }
 
 static unsigned called;
@@ -327,7 +339,8 @@ CASE(instantiate)
 	cudaGraph_t graph = new_graph();
 	cudaGraphExec_t exec = NULL;
 	unsigned long long flags = 77;
-	cudaGraphInstantiateParams params = {.flags = cudaGraphInstantiateFlagUpload, .result_out = 77};
+	cudaGraphInstantiateParams params = {
+		.flags = cudaGraphInstantiateFlagUpload, .result_out = 77};
 	char path[] = "/tmp/ckt-api-XXXXXX", first[16] = "";
 	int fd = mkstemp(path);
 	empty(graph, NULL, 0);
@@ -358,8 +371,11 @@ CASE(memory)
 	cudaGraphExec_t exec;
 	void *got = NULL;
 	unsigned long long value = 77, zero = 0;
-	struct cudaMemAllocNodeParams params = {
-		.poolProps = {.allocType = cudaMemAllocationTypePinned, .location = {.type = cudaMemLocationTypeDevice, .id = 0}}, .bytesize = 1000}, told;
+	struct cudaMemAllocNodeParams
+		params = {.poolProps = {.allocType = cudaMemAllocationTypePinned,
+				  .location = {.type = cudaMemLocationTypeDevice, .id = 0}},
+			.bytesize = 1000},
+		told;
 	CALL(cudaGraphAddMemAllocNode, &alloc, graph, NULL, 0, &params);
 	YES("some", params.dptr != NULL);
 	CALL(cudaGraphMemAllocNodeGetParams, alloc, &told);
@@ -447,8 +463,10 @@ CASE(capture)
 	CALL(cudaStreamEndCapture, s, &graph);
 	graph = new_graph();
 	node = empty(graph, NULL, 0);
-	CALL(cudaStreamBeginCaptureToGraph, s, graph, &node, NULL, 1, cudaStreamCaptureModeThreadLocal);
-	CALL(cudaStreamUpdateCaptureDependencies, s, &node, NULL, 1, cudaStreamSetCaptureDependencies);
+	CALL(cudaStreamBeginCaptureToGraph, s, graph, &node, NULL, 1,
+		cudaStreamCaptureModeThreadLocal);
+	CALL(cudaStreamUpdateCaptureDependencies, s, &node, NULL, 1,
+		cudaStreamSetCaptureDependencies);
 	CALL(cudaThreadExchangeStreamCaptureMode, &mode);
 	NUMBER("mode", mode);
 	CALL(cudaMalloc, &q, 64);

@@ -1,4 +1,7 @@
-/* The runtime's kernels: as nvcc's host code registers and launches them, as functions, and how many of their blocks fit. */
+/*
+ * The runtime's kernels: as nvcc's host code registers and launches them, as functions, and how
+ * many of their blocks fit.
+ */
 #include "registered.h"
 #include "kernels.h"
 
@@ -35,7 +38,8 @@ static void **registration;
 
 static void add_function(void **handle, const char *stub, const char *name)
 {
-	FUNCTION(__cudaRegisterFunction)(handle, stub, (char *)(uintptr_t)name, name, -1, NULL, NULL, NULL, NULL, NULL);
+	FUNCTION(__cudaRegisterFunction)
+	(handle, stub, (char *)(uintptr_t)name, name, -1, NULL, NULL, NULL, NULL, NULL);
 }
 
 /* The whole of kernels.h. */
@@ -46,8 +50,10 @@ static void program(void)
 	add_function(registration, fill, "fill");
 	add_function(registration, set_table, "set_table");
 	add_function(registration, with_shared, "with_shared");
-	FUNCTION(__cudaRegisterVar)(registration, (char *)table, (char *)"table", "table", 0, sizeof(table), 0, 0);
-	FUNCTION(__cudaRegisterVar)(registration, (char *)&fixed, (char *)"fixed", "fixed", 0, sizeof(fixed), 1, 0);
+	FUNCTION(__cudaRegisterVar)
+	(registration, (char *)table, (char *)"table", "table", 0, sizeof(table), 0, 0);
+	FUNCTION(__cudaRegisterVar)
+	(registration, (char *)&fixed, (char *)"fixed", "fixed", 0, sizeof(fixed), 1, 0);
 	FUNCTION(__cudaRegisterFatBinaryEnd)(registration);
 }
 
@@ -88,9 +94,11 @@ CASE(registered)
 	YES("some", handle != NULL);
 	add_function(handle, fill, "fill");
 	CALLED(__cudaRegisterFunction);
-	FUNCTION(__cudaRegisterVar)(handle, (char *)table, (char *)"table", "table", 0, sizeof(table), 0, 0);
+	FUNCTION(__cudaRegisterVar)
+	(handle, (char *)table, (char *)"table", "table", 0, sizeof(table), 0, 0);
 	CALLED(__cudaRegisterVar);
-	FUNCTION(__cudaRegisterVar)(handle, (char *)&fixed, (char *)"fixed", "fixed", 0, sizeof(fixed), 1, 0);
+	FUNCTION(__cudaRegisterVar)
+	(handle, (char *)&fixed, (char *)"fixed", "fixed", 0, sizeof(fixed), 1, 0);
 	CALLED(__cudaRegisterVar);
 	FUNCTION(__cudaRegisterFatBinaryEnd)(handle);
 	CALLED(__cudaRegisterFatBinaryEnd);
@@ -144,7 +152,8 @@ CASE(registered_unknown)
 {
 	void **handle = registered(api_ptx, sizeof(api_ptx), 7, 8), *address = NULL;
 	add_function(handle, fill, "not there");
-	FUNCTION(__cudaRegisterVar)(handle, (char *)table, (char *)"not there", "not there", 0, sizeof(table), 0, 0);
+	FUNCTION(__cudaRegisterVar)
+	(handle, (char *)table, (char *)"not there", "not there", 0, sizeof(table), 0, 0);
 	FUNCTION(__cudaRegisterFatBinaryEnd)(handle);
 	CALL(cudaGetLastError);
 	CALL(cudaLaunchKernel, fill, size(1, 1, 1), size(1, 1, 1), NULL, 0, NULL);
@@ -161,7 +170,8 @@ CASE(managed)
 	char made;
 	size_t bytes = 77;
 	add_function(handle, add, "add");
-	FUNCTION(__cudaRegisterManagedVar)(handle, (void **)(void *)&both, (char *)"both", "both", 0, 16, 0, 0);
+	FUNCTION(__cudaRegisterManagedVar)
+	(handle, (void **)(void *)&both, (char *)"both", "both", 0, 16, 0, 0);
 	CALLED(__cudaRegisterManagedVar);
 	YES("null", both == NULL);
 	FUNCTION(__cudaRegisterFatBinaryEnd)(handle);
@@ -258,11 +268,13 @@ CASE(call)
 	CALL(__cudaLaunchKernel, handle, grid, block, args, shared, stream);
 	CONTENT("bytes", p, 64);
 	value = 9;
-	CALL_AS(__cudaLaunchKernel, __cudaLaunchKernel_ptsz, handle, size(1, 1, 1), size(4, 1, 1), args, 0, NULL);
+	CALL_AS(__cudaLaunchKernel, __cudaLaunchKernel_ptsz, handle, size(1, 1, 1), size(4, 1, 1),
+		args, 0, NULL);
 	CONTENT("bytes", p, 64);
 	CALL(__cudaLaunchKernel, handle, size(0, 1, 1), size(4, 1, 1), args, 0, NULL);
 	CALL(__cudaLaunchKernel, handle, size(1, 1, 1), size(1025, 1, 1), args, 0, NULL);
-	CALL_AS(__cudaLaunchKernel, __cudaLaunchKernel_ptsz, handle, size(1, 1, 1), size(4, 1, 1), args, 1 << 24, NULL);
+	CALL_AS(__cudaLaunchKernel, __cudaLaunchKernel_ptsz, handle, size(1, 1, 1), size(4, 1, 1),
+		args, 1 << 24, NULL);
 	CALL(cudaGetLastError);
 	CONTENT("bytes", p, 64);
 }
@@ -286,13 +298,15 @@ CASE(launch)
 	CALL(cudaLaunchKernel, fill, size(2, 1, 1), size(4, 1, 1), args, 0, s);
 	CONTENT("bytes", p, 64);
 	value = 9;
-	CALL_AS(cudaLaunchKernel, cudaLaunchKernel_ptsz, fill, size(1, 1, 1), size(4, 1, 1), args, 0, NULL);
+	CALL_AS(cudaLaunchKernel, cudaLaunchKernel_ptsz, fill, size(1, 1, 1), size(4, 1, 1), args,
+		0, NULL);
 	CONTENT("bytes", p, 64);
 	value = 17;
 	CALL(cudaLaunchCooperativeKernel, fill, size(1, 1, 1), size(4, 1, 1), args, 0, s);
 	CONTENT("bytes", p, 64);
 	value = 33;
-	CALL_AS(cudaLaunchCooperativeKernel, cudaLaunchCooperativeKernel_ptsz, fill, size(1, 1, 1), size(4, 1, 1), args, 0, NULL);
+	CALL_AS(cudaLaunchCooperativeKernel, cudaLaunchCooperativeKernel_ptsz, fill, size(1, 1, 1),
+		size(4, 1, 1), args, 0, NULL);
 	CONTENT("bytes", p, 64);
 	CALL(cudaLaunchKernel, with_shared, size(1, 1, 1), size(16, 1, 1), args, 4096, NULL);
 	CONTENT("bytes", p, 64);
@@ -318,9 +332,11 @@ CASE(launch_wrong)
 	CALL(cudaLaunchKernel, not_registered, size(1, 1, 1), size(1, 1, 1), args, 0, NULL);
 	CALL(cudaLaunchKernel, NULL, size(1, 1, 1), size(1, 1, 1), args, 0, NULL);
 	CALL(cudaGetLastError);
-	CALL(cudaLaunchCooperativeKernel, fill, size(1 << 20, 1, 1), size(1024, 1, 1), args, 0, NULL);
+	CALL(cudaLaunchCooperativeKernel, fill, size(1 << 20, 1, 1), size(1024, 1, 1), args, 0,
+		NULL);
 	CALL(cudaLaunchCooperativeKernel, fill, size(0, 1, 1), size(4, 1, 1), args, 0, NULL);
-	CALL(cudaLaunchCooperativeKernel, not_registered, size(1, 1, 1), size(1, 1, 1), args, 0, NULL);
+	CALL(cudaLaunchCooperativeKernel, not_registered, size(1, 1, 1), size(1, 1, 1), args, 0,
+		NULL);
 	CALL(cudaLaunchCooperativeKernel, NULL, size(1, 1, 1), size(1, 1, 1), args, 0, NULL);
 	CALL(cudaGetLastError);
 	CONTENT("bytes", p, 64);
@@ -393,14 +409,20 @@ CASE(attribute)
 		enum cudaFuncAttribute attribute;
 		int value;
 	} list[] = {
-		{cudaFuncAttributeMaxDynamicSharedMemorySize, 65000}, {cudaFuncAttributePreferredSharedMemoryCarveout, 50},
+		{cudaFuncAttributeMaxDynamicSharedMemorySize, 65000},
+		{cudaFuncAttributePreferredSharedMemoryCarveout, 50},
 		{cudaFuncAttributePreferredSharedMemoryCarveout, cudaSharedmemCarveoutDefault},
 		{cudaFuncAttributeNonPortableClusterSizeAllowed, 1},
-		{cudaFuncAttributeClusterSchedulingPolicyPreference, cudaClusterSchedulingPolicySpread},
+		{cudaFuncAttributeClusterSchedulingPolicyPreference,
+			cudaClusterSchedulingPolicySpread},
 		/* What is none. */
-		{cudaFuncAttributeMaxDynamicSharedMemorySize, 1 << 24}, {cudaFuncAttributeMaxDynamicSharedMemorySize, -1},
-		{cudaFuncAttributePreferredSharedMemoryCarveout, 101}, {cudaFuncAttributePreferredSharedMemoryCarveout, -2},
-		{cudaFuncAttributeClusterSchedulingPolicyPreference, 99}, {(enum cudaFuncAttribute)0, 1}, {(enum cudaFuncAttribute)99, 1},
+		{cudaFuncAttributeMaxDynamicSharedMemorySize, 1 << 24},
+		{cudaFuncAttributeMaxDynamicSharedMemorySize, -1},
+		{cudaFuncAttributePreferredSharedMemoryCarveout, 101},
+		{cudaFuncAttributePreferredSharedMemoryCarveout, -2},
+		{cudaFuncAttributeClusterSchedulingPolicyPreference, 99},
+		{(enum cudaFuncAttribute)0, 1},
+		{(enum cudaFuncAttribute)99, 1},
 	};
 	struct cudaFuncAttributes a;
 	char *p;
@@ -414,7 +436,8 @@ CASE(attribute)
 	CALL(cudaLaunchKernel, with_shared, size(1, 1, 1), size(16, 1, 1), args, 65000, NULL);
 	CONTENT("bytes", p, 64);
 	CALL(cudaLaunchKernel, with_shared, size(1, 1, 1), size(16, 1, 1), args, 65001, NULL);
-	CALL(cudaFuncSetAttribute, not_registered, cudaFuncAttributeMaxDynamicSharedMemorySize, 100);
+	CALL(cudaFuncSetAttribute, not_registered, cudaFuncAttributeMaxDynamicSharedMemorySize,
+		100);
 	CALL(cudaFuncSetAttribute, NULL, cudaFuncAttributeMaxDynamicSharedMemorySize, 100);
 	CALL(cudaGetLastError);
 }
@@ -528,11 +551,14 @@ CASE(occupancy)
 	NUMBER("blocks", blocks);
 	CALL(cudaOccupancyMaxActiveBlocksPerMultiprocessor, &blocks, with_shared, 256, 1 << 24);
 	NUMBER("blocks", blocks);
-	CALL(cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags, &blocks, with_shared, 512, 0, cudaOccupancyDefault);
+	CALL(cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags, &blocks, with_shared, 512, 0,
+		cudaOccupancyDefault);
 	YES("by threads", blocks == threads / 512);
-	CALL(cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags, &blocks, with_shared, 512, 0, cudaOccupancyDisableCachingOverride);
+	CALL(cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags, &blocks, with_shared, 512, 0,
+		cudaOccupancyDisableCachingOverride);
 	YES("by threads", blocks == threads / 512);
-	CALL(cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags, &blocks, with_shared, 512, 0, 0x80);
+	CALL(cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags, &blocks, with_shared, 512, 0,
+		0x80);
 	CALL(cudaOccupancyAvailableDynamicSMemPerBlock, &bytes, with_shared, 2, 256);
 	YES("fits", bytes > 10000 && bytes <= (size_t)shared / 2);
 	CALL(cudaOccupancyMaxActiveBlocksPerMultiprocessor, &blocks, not_registered, 512, 0);

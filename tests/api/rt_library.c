@@ -53,12 +53,15 @@ CASE(library)
 	TEXT("name", name);
 	CALL(cudaLaunchKernel, (const void *)fill, size(2, 1, 1), size(4, 1, 1), args, 0, NULL);
 	CONTENT("bytes", p, 64);
-	CALL(cudaKernelSetAttributeForDevice, fill, cudaFuncAttributeMaxDynamicSharedMemorySize, 50000, 0);
+	CALL(cudaKernelSetAttributeForDevice, fill, cudaFuncAttributeMaxDynamicSharedMemorySize,
+		50000, 0);
 	CALL(cudaFuncGetAttributes, &a, (const void *)fill);
 	NUMBER("dynamic", a.maxDynamicSharedSizeBytes);
-	CALL(cudaKernelSetAttributeForDevice, fill, cudaFuncAttributeMaxDynamicSharedMemorySize, 1 << 24, 0);
+	CALL(cudaKernelSetAttributeForDevice, fill, cudaFuncAttributeMaxDynamicSharedMemorySize,
+		1 << 24, 0);
 	CALL(cudaKernelSetAttributeForDevice, fill, (enum cudaFuncAttribute)99, 1, 0);
-	CALL(cudaKernelSetAttributeForDevice, fill, cudaFuncAttributeMaxDynamicSharedMemorySize, 100, 999);
+	CALL(cudaKernelSetAttributeForDevice, fill, cudaFuncAttributeMaxDynamicSharedMemorySize,
+		100, 999);
 	CALL(cudaLibraryUnload, made);
 	CALL(cudaGetLastError);
 }
@@ -73,7 +76,8 @@ CASE(variables)
 	CALL(cudaLibraryGetGlobal, &table, &bytes, made, "table");
 	NUMBER("bytes", (long long)bytes);
 	CALL(cudaLibraryGetKernel, &set_table, made, "set_table");
-	CALL(cudaLaunchKernel, (const void *)set_table, size(1, 1, 1), size(4, 1, 1), args, 0, NULL);
+	CALL(cudaLaunchKernel, (const void *)set_table, size(1, 1, 1), size(4, 1, 1), args, 0,
+		NULL);
 	CONTENT("table", table, 16);
 	bytes = 77;
 	CALL(cudaLibraryGetGlobal, NULL, &bytes, made, "table");
@@ -128,16 +132,19 @@ CASE(file)
 
 CASE(options)
 {
-	enum cudaJitOption jit[] = {cudaJitOptimizationLevel, cudaJitErrorLogBufferSizeBytes, cudaJitErrorLogBuffer};
+	enum cudaJitOption jit[] = {
+		cudaJitOptimizationLevel, cudaJitErrorLogBufferSizeBytes, cudaJitErrorLogBuffer};
 	static char log[512];
 	void *values[] = {(void *)(uintptr_t)2, (void *)sizeof(log), log};
-	enum cudaLibraryOption option = cudaLibraryHostUniversalFunctionAndDataTable, binary = cudaLibraryBinaryIsPreserved;
+	enum cudaLibraryOption option = cudaLibraryHostUniversalFunctionAndDataTable,
+			       binary = cudaLibraryBinaryIsPreserved;
 	void *yes = (void *)1;
 	cudaLibrary_t made = NULL;
 	CALL(cudaLibraryLoadData, &made, api_ptx, jit, values, 3, NULL, NULL, 0);
 	YES("nothing logged", log[0] == 0);
 	CALL(cudaLibraryLoadData, &made, api_ptx, NULL, NULL, 0, &binary, &yes, 1);
-	CALL(cudaLibraryLoadData, &made, "nothing that can be loaded", jit, values, 3, NULL, NULL, 0);
+	CALL(cudaLibraryLoadData, &made, "nothing that can be loaded", jit, values, 3, NULL, NULL,
+		0);
 	CALL(cudaGetLastError);
 	(void)option;
 }
@@ -175,7 +182,8 @@ CASE(garbage)
 	cudaLibrary_t made = NULL;
 	cudaKernel_t kernel = NULL;
 	unsigned count = 77;
-	if (!CALL(cudaLibraryLoadData, &made, "nothing that can be loaded", NULL, NULL, 0, NULL, NULL, 0)) {
+	if (!CALL(cudaLibraryLoadData, &made, "nothing that can be loaded", NULL, NULL, 0, NULL,
+		    NULL, 0)) {
 		CALL(cudaLibraryGetKernelCount, &count, made);
 		CALL(cudaLibraryGetKernel, &kernel, made, "fill");
 		CALL(cudaLibraryUnload, made);

@@ -1,4 +1,6 @@
-/* The runtime's managed and pinned memory: hints, ranges, batches, attachment, addresses and flags. */
+/*
+ * The runtime's managed and pinned memory: hints, ranges, batches, attachment, addresses and flags.
+ */
 #include "runtime.h"
 
 enum { BYTES_OF_ALL = 1 << 20 };
@@ -10,7 +12,8 @@ static char *managed(size_t size)
 	return (char *)p;
 }
 
-static const struct cudaMemLocation device = {cudaMemLocationTypeDevice, 0}, host = {cudaMemLocationTypeHost, 0};
+static const struct cudaMemLocation device = {cudaMemLocationTypeDevice, 0},
+				    host = {cudaMemLocationTypeHost, 0};
 
 static int asked(enum cudaMemRangeAttribute what, const void *p)
 {
@@ -76,7 +79,8 @@ CASE(advice_wrong)
 {
 	static char ordinary[4096];
 	char *p = managed(BYTES_OF_ALL), *q = memory(4096);
-	struct cudaMemLocation nowhere = {(enum cudaMemLocationType)99, 0}, no_device = {cudaMemLocationTypeDevice, 999};
+	struct cudaMemLocation nowhere = {(enum cudaMemLocationType)99, 0},
+			       no_device = {cudaMemLocationTypeDevice, 999};
 	CALL(cudaMemAdvise, p, BYTES_OF_ALL, (enum cudaMemoryAdvise)99, device);
 	CALL(cudaMemAdvise, p, BYTES_OF_ALL, cudaMemAdviseSetPreferredLocation, nowhere);
 	CALL(cudaMemAdvise, p, BYTES_OF_ALL, cudaMemAdviseSetPreferredLocation, no_device);
@@ -94,8 +98,9 @@ CASE(ranges)
 	int mostly = -7, preferred = -77, last = -77, by[2] = {-77, -77};
 	void *data[] = {&mostly, &preferred, by, &last};
 	size_t sizes[] = {4, 4, 8, 4};
-	enum cudaMemRangeAttribute names[] = {cudaMemRangeAttributeReadMostly, cudaMemRangeAttributePreferredLocation,
-		cudaMemRangeAttributeAccessedBy, cudaMemRangeAttributeLastPrefetchLocation};
+	enum cudaMemRangeAttribute names[] = {cudaMemRangeAttributeReadMostly,
+		cudaMemRangeAttributePreferredLocation, cudaMemRangeAttributeAccessedBy,
+		cudaMemRangeAttributeLastPrefetchLocation};
 	CALL(cudaMemRangeGetAttributes, data, sizes, names, 4, p, BYTES_OF_ALL);
 	NUMBER("read mostly", mostly);
 	NUMBER("preferred", preferred);
@@ -159,7 +164,8 @@ CASE(prefetch_last)
 CASE(prefetch_wrong)
 {
 	char *p = managed(BYTES_OF_ALL), *q = memory(4096);
-	struct cudaMemLocation nowhere = {(enum cudaMemLocationType)99, 0}, no_device = {cudaMemLocationTypeDevice, 999};
+	struct cudaMemLocation nowhere = {(enum cudaMemLocationType)99, 0},
+			       no_device = {cudaMemLocationTypeDevice, 999};
 	CALL(cudaMemPrefetchAsync, p, BYTES_OF_ALL, device, 1, NULL);
 	CALL(cudaMemPrefetchAsync, p, BYTES_OF_ALL, no_device, 0, NULL);
 	CALL(cudaMemPrefetchAsync, p, BYTES_OF_ALL, nowhere, 0, NULL);
@@ -178,13 +184,15 @@ CASE(batches)
 	cudaStream_t stream = new_stream();
 	memset(p[0], 1, BYTES_OF_ALL);
 	CALL(cudaMemPrefetchBatchAsync, p, sizes, 2, &location, at, 1, 0, stream);
-	CALL_AS(cudaMemPrefetchBatchAsync, cudaMemPrefetchBatchAsync_ptsz, p, sizes, 2, &location, at, 1, 0, stream);
+	CALL_AS(cudaMemPrefetchBatchAsync, cudaMemPrefetchBatchAsync_ptsz, p, sizes, 2, &location,
+		at, 1, 0, stream);
 	QUIET(cudaStreamSynchronize, stream);
 	BYTES("bytes", p[0], 16);
 	CALL(cudaMemDiscardBatchAsync, p, sizes, 2, 0, stream);
 	CALL_AS(cudaMemDiscardBatchAsync, cudaMemDiscardBatchAsync_ptsz, p, sizes, 2, 0, stream);
 	CALL(cudaMemDiscardAndPrefetchBatchAsync, p, sizes, 2, &location, at, 1, 0, stream);
-	CALL_AS(cudaMemDiscardAndPrefetchBatchAsync, cudaMemDiscardAndPrefetchBatchAsync_ptsz, p, sizes, 2, &location, at, 1, 0, stream);
+	CALL_AS(cudaMemDiscardAndPrefetchBatchAsync, cudaMemDiscardAndPrefetchBatchAsync_ptsz, p,
+		sizes, 2, &location, at, 1, 0, stream);
 	CALL(cudaStreamSynchronize, stream);
 	memset(p[0], 2, 64);
 	CALL(cudaMemset, (char *)p[0] + 64, 3, 8);
@@ -223,7 +231,8 @@ CASE(attach)
 	BYTES("bytes", p, 16);
 	CALL(cudaStreamAttachMemAsync, NULL, p, 0, cudaMemAttachGlobal);
 	CALL(cudaStreamAttachMemAsync, NULL, p, 4096, cudaMemAttachHost);
-	CALL_AS(cudaStreamAttachMemAsync, cudaStreamAttachMemAsync_ptsz, NULL, p, 0, cudaMemAttachGlobal);
+	CALL_AS(cudaStreamAttachMemAsync, cudaStreamAttachMemAsync_ptsz, NULL, p, 0,
+		cudaMemAttachGlobal);
 	CALL(cudaDeviceSynchronize);
 	BYTES("bytes", p, 16);
 }
@@ -261,7 +270,8 @@ CASE(pinned)
 
 CASE(pinned_flags)
 {
-	static const unsigned list[] = {cudaHostAllocDefault, cudaHostAllocPortable, cudaHostAllocMapped, cudaHostAllocWriteCombined,
+	static const unsigned list[] = {cudaHostAllocDefault, cudaHostAllocPortable,
+		cudaHostAllocMapped, cudaHostAllocWriteCombined,
 		cudaHostAllocPortable | cudaHostAllocMapped | cudaHostAllocWriteCombined};
 	for (size_t i = 0; i < sizeof(list) / sizeof(list[0]); i++) {
 		void *p = NULL, *address = NULL;
@@ -339,7 +349,8 @@ CASE(attach_streams)
 	cudaStream_t blocking = NULL;
 	QUIET(cudaStreamCreate, &blocking);
 	CALL(cudaStreamAttachMemAsync, cudaStreamPerThread, p, 0, cudaMemAttachSingle);
-	CALL_AS(cudaStreamAttachMemAsync, cudaStreamAttachMemAsync_ptsz, NULL, p, 0, cudaMemAttachSingle);
+	CALL_AS(cudaStreamAttachMemAsync, cudaStreamAttachMemAsync_ptsz, NULL, p, 0,
+		cudaMemAttachSingle);
 	CALL(cudaStreamAttachMemAsync, cudaStreamLegacy, p, 0, cudaMemAttachSingle);
 	CALL(cudaStreamAttachMemAsync, blocking, p, 4096, cudaMemAttachSingle);
 	CALL(cudaStreamAttachMemAsync, blocking, p + 16, 0, cudaMemAttachGlobal);
@@ -352,7 +363,8 @@ CASE(attach_streams)
 CASE(advice_elsewhere)
 {
 	char *p = managed(BYTES_OF_ALL);
-	struct cudaMemLocation node = {cudaMemLocationTypeHostNuma, 0}, here = {cudaMemLocationTypeHostNumaCurrent, 0};
+	struct cudaMemLocation node = {cudaMemLocationTypeHostNuma, 0},
+			       here = {cudaMemLocationTypeHostNumaCurrent, 0};
 	struct cudaMemLocation no_device = {cudaMemLocationTypeDevice, 999};
 	CALL(cudaMemAdvise, p, BYTES_OF_ALL, cudaMemAdviseSetAccessedBy, no_device);
 	CALL(cudaMemAdvise, p, BYTES_OF_ALL, cudaMemAdviseSetReadMostly, no_device);

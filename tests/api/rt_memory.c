@@ -32,7 +32,8 @@ CASE(alloc)
 CASE(alloc_wrong)
 {
 	struct cudaPitchedPtr p;
-	struct cudaExtent extent = {100, 6, 3}, large = {(size_t)1 << 40, 1 << 20, 3}, huge = {(size_t)1 << 60, (size_t)1 << 60, (size_t)1 << 60};
+	struct cudaExtent extent = {100, 6, 3}, large = {(size_t)1 << 40, 1 << 20, 3},
+			  huge = {(size_t)1 << 60, (size_t)1 << 60, (size_t)1 << 60};
 	void *q = (void *)8;
 	CALL(cudaMalloc3D, NULL, extent);
 	CALL(cudaMalloc3D, &p, large);
@@ -127,7 +128,8 @@ CASE(copy_async_per_thread)
 	numbers(out, sizeof(out), 1);
 	memset(back, 0xee, sizeof(back));
 	CALL_AS(cudaMemcpyAsync, cudaMemcpyAsync_ptsz, p, out, 16, cudaMemcpyHostToDevice, NULL);
-	CALL_AS(cudaMemcpyAsync, cudaMemcpyAsync_ptsz, q + 4, p, 16, cudaMemcpyDeviceToDevice, NULL);
+	CALL_AS(cudaMemcpyAsync, cudaMemcpyAsync_ptsz, q + 4, p, 16, cudaMemcpyDeviceToDevice,
+		NULL);
 	CALL_AS(cudaMemcpyAsync, cudaMemcpyAsync_ptsz, back, q, 20, cudaMemcpyDeviceToHost, NULL);
 	QUIET(cudaStreamSynchronize, cudaStreamPerThread);
 	BYTES("bytes", back, 24);
@@ -194,8 +196,10 @@ CASE(two_others)
 	CALL(cudaMemcpy2DAsync, back, 20, p, 16, 16, 4, cudaMemcpyDeviceToHost, stream);
 	QUIET(cudaStreamSynchronize, stream);
 	BYTES("bytes", back, 96);
-	CALL_AS(cudaMemcpy2DAsync, cudaMemcpy2DAsync_ptsz, q, 32, out + 19, 16, 16, 4, cudaMemcpyHostToDevice, NULL);
-	CALL_AS(cudaMemcpy2DAsync, cudaMemcpy2DAsync_ptsz, back, 20, q, 32, 16, 4, cudaMemcpyDefault, NULL);
+	CALL_AS(cudaMemcpy2DAsync, cudaMemcpy2DAsync_ptsz, q, 32, out + 19, 16, 16, 4,
+		cudaMemcpyHostToDevice, NULL);
+	CALL_AS(cudaMemcpy2DAsync, cudaMemcpy2DAsync_ptsz, back, 20, q, 32, 16, 4,
+		cudaMemcpyDefault, NULL);
 	QUIET(cudaStreamSynchronize, cudaStreamPerThread);
 	BYTES("bytes", back, 96);
 }
@@ -208,7 +212,8 @@ CASE(two_wrong)
 	CALL(cudaMemcpy2D, p, 8, host, 16, 12, 4, cudaMemcpyHostToDevice);
 	CALL(cudaMemcpy2D, p, 16, host, 8, 12, 4, cudaMemcpyHostToDevice);
 	CALL(cudaMemcpy2D, p, 8, host, 8, 12, 1, cudaMemcpyHostToDevice);
-	CALL(cudaMemcpy2D, p, (size_t)1 << 40, host, (size_t)1 << 40, 12, 1, cudaMemcpyHostToDevice);
+	CALL(cudaMemcpy2D, p, (size_t)1 << 40, host, (size_t)1 << 40, 12, 1,
+		cudaMemcpyHostToDevice);
 	CALL(cudaMemcpy2D, p, (size_t)1 << 40, host, 16, 12, 2, cudaMemcpyHostToDevice);
 	CALL(cudaMemcpy2D, NULL, 16, host, 16, 12, 2, cudaMemcpyHostToDevice);
 	CALL(cudaMemcpy2D, p, 16, NULL, 16, 12, 2, cudaMemcpyHostToDevice);
@@ -220,7 +225,8 @@ CASE(two_wrong)
 	CALL(cudaGetLastError);
 }
 
-static struct cudaMemcpy3DParms box(void *dst, const void *src, size_t pitch, enum cudaMemcpyKind kind)
+static struct cudaMemcpy3DParms box(
+	void *dst, const void *src, size_t pitch, enum cudaMemcpyKind kind)
 {
 	struct cudaMemcpy3DParms p;
 	memset(&p, 0, sizeof(p));
@@ -411,7 +417,8 @@ CASE(batch)
 	CONTENT("bytes", p, 12);
 	CONTENT("bytes", q, 40);
 	to[0] = back, from[0] = p + 1;
-	CALL_AS(cudaMemcpyBatchAsync, cudaMemcpyBatchAsync_ptsz, to, from, sizes, 1, attributes, at_first, 1, stream);
+	CALL_AS(cudaMemcpyBatchAsync, cudaMemcpyBatchAsync_ptsz, to, from, sizes, 1, attributes,
+		at_first, 1, stream);
 	QUIET(cudaStreamSynchronize, stream);
 	BYTES("bytes", back, 16);
 }

@@ -1,4 +1,6 @@
-/* The runtime's errors, versions, profiler and log, and what it says of the driver's entry points. */
+/*
+ * The runtime's errors, versions, profiler and log, and what it says of the driver's entry points.
+ */
 #include "runtime.h"
 #include <cuda_profiler_api.h>
 
@@ -89,17 +91,19 @@ CASE(entry_points)
 	NUMBER("status", status);
 	YES("the second version", f == api_symbol("cuMemAlloc_v2"));
 	status = (enum cudaDriverEntryPointQueryResult)77;
-	CALL(cudaGetDriverEntryPointByVersion, "cuMemcpyHtoDAsync", &f, 13000, cudaEnablePerThreadDefaultStream, &status);
+	CALL(cudaGetDriverEntryPointByVersion, "cuMemcpyHtoDAsync", &f, 13000,
+		cudaEnablePerThreadDefaultStream, &status);
 	NUMBER("status", status);
 	YES("per thread", f == api_symbol("cuMemcpyHtoDAsync_v2_ptsz"));
-	CALL(cudaGetDriverEntryPointByVersion, "cuMemcpyHtoDAsync", &f, 13000, cudaEnableLegacyStream, &status);
+	CALL(cudaGetDriverEntryPointByVersion, "cuMemcpyHtoDAsync", &f, 13000,
+		cudaEnableLegacyStream, &status);
 	YES("legacy", f == api_symbol("cuMemcpyHtoDAsync_v2"));
-	CALL_AS(cudaGetDriverEntryPointByVersion, cudaGetDriverEntryPointByVersion_ptsz, "cuMemcpyHtoDAsync", &f, 13000, cudaEnableDefault,
-		&status);
+	CALL_AS(cudaGetDriverEntryPointByVersion, cudaGetDriverEntryPointByVersion_ptsz,
+		"cuMemcpyHtoDAsync", &f, 13000, cudaEnableDefault, &status);
 	NUMBER("status", status);
 	YES("per thread", f == api_symbol("cuMemcpyHtoDAsync_v2_ptsz"));
-	CALL_AS(cudaGetDriverEntryPointByVersion, cudaGetDriverEntryPointByVersion_ptsz, "cuMemcpyHtoDAsync", &g, 13000, cudaEnableLegacyStream,
-		&status);
+	CALL_AS(cudaGetDriverEntryPointByVersion, cudaGetDriverEntryPointByVersion_ptsz,
+		"cuMemcpyHtoDAsync", &g, 13000, cudaEnableLegacyStream, &status);
 	YES("legacy", g == api_symbol("cuMemcpyHtoDAsync_v2"));
 	CALL(cudaGetDriverEntryPointByVersion, "cuMemAlloc", &f, 13000, cudaEnableDefault, NULL);
 	YES("the second version", f == api_symbol("cuMemAlloc_v2"));
@@ -112,9 +116,11 @@ CASE(entry_points_first)
 	CALL(cudaGetDriverEntryPoint, "cuMemAlloc", &f, cudaEnableDefault, &status);
 	NUMBER("status", status);
 	YES("the second version", f == api_symbol("cuMemAlloc_v2"));
-	CALL(cudaGetDriverEntryPoint, "cuStreamQuery", &f, cudaEnablePerThreadDefaultStream, &status);
+	CALL(cudaGetDriverEntryPoint, "cuStreamQuery", &f, cudaEnablePerThreadDefaultStream,
+		&status);
 	YES("per thread", f == api_symbol("cuStreamQuery_ptsz"));
-	CALL_AS(cudaGetDriverEntryPoint, cudaGetDriverEntryPoint_ptsz, "cuStreamQuery", &f, cudaEnableDefault, &status);
+	CALL_AS(cudaGetDriverEntryPoint, cudaGetDriverEntryPoint_ptsz, "cuStreamQuery", &f,
+		cudaEnableDefault, &status);
 	NUMBER("status", status);
 	YES("per thread", f == api_symbol("cuStreamQuery_ptsz"));
 }
@@ -127,7 +133,8 @@ CASE(entry_points_none)
 	NUMBER("status", status);
 	YES("null", f == NULL);
 	f = (void *)8;
-	CALL(cudaGetDriverEntryPointByVersion, "cuLibraryLoadData", &f, 11000, cudaEnableDefault, &status);
+	CALL(cudaGetDriverEntryPointByVersion, "cuLibraryLoadData", &f, 11000, cudaEnableDefault,
+		&status);
 	NUMBER("status", status);
 	YES("null", f == NULL);
 	f = (void *)8;
@@ -204,7 +211,8 @@ CASE(entry_points_flags)
 {
 	void *f = (void *)8;
 	enum cudaDriverEntryPointQueryResult status = (enum cudaDriverEntryPointQueryResult)77;
-	CALL(cudaGetDriverEntryPointByVersion, "cuMemAlloc", &f, 13000, cudaEnableLegacyStream | cudaEnablePerThreadDefaultStream, &status);
+	CALL(cudaGetDriverEntryPointByVersion, "cuMemAlloc", &f, 13000,
+		cudaEnableLegacyStream | cudaEnablePerThreadDefaultStream, &status);
 	CALL(cudaGetDriverEntryPointByVersion, "cuMemAlloc", &f, 2000, 0, &status);
 	NUMBER("status", status);
 	CALL(cudaGetDriverEntryPointByVersion, "cuMemAlloc", &f, 99000, 0, &status);

@@ -1,6 +1,6 @@
 /*
- * Two devices of one machine that reach each other, through the runtime and through the driver.  Recorded on a machine with several GPUs;
- * where there is one, every case says that it needs two.
+ * Two devices of one machine that reach each other, through the runtime and through the driver.
+ * Recorded on a machine with several GPUs; where there is one, every case says that it needs two.
  */
 #include "runtime.h"
 
@@ -29,7 +29,8 @@ CASE(attributes)
 {
 	int value = -7;
 	unsigned capabilities[2] = {77, 77};
-	enum cudaAtomicOperation operations[2] = {cudaAtomicOperationIntegerAdd, cudaAtomicOperationExchange};
+	enum cudaAtomicOperation operations[2] = {
+		cudaAtomicOperationIntegerAdd, cudaAtomicOperationExchange};
 	two();
 	CALL(cudaDeviceCanAccessPeer, &value, 0, 1);
 	NUMBER("can", value);
@@ -184,7 +185,8 @@ CASE(driver)
 	CUcontext first, second;
 	int value = -7;
 	unsigned capabilities[2] = {77, 77};
-	CUatomicOperation operations[2] = {CU_ATOMIC_OPERATION_INTEGER_ADD, CU_ATOMIC_OPERATION_EXCHANGE};
+	CUatomicOperation operations[2] = {
+		CU_ATOMIC_OPERATION_INTEGER_ADD, CU_ATOMIC_OPERATION_EXCHANGE};
 	two();
 	first = context_of(0);
 	second = context_of(1);

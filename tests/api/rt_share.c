@@ -109,7 +109,8 @@ static void owns_pool(void)
 	char host[16];
 	int fd = -1;
 	MUST(cudaMemPoolCreate, &pool, &props);
-	MUST(cudaMemPoolExportToShareableHandle, &fd, pool, cudaMemHandleTypePosixFileDescriptor, 0);
+	MUST(cudaMemPoolExportToShareableHandle, &fd, pool, cudaMemHandleTypePosixFileDescriptor,
+		0);
 	MUST(cudaMallocFromPoolAsync, &p, 1000, pool, NULL);
 	MUST(cudaMemset, p, 0x31, 1000);
 	MUST(cudaMemPoolExportPointer, &data, p);
@@ -134,7 +135,8 @@ CASE(pool)
 	QUIET(cudaFree, NULL);
 	fd = hear_fd();
 	hear(&data, sizeof(data));
-	CALL(cudaMemPoolImportFromShareableHandle, &pool, (void *)(intptr_t)fd, cudaMemHandleTypePosixFileDescriptor, 0);
+	CALL(cudaMemPoolImportFromShareableHandle, &pool, (void *)(intptr_t)fd,
+		cudaMemHandleTypePosixFileDescriptor, 0);
 	CALL(cudaMemPoolImportPointer, &p, pool, &data);
 	CONTENT("p", p, 16);
 	CALL(cudaMemset, p, 0x45, 8);

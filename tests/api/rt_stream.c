@@ -122,7 +122,8 @@ CASE(per_thread_events)
 	CALL_AS(cudaEventRecord, cudaEventRecord_ptsz, event, NULL);
 	CALL_AS(cudaStreamWaitEvent, cudaStreamWaitEvent_ptsz, s, event, 0);
 	QUIET(cudaMemsetAsync, p, 1, 8, s);
-	CALL_AS(cudaEventRecordWithFlags, cudaEventRecordWithFlags_ptsz, event, s, cudaEventRecordDefault);
+	CALL_AS(cudaEventRecordWithFlags, cudaEventRecordWithFlags_ptsz, event, s,
+		cudaEventRecordDefault);
 	CALL_AS(cudaStreamWaitEvent, cudaStreamWaitEvent_ptsz, NULL, event, cudaEventWaitDefault);
 	CALL_AS(cudaStreamSynchronize, cudaStreamSynchronize_ptsz, NULL);
 	CALL(cudaEventQuery, event);
@@ -201,7 +202,10 @@ CASE(default_waits)
 
 static volatile int order[8], called;
 
-static void host_function(void *data) { order[called++] = *(int *)data; }
+static void host_function(void *data)
+{
+	order[called++] = *(int *)data;
+}
 
 static void callback(cudaStream_t stream, cudaError_t status, void *data)
 {
@@ -275,12 +279,15 @@ CASE(attributes_per_thread)
 	cudaStream_t s = new_stream();
 	cudaLaunchAttributeValue value;
 	memset(&value, 0, sizeof(value));
-	CALL_AS(cudaStreamGetAttribute, cudaStreamGetAttribute_ptsz, NULL, cudaLaunchAttributeSynchronizationPolicy, &value);
+	CALL_AS(cudaStreamGetAttribute, cudaStreamGetAttribute_ptsz, NULL,
+		cudaLaunchAttributeSynchronizationPolicy, &value);
 	NUMBER("policy", (int)value.syncPolicy);
 	value.syncPolicy = cudaSyncPolicySpin;
-	CALL_AS(cudaStreamSetAttribute, cudaStreamSetAttribute_ptsz, NULL, cudaLaunchAttributeSynchronizationPolicy, &value);
+	CALL_AS(cudaStreamSetAttribute, cudaStreamSetAttribute_ptsz, NULL,
+		cudaLaunchAttributeSynchronizationPolicy, &value);
 	memset(&value, 0, sizeof(value));
-	CALL_AS(cudaStreamGetAttribute, cudaStreamGetAttribute_ptsz, NULL, cudaLaunchAttributeSynchronizationPolicy, &value);
+	CALL_AS(cudaStreamGetAttribute, cudaStreamGetAttribute_ptsz, NULL,
+		cudaLaunchAttributeSynchronizationPolicy, &value);
 	NUMBER("policy", (int)value.syncPolicy);
 	CALL_AS(cudaStreamCopyAttributes, cudaStreamCopyAttributes_ptsz, s, NULL);
 	memset(&value, 0, sizeof(value));
@@ -330,8 +337,8 @@ CASE(attributes_wrong)
 
 CASE(events)
 {
-	static const unsigned list[] = {cudaEventDefault, cudaEventBlockingSync, cudaEventDisableTiming,
-		cudaEventBlockingSync | cudaEventDisableTiming};
+	static const unsigned list[] = {cudaEventDefault, cudaEventBlockingSync,
+		cudaEventDisableTiming, cudaEventBlockingSync | cudaEventDisableTiming};
 	cudaStream_t s = new_stream();
 	for (int i = 0; i < 4; i++) {
 		cudaEvent_t event = NULL;

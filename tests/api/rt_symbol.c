@@ -1,17 +1,19 @@
-/* Variables that are registered with the runtime, as nvcc's host code does it, and everything that names them. */
+/*
+ * Variables that are registered with the runtime, as nvcc's host code does it, and everything that
+ * names them.
+ */
 #include "registered.h"
 
-static const char ptx[] =
-	".version 7.8\n"
-	".target sm_75\n"
-	".address_size 64\n"
-	".visible .global .align 4 .b8 table[16];\n"
-	".visible .const .align 4 .u32 fixed = 7;\n"
-	".visible .global .attribute(.managed) .align 4 .u32 shared_word = 9;\n"
-	".visible .entry nothing()\n"
-	"{\n"
-	"	ret;\n"
-	"}\n";
+static const char ptx[] = ".version 7.8\n"
+			  ".target sm_75\n"
+			  ".address_size 64\n"
+			  ".visible .global .align 4 .b8 table[16];\n"
+			  ".visible .const .align 4 .u32 fixed = 7;\n"
+			  ".visible .global .attribute(.managed) .align 4 .u32 shared_word = 9;\n"
+			  ".visible .entry nothing()\n"
+			  "{\n"
+			  "	ret;\n"
+			  "}\n";
 
 /* Their shadows. */
 static char table[16], fixed[4];
@@ -23,7 +25,8 @@ static void **module_with(int with_managed)
 	FUNCTION(__cudaRegisterVar)(handle, table, (char *)"table", "table", 0, 16, 0, 0);
 	FUNCTION(__cudaRegisterVar)(handle, fixed, (char *)"fixed", "fixed", 0, 4, 1, 0);
 	if (with_managed)
-		FUNCTION(__cudaRegisterManagedVar)(handle, (void **)&shared_word, (char *)"shared_word", "shared_word", 0, 4, 0, 0);
+		FUNCTION(__cudaRegisterManagedVar)
+	(handle, (void **)&shared_word, (char *)"shared_word", "shared_word", 0, 4, 0, 0);
 	FUNCTION(__cudaRegisterFatBinaryEnd)(handle);
 	return handle;
 }
@@ -75,7 +78,8 @@ CASE(registered_managed)
 	size_t size = 77;
 	char answer;
 	void **handle = registered(ptx, sizeof(ptx), 7, 8);
-	FUNCTION(__cudaRegisterManagedVar)(handle, (void **)&shared_word, (char *)"shared_word", "shared_word", 0, 4, 0, 0);
+	FUNCTION(__cudaRegisterManagedVar)
+	(handle, (void **)&shared_word, (char *)"shared_word", "shared_word", 0, 4, 0, 0);
 	CALLED(__cudaRegisterManagedVar);
 	FUNCTION(__cudaRegisterFatBinaryEnd)(handle);
 	answer = FUNCTION(__cudaInitModule)(handle);
@@ -129,15 +133,19 @@ CASE(copies_others)
 	module_with(0);
 	numbers(out, sizeof(out), 1);
 	memset(back, 0xee, sizeof(back));
-	CALL_AS(cudaMemcpyToSymbol, cudaMemcpyToSymbol_ptds, table, out, 12, 2, cudaMemcpyHostToDevice);
-	CALL_AS(cudaMemcpyFromSymbol, cudaMemcpyFromSymbol_ptds, back, table, 8, 4, cudaMemcpyDeviceToHost);
+	CALL_AS(cudaMemcpyToSymbol, cudaMemcpyToSymbol_ptds, table, out, 12, 2,
+		cudaMemcpyHostToDevice);
+	CALL_AS(cudaMemcpyFromSymbol, cudaMemcpyFromSymbol_ptds, back, table, 8, 4,
+		cudaMemcpyDeviceToHost);
 	BYTES("bytes", back, 12);
 	CALL(cudaMemcpyToSymbolAsync, table, out + 4, 8, 0, cudaMemcpyHostToDevice, stream);
 	CALL(cudaMemcpyFromSymbolAsync, back, table, 12, 0, cudaMemcpyDeviceToHost, stream);
 	QUIET(cudaStreamSynchronize, stream);
 	BYTES("bytes", back, 16);
-	CALL_AS(cudaMemcpyToSymbolAsync, cudaMemcpyToSymbolAsync_ptsz, fixed, out + 4, 4, 0, cudaMemcpyHostToDevice, NULL);
-	CALL_AS(cudaMemcpyFromSymbolAsync, cudaMemcpyFromSymbolAsync_ptsz, back, fixed, 4, 0, cudaMemcpyDeviceToHost, NULL);
+	CALL_AS(cudaMemcpyToSymbolAsync, cudaMemcpyToSymbolAsync_ptsz, fixed, out + 4, 4, 0,
+		cudaMemcpyHostToDevice, NULL);
+	CALL_AS(cudaMemcpyFromSymbolAsync, cudaMemcpyFromSymbolAsync_ptsz, back, fixed, 4, 0,
+		cudaMemcpyDeviceToHost, NULL);
 	QUIET(cudaStreamSynchronize, cudaStreamPerThread);
 	BYTES("bytes", back, 16);
 }
@@ -210,8 +218,10 @@ CASE(graph_nodes)
 	numbers(out, sizeof(out), 1);
 	memset(back, 0xee, sizeof(back));
 	QUIET(cudaGraphCreate, &graph, 0);
-	CALL(cudaGraphAddMemcpyNodeToSymbol, &in, graph, NULL, 0, table, out, 12, 2, cudaMemcpyHostToDevice);
-	CALL(cudaGraphAddMemcpyNodeFromSymbol, &from, graph, &in, 1, back, table, 8, 4, cudaMemcpyDeviceToHost);
+	CALL(cudaGraphAddMemcpyNodeToSymbol, &in, graph, NULL, 0, table, out, 12, 2,
+		cudaMemcpyHostToDevice);
+	CALL(cudaGraphAddMemcpyNodeFromSymbol, &from, graph, &in, 1, back, table, 8, 4,
+		cudaMemcpyDeviceToHost);
 	memset(&got, 0xee, sizeof(got));
 	CALL(cudaGraphMemcpyNodeGetParams, from, &got);
 	NUMBER("width", (long long)got.extent.width);
@@ -221,13 +231,17 @@ CASE(graph_nodes)
 	QUIET(cudaDeviceSynchronize);
 	BYTES("bytes", back, 16);
 	SYMBOL("table", table, 16);
-	CALL(cudaGraphExecMemcpyNodeSetParamsToSymbol, exec, in, table, out + 4, 12, 0, cudaMemcpyHostToDevice);
-	CALL(cudaGraphExecMemcpyNodeSetParamsFromSymbol, exec, from, back + 1, table, 8, 0, cudaMemcpyDeviceToHost);
+	CALL(cudaGraphExecMemcpyNodeSetParamsToSymbol, exec, in, table, out + 4, 12, 0,
+		cudaMemcpyHostToDevice);
+	CALL(cudaGraphExecMemcpyNodeSetParamsFromSymbol, exec, from, back + 1, table, 8, 0,
+		cudaMemcpyDeviceToHost);
 	CALL(cudaGraphLaunch, exec, NULL);
 	QUIET(cudaDeviceSynchronize);
 	BYTES("bytes", back, 16);
-	CALL(cudaGraphMemcpyNodeSetParamsToSymbol, in, table, out + 8, 4, 12, cudaMemcpyHostToDevice);
-	CALL(cudaGraphMemcpyNodeSetParamsFromSymbol, from, back + 2, table, 4, 12, cudaMemcpyDeviceToHost);
+	CALL(cudaGraphMemcpyNodeSetParamsToSymbol, in, table, out + 8, 4, 12,
+		cudaMemcpyHostToDevice);
+	CALL(cudaGraphMemcpyNodeSetParamsFromSymbol, from, back + 2, table, 4, 12,
+		cudaMemcpyDeviceToHost);
 	QUIET(cudaGraphInstantiate, &exec, graph, 0);
 	CALL(cudaGraphLaunch, exec, NULL);
 	QUIET(cudaDeviceSynchronize);
@@ -243,14 +257,22 @@ CASE(graph_nodes_wrong)
 	cudaGraphNode_t node = NULL, copy = NULL;
 	module_with(0);
 	QUIET(cudaGraphCreate, &graph, 0);
-	CALL(cudaGraphAddMemcpyNodeToSymbol, &node, graph, NULL, 0, stranger, host, 4, 0, cudaMemcpyHostToDevice);
-	CALL(cudaGraphAddMemcpyNodeToSymbol, &node, graph, NULL, 0, table, host, 16, 4, cudaMemcpyHostToDevice);
-	CALL(cudaGraphAddMemcpyNodeToSymbol, &node, graph, NULL, 0, table, host, 4, 0, cudaMemcpyDeviceToHost);
-	CALL(cudaGraphAddMemcpyNodeFromSymbol, &node, graph, NULL, 0, host, stranger, 4, 0, cudaMemcpyDeviceToHost);
-	CALL(cudaGraphAddMemcpyNodeFromSymbol, &node, graph, NULL, 0, host, table, 4, 0, cudaMemcpyHostToDevice);
-	QUIET(cudaGraphAddMemcpyNodeToSymbol, &copy, graph, NULL, 0, table, host, 4, 0, cudaMemcpyHostToDevice);
-	CALL(cudaGraphMemcpyNodeSetParamsToSymbol, copy, stranger, host, 4, 0, cudaMemcpyHostToDevice);
-	CALL(cudaGraphMemcpyNodeSetParamsFromSymbol, copy, host, table, 17, 0, cudaMemcpyDeviceToHost);
+	CALL(cudaGraphAddMemcpyNodeToSymbol, &node, graph, NULL, 0, stranger, host, 4, 0,
+		cudaMemcpyHostToDevice);
+	CALL(cudaGraphAddMemcpyNodeToSymbol, &node, graph, NULL, 0, table, host, 16, 4,
+		cudaMemcpyHostToDevice);
+	CALL(cudaGraphAddMemcpyNodeToSymbol, &node, graph, NULL, 0, table, host, 4, 0,
+		cudaMemcpyDeviceToHost);
+	CALL(cudaGraphAddMemcpyNodeFromSymbol, &node, graph, NULL, 0, host, stranger, 4, 0,
+		cudaMemcpyDeviceToHost);
+	CALL(cudaGraphAddMemcpyNodeFromSymbol, &node, graph, NULL, 0, host, table, 4, 0,
+		cudaMemcpyHostToDevice);
+	QUIET(cudaGraphAddMemcpyNodeToSymbol, &copy, graph, NULL, 0, table, host, 4, 0,
+		cudaMemcpyHostToDevice);
+	CALL(cudaGraphMemcpyNodeSetParamsToSymbol, copy, stranger, host, 4, 0,
+		cudaMemcpyHostToDevice);
+	CALL(cudaGraphMemcpyNodeSetParamsFromSymbol, copy, host, table, 17, 0,
+		cudaMemcpyDeviceToHost);
 	CALL(cudaGetLastError);
 }
 
@@ -283,7 +305,8 @@ CASE(managed_symbols)
 	size_t size = 77;
 	int out[2] = {11, 12}, back = -7;
 	void **handle = registered(ptx, sizeof(ptx), 7, 8);
-	FUNCTION(__cudaRegisterManagedVar)(handle, (void **)&shared_word, (char *)"shared_word", "shared_word", 0, 4, 0, 0);
+	FUNCTION(__cudaRegisterManagedVar)
+	(handle, (void **)&shared_word, (char *)"shared_word", "shared_word", 0, 4, 0, 0);
 	FUNCTION(__cudaRegisterFatBinaryEnd)(handle);
 	if (!FUNCTION(__cudaInitModule)(handle))
 		return;
@@ -341,16 +364,25 @@ CASE(graph_updates_wrong)
 	cudaGraphExec_t exec = NULL;
 	module_with(0);
 	QUIET(cudaGraphCreate, &graph, 0);
-	QUIET(cudaGraphAddMemcpyNodeToSymbol, &to, graph, NULL, 0, table, host, 4, 0, cudaMemcpyHostToDevice);
-	QUIET(cudaGraphAddMemcpyNodeFromSymbol, &from, graph, &to, 1, host, table, 4, 0, cudaMemcpyDeviceToHost);
+	QUIET(cudaGraphAddMemcpyNodeToSymbol, &to, graph, NULL, 0, table, host, 4, 0,
+		cudaMemcpyHostToDevice);
+	QUIET(cudaGraphAddMemcpyNodeFromSymbol, &from, graph, &to, 1, host, table, 4, 0,
+		cudaMemcpyDeviceToHost);
 	QUIET(cudaGraphInstantiate, &exec, graph, 0);
 	CALL(cudaGraphMemcpyNodeSetParamsToSymbol, to, table, host, 4, 0, cudaMemcpyDeviceToHost);
-	CALL(cudaGraphMemcpyNodeSetParamsFromSymbol, from, host, table, 4, 0, cudaMemcpyHostToDevice);
-	CALL(cudaGraphExecMemcpyNodeSetParamsToSymbol, exec, to, table, host, 4, 0, cudaMemcpyDeviceToHost);
-	CALL(cudaGraphExecMemcpyNodeSetParamsFromSymbol, exec, from, host, table, 4, 0, cudaMemcpyHostToDevice);
-	CALL(cudaGraphExecMemcpyNodeSetParamsToSymbol, exec, to, table, host, 17, 0, cudaMemcpyHostToDevice);
-	CALL(cudaGraphExecMemcpyNodeSetParamsToSymbol, exec, to, host, host, 4, 0, cudaMemcpyHostToDevice);
-	CALL(cudaGraphAddMemcpyNodeToSymbol, &to, graph, NULL, 0, table, host, 0, 0, cudaMemcpyHostToDevice);
-	CALL(cudaGraphAddMemcpyNodeToSymbol, &to, graph, NULL, 0, table, host, 4, 0, (enum cudaMemcpyKind)77);
+	CALL(cudaGraphMemcpyNodeSetParamsFromSymbol, from, host, table, 4, 0,
+		cudaMemcpyHostToDevice);
+	CALL(cudaGraphExecMemcpyNodeSetParamsToSymbol, exec, to, table, host, 4, 0,
+		cudaMemcpyDeviceToHost);
+	CALL(cudaGraphExecMemcpyNodeSetParamsFromSymbol, exec, from, host, table, 4, 0,
+		cudaMemcpyHostToDevice);
+	CALL(cudaGraphExecMemcpyNodeSetParamsToSymbol, exec, to, table, host, 17, 0,
+		cudaMemcpyHostToDevice);
+	CALL(cudaGraphExecMemcpyNodeSetParamsToSymbol, exec, to, host, host, 4, 0,
+		cudaMemcpyHostToDevice);
+	CALL(cudaGraphAddMemcpyNodeToSymbol, &to, graph, NULL, 0, table, host, 0, 0,
+		cudaMemcpyHostToDevice);
+	CALL(cudaGraphAddMemcpyNodeToSymbol, &to, graph, NULL, 0, table, host, 4, 0,
+		(enum cudaMemcpyKind)77);
 	CALL(cudaGetLastError);
 }

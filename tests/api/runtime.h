@@ -6,13 +6,13 @@
 #include <cuda_runtime_api.h>
 
 /* A call that is no part of the test: it has to succeed. */
-#define QUIET(name, ...) \
-	do { \
-		int quiet_ = (int)FUNCTION(name)(__VA_ARGS__); \
-		if (quiet_) { \
+#define QUIET(name, ...)                                           \
+	do {                                                       \
+		int quiet_ = (int)FUNCTION(name)(__VA_ARGS__);     \
+		if (quiet_) {                                      \
 			REMARK(#name " for the test: %d", quiet_); \
-			api_end_case(); \
-		} \
+			api_end_case();                            \
+		}                                                  \
 	} while (0)
 
 /* Device memory, every byte 0xab. */

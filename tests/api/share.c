@@ -160,8 +160,9 @@ CASE(event_orders)
 
 static CUmemPoolProps shared_props(void)
 {
-	return (CUmemPoolProps){.allocType = CU_MEM_ALLOCATION_TYPE_PINNED, .handleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
-				.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE}};
+	return (CUmemPoolProps){.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+		.handleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
+		.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE}};
 }
 
 CASE(pool_own)
@@ -173,17 +174,23 @@ CASE(pool_own)
 	int fd = -1, supported = -7;
 	start();
 	local.handleTypes = CU_MEM_HANDLE_TYPE_NONE;
-	CALL(cuDeviceGetAttribute, &supported, CU_DEVICE_ATTRIBUTE_MEMPOOL_SUPPORTED_HANDLE_TYPES, 0);
+	CALL(cuDeviceGetAttribute, &supported, CU_DEVICE_ATTRIBUTE_MEMPOOL_SUPPORTED_HANDLE_TYPES,
+		0);
 	YES("file descriptors", supported & CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
 	CALL(cuMemPoolCreate, &pool, &props);
 	QUIET(cuMemPoolCreate, &plain, &local);
-	CALL(cuMemPoolExportToShareableHandle, &fd, pool, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
+	CALL(cuMemPoolExportToShareableHandle, &fd, pool, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
+		0);
 	YES("some", fd >= 0);
-	CALL(cuMemPoolExportToShareableHandle, &fd, pool, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 1);
+	CALL(cuMemPoolExportToShareableHandle, &fd, pool, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
+		1);
 	CALL(cuMemPoolExportToShareableHandle, &fd, pool, CU_MEM_HANDLE_TYPE_NONE, 0);
-	CALL(cuMemPoolExportToShareableHandle, NULL, pool, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
-	CALL(cuMemPoolExportToShareableHandle, &fd, plain, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
-	CALL(cuMemPoolExportToShareableHandle, &fd, NULL, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
+	CALL(cuMemPoolExportToShareableHandle, NULL, pool, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
+		0);
+	CALL(cuMemPoolExportToShareableHandle, &fd, plain, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
+		0);
+	CALL(cuMemPoolExportToShareableHandle, &fd, NULL, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
+		0);
 	CALL(cuMemAllocFromPoolAsync, &p, 1000, pool, NULL);
 	QUIET(cuMemAllocFromPoolAsync, &q, 1000, plain, NULL);
 	CALL(cuMemPoolExportPointer, &data, p);
@@ -191,7 +198,8 @@ CASE(pool_own)
 	CALL(cuMemPoolExportPointer, &data, q);
 	CALL(cuMemPoolExportPointer, NULL, p);
 	CALL(cuMemPoolExportPointer, &data, memory(64));
-	CALL(cuMemPoolImportFromShareableHandle, &same, (void *)(intptr_t)-1, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
+	CALL(cuMemPoolImportFromShareableHandle, &same, (void *)(intptr_t)-1,
+		CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
 	CALL(cuMemFreeAsync, p, NULL);
 	CALL(cuStreamSynchronize, NULL);
 	CALL(cuMemPoolExportPointer, &data, p);
@@ -208,8 +216,10 @@ CASE(pool_own_import)
 	int fd = -1;
 	start();
 	QUIET(cuMemPoolCreate, &pool, &props);
-	QUIET(cuMemPoolExportToShareableHandle, &fd, pool, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
-	CALL(cuMemPoolImportFromShareableHandle, &same, (void *)(intptr_t)fd, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
+	QUIET(cuMemPoolExportToShareableHandle, &fd, pool, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
+		0);
+	CALL(cuMemPoolImportFromShareableHandle, &same, (void *)(intptr_t)fd,
+		CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
 	YES("another", same != pool);
 	QUIET(cuMemAllocFromPoolAsync, &p, 1000, pool, NULL);
 	QUIET(cuMemsetD8_v2, p, 0x21, 1000);
@@ -235,7 +245,8 @@ static void owns_pool(void)
 	int fd = -1;
 	MUST(cuMemPoolCreate, &pool, &props);
 	MUST(cuMemPoolSetAttribute, pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &keep);
-	MUST(cuMemPoolExportToShareableHandle, &fd, pool, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
+	MUST(cuMemPoolExportToShareableHandle, &fd, pool, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
+		0);
 	for (int i = 0; i < 3; i++) {
 		MUST(cuMemAllocFromPoolAsync, &p[i], sizes[i], pool, NULL);
 		MUST(cuMemsetD8_v2, p[i], (unsigned char)(0x31 + i), sizes[i]);
@@ -271,7 +282,8 @@ CASE(pool)
 	CUmemPoolPtrExportData data[3], late, again;
 	CUdeviceptr p[3] = {0, 0, 0}, q = 0;
 	CUmemLocation location = {.type = CU_MEM_LOCATION_TYPE_DEVICE};
-	CUmemAccessDesc access = {.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE}, .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+	CUmemAccessDesc access = {.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE},
+		.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
 	CUmemAccess_flags flags = (CUmemAccess_flags)77;
 	uint64_t value = 77;
 	char host[16];
@@ -280,11 +292,15 @@ CASE(pool)
 	start();
 	fd = hear_fd();
 	hear(data, sizeof(data));
-	CALL(cuMemPoolImportFromShareableHandle, &pool, (void *)(intptr_t)fd, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
+	CALL(cuMemPoolImportFromShareableHandle, &pool, (void *)(intptr_t)fd,
+		CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
 	YES("some", pool != NULL);
-	CALL(cuMemPoolImportFromShareableHandle, &second, (void *)(intptr_t)fd, CU_MEM_HANDLE_TYPE_NONE, 0);
-	CALL(cuMemPoolImportFromShareableHandle, &second, (void *)(intptr_t)fd, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 1);
-	CALL(cuMemPoolImportFromShareableHandle, NULL, (void *)(intptr_t)fd, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
+	CALL(cuMemPoolImportFromShareableHandle, &second, (void *)(intptr_t)fd,
+		CU_MEM_HANDLE_TYPE_NONE, 0);
+	CALL(cuMemPoolImportFromShareableHandle, &second, (void *)(intptr_t)fd,
+		CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 1);
+	CALL(cuMemPoolImportFromShareableHandle, NULL, (void *)(intptr_t)fd,
+		CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
 	close(fd);
 	CALL(cuMemAllocFromPoolAsync, &q, 100, pool, NULL);
 	CALL(cuMemPoolGetAttribute, pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT, &value);
@@ -293,7 +309,8 @@ CASE(pool)
 	CALL(cuMemPoolGetAccess, &flags, pool, &location);
 	NUMBER("flags", flags);
 	CALL(cuMemPoolSetAccess, pool, &access, 1);
-	CALL(cuMemPoolExportToShareableHandle, &again_fd, pool, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
+	CALL(cuMemPoolExportToShareableHandle, &again_fd, pool,
+		CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
 	for (int i = 0; i < 3; i++) {
 		CALL(cuMemPoolImportPointer, &p[i], pool, &data[i]);
 		if (p[i])
@@ -341,7 +358,8 @@ static void owns_pool_shortly(void)
 	CUdeviceptr p;
 	int fd = -1;
 	MUST(cuMemPoolCreate, &pool, &props);
-	MUST(cuMemPoolExportToShareableHandle, &fd, pool, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
+	MUST(cuMemPoolExportToShareableHandle, &fd, pool, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
+		0);
 	MUST(cuMemAllocFromPoolAsync, &p, 1000, pool, NULL);
 	MUST(cuMemsetD8_v2, p, 0x31, 1000);
 	MUST(cuMemPoolExportPointer, &data, p);
@@ -362,7 +380,8 @@ CASE(pool_outlives)
 	start();
 	fd = hear_fd();
 	hear(&data, sizeof(data));
-	QUIET(cuMemPoolImportFromShareableHandle, &pool, (void *)(intptr_t)fd, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
+	QUIET(cuMemPoolImportFromShareableHandle, &pool, (void *)(intptr_t)fd,
+		CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
 	QUIET(cuMemPoolImportPointer, &p, pool, &data);
 	CONTENT("p", p, 16);
 	go();

@@ -236,7 +236,10 @@ CASE(of_a_context)
 }
 
 static int called;
-static void CUDA_CB count_call(void *data) { called += *(int *)data; }
+static void CUDA_CB count_call(void *data)
+{
+	called += *(int *)data;
+}
 static void CUDA_CB count_callback(CUstream stream, CUresult status, void *data)
 {
 	(void)stream;

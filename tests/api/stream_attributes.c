@@ -12,7 +12,8 @@ static void streams(void)
 	QUIET(cuStreamCreate, &other, CU_STREAM_NON_BLOCKING);
 }
 
-static CUstreamAttrValue window_of(size_t bytes, float ratio, CUaccessProperty hit, CUaccessProperty miss)
+static CUstreamAttrValue window_of(
+	size_t bytes, float ratio, CUaccessProperty hit, CUaccessProperty miss)
 {
 	CUstreamAttrValue value;
 	memset(&value, 0, sizeof(value));
@@ -71,7 +72,8 @@ CASE(fresh)
 	told_all(CU_STREAM_PER_THREAD);
 	for (int i = 0; i < 18; i++) {
 		CUstreamAttrValue value;
-		if (i == CU_STREAM_ATTRIBUTE_ACCESS_POLICY_WINDOW || i == CU_STREAM_ATTRIBUTE_SYNCHRONIZATION_POLICY)
+		if (i == CU_STREAM_ATTRIBUTE_ACCESS_POLICY_WINDOW ||
+			i == CU_STREAM_ATTRIBUTE_SYNCHRONIZATION_POLICY)
 			continue;
 		memset(&value, 0, sizeof(value));
 		REMARK("attribute %d", i);
@@ -96,7 +98,8 @@ CASE(window)
 	value = window_of(4096, 1, CU_ACCESS_PROPERTY_STREAMING, CU_ACCESS_PROPERTY_NORMAL);
 	CALL(cuStreamSetAttribute, stream, CU_STREAM_ATTRIBUTE_ACCESS_POLICY_WINDOW, &value);
 	told(stream, CU_STREAM_ATTRIBUTE_ACCESS_POLICY_WINDOW);
-	value = window_of((size_t)1 << 40, 1, CU_ACCESS_PROPERTY_STREAMING, CU_ACCESS_PROPERTY_NORMAL);
+	value = window_of(
+		(size_t)1 << 40, 1, CU_ACCESS_PROPERTY_STREAMING, CU_ACCESS_PROPERTY_NORMAL);
 	CALL(cuStreamSetAttribute, stream, CU_STREAM_ATTRIBUTE_ACCESS_POLICY_WINDOW, &value);
 	told(stream, CU_STREAM_ATTRIBUTE_ACCESS_POLICY_WINDOW);
 	value.accessPolicyWindow.base_ptr = (void *)0x10;
@@ -159,7 +162,8 @@ CASE(policy)
 	memset(&value, 0, sizeof(value));
 	for (int i = 0; i < 6; i++) {
 		value.syncPolicy = (CUsynchronizationPolicy)i;
-		CALL(cuStreamSetAttribute, stream, CU_STREAM_ATTRIBUTE_SYNCHRONIZATION_POLICY, &value);
+		CALL(cuStreamSetAttribute, stream, CU_STREAM_ATTRIBUTE_SYNCHRONIZATION_POLICY,
+			&value);
 		told(stream, CU_STREAM_ATTRIBUTE_SYNCHRONIZATION_POLICY);
 	}
 	value.syncPolicy = CU_SYNC_POLICY_BLOCKING_SYNC;
@@ -223,8 +227,14 @@ CASE(captured)
 	CUgraphNode nodes[4];
 	size_t count = 4;
 	CUlaunchAttribute own = {.id = CU_LAUNCH_ATTRIBUTE_PRIORITY};
-	CUlaunchConfig config = {.gridDimX = 1, .gridDimY = 1, .gridDimZ = 1, .blockDimX = 32, .blockDimY = 1, .blockDimZ = 1, .attrs = &own,
-				 .numAttrs = 1};
+	CUlaunchConfig config = {.gridDimX = 1,
+		.gridDimY = 1,
+		.gridDimZ = 1,
+		.blockDimX = 32,
+		.blockDimY = 1,
+		.blockDimZ = 1,
+		.attrs = &own,
+		.numAttrs = 1};
 	streams();
 	function = kernel(load(), "nothing");
 	QUIET(cuStreamBeginCapture_v2, other, CU_STREAM_CAPTURE_MODE_GLOBAL);
@@ -276,7 +286,8 @@ CASE(host_atomics)
 	}
 	CALL(cuDeviceGetAttribute, &native, CU_DEVICE_ATTRIBUTE_HOST_NATIVE_ATOMIC_SUPPORTED, 0);
 	NUMBER("native", native);
-	CALL(cuDeviceGetHostAtomicCapabilities, capabilities, operations, CU_ATOMIC_OPERATION_MAX, 0);
+	CALL(cuDeviceGetHostAtomicCapabilities, capabilities, operations, CU_ATOMIC_OPERATION_MAX,
+		0);
 	for (int i = 0; i < CU_ATOMIC_OPERATION_MAX; i++)
 		HEX("can", capabilities[i]);
 	capabilities[0] = 0x7777;

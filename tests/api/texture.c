@@ -1,4 +1,7 @@
-/* Texture and surface objects: what they take, what they say of themselves, what kernels read and write by them. */
+/*
+ * Texture and surface objects: what they take, what they say of themselves, what kernels read and
+ * write by them.
+ */
 #include "driver.h"
 
 static const char texture_ptx[] =
@@ -399,7 +402,8 @@ CASE(order)
 
 CASE(linear_width)
 {
-	static const CUarray_format formats[] = {CU_AD_FORMAT_UNSIGNED_INT8, CU_AD_FORMAT_HALF, CU_AD_FORMAT_FLOAT};
+	static const CUarray_format formats[] = {
+		CU_AD_FORMAT_UNSIGNED_INT8, CU_AD_FORMAT_HALF, CU_AD_FORMAT_FLOAT};
 	size_t width;
 	start();
 	for (int f = 0; f < 3; f++)

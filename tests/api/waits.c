@@ -1,4 +1,7 @@
-/* Waits of streams for a value in memory: what is behind one does not begin before the value is there. */
+/*
+ * Waits of streams for a value in memory: what is behind one does not begin before the value is
+ * there.
+ */
 #include "driver.h"
 
 #define NOT_YET_US 100000
@@ -26,7 +29,10 @@ static unsigned seen(void)
 	return value;
 }
 
-/* The wait is in the stream; then a word is set behind it.  It is late enough to be sure that it would be set without the wait. */
+/*
+ * The wait is in the stream; then a word is set behind it.  It is late enough to be sure that it
+ * would be set without the wait.
+ */
 static void not_yet(void)
 {
 	QUIET(cuMemsetD32Async, effect, 5, 1, waiting);

@@ -1,5 +1,6 @@
 /*
- * libFuzzer target: every decoder of peer bytes.  The first two bytes choose one, the rest is the message.
+ * libFuzzer target: every decoder of peer bytes.  The first two bytes choose one, the rest is the
+ * message.
  *
  *	0	the two fixed message headers
  *	1..	the messages of the CUDA program, flat coders; what is accepted must encode to the same bytes again and rpcgen's routine
@@ -46,7 +47,10 @@ enum { CHOICE_BYTES = 2, MESSAGES = sizeof(messages) / sizeof(messages[0]) };
 #undef messages
 #endif
 
-#define SET(list) {list, sizeof(list) / sizeof(list[0])}
+#define SET(list)                                    \
+	{                                            \
+		list, sizeof(list) / sizeof(list[0]) \
+	}
 static const struct set {
 	const struct message *list;
 	unsigned count;
@@ -70,7 +74,10 @@ static const struct {
 	xdrproc_t xdr;
 	size_t bytes;
 } protocols[] = {
-#define PROTOCOL(type) { (xdrproc_t)xdr_##type, sizeof(type) }
+#define PROTOCOL(type)                               \
+	{                                            \
+		(xdrproc_t) xdr_##type, sizeof(type) \
+	}
 	PROTOCOL(ckt_greeting),
 	PROTOCOL(ckt_hello_args),
 	PROTOCOL(ckt_hello_res),
@@ -180,29 +187,34 @@ static void insist(bool good, const char *what)
 
 static void try_headers(const uint8_t *bytes, size_t size_bytes)
 {
-	struct ckt_cursor cursor = { bytes, bytes + size_bytes, false };
+	struct ckt_cursor cursor = {bytes, bytes + size_bytes, false};
 	struct ckt_call_header call;
 	uint8_t again[CKT_CALL_HEADER_SIZE];
 	if (ckt_call_header_get(&cursor, &call)) {
-		insist(ckt_call_header_put(again, &call) == again + CKT_CALL_HEADER_SIZE, "a call header's length");
-		insist(memcmp(again, bytes, CKT_CALL_HEADER_SIZE) == 0, "a call header changes when encoded again");
+		insist(ckt_call_header_put(again, &call) == again + CKT_CALL_HEADER_SIZE,
+			"a call header's length");
+		insist(memcmp(again, bytes, CKT_CALL_HEADER_SIZE) == 0,
+			"a call header changes when encoded again");
 	}
 	struct ckt_reply_header reply;
-	cursor = (struct ckt_cursor){ bytes, bytes + size_bytes, false };
+	cursor = (struct ckt_cursor){bytes, bytes + size_bytes, false};
 	if (ckt_reply_header_get(&cursor, &reply))
-		insist(ckt_reply_header_put(again, &reply) == again + CKT_REPLY_HEADER_SIZE, "a reply header's length");
+		insist(ckt_reply_header_put(again, &reply) == again + CKT_REPLY_HEADER_SIZE,
+			"a reply header's length");
 }
 
 static void try_message(const struct message *message, const uint8_t *bytes, size_t size_bytes)
 {
-	struct ckt_cursor cursor = { bytes, bytes + size_bytes, false };
+	struct ckt_cursor cursor = {bytes, bytes + size_bytes, false};
 	void *flat = own(message->flat_bytes);
 	if (!message->get(&cursor, flat))
 		return;
 	message->own(flat);
 	insist(message->size(flat) == size_bytes, message->name);
 	uint8_t *again = own(size_bytes);
-	insist(message->put(again, flat) == again + size_bytes && memcmp(again, bytes, size_bytes) == 0, message->name);
+	insist(message->put(again, flat) == again + size_bytes &&
+			memcmp(again, bytes, size_bytes) == 0,
+		message->name);
 	XDR xdrs;
 	void *x = own(message->x_bytes);
 	xdrmem_create(&xdrs, (char *)(uintptr_t)bytes, (unsigned)size_bytes, XDR_DECODE);
@@ -216,7 +228,7 @@ static void try_protocol(unsigned i, const uint8_t *bytes, size_t size_bytes)
 	void *value = own(protocols[i].bytes);
 	XDR xdrs;
 	xdrmem_create(&xdrs, (char *)(uintptr_t)bytes, (unsigned)size_bytes, XDR_DECODE);
-	(void)((bool_t (*)(XDR *, void *))protocols[i].xdr)(&xdrs, value);
+	(void)((bool_t(*)(XDR *, void *))protocols[i].xdr)(&xdrs, value);
 	xdr_destroy(&xdrs);
 	xdr_free(protocols[i].xdr, value);
 }
@@ -228,7 +240,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size_bytes)
 		return 0;
 	unsigned kind = (unsigned)data[0] << 8 | data[1];
 	size_bytes -= CHOICE_BYTES;
-	/* A buffer of the exact size, so that a byte read too many is seen; XDR wants it aligned. */
+	/*
+	 * A buffer of the exact size, so that a byte read too many is seen; XDR wants it aligned.
+	 */
 	uint8_t *bytes = own(size_bytes);
 	memcpy(bytes, data + CHOICE_BYTES, size_bytes);
 	if (kind == 0)
@@ -251,8 +265,9 @@ static void write_seed(const char *directory, unsigned choice, const struct mess
 	message->put(bytes, flat);
 	snprintf(path, sizeof(path), "%s/%s", directory, message->name);
 	FILE *file = fopen(path, "wb");
-	if (!file || fputc((int)choice >> 8, file) == EOF || fputc((int)choice & 255, file) == EOF || (size && fwrite(bytes, size, 1, file) != 1) ||
-	    fclose(file) != 0) {
+	if (!file || fputc((int)choice >> 8, file) == EOF ||
+		fputc((int)choice & 255, file) == EOF ||
+		(size && fwrite(bytes, size, 1, file) != 1) || fclose(file) != 0) {
 		perror(path);
 		exit(1);
 	}

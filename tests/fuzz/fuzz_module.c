@@ -1,8 +1,10 @@
 /*
- * libFuzzer target: images of modules and inputs of the linker.  The first byte says what it is given as, the rest is the image.
+ * libFuzzer target: images of modules and inputs of the linker.  The first byte says what it is
+ * given as, the rest is the image.
  *
- * What the worker's check passes must be safe in a reader that believes it: the soft GPU's, without a size, as cuModuleLoadData gives it
- * to them.  And those readers must be safe with anything, where they are told its size.
+ * What the worker's check passes must be safe in a reader that believes it: the soft GPU's, without
+ * a size, as cuModuleLoadData gives it to them.  And those readers must be safe with anything,
+ * where they are told its size.
  */
 #include <ar.h>
 #include <elf.h>
@@ -55,7 +57,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	memcpy(image, data + 1, size);
 	image[size] = 0;
 	struct ckt_module_check check = {.capability = CAPABILITY, .unpacked_max = UNPACKED_MAX};
-	CUresult result = linked ? ckt_module_check_input(type, image, size, &check) : ckt_module_check(image, size, &check);
+	CUresult result = linked ? ckt_module_check_input(type, image, size, &check)
+				 : ckt_module_check(image, size, &check);
 	if (!result && !linked)
 		read_texts(image, SIZE_MAX);
 	ckt_binary_fits(image, size, CAPABILITY, &has_ptx);
@@ -72,7 +75,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 /* ---- Seeds: one image of each form */
 
-static const char text[] = ".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry k()\n{\n\tret;\n}\n";
+static const char text[] =
+	".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry k()\n{\n\tret;\n}\n";
 
 struct seed {
 	uint8_t as, data[2048];
@@ -85,7 +89,8 @@ static void put(uint8_t *at, uint64_t value, unsigned bytes)
 }
 
 /* An entry of a container: as it is, as LZ4 or as zstd. */
-static void add_entry(struct seed *seed, unsigned kind, uint64_t flags, const void *data, size_t size)
+static void add_entry(
+	struct seed *seed, unsigned kind, uint64_t flags, const void *data, size_t size)
 {
 	enum { ENTRY = 64, LZ4 = 0x2000 };
 	uint8_t *entry = seed->data + seed->size, *payload = entry + ENTRY;
@@ -111,7 +116,10 @@ static void add_entry(struct seed *seed, unsigned kind, uint64_t flags, const vo
 static struct seed make_container(void)
 {
 	struct seed seed = {.size = 16};
-	Elf64_Ehdr header = {.e_ident = {0x7f, 'E', 'L', 'F', ELFCLASS64, ELFDATA2LSB, EV_CURRENT}, .e_machine = 190, .e_version = 1, .e_ehsize = sizeof header};
+	Elf64_Ehdr header = {.e_ident = {0x7f, 'E', 'L', 'F', ELFCLASS64, ELFDATA2LSB, EV_CURRENT},
+		.e_machine = 190,
+		.e_version = 1,
+		.e_ehsize = sizeof header};
 	put(seed.data, CKT_BINARY_MAGIC, 4);
 	put(seed.data + 4, 1, 2);
 	put(seed.data + 6, 16, 2);
@@ -128,11 +136,18 @@ static struct seed make_object(void)
 	static const char names[] = "\0.nv_fatbin";
 	struct seed fat = make_container(), seed = {.as = 0x80 | CU_JIT_INPUT_OBJECT};
 	uint64_t at = sizeof(Elf64_Ehdr) + 3 * sizeof(Elf64_Shdr);
-	Elf64_Ehdr header = {.e_ident = {0x7f, 'E', 'L', 'F', ELFCLASS64, ELFDATA2LSB, EV_CURRENT}, .e_type = ET_REL, .e_machine = EM_X86_64, .e_version = 1,
-			     .e_ehsize = sizeof header, .e_shoff = sizeof header, .e_shentsize = sizeof(Elf64_Shdr), .e_shnum = 3, .e_shstrndx = 2};
+	Elf64_Ehdr header = {.e_ident = {0x7f, 'E', 'L', 'F', ELFCLASS64, ELFDATA2LSB, EV_CURRENT},
+		.e_type = ET_REL,
+		.e_machine = EM_X86_64,
+		.e_version = 1,
+		.e_ehsize = sizeof header,
+		.e_shoff = sizeof header,
+		.e_shentsize = sizeof(Elf64_Shdr),
+		.e_shnum = 3,
+		.e_shstrndx = 2};
 	Elf64_Shdr sections[] = {{0},
-				 {.sh_name = 1, .sh_type = SHT_PROGBITS, .sh_offset = at, .sh_size = fat.size},
-				 {.sh_type = SHT_STRTAB, .sh_offset = at + fat.size, .sh_size = sizeof names}};
+		{.sh_name = 1, .sh_type = SHT_PROGBITS, .sh_offset = at, .sh_size = fat.size},
+		{.sh_type = SHT_STRTAB, .sh_offset = at + fat.size, .sh_size = sizeof names}};
 	memcpy(seed.data, &header, sizeof header);
 	memcpy(seed.data + sizeof header, sections, sizeof sections);
 	memcpy(seed.data + at, fat.data, fat.size);
@@ -144,7 +159,8 @@ static struct seed make_object(void)
 static struct seed make_archive(void)
 {
 	struct seed object = make_object(), seed = {.as = 0x80 | CU_JIT_INPUT_LIBRARY};
-	seed.size = (size_t)snprintf((char *)seed.data, sizeof seed.data, ARMAG "%-16s%-12d%-6d%-6d%-8d%-10zu`\n", "one.o/", 0, 0, 0, 644, object.size);
+	seed.size = (size_t)snprintf((char *)seed.data, sizeof seed.data,
+		ARMAG "%-16s%-12d%-6d%-6d%-8d%-10zu`\n", "one.o/", 0, 0, 0, 644, object.size);
 	memcpy(seed.data + seed.size, object.data, object.size);
 	seed.size += object.size;
 	return seed;
@@ -161,7 +177,8 @@ static struct seed make_text(void)
 int LLVMFuzzerInitialize(int *argc, char ***argv);
 int LLVMFuzzerInitialize(int *argc, char ***argv)
 {
-	static struct seed (*const makers[])(void) = {make_text, make_container, make_object, make_archive};
+	static struct seed (*const makers[])(void) = {
+		make_text, make_container, make_object, make_archive};
 	const char *directory = getenv("CKT_FUZZ_SEEDS");
 	(void)argc, (void)argv;
 	if (!directory)
@@ -171,7 +188,8 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 		struct seed seed = makers[i]();
 		snprintf(path, sizeof path, "%s/module-%zu", directory, i);
 		FILE *file = fopen(path, "wb");
-		if (!file || fputc(seed.as, file) == EOF || fwrite(seed.data, seed.size, 1, file) != 1 || fclose(file)) {
+		if (!file || fputc(seed.as, file) == EOF ||
+			fwrite(seed.data, seed.size, 1, file) != 1 || fclose(file)) {
 			perror(path);
 			exit(1);
 		}

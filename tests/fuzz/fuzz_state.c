@@ -1,8 +1,9 @@
 /*
- * libFuzzer target: what an image says of forwarded libraries (server/worker/libs/state_image.c), checked before anything is made of it.
+ * libFuzzer target: what an image says of forwarded libraries (server/worker/libs/state_image.c),
+ * checked before anything is made of it.
  *
- * The bytes are lists of small numbers: contexts, blocks, settings, libraries, steps, journal.  What the check lets through must hold what the
- * replay relies on, which believes it.
+ * The bytes are lists of small numbers: contexts, blocks, settings, libraries, steps, journal.
+ * What the check lets through must hold what the replay relies on, which believes it.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -30,7 +31,8 @@ static const struct ckt_proc procs[] = {
 	[7] = {"createBehind", never, CKT_PROC_CREATES, 8, 0, 0},
 };
 static const unsigned proc_count = sizeof procs / sizeof *procs;
-static const struct ckt_library library = {.name = "toy", .lib = CKT_LIB_CUDNN, .procs = procs, .proc_count = &proc_count};
+static const struct ckt_library library = {
+	.name = "toy", .lib = CKT_LIB_CUDNN, .procs = procs, .proc_count = &proc_count};
 
 /* ---- Reading the bytes; behind the last one all is 0 */
 
@@ -45,7 +47,8 @@ static unsigned byte(void)
 static uint64_t id(enum ckt_kind kind)
 {
 	unsigned b = byte();
-	return ckt_handle_make(b & 0x80 ? CKT_KIND_STREAM : kind, b >> 4 & 7, b & 15) | (b == 0xff ? 1ull << 63 : 0);
+	return ckt_handle_make(b & 0x80 ? CKT_KIND_STREAM : kind, b >> 4 & 7, b & 15) |
+		(b == 0xff ? 1ull << 63 : 0);
 }
 
 static unsigned length(void)
@@ -66,7 +69,8 @@ static void read_step(ckt_image_library_step *step, char *bytes, uint64_t *numbe
 {
 	unsigned b = byte();
 	*number += b >> 6 == 3 ? 0 : 1 + (b >> 6);
-	*step = (ckt_image_library_step){.kind = b & 7, .library = byte() & 3, .proc = byte() % 9, .number = *number};
+	*step = (ckt_image_library_step){
+		.kind = b & 7, .library = byte() & 3, .proc = byte() % 9, .number = *number};
 	step->id = id(step->kind == CKT_LIB_CAPTURE ? CKT_KIND_LIB_CALL : CKT_KIND_LIB_OBJECT);
 	step->context = id(CKT_KIND_CONTEXT);
 	b = byte();
@@ -84,9 +88,11 @@ static void read_step(ckt_image_library_step *step, char *bytes, uint64_t *numbe
 
 static void read_image(ckt_image *image)
 {
-	static char *const names[] = {(char *)"NCCL_ALGO", (char *)"NVIDIA_TF32_OVERRIDE", (char *)"LD_PRELOAD", (char *)""};
+	static char *const names[] = {(char *)"NCCL_ALGO", (char *)"NVIDIA_TF32_OVERRIDE",
+		(char *)"LD_PRELOAD", (char *)""};
 	static char *const values[] = {(char *)"1", (char *)"/x", (char *)"", (char *)":4096:8"};
-	static char *const called[] = {(char *)"toy", (char *)"toy", (char *)"cuda", (char *)"none"};
+	static char *const called[] = {
+		(char *)"toy", (char *)"toy", (char *)"cuda", (char *)"none"};
 	uint64_t number = 0;
 	unsigned count = length();
 	image->contexts.contexts_len = count;
@@ -94,14 +100,18 @@ static void read_image(ckt_image *image)
 		contexts[i] = (ckt_image_context){.id = id(CKT_KIND_CONTEXT)};
 	device.blocks.blocks_len = count = length();
 	for (unsigned i = 0; i < count; i++)
-		blocks[i] = (ckt_image_block){.address = (uint64_t)(byte() & 3) << 12, .size = byte() & 15};
+		blocks[i] = (ckt_image_block){
+			.address = (uint64_t)(byte() & 3) << 12, .size = byte() & 15};
 	image->library_settings.library_settings_len = count = length();
 	for (unsigned i = 0; i < count; i++)
 		settings[i] = (ckt_image_setting){names[byte() & 3], values[byte() & 3]};
 	image->libraries.libraries_len = count = length();
 	for (unsigned i = 0; i < count; i++) {
 		unsigned b = byte();
-		libraries[i] = (ckt_image_library){.name = called[b & 3], .number = b & 0x10 ? b >> 4 : CKT_LIB_CUDNN, .major = b >> 7, .file = (char *)""};
+		libraries[i] = (ckt_image_library){.name = called[b & 3],
+			.number = b & 0x10 ? b >> 4 : CKT_LIB_CUDNN,
+			.major = b >> 7,
+			.file = (char *)""};
 	}
 	image->library_steps.library_steps_len = count = length();
 	for (unsigned i = 0; i < count; i++)
@@ -109,7 +119,10 @@ static void read_image(ckt_image *image)
 	image->journal.journal_len = count = length();
 	for (unsigned i = 0; i < count; i++) {
 		unsigned b = byte();
-		journal[i] = (ckt_image_journal){.kind = b & 0x80 ? CKT_JOURNAL_LIBRARY : b, .id = byte(), .context = id(CKT_KIND_CONTEXT), .flags = byte() & 15};
+		journal[i] = (ckt_image_journal){.kind = b & 0x80 ? CKT_JOURNAL_LIBRARY : b,
+			.id = byte(),
+			.context = id(CKT_KIND_CONTEXT),
+			.flags = byte() & 15};
 	}
 }
 
@@ -123,35 +136,47 @@ static void insist(bool good, const char *what)
 	}
 }
 
-static const ckt_image_library_step *created(const ckt_image *image, const ckt_image_library_step *before, uint64_t object)
+static const ckt_image_library_step *created(
+	const ckt_image *image, const ckt_image_library_step *before, uint64_t object)
 {
-	for (const ckt_image_library_step *step = image->library_steps.library_steps_val; step < before; step++)
-		if (step->kind == CKT_LIB_CREATE && step->life != CKT_LIB_PAST && step->id == object)
+	for (const ckt_image_library_step *step = image->library_steps.library_steps_val;
+		step < before; step++)
+		if (step->kind == CKT_LIB_CREATE && step->life != CKT_LIB_PAST &&
+			step->id == object)
 			return step;
 	return NULL;
 }
 
 static void try_step(const ckt_image *image, const ckt_image_library_step *step)
 {
-	insist(step->library < image->libraries.libraries_len && step->proc < proc_count && procs[step->proc].handler, "a step of nothing");
+	insist(step->library < image->libraries.libraries_len && step->proc < proc_count &&
+			procs[step->proc].handler,
+		"a step of nothing");
 	const struct ckt_proc *proc = &procs[step->proc];
 	if (step->kind == CKT_LIB_CREATE)
 		/* What is only history is made and ended at once, beside the table of objects. */
-		insist(proc->flags & CKT_PROC_CREATES && (step->life == CKT_LIB_PAST || !created(image, step, step->id)), "an object that is there is created");
+		insist(proc->flags & CKT_PROC_CREATES &&
+				(step->life == CKT_LIB_PAST || !created(image, step, step->id)),
+			"an object that is there is created");
 	else if (step->kind == CKT_LIB_SET)
-		insist(proc->flags & CKT_PROC_SETS && created(image, step, step->id), "something is set of nothing");
+		insist(proc->flags & CKT_PROC_SETS && created(image, step, step->id),
+			"something is set of nothing");
 	else
-		insist(step->kind == CKT_LIB_CAPTURE && ckt_lib_is_work(proc), "no work is captured");
+		insist(step->kind == CKT_LIB_CAPTURE && ckt_lib_is_work(proc),
+			"no work is captured");
 	if (step->kind != CKT_LIB_CAPTURE)
 		insist(step->args.args_len >= proc->id_at + 8u, "arguments without an id");
-	insist(step > image->library_steps.library_steps_val ? step->number > step[-1].number : true, "no order");
+	insist(step > image->library_steps.library_steps_val ? step->number > step[-1].number
+							     : true,
+		"no order");
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static char message[2048];
-	struct ckt_loading l = {.worker = &ckt_worker, .message = message, .message_size = sizeof message};
+	struct ckt_loading l = {
+		.worker = &ckt_worker, .message = message, .message_size = sizeof message};
 	ckt_image *image = &l.image;
 	ckt_library_toy = &library;
 	at = data;
@@ -167,7 +192,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	read_image(image);
 	message[0] = 0;
 	int error = ckt_lib_load_check(&l);
-	insist(error <= 0 && (error != 0) == (message[0] != 0), "an error has a sentence, and nothing else has");
+	insist(error <= 0 && (error != 0) == (message[0] != 0),
+		"an error has a sentence, and nothing else has");
 	for (unsigned i = 0; i < image->library_steps.library_steps_len; i++) {
 		if (!error)
 			try_step(image, &steps[i]);
@@ -177,11 +203,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	return 0;
 }
 
-/* Called once: with CKT_FUZZ_SEEDS=DIR, writes the seeds there and ends: an image with a created, set and captured object. */
+/*
+ * Called once: with CKT_FUZZ_SEEDS=DIR, writes the seeds there and ends: an image with a created,
+ * set and captured object.
+ */
 int LLVMFuzzerInitialize(int *argc, char ***argv);
 int LLVMFuzzerInitialize(int *argc, char ***argv)
 {
-	static const uint8_t seed[] = {1, 1, 1, 1, 15, 1, 0, 0, 1, 0, 3, 1, 0, 2, 1, 1, 0, 12, 2, 0, 3, 1, 1, 0, 16, 3, 0, 4, 2, 1, 0, 16, 1, 0x80, 1, 1, 7};
+	static const uint8_t seed[] = {1, 1, 1, 1, 15, 1, 0, 0, 1, 0, 3, 1, 0, 2, 1, 1, 0, 12, 2, 0,
+		3, 1, 1, 0, 16, 3, 0, 4, 2, 1, 0, 16, 1, 0x80, 1, 1, 7};
 	const char *directory = getenv("CKT_FUZZ_SEEDS");
 	char path[4096];
 	(void)argc, (void)argv;

@@ -1,5 +1,13 @@
-/* What `driver` links against on a machine without NVIDIA's driver: the names, under the driver's SONAME.  Never loaded at run time. */
-#define STUB(name) int name(void); int name(void) { return 999; }
+/*
+ * What `driver` links against on a machine without NVIDIA's driver: the names, under the driver's
+ * SONAME.  Never loaded at run time.
+ */
+#define STUB(name)          \
+	int name(void);     \
+	int name(void)      \
+	{                   \
+		return 999; \
+	}
 
 STUB(cuInit)
 STUB(cuDriverGetVersion)

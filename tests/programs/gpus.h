@@ -1,26 +1,31 @@
-/* What the programs for several GPUs share: the driver's functions by way of the runtime, and when there are too few GPUs. */
+/*
+ * What the programs for several GPUs share: the driver's functions by way of the runtime, and when
+ * there are too few GPUs.
+ */
 #pragma once
 
 #include "phase.h"
 
 #include <cuda.h>
 
-#define CU(call)                                                                                                                 \
-	do {                                                                                                                     \
-		CUresult cu_error = (call);                                                                                      \
-		if (cu_error != CUDA_SUCCESS) {                                                                                  \
-			printf("%s:%d: %s: CUresult %d\n", __FILE__, __LINE__, #call, (int)cu_error);                            \
-			exit(1);                                                                                                 \
-		}                                                                                                                \
+#define CU(call)                                                                      \
+	do {                                                                          \
+		CUresult cu_error = (call);                                           \
+		if (cu_error != CUDA_SUCCESS) {                                       \
+			printf("%s:%d: %s: CUresult %d\n", __FILE__, __LINE__, #call, \
+				(int)cu_error);                                       \
+			exit(1);                                                      \
+		}                                                                     \
 	} while (0)
 
-#define CU_ERROR(call, expected)                                                                                                 \
-	do {                                                                                                                     \
-		CUresult cu_error = (call);                                                                                      \
-		if (cu_error != (expected)) {                                                                                    \
-			printf("%s:%d: %s: CUresult %d instead of %d\n", __FILE__, __LINE__, #call, (int)cu_error, (int)(expected)); \
-			test_failures++;                                                                                         \
-		}                                                                                                                \
+#define CU_ERROR(call, expected)                                                             \
+	do {                                                                                 \
+		CUresult cu_error = (call);                                                  \
+		if (cu_error != (expected)) {                                                \
+			printf("%s:%d: %s: CUresult %d instead of %d\n", __FILE__, __LINE__, \
+				#call, (int)cu_error, (int)(expected));                      \
+			test_failures++;                                                     \
+		}                                                                            \
 	} while (0)
 
 template <typename F> static F driver_function(const char *name, F, unsigned version)
@@ -28,7 +33,8 @@ template <typename F> static F driver_function(const char *name, F, unsigned ver
 	void *function = NULL;
 	cudaDriverEntryPointQueryResult found;
 
-	CHECK(cudaGetDriverEntryPointByVersion(name, &function, version, cudaEnableDefault, &found));
+	CHECK(cudaGetDriverEntryPointByVersion(
+		name, &function, version, cudaEnableDefault, &found));
 	if (!function) {
 		printf("no %s\n", name);
 		exit(1);

@@ -1,6 +1,7 @@
 /*
- * What the programs of several ranks share: each rank is a process, so a session of its own, on the GPU of its number.  The first one starts the others, gives them
- * the unique id, prints, and says what became of them.
+ * What the programs of several ranks share: each rank is a process, so a session of its own, on the
+ * GPU of its number.  The first one starts the others, gives them the unique id, prints, and says
+ * what became of them.
  */
 #pragma once
 
@@ -16,29 +17,30 @@ extern char **environ;
 
 enum { RANKS = 2 };
 
-#define NCCL(call)                                                                                                               \
-	do {                                                                                                                     \
-		ncclResult_t nccl_error = (call);                                                                                \
-		if (nccl_error != ncclSuccess) {                                                                                 \
-			printf("%s:%d: %s: %s (%s)\n", __FILE__, __LINE__, #call, ncclGetErrorString(nccl_error),                \
-			       ncclGetLastError(NULL));                                                                          \
-			fflush(stdout);                                                                                          \
-			_exit(1);                                                                                                \
-		}                                                                                                                \
+#define NCCL(call)                                                                       \
+	do {                                                                             \
+		ncclResult_t nccl_error = (call);                                        \
+		if (nccl_error != ncclSuccess) {                                         \
+			printf("%s:%d: %s: %s (%s)\n", __FILE__, __LINE__, #call,        \
+				ncclGetErrorString(nccl_error), ncclGetLastError(NULL)); \
+			fflush(stdout);                                                  \
+			_exit(1);                                                        \
+		}                                                                        \
 	} while (0)
 
-#define NCCL_ERROR(call, expected)                                                                                               \
-	do {                                                                                                                     \
-		ncclResult_t nccl_error = (call);                                                                                \
-		if (nccl_error != (expected)) {                                                                                  \
-			printf("%s:%d: %s: %d instead of %d\n", __FILE__, __LINE__, #call, (int)nccl_error, (int)(expected));    \
-			test_failures++;                                                                                         \
-		}                                                                                                                \
+#define NCCL_ERROR(call, expected)                                                         \
+	do {                                                                               \
+		ncclResult_t nccl_error = (call);                                          \
+		if (nccl_error != (expected)) {                                            \
+			printf("%s:%d: %s: %d instead of %d\n", __FILE__, __LINE__, #call, \
+				(int)nccl_error, (int)(expected));                         \
+			test_failures++;                                                   \
+		}                                                                          \
 	} while (0)
 
 static int rank;
 static ncclUniqueId id;
-static pid_t others[RANKS];	/* 0: not the program's any more */
+static pid_t others[RANKS]; /* 0: not the program's any more */
 
 /* Of every program with NCCL, before its first call. */
 static inline void prepare(void)

@@ -1,12 +1,16 @@
 /*
- * What every program of tests/programs shares: error checks, checksums, a size factor and the marked mid point.
+ * What every program of tests/programs shares: error checks, checksums, a size factor and the
+ * marked mid point.
  *
- * A program sets up, passes phase() once, verifies.  It prints only what is the same in every run on one kind of device, so that two
- * modes (native, remote, checkpointed ...) are compared byte by byte; it also checks its own results against the CPU and exits 1 when
- * they differ.  phase() does nothing unless CKT_TEST_PHASE_FILE=PATH is set: then the first one creates PATH.ready and waits until
- * PATH.go exists, the second uses PATH.ready2 and PATH.go2, and so on.  The runner takes checkpoints in between.
+ * A program sets up, passes phase() once, verifies.  It prints only what is the same in every run
+ * on one kind of device, so that two modes (native, remote, checkpointed ...) are compared byte by
+ * byte; it also checks its own results against the CPU and exits 1 when they differ.  phase() does
+ * nothing unless CKT_TEST_PHASE_FILE=PATH is set: then the first one creates PATH.ready and waits
+ * until PATH.go exists, the second uses PATH.ready2 and PATH.go2, and so on.  The runner takes
+ * checkpoints in between.
  *
- * The first argument of most programs is a size factor: 1 (default) suits a CPU interpreter, 100 a real GPU.
+ * The first argument of most programs is a size factor: 1 (default) suits a CPU interpreter, 100 a
+ * real GPU.
  */
 #pragma once
 
@@ -23,32 +27,33 @@
 
 static int test_failures;
 
-#define CHECK(call)                                                                                                              \
-	do {                                                                                                                     \
-		cudaError_t check_error = (call);                                                                                \
-		if (check_error != cudaSuccess) {                                                                                \
-			printf("%s:%d: %s: %s\n", __FILE__, __LINE__, #call, cudaGetErrorName(check_error));                      \
-			exit(1);                                                                                                 \
-		}                                                                                                                \
+#define CHECK(call)                                                          \
+	do {                                                                 \
+		cudaError_t check_error = (call);                            \
+		if (check_error != cudaSuccess) {                            \
+			printf("%s:%d: %s: %s\n", __FILE__, __LINE__, #call, \
+				cudaGetErrorName(check_error));              \
+			exit(1);                                             \
+		}                                                            \
 	} while (0)
 
 /* Says what failed, goes on, and makes finish() return 1. */
-#define EXPECT(condition)                                                                                                        \
-	do {                                                                                                                     \
-		if (!(condition)) {                                                                                              \
-			printf("%s:%d: not so: %s\n", __FILE__, __LINE__, #condition);                                           \
-			test_failures++;                                                                                         \
-		}                                                                                                                \
+#define EXPECT(condition)                                                              \
+	do {                                                                           \
+		if (!(condition)) {                                                    \
+			printf("%s:%d: not so: %s\n", __FILE__, __LINE__, #condition); \
+			test_failures++;                                               \
+		}                                                                      \
 	} while (0)
 
-#define EXPECT_ERROR(call, expected)                                                                                             \
-	do {                                                                                                                     \
-		cudaError_t expect_error = (call);                                                                               \
-		if (expect_error != (expected)) {                                                                                \
-			printf("%s:%d: %s: %s instead of %s\n", __FILE__, __LINE__, #call, cudaGetErrorName(expect_error),       \
-			       cudaGetErrorName(expected));                                                                      \
-			test_failures++;                                                                                         \
-		}                                                                                                                \
+#define EXPECT_ERROR(call, expected)                                                         \
+	do {                                                                                 \
+		cudaError_t expect_error = (call);                                           \
+		if (expect_error != (expected)) {                                            \
+			printf("%s:%d: %s: %s instead of %s\n", __FILE__, __LINE__, #call,   \
+				cudaGetErrorName(expect_error), cudaGetErrorName(expected)); \
+			test_failures++;                                                     \
+		}                                                                            \
 	} while (0)
 
 /* FNV-1a: short, and every bit of the data reaches it. */
@@ -92,9 +97,10 @@ static inline unsigned size_factor(int argc, char **argv)
 }
 
 /*
- * The mid point of a program that works on while it is waited: `work` (with `opaque`) is called again and again until the runner lets
- * the program go, and once where nobody waits.  So calls are under way whenever the session is stopped or moved; what the program
- * prints must not depend on how often that was.
+ * The mid point of a program that works on while it is waited: `work` (with `opaque`) is called
+ * again and again until the runner lets the program go, and once where nobody waits.  So calls are
+ * under way whenever the session is stopped or moved; what the program prints must not depend on
+ * how often that was.
  */
 static inline void phase_with(void (*work)(void *opaque), void *opaque)
 {

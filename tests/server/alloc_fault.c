@@ -1,7 +1,7 @@
 /*
- * Preloaded into a process: makes one numbered allocation of its executable's own code fail (what is linked statically counts, other
- * libraries do not).  The file that CKT_ALLOC_FAULT names holds two 64-bit numbers: how many allocations are still good (below 0: all),
- * and how many have failed.
+ * Preloaded into a process: makes one numbered allocation of its executable's own code fail (what
+ * is linked statically counts, other libraries do not).  The file that CKT_ALLOC_FAULT names holds
+ * two 64-bit numbers: how many allocations are still good (below 0: all), and how many have failed.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -18,7 +18,7 @@ void *__libc_realloc(void *old, size_t size);
 extern char **environ;
 static struct control {
 	_Atomic int64_t good, failed;
-} *control;
+} * control;
 static uintptr_t first, last;
 
 /* The executable is what the first lines of the map belong to. */
@@ -32,7 +32,8 @@ static void find_executable(void)
 	for (char *end; (end = strchr(line, '\n')); line = end + 1) {
 		char *path = memchr(line, '/', (size_t)(end - line)), *rest;
 		size_t length = path ? (size_t)(end - path) : 0;
-		if (!length || length >= sizeof name || (*name && (strlen(name) != length || memcmp(name, path, length) != 0)))
+		if (!length || length >= sizeof name ||
+			(*name && (strlen(name) != length || memcmp(name, path, length) != 0)))
 			break;
 		memcpy(name, path, length);
 		uintptr_t from = strtoul(line, &rest, 16);

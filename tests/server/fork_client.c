@@ -3,8 +3,9 @@
  *
  *	fork_client runtime|driver
  *
- * A thread calls CUDA from its first call on; each line on stdin forks, and the child's answers are a line on stdout: its exit status,
- * or the signal that ended it, and what every call returned.  The end of stdin lets the thread end, and its result is the last line.
+ * A thread calls CUDA from its first call on; each line on stdin forks, and the child's answers are
+ * a line on stdout: its exit status, or the signal that ended it, and what every call returned.
+ * The end of stdin lets the thread end, and its result is the last line.
  */
 #include <cuda.h>
 #include <cuda_runtime_api.h>
@@ -131,7 +132,8 @@ static void fork_now(void)
 	if (read(ends[0], text, sizeof text) < 0)
 		text[0] = 0;
 	close(ends[0]);
-	printf(WIFSIGNALED(status) ? "signal %d:%s\n" : "status %d:%s\n", WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status), text);
+	printf(WIFSIGNALED(status) ? "signal %d:%s\n" : "status %d:%s\n",
+		WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status), text);
 	fflush(stdout);
 }
 

@@ -1,5 +1,6 @@
 /*
- * Asks for what is refused, over and over and from several threads, as libraries do that try every table and every kernel of theirs.
+ * Asks for what is refused, over and over and from several threads, as libraries do that try every
+ * table and every kernel of theirs.
  *
  *	said_client [TABLES]		with TABLES, for undocumented tables alone
  *
@@ -43,27 +44,37 @@ static void ask_tables(void)
 	for (int i = 0; i < TABLES; i++) {
 		const void *table = &library;
 		CUuuid id = {{(char)i, 1, 2, 3}};
-		expect("cuGetExportTable", CALL(cuGetExportTable, &table, &id), CUDA_ERROR_NOT_SUPPORTED);
+		expect("cuGetExportTable", CALL(cuGetExportTable, &table, &id),
+			CUDA_ERROR_NOT_SUPPORTED);
 	}
 }
 
-/* Two calls that are not supported, a text that is no PTX, a kernel that cannot run, and a fat binary of machine code alone. */
+/*
+ * Two calls that are not supported, a text that is no PTX, a kernel that cannot run, and a fat
+ * binary of machine code alone.
+ */
 static void ask_all(void)
 {
 	static const char nonsense[] = ".version 8.0\n.target sm_75\n.address_size 64\nnonsense";
-	static const char strange[] = ".version 8.0\n.target sm_75\n.address_size 64\n.visible .entry strange()\n{\nfrobnicate.b32 1;\nret;\n}\n";
-	static const unsigned char code[80] = {0x50, 0xed, 0x55, 0xba, 1, 0, 16, 0, 64, 0, 0, 0, 0, 0, 0, 0, 2, 0, 1, 1, 64, 0, 0, 0};
+	static const char strange[] =
+		".version 8.0\n.target sm_75\n.address_size 64\n.visible .entry strange()\n{\nfrobnicate.b32 1;\nret;\n}\n";
+	static const unsigned char code[80] = {0x50, 0xed, 0x55, 0xba, 1, 0, 16, 0, 64, 0, 0, 0, 0,
+		0, 0, 0, 2, 0, 1, 1, 64, 0, 0, 0};
 	CUgreenCtx green;
 	CUmemoryPool pool;
-	CUmemPoolProps host = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED, .location.type = CU_MEM_LOCATION_TYPE_HOST};
+	CUmemPoolProps host = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+		.location.type = CU_MEM_LOCATION_TYPE_HOST};
 	CUmodule module;
 	CUfunction kernel;
-	expect("cuGreenCtxCreate", CALL(cuGreenCtxCreate, &green, NULL, 0, CU_GREEN_CTX_DEFAULT_STREAM), CUDA_ERROR_NOT_SUPPORTED);
+	expect("cuGreenCtxCreate",
+		CALL(cuGreenCtxCreate, &green, NULL, 0, CU_GREEN_CTX_DEFAULT_STREAM),
+		CUDA_ERROR_NOT_SUPPORTED);
 	expect("cuMemPoolCreate", CALL(cuMemPoolCreate, &pool, &host), CUDA_ERROR_NOT_SUPPORTED);
 	expect("nonsense", CALL(cuModuleLoadData, &module, nonsense), CUDA_ERROR_INVALID_PTX);
 	expect("machine code", CALL(cuModuleLoadData, &module, code), CUDA_ERROR_NO_BINARY_FOR_GPU);
 	expect("strange", CALL(cuModuleLoadData, &module, strange), CUDA_SUCCESS);
-	expect("its kernel", CALL(cuModuleGetFunction, &kernel, module, "strange"), CUDA_ERROR_INVALID_PTX);
+	expect("its kernel", CALL(cuModuleGetFunction, &kernel, module, "strange"),
+		CUDA_ERROR_INVALID_PTX);
 	expect("unload", CALL(cuModuleUnload, module), CUDA_SUCCESS);
 }
 
@@ -90,7 +101,8 @@ int main(int argc, char **argv)
 	}
 	expect("cuInit", CALL(cuInit, 0), CUDA_SUCCESS);
 	expect("cuDeviceGet", CALL(cuDeviceGet, &device, 0), CUDA_SUCCESS);
-	expect("cuDevicePrimaryCtxRetain", CALL(cuDevicePrimaryCtxRetain, &context, device), CUDA_SUCCESS);
+	expect("cuDevicePrimaryCtxRetain", CALL(cuDevicePrimaryCtxRetain, &context, device),
+		CUDA_SUCCESS);
 	for (int i = 0; i < THREADS; i++)
 		if (pthread_create(&threads[i], NULL, run, NULL))
 			return 2;

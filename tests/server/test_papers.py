@@ -58,7 +58,7 @@ class Papers(unittest.TestCase):
 
     def test_options_of_subcommands(self):
         """Help, manual page and completion of each subcommand name the options that it takes, and no others."""
-        table = dict(re.findall(r'^\t\{"([a-z]+)", \d+, \d+, \w+, "([a-z -]*)"', read("ctl", "main.c"), re.M))
+        table = dict(re.findall(r'^\t\{"([a-z]+)", \d+, \d+, \w+,\s+"([a-z -]*)"', read("ctl", "main.c"), re.M))
         self.assertIn("checkpoint", table)
         everywhere = {"server", "json", "help", "version"}
         page, completion = read("docs", "man", "cricketctl.1"), read("completion", "cricket.bash")

@@ -1,4 +1,7 @@
-/* A CUDA driver with one device and nothing else: what cricket-server asks of a driver when it starts. */
+/*
+ * A CUDA driver with one device and nothing else: what cricket-server asks of a driver when it
+ * starts.
+ */
 #include <stddef.h>
 #include <string.h>
 

@@ -22,21 +22,24 @@ void unit_add(const char *suite, const struct unit_test *tests, size_t count)
 	suites[suite_count++] = (struct suite){suite, tests, count};
 }
 
-bool unit_is(long long actual, long long expected, const char *what, const char *file, unsigned line, bool fatal)
+bool unit_is(long long actual, long long expected, const char *what, const char *file,
+	unsigned line, bool fatal)
 {
 	char text[1024] = "";
 	if (actual != expected)
-		snprintf(text, sizeof text, "%s is %lld (0x%llx), not %lld (0x%llx)", what, actual, (unsigned long long)actual, expected,
-			 (unsigned long long)expected);
+		snprintf(text, sizeof text, "%s is %lld (0x%llx), not %lld (0x%llx)", what, actual,
+			(unsigned long long)actual, expected, (unsigned long long)expected);
 	return CU_assertImplementation(actual == expected, line, text, file, "", fatal);
 }
 
-bool unit_text(const char *actual, const char *expected, const char *what, const char *file, unsigned line, bool part)
+bool unit_text(const char *actual, const char *expected, const char *what, const char *file,
+	unsigned line, bool part)
 {
 	char text[2048] = "";
 	bool good = actual && (part ? strstr(actual, expected) != NULL : !strcmp(actual, expected));
 	if (!good)
-		snprintf(text, sizeof text, "%s is \"%.700s\", %s \"%.700s\"", what, actual ? actual : "(null)", part ? "without" : "not", expected);
+		snprintf(text, sizeof text, "%s is \"%.700s\", %s \"%.700s\"", what,
+			actual ? actual : "(null)", part ? "without" : "not", expected);
 	return CU_assertImplementation(good, line, text, file, "", false);
 }
 
@@ -60,11 +63,13 @@ int main(int argc, char **argv)
 			continue;
 		CU_pSuite suite = CU_add_suite(suites[i].name, NULL, NULL);
 		for (size_t n = 0; n < suites[i].count; n++)
-			run += CU_add_test(suite, suites[i].tests[n].name, suites[i].tests[n].run) != NULL;
+			run += CU_add_test(suite, suites[i].tests[n].name,
+				       suites[i].tests[n].run) != NULL;
 	}
 	CU_basic_set_mode(CU_BRM_VERBOSE);
 	CU_basic_run_tests();
-	unsigned failed = CU_get_number_of_failures() + (CU_get_error() != CUE_SUCCESS) + (run == 0);
+	unsigned failed =
+		CU_get_number_of_failures() + (CU_get_error() != CUE_SUCCESS) + (run == 0);
 	CU_cleanup_registry();
 	if (unit_teardown)
 		unit_teardown(failed != 0);

@@ -44,14 +44,19 @@ static CUresult before_work(uint64_t stream, uint64_t *addresses, unsigned count
 {
 	struct ckt_capture_stream *capturing;
 	CUresult result = CUDA_SUCCESS;
-	/* What is captured runs with these addresses, too, and nobody looks at them when it is launched. */
-	if (__builtin_expect(atomic_load_explicit(&ckt_host_mappable, memory_order_relaxed) != 0, 0))
+	/*
+	 * What is captured runs with these addresses, too, and nobody looks at them when it is
+	 * launched.
+	 */
+	if (__builtin_expect(
+		    atomic_load_explicit(&ckt_host_mappable, memory_order_relaxed) != 0, 0))
 		result = ckt_host_map_params(addresses, count * sizeof *addresses);
 	if (!result)
 		result = ckt_capture_enter(stream, &capturing);
 	if (result)
 		return result;
-	return capturing ? ckt_graph_leave(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED) : ckt_managed_before_launch();
+	return capturing ? ckt_graph_leave(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED)
+			 : ckt_managed_before_launch();
 }
 
 static bool captures(uint64_t stream)
@@ -111,8 +116,10 @@ static int capability(void)
 	struct ckt_context *current;
 	if (ckt_context_current(&current))
 		return 0;
-	return 10 * ckt_device_attribute(current->device, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR) +
-	       ckt_device_attribute(current->device, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
+	return 10 *
+		ckt_device_attribute(
+			current->device, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR) +
+		ckt_device_attribute(current->device, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
 }
 
 static int device(void)

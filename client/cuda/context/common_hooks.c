@@ -34,19 +34,22 @@ uint64_t ckt_driver_context_now(void)
 
 CUresult ckt_driver_context_check(CUcontext handle)
 {
-	return ckt_object_find(ckt_handle_id(handle), CKT_KIND_CONTEXT) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+	return ckt_object_find(ckt_handle_id(handle), CKT_KIND_CONTEXT) ? CUDA_SUCCESS
+									: CUDA_ERROR_INVALID_VALUE;
 }
 
 CUresult ckt_driver_event_check(CUevent handle)
 {
-	return ckt_object_find(ckt_handle_id(handle), CKT_KIND_EVENT) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+	return ckt_object_find(ckt_handle_id(handle), CKT_KIND_EVENT) ? CUDA_SUCCESS
+								      : CUDA_ERROR_INVALID_VALUE;
 }
 
 CUresult ckt_driver_kernel(struct ckt_kernel_spec *spec)
 {
 	CUresult result = ckt_function_resolve(spec->handle, &spec->function);
 	if (!result)
-		result = ckt_launch_check(spec->function, spec->grid, spec->block, spec->shared_bytes);
+		result = ckt_launch_check(
+			spec->function, spec->grid, spec->block, spec->shared_bytes);
 	if (result)
 		return result;
 	spec->param_count = spec->function->param_count;
@@ -54,7 +57,8 @@ CUresult ckt_driver_kernel(struct ckt_kernel_spec *spec)
 	return CUDA_SUCCESS;
 }
 
-void ckt_driver_kernel_param(const struct ckt_kernel_spec *spec, unsigned i, size_t *ret_offset, size_t *ret_size)
+void ckt_driver_kernel_param(
+	const struct ckt_kernel_spec *spec, unsigned i, size_t *ret_offset, size_t *ret_size)
 {
 	*ret_offset = spec->function->param_offsets[i];
 	*ret_size = spec->function->param_sizes[i];
@@ -79,7 +83,8 @@ bool ckt_driver_on_device(uint64_t address)
 bool ckt_driver_is_reached(uint64_t address)
 {
 	struct ckt_range range;
-	return ckt_range_find(address, &range) && !ckt_range_kind_is_device(range.kind) && range.mapped;
+	return ckt_range_find(address, &range) && !ckt_range_kind_is_device(range.kind) &&
+		range.mapped;
 }
 
 bool ckt_driver_is_known(uint64_t address)
@@ -93,7 +98,9 @@ CUresult ckt_driver_array_box(CUarray handle, const size_t at[3], const size_t e
 	const struct ckt_array *array = ckt_array_find(handle);
 	if (!array)
 		return CUDA_ERROR_INVALID_HANDLE;
-	return ckt_array_holds(array, at[0], at[1], at[2], extent[0], extent[1], extent[2]) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+	return ckt_array_holds(array, at[0], at[1], at[2], extent[0], extent[1], extent[2])
+		? CUDA_SUCCESS
+		: CUDA_ERROR_INVALID_VALUE;
 }
 
 CUresult ckt_driver_managed(uint64_t address, uint64_t *ret_base, uint64_t *ret_size)

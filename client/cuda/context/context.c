@@ -1,6 +1,6 @@
 /*
- * Contexts: which one a thread uses is this process's own affair (a stack per thread, its top in ckt_call_context travels with every
- * call); that they exist is the worker's.
+ * Contexts: which one a thread uses is this process's own affair (a stack per thread, its top in
+ * ckt_call_context travels with every call); that they exist is the worker's.
  */
 #include <stdlib.h>
 
@@ -17,7 +17,7 @@ enum { STACK_MAX = 64 };
 
 struct context_stack {
 	unsigned depth;
-	uint64_t ids[STACK_MAX];	/* the top is also ckt_call_context */
+	uint64_t ids[STACK_MAX]; /* the top is also ckt_call_context */
 };
 
 static __thread struct context_stack *stack __attribute__((tls_model("initial-exec")));
@@ -83,7 +83,10 @@ static struct ckt_context *find(CUcontext handle)
 	return ckt_object_find(ckt_handle_id(handle), CKT_KIND_CONTEXT);
 }
 
-/* A context that is destroyed can be made current, as CUDA lets it; the calls made in it then say what it is. */
+/*
+ * A context that is destroyed can be made current, as CUDA lets it; the calls made in it then say
+ * what it is.
+ */
 static bool is_or_was(CUcontext handle)
 {
 	return find(handle) || ckt_object_was(ckt_handle_id(handle), CKT_KIND_CONTEXT);
@@ -147,8 +150,9 @@ CKT_EXPORT CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device
 	CKT_ROUTE_DEVICE(device);
 	pthread_mutex_lock(&primary_lock);
 	if (primary->retained == 0 || primary->destroyed) {
-		result = CKT_WAITED(primary_ctx_retain, PRIMARY_CTX_RETAIN, CKT_CALL_F_NUMBERED | CKT_CALL_F_ANYWAY, NULL,
-				    .device = ckt_call_device((unsigned)device), .flags = primary->flags);
+		result = CKT_WAITED(primary_ctx_retain, PRIMARY_CTX_RETAIN,
+			CKT_CALL_F_NUMBERED | CKT_CALL_F_ANYWAY, NULL,
+			.device = ckt_call_device((unsigned)device), .flags = primary->flags);
 		if (!result)
 			primary->destroyed = false;
 	}
@@ -169,8 +173,9 @@ CKT_EXPORT CUresult cuDevicePrimaryCtxReset_v2(CUdevice device)
 	CKT_ROUTE_DEVICE(device);
 	ckt_host_settle();
 	pthread_mutex_lock(&primary_lock);
-	result = CKT_WAITED(primary_ctx_reset, PRIMARY_CTX_RESET, CKT_CALL_F_NUMBERED | CKT_CALL_F_ANYWAY, NULL,
-			    .device = ckt_call_device((unsigned)device));
+	result = CKT_WAITED(primary_ctx_reset, PRIMARY_CTX_RESET,
+		CKT_CALL_F_NUMBERED | CKT_CALL_F_ANYWAY, NULL,
+		.device = ckt_call_device((unsigned)device));
 	if (!result) {
 		forget_contents(ckt_handle_primary((unsigned)device));
 		primary->aside = 0;
@@ -192,7 +197,7 @@ CKT_EXPORT CUresult cuDevicePrimaryCtxRelease_v2(CUdevice device)
 	if (primary->retained == 0)
 		result = CUDA_ERROR_INVALID_CONTEXT;
 	else
-		primary->retained--;	/* It stays, as a context is dear: a reset frees it, or the end of the session. */
+		primary->retained--; /* It stays, as a context is dear: a reset frees it, or the end of the session. */
 	pthread_mutex_unlock(&primary_lock);
 	return result;
 }
@@ -209,7 +214,8 @@ CKT_EXPORT CUresult cuDevicePrimaryCtxSetFlags_v2(CUdevice device, unsigned int 
 	CUresult result;
 	if (!ckt_device_get(device, &result))
 		return result;
-	if (flags & ~(unsigned)CU_CTX_FLAGS_MASK || (flags & CU_CTX_SCHED_MASK) == 3 || (flags & CU_CTX_SCHED_MASK) > 4)
+	if (flags & ~(unsigned)CU_CTX_FLAGS_MASK || (flags & CU_CTX_SCHED_MASK) == 3 ||
+		(flags & CU_CTX_SCHED_MASK) > 4)
 		return CUDA_ERROR_INVALID_VALUE;
 	primaries[device].flags = flags;
 	ckt_spin_schedule(flags);
@@ -233,11 +239,13 @@ CKT_EXPORT CUresult cuDevicePrimaryCtxGetState(CUdevice device, unsigned int *fl
 static CUresult create_there(const struct ckt_context *context)
 {
 	CKT_ROUTE_DEVICE(context->device);
-	return CKT_WAITED(ctx_create, CTX_CREATE, CKT_CALL_F_NUMBERED, NULL, .id = context->object.id, .flags = context->flags,
-			  .device = ckt_call_device((unsigned)context->device));
+	return CKT_WAITED(ctx_create, CTX_CREATE, CKT_CALL_F_NUMBERED, NULL,
+		.id = context->object.id, .flags = context->flags,
+		.device = ckt_call_device((unsigned)context->device));
 }
 
-static CUresult create(CUcontext *ret_context, unsigned flags, CUdevice device, unsigned api_version)
+static CUresult create(
+	CUcontext *ret_context, unsigned flags, CUdevice device, unsigned api_version)
 {
 	CUresult result;
 	if (!ret_context)
@@ -258,7 +266,7 @@ static CUresult create(CUcontext *ret_context, unsigned flags, CUdevice device, 
 	}
 	uint64_t current = ckt_call_context;
 	if (current && !ckt_object_find(current, CKT_KIND_CONTEXT))
-		ckt_context_use(0);	/* destroyed, which is no hindrance */
+		ckt_context_use(0); /* destroyed, which is no hindrance */
 	result = create_there(context);
 	ckt_context_use(current);
 	if (!result)
@@ -284,7 +292,10 @@ static void look(struct ckt_object *object, void *data)
 	others->newer |= !context->first && (!context->primary || context->retained);
 }
 
-/* Contexts of before CUDA 3.2, with addresses of 32 bits, have no room beside newer ones, nor those beside them: so says an H200. */
+/*
+ * Contexts of before CUDA 3.2, with addresses of 32 bits, have no room beside newer ones, nor those
+ * beside them: so says an H200.
+ */
 static bool has_room(bool first)
 {
 	struct others others = {0};
@@ -314,15 +325,21 @@ CKT_EXPORT CUresult cuCtxCreate(CUcontext *context, unsigned int flags, CUdevice
 	return result;
 }
 
-CKT_EXPORT CUresult cuCtxCreate_v3(CUcontext *context, CUexecAffinityParam *params, int n_params, unsigned int flags, CUdevice device)
+CKT_EXPORT CUresult cuCtxCreate_v3(CUcontext *context, CUexecAffinityParam *params, int n_params,
+	unsigned int flags, CUdevice device)
 {
-	return n_params ? CKT_DRIVER_UNSUPPORTED("a context on a part of the device (cuCtxCreate_v3 with parameters)") : create(context, flags, device, 3020);
+	return n_params
+		? CKT_DRIVER_UNSUPPORTED(
+			  "a context on a part of the device (cuCtxCreate_v3 with parameters)")
+		: create(context, flags, device, 3020);
 }
 
-CKT_EXPORT CUresult cuCtxCreate_v4(CUcontext *context, CUctxCreateParams *params, unsigned int flags, CUdevice device)
+CKT_EXPORT CUresult cuCtxCreate_v4(
+	CUcontext *context, CUctxCreateParams *params, unsigned int flags, CUdevice device)
 {
 	if (params && (params->numExecAffinityParams || params->cigParams))
-		return CKT_DRIVER_UNSUPPORTED("a context on a part of the device, or for graphics (cuCtxCreate_v4 with parameters)");
+		return CKT_DRIVER_UNSUPPORTED(
+			"a context on a part of the device, or for graphics (cuCtxCreate_v4 with parameters)");
 	return create(context, flags, device, 3020);
 }
 
@@ -335,7 +352,8 @@ CKT_EXPORT CUresult cuCtxDestroy_v2(CUcontext handle)
 		return CUDA_ERROR_INVALID_CONTEXT;
 	CKT_ROUTE_CONTEXT(context->object.id);
 	ckt_host_settle();
-	CUresult result = CKT_WAITED(ctx_destroy, CTX_DESTROY, CKT_CALL_F_NUMBERED | CKT_CALL_F_ANYWAY, NULL, .id = context->object.id);
+	CUresult result = CKT_WAITED(ctx_destroy, CTX_DESTROY,
+		CKT_CALL_F_NUMBERED | CKT_CALL_F_ANYWAY, NULL, .id = context->object.id);
 	if (result)
 		return result;
 	context->destroyed = true;
@@ -441,7 +459,9 @@ CKT_EXPORT CUresult cuCtxGetDevice(CUdevice *device)
 		return CUDA_ERROR_INVALID_VALUE;
 	CUresult result = ckt_context_current(&context);
 	/* Also that of one which is destroyed. */
-	const struct ckt_context *past = result == CUDA_ERROR_CONTEXT_IS_DESTROYED ? ckt_object_past(ckt_call_context, CKT_KIND_CONTEXT) : NULL;
+	const struct ckt_context *past = result == CUDA_ERROR_CONTEXT_IS_DESTROYED
+		? ckt_object_past(ckt_call_context, CKT_KIND_CONTEXT)
+		: NULL;
 	if (!result)
 		*device = context->device;
 	else if (past)
@@ -533,7 +553,8 @@ CKT_EXPORT CUresult cuCtxGetStreamPriorityRange(int *least, int *greatest)
 static CUresult synchronize(const struct ckt_context *context)
 {
 	uint64_t id = context->object.id;
-	return CKT_WAIT_FOR_GPU(CKT_WAITED(ctx_synchronize, CTX_SYNCHRONIZE, 0, NULL, .id = ckt_call_id(id)), id);
+	return CKT_WAIT_FOR_GPU(
+		CKT_WAITED(ctx_synchronize, CTX_SYNCHRONIZE, 0, NULL, .id = ckt_call_id(id)), id);
 }
 
 CKT_EXPORT CUresult cuCtxSynchronize(void)
@@ -556,9 +577,13 @@ CKT_EXPORT CUresult cuCtxSynchronize_v2(CUcontext handle)
 	return synchronize(context);
 }
 
-/* ---- Peer access.  Memory of the session is open to every device that can reach it; who may is kept here, for CUDA's answers. */
+/*
+ * ---- Peer access.  Memory of the session is open to every device that can reach it; who may is
+ * kept here, for CUDA's answers.
+ */
 
-static CUresult peer_of(CUcontext handle, struct ckt_context **ret_context, struct ckt_context **ret_peer)
+static CUresult peer_of(
+	CUcontext handle, struct ckt_context **ret_context, struct ckt_context **ret_peer)
 {
 	CUresult result = ckt_context_current(ret_context);
 	if (result)
@@ -585,7 +610,8 @@ CKT_EXPORT CUresult cuCtxEnablePeerAccess(CUcontext handle, unsigned int flags)
 	if (!can)
 		return CUDA_ERROR_PEER_ACCESS_UNSUPPORTED;
 	uint64_t bit = 1ull << peer->device;
-	return atomic_fetch_or(&context->peers, bit) & bit ? CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED : CUDA_SUCCESS;
+	return atomic_fetch_or(&context->peers, bit) & bit ? CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED
+							   : CUDA_SUCCESS;
 }
 
 CKT_EXPORT CUresult cuCtxDisablePeerAccess(CUcontext handle)
@@ -595,5 +621,6 @@ CKT_EXPORT CUresult cuCtxDisablePeerAccess(CUcontext handle)
 	if (result)
 		return result;
 	uint64_t bit = 1ull << peer->device;
-	return atomic_fetch_and(&context->peers, ~bit) & bit ? CUDA_SUCCESS : CUDA_ERROR_PEER_ACCESS_NOT_ENABLED;
+	return atomic_fetch_and(&context->peers, ~bit) & bit ? CUDA_SUCCESS
+							     : CUDA_ERROR_PEER_ACCESS_NOT_ENABLED;
 }

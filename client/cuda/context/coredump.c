@@ -1,6 +1,6 @@
 /*
- * Settings of core dumps.  A dump would be written on the GPU's machine, so none is made: switching them on is not supported, all else is
- * remembered for those who ask.
+ * Settings of core dumps.  A dump would be written on the GPU's machine, so none is made: switching
+ * them on is not supported, all else is remembered for those who ask.
  */
 #include <stdio.h>
 #include <string.h>
@@ -47,7 +47,8 @@ static CUresult give_text(char *value, size_t *size, const char *text)
 	return result;
 }
 
-CKT_EXPORT CUresult cuCoredumpGetAttributeGlobal(CUcoredumpSettings attribute, void *value, size_t *size)
+CKT_EXPORT CUresult cuCoredumpGetAttributeGlobal(
+	CUcoredumpSettings attribute, void *value, size_t *size)
 {
 	static const bool off;
 	CUresult result;
@@ -100,7 +101,8 @@ static CUresult take_text(char *target, const char *text, size_t size)
 	return CUDA_SUCCESS;
 }
 
-CKT_EXPORT CUresult cuCoredumpSetAttributeGlobal(CUcoredumpSettings attribute, void *value, size_t *size)
+CKT_EXPORT CUresult cuCoredumpSetAttributeGlobal(
+	CUcoredumpSettings attribute, void *value, size_t *size)
 {
 	static bool once;
 	bool on = false;

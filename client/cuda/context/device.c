@@ -49,7 +49,10 @@ CKT_EXPORT CUresult cuDriverGetVersion(int *version)
 	if (!version)
 		return CUDA_ERROR_INVALID_VALUE;
 	const struct ckt_devices_res *all = ckt_conn_devices();
-	/* Programs ask before cuInit whether there is a driver new enough: ours speaks the API it was built with. */
+	/*
+	 * Programs ask before cuInit whether there is a driver new enough: ours speaks the API it
+	 * was built with.
+	 */
 	int newest = CUDA_VERSION;
 	*version = all && all->driver_version < newest ? all->driver_version : newest;
 	return CUDA_SUCCESS;
@@ -127,8 +130,11 @@ CKT_EXPORT CUresult cuDeviceComputeCapability(int *major, int *minor, CUdevice d
 {
 	if (!major || !minor)
 		return CUDA_ERROR_INVALID_VALUE;
-	CUresult result = cuDeviceGetAttribute(major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, device);
-	return result ? result : cuDeviceGetAttribute(minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, device);
+	CUresult result =
+		cuDeviceGetAttribute(major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, device);
+	return result
+		? result
+		: cuDeviceGetAttribute(minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, device);
 }
 
 CKT_EXPORT CUresult cuDeviceGetProperties(CUdevprop *prop, CUdevice device)
@@ -139,18 +145,22 @@ CKT_EXPORT CUresult cuDeviceGetProperties(CUdevprop *prop, CUdevice device)
 	if (!ckt_device_get(device, &result))
 		return result;
 	*prop = (CUdevprop){
-		.maxThreadsPerBlock = ckt_device_attribute(device, CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK),
+		.maxThreadsPerBlock =
+			ckt_device_attribute(device, CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK),
 		.maxThreadsDim = {ckt_device_attribute(device, CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X),
-				  ckt_device_attribute(device, CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Y),
-				  ckt_device_attribute(device, CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Z)},
+			ckt_device_attribute(device, CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Y),
+			ckt_device_attribute(device, CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Z)},
 		.maxGridSize = {ckt_device_attribute(device, CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X),
-				ckt_device_attribute(device, CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y),
-				ckt_device_attribute(device, CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z)},
-		.sharedMemPerBlock = ckt_device_attribute(device, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK),
-		.totalConstantMemory = ckt_device_attribute(device, CU_DEVICE_ATTRIBUTE_TOTAL_CONSTANT_MEMORY),
+			ckt_device_attribute(device, CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y),
+			ckt_device_attribute(device, CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z)},
+		.sharedMemPerBlock = ckt_device_attribute(
+			device, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK),
+		.totalConstantMemory =
+			ckt_device_attribute(device, CU_DEVICE_ATTRIBUTE_TOTAL_CONSTANT_MEMORY),
 		.SIMDWidth = ckt_device_attribute(device, CU_DEVICE_ATTRIBUTE_WARP_SIZE),
 		.memPitch = ckt_device_attribute(device, CU_DEVICE_ATTRIBUTE_MAX_PITCH),
-		.regsPerBlock = ckt_device_attribute(device, CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_BLOCK),
+		.regsPerBlock =
+			ckt_device_attribute(device, CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_BLOCK),
 		.clockRate = ckt_device_attribute(device, CU_DEVICE_ATTRIBUTE_CLOCK_RATE),
 		.textureAlign = ckt_device_attribute(device, CU_DEVICE_ATTRIBUTE_TEXTURE_ALIGNMENT),
 	};
@@ -176,9 +186,11 @@ static bool parse_bus_id(const char *text, unsigned parts[4])
 {
 	char rest;
 	parts[0] = parts[3] = 0;
-	return sscanf(text, "%x:%x:%x.%x%c", &parts[0], &parts[1], &parts[2], &parts[3], &rest) == 4 ||
-	       sscanf(text, "%x:%x:%x%c", &parts[0], &parts[1], &parts[2], &rest) == 3 ||
-	       (parts[0] = 0, sscanf(text, "%x:%x.%x%c", &parts[1], &parts[2], &parts[3], &rest) == 3);
+	return sscanf(text, "%x:%x:%x.%x%c", &parts[0], &parts[1], &parts[2], &parts[3], &rest) ==
+		4 ||
+		sscanf(text, "%x:%x:%x%c", &parts[0], &parts[1], &parts[2], &rest) == 3 ||
+		(parts[0] = 0,
+			sscanf(text, "%x:%x.%x%c", &parts[1], &parts[2], &parts[3], &rest) == 3);
 }
 
 CKT_EXPORT CUresult cuDeviceGetByPCIBusId(CUdevice *device, const char *bus_id)
@@ -210,7 +222,8 @@ CKT_EXPORT CUresult cuDeviceCanAccessPeer(int *can, CUdevice device, CUdevice pe
 	return CUDA_SUCCESS;
 }
 
-CKT_EXPORT CUresult cuDeviceGetP2PAttribute(int *value, CUdevice_P2PAttribute attribute, CUdevice device, CUdevice peer)
+CKT_EXPORT CUresult cuDeviceGetP2PAttribute(
+	int *value, CUdevice_P2PAttribute attribute, CUdevice device, CUdevice peer)
 {
 	int can;
 	struct ckt_reply reply;
@@ -223,15 +236,18 @@ CKT_EXPORT CUresult cuDeviceGetP2PAttribute(int *value, CUdevice_P2PAttribute at
 	if (device == peer)
 		return CUDA_ERROR_INVALID_DEVICE;
 	/* Devices of two servers are nothing to each other. */
-	if (ckt_conn_count > 1 && ckt_call_conn_of((unsigned)device) != ckt_call_conn_of((unsigned)peer)) {
-		if (attribute < CU_DEVICE_P2P_ATTRIBUTE_PERFORMANCE_RANK || attribute > CU_DEVICE_P2P_ATTRIBUTE_ONLY_PARTIAL_NATIVE_ATOMIC_SUPPORTED)
+	if (ckt_conn_count > 1 &&
+		ckt_call_conn_of((unsigned)device) != ckt_call_conn_of((unsigned)peer)) {
+		if (attribute < CU_DEVICE_P2P_ATTRIBUTE_PERFORMANCE_RANK ||
+			attribute > CU_DEVICE_P2P_ATTRIBUTE_ONLY_PARTIAL_NATIVE_ATOMIC_SUPPORTED)
 			return CUDA_ERROR_INVALID_VALUE;
 		*value = 0;
 		return CUDA_SUCCESS;
 	}
 	CKT_ROUTE_DEVICE(device);
-	result = CKT_WAITED(device_p2p_attribute, DEVICE_P2P_ATTRIBUTE, CKT_CALL_F_ANYWAY, &reply, .attribute = attribute,
-			    .device = ckt_call_device((unsigned)device), .peer = ckt_call_device((unsigned)peer));
+	result = CKT_WAITED(device_p2p_attribute, DEVICE_P2P_ATTRIBUTE, CKT_CALL_F_ANYWAY, &reply,
+		.attribute = attribute, .device = ckt_call_device((unsigned)device),
+		.peer = ckt_call_device((unsigned)peer));
 	if (result)
 		return result;
 	if (ckt_device_p2p_attribute_res_get(&reply.results, &res))

@@ -5,7 +5,8 @@
 #include "client/cuda/context/route.h"
 
 /* MPS alone has contexts on a part of the device. */
-CKT_EXPORT CUresult cuDeviceGetExecAffinitySupport(int *can, CUexecAffinityType type, CUdevice device)
+CKT_EXPORT CUresult cuDeviceGetExecAffinitySupport(
+	int *can, CUexecAffinityType type, CUdevice device)
 {
 	CUresult result;
 	if (!can)
@@ -27,12 +28,14 @@ CKT_EXPORT CUresult cuCtxGetExecAffinity(CUexecAffinityParam *param, CUexecAffin
 	if (type != CU_EXEC_AFFINITY_TYPE_SM_COUNT)
 		return CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY;
 	*param = (CUexecAffinityParam){.type = type};
-	param->param.smCount.val = (unsigned)ckt_device_attribute(context->device, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
+	param->param.smCount.val = (unsigned)ckt_device_attribute(
+		context->device, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
 	return CUDA_SUCCESS;
 }
 
 /* Also where an operation is none (seen on an H200). */
-static CUresult no_atomics(unsigned *capabilities, const CUatomicOperation *operations, unsigned count)
+static CUresult no_atomics(
+	unsigned *capabilities, const CUatomicOperation *operations, unsigned count)
 {
 	if (!capabilities || !operations || !count)
 		return CUDA_ERROR_INVALID_VALUE;
@@ -43,13 +46,14 @@ static CUresult no_atomics(unsigned *capabilities, const CUatomicOperation *oper
 	return CUDA_SUCCESS;
 }
 
-static CUresult ask_host_atomic(CUatomicOperation operation, CUdevice device, unsigned *ret_capabilities)
+static CUresult ask_host_atomic(
+	CUatomicOperation operation, CUdevice device, unsigned *ret_capabilities)
 {
 	struct ckt_reply reply;
 	struct ckt_device_host_atomic_res res;
 	CKT_ROUTE_DEVICE(device);
-	CUresult result = CKT_WAITED(device_host_atomic, DEVICE_HOST_ATOMIC, CKT_CALL_F_ANYWAY, &reply, .operation = operation,
-				     .device = ckt_call_device((unsigned)device));
+	CUresult result = CKT_WAITED(device_host_atomic, DEVICE_HOST_ATOMIC, CKT_CALL_F_ANYWAY,
+		&reply, .operation = operation, .device = ckt_call_device((unsigned)device));
 	if (result)
 		return result;
 	if (ckt_device_host_atomic_res_get(&reply.results, &res))
@@ -61,34 +65,39 @@ static CUresult ask_host_atomic(CUatomicOperation operation, CUdevice device, un
 }
 
 /*
- * What the device can do on memory of the host that it is in.  Of a program on another host such memory is a copy, which no atomic operation
- * of the device's reaches while it runs: the attribute says so, and so does this.
+ * What the device can do on memory of the host that it is in.  Of a program on another host such
+ * memory is a copy, which no atomic operation of the device's reaches while it runs: the attribute
+ * says so, and so does this.
  */
-CKT_EXPORT CUresult cuDeviceGetHostAtomicCapabilities(unsigned int *capabilities, const CUatomicOperation *operations, unsigned int count,
-						       CUdevice device)
+CKT_EXPORT CUresult cuDeviceGetHostAtomicCapabilities(unsigned int *capabilities,
+	const CUatomicOperation *operations, unsigned int count, CUdevice device)
 {
 	CUresult result;
 	if (!ckt_device_get(device, &result))
 		return result;
 	result = no_atomics(capabilities, operations, count);
-	if (result || !ckt_device_attribute(device, CU_DEVICE_ATTRIBUTE_HOST_NATIVE_ATOMIC_SUPPORTED))
+	if (result ||
+		!ckt_device_attribute(device, CU_DEVICE_ATTRIBUTE_HOST_NATIVE_ATOMIC_SUPPORTED))
 		return result;
 	for (unsigned i = 0; i < count && !result; i++)
 		result = ask_host_atomic(operations[i], device, &capabilities[i]);
 	return result;
 }
 
-static CUresult ask_atomic(CUatomicOperation operation, CUdevice from, CUdevice to, unsigned *ret_capabilities)
+static CUresult ask_atomic(
+	CUatomicOperation operation, CUdevice from, CUdevice to, unsigned *ret_capabilities)
 {
 	struct ckt_reply reply;
 	struct ckt_device_p2p_atomic_res res;
-	if (ckt_conn_count > 1 && ckt_call_conn_of((unsigned)from) != ckt_call_conn_of((unsigned)to)) {
+	if (ckt_conn_count > 1 &&
+		ckt_call_conn_of((unsigned)from) != ckt_call_conn_of((unsigned)to)) {
 		*ret_capabilities = 0;
 		return CUDA_SUCCESS;
 	}
 	CKT_ROUTE_DEVICE(from);
-	CUresult result = CKT_WAITED(device_p2p_atomic, DEVICE_P2P_ATOMIC, CKT_CALL_F_ANYWAY, &reply, .operation = operation,
-				     .device = ckt_call_device((unsigned)from), .peer = ckt_call_device((unsigned)to));
+	CUresult result = CKT_WAITED(device_p2p_atomic, DEVICE_P2P_ATOMIC, CKT_CALL_F_ANYWAY,
+		&reply, .operation = operation, .device = ckt_call_device((unsigned)from),
+		.peer = ckt_call_device((unsigned)to));
 	if (result)
 		return result;
 	if (ckt_device_p2p_atomic_res_get(&reply.results, &res))
@@ -99,8 +108,8 @@ static CUresult ask_atomic(CUatomicOperation operation, CUdevice from, CUdevice 
 	return result;
 }
 
-CKT_EXPORT CUresult cuDeviceGetP2PAtomicCapabilities(unsigned int *capabilities, const CUatomicOperation *operations, unsigned int count,
-						      CUdevice from, CUdevice to)
+CKT_EXPORT CUresult cuDeviceGetP2PAtomicCapabilities(unsigned int *capabilities,
+	const CUatomicOperation *operations, unsigned int count, CUdevice from, CUdevice to)
 {
 	CUresult result;
 	if (!ckt_device_get(from, &result) || !ckt_device_get(to, &result))

@@ -76,7 +76,8 @@ CKT_EXPORT CUresult cuLogsCurrent(CUlogIterator *ret_iterator, unsigned int flag
 }
 
 /* Only whole lines, the last ones where there is no room for all; *size without the NUL. */
-CKT_EXPORT CUresult cuLogsDumpToMemory(CUlogIterator *iterator, char *buffer, size_t *size, unsigned int flags)
+CKT_EXPORT CUresult cuLogsDumpToMemory(
+	CUlogIterator *iterator, char *buffer, size_t *size, unsigned int flags)
 {
 	/* Flags are not looked at (seen on an H200). */
 	if (!buffer || !size)
@@ -123,7 +124,8 @@ CKT_EXPORT CUresult cuLogsDumpToFile(CUlogIterator *iterator, const char *path, 
 	return result;
 }
 
-CKT_EXPORT CUresult cuLogsRegisterCallback(CUlogsCallback call, void *data, CUlogsCallbackHandle *ret_handle)
+CKT_EXPORT CUresult cuLogsRegisterCallback(
+	CUlogsCallback call, void *data, CUlogsCallbackHandle *ret_handle)
 {
 	if (!call)
 		return CUDA_ERROR_INVALID_VALUE;

@@ -1,8 +1,10 @@
 /*
- * Async notifications: the worker sends what its driver tells, and a thread of ours calls what the program registered.
+ * Async notifications: the worker sends what its driver tells, and a thread of ours calls what the
+ * program registered.
  *
- * The thread lives as long as something is registered, one for each server, and reads the connection while nobody else does: a program
- * that computes on its own hears of them too.  A callback may call CUDA, except for registering and unregistering.
+ * The thread lives as long as something is registered, one for each server, and reads the
+ * connection while nobody else does: a program that computes on its own hears of them too.  A
+ * callback may call CUDA, except for registering and unregistering.
  */
 #include <signal.h>
 #include <stdlib.h>
@@ -16,11 +18,11 @@ struct CUasyncCallbackEntry_st {
 	struct CUasyncCallbackEntry_st *next;
 	uint64_t number;
 	CUdevice device;
-	unsigned server;			/* the connection's number */
+	unsigned server; /* the connection's number */
 	CUasyncCallback call;
 	void *data;
-	uint64_t instance;			/* the latest that came; it may be told again */
-	CUasyncNotificationInfo info;		/* of the latest */
+	uint64_t instance;            /* the latest that came; it may be told again */
+	CUasyncNotificationInfo info; /* of the latest */
 	bool arrived, running;
 };
 
@@ -33,7 +35,7 @@ struct listener {
 static CKT_LOCK(lock);
 static pthread_cond_t returned = PTHREAD_COND_INITIALIZER;
 static struct CUasyncCallbackEntry_st *entries;
-static struct listener listeners[CKT_ADDRESSES_MAX];	/* by the connection's number */
+static struct listener listeners[CKT_ADDRESSES_MAX]; /* by the connection's number */
 static uint64_t next_number;
 static __thread bool in_callback __attribute__((tls_model("initial-exec")));
 
@@ -106,15 +108,20 @@ static void *listen_thread(void *opaque)
 	return NULL;
 }
 
-/* From the thread that reads the socket: takes note and no more.  A number that is nobody's was unregistered meanwhile. */
+/*
+ * From the thread that reads the socket: takes note and no more.  A number that is nobody's was
+ * unregistered meanwhile.
+ */
 static void notify(struct ckt_conn *conn, const struct ckt_notify_args *args)
 {
 	pthread_mutex_lock(&lock);
 	for (struct CUasyncCallbackEntry_st *entry = entries; entry; entry = entry->next) {
-		if (entry->number != args->number || entry->server != conn->number || args->instance <= entry->instance)
+		if (entry->number != args->number || entry->server != conn->number ||
+			args->instance <= entry->instance)
 			continue;
 		entry->instance = args->instance;
-		entry->info = (CUasyncNotificationInfo){.type = (CUasyncNotificationType)args->type};
+		entry->info =
+			(CUasyncNotificationInfo){.type = (CUasyncNotificationType)args->type};
 		entry->info.info.overBudget.bytesOverBudget = args->over_bytes;
 		entry->arrived = true;
 	}
@@ -180,7 +187,8 @@ static bool take(CUasyncCallbackHandle handle, CUdevice device)
 
 /* ---- The API */
 
-CKT_EXPORT CUresult cuDeviceRegisterAsyncNotification(CUdevice device, CUasyncCallback call, void *data, CUasyncCallbackHandle *ret_handle)
+CKT_EXPORT CUresult cuDeviceRegisterAsyncNotification(
+	CUdevice device, CUasyncCallback call, void *data, CUasyncCallbackHandle *ret_handle)
 {
 	CUresult result;
 	if (in_callback)
@@ -193,13 +201,14 @@ CKT_EXPORT CUresult cuDeviceRegisterAsyncNotification(CUdevice device, CUasyncCa
 	struct CUasyncCallbackEntry_st *entry = malloc(sizeof *entry);
 	if (!entry)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	*entry = (struct CUasyncCallbackEntry_st){.device = device, .server = ckt_call_conn->number, .call = call, .data = data};
+	*entry = (struct CUasyncCallbackEntry_st){
+		.device = device, .server = ckt_call_conn->number, .call = call, .data = data};
 	if (!add(entry)) {
 		free(entry);
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
-	result = CKT_WAITED(device_notify, DEVICE_NOTIFY, CKT_CALL_F_ANYWAY | CKT_CALL_F_NUMBERED, NULL, .device = ckt_call_device((unsigned)device),
-			    .number = entry->number);
+	result = CKT_WAITED(device_notify, DEVICE_NOTIFY, CKT_CALL_F_ANYWAY | CKT_CALL_F_NUMBERED,
+		NULL, .device = ckt_call_device((unsigned)device), .number = entry->number);
 	if (!result) {
 		*ret_handle = entry;
 	} else if (take(entry, device)) {
@@ -208,7 +217,8 @@ CKT_EXPORT CUresult cuDeviceRegisterAsyncNotification(CUdevice device, CUasyncCa
 	return result;
 }
 
-CKT_EXPORT CUresult cuDeviceUnregisterAsyncNotification(CUdevice device, CUasyncCallbackHandle handle)
+CKT_EXPORT CUresult cuDeviceUnregisterAsyncNotification(
+	CUdevice device, CUasyncCallbackHandle handle)
 {
 	CUresult result;
 	if (in_callback)
@@ -218,7 +228,8 @@ CKT_EXPORT CUresult cuDeviceUnregisterAsyncNotification(CUdevice device, CUasync
 	CKT_ROUTE_DEVICE(device);
 	if (!take(handle, device))
 		return CUDA_ERROR_INVALID_VALUE;
-	result = CKT_WAITED(device_notify_end, DEVICE_NOTIFY_END, CKT_CALL_F_ANYWAY | CKT_CALL_F_NUMBERED, NULL, .number = handle->number);
+	result = CKT_WAITED(device_notify_end, DEVICE_NOTIFY_END,
+		CKT_CALL_F_ANYWAY | CKT_CALL_F_NUMBERED, NULL, .number = handle->number);
 	free(handle);
 	return result;
 }

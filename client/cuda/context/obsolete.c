@@ -1,6 +1,7 @@
 /*
- * Functions of before CUDA 3.2, with addresses and sizes of 32 bits.  They are for contexts of that version, which no driver for 64-bit
- * programs makes any more (seen on an H200): any context is the wrong one.
+ * Functions of before CUDA 3.2, with addresses and sizes of 32 bits.  They are for contexts of that
+ * version, which no driver for 64-bit programs makes any more (seen on an H200): any context is the
+ * wrong one.
  */
 #include "client/cuda/internal.h"
 
@@ -37,11 +38,11 @@ CKT_EXPORT CUresult cuMemGetInfo(unsigned int *available, unsigned int *total)
 }
 
 /* What they are given does not matter. */
-#define REFUSED(name)                                                                                                            \
-	CKT_EXPORT CUresult ckt_old_##name(void) __asm__(#name);                                                                 \
-	CUresult ckt_old_##name(void)                                                                                            \
-	{                                                                                                                        \
-		return wrong_context();                                                                                          \
+#define REFUSED(name)                                            \
+	CKT_EXPORT CUresult ckt_old_##name(void) __asm__(#name); \
+	CUresult ckt_old_##name(void)                            \
+	{                                                        \
+		return wrong_context();                          \
 	}
 
 REFUSED(cuMemAllocPitch)

@@ -1,6 +1,7 @@
 /*
- * Entry points by name and version: the newest version of a function that is not newer than what the program was written for.
- * The undocumented export tables are refused, as whatever needs them cannot work across a wire; CUPTI's first one is empty.
+ * Entry points by name and version: the newest version of a function that is not newer than what
+ * the program was written for. The undocumented export tables are refused, as whatever needs them
+ * cannot work across a wire; CUPTI's first one is empty.
  */
 #include <stdatomic.h>
 #include <string.h>
@@ -17,22 +18,29 @@ struct entry {
 
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wpedantic"
-/* Only addresses matter here, and many old versions have no prototype in any one mode of cuda.h: declare them by their symbol. */
-#define CKT_ENTRY_POINT(name, version, legacy, per_thread)                                                                       \
-	extern void ckt_entry_##legacy##_##version(void) __asm__(#legacy);                                                       \
+/*
+ * Only addresses matter here, and many old versions have no prototype in any one mode of cuda.h:
+ * declare them by their symbol.
+ */
+#define CKT_ENTRY_POINT(name, version, legacy, per_thread)                 \
+	extern void ckt_entry_##legacy##_##version(void) __asm__(#legacy); \
 	extern void ckt_entry_pt_##per_thread##_##version(void) __asm__(#per_thread);
 #include "rpc/gen/cuda_entry_points.inc"
 #undef CKT_ENTRY_POINT
 
 static const struct entry entries[] = {
-#define CKT_ENTRY_POINT(name, version, legacy, per_thread)                                                                       \
-	{#name, version, (void *)ckt_entry_##legacy##_##version, (void *)ckt_entry_pt_##per_thread##_##version},
+#define CKT_ENTRY_POINT(name, version, legacy, per_thread)       \
+	{#name, version, (void *)ckt_entry_##legacy##_##version, \
+		(void *)ckt_entry_pt_##per_thread##_##version},
 #include "rpc/gen/cuda_entry_points.inc"
 #undef CKT_ENTRY_POINT
 };
 #pragma GCC diagnostic pop
 
-/* The first entry of that name; NULL where there is none.  Entries of a name follow each other, oldest first. */
+/*
+ * The first entry of that name; NULL where there is none.  Entries of a name follow each other,
+ * oldest first.
+ */
 static const struct entry *find(const char *name)
 {
 	size_t low = 0, count = sizeof entries / sizeof *entries, high = count;
@@ -46,34 +54,42 @@ static const struct entry *find(const char *name)
 	return low < count && strcmp(entries[low].name, name) == 0 ? &entries[low] : NULL;
 }
 
-CKT_EXPORT CUresult cuGetProcAddress_v2(const char *symbol, void **address, int version, cuuint64_t flags,
-					 CUdriverProcAddressQueryResult *status)
+CKT_EXPORT CUresult cuGetProcAddress_v2(const char *symbol, void **address, int version,
+	cuuint64_t flags, CUdriverProcAddressQueryResult *status)
 {
 	const struct entry *end = entries + sizeof entries / sizeof *entries;
-	if (!symbol || !address || flags & ~(cuuint64_t)(CU_GET_PROC_ADDRESS_LEGACY_STREAM | CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM))
+	if (!symbol || !address ||
+		flags &
+			~(cuuint64_t)(CU_GET_PROC_ADDRESS_LEGACY_STREAM |
+				CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM))
 		return CUDA_ERROR_INVALID_VALUE;
 	const struct entry *best = NULL, *entry = find(symbol);
 	*address = NULL;
 	if (status)
-		*status = entry ? CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT : CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
+		*status = entry ? CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT
+				: CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
 	for (const struct entry *e = entry; e && e < end && strcmp(e->name, symbol) == 0; e++)
 		if (e->version <= version)
 			best = e;
 	if (!best)
-		ckt_debug("cuGetProcAddress: %s %s", symbol, entry ? "is newer than what was asked for" : "is not known");
+		ckt_debug("cuGetProcAddress: %s %s", symbol,
+			entry ? "is newer than what was asked for" : "is not known");
 	/* Not an error, also for who takes no status (seen with CUDA 13.0): the address says it. */
 	if (!best)
 		return CUDA_SUCCESS;
-	*address = flags & CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM ? best->per_thread : best->legacy;
+	*address = flags & CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM ? best->per_thread
+									 : best->legacy;
 	if (status)
 		*status = CU_GET_PROC_ADDRESS_SUCCESS;
 	return CUDA_SUCCESS;
 }
 
-CKT_EXPORT CUresult cuGetProcAddress(const char *symbol, void **address, int version, cuuint64_t flags)
+CKT_EXPORT CUresult cuGetProcAddress(
+	const char *symbol, void **address, int version, cuuint64_t flags)
 {
 	void *found = NULL;
-	CUresult result = cuGetProcAddress_v2(symbol, address ? &found : NULL, version, flags, NULL);
+	CUresult result =
+		cuGetProcAddress_v2(symbol, address ? &found : NULL, version, flags, NULL);
 	if (result)
 		return result;
 	/* Where there is none, the program's variable stays as it was. */
@@ -84,10 +100,13 @@ CKT_EXPORT CUresult cuGetProcAddress(const char *symbol, void **address, int ver
 }
 
 /*
- * CUPTI of CUDA 13.2 and later asks for one table at its first call, and cuptiGetVersion fails without it: JAX then computes on the CPU.  A table begins with
- * its size and CUPTI looks at that, so it is content with one in which there is no function; zeros follow for who looks for one all the same.
+ * CUPTI of CUDA 13.2 and later asks for one table at its first call, and cuptiGetVersion fails
+ * without it: JAX then computes on the CPU.  A table begins with its size and CUPTI looks at that,
+ * so it is content with one in which there is no function; zeros follow for who looks for one all
+ * the same.
  */
-static const uint8_t cupti_id[16] = {0x7c, 0xb6, 0x3f, 0x9b, 0x9c, 0xa4, 0x8e, 0x42, 0xa4, 0x84, 0xbe, 0xb6, 0x6e, 0x6a, 0xed, 0x7f};
+static const uint8_t cupti_id[16] = {0x7c, 0xb6, 0x3f, 0x9b, 0x9c, 0xa4, 0x8e, 0x42, 0xa4, 0x84,
+	0xbe, 0xb6, 0x6e, 0x6a, 0xed, 0x7f};
 enum { CUPTI_TABLE_WORDS = 512 };
 static const uint64_t cupti_table[CUPTI_TABLE_WORDS] = {sizeof *cupti_table};
 
@@ -99,7 +118,10 @@ CKT_EXPORT CUresult cuGetExportTable(const void **table, const CUuuid *id)
 		*table = cupti_table;
 		return CUDA_SUCCESS;
 	}
-	/* Every library of NVIDIA's asks, some for dozens, and goes on without: only who looks for it is told, once. */
+	/*
+	 * Every library of NVIDIA's asks, some for dozens, and goes on without: only who looks for
+	 * it is told, once.
+	 */
 	static atomic_bool said;
 	if (!atomic_exchange(&said, true))
 		ckt_debug("cuGetExportTable: there are no undocumented tables");
@@ -108,7 +130,9 @@ CKT_EXPORT CUresult cuGetExportTable(const void **table, const CUuuid *id)
 
 static CUresult profiler(unsigned on)
 {
-	return ckt_device_count() ? CKT_WAITED(profiler, PROFILER, CKT_CALL_F_NUMBERED, NULL, .on = on) : CUDA_ERROR_NOT_INITIALIZED;
+	return ckt_device_count()
+		? CKT_WAITED(profiler, PROFILER, CKT_CALL_F_NUMBERED, NULL, .on = on)
+		: CUDA_ERROR_NOT_INITIALIZED;
 }
 
 /* A tool that wants to know where to look watches the worker: it is told there. */

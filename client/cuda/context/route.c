@@ -32,12 +32,16 @@ struct ckt_conn *ckt_object_conn(uint64_t id, enum ckt_kind kind)
 struct ckt_conn *ckt_address_conn(uint64_t address)
 {
 	struct ckt_range range;
-	return ckt_range_find(address, &range) && ckt_range_reaches_device(&range) ? ckt_context_conn(range.context) : ckt_call_conn;
+	return ckt_range_find(address, &range) && ckt_range_reaches_device(&range)
+		? ckt_context_conn(range.context)
+		: ckt_call_conn;
 }
 
 struct ckt_route ckt_route_to_context(uint64_t context)
 {
-	struct ckt_route route = {.away = ckt_context_conn(context) != ckt_call_conn, .context = ckt_call_context, .conn = ckt_call_conn};
+	struct ckt_route route = {.away = ckt_context_conn(context) != ckt_call_conn,
+		.context = ckt_call_context,
+		.conn = ckt_call_conn};
 	if (route.away)
 		ckt_context_use(context);
 	return route;
@@ -52,17 +56,20 @@ struct ckt_route ckt_route_to_object(uint64_t id, enum ckt_kind kind)
 struct ckt_route ckt_route_to_address(uint64_t address)
 {
 	struct ckt_range range;
-	return ckt_range_find(address, &range) ? ckt_route_to_context(range.context) : (struct ckt_route){0};
+	return ckt_range_find(address, &range) ? ckt_route_to_context(range.context)
+					       : (struct ckt_route){0};
 }
 
 struct ckt_route ckt_route_to_device(CUdevice device)
 {
-	return ckt_route_to_conn(ckt_device_get(device, NULL) ? ckt_call_conn_of((unsigned)device) : ckt_call_conn);
+	return ckt_route_to_conn(
+		ckt_device_get(device, NULL) ? ckt_call_conn_of((unsigned)device) : ckt_call_conn);
 }
 
 struct ckt_route ckt_route_to_conn(struct ckt_conn *conn)
 {
-	struct ckt_route route = {.away = conn != ckt_call_conn, .context = ckt_call_context, .conn = ckt_call_conn};
+	struct ckt_route route = {
+		.away = conn != ckt_call_conn, .context = ckt_call_context, .conn = ckt_call_conn};
 	if (route.away) {
 		/* The context of the thread is none of that server's. */
 		ckt_call_context = 0;

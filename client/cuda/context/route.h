@@ -1,8 +1,10 @@
 /*
- * Where calls go, with servers of several nodes (client/conn/nodes.c): over the connection to the current context's device.
+ * Where calls go, with servers of several nodes (client/conn/nodes.c): over the connection to the
+ * current context's device.
  *
- * A handle or an address may belong to a device of another server than the current one's.  A function that uses one goes there for as long
- * as it runs, as if the program had made the owner's context current:
+ * A handle or an address may belong to a device of another server than the current one's.  A
+ * function that uses one goes there for as long as it runs, as if the program had made the owner's
+ * context current:
  *
  *	CUresult cuStreamQuery(CUstream stream)
  *	{
@@ -18,7 +20,7 @@
 
 struct ckt_route {
 	bool away;
-	uint64_t context;	/* to come back to */
+	uint64_t context; /* to come back to */
 	struct ckt_conn *conn;
 };
 
@@ -47,13 +49,14 @@ static inline void ckt_route_back(struct ckt_route *route)
 	}
 }
 
-#define CKT_ROUTE(call) \
+#define CKT_ROUTE(call)                                                         \
 	__attribute__((cleanup(ckt_route_back))) struct ckt_route route_ = {0}; \
-	if (__builtin_expect(ckt_conn_count > 1, 0)) \
-		route_ = call
+	if (__builtin_expect(ckt_conn_count > 1, 0))                            \
+	route_ = call
 
 #define CKT_ROUTE_CONTEXT(id) CKT_ROUTE(ckt_route_to_context(id))
-#define CKT_ROUTE_STREAM(stream) CKT_ROUTE(ckt_route_to_object(ckt_handle_id(stream), CKT_KIND_STREAM))
+#define CKT_ROUTE_STREAM(stream) \
+	CKT_ROUTE(ckt_route_to_object(ckt_handle_id(stream), CKT_KIND_STREAM))
 #define CKT_ROUTE_EVENT(event) CKT_ROUTE(ckt_route_to_object(ckt_handle_id(event), CKT_KIND_EVENT))
 #define CKT_ROUTE_ADDRESS(address) CKT_ROUTE(ckt_route_to_address(address))
 #define CKT_ROUTE_DEVICE(device) CKT_ROUTE(ckt_route_to_device(device))

@@ -1,9 +1,10 @@
 /*
- * Library calls on streams that capture: the worker captures the call at once, with what is set of its handles now, and the graph's node
- * names it (cudacommon/graph_call.c).  It is a batched command like the call itself, so capturing waits for nothing.
+ * Library calls on streams that capture: the worker captures the call at once, with what is set of
+ * its handles now, and the graph's node names it (cudacommon/graph_call.c).  It is a batched
+ * command like the call itself, so capturing waits for nothing.
  *
- * Memory that a shim has for a handle is the session's as any other.  Where captured calls use it, it outlives the handle: natively the
- * library's own memory of a capture is the graph's.
+ * Memory that a shim has for a handle is the session's as any other.  Where captured calls use it,
+ * it outlives the handle: natively the library's own memory of a capture is the graph's.
  */
 #include "client/cuda/graph/captured_library_call.h"
 
@@ -15,7 +16,7 @@
 
 struct call {
 	struct ckt_object object;
-	uint64_t workspace;	/* 0: none */
+	uint64_t workspace; /* 0: none */
 };
 
 /* Memory that only captured calls use any more.  Under the graphs' lock, as all below. */
@@ -80,7 +81,8 @@ CUresult ckt_lib_workspace_free(uint64_t address)
 	bool used = is_used(address);
 	struct orphan *orphan = used ? malloc(sizeof *orphan) : NULL;
 	if (orphan) {
-		*orphan = (struct orphan){.next = orphans, .address = address, .context = ckt_call_context};
+		*orphan = (struct orphan){
+			.next = orphans, .address = address, .context = ckt_call_context};
 		orphans = orphan;
 	}
 	ckt_graph_leave(CUDA_SUCCESS);
@@ -90,7 +92,8 @@ CUresult ckt_lib_workspace_free(uint64_t address)
 
 /* ---- Calls */
 
-CUresult ckt_lib_capture(uint64_t stream, uint32_t proc, const void *args, size_t size, uint64_t workspace, bool *ret_captured)
+CUresult ckt_lib_capture(uint64_t stream, uint32_t proc, const void *args, size_t size,
+	uint64_t workspace, bool *ret_captured)
 {
 	struct ckt_capture_stream *capturing;
 	*ret_captured = false;
@@ -99,7 +102,8 @@ CUresult ckt_lib_capture(uint64_t stream, uint32_t proc, const void *args, size_
 		return result;
 	*ret_captured = true;
 	if (size > CKT_DATA_MAX)
-		return ckt_graph_leave(CKT_DRIVER_UNSUPPORTED("a captured library call with more than 1 MiB of arguments"));
+		return ckt_graph_leave(CKT_DRIVER_UNSUPPORTED(
+			"a captured library call with more than 1 MiB of arguments"));
 	struct call *call = calloc(1, sizeof *call);
 	if (!call || !ckt_object_add(&call->object, CKT_KIND_LIB_CALL)) {
 		free(call);
@@ -107,8 +111,8 @@ CUresult ckt_lib_capture(uint64_t stream, uint32_t proc, const void *args, size_
 	}
 	call->object.context = ckt_call_context;
 	call->workspace = workspace;
-	result = CKT_BATCHED(lib_capture, LIB_CAPTURE, .id = call->object.id, .library = proc >> 16, .proc = proc & 0xffff, .args = args,
-			     .args_len = (uint32_t)size);
+	result = CKT_BATCHED(lib_capture, LIB_CAPTURE, .id = call->object.id, .library = proc >> 16,
+		.proc = proc & 0xffff, .args = args, .args_len = (uint32_t)size);
 	if (result)
 		ckt_object_remove(&call->object);
 	else

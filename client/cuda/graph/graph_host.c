@@ -1,4 +1,7 @@
-/* The client's memory in graphs: its bytes go before a launch and come back behind it, and around host nodes. */
+/*
+ * The client's memory in graphs: its bytes go before a launch and come back behind it, and around
+ * host nodes.
+ */
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,11 +16,17 @@ struct rows {
 
 static struct rows rows_of(const CUDA_MEMCPY3D *c, bool to_host)
 {
-	uint64_t x = to_host ? c->dstXInBytes : c->srcXInBytes, y = to_host ? c->dstY : c->srcY, z = to_host ? c->dstZ : c->srcZ;
-	uint64_t pitch = to_host ? c->dstPitch : c->srcPitch, height = to_host ? c->dstHeight : c->srcHeight;
-	struct rows r = {.pitch = pitch ? pitch : x + c->WidthInBytes, .width = c->WidthInBytes, .height = c->Height, .depth = c->Depth};
+	uint64_t x = to_host ? c->dstXInBytes : c->srcXInBytes, y = to_host ? c->dstY : c->srcY,
+		 z = to_host ? c->dstZ : c->srcZ;
+	uint64_t pitch = to_host ? c->dstPitch : c->srcPitch,
+		 height = to_host ? c->dstHeight : c->srcHeight;
+	struct rows r = {.pitch = pitch ? pitch : x + c->WidthInBytes,
+		.width = c->WidthInBytes,
+		.height = c->Height,
+		.depth = c->Depth};
 	r.slice = r.pitch * (height ? height : y + c->Height);
-	r.address = ckt_handle_id(to_host ? c->dstHost : c->srcHost) + z * r.slice + y * r.pitch + x;
+	r.address =
+		ckt_handle_id(to_host ? c->dstHost : c->srcHost) + z * r.slice + y * r.pitch + x;
 	/* Dense rows are one long row. */
 	if (r.pitch == r.width || r.height == 1) {
 		r.width += (r.height - 1) * r.pitch;
@@ -28,10 +37,10 @@ static struct rows rows_of(const CUDA_MEMCPY3D *c, bool to_host)
 
 struct visit {
 	CUresult (*rows)(struct visit *visit, const struct rows *rows);
-	bool to_host;			/* which side */
+	bool to_host; /* which side */
 	bool marked_only;
-	bool bodies_only;		/* what may not run at all */
-	unsigned bodies;		/* around the graph that is visited */
+	bool bodies_only; /* what may not run at all */
+	unsigned bodies;  /* around the graph that is visited */
 	uint64_t exec, stream;
 	unsigned count;
 };
@@ -52,8 +61,10 @@ static CUresult each(struct visit *visit, const struct ckt_graph *graph)
 			result = each(visit, graphs[k]);
 		visit->bodies -= node->type == CU_GRAPH_NODE_TYPE_CONDITIONAL;
 		visit->marked_only = marked_only;
-		if (node->type == CU_GRAPH_NODE_TYPE_MEMCPY && (visit->bodies || !visit->bodies_only) &&
-			   (visit->to_host ? node->copy.dstMemoryType : node->copy.srcMemoryType) == CU_MEMORYTYPE_HOST) {
+		if (node->type == CU_GRAPH_NODE_TYPE_MEMCPY &&
+			(visit->bodies || !visit->bodies_only) &&
+			(visit->to_host ? node->copy.dstMemoryType : node->copy.srcMemoryType) ==
+				CU_MEMORYTYPE_HOST) {
 			struct rows rows = rows_of(&node->copy, visit->to_host);
 			visit->count++;
 			result = visit->rows ? visit->rows(visit, &rows) : CUDA_SUCCESS;
@@ -87,14 +98,16 @@ unsigned ckt_graph_host_nodes(const struct ckt_graph *graph)
 }
 
 /* Calls for pieces of at most CKT_DATA_MAX bytes. */
-static CUresult each_piece(struct visit *visit, const struct rows *r, CUresult (*piece)(struct visit *visit, uint64_t address, uint32_t size))
+static CUresult each_piece(struct visit *visit, const struct rows *r,
+	CUresult (*piece)(struct visit *visit, uint64_t address, uint32_t size))
 {
 	CUresult result = CUDA_SUCCESS;
 	for (uint64_t z = 0; z < r->depth; z++)
 		for (uint64_t y = 0; y < r->height; y++)
 			for (uint64_t x = 0; x < r->width && !result; x += CKT_DATA_MAX)
 				result = piece(visit, r->address + z * r->slice + y * r->pitch + x,
-					       (uint32_t)(r->width - x < CKT_DATA_MAX ? r->width - x : CKT_DATA_MAX));
+					(uint32_t)(r->width - x < CKT_DATA_MAX ? r->width - x
+									       : CKT_DATA_MAX));
 	return result;
 }
 
@@ -104,8 +117,9 @@ static CUresult send_piece(struct visit *visit, uint64_t address, uint32_t size)
 {
 	ckt_copy_settle((void *)(uintptr_t)address, size);
 	ckt_host_open(address, size, false);
-	return CKT_BATCHED(graph_host_data, GRAPH_HOST_DATA, .exec = visit->exec, .stream = visit->stream, .address = address,
-			   .data = (const uint8_t *)(uintptr_t)address, .data_len = size);
+	return CKT_BATCHED(graph_host_data, GRAPH_HOST_DATA, .exec = visit->exec,
+		.stream = visit->stream, .address = address,
+		.data = (const uint8_t *)(uintptr_t)address, .data_len = size);
 }
 
 static CUresult send_rows(struct visit *visit, const struct rows *r)
@@ -127,16 +141,22 @@ static CUresult fetch_rows(struct visit *visit, const struct rows *r)
 	CUresult result = CUDA_SUCCESS;
 	for (uint64_t z = 0; z < r->depth && !result; z++) {
 		uint64_t address = r->address + z * r->slice;
-		result = ckt_copy_fetch(&(struct ckt_copy2d){.dst = address, .src = address, .dst_pitch = r->pitch, .src_pitch = r->pitch,
-							     .width = r->width, .height = r->height, .async = true},
-					visit->exec, visit->stream);
+		result = ckt_copy_fetch(&(struct ckt_copy2d){.dst = address,
+						.src = address,
+						.dst_pitch = r->pitch,
+						.src_pitch = r->pitch,
+						.width = r->width,
+						.height = r->height,
+						.async = true},
+			visit->exec, visit->stream);
 	}
 	return result;
 }
 
 CUresult ckt_exec_fetch_memory(struct ckt_exec *exec, uint64_t stream)
 {
-	struct visit visit = {.rows = fetch_rows, .to_host = true, .exec = exec->object.id, .stream = stream};
+	struct visit visit = {
+		.rows = fetch_rows, .to_host = true, .exec = exec->object.id, .stream = stream};
 	return each(&visit, exec->graph);
 }
 
@@ -146,7 +166,8 @@ static CUresult peek_piece(struct visit *visit, uint64_t address, uint32_t size)
 {
 	struct ckt_reply reply;
 	struct ckt_graph_peek_res res;
-	CUresult result = CKT_WAITED(graph_peek, GRAPH_PEEK, 0, &reply, .exec = visit->exec, .address = address, .size = size);
+	CUresult result = CKT_WAITED(graph_peek, GRAPH_PEEK, 0, &reply, .exec = visit->exec,
+		.address = address, .size = size);
 	if (result)
 		return result;
 	if (ckt_graph_peek_res_get(&reply.results, &res) && res.data_len == size)
@@ -162,8 +183,8 @@ static CUresult peek_rows(struct visit *visit, const struct rows *r)
 
 static CUresult poke_piece(struct visit *visit, uint64_t address, uint32_t size)
 {
-	return CKT_BATCHED(graph_poke, GRAPH_POKE, .exec = visit->exec, .address = address, .data = (const uint8_t *)(uintptr_t)address,
-			   .data_len = size);
+	return CKT_BATCHED(graph_poke, GRAPH_POKE, .exec = visit->exec, .address = address,
+		.data = (const uint8_t *)(uintptr_t)address, .data_len = size);
 }
 
 static CUresult poke_rows(struct visit *visit, const struct rows *r)
@@ -183,7 +204,8 @@ static void around(struct visit *visit, struct ckt_node *node, bool forward)
 	}
 }
 
-void ckt_exec_before_host(uint64_t exec_id, uint64_t node_id, CUhostFn *ret_function, void **ret_data)
+void ckt_exec_before_host(
+	uint64_t exec_id, uint64_t node_id, CUhostFn *ret_function, void **ret_data)
 {
 	ckt_graph_enter();
 	const struct ckt_exec *exec = ckt_object_find(exec_id, CKT_KIND_GRAPH_EXEC);

@@ -21,7 +21,9 @@ static size_t record_size(const struct ckt_node *node)
 	enum { SIDE = 4 + 6 * 8 };
 	switch (node->type) {
 	case CU_GRAPH_NODE_TYPE_KERNEL:
-		return 8 + 7 * 4 + 4 + node->kernel.attribute_count * (4 + CKT_GRAPH_ATTRIBUTE_BYTES) + 4 + ckt_padded(node->kernel.param_bytes);
+		return 8 + 7 * 4 + 4 +
+			node->kernel.attribute_count * (4 + CKT_GRAPH_ATTRIBUTE_BYTES) + 4 +
+			ckt_padded(node->kernel.param_bytes);
 	case CU_GRAPH_NODE_TYPE_MEMCPY:
 		return 2 * SIDE + 3 * 8;
 	case CU_GRAPH_NODE_TYPE_MEMSET:
@@ -74,8 +76,8 @@ static uint8_t *put_kernel(uint8_t *p, const struct ckt_kernel_node *k)
 	return ckt_put_opaque(p, k->params, (uint32_t)k->param_bytes);
 }
 
-static uint8_t *put_side(uint8_t *p, CUmemorytype type, const void *host, CUdeviceptr device, size_t x, size_t y, size_t z, size_t pitch,
-			 size_t height)
+static uint8_t *put_side(uint8_t *p, CUmemorytype type, const void *host, CUdeviceptr device,
+	size_t x, size_t y, size_t z, size_t pitch, size_t height)
 {
 	p = ckt_put_u32(p, type);
 	p = ckt_put_u64(p, type == CU_MEMORYTYPE_HOST ? ckt_handle_id(host) : device);
@@ -90,17 +92,20 @@ static uint8_t *put_array_side(uint8_t *p, CUarray handle, size_t x, size_t y, s
 {
 	/* One that is gone by now is none to the worker, either. */
 	const struct ckt_array *array = ckt_array_find(handle);
-	return put_side(p, CU_MEMORYTYPE_ARRAY, NULL, array ? array->wire : 0, x, y, z, 0, array ? array->level : 0);
+	return put_side(p, CU_MEMORYTYPE_ARRAY, NULL, array ? array->wire : 0, x, y, z, 0,
+		array ? array->level : 0);
 }
 
 static uint8_t *put_copy(uint8_t *p, const CUDA_MEMCPY3D *c)
 {
-	p = c->srcMemoryType == CU_MEMORYTYPE_ARRAY ?
-		    put_array_side(p, c->srcArray, c->srcXInBytes, c->srcY, c->srcZ) :
-		    put_side(p, c->srcMemoryType, c->srcHost, c->srcDevice, c->srcXInBytes, c->srcY, c->srcZ, c->srcPitch, c->srcHeight);
-	p = c->dstMemoryType == CU_MEMORYTYPE_ARRAY ?
-		    put_array_side(p, c->dstArray, c->dstXInBytes, c->dstY, c->dstZ) :
-		    put_side(p, c->dstMemoryType, c->dstHost, c->dstDevice, c->dstXInBytes, c->dstY, c->dstZ, c->dstPitch, c->dstHeight);
+	p = c->srcMemoryType == CU_MEMORYTYPE_ARRAY
+		? put_array_side(p, c->srcArray, c->srcXInBytes, c->srcY, c->srcZ)
+		: put_side(p, c->srcMemoryType, c->srcHost, c->srcDevice, c->srcXInBytes, c->srcY,
+			  c->srcZ, c->srcPitch, c->srcHeight);
+	p = c->dstMemoryType == CU_MEMORYTYPE_ARRAY
+		? put_array_side(p, c->dstArray, c->dstXInBytes, c->dstY, c->dstZ)
+		: put_side(p, c->dstMemoryType, c->dstHost, c->dstDevice, c->dstXInBytes, c->dstY,
+			  c->dstZ, c->dstPitch, c->dstHeight);
 	p = ckt_put_u64(p, c->WidthInBytes);
 	p = ckt_put_u64(p, c->Height);
 	return ckt_put_u64(p, c->Depth);
@@ -135,18 +140,21 @@ static uint8_t *put_record(uint8_t *p, const struct ckt_node *node)
 		p = ckt_put_u64(p, node->fill.width);
 		return ckt_put_u64(p, node->fill.height);
 	case CU_GRAPH_NODE_TYPE_GRAPH:
-		return node->child->call ? ckt_put_u64(p, ckt_graph_call_id(node->child)) : ckt_graph_wire_put(p, node->child);
+		return node->child->call ? ckt_put_u64(p, ckt_graph_call_id(node->child))
+					 : ckt_graph_wire_put(p, node->child);
 	case CU_GRAPH_NODE_TYPE_CONDITIONAL:
 		return put_conditional(p, &node->conditional);
 	case CU_GRAPH_NODE_TYPE_EVENT_RECORD:
 	case CU_GRAPH_NODE_TYPE_WAIT_EVENT:
 		return ckt_put_u64(p, ckt_handle_id(node->event));
 	case CU_GRAPH_NODE_TYPE_MEM_ALLOC:
-		return ckt_put_u64(ckt_put_u64(p, ckt_graph_block_address(node->memory.block)), node->memory.size);
+		return ckt_put_u64(ckt_put_u64(p, ckt_graph_block_address(node->memory.block)),
+			node->memory.size);
 	case CU_GRAPH_NODE_TYPE_MEM_FREE:
 		return ckt_put_u64(p, ckt_graph_block_address(node->memory.block));
 	case CU_GRAPH_NODE_TYPE_BATCH_MEM_OP:
-		return ckt_memop_wire_put(ckt_put_u32(p, node->memop.flags), node->memop.ops, node->memop.count);
+		return ckt_memop_wire_put(
+			ckt_put_u32(p, node->memop.flags), node->memop.ops, node->memop.count);
 	default:
 		return p;
 	}
@@ -154,7 +162,10 @@ static uint8_t *put_record(uint8_t *p, const struct ckt_node *node)
 
 uint8_t *ckt_node_wire_put(uint8_t *p, const struct ckt_node *node)
 {
-	/* A node of a copy is known by what it was copied from: that is what the program has a handle of. */
+	/*
+	 * A node of a copy is known by what it was copied from: that is what the program has a
+	 * handle of.
+	 */
 	p = ckt_put_u64(p, node->object.id ? node->object.id : node->origin);
 	bool is_call = node->type == CU_GRAPH_NODE_TYPE_GRAPH && node->child->call;
 	p = ckt_put_u32(p, is_call ? (uint32_t)CKT_GRAPH_NODE_LIBRARY : node->type);
@@ -177,7 +188,9 @@ uint8_t *ckt_graph_wire_put(uint8_t *p, const struct ckt_graph *graph)
 			const struct ckt_edge *edge = &graph->nodes[i]->in.list[k];
 			p = ckt_put_u32(p, edge->node->index);
 			p = ckt_put_u32(p, (uint32_t)i);
-			p = ckt_put_u32(p, (uint32_t)edge->data.from_port << 16 | (uint32_t)edge->data.to_port << 8 | edge->data.type);
+			p = ckt_put_u32(p,
+				(uint32_t)edge->data.from_port << 16 |
+					(uint32_t)edge->data.to_port << 8 | edge->data.type);
 		}
 	return p;
 }
@@ -194,7 +207,8 @@ CUresult ckt_graph_send(const struct ckt_graph *graph, uint64_t id)
 	CUresult result = CUDA_SUCCESS;
 	for (size_t at = 0; at < size && !result; at += CKT_DATA_MAX) {
 		size_t piece = size - at < CKT_DATA_MAX ? size - at : CKT_DATA_MAX;
-		result = CKT_BATCHED(graph_data, GRAPH_DATA, .graph = id, .total = size, .offset = at, .data = data + at, .data_len = (uint32_t)piece);
+		result = CKT_BATCHED(graph_data, GRAPH_DATA, .graph = id, .total = size,
+			.offset = at, .data = data + at, .data_len = (uint32_t)piece);
 	}
 	free(data);
 	return result;

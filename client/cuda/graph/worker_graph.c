@@ -19,7 +19,8 @@ struct ckt_exec *ckt_exec_new(void)
 	return exec ? &exec->exec : NULL;
 }
 
-CUresult ckt_exec_make(struct ckt_exec *exec, const struct ckt_graph *graph, uint64_t flags, uint64_t stream)
+CUresult ckt_exec_make(
+	struct ckt_exec *exec, const struct ckt_graph *graph, uint64_t flags, uint64_t stream)
 {
 	struct ckt_reply reply;
 	struct ckt_graph_instantiate_res res;
@@ -28,11 +29,13 @@ CUresult ckt_exec_make(struct ckt_exec *exec, const struct ckt_graph *graph, uin
 	if (!result)
 		result = ckt_graph_send(exec->graph, graph->object.id);
 	if (!result)
-		result = CKT_WAITED(graph_instantiate, GRAPH_INSTANTIATE, CKT_CALL_F_NUMBERED, &reply, .exec = exec->object.id,
-				    .graph = graph->object.id, .flags = flags, .upload_stream = stream);
+		result = CKT_WAITED(graph_instantiate, GRAPH_INSTANTIATE, CKT_CALL_F_NUMBERED,
+			&reply, .exec = exec->object.id, .graph = graph->object.id, .flags = flags,
+			.upload_stream = stream);
 	if (result)
 		return result;
-	result = ckt_graph_instantiate_res_get(&reply.results, &res) ? (CUresult)res.status : CUDA_ERROR_UNKNOWN;
+	result = ckt_graph_instantiate_res_get(&reply.results, &res) ? (CUresult)res.status
+								     : CUDA_ERROR_UNKNOWN;
 	ckt_reply_release(&reply);
 	return result;
 }
@@ -54,7 +57,8 @@ void ckt_exec_settle_users(const struct ckt_exec *exec)
 	if (!exec || !exec->graph || !exec->graph->user_count)
 		return;
 	CKT_ROUTE_CONTEXT(exec->object.context);
-	CKT_WAITED(ctx_synchronize, CTX_SYNCHRONIZE, 0, NULL, .id = ckt_call_id(exec->object.context));
+	CKT_WAITED(
+		ctx_synchronize, CTX_SYNCHRONIZE, 0, NULL, .id = ckt_call_id(exec->object.context));
 }
 
 /* A host node of a launch under way must still find its function. */
@@ -66,17 +70,25 @@ void ckt_exec_settle(const struct ckt_exec *exec)
 
 /* ---- Changes */
 
-/* Nothing that the driver could refuse: XLA gives each kernel of a graph the addresses of a step's buffers before it launches the graph. */
+/*
+ * Nothing that the driver could refuse: XLA gives each kernel of a graph the addresses of a step's
+ * buffers before it launches the graph.
+ */
 static bool changes_arguments_only(const struct ckt_node *node, const struct ckt_node *to)
 {
 	const struct ckt_kernel_node *a = &node->kernel, *b = &to->kernel;
-	return node->type == CU_GRAPH_NODE_TYPE_KERNEL && to->context == node->context && a->function == b->function &&
-	       !memcmp(a->grid, b->grid, sizeof a->grid) && !memcmp(a->block, b->block, sizeof a->block) && a->shared_bytes == b->shared_bytes &&
-	       a->param_bytes == b->param_bytes && a->attribute_count == b->attribute_count &&
-	       (!a->attribute_count || !memcmp(a->attributes, b->attributes, a->attribute_count * sizeof *a->attributes));
+	return node->type == CU_GRAPH_NODE_TYPE_KERNEL && to->context == node->context &&
+		a->function == b->function && !memcmp(a->grid, b->grid, sizeof a->grid) &&
+		!memcmp(a->block, b->block, sizeof a->block) &&
+		a->shared_bytes == b->shared_bytes && a->param_bytes == b->param_bytes &&
+		a->attribute_count == b->attribute_count &&
+		(!a->attribute_count ||
+			!memcmp(a->attributes, b->attributes,
+				a->attribute_count * sizeof *a->attributes));
 }
 
-CUresult ckt_exec_change_node(struct ckt_exec *exec, const struct ckt_node *node, const struct ckt_node *to)
+CUresult ckt_exec_change_node(
+	struct ckt_exec *exec, const struct ckt_node *node, const struct ckt_node *to)
 {
 	/* What a host node calls is known here alone. */
 	if (node->type == CU_GRAPH_NODE_TYPE_HOST)
@@ -84,15 +96,19 @@ CUresult ckt_exec_change_node(struct ckt_exec *exec, const struct ckt_node *node
 	size_t size = ckt_node_wire_size(to);
 	uint8_t *data = size > CKT_DATA_MAX ? NULL : malloc(size);
 	if (!data)
-		return size > CKT_DATA_MAX ? CKT_DRIVER_UNSUPPORTED("a change of more than 1 MiB to a node of an executable graph") : CUDA_ERROR_OUT_OF_MEMORY;
+		return size > CKT_DATA_MAX
+			? CKT_DRIVER_UNSUPPORTED(
+				  "a change of more than 1 MiB to a node of an executable graph")
+			: CUDA_ERROR_OUT_OF_MEMORY;
 	ckt_node_wire_put(data, to);
 	CKT_ROUTE_CONTEXT(exec->object.context);
 	CUresult result;
 	if (changes_arguments_only(node, to))
-		result = CKT_BATCHED(graph_exec_set_node, GRAPH_EXEC_SET_NODE, .exec = exec->object.id, .node = data, .node_len = (uint32_t)size);
+		result = CKT_BATCHED(graph_exec_set_node, GRAPH_EXEC_SET_NODE,
+			.exec = exec->object.id, .node = data, .node_len = (uint32_t)size);
 	else
-		result = CKT_WAITED(graph_exec_set_node, GRAPH_EXEC_SET_NODE, CKT_CALL_F_NUMBERED, NULL, .exec = exec->object.id, .node = data,
-				    .node_len = (uint32_t)size);
+		result = CKT_WAITED(graph_exec_set_node, GRAPH_EXEC_SET_NODE, CKT_CALL_F_NUMBERED,
+			NULL, .exec = exec->object.id, .node = data, .node_len = (uint32_t)size);
 	free(data);
 	return result;
 }
@@ -100,20 +116,24 @@ CUresult ckt_exec_change_node(struct ckt_exec *exec, const struct ckt_node *node
 CUresult ckt_exec_enable_node(struct ckt_exec *exec, const struct ckt_node *node, bool enabled)
 {
 	CKT_ROUTE_CONTEXT(exec->object.context);
-	return CKT_WAITED(graph_exec_set_enabled, GRAPH_EXEC_SET_ENABLED, CKT_CALL_F_NUMBERED, NULL, .exec = exec->object.id,
-			  .node = node->origin, .enabled = enabled);
+	return CKT_WAITED(graph_exec_set_enabled, GRAPH_EXEC_SET_ENABLED, CKT_CALL_F_NUMBERED, NULL,
+		.exec = exec->object.id, .node = node->origin, .enabled = enabled);
 }
 
-/* The worker makes its update in the order of the nodes that it has, so that both sides agree on who is whose. */
-CUresult ckt_exec_update(struct ckt_exec *exec, const struct ckt_graph *graph, CUgraphExecUpdateResultInfo *ret_info)
+/*
+ * The worker makes its update in the order of the nodes that it has, so that both sides agree on
+ * who is whose.
+ */
+CUresult ckt_exec_update(
+	struct ckt_exec *exec, const struct ckt_graph *graph, CUgraphExecUpdateResultInfo *ret_info)
 {
 	struct ckt_reply reply;
 	struct ckt_graph_exec_update_res res;
 	CKT_ROUTE_CONTEXT(exec->object.context);
 	CUresult result = ckt_graph_send(graph, graph->object.id);
 	if (!result)
-		result = CKT_WAITED(graph_exec_update, GRAPH_EXEC_UPDATE, CKT_CALL_F_NUMBERED, &reply, .exec = exec->object.id,
-				    .graph = graph->object.id);
+		result = CKT_WAITED(graph_exec_update, GRAPH_EXEC_UPDATE, CKT_CALL_F_NUMBERED,
+			&reply, .exec = exec->object.id, .graph = graph->object.id);
 	if (result)
 		return result;
 	if (ckt_graph_exec_update_res_get(&reply.results, &res)) {
@@ -132,7 +152,8 @@ CUresult ckt_exec_update(struct ckt_exec *exec, const struct ckt_graph *graph, C
 
 CUresult ckt_exec_upload(struct ckt_exec *exec, uint64_t stream)
 {
-	if (ckt_conn_count > 1 && ckt_context_conn(exec->object.context) != ckt_object_conn(stream, CKT_KIND_STREAM))
+	if (ckt_conn_count > 1 &&
+		ckt_context_conn(exec->object.context) != ckt_object_conn(stream, CKT_KIND_STREAM))
 		return ckt_graph_between();
 	CKT_ROUTE_CONTEXT(exec->object.context);
 	return CKT_BATCHED(graph_upload, GRAPH_UPLOAD, .exec = exec->object.id, .stream = stream);
@@ -142,12 +163,15 @@ CUresult ckt_exec_launch(struct ckt_exec *exec, uint64_t stream)
 {
 	const struct ckt_client_exec *e = own(exec);
 	CUresult result = CUDA_SUCCESS;
-	if (__builtin_expect(ckt_conn_count > 1, 0) && ckt_context_conn(exec->object.context) != ckt_object_conn(stream, CKT_KIND_STREAM))
+	if (__builtin_expect(ckt_conn_count > 1, 0) &&
+		ckt_context_conn(exec->object.context) != ckt_object_conn(stream, CKT_KIND_STREAM))
 		return ckt_graph_between();
 	CKT_ROUTE_CONTEXT(exec->object.context);
 	if (__builtin_expect(!e->has_host_memory && !e->host_nodes, 1)) {
 		result = ckt_managed_before_launch();
-		return result ? result : CKT_BATCHED(graph_launch, GRAPH_LAUNCH, .exec = exec->object.id, .stream = stream);
+		return result ? result
+			      : CKT_BATCHED(graph_launch, GRAPH_LAUNCH, .exec = exec->object.id,
+					.stream = stream);
 	}
 	if (e->has_host_memory) {
 		ckt_host_settle();
@@ -159,27 +183,34 @@ CUresult ckt_exec_launch(struct ckt_exec *exec, uint64_t stream)
 	if (!result)
 		result = ckt_host_expect(e->host_nodes);
 	if (!result)
-		result = CKT_BATCHED(graph_launch, GRAPH_LAUNCH, .exec = exec->object.id, .stream = stream);
+		result = CKT_BATCHED(
+			graph_launch, GRAPH_LAUNCH, .exec = exec->object.id, .stream = stream);
 	return result || !e->has_host_memory ? result : ckt_exec_fetch_memory(exec, stream);
 }
 
 /* ---- Memory of graphs: the worker frees it when what is queued now is done */
 
-CUresult ckt_driver_graph_memory(CUdevice device, size_t size, uint64_t *ret_address, uint64_t *ret_granted)
+CUresult ckt_driver_graph_memory(
+	CUdevice device, size_t size, uint64_t *ret_address, uint64_t *ret_granted)
 {
 	struct ckt_reply reply;
 	struct ckt_graph_mem_alloc_res res;
 	CUresult result = ckt_range_room();
 	if (!result)
-		result = CKT_WAITED(graph_mem_alloc, GRAPH_MEM_ALLOC, CKT_CALL_F_NUMBERED, &reply, .device = ckt_call_device((unsigned)device),
-				    .size = size);
+		result = CKT_WAITED(graph_mem_alloc, GRAPH_MEM_ALLOC, CKT_CALL_F_NUMBERED, &reply,
+			.device = ckt_call_device((unsigned)device), .size = size);
 	if (result)
 		return result;
-	result = ckt_graph_mem_alloc_res_get(&reply.results, &res) ? CUDA_SUCCESS : CUDA_ERROR_UNKNOWN;
+	result = ckt_graph_mem_alloc_res_get(&reply.results, &res) ? CUDA_SUCCESS
+								   : CUDA_ERROR_UNKNOWN;
 	ckt_reply_release(&reply);
 	if (result)
 		return result;
-	ckt_range_add(&(struct ckt_range){.base = res.address, .size = size, .kind = CKT_RANGE_DEVICE, .context = ckt_call_context, .device = device});
+	ckt_range_add(&(struct ckt_range){.base = res.address,
+		.size = size,
+		.kind = CKT_RANGE_DEVICE,
+		.context = ckt_call_context,
+		.device = device});
 	*ret_address = res.address;
 	*ret_granted = res.granted;
 	return CUDA_SUCCESS;
@@ -199,13 +230,15 @@ CKT_EXPORT CUresult cuGraphDebugDotPrint(CUgraph handle, const char *path, unsig
 {
 	ckt_graph_enter();
 	const struct ckt_graph *graph = ckt_graph_find(handle);
-	CUresult result = graph && path ? ckt_graph_send(graph, graph->object.id) : CUDA_ERROR_INVALID_VALUE;
+	CUresult result =
+		graph && path ? ckt_graph_send(graph, graph->object.id) : CUDA_ERROR_INVALID_VALUE;
 	ckt_graph_leave(CUDA_SUCCESS);
 	if (result)
 		return result;
 	struct ckt_reply reply;
 	struct ckt_graph_dot_res res;
-	result = CKT_WAITED(graph_dot, GRAPH_DOT, CKT_CALL_F_NUMBERED, &reply, .graph = graph->object.id, .flags = flags);
+	result = CKT_WAITED(graph_dot, GRAPH_DOT, CKT_CALL_F_NUMBERED, &reply,
+		.graph = graph->object.id, .flags = flags);
 	if (result)
 		return result;
 	FILE *file = ckt_graph_dot_res_get(&reply.results, &res) ? fopen(path, "we") : NULL;

@@ -1,4 +1,7 @@
-/* What the client makes of graphs: descriptions for the worker, and the copies of host memory around a launch. */
+/*
+ * What the client makes of graphs: descriptions for the worker, and the copies of host memory
+ * around a launch.
+ */
 #pragma once
 
 #include "client/cuda/internal.h"
@@ -6,7 +9,7 @@
 
 struct ckt_client_exec {
 	struct ckt_exec exec;
-	bool has_host_memory;		/* copies from or to the client's memory */
+	bool has_host_memory; /* copies from or to the client's memory */
 	unsigned host_nodes;
 };
 

@@ -1,4 +1,7 @@
-/* CUDA arrays and mipmapped arrays: making one waits for its answer, everything else is known here.  See array.h. */
+/*
+ * CUDA arrays and mipmapped arrays: making one waits for its answer, everything else is known
+ * here.  See array.h.
+ */
 #include <stdlib.h>
 
 #include "client/cuda/memory/array.h"
@@ -16,10 +19,12 @@ static struct ckt_mipmap *find_mipmap(CUmipmappedArray handle)
 	return ckt_object_find(ckt_handle_id(handle), CKT_KIND_MIPMAP);
 }
 
-bool ckt_array_holds(const struct ckt_array *array, uint64_t x, uint64_t y, uint64_t z, uint64_t width, uint64_t height, uint64_t depth)
+bool ckt_array_holds(const struct ckt_array *array, uint64_t x, uint64_t y, uint64_t z,
+	uint64_t width, uint64_t height, uint64_t depth)
 {
 	const struct ckt_array_extent *e = &array->extent;
-	return x <= e->row_bytes && width <= e->row_bytes - x && y <= e->rows && height <= e->rows - y && z <= e->slices && depth <= e->slices - z;
+	return x <= e->row_bytes && width <= e->row_bytes - x && y <= e->rows &&
+		height <= e->rows - y && z <= e->slices && depth <= e->slices - z;
 }
 
 /* What the driver would need more for than we bring along. */
@@ -28,8 +33,11 @@ static CUresult check(const CUDA_ARRAY3D_DESCRIPTOR *desc, struct ckt_array_exte
 	static bool once;
 	if (!desc)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (desc->Flags & (CUDA_ARRAY3D_SPARSE | CUDA_ARRAY3D_DEFERRED_MAPPING | CUDA_ARRAY3D_VIDEO_ENCODE_DECODE))
-		return ckt_call_unsupported("sparse arrays, arrays without memory and arrays for video", &once);
+	if (desc->Flags &
+		(CUDA_ARRAY3D_SPARSE | CUDA_ARRAY3D_DEFERRED_MAPPING |
+			CUDA_ARRAY3D_VIDEO_ENCODE_DECODE))
+		return ckt_call_unsupported(
+			"sparse arrays, arrays without memory and arrays for video", &once);
 	return ckt_array_extent(desc, ret_extent) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
@@ -37,11 +45,13 @@ static CUresult create(uint64_t id, const CUDA_ARRAY3D_DESCRIPTOR *desc, unsigne
 {
 	CUresult result = CUDA_SUCCESS;
 	for (int attempt = 0; attempt < 2; attempt++) {
-		result = CKT_WAITED(array_create, ARRAY_CREATE, CKT_CALL_F_NUMBERED, NULL, .id = id, .width = desc->Width, .height = desc->Height,
-				    .depth = desc->Depth, .format = desc->Format, .channels = desc->NumChannels, .flags = desc->Flags,
-				    .levels = levels);
+		result = CKT_WAITED(array_create, ARRAY_CREATE, CKT_CALL_F_NUMBERED, NULL, .id = id,
+			.width = desc->Width, .height = desc->Height, .depth = desc->Depth,
+			.format = desc->Format, .channels = desc->NumChannels, .flags = desc->Flags,
+			.levels = levels);
 		/* What was freed on a stream is there once the stream is. */
-		if (result != CUDA_ERROR_OUT_OF_MEMORY || !ckt_pool_may_settle() || cuCtxSynchronize())
+		if (result != CUDA_ERROR_OUT_OF_MEMORY || !ckt_pool_may_settle() ||
+			cuCtxSynchronize())
 			break;
 	}
 	return result;
@@ -97,8 +107,11 @@ CKT_EXPORT CUresult cuArrayCreate_v2(CUarray *ret_array, const CUDA_ARRAY_DESCRI
 {
 	if (!desc)
 		return CUDA_ERROR_INVALID_VALUE;
-	return cuArray3DCreate_v2(ret_array, &(CUDA_ARRAY3D_DESCRIPTOR){
-						     .Width = desc->Width, .Height = desc->Height, .Format = desc->Format, .NumChannels = desc->NumChannels});
+	return cuArray3DCreate_v2(ret_array,
+		&(CUDA_ARRAY3D_DESCRIPTOR){.Width = desc->Width,
+			.Height = desc->Height,
+			.Format = desc->Format,
+			.NumChannels = desc->NumChannels});
 }
 
 /* Programs rely on the wait for what still uses the memory, as with cuMemFree. */
@@ -106,7 +119,8 @@ static CUresult destroy(uint64_t id, uint64_t context)
 {
 	uint64_t saved = ckt_call_context;
 	ckt_context_use(context);
-	CUresult result = CKT_WAITED(ctx_synchronize, CTX_SYNCHRONIZE, 0, NULL, .id = ckt_call_id(context));
+	CUresult result =
+		CKT_WAITED(ctx_synchronize, CTX_SYNCHRONIZE, 0, NULL, .id = ckt_call_id(context));
 	CUresult sent = CKT_BATCHED(array_destroy, ARRAY_DESTROY, .id = id);
 	ckt_context_use(saved);
 	return result ? result : sent;
@@ -147,11 +161,17 @@ CKT_EXPORT CUresult cuArrayGetDescriptor_v2(CUDA_ARRAY_DESCRIPTOR *desc, CUarray
 	CUDA_ARRAY3D_DESCRIPTOR whole;
 	CUresult result = cuArray3DGetDescriptor_v2(desc ? &whole : NULL, handle);
 	if (!result)
-		*desc = (CUDA_ARRAY_DESCRIPTOR){.Width = whole.Width, .Height = whole.Height, .Format = whole.Format, .NumChannels = whole.NumChannels};
+		*desc = (CUDA_ARRAY_DESCRIPTOR){.Width = whole.Width,
+			.Height = whole.Height,
+			.Format = whole.Format,
+			.NumChannels = whole.NumChannels};
 	return result;
 }
 
-/* Planes are of planar formats, the properties below of sparse arrays and of those without memory: no array here has any. */
+/*
+ * Planes are of planar formats, the properties below of sparse arrays and of those without memory:
+ * no array here has any.
+ */
 static CUresult none_of(const void *out, bool found)
 {
 	struct ckt_context *context;
@@ -166,12 +186,14 @@ CKT_EXPORT CUresult cuArrayGetPlane(CUarray *plane, CUarray handle, unsigned int
 	return none_of(plane, ckt_array_find(handle));
 }
 
-CKT_EXPORT CUresult cuArrayGetSparseProperties(CUDA_ARRAY_SPARSE_PROPERTIES *properties, CUarray handle)
+CKT_EXPORT CUresult cuArrayGetSparseProperties(
+	CUDA_ARRAY_SPARSE_PROPERTIES *properties, CUarray handle)
 {
 	return none_of(properties, ckt_array_find(handle));
 }
 
-CKT_EXPORT CUresult cuArrayGetMemoryRequirements(CUDA_ARRAY_MEMORY_REQUIREMENTS *requirements, CUarray handle, CUdevice device)
+CKT_EXPORT CUresult cuArrayGetMemoryRequirements(
+	CUDA_ARRAY_MEMORY_REQUIREMENTS *requirements, CUarray handle, CUdevice device)
 {
 	return none_of(requirements, ckt_array_find(handle));
 }
@@ -202,7 +224,8 @@ static CUresult add_levels(struct ckt_mipmap *mipmap, unsigned count)
 	return CUDA_SUCCESS;
 }
 
-CKT_EXPORT CUresult cuMipmappedArrayCreate(CUmipmappedArray *ret_mipmap, const CUDA_ARRAY3D_DESCRIPTOR *desc, unsigned int levels)
+CKT_EXPORT CUresult cuMipmappedArrayCreate(
+	CUmipmappedArray *ret_mipmap, const CUDA_ARRAY3D_DESCRIPTOR *desc, unsigned int levels)
 {
 	struct ckt_context *context;
 	struct ckt_array_extent extent;
@@ -233,7 +256,8 @@ CKT_EXPORT CUresult cuMipmappedArrayCreate(CUmipmappedArray *ret_mipmap, const C
 	return CUDA_SUCCESS;
 }
 
-CKT_EXPORT CUresult cuMipmappedArrayGetLevel(CUarray *ret_level, CUmipmappedArray handle, unsigned int level)
+CKT_EXPORT CUresult cuMipmappedArrayGetLevel(
+	CUarray *ret_level, CUmipmappedArray handle, unsigned int level)
 {
 	struct ckt_context *context;
 	CUresult result = ckt_context_current(&context);
@@ -263,12 +287,14 @@ CKT_EXPORT CUresult cuMipmappedArrayDestroy(CUmipmappedArray handle)
 	return destroy(id, owner);
 }
 
-CKT_EXPORT CUresult cuMipmappedArrayGetSparseProperties(CUDA_ARRAY_SPARSE_PROPERTIES *properties, CUmipmappedArray handle)
+CKT_EXPORT CUresult cuMipmappedArrayGetSparseProperties(
+	CUDA_ARRAY_SPARSE_PROPERTIES *properties, CUmipmappedArray handle)
 {
 	return none_of(properties, find_mipmap(handle));
 }
 
-CKT_EXPORT CUresult cuMipmappedArrayGetMemoryRequirements(CUDA_ARRAY_MEMORY_REQUIREMENTS *requirements, CUmipmappedArray handle, CUdevice device)
+CKT_EXPORT CUresult cuMipmappedArrayGetMemoryRequirements(
+	CUDA_ARRAY_MEMORY_REQUIREMENTS *requirements, CUmipmappedArray handle, CUdevice device)
 {
 	return none_of(requirements, find_mipmap(handle));
 }

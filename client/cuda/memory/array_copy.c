@@ -1,6 +1,6 @@
 /*
- * Copies with arrays.  Between an array and the host they go as copies of memory do (memcpy.c); on the device one command says it all,
- * since only the worker knows where arrays lie.
+ * Copies with arrays.  Between an array and the host they go as copies of memory do (memcpy.c); on
+ * the device one command says it all, since only the worker knows where arrays lie.
  */
 #include "client/cuda/memory/array.h"
 #include "client/cuda/internal.h"
@@ -12,11 +12,12 @@
 struct side {
 	const struct ckt_array *array;
 	bool device;
-	uint64_t x, y, z;		/* of an array */
-	uint64_t address, pitch, slice;	/* of memory; address: of the first byte copied */
+	uint64_t x, y, z;               /* of an array */
+	uint64_t address, pitch, slice; /* of memory; address: of the first byte copied */
 };
 
-static CUresult read_memory(CUmemorytype type, const void *host, CUdeviceptr device, struct side *ret)
+static CUresult read_memory(
+	CUmemorytype type, const void *host, CUdeviceptr device, struct side *ret)
 {
 	struct ckt_range range;
 	switch (type) {
@@ -30,28 +31,35 @@ static CUresult read_memory(CUmemorytype type, const void *host, CUdeviceptr dev
 	default:
 		return CUDA_ERROR_INVALID_VALUE;
 	}
-	ret->device = type == CU_MEMORYTYPE_DEVICE || (ckt_range_find(ret->address, &range) && ckt_range_reaches_device(&range));
+	ret->device = type == CU_MEMORYTYPE_DEVICE ||
+		(ckt_range_find(ret->address, &range) && ckt_range_reaches_device(&range));
 	return ret->address ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
 /* From the origin to the first byte; overflow is an address that is none. */
-static CUresult place_memory(struct side *s, const CUDA_MEMCPY3D *c, size_t x, size_t y, size_t z, size_t pitch, size_t height)
+static CUresult place_memory(struct side *s, const CUDA_MEMCPY3D *c, size_t x, size_t y, size_t z,
+	size_t pitch, size_t height)
 {
 	uint64_t row, rows, offset, slices;
-	if (__builtin_add_overflow(x, c->WidthInBytes, &row) || __builtin_add_overflow(y, c->Height, &rows))
+	if (__builtin_add_overflow(x, c->WidthInBytes, &row) ||
+		__builtin_add_overflow(y, c->Height, &rows))
 		return CUDA_ERROR_INVALID_VALUE;
 	/* A pitch or height of zero means no gaps. */
 	s->pitch = pitch ? pitch : row;
 	height = height ? height : rows;
-	if (row > s->pitch || (c->Depth > 1 && rows > height) || __builtin_mul_overflow(s->pitch, height, &s->slice) ||
-	    __builtin_mul_overflow(s->slice, z, &slices) || __builtin_mul_overflow(s->pitch, y, &offset) ||
-	    __builtin_add_overflow(offset, slices, &offset) || __builtin_add_overflow(offset, x, &offset) ||
-	    __builtin_add_overflow(s->address, offset, &s->address))
+	if (row > s->pitch || (c->Depth > 1 && rows > height) ||
+		__builtin_mul_overflow(s->pitch, height, &s->slice) ||
+		__builtin_mul_overflow(s->slice, z, &slices) ||
+		__builtin_mul_overflow(s->pitch, y, &offset) ||
+		__builtin_add_overflow(offset, slices, &offset) ||
+		__builtin_add_overflow(offset, x, &offset) ||
+		__builtin_add_overflow(s->address, offset, &s->address))
 		return CUDA_ERROR_INVALID_VALUE;
 	return CUDA_SUCCESS;
 }
 
-static CUresult place_array(struct side *s, const CUDA_MEMCPY3D *c, CUarray handle, size_t x, size_t y, size_t z)
+static CUresult place_array(
+	struct side *s, const CUDA_MEMCPY3D *c, CUarray handle, size_t x, size_t y, size_t z)
 {
 	s->array = ckt_array_find(handle);
 	if (!s->array)
@@ -60,7 +68,9 @@ static CUresult place_array(struct side *s, const CUDA_MEMCPY3D *c, CUarray hand
 	s->x = x;
 	s->y = y;
 	s->z = z;
-	return ckt_array_holds(s->array, x, y, z, c->WidthInBytes, c->Height, c->Depth) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+	return ckt_array_holds(s->array, x, y, z, c->WidthInBytes, c->Height, c->Depth)
+		? CUDA_SUCCESS
+		: CUDA_ERROR_INVALID_VALUE;
 }
 
 static CUresult read_sides(const CUDA_MEMCPY3D *c, struct side *src, struct side *dst)
@@ -69,20 +79,25 @@ static CUresult read_sides(const CUDA_MEMCPY3D *c, struct side *src, struct side
 	if (c->srcMemoryType == CU_MEMORYTYPE_ARRAY)
 		result = place_array(src, c, c->srcArray, c->srcXInBytes, c->srcY, c->srcZ);
 	else if (!(result = read_memory(c->srcMemoryType, c->srcHost, c->srcDevice, src)))
-		result = place_memory(src, c, c->srcXInBytes, c->srcY, c->srcZ, c->srcPitch, c->srcHeight);
+		result = place_memory(
+			src, c, c->srcXInBytes, c->srcY, c->srcZ, c->srcPitch, c->srcHeight);
 	if (result)
 		return result;
 	if (c->dstMemoryType == CU_MEMORYTYPE_ARRAY)
 		return place_array(dst, c, c->dstArray, c->dstXInBytes, c->dstY, c->dstZ);
 	result = read_memory(c->dstMemoryType, c->dstHost, c->dstDevice, dst);
-	return result ? result : place_memory(dst, c, c->dstXInBytes, c->dstY, c->dstZ, c->dstPitch, c->dstHeight);
+	return result
+		? result
+		: place_memory(dst, c, c->dstXInBytes, c->dstY, c->dstZ, c->dstPitch, c->dstHeight);
 }
 
 static bool span_of(const struct side *s, const CUDA_MEMCPY3D *c, uint64_t *ret_span)
 {
 	uint64_t rows, slices;
-	return !__builtin_mul_overflow(c->Height - 1, s->pitch, &rows) && !__builtin_mul_overflow(c->Depth - 1, s->slice, &slices) &&
-	       !__builtin_add_overflow(rows, slices, ret_span) && !__builtin_add_overflow(*ret_span, c->WidthInBytes, ret_span);
+	return !__builtin_mul_overflow(c->Height - 1, s->pitch, &rows) &&
+		!__builtin_mul_overflow(c->Depth - 1, s->slice, &slices) &&
+		!__builtin_add_overflow(rows, slices, ret_span) &&
+		!__builtin_add_overflow(*ret_span, c->WidthInBytes, ret_span);
 }
 
 /* Memory of the side is what it should be, and the GPU's where it is managed. */
@@ -91,26 +106,39 @@ static CUresult check_memory(struct side *s, const CUDA_MEMCPY3D *c, bool write)
 	uint64_t span;
 	if (s->array)
 		return CUDA_SUCCESS;
-	if (!span_of(s, c, &span) || !ckt_copy_side_is_right(write ? "copy to" : "copy from", s->address, &s->device, span))
+	if (!span_of(s, c, &span) ||
+		!ckt_copy_side_is_right(
+			write ? "copy to" : "copy from", s->address, &s->device, span))
 		return CUDA_ERROR_INVALID_VALUE;
 	s->device = s->device || ckt_registered_side(&s->address, span);
 	return s->device ? ckt_managed_before_access(s->address, span, write) : CUDA_SUCCESS;
 }
 
-static CUresult on_device(const struct side *src, const struct side *dst, const CUDA_MEMCPY3D *c, uint64_t stream)
+static CUresult on_device(
+	const struct side *src, const struct side *dst, const CUDA_MEMCPY3D *c, uint64_t stream)
 {
-	return CKT_BATCHED(memcpy_array, MEMCPY_ARRAY, .dst_array = dst->array ? dst->array->wire : 0, .dst_level = dst->array ? dst->array->level : 0,
-			   .dst_x = dst->array ? dst->x : dst->address, .dst_y = dst->y, .dst_z = dst->z, .dst_pitch = dst->pitch,
-			   .dst_rows = dst->pitch ? dst->slice / dst->pitch : 0, .src_array = src->array ? src->array->wire : 0,
-			   .src_level = src->array ? src->array->level : 0, .src_x = src->array ? src->x : src->address, .src_y = src->y,
-			   .src_z = src->z, .src_pitch = src->pitch, .src_rows = src->pitch ? src->slice / src->pitch : 0,
-			   .width = c->WidthInBytes, .height = c->Height, .depth = c->Depth, .stream = stream);
+	return CKT_BATCHED(memcpy_array, MEMCPY_ARRAY,
+		.dst_array = dst->array ? dst->array->wire : 0,
+		.dst_level = dst->array ? dst->array->level : 0,
+		.dst_x = dst->array ? dst->x : dst->address, .dst_y = dst->y, .dst_z = dst->z,
+		.dst_pitch = dst->pitch, .dst_rows = dst->pitch ? dst->slice / dst->pitch : 0,
+		.src_array = src->array ? src->array->wire : 0,
+		.src_level = src->array ? src->array->level : 0,
+		.src_x = src->array ? src->x : src->address, .src_y = src->y, .src_z = src->z,
+		.src_pitch = src->pitch, .src_rows = src->pitch ? src->slice / src->pitch : 0,
+		.width = c->WidthInBytes, .height = c->Height, .depth = c->Depth, .stream = stream);
 }
 
 static struct ckt_copy2d with_host(const struct side *array, const CUDA_MEMCPY3D *c, bool async)
 {
-	return (struct ckt_copy2d){.width = c->WidthInBytes, .height = c->Height, .depth = c->Depth, .async = async,
-				   .array = {.id = array->array->wire, .level = array->array->level, .y = array->y, .z = array->z}};
+	return (struct ckt_copy2d){.width = c->WidthInBytes,
+		.height = c->Height,
+		.depth = c->Depth,
+		.async = async,
+		.array = {.id = array->array->wire,
+			.level = array->array->level,
+			.y = array->y,
+			.z = array->z}};
 }
 
 /* Of another server than the stream. */
@@ -132,7 +160,8 @@ CUresult ckt_array_copy(const CUDA_MEMCPY3D *c, CUstream handle, bool async)
 	if (!result)
 		result = read_sides(c, &src, &dst);
 	if (!result && ckt_conn_count > 1 && (is_elsewhere(&src) || is_elsewhere(&dst)))
-		return ckt_call_unsupported("an array's copy with memory or a stream of another server", &once);
+		return ckt_call_unsupported(
+			"an array's copy with memory or a stream of another server", &once);
 	if (result || !c->WidthInBytes || !c->Height || !c->Depth)
 		return result;
 	result = ckt_capture_enter(stream, &capturing);
@@ -174,7 +203,6 @@ CUresult ckt_array_copy(const CUDA_MEMCPY3D *c, CUstream handle, bool async)
 
 /* ---- Bytes of an array, row behind row */
 
-
 static CUresult check_run(const struct ckt_array *array, uint64_t offset, uint64_t size)
 {
 	uint64_t bytes = array ? array->extent.row_bytes * array->extent.rows : 0;
@@ -191,7 +219,8 @@ static uint64_t left(const struct ckt_array *array, uint64_t offset, uint64_t si
 }
 
 /* template says what the sides are; offsets count from their beginnings. */
-static CUresult copy_run(const CUDA_MEMCPY3D *template, uint64_t dst_offset, uint64_t src_offset, uint64_t size, CUstream stream, bool async)
+static CUresult copy_run(const CUDA_MEMCPY3D *template, uint64_t dst_offset, uint64_t src_offset,
+	uint64_t size, CUstream stream, bool async)
 {
 	const struct ckt_array *dst = NULL, *src = NULL;
 	CUresult result = CUDA_SUCCESS;
@@ -201,7 +230,8 @@ static CUresult copy_run(const CUDA_MEMCPY3D *template, uint64_t dst_offset, uin
 		result = check_run(src = ckt_array_find(template->srcArray), src_offset, size);
 	for (uint64_t at = 0; at < size && !result;) {
 		CUDA_MEMCPY3D part = *template;
-		uint64_t width = left(dst, dst_offset + at, left(src, src_offset + at, size - at)), rows = 1;
+		uint64_t width = left(dst, dst_offset + at, left(src, src_offset + at, size - at)),
+			 rows = 1;
 		const struct ckt_array *array = dst ? dst : src;
 		/* Whole rows go at once, but between arrays whose rows may differ. */
 		if (width == array->extent.row_bytes && !(dst && src))
@@ -228,27 +258,39 @@ static CUresult copy_run(const CUDA_MEMCPY3D *template, uint64_t dst_offset, uin
 
 static CUresult dtoa(CUarray dst, size_t offset, CUdeviceptr src, size_t size, CUstream stream)
 {
-	return copy_run(&(CUDA_MEMCPY3D){TO_ARRAY(dst), .srcMemoryType = CU_MEMORYTYPE_DEVICE, .srcDevice = src}, offset, 0, size, stream, false);
+	return copy_run(&(CUDA_MEMCPY3D){TO_ARRAY(dst), .srcMemoryType = CU_MEMORYTYPE_DEVICE,
+				.srcDevice = src},
+		offset, 0, size, stream, false);
 }
 
 static CUresult atod(CUdeviceptr dst, CUarray src, size_t offset, size_t size, CUstream stream)
 {
-	return copy_run(&(CUDA_MEMCPY3D){FROM_ARRAY(src), .dstMemoryType = CU_MEMORYTYPE_DEVICE, .dstDevice = dst}, 0, offset, size, stream, false);
+	return copy_run(&(CUDA_MEMCPY3D){FROM_ARRAY(src), .dstMemoryType = CU_MEMORYTYPE_DEVICE,
+				.dstDevice = dst},
+		0, offset, size, stream, false);
 }
 
-static CUresult atoa(CUarray dst, size_t dst_offset, CUarray src, size_t src_offset, size_t size, CUstream stream)
+static CUresult atoa(CUarray dst, size_t dst_offset, CUarray src, size_t src_offset, size_t size,
+	CUstream stream)
 {
-	return copy_run(&(CUDA_MEMCPY3D){TO_ARRAY(dst), FROM_ARRAY(src)}, dst_offset, src_offset, size, stream, false);
+	return copy_run(&(CUDA_MEMCPY3D){TO_ARRAY(dst), FROM_ARRAY(src)}, dst_offset, src_offset,
+		size, stream, false);
 }
 
-static CUresult htoa(CUarray dst, size_t offset, const void *src, size_t size, CUstream stream, bool async)
+static CUresult htoa(
+	CUarray dst, size_t offset, const void *src, size_t size, CUstream stream, bool async)
 {
-	return copy_run(&(CUDA_MEMCPY3D){TO_ARRAY(dst), .srcMemoryType = CU_MEMORYTYPE_HOST, .srcHost = src}, offset, 0, size, stream, async);
+	return copy_run(&(CUDA_MEMCPY3D){TO_ARRAY(dst), .srcMemoryType = CU_MEMORYTYPE_HOST,
+				.srcHost = src},
+		offset, 0, size, stream, async);
 }
 
-static CUresult atoh(void *dst, CUarray src, size_t offset, size_t size, CUstream stream, bool async)
+static CUresult atoh(
+	void *dst, CUarray src, size_t offset, size_t size, CUstream stream, bool async)
 {
-	return copy_run(&(CUDA_MEMCPY3D){FROM_ARRAY(src), .dstMemoryType = CU_MEMORYTYPE_HOST, .dstHost = dst}, 0, offset, size, stream, async);
+	return copy_run(&(CUDA_MEMCPY3D){FROM_ARRAY(src), .dstMemoryType = CU_MEMORYTYPE_HOST,
+				.dstHost = dst},
+		0, offset, size, stream, async);
 }
 
 CKT_EXPORT CUresult cuMemcpyDtoA_v2(CUarray dst, size_t offset, CUdeviceptr src, size_t size)
@@ -261,7 +303,8 @@ CKT_EXPORT CUresult cuMemcpyAtoD_v2(CUdeviceptr dst, CUarray src, size_t offset,
 	return atod(dst, src, offset, size, NULL);
 }
 
-CKT_EXPORT CUresult cuMemcpyAtoA_v2(CUarray dst, size_t dst_offset, CUarray src, size_t src_offset, size_t size)
+CKT_EXPORT CUresult cuMemcpyAtoA_v2(
+	CUarray dst, size_t dst_offset, CUarray src, size_t src_offset, size_t size)
 {
 	return atoa(dst, dst_offset, src, src_offset, size, NULL);
 }
@@ -276,12 +319,14 @@ CKT_EXPORT CUresult cuMemcpyAtoH_v2(void *dst, CUarray src, size_t offset, size_
 	return atoh(dst, src, offset, size, NULL, false);
 }
 
-CKT_EXPORT CUresult cuMemcpyHtoAAsync_v2(CUarray dst, size_t offset, const void *src, size_t size, CUstream stream)
+CKT_EXPORT CUresult cuMemcpyHtoAAsync_v2(
+	CUarray dst, size_t offset, const void *src, size_t size, CUstream stream)
 {
 	return htoa(dst, offset, src, size, stream, true);
 }
 
-CKT_EXPORT CUresult cuMemcpyAtoHAsync_v2(void *dst, CUarray src, size_t offset, size_t size, CUstream stream)
+CKT_EXPORT CUresult cuMemcpyAtoHAsync_v2(
+	void *dst, CUarray src, size_t offset, size_t size, CUstream stream)
 {
 	return atoh(dst, src, offset, size, stream, true);
 }
@@ -297,7 +342,8 @@ CKT_EXPORT CUresult cuMemcpyAtoD_v2_ptds(CUdeviceptr dst, CUarray src, size_t of
 	return atod(dst, src, offset, size, CU_STREAM_PER_THREAD);
 }
 
-CKT_EXPORT CUresult cuMemcpyAtoA_v2_ptds(CUarray dst, size_t dst_offset, CUarray src, size_t src_offset, size_t size)
+CKT_EXPORT CUresult cuMemcpyAtoA_v2_ptds(
+	CUarray dst, size_t dst_offset, CUarray src, size_t src_offset, size_t size)
 {
 	return atoa(dst, dst_offset, src, src_offset, size, CU_STREAM_PER_THREAD);
 }

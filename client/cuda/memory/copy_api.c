@@ -1,4 +1,7 @@
-/* The driver API's copy functions over ckt_copy_2d: which side is what, and cutting boxes into planes.  Arrays: array_copy.c. */
+/*
+ * The driver API's copy functions over ckt_copy_2d: which side is what, and cutting boxes into
+ * planes.  Arrays: array_copy.c.
+ */
 #include "client/cuda/memory/array.h"
 #include "client/cuda/internal.h"
 #include "client/cuda/context/route.h"
@@ -21,7 +24,8 @@ CKT_EXPORT CUresult cuMemcpyHtoD_v2(CUdeviceptr dst, const void *src, size_t siz
 	return ckt_copy(dst, true, host(src), is_device(host(src)), size, NULL, false);
 }
 
-CKT_EXPORT CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr dst, const void *src, size_t size, CUstream stream)
+CKT_EXPORT CUresult cuMemcpyHtoDAsync_v2(
+	CUdeviceptr dst, const void *src, size_t size, CUstream stream)
 {
 	return ckt_copy(dst, true, host(src), is_device(host(src)), size, stream, true);
 }
@@ -41,7 +45,8 @@ CKT_EXPORT CUresult cuMemcpyDtoD_v2(CUdeviceptr dst, CUdeviceptr src, size_t siz
 	return ckt_copy(dst, true, src, true, size, NULL, false);
 }
 
-CKT_EXPORT CUresult cuMemcpyDtoDAsync_v2(CUdeviceptr dst, CUdeviceptr src, size_t size, CUstream stream)
+CKT_EXPORT CUresult cuMemcpyDtoDAsync_v2(
+	CUdeviceptr dst, CUdeviceptr src, size_t size, CUstream stream)
 {
 	return ckt_copy(dst, true, src, true, size, stream, true);
 }
@@ -84,15 +89,20 @@ static bool is_context(CUcontext context)
 
 CUresult ckt_copy_join(CUcontext dst_context, CUcontext src_context, bool before)
 {
-	uint64_t here = ckt_call_context, others[2] = {ckt_handle_id(src_context), ckt_handle_id(dst_context)};
-	CUresult result = is_context(dst_context) && is_context(src_context) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
+	uint64_t here = ckt_call_context,
+		 others[2] = {ckt_handle_id(src_context), ckt_handle_id(dst_context)};
+	CUresult result = is_context(dst_context) && is_context(src_context)
+		? CUDA_SUCCESS
+		: CUDA_ERROR_INVALID_CONTEXT;
 	for (int i = 0; i < 2 && !result; i++)
 		if (others[i] && (i == 0 || others[1] != others[0]))
-			result = before ? wait_between(here, others[i]) : wait_between(others[i], here);
+			result = before ? wait_between(here, others[i])
+					: wait_between(others[i], here);
 	return result;
 }
 
-CKT_EXPORT CUresult cuMemcpyPeer(CUdeviceptr dst, CUcontext dst_context, CUdeviceptr src, CUcontext src_context, size_t size)
+CKT_EXPORT CUresult cuMemcpyPeer(
+	CUdeviceptr dst, CUcontext dst_context, CUdeviceptr src, CUcontext src_context, size_t size)
 {
 	CUresult result = ckt_copy_join(dst_context, src_context, true);
 	if (!result)
@@ -100,8 +110,8 @@ CKT_EXPORT CUresult cuMemcpyPeer(CUdeviceptr dst, CUcontext dst_context, CUdevic
 	return result ? result : ckt_copy_join(dst_context, src_context, false);
 }
 
-CKT_EXPORT CUresult cuMemcpyPeerAsync(CUdeviceptr dst, CUcontext dst_context, CUdeviceptr src, CUcontext src_context, size_t size,
-				      CUstream stream)
+CKT_EXPORT CUresult cuMemcpyPeerAsync(CUdeviceptr dst, CUcontext dst_context, CUdeviceptr src,
+	CUcontext src_context, size_t size, CUstream stream)
 {
 	if (!is_context(dst_context) || !is_context(src_context))
 		return CUDA_ERROR_INVALID_CONTEXT;
@@ -124,17 +134,20 @@ struct side {
 	bool device;
 };
 
-static CUresult read_side(CUmemorytype type, const void *host_pointer, CUdeviceptr device_pointer, struct side *ret_side)
+static CUresult read_side(CUmemorytype type, const void *host_pointer, CUdeviceptr device_pointer,
+	struct side *ret_side)
 {
 	switch (type) {
 	case CU_MEMORYTYPE_HOST:
-		*ret_side = (struct side){.base = host(host_pointer), .device = is_device(host(host_pointer))};
+		*ret_side = (struct side){
+			.base = host(host_pointer), .device = is_device(host(host_pointer))};
 		return CUDA_SUCCESS;
 	case CU_MEMORYTYPE_DEVICE:
 		*ret_side = (struct side){.base = device_pointer, .device = true};
 		return CUDA_SUCCESS;
 	case CU_MEMORYTYPE_UNIFIED:
-		*ret_side = (struct side){.base = device_pointer, .device = is_device(device_pointer)};
+		*ret_side =
+			(struct side){.base = device_pointer, .device = is_device(device_pointer)};
 		return CUDA_SUCCESS;
 	default:
 		return CUDA_ERROR_INVALID_VALUE;
@@ -146,28 +159,50 @@ static CUresult copy_2d(const CUDA_MEMCPY2D *copy, CUstream stream, bool async)
 	struct side src, dst;
 	if (!copy)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (copy->srcMemoryType == CU_MEMORYTYPE_ARRAY || copy->dstMemoryType == CU_MEMORYTYPE_ARRAY)
-		return ckt_array_copy(&(CUDA_MEMCPY3D){.srcXInBytes = copy->srcXInBytes, .srcY = copy->srcY, .srcMemoryType = copy->srcMemoryType,
-						       .srcHost = copy->srcHost, .srcDevice = copy->srcDevice, .srcArray = copy->srcArray,
-						       .srcPitch = copy->srcPitch, .dstXInBytes = copy->dstXInBytes, .dstY = copy->dstY,
-						       .dstMemoryType = copy->dstMemoryType, .dstHost = copy->dstHost,
-						       .dstDevice = copy->dstDevice, .dstArray = copy->dstArray, .dstPitch = copy->dstPitch,
-						       .WidthInBytes = copy->WidthInBytes, .Height = copy->Height, .Depth = 1},
-				      stream, async);
+	if (copy->srcMemoryType == CU_MEMORYTYPE_ARRAY ||
+		copy->dstMemoryType == CU_MEMORYTYPE_ARRAY)
+		return ckt_array_copy(&(CUDA_MEMCPY3D){.srcXInBytes = copy->srcXInBytes,
+					      .srcY = copy->srcY,
+					      .srcMemoryType = copy->srcMemoryType,
+					      .srcHost = copy->srcHost,
+					      .srcDevice = copy->srcDevice,
+					      .srcArray = copy->srcArray,
+					      .srcPitch = copy->srcPitch,
+					      .dstXInBytes = copy->dstXInBytes,
+					      .dstY = copy->dstY,
+					      .dstMemoryType = copy->dstMemoryType,
+					      .dstHost = copy->dstHost,
+					      .dstDevice = copy->dstDevice,
+					      .dstArray = copy->dstArray,
+					      .dstPitch = copy->dstPitch,
+					      .WidthInBytes = copy->WidthInBytes,
+					      .Height = copy->Height,
+					      .Depth = 1},
+			stream, async);
 	CUresult result = read_side(copy->srcMemoryType, copy->srcHost, copy->srcDevice, &src);
 	if (!result)
 		result = read_side(copy->dstMemoryType, copy->dstHost, copy->dstDevice, &dst);
 	if (result)
 		return result;
 	/* A pitch of zero means rows without gaps. */
-	uint64_t src_pitch = copy->srcPitch ? copy->srcPitch : copy->WidthInBytes + copy->srcXInBytes;
-	uint64_t dst_pitch = copy->dstPitch ? copy->dstPitch : copy->WidthInBytes + copy->dstXInBytes;
-	if (copy->srcXInBytes + copy->WidthInBytes > src_pitch || copy->dstXInBytes + copy->WidthInBytes > dst_pitch)
+	uint64_t src_pitch =
+		copy->srcPitch ? copy->srcPitch : copy->WidthInBytes + copy->srcXInBytes;
+	uint64_t dst_pitch =
+		copy->dstPitch ? copy->dstPitch : copy->WidthInBytes + copy->dstXInBytes;
+	if (copy->srcXInBytes + copy->WidthInBytes > src_pitch ||
+		copy->dstXInBytes + copy->WidthInBytes > dst_pitch)
 		return CUDA_ERROR_INVALID_VALUE;
-	return ckt_copy_2d(&(struct ckt_copy2d){
-		.dst = dst.base + copy->dstY * dst_pitch + copy->dstXInBytes, .dst_pitch = dst_pitch, .dst_device = dst.device,
-		.src = src.base + copy->srcY * src_pitch + copy->srcXInBytes, .src_pitch = src_pitch, .src_device = src.device,
-		.width = copy->WidthInBytes, .height = copy->Height, .stream = stream, .async = async});
+	return ckt_copy_2d(
+		&(struct ckt_copy2d){.dst = dst.base + copy->dstY * dst_pitch + copy->dstXInBytes,
+			.dst_pitch = dst_pitch,
+			.dst_device = dst.device,
+			.src = src.base + copy->srcY * src_pitch + copy->srcXInBytes,
+			.src_pitch = src_pitch,
+			.src_device = src.device,
+			.width = copy->WidthInBytes,
+			.height = copy->Height,
+			.stream = stream,
+			.async = async});
 }
 
 CKT_EXPORT CUresult cuMemcpy2D_v2(const CUDA_MEMCPY2D *copy)
@@ -186,13 +221,16 @@ CKT_EXPORT CUresult cuMemcpy2DAsync_v2(const CUDA_MEMCPY2D *copy, CUstream strea
 }
 
 /* All of its slices at once: where the last one is wrong, the first must not have been copied. */
-static bool fits(const struct side *side, uint64_t first, uint64_t pitch, uint64_t height, const CUDA_MEMCPY3D *copy)
+static bool fits(const struct side *side, uint64_t first, uint64_t pitch, uint64_t height,
+	const CUDA_MEMCPY3D *copy)
 {
 	uint64_t extent, slice;
 	if (!side->device || !copy->WidthInBytes || !copy->Height || !copy->Depth)
 		return true;
-	if (__builtin_mul_overflow(pitch, height, &slice) || __builtin_mul_overflow(slice, copy->Depth - 1, &extent) ||
-	    __builtin_add_overflow(extent, pitch * (copy->Height - 1) + copy->WidthInBytes, &extent))
+	if (__builtin_mul_overflow(pitch, height, &slice) ||
+		__builtin_mul_overflow(slice, copy->Depth - 1, &extent) ||
+		__builtin_add_overflow(
+			extent, pitch * (copy->Height - 1) + copy->WidthInBytes, &extent))
 		return false;
 	return ckt_range_require_device("cuMemcpy3D", first, extent);
 }
@@ -202,29 +240,42 @@ static CUresult copy_3d(const CUDA_MEMCPY3D *copy, CUstream stream, bool async)
 	struct side src, dst;
 	if (!copy || copy->srcLOD || copy->dstLOD)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (copy->srcMemoryType == CU_MEMORYTYPE_ARRAY || copy->dstMemoryType == CU_MEMORYTYPE_ARRAY)
+	if (copy->srcMemoryType == CU_MEMORYTYPE_ARRAY ||
+		copy->dstMemoryType == CU_MEMORYTYPE_ARRAY)
 		return ckt_array_copy(copy, stream, async);
 	CUresult result = read_side(copy->srcMemoryType, copy->srcHost, copy->srcDevice, &src);
 	if (!result)
 		result = read_side(copy->dstMemoryType, copy->dstHost, copy->dstDevice, &dst);
 	if (result)
 		return result;
-	uint64_t src_pitch = copy->srcPitch ? copy->srcPitch : copy->WidthInBytes + copy->srcXInBytes;
-	uint64_t dst_pitch = copy->dstPitch ? copy->dstPitch : copy->WidthInBytes + copy->dstXInBytes;
+	uint64_t src_pitch =
+		copy->srcPitch ? copy->srcPitch : copy->WidthInBytes + copy->srcXInBytes;
+	uint64_t dst_pitch =
+		copy->dstPitch ? copy->dstPitch : copy->WidthInBytes + copy->dstXInBytes;
 	uint64_t src_height = copy->srcHeight ? copy->srcHeight : copy->Height + copy->srcY;
 	uint64_t dst_height = copy->dstHeight ? copy->dstHeight : copy->Height + copy->dstY;
-	if (copy->srcXInBytes + copy->WidthInBytes > src_pitch || copy->dstXInBytes + copy->WidthInBytes > dst_pitch ||
-	    copy->srcY + copy->Height > src_height || copy->dstY + copy->Height > dst_height)
+	if (copy->srcXInBytes + copy->WidthInBytes > src_pitch ||
+		copy->dstXInBytes + copy->WidthInBytes > dst_pitch ||
+		copy->srcY + copy->Height > src_height || copy->dstY + copy->Height > dst_height)
 		return CUDA_ERROR_INVALID_VALUE;
-	uint64_t to = dst.base + (copy->dstZ * dst_height + copy->dstY) * dst_pitch + copy->dstXInBytes;
-	uint64_t from = src.base + (copy->srcZ * src_height + copy->srcY) * src_pitch + copy->srcXInBytes;
-	if (!fits(&dst, to, dst_pitch, dst_height, copy) || !fits(&src, from, src_pitch, src_height, copy))
+	uint64_t to =
+		dst.base + (copy->dstZ * dst_height + copy->dstY) * dst_pitch + copy->dstXInBytes;
+	uint64_t from =
+		src.base + (copy->srcZ * src_height + copy->srcY) * src_pitch + copy->srcXInBytes;
+	if (!fits(&dst, to, dst_pitch, dst_height, copy) ||
+		!fits(&src, from, src_pitch, src_height, copy))
 		return CUDA_ERROR_INVALID_VALUE;
 	for (uint64_t z = 0; z < copy->Depth && !result; z++)
-		result = ckt_copy_2d(&(struct ckt_copy2d){
-			.dst = to + z * dst_height * dst_pitch, .src = from + z * src_height * src_pitch,
-			.dst_pitch = dst_pitch, .src_pitch = src_pitch, .dst_device = dst.device, .src_device = src.device,
-			.width = copy->WidthInBytes, .height = copy->Height, .stream = stream, .async = async});
+		result = ckt_copy_2d(&(struct ckt_copy2d){.dst = to + z * dst_height * dst_pitch,
+			.src = from + z * src_height * src_pitch,
+			.dst_pitch = dst_pitch,
+			.src_pitch = src_pitch,
+			.dst_device = dst.device,
+			.src_device = src.device,
+			.width = copy->WidthInBytes,
+			.height = copy->Height,
+			.stream = stream,
+			.async = async});
 	return result;
 }
 

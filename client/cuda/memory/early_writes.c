@@ -1,10 +1,13 @@
 /*
- * Pinned memory across a network that the program writes while the GPU works.  Natively it need not wait, and a kernel may wait for what it
- * writes (a latch); so a write is not held up.  The chunk is fetched as it is and a twin of it is kept; before and after every wait for
- * the GPU, and before it is given more, the bytes that differ from the twin are sent, those and no others, because the kernel may be writing
- * the rest, and the chunk is closed: what it holds besides may be old by then.
+ * Pinned memory across a network that the program writes while the GPU works.  Natively it need not
+ * wait, and a kernel may wait for what it writes (a latch); so a write is not held up.  The chunk
+ * is fetched as it is and a twin of it is kept; before and after every wait for the GPU, and before
+ * it is given more, the bytes that differ from the twin are sent, those and no others, because the
+ * kernel may be writing the rest, and the chunk is closed: what it holds besides may be old by
+ * then.
  *
- * A program that only reads such memory still waits for the GPU: it would see nothing new before it has called CUDA.
+ * A program that only reads such memory still waits for the GPU: it would see nothing new before it
+ * has called CUDA.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -25,7 +28,8 @@ CUresult ckt_managed_open_early(struct ckt_managed_region *r, uint64_t chunk)
 	CUresult result = twin ? ckt_managed_fetch(r, chunk, 1) : CUDA_ERROR_OUT_OF_MEMORY;
 	if (!result) {
 		memcpy(twin, r->alias + chunk * CHUNK, CHUNK);
-		if (mprotect((void *)(uintptr_t)(r->base + chunk * CHUNK), CHUNK, PROT_READ | PROT_WRITE))
+		if (mprotect((void *)(uintptr_t)(r->base + chunk * CHUNK), CHUNK,
+			    PROT_READ | PROT_WRITE))
 			result = CUDA_ERROR_OPERATING_SYSTEM;
 	}
 	if (result) {
@@ -39,7 +43,8 @@ CUresult ckt_managed_open_early(struct ckt_managed_region *r, uint64_t chunk)
 }
 
 /* Sends the runs of bytes that are not the twin's. */
-static CUresult send_changed(struct ckt_managed_region *r, uint64_t chunk, const uint8_t *twin, bool *sent)
+static CUresult send_changed(
+	struct ckt_managed_region *r, uint64_t chunk, const uint8_t *twin, bool *sent)
 {
 	const uint8_t *now = r->alias + chunk * CHUNK;
 	CUresult result = CUDA_SUCCESS;
@@ -66,7 +71,9 @@ CUresult ckt_managed_close_early(struct ckt_managed_region *r, bool *sent)
 	for (uint64_t i = 0; r->twins && i < r->size / CHUNK; i++) {
 		if (r->states[i] != CKT_MANAGED_EARLY)
 			continue;
-		/* Closed first: a write of another thread that is late is then a fault, not lost. */
+		/*
+		 * Closed first: a write of another thread that is late is then a fault, not lost.
+		 */
 		mprotect((void *)(uintptr_t)(r->base + i * CHUNK), CHUNK, PROT_NONE);
 		if (!result)
 			result = send_changed(r, i, r->twins[i], sent);

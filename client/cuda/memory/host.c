@@ -1,6 +1,7 @@
 /*
- * Host memory.  "Pinned" here means that copies from and to it may run in the background: the memory itself is the program's own,
- * page-aligned, and the worker's staging buffers are what the GPU reads and writes.  How a kernel reaches it: mapped.c.
+ * Host memory.  "Pinned" here means that copies from and to it may run in the background: the
+ * memory itself is the program's own, page-aligned, and the worker's staging buffers are what the
+ * GPU reads and writes.  How a kernel reaches it: mapped.c.
  */
 #include "client/cuda/internal.h"
 #include "cudacommon/capture.h"
@@ -8,7 +9,8 @@
 CKT_EXPORT CUresult cuMemHostAlloc(void **ret_memory, size_t size, unsigned int flags)
 {
 	struct ckt_context *context;
-	unsigned known = CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP | CU_MEMHOSTALLOC_WRITECOMBINED;
+	unsigned known = CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP |
+		CU_MEMHOSTALLOC_WRITECOMBINED;
 	if (!ret_memory || flags & ~known)
 		return CUDA_ERROR_INVALID_VALUE;
 	CUresult result = ckt_context_current(&context);
@@ -42,7 +44,8 @@ CKT_EXPORT CUresult cuMemHostRegister_v2(void *memory, size_t size, unsigned int
 {
 	struct ckt_context *context;
 	struct ckt_range range;
-	unsigned known = CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP | CU_MEMHOSTREGISTER_READ_ONLY;
+	unsigned known = CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP |
+		CU_MEMHOSTREGISTER_READ_ONLY;
 	uint64_t base = (uint64_t)(uintptr_t)memory;
 	if (!memory || size == 0 || flags & ~(known | CU_MEMHOSTREGISTER_IOMEMORY))
 		return CUDA_ERROR_INVALID_VALUE;
@@ -52,13 +55,20 @@ CKT_EXPORT CUresult cuMemHostRegister_v2(void *memory, size_t size, unsigned int
 	if (result)
 		return result;
 	if (flags & CU_MEMHOSTREGISTER_IOMEMORY)
-		return CKT_DRIVER_UNSUPPORTED("registering memory of a device (CU_MEMHOSTREGISTER_IOMEMORY)");
+		return CKT_DRIVER_UNSUPPORTED(
+			"registering memory of a device (CU_MEMHOSTREGISTER_IOMEMORY)");
 	if (ckt_range_find(base, &range) || ckt_range_find(base + size - 1, &range))
-		return range.kind >= CKT_RANGE_HOST_ALLOC ? CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED : CUDA_ERROR_INVALID_VALUE;
+		return range.kind >= CKT_RANGE_HOST_ALLOC
+			? CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED
+			: CUDA_ERROR_INVALID_VALUE;
 	if (ckt_range_room())
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	ckt_range_add(&(struct ckt_range){.base = base, .size = size, .kind = CKT_RANGE_HOST_REGISTERED, .context = context->object.id,
-					  .flags = flags, .device = context->device});
+	ckt_range_add(&(struct ckt_range){.base = base,
+		.size = size,
+		.kind = CKT_RANGE_HOST_REGISTERED,
+		.context = context->object.id,
+		.flags = flags,
+		.device = context->device});
 	return CUDA_SUCCESS;
 }
 
@@ -68,7 +78,9 @@ CKT_EXPORT CUresult cuMemHostUnregister(void *memory)
 	if (!memory)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (!ckt_range_remove((uint64_t)(uintptr_t)memory, CKT_RANGE_HOST_REGISTERED, &range))
-		return ckt_range_find((uint64_t)(uintptr_t)memory, &range) ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
+		return ckt_range_find((uint64_t)(uintptr_t)memory, &range)
+			? CUDA_ERROR_INVALID_VALUE
+			: CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
 	ckt_copy_settle(memory, range.size);
 	return ckt_registered_forget(&range);
 }
@@ -76,7 +88,8 @@ CKT_EXPORT CUresult cuMemHostUnregister(void *memory)
 CKT_EXPORT CUresult cuMemHostGetFlags(unsigned int *flags, void *memory)
 {
 	struct ckt_range range;
-	if (!flags || !ckt_range_find((uint64_t)(uintptr_t)memory, &range) || range.kind < CKT_RANGE_HOST_ALLOC)
+	if (!flags || !ckt_range_find((uint64_t)(uintptr_t)memory, &range) ||
+		range.kind < CKT_RANGE_HOST_ALLOC)
 		return CUDA_ERROR_INVALID_VALUE;
 	/* All of it may be mapped: unified addressing. */
 	*flags = range.flags | CU_MEMHOSTALLOC_DEVICEMAP;
@@ -89,12 +102,14 @@ CUresult ckt_host_reach(uint64_t *address)
 	if (!ckt_range_find(*address, &range) || range.kind < CKT_RANGE_HOST_ALLOC)
 		return CUDA_ERROR_INVALID_VALUE;
 	uint64_t base = range.base;
-	CUresult result = range.kind == CKT_RANGE_HOST_ALLOC ? ckt_host_map(*address) : ckt_registered_map(&range, &base);
+	CUresult result = range.kind == CKT_RANGE_HOST_ALLOC ? ckt_host_map(*address)
+							     : ckt_registered_map(&range, &base);
 	*address = base + (*address - range.base);
 	return result;
 }
 
-CKT_EXPORT CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr *device_pointer, void *memory, unsigned int flags)
+CKT_EXPORT CUresult cuMemHostGetDevicePointer_v2(
+	CUdeviceptr *device_pointer, void *memory, unsigned int flags)
 {
 	static bool once;
 	uint64_t address = (uint64_t)(uintptr_t)memory;
@@ -102,8 +117,10 @@ CKT_EXPORT CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr *device_pointer, vo
 		return CUDA_ERROR_INVALID_VALUE;
 	CUresult result = ckt_host_reach(&address);
 	if (result == CUDA_ERROR_NOT_SUPPORTED)
-		return ckt_call_unsupported(ckt_conn_count > 1 ? "the device address of host memory with several servers" :
-								 "cuMemHostGetDevicePointer where the worker has no addresses left", &once);
+		return ckt_call_unsupported(ckt_conn_count > 1
+				? "the device address of host memory with several servers"
+				: "cuMemHostGetDevicePointer where the worker has no addresses left",
+			&once);
 	if (!result)
 		*device_pointer = address;
 	return result;

@@ -1,6 +1,7 @@
 /*
- * Memory shared with other processes of this user whose sessions are on the same node.  What a program passes on is a handle of rpc/ipc.h:
- * as it is for cudaMalloc's memory, in a file of its own for memory that the program maps itself.
+ * Memory shared with other processes of this user whose sessions are on the same node.  What a
+ * program passes on is a handle of rpc/ipc.h: as it is for cudaMalloc's memory, in a file of its
+ * own for memory that the program maps itself.
  */
 #include <fcntl.h>
 #include <stdlib.h>
@@ -47,7 +48,8 @@ CKT_EXPORT CUresult cuIpcGetMemHandle(CUipcMemHandle *handle, CUdeviceptr addres
 		return CUDA_ERROR_INVALID_VALUE;
 	ckt_stream_beside = true;
 	CKT_ROUTE_CONTEXT(range.context);
-	CUresult result = CKT_WAITED(ipc_mem_get, IPC_MEM_GET, CKT_CALL_F_NUMBERED, &reply, .address = range.base);
+	CUresult result = CKT_WAITED(
+		ipc_mem_get, IPC_MEM_GET, CKT_CALL_F_NUMBERED, &reply, .address = range.base);
 	if (result)
 		return result;
 	if (ckt_ipc_mem_get_res_get(&reply.results, &res) && res.handle_len == sizeof *handle)
@@ -68,16 +70,20 @@ static CUresult open_new(struct opened *entry)
 	if (!result)
 		result = ckt_range_room();
 	if (!result)
-		result = CKT_WAITED(ipc_mem_open, IPC_MEM_OPEN, CKT_CALL_F_NUMBERED, &reply, .handle = (const uint8_t *)&entry->handle,
-				    .handle_len = sizeof entry->handle);
+		result = CKT_WAITED(ipc_mem_open, IPC_MEM_OPEN, CKT_CALL_F_NUMBERED, &reply,
+			.handle = (const uint8_t *)&entry->handle,
+			.handle_len = sizeof entry->handle);
 	if (result)
 		return result;
 	if (ckt_ipc_mem_open_res_get(&reply.results, &res)) {
 		entry->address = res.address;
 		entry->next = opened;
 		opened = entry;
-		ckt_range_add(&(struct ckt_range){.base = res.address, .size = res.size, .kind = CKT_RANGE_IMPORTED, .context = context->object.id,
-						  .device = context->device});
+		ckt_range_add(&(struct ckt_range){.base = res.address,
+			.size = res.size,
+			.kind = CKT_RANGE_IMPORTED,
+			.context = context->object.id,
+			.device = context->device});
 	} else {
 		result = CUDA_ERROR_UNKNOWN;
 	}
@@ -85,7 +91,8 @@ static CUresult open_new(struct opened *entry)
 	return result;
 }
 
-CKT_EXPORT CUresult cuIpcOpenMemHandle_v2(CUdeviceptr *address, CUipcMemHandle handle, unsigned int flags)
+CKT_EXPORT CUresult cuIpcOpenMemHandle_v2(
+	CUdeviceptr *address, CUipcMemHandle handle, unsigned int flags)
 {
 	struct ckt_context *context;
 	struct ckt_ipc_handle ours;
@@ -103,7 +110,9 @@ CKT_EXPORT CUresult cuIpcOpenMemHandle_v2(CUdeviceptr *address, CUipcMemHandle h
 	ckt_stream_beside = true;
 	pthread_mutex_lock(&lock);
 	struct opened *entry = opened;
-	while (entry && (entry->context != context->object.id || memcmp(&entry->handle, &ours, sizeof ours) != 0))
+	while (entry &&
+		(entry->context != context->object.id ||
+			memcmp(&entry->handle, &ours, sizeof ours) != 0))
 		entry = entry->next;
 	if (entry) {
 		/* It is the runtime that counts (seen on an H200). */
@@ -131,7 +140,8 @@ static CUresult close_memory(struct opened *entry)
 	ckt_context_use(entry->context);
 	CUresult result = cuCtxSynchronize();
 	if (!result)
-		result = CKT_WAITED(ipc_mem_close, IPC_MEM_CLOSE, CKT_CALL_F_NUMBERED, NULL, .address = entry->address);
+		result = CKT_WAITED(ipc_mem_close, IPC_MEM_CLOSE, CKT_CALL_F_NUMBERED, NULL,
+			.address = entry->address);
 	ckt_context_use(saved);
 	return result;
 }
@@ -178,7 +188,8 @@ CUresult ckt_ipc_file_make(const uint8_t *handle, int *ret_fd)
 	int fd = memfd_create("cricket-memory", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	if (fd < 0)
 		return CUDA_ERROR_OPERATING_SYSTEM;
-	if (write(fd, handle, CKT_IPC_HANDLE) != CKT_IPC_HANDLE || fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)) {
+	if (write(fd, handle, CKT_IPC_HANDLE) != CKT_IPC_HANDLE ||
+		fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)) {
 		close(fd);
 		return CUDA_ERROR_OPERATING_SYSTEM;
 	}
@@ -188,6 +199,7 @@ CUresult ckt_ipc_file_make(const uint8_t *handle, int *ret_fd)
 
 bool ckt_ipc_file_read(int fd, struct ckt_ipc_handle *ret)
 {
-	return pread(fd, ret, sizeof *ret, 0) == sizeof *ret && memcmp(ret->magic, CKT_IPC_MAGIC, sizeof ret->magic) == 0 &&
-	       ret->kind == CKT_IPC_PHYSICAL;
+	return pread(fd, ret, sizeof *ret, 0) == sizeof *ret &&
+		memcmp(ret->magic, CKT_IPC_MAGIC, sizeof ret->magic) == 0 &&
+		ret->kind == CKT_IPC_PHYSICAL;
 }

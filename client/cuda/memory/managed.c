@@ -1,18 +1,21 @@
 /*
  * Managed memory: one address for the program and its kernels, by page protection.
  *
- * An allocation is ordinary device memory of the session, and the same addresses of this process lead to a memory file that is mapped a
- * second time, always open, for ourselves.  Per chunk of 64 KiB:
+ * An allocation is ordinary device memory of the session, and the same addresses of this process
+ * lead to a memory file that is mapped a second time, always open, for ourselves.  Per chunk of 64
+ * KiB:
  *
  *	DEVICE (no access) --touched: waits for the GPU, fetched--> CLEAN (read only) --written--> DIRTY (open)
  *	        ^------------------------- launch or copy: what is DIRTY is sent first ---------------'
  *
- * That is right as long as the program keeps to what a device without concurrent managed access demands (and
- * CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS is 0): the CPU leaves managed memory alone while kernels run.  A touch that comes early
- * waits for the GPU.  System calls do not fault but fail: system_call_buffers.c opens what they are given.
+ * That is right as long as the program keeps to what a device without concurrent managed access
+ * demands (and CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS is 0): the CPU leaves managed memory
+ * alone while kernels run.  A touch that comes early waits for the GPU.  System calls do not fault
+ * but fail: system_call_buffers.c opens what they are given.
  *
- * All copies go on a stream of our own that waits for no other: what they need is waited for before.  So a host function that touches
- * managed memory gets it, though its stream stands still until it returns; what it wrote is sent before its stream goes on.
+ * All copies go on a stream of our own that waits for no other: what they need is waited for
+ * before.  So a host function that touches managed memory gets it, though its stream stands still
+ * until it returns; what it wrote is sent before its stream goes on.
  *
  * Touches are served by managed_fault.c.
  */
@@ -36,7 +39,10 @@ _Atomic unsigned ckt_managed_count;
 
 CKT_LOCK(ckt_managed_lock);
 static struct ckt_managed_region *regions;
-/* Times that something was put on the GPU, and how many of those were waited for: a touch waits for the rest. */
+/*
+ * Times that something was put on the GPU, and how many of those were waited for: a touch waits for
+ * the rest.
+ */
 static _Atomic uint64_t work;
 static uint64_t work_done;
 
@@ -47,32 +53,45 @@ static CUresult send_bytes(struct ckt_managed_region *r, uint64_t offset, uint64
 	return ckt_copy_send(r->base + offset, r->alias + offset, end - offset, r->stream);
 }
 
-/* After a device fault: by way of another process of the server's, as the context answers nothing any more. */
+/*
+ * After a device fault: by way of another process of the server's, as the context answers nothing
+ * any more.
+ */
 static void rescue_bytes(struct ckt_managed_region *r, uint64_t offset, uint64_t end)
 {
 	static bool once;
 	while (offset < end) {
 		struct ckt_reply reply;
 		struct ckt_memory_rescue_res res = {0};
-		uint32_t size = (uint32_t)(end - offset < CKT_DATA_MAX ? end - offset : CKT_DATA_MAX);
-		CUresult result = CKT_WAITED(memory_rescue, MEMORY_RESCUE, CKT_CALL_F_ANYWAY, &reply, .address = r->base + offset, .size = size);
+		uint32_t size =
+			(uint32_t)(end - offset < CKT_DATA_MAX ? end - offset : CKT_DATA_MAX);
+		CUresult result = CKT_WAITED(memory_rescue, MEMORY_RESCUE, CKT_CALL_F_ANYWAY,
+			&reply, .address = r->base + offset, .size = size);
 		if (!result) {
 			if (ckt_memory_rescue_res_get(&reply.results, &res) && res.data_len == size)
 				memcpy(r->alias + offset, res.data, size);
 			ckt_reply_release(&reply);
 		} else if (!once) {
 			once = true;
-			ckt_log_user("a kernel failed, and what it left in managed memory cannot be read (CUDA error %d): the program finds what it had before",
-				     result);
+			ckt_log_user(
+				"a kernel failed, and what it left in managed memory cannot be read (CUDA error %d): the program finds what it had before",
+				result);
 		}
 		offset += size;
 	}
 }
 
-/* Many pieces are under way at once, so what is fetched costs one round trip and not one for each of them. */
+/*
+ * Many pieces are under way at once, so what is fetched costs one round trip and not one for each
+ * of them.
+ */
 static CUresult fetch_bytes(struct ckt_managed_region *r, uint64_t offset, uint64_t end)
 {
-	struct ckt_copy2d c = {.dst = (uint64_t)(uintptr_t)r->alias + offset, .src = r->base + offset, .src_device = true, .width = end - offset, .height = 1};
+	struct ckt_copy2d c = {.dst = (uint64_t)(uintptr_t)r->alias + offset,
+		.src = r->base + offset,
+		.src_device = true,
+		.width = end - offset,
+		.height = 1};
 	CUresult result = ckt_copy_fetch(&c, 0, r->stream);
 	if (!result || !ckt_call_fault())
 		return result;
@@ -81,7 +100,8 @@ static CUresult fetch_bytes(struct ckt_managed_region *r, uint64_t offset, uint6
 }
 
 /* Sends or fetches what is ours of the bytes. */
-static CUresult transfer(struct ckt_managed_region *r, uint64_t begin, uint64_t end, CUresult (*way)(struct ckt_managed_region *r, uint64_t offset, uint64_t end))
+static CUresult transfer(struct ckt_managed_region *r, uint64_t begin, uint64_t end,
+	CUresult (*way)(struct ckt_managed_region *r, uint64_t offset, uint64_t end))
 {
 	CUresult result = CUDA_SUCCESS;
 	if (!r->spans)
@@ -108,7 +128,8 @@ CUresult ckt_managed_fetch(struct ckt_managed_region *r, uint64_t first, uint64_
 	return transfer(r, first * CHUNK, (first + count) * CHUNK, fetch_bytes);
 }
 
-void ckt_managed_set_states(struct ckt_managed_region *r, uint64_t first, uint64_t count, enum ckt_managed_state state)
+void ckt_managed_set_states(
+	struct ckt_managed_region *r, uint64_t first, uint64_t count, enum ckt_managed_state state)
 {
 	for (uint64_t i = first; i < first + count; i++) {
 		r->valid += r->states[i] == CKT_MANAGED_DEVICE;
@@ -130,7 +151,9 @@ static CUresult flush(struct ckt_managed_region *r, bool *sent)
 			i++;
 			continue;
 		}
-		/* Closed first: a write of another thread that is late is then a fault, not lost. */
+		/*
+		 * Closed first: a write of another thread that is late is then a fault, not lost.
+		 */
 		mprotect((void *)(uintptr_t)(r->base + i * CHUNK), (end - i) * CHUNK, PROT_READ);
 		result = ckt_managed_send(r, i * CHUNK, end * CHUNK);
 		memset(r->states + i, CKT_MANAGED_CLEAN, end - i);
@@ -159,12 +182,16 @@ struct ckt_managed_region *ckt_managed_find(uint64_t address)
 	return NULL;
 }
 
-/* The device has what the program wrote to one region (NULL: to all); with `close` the program has to fetch again what it reads next. */
+/*
+ * The device has what the program wrote to one region (NULL: to all); with `close` the program has
+ * to fetch again what it reads next.
+ */
 static CUresult hand_over(struct ckt_managed_region *only, bool close)
 {
 	CUresult result = CUDA_SUCCESS;
 	uint64_t saved = ckt_call_context;
-	for (struct ckt_managed_region *r = only ? only : regions; r && !result; r = only ? NULL : r->next) {
+	for (struct ckt_managed_region *r = only ? only : regions; r && !result;
+		r = only ? NULL : r->next) {
 		bool sent = r->fresh;
 		ckt_context_use(r->context);
 		result = ckt_managed_close_early(r, &sent);
@@ -172,7 +199,8 @@ static CUresult hand_over(struct ckt_managed_region *only, bool close)
 			result = flush(r, &sent);
 		/* What comes next is on streams that do not wait for this one. */
 		if (!result && sent)
-			result = CKT_WAITED(stream_synchronize, STREAM_SYNCHRONIZE, 0, NULL, .stream = r->stream);
+			result = CKT_WAITED(stream_synchronize, STREAM_SYNCHRONIZE, 0, NULL,
+				.stream = r->stream);
 		if (!result)
 			r->fresh = false;
 		if (close && !result)
@@ -246,10 +274,11 @@ CUresult ckt_managed_wait(uint64_t context)
 	if (work_done >= upto && ckt_conn_count == 1)
 		return CUDA_SUCCESS;
 	pthread_mutex_unlock(&ckt_managed_lock);
-	CUresult result = CKT_WAITED(ctx_synchronize, CTX_SYNCHRONIZE, 0, NULL, .id = ckt_call_id(context));
+	CUresult result =
+		CKT_WAITED(ctx_synchronize, CTX_SYNCHRONIZE, 0, NULL, .id = ckt_call_id(context));
 	pthread_mutex_lock(&ckt_managed_lock);
 	if (result && ckt_call_fault())
-		result = CUDA_SUCCESS;	/* a kernel failed, and nothing runs any more */
+		result = CUDA_SUCCESS; /* a kernel failed, and nothing runs any more */
 	if (!result && work_done < upto)
 		work_done = upto;
 	return result;
@@ -272,16 +301,19 @@ static void region_unmap(struct ckt_managed_region *r)
 }
 
 /* A region of addresses that are free here; closed: it belongs to the device. */
-static CUresult region_make(uint64_t base, uint64_t size, uint64_t context, uint64_t stream, struct ckt_managed_region **ret_region)
+static CUresult region_make(uint64_t base, uint64_t size, uint64_t context, uint64_t stream,
+	struct ckt_managed_region **ret_region)
 {
 	struct ckt_managed_region *r = calloc(1, sizeof *r);
 	uint8_t *states = malloc(size / CHUNK);
 	int file = memfd_create("cricket-managed", MFD_CLOEXEC);
 	void *alias = MAP_FAILED, *place = MAP_FAILED;
 	if (r && states && file >= 0 && ftruncate(file, (off_t)size) == 0)
-		alias = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, file, 0);
+		alias = mmap(
+			NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, file, 0);
 	if (alias != MAP_FAILED)
-		place = mmap((void *)(uintptr_t)base, size, PROT_NONE, MAP_SHARED | MAP_NORESERVE | MAP_FIXED_NOREPLACE, file, 0);
+		place = mmap((void *)(uintptr_t)base, size, PROT_NONE,
+			MAP_SHARED | MAP_NORESERVE | MAP_FIXED_NOREPLACE, file, 0);
 	if (file >= 0)
 		close(file);
 	if ((uint64_t)(uintptr_t)place != base) {
@@ -295,7 +327,12 @@ static CUresult region_make(uint64_t base, uint64_t size, uint64_t context, uint
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
 	memset(states, CKT_MANAGED_DEVICE, size / CHUNK);
-	*r = (struct ckt_managed_region){.base = base, .size = size, .context = context, .stream = stream, .alias = alias, .states = states};
+	*r = (struct ckt_managed_region){.base = base,
+		.size = size,
+		.context = context,
+		.stream = stream,
+		.alias = alias,
+		.states = states};
 	*ret_region = r;
 	return CUDA_SUCCESS;
 }
@@ -306,7 +343,8 @@ static CUresult region_clear(struct ckt_managed_region *r)
 	mprotect((void *)(uintptr_t)r->base, r->size, PROT_READ);
 	ckt_managed_set_states(r, 0, r->size / CHUNK, CKT_MANAGED_CLEAN);
 	r->fresh = true;
-	return CKT_BATCHED(memset, MEMSET, .dst = r->base, .element_size = 4, .width = r->size / 4, .height = 1, .stream = r->stream);
+	return CKT_BATCHED(memset, MEMSET, .dst = r->base, .element_size = 4, .width = r->size / 4,
+		.height = 1, .stream = r->stream);
 }
 
 /* Precondition: locked. */
@@ -333,7 +371,8 @@ static void region_leave(struct ckt_managed_region **place)
 }
 
 /* Of memory that is the program's own and lies there already; every chunk in that state. */
-static CUresult region_of_program(uint64_t base, uint64_t size, uint64_t context, enum ckt_managed_state state, struct ckt_managed_region **ret_region)
+static CUresult region_of_program(uint64_t base, uint64_t size, uint64_t context,
+	enum ckt_managed_state state, struct ckt_managed_region **ret_region)
 {
 	uint64_t stream;
 	CUresult result = ckt_stream_aside(context, &stream);
@@ -347,7 +386,12 @@ static CUresult region_of_program(uint64_t base, uint64_t size, uint64_t context
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
 	memset(states, state, size / CHUNK);
-	*r = (struct ckt_managed_region){.base = base, .size = size, .context = context, .stream = stream, .states = states, .adopted = true};
+	*r = (struct ckt_managed_region){.base = base,
+		.size = size,
+		.context = context,
+		.stream = stream,
+		.states = states,
+		.adopted = true};
 	*ret_region = r;
 	return CUDA_SUCCESS;
 }
@@ -366,7 +410,8 @@ CUresult ckt_managed_adopt(uint64_t base, uint64_t size, void *alias, uint64_t c
 	return CUDA_SUCCESS;
 }
 
-CUresult ckt_managed_prepare(uint64_t base, uint64_t size, uint64_t context, struct ckt_managed_region **ret_region)
+CUresult ckt_managed_prepare(
+	uint64_t base, uint64_t size, uint64_t context, struct ckt_managed_region **ret_region)
 {
 	struct ckt_managed_region *r;
 	CUresult result = region_of_program(base, size, context, CKT_MANAGED_DEVICE, &r);
@@ -381,7 +426,10 @@ CUresult ckt_managed_prepare(uint64_t base, uint64_t size, uint64_t context, str
 	return CUDA_SUCCESS;
 }
 
-/* Without the lock, whose holder may wait for the connection: until now nothing of the region was looked at. */
+/*
+ * Without the lock, whose holder may wait for the connection: until now nothing of the region was
+ * looked at.
+ */
 const void *ckt_managed_wake(struct ckt_managed_region *r)
 {
 	int saved_errno = errno;
@@ -410,9 +458,11 @@ static CUresult device_alloc(uint32_t device, uint64_t size, uint64_t *ret_addre
 {
 	struct ckt_reply reply;
 	struct ckt_mem_alloc_res res;
-	CUresult result = CKT_WAITED(mem_alloc, MEM_ALLOC, CKT_CALL_F_NUMBERED, &reply, .device = ckt_call_device(device), .size = size);
+	CUresult result = CKT_WAITED(mem_alloc, MEM_ALLOC, CKT_CALL_F_NUMBERED, &reply,
+		.device = ckt_call_device(device), .size = size);
 	if (result == CUDA_ERROR_OUT_OF_MEMORY && ckt_pool_may_settle() && !cuCtxSynchronize())
-		result = CKT_WAITED(mem_alloc, MEM_ALLOC, CKT_CALL_F_NUMBERED, &reply, .device = ckt_call_device(device), .size = size);
+		result = CKT_WAITED(mem_alloc, MEM_ALLOC, CKT_CALL_F_NUMBERED, &reply,
+			.device = ckt_call_device(device), .size = size);
 	if (result)
 		return result;
 	bool good = ckt_mem_alloc_res_get(&reply.results, &res);
@@ -457,13 +507,18 @@ CKT_EXPORT CUresult cuMemAllocManaged(CUdeviceptr *ret_address, size_t size, uns
 	region_enter(r);
 	pthread_mutex_unlock(&ckt_managed_lock);
 	errno = saved_errno;
-	ckt_range_add(&(struct ckt_range){.base = address, .size = size, .kind = CKT_RANGE_MANAGED, .context = context->object.id,
-					  .flags = flags, .device = context->device});
+	ckt_range_add(&(struct ckt_range){.base = address,
+		.size = size,
+		.kind = CKT_RANGE_MANAGED,
+		.context = context->object.id,
+		.flags = flags,
+		.device = context->device});
 	*ret_address = address;
 	return CUDA_SUCCESS;
 }
 
-static void take_out(bool (*wanted)(const struct ckt_managed_region *r, uint64_t value), uint64_t value)
+static void take_out(
+	bool (*wanted)(const struct ckt_managed_region *r, uint64_t value), uint64_t value)
 {
 	int saved_errno = errno;
 	pthread_mutex_lock(&ckt_managed_lock);
@@ -500,7 +555,10 @@ void ckt_managed_forget_context(uint64_t context)
 		take_out(has_context, context);
 }
 
-/* ---- Variables of modules.  The driver has placed them; neighbours in their pages are not ours and are never sent. */
+/*
+ * ---- Variables of modules.  The driver has placed them; neighbours in their pages are not ours
+ * and are never sent.
+ */
 
 static CUresult span_add(struct ckt_managed_region *r, struct ckt_managed_span span)
 {
@@ -513,13 +571,18 @@ static CUresult span_add(struct ckt_managed_region *r, struct ckt_managed_span s
 }
 
 /* The region of the chunk at the address, made where there is none. */
-static CUresult region_of_chunk(uint64_t address, uint64_t context, uint64_t stream, struct ckt_managed_region **ret_region)
+static CUresult region_of_chunk(
+	uint64_t address, uint64_t context, uint64_t stream, struct ckt_managed_region **ret_region)
 {
 	struct ckt_managed_region *r = ckt_managed_find(address);
 	CUresult result = CUDA_SUCCESS;
 	if (r && ckt_context_conn(r->context) != ckt_context_conn(context)) {
-		/* Drivers of two servers put variables at the same addresses, and this process has each but once. */
-		result = CKT_DRIVER_UNSUPPORTED("a managed variable at an address that another server's has");
+		/*
+		 * Drivers of two servers put variables at the same addresses, and this process has
+		 * each but once.
+		 */
+		result = CKT_DRIVER_UNSUPPORTED(
+			"a managed variable at an address that another server's has");
 	} else if (r) {
 		/* What is open holds nothing of the new variable yet. */
 		result = hand_over(r, true);
@@ -546,15 +609,18 @@ CUresult ckt_managed_variable(uint64_t address, uint64_t size, uint64_t context,
 		result = region_of_chunk(at, context, stream, &r);
 		if (result)
 			break;
-		uint64_t end = r->base + r->size < address + size ? r->base + r->size : address + size;
-		result = span_add(r, (struct ckt_managed_span){.begin = at, .end = end, .module = module});
+		uint64_t end =
+			r->base + r->size < address + size ? r->base + r->size : address + size;
+		result = span_add(
+			r, (struct ckt_managed_span){.begin = at, .end = end, .module = module});
 	}
 	pthread_mutex_unlock(&ckt_managed_lock);
 	errno = saved_errno;
 	if (result && !once) {
 		once = true;
-		ckt_log_user("a managed variable lies at 0x%llx on the GPU's machine, and that address is taken in this program: it was refused",
-			     (unsigned long long)address);
+		ckt_log_user(
+			"a managed variable lies at 0x%llx on the GPU's machine, and that address is taken in this program: it was refused",
+			(unsigned long long)address);
 	}
 	return result;
 }

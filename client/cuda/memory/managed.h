@@ -1,5 +1,6 @@
 /*
- * Managed memory inside: what managed.c (regions and what travels), managed_fault.c (touches) and system_call_buffers.c (system calls) share.
+ * Managed memory inside: what managed.c (regions and what travels), managed_fault.c (touches) and
+ * system_call_buffers.c (system calls) share.
  *
  * Threading: everything needs the lock, unless it says otherwise.  Errors: CUresult.
  */
@@ -15,7 +16,12 @@
 #define CKT_MANAGED_CHUNK ((uint64_t)64 << 10)
 
 /* EARLY: open, while the GPU works (early_writes.c). */
-enum ckt_managed_state { CKT_MANAGED_DEVICE = 0, CKT_MANAGED_CLEAN, CKT_MANAGED_DIRTY, CKT_MANAGED_EARLY };
+enum ckt_managed_state {
+	CKT_MANAGED_DEVICE = 0,
+	CKT_MANAGED_CLEAN,
+	CKT_MANAGED_DIRTY,
+	CKT_MANAGED_EARLY
+};
 
 /* A module's variable in a region; only its bytes are ours. */
 struct ckt_managed_span {
@@ -23,12 +29,17 @@ struct ckt_managed_span {
 	uint64_t module;
 };
 
-/* How the program goes through a region, in chunks: how much the next fault takes follows from it (managed_fault.c). */
+/*
+ * How the program goes through a region, in chunks: how much the next fault takes follows from it
+ * (managed_fault.c).
+ */
 struct ckt_managed_walk {
-	uint64_t next;			/* where the next fault would go on */
-	uint64_t window;		/* how many the last one took */
-	uint64_t begin, length;		/* of the walk: faults that each went on where the one before had ended */
-	uint64_t past_begin, past_length;	/* the longest one before the region was closed the last time */
+	uint64_t next;   /* where the next fault would go on */
+	uint64_t window; /* how many the last one took */
+	/* of the walk: faults that each went on where the one before had ended */
+	uint64_t begin, length;
+	/* the longest one before the region was closed the last time */
+	uint64_t past_begin, past_length;
 	uint64_t next_write, write_window;
 };
 
@@ -36,30 +47,37 @@ struct ckt_managed_region {
 	struct ckt_managed_region *next;
 	uint64_t base, size;
 	uint64_t context;
-	uint64_t stream;		/* for its copies */
-	bool fresh;			/* being cleared on that stream */
-	uint8_t *alias;			/* the same memory, always open */
-	uint8_t *states;		/* per chunk */
-	size_t valid, dirty;		/* chunks that are not DEVICE; chunks that are DIRTY */
-	bool adopted;			/* the program's own memory (mapped.c, shared.c), which stays when the region goes */
-	_Atomic bool asleep;		/* shared with the worker: all of it is open, and nothing is ours to do yet */
-	struct ckt_managed_span *spans;	/* NULL: all of it is ours */
+	uint64_t stream;     /* for its copies */
+	bool fresh;          /* being cleared on that stream */
+	uint8_t *alias;      /* the same memory, always open */
+	uint8_t *states;     /* per chunk */
+	size_t valid, dirty; /* chunks that are not DEVICE; chunks that are DIRTY */
+	/* the program's own memory (mapped.c, shared.c), which stays when the region goes */
+	bool adopted;
+	/* shared with the worker: all of it is open, and nothing is ours to do yet */
+	_Atomic bool asleep;
+	struct ckt_managed_span *spans; /* NULL: all of it is ours */
 	size_t span_count;
 	struct ckt_managed_walk walk;
-	uint8_t **twins;		/* per chunk, what an EARLY one held when it was opened; NULL: none was */
+	/* per chunk, what an EARLY one held when it was opened; NULL: none was */
+	uint8_t **twins;
 };
 
 extern pthread_mutex_t ckt_managed_lock;
 
 /* NULL where the address is in none. */
 struct ckt_managed_region *ckt_managed_find(uint64_t address);
-/* Waits for all that was put on the GPU before.  Unlocked meanwhile: what the GPU does next may be a host function that wants managed memory, too. */
+/*
+ * Waits for all that was put on the GPU before.  Unlocked meanwhile: what the GPU does next may be
+ * a host function that wants managed memory, too.
+ */
 CUresult ckt_managed_wait(uint64_t context);
 CUresult ckt_managed_fetch(struct ckt_managed_region *r, uint64_t first, uint64_t count);
 /* Sends bytes of the region, which are offsets in it. */
 CUresult ckt_managed_send(struct ckt_managed_region *r, uint64_t offset, uint64_t end);
 /* Precondition: none of the chunks is DIRTY. */
-void ckt_managed_set_states(struct ckt_managed_region *r, uint64_t first, uint64_t count, enum ckt_managed_state state);
+void ckt_managed_set_states(
+	struct ckt_managed_region *r, uint64_t first, uint64_t count, enum ckt_managed_state state);
 
 /* Whether all that was put on the GPU is known to be done. */
 bool ckt_managed_idle(void);
@@ -74,7 +92,10 @@ CUresult ckt_managed_close_early(struct ckt_managed_region *r, bool *sent);
 void ckt_managed_drop_early(struct ckt_managed_region *r);
 
 /* ---- managed_fault.c */
-/* Fetches the chunks that the device has and opens all of them, for writing where that is asked for. */
+/*
+ * Fetches the chunks that the device has and opens all of them, for writing where that is asked
+ * for.
+ */
 CUresult ckt_managed_open(struct ckt_managed_region *r, uint64_t first, uint64_t count, bool write);
 /* The region is being closed. */
 void ckt_managed_walk_end(struct ckt_managed_walk *walk);

@@ -1,11 +1,12 @@
 /*
- * Touches of managed memory: the handler of SIGSEGV, which is there while managed memory is and passes on every fault that is not ours.
- * It runs in the thread that touched the memory, which holds none of our locks: the library itself reads the program's memory before it
- * takes any.
+ * Touches of managed memory: the handler of SIGSEGV, which is there while managed memory is and
+ * passes on every fault that is not ours. It runs in the thread that touched the memory, which
+ * holds none of our locks: the library itself reads the program's memory before it takes any.
  *
- * A fault takes more than the chunk that was touched where the program goes through memory in order: twice what the one before took, and
- * at once half of what it went through from there the last time.  What was fetched in vain halves from time to time that way, and memory
- * that is always gone through as a whole takes two faults.
+ * A fault takes more than the chunk that was touched where the program goes through memory in
+ * order: twice what the one before took, and at once half of what it went through from there the
+ * last time.  What was fetched in vain halves from time to time that way, and memory that is always
+ * gone through as a whole takes two faults.
  */
 #include <errno.h>
 #include <signal.h>
@@ -17,7 +18,10 @@
 #include "base/log.h"
 
 #define CHUNK CKT_MANAGED_CHUNK
-/* Chunks at once: fetched, which stops the program for so long, and opened for writing, which all have to be sent. */
+/*
+ * Chunks at once: fetched, which stops the program for so long, and opened for writing, which all
+ * have to be sent.
+ */
 enum { FETCH_MAX = 1024, WRITE_MAX = 64 };
 
 static struct sigaction previous;
@@ -36,7 +40,8 @@ void ckt_managed_walk_end(struct ckt_managed_walk *walk)
 {
 	walk->past_length = 0;
 	walk_note(walk);
-	*walk = (struct ckt_managed_walk){.past_begin = walk->past_begin, .past_length = walk->past_length};
+	*walk = (struct ckt_managed_walk){
+		.past_begin = walk->past_begin, .past_length = walk->past_length};
 }
 
 static uint64_t walk_fetch(struct ckt_managed_walk *walk, uint64_t first)
@@ -47,7 +52,9 @@ static uint64_t walk_fetch(struct ckt_managed_walk *walk, uint64_t first)
 		walk_note(walk);
 		walk->begin = first;
 		walk->length = 0;
-		walk->window = first == walk->past_begin && walk->past_length ? (walk->past_length + 1) / 2 : 1;
+		walk->window = first == walk->past_begin && walk->past_length
+			? (walk->past_length + 1) / 2
+			: 1;
 	}
 	if (walk->window > FETCH_MAX)
 		walk->window = FETCH_MAX;
@@ -56,7 +63,8 @@ static uint64_t walk_fetch(struct ckt_managed_walk *walk, uint64_t first)
 
 static uint64_t walk_write(struct ckt_managed_walk *walk, uint64_t first)
 {
-	walk->write_window = walk->write_window && first == walk->next_write ? walk->write_window * 2 : 1;
+	walk->write_window =
+		walk->write_window && first == walk->next_write ? walk->write_window * 2 : 1;
 	if (walk->write_window > WRITE_MAX)
 		walk->write_window = WRITE_MAX;
 	return walk->write_window;
@@ -80,7 +88,8 @@ static CUresult open_all(struct ckt_managed_region *r)
 	bool sent = false;
 	ckt_managed_close_early(r, &sent);
 	for (uint64_t i = 0; i < chunks; i++) {
-		CUresult result = r->states[i] == CKT_MANAGED_DEVICE ? ckt_managed_fetch(r, i, 1) : CUDA_SUCCESS;
+		CUresult result = r->states[i] == CKT_MANAGED_DEVICE ? ckt_managed_fetch(r, i, 1)
+								     : CUDA_SUCCESS;
 		if (result)
 			return result;
 		if (r->states[i] == CKT_MANAGED_DEVICE)
@@ -110,7 +119,8 @@ static CUresult open_run(struct ckt_managed_region *r, uint64_t first, uint64_t 
 
 static bool is_open(const struct ckt_managed_region *r, uint64_t chunk, bool write)
 {
-	return r->states[chunk] >= CKT_MANAGED_DIRTY || (r->states[chunk] == CKT_MANAGED_CLEAN && !write);
+	return r->states[chunk] >= CKT_MANAGED_DIRTY ||
+		(r->states[chunk] == CKT_MANAGED_CLEAN && !write);
 }
 
 CUresult ckt_managed_open(struct ckt_managed_region *r, uint64_t first, uint64_t count, bool write)
@@ -152,16 +162,23 @@ static CUresult open_touched(struct ckt_managed_region *r, uint64_t address, boo
 /* true: the access can be tried again. */
 static bool serve_fault(uint64_t address, bool write)
 {
-	/* In a host function the program may not call CUDA, but this is us, and what came before on its stream is done. */
+	/*
+	 * In a host function the program may not call CUDA, but this is us, and what came before on
+	 * its stream is done.
+	 */
 	bool in_host_function = ckt_call_forbidden;
 	uint64_t saved = ckt_call_context;
 	CUresult result = CUDA_SUCCESS;
 	ckt_call_forbidden = false;
 	pthread_mutex_lock(&ckt_managed_lock);
 	struct ckt_managed_region *r = ckt_managed_find(address);
-	/* The program may write pinned memory while the GPU works, and a kernel may wait for that. */
-	bool early = r && r->adopted && !r->asleep && write && !in_host_function && !ckt_managed_idle();
-	if (r && !early && !in_host_function && r->states[(address - r->base) / CHUNK] == CKT_MANAGED_DEVICE) {
+	/*
+	 * The program may write pinned memory while the GPU works, and a kernel may wait for that.
+	 */
+	bool early =
+		r && r->adopted && !r->asleep && write && !in_host_function && !ckt_managed_idle();
+	if (r && !early && !in_host_function &&
+		r->states[(address - r->base) / CHUNK] == CKT_MANAGED_DEVICE) {
 		ckt_context_use(r->context);
 		result = ckt_managed_wait(r->context);
 		r = ckt_managed_find(address);
@@ -174,8 +191,9 @@ static bool serve_fault(uint64_t address, bool write)
 	pthread_mutex_unlock(&ckt_managed_lock);
 	ckt_call_forbidden = in_host_function;
 	if (result)
-		ckt_log_user("managed memory at 0x%llx could not be fetched from the GPU (CUDA error %d): the program cannot go on",
-			     (unsigned long long)address, result);
+		ckt_log_user(
+			"managed memory at 0x%llx could not be fetched from the GPU (CUDA error %d): the program cannot go on",
+			(unsigned long long)address, result);
 	return r && !result;
 }
 
@@ -186,7 +204,9 @@ static void pass_on(int number, siginfo_t *info, void *context)
 	} else if (previous.sa_handler != SIG_DFL && previous.sa_handler != SIG_IGN) {
 		previous.sa_handler(number);
 	} else {
-		/* Back to the instruction, which now ends the program as it would have without us. */
+		/*
+		 * Back to the instruction, which now ends the program as it would have without us.
+		 */
 		struct sigaction standard = {.sa_handler = SIG_DFL};
 		sigaction(SIGSEGV, &standard, NULL);
 	}
@@ -203,7 +223,8 @@ static void on_fault(int number, siginfo_t *info, void *context)
 	pthread_mutex_lock(&ckt_managed_lock);
 	struct ckt_managed_region *r = ckt_managed_find((uint64_t)(uintptr_t)info->si_addr);
 	if (r)
-		write = r->states[((uint64_t)(uintptr_t)info->si_addr - r->base) / CHUNK] == CKT_MANAGED_CLEAN;
+		write = r->states[((uint64_t)(uintptr_t)info->si_addr - r->base) / CHUNK] ==
+			CKT_MANAGED_CLEAN;
 	pthread_mutex_unlock(&ckt_managed_lock);
 #endif
 	if (info->si_code <= 0 || !serve_fault((uint64_t)(uintptr_t)info->si_addr, write))
@@ -213,7 +234,8 @@ static void on_fault(int number, siginfo_t *info, void *context)
 
 void ckt_managed_watch(void)
 {
-	struct sigaction now, ours = {.sa_sigaction = on_fault, .sa_flags = SA_SIGINFO | SA_NODEFER};
+	struct sigaction now,
+		ours = {.sa_sigaction = on_fault, .sa_flags = SA_SIGINFO | SA_NODEFER};
 	sigaction(SIGSEGV, NULL, &now);
 	if (now.sa_flags & SA_SIGINFO && now.sa_sigaction == on_fault)
 		return;
@@ -227,7 +249,7 @@ void ckt_managed_unwatch(void)
 {
 	struct sigaction now;
 	/* Somebody who came after us may call us: then it stays. */
-	if (sigaction(SIGSEGV, NULL, &now) == 0 && now.sa_flags & SA_SIGINFO && now.sa_sigaction == on_fault)
+	if (sigaction(SIGSEGV, NULL, &now) == 0 && now.sa_flags & SA_SIGINFO &&
+		now.sa_sigaction == on_fault)
 		sigaction(SIGSEGV, &previous, NULL);
 }
-

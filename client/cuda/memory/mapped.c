@@ -1,12 +1,14 @@
 /*
- * Pinned memory that kernels can reach where the worker is on another host (shared.c: on this one).  A pinned allocation lies at addresses
- * that the worker has set aside in its window, so that the device can have the same ones.  It is ordinary memory of the program until it
- * is mapped: when its device address is asked for, or when it shows up as the target of a fill or among the parameters of a launch.  From
- * then on there is device memory at the same address, and both are kept coherent as managed memory is (managed.c); copies with it go by
- * the device.
+ * Pinned memory that kernels can reach where the worker is on another host (shared.c: on this
+ * one).  A pinned allocation lies at addresses that the worker has set aside in its window, so that
+ * the device can have the same ones.  It is ordinary memory of the program until it is mapped: when
+ * its device address is asked for, or when it shows up as the target of a fill or among the
+ * parameters of a launch.  From then on there is device memory at the same address, and both are
+ * kept coherent as managed memory is (managed.c); copies with it go by the device.
  *
- * Addresses come 2 MiB at a time: small allocations have a slot of that size in an arena that took one call, larger ones a reservation
- * of their own.  Where they cannot be had here or there, the memory lies anywhere and cannot be mapped.
+ * Addresses come 2 MiB at a time: small allocations have a slot of that size in an arena that took
+ * one call, larger ones a reservation of their own.  Where they cannot be had here or there, the
+ * memory lies anywhere and cannot be mapped.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -24,17 +26,17 @@ enum { SLOTS = 64 };
 struct arena {
 	struct arena *next;
 	uint64_t base;
-	uint64_t used;		/* a bit per slot */
+	uint64_t used; /* a bit per slot */
 };
 
 /* An allocation that can be mapped. */
 struct pinned {
 	struct pinned *next;
-	uint64_t base, size;	/* whole chunks */
+	uint64_t base, size; /* whole chunks */
 	uint64_t context;
-	struct arena *arena;	/* NULL: a reservation of its own */
+	struct arena *arena; /* NULL: a reservation of its own */
 	uint32_t device;
-	struct ckt_object *physical;	/* what is mapped there, or NULL */
+	struct ckt_object *physical; /* what is mapped there, or NULL */
 };
 
 _Atomic unsigned ckt_host_mappable;
@@ -55,7 +57,8 @@ static uint64_t reserve(uint32_t device, uint64_t size)
 {
 	struct ckt_reply reply;
 	struct ckt_address_reserve_res res;
-	if (CKT_WAITED(address_reserve, ADDRESS_RESERVE, CKT_CALL_F_NUMBERED, &reply, .device = device, .size = size, .alignment = 0, .hint = 0))
+	if (CKT_WAITED(address_reserve, ADDRESS_RESERVE, CKT_CALL_F_NUMBERED, &reply,
+		    .device = device, .size = size, .alignment = 0, .hint = 0))
 		return 0;
 	bool good = ckt_address_reserve_res_get(&reply.results, &res);
 	ckt_reply_release(&reply);
@@ -89,28 +92,36 @@ static void give_addresses(const struct pinned *p)
 	if (p->arena)
 		p->arena->used &= ~(1ull << (p->base - p->arena->base) / SLOT);
 	else
-		CKT_BATCHED(address_free, ADDRESS_FREE, .address = p->base, .size = round_up(p->size, SLOT));
+		CKT_BATCHED(address_free, ADDRESS_FREE, .address = p->base,
+			.size = round_up(p->size, SLOT));
 }
 
 /* ---- Allocation */
 
 static struct pinned *alloc_mappable(struct ckt_context *context, uint64_t size)
 {
-	/* Kernels of every server should find it, and one address has room for one device's memory: copies have the bytes. */
+	/*
+	 * Kernels of every server should find it, and one address has room for one device's memory:
+	 * copies have the bytes.
+	 */
 	if (ckt_conn_count > 1)
 		return NULL;
 	struct pinned *p = calloc(1, sizeof *p);
 	if (!p)
 		return NULL;
-	*p = (struct pinned){.size = round_up(size, CHUNK), .context = context->object.id, .device = (uint32_t)context->device};
-	p->base = size <= SLOT ? take_slot(p->device, &p->arena) : reserve(p->device, round_up(size, SLOT));
+	*p = (struct pinned){.size = round_up(size, CHUNK),
+		.context = context->object.id,
+		.device = (uint32_t)context->device};
+	p->base = size <= SLOT ? take_slot(p->device, &p->arena)
+			       : reserve(p->device, round_up(size, SLOT));
 	if (!p->base) {
 		free(p);
 		return NULL;
 	}
 	/* Shared, so that the same pages can be mapped a second time. */
 	void *wanted = (void *)(uintptr_t)p->base;
-	void *place = mmap(wanted, p->size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
+	void *place = mmap(wanted, p->size, PROT_READ | PROT_WRITE,
+		MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
 	if (place != wanted) {
 		if (place != MAP_FAILED)
 			munmap(place, p->size);
@@ -139,13 +150,20 @@ CUresult ckt_host_alloc(struct ckt_context *context, size_t size, unsigned flags
 	void *memory = (void *)(uintptr_t)(p ? p->base : address);
 	pthread_mutex_unlock(&lock);
 	if (!memory)
-		memory = mmap(NULL, rounded, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		memory = mmap(
+			NULL, rounded, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	errno = saved_errno;
 	if (memory == MAP_FAILED)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	ckt_range_add(&(struct ckt_range){.base = (uint64_t)(uintptr_t)memory, .size = size, .kind = CKT_RANGE_HOST_ALLOC,
-					  .context = context->object.id, .flags = flags, .device = context->device, .owner = shared || p, .mapped = shared,
-					  .shared = shared});
+	ckt_range_add(&(struct ckt_range){.base = (uint64_t)(uintptr_t)memory,
+		.size = size,
+		.kind = CKT_RANGE_HOST_ALLOC,
+		.context = context->object.id,
+		.flags = flags,
+		.device = context->device,
+		.owner = shared || p,
+		.mapped = shared,
+		.shared = shared});
 	*ret_memory = memory;
 	return CUDA_SUCCESS;
 }
@@ -154,7 +172,8 @@ CUresult ckt_host_alloc(struct ckt_context *context, size_t size, unsigned flags
 static void unmap_device(struct pinned *p, bool mapped)
 {
 	if (mapped)
-		CKT_BATCHED(mem_unmap, MEM_UNMAP, .address = p->base, .size = round_up(p->size, SLOT));
+		CKT_BATCHED(
+			mem_unmap, MEM_UNMAP, .address = p->base, .size = round_up(p->size, SLOT));
 	CKT_BATCHED(physical_release, PHYSICAL_RELEASE, .id = p->physical->id);
 	ckt_object_remove(p->physical);
 	p->physical = NULL;
@@ -169,7 +188,8 @@ CUresult ckt_host_free(const struct ckt_range *range)
 	if (range->mapped) {
 		uint64_t saved = ckt_call_context;
 		ckt_context_use(range->context);
-		result = CKT_WAITED(ctx_synchronize, CTX_SYNCHRONIZE, 0, NULL, .id = ckt_call_id(range->context));
+		result = CKT_WAITED(ctx_synchronize, CTX_SYNCHRONIZE, 0, NULL,
+			.id = ckt_call_id(range->context));
 		ckt_context_use(saved);
 		if (ckt_shared_free(range->base))
 			return result;
@@ -204,19 +224,21 @@ static CUresult map_device(struct pinned *p)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
 	uint64_t id = p->physical->id;
-	CUresult result = CKT_WAITED(physical_create, PHYSICAL_CREATE, CKT_CALL_F_NUMBERED, NULL, .id = id, .device = p->device, .size = size);
+	CUresult result = CKT_WAITED(physical_create, PHYSICAL_CREATE, CKT_CALL_F_NUMBERED, NULL,
+		.id = id, .device = p->device, .size = size);
 	if (result) {
 		ckt_object_remove(p->physical);
 		p->physical = NULL;
 		return result;
 	}
-	result = CKT_WAITED(mem_map, MEM_MAP, CKT_CALL_F_NUMBERED, NULL, .address = p->base, .size = size, .offset = 0, .physical = id);
+	result = CKT_WAITED(mem_map, MEM_MAP, CKT_CALL_F_NUMBERED, NULL, .address = p->base,
+		.size = size, .offset = 0, .physical = id);
 	if (result) {
 		unmap_device(p, false);
 		return result;
 	}
-	result = CKT_WAITED(mem_set_access, MEM_SET_ACCESS, CKT_CALL_F_NUMBERED, NULL, .address = p->base, .size = size,
-			    .access = CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
+	result = CKT_WAITED(mem_set_access, MEM_SET_ACCESS, CKT_CALL_F_NUMBERED, NULL,
+		.address = p->base, .size = size, .access = CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
 	if (result)
 		unmap_device(p, true);
 	return result;
@@ -251,7 +273,7 @@ static CUresult map(struct pinned *p)
 
 CUresult ckt_host_map(uint64_t address)
 {
-	CUresult result = CKT_INTERNAL_NOT_SUPPORTED;	/* host.c names it */
+	CUresult result = CKT_INTERNAL_NOT_SUPPORTED; /* host.c names it */
 	struct ckt_range range;
 	if (ckt_range_find(address, &range) && range.mapped)
 		return CUDA_SUCCESS;
@@ -274,7 +296,8 @@ CUresult ckt_host_map_params(const void *packed, size_t size)
 	if (!atomic_load_explicit(&ckt_host_mappable, memory_order_relaxed))
 		return CUDA_SUCCESS;
 	for (size_t i = 0; i < size / sizeof *words && !result; i++)
-		if (ckt_range_find(words[i], &range) && range.kind == CKT_RANGE_HOST_ALLOC && range.owner && !range.mapped)
+		if (ckt_range_find(words[i], &range) && range.kind == CKT_RANGE_HOST_ALLOC &&
+			range.owner && !range.mapped)
 			result = ckt_host_map(words[i]);
 	return result;
 }
@@ -284,12 +307,16 @@ bool ckt_host_open(uint64_t address, uint64_t size, bool write)
 	struct ckt_range range;
 	if (!ckt_range_find(address, &range) || !range.mapped || range.shared)
 		return false;
-	/* The fault of a touch does the work; exchanging a value for itself is a write that loses no other. */
+	/*
+	 * The fault of a touch does the work; exchanging a value for itself is a write that loses
+	 * no other.
+	 */
 	for (uint64_t at = address; at < address + size; at = (at / CHUNK + 1) * CHUNK) {
 		uint8_t *byte = (uint8_t *)(uintptr_t)at;
 		uint8_t value = __atomic_load_n(byte, __ATOMIC_RELAXED);
 		if (write)
-			__atomic_compare_exchange_n(byte, &value, value, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+			__atomic_compare_exchange_n(
+				byte, &value, value, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
 	}
 	return true;
 }

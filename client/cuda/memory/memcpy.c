@@ -1,7 +1,8 @@
 /*
- * Copies.  To the device: the bytes are read at call time and travel in batched calls.  To the host: every piece is a call whose reply
- * brings the bytes; a synchronous copy waits for its last piece, an asynchronous one to pinned memory goes on in the background, and the
- * worker sends its pieces before the answer of any call that tells the program the copy is done.
+ * Copies.  To the device: the bytes are read at call time and travel in batched calls.  To the
+ * host: every piece is a call whose reply brings the bytes; a synchronous copy waits for its last
+ * piece, an asynchronous one to pinned memory goes on in the background, and the worker sends its
+ * pieces before the answer of any call that tells the program the copy is done.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -14,18 +15,19 @@
 #include "cudacommon/capture.h"
 #include "base/fork.h"
 
-enum { WINDOW = 16 };	/* pieces of one copy under way at once */
+enum { WINDOW = 16 }; /* pieces of one copy under way at once */
 #define BY_MESSAGE_MAX ((uint64_t)64 << 10)
 
 /* A copy to the host under way. */
 struct to_host {
 	struct to_host *next, *prev;
 	struct ckt_conn *conn;
-	uint64_t begin, end;		/* the host memory it writes */
+	uint64_t begin, end; /* the host memory it writes */
 	_Atomic uint32_t outstanding;
 	_Atomic CUresult error;
-	uint64_t exec;			/* of a graph's copy; 0 for others */
-	bool issued;			/* every piece has been sent: whoever takes the last reply of a detached copy frees it */
+	uint64_t exec; /* of a graph's copy; 0 for others */
+	/* every piece has been sent: whoever takes the last reply of a detached copy frees it */
+	bool issued;
 	bool detached;
 };
 
@@ -79,7 +81,8 @@ static bool settled(void *data)
 
 void ckt_copy_settle(const void *address, uint64_t size)
 {
-	struct span span = {.begin = (uint64_t)(uintptr_t)address, .end = (uint64_t)(uintptr_t)address + size};
+	struct span span = {
+		.begin = (uint64_t)(uintptr_t)address, .end = (uint64_t)(uintptr_t)address + size};
 	for (unsigned i = 0; i < ckt_conn_count && atomic_load(&list_count); i++) {
 		span.conn = ckt_conns[i];
 		ckt_conn_wait_until(span.conn, settled, &span);
@@ -93,11 +96,14 @@ static void piece_done(void *data, CUresult result, struct ckt_cursor *results)
 	struct piece *piece = data;
 	struct to_host *copy = piece->copy;
 	struct ckt_memcpy_dtoh_res res;
-	if (!result && (!ckt_memcpy_dtoh_res_get(results, &res) || res.data_len != (uint64_t)piece->width * piece->height))
+	if (!result &&
+		(!ckt_memcpy_dtoh_res_get(results, &res) ||
+			res.data_len != (uint64_t)piece->width * piece->height))
 		result = CUDA_ERROR_UNKNOWN;
 	if (!result)
 		for (uint32_t row = 0; row < piece->height; row++)
-			memcpy(piece->dst + row * piece->dst_pitch, res.data + (size_t)row * piece->width, piece->width);
+			memcpy(piece->dst + row * piece->dst_pitch,
+				res.data + (size_t)row * piece->width, piece->width);
 	CUresult none = CUDA_SUCCESS;
 	if (result)
 		atomic_compare_exchange_strong(&copy->error, &none, result);
@@ -124,8 +130,8 @@ static bool all_done(void *data)
 	return atomic_load(&((struct to_host *)data)->outstanding) == 0;
 }
 
-static CUresult send_piece(struct to_host *copy, const struct piece *what, uint64_t src, uint64_t src_pitch, const struct ckt_array_place *array,
-			   uint64_t stream)
+static CUresult send_piece(struct to_host *copy, const struct piece *what, uint64_t src,
+	uint64_t src_pitch, const struct ckt_array_place *array, uint64_t stream)
 {
 	struct ckt_call call;
 	struct piece *piece = malloc(sizeof *piece);
@@ -134,26 +140,44 @@ static CUresult send_piece(struct to_host *copy, const struct piece *what, uint6
 	*piece = *what;
 	CUresult result;
 	if (copy->exec) {
-		struct ckt_graph_fetch_args args = {.exec = copy->exec, .stream = stream, .address = src, .pitch = src_pitch, .width = what->width,
-						    .height = what->height};
-		result = ckt_call_begin(&call, CKT_PROC_GRAPH_FETCH, ckt_graph_fetch_args_size(&args), CKT_CALL_F_NUMBERED);
+		struct ckt_graph_fetch_args args = {.exec = copy->exec,
+			.stream = stream,
+			.address = src,
+			.pitch = src_pitch,
+			.width = what->width,
+			.height = what->height};
+		result = ckt_call_begin(&call, CKT_PROC_GRAPH_FETCH,
+			ckt_graph_fetch_args_size(&args), CKT_CALL_F_NUMBERED);
 		if (!result)
 			ckt_graph_fetch_args_put(call.p, &args);
 	} else if (array->id) {
-		struct ckt_memcpy_atoh_args args = {.array = array->id, .level = array->level, .x = src, .y = array->y, .z = array->z,
-						    .width = what->width, .height = what->height, .stream = stream};
-		result = ckt_call_begin(&call, CKT_PROC_MEMCPY_ATOH, ckt_memcpy_atoh_args_size(&args), CKT_CALL_F_NUMBERED);
+		struct ckt_memcpy_atoh_args args = {.array = array->id,
+			.level = array->level,
+			.x = src,
+			.y = array->y,
+			.z = array->z,
+			.width = what->width,
+			.height = what->height,
+			.stream = stream};
+		result = ckt_call_begin(&call, CKT_PROC_MEMCPY_ATOH,
+			ckt_memcpy_atoh_args_size(&args), CKT_CALL_F_NUMBERED);
 		if (!result)
 			ckt_memcpy_atoh_args_put(call.p, &args);
 	} else if (what->height == 1) {
-		struct ckt_memcpy_dtoh_args args = {.src = src, .size = what->width, .stream = stream};
-		result = ckt_call_begin(&call, CKT_PROC_MEMCPY_DTOH, ckt_memcpy_dtoh_args_size(&args), CKT_CALL_F_NUMBERED);
+		struct ckt_memcpy_dtoh_args args = {
+			.src = src, .size = what->width, .stream = stream};
+		result = ckt_call_begin(&call, CKT_PROC_MEMCPY_DTOH,
+			ckt_memcpy_dtoh_args_size(&args), CKT_CALL_F_NUMBERED);
 		if (!result)
 			ckt_memcpy_dtoh_args_put(call.p, &args);
 	} else {
-		struct ckt_memcpy2d_dtoh_args args = {.src = src, .src_pitch = src_pitch, .width = what->width, .height = what->height,
-						      .stream = stream};
-		result = ckt_call_begin(&call, CKT_PROC_MEMCPY2D_DTOH, ckt_memcpy2d_dtoh_args_size(&args), CKT_CALL_F_NUMBERED);
+		struct ckt_memcpy2d_dtoh_args args = {.src = src,
+			.src_pitch = src_pitch,
+			.width = what->width,
+			.height = what->height,
+			.stream = stream};
+		result = ckt_call_begin(&call, CKT_PROC_MEMCPY2D_DTOH,
+			ckt_memcpy2d_dtoh_args_size(&args), CKT_CALL_F_NUMBERED);
 		if (!result)
 			ckt_memcpy2d_dtoh_args_put(call.p, &args);
 	}
@@ -166,18 +190,26 @@ static CUresult send_piece(struct to_host *copy, const struct piece *what, uint6
 	return CUDA_SUCCESS;
 }
 
-/* The rows are packed straight into the queue, at p behind the fixed part, which ends with their length. */
-static CUresult queue_rows(struct ckt_call *call, uint8_t *p, const struct ckt_copy2d *c, uint64_t first, uint64_t rows)
+/*
+ * The rows are packed straight into the queue, at p behind the fixed part, which ends with their
+ * length.
+ */
+static CUresult queue_rows(struct ckt_call *call, uint8_t *p, const struct ckt_copy2d *c,
+	uint64_t first, uint64_t rows)
 {
 	uint32_t size = (uint32_t)(rows * c->width);
 	ckt_put_u32(p - 4, size);
 	for (uint64_t i = 0; i < rows; i++, p += c->width)
-		memcpy(p, (const uint8_t *)(uintptr_t)c->src + (first + i) * c->src_pitch, c->width);
+		memcpy(p, (const uint8_t *)(uintptr_t)c->src + (first + i) * c->src_pitch,
+			c->width);
 	memset(p, 0, ckt_padded(size) - size);
 	return ckt_call_queue(call);
 }
 
-/* Rows of width bytes; a flat copy is cut into rows by the caller of this function's caller: width is at most CKT_DATA_MAX. */
+/*
+ * Rows of width bytes; a flat copy is cut into rows by the caller of this function's caller: width
+ * is at most CKT_DATA_MAX.
+ */
 static CUresult issue_to_host(struct to_host *copy, const struct ckt_copy2d *c, uint64_t stream)
 {
 	uint64_t rows_at_once = c->width ? CKT_DATA_MAX / c->width : 1;
@@ -187,16 +219,20 @@ static CUresult issue_to_host(struct to_host *copy, const struct ckt_copy2d *c, 
 		uint64_t rows = c->height - row < rows_at_once ? c->height - row : rows_at_once;
 		array.y = c->array.y + row;
 		ckt_call_wait_until(window_open, copy);
-		result = send_piece(copy, &(struct piece){.copy = copy, .dst = (uint8_t *)(uintptr_t)(c->dst + row * c->dst_pitch),
-							  .dst_pitch = c->dst_pitch, .width = (uint32_t)c->width, .height = (uint32_t)rows},
-				    c->src + row * c->src_pitch, c->src_pitch, &array, stream);
+		result = send_piece(copy,
+			&(struct piece){.copy = copy,
+				.dst = (uint8_t *)(uintptr_t)(c->dst + row * c->dst_pitch),
+				.dst_pitch = c->dst_pitch,
+				.width = (uint32_t)c->width,
+				.height = (uint32_t)rows},
+			c->src + row * c->src_pitch, c->src_pitch, &array, stream);
 	}
 	return result;
 }
 
 /* A wide row goes in pieces of CKT_DATA_MAX, narrow rows several at once. */
-static CUresult issue_rows(const struct ckt_copy2d *c, uint64_t stream, CUresult (*issue)(void *data, const struct ckt_copy2d *c, uint64_t stream),
-			   void *data)
+static CUresult issue_rows(const struct ckt_copy2d *c, uint64_t stream,
+	CUresult (*issue)(void *data, const struct ckt_copy2d *c, uint64_t stream), void *data)
 {
 	if (c->width <= CKT_DATA_MAX)
 		return issue(data, c, stream);
@@ -222,7 +258,7 @@ static CUresult issue_to_host_adapter(void *data, const struct ckt_copy2d *c, ui
 
 /* Slice by slice, where there are any. */
 static CUresult issue_slices(const struct ckt_copy2d *c, uint64_t stream, bool to_host,
-			     CUresult (*issue)(void *data, const struct ckt_copy2d *c, uint64_t stream), void *data)
+	CUresult (*issue)(void *data, const struct ckt_copy2d *c, uint64_t stream), void *data)
 {
 	struct ckt_copy2d slice = *c;
 	CUresult result = issue_rows(&slice, stream, issue, data);
@@ -236,12 +272,17 @@ static CUresult issue_slices(const struct ckt_copy2d *c, uint64_t stream, bool t
 
 static CUresult copy_to_host(const struct ckt_copy2d *c, uint64_t exec, uint64_t stream)
 {
-	uint64_t extent = (c->height - 1) * c->dst_pitch + c->width + (c->depth ? c->depth - 1 : 0) * c->memory_slice;
-	/* A graph's copy may lead to memory that was mapped since: it must stay open until the bytes are there. */
+	uint64_t extent = (c->height - 1) * c->dst_pitch + c->width +
+		(c->depth ? c->depth - 1 : 0) * c->memory_slice;
+	/*
+	 * A graph's copy may lead to memory that was mapped since: it must stay open until the
+	 * bytes are there.
+	 */
 	bool opened = exec && ckt_host_open(c->dst, extent, true);
 	/* Of shared memory kernels that come behind are to find the bytes. */
-	bool background = (exec && !opened) || (c->async && !opened && ckt_range_is_pinned((void *)(uintptr_t)c->dst, extent) &&
-						!ckt_range_is_shared(c->dst, extent));
+	bool background = (exec && !opened) ||
+		(c->async && !opened && ckt_range_is_pinned((void *)(uintptr_t)c->dst, extent) &&
+			!ckt_range_is_shared(c->dst, extent));
 	struct to_host *copy = calloc(1, sizeof *copy);
 	if (!copy)
 		return CUDA_ERROR_OUT_OF_MEMORY;
@@ -284,14 +325,19 @@ CUresult ckt_copy_fetch(const struct ckt_copy2d *c, uint64_t exec, uint64_t stre
 
 /* ---- When a copy returns */
 
-/* The program asked for it (CU_POINTER_ATTRIBUTE_SYNC_MEMOPS), or can see it happen: shared memory. */
+/*
+ * The program asked for it (CU_POINTER_ATTRIBUTE_SYNC_MEMOPS), or can see it happen: shared memory.
+ */
 static bool is_sync(uint64_t address)
 {
 	struct ckt_range range;
 	return ckt_range_find(address, &range) && (range.sync || range.shared);
 }
 
-/* Pinned memory that the device has as well may be written as soon as a copy from it has returned, and that goes another way. */
+/*
+ * Pinned memory that the device has as well may be written as soon as a copy from it has returned,
+ * and that goes another way.
+ */
 static bool is_mapped(uint64_t address)
 {
 	struct ckt_range range;
@@ -299,12 +345,13 @@ static bool is_mapped(uint64_t address)
 }
 
 /*
- * What the host gave is on the device when the call returns, also for work that does not wait for the copy's stream; where all there is
- * waits for it, nobody can tell.
+ * What the host gave is on the device when the call returns, also for work that does not wait for
+ * the copy's stream; where all there is waits for it, nobody can tell.
  */
 static bool is_seen_at_once(const struct ckt_copy2d *c, uint64_t stream)
 {
-	return (c->array.id || c->dst_device) && !c->src_device && (stream > ckt_handle_id(CU_STREAM_LEGACY) || ckt_stream_beside);
+	return (c->array.id || c->dst_device) && !c->src_device &&
+		(stream > ckt_handle_id(CU_STREAM_LEGACY) || ckt_stream_beside);
 }
 
 /* A copy that blocks has to be where that makes a difference; others are left to go on. */
@@ -312,7 +359,8 @@ static CUresult finish(CUresult result, const struct ckt_copy2d *c, uint64_t str
 {
 	if (result || c->async)
 		return result;
-	if (!ckt_registered_any() && !is_seen_at_once(c, stream) && !is_sync(c->dst) && !(c->src_device && (is_sync(c->src) || is_mapped(c->src))))
+	if (!ckt_registered_any() && !is_seen_at_once(c, stream) && !is_sync(c->dst) &&
+		!(c->src_device && (is_sync(c->src) || is_mapped(c->src))))
 		return result;
 	return ckt_stream_wait(stream);
 }
@@ -322,18 +370,24 @@ static CUresult finish(CUresult result, const struct ckt_copy2d *c, uint64_t str
 static CUresult issue_to_device(void *unused, const struct ckt_copy2d *c, uint64_t stream)
 {
 	if (c->height == 1)
-		return CKT_BATCHED(memcpy_htod, MEMCPY_HTOD, .dst = c->dst, .stream = stream, .data = (const uint8_t *)(uintptr_t)c->src,
-				   .data_len = (uint32_t)c->width);
+		return CKT_BATCHED(memcpy_htod, MEMCPY_HTOD, .dst = c->dst, .stream = stream,
+			.data = (const uint8_t *)(uintptr_t)c->src, .data_len = (uint32_t)c->width);
 	uint64_t rows_at_once = CKT_DATA_MAX / c->width;
 	CUresult result = CUDA_SUCCESS;
 	for (uint64_t row = 0; row < c->height && !result; row += rows_at_once) {
 		uint64_t rows = c->height - row < rows_at_once ? c->height - row : rows_at_once;
-		struct ckt_memcpy2d_htod_args args = {.dst = c->dst + row * c->dst_pitch, .dst_pitch = c->dst_pitch, .width = (uint32_t)c->width,
-						      .height = (uint32_t)rows, .stream = stream};
+		struct ckt_memcpy2d_htod_args args = {.dst = c->dst + row * c->dst_pitch,
+			.dst_pitch = c->dst_pitch,
+			.width = (uint32_t)c->width,
+			.height = (uint32_t)rows,
+			.stream = stream};
 		struct ckt_call call;
-		result = ckt_call_begin(&call, CKT_PROC_MEMCPY2D_HTOD, ckt_memcpy2d_htod_args_size(&args) + ckt_padded(rows * c->width), CKT_CALL_F_BATCHED);
+		result = ckt_call_begin(&call, CKT_PROC_MEMCPY2D_HTOD,
+			ckt_memcpy2d_htod_args_size(&args) + ckt_padded(rows * c->width),
+			CKT_CALL_F_BATCHED);
 		if (!result)
-			result = queue_rows(&call, ckt_memcpy2d_htod_args_put(call.p, &args), c, row, rows);
+			result = queue_rows(
+				&call, ckt_memcpy2d_htod_args_put(call.p, &args), c, row, rows);
 	}
 	return result;
 }
@@ -344,25 +398,37 @@ static CUresult issue_to_array(void *unused, const struct ckt_copy2d *c, uint64_
 	CUresult result = CUDA_SUCCESS;
 	for (uint64_t row = 0; row < c->height && !result; row += rows_at_once) {
 		uint64_t rows = c->height - row < rows_at_once ? c->height - row : rows_at_once;
-		struct ckt_memcpy_htoa_args args = {.array = c->array.id, .level = c->array.level, .x = c->dst, .y = c->array.y + row,
-						    .z = c->array.z, .width = (uint32_t)c->width, .height = (uint32_t)rows, .stream = stream};
+		struct ckt_memcpy_htoa_args args = {.array = c->array.id,
+			.level = c->array.level,
+			.x = c->dst,
+			.y = c->array.y + row,
+			.z = c->array.z,
+			.width = (uint32_t)c->width,
+			.height = (uint32_t)rows,
+			.stream = stream};
 		struct ckt_call call;
-		result = ckt_call_begin(&call, CKT_PROC_MEMCPY_HTOA, ckt_memcpy_htoa_args_size(&args) + ckt_padded(rows * c->width), CKT_CALL_F_BATCHED);
+		result = ckt_call_begin(&call, CKT_PROC_MEMCPY_HTOA,
+			ckt_memcpy_htoa_args_size(&args) + ckt_padded(rows * c->width),
+			CKT_CALL_F_BATCHED);
 		if (!result)
-			result = queue_rows(&call, ckt_memcpy_htoa_args_put(call.p, &args), c, row, rows);
+			result = queue_rows(
+				&call, ckt_memcpy_htoa_args_put(call.p, &args), c, row, rows);
 	}
 	return result;
 }
 
 CUresult ckt_copy_to_array(const struct ckt_copy2d *c, uint64_t stream)
 {
-	ckt_copy_settle((void *)(uintptr_t)c->src, (c->height - 1) * c->src_pitch + c->width + (c->depth ? c->depth - 1 : 0) * c->memory_slice);
+	ckt_copy_settle((void *)(uintptr_t)c->src,
+		(c->height - 1) * c->src_pitch + c->width +
+			(c->depth ? c->depth - 1 : 0) * c->memory_slice);
 	return finish(issue_slices(c, stream, false, issue_to_array, NULL), c, stream);
 }
 
 CUresult ckt_copy_send(uint64_t dst, const void *data, uint64_t size, uint64_t stream)
 {
-	struct ckt_copy2d c = {.dst = dst, .src = (uint64_t)(uintptr_t)data, .width = size, .height = 1};
+	struct ckt_copy2d c = {
+		.dst = dst, .src = (uint64_t)(uintptr_t)data, .width = size, .height = 1};
 	return issue_rows(&c, stream, issue_to_device, NULL);
 }
 
@@ -375,13 +441,15 @@ static CUresult copy_to_device(const struct ckt_copy2d *c, uint64_t stream)
 
 static CUresult copy_host_to_host(const struct ckt_copy2d *c, uint64_t stream)
 {
-	CUresult result = CKT_WAITED(stream_synchronize, STREAM_SYNCHRONIZE, 0, NULL, .stream = stream);
+	CUresult result =
+		CKT_WAITED(stream_synchronize, STREAM_SYNCHRONIZE, 0, NULL, .stream = stream);
 	if (result)
 		return result;
 	ckt_copy_settle((void *)(uintptr_t)c->src, (c->height - 1) * c->src_pitch + c->width);
 	ckt_copy_settle((void *)(uintptr_t)c->dst, (c->height - 1) * c->dst_pitch + c->width);
 	for (uint64_t row = 0; row < c->height; row++)
-		memmove((uint8_t *)(uintptr_t)c->dst + row * c->dst_pitch, (const uint8_t *)(uintptr_t)c->src + row * c->src_pitch, c->width);
+		memmove((uint8_t *)(uintptr_t)c->dst + row * c->dst_pitch,
+			(const uint8_t *)(uintptr_t)c->src + row * c->src_pitch, c->width);
 	return CUDA_SUCCESS;
 }
 
@@ -392,28 +460,33 @@ static CUresult capture(struct ckt_capture_stream *capturing, const struct ckt_c
 	CUresult result = ckt_capture_append(capturing, CU_GRAPH_NODE_TYPE_MEMCPY, &node);
 	if (result)
 		return result;
-	node->copy = (CUDA_MEMCPY3D){.srcMemoryType = c->src_device ? CU_MEMORYTYPE_DEVICE : CU_MEMORYTYPE_HOST,
-				     .srcHost = (void *)(uintptr_t)c->src,
-				     .srcDevice = c->src,
-				     .srcPitch = c->src_pitch,
-				     .srcHeight = c->height,
-				     .dstMemoryType = c->dst_device ? CU_MEMORYTYPE_DEVICE : CU_MEMORYTYPE_HOST,
-				     .dstHost = (void *)(uintptr_t)c->dst,
-				     .dstDevice = c->dst,
-				     .dstPitch = c->dst_pitch,
-				     .dstHeight = c->height,
-				     .WidthInBytes = c->width,
-				     .Height = c->height,
-				     .Depth = 1};
+	node->copy = (CUDA_MEMCPY3D){
+		.srcMemoryType = c->src_device ? CU_MEMORYTYPE_DEVICE : CU_MEMORYTYPE_HOST,
+		.srcHost = (void *)(uintptr_t)c->src,
+		.srcDevice = c->src,
+		.srcPitch = c->src_pitch,
+		.srcHeight = c->height,
+		.dstMemoryType = c->dst_device ? CU_MEMORYTYPE_DEVICE : CU_MEMORYTYPE_HOST,
+		.dstHost = (void *)(uintptr_t)c->dst,
+		.dstDevice = c->dst,
+		.dstPitch = c->dst_pitch,
+		.dstHeight = c->height,
+		.WidthInBytes = c->width,
+		.Height = c->height,
+		.Depth = 1};
 	return CUDA_SUCCESS;
 }
 
-/* Unified addressing: pinned memory is as good as device memory where a device's address is asked for; the bytes go the host's way. */
+/*
+ * Unified addressing: pinned memory is as good as device memory where a device's address is asked
+ * for; the bytes go the host's way.
+ */
 bool ckt_copy_side_is_right(const char *what, uint64_t address, bool *device, uint64_t extent)
 {
 	if (!*device)
 		return address;
-	if (!ckt_range_is_device(address, extent) && ckt_range_is_pinned((void *)(uintptr_t)address, extent)) {
+	if (!ckt_range_is_device(address, extent) &&
+		ckt_range_is_pinned((void *)(uintptr_t)address, extent)) {
 		*device = false;
 		return true;
 	}
@@ -423,14 +496,17 @@ bool ckt_copy_side_is_right(const char *what, uint64_t address, bool *device, ui
 static CUresult copy_on_device(const struct ckt_copy2d *c, uint64_t stream)
 {
 	if (c->height == 1)
-		return CKT_BATCHED(memcpy_dtod, MEMCPY_DTOD, .dst = c->dst, .src = c->src, .size = c->width, .stream = stream);
-	return CKT_BATCHED(memcpy2d_dtod, MEMCPY2D_DTOD, .dst = c->dst, .dst_pitch = c->dst_pitch, .src = c->src, .src_pitch = c->src_pitch,
-			   .width = c->width, .height = c->height, .stream = stream);
+		return CKT_BATCHED(memcpy_dtod, MEMCPY_DTOD, .dst = c->dst, .src = c->src,
+			.size = c->width, .stream = stream);
+	return CKT_BATCHED(memcpy2d_dtod, MEMCPY2D_DTOD, .dst = c->dst, .dst_pitch = c->dst_pitch,
+		.src = c->src, .src_pitch = c->src_pitch, .width = c->width, .height = c->height,
+		.stream = stream);
 }
 
 /*
- * The GPU writes shared memory itself; but what the program waits for anyway is faster inside an answer, while it is small.  Not so the other
- * way: a message would hold what is there before the stream has come to the copy.
+ * The GPU writes shared memory itself; but what the program waits for anyway is faster inside an
+ * answer, while it is small.  Not so the other way: a message would hold what is there before the
+ * stream has come to the copy.
  */
 static void prefer_message(struct ckt_copy2d *c)
 {
@@ -454,11 +530,13 @@ CUresult ckt_copy_2d(const struct ckt_copy2d *asked)
 		return CUDA_SUCCESS;
 	if (c->height > 1 && (c->dst_pitch < c->width || c->src_pitch < c->width))
 		return CUDA_ERROR_INVALID_VALUE;
-	if (__builtin_mul_overflow(c->height - 1, c->dst_pitch, &dst_extent) || __builtin_add_overflow(dst_extent, c->width, &dst_extent) ||
-	    __builtin_mul_overflow(c->height - 1, c->src_pitch, &src_extent) || __builtin_add_overflow(src_extent, c->width, &src_extent))
+	if (__builtin_mul_overflow(c->height - 1, c->dst_pitch, &dst_extent) ||
+		__builtin_add_overflow(dst_extent, c->width, &dst_extent) ||
+		__builtin_mul_overflow(c->height - 1, c->src_pitch, &src_extent) ||
+		__builtin_add_overflow(src_extent, c->width, &src_extent))
 		return CUDA_ERROR_INVALID_VALUE;
 	if (!ckt_copy_side_is_right("copy to", c->dst, &c->dst_device, dst_extent) ||
-	    !ckt_copy_side_is_right("copy from", c->src, &c->src_device, src_extent))
+		!ckt_copy_side_is_right("copy from", c->src, &c->src_device, src_extent))
 		return CUDA_ERROR_INVALID_VALUE;
 	c->dst_device = c->dst_device || ckt_registered_side(&c->dst, dst_extent);
 	c->src_device = c->src_device || ckt_registered_side(&c->src, src_extent);
@@ -481,13 +559,23 @@ CUresult ckt_copy_2d(const struct ckt_copy2d *asked)
 	if (c->dst_device != c->src_device && ckt_staged_copy(c, stream, &result))
 		return finish(result, c, stream);
 	if (c->dst_device)
-		return finish(c->src_device ? copy_on_device(c, stream) : copy_to_device(c, stream), c, stream);
+		return finish(c->src_device ? copy_on_device(c, stream) : copy_to_device(c, stream),
+			c, stream);
 	result = c->src_device ? copy_to_host(c, 0, stream) : copy_host_to_host(c, stream);
 	return c->async ? result : ckt_registered_after_wait(result, 0);
 }
 
-CUresult ckt_copy(uint64_t dst, bool dst_device, uint64_t src, bool src_device, uint64_t size, CUstream stream, bool async)
+CUresult ckt_copy(uint64_t dst, bool dst_device, uint64_t src, bool src_device, uint64_t size,
+	CUstream stream, bool async)
 {
-	return ckt_copy_2d(&(struct ckt_copy2d){.dst = dst, .src = src, .dst_pitch = size, .src_pitch = size, .width = size, .height = 1,
-						.dst_device = dst_device, .src_device = src_device, .stream = stream, .async = async});
+	return ckt_copy_2d(&(struct ckt_copy2d){.dst = dst,
+		.src = src,
+		.dst_pitch = size,
+		.src_pitch = size,
+		.width = size,
+		.height = 1,
+		.dst_device = dst_device,
+		.src_device = src_device,
+		.stream = stream,
+		.async = async});
 }

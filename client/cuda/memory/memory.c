@@ -1,4 +1,7 @@
-/* Device memory: allocation waits for its address, freeing waits for the work that may still use it, as CUDA's does. */
+/*
+ * Device memory: allocation waits for its address, freeing waits for the work that may still use
+ * it, as CUDA's does.
+ */
 #include "client/cuda/internal.h"
 #include "client/cuda/context/route.h"
 #include "cudacommon/capture.h"
@@ -20,8 +23,11 @@ static CUresult alloc(CUdeviceptr *ret_address, size_t size)
 	uint32_t device = ckt_call_device((unsigned)context->device);
 	if (ckt_range_room())
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	result = CKT_WAITED(mem_alloc, MEM_ALLOC, CKT_CALL_F_NUMBERED, &reply, .device = device, .size = size);
-	/* What was freed on a stream is not there before the program waited for it: as CUDA has it. */
+	result = CKT_WAITED(
+		mem_alloc, MEM_ALLOC, CKT_CALL_F_NUMBERED, &reply, .device = device, .size = size);
+	/*
+	 * What was freed on a stream is not there before the program waited for it: as CUDA has it.
+	 */
 	if (result)
 		return result;
 	if (!ckt_mem_alloc_res_get(&reply.results, &res)) {
@@ -29,8 +35,11 @@ static CUresult alloc(CUdeviceptr *ret_address, size_t size)
 		return CUDA_ERROR_UNKNOWN;
 	}
 	ckt_reply_release(&reply);
-	ckt_range_add(&(struct ckt_range){.base = res.address, .size = size, .kind = CKT_RANGE_DEVICE, .context = context->object.id,
-					  .device = context->device});
+	ckt_range_add(&(struct ckt_range){.base = res.address,
+		.size = size,
+		.kind = CKT_RANGE_DEVICE,
+		.context = context->object.id,
+		.device = context->device});
 	*ret_address = res.address;
 	return CUDA_SUCCESS;
 }
@@ -43,9 +52,11 @@ CKT_EXPORT CUresult cuMemAlloc_v2(CUdeviceptr *address, size_t size)
 	return result;
 }
 
-CKT_EXPORT CUresult cuMemAllocPitch_v2(CUdeviceptr *address, size_t *ret_pitch, size_t width, size_t height, unsigned int element_size)
+CKT_EXPORT CUresult cuMemAllocPitch_v2(CUdeviceptr *address, size_t *ret_pitch, size_t width,
+	size_t height, unsigned int element_size)
 {
-	if (!address || !ret_pitch || !width || !height || (element_size != 4 && element_size != 8 && element_size != 16))
+	if (!address || !ret_pitch || !width || !height ||
+		(element_size != 4 && element_size != 8 && element_size != 16))
 		return CUDA_ERROR_INVALID_VALUE;
 	size_t pitch = (width + PITCH_ALIGN - 1) / PITCH_ALIGN * PITCH_ALIGN, size;
 	if (pitch < width || __builtin_mul_overflow(pitch, height, &size))
@@ -83,7 +94,8 @@ CKT_EXPORT CUresult cuMemFree_v2(CUdeviceptr address)
 		return CUDA_ERROR_INVALID_VALUE;
 	uint64_t saved = ckt_call_context;
 	ckt_context_use(range.context);
-	CUresult result = CKT_WAITED(mem_free, MEM_FREE, CKT_CALL_F_NUMBERED, NULL, .address = address);
+	CUresult result =
+		CKT_WAITED(mem_free, MEM_FREE, CKT_CALL_F_NUMBERED, NULL, .address = address);
 	ckt_context_use(saved);
 	return result;
 }
@@ -96,7 +108,8 @@ CKT_EXPORT CUresult cuMemGetInfo_v2(size_t *ret_free, size_t *ret_total)
 	CUresult result = ckt_context_current(&context);
 	if (result)
 		return result;
-	result = CKT_WAITED(mem_get_info, MEM_GET_INFO, 0, &reply, .device = ckt_call_device((unsigned)context->device));
+	result = CKT_WAITED(mem_get_info, MEM_GET_INFO, 0, &reply,
+		.device = ckt_call_device((unsigned)context->device));
 	if (result)
 		return result;
 	if (ckt_mem_get_info_res_get(&reply.results, &res)) {
@@ -116,7 +129,10 @@ CKT_EXPORT CUresult cuMemGetAddressRange_v2(CUdeviceptr *base, size_t *size, CUd
 	struct ckt_range range;
 	if (!ckt_device_count())
 		return CUDA_ERROR_NOT_INITIALIZED;
-	/* Unified addressing: pinned memory of the host has a range too, with the size that was asked for. */
+	/*
+	 * Unified addressing: pinned memory of the host has a range too, with the size that was
+	 * asked for.
+	 */
 	bool found = ckt_range_find(address, &range);
 	if (base)
 		*base = found ? range.base : 0;
@@ -127,18 +143,27 @@ CKT_EXPORT CUresult cuMemGetAddressRange_v2(CUdeviceptr *base, size_t *size, CUd
 
 /* ---- Setting memory.  height 1 for a flat range. */
 
-/* Another device's memory is set only with access to it, while copies need none (two H200s have it so). */
+/*
+ * Another device's memory is set only with access to it, while copies need none (two H200s have it
+ * so).
+ */
 static bool out_of_reach(CUdeviceptr dst, uint64_t stream)
 {
 	struct ckt_range range;
-	const struct ckt_object *of = stream > ckt_handle_id(CU_STREAM_LEGACY) ? ckt_object_find(stream, CKT_KIND_STREAM) : NULL;
-	if (ckt_device_count() < 2 || !ckt_range_find(dst, &range) || range.kind != CKT_RANGE_DEVICE || range.pool)
+	const struct ckt_object *of = stream > ckt_handle_id(CU_STREAM_LEGACY)
+		? ckt_object_find(stream, CKT_KIND_STREAM)
+		: NULL;
+	if (ckt_device_count() < 2 || !ckt_range_find(dst, &range) ||
+		range.kind != CKT_RANGE_DEVICE || range.pool)
 		return false;
-	const struct ckt_context *context = ckt_object_find(of ? of->context : ckt_call_context, CKT_KIND_CONTEXT);
-	return context && range.device != context->device && !(atomic_load(&context->peers) >> range.device & 1);
+	const struct ckt_context *context =
+		ckt_object_find(of ? of->context : ckt_call_context, CKT_KIND_CONTEXT);
+	return context && range.device != context->device &&
+		!(atomic_load(&context->peers) >> range.device & 1);
 }
 
-static CUresult set(CUdeviceptr dst, size_t pitch, unsigned element_size, unsigned value, size_t width, size_t height, CUstream stream)
+static CUresult set(CUdeviceptr dst, size_t pitch, unsigned element_size, unsigned value,
+	size_t width, size_t height, CUstream stream)
 {
 	uint64_t id;
 	CKT_ROUTE_STREAM(stream);
@@ -148,16 +173,20 @@ static CUresult set(CUdeviceptr dst, size_t pitch, unsigned element_size, unsign
 	if (width == 0 || height == 0)
 		return CUDA_SUCCESS;
 	size_t row, extent;
-	if (dst % element_size || __builtin_mul_overflow(width, element_size, &row) || (height > 1 && (pitch < row || pitch % element_size)))
+	if (dst % element_size || __builtin_mul_overflow(width, element_size, &row) ||
+		(height > 1 && (pitch < row || pitch % element_size)))
 		return CUDA_ERROR_INVALID_VALUE;
-	if (__builtin_mul_overflow(height - 1, pitch, &extent) || __builtin_add_overflow(extent, row, &extent))
+	if (__builtin_mul_overflow(height - 1, pitch, &extent) ||
+		__builtin_add_overflow(extent, row, &extent))
 		return CUDA_ERROR_INVALID_VALUE;
 	uint64_t address = dst;
-	if (!ckt_range_is_device(dst, extent) && ckt_range_is_pinned((void *)(uintptr_t)dst, extent) && (result = ckt_host_reach(&address)))
+	if (!ckt_range_is_device(dst, extent) &&
+		ckt_range_is_pinned((void *)(uintptr_t)dst, extent) &&
+		(result = ckt_host_reach(&address)))
 		return result;
 	dst = address;
 	if (!ckt_range_require_device("memset", dst, extent) || out_of_reach(dst, id) ||
-	    (ckt_conn_count > 1 && ckt_address_conn(dst) != ckt_call_conn))
+		(ckt_conn_count > 1 && ckt_address_conn(dst) != ckt_call_conn))
 		return CUDA_ERROR_INVALID_VALUE;
 	struct ckt_capture_stream *capturing;
 	result = ckt_capture_enter(id, &capturing);
@@ -167,37 +196,44 @@ static CUresult set(CUdeviceptr dst, size_t pitch, unsigned element_size, unsign
 		struct ckt_node *node;
 		result = ckt_capture_append(capturing, CU_GRAPH_NODE_TYPE_MEMSET, &node);
 		if (!result)
-			node->fill = (CUDA_MEMSET_NODE_PARAMS){.dst = dst, .pitch = pitch, .value = value, .elementSize = element_size,
-							       .width = width, .height = height};
+			node->fill = (CUDA_MEMSET_NODE_PARAMS){.dst = dst,
+				.pitch = pitch,
+				.value = value,
+				.elementSize = element_size,
+				.width = width,
+				.height = height};
 		return ckt_graph_leave(result);
 	}
 	result = ckt_managed_before_access(dst, extent, true);
 	if (result)
 		return result;
-	result = CKT_BATCHED(memset, MEMSET, .dst = dst, .pitch = pitch, .element_size = element_size, .value = value, .width = width,
-			     .height = height, .stream = id);
+	result = CKT_BATCHED(memset, MEMSET, .dst = dst, .pitch = pitch,
+		.element_size = element_size, .value = value, .width = width, .height = height,
+		.stream = id);
 	/* Where the program sees it happen. */
 	bool seen = ckt_range_is_shared(dst, extent) || ckt_registered_any();
 	return result || stream || !seen ? result : ckt_stream_wait(id);
 }
 
-#define MEMSET_FUNCTIONS(bits, type)                                                                                             \
-	CKT_EXPORT CUresult cuMemsetD##bits##_v2(CUdeviceptr dst, type value, size_t count)                                      \
-	{                                                                                                                        \
-		return set(dst, 0, bits / 8, value, count, 1, NULL);                                                             \
-	}                                                                                                                        \
-	CKT_EXPORT CUresult cuMemsetD##bits##Async(CUdeviceptr dst, type value, size_t count, CUstream stream)                   \
-	{                                                                                                                        \
-		return set(dst, 0, bits / 8, value, count, 1, stream);                                                           \
-	}                                                                                                                        \
-	CKT_EXPORT CUresult cuMemsetD2D##bits##_v2(CUdeviceptr dst, size_t pitch, type value, size_t width, size_t height)       \
-	{                                                                                                                        \
-		return set(dst, pitch, bits / 8, value, width, height, NULL);                                                    \
-	}                                                                                                                        \
-	CKT_EXPORT CUresult cuMemsetD2D##bits##Async(CUdeviceptr dst, size_t pitch, type value, size_t width, size_t height,     \
-						     CUstream stream)                                                            \
-	{                                                                                                                        \
-		return set(dst, pitch, bits / 8, value, width, height, stream);                                                  \
+#define MEMSET_FUNCTIONS(bits, type)                                                            \
+	CKT_EXPORT CUresult cuMemsetD##bits##_v2(CUdeviceptr dst, type value, size_t count)     \
+	{                                                                                       \
+		return set(dst, 0, bits / 8, value, count, 1, NULL);                            \
+	}                                                                                       \
+	CKT_EXPORT CUresult cuMemsetD##bits##Async(                                             \
+		CUdeviceptr dst, type value, size_t count, CUstream stream)                     \
+	{                                                                                       \
+		return set(dst, 0, bits / 8, value, count, 1, stream);                          \
+	}                                                                                       \
+	CKT_EXPORT CUresult cuMemsetD2D##bits##_v2(                                             \
+		CUdeviceptr dst, size_t pitch, type value, size_t width, size_t height)         \
+	{                                                                                       \
+		return set(dst, pitch, bits / 8, value, width, height, NULL);                   \
+	}                                                                                       \
+	CKT_EXPORT CUresult cuMemsetD2D##bits##Async(CUdeviceptr dst, size_t pitch, type value, \
+		size_t width, size_t height, CUstream stream)                                   \
+	{                                                                                       \
+		return set(dst, pitch, bits / 8, value, width, height, stream);                 \
 	}
 
 MEMSET_FUNCTIONS(8, unsigned char)

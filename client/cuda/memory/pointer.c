@@ -8,7 +8,8 @@ static bool is_device(const struct ckt_range *range)
 
 static bool is_managed(const struct ckt_range *range)
 {
-	return range->kind == CKT_RANGE_MANAGED || (range->kind == CKT_RANGE_GLOBAL && range->flags);
+	return range->kind == CKT_RANGE_MANAGED ||
+		(range->kind == CKT_RANGE_GLOBAL && range->flags);
 }
 
 static bool is_mappable(const struct ckt_range *range)
@@ -16,7 +17,8 @@ static bool is_mappable(const struct ckt_range *range)
 	return range->kind == CKT_RANGE_HOST_ALLOC && range->owner;
 }
 
-static CUresult get(void *data, CUpointer_attribute attribute, uint64_t address, const struct ckt_range *range)
+static CUresult get(
+	void *data, CUpointer_attribute attribute, uint64_t address, const struct ckt_range *range)
 {
 	bool device = is_device(range);
 	switch (attribute) {
@@ -62,7 +64,8 @@ static CUresult get(void *data, CUpointer_attribute attribute, uint64_t address,
 		*(size_t *)data = range->size;
 		return CUDA_SUCCESS;
 	case CU_POINTER_ATTRIBUTE_MAPPED:
-		*(unsigned *)data = device || is_mappable(range) || ckt_registered_side(&address, 1);
+		*(unsigned *)data =
+			device || is_mappable(range) || ckt_registered_side(&address, 1);
 		return CUDA_SUCCESS;
 	case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES:
 		*(unsigned long long *)data = 0;
@@ -78,7 +81,8 @@ static CUresult get(void *data, CUpointer_attribute attribute, uint64_t address,
 	}
 }
 
-CKT_EXPORT CUresult cuPointerGetAttribute(void *data, CUpointer_attribute attribute, CUdeviceptr pointer)
+CKT_EXPORT CUresult cuPointerGetAttribute(
+	void *data, CUpointer_attribute attribute, CUdeviceptr pointer)
 {
 	struct ckt_range range;
 	if (!data)
@@ -87,8 +91,12 @@ CKT_EXPORT CUresult cuPointerGetAttribute(void *data, CUpointer_attribute attrib
 		return CUDA_ERROR_NOT_INITIALIZED;
 	if (!ckt_range_find(pointer, &range))
 		return CUDA_ERROR_INVALID_VALUE;
-	/* Who asks for this address alone may well put it where no launch shows it; the runtime asks for everything at once. */
-	if (attribute == CU_POINTER_ATTRIBUTE_DEVICE_POINTER && (is_mappable(&range) || range.kind == CKT_RANGE_HOST_REGISTERED)) {
+	/*
+	 * Who asks for this address alone may well put it where no launch shows it; the runtime
+	 * asks for everything at once.
+	 */
+	if (attribute == CU_POINTER_ATTRIBUTE_DEVICE_POINTER &&
+		(is_mappable(&range) || range.kind == CKT_RANGE_HOST_REGISTERED)) {
 		uint64_t address = pointer;
 		CUresult result = ckt_host_reach(&address);
 		if (result)
@@ -120,7 +128,8 @@ static void get_empty(void *data, CUpointer_attribute attribute)
 	}
 }
 
-CKT_EXPORT CUresult cuPointerGetAttributes(unsigned int n, CUpointer_attribute *attributes, void **data, CUdeviceptr pointer)
+CKT_EXPORT CUresult cuPointerGetAttributes(
+	unsigned int n, CUpointer_attribute *attributes, void **data, CUdeviceptr pointer)
 {
 	struct ckt_range range;
 	if (!n || !attributes || !data)
@@ -137,9 +146,13 @@ CKT_EXPORT CUresult cuPointerGetAttributes(unsigned int n, CUpointer_attribute *
 	return CUDA_SUCCESS;
 }
 
-CKT_EXPORT CUresult cuPointerSetAttribute(const void *value, CUpointer_attribute attribute, CUdeviceptr pointer)
+CKT_EXPORT CUresult cuPointerSetAttribute(
+	const void *value, CUpointer_attribute attribute, CUdeviceptr pointer)
 {
-	if (!value || attribute != CU_POINTER_ATTRIBUTE_SYNC_MEMOPS || !ckt_range_is_device(pointer, 1))
+	if (!value || attribute != CU_POINTER_ATTRIBUTE_SYNC_MEMOPS ||
+		!ckt_range_is_device(pointer, 1))
 		return CUDA_ERROR_INVALID_VALUE;
-	return ckt_range_set_sync(pointer, *(const unsigned *)value != 0) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+	return ckt_range_set_sync(pointer, *(const unsigned *)value != 0)
+		? CUDA_SUCCESS
+		: CUDA_ERROR_INVALID_VALUE;
 }

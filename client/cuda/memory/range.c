@@ -1,6 +1,6 @@
 /*
- * What memory the program has: every allocation, module global and pinned buffer, sorted by address.  Pointer questions, frees and the
- * checks before a batched copy are answered from here.
+ * What memory the program has: every allocation, module global and pinned buffer, sorted by
+ * address.  Pointer questions, frees and the checks before a batched copy are answered from here.
  */
 #include <pthread.h>
 #include <stdlib.h>
@@ -12,15 +12,19 @@
 #include "base/sorted.h"
 
 /*
- * One table for each server.  Addresses differ between them, but for what drivers place by themselves: variables of modules may lie at the
- * same address at two servers, and then the address means that of the server where the thread's calls go.
+ * One table for each server.  Addresses differ between them, but for what drivers place by
+ * themselves: variables of modules may lie at the same address at two servers, and then the address
+ * means that of the server where the thread's calls go.
  */
 struct table {
 	struct ckt_range *ranges;
 	size_t count, capacity;
 };
 
-/* Entries that are free before an allocation is asked for: as many threads may be between that and entering it. */
+/*
+ * Entries that are free before an allocation is asked for: as many threads may be between that and
+ * entering it.
+ */
 enum { SLACK = 256 };
 
 static pthread_rwlock_t lock = PTHREAD_RWLOCK_INITIALIZER;
@@ -44,10 +48,15 @@ static size_t upper(const struct table *table, uint64_t address)
 static struct ckt_range *holder(const struct table *table, uint64_t address)
 {
 	size_t at = upper(table, address);
-	return at && address - table->ranges[at - 1].base < table->ranges[at - 1].size ? &table->ranges[at - 1] : NULL;
+	return at && address - table->ranges[at - 1].base < table->ranges[at - 1].size
+		? &table->ranges[at - 1]
+		: NULL;
 }
 
-/* The table to look in: the current server's, unless another has the address and it has not.  Precondition: lock held. */
+/*
+ * The table to look in: the current server's, unless another has the address and it has not.
+ * Precondition: lock held.
+ */
 static struct table *table_of(uint64_t address)
 {
 	if (__builtin_expect(ckt_conn_count == 1, 1))
@@ -94,14 +103,19 @@ void ckt_range_add(const struct ckt_range *range)
 {
 	pthread_rwlock_wrlock(&lock);
 	struct table *table = &tables[ckt_conn_count > 1 ? ckt_context_node(range->context) : 0];
-	/* The room was looked for; more threads than the slack without memory all at once are not to be had. */
+	/*
+	 * The room was looked for; more threads than the slack without memory all at once are not
+	 * to be had.
+	 */
 	if (table->count == table->capacity && !has_room(table)) {
 		pthread_rwlock_unlock(&lock);
-		ckt_log_user("no memory left to remember %llu bytes at 0x%llx", (unsigned long long)range->size, (unsigned long long)range->base);
+		ckt_log_user("no memory left to remember %llu bytes at 0x%llx",
+			(unsigned long long)range->size, (unsigned long long)range->base);
 		return;
 	}
 	size_t at = upper(table, range->base);
-	memmove(table->ranges + at + 1, table->ranges + at, (table->count - at) * sizeof *table->ranges);
+	memmove(table->ranges + at + 1, table->ranges + at,
+		(table->count - at) * sizeof *table->ranges);
 	table->ranges[at] = *range;
 	table->ranges[at].buffer_id = next_buffer_id++;
 	table->count++;
@@ -118,7 +132,8 @@ bool ckt_range_remove(uint64_t base, enum ckt_range_kind kind, struct ckt_range 
 			continue;
 		if (ret_range)
 			*ret_range = table->ranges[at];
-		memmove(table->ranges + at, table->ranges + at + 1, (table->count - at - 1) * sizeof *table->ranges);
+		memmove(table->ranges + at, table->ranges + at + 1,
+			(table->count - at - 1) * sizeof *table->ranges);
 		table->count--;
 		found = true;
 		break;
@@ -134,8 +149,8 @@ static bool is_owned(const struct ckt_range *range, uint64_t owner)
 
 static bool is_of_context(const struct ckt_range *range, uint64_t context)
 {
-	bool theirs = range->kind == CKT_RANGE_DEVICE || range->kind == CKT_RANGE_GLOBAL || range->kind == CKT_RANGE_MANAGED ||
-		      range->kind == CKT_RANGE_IMPORTED;
+	bool theirs = range->kind == CKT_RANGE_DEVICE || range->kind == CKT_RANGE_GLOBAL ||
+		range->kind == CKT_RANGE_MANAGED || range->kind == CKT_RANGE_IMPORTED;
 	return theirs && range->context == context;
 }
 
@@ -194,12 +209,14 @@ bool ckt_range_is_device(uint64_t address, uint64_t size)
 		const struct ckt_range *range = at ? &ranges[at - 1] : NULL;
 		uint64_t offset = range ? address - range->base : 0;
 		good = range && offset < range->size && ckt_range_reaches_device(range) &&
-		       (range->kind != CKT_RANGE_MAPPED || range->flags != CU_MEM_ACCESS_FLAGS_PROT_NONE);
+			(range->kind != CKT_RANGE_MAPPED ||
+				range->flags != CU_MEM_ACCESS_FLAGS_PROT_NONE);
 		if (!good || size <= range->size - offset)
 			break;
 		/* Only what the program mapped itself goes on behind its end. */
-		good = range->kind == CKT_RANGE_MAPPED && at < table->count && ranges[at].base == range->base + range->size &&
-		       ranges[at].kind == CKT_RANGE_MAPPED;
+		good = range->kind == CKT_RANGE_MAPPED && at < table->count &&
+			ranges[at].base == range->base + range->size &&
+			ranges[at].kind == CKT_RANGE_MAPPED;
 		address = range->base + range->size;
 		size -= range->size - offset;
 		at++;
@@ -214,10 +231,14 @@ bool ckt_range_require_device(const char *what, uint64_t address, uint64_t size)
 	if (ckt_range_is_device(address, size))
 		return true;
 	if (ckt_range_find(address, &range))
-		ckt_debug("%s: %llu bytes at 0x%llx are not all in %llu bytes at 0x%llx (kind %d, flags %u)", what, (unsigned long long)size,
-			  (unsigned long long)address, (unsigned long long)range.size, (unsigned long long)range.base, range.kind, range.flags);
+		ckt_debug(
+			"%s: %llu bytes at 0x%llx are not all in %llu bytes at 0x%llx (kind %d, flags %u)",
+			what, (unsigned long long)size, (unsigned long long)address,
+			(unsigned long long)range.size, (unsigned long long)range.base, range.kind,
+			range.flags);
 	else
-		ckt_debug("%s: nothing is allocated at 0x%llx (%llu bytes wanted)", what, (unsigned long long)address, (unsigned long long)size);
+		ckt_debug("%s: nothing is allocated at 0x%llx (%llu bytes wanted)", what,
+			(unsigned long long)address, (unsigned long long)size);
 	return false;
 }
 
@@ -228,7 +249,8 @@ bool ckt_range_overlaps(uint64_t address, uint64_t size)
 	for (unsigned n = 0; n < ckt_conn_count && !found; n++) {
 		const struct table *table = &tables[n];
 		size_t at = upper(table, address);
-		found = holder(table, address) || (at < table->count && table->ranges[at].base - address < size);
+		found = holder(table, address) ||
+			(at < table->count && table->ranges[at].base - address < size);
 	}
 	pthread_rwlock_unlock(&lock);
 	return found;
@@ -238,7 +260,8 @@ void ckt_range_set_flags(uint64_t address, uint64_t size, enum ckt_range_kind ki
 {
 	pthread_rwlock_wrlock(&lock);
 	const struct table *table = table_of(address);
-	for (size_t at = address ? upper(table, address - 1) : 0; at < table->count && table->ranges[at].base - address < size; at++)
+	for (size_t at = address ? upper(table, address - 1) : 0;
+		at < table->count && table->ranges[at].base - address < size; at++)
 		if (table->ranges[at].kind == kind)
 			table->ranges[at].flags = flags;
 	pthread_rwlock_unlock(&lock);
@@ -249,7 +272,8 @@ void ckt_range_set_peer(uint64_t address, uint64_t size, CUdevice device, unsign
 	uint64_t bit = 1ull << device;
 	pthread_rwlock_wrlock(&lock);
 	const struct table *table = table_of(address);
-	for (size_t at = address ? upper(table, address - 1) : 0; at < table->count && table->ranges[at].base - address < size; at++) {
+	for (size_t at = address ? upper(table, address - 1) : 0;
+		at < table->count && table->ranges[at].base - address < size; at++) {
 		struct ckt_range *range = &table->ranges[at];
 		if (range->kind == CKT_RANGE_MAPPED) {
 			range->readers &= ~bit;
@@ -292,13 +316,15 @@ void ckt_range_set_shared(uint64_t base, bool shared)
 bool ckt_range_is_shared(uint64_t address, uint64_t size)
 {
 	struct ckt_range range;
-	return ckt_range_find(address, &range) && range.shared && size <= range.size - (address - range.base);
+	return ckt_range_find(address, &range) && range.shared &&
+		size <= range.size - (address - range.base);
 }
 
 bool ckt_range_is_pinned(const void *address, uint64_t size)
 {
 	struct ckt_range range;
 	uint64_t base = (uint64_t)(uintptr_t)address;
-	return ckt_range_find(base, &range) && (range.kind == CKT_RANGE_HOST_ALLOC || range.kind == CKT_RANGE_HOST_REGISTERED) &&
-	       size <= range.size - (base - range.base);
+	return ckt_range_find(base, &range) &&
+		(range.kind == CKT_RANGE_HOST_ALLOC || range.kind == CKT_RANGE_HOST_REGISTERED) &&
+		size <= range.size - (base - range.base);
 }

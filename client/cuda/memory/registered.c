@@ -1,15 +1,19 @@
 /*
- * Memory that the program only registered, where kernels are to reach it.  It lies where it lies, an address that the device cannot have, so
- * CU_DEVICE_ATTRIBUTE_CAN_USE_HOST_POINTER_FOR_REGISTERED_MEM is 0; who asks for the device's address gets that of a twin: pinned memory of
- * ours (mapped.c, shared.c).  Both are kept coherent at synchronisation points, by what either side changed since the last one:
+ * Memory that the program only registered, where kernels are to reach it.  It lies where it lies,
+ * an address that the device cannot have, so
+ * CU_DEVICE_ATTRIBUTE_CAN_USE_HOST_POINTER_FOR_REGISTERED_MEM is 0; who asks for the device's
+ * address gets that of a twin: pinned memory of ours (mapped.c, shared.c).  Both are kept coherent
+ * at synchronisation points, by what either side changed since the last one:
  *
  *	the program's memory --differs from the shadow: before the GPU works--> shadow, twin
  *	the twin             --differs from the shadow: after a wait----------> shadow, the program's memory
  *
- * No page is protected: unlike our own allocations these pages hold other things of the program, which system calls may write to.  So both
- * ways look at all of it, every time; memory that nobody asked the address of costs nothing.
+ * No page is protected: unlike our own allocations these pages hold other things of the program,
+ * which system calls may write to.  So both ways look at all of it, every time; memory that nobody
+ * asked the address of costs nothing.
  *
- * While the GPU may be writing, bytes that the program did not change are not sent: the shadow knows them one by one.
+ * While the GPU may be writing, bytes that the program did not change are not sent: the shadow
+ * knows them one by one.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -20,17 +24,20 @@
 #include "base/fork.h"
 
 enum { BLOCK = 4096 };
-/* More pieces than that are not worth their messages: then the GPU is waited for, and what lies between goes along. */
+/*
+ * More pieces than that are not worth their messages: then the GPU is waited for, and what lies
+ * between goes along.
+ */
 enum { PIECES_MAX = 1024 };
 
 struct twin {
 	struct twin *next;
-	uint8_t *memory;		/* the program's */
-	uint8_t *shadow;		/* what both had in common last */
-	uint64_t base, size;		/* on the device */
+	uint8_t *memory;     /* the program's */
+	uint8_t *shadow;     /* what both had in common last */
+	uint64_t base, size; /* on the device */
 	uint64_t context;
-	bool behind;			/* the GPU may have written to it since */
-	bool elsewhere;			/* and from another context */
+	bool behind;    /* the GPU may have written to it since */
+	bool elsewhere; /* and from another context */
 };
 
 _Atomic unsigned ckt_registered_count;
@@ -38,8 +45,12 @@ _Atomic unsigned ckt_registered_count;
 static CKT_LOCK(lock);
 static struct twin *twins;
 
-/* The first stretch at or behind *at in which a and b differ; those that are at most `gap` bytes apart count as one. */
-static bool next_change(const uint8_t *a, const uint8_t *b, uint64_t size, uint64_t gap, uint64_t *at, uint64_t *ret_end)
+/*
+ * The first stretch at or behind *at in which a and b differ; those that are at most `gap` bytes
+ * apart count as one.
+ */
+static bool next_change(const uint8_t *a, const uint8_t *b, uint64_t size, uint64_t gap,
+	uint64_t *at, uint64_t *ret_end)
 {
 	uint64_t i = *at;
 	while (size - i >= BLOCK && !memcmp(a + i, b + i, BLOCK))
@@ -69,7 +80,10 @@ static struct twin *find(uint64_t address, uint64_t size)
 	return NULL;
 }
 
-/* ---- Between the shadow and the twin.  Precondition of everything static from here on: locked, ckt_call_context is the twin's. */
+/*
+ * ---- Between the shadow and the twin.  Precondition of everything static from here on: locked,
+ * ckt_call_context is the twin's.
+ */
 
 static CUresult give(const struct twin *t, uint64_t begin, uint64_t end, uint64_t stream)
 {
@@ -98,8 +112,10 @@ static CUresult fetch(struct twin *t, uint64_t stream)
 	for (uint64_t at = 0; at < t->size && !result; at += CKT_DATA_MAX) {
 		struct ckt_reply reply;
 		struct ckt_memcpy_dtoh_res res;
-		uint32_t size = (uint32_t)(t->size - at < CKT_DATA_MAX ? t->size - at : CKT_DATA_MAX);
-		result = CKT_WAITED(memcpy_dtoh, MEMCPY_DTOH, CKT_CALL_F_NUMBERED, &reply, .src = t->base + at, .size = size, .stream = stream);
+		uint32_t size =
+			(uint32_t)(t->size - at < CKT_DATA_MAX ? t->size - at : CKT_DATA_MAX);
+		result = CKT_WAITED(memcpy_dtoh, MEMCPY_DTOH, CKT_CALL_F_NUMBERED, &reply,
+			.src = t->base + at, .size = size, .stream = stream);
 		if (result)
 			break;
 		if (ckt_memcpy_dtoh_res_get(&reply.results, &res) && res.data_len == size)
@@ -115,7 +131,9 @@ static CUresult fetch(struct twin *t, uint64_t stream)
 static bool is_scattered(const struct twin *t)
 {
 	unsigned count = 0;
-	for (uint64_t at = 0, end; count <= PIECES_MAX && next_change(t->memory, t->shadow, t->size, 0, &at, &end); at = end)
+	for (uint64_t at = 0, end;
+		count <= PIECES_MAX && next_change(t->memory, t->shadow, t->size, 0, &at, &end);
+		at = end)
 		count++;
 	return count > PIECES_MAX;
 }
@@ -125,14 +143,17 @@ static CUresult push_one(struct twin *t)
 	uint64_t stream;
 	bool sent = false;
 	CUresult result = ckt_stream_aside(t->context, &stream);
-	for (uint64_t at = 0, end; !result && next_change(t->memory, t->shadow, t->size, t->behind ? 0 : BLOCK, &at, &end); at = end) {
+	for (uint64_t at = 0, end; !result &&
+		next_change(t->memory, t->shadow, t->size, t->behind ? 0 : BLOCK, &at, &end);
+		at = end) {
 		memcpy(t->shadow + at, t->memory + at, end - at);
 		result = give(t, at, end, stream);
 		sent = true;
 	}
 	/* What comes next is on streams that do not wait for this one. */
 	if (!result && sent && !ckt_range_is_shared(t->base, 1))
-		result = CKT_WAITED(stream_synchronize, STREAM_SYNCHRONIZE, 0, NULL, .stream = stream);
+		result = CKT_WAITED(
+			stream_synchronize, STREAM_SYNCHRONIZE, 0, NULL, .stream = stream);
 	return result;
 }
 
@@ -142,7 +163,8 @@ static CUresult push_one(struct twin *t)
 static CUresult catch_up(uint64_t context)
 {
 	pthread_mutex_unlock(&lock);
-	CUresult result = CKT_WAITED(ctx_synchronize, CTX_SYNCHRONIZE, 0, NULL, .id = ckt_call_id(context));
+	CUresult result =
+		CKT_WAITED(ctx_synchronize, CTX_SYNCHRONIZE, 0, NULL, .id = ckt_call_id(context));
 	if (!result)
 		result = ckt_registered_after_wait_slow(context);
 	pthread_mutex_lock(&lock);
@@ -223,11 +245,16 @@ static CUresult make(const struct ckt_range *range, struct twin **ret_twin)
 		free(t);
 		return context ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_ERROR_INVALID_CONTEXT;
 	}
-	*t = (struct twin){.memory = (uint8_t *)(uintptr_t)range->base, .shadow = t->shadow, .size = range->size, .context = range->context};
+	*t = (struct twin){.memory = (uint8_t *)(uintptr_t)range->base,
+		.shadow = t->shadow,
+		.size = range->size,
+		.context = range->context};
 	CUresult result = ckt_host_alloc(context, t->size, 0, &twin);
 	if (!result) {
 		t->base = (uint64_t)(uintptr_t)twin;
-		/* It is ours alone until it is mapped; then the device's side is all that counts. */
+		/*
+		 * It is ours alone until it is mapped; then the device's side is all that counts.
+		 */
 		ckt_copy_settle(t->memory, t->size);
 		memcpy(t->shadow, t->memory, t->size);
 		memcpy(twin, t->shadow, t->size);
@@ -299,7 +326,8 @@ CUresult ckt_registered_forget(const struct ckt_range *range)
 	if (!ckt_registered_side(&twin, range->size))
 		return CUDA_SUCCESS;
 	ckt_context_use(range->context);
-	CUresult result = CKT_WAITED(ctx_synchronize, CTX_SYNCHRONIZE, 0, NULL, .id = ckt_call_id(range->context));
+	CUresult result = CKT_WAITED(
+		ctx_synchronize, CTX_SYNCHRONIZE, 0, NULL, .id = ckt_call_id(range->context));
 	if (!result)
 		result = ckt_registered_after_wait_slow(range->context);
 	struct twin *t = take_out(has_memory, range->base);
@@ -313,6 +341,7 @@ CUresult ckt_registered_forget(const struct ckt_range *range)
 
 void ckt_registered_forget_context(uint64_t context)
 {
-	for (struct twin *t; atomic_load(&ckt_registered_count) && (t = take_out(has_context, context));)
+	for (struct twin *t;
+		atomic_load(&ckt_registered_count) && (t = take_out(has_context, context));)
 		release(t);
 }

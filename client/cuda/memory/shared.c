@@ -1,11 +1,14 @@
 /*
- * Pinned memory that the worker shares, because it runs on this host: the same pages, at the same address here, there and on the GPU, so
- * that kernels and the program see one another's stores at once, and copies need not pass through the connection.
+ * Pinned memory that the worker shares, because it runs on this host: the same pages, at the same
+ * address here, there and on the GPU, so that kernels and the program see one another's stores at
+ * once, and copies need not pass through the connection.
  *
- * Where the session goes on without that (another node, TCP), the memory becomes what mapped.c makes of pinned memory: a copy on each
- * side, kept coherent as managed memory is.  What it holds goes ahead of the commands that are sent again.
+ * Where the session goes on without that (another node, TCP), the memory becomes what mapped.c
+ * makes of pinned memory: a copy on each side, kept coherent as managed memory is.  What it holds
+ * goes ahead of the commands that are sent again.
  *
- * The lock is held for the list alone, never across a call: the thread that connects again takes it while others wait for their answers.
+ * The lock is held for the list alone, never across a call: the thread that connects again takes it
+ * while others wait for their answers.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -18,9 +21,10 @@
 
 /* An allocation, or addresses that are about to be one. */
 struct piece {
-	struct piece *next;		/* by address */
+	struct piece *next; /* by address */
 	uint64_t base, size;
-	struct ckt_managed_region *region;	/* for the time after; NULL: not known to the worker */
+	/* for the time after; NULL: not known to the worker */
+	struct ckt_managed_region *region;
 	bool lost;
 };
 
@@ -79,7 +83,8 @@ static int lose(int fd)
 		ckt_range_set_shared(piece->base, false);
 		piece->lost = true;
 		const void *contents = ckt_managed_wake(piece->region);
-		result = contents ? ckt_host_memory_fill(fd, piece->base, contents, piece->size) : -ENOMEM;
+		result = contents ? ckt_host_memory_fill(fd, piece->base, contents, piece->size)
+				  : -ENOMEM;
 	}
 	pthread_mutex_unlock(&lock);
 	return result ? result : ckt_host_memory_fill(fd, 0, NULL, 0);
@@ -93,7 +98,8 @@ static CUresult map(struct piece *piece, uint64_t base, uint64_t context)
 	CUresult result = ckt_managed_prepare(piece->base, piece->size, context, &region);
 	if (!result) {
 		set_region(piece, region);
-		result = CKT_WAITED(host_map, HOST_MAP, CKT_CALL_F_NUMBERED, NULL, .address = piece->base, .size = piece->size);
+		result = CKT_WAITED(host_map, HOST_MAP, CKT_CALL_F_NUMBERED, NULL,
+			.address = piece->base, .size = piece->size);
 		if (result) {
 			set_region(piece, NULL);
 			ckt_managed_forget(piece->base);
@@ -115,7 +121,8 @@ bool ckt_shared_alloc(const struct ckt_context *context, uint64_t size, uint64_t
 		return false;
 	CUresult result = map(piece, base, context->object.id);
 	if (result) {
-		ckt_debug("%llu bytes of pinned memory are not shared: CUDA error %d", (unsigned long long)size, result);
+		ckt_debug("%llu bytes of pinned memory are not shared: CUDA error %d",
+			(unsigned long long)size, result);
 		give_addresses(piece);
 		return false;
 	}

@@ -1,6 +1,7 @@
 /*
- * Large copies between the device and memory that is not pinned, where the worker shares pinned memory (shared.c): through some pieces of that,
- * which the program's thread fills or empties while the GPU is at the others.  No byte passes through the connection.
+ * Large copies between the device and memory that is not pinned, where the worker shares pinned
+ * memory (shared.c): through some pieces of that, which the program's thread fills or empties while
+ * the GPU is at the others.  No byte passes through the connection.
  *
  *	to the device	piece free --filled, copy queued--> in flight --the stream has come there--> free
  *	to the host	piece free --copy queued--> in flight --the stream has come there, emptied--> free
@@ -20,7 +21,7 @@ enum { LEAST = 512 << 10 };
 struct piece {
 	uint64_t address;
 	_Atomic bool in_flight;
-	CUresult result;		/* of the wait, once it is not in flight any more */
+	CUresult result; /* of the wait, once it is not in flight any more */
 };
 
 static CKT_LOCK(busy);
@@ -44,7 +45,8 @@ static CUresult follow(struct piece *piece, uint64_t stream)
 {
 	struct ckt_call call;
 	struct ckt_stream_synchronize_args args = {.stream = stream};
-	CUresult result = ckt_call_begin(&call, CKT_PROC_STREAM_SYNCHRONIZE, ckt_stream_synchronize_args_size(&args), 0);
+	CUresult result = ckt_call_begin(
+		&call, CKT_PROC_STREAM_SYNCHRONIZE, ckt_stream_synchronize_args_size(&args), 0);
 	if (result)
 		return result;
 	ckt_stream_synchronize_args_put(call.p, &args);
@@ -53,12 +55,17 @@ static CUresult follow(struct piece *piece, uint64_t stream)
 	return CUDA_SUCCESS;
 }
 
-static CUresult copy(uint64_t dst, uint64_t src, uint64_t size, uint64_t stream, struct piece *piece)
+static CUresult copy(
+	uint64_t dst, uint64_t src, uint64_t size, uint64_t stream, struct piece *piece)
 {
-	/* Where the memory has ceased to be shared in the middle of it, the two sides have a copy each. */
+	/*
+	 * Where the memory has ceased to be shared in the middle of it, the two sides have a copy
+	 * each.
+	 */
 	CUresult result = ckt_managed_before_access(piece->address, size, dst == piece->address);
 	if (!result)
-		result = CKT_BATCHED(memcpy_dtod, MEMCPY_DTOD, .dst = dst, .src = src, .size = size, .stream = stream);
+		result = CKT_BATCHED(memcpy_dtod, MEMCPY_DTOD, .dst = dst, .src = src, .size = size,
+			.stream = stream);
 	return result ? result : follow(piece, stream);
 }
 
@@ -89,13 +96,16 @@ static CUresult to_host(uint8_t *dst, uint64_t src, uint64_t size, uint64_t stre
 	uint64_t asked = 0;
 	unsigned first = next;
 	for (uint64_t got = 0; got < size && !result; got += PIECE) {
-		for (; asked < size && asked < got + PIECES * (uint64_t)PIECE && !result; asked += PIECE) {
+		for (; asked < size && asked < got + PIECES * (uint64_t)PIECE && !result;
+			asked += PIECE) {
 			struct piece *piece = &pieces[next++ % PIECES];
 			ckt_call_wait_until(is_free, piece);
-			result = copy(piece->address, src + asked, size - asked < PIECE ? size - asked : PIECE, stream, piece);
+			result = copy(piece->address, src + asked,
+				size - asked < PIECE ? size - asked : PIECE, stream, piece);
 		}
 		if (!result)
-			result = take(&pieces[first++ % PIECES], dst + got, size - got < PIECE ? size - got : PIECE);
+			result = take(&pieces[first++ % PIECES], dst + got,
+				size - got < PIECE ? size - got : PIECE);
 	}
 	return result;
 }
@@ -105,7 +115,8 @@ static bool is_ready(void)
 	struct ckt_context *context;
 	uint64_t address;
 	if (!pieces[0].address) {
-		if (ckt_context_current(&context) || !ckt_shared_alloc(context, (uint64_t)PIECES * PIECE, &address))
+		if (ckt_context_current(&context) ||
+			!ckt_shared_alloc(context, (uint64_t)PIECES * PIECE, &address))
 			return false;
 		for (unsigned i = 0; i < PIECES; i++)
 			pieces[i].address = address + i * (uint64_t)PIECE;
@@ -128,8 +139,9 @@ bool ckt_staged_copy(const struct ckt_copy2d *c, uint64_t stream, CUresult *ret_
 	if (ready)
 		ckt_copy_settle((void *)(uintptr_t)(c->dst_device ? c->src : c->dst), c->width);
 	if (ready)
-		*ret_result = c->dst_device ? to_device(c->dst, (const uint8_t *)(uintptr_t)c->src, c->width, stream) :
-					      to_host((uint8_t *)(uintptr_t)c->dst, c->src, c->width, stream);
+		*ret_result = c->dst_device
+			? to_device(c->dst, (const uint8_t *)(uintptr_t)c->src, c->width, stream)
+			: to_host((uint8_t *)(uintptr_t)c->dst, c->src, c->width, stream);
 	pthread_mutex_unlock(&busy);
 	return ready;
 }

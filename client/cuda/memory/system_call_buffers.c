@@ -1,9 +1,9 @@
 /*
- * System calls on managed memory, and on pinned memory that the device has a copy of: what the preloaded library asks before it makes one
- * (client/preload/system_call_buffers.h).
+ * System calls on managed memory, and on pinned memory that the device has a copy of: what the
+ * preloaded library asks before it makes one (client/preload/system_call_buffers.h).
  *
- * A system call does its work in the region's second mapping, which is always open.  So what the GPU is given while it blocks takes no
- * pages away from under it.
+ * A system call does its work in the region's second mapping, which is always open.  So what the
+ * GPU is given while it blocks takes no pages away from under it.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -18,10 +18,16 @@
 #define CHUNK CKT_MANAGED_CHUNK
 
 /*
- * A bit for each chunk of the address space that is in a region, in pages of 1 GiB which come when they are first needed and stay.  Read
- * without a lock: a program's every system call looks here, and so do those of this library, some of them with its locks held.
+ * A bit for each chunk of the address space that is in a region, in pages of 1 GiB which come when
+ * they are first needed and stay.  Read without a lock: a program's every system call looks here,
+ * and so do those of this library, some of them with its locks held.
  */
-enum { PAGE_SHIFT = 30, ADDRESS_BITS = 48, PAGES = 1 << (ADDRESS_BITS - PAGE_SHIFT), WORD_BITS = 64 };
+enum {
+	PAGE_SHIFT = 30,
+	ADDRESS_BITS = 48,
+	PAGES = 1 << (ADDRESS_BITS - PAGE_SHIFT),
+	WORD_BITS = 64
+};
 enum { PAGE_WORDS = (1 << PAGE_SHIFT) / (64 << 10) / WORD_BITS };
 
 static _Atomic uint64_t *_Atomic pages[PAGES];
@@ -77,7 +83,8 @@ struct entered {
 
 static struct entered enter(void)
 {
-	struct entered e = {.forbidden = ckt_call_forbidden, .context = ckt_call_context, .saved_errno = errno};
+	struct entered e = {
+		.forbidden = ckt_call_forbidden, .context = ckt_call_context, .saved_errno = errno};
 	ckt_call_forbidden = false;
 	pthread_mutex_lock(&ckt_managed_lock);
 	return e;
@@ -91,9 +98,12 @@ static void leave(const struct entered *e)
 	errno = e->saved_errno;
 }
 
-/* The chunks that hold [address, end), which begins in the region; *ret_end: as far as the region goes. */
-static void chunks_of(const struct ckt_managed_region *r, uint64_t address, uint64_t end, uint64_t *ret_first, uint64_t *ret_count,
-		      uint64_t *ret_end)
+/*
+ * The chunks that hold [address, end), which begins in the region; *ret_end: as far as the region
+ * goes.
+ */
+static void chunks_of(const struct ckt_managed_region *r, uint64_t address, uint64_t end,
+	uint64_t *ret_first, uint64_t *ret_count, uint64_t *ret_end)
 {
 	*ret_end = end < r->base + r->size ? end : r->base + r->size;
 	*ret_first = (address - r->base) / CHUNK;
@@ -151,7 +161,10 @@ static void *open_buffer(void *memory, size_t size, bool write)
 
 /* ---- Afterwards */
 
-/* The GPU was given the chunk while the system call was at it: the bytes go after it, and nothing else of the chunk. */
+/*
+ * The GPU was given the chunk while the system call was at it: the bytes go after it, and nothing
+ * else of the chunk.
+ */
 static void send_late(struct ckt_managed_region *r, uint64_t from, uint64_t to)
 {
 	ckt_context_use(r->context);
@@ -183,7 +196,8 @@ static void written(void *memory, size_t size)
 
 void ckt_buffers_enter(uint64_t base, uint64_t size)
 {
-	static const struct ckt_buffers ours = {.holds = holds, .open = open_buffer, .written = written};
+	static const struct ckt_buffers ours = {
+		.holds = holds, .open = open_buffer, .written = written};
 	for (uint64_t at = base; at < base + size; at += CHUNK)
 		mark(at, true);
 	/* Without the preloaded library system calls stay as they are. */

@@ -1,6 +1,7 @@
 /*
- * Texture and surface objects.  Their handles are the driver's, because kernels get them as numbers among their parameters; so making
- * one waits for its answer, and what was asked for is kept here under (context, handle).
+ * Texture and surface objects.  Their handles are the driver's, because kernels get them as numbers
+ * among their parameters; so making one waits for its answer, and what was asked for is kept here
+ * under (context, handle).
  */
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +11,6 @@
 #include "base/fork.h"
 
 enum { BUCKETS = 4096 };
-
 
 struct entry {
 	struct entry *next;
@@ -28,7 +28,9 @@ static struct entry *buckets[BUCKETS];
 static struct entry **place_of(uint64_t handle, uint64_t context, bool surface)
 {
 	struct entry **place = &buckets[(handle ^ handle >> 20) % BUCKETS];
-	while (*place && ((*place)->handle != handle || (*place)->context != context || (*place)->surface != surface))
+	while (*place &&
+		((*place)->handle != handle || (*place)->context != context ||
+			(*place)->surface != surface))
 		place = &(*place)->next;
 	return place;
 }
@@ -65,7 +67,8 @@ static CUresult new_entry(bool surface, struct entry **ret_entry)
 	struct ckt_object *object = calloc(1, sizeof *object);
 	if (object)
 		object->context = context->object.id;
-	if (!entry || !object || !ckt_object_add(object, surface ? CKT_KIND_SURFACE : CKT_KIND_TEXTURE)) {
+	if (!entry || !object ||
+		!ckt_object_add(object, surface ? CKT_KIND_SURFACE : CKT_KIND_TEXTURE)) {
 		free(entry);
 		free(object);
 		return CUDA_ERROR_OUT_OF_MEMORY;
@@ -150,7 +153,8 @@ static CUresult read_resource(const CUDA_RESOURCE_DESC *desc, struct ckt_texture
 		args->level = array->level;
 		return CUDA_SUCCESS;
 	case CU_RESOURCE_TYPE_MIPMAPPED_ARRAY:
-		mipmap = ckt_object_find(ckt_handle_id(desc->res.mipmap.hMipmappedArray), CKT_KIND_MIPMAP);
+		mipmap = ckt_object_find(
+			ckt_handle_id(desc->res.mipmap.hMipmappedArray), CKT_KIND_MIPMAP);
 		if (!mipmap)
 			return CUDA_ERROR_INVALID_HANDLE;
 		args->array = mipmap->object.id;
@@ -180,7 +184,8 @@ static CUresult send_create(struct ckt_texture_create_args *args, uint64_t *ret_
 	struct ckt_call call;
 	struct ckt_reply reply;
 	struct ckt_texture_create_res res;
-	CUresult result = ckt_call_begin(&call, CKT_PROC_TEXTURE_CREATE, ckt_texture_create_args_size(args), CKT_CALL_F_NUMBERED);
+	CUresult result = ckt_call_begin(&call, CKT_PROC_TEXTURE_CREATE,
+		ckt_texture_create_args_size(args), CKT_CALL_F_NUMBERED);
 	if (result)
 		return result;
 	ckt_texture_create_args_put(call.p, args);
@@ -197,12 +202,14 @@ static CUresult send_create(struct ckt_texture_create_args *args, uint64_t *ret_
 
 /* ---- Textures */
 
-CKT_EXPORT CUresult cuTexObjectCreate(CUtexObject *ret_texture, const CUDA_RESOURCE_DESC *resource, const CUDA_TEXTURE_DESC *desc,
-				      const CUDA_RESOURCE_VIEW_DESC *view)
+CKT_EXPORT CUresult cuTexObjectCreate(CUtexObject *ret_texture, const CUDA_RESOURCE_DESC *resource,
+	const CUDA_TEXTURE_DESC *desc, const CUDA_RESOURCE_VIEW_DESC *view)
 {
 	struct entry *entry;
-	struct ckt_texture_create_args args = {.desc = (const uint8_t *)desc, .desc_len = sizeof *desc, .view = (const uint8_t *)view,
-					       .view_len = view ? sizeof *view : 0};
+	struct ckt_texture_create_args args = {.desc = (const uint8_t *)desc,
+		.desc_len = sizeof *desc,
+		.view = (const uint8_t *)view,
+		.view_len = view ? sizeof *view : 0};
 	if (!ckt_device_count())
 		return CUDA_ERROR_NOT_INITIALIZED;
 	if (!ret_texture || !desc)
@@ -257,7 +264,8 @@ CKT_EXPORT CUresult cuTexObjectGetTextureDesc(CUDA_TEXTURE_DESC *ret_desc, CUtex
 	return result;
 }
 
-CKT_EXPORT CUresult cuTexObjectGetResourceViewDesc(CUDA_RESOURCE_VIEW_DESC *ret_view, CUtexObject texture)
+CKT_EXPORT CUresult cuTexObjectGetResourceViewDesc(
+	CUDA_RESOURCE_VIEW_DESC *ret_view, CUtexObject texture)
 {
 	struct entry entry;
 	CUresult result = look_up(texture, false, ret_view, &entry);
@@ -267,7 +275,8 @@ CKT_EXPORT CUresult cuTexObjectGetResourceViewDesc(CUDA_RESOURCE_VIEW_DESC *ret_
 	return result;
 }
 
-CKT_EXPORT CUresult cuDeviceGetTexture1DLinearMaxWidth(size_t *ret_width, CUarray_format format, unsigned channels, CUdevice device)
+CKT_EXPORT CUresult cuDeviceGetTexture1DLinearMaxWidth(
+	size_t *ret_width, CUarray_format format, unsigned channels, CUdevice device)
 {
 	CUresult result;
 	struct ckt_reply reply;
@@ -277,8 +286,9 @@ CKT_EXPORT CUresult cuDeviceGetTexture1DLinearMaxWidth(size_t *ret_width, CUarra
 	if (!ret_width)
 		return CUDA_ERROR_INVALID_VALUE;
 	CKT_ROUTE_DEVICE(device);
-	result = CKT_WAITED(texture_linear_width, TEXTURE_LINEAR_WIDTH, 0, &reply, .device = ckt_call_device((unsigned)device), .format = format,
-			    .channels = channels);
+	result = CKT_WAITED(texture_linear_width, TEXTURE_LINEAR_WIDTH, 0, &reply,
+		.device = ckt_call_device((unsigned)device), .format = format,
+		.channels = channels);
 	if (result)
 		return result;
 	if (ckt_texture_linear_width_res_get(&reply.results, &res))
@@ -291,7 +301,8 @@ CKT_EXPORT CUresult cuDeviceGetTexture1DLinearMaxWidth(size_t *ret_width, CUarra
 
 /* ---- Surfaces */
 
-CKT_EXPORT CUresult cuSurfObjectCreate(CUsurfObject *ret_surface, const CUDA_RESOURCE_DESC *resource)
+CKT_EXPORT CUresult cuSurfObjectCreate(
+	CUsurfObject *ret_surface, const CUDA_RESOURCE_DESC *resource)
 {
 	struct entry *entry;
 	struct ckt_reply reply;
@@ -307,8 +318,9 @@ CKT_EXPORT CUresult cuSurfObjectCreate(CUsurfObject *ret_surface, const CUDA_RES
 	if (result)
 		return result;
 	entry->resource = *resource;
-	result = CKT_WAITED(surface_create, SURFACE_CREATE, CKT_CALL_F_NUMBERED, &reply, .id = entry->id, .array = source.array, .level = source.level,
-			    .flags = source.flags);
+	result = CKT_WAITED(surface_create, SURFACE_CREATE, CKT_CALL_F_NUMBERED, &reply,
+		.id = entry->id, .array = source.array, .level = source.level,
+		.flags = source.flags);
 	if (!result) {
 		if (ckt_surface_create_res_get(&reply.results, &res))
 			entry->handle = res.handle;

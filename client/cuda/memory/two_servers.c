@@ -26,7 +26,8 @@ bool ckt_copy_is_between(const struct ckt_copy2d *c)
 {
 	struct ckt_conn *conn = home(c->stream);
 	bool to = is_device(c->dst, c->dst_device), from = is_device(c->src, c->src_device);
-	return (to && ckt_address_conn(c->dst) != conn) || (from && ckt_address_conn(c->src) != conn);
+	return (to && ckt_address_conn(c->dst) != conn) ||
+		(from && ckt_address_conn(c->src) != conn);
 }
 
 CUresult ckt_graph_between(void)
@@ -71,7 +72,8 @@ static CUresult copy_through(const struct ckt_copy2d *c)
 	for (uint64_t row = 0; row < c->height && !result; row += rows_at_once) {
 		for (uint64_t x = 0; x < c->width && !result; x += width) {
 			struct ckt_copy2d part = *c;
-			part.height = c->height - row < rows_at_once ? c->height - row : rows_at_once;
+			part.height =
+				c->height - row < rows_at_once ? c->height - row : rows_at_once;
 			part.width = c->width - x < width ? c->width - x : width;
 			part.src = c->src + row * c->src_pitch + x;
 			part.dst = (uint64_t)(uintptr_t)buffer;
@@ -102,11 +104,16 @@ CUresult ckt_copy_between(const struct ckt_copy2d *c)
 	/* The whole of it before the first byte. */
 	if (c->height > 1 && (c->dst_pitch < c->width || c->src_pitch < c->width))
 		return CUDA_ERROR_INVALID_VALUE;
-	if (__builtin_mul_overflow(c->height - 1, c->dst_pitch > c->src_pitch ? c->dst_pitch : c->src_pitch, &extent) ||
-	    __builtin_add_overflow(extent, c->width, &extent))
+	if (__builtin_mul_overflow(c->height - 1,
+		    c->dst_pitch > c->src_pitch ? c->dst_pitch : c->src_pitch, &extent) ||
+		__builtin_add_overflow(extent, c->width, &extent))
 		return CUDA_ERROR_INVALID_VALUE;
-	if ((to && !ckt_range_require_device("copy to", c->dst, (c->height - 1) * c->dst_pitch + c->width)) ||
-	    (from && !ckt_range_require_device("copy from", c->src, (c->height - 1) * c->src_pitch + c->width)))
+	if ((to &&
+		    !ckt_range_require_device(
+			    "copy to", c->dst, (c->height - 1) * c->dst_pitch + c->width)) ||
+		(from &&
+			!ckt_range_require_device(
+				"copy from", c->src, (c->height - 1) * c->src_pitch + c->width)))
 		return CUDA_ERROR_INVALID_VALUE;
 	CUresult result = settle(c->stream);
 	if (result)
@@ -131,7 +138,7 @@ CUresult ckt_wait_between(uint64_t stream, CUevent event)
 /* ---- Graphs */
 
 struct placing {
-	uint64_t context;	/* the first found; 0 */
+	uint64_t context; /* the first found; 0 */
 	bool several;
 };
 
@@ -180,7 +187,8 @@ static void place(struct placing *placing, const struct ckt_graph *graph)
 			place(placing, graphs[k]);
 		if (node->type == CU_GRAPH_NODE_TYPE_KERNEL)
 			add_context(placing, node->kernel.function->object.context);
-		else if (node->type == CU_GRAPH_NODE_TYPE_EVENT_RECORD || node->type == CU_GRAPH_NODE_TYPE_WAIT_EVENT)
+		else if (node->type == CU_GRAPH_NODE_TYPE_EVENT_RECORD ||
+			node->type == CU_GRAPH_NODE_TYPE_WAIT_EVENT)
 			add_object(placing, ckt_handle_id(node->event), CKT_KIND_EVENT);
 		else if (node->type == CU_GRAPH_NODE_TYPE_MEMCPY)
 			add_copy(placing, &node->copy);

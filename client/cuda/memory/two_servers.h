@@ -1,6 +1,7 @@
 /*
- * Copies between memory, or memory and a stream, of different servers.  The servers know nothing of each other: the calling thread waits
- * for the stream, and bytes come through this process.  So the order is the program's, and an asynchronous copy is done when it returns.
+ * Copies between memory, or memory and a stream, of different servers.  The servers know nothing of
+ * each other: the calling thread waits for the stream, and bytes come through this process.  So the
+ * order is the program's, and an asynchronous copy is done when it returns.
  */
 #pragma once
 
@@ -8,12 +9,20 @@
 
 struct ckt_graph;
 
-/* Whether the copy is one; then ckt_copy_between makes it.  Precondition: there are several servers. */
+/*
+ * Whether the copy is one; then ckt_copy_between makes it.  Precondition: there are several
+ * servers.
+ */
 bool ckt_copy_is_between(const struct ckt_copy2d *copy);
 CUresult ckt_copy_between(const struct ckt_copy2d *copy);
-/* What a stream is to wait for is an event of another server: waits here.  Precondition: resolved. */
+/*
+ * What a stream is to wait for is an event of another server: waits here.  Precondition: resolved.
+ */
 CUresult ckt_wait_between(uint64_t stream, CUevent event);
 /* CUDA_ERROR_NOT_SUPPORTED, said once: a graph lives at one server. */
 CUresult ckt_graph_between(void);
-/* The same where the graph's nodes are of several; else *context, of its executable form, becomes one at their server. */
+/*
+ * The same where the graph's nodes are of several; else *context, of its executable form, becomes
+ * one at their server.
+ */
 CUresult ckt_graph_place(const struct ckt_graph *graph, uint64_t *context);

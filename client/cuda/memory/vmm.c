@@ -1,9 +1,11 @@
 /*
- * Virtual memory management: addresses, physical memory and mappings that the program handles itself.  Reserving, creating, mapping and
- * giving access wait for their answer; taking away is checked here, sent and forgotten.
+ * Virtual memory management: addresses, physical memory and mappings that the program handles
+ * itself.  Reserving, creating, mapping and giving access wait for their answer; taking away is
+ * checked here, sent and forgotten.
  *
- * A handle of physical memory counts the program's references; the worker is told to release it when none is left and nothing maps it.
- * Every mapping is a range (range.c) whose owner is the physical memory's id and whose flags are the device's access.
+ * A handle of physical memory counts the program's references; the worker is told to release it
+ * when none is left and nothing maps it. Every mapping is a range (range.c) whose owner is the
+ * physical memory's id and whose flags are the device's access.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -19,13 +21,13 @@ struct ckt_physical {
 	struct ckt_object object;
 	uint64_t size;
 	CUmemAllocationProp prop;
-	unsigned handles, mappings;	/* vmm_lock */
+	unsigned handles, mappings; /* vmm_lock */
 };
 
 struct reservation {
 	struct reservation *next;
 	uint64_t address, size;
-	struct ckt_conn *conn;		/* whose server has it set aside */
+	struct ckt_conn *conn; /* whose server has it set aside */
 };
 
 static CKT_LOCK(vmm_lock);
@@ -33,7 +35,8 @@ static struct reservation *reservations;
 
 /* ---- Addresses */
 
-CKT_EXPORT CUresult cuMemAddressReserve(CUdeviceptr *ret_address, size_t size, size_t alignment, CUdeviceptr hint, unsigned long long flags)
+CKT_EXPORT CUresult cuMemAddressReserve(CUdeviceptr *ret_address, size_t size, size_t alignment,
+	CUdeviceptr hint, unsigned long long flags)
 {
 	struct ckt_context *context;
 	struct ckt_reply reply;
@@ -42,12 +45,13 @@ CKT_EXPORT CUresult cuMemAddressReserve(CUdeviceptr *ret_address, size_t size, s
 		return CUDA_ERROR_INVALID_VALUE;
 	if (!ckt_device_count())
 		return CUDA_ERROR_NOT_INITIALIZED;
-	uint32_t device = ckt_context_current(&context) ? 0 : ckt_call_device((unsigned)context->device);
+	uint32_t device =
+		ckt_context_current(&context) ? 0 : ckt_call_device((unsigned)context->device);
 	struct reservation *entry = malloc(sizeof *entry);
 	if (!entry)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	CUresult result = CKT_WAITED(address_reserve, ADDRESS_RESERVE, CKT_CALL_F_NUMBERED, &reply, .device = device, .size = size,
-				     .alignment = alignment, .hint = hint);
+	CUresult result = CKT_WAITED(address_reserve, ADDRESS_RESERVE, CKT_CALL_F_NUMBERED, &reply,
+		.device = device, .size = size, .alignment = alignment, .hint = hint);
 	if (!result) {
 		if (!ckt_address_reserve_res_get(&reply.results, &res))
 			result = CUDA_ERROR_UNKNOWN;
@@ -58,7 +62,8 @@ CKT_EXPORT CUresult cuMemAddressReserve(CUdeviceptr *ret_address, size_t size, s
 		return result;
 	}
 	pthread_mutex_lock(&vmm_lock);
-	*entry = (struct reservation){.next = reservations, .address = res.address, .size = size, .conn = ckt_call_conn};
+	*entry = (struct reservation){
+		.next = reservations, .address = res.address, .size = size, .conn = ckt_call_conn};
 	reservations = entry;
 	pthread_mutex_unlock(&vmm_lock);
 	*ret_address = res.address;
@@ -75,7 +80,8 @@ CKT_EXPORT CUresult cuMemAddressFree(CUdeviceptr address, size_t size)
 			continue;
 		if (!ckt_range_overlaps(address, size)) {
 			CKT_ROUTE(ckt_route_to_conn(found->conn));
-			result = CKT_BATCHED(address_free, ADDRESS_FREE, .address = address, .size = size);
+			result = CKT_BATCHED(
+				address_free, ADDRESS_FREE, .address = address, .size = size);
 			*place = found->next;
 			free(found);
 		}
@@ -89,7 +95,8 @@ CKT_EXPORT CUresult cuMemAddressFree(CUdeviceptr address, size_t size)
 static const struct reservation *reserved(uint64_t address, uint64_t size)
 {
 	for (const struct reservation *r = reservations; r; r = r->next)
-		if (address >= r->address && address - r->address <= r->size && size <= r->size - (address - r->address))
+		if (address >= r->address && address - r->address <= r->size &&
+			size <= r->size - (address - r->address))
 			return r;
 	return NULL;
 }
@@ -102,19 +109,24 @@ static CUresult check_prop(const CUmemAllocationProp *prop)
 	CUresult result;
 	if (!prop || prop->type == CU_MEM_ALLOCATION_TYPE_INVALID)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (prop->type != CU_MEM_ALLOCATION_TYPE_PINNED || prop->location.type != CU_MEM_LOCATION_TYPE_DEVICE)
+	if (prop->type != CU_MEM_ALLOCATION_TYPE_PINNED ||
+		prop->location.type != CU_MEM_LOCATION_TYPE_DEVICE)
 		return ckt_call_unsupported("cuMemCreate outside of a device", &once_place);
 	if (prop->requestedHandleTypes & ~(unsigned)CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
 		return ckt_call_unsupported("memory for other processes", &once_fabric);
 	if (prop->allocFlags.gpuDirectRDMACapable || prop->allocFlags.usage)
-		return ckt_call_unsupported("memory for GPUDirect RDMA or sparse arrays", &once_flags);
+		return ckt_call_unsupported(
+			"memory for GPUDirect RDMA or sparse arrays", &once_flags);
 	ckt_device_get(prop->location.id, &result);
 	return result;
 }
 
-CKT_EXPORT CUresult cuMemGetAllocationGranularity(size_t *granularity, const CUmemAllocationProp *prop, CUmemAllocationGranularity_flags option)
+CKT_EXPORT CUresult cuMemGetAllocationGranularity(size_t *granularity,
+	const CUmemAllocationProp *prop, CUmemAllocationGranularity_flags option)
 {
-	if (!granularity || (option != CU_MEM_ALLOC_GRANULARITY_MINIMUM && option != CU_MEM_ALLOC_GRANULARITY_RECOMMENDED))
+	if (!granularity ||
+		(option != CU_MEM_ALLOC_GRANULARITY_MINIMUM &&
+			option != CU_MEM_ALLOC_GRANULARITY_RECOMMENDED))
 		return CUDA_ERROR_INVALID_VALUE;
 	CUresult result = check_prop(prop);
 	if (!result)
@@ -125,7 +137,9 @@ CKT_EXPORT CUresult cuMemGetAllocationGranularity(size_t *granularity, const CUm
 static bool can_compress(CUdevice device)
 {
 	int can = 0;
-	return !cuDeviceGetAttribute(&can, CU_DEVICE_ATTRIBUTE_GENERIC_COMPRESSION_SUPPORTED, device) && can;
+	return !cuDeviceGetAttribute(
+		       &can, CU_DEVICE_ATTRIBUTE_GENERIC_COMPRESSION_SUPPORTED, device) &&
+		can;
 }
 
 static CUresult create(const struct ckt_physical *physical, uint32_t device)
@@ -133,12 +147,15 @@ static CUresult create(const struct ckt_physical *physical, uint32_t device)
 	uint64_t id = physical->object.id, size = physical->size;
 	unsigned compression = physical->prop.allocFlags.compressionType;
 	if (compression)
-		return CKT_WAITED(physical_create_compressible, PHYSICAL_CREATE_COMPRESSIBLE, CKT_CALL_F_NUMBERED, NULL, .id = id, .device = device,
-				  .size = size, .compression = compression);
-	return CKT_WAITED(physical_create, PHYSICAL_CREATE, CKT_CALL_F_NUMBERED, NULL, .id = id, .device = device, .size = size);
+		return CKT_WAITED(physical_create_compressible, PHYSICAL_CREATE_COMPRESSIBLE,
+			CKT_CALL_F_NUMBERED, NULL, .id = id, .device = device, .size = size,
+			.compression = compression);
+	return CKT_WAITED(physical_create, PHYSICAL_CREATE, CKT_CALL_F_NUMBERED, NULL, .id = id,
+		.device = device, .size = size);
 }
 
-CKT_EXPORT CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size, const CUmemAllocationProp *prop, unsigned long long flags)
+CKT_EXPORT CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size,
+	const CUmemAllocationProp *prop, unsigned long long flags)
 {
 	if (!handle || flags || !size || size % GRANULARITY)
 		return CUDA_ERROR_INVALID_VALUE;
@@ -187,7 +204,8 @@ static CUresult settle(struct ckt_physical *physical)
 	if (physical->handles || physical->mappings)
 		return CUDA_SUCCESS;
 	CKT_ROUTE(ckt_route_to_object(physical->object.id, CKT_KIND_PHYSICAL));
-	CUresult result = CKT_BATCHED(physical_release, PHYSICAL_RELEASE, .id = physical->object.id);
+	CUresult result =
+		CKT_BATCHED(physical_release, PHYSICAL_RELEASE, .id = physical->object.id);
 	ckt_object_remove(&physical->object);
 	return result;
 }
@@ -212,7 +230,8 @@ CKT_EXPORT CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *ha
 	if (!handle)
 		return result;
 	pthread_mutex_lock(&vmm_lock);
-	if (ckt_range_find((uint64_t)(uintptr_t)address, &range) && range.kind == CKT_RANGE_MAPPED) {
+	if (ckt_range_find((uint64_t)(uintptr_t)address, &range) &&
+		range.kind == CKT_RANGE_MAPPED) {
 		struct ckt_physical *physical = ckt_object_find(range.owner, CKT_KIND_PHYSICAL);
 		if (physical) {
 			physical->handles++;
@@ -224,7 +243,8 @@ CKT_EXPORT CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *ha
 	return result;
 }
 
-CKT_EXPORT CUresult cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp *prop, CUmemGenericAllocationHandle handle)
+CKT_EXPORT CUresult cuMemGetAllocationPropertiesFromHandle(
+	CUmemAllocationProp *prop, CUmemGenericAllocationHandle handle)
 {
 	pthread_mutex_lock(&vmm_lock);
 	struct ckt_physical *physical = prop ? find(handle) : NULL;
@@ -236,9 +256,12 @@ CKT_EXPORT CUresult cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp *
 
 /* ---- For other processes */
 
-/* The file is no memory, as that may be on another machine: it tells where the memory is, to this user's programs with a session there. */
-CKT_EXPORT CUresult cuMemExportToShareableHandle(void *ret_fd, CUmemGenericAllocationHandle handle, CUmemAllocationHandleType type,
-						 unsigned long long flags)
+/*
+ * The file is no memory, as that may be on another machine: it tells where the memory is, to this
+ * user's programs with a session there.
+ */
+CKT_EXPORT CUresult cuMemExportToShareableHandle(void *ret_fd, CUmemGenericAllocationHandle handle,
+	CUmemAllocationHandleType type, unsigned long long flags)
 {
 	CUresult result = CUDA_ERROR_INVALID_VALUE;
 	struct ckt_reply reply;
@@ -249,8 +272,10 @@ CKT_EXPORT CUresult cuMemExportToShareableHandle(void *ret_fd, CUmemGenericAlloc
 	pthread_mutex_lock(&vmm_lock);
 	struct ckt_physical *physical = find(handle);
 	CKT_ROUTE(ckt_route_to_object(handle, CKT_KIND_PHYSICAL));
-	if (physical && type == CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR && physical->prop.requestedHandleTypes & (unsigned)type)
-		result = CKT_WAITED(physical_export, PHYSICAL_EXPORT, CKT_CALL_F_NUMBERED, &reply, .physical = handle);
+	if (physical && type == CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR &&
+		physical->prop.requestedHandleTypes & (unsigned)type)
+		result = CKT_WAITED(physical_export, PHYSICAL_EXPORT, CKT_CALL_F_NUMBERED, &reply,
+			.physical = handle);
 	pthread_mutex_unlock(&vmm_lock);
 	if (result)
 		return result;
@@ -263,12 +288,14 @@ CKT_EXPORT CUresult cuMemExportToShareableHandle(void *ret_fd, CUmemGenericAlloc
 }
 
 /* Precondition: vmm_lock held. */
-static CUresult import(const struct ckt_ipc_handle *ticket, struct ckt_physical *fresh, struct ckt_physical **ret)
+static CUresult import(
+	const struct ckt_ipc_handle *ticket, struct ckt_physical *fresh, struct ckt_physical **ret)
 {
 	struct ckt_reply reply;
 	struct ckt_physical_import_res res;
-	CUresult result = CKT_WAITED(physical_import, PHYSICAL_IMPORT, CKT_CALL_F_NUMBERED, &reply, .id = fresh->object.id,
-				     .handle = (const uint8_t *)ticket, .handle_len = sizeof *ticket);
+	CUresult result = CKT_WAITED(physical_import, PHYSICAL_IMPORT, CKT_CALL_F_NUMBERED, &reply,
+		.id = fresh->object.id, .handle = (const uint8_t *)ticket,
+		.handle_len = sizeof *ticket);
 	if (result)
 		return result;
 	if (!ckt_physical_import_res_get(&reply.results, &res)) {
@@ -276,8 +303,9 @@ static CUresult import(const struct ckt_ipc_handle *ticket, struct ckt_physical 
 	} else if (res.id == fresh->object.id) {
 		fresh->size = res.size;
 		fresh->prop = (CUmemAllocationProp){.type = CU_MEM_ALLOCATION_TYPE_PINNED,
-						    .requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
-						    .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = (int)ckt_call_device_back(res.device)}};
+			.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
+			.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE,
+				.id = (int)ckt_call_device_back(res.device)}};
 		fresh->object.context = ckt_handle_primary((unsigned)fresh->prop.location.id);
 		*ret = fresh;
 	} else {
@@ -289,13 +317,15 @@ static CUresult import(const struct ckt_ipc_handle *ticket, struct ckt_physical 
 	return result;
 }
 
-CKT_EXPORT CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *handle, void *fd, CUmemAllocationHandleType type)
+CKT_EXPORT CUresult cuMemImportFromShareableHandle(
+	CUmemGenericAllocationHandle *handle, void *fd, CUmemAllocationHandleType type)
 {
 	struct ckt_ipc_handle ticket;
 	struct ckt_physical *found = NULL;
 	if (!ckt_device_count())
 		return CUDA_ERROR_NOT_INITIALIZED;
-	if (!handle || type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR || !ckt_ipc_file_read((int)(intptr_t)fd, &ticket))
+	if (!handle || type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR ||
+		!ckt_ipc_file_read((int)(intptr_t)fd, &ticket))
 		return CUDA_ERROR_INVALID_VALUE;
 	ckt_stream_beside = true;
 	struct ckt_physical *fresh = calloc(1, sizeof *fresh);
@@ -317,7 +347,8 @@ CKT_EXPORT CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle 
 
 /* ---- Mappings */
 
-CKT_EXPORT CUresult cuMemMap(CUdeviceptr address, size_t size, size_t offset, CUmemGenericAllocationHandle handle, unsigned long long flags)
+CKT_EXPORT CUresult cuMemMap(CUdeviceptr address, size_t size, size_t offset,
+	CUmemGenericAllocationHandle handle, unsigned long long flags)
 {
 	CUresult result = CUDA_ERROR_INVALID_VALUE;
 	if (flags || !size || address % GRANULARITY || size % GRANULARITY)
@@ -329,17 +360,23 @@ CKT_EXPORT CUresult cuMemMap(CUdeviceptr address, size_t size, size_t offset, CU
 	CKT_ROUTE(ckt_route_to_object(handle, CKT_KIND_PHYSICAL));
 	if (can && reservation->conn != ckt_call_conn) {
 		static bool once;
-		result = ckt_call_unsupported("memory of one server at addresses of another", &once);
+		result =
+			ckt_call_unsupported("memory of one server at addresses of another", &once);
 	} else if (can && (offset || size != physical->size)) {
-		result = CKT_AS_CUDA_NOT_SUPPORTED;	/* as an H200 answers: all of it or nothing */
+		/* as an H200 answers: all of it or nothing */
+		result = CKT_AS_CUDA_NOT_SUPPORTED;
 	} else if (can && !(result = ckt_range_room())) {
-		result = CKT_WAITED(mem_map, MEM_MAP, CKT_CALL_F_NUMBERED, NULL, .address = address, .size = size, .offset = offset,
-				    .physical = handle);
+		result = CKT_WAITED(mem_map, MEM_MAP, CKT_CALL_F_NUMBERED, NULL, .address = address,
+			.size = size, .offset = offset, .physical = handle);
 		if (!result) {
 			physical->mappings++;
-			ckt_range_add(&(struct ckt_range){.base = address, .size = size, .kind = CKT_RANGE_MAPPED,
-							  .context = ckt_handle_primary((unsigned)physical->prop.location.id), .owner = handle,
-							  .flags = CU_MEM_ACCESS_FLAGS_PROT_NONE, .device = physical->prop.location.id});
+			ckt_range_add(&(struct ckt_range){.base = address,
+				.size = size,
+				.kind = CKT_RANGE_MAPPED,
+				.context = ckt_handle_primary((unsigned)physical->prop.location.id),
+				.owner = handle,
+				.flags = CU_MEM_ACCESS_FLAGS_PROT_NONE,
+				.device = physical->prop.location.id});
 		}
 	}
 	pthread_mutex_unlock(&vmm_lock);
@@ -353,7 +390,8 @@ static bool whole(uint64_t address, uint64_t size)
 	if (!size || address + size < address)
 		return false;
 	for (uint64_t at = address; at < address + size; at += range.size)
-		if (!ckt_range_find(at, &range) || range.kind != CKT_RANGE_MAPPED || range.base != at || range.size > address + size - at)
+		if (!ckt_range_find(at, &range) || range.kind != CKT_RANGE_MAPPED ||
+			range.base != at || range.size > address + size - at)
 			return false;
 	return true;
 }
@@ -366,15 +404,19 @@ CKT_EXPORT CUresult cuMemUnmap(CUdeviceptr address, size_t size)
 	if (whole(address, size)) {
 		CKT_ROUTE_ADDRESS(address);
 		result = CKT_BATCHED(mem_unmap, MEM_UNMAP, .address = address, .size = size);
-		for (uint64_t at = address; at < address + size && ckt_range_remove(at, CKT_RANGE_MAPPED, &range); at += range.size) {
-			struct ckt_physical *physical = ckt_object_find(range.owner, CKT_KIND_PHYSICAL);
+		for (uint64_t at = address;
+			at < address + size && ckt_range_remove(at, CKT_RANGE_MAPPED, &range);
+			at += range.size) {
+			struct ckt_physical *physical =
+				ckt_object_find(range.owner, CKT_KIND_PHYSICAL);
 			if (physical) {
 				physical->mappings--;
 				settle(physical);
 			}
 		}
-	} else if (size && address + size > address && reserved(address, 1) && !ckt_range_overlaps(address, size)) {
-		result = CUDA_SUCCESS;	/* nothing is mapped there, wherever it ends */
+	} else if (size && address + size > address && reserved(address, 1) &&
+		!ckt_range_overlaps(address, size)) {
+		result = CUDA_SUCCESS; /* nothing is mapped there, wherever it ends */
 	}
 	pthread_mutex_unlock(&vmm_lock);
 	return result;
@@ -385,12 +427,14 @@ static CUresult check_access(const CUmemAccessDesc *desc, CUdevice own)
 	static bool once;
 	CUresult result;
 	int can = 1;
-	if (desc->location.type == CU_MEM_LOCATION_TYPE_HOST || desc->location.type == CU_MEM_LOCATION_TYPE_HOST_NUMA ||
-	    desc->location.type == CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT)
+	if (desc->location.type == CU_MEM_LOCATION_TYPE_HOST ||
+		desc->location.type == CU_MEM_LOCATION_TYPE_HOST_NUMA ||
+		desc->location.type == CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT)
 		return ckt_call_unsupported("cuMemSetAccess for the host", &once);
 	if (desc->location.type != CU_MEM_LOCATION_TYPE_DEVICE ||
-	    (desc->flags != CU_MEM_ACCESS_FLAGS_PROT_NONE && desc->flags != CU_MEM_ACCESS_FLAGS_PROT_READ &&
-	     desc->flags != CU_MEM_ACCESS_FLAGS_PROT_READWRITE))
+		(desc->flags != CU_MEM_ACCESS_FLAGS_PROT_NONE &&
+			desc->flags != CU_MEM_ACCESS_FLAGS_PROT_READ &&
+			desc->flags != CU_MEM_ACCESS_FLAGS_PROT_READWRITE))
 		return CUDA_ERROR_INVALID_VALUE;
 	if (!ckt_device_get(desc->location.id, &result))
 		return result == CUDA_ERROR_INVALID_DEVICE ? CUDA_ERROR_INVALID_VALUE : result;
@@ -407,13 +451,15 @@ static CUresult set_run(uint64_t address, uint64_t size, CUdevice own, const CUm
 		return result;
 	CKT_ROUTE_ADDRESS(address);
 	if (desc->location.id == own) {
-		result = CKT_WAITED(mem_set_access, MEM_SET_ACCESS, CKT_CALL_F_NUMBERED, NULL, .address = address, .size = size, .access = desc->flags);
+		result = CKT_WAITED(mem_set_access, MEM_SET_ACCESS, CKT_CALL_F_NUMBERED, NULL,
+			.address = address, .size = size, .access = desc->flags);
 		if (!result)
 			ckt_range_set_flags(address, size, CKT_RANGE_MAPPED, desc->flags);
 		return result;
 	}
-	result = CKT_WAITED(mem_set_peer_access, MEM_SET_PEER_ACCESS, CKT_CALL_F_NUMBERED, NULL, .address = address, .size = size,
-			    .device = ckt_call_device((unsigned)desc->location.id), .access = desc->flags);
+	result = CKT_WAITED(mem_set_peer_access, MEM_SET_PEER_ACCESS, CKT_CALL_F_NUMBERED, NULL,
+		.address = address, .size = size,
+		.device = ckt_call_device((unsigned)desc->location.id), .access = desc->flags);
 	if (!result)
 		ckt_range_set_peer(address, size, desc->location.id, desc->flags);
 	return result;
@@ -435,7 +481,8 @@ static CUresult set_access(uint64_t address, uint64_t size, const CUmemAccessDes
 	return result;
 }
 
-CKT_EXPORT CUresult cuMemSetAccess(CUdeviceptr address, size_t size, const CUmemAccessDesc *desc, size_t count)
+CKT_EXPORT CUresult cuMemSetAccess(
+	CUdeviceptr address, size_t size, const CUmemAccessDesc *desc, size_t count)
 {
 	if (!desc || !count)
 		return CUDA_ERROR_INVALID_VALUE;
@@ -447,7 +494,8 @@ CKT_EXPORT CUresult cuMemSetAccess(CUdeviceptr address, size_t size, const CUmem
 	return result;
 }
 
-CKT_EXPORT CUresult cuMemGetAccess(unsigned long long *flags, const CUmemLocation *location, CUdeviceptr address)
+CKT_EXPORT CUresult cuMemGetAccess(
+	unsigned long long *flags, const CUmemLocation *location, CUdeviceptr address)
 {
 	struct ckt_range range;
 	CUresult result;
@@ -460,7 +508,8 @@ CKT_EXPORT CUresult cuMemGetAccess(unsigned long long *flags, const CUmemLocatio
 	if (location->id == range.device)
 		*flags = range.flags;
 	else
-		*flags = range.writers >> location->id & 1 ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE :
-			 range.readers >> location->id & 1 ? CU_MEM_ACCESS_FLAGS_PROT_READ : CU_MEM_ACCESS_FLAGS_PROT_NONE;
+		*flags = range.writers >> location->id & 1  ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE
+			: range.readers >> location->id & 1 ? CU_MEM_ACCESS_FLAGS_PROT_READ
+							    : CU_MEM_ACCESS_FLAGS_PROT_NONE;
 	return CUDA_SUCCESS;
 }

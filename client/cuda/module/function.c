@@ -22,7 +22,8 @@ static struct ckt_function *make(const struct ckt_module_get_function_res *res, 
 		if (f->param_offsets[i] + f->param_sizes[i] > f->param_bytes)
 			f->param_bytes = f->param_offsets[i] + f->param_sizes[i];
 	}
-	for (uint32_t i = 0; i < res->attribute_values_len && i < res->attribute_results_len && i < 32; i++) {
+	for (uint32_t i = 0;
+		i < res->attribute_values_len && i < res->attribute_results_len && i < 32; i++) {
 		if (ckt_xdr_u32(res->attribute_results_xdr, i) == CUDA_SUCCESS) {
 			f->attributes[i] = (int32_t)ckt_xdr_u32(res->attribute_values_xdr, i);
 			f->attribute_valid |= 1u << i;
@@ -31,11 +32,15 @@ static struct ckt_function *make(const struct ckt_module_get_function_res *res, 
 	return f;
 }
 
-static CUresult fetch(struct ckt_module *module, const char *name, struct ckt_function **ret_function)
+static CUresult fetch(
+	struct ckt_module *module, const char *name, struct ckt_function **ret_function)
 {
 	struct ckt_reply reply;
 	struct ckt_module_get_function_res res;
-	/* The id must be known before the call: a placeholder takes the slot, the real record its place. */
+	/*
+	 * The id must be known before the call: a placeholder takes the slot, the real record its
+	 * place.
+	 */
 	struct ckt_object *placeholder = calloc(1, sizeof *placeholder);
 	if (!placeholder)
 		return CUDA_ERROR_OUT_OF_MEMORY;
@@ -46,15 +51,17 @@ static CUresult fetch(struct ckt_module *module, const char *name, struct ckt_fu
 	}
 	uint64_t saved = ckt_call_context;
 	ckt_context_use(module->object.context);
-	CUresult result = CKT_WAITED(module_get_function, MODULE_GET_FUNCTION, CKT_CALL_F_NUMBERED, &reply, .module = module->object.id, .id = id,
-				     .name = name, .name_len = (uint32_t)strlen(name));
+	CUresult result = CKT_WAITED(module_get_function, MODULE_GET_FUNCTION, CKT_CALL_F_NUMBERED,
+		&reply, .module = module->object.id, .id = id, .name = name,
+		.name_len = (uint32_t)strlen(name));
 	ckt_context_use(saved);
 	if (result) {
 		ckt_object_remove(placeholder);
 		return result;
 	}
 	struct ckt_function *f = NULL;
-	if (!ckt_module_get_function_res_get(&reply.results, &res) || res.param_offsets_len != res.param_sizes_len)
+	if (!ckt_module_get_function_res_get(&reply.results, &res) ||
+		res.param_offsets_len != res.param_sizes_len)
 		result = CUDA_ERROR_UNKNOWN;
 	else if (!(f = make(&res, name)))
 		result = CUDA_ERROR_OUT_OF_MEMORY;
@@ -71,7 +78,8 @@ static CUresult fetch(struct ckt_module *module, const char *name, struct ckt_fu
 	return CUDA_SUCCESS;
 }
 
-CUresult ckt_module_function(struct ckt_module *module, const char *name, struct ckt_function **ret_function)
+CUresult ckt_module_function(
+	struct ckt_module *module, const char *name, struct ckt_function **ret_function)
 {
 	CUresult result = CUDA_SUCCESS;
 	if (!*name || strlen(name) > 65536)
@@ -106,7 +114,8 @@ CUresult ckt_function_resolve(CUfunction handle, struct ckt_function **ret_funct
 	return ckt_device_count() ? CUDA_ERROR_INVALID_HANDLE : CUDA_ERROR_NOT_INITIALIZED;
 }
 
-CKT_EXPORT CUresult cuFuncGetAttribute(int *value, CUfunction_attribute attribute, CUfunction handle)
+CKT_EXPORT CUresult cuFuncGetAttribute(
+	int *value, CUfunction_attribute attribute, CUfunction handle)
 {
 	struct ckt_function *f;
 	if (!value || (unsigned)attribute >= CU_FUNC_ATTRIBUTE_MAX)
@@ -129,8 +138,8 @@ CKT_EXPORT CUresult cuFuncSetAttribute(CUfunction handle, CUfunction_attribute a
 	if (result)
 		return result;
 	CKT_ROUTE_CONTEXT(f->object.context);
-	result = CKT_WAITED(function_set_attribute, FUNCTION_SET_ATTRIBUTE, CKT_CALL_F_NUMBERED, NULL, .function = f->object.id,
-			    .attribute = attribute, .value = value);
+	result = CKT_WAITED(function_set_attribute, FUNCTION_SET_ATTRIBUTE, CKT_CALL_F_NUMBERED,
+		NULL, .function = f->object.id, .attribute = attribute, .value = value);
 	if (!result) {
 		f->attributes[attribute] = value;
 		f->attribute_valid |= 1u << attribute;
@@ -145,7 +154,9 @@ CKT_EXPORT CUresult cuFuncSetCacheConfig(CUfunction handle, CUfunc_cache config)
 		return CUDA_ERROR_INVALID_VALUE;
 	CUresult result = ckt_function_resolve(handle, &f);
 	CKT_ROUTE_CONTEXT(result ? 0 : f->object.context);
-	return result ? result : CKT_BATCHED(function_set_cache_config, FUNCTION_SET_CACHE_CONFIG, .function = f->object.id, .config = config);
+	return result ? result
+		      : CKT_BATCHED(function_set_cache_config, FUNCTION_SET_CACHE_CONFIG,
+				.function = f->object.id, .config = config);
 }
 
 CKT_EXPORT CUresult cuFuncGetModule(CUmodule *module, CUfunction handle)
@@ -170,7 +181,8 @@ CKT_EXPORT CUresult cuFuncGetName(const char **name, CUfunction handle)
 	return result;
 }
 
-CKT_EXPORT CUresult cuFuncGetParamInfo(CUfunction handle, size_t index, size_t *offset, size_t *size)
+CKT_EXPORT CUresult cuFuncGetParamInfo(
+	CUfunction handle, size_t index, size_t *offset, size_t *size)
 {
 	struct ckt_function *f;
 	if (!offset)
@@ -205,8 +217,8 @@ CKT_EXPORT CUresult cuFuncLoad(CUfunction handle)
 
 /* ---- Occupancy: the device's arithmetic, asked at the worker */
 
-CKT_EXPORT CUresult cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *blocks, CUfunction handle, int block_size, size_t shared_bytes,
-									  unsigned int flags)
+CKT_EXPORT CUresult cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(
+	int *blocks, CUfunction handle, int block_size, size_t shared_bytes, unsigned int flags)
 {
 	struct ckt_function *f;
 	struct ckt_reply reply;
@@ -217,8 +229,8 @@ CKT_EXPORT CUresult cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *bl
 	if (result)
 		return result;
 	CKT_ROUTE_CONTEXT(f->object.context);
-	result = CKT_WAITED(occupancy_blocks, OCCUPANCY_BLOCKS, 0, &reply, .function = f->object.id, .block_size = block_size,
-			    .shared_bytes = shared_bytes, .flags = flags);
+	result = CKT_WAITED(occupancy_blocks, OCCUPANCY_BLOCKS, 0, &reply, .function = f->object.id,
+		.block_size = block_size, .shared_bytes = shared_bytes, .flags = flags);
 	if (result)
 		return result;
 	if (ckt_occupancy_blocks_res_get(&reply.results, &res))
@@ -229,12 +241,15 @@ CKT_EXPORT CUresult cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *bl
 	return result;
 }
 
-CKT_EXPORT CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, CUfunction handle, int block_size, size_t shared_bytes)
+CKT_EXPORT CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(
+	int *blocks, CUfunction handle, int block_size, size_t shared_bytes)
 {
-	return cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(blocks, handle, block_size, shared_bytes, CU_OCCUPANCY_DEFAULT);
+	return cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(
+		blocks, handle, block_size, shared_bytes, CU_OCCUPANCY_DEFAULT);
 }
 
-CKT_EXPORT CUresult cuOccupancyAvailableDynamicSMemPerBlock(size_t *bytes, CUfunction handle, int blocks, int block_size)
+CKT_EXPORT CUresult cuOccupancyAvailableDynamicSMemPerBlock(
+	size_t *bytes, CUfunction handle, int blocks, int block_size)
 {
 	struct ckt_function *f;
 	struct ckt_reply reply;
@@ -245,8 +260,8 @@ CKT_EXPORT CUresult cuOccupancyAvailableDynamicSMemPerBlock(size_t *bytes, CUfun
 	if (result)
 		return result;
 	CKT_ROUTE_CONTEXT(f->object.context);
-	result = CKT_WAITED(occupancy_available_smem, OCCUPANCY_AVAILABLE_SMEM, 0, &reply, .function = f->object.id, .blocks = blocks,
-			    .block_size = block_size);
+	result = CKT_WAITED(occupancy_available_smem, OCCUPANCY_AVAILABLE_SMEM, 0, &reply,
+		.function = f->object.id, .blocks = blocks, .block_size = block_size);
 	if (result)
 		return result;
 	if (ckt_occupancy_available_smem_res_get(&reply.results, &res))
@@ -257,22 +272,26 @@ CKT_EXPORT CUresult cuOccupancyAvailableDynamicSMemPerBlock(size_t *bytes, CUfun
 	return result;
 }
 
-static CUresult clusters(int *ret_clusters, CUfunction handle, const CUlaunchConfig *config, unsigned which)
+static CUresult clusters(
+	int *ret_clusters, CUfunction handle, const CUlaunchConfig *config, unsigned which)
 {
 	struct ckt_function *f;
 	struct ckt_reply reply;
 	struct ckt_occupancy_clusters_res res;
 	if (!ret_clusters || !config || (config->numAttrs && !config->attrs) ||
-	    config->numAttrs > CKT_OCCUPANCY_CLUSTERS_ATTRS_MAX / sizeof *config->attrs)
+		config->numAttrs > CKT_OCCUPANCY_CLUSTERS_ATTRS_MAX / sizeof *config->attrs)
 		return CUDA_ERROR_INVALID_VALUE;
 	CUresult result = ckt_function_resolve(handle, &f);
 	if (result)
 		return result;
 	CKT_ROUTE_CONTEXT(f->object.context);
-	result = CKT_WAITED(occupancy_clusters, OCCUPANCY_CLUSTERS, 0, &reply, .function = f->object.id, .grid_x = config->gridDimX,
-			    .grid_y = config->gridDimY, .grid_z = config->gridDimZ, .block_x = config->blockDimX, .block_y = config->blockDimY,
-			    .block_z = config->blockDimZ, .shared_bytes = config->sharedMemBytes, .which = which,
-			    .attrs = (const uint8_t *)config->attrs, .attrs_len = (uint32_t)(config->numAttrs * sizeof *config->attrs));
+	result = CKT_WAITED(occupancy_clusters, OCCUPANCY_CLUSTERS, 0, &reply,
+		.function = f->object.id, .grid_x = config->gridDimX, .grid_y = config->gridDimY,
+		.grid_z = config->gridDimZ, .block_x = config->blockDimX,
+		.block_y = config->blockDimY, .block_z = config->blockDimZ,
+		.shared_bytes = config->sharedMemBytes, .which = which,
+		.attrs = (const uint8_t *)config->attrs,
+		.attrs_len = (uint32_t)(config->numAttrs * sizeof *config->attrs));
 	if (result)
 		return result;
 	if (ckt_occupancy_clusters_res_get(&reply.results, &res))
@@ -283,20 +302,25 @@ static CUresult clusters(int *ret_clusters, CUfunction handle, const CUlaunchCon
 	return result;
 }
 
-CKT_EXPORT CUresult cuOccupancyMaxActiveClusters(int *ret_clusters, CUfunction handle, const CUlaunchConfig *config)
+CKT_EXPORT CUresult cuOccupancyMaxActiveClusters(
+	int *ret_clusters, CUfunction handle, const CUlaunchConfig *config)
 {
 	return clusters(ret_clusters, handle, config, 0);
 }
 
-CKT_EXPORT CUresult cuOccupancyMaxPotentialClusterSize(int *ret_size, CUfunction handle, const CUlaunchConfig *config)
+CKT_EXPORT CUresult cuOccupancyMaxPotentialClusterSize(
+	int *ret_size, CUfunction handle, const CUlaunchConfig *config)
 {
 	return clusters(ret_size, handle, config, 1);
 }
 
-/* The block size that keeps most threads resident; the size-to-shared-memory function is the program's, so the search runs here. */
-CKT_EXPORT CUresult cuOccupancyMaxPotentialBlockSizeWithFlags(int *min_grid, int *best_block, CUfunction handle,
-							       CUoccupancyB2DSize shared_of_block, size_t shared_bytes, int limit,
-							       unsigned int flags)
+/*
+ * The block size that keeps most threads resident; the size-to-shared-memory function is the
+ * program's, so the search runs here.
+ */
+CKT_EXPORT CUresult cuOccupancyMaxPotentialBlockSizeWithFlags(int *min_grid, int *best_block,
+	CUfunction handle, CUoccupancyB2DSize shared_of_block, size_t shared_bytes, int limit,
+	unsigned int flags)
 {
 	struct ckt_function *f;
 	struct ckt_context *context;
@@ -315,8 +339,8 @@ CKT_EXPORT CUresult cuOccupancyMaxPotentialBlockSizeWithFlags(int *min_grid, int
 	int best_threads = 0, best_blocks = 0, best_size = 0;
 	for (int aligned = (most + warp - 1) / warp * warp; aligned > 0; aligned -= warp) {
 		int block = aligned < most ? aligned : most, blocks;
-		result = cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(&blocks, handle, block,
-									      shared_of_block ? shared_of_block(block) : shared_bytes, flags);
+		result = cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(&blocks, handle,
+			block, shared_of_block ? shared_of_block(block) : shared_bytes, flags);
 		if (result)
 			return result;
 		if (blocks * block > best_threads) {
@@ -324,7 +348,8 @@ CKT_EXPORT CUresult cuOccupancyMaxPotentialBlockSizeWithFlags(int *min_grid, int
 			best_blocks = blocks;
 			best_size = block;
 		}
-		if (best_threads >= ckt_device_attribute(context->device, CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR))
+		if (best_threads >= ckt_device_attribute(context->device,
+					    CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR))
 			break;
 	}
 	*min_grid = best_blocks * units;
@@ -332,9 +357,9 @@ CKT_EXPORT CUresult cuOccupancyMaxPotentialBlockSizeWithFlags(int *min_grid, int
 	return CUDA_SUCCESS;
 }
 
-CKT_EXPORT CUresult cuOccupancyMaxPotentialBlockSize(int *min_grid, int *best_block, CUfunction handle, CUoccupancyB2DSize shared_of_block,
-						      size_t shared_bytes, int limit)
+CKT_EXPORT CUresult cuOccupancyMaxPotentialBlockSize(int *min_grid, int *best_block,
+	CUfunction handle, CUoccupancyB2DSize shared_of_block, size_t shared_bytes, int limit)
 {
-	return cuOccupancyMaxPotentialBlockSizeWithFlags(min_grid, best_block, handle, shared_of_block, shared_bytes, limit,
-							 CU_OCCUPANCY_DEFAULT);
+	return cuOccupancyMaxPotentialBlockSizeWithFlags(min_grid, best_block, handle,
+		shared_of_block, shared_bytes, limit, CU_OCCUPANCY_DEFAULT);
 }

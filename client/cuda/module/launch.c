@@ -1,4 +1,7 @@
-/* Launches: checked here against what the client knows of device and function, then sent and forgotten. */
+/*
+ * Launches: checked here against what the client knows of device and function, then sent and
+ * forgotten.
+ */
 #include <stdalign.h>
 #include <stdatomic.h>
 #include <string.h>
@@ -30,11 +33,15 @@ static const struct limits *device_limits(CUdevice device)
 	struct limits *l = &limits[device];
 	if (__builtin_expect(!__atomic_load_n(&l->known, __ATOMIC_ACQUIRE), 0)) {
 		for (int i = 0; i < 3; i++) {
-			l->grid[i] = (unsigned)ckt_device_attribute(device, CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X + i);
-			l->block[i] = (unsigned)ckt_device_attribute(device, CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X + i);
+			l->grid[i] = (unsigned)ckt_device_attribute(
+				device, CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X + i);
+			l->block[i] = (unsigned)ckt_device_attribute(
+				device, CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X + i);
 		}
-		l->threads = (unsigned)ckt_device_attribute(device, CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK);
-		l->registers = (unsigned)ckt_device_attribute(device, CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_BLOCK);
+		l->threads = (unsigned)ckt_device_attribute(
+			device, CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK);
+		l->registers = (unsigned)ckt_device_attribute(
+			device, CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_BLOCK);
 		__atomic_store_n(&l->known, true, __ATOMIC_RELEASE);
 	}
 	return l;
@@ -49,19 +56,28 @@ static CUresult check(const struct ckt_function *f, const struct launch *l, CUde
 	uint64_t threads = (uint64_t)l->block[0] * l->block[1] * l->block[2];
 	if (threads > limit->threads)
 		return CUDA_ERROR_INVALID_VALUE;
-	/* Beyond the kernel's launch bounds is a wrong value; more registers than there are is something else (seen on an H200). */
+	/*
+	 * Beyond the kernel's launch bounds is a wrong value; more registers than there are is
+	 * something else (seen on an H200).
+	 */
 	if (threads > (unsigned)f->attributes[CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK])
-		return threads * (unsigned)f->attributes[CU_FUNC_ATTRIBUTE_NUM_REGS] > limit->registers ? CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES
-													  : CUDA_ERROR_INVALID_VALUE;
-	if (l->shared_bytes > (unsigned)f->attributes[CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES])
+		return threads * (unsigned)f->attributes[CU_FUNC_ATTRIBUTE_NUM_REGS] >
+				limit->registers
+			? CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES
+			: CUDA_ERROR_INVALID_VALUE;
+	if (l->shared_bytes >
+		(unsigned)f->attributes[CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES])
 		return CUDA_ERROR_INVALID_VALUE;
 	return CUDA_SUCCESS;
 }
 
-CUresult ckt_launch_check(const struct ckt_function *f, const unsigned grid[3], const unsigned block[3], unsigned shared_bytes)
+CUresult ckt_launch_check(const struct ckt_function *f, const unsigned grid[3],
+	const unsigned block[3], unsigned shared_bytes)
 {
 	struct ckt_context *context;
-	struct launch l = {.grid = {grid[0], grid[1], grid[2]}, .block = {block[0], block[1], block[2]}, .shared_bytes = shared_bytes};
+	struct launch l = {.grid = {grid[0], grid[1], grid[2]},
+		.block = {block[0], block[1], block[2]},
+		.shared_bytes = shared_bytes};
 	CUresult result = ckt_context_current(&context);
 	return result ? result : check(f, &l, context->device);
 }
@@ -81,7 +97,8 @@ static void put_params(uint8_t *p, const struct ckt_function *f, void **params)
 }
 
 /* At p behind the fixed part, which ends with their length. */
-static void put_arguments(uint8_t *p, const struct ckt_function *f, void **params, const void *packed, uint32_t size)
+static void put_arguments(
+	uint8_t *p, const struct ckt_function *f, void **params, const void *packed, uint32_t size)
 {
 	ckt_put_u32(p - 4, size);
 	if (packed)
@@ -90,43 +107,63 @@ static void put_arguments(uint8_t *p, const struct ckt_function *f, void **param
 		put_params(p, f, params);
 }
 
-static CUresult send_plain(const struct ckt_function *f, const struct launch *l, void **params, const void *packed, uint32_t size)
+static CUresult send_plain(const struct ckt_function *f, const struct launch *l, void **params,
+	const void *packed, uint32_t size)
 {
-	struct ckt_launch_kernel_args args = {
-		.function = f->object.id, .grid_x = l->grid[0], .grid_y = l->grid[1], .grid_z = l->grid[2], .block_x = l->block[0],
-		.block_y = l->block[1], .block_z = l->block[2], .shared_bytes = l->shared_bytes, .stream = l->stream,
+	struct ckt_launch_kernel_args args = {.function = f->object.id,
+		.grid_x = l->grid[0],
+		.grid_y = l->grid[1],
+		.grid_z = l->grid[2],
+		.block_x = l->block[0],
+		.block_y = l->block[1],
+		.block_z = l->block[2],
+		.shared_bytes = l->shared_bytes,
+		.stream = l->stream,
 		.cooperative = l->cooperative};
 	struct ckt_call call;
 	size_t fixed = ckt_launch_kernel_args_size(&args);
-	CUresult result = ckt_call_begin(&call, CKT_PROC_LAUNCH_KERNEL, fixed + ckt_padded(size), CKT_CALL_F_BATCHED);
+	CUresult result = ckt_call_begin(
+		&call, CKT_PROC_LAUNCH_KERNEL, fixed + ckt_padded(size), CKT_CALL_F_BATCHED);
 	if (result)
 		return result;
 	put_arguments(ckt_launch_kernel_args_put(call.p, &args), f, params, packed, size);
 	return ckt_call_queue(&call);
 }
 
-static CUresult send_ex(const struct ckt_function *f, const struct launch *l, void **params, const void *packed, uint32_t size)
+static CUresult send_ex(const struct ckt_function *f, const struct launch *l, void **params,
+	const void *packed, uint32_t size)
 {
-	struct ckt_launch_kernel_ex_args args = {
-		.function = f->object.id, .grid_x = l->grid[0], .grid_y = l->grid[1], .grid_z = l->grid[2], .block_x = l->block[0],
-		.block_y = l->block[1], .block_z = l->block[2], .shared_bytes = l->shared_bytes, .stream = l->stream,
-		.attrs = (const uint8_t *)l->attrs, .attrs_len = (uint32_t)(l->attr_count * sizeof *l->attrs)};
+	struct ckt_launch_kernel_ex_args args = {.function = f->object.id,
+		.grid_x = l->grid[0],
+		.grid_y = l->grid[1],
+		.grid_z = l->grid[2],
+		.block_x = l->block[0],
+		.block_y = l->block[1],
+		.block_z = l->block[2],
+		.shared_bytes = l->shared_bytes,
+		.stream = l->stream,
+		.attrs = (const uint8_t *)l->attrs,
+		.attrs_len = (uint32_t)(l->attr_count * sizeof *l->attrs)};
 	struct ckt_call call;
 	size_t fixed = ckt_launch_kernel_ex_args_size(&args);
-	CUresult result = ckt_call_begin(&call, CKT_PROC_LAUNCH_KERNEL_EX, fixed + ckt_padded(size), CKT_CALL_F_NUMBERED);
+	CUresult result = ckt_call_begin(
+		&call, CKT_PROC_LAUNCH_KERNEL_EX, fixed + ckt_padded(size), CKT_CALL_F_NUMBERED);
 	if (result)
 		return result;
 	put_arguments(ckt_launch_kernel_ex_args_put(call.p, &args), f, params, packed, size);
-	/* Which attributes a device takes is the driver's to say: this launch waits for its answer. */
+	/*
+	 * Which attributes a device takes is the driver's to say: this launch waits for its answer.
+	 */
 	return ckt_call_wait(&call, NULL);
 }
 
 /*
- * With memory that both sides use.  Parameters may lie in it themselves: they are read before it is closed, and outside of the queue's
- * lock; and they may lead to pinned memory, which the device then needs.
+ * With memory that both sides use.  Parameters may lie in it themselves: they are read before it is
+ * closed, and outside of the queue's lock; and they may lead to pinned memory, which the device
+ * then needs.
  */
-__attribute__((noinline)) static CUresult launch_shared(const struct ckt_function *f, const struct launch *l, void **params,
-							 const void *packed, uint32_t size)
+__attribute__((noinline)) static CUresult launch_shared(const struct ckt_function *f,
+	const struct launch *l, void **params, const void *packed, uint32_t size)
 {
 	alignas(8) uint8_t copy[32768];
 	if (packed)
@@ -143,11 +180,14 @@ __attribute__((noinline)) static CUresult launch_shared(const struct ckt_functio
 
 static uint64_t context_of(uint64_t stream)
 {
-	const struct ckt_object *of = stream > ckt_handle_id(CU_STREAM_LEGACY) ? ckt_object_find(stream, CKT_KIND_STREAM) : NULL;
+	const struct ckt_object *of = stream > ckt_handle_id(CU_STREAM_LEGACY)
+		? ckt_object_find(stream, CKT_KIND_STREAM)
+		: NULL;
 	return of ? of->context : ckt_call_context;
 }
 
-static CUresult launch_here(CUfunction handle, struct launch *l, CUstream stream, void **params, void **extra)
+static CUresult launch_here(
+	CUfunction handle, struct launch *l, CUstream stream, void **params, void **extra)
 {
 	struct ckt_function *f;
 	struct ckt_context *context;
@@ -177,10 +217,18 @@ static CUresult launch_here(CUfunction handle, struct launch *l, CUstream stream
 	if (result)
 		return result;
 	if (__builtin_expect(capturing != NULL, 0)) {
-		struct ckt_kernel_spec spec = {.handle = handle, .function = f, .param_count = f->param_count, .param_bytes = f->param_bytes,
-					       .grid = {l->grid[0], l->grid[1], l->grid[2]}, .block = {l->block[0], l->block[1], l->block[2]},
-					       .shared_bytes = l->shared_bytes, .attributes = l->attrs, .attribute_count = l->attr_count,
-					       .params = params, .packed = packed, .packed_bytes = size};
+		struct ckt_kernel_spec spec = {.handle = handle,
+			.function = f,
+			.param_count = f->param_count,
+			.param_bytes = f->param_bytes,
+			.grid = {l->grid[0], l->grid[1], l->grid[2]},
+			.block = {l->block[0], l->block[1], l->block[2]},
+			.shared_bytes = l->shared_bytes,
+			.attributes = l->attrs,
+			.attribute_count = l->attr_count,
+			.params = params,
+			.packed = packed,
+			.packed_bytes = size};
 		return ckt_graph_leave(ckt_capture_kernel(capturing, &spec, l->cooperative));
 	}
 	for (unsigned i = 0; i < l->attr_count; i++) {
@@ -189,19 +237,27 @@ static CUresult launch_here(CUfunction handle, struct launch *l, CUstream stream
 		if (result)
 			return result;
 		/* It is recorded anew, whatever it was in a capture. */
-		ckt_capture_event_forget(ckt_handle_id(ckt_launch_attribute_event(&l->attrs[i], &edge)));
+		ckt_capture_event_forget(
+			ckt_handle_id(ckt_launch_attribute_event(&l->attrs[i], &edge)));
 	}
 	bool mappable = atomic_load_explicit(&ckt_host_mappable, memory_order_relaxed);
 	if (__builtin_expect(ckt_managed_any() | mappable, 0))
 		return launch_shared(f, l, params, packed, (uint32_t)size);
-	return l->attr_count ? send_ex(f, l, params, packed, (uint32_t)size) : send_plain(f, l, params, packed, (uint32_t)size);
+	return l->attr_count ? send_ex(f, l, params, packed, (uint32_t)size)
+			     : send_plain(f, l, params, packed, (uint32_t)size);
 }
 
-/* A function belongs to a context, and so does a stream; a kernel of a library goes where the stream is. */
-static CUresult launch(CUfunction handle, struct launch *l, CUstream stream, void **params, void **extra)
+/*
+ * A function belongs to a context, and so does a stream; a kernel of a library goes where the
+ * stream is.
+ */
+static CUresult launch(
+	CUfunction handle, struct launch *l, CUstream stream, void **params, void **extra)
 {
 	uint64_t saved = ckt_call_context;
-	uint64_t there = ckt_handle_kind(ckt_handle_id(handle)) == CKT_KIND_KERNEL ? context_of(ckt_handle_id(stream)) : saved;
+	uint64_t there = ckt_handle_kind(ckt_handle_id(handle)) == CKT_KIND_KERNEL
+		? context_of(ckt_handle_id(stream))
+		: saved;
 	if (__builtin_expect(there == saved, 1))
 		return launch_here(handle, l, stream, params, extra);
 	ckt_context_use(there);
@@ -210,46 +266,58 @@ static CUresult launch(CUfunction handle, struct launch *l, CUstream stream, voi
 	return result;
 }
 
-CKT_EXPORT CUresult cuLaunchKernel(CUfunction f, unsigned int grid_x, unsigned int grid_y, unsigned int grid_z, unsigned int block_x,
-				    unsigned int block_y, unsigned int block_z, unsigned int shared_bytes, CUstream stream, void **params,
-				    void **extra)
+CKT_EXPORT CUresult cuLaunchKernel(CUfunction f, unsigned int grid_x, unsigned int grid_y,
+	unsigned int grid_z, unsigned int block_x, unsigned int block_y, unsigned int block_z,
+	unsigned int shared_bytes, CUstream stream, void **params, void **extra)
 {
-	struct launch l = {.grid = {grid_x, grid_y, grid_z}, .block = {block_x, block_y, block_z}, .shared_bytes = shared_bytes};
+	struct launch l = {.grid = {grid_x, grid_y, grid_z},
+		.block = {block_x, block_y, block_z},
+		.shared_bytes = shared_bytes};
 	return launch(f, &l, stream, params, extra);
 }
 
-CKT_EXPORT CUresult cuLaunchCooperativeKernel(CUfunction handle, unsigned int grid_x, unsigned int grid_y, unsigned int grid_z,
-					       unsigned int block_x, unsigned int block_y, unsigned int block_z, unsigned int shared_bytes,
-					       CUstream stream, void **params)
+CKT_EXPORT CUresult cuLaunchCooperativeKernel(CUfunction handle, unsigned int grid_x,
+	unsigned int grid_y, unsigned int grid_z, unsigned int block_x, unsigned int block_y,
+	unsigned int block_z, unsigned int shared_bytes, CUstream stream, void **params)
 {
-	struct launch l = {.grid = {grid_x, grid_y, grid_z}, .block = {block_x, block_y, block_z}, .shared_bytes = shared_bytes,
-			   .cooperative = 1};
+	struct launch l = {.grid = {grid_x, grid_y, grid_z},
+		.block = {block_x, block_y, block_z},
+		.shared_bytes = shared_bytes,
+		.cooperative = 1};
 	struct ckt_context *context;
 	CUresult result = ckt_context_current(&context);
 	if (result)
 		return result;
 	/* All blocks must be resident together, and whether they are is reported at once. */
 	int blocks;
-	result = cuOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, handle, (int)(block_x * block_y * block_z), shared_bytes);
+	result = cuOccupancyMaxActiveBlocksPerMultiprocessor(
+		&blocks, handle, (int)(block_x * block_y * block_z), shared_bytes);
 	if (result)
 		return result;
-	uint64_t most = (uint64_t)blocks * (unsigned)ckt_device_attribute(context->device, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
+	uint64_t most = (uint64_t)blocks *
+		(unsigned)ckt_device_attribute(
+			context->device, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
 	if ((uint64_t)grid_x * grid_y * grid_z > most)
 		return CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE;
 	return launch(handle, &l, stream, params, NULL);
 }
 
-CKT_EXPORT CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction f, void **params, void **extra)
+CKT_EXPORT CUresult cuLaunchKernelEx(
+	const CUlaunchConfig *config, CUfunction f, void **params, void **extra)
 {
-	if (!config || (config->numAttrs && !config->attrs) || config->numAttrs > 4096 / sizeof *config->attrs)
+	if (!config || (config->numAttrs && !config->attrs) ||
+		config->numAttrs > 4096 / sizeof *config->attrs)
 		return CUDA_ERROR_INVALID_VALUE;
 	struct launch l = {.grid = {config->gridDimX, config->gridDimY, config->gridDimZ},
-			   .block = {config->blockDimX, config->blockDimY, config->blockDimZ},
-			   .shared_bytes = config->sharedMemBytes, .attrs = config->attrs, .attr_count = config->numAttrs};
+		.block = {config->blockDimX, config->blockDimY, config->blockDimZ},
+		.shared_bytes = config->sharedMemBytes,
+		.attrs = config->attrs,
+		.attr_count = config->numAttrs};
 	return launch(f, &l, config->hStream, params, extra);
 }
 
-CKT_EXPORT CUresult cuLaunchKernelEx_ptsz(const CUlaunchConfig *config, CUfunction f, void **params, void **extra)
+CKT_EXPORT CUresult cuLaunchKernelEx_ptsz(
+	const CUlaunchConfig *config, CUfunction f, void **params, void **extra)
 {
 	if (!config)
 		return CUDA_ERROR_INVALID_VALUE;

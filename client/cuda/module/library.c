@@ -1,6 +1,6 @@
 /*
- * Libraries and kernels: images that belong to no context, loaded as a module into each context that uses them.  All of it is the
- * client's affair: the worker knows modules and functions only.
+ * Libraries and kernels: images that belong to no context, loaded as a module into each context
+ * that uses them.  All of it is the client's affair: the worker knows modules and functions only.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -20,7 +20,8 @@ struct loaded {
 struct library {
 	struct ckt_object object;
 	pthread_mutex_t lock;
-	void *data;			/* a copy, or the program's own where it says that it keeps it */
+	/* a copy, or the program's own where it says that it keeps it */
+	void *data;
 	size_t size;
 	bool owned;
 	unsigned n_options;
@@ -60,7 +61,10 @@ static struct kernel *find_kernel(uint64_t id)
 	return ckt_object_find(id, CKT_KIND_KERNEL);
 }
 
-/* The library's module in the current context, loaded if it is not yet.  Precondition: library->lock held. */
+/*
+ * The library's module in the current context, loaded if it is not yet.  Precondition:
+ * library->lock held.
+ */
 static CUresult module_in(struct library *library, struct ckt_module **ret_module)
 {
 	struct ckt_context *context;
@@ -79,7 +83,8 @@ static CUresult module_in(struct library *library, struct ckt_module **ret_modul
 	if (!place && library->loaded_count == CONTEXTS_MAX)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	CUmodule module;
-	result = ckt_module_load(library->data, library->size, library->n_options, library->options, library->values, &module);
+	result = ckt_module_load(library->data, library->size, library->n_options, library->options,
+		library->values, &module);
 	if (result)
 		return result;
 	if (!place)
@@ -89,7 +94,10 @@ static CUresult module_in(struct library *library, struct ckt_module **ret_modul
 	return CUDA_SUCCESS;
 }
 
-/* Runs in the current context, or, where the thread has none, in the first device's primary context. */
+/*
+ * Runs in the current context, or, where the thread has none, in the first device's primary
+ * context.
+ */
 static CUresult any_module(struct library *library, struct ckt_module **ret_module)
 {
 	struct ckt_context *context;
@@ -120,7 +128,8 @@ static void free_library(struct library *library)
 	library->values = NULL;
 }
 
-static CUresult load(CUlibrary *ret_library, const void *data, size_t size, bool copy, CUjit_option *options, void **values, unsigned n_options)
+static CUresult load(CUlibrary *ret_library, const void *data, size_t size, bool copy,
+	CUjit_option *options, void **values, unsigned n_options)
 {
 	if (!ckt_device_count())
 		return CUDA_ERROR_NOT_INITIALIZED;
@@ -135,14 +144,18 @@ static CUresult load(CUlibrary *ret_library, const void *data, size_t size, bool
 	void **kept_values = malloc((n_options + 1) * sizeof *kept_values);
 	library->options = kept;
 	library->values = kept_values;
-	if (!library->data || !kept || !kept_values || !ckt_object_add(&library->object, CKT_KIND_LIBRARY)) {
+	if (!library->data || !kept || !kept_values ||
+		!ckt_object_add(&library->object, CKT_KIND_LIBRARY)) {
 		free_library(library);
 		free(library);
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
 	if (copy)
 		memcpy(library->data, data, size);
-	/* Where a context is at hand a bad image is told now, as CUDA does; otherwise by the first use. */
+	/*
+	 * Where a context is at hand a bad image is told now, as CUDA does; otherwise by the first
+	 * use.
+	 */
 	struct ckt_module *module;
 	CUresult result = CUDA_SUCCESS;
 	if (ckt_call_context) {
@@ -171,8 +184,9 @@ static CUresult load(CUlibrary *ret_library, const void *data, size_t size, bool
 	return result;
 }
 
-CKT_EXPORT CUresult cuLibraryLoadData(CUlibrary *library, const void *code, CUjit_option *jit_options, void **jit_values, unsigned int n_jit,
-				       CUlibraryOption *options, void **values, unsigned int n_options)
+CKT_EXPORT CUresult cuLibraryLoadData(CUlibrary *library, const void *code,
+	CUjit_option *jit_options, void **jit_values, unsigned int n_jit, CUlibraryOption *options,
+	void **values, unsigned int n_options)
 {
 	const void *data;
 	size_t size;
@@ -183,11 +197,13 @@ CKT_EXPORT CUresult cuLibraryLoadData(CUlibrary *library, const void *code, CUji
 		if (options[i] == CU_LIBRARY_BINARY_IS_PRESERVED)
 			preserved = !values || values[i];
 	CUresult result = ckt_image_extent(code, &data, &size);
-	return result ? result : load(library, data, size, !preserved, jit_options, jit_values, n_jit);
+	return result ? result
+		      : load(library, data, size, !preserved, jit_options, jit_values, n_jit);
 }
 
-CKT_EXPORT CUresult cuLibraryLoadFromFile(CUlibrary *library, const char *path, CUjit_option *jit_options, void **jit_values, unsigned int n_jit,
-					   CUlibraryOption *options, void **values, unsigned int n_options)
+CKT_EXPORT CUresult cuLibraryLoadFromFile(CUlibrary *library, const char *path,
+	CUjit_option *jit_options, void **jit_values, unsigned int n_jit, CUlibraryOption *options,
+	void **values, unsigned int n_options)
 {
 	void *data;
 	size_t size;
@@ -207,7 +223,8 @@ CKT_EXPORT CUresult cuLibraryUnload(CUlibrary handle)
 	if (!library)
 		return CUDA_ERROR_INVALID_HANDLE;
 	for (unsigned i = 0; i < library->loaded_count; i++) {
-		struct ckt_module *module = ckt_object_find(library->loaded[i].module, CKT_KIND_MODULE);
+		struct ckt_module *module =
+			ckt_object_find(library->loaded[i].module, CKT_KIND_MODULE);
 		if (module)
 			ckt_module_unload(module);
 	}
@@ -282,14 +299,16 @@ CKT_EXPORT CUresult cuLibraryGetModule(CUmodule *ret_module, CUlibrary handle)
 	return result;
 }
 
-CKT_EXPORT CUresult cuLibraryGetGlobal(CUdeviceptr *address, size_t *size, CUlibrary handle, const char *name)
+CKT_EXPORT CUresult cuLibraryGetGlobal(
+	CUdeviceptr *address, size_t *size, CUlibrary handle, const char *name)
 {
 	CUmodule module;
 	CUresult result = cuLibraryGetModule(&module, handle);
 	return result ? result : cuModuleGetGlobal_v2(address, size, module, name);
 }
 
-CKT_EXPORT CUresult cuLibraryGetManaged(CUdeviceptr *ret_address, size_t *ret_size, CUlibrary handle, const char *name)
+CKT_EXPORT CUresult cuLibraryGetManaged(
+	CUdeviceptr *ret_address, size_t *ret_size, CUlibrary handle, const char *name)
 {
 	CUmodule module;
 	CUdeviceptr address;
@@ -307,8 +326,12 @@ CKT_EXPORT CUresult cuLibraryGetManaged(CUdeviceptr *ret_address, size_t *ret_si
 	return CUDA_SUCCESS;
 }
 
-/* Functions at one address for host and device are for machines whose processors share theirs: no library has one. */
-CKT_EXPORT CUresult cuLibraryGetUnifiedFunction(void **ret_function, CUlibrary handle, const char *symbol)
+/*
+ * Functions at one address for host and device are for machines whose processors share theirs: no
+ * library has one.
+ */
+CKT_EXPORT CUresult cuLibraryGetUnifiedFunction(
+	void **ret_function, CUlibrary handle, const char *symbol)
 {
 	if (!ret_function || !symbol)
 		return CUDA_ERROR_INVALID_VALUE;
@@ -324,7 +347,8 @@ CKT_EXPORT CUresult cuLibraryGetKernelCount(unsigned int *count, CUlibrary handl
 	if (!library)
 		return CUDA_ERROR_INVALID_HANDLE;
 	CUresult result = any_module(library, &module);
-	return result ? result : cuModuleGetFunctionCount(count, (CUmodule)(uintptr_t)module->object.id);
+	return result ? result
+		      : cuModuleGetFunctionCount(count, (CUmodule)(uintptr_t)module->object.id);
 }
 
 struct kernel_list {
@@ -361,7 +385,8 @@ CUresult ckt_kernel_function(uint64_t id, struct ckt_function **ret_function)
 {
 	struct ckt_module *module;
 	struct kernel *kernel = find_kernel(id);
-	struct library *library = kernel ? ckt_object_find(kernel->library, CKT_KIND_LIBRARY) : NULL;
+	struct library *library =
+		kernel ? ckt_object_find(kernel->library, CKT_KIND_LIBRARY) : NULL;
 	if (!library)
 		return CUDA_ERROR_INVALID_HANDLE;
 	pthread_mutex_lock(&library->lock);
@@ -381,7 +406,9 @@ CKT_EXPORT CUresult cuKernelGetFunction(CUfunction *function, CUkernel handle)
 	return result;
 }
 
-/* Attributes are asked per device: the kernel's function in that device's primary context has them. */
+/*
+ * Attributes are asked per device: the kernel's function in that device's primary context has them.
+ */
 static CUresult function_on(CUkernel handle, CUdevice device, CUfunction *ret_function)
 {
 	CUcontext primary;
@@ -398,14 +425,16 @@ static CUresult function_on(CUkernel handle, CUdevice device, CUfunction *ret_fu
 	return result;
 }
 
-CKT_EXPORT CUresult cuKernelGetAttribute(int *value, CUfunction_attribute attribute, CUkernel handle, CUdevice device)
+CKT_EXPORT CUresult cuKernelGetAttribute(
+	int *value, CUfunction_attribute attribute, CUkernel handle, CUdevice device)
 {
 	CUfunction function;
 	CUresult result = function_on(handle, device, &function);
 	return result ? result : cuFuncGetAttribute(value, attribute, function);
 }
 
-CKT_EXPORT CUresult cuKernelSetAttribute(CUfunction_attribute attribute, int value, CUkernel handle, CUdevice device)
+CKT_EXPORT CUresult cuKernelSetAttribute(
+	CUfunction_attribute attribute, int value, CUkernel handle, CUdevice device)
 {
 	CUfunction function;
 	CUresult result = function_on(handle, device, &function);
@@ -441,16 +470,20 @@ CKT_EXPORT CUresult cuKernelGetLibrary(CUlibrary *library, CUkernel handle)
 	return CUDA_SUCCESS;
 }
 
-CKT_EXPORT CUresult cuKernelGetParamInfo(CUkernel handle, size_t index, size_t *offset, size_t *size)
+CKT_EXPORT CUresult cuKernelGetParamInfo(
+	CUkernel handle, size_t index, size_t *offset, size_t *size)
 {
 	struct ckt_module *module;
 	struct ckt_function *function;
 	struct kernel *kernel = find_kernel(ckt_handle_id(handle));
-	struct library *library = kernel ? ckt_object_find(kernel->library, CKT_KIND_LIBRARY) : NULL;
+	struct library *library =
+		kernel ? ckt_object_find(kernel->library, CKT_KIND_LIBRARY) : NULL;
 	if (!library)
 		return CUDA_ERROR_INVALID_HANDLE;
 	CUresult result = any_module(library, &module);
 	if (!result)
 		result = ckt_module_function(module, kernel->name, &function);
-	return result ? result : cuFuncGetParamInfo((CUfunction)(uintptr_t)function->object.id, index, offset, size);
+	return result ? result
+		      : cuFuncGetParamInfo(
+				(CUfunction)(uintptr_t)function->object.id, index, offset, size);
 }

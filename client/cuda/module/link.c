@@ -1,6 +1,7 @@
 /*
- * The linker: inputs are gathered here, sent by content, and linked at the worker in one call.  The result stays at the worker; the
- * bytes come back because the program is entitled to them, and loading them sends only their hash.
+ * The linker: inputs are gathered here, sent by content, and linked at the worker in one call.  The
+ * result stays at the worker; the bytes come back because the program is entitled to them, and
+ * loading them sends only their hash.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -17,7 +18,7 @@ struct link {
 	uint32_t count;
 	uint32_t types[INPUTS_MAX];
 	uint8_t hashes[INPUTS_MAX * 32];
-	char names[NAMES_MAX];		/* NUL-terminated, one after another */
+	char names[NAMES_MAX]; /* NUL-terminated, one after another */
 	uint32_t names_size;
 	void *cubin;
 	size_t cubin_size;
@@ -28,7 +29,8 @@ static struct link *find(CUlinkState state)
 	return ckt_object_find(ckt_handle_id(state), CKT_KIND_LINK);
 }
 
-CKT_EXPORT CUresult cuLinkCreate_v2(unsigned int n_options, CUjit_option *options, void **values, CUlinkState *state)
+CKT_EXPORT CUresult cuLinkCreate_v2(
+	unsigned int n_options, CUjit_option *options, void **values, CUlinkState *state)
 {
 	struct ckt_context *context;
 	if (!state || (n_options && (!options || !values)))
@@ -53,14 +55,15 @@ CKT_EXPORT CUresult cuLinkCreate_v2(unsigned int n_options, CUjit_option *option
 	return CUDA_SUCCESS;
 }
 
-CKT_EXPORT CUresult cuLinkAddData_v2(CUlinkState state, CUjitInputType type, void *data, size_t size, const char *name, unsigned int n_options,
-				      CUjit_option *options, void **values)
+CKT_EXPORT CUresult cuLinkAddData_v2(CUlinkState state, CUjitInputType type, void *data,
+	size_t size, const char *name, unsigned int n_options, CUjit_option *options, void **values)
 {
 	struct link *link = find(state);
 	if (!link)
 		return CUDA_ERROR_INVALID_HANDLE;
 	struct ckt_jit of_input;
-	if (!data || !size || (unsigned)type >= CU_JIT_NUM_INPUT_TYPES || ckt_jit_read_linker(&of_input, n_options, options, values))
+	if (!data || !size || (unsigned)type >= CU_JIT_NUM_INPUT_TYPES ||
+		ckt_jit_read_linker(&of_input, n_options, options, values))
 		return CUDA_ERROR_INVALID_VALUE;
 	if (!name)
 		name = "";
@@ -76,8 +79,8 @@ CKT_EXPORT CUresult cuLinkAddData_v2(CUlinkState state, CUjitInputType type, voi
 	return CUDA_SUCCESS;
 }
 
-CKT_EXPORT CUresult cuLinkAddFile_v2(CUlinkState state, CUjitInputType type, const char *path, unsigned int n_options, CUjit_option *options,
-				      void **values)
+CKT_EXPORT CUresult cuLinkAddFile_v2(CUlinkState state, CUjitInputType type, const char *path,
+	unsigned int n_options, CUjit_option *options, void **values)
 {
 	void *data;
 	size_t size;
@@ -87,7 +90,8 @@ CKT_EXPORT CUresult cuLinkAddFile_v2(CUlinkState state, CUjitInputType type, con
 	if (result)
 		return result;
 	/* Text inputs are handed over with their NUL. */
-	result = cuLinkAddData_v2(state, type, data, type == CU_JIT_INPUT_PTX ? size + 1 : size, path, n_options, options, values);
+	result = cuLinkAddData_v2(state, type, data, type == CU_JIT_INPUT_PTX ? size + 1 : size,
+		path, n_options, options, values);
 	free(data);
 	return result;
 }
@@ -101,8 +105,10 @@ static CUresult read_result(struct link *link, const uint8_t *hash, uint64_t siz
 	for (uint64_t offset = 0; offset < size && !result;) {
 		struct ckt_reply reply;
 		struct ckt_blob_read_res res;
-		uint32_t part = size - offset < CKT_DATA_MAX ? (uint32_t)(size - offset) : CKT_DATA_MAX;
-		result = CKT_WAITED(blob_read, BLOB_READ, 0, &reply, .hash = hash, .hash_len = 32, .offset = offset, .size = part);
+		uint32_t part =
+			size - offset < CKT_DATA_MAX ? (uint32_t)(size - offset) : CKT_DATA_MAX;
+		result = CKT_WAITED(blob_read, BLOB_READ, 0, &reply, .hash = hash, .hash_len = 32,
+			.offset = offset, .size = part);
 		if (result)
 			break;
 		if (ckt_blob_read_res_get(&reply.results, &res) && res.data_len == part)
@@ -132,16 +138,20 @@ CKT_EXPORT CUresult cuLinkComplete(CUlinkState state, void **cubin, size_t *size
 	if (!link)
 		return CUDA_ERROR_INVALID_HANDLE;
 	CKT_ROUTE_CONTEXT(link->object.context);
-	CUresult result = CKT_WAITED(link, LINK, CKT_CALL_F_NUMBERED, &reply, .option_keys = link->jit.keys, .option_keys_len = link->jit.count,
-				     .option_values = link->jit.values, .option_values_len = link->jit.count, .input_types = link->types,
-				     .input_types_len = link->count, .input_hashes = link->hashes, .input_hashes_len = link->count * 32,
-				     .input_names = link->names, .input_names_len = link->names_size, .info_log_max = link->jit.info_log_max ? link->jit.info_log_max + 1 : 0,
-				     .error_log_max = link->jit.error_log_max ? link->jit.error_log_max + 1 : 0);
+	CUresult result = CKT_WAITED(link, LINK, CKT_CALL_F_NUMBERED, &reply,
+		.option_keys = link->jit.keys, .option_keys_len = link->jit.count,
+		.option_values = link->jit.values, .option_values_len = link->jit.count,
+		.input_types = link->types, .input_types_len = link->count,
+		.input_hashes = link->hashes, .input_hashes_len = link->count * 32,
+		.input_names = link->names, .input_names_len = link->names_size,
+		.info_log_max = link->jit.info_log_max ? link->jit.info_log_max + 1 : 0,
+		.error_log_max = link->jit.error_log_max ? link->jit.error_log_max + 1 : 0);
 	if (result)
 		return result;
 	if (ckt_link_res_get(&reply.results, &res)) {
 		result = (CUresult)res.status;
-		ckt_jit_finish(&link->jit, res.info_log, res.info_log_len, res.error_log, res.error_log_len);
+		ckt_jit_finish(&link->jit, res.info_log, res.info_log_len, res.error_log,
+			res.error_log_len);
 		if (!result && res.hash_len != sizeof hash)
 			result = CUDA_ERROR_UNKNOWN;
 		if (!result) {

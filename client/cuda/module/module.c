@@ -24,15 +24,18 @@ static CUresult load_at_worker(struct ckt_module *module, struct ckt_jit *jit)
 	struct ckt_reply reply;
 	struct ckt_module_load_res res;
 	ckt_host_settle();
-	CUresult result = CKT_WAITED(module_load, MODULE_LOAD, CKT_CALL_F_NUMBERED, &reply, .id = module->object.id, .hash = module->hash,
-				     .hash_len = sizeof module->hash, .option_keys = jit->keys, .option_keys_len = jit->count,
-				     .option_values = jit->values, .option_values_len = jit->count, .info_log_max = jit->info_log_max ? jit->info_log_max + 1 : 0,
-				     .error_log_max = jit->error_log_max ? jit->error_log_max + 1 : 0);
+	CUresult result = CKT_WAITED(module_load, MODULE_LOAD, CKT_CALL_F_NUMBERED, &reply,
+		.id = module->object.id, .hash = module->hash, .hash_len = sizeof module->hash,
+		.option_keys = jit->keys, .option_keys_len = jit->count,
+		.option_values = jit->values, .option_values_len = jit->count,
+		.info_log_max = jit->info_log_max ? jit->info_log_max + 1 : 0,
+		.error_log_max = jit->error_log_max ? jit->error_log_max + 1 : 0);
 	if (result)
 		return result;
 	if (ckt_module_load_res_get(&reply.results, &res)) {
 		result = (CUresult)res.status;
-		ckt_jit_finish(jit, res.info_log, res.info_log_len, res.error_log, res.error_log_len);
+		ckt_jit_finish(
+			jit, res.info_log, res.info_log_len, res.error_log, res.error_log_len);
 	} else {
 		result = CUDA_ERROR_UNKNOWN;
 	}
@@ -52,7 +55,8 @@ static void forked(void)
 }
 CKT_IN_CHILD(forked);
 
-CUresult ckt_module_load(const void *data, size_t size, unsigned n_options, CUjit_option *options, void **values, CUmodule *ret_module)
+CUresult ckt_module_load(const void *data, size_t size, unsigned n_options, CUjit_option *options,
+	void **values, CUmodule *ret_module)
 {
 	struct ckt_context *context;
 	struct ckt_jit jit;
@@ -83,7 +87,8 @@ CUresult ckt_module_load(const void *data, size_t size, unsigned n_options, CUji
 	return result;
 }
 
-CKT_EXPORT CUresult cuModuleLoadDataEx(CUmodule *module, const void *image, unsigned int n_options, CUjit_option *options, void **values)
+CKT_EXPORT CUresult cuModuleLoadDataEx(CUmodule *module, const void *image, unsigned int n_options,
+	CUjit_option *options, void **values)
 {
 	const void *data;
 	size_t size;
@@ -173,7 +178,8 @@ CUresult ckt_module_unload(struct ckt_module *module)
 {
 	CKT_ROUTE_CONTEXT(module->object.context);
 	ckt_host_settle();
-	CUresult result = CKT_WAITED(module_unload, MODULE_UNLOAD, CKT_CALL_F_NUMBERED, NULL, .id = module->object.id);
+	CUresult result = CKT_WAITED(
+		module_unload, MODULE_UNLOAD, CKT_CALL_F_NUMBERED, NULL, .id = module->object.id);
 	if (!result)
 		forget(module);
 	return result;
@@ -209,7 +215,8 @@ CKT_EXPORT CUresult cuModuleGetFunction(CUfunction *function, CUmodule handle, c
 	return result;
 }
 
-CUresult ckt_module_variable(CUmodule handle, const char *name, CUdeviceptr *address, size_t *size, bool *ret_managed)
+CUresult ckt_module_variable(
+	CUmodule handle, const char *name, CUdeviceptr *address, size_t *size, bool *ret_managed)
 {
 	struct ckt_module *module = find(handle);
 	struct ckt_reply reply;
@@ -222,8 +229,9 @@ CUresult ckt_module_variable(CUmodule handle, const char *name, CUdeviceptr *add
 	CKT_ROUTE_CONTEXT(module->object.context);
 	if (ckt_range_room())
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	CUresult result = CKT_WAITED(module_get_variable, MODULE_GET_VARIABLE, CKT_CALL_F_NUMBERED, &reply, .module = module->object.id, .name = name,
-				     .name_len = (uint32_t)strlen(name));
+	CUresult result = CKT_WAITED(module_get_variable, MODULE_GET_VARIABLE, CKT_CALL_F_NUMBERED,
+		&reply, .module = module->object.id, .name = name,
+		.name_len = (uint32_t)strlen(name));
 	if (result)
 		return result;
 	bool good = ckt_module_get_variable_res_get(&reply.results, &res);
@@ -231,15 +239,23 @@ CUresult ckt_module_variable(CUmodule handle, const char *name, CUdeviceptr *add
 	if (!good)
 		return CUDA_ERROR_UNKNOWN;
 	/* At another server the same address is another variable's. */
-	if (res.size && !(ckt_range_find(res.address, &known) && known.base == res.address && ckt_context_conn(known.context) == ckt_call_conn)) {
-		struct ckt_context *context = ckt_object_find(module->object.context, CKT_KIND_CONTEXT);
+	if (res.size &&
+		!(ckt_range_find(res.address, &known) && known.base == res.address &&
+			ckt_context_conn(known.context) == ckt_call_conn)) {
+		struct ckt_context *context =
+			ckt_object_find(module->object.context, CKT_KIND_CONTEXT);
 		if (res.managed)
-			result = ckt_managed_variable(res.address, res.size, module->object.context, module->object.id);
+			result = ckt_managed_variable(
+				res.address, res.size, module->object.context, module->object.id);
 		if (result)
 			return result;
-		ckt_range_add(&(struct ckt_range){.base = res.address, .size = res.size, .kind = CKT_RANGE_GLOBAL, .owner = module->object.id,
-						  .flags = res.managed, .context = module->object.context,
-						  .device = context ? context->device : 0});
+		ckt_range_add(&(struct ckt_range){.base = res.address,
+			.size = res.size,
+			.kind = CKT_RANGE_GLOBAL,
+			.owner = module->object.id,
+			.flags = res.managed,
+			.context = module->object.context,
+			.device = context ? context->device : 0});
 	}
 	if (address)
 		*address = res.address;
@@ -249,7 +265,8 @@ CUresult ckt_module_variable(CUmodule handle, const char *name, CUdeviceptr *add
 	return CUDA_SUCCESS;
 }
 
-CKT_EXPORT CUresult cuModuleGetGlobal_v2(CUdeviceptr *address, size_t *size, CUmodule handle, const char *name)
+CKT_EXPORT CUresult cuModuleGetGlobal_v2(
+	CUdeviceptr *address, size_t *size, CUmodule handle, const char *name)
 {
 	bool managed;
 	return ckt_module_variable(handle, name, address, size, &managed);
@@ -257,10 +274,12 @@ CKT_EXPORT CUresult cuModuleGetGlobal_v2(CUdeviceptr *address, size_t *size, CUm
 
 /* ---- Listing functions: names come in pages of whole NUL-terminated strings. */
 
-static CUresult list_page(struct ckt_module *module, uint32_t first, struct ckt_reply *reply, struct ckt_module_list_functions_res *ret_res)
+static CUresult list_page(struct ckt_module *module, uint32_t first, struct ckt_reply *reply,
+	struct ckt_module_list_functions_res *ret_res)
 {
 	CKT_ROUTE_CONTEXT(module->object.context);
-	CUresult result = CKT_WAITED(module_list_functions, MODULE_LIST_FUNCTIONS, 0, reply, .module = module->object.id, .first = first);
+	CUresult result = CKT_WAITED(module_list_functions, MODULE_LIST_FUNCTIONS, 0, reply,
+		.module = module->object.id, .first = first);
 	if (!result && !ckt_module_list_functions_res_get(&reply->results, ret_res)) {
 		ckt_reply_release(reply);
 		result = CUDA_ERROR_UNKNOWN;
@@ -285,7 +304,8 @@ CKT_EXPORT CUresult cuModuleGetFunctionCount(unsigned int *count, CUmodule handl
 	return CUDA_SUCCESS;
 }
 
-CUresult ckt_module_each_function(struct ckt_module *module, unsigned max, CUresult (*visit)(void *data, const char *name), void *data)
+CUresult ckt_module_each_function(struct ckt_module *module, unsigned max,
+	CUresult (*visit)(void *data, const char *name), void *data)
 {
 	uint32_t seen = 0, total = 1;
 	CUresult result = CUDA_SUCCESS;
@@ -328,7 +348,8 @@ static CUresult collect(void *data, const char *name)
 	return result;
 }
 
-CKT_EXPORT CUresult cuModuleEnumerateFunctions(CUfunction *functions, unsigned int n, CUmodule handle)
+CKT_EXPORT CUresult cuModuleEnumerateFunctions(
+	CUfunction *functions, unsigned int n, CUmodule handle)
 {
 	struct ckt_module *module = find(handle);
 	if (!functions)

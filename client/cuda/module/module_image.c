@@ -1,9 +1,10 @@
 /*
  * Images of modules: where they end, and bringing their bytes to the worker once.
  *
- * Two undocumented layouts are relied on, by the sizes in their headers only: the fat binary container (magic 0xBA55ED50, as written by
- * fatbinary of CUDA 9 to 13: header size at 6, size of what follows at 8) and the wrapper nvcc emits around it (magic 0x466243B1: the
- * container's address at 8).
+ * Two undocumented layouts are relied on, by the sizes in their headers only: the fat binary
+ * container (magic 0xBA55ED50, as written by fatbinary of CUDA 9 to 13: header size at 6, size of
+ * what follows at 8) and the wrapper nvcc emits around it (magic 0x466243B1: the container's
+ * address at 8).
  */
 #include <elf.h>
 #include <nettle/sha2.h>
@@ -17,7 +18,8 @@ enum { FATBIN_MAGIC = 0xBA55ED50, WRAPPER_MAGIC = 0x466243B1 };
 static bool reach(uint64_t *end, uint64_t offset, uint64_t count, uint64_t size)
 {
 	uint64_t bytes, last;
-	if (__builtin_mul_overflow(count, size, &bytes) || __builtin_add_overflow(offset, bytes, &last))
+	if (__builtin_mul_overflow(count, size, &bytes) ||
+		__builtin_add_overflow(offset, bytes, &last))
 		return false;
 	if (last > *end)
 		*end = last;
@@ -32,16 +34,20 @@ static bool elf_extent(const uint8_t *image, size_t *ret_size)
 	uint64_t end = sizeof header, sections = header.e_shnum;
 	if (header.e_shoff && header.e_shentsize != sizeof section)
 		return false;
-	/* A file of more sections than the header can count has their number in the first of them. */
+	/*
+	 * A file of more sections than the header can count has their number in the first of them.
+	 */
 	if (header.e_shoff && !sections) {
 		memcpy(&section, image + header.e_shoff, sizeof section);
 		sections = section.sh_size;
 	}
-	if (!reach(&end, header.e_shoff, sections, header.e_shentsize) || !reach(&end, header.e_phoff, header.e_phnum, header.e_phentsize))
+	if (!reach(&end, header.e_shoff, sections, header.e_shentsize) ||
+		!reach(&end, header.e_phoff, header.e_phnum, header.e_phentsize))
 		return false;
 	for (uint64_t i = 0; i < sections; i++) {
 		memcpy(&section, image + header.e_shoff + i * sizeof section, sizeof section);
-		if (section.sh_type != SHT_NOBITS && section.sh_type != SHT_NULL && !reach(&end, section.sh_offset, 1, section.sh_size))
+		if (section.sh_type != SHT_NOBITS && section.sh_type != SHT_NULL &&
+			!reach(&end, section.sh_offset, 1, section.sh_size))
 			return false;
 	}
 	*ret_size = end;
@@ -56,7 +62,10 @@ CUresult ckt_image_extent(const void *image, const void **ret_data, size_t *ret_
 	if (!image)
 		return CUDA_ERROR_INVALID_VALUE;
 	const uint8_t *p = image;
-	/* Four bytes at least: the shortest text that could be PTX is longer, and an empty one ends in its first. */
+	/*
+	 * Four bytes at least: the shortest text that could be PTX is longer, and an empty one ends
+	 * in its first.
+	 */
 	if (!p[0])
 		return CUDA_ERROR_INVALID_IMAGE;
 	memcpy(&magic, p, sizeof magic);
@@ -91,15 +100,17 @@ CUresult ckt_blob_send(const void *data, size_t size, uint8_t *ret_hash)
 	sha256_init(&sha);
 	sha256_update(&sha, size, data);
 	sha256_digest(&sha, 32, ret_hash);
-	CUresult result = CKT_WAITED(blob_have, BLOB_HAVE, 0, &reply, .hash = ret_hash, .hash_len = 32);
+	CUresult result =
+		CKT_WAITED(blob_have, BLOB_HAVE, 0, &reply, .hash = ret_hash, .hash_len = 32);
 	if (result)
 		return result;
 	bool have = ckt_blob_have_res_get(&reply.results, &res) && res.have;
 	ckt_reply_release(&reply);
 	for (size_t offset = 0; offset < size && !have && !result; offset += CKT_DATA_MAX) {
 		size_t part = size - offset < CKT_DATA_MAX ? size - offset : CKT_DATA_MAX;
-		result = CKT_BATCHED(blob_data, BLOB_DATA, .hash = ret_hash, .hash_len = 32, .total = size, .offset = offset,
-				     .data = (const uint8_t *)data + offset, .data_len = (uint32_t)part);
+		result = CKT_BATCHED(blob_data, BLOB_DATA, .hash = ret_hash, .hash_len = 32,
+			.total = size, .offset = offset, .data = (const uint8_t *)data + offset,
+			.data_len = (uint32_t)part);
 	}
 	return result;
 }

@@ -1,4 +1,7 @@
-/* Launches as CUDA had them before 4.0: shape and parameters are set on the function, then it is launched. */
+/*
+ * Launches as CUDA had them before 4.0: shape and parameters are set on the function, then it is
+ * launched.
+ */
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,7 +20,10 @@ struct setting {
 static CKT_LOCK(lock);
 static struct setting *settings;
 
-/* With the lock held after success: the function's setting, made where there is none; those of functions that are gone go. */
+/*
+ * With the lock held after success: the function's setting, made where there is none; those of
+ * functions that are gone go.
+ */
 static CUresult enter(CUfunction handle, struct setting **ret_setting)
 {
 	struct ckt_function *f;
@@ -56,9 +62,12 @@ CKT_EXPORT CUresult cuFuncSetBlockShape(CUfunction handle, int x, int y, int z)
 	CUresult result = ckt_context_current(&context);
 	if (result)
 		return result;
-	int side[3] = {x, y, z}, most = ckt_device_attribute(context->device, CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK);
+	int side[3] = {x, y, z},
+	    most = ckt_device_attribute(context->device, CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK);
 	for (int i = 0; i < 3; i++)
-		if (side[i] <= 0 || side[i] > ckt_device_attribute(context->device, CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X + i))
+		if (side[i] <= 0 ||
+			side[i] > ckt_device_attribute(
+					  context->device, CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X + i))
 			return CUDA_ERROR_INVALID_VALUE;
 	if ((int64_t)x * y * z > most)
 		return CUDA_ERROR_INVALID_VALUE;
@@ -129,9 +138,10 @@ CKT_EXPORT CUresult cuLaunchGridAsync(CUfunction handle, int width, int height, 
 	own = *s;
 	pthread_mutex_unlock(&lock);
 	size_t size = own.size;
-	void *extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, own.params, CU_LAUNCH_PARAM_BUFFER_SIZE, &size, CU_LAUNCH_PARAM_END};
-	return cuLaunchKernel(handle, (unsigned)width, (unsigned)height, 1, own.block[0], own.block[1], own.block[2], own.shared_bytes, stream,
-			      NULL, extra);
+	void *extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, own.params, CU_LAUNCH_PARAM_BUFFER_SIZE,
+		&size, CU_LAUNCH_PARAM_END};
+	return cuLaunchKernel(handle, (unsigned)width, (unsigned)height, 1, own.block[0],
+		own.block[1], own.block[2], own.shared_bytes, stream, NULL, extra);
 }
 
 CKT_EXPORT CUresult cuLaunchGrid(CUfunction handle, int width, int height)

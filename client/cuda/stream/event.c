@@ -79,7 +79,10 @@ CKT_EXPORT CUresult cuEventDestroy_v2(CUevent handle)
 	CUresult result = CKT_BATCHED(event_destroy, EVENT_DESTROY, .id = event->object.id);
 	if (result)
 		return result;
-	/* Another process must not open it any more; the answer, which comes behind the destruction, is that there is no such event. */
+	/*
+	 * Another process must not open it any more; the answer, which comes behind the
+	 * destruction, is that there is no such event.
+	 */
 	if (event->flags & CU_EVENT_INTERPROCESS)
 		result = CKT_WAITED(event_query, EVENT_QUERY, 0, NULL, .event = event->object.id);
 	ckt_object_remove(&event->object);
@@ -120,7 +123,8 @@ CKT_EXPORT CUresult cuEventRecordWithFlags(CUevent handle, CUstream stream, unsi
 	/* External to what? */
 	if (flags & CU_EVENT_RECORD_EXTERNAL)
 		return CUDA_ERROR_ILLEGAL_STATE;
-	result = CKT_BATCHED(event_record, EVENT_RECORD, .event = event->object.id, .stream = id, .flags = flags);
+	result = CKT_BATCHED(event_record, EVENT_RECORD, .event = event->object.id, .stream = id,
+		.flags = flags);
 	return result ? result : ckt_event_arrived(event->object.id);
 }
 
@@ -143,8 +147,8 @@ CKT_EXPORT CUresult cuCtxRecordEvent(CUcontext handle, CUevent event_handle)
 	if (result)
 		return result;
 	ckt_capture_event_forget(event->object.id);
-	return CKT_WAITED(ctx_record_event, CTX_RECORD_EVENT, CKT_CALL_F_NUMBERED, NULL, .context = ckt_call_id(context->object.id),
-			  .event = event->object.id);
+	return CKT_WAITED(ctx_record_event, CTX_RECORD_EVENT, CKT_CALL_F_NUMBERED, NULL,
+		.context = ckt_call_id(context->object.id), .event = event->object.id);
 }
 
 /* All that the context will be given waits. */
@@ -160,41 +164,55 @@ CKT_EXPORT CUresult cuCtxWaitEvent(CUcontext handle, CUevent event_handle)
 	if (!result)
 		result = ckt_capture_event_check(event->object.id);
 	/* Of another server: it is waited for here, and what the context is given comes later. */
-	if (!result && ckt_conn_count > 1 && ckt_context_conn(event->object.context) != ckt_context_conn(context->object.id))
+	if (!result && ckt_conn_count > 1 &&
+		ckt_context_conn(event->object.context) != ckt_context_conn(context->object.id))
 		return cuEventSynchronize(event_handle);
 	CKT_ROUTE_CONTEXT(context->object.id);
-	return result ? result : CKT_WAITED(ctx_wait_event, CTX_WAIT_EVENT, CKT_CALL_F_NUMBERED, NULL, .context = ckt_call_id(context->object.id),
-					    .event = event->object.id);
+	return result
+		? result
+		: CKT_WAITED(ctx_wait_event, CTX_WAIT_EVENT, CKT_CALL_F_NUMBERED, NULL,
+			  .context = ckt_call_id(context->object.id), .event = event->object.id);
 }
 
 CKT_EXPORT CUresult cuEventQuery(CUevent handle)
 {
 	CKT_ROUTE_EVENT(handle);
 	struct ckt_event *event = find(handle);
-	CUresult result = event ? ckt_capture_event_check(event->object.id) : CUDA_ERROR_INVALID_HANDLE;
-	return CKT_WAIT_FOR_GPU(result ? result : CKT_WAITED(event_query, EVENT_QUERY, 0, NULL, .event = event->object.id), 0);
+	CUresult result =
+		event ? ckt_capture_event_check(event->object.id) : CUDA_ERROR_INVALID_HANDLE;
+	return CKT_WAIT_FOR_GPU(result
+			? result
+			: CKT_WAITED(event_query, EVENT_QUERY, 0, NULL, .event = event->object.id),
+		0);
 }
 
 CKT_EXPORT CUresult cuEventSynchronize(CUevent handle)
 {
 	CKT_ROUTE_EVENT(handle);
 	struct ckt_event *event = find(handle);
-	CUresult result = event ? ckt_capture_event_check(event->object.id) : CUDA_ERROR_INVALID_HANDLE;
-	return CKT_WAIT_FOR_GPU(result ? result : CKT_WAITED(event_synchronize, EVENT_SYNCHRONIZE, 0, NULL, .event = event->object.id), 0);
+	CUresult result =
+		event ? ckt_capture_event_check(event->object.id) : CUDA_ERROR_INVALID_HANDLE;
+	return CKT_WAIT_FOR_GPU(result ? result
+				       : CKT_WAITED(event_synchronize, EVENT_SYNCHRONIZE, 0, NULL,
+						 .event = event->object.id),
+		0);
 }
 
 CKT_EXPORT CUresult cuEventElapsedTime_v2(float *milliseconds, CUevent start, CUevent end)
 {
 	struct ckt_event *first = find(start), *second = find(end);
-	if (!milliseconds || !first || !second || (first->flags | second->flags) & CU_EVENT_DISABLE_TIMING)
+	if (!milliseconds || !first || !second ||
+		(first->flags | second->flags) & CU_EVENT_DISABLE_TIMING)
 		return CUDA_ERROR_INVALID_HANDLE;
 	/* Clocks of two servers are not compared, nor are those of two devices. */
-	if (ckt_conn_count > 1 && ckt_context_conn(first->object.context) != ckt_context_conn(second->object.context))
+	if (ckt_conn_count > 1 &&
+		ckt_context_conn(first->object.context) != ckt_context_conn(second->object.context))
 		return CUDA_ERROR_INVALID_HANDLE;
 	struct ckt_reply reply;
 	struct ckt_event_elapsed_time_res res;
 	CKT_ROUTE_EVENT(start);
-	CUresult result = CKT_WAITED(event_elapsed_time, EVENT_ELAPSED_TIME, 0, &reply, .start = first->object.id, .end = second->object.id);
+	CUresult result = CKT_WAITED(event_elapsed_time, EVENT_ELAPSED_TIME, 0, &reply,
+		.start = first->object.id, .end = second->object.id);
 	if (result)
 		return result;
 	if (ckt_event_elapsed_time_res_get(&reply.results, &res))
@@ -205,7 +223,10 @@ CKT_EXPORT CUresult cuEventElapsedTime_v2(float *milliseconds, CUevent start, CU
 	return result;
 }
 
-/* ---- Events of several processes: those of this user whose sessions are on the same node; see rpc/ipc.h */
+/*
+ * ---- Events of several processes: those of this user whose sessions are on the same node; see
+ * rpc/ipc.h
+ */
 
 _Static_assert(sizeof(CUipcEventHandle) == CKT_IPC_HANDLE, "a handle fits");
 
@@ -219,7 +240,8 @@ CKT_EXPORT CUresult cuIpcGetEventHandle(CUipcEventHandle *ret, CUevent handle)
 	if (!event || !(event->flags & CU_EVENT_INTERPROCESS))
 		return CUDA_ERROR_INVALID_HANDLE;
 	CKT_ROUTE_EVENT(handle);
-	CUresult result = CKT_WAITED(ipc_event_get, IPC_EVENT_GET, CKT_CALL_F_NUMBERED, &reply, .event = event->object.id);
+	CUresult result = CKT_WAITED(ipc_event_get, IPC_EVENT_GET, CKT_CALL_F_NUMBERED, &reply,
+		.event = event->object.id);
 	if (result)
 		return result;
 	if (ckt_ipc_event_get_res_get(&reply.results, &res) && res.handle_len == sizeof *ret)
@@ -245,11 +267,13 @@ CKT_EXPORT CUresult cuIpcOpenEventHandle(CUevent *ret_event, CUipcEventHandle ha
 	/* Its own memory CUDA refuses a process so, and its own events. */
 	if (ckt_ipc_own(&ours))
 		return CUDA_ERROR_INVALID_CONTEXT;
-	struct ckt_event *event = new_event(context, CU_EVENT_INTERPROCESS | CU_EVENT_DISABLE_TIMING);
+	struct ckt_event *event =
+		new_event(context, CU_EVENT_INTERPROCESS | CU_EVENT_DISABLE_TIMING);
 	if (!event)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	result = CKT_WAITED(ipc_event_open, IPC_EVENT_OPEN, CKT_CALL_F_NUMBERED, NULL, .id = event->object.id, .handle = (const uint8_t *)&ours,
-			    .handle_len = sizeof ours);
+	result = CKT_WAITED(ipc_event_open, IPC_EVENT_OPEN, CKT_CALL_F_NUMBERED, NULL,
+		.id = event->object.id, .handle = (const uint8_t *)&ours,
+		.handle_len = sizeof ours);
 	if (result)
 		ckt_object_remove(&event->object);
 	else

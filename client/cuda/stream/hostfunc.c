@@ -16,7 +16,7 @@ enum { DONE_KEPT = 1024 };
 struct registered {
 	struct registered *next;
 	uint64_t number;
-	CUhostFn function;		/* one of the two */
+	CUhostFn function; /* one of the two */
 	CUstreamCallback callback;
 	CUstream stream;
 	void *data;
@@ -27,13 +27,16 @@ struct arrived {
 	struct ckt_host_call_args call;
 };
 
-/* What one server calls: its thread waits on its connection, and its instances are its own numbers. */
+/*
+ * What one server calls: its thread waits on its connection, and its instances are its own numbers.
+ */
 struct caller {
 	struct ckt_conn *conn;
-	_Atomic uint64_t context;		/* that the last one was put in */
+	_Atomic uint64_t context; /* that the last one was put in */
 	_Atomic uint64_t enqueued, finished;
 	struct arrived *arrived, **arrived_last;
-	uint64_t done[DONE_KEPT], running;	/* instances, so that what is told twice is done once */
+	/* instances, so that what is told twice is done once */
+	uint64_t done[DONE_KEPT], running;
 	unsigned done_next;
 	bool have_thread;
 };
@@ -50,7 +53,7 @@ static void forked(void)
 CKT_IN_CHILD(forked);
 
 static struct registered *registered, **registered_last = &registered;
-static struct caller callers[CKT_ADDRESSES_MAX];	/* by the connection's number */
+static struct caller callers[CKT_ADDRESSES_MAX]; /* by the connection's number */
 static uint64_t next_number;
 static __thread bool in_host_thread __attribute__((tls_model("initial-exec")));
 
@@ -63,7 +66,8 @@ static bool something_to_do(void *data)
 	pthread_mutex_lock(&lock);
 	bool there = caller->arrived != NULL;
 	pthread_mutex_unlock(&lock);
-	return there || caller->finished >= caller->enqueued || state == CKT_CONN_LOST || state == CKT_CONN_FORKED;
+	return there || caller->finished >= caller->enqueued || state == CKT_CONN_LOST ||
+		state == CKT_CONN_FORKED;
 }
 
 static void run_registered(const struct ckt_host_call_args *call)
@@ -216,7 +220,10 @@ void ckt_host_settle_slow(void)
 	uint64_t upto = ckt_host_enqueued;
 	if (in_host_thread)
 		return;
-	/* When the GPU has nothing left to do, whatever was to be called has been; work that failed calls nothing and does not hang this. */
+	/*
+	 * When the GPU has nothing left to do, whatever was to be called has been; work that failed
+	 * calls nothing and does not hang this.
+	 */
 	for (unsigned i = 0; i < ckt_conn_count; i++) {
 		if (callers[i].finished >= callers[i].enqueued)
 			continue;
@@ -249,7 +256,8 @@ static CUresult enqueue(const struct registered *what)
 		}
 		result = ckt_capture_append(capturing, CU_GRAPH_NODE_TYPE_HOST, &node);
 		if (!result)
-			node->host = (CUDA_HOST_NODE_PARAMS){.fn = what->function, .userData = what->data};
+			node->host = (CUDA_HOST_NODE_PARAMS){
+				.fn = what->function, .userData = what->data};
 		return ckt_graph_leave(result);
 	}
 	struct registered *r = malloc(sizeof *r);
@@ -267,7 +275,8 @@ static CUresult enqueue(const struct registered *what)
 	*registered_last = r;
 	registered_last = &r->next;
 	pthread_mutex_unlock(&lock);
-	return CKT_BATCHED(host_func, HOST_FUNC, .stream = stream, .number = number, .callback = what->callback != NULL);
+	return CKT_BATCHED(host_func, HOST_FUNC, .stream = stream, .number = number,
+		.callback = what->callback != NULL);
 }
 
 CKT_EXPORT CUresult cuLaunchHostFunc(CUstream stream, CUhostFn function, void *data)
@@ -277,7 +286,8 @@ CKT_EXPORT CUresult cuLaunchHostFunc(CUstream stream, CUhostFn function, void *d
 	return enqueue(&(struct registered){.function = function, .stream = stream, .data = data});
 }
 
-CKT_EXPORT CUresult cuStreamAddCallback(CUstream stream, CUstreamCallback callback, void *data, unsigned int flags)
+CKT_EXPORT CUresult cuStreamAddCallback(
+	CUstream stream, CUstreamCallback callback, void *data, unsigned int flags)
 {
 	if (!callback || flags)
 		return CUDA_ERROR_INVALID_VALUE;

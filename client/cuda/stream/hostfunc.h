@@ -1,8 +1,10 @@
 /*
- * Functions of the program that run when a stream gets there: cuLaunchHostFunc, cuStreamAddCallback, host nodes of graphs.
+ * Functions of the program that run when a stream gets there: cuLaunchHostFunc,
+ * cuStreamAddCallback, host nodes of graphs.
  *
- * The worker's stream stops and tells us; the function runs on one thread of ours, made for the first of them, in the order of telling;
- * our answer lets the stream go on.  Inside such a function CUDA must not be called, and says so.
+ * The worker's stream stops and tells us; the function runs on one thread of ours, made for the
+ * first of them, in the order of telling; our answer lets the stream go on.  Inside such a function
+ * CUDA must not be called, and says so.
  */
 #pragma once
 
@@ -17,8 +19,9 @@ void ckt_host_settle_slow(void);
 bool ckt_host_thread(void);
 
 /*
- * Before host memory is read for a copy, or something is sent that the worker can only do while the GPU gets on: functions that were
- * put on streams before may still write that memory.  Waits until they have run.
+ * Before host memory is read for a copy, or something is sent that the worker can only do while the
+ * GPU gets on: functions that were put on streams before may still write that memory.  Waits until
+ * they have run.
  */
 static inline void ckt_host_settle(void)
 {

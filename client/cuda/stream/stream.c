@@ -1,4 +1,7 @@
-/* Streams.  Making and destroying one needs no answer; the per-thread default stream is an ordinary stream made for the thread. */
+/*
+ * Streams.  Making and destroying one needs no answer; the per-thread default stream is an ordinary
+ * stream made for the thread.
+ */
 #include <stdlib.h>
 
 #include "client/cuda/internal.h"
@@ -56,7 +59,8 @@ static void make_key(void)
 }
 
 /* Precondition: calls go to the context. */
-static CUresult create_in(const struct ckt_context *context, unsigned flags, int priority, struct ckt_stream **ret_stream)
+static CUresult create_in(const struct ckt_context *context, unsigned flags, int priority,
+	struct ckt_stream **ret_stream)
 {
 	const struct ckt_device *device = ckt_device_get(context->device, NULL);
 	if (priority > device->least_priority)
@@ -75,7 +79,8 @@ static CUresult create_in(const struct ckt_context *context, unsigned flags, int
 		free(stream);
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
-	CUresult result = CKT_BATCHED(stream_create, STREAM_CREATE, .id = stream->object.id, .flags = flags, .priority = priority);
+	CUresult result = CKT_BATCHED(stream_create, STREAM_CREATE, .id = stream->object.id,
+		.flags = flags, .priority = priority);
 	if (result)
 		ckt_object_remove(&stream->object);
 	else
@@ -139,7 +144,8 @@ static CUresult per_thread(uint64_t *ret_id)
 	entry = malloc(sizeof *entry);
 	if (!entry)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	*entry = (struct thread_stream){.next = thread_streams, .context = context->object.id, .stream = stream->object.id};
+	*entry = (struct thread_stream){
+		.next = thread_streams, .context = context->object.id, .stream = stream->object.id};
 	thread_streams = entry;
 	pthread_once(&thread_streams_once, make_key);
 	pthread_setspecific(thread_streams_key, thread_streams);
@@ -192,7 +198,8 @@ CUresult ckt_stream_hints(CUstream handle, struct ckt_stream_hints **ret_hints)
 	return result;
 }
 
-CKT_EXPORT CUresult cuStreamCreateWithPriority(CUstream *ret_stream, unsigned int flags, int priority)
+CKT_EXPORT CUresult cuStreamCreateWithPriority(
+	CUstream *ret_stream, unsigned int flags, int priority)
 {
 	struct ckt_stream *stream;
 	if (!ret_stream || flags & ~(unsigned)CU_STREAM_NON_BLOCKING)
@@ -236,7 +243,8 @@ void ckt_stream_forget_context(uint64_t context)
 
 CUresult ckt_stream_wait(uint64_t stream)
 {
-	return CKT_WAIT_FOR_GPU(CKT_WAITED(stream_synchronize, STREAM_SYNCHRONIZE, 0, NULL, .stream = stream), 0);
+	return CKT_WAIT_FOR_GPU(
+		CKT_WAITED(stream_synchronize, STREAM_SYNCHRONIZE, 0, NULL, .stream = stream), 0);
 }
 
 CKT_EXPORT CUresult cuStreamSynchronize(CUstream handle)
@@ -256,7 +264,8 @@ CKT_EXPORT CUresult cuStreamQuery(CUstream handle)
 	CUresult result = ckt_stream_resolve(handle, &id);
 	if (!result)
 		result = ckt_capture_forbid(id);
-	return CKT_WAIT_FOR_GPU(result ? result : CKT_WAITED(stream_query, STREAM_QUERY, 0, NULL, .stream = id), 0);
+	return CKT_WAIT_FOR_GPU(
+		result ? result : CKT_WAITED(stream_query, STREAM_QUERY, 0, NULL, .stream = id), 0);
 }
 
 CKT_EXPORT CUresult cuStreamWaitEvent(CUstream handle, CUevent event, unsigned int flags)
@@ -270,7 +279,8 @@ CKT_EXPORT CUresult cuStreamWaitEvent(CUstream handle, CUevent event, unsigned i
 		return CUDA_ERROR_INVALID_HANDLE;
 	if (flags & ~(unsigned)CU_EVENT_WAIT_EXTERNAL)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (__builtin_expect(ckt_conn_count > 1, 0) && ckt_object_conn(ckt_handle_id(event), CKT_KIND_EVENT) != ckt_call_conn)
+	if (__builtin_expect(ckt_conn_count > 1, 0) &&
+		ckt_object_conn(ckt_handle_id(event), CKT_KIND_EVENT) != ckt_call_conn)
 		return ckt_wait_between(id, event);
 	bool done;
 	result = ckt_capture_wait(id, ckt_handle_id(event), flags, &done);
@@ -278,7 +288,8 @@ CKT_EXPORT CUresult cuStreamWaitEvent(CUstream handle, CUevent event, unsigned i
 		return result;
 	if (flags & CU_EVENT_WAIT_EXTERNAL)
 		return CUDA_ERROR_ILLEGAL_STATE;
-	result = CKT_BATCHED(stream_wait_event, STREAM_WAIT_EVENT, .stream = id, .event = ckt_handle_id(event), .flags = flags);
+	result = CKT_BATCHED(stream_wait_event, STREAM_WAIT_EVENT, .stream = id,
+		.event = ckt_handle_id(event), .flags = flags);
 	return result ? result : ckt_event_arrived(ckt_handle_id(event));
 }
 
@@ -336,7 +347,8 @@ CKT_EXPORT CUresult cuStreamGetCtx(CUstream handle, CUcontext *context)
 		return CUDA_ERROR_INVALID_VALUE;
 	CUresult result = find(handle, &stream);
 	if (!result)
-		*context = (CUcontext)(uintptr_t)(stream ? stream->object.context : ckt_call_context);
+		*context =
+			(CUcontext)(uintptr_t)(stream ? stream->object.context : ckt_call_context);
 	return result;
 }
 

@@ -1,6 +1,6 @@
 /*
- * Attributes of streams.  They are set on the worker's stream, and come back with it from an image; what was set is remembered here for
- * those who ask.
+ * Attributes of streams.  They are set on the worker's stream, and come back with it from an image;
+ * what was set is remembered here for those who ask.
  */
 #include <string.h>
 
@@ -9,8 +9,9 @@
 #include "cudacommon/capture.h"
 #include "cudacommon/launch_attribute.h"
 
-static const CUstreamAttrID all[] = {CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW, CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY,
-				     CU_LAUNCH_ATTRIBUTE_PRIORITY, CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN, CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP};
+static const CUstreamAttrID all[] = {CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW,
+	CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY, CU_LAUNCH_ATTRIBUTE_PRIORITY,
+	CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN, CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP};
 
 static CUstreamAttrValue told(const struct ckt_stream_hints *hints, CUstreamAttrID attribute)
 {
@@ -37,7 +38,8 @@ static CUstreamAttrValue told(const struct ckt_stream_hints *hints, CUstreamAttr
 	return value;
 }
 
-static void remember(struct ckt_stream_hints *hints, CUstreamAttrID attribute, const CUstreamAttrValue *value)
+static void remember(
+	struct ckt_stream_hints *hints, CUstreamAttrID attribute, const CUstreamAttrValue *value)
 {
 	switch ((int)attribute) {
 	case CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW:
@@ -60,13 +62,16 @@ static void remember(struct ckt_stream_hints *hints, CUstreamAttrID attribute, c
 }
 
 /* On the worker's stream.  What the device does not take is an answer. */
-static CUresult set_at_worker(uint64_t stream, CUstreamAttrID attribute, const CUstreamAttrValue *value)
+static CUresult set_at_worker(
+	uint64_t stream, CUstreamAttrID attribute, const CUstreamAttrValue *value)
 {
-	return CKT_WAITED(stream_set_attribute, STREAM_SET_ATTRIBUTE, CKT_CALL_F_NUMBERED, NULL, .stream = stream, .attribute = (uint32_t)attribute,
-			  .value = (const uint8_t *)value, .value_len = sizeof *value);
+	return CKT_WAITED(stream_set_attribute, STREAM_SET_ATTRIBUTE, CKT_CALL_F_NUMBERED, NULL,
+		.stream = stream, .attribute = (uint32_t)attribute, .value = (const uint8_t *)value,
+		.value_len = sizeof *value);
 }
 
-CKT_EXPORT CUresult cuStreamGetAttribute(CUstream handle, CUstreamAttrID attribute, CUstreamAttrValue *value)
+CKT_EXPORT CUresult cuStreamGetAttribute(
+	CUstream handle, CUstreamAttrID attribute, CUstreamAttrValue *value)
 {
 	struct ckt_stream_hints *hints;
 	if (!value)
@@ -89,7 +94,8 @@ static CUresult clamp(int *priority)
 	return result;
 }
 
-CKT_EXPORT CUresult cuStreamSetAttribute(CUstream handle, CUstreamAttrID attribute, const CUstreamAttrValue *given)
+CKT_EXPORT CUresult cuStreamSetAttribute(
+	CUstream handle, CUstreamAttrID attribute, const CUstreamAttrValue *given)
 {
 	struct ckt_stream_hints *hints;
 	struct ckt_context *context;
@@ -105,7 +111,8 @@ CKT_EXPORT CUresult cuStreamSetAttribute(CUstream handle, CUstreamAttrID attribu
 		result = ckt_context_current(&context);
 	if (!result)
 		result = ckt_stream_attribute_check(attribute, &value,
-						    ckt_device_attribute(context->device, CU_DEVICE_ATTRIBUTE_MAX_ACCESS_POLICY_WINDOW_SIZE));
+			ckt_device_attribute(context->device,
+				CU_DEVICE_ATTRIBUTE_MAX_ACCESS_POLICY_WINDOW_SIZE));
 	if (!result && attribute == CU_STREAM_ATTRIBUTE_PRIORITY)
 		result = clamp(&value.priority);
 	if (!result)
@@ -141,22 +148,31 @@ CKT_EXPORT CUresult cuStreamCopyAttributes(CUstream target, CUstream source)
 
 CKT_EXPORT CUresult cuStreamCopyAttributes_ptsz(CUstream target, CUstream source)
 {
-	return cuStreamCopyAttributes(target ? target : CU_STREAM_PER_THREAD, source ? source : CU_STREAM_PER_THREAD);
+	return cuStreamCopyAttributes(
+		target ? target : CU_STREAM_PER_THREAD, source ? source : CU_STREAM_PER_THREAD);
 }
 
-unsigned ckt_stream_node_attributes(uint64_t id, CUlaunchAttribute ret_attributes[CKT_STREAM_ATTRIBUTES_MAX])
+unsigned ckt_stream_node_attributes(
+	uint64_t id, CUlaunchAttribute ret_attributes[CKT_STREAM_ATTRIBUTES_MAX])
 {
 	struct ckt_stream_hints *hints;
 	unsigned count = 0;
 	if (ckt_stream_hints((CUstream)(uintptr_t)id, &hints))
 		return 0;
 	if (hints->window.num_bytes)
-		ret_attributes[count++] = (CUlaunchAttribute){.id = CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW, .value.accessPolicyWindow = hints->window};
+		ret_attributes[count++] =
+			(CUlaunchAttribute){.id = CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW,
+				.value.accessPolicyWindow = hints->window};
 	if (hints->priority)
-		ret_attributes[count++] = (CUlaunchAttribute){.id = CU_LAUNCH_ATTRIBUTE_PRIORITY, .value.priority = hints->priority};
+		ret_attributes[count++] = (CUlaunchAttribute){
+			.id = CU_LAUNCH_ATTRIBUTE_PRIORITY, .value.priority = hints->priority};
 	if (hints->domain)
-		ret_attributes[count++] = (CUlaunchAttribute){.id = CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN, .value.memSyncDomain = hints->domain};
+		ret_attributes[count++] =
+			(CUlaunchAttribute){.id = CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN,
+				.value.memSyncDomain = hints->domain};
 	if (hints->map_set)
-		ret_attributes[count++] = (CUlaunchAttribute){.id = CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP, .value.memSyncDomainMap = hints->map};
+		ret_attributes[count++] =
+			(CUlaunchAttribute){.id = CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP,
+				.value.memSyncDomainMap = hints->map};
 	return count;
 }

@@ -13,7 +13,10 @@ struct block {
 static cublasStatus_t copy(const struct block *b)
 {
 	const struct ckt_client_table *client = ckt_client();
-	CUDA_MEMCPY2D c = {.WidthInBytes = b->width, .Height = b->height, .srcPitch = b->from_pitch, .dstPitch = b->to_pitch};
+	CUDA_MEMCPY2D c = {.WidthInBytes = b->width,
+		.Height = b->height,
+		.srcPitch = b->from_pitch,
+		.dstPitch = b->to_pitch};
 	if (!client || client->enter())
 		return CUBLAS_STATUS_NOT_INITIALIZED;
 	if (!b->from || !b->to)
@@ -28,7 +31,8 @@ static cublasStatus_t copy(const struct block *b)
 	return result ? CUBLAS_STATUS_MAPPING_ERROR : CUBLAS_STATUS_SUCCESS;
 }
 
-static cublasStatus_t vector(int64_t n, int64_t size, const void *from, int64_t from_step, void *to, int64_t to_step, struct block b)
+static cublasStatus_t vector(int64_t n, int64_t size, const void *from, int64_t from_step, void *to,
+	int64_t to_step, struct block b)
 {
 	if (n < 0 || size <= 0 || from_step <= 0 || to_step <= 0)
 		return CUBLAS_STATUS_INVALID_VALUE;
@@ -44,10 +48,11 @@ static cublasStatus_t vector(int64_t n, int64_t size, const void *from, int64_t 
 	return copy(&b);
 }
 
-static cublasStatus_t matrix(int64_t rows, int64_t columns, int64_t size, const void *from, int64_t from_rows, void *to, int64_t to_rows,
-			     struct block b)
+static cublasStatus_t matrix(int64_t rows, int64_t columns, int64_t size, const void *from,
+	int64_t from_rows, void *to, int64_t to_rows, struct block b)
 {
-	if (rows < 0 || columns < 0 || size <= 0 || from_rows <= 0 || to_rows <= 0 || from_rows < rows || to_rows < rows)
+	if (rows < 0 || columns < 0 || size <= 0 || from_rows <= 0 || to_rows <= 0 ||
+		from_rows < rows || to_rows < rows)
 		return CUBLAS_STATUS_INVALID_VALUE;
 	if (!rows || !columns)
 		return CUBLAS_STATUS_SUCCESS;
@@ -60,30 +65,45 @@ static cublasStatus_t matrix(int64_t rows, int64_t columns, int64_t size, const 
 	return copy(&b);
 }
 
-#define TO_DEVICE {.to_device = true}
-#define TO_HOST {.to_device = false}
-#define TO_DEVICE_ASYNC {.to_device = true, .async = true, .stream = stream}
-#define TO_HOST_ASYNC {.to_device = false, .async = true, .stream = stream}
+#define TO_DEVICE                 \
+	{                         \
+		.to_device = true \
+	}
+#define TO_HOST                    \
+	{                          \
+		.to_device = false \
+	}
+#define TO_DEVICE_ASYNC                                            \
+	{                                                          \
+		.to_device = true, .async = true, .stream = stream \
+	}
+#define TO_HOST_ASYNC                                               \
+	{                                                           \
+		.to_device = false, .async = true, .stream = stream \
+	}
 
 /* The function with int and with int64_t. */
-#define VECTOR(NAME, way, ...)                                                                                                            \
-	CKT_LIB_EXPORT cublasStatus_t NAME(int n, int size, const void *x, int incx, void *y, int incy __VA_ARGS__)                               \
-	{                                                                                                                                 \
-		return vector(n, size, x, incx, y, incy, (struct block)way);                                                              \
-	}                                                                                                                                 \
-	CKT_LIB_EXPORT cublasStatus_t NAME##_64(int64_t n, int64_t size, const void *x, int64_t incx, void *y, int64_t incy __VA_ARGS__)          \
-	{                                                                                                                                 \
-		return vector(n, size, x, incx, y, incy, (struct block)way);                                                              \
+#define VECTOR(NAME, way, ...)                                                           \
+	CKT_LIB_EXPORT cublasStatus_t NAME(                                              \
+		int n, int size, const void *x, int incx, void *y, int incy __VA_ARGS__) \
+	{                                                                                \
+		return vector(n, size, x, incx, y, incy, (struct block)way);             \
+	}                                                                                \
+	CKT_LIB_EXPORT cublasStatus_t NAME##_64(int64_t n, int64_t size, const void *x,  \
+		int64_t incx, void *y, int64_t incy __VA_ARGS__)                         \
+	{                                                                                \
+		return vector(n, size, x, incx, y, incy, (struct block)way);             \
 	}
-#define MATRIX(NAME, way, ...)                                                                                                            \
-	CKT_LIB_EXPORT cublasStatus_t NAME(int rows, int columns, int size, const void *a, int lda, void *b, int ldb __VA_ARGS__)                 \
-	{                                                                                                                                 \
-		return matrix(rows, columns, size, a, lda, b, ldb, (struct block)way);                                                    \
-	}                                                                                                                                 \
-	CKT_LIB_EXPORT cublasStatus_t NAME##_64(int64_t rows, int64_t columns, int64_t size, const void *a, int64_t lda, void *b,                 \
-					int64_t ldb __VA_ARGS__)                                                                          \
-	{                                                                                                                                 \
-		return matrix(rows, columns, size, a, lda, b, ldb, (struct block)way);                                                    \
+#define MATRIX(NAME, way, ...)                                                               \
+	CKT_LIB_EXPORT cublasStatus_t NAME(int rows, int columns, int size, const void *a,   \
+		int lda, void *b, int ldb __VA_ARGS__)                                       \
+	{                                                                                    \
+		return matrix(rows, columns, size, a, lda, b, ldb, (struct block)way);       \
+	}                                                                                    \
+	CKT_LIB_EXPORT cublasStatus_t NAME##_64(int64_t rows, int64_t columns, int64_t size, \
+		const void *a, int64_t lda, void *b, int64_t ldb __VA_ARGS__)                \
+	{                                                                                    \
+		return matrix(rows, columns, size, a, lda, b, ldb, (struct block)way);       \
 	}
 
 VECTOR(cublasSetVector, TO_DEVICE)

@@ -1,9 +1,10 @@
 /*
- * The shim libcublas.so.13 (and .12): cuBLAS over the session.  Generated stubs check and send what works on the GPU; here is what they
- * need of a handle.
+ * The shim libcublas.so.13 (and .12): cuBLAS over the session.  Generated stubs check and send what
+ * works on the GPU; here is what they need of a handle.
  *
- * What is set of a handle is kept here, answered from here, and travels in one message before the next call that it matters to: a program
- * that sets the same stream, workspace and math mode before every call, as PyTorch does, sends nothing for it.
+ * What is set of a handle is kept here, answered from here, and travels in one message before the
+ * next call that it matters to: a program that sets the same stream, workspace and math mode before
+ * every call, as PyTorch does, sends nothing for it.
  *
  * Threading as cuBLAS's: any thread, a handle for one at a time.
  */
@@ -14,7 +15,10 @@
 #include "rpc/cublas.h"
 #include "rpc/gen/cublas_codec.h"
 
-/* For captures alone: the genuine library would take one for each stream from its own pool, inside the capture. */
+/*
+ * For captures alone: the genuine library would take one for each stream from its own pool, inside
+ * the capture.
+ */
 struct ckt_cublas_workspace {
 	struct ckt_cublas_workspace *next;
 	uint64_t stream;
@@ -22,12 +26,12 @@ struct ckt_cublas_workspace {
 };
 
 struct ckt_cublas_handle {
-	struct ckt_lib_object object;		/* first */
-	cudaStream_t stream;			/* as the program gave it */
-	bool own_workspace;			/* the program gave none since it set the stream */
+	struct ckt_lib_object object; /* first */
+	cudaStream_t stream;          /* as the program gave it */
+	bool own_workspace;           /* the program gave none since it set the stream */
 	struct ckt_cublas_set_args wanted, sent;
 	struct ckt_cublas_workspace *workspaces;
-	int environment_mode;			/* rpc/cublas_exported.h */
+	int environment_mode; /* rpc/cublas_exported.h */
 };
 
 /* 12 or 13: of the SONAME that this copy of the shim has. */
@@ -56,17 +60,18 @@ static inline cublasStatus_t ckt_cublas_of(CUresult result)
 /* The session's error, else the library's status. */
 static inline cublasStatus_t ckt_cublas_answer(CUresult result, int status)
 {
-	return __builtin_expect(result != CUDA_SUCCESS, 0) ? ckt_cublas_of(result) : (cublasStatus_t)status;
+	return __builtin_expect(result != CUDA_SUCCESS, 0) ? ckt_cublas_of(result)
+							   : (cublasStatus_t)status;
 }
 
 /* ---- logger.c: every function of the library begins with CKT_CUBLAS_LOG */
 
 extern _Atomic bool ckt_cublas_logs;
 void ckt_cublas_log(const char *function);
-#define CKT_CUBLAS_LOG()                                                                                                                  \
-	do {                                                                                                                              \
-		if (__builtin_expect(ckt_cublas_logs, 0))                                                                                 \
-			ckt_cublas_log(__func__);                                                                                         \
+#define CKT_CUBLAS_LOG()                                  \
+	do {                                              \
+		if (__builtin_expect(ckt_cublas_logs, 0)) \
+			ckt_cublas_log(__func__);         \
 	} while (0)
 
 /* ---- For the API without handles (legacy.c) */

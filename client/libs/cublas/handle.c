@@ -19,23 +19,29 @@ int ckt_cublas_unsupported(const char *name, bool *once)
 cublasStatus_t ckt_cublas_open(uint32_t *ret_version)
 {
 	static struct ckt_lib_opened opened;
-	uint32_t version = ckt_lib_major == CUBLAS_VER_MAJOR ? CUBLAS_VERSION : ckt_lib_major * 10000;
-	CUresult result = ckt_lib_open(&opened, "cuBLAS", CKT_LIB_PROC(CKT_LIB_CUBLAS, CKT_CUBLAS_PROC_CUBLAS_OPEN), version);
+	uint32_t version =
+		ckt_lib_major == CUBLAS_VER_MAJOR ? CUBLAS_VERSION : ckt_lib_major * 10000;
+	CUresult result = ckt_lib_open(&opened, "cuBLAS",
+		CKT_LIB_PROC(CKT_LIB_CUBLAS, CKT_CUBLAS_PROC_CUBLAS_OPEN), version);
 	*ret_version = opened.version;
-	return result == CUDA_ERROR_OUT_OF_MEMORY ? CUBLAS_STATUS_ALLOC_FAILED : result ? CUBLAS_STATUS_NOT_INITIALIZED : CUBLAS_STATUS_SUCCESS;
+	return result == CUDA_ERROR_OUT_OF_MEMORY ? CUBLAS_STATUS_ALLOC_FAILED
+		: result                          ? CUBLAS_STATUS_NOT_INITIALIZED
+						  : CUBLAS_STATUS_SUCCESS;
 }
 
 struct ckt_cublas_handle *ckt_cublas_handle(cublasHandle_t handle)
 {
 	struct ckt_cublas_handle *own = (struct ckt_cublas_handle *)handle;
-	return own && own->object.magic == CKT_LIB_OBJECT_MAGIC && own->object.lib == CKT_LIB_CUBLAS ? own : NULL;
+	return own && own->object.magic == CKT_LIB_OBJECT_MAGIC && own->object.lib == CKT_LIB_CUBLAS
+		? own
+		: NULL;
 }
 
 /* ---- What was set */
 
 /*
- * What the genuine library has for a handle decides which algorithm it takes, so that is left alone; in a capture it would be taken from
- * inside the graph, so there the handle has one of ours.
+ * What the genuine library has for a handle decides which algorithm it takes, so that is left
+ * alone; in a capture it would be taken from inside the graph, so there the handle has one of ours.
  */
 static void workspace_for(const struct ckt_client_table *client, struct ckt_cublas_handle *own)
 {
@@ -51,7 +57,8 @@ static void workspace_for(const struct ckt_client_table *client, struct ckt_cubl
 		if (!found)
 			return;
 		found->stream = own->object.stream;
-		found->bytes = client->capability() >= CAPABILITY_HOPPER ? WORKSPACE_HOPPER : WORKSPACE;
+		found->bytes =
+			client->capability() >= CAPABILITY_HOPPER ? WORKSPACE_HOPPER : WORKSPACE;
 		/* Without memory the genuine library does as it would anyway. */
 		if (client->workspace_alloc(found->bytes, &found->address))
 			found->address = found->bytes = 0;
@@ -65,9 +72,9 @@ static void workspace_for(const struct ckt_client_table *client, struct ckt_cubl
 static void flush(const struct ckt_client_table *client, struct ckt_cublas_handle *own)
 {
 	struct ckt_call call;
-	if (client->begin(&call, CKT_LIB_PROC(CKT_LIB_CUBLAS, CKT_CUBLAS_PROC_CUBLAS_SET), ckt_cublas_set_args_size(&own->wanted),
-			  CKT_CALL_F_BATCHED))
-		return;		/* The call that this is for says why. */
+	if (client->begin(&call, CKT_LIB_PROC(CKT_LIB_CUBLAS, CKT_CUBLAS_PROC_CUBLAS_SET),
+		    ckt_cublas_set_args_size(&own->wanted), CKT_CALL_F_BATCHED))
+		return; /* The call that this is for says why. */
 	call.p = ckt_cublas_set_args_put(call.p, &own->wanted);
 	if (client->queue(&call) == CUDA_SUCCESS)
 		own->sent = own->wanted;
@@ -91,13 +98,15 @@ struct ckt_lib_object *ckt_cublas_take_handle(cublasHandle_t handle)
 /* ---- Their life */
 
 /* Makes the object at the server: *ret is what the library there says and begins with. */
-static CUresult create(const struct ckt_client_table *client, uint64_t id, struct ckt_cublasCreate_v2_res *ret)
+static CUresult create(
+	const struct ckt_client_table *client, uint64_t id, struct ckt_cublasCreate_v2_res *ret)
 {
 	struct ckt_call call;
 	struct ckt_reply reply;
 	struct ckt_cublasCreate_v2_args args = {.handle = id};
-	CUresult result = client->begin(&call, CKT_LIB_PROC(CKT_LIB_CUBLAS, CKT_CUBLAS_PROC_CUBLASCREATE_V2), ckt_cublasCreate_v2_args_size(&args),
-					CKT_CALL_F_NUMBERED);
+	CUresult result =
+		client->begin(&call, CKT_LIB_PROC(CKT_LIB_CUBLAS, CKT_CUBLAS_PROC_CUBLASCREATE_V2),
+			ckt_cublasCreate_v2_args_size(&args), CKT_CALL_F_NUMBERED);
 	if (result)
 		return result;
 	call.p = ckt_cublasCreate_v2_args_put(call.p, &args);
@@ -133,12 +142,19 @@ CKT_LIB_EXPORT cublasStatus_t cublasCreate_v2(cublasHandle_t *handle)
 		free(own);
 		return ckt_cublas_answer(result, made.status);
 	}
-	own->object = (struct ckt_lib_object){.magic = CKT_LIB_OBJECT_MAGIC, .lib = CKT_LIB_CUBLAS, .id = id, .context = client->context()};
+	own->object = (struct ckt_lib_object){.magic = CKT_LIB_OBJECT_MAGIC,
+		.lib = CKT_LIB_CUBLAS,
+		.id = id,
+		.context = client->context()};
 	own->own_workspace = true;
-	own->wanted = own->sent = (struct ckt_cublas_set_args){
-		.handle = id, .math_mode = made.math_mode, .atomics_mode = made.atomics_mode, .sm_count_target = made.sm_count_target,
-		.emulation_strategy = made.emulation_strategy, .emulation_special_values = made.emulation_special_values,
-		.emulation_mantissa_control = made.emulation_mantissa_control, .emulation_max_mantissa_bits = made.emulation_max_mantissa_bits,
+	own->wanted = own->sent = (struct ckt_cublas_set_args){.handle = id,
+		.math_mode = made.math_mode,
+		.atomics_mode = made.atomics_mode,
+		.sm_count_target = made.sm_count_target,
+		.emulation_strategy = made.emulation_strategy,
+		.emulation_special_values = made.emulation_special_values,
+		.emulation_mantissa_control = made.emulation_mantissa_control,
+		.emulation_max_mantissa_bits = made.emulation_max_mantissa_bits,
 		.emulation_mantissa_bit_offset = made.emulation_mantissa_bit_offset};
 	*handle = (cublasHandle_t)own;
 	return CUBLAS_STATUS_SUCCESS;
@@ -153,8 +169,9 @@ CKT_LIB_EXPORT cublasStatus_t cublasDestroy_v2(cublasHandle_t handle)
 	if (!own || !client)
 		return CUBLAS_STATUS_NOT_INITIALIZED;
 	struct ckt_cublasDestroy_v2_args args = {.handle = own->object.id};
-	CUresult result = client->begin(&call, CKT_LIB_PROC(CKT_LIB_CUBLAS, CKT_CUBLAS_PROC_CUBLASDESTROY_V2), ckt_cublasDestroy_v2_args_size(&args),
-					CKT_CALL_F_BATCHED);
+	CUresult result =
+		client->begin(&call, CKT_LIB_PROC(CKT_LIB_CUBLAS, CKT_CUBLAS_PROC_CUBLASDESTROY_V2),
+			ckt_cublasDestroy_v2_args_size(&args), CKT_CALL_F_BATCHED);
 	if (!result) {
 		call.p = ckt_cublasDestroy_v2_args_put(call.p, &args);
 		client->queue(&call);
@@ -204,7 +221,8 @@ CKT_LIB_EXPORT cublasStatus_t cublasGetStream_v2(cublasHandle_t handle, cudaStre
 	return CUBLAS_STATUS_SUCCESS;
 }
 
-CKT_LIB_EXPORT cublasStatus_t cublasSetWorkspace_v2(cublasHandle_t handle, void *workspace, size_t bytes)
+CKT_LIB_EXPORT cublasStatus_t cublasSetWorkspace_v2(
+	cublasHandle_t handle, void *workspace, size_t bytes)
 {
 	struct ckt_cublas_handle *own = ckt_cublas_handle(handle);
 	CKT_CUBLAS_LOG();
@@ -214,13 +232,17 @@ CKT_LIB_EXPORT cublasStatus_t cublasSetWorkspace_v2(cublasHandle_t handle, void 
 		return CUBLAS_STATUS_INVALID_VALUE;
 	own->own_workspace = false;
 	own->object.workspace = 0;
-	/* A message with 0 and 0 gives the library its own back: to have none is another thing, and chooses other algorithms. */
+	/*
+	 * A message with 0 and 0 gives the library its own back: to have none is another thing, and
+	 * chooses other algorithms.
+	 */
 	own->wanted.workspace = workspace || bytes ? (uintptr_t)workspace : WORKSPACE_ALIGNMENT;
 	own->wanted.workspace_bytes = bytes;
 	return CUBLAS_STATUS_SUCCESS;
 }
 
-CKT_LIB_EXPORT cublasStatus_t cublasSetPointerMode_v2(cublasHandle_t handle, cublasPointerMode_t mode)
+CKT_LIB_EXPORT cublasStatus_t cublasSetPointerMode_v2(
+	cublasHandle_t handle, cublasPointerMode_t mode)
 {
 	struct ckt_cublas_handle *own = ckt_cublas_handle(handle);
 	CKT_CUBLAS_LOG();
@@ -233,7 +255,8 @@ CKT_LIB_EXPORT cublasStatus_t cublasSetPointerMode_v2(cublasHandle_t handle, cub
 	return CUBLAS_STATUS_SUCCESS;
 }
 
-CKT_LIB_EXPORT cublasStatus_t cublasGetPointerMode_v2(cublasHandle_t handle, cublasPointerMode_t *mode)
+CKT_LIB_EXPORT cublasStatus_t cublasGetPointerMode_v2(
+	cublasHandle_t handle, cublasPointerMode_t *mode)
 {
 	const struct ckt_cublas_handle *own = ckt_cublas_handle(handle);
 	CKT_CUBLAS_LOG();
@@ -252,8 +275,8 @@ static bool math_mode_is_valid(cublasMath_t mode)
 	case CUBLAS_TENSOR_OP_MATH:
 	case CUBLAS_PEDANTIC_MATH:
 	case CUBLAS_TF32_TENSOR_OP_MATH:
-	case 4:		/* CUBLAS_FP32_EMULATED_BF16X9_MATH, */
-	case 8:		/* CUBLAS_FP64_EMULATED_FIXEDPOINT_MATH: of later headers */
+	case 4: /* CUBLAS_FP32_EMULATED_BF16X9_MATH, */
+	case 8: /* CUBLAS_FP64_EMULATED_FIXEDPOINT_MATH: of later headers */
 		return true;
 	default:
 		return false;
@@ -261,40 +284,44 @@ static bool math_mode_is_valid(cublasMath_t mode)
 }
 
 /* A setter and a getter of what is a number of the handle's. */
-#define PROPERTY(NAME, type, field, valid)                                                                                                \
-	CKT_LIB_EXPORT cublasStatus_t cublasSet##NAME(cublasHandle_t handle, type value)                                                          \
-	{                                                                                                                                 \
-		struct ckt_cublas_handle *own = ckt_cublas_handle(handle);                                                                \
-		CKT_CUBLAS_LOG();                                                                                                         \
-		if (!own)                                                                                                                 \
-			return CUBLAS_STATUS_NOT_INITIALIZED;                                                                             \
-		if (!(valid))                                                                                                             \
-			return CUBLAS_STATUS_INVALID_VALUE;                                                                               \
-		own->wanted.field = (int32_t)value;                                                                                       \
-		return CUBLAS_STATUS_SUCCESS;                                                                                             \
-	}                                                                                                                                 \
-	CKT_LIB_EXPORT cublasStatus_t cublasGet##NAME(cublasHandle_t handle, type *value)                                                         \
-	{                                                                                                                                 \
-		const struct ckt_cublas_handle *own = ckt_cublas_handle(handle);                                                          \
-		CKT_CUBLAS_LOG();                                                                                                         \
-		if (!own)                                                                                                                 \
-			return CUBLAS_STATUS_NOT_INITIALIZED;                                                                             \
-		if (!value)                                                                                                               \
-			return CUBLAS_STATUS_INVALID_VALUE;                                                                               \
-		*value = (type)own->wanted.field;                                                                                         \
-		return CUBLAS_STATUS_SUCCESS;                                                                                             \
+#define PROPERTY(NAME, type, field, valid)                                                \
+	CKT_LIB_EXPORT cublasStatus_t cublasSet##NAME(cublasHandle_t handle, type value)  \
+	{                                                                                 \
+		struct ckt_cublas_handle *own = ckt_cublas_handle(handle);                \
+		CKT_CUBLAS_LOG();                                                         \
+		if (!own)                                                                 \
+			return CUBLAS_STATUS_NOT_INITIALIZED;                             \
+		if (!(valid))                                                             \
+			return CUBLAS_STATUS_INVALID_VALUE;                               \
+		own->wanted.field = (int32_t)value;                                       \
+		return CUBLAS_STATUS_SUCCESS;                                             \
+	}                                                                                 \
+	CKT_LIB_EXPORT cublasStatus_t cublasGet##NAME(cublasHandle_t handle, type *value) \
+	{                                                                                 \
+		const struct ckt_cublas_handle *own = ckt_cublas_handle(handle);          \
+		CKT_CUBLAS_LOG();                                                         \
+		if (!own)                                                                 \
+			return CUBLAS_STATUS_NOT_INITIALIZED;                             \
+		if (!value)                                                               \
+			return CUBLAS_STATUS_INVALID_VALUE;                               \
+		*value = (type)own->wanted.field;                                         \
+		return CUBLAS_STATUS_SUCCESS;                                             \
 	}
 
 PROPERTY(MathMode, cublasMath_t, math_mode, math_mode_is_valid(value))
 PROPERTY(AtomicsMode, cublasAtomicsMode_t, atomics_mode, (unsigned)value <= CUBLAS_ATOMICS_ALLOWED)
 PROPERTY(SmCountTarget, int, sm_count_target, value >= 0)
-PROPERTY(EmulationStrategy, cublasEmulationStrategy_t, emulation_strategy, (unsigned)value <= CUBLAS_EMULATION_STRATEGY_EAGER)
-PROPERTY(EmulationSpecialValuesSupport, cudaEmulationSpecialValuesSupport, emulation_special_values, true)
-PROPERTY(FixedPointEmulationMantissaControl, cudaEmulationMantissaControl, emulation_mantissa_control, true)
+PROPERTY(EmulationStrategy, cublasEmulationStrategy_t, emulation_strategy,
+	(unsigned)value <= CUBLAS_EMULATION_STRATEGY_EAGER)
+PROPERTY(EmulationSpecialValuesSupport, cudaEmulationSpecialValuesSupport, emulation_special_values,
+	true)
+PROPERTY(FixedPointEmulationMantissaControl, cudaEmulationMantissaControl,
+	emulation_mantissa_control, true)
 PROPERTY(FixedPointEmulationMaxMantissaBitCount, int, emulation_max_mantissa_bits, value >= 0)
 PROPERTY(FixedPointEmulationMantissaBitOffset, int, emulation_mantissa_bit_offset, true)
 
-CKT_LIB_EXPORT cublasStatus_t cublasSetFixedPointEmulationMantissaBitCountPointer(cublasHandle_t handle, int *count)
+CKT_LIB_EXPORT cublasStatus_t cublasSetFixedPointEmulationMantissaBitCountPointer(
+	cublasHandle_t handle, int *count)
 {
 	struct ckt_cublas_handle *own = ckt_cublas_handle(handle);
 	CKT_CUBLAS_LOG();
@@ -304,7 +331,8 @@ CKT_LIB_EXPORT cublasStatus_t cublasSetFixedPointEmulationMantissaBitCountPointe
 	return CUBLAS_STATUS_SUCCESS;
 }
 
-CKT_LIB_EXPORT cublasStatus_t cublasGetFixedPointEmulationMantissaBitCountPointer(cublasHandle_t handle, int **count)
+CKT_LIB_EXPORT cublasStatus_t cublasGetFixedPointEmulationMantissaBitCountPointer(
+	cublasHandle_t handle, int **count)
 {
 	const struct ckt_cublas_handle *own = ckt_cublas_handle(handle);
 	CKT_CUBLAS_LOG();
@@ -328,8 +356,9 @@ CKT_LIB_EXPORT cublasStatus_t cublasSetEnvironmentMode(cublasHandle_t handle, in
 		return CUBLAS_STATUS_INVALID_VALUE;
 	struct ckt_cublas_set_environment_mode_args args = {.handle = own->object.id, .mode = mode};
 	const struct ckt_client_table *client = ckt_client();
-	CUresult result = client->begin(&call, CKT_LIB_PROC(CKT_LIB_CUBLAS, CKT_CUBLAS_PROC_CUBLAS_SET_ENVIRONMENT_MODE),
-					ckt_cublas_set_environment_mode_args_size(&args), CKT_CALL_F_BATCHED);
+	CUresult result = client->begin(&call,
+		CKT_LIB_PROC(CKT_LIB_CUBLAS, CKT_CUBLAS_PROC_CUBLAS_SET_ENVIRONMENT_MODE),
+		ckt_cublas_set_environment_mode_args_size(&args), CKT_CALL_F_BATCHED);
 	if (!result) {
 		call.p = ckt_cublas_set_environment_mode_args_put(call.p, &args);
 		result = client->queue(&call);

@@ -1,4 +1,7 @@
-/* The API without handles (cublas.h): each context has a handle that its calls go to, made by the first of them, as in the genuine library. */
+/*
+ * The API without handles (cublas.h): each context has a handle that its calls go to, made by the
+ * first of them, as in the genuine library.
+ */
 #include <ctype.h>
 #include <pthread.h>
 
@@ -82,19 +85,25 @@ cublasOperation_t ckt_cublas_char_cublasOperation_t(char c)
 cublasFillMode_t ckt_cublas_char_cublasFillMode_t(char c)
 {
 	int upper = toupper((unsigned char)c);
-	return upper == 'L' ? CUBLAS_FILL_MODE_LOWER : upper == 'U' ? CUBLAS_FILL_MODE_UPPER : (cublasFillMode_t)NONE;
+	return upper == 'L'    ? CUBLAS_FILL_MODE_LOWER
+		: upper == 'U' ? CUBLAS_FILL_MODE_UPPER
+			       : (cublasFillMode_t)NONE;
 }
 
 cublasSideMode_t ckt_cublas_char_cublasSideMode_t(char c)
 {
 	int upper = toupper((unsigned char)c);
-	return upper == 'L' ? CUBLAS_SIDE_LEFT : upper == 'R' ? CUBLAS_SIDE_RIGHT : (cublasSideMode_t)NONE;
+	return upper == 'L'    ? CUBLAS_SIDE_LEFT
+		: upper == 'R' ? CUBLAS_SIDE_RIGHT
+			       : (cublasSideMode_t)NONE;
 }
 
 cublasDiagType_t ckt_cublas_char_cublasDiagType_t(char c)
 {
 	int upper = toupper((unsigned char)c);
-	return upper == 'N' ? CUBLAS_DIAG_NON_UNIT : upper == 'U' ? CUBLAS_DIAG_UNIT : (cublasDiagType_t)NONE;
+	return upper == 'N'    ? CUBLAS_DIAG_NON_UNIT
+		: upper == 'U' ? CUBLAS_DIAG_UNIT
+			       : (cublasDiagType_t)NONE;
 }
 
 /* ---- The rest of cublas.h; its functions of BLAS are generated. */
@@ -157,7 +166,9 @@ CKT_LIB_EXPORT cublasStatus_t cublasAlloc(int n, int size, void **memory)
 	if (!result)
 		result = client->workspace_alloc((size_t)n * (size_t)size, &address);
 	*memory = (void *)(uintptr_t)address;
-	return result == CUDA_ERROR_OUT_OF_MEMORY ? CUBLAS_STATUS_ALLOC_FAILED : result ? CUBLAS_STATUS_INTERNAL_ERROR : CUBLAS_STATUS_SUCCESS;
+	return result == CUDA_ERROR_OUT_OF_MEMORY ? CUBLAS_STATUS_ALLOC_FAILED
+		: result                          ? CUBLAS_STATUS_INTERNAL_ERROR
+						  : CUBLAS_STATUS_SUCCESS;
 }
 
 CKT_LIB_EXPORT cublasStatus_t cublasFree(void *memory)
@@ -165,5 +176,6 @@ CKT_LIB_EXPORT cublasStatus_t cublasFree(void *memory)
 	const struct ckt_client_table *client = ckt_client();
 	if (!memory)
 		return CUBLAS_STATUS_SUCCESS;
-	return !client || client->workspace_free((uintptr_t)memory) ? CUBLAS_STATUS_INTERNAL_ERROR : CUBLAS_STATUS_SUCCESS;
+	return !client || client->workspace_free((uintptr_t)memory) ? CUBLAS_STATUS_INTERNAL_ERROR
+								    : CUBLAS_STATUS_SUCCESS;
 }

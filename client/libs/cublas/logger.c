@@ -1,9 +1,11 @@
 /*
- * cuBLAS's log, for the calls that the program makes here: what the genuine library at the server would print of them is not heard here.
+ * cuBLAS's log, for the calls that the program makes here: what the genuine library at the server
+ * would print of them is not heard here.
  *
- * As in NVIDIA's, cublasLoggerConfigure says whether and where (standard output, standard error, a file), CUBLAS_LOGINFO_DBG and
- * CUBLAS_LOGDEST_DBG say so before any call, and a callback hears each message wherever else it goes.  A call is two messages: its name; time,
- * process and thread.  NVIDIA's has its parameters in between.
+ * As in NVIDIA's, cublasLoggerConfigure says whether and where (standard output, standard error, a
+ * file), CUBLAS_LOGINFO_DBG and CUBLAS_LOGDEST_DBG say so before any call, and a callback hears
+ * each message wherever else it goes.  A call is two messages: its name; time, process and thread.
+ * NVIDIA's has its parameters in between.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -79,8 +81,9 @@ void ckt_cublas_log(const char *function)
 	snprintf(head, sizeof head, "I! cuBLAS function %s called:\n", function);
 	pthread_mutex_lock(&lock);
 	double elapsed = seconds() - to.began;
-	snprintf(tail, sizeof tail, "i! Time: %s elapsed from start %f minutes or %f seconds\ni!Process=%d; Thread=%llu\n", when, elapsed / 60, elapsed,
-		 (int)getpid(), (unsigned long long)pthread_self());
+	snprintf(tail, sizeof tail,
+		"i! Time: %s elapsed from start %f minutes or %f seconds\ni!Process=%d; Thread=%llu\n",
+		when, elapsed / 60, elapsed, (int)getpid(), (unsigned long long)pthread_self());
 	say(head);
 	say(tail);
 	cublasLogCallback told = to.callback;
@@ -93,7 +96,8 @@ void ckt_cublas_log(const char *function)
 	errno = before;
 }
 
-CKT_LIB_EXPORT cublasStatus_t cublasLoggerConfigure(int on, int to_stdout, int to_stderr, const char *file)
+CKT_LIB_EXPORT cublasStatus_t cublasLoggerConfigure(
+	int on, int to_stdout, int to_stderr, const char *file)
 {
 	pthread_mutex_lock(&lock);
 	configure(on, to_stdout, to_stderr, file);

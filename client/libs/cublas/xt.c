@@ -4,7 +4,7 @@
 #include <string.h>
 
 #define MAGIC 0x434b547874303031ull
-enum { BLOCK = 1024 };	/* of a new handle, as the genuine library has it */
+enum { BLOCK = 1024 }; /* of a new handle, as the genuine library has it */
 
 /* ---- Handles */
 
@@ -26,7 +26,8 @@ CKT_LIB_EXPORT cublasStatus_t cublasXtCreate(cublasXtHandle_t *handle)
 	if (!handle)
 		return CUBLAS_STATUS_INVALID_VALUE;
 	const struct ckt_client_table *client = ckt_client();
-	cublasStatus_t status = !client || client->enter() ? CUBLAS_STATUS_NOT_INITIALIZED : ckt_cublas_open(&version);
+	cublasStatus_t status = !client || client->enter() ? CUBLAS_STATUS_NOT_INITIALIZED
+							   : ckt_cublas_open(&version);
 	if (status)
 		return status;
 	struct cublasXtContext *own = calloc(1, sizeof *own);
@@ -85,7 +86,9 @@ static cublasStatus_t begin_device(struct ckt_xt_device *device, int ordinal)
 	cublasStatus_t status = ckt_xt_enter(device);
 	if (status)
 		return status;
-	/* In order with the legacy default stream, on which the program may have made its operands. */
+	/*
+	 * In order with the legacy default stream, on which the program may have made its operands.
+	 */
 	status = ckt_cublas_of(devices->stream_create(&device->stream, CU_STREAM_DEFAULT));
 	if (!status)
 		status = cublasCreate_v2(&device->handle);
@@ -95,7 +98,8 @@ static cublasStatus_t begin_device(struct ckt_xt_device *device, int ordinal)
 	return status;
 }
 
-CKT_LIB_EXPORT cublasStatus_t cublasXtDeviceSelect(cublasXtHandle_t handle, int nbDevices, int deviceId[])
+CKT_LIB_EXPORT cublasStatus_t cublasXtDeviceSelect(
+	cublasXtHandle_t handle, int nbDevices, int deviceId[])
 {
 	struct cublasXtContext *own = own_of(handle);
 	const struct ckt_client_table *client = ckt_client();
@@ -163,8 +167,12 @@ CKT_LIB_EXPORT cublasStatus_t cublasXtGetBlockDim(cublasXtHandle_t handle, int *
 	return CUBLAS_STATUS_SUCCESS;
 }
 
-/* Copies of memory that is not pinned are staged by the client: pinning it for a call would save nothing. */
-CKT_LIB_EXPORT cublasStatus_t cublasXtSetPinningMemMode(cublasXtHandle_t handle, cublasXtPinnedMemMode_t mode)
+/*
+ * Copies of memory that is not pinned are staged by the client: pinning it for a call would save
+ * nothing.
+ */
+CKT_LIB_EXPORT cublasStatus_t cublasXtSetPinningMemMode(
+	cublasXtHandle_t handle, cublasXtPinnedMemMode_t mode)
 {
 	struct cublasXtContext *own = own_of(handle);
 	if (!own || (unsigned)mode > CUBLASXT_PINNING_ENABLED)
@@ -173,7 +181,8 @@ CKT_LIB_EXPORT cublasStatus_t cublasXtSetPinningMemMode(cublasXtHandle_t handle,
 	return CUBLAS_STATUS_SUCCESS;
 }
 
-CKT_LIB_EXPORT cublasStatus_t cublasXtGetPinningMemMode(cublasXtHandle_t handle, cublasXtPinnedMemMode_t *mode)
+CKT_LIB_EXPORT cublasStatus_t cublasXtGetPinningMemMode(
+	cublasXtHandle_t handle, cublasXtPinnedMemMode_t *mode)
 {
 	const struct cublasXtContext *own = own_of(handle);
 	if (!own || !mode)
@@ -182,24 +191,32 @@ CKT_LIB_EXPORT cublasStatus_t cublasXtGetPinningMemMode(cublasXtHandle_t handle,
 	return CUBLAS_STATUS_SUCCESS;
 }
 
-/* Whether a routine of the program's for the CPU can take a share of it: trmm has none, and hermitian ones are complex. */
+/*
+ * Whether a routine of the program's for the CPU can take a share of it: trmm has none, and
+ * hermitian ones are complex.
+ */
 static cublasStatus_t cpu_share(cublasXtHandle_t handle, cublasXtBlasOp_t op, cublasXtOpType_t type)
 {
-	if (!own_of(handle) || (unsigned)op >= CUBLASXT_ROUTINE_MAX || (unsigned)type > CUBLASXT_DOUBLECOMPLEX)
+	if (!own_of(handle) || (unsigned)op >= CUBLASXT_ROUTINE_MAX ||
+		(unsigned)type > CUBLASXT_DOUBLECOMPLEX)
 		return CUBLAS_STATUS_INVALID_VALUE;
-	bool hermitian = op == CUBLASXT_HERK || op == CUBLASXT_HEMM || op == CUBLASXT_HER2K || op == CUBLASXT_HERKX;
+	bool hermitian = op == CUBLASXT_HERK || op == CUBLASXT_HEMM || op == CUBLASXT_HER2K ||
+		op == CUBLASXT_HERKX;
 	bool complex = type == CUBLASXT_COMPLEX || type == CUBLASXT_DOUBLECOMPLEX;
-	return op == CUBLASXT_TRMM || (hermitian && !complex) ? CUBLAS_STATUS_NOT_SUPPORTED : CUBLAS_STATUS_SUCCESS;
+	return op == CUBLASXT_TRMM || (hermitian && !complex) ? CUBLAS_STATUS_NOT_SUPPORTED
+							      : CUBLAS_STATUS_SUCCESS;
 }
 
 /* The share is an offer that the devices do not need: all of the work is theirs. */
-CKT_LIB_EXPORT cublasStatus_t cublasXtSetCpuRoutine(cublasXtHandle_t handle, cublasXtBlasOp_t blasOp, cublasXtOpType_t type, void *blasFunctor)
+CKT_LIB_EXPORT cublasStatus_t cublasXtSetCpuRoutine(
+	cublasXtHandle_t handle, cublasXtBlasOp_t blasOp, cublasXtOpType_t type, void *blasFunctor)
 {
 	(void)blasFunctor;
 	return cpu_share(handle, blasOp, type);
 }
 
-CKT_LIB_EXPORT cublasStatus_t cublasXtSetCpuRatio(cublasXtHandle_t handle, cublasXtBlasOp_t blasOp, cublasXtOpType_t type, float ratio)
+CKT_LIB_EXPORT cublasStatus_t cublasXtSetCpuRatio(
+	cublasXtHandle_t handle, cublasXtBlasOp_t blasOp, cublasXtOpType_t type, float ratio)
 {
 	cublasStatus_t status = cpu_share(handle, blasOp, type);
 	return !status && !(ratio >= 0 && ratio <= 1) ? CUBLAS_STATUS_INVALID_VALUE : status;
@@ -244,9 +261,12 @@ void ckt_xt_place(struct ckt_xt_matrix *matrix)
 	int ordinal = -1;
 	matrix->device = -1;
 	/* Ordinary memory has no attributes; managed memory is copied as the host's. */
-	if (!address || devices->pointer_attribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, address) || type != CU_MEMORYTYPE_DEVICE)
+	if (!address ||
+		devices->pointer_attribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, address) ||
+		type != CU_MEMORYTYPE_DEVICE)
 		return;
-	if (!devices->pointer_attribute(&managed, CU_POINTER_ATTRIBUTE_IS_MANAGED, address) && managed)
+	if (!devices->pointer_attribute(&managed, CU_POINTER_ATTRIBUTE_IS_MANAGED, address) &&
+		managed)
 		return;
 	if (!devices->pointer_attribute(&ordinal, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, address))
 		matrix->device = ordinal;
@@ -254,12 +274,15 @@ void ckt_xt_place(struct ckt_xt_matrix *matrix)
 
 /* ---- Blocks */
 
-static const uint8_t *element(const struct ckt_xt_job *job, const struct ckt_xt_matrix *matrix, size_t i, size_t j)
+static const uint8_t *element(
+	const struct ckt_xt_job *job, const struct ckt_xt_matrix *matrix, size_t i, size_t j)
 {
-	return (const uint8_t *)matrix->data + (i * job->block + j * job->block * matrix->ld) * job->type->size;
+	return (const uint8_t *)matrix->data +
+		(i * job->block + j * job->block * matrix->ld) * job->type->size;
 }
 
-static cublasStatus_t reserve(const struct ckt_xt_job *job, struct ckt_xt_device *device, enum ckt_xt_side side)
+static cublasStatus_t reserve(
+	const struct ckt_xt_job *job, struct ckt_xt_device *device, enum ckt_xt_side side)
 {
 	size_t bytes = job->block * job->block * job->type->size;
 	const struct ckt_client_table *client = ckt_client();
@@ -281,7 +304,8 @@ struct rectangle {
 	size_t matrix_pitch, tile_pitch, width, height;
 };
 
-static cublasStatus_t copy(const struct ckt_xt_device *device, const struct ckt_xt_matrix *matrix, const struct rectangle *r, bool to_tile)
+static cublasStatus_t copy(const struct ckt_xt_device *device, const struct ckt_xt_matrix *matrix,
+	const struct rectangle *r, bool to_tile)
 {
 	CUmemorytype there = matrix->device < 0 ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE;
 	CUDA_MEMCPY2D c = {.WidthInBytes = r->width, .Height = r->height};
@@ -293,21 +317,29 @@ static cublasStatus_t copy(const struct ckt_xt_device *device, const struct ckt_
 	c.dstHost = (void *)(uintptr_t)c.dstDevice;
 	c.srcPitch = to_tile ? r->matrix_pitch : r->tile_pitch;
 	c.dstPitch = to_tile ? r->tile_pitch : r->matrix_pitch;
-	return r->width && r->height ? ckt_cublas_of(ckt_client()->copy_2d(&c, device->stream, true)) : CUBLAS_STATUS_SUCCESS;
+	return r->width && r->height
+		? ckt_cublas_of(ckt_client()->copy_2d(&c, device->stream, true))
+		: CUBLAS_STATUS_SUCCESS;
 }
 
-static struct rectangle block_of(const struct ckt_xt_job *job, const struct ckt_xt_matrix *matrix, size_t i, size_t j, uint64_t tile)
+static struct rectangle block_of(const struct ckt_xt_job *job, const struct ckt_xt_matrix *matrix,
+	size_t i, size_t j, uint64_t tile)
 {
 	size_t rows = ckt_xt_part(matrix->rows, job->block, i), size = job->type->size;
-	return (struct rectangle){.matrix = (uintptr_t)element(job, matrix, i, j), .tile = tile, .matrix_pitch = matrix->ld * size, .tile_pitch = job->block * size,
-				  .width = rows * size, .height = ckt_xt_part(matrix->columns, job->block, j)};
+	return (struct rectangle){.matrix = (uintptr_t)element(job, matrix, i, j),
+		.tile = tile,
+		.matrix_pitch = matrix->ld * size,
+		.tile_pitch = job->block * size,
+		.width = rows * size,
+		.height = ckt_xt_part(matrix->columns, job->block, j)};
 }
 
 /* A column of what is packed at a time; of a block on the diagonal what is stored. */
-static cublasStatus_t fetch_packed(const struct ckt_xt_job *job, const struct ckt_xt_device *device, const struct ckt_xt_matrix *matrix, size_t i, size_t j,
-				   uint64_t tile)
+static cublasStatus_t fetch_packed(const struct ckt_xt_job *job, const struct ckt_xt_device *device,
+	const struct ckt_xt_matrix *matrix, size_t i, size_t j, uint64_t tile)
 {
-	size_t n = matrix->rows, size = job->type->size, first = i * job->block, rows = ckt_xt_part(n, job->block, i);
+	size_t n = matrix->rows, size = job->type->size, first = i * job->block,
+	       rows = ckt_xt_part(n, job->block, i);
 	cublasStatus_t status = CUBLAS_STATUS_SUCCESS;
 	for (size_t t = 0; !status && t < ckt_xt_part(n, job->block, j); t++) {
 		size_t column = j * job->block + t, from = first, to = first + rows;
@@ -319,16 +351,22 @@ static cublasStatus_t fetch_packed(const struct ckt_xt_job *job, const struct ck
 		if (from >= to)
 			continue;
 		/* A lower column begins with its diagonal element, an upper one with row 0. */
-		size_t begin = lower ? column * n - column * (column + 1) / 2 : column * (column + 1) / 2;
-		struct rectangle r = {.matrix = (uintptr_t)matrix->data + (begin + from) * size, .tile = tile + (t * job->block + from - first) * size,
-				      .matrix_pitch = (to - from) * size, .tile_pitch = job->block * size, .width = (to - from) * size, .height = 1};
+		size_t begin =
+			lower ? column * n - column * (column + 1) / 2 : column * (column + 1) / 2;
+		struct rectangle r = {.matrix = (uintptr_t)matrix->data + (begin + from) * size,
+			.tile = tile + (t * job->block + from - first) * size,
+			.matrix_pitch = (to - from) * size,
+			.tile_pitch = job->block * size,
+			.width = (to - from) * size,
+			.height = 1};
 		status = copy(device, matrix, &r, true);
 	}
 	return status;
 }
 
-cublasStatus_t ckt_xt_fetch(const struct ckt_xt_job *job, struct ckt_xt_device *device, enum ckt_xt_side side, const struct ckt_xt_matrix *matrix,
-			    size_t i, size_t j, struct ckt_xt_tile *ret)
+cublasStatus_t ckt_xt_fetch(const struct ckt_xt_job *job, struct ckt_xt_device *device,
+	enum ckt_xt_side side, const struct ckt_xt_matrix *matrix, size_t i, size_t j,
+	struct ckt_xt_tile *ret)
 {
 	if (matrix->device == device->ordinal && matrix->form != CKT_XT_PACKED) {
 		*ret = (struct ckt_xt_tile){element(job, matrix, i, j), (int64_t)matrix->ld};
@@ -337,27 +375,29 @@ cublasStatus_t ckt_xt_fetch(const struct ckt_xt_job *job, struct ckt_xt_device *
 	cublasStatus_t status = reserve(job, device, side);
 	if (status)
 		return status;
-	*ret = (struct ckt_xt_tile){(const void *)(uintptr_t)device->tiles[side], (int64_t)job->block};
+	*ret = (struct ckt_xt_tile){
+		(const void *)(uintptr_t)device->tiles[side], (int64_t)job->block};
 	if (matrix->form == CKT_XT_PACKED)
 		return fetch_packed(job, device, matrix, i, j, device->tiles[side]);
 	struct rectangle r = block_of(job, matrix, i, j, device->tiles[side]);
 	return copy(device, matrix, &r, true);
 }
 
-cublasStatus_t ckt_xt_result(const struct ckt_xt_job *job, struct ckt_xt_device *device, const struct ckt_xt_matrix *matrix, size_t i, size_t j,
-			     struct ckt_xt_tile *ret)
+cublasStatus_t ckt_xt_result(const struct ckt_xt_job *job, struct ckt_xt_device *device,
+	const struct ckt_xt_matrix *matrix, size_t i, size_t j, struct ckt_xt_tile *ret)
 {
 	if (matrix->device == device->ordinal) {
 		*ret = (struct ckt_xt_tile){element(job, matrix, i, j), (int64_t)matrix->ld};
 		return CUBLAS_STATUS_SUCCESS;
 	}
 	cublasStatus_t status = reserve(job, device, CKT_XT_RESULT);
-	*ret = (struct ckt_xt_tile){(const void *)(uintptr_t)device->tiles[CKT_XT_RESULT], (int64_t)job->block};
+	*ret = (struct ckt_xt_tile){
+		(const void *)(uintptr_t)device->tiles[CKT_XT_RESULT], (int64_t)job->block};
 	return status;
 }
 
-cublasStatus_t ckt_xt_store(const struct ckt_xt_job *job, struct ckt_xt_device *device, const struct ckt_xt_matrix *matrix, size_t i, size_t j,
-			    const struct ckt_xt_tile *tile)
+cublasStatus_t ckt_xt_store(const struct ckt_xt_job *job, struct ckt_xt_device *device,
+	const struct ckt_xt_matrix *matrix, size_t i, size_t j, const struct ckt_xt_tile *tile)
 {
 	if (matrix->device == device->ordinal)
 		return CUBLAS_STATUS_SUCCESS;

@@ -8,7 +8,10 @@
  */
 #include "client/libs/cublas/xt.h"
 
-/* A row (left) or column (right) of blocks along the triangle's diagonal, of which `across` is the other index. */
+/*
+ * A row (left) or column (right) of blocks along the triangle's diagonal, of which `across` is the
+ * other index.
+ */
 struct line {
 	const struct ckt_xt_job *job;
 	struct ckt_xt_device *device;
@@ -36,13 +39,16 @@ static bool needs_before(const struct ckt_xt_triangle *t)
 static cublasStatus_t fetch_a(const struct line *line, size_t i, size_t j, struct ckt_xt_tile *ret)
 {
 	bool transposed = line->t->trans != CUBLAS_OP_N;
-	return ckt_xt_fetch(line->job, line->device, CKT_XT_LEFT, &line->t->a, transposed ? j : i, transposed ? i : j, ret);
+	return ckt_xt_fetch(line->job, line->device, CKT_XT_LEFT, &line->t->a, transposed ? j : i,
+		transposed ? i : j, ret);
 }
 
-static cublasStatus_t fetch_line(const struct line *line, enum ckt_xt_side side, const struct ckt_xt_matrix *matrix, size_t i, struct ckt_xt_tile *ret)
+static cublasStatus_t fetch_line(const struct line *line, enum ckt_xt_side side,
+	const struct ckt_xt_matrix *matrix, size_t i, struct ckt_xt_tile *ret)
 {
 	bool left = is_left(line->t);
-	return ckt_xt_fetch(line->job, line->device, side, matrix, left ? i : line->across, left ? line->across : i, ret);
+	return ckt_xt_fetch(line->job, line->device, side, matrix, left ? i : line->across,
+		left ? line->across : i, ret);
 }
 
 static void sizes(const struct line *line, size_t i, int64_t *ret_rows, int64_t *ret_columns)
@@ -53,12 +59,14 @@ static void sizes(const struct line *line, size_t i, int64_t *ret_rows, int64_t 
 }
 
 /* C_i = alpha A_ik X_k + beta C_i, or X_k A_ki on the right. */
-static cublasStatus_t add(const struct line *line, size_t i, size_t k, const struct ckt_xt_matrix *x, const void *alpha, const void *beta,
-			  const struct ckt_xt_tile *c)
+static cublasStatus_t add(const struct line *line, size_t i, size_t k,
+	const struct ckt_xt_matrix *x, const void *alpha, const void *beta,
+	const struct ckt_xt_tile *c)
 {
 	const struct ckt_xt_triangle *t = line->t;
 	struct ckt_xt_tile a, b;
-	int64_t rows, columns, depth = (int64_t)ckt_xt_part(is_left(t) ? t->m : t->n, line->job->block, k);
+	int64_t rows, columns,
+		depth = (int64_t)ckt_xt_part(is_left(t) ? t->m : t->n, line->job->block, k);
 	cublasStatus_t status = is_left(t) ? fetch_a(line, i, k, &a) : fetch_a(line, k, i, &a);
 	if (!status)
 		status = fetch_line(line, CKT_XT_RIGHT, x, k, &b);
@@ -66,23 +74,27 @@ static cublasStatus_t add(const struct line *line, size_t i, size_t k, const str
 		return status;
 	sizes(line, i, &rows, &columns);
 	if (is_left(t))
-		return line->job->type->gemm(line->device->handle, t->trans, CUBLAS_OP_N, rows, columns, depth, alpha, a.data, a.ld, b.data, b.ld, beta,
-					     (void *)c->data, c->ld);
-	return line->job->type->gemm(line->device->handle, CUBLAS_OP_N, t->trans, rows, columns, depth, alpha, b.data, b.ld, a.data, a.ld, beta,
-				     (void *)c->data, c->ld);
+		return line->job->type->gemm(line->device->handle, t->trans, CUBLAS_OP_N, rows,
+			columns, depth, alpha, a.data, a.ld, b.data, b.ld, beta, (void *)c->data,
+			c->ld);
+	return line->job->type->gemm(line->device->handle, CUBLAS_OP_N, t->trans, rows, columns,
+		depth, alpha, b.data, b.ld, a.data, a.ld, beta, (void *)c->data, c->ld);
 }
 
 static cublasStatus_t place_result(const struct line *line, size_t i, struct ckt_xt_tile *ret)
 {
 	bool left = is_left(line->t);
-	return ckt_xt_result(line->job, line->device, &line->t->c, left ? i : line->across, left ? line->across : i, ret);
+	return ckt_xt_result(line->job, line->device, &line->t->c, left ? i : line->across,
+		left ? line->across : i, ret);
 }
 
 /* The next block may need it from where it goes to. */
-static cublasStatus_t store_result(const struct line *line, size_t i, const struct ckt_xt_tile *tile)
+static cublasStatus_t store_result(
+	const struct line *line, size_t i, const struct ckt_xt_tile *tile)
 {
 	bool left = is_left(line->t);
-	cublasStatus_t status = ckt_xt_store(line->job, line->device, &line->t->c, left ? i : line->across, left ? line->across : i, tile);
+	cublasStatus_t status = ckt_xt_store(line->job, line->device, &line->t->c,
+		left ? i : line->across, left ? line->across : i, tile);
 	return status ? status : ckt_xt_wait(line->device);
 }
 
@@ -98,8 +110,9 @@ static cublasStatus_t multiply_block(const struct line *line, size_t i, size_t c
 		status = fetch_line(line, CKT_XT_RIGHT, &t->b, i, &b);
 	sizes(line, i, &rows, &columns);
 	if (!status)
-		status = line->job->type->trmm(line->device->handle, t->side, t->a.uplo, t->trans, t->diag, rows, columns, t->alpha, a.data, a.ld, b.data, b.ld,
-					       (void *)c.data, c.ld);
+		status = line->job->type->trmm(line->device->handle, t->side, t->a.uplo, t->trans,
+			t->diag, rows, columns, t->alpha, a.data, a.ld, b.data, b.ld,
+			(void *)c.data, c.ld);
 	size_t from = needs_before(t) ? 0 : i + 1, to = needs_before(t) ? i : count;
 	for (size_t k = from; !status && k < to; k++)
 		status = add(line, i, k, &t->b, t->alpha, ckt_xt_one(line->job->type), &c);
@@ -125,21 +138,24 @@ static cublasStatus_t solve_block(const struct line *line, size_t i, size_t coun
 		status = fetch_a(line, i, i, &a);
 	sizes(line, i, &rows, &columns);
 	if (!status)
-		status = line->job->type->trsm(line->device->handle, t->side, t->a.uplo, t->trans, t->diag, rows, columns, alpha, a.data, a.ld, (void *)c.data, c.ld);
+		status = line->job->type->trsm(line->device->handle, t->side, t->a.uplo, t->trans,
+			t->diag, rows, columns, alpha, a.data, a.ld, (void *)c.data, c.ld);
 	return status ? status : store_result(line, i, &c);
 }
 
 /* All lines; up: a line's blocks from the last to the first. */
 static cublasStatus_t lines(const struct ckt_xt_job *job, struct ckt_xt_triangle *t, bool up,
-			    cublasStatus_t (*block)(const struct line *line, size_t i, size_t count))
+	cublasStatus_t (*block)(const struct line *line, size_t i, size_t count))
 {
-	size_t count = ckt_xt_blocks(is_left(t) ? t->m : t->n, job->block), others = ckt_xt_blocks(is_left(t) ? t->n : t->m, job->block);
+	size_t count = ckt_xt_blocks(is_left(t) ? t->m : t->n, job->block),
+	       others = ckt_xt_blocks(is_left(t) ? t->n : t->m, job->block);
 	cublasStatus_t status = CUBLAS_STATUS_SUCCESS;
 	ckt_xt_place(&t->a);
 	ckt_xt_place(&t->b);
 	ckt_xt_place(&t->c);
 	for (size_t across = 0; !status && across < others; across++) {
-		struct line line = {job, &job->own->devices[across % (size_t)job->own->count], t, across};
+		struct line line = {
+			job, &job->own->devices[across % (size_t)job->own->count], t, across};
 		status = ckt_xt_enter(line.device);
 		if (status)
 			break;

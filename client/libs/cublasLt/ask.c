@@ -1,9 +1,10 @@
 /*
  * Questions: heuristics, capabilities and the like.
  *
- * What is sent is the whole question, with the pointers in descriptors reduced to their alignment and the handle as an id, which says no more
- * than the device.  So the message itself, with the context in place of the handle, is the key under which the answer is kept: a program that
- * asks for the heuristic before each matmul, as PyTorch does, asks the server once for each shape.
+ * What is sent is the whole question, with the pointers in descriptors reduced to their alignment
+ * and the handle as an id, which says no more than the device.  So the message itself, with the
+ * context in place of the handle, is the key under which the answer is kept: a program that asks
+ * for the heuristic before each matmul, as PyTorch does, asks the server once for each shape.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -16,18 +17,23 @@ struct key_head {
 	uint64_t proc;
 };
 
-/* Failures that would not be the same next time are not kept; those that say what the library can do are. */
+/*
+ * Failures that would not be the same next time are not kept; those that say what the library can
+ * do are.
+ */
 static bool is_constant(int status)
 {
-	return status == CUBLAS_STATUS_SUCCESS || status == CUBLAS_STATUS_NOT_SUPPORTED || status == CUBLAS_STATUS_INVALID_VALUE ||
-	       status == CUBLAS_STATUS_ARCH_MISMATCH;
+	return status == CUBLAS_STATUS_SUCCESS || status == CUBLAS_STATUS_NOT_SUPPORTED ||
+		status == CUBLAS_STATUS_INVALID_VALUE || status == CUBLAS_STATUS_ARCH_MISMATCH;
 }
 
-static CUresult ask(const struct ckt_client_table *client, const struct ckt_lt_question *question, size_t args_bytes, void **ret_answer, size_t *ret_bytes)
+static CUresult ask(const struct ckt_client_table *client, const struct ckt_lt_question *question,
+	size_t args_bytes, void **ret_answer, size_t *ret_bytes)
 {
 	struct ckt_call call;
 	struct ckt_reply reply;
-	CUresult result = client->begin(&call, CKT_LIB_PROC(CKT_LIB_CUBLASLT, question->proc), args_bytes, 0);
+	CUresult result =
+		client->begin(&call, CKT_LIB_PROC(CKT_LIB_CUBLASLT, question->proc), args_bytes, 0);
 	if (result)
 		return result;
 	question->put(call.p, question->args);
@@ -43,7 +49,8 @@ static CUresult ask(const struct ckt_client_table *client, const struct ckt_lt_q
 }
 
 /* The key: head, then the message with handle 0.  NULL: no memory. */
-static uint8_t *make_key(const struct ckt_client_table *client, const struct ckt_lt_question *question, size_t args_bytes)
+static uint8_t *make_key(const struct ckt_client_table *client,
+	const struct ckt_lt_question *question, size_t args_bytes)
 {
 	struct key_head head = {client->context(), question->proc};
 	uint8_t *key = malloc(sizeof head + args_bytes);
@@ -59,13 +66,15 @@ static uint8_t *make_key(const struct ckt_client_table *client, const struct ckt
 	return key;
 }
 
-cublasStatus_t ckt_lt_ask(const struct ckt_lt_question *question, bool once, struct ckt_cursor *ret_results, void **ret_answer)
+cublasStatus_t ckt_lt_ask(const struct ckt_lt_question *question, bool once,
+	struct ckt_cursor *ret_results, void **ret_answer)
 {
 	const struct ckt_client_table *client = ckt_client();
 	cublasStatus_t status = ckt_lt_open();
 	if (status)
 		return status;
-	size_t args_bytes = question->size(question->args), key_bytes = sizeof(struct key_head) + args_bytes, answer_bytes = 0;
+	size_t args_bytes = question->size(question->args),
+	       key_bytes = sizeof(struct key_head) + args_bytes, answer_bytes = 0;
 	uint8_t *key = once ? make_key(client, question, args_bytes) : NULL;
 	if (once && !key)
 		return CUBLAS_STATUS_ALLOC_FAILED;
@@ -76,12 +85,14 @@ cublasStatus_t ckt_lt_ask(const struct ckt_lt_question *question, bool once, str
 			free(key);
 			return ckt_lt_status(result);
 		}
-		struct ckt_cursor c = {.p = *ret_answer, .end = (uint8_t *)*ret_answer + answer_bytes};
+		struct ckt_cursor c = {
+			.p = *ret_answer, .end = (uint8_t *)*ret_answer + answer_bytes};
 		int answered = (int32_t)ckt_get_u32(&c);
 		if (once && !c.bad && is_constant(answered))
 			ckt_lt_cache_add(key, key_bytes, *ret_answer, answer_bytes);
 	}
 	free(key);
-	*ret_results = (struct ckt_cursor){.p = *ret_answer, .end = (uint8_t *)*ret_answer + answer_bytes};
+	*ret_results =
+		(struct ckt_cursor){.p = *ret_answer, .end = (uint8_t *)*ret_answer + answer_bytes};
 	return CUBLAS_STATUS_SUCCESS;
 }

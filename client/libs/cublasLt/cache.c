@@ -14,16 +14,16 @@
 enum { BUCKETS = 1024 };
 
 struct entry {
-	struct entry *next;		/* of the bucket */
+	struct entry *next; /* of the bucket */
 	struct entry *newer, *older;
 	uint64_t hash;
 	size_t key_bytes, answer_bytes;
-	uint8_t data[];			/* key, answer */
+	uint8_t data[]; /* key, answer */
 };
 
 static CKT_LOCK(lock);
 static struct entry *buckets[BUCKETS];
-static struct entry ends = {.newer = &ends, .older = &ends};	/* ends.older: the newest */
+static struct entry ends = {.newer = &ends, .older = &ends}; /* ends.older: the newest */
 static unsigned count;
 static size_t bytes;
 
@@ -44,7 +44,9 @@ static void link_newest(struct entry *entry)
 static struct entry *find(const void *key, size_t key_bytes, uint64_t hash)
 {
 	struct entry *entry = buckets[hash % BUCKETS];
-	while (entry && (entry->hash != hash || entry->key_bytes != key_bytes || memcmp(entry->data, key, key_bytes)))
+	while (entry &&
+		(entry->hash != hash || entry->key_bytes != key_bytes ||
+			memcmp(entry->data, key, key_bytes)))
 		entry = entry->next;
 	return entry;
 }

@@ -39,7 +39,9 @@ static cublasStatus_t create_at_server(uint64_t id)
 	struct ckt_cublasLtCreate_res res;
 	struct ckt_call call;
 	struct ckt_reply reply;
-	CUresult result = client->begin(&call, CKT_LIB_PROC(CKT_LIB_CUBLASLT, CKT_CUBLASLT_PROC_CUBLASLTCREATE), ckt_cublasLtCreate_args_size(&args), CKT_CALL_F_NUMBERED);
+	CUresult result = client->begin(&call,
+		CKT_LIB_PROC(CKT_LIB_CUBLASLT, CKT_CUBLASLT_PROC_CUBLASLTCREATE),
+		ckt_cublasLtCreate_args_size(&args), CKT_CALL_F_NUMBERED);
 	if (result)
 		return ckt_lt_status(result);
 	ckt_cublasLtCreate_args_put(call.p, &args);
@@ -97,7 +99,9 @@ static cublasStatus_t destroy(cublasLtHandle_t handle)
 	struct ckt_cublasLtDestroy_args args = {.id = id};
 	int answer = 0;
 	struct ckt_call call;
-	CUresult result = client->begin(&call, CKT_LIB_PROC(CKT_LIB_CUBLASLT, CKT_CUBLASLT_PROC_CUBLASLTDESTROY), ckt_cublasLtDestroy_args_size(&args), CKT_CALL_F_BATCHED);
+	CUresult result = client->begin(&call,
+		CKT_LIB_PROC(CKT_LIB_CUBLASLT, CKT_CUBLASLT_PROC_CUBLASLTDESTROY),
+		ckt_cublasLtDestroy_args_size(&args), CKT_CALL_F_BATCHED);
 	if (!result) {
 		ckt_cublasLtDestroy_args_put(call.p, &args);
 		result = client->queue_status(&call, &answer);
@@ -129,7 +133,8 @@ static uint8_t *put_nothing(uint8_t *p, const void *args)
 
 static cublasStatus_t versions(struct ckt_cublasLt_versions_res *ret)
 {
-	struct ckt_lt_question question = {.proc = CKT_CUBLASLT_PROC_CUBLASLT_VERSIONS, .size = no_bytes, .put = put_nothing};
+	struct ckt_lt_question question = {
+		.proc = CKT_CUBLASLT_PROC_CUBLASLT_VERSIONS, .size = no_bytes, .put = put_nothing};
 	struct ckt_cursor results;
 	void *answer;
 	cublasStatus_t status = ckt_lt_ask(&question, true, &results, &answer);
@@ -159,7 +164,9 @@ CKT_LIB_EXPORT cublasStatus_t cublasLtGetProperty(libraryPropertyType type, int 
 		return CUBLAS_STATUS_INVALID_VALUE;
 	cublasStatus_t status = versions(&res);
 	if (!status)
-		*value = type == MAJOR_VERSION ? res.major : type == MINOR_VERSION ? res.minor : res.patch;
+		*value = type == MAJOR_VERSION  ? res.major
+			: type == MINOR_VERSION ? res.minor
+						: res.patch;
 	return ckt_lt_log(__func__, status);
 }
 
@@ -167,14 +174,20 @@ CKT_LIB_EXPORT cublasStatus_t cublasLtGetProperty(libraryPropertyType type, int 
 
 static cublasStatus_t get_capacity(size_t *ret_capacity)
 {
-	struct ckt_lt_question question = {.proc = CKT_CUBLASLT_PROC_CUBLASLTHEURISTICSCACHEGETCAPACITY, .size = no_bytes, .put = put_nothing};
+	struct ckt_lt_question question = {
+		.proc = CKT_CUBLASLT_PROC_CUBLASLTHEURISTICSCACHEGETCAPACITY,
+		.size = no_bytes,
+		.put = put_nothing};
 	struct ckt_cublasLtHeuristicsCacheGetCapacity_res res;
 	struct ckt_cursor results;
 	void *answer;
-	cublasStatus_t status = ret_capacity ? ckt_lt_ask(&question, false, &results, &answer) : CUBLAS_STATUS_INVALID_VALUE;
+	cublasStatus_t status = ret_capacity ? ckt_lt_ask(&question, false, &results, &answer)
+					     : CUBLAS_STATUS_INVALID_VALUE;
 	if (status)
 		return status;
-	status = ckt_cublasLtHeuristicsCacheGetCapacity_res_get(&results, &res) ? (cublasStatus_t)res.status : CUBLAS_STATUS_INTERNAL_ERROR;
+	status = ckt_cublasLtHeuristicsCacheGetCapacity_res_get(&results, &res)
+		? (cublasStatus_t)res.status
+		: CUBLAS_STATUS_INTERNAL_ERROR;
 	if (!status)
 		*ret_capacity = (size_t)res.capacity;
 	free(answer);
@@ -195,8 +208,10 @@ static cublasStatus_t set_capacity(size_t capacity)
 	if (status)
 		return status;
 	const struct ckt_client_table *client = ckt_client();
-	CUresult result = client->begin(&call, CKT_LIB_PROC(CKT_LIB_CUBLASLT, CKT_CUBLASLT_PROC_CUBLASLTHEURISTICSCACHESETCAPACITY), ckt_cublasLtHeuristicsCacheSetCapacity_args_size(&args),
-					CKT_CALL_F_BATCHED);
+	CUresult result = client->begin(&call,
+		CKT_LIB_PROC(
+			CKT_LIB_CUBLASLT, CKT_CUBLASLT_PROC_CUBLASLTHEURISTICSCACHESETCAPACITY),
+		ckt_cublasLtHeuristicsCacheSetCapacity_args_size(&args), CKT_CALL_F_BATCHED);
 	if (result)
 		return ckt_lt_status(result);
 	ckt_cublasLtHeuristicsCacheSetCapacity_args_put(call.p, &args);
@@ -209,7 +224,10 @@ CKT_LIB_EXPORT cublasStatus_t cublasLtHeuristicsCacheSetCapacity(size_t capacity
 	return ckt_lt_log(__func__, set_capacity(capacity));
 }
 
-/* Which instructions the library may use on its CPU, which is the server's: a wish that is kept and given back, and changes nothing there. */
+/*
+ * Which instructions the library may use on its CPU, which is the server's: a wish that is kept and
+ * given back, and changes nothing there.
+ */
 CKT_LIB_EXPORT unsigned cublasLtDisableCpuInstructionsSetMask(unsigned mask)
 {
 	static _Atomic unsigned masked;
@@ -218,16 +236,27 @@ CKT_LIB_EXPORT unsigned cublasLtDisableCpuInstructionsSetMask(unsigned mask)
 
 /* ---- Statuses */
 
-static const struct { cublasStatus_t status; const char *name, *text; } statuses[] = {
+static const struct {
+	cublasStatus_t status;
+	const char *name, *text;
+} statuses[] = {
 	{CUBLAS_STATUS_SUCCESS, "CUBLAS_STATUS_SUCCESS", "success"},
-	{CUBLAS_STATUS_NOT_INITIALIZED, "CUBLAS_STATUS_NOT_INITIALIZED", "the library was not initialized"},
-	{CUBLAS_STATUS_ALLOC_FAILED, "CUBLAS_STATUS_ALLOC_FAILED", "the resource allocation failed"},
-	{CUBLAS_STATUS_INVALID_VALUE, "CUBLAS_STATUS_INVALID_VALUE", "an unsupported value or parameter was passed to the function"},
-	{CUBLAS_STATUS_ARCH_MISMATCH, "CUBLAS_STATUS_ARCH_MISMATCH", "the function requires an architectural feature absent from the device"},
-	{CUBLAS_STATUS_MAPPING_ERROR, "CUBLAS_STATUS_MAPPING_ERROR", "an access to GPU memory space failed"},
-	{CUBLAS_STATUS_EXECUTION_FAILED, "CUBLAS_STATUS_EXECUTION_FAILED", "the function failed to launch on the GPU"},
-	{CUBLAS_STATUS_INTERNAL_ERROR, "CUBLAS_STATUS_INTERNAL_ERROR", "an internal operation failed"},
-	{CUBLAS_STATUS_NOT_SUPPORTED, "CUBLAS_STATUS_NOT_SUPPORTED", "the requested functionality is not supported"},
+	{CUBLAS_STATUS_NOT_INITIALIZED, "CUBLAS_STATUS_NOT_INITIALIZED",
+		"the library was not initialized"},
+	{CUBLAS_STATUS_ALLOC_FAILED, "CUBLAS_STATUS_ALLOC_FAILED",
+		"the resource allocation failed"},
+	{CUBLAS_STATUS_INVALID_VALUE, "CUBLAS_STATUS_INVALID_VALUE",
+		"an unsupported value or parameter was passed to the function"},
+	{CUBLAS_STATUS_ARCH_MISMATCH, "CUBLAS_STATUS_ARCH_MISMATCH",
+		"the function requires an architectural feature absent from the device"},
+	{CUBLAS_STATUS_MAPPING_ERROR, "CUBLAS_STATUS_MAPPING_ERROR",
+		"an access to GPU memory space failed"},
+	{CUBLAS_STATUS_EXECUTION_FAILED, "CUBLAS_STATUS_EXECUTION_FAILED",
+		"the function failed to launch on the GPU"},
+	{CUBLAS_STATUS_INTERNAL_ERROR, "CUBLAS_STATUS_INTERNAL_ERROR",
+		"an internal operation failed"},
+	{CUBLAS_STATUS_NOT_SUPPORTED, "CUBLAS_STATUS_NOT_SUPPORTED",
+		"the requested functionality is not supported"},
 	{CUBLAS_STATUS_LICENSE_ERROR, "CUBLAS_STATUS_LICENSE_ERROR", "the license check failed"},
 };
 

@@ -1,8 +1,10 @@
 /*
- * cuBLASLt's logger, for the calls that the program makes here: failures, and each call where the mask has the trace of the API.  Traces of the
- * genuine library's inside are the server's and are not heard here.
+ * cuBLASLt's logger, for the calls that the program makes here: failures, and each call where the
+ * mask has the trace of the API.  Traces of the genuine library's inside are the server's and are
+ * not heard here.
  *
- * CUBLASLT_LOG_LEVEL, CUBLASLT_LOG_MASK and CUBLASLT_LOG_FILE (%i: the process's id) are looked at once; functions come after them.
+ * CUBLASLT_LOG_LEVEL, CUBLASLT_LOG_MASK and CUBLASLT_LOG_FILE (%i: the process's id) are looked at
+ * once; functions come after them.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -45,7 +47,9 @@ static void open_named(const char *name)
 {
 	char path[4096];
 	const char *id = strstr(name, "%i");
-	int length = id ? snprintf(path, sizeof path, "%.*s%d%s", (int)(id - name), name, (int)getpid(), id + 2) : snprintf(path, sizeof path, "%s", name);
+	int length = id ? snprintf(path, sizeof path, "%.*s%d%s", (int)(id - name), name,
+				  (int)getpid(), id + 2)
+			: snprintf(path, sizeof path, "%s", name);
 	FILE *opened = length > 0 && length < (int)sizeof path ? fopen(path, "we") : NULL;
 	if (opened)
 		use_file(opened, true);
@@ -56,7 +60,8 @@ static int current_mask(void)
 	int now = mask;
 	if (__builtin_expect(now >= 0, 1))
 		return now;
-	const char *level = getenv("CUBLASLT_LOG_LEVEL"), *bits = getenv("CUBLASLT_LOG_MASK"), *name = getenv("CUBLASLT_LOG_FILE");
+	const char *level = getenv("CUBLASLT_LOG_LEVEL"), *bits = getenv("CUBLASLT_LOG_MASK"),
+		   *name = getenv("CUBLASLT_LOG_FILE");
 	pthread_mutex_lock(&lock);
 	now = mask;
 	if (now < 0) {
@@ -84,10 +89,14 @@ static void say(int level, const char *function, const char *message)
 	if (localtime_r(&now, &parts))
 		strftime(when, sizeof when, "%F %T", &parts);
 	pthread_mutex_lock(&lock);
-	/* Without a file and a callback the genuine library writes to the standard output, as its environment variable's documentation says. */
+	/*
+	 * Without a file and a callback the genuine library writes to the standard output, as its
+	 * environment variable's documentation says.
+	 */
 	FILE *out = file ? file : told ? NULL : stdout;
 	if (out) {
-		fprintf(out, "[%s][cublasLt][%d][%s][%s] %s\n", when, (int)getpid(), level == LEVEL_ERRORS ? "Error" : "Api", function, message);
+		fprintf(out, "[%s][cublasLt][%d][%s][%s] %s\n", when, (int)getpid(),
+			level == LEVEL_ERRORS ? "Error" : "Api", function, message);
 		fflush(out);
 	}
 	pthread_mutex_unlock(&lock);

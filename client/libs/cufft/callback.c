@@ -1,6 +1,6 @@
 /*
- * Callbacks of a plan that are linked into its kernels when it is made: their code (LTO-IR) travels as it is.  Callbacks by device pointers are
- * the static library's alone.
+ * Callbacks of a plan that are linked into its kernels when it is made: their code (LTO-IR) travels
+ * as it is.  Callbacks by device pointers are the static library's alone.
  */
 #include "client/libs/cufft/cufft.h"
 
@@ -10,12 +10,14 @@
 enum { SYMBOL_BYTES_MAX = 1024, CODE_BYTES_MAX = 1040384 };
 
 /* Whatever it is called with, as NVIDIA's shared library (seen of 12.0, 12.2 and 12.5). */
-CKT_LIB_EXPORT cufftResult cufftXtSetCallback(cufftHandle plan, void **callback_routine, cufftXtCallbackType cbType, void **caller_info)
+CKT_LIB_EXPORT cufftResult cufftXtSetCallback(
+	cufftHandle plan, void **callback_routine, cufftXtCallbackType cbType, void **caller_info)
 {
 	return CUFFT_NOT_IMPLEMENTED;
 }
 
-CKT_LIB_EXPORT cufftResult cufftXtSetJITCallback(cufftHandle handle, const char *lto_callback_symbol_name, const void *lto_callback_fatbin,
+CKT_LIB_EXPORT cufftResult cufftXtSetJITCallback(cufftHandle handle,
+	const char *lto_callback_symbol_name, const void *lto_callback_fatbin,
 	size_t lto_callback_fatbin_size, cufftXtCallbackType type, void **caller_info)
 {
 	static bool once;
@@ -27,13 +29,19 @@ CKT_LIB_EXPORT cufftResult cufftXtSetJITCallback(cufftHandle handle, const char 
 		return CUFFT_INVALID_VALUE;
 	size_t symbol_bytes = strlen(lto_callback_symbol_name);
 	if (symbol_bytes > SYMBOL_BYTES_MAX || lto_callback_fatbin_size > CODE_BYTES_MAX)
-		return (cufftResult)ckt_cufft_unsupported("cufftXtSetJITCallback with more than 1016 KiB of code", &once);
+		return (cufftResult)ckt_cufft_unsupported(
+			"cufftXtSetJITCallback with more than 1016 KiB of code", &once);
 	CUresult result = ckt_cufft_enter();
 	if (result)
 		return ckt_cufft_failed(result);
 	/* One pointer a GPU, and a plan has one GPU. */
-	const struct ckt_cufftXtSetJITCallback_args args = {.plan = plan->id, .type = (int32_t)type, .given = caller_info != NULL,
-		.caller_info = caller_info ? (uintptr_t)caller_info[0] : 0, .symbol = lto_callback_symbol_name, .symbol_len = (uint32_t)symbol_bytes,
-		.code = lto_callback_fatbin, .code_len = (uint32_t)lto_callback_fatbin_size};
+	const struct ckt_cufftXtSetJITCallback_args args = {.plan = plan->id,
+		.type = (int32_t)type,
+		.given = caller_info != NULL,
+		.caller_info = caller_info ? (uintptr_t)caller_info[0] : 0,
+		.symbol = lto_callback_symbol_name,
+		.symbol_len = (uint32_t)symbol_bytes,
+		.code = lto_callback_fatbin,
+		.code_len = (uint32_t)lto_callback_fatbin_size};
 	return CKT_CUFFT_WAIT(CUFFTXTSETJITCALLBACK, cufftXtSetJITCallback, &args, &res);
 }

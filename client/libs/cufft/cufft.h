@@ -1,11 +1,13 @@
 /*
- * The client's cuFFT: plans are the program's numbers for the client's ids, and everything else is asked of the genuine library in the worker
- * by generated stubs (rpc/api/cufft.api).  Here is what they need of a plan, and what no message carries.
+ * The client's cuFFT: plans are the program's numbers for the client's ids, and everything else is
+ * asked of the genuine library in the worker by generated stubs (rpc/api/cufft.api).  Here is what
+ * they need of a plan, and what no message carries.
  *
  *	cufftCreate, MakePlan...	waited for: status and size of the work area come back
  *	settings, executions		batched; a plan's stream is kept here and travels with each execution
  *
- * Threading: any thread, a plan for one at a time; one lock guards the table of plans, which are never freed.
+ * Threading: any thread, a plan for one at a time; one lock guards the table of plans, which are
+ * never freed.
  */
 #pragma once
 
@@ -20,10 +22,10 @@
 #include "rpc/gen/cufft_codec.h"
 
 struct ckt_cufft_plan {
-	struct ckt_lib_object object;	/* first; id 0: no plan */
-	cudaStream_t stream;		/* as the program gave it */
+	struct ckt_lib_object object; /* first; id 0: no plan */
+	cudaStream_t stream;          /* as the program gave it */
 	bool made;
-	bool real;			/* one of its sides is */
+	bool real; /* one of its sides is */
 };
 
 /* 12 or 11: of the SONAME that this copy of the shim has. */
@@ -52,26 +54,30 @@ static inline cufftResult ckt_cufft_invalid(void)
 /* The session's error, else the library's status. */
 static inline cufftResult ckt_cufft_answer(CUresult result, int status)
 {
-	return __builtin_expect(result != CUDA_SUCCESS, 0) ? ckt_cufft_failed(result) : (cufftResult)status;
+	return __builtin_expect(result != CUDA_SUCCESS, 0) ? ckt_cufft_failed(result)
+							   : (cufftResult)status;
 }
 
 /* Begins, encodes and waits for the call NAME, written by hand: its results, and the status. */
-#define CKT_CUFFT_WAIT(NAME, name, arguments, ret_results) \
-	({ \
-		const struct ckt_client_table *client_ = ckt_client(); \
-		struct ckt_call call_; \
-		struct ckt_reply reply_; \
-		CUresult result_ = client_->begin(&call_, CKT_LIB_PROC(CKT_LIB_CUFFT, CKT_CUFFT_PROC_##NAME), ckt_##name##_args_size(arguments), \
-			CKT_CALL_F_NUMBERED); \
-		if (!result_) { \
-			call_.p = ckt_##name##_args_put(call_.p, arguments); \
-			result_ = client_->wait(&call_, &reply_); \
-			if (!result_) { \
-				result_ = ckt_##name##_res_get(&reply_.results, ret_results) ? CUDA_SUCCESS : CUDA_ERROR_UNKNOWN; \
-				client_->release(&reply_); \
-			} \
-		} \
-		ckt_cufft_answer(result_, result_ ? 0 : (ret_results)->status); \
+#define CKT_CUFFT_WAIT(NAME, name, arguments, ret_results)                                         \
+	({                                                                                         \
+		const struct ckt_client_table *client_ = ckt_client();                             \
+		struct ckt_call call_;                                                             \
+		struct ckt_reply reply_;                                                           \
+		CUresult result_ =                                                                 \
+			client_->begin(&call_, CKT_LIB_PROC(CKT_LIB_CUFFT, CKT_CUFFT_PROC_##NAME), \
+				ckt_##name##_args_size(arguments), CKT_CALL_F_NUMBERED);           \
+		if (!result_) {                                                                    \
+			call_.p = ckt_##name##_args_put(call_.p, arguments);                       \
+			result_ = client_->wait(&call_, &reply_);                                  \
+			if (!result_) {                                                            \
+				result_ = ckt_##name##_res_get(&reply_.results, ret_results)       \
+					? CUDA_SUCCESS                                             \
+					: CUDA_ERROR_UNKNOWN;                                      \
+				client_->release(&reply_);                                         \
+			}                                                                          \
+		}                                                                                  \
+		ckt_cufft_answer(result_, result_ ? 0 : (ret_results)->status);                    \
 	})
 
 static inline bool ckt_cufft_is_real(const struct ckt_lib_object *plan)
@@ -79,7 +85,10 @@ static inline bool ckt_cufft_is_real(const struct ckt_lib_object *plan)
 	return ((const struct ckt_cufft_plan *)plan)->real;
 }
 
-/* ---- make.c: what is known of a plan once it is made, of a cufftType or of the types of its two sides */
+/*
+ * ---- make.c: what is known of a plan once it is made, of a cufftType or of the types of its two
+ * sides
+ */
 void ckt_cufft_made(struct ckt_lib_object *plan, cufftType type);
 void ckt_cufft_made_of(struct ckt_lib_object *plan, cudaDataType input, cudaDataType output);
 

@@ -1,8 +1,12 @@
-/* What the stubs of executions ask of a plan.  What the library would refuse at once is refused there. */
+/*
+ * What the stubs of executions ask of a plan.  What the library would refuse at once is refused
+ * there.
+ */
 #include "client/libs/cufft/cufft.h"
 
 /*
- * As the genuine library does, a plan of another type and null pointers are let through: what becomes of them is an error of the GPU's, if any.
+ * As the genuine library does, a plan of another type and null pointers are let through: what
+ * becomes of them is an error of the GPU's, if any.
  */
 cufftResult ckt_cufft_ready(const struct ckt_lib_object *object, uint64_t *ret_stream)
 {
@@ -15,7 +19,8 @@ cufftResult ckt_cufft_ready(const struct ckt_lib_object *object, uint64_t *ret_s
 	const struct ckt_client_table *client = ckt_client();
 	if (client->context() != object->context)
 		return CUFFT_INVALID_DEVICE;
-	return client->stream((CUstream)plan->stream, ret_stream) ? CUFFT_EXEC_FAILED : CUFFT_SUCCESS;
+	return client->stream((CUstream)plan->stream, ret_stream) ? CUFFT_EXEC_FAILED
+								  : CUFFT_SUCCESS;
 }
 
 cufftResult ckt_cufft_executed(CUresult result, int status)

@@ -29,12 +29,12 @@ static cufftResult created(cufftResult status, cufftHandle handle, cufftHandle *
 }
 
 /* Creates a plan, and makes it by the call; `bytes` is a variable for the size of its work area. */
-#define CREATE_AND_MAKE(ret_handle, handle, call) \
-	({ \
-		cufftHandle handle = 0; \
-		size_t bytes; \
+#define CREATE_AND_MAKE(ret_handle, handle, call)                                              \
+	({                                                                                     \
+		cufftHandle handle = 0;                                                        \
+		size_t bytes;                                                                  \
 		cufftResult status_ = ret_handle ? cufftCreate(&handle) : CUFFT_INVALID_VALUE; \
-		status_ == CUFFT_SUCCESS ? created(call, handle, ret_handle) : status_; \
+		status_ == CUFFT_SUCCESS ? created(call, handle, ret_handle) : status_;        \
 	})
 
 CKT_LIB_EXPORT cufftResult cufftPlan1d(cufftHandle *plan, int nx, cufftType type, int batch)
@@ -52,8 +52,10 @@ CKT_LIB_EXPORT cufftResult cufftPlan3d(cufftHandle *plan, int nx, int ny, int nz
 	return CREATE_AND_MAKE(plan, handle, cufftMakePlan3d(handle, nx, ny, nz, type, &bytes));
 }
 
-CKT_LIB_EXPORT cufftResult cufftPlanMany(cufftHandle *plan, int rank, int *n, int *inembed, int istride, int idist, int *onembed, int ostride,
-	int odist, cufftType type, int batch)
+CKT_LIB_EXPORT cufftResult cufftPlanMany(cufftHandle *plan, int rank, int *n, int *inembed,
+	int istride, int idist, int *onembed, int ostride, int odist, cufftType type, int batch)
 {
-	return CREATE_AND_MAKE(plan, handle, cufftMakePlanMany(handle, rank, n, inembed, istride, idist, onembed, ostride, odist, type, batch, &bytes));
+	return CREATE_AND_MAKE(plan, handle,
+		cufftMakePlanMany(handle, rank, n, inembed, istride, idist, onembed, ostride, odist,
+			type, batch, &bytes));
 }

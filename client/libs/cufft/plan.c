@@ -1,15 +1,21 @@
-/* Plans: their table, creation and end, what is not asked of the library each time, and its version. */
+/*
+ * Plans: their table, creation and end, what is not asked of the library each time, and its
+ * version.
+ */
 #include "client/libs/cufft/cufft.h"
 
 #include <stdlib.h>
 
 #include "base/fork.h"
 
-/* More than any program keeps; one that never destroys plans hears of it before it has taken the host's memory. */
+/*
+ * More than any program keeps; one that never destroys plans hears of it before it has taken the
+ * host's memory.
+ */
 #define PLANS_MAX (1 << 20)
 
 static CKT_LOCK(lock);
-static struct ckt_cufft_plan **plans;	/* the handle less one is the index */
+static struct ckt_cufft_plan **plans; /* the handle less one is the index */
 static size_t plan_count;
 
 static struct ckt_lib_opened opened;
@@ -34,7 +40,8 @@ cufftResult ckt_cufft_failed(CUresult result)
 
 CUresult ckt_cufft_enter(void)
 {
-	return ckt_lib_open(&opened, "cufft", CKT_LIB_PROC(CKT_LIB_CUFFT, CKT_CUFFT_PROC_CUFFT_OPEN), ckt_lib_major * 1000);
+	return ckt_lib_open(&opened, "cufft",
+		CKT_LIB_PROC(CKT_LIB_CUFFT, CKT_CUFFT_PROC_CUFFT_OPEN), ckt_lib_major * 1000);
 }
 
 int ckt_cufft_unsupported(const char *name, bool *once)
@@ -48,7 +55,9 @@ int ckt_cufft_unsupported(const char *name, bool *once)
 /* Precondition: locked. */
 static struct ckt_cufft_plan *find(cufftHandle handle)
 {
-	return handle >= 1 && (size_t)handle <= plan_count && plans[handle - 1]->object.id ? plans[handle - 1] : NULL;
+	return handle >= 1 && (size_t)handle <= plan_count && plans[handle - 1]->object.id
+		? plans[handle - 1]
+		: NULL;
 }
 
 static struct ckt_cufft_plan *plan_of(cufftHandle handle)
@@ -77,7 +86,9 @@ static struct ckt_cufft_plan *free_plan(cufftHandle *ret_handle)
 	/* Doubled where the count is a power of two. */
 	if (!(plan_count & (plan_count - 1))) {
 		size_t more = plan_count ? 2 * plan_count : 1;
-		struct ckt_cufft_plan **grown = more <= PLANS_MAX ? reallocarray(plans, more, sizeof(struct ckt_cufft_plan *)) : NULL;
+		struct ckt_cufft_plan **grown = more <= PLANS_MAX
+			? reallocarray(plans, more, sizeof(struct ckt_cufft_plan *))
+			: NULL;
 		if (!grown)
 			return NULL;
 		plans = grown;
@@ -95,7 +106,10 @@ static cufftResult keep(uint64_t id, uint64_t context, cufftHandle *ret_handle)
 	pthread_mutex_lock(&lock);
 	struct ckt_cufft_plan *plan = free_plan(ret_handle);
 	if (plan)
-		*plan = (struct ckt_cufft_plan){.object = {.magic = CKT_LIB_OBJECT_MAGIC, .lib = CKT_LIB_CUFFT, .id = id, .context = context}};
+		*plan = (struct ckt_cufft_plan){.object = {.magic = CKT_LIB_OBJECT_MAGIC,
+							.lib = CKT_LIB_CUFFT,
+							.id = id,
+							.context = context}};
 	pthread_mutex_unlock(&lock);
 	return plan ? CUFFT_SUCCESS : CUFFT_ALLOC_FAILED;
 }
@@ -107,7 +121,9 @@ static cufftResult drop(uint64_t id)
 	const struct ckt_cufftDestroy_args args = {.plan = id};
 	CUresult result = ckt_cufft_enter();
 	if (!result)
-		result = client->begin(&call, CKT_LIB_PROC(CKT_LIB_CUFFT, CKT_CUFFT_PROC_CUFFTDESTROY), ckt_cufftDestroy_args_size(&args), CKT_CALL_F_BATCHED);
+		result = client->begin(&call,
+			CKT_LIB_PROC(CKT_LIB_CUFFT, CKT_CUFFT_PROC_CUFFTDESTROY),
+			ckt_cufftDestroy_args_size(&args), CKT_CALL_F_BATCHED);
 	if (!result) {
 		call.p = ckt_cufftDestroy_args_put(call.p, &args);
 		result = client->queue(&call);
@@ -170,7 +186,8 @@ CKT_LIB_EXPORT cufftResult cufftXtSetWorkArea(cufftHandle plan, void **workArea)
 }
 
 /* Where the size goes may be NULL. */
-CKT_LIB_EXPORT cufftResult cufftXtSetWorkAreaPolicy(cufftHandle handle, cufftXtWorkAreaPolicy policy, size_t *workSize)
+CKT_LIB_EXPORT cufftResult cufftXtSetWorkAreaPolicy(
+	cufftHandle handle, cufftXtWorkAreaPolicy policy, size_t *workSize)
 {
 	struct ckt_cufftXtSetWorkAreaPolicy_res res;
 	const struct ckt_cufft_plan *plan = plan_of(handle);
@@ -179,9 +196,12 @@ CKT_LIB_EXPORT cufftResult cufftXtSetWorkAreaPolicy(cufftHandle handle, cufftXtW
 	CUresult result = ckt_cufft_enter();
 	if (result)
 		return ckt_cufft_failed(result);
-	const struct ckt_cufftXtSetWorkAreaPolicy_args args = {.plan = plan->object.id, .policy = (int32_t)policy, .given = workSize != NULL,
+	const struct ckt_cufftXtSetWorkAreaPolicy_args args = {.plan = plan->object.id,
+		.policy = (int32_t)policy,
+		.given = workSize != NULL,
 		.bytes = workSize ? *workSize : 0};
-	cufftResult status = CKT_CUFFT_WAIT(CUFFTXTSETWORKAREAPOLICY, cufftXtSetWorkAreaPolicy, &args, &res);
+	cufftResult status =
+		CKT_CUFFT_WAIT(CUFFTXTSETWORKAREAPOLICY, cufftXtSetWorkAreaPolicy, &args, &res);
 	if (status == CUFFT_SUCCESS && workSize)
 		*workSize = res.bytes;
 	return status;
@@ -206,6 +226,8 @@ CKT_LIB_EXPORT cufftResult cufftGetProperty(libraryPropertyType type, int *value
 		return CUFFT_INVALID_VALUE;
 	cufftResult status = cufftGetVersion(&version);
 	if (status == CUFFT_SUCCESS)
-		*value = type == MAJOR_VERSION ? version / 1000 : type == MINOR_VERSION ? version % 1000 / 100 : version % 100;
+		*value = type == MAJOR_VERSION  ? version / 1000
+			: type == MINOR_VERSION ? version % 1000 / 100
+						: version % 100;
 	return status;
 }

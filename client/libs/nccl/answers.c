@@ -1,4 +1,7 @@
-/* What concerns no operation: the library itself, memory, registrations, and the program's operators; see nccl.h. */
+/*
+ * What concerns no operation: the library itself, memory, registrations, and the program's
+ * operators; see nccl.h.
+ */
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,8 +16,12 @@ CKT_LIB_EXPORT ncclResult_t ncclGetVersion(int *version)
 	if (!version)
 		return ncclInvalidArgument;
 	client = ckt_client();
-	/* Natively that needs no GPU, and a program may ask before it forks: a context is not made for it. */
-	bool there = client && client->context() && ckt_nccl_enter(&client) == ncclSuccess && ckt_nccl_version();
+	/*
+	 * Natively that needs no GPU, and a program may ask before it forks: a context is not made
+	 * for it.
+	 */
+	bool there = client && client->context() && ckt_nccl_enter(&client) == ncclSuccess &&
+		ckt_nccl_version();
 	*version = there ? (int)ckt_nccl_version() : NCCL_VERSION_CODE;
 	return ncclSuccess;
 }
@@ -31,12 +38,14 @@ CKT_LIB_EXPORT ncclResult_t ncclGetUniqueId(ncclUniqueId *uniqueId)
 	ncclResult_t status = ckt_nccl_enter(&client);
 	if (status)
 		return status;
-	CUresult result = client->begin(&call, CKT_LIB_PROC(CKT_LIB_NCCL, CKT_NCCL_PROC_NCCLGETUNIQUEID), 0, 0);
+	CUresult result = client->begin(
+		&call, CKT_LIB_PROC(CKT_LIB_NCCL, CKT_NCCL_PROC_NCCLGETUNIQUEID), 0, 0);
 	if (!result)
 		result = client->wait(&call, &reply);
 	if (result)
 		return ckt_nccl_status(result);
-	bool whole = ckt_ncclGetUniqueId_res_get(&reply.results, &res) && res.id_len == CKT_NCCL_ID_BYTES;
+	bool whole = ckt_ncclGetUniqueId_res_get(&reply.results, &res) &&
+		res.id_len == CKT_NCCL_ID_BYTES;
 	status = whole ? (ncclResult_t)res.status : ncclInternalError;
 	if (!status)
 		memcpy(uniqueId, res.id, CKT_NCCL_ID_BYTES);
@@ -49,15 +58,15 @@ CKT_NCCL_DOUBLED(ncclGetUniqueId)
 CKT_LIB_EXPORT const char *ncclGetErrorString(ncclResult_t result)
 {
 	static const char *const words[] = {"no error",
-					    "unhandled cuda error (run with NCCL_DEBUG=INFO for details)",
-					    "unhandled system error (run with NCCL_DEBUG=INFO for details)",
-					    "internal error - please report this issue to the NCCL developers",
-					    "invalid argument (run with NCCL_DEBUG=WARN for details)",
-					    "invalid usage (run with NCCL_DEBUG=WARN for details)",
-					    "remote process exited or there was a network error",
-					    "NCCL operation in progress",
-					    "timeout"};
-	return (unsigned)result < sizeof words / sizeof *words ? words[result] : "unknown result code";
+		"unhandled cuda error (run with NCCL_DEBUG=INFO for details)",
+		"unhandled system error (run with NCCL_DEBUG=INFO for details)",
+		"internal error - please report this issue to the NCCL developers",
+		"invalid argument (run with NCCL_DEBUG=WARN for details)",
+		"invalid usage (run with NCCL_DEBUG=WARN for details)",
+		"remote process exited or there was a network error", "NCCL operation in progress",
+		"timeout"};
+	return (unsigned)result < sizeof words / sizeof *words ? words[result]
+							       : "unknown result code";
 }
 CKT_NCCL_DOUBLED(ncclGetErrorString)
 
@@ -74,7 +83,8 @@ CKT_LIB_EXPORT const char *ncclGetLastError(ncclComm_t comm)
 	/* Before the first call there is none, and no session need be made to say so. */
 	if (!client || !ckt_nccl_version())
 		return text;
-	CUresult result = CKT_NCCL_BEGIN(client, &call, NCCLGETLASTERROR, ncclGetLastError, &args, 0);
+	CUresult result =
+		CKT_NCCL_BEGIN(client, &call, NCCLGETLASTERROR, ncclGetLastError, &args, 0);
 	if (!result) {
 		call.p = ckt_ncclGetLastError_args_put(call.p, &args);
 		result = client->wait(&call, &reply);
@@ -156,9 +166,11 @@ CKT_LIB_EXPORT ncclResult_t ncclMemFree(void *ptr)
 CKT_NCCL_DOUBLED(ncclMemFree)
 
 /*
- * Registered memory is mapped by the other ranks' workers, who would get the extent that it lies in, and keep what a pause moves to the host.  So
- * nothing is registered, as with NCCL_LOCAL_REGISTER=0: collectives go through NCCL's own buffers.  Handles are what a program sees of NCCL's own
- * registrations all the same: one for a range, and for what lies within it, counted, and gone with the communicator.
+ * Registered memory is mapped by the other ranks' workers, who would get the extent that it lies
+ * in, and keep what a pause moves to the host.  So nothing is registered, as with
+ * NCCL_LOCAL_REGISTER=0: collectives go through NCCL's own buffers.  Handles are what a program
+ * sees of NCCL's own registrations all the same: one for a range, and for what lies within it,
+ * counted, and gone with the communicator.
  */
 enum { PAGE = 4096 };
 
@@ -172,7 +184,8 @@ struct registration {
 static struct registration *registrations;
 
 /* Precondition: locked. */
-static struct registration *registration_of(const struct ckt_nccl_handle *comm, uint64_t begin, uint64_t end)
+static struct registration *registration_of(
+	const struct ckt_nccl_handle *comm, uint64_t begin, uint64_t end)
 {
 	struct registration *r = registrations;
 	while (r && (r->comm != comm || r->begin > begin || r->end < end))
@@ -180,7 +193,8 @@ static struct registration *registration_of(const struct ckt_nccl_handle *comm, 
 	return r;
 }
 
-CKT_LIB_EXPORT ncclResult_t ncclCommRegister(const ncclComm_t comm, void *buff, size_t size, void **handle)
+CKT_LIB_EXPORT ncclResult_t ncclCommRegister(
+	const ncclComm_t comm, void *buff, size_t size, void **handle)
 {
 	struct ckt_nccl_handle *own;
 	uint64_t begin = (uintptr_t)buff / PAGE * PAGE, end = (uintptr_t)buff + size;
@@ -191,7 +205,8 @@ CKT_LIB_EXPORT ncclResult_t ncclCommRegister(const ncclComm_t comm, void *buff, 
 	pthread_mutex_lock(&lock);
 	struct registration *r = registration_of(own, begin, end);
 	if (!r && (r = malloc(sizeof *r))) {
-		*r = (struct registration){.next = registrations, .comm = own, .begin = begin, .end = end};
+		*r = (struct registration){
+			.next = registrations, .comm = own, .begin = begin, .end = end};
 		registrations = r;
 	}
 	if (r) {
@@ -239,10 +254,12 @@ void ckt_nccl_registrations_drop(const struct ckt_nccl_handle *comm)
 }
 
 /* No window is what NCCL gives where it has no use for one. */
-CKT_LIB_EXPORT ncclResult_t ncclCommWindowRegister(ncclComm_t comm, void *buff, size_t size, ncclWindow_t *win, int winFlags)
+CKT_LIB_EXPORT ncclResult_t ncclCommWindowRegister(
+	ncclComm_t comm, void *buff, size_t size, ncclWindow_t *win, int winFlags)
 {
 	struct ckt_nccl_handle *own;
-	ncclResult_t status = win && buff && size ? ckt_nccl_ready(comm, &own) : ncclInvalidArgument;
+	ncclResult_t status =
+		win && buff && size ? ckt_nccl_ready(comm, &own) : ncclInvalidArgument;
 	(void)winFlags;
 	if (!status)
 		*win = NULL;
@@ -278,7 +295,8 @@ static size_t type_bytes(ncclDataType_t type)
 	}
 }
 
-static ncclResult_t send_operator(const struct ckt_nccl_handle *comm, struct ckt_nccl_operator_args *args)
+static ncclResult_t send_operator(
+	const struct ckt_nccl_handle *comm, struct ckt_nccl_operator_args *args)
 {
 	const struct ckt_client_table *client;
 	struct ckt_call call;
@@ -289,7 +307,8 @@ static ncclResult_t send_operator(const struct ckt_nccl_handle *comm, struct ckt
 	args->comm = comm->object.id;
 	uint64_t before = client->context();
 	client->use_context(comm->object.context);
-	CUresult result = CKT_NCCL_BEGIN(client, &call, NCCL_OPERATOR, nccl_operator, args, CKT_CALL_F_BATCHED);
+	CUresult result = CKT_NCCL_BEGIN(
+		client, &call, NCCL_OPERATOR, nccl_operator, args, CKT_CALL_F_BATCHED);
 	if (!result) {
 		call.p = ckt_nccl_operator_args_put(call.p, args);
 		result = client->queue_status(&call, &answer);
@@ -298,17 +317,19 @@ static ncclResult_t send_operator(const struct ckt_nccl_handle *comm, struct ckt
 	return ckt_nccl_answer(result, answer);
 }
 
-CKT_LIB_EXPORT ncclResult_t ncclRedOpCreatePreMulSum(ncclRedOp_t *op, void *scalar, ncclDataType_t datatype, ncclScalarResidence_t residence,
-						     ncclComm_t comm)
+CKT_LIB_EXPORT ncclResult_t ncclRedOpCreatePreMulSum(ncclRedOp_t *op, void *scalar,
+	ncclDataType_t datatype, ncclScalarResidence_t residence, ncclComm_t comm)
 {
 	struct ckt_nccl_handle *handle;
 	uint8_t value[8] = {0};
 	uint64_t address = (uintptr_t)scalar;
 	uint32_t number = 0;
 	ncclResult_t status = ckt_nccl_ready(comm, &handle);
-	if (status || !op || !scalar || (unsigned)datatype >= ncclNumTypes || (unsigned)residence > ncclScalarHostImmediate)
+	if (status || !op || !scalar || (unsigned)datatype >= ncclNumTypes ||
+		(unsigned)residence > ncclScalarHostImmediate)
 		return status ? status : ncclInvalidArgument;
-	while (number < CKT_NCCL_OPERATORS_MAX && handle->operators[number / 64] & 1ull << number % 64)
+	while (number < CKT_NCCL_OPERATORS_MAX &&
+		handle->operators[number / 64] & 1ull << number % 64)
 		number++;
 	if (number == CKT_NCCL_OPERATORS_MAX)
 		return ncclSystemError;
@@ -316,8 +337,11 @@ CKT_LIB_EXPORT ncclResult_t ncclRedOpCreatePreMulSum(ncclRedOp_t *op, void *scal
 		memcpy(value, &address, sizeof address);
 	else
 		memcpy(value, scalar, type_bytes(datatype));
-	struct ckt_nccl_operator_args args = {.operator= CKT_NCCL_OPERATORS + number, .type = (uint32_t)datatype, .residence = (uint32_t)residence,
-		.scalar = value, .scalar_len = sizeof value};
+	struct ckt_nccl_operator_args args = {.operator= CKT_NCCL_OPERATORS + number,
+		.type = (uint32_t)datatype,
+		.residence = (uint32_t)residence,
+		.scalar = value,
+		.scalar_len = sizeof value};
 	status = send_operator(handle, &args);
 	if (status)
 		return status;
@@ -332,10 +356,12 @@ CKT_LIB_EXPORT ncclResult_t ncclRedOpDestroy(ncclRedOp_t op, ncclComm_t comm)
 	struct ckt_nccl_handle *handle;
 	uint32_t number = (uint32_t)op - CKT_NCCL_OPERATORS;
 	ncclResult_t status = ckt_nccl_ready(comm, &handle);
-	if (status || (uint32_t)op < CKT_NCCL_OPERATORS || number >= CKT_NCCL_OPERATORS_MAX || !(handle->operators[number / 64] & 1ull << number % 64))
+	if (status || (uint32_t)op < CKT_NCCL_OPERATORS || number >= CKT_NCCL_OPERATORS_MAX ||
+		!(handle->operators[number / 64] & 1ull << number % 64))
 		return status ? status : ncclInvalidArgument;
 	handle->operators[number / 64] &= ~(1ull << number % 64);
-	struct ckt_nccl_operator_args args = {.operator= (uint32_t)op, .residence = CKT_NCCL_OPERATOR_ENDS};
+	struct ckt_nccl_operator_args args = {
+		.operator=(uint32_t) op, .residence = CKT_NCCL_OPERATOR_ENDS};
 	return send_operator(handle, &args);
 }
 CKT_NCCL_DOUBLED(ncclRedOpDestroy)

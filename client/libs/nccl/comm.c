@@ -15,7 +15,7 @@ static struct ckt_lib_opened opened;
 static CKT_LOCK(lock);
 static struct {
 	uint64_t context;
-} *loaded;
+} * loaded;
 static size_t loaded_count;
 
 ncclResult_t ckt_nccl_status(CUresult result)
@@ -47,7 +47,8 @@ int ckt_nccl_unsupported(const char *name, bool *once)
 
 ncclResult_t ckt_nccl_enter(const struct ckt_client_table **ret_client)
 {
-	CUresult result = ckt_lib_open(&opened, "nccl", CKT_LIB_PROC(CKT_LIB_NCCL, CKT_NCCL_PROC_NCCL_OPEN), NCCL_VERSION_CODE);
+	CUresult result = ckt_lib_open(&opened, "nccl",
+		CKT_LIB_PROC(CKT_LIB_NCCL, CKT_NCCL_PROC_NCCL_OPEN), NCCL_VERSION_CODE);
 	*ret_client = ckt_client();
 	return ckt_nccl_status(result);
 }
@@ -60,7 +61,10 @@ uint32_t ckt_nccl_version(void)
 struct ckt_nccl_handle *ckt_nccl_handle(ncclComm_t comm)
 {
 	struct ckt_nccl_handle *handle = (struct ckt_nccl_handle *)comm;
-	return handle && handle->object.magic == CKT_LIB_OBJECT_MAGIC && handle->object.lib == CKT_LIB_NCCL ? handle : NULL;
+	return handle && handle->object.magic == CKT_LIB_OBJECT_MAGIC &&
+			handle->object.lib == CKT_LIB_NCCL
+		? handle
+		: NULL;
 }
 
 /* ---- Their life here */
@@ -84,23 +88,33 @@ static void handle_free(struct ckt_nccl_handle *handle)
 }
 
 /* Config: the program's, of its own NCCL's size; NULL: the parent's, or none. */
-static ncclResult_t take_config(struct ckt_nccl_handle *made, const ncclConfig_t *config, const struct ckt_nccl_handle *parent)
+static ncclResult_t take_config(struct ckt_nccl_handle *made, const ncclConfig_t *config,
+	const struct ckt_nccl_handle *parent)
 {
 	static const struct ckt_nccl_config none = {.magic = CKT_NCCL_CONFIG_MAGIC};
-	const struct ckt_nccl_config *from = config ? (const struct ckt_nccl_config *)config : parent ? &parent->config : &none;
+	const struct ckt_nccl_config *from = config ? (const struct ckt_nccl_config *)config
+		: parent                            ? &parent->config
+						    : &none;
 	size_t bytes = config ? from->size : parent ? sizeof *from : 0;
 	uint32_t numbers[CKT_NCCL_NUMBERS];
-	if (config && (bytes < offsetof(struct ckt_nccl_config, cga_cluster_size) || from->magic != CKT_NCCL_CONFIG_MAGIC))
+	if (config &&
+		(bytes < offsetof(struct ckt_nccl_config, cga_cluster_size) ||
+			from->magic != CKT_NCCL_CONFIG_MAGIC))
 		return ncclInvalidArgument;
 	ckt_nccl_config_numbers(from, bytes, numbers);
 	for (unsigned i = 0; i < CKT_NCCL_NUMBERS; i++)
-		memcpy((uint8_t *)&made->config + ckt_nccl_numbers[i], &numbers[i], sizeof numbers[i]);
+		memcpy((uint8_t *)&made->config + ckt_nccl_numbers[i], &numbers[i],
+			sizeof numbers[i]);
 	made->config.size = sizeof made->config;
 	made->config.magic = CKT_NCCL_CONFIG_MAGIC;
-	made->config.net = bytes >= offsetof(struct ckt_nccl_config, split_share) ? copy_text(from->net) : NULL;
-	made->config.name = bytes >= offsetof(struct ckt_nccl_config, collnet) ? copy_text(from->name) : NULL;
+	made->config.net = bytes >= offsetof(struct ckt_nccl_config, split_share)
+		? copy_text(from->net)
+		: NULL;
+	made->config.name =
+		bytes >= offsetof(struct ckt_nccl_config, collnet) ? copy_text(from->name) : NULL;
 	const char *set = getenv("NCCL_COMM_BLOCKING");
-	if (made->config.blocking != 0 && made->config.blocking != 1 && made->config.blocking != CKT_NCCL_CONFIG_UNSET)
+	if (made->config.blocking != 0 && made->config.blocking != 1 &&
+		made->config.blocking != CKT_NCCL_CONFIG_UNSET)
 		return ncclInvalidArgument;
 	/* The variable overrules the program, in NCCL too. */
 	if (set && (!strcmp(set, "0") || !strcmp(set, "1")))
@@ -111,13 +125,14 @@ static ncclResult_t take_config(struct ckt_nccl_handle *made, const ncclConfig_t
 	return ncclSuccess;
 }
 
-static ncclResult_t handle_new(const struct ckt_client_table *client, const ncclConfig_t *config, const struct ckt_nccl_handle *parent,
-			       struct ckt_nccl_handle **ret_handle)
+static ncclResult_t handle_new(const struct ckt_client_table *client, const ncclConfig_t *config,
+	const struct ckt_nccl_handle *parent, struct ckt_nccl_handle **ret_handle)
 {
 	struct ckt_nccl_handle *made = calloc(1, sizeof *made);
 	if (!made)
 		return ncclSystemError;
-	made->object = (struct ckt_lib_object){.lib = CKT_LIB_NCCL, .context = client->context(), .id = client->object_make()};
+	made->object = (struct ckt_lib_object){
+		.lib = CKT_LIB_NCCL, .context = client->context(), .id = client->object_make()};
 	made->device = client->device();
 	made->ranks = made->rank = -1;
 	ncclResult_t status = made->object.id ? take_config(made, config, parent) : ncclSystemError;
@@ -160,7 +175,8 @@ static ncclResult_t load(const struct ckt_client_table *client)
 	if (!grown)
 		goto out;
 	loaded = grown;
-	CUresult result = CKT_NCCL_WAIT(client, NCCL_LOAD, nccl_load, &args, &res, CKT_CALL_F_NUMBERED);
+	CUresult result =
+		CKT_NCCL_WAIT(client, NCCL_LOAD, nccl_load, &args, &res, CKT_CALL_F_NUMBERED);
 	status = ckt_nccl_answer(result, res.status);
 	if (status)
 		client->object_drop(args.id);
@@ -172,7 +188,8 @@ out:
 }
 
 /* Sends what is to be made, whose ids and kind args have. */
-static ncclResult_t send_comm(const struct ckt_client_table *client, struct ckt_nccl_handle *made, struct ckt_nccl_comm_args *args)
+static ncclResult_t send_comm(const struct ckt_client_table *client, struct ckt_nccl_handle *made,
+	struct ckt_nccl_comm_args *args)
 {
 	uint32_t numbers[CKT_NCCL_NUMBERS];
 	struct ckt_call call;
@@ -187,7 +204,8 @@ static ncclResult_t send_comm(const struct ckt_client_table *client, struct ckt_
 	args->net_len = (uint32_t)strlen(args->net);
 	args->name = made->config.name ? made->config.name : "";
 	args->name_len = (uint32_t)strlen(args->name);
-	CUresult result = CKT_NCCL_BEGIN(client, &call, NCCL_COMM, nccl_comm, args, CKT_CALL_F_BATCHED);
+	CUresult result =
+		CKT_NCCL_BEGIN(client, &call, NCCL_COMM, nccl_comm, args, CKT_CALL_F_BATCHED);
 	if (!result) {
 		call.p = ckt_nccl_comm_args_put(call.p, args);
 		result = client->queue_status(&call, &status);
@@ -206,11 +224,13 @@ static ncclResult_t on_its_way(struct ckt_nccl_handle *made, ncclComm_t *place)
 	return ckt_nccl_settle(&made, &place, 1);
 }
 
-static ncclResult_t make_of_ids(ncclComm_t *place, int ranks, int rank, int id_count, const ncclUniqueId *ids, const ncclConfig_t *config)
+static ncclResult_t make_of_ids(ncclComm_t *place, int ranks, int rank, int id_count,
+	const ncclUniqueId *ids, const ncclConfig_t *config)
 {
 	const struct ckt_client_table *client;
 	struct ckt_nccl_handle *made;
-	if (!place || ranks < 1 || rank < 0 || rank >= ranks || !ids || id_count < 1 || id_count > ranks || id_count > CKT_NCCL_IDS_MAX)
+	if (!place || ranks < 1 || rank < 0 || rank >= ranks || !ids || id_count < 1 ||
+		id_count > ranks || id_count > CKT_NCCL_IDS_MAX)
 		return ncclInvalidArgument;
 	*place = NULL;
 	ncclResult_t status = ckt_nccl_enter(&client);
@@ -223,7 +243,10 @@ static ncclResult_t make_of_ids(ncclComm_t *place, int ranks, int rank, int id_c
 	made->ranks = ranks;
 	made->rank = rank;
 	memcpy(made->identity, ids, CKT_NCCL_ID_BYTES);
-	struct ckt_nccl_comm_args args = {.ranks = ranks, .rank = rank, .kind = CKT_NCCL_INIT, .ids = (const uint8_t *)ids,
+	struct ckt_nccl_comm_args args = {.ranks = ranks,
+		.rank = rank,
+		.kind = CKT_NCCL_INIT,
+		.ids = (const uint8_t *)ids,
 		.ids_len = (uint32_t)id_count * CKT_NCCL_ID_BYTES};
 	status = send_comm(client, made, &args);
 	if (status) {
@@ -238,8 +261,11 @@ static ncclResult_t settled(struct ckt_nccl_handle *made, ncclComm_t *place, con
 {
 	ncclResult_t status = (ncclResult_t)ckt_xdr_u32(words, 0);
 	int ranks = (int)ckt_xdr_u32(words, 1), rank = (int)ckt_xdr_u32(words, 2);
-	/* What the program asked for is what it gets; of a split or a shrink only the server knows. */
-	bool sound = ranks >= 1 && ranks <= CKT_NCCL_RANKS_MAX && rank >= 0 && rank < ranks && (made->ranks < 1 || (ranks == made->ranks && rank == made->rank));
+	/*
+	 * What the program asked for is what it gets; of a split or a shrink only the server knows.
+	 */
+	bool sound = ranks >= 1 && ranks <= CKT_NCCL_RANKS_MAX && rank >= 0 && rank < ranks &&
+		(made->ranks < 1 || (ranks == made->ranks && rank == made->rank));
 	bool none = ranks == -1 && made->ranks < 1;
 	if (!status && !sound && !none)
 		status = ncclInternalError;
@@ -259,17 +285,21 @@ static ncclResult_t settled(struct ckt_nccl_handle *made, ncclComm_t *place, con
 }
 
 /* What is not known to be made is not. */
-static ncclResult_t none_settled(struct ckt_nccl_handle *const *made, ncclComm_t *const *places, uint32_t count, ncclResult_t status)
+static ncclResult_t none_settled(struct ckt_nccl_handle *const *made, ncclComm_t *const *places,
+	uint32_t count, ncclResult_t status)
 {
 	uint8_t words[4 * CKT_NCCL_SETTLE_WORDS];
-	ckt_put_u32(ckt_put_u32(ckt_put_u32(ckt_put_u32(words, (uint32_t)status), (uint32_t)-1), (uint32_t)-1), 0);
+	ckt_put_u32(ckt_put_u32(ckt_put_u32(ckt_put_u32(words, (uint32_t)status), (uint32_t)-1),
+			    (uint32_t)-1),
+		0);
 	for (uint32_t i = 0; i < count; i++)
 		settled(made[i], places ? places[i] : NULL, words);
 	return status;
 }
 
 /* Asks about those of one context, as many as a message holds. */
-static ncclResult_t settle_some(const struct ckt_client_table *client, struct ckt_nccl_handle *const *made, ncclComm_t *const *places, uint32_t count)
+static ncclResult_t settle_some(const struct ckt_client_table *client,
+	struct ckt_nccl_handle *const *made, ncclComm_t *const *places, uint32_t count)
 {
 	uint64_t ids[CKT_NCCL_SETTLE_MAX];
 	struct ckt_nccl_settle_args args = {.comms = ids, .comms_len = count};
@@ -286,14 +316,16 @@ static ncclResult_t settle_some(const struct ckt_client_table *client, struct ck
 	}
 	if (result)
 		return none_settled(made, places, count, ckt_nccl_status(result));
-	bool whole = ckt_nccl_settle_res_get(&reply.results, &res) && res.states_len == count * CKT_NCCL_SETTLE_WORDS;
+	bool whole = ckt_nccl_settle_res_get(&reply.results, &res) &&
+		res.states_len == count * CKT_NCCL_SETTLE_WORDS;
 	/* The words lie in the reply, and forgetting asks again. */
 	uint8_t *words = whole ? malloc(4 * (size_t)res.states_len + 1) : NULL;
 	if (words)
 		memcpy(words, res.states_xdr, 4 * (size_t)res.states_len);
 	client->release(&reply);
 	for (uint32_t i = 0; words && i < count; i++) {
-		ncclResult_t status = settled(made[i], places ? places[i] : NULL, words + 4 * (size_t)CKT_NCCL_SETTLE_WORDS * i);
+		ncclResult_t status = settled(made[i], places ? places[i] : NULL,
+			words + 4 * (size_t)CKT_NCCL_SETTLE_WORDS * i);
 		if (!first)
 			first = status;
 	}
@@ -303,7 +335,8 @@ static ncclResult_t settle_some(const struct ckt_client_table *client, struct ck
 	return first;
 }
 
-ncclResult_t ckt_nccl_settle(struct ckt_nccl_handle *const *made, ncclComm_t *const *places, size_t count)
+ncclResult_t ckt_nccl_settle(
+	struct ckt_nccl_handle *const *made, ncclComm_t *const *places, size_t count)
 {
 	const struct ckt_client_table *client = ckt_client();
 	uint64_t before = client->context();
@@ -311,10 +344,12 @@ ncclResult_t ckt_nccl_settle(struct ckt_nccl_handle *const *made, ncclComm_t *co
 	for (size_t i = 0, some; i < count; i += some) {
 		/* Those that one server has are asked for together. */
 		unsigned node = client->node(made[i]->object.context);
-		for (some = 1; i + some < count && some < CKT_NCCL_SETTLE_MAX && client->node(made[i + some]->object.context) == node;)
+		for (some = 1; i + some < count && some < CKT_NCCL_SETTLE_MAX &&
+			client->node(made[i + some]->object.context) == node;)
 			some++;
 		client->use_context(made[i]->object.context);
-		ncclResult_t status = settle_some(client, made + i, places ? places + i : NULL, (uint32_t)some);
+		ncclResult_t status =
+			settle_some(client, made + i, places ? places + i : NULL, (uint32_t)some);
 		if (!first)
 			first = status;
 	}
@@ -322,26 +357,30 @@ ncclResult_t ckt_nccl_settle(struct ckt_nccl_handle *const *made, ncclComm_t *co
 	return first;
 }
 
-CKT_LIB_EXPORT ncclResult_t ncclCommInitRankScalable(ncclComm_t *newcomm, int nranks, int myrank, int nId, ncclUniqueId *commIds, ncclConfig_t *config)
+CKT_LIB_EXPORT ncclResult_t ncclCommInitRankScalable(ncclComm_t *newcomm, int nranks, int myrank,
+	int nId, ncclUniqueId *commIds, ncclConfig_t *config)
 {
 	return ckt_nccl_note(make_of_ids(newcomm, nranks, myrank, nId, commIds, config));
 }
 CKT_NCCL_DOUBLED(ncclCommInitRankScalable)
 
-CKT_LIB_EXPORT ncclResult_t ncclCommInitRankConfig(ncclComm_t *comm, int nranks, ncclUniqueId commId, int rank, ncclConfig_t *config)
+CKT_LIB_EXPORT ncclResult_t ncclCommInitRankConfig(
+	ncclComm_t *comm, int nranks, ncclUniqueId commId, int rank, ncclConfig_t *config)
 {
 	return ckt_nccl_note(make_of_ids(comm, nranks, rank, 1, &commId, config));
 }
 CKT_NCCL_DOUBLED(ncclCommInitRankConfig)
 
-CKT_LIB_EXPORT ncclResult_t ncclCommInitRank(ncclComm_t *comm, int nranks, ncclUniqueId commId, int rank)
+CKT_LIB_EXPORT ncclResult_t ncclCommInitRank(
+	ncclComm_t *comm, int nranks, ncclUniqueId commId, int rank)
 {
 	return ckt_nccl_note(make_of_ids(comm, nranks, rank, 1, &commId, NULL));
 }
 CKT_NCCL_DOUBLED(ncclCommInitRank)
 
 /* A device once only, and one that there is. */
-static ncclResult_t contexts_of(const struct ckt_client_table *client, int count, const int *devices, uint64_t *ret_contexts)
+static ncclResult_t contexts_of(const struct ckt_client_table *client, int count,
+	const int *devices, uint64_t *ret_contexts)
 {
 	for (int i = 0; i < count; i++) {
 		if (client->device_context(devices ? devices[i] : i, &ret_contexts[i]))
@@ -381,8 +420,8 @@ CKT_LIB_EXPORT ncclResult_t ncclCommInitAll(ncclComm_t *comm, int ndev, const in
 }
 CKT_NCCL_DOUBLED(ncclCommInitAll)
 
-static ncclResult_t make_of_parent(ncclComm_t comm, ncclComm_t *place, const ncclConfig_t *config, struct ckt_nccl_comm_args *args, const void *key,
-				   size_t key_bytes)
+static ncclResult_t make_of_parent(ncclComm_t comm, ncclComm_t *place, const ncclConfig_t *config,
+	struct ckt_nccl_comm_args *args, const void *key, size_t key_bytes)
 {
 	const struct ckt_client_table *client;
 	struct ckt_nccl_handle *parent, *made;
@@ -398,7 +437,8 @@ static ncclResult_t make_of_parent(ncclComm_t comm, ncclComm_t *place, const ncc
 	client->use_context(parent->object.context);
 	status = handle_new(client, config, parent, &made);
 	if (!status) {
-		ckt_nccl_identity_derive(parent->identity, parent->children++, args->kind, key, key_bytes, made->identity);
+		ckt_nccl_identity_derive(parent->identity, parent->children++, args->kind, key,
+			key_bytes, made->identity);
 		args->parent = parent->object.id;
 		args->ranks = args->rank = -1;
 		status = send_comm(client, made, args);
@@ -409,22 +449,29 @@ static ncclResult_t make_of_parent(ncclComm_t comm, ncclComm_t *place, const ncc
 	return status ? status : on_its_way(made, place);
 }
 
-CKT_LIB_EXPORT ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t *newcomm, ncclConfig_t *config)
+CKT_LIB_EXPORT ncclResult_t ncclCommSplit(
+	ncclComm_t comm, int color, int key, ncclComm_t *newcomm, ncclConfig_t *config)
 {
 	struct ckt_nccl_comm_args args = {.kind = CKT_NCCL_SPLIT, .color = color, .key = key};
-	/* Any colour but NCCL_SPLIT_NOCOLOR is one, negative ones too, as on an H200 with NCCL 2.28. */
+	/*
+	 * Any colour but NCCL_SPLIT_NOCOLOR is one, negative ones too, as on an H200 with NCCL
+	 * 2.28.
+	 */
 	return ckt_nccl_note(make_of_parent(comm, newcomm, config, &args, &color, sizeof color));
 }
 CKT_NCCL_DOUBLED(ncclCommSplit)
 
-CKT_LIB_EXPORT ncclResult_t ncclCommShrink(ncclComm_t comm, int *excludeRanksList, int excludeRanksCount, ncclComm_t *newcomm, ncclConfig_t *config,
-					   int shrinkFlags)
+CKT_LIB_EXPORT ncclResult_t ncclCommShrink(ncclComm_t comm, int *excludeRanksList,
+	int excludeRanksCount, ncclComm_t *newcomm, ncclConfig_t *config, int shrinkFlags)
 {
 	if (!excludeRanksList || excludeRanksCount < 1 || excludeRanksCount > CKT_NCCL_EXCLUDED_MAX)
 		return ckt_nccl_note(ncclInvalidArgument);
-	struct ckt_nccl_comm_args args = {.kind = CKT_NCCL_SHRINK, .flags = shrinkFlags, .excluded = (const uint32_t *)excludeRanksList,
+	struct ckt_nccl_comm_args args = {.kind = CKT_NCCL_SHRINK,
+		.flags = shrinkFlags,
+		.excluded = (const uint32_t *)excludeRanksList,
 		.excluded_len = (uint32_t)excludeRanksCount};
-	return ckt_nccl_note(make_of_parent(comm, newcomm, config, &args, excludeRanksList, sizeof(int) * (size_t)excludeRanksCount));
+	return ckt_nccl_note(make_of_parent(comm, newcomm, config, &args, excludeRanksList,
+		sizeof(int) * (size_t)excludeRanksCount));
 }
 CKT_NCCL_DOUBLED(ncclCommShrink)
 
@@ -445,8 +492,10 @@ static ncclResult_t end(ncclComm_t comm, enum ckt_nccl_how how, int flags)
 		return status;
 	uint64_t before = client->context();
 	client->use_context(handle->object.context);
-	struct ckt_nccl_end_args args = {.comm = handle->object.id, .how = (uint32_t)how, .flags = flags};
-	CUresult result = CKT_NCCL_WAIT(client, NCCL_END, nccl_end, &args, &res, CKT_CALL_F_NUMBERED);
+	struct ckt_nccl_end_args args = {
+		.comm = handle->object.id, .how = (uint32_t)how, .flags = flags};
+	CUresult result =
+		CKT_NCCL_WAIT(client, NCCL_END, nccl_end, &args, &res, CKT_CALL_F_NUMBERED);
 	client->use_context(before);
 	status = ckt_nccl_answer(result, res.status);
 	if (how == CKT_NCCL_DESTROY || how == CKT_NCCL_ABORT)
@@ -487,7 +536,10 @@ static int64_t now_ns(void)
 	return now.tv_sec * 1000000000ll + now.tv_nsec;
 }
 
-/* A watchdog asks ten times a second and more: one that waits at the server once a second hears of an error as well. */
+/*
+ * A watchdog asks ten times a second and more: one that waits at the server once a second hears of
+ * an error as well.
+ */
 static ncclResult_t ask(struct ckt_nccl_handle *handle, ncclResult_t *ret_error)
 {
 	const struct ckt_client_table *client;
@@ -495,14 +547,16 @@ static ncclResult_t ask(struct ckt_nccl_handle *handle, ncclResult_t *ret_error)
 	struct ckt_ncclCommGetAsyncError_res res = {0};
 	*ret_error = ncclSuccess;
 	int64_t now = now_ns();
-	if (handle->blocking && handle->state == CKT_NCCL_READY && handle->asked_ns && now - handle->asked_ns < ASK_AGAIN_NS)
+	if (handle->blocking && handle->state == CKT_NCCL_READY && handle->asked_ns &&
+		now - handle->asked_ns < ASK_AGAIN_NS)
 		return ncclSuccess;
 	ncclResult_t status = ckt_nccl_enter(&client);
 	if (status)
 		return status;
 	uint64_t before = client->context();
 	client->use_context(handle->object.context);
-	CUresult result = CKT_NCCL_WAIT(client, NCCLCOMMGETASYNCERROR, ncclCommGetAsyncError, &args, &res, 0);
+	CUresult result =
+		CKT_NCCL_WAIT(client, NCCLCOMMGETASYNCERROR, ncclCommGetAsyncError, &args, &res, 0);
 	client->use_context(before);
 	status = ckt_nccl_answer(result, res.status);
 	if (status)
@@ -540,15 +594,15 @@ CKT_LIB_EXPORT ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t 
 }
 CKT_NCCL_DOUBLED(ncclCommGetAsyncError)
 
-#define KNOWN(name, field) \
-	CKT_LIB_EXPORT ncclResult_t name(const ncclComm_t comm, int *value) \
-	{ \
-		struct ckt_nccl_handle *handle; \
+#define KNOWN(name, field)                                                                         \
+	CKT_LIB_EXPORT ncclResult_t name(const ncclComm_t comm, int *value)                        \
+	{                                                                                          \
+		struct ckt_nccl_handle *handle;                                                    \
 		ncclResult_t status = value ? ckt_nccl_ready(comm, &handle) : ncclInvalidArgument; \
-		if (!status) \
-			*value = handle->field; \
-		return status; \
-	} \
+		if (!status)                                                                       \
+			*value = handle->field;                                                    \
+		return status;                                                                     \
+	}                                                                                          \
 	CKT_NCCL_DOUBLED(name)
 
 KNOWN(ncclCommCount, ranks)

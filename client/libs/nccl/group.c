@@ -7,12 +7,12 @@
 /* Of one thread. */
 struct group {
 	unsigned depth;
-	ncclResult_t error;		/* the first of a call in it */
+	ncclResult_t error; /* the first of a call in it */
 	size_t count, room;
 	struct ckt_nccl_operation *operations;
-	struct ckt_nccl_handle **comms;	/* whose operations they are */
+	struct ckt_nccl_handle **comms; /* whose operations they are */
 	size_t made_count, made_room;
-	struct ckt_nccl_handle **made;	/* communicators that are on their way */
+	struct ckt_nccl_handle **made; /* communicators that are on their way */
 	ncclComm_t **places;
 };
 
@@ -37,7 +37,8 @@ ncclResult_t ckt_nccl_collect_comm(struct ckt_nccl_handle *made, ncclComm_t *pla
 		struct ckt_nccl_handle **handles = reallocarray(group.made, room, sizeof *handles);
 		if (handles)
 			group.made = handles;
-		ncclComm_t **places = handles ? reallocarray(group.places, room, sizeof *places) : NULL;
+		ncclComm_t **places =
+			handles ? reallocarray(group.places, room, sizeof *places) : NULL;
 		if (!places) {
 			*place = NULL;
 			ckt_nccl_forget(made);
@@ -57,10 +58,12 @@ static bool add(const struct ckt_nccl_operation *operation, struct ckt_nccl_hand
 {
 	if (group.count == group.room) {
 		size_t room = group.room ? 2 * group.room : 16;
-		struct ckt_nccl_operation *operations = reallocarray(group.operations, room, sizeof *operations);
+		struct ckt_nccl_operation *operations =
+			reallocarray(group.operations, room, sizeof *operations);
 		if (operations)
 			group.operations = operations;
-		struct ckt_nccl_handle **comms = operations ? reallocarray(group.comms, room, sizeof *comms) : NULL;
+		struct ckt_nccl_handle **comms =
+			operations ? reallocarray(group.comms, room, sizeof *comms) : NULL;
 		if (!comms)
 			return false;
 		group.comms = comms;
@@ -76,11 +79,15 @@ static bool is_to_one(uint32_t function)
 	return function == CKT_NCCL_SEND || function == CKT_NCCL_RECEIVE;
 }
 
-/* Whether NCCL may have to connect for it.  All ranks call it together, so all of them connect when the first does. */
+/*
+ * Whether NCCL may have to connect for it.  All ranks call it together, so all of them connect when
+ * the first does.
+ */
 static bool is_first(const struct ckt_nccl_operation *o, const struct ckt_nccl_handle *comm)
 {
 	if (is_to_one(o->function))
-		return !(comm->peers[o->root] & (o->function == CKT_NCCL_SEND ? CKT_NCCL_SENT_TO : CKT_NCCL_RECEIVED_FROM));
+		return !(comm->peers[o->root] &
+			(o->function == CKT_NCCL_SEND ? CKT_NCCL_SENT_TO : CKT_NCCL_RECEIVED_FROM));
 	return !(comm->met & 1u << o->function);
 }
 
@@ -101,13 +108,18 @@ static void have_met(void)
 		const struct ckt_nccl_operation *o = &group.operations[i];
 		struct ckt_nccl_handle *comm = group.comms[i];
 		if (is_to_one(o->function))
-			comm->peers[o->root] |= o->function == CKT_NCCL_SEND ? CKT_NCCL_SENT_TO : CKT_NCCL_RECEIVED_FROM;
+			comm->peers[o->root] |= o->function == CKT_NCCL_SEND
+				? CKT_NCCL_SENT_TO
+				: CKT_NCCL_RECEIVED_FROM;
 		else
 			comm->met |= 1u << o->function;
 	}
 }
 
-/* Before anything is sent: memory that host and device share is brought to the device, and captures are seen. */
+/*
+ * Before anything is sent: memory that host and device share is brought to the device, and captures
+ * are seen.
+ */
 static CUresult prepare(const struct ckt_client_table *client, bool *ret_captures)
 {
 	*ret_captures = false;
@@ -129,28 +141,34 @@ static CUresult prepare(const struct ckt_client_table *client, bool *ret_capture
 }
 
 /* A captured group is one node, so it has one stream. */
-static ncclResult_t capture(const struct ckt_client_table *client, const struct ckt_nccl_group_args *args)
+static ncclResult_t capture(
+	const struct ckt_client_table *client, const struct ckt_nccl_group_args *args)
 {
 	static bool once;
 	bool captured = false;
 	for (size_t i = 1; i < group.count; i++)
-		if (group.operations[i].stream != group.operations[0].stream || group.comms[i]->object.context != group.comms[0]->object.context)
-			return (ncclResult_t)ckt_nccl_unsupported("a group on several streams, one of which captures", &once);
+		if (group.operations[i].stream != group.operations[0].stream ||
+			group.comms[i]->object.context != group.comms[0]->object.context)
+			return (ncclResult_t)ckt_nccl_unsupported(
+				"a group on several streams, one of which captures", &once);
 	size_t bytes = ckt_nccl_group_args_size(args);
 	uint8_t *message = malloc(bytes + 1);
 	if (!message)
 		return ncclSystemError;
 	ckt_nccl_group_args_put(message, args);
-	CUresult result = client->capture(group.operations[0].stream, CKT_LIB_PROC(CKT_LIB_NCCL, CKT_NCCL_PROC_NCCL_GROUP), message, bytes, 0, &captured);
+	CUresult result = client->capture(group.operations[0].stream,
+		CKT_LIB_PROC(CKT_LIB_NCCL, CKT_NCCL_PROC_NCCL_GROUP), message, bytes, 0, &captured);
 	free(message);
 	return result ? ckt_nccl_status(result) : captured ? ncclSuccess : ncclInternalError;
 }
 
-static ncclResult_t queue(const struct ckt_client_table *client, const struct ckt_nccl_group_args *args)
+static ncclResult_t queue(
+	const struct ckt_client_table *client, const struct ckt_nccl_group_args *args)
 {
 	struct ckt_call call;
 	int status = 0;
-	CUresult result = CKT_NCCL_BEGIN(client, &call, NCCL_GROUP, nccl_group, args, CKT_CALL_F_BATCHED);
+	CUresult result =
+		CKT_NCCL_BEGIN(client, &call, NCCL_GROUP, nccl_group, args, CKT_CALL_F_BATCHED);
 	if (!result) {
 		call.p = ckt_nccl_group_args_put(call.p, args);
 		result = client->queue_status(&call, &status);
@@ -158,11 +176,15 @@ static ncclResult_t queue(const struct ckt_client_table *client, const struct ck
 	return ckt_nccl_answer(result, status);
 }
 
-static ncclResult_t meet(const struct ckt_client_table *client, const struct ckt_nccl_group_args *args, bool simulate, float *ret_time)
+static ncclResult_t meet(const struct ckt_client_table *client,
+	const struct ckt_nccl_group_args *args, bool simulate, float *ret_time)
 {
-	struct ckt_nccl_group_meet_args meet = {.simulate = simulate, .operations = args->operations, .operations_len = args->operations_len};
+	struct ckt_nccl_group_meet_args meet = {.simulate = simulate,
+		.operations = args->operations,
+		.operations_len = args->operations_len};
 	struct ckt_nccl_group_meet_res res = {0};
-	CUresult result = CKT_NCCL_WAIT(client, NCCL_GROUP_MEET, nccl_group_meet, &meet, &res, CKT_CALL_F_NUMBERED);
+	CUresult result = CKT_NCCL_WAIT(
+		client, NCCL_GROUP_MEET, nccl_group_meet, &meet, &res, CKT_CALL_F_NUMBERED);
 	ncclResult_t status = ckt_nccl_answer(result, res.status);
 	if (!status && !simulate)
 		have_met();
@@ -170,7 +192,8 @@ static ncclResult_t meet(const struct ckt_client_table *client, const struct ckt
 	return status;
 }
 
-static ncclResult_t send_message(const struct ckt_client_table *client, bool captures, bool simulate, float *ret_time)
+static ncclResult_t send_message(
+	const struct ckt_client_table *client, bool captures, bool simulate, float *ret_time)
 {
 	size_t bytes = group.count * CKT_NCCL_OPERATION_BYTES;
 	uint8_t *message = malloc(bytes), *p = message;
@@ -180,11 +203,15 @@ static ncclResult_t send_message(const struct ckt_client_table *client, bool cap
 	for (size_t i = 0; i < group.count; i++) {
 		p = ckt_nccl_operation_put(p, &group.operations[i]);
 		look_for_restore(client, group.comms[i]);
-		first |= is_first(&group.operations[i], group.comms[i]) || !group.comms[i]->blocking;
+		first |=
+			is_first(&group.operations[i], group.comms[i]) || !group.comms[i]->blocking;
 	}
-	struct ckt_nccl_group_args args = {.operations = message, .operations_len = (uint32_t)bytes};
+	struct ckt_nccl_group_args args = {
+		.operations = message, .operations_len = (uint32_t)bytes};
 	client->use_context(group.comms[0]->object.context);
-	ncclResult_t status = captures ? capture(client, &args) : first ? meet(client, &args, simulate, ret_time) : queue(client, &args);
+	ncclResult_t status = captures ? capture(client, &args)
+		: first                ? meet(client, &args, simulate, ret_time)
+				       : queue(client, &args);
 	free(message);
 	return status;
 }
@@ -198,13 +225,16 @@ static ncclResult_t send_operations(bool simulate, float *ret_time)
 	if (status)
 		return status;
 	for (size_t i = 1; i < group.count; i++)
-		if (client->node(group.comms[i]->object.context) != client->node(group.comms[0]->object.context))
-			return (ncclResult_t)ckt_nccl_unsupported("a group over devices of several servers", &once);
+		if (client->node(group.comms[i]->object.context) !=
+			client->node(group.comms[0]->object.context))
+			return (ncclResult_t)ckt_nccl_unsupported(
+				"a group over devices of several servers", &once);
 	if (group.count > CKT_NCCL_OPERATIONS_MAX)
 		return ncclInvalidUsage;
 	uint64_t before = client->context();
 	CUresult result = prepare(client, &captures);
-	status = result ? ckt_nccl_status(result) : send_message(client, captures, simulate, ret_time);
+	status = result ? ckt_nccl_status(result)
+			: send_message(client, captures, simulate, ret_time);
 	client->use_context(before);
 	return status;
 }
@@ -299,13 +329,14 @@ CKT_NCCL_DOUBLED(ncclGroupSimulateEnd)
 
 static bool reduces(uint32_t function)
 {
-	return function == CKT_NCCL_ALL_REDUCE || function == CKT_NCCL_REDUCE || function == CKT_NCCL_REDUCE_SCATTER;
+	return function == CKT_NCCL_ALL_REDUCE || function == CKT_NCCL_REDUCE ||
+		function == CKT_NCCL_REDUCE_SCATTER;
 }
 
 static bool has_root(uint32_t function)
 {
-	return function == CKT_NCCL_REDUCE || function == CKT_NCCL_BROADCAST || function == CKT_NCCL_GATHER || function == CKT_NCCL_SCATTER ||
-	       is_to_one(function);
+	return function == CKT_NCCL_REDUCE || function == CKT_NCCL_BROADCAST ||
+		function == CKT_NCCL_GATHER || function == CKT_NCCL_SCATTER || is_to_one(function);
 }
 
 static bool has_operator(const struct ckt_nccl_handle *comm, uint32_t number)
@@ -313,7 +344,8 @@ static bool has_operator(const struct ckt_nccl_handle *comm, uint32_t number)
 	if (number < CKT_NCCL_OPERATORS)
 		return true;
 	number -= CKT_NCCL_OPERATORS;
-	return number < CKT_NCCL_OPERATORS_MAX && comm->operators[number / 64] & 1ull << number % 64;
+	return number < CKT_NCCL_OPERATORS_MAX &&
+		comm->operators[number / 64] & 1ull << number % 64;
 }
 
 /* What the library would refuse at once: nobody waits for the rest. */
@@ -328,7 +360,8 @@ static ncclResult_t check(const struct ckt_nccl_operation *o, const struct ckt_n
 	return ncclSuccess;
 }
 
-static ncclResult_t operate(struct ckt_nccl_operation operation, ncclComm_t comm, cudaStream_t stream)
+static ncclResult_t operate(
+	struct ckt_nccl_operation operation, ncclComm_t comm, cudaStream_t stream)
 {
 	const struct ckt_client_table *client;
 	struct ckt_nccl_handle *handle;
@@ -349,83 +382,88 @@ static ncclResult_t operate(struct ckt_nccl_operation operation, ncclComm_t comm
 }
 
 #define OPERATION(function_, send_, receive_, count_, type_, operator_, root_) \
-	operate((struct ckt_nccl_operation){.function = function_, \
-					    .type = (uint32_t)(type_), \
-					    .operator= (uint32_t)(operator_), \
-					    .root = root_, \
-					    .send = (uintptr_t)(send_), \
-					    .receive = (uintptr_t)(receive_), \
-					    .count = count_}, \
+	operate((struct ckt_nccl_operation){.function = function_,             \
+			.type = (uint32_t)(type_),                             \
+			.operator=(uint32_t)(operator_),                       \
+			.root = root_,                                         \
+			.send = (uintptr_t)(send_),                            \
+			.receive = (uintptr_t)(receive_),                      \
+			.count = count_},                                      \
 		comm, stream)
 
-CKT_LIB_EXPORT ncclResult_t ncclAllReduce(const void *sendbuff, void *recvbuff, size_t count, ncclDataType_t datatype, ncclRedOp_t op, ncclComm_t comm,
-					  cudaStream_t stream)
+CKT_LIB_EXPORT ncclResult_t ncclAllReduce(const void *sendbuff, void *recvbuff, size_t count,
+	ncclDataType_t datatype, ncclRedOp_t op, ncclComm_t comm, cudaStream_t stream)
 {
 	return OPERATION(CKT_NCCL_ALL_REDUCE, sendbuff, recvbuff, count, datatype, op, 0);
 }
 CKT_NCCL_DOUBLED(ncclAllReduce)
 
-CKT_LIB_EXPORT ncclResult_t ncclReduce(const void *sendbuff, void *recvbuff, size_t count, ncclDataType_t datatype, ncclRedOp_t op, int root,
-				       ncclComm_t comm, cudaStream_t stream)
+CKT_LIB_EXPORT ncclResult_t ncclReduce(const void *sendbuff, void *recvbuff, size_t count,
+	ncclDataType_t datatype, ncclRedOp_t op, int root, ncclComm_t comm, cudaStream_t stream)
 {
 	return OPERATION(CKT_NCCL_REDUCE, sendbuff, recvbuff, count, datatype, op, root);
 }
 CKT_NCCL_DOUBLED(ncclReduce)
 
-CKT_LIB_EXPORT ncclResult_t ncclBroadcast(const void *sendbuff, void *recvbuff, size_t count, ncclDataType_t datatype, int root, ncclComm_t comm,
-					  cudaStream_t stream)
+CKT_LIB_EXPORT ncclResult_t ncclBroadcast(const void *sendbuff, void *recvbuff, size_t count,
+	ncclDataType_t datatype, int root, ncclComm_t comm, cudaStream_t stream)
 {
 	return OPERATION(CKT_NCCL_BROADCAST, sendbuff, recvbuff, count, datatype, 0, root);
 }
 CKT_NCCL_DOUBLED(ncclBroadcast)
 
-CKT_LIB_EXPORT ncclResult_t ncclBcast(void *buff, size_t count, ncclDataType_t datatype, int root, ncclComm_t comm, cudaStream_t stream)
+CKT_LIB_EXPORT ncclResult_t ncclBcast(void *buff, size_t count, ncclDataType_t datatype, int root,
+	ncclComm_t comm, cudaStream_t stream)
 {
 	return OPERATION(CKT_NCCL_BROADCAST, buff, buff, count, datatype, 0, root);
 }
 CKT_NCCL_DOUBLED(ncclBcast)
 
-CKT_LIB_EXPORT ncclResult_t ncclReduceScatter(const void *sendbuff, void *recvbuff, size_t recvcount, ncclDataType_t datatype, ncclRedOp_t op,
-					      ncclComm_t comm, cudaStream_t stream)
+CKT_LIB_EXPORT ncclResult_t ncclReduceScatter(const void *sendbuff, void *recvbuff,
+	size_t recvcount, ncclDataType_t datatype, ncclRedOp_t op, ncclComm_t comm,
+	cudaStream_t stream)
 {
 	return OPERATION(CKT_NCCL_REDUCE_SCATTER, sendbuff, recvbuff, recvcount, datatype, op, 0);
 }
 CKT_NCCL_DOUBLED(ncclReduceScatter)
 
-CKT_LIB_EXPORT ncclResult_t ncclAllGather(const void *sendbuff, void *recvbuff, size_t sendcount, ncclDataType_t datatype, ncclComm_t comm,
-					  cudaStream_t stream)
+CKT_LIB_EXPORT ncclResult_t ncclAllGather(const void *sendbuff, void *recvbuff, size_t sendcount,
+	ncclDataType_t datatype, ncclComm_t comm, cudaStream_t stream)
 {
 	return OPERATION(CKT_NCCL_ALL_GATHER, sendbuff, recvbuff, sendcount, datatype, 0, 0);
 }
 CKT_NCCL_DOUBLED(ncclAllGather)
 
-CKT_LIB_EXPORT ncclResult_t ncclAlltoAll(const void *sendbuff, void *recvbuff, size_t count, ncclDataType_t datatype, ncclComm_t comm, cudaStream_t stream)
+CKT_LIB_EXPORT ncclResult_t ncclAlltoAll(const void *sendbuff, void *recvbuff, size_t count,
+	ncclDataType_t datatype, ncclComm_t comm, cudaStream_t stream)
 {
 	return OPERATION(CKT_NCCL_ALL_TO_ALL, sendbuff, recvbuff, count, datatype, 0, 0);
 }
 CKT_NCCL_DOUBLED(ncclAlltoAll)
 
-CKT_LIB_EXPORT ncclResult_t ncclGather(const void *sendbuff, void *recvbuff, size_t count, ncclDataType_t datatype, int root, ncclComm_t comm,
-				       cudaStream_t stream)
+CKT_LIB_EXPORT ncclResult_t ncclGather(const void *sendbuff, void *recvbuff, size_t count,
+	ncclDataType_t datatype, int root, ncclComm_t comm, cudaStream_t stream)
 {
 	return OPERATION(CKT_NCCL_GATHER, sendbuff, recvbuff, count, datatype, 0, root);
 }
 CKT_NCCL_DOUBLED(ncclGather)
 
-CKT_LIB_EXPORT ncclResult_t ncclScatter(const void *sendbuff, void *recvbuff, size_t count, ncclDataType_t datatype, int root, ncclComm_t comm,
-					cudaStream_t stream)
+CKT_LIB_EXPORT ncclResult_t ncclScatter(const void *sendbuff, void *recvbuff, size_t count,
+	ncclDataType_t datatype, int root, ncclComm_t comm, cudaStream_t stream)
 {
 	return OPERATION(CKT_NCCL_SCATTER, sendbuff, recvbuff, count, datatype, 0, root);
 }
 CKT_NCCL_DOUBLED(ncclScatter)
 
-CKT_LIB_EXPORT ncclResult_t ncclSend(const void *sendbuff, size_t count, ncclDataType_t datatype, int peer, ncclComm_t comm, cudaStream_t stream)
+CKT_LIB_EXPORT ncclResult_t ncclSend(const void *sendbuff, size_t count, ncclDataType_t datatype,
+	int peer, ncclComm_t comm, cudaStream_t stream)
 {
 	return OPERATION(CKT_NCCL_SEND, sendbuff, NULL, count, datatype, 0, peer);
 }
 CKT_NCCL_DOUBLED(ncclSend)
 
-CKT_LIB_EXPORT ncclResult_t ncclRecv(void *recvbuff, size_t count, ncclDataType_t datatype, int peer, ncclComm_t comm, cudaStream_t stream)
+CKT_LIB_EXPORT ncclResult_t ncclRecv(void *recvbuff, size_t count, ncclDataType_t datatype,
+	int peer, ncclComm_t comm, cudaStream_t stream)
 {
 	return OPERATION(CKT_NCCL_RECEIVE, NULL, recvbuff, count, datatype, 0, peer);
 }

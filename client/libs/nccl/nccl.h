@@ -6,7 +6,8 @@
  *	collectives	batched, but the first of each kind of a communicator, and of each peer, which waits as NCCL does for the connection
  *	registrations	a hint that is not used: the memory is as good without (memory.c)
  *
- * Functions follow NVIDIA's documentation of NCCL 2.28; they may be called from any thread, a communicator from one at a time.
+ * Functions follow NVIDIA's documentation of NCCL 2.28; they may be called from any thread, a
+ * communicator from one at a time.
  */
 #pragma once
 
@@ -26,24 +27,27 @@
 #pragma GCC diagnostic ignored "-Wmissing-prototypes"
 
 /* NCCL exports each function under a second name, which profilers use that replace the first. */
-#define CKT_NCCL_DOUBLED(name) extern __typeof__(name) p##name __attribute__((alias(#name), visibility("default")));
+#define CKT_NCCL_DOUBLED(name) \
+	extern __typeof__(name) p##name __attribute__((alias(#name), visibility("default")));
 
 enum ckt_nccl_state { CKT_NCCL_PENDING, CKT_NCCL_READY, CKT_NCCL_FAILED };
 
 /* What an ncclComm_t points to. */
 struct ckt_nccl_handle {
 	struct ckt_lib_object object;
-	_Atomic int state;		/* enum ckt_nccl_state */
+	_Atomic int state; /* enum ckt_nccl_state */
 	bool blocking;
 	int ranks, rank, device;
 	uint8_t identity[CKT_NCCL_ID_BYTES];
-	uint32_t children;		/* that were split off it or shrunk, so far */
-	uint64_t generation;		/* of the session in which what follows is so: a restore makes connections anew */
-	uint32_t met;			/* a bit for each function that has been used */
-	uint8_t *peers;			/* of each rank, bits: has been sent to, has been received from */
-	struct ckt_nccl_config config;	/* what children inherit; names are owned */
-	int64_t asked_ns;		/* when its state was asked for last */
-	uint64_t operators[CKT_NCCL_OPERATORS_MAX / 64];	/* numbers in use */
+	uint32_t children; /* that were split off it or shrunk, so far */
+	/* of the session in which what follows is so: a restore makes connections anew */
+	uint64_t generation;
+	uint32_t met; /* a bit for each function that has been used */
+	/* of each rank, bits: has been sent to, has been received from */
+	uint8_t *peers;
+	struct ckt_nccl_config config; /* what children inherit; names are owned */
+	int64_t asked_ns;              /* when its state was asked for last */
+	uint64_t operators[CKT_NCCL_OPERATORS_MAX / 64]; /* numbers in use */
 };
 
 enum { CKT_NCCL_SENT_TO = 1, CKT_NCCL_RECEIVED_FROM = 2 };
@@ -63,8 +67,12 @@ uint32_t ckt_nccl_version(void);
 struct ckt_nccl_handle *ckt_nccl_handle(ncclComm_t comm);
 /* ncclInvalidArgument where it is none, or is not made yet. */
 ncclResult_t ckt_nccl_ready(ncclComm_t comm, struct ckt_nccl_handle **ret_handle);
-/* Waits until those are made that block; the first status that is none of success.  Those that were not made are forgotten. */
-ncclResult_t ckt_nccl_settle(struct ckt_nccl_handle *const *made, ncclComm_t *const *places, size_t count);
+/*
+ * Waits until those are made that block; the first status that is none of success.  Those that were
+ * not made are forgotten.
+ */
+ncclResult_t ckt_nccl_settle(
+	struct ckt_nccl_handle *const *made, ncclComm_t *const *places, size_t count);
 /* The end of one that is not to be. */
 void ckt_nccl_forget(struct ckt_nccl_handle *handle);
 
@@ -83,22 +91,25 @@ ncclResult_t ckt_nccl_note(ncclResult_t status);
 int ckt_nccl_unsupported(const char *name, bool *once);
 
 /* A call NAME with its arguments, in the context: CUDA's error.  ret_reply: of begin and wait. */
-#define CKT_NCCL_BEGIN(client, call, NAME, name, arguments, flags) \
-	((client)->begin(call, CKT_LIB_PROC(CKT_LIB_NCCL, CKT_NCCL_PROC_##NAME), ckt_##name##_args_size(arguments), flags))
+#define CKT_NCCL_BEGIN(client, call, NAME, name, arguments, flags)               \
+	((client)->begin(call, CKT_LIB_PROC(CKT_LIB_NCCL, CKT_NCCL_PROC_##NAME), \
+		ckt_##name##_args_size(arguments), flags))
 
 /* Waits for a call that has results; status_ of what could not be asked. */
-#define CKT_NCCL_WAIT(client, NAME, name, arguments, ret_results, flags) \
-	({ \
-		struct ckt_call call_; \
-		struct ckt_reply reply_; \
+#define CKT_NCCL_WAIT(client, NAME, name, arguments, ret_results, flags)                       \
+	({                                                                                     \
+		struct ckt_call call_;                                                         \
+		struct ckt_reply reply_;                                                       \
 		CUresult done_ = CKT_NCCL_BEGIN(client, &call_, NAME, name, arguments, flags); \
-		if (!done_) { \
-			call_.p = ckt_##name##_args_put(call_.p, arguments); \
-			done_ = (client)->wait(&call_, &reply_); \
-			if (!done_) { \
-				done_ = ckt_##name##_res_get(&reply_.results, ret_results) ? CUDA_SUCCESS : CUDA_ERROR_UNKNOWN; \
-				(client)->release(&reply_); \
-			} \
-		} \
-		done_; \
+		if (!done_) {                                                                  \
+			call_.p = ckt_##name##_args_put(call_.p, arguments);                   \
+			done_ = (client)->wait(&call_, &reply_);                               \
+			if (!done_) {                                                          \
+				done_ = ckt_##name##_res_get(&reply_.results, ret_results)     \
+					? CUDA_SUCCESS                                         \
+					: CUDA_ERROR_UNKNOWN;                                  \
+				(client)->release(&reply_);                                    \
+			}                                                                      \
+		}                                                                              \
+		done_;                                                                         \
 	})

@@ -4,7 +4,8 @@
  *	SAVE hold -> frozen -> RELEASE end=false, or the connection that asked goes away -> goes on here
  *	                    -> RELEASE end=true -> the mark "parked" or "moved" is written, then the worker ends
  *
- * The marks come first, so that a client which loses its connection never meets a server that knows nothing of its session.
+ * The marks come first, so that a client which loses its connection never meets a server that knows
+ * nothing of its session.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -32,7 +33,8 @@ static void let_go_done(struct ckt_session *session, void *context, int error, v
 	struct ckt_worker_result *res = answer;
 	(void)context;
 	if (error || res->status)
-		ckt_warning("session %s: cannot let it go on: %s", session->id, error ? strerror(-error) : res->message);
+		ckt_warning("session %s: cannot let it go on: %s", session->id,
+			error ? strerror(-error) : res->message);
 	else
 		ckt_info("session %s: goes on: nobody holds it any more", session->id);
 }
@@ -48,8 +50,10 @@ void ckt_image_let_go(struct ckt_session *session)
 		if (strcmp(other->successor_of, session->id) == 0)
 			ckt_session_kill(other, "the session it was to replace goes on");
 	if (session->phase == CKT_SESSION_LIVE)
-		ckt_session_call(session, CKT_WORKER_RELEASE, (xdrproc_t)xdr_ckt_worker_release_args, &args, -1,
-				 (xdrproc_t)xdr_ckt_worker_result, sizeof(struct ckt_worker_result), RELEASE_TIMEOUT_MS, let_go_done, NULL);
+		ckt_session_call(session, CKT_WORKER_RELEASE,
+			(xdrproc_t)xdr_ckt_worker_release_args, &args, -1,
+			(xdrproc_t)xdr_ckt_worker_result, sizeof(struct ckt_worker_result),
+			RELEASE_TIMEOUT_MS, let_go_done, NULL);
 }
 
 /* A stage's files are opened by us; nobody does so once the call is over, or its peer gone. */
@@ -85,13 +89,14 @@ void ckt_image_peer_gone(struct ckt_peer *peer)
 struct save {
 	struct ckt_peer *peer;
 	bool hold;
-	struct ckt_kept *kept;	/* in the making */
+	struct ckt_kept *kept; /* in the making */
 	/* Until the worker has told how large its session is. */
 	struct ckt_worker_save2_args call;
 	char name[CKT_CONTROL_NAME_MAX + 1];
 };
 
-static void save_reply(struct ckt_peer *peer, const char *session, const ckt_control_result *result, const struct ckt_worker_save2_res *saved)
+static void save_reply(struct ckt_peer *peer, const char *session, const ckt_control_result *result,
+	const struct ckt_worker_save2_res *saved)
 {
 	ckt_control_save_res res = {.result = *result, .session = (char *)session};
 	if (saved) {
@@ -118,13 +123,15 @@ static void save_done(struct ckt_session *session, void *context, int error, voi
 	if (!save->call.to_memory && *save->name && !peer->gone)
 		ckt_stage_recount(peer, save->name);
 	if (error)
-		ckt_control_result_set(&result, buffer, CKT_CONTROL_REFUSED, "session %s: its worker ended or failed while it wrote the image: %s",
-				       session->id, ckt_request_problem(error));
+		ckt_control_result_set(&result, buffer, CKT_CONTROL_REFUSED,
+			"session %s: its worker ended or failed while it wrote the image: %s",
+			session->id, ckt_request_problem(error));
 	else if (res->status)
-		ckt_control_result_set(&result, buffer, CKT_CONTROL_REFUSED, "session %s: %.400s", session->id, res->message);
+		ckt_control_result_set(&result, buffer, CKT_CONTROL_REFUSED, "session %s: %.400s",
+			session->id, res->message);
 	if (done)
-		ckt_event(session, CKT_EVENT_SAVED, "%llu bytes, stopped for %llu us", (unsigned long long)res->bytes,
-			  (unsigned long long)res->stopped_us);
+		ckt_event(session, CKT_EVENT_SAVED, "%llu bytes, stopped for %llu us",
+			(unsigned long long)res->bytes, (unsigned long long)res->stopped_us);
 	if (done && save->hold)
 		session->holder = peer;
 	/* Nobody waits for it any more: then nothing of it stays. */
@@ -144,9 +151,14 @@ static struct save *save_new(struct ckt_peer *peer, const ckt_control_save_args 
 	struct save *save = calloc(1, sizeof *save);
 	if (!save)
 		return NULL;
-	*save = (struct save){.peer = peer, .hold = args->hold,
-			      .call = {.deadline_ms = args->deadline_ms, .compress = args->compress, .incremental = args->incremental,
-				       .to_memory = args->to_memory, .hold = args->hold, .keep_hashes = args->keep_hashes}};
+	*save = (struct save){.peer = peer,
+		.hold = args->hold,
+		.call = {.deadline_ms = args->deadline_ms,
+			.compress = args->compress,
+			.incremental = args->incremental,
+			.to_memory = args->to_memory,
+			.hold = args->hold,
+			.keep_hashes = args->keep_hashes}};
 	memcpy(save->call.base, args->base, sizeof save->call.base);
 	return save;
 }
@@ -157,11 +169,14 @@ static const char *save_begin(struct ckt_session *session, struct save *save, in
 	int pass_fd = save->kept ? -1 : fcntl(broker_fd, F_DUPFD_CLOEXEC, 3);
 	if (!save->kept && pass_fd < 0)
 		return strerror(errno);
-	ckt_event(session, CKT_EVENT_FROZEN, "%s", save->hold ? "to be stopped or moved" : "an image is being written");
+	ckt_event(session, CKT_EVENT_FROZEN, "%s",
+		save->hold ? "to be stopped or moved" : "an image is being written");
 	int result = save->kept ? ckt_kept_send(save->kept, session) : 0;
 	if (!result)
-		result = ckt_session_call_long(session, CKT_WORKER_SAVE2, (xdrproc_t)xdr_ckt_worker_save2_args, &save->call, pass_fd,
-					  (xdrproc_t)xdr_ckt_worker_save2_res, sizeof(struct ckt_worker_save2_res), save->call.deadline_ms, save_done, save);
+		result = ckt_session_call_long(session, CKT_WORKER_SAVE2,
+			(xdrproc_t)xdr_ckt_worker_save2_args, &save->call, pass_fd,
+			(xdrproc_t)xdr_ckt_worker_save2_res, sizeof(struct ckt_worker_save2_res),
+			save->call.deadline_ms, save_done, save);
 	return result ? strerror(-result) : NULL;
 }
 
@@ -173,13 +188,15 @@ static void save_measured(struct ckt_session *session, void *context, int error,
 	char buffer[CKT_MESSAGE_MAX] = "";
 	const char *problem = error ? ckt_request_problem(error) : NULL;
 	if (!error)
-		save->kept = ckt_kept_make(save->peer, *save->name ? save->name : session->id, session, status->memory_bytes, buffer);
+		save->kept = ckt_kept_make(save->peer, *save->name ? save->name : session->id,
+			session, status->memory_bytes, buffer);
 	if (save->kept)
 		problem = save_begin(session, save, -1);
 	if (save->kept && !problem)
 		return;
 	if (problem)
-		snprintf(buffer, sizeof buffer, "session %s: its worker cannot be reached: %s", session->id, problem);
+		snprintf(buffer, sizeof buffer, "session %s: its worker cannot be reached: %s",
+			session->id, problem);
 	ckt_kept_free(save->kept);
 	ckt_control_result result = {CKT_CONTROL_REFUSED, buffer};
 	if (ckt_peer_release(save->peer))
@@ -187,13 +204,18 @@ static void save_measured(struct ckt_session *session, void *context, int error,
 	free(save);
 }
 
-/* Who opens the image's files: the caller, with its own rights, or for a stage we.  *ret_own: to be closed. */
-static const char *save_broker(struct ckt_peer *peer, struct ckt_stage *stage, int passed_fd, int *ret_fd, int *ret_own)
+/*
+ * Who opens the image's files: the caller, with its own rights, or for a stage we.  *ret_own: to be
+ * closed.
+ */
+static const char *save_broker(
+	struct ckt_peer *peer, struct ckt_stage *stage, int passed_fd, int *ret_fd, int *ret_own)
 {
 	*ret_fd = passed_fd;
 	if (!stage)
 		return ckt_broker_is(passed_fd) ? NULL : CKT_NO_BROKER;
-	int directory = ckt_stage_fd(stage), result = ckt_broker_start(&directory, 1, CKT_BROKER_MAKE, &peer->broker, ret_own);
+	int directory = ckt_stage_fd(stage),
+	    result = ckt_broker_start(&directory, 1, CKT_BROKER_MAKE, &peer->broker, ret_own);
 	*ret_fd = *ret_own;
 	return result ? strerror(-result) : NULL;
 }
@@ -204,7 +226,8 @@ void ckt_control_save(struct ckt_peer *peer, void *decoded, int *passed_fd)
 	char buffer[CKT_MESSAGE_MAX] = "";
 	ckt_control_result result = {0};
 	struct ckt_session *session = ckt_control_select(peer, args->session, &result, buffer);
-	struct ckt_stage *stage = *args->stage && !args->to_memory ? ckt_stage_find(peer, args->stage) : NULL;
+	struct ckt_stage *stage =
+		*args->stage && !args->to_memory ? ckt_stage_find(peer, args->stage) : NULL;
 	int broker_fd = -1, own_fd = -1;
 	struct save *save = NULL;
 	if (!session) {
@@ -212,11 +235,15 @@ void ckt_control_save(struct ckt_peer *peer, void *decoded, int *passed_fd)
 		return;
 	}
 	if (session->phase != CKT_SESSION_LIVE)
-		snprintf(buffer, sizeof buffer, "session %s is starting or ending: try again", session->id);
+		snprintf(buffer, sizeof buffer, "session %s is starting or ending: try again",
+			session->id);
 	else if (session->holder)
-		snprintf(buffer, sizeof buffer, "session %s is held by another checkpoint or migration: try again", session->id);
+		snprintf(buffer, sizeof buffer,
+			"session %s is held by another checkpoint or migration: try again",
+			session->id);
 	else if (ckt_job_is_foreign(session, peer))
-		snprintf(buffer, sizeof buffer, "session %s is held by a checkpoint of its job: try again", session->id);
+		snprintf(buffer, sizeof buffer,
+			"session %s is held by a checkpoint of its job: try again", session->id);
 	else if (*args->stage && !stage && !args->to_memory)
 		snprintf(buffer, sizeof buffer, "there is no stage '%s' here", args->stage);
 	else if (stage && !ckt_stage_has_room(peer, stage, session->status.memory_bytes, buffer))
@@ -227,13 +254,16 @@ void ckt_control_save(struct ckt_peer *peer, void *decoded, int *passed_fd)
 		const char *problem = NULL;
 		snprintf(save->name, sizeof save->name, "%s", args->stage);
 		if (args->to_memory) {
-			int error = ckt_session_call(session, CKT_WORKER_STATUS, NULL, NULL, -1, (xdrproc_t)xdr_ckt_worker_status_res,
-						     sizeof(struct ckt_worker_status_res), STATUS_TIMEOUT_MS, save_measured, save);
+			int error = ckt_session_call(session, CKT_WORKER_STATUS, NULL, NULL, -1,
+				(xdrproc_t)xdr_ckt_worker_status_res,
+				sizeof(struct ckt_worker_status_res), STATUS_TIMEOUT_MS,
+				save_measured, save);
 			problem = error ? strerror(-error) : NULL;
 		} else {
 			const char *why = save_broker(peer, stage, *passed_fd, &broker_fd, &own_fd);
 			if (why)
-				snprintf(buffer, sizeof buffer, "session %s cannot be saved: %s", session->id, why);
+				snprintf(buffer, sizeof buffer, "session %s cannot be saved: %s",
+					session->id, why);
 			else
 				problem = save_begin(session, save, broker_fd);
 			if (own_fd >= 0)
@@ -244,7 +274,9 @@ void ckt_control_save(struct ckt_peer *peer, void *decoded, int *passed_fd)
 			return;
 		}
 		if (problem)
-			snprintf(buffer, sizeof buffer, "session %s: its worker cannot be reached: %s", session->id, problem);
+			snprintf(buffer, sizeof buffer,
+				"session %s: its worker cannot be reached: %s", session->id,
+				problem);
 		drop_broker(peer);
 		free(save);
 	}
@@ -280,14 +312,15 @@ static void release_done(struct ckt_session *session, void *context, int error, 
 	char buffer[CKT_MESSAGE_MAX] = "";
 	ckt_control_result result = {CKT_CONTROL_OK, buffer};
 	/*
-	 * A worker that died or does not answer has ended too, or is ended: its session stands as the image or the copy has it, and the mark
-	 * tells the client.
+	 * A worker that died or does not answer has ended too, or is ended: its session stands as
+	 * the image or the copy has it, and the mark tells the client.
 	 */
 	if (error ? !release->end : res->status) {
 		if (release->end)
-			ckt_mark_remove(session->server, session->id, release->parked ? CKT_MARK_PARKED : CKT_MARK_MOVED, session->uid);
-		ckt_control_result_set(&result, buffer, CKT_CONTROL_REFUSED, "session %s: %.400s", session->id,
-				       error ? strerror(-error) : res->message);
+			ckt_mark_remove(session->server, session->id,
+				release->parked ? CKT_MARK_PARKED : CKT_MARK_MOVED, session->uid);
+		ckt_control_result_set(&result, buffer, CKT_CONTROL_REFUSED, "session %s: %.400s",
+			session->id, error ? strerror(-error) : res->message);
 		release_reply(release, result);
 		return;
 	}
@@ -306,12 +339,13 @@ static int release_mark(struct ckt_session *session, const ckt_control_release_a
 		return 0;
 	if (*args->moved_to) {
 		ckt_mark_remove(session->server, session->id, CKT_MARK_PARKED, session->uid);
-		return ckt_mark_write(session->server, session->id, CKT_MARK_MOVED, session->uid, session->proven, args->moved_to);
+		return ckt_mark_write(session->server, session->id, CKT_MARK_MOVED, session->uid,
+			session->proven, args->moved_to);
 	}
 	ckt_mark_remove(session->server, session->id, CKT_MARK_MOVED, session->uid);
-	return args->parked ? ckt_mark_write(session->server, session->id, CKT_MARK_PARKED, session->uid, session->proven,
-					     session->status.program_name) :
-			      0;
+	return args->parked ? ckt_mark_write(session->server, session->id, CKT_MARK_PARKED,
+				      session->uid, session->proven, session->status.program_name)
+			    : 0;
 }
 
 void ckt_control_release(struct ckt_peer *peer, void *decoded, int *passed_fd)
@@ -322,25 +356,32 @@ void ckt_control_release(struct ckt_peer *peer, void *decoded, int *passed_fd)
 	struct ckt_session *session = ckt_control_select(peer, args->session, &result, buffer);
 	struct release *release = session ? calloc(1, sizeof *release) : NULL;
 	(void)passed_fd;
-	struct ckt_worker_release_args call = {.end = args->end, .parked = args->parked, .message = message, .moved_to = args->moved_to};
+	struct ckt_worker_release_args call = {.end = args->end,
+		.parked = args->parked,
+		.message = message,
+		.moved_to = args->moved_to};
 	if (session && session->holder != peer) {
-		ckt_control_result_set(&result, buffer, CKT_CONTROL_REFUSED, "session %s is not held by this connection", session->id);
+		ckt_control_result_set(&result, buffer, CKT_CONTROL_REFUSED,
+			"session %s is not held by this connection", session->id);
 	} else if (release) {
 		*release = (struct release){.peer = peer, .end = args->end, .parked = args->parked};
 		snprintf(release->moved_to, sizeof release->moved_to, "%s", args->moved_to);
-		snprintf(message, sizeof message, "stopped by a checkpoint on %s", peer->server->host);
+		snprintf(message, sizeof message, "stopped by a checkpoint on %s",
+			peer->server->host);
 		int error = release_mark(session, args);
 		ckt_fault(CKT_FAULT_SERVER_RELEASE);
 		if (!error)
-			error = ckt_session_call(session, CKT_WORKER_RELEASE, (xdrproc_t)xdr_ckt_worker_release_args, &call, -1,
-						 (xdrproc_t)xdr_ckt_worker_result, sizeof(struct ckt_worker_result), RELEASE_TIMEOUT_MS,
-						 release_done, release);
+			error = ckt_session_call(session, CKT_WORKER_RELEASE,
+				(xdrproc_t)xdr_ckt_worker_release_args, &call, -1,
+				(xdrproc_t)xdr_ckt_worker_result, sizeof(struct ckt_worker_result),
+				RELEASE_TIMEOUT_MS, release_done, release);
 		if (!error) {
 			session->holder = NULL;
 			ckt_peer_hold(peer);
 			return;
 		}
-		ckt_control_result_set(&result, buffer, CKT_CONTROL_REFUSED, "session %s: %s", session->id, strerror(-error));
+		ckt_control_result_set(&result, buffer, CKT_CONTROL_REFUSED, "session %s: %s",
+			session->id, strerror(-error));
 	} else if (session) {
 		ckt_control_result_set(&result, buffer, CKT_CONTROL_REFUSED, "out of memory");
 	}
@@ -358,10 +399,11 @@ static void quiesce_done(struct ckt_session *session, void *context, int error, 
 	ckt_control_result result = {CKT_CONTROL_OK, buffer};
 	if (error)
 		ckt_control_result_set(&result, buffer, CKT_CONTROL_REFUSED,
-				       "session %s: its worker cannot make its client quiet (%s): start the session with this version of Cricket",
-				       session->id, strerror(-error));
+			"session %s: its worker cannot make its client quiet (%s): start the session with this version of Cricket",
+			session->id, strerror(-error));
 	else if (res->status)
-		ckt_control_result_set(&result, buffer, CKT_CONTROL_REFUSED, "session %s: %.400s", session->id, res->message);
+		ckt_control_result_set(&result, buffer, CKT_CONTROL_REFUSED, "session %s: %.400s",
+			session->id, res->message);
 	if (ckt_peer_release(peer))
 		ckt_peer_reply(peer, (xdrproc_t)xdr_ckt_control_result, &result);
 }
@@ -374,15 +416,18 @@ void ckt_control_quiesce(struct ckt_peer *peer, void *decoded, int *passed_fd)
 	struct ckt_session *session = ckt_control_select(peer, args->session, &result, buffer);
 	(void)passed_fd;
 	if (session && session->holder != peer) {
-		ckt_control_result_set(&result, buffer, CKT_CONTROL_REFUSED, "session %s is not held by this connection", session->id);
+		ckt_control_result_set(&result, buffer, CKT_CONTROL_REFUSED,
+			"session %s is not held by this connection", session->id);
 	} else if (session) {
-		int error = ckt_session_call(session, CKT_WORKER_QUIESCE, NULL, NULL, -1, (xdrproc_t)xdr_ckt_worker_result,
-					     sizeof(struct ckt_worker_result), RELEASE_TIMEOUT_MS, quiesce_done, peer);
+		int error = ckt_session_call(session, CKT_WORKER_QUIESCE, NULL, NULL, -1,
+			(xdrproc_t)xdr_ckt_worker_result, sizeof(struct ckt_worker_result),
+			RELEASE_TIMEOUT_MS, quiesce_done, peer);
 		if (!error) {
 			ckt_peer_hold(peer);
 			return;
 		}
-		ckt_control_result_set(&result, buffer, CKT_CONTROL_REFUSED, "session %s: %s", session->id, strerror(-error));
+		ckt_control_result_set(&result, buffer, CKT_CONTROL_REFUSED, "session %s: %s",
+			session->id, strerror(-error));
 	}
 	ckt_peer_reply(peer, (xdrproc_t)xdr_ckt_control_result, &result);
 }
@@ -398,8 +443,10 @@ void ckt_control_image(struct ckt_peer *peer, void *decoded, int *passed_fd)
 		peer->images = calloc(CKT_CONTROL_CHAIN_MAX, sizeof *peer->images);
 	if (!ckt_broker_is(*passed_fd)) {
 		result = (ckt_control_result){CKT_CONTROL_REFUSED, (char *)CKT_NO_BROKER};
-	} else if (!peer->images || args->index != peer->image_count || args->index >= CKT_CONTROL_CHAIN_MAX) {
-		result = (ckt_control_result){CKT_CONTROL_REFUSED, (char *)"a chain is at most 64 images, passed one after the other"};
+	} else if (!peer->images || args->index != peer->image_count ||
+		args->index >= CKT_CONTROL_CHAIN_MAX) {
+		result = (ckt_control_result){CKT_CONTROL_REFUSED,
+			(char *)"a chain is at most 64 images, passed one after the other"};
 	} else if (!ckt_admit_descriptor(peer, buffer)) {
 		result = (ckt_control_result){CKT_CONTROL_REFUSED, buffer};
 	} else {
@@ -413,7 +460,8 @@ static void restore_done(struct ckt_session *session, void *context, int error, 
 {
 	struct ckt_peer *peer = context;
 	char buffer[CKT_MESSAGE_MAX] = "";
-	ckt_control_restore_res res = {.result = {CKT_CONTROL_OK, buffer}, .session = error ? (char *)"" : session->id};
+	ckt_control_restore_res res = {
+		.result = {CKT_CONTROL_OK, buffer}, .session = error ? (char *)"" : session->id};
 	ckt_fault(CKT_FAULT_SERVER_RESTORED);
 	drop_broker(peer);
 	if (!ckt_peer_release(peer))
@@ -423,8 +471,12 @@ static void restore_done(struct ckt_session *session, void *context, int error, 
 	ckt_peer_reply(peer, (xdrproc_t)xdr_ckt_control_restore_res, &res);
 }
 
-/* The answer comes when the session has started; at once where there is none, whose reason is in buffer. */
-static void answer_restore(struct ckt_peer *peer, struct ckt_session *session, char buffer[CKT_MESSAGE_MAX])
+/*
+ * The answer comes when the session has started; at once where there is none, whose reason is in
+ * buffer.
+ */
+static void answer_restore(
+	struct ckt_peer *peer, struct ckt_session *session, char buffer[CKT_MESSAGE_MAX])
 {
 	if (session) {
 		ckt_peer_hold(peer);
@@ -435,16 +487,17 @@ static void answer_restore(struct ckt_peer *peer, struct ckt_session *session, c
 		snprintf(buffer, CKT_MESSAGE_MAX, "out of memory");
 	}
 	drop_broker(peer);
-	ckt_control_restore_res res = {.result = {CKT_CONTROL_REFUSED, buffer}, .session = (char *)""};
+	ckt_control_restore_res res = {
+		.result = {CKT_CONTROL_REFUSED, buffer}, .session = (char *)""};
 	ckt_peer_reply(peer, (xdrproc_t)xdr_ckt_control_restore_res, &res);
 }
 
 /*
- * The brokers of the chain: those that the caller passed, which stay the peer's, or one of ours for all of its stages, which is to be closed
- * once it is on its way. 0, or why not in buffer.
+ * The brokers of the chain: those that the caller passed, which stay the peer's, or one of ours for
+ * all of its stages, which is to be closed once it is on its way. 0, or why not in buffer.
  */
-static unsigned collect(struct ckt_peer *peer, const ckt_control_stage_args *stages, unsigned count, int ret_fds[CKT_CONTROL_CHAIN_MAX],
-			int *ret_own, char buffer[CKT_MESSAGE_MAX])
+static unsigned collect(struct ckt_peer *peer, const ckt_control_stage_args *stages, unsigned count,
+	int ret_fds[CKT_CONTROL_CHAIN_MAX], int *ret_own, char buffer[CKT_MESSAGE_MAX])
 {
 	int directories[CKT_CONTROL_CHAIN_MAX];
 	*ret_own = -1;
@@ -457,14 +510,16 @@ static unsigned collect(struct ckt_peer *peer, const ckt_control_stage_args *sta
 	for (unsigned i = 0; i < count; i++) {
 		struct ckt_stage *stage = ckt_stage_find(peer, stages[i].stage);
 		if (!stage) {
-			snprintf(buffer, CKT_MESSAGE_MAX, "there is no stage '%s' here", stages[i].stage);
+			snprintf(buffer, CKT_MESSAGE_MAX, "there is no stage '%s' here",
+				stages[i].stage);
 			return 0;
 		}
 		directories[i] = ckt_stage_fd(stage);
 	}
 	int result = ckt_broker_start(directories, count, CKT_BROKER_READ, &peer->broker, ret_own);
 	if (result) {
-		snprintf(buffer, CKT_MESSAGE_MAX, "the image's files cannot be opened: %s", strerror(-result));
+		snprintf(buffer, CKT_MESSAGE_MAX, "the image's files cannot be opened: %s",
+			strerror(-result));
 		return 0;
 	}
 	for (unsigned i = 0; i < count; i++)
@@ -478,17 +533,30 @@ void ckt_control_restore2(struct ckt_peer *peer, void *decoded, int *passed_fd)
 	int fds[CKT_CONTROL_CHAIN_MAX] = {-1}, own_fd = -1;
 	char buffer[CKT_MESSAGE_MAX] = "";
 	struct ckt_session *session;
-	const char *name = args->stages.stages_len == 1 ? ckt_kept_name(args->stages.stages_val[0].stage) : NULL;
+	const char *name = args->stages.stages_len == 1
+		? ckt_kept_name(args->stages.stages_val[0].stage)
+		: NULL;
 	struct ckt_kept *kept = name ? ckt_kept_find(peer, name) : NULL;
-	unsigned count = name ? 0 : collect(peer, args->stages.stages_val, args->stages.stages_len, fds, &own_fd, buffer);
+	unsigned count = name ? 0
+			      : collect(peer, args->stages.stages_val, args->stages.stages_len, fds,
+					&own_fd, buffer);
 	(void)passed_fd;
 	if (name && !kept)
-		snprintf(buffer, sizeof buffer, "there is no image '%.57s' in memory on %s (or it is another user's)",
-			 ckt_stage_name_good(name) ? name : "?", peer->server->host);
+		snprintf(buffer, sizeof buffer,
+			"there is no image '%.57s' in memory on %s (or it is another user's)",
+			ckt_stage_name_good(name) ? name : "?", peer->server->host);
 	else if (kept || count)
 		ckt_control_restore_obstacle(peer, args->gpu, buffer);
-	struct ckt_session_spec spec = {.uid = peer->who.uid, .claimant = ckt_claimant_of(peer), .identity = ckt_identity_of_peer(peer), .image_fd = fds[0], .image_fds = fds, .image_count = count, .kept = kept, .gpu = args->gpu};
-	bool good = (kept || count) && !*buffer && ckt_session_create(peer->server, &spec, &session, buffer, sizeof buffer) == 0;
+	struct ckt_session_spec spec = {.uid = peer->who.uid,
+		.claimant = ckt_claimant_of(peer),
+		.identity = ckt_identity_of_peer(peer),
+		.image_fd = fds[0],
+		.image_fds = fds,
+		.image_count = count,
+		.kept = kept,
+		.gpu = args->gpu};
+	bool good = (kept || count) && !*buffer &&
+		ckt_session_create(peer->server, &spec, &session, buffer, sizeof buffer) == 0;
 	if (own_fd >= 0)
 		close(own_fd);
 	answer_restore(peer, good ? session : NULL, buffer);
@@ -496,18 +564,21 @@ void ckt_control_restore2(struct ckt_peer *peer, void *decoded, int *passed_fd)
 
 /* ---- Ahead of a move */
 
-struct ckt_session *ckt_image_find_ahead(struct ckt_peer *peer, const char *copy, char buffer[CKT_MESSAGE_MAX])
+struct ckt_session *ckt_image_find_ahead(
+	struct ckt_peer *peer, const char *copy, char buffer[CKT_MESSAGE_MAX])
 {
 	struct ckt_session *session = *copy ? ckt_session_find(peer->server, copy) : NULL;
-	bool good = session && session->preloader == peer && session->phase == CKT_SESSION_STARTING && !session->preloading;
+	bool good = session && session->preloader == peer &&
+		session->phase == CKT_SESSION_STARTING && !session->preloading;
 	if (*copy && !good)
-		snprintf(buffer, CKT_MESSAGE_MAX, "the copy '%.12s' is not there any more", strspn(copy, "0123456789abcdef") == strlen(copy) ? copy : "?");
+		snprintf(buffer, CKT_MESSAGE_MAX, "the copy '%.12s' is not there any more",
+			strspn(copy, "0123456789abcdef") == strlen(copy) ? copy : "?");
 	return good ? session : NULL;
 }
 
 /* The session is STARTING, and whoever waits for it is told, or it is ended. */
-static struct ckt_session *begin_ahead(struct ckt_peer *peer, const ckt_control_preload_args *args, const struct ckt_session_spec *spec,
-				       char buffer[CKT_MESSAGE_MAX])
+static struct ckt_session *begin_ahead(struct ckt_peer *peer, const ckt_control_preload_args *args,
+	const struct ckt_session_spec *spec, char buffer[CKT_MESSAGE_MAX])
 {
 	struct ckt_session *session = ckt_image_find_ahead(peer, args->copy, buffer);
 	if (*buffer)
@@ -515,7 +586,8 @@ static struct ckt_session *begin_ahead(struct ckt_peer *peer, const ckt_control_
 	if (session) {
 		int error = ckt_session_preload(session, spec);
 		if (error)
-			snprintf(buffer, CKT_MESSAGE_MAX, "cannot reach the worker of the copy: %s", strerror(-error));
+			snprintf(buffer, CKT_MESSAGE_MAX, "cannot reach the worker of the copy: %s",
+				strerror(-error));
 		return error ? NULL : session;
 	}
 	if (ckt_session_create(peer->server, spec, &session, buffer, CKT_MESSAGE_MAX))
@@ -529,13 +601,21 @@ void ckt_control_preload(struct ckt_peer *peer, void *decoded, int *passed_fd)
 	ckt_control_preload_args *args = decoded;
 	int fds[CKT_CONTROL_CHAIN_MAX] = {-1}, own_fd = -1;
 	char buffer[CKT_MESSAGE_MAX] = "";
-	unsigned count = collect(peer, args->stages.stages_val, args->stages.stages_len, fds, &own_fd, buffer);
+	unsigned count = collect(
+		peer, args->stages.stages_val, args->stages.stages_len, fds, &own_fd, buffer);
 	(void)passed_fd;
 	if (count && !*args->copy)
 		ckt_control_restore_obstacle(peer, args->gpu, buffer);
-	struct ckt_session_spec spec = {.uid = peer->who.uid, .claimant = ckt_claimant_of(peer), .identity = ckt_identity_of_peer(peer), .image_fd = fds[0], .image_fds = fds, .image_count = count, .gpu = args->gpu,
-					.ahead = !args->last};
-	struct ckt_session *session = count && !*buffer ? begin_ahead(peer, args, &spec, buffer) : NULL;
+	struct ckt_session_spec spec = {.uid = peer->who.uid,
+		.claimant = ckt_claimant_of(peer),
+		.identity = ckt_identity_of_peer(peer),
+		.image_fd = fds[0],
+		.image_fds = fds,
+		.image_count = count,
+		.gpu = args->gpu,
+		.ahead = !args->last};
+	struct ckt_session *session =
+		count && !*buffer ? begin_ahead(peer, args, &spec, buffer) : NULL;
 	drop_images(peer);
 	if (own_fd >= 0)
 		close(own_fd);

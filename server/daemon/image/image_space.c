@@ -8,13 +8,13 @@
 #include "server/daemon/policy/admission.h"
 #include "server/daemon/server.h"
 
-enum { LEFT_PART = 20 };	/* of the file system, which stays for others */
+enum { LEFT_PART = 20 }; /* of the file system, which stays for others */
 
 struct ckt_space {
 	struct ckt_space *next;
 	unsigned refs;
 	struct ckt_identity identity;
-	uint64_t bytes, max_bytes;	/* max_bytes 0: half of the file system */
+	uint64_t bytes, max_bytes; /* max_bytes 0: half of the file system */
 	bool trusted;
 };
 
@@ -22,7 +22,8 @@ struct ckt_space {
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct ckt_space *spaces;
 
-struct ckt_space *ckt_space_get(const struct ckt_server *server, const struct ckt_identity *identity)
+struct ckt_space *ckt_space_get(
+	const struct ckt_server *server, const struct ckt_identity *identity)
 {
 	pthread_mutex_lock(&lock);
 	struct ckt_space *space = spaces;
@@ -31,8 +32,12 @@ struct ckt_space *ckt_space_get(const struct ckt_server *server, const struct ck
 	if (space) {
 		space->refs++;
 	} else if ((space = calloc(1, sizeof *space))) {
-		*space = (struct ckt_space){.next = spaces, .refs = 1, .identity = *identity, .max_bytes = server->options.image_space,
-					    .trusted = identity->kind == CKT_IDENTITY_USER && (identity->uid == 0 || identity->uid == geteuid())};
+		*space = (struct ckt_space){.next = spaces,
+			.refs = 1,
+			.identity = *identity,
+			.max_bytes = server->options.image_space,
+			.trusted = identity->kind == CKT_IDENTITY_USER &&
+				(identity->uid == 0 || identity->uid == geteuid())};
 		spaces = space;
 	}
 	pthread_mutex_unlock(&lock);
@@ -71,7 +76,8 @@ int ckt_space_take(struct ckt_space *space, int dir_fd, uint64_t bytes)
 	struct statvfs fs;
 	int result = 0;
 	bool known = fstatvfs(dir_fd, &fs) == 0 && fs.f_blocks;
-	uint64_t total = known ? (uint64_t)fs.f_blocks * fs.f_frsize : 0, left = known ? (uint64_t)fs.f_bavail * fs.f_frsize : 0;
+	uint64_t total = known ? (uint64_t)fs.f_blocks * fs.f_frsize : 0,
+		 left = known ? (uint64_t)fs.f_bavail * fs.f_frsize : 0;
 	pthread_mutex_lock(&lock);
 	uint64_t max = space->max_bytes ? space->max_bytes : known ? total / 2 : UINT64_MAX;
 	if (space->trusted)

@@ -67,7 +67,8 @@ static uint64_t free_bytes(void)
 	uint64_t available = UINT64_MAX, max, current;
 	if (read_number("/proc/meminfo", "MemAvailable:", &available))
 		available *= 1024;
-	if (read_number("/sys/fs/cgroup/memory.max", "", &max) && read_number("/sys/fs/cgroup/memory.current", "", &current)) {
+	if (read_number("/sys/fs/cgroup/memory.max", "", &max) &&
+		read_number("/sys/fs/cgroup/memory.current", "", &current)) {
 		uint64_t left = max > current ? max - current : 0;
 		available = left < available ? left : available;
 	}
@@ -79,13 +80,14 @@ static bool has_room(const struct ckt_server *server, uint64_t bytes, char buffe
 	uint64_t used = total_bytes(server), limit = limit_bytes(server), available = free_bytes();
 	if (bytes > limit || used > limit - bytes)
 		snprintf(buffer, CKT_MESSAGE_MAX,
-			 "the session has %llu MiB, and images in memory take %llu of %llu MiB (--image-memory): remove some with "
-			 "'cricketctl image remove'",
-			 (unsigned long long)(bytes >> 20), (unsigned long long)(used >> 20), (unsigned long long)(limit >> 20));
+			"the session has %llu MiB, and images in memory take %llu of %llu MiB (--image-memory): remove some with "
+			"'cricketctl image remove'",
+			(unsigned long long)(bytes >> 20), (unsigned long long)(used >> 20),
+			(unsigned long long)(limit >> 20));
 	else if (bytes > available)
 		snprintf(buffer, CKT_MESSAGE_MAX,
-			 "the session has %llu MiB and the server's host %llu MiB of memory free: save it in a directory",
-			 (unsigned long long)(bytes >> 20), (unsigned long long)(available >> 20));
+			"the session has %llu MiB and the server's host %llu MiB of memory free: save it in a directory",
+			(unsigned long long)(bytes >> 20), (unsigned long long)(available >> 20));
 	else
 		return true;
 	return false;
@@ -116,24 +118,33 @@ static struct ckt_kept *find(const struct ckt_server *server, const char *name)
 	return kept;
 }
 
-struct ckt_kept *ckt_kept_make(struct ckt_peer *peer, const char *name, const struct ckt_session *session, uint64_t memory_bytes,
-			       char buffer[CKT_MESSAGE_MAX])
+struct ckt_kept *ckt_kept_make(struct ckt_peer *peer, const char *name,
+	const struct ckt_session *session, uint64_t memory_bytes, char buffer[CKT_MESSAGE_MAX])
 {
 	struct ckt_server *server = peer->server;
 	struct ckt_kept *older = find(server, name), *kept = NULL;
 	if (!ckt_stage_name_good(name) || strlen(name) > CKT_CONTROL_KEPT_NAME_MAX)
-		snprintf(buffer, CKT_MESSAGE_MAX, "names of images in memory are made of a-z, 0-9 and -, at most %d",
-			 CKT_CONTROL_KEPT_NAME_MAX);
+		snprintf(buffer, CKT_MESSAGE_MAX,
+			"names of images in memory are made of a-z, 0-9 and -, at most %d",
+			CKT_CONTROL_KEPT_NAME_MAX);
 	else if (ckt_peer_is_anonymous(peer))
-		snprintf(buffer, CKT_MESSAGE_MAX, "image '%s' cannot be kept in memory on %s: over TCP without a token nobody would own it; use the "
-						  "server's UNIX socket or a token", name, server->host);
-	else if (older && (strcmp(older->session, session->id) != 0 || !ckt_peer_may(peer, older->uid)))
-		snprintf(buffer, CKT_MESSAGE_MAX, "there is an image '%s' in memory, of another session: write another name", name);
+		snprintf(buffer, CKT_MESSAGE_MAX,
+			"image '%s' cannot be kept in memory on %s: over TCP without a token nobody would own it; use the "
+			"server's UNIX socket or a token",
+			name, server->host);
+	else if (older &&
+		(strcmp(older->session, session->id) != 0 || !ckt_peer_may(peer, older->uid)))
+		snprintf(buffer, CKT_MESSAGE_MAX,
+			"there is an image '%s' in memory, of another session: write another name",
+			name);
 	else if (has_room(server, memory_bytes, buffer) && !(kept = calloc(1, sizeof *kept)))
 		snprintf(buffer, CKT_MESSAGE_MAX, "out of memory");
 	if (!kept)
 		return NULL;
-	*kept = (struct ckt_kept){.server = server, .uid = peer->who.uid, .bytes = memory_bytes, .next = server->kept};
+	*kept = (struct ckt_kept){.server = server,
+		.uid = peer->who.uid,
+		.bytes = memory_bytes,
+		.next = server->kept};
 	snprintf(kept->name, sizeof kept->name, "%s", name);
 	snprintf(kept->session, sizeof kept->session, "%s", session->id);
 	snprintf(kept->program_name, sizeof kept->program_name, "%s", session->status.program_name);
@@ -143,7 +154,8 @@ struct ckt_kept *ckt_kept_make(struct ckt_peer *peer, const char *name, const st
 	for (unsigned i = 0; i < CKT_IMAGE_MEMORY_FILES; i++) {
 		kept->fds[i] = memfd_create("cricket-image", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 		if (kept->fds[i] < 0) {
-			snprintf(buffer, CKT_MESSAGE_MAX, "no memory file can be made: %s", strerror(errno));
+			snprintf(buffer, CKT_MESSAGE_MAX, "no memory file can be made: %s",
+				strerror(errno));
 			ckt_kept_free(kept);
 			return NULL;
 		}
@@ -157,7 +169,8 @@ static void taken(struct ckt_session *session, void *context, int error, void *a
 	(void)context;
 	/* What needs the files is refused by the worker then. */
 	if (error || res->status)
-		ckt_warning("session %s: its worker takes no image in memory: %s", session->id, error ? strerror(-error) : res->message);
+		ckt_warning("session %s: its worker takes no image in memory: %s", session->id,
+			error ? strerror(-error) : res->message);
 }
 
 int ckt_kept_send(const struct ckt_kept *kept, struct ckt_session *session)
@@ -167,8 +180,10 @@ int ckt_kept_send(const struct ckt_kept *kept, struct ckt_session *session)
 		struct ckt_worker_image_args args = {.index = i};
 		int fd = fcntl(kept->fds[i], F_DUPFD_CLOEXEC, 3);
 		error = fd < 0 ? -errno
-			       : ckt_session_call(session, CKT_WORKER_MEMORY, (xdrproc_t)xdr_ckt_worker_image_args, &args, fd,
-						  (xdrproc_t)xdr_ckt_worker_result, sizeof(struct ckt_worker_result), 0, taken, NULL);
+			       : ckt_session_call(session, CKT_WORKER_MEMORY,
+					 (xdrproc_t)xdr_ckt_worker_image_args, &args, fd,
+					 (xdrproc_t)xdr_ckt_worker_result,
+					 sizeof(struct ckt_worker_result), 0, taken, NULL);
 	}
 	return error;
 }
@@ -180,22 +195,25 @@ void ckt_kept_commit(struct ckt_kept *kept, const char image[CKT_CONTROL_IMAGE_I
 	kept->bytes = 0;
 	for (unsigned i = 0; i < CKT_IMAGE_MEMORY_FILES; i++) {
 		/* Nobody who holds a duplicate changes it any more. */
-		if (fcntl(kept->fds[i], F_ADD_SEALS, F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE))
-			ckt_warning("image %s in memory cannot be sealed: %s", kept->name, strerror(errno));
+		if (fcntl(kept->fds[i], F_ADD_SEALS,
+			    F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE))
+			ckt_warning("image %s in memory cannot be sealed: %s", kept->name,
+				strerror(errno));
 		kept->bytes += fstat(kept->fds[i], &st) ? 0 : (uint64_t)st.st_blocks * 512;
 	}
 	memcpy(kept->image, image, sizeof kept->image);
 	kept->saved = time(NULL);
 	kept->written = true;
-	ckt_info("image %s of session %s is in memory, %llu MiB", kept->name, kept->session, (unsigned long long)(kept->bytes >> 20));
+	ckt_info("image %s of session %s is in memory, %llu MiB", kept->name, kept->session,
+		(unsigned long long)(kept->bytes >> 20));
 }
 
 void ckt_kept_fini(struct ckt_server *server)
 {
 	while (server->kept) {
 		if (server->kept->written)
-			ckt_warning("image %s of session %s was in memory: it ends with the server", server->kept->name,
-				    server->kept->session);
+			ckt_warning("image %s of session %s was in memory: it ends with the server",
+				server->kept->name, server->kept->session);
 		ckt_kept_free(server->kept);
 	}
 }
@@ -216,19 +234,21 @@ struct ckt_kept *ckt_kept_find(struct ckt_peer *peer, const char *name)
 void ckt_control_kept_list(struct ckt_peer *peer, void *args, int *passed_fd)
 {
 	static ckt_control_kept list[CKT_CONTROL_KEPT_MAX];
-	ckt_control_kept_res res = {
-		.images = {.images_val = list}, .bytes = total_bytes(peer->server), .limit_bytes = limit_bytes(peer->server)};
+	ckt_control_kept_res res = {.images = {.images_val = list},
+		.bytes = total_bytes(peer->server),
+		.limit_bytes = limit_bytes(peer->server)};
 	(void)args, (void)passed_fd;
-	for (struct ckt_kept *kept = peer->server->kept; kept && res.images.images_len < CKT_CONTROL_KEPT_MAX; kept = kept->next) {
+	for (struct ckt_kept *kept = peer->server->kept;
+		kept && res.images.images_len < CKT_CONTROL_KEPT_MAX; kept = kept->next) {
 		if (!kept->written || !ckt_peer_may(peer, kept->uid))
 			continue;
 		ckt_control_kept *one = &list[res.images.images_len++];
 		*one = (ckt_control_kept){.name = kept->name,
-					  .session = kept->session,
-					  .program_name = kept->program_name,
-					  .uid = kept->uid,
-					  .bytes = kept->bytes,
-					  .saved = kept->saved};
+			.session = kept->session,
+			.program_name = kept->program_name,
+			.uid = kept->uid,
+			.bytes = kept->bytes,
+			.saved = kept->saved};
 		memcpy(one->image, kept->image, sizeof one->image);
 	}
 	ckt_peer_reply(peer, (xdrproc_t)xdr_ckt_control_kept_res, &res);
@@ -245,7 +265,7 @@ void ckt_control_kept_remove(struct ckt_peer *peer, void *decoded, int *passed_f
 		ckt_kept_free(kept);
 	else
 		ckt_control_result_set(&result, buffer, CKT_CONTROL_REFUSED,
-				       "there is no image '%.64s' in memory on %s (or it is another user's)",
-				       ckt_stage_name_good(args->stage) ? args->stage : "?", peer->server->host);
+			"there is no image '%.64s' in memory on %s (or it is another user's)",
+			ckt_stage_name_good(args->stage) ? args->stage : "?", peer->server->host);
 	ckt_peer_reply(peer, (xdrproc_t)xdr_ckt_control_result, &result);
 }

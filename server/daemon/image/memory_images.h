@@ -1,6 +1,7 @@
 /*
- * Images kept in the host's memory: memfds that the server holds, so that they outlive their workers.  They end with the server, at
- * KEPT_REMOVE, and when the same session is saved under the same name again.
+ * Images kept in the host's memory: memfds that the server holds, so that they outlive their
+ * workers.  They end with the server, at KEPT_REMOVE, and when the same session is saved under the
+ * same name again.
  *
  *	make -> send (a worker writes) -> commit -> listed, sealed -> send (a worker reads) ... -> free
  *	                               -> free
@@ -14,9 +15,12 @@
 
 struct ckt_kept;
 
-/* Empty files for an image of this session, whose memory is that large.  NULL with a sentence in buffer. */
-struct ckt_kept *ckt_kept_make(struct ckt_peer *peer, const char *name, const struct ckt_session *session, uint64_t memory_bytes,
-			       char buffer[CKT_MESSAGE_MAX]);
+/*
+ * Empty files for an image of this session, whose memory is that large.  NULL with a sentence in
+ * buffer.
+ */
+struct ckt_kept *ckt_kept_make(struct ckt_peer *peer, const char *name,
+	const struct ckt_session *session, uint64_t memory_bytes, char buffer[CKT_MESSAGE_MAX]);
 /* Hands duplicates of its files to the worker, before what is called next.  0 or -errno. */
 int ckt_kept_send(const struct ckt_kept *kept, struct ckt_session *session);
 /* It is written: from now on it is there under its name. */

@@ -16,21 +16,23 @@
 
 struct ckt_stage {
 	struct ckt_stage *next;
-	struct ckt_peer *peer;	/* goes with it */
+	struct ckt_peer *peer; /* goes with it */
 	char name[CKT_CONTROL_NAME_MAX + 1];
 	uint32_t uid;
 	bool temporary, anonymous;
 	int fd;
-	struct ckt_data *data;	/* NULL until a data connection comes */
-	struct ckt_identity identity;	/* whom it counts for; a kept one: who owns it */
+	struct ckt_data *data;        /* NULL until a data connection comes */
+	struct ckt_identity identity; /* whom it counts for; a kept one: who owns it */
 	struct ckt_space *space;
-	uint64_t counted_bytes;	/* of the space; not what came over data connections, until they end */
+	/* of the space; not what came over data connections, until they end */
+	uint64_t counted_bytes;
 };
 
 bool ckt_stage_name_good(const char *name)
 {
 	size_t length = strlen(name);
-	return length && length <= CKT_CONTROL_NAME_MAX && strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789-") == length;
+	return length && length <= CKT_CONTROL_NAME_MAX &&
+		strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789-") == length;
 }
 
 int ckt_stage_fd(const struct ckt_stage *stage)
@@ -63,7 +65,8 @@ static uint64_t directory_bytes(int fd)
 		close(own);
 	for (struct dirent *entry; dir && (entry = readdir(dir));) {
 		struct stat st;
-		if (fstatat(own, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode))
+		if (fstatat(own, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+			S_ISREG(st.st_mode))
 			bytes += (uint64_t)st.st_blocks * 512;
 	}
 	if (dir)
@@ -74,8 +77,9 @@ static uint64_t directory_bytes(int fd)
 static struct ckt_identity owner_identity(uint32_t uid)
 {
 	/* Who kept it without a uid showed the token. */
-	return uid == CKT_UID_UNKNOWN ? (struct ckt_identity){.kind = CKT_IDENTITY_TOKEN}
-				      : (struct ckt_identity){.kind = CKT_IDENTITY_USER, .uid = uid};
+	return uid == CKT_UID_UNKNOWN
+		? (struct ckt_identity){.kind = CKT_IDENTITY_TOKEN}
+		: (struct ckt_identity){.kind = CKT_IDENTITY_USER, .uid = uid};
 }
 
 static uint32_t kept_owner(const struct ckt_server *server, const char *name);
@@ -83,7 +87,8 @@ static uint32_t kept_owner(const struct ckt_server *server, const char *name);
 /* Images that an earlier server kept count for their owners. */
 static void count_kept(struct ckt_server *server, const char *name)
 {
-	int fd = openat(server->image_dir_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	int fd =
+		openat(server->image_dir_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	struct ckt_identity identity = owner_identity(kept_owner(server, name));
 	struct ckt_space *space = fd >= 0 ? ckt_space_get(server, &identity) : NULL;
 	if (space)
@@ -108,11 +113,13 @@ int ckt_stages_init(struct ckt_server *server, char *ret_message, size_t message
 	if (!result && server->image_dir_fd < 0)
 		result = -errno;
 	/* Images hold what programs computed: nobody else's business. */
-	if (!result && (fstat(server->image_dir_fd, &st) || st.st_uid != geteuid() || st.st_mode & 0077))
+	if (!result &&
+		(fstat(server->image_dir_fd, &st) || st.st_uid != geteuid() || st.st_mode & 0077))
 		result = -EPERM;
 	if (result) {
 		snprintf(ret_message, message_size, "--image-dir: '%s': %s", path,
-			 result == -EPERM ? "must be a directory of the server's user with mode 0700" : strerror(-result));
+			result == -EPERM ? "must be a directory of the server's user with mode 0700"
+					 : strerror(-result));
 		return result;
 	}
 	int fd = openat(server->image_dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -164,15 +171,19 @@ unsigned ckt_stages_of_peer(const struct ckt_peer *peer)
 	return count;
 }
 
-bool ckt_stage_has_room(struct ckt_peer *peer, struct ckt_stage *stage, uint64_t bytes, char buffer[CKT_MESSAGE_MAX])
+bool ckt_stage_has_room(struct ckt_peer *peer, struct ckt_stage *stage, uint64_t bytes,
+	char buffer[CKT_MESSAGE_MAX])
 {
 	int result = stage->space ? ckt_space_take(stage->space, stage->fd, bytes) : 0;
 	if (!result && stage->space)
 		ckt_space_release(stage->space, bytes);
 	if (result)
-		snprintf(buffer, CKT_MESSAGE_MAX, "an image of %llu bytes has no room on %.100s: %s", (unsigned long long)bytes, peer->server->host,
-			 result == -EDQUOT ? "this user's or address's images would take more than --image-space; remove one first"
-					   : "the file system of --image-dir is almost full");
+		snprintf(buffer, CKT_MESSAGE_MAX,
+			"an image of %llu bytes has no room on %.100s: %s",
+			(unsigned long long)bytes, peer->server->host,
+			result == -EDQUOT
+				? "this user's or address's images would take more than --image-space; remove one first"
+				: "the file system of --image-dir is almost full");
 	return !result;
 }
 
@@ -205,15 +216,20 @@ void ckt_stage_peer_gone(struct ckt_peer *peer)
 	}
 }
 
-static struct ckt_stage *stage_new(struct ckt_peer *peer, const char *name, uint32_t uid, bool temporary)
+static struct ckt_stage *stage_new(
+	struct ckt_peer *peer, const char *name, uint32_t uid, bool temporary)
 {
 	struct ckt_server *server = peer->server;
 	struct ckt_stage *stage = calloc(1, sizeof *stage);
 	if (!stage)
 		return NULL;
-	*stage = (struct ckt_stage){.peer = peer, .uid = uid, .temporary = temporary, .anonymous = temporary && ckt_peer_is_anonymous(peer)};
+	*stage = (struct ckt_stage){.peer = peer,
+		.uid = uid,
+		.temporary = temporary,
+		.anonymous = temporary && ckt_peer_is_anonymous(peer)};
 	snprintf(stage->name, sizeof stage->name, "%s", name);
-	stage->fd = openat(server->image_dir_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	stage->fd =
+		openat(server->image_dir_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (stage->fd < 0) {
 		free(stage);
 		return NULL;
@@ -239,10 +255,14 @@ static uint32_t kept_owner(const struct ckt_server *server, const char *name)
 	return n > 0 ? (uint32_t)strtoul(text, NULL, 10) : 0;
 }
 
-/* The random name of a stage that a peer without a name made is known to that peer alone, and so is what its further connections show. */
+/*
+ * The random name of a stage that a peer without a name made is known to that peer alone, and so is
+ * what its further connections show.
+ */
 static bool may_use(const struct ckt_peer *peer, const struct ckt_stage *stage)
 {
-	return stage->anonymous ? ckt_peer_is_anonymous(peer) || peer->token : ckt_peer_may(peer, stage->uid);
+	return stage->anonymous ? ckt_peer_is_anonymous(peer) || peer->token
+				: ckt_peer_may(peer, stage->uid);
 }
 
 struct ckt_stage *ckt_stage_find(struct ckt_peer *peer, const char *name)
@@ -256,7 +276,9 @@ struct ckt_stage *ckt_stage_find(struct ckt_peer *peer, const char *name)
 		return NULL;
 	uint32_t owner = kept_owner(peer->server, name);
 	char refusal[CKT_MESSAGE_MAX];
-	return ckt_peer_may(peer, owner) && ckt_admit_descriptor(peer, refusal) ? stage_new(peer, name, owner, false) : NULL;
+	return ckt_peer_may(peer, owner) && ckt_admit_descriptor(peer, refusal)
+		? stage_new(peer, name, owner, false)
+		: NULL;
 }
 
 /* ---- Calls */
@@ -270,8 +292,10 @@ void ckt_control_stage_make(struct ckt_peer *peer, void *args, int *passed_fd)
 	char buffer[CKT_MESSAGE_MAX] = "";
 	(void)args, (void)passed_fd;
 	/* Two numbers: the name is all that a peer without a uid shows for it. */
-	bool random = ckt_admit_stage(peer, buffer) && getrandom(number, sizeof number, 0) == sizeof number;
-	snprintf(name, sizeof name, "tmp-%016llx%016llx", (unsigned long long)number[0], (unsigned long long)number[1]);
+	bool random = ckt_admit_stage(peer, buffer) &&
+		getrandom(number, sizeof number, 0) == sizeof number;
+	snprintf(name, sizeof name, "tmp-%016llx%016llx", (unsigned long long)number[0],
+		(unsigned long long)number[1]);
 	if (random && mkdirat(peer->server->image_dir_fd, name, 0700) == 0)
 		stage = stage_new(peer, name, peer->who.uid, true);
 	ckt_fault(CKT_FAULT_SERVER_STAGE_MADE);
@@ -280,21 +304,23 @@ void ckt_control_stage_make(struct ckt_peer *peer, void *args, int *passed_fd)
 	else if (*buffer)
 		res.result = (ckt_control_result){CKT_CONTROL_REFUSED, buffer};
 	else
-		ckt_control_result_set(&res.result, buffer, CKT_CONTROL_REFUSED, "cannot make a directory in --image-dir of the server on %s: %s",
-				       peer->server->host, strerror(errno));
+		ckt_control_result_set(&res.result, buffer, CKT_CONTROL_REFUSED,
+			"cannot make a directory in --image-dir of the server on %s: %s",
+			peer->server->host, strerror(errno));
 	if (!res.result.message)
 		res.result.message = buffer;
 	ckt_peer_reply(peer, (xdrproc_t)xdr_ckt_control_stage_res, &res);
 }
 
-static struct ckt_stage *find_or_say(struct ckt_peer *peer, const char *name, ckt_control_result *ret_result, char buffer[CKT_MESSAGE_MAX])
+static struct ckt_stage *find_or_say(struct ckt_peer *peer, const char *name,
+	ckt_control_result *ret_result, char buffer[CKT_MESSAGE_MAX])
 {
 	struct ckt_stage *stage = ckt_stage_find(peer, name);
 	*ret_result = (ckt_control_result){CKT_CONTROL_OK, (char *)""};
 	if (!stage)
 		ckt_control_result_set(ret_result, buffer, CKT_CONTROL_REFUSED,
-				       "there is no image '%s' on %s (or it is another user's)", ckt_stage_name_good(name) ? name : "?",
-				       peer->server->host);
+			"there is no image '%s' on %s (or it is another user's)",
+			ckt_stage_name_good(name) ? name : "?", peer->server->host);
 	return stage;
 }
 
@@ -313,7 +339,8 @@ void ckt_control_stage_list(struct ckt_peer *peer, void *decoded, int *passed_fd
 		struct stat st;
 		u_int i = res.files.files_len;
 		if (!ckt_stage_name_good(entry->d_name) || i >= CKT_CONTROL_FILES_MAX ||
-		    fstatat(fd, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) || !S_ISREG(st.st_mode))
+			fstatat(fd, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) ||
+			!S_ISREG(st.st_mode))
 			continue;
 		snprintf(names[i], sizeof names[i], "%.64s", entry->d_name);
 		files[i] = (ckt_control_file){names[i], (u_quad_t)st.st_size};
@@ -350,13 +377,17 @@ static int keep(struct ckt_server *server, struct ckt_stage *stage, const char *
 	if (faccessat(server->image_dir_fd, name, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
 		return -EEXIST;
 	snprintf(file, sizeof file, "%s.owner", name);
-	int fd = openat(server->image_dir_fd, file, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
+	int fd = openat(server->image_dir_fd, file,
+		O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (fd < 0)
 		return -errno;
 	/* The worker wrote files only: their names are for us to keep. */
-	int result = dprintf(fd, "%u\n", stage->uid) < 0 || fsync(fd) || fsync(stage->fd) ? -errno : 0;
+	int result =
+		dprintf(fd, "%u\n", stage->uid) < 0 || fsync(fd) || fsync(stage->fd) ? -errno : 0;
 	close(fd);
-	if (!result && (renameat(server->image_dir_fd, stage->name, server->image_dir_fd, name) || fsync(server->image_dir_fd)))
+	if (!result &&
+		(renameat(server->image_dir_fd, stage->name, server->image_dir_fd, name) ||
+			fsync(server->image_dir_fd)))
 		result = -errno;
 	if (result)
 		unlinkat(server->image_dir_fd, file, 0);
@@ -370,13 +401,18 @@ void ckt_control_stage_keep(struct ckt_peer *peer, void *decoded, int *passed_fd
 	ckt_control_result result;
 	struct ckt_stage *stage = find_or_say(peer, args->stage, &result, buffer);
 	(void)passed_fd;
-	int error = !stage ? 0 : !stage->temporary ? -EINVAL : stage->anonymous ? -EACCES : keep(peer->server, stage, args->name);
+	int error = !stage          ? 0
+		: !stage->temporary ? -EINVAL
+		: stage->anonymous  ? -EACCES
+				    : keep(peer->server, stage, args->name);
 	if (error) {
-		ckt_control_result_set(&result, buffer, CKT_CONTROL_REFUSED, "the image cannot be kept as '%.64s': %s",
-				       ckt_stage_name_good(args->name) ? args->name : "?",
-				       error == -EINVAL   ? "names are made of a-z, 0-9 and -, at most 64"
-				       : error == -EACCES ? "over TCP without a token nobody would own it; use the server's UNIX socket or a token"
-							  : strerror(-error));
+		ckt_control_result_set(&result, buffer, CKT_CONTROL_REFUSED,
+			"the image cannot be kept as '%.64s': %s",
+			ckt_stage_name_good(args->name) ? args->name : "?",
+			error == -EINVAL ? "names are made of a-z, 0-9 and -, at most 64"
+				: error == -EACCES
+				? "over TCP without a token nobody would own it; use the server's UNIX socket or a token"
+				: strerror(-error));
 	} else if (stage) {
 		snprintf(stage->name, sizeof stage->name, "%s", args->name);
 		stage->temporary = false;
@@ -405,7 +441,8 @@ void ckt_control_stage_data(struct ckt_peer *peer, void *decoded, int *passed_fd
 		ckt_net_must_read(fd, 0);
 	int error = fd < 0 ? -EPROTO : ckt_data_serve(data, fd, &identity);
 	if (error)
-		ckt_log_limited(peer->server, CKT_LIMIT_IMAGES, "%s: cannot serve an image: %s", peer->who.text, strerror(-error));
+		ckt_log_limited(peer->server, CKT_LIMIT_IMAGES, "%s: cannot serve an image: %s",
+			peer->who.text, strerror(-error));
 	/* A kept stage that this very connection opened goes with it: its thread does not. */
 	if (data && !stage->temporary && stage->peer == peer) {
 		stage->data = NULL;

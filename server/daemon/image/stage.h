@@ -4,8 +4,9 @@
  *	--image-dir/tmp-RANDOM	belongs to the connection that made it and goes with it, or when the server starts again
  *	--image-dir/NAME	was kept; NAME.owner says whose it is
  *
- * A connection that carries an image's files is served by a thread of its own (stage_data.c), because files are waited for.  Nothing that a
- * peer names is opened but plain files of the stage, [a-z0-9-]+.
+ * A connection that carries an image's files is served by a thread of its own (stage_data.c),
+ * because files are waited for.  Nothing that a peer names is opened but plain files of the stage,
+ * [a-z0-9-]+.
  *
  * Threading: the loop's thread.
  */
@@ -15,11 +16,17 @@
 
 struct ckt_stage;
 
-/* Makes --image-dir where it is missing and clears what an earlier server left. -errno with the reason. */
+/*
+ * Makes --image-dir where it is missing and clears what an earlier server left. -errno with the
+ * reason.
+ */
 int ckt_stages_init(struct ckt_server *server, char *ret_message, size_t message_size);
 /* Removes what is temporary, and the default directory where it is empty. */
 void ckt_stages_fini(struct ckt_server *server);
-/* A stage that the peer may use: one that some connection made, or a kept one. NULL where there is none. */
+/*
+ * A stage that the peer may use: one that some connection made, or a kept one. NULL where there is
+ * none.
+ */
 struct ckt_stage *ckt_stage_find(struct ckt_peer *peer, const char *name);
 /* Its directory; stays the stage's. */
 int ckt_stage_fd(const struct ckt_stage *stage);
@@ -27,7 +34,8 @@ int ckt_stage_fd(const struct ckt_stage *stage);
 unsigned ckt_stages_of(const struct ckt_server *server, const struct ckt_identity *identity);
 unsigned ckt_stages_of_peer(const struct ckt_peer *peer);
 /* Whether so many bytes more may lie in it; false with a sentence in buffer. */
-bool ckt_stage_has_room(struct ckt_peer *peer, struct ckt_stage *stage, uint64_t bytes, char buffer[CKT_MESSAGE_MAX]);
+bool ckt_stage_has_room(struct ckt_peer *peer, struct ckt_stage *stage, uint64_t bytes,
+	char buffer[CKT_MESSAGE_MAX]);
 /* A worker has written in it: what there is now counts for who made it. */
 void ckt_stage_recount(struct ckt_peer *peer, const char *name);
 /* The peer ends. */
@@ -42,7 +50,10 @@ struct ckt_data;
 struct ckt_data *ckt_data_create(int dir_fd, struct ckt_space *space);
 /* Connections of that identity that carry files, of all stages. */
 unsigned ckt_data_connections(const struct ckt_identity *identity);
-/* Starts a thread that serves READ and WRITE on fd, which becomes its own in every case.  0 or -errno. */
+/*
+ * Starts a thread that serves READ and WRITE on fd, which becomes its own in every case.  0 or
+ * -errno.
+ */
 int ckt_data_serve(struct ckt_data *data, int fd, const struct ckt_identity *identity);
 /* Leaves it to its threads, if any. */
 void ckt_data_release(struct ckt_data *data);

@@ -1,8 +1,9 @@
 /*
- * Connections that carry the files of a stage: a thread each, since reading and writing files waits for disks and the loop must not.
+ * Connections that carry the files of a stage: a thread each, since reading and writing files waits
+ * for disks and the loop must not.
  *
- * Threading: the loop makes and ends; the threads share the directory under a lock that each holds for one piece at most, so that
- * an end waits for a piece and no longer.
+ * Threading: the loop makes and ends; the threads share the directory under a lock that each holds
+ * for one piece at most, so that an end waits for a piece and no longer.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -24,10 +25,10 @@ static const uint64_t file_bytes_max = UINT64_C(1) << 50;
 
 struct ckt_data {
 	atomic_uint refs;
-	pthread_rwlock_t lock;	/* read: a piece is being moved; write: the end */
+	pthread_rwlock_t lock; /* read: a piece is being moved; write: the end */
 	bool dead;
 	int dir_fd;
-	struct ckt_space *space;	/* what is written is taken from; NULL: not counted */
+	struct ckt_space *space; /* what is written is taken from; NULL: not counted */
 	_Atomic uint64_t taken_bytes;
 	atomic_uint files;
 	pthread_mutex_t fds_lock;
@@ -35,7 +36,7 @@ struct ckt_data {
 };
 
 struct connection {
-	struct connection *next;	/* of all, under connections_lock */
+	struct connection *next; /* of all, under connections_lock */
 	struct ckt_data *data;
 	int fd;
 	unsigned slot;
@@ -64,7 +65,8 @@ unsigned ckt_data_connections(const struct ckt_identity *identity)
 {
 	unsigned count = 0;
 	pthread_mutex_lock(&connections_lock);
-	for (const struct connection *connection = connections; connection; connection = connection->next)
+	for (const struct connection *connection = connections; connection;
+		connection = connection->next)
 		count += ckt_identity_same(&connection->identity, identity);
 	pthread_mutex_unlock(&connections_lock);
 	return count;
@@ -128,7 +130,8 @@ static int open_file(struct ckt_data *data, const char *name, bool write)
 	struct stat st;
 	if (!ckt_stage_name_good(name))
 		return -EINVAL;
-	int fd = openat(data->dir_fd, name, (write ? O_WRONLY : O_RDONLY) | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	int fd = openat(data->dir_fd, name,
+		(write ? O_WRONLY : O_RDONLY) | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 	if (fd < 0 && errno == ENOENT && write) {
 		if (atomic_fetch_add(&data->files, 1) >= CKT_CONTROL_FILES_MAX)
 			return -EMFILE;
@@ -143,7 +146,8 @@ static int open_file(struct ckt_data *data, const char *name, bool write)
 	return fd;
 }
 
-static int read_piece(struct ckt_data *data, const ckt_control_read_args *args, char *buffer, u_int *ret_size)
+static int read_piece(
+	struct ckt_data *data, const ckt_control_read_args *args, char *buffer, u_int *ret_size)
 {
 	if (args->offset > file_bytes_max || args->bytes > CKT_CONTROL_DATA_MAX)
 		return -EINVAL;
@@ -153,7 +157,8 @@ static int read_piece(struct ckt_data *data, const ckt_control_read_args *args, 
 	size_t have = 0;
 	int result = 0;
 	while (have < args->bytes) {
-		ssize_t n = pread(fd, buffer + have, args->bytes - have, (off_t)(args->offset + have));
+		ssize_t n =
+			pread(fd, buffer + have, args->bytes - have, (off_t)(args->offset + have));
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n < 0)
@@ -207,7 +212,8 @@ static int reply(int fd, uint32_t xid, xdrproc_t xdr, void *res)
 	return result;
 }
 
-static int serve_read(struct connection *connection, uint32_t xid, struct ckt_cursor *c, char *buffer)
+static int serve_read(
+	struct connection *connection, uint32_t xid, struct ckt_cursor *c, char *buffer)
 {
 	struct ckt_data *data = connection->data;
 	ckt_control_read_args args = {0};
@@ -248,7 +254,8 @@ static void *data_thread(void *opaque)
 		uint8_t *record;
 		size_t size;
 		struct ckt_call_header header = {0};
-		result = ckt_net_read_record(connection->fd, CKT_RECORD_MAX, ckt_net_now_ms() + IDLE_MS, &record, &size, NULL);
+		result = ckt_net_read_record(connection->fd, CKT_RECORD_MAX,
+			ckt_net_now_ms() + IDLE_MS, &record, &size, NULL);
 		if (result)
 			break;
 		struct ckt_cursor c = {.p = record, .end = record + size};

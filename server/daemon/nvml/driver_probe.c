@@ -15,10 +15,12 @@
 
 #include "rpc/net.h"
 
-enum { PROBE_TIMEOUT_MS = 30000 };	/* the first cuInit after boot loads kernel modules: seconds, not minutes */
+enum {
+	PROBE_TIMEOUT_MS = 30000
+}; /* the first cuInit after boot loads kernel modules: seconds, not minutes */
 
 struct probe {
-	int status;			/* 0, or -errno with the reason in message */
+	int status; /* 0, or -errno with the reason in message */
 	char message[256];
 	struct ckt_driver_info info;
 };
@@ -39,8 +41,9 @@ struct driver_api {
 
 static int load(const char *library, struct driver_api *api, struct probe *probe)
 {
-	static const char *const names[] = {"cuInit", "cuDeviceGetCount", "cuDeviceGet", "cuDeviceGetName", "cuDeviceTotalMem_v2", "cuDeviceGetUuid_v2",
-					    "cuDeviceGetPCIBusId", "cuDeviceGetAttribute", "cuDriverGetVersion"};
+	static const char *const names[] = {"cuInit", "cuDeviceGetCount", "cuDeviceGet",
+		"cuDeviceGetName", "cuDeviceTotalMem_v2", "cuDeviceGetUuid_v2",
+		"cuDeviceGetPCIBusId", "cuDeviceGetAttribute", "cuDriverGetVersion"};
 	enum { NEEDED = 5 };
 	void **slots = (void **)api;
 	void *handle = dlopen(library, RTLD_NOW | RTLD_LOCAL);
@@ -51,12 +54,14 @@ static int load(const char *library, struct driver_api *api, struct probe *probe
 	for (unsigned i = 0; i < sizeof names / sizeof *names; i++) {
 		slots[i] = dlsym(handle, names[i]);
 		if (!slots[i] && i < NEEDED) {
-			snprintf(probe->message, sizeof probe->message, "%s has no %s: it is no CUDA driver", library, names[i]);
+			snprintf(probe->message, sizeof probe->message,
+				"%s has no %s: it is no CUDA driver", library, names[i]);
 			return -ENOEXEC;
 		}
 	}
 	Dl_info where;
-	if (!dladdr(slots[0], &where) || !where.dli_fname || !realpath(where.dli_fname, probe->info.path))
+	if (!dladdr(slots[0], &where) || !where.dli_fname ||
+		!realpath(where.dli_fname, probe->info.path))
 		snprintf(probe->info.path, sizeof probe->info.path, "%s", library);
 	return 0;
 }
@@ -64,13 +69,16 @@ static int load(const char *library, struct driver_api *api, struct probe *probe
 /* Without these, GPUs have numbers only. */
 static void ask_more(const struct driver_api *api, int device, struct ckt_driver_gpu *ret_gpu)
 {
-	enum { MAJOR = 75, MINOR = 76 };	/* CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_* */
+	enum { MAJOR = 75, MINOR = 76 }; /* CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_* */
 	if (api->uuid)
 		api->uuid(ret_gpu->uuid, device);
-	if (api->pci_bus_id && api->pci_bus_id(ret_gpu->pci_bus_id, sizeof ret_gpu->pci_bus_id, device))
+	if (api->pci_bus_id &&
+		api->pci_bus_id(ret_gpu->pci_bus_id, sizeof ret_gpu->pci_bus_id, device))
 		ret_gpu->pci_bus_id[0] = 0;
 	ret_gpu->pci_bus_id[sizeof ret_gpu->pci_bus_id - 1] = 0;
-	if (api->attribute && (api->attribute(&ret_gpu->major, MAJOR, device) || api->attribute(&ret_gpu->minor, MINOR, device)))
+	if (api->attribute &&
+		(api->attribute(&ret_gpu->major, MAJOR, device) ||
+			api->attribute(&ret_gpu->minor, MINOR, device)))
 		ret_gpu->major = ret_gpu->minor = 0;
 }
 
@@ -85,14 +93,17 @@ static int ask(const char *library, struct probe *probe)
 		code = api.count(&count);
 	if (code || count <= 0) {
 		if (code)
-			snprintf(probe->message, sizeof probe->message, "%s answers CUDA error %d", library, code);
+			snprintf(probe->message, sizeof probe->message, "%s answers CUDA error %d",
+				library, code);
 		else
 			snprintf(probe->message, sizeof probe->message, "%s finds no GPU", library);
 		return -ENODEV;
 	}
 	if (api.version && api.version(&probe->info.cuda_version))
 		probe->info.cuda_version = 0;
-	for (int i = 0; i < count && probe->info.gpu_count < sizeof probe->info.gpus / sizeof *probe->info.gpus; i++) {
+	for (int i = 0; i < count &&
+		probe->info.gpu_count < sizeof probe->info.gpus / sizeof *probe->info.gpus;
+		i++) {
 		struct ckt_driver_gpu *gpu = &probe->info.gpus[probe->info.gpu_count++];
 		int device;
 		size_t bytes = 0;
@@ -110,7 +121,9 @@ static void __attribute__((noreturn)) probe_child(const char *library, int out)
 {
 	static struct probe probe;
 	int null = open("/dev/null", O_RDWR);
-	/* Should the library found be our own client's, it must not come back to this very server. */
+	/*
+	 * Should the library found be our own client's, it must not come back to this very server.
+	 */
 	setenv("REMOTE_GPU_ADDRESS", "unix:/nonexistent", 1);
 	unsetenv("CRICKET_LOG");
 	dup2(null, STDIN_FILENO);
@@ -161,13 +174,15 @@ static int run_probe(const char *library, struct probe *probe)
 	}
 	if (have < sizeof *probe) {
 		*probe = (struct probe){.status = -EIO};
-		snprintf(probe->message, sizeof probe->message, "%s did not answer (it crashed, or took more than %d s)", library,
-			 PROBE_TIMEOUT_MS / 1000);
+		snprintf(probe->message, sizeof probe->message,
+			"%s did not answer (it crashed, or took more than %d s)", library,
+			PROBE_TIMEOUT_MS / 1000);
 	}
 	return probe->status;
 }
 
-int ckt_driver_choose(const char *choice, const char *soft_path, struct ckt_driver_info *ret_info, char *ret_message, size_t message_size)
+int ckt_driver_choose(const char *choice, const char *soft_path, struct ckt_driver_info *ret_info,
+	char *ret_message, size_t message_size)
 {
 	bool automatic = strcmp(choice, "auto") == 0, soft = strcmp(choice, "soft") == 0;
 	static struct probe probe;
@@ -181,25 +196,30 @@ int ckt_driver_choose(const char *choice, const char *soft_path, struct ckt_driv
 			return 0;
 		}
 		if (!automatic) {
-			snprintf(ret_message, message_size, "--driver: '%s': %s; give another path, or soft", choice, probe.message);
+			snprintf(ret_message, message_size,
+				"--driver: '%s': %s; give another path, or soft", choice,
+				probe.message);
 			return result;
 		}
 		snprintf(reason, sizeof reason, "%s", probe.message);
 	}
 	if (!soft_path) {
 		snprintf(ret_message, message_size,
-			 "%s%sthe soft GPU is not installed (CRICKET_LIBEXEC names its directory): give --driver PATH", reason,
-			 *reason ? ", and " : "");
+			"%s%sthe soft GPU is not installed (CRICKET_LIBEXEC names its directory): give --driver PATH",
+			reason, *reason ? ", and " : "");
 		return -ENOENT;
 	}
 	int result = run_probe(soft_path, &probe);
 	if (result) {
-		snprintf(ret_message, message_size, "the soft GPU does not start: %s", probe.message);
+		snprintf(ret_message, message_size, "the soft GPU does not start: %s",
+			probe.message);
 		return result;
 	}
 	*ret_info = probe.info;
 	ret_info->soft = true;
 	if (automatic)
-		snprintf(ret_message, message_size, "no GPU here (%s): using the soft GPU, which computes on the CPU, slowly", reason);
+		snprintf(ret_message, message_size,
+			"no GPU here (%s): using the soft GPU, which computes on the CPU, slowly",
+			reason);
 	return 0;
 }

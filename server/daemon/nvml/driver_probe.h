@@ -1,6 +1,7 @@
 /*
- * Which CUDA driver the sessions get, and what it finds.  The server itself never loads a driver: a forked child does, so that no
- * context and no thread of a driver's lives in the process that forks workers.
+ * Which CUDA driver the sessions get, and what it finds.  The server itself never loads a driver: a
+ * forked child does, so that no context and no thread of a driver's lives in the process that forks
+ * workers.
  */
 #pragma once
 
@@ -13,19 +14,21 @@ struct ckt_driver_gpu {
 	uint64_t memory_bytes;
 	uint8_t uuid[16];
 	char pci_bus_id[32];
-	int major, minor;	/* compute capability */
+	int major, minor; /* compute capability */
 };
 
 struct ckt_driver_info {
 	char path[4096];
 	bool soft;
-	int cuda_version;	/* cuDriverGetVersion; 0 where it does not tell */
+	int cuda_version; /* cuDriverGetVersion; 0 where it does not tell */
 	unsigned gpu_count;
 	struct ckt_driver_gpu gpus[64];
 };
 
 /*
- * choice: "auto", "soft" or a path; soft_path: NULL where the soft GPU was not found.  With "auto" ret_message says in one sentence
- * why the soft GPU was taken, and is empty otherwise.  -errno with the reason in ret_message.
+ * choice: "auto", "soft" or a path; soft_path: NULL where the soft GPU was not found.  With "auto"
+ * ret_message says in one sentence why the soft GPU was taken, and is empty otherwise.  -errno with
+ * the reason in ret_message.
  */
-int ckt_driver_choose(const char *choice, const char *soft_path, struct ckt_driver_info *ret_info, char *ret_message, size_t message_size);
+int ckt_driver_choose(const char *choice, const char *soft_path, struct ckt_driver_info *ret_info,
+	char *ret_message, size_t message_size);

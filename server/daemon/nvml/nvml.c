@@ -13,10 +13,11 @@
 #include "base/log.h"
 
 enum {
-	ANSWER_MS = 3000,	/* well below what a client waits */
-	HUNG_MS = 60000,	/* NVML's start takes long where the driver keeps nothing ready: seconds a GPU */
-	AGAIN_MS = 10000,	/* a reader that ended is not started again before */
-	ABSENT_MS = 60000,	/* nor one that found no NVML: a driver may be loaded later */
+	ANSWER_MS = 3000, /* well below what a client waits */
+	/* NVML's start takes long where the driver keeps nothing ready: seconds a GPU */
+	HUNG_MS = 60000,
+	AGAIN_MS = 10000,  /* a reader that ended is not started again before */
+	ABSENT_MS = 60000, /* nor one that found no NVML: a driver may be loaded later */
 	WORKER_MS = 1000,
 };
 
@@ -26,8 +27,9 @@ const char *ckt_nvml_library;
 struct question {
 	struct question *next;
 	struct ckt_reader_question asked;
-	struct ckt_peer *peer;		/* held; NULL once it was told that it takes too long */
-	void (*done)(struct ckt_peer *peer, struct question *question, const struct ckt_reader_answer *answer);
+	struct ckt_peer *peer; /* held; NULL once it was told that it takes too long */
+	void (*done)(struct ckt_peer *peer, struct question *question,
+		const struct ckt_reader_answer *answer);
 	struct ckt_timer timer;
 	unsigned gpu;
 };
@@ -35,11 +37,11 @@ struct question {
 /* Of a server. */
 struct ckt_nvml {
 	struct ckt_server *server;
-	struct ckt_source source;	/* fd -1: no reader runs */
-	pid_t pid;			/* 0: none is left */
-	int64_t again_ms;		/* when one may be started again */
-	bool absent;			/* it said that there is no NVML */
-	struct question *first, **last;	/* the first is with the reader */
+	struct ckt_source source;       /* fd -1: no reader runs */
+	pid_t pid;                      /* 0: none is left */
+	int64_t again_ms;               /* when one may be started again */
+	bool absent;                    /* it said that there is no NVML */
+	struct question *first, **last; /* the first is with the reader */
 	struct ckt_timer hung;
 	struct ckt_reader_answer answer;
 };
@@ -50,8 +52,10 @@ static void name_gpu(const struct ckt_driver_gpu *gpu, struct ckt_reader_gpu *re
 	const uint8_t *u = gpu->uuid;
 	snprintf(ret->pci_bus_id, sizeof ret->pci_bus_id, "%s", gpu->pci_bus_id);
 	if (memcmp(u, none, sizeof none) != 0)
-		snprintf(ret->uuid, sizeof ret->uuid, "GPU-%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x", u[0],
-			 u[1], u[2], u[3], u[4], u[5], u[6], u[7], u[8], u[9], u[10], u[11], u[12], u[13], u[14], u[15]);
+		snprintf(ret->uuid, sizeof ret->uuid,
+			"GPU-%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x",
+			u[0], u[1], u[2], u[3], u[4], u[5], u[6], u[7], u[8], u[9], u[10], u[11],
+			u[12], u[13], u[14], u[15]);
 }
 
 /* Whether sessions get that GPU. */
@@ -83,7 +87,10 @@ static void question_done(struct question *question, const struct ckt_reader_ans
 		question->done(peer, question, answer);
 }
 
-/* A process that hangs in the driver does not even end when it is killed: nobody waits for it, and no other one is started beside it. */
+/*
+ * A process that hangs in the driver does not even end when it is killed: nobody waits for it, and
+ * no other one is started beside it.
+ */
 static bool reap(struct ckt_nvml *nvml)
 {
 	if (nvml->pid && waitpid(nvml->pid, NULL, WNOHANG) != 0)
@@ -119,7 +126,8 @@ static void give_up(struct ckt_nvml *nvml)
 static void reader_hung(struct ckt_timer *timer)
 {
 	struct ckt_nvml *nvml = CKT_CONTAINER(timer, struct ckt_nvml, hung);
-	ckt_warning("NVML has not answered for %d s: process %d is ended", HUNG_MS / 1000, (int)nvml->pid);
+	ckt_warning("NVML has not answered for %d s: process %d is ended", HUNG_MS / 1000,
+		(int)nvml->pid);
 	give_up(nvml);
 }
 
@@ -136,8 +144,9 @@ static void reader_ready(struct ckt_source *source, uint32_t events)
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return;
 	struct question *question = nvml->first;
-	if (n != (ssize_t)sizeof nvml->answer || !question || nvml->answer.data_bytes > sizeof nvml->answer.data ||
-	    nvml->answer.process_count > CKT_READER_PROCESSES_MAX) {
+	if (n != (ssize_t)sizeof nvml->answer || !question ||
+		nvml->answer.data_bytes > sizeof nvml->answer.data ||
+		nvml->answer.process_count > CKT_READER_PROCESSES_MAX) {
 		ckt_warning("NVML's reader, process %d, ended or failed", (int)nvml->pid);
 		give_up(nvml);
 		return;
@@ -162,7 +171,8 @@ static int reader_begin(struct ckt_nvml *nvml)
 		return 0;
 	if (nvml->server->driver.soft || !reap(nvml) || ckt_net_now_ms() < nvml->again_ms)
 		return -ENODEV;
-	int result = ckt_reader_start(ckt_nvml_library ? ckt_nvml_library : "libnvidia-ml.so.1", &pid, &fd);
+	int result = ckt_reader_start(
+		ckt_nvml_library ? ckt_nvml_library : "libnvidia-ml.so.1", &pid, &fd);
 	if (result)
 		return result;
 	nvml->pid = pid;
@@ -184,7 +194,8 @@ static void ask_next(struct ckt_nvml *nvml)
 	nvml->hung.fire = reader_hung;
 	ckt_timer_set(&nvml->server->loop, &nvml->hung, HUNG_MS);
 	/* One message is under way at most, so this never waits; an end shows as one. */
-	if (send(nvml->source.fd, &nvml->first->asked, sizeof nvml->first->asked, MSG_DONTWAIT | MSG_NOSIGNAL) < 0)
+	if (send(nvml->source.fd, &nvml->first->asked, sizeof nvml->first->asked,
+		    MSG_DONTWAIT | MSG_NOSIGNAL) < 0)
 		ckt_debug("NVML's reader: %s", strerror(errno));
 }
 
@@ -193,7 +204,9 @@ static struct ckt_nvml *nvml_of(struct ckt_server *server)
 	if (!server->nvml) {
 		server->nvml = calloc(1, sizeof *server->nvml);
 		if (server->nvml)
-			*server->nvml = (struct ckt_nvml){.server = server, .source = {.fd = -1}, .last = &server->nvml->first};
+			*server->nvml = (struct ckt_nvml){.server = server,
+				.source = {.fd = -1},
+				.last = &server->nvml->first};
 	}
 	return server->nvml;
 }
@@ -210,7 +223,8 @@ void ckt_nvml_fini(struct ckt_server *server)
 static void ask(struct ckt_peer *peer, const struct question *like)
 {
 	struct ckt_nvml *nvml = nvml_of(peer->server);
-	struct question *question = nvml && reader_begin(nvml) == 0 ? malloc(sizeof *question) : NULL;
+	struct question *question =
+		nvml && reader_begin(nvml) == 0 ? malloc(sizeof *question) : NULL;
 	if (!question) {
 		struct question none = *like;
 		like->done(peer, &none, NULL);
@@ -236,18 +250,19 @@ void ckt_control_devices(struct ckt_peer *peer, void *args, int *passed_fd)
 	struct ckt_server *server = peer->server;
 	u_int gpus[CKT_DEVICES_MAX], count = ckt_session_gpus(server, gpus);
 	ckt_control_device devices[CKT_DEVICES_MAX];
-	ckt_control_devices_res res = {.cuda_version = server->driver.cuda_version, .devices = {0, devices}};
+	ckt_control_devices_res res = {
+		.cuda_version = server->driver.cuda_version, .devices = {0, devices}};
 	for (u_int i = 0; i < count; i++) {
 		if (gpus[i] >= server->driver.gpu_count)
 			continue;
 		struct ckt_driver_gpu *gpu = &server->driver.gpus[gpus[i]];
 		ckt_control_device *device = &devices[res.devices.devices_len++];
 		*device = (ckt_control_device){.ordinal = gpus[i],
-					       .name = gpu->name,
-					       .pci_bus_id = gpu->pci_bus_id,
-					       .major = (u_int)gpu->major,
-					       .minor = (u_int)gpu->minor,
-					       .memory_bytes = limited(server, gpu->memory_bytes)};
+			.name = gpu->name,
+			.pci_bus_id = gpu->pci_bus_id,
+			.major = (u_int)gpu->major,
+			.minor = (u_int)gpu->minor,
+			.memory_bytes = limited(server, gpu->memory_bytes)};
 		memcpy(device->uuid, gpu->uuid, sizeof device->uuid);
 	}
 	ckt_peer_reply(peer, (xdrproc_t)xdr_ckt_control_devices_res, &res);
@@ -255,23 +270,32 @@ void ckt_control_devices(struct ckt_peer *peer, void *args, int *passed_fd)
 
 /* ---- NVML */
 
-static void nvml_done(struct ckt_peer *peer, struct question *question, const struct ckt_reader_answer *answer)
+static void nvml_done(
+	struct ckt_peer *peer, struct question *question, const struct ckt_reader_answer *answer)
 {
 	const struct ckt_server *server = peer->server;
 	bool none = server->driver.soft || !server->nvml || server->nvml->absent;
 	char version[CKT_READER_TEXT_MAX];
-	ckt_control_nvml_res res = {.result = none ? CKT_NVML_NOT_SUPPORTED : CKT_NVML_TIMEOUT, .text = (char *)""};
+	ckt_control_nvml_res res = {
+		.result = none ? CKT_NVML_NOT_SUPPORTED : CKT_NVML_TIMEOUT, .text = (char *)""};
 	if (answer) {
 		res.result = answer->result;
-		/* An older NVML lacks the function, or does not know a GPU that is part of one: nothing can be said. */
+		/*
+		 * An older NVML lacks the function, or does not know a GPU that is part of one:
+		 * nothing can be said.
+		 */
 		if (res.result == CKT_NVML_FUNCTION_NOT_FOUND || res.result == CKT_NVML_NOT_FOUND)
 			res.result = CKT_NVML_NOT_SUPPORTED;
 		res.data.data_len = answer->data_bytes;
 		res.data.data_val = (char *)answer->data;
 		res.text = (char *)answer->text;
 	}
-	/* Programs compare versions before they do anything else; without NVIDIA's driver CUDA's is as good as any. */
-	if (res.result == CKT_NVML_NOT_SUPPORTED && ckt_nvml_functions[question->asked.function].system) {
+	/*
+	 * Programs compare versions before they do anything else; without NVIDIA's driver CUDA's is
+	 * as good as any.
+	 */
+	if (res.result == CKT_NVML_NOT_SUPPORTED &&
+		ckt_nvml_functions[question->asked.function].system) {
 		int cuda = server->driver.cuda_version;
 		snprintf(version, sizeof version, "%d.%d", cuda / 1000, cuda % 1000 / 10);
 		res.result = CKT_NVML_SUCCESS;
@@ -284,13 +308,17 @@ void ckt_control_nvml(struct ckt_peer *peer, void *decoded, int *passed_fd)
 {
 	const ckt_control_nvml_args *args = decoded;
 	const struct ckt_server *server = peer->server;
-	const struct ckt_nvml_function *function = args->function < ckt_nvml_functions_count ? &ckt_nvml_functions[args->function] : NULL;
+	const struct ckt_nvml_function *function = args->function < ckt_nvml_functions_count
+		? &ckt_nvml_functions[args->function]
+		: NULL;
 	struct question question = {.done = nvml_done, .asked = {.function = args->function}};
 	(void)passed_fd;
 	if (!function || !function->name || (!function->system && !given(server, args->gpu)) ||
-	    (function->device2 && !given(server, args->other))) {
-		ckt_control_nvml_res res = {.result = function && function->name ? CKT_NVML_INVALID_ARGUMENT : CKT_NVML_NOT_SUPPORTED,
-					    .text = (char *)""};
+		(function->device2 && !given(server, args->other))) {
+		ckt_control_nvml_res res = {.result = function && function->name
+				? CKT_NVML_INVALID_ARGUMENT
+				: CKT_NVML_NOT_SUPPORTED,
+			.text = (char *)""};
 		ckt_peer_reply(peer, (xdrproc_t)xdr_ckt_control_nvml_res, &res);
 		return;
 	}
@@ -305,12 +333,12 @@ void ckt_control_nvml(struct ckt_peer *peer, void *decoded, int *passed_fd)
 /* ---- GPU_USE */
 
 struct use {
-	struct ckt_peer *peer;		/* held */
+	struct ckt_peer *peer; /* held */
 	unsigned gpu;
-	unsigned asked;			/* answers still to come, and one for the asking itself */
+	unsigned asked; /* answers still to come, and one for the asking itself */
 	uint64_t total_bytes, free_bytes, own_bytes;
 	struct ckt_reader_answer from_nvml;
-	bool genuine;			/* from_nvml holds something */
+	bool genuine; /* from_nvml holds something */
 	unsigned count;
 	struct use_session {
 		pid_t worker;
@@ -318,11 +346,15 @@ struct use {
 	} sessions[CKT_CONTROL_GPU_PROCESSES_MAX];
 };
 
-/* What the session's worker has on the GPU, as nvidia-smi would show it, else as the worker itself counts. */
+/*
+ * What the session's worker has on the GPU, as nvidia-smi would show it, else as the worker itself
+ * counts.
+ */
 static uint64_t shown_bytes(const struct use *use, const struct use_session *session)
 {
 	for (unsigned i = 0; use->genuine && i < use->from_nvml.process_count; i++)
-		if (use->from_nvml.processes[i].pid == (uint32_t)session->worker && use->from_nvml.processes[i].memory_bytes != UINT64_MAX)
+		if (use->from_nvml.processes[i].pid == (uint32_t)session->worker &&
+			use->from_nvml.processes[i].memory_bytes != UINT64_MAX)
 			return use->from_nvml.processes[i].memory_bytes;
 	return session->process.memory_bytes;
 }
@@ -333,12 +365,16 @@ static void use_answered(struct use *use)
 		return;
 	struct ckt_peer *peer = use->peer;
 	ckt_control_gpu_process processes[CKT_CONTROL_GPU_PROCESSES_MAX];
-	ckt_control_gpu_use_res res = {.result = CKT_NVML_SUCCESS, .processes = {use->count, processes}};
+	ckt_control_gpu_use_res res = {
+		.result = CKT_NVML_SUCCESS, .processes = {use->count, processes}};
 	for (unsigned i = 0; i < use->count; i++) {
 		processes[i] = use->sessions[i].process;
 		processes[i].memory_bytes = shown_bytes(use, &use->sessions[i]);
 	}
-	/* As cuMemGetInfo tells it: a limit leaves what the program has not used of it, and never more than there is. */
+	/*
+	 * As cuMemGetInfo tells it: a limit leaves what the program has not used of it, and never
+	 * more than there is.
+	 */
 	uint64_t total = use->total_bytes, left = total;
 	if (!use->genuine || peer->server->options.session_memory)
 		left = use->own_bytes < total ? total - use->own_bytes : 0;
@@ -357,27 +393,33 @@ static void use_worker(struct ckt_session *session, void *context, int error, vo
 	bool near = !error && strcmp(res->client, use->peer->hello.host) == 0;
 	for (u_int i = 0; near && i < res->gpus.gpus_len; i++) {
 		uint64_t bytes = res->gpus.gpus_val[i].memory_bytes;
-		if (res->gpus.gpus_val[i].gpu != (int)use->gpu || use->count == CKT_CONTROL_GPU_PROCESSES_MAX)
+		if (res->gpus.gpus_val[i].gpu != (int)use->gpu ||
+			use->count == CKT_CONTROL_GPU_PROCESSES_MAX)
 			continue;
 		if (res->client_pid == use->peer->hello.pid)
 			use->own_bytes += bytes;
 		/* A session has a context on its first GPU, and elsewhere once it uses it. */
 		if (bytes || i == 0)
-			use->sessions[use->count++] =
-				(struct use_session){session->pid, {.pid = res->client_pid, .memory_bytes = bytes}};
+			use->sessions[use->count++] = (struct use_session){
+				session->pid, {.pid = res->client_pid, .memory_bytes = bytes}};
 	}
 	use_answered(use);
 }
 
-/* A peer that nobody knows is told of the sessions that say they belong to the same process of the same host, and of no others. */
+/*
+ * A peer that nobody knows is told of the sessions that say they belong to the same process of the
+ * same host, and of no others.
+ */
 static bool may_see(const struct ckt_peer *peer, const struct ckt_session *session)
 {
 	if (ckt_peer_is_anonymous(peer))
-		return session->uid == CKT_UID_UNKNOWN && session->status.client_pid == peer->hello.pid;
+		return session->uid == CKT_UID_UNKNOWN &&
+			session->status.client_pid == peer->hello.pid;
 	return ckt_peer_may(peer, session->uid);
 }
 
-static void use_of_sessions(struct ckt_peer *peer, unsigned gpu, const struct ckt_reader_answer *answer)
+static void use_of_sessions(
+	struct ckt_peer *peer, unsigned gpu, const struct ckt_reader_answer *answer)
 {
 	struct use *use = calloc(1, sizeof *use);
 	if (!use) {
@@ -395,19 +437,21 @@ static void use_of_sessions(struct ckt_peer *peer, unsigned gpu, const struct ck
 	}
 	ckt_peer_hold(peer);
 	unsigned asked = 0;
-	for (struct ckt_session *session = peer->server->sessions; session && asked < CKT_CONTROL_GPU_PROCESSES_MAX;
-	     session = session->next) {
+	for (struct ckt_session *session = peer->server->sessions;
+		session && asked < CKT_CONTROL_GPU_PROCESSES_MAX; session = session->next) {
 		if (session->phase != CKT_SESSION_LIVE || !may_see(peer, session))
 			continue;
 		asked++;
-		if (ckt_session_call(session, CKT_WORKER_GPUS, NULL, NULL, -1, (xdrproc_t)xdr_ckt_worker_gpus_res,
-				     sizeof(struct ckt_worker_gpus_res), WORKER_MS, use_worker, use) == 0)
+		if (ckt_session_call(session, CKT_WORKER_GPUS, NULL, NULL, -1,
+			    (xdrproc_t)xdr_ckt_worker_gpus_res, sizeof(struct ckt_worker_gpus_res),
+			    WORKER_MS, use_worker, use) == 0)
 			use->asked++;
 	}
 	use_answered(use);
 }
 
-static void use_done(struct ckt_peer *peer, struct question *question, const struct ckt_reader_answer *answer)
+static void use_done(
+	struct ckt_peer *peer, struct question *question, const struct ckt_reader_answer *answer)
 {
 	use_of_sessions(peer, question->gpu, answer);
 }

@@ -13,7 +13,7 @@
 
 #include "base/close_from.h"
 
-enum { GUARD_BYTES = 64 };	/* behind what a call may put out */
+enum { GUARD_BYTES = 64 }; /* behind what a call may put out */
 
 typedef void *device_t;
 
@@ -48,7 +48,8 @@ bool ckt_reader_open(const char *library)
 	*(void **)&nvml.memory = dlsym(nvml.handle, "nvmlDeviceGetMemoryInfo");
 	*(void **)&nvml.processes = dlsym(nvml.handle, "nvmlDeviceGetComputeRunningProcesses_v3");
 	if (!nvml.processes)
-		*(void **)&nvml.processes = dlsym(nvml.handle, "nvmlDeviceGetComputeRunningProcesses_v2");
+		*(void **)&nvml.processes =
+			dlsym(nvml.handle, "nvmlDeviceGetComputeRunningProcesses_v2");
 	if (init && nvml.by_uuid && nvml.by_pci && init() == CKT_NVML_SUCCESS)
 		return true;
 	dlclose(nvml.handle);
@@ -56,7 +57,10 @@ bool ckt_reader_open(const char *library)
 	return false;
 }
 
-/* A part of a GPU (MIG) has a UUID that is not the GPU's, and NVML's figures of the whole are not its own: it is not found. */
+/*
+ * A part of a GPU (MIG) has a UUID that is not the GPU's, and NVML's figures of the whole are not
+ * its own: it is not found.
+ */
 static int find(const struct ckt_reader_gpu *gpu, device_t *ret_device)
 {
 	int result = CKT_NVML_NOT_FOUND;
@@ -75,7 +79,8 @@ static void answer_use(device_t device, struct ckt_reader_answer *answer)
 	answer->result = nvml.memory ? nvml.memory(device, &memory) : CKT_NVML_FUNCTION_NOT_FOUND;
 	answer->total_bytes = memory.total;
 	answer->free_bytes = memory.free;
-	if (answer->result || !nvml.processes || nvml.processes(device, &count, infos) || count > CKT_READER_PROCESSES_MAX)
+	if (answer->result || !nvml.processes || nvml.processes(device, &count, infos) ||
+		count > CKT_READER_PROCESSES_MAX)
 		return;
 	answer->process_count = count;
 	for (unsigned i = 0; i < count; i++) {
@@ -85,8 +90,8 @@ static void answer_use(device_t device, struct ckt_reader_answer *answer)
 }
 
 /*
- * Every parameter is a number or a pointer, and there are six at most: on the ABIs we build for each is in a register of its own, so one
- * prototype stands for all of NVML's.
+ * Every parameter is a number or a pointer, and there are six at most: on the ABIs we build for
+ * each is in a register of its own, so one prototype stands for all of NVML's.
  */
 typedef int (*any_function)(uint64_t a, uint64_t b, uint64_t c, uint64_t d, uint64_t e, uint64_t f);
 
@@ -101,8 +106,8 @@ static void pass(struct parameters *parameters, uint64_t value)
 }
 
 /* The value of an nvmlFieldValue_t is asked for with its id and scope in place. */
-static uint32_t place_outs(const struct ckt_nvml_function *function, const uint32_t *selectors, uint8_t *data,
-			   struct parameters *parameters)
+static uint32_t place_outs(const struct ckt_nvml_function *function, const uint32_t *selectors,
+	uint8_t *data, struct parameters *parameters)
 {
 	uint32_t bytes = 0;
 	switch (function->kind) {
@@ -126,8 +131,9 @@ static uint32_t place_outs(const struct ckt_nvml_function *function, const uint3
 	}
 }
 
-static void call(const struct ckt_nvml_function *function, const struct ckt_reader_question *question, device_t device, device_t other,
-		 struct ckt_reader_answer *answer)
+static void call(const struct ckt_nvml_function *function,
+	const struct ckt_reader_question *question, device_t device, device_t other,
+	struct ckt_reader_answer *answer)
 {
 	_Alignas(16) static uint8_t data[CKT_NVML_DATA_BYTES + GUARD_BYTES];
 	struct parameters parameters = {.count = 0};
@@ -158,10 +164,12 @@ static void call(const struct ckt_nvml_function *function, const struct ckt_read
 	answer->text[sizeof answer->text - 1] = 0;
 }
 
-void ckt_reader_answer(const struct ckt_reader_question *question, struct ckt_reader_answer *ret_answer)
+void ckt_reader_answer(
+	const struct ckt_reader_question *question, struct ckt_reader_answer *ret_answer)
 {
-	const struct ckt_nvml_function *function =
-		question->function < ckt_nvml_functions_count ? &ckt_nvml_functions[question->function] : NULL;
+	const struct ckt_nvml_function *function = question->function < ckt_nvml_functions_count
+		? &ckt_nvml_functions[question->function]
+		: NULL;
 	device_t device = NULL, other = NULL;
 	*ret_answer = (struct ckt_reader_answer){.result = CKT_NVML_LIBRARY_NOT_FOUND};
 	if (!nvml.handle)
@@ -170,11 +178,13 @@ void ckt_reader_answer(const struct ckt_reader_question *question, struct ckt_re
 		ret_answer->result = CKT_NVML_INVALID_ARGUMENT;
 		return;
 	}
-	if (question->function && function->kind == CKT_NVML_VERSIONED && !ckt_nvml_version_size(question->selectors[0])) {
+	if (question->function && function->kind == CKT_NVML_VERSIONED &&
+		!ckt_nvml_version_size(question->selectors[0])) {
 		ret_answer->result = CKT_NVML_ARGUMENT_VERSION_MISMATCH;
 		return;
 	}
-	ret_answer->result = question->function && function->system ? CKT_NVML_SUCCESS : find(&question->gpu, &device);
+	ret_answer->result = question->function && function->system ? CKT_NVML_SUCCESS
+								    : find(&question->gpu, &device);
 	if (!ret_answer->result && question->function && function->device2)
 		ret_answer->result = find(&question->other, &other);
 	if (ret_answer->result)
@@ -216,7 +226,9 @@ static void __attribute__((noreturn)) become_reader(const char *library, int fd,
 		signal(number, SIG_DFL);
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
-	/* Should the library found be our own client's, it must not come back to this very server. */
+	/*
+	 * Should the library found be our own client's, it must not come back to this very server.
+	 */
 	setenv("REMOTE_GPU_ADDRESS", "unix:/nonexistent", 1);
 	unsetenv("CRICKET_LOG");
 	serve(library, 3);

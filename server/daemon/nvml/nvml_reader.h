@@ -1,6 +1,6 @@
 /*
- * NVIDIA's libnvidia-ml.so.1, read in a process of its own: the server loads no driver library, and one that crashes or hangs must not
- * take the server along.
+ * NVIDIA's libnvidia-ml.so.1, read in a process of its own: the server loads no driver library, and
+ * one that crashes or hangs must not take the server along.
  *
  * Threading: one thread in that process.
  */
@@ -15,18 +15,19 @@ enum { CKT_READER_PROCESSES_MAX = 256, CKT_READER_TEXT_MAX = 256 };
 
 /* NVML's names of a GPU. */
 struct ckt_reader_gpu {
-	char uuid[48];			/* "GPU-..." */
+	char uuid[48]; /* "GPU-..." */
 	char pci_bus_id[32];
 };
 
 struct ckt_reader_question {
-	uint32_t function;		/* as in rpc/api/nvml.api; 0: memory and processes */
+	uint32_t function; /* as in rpc/api/nvml.api; 0: memory and processes */
 	uint32_t selectors[CKT_NVML_SELECTORS_MAX];
 	struct ckt_reader_gpu gpu, other;
 };
 
 struct ckt_reader_answer {
-	int32_t result;			/* nvmlReturn_t; LIBRARY_NOT_FOUND where there is no NVML that works */
+	/* nvmlReturn_t; LIBRARY_NOT_FOUND where there is no NVML that works */
+	int32_t result;
 	uint32_t data_bytes;
 	uint8_t data[CKT_NVML_DATA_BYTES];
 	char text[CKT_READER_TEXT_MAX];
@@ -35,13 +36,17 @@ struct ckt_reader_answer {
 	uint32_t process_count;
 	struct {
 		uint32_t pid;
-		uint64_t memory_bytes;	/* all bits set: NVML does not know */
+		uint64_t memory_bytes; /* all bits set: NVML does not know */
 	} processes[CKT_READER_PROCESSES_MAX];
 };
 
 /* Loads that library and starts it; false where it cannot be had.  Once in a process. */
 bool ckt_reader_open(const char *library);
-void ckt_reader_answer(const struct ckt_reader_question *question, struct ckt_reader_answer *ret_answer);
+void ckt_reader_answer(
+	const struct ckt_reader_question *question, struct ckt_reader_answer *ret_answer);
 
-/* Starts the process.  *ret_fd: a socket that takes one question a message and gives one answer a message; -errno. */
+/*
+ * Starts the process.  *ret_fd: a socket that takes one question a message and gives one answer a
+ * message; -errno.
+ */
 int ckt_reader_start(const char *library, int *ret_pid, int *ret_fd);

@@ -1,5 +1,6 @@
 /*
- * What cricketctl asks for.  One call of a peer at a time; what has to ask a worker answers from a callback, with the peer held.
+ * What cricketctl asks for.  One call of a peer at a time; what has to ask a worker answers from a
+ * callback, with the peer held.
  */
 #include <errno.h>
 #include <stdarg.h>
@@ -19,7 +20,8 @@
 #include "server/daemon/session/session.h"
 
 enum {
-	STATUS_TIMEOUT_MS = 1000,	/* a worker that does not answer is listed as it was known last */
+	/* a worker that does not answer is listed as it was known last */
+	STATUS_TIMEOUT_MS = 1000,
 	STATS_TIMEOUT_MS = 10000,
 };
 
@@ -29,7 +31,8 @@ static void finish_void(struct ckt_peer *peer, void *decoded, int *passed_fd)
 	ckt_peer_reply(peer, NULL, NULL);
 }
 
-void ckt_control_result_set(ckt_control_result *result, char buffer[CKT_MESSAGE_MAX], ckt_control_status status, const char *format, ...)
+void ckt_control_result_set(ckt_control_result *result, char buffer[CKT_MESSAGE_MAX],
+	ckt_control_status status, const char *format, ...)
 {
 	va_list arguments;
 	va_start(arguments, format);
@@ -42,14 +45,16 @@ void ckt_control_result_set(ckt_control_result *result, char buffer[CKT_MESSAGE_
 /* ---- Which session */
 
 /* Among those that the peer may see. NULL: result says why. */
-struct ckt_session *ckt_control_select(struct ckt_peer *peer, const char *prefix, ckt_control_result *ret_result,
-					  char buffer[CKT_MESSAGE_MAX])
+struct ckt_session *ckt_control_select(struct ckt_peer *peer, const char *prefix,
+	ckt_control_result *ret_result, char buffer[CKT_MESSAGE_MAX])
 {
 	struct ckt_session *found = NULL;
 	unsigned count = 0;
 	size_t length = strlen(prefix);
-	for (struct ckt_session *session = peer->server->sessions; session; session = session->next) {
-		if (strncmp(session->id, prefix, length) == 0 && ckt_peer_may_session(peer, session)) {
+	for (struct ckt_session *session = peer->server->sessions; session;
+		session = session->next) {
+		if (strncmp(session->id, prefix, length) == 0 &&
+			ckt_peer_may_session(peer, session)) {
 			found = session;
 			count++;
 		}
@@ -57,13 +62,15 @@ struct ckt_session *ckt_control_select(struct ckt_peer *peer, const char *prefix
 	if (length && count == 1)
 		return found;
 	if (length && count > 1)
-		ckt_control_result_set(ret_result, buffer, CKT_CONTROL_AMBIGUOUS, "'%s' fits %u sessions: write more of it", prefix, count);
+		ckt_control_result_set(ret_result, buffer, CKT_CONTROL_AMBIGUOUS,
+			"'%s' fits %u sessions: write more of it", prefix, count);
 	else
 		ckt_control_result_set(ret_result, buffer, CKT_CONTROL_NO_SESSION,
-				       ckt_peer_is_anonymous(peer) ? "session '%s' cannot be controlled on %s over TCP without a token: use the server's UNIX "
-								     "socket, or --token-file there and CRICKET_TOKEN_FILE here"
-								   : "there is no session '%s' on %s (or it is another user's)",
-				       prefix, peer->server->host);
+			ckt_peer_is_anonymous(peer)
+				? "session '%s' cannot be controlled on %s over TCP without a token: use the server's UNIX "
+				  "socket, or --token-file there and CRICKET_TOKEN_FILE here"
+				: "there is no session '%s' on %s (or it is another user's)",
+			prefix, peer->server->host);
 	return NULL;
 }
 
@@ -81,9 +88,11 @@ static void call_info(struct ckt_peer *peer, void *decoded, int *passed_fd)
 		for (unsigned k = 0; k < server->gpu_count; k++)
 			used |= server->gpus[k] == i;
 		if (used)
-			gpus[gpu_count++] = (ckt_control_gpu){i, server->driver.gpus[i].name, server->driver.gpus[i].memory_bytes};
+			gpus[gpu_count++] = (ckt_control_gpu){i, server->driver.gpus[i].name,
+				server->driver.gpus[i].memory_bytes};
 	}
-	for (unsigned i = 1; i < server->listener_count && listening_count < CKT_CONTROL_LISTEN_MAX; i++)
+	for (unsigned i = 1; i < server->listener_count && listening_count < CKT_CONTROL_LISTEN_MAX;
+		i++)
 		listening[listening_count++].text = server->listeners[i].text;
 	ckt_control_info_res res = {
 		.build = CKT_VERSION,
@@ -110,7 +119,7 @@ static void call_info(struct ckt_peer *peer, void *decoded, int *passed_fd)
 
 struct list {
 	struct ckt_peer *peer;
-	unsigned asked;		/* answers still to come, and one for the asking itself */
+	unsigned asked; /* answers still to come, and one for the asking itself */
 	char after[CKT_SESSION_ID_SIZE + 1];
 };
 
@@ -119,7 +128,8 @@ static ckt_control_session describe(const struct ckt_session *session)
 {
 	const struct ckt_worker_status_res *status = &session->status;
 	ckt_session_state state = session->phase == CKT_SESSION_STARTING ? CKT_STATE_STARTING
-				  : session->phase == CKT_SESSION_ENDING ? CKT_STATE_ENDING : status->state;
+		: session->phase == CKT_SESSION_ENDING                   ? CKT_STATE_ENDING
+									 : status->state;
 	return (ckt_control_session){
 		.session = (char *)session->id,
 		.program_name = status->program_name,
@@ -149,7 +159,8 @@ static void list_answered(struct list *list)
 	struct ckt_peer *peer = list->peer;
 	ckt_control_session *sessions = calloc(CKT_CONTROL_LIST_MAX, sizeof *sessions);
 	ckt_control_list_res res = {.sessions = {0, sessions}};
-	for (struct ckt_session *session = peer->server->sessions; sessions && session; session = session->next) {
+	for (struct ckt_session *session = peer->server->sessions; sessions && session;
+		session = session->next) {
 		if (!listed(list, session))
 			continue;
 		if (res.sessions.sessions_len < CKT_CONTROL_LIST_MAX)
@@ -168,7 +179,8 @@ static void list_answered(struct list *list)
 }
 
 /* Keeps the answer: the strings change hands. */
-static void keep_status(struct ckt_session *session, int error, struct ckt_worker_status_res *status)
+static void keep_status(
+	struct ckt_session *session, int error, struct ckt_worker_status_res *status)
 {
 	if (error)
 		return;
@@ -185,8 +197,9 @@ static void list_status(struct ckt_session *session, void *context, int error, v
 
 static int ask_status(struct ckt_session *session, ckt_request_done done, void *context)
 {
-	return ckt_session_call(session, CKT_WORKER_STATUS, NULL, NULL, -1, (xdrproc_t)xdr_ckt_worker_status_res,
-				sizeof(struct ckt_worker_status_res), STATUS_TIMEOUT_MS, done, context);
+	return ckt_session_call(session, CKT_WORKER_STATUS, NULL, NULL, -1,
+		(xdrproc_t)xdr_ckt_worker_status_res, sizeof(struct ckt_worker_status_res),
+		STATUS_TIMEOUT_MS, done, context);
 }
 
 static void call_list(struct ckt_peer *peer, void *decoded, int *passed_fd)
@@ -203,11 +216,13 @@ static void call_list(struct ckt_peer *peer, void *decoded, int *passed_fd)
 	list->asked = 1;
 	strcpy(list->after, args->after);
 	ckt_peer_hold(peer);
-	for (struct ckt_session *session = peer->server->sessions; session && asked < CKT_CONTROL_LIST_MAX; session = session->next) {
+	for (struct ckt_session *session = peer->server->sessions;
+		session && asked < CKT_CONTROL_LIST_MAX; session = session->next) {
 		if (!listed(list, session))
 			continue;
 		asked++;
-		if (session->phase == CKT_SESSION_LIVE && ask_status(session, list_status, list) == 0)
+		if (session->phase == CKT_SESSION_LIVE &&
+			ask_status(session, list_status, list) == 0)
 			list->asked++;
 	}
 	list_answered(list);
@@ -243,16 +258,19 @@ static void call_kill(struct ckt_peer *peer, void *decoded, int *passed_fd)
 
 /* ---- stats */
 
-static void stats_reply(struct ckt_peer *peer, ckt_control_result result, struct ckt_session *session, struct ckt_worker_stats_res *stats)
+static void stats_reply(struct ckt_peer *peer, ckt_control_result result,
+	struct ckt_session *session, struct ckt_worker_stats_res *stats)
 {
-	ckt_control_stats_res res = {.result = result, .session = {.session = "", .program_name = "", .client = "", .note = ""}};
+	ckt_control_stats_res res = {.result = result,
+		.session = {.session = "", .program_name = "", .client = "", .note = ""}};
 	ckt_control_stat *list = NULL;
 	if (session && stats) {
 		res.session = describe(session);
 		list = calloc(stats->stats.stats_len ? stats->stats.stats_len : 1, sizeof *list);
 		for (u_int i = 0; list && i < stats->stats.stats_len; i++) {
 			const struct ckt_worker_stat *stat = &stats->stats.stats_val[i];
-			list[i] = (ckt_control_stat){stat->name, stat->calls, stat->batched, stat->waited, stat->bytes};
+			list[i] = (ckt_control_stat){
+				stat->name, stat->calls, stat->batched, stat->waited, stat->bytes};
 		}
 		res.stats.stats_val = list;
 		res.stats.stats_len = list ? stats->stats.stats_len : 0;
@@ -269,8 +287,9 @@ static void stats_done(struct ckt_session *session, void *context, int error, vo
 	if (!ckt_peer_release(peer))
 		return;
 	if (error)
-		ckt_control_result_set(&result, buffer, CKT_CONTROL_REFUSED, "session %s: its worker %d: %s", session->id,
-				       (int)session->pid, ckt_request_problem(error));
+		ckt_control_result_set(&result, buffer, CKT_CONTROL_REFUSED,
+			"session %s: its worker %d: %s", session->id, (int)session->pid,
+			ckt_request_problem(error));
 	stats_reply(peer, result, error ? NULL : session, stats);
 }
 
@@ -282,17 +301,21 @@ static void call_stats(struct ckt_peer *peer, void *decoded, int *passed_fd)
 	ckt_control_result result = {0};
 	struct ckt_session *session = ckt_control_select(peer, args->session, &result, buffer);
 	if (session) {
-		int error = session->phase != CKT_SESSION_LIVE ? -EAGAIN :
-			ckt_session_call(session, CKT_WORKER_STATS, NULL, NULL, -1, (xdrproc_t)xdr_ckt_worker_stats_res,
-					 sizeof(struct ckt_worker_stats_res), STATS_TIMEOUT_MS, stats_done, peer);
+		int error = session->phase != CKT_SESSION_LIVE
+			? -EAGAIN
+			: ckt_session_call(session, CKT_WORKER_STATS, NULL, NULL, -1,
+				  (xdrproc_t)xdr_ckt_worker_stats_res,
+				  sizeof(struct ckt_worker_stats_res), STATS_TIMEOUT_MS, stats_done,
+				  peer);
 		if (!error) {
 			ckt_peer_hold(peer);
 			return;
 		}
-		ckt_control_result_set(&result, buffer, CKT_CONTROL_REFUSED, "session %s is %s", session->id,
-			   session->phase == CKT_SESSION_ENDING     ? "ending"
-			   : session->phase == CKT_SESSION_STARTING ? "starting"
-								    : "not answering");
+		ckt_control_result_set(&result, buffer, CKT_CONTROL_REFUSED, "session %s is %s",
+			session->id,
+			session->phase == CKT_SESSION_ENDING             ? "ending"
+				: session->phase == CKT_SESSION_STARTING ? "starting"
+									 : "not answering");
 	}
 	stats_reply(peer, result, NULL, NULL);
 }
@@ -305,16 +328,22 @@ struct save {
 	uint64_t bytes;
 };
 
-static void save_finish(struct ckt_session *session, struct save *save, const ckt_control_result *result)
+static void save_finish(
+	struct ckt_session *session, struct save *save, const ckt_control_result *result)
 {
-	ckt_control_checkpoint_res res = {.result = *result, .session = session->id, .bytes = save->bytes};
-	ckt_info("session %s: checkpoint %s%s", session->id, result->status ? "failed: " : "written", result->message);
+	ckt_control_checkpoint_res res = {
+		.result = *result, .session = session->id, .bytes = save->bytes};
+	ckt_info("session %s: checkpoint %s%s", session->id,
+		result->status ? "failed: " : "written", result->message);
 	if (ckt_peer_release(save->peer))
 		ckt_peer_reply(save->peer, (xdrproc_t)xdr_ckt_control_checkpoint_res, &res);
 	free(save);
 }
 
-/* With --stop the answer waits for the worker's end, so that a restore on this very server does not meet it. */
+/*
+ * With --stop the answer waits for the worker's end, so that a restore on this very server does not
+ * meet it.
+ */
 static void save_stopped(struct ckt_session *session, void *context, int error, const char *message)
 {
 	(void)error, (void)message;
@@ -328,22 +357,26 @@ static void save_done(struct ckt_session *session, void *context, int error, voi
 	char buffer[CKT_MESSAGE_MAX] = "";
 	ckt_control_result result = {CKT_CONTROL_OK, buffer};
 	if (error)
-		ckt_control_result_set(&result, buffer, CKT_CONTROL_REFUSED, "session %s: its worker ended or failed while it wrote the image: %s",
-			   session->id, ckt_request_problem(error));
+		ckt_control_result_set(&result, buffer, CKT_CONTROL_REFUSED,
+			"session %s: its worker ended or failed while it wrote the image: %s",
+			session->id, ckt_request_problem(error));
 	else if (res->status)
-		ckt_control_result_set(&result, buffer, CKT_CONTROL_REFUSED, "session %s: %.400s", session->id, res->message);
+		ckt_control_result_set(&result, buffer, CKT_CONTROL_REFUSED, "session %s: %.400s",
+			session->id, res->message);
 	else
 		save->bytes = res->bytes;
 	if (result.status == CKT_CONTROL_OK && save->stop)
-		ckt_mark_write(session->server, session->id, CKT_MARK_PARKED, session->uid, session->proven,
-			       session->status.program_name);
-	if (result.status == CKT_CONTROL_OK && save->stop && ckt_session_wait_gone(session, save_stopped, save) == 0)
+		ckt_mark_write(session->server, session->id, CKT_MARK_PARKED, session->uid,
+			session->proven, session->status.program_name);
+	if (result.status == CKT_CONTROL_OK && save->stop &&
+		ckt_session_wait_gone(session, save_stopped, save) == 0)
 		ckt_session_expect_end(session);
 	else
 		save_finish(session, save, &result);
 }
 
-static int save_start(struct ckt_peer *peer, struct ckt_session *session, const ckt_control_checkpoint_args *args, int broker_fd)
+static int save_start(struct ckt_peer *peer, struct ckt_session *session,
+	const ckt_control_checkpoint_args *args, int broker_fd)
 {
 	struct ckt_worker_save_args call = {.stop = args->stop, .deadline_ms = args->deadline_ms};
 	struct save *save = calloc(1, sizeof *save);
@@ -352,8 +385,10 @@ static int save_start(struct ckt_peer *peer, struct ckt_session *session, const 
 		return -ENOMEM;
 	}
 	*save = (struct save){.peer = peer, .stop = args->stop};
-	int result = ckt_session_call_long(session, CKT_WORKER_SAVE, (xdrproc_t)xdr_ckt_worker_save_args, &call, broker_fd,
-				      (xdrproc_t)xdr_ckt_worker_save_res, sizeof(struct ckt_worker_save_res), args->deadline_ms, save_done, save);
+	int result =
+		ckt_session_call_long(session, CKT_WORKER_SAVE, (xdrproc_t)xdr_ckt_worker_save_args,
+			&call, broker_fd, (xdrproc_t)xdr_ckt_worker_save_res,
+			sizeof(struct ckt_worker_save_res), args->deadline_ms, save_done, save);
 	if (result)
 		free(save);
 	else
@@ -370,9 +405,11 @@ static void call_checkpoint(struct ckt_peer *peer, void *decoded, int *passed_fd
 	ckt_control_checkpoint_res res = {.session = ""};
 	struct ckt_session *session = ckt_control_select(peer, args->session, &res.result, buffer);
 	if (session && session->phase != CKT_SESSION_LIVE) {
-		ckt_control_result_set(&res.result, buffer, CKT_CONTROL_REFUSED, "session %s is starting or ending: try again", session->id);
+		ckt_control_result_set(&res.result, buffer, CKT_CONTROL_REFUSED,
+			"session %s is starting or ending: try again", session->id);
 	} else if (session && ckt_job_is_foreign(session, peer)) {
-		ckt_control_result_set(&res.result, buffer, CKT_CONTROL_REFUSED, "session %s is held by a checkpoint of its job: try again", session->id);
+		ckt_control_result_set(&res.result, buffer, CKT_CONTROL_REFUSED,
+			"session %s is held by a checkpoint of its job: try again", session->id);
 	} else if (session && !ckt_broker_is(broker_fd)) {
 		res.result = (ckt_control_result){CKT_CONTROL_REFUSED, (char *)CKT_NO_BROKER};
 	} else if (session) {
@@ -380,8 +417,9 @@ static void call_checkpoint(struct ckt_peer *peer, void *decoded, int *passed_fd
 		broker_fd = -1;
 		if (!error)
 			return;
-		ckt_control_result_set(&res.result, buffer, CKT_CONTROL_REFUSED, "session %s: its worker cannot be reached: %s", session->id,
-			   strerror(-error));
+		ckt_control_result_set(&res.result, buffer, CKT_CONTROL_REFUSED,
+			"session %s: its worker cannot be reached: %s", session->id,
+			strerror(-error));
 	}
 	if (broker_fd >= 0)
 		close(broker_fd);
@@ -392,7 +430,8 @@ static void restore_done(struct ckt_session *session, void *context, int error, 
 {
 	struct ckt_peer *peer = context;
 	char buffer[CKT_MESSAGE_MAX] = "";
-	ckt_control_restore_res res = {.result = {CKT_CONTROL_OK, buffer}, .session = error ? "" : session->id};
+	ckt_control_restore_res res = {
+		.result = {CKT_CONTROL_OK, buffer}, .session = error ? "" : session->id};
 	if (!ckt_peer_release(peer))
 		return;
 	if (error)
@@ -406,16 +445,21 @@ void ckt_control_restore_obstacle(struct ckt_peer *peer, int gpu, char buffer[CK
 	struct ckt_server *server = peer->server;
 	struct ckt_identity identity = ckt_identity_of_peer(peer);
 	unsigned max = server->options.max_sessions;
-	bool gpu_allowed = gpu < (int)server->driver.gpu_count && (gpu < 0 || server->gpu_count == 0);
+	bool gpu_allowed =
+		gpu < (int)server->driver.gpu_count && (gpu < 0 || server->gpu_count == 0);
 	for (unsigned i = 0; i < server->gpu_count; i++)
 		gpu_allowed |= gpu == (int)server->gpus[i] || gpu < 0;
 	buffer[0] = 0;
 	if (server->stopping)
-		snprintf(buffer, CKT_MESSAGE_MAX, "the server on %s is shutting down", server->host);
+		snprintf(
+			buffer, CKT_MESSAGE_MAX, "the server on %s is shutting down", server->host);
 	else if (max && server->session_count >= max)
-		snprintf(buffer, CKT_MESSAGE_MAX, "the server on %s has all its %u sessions (--max-sessions)", server->host, max);
+		snprintf(buffer, CKT_MESSAGE_MAX,
+			"the server on %s has all its %u sessions (--max-sessions)", server->host,
+			max);
 	else if (!gpu_allowed)
-		snprintf(buffer, CKT_MESSAGE_MAX, "GPU %d is not among those of this server: see cricketctl info", gpu);
+		snprintf(buffer, CKT_MESSAGE_MAX,
+			"GPU %d is not among those of this server: see cricketctl info", gpu);
 	else
 		ckt_admit_session(server, &identity, buffer);
 }
@@ -426,12 +470,17 @@ static void call_restore(struct ckt_peer *peer, void *decoded, int *passed_fd)
 	int broker_fd = *passed_fd;
 	*passed_fd = -1;
 	struct ckt_session *session;
-	struct ckt_session_spec spec = {.uid = peer->who.uid, .claimant = ckt_claimant_of(peer), .identity = ckt_identity_of_peer(peer), .image_fd = broker_fd, .gpu = args->gpu};
+	struct ckt_session_spec spec = {.uid = peer->who.uid,
+		.claimant = ckt_claimant_of(peer),
+		.identity = ckt_identity_of_peer(peer),
+		.image_fd = broker_fd,
+		.gpu = args->gpu};
 	char buffer[CKT_MESSAGE_MAX];
 	ckt_control_restore_obstacle(peer, args->gpu, buffer);
 	if (!ckt_broker_is(broker_fd))
 		snprintf(buffer, sizeof buffer, CKT_NO_BROKER);
-	if (!*buffer && ckt_session_create(peer->server, &spec, &session, buffer, sizeof buffer) == 0) {
+	if (!*buffer &&
+		ckt_session_create(peer->server, &spec, &session, buffer, sizeof buffer) == 0) {
 		ckt_peer_hold(peer);
 		if (ckt_session_wait_started(session, restore_done, peer) == 0) {
 			close(broker_fd);
@@ -475,7 +524,7 @@ union control_args {
 
 /* passed_fd: what came along; set to -1 by who takes it over. */
 struct call {
-	xdrproc_t decoder;	/* NULL: no arguments */
+	xdrproc_t decoder; /* NULL: no arguments */
 	void (*call)(struct ckt_peer *peer, void *args, int *passed_fd);
 };
 
@@ -489,7 +538,8 @@ static const struct call calls[] = {
 	[CKT_CONTROL_RESTORE] = {(xdrproc_t)xdr_ckt_control_restore_args, call_restore},
 	[CKT_CONTROL_STAGE_MAKE] = {NULL, ckt_control_stage_make},
 	[CKT_CONTROL_STAGE_LIST] = {(xdrproc_t)xdr_ckt_control_stage_args, ckt_control_stage_list},
-	[CKT_CONTROL_STAGE_REMOVE] = {(xdrproc_t)xdr_ckt_control_stage_args, ckt_control_stage_remove},
+	[CKT_CONTROL_STAGE_REMOVE] = {(xdrproc_t)xdr_ckt_control_stage_args,
+		ckt_control_stage_remove},
 	[CKT_CONTROL_STAGE_DATA] = {(xdrproc_t)xdr_ckt_control_stage_args, ckt_control_stage_data},
 	[CKT_CONTROL_SAVE] = {(xdrproc_t)xdr_ckt_control_save_args, ckt_control_save},
 	[CKT_CONTROL_BASE] = {(xdrproc_t)xdr_ckt_control_base_args, ckt_control_base},
@@ -503,7 +553,8 @@ static const struct call calls[] = {
 	[CKT_CONTROL_EVENTS] = {(xdrproc_t)xdr_ckt_control_events_args, ckt_control_events},
 	[CKT_CONTROL_STAGE_KEEP] = {(xdrproc_t)xdr_ckt_control_keep_args, ckt_control_stage_keep},
 	[CKT_CONTROL_KEPT_LIST] = {NULL, ckt_control_kept_list},
-	[CKT_CONTROL_KEPT_REMOVE] = {(xdrproc_t)xdr_ckt_control_stage_args, ckt_control_kept_remove},
+	[CKT_CONTROL_KEPT_REMOVE] = {(xdrproc_t)xdr_ckt_control_stage_args,
+		ckt_control_kept_remove},
 	[CKT_CONTROL_QUIESCE] = {(xdrproc_t)xdr_ckt_control_session_args, ckt_control_quiesce},
 	[CKT_CONTROL_DEVICES] = {NULL, ckt_control_devices},
 	[CKT_CONTROL_NVML] = {(xdrproc_t)xdr_ckt_control_nvml_args, ckt_control_nvml},
@@ -513,7 +564,8 @@ static const struct call calls[] = {
 	[CKT_CONTROL_JOB_LOOK] = {(xdrproc_t)xdr_ckt_control_job_look_args, ckt_control_job_look},
 	[CKT_CONTROL_JOB_END] = {NULL, ckt_control_job_end},
 	[CKT_CONTROL_JOB_KEY_SHOW] = {(xdrproc_t)xdr_ckt_control_job_key_args, ckt_control_job_key},
-	[CKT_CONTROL_NCCL_MAKE] = {(xdrproc_t)xdr_ckt_control_nccl_make_args, ckt_control_nccl_make},
+	[CKT_CONTROL_NCCL_MAKE] = {(xdrproc_t)xdr_ckt_control_nccl_make_args,
+		ckt_control_nccl_make},
 	[CKT_CONTROL_NCCL_IDS] = {(xdrproc_t)xdr_ckt_control_nccl_ids_args, ckt_control_nccl_ids},
 };
 
@@ -522,8 +574,9 @@ void ckt_control_call(struct ckt_peer *peer, uint8_t *data, size_t size, int pas
 	struct ckt_cursor c = {.p = data, .end = data + size};
 	struct ckt_call_header header = {0};
 	union control_args args = {0};
-	bool good = ckt_call_header_get(&c, &header) && header.prog == CRICKET_CONTROL_PROG && header.vers == CRICKET_CONTROL_VERS &&
-		    header.proc < sizeof calls / sizeof *calls && calls[header.proc].call;
+	bool good = ckt_call_header_get(&c, &header) && header.prog == CRICKET_CONTROL_PROG &&
+		header.vers == CRICKET_CONTROL_VERS && header.proc < sizeof calls / sizeof *calls &&
+		calls[header.proc].call;
 	xdrproc_t decoder = good ? calls[header.proc].decoder : NULL;
 	if (good)
 		good = decoder ? ckt_net_decode(&c, decoder, &args) == 0 : c.p == c.end;
@@ -531,8 +584,10 @@ void ckt_control_call(struct ckt_peer *peer, uint8_t *data, size_t size, int pas
 	if (good) {
 		peer->xid = header.xid;
 		peer->proc = header.proc;
-		/* No further call is read before this one is answered, and a peer that hangs up is noticed.  The hold keeps the peer for us
-		 * where the call ends it. */
+		/*
+		 * No further call is read before this one is answered, and a peer that hangs up is
+		 * noticed.  The hold keeps the peer for us where the call ends it.
+		 */
 		ckt_peer_hold(peer);
 		ckt_stream_pause(&peer->stream, true);
 		calls[header.proc].call(peer, &args, &passed_fd);

@@ -51,36 +51,45 @@ static bool is_loopback(int fd)
 		return false;
 	if (storage.ss_family == AF_INET)
 		return ntohl(((struct sockaddr_in *)&storage)->sin_addr.s_addr) >> 24 == 127;
-	return storage.ss_family == AF_INET6 && IN6_IS_ADDR_LOOPBACK(&((struct sockaddr_in6 *)&storage)->sin6_addr);
+	return storage.ss_family == AF_INET6 &&
+		IN6_IS_ADDR_LOOPBACK(&((struct sockaddr_in6 *)&storage)->sin6_addr);
 }
 
-static int listen_tcp(struct ckt_server *server, const char *text, char *ret_message, size_t message_size)
+static int listen_tcp(
+	struct ckt_server *server, const char *text, char *ret_message, size_t message_size)
 {
 	struct ckt_address address;
 	char problem[256], bound[CKT_ADDRESS_TEXT_MAX];
 	int fd;
 	int result = ckt_address_parse(text, &address, problem, sizeof problem);
-	/* ":7350" keeps the default host: to be open to the network takes writing 0.0.0.0 or [::]. */
+	/*
+	 * ":7350" keeps the default host: to be open to the network takes writing 0.0.0.0 or [::].
+	 */
 	if (!result && !*address.host)
 		strcpy(address.host, "127.0.0.1");
 	if (!result)
 		result = ckt_net_listen(&address, 0, &fd, problem, sizeof problem);
 	if (result) {
 		snprintf(ret_message, message_size, "--listen: '%s': %s%s", text, problem,
-			 result == -EADDRINUSE ? "; another server may have it: give another port, or :0 with --address-file" : "");
+			result == -EADDRINUSE
+				? "; another server may have it: give another port, or :0 with --address-file"
+				: "");
 		return result;
 	}
 	if (!is_loopback(fd) && !server->token.size_bytes && !server->options.insecure) {
 		snprintf(ret_message, message_size,
-			 "--listen: '%s' can be reached from other hosts: give --token-file FILE (or --insecure where everyone may use the "
-			 "GPUs)",
-			 text);
+			"--listen: '%s' can be reached from other hosts: give --token-file FILE (or --insecure where everyone may use the "
+			"GPUs)",
+			text);
 		close(fd);
 		return -EPERM;
 	}
 	if (!is_loopback(fd))
-		ckt_warning("%s: connections are %s and not encrypted: use it inside a network that you trust, or through a tunnel", text,
-			    server->options.insecure ? "neither authenticated" : "authenticated by the token");
+		ckt_warning(
+			"%s: connections are %s and not encrypted: use it inside a network that you trust, or through a tunnel",
+			text,
+			server->options.insecure ? "neither authenticated"
+						 : "authenticated by the token");
 	result = ckt_net_local_address(fd, &address);
 	if (result) {
 		close(fd);
@@ -103,8 +112,9 @@ static bool is_alive(const struct ckt_address *address)
 }
 
 /*
- * The lock beside the socket, which the kernel gives back when we die.  -EWOULDBLOCK where another server has it.  An ending server
- * removes the file, so what was locked must still be what the path names.
+ * The lock beside the socket, which the kernel gives back when we die.  -EWOULDBLOCK where another
+ * server has it.  An ending server removes the file, so what was locked must still be what the path
+ * names.
  */
 static int take_lock(struct ckt_server *server)
 {
@@ -116,7 +126,8 @@ static int take_lock(struct ckt_server *server)
 		if (fd < 0)
 			return -errno;
 		int result = flock(fd, LOCK_EX | LOCK_NB) || fstat(fd, &opened) ? -errno : 0;
-		if (!result && lstat(path, &named) == 0 && named.st_ino == opened.st_ino && named.st_dev == opened.st_dev) {
+		if (!result && lstat(path, &named) == 0 && named.st_ino == opened.st_ino &&
+			named.st_dev == opened.st_dev) {
 			server->lock_fd = fd;
 			return 0;
 		}
@@ -135,37 +146,46 @@ static int listen_unix(struct ckt_server *server, char *ret_message, size_t mess
 	int fd;
 	/* "SOCKET.d/" + id + ".sock" must fit a socket address too. */
 	if (strlen(path) + 2 + 1 + 12 + 5 >= 108) {
-		snprintf(ret_message, message_size, "--socket: '%s' is too long (more than 87 bytes): give a shorter path", path);
+		snprintf(ret_message, message_size,
+			"--socket: '%s' is too long (more than 87 bytes): give a shorter path",
+			path);
 		return -ENAMETOOLONG;
 	}
 	int result = ckt_paths_make_parent(path);
 	if (!result)
 		result = take_lock(server);
 	if (result && result != -EWOULDBLOCK) {
-		snprintf(ret_message, message_size, "--socket: '%s': %s: give a path in a directory of yours", path, strerror(-result));
+		snprintf(ret_message, message_size,
+			"--socket: '%s': %s: give a path in a directory of yours", path,
+			strerror(-result));
 		return result;
 	}
 	strcpy(address.host, path);
 	if (result || is_alive(&address)) {
-		snprintf(ret_message, message_size, "--socket: '%s' is in use by a running server: end that one, or give another path",
-			 path);
+		snprintf(ret_message, message_size,
+			"--socket: '%s' is in use by a running server: end that one, or give another path",
+			path);
 		return -EADDRINUSE;
 	}
 	/* What is left is of a dead server; anything but a socket is not ours to remove. */
 	if (lstat(path, &st) == 0) {
 		if (!S_ISSOCK(st.st_mode)) {
-			snprintf(ret_message, message_size, "--socket: '%s' exists and is no socket: give another path", path);
+			snprintf(ret_message, message_size,
+				"--socket: '%s' exists and is no socket: give another path", path);
 			return -EEXIST;
 		}
 		unlink(path);
 	}
 	if (mkdir(server->socket_dir, 0700) && errno != EEXIST)
 		result = -errno;
-	if (!result && (lstat(server->socket_dir, &st) || !S_ISDIR(st.st_mode) || st.st_uid != geteuid() || st.st_mode & 0077))
+	if (!result &&
+		(lstat(server->socket_dir, &st) || !S_ISDIR(st.st_mode) || st.st_uid != geteuid() ||
+			st.st_mode & 0077))
 		result = -EPERM;
 	if (result) {
-		snprintf(ret_message, message_size, "--socket: '%s' must be a directory of this user with mode 0700 (%s)",
-			 server->socket_dir, strerror(-result));
+		snprintf(ret_message, message_size,
+			"--socket: '%s' must be a directory of this user with mode 0700 (%s)",
+			server->socket_dir, strerror(-result));
 		return result;
 	}
 	/* Everybody may connect: SO_PEERCRED tells who it is. */
@@ -186,7 +206,8 @@ int ckt_listen_open(struct ckt_server *server, char *ret_message, size_t message
 		if (strcmp(list->items[i], "none") != 0) {
 			result = listen_tcp(server, list->items[i], ret_message, message_size);
 		} else if (list->count > 1) {
-			snprintf(ret_message, message_size, "--listen: 'none' and other addresses exclude each other: leave one out");
+			snprintf(ret_message, message_size,
+				"--listen: 'none' and other addresses exclude each other: leave one out");
 			result = -EINVAL;
 		}
 	}
@@ -194,12 +215,13 @@ int ckt_listen_open(struct ckt_server *server, char *ret_message, size_t message
 }
 
 /* A wildcard address is of no use to a client on another host. */
-static void client_address(const struct ckt_server *server, const char *bound, char *ret_text, size_t text_size)
+static void client_address(
+	const struct ckt_server *server, const char *bound, char *ret_text, size_t text_size)
 {
 	struct ckt_address address;
 	char message[64];
 	if (ckt_address_parse(bound, &address, message, sizeof message) == 0 &&
-	    (strcmp(address.host, "0.0.0.0") == 0 || strcmp(address.host, "::") == 0))
+		(strcmp(address.host, "0.0.0.0") == 0 || strcmp(address.host, "::") == 0))
 		snprintf(address.host, sizeof address.host, "%s", server->host);
 	ckt_address_format(&address, ret_text, text_size);
 }
@@ -232,8 +254,9 @@ int ckt_listen_write_address_file(struct ckt_server *server, char *ret_message, 
 			unlink(temporary);
 	}
 	if (result)
-		snprintf(ret_message, message_size, "--address-file: '%s': %s: give a path in a directory that can be written", path,
-			 strerror(-result));
+		snprintf(ret_message, message_size,
+			"--address-file: '%s': %s: give a path in a directory that can be written",
+			path, strerror(-result));
 	else
 		server->address_file_written = true;
 	return result;

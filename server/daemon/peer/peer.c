@@ -22,11 +22,11 @@ enum {
 	HELLO_TIMEOUT_MS = 5000,
 	SLOT_TIMEOUT_MS = 2000,
 	SECRET_TIMEOUT_MS = 2000,
-	CONTROL_IDLE_MS = 60000,	/* an idle cricketctl costs a descriptor */
-	JOB_IDLE_MS = 10000,		/* and one that holds a job costs its programs' time */
-	CONTROL_MAX = 64 << 10,		/* every control call is far smaller */
-	HELLO_HEADER_SIZE = 40,		/* a call with an empty credential */
-	VERSION = 1,			/* of CRICKET_SESSION_PROG */
+	CONTROL_IDLE_MS = 60000, /* an idle cricketctl costs a descriptor */
+	JOB_IDLE_MS = 10000,     /* and one that holds a job costs its programs' time */
+	CONTROL_MAX = 64 << 10,  /* every control call is far smaller */
+	HELLO_HEADER_SIZE = 40,  /* a call with an empty credential */
+	VERSION = 1,             /* of CRICKET_SESSION_PROG */
 };
 
 static void peer_unlink(struct ckt_peer *peer)
@@ -89,7 +89,8 @@ static void peer_closed(struct ckt_stream *stream, int error)
 {
 	struct ckt_peer *peer = CKT_CONTAINER(stream, struct ckt_peer, stream);
 	if (error)
-		ckt_debug("%s: closed: %s", peer->who.text, error == -EMSGSIZE ? "record too long" : strerror(-error));
+		ckt_debug("%s: closed: %s", peer->who.text,
+			error == -EMSGSIZE ? "record too long" : strerror(-error));
 	ckt_peer_close(peer);
 }
 
@@ -118,7 +119,8 @@ void ckt_peer_reply(struct ckt_peer *peer, xdrproc_t xdr_result, void *result)
 	if (peer->phase == CKT_PEER_CONTROL) {
 		ckt_stream_pause(&peer->stream, false);
 		peer->timer.fire = idle_late;
-		ckt_timer_set(&peer->server->loop, &peer->timer, peer->holds_job ? JOB_IDLE_MS : CONTROL_IDLE_MS);
+		ckt_timer_set(&peer->server->loop, &peer->timer,
+			peer->holds_job ? JOB_IDLE_MS : CONTROL_IDLE_MS);
 	}
 }
 
@@ -126,7 +128,10 @@ bool ckt_peer_may(const struct ckt_peer *peer, uint32_t owner_uid)
 {
 	if (peer->token)
 		return true;
-	/* Peers without a name are many, not one user: what one of them owns is none of the others' business. */
+	/*
+	 * Peers without a name are many, not one user: what one of them owns is none of the others'
+	 * business.
+	 */
 	if (ckt_peer_is_anonymous(peer))
 		return false;
 	return peer->who.uid == 0 || peer->who.uid == geteuid() || peer->who.uid == owner_uid;
@@ -134,7 +139,8 @@ bool ckt_peer_may(const struct ckt_peer *peer, uint32_t owner_uid)
 
 bool ckt_peer_is_anonymous(const struct ckt_peer *peer)
 {
-	return !peer->token && (peer->who.kind != CKT_PEER_UNIX || peer->who.uid == CKT_UID_UNKNOWN);
+	return !peer->token &&
+		(peer->who.kind != CKT_PEER_UNIX || peer->who.uid == CKT_UID_UNKNOWN);
 }
 
 bool ckt_peer_may_session(const struct ckt_peer *peer, const struct ckt_session *session)
@@ -144,10 +150,13 @@ bool ckt_peer_may_session(const struct ckt_peer *peer, const struct ckt_session 
 
 /* ---- Hello */
 
-static void refuse_text(struct ckt_peer *peer, ckt_hello_status status, char *message, char *moved_to)
+static void refuse_text(
+	struct ckt_peer *peer, ckt_hello_status status, char *message, char *moved_to)
 {
-	ckt_log_limited(peer->server, CKT_LIMIT_REFUSED, "%s: refused: %s", peer->who.text, message);
-	ckt_hello_res res = {.status = status, .ckt_hello_res_u.refused = {.message = message, .moved_to = moved_to}};
+	ckt_log_limited(
+		peer->server, CKT_LIMIT_REFUSED, "%s: refused: %s", peer->who.text, message);
+	ckt_hello_res res = {.status = status,
+		.ckt_hello_res_u.refused = {.message = message, .moved_to = moved_to}};
 	left_greeting(peer);
 	peer->phase = CKT_PEER_WAITING;
 	ckt_peer_hold(peer);
@@ -156,7 +165,8 @@ static void refuse_text(struct ckt_peer *peer, ckt_hello_status status, char *me
 		ckt_stream_finish(&peer->stream);
 }
 
-static void __attribute__((format(printf, 3, 4))) refuse(struct ckt_peer *peer, ckt_hello_status status, const char *format, ...)
+static void __attribute__((format(printf, 3, 4)))
+refuse(struct ckt_peer *peer, ckt_hello_status status, const char *format, ...)
 {
 	char message[CKT_MESSAGE_MAX];
 	va_list arguments;
@@ -172,7 +182,10 @@ static void deny_late(struct ckt_timer *timer)
 	refuse(peer, CKT_HELLO_DENIED, "%s", peer->denial);
 }
 
-/* What was shown is wrong: whoever tries often waits for the answer, and counts as waiting meanwhile. */
+/*
+ * What was shown is wrong: whoever tries often waits for the answer, and counts as waiting
+ * meanwhile.
+ */
 static void deny(struct ckt_peer *peer, const char *why)
 {
 	unsigned delay_ms = ckt_admit_failed(peer->server, &peer->source);
@@ -187,43 +200,58 @@ static void deny(struct ckt_peer *peer, const char *why)
 }
 
 /*
- * The secret proves a client; over the UNIX socket the user must be the session's too, so that a secret that was read somewhere is of no use to
- * another user of the host.
+ * The secret proves a client; over the UNIX socket the user must be the session's too, so that a
+ * secret that was read somewhere is of no use to another user of the host.
  */
 static bool may_resume(const struct ckt_peer *peer, uint32_t owner_uid)
 {
-	return peer->who.kind != CKT_PEER_UNIX || owner_uid == CKT_UID_UNKNOWN || ckt_peer_may(peer, owner_uid);
+	return peer->who.kind != CKT_PEER_UNIX || owner_uid == CKT_UID_UNKNOWN ||
+		ckt_peer_may(peer, owner_uid);
 }
 
-/* A mark under an id that an image alone named says nothing to a client whose secret makes that id. */
-static bool read_mark(const struct ckt_peer *peer, enum ckt_mark mark, char *ret_text, size_t text_size)
+/*
+ * A mark under an id that an image alone named says nothing to a client whose secret makes that id.
+ */
+static bool read_mark(
+	const struct ckt_peer *peer, enum ckt_mark mark, char *ret_text, size_t text_size)
 {
 	const char *id = peer->hello.session;
 	uint8_t hash[CKT_AUTH_HASH_SIZE];
 	uint32_t owner;
-	if (!ckt_mark_read(peer->server, id, mark, &owner, ret_text, text_size) || !may_resume(peer, owner))
+	if (!ckt_mark_read(peer->server, id, mark, &owner, ret_text, text_size) ||
+		!may_resume(peer, owner))
 		return false;
 	ckt_auth_hash(peer->hello.secret, sizeof peer->hello.secret, hash);
-	return owner == CKT_UID_UNKNOWN || ckt_mark_is_proven(peer->server, id, mark) || !ckt_key_fits(id, hash);
+	return owner == CKT_UID_UNKNOWN || ckt_mark_is_proven(peer->server, id, mark) ||
+		!ckt_key_fits(id, hash);
 }
 
-/* A session that is not here: it may have been sent away or stopped on purpose, and then its client must not give up. */
+/*
+ * A session that is not here: it may have been sent away or stopped on purpose, and then its client
+ * must not give up.
+ */
 static void refuse_absent(struct ckt_peer *peer)
 {
 	struct ckt_server *server = peer->server;
 	char text[CKT_ADDRESS_MAX + 1], message[CKT_MESSAGE_MAX];
 	if (read_mark(peer, CKT_MARK_MOVED, text, sizeof text)) {
-		snprintf(message, sizeof message, "session %s has moved to %s", peer->hello.session, text);
+		snprintf(message, sizeof message, "session %s has moved to %s", peer->hello.session,
+			text);
 		refuse_text(peer, CKT_HELLO_MOVED, message, text);
 	} else if (read_mark(peer, CKT_MARK_PARKED, text, sizeof text)) {
-		refuse(peer, CKT_HELLO_PARKED, "session %s was stopped on purpose on %s: wait until it is restored", peer->hello.session,
-		       server->host);
+		refuse(peer, CKT_HELLO_PARKED,
+			"session %s was stopped on purpose on %s: wait until it is restored",
+			peer->hello.session, server->host);
 	} else {
-		refuse(peer, CKT_HELLO_NO_SESSION, "session %s is not on %s", peer->hello.session, server->host);
+		refuse(peer, CKT_HELLO_NO_SESSION, "session %s is not on %s", peer->hello.session,
+			server->host);
 	}
 }
 
-/* Reads the header and the token of a hello; the cursor stays at the arguments.  False: not such a call at all. */
+/*
+ * Reads the header and the token of a hello; the cursor stays at the arguments.  False: not such a
+ * call at all.
+ */
 static bool hello_header(struct ckt_cursor *c, uint32_t *ret_xid, const uint8_t **ret_hmac)
 {
 	*ret_xid = ckt_get_u32(c);
@@ -250,23 +278,30 @@ static bool admit(struct ckt_peer *peer, const struct ckt_cursor *args, const ui
 	struct ckt_server *server = peer->server;
 	if (hmac && server->token.size_bytes) {
 		uint8_t expected[CKT_AUTH_HMAC_SIZE];
-		ckt_auth_hmac(&server->token, peer->nonce, args->p, (size_t)(args->end - args->p), expected);
+		ckt_auth_hmac(&server->token, peer->nonce, args->p, (size_t)(args->end - args->p),
+			expected);
 		if (!ckt_auth_equal(hmac, expected, sizeof expected)) {
-			deny(peer, "the token is not this server's: CRICKET_TOKEN_FILE must name a copy of its token file");
+			deny(peer,
+				"the token is not this server's: CRICKET_TOKEN_FILE must name a copy of its token file");
 			return false;
 		}
 		peer->token = true;
 	}
 	if (peer->token || peer->who.kind == CKT_PEER_UNIX || server->options.insecure)
 		return true;
-	/* A forwarded port makes everybody look local: so a token that there is counts for loopback too, and no peer there has a uid. */
+	/*
+	 * A forwarded port makes everybody look local: so a token that there is counts for loopback
+	 * too, and no peer there has a uid.
+	 */
 	if (server->token.size_bytes) {
-		refuse(peer, CKT_HELLO_DENIED, "this server wants a token: set CRICKET_TOKEN_FILE to a copy of its token file");
+		refuse(peer, CKT_HELLO_DENIED,
+			"this server wants a token: set CRICKET_TOKEN_FILE to a copy of its token file");
 		return false;
 	}
 	if (peer->who.kind == CKT_PEER_LOOPBACK)
 		return true;
-	refuse(peer, CKT_HELLO_DENIED, "this server takes no clients from other hosts: start it with --token-file");
+	refuse(peer, CKT_HELLO_DENIED,
+		"this server takes no clients from other hosts: start it with --token-file");
 	return false;
 }
 
@@ -280,8 +315,11 @@ static void control_begin(struct ckt_peer *peer)
 	left_greeting(peer);
 	peer->phase = CKT_PEER_CONTROL;
 	peer->stream.max_bytes = CONTROL_MAX;
-	ckt_hello_res res = {.status = CKT_HELLO_OK, .ckt_hello_res_u.ok = {.protocol = CKT_PROTOCOL_VERSION, .session = "",
-									    .server = peer->server->host, .build = CKT_VERSION}};
+	ckt_hello_res res = {.status = CKT_HELLO_OK,
+		.ckt_hello_res_u.ok = {.protocol = CKT_PROTOCOL_VERSION,
+			.session = "",
+			.server = peer->server->host,
+			.build = CKT_VERSION}};
 	ckt_peer_reply(peer, (xdrproc_t)xdr_ckt_hello_res, &res);
 }
 
@@ -294,7 +332,8 @@ static void secret_known(struct ckt_session *session, void *context, int error, 
 		return;
 	ckt_auth_hash(peer->hello.secret, sizeof peer->hello.secret, hash);
 	if (error) {
-		refuse(peer, CKT_HELLO_FAILED, "session %s: its worker does not answer: %s", session->id, strerror(-error));
+		refuse(peer, CKT_HELLO_FAILED, "session %s: its worker does not answer: %s",
+			session->id, strerror(-error));
 	} else if (ckt_auth_equal(hash, status->secret_hash, sizeof hash)) {
 		peer->shown = session->serial;
 		control_begin(peer);
@@ -306,7 +345,8 @@ static void secret_known(struct ckt_session *session, void *context, int error, 
 /* Who names a session shows its secret, and controls it whoever owns it. */
 static void hello_control(struct ckt_peer *peer)
 {
-	struct ckt_session *session = *peer->hello.session ? ckt_session_find(peer->server, peer->hello.session) : NULL;
+	struct ckt_session *session =
+		*peer->hello.session ? ckt_session_find(peer->server, peer->hello.session) : NULL;
 	if (!*peer->hello.session) {
 		control_begin(peer);
 	} else if (!session || session->phase != CKT_SESSION_LIVE) {
@@ -316,15 +356,18 @@ static void hello_control(struct ckt_peer *peer)
 		peer->phase = CKT_PEER_WAITING;
 		ckt_stream_pause(&peer->stream, true);
 		ckt_peer_hold(peer);
-		if (ckt_session_call(session, CKT_WORKER_STATUS, NULL, NULL, -1, (xdrproc_t)xdr_ckt_worker_status_res,
-				     sizeof(struct ckt_worker_status_res), SECRET_TIMEOUT_MS, secret_known, peer) &&
-		    ckt_peer_release(peer))
+		if (ckt_session_call(session, CKT_WORKER_STATUS, NULL, NULL, -1,
+			    (xdrproc_t)xdr_ckt_worker_status_res,
+			    sizeof(struct ckt_worker_status_res), SECRET_TIMEOUT_MS, secret_known,
+			    peer) &&
+			ckt_peer_release(peer))
 			refuse_absent(peer);
 	}
 }
 
 /* The session is live, or will never be. */
-static void session_ready(struct ckt_session *session, void *context, int error, const char *message)
+static void session_ready(
+	struct ckt_session *session, void *context, int error, const char *message)
 {
 	struct ckt_peer *peer = context;
 	bool is_new = peer->hello.kind == CKT_HELLO_NEW;
@@ -334,23 +377,30 @@ static void session_ready(struct ckt_session *session, void *context, int error,
 		return;
 	}
 	if (error) {
-		refuse(peer, error == -ENODEV ? CKT_HELLO_NO_DEVICE : CKT_HELLO_FAILED, "%s", message);
+		refuse(peer, error == -ENODEV ? CKT_HELLO_NO_DEVICE : CKT_HELLO_FAILED, "%s",
+			message);
 		return;
 	}
 	/* A peer that has not even read the greeting has no business here. */
 	int fd = ckt_stream_queued(&peer->stream) ? -1 : ckt_stream_detach(&peer->stream);
 	int memory_fd = peer->memory_fd;
 	peer->memory_fd = -1;
-	/* A program may be stopped, and a worker behind a long kernel: from here on both may leave data unread. */
+	/*
+	 * A program may be stopped, and a worker behind a long kernel: from here on both may leave
+	 * data unread.
+	 */
 	if (fd >= 0)
 		ckt_net_must_read(fd, 0);
 	int result = ckt_session_host_memory(session, memory_fd);
 	if (result && fd >= 0)
 		close(fd);
 	if (!result)
-		result = fd < 0 ? -EPROTO : ckt_session_hand_over(session, peer->xid, &peer->hello, &peer->who, fd, is_new);
+		result = fd < 0 ? -EPROTO
+				: ckt_session_hand_over(
+					  session, peer->xid, &peer->hello, &peer->who, fd, is_new);
 	if (result) {
-		ckt_warning("session %s: cannot hand its client over: %s", session->id, strerror(-result));
+		ckt_warning("session %s: cannot hand its client over: %s", session->id,
+			strerror(-result));
 		if (is_new)
 			ckt_session_kill(session, "it has no client");
 	}
@@ -372,7 +422,11 @@ static void start_session(struct ckt_peer *peer)
 {
 	struct ckt_session *session;
 	char message[CKT_MESSAGE_MAX];
-	struct ckt_session_spec spec = {.uid = peer->who.uid, .identity = ckt_identity_of_peer(peer), .hello = &peer->hello, .image_fd = -1, .gpu = -1};
+	struct ckt_session_spec spec = {.uid = peer->who.uid,
+		.identity = ckt_identity_of_peer(peer),
+		.hello = &peer->hello,
+		.image_fd = -1,
+		.gpu = -1};
 	if (!ckt_admit_session(peer->server, &spec.identity, message)) {
 		refuse(peer, CKT_HELLO_FULL, "%s", message);
 		return;
@@ -380,7 +434,8 @@ static void start_session(struct ckt_peer *peer)
 	int error = ckt_session_create(peer->server, &spec, &session, message, sizeof message);
 	if (error == -ENODEV || error == -EINVAL) {
 		/* The program wanted it so. */
-		refuse(peer, error == -ENODEV ? CKT_HELLO_NO_DEVICE : CKT_HELLO_INVALID_DEVICE, "%s", message);
+		refuse(peer, error == -ENODEV ? CKT_HELLO_NO_DEVICE : CKT_HELLO_INVALID_DEVICE,
+			"%s", message);
 	} else if (error) {
 		ckt_error("%s", message);
 		refuse(peer, CKT_HELLO_FAILED, "%s", message);
@@ -391,26 +446,32 @@ static void start_session(struct ckt_peer *peer)
 
 static bool is_full(const struct ckt_server *server)
 {
-	return server->options.max_sessions && server->session_count >= server->options.max_sessions;
+	return server->options.max_sessions &&
+		server->session_count >= server->options.max_sessions;
 }
 
 static void slot_late(struct ckt_timer *timer)
 {
 	struct ckt_peer *peer = CKT_CONTAINER(timer, struct ckt_peer, timer);
 	peer->wants_slot = false;
-	refuse(peer, CKT_HELLO_FULL, "the server on %s has all its %u sessions (--max-sessions): try again later, or another server",
-	       peer->server->host, peer->server->options.max_sessions);
+	refuse(peer, CKT_HELLO_FULL,
+		"the server on %s has all its %u sessions (--max-sessions): try again later, or another server",
+		peer->server->host, peer->server->options.max_sessions);
 }
 
 static void hello_new(struct ckt_peer *peer)
 {
 	struct ckt_server *server = peer->server;
 	if (server->stopping) {
-		refuse(peer, CKT_HELLO_SHUTTING_DOWN, "the server on %s is shutting down", server->host);
+		refuse(peer, CKT_HELLO_SHUTTING_DOWN, "the server on %s is shutting down",
+			server->host);
 	} else if (!is_full(server)) {
 		start_session(peer);
 	} else {
-		/* A program that has just ended still takes its place while its worker gives the memory back. */
+		/*
+		 * A program that has just ended still takes its place while its worker gives the
+		 * memory back.
+		 */
 		left_greeting(peer);
 		peer->phase = CKT_PEER_WAITING;
 		peer->wants_slot = true;
@@ -440,7 +501,7 @@ static void hello_existing(struct ckt_peer *peer)
 	else if (!session->unclaimed && !may_resume(peer, session->uid))
 		refuse(peer, CKT_HELLO_DENIED, "session %s belongs to another user", session->id);
 	else
-		wait_for(peer, session);	/* the secret is the worker's to check, who knows it */
+		wait_for(peer, session); /* the secret is the worker's to check, who knows it */
 }
 
 static void hello(struct ckt_peer *peer, const uint8_t *data, size_t size)
@@ -462,8 +523,8 @@ static void hello(struct ckt_peer *peer, const uint8_t *data, size_t size)
 	}
 	if (peer->hello.protocol != CKT_PROTOCOL_VERSION) {
 		refuse(peer, CKT_HELLO_BAD_VERSION,
-		       "the server speaks protocol version %d (Cricket %s), the client %u (Cricket %.40s): install the same",
-		       CKT_PROTOCOL_VERSION, CKT_VERSION, peer->hello.protocol, peer->hello.build);
+			"the server speaks protocol version %d (Cricket %s), the client %u (Cricket %.40s): install the same",
+			CKT_PROTOCOL_VERSION, CKT_VERSION, peer->hello.protocol, peer->hello.build);
 		return;
 	}
 	char buffer[CKT_MESSAGE_MAX];
@@ -482,7 +543,7 @@ static void hello(struct ckt_peer *peer, const uint8_t *data, size_t size)
 	case CKT_HELLO_CONTROL:
 		hello_control(peer);
 		break;
-	default:	/* XDR's enums take any number */
+	default: /* XDR's enums take any number */
 		ckt_peer_close(peer);
 		break;
 	}
@@ -507,7 +568,8 @@ static void peer_record(struct ckt_stream *stream, uint8_t *data, size_t size, i
 static void greet(struct ckt_peer *peer)
 {
 	uint32_t flavours[] = {CKT_AUTH_CRICKET_TOKEN, CKT_AUTH_NONE}, *first = flavours;
-	bool needs_token = peer->server->token.size_bytes && peer->who.kind != CKT_PEER_UNIX && !peer->server->options.insecure;
+	bool needs_token = peer->server->token.size_bytes && peer->who.kind != CKT_PEER_UNIX &&
+		!peer->server->options.insecure;
 	ckt_greeting greeting = {.protocol = CKT_PROTOCOL_VERSION};
 	if (!peer->server->token.size_bytes)
 		first++;
@@ -516,7 +578,8 @@ static void greet(struct ckt_peer *peer)
 	memcpy(greeting.nonce, peer->nonce, sizeof greeting.nonce);
 	uint8_t *data;
 	size_t size;
-	if (ckt_net_encode_call(0, CRICKET_CALLBACK_PROG, CKT_CALLBACK_GREETING, (xdrproc_t)xdr_ckt_greeting, &greeting, &data, &size) == 0)
+	if (ckt_net_encode_call(0, CRICKET_CALLBACK_PROG, CKT_CALLBACK_GREETING,
+		    (xdrproc_t)xdr_ckt_greeting, &greeting, &data, &size) == 0)
 		ckt_stream_send(&peer->stream, data, size, -1);
 	else
 		shutdown(peer->stream.source.fd, SHUT_RDWR);

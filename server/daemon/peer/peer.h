@@ -18,30 +18,30 @@ struct ckt_peer {
 	struct ckt_server *server;
 	struct ckt_peer *next, *previous;
 	struct ckt_stream stream;
-	struct ckt_timer timer;		/* until the hello is complete */
+	struct ckt_timer timer; /* until the hello is complete */
 	enum { CKT_PEER_GREETED, CKT_PEER_WAITING, CKT_PEER_CONTROL } phase;
-	unsigned holds;			/* callbacks that will come with this peer as context */
-	bool gone;			/* freed when holds gets to 0 */
+	unsigned holds; /* callbacks that will come with this peer as context */
+	bool gone;      /* freed when holds gets to 0 */
 	uint8_t nonce[CKT_NONCE_SIZE];
 	struct ckt_auth_peer who;
-	struct ckt_identity source;	/* who it was before its hello */
+	struct ckt_identity source; /* who it was before its hello */
 	int64_t since_ms;
-	const char *denial;		/* to be said later */
-	bool wants_slot;		/* waits for a session to end, --max-sessions */
-	bool token;			/* showed the right one */
-	uint64_t shown;			/* serial of the session whose secret it showed; 0: none */
-	uint32_t xid;			/* of the call in hand */
+	const char *denial; /* to be said later */
+	bool wants_slot;    /* waits for a session to end, --max-sessions */
+	bool token;         /* showed the right one */
+	uint64_t shown;     /* serial of the session whose secret it showed; 0: none */
+	uint32_t xid;       /* of the call in hand */
 	uint32_t proc;
-	struct ckt_broker *broker;	/* of ours: opens files of stages for the call in hand */
+	struct ckt_broker *broker; /* of ours: opens files of stages for the call in hand */
 	struct ckt_hello_args hello;
-	int memory_fd;			/* came with the hello: the client's pinned memory; -1 */
-	int *images;			/* what IMAGE passed: file brokers */
+	int memory_fd; /* came with the hello: the client's pinned memory; -1 */
+	int *images;   /* what IMAGE passed: file brokers */
 	unsigned image_count;
-	bool holds_job;			/* see job.h */
-	char job_key[CKT_CONTROL_JOB_KEY];	/* of what it holds */
+	bool holds_job;                    /* see job.h */
+	char job_key[CKT_CONTROL_JOB_KEY]; /* of what it holds */
 	bool shows_job_key;
 	char job_key_shown[CKT_CONTROL_JOB_KEY];
-	bool wants_events;		/* waits for one beyond events_after */
+	bool wants_events; /* waits for one beyond events_after */
 	uint64_t events_after;
 };
 
@@ -54,7 +54,10 @@ void ckt_peer_hold(struct ckt_peer *peer);
 bool ckt_peer_release(struct ckt_peer *peer);
 /* Sends the result of the call in hand; a control peer is then read again. */
 void ckt_peer_reply(struct ckt_peer *peer, xdrproc_t xdr_result, void *result);
-/* Whether the peer may see and control what this user owns.  A peer without a uid and a token, over TCP, owns nothing. */
+/*
+ * Whether the peer may see and control what this user owns.  A peer without a uid and a token, over
+ * TCP, owns nothing.
+ */
 bool ckt_peer_may(const struct ckt_peer *peer, uint32_t owner_uid);
 /* The same for a session, which a peer may also control by its secret. */
 bool ckt_peer_may_session(const struct ckt_peer *peer, const struct ckt_session *session);

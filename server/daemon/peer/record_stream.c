@@ -13,7 +13,7 @@ struct ckt_stream_out {
 	struct ckt_stream_out *next;
 	uint8_t mark[CKT_MARK_SIZE];
 	uint8_t *data;
-	size_t size, sent;	/* sent counts the mark */
+	size_t size, sent; /* sent counts the mark */
 	int fd;
 };
 
@@ -29,7 +29,10 @@ static void update_events(struct ckt_stream *stream)
 {
 	if (stream->source.fd >= 0)
 		ckt_loop_change(stream->loop, &stream->source,
-				(stream->finish ? 0 : stream->paused ? EPOLLRDHUP : EPOLLIN) | (stream->out_first ? EPOLLOUT : 0));
+			(stream->finish                  ? 0
+					: stream->paused ? EPOLLRDHUP
+							 : EPOLLIN) |
+				(stream->out_first ? EPOLLOUT : 0));
 }
 
 /* One sendmsg of what is left of a record.  The descriptor goes with the first byte. */
@@ -38,7 +41,8 @@ static ssize_t write_some(int fd, struct ckt_stream_out *out)
 	struct iovec iov[2];
 	size_t parts = 0, skip = 0;
 	if (out->sent < CKT_MARK_SIZE)
-		iov[parts++] = (struct iovec){.iov_base = out->mark + out->sent, .iov_len = CKT_MARK_SIZE - out->sent};
+		iov[parts++] = (struct iovec){
+			.iov_base = out->mark + out->sent, .iov_len = CKT_MARK_SIZE - out->sent};
 	else
 		skip = out->sent - CKT_MARK_SIZE;
 	iov[parts++] = (struct iovec){.iov_base = out->data + skip, .iov_len = out->size - skip};
@@ -104,7 +108,8 @@ static int read_record(struct ckt_stream *stream)
 		size_t at = mark ? stream->have : stream->have - CKT_MARK_SIZE;
 		size_t want = (mark ? CKT_MARK_SIZE : stream->size) - at;
 		if (want) {
-			ssize_t n = read_some(stream, (mark ? stream->mark : stream->data) + at, want);
+			ssize_t n =
+				read_some(stream, (mark ? stream->mark : stream->data) + at, want);
 			if (n == -EAGAIN)
 				return 0;
 			if (n < 0)
@@ -205,7 +210,10 @@ void ckt_stream_fini(struct ckt_stream *stream)
 	int fd = ckt_stream_detach(stream);
 	if (fd < 0)
 		return;
-	/* The peer is to see the end now: a child of ours that was forked a moment ago still has a copy, with which a close alone tells nobody. */
+	/*
+	 * The peer is to see the end now: a child of ours that was forked a moment ago still has a
+	 * copy, with which a close alone tells nobody.
+	 */
 	shutdown(fd, SHUT_RDWR);
 	close(fd);
 }
@@ -223,7 +231,10 @@ int ckt_stream_send(struct ckt_stream *stream, uint8_t *data, size_t size, int p
 		free(data);
 		if (pass_fd >= 0)
 			close(pass_fd);
-		/* Nobody is to wait for what was never sent: the loop meets the end of the connection. */
+		/*
+		 * Nobody is to wait for what was never sent: the loop meets the end of the
+		 * connection.
+		 */
 		if (!out && stream->source.fd >= 0)
 			shutdown(stream->source.fd, SHUT_RDWR);
 		int error = out ? -EPIPE : -ENOMEM;
@@ -236,7 +247,10 @@ int ckt_stream_send(struct ckt_stream *stream, uint8_t *data, size_t size, int p
 	out->fd = pass_fd;
 	*stream->out_last = out;
 	stream->out_last = &out->next;
-	/* A failure is not told in the middle of the caller's work: the loop meets it again when it tries to write the rest. */
+	/*
+	 * A failure is not told in the middle of the caller's work: the loop meets it again when it
+	 * tries to write the rest.
+	 */
 	if (flush(stream))
 		update_events(stream);
 	return 0;

@@ -1,8 +1,10 @@
 /*
- * Records over a socket, without waiting.  Reads never take a byte beyond the record in hand, so that the socket can be handed to
- * another process between two records.  The descriptor itself stays in the mode it was in (every call says MSG_DONTWAIT).
+ * Records over a socket, without waiting.  Reads never take a byte beyond the record in hand, so
+ * that the socket can be handed to another process between two records.  The descriptor itself
+ * stays in the mode it was in (every call says MSG_DONTWAIT).
  *
- * Errors given to `closed`: -ECONNRESET at the end of the stream, -EPROTO for bytes that are no record, -EMSGSIZE above max_bytes.
+ * Errors given to `closed`: -ECONNRESET at the end of the stream, -EPROTO for bytes that are no
+ * record, -EMSGSIZE above max_bytes.
  */
 #pragma once
 
@@ -17,20 +19,24 @@ struct ckt_stream_out;
 struct ckt_stream {
 	struct ckt_source source;
 	struct ckt_loop *loop;
-	size_t max_bytes;		/* of one record */
-	bool take_fds;			/* descriptors that come along are kept; otherwise the kernel drops them */
-	bool paused;			/* reads nothing, but notices a peer that hangs up */
-	bool finish;			/* see ckt_stream_finish */
+	size_t max_bytes; /* of one record */
+	/* descriptors that come along are kept; otherwise the kernel drops them */
+	bool take_fds;
+	bool paused; /* reads nothing, but notices a peer that hangs up */
+	bool finish; /* see ckt_stream_finish */
 
 	uint8_t mark[CKT_MARK_SIZE];
-	size_t have;			/* bytes of mark and data so far */
-	size_t size;			/* of data; known once have >= CKT_MARK_SIZE */
+	size_t have; /* bytes of mark and data so far */
+	size_t size; /* of data; known once have >= CKT_MARK_SIZE */
 	uint8_t *data;
-	int passed_fd;			/* came with this record; -1 */
+	int passed_fd; /* came with this record; -1 */
 
 	struct ckt_stream_out *out_first, **out_last;
 
-	/* data: the callee's to free.  passed_fd: the callee's to close, or -1.  The callback may end the stream. */
+	/*
+	 * data: the callee's to free.  passed_fd: the callee's to close, or -1.  The callback may
+	 * end the stream.
+	 */
 	void (*record)(struct ckt_stream *stream, uint8_t *data, size_t size, int passed_fd);
 	/* Called at most once, from the loop; the callee ends the stream with ckt_stream_fini. */
 	void (*closed)(struct ckt_stream *stream, int error);
@@ -44,8 +50,8 @@ void ckt_stream_fini(struct ckt_stream *stream);
 int ckt_stream_detach(struct ckt_stream *stream);
 void ckt_stream_pause(struct ckt_stream *stream, bool paused);
 /*
- * Queues a record and writes what the socket takes.  data (malloc'd) and pass_fd (-1 for none) become the stream's in every case.
- * Failures to write come through `closed`.
+ * Queues a record and writes what the socket takes.  data (malloc'd) and pass_fd (-1 for none)
+ * become the stream's in every case. Failures to write come through `closed`.
  */
 int ckt_stream_send(struct ckt_stream *stream, uint8_t *data, size_t size, int pass_fd);
 /* Reads no more and calls `closed` once everything queued is written. */

@@ -14,11 +14,11 @@
 
 enum {
 	BUCKETS = 1024,
-	STRANGERS_MAX = 4096,		/* addresses that failed and have nothing open now */
-	FAILURES_FREE = 3,		/* a mistyped path of a token file is no attack */
+	STRANGERS_MAX = 4096, /* addresses that failed and have nothing open now */
+	FAILURES_FREE = 3,    /* a mistyped path of a token file is no attack */
 	FIRST_DELAY_MS = 100,
-	FORGET_MS = 60000,		/* a failure counts for so long after the last one */
-	RIPE_MS = 1000,			/* whoever means it has said hello by then */
+	FORGET_MS = 60000, /* a failure counts for so long after the last one */
+	RIPE_MS = 1000,    /* whoever means it has said hello by then */
 };
 
 /* What is known of an address, or of a user, before anybody said hello. */
@@ -57,12 +57,14 @@ struct ckt_identity ckt_identity_of_peer(const struct ckt_peer *peer)
 
 bool ckt_identity_same(const struct ckt_identity *a, const struct ckt_identity *b)
 {
-	return a->kind == b->kind && a->uid == b->uid && memcmp(a->network, b->network, sizeof a->network) == 0;
+	return a->kind == b->kind && a->uid == b->uid &&
+		memcmp(a->network, b->network, sizeof a->network) == 0;
 }
 
 static bool is_trusted(const struct ckt_identity *identity)
 {
-	return identity->kind == CKT_IDENTITY_USER && (identity->uid == 0 || identity->uid == geteuid());
+	return identity->kind == CKT_IDENTITY_USER &&
+		(identity->uid == 0 || identity->uid == geteuid());
 }
 
 /* ---- Sources */
@@ -74,7 +76,8 @@ static struct ckt_admission *admission_of(struct ckt_server *server)
 	return server->admission;
 }
 
-static struct ckt_source_entry **bucket_of(struct ckt_admission *admission, const struct ckt_identity *identity)
+static struct ckt_source_entry **bucket_of(
+	struct ckt_admission *admission, const struct ckt_identity *identity)
 {
 	uint32_t hash = 2166136261u ^ identity->uid ^ (uint32_t)identity->kind << 30;
 	for (size_t i = 0; i < sizeof identity->network; i++)
@@ -105,7 +108,8 @@ static void sweep(struct ckt_admission *admission, bool force)
 	}
 }
 
-static struct ckt_source_entry *entry_of(struct ckt_server *server, const struct ckt_identity *identity, bool make)
+static struct ckt_source_entry *entry_of(
+	struct ckt_server *server, const struct ckt_identity *identity, bool make)
 {
 	struct ckt_admission *admission = admission_of(server);
 	if (!admission)
@@ -144,7 +148,8 @@ static void entry_drop(struct ckt_admission *admission, struct ckt_source_entry 
 void ckt_admission_fini(struct ckt_server *server)
 {
 	for (unsigned i = 0; server->admission && i < BUCKETS; i++)
-		for (struct ckt_source_entry *entry = server->admission->buckets[i], *next; entry; entry = next) {
+		for (struct ckt_source_entry *entry = server->admission->buckets[i], *next; entry;
+			entry = next) {
 			next = entry->next;
 			free(entry);
 		}
@@ -156,7 +161,10 @@ void ckt_admission_fini(struct ckt_server *server)
 
 static unsigned waiting_max(const struct ckt_server *server)
 {
-	/* With few descriptors there are fewer: half of them, since sessions and control need theirs. */
+	/*
+	 * With few descriptors there are fewer: half of them, since sessions and control need
+	 * theirs.
+	 */
 	unsigned max = server->options.max_waiting, half = server->descriptor_count / 2;
 	return half && half < max ? half : max;
 }
@@ -168,7 +176,8 @@ static unsigned waiting_max_each(const struct ckt_server *server)
 }
 
 /* Among those that have not said hello: the first of this identity, or the last. */
-static struct ckt_peer *find_waiting(struct ckt_server *server, const struct ckt_identity *identity, bool oldest)
+static struct ckt_peer *find_waiting(
+	struct ckt_server *server, const struct ckt_identity *identity, bool oldest)
 {
 	struct ckt_peer *peer = oldest ? server->peers_first : server->peers_last;
 	for (; peer; peer = oldest ? peer->next : peer->previous) {
@@ -182,40 +191,48 @@ static const struct ckt_source_entry *most_waiting(const struct ckt_admission *a
 {
 	const struct ckt_source_entry *most = NULL;
 	for (unsigned i = 0; i < BUCKETS; i++)
-		for (const struct ckt_source_entry *entry = admission->buckets[i]; entry; entry = entry->next)
+		for (const struct ckt_source_entry *entry = admission->buckets[i]; entry;
+			entry = entry->next)
 			if (entry->waiting && (!most || entry->waiting > most->waiting))
 				most = entry;
 	return most;
 }
 
-static void drop_for(struct ckt_server *server, const struct ckt_source_entry *entry, const char *why)
+static void drop_for(
+	struct ckt_server *server, const struct ckt_source_entry *entry, const char *why)
 {
 	/* Its latest: those that came before are closer to their hello. */
 	struct ckt_peer *peer = find_waiting(server, &entry->identity, false);
 	if (!peer)
 		return;
-	ckt_log_limited(server, CKT_LIMIT_DROPPED, "%s: dropped before its hello: %s", peer->who.text, why);
+	ckt_log_limited(
+		server, CKT_LIMIT_DROPPED, "%s: dropped before its hello: %s", peer->who.text, why);
 	ckt_peer_close(peer);
 }
 
 void ckt_admit_no_descriptor(struct ckt_server *server)
 {
-	const struct ckt_source_entry *most = server->admission ? most_waiting(server->admission) : NULL;
-	ckt_log_limited(server, CKT_LIMIT_DESCRIPTORS, "no descriptor for a new connection: raise the limit (ulimit -n, LimitNOFILE)");
+	const struct ckt_source_entry *most =
+		server->admission ? most_waiting(server->admission) : NULL;
+	ckt_log_limited(server, CKT_LIMIT_DESCRIPTORS,
+		"no descriptor for a new connection: raise the limit (ulimit -n, LimitNOFILE)");
 	if (most)
 		drop_for(server, most, "no descriptor is left");
 }
 
 /*
- * Descriptors are given out from the lowest on, so the number of this one says how many are open.  The last ones are for root and the
- * server's user, and before those some for peers of which each has few.
+ * Descriptors are given out from the lowest on, so the number of this one says how many are open.
+ * The last ones are for root and the server's user, and before those some for peers of which each
+ * has few.
  */
-static bool descriptor_allows(const struct ckt_server *server, const struct ckt_source_entry *entry, int fd)
+static bool descriptor_allows(
+	const struct ckt_server *server, const struct ckt_source_entry *entry, int fd)
 {
 	unsigned total = server->descriptor_count, reserve = total / 16 < 64 ? total / 16 : 64;
 	if (!total || (unsigned)fd + 2 * reserve < total)
 		return true;
-	return is_trusted(&entry->identity) || ((unsigned)fd + reserve < total && entry->waiting < 4);
+	return is_trusted(&entry->identity) ||
+		((unsigned)fd + reserve < total && entry->waiting < 4);
 }
 
 /* Whether this one's place is to be had by dropping another one of the same. */
@@ -237,18 +254,21 @@ bool ckt_admit_connection(struct ckt_server *server, const struct ckt_identity *
 	entry->waiting++;
 	server->admission->waiting++;
 	bool good = descriptor_allows(server, entry, fd) &&
-		    (entry->waiting <= waiting_max_each(server) || is_trusted(source) || replace_own(server, entry));
+		(entry->waiting <= waiting_max_each(server) || is_trusted(source) ||
+			replace_own(server, entry));
 	if (good && server->admission->waiting > waiting_max(server)) {
 		const struct ckt_source_entry *most = most_waiting(server->admission);
 		/* It has most itself, counted with this one. */
 		good = most != entry || replace_own(server, entry);
 		if (most != entry)
-			drop_for(server, most, "too many wait, and its address has most (--max-waiting)");
+			drop_for(server, most,
+				"too many wait, and its address has most (--max-waiting)");
 	}
 	if (good)
 		return true;
-	ckt_log_limited(server, CKT_LIMIT_DROPPED, "a connection was dropped before its hello: its address or user has too many that wait "
-						   "(--max-waiting-per-peer)");
+	ckt_log_limited(server, CKT_LIMIT_DROPPED,
+		"a connection was dropped before its hello: its address or user has too many that wait "
+		"(--max-waiting-per-peer)");
 	ckt_admit_greeted(server, source);
 	return false;
 }
@@ -301,7 +321,8 @@ static struct held held_by(const struct ckt_server *server, const struct ckt_ide
 	return held;
 }
 
-static bool __attribute__((format(printf, 3, 4))) full(const struct ckt_server *server, char buffer[CKT_MESSAGE_MAX], const char *format, ...)
+static bool __attribute__((format(printf, 3, 4)))
+full(const struct ckt_server *server, char buffer[CKT_MESSAGE_MAX], const char *format, ...)
 {
 	va_list arguments;
 	char what[CKT_MESSAGE_MAX - 150];
@@ -329,7 +350,10 @@ bool ckt_admit_hello(struct ckt_peer *peer, char buffer[CKT_MESSAGE_MAX])
 		struct ckt_identity own = ckt_identity_of_peer(other);
 		have += other->phase == CKT_PEER_WAITING && ckt_identity_same(&own, &identity);
 	}
-	return have < max || full(server, buffer, "this user or address has %u connections that wait for a session already (--max-waiting-per-peer)", max);
+	return have < max ||
+		full(server, buffer,
+			"this user or address has %u connections that wait for a session already (--max-waiting-per-peer)",
+			max);
 }
 
 bool ckt_admit_control(struct ckt_peer *peer, char buffer[CKT_MESSAGE_MAX])
@@ -339,19 +363,26 @@ bool ckt_admit_control(struct ckt_peer *peer, char buffer[CKT_MESSAGE_MAX])
 	unsigned max = server->options.max_connections_per_user;
 	if (is_trusted(&identity) || !max || held_by(server, &identity).control < max)
 		return true;
-	return full(server, buffer, "this user or address has %u control connections already (--max-connections-per-user): end one first", max);
+	return full(server, buffer,
+		"this user or address has %u control connections already (--max-connections-per-user): end one first",
+		max);
 }
 
-bool ckt_admit_session(struct ckt_server *server, const struct ckt_identity *identity, char buffer[CKT_MESSAGE_MAX])
+bool ckt_admit_session(struct ckt_server *server, const struct ckt_identity *identity,
+	char buffer[CKT_MESSAGE_MAX])
 {
-	unsigned all = server->options.max_sessions, max = server->options.max_sessions_per_user, have = 0;
+	unsigned all = server->options.max_sessions, max = server->options.max_sessions_per_user,
+		 have = 0;
 	if (!max && all)
 		max = all - all / 4;
 	if (is_trusted(identity) || !max)
 		return true;
 	for (const struct ckt_session *session = server->sessions; session; session = session->next)
 		have += ckt_identity_same(&session->identity, identity);
-	return have < max || full(server, buffer, "this user or address has %u sessions already (--max-sessions-per-user): end one first", max);
+	return have < max ||
+		full(server, buffer,
+			"this user or address has %u sessions already (--max-sessions-per-user): end one first",
+			max);
 }
 
 bool ckt_admit_descriptor(struct ckt_peer *peer, char buffer[CKT_MESSAGE_MAX])
@@ -360,7 +391,9 @@ bool ckt_admit_descriptor(struct ckt_peer *peer, char buffer[CKT_MESSAGE_MAX])
 	unsigned max = descriptors_max(peer->server);
 	if (is_trusted(&identity) || !max || held_by(peer->server, &identity).descriptors < max)
 		return true;
-	return full(peer->server, buffer, "this user or address has %u descriptors of the server's already (a quarter of ulimit -n)", max);
+	return full(peer->server, buffer,
+		"this user or address has %u descriptors of the server's already (a quarter of ulimit -n)",
+		max);
 }
 
 bool ckt_admit_stage(struct ckt_peer *peer, char buffer[CKT_MESSAGE_MAX])
@@ -369,9 +402,13 @@ bool ckt_admit_stage(struct ckt_peer *peer, char buffer[CKT_MESSAGE_MAX])
 	struct ckt_identity identity = ckt_identity_of_peer(peer);
 	unsigned max = server->options.max_stages_per_user;
 	if (ckt_stages_of_peer(peer) >= CKT_CONTROL_CHAIN_MAX)
-		return full(server, buffer, "one connection makes %d images at most, as many as a chain has", CKT_CONTROL_CHAIN_MAX);
+		return full(server, buffer,
+			"one connection makes %d images at most, as many as a chain has",
+			CKT_CONTROL_CHAIN_MAX);
 	if (!is_trusted(&identity) && max && ckt_stages_of(server, &identity) >= max)
-		return full(server, buffer, "this user or address has %u images under way already (--max-stages-per-user): end one first", max);
+		return full(server, buffer,
+			"this user or address has %u images under way already (--max-stages-per-user): end one first",
+			max);
 	return ckt_admit_descriptor(peer, buffer);
 }
 
@@ -383,5 +420,7 @@ bool ckt_admit_events(struct ckt_peer *peer, char buffer[CKT_MESSAGE_MAX])
 	unsigned max = (server->options.max_connections_per_user + 1) / 2;
 	if (is_trusted(&identity) || !max || held_by(server, &identity).events < max)
 		return true;
-	return full(server, buffer, "this user or address has %u connections that wait for events already (half of --max-connections-per-user)", max);
+	return full(server, buffer,
+		"this user or address has %u connections that wait for events already (half of --max-connections-per-user)",
+		max);
 }

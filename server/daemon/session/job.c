@@ -19,7 +19,8 @@ void ckt_job_of_hello(const ckt_hello_args *hello, char ret_job[CKT_JOB_NAME_MAX
 {
 	*ret_job = 0;
 	for (u_int i = 0; i < hello->capabilities.capabilities_len; i++) {
-		const char *job = ckt_job_of_capability(hello->capabilities.capabilities_val[i].name);
+		const char *job =
+			ckt_job_of_capability(hello->capabilities.capabilities_val[i].name);
 		if (job)
 			strcpy(ret_job, job);
 	}
@@ -36,10 +37,12 @@ static void adopted(struct ckt_session *session, void *context, int error, void 
 
 void ckt_job_adopt(struct ckt_session *session)
 {
-	int result = ckt_session_call(session, CKT_WORKER_JOB, NULL, NULL, -1, (xdrproc_t)xdr_ckt_worker_job_res, sizeof(struct ckt_worker_job_res),
-				      CALL_MS, adopted, NULL);
+	int result = ckt_session_call(session, CKT_WORKER_JOB, NULL, NULL, -1,
+		(xdrproc_t)xdr_ckt_worker_job_res, sizeof(struct ckt_worker_job_res), CALL_MS,
+		adopted, NULL);
 	if (result)
-		ckt_debug("session %s: its worker does not tell its job: %s", session->id, strerror(-result));
+		ckt_debug("session %s: its worker does not tell its job: %s", session->id,
+			strerror(-result));
 }
 
 static bool is_of(const struct ckt_session *session, const struct ckt_peer *peer, const char *job)
@@ -47,12 +50,17 @@ static bool is_of(const struct ckt_session *session, const struct ckt_peer *peer
 	return strcmp(session->job, job) == 0 && ckt_peer_may_session(peer, session);
 }
 
-/* The caller's own job where there is one of the name; else, for those who may do more, the one that has it.  False: why is in buffer. */
-static bool find_owner(const struct ckt_peer *peer, const char *job, uint32_t *ret_uid, char buffer[CKT_MESSAGE_MAX])
+/*
+ * The caller's own job where there is one of the name; else, for those who may do more, the one
+ * that has it.  False: why is in buffer.
+ */
+static bool find_owner(const struct ckt_peer *peer, const char *job, uint32_t *ret_uid,
+	char buffer[CKT_MESSAGE_MAX])
 {
 	uint32_t own = peer->who.kind == CKT_PEER_UNIX ? peer->who.uid : CKT_UID_UNKNOWN;
 	const struct ckt_session *first = NULL, *other = NULL;
-	for (const struct ckt_session *session = peer->server->sessions; session; session = session->next) {
+	for (const struct ckt_session *session = peer->server->sessions; session;
+		session = session->next) {
 		if (!is_of(session, peer, job))
 			continue;
 		*ret_uid = session->uid;
@@ -64,10 +72,13 @@ static bool find_owner(const struct ckt_peer *peer, const char *job, uint32_t *r
 			other = session;
 	}
 	if (other)
-		snprintf(buffer, CKT_MESSAGE_MAX, "several users have a job '%s' on %s: run cricketctl as the one whose job is meant", job, peer->server->host);
+		snprintf(buffer, CKT_MESSAGE_MAX,
+			"several users have a job '%s' on %s: run cricketctl as the one whose job is meant",
+			job, peer->server->host);
 	else if (!first)
-		snprintf(buffer, CKT_MESSAGE_MAX, "there is no session of a job '%s' on %s (or it is another user's): see cricketctl ps", job,
-			 peer->server->host);
+		snprintf(buffer, CKT_MESSAGE_MAX,
+			"there is no session of a job '%s' on %s (or it is another user's): see cricketctl ps",
+			job, peer->server->host);
 	return first && !other;
 }
 
@@ -77,11 +88,14 @@ void ckt_control_jobs(struct ckt_peer *peer, void *decoded, int *passed_fd)
 	ckt_control_job *sessions = calloc(CKT_CONTROL_LIST_MAX, sizeof *sessions);
 	ckt_control_jobs_res res = {.sessions = {0, sessions}};
 	(void)passed_fd;
-	for (struct ckt_session *session = peer->server->sessions; sessions && session; session = session->next) {
-		if (!*session->job || strcmp(session->id, args->after) <= 0 || !ckt_peer_may_session(peer, session))
+	for (struct ckt_session *session = peer->server->sessions; sessions && session;
+		session = session->next) {
+		if (!*session->job || strcmp(session->id, args->after) <= 0 ||
+			!ckt_peer_may_session(peer, session))
 			continue;
 		if (res.sessions.sessions_len < CKT_CONTROL_LIST_MAX)
-			sessions[res.sessions.sessions_len++] = (ckt_control_job){session->id, session->job};
+			sessions[res.sessions.sessions_len++] =
+				(ckt_control_job){session->id, session->job};
 		else
 			res.more = true;
 	}
@@ -96,9 +110,9 @@ void ckt_control_jobs(struct ckt_peer *peer, void *decoded, int *passed_fd)
 
 struct round {
 	struct ckt_peer *peer;
-	unsigned asked;			/* answers to come, and one for the asking itself */
+	unsigned asked; /* answers to come, and one for the asking itself */
 	enum { ROUND_HOLD, ROUND_LOOK, ROUND_END } kind;
-	char failure[CKT_MESSAGE_MAX];	/* the first reason why a session cannot be held */
+	char failure[CKT_MESSAGE_MAX]; /* the first reason why a session cannot be held */
 };
 
 static bool holds(const struct ckt_peer *peer, const struct ckt_session *session)
@@ -116,14 +130,18 @@ static void let_go_done(struct ckt_session *session, void *context, int error, v
 {
 	(void)context, (void)result;
 	if (error)
-		ckt_warning("session %s: cannot let it go on with its job: %s", session->id, strerror(-error));
+		ckt_warning("session %s: cannot let it go on with its job: %s", session->id,
+			strerror(-error));
 }
 
-static int ask(struct ckt_session *session, ckt_hold_action action, uint64_t commands, uint64_t issued, ckt_request_done done, void *context)
+static int ask(struct ckt_session *session, ckt_hold_action action, uint64_t commands,
+	uint64_t issued, ckt_request_done done, void *context)
 {
-	struct ckt_worker_hold_args args = {.action = action, .commands = commands, .issued = issued};
-	return ckt_session_call(session, CKT_WORKER_HOLD, (xdrproc_t)xdr_ckt_worker_hold_args, &args, -1, (xdrproc_t)xdr_ckt_worker_hold_res,
-				sizeof(struct ckt_worker_hold_res), CALL_MS, done, context);
+	struct ckt_worker_hold_args args = {
+		.action = action, .commands = commands, .issued = issued};
+	return ckt_session_call(session, CKT_WORKER_HOLD, (xdrproc_t)xdr_ckt_worker_hold_args,
+		&args, -1, (xdrproc_t)xdr_ckt_worker_hold_res, sizeof(struct ckt_worker_hold_res),
+		CALL_MS, done, context);
 }
 
 static void let_go(struct ckt_session *session)
@@ -157,15 +175,24 @@ static void round_reply(struct round *round)
 	memcpy(res.key, peer->job_key, sizeof res.key);
 	if (*round->failure)
 		res.result.status = CKT_CONTROL_REFUSED;
-	for (struct ckt_session *session = peer->server->sessions; ranks && session; session = session->next) {
+	for (struct ckt_session *session = peer->server->sessions; ranks && session;
+		session = session->next) {
 		const struct ckt_job_hold *hold = session->job_hold;
 		if (!holds(peer, session) || res.ranks.ranks_len == CKT_CONTROL_JOB_SESSIONS)
 			continue;
-		ranks[res.ranks.ranks_len++] = (ckt_control_rank){
-			.session = session->id, .program_name = session->status.program_name, .client = session->status.client,
-			.client_pid = session->status.client_pid, .gpu = session->status.gpu, .memory_bytes = session->status.memory_bytes,
-			.held = !hold->lost, .drained = hold->drained, .copied = hold->copied, .commands = hold->commands, .issued = hold->issued,
-			.executed = hold->executed, .message = (char *)hold->message};
+		ranks[res.ranks.ranks_len++] = (ckt_control_rank){.session = session->id,
+			.program_name = session->status.program_name,
+			.client = session->status.client,
+			.client_pid = session->status.client_pid,
+			.gpu = session->status.gpu,
+			.memory_bytes = session->status.memory_bytes,
+			.held = !hold->lost,
+			.drained = hold->drained,
+			.copied = hold->copied,
+			.commands = hold->commands,
+			.issued = hold->issued,
+			.executed = hold->executed,
+			.message = (char *)hold->message};
 	}
 	if (ranks)
 		ckt_peer_reply(peer, (xdrproc_t)xdr_ckt_control_job_res, &res);
@@ -185,7 +212,8 @@ static void round_answered(struct round *round)
 			let_all_go(peer);
 		round_reply(round);
 		if (!peer->gone && round->kind == ROUND_END) {
-			for (struct ckt_session *session = peer->server->sessions; session; session = session->next)
+			for (struct ckt_session *session = peer->server->sessions; session;
+				session = session->next)
 				if (holds(peer, session))
 					forget(session);
 			peer->holds_job = false;
@@ -201,8 +229,11 @@ static void answered(struct ckt_session *session, void *context, int error, void
 	const struct ckt_worker_hold_res *res = answer;
 	bool failed = error || res->status;
 	if (failed && round->kind == ROUND_HOLD && !*round->failure)
-		snprintf(round->failure, sizeof round->failure, "session %s cannot be held with its job: %.400s", session->id,
-			 error == -EPROTO ? "its worker is of an older version" : error ? ckt_request_problem(error) : res->message);
+		snprintf(round->failure, sizeof round->failure,
+			"session %s cannot be held with its job: %.400s", session->id,
+			error == -EPROTO ? "its worker is of an older version"
+				: error  ? ckt_request_problem(error)
+					 : res->message);
 	if (hold && (failed || (!res->held && round->kind != ROUND_END)))
 		hold->lost = true;
 	if (hold && !failed) {
@@ -216,10 +247,13 @@ static void answered(struct ckt_session *session, void *context, int error, void
 	round_answered(round);
 }
 
-static void round_ask(struct round *round, struct ckt_session *session, ckt_hold_action action, uint64_t commands, uint64_t issued)
+static void round_ask(struct round *round, struct ckt_session *session, ckt_hold_action action,
+	uint64_t commands, uint64_t issued)
 {
 	round->asked++;
-	int error = session->phase == CKT_SESSION_LIVE ? ask(session, action, commands, issued, answered, round) : -ESRCH;
+	int error = session->phase == CKT_SESSION_LIVE
+		? ask(session, action, commands, issued, answered, round)
+		: -ESRCH;
 	if (error)
 		answered(session, round, error, NULL);
 }
@@ -245,25 +279,30 @@ static const char *obstacle(const struct ckt_session *session)
 {
 	if (session->phase != CKT_SESSION_LIVE)
 		return "is starting or ending";
-	return session->holder || session->job_hold ? "is held by another checkpoint or migration" : NULL;
+	return session->holder || session->job_hold ? "is held by another checkpoint or migration"
+						    : NULL;
 }
 
 /* 0 or -errno: then none is held. */
-static int take_all(struct ckt_peer *peer, const char *job, uint32_t uid, char buffer[CKT_MESSAGE_MAX])
+static int take_all(
+	struct ckt_peer *peer, const char *job, uint32_t uid, char buffer[CKT_MESSAGE_MAX])
 {
 	unsigned count = 0;
-	for (struct ckt_session *session = peer->server->sessions; session; session = session->next) {
+	for (struct ckt_session *session = peer->server->sessions; session;
+		session = session->next) {
 		if (!is_of(session, peer, job) || session->uid != uid)
 			continue;
 		const char *why = obstacle(session);
 		if (why || ++count > CKT_CONTROL_JOB_SESSIONS) {
-			snprintf(buffer, CKT_MESSAGE_MAX, "job '%s': session %s %s: try again", job, session->id, why ? why : "is one too many");
+			snprintf(buffer, CKT_MESSAGE_MAX, "job '%s': session %s %s: try again", job,
+				session->id, why ? why : "is one too many");
 			return -EBUSY;
 		}
 	}
 	if (getrandom(peer->job_key, sizeof peer->job_key, 0) != sizeof peer->job_key)
 		return -EIO;
-	for (struct ckt_session *session = peer->server->sessions; session; session = session->next) {
+	for (struct ckt_session *session = peer->server->sessions; session;
+		session = session->next) {
 		if (!is_of(session, peer, job) || session->uid != uid)
 			continue;
 		session->job_hold = calloc(1, sizeof *session->job_hold);
@@ -289,13 +328,17 @@ void ckt_control_job_hold(struct ckt_peer *peer, void *decoded, int *passed_fd)
 	if (peer->holds_job)
 		snprintf(buffer, sizeof buffer, "this connection holds a job already");
 	else if (!ckt_job_name_good(args->job))
-		snprintf(buffer, sizeof buffer, "that is no name of a job: at most %d letters, digits and . _ : -, a letter or digit first", CKT_JOB_NAME_MAX);
+		snprintf(buffer, sizeof buffer,
+			"that is no name of a job: at most %d letters, digits and . _ : -, a letter or digit first",
+			CKT_JOB_NAME_MAX);
 	else if (find_owner(peer, args->job, &uid, buffer)) {
 		int error = take_all(peer, args->job, uid, buffer);
 		if (error && !*buffer)
-			snprintf(buffer, sizeof buffer, "job '%s' cannot be held: %s", args->job, strerror(-error));
+			snprintf(buffer, sizeof buffer, "job '%s' cannot be held: %s", args->job,
+				strerror(-error));
 		if (*buffer)
-			for (struct ckt_session *session = peer->server->sessions; session; session = session->next)
+			for (struct ckt_session *session = peer->server->sessions; session;
+				session = session->next)
 				if (holds(peer, session))
 					forget(session);
 	}
@@ -305,7 +348,8 @@ void ckt_control_job_hold(struct ckt_peer *peer, void *decoded, int *passed_fd)
 	}
 	struct round *round = round_new(peer, ROUND_HOLD);
 	peer->holds_job = true;
-	for (struct ckt_session *session = peer->server->sessions; round && session; session = session->next)
+	for (struct ckt_session *session = peer->server->sessions; round && session;
+		session = session->next)
 		if (holds(peer, session))
 			round_ask(round, session, CKT_HOLD_STOP, 0, 0);
 	if (round)
@@ -329,11 +373,13 @@ void ckt_control_job_look(struct ckt_peer *peer, void *decoded, int *passed_fd)
 		return;
 	}
 	struct round *round = round_new(peer, ROUND_LOOK);
-	for (struct ckt_session *session = peer->server->sessions; round && session; session = session->next) {
+	for (struct ckt_session *session = peer->server->sessions; round && session;
+		session = session->next) {
 		if (!holds(peer, session))
 			continue;
 		const ckt_control_step *step = find_step(args, session->id);
-		round_ask(round, session, step ? CKT_HOLD_STEP : CKT_HOLD_LOOK, step ? step->commands : 0, step ? step->issued : 0);
+		round_ask(round, session, step ? CKT_HOLD_STEP : CKT_HOLD_LOOK,
+			step ? step->commands : 0, step ? step->issued : 0);
 	}
 	if (round)
 		round_answered(round);
@@ -347,7 +393,8 @@ void ckt_control_job_end(struct ckt_peer *peer, void *decoded, int *passed_fd)
 		return;
 	}
 	struct round *round = round_new(peer, ROUND_END);
-	for (struct ckt_session *session = peer->server->sessions; round && session; session = session->next)
+	for (struct ckt_session *session = peer->server->sessions; round && session;
+		session = session->next)
 		if (holds(peer, session))
 			round_ask(round, session, CKT_HOLD_END, 0, 0);
 	if (round)

@@ -4,9 +4,10 @@
  *	JOB_HOLD -> every session of the job is stopped -> JOB_LOOK with steps, as often as needed -> all stand still with nothing left to do
  *		 -> each is saved over a connection of its own, which shows the key -> JOB_END, or the connection's end -> all go on
  *
- * A job is a name and a user: sessions of another user with the same name are not of it, whoever asks.  Only who may save a session may hold
- * it.  The connection's end, ten seconds without a word of it, and the end of this server all let the sessions go on: the first two are ours
- * to see, the last one the workers'.
+ * A job is a name and a user: sessions of another user with the same name are not of it, whoever
+ * asks.  Only who may save a session may hold it.  The connection's end, ten seconds without a word
+ * of it, and the end of this server all let the sessions go on: the first two are ours to see, the
+ * last one the workers'.
  *
  * Threading: the loop's thread.
  */
@@ -20,8 +21,8 @@
 
 /* Of a session that is held with its job. */
 struct ckt_job_hold {
-	struct ckt_peer *peer;			/* whose connection holds it */
-	bool lost;				/* its worker let it go on meanwhile */
+	struct ckt_peer *peer; /* whose connection holds it */
+	bool lost;             /* its worker let it go on meanwhile */
 	bool drained, copied;
 	uint64_t commands, issued, executed;
 	char message[CKT_MESSAGE_MAX + 1];

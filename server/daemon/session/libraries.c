@@ -1,6 +1,7 @@
 /*
- * What a worker must know to find the genuine libraries behind the forwarded ones (server/worker/libs/genuine.h).  Its environment is empty, and
- * its user another, so the server, which is the operator's, says it:
+ * What a worker must know to find the genuine libraries behind the forwarded ones
+ * (server/worker/libs/genuine.h).  Its environment is empty, and its user another, so the server,
+ * which is the operator's, says it:
  *
  *	CRICKET_LIBRARY_PATH	--library-path
  *	CRICKET_LIBRARY_SOFT	the directories of the soft GPU's own libraries, where the driver is the soft GPU
@@ -21,7 +22,8 @@
 #include "base/trusted_file.h"
 #include "server/daemon/server.h"
 
-static int __attribute__((format(printf, 2, 3))) add(struct ckt_server *server, const char *format, ...)
+static int __attribute__((format(printf, 2, 3)))
+add(struct ckt_server *server, const char *format, ...)
 {
 	char *text;
 	va_list arguments;
@@ -39,9 +41,13 @@ static int check_directory(const char *path, char *ret_message, size_t message_s
 	char real[PATH_MAX], why[512];
 	struct stat status;
 	uid_t us = geteuid();
-	int error = !realpath(path, real) || stat(real, &status) ? -errno : S_ISDIR(status.st_mode) ? 0 : -ENOTDIR;
+	int error = !realpath(path, real) || stat(real, &status) ? -errno
+		: S_ISDIR(status.st_mode)                        ? 0
+								 : -ENOTDIR;
 	if (error)
-		snprintf(ret_message, message_size, "--library-path: '%.300s': %s; give directories, with colons between them", path, strerror(-error));
+		snprintf(ret_message, message_size,
+			"--library-path: '%.300s': %s; give directories, with colons between them",
+			path, strerror(-error));
 	else if ((error = ckt_trusted_path(real, &us, 1, why, sizeof why)))
 		snprintf(ret_message, message_size, "--library-path: '%.300s': %s", path, why);
 	return error ? -EINVAL : 0;
@@ -65,13 +71,16 @@ static int check_path(const char *list, char *ret_message, size_t message_size)
 
 static int add_roots(struct ckt_server *server)
 {
-	static const char *const names[] = {"CUDA_HOME", "CUDA_PATH", "VIRTUAL_ENV", "CONDA_PREFIX"};
+	static const char *const names[] = {
+		"CUDA_HOME", "CUDA_PATH", "VIRTUAL_ENV", "CONDA_PREFIX"};
 	char roots[4 * PATH_MAX] = "";
 	size_t used = 0;
 	for (unsigned i = 0; i < sizeof names / sizeof *names; i++) {
 		const char *value = getenv(names[i]);
-		if (value && *value == '/' && !strchr(value, ':') && used + strlen(value) + 2 < sizeof roots)
-			used += (size_t)snprintf(roots + used, sizeof roots - used, "%s%s", used ? ":" : "", value);
+		if (value && *value == '/' && !strchr(value, ':') &&
+			used + strlen(value) + 2 < sizeof roots)
+			used += (size_t)snprintf(
+				roots + used, sizeof roots - used, "%s%s", used ? ":" : "", value);
 	}
 	const char *home = getenv("HOME");
 	if (home && *home == '/' && !strchr(home, ':') && used + strlen(home) + 16 < sizeof roots)
@@ -85,16 +94,21 @@ static size_t keep_libraries(char **paths, size_t count)
 	size_t kept = 0;
 	for (size_t i = 0; i < count; i++) {
 		struct stat status;
-		if (stat(paths[i], &status) == 0 && S_ISREG(status.st_mode) && !strstr(paths[i], "/libcuda.so"))
+		if (stat(paths[i], &status) == 0 && S_ISREG(status.st_mode) &&
+			!strstr(paths[i], "/libcuda.so"))
 			paths[kept++] = paths[i];
 	}
 	return kept;
 }
 
-/* Where workers find the soft GPU's own libraries: installed they lie beside its driver; the build has a directory for them. */
+/*
+ * Where workers find the soft GPU's own libraries: installed they lie beside its driver; the build
+ * has a directory for them.
+ */
 static int add_soft(struct ckt_server *server)
 {
-	static const char *const patterns[] = {"lib*.so", "lib*.so.*", "libs/lib*.so", "libs/lib*.so.*"};
+	static const char *const patterns[] = {
+		"lib*.so", "lib*.so.*", "libs/lib*.so", "libs/lib*.so.*"};
 	const char *driver = server->driver.path;
 	int length = (int)(strrchr(driver, '/') - driver);
 	char pattern[CKT_PATH_MAX + 16], copies[CKT_PATH_MAX];
@@ -114,9 +128,10 @@ static int add_soft(struct ckt_server *server)
 	const char *const *files = (const char *const *)paths;
 	size_t count = keep_libraries(paths, found.gl_pathc);
 	bool copied = server->user.change && count && !ckt_spawn_user_reads(server, files, count) &&
-		      ckt_reach_copy_together(files, count, copies) == 0;
+		ckt_reach_copy_together(files, count, copies) == 0;
 	int error = copied ? add(server, "CRICKET_LIBRARY_SOFT=%s", copies)
-			   : add(server, "CRICKET_LIBRARY_SOFT=%.*s:%.*s/libs", length, driver, length, driver);
+			   : add(server, "CRICKET_LIBRARY_SOFT=%.*s:%.*s/libs", length, driver,
+				     length, driver);
 	free(paths);
 	globfree(&found);
 	return error;

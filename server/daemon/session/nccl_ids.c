@@ -1,6 +1,7 @@
 /*
- * Unique ids of communicators whose sessions are restored together: asked of one copy that was taken ahead, and handed to others, here or at
- * another server.  We believe neither side: they are bytes between the caller and its own workers.
+ * Unique ids of communicators whose sessions are restored together: asked of one copy that was
+ * taken ahead, and handed to others, here or at another server.  We believe neither side: they are
+ * bytes between the caller and its own workers.
  *
  * Threading: the loop's thread.
  */
@@ -14,11 +15,14 @@
 
 enum { MAKE_MS = 60000, TELL_MS = 15000 };
 
-static void make_reply(struct ckt_peer *peer, const ckt_control_result *result, const ckt_worker_nccl_make_res *made)
+static void make_reply(struct ckt_peer *peer, const ckt_control_result *result,
+	const ckt_worker_nccl_make_res *made)
 {
 	static ckt_control_nccl_id ids[CKT_CONTROL_NCCL_IDS_MAX];
 	ckt_control_nccl_make_res res = {.result = *result, .ids = {.ids_val = ids}};
-	_Static_assert(sizeof *ids == sizeof *made->ids.ids_val && (int)CKT_CONTROL_NCCL_IDS_MAX == (int)CKT_WORKER_NCCL_IDS_MAX, "the same ids");
+	_Static_assert(sizeof *ids == sizeof *made->ids.ids_val &&
+			(int)CKT_CONTROL_NCCL_IDS_MAX == (int)CKT_WORKER_NCCL_IDS_MAX,
+		"the same ids");
 	if (result->status == CKT_CONTROL_OK) {
 		res.ids.ids_len = made->ids.ids_len;
 		memcpy(ids, made->ids.ids_val, made->ids.ids_len * sizeof *ids);
@@ -33,10 +37,12 @@ static void make_done(struct ckt_session *session, void *context, int error, voi
 	char buffer[CKT_MESSAGE_MAX] = "";
 	ckt_control_result result = {CKT_CONTROL_OK, buffer};
 	if (error)
-		ckt_control_result_set(&result, buffer, CKT_CONTROL_REFUSED, "session %s: its worker makes no ids for communicators: %s", session->id,
-				       ckt_request_problem(error));
+		ckt_control_result_set(&result, buffer, CKT_CONTROL_REFUSED,
+			"session %s: its worker makes no ids for communicators: %s", session->id,
+			ckt_request_problem(error));
 	else if (made->status)
-		ckt_control_result_set(&result, buffer, CKT_CONTROL_REFUSED, "session %s: %.400s", session->id, made->message);
+		ckt_control_result_set(&result, buffer, CKT_CONTROL_REFUSED, "session %s: %.400s",
+			session->id, made->message);
 	if (ckt_peer_release(peer))
 		make_reply(peer, &result, made);
 }
@@ -49,16 +55,21 @@ void ckt_control_nccl_make(struct ckt_peer *peer, void *decoded, int *passed_fd)
 	ckt_worker_nccl_make_args call = {.count = args->count};
 	(void)passed_fd;
 	if (!session && !*buffer)
-		snprintf(buffer, sizeof buffer, "ids of communicators are made by a copy, which has to be named");
-	int error = session ? ckt_session_call(session, CKT_WORKER_NCCL_MAKE, (xdrproc_t)xdr_ckt_worker_nccl_make_args, &call, -1,
-					       (xdrproc_t)xdr_ckt_worker_nccl_make_res, sizeof(struct ckt_worker_nccl_make_res), MAKE_MS, make_done, peer)
-			    : 0;
+		snprintf(buffer, sizeof buffer,
+			"ids of communicators are made by a copy, which has to be named");
+	int error = session
+		? ckt_session_call(session, CKT_WORKER_NCCL_MAKE,
+			  (xdrproc_t)xdr_ckt_worker_nccl_make_args, &call, -1,
+			  (xdrproc_t)xdr_ckt_worker_nccl_make_res,
+			  sizeof(struct ckt_worker_nccl_make_res), MAKE_MS, make_done, peer)
+		: 0;
 	if (session && !error) {
 		ckt_peer_hold(peer);
 		return;
 	}
 	if (error)
-		snprintf(buffer, sizeof buffer, "cannot reach the worker of the copy: %s", strerror(-error));
+		snprintf(buffer, sizeof buffer, "cannot reach the worker of the copy: %s",
+			strerror(-error));
 	make_reply(peer, &(ckt_control_result){CKT_CONTROL_REFUSED, buffer}, NULL);
 }
 
@@ -69,10 +80,12 @@ static void told(struct ckt_session *session, void *context, int error, void *an
 	char buffer[CKT_MESSAGE_MAX] = "";
 	ckt_control_result result = {CKT_CONTROL_OK, buffer};
 	if (error)
-		ckt_control_result_set(&result, buffer, CKT_CONTROL_REFUSED, "session %s: its worker takes no ids of communicators: %s", session->id,
-				       ckt_request_problem(error));
+		ckt_control_result_set(&result, buffer, CKT_CONTROL_REFUSED,
+			"session %s: its worker takes no ids of communicators: %s", session->id,
+			ckt_request_problem(error));
 	else if (res->status)
-		ckt_control_result_set(&result, buffer, CKT_CONTROL_REFUSED, "session %s: %.400s", session->id, res->message);
+		ckt_control_result_set(&result, buffer, CKT_CONTROL_REFUSED, "session %s: %.400s",
+			session->id, res->message);
 	if (ckt_peer_release(peer))
 		ckt_peer_reply(peer, (xdrproc_t)xdr_ckt_control_result, &result);
 }
@@ -82,19 +95,26 @@ void ckt_control_nccl_ids(struct ckt_peer *peer, void *decoded, int *passed_fd)
 	ckt_control_nccl_ids_args *args = decoded;
 	char buffer[CKT_MESSAGE_MAX] = "";
 	struct ckt_session *session = ckt_image_find_ahead(peer, args->copy, buffer);
-	_Static_assert(sizeof(ckt_control_nccl_pair) == sizeof(ckt_worker_nccl_pair), "the same pairs");
-	ckt_worker_nccl_ids_args call = {.pairs = {args->pairs.pairs_len, (ckt_worker_nccl_pair *)args->pairs.pairs_val}};
+	_Static_assert(
+		sizeof(ckt_control_nccl_pair) == sizeof(ckt_worker_nccl_pair), "the same pairs");
+	ckt_worker_nccl_ids_args call = {
+		.pairs = {args->pairs.pairs_len, (ckt_worker_nccl_pair *)args->pairs.pairs_val}};
 	(void)passed_fd;
 	if (!session && !*buffer)
-		snprintf(buffer, sizeof buffer, "ids of communicators are told to a copy, which has to be named");
-	int error = session ? ckt_session_call(session, CKT_WORKER_NCCL_IDS, (xdrproc_t)xdr_ckt_worker_nccl_ids_args, &call, -1,
-					       (xdrproc_t)xdr_ckt_worker_result, sizeof(struct ckt_worker_result), TELL_MS, told, peer)
+		snprintf(buffer, sizeof buffer,
+			"ids of communicators are told to a copy, which has to be named");
+	int error = session ? ckt_session_call(session, CKT_WORKER_NCCL_IDS,
+				      (xdrproc_t)xdr_ckt_worker_nccl_ids_args, &call, -1,
+				      (xdrproc_t)xdr_ckt_worker_result,
+				      sizeof(struct ckt_worker_result), TELL_MS, told, peer)
 			    : 0;
 	if (session && !error) {
 		ckt_peer_hold(peer);
 		return;
 	}
 	if (error)
-		snprintf(buffer, sizeof buffer, "cannot reach the worker of the copy: %s", strerror(-error));
-	ckt_peer_reply(peer, (xdrproc_t)xdr_ckt_control_result, &(ckt_control_result){CKT_CONTROL_REFUSED, buffer});
+		snprintf(buffer, sizeof buffer, "cannot reach the worker of the copy: %s",
+			strerror(-error));
+	ckt_peer_reply(peer, (xdrproc_t)xdr_ckt_control_result,
+		&(ckt_control_result){CKT_CONTROL_REFUSED, buffer});
 }

@@ -3,7 +3,8 @@
  *
  *	PAUSE -> worker PAUSE -> SOCKET.d/SESSION.paused says until when (a server started again goes by it) -> timer -> worker UNPAUSE
  *
- * A session whose memory is taken meanwhile stays paused; where a time had been said, it is tried again until the memory is there.
+ * A session whose memory is taken meanwhile stays paused; where a time had been said, it is tried
+ * again until the memory is there.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -18,7 +19,8 @@
 
 enum { RETRY_MS = 10000, STATUS_TIMEOUT_MS = 2000, UNPAUSE_MS = 4000 };
 
-static void bytes_reply(struct ckt_peer *peer, const char *session, const ckt_control_result *result, uint64_t bytes)
+static void bytes_reply(struct ckt_peer *peer, const char *session,
+	const ckt_control_result *result, uint64_t bytes)
 {
 	ckt_control_bytes_res res = {.result = *result, .session = (char *)session, .bytes = bytes};
 	ckt_peer_reply(peer, (xdrproc_t)xdr_ckt_control_bytes_res, &res);
@@ -33,8 +35,8 @@ static struct ckt_session *select_live(struct ckt_peer *peer, const char *prefix
 	if (session && session->phase == CKT_SESSION_LIVE && !session->holder && !session->job_hold)
 		return session;
 	if (session)
-		ckt_control_result_set(&result, buffer, CKT_CONTROL_REFUSED, "session %s is starting, ending or being saved: try again",
-				       session->id);
+		ckt_control_result_set(&result, buffer, CKT_CONTROL_REFUSED,
+			"session %s is starting, ending or being saved: try again", session->id);
 	bytes_reply(peer, "", &result, 0);
 	return NULL;
 }
@@ -47,11 +49,13 @@ static void set_timer(struct ckt_session *session, int64_t until)
 {
 	int64_t delay_s = until - time(NULL);
 	session->pause_timer.fire = unpause_late;
-	ckt_timer_set(&session->server->loop, &session->pause_timer, delay_s < 0 ? 0 : delay_s * 1000);
+	ckt_timer_set(
+		&session->server->loop, &session->pause_timer, delay_s < 0 ? 0 : delay_s * 1000);
 }
 
 /* The sentence for a failure goes to buffer. */
-static bool unpaused(struct ckt_session *session, int error, const struct ckt_worker_result *res, char buffer[CKT_MESSAGE_MAX])
+static bool unpaused(struct ckt_session *session, int error, const struct ckt_worker_result *res,
+	char buffer[CKT_MESSAGE_MAX])
 {
 	if (!error && !res->status) {
 		ckt_timer_clear(&session->pause_timer);
@@ -60,10 +64,12 @@ static bool unpaused(struct ckt_session *session, int error, const struct ckt_wo
 		return true;
 	}
 	if (!error && res->status == -ENOMEM)
-		snprintf(buffer, CKT_MESSAGE_MAX, "session %s stays paused: %llu bytes of GPU memory are missing", session->id,
-			 (unsigned long long)res->bytes);
+		snprintf(buffer, CKT_MESSAGE_MAX,
+			"session %s stays paused: %llu bytes of GPU memory are missing",
+			session->id, (unsigned long long)res->bytes);
 	else
-		snprintf(buffer, CKT_MESSAGE_MAX, "session %s: %.400s", session->id, error ? ckt_request_problem(error) : res->message);
+		snprintf(buffer, CKT_MESSAGE_MAX, "session %s: %.400s", session->id,
+			error ? ckt_request_problem(error) : res->message);
 	return false;
 }
 
@@ -84,8 +90,9 @@ static void timed_done(struct ckt_session *session, void *context, int error, vo
 
 static int call_unpause(struct ckt_session *session, ckt_request_done done, void *context)
 {
-	return ckt_session_call_long(session, CKT_WORKER_UNPAUSE, NULL, NULL, -1, (xdrproc_t)xdr_ckt_worker_result,
-				     sizeof(struct ckt_worker_result), UNPAUSE_MS, done, context);
+	return ckt_session_call_long(session, CKT_WORKER_UNPAUSE, NULL, NULL, -1,
+		(xdrproc_t)xdr_ckt_worker_result, sizeof(struct ckt_worker_result), UNPAUSE_MS,
+		done, context);
 }
 
 static void unpause_late(struct ckt_timer *timer)
@@ -124,7 +131,8 @@ void ckt_pause_adopt(struct ckt_session *session)
 {
 	char text[64];
 	uint32_t owner;
-	if (!ckt_mark_read(session->server, session->id, CKT_MARK_PAUSED, &owner, text, sizeof text))
+	if (!ckt_mark_read(
+		    session->server, session->id, CKT_MARK_PAUSED, &owner, text, sizeof text))
 		return;
 	int64_t until = strtoll(text, NULL, 10);
 	ckt_info("session %s: is paused%s", session->id, until ? ", and goes on at its time" : "");
@@ -147,13 +155,14 @@ static void pause_done(struct ckt_session *session, void *context, int error, vo
 	ckt_control_result result = {CKT_CONTROL_OK, buffer};
 	ckt_fault(CKT_FAULT_SERVER_PAUSED);
 	if (error || res->status) {
-		ckt_control_result_set(&result, buffer, CKT_CONTROL_REFUSED, "session %s: %.400s", session->id,
-				       error ? ckt_request_problem(error) : res->message);
+		ckt_control_result_set(&result, buffer, CKT_CONTROL_REFUSED, "session %s: %.400s",
+			session->id, error ? ckt_request_problem(error) : res->message);
 		ckt_mark_remove(session->server, session->id, CKT_MARK_PAUSED, 0);
 	} else {
 		snprintf(text, sizeof text, "%lld", (long long)pause->until);
-		ckt_event(session, CKT_EVENT_PAUSED, "%llu bytes%s%s", (unsigned long long)res->bytes, pause->until ? " until " : "",
-			  pause->until ? text : "");
+		ckt_event(session, CKT_EVENT_PAUSED, "%llu bytes%s%s",
+			(unsigned long long)res->bytes, pause->until ? " until " : "",
+			pause->until ? text : "");
 		if (pause->until)
 			set_timer(session, pause->until);
 	}
@@ -174,12 +183,15 @@ void ckt_control_pause(struct ckt_peer *peer, void *decoded, int *passed_fd)
 		return;
 	/* Before the pause: a server that dies in between leaves nothing paused for ever. */
 	snprintf(text, sizeof text, "%lld", (long long)args->until);
-	int error = pause ? ckt_mark_write(peer->server, session->id, CKT_MARK_PAUSED, session->uid, session->proven, text) : -ENOMEM;
+	int error = pause ? ckt_mark_write(peer->server, session->id, CKT_MARK_PAUSED, session->uid,
+				    session->proven, text)
+			  : -ENOMEM;
 	if (!error) {
 		*pause = (struct pause){.peer = peer, .until = args->until};
-		error = ckt_session_call_long(session, CKT_WORKER_PAUSE, (xdrproc_t)xdr_ckt_worker_pause_args, &call, -1,
-					      (xdrproc_t)xdr_ckt_worker_result, sizeof(struct ckt_worker_result), call.deadline_ms, pause_done,
-					      pause);
+		error = ckt_session_call_long(session, CKT_WORKER_PAUSE,
+			(xdrproc_t)xdr_ckt_worker_pause_args, &call, -1,
+			(xdrproc_t)xdr_ckt_worker_result, sizeof(struct ckt_worker_result),
+			call.deadline_ms, pause_done, pause);
 	}
 	if (!error) {
 		ckt_peer_hold(peer);
@@ -196,7 +208,8 @@ static void progress_done(struct ckt_session *session, void *context, int error,
 {
 	struct ckt_peer *peer = context;
 	struct ckt_worker_progress_res *progress = answer;
-	ckt_control_progress_res res = {.result = {CKT_CONTROL_OK, (char *)""}, .phase = (char *)""};
+	ckt_control_progress_res res = {
+		.result = {CKT_CONTROL_OK, (char *)""}, .phase = (char *)""};
 	(void)session;
 	if (!ckt_peer_release(peer))
 		return;
@@ -214,7 +227,8 @@ static void progress_done(struct ckt_session *session, void *context, int error,
 static struct ckt_session *find_restoring(struct ckt_peer *peer)
 {
 	for (struct ckt_session *session = peer->server->sessions; session; session = session->next)
-		if (session->restore && session->phase == CKT_SESSION_STARTING && ckt_peer_may_session(peer, session))
+		if (session->restore && session->phase == CKT_SESSION_STARTING &&
+			ckt_peer_may_session(peer, session))
 			return session;
 	return NULL;
 }
@@ -223,16 +237,23 @@ void ckt_control_progress(struct ckt_peer *peer, void *decoded, int *passed_fd)
 {
 	ckt_control_session_args *args = decoded;
 	char buffer[CKT_MESSAGE_MAX];
-	ckt_control_progress_res res = {.result = {CKT_CONTROL_OK, (char *)""}, .phase = (char *)""};
-	struct ckt_session *session = *args->session ? ckt_control_select(peer, args->session, &res.result, buffer) : find_restoring(peer);
+	ckt_control_progress_res res = {
+		.result = {CKT_CONTROL_OK, (char *)""}, .phase = (char *)""};
+	struct ckt_session *session = *args->session
+		? ckt_control_select(peer, args->session, &res.result, buffer)
+		: find_restoring(peer);
 	(void)passed_fd;
-	int error = !session ? 0 : ckt_session_call(session, CKT_WORKER_PROGRESS, NULL, NULL, -1, (xdrproc_t)xdr_ckt_worker_progress_res,
-						    sizeof(struct ckt_worker_progress_res), STATUS_TIMEOUT_MS, progress_done, peer);
+	int error = !session ? 0
+			     : ckt_session_call(session, CKT_WORKER_PROGRESS, NULL, NULL, -1,
+				       (xdrproc_t)xdr_ckt_worker_progress_res,
+				       sizeof(struct ckt_worker_progress_res), STATUS_TIMEOUT_MS,
+				       progress_done, peer);
 	if (session && !error) {
 		ckt_peer_hold(peer);
 		return;
 	}
 	if (session)
-		ckt_control_result_set(&res.result, buffer, CKT_CONTROL_REFUSED, "session %s: %s", session->id, strerror(-error));
+		ckt_control_result_set(&res.result, buffer, CKT_CONTROL_REFUSED, "session %s: %s",
+			session->id, strerror(-error));
 	ckt_peer_reply(peer, (xdrproc_t)xdr_ckt_control_progress_res, &res);
 }

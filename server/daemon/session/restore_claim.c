@@ -11,21 +11,25 @@
 
 struct ckt_claimant ckt_claimant_of(const struct ckt_peer *peer)
 {
-	struct ckt_claimant claimant = {.uid = peer->who.kind == CKT_PEER_UNIX ? peer->who.uid : CKT_UID_UNKNOWN,
-					.shown = peer->shown,
-					.token = peer->token};
+	struct ckt_claimant claimant = {
+		.uid = peer->who.kind == CKT_PEER_UNIX ? peer->who.uid : CKT_UID_UNKNOWN,
+		.shown = peer->shown,
+		.token = peer->token};
 	bool local = peer->who.kind == CKT_PEER_UNIX && peer->who.uid != CKT_UID_UNKNOWN;
-	claimant.for_others = peer->token || (local && (peer->who.uid == 0 || peer->who.uid == geteuid()));
+	claimant.for_others =
+		peer->token || (local && (peer->who.uid == 0 || peer->who.uid == geteuid()));
 	return claimant;
 }
 
 bool ckt_claimant_may(const struct ckt_claimant *claimant, uint32_t owner_uid)
 {
-	return claimant->for_others || (claimant->uid != CKT_UID_UNKNOWN && claimant->uid == owner_uid);
+	return claimant->for_others ||
+		(claimant->uid != CKT_UID_UNKNOWN && claimant->uid == owner_uid);
 }
 
 /* A user that a seal names must have been one; an anonymous owner stays so. */
-static void settle_owner(struct ckt_session *session, const struct ckt_worker_origin_res *origin, bool sealed)
+static void settle_owner(
+	struct ckt_session *session, const struct ckt_worker_origin_res *origin, bool sealed)
 {
 	const struct ckt_claimant *by = &session->claimant;
 	session->uid = by->uid;
@@ -39,53 +43,72 @@ static void settle_owner(struct ckt_session *session, const struct ckt_worker_or
 }
 
 /* Somebody else stopped it here, or sent it away: that user's program waits for it. */
-static int check_marks(const struct ckt_session *session, const char *id, char ret_message[CKT_MESSAGE_MAX])
+static int check_marks(
+	const struct ckt_session *session, const char *id, char ret_message[CKT_MESSAGE_MAX])
 {
 	static const enum ckt_mark marks[] = {CKT_MARK_PARKED, CKT_MARK_MOVED};
 	for (size_t i = 0; i < sizeof marks / sizeof *marks; i++) {
 		char text[CKT_ADDRESS_MAX + 1];
 		uint32_t owner;
-		if (!ckt_mark_read(session->server, id, marks[i], &owner, text, sizeof text) || ckt_claimant_may(&session->claimant, owner))
+		if (!ckt_mark_read(session->server, id, marks[i], &owner, text, sizeof text) ||
+			ckt_claimant_may(&session->claimant, owner))
 			continue;
-		/* Nobody is known to own it, or who wrote it had the id from an image: the proof decides. */
-		if (session->proven && (owner == CKT_UID_UNKNOWN || !ckt_mark_is_proven(session->server, id, marks[i])))
+		/*
+		 * Nobody is known to own it, or who wrote it had the id from an image: the proof
+		 * decides.
+		 */
+		if (session->proven &&
+			(owner == CKT_UID_UNKNOWN ||
+				!ckt_mark_is_proven(session->server, id, marks[i])))
 			continue;
-		snprintf(ret_message, CKT_MESSAGE_MAX, "session %s was here last and belongs to another user: that user restores it, or root", id);
+		snprintf(ret_message, CKT_MESSAGE_MAX,
+			"session %s was here last and belongs to another user: that user restores it, or root",
+			id);
 		return -EPERM;
 	}
 	return 0;
 }
 
-int ckt_claim_check(struct ckt_session *session, const struct ckt_worker_origin_res *origin, struct ckt_session **ret_other, bool *ret_end,
-		    char ret_message[CKT_MESSAGE_MAX])
+int ckt_claim_check(struct ckt_session *session, const struct ckt_worker_origin_res *origin,
+	struct ckt_session **ret_other, bool *ret_end, char ret_message[CKT_MESSAGE_MAX])
 {
 	const char *id = origin->session;
 	int sealed = ckt_key_seal_check(session->server, origin);
 	if (sealed < 0) {
-		snprintf(ret_message, CKT_MESSAGE_MAX, "the image says that this server wrote it, and its seal is wrong: it was changed since");
+		snprintf(ret_message, CKT_MESSAGE_MAX,
+			"the image says that this server wrote it, and its seal is wrong: it was changed since");
 		return sealed;
 	}
 	session->proven = sealed || ckt_key_fits(id, (const uint8_t *)origin->secret_hash);
 	settle_owner(session, origin, sealed);
 	int result = check_marks(session, id, ret_message);
-	struct ckt_session *other = result || strcmp(id, session->id) == 0 ? NULL : ckt_session_find(session->server, id);
+	struct ckt_session *other = result || strcmp(id, session->id) == 0
+		? NULL
+		: ckt_session_find(session->server, id);
 	if (result || !other)
 		return result;
-	bool may = ckt_claimant_may(&session->claimant, other->uid) || (session->claimant.shown && session->claimant.shown == other->serial);
+	bool may = ckt_claimant_may(&session->claimant, other->uid) ||
+		(session->claimant.shown && session->claimant.shown == other->serial);
 	*ret_other = other;
 	*ret_end = false;
 	/* It moves from one GPU of ours to another. */
 	if (may && other->holder)
 		return 1;
-	/* What an earlier move left and nobody claimed: the session itself stands frozen at its source. */
+	/*
+	 * What an earlier move left and nobody claimed: the session itself stands frozen at its
+	 * source.
+	 */
 	*ret_end = true;
 	if (may && session->preloader)
 		return 1;
 	if (session->proven && !other->proven)
 		return 1;
 	if (may)
-		snprintf(ret_message, CKT_MESSAGE_MAX, "session %s is already here: end it first with 'cricketctl kill %s'", id, id);
+		snprintf(ret_message, CKT_MESSAGE_MAX,
+			"session %s is already here: end it first with 'cricketctl kill %s'", id,
+			id);
 	else
-		snprintf(ret_message, CKT_MESSAGE_MAX, "session %s is already here and belongs to another user", id);
+		snprintf(ret_message, CKT_MESSAGE_MAX,
+			"session %s is already here and belongs to another user", id);
 	return -EEXIST;
 }

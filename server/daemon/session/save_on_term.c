@@ -1,6 +1,7 @@
 /*
- * --on-term checkpoint:DIR: at SIGTERM every session is written to DIR/SESSION and ended, its client told to wait.  For batch systems
- * that announce the end of a job.  A session that cannot be written is ended like without the option, after the grace period.
+ * --on-term checkpoint:DIR: at SIGTERM every session is written to DIR/SESSION and ended, its
+ * client told to wait.  For batch systems that announce the end of a job.  A session that cannot be
+ * written is ended like without the option, after the grace period.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -28,7 +29,8 @@ struct save {
 
 static void remove_partial(const struct save *save)
 {
-	int fd = openat(save->parent_fd, save->partial, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	int fd = openat(
+		save->parent_fd, save->partial, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
 	for (struct dirent *entry; dir && (entry = readdir(dir));)
 		if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
@@ -52,11 +54,16 @@ static void save_done(struct ckt_session *session, void *context, int error, voi
 {
 	struct save *save = context;
 	struct ckt_worker_save2_res *res = answer;
-	struct ckt_worker_release_args args = {.end = true, .parked = true, .message = (char *)"the server was told to end", .moved_to = (char *)""};
+	struct ckt_worker_release_args args = {.end = true,
+		.parked = true,
+		.message = (char *)"the server was told to end",
+		.moved_to = (char *)""};
 	ckt_broker_stop(save->broker);
 	int result = error ? error : res->status;
 	const char *why = !error && res->status ? res->message : ckt_request_problem(result);
-	if (!result && (fsync(save->directory_fd) || renameat(save->parent_fd, save->partial, save->parent_fd, save->session) ||
+	if (!result &&
+		(fsync(save->directory_fd) ||
+			renameat(save->parent_fd, save->partial, save->parent_fd, save->session) ||
 			fsync(save->parent_fd))) {
 		result = -errno;
 		why = strerror(errno);
@@ -68,11 +75,16 @@ static void save_done(struct ckt_session *session, void *context, int error, voi
 			ckt_image_let_go(session);
 	} else {
 		ckt_info("session %s: written at SIGTERM", save->session);
-		ckt_event(session, CKT_EVENT_SAVED, "%llu bytes, at SIGTERM", (unsigned long long)res->bytes);
-		ckt_mark_write(save->server, save->session, CKT_MARK_PARKED, session->uid, session->proven, session->status.program_name);
-		if (ckt_session_call(session, CKT_WORKER_RELEASE, (xdrproc_t)xdr_ckt_worker_release_args, &args, -1,
-				     (xdrproc_t)xdr_ckt_worker_result, sizeof(struct ckt_worker_result), RELEASE_TIMEOUT_MS, release_done, NULL))
-			ckt_session_kill(session, "it is written, and its worker cannot be reached");
+		ckt_event(session, CKT_EVENT_SAVED, "%llu bytes, at SIGTERM",
+			(unsigned long long)res->bytes);
+		ckt_mark_write(save->server, save->session, CKT_MARK_PARKED, session->uid,
+			session->proven, session->status.program_name);
+		if (ckt_session_call(session, CKT_WORKER_RELEASE,
+			    (xdrproc_t)xdr_ckt_worker_release_args, &args, -1,
+			    (xdrproc_t)xdr_ckt_worker_result, sizeof(struct ckt_worker_result),
+			    RELEASE_TIMEOUT_MS, release_done, NULL))
+			ckt_session_kill(
+				session, "it is written, and its worker cannot be reached");
 	}
 	close(save->directory_fd);
 	close(save->parent_fd);
@@ -97,12 +109,17 @@ static int save_begin(struct ckt_server *server, struct ckt_session *session, co
 			result = -errno;
 	}
 	if (!result) {
-		save->directory_fd = openat(save->parent_fd, save->partial, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-		result = save->directory_fd < 0 ? -errno : ckt_broker_start(&save->directory_fd, 1, CKT_BROKER_MAKE, &save->broker, &fd);
+		save->directory_fd = openat(save->parent_fd, save->partial,
+			O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+		result = save->directory_fd < 0 ? -errno
+						: ckt_broker_start(&save->directory_fd, 1,
+							  CKT_BROKER_MAKE, &save->broker, &fd);
 	}
 	if (!result) {
-		result = ckt_session_call_long(session, CKT_WORKER_SAVE2, (xdrproc_t)xdr_ckt_worker_save2_args, &args, fd,
-					  (xdrproc_t)xdr_ckt_worker_save2_res, sizeof(struct ckt_worker_save2_res), DEADLINE_MS, save_done, save);
+		result = ckt_session_call_long(session, CKT_WORKER_SAVE2,
+			(xdrproc_t)xdr_ckt_worker_save2_args, &args, fd,
+			(xdrproc_t)xdr_ckt_worker_save2_res, sizeof(struct ckt_worker_save2_res),
+			DEADLINE_MS, save_done, save);
 		fd = -1;
 	}
 	if (!result) {
@@ -140,18 +157,23 @@ static void held(struct ckt_session *session, void *context, int error, void *an
 	(void)context;
 	session->server->term_saves--;
 	if (error || res->status)
-		ckt_warning("session %s: not held with its job: %s", session->id, error ? ckt_request_problem(error) : res->message);
+		ckt_warning("session %s: not held with its job: %s", session->id,
+			error ? ckt_request_problem(error) : res->message);
 	if (session->phase == CKT_SESSION_LIVE)
 		begin(session);
 }
 
-/* What has ties to other sessions is saved only where they are, too; here all are.  False: it is held by nobody, and saved at once. */
+/*
+ * What has ties to other sessions is saved only where they are, too; here all are.  False: it is
+ * held by nobody, and saved at once.
+ */
 static bool hold_with_job(struct ckt_session *session)
 {
 	struct ckt_worker_hold_args args = {.action = CKT_HOLD_STOP};
 	if (!*session->job || session->job_hold ||
-	    ckt_session_call(session, CKT_WORKER_HOLD, (xdrproc_t)xdr_ckt_worker_hold_args, &args, -1, (xdrproc_t)xdr_ckt_worker_hold_res,
-			     sizeof(struct ckt_worker_hold_res), HOLD_TIMEOUT_MS, held, NULL))
+		ckt_session_call(session, CKT_WORKER_HOLD, (xdrproc_t)xdr_ckt_worker_hold_args,
+			&args, -1, (xdrproc_t)xdr_ckt_worker_hold_res,
+			sizeof(struct ckt_worker_hold_res), HOLD_TIMEOUT_MS, held, NULL))
 		return false;
 	session->server->term_saves++;
 	return true;
@@ -168,7 +190,8 @@ void ckt_term_save_all(struct ckt_server *server)
 		if (session->phase != CKT_SESSION_LIVE || session->holder)
 			continue;
 		if (made)
-			ckt_error("session %s: not written at SIGTERM: %s", session->id, strerror(-made));
+			ckt_error("session %s: not written at SIGTERM: %s", session->id,
+				strerror(-made));
 		else if (!hold_with_job(session))
 			begin(session);
 	}

@@ -3,5 +3,8 @@
 
 #include "server/daemon/session/session.h"
 
-/* Begins to write all sessions, which end then by themselves; server->term_saves counts those that are under way. */
+/*
+ * Begins to write all sessions, which end then by themselves; server->term_saves counts those that
+ * are under way.
+ */
 void ckt_term_save_all(struct ckt_server *server);

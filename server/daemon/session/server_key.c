@@ -23,12 +23,14 @@ _Static_assert((int)CKT_SECRET_HASH_SIZE == CKT_AUTH_HASH_SIZE, "a secret's hash
 /* The nth place for it; false: there are no more. */
 static bool key_path(const struct ckt_server *server, unsigned n, char ret_path[CKT_PATH_MAX])
 {
-	const char *given = getenv("STATE_DIRECTORY"), *state = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
+	const char *given = getenv("STATE_DIRECTORY"), *state = getenv("XDG_STATE_HOME"),
+		   *home = getenv("HOME");
 	bool root = geteuid() == 0;
 	ret_path[0] = 0;
 	/* systemd may give several, separated by colons. */
 	if (n == 0 && given && *given == '/')
-		snprintf(ret_path, CKT_PATH_MAX, "%.*s/server-key", (int)strcspn(given, ":"), given);
+		snprintf(
+			ret_path, CKT_PATH_MAX, "%.*s/server-key", (int)strcspn(given, ":"), given);
 	else if (n == 1 && root)
 		snprintf(ret_path, CKT_PATH_MAX, "/var/lib/cricket/server-key");
 	else if (n == 1 && state && *state == '/')
@@ -40,7 +42,10 @@ static bool key_path(const struct ckt_server *server, unsigned n, char ret_path[
 	return n < 3;
 }
 
-/* Under its own name at once, whole or not at all; another server of this user may have been faster. */
+/*
+ * Under its own name at once, whole or not at all; another server of this user may have been
+ * faster.
+ */
 static int make_key(const char *path)
 {
 	char temporary[CKT_PATH_MAX + 32];
@@ -68,8 +73,12 @@ static int read_key(struct ckt_server *server, const char *path)
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
 	if (fd < 0)
 		return errno == ELOOP ? -EPERM : -errno;
-	int result = fstat(fd, &st) ? -errno : !S_ISREG(st.st_mode) || st.st_uid != geteuid() || st.st_mode & 0077 ? -EPERM : 0;
-	if (!result && (st.st_size != CKT_KEY_SIZE || read(fd, server->key.bytes, CKT_KEY_SIZE) != CKT_KEY_SIZE))
+	int result = fstat(fd, &st)                                                   ? -errno
+		: !S_ISREG(st.st_mode) || st.st_uid != geteuid() || st.st_mode & 0077 ? -EPERM
+										      : 0;
+	if (!result &&
+		(st.st_size != CKT_KEY_SIZE ||
+			read(fd, server->key.bytes, CKT_KEY_SIZE) != CKT_KEY_SIZE))
 		result = -EBADMSG;
 	close(fd);
 	server->key_made = st.st_mtime;
@@ -81,8 +90,12 @@ int ckt_key_load(struct ckt_server *server, char *ret_message, size_t message_si
 	char path[CKT_PATH_MAX];
 	uint8_t name[CKT_SEAL_SIZE];
 	int result = -ENOENT;
-	/* One that cannot be written falls to the next; one that is not as it should be does not. */
-	for (unsigned n = 0; result && result != -EPERM && result != -EBADMSG && key_path(server, n, path); n++) {
+	/*
+	 * One that cannot be written falls to the next; one that is not as it should be does not.
+	 */
+	for (unsigned n = 0;
+		result && result != -EPERM && result != -EBADMSG && key_path(server, n, path);
+		n++) {
 		if (!*path)
 			continue;
 		result = read_key(server, path);
@@ -93,10 +106,11 @@ int ckt_key_load(struct ckt_server *server, char *ret_message, size_t message_si
 		}
 	}
 	if (result) {
-		snprintf(ret_message, message_size, "the server's key '%s': %s; remove it and a new one is made", path,
-			 result == -EPERM     ? "it must be a file of the server's user with mode 0600"
-			 : result == -EBADMSG ? "it does not have 32 bytes"
-					      : strerror(-result));
+		snprintf(ret_message, message_size,
+			"the server's key '%s': %s; remove it and a new one is made", path,
+			result == -EPERM ? "it must be a file of the server's user with mode 0600"
+				: result == -EBADMSG ? "it does not have 32 bytes"
+						     : strerror(-result));
 		return result;
 	}
 	server->key.size_bytes = CKT_KEY_SIZE;
@@ -107,14 +121,16 @@ int ckt_key_load(struct ckt_server *server, char *ret_message, size_t message_si
 
 /* ---- What it vouches for */
 
-void ckt_key_mac(const struct ckt_server *server, const char *purpose, const void *data, size_t size, uint8_t ret_mac[CKT_SEAL_SIZE])
+void ckt_key_mac(const struct ckt_server *server, const char *purpose, const void *data,
+	size_t size, uint8_t ret_mac[CKT_SEAL_SIZE])
 {
 	uint8_t label[PURPOSE_SIZE] = {0};
 	memcpy(label, purpose, strnlen(purpose, sizeof label));
 	ckt_auth_hmac(&server->key, label, data, size, ret_mac);
 }
 
-void ckt_key_session_id(const uint8_t secret_hash[CKT_SECRET_HASH_SIZE], unsigned attempt, char ret_id[CKT_SESSION_ID_SIZE + 1])
+void ckt_key_session_id(const uint8_t secret_hash[CKT_SECRET_HASH_SIZE], unsigned attempt,
+	char ret_id[CKT_SESSION_ID_SIZE + 1])
 {
 	uint8_t data[2 * CKT_AUTH_HASH_SIZE] = "cricket session";
 	data[CKT_AUTH_HASH_SIZE - 1] = (uint8_t)attempt;
@@ -139,8 +155,8 @@ bool ckt_key_fits(const char *id, const uint8_t secret_hash[CKT_SECRET_HASH_SIZE
 	return false;
 }
 
-static void seal(const struct ckt_server *server, const char *session, uint32_t uid, const uint8_t *secret_hash, uint64_t generation,
-		 uint8_t ret_seal[CKT_SEAL_SIZE])
+static void seal(const struct ckt_server *server, const char *session, uint32_t uid,
+	const uint8_t *secret_hash, uint64_t generation, uint8_t ret_seal[CKT_SEAL_SIZE])
 {
 	uint8_t data[CKT_SESSION_ID_SIZE + 4 + 8 + CKT_SECRET_HASH_SIZE] = {0}, *p = data;
 	memcpy(p, session, strnlen(session, CKT_SESSION_ID_SIZE));
@@ -150,8 +166,9 @@ static void seal(const struct ckt_server *server, const char *session, uint32_t 
 	ckt_key_mac(server, "seal of an image", data, sizeof data, ret_seal);
 }
 
-void ckt_key_seal(const struct ckt_server *server, const char *session, uint32_t uid, const uint8_t secret_hash[CKT_SECRET_HASH_SIZE],
-		  uint64_t generation, struct ckt_worker_owner_args *ret_owner)
+void ckt_key_seal(const struct ckt_server *server, const char *session, uint32_t uid,
+	const uint8_t secret_hash[CKT_SECRET_HASH_SIZE], uint64_t generation,
+	struct ckt_worker_owner_args *ret_owner)
 {
 	uint8_t mac[CKT_SEAL_SIZE];
 	seal(server, session, uid, secret_hash, generation, mac);
@@ -165,6 +182,7 @@ int ckt_key_seal_check(const struct ckt_server *server, const struct ckt_worker_
 	uint8_t mac[CKT_SEAL_SIZE];
 	if (memcmp(origin->key, server->key_name, sizeof origin->key) != 0)
 		return 0;
-	seal(server, origin->session, origin->uid, (const uint8_t *)origin->secret_hash, origin->generation, mac);
+	seal(server, origin->session, origin->uid, (const uint8_t *)origin->secret_hash,
+		origin->generation, mac);
 	return ckt_auth_equal(mac, origin->seal, sizeof mac) ? 1 : -EBADMSG;
 }

@@ -26,16 +26,21 @@
 #include "server/daemon/session/server_key.h"
 
 enum {
-	START_TIMEOUT_MS = 120000,	/* a driver's first context after boot takes long, and a restore reads the whole image */
-	KILL_TIMEOUT_MS = 5000,	/* freeing a large context takes its time */
-	/* A worker without a client must be gone within ten seconds; the rest is for noticing and freeing. */
+	/* a driver's first context after boot takes long, and a restore reads the whole image */
+	START_TIMEOUT_MS = 120000,
+	KILL_TIMEOUT_MS = 5000, /* freeing a large context takes its time */
+	/*
+	 * A worker without a client must be gone within ten seconds; the rest is for noticing and
+	 * freeing.
+	 */
 	DETACHED_TIMEOUT_MS = 8000,
 	CALL_TIMEOUT_MS = 10000,
 };
 
 static void session_path(const struct ckt_session *session, char ret_path[CKT_PATH_MAX])
 {
-	snprintf(ret_path, CKT_PATH_MAX, "%.4000s/%s.sock", session->server->socket_dir, session->id);
+	snprintf(ret_path, CKT_PATH_MAX, "%.4000s/%s.sock", session->server->socket_dir,
+		session->id);
 }
 
 struct ckt_session *ckt_session_find(struct ckt_server *server, const char *id)
@@ -77,7 +82,8 @@ static int wait_add(struct ckt_wait **list, ckt_session_waiter call, void *conte
 	return 0;
 }
 
-static void wait_call_all(struct ckt_wait **list, struct ckt_session *session, int error, const char *message)
+static void wait_call_all(
+	struct ckt_wait **list, struct ckt_session *session, int error, const char *message)
 {
 	while (*list) {
 		struct ckt_wait *wait = *list;
@@ -106,17 +112,21 @@ int ckt_session_wait_gone(struct ckt_session *session, ckt_session_waiter call, 
 
 static void inherit_name(struct ckt_server *server, const char *id);
 
-static void describe_end(struct ckt_session *session, char *ret_text, size_t text_size, bool *ret_bad)
+static void describe_end(
+	struct ckt_session *session, char *ret_text, size_t text_size, bool *ret_bad)
 {
 	siginfo_t info = {0};
 	*ret_bad = false;
-	if (session->child && waitid((idtype_t)P_PIDFD, (id_t)session->pidfd.fd, &info, WEXITED | WNOHANG) == 0 && info.si_pid) {
+	if (session->child &&
+		waitid((idtype_t)P_PIDFD, (id_t)session->pidfd.fd, &info, WEXITED | WNOHANG) == 0 &&
+		info.si_pid) {
 		if (info.si_code == CLD_EXITED) {
 			*ret_bad = info.si_status != 0;
 			snprintf(ret_text, text_size, "exit code %d", info.si_status);
 		} else {
 			*ret_bad = session->phase != CKT_SESSION_ENDING;
-			snprintf(ret_text, text_size, "signal %d, %s", info.si_status, strsignal(info.si_status));
+			snprintf(ret_text, text_size, "signal %d, %s", info.si_status,
+				strsignal(info.si_status));
 		}
 	} else {
 		snprintf(ret_text, text_size, "started by an earlier server, so how is not known");
@@ -151,14 +161,15 @@ static void worker_gone(struct ckt_source *source, uint32_t events)
 	bool bad;
 	(void)events;
 	describe_end(session, how, sizeof how, &bad);
-	ckt_log(bad ? CKT_LOG_WARNING : CKT_LOG_INFO, "session %s: worker %d ended (%s)", session->id, (int)session->pid, how);
+	ckt_log(bad ? CKT_LOG_WARNING : CKT_LOG_INFO, "session %s: worker %d ended (%s)",
+		session->id, (int)session->pid, how);
 	snprintf(message, sizeof message, "the session's worker ended (%s)", how);
 	session_take_out(session);
 	server->session_count--;
 	ckt_timer_clear(&session->timer);
 	ckt_request_fail_all(session, -ECONNRESET);
 	wait_call_all(&session->on_started, session, session->failure ? session->failure : -EIO,
-		      session->failure ? session->failure_message : message);
+		session->failure ? session->failure_message : message);
 	wait_call_all(&session->on_gone, session, 0, message);
 	ckt_event(session, bad && !session->failure ? CKT_EVENT_LOST : CKT_EVENT_ENDED, "%s", how);
 	char id[CKT_SESSION_ID_SIZE + 1];
@@ -188,7 +199,8 @@ void ckt_session_kill(struct ckt_session *session, const char *why)
 	ckt_info("session %s: ending it: %s", session->id, why);
 	session->phase = CKT_SESSION_ENDING;
 	session->timer.fire = kill_now;
-	int result = ckt_session_call(session, CKT_WORKER_KILL, NULL, NULL, -1, NULL, 0, 0, kill_answered, NULL);
+	int result = ckt_session_call(
+		session, CKT_WORKER_KILL, NULL, NULL, -1, NULL, 0, 0, kill_answered, NULL);
 	ckt_timer_set(&session->server->loop, &session->timer, result ? 0 : KILL_TIMEOUT_MS);
 }
 
@@ -229,14 +241,16 @@ static void session_refuse(struct ckt_session *session, int error, const char *m
 
 static void start_late(struct ckt_timer *timer)
 {
-	session_refuse(CKT_CONTAINER(timer, struct ckt_session, timer), -ETIMEDOUT, "the worker does not get ready");
+	session_refuse(CKT_CONTAINER(timer, struct ckt_session, timer), -ETIMEDOUT,
+		"the worker does not get ready");
 }
 
 static void ignore_answer(struct ckt_session *session, void *context, int error, void *result)
 {
 	(void)context, (void)result;
 	if (error)
-		ckt_warning("session %s: its worker does not take its owner: %s", session->id, strerror(-error));
+		ckt_warning("session %s: its worker does not take its owner: %s", session->id,
+			strerror(-error));
 }
 
 /* Whose it is, and our seal of that for its images. */
@@ -245,16 +259,19 @@ static int tell_owner(struct ckt_session *session)
 	struct ckt_worker_owner_args args = {.uid = session->uid};
 	/* An id that an image alone names must not come back with our word for it. */
 	if (session->proven)
-		ckt_key_seal(session->server, session->id, session->uid, session->secret_hash, session->generation, &args);
-	return ckt_session_call(session, CKT_WORKER_OWNER, (xdrproc_t)xdr_ckt_worker_owner_args, &args, -1, NULL, 0, CALL_TIMEOUT_MS, ignore_answer,
-				NULL);
+		ckt_key_seal(session->server, session->id, session->uid, session->secret_hash,
+			session->generation, &args);
+	return ckt_session_call(session, CKT_WORKER_OWNER, (xdrproc_t)xdr_ckt_worker_owner_args,
+		&args, -1, NULL, 0, CALL_TIMEOUT_MS, ignore_answer, NULL);
 }
 
 static void remove_marks(struct ckt_session *session)
 {
 	static const enum ckt_mark marks[] = {CKT_MARK_PARKED, CKT_MARK_MOVED};
 	for (size_t i = 0; i < sizeof marks / sizeof *marks; i++) {
-		bool any = session->claimant.for_others || (session->proven && !ckt_mark_is_proven(session->server, session->id, marks[i]));
+		bool any = session->claimant.for_others ||
+			(session->proven &&
+				!ckt_mark_is_proven(session->server, session->id, marks[i]));
 		ckt_mark_remove(session->server, session->id, marks[i], any ? 0 : session->uid);
 	}
 }
@@ -263,10 +280,12 @@ static void session_live(struct ckt_session *session)
 {
 	ckt_timer_clear(&session->timer);
 	session->phase = CKT_SESSION_LIVE;
-	ckt_info("session %s: worker %d ready%s", session->id, (int)session->pid, session->restore ? ", restored" : "");
+	ckt_info("session %s: worker %d ready%s", session->id, (int)session->pid,
+		session->restore ? ", restored" : "");
 	if (session->restore && !*session->successor_of)
 		remove_marks(session);
-	ckt_event(session, session->restore ? CKT_EVENT_RESTORED : CKT_EVENT_STARTED, "worker %d", (int)session->pid);
+	ckt_event(session, session->restore ? CKT_EVENT_RESTORED : CKT_EVENT_STARTED, "worker %d",
+		(int)session->pid);
 	wait_call_all(&session->on_started, session, 0, "");
 }
 
@@ -306,8 +325,10 @@ static void restored_named(struct ckt_session *session, void *context, int error
 	(void)context;
 	if (session->phase != CKT_SESSION_STARTING)
 		return;
-	if (error || strlen(origin->session) != CKT_SESSION_ID_SIZE || strspn(origin->session, "0123456789abcdef") != CKT_SESSION_ID_SIZE) {
-		session_refuse(session, error ? error : -EPROTO, "the restored worker does not tell its session");
+	if (error || strlen(origin->session) != CKT_SESSION_ID_SIZE ||
+		strspn(origin->session, "0123456789abcdef") != CKT_SESSION_ID_SIZE) {
+		session_refuse(session, error ? error : -EPROTO,
+			"the restored worker does not tell its session");
 		return;
 	}
 	memcpy(session->secret_hash, origin->secret_hash, sizeof session->secret_hash);
@@ -320,8 +341,12 @@ static void restored_named(struct ckt_session *session, void *context, int error
 	if (claim) {
 		strcpy(session->successor_of, origin->session);
 		if (end)
-			ckt_session_kill(other, session->proven && !other->proven ? "its id belongs to another session" : "a newer state of the session comes");
-	} else if (strcmp(origin->session, session->id) != 0 && take_name(session, origin->session)) {
+			ckt_session_kill(other,
+				session->proven && !other->proven
+					? "its id belongs to another session"
+					: "a newer state of the session comes");
+	} else if (strcmp(origin->session, session->id) != 0 &&
+		take_name(session, origin->session)) {
 		session_refuse(session, -EIO, "cannot rename the session's socket");
 		return;
 	}
@@ -330,16 +355,22 @@ static void restored_named(struct ckt_session *session, void *context, int error
 	session_live(session);
 }
 
-/* Whether the worker has done what it was told while it starts; where not, whoever waits is told. */
-static bool has_answered(struct ckt_session *session, int error, const struct ckt_worker_start_res *res)
+/*
+ * Whether the worker has done what it was told while it starts; where not, whoever waits is told.
+ */
+static bool has_answered(
+	struct ckt_session *session, int error, const struct ckt_worker_start_res *res)
 {
 	/* With the worker dead, whoever waits is told how it ended by worker_gone. */
 	if (session->phase != CKT_SESSION_STARTING || error == -ECONNRESET)
 		return false;
 	if (!error && !res->status)
 		return true;
-	session_refuse(session, error ? error : res->status > 0 ? -EPROTO : res->status,
-		       error ? "the worker did not understand the server" : res->message);
+	session_refuse(session,
+		error                     ? error
+			: res->status > 0 ? -EPROTO
+					  : res->status,
+		error ? "the worker did not understand the server" : res->message);
 	return false;
 }
 
@@ -349,8 +380,9 @@ static void started(struct ckt_session *session, void *context, int error, void 
 	if (!has_answered(session, error, result))
 		return;
 	if (session->restore &&
-	    ckt_session_call(session, CKT_WORKER_ORIGIN, NULL, NULL, -1, (xdrproc_t)xdr_ckt_worker_origin_res,
-			     sizeof(struct ckt_worker_origin_res), CALL_TIMEOUT_MS, restored_named, NULL) == 0)
+		ckt_session_call(session, CKT_WORKER_ORIGIN, NULL, NULL, -1,
+			(xdrproc_t)xdr_ckt_worker_origin_res, sizeof(struct ckt_worker_origin_res),
+			CALL_TIMEOUT_MS, restored_named, NULL) == 0)
 		return;
 	if (session->restore)
 		session_refuse(session, -EIO, "the restored worker does not answer");
@@ -371,7 +403,8 @@ static void preloaded(struct ckt_session *session, void *context, int error, voi
 }
 
 /* Random, or the next one that the secret has. */
-static int make_id(struct ckt_server *server, const uint8_t *secret_hash, char ret_id[CKT_SESSION_ID_SIZE + 1])
+static int make_id(
+	struct ckt_server *server, const uint8_t *secret_hash, char ret_id[CKT_SESSION_ID_SIZE + 1])
 {
 	uint8_t bytes[CKT_SESSION_ID_SIZE / 2];
 	for (unsigned i = 0; secret_hash && i < CKT_SESSION_ID_TRIES; i++) {
@@ -404,9 +437,12 @@ static int send_images(struct ckt_session *session, const struct ckt_session_spe
 	for (u_int i = 0; spec->image_count > 1 && i < spec->image_count; i++) {
 		struct ckt_worker_image_args args = {.index = i};
 		int fd = fcntl(spec->image_fds[i], F_DUPFD_CLOEXEC, 3);
-		int result = fd < 0 ? -errno :
-			ckt_session_call(session, CKT_WORKER_IMAGE, (xdrproc_t)xdr_ckt_worker_image_args, &args, fd,
-					 (xdrproc_t)xdr_ckt_worker_result, sizeof(struct ckt_worker_result), 0, image_taken, NULL);
+		int result = fd < 0
+			? -errno
+			: ckt_session_call(session, CKT_WORKER_IMAGE,
+				  (xdrproc_t)xdr_ckt_worker_image_args, &args, fd,
+				  (xdrproc_t)xdr_ckt_worker_result,
+				  sizeof(struct ckt_worker_result), 0, image_taken, NULL);
 		if (result)
 			return result;
 	}
@@ -443,12 +479,16 @@ static bool visible_text(const ckt_hello_args *hello, char ret_text[CKT_VISIBLE_
 	return any;
 }
 
-/* A program may see less than the server gives it, in an order of its own: never more.  -ENODEV where nothing is left, -EINVAL where one is named twice. */
+/*
+ * A program may see less than the server gives it, in an order of its own: never more.  -ENODEV
+ * where nothing is left, -EINVAL where one is named twice.
+ */
 static int narrow(struct ckt_session *session, const ckt_hello_args *hello)
 {
 	const struct ckt_server *server = session->server;
 	char text[CKT_VISIBLE_TEXT_MAX + 1];
-	u_int gpus[CKT_DEVICES_MAX], chosen[CKT_DEVICES_MAX], count = ckt_session_gpus(server, gpus);
+	u_int gpus[CKT_DEVICES_MAX], chosen[CKT_DEVICES_MAX],
+		count = ckt_session_gpus(server, gpus);
 	uint8_t uuids[CKT_DEVICES_MAX][CKT_VISIBLE_UUID];
 	if (!visible_text(hello, text))
 		return 0;
@@ -464,7 +504,10 @@ static int narrow(struct ckt_session *session, const ckt_hello_args *hello)
 	return session->visible_count ? 0 : -ENODEV;
 }
 
-/* The server's GPUs; the one that was asked for changes places with the first, so that a session's further ones stay. */
+/*
+ * The server's GPUs; the one that was asked for changes places with the first, so that a session's
+ * further ones stay.
+ */
 static u_int list_gpus(const struct ckt_session *session, u_int ret_gpus[CKT_DEVICES_MAX])
 {
 	const struct ckt_server *server = session->server;
@@ -474,7 +517,7 @@ static u_int list_gpus(const struct ckt_session *session, u_int ret_gpus[CKT_DEV
 		return session->visible_count;
 	}
 	if (session->gpu < 0 && server->gpu_count == 0)
-		return 0;	/* the worker takes what there is */
+		return 0; /* the worker takes what there is */
 	u_int count = ckt_session_gpus(server, ret_gpus);
 	for (u_int i = 0; i < count && session->gpu >= 0; i++)
 		if (ret_gpus[i] == wanted) {
@@ -503,13 +546,16 @@ static int send_start(struct ckt_session *session, int image_fd, bool ahead)
 		.driver = server->driver.path,
 		.gpus = {.gpus_len = list_gpus(session, gpus), .gpus_val = gpus},
 		.memory_limit_bytes = server->options.session_memory,
-		.claim_timeout_ms = session->restore ? server->options.claim_timeout * 1000 : DETACHED_TIMEOUT_MS,
+		.claim_timeout_ms = session->restore ? server->options.claim_timeout * 1000
+						     : DETACHED_TIMEOUT_MS,
 		.disconnect_timeout_ms = DETACHED_TIMEOUT_MS,
 		.restore = session->restore,
 		.host_memory_bytes = server->options.session_host_memory,
 	};
-	int result = ckt_session_call(session, ahead ? CKT_WORKER_PRELOAD : CKT_WORKER_START, (xdrproc_t)xdr_ckt_worker_start_args, &args, pass_fd,
-				      (xdrproc_t)xdr_ckt_worker_start_res, sizeof(struct ckt_worker_start_res), 0, ahead ? preloaded : started, NULL);
+	int result = ckt_session_call(session, ahead ? CKT_WORKER_PRELOAD : CKT_WORKER_START,
+		(xdrproc_t)xdr_ckt_worker_start_args, &args, pass_fd,
+		(xdrproc_t)xdr_ckt_worker_start_res, sizeof(struct ckt_worker_start_res), 0,
+		ahead ? preloaded : started, NULL);
 	session->preloading = ahead && !result;
 	return result;
 }
@@ -556,11 +602,11 @@ static struct ckt_session *session_new(struct ckt_server *server, const char *id
 	session->started = time(NULL);
 	snprintf(session->id, sizeof session->id, "%s", id);
 	session->status = (struct ckt_worker_status_res){.session = copy(id),
-							 .program_name = copy(""),
-							 .client = copy(""),
-							 .note = copy(""),
-							 .uid = CKT_UID_UNKNOWN,
-							 .started = session->started};
+		.program_name = copy(""),
+		.client = copy(""),
+		.note = copy(""),
+		.uid = CKT_UID_UNKNOWN,
+		.started = session->started};
 	const struct ckt_worker_status_res *status = &session->status;
 	if (!status->session || !status->program_name || !status->client || !status->note) {
 		xdr_free((xdrproc_t)xdr_ckt_worker_status_res, (char *)&session->status);
@@ -571,17 +617,20 @@ static struct ckt_session *session_new(struct ckt_server *server, const char *id
 }
 
 /*
- * /proc/net/unix shows everybody the name that a socket was bound to, so that is one which says nothing; where its file is moved to afterwards
- * is seen by those alone who may enter the directory.
+ * /proc/net/unix shows everybody the name that a socket was bound to, so that is one which says
+ * nothing; where its file is moved to afterwards is seen by those alone who may enter the
+ * directory.
  */
-static int listen_for(const struct ckt_session *session, int *ret_fd, char *ret_message, size_t message_size)
+static int listen_for(
+	const struct ckt_session *session, int *ret_fd, char *ret_message, size_t message_size)
 {
 	struct ckt_address address = {.type = CKT_ADDRESS_UNIX};
 	char path[CKT_PATH_MAX];
 	uint32_t number;
 	if (getrandom(&number, sizeof number, 0) != sizeof number)
 		return -EIO;
-	snprintf(address.host, sizeof address.host, "%.230s/new-%08x", session->server->socket_dir, number);
+	snprintf(address.host, sizeof address.host, "%.230s/new-%08x", session->server->socket_dir,
+		number);
 	int result = ckt_net_listen(&address, 0600, ret_fd, ret_message, message_size);
 	if (result)
 		return result;
@@ -595,8 +644,8 @@ static int listen_for(const struct ckt_session *session, int *ret_fd, char *ret_
 	return result;
 }
 
-int ckt_session_create(struct ckt_server *server, const struct ckt_session_spec *spec, struct ckt_session **ret_session, char *ret_message,
-		       size_t message_size)
+int ckt_session_create(struct ckt_server *server, const struct ckt_session_spec *spec,
+	struct ckt_session **ret_session, char *ret_message, size_t message_size)
 {
 	char id[CKT_SESSION_ID_SIZE + 1] = "";
 	int listen_fd = -1;
@@ -605,7 +654,9 @@ int ckt_session_create(struct ckt_server *server, const struct ckt_session_spec 
 		ckt_auth_hash(spec->hello->secret, CKT_SECRET_SIZE, secret_hash);
 	int result = make_id(server, spec->hello ? secret_hash : NULL, id);
 	if (result == -EADDRINUSE) {
-		snprintf(ret_message, message_size, "%d sessions have this client's secret already: choose another one", CKT_SESSION_ID_TRIES);
+		snprintf(ret_message, message_size,
+			"%d sessions have this client's secret already: choose another one",
+			CKT_SESSION_ID_TRIES);
 		return result;
 	}
 	struct ckt_session *session = result ? NULL : session_new(server, id);
@@ -622,11 +673,15 @@ int ckt_session_create(struct ckt_server *server, const struct ckt_session_spec 
 	session->restore = spec->image_fd >= 0 || spec->kept;
 	session->child = true;
 	session->gpu = spec->gpu;
-	session->status.gpu = spec->gpu >= 0 ? spec->gpu : server->gpu_count ? (int)server->gpus[0] : 0;
+	session->status.gpu = spec->gpu >= 0 ? spec->gpu
+		: server->gpu_count          ? (int)server->gpus[0]
+					     : 0;
 	result = spec->hello ? narrow(session, spec->hello) : 0;
 	if (result) {
-		snprintf(ret_message, message_size, result == -ENODEV ? "CUDA_VISIBLE_DEVICES leaves none of the GPUs of %s" :
-									"CUDA_VISIBLE_DEVICES names a GPU of %s twice", server->host);
+		snprintf(ret_message, message_size,
+			result == -ENODEV ? "CUDA_VISIBLE_DEVICES leaves none of the GPUs of %s"
+					  : "CUDA_VISIBLE_DEVICES names a GPU of %s twice",
+			server->host);
 		session_free(session, false);
 		return result;
 	}
@@ -642,7 +697,8 @@ int ckt_session_create(struct ckt_server *server, const struct ckt_session_spec 
 	if (!result) {
 		/* Workers may count on the usual mode. */
 		fcntl(listen_fd, F_SETFL, fcntl(listen_fd, F_GETFL) & ~O_NONBLOCK);
-		result = ckt_spawn_worker(server, listen_fd, &session->pid, ret_message, message_size);
+		result = ckt_spawn_worker(
+			server, listen_fd, &session->pid, ret_message, message_size);
 		close(listen_fd);
 	}
 	if (result) {
@@ -657,7 +713,8 @@ int ckt_session_create(struct ckt_server *server, const struct ckt_session_spec 
 		ckt_timer_set(&server->loop, &session->timer, START_TIMEOUT_MS);
 		result = tell_owner(session);
 		if (!result)
-			result = spec->kept ? ckt_kept_send(spec->kept, session) : send_images(session, spec);
+			result = spec->kept ? ckt_kept_send(spec->kept, session)
+					    : send_images(session, spec);
 		if (!result)
 			result = send_start(session, spec->image_fd, spec->ahead);
 		/* worker_gone cleans up. */
@@ -669,11 +726,12 @@ int ckt_session_create(struct ckt_server *server, const struct ckt_session_spec 
 		session_free(session, false);
 	}
 	if (result) {
-		snprintf(ret_message, message_size, "cannot reach the new worker: %s", strerror(-result));
+		snprintf(ret_message, message_size, "cannot reach the new worker: %s",
+			strerror(-result));
 		return result;
 	}
 	ckt_info("session %s: worker %d started for %s", session->id, (int)session->pid,
-		 spec->hello ? spec->hello->program_name : "a restore");
+		spec->hello ? spec->hello->program_name : "a restore");
 	*ret_session = session;
 	return 0;
 }
@@ -689,14 +747,16 @@ static void adopted_status(struct ckt_session *session, void *context, int error
 	session->uid = status->uid;
 	/* Who had it over TCP nobody knows any more. */
 	if (status->uid != CKT_UID_UNKNOWN)
-		session->identity = (struct ckt_identity){.kind = CKT_IDENTITY_USER, .uid = status->uid};
+		session->identity =
+			(struct ckt_identity){.kind = CKT_IDENTITY_USER, .uid = status->uid};
 	session->started = status->started;
 	memcpy(session->secret_hash, status->secret_hash, sizeof session->secret_hash);
 	session->generation = status->generation;
 	/* What the earlier server knew beyond that is not known any more. */
 	session->proven = ckt_key_fits(session->id, (const uint8_t *)status->secret_hash);
 	/* Restored by root for a user who has not come yet. */
-	session->unclaimed = status->state == CKT_STATE_RESTORED && (status->uid == 0 || status->uid == CKT_UID_UNKNOWN);
+	session->unclaimed = status->state == CKT_STATE_RESTORED &&
+		(status->uid == 0 || status->uid == CKT_UID_UNKNOWN);
 	ckt_pause_adopt(session);
 	ckt_job_adopt(session);
 	/* Whoever had it frozen spoke to the server that died. */
@@ -715,7 +775,9 @@ static int adopt(struct ckt_server *server, const char *id)
 	if (!session)
 		return -ENOMEM;
 	int result = ckt_request_connect(session, CKT_LINK_SHORT);
-	if (!result && getsockopt(session->links[CKT_LINK_SHORT].stream.source.fd, SOL_SOCKET, SO_PEERCRED, &credentials, &size))
+	if (!result &&
+		getsockopt(session->links[CKT_LINK_SHORT].stream.source.fd, SOL_SOCKET, SO_PEERCRED,
+			&credentials, &size))
 		result = -errno;
 	/* Who called listen() on it: see spawn.c. */
 	if (!result)
@@ -731,8 +793,9 @@ static int adopt(struct ckt_server *server, const char *id)
 	session_insert(session);
 	server->session_count++;
 	ckt_info("session %s: found again, worker %d", session->id, (int)session->pid);
-	return ckt_session_call(session, CKT_WORKER_STATUS, NULL, NULL, -1, (xdrproc_t)xdr_ckt_worker_status_res,
-				sizeof(struct ckt_worker_status_res), CALL_TIMEOUT_MS, adopted_status, NULL);
+	return ckt_session_call(session, CKT_WORKER_STATUS, NULL, NULL, -1,
+		(xdrproc_t)xdr_ckt_worker_status_res, sizeof(struct ckt_worker_status_res),
+		CALL_TIMEOUT_MS, adopted_status, NULL);
 }
 
 int ckt_session_adopt_all(struct ckt_server *server)
@@ -742,17 +805,23 @@ int ckt_session_adopt_all(struct ckt_server *server)
 		return -errno;
 	for (struct dirent *entry; (entry = readdir(dir));) {
 		char id[CKT_SESSION_ID_SIZE + 1] = "";
-		/* Of a server that died before it gave it its name: its worker has been told nothing and ends. */
+		/*
+		 * Of a server that died before it gave it its name: its worker has been told
+		 * nothing and ends.
+		 */
 		if (strncmp(entry->d_name, "new-", 4) == 0)
 			unlinkat(dirfd(dir), entry->d_name, 0);
-		if (strlen(entry->d_name) != CKT_SESSION_ID_SIZE + 5 || strcmp(entry->d_name + CKT_SESSION_ID_SIZE, ".sock") != 0 ||
-		    strspn(entry->d_name, "0123456789abcdef") != CKT_SESSION_ID_SIZE)
+		if (strlen(entry->d_name) != CKT_SESSION_ID_SIZE + 5 ||
+			strcmp(entry->d_name + CKT_SESSION_ID_SIZE, ".sock") != 0 ||
+			strspn(entry->d_name, "0123456789abcdef") != CKT_SESSION_ID_SIZE)
 			continue;
 		memcpy(id, entry->d_name, CKT_SESSION_ID_SIZE);
 		int result = adopt(server, id);
 		if (result)
-			ckt_log(result == -ECONNREFUSED || result == -ESRCH ? CKT_LOG_INFO : CKT_LOG_WARNING,
-				"session %s: its worker cannot be reached: %s", id, strerror(-result));
+			ckt_log(result == -ECONNREFUSED || result == -ESRCH ? CKT_LOG_INFO
+									    : CKT_LOG_WARNING,
+				"session %s: its worker cannot be reached: %s", id,
+				strerror(-result));
 	}
 	closedir(dir);
 	return 0;
@@ -762,7 +831,7 @@ int ckt_session_adopt_all(struct ckt_server *server)
 
 struct hand_over {
 	bool is_new;
-	uint32_t uid;	/* of the UNIX socket's peer */
+	uint32_t uid; /* of the UNIX socket's peer */
 	char job[CKT_JOB_NAME_MAX + 1];
 };
 
@@ -771,7 +840,8 @@ static void client_taken(struct ckt_session *session, void *context, int error, 
 	struct hand_over *hand_over = context;
 	ckt_hello_status status = result ? *(ckt_hello_status *)result : CKT_HELLO_FAILED;
 	if (error || status != CKT_HELLO_OK) {
-		ckt_info("session %s: the worker did not take its client: %s", session->id, error ? strerror(-error) : "refused");
+		ckt_info("session %s: the worker did not take its client: %s", session->id,
+			error ? strerror(-error) : "refused");
 		if (hand_over->is_new && session->phase == CKT_SESSION_LIVE)
 			ckt_session_kill(session, "it has no client");
 	} else if (session->unclaimed && hand_over->uid != CKT_UID_UNKNOWN) {
@@ -789,17 +859,20 @@ static void memory_taken(struct ckt_session *session, void *context, int error, 
 {
 	(void)context, (void)result;
 	if (error)
-		ckt_debug("session %s: its client's memory was not taken: %s", session->id, strerror(-error));
+		ckt_debug("session %s: its client's memory was not taken: %s", session->id,
+			strerror(-error));
 }
 
 int ckt_session_host_memory(struct ckt_session *session, int fd)
 {
 	/* Calls over one connection are served in their order. */
-	return fd < 0 ? 0 : ckt_session_call(session, CKT_WORKER_HOST_MEMORY, NULL, NULL, fd, NULL, 0, CALL_TIMEOUT_MS, memory_taken, NULL);
+	return fd < 0 ? 0
+		      : ckt_session_call(session, CKT_WORKER_HOST_MEMORY, NULL, NULL, fd, NULL, 0,
+				CALL_TIMEOUT_MS, memory_taken, NULL);
 }
 
-int ckt_session_hand_over(struct ckt_session *session, uint32_t xid, const struct ckt_hello_args *hello, const struct ckt_auth_peer *peer,
-			  int fd, bool is_new)
+int ckt_session_hand_over(struct ckt_session *session, uint32_t xid,
+	const struct ckt_hello_args *hello, const struct ckt_auth_peer *peer, int fd, bool is_new)
 {
 	struct hand_over *hand_over = calloc(1, sizeof *hand_over);
 	if (!hand_over) {
@@ -809,9 +882,11 @@ int ckt_session_hand_over(struct ckt_session *session, uint32_t xid, const struc
 	hand_over->is_new = is_new;
 	ckt_job_of_hello(hello, hand_over->job);
 	hand_over->uid = peer->kind == CKT_PEER_UNIX ? peer->uid : CKT_UID_UNKNOWN;
-	struct ckt_worker_client_args args = {.xid = xid, .hello = *hello, .peer_uid = peer->uid, .peer = (char *)peer->text};
-	int result = ckt_session_call(session, CKT_WORKER_CLIENT, (xdrproc_t)xdr_ckt_worker_client_args, &args, fd,
-				      (xdrproc_t)xdr_ckt_hello_status, sizeof(ckt_hello_status), CALL_TIMEOUT_MS, client_taken, hand_over);
+	struct ckt_worker_client_args args = {
+		.xid = xid, .hello = *hello, .peer_uid = peer->uid, .peer = (char *)peer->text};
+	int result = ckt_session_call(session, CKT_WORKER_CLIENT,
+		(xdrproc_t)xdr_ckt_worker_client_args, &args, fd, (xdrproc_t)xdr_ckt_hello_status,
+		sizeof(ckt_hello_status), CALL_TIMEOUT_MS, client_taken, hand_over);
 	if (result)
 		free(hand_over);
 	return result;

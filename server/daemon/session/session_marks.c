@@ -22,22 +22,26 @@ static const char *const suffixes[CKT_MARKS] = {"parked", "moved", "paused"};
 /* Ids come from peers too. */
 static bool good_id(const char *session)
 {
-	return strlen(session) == CKT_SESSION_ID_SIZE && strspn(session, "0123456789abcdef") == CKT_SESSION_ID_SIZE;
+	return strlen(session) == CKT_SESSION_ID_SIZE &&
+		strspn(session, "0123456789abcdef") == CKT_SESSION_ID_SIZE;
 }
 
-static void mark_path(const struct ckt_server *server, const char *session, enum ckt_mark mark, const char *end, char ret_path[CKT_PATH_MAX])
+static void mark_path(const struct ckt_server *server, const char *session, enum ckt_mark mark,
+	const char *end, char ret_path[CKT_PATH_MAX])
 {
-	snprintf(ret_path, CKT_PATH_MAX, "%.4000s/%.12s.%s%s", server->socket_dir, session, suffixes[mark], end);
+	snprintf(ret_path, CKT_PATH_MAX, "%.4000s/%.12s.%s%s", server->socket_dir, session,
+		suffixes[mark], end);
 }
 
 /* ---- Whose: "v2 UID MAC TEXT"; "v3" where the id is not proven */
 
-static void mac_text(const struct ckt_server *server, const char *session, enum ckt_mark mark, uint32_t owner, bool proven, const char *text,
-		     char ret_hex[2 * CKT_SEAL_SIZE + 1])
+static void mac_text(const struct ckt_server *server, const char *session, enum ckt_mark mark,
+	uint32_t owner, bool proven, const char *text, char ret_hex[2 * CKT_SEAL_SIZE + 1])
 {
 	char data[TEXT_MAX + 64];
 	uint8_t mac[CKT_SEAL_SIZE];
-	int size = snprintf(data, sizeof data, "%s %.12s %u %.*s", suffixes[mark], session, owner, TEXT_MAX, text);
+	int size = snprintf(data, sizeof data, "%s %.12s %u %.*s", suffixes[mark], session, owner,
+		TEXT_MAX, text);
 	ckt_key_mac(server, proven ? "mark" : "mark, not proven", data, (size_t)size, mac);
 	for (size_t i = 0; i < sizeof mac; i++)
 		snprintf(ret_hex + 2 * i, 3, "%02x", mac[i]);
@@ -49,14 +53,15 @@ static bool has_mac(const char *line)
 }
 
 /* Takes the line apart in place. */
-static bool parse(const struct ckt_server *server, const char *session, enum ckt_mark mark, char *line, uint32_t *ret_owner, bool *ret_proven,
-		  char **ret_text)
+static bool parse(const struct ckt_server *server, const char *session, enum ckt_mark mark,
+	char *line, uint32_t *ret_owner, bool *ret_proven, char **ret_text)
 {
 	char hex[2 * CKT_SEAL_SIZE + 1], *end;
 	if (!has_mac(line))
 		return false;
 	unsigned long owner = strtoul(line + 3, &end, 10);
-	if (end == line + 3 || *end != ' ' || owner > UINT32_MAX || strlen(end + 1) < sizeof hex || end[sizeof hex] != ' ')
+	if (end == line + 3 || *end != ' ' || owner > UINT32_MAX || strlen(end + 1) < sizeof hex ||
+		end[sizeof hex] != ' ')
 		return false;
 	*ret_owner = (uint32_t)owner;
 	*ret_text = end + 1 + sizeof hex;
@@ -67,18 +72,21 @@ static bool parse(const struct ckt_server *server, const char *session, enum ckt
 
 /* ---- Files */
 
-static bool mark_read(const struct ckt_server *server, const char *session, enum ckt_mark mark, uint32_t *ret_owner, bool *ret_proven, char *ret_text,
-		      size_t text_size);
+static bool mark_read(const struct ckt_server *server, const char *session, enum ckt_mark mark,
+	uint32_t *ret_owner, bool *ret_proven, char *ret_text, size_t text_size);
 
-int ckt_mark_write(const struct ckt_server *server, const char *session, enum ckt_mark mark, uint32_t owner_uid, bool proven, const char *text)
+int ckt_mark_write(const struct ckt_server *server, const char *session, enum ckt_mark mark,
+	uint32_t owner_uid, bool proven, const char *text)
 {
-	char path[CKT_PATH_MAX], temporary[CKT_PATH_MAX], hex[2 * CKT_SEAL_SIZE + 1], line[TEXT_MAX + 1], before[TEXT_MAX + 1];
+	char path[CKT_PATH_MAX], temporary[CKT_PATH_MAX], hex[2 * CKT_SEAL_SIZE + 1],
+		line[TEXT_MAX + 1], before[TEXT_MAX + 1];
 	uint32_t owner;
 	bool was_proven;
 	if (!good_id(session))
 		return -EINVAL;
-	if (mark_read(server, session, mark, &owner, &was_proven, before, sizeof before) && owner != CKT_UID_UNKNOWN && owner_uid != 0 &&
-	    owner_uid != geteuid() && owner != owner_uid && (was_proven || !proven))
+	if (mark_read(server, session, mark, &owner, &was_proven, before, sizeof before) &&
+		owner != CKT_UID_UNKNOWN && owner_uid != 0 && owner_uid != geteuid() &&
+		owner != owner_uid && (was_proven || !proven))
 		return -EPERM;
 	snprintf(line, sizeof line, "%s", text);
 	line[strcspn(line, "\n")] = 0;
@@ -88,7 +96,10 @@ int ckt_mark_write(const struct ckt_server *server, const char *session, enum ck
 	int fd = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (fd < 0)
 		return -errno;
-	int result = dprintf(fd, "v%d %u %s %s\n", proven ? 2 : 3, owner_uid, hex, line) < 0 || fsync(fd) ? -errno : 0;
+	int result =
+		dprintf(fd, "v%d %u %s %s\n", proven ? 2 : 3, owner_uid, hex, line) < 0 || fsync(fd)
+		? -errno
+		: 0;
 	close(fd);
 	if (!result && rename(temporary, path))
 		result = -errno;
@@ -97,8 +108,8 @@ int ckt_mark_write(const struct ckt_server *server, const char *session, enum ck
 	return result;
 }
 
-static bool mark_read(const struct ckt_server *server, const char *session, enum ckt_mark mark, uint32_t *ret_owner, bool *ret_proven, char *ret_text,
-		      size_t text_size)
+static bool mark_read(const struct ckt_server *server, const char *session, enum ckt_mark mark,
+	uint32_t *ret_owner, bool *ret_proven, char *ret_text, size_t text_size)
 {
 	char path[CKT_PATH_MAX], line[TEXT_MAX + 128], *text = line;
 	struct stat st;
@@ -117,7 +128,8 @@ static bool mark_read(const struct ckt_server *server, const char *session, enum
 	*ret_owner = CKT_UID_UNKNOWN;
 	*ret_proven = false;
 	/* A server of a build before this wrote its marks before there was a key. */
-	if (!parse(server, session, mark, line, ret_owner, ret_proven, &text) && (st.st_mtime >= server->key_made || has_mac(line))) {
+	if (!parse(server, session, mark, line, ret_owner, ret_proven, &text) &&
+		(st.st_mtime >= server->key_made || has_mac(line))) {
 		ckt_warning("%s was not written by this server: ignoring", path);
 		return false;
 	}
@@ -125,7 +137,8 @@ static bool mark_read(const struct ckt_server *server, const char *session, enum
 	return true;
 }
 
-bool ckt_mark_read(const struct ckt_server *server, const char *session, enum ckt_mark mark, uint32_t *ret_owner, char *ret_text, size_t text_size)
+bool ckt_mark_read(const struct ckt_server *server, const char *session, enum ckt_mark mark,
+	uint32_t *ret_owner, char *ret_text, size_t text_size)
 {
 	bool proven;
 	return mark_read(server, session, mark, ret_owner, &proven, ret_text, text_size);
@@ -139,14 +152,16 @@ bool ckt_mark_is_proven(const struct ckt_server *server, const char *session, en
 	return mark_read(server, session, mark, &owner, &proven, text, sizeof text) && proven;
 }
 
-void ckt_mark_remove(const struct ckt_server *server, const char *session, enum ckt_mark mark, uint32_t uid)
+void ckt_mark_remove(
+	const struct ckt_server *server, const char *session, enum ckt_mark mark, uint32_t uid)
 {
 	char path[CKT_PATH_MAX], text[TEXT_MAX + 1];
 	uint32_t owner;
 	if (!good_id(session))
 		return;
-	if (uid != 0 && uid != geteuid() && ckt_mark_read(server, session, mark, &owner, text, sizeof text) && owner != uid &&
-	    owner != CKT_UID_UNKNOWN)
+	if (uid != 0 && uid != geteuid() &&
+		ckt_mark_read(server, session, mark, &owner, text, sizeof text) && owner != uid &&
+		owner != CKT_UID_UNKNOWN)
 		return;
 	mark_path(server, session, mark, "", path);
 	unlink(path);
@@ -166,9 +181,11 @@ bool ckt_mark_exists(const struct ckt_server *server, const char *session)
 static bool is_mark(const char *name)
 {
 	const char *end = name + CKT_SESSION_ID_SIZE;
-	if (strlen(name) <= CKT_SESSION_ID_SIZE || strspn(name, "0123456789abcdef") != CKT_SESSION_ID_SIZE || *end++ != '.')
+	if (strlen(name) <= CKT_SESSION_ID_SIZE ||
+		strspn(name, "0123456789abcdef") != CKT_SESSION_ID_SIZE || *end++ != '.')
 		return false;
-	return strncmp(end, suffixes[CKT_MARK_PARKED], 6) == 0 || strncmp(end, suffixes[CKT_MARK_MOVED], 5) == 0 || strstr(end, ".new");
+	return strncmp(end, suffixes[CKT_MARK_PARKED], 6) == 0 ||
+		strncmp(end, suffixes[CKT_MARK_MOVED], 5) == 0 || strstr(end, ".new");
 }
 
 static void expire(struct ckt_timer *timer)
@@ -177,8 +194,9 @@ static void expire(struct ckt_timer *timer)
 	DIR *dir = opendir(server->socket_dir);
 	struct stat st;
 	for (struct dirent *entry; dir && (entry = readdir(dir));)
-		if (is_mark(entry->d_name) && fstatat(dirfd(dir), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
-		    time(NULL) - st.st_mtime > AGE_MAX_S)
+		if (is_mark(entry->d_name) &&
+			fstatat(dirfd(dir), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+			time(NULL) - st.st_mtime > AGE_MAX_S)
 			unlinkat(dirfd(dir), entry->d_name, 0);
 	if (dir)
 		closedir(dir);

@@ -1,6 +1,7 @@
 /*
- * Starting a worker: a direct child in a session of its own, without privileges, with a fixed stack, without address space
- * randomisation and with an environment that is the same on every node (what the driver allocates where depends on all of that).
+ * Starting a worker: a direct child in a session of its own, without privileges, with a fixed
+ * stack, without address space randomisation and with an environment that is the same on every node
+ * (what the driver allocates where depends on all of that).
  *
  * The environment is empty but for what `passed` names.
  */
@@ -28,21 +29,32 @@ extern char **environ;
 enum { STACK_BYTES = 8 << 20, ENVIRONMENT_MAX = 256 };
 
 static const char *const passed[] = {
-	"CUDA_VISIBLE_DEVICES=", "CUDA_DEVICE_ORDER=", "CUDA_CACHE_",	/* which GPUs, and the driver's JIT cache */
-	"CUDA_MPS_",							/* a control daemon of the operator's */
-	"CRICKET_SOFT_", "CRICKET_FAULT=",
-	"LD_LIBRARY_PATH=",						/* clusters and containers keep the driver's parts there */
-	"ASAN_OPTIONS=", "UBSAN_OPTIONS=", "LSAN_OPTIONS=", "TSAN_OPTIONS=",
+	/* which GPUs, and the driver's JIT cache */
+	"CUDA_VISIBLE_DEVICES=",
+	"CUDA_DEVICE_ORDER=",
+	"CUDA_CACHE_",
+	/* a control daemon of the operator's */
+	"CUDA_MPS_",
+	"CRICKET_SOFT_",
+	"CRICKET_FAULT=",
+	/* clusters and containers keep the driver's parts there */
+	"LD_LIBRARY_PATH=",
+	"ASAN_OPTIONS=",
+	"UBSAN_OPTIONS=",
+	"LSAN_OPTIONS=",
+	"TSAN_OPTIONS=",
 };
 
 /* ret holds room for ENVIRONMENT_MAX + 1 pointers; the strings are not owned. */
 static void make_environment(const struct ckt_server *server, const char **ret)
 {
 	size_t count = 0;
-	ret[count++] = "GLIBC_TUNABLES=glibc.malloc.arena_max=1:glibc.malloc.mmap_threshold=4294967296";
+	ret[count++] =
+		"GLIBC_TUNABLES=glibc.malloc.arena_max=1:glibc.malloc.mmap_threshold=4294967296";
 	static char loading[64];
 	const char *told = getenv("CUDA_MODULE_LOADING");
-	snprintf(loading, sizeof loading, "CUDA_MODULE_LOADING=%s", told ? told : CKT_MODULE_LOADING_DEFAULT);
+	snprintf(loading, sizeof loading, "CUDA_MODULE_LOADING=%s",
+		told ? told : CKT_MODULE_LOADING_DEFAULT);
 	ret[count++] = loading;
 	static char gpus[32];
 	snprintf(gpus, sizeof gpus, "CRICKET_GPUS=%u", server->driver.gpu_count);
@@ -67,28 +79,31 @@ int ckt_spawn_find_user(struct ckt_server *server, char *ret_message, size_t mes
 	if (geteuid() != 0) {
 		struct passwd *self = name ? getpwuid(geteuid()) : NULL;
 		if (name && (!self || strcmp(self->pw_name, name) != 0)) {
-			snprintf(ret_message, message_size, "--user: '%s': only root can start workers as another user; leave it out",
-				 name);
+			snprintf(ret_message, message_size,
+				"--user: '%s': only root can start workers as another user; leave it out",
+				name);
 			return -EPERM;
 		}
 		return 0;
 	}
 	struct passwd *entry = getpwnam(name ? name : "cricket");
 	if (!entry && name) {
-		snprintf(ret_message, message_size, "--user: '%s': no such user; make one with 'useradd --system %s', or name another",
-			 name, name);
+		snprintf(ret_message, message_size,
+			"--user: '%s': no such user; make one with 'useradd --system %s', or name another",
+			name, name);
 		return -EINVAL;
 	}
 	ret_message[0] = 0;
 	if (!entry) {
 		snprintf(ret_message, message_size,
-			 "there is no user 'cricket' (useradd --system cricket): workers run as 'nobody'; --user NAME names another");
+			"there is no user 'cricket' (useradd --system cricket): workers run as 'nobody'; --user NAME names another");
 		entry = getpwnam("nobody");
 	}
 	if (!entry || entry->pw_uid == 0) {
-		snprintf(ret_message, message_size, entry ? "--user: '%s' is root, and workers never are: name another user"
-							  : "--user: there is neither a user '%s' nor 'nobody': name another",
-			 name ? name : "cricket");
+		snprintf(ret_message, message_size,
+			entry ? "--user: '%s' is root, and workers never are: name another user"
+			      : "--user: there is neither a user '%s' nor 'nobody': name another",
+			name ? name : "cricket");
 		return -EINVAL;
 	}
 	user->change = true;
@@ -103,13 +118,18 @@ int ckt_spawn_find_user(struct ckt_server *server, char *ret_message, size_t mes
 
 static int become_user(const struct ckt_worker_user *user)
 {
-	if (user->change && (setgroups((size_t)user->group_count, user->groups) || setresgid(user->gid, user->gid, user->gid) ||
-			     setresuid(user->uid, user->uid, user->uid)))
+	if (user->change &&
+		(setgroups((size_t)user->group_count, user->groups) ||
+			setresgid(user->gid, user->gid, user->gid) ||
+			setresuid(user->uid, user->uid, user->uid)))
 		return -errno;
 	return 0;
 }
 
-/* 0; 1 where nobody can become that user, 2 where it may not execute the worker, 3 where not read the driver, 4 where not inside_path. */
+/*
+ * 0; 1 where nobody can become that user, 2 where it may not execute the worker, 3 where not read
+ * the driver, 4 where not inside_path.
+ */
 static int look_as_user(const struct ckt_server *server)
 {
 	if (become_user(&server->user))
@@ -155,14 +175,19 @@ bool ckt_spawn_user_reads(const struct ckt_server *server, const char *const *fi
 int ckt_spawn_check(struct ckt_server *server, char *ret_message, size_t message_size)
 {
 	int obstacle = try_user(server);
-	/* Our own files may lie where only root goes; a driver of the operator's is the operator's to open. */
+	/*
+	 * Our own files may lie where only root goes; a driver of the operator's is the operator's
+	 * to open.
+	 */
 	if (server->user.change && obstacle == 2 && ckt_reach_copy(server->worker_path) == 0)
 		obstacle = try_user(server);
-	if (server->user.change && obstacle == 3 && server->driver.soft && ckt_reach_copy(server->driver.path) == 0)
+	if (server->user.change && obstacle == 3 && server->driver.soft &&
+		ckt_reach_copy(server->driver.path) == 0)
 		obstacle = try_user(server);
 	if (server->user.change && obstacle == 4 && ckt_reach_copy(server->inside_path) == 0)
 		obstacle = try_user(server);
-	snprintf(server->inside_variable, sizeof server->inside_variable, "CRICKET_INSIDE=%s", server->inside_path);
+	snprintf(server->inside_variable, sizeof server->inside_variable, "CRICKET_INSIDE=%s",
+		server->inside_path);
 	/* Only programs with libraries miss it, and they are told. */
 	if (obstacle == 4)
 		obstacle = *server->inside_path = 0;
@@ -171,8 +196,9 @@ int ckt_spawn_check(struct ckt_server *server, char *ret_message, size_t message
 		snprintf(ret_message, message_size, "cannot become user '%s'", name);
 	else if (obstacle)
 		snprintf(ret_message, message_size,
-			 "user '%s' may not %s %s: give that user access to it and the directories above, or --user NAME", name,
-			 obstacle == 2 ? "execute" : "read", obstacle == 2 ? server->worker_path : server->driver.path);
+			"user '%s' may not %s %s: give that user access to it and the directories above, or --user NAME",
+			name, obstacle == 2 ? "execute" : "read",
+			obstacle == 2 ? server->worker_path : server->driver.path);
 	else
 		return 0;
 	return -EACCES;
@@ -184,24 +210,31 @@ struct failure {
 };
 
 /* Runs in the child.  Comes back only on failure. */
-static void start(struct ckt_server *server, int listen_fd, const char *const *environment, struct failure *failure)
+static void start(struct ckt_server *server, int listen_fd, const char *const *environment,
+	struct failure *failure)
 {
-	const char *const arguments[] = {"cricket-worker", "--log-level", server->options.log_level, NULL};
+	const char *const arguments[] = {
+		"cricket-worker", "--log-level", server->options.log_level, NULL};
 	struct rlimit stack = {STACK_BYTES, STACK_BYTES}, none = {0, 0};
 	sigset_t no_signals;
 	const char *step = "descriptors";
 	/* listen_fd is moved out of the way first: it may be one of 0 to 3 itself. */
-	int null = open("/dev/null", O_RDONLY | O_CLOEXEC), high = fcntl(listen_fd, F_DUPFD_CLOEXEC, 10);
+	int null = open("/dev/null", O_RDONLY | O_CLOEXEC),
+	    high = fcntl(listen_fd, F_DUPFD_CLOEXEC, 10);
 	if (null < 0 || high < 0 || dup2(null, STDIN_FILENO) < 0 || dup2(high, 3) < 0)
 		goto out;
-	/* Ours are close-on-exec anyway; this is for what we inherited.  Sandboxes without the call are none the worse. */
+	/*
+	 * Ours are close-on-exec anyway; this is for what we inherited.  Sandboxes without the call
+	 * are none the worse.
+	 */
 	syscall(SYS_close_range, 4, ~0u, 4 /* CLOSE_RANGE_CLOEXEC */);
 	/* Kill signals for the server's group or terminal are not meant for sessions. */
 	step = "setsid";
 	if (setsid() < 0)
 		goto out;
 	step = "rlimit";
-	if (setrlimit(RLIMIT_STACK, &stack) || setrlimit(RLIMIT_CORE, &none) || setrlimit(RLIMIT_NOFILE, &server->descriptors))
+	if (setrlimit(RLIMIT_STACK, &stack) || setrlimit(RLIMIT_CORE, &none) ||
+		setrlimit(RLIMIT_NOFILE, &server->descriptors))
 		goto out;
 	/* Docker's seccomp profile refuses this; the worker looks for itself and notes it. */
 	personality(ADDR_NO_RANDOMIZE);
@@ -212,7 +245,9 @@ static void start(struct ckt_server *server, int listen_fd, const char *const *e
 	step = "no_new_privs";
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
 		goto out;
-	/* Again, by the worker's own process: this is whom SO_PEERCRED names to those who connect. */
+	/*
+	 * Again, by the worker's own process: this is whom SO_PEERCRED names to those who connect.
+	 */
 	step = "listen";
 	if (listen(3, 64))
 		goto out;
@@ -228,7 +263,8 @@ out:
 	snprintf(failure->step, sizeof failure->step, "%s", step);
 }
 
-int ckt_spawn_worker(struct ckt_server *server, int listen_fd, pid_t *ret_pid, char *ret_message, size_t message_size)
+int ckt_spawn_worker(struct ckt_server *server, int listen_fd, pid_t *ret_pid, char *ret_message,
+	size_t message_size)
 {
 	const char *environment[ENVIRONMENT_MAX + 1];
 	struct failure failure = {0};
@@ -265,7 +301,7 @@ int ckt_spawn_worker(struct ckt_server *server, int listen_fd, pid_t *ret_pid, c
 			;
 		error = n == sizeof failure ? failure.error : EIO;
 	}
-	snprintf(ret_message, message_size, "cannot start a worker (%s of %s): %s", *failure.step ? failure.step : "fork",
-		 server->worker_path, strerror(error));
+	snprintf(ret_message, message_size, "cannot start a worker (%s of %s): %s",
+		*failure.step ? failure.step : "fork", server->worker_path, strerror(error));
 	return error ? -error : -EIO;
 }

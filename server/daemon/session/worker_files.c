@@ -1,9 +1,11 @@
 /*
- * A copy of one of our own files where the workers' user reaches it.  Started by root from root's own directory (a clone or an
- * installation below /root, which others may not enter), the server would otherwise have no worker that is not root.
+ * A copy of one of our own files where the workers' user reaches it.  Started by root from root's
+ * own directory (a clone or an installation below /root, which others may not enter), the server
+ * would otherwise have no worker that is not root.
  *
- * The copies lie in /run/cricket/libexec/HASH/, named by their contents, or by which files they are: servers of one build share them,
- * another build never finds the wrong one, nothing needs to be removed when a server is killed, and /run is empty after a reboot.
+ * The copies lie in /run/cricket/libexec/HASH/, named by their contents, or by which files they
+ * are: servers of one build share them, another build never finds the wrong one, nothing needs to
+ * be removed when a server is killed, and /run is empty after a reboot.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -25,7 +27,10 @@ static int check_directory(const char *path)
 	struct stat status;
 	if (lstat(path, &status))
 		return -errno;
-	return S_ISDIR(status.st_mode) && status.st_uid == 0 && !(status.st_mode & 022) && (status.st_mode & 005) == 005 ? 0 : -EPERM;
+	return S_ISDIR(status.st_mode) && status.st_uid == 0 && !(status.st_mode & 022) &&
+			(status.st_mode & 005) == 005
+		? 0
+		: -EPERM;
 }
 
 static int write_all(int fd, const uint8_t *data, size_t size)
@@ -42,7 +47,10 @@ static int write_all(int fd, const uint8_t *data, size_t size)
 	return 0;
 }
 
-/* Under a name of its own first: another server may be at it too, and both rename the same contents into place. */
+/*
+ * Under a name of its own first: another server may be at it too, and both rename the same contents
+ * into place.
+ */
 static int write_copy(const char *target, const uint8_t *data, size_t size)
 {
 	char temporary[CKT_PATH_MAX];
@@ -73,7 +81,8 @@ static void hash_text(struct sha256_ctx *sha, char ret_hash[2 * DIGEST_BYTES + 1
 		snprintf(ret_hash + 2 * i, 3, "%02x", digest[i]);
 }
 
-static int place(const char *hash, const uint8_t *data, size_t size, const char *name, char ret_path[CKT_PATH_MAX])
+static int place(const char *hash, const uint8_t *data, size_t size, const char *name,
+	char ret_path[CKT_PATH_MAX])
 {
 	char target[CKT_PATH_MAX];
 	struct stat status;
@@ -83,7 +92,9 @@ static int place(const char *hash, const uint8_t *data, size_t size, const char 
 		result = check_directory("/run/cricket");
 	if (!result)
 		result = check_directory(COPIES);
-	if (!result && (lstat(target, &status) || !S_ISREG(status.st_mode) || status.st_uid != 0 || (size_t)status.st_size != size))
+	if (!result &&
+		(lstat(target, &status) || !S_ISREG(status.st_mode) || status.st_uid != 0 ||
+			(size_t)status.st_size != size))
 		result = write_copy(target, data, size);
 	if (!result)
 		strcpy(ret_path, target);
@@ -98,7 +109,8 @@ static int copy_file(const char *path, const char *hash, char ret_path[CKT_PATH_
 	if (fd < 0)
 		return -errno;
 	int result = fstat(fd, &status) ? -errno : status.st_size ? 0 : -EINVAL;
-	void *data = result ? MAP_FAILED : mmap(NULL, (size_t)status.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+	void *data = result ? MAP_FAILED
+			    : mmap(NULL, (size_t)status.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
 	if (!result && data == MAP_FAILED)
 		result = -errno;
 	if (!result) {
@@ -122,7 +134,8 @@ int ckt_reach_copy(char path[CKT_PATH_MAX])
 	return copy_file(path, NULL, path);
 }
 
-int ckt_reach_copy_together(const char *const *files, size_t count, char ret_directory[CKT_PATH_MAX])
+int ckt_reach_copy_together(
+	const char *const *files, size_t count, char ret_directory[CKT_PATH_MAX])
 {
 	struct sha256_ctx sha;
 	char hash[2 * DIGEST_BYTES + 1], path[CKT_PATH_MAX];
@@ -131,9 +144,12 @@ int ckt_reach_copy_together(const char *const *files, size_t count, char ret_dir
 		struct stat status;
 		if (stat(files[i], &status))
 			return -errno;
-		/* Not by their contents: they are large, and every server would read them at its start. */
-		const uint64_t words[] = {status.st_dev, status.st_ino, (uint64_t)status.st_size, (uint64_t)status.st_mtim.tv_sec,
-					  (uint64_t)status.st_mtim.tv_nsec};
+		/*
+		 * Not by their contents: they are large, and every server would read them at its
+		 * start.
+		 */
+		const uint64_t words[] = {status.st_dev, status.st_ino, (uint64_t)status.st_size,
+			(uint64_t)status.st_mtim.tv_sec, (uint64_t)status.st_mtim.tv_nsec};
 		sha256_update(&sha, sizeof words, (const uint8_t *)words);
 		sha256_update(&sha, strlen(files[i]) + 1, (const uint8_t *)files[i]);
 	}

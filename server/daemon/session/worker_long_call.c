@@ -8,10 +8,10 @@
 #include "base/log.h"
 
 enum {
-	GRACE_MS = 1000,	/* for the answer, beyond the worker's own deadline */
+	GRACE_MS = 1000, /* for the answer, beyond the worker's own deadline */
 	LOOK_MS = 1000,
-	ANSWER_MS = 1000,	/* PROGRESS waits for nothing in the worker */
-	STALL_MS = 600000,	/* the disk's turn, fsync, moves no bytes that anybody counts */
+	ANSWER_MS = 1000,  /* PROGRESS waits for nothing in the worker */
+	STALL_MS = 600000, /* the disk's turn, fsync, moves no bytes that anybody counts */
 };
 
 struct long_call {
@@ -20,7 +20,7 @@ struct long_call {
 	bool ended, asking;
 	char phase[CKT_NAME_MAX + 1];
 	uint64_t done_bytes;
-	int64_t moved_ms;	/* when it was seen to come on last */
+	int64_t moved_ms; /* when it was seen to come on last */
 	ckt_request_done done;
 	void *context;
 };
@@ -42,7 +42,8 @@ static void call_done(struct ckt_session *session, void *context, int error, voi
 
 static void give_up(struct long_call *call, int error, const char *why)
 {
-	ckt_warning("session %s: worker %d %s: given up", call->session->id, (int)call->session->pid, why);
+	ckt_warning("session %s: worker %d %s: given up", call->session->id,
+		(int)call->session->pid, why);
 	/* The connection's end tells the worker that nobody waits any more, should it ever look. */
 	ckt_request_hang_up(call->session, CKT_LINK_LONG, error);
 }
@@ -60,7 +61,8 @@ static void looked(struct ckt_session *session, void *context, int error, void *
 	}
 	if (error) {
 		/* One that has died is not one that hangs. */
-		give_up(call, error, error == -ETIMEDOUT ? "does not answer" : "is not to be reached");
+		give_up(call, error,
+			error == -ETIMEDOUT ? "does not answer" : "is not to be reached");
 		return;
 	}
 	if (strcmp(call->phase, progress->phase) != 0 || call->done_bytes != progress->done_bytes) {
@@ -78,14 +80,16 @@ static void look(struct ckt_timer *timer)
 {
 	struct long_call *call = CKT_CONTAINER(timer, struct long_call, timer);
 	call->asking = true;
-	int error = ckt_session_call(call->session, CKT_WORKER_PROGRESS, NULL, NULL, -1, (xdrproc_t)xdr_ckt_worker_progress_res,
-				     sizeof(struct ckt_worker_progress_res), ANSWER_MS, looked, call);
+	int error = ckt_session_call(call->session, CKT_WORKER_PROGRESS, NULL, NULL, -1,
+		(xdrproc_t)xdr_ckt_worker_progress_res, sizeof(struct ckt_worker_progress_res),
+		ANSWER_MS, looked, call);
 	if (error)
 		looked(call->session, call, error, NULL);
 }
 
-int ckt_session_call_long(struct ckt_session *session, uint32_t proc, xdrproc_t xdr_args, void *args, int pass_fd, xdrproc_t xdr_result,
-			  size_t result_size, unsigned deadline_ms, ckt_request_done done, void *context)
+int ckt_session_call_long(struct ckt_session *session, uint32_t proc, xdrproc_t xdr_args,
+	void *args, int pass_fd, xdrproc_t xdr_result, size_t result_size, unsigned deadline_ms,
+	ckt_request_done done, void *context)
 {
 	struct long_call *call = calloc(1, sizeof *call);
 	if (!call) {
@@ -93,18 +97,24 @@ int ckt_session_call_long(struct ckt_session *session, uint32_t proc, xdrproc_t 
 			close(pass_fd);
 		return -ENOMEM;
 	}
-	*call = (struct long_call){.session = session, .done = done, .context = context, .timer = {.fire = look},
-				   .moved_ms = ckt_net_now_ms() + deadline_ms};
-	int result = ckt_session_call(session, proc, xdr_args, args, pass_fd, xdr_result, result_size, 0, call_done, call);
+	*call = (struct long_call){.session = session,
+		.done = done,
+		.context = context,
+		.timer = {.fire = look},
+		.moved_ms = ckt_net_now_ms() + deadline_ms};
+	int result = ckt_session_call(session, proc, xdr_args, args, pass_fd, xdr_result,
+		result_size, 0, call_done, call);
 	if (result)
 		free(call);
 	else
-		ckt_timer_set(&session->server->loop, &call->timer, (int64_t)deadline_ms + GRACE_MS);
+		ckt_timer_set(
+			&session->server->loop, &call->timer, (int64_t)deadline_ms + GRACE_MS);
 	return result;
 }
 
 const char *ckt_request_problem(int error)
 {
-	return error == -ETIMEDOUT ? "it does not answer: the process is stopped or hangs; let it go on, or end the session with cricketctl kill"
-				   : strerror(-error);
+	return error == -ETIMEDOUT
+		? "it does not answer: the process is stopped or hangs; let it go on, or end the session with cricketctl kill"
+		: strerror(-error);
 }

@@ -21,7 +21,8 @@ struct ckt_request {
 	size_t result_size;
 	ckt_request_done done;
 	void *context;
-	max_align_t result[];	/* result_size bytes: a reply needs no memory that could be missing when it comes */
+	/* result_size bytes: a reply needs no memory that could be missing when it comes */
+	max_align_t result[];
 };
 
 static void request_unlink(struct ckt_request *request)
@@ -63,7 +64,8 @@ void ckt_request_fail_all(struct ckt_session *session, int error)
 static void link_closed(struct ckt_stream *stream, int error)
 {
 	struct ckt_link *link = CKT_CONTAINER(stream, struct ckt_link, stream);
-	ckt_debug("session %s: connection to the worker closed: %s", link->session->id, strerror(-error));
+	ckt_debug("session %s: connection to the worker closed: %s", link->session->id,
+		strerror(-error));
 	ckt_stream_fini(stream);
 	/* Either its death is about to be seen, or the next call connects again. */
 	link_fail(link, error ? error : -ECONNRESET);
@@ -94,7 +96,8 @@ static void link_record(struct ckt_stream *stream, uint8_t *data, size_t size, i
 			error = ckt_net_decode(&c, request->xdr_result, result);
 		request_end(request, error, error ? NULL : result);
 	} else if (!good) {
-		ckt_warning("session %s: the worker sent bytes that are no reply", link->session->id);
+		ckt_warning(
+			"session %s: the worker sent bytes that are no reply", link->session->id);
 		link_closed(stream, -EPROTO);
 	}
 	free(data);
@@ -107,7 +110,8 @@ int ckt_request_connect(struct ckt_session *session, enum ckt_link_kind kind)
 	if (link->stream.source.fd >= 0)
 		return 0;
 	size_t room = sizeof address.sun_path;
-	if ((size_t)snprintf(address.sun_path, room, "%s/%s.sock", session->server->socket_dir, session->id) >= room)
+	if ((size_t)snprintf(address.sun_path, room, "%s/%s.sock", session->server->socket_dir,
+		    session->id) >= room)
 		return -ENAMETOOLONG;
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (fd < 0)
@@ -115,7 +119,8 @@ int ckt_request_connect(struct ckt_session *session, enum ckt_link_kind kind)
 	int result = connect(fd, (struct sockaddr *)&address, sizeof address) ? -errno : 0;
 	if (!result) {
 		link->session = session;
-		link->stream = (struct ckt_stream){.max_bytes = CKT_RECORD_MAX, .record = link_record, .closed = link_closed};
+		link->stream = (struct ckt_stream){
+			.max_bytes = CKT_RECORD_MAX, .record = link_record, .closed = link_closed};
 		result = ckt_stream_init(&link->stream, &session->server->loop, fd);
 	}
 	if (result) {
@@ -125,25 +130,41 @@ int ckt_request_connect(struct ckt_session *session, enum ckt_link_kind kind)
 	return result;
 }
 
-int ckt_session_call(struct ckt_session *session, uint32_t proc, xdrproc_t xdr_args, void *args, int pass_fd, xdrproc_t xdr_result,
-		     size_t result_size, int timeout_ms, ckt_request_done done, void *context)
+int ckt_session_call(struct ckt_session *session, uint32_t proc, xdrproc_t xdr_args, void *args,
+	int pass_fd, xdrproc_t xdr_result, size_t result_size, int timeout_ms,
+	ckt_request_done done, void *context)
 {
 	uint8_t *data = NULL;
 	size_t size = 0;
-	enum ckt_link_kind kind = proc == CKT_WORKER_SAVE || proc == CKT_WORKER_SAVE2 || proc == CKT_WORKER_RELEASE || proc == CKT_WORKER_PAUSE ||
-						  proc == CKT_WORKER_UNPAUSE || proc == CKT_WORKER_QUIESCE || proc == CKT_WORKER_BASE ||
-						  /* The files come before the save, or before the start. */
-						  (proc == CKT_WORKER_MEMORY && session->phase == CKT_SESSION_LIVE) ? CKT_LINK_LONG : CKT_LINK_SHORT;
+	enum ckt_link_kind kind = proc == CKT_WORKER_SAVE || proc == CKT_WORKER_SAVE2 ||
+			proc == CKT_WORKER_RELEASE || proc == CKT_WORKER_PAUSE ||
+			proc == CKT_WORKER_UNPAUSE || proc == CKT_WORKER_QUIESCE ||
+			proc == CKT_WORKER_BASE ||
+			/*
+						   * The files come before the save, or before the
+						   * start.
+						   */
+			(proc == CKT_WORKER_MEMORY && session->phase == CKT_SESSION_LIVE)
+		? CKT_LINK_LONG
+		: CKT_LINK_SHORT;
 	struct ckt_link *link = &session->links[kind];
 	struct ckt_request *request = calloc(1, sizeof *request + result_size);
 	int result = request ? ckt_request_connect(session, kind) : -ENOMEM;
-	/* A worker that reads nothing is to cost neither memory nor the descriptors that wait to be passed. */
+	/*
+	 * A worker that reads nothing is to cost neither memory nor the descriptors that wait to be
+	 * passed.
+	 */
 	if (!result && ckt_stream_queued(&link->stream) > QUEUED_MAX)
 		result = -ETIMEDOUT;
 	if (!result) {
-		*request = (struct ckt_request){.link = link, .xid = ++session->next_xid, .xdr_result = xdr_result,
-						.result_size = result_size, .done = done, .context = context};
-		result = ckt_net_encode_call(request->xid, CRICKET_WORKER_PROG, proc, xdr_args, args, &data, &size);
+		*request = (struct ckt_request){.link = link,
+			.xid = ++session->next_xid,
+			.xdr_result = xdr_result,
+			.result_size = result_size,
+			.done = done,
+			.context = context};
+		result = ckt_net_encode_call(
+			request->xid, CRICKET_WORKER_PROG, proc, xdr_args, args, &data, &size);
 	}
 	if (result) {
 		if (pass_fd >= 0)

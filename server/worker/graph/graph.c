@@ -1,6 +1,7 @@
 /*
- * Graphs: descriptions arrive in pieces under the id of the client's graph, and an executable graph is made from one.  The client's
- * memory that nodes touch has buffers here (graph_memory.c): its bytes come before a launch and go after it, in the order of the stream.
+ * Graphs: descriptions arrive in pieces under the id of the client's graph, and an executable graph
+ * is made from one.  The client's memory that nodes touch has buffers here (graph_memory.c): its
+ * bytes come before a launch and go after it, in the order of the stream.
  */
 #include "server/worker/graph/graph.h"
 
@@ -23,7 +24,8 @@
 
 /* ---- Objects */
 
-CUresult ckt_graph_data_make(struct ckt_worker *worker, uint64_t id, uint64_t total, struct ckt_object **ret_object)
+CUresult ckt_graph_data_make(
+	struct ckt_worker *worker, uint64_t id, uint64_t total, struct ckt_object **ret_object)
 {
 	struct ckt_object *object;
 	if (total > CKT_GRAPH_BYTES_MAX)
@@ -70,7 +72,9 @@ void ckt_graph_object_fini(struct ckt_worker *worker, struct ckt_object *object)
 static CUresult decode(const uint8_t *data, size_t size, struct ckt_graph **ret_graph)
 {
 	*ret_graph = ckt_graph_decode(data, size);
-	return *ret_graph ? CUDA_SUCCESS : errno == ENOMEM ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_ERROR_INVALID_VALUE;
+	return *ret_graph         ? CUDA_SUCCESS
+		: errno == ENOMEM ? CUDA_ERROR_OUT_OF_MEMORY
+				  : CUDA_ERROR_INVALID_VALUE;
 }
 
 /* Takes the finished description out of its object, which goes. */
@@ -80,7 +84,8 @@ static CUresult take_data(struct ckt_worker *worker, uint64_t id, struct ckt_gra
 	if (!object)
 		return CUDA_ERROR_INVALID_VALUE;
 	struct ckt_graph_data *data = object->real;
-	CUresult result = data->received == data->total ? decode(data->data, data->total, ret_graph) : CUDA_ERROR_INVALID_VALUE;
+	CUresult result = data->received == data->total ? decode(data->data, data->total, ret_graph)
+							: CUDA_ERROR_INVALID_VALUE;
 	ckt_graph_object_fini(worker, object);
 	ckt_objects_remove(&worker->objects, object);
 	return result;
@@ -89,9 +94,9 @@ static CUresult take_data(struct ckt_worker *worker, uint64_t id, struct ckt_gra
 /* An executable graph being made. */
 struct making {
 	struct ckt_aside_job job;
-	struct ckt_wcall *call;		/* NULL in a restore */
+	struct ckt_wcall *call; /* NULL in a restore */
 	uint64_t id, context;
-	struct ckt_graph_exec *exec;	/* not anybody's yet */
+	struct ckt_graph_exec *exec; /* not anybody's yet */
 	CUDA_GRAPH_INSTANTIATE_PARAMS params;
 	CUresult result;
 };
@@ -115,7 +120,8 @@ static CUresult charge_device(struct ckt_worker *worker, struct ckt_graph_exec *
 {
 	exec->device = worker->current ? worker->current->ctx.device : 0;
 	ckt_graph_each(exec->graph, count_node, exec);
-	CUresult result = ckt_memory_charge(&worker->devices[exec->device].memory, exec->device_bytes);
+	CUresult result =
+		ckt_memory_charge(&worker->devices[exec->device].memory, exec->device_bytes);
 	if (result)
 		exec->device_bytes = 0;
 	return result;
@@ -141,7 +147,10 @@ static CUresult making_begin(struct ckt_worker *worker, struct making *m, struct
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	m->exec->flags = m->params.flags;
 	ckt_graph_each(graph, note_host_node, m->exec);
-	struct ckt_graph_build build = {.worker = worker, .segments = &m->exec->segments, .conditions = &m->exec->conditions, .exec = m->id};
+	struct ckt_graph_build build = {.worker = worker,
+		.segments = &m->exec->segments,
+		.conditions = &m->exec->conditions,
+		.exec = m->id};
 	CUresult result = ckt_graph_segments_cover(&m->exec->segments, graph);
 	return result ? result : ckt_graph_make(&build, graph);
 }
@@ -149,14 +158,18 @@ static CUresult making_begin(struct ckt_worker *worker, struct making *m, struct
 static void making_run(struct ckt_aside_job *job)
 {
 	struct making *m = (struct making *)job;
-	m->result = ckt_driver.cuGraphInstantiateWithParams(&m->exec->real, m->exec->graph->real, &m->params);
+	m->result = ckt_driver.cuGraphInstantiateWithParams(
+		&m->exec->real, m->exec->graph->real, &m->params);
 }
 
 /* The object, where all went well, or nothing is left. */
-static CUresult making_end(struct ckt_worker *worker, const struct making *m, struct ckt_object **ret_object)
+static CUresult making_end(
+	struct ckt_worker *worker, const struct making *m, struct ckt_object **ret_object)
 {
 	struct ckt_object *object;
-	CUresult result = m->result ? m->result : ckt_objects_add(&worker->objects, m->id, CKT_KIND_GRAPH_EXEC, false, &object);
+	CUresult result = m->result
+		? m->result
+		: ckt_objects_add(&worker->objects, m->id, CKT_KIND_GRAPH_EXEC, false, &object);
 	if (!result) {
 		object->context = m->context;
 		object->real = m->exec;
@@ -167,13 +180,15 @@ static CUresult making_end(struct ckt_worker *worker, const struct making *m, st
 	return result;
 }
 
-CUresult ckt_graph_exec_make(struct ckt_worker *worker, uint64_t id, uint64_t context, uint64_t flags, const uint8_t *data, size_t size,
-			     struct ckt_object **ret_object)
+CUresult ckt_graph_exec_make(struct ckt_worker *worker, uint64_t id, uint64_t context,
+	uint64_t flags, const uint8_t *data, size_t size, struct ckt_object **ret_object)
 {
 	struct ckt_graph *graph;
 	CUresult result = decode(data, size, &graph);
 	/* Uploading at once was for the first instantiation. */
-	struct making m = {.id = id, .context = context, .params = {.flags = flags & ~(uint64_t)CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD}};
+	struct making m = {.id = id,
+		.context = context,
+		.params = {.flags = flags & ~(uint64_t)CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD}};
 	if (result)
 		return result;
 	m.result = making_begin(worker, &m, graph);
@@ -184,7 +199,8 @@ CUresult ckt_graph_exec_make(struct ckt_worker *worker, uint64_t id, uint64_t co
 
 static struct ckt_graph_exec *find_exec(struct ckt_worker *worker, uint64_t id)
 {
-	struct ckt_object *object = ckt_objects_find_kind(&worker->objects, id, CKT_KIND_GRAPH_EXEC);
+	struct ckt_object *object =
+		ckt_objects_find_kind(&worker->objects, id, CKT_KIND_GRAPH_EXEC);
 	return object ? object->real : NULL;
 }
 
@@ -196,18 +212,21 @@ int ckt_worker_graph_data(struct ckt_wcall *call)
 	struct ckt_graph_data_args args;
 	if (!ckt_graph_data_args_get(&call->args, &args))
 		return CKT_WCALL_GARBAGE;
-	struct ckt_object *object = ckt_objects_find_kind(&worker->objects, args.graph, CKT_KIND_GRAPH);
+	struct ckt_object *object =
+		ckt_objects_find_kind(&worker->objects, args.graph, CKT_KIND_GRAPH);
 	if (object && args.offset == 0) {
 		/* An earlier one was never used. */
 		ckt_graph_object_fini(worker, object);
 		ckt_objects_remove(&worker->objects, object);
 		object = NULL;
 	}
-	CUresult result = object ? CUDA_SUCCESS : ckt_graph_data_make(worker, args.graph, args.total, &object);
+	CUresult result = object ? CUDA_SUCCESS
+				 : ckt_graph_data_make(worker, args.graph, args.total, &object);
 	if (result)
 		return result;
 	struct ckt_graph_data *data = object->real;
-	if (data->total != args.total || data->received != args.offset || args.data_len > data->total - data->received)
+	if (data->total != args.total || data->received != args.offset ||
+		args.data_len > data->total - data->received)
 		return CUDA_ERROR_INVALID_VALUE;
 	memcpy(data->data + data->received, args.data, args.data_len);
 	data->received += args.data_len;
@@ -235,7 +254,8 @@ static void making_finish(struct ckt_worker *worker, struct ckt_aside_job *job)
 	struct ckt_object *object;
 	/* A graph that the driver finds wrong is an answer, with what is wrong. */
 	struct ckt_graph_instantiate_res res = {.status = making_end(worker, m, &object)};
-	ckt_graph_instantiate_res_put(ckt_wcall_results(m->call, ckt_graph_instantiate_res_size(&res)), &res);
+	ckt_graph_instantiate_res_put(
+		ckt_wcall_results(m->call, ckt_graph_instantiate_res_size(&res)), &res);
 	ckt_wcall_finish(m->call, CUDA_SUCCESS);
 	free(m);
 }
@@ -252,10 +272,15 @@ int ckt_worker_graph_instantiate(struct ckt_wcall *call)
 	if (result)
 		return result;
 	struct making *m = calloc(1, sizeof *m);
-	result = !m ? CUDA_ERROR_OUT_OF_MEMORY : worker->current ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
+	result = !m               ? CUDA_ERROR_OUT_OF_MEMORY
+		: worker->current ? CUDA_SUCCESS
+				  : CUDA_ERROR_INVALID_CONTEXT;
 	if (!result)
-		*m = (struct making){.job = {.run = making_run, .finish = making_finish}, .call = call, .id = args.exec,
-				     .context = worker->current->id, .params = {.flags = args.flags}};
+		*m = (struct making){.job = {.run = making_run, .finish = making_finish},
+			.call = call,
+			.id = args.exec,
+			.context = worker->current->id,
+			.params = {.flags = args.flags}};
 	if (!result && args.flags & CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD)
 		result = ckt_object_stream(worker, args.upload_stream, &m->params.hUploadStream);
 	if (result) {
@@ -276,7 +301,8 @@ static void pair(struct ckt_graph *update, struct ckt_graph *graph)
 {
 	for (uint32_t i = 0; i < update->node_count && i < graph->node_count; i++) {
 		update->nodes[i].updates = &graph->nodes[i];
-		for (uint32_t k = 0; k < update->nodes[i].graph_count && k < graph->nodes[i].graph_count; k++)
+		for (uint32_t k = 0;
+			k < update->nodes[i].graph_count && k < graph->nodes[i].graph_count; k++)
 			pair(update->nodes[i].graphs[k], graph->nodes[i].graphs[k]);
 	}
 }
@@ -311,7 +337,10 @@ int ckt_worker_graph_exec_update(struct ckt_wcall *call)
 		return taken ? taken : CUDA_ERROR_INVALID_VALUE;
 	}
 	struct ckt_graph_conditions conditions = {0};
-	struct ckt_graph_build build = {.worker = worker, .segments = &exec->segments, .conditions = &conditions, .exec = args.exec};
+	struct ckt_graph_build build = {.worker = worker,
+		.segments = &exec->segments,
+		.conditions = &conditions,
+		.exec = args.exec};
 	CUgraphExecUpdateResultInfo info = {.result = CU_GRAPH_EXEC_UPDATE_ERROR};
 	pair(update, exec->graph);
 	CUresult result = ckt_graph_segments_cover(&exec->segments, update);
@@ -319,8 +348,10 @@ int ckt_worker_graph_exec_update(struct ckt_wcall *call)
 		result = ckt_graph_make(&build, update);
 	if (!result)
 		result = ckt_driver.cuGraphExecUpdate_v2(exec->real, update->real, &info);
-	struct ckt_graph_exec_update_res res = {.result = result, .status = info.result, .error_node = id_of(update, info.errorNode),
-						.error_from = id_of(update, info.errorFromNode)};
+	struct ckt_graph_exec_update_res res = {.result = result,
+		.status = info.result,
+		.error_node = id_of(update, info.errorNode),
+		.error_from = id_of(update, info.errorFromNode)};
 	if (result)
 		ckt_printed_send(worker);
 	else
@@ -329,7 +360,8 @@ int ckt_worker_graph_exec_update(struct ckt_wcall *call)
 		result = ckt_graph_conditions_take(&exec->conditions, &conditions);
 	ckt_graph_conditions_fini(&conditions);
 	ckt_graph_free(update);
-	ckt_graph_exec_update_res_put(ckt_wcall_results(call, ckt_graph_exec_update_res_size(&res)), &res);
+	ckt_graph_exec_update_res_put(
+		ckt_wcall_results(call, ckt_graph_exec_update_res_size(&res)), &res);
 	return CUDA_SUCCESS;
 }
 
@@ -349,7 +381,10 @@ int ckt_worker_graph_exec_set_node(struct ckt_wcall *call)
 		ckt_graph_node_fini(&update);
 		return CUDA_ERROR_INVALID_VALUE;
 	}
-	struct ckt_graph_build build = {.worker = worker, .segments = &exec->segments, .conditions = &exec->conditions, .exec = args.exec};
+	struct ckt_graph_build build = {.worker = worker,
+		.segments = &exec->segments,
+		.conditions = &exec->conditions,
+		.exec = args.exec};
 	struct ckt_graph single = {.nodes = &update, .node_count = 1};
 	struct ckt_graph target = {.nodes = node, .node_count = 1};
 	pair(&single, &target);
@@ -386,7 +421,8 @@ int ckt_worker_graph_exec_destroy(struct ckt_wcall *call)
 	struct ckt_graph_exec_destroy_args args;
 	if (!ckt_graph_exec_destroy_args_get(&call->args, &args))
 		return CKT_WCALL_GARBAGE;
-	struct ckt_object *object = ckt_objects_find_kind(&worker->objects, args.exec, CKT_KIND_GRAPH_EXEC);
+	struct ckt_object *object =
+		ckt_objects_find_kind(&worker->objects, args.exec, CKT_KIND_GRAPH_EXEC);
 	if (!object)
 		return CUDA_ERROR_INVALID_HANDLE;
 	ckt_object_destroy(worker, object);
@@ -409,17 +445,24 @@ int ckt_worker_graph_dot(struct ckt_wcall *call)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
 	drawn->graph = graph;
-	struct ckt_graph_build build = {.worker = worker, .segments = &drawn->segments, .conditions = &drawn->conditions};
+	struct ckt_graph_build build = {
+		.worker = worker, .segments = &drawn->segments, .conditions = &drawn->conditions};
 	char path[32], *text = NULL;
 	int fd = memfd_create("graph", MFD_CLOEXEC);
-	result = fd < 0 ? CUDA_ERROR_OPERATING_SYSTEM : ckt_graph_segments_cover(&drawn->segments, graph);
+	result = fd < 0 ? CUDA_ERROR_OPERATING_SYSTEM
+			: ckt_graph_segments_cover(&drawn->segments, graph);
 	if (!result)
 		result = ckt_graph_make(&build, graph);
 	snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
 	if (!result)
-		result = ckt_driver.cuGraphDebugDotPrint ? ckt_driver.cuGraphDebugDotPrint(graph->real, path, args.flags) : CKT_WORKER_UNSUPPORTED("cuGraphDebugDotPrint with the server's driver");
+		result = ckt_driver.cuGraphDebugDotPrint
+			? ckt_driver.cuGraphDebugDotPrint(graph->real, path, args.flags)
+			: CKT_WORKER_UNSUPPORTED("cuGraphDebugDotPrint with the server's driver");
 	off_t size = result ? 0 : lseek(fd, 0, SEEK_END);
-	if (!result && (size < 0 || size > CKT_GRAPH_DOT_RES_TEXT_MAX || !(text = malloc((size_t)size + 1)) || pread(fd, text, (size_t)size, 0) != size))
+	if (!result &&
+		(size < 0 || size > CKT_GRAPH_DOT_RES_TEXT_MAX ||
+			!(text = malloc((size_t)size + 1)) ||
+			pread(fd, text, (size_t)size, 0) != size))
 		result = CUDA_ERROR_OUT_OF_MEMORY;
 	if (!result) {
 		struct ckt_graph_dot_res res = {.text = text, .text_len = (uint32_t)size};
@@ -440,7 +483,7 @@ static CUresult note_event(struct ckt_graph_node *node, void *data)
 	uint64_t id;
 	struct ckt_object *event;
 	if (node->type == CU_GRAPH_NODE_TYPE_EVENT_RECORD && ckt_graph_event_get(node, &id) &&
-	    (event = ckt_objects_find_kind(&worker->objects, id, CKT_KIND_EVENT))) {
+		(event = ckt_objects_find_kind(&worker->objects, id, CKT_KIND_EVENT))) {
 		event->event.recorded = true;
 		event->event.from_image = false;
 	}

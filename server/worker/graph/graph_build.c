@@ -26,7 +26,10 @@ struct kernel_params {
 	void *extra[5];
 };
 
-/* One pointer for each parameter where the driver tells the layout: cooperative kernels take no packed buffer. */
+/*
+ * One pointer for each parameter where the driver tells the layout: cooperative kernels take no
+ * packed buffer.
+ */
 static bool by_pointers(CUfunction function, uint32_t size)
 {
 	if (!ckt_driver.cuFuncGetParamInfo)
@@ -42,8 +45,9 @@ static bool by_pointers(CUfunction function, uint32_t size)
 	return false;
 }
 
-static CUresult kernel_params(const struct ckt_graph_build *build, const struct ckt_graph_node *node, struct kernel_params *ret,
-			      struct ckt_graph_kernel *ret_kernel)
+static CUresult kernel_params(const struct ckt_graph_build *build,
+	const struct ckt_graph_node *node, struct kernel_params *ret,
+	struct ckt_graph_kernel *ret_kernel)
 {
 	struct ckt_graph_kernel *k = ret_kernel;
 	CUfunction function;
@@ -53,7 +57,8 @@ static CUresult kernel_params(const struct ckt_graph_build *build, const struct 
 	CUresult result = ckt_object_function(build->worker, k->function, &function);
 	/* Its local memory counts when it can be launched. */
 	if (!result)
-		result = ckt_journal_local_charge(build->worker, ckt_objects_find(&build->worker->objects, k->function));
+		result = ckt_journal_local_charge(
+			build->worker, ckt_objects_find(&build->worker->objects, k->function));
 	if (!result)
 		result = ckt_object_context(build->worker, node->context, &context);
 	if (result)
@@ -69,22 +74,23 @@ static CUresult kernel_params(const struct ckt_graph_build *build, const struct 
 	ret->extra[4] = CU_LAUNCH_PARAM_END;
 	bool list = k->params_bytes && by_pointers(function, k->params_bytes);
 	ret->node = (CUDA_KERNEL_NODE_PARAMS_v2){.func = function,
-						 .gridDimX = k->grid[0],
-						 .gridDimY = k->grid[1],
-						 .gridDimZ = k->grid[2],
-						 .blockDimX = k->block[0],
-						 .blockDimY = k->block[1],
-						 .blockDimZ = k->block[2],
-						 .sharedMemBytes = k->shared_bytes,
-						 .kernelParams = list ? pointers : NULL,
-						 .extra = k->params_bytes && !list ? ret->extra : NULL,
-						 .ctx = context};
+		.gridDimX = k->grid[0],
+		.gridDimY = k->grid[1],
+		.gridDimZ = k->grid[2],
+		.blockDimX = k->block[0],
+		.blockDimY = k->block[1],
+		.blockDimZ = k->block[2],
+		.sharedMemBytes = k->shared_bytes,
+		.kernelParams = list ? pointers : NULL,
+		.extra = k->params_bytes && !list ? ret->extra : NULL,
+		.ctx = context};
 	return CUDA_SUCCESS;
 }
 
 /*
- * Attributes of a kernel node whose values mean the same here as in the client: numbers, and the address of a window of device memory.
- * An event, or the handle by which a device updates a node, would be the client's own, and a driver takes it for a pointer.
+ * Attributes of a kernel node whose values mean the same here as in the client: numbers, and the
+ * address of a window of device memory. An event, or the handle by which a device updates a node,
+ * would be the client's own, and a driver takes it for a pointer.
  */
 static bool attribute_travels(CUlaunchAttributeID id)
 {
@@ -107,30 +113,39 @@ static bool attribute_travels(CUlaunchAttributeID id)
 
 static CUresult refuse_attribute(CUlaunchAttributeID id)
 {
-	static const char *const names[] = {[CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY] = "synchronization policy",
-					    [CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION] = "programmatic stream serialization",
-					    [CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT] = "programmatic event",
-					    [CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT] = "launch completion event",
-					    [CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE] = "device-updatable kernel node"};
+	static const char *const names[] = {
+		[CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY] = "synchronization policy",
+		[CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION] =
+			"programmatic stream serialization",
+		[CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT] = "programmatic event",
+		[CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT] = "launch completion event",
+		[CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE] =
+			"device-updatable kernel node"};
 	static bool said[32];
 	unsigned index = (unsigned)id < COUNT(said) ? (unsigned)id : 0;
 	char what[128];
-	snprintf(what, sizeof what, "a graph kernel's attribute: %s (%d)", index < COUNT(names) && names[index] ? names[index] : "unknown", id);
+	snprintf(what, sizeof what, "a graph kernel's attribute: %s (%d)",
+		index < COUNT(names) && names[index] ? names[index] : "unknown", id);
 	return ckt_worker_unsupported(what, &said[index]);
 }
 
-static CUresult add_kernel(const struct ckt_graph_build *build, CUgraph graph, struct ckt_graph_node *node)
+static CUresult add_kernel(
+	const struct ckt_graph_build *build, CUgraph graph, struct ckt_graph_node *node)
 {
 	struct kernel_params params;
 	struct ckt_graph_kernel kernel;
 	CUresult result = kernel_params(build, node, &params, &kernel);
 	if (!result)
-		result = ckt_driver.cuGraphAddKernelNode_v2(&node->real, graph, NULL, 0, &params.node);
-	for (uint32_t at = 0; at < kernel.attributes_bytes && !result; at += 4 + CKT_GRAPH_ATTRIBUTE_BYTES) {
-		struct ckt_cursor c = {.p = kernel.attributes + at, .end = kernel.attributes + kernel.attributes_bytes};
+		result = ckt_driver.cuGraphAddKernelNode_v2(
+			&node->real, graph, NULL, 0, &params.node);
+	for (uint32_t at = 0; at < kernel.attributes_bytes && !result;
+		at += 4 + CKT_GRAPH_ATTRIBUTE_BYTES) {
+		struct ckt_cursor c = {.p = kernel.attributes + at,
+			.end = kernel.attributes + kernel.attributes_bytes};
 		CUlaunchAttributeID id = (CUlaunchAttributeID)ckt_get_u32(&c);
 		CUlaunchAttributeValue value;
-		_Static_assert(sizeof value <= CKT_GRAPH_ATTRIBUTE_BYTES, "an attribute's value has grown");
+		_Static_assert(sizeof value <= CKT_GRAPH_ATTRIBUTE_BYTES,
+			"an attribute's value has grown");
 		if (id == CU_LAUNCH_ATTRIBUTE_IGNORE)
 			continue;
 		if (!attribute_travels(id))
@@ -141,8 +156,12 @@ static CUresult add_kernel(const struct ckt_graph_build *build, CUgraph graph, s
 	return result;
 }
 
-/* An address of the client's memory becomes that of its buffer; the first byte touched decides, so that offsets stay as they are. */
-static CUresult map_side(const struct ckt_graph_build *build, const struct ckt_graph_copy *copy, struct ckt_graph_side *side)
+/*
+ * An address of the client's memory becomes that of its buffer; the first byte touched decides, so
+ * that offsets stay as they are.
+ */
+static CUresult map_side(const struct ckt_graph_build *build, const struct ckt_graph_copy *copy,
+	struct ckt_graph_side *side)
 {
 	uint64_t begin, size;
 	if (side->type != CU_MEMORYTYPE_HOST)
@@ -157,19 +176,22 @@ static CUresult map_side(const struct ckt_graph_build *build, const struct ckt_g
 }
 
 /* The array of a side that is one; what stood for its level is no height. */
-static CUresult array_side(const struct ckt_graph_build *build, struct ckt_graph_side *side, CUarray *ret_array)
+static CUresult array_side(
+	const struct ckt_graph_build *build, struct ckt_graph_side *side, CUarray *ret_array)
 {
 	if (side->type != CU_MEMORYTYPE_ARRAY)
 		return CUDA_SUCCESS;
 	if (side->height >= CKT_ARRAY_LEVELS_MAX)
 		return CUDA_ERROR_INVALID_VALUE;
-	CUresult result = ckt_array_real(build->worker, side->address, (uint32_t)side->height, ret_array);
+	CUresult result =
+		ckt_array_real(build->worker, side->address, (uint32_t)side->height, ret_array);
 	side->address = 0;
 	side->height = 0;
 	return result;
 }
 
-static CUresult copy_params(const struct ckt_graph_build *build, const struct ckt_graph_node *node, CUDA_MEMCPY3D *ret, CUcontext *ret_context)
+static CUresult copy_params(const struct ckt_graph_build *build, const struct ckt_graph_node *node,
+	CUDA_MEMCPY3D *ret, CUcontext *ret_context)
 {
 	struct ckt_graph_copy c;
 	if (!ckt_graph_copy_get(node, &c))
@@ -181,9 +203,14 @@ static CUresult copy_params(const struct ckt_graph_build *build, const struct ck
 		result = map_side(build, &c, &c.dst);
 	if (result)
 		return result;
-	/* The driver knows nothing of the client's memory, so nothing else may be left to it to find out. */
-	if ((c.src.type != CU_MEMORYTYPE_HOST && c.src.type != CU_MEMORYTYPE_DEVICE && c.src.type != CU_MEMORYTYPE_ARRAY) ||
-	    (c.dst.type != CU_MEMORYTYPE_HOST && c.dst.type != CU_MEMORYTYPE_DEVICE && c.dst.type != CU_MEMORYTYPE_ARRAY))
+	/*
+	 * The driver knows nothing of the client's memory, so nothing else may be left to it to
+	 * find out.
+	 */
+	if ((c.src.type != CU_MEMORYTYPE_HOST && c.src.type != CU_MEMORYTYPE_DEVICE &&
+		    c.src.type != CU_MEMORYTYPE_ARRAY) ||
+		(c.dst.type != CU_MEMORYTYPE_HOST && c.dst.type != CU_MEMORYTYPE_DEVICE &&
+			c.dst.type != CU_MEMORYTYPE_ARRAY))
 		return CKT_WORKER_UNSUPPORTED("a copy of this kind in a graph");
 	CUarray src_array = NULL, dst_array = NULL;
 	result = array_side(build, &c.src, &src_array);
@@ -192,22 +219,22 @@ static CUresult copy_params(const struct ckt_graph_build *build, const struct ck
 	if (result)
 		return result;
 	*ret = (CUDA_MEMCPY3D){.srcXInBytes = c.src.x,
-			       .srcY = c.src.y,
-			       .srcZ = c.src.z,
-			       .srcMemoryType = (CUmemorytype)c.src.type,
-			       .srcArray = src_array,
-			       .srcPitch = c.src.pitch,
-			       .srcHeight = c.src.height,
-			       .dstXInBytes = c.dst.x,
-			       .dstY = c.dst.y,
-			       .dstZ = c.dst.z,
-			       .dstMemoryType = (CUmemorytype)c.dst.type,
-			       .dstArray = dst_array,
-			       .dstPitch = c.dst.pitch,
-			       .dstHeight = c.dst.height,
-			       .WidthInBytes = c.width,
-			       .Height = c.height,
-			       .Depth = c.depth};
+		.srcY = c.src.y,
+		.srcZ = c.src.z,
+		.srcMemoryType = (CUmemorytype)c.src.type,
+		.srcArray = src_array,
+		.srcPitch = c.src.pitch,
+		.srcHeight = c.src.height,
+		.dstXInBytes = c.dst.x,
+		.dstY = c.dst.y,
+		.dstZ = c.dst.z,
+		.dstMemoryType = (CUmemorytype)c.dst.type,
+		.dstArray = dst_array,
+		.dstPitch = c.dst.pitch,
+		.dstHeight = c.dst.height,
+		.WidthInBytes = c.width,
+		.Height = c.height,
+		.Depth = c.depth};
 	if (c.src.type == CU_MEMORYTYPE_HOST)
 		ret->srcHost = (void *)(uintptr_t)c.src.address;
 	else
@@ -219,46 +246,55 @@ static CUresult copy_params(const struct ckt_graph_build *build, const struct ck
 	return CUDA_SUCCESS;
 }
 
-static CUresult fill_params(const struct ckt_graph_build *build, const struct ckt_graph_node *node, CUDA_MEMSET_NODE_PARAMS_v1 *ret,
-			    CUcontext *ret_context)
+static CUresult fill_params(const struct ckt_graph_build *build, const struct ckt_graph_node *node,
+	CUDA_MEMSET_NODE_PARAMS_v1 *ret, CUcontext *ret_context)
 {
 	struct ckt_graph_fill fill;
 	if (!ckt_graph_fill_get(node, &fill))
 		return CUDA_ERROR_INVALID_VALUE;
 	*ret = (CUDA_MEMSET_NODE_PARAMS_v1){.dst = fill.dst,
-					    .pitch = fill.pitch,
-					    .value = fill.value,
-					    .elementSize = fill.element_size,
-					    .width = fill.width,
-					    .height = fill.height};
+		.pitch = fill.pitch,
+		.value = fill.value,
+		.elementSize = fill.element_size,
+		.width = fill.width,
+		.height = fill.height};
 	return ckt_object_context(build->worker, node->context, ret_context);
 }
 
-static CUresult node_event(const struct ckt_graph_build *build, const struct ckt_graph_node *node, CUevent *ret_event)
+static CUresult node_event(
+	const struct ckt_graph_build *build, const struct ckt_graph_node *node, CUevent *ret_event)
 {
 	uint64_t id;
-	return ckt_graph_event_get(node, &id) ? ckt_object_event(build->worker, id, ret_event) : CUDA_ERROR_INVALID_VALUE;
+	return ckt_graph_event_get(node, &id) ? ckt_object_event(build->worker, id, ret_event)
+					      : CUDA_ERROR_INVALID_VALUE;
 }
 
-static CUresult memop_params(const struct ckt_graph_build *build, const struct ckt_graph_node *node, CUDA_BATCH_MEM_OP_NODE_PARAMS *ret)
+static CUresult memop_params(const struct ckt_graph_build *build, const struct ckt_graph_node *node,
+	CUDA_BATCH_MEM_OP_NODE_PARAMS *ret)
 {
-	static CUstreamBatchMemOpParams ops[CKT_MEMOPS_MAX];	/* the executor's alone, as above */
+	static CUstreamBatchMemOpParams ops[CKT_MEMOPS_MAX]; /* the executor's alone, as above */
 	struct ckt_cursor c = {.p = node->record, .end = node->record + node->record_bytes};
 	*ret = (CUDA_BATCH_MEM_OP_NODE_PARAMS){.flags = ckt_get_u32(&c), .paramArray = ops};
 	if (c.bad || !ckt_memops_decode(c.p, (size_t)(c.end - c.p), ops, &ret->count))
 		return CUDA_ERROR_INVALID_VALUE;
 	if (!ckt_driver.cuGraphAddBatchMemOpNode)
-		return CKT_WORKER_UNSUPPORTED("memory operations in a graph with the server's driver");
+		return CKT_WORKER_UNSUPPORTED(
+			"memory operations in a graph with the server's driver");
 	return ckt_object_context(build->worker, node->context, &ret->ctx);
 }
 
-static CUresult add_child(const struct ckt_graph_build *build, CUgraph graph, struct ckt_graph_node *node)
+static CUresult add_child(
+	const struct ckt_graph_build *build, CUgraph graph, struct ckt_graph_node *node)
 {
 	struct ckt_graph *child = node->graphs[0];
 	CUresult result = ckt_graph_make(build, child);
 	if (!result)
-		result = ckt_driver.cuGraphAddChildGraphNode(&node->real, graph, NULL, 0, child->real);
-	/* The driver has made a copy, and parameters are set by the copy's nodes, which come in the order of their making. */
+		result = ckt_driver.cuGraphAddChildGraphNode(
+			&node->real, graph, NULL, 0, child->real);
+	/*
+	 * The driver has made a copy, and parameters are set by the copy's nodes, which come in the
+	 * order of their making.
+	 */
 	CUgraph inner;
 	size_t count = child->node_count;
 	CUgraphNode *nodes = calloc(count + 1, sizeof *nodes);
@@ -278,16 +314,20 @@ static CUresult add_child(const struct ckt_graph_build *build, CUgraph graph, st
 }
 
 /* The graph that a library call was captured into. */
-static CUresult call_graph(const struct ckt_graph_build *build, const struct ckt_graph_node *node, CUgraph *ret_graph)
+static CUresult call_graph(
+	const struct ckt_graph_build *build, const struct ckt_graph_node *node, CUgraph *ret_graph)
 {
 	uint64_t id;
-	return ckt_graph_event_get(node, &id) && ckt_lib_call_find(build->worker, id, ret_graph) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+	return ckt_graph_event_get(node, &id) && ckt_lib_call_find(build->worker, id, ret_graph)
+		? CUDA_SUCCESS
+		: CUDA_ERROR_INVALID_VALUE;
 }
 
 static CUresult fill(const struct ckt_graph_build *build, CUgraph real, struct ckt_graph *graph);
 
 /* The driver makes the bodies, and they stay the node's. */
-static CUresult add_conditional(const struct ckt_graph_build *build, CUgraph graph, struct ckt_graph_node *node)
+static CUresult add_conditional(
+	const struct ckt_graph_build *build, CUgraph graph, struct ckt_graph_node *node)
 {
 	CUresult result = ckt_graph_conditional_add(build, graph, node);
 	for (uint32_t i = 0; i < node->graph_count; i++) {
@@ -298,12 +338,14 @@ static CUresult add_conditional(const struct ckt_graph_build *build, CUgraph gra
 	return result;
 }
 
-static CUresult add_node(const struct ckt_graph_build *build, CUgraph graph, struct ckt_graph_node *node)
+static CUresult add_node(
+	const struct ckt_graph_build *build, CUgraph graph, struct ckt_graph_node *node)
 {
 	CUDA_MEMCPY3D copy;
 	CUDA_MEMSET_NODE_PARAMS_v1 fill;
 	CUDA_BATCH_MEM_OP_NODE_PARAMS memops;
-	CUDA_HOST_NODE_PARAMS_v1 host = {.fn = ckt_hostcall_graph, .userData = node->updates ? node->updates : node};
+	CUDA_HOST_NODE_PARAMS_v1 host = {
+		.fn = ckt_hostcall_graph, .userData = node->updates ? node->updates : node};
 	CUcontext context;
 	CUevent event;
 	CUgraph child;
@@ -311,15 +353,21 @@ static CUresult add_node(const struct ckt_graph_build *build, CUgraph graph, str
 	switch (node->type) {
 	case CKT_GRAPH_NODE_LIBRARY:
 		result = call_graph(build, node, &child);
-		return result ? result : ckt_driver.cuGraphAddChildGraphNode(&node->real, graph, NULL, 0, child);
+		return result
+			? result
+			: ckt_driver.cuGraphAddChildGraphNode(&node->real, graph, NULL, 0, child);
 	case CU_GRAPH_NODE_TYPE_KERNEL:
 		return add_kernel(build, graph, node);
 	case CU_GRAPH_NODE_TYPE_MEMCPY:
 		result = copy_params(build, node, &copy, &context);
-		return result ? result : ckt_driver.cuGraphAddMemcpyNode(&node->real, graph, NULL, 0, &copy, context);
+		return result ? result
+			      : ckt_driver.cuGraphAddMemcpyNode(
+					&node->real, graph, NULL, 0, &copy, context);
 	case CU_GRAPH_NODE_TYPE_MEMSET:
 		result = fill_params(build, node, &fill, &context);
-		return result ? result : ckt_driver.cuGraphAddMemsetNode(&node->real, graph, NULL, 0, &fill, context);
+		return result ? result
+			      : ckt_driver.cuGraphAddMemsetNode(
+					&node->real, graph, NULL, 0, &fill, context);
 	case CU_GRAPH_NODE_TYPE_HOST:
 		node->exec = build->exec;
 		return ckt_driver.cuGraphAddHostNode(&node->real, graph, NULL, 0, &host);
@@ -331,13 +379,19 @@ static CUresult add_node(const struct ckt_graph_build *build, CUgraph graph, str
 		return ckt_driver.cuGraphAddEmptyNode(&node->real, graph, NULL, 0);
 	case CU_GRAPH_NODE_TYPE_EVENT_RECORD:
 		result = node_event(build, node, &event);
-		return result ? result : ckt_driver.cuGraphAddEventRecordNode(&node->real, graph, NULL, 0, event);
+		return result
+			? result
+			: ckt_driver.cuGraphAddEventRecordNode(&node->real, graph, NULL, 0, event);
 	case CU_GRAPH_NODE_TYPE_WAIT_EVENT:
 		result = node_event(build, node, &event);
-		return result ? result : ckt_driver.cuGraphAddEventWaitNode(&node->real, graph, NULL, 0, event);
+		return result
+			? result
+			: ckt_driver.cuGraphAddEventWaitNode(&node->real, graph, NULL, 0, event);
 	case CU_GRAPH_NODE_TYPE_BATCH_MEM_OP:
 		result = memop_params(build, node, &memops);
-		return result ? result : ckt_driver.cuGraphAddBatchMemOpNode(&node->real, graph, NULL, 0, &memops);
+		return result
+			? result
+			: ckt_driver.cuGraphAddBatchMemOpNode(&node->real, graph, NULL, 0, &memops);
 	case CU_GRAPH_NODE_TYPE_MEM_ALLOC:
 	case CU_GRAPH_NODE_TYPE_MEM_FREE:
 		/* The memory is there as long as the client has such a node. */
@@ -358,16 +412,21 @@ static CUresult add_edges(CUgraph real, struct ckt_graph *graph)
 		const struct ckt_graph_edge *edge = &graph->edges[i];
 		from[i] = graph->nodes[edge->from].real;
 		to[i] = graph->nodes[edge->to].real;
-		data[i] = (CUgraphEdgeData){.from_port = (unsigned char)(edge->data >> 16), .to_port = (unsigned char)(edge->data >> 8),
-					    .type = (unsigned char)edge->data};
+		data[i] = (CUgraphEdgeData){.from_port = (unsigned char)(edge->data >> 16),
+			.to_port = (unsigned char)(edge->data >> 8),
+			.type = (unsigned char)edge->data};
 		special |= edge->data != 0;
 	}
-	/* What a driver or a device does not take as a programmatic edge is an ordinary one, which orders more. */
+	/*
+	 * What a driver or a device does not take as a programmatic edge is an ordinary one, which
+	 * orders more.
+	 */
 	bool added = !result && special && ckt_driver.cuGraphAddDependencies_v2 &&
-		     ckt_driver.cuGraphAddDependencies_v2(real, from, to, data, count) == CUDA_SUCCESS;
+		ckt_driver.cuGraphAddDependencies_v2(real, from, to, data, count) == CUDA_SUCCESS;
 	if (!result && !added)
-		result = ckt_driver.cuGraphAddDependencies ? ckt_driver.cuGraphAddDependencies(real, from, to, count) :
-							     ckt_driver.cuGraphAddDependencies_v2(real, from, to, NULL, count);
+		result = ckt_driver.cuGraphAddDependencies
+			? ckt_driver.cuGraphAddDependencies(real, from, to, count)
+			: ckt_driver.cuGraphAddDependencies_v2(real, from, to, NULL, count);
 	free(from);
 	free(to);
 	free(data);
@@ -390,7 +449,8 @@ CUresult ckt_graph_make(const struct ckt_graph_build *build, struct ckt_graph *g
 	return result ? result : fill(build, graph->real, graph);
 }
 
-CUresult ckt_graph_node_apply(const struct ckt_graph_build *build, CUgraphExec exec, struct ckt_graph_node *node)
+CUresult ckt_graph_node_apply(
+	const struct ckt_graph_build *build, CUgraphExec exec, struct ckt_graph_node *node)
 {
 	struct kernel_params kernel;
 	struct ckt_graph_kernel record;
@@ -404,30 +464,45 @@ CUresult ckt_graph_node_apply(const struct ckt_graph_build *build, CUgraphExec e
 	switch (node->type) {
 	case CKT_GRAPH_NODE_LIBRARY:
 		result = call_graph(build, node, &child);
-		return result ? result : ckt_driver.cuGraphExecChildGraphNodeSetParams(exec, node->real, child);
+		return result
+			? result
+			: ckt_driver.cuGraphExecChildGraphNodeSetParams(exec, node->real, child);
 	case CU_GRAPH_NODE_TYPE_KERNEL:
 		result = kernel_params(build, node, &kernel, &record);
-		return result ? result : ckt_driver.cuGraphExecKernelNodeSetParams_v2(exec, node->real, &kernel.node);
+		return result ? result
+			      : ckt_driver.cuGraphExecKernelNodeSetParams_v2(
+					exec, node->real, &kernel.node);
 	case CU_GRAPH_NODE_TYPE_MEMCPY:
 		result = copy_params(build, node, &copy, &context);
-		return result ? result : ckt_driver.cuGraphExecMemcpyNodeSetParams(exec, node->real, &copy, context);
+		return result ? result
+			      : ckt_driver.cuGraphExecMemcpyNodeSetParams(
+					exec, node->real, &copy, context);
 	case CU_GRAPH_NODE_TYPE_MEMSET:
 		result = fill_params(build, node, &fill, &context);
-		return result ? result : ckt_driver.cuGraphExecMemsetNodeSetParams(exec, node->real, &fill, context);
+		return result ? result
+			      : ckt_driver.cuGraphExecMemsetNodeSetParams(
+					exec, node->real, &fill, context);
 	case CU_GRAPH_NODE_TYPE_GRAPH:
 		result = ckt_graph_make(build, node->graphs[0]);
 		if (!result)
-			result = ckt_driver.cuGraphExecChildGraphNodeSetParams(exec, node->real, node->graphs[0]->real);
+			result = ckt_driver.cuGraphExecChildGraphNodeSetParams(
+				exec, node->real, node->graphs[0]->real);
 		return result;
 	case CU_GRAPH_NODE_TYPE_EVENT_RECORD:
 		result = node_event(build, node, &event);
-		return result ? result : ckt_driver.cuGraphExecEventRecordNodeSetEvent(exec, node->real, event);
+		return result
+			? result
+			: ckt_driver.cuGraphExecEventRecordNodeSetEvent(exec, node->real, event);
 	case CU_GRAPH_NODE_TYPE_WAIT_EVENT:
 		result = node_event(build, node, &event);
-		return result ? result : ckt_driver.cuGraphExecEventWaitNodeSetEvent(exec, node->real, event);
+		return result
+			? result
+			: ckt_driver.cuGraphExecEventWaitNodeSetEvent(exec, node->real, event);
 	case CU_GRAPH_NODE_TYPE_BATCH_MEM_OP:
 		result = memop_params(build, node, &memops);
-		return result ? result : ckt_driver.cuGraphExecBatchMemOpNodeSetParams(exec, node->real, &memops);
+		return result
+			? result
+			: ckt_driver.cuGraphExecBatchMemOpNodeSetParams(exec, node->real, &memops);
 	default:
 		return CKT_WORKER_UNSUPPORTED("a change to a node of this kind");
 	}

@@ -1,6 +1,7 @@
 /*
- * Conditions of graphs.  A handle of the client's is a random number; the driver's, made for each graph that is made, takes its place in
- * the parameters of kernels.  So a graph that is made again, after a restore, has new handles of the driver's and nothing to translate.
+ * Conditions of graphs.  A handle of the client's is a random number; the driver's, made for each
+ * graph that is made, takes its place in the parameters of kernels.  So a graph that is made again,
+ * after a restore, has new handles of the driver's and nothing to translate.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +11,8 @@
 #include "server/worker/graph/graph_record.h"
 #include "server/worker/worker.h"
 
-static const struct ckt_graph_condition *find(const struct ckt_graph_conditions *conditions, uint64_t handle)
+static const struct ckt_graph_condition *find(
+	const struct ckt_graph_conditions *conditions, uint64_t handle)
 {
 	for (size_t i = 0; i < conditions->count; i++)
 		if (conditions->list[i].handle == handle)
@@ -18,9 +20,11 @@ static const struct ckt_graph_condition *find(const struct ckt_graph_conditions 
 	return NULL;
 }
 
-static CUresult add(struct ckt_graph_conditions *conditions, uint64_t handle, CUgraphConditionalHandle real)
+static CUresult add(
+	struct ckt_graph_conditions *conditions, uint64_t handle, CUgraphConditionalHandle real)
 {
-	struct ckt_graph_condition *list = realloc(conditions->list, (conditions->count + 1) * sizeof *list);
+	struct ckt_graph_condition *list =
+		realloc(conditions->list, (conditions->count + 1) * sizeof *list);
 	if (!list)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	conditions->list = list;
@@ -28,7 +32,8 @@ static CUresult add(struct ckt_graph_conditions *conditions, uint64_t handle, CU
 	return CUDA_SUCCESS;
 }
 
-static CUresult make(const struct ckt_graph_build *build, CUgraph real, const struct ckt_graph_node *node, uint32_t depth)
+static CUresult make(const struct ckt_graph_build *build, CUgraph real,
+	const struct ckt_graph_node *node, uint32_t depth)
 {
 	struct ckt_graph_conditional c;
 	CUgraphConditionalHandle handle;
@@ -41,11 +46,13 @@ static CUresult make(const struct ckt_graph_build *build, CUgraph real, const st
 		return CKT_WORKER_UNSUPPORTED("a conditional node with the server's driver");
 	CUresult result = ckt_object_context(build->worker, c.context, &context);
 	if (!result)
-		result = ckt_driver.cuGraphConditionalHandleCreate(&handle, real, context, c.value, c.flags);
+		result = ckt_driver.cuGraphConditionalHandleCreate(
+			&handle, real, context, c.value, c.flags);
 	return result ? result : add(build->conditions, c.handle, handle);
 }
 
-static CUresult make_all(const struct ckt_graph_build *build, CUgraph real, const struct ckt_graph *graph, uint32_t depth)
+static CUresult make_all(const struct ckt_graph_build *build, CUgraph real,
+	const struct ckt_graph *graph, uint32_t depth)
 {
 	CUresult result = CUDA_SUCCESS;
 	for (uint32_t i = 0; i < graph->node_count && !result; i++) {
@@ -58,14 +65,17 @@ static CUresult make_all(const struct ckt_graph_build *build, CUgraph real, cons
 	return result;
 }
 
-CUresult ckt_graph_conditions_make(const struct ckt_graph_build *build, CUgraph real, const struct ckt_graph *graph)
+CUresult ckt_graph_conditions_make(
+	const struct ckt_graph_build *build, CUgraph real, const struct ckt_graph *graph)
 {
 	return make_all(build, real, graph, 0);
 }
 
-void ckt_graph_conditions_replace(const struct ckt_graph_conditions *conditions, uint8_t *params, size_t size)
+void ckt_graph_conditions_replace(
+	const struct ckt_graph_conditions *conditions, uint8_t *params, size_t size)
 {
-	for (size_t at = 0; conditions->count && at + sizeof(uint64_t) <= size; at += sizeof(uint64_t)) {
+	for (size_t at = 0; conditions->count && at + sizeof(uint64_t) <= size;
+		at += sizeof(uint64_t)) {
 		uint64_t word;
 		memcpy(&word, params + at, sizeof word);
 		const struct ckt_graph_condition *condition = find(conditions, word);
@@ -74,7 +84,8 @@ void ckt_graph_conditions_replace(const struct ckt_graph_conditions *conditions,
 	}
 }
 
-CUresult ckt_graph_conditional_add(const struct ckt_graph_build *build, CUgraph graph, struct ckt_graph_node *node)
+CUresult ckt_graph_conditional_add(
+	const struct ckt_graph_build *build, CUgraph graph, struct ckt_graph_node *node)
 {
 	struct ckt_graph_conditional c;
 	CUgraphNodeParams params = {.type = CU_GRAPH_NODE_TYPE_CONDITIONAL};
@@ -88,22 +99,27 @@ CUresult ckt_graph_conditional_add(const struct ckt_graph_build *build, CUgraph 
 	params.conditional.size = c.count;
 	CUresult result = ckt_object_context(build->worker, c.context, &params.conditional.ctx);
 	if (!result)
-		result = ckt_driver.cuGraphAddNode_v2 ? ckt_driver.cuGraphAddNode_v2(&node->real, graph, NULL, NULL, 0, &params) :
-			 ckt_driver.cuGraphAddNode    ? ckt_driver.cuGraphAddNode(&node->real, graph, NULL, 0, &params) :
-							CKT_WORKER_UNSUPPORTED("a conditional node with the server's driver");
+		result = ckt_driver.cuGraphAddNode_v2
+			? ckt_driver.cuGraphAddNode_v2(&node->real, graph, NULL, NULL, 0, &params)
+			: ckt_driver.cuGraphAddNode
+			? ckt_driver.cuGraphAddNode(&node->real, graph, NULL, 0, &params)
+			: CKT_WORKER_UNSUPPORTED("a conditional node with the server's driver");
 	for (uint32_t i = 0; i < c.count && !result; i++)
 		node->graphs[i]->real = params.conditional.phGraph_out[i];
 	return result;
 }
 
-CUresult ckt_graph_conditions_take(struct ckt_graph_conditions *conditions, struct ckt_graph_conditions *from)
+CUresult ckt_graph_conditions_take(
+	struct ckt_graph_conditions *conditions, struct ckt_graph_conditions *from)
 {
 	for (size_t i = 0; i < from->count; i++) {
 		const struct ckt_graph_condition *known = find(conditions, from->list[i].handle);
 		CUresult result = known ? CUDA_SUCCESS : add(conditions, from->list[i].handle, 0);
 		if (result)
 			return result;
-		conditions->list[known ? known - conditions->list : (ptrdiff_t)conditions->count - 1].real = from->list[i].real;
+		conditions
+			->list[known ? known - conditions->list : (ptrdiff_t)conditions->count - 1]
+			.real = from->list[i].real;
 	}
 	ckt_graph_conditions_fini(from);
 	return CUDA_SUCCESS;

@@ -1,6 +1,7 @@
 /*
- * The bytes of the client's memory that a graph touches: into its buffers before a launch, out of them after it, both as host functions
- * in the order of the stream, so that launches that are still under way are not disturbed; and at once, for host nodes in the middle.
+ * The bytes of the client's memory that a graph touches: into its buffers before a launch, out of
+ * them after it, both as host functions in the order of the stream, so that launches that are still
+ * under way are not disturbed; and at once, for host nodes in the middle.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +16,8 @@
 
 static struct ckt_graph_exec *find_exec(struct ckt_worker *worker, uint64_t id)
 {
-	struct ckt_object *object = ckt_objects_find_kind(&worker->objects, id, CKT_KIND_GRAPH_EXEC);
+	struct ckt_object *object =
+		ckt_objects_find_kind(&worker->objects, id, CKT_KIND_GRAPH_EXEC);
 	return object ? object->real : NULL;
 }
 
@@ -31,7 +33,8 @@ struct move {
 static struct move *new_move(size_t bytes)
 {
 	size_t size = sizeof(struct move) + bytes;
-	struct move *m = ckt_budget_charge(size, "bytes on their way to a graph") ? malloc(size) : NULL;
+	struct move *m =
+		ckt_budget_charge(size, "bytes on their way to a graph") ? malloc(size) : NULL;
 	if (m)
 		m->charged = size;
 	return m;
@@ -85,7 +88,11 @@ int ckt_worker_graph_host_data(struct ckt_wcall *call)
 	struct move *m = new_move(args.data_len);
 	if (!m)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	*m = (struct move){.dst = place, .src = m->bytes, .width = args.data_len, .height = 1, .charged = m->charged};
+	*m = (struct move){.dst = place,
+		.src = m->bytes,
+		.width = args.data_len,
+		.height = 1,
+		.charged = m->charged};
 	memcpy(m->bytes, args.data, args.data_len);
 	result = queue_move(m, stream);
 	return result ? result : ckt_graph_use_end(exec, event, stream);
@@ -102,8 +109,9 @@ int ckt_worker_graph_fetch(struct ckt_wcall *call)
 	if (!exec)
 		return CUDA_ERROR_INVALID_HANDLE;
 	uint64_t size = (uint64_t)args.width * args.height, extent;
-	if (!size || size > CKT_DATA_MAX || __builtin_mul_overflow(args.pitch, args.height - 1, &extent) ||
-	    __builtin_add_overflow(extent, args.width, &extent))
+	if (!size || size > CKT_DATA_MAX ||
+		__builtin_mul_overflow(args.pitch, args.height - 1, &extent) ||
+		__builtin_add_overflow(extent, args.width, &extent))
 		return CUDA_ERROR_INVALID_VALUE;
 	const uint8_t *from = ckt_graph_segments_find(&exec->segments, args.address, extent);
 	if (!from)
@@ -116,12 +124,20 @@ int ckt_worker_graph_fetch(struct ckt_wcall *call)
 		result = ckt_graph_use_begin(worker, exec, args.stream, &event);
 	if (result)
 		return result;
-	/* Pieces of the pool may be all taken until a host function is answered, and its answer is a command behind this one. */
+	/*
+	 * Pieces of the pool may be all taken until a host function is answered, and its answer is
+	 * a command behind this one.
+	 */
 	struct ckt_staging_piece *piece = ckt_staging_own(size);
 	struct move *m = new_move(0);
 	if (m && piece) {
-		*m = (struct move){.dst = piece->data, .dst_pitch = args.width, .src = from, .src_pitch = args.pitch, .width = args.width,
-				   .height = args.height, .charged = m->charged};
+		*m = (struct move){.dst = piece->data,
+			.dst_pitch = args.width,
+			.src = from,
+			.src_pitch = args.pitch,
+			.width = args.width,
+			.height = args.height,
+			.charged = m->charged};
 		result = queue_move(m, stream);
 		if (!result)
 			ckt_graph_use_end(exec, event, stream);
@@ -146,7 +162,9 @@ int ckt_worker_graph_peek(struct ckt_wcall *call)
 	struct ckt_graph_exec *exec = find_exec(call->worker, args.exec);
 	if (!exec)
 		return CUDA_ERROR_INVALID_HANDLE;
-	const uint8_t *from = args.size <= CKT_GRAPH_PEEK_RES_DATA_MAX ? ckt_graph_segments_find(&exec->segments, args.address, args.size) : NULL;
+	const uint8_t *from = args.size <= CKT_GRAPH_PEEK_RES_DATA_MAX
+		? ckt_graph_segments_find(&exec->segments, args.address, args.size)
+		: NULL;
 	if (!from)
 		return CUDA_ERROR_INVALID_VALUE;
 	struct ckt_graph_peek_res res = {.data = from, .data_len = args.size};

@@ -1,4 +1,7 @@
-/* Graphs in a checkpoint image: their descriptions, from which they are made again; see graph_image.h. */
+/*
+ * Graphs in a checkpoint image: their descriptions, from which they are made again; see
+ * graph_image.h.
+ */
 #include "server/worker/graph/graph_image.h"
 
 #include <errno.h>
@@ -14,7 +17,8 @@ static CUresult save_disabled(struct ckt_graph_node *node, void *data)
 	ckt_image_graph *saved = data;
 	if (!node->disabled)
 		return CUDA_SUCCESS;
-	u_quad_t *larger = reallocarray(saved->disabled.disabled_val, saved->disabled.disabled_len + 1, sizeof *larger);
+	u_quad_t *larger = reallocarray(
+		saved->disabled.disabled_val, saved->disabled.disabled_len + 1, sizeof *larger);
 	if (!larger)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	saved->disabled.disabled_val = larger;
@@ -53,8 +57,9 @@ CUresult ckt_graph_load(struct ckt_worker *worker, const ckt_image_graph *saved)
 {
 	struct ckt_object *object;
 	if (ckt_handle_kind(saved->id) == CKT_KIND_GRAPH) {
-		CUresult result = saved->data.data_len <= saved->total ? ckt_graph_data_make(worker, saved->id, saved->total, &object) :
-									  CUDA_ERROR_INVALID_VALUE;
+		CUresult result = saved->data.data_len <= saved->total
+			? ckt_graph_data_make(worker, saved->id, saved->total, &object)
+			: CUDA_ERROR_INVALID_VALUE;
 		if (result)
 			return result;
 		struct ckt_graph_data *data = object->real;
@@ -62,11 +67,12 @@ CUresult ckt_graph_load(struct ckt_worker *worker, const ckt_image_graph *saved)
 		data->received = saved->data.data_len;
 		return CUDA_SUCCESS;
 	}
-	CUresult result = ckt_graph_exec_make(worker, saved->id, saved->context, saved->flags, (const uint8_t *)saved->data.data_val,
-					      saved->data.data_len, &object);
+	CUresult result = ckt_graph_exec_make(worker, saved->id, saved->context, saved->flags,
+		(const uint8_t *)saved->data.data_val, saved->data.data_len, &object);
 	for (u_int i = 0; i < saved->disabled.disabled_len && !result; i++) {
 		struct ckt_graph_exec *exec = object->real;
-		struct ckt_graph_node *node = ckt_graph_find(exec->graph, saved->disabled.disabled_val[i]);
+		struct ckt_graph_node *node =
+			ckt_graph_find(exec->graph, saved->disabled.disabled_val[i]);
 		if (!node)
 			return CUDA_ERROR_INVALID_VALUE;
 		node->disabled = true;

@@ -1,6 +1,7 @@
 /*
- * How long what queued work of an executable graph uses has to live: the nodes that host functions are called for, the buffers that copies
- * of graph_data.c and its own read and write.  A graph may be destroyed while the GPU has yet to come to it.
+ * How long what queued work of an executable graph uses has to live: the nodes that host functions
+ * are called for, the buffers that copies of graph_data.c and its own read and write.  A graph may
+ * be destroyed while the GPU has yet to come to it.
  *
  *	launch, bytes on their way -> an event behind them, one a stream
  *	destroyed -> buried when all events are past, on the thread beside the executor, because the driver unregisters memory
@@ -26,7 +27,8 @@ static struct remains *remains;
 
 static uint64_t context_of(struct ckt_worker *worker, uint64_t stream)
 {
-	const struct ckt_object *object = stream > 2 ? ckt_objects_find(&worker->objects, stream) : NULL;
+	const struct ckt_object *object =
+		stream > 2 ? ckt_objects_find(&worker->objects, stream) : NULL;
 	return object ? object->context : worker->current ? worker->current->id : 0;
 }
 
@@ -35,8 +37,11 @@ static bool is_past(const struct ckt_graph_use *use)
 	return ckt_driver.cuEventQuery(use->event) == CUDA_SUCCESS;
 }
 
-/* The entry of the stream, or one that is past and of the same context, or a new one with an event. */
-static CUresult place(struct ckt_worker *worker, struct ckt_graph_exec *exec, uint64_t stream, struct ckt_graph_use **ret_use)
+/*
+ * The entry of the stream, or one that is past and of the same context, or a new one with an event.
+ */
+static CUresult place(struct ckt_worker *worker, struct ckt_graph_exec *exec, uint64_t stream,
+	struct ckt_graph_use **ret_use)
 {
 	uint64_t context = context_of(worker, stream);
 	struct ckt_graph_use *found = NULL;
@@ -58,18 +63,21 @@ static CUresult place(struct ckt_worker *worker, struct ckt_graph_exec *exec, ui
 	/* An event is its context's, which is the stream's. */
 	const struct ckt_object *before = worker->current;
 	CUevent event;
-	CUresult result = before && before->id == context ? CUDA_SUCCESS : ckt_worker_use_context(worker, context);
+	CUresult result = before && before->id == context ? CUDA_SUCCESS
+							  : ckt_worker_use_context(worker, context);
 	if (!result)
 		result = ckt_driver.cuEventCreate(&event, CU_EVENT_DISABLE_TIMING);
 	if (before && worker->current != before)
 		ckt_worker_use_context(worker, before->id);
 	if (!result)
-		uses[exec->use_count++] = (struct ckt_graph_use){.context = context, .stream = stream, .event = event};
+		uses[exec->use_count++] = (struct ckt_graph_use){
+			.context = context, .stream = stream, .event = event};
 	*ret_use = &uses[exec->use_count - 1];
 	return result;
 }
 
-CUresult ckt_graph_use_begin(struct ckt_worker *worker, struct ckt_graph_exec *exec, uint64_t stream, CUevent *ret_event)
+CUresult ckt_graph_use_begin(
+	struct ckt_worker *worker, struct ckt_graph_exec *exec, uint64_t stream, CUevent *ret_event)
 {
 	struct ckt_graph_use *use;
 	*ret_event = NULL;
@@ -90,7 +98,8 @@ CUresult ckt_graph_use_end(struct ckt_graph_exec *exec, CUevent event, CUstream 
 	return result;
 }
 
-CUresult ckt_graph_use_wait(struct ckt_worker *worker, const struct ckt_graph_exec *exec, uint64_t stream_id, CUstream stream)
+CUresult ckt_graph_use_wait(struct ckt_worker *worker, const struct ckt_graph_exec *exec,
+	uint64_t stream_id, CUstream stream)
 {
 	uint64_t context = context_of(worker, stream_id);
 	CUresult result = CUDA_SUCCESS;
@@ -158,7 +167,7 @@ void ckt_graph_exec_drop(struct ckt_worker *worker, struct ckt_graph_exec *exec)
 	ckt_memory_uncharge(&worker->devices[exec->device].memory, exec->device_bytes);
 	struct remains *dead = calloc(1, sizeof *dead);
 	if (!dead)
-		return;	/* better lost than used */
+		return; /* better lost than used */
 	dead->job = (struct ckt_aside_job){.run = bury, .finish = buried};
 	dead->exec = *exec;
 	free(exec);

@@ -1,6 +1,7 @@
 /*
- * Buffers in the worker that stand for the client's memory in the copies of graphs: one for each range that nodes touch, and one for
- * ranges that overlap, so that what one node writes there the next one reads.
+ * Buffers in the worker that stand for the client's memory in the copies of graphs: one for each
+ * range that nodes touch, and one for ranges that overlap, so that what one node writes there the
+ * next one reads.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -33,7 +34,8 @@ static CUresult collect(struct ckt_graph_node *node, void *data)
 			return CUDA_ERROR_INVALID_VALUE;
 		if (!size)
 			continue;
-		struct ckt_graph_segment *list = realloc(spans->list, (spans->count + 1) * sizeof *list);
+		struct ckt_graph_segment *list =
+			realloc(spans->list, (spans->count + 1) * sizeof *list);
 		if (!list)
 			return CUDA_ERROR_OUT_OF_MEMORY;
 		spans->list = list;
@@ -44,29 +46,39 @@ static CUresult collect(struct ckt_graph_node *node, void *data)
 
 static int by_address(const void *a, const void *b)
 {
-	uint64_t x = ((const struct ckt_graph_segment *)a)->address, y = ((const struct ckt_graph_segment *)b)->address;
+	uint64_t x = ((const struct ckt_graph_segment *)a)->address,
+		 y = ((const struct ckt_graph_segment *)b)->address;
 	return x < y ? -1 : x > y;
 }
 
 static CUresult add(struct ckt_graph_segments *segments, uint64_t address, uint64_t size)
 {
-	/* The same offset in its page as the client's, so that the driver's copies are aligned as they would be. */
+	/*
+	 * The same offset in its page as the client's, so that the driver's copies are aligned as
+	 * they would be.
+	 */
 	uint64_t offset = address & 4095, room = (offset + size + 4095) & ~4095ull;
-	struct ckt_graph_segment *list = realloc(segments->list, (segments->count + 1) * sizeof *list);
+	struct ckt_graph_segment *list =
+		realloc(segments->list, (segments->count + 1) * sizeof *list);
 	if (!list)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	segments->list = list;
 	bool charged = room >= size && ckt_budget_charge(room, "buffers of graphs");
-	uint8_t *data = !charged ? MAP_FAILED : mmap(NULL, room, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	uint8_t *data = !charged
+		? MAP_FAILED
+		: mmap(NULL, room, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (data == MAP_FAILED) {
 		if (charged)
 			ckt_budget_uncharge(room);
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
 	struct ckt_graph_segment *segment = &list[segments->count++];
-	*segment = (struct ckt_graph_segment){.address = address, .size = size, .data = data + offset};
+	*segment =
+		(struct ckt_graph_segment){.address = address, .size = size, .data = data + offset};
 	/* Without it the copies are slower and just as right. */
-	segment->registered = ckt_driver.cuMemHostRegister_v2 && ckt_driver.cuMemHostRegister_v2(data, room, CU_MEMHOSTREGISTER_PORTABLE) == CUDA_SUCCESS;
+	segment->registered = ckt_driver.cuMemHostRegister_v2 &&
+		ckt_driver.cuMemHostRegister_v2(data, room, CU_MEMHOSTREGISTER_PORTABLE) ==
+			CUDA_SUCCESS;
 	return CUDA_SUCCESS;
 }
 
@@ -88,12 +100,16 @@ CUresult ckt_graph_segments_cover(struct ckt_graph_segments *segments, struct ck
 	return result;
 }
 
-uint8_t *ckt_graph_segments_find(const struct ckt_graph_segments *segments, uint64_t address, uint64_t size)
+uint8_t *ckt_graph_segments_find(
+	const struct ckt_graph_segments *segments, uint64_t address, uint64_t size)
 {
-	/* The latest first: where parameters were set anew, it is the one that holds all of them. */
+	/*
+	 * The latest first: where parameters were set anew, it is the one that holds all of them.
+	 */
 	for (size_t i = segments->count; i-- > 0;) {
 		const struct ckt_graph_segment *s = &segments->list[i];
-		if (address >= s->address && address - s->address <= s->size && s->size - (address - s->address) >= size)
+		if (address >= s->address && address - s->address <= s->size &&
+			s->size - (address - s->address) >= size)
 			return s->data + (address - s->address);
 	}
 	return NULL;

@@ -31,19 +31,26 @@ bool ckt_graph_copy_get(const struct ckt_graph_node *node, struct ckt_graph_copy
 	return ckt_cursor_done(&c);
 }
 
-bool ckt_graph_side_span(const struct ckt_graph_copy *copy, const struct ckt_graph_side *side, uint64_t *ret_begin, uint64_t *ret_size)
+bool ckt_graph_side_span(const struct ckt_graph_copy *copy, const struct ckt_graph_side *side,
+	uint64_t *ret_begin, uint64_t *ret_size)
 {
 	uint64_t first, last, slice, rows;
 	*ret_begin = side->address;
 	*ret_size = 0;
 	if (!copy->width || !copy->height || !copy->depth)
 		return true;
-	uint64_t pitch = side->pitch ? side->pitch : side->x + copy->width, height = side->height ? side->height : side->y + copy->height;
-	if (__builtin_mul_overflow(pitch, height, &slice) || __builtin_mul_overflow(slice, side->z, &first) ||
-	    __builtin_mul_overflow(pitch, side->y, &rows) || __builtin_add_overflow(first, rows, &first) ||
-	    __builtin_add_overflow(first, side->x, &first) || __builtin_mul_overflow(slice, copy->depth - 1, &last) ||
-	    __builtin_mul_overflow(pitch, copy->height - 1, &rows) || __builtin_add_overflow(last, rows, &last) ||
-	    __builtin_add_overflow(last, copy->width, &last) || __builtin_add_overflow(side->address, first, ret_begin) || *ret_begin + last < last)
+	uint64_t pitch = side->pitch ? side->pitch : side->x + copy->width,
+		 height = side->height ? side->height : side->y + copy->height;
+	if (__builtin_mul_overflow(pitch, height, &slice) ||
+		__builtin_mul_overflow(slice, side->z, &first) ||
+		__builtin_mul_overflow(pitch, side->y, &rows) ||
+		__builtin_add_overflow(first, rows, &first) ||
+		__builtin_add_overflow(first, side->x, &first) ||
+		__builtin_mul_overflow(slice, copy->depth - 1, &last) ||
+		__builtin_mul_overflow(pitch, copy->height - 1, &rows) ||
+		__builtin_add_overflow(last, rows, &last) ||
+		__builtin_add_overflow(last, copy->width, &last) ||
+		__builtin_add_overflow(side->address, first, ret_begin) || *ret_begin + last < last)
 		return false;
 	*ret_size = last;
 	return true;
@@ -58,7 +65,8 @@ bool ckt_graph_kernel_get(const struct ckt_graph_node *node, struct ckt_graph_ke
 	for (int i = 0; i < 3; i++)
 		ret->block[i] = ckt_get_u32(&c);
 	ret->shared_bytes = ckt_get_u32(&c);
-	ret->attributes = ckt_get_opaque(&c, 64 * (4 + CKT_GRAPH_ATTRIBUTE_BYTES), &ret->attributes_bytes);
+	ret->attributes =
+		ckt_get_opaque(&c, 64 * (4 + CKT_GRAPH_ATTRIBUTE_BYTES), &ret->attributes_bytes);
 	ret->params = ckt_get_opaque(&c, 32768, &ret->params_bytes);
 	return ckt_cursor_done(&c) && ret->attributes_bytes % (4 + CKT_GRAPH_ATTRIBUTE_BYTES) == 0;
 }

@@ -1,10 +1,13 @@
-/* Records of nodes, decoded; see rpc/graph.h.  Every function is false where the bytes are no such record. */
+/*
+ * Records of nodes, decoded; see rpc/graph.h.  Every function is false where the bytes are no such
+ * record.
+ */
 #pragma once
 
 #include "server/worker/graph/graph.h"
 
 struct ckt_graph_side {
-	uint32_t type;			/* CUmemorytype */
+	uint32_t type; /* CUmemorytype */
 	uint64_t address, x, y, z, pitch, height;
 };
 
@@ -34,8 +37,10 @@ struct ckt_graph_conditional {
 
 bool ckt_graph_copy_get(const struct ckt_graph_node *node, struct ckt_graph_copy *ret);
 /* Bytes from the first to the last that the copy touches on that side. */
-bool ckt_graph_side_span(const struct ckt_graph_copy *copy, const struct ckt_graph_side *side, uint64_t *ret_begin, uint64_t *ret_size);
+bool ckt_graph_side_span(const struct ckt_graph_copy *copy, const struct ckt_graph_side *side,
+	uint64_t *ret_begin, uint64_t *ret_size);
 bool ckt_graph_kernel_get(const struct ckt_graph_node *node, struct ckt_graph_kernel *ret);
 bool ckt_graph_fill_get(const struct ckt_graph_node *node, struct ckt_graph_fill *ret);
 bool ckt_graph_event_get(const struct ckt_graph_node *node, uint64_t *ret_event);
-bool ckt_graph_conditional_get(const struct ckt_graph_node *node, struct ckt_graph_conditional *ret);
+bool ckt_graph_conditional_get(
+	const struct ckt_graph_node *node, struct ckt_graph_conditional *ret);

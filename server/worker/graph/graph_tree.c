@@ -45,10 +45,12 @@ static bool decode_record(struct ckt_graph_node *node, const uint8_t *record, ui
 	return true;
 }
 
-static bool decode_graphs(struct ckt_graph_node *node, struct ckt_cursor *c, uint32_t count, unsigned depth)
+static bool decode_graphs(
+	struct ckt_graph_node *node, struct ckt_cursor *c, uint32_t count, unsigned depth)
 {
 	enum { GRAPH_BYTES_MIN = 8 };
-	if (c->bad || count > CKT_GRAPH_BODIES_MAX || count > (size_t)(c->end - c->p) / GRAPH_BYTES_MIN)
+	if (c->bad || count > CKT_GRAPH_BODIES_MAX ||
+		count > (size_t)(c->end - c->p) / GRAPH_BYTES_MIN)
 		return false;
 	node->graphs = calloc(count + 1, sizeof(struct ckt_graph *));
 	while (node->graphs && node->graph_count < count) {
@@ -60,25 +62,33 @@ static bool decode_graphs(struct ckt_graph_node *node, struct ckt_cursor *c, uin
 	return node->graphs && ckt_cursor_done(c);
 }
 
-/* The bodies of a conditional node stand behind its record, whose last word says how many there are. */
-static bool decode_conditional(struct ckt_graph_node *node, const uint8_t *record, uint32_t size, unsigned depth)
+/*
+ * The bodies of a conditional node stand behind its record, whose last word says how many there
+ * are.
+ */
+static bool decode_conditional(
+	struct ckt_graph_node *node, const uint8_t *record, uint32_t size, unsigned depth)
 {
-	struct ckt_cursor inner = {.p = record + CKT_GRAPH_CONDITIONAL_BYTES - 4, .end = record + size};
-	return size >= CKT_GRAPH_CONDITIONAL_BYTES && decode_record(node, record, CKT_GRAPH_CONDITIONAL_BYTES) &&
-	       decode_graphs(node, &inner, ckt_get_u32(&inner), depth);
+	struct ckt_cursor inner = {
+		.p = record + CKT_GRAPH_CONDITIONAL_BYTES - 4, .end = record + size};
+	return size >= CKT_GRAPH_CONDITIONAL_BYTES &&
+		decode_record(node, record, CKT_GRAPH_CONDITIONAL_BYTES) &&
+		decode_graphs(node, &inner, ckt_get_u32(&inner), depth);
 }
 
 bool ckt_graph_node_decode(struct ckt_cursor *c, unsigned depth, struct ckt_graph_node *ret_node)
 {
-	struct ckt_graph_node node = {.id = ckt_get_u64(c), .type = ckt_get_u32(c), .context = ckt_get_u64(c)};
+	struct ckt_graph_node node = {
+		.id = ckt_get_u64(c), .type = ckt_get_u32(c), .context = ckt_get_u64(c)};
 	uint32_t size;
 	const uint8_t *record = ckt_get_opaque(c, CKT_GRAPH_BYTES_MAX, &size);
 	if (!record)
 		return false;
 	struct ckt_cursor inner = {.p = record, .end = record + size};
-	bool good = node.type == CU_GRAPH_NODE_TYPE_GRAPH	? decode_graphs(&node, &inner, 1, depth) :
-		    node.type == CU_GRAPH_NODE_TYPE_CONDITIONAL ? decode_conditional(&node, record, size, depth) :
-								  decode_record(&node, record, size);
+	bool good = node.type == CU_GRAPH_NODE_TYPE_GRAPH ? decode_graphs(&node, &inner, 1, depth)
+		: node.type == CU_GRAPH_NODE_TYPE_CONDITIONAL
+		? decode_conditional(&node, record, size, depth)
+		: decode_record(&node, record, size);
 	if (!good) {
 		ckt_graph_node_fini(&node);
 		return false;
@@ -95,7 +105,8 @@ static struct ckt_graph *decode(struct ckt_cursor *c, unsigned depth)
 		return NULL;
 	uint32_t count = ckt_get_u32(c);
 	/* Not more than the bytes can hold, so that a number alone cannot take our memory. */
-	if (c->bad || count > CKT_GRAPH_NODES_MAX || count > (size_t)(c->end - c->p) / NODE_BYTES_MIN)
+	if (c->bad || count > CKT_GRAPH_NODES_MAX ||
+		count > (size_t)(c->end - c->p) / NODE_BYTES_MIN)
 		goto bad;
 	graph->nodes = calloc(count + 1, sizeof *graph->nodes);
 	while (graph->nodes && graph->node_count < count) {
@@ -111,7 +122,8 @@ static struct ckt_graph *decode(struct ckt_cursor *c, unsigned depth)
 		goto bad;
 	for (; graph->edge_count < edges; graph->edge_count++) {
 		struct ckt_graph_edge *edge = &graph->edges[graph->edge_count];
-		*edge = (struct ckt_graph_edge){.from = ckt_get_u32(c), .to = ckt_get_u32(c), .data = ckt_get_u32(c)};
+		*edge = (struct ckt_graph_edge){
+			.from = ckt_get_u32(c), .to = ckt_get_u32(c), .data = ckt_get_u32(c)};
 		if (c->bad || edge->from >= count || edge->to >= count)
 			goto bad;
 	}
@@ -178,7 +190,8 @@ uint8_t *ckt_graph_encode(uint8_t *p, const struct ckt_graph *graph)
 	return p;
 }
 
-CUresult ckt_graph_each(struct ckt_graph *graph, CUresult (*visit)(struct ckt_graph_node *node, void *data), void *data)
+CUresult ckt_graph_each(struct ckt_graph *graph,
+	CUresult (*visit)(struct ckt_graph_node *node, void *data), void *data)
 {
 	CUresult result = CUDA_SUCCESS;
 	for (uint32_t i = 0; i < graph->node_count && !result; i++) {
@@ -195,7 +208,8 @@ struct ckt_graph_node *ckt_graph_find(struct ckt_graph *graph, uint64_t id)
 		if (graph->nodes[i].id == id)
 			return &graph->nodes[i];
 		for (uint32_t k = 0; k < graph->nodes[i].graph_count; k++) {
-			struct ckt_graph_node *inner = ckt_graph_find(graph->nodes[i].graphs[k], id);
+			struct ckt_graph_node *inner =
+				ckt_graph_find(graph->nodes[i].graphs[k], id);
 			if (inner)
 				return inner;
 		}
@@ -212,7 +226,10 @@ static CUresult count_node(struct ckt_graph_node *node, void *data)
 
 bool ckt_graph_charge(struct ckt_graph *graph)
 {
-	/* A node with the driver's of it, in the graph and in the executable one: generous, and measured on none but NVIDIA's 580. */
+	/*
+	 * A node with the driver's of it, in the graph and in the executable one: generous, and
+	 * measured on none but NVIDIA's 580.
+	 */
 	enum { NODE_BYTES = 4096 };
 	uint64_t nodes = 0, before = graph->charged;
 	ckt_graph_each(graph, count_node, &nodes);

@@ -59,7 +59,8 @@ static bool note_taker(const struct ckt_ipc_question *question)
 			return true;
 		}
 	}
-	if (ckt_ipc.taker_count >= TAKERS_MAX || CKT_GROW(ckt_ipc.takers, ckt_ipc.taker_count, ckt_ipc.taker_room, 8))
+	if (ckt_ipc.taker_count >= TAKERS_MAX ||
+		CKT_GROW(ckt_ipc.takers, ckt_ipc.taker_count, ckt_ipc.taker_room, 8))
 		return false;
 	struct ckt_ipc_taker *taker = &ckt_ipc.takers[ckt_ipc.taker_count++];
 	memcpy(taker->session, question->session, sizeof taker->session);
@@ -77,7 +78,8 @@ static bool have_open_of(const char session[CKT_IPC_SESSION])
 }
 
 /* Precondition: lock held.  *ret_fd is the caller's. */
-static void answer_fetch(const struct ckt_ipc_question *question, struct ckt_ipc_answer *answer, int *ret_fd)
+static void answer_fetch(
+	const struct ckt_ipc_question *question, struct ckt_ipc_answer *answer, int *ret_fd)
 {
 	const struct ckt_ipc_export *e = find_secret(question->kind, question->secret);
 	if (ckt_ipc.closed || (!e && ckt_ipc.loading)) {
@@ -109,13 +111,15 @@ void ckt_ipc_serve(struct ckt_worker *worker)
 		pthread_mutex_unlock(&worker->mail_lock);
 		pthread_mutex_lock(&ckt_ipc.lock);
 		/* While it is restored, the worker has no id yet. */
-		memcpy(answer.session, *ckt_ipc.session ? ckt_ipc.session : worker->session, sizeof answer.session);
+		memcpy(answer.session, *ckt_ipc.session ? ckt_ipc.session : worker->session,
+			sizeof answer.session);
 		if (question.restoring)
 			answer.copy = ckt_ipc.restored_copy;
 		if (question.want == CKT_IPC_FETCH)
 			answer_fetch(&question, &answer, &fd);
 		else if (question.want == CKT_IPC_STILL)
-			answer.found = find_secret(question.kind, question.secret) ? CKT_IPC_HERE : CKT_IPC_NONE;
+			answer.found = find_secret(question.kind, question.secret) ? CKT_IPC_HERE
+										   : CKT_IPC_NONE;
 		else if (question.want == CKT_IPC_OPEN)
 			answer.found = have_open_of(question.session) ? CKT_IPC_HERE : CKT_IPC_NONE;
 		pthread_mutex_unlock(&ckt_ipc.lock);
@@ -135,8 +139,8 @@ static struct ckt_ipc_export *find_export(uint32_t kind, uint64_t id)
 }
 
 /* Takes over the descriptor, -1 for none. */
-static CUresult enter(struct ckt_worker *worker, struct ckt_ipc_export entry, uint32_t kind, const struct ckt_ipc_handle *handle,
-		      struct ckt_ipc_export **ret_export)
+static CUresult enter(struct ckt_worker *worker, struct ckt_ipc_export entry, uint32_t kind,
+	const struct ckt_ipc_handle *handle, struct ckt_ipc_export **ret_export)
 {
 	struct ckt_ipc_export *e = malloc(sizeof *e);
 	CUresult result = e ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
@@ -147,7 +151,9 @@ static CUresult enter(struct ckt_worker *worker, struct ckt_ipc_export entry, ui
 		memcpy(entry.handle.session, worker->session, sizeof entry.handle.session);
 		memcpy(entry.handle.socket, ckt_ipc.name, sizeof entry.handle.socket);
 		entry.handle.kind = kind;
-		if (!result && getrandom(entry.handle.secret, sizeof entry.handle.secret, 0) != sizeof entry.handle.secret)
+		if (!result &&
+			getrandom(entry.handle.secret, sizeof entry.handle.secret, 0) !=
+				sizeof entry.handle.secret)
 			result = CUDA_ERROR_OPERATING_SYSTEM;
 	}
 	if (result) {
@@ -167,43 +173,55 @@ static CUresult enter(struct ckt_worker *worker, struct ckt_ipc_export entry, ui
 }
 
 /* The entry of what was exported before, or a new one. */
-static CUresult export_memory(struct ckt_worker *worker, struct ckt_ipc_export entry, uint32_t kind, uint64_t piece, const struct ckt_ipc_handle *handle,
-			      struct ckt_ipc_export **ret_export)
+static CUresult export_memory(struct ckt_worker *worker, struct ckt_ipc_export entry, uint32_t kind,
+	uint64_t piece, const struct ckt_ipc_handle *handle, struct ckt_ipc_export **ret_export)
 {
 	*ret_export = find_export(kind, entry.id);
 	if (*ret_export)
 		return CUDA_SUCCESS;
-	if (ckt_ipc.fd < 0 || !ckt_driver.cuMemExportToShareableHandle || ckt_ipc.export_count >= EXPORTS_MAX)
-		return CKT_WORKER_UNSUPPORTED("memory for other processes: too much of it, or no server that shares");
-	CUresult result = ckt_driver.cuMemExportToShareableHandle(&entry.fd, piece, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
+	if (ckt_ipc.fd < 0 || !ckt_driver.cuMemExportToShareableHandle ||
+		ckt_ipc.export_count >= EXPORTS_MAX)
+		return CKT_WORKER_UNSUPPORTED(
+			"memory for other processes: too much of it, or no server that shares");
+	CUresult result = ckt_driver.cuMemExportToShareableHandle(
+		&entry.fd, piece, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
 	return result ? result : enter(worker, entry, kind, handle, ret_export);
 }
 
-CUresult ckt_ipc_export_block(struct ckt_worker *worker, uint64_t address, const struct ckt_ipc_handle *handle, struct ckt_ipc_export **ret)
+CUresult ckt_ipc_export_block(struct ckt_worker *worker, uint64_t address,
+	const struct ckt_ipc_handle *handle, struct ckt_ipc_export **ret)
 {
 	struct ckt_ipc_export entry = {.id = address};
 	uint64_t piece, extent;
 	struct ckt_worker_device *device = ckt_worker_device_of(worker, address);
-	if (!device || !ckt_memory_locate(&device->memory, address, &entry.answer.size, &entry.context, &extent, &entry.answer.whole, &piece))
+	if (!device ||
+		!ckt_memory_locate(&device->memory, address, &entry.answer.size, &entry.context,
+			&extent, &entry.answer.whole, &piece))
 		return CUDA_ERROR_INVALID_VALUE;
 	entry.answer.offset = address - extent;
 	return export_memory(worker, entry, CKT_IPC_BLOCK, piece, handle, ret);
 }
 
-CUresult ckt_ipc_export_physical(struct ckt_worker *worker, struct ckt_object *object, const struct ckt_ipc_handle *handle, struct ckt_ipc_export **ret)
+CUresult ckt_ipc_export_physical(struct ckt_worker *worker, struct ckt_object *object,
+	const struct ckt_ipc_handle *handle, struct ckt_ipc_export **ret)
 {
-	struct ckt_ipc_export entry = {.id = object->id, .context = object->context, .answer = {.whole = object->physical.size, .size = object->physical.size}};
+	struct ckt_ipc_export entry = {.id = object->id,
+		.context = object->context,
+		.answer = {.whole = object->physical.size, .size = object->physical.size}};
 	return export_memory(worker, entry, CKT_IPC_PHYSICAL, object->physical.handle, handle, ret);
 }
 
-CUresult ckt_ipc_export_event(struct ckt_worker *worker, struct ckt_object *object, const struct ckt_ipc_handle *handle, struct ckt_ipc_export **ret)
+CUresult ckt_ipc_export_event(struct ckt_worker *worker, struct ckt_object *object,
+	const struct ckt_ipc_handle *handle, struct ckt_ipc_export **ret)
 {
 	struct ckt_ipc_export entry = {.id = object->id, .fd = -1};
 	*ret = find_export(CKT_IPC_EVENT, object->id);
 	if (*ret)
 		return CUDA_SUCCESS;
-	if (ckt_ipc.fd < 0 || !ckt_driver.cuIpcGetEventHandle || ckt_ipc.export_count >= EXPORTS_MAX)
-		return CKT_WORKER_UNSUPPORTED("an event for other processes: too many of them, or no server that shares");
+	if (ckt_ipc.fd < 0 || !ckt_driver.cuIpcGetEventHandle ||
+		ckt_ipc.export_count >= EXPORTS_MAX)
+		return CKT_WORKER_UNSUPPORTED(
+			"an event for other processes: too many of them, or no server that shares");
 	CUresult result = ckt_driver.cuIpcGetEventHandle(&entry.answer.event, object->real);
 	return result ? result : enter(worker, entry, CKT_IPC_EVENT, handle, ret);
 }
@@ -248,17 +266,25 @@ bool ckt_ipc_answer_good(const struct ckt_ipc_answer *answer, uint32_t kind, int
 {
 	if (answer->found != CKT_IPC_HERE || (fd >= 0) != (kind != CKT_IPC_EVENT))
 		return false;
-	return kind == CKT_IPC_EVENT || (answer->whole && answer->whole % CKT_MEMORY_EXTENT == 0 && answer->offset <= answer->whole && answer->size &&
-					 answer->size <= answer->whole - answer->offset);
+	return kind == CKT_IPC_EVENT ||
+		(answer->whole && answer->whole % CKT_MEMORY_EXTENT == 0 &&
+			answer->offset <= answer->whole && answer->size &&
+			answer->size <= answer->whole - answer->offset);
 }
 
-/* Asks the owner's worker; while that stands still for its image, later.  False where it is not to be had.  *ret_fd: -1 for an event. */
-static bool fetch(struct ckt_worker *worker, const struct ckt_ipc_handle *handle, struct ckt_ipc_answer *ret, int *ret_fd)
+/*
+ * Asks the owner's worker; while that stands still for its image, later.  False where it is not to
+ * be had.  *ret_fd: -1 for an event.
+ */
+static bool fetch(struct ckt_worker *worker, const struct ckt_ipc_handle *handle,
+	struct ckt_ipc_answer *ret, int *ret_fd)
 {
-	struct ckt_ipc_question question = ckt_ipc_question(worker, CKT_IPC_FETCH, handle->kind, handle->secret);
+	struct ckt_ipc_question question =
+		ckt_ipc_question(worker, CKT_IPC_FETCH, handle->kind, handle->secret);
 	int64_t deadline = ckt_net_now_ms() + LATER_MS;
 	int error;
-	while (!(error = ckt_ipc_ask_session(worker, handle, &question, ret, ret_fd)) && ret->found == CKT_IPC_LATER && ckt_net_now_ms() < deadline)
+	while (!(error = ckt_ipc_ask_session(worker, handle, &question, ret, ret_fd)) &&
+		ret->found == CKT_IPC_LATER && ckt_net_now_ms() < deadline)
 		nanosleep(&(struct timespec){.tv_nsec = LATER_LOOK_NS}, NULL);
 	if (!error && ckt_ipc_answer_good(ret, handle->kind, *ret_fd))
 		return true;
@@ -267,23 +293,29 @@ static bool fetch(struct ckt_worker *worker, const struct ckt_ipc_handle *handle
 	return false;
 }
 
-/* The session's number of the GPU that the memory lies on; the one given where the driver does not tell, or names another. */
+/*
+ * The session's number of the GPU that the memory lies on; the one given where the driver does not
+ * tell, or names another.
+ */
 static unsigned device_of(struct ckt_worker *worker, uint64_t piece, unsigned otherwise)
 {
 	CUmemAllocationProp prop = {0};
-	if (ckt_driver.cuMemGetAllocationPropertiesFromHandle && !ckt_driver.cuMemGetAllocationPropertiesFromHandle(&prop, piece))
+	if (ckt_driver.cuMemGetAllocationPropertiesFromHandle &&
+		!ckt_driver.cuMemGetAllocationPropertiesFromHandle(&prop, piece))
 		for (unsigned d = 0; d < worker->device_count; d++)
 			if (worker->devices[d].ordinal == prop.location.id)
 				return d;
 	return otherwise;
 }
 
-CUresult ckt_ipc_take_memory(struct ckt_worker *worker, int fd, struct ckt_ipc_import *import, uint64_t *ret_piece)
+CUresult ckt_ipc_take_memory(
+	struct ckt_worker *worker, int fd, struct ckt_ipc_import *import, uint64_t *ret_piece)
 {
 	CUmemGenericAllocationHandle piece;
-	CUresult result = ckt_driver.cuMemImportFromShareableHandle ?
-				  ckt_driver.cuMemImportFromShareableHandle(&piece, (void *)(uintptr_t)fd, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) :
-				  CKT_WORKER_UNSUPPORTED("memory of other processes with the server's driver");
+	CUresult result = ckt_driver.cuMemImportFromShareableHandle
+		? ckt_driver.cuMemImportFromShareableHandle(
+			  &piece, (void *)(uintptr_t)fd, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
+		: CKT_WORKER_UNSUPPORTED("memory of other processes with the server's driver");
 	close(fd);
 	if (result)
 		return result;
@@ -292,7 +324,8 @@ CUresult ckt_ipc_take_memory(struct ckt_worker *worker, int fd, struct ckt_ipc_i
 	return CUDA_SUCCESS;
 }
 
-static CUresult import_memory(struct ckt_worker *worker, struct ckt_ipc_import *import, uint64_t *ret_piece)
+static CUresult import_memory(
+	struct ckt_worker *worker, struct ckt_ipc_import *import, uint64_t *ret_piece)
 {
 	struct ckt_ipc_answer answer;
 	int fd;
@@ -304,7 +337,8 @@ static CUresult import_memory(struct ckt_worker *worker, struct ckt_ipc_import *
 	return ckt_ipc_take_memory(worker, fd, import, ret_piece);
 }
 
-CUresult ckt_ipc_map_block(struct ckt_worker *worker, struct ckt_ipc_import *import, unsigned here, uint64_t address)
+CUresult ckt_ipc_map_block(
+	struct ckt_worker *worker, struct ckt_ipc_import *import, unsigned here, uint64_t address)
 {
 	struct ckt_memory *memory = &worker->devices[here].memory;
 	uint64_t base;
@@ -315,7 +349,9 @@ CUresult ckt_ipc_map_block(struct ckt_worker *worker, struct ckt_ipc_import *imp
 	}
 	if (!result) {
 		result = ckt_driver.cuMemMap(base, import->whole, 0, import->piece, 0);
-		if (!result && (result = ckt_window_give_access(worker, import->device, base, import->whole)))
+		if (!result &&
+			(result = ckt_window_give_access(
+				 worker, import->device, base, import->whole)))
 			ckt_driver.cuMemUnmap(base, import->whole);
 		if (result)
 			ckt_memory_unreserve(memory, base, import->whole);
@@ -327,10 +363,12 @@ CUresult ckt_ipc_map_block(struct ckt_worker *worker, struct ckt_ipc_import *imp
 	return result;
 }
 
-CUresult ckt_ipc_make_physical(struct ckt_worker *worker, struct ckt_ipc_import *import, uint64_t piece)
+CUresult ckt_ipc_make_physical(
+	struct ckt_worker *worker, struct ckt_ipc_import *import, uint64_t piece)
 {
 	struct ckt_object *object;
-	CUresult result = ckt_objects_add(&worker->objects, import->id, CKT_KIND_PHYSICAL, false, &object);
+	CUresult result =
+		ckt_objects_add(&worker->objects, import->id, CKT_KIND_PHYSICAL, false, &object);
 	if (result) {
 		ckt_driver.cuMemRelease(piece);
 		return result;
@@ -342,12 +380,14 @@ CUresult ckt_ipc_make_physical(struct ckt_worker *worker, struct ckt_ipc_import 
 	return CUDA_SUCCESS;
 }
 
-CUresult ckt_ipc_make_event(struct ckt_worker *worker, struct ckt_ipc_import *import, const CUipcEventHandle *handle)
+CUresult ckt_ipc_make_event(
+	struct ckt_worker *worker, struct ckt_ipc_import *import, const CUipcEventHandle *handle)
 {
 	struct ckt_object *object;
 	CUevent event;
 	if (!ckt_driver.cuIpcOpenEventHandle)
-		return CKT_WORKER_UNSUPPORTED("an event of another process with the server's driver");
+		return CKT_WORKER_UNSUPPORTED(
+			"an event of another process with the server's driver");
 	CUresult result = ckt_driver.cuIpcOpenEventHandle(&event, *handle);
 	if (result)
 		return result;
@@ -376,7 +416,7 @@ static struct ckt_ipc_import *remove_import(uint32_t kind, uint64_t id)
 {
 	struct ckt_ipc_import *import = NULL;
 	pthread_mutex_lock(&ckt_ipc.lock);
-	for (struct ckt_ipc_import **place = &ckt_ipc.imports; *place && !import; )
+	for (struct ckt_ipc_import **place = &ckt_ipc.imports; *place && !import;)
 		if ((*place)->handle.kind == kind && (*place)->id == id) {
 			import = *place;
 			*place = import->next;
@@ -402,7 +442,8 @@ void ckt_ipc_forget_context(struct ckt_worker *worker, uint64_t context)
 		forget(is_of, context);
 	for (;;) {
 		struct ckt_ipc_import *import = ckt_ipc.imports;
-		while (import && (import->context != context || import->handle.kind != CKT_IPC_BLOCK))
+		while (import &&
+			(import->context != context || import->handle.kind != CKT_IPC_BLOCK))
 			import = import->next;
 		if (!import)
 			return;
@@ -431,13 +472,15 @@ int ckt_worker_ipc_mem_get(struct ckt_wcall *call)
 	CUresult result = ckt_ipc_export_block(call->worker, args.address, NULL, &e);
 	if (result)
 		return result;
-	struct ckt_ipc_mem_get_res res = {.handle = (const uint8_t *)&e->handle, .handle_len = sizeof e->handle};
+	struct ckt_ipc_mem_get_res res = {
+		.handle = (const uint8_t *)&e->handle, .handle_len = sizeof e->handle};
 	ckt_ipc_mem_get_res_put(ckt_wcall_results(call, ckt_ipc_mem_get_res_size(&res)), &res);
 	return CUDA_SUCCESS;
 }
 
 /* The entry for what a handle names; NULL where it is none, or there is no memory. */
-static struct ckt_ipc_import *new_import(struct ckt_worker *worker, const uint8_t *bytes, uint32_t length, uint32_t kind)
+static struct ckt_ipc_import *new_import(
+	struct ckt_worker *worker, const uint8_t *bytes, uint32_t length, uint32_t kind)
 {
 	struct ckt_ipc_handle handle;
 	if (length != sizeof handle)
@@ -462,7 +505,8 @@ int ckt_worker_ipc_mem_open(struct ckt_wcall *call)
 		return CKT_WCALL_GARBAGE;
 	if (!worker->current)
 		return CUDA_ERROR_INVALID_CONTEXT;
-	struct ckt_ipc_import *import = new_import(worker, args.handle, args.handle_len, CKT_IPC_BLOCK);
+	struct ckt_ipc_import *import =
+		new_import(worker, args.handle, args.handle_len, CKT_IPC_BLOCK);
 	if (!import)
 		return CUDA_ERROR_INVALID_VALUE;
 	CUresult result = import_memory(worker, import, &import->piece);
@@ -497,14 +541,17 @@ int ckt_worker_physical_export(struct ckt_wcall *call)
 	struct ckt_ipc_export *e;
 	if (!ckt_physical_export_args_get(&call->args, &args))
 		return CKT_WCALL_GARBAGE;
-	struct ckt_object *object = ckt_objects_find_kind(&call->worker->objects, args.physical, CKT_KIND_PHYSICAL);
+	struct ckt_object *object =
+		ckt_objects_find_kind(&call->worker->objects, args.physical, CKT_KIND_PHYSICAL);
 	if (!object)
 		return CUDA_ERROR_INVALID_VALUE;
 	CUresult result = ckt_ipc_export_physical(call->worker, object, NULL, &e);
 	if (result)
 		return result;
-	struct ckt_physical_export_res res = {.handle = (const uint8_t *)&e->handle, .handle_len = sizeof e->handle};
-	ckt_physical_export_res_put(ckt_wcall_results(call, ckt_physical_export_res_size(&res)), &res);
+	struct ckt_physical_export_res res = {
+		.handle = (const uint8_t *)&e->handle, .handle_len = sizeof e->handle};
+	ckt_physical_export_res_put(
+		ckt_wcall_results(call, ckt_physical_export_res_size(&res)), &res);
 	return CUDA_SUCCESS;
 }
 
@@ -517,7 +564,8 @@ int ckt_worker_physical_import(struct ckt_wcall *call)
 	uint64_t piece;
 	if (!ckt_physical_import_args_get(&call->args, &args))
 		return CKT_WCALL_GARBAGE;
-	struct ckt_ipc_import *import = new_import(worker, args.handle, args.handle_len, CKT_IPC_PHYSICAL);
+	struct ckt_ipc_import *import =
+		new_import(worker, args.handle, args.handle_len, CKT_IPC_PHYSICAL);
 	if (!import)
 		return CUDA_ERROR_INVALID_VALUE;
 	const struct ckt_ipc_export *own = find_secret(CKT_IPC_PHYSICAL, import->handle.secret);
@@ -534,9 +582,11 @@ int ckt_worker_physical_import(struct ckt_wcall *call)
 			return result;
 		}
 		ckt_ipc_enter_import(import);
-		res = (struct ckt_physical_import_res){.id = args.id, .size = import->whole, .device = import->device};
+		res = (struct ckt_physical_import_res){
+			.id = args.id, .size = import->whole, .device = import->device};
 	}
-	ckt_physical_import_res_put(ckt_wcall_results(call, ckt_physical_import_res_size(&res)), &res);
+	ckt_physical_import_res_put(
+		ckt_wcall_results(call, ckt_physical_import_res_size(&res)), &res);
 	return CUDA_SUCCESS;
 }
 
@@ -547,13 +597,15 @@ int ckt_worker_ipc_event_get(struct ckt_wcall *call)
 	struct ckt_ipc_export *e;
 	if (!ckt_ipc_event_get_args_get(&call->args, &args))
 		return CKT_WCALL_GARBAGE;
-	struct ckt_object *object = ckt_objects_find_kind(&worker->objects, args.event, CKT_KIND_EVENT);
+	struct ckt_object *object =
+		ckt_objects_find_kind(&worker->objects, args.event, CKT_KIND_EVENT);
 	if (!object || object->event.imported)
 		return CUDA_ERROR_INVALID_HANDLE;
 	CUresult result = ckt_ipc_export_event(worker, object, NULL, &e);
 	if (result)
 		return result;
-	struct ckt_ipc_event_get_res res = {.handle = (const uint8_t *)&e->handle, .handle_len = sizeof e->handle};
+	struct ckt_ipc_event_get_res res = {
+		.handle = (const uint8_t *)&e->handle, .handle_len = sizeof e->handle};
 	ckt_ipc_event_get_res_put(ckt_wcall_results(call, ckt_ipc_event_get_res_size(&res)), &res);
 	return CUDA_SUCCESS;
 }
@@ -568,7 +620,8 @@ int ckt_worker_ipc_event_open(struct ckt_wcall *call)
 		return CKT_WCALL_GARBAGE;
 	if (!worker->current)
 		return CUDA_ERROR_INVALID_CONTEXT;
-	struct ckt_ipc_import *import = new_import(worker, args.handle, args.handle_len, CKT_IPC_EVENT);
+	struct ckt_ipc_import *import =
+		new_import(worker, args.handle, args.handle_len, CKT_IPC_EVENT);
 	if (!import || !fetch(worker, &import->handle, &answer, &fd)) {
 		free(import);
 		return CUDA_ERROR_MAP_FAILED;

@@ -1,8 +1,11 @@
 /*
- * Memory and events shared between sessions of a node.  The owner's worker keeps a descriptor of what was exported and gives it to any worker of the
- * same user that knows the secret; the other maps it in its own window (ipc_talk.h).  Of an event it gives the handle that the driver has for it.
+ * Memory and events shared between sessions of a node.  The owner's worker keeps a descriptor of
+ * what was exported and gives it to any worker of the same user that knows the secret; the other
+ * maps it in its own window (ipc_talk.h).  Of an event it gives the handle that the driver has for
+ * it.
  *
- * A session that shares something is saved together with those that it shares it with (ipc_image.c):
+ * A session that shares something is saved together with those that it shares it with
+ * (ipc_image.c):
  *
  *	owner's image: its memory as ever, and under which handles it is shared ; the other's: where it had mapped what, and whose it is
  *	restore: each makes its own memory, with contents -> gives it to those who ask -> asks for what it had open, and waits for its owner
@@ -19,7 +22,10 @@
 
 struct ckt_worker;
 
-/* The socket that other workers come to, or -1: then nothing is shared.  Called once, before any thread. */
+/*
+ * The socket that other workers come to, or -1: then nothing is shared.  Called once, before any
+ * thread.
+ */
 int ckt_ipc_listen(void);
 /* One caller, within a second or two. */
 void ckt_ipc_serve(struct ckt_worker *worker);
@@ -39,13 +45,20 @@ struct ckt_loading;
 
 /* Whether anything is shared; then the message says so.  Such a session cannot be paused. */
 bool ckt_ipc_is_shared(char *ret_message, size_t message_size);
-/* Whether it cannot be saved now: it shares something with a session that does not stand still with it, or whose owner has given it up. */
+/*
+ * Whether it cannot be saved now: it shares something with a session that does not stand still with
+ * it, or whose owner has given it up.
+ */
 bool ckt_ipc_obstacle(struct ckt_worker *worker, char *ret_message, size_t message_size);
-/* Nobody gets anything of this session until it goes on: what others open now would be in no image. */
+/*
+ * Nobody gets anything of this session until it goes on: what others open now would be in no image.
+ */
 void ckt_ipc_close(void);
 void ckt_ipc_reopen(void);
 int ckt_ipc_save(struct ckt_saving *s);
 /* Before anything is made: checks what the image says, and lets others find this session. */
 int ckt_ipc_load_begin(struct ckt_loading *l);
-/* Behind the session's own memory and its contents: gives others what they had, and takes theirs. */
+/*
+ * Behind the session's own memory and its contents: gives others what they had, and takes theirs.
+ */
 int ckt_ipc_load(struct ckt_loading *l);

@@ -19,7 +19,10 @@
 /* One that left a notice may have much to read. */
 enum { LOADING_MS = 1200000, LOOK_NS = 5000000, NAMED_MAX = 4 };
 
-/* Sessions of a job are restored side by side, so an owner that leaves no notice for so long does not come. */
+/*
+ * Sessions of a job are restored side by side, so an owner that leaves no notice for so long does
+ * not come.
+ */
 unsigned ckt_ipc_absent_ms = 15000;
 
 _Static_assert(CKT_IMAGE_SHARED_HANDLE == CKT_IPC_HANDLE, "one size");
@@ -47,7 +50,8 @@ static void add_other(struct others *others, const char session[CKT_IPC_SESSION]
 static bool stands_with(struct ckt_worker *worker, const struct ckt_ipc_answer *other)
 {
 	pthread_mutex_lock(&worker->mail_lock);
-	bool result = worker->hold.wanted && other->held && *worker->job && strcmp(worker->job, other->job) == 0;
+	bool result = worker->hold.wanted && other->held && *worker->job &&
+		strcmp(worker->job, other->job) == 0;
 	pthread_mutex_unlock(&worker->mail_lock);
 	return result;
 }
@@ -71,34 +75,44 @@ static void look_at_takers(struct ckt_worker *worker, struct others *others)
 		pthread_mutex_unlock(&ckt_ipc.lock);
 		if (!more)
 			return;
-		if (!is_own(worker, taker.session) && ckt_ipc_ask(taker.socket, &question, &answer, NULL) == 0 &&
-		    memcmp(answer.session, taker.session, sizeof taker.session) == 0 && answer.found == CKT_IPC_HERE) {
+		if (!is_own(worker, taker.session) &&
+			ckt_ipc_ask(taker.socket, &question, &answer, NULL) == 0 &&
+			memcmp(answer.session, taker.session, sizeof taker.session) == 0 &&
+			answer.found == CKT_IPC_HERE) {
 			if (!stands_with(worker, &answer))
 				add_other(others, taker.session);
 			i++;
 			continue;
 		}
 		pthread_mutex_lock(&ckt_ipc.lock);
-		/* It may have fetched something again meanwhile, but is known by another number then: the last one took its place. */
-		if (i < ckt_ipc.taker_count && memcmp(&ckt_ipc.takers[i], &taker, sizeof taker) == 0)
+		/*
+		 * It may have fetched something again meanwhile, but is known by another number
+		 * then: the last one took its place.
+		 */
+		if (i < ckt_ipc.taker_count &&
+			memcmp(&ckt_ipc.takers[i], &taker, sizeof taker) == 0)
 			ckt_ipc.takers[i] = ckt_ipc.takers[--ckt_ipc.taker_count];
 		pthread_mutex_unlock(&ckt_ipc.lock);
 	}
 }
 
 /* The owners of what is open here.  False: one of them has it no more. */
-static bool look_at_owners(struct ckt_worker *worker, struct others *others, char *ret_message, size_t message_size)
+static bool look_at_owners(
+	struct ckt_worker *worker, struct others *others, char *ret_message, size_t message_size)
 {
 	for (struct ckt_ipc_import *import = ckt_ipc.imports; import; import = import->next) {
 		struct ckt_ipc_answer answer = {0};
-		struct ckt_ipc_question question = ckt_ipc_question(worker, CKT_IPC_STILL, import->handle.kind, import->handle.secret);
+		struct ckt_ipc_question question = ckt_ipc_question(
+			worker, CKT_IPC_STILL, import->handle.kind, import->handle.secret);
 		if (is_own(worker, import->handle.session))
 			continue;
-		if (ckt_ipc_ask_session(worker, &import->handle, &question, &answer, NULL) || answer.found != CKT_IPC_HERE) {
+		if (ckt_ipc_ask_session(worker, &import->handle, &question, &answer, NULL) ||
+			answer.found != CKT_IPC_HERE) {
 			snprintf(ret_message, message_size,
-				 "the session shares memory with other processes: it has %s open that session %.12s has given up since, and nobody can make that "
-				 "again; have the program close it first",
-				 import->handle.kind == CKT_IPC_EVENT ? "an event" : "memory", import->handle.session);
+				"the session shares memory with other processes: it has %s open that session %.12s has given up since, and nobody can make that "
+				"again; have the program close it first",
+				import->handle.kind == CKT_IPC_EVENT ? "an event" : "memory",
+				import->handle.session);
 			return false;
 		}
 		import->copy = answer.copy;
@@ -112,8 +126,9 @@ bool ckt_ipc_is_shared(char *ret_message, size_t message_size)
 {
 	if (!ckt_ipc.export_count && !ckt_ipc.imports)
 		return false;
-	snprintf(ret_message, message_size, "the session shares memory with other processes, or events (cudaIpcGetMemHandle, cudaIpcOpenMemHandle, "
-		 "cuMemExportToShareableHandle, cudaIpcGetEventHandle): it must free what it exported and close what it opened first");
+	snprintf(ret_message, message_size,
+		"the session shares memory with other processes, or events (cudaIpcGetMemHandle, cudaIpcOpenMemHandle, "
+		"cuMemExportToShareableHandle, cudaIpcGetEventHandle): it must free what it exported and close what it opened first");
 	return true;
 }
 
@@ -129,7 +144,8 @@ bool ckt_ipc_obstacle(struct ckt_worker *worker, char *ret_message, size_t messa
 	if (!others.count)
 		return false;
 	for (unsigned i = 0, n = 0; i < others.count && i < NAMED_MAX; i++)
-		n += (unsigned)snprintf(names + n, sizeof names - n, "%s%s", i ? ", " : "", others.named[i]);
+		n += (unsigned)snprintf(
+			names + n, sizeof names - n, "%s%s", i ? ", " : "", others.named[i]);
 	if (others.count > NAMED_MAX)
 		strcat(names, " and others");
 	pthread_mutex_lock(&worker->mail_lock);
@@ -138,12 +154,15 @@ bool ckt_ipc_obstacle(struct ckt_worker *worker, char *ret_message, size_t messa
 	pthread_mutex_unlock(&worker->mail_lock);
 	if (held)
 		snprintf(ret_message, message_size,
-			 "the session shares memory with other processes, those of session %s, which is not held with job '%s': start all of them with "
-			 "CRICKET_JOB=%s, or have them close what they share", names, job, job);
+			"the session shares memory with other processes, those of session %s, which is not held with job '%s': start all of them with "
+			"CRICKET_JOB=%s, or have them close what they share",
+			names, job, job);
 	else
 		snprintf(ret_message, message_size,
-			 "the session shares memory with other processes, those of session %s, and is saved together with them only: cricketctl checkpoint "
-			 "--job %s DIR%s", names, *job ? job : "NAME", *job ? "" : ", of programs that run with CRICKET_JOB=NAME");
+			"the session shares memory with other processes, those of session %s, and is saved together with them only: cricketctl checkpoint "
+			"--job %s DIR%s",
+			names, *job ? job : "NAME",
+			*job ? "" : ", of programs that run with CRICKET_JOB=NAME");
 	return true;
 }
 
@@ -172,24 +191,36 @@ int ckt_ipc_save(struct ckt_saving *s)
 	size_t imports = 0;
 	for (const struct ckt_ipc_import *import = ckt_ipc.imports; import; import = import->next)
 		imports++;
-	image->shared_exports.shared_exports_val = ckt_save_list(s, ckt_ipc.export_count, sizeof(ckt_image_export));
-	image->shared_imports.shared_imports_val = ckt_save_list(s, imports, sizeof(ckt_image_import));
+	image->shared_exports.shared_exports_val =
+		ckt_save_list(s, ckt_ipc.export_count, sizeof(ckt_image_export));
+	image->shared_imports.shared_imports_val =
+		ckt_save_list(s, imports, sizeof(ckt_image_import));
 	if (s->no_memory)
 		return ckt_save_has_memory(s);
 	for (const struct ckt_ipc_export *e = ckt_ipc.exports; e; e = e->next) {
-		ckt_image_export *saved = &image->shared_exports.shared_exports_val[image->shared_exports.shared_exports_len++];
+		ckt_image_export *saved =
+			&image->shared_exports
+				 .shared_exports_val[image->shared_exports.shared_exports_len++];
 		saved->id = e->id;
 		memcpy(saved->handle, &e->handle, sizeof saved->handle);
 	}
 	for (const struct ckt_ipc_import *import = ckt_ipc.imports; import; import = import->next) {
-		ckt_image_import *saved = &image->shared_imports.shared_imports_val[image->shared_imports.shared_imports_len++];
-		*saved = (ckt_image_import){.id = import->id, .context = import->context, .device = import->device, .offset = import->offset,
-					    .size = import->size, .whole = import->whole, .copy = import->copy};
+		ckt_image_import *saved =
+			&image->shared_imports
+				 .shared_imports_val[image->shared_imports.shared_imports_len++];
+		*saved = (ckt_image_import){.id = import->id,
+			.context = import->context,
+			.device = import->device,
+			.offset = import->offset,
+			.size = import->size,
+			.whole = import->whole,
+			.copy = import->copy};
 		memcpy(saved->handle, &import->handle, sizeof saved->handle);
 	}
 	/* There is room for one more in every list. */
 	if (imports)
-		image->mappings.mappings_val[image->mappings.mappings_len++] = (ckt_image_mapping){0};
+		image->mappings.mappings_val[image->mappings.mappings_len++] =
+			(ckt_image_mapping){0};
 	return 0;
 }
 
@@ -198,7 +229,8 @@ int ckt_ipc_save(struct ckt_saving *s)
 static bool handle_good(const char *bytes, struct ckt_ipc_handle *ret)
 {
 	memcpy(ret, bytes, sizeof *ret);
-	return memcmp(ret->magic, CKT_IPC_MAGIC, sizeof ret->magic) == 0 && ret->kind >= CKT_IPC_BLOCK && ret->kind <= CKT_IPC_EVENT;
+	return memcmp(ret->magic, CKT_IPC_MAGIC, sizeof ret->magic) == 0 &&
+		ret->kind >= CKT_IPC_BLOCK && ret->kind <= CKT_IPC_EVENT;
 }
 
 int ckt_ipc_load_begin(struct ckt_loading *l)
@@ -206,12 +238,16 @@ int ckt_ipc_load_begin(struct ckt_loading *l)
 	const ckt_image *image = &l->image;
 	struct ckt_ipc_handle handle;
 	for (unsigned i = 0; i < image->shared_exports.shared_exports_len; i++)
-		if (!handle_good(image->shared_exports.shared_exports_val[i].handle, &handle) || strncmp(handle.session, image->session, sizeof handle.session))
-			return ckt_load_refuse(l, -EBADMSG, "the image is damaged: what the session shares with others has no handle of its own");
+		if (!handle_good(image->shared_exports.shared_exports_val[i].handle, &handle) ||
+			strncmp(handle.session, image->session, sizeof handle.session))
+			return ckt_load_refuse(l, -EBADMSG,
+				"the image is damaged: what the session shares with others has no handle of its own");
 	for (unsigned i = 0; i < image->shared_imports.shared_imports_len; i++)
 		if (!handle_good(image->shared_imports.shared_imports_val[i].handle, &handle) ||
-		    image->shared_imports.shared_imports_val[i].device >= l->worker->device_count)
-			return ckt_load_refuse(l, -EBADMSG, "the image is damaged: what the session had open of another has no handle, or no GPU");
+			image->shared_imports.shared_imports_val[i].device >=
+				l->worker->device_count)
+			return ckt_load_refuse(l, -EBADMSG,
+				"the image is damaged: what the session had open of another has no handle, or no GPU");
 	if (!image->shared_exports.shared_exports_len)
 		return 0;
 	pthread_mutex_lock(&l->worker->mail_lock);
@@ -226,7 +262,9 @@ int ckt_ipc_load_begin(struct ckt_loading *l)
 	pthread_mutex_unlock(&ckt_ipc.lock);
 	int error = ckt_ipc_notice_leave(l->worker, ckt_ipc.session);
 	if (error)
-		ckt_warning("/dev/shm: %s: other sessions do not find what this one shared with them", strerror(-error));
+		ckt_warning(
+			"/dev/shm: %s: other sessions do not find what this one shared with them",
+			strerror(-error));
 	return 0;
 }
 
@@ -254,7 +292,8 @@ static int load_export(struct ckt_loading *l, const ckt_image_export *saved, boo
 		if (!result)
 			result = ckt_ipc_export_event(worker, object, &handle, &e);
 	}
-	return result ? ckt_load_fail(l, result, "what is shared with other processes:", saved->id) : 0;
+	return result ? ckt_load_fail(l, result, "what is shared with other processes:", saved->id)
+		      : 0;
 }
 
 static int load_exports(struct ckt_loading *l, bool imported)
@@ -266,50 +305,66 @@ static int load_exports(struct ckt_loading *l, bool imported)
 }
 
 /* Waits until the owner has what is wanted. */
-static int fetch(struct ckt_loading *l, const struct ckt_ipc_import *import, struct ckt_ipc_answer *ret, int *ret_fd)
+static int fetch(struct ckt_loading *l, const struct ckt_ipc_import *import,
+	struct ckt_ipc_answer *ret, int *ret_fd)
 {
-	struct ckt_ipc_question question = ckt_ipc_question(l->worker, CKT_IPC_FETCH, import->handle.kind, import->handle.secret);
+	struct ckt_ipc_question question = ckt_ipc_question(
+		l->worker, CKT_IPC_FETCH, import->handle.kind, import->handle.secret);
 	const char *owner = import->handle.session;
 	int64_t begun = ckt_net_now_ms();
 	bool seen = false;
 	question.restoring = true;
-	memcpy(question.session, l->image.session, strnlen(l->image.session, sizeof question.session));
+	memcpy(question.session, l->image.session,
+		strnlen(l->image.session, sizeof question.session));
 	for (;;) {
 		int error = ckt_ipc_ask_session(l->worker, &import->handle, &question, ret, ret_fd);
 		int64_t passed = ckt_net_now_ms() - begun;
 		if (!error && ret->found == CKT_IPC_NONE)
-			return ckt_load_refuse(l, -ENOENT, "the session had %s of session %.12s open, which that one's image does not share: restore the images of "
-					       "one checkpoint of the job", import->handle.kind == CKT_IPC_EVENT ? "an event" : "memory", owner);
+			return ckt_load_refuse(l, -ENOENT,
+				"the session had %s of session %.12s open, which that one's image does not share: restore the images of "
+				"one checkpoint of the job",
+				import->handle.kind == CKT_IPC_EVENT ? "an event" : "memory",
+				owner);
 		if (!error && ret->found == CKT_IPC_HERE)
 			break;
 		if ((error && seen) || passed > LOADING_MS)
-			return ckt_load_refuse(l, -ENOENT, "the session had memory or events of session %.12s open, and that one could not be restored", owner);
+			return ckt_load_refuse(l, -ENOENT,
+				"the session had memory or events of session %.12s open, and that one could not be restored",
+				owner);
 		if (error && passed > ckt_ipc_absent_ms)
-			return ckt_load_refuse(l, -ENOENT, "the session had memory or events of session %.12s open, which is not restored at this server for the same "
-					       "user: restore all sessions of the job at one time (cricketctl restore --job DIR), those that share memory at one server",
-					       owner);
+			return ckt_load_refuse(l, -ENOENT,
+				"the session had memory or events of session %.12s open, which is not restored at this server for the same "
+				"user: restore all sessions of the job at one time (cricketctl restore --job DIR), those that share memory at one server",
+				owner);
 		seen |= !error;
 		nanosleep(&(struct timespec){.tv_nsec = LOOK_NS}, NULL);
 	}
-	if (ckt_ipc_answer_good(ret, import->handle.kind, *ret_fd) && ret->copy == import->copy && ret->offset == import->offset &&
-	    ret->size == import->size && ret->whole == import->whole)
+	if (ckt_ipc_answer_good(ret, import->handle.kind, *ret_fd) && ret->copy == import->copy &&
+		ret->offset == import->offset && ret->size == import->size &&
+		ret->whole == import->whole)
 		return 0;
 	if (*ret_fd >= 0)
 		close(*ret_fd);
 	*ret_fd = -1;
-	return ckt_load_refuse(l, -ESTALE, "the session had %" PRIu64 " bytes of session %.12s open, which now has %" PRIu64 " bytes there%s: restore the images of "
-			       "one checkpoint of the job", import->size, owner, ret->size,
-			       ret->copy == import->copy ? "" : ", and is restored from an image of another time");
+	return ckt_load_refuse(l, -ESTALE,
+		"the session had %" PRIu64 " bytes of session %.12s open, which now has %" PRIu64
+		" bytes there%s: restore the images of "
+		"one checkpoint of the job",
+		import->size, owner, ret->size,
+		ret->copy == import->copy ? "" : ", and is restored from an image of another time");
 }
 
-static CUresult make(struct ckt_worker *worker, struct ckt_ipc_import *import, const struct ckt_ipc_answer *answer, int fd)
+static CUresult make(struct ckt_worker *worker, struct ckt_ipc_import *import,
+	const struct ckt_ipc_answer *answer, int fd)
 {
 	uint64_t piece;
-	CUresult result = ckt_worker_use_context(worker, import->context ? import->context : ckt_handle_primary(import->device));
+	CUresult result = ckt_worker_use_context(
+		worker, import->context ? import->context : ckt_handle_primary(import->device));
 	if (import->handle.kind == CKT_IPC_EVENT)
 		return result ? result : ckt_ipc_make_event(worker, import, &answer->event);
 	uint64_t base = import->id - import->offset;
-	struct ckt_worker_device *here = import->handle.kind == CKT_IPC_BLOCK ? ckt_worker_device_of(worker, base) : NULL;
+	struct ckt_worker_device *here =
+		import->handle.kind == CKT_IPC_BLOCK ? ckt_worker_device_of(worker, base) : NULL;
 	if (!result && import->handle.kind == CKT_IPC_BLOCK && (!here || !base))
 		result = CUDA_ERROR_INVALID_VALUE;
 	if (result) {
@@ -320,7 +375,8 @@ static CUresult make(struct ckt_worker *worker, struct ckt_ipc_import *import, c
 	if (result)
 		return result;
 	import->piece = piece;
-	return here ? ckt_ipc_map_block(worker, import, (unsigned)(here - worker->devices), base) : ckt_ipc_make_physical(worker, import, piece);
+	return here ? ckt_ipc_map_block(worker, import, (unsigned)(here - worker->devices), base)
+		    : ckt_ipc_make_physical(worker, import, piece);
 }
 
 static int load_import(struct ckt_loading *l, const ckt_image_import *saved)
@@ -329,15 +385,22 @@ static int load_import(struct ckt_loading *l, const ckt_image_import *saved)
 	int fd = -1;
 	struct ckt_ipc_import *import = calloc(1, sizeof *import);
 	if (!import)
-		return ckt_load_refuse(l, -ENOMEM, "the worker has no memory for what the session shares with others");
-	*import = (struct ckt_ipc_import){.id = saved->id, .context = saved->context, .device = saved->device, .offset = saved->offset, .size = saved->size,
-					  .whole = saved->whole, .copy = saved->copy};
+		return ckt_load_refuse(l, -ENOMEM,
+			"the worker has no memory for what the session shares with others");
+	*import = (struct ckt_ipc_import){.id = saved->id,
+		.context = saved->context,
+		.device = saved->device,
+		.offset = saved->offset,
+		.size = saved->size,
+		.whole = saved->whole,
+		.copy = saved->copy};
 	handle_good(saved->handle, &import->handle);
 	int error = fetch(l, import, &answer, &fd);
 	if (!error) {
 		CUresult result = make(l->worker, import, &answer, fd);
 		if (result)
-			error = ckt_load_fail(l, result, "what was open of another session:", saved->id);
+			error = ckt_load_fail(
+				l, result, "what was open of another session:", saved->id);
 	}
 	if (error)
 		free(import);
@@ -350,7 +413,10 @@ int ckt_ipc_load(struct ckt_loading *l)
 {
 	int error = load_exports(l, false);
 	pthread_mutex_lock(&ckt_ipc.lock);
-	/* Only what it passed on of others' is still to come: whoever asks for anything else asks in vain, and two do not wait for each other. */
+	/*
+	 * Only what it passed on of others' is still to come: whoever asks for anything else asks
+	 * in vain, and two do not wait for each other.
+	 */
 	ckt_ipc.loading = ckt_ipc.export_count < l->image.shared_exports.shared_exports_len;
 	pthread_mutex_unlock(&ckt_ipc.lock);
 	for (unsigned i = 0; i < l->image.shared_imports.shared_imports_len && !error; i++)

@@ -26,7 +26,8 @@ struct notice {
 static const char magic[8] = "cktipcn1";
 
 /* What the names of a session's notices begin with. */
-static void name_notices(const struct ckt_worker *worker, const char session[CKT_IPC_SESSION], char ret_name[NAME_BYTES])
+static void name_notices(const struct ckt_worker *worker, const char session[CKT_IPC_SESSION],
+	char ret_name[NAME_BYTES])
 {
 	struct {
 		char session[CKT_IPC_SESSION], directory[CKT_WORKER_PATH_MAX];
@@ -57,8 +58,13 @@ static int leave(struct ckt_worker *worker, const char session[CKT_IPC_SESSION])
 	int fd = open(fresh, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (fd < 0)
 		return -errno;
-	/* Locked before it has its name: nobody takes it for a dead one's.  The descriptor stays open, and with it the lock. */
-	int error = flock(fd, LOCK_EX | LOCK_NB) ? -errno : write(fd, &notice, sizeof notice) == (ssize_t)sizeof notice ? 0 : -EIO;
+	/*
+	 * Locked before it has its name: nobody takes it for a dead one's.  The descriptor stays
+	 * open, and with it the lock.
+	 */
+	int error = flock(fd, LOCK_EX | LOCK_NB)                              ? -errno
+		: write(fd, &notice, sizeof notice) == (ssize_t)sizeof notice ? 0
+									      : -EIO;
 	if (!error && rename(fresh, path))
 		error = -errno;
 	if (error) {
@@ -71,13 +77,17 @@ static int leave(struct ckt_worker *worker, const char session[CKT_IPC_SESSION])
 int ckt_ipc_notice_leave(struct ckt_worker *worker, const char session[CKT_IPC_SESSION])
 {
 	int error = -EAGAIN;
-	/* A server that removes what dead workers left has a new file locked for a moment, or removes it. */
+	/*
+	 * A server that removes what dead workers left has a new file locked for a moment, or
+	 * removes it.
+	 */
 	for (int i = 0; i < TRIES && error; i++)
 		error = leave(worker, session);
 	return error;
 }
 
-static bool read_notice(int directory, const char *name, const char session[CKT_IPC_SESSION], char ret_socket[CKT_IPC_SOCKET])
+static bool read_notice(int directory, const char *name, const char session[CKT_IPC_SESSION],
+	char ret_socket[CKT_IPC_SOCKET])
 {
 	struct notice notice;
 	struct stat st;
@@ -85,24 +95,29 @@ static bool read_notice(int directory, const char *name, const char session[CKT_
 	int fd = openat(directory, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 	if (fd < 0)
 		return false;
-	bool good = !fstat(fd, &st) && S_ISREG(st.st_mode) && st.st_uid == geteuid() && flock(fd, LOCK_SH | LOCK_NB) && errno == EWOULDBLOCK &&
-		    read(fd, &notice, sizeof notice) == (ssize_t)sizeof notice && !memcmp(notice.magic, magic, sizeof magic) &&
-		    !memcmp(notice.session, session, sizeof notice.session);
+	bool good = !fstat(fd, &st) && S_ISREG(st.st_mode) && st.st_uid == geteuid() &&
+		flock(fd, LOCK_SH | LOCK_NB) && errno == EWOULDBLOCK &&
+		read(fd, &notice, sizeof notice) == (ssize_t)sizeof notice &&
+		!memcmp(notice.magic, magic, sizeof magic) &&
+		!memcmp(notice.session, session, sizeof notice.session);
 	close(fd);
 	if (good)
 		memcpy(ret_socket, notice.socket, sizeof notice.socket);
 	return good;
 }
 
-unsigned ckt_ipc_notice_find(struct ckt_worker *worker, const char session[CKT_IPC_SESSION], char ret_sockets[CKT_IPC_NOTICES_MAX][CKT_IPC_SOCKET])
+unsigned ckt_ipc_notice_find(struct ckt_worker *worker, const char session[CKT_IPC_SESSION],
+	char ret_sockets[CKT_IPC_NOTICES_MAX][CKT_IPC_SOCKET])
 {
 	char name[NAME_BYTES];
 	unsigned count = 0;
 	DIR *directory = opendir(DIRECTORY);
 	name_notices(worker, session, name);
-	for (const struct dirent *entry; directory && count < CKT_IPC_NOTICES_MAX && (entry = readdir(directory));)
+	for (const struct dirent *entry;
+		directory && count < CKT_IPC_NOTICES_MAX && (entry = readdir(directory));)
 		if (strncmp(entry->d_name, name, strlen(name)) == 0)
-			count += read_notice(dirfd(directory), entry->d_name, session, ret_sockets[count]);
+			count += read_notice(
+				dirfd(directory), entry->d_name, session, ret_sockets[count]);
 	if (directory)
 		closedir(directory);
 	return count;

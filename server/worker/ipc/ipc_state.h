@@ -1,4 +1,7 @@
-/* What ipc.c and ipc_image.c share: the lists of what this session has shared, and of what it has opened. */
+/*
+ * What ipc.c and ipc_image.c share: the lists of what this session has shared, and of what it has
+ * opened.
+ */
 #pragma once
 
 #include <pthread.h>
@@ -8,22 +11,24 @@
 
 struct ckt_ipc_export {
 	struct ckt_ipc_export *next;
-	uint64_t id;			/* address of a block, or physical memory, or an event */
+	uint64_t id; /* address of a block, or physical memory, or an event */
 	uint64_t context;
-	struct ckt_ipc_handle handle;	/* as the program has it, also from before a restore */
-	int fd;				/* -1: none */
+	struct ckt_ipc_handle handle; /* as the program has it, also from before a restore */
+	int fd;                       /* -1: none */
 	struct ckt_ipc_answer answer;
 };
 
 struct ckt_ipc_import {
 	struct ckt_ipc_import *next;
-	uint64_t id;			/* a block: its address, the mapping begins `offset` before it; else the object */
+	/* a block: its address, the mapping begins `offset` before it; else the object */
+	uint64_t id;
 	uint64_t context;
 	struct ckt_ipc_handle handle;
 	uint64_t offset, size, whole;
-	uint64_t piece;			/* of a block */
+	uint64_t piece; /* of a block */
 	unsigned device;
-	uint64_t copy;			/* which copy of its owner's session it is of; as of the last look */
+	/* which copy of its owner's session it is of; as of the last look */
+	uint64_t copy;
 };
 
 /* Whoever fetched something: may have it open. */
@@ -33,17 +38,22 @@ struct ckt_ipc_taker {
 };
 
 extern struct ckt_ipc {
-	pthread_mutex_t lock;		/* the lists and flags; the executor, which alone changes imports and exports, reads those without */
+	/*
+	 * the lists and flags; the executor, which alone changes imports and exports, reads those
+	 * without
+	 */
+	pthread_mutex_t lock;
 	struct ckt_ipc_export *exports;
 	struct ckt_ipc_import *imports;
 	unsigned export_count;
 	struct ckt_ipc_taker *takers;
 	size_t taker_count, taker_room;
-	bool closed;			/* the session stands still for its image: nobody gets anything */
-	bool loading;			/* what is not there may come yet */
-	uint64_t restored_copy;		/* which copy the image was taken of; 0: not restored */
-	uint32_t restored_uid, image_uid;	/* of a restored session */
-	char session[CKT_IPC_SESSION];	/* of the image; zeros: not restored */
+	/* the session stands still for its image: nobody gets anything */
+	bool closed;
+	bool loading;                     /* what is not there may come yet */
+	uint64_t restored_copy;           /* which copy the image was taken of; 0: not restored */
+	uint32_t restored_uid, image_uid; /* of a restored session */
+	char session[CKT_IPC_SESSION];    /* of the image; zeros: not restored */
 	int fd;
 	char name[CKT_IPC_SOCKET];
 } ckt_ipc;
@@ -51,22 +61,30 @@ extern struct ckt_ipc {
 /* For how long a restore waits for a session that nobody has seen. */
 extern unsigned ckt_ipc_absent_ms;
 /*
- * Whether the session was restored for that user, or was that user's when the image was taken: the client that comes back may change its owner, while other
- * sessions of the job are still restored.  Whoever asks knows a secret of the program besides.
+ * Whether the session was restored for that user, or was that user's when the image was taken: the
+ * client that comes back may change its owner, while other sessions of the job are still restored.
+ * Whoever asks knows a secret of the program besides.
  */
 bool ckt_ipc_was_owner(uint32_t uid);
 /* Enters what is shared under the handle, or under a new one where that is NULL. */
-CUresult ckt_ipc_export_physical(struct ckt_worker *worker, struct ckt_object *object, const struct ckt_ipc_handle *handle, struct ckt_ipc_export **ret);
-CUresult ckt_ipc_export_block(struct ckt_worker *worker, uint64_t address, const struct ckt_ipc_handle *handle, struct ckt_ipc_export **ret);
-CUresult ckt_ipc_export_event(struct ckt_worker *worker, struct ckt_object *object, const struct ckt_ipc_handle *handle, struct ckt_ipc_export **ret);
+CUresult ckt_ipc_export_physical(struct ckt_worker *worker, struct ckt_object *object,
+	const struct ckt_ipc_handle *handle, struct ckt_ipc_export **ret);
+CUresult ckt_ipc_export_block(struct ckt_worker *worker, uint64_t address,
+	const struct ckt_ipc_handle *handle, struct ckt_ipc_export **ret);
+CUresult ckt_ipc_export_event(struct ckt_worker *worker, struct ckt_object *object,
+	const struct ckt_ipc_handle *handle, struct ckt_ipc_export **ret);
 /* Memory that was fetched, fd is closed.  Fills in piece and device. */
-CUresult ckt_ipc_take_memory(struct ckt_worker *worker, int fd, struct ckt_ipc_import *import, uint64_t *ret_piece);
+CUresult ckt_ipc_take_memory(
+	struct ckt_worker *worker, int fd, struct ckt_ipc_import *import, uint64_t *ret_piece);
 /* Maps a block's piece at address, or where there is room for 0; on failure nothing of it stays. */
-CUresult ckt_ipc_map_block(struct ckt_worker *worker, struct ckt_ipc_import *import, unsigned here, uint64_t address);
+CUresult ckt_ipc_map_block(
+	struct ckt_worker *worker, struct ckt_ipc_import *import, unsigned here, uint64_t address);
 /* The object of an import of that kind: *piece is consumed. */
-CUresult ckt_ipc_make_physical(struct ckt_worker *worker, struct ckt_ipc_import *import, uint64_t piece);
+CUresult ckt_ipc_make_physical(
+	struct ckt_worker *worker, struct ckt_ipc_import *import, uint64_t piece);
 /* Precondition: the context is current. */
-CUresult ckt_ipc_make_event(struct ckt_worker *worker, struct ckt_ipc_import *import, const CUipcEventHandle *event);
+CUresult ckt_ipc_make_event(
+	struct ckt_worker *worker, struct ckt_ipc_import *import, const CUipcEventHandle *event);
 /* Takes the entry, malloc'd, into the list. */
 void ckt_ipc_enter_import(struct ckt_ipc_import *import);
 bool ckt_ipc_answer_good(const struct ckt_ipc_answer *answer, uint32_t kind, int fd);

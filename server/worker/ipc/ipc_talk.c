@@ -24,8 +24,9 @@ int ckt_ipc_listen(void)
 	if (fd < 0 || bind(fd, (struct sockaddr *)&address, size) || listen(fd, 16))
 		goto none;
 	size = sizeof address;
-	if (getsockname(fd, (struct sockaddr *)&address, &size) || size <= sizeof(sa_family_t) + 1 ||
-	    size - sizeof(sa_family_t) - 1 > sizeof ckt_ipc.name)
+	if (getsockname(fd, (struct sockaddr *)&address, &size) ||
+		size <= sizeof(sa_family_t) + 1 ||
+		size - sizeof(sa_family_t) - 1 > sizeof ckt_ipc.name)
 		goto none;
 	memcpy(ckt_ipc.name, address.sun_path + 1, size - sizeof(sa_family_t) - 1);
 	return ckt_ipc.fd = fd;
@@ -45,7 +46,8 @@ static bool same_user(int connection)
 {
 	struct ucred peer;
 	socklen_t size = sizeof peer;
-	return getsockopt(connection, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 && peer.uid == getuid();
+	return getsockopt(connection, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 &&
+		peer.uid == getuid();
 }
 
 static void limit_wait(int connection)
@@ -63,7 +65,8 @@ static uint32_t owner(struct ckt_worker *worker)
 	return uid;
 }
 
-struct ckt_ipc_question ckt_ipc_question(struct ckt_worker *worker, enum ckt_ipc_want want, uint32_t kind, const uint8_t *secret)
+struct ckt_ipc_question ckt_ipc_question(
+	struct ckt_worker *worker, enum ckt_ipc_want want, uint32_t kind, const uint8_t *secret)
 {
 	struct ckt_ipc_question question = {.uid = owner(worker), .kind = kind, .want = want};
 	memcpy(question.magic, CKT_IPC_TALK_MAGIC, sizeof question.magic);
@@ -92,27 +95,34 @@ static int receive(int connection, struct ckt_ipc_answer *ret, int *ret_fd)
 	return n == sizeof *ret ? 0 : -ESRCH;
 }
 
-int ckt_ipc_ask(const char socket_name[CKT_IPC_SOCKET], const struct ckt_ipc_question *question, struct ckt_ipc_answer *ret_answer, int *ret_fd)
+int ckt_ipc_ask(const char socket_name[CKT_IPC_SOCKET], const struct ckt_ipc_question *question,
+	struct ckt_ipc_answer *ret_answer, int *ret_fd)
 {
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
 	size_t length = strnlen(socket_name, CKT_IPC_SOCKET);
-	int result = -ESRCH, connection = length ? socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0) : -1;
+	int result = -ESRCH,
+	    connection = length ? socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0) : -1;
 	if (ret_fd)
 		*ret_fd = -1;
 	if (connection < 0)
 		return -ESRCH;
 	limit_wait(connection);
 	memcpy(address.sun_path + 1, socket_name, length);
-	if (connect(connection, (struct sockaddr *)&address, (socklen_t)(sizeof(sa_family_t) + 1 + length)) == 0 && same_user(connection) &&
-	    send(connection, question, sizeof *question, MSG_NOSIGNAL) == sizeof *question)
+	if (connect(connection, (struct sockaddr *)&address,
+		    (socklen_t)(sizeof(sa_family_t) + 1 + length)) == 0 &&
+		same_user(connection) &&
+		send(connection, question, sizeof *question, MSG_NOSIGNAL) == sizeof *question)
 		result = receive(connection, ret_answer, ret_fd);
 	close(connection);
 	return result;
 }
 
-/* The same, of a worker that may be another session's by now: the kernel gives the names of dead workers' sockets to others. */
-static int ask_one(const char socket_name[CKT_IPC_SOCKET], const char session[CKT_IPC_SESSION], const struct ckt_ipc_question *question,
-		   struct ckt_ipc_answer *ret_answer, int *ret_fd)
+/*
+ * The same, of a worker that may be another session's by now: the kernel gives the names of dead
+ * workers' sockets to others.
+ */
+static int ask_one(const char socket_name[CKT_IPC_SOCKET], const char session[CKT_IPC_SESSION],
+	const struct ckt_ipc_question *question, struct ckt_ipc_answer *ret_answer, int *ret_fd)
 {
 	int error = ckt_ipc_ask(socket_name, question, ret_answer, ret_fd);
 	if (error || memcmp(ret_answer->session, session, CKT_IPC_SESSION) == 0)
@@ -124,12 +134,14 @@ static int ask_one(const char socket_name[CKT_IPC_SOCKET], const char session[CK
 	return -ESRCH;
 }
 
-int ckt_ipc_ask_session(struct ckt_worker *worker, const struct ckt_ipc_handle *handle, const struct ckt_ipc_question *question,
-			struct ckt_ipc_answer *ret_answer, int *ret_fd)
+int ckt_ipc_ask_session(struct ckt_worker *worker, const struct ckt_ipc_handle *handle,
+	const struct ckt_ipc_question *question, struct ckt_ipc_answer *ret_answer, int *ret_fd)
 {
 	char sockets[CKT_IPC_NOTICES_MAX][CKT_IPC_SOCKET];
 	/* Who was there when the handle was made is not who is restored with this session. */
-	int result = question->restoring ? -ESRCH : ask_one(handle->socket, handle->session, question, ret_answer, ret_fd);
+	int result = question->restoring
+		? -ESRCH
+		: ask_one(handle->socket, handle->session, question, ret_answer, ret_fd);
 	if (ret_fd && question->restoring)
 		*ret_fd = -1;
 	if (!result && ret_answer->found != CKT_IPC_NONE)
@@ -157,8 +169,10 @@ bool ckt_ipc_hear(struct ckt_worker *worker, int connection, struct ckt_ipc_ques
 {
 	limit_wait(connection);
 	/* The asking worker speaks for its session's user; workers of one server run as one. */
-	return same_user(connection) && recv(connection, ret, sizeof *ret, MSG_TRUNC) == sizeof *ret &&
-	       memcmp(ret->magic, CKT_IPC_TALK_MAGIC, sizeof ret->magic) == 0 && (ret->uid == owner(worker) || ckt_ipc_was_owner(ret->uid));
+	return same_user(connection) &&
+		recv(connection, ret, sizeof *ret, MSG_TRUNC) == sizeof *ret &&
+		memcmp(ret->magic, CKT_IPC_TALK_MAGIC, sizeof ret->magic) == 0 &&
+		(ret->uid == owner(worker) || ckt_ipc_was_owner(ret->uid));
 }
 
 void ckt_ipc_reply(int connection, const struct ckt_ipc_answer *answer, int fd)

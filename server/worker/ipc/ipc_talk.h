@@ -1,5 +1,6 @@
 /*
- * What workers of one server ask each other about shared memory and events, one question a connection.
+ * What workers of one server ask each other about shared memory and events, one question a
+ * connection.
  *
  *	worker --abstract socket: question--> worker (a control thread)
  *	       <--answer, where memory is fetched with its descriptor (SCM_RIGHTS)--
@@ -8,8 +9,8 @@
  *	STILL	is what has this secret still shared?
  *	OPEN	have you anything open that is mine?
  *
- * A handle says where its owner's socket was when it was made.  A session that was restored has another one, and leaves a notice where those who look for
- * the session find it (ipc_notice.h).
+ * A handle says where its owner's socket was when it was made.  A session that was restored has
+ * another one, and leaves a notice where those who look for the session find it (ipc_notice.h).
  *
  * Threading: ckt_ipc_ask from any thread.  Errors: -errno.
  */
@@ -32,34 +33,46 @@ enum ckt_ipc_found { CKT_IPC_NONE = 0, CKT_IPC_HERE = 1, CKT_IPC_LATER = 2 };
 struct ckt_ipc_question {
 	char magic[8];
 	uint8_t secret[CKT_IPC_SECRET];
-	uint32_t uid;			/* whose session asks */
+	uint32_t uid; /* whose session asks */
 	uint32_t kind;
 	uint32_t want;
 	uint32_t restoring;
-	char session[CKT_IPC_SESSION];	/* the asking one */
+	char session[CKT_IPC_SESSION]; /* the asking one */
 	char socket[CKT_IPC_SOCKET];
 	uint32_t pad;
 };
 
 struct ckt_ipc_answer {
 	uint32_t found;
-	uint32_t held;			/* stands still with its job */
-	uint64_t whole;			/* bytes behind the descriptor */
-	uint64_t offset, size;		/* of the allocation */
-	CUipcEventHandle event;		/* the driver's: of an event, which has no descriptor */
-	uint64_t copy;			/* which of several copies of the session answers; with `restoring`: which one its image was taken of */
-	char session[CKT_IPC_SESSION];	/* that answers */
+	uint32_t held;          /* stands still with its job */
+	uint64_t whole;         /* bytes behind the descriptor */
+	uint64_t offset, size;  /* of the allocation */
+	CUipcEventHandle event; /* the driver's: of an event, which has no descriptor */
+	/*
+	 * which of several copies of the session answers; with `restoring`: which one its image was
+	 * taken of
+	 */
+	uint64_t copy;
+	char session[CKT_IPC_SESSION]; /* that answers */
 	char job[CKT_JOB_NAME_MAX + 1];
 	char pad[3];
 };
 
 /* Fills in who asks. */
-struct ckt_ipc_question ckt_ipc_question(struct ckt_worker *worker, enum ckt_ipc_want want, uint32_t kind, const uint8_t *secret);
-/* -ESRCH where nobody answers.  ret_fd: NULL, or the descriptor that came along, else -1; the caller's. */
-int ckt_ipc_ask(const char socket[CKT_IPC_SOCKET], const struct ckt_ipc_question *question, struct ckt_ipc_answer *ret_answer, int *ret_fd);
-/* The same of the session's worker, wherever it is now: where the handle says, else where its notice does. */
-int ckt_ipc_ask_session(struct ckt_worker *worker, const struct ckt_ipc_handle *handle, const struct ckt_ipc_question *question,
-			struct ckt_ipc_answer *ret_answer, int *ret_fd);
+struct ckt_ipc_question ckt_ipc_question(
+	struct ckt_worker *worker, enum ckt_ipc_want want, uint32_t kind, const uint8_t *secret);
+/*
+ * -ESRCH where nobody answers.  ret_fd: NULL, or the descriptor that came along, else -1; the
+ * caller's.
+ */
+int ckt_ipc_ask(const char socket[CKT_IPC_SOCKET], const struct ckt_ipc_question *question,
+	struct ckt_ipc_answer *ret_answer, int *ret_fd);
+/*
+ * The same of the session's worker, wherever it is now: where the handle says, else where its
+ * notice does.
+ */
+int ckt_ipc_ask_session(struct ckt_worker *worker, const struct ckt_ipc_handle *handle,
+	const struct ckt_ipc_question *question, struct ckt_ipc_answer *ret_answer, int *ret_fd);
 /* Takes a question from a connection, of this user's processes and this session's owner only. */
 bool ckt_ipc_hear(struct ckt_worker *worker, int connection, struct ckt_ipc_question *ret_question);
 /* fd -1: none goes along. */

@@ -1,10 +1,12 @@
 /*
- * Library calls on streams that capture.  The client keeps the capture, and sends the call in the order of its commands; here it is
- * captured at once, with all that is set of its handles at that moment, into a graph of the driver's that graphs take in as a child.
+ * Library calls on streams that capture.  The client keeps the capture, and sends the call in the
+ * order of its commands; here it is captured at once, with all that is set of its handles at that
+ * moment, into a graph of the driver's that graphs take in as a child.
  *
  *	lib_capture -> begin on a private stream -> the call's handler, whose stream that is -> end: a graph, and what the call used
  *
- * The call and what made and set its objects stay in the log (state.h), so that a restore captures it again as it was.
+ * The call and what made and set its objects stay in the log (state.h), so that a restore captures
+ * it again as it was.
  */
 #include <stdlib.h>
 
@@ -28,9 +30,9 @@ static struct {
 	struct ckt_object *used[CKT_LIB_USES_MAX];
 	uint32_t used_count;
 	bool too_many;
-	bool astray;			/* an object could not be put on the stream */
-	bool later;			/* the handler has kept the call, against its contract */
-	bool disturbed;			/* something waited for the context meanwhile */
+	bool astray;    /* an object could not be put on the stream */
+	bool later;     /* the handler has kept the call, against its contract */
+	bool disturbed; /* something waited for the context meanwhile */
 } running;
 
 /* ---- Private streams */
@@ -53,7 +55,8 @@ static CUresult private_stream(struct ckt_worker *worker, CUstream *ret_stream)
 	}
 	if (place == CONTEXTS_MAX)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	CUresult result = ckt_journal_stream_create(worker, CU_STREAM_NON_BLOCKING, 0, &streams[place].stream);
+	CUresult result = ckt_journal_stream_create(
+		worker, CU_STREAM_NON_BLOCKING, 0, &streams[place].stream);
 	if (result)
 		streams[place].stream = NULL;
 	else
@@ -87,12 +90,16 @@ void ckt_lib_capture_use(struct ckt_worker *worker, struct ckt_object *object)
 		running.astray = true;
 }
 
-/* Runs the call with the stream capturing.  Whatever happens, the stream captures no more, and handles have the streams that they had. */
+/*
+ * Runs the call with the stream capturing.  Whatever happens, the stream captures no more, and
+ * handles have the streams that they had.
+ */
 static CUresult capture(struct ckt_wcall *call, uint64_t id, CUstream stream, CUgraph *ret_graph)
 {
 	struct ckt_worker *worker = call->worker;
 	CUgraph graph = NULL;
-	CUresult result = ckt_driver.cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_RELAXED);
+	CUresult result =
+		ckt_driver.cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_RELAXED);
 	if (result)
 		return result;
 	running.used_count = 0;
@@ -119,7 +126,8 @@ static CUresult capture(struct ckt_wcall *call, uint64_t id, CUstream stream, CU
 	if (result && graph)
 		ckt_driver.cuGraphDestroy(graph);
 	if (result && !running.disturbed)
-		ckt_warning("%s could not be captured: CUDA error %d, the library's status %d", call->proc->name, result, call->status);
+		ckt_warning("%s could not be captured: CUDA error %d, the library's status %d",
+			call->proc->name, result, call->status);
 	*ret_graph = graph;
 	return result;
 }
@@ -129,7 +137,9 @@ static bool take_uses(struct ckt_lib_call *made)
 {
 	uint32_t count = 0;
 	for (uint32_t i = 0; i < running.used_count; i++)
-		count += running.used[i]->library->recipe ? 1 + running.used[i]->library->recipe->set_count : 0;
+		count += running.used[i]->library->recipe
+			? 1 + running.used[i]->library->recipe->set_count
+			: 0;
 	uint64_t bytes = sizeof *made + (count + 1) * sizeof(struct ckt_lib_step *);
 	if (!ckt_budget_charge(bytes, "captured library calls"))
 		return false;
@@ -172,13 +182,17 @@ void ckt_lib_call_fini(struct ckt_object *object)
 }
 
 /* The object of a graph that was captured; takes over the step. */
-static CUresult enter(struct ckt_worker *worker, uint64_t id, CUgraph graph, struct ckt_lib_step *step)
+static CUresult enter(
+	struct ckt_worker *worker, uint64_t id, CUgraph graph, struct ckt_lib_step *step)
 {
 	struct ckt_object *object;
 	size_t nodes = 0;
 	struct ckt_lib_call *made = calloc(1, sizeof *made);
-	CUresult result = made ? ckt_driver.cuGraphGetNodes(graph, NULL, &nodes) : CUDA_ERROR_OUT_OF_MEMORY;
-	if (!result && (nodes > UINT32_MAX || !ckt_budget_charge(nodes * NODE_BYTES, "captured library calls")))
+	CUresult result =
+		made ? ckt_driver.cuGraphGetNodes(graph, NULL, &nodes) : CUDA_ERROR_OUT_OF_MEMORY;
+	if (!result &&
+		(nodes > UINT32_MAX ||
+			!ckt_budget_charge(nodes * NODE_BYTES, "captured library calls")))
 		result = CUDA_ERROR_OUT_OF_MEMORY;
 	if (!result)
 		made->charged = nodes * NODE_BYTES;
@@ -207,25 +221,33 @@ bool ckt_lib_is_work(const struct ckt_proc *proc)
 	return proc->handler && (proc->flags & (CKT_PROC_BATCHED | others)) == CKT_PROC_BATCHED;
 }
 
-CUresult ckt_lib_call_make(struct ckt_worker *worker, uint64_t id, enum ckt_lib lib, uint32_t proc, const uint8_t *args, size_t size)
+CUresult ckt_lib_call_make(struct ckt_worker *worker, uint64_t id, enum ckt_lib lib, uint32_t proc,
+	const uint8_t *args, size_t size)
 {
 	const struct ckt_library *library = lib == CKT_LIB_CUDA ? NULL : ckt_library_of(lib);
 	CUstream stream;
 	CUgraph graph = NULL;
-	if (!library || proc >= *library->proc_count || !ckt_lib_is_work(&library->procs[proc]) || !worker->current)
+	if (!library || proc >= *library->proc_count || !ckt_lib_is_work(&library->procs[proc]) ||
+		!worker->current)
 		return CUDA_ERROR_INVALID_VALUE;
 	CUresult result = private_stream(worker, &stream);
 	struct ckt_wcall *call = result ? NULL : ckt_wcall_new(worker);
 	if (!call)
 		return result ? result : CUDA_ERROR_OUT_OF_MEMORY;
 	call->proc = &library->procs[proc];
-	call->header = (struct ckt_call_header){.prog = ckt_lib_prog(lib), .proc = proc, .flags = CKT_CALL_BATCHED, .context = worker->current->id};
+	call->header = (struct ckt_call_header){.prog = ckt_lib_prog(lib),
+		.proc = proc,
+		.flags = CKT_CALL_BATCHED,
+		.context = worker->current->id};
 	struct ckt_lib_step *step = ckt_lib_step_new(CKT_LIB_CAPTURE, call, args, size);
 	if (!step) {
 		ckt_wcall_free(call);
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
-	/* Memory that a library gave back is waited for beside the executor, and such a wait ends a capture in its context: once more without. */
+	/*
+	 * Memory that a library gave back is waited for beside the executor, and such a wait ends a
+	 * capture in its context: once more without.
+	 */
 	for (unsigned attempt = 0; attempt < CAPTURE_ATTEMPTS; attempt++) {
 		call->args = (struct ckt_cursor){.p = step->args, .end = step->args + size};
 		result = capture(call, id, stream, &graph);
@@ -248,9 +270,11 @@ CUresult ckt_lib_call_make(struct ckt_worker *worker, uint64_t id, enum ckt_lib 
 	return result;
 }
 
-const struct ckt_lib_call *ckt_lib_call_find(struct ckt_worker *worker, uint64_t id, CUgraph *ret_graph)
+const struct ckt_lib_call *ckt_lib_call_find(
+	struct ckt_worker *worker, uint64_t id, CUgraph *ret_graph)
 {
-	const struct ckt_object *object = ckt_objects_find_kind(&worker->objects, id, CKT_KIND_LIB_CALL);
+	const struct ckt_object *object =
+		ckt_objects_find_kind(&worker->objects, id, CKT_KIND_LIB_CALL);
 	*ret_graph = object ? object->real : NULL;
 	return object ? object->lib_call : NULL;
 }
@@ -262,7 +286,8 @@ int ckt_worker_lib_capture(struct ckt_wcall *call)
 	struct ckt_lib_capture_args args;
 	if (!ckt_lib_capture_args_get(&call->args, &args))
 		return CKT_WCALL_GARBAGE;
-	return ckt_lib_call_make(call->worker, args.id, (enum ckt_lib)args.library, args.proc, args.args, args.args_len);
+	return ckt_lib_call_make(call->worker, args.id, (enum ckt_lib)args.library, args.proc,
+		args.args, args.args_len);
 }
 
 int ckt_worker_lib_capture_end(struct ckt_wcall *call)
@@ -271,7 +296,8 @@ int ckt_worker_lib_capture_end(struct ckt_wcall *call)
 	if (!ckt_lib_capture_end_args_get(&call->args, &args))
 		return CKT_WCALL_GARBAGE;
 	/* One that could not be captured is not there. */
-	struct ckt_object *object = ckt_objects_find_kind(&call->worker->objects, args.id, CKT_KIND_LIB_CALL);
+	struct ckt_object *object =
+		ckt_objects_find_kind(&call->worker->objects, args.id, CKT_KIND_LIB_CALL);
 	if (object)
 		ckt_object_destroy(call->worker, object);
 	return CUDA_SUCCESS;

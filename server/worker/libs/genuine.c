@@ -43,11 +43,11 @@ static struct ckt_search where(void)
 	/* The server's user; the worker's own only where no server said that it is another. */
 	uid_t user = owner ? (uid_t)strtoul(owner, NULL, 10) : geteuid();
 	return (struct ckt_search){.root = "",
-				   .operator_path = setting("CRICKET_LIBRARY_PATH"),
-				   .soft_path = getenv("CRICKET_LIBRARY_SOFT"),
-				   .roots = setting("CRICKET_LIBRARY_ROOTS"),
-				   .loader_path = setting("LD_LIBRARY_PATH"),
-				   .owners = {user, user}};
+		.operator_path = setting("CRICKET_LIBRARY_PATH"),
+		.soft_path = getenv("CRICKET_LIBRARY_SOFT"),
+		.roots = setting("CRICKET_LIBRARY_ROOTS"),
+		.loader_path = setting("LD_LIBRARY_PATH"),
+		.owners = {user, user}};
 }
 
 static int open_found(struct ckt_genuine *genuine, char *ret_message, size_t message_size)
@@ -57,11 +57,13 @@ static int open_found(struct ckt_genuine *genuine, char *ret_message, size_t mes
 	if (genuine->handle)
 		return 0;
 	const char *cause = dlerror();
-	snprintf(ret_message, message_size, "the server cannot load %s: %s", genuine->found.path, cause ? cause : "no reason was given");
+	snprintf(ret_message, message_size, "the server cannot load %s: %s", genuine->found.path,
+		cause ? cause : "no reason was given");
 	return -ENOEXEC;
 }
 
-static int answer(const struct opened *entry, const struct ckt_genuine **ret_genuine, char *ret_message, size_t message_size)
+static int answer(const struct opened *entry, const struct ckt_genuine **ret_genuine,
+	char *ret_message, size_t message_size)
 {
 	if (entry->error)
 		snprintf(ret_message, message_size, "%s", entry->message);
@@ -70,22 +72,25 @@ static int answer(const struct opened *entry, const struct ckt_genuine **ret_gen
 	return entry->error;
 }
 
-int ckt_genuine_open(struct ckt_worker *worker, const char *stem, unsigned major, const char *version, const struct ckt_genuine **ret_genuine,
-		     char *ret_message, size_t message_size)
+int ckt_genuine_open(struct ckt_worker *worker, const char *stem, unsigned major,
+	const char *version, const struct ckt_genuine **ret_genuine, char *ret_message,
+	size_t message_size)
 {
 	for (unsigned i = 0; i < opened_count; i++)
 		if (!strcmp(opened[i].stem, stem))
 			return answer(&opened[i], ret_genuine, ret_message, message_size);
 	struct opened *entry = &opened[opened_count];
 	if (opened_count == GENUINE_MAX || strlen(stem) >= sizeof entry->stem) {
-		snprintf(ret_message, message_size, "%s: more than %d libraries", stem, GENUINE_MAX);
+		snprintf(
+			ret_message, message_size, "%s: more than %d libraries", stem, GENUINE_MAX);
 		return -E2BIG;
 	}
 	opened_count++;
 	strcpy(entry->stem, stem);
 	char message[sizeof entry->message] = "";
 	struct ckt_search search = where();
-	entry->error = ckt_search_find(&search, stem, major, version, &entry->genuine.found, message, sizeof message);
+	entry->error = ckt_search_find(
+		&search, stem, major, version, &entry->genuine.found, message, sizeof message);
 	if (!entry->error)
 		entry->error = ckt_inside_open(worker, message, sizeof message);
 	if (!entry->error)

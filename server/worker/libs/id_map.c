@@ -26,7 +26,8 @@ static uint64_t secret(void)
 	uint64_t none = 0, now = __atomic_load_n(&value, __ATOMIC_RELAXED);
 	if (now)
 		return now;
-	__atomic_compare_exchange_n(&value, &none, make_secret(), false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+	__atomic_compare_exchange_n(
+		&value, &none, make_secret(), false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
 	return __atomic_load_n(&value, __ATOMIC_RELAXED);
 }
 
@@ -56,7 +57,8 @@ static size_t place_of(struct ckt_id_map *map, uint64_t key)
 {
 	size_t i = mix(key ^ secret()) & (map->room - 1);
 	map->looks++;
-	while (map->places[i].value && (map->places[i].value == &dropped || map->places[i].key != key)) {
+	while (map->places[i].value &&
+		(map->places[i].value == &dropped || map->places[i].key != key)) {
 		map->looks++;
 		i = (i + 1) & (map->room - 1);
 	}
@@ -69,7 +71,8 @@ static bool lay_out(struct ckt_id_map *map)
 	size_t room = FIRST_ROOM;
 	while (room < 4 * (map->count + 1))
 		room *= 2;
-	struct ckt_id_map fresh = {.places = calloc(room, sizeof *fresh.places), .room = room, .looks = map->looks};
+	struct ckt_id_map fresh = {
+		.places = calloc(room, sizeof *fresh.places), .room = room, .looks = map->looks};
 	if (!fresh.places)
 		return false;
 	for (size_t i = 0; i < map->room; i++)

@@ -1,8 +1,10 @@
 /*
- * A table from numbers (ids, handles, addresses) to what is known of them: a look-up costs the same however many there are.
+ * A table from numbers (ids, handles, addresses) to what is known of them: a look-up costs the same
+ * however many there are.
  *
- * The numbers may be a client's or an image's own, so their places depend on a secret of the process: nobody can choose numbers that all
- * have one place.  Threading: the caller's.  An empty one is all zeros.
+ * The numbers may be a client's or an image's own, so their places depend on a secret of the
+ * process: nobody can choose numbers that all have one place.  Threading: the caller's.  An empty
+ * one is all zeros.
  */
 #pragma once
 
@@ -13,19 +15,28 @@
 struct ckt_id_map {
 	struct ckt_id_map_place {
 		uint64_t key;
-		void *value;		/* NULL: nothing here, and never was since the last time that the table was laid out */
-	} *places;
-	size_t room, taken;		/* taken: those that were dropped included */
+		/*
+		 * NULL: nothing here, and never was since the last time that the table was laid out
+		 */
+		void *value;
+	} * places;
+	size_t room, taken; /* taken: those that were dropped included */
 	size_t count;
-	uint64_t looks;			/* places that were looked at, of all calls; for tests */
+	uint64_t looks; /* places that were looked at, of all calls; for tests */
 };
 
-/* value is not NULL; what had the key before is replaced, for which no memory is needed.  False: no memory, and all is as it was. */
+/*
+ * value is not NULL; what had the key before is replaced, for which no memory is needed.  False: no
+ * memory, and all is as it was.
+ */
 bool ckt_id_map_put(struct ckt_id_map *map, uint64_t key, void *value);
 /* NULL: nothing has the key. */
 void *ckt_id_map_find(struct ckt_id_map *map, uint64_t key);
 /* Nothing where nothing has the key. */
 void ckt_id_map_drop(struct ckt_id_map *map, uint64_t key);
 void ckt_id_map_fini(struct ckt_id_map *map);
-/* A number for bytes, of the process's secret too.  Different bytes may have the same one: whoever finds something compares. */
+/*
+ * A number for bytes, of the process's secret too.  Different bytes may have the same one: whoever
+ * finds something compares.
+ */
 uint64_t ckt_id_map_key(uint64_t state, const void *data, size_t size);

@@ -10,7 +10,8 @@ void ckt_library_free(void *pointer)
 	free(*(void **)pointer);
 }
 
-int ckt_library_take(struct ckt_wcall *call, enum ckt_lib lib, unsigned type, uint64_t id, struct ckt_object **ret_object)
+int ckt_library_take(struct ckt_wcall *call, enum ckt_lib lib, unsigned type, uint64_t id,
+	struct ckt_object **ret_object)
 {
 	CUstream stream;
 	struct ckt_object *object = ckt_library_object_find(call->worker, lib, type, id);
@@ -50,14 +51,16 @@ uint64_t ckt_library_address(const uint8_t *field)
 	return address;
 }
 
-const void *ckt_library_scalar(void *memory, const uint8_t *field, size_t bytes, uint32_t pointer_mode)
+const void *ckt_library_scalar(
+	void *memory, const uint8_t *field, size_t bytes, uint32_t pointer_mode)
 {
 	if (pointer_mode)
 		return (const void *)(uintptr_t)ckt_library_address(field);
 	return memcpy(memory, field, bytes);
 }
 
-int ckt_library_values_begin(struct ckt_wcall *call, struct ckt_library_values *ret, uint32_t pointer_mode, size_t size)
+int ckt_library_values_begin(
+	struct ckt_wcall *call, struct ckt_library_values *ret, uint32_t pointer_mode, size_t size)
 {
 	*ret = (struct ckt_library_values){.size = size};
 	bool batched = call->header.flags & CKT_CALL_BATCHED;
@@ -69,11 +72,13 @@ int ckt_library_values_begin(struct ckt_wcall *call, struct ckt_library_values *
 	return CUDA_SUCCESS;
 }
 
-void *ckt_library_value(struct ckt_library_values *values, size_t place, const uint8_t *bytes, size_t size, uint64_t address)
+void *ckt_library_value(struct ckt_library_values *values, size_t place, const uint8_t *bytes,
+	size_t size, uint64_t address)
 {
 	if (!values->piece)
 		return (void *)(uintptr_t)address;
-	size_t room = (size + CKT_LIBRARY_VALUE_BYTES - 1) / CKT_LIBRARY_VALUE_BYTES * CKT_LIBRARY_VALUE_BYTES;
+	size_t room = (size + CKT_LIBRARY_VALUE_BYTES - 1) / CKT_LIBRARY_VALUE_BYTES *
+		CKT_LIBRARY_VALUE_BYTES;
 	memset(values->piece->data + place, 0, room);
 	if (bytes)
 		memcpy(values->piece->data + place, bytes, size);
@@ -89,7 +94,8 @@ static int refused(struct ckt_wcall *call, struct ckt_library_values *values, in
 	return CUDA_SUCCESS;
 }
 
-int ckt_library_values_end(struct ckt_wcall *call, struct ckt_library_values *values, const struct ckt_object *object, int status, bool *once)
+int ckt_library_values_end(struct ckt_wcall *call, struct ckt_library_values *values,
+	const struct ckt_object *object, int status, bool *once)
 {
 	CUstream stream;
 	if (!values->piece)
@@ -98,5 +104,6 @@ int ckt_library_values_end(struct ckt_wcall *call, struct ckt_library_values *va
 		return refused(call, values, status);
 	memset(values->piece->data, 0, CKT_LIBRARY_VALUE_BYTES);
 	CUresult result = ckt_object_stream(call->worker, object->library->stream, &stream);
-	return ckt_worker_reply_when_done(call, result, object->library->stream, stream, values->piece, values->size);
+	return ckt_worker_reply_when_done(
+		call, result, object->library->stream, stream, values->piece, values->size);
 }

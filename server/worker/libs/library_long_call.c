@@ -22,7 +22,9 @@ static void run(struct ckt_aside_job *job)
 /* Later calls for the object wait; it may have ended meanwhile. */
 static void mark(struct ckt_worker *worker, struct ckt_beside *beside, bool on)
 {
-	struct ckt_object *object = beside->owner ? ckt_objects_find_kind(&worker->objects, beside->owner, CKT_KIND_LIB_OBJECT) : NULL;
+	struct ckt_object *object = beside->owner
+		? ckt_objects_find_kind(&worker->objects, beside->owner, CKT_KIND_LIB_OBJECT)
+		: NULL;
 	if (!object || (!on && !beside->marked))
 		return;
 	beside->marked = on;
@@ -75,7 +77,8 @@ int ckt_beside(struct ckt_wcall *call, struct ckt_beside *beside)
 		beside->context = worker->current ? worker->current->id : 0;
 	context = ckt_objects_find_kind(&worker->objects, beside->context, CKT_KIND_CONTEXT);
 	if (worker->go && context && !ckt_lib_capture_stream) {
-		beside->job = (struct ckt_aside_job){.context = context->real, .run = run, .finish = finish};
+		beside->job = (struct ckt_aside_job){
+			.context = context->real, .run = run, .finish = finish};
 		mark(worker, beside, true);
 		ckt_aside_submit(worker, &beside->job);
 		return CKT_WCALL_LATER;

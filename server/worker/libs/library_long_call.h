@@ -1,11 +1,14 @@
 /*
- * Calls of libraries that take long or wait for the GPU, beside the executor: handles made (a library then loads its modules: seconds), plans made,
- * handles ended.  Other threads and streams of the program go on meanwhile, and so does a pause until its deadline.
+ * Calls of libraries that take long or wait for the GPU, beside the executor: handles made (a
+ * library then loads its modules: seconds), plans made, handles ended.  Other threads and streams
+ * of the program go on meanwhile, and so does a pause until its deadline.
  *
  *	handler decodes -> ckt_beside -> run, on the aside thread (long_call.h) -> done, on the executor: enters objects, encodes -> answer
  *
- * They run one at a time, in the order of the handlers, so that modules are placed in an order.  A later call for an object that such a call is for waits
- * until it is done (ckt_library_object_find).  In a restore, and where nobody may answer later, all of it happens at once on the calling thread.
+ * They run one at a time, in the order of the handlers, so that modules are placed in an order.  A
+ * later call for an object that such a call is for waits until it is done
+ * (ckt_library_object_find).  In a restore, and where nobody may answer later, all of it happens at
+ * once on the calling thread.
  */
 #pragma once
 
@@ -17,10 +20,13 @@
 
 struct ckt_beside {
 	struct ckt_aside_job job;
-	struct ckt_wcall *call;		/* NULL: nobody is answered */
-	uint64_t owner;			/* the library's object that it is for */
-	uint64_t context;		/* 0: the call's */
-	/* Calls the library; touches nothing else but its own struct.  failed: for want of memory, as far as the library says. */
+	struct ckt_wcall *call; /* NULL: nobody is answered */
+	uint64_t owner;         /* the library's object that it is for */
+	uint64_t context;       /* 0: the call's */
+	/*
+	 * Calls the library; touches nothing else but its own struct.  failed: for want of memory,
+	 * as far as the library says.
+	 */
 	void (*run)(struct ckt_beside *beside);
 	/* With the context current: what a handler returns, a CUresult. */
 	int (*done)(struct ckt_beside *beside);
@@ -29,5 +35,8 @@ struct ckt_beside {
 	bool missed, again, marked;
 };
 
-/* Takes over the malloc'd struct that begins with it, and frees it behind `done`.  What the handler returns: CKT_WCALL_LATER, or done's result. */
+/*
+ * Takes over the malloc'd struct that begins with it, and frees it behind `done`.  What the handler
+ * returns: CKT_WCALL_LATER, or done's result.
+ */
 int ckt_beside(struct ckt_wcall *call, struct ckt_beside *beside);

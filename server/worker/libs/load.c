@@ -21,7 +21,8 @@ static void find_functions(const struct ckt_library_functions *functions, void *
 		functions->entries[i] = dlsym(handle, functions->names[i]);
 }
 
-CUresult ckt_library_open(struct ckt_worker *worker, const struct ckt_library *library, uint32_t version, char *ret_message, size_t message_size)
+CUresult ckt_library_open(struct ckt_worker *worker, const struct ckt_library *library,
+	uint32_t version, char *ret_message, size_t message_size)
 {
 	struct ckt_library_loaded *state = &loaded[library->lib];
 	if (state->open)
@@ -31,8 +32,10 @@ CUresult ckt_library_open(struct ckt_worker *worker, const struct ckt_library *l
 	char wanted[CKT_SEARCH_VERSION_MAX] = "";
 	/* Files are named by the build too: what the client knows is a beginning. */
 	if (version)
-		snprintf(wanted, sizeof wanted, "%u.%u.%u", version / unit, version % unit / 100, version % 100);
-	if (ckt_genuine_open(worker, library->soname, version / unit, wanted, &genuine, ret_message, message_size))
+		snprintf(wanted, sizeof wanted, "%u.%u.%u", version / unit, version % unit / 100,
+			version % 100);
+	if (ckt_genuine_open(worker, library->soname, version / unit, wanted, &genuine, ret_message,
+		    message_size))
 		return CUDA_ERROR_SHARED_OBJECT_INIT_FAILED;
 	snprintf(state->file, sizeof state->file, "%s", genuine->found.path);
 	state->major = genuine->found.major;

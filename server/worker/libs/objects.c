@@ -10,12 +10,16 @@
 #include "server/worker/libs/state.h"
 #include "server/worker/worker.h"
 
-/* One that captured calls alone need is not in the table: something else may have its slot by now. */
+/*
+ * One that captured calls alone need is not in the table: something else may have its slot by now.
+ */
 static CUresult enter(struct ckt_worker *worker, uint64_t id, struct ckt_object **ret_object)
 {
 	if (!ckt_lib_replay_is_dead())
-		return ckt_objects_add(&worker->objects, id, CKT_KIND_LIB_OBJECT, false, ret_object);
-	struct ckt_object *object = ckt_handle_kind(id) == CKT_KIND_LIB_OBJECT ? calloc(1, sizeof *object) : NULL;
+		return ckt_objects_add(
+			&worker->objects, id, CKT_KIND_LIB_OBJECT, false, ret_object);
+	struct ckt_object *object =
+		ckt_handle_kind(id) == CKT_KIND_LIB_OBJECT ? calloc(1, sizeof *object) : NULL;
 	if (object)
 		object->id = id;
 	if (!object || !ckt_lib_dead_add(object)) {
@@ -29,11 +33,12 @@ static CUresult enter(struct ckt_worker *worker, uint64_t id, struct ckt_object 
 /* With the library's notes and what it keeps of the object by itself. */
 static uint64_t object_bytes(const struct ckt_library *library)
 {
-	return sizeof(struct ckt_library_object) + sizeof(struct ckt_lib_recipe) + library->object_bytes;
+	return sizeof(struct ckt_library_object) + sizeof(struct ckt_lib_recipe) +
+		library->object_bytes;
 }
 
-CUresult ckt_library_object_add(struct ckt_worker *worker, const struct ckt_library *library, unsigned type, uint64_t id, void *real, void *data,
-				struct ckt_object **ret_object)
+CUresult ckt_library_object_add(struct ckt_worker *worker, const struct ckt_library *library,
+	unsigned type, uint64_t id, void *real, void *data, struct ckt_object **ret_object)
 {
 	struct ckt_object *object;
 	if (!ckt_budget_charge(object_bytes(library), "objects of libraries"))
@@ -47,7 +52,8 @@ CUresult ckt_library_object_add(struct ckt_worker *worker, const struct ckt_libr
 		ckt_budget_uncharge(object_bytes(library));
 		return result;
 	}
-	*made = (struct ckt_library_object){.library = library, .type = type, .data = data, .recipe = recipe};
+	*made = (struct ckt_library_object){
+		.library = library, .type = type, .data = data, .recipe = recipe};
 	object->context = worker->current ? worker->current->id : 0;
 	object->real = real;
 	object->library = made;
@@ -55,7 +61,8 @@ CUresult ckt_library_object_add(struct ckt_worker *worker, const struct ckt_libr
 	return CUDA_SUCCESS;
 }
 
-struct ckt_object *ckt_library_object_find(struct ckt_worker *worker, enum ckt_lib lib, unsigned type, uint64_t id)
+struct ckt_object *ckt_library_object_find(
+	struct ckt_worker *worker, enum ckt_lib lib, unsigned type, uint64_t id)
 {
 	struct ckt_object *object = ckt_lib_dead_find(id);
 	if (!object)
@@ -70,11 +77,14 @@ struct ckt_object *ckt_library_object_find(struct ckt_worker *worker, enum ckt_l
 	return object;
 }
 
-/* ---- Ends, beside the executor where the library says so: its own end of an object may wait for the GPU */
+/*
+ * ---- Ends, beside the executor where the library says so: its own end of an object may wait for
+ * the GPU
+ */
 
 struct end {
 	struct ckt_beside beside;
-	struct ckt_object object;		/* as it was; nobody finds it any more */
+	struct ckt_object object; /* as it was; nobody finds it any more */
 	struct ckt_library_object made;
 };
 
@@ -94,11 +104,16 @@ static int end_done(struct ckt_beside *beside)
 
 static bool end_beside(struct ckt_worker *worker, struct ckt_object *object)
 {
-	struct end *end = worker->go && object->library->library->ends_beside ? calloc(1, sizeof *end) : NULL;
+	struct end *end =
+		worker->go && object->library->library->ends_beside ? calloc(1, sizeof *end) : NULL;
 	if (!end)
 		return false;
-	*end = (struct end){.beside = {.run = end_run, .done = end_done, .owner = object->id, .context = object->context},
-			    .object = *object, .made = *object->library};
+	*end = (struct end){.beside = {.run = end_run,
+				    .done = end_done,
+				    .owner = object->id,
+				    .context = object->context},
+		.object = *object,
+		.made = *object->library};
 	end->object.library = &end->made;
 	object->library->data = NULL;
 	ckt_beside(NULL, &end->beside);

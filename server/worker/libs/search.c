@@ -15,12 +15,17 @@
 #include "base/trusted_file.h"
 
 /* Absolute, and below a prefix: patterns of glob(3). */
-static const char *const toolkits[] = {"/usr/local/cuda/lib64", "/usr/local/cuda*/lib64", "/usr/local/cuda*/targets/x86_64-linux/lib", "/opt/cuda*/lib64",
-				       "/opt/cuda*/targets/x86_64-linux/lib"};
-static const char *const wheels[] = {"/usr/local/lib/python3*/*-packages/nvidia/*/lib", "/usr/lib/python3*/*-packages/nvidia/*/lib",
-				     "/usr/lib64/python3*/site-packages/nvidia/*/lib", "/opt/conda/lib/python3*/site-packages/nvidia/*/lib"};
-static const char *const below_roots[] = {"/lib64", "/targets/x86_64-linux/lib", "/lib/python3*/site-packages/nvidia/*/lib"};
-static const char *const loaders[] = {"/lib/x86_64-linux-gnu", "/usr/lib/x86_64-linux-gnu", "/lib64", "/usr/lib64", "/usr/lib", "/usr/local/lib"};
+static const char *const toolkits[] = {"/usr/local/cuda/lib64", "/usr/local/cuda*/lib64",
+	"/usr/local/cuda*/targets/x86_64-linux/lib", "/opt/cuda*/lib64",
+	"/opt/cuda*/targets/x86_64-linux/lib"};
+static const char *const wheels[] = {"/usr/local/lib/python3*/*-packages/nvidia/*/lib",
+	"/usr/lib/python3*/*-packages/nvidia/*/lib",
+	"/usr/lib64/python3*/site-packages/nvidia/*/lib",
+	"/opt/conda/lib/python3*/site-packages/nvidia/*/lib"};
+static const char *const below_roots[] = {
+	"/lib64", "/targets/x86_64-linux/lib", "/lib/python3*/site-packages/nvidia/*/lib"};
+static const char *const loaders[] = {"/lib/x86_64-linux-gnu", "/usr/lib/x86_64-linux-gnu",
+	"/lib64", "/usr/lib64", "/usr/lib", "/usr/local/lib"};
 
 struct dirs {
 	char *list[CKT_SEARCH_DIRS_MAX];
@@ -33,7 +38,7 @@ struct look {
 	unsigned major;
 	struct ckt_search_found *best;
 	bool found, best_is_own;
-	char refused[512];	/* the first file that did not count, and why */
+	char refused[512]; /* the first file that did not count, and why */
 };
 
 /* ---- Directories */
@@ -55,15 +60,19 @@ static void dirs_add_pattern(struct dirs *dirs, const char *prefix, const char *
 {
 	char whole[PATH_MAX];
 	glob_t matches;
-	if (snprintf(whole, sizeof whole, "%s%s", prefix, pattern) >= (int)sizeof whole || glob(whole, 0, NULL, &matches))
+	if (snprintf(whole, sizeof whole, "%s%s", prefix, pattern) >= (int)sizeof whole ||
+		glob(whole, 0, NULL, &matches))
 		return;
 	for (size_t i = 0; i < matches.gl_pathc; i++)
 		dirs_add(dirs, matches.gl_pathv[i]);
 	globfree(&matches);
 }
 
-/* What stands between colons; only absolute paths, because the worker's own directory says nothing. */
-static void each_part(struct dirs *dirs, const char *text, void (*add)(struct dirs *dirs, const char *part))
+/*
+ * What stands between colons; only absolute paths, because the worker's own directory says nothing.
+ */
+static void each_part(
+	struct dirs *dirs, const char *text, void (*add)(struct dirs *dirs, const char *part))
 {
 	char part[PATH_MAX];
 	for (const char *p = text; *p;) {
@@ -133,17 +142,22 @@ int ckt_search_compare(const char *a, const char *b)
 static bool begins(const char *version, const char *beginning)
 {
 	size_t length = strlen(beginning);
-	return length && !strncmp(version, beginning, length) && (!version[length] || version[length] == '.');
+	return length && !strncmp(version, beginning, length) &&
+		(!version[length] || version[length] == '.');
 }
 
 /* What a file's name says behind "libcublas.so."; NULL where the name is another one. */
 static const char *version_in(const char *name, const char *stem)
 {
 	size_t length = strlen(stem);
-	if (strncmp(name, stem, length) || name[length] != '.' || !isdigit((unsigned char)name[length + 1]))
+	if (strncmp(name, stem, length) || name[length] != '.' ||
+		!isdigit((unsigned char)name[length + 1]))
 		return NULL;
 	const char *version = name + length + 1;
-	return strspn(version, "0123456789.") == strlen(version) && strlen(version) < CKT_SEARCH_VERSION_MAX ? version : NULL;
+	return strspn(version, "0123456789.") == strlen(version) &&
+			strlen(version) < CKT_SEARCH_VERSION_MAX
+		? version
+		: NULL;
 }
 
 /* ---- Files */
@@ -162,14 +176,18 @@ static void consider(struct look *look, const char *dir, const char *name)
 	unsigned major = version ? (unsigned)strtoul(version, NULL, 10) : 0;
 	if (!version || (look->major && look->major != major))
 		return;
-	if (snprintf(path, sizeof path, "%s/%s", dir, name) >= (int)sizeof path || !realpath(path, real) || stat(real, &status) || !S_ISREG(status.st_mode))
+	if (snprintf(path, sizeof path, "%s/%s", dir, name) >= (int)sizeof path ||
+		!realpath(path, real) || stat(real, &status) || !S_ISREG(status.st_mode))
 		return;
 	/* A link's target says more: libcublas.so.13 -> libcublas.so.13.1.0.3. */
 	const char *of_target = version_in(strrchr(real, '/') + 1, look->stem);
 	if (of_target && begins(of_target, version))
 		version = of_target;
 	bool own = *look->version && begins(version, look->version);
-	if (look->found && (look->best_is_own > own || (look->best_is_own == own && ckt_search_compare(version, look->best->version) <= 0)))
+	if (look->found &&
+		(look->best_is_own > own ||
+			(look->best_is_own == own &&
+				ckt_search_compare(version, look->best->version) <= 0)))
 		return;
 	if (ckt_trusted_path(real, look->search->owners, 2, why, sizeof why)) {
 		refuse(look, why);
@@ -197,7 +215,8 @@ static void look_in(struct look *look, const struct dirs *dirs)
 
 /* ---- The message */
 
-static void __attribute__((format(printf, 3, 4))) append(char *text, size_t size, const char *format, ...)
+static void __attribute__((format(printf, 3, 4)))
+append(char *text, size_t size, const char *format, ...)
 {
 	size_t used = strlen(text);
 	va_list arguments;
@@ -219,7 +238,8 @@ static void append_dirs(char *text, size_t size, const char *what, const struct 
 
 enum { ROW_OPERATOR, ROW_SOFT, ROW_INSTALLED, ROW_LOADER, ROWS };
 
-static void tell(const struct look *look, const struct dirs rows[ROWS], char *ret_message, size_t size)
+static void tell(
+	const struct look *look, const struct dirs rows[ROWS], char *ret_message, size_t size)
 {
 	char name[128];
 	if (look->major)
@@ -231,13 +251,15 @@ static void tell(const struct look *look, const struct dirs rows[ROWS], char *re
 	if (look->search->soft_path) {
 		append_dirs(ret_message, size, " and beside its soft GPU", &rows[ROW_SOFT]);
 	} else {
-		append_dirs(ret_message, size, ", its CUDA toolkits and Python's nvidia packages", &rows[ROW_INSTALLED]);
+		append_dirs(ret_message, size, ", its CUDA toolkits and Python's nvidia packages",
+			&rows[ROW_INSTALLED]);
 		append_dirs(ret_message, size, ", the loader's directories", &rows[ROW_LOADER]);
 	}
 	if (*look->refused)
 		append(ret_message, size, "; not taken: %s", look->refused);
 	else
-		append(ret_message, size, "; install it there, or name its directory with cricket-server --library-path");
+		append(ret_message, size,
+			"; install it there, or name its directory with cricket-server --library-path");
 }
 
 /* ---- All together */
@@ -260,11 +282,16 @@ static void collect(const struct ckt_search *search, struct dirs rows[ROWS])
 		dirs_add_pattern(&rows[ROW_LOADER], search->root, loaders[i]);
 }
 
-int ckt_search_find(const struct ckt_search *search, const char *stem, unsigned major, const char *version, struct ckt_search_found *ret_found,
-		    char *ret_message, size_t message_size)
+int ckt_search_find(const struct ckt_search *search, const char *stem, unsigned major,
+	const char *version, struct ckt_search_found *ret_found, char *ret_message,
+	size_t message_size)
 {
 	struct dirs rows[ROWS] = {0};
-	struct look look = {.search = search, .stem = stem, .version = version, .major = major, .best = ret_found};
+	struct look look = {.search = search,
+		.stem = stem,
+		.version = version,
+		.major = major,
+		.best = ret_found};
 	*ret_found = (struct ckt_search_found){0};
 	collect(search, rows);
 	for (unsigned i = 0; i < ROWS && !look.found; i++)

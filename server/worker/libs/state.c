@@ -14,9 +14,9 @@
 
 static struct {
 	struct ckt_lib_step *first, *last;
-	size_t count;			/* of steps, those that are not entered yet included */
-	uint64_t number;		/* of the last one */
-	struct ckt_lib_step *running;	/* whose handler runs */
+	size_t count;                 /* of steps, those that are not entered yet included */
+	uint64_t number;              /* of the last one */
+	struct ckt_lib_step *running; /* whose handler runs */
 	const struct ckt_lib_replay *replay;
 	struct ckt_object **dead;
 	size_t dead_count, dead_room;
@@ -30,9 +30,11 @@ static uint64_t step_bytes(uint32_t args_bytes)
 	return sizeof(struct ckt_lib_step) + args_bytes;
 }
 
-struct ckt_lib_step *ckt_lib_step_new(enum ckt_lib_step_kind kind, const struct ckt_wcall *call, const uint8_t *args, size_t size)
+struct ckt_lib_step *ckt_lib_step_new(
+	enum ckt_lib_step_kind kind, const struct ckt_wcall *call, const uint8_t *args, size_t size)
 {
-	if (state.count >= CKT_LIB_STEPS_MAX || size > CKT_RECORD_MAX || !ckt_budget_charge(step_bytes((uint32_t)size), "what libraries have made"))
+	if (state.count >= CKT_LIB_STEPS_MAX || size > CKT_RECORD_MAX ||
+		!ckt_budget_charge(step_bytes((uint32_t)size), "what libraries have made"))
 		return NULL;
 	struct ckt_lib_step *step = calloc(1, step_bytes((uint32_t)size));
 	if (!step) {
@@ -155,16 +157,20 @@ static struct ckt_object *find(struct ckt_worker *worker, uint64_t id)
 	return object ? object : ckt_objects_find_kind(&worker->objects, id, CKT_KIND_LIB_OBJECT);
 }
 
-static bool same_key(const struct ckt_proc *proc, const struct ckt_lib_step *a, const struct ckt_lib_step *b)
+static bool same_key(
+	const struct ckt_proc *proc, const struct ckt_lib_step *a, const struct ckt_lib_step *b)
 {
 	size_t end = (size_t)proc->key_at + proc->key_bytes;
 	if (a->proc != b->proc || a->lib != b->lib)
 		return false;
-	return !proc->key_bytes || (a->args_bytes >= end && b->args_bytes >= end && !memcmp(a->args + proc->key_at, b->args + proc->key_at, proc->key_bytes));
+	return !proc->key_bytes ||
+		(a->args_bytes >= end && b->args_bytes >= end &&
+			!memcmp(a->args + proc->key_at, b->args + proc->key_at, proc->key_bytes));
 }
 
 /* The step that the new one takes the place of: none that a sealing call was made of. */
-static struct ckt_lib_step **find_set(const struct ckt_lib_recipe *recipe, const struct ckt_proc *proc, const struct ckt_lib_step *step)
+static struct ckt_lib_step **find_set(const struct ckt_lib_recipe *recipe,
+	const struct ckt_proc *proc, const struct ckt_lib_step *step)
 {
 	for (uint32_t i = recipe->sealed; i < recipe->set_count; i++)
 		if (same_key(proc, recipe->sets[i], step))
@@ -179,7 +185,8 @@ static bool set_room(struct ckt_lib_recipe *recipe)
 		return true;
 	uint32_t room = recipe->set_room ? recipe->set_room * 2 : 8;
 	size_t more = (room - recipe->set_room) * sizeof *recipe->sets;
-	if (room > CKT_LIB_SETS_MAX || !ckt_budget_charge(more, "what is set of libraries' objects"))
+	if (room > CKT_LIB_SETS_MAX ||
+		!ckt_budget_charge(more, "what is set of libraries' objects"))
 		return false;
 	struct ckt_lib_step **sets = reallocarray(recipe->sets, room, sizeof *sets);
 	if (!sets) {
@@ -195,14 +202,18 @@ static bool set_room(struct ckt_lib_recipe *recipe)
 
 static void created(struct ckt_worker *worker, struct ckt_lib_step *step, struct ckt_object *object)
 {
-	struct ckt_object *context = ckt_objects_find_kind(&worker->objects, step->context, CKT_KIND_CONTEXT);
+	struct ckt_object *context =
+		ckt_objects_find_kind(&worker->objects, step->context, CKT_KIND_CONTEXT);
 	object->library->recipe->create = step;
 	ckt_lib_step_enter(step);
 	if (!context || context->ctx.libraries & 1u << step->lib)
 		return;
 	/* What a full journal does not hold nobody does again, so nothing need be kept of it. */
-	step->pinned = ckt_journal_add(worker, (struct ckt_journal_entry){.kind = CKT_JOURNAL_LIBRARY, .id = step->number, .context = step->context,
-									   .flags = (uint32_t)step->lib});
+	step->pinned = ckt_journal_add(worker,
+		(struct ckt_journal_entry){.kind = CKT_JOURNAL_LIBRARY,
+			.id = step->number,
+			.context = step->context,
+			.flags = (uint32_t)step->lib});
 	step->refs += step->pinned;
 	context->ctx.libraries |= 1u << step->lib;
 }
@@ -212,14 +223,18 @@ static const struct ckt_proc *proc_of(const struct ckt_lib_step *step)
 	return &ckt_library_of(step->lib)->procs[step->proc];
 }
 
-/* All that is set now counts for the call that seals, and what was only there for the last such call goes. */
+/*
+ * All that is set now counts for the call that seals, and what was only there for the last such
+ * call goes.
+ */
 static void seal(struct ckt_lib_recipe *recipe)
 {
 	uint32_t kept = 0;
 	for (uint32_t i = 0; i < recipe->set_count; i++) {
 		struct ckt_lib_step *step = recipe->sets[i];
 		const struct ckt_proc *proc = proc_of(step);
-		if (i < recipe->sealed && (proc->flags & CKT_PROC_SEALS || find_set(recipe, proc, step)))
+		if (i < recipe->sealed &&
+			(proc->flags & CKT_PROC_SEALS || find_set(recipe, proc, step)))
 			ckt_lib_step_unref(step);
 		else
 			recipe->sets[kept++] = step;
@@ -227,7 +242,8 @@ static void seal(struct ckt_lib_recipe *recipe)
 	recipe->set_count = kept;
 }
 
-static void set(struct ckt_lib_recipe *recipe, const struct ckt_proc *proc, struct ckt_lib_step *step)
+static void set(
+	struct ckt_lib_recipe *recipe, const struct ckt_proc *proc, struct ckt_lib_step *step)
 {
 	bool seals = proc->flags & CKT_PROC_SEALS;
 	struct ckt_lib_step **before = seals ? NULL : find_set(recipe, proc, step);
@@ -275,7 +291,9 @@ static bool prepare(struct ckt_wcall *call)
 		return false;
 	call->step->id = size >= (size_t)proc->id_at + 8 ? ckt_get_u64(&id) : 0;
 	struct ckt_object *object = kind == CKT_LIB_SET ? find(call->worker, call->step->id) : NULL;
-	return !object || !object->library->recipe || find_set(object->library->recipe, proc, call->step) || set_room(object->library->recipe);
+	return !object || !object->library->recipe ||
+		find_set(object->library->recipe, proc, call->step) ||
+		set_room(object->library->recipe);
 }
 
 /* What the library allocates meanwhile is the object's that the call is for. */
@@ -300,7 +318,8 @@ int ckt_lib_state_run(struct ckt_wcall *call)
 	ckt_inside_notes_settle(call->worker);
 	if (!(proc->flags & (CKT_PROC_CREATES | CKT_PROC_SETS))) {
 		struct ckt_cursor id = {.p = call->args.p + proc->id_at, .end = call->args.end};
-		bool known = proc->flags & CKT_PROC_OBJECT && call->args.end - call->args.p >= proc->id_at + 8;
+		bool known = proc->flags & CKT_PROC_OBJECT &&
+			call->args.end - call->args.p >= proc->id_at + 8;
 		return serve(call, known ? ckt_get_u64(&id) : 0);
 	}
 	if (!prepare(call)) {
@@ -317,7 +336,8 @@ int ckt_lib_state_run(struct ckt_wcall *call)
 
 /* ---- Workspaces */
 
-CUresult ckt_lib_workspace(struct ckt_worker *worker, struct ckt_object *object, uint64_t bytes, uint64_t *ret_address, uint64_t *ret_bytes)
+CUresult ckt_lib_workspace(struct ckt_worker *worker, struct ckt_object *object, uint64_t bytes,
+	uint64_t *ret_address, uint64_t *ret_bytes)
 {
 	const struct ckt_lib_recipe *recipe = object->library->recipe;
 	struct ckt_lib_step *step = recipe && recipe->create ? recipe->create : state.running;
@@ -327,8 +347,10 @@ CUresult ckt_lib_workspace(struct ckt_worker *worker, struct ckt_object *object,
 	if (!step->workspace) {
 		/* In a restore memory has its addresses already, in the image. */
 		uint64_t address;
-		CUresult result = state.replay ? CUDA_ERROR_OUT_OF_MEMORY
-					       : ckt_memory_alloc(&worker->devices[context->ctx.device].memory, bytes, context->id, &address);
+		CUresult result = state.replay
+			? CUDA_ERROR_OUT_OF_MEMORY
+			: ckt_memory_alloc(&worker->devices[context->ctx.device].memory, bytes,
+				  context->id, &address);
 		if (result)
 			return result;
 		step->workspace = address;
@@ -365,7 +387,8 @@ bool ckt_lib_replay_is_dead(void)
 
 bool ckt_lib_dead_add(struct ckt_object *object)
 {
-	if (CKT_GROW(state.dead, state.dead_count, state.dead_room, 16) || !ckt_id_map_put(&state.dead_ids, object->id, object))
+	if (CKT_GROW(state.dead, state.dead_count, state.dead_room, 16) ||
+		!ckt_id_map_put(&state.dead_ids, object->id, object))
 		return false;
 	state.dead[state.dead_count++] = object;
 	return true;

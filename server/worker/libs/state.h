@@ -1,14 +1,19 @@
 /*
- * What forwarded libraries have made, and how to make it again: the calls that did it, with their argument bytes, in their order.
+ * What forwarded libraries have made, and how to make it again: the calls that did it, with their
+ * argument bytes, in their order.
  *
  *	log	create A | set A | create B | set B | capture (uses A as it is here) | set A | ...
  *
- * Of each object the creating call is kept, and the last call of each that sets something (by procedure, and by the key that its table
- * names).  What a newer call overrules goes, unless a captured call was made while it held, or a call that seals (a plan that is made of what
- * was set before); so the log holds what there is, and not what there was.  A restore runs the same handlers with the same bytes in the same order (state_image.c), and needs to know nothing of any library.
+ * Of each object the creating call is kept, and the last call of each that sets something (by
+ * procedure, and by the key that its table names).  What a newer call overrules goes, unless a
+ * captured call was made while it held, or a call that seals (a plan that is made of what was set
+ * before); so the log holds what there is, and not what there was.  A restore runs the same
+ * handlers with the same bytes in the same order (state_image.c), and needs to know nothing of any
+ * library.
  *
- * The first object of a library in a context stays in the log for good, and is a step of the journal too (journal.h): a library loads its
- * modules then, which moves the addresses of modules that are loaded later.
+ * The first object of a library in a context stays in the log for good, and is a step of the
+ * journal too (journal.h): a library loads its modules then, which moves the addresses of modules
+ * that are loaded later.
  *
  * Threading: the executor, or who restores.
  */
@@ -26,9 +31,9 @@ struct ckt_object;
 struct ckt_worker;
 
 enum {
-	CKT_LIB_STEPS_MAX = 1 << 20,		/* of a session: as many as objects */
-	CKT_LIB_SETS_MAX = 4096,		/* of one object */
-	CKT_LIB_USES_MAX = 256,			/* objects of one captured call */
+	CKT_LIB_STEPS_MAX = 1 << 20, /* of a session: as many as objects */
+	CKT_LIB_SETS_MAX = 4096,     /* of one object */
+	CKT_LIB_USES_MAX = 256,      /* objects of one captured call */
 };
 
 enum ckt_lib_step_kind { CKT_LIB_CREATE = 1, CKT_LIB_SET = 2, CKT_LIB_CAPTURE = 3 };
@@ -36,8 +41,8 @@ enum ckt_lib_step_kind { CKT_LIB_CREATE = 1, CKT_LIB_SET = 2, CKT_LIB_CAPTURE = 
 /* What has become of a created object. */
 enum ckt_lib_life {
 	CKT_LIB_ALIVE = 0,
-	CKT_LIB_USED = 1,	/* destroyed, but a captured call uses it as it was */
-	CKT_LIB_PAST = 2,	/* destroyed, and only part of the history of addresses */
+	CKT_LIB_USED = 1, /* destroyed, but a captured call uses it as it was */
+	CKT_LIB_PAST = 2, /* destroyed, and only part of the history of addresses */
 };
 
 struct ckt_lib_step {
@@ -46,11 +51,14 @@ struct ckt_lib_step {
 	enum ckt_lib lib;
 	uint32_t proc;
 	uint64_t id, context;
-	uint64_t number;		/* rises along the log */
-	unsigned refs;			/* of the object, of captured calls, of the journal */
-	bool pinned;			/* by the journal */
-	bool destroyed;			/* a creating call whose object is gone */
-	/* Device memory that was taken for the object; 0: none.  It lives as long as the object, or a captured call that uses it. */
+	uint64_t number; /* rises along the log */
+	unsigned refs;   /* of the object, of captured calls, of the journal */
+	bool pinned;     /* by the journal */
+	bool destroyed;  /* a creating call whose object is gone */
+	/*
+	 * Device memory that was taken for the object; 0: none.  It lives as long as the object, or
+	 * a captured call that uses it.
+	 */
 	uint64_t workspace, workspace_bytes;
 	uint32_t args_bytes;
 	uint8_t args[];
@@ -59,16 +67,18 @@ struct ckt_lib_step {
 /* Hangs in a library's object: references. */
 struct ckt_lib_recipe {
 	struct ckt_lib_step *create;
-	struct ckt_lib_step **sets;	/* in the order of the log where one of them seals */
-	uint32_t set_count, set_room;	/* the room is charged */
-	uint32_t sealed;		/* so many from the first on are kept as they are: the last of them seals; 0: none does */
+	struct ckt_lib_step **sets;   /* in the order of the log where one of them seals */
+	uint32_t set_count, set_room; /* the room is charged */
+	/* so many from the first on are kept as they are: the last of them seals; 0: none does */
+	uint32_t sealed;
 };
 
 /* ---- state.c */
 /*
- * Runs the handler of a call of a library, and remembers the call where its procedure creates or sets.  A handler of such a procedure says
- * in call->status what the library answered where that is not in its result.  The handler's result, or CUDA_ERROR_OUT_OF_MEMORY.
- * One that answers later (CKT_WCALL_LATER) calls ckt_lib_state_done on the executor before ckt_wcall_finish.
+ * Runs the handler of a call of a library, and remembers the call where its procedure creates or
+ * sets.  A handler of such a procedure says in call->status what the library answered where that is
+ * not in its result.  The handler's result, or CUDA_ERROR_OUT_OF_MEMORY. One that answers later
+ * (CKT_WCALL_LATER) calls ckt_lib_state_done on the executor before ckt_wcall_finish.
  */
 int ckt_lib_state_run(struct ckt_wcall *call);
 void ckt_lib_state_done(struct ckt_wcall *call, CUresult result);
@@ -79,7 +89,8 @@ void ckt_lib_recipe_free(struct ckt_lib_recipe *recipe);
 struct ckt_lib_step *ckt_lib_log(void);
 size_t ckt_lib_log_count(void);
 /* Precondition: the step is in the log, or new. */
-struct ckt_lib_step *ckt_lib_step_new(enum ckt_lib_step_kind kind, const struct ckt_wcall *call, const uint8_t *args, size_t size);
+struct ckt_lib_step *ckt_lib_step_new(enum ckt_lib_step_kind kind, const struct ckt_wcall *call,
+	const uint8_t *args, size_t size);
 /* Takes over a new step, behind all others. */
 void ckt_lib_step_enter(struct ckt_lib_step *step);
 void ckt_lib_step_ref(struct ckt_lib_step *step);
@@ -87,19 +98,25 @@ void ckt_lib_step_unref(struct ckt_lib_step *step);
 enum ckt_lib_life ckt_lib_step_life(const struct ckt_lib_step *step);
 
 /*
- * Device memory for an object that is being created or there: for libraries that would take it inside a capture otherwise.  It is the
- * object's, lies in the session's window, counts in its limit, keeps its address through a restore, and outlives the object where captured
- * calls use it.  The second time the first answer.  CUDA_ERROR_OUT_OF_MEMORY: the object has to do without.
+ * Device memory for an object that is being created or there: for libraries that would take it
+ * inside a capture otherwise.  It is the object's, lies in the session's window, counts in its
+ * limit, keeps its address through a restore, and outlives the object where captured calls use it.
+ * The second time the first answer.  CUDA_ERROR_OUT_OF_MEMORY: the object has to do without.
  */
-CUresult ckt_lib_workspace(struct ckt_worker *worker, struct ckt_object *object, uint64_t bytes, uint64_t *ret_address, uint64_t *ret_bytes);
+CUresult ckt_lib_workspace(struct ckt_worker *worker, struct ckt_object *object, uint64_t bytes,
+	uint64_t *ret_address, uint64_t *ret_bytes);
 
-/* The context's memory goes: no workspace of its objects is there any more, also not of those that captured calls use. */
+/*
+ * The context's memory goes: no workspace of its objects is there any more, also not of those that
+ * captured calls use.
+ */
 void ckt_lib_forget_workspaces(uint64_t context);
 
 /* A restore: the step that is run next is that one, and what it makes is as it was. */
 struct ckt_lib_replay {
 	uint64_t number, workspace, workspace_bytes;
-	bool dead;			/* its object must not be in the table: something else may have its slot */
+	/* its object must not be in the table: something else may have its slot */
+	bool dead;
 };
 /* NULL: none is under way. */
 void ckt_lib_replay_set(const struct ckt_lib_replay *replay);
@@ -122,24 +139,30 @@ extern uint64_t ckt_lib_capture_id;
 /* A look-up found the object: the call being captured uses it. */
 void ckt_lib_capture_use(struct ckt_worker *worker, struct ckt_object *object);
 
-/* What can be captured: a call that answers nothing, and that makes, sets or ends no object.  An object that ended would still be used by its call. */
+/*
+ * What can be captured: a call that answers nothing, and that makes, sets or ends no object.  An
+ * object that ended would still be used by its call.
+ */
 bool ckt_lib_is_work(const struct ckt_proc *proc);
 
 /* A captured call: hangs in its object, whose `real` is the driver's graph. */
 struct ckt_lib_call {
 	struct ckt_lib_step *step;
-	struct ckt_lib_step **uses;	/* what made and set the objects that it used, as it was then */
+	/* what made and set the objects that it used, as it was then */
+	struct ckt_lib_step **uses;
 	uint32_t use_count;
-	uint32_t node_count;		/* of the driver's graph */
-	uint64_t charged;		/* of the host's memory */
+	uint32_t node_count; /* of the driver's graph */
+	uint64_t charged;    /* of the host's memory */
 };
 /* Captures the call in the current context.  A context's private stream is made at the first. */
-CUresult ckt_lib_call_make(struct ckt_worker *worker, uint64_t id, enum ckt_lib lib, uint32_t proc, const uint8_t *args, size_t size);
+CUresult ckt_lib_call_make(struct ckt_worker *worker, uint64_t id, enum ckt_lib lib, uint32_t proc,
+	const uint8_t *args, size_t size);
 /* What hangs in the object goes; the object stays. */
 void ckt_lib_call_fini(struct ckt_object *object);
 void ckt_lib_call_free(struct ckt_lib_call *call);
 /* NULL where there is none: its capture failed, or it has ended. */
-const struct ckt_lib_call *ckt_lib_call_find(struct ckt_worker *worker, uint64_t id, CUgraph *ret_graph);
+const struct ckt_lib_call *ckt_lib_call_find(
+	struct ckt_worker *worker, uint64_t id, CUgraph *ret_graph);
 /* The context goes, with its streams. */
 void ckt_lib_capture_forget_context(uint64_t context);
 

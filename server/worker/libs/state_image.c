@@ -36,25 +36,28 @@ static int save_library(struct ckt_saving *s, enum ckt_lib lib, u_int *ret_place
 	const struct ckt_library *library = ckt_library_of(lib);
 	const struct ckt_library_loaded *loaded = ckt_library_loaded(lib);
 	*ret_place = image->libraries.libraries_len++;
-	image->libraries.libraries_val[*ret_place] = (ckt_image_library){.name = ckt_save_string(s, library ? library->name : ""),
-									 .number = lib,
-									 .major = loaded->major,
-									 .api_version = loaded->version,
-									 .file = ckt_save_string(s, loaded->file)};
+	image->libraries.libraries_val[*ret_place] =
+		(ckt_image_library){.name = ckt_save_string(s, library ? library->name : ""),
+			.number = lib,
+			.major = loaded->major,
+			.api_version = loaded->version,
+			.file = ckt_save_string(s, loaded->file)};
 	return ckt_save_has_memory(s);
 }
 
 static int save_step(struct ckt_saving *s, const struct ckt_lib_step *step)
 {
-	ckt_image_library_step *saved = &s->image.library_steps.library_steps_val[s->image.library_steps.library_steps_len++];
+	ckt_image_library_step *saved =
+		&s->image.library_steps
+			 .library_steps_val[s->image.library_steps.library_steps_len++];
 	*saved = (ckt_image_library_step){.kind = step->kind,
-					  .proc = step->proc,
-					  .id = step->id,
-					  .context = step->context,
-					  .number = step->number,
-					  .life = step->kind == CKT_LIB_CREATE ? ckt_lib_step_life(step) : CKT_LIB_ALIVE,
-					  .workspace = step->workspace,
-					  .workspace_bytes = step->workspace_bytes};
+		.proc = step->proc,
+		.id = step->id,
+		.context = step->context,
+		.number = step->number,
+		.life = step->kind == CKT_LIB_CREATE ? ckt_lib_step_life(step) : CKT_LIB_ALIVE,
+		.workspace = step->workspace,
+		.workspace_bytes = step->workspace_bytes};
 	int error = save_library(s, step->lib, &saved->library);
 	saved->args.args_val = ckt_save_list(s, step->args_bytes, 1);
 	if (error || s->no_memory)
@@ -68,19 +71,24 @@ static void save_settings(struct ckt_saving *s)
 {
 	const ckt_environment_args *taken = ckt_environment_settings();
 	ckt_image *image = &s->image;
-	image->library_settings.library_settings_val = ckt_save_list(s, taken->settings.settings_len, sizeof(ckt_image_setting));
+	image->library_settings.library_settings_val =
+		ckt_save_list(s, taken->settings.settings_len, sizeof(ckt_image_setting));
 	for (u_int i = 0; i < taken->settings.settings_len && !s->no_memory; i++) {
 		const ckt_setting *setting = &taken->settings.settings_val[i];
-		image->library_settings.library_settings_val[image->library_settings.library_settings_len++] =
-			(ckt_image_setting){ckt_save_string(s, setting->name), ckt_save_string(s, setting->value)};
+		image->library_settings
+			.library_settings_val[image->library_settings.library_settings_len++] =
+			(ckt_image_setting){ckt_save_string(s, setting->name),
+				ckt_save_string(s, setting->value)};
 	}
 }
 
 int ckt_lib_save(struct ckt_saving *s)
 {
 	save_settings(s);
-	s->image.libraries.libraries_val = ckt_save_list(s, CKT_LIB_COUNT, sizeof(ckt_image_library));
-	s->image.library_steps.library_steps_val = ckt_save_list(s, ckt_lib_log_count(), sizeof(ckt_image_library_step));
+	s->image.libraries.libraries_val =
+		ckt_save_list(s, CKT_LIB_COUNT, sizeof(ckt_image_library));
+	s->image.library_steps.library_steps_val =
+		ckt_save_list(s, ckt_lib_log_count(), sizeof(ckt_image_library_step));
 	int error = ckt_save_has_memory(s);
 	for (const struct ckt_lib_step *step = ckt_lib_log(); step && !error; step = step->next)
 		error = save_step(s, step);
@@ -91,34 +99,44 @@ int ckt_lib_save(struct ckt_saving *s)
 
 static const struct ckt_library *library_of(const ckt_image *image, u_int place)
 {
-	const struct ckt_library *library =
-		place < image->libraries.libraries_len ? ckt_library_named(image->libraries.libraries_val[place].name) : NULL;
+	const struct ckt_library *library = place < image->libraries.libraries_len
+		? ckt_library_named(image->libraries.libraries_val[place].name)
+		: NULL;
 	return library && library->lib != CKT_LIB_CUDA ? library : NULL;
 }
 
 static int check_library(struct ckt_loading *l, const ckt_image_library *saved)
 {
 	char message[1024] = "";
-	const struct ckt_library *library = library_of(&l->image, (u_int)(saved - l->image.libraries.libraries_val));
+	const struct ckt_library *library =
+		library_of(&l->image, (u_int)(saved - l->image.libraries.libraries_val));
 	if (!library || library->lib != saved->number)
-		return ckt_load_refuse(l, -EPROTONOSUPPORT, "the session uses the library %.64s (%u), which this Cricket does not know", saved->name,
-				       saved->number);
-	if (library->soname && ckt_library_open(l->worker, library, saved->api_version, message, sizeof message))
-		return ckt_load_refuse(l, -ENOENT, "the session uses %.64s: %.900s", saved->name, message);
+		return ckt_load_refuse(l, -EPROTONOSUPPORT,
+			"the session uses the library %.64s (%u), which this Cricket does not know",
+			saved->name, saved->number);
+	if (library->soname &&
+		ckt_library_open(l->worker, library, saved->api_version, message, sizeof message))
+		return ckt_load_refuse(
+			l, -ENOENT, "the session uses %.64s: %.900s", saved->name, message);
 	const struct ckt_library_loaded *loaded = ckt_library_loaded(library->lib);
 	if (loaded->major != saved->major)
-		return ckt_load_refuse(l, -ENOENT, "the session uses %.64s of major version %u, and this server has %u (%.512s): install the former",
-				       saved->name, saved->major, loaded->major, loaded->file);
+		return ckt_load_refuse(l, -ENOENT,
+			"the session uses %.64s of major version %u, and this server has %u (%.512s): install the former",
+			saved->name, saved->major, loaded->major, loaded->file);
 	if (loaded->version != saved->api_version)
-		ckt_worker_note(l->worker, "was saved with version %u of %.64s and goes on with version %u: results may differ in their last bits",
-				saved->api_version, saved->name, loaded->version);
+		ckt_worker_note(l->worker,
+			"was saved with version %u of %.64s and goes on with version %u: results may differ in their last bits",
+			saved->api_version, saved->name, loaded->version);
 	return 0;
 }
 
-/* What steps are judged by: an image has as many of them as objects, so nothing is looked for by going through a list. */
+/*
+ * What steps are judged by: an image has as many of them as objects, so nothing is looked for by
+ * going through a list.
+ */
 struct judged {
 	const ckt_image *image;
-	struct ckt_id_map contexts, blocks;	/* by id, by address */
+	struct ckt_id_map contexts, blocks; /* by id, by address */
 };
 
 static bool judged_init(struct judged *judged, const ckt_image *image)
@@ -126,13 +144,19 @@ static bool judged_init(struct judged *judged, const ckt_image *image)
 	bool enough = true;
 	*judged = (struct judged){.image = image};
 	for (u_int i = 0; i < image->contexts.contexts_len && enough; i++)
-		enough = ckt_id_map_put(&judged->contexts, image->contexts.contexts_val[i].id, &image->contexts.contexts_val[i]);
+		enough = ckt_id_map_put(&judged->contexts, image->contexts.contexts_val[i].id,
+			&image->contexts.contexts_val[i]);
 	for (u_int d = 0; d < image->devices.devices_len; d++) {
 		const ckt_image_device *device = &image->devices.devices_val[d];
 		for (u_int i = 0; i < device->blocks.blocks_len && enough; i++)
-			/* The first of an address counts; that there are no two is for load_check.c to say. */
+			/*
+			 * The first of an address counts; that there are no two is for load_check.c
+			 * to say.
+			 */
 			if (!ckt_id_map_find(&judged->blocks, device->blocks.blocks_val[i].address))
-				enough = ckt_id_map_put(&judged->blocks, device->blocks.blocks_val[i].address, &device->blocks.blocks_val[i]);
+				enough = ckt_id_map_put(&judged->blocks,
+					device->blocks.blocks_val[i].address,
+					&device->blocks.blocks_val[i]);
 	}
 	return enough;
 }
@@ -156,7 +180,8 @@ static bool has_block(struct judged *judged, uint64_t address, uint64_t bytes)
 }
 
 /* What a step says of itself, against the table of its library; NULL, or what is wrong. */
-static const char *judge(struct judged *judged, const ckt_image_library_step *step, const struct ckt_library *library)
+static const char *judge(struct judged *judged, const ckt_image_library_step *step,
+	const struct ckt_library *library)
 {
 	enum { STATE = CKT_PROC_CREATES | CKT_PROC_SETS | CKT_PROC_DESTROYS };
 	if (!library)
@@ -164,22 +189,34 @@ static const char *judge(struct judged *judged, const ckt_image_library_step *st
 	if (step->proc >= *library->proc_count || !library->procs[step->proc].handler)
 		return "the library has no such procedure";
 	const struct ckt_proc *proc = &library->procs[step->proc];
-	unsigned wanted = step->kind == CKT_LIB_CREATE ? CKT_PROC_CREATES : step->kind == CKT_LIB_SET ? CKT_PROC_SETS : 0;
+	unsigned wanted = step->kind == CKT_LIB_CREATE ? CKT_PROC_CREATES
+		: step->kind == CKT_LIB_SET            ? CKT_PROC_SETS
+						       : 0;
 	bool captured = step->kind == CKT_LIB_CAPTURE;
-	if ((!wanted && !captured) || (proc->flags & STATE) != wanted || (captured && !ckt_lib_is_work(proc)))
+	if ((!wanted && !captured) || (proc->flags & STATE) != wanted ||
+		(captured && !ckt_lib_is_work(proc)))
 		return "its procedure does nothing of that kind";
 	struct ckt_cursor id = {.p = (const uint8_t *)step->args.args_val + proc->id_at,
-				.end = (const uint8_t *)step->args.args_val + step->args.args_len};
-	if (!captured && (step->args.args_len < (u_int)proc->id_at + 8 || ckt_get_u64(&id) != step->id))
+		.end = (const uint8_t *)step->args.args_val + step->args.args_len};
+	if (!captured &&
+		(step->args.args_len < (u_int)proc->id_at + 8 || ckt_get_u64(&id) != step->id))
 		return "its arguments are for another object";
-	if (ckt_handle_kind(step->id) != (captured ? CKT_KIND_LIB_CALL : CKT_KIND_LIB_OBJECT) || step->id >> 63)
+	if (ckt_handle_kind(step->id) != (captured ? CKT_KIND_LIB_CALL : CKT_KIND_LIB_OBJECT) ||
+		step->id >> 63)
 		return "its object is of another kind";
-	if (step->life > CKT_LIB_PAST || (step->kind != CKT_LIB_CREATE && (step->life || step->workspace)))
+	if (step->life > CKT_LIB_PAST ||
+		(step->kind != CKT_LIB_CREATE && (step->life || step->workspace)))
 		return "its object cannot have ended so";
-	if (step->workspace && (step->life == CKT_LIB_PAST || !has_block(judged, step->workspace, step->workspace_bytes)))
+	if (step->workspace &&
+		(step->life == CKT_LIB_PAST ||
+			!has_block(judged, step->workspace, step->workspace_bytes)))
 		return "its workspace is no memory of the session";
-	/* What is set is set in the object's own context, and what captured calls alone have may have had one that is gone. */
-	bool needed = step->kind == CKT_LIB_CAPTURE || (step->kind == CKT_LIB_CREATE && step->life == CKT_LIB_ALIVE);
+	/*
+	 * What is set is set in the object's own context, and what captured calls alone have may
+	 * have had one that is gone.
+	 */
+	bool needed = step->kind == CKT_LIB_CAPTURE ||
+		(step->kind == CKT_LIB_CREATE && step->life == CKT_LIB_ALIVE);
 	if (needed && !has_context(judged, step->context))
 		return "its context is none of the image's";
 	return NULL;
@@ -219,7 +256,8 @@ static const char *judge_order(const ckt_image *image, const struct created *lis
 			else
 				high = middle;
 		}
-		if (low == count || list[low].id != step->id || list[low].number > step->number || list[low].library != step->library)
+		if (low == count || list[low].id != step->id || list[low].number > step->number ||
+			list[low].library != step->library)
 			return "something is set of an object that is not there";
 	}
 	return NULL;
@@ -236,14 +274,15 @@ static const ckt_image_library_step *find_number(const ckt_image *image, uint64_
 			high = middle;
 	}
 	const ckt_image_library_step *found = &image->library_steps.library_steps_val[low];
-	return low < image->library_steps.library_steps_len && found->number == number ? found : NULL;
+	return low < image->library_steps.library_steps_len && found->number == number ? found
+										       : NULL;
 }
 
 static bool journal_agrees(const ckt_image *image, const ckt_image_journal *entry)
 {
 	const ckt_image_library_step *step = find_number(image, entry->id);
 	return step && step->kind == CKT_LIB_CREATE && step->context == entry->context &&
-	       image->libraries.libraries_val[step->library].number == entry->flags;
+		image->libraries.libraries_val[step->library].number == entry->flags;
 }
 
 static int check_order(struct ckt_loading *l)
@@ -252,7 +291,8 @@ static int check_order(struct ckt_loading *l)
 	size_t count = 0;
 	struct created *list = calloc(image->library_steps.library_steps_len + 1, sizeof *list);
 	if (!list)
-		return ckt_load_refuse(l, -ENOMEM, "the worker has no memory for the list of libraries' objects");
+		return ckt_load_refuse(
+			l, -ENOMEM, "the worker has no memory for the list of libraries' objects");
 	for (u_int i = 0; i < image->library_steps.library_steps_len; i++) {
 		const ckt_image_library_step *step = &image->library_steps.library_steps_val[i];
 		if (step->kind == CKT_LIB_CREATE && step->life != CKT_LIB_PAST)
@@ -262,31 +302,46 @@ static int check_order(struct ckt_loading *l)
 	const char *wrong = judge_order(image, list, count);
 	free(list);
 	for (u_int i = 0; i < image->journal.journal_len && !wrong; i++)
-		if (image->journal.journal_val[i].kind == CKT_JOURNAL_LIBRARY && !journal_agrees(image, &image->journal.journal_val[i]))
+		if (image->journal.journal_val[i].kind == CKT_JOURNAL_LIBRARY &&
+			!journal_agrees(image, &image->journal.journal_val[i]))
 			wrong = "its journal names a library's object that it does not describe";
-	return wrong ? ckt_load_refuse(l, -EBADMSG, "the image is damaged: of libraries, %s", wrong) : 0;
+	return wrong ? ckt_load_refuse(l, -EBADMSG, "the image is damaged: of libraries, %s", wrong)
+		     : 0;
 }
 
-/* Before any library is opened, since that is when they are read.  What a client may not send, an image may not hold. */
+/*
+ * Before any library is opened, since that is when they are read.  What a client may not send, an
+ * image may not hold.
+ */
 static int load_settings(struct ckt_loading *l)
 {
 	static ckt_setting list[CKT_SETTINGS_MAX];
 	const ckt_image *image = &l->image;
-	_Static_assert((int)CKT_IMAGE_SETTINGS == (int)CKT_SETTINGS_MAX, "a list of one holds all of the other");
-	ckt_environment_args args = {.settings = {image->library_settings.library_settings_len, list}};
+	_Static_assert((int)CKT_IMAGE_SETTINGS == (int)CKT_SETTINGS_MAX,
+		"a list of one holds all of the other");
+	ckt_environment_args args = {
+		.settings = {image->library_settings.library_settings_len, list}};
 	for (u_int i = 0; i < args.settings.settings_len; i++)
-		list[i] = (ckt_setting){image->library_settings.library_settings_val[i].name, image->library_settings.library_settings_val[i].value};
+		list[i] = (ckt_setting){image->library_settings.library_settings_val[i].name,
+			image->library_settings.library_settings_val[i].value};
 	int error = ckt_environment_take(&args);
 	if (error == -EINVAL)
-		return ckt_load_refuse(l, -EBADMSG, "the image is damaged: it sets a variable for libraries that may not travel, or not with that value");
-	return error ? ckt_load_refuse(l, error, "the settings of the session's libraries cannot be taken (%s)", strerror(-error)) : 0;
+		return ckt_load_refuse(l, -EBADMSG,
+			"the image is damaged: it sets a variable for libraries that may not travel, or not with that value");
+	return error ? ckt_load_refuse(l, error,
+			       "the settings of the session's libraries cannot be taken (%s)",
+			       strerror(-error))
+		     : 0;
 }
 
 static int check_steps(struct ckt_loading *l)
 {
 	const ckt_image *image = &l->image;
 	struct judged judged;
-	int error = judged_init(&judged, image) ? 0 : ckt_load_refuse(l, -ENOMEM, "the worker has no memory for the list of libraries' objects");
+	int error = judged_init(&judged, image)
+		? 0
+		: ckt_load_refuse(l, -ENOMEM,
+			  "the worker has no memory for the list of libraries' objects");
 	for (u_int i = 0; i < image->library_steps.library_steps_len && !error; i++) {
 		const ckt_image_library_step *step = &image->library_steps.library_steps_val[i];
 		const struct ckt_library *library = library_of(image, step->library);
@@ -294,8 +349,10 @@ static int check_steps(struct ckt_loading *l)
 		bool known = library || step->library >= image->libraries.libraries_len;
 		const char *wrong = known ? judge(&judged, step, library) : NULL;
 		if (wrong)
-			error = ckt_load_refuse(l, -EBADMSG, "the image is damaged: step %llu of %.64s: %s", (unsigned long long)step->number,
-						library ? library->name : "a library", wrong);
+			error = ckt_load_refuse(l, -EBADMSG,
+				"the image is damaged: step %llu of %.64s: %s",
+				(unsigned long long)step->number,
+				library ? library->name : "a library", wrong);
 	}
 	judged_fini(&judged);
 	return error;
@@ -315,15 +372,20 @@ int ckt_lib_load_check(struct ckt_loading *l)
 
 /* ---- Doing it again */
 
-static int run_step(struct ckt_worker *worker, const struct ckt_library *library, const ckt_image_library_step *saved, uint64_t context, int *ret_status)
+static int run_step(struct ckt_worker *worker, const struct ckt_library *library,
+	const ckt_image_library_step *saved, uint64_t context, int *ret_status)
 {
 	struct ckt_wcall *call = ckt_wcall_new(worker);
 	*ret_status = 0;
 	if (!call)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	call->proc = &library->procs[saved->proc];
-	call->header = (struct ckt_call_header){.prog = ckt_lib_prog(library->lib), .proc = saved->proc, .flags = CKT_CALL_BATCHED, .context = context};
-	call->args = (struct ckt_cursor){.p = (const uint8_t *)saved->args.args_val, .end = (const uint8_t *)saved->args.args_val + saved->args.args_len};
+	call->header = (struct ckt_call_header){.prog = ckt_lib_prog(library->lib),
+		.proc = saved->proc,
+		.flags = CKT_CALL_BATCHED,
+		.context = context};
+	call->args = (struct ckt_cursor){.p = (const uint8_t *)saved->args.args_val,
+		.end = (const uint8_t *)saved->args.args_val + saved->args.args_len};
 	int result = ckt_lib_state_run(call);
 	if (result == CKT_WCALL_LATER) {
 		ckt_aside_drain(worker, -1);
@@ -346,21 +408,26 @@ static bool is_there(struct ckt_worker *worker, uint64_t context)
 }
 
 /*
- * Where a step is done again.  Settings: where their object is, whatever was current then.  An object that captured calls use as it was, after its
- * context has ended: where the next of them was captured.
+ * Where a step is done again.  Settings: where their object is, whatever was current then.  An
+ * object that captured calls use as it was, after its context has ended: where the next of them was
+ * captured.
  */
 static uint64_t context_of(struct ckt_loading *l, const ckt_image_library_step *saved)
 {
-	const ckt_image_library_step *end = l->image.library_steps.library_steps_val + l->image.library_steps.library_steps_len;
+	const ckt_image_library_step *end =
+		l->image.library_steps.library_steps_val + l->image.library_steps.library_steps_len;
 	struct ckt_object *object = saved->kind == CKT_LIB_SET ? find(l->worker, saved->id) : NULL;
 	if (object)
 		return object->context;
-	if (saved->kind != CKT_LIB_CREATE || saved->life != CKT_LIB_USED || is_there(l->worker, saved->context))
+	if (saved->kind != CKT_LIB_CREATE || saved->life != CKT_LIB_USED ||
+		is_there(l->worker, saved->context))
 		return saved->context;
 	/* The steps come in their order, so that all searches together go through them once. */
 	if (!l->next_capture || l->next_capture < saved)
 		l->next_capture = saved;
-	while (l->next_capture < end && (l->next_capture->kind != CKT_LIB_CAPTURE || !is_there(l->worker, l->next_capture->context)))
+	while (l->next_capture < end &&
+		(l->next_capture->kind != CKT_LIB_CAPTURE ||
+			!is_there(l->worker, l->next_capture->context)))
 		l->next_capture++;
 	return l->next_capture < end ? l->next_capture->context : saved->context;
 }
@@ -371,20 +438,25 @@ static int replay(struct ckt_loading *l, const ckt_image_library_step *saved, bo
 	uint64_t context = context_of(l, saved);
 	const struct ckt_library *library = library_of(&l->image, saved->library);
 	const char *name = library->procs[saved->proc].name;
-	const struct ckt_lib_replay how = {.number = saved->number, .workspace = saved->workspace, .workspace_bytes = saved->workspace_bytes,
-					   .dead = dead};
+	const struct ckt_lib_replay how = {.number = saved->number,
+		.workspace = saved->workspace,
+		.workspace_bytes = saved->workspace_bytes,
+		.dead = dead};
 	int status = 0, result = (int)ckt_worker_use_context(worker, context);
 	ckt_lib_replay_set(&how);
 	if (!result && saved->kind == CKT_LIB_CAPTURE)
-		result = (int)ckt_lib_call_make(worker, saved->id, library->lib, saved->proc, (const uint8_t *)saved->args.args_val, saved->args.args_len);
+		result = (int)ckt_lib_call_make(worker, saved->id, library->lib, saved->proc,
+			(const uint8_t *)saved->args.args_val, saved->args.args_len);
 	else if (!result)
 		result = run_step(worker, library, saved, context, &status);
 	ckt_lib_replay_set(NULL);
 	if (result == CKT_WCALL_GARBAGE)
-		return ckt_load_refuse(l, -EBADMSG, "the image is damaged: malformed arguments of %s", name);
+		return ckt_load_refuse(
+			l, -EBADMSG, "the image is damaged: malformed arguments of %s", name);
 	if (!result && (status || (saved->kind == CKT_LIB_CREATE && !find(worker, saved->id))))
-		return ckt_load_refuse(l, -EIO, "%s of object 0x%llx could not be done again: the library answered %d", name,
-				       (unsigned long long)saved->id, status);
+		return ckt_load_refuse(l, -EIO,
+			"%s of object 0x%llx could not be done again: the library answered %d",
+			name, (unsigned long long)saved->id, status);
 	return result ? ckt_load_fail(l, (CUresult)result, name, saved->id) : 0;
 }
 
@@ -404,8 +476,12 @@ int ckt_lib_load_first(struct ckt_loading *l, const struct ckt_image_journal *en
 	struct ckt_worker *worker = l->worker;
 	const ckt_image_library_step *saved = find_number(&l->image, entry->id);
 	if (!saved)
-		return ckt_load_refuse(l, -EBADMSG, "the image is damaged: its journal names a library's object that it does not describe");
-	/* The session's memory comes later: what the library takes for itself must not lie in its place. */
+		return ckt_load_refuse(l, -EBADMSG,
+			"the image is damaged: its journal names a library's object that it does not describe");
+	/*
+	 * The session's memory comes later: what the library takes for itself must not lie in its
+	 * place.
+	 */
 	for (unsigned d = 0; d < worker->device_count; d++)
 		ckt_memory_hide(&worker->devices[d].memory);
 	int error = replay(l, saved, saved->life != CKT_LIB_ALIVE);
@@ -429,12 +505,15 @@ static int end_others(struct ckt_loading *l)
 			enough = ckt_id_map_put(&alive, step->id, step);
 	}
 	for (uint32_t cursor = 0; enough && (object = ckt_objects_next(&worker->objects, &cursor));)
-		if (ckt_handle_kind(object->id) == CKT_KIND_LIB_OBJECT && !ckt_id_map_find(&alive, object->id) &&
-		    ckt_worker_use_context(worker, object->context) == CUDA_SUCCESS)
+		if (ckt_handle_kind(object->id) == CKT_KIND_LIB_OBJECT &&
+			!ckt_id_map_find(&alive, object->id) &&
+			ckt_worker_use_context(worker, object->context) == CUDA_SUCCESS)
 			ckt_object_destroy(worker, object);
 	ckt_lib_load_looks += alive.looks;
 	ckt_id_map_fini(&alive);
-	return enough ? 0 : ckt_load_refuse(l, -ENOMEM, "the worker has no memory for the list of libraries' objects");
+	return enough ? 0
+		      : ckt_load_refuse(l, -ENOMEM,
+				"the worker has no memory for the list of libraries' objects");
 }
 
 static int finish_libraries(struct ckt_loading *l)
@@ -442,7 +521,9 @@ static int finish_libraries(struct ckt_loading *l)
 	char message[512] = "";
 	for (u_int i = 0; i < l->image.libraries.libraries_len; i++) {
 		const struct ckt_library *library = library_of(&l->image, i);
-		int error = library && library->loaded ? library->loaded(l->worker, message, sizeof message) : 0;
+		int error = library && library->loaded
+			? library->loaded(l->worker, message, sizeof message)
+			: 0;
 		if (error)
 			return ckt_load_refuse(l, error, "%s", message);
 	}
@@ -457,7 +538,9 @@ int ckt_lib_load(struct ckt_loading *l)
 	for (u_int i = 0; i < l->image.library_steps.library_steps_len && !error; i++) {
 		const ckt_image_library_step *saved = &l->image.library_steps.library_steps_val[i];
 		bool create = saved->kind == CKT_LIB_CREATE;
-		struct ckt_object *there = create ? ckt_objects_find_kind(&worker->objects, saved->id, CKT_KIND_LIB_OBJECT) : NULL;
+		struct ckt_object *there = create
+			? ckt_objects_find_kind(&worker->objects, saved->id, CKT_KIND_LIB_OBJECT)
+			: NULL;
 		if (create && saved->life == CKT_LIB_PAST)
 			continue;
 		if (there && there->library->recipe->create) {

@@ -1,4 +1,7 @@
-/* Device memory: allocation, copies and fills.  See memory.h for the allocator, staging.h for the way of bulk data. */
+/*
+ * Device memory: allocation, copies and fills.  See memory.h for the allocator, staging.h for the
+ * way of bulk data.
+ */
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -10,10 +13,14 @@
 #include "server/worker/objects/fence.h"
 #include "server/worker/worker.h"
 
-/* The driver copies small sources aside before it returns; above, the copy would wait for the stream. */
+/*
+ * The driver copies small sources aside before it returns; above, the copy would wait for the
+ * stream.
+ */
 enum { PAGEABLE_MAX = 64 << 10 };
 
-static CUresult allocate(struct ckt_wcall *call, uint32_t ordinal, uint64_t size, uint64_t *ret_address)
+static CUresult allocate(
+	struct ckt_wcall *call, uint32_t ordinal, uint64_t size, uint64_t *ret_address)
 {
 	struct ckt_worker_device *device = ckt_worker_device_find(call->worker, ordinal);
 	if (!device)
@@ -43,7 +50,8 @@ static int free_behind_work(struct ckt_wcall *call, uint64_t address)
 	struct ckt_worker *worker = call->worker;
 	struct ckt_worker_device *device = ckt_worker_device_of(worker, address);
 	uint64_t owner;
-	CUresult result = device ? ckt_memory_free_begin(&device->memory, address, &owner) : CUDA_ERROR_INVALID_VALUE;
+	CUresult result = device ? ckt_memory_free_begin(&device->memory, address, &owner)
+				 : CUDA_ERROR_INVALID_VALUE;
 	if (result)
 		return result;
 	worker->pools.freed = worker->pools.synchronized = true;
@@ -97,7 +105,8 @@ int ckt_worker_graph_mem_alloc(struct ckt_wcall *call)
 	struct ckt_graph_mem_alloc_res res = {.granted = ckt_memory_granted(args.size)};
 	CUresult result = allocate(call, args.device, args.size, &res.address);
 	if (!result)
-		ckt_graph_mem_alloc_res_put(ckt_wcall_results(call, ckt_graph_mem_alloc_res_size(&res)), &res);
+		ckt_graph_mem_alloc_res_put(
+			ckt_wcall_results(call, ckt_graph_mem_alloc_res_size(&res)), &res);
 	return result;
 }
 
@@ -128,8 +137,10 @@ int ckt_worker_mem_get_info(struct ckt_wcall *call)
 	CUresult result = ckt_driver.cuMemGetInfo_v2(&free_bytes, &total);
 	if (result)
 		return result;
-	struct ckt_mem_get_info_res res = {.free = ckt_memory_free_bytes(&device->memory, free_bytes),
-					   .total = worker->memory_limit && worker->memory_limit < total ? worker->memory_limit : total};
+	struct ckt_mem_get_info_res res = {
+		.free = ckt_memory_free_bytes(&device->memory, free_bytes),
+		.total = worker->memory_limit && worker->memory_limit < total ? worker->memory_limit
+									      : total};
 	ckt_mem_get_info_res_put(ckt_wcall_results(call, ckt_mem_get_info_res_size(&res)), &res);
 	return CUDA_SUCCESS;
 }
@@ -146,14 +157,19 @@ int ckt_worker_memset(struct ckt_wcall *call)
 	bool flat = args.height == 1;
 	switch (args.element_size) {
 	case 1:
-		return flat ? ckt_driver.cuMemsetD8Async(args.dst, (unsigned char)args.value, args.width, stream) :
-			      ckt_driver.cuMemsetD2D8Async(args.dst, args.pitch, (unsigned char)args.value, args.width, args.height, stream);
+		return flat ? ckt_driver.cuMemsetD8Async(
+				      args.dst, (unsigned char)args.value, args.width, stream)
+			    : ckt_driver.cuMemsetD2D8Async(args.dst, args.pitch,
+				      (unsigned char)args.value, args.width, args.height, stream);
 	case 2:
-		return flat ? ckt_driver.cuMemsetD16Async(args.dst, (unsigned short)args.value, args.width, stream) :
-			      ckt_driver.cuMemsetD2D16Async(args.dst, args.pitch, (unsigned short)args.value, args.width, args.height, stream);
+		return flat ? ckt_driver.cuMemsetD16Async(
+				      args.dst, (unsigned short)args.value, args.width, stream)
+			    : ckt_driver.cuMemsetD2D16Async(args.dst, args.pitch,
+				      (unsigned short)args.value, args.width, args.height, stream);
 	case 4:
-		return flat ? ckt_driver.cuMemsetD32Async(args.dst, args.value, args.width, stream) :
-			      ckt_driver.cuMemsetD2D32Async(args.dst, args.pitch, args.value, args.width, args.height, stream);
+		return flat ? ckt_driver.cuMemsetD32Async(args.dst, args.value, args.width, stream)
+			    : ckt_driver.cuMemsetD2D32Async(args.dst, args.pitch, args.value,
+				      args.width, args.height, stream);
 	default:
 		return CUDA_ERROR_INVALID_VALUE;
 	}
@@ -167,7 +183,8 @@ CUresult ckt_worker_copy_stream(struct ckt_worker *worker, uint64_t id, CUstream
 
 /* ---- To the device */
 
-const uint8_t *ckt_worker_source(struct ckt_worker *worker, const uint8_t *data, uint32_t size, struct ckt_staging_piece **ret_piece)
+const uint8_t *ckt_worker_source(struct ckt_worker *worker, const uint8_t *data, uint32_t size,
+	struct ckt_staging_piece **ret_piece)
 {
 	*ret_piece = NULL;
 	if (size <= PAGEABLE_MAX)
@@ -177,9 +194,11 @@ const uint8_t *ckt_worker_source(struct ckt_worker *worker, const uint8_t *data,
 	return (*ret_piece)->data;
 }
 
-CUresult ckt_worker_sent(struct ckt_worker *worker, CUresult begun, struct ckt_staging_piece *piece, CUstream stream)
+CUresult ckt_worker_sent(
+	struct ckt_worker *worker, CUresult begun, struct ckt_staging_piece *piece, CUstream stream)
 {
-	return piece && !begun ? ckt_staging_sent(piece, worker->current->ctx.fences, stream) : begun;
+	return piece && !begun ? ckt_staging_sent(piece, worker->current->ctx.fences, stream)
+			       : begun;
 }
 
 int ckt_worker_memcpy_htod(struct ckt_wcall *call)
@@ -203,20 +222,21 @@ int ckt_worker_memcpy2d_htod(struct ckt_wcall *call)
 	struct ckt_worker *worker = call->worker;
 	struct ckt_memcpy2d_htod_args args;
 	CUstream stream;
-	if (!ckt_memcpy2d_htod_args_get(&call->args, &args) || (uint64_t)args.width * args.height != args.data_len)
+	if (!ckt_memcpy2d_htod_args_get(&call->args, &args) ||
+		(uint64_t)args.width * args.height != args.data_len)
 		return CKT_WCALL_GARBAGE;
 	CUresult result = ckt_worker_copy_stream(worker, args.stream, &stream);
 	if (result)
 		return result;
 	struct ckt_staging_piece *piece;
 	CUDA_MEMCPY2D copy = {.srcMemoryType = CU_MEMORYTYPE_HOST,
-			      .srcHost = ckt_worker_source(worker, args.data, args.data_len, &piece),
-			      .srcPitch = args.width,
-			      .dstMemoryType = CU_MEMORYTYPE_DEVICE,
-			      .dstDevice = args.dst,
-			      .dstPitch = args.dst_pitch,
-			      .WidthInBytes = args.width,
-			      .Height = args.height};
+		.srcHost = ckt_worker_source(worker, args.data, args.data_len, &piece),
+		.srcPitch = args.width,
+		.dstMemoryType = CU_MEMORYTYPE_DEVICE,
+		.dstDevice = args.dst,
+		.dstPitch = args.dst_pitch,
+		.WidthInBytes = args.width,
+		.Height = args.height};
 	result = ckt_driver.cuMemcpy2DAsync_v2(&copy, stream);
 	return ckt_worker_sent(worker, result, piece, stream);
 }
@@ -230,7 +250,8 @@ int ckt_worker_memcpy_dtod(struct ckt_wcall *call)
 	if (!ckt_memcpy_dtod_args_get(&call->args, &args))
 		return CKT_WCALL_GARBAGE;
 	CUresult result = ckt_object_stream(call->worker, args.stream, &stream);
-	return result ? result : ckt_driver.cuMemcpyDtoDAsync_v2(args.dst, args.src, args.size, stream);
+	return result ? result
+		      : ckt_driver.cuMemcpyDtoDAsync_v2(args.dst, args.src, args.size, stream);
 }
 
 int ckt_worker_memcpy2d_dtod(struct ckt_wcall *call)
@@ -243,13 +264,13 @@ int ckt_worker_memcpy2d_dtod(struct ckt_wcall *call)
 	if (result)
 		return result;
 	CUDA_MEMCPY2D copy = {.srcMemoryType = CU_MEMORYTYPE_DEVICE,
-			      .srcDevice = args.src,
-			      .srcPitch = args.src_pitch,
-			      .dstMemoryType = CU_MEMORYTYPE_DEVICE,
-			      .dstDevice = args.dst,
-			      .dstPitch = args.dst_pitch,
-			      .WidthInBytes = args.width,
-			      .Height = args.height};
+		.srcDevice = args.src,
+		.srcPitch = args.src_pitch,
+		.dstMemoryType = CU_MEMORYTYPE_DEVICE,
+		.dstDevice = args.dst,
+		.dstPitch = args.dst_pitch,
+		.WidthInBytes = args.width,
+		.Height = args.height};
 	return ckt_driver.cuMemcpy2DAsync_v2(&copy, stream);
 }
 
@@ -267,16 +288,20 @@ struct ckt_staging_piece *ckt_worker_take_piece(struct ckt_worker *worker, size_
 	}
 }
 
-int ckt_worker_reply_when_done(struct ckt_wcall *call, CUresult begun, uint64_t stream_id, CUstream stream, struct ckt_staging_piece *piece, size_t size)
+int ckt_worker_reply_when_done(struct ckt_wcall *call, CUresult begun, uint64_t stream_id,
+	CUstream stream, struct ckt_staging_piece *piece, size_t size)
 {
 	struct ckt_worker *worker = call->worker;
 	if (begun) {
 		ckt_staging_give(&worker->staging, piece);
 		return begun;
 	}
-	struct ckt_object *object = stream_id > 2 ? ckt_objects_find(&worker->objects, stream_id) : NULL;
-	struct ckt_object *context = object ? ckt_objects_find(&worker->objects, object->context) : worker->current;
-	struct ckt_pending *pending = ckt_pending_new(call, CKT_PENDING_DATA, stream_id ? stream_id : 1);
+	struct ckt_object *object =
+		stream_id > 2 ? ckt_objects_find(&worker->objects, stream_id) : NULL;
+	struct ckt_object *context =
+		object ? ckt_objects_find(&worker->objects, object->context) : worker->current;
+	struct ckt_pending *pending =
+		ckt_pending_new(call, CKT_PENDING_DATA, stream_id ? stream_id : 1);
 	if (!pending) {
 		ckt_driver.cuStreamSynchronize(stream);
 		ckt_staging_give(&worker->staging, piece);
@@ -334,13 +359,13 @@ int ckt_worker_memcpy2d_dtoh(struct ckt_wcall *call)
 		return result;
 	struct ckt_staging_piece *piece = ckt_worker_take_piece(worker, size);
 	CUDA_MEMCPY2D copy = {.srcMemoryType = CU_MEMORYTYPE_DEVICE,
-			      .srcDevice = args.src,
-			      .srcPitch = args.src_pitch,
-			      .dstMemoryType = CU_MEMORYTYPE_HOST,
-			      .dstHost = piece->data,
-			      .dstPitch = args.width,
-			      .WidthInBytes = args.width,
-			      .Height = args.height};
+		.srcDevice = args.src,
+		.srcPitch = args.src_pitch,
+		.dstMemoryType = CU_MEMORYTYPE_HOST,
+		.dstHost = piece->data,
+		.dstPitch = args.width,
+		.WidthInBytes = args.width,
+		.Height = args.height};
 	result = ckt_driver.cuMemcpy2DAsync_v2(&copy, stream);
 	return ckt_worker_reply_when_done(call, result, args.stream, stream, piece, size);
 }

@@ -17,7 +17,8 @@ void *ckt_place_map(uint64_t wish, size_t size_bytes, int flags)
 	flags |= MAP_PRIVATE | MAP_ANONYMOUS;
 	/* A kernel that does not know the flag takes the address for a hint: as good. */
 	if (!anywhere)
-		at = mmap((void *)(uintptr_t)wish, size_bytes, PROT_READ | PROT_WRITE, flags | MAP_FIXED_NOREPLACE, -1, 0);
+		at = mmap((void *)(uintptr_t)wish, size_bytes, PROT_READ | PROT_WRITE,
+			flags | MAP_FIXED_NOREPLACE, -1, 0);
 	if (at == MAP_FAILED)
 		at = mmap(NULL, size_bytes, PROT_READ | PROT_WRITE, flags, -1, 0);
 	return at == MAP_FAILED ? NULL : at;

@@ -26,7 +26,8 @@ static void *pointer(uint64_t address)
 /* Nothing lies there, and nothing else comes there. */
 static bool close_off(uint64_t address, uint64_t size, int flags)
 {
-	void *place = mmap(pointer(address), size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | flags, -1, 0);
+	void *place = mmap(pointer(address), size, PROT_NONE,
+		MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | flags, -1, 0);
 	if (place != MAP_FAILED && place != pointer(address)) {
 		munmap(place, size);
 		place = MAP_FAILED;
@@ -40,13 +41,15 @@ void ckt_hostmem_reserve(struct ckt_worker *worker)
 	host->fd = -1;
 	host->reserved = close_off(CKT_HOST_BASE, CKT_HOST_SIZE, MAP_FIXED_NOREPLACE);
 	if (!host->reserved)
-		ckt_info("pinned memory is not shared with clients of this host: its addresses are taken");
+		ckt_info(
+			"pinned memory is not shared with clients of this host: its addresses are taken");
 }
 
 /* ---- One mapping */
 
 /* Registrations end with their context, and this one never does. */
-static CUresult with_driver(struct ckt_worker *worker, CUresult (*call)(const struct ckt_host_mapping *m), const struct ckt_host_mapping *m)
+static CUresult with_driver(struct ckt_worker *worker,
+	CUresult (*call)(const struct ckt_host_mapping *m), const struct ckt_host_mapping *m)
 {
 	CUcontext before = NULL;
 	ckt_driver.cuCtxGetCurrent(&before);
@@ -60,7 +63,8 @@ static CUresult with_driver(struct ckt_worker *worker, CUresult (*call)(const st
 static CUresult enter(const struct ckt_host_mapping *m)
 {
 	CUdeviceptr seen = 0;
-	CUresult result = ckt_driver.cuMemHostRegister_v2(pointer(m->address), m->size, CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP);
+	CUresult result = ckt_driver.cuMemHostRegister_v2(pointer(m->address), m->size,
+		CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP);
 	if (result)
 		return result;
 	result = ckt_driver.cuMemHostGetDevicePointer_v2(&seen, pointer(m->address), 0);
@@ -81,7 +85,8 @@ static CUresult back_pages(struct ckt_worker *worker, const struct ckt_host_mapp
 {
 	int flags = MAP_FIXED | (fd < 0 ? MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE : MAP_SHARED);
 	off_t offset = fd < 0 ? 0 : (off_t)(m->address - CKT_HOST_BASE);
-	if (mmap(pointer(m->address), m->size, PROT_READ | PROT_WRITE, flags, fd, offset) == MAP_FAILED)
+	if (mmap(pointer(m->address), m->size, PROT_READ | PROT_WRITE, flags, fd, offset) ==
+		MAP_FAILED)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	CUresult result = with_driver(worker, enter, m);
 	if (result)
@@ -104,7 +109,8 @@ static void unback(struct ckt_worker *worker, struct ckt_host_mapping *m)
 {
 	CUresult result = with_driver(worker, leave, m);
 	if (result)
-		ckt_warning("host memory at 0x%llx cannot be taken from the driver: CUDA error %d", (unsigned long long)m->address, result);
+		ckt_warning("host memory at 0x%llx cannot be taken from the driver: CUDA error %d",
+			(unsigned long long)m->address, result);
 	close_off(m->address, m->size, MAP_FIXED);
 	if (m->own)
 		ckt_budget_uncharge(m->size);
@@ -123,12 +129,12 @@ static size_t upper(const struct ckt_hostmem *host, uint64_t address)
 static bool is_refused(const struct ckt_hostmem *host, uint64_t address, uint64_t size)
 {
 	uint64_t offset = address - CKT_HOST_BASE;
-	if (!host->reserved || !size || (address | size) % CKT_HOST_GRAIN || address < CKT_HOST_BASE || offset > CKT_HOST_SIZE ||
-	    size > CKT_HOST_SIZE - offset)
+	if (!host->reserved || !size || (address | size) % CKT_HOST_GRAIN ||
+		address < CKT_HOST_BASE || offset > CKT_HOST_SIZE || size > CKT_HOST_SIZE - offset)
 		return true;
 	size_t at = upper(host, address);
 	return (at && address - host->mappings[at - 1].address < host->mappings[at - 1].size) ||
-	       (at < host->count && host->mappings[at].address - address < size);
+		(at < host->count && host->mappings[at].address - address < size);
 }
 
 static CUresult map(struct ckt_worker *worker, uint64_t address, uint64_t size, int fd)
@@ -154,7 +160,8 @@ static CUresult map(struct ckt_worker *worker, uint64_t address, uint64_t size, 
 	return CUDA_SUCCESS;
 }
 
-CUresult ckt_hostmem_restore(struct ckt_worker *worker, uint64_t address, uint64_t size, bool shared)
+CUresult ckt_hostmem_restore(
+	struct ckt_worker *worker, uint64_t address, uint64_t size, bool shared)
 {
 	worker->host.unfilled |= shared;
 	return map(worker, address, size, -1);
@@ -172,7 +179,8 @@ void ckt_hostmem_fill(struct ckt_worker *worker, uint64_t address, const uint8_t
 	const struct ckt_host_mapping *m = at ? &host->mappings[at - 1] : NULL;
 	if (!size)
 		host->unfilled = false;
-	if (host->shared || !m || address - m->address > m->size || size > m->size - (address - m->address))
+	if (host->shared || !m || address - m->address > m->size ||
+		size > m->size - (address - m->address))
 		return;
 	memcpy(pointer(address), data, size);
 }
@@ -184,8 +192,8 @@ static bool is_usable(int fd, uint64_t bytes)
 {
 	struct stat st;
 	int seals = fcntl(fd, F_GET_SEALS);
-	return seals >= 0 && seals & F_SEAL_SHRINK && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_size >= 0 &&
-	       (uint64_t)st.st_size >= bytes;
+	return seals >= 0 && seals & F_SEAL_SHRINK && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) &&
+		st.st_size >= 0 && (uint64_t)st.st_size >= bytes;
 }
 
 static uint64_t bytes_in_use(const struct ckt_hostmem *host)
@@ -203,7 +211,8 @@ static void wait_for_all(struct ckt_worker *worker)
 	CUcontext before = NULL;
 	ckt_driver.cuCtxGetCurrent(&before);
 	for (uint32_t cursor = 0; (object = ckt_objects_next(&worker->objects, &cursor));)
-		if (ckt_handle_kind(object->id) == CKT_KIND_CONTEXT && !ckt_driver.cuCtxSetCurrent(object->real))
+		if (ckt_handle_kind(object->id) == CKT_KIND_CONTEXT &&
+			!ckt_driver.cuCtxSetCurrent(object->real))
 			ckt_driver.cuCtxSynchronize();
 	ckt_driver.cuCtxSetCurrent(before);
 }
@@ -211,15 +220,20 @@ static void wait_for_all(struct ckt_worker *worker)
 static CUresult look_for_host(struct ckt_graph_node *node, void *unused)
 {
 	/* Kernels have addresses only.  What the driver makes of a copy's is its own affair. */
-	for (uint32_t at = 0; node->type != CU_GRAPH_NODE_TYPE_KERNEL && at + 8 <= node->record_bytes; at += 4) {
-		struct ckt_cursor c = {.p = node->record + at, .end = node->record + node->record_bytes};
+	for (uint32_t at = 0;
+		node->type != CU_GRAPH_NODE_TYPE_KERNEL && at + 8 <= node->record_bytes; at += 4) {
+		struct ckt_cursor c = {
+			.p = node->record + at, .end = node->record + node->record_bytes};
 		if (ckt_get_u64(&c) - CKT_HOST_BASE < CKT_HOST_SIZE)
 			return CUDA_ERROR_ILLEGAL_STATE;
 	}
 	return CUDA_SUCCESS;
 }
 
-/* Executable graphs with copies from or to what is mapped: an H200's driver fails their launch once the pages are others. */
+/*
+ * Executable graphs with copies from or to what is mapped: an H200's driver fails their launch once
+ * the pages are others.
+ */
 static ckt_image_graph *take_graphs(struct ckt_worker *worker, size_t *ret_count)
 {
 	size_t count, taken = 0;
@@ -228,7 +242,8 @@ static ckt_image_graph *take_graphs(struct ckt_worker *worker, size_t *ret_count
 	for (size_t i = 0; i < count && list; i++) {
 		if (ckt_handle_kind(objects[i]->id) != CKT_KIND_GRAPH_EXEC)
 			continue;
-		if (!ckt_graph_each(((struct ckt_graph_exec *)objects[i]->real)->graph, look_for_host, NULL))
+		if (!ckt_graph_each(((struct ckt_graph_exec *)objects[i]->real)->graph,
+			    look_for_host, NULL))
 			continue;
 		ckt_graph_save(objects[i], &list[taken++]);
 		ckt_object_destroy(worker, objects[i]);
@@ -246,7 +261,8 @@ static void give_graphs(struct ckt_worker *worker, ckt_image_graph *list, size_t
 		if (!result)
 			result = ckt_graph_load(worker, &list[i]);
 		if (result)
-			ckt_warning("graph 0x%llx cannot be made again: CUDA error %d", (unsigned long long)list[i].id, result);
+			ckt_warning("graph 0x%llx cannot be made again: CUDA error %d",
+				(unsigned long long)list[i].id, result);
 		xdr_free((xdrproc_t)xdr_ckt_image_graph, (char *)&list[i]);
 	}
 	if (before && count)
@@ -269,7 +285,8 @@ static bool exchange(struct ckt_worker *worker, int fd)
 		unback(worker, &host->mappings[i]);
 		CUresult result = back(worker, &host->mappings[i], fd);
 		if (result) {
-			ckt_warning("host memory at 0x%llx: CUDA error %d", (unsigned long long)host->mappings[i].address, result);
+			ckt_warning("host memory at 0x%llx: CUDA error %d",
+				(unsigned long long)host->mappings[i].address, result);
 			good = false;
 		}
 	}
@@ -325,7 +342,8 @@ int ckt_worker_host_map(struct ckt_wcall *call)
 		return CKT_WCALL_GARBAGE;
 	if (!host->shared)
 		return CKT_INTERNAL_NOT_SUPPORTED;
-	if (is_refused(host, args.address, args.size) || !is_usable(host->fd, args.address - CKT_HOST_BASE + args.size))
+	if (is_refused(host, args.address, args.size) ||
+		!is_usable(host->fd, args.address - CKT_HOST_BASE + args.size))
 		return CUDA_ERROR_INVALID_VALUE;
 	return map(call->worker, args.address, args.size, host->fd);
 }
@@ -337,10 +355,12 @@ int ckt_worker_host_unmap(struct ckt_wcall *call)
 	if (!ckt_host_unmap_args_get(&call->args, &args))
 		return CKT_WCALL_GARBAGE;
 	size_t at = upper(host, args.address);
-	if (!at || host->mappings[at - 1].address != args.address || host->mappings[at - 1].size != args.size)
+	if (!at || host->mappings[at - 1].address != args.address ||
+		host->mappings[at - 1].size != args.size)
 		return CUDA_ERROR_INVALID_VALUE;
 	unback(call->worker, &host->mappings[at - 1]);
-	memmove(&host->mappings[at - 1], &host->mappings[at], (host->count - at) * sizeof *host->mappings);
+	memmove(&host->mappings[at - 1], &host->mappings[at],
+		(host->count - at) * sizeof *host->mappings);
 	host->count--;
 	return CUDA_SUCCESS;
 }

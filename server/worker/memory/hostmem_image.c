@@ -1,4 +1,7 @@
-/* Pinned memory of the client in images: where it lies, and what it holds where the client has no pages of it. */
+/*
+ * Pinned memory of the client in images: where it lies, and what it holds where the client has no
+ * pages of it.
+ */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,14 +21,16 @@ int ckt_save_host(struct ckt_saving *s)
 		return ckt_save_has_memory(s);
 	for (size_t i = 0; i < host->count; i++) {
 		const struct ckt_host_mapping *m = &host->mappings[i];
-		s->image.host.host_val[s->image.host.host_len++] = (ckt_image_host){m->address, m->size, elsewhere};
+		s->image.host.host_val[s->image.host.host_len++] =
+			(ckt_image_host){m->address, m->size, elsewhere};
 		if (elsewhere)
 			continue;
 		size_t piece = s->piece_count;
 		uint8_t *data = s->host_data[i] = malloc(m->size);
 		if (!data) {
-			snprintf(s->message, s->message_size, "no memory for the %llu bytes of host memory at 0x%llx", (unsigned long long)m->size,
-				 (unsigned long long)m->address);
+			snprintf(s->message, s->message_size,
+				"no memory for the %llu bytes of host memory at 0x%llx",
+				(unsigned long long)m->size, (unsigned long long)m->address);
 			return -ENOMEM;
 		}
 		memcpy(data, (const void *)(uintptr_t)m->address, m->size);

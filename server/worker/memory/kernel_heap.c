@@ -32,7 +32,8 @@ struct code {
 
 static const void *contents(const uint8_t *data, size_t size, const Elf64_Shdr *section)
 {
-	bool inside = section->sh_type != SHT_NOBITS && section->sh_offset <= size && section->sh_size <= size - section->sh_offset;
+	bool inside = section->sh_type != SHT_NOBITS && section->sh_offset <= size &&
+		section->sh_size <= size - section->sh_offset;
 	return inside && section->sh_offset % 4 == 0 ? data + section->sh_offset : NULL;
 }
 
@@ -40,21 +41,29 @@ static bool open_code(const uint8_t *data, size_t size, struct code *ret)
 {
 	const Elf64_Ehdr *header = (const Elf64_Ehdr *)data;
 	*ret = (struct code){.data = data, .size = size};
-	if (size < sizeof *header || (uintptr_t)data % 8 || memcmp(data, ELFMAG, SELFMAG) != 0 || header->e_shentsize != sizeof(Elf64_Shdr) ||
-	    header->e_shoff % 8 || header->e_shoff > size || header->e_shnum > (size - header->e_shoff) / sizeof(Elf64_Shdr))
+	if (size < sizeof *header || (uintptr_t)data % 8 || memcmp(data, ELFMAG, SELFMAG) != 0 ||
+		header->e_shentsize != sizeof(Elf64_Shdr) || header->e_shoff % 8 ||
+		header->e_shoff > size ||
+		header->e_shnum > (size - header->e_shoff) / sizeof(Elf64_Shdr))
 		return false;
 	const Elf64_Shdr *sections = (const Elf64_Shdr *)(data + header->e_shoff);
 	for (unsigned i = 0; i < header->e_shnum; i++) {
 		const Elf64_Shdr *s = &sections[i];
 		const void *at = contents(data, size, s);
-		if (s->sh_type == SHT_SYMTAB && at && (uintptr_t)at % 8 == 0 && s->sh_link < header->e_shnum) {
+		if (s->sh_type == SHT_SYMTAB && at && (uintptr_t)at % 8 == 0 &&
+			s->sh_link < header->e_shnum) {
 			ret->symbols = at;
 			ret->symbol_count = s->sh_size / sizeof(Elf64_Sym);
 			ret->names = contents(data, size, &sections[s->sh_link]);
-			/* Names are read up to the end of the whole, whatever the section's alignment. */
+			/*
+			 * Names are read up to the end of the whole, whatever the section's
+			 * alignment.
+			 */
 			if (!ret->names && sections[s->sh_link].sh_offset < size)
 				ret->names = (const char *)data + sections[s->sh_link].sh_offset;
-			ret->names_size = ret->names ? size - (size_t)((const uint8_t *)ret->names - data) : 0;
+			ret->names_size = ret->names
+				? size - (size_t)((const uint8_t *)ret->names - data)
+				: 0;
 		} else if (s->sh_type == CALL_GRAPH && at) {
 			ret->calls = at;
 			ret->call_count = s->sh_size / sizeof *ret->calls;
@@ -65,8 +74,10 @@ static bool open_code(const uint8_t *data, size_t size, struct code *ret)
 
 static bool is_named(const struct code *code, size_t symbol, const char *name)
 {
-	size_t at = symbol < code->symbol_count ? code->symbols[symbol].st_name : SIZE_MAX, length = strlen(name) + 1;
-	return at < code->names_size && length <= code->names_size - at && memcmp(code->names + at, name, length) == 0;
+	size_t at = symbol < code->symbol_count ? code->symbols[symbol].st_name : SIZE_MAX,
+	       length = strlen(name) + 1;
+	return at < code->names_size && length <= code->names_size - at &&
+		memcmp(code->names + at, name, length) == 0;
 }
 
 static bool is_malloc(const struct code *code, size_t symbol)
@@ -79,8 +90,9 @@ static bool reaches(const struct code *code, uint32_t caller, unsigned depth)
 	if (is_malloc(code, caller) || depth == DEPTH_MAX)
 		return true;
 	for (size_t i = 0; i < code->call_count; i++)
-		if (code->calls[i][0] == caller && code->calls[i][1] != caller && code->calls[i][1] < code->symbol_count &&
-		    reaches(code, code->calls[i][1], depth + 1))
+		if (code->calls[i][0] == caller && code->calls[i][1] != caller &&
+			code->calls[i][1] < code->symbol_count &&
+			reaches(code, code->calls[i][1], depth + 1))
 			return true;
 	return false;
 }
@@ -100,7 +112,8 @@ static bool code_reaches(const uint8_t *data, size_t size, const char *kernel)
 		if (is_malloc(&code, code.calls[i][1]) && code.calls[i][0] < code.symbol_count)
 			by_pointer |= !(code.symbols[code.calls[i][0]].st_other & IS_KERNEL);
 	for (size_t i = 0; i < code.symbol_count && !by_pointer; i++)
-		if (is_named(&code, i, kernel) && code.symbols[i].st_shndx != SHN_UNDEF && reaches(&code, (uint32_t)i, 0))
+		if (is_named(&code, i, kernel) && code.symbols[i].st_shndx != SHN_UNDEF &&
+			reaches(&code, (uint32_t)i, 0))
 			return true;
 	return by_pointer;
 }
@@ -110,7 +123,7 @@ static bool code_reaches(const uint8_t *data, size_t size, const char *kernel)
 /* Braces are words. */
 struct reader {
 	const char *at, *end;
-	unsigned parentheses;	/* that are open */
+	unsigned parentheses; /* that are open */
 };
 
 static bool next_word(struct reader *r, const char **ret_word, size_t *ret_length)
@@ -158,8 +171,8 @@ static bool leads(const struct leads *l, const char *word, size_t length)
 enum place { NOWHERE, IN_KERNEL, IN_FUNCTION };
 
 /*
- * One pass: functions that lead there are added.  True where the kernel does, or where an initialiser names such a function, for then any
- * kernel may call it by its address.
+ * One pass: functions that lead there are added.  True where the kernel does, or where an
+ * initialiser names such a function, for then any kernel may call it by its address.
  */
 static bool pass(const char *text, size_t size, const char *kernel, struct leads *l)
 {
@@ -174,19 +187,24 @@ static bool pass(const char *text, size_t size, const char *kernel, struct leads
 		} else if (*word == '}') {
 			depth -= depth > 0;
 		} else if (!depth && *word == '.') {
-			bool function = is_word(word, length, ".func"), entry = is_word(word, length, ".entry");
+			bool function = is_word(word, length, ".func"),
+			     entry = is_word(word, length, ".entry");
 			if (function || entry)
 				place = entry ? IN_KERNEL : IN_FUNCTION;
-			else if (is_word(word, length, ".global") || is_word(word, length, ".const"))
+			else if (is_word(word, length, ".global") ||
+				is_word(word, length, ".const"))
 				place = NOWHERE;
 		} else if (!depth && !r.parentheses && place != NOWHERE) {
 			/* Results and parameters stand in parentheses. */
 			name = word;
 			name_length = length;
 		} else if (depth && leads(l, word, length)) {
-			if (place == NOWHERE || (place == IN_KERNEL && (!kernel || is_word(name, name_length, kernel))))
+			if (place == NOWHERE ||
+				(place == IN_KERNEL &&
+					(!kernel || is_word(name, name_length, kernel))))
 				return true;
-			if (place == IN_FUNCTION && l->count < sizeof l->list / sizeof *l->list && !leads(l, name, name_length)) {
+			if (place == IN_FUNCTION && l->count < sizeof l->list / sizeof *l->list &&
+				!leads(l, name, name_length)) {
 				l->list[l->count].word = name;
 				l->list[l->count++].length = name_length;
 			}
@@ -209,8 +227,9 @@ static bool text_reaches(const char *text, size_t size, const char *kernel)
 static int search_part(void *opaque, const struct ckt_binary_part *part)
 {
 	struct search *search = opaque;
-	search->reached |= part->kind == CKT_BINARY_CODE ? code_reaches(part->data, part->size, search->kernel)
-							 : text_reaches((const char *)part->data, part->size, search->kernel);
+	search->reached |= part->kind == CKT_BINARY_CODE
+		? code_reaches(part->data, part->size, search->kernel)
+		: text_reaches((const char *)part->data, part->size, search->kernel);
 	return 0;
 }
 
@@ -223,22 +242,29 @@ bool ckt_heap_reached(const uint8_t *image, size_t size, const char *kernel)
 
 static bool may_take(struct ckt_worker *worker, const struct ckt_object *function)
 {
-	struct ckt_object *module = ckt_objects_find_kind(&worker->objects, function->parent, CKT_KIND_MODULE);
-	struct ckt_blob *blob = module ? (struct ckt_blob *)ckt_blobs_find(&worker->blobs, module->module.hash) : NULL;
+	struct ckt_object *module =
+		ckt_objects_find_kind(&worker->objects, function->parent, CKT_KIND_MODULE);
+	struct ckt_blob *blob = module
+		? (struct ckt_blob *)ckt_blobs_find(&worker->blobs, module->module.hash)
+		: NULL;
 	if (blob && blob->heap == CKT_BLOB_HEAP_UNKNOWN)
-		blob->heap = ckt_heap_reached(blob->data, blob->size, NULL) ? CKT_BLOB_HEAP_YES : CKT_BLOB_HEAP_NO;
-	return blob && blob->heap == CKT_BLOB_HEAP_YES && ckt_heap_reached(blob->data, blob->size, function->function.name);
+		blob->heap = ckt_heap_reached(blob->data, blob->size, NULL) ? CKT_BLOB_HEAP_YES
+									    : CKT_BLOB_HEAP_NO;
+	return blob && blob->heap == CKT_BLOB_HEAP_YES &&
+		ckt_heap_reached(blob->data, blob->size, function->function.name);
 }
 
 void ckt_heap_look(struct ckt_worker *worker, const struct ckt_object *module)
 {
 	struct ckt_object *object;
 	for (uint32_t cursor = 0; (object = ckt_objects_next(&worker->objects, &cursor));) {
-		if (ckt_handle_kind(object->id) != CKT_KIND_FUNCTION || !object->function.launched || (module && object->parent != module->id))
+		if (ckt_handle_kind(object->id) != CKT_KIND_FUNCTION ||
+			!object->function.launched || (module && object->parent != module->id))
 			continue;
 		struct ckt_object *context = ckt_objects_find(&worker->objects, object->context);
 		if (context && !context->ctx.heap_kernel[0] && may_take(worker, object))
-			snprintf(context->ctx.heap_kernel, sizeof context->ctx.heap_kernel, "%s", object->function.name);
+			snprintf(context->ctx.heap_kernel, sizeof context->ctx.heap_kernel, "%s",
+				object->function.name);
 		/* Once is enough. */
 		object->function.launched = false;
 	}
@@ -252,9 +278,9 @@ int ckt_heap_check(struct ckt_worker *worker, char *ret_message, size_t message_
 		if (ckt_handle_kind(object->id) != CKT_KIND_CONTEXT || !object->ctx.heap_kernel[0])
 			continue;
 		snprintf(ret_message, message_size,
-			 "kernel %s, which was launched, takes memory with malloc or new, and the driver lets nobody save that: take it with cudaMalloc "
-			 "before the launch",
-			 object->ctx.heap_kernel);
+			"kernel %s, which was launched, takes memory with malloc or new, and the driver lets nobody save that: take it with cudaMalloc "
+			"before the launch",
+			object->ctx.heap_kernel);
 		return -EOPNOTSUPP;
 	}
 	return 0;

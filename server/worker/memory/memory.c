@@ -34,10 +34,15 @@ static void drop(void *array, size_t *count, size_t entry_size, size_t index)
 	memmove(at, at + entry_size, (*count - index) * entry_size);
 }
 
-void ckt_memory_init(struct ckt_memory *memory, unsigned device, uint64_t base, uint64_t size, uint64_t limit,
-		     const struct ckt_memory_ops *ops, void *opaque)
+void ckt_memory_init(struct ckt_memory *memory, unsigned device, uint64_t base, uint64_t size,
+	uint64_t limit, const struct ckt_memory_ops *ops, void *opaque)
 {
-	*memory = (struct ckt_memory){.ops = ops, .opaque = opaque, .device = device, .base = base, .size = size, .limit = limit};
+	*memory = (struct ckt_memory){.ops = ops,
+		.opaque = opaque,
+		.device = device,
+		.base = base,
+		.size = size,
+		.limit = limit};
 	pthread_mutex_init(&memory->lock, NULL);
 	ckt_ranges_give(&memory->addresses, base, size);
 }
@@ -112,8 +117,12 @@ static CUresult extent_insert(struct ckt_memory *memory, const struct ckt_extent
 	return CUDA_SUCCESS;
 }
 
-/* Physical memory behind addresses that were just taken: a cached extent of the very place, or fresh. */
-static CUresult extent_map(struct ckt_memory *memory, uint64_t address, uint64_t size, enum ckt_extent_use use)
+/*
+ * Physical memory behind addresses that were just taken: a cached extent of the very place, or
+ * fresh.
+ */
+static CUresult extent_map(
+	struct ckt_memory *memory, uint64_t address, uint64_t size, enum ckt_extent_use use)
 {
 	size_t i = upper_extent(memory, address);
 	if (i && memory->extents[i - 1].address == address && memory->extents[i - 1].size == size) {
@@ -137,7 +146,8 @@ static CUresult extent_map(struct ckt_memory *memory, uint64_t address, uint64_t
 	return result;
 }
 
-static CUresult extent_make(struct ckt_memory *memory, uint64_t size, enum ckt_extent_use use, uint64_t *ret_address)
+static CUresult extent_make(
+	struct ckt_memory *memory, uint64_t size, enum ckt_extent_use use, uint64_t *ret_address)
 {
 	uint64_t address = ckt_ranges_take(&memory->addresses, size);
 	if (address == CKT_RANGES_NONE)
@@ -246,7 +256,8 @@ static void block_free(struct ckt_memory *memory, size_t index)
 {
 	struct ckt_block block = memory->blocks[index];
 	memory->used -= block.granted;
-	account_move(memory, block.pool, block.freeing ? 0 : -(int64_t)block.granted, -(int64_t)block.granted);
+	account_move(memory, block.pool, block.freeing ? 0 : -(int64_t)block.granted,
+		-(int64_t)block.granted);
 	if (block.pool)
 		ckt_pool_arena_drop(&account_get(memory, block.pool)->arena, block.address);
 	drop(memory->blocks, &memory->block_count, sizeof block, index);
@@ -257,7 +268,8 @@ static void block_free(struct ckt_memory *memory, size_t index)
 	}
 	/* Every extent that lies whole in the joined range holds no block any more. */
 	struct ckt_range joined = ckt_ranges_give(&memory->small, block.address, block.granted);
-	uint64_t first = round_up(joined.start, CKT_MEMORY_EXTENT), end = joined.start + joined.size;
+	uint64_t first = round_up(joined.start, CKT_MEMORY_EXTENT),
+		 end = joined.start + joined.size;
 	for (uint64_t at = first; at + CKT_MEMORY_EXTENT <= end; at += CKT_MEMORY_EXTENT)
 		if (ckt_ranges_take_at(&memory->small, at, CKT_MEMORY_EXTENT))
 			extent_free(memory, at);
@@ -265,7 +277,8 @@ static void block_free(struct ckt_memory *memory, size_t index)
 
 uint64_t ckt_memory_granted(uint64_t size)
 {
-	return round_up(size, size <= CKT_MEMORY_SMALL_MAX ? (uint64_t)CKT_MEMORY_ALIGNMENT : CKT_MEMORY_EXTENT);
+	return round_up(size,
+		size <= CKT_MEMORY_SMALL_MAX ? (uint64_t)CKT_MEMORY_ALIGNMENT : CKT_MEMORY_EXTENT);
 }
 
 /* Physical memory counts, not what of it is handed out: a small block holds its whole extent. */
@@ -273,11 +286,13 @@ static bool over_limit(const struct ckt_memory *memory, uint64_t more)
 {
 	if (!memory->limit)
 		return false;
-	uint64_t usable = memory->limit > CKT_MEMORY_RESERVED ? memory->limit - CKT_MEMORY_RESERVED : 0;
+	uint64_t usable =
+		memory->limit > CKT_MEMORY_RESERVED ? memory->limit - CKT_MEMORY_RESERVED : 0;
 	return memory->held > usable || more > usable - memory->held;
 }
 
-static CUresult block_make(struct ckt_memory *memory, uint64_t size, uint64_t owner, uint64_t *ret_address)
+static CUresult block_make(
+	struct ckt_memory *memory, uint64_t size, uint64_t owner, uint64_t *ret_address)
 {
 	uint64_t granted = ckt_memory_granted(size), address;
 	if ((granted > CKT_MEMORY_SMALL_MAX && over_limit(memory, granted)) || block_room(memory))
@@ -292,7 +307,8 @@ static CUresult block_make(struct ckt_memory *memory, uint64_t size, uint64_t ow
 			uint64_t extent;
 			if (over_limit(memory, CKT_MEMORY_EXTENT))
 				return CUDA_ERROR_OUT_OF_MEMORY;
-			CUresult result = extent_make(memory, CKT_MEMORY_EXTENT, CKT_EXTENT_SMALL, &extent);
+			CUresult result =
+				extent_make(memory, CKT_MEMORY_EXTENT, CKT_EXTENT_SMALL, &extent);
 			if (result)
 				return result;
 			ckt_ranges_give(&memory->small, extent, CKT_MEMORY_EXTENT);
@@ -303,12 +319,15 @@ static CUresult block_make(struct ckt_memory *memory, uint64_t size, uint64_t ow
 			}
 		}
 	}
-	block_insert(memory, (struct ckt_block){.address = address, .size = size, .granted = granted, .owner = owner});
+	block_insert(memory,
+		(struct ckt_block){
+			.address = address, .size = size, .granted = granted, .owner = owner});
 	*ret_address = address;
 	return CUDA_SUCCESS;
 }
 
-CUresult ckt_memory_alloc(struct ckt_memory *memory, uint64_t size, uint64_t owner, uint64_t *ret_address)
+CUresult ckt_memory_alloc(
+	struct ckt_memory *memory, uint64_t size, uint64_t owner, uint64_t *ret_address)
 {
 	if (!size)
 		return CUDA_ERROR_INVALID_VALUE;
@@ -333,7 +352,8 @@ CUresult ckt_memory_free_begin(struct ckt_memory *memory, uint64_t address, uint
 		block->freeing = true;
 		account_move(memory, block->pool, -(int64_t)block->granted, 0);
 		if (block->pool)
-			ckt_pool_arena_hold(&account_get(memory, block->pool)->arena, address, CKT_POOL_ARENA_NOBODY);
+			ckt_pool_arena_hold(&account_get(memory, block->pool)->arena, address,
+				CKT_POOL_ARENA_NOBODY);
 		*ret_owner = block->owner;
 	}
 	pthread_mutex_unlock(&memory->lock);
@@ -411,7 +431,8 @@ bool ckt_memory_extent_is_library(const struct ckt_memory *memory, size_t index)
 {
 	const struct ckt_extent *e = &memory->extents[index];
 	bool some = false;
-	for (size_t i = upper_block(memory, e->address + e->size - 1); i && memory->blocks[i - 1].address >= e->address; i--) {
+	for (size_t i = upper_block(memory, e->address + e->size - 1);
+		i && memory->blocks[i - 1].address >= e->address; i--) {
 		if (!(memory->blocks[i - 1].owner & CKT_MEMORY_LIBRARY))
 			return false;
 		some = true;
@@ -433,8 +454,8 @@ bool ckt_memory_holds(struct ckt_memory *memory, uint64_t address, uint64_t size
 	return holds;
 }
 
-bool ckt_memory_locate(struct ckt_memory *memory, uint64_t address, uint64_t *ret_size, uint64_t *ret_owner, uint64_t *ret_extent,
-		       uint64_t *ret_extent_size, uint64_t *ret_piece)
+bool ckt_memory_locate(struct ckt_memory *memory, uint64_t address, uint64_t *ret_size,
+	uint64_t *ret_owner, uint64_t *ret_extent, uint64_t *ret_extent_size, uint64_t *ret_piece)
 {
 	pthread_mutex_lock(&memory->lock);
 	size_t b = upper_block(memory, address);
@@ -442,8 +463,9 @@ bool ckt_memory_locate(struct ckt_memory *memory, uint64_t address, uint64_t *re
 	const struct ckt_block *block = b ? &memory->blocks[b - 1] : NULL;
 	const struct ckt_extent *extent = e ? &memory->extents[e - 1] : NULL;
 	bool found = block && block->address == address && !block->freeing && !block->pool &&
-		     !(block->owner & CKT_MEMORY_LIBRARY) && extent && address - extent->address < extent->size &&
-		     block->size <= extent->size - (address - extent->address);
+		!(block->owner & CKT_MEMORY_LIBRARY) && extent &&
+		address - extent->address < extent->size &&
+		block->size <= extent->size - (address - extent->address);
 	if (found) {
 		*ret_size = block->size;
 		*ret_owner = block->owner;
@@ -469,12 +491,14 @@ uint64_t ckt_memory_free_bytes(struct ckt_memory *memory, uint64_t driver_free)
 	return bytes;
 }
 
-bool ckt_memory_extent_of(struct ckt_memory *memory, uint64_t address, uint64_t *ret_base, uint64_t *ret_size, uint64_t *ret_piece)
+bool ckt_memory_extent_of(struct ckt_memory *memory, uint64_t address, uint64_t *ret_base,
+	uint64_t *ret_size, uint64_t *ret_piece)
 {
 	pthread_mutex_lock(&memory->lock);
 	size_t i = upper_extent(memory, address);
 	const struct ckt_extent *extent = i ? &memory->extents[i - 1] : NULL;
-	bool found = extent && extent->use != CKT_EXTENT_CACHED && address - extent->address < extent->size;
+	bool found = extent && extent->use != CKT_EXTENT_CACHED &&
+		address - extent->address < extent->size;
 	if (found) {
 		*ret_base = extent->address;
 		*ret_size = extent->size;
@@ -507,7 +531,8 @@ void ckt_memory_assign(struct ckt_memory *memory, uint64_t address, uint64_t poo
 	struct ckt_block *block = block_find(memory, address);
 	if (block && !block->pool) {
 		block->pool = pool;
-		account_move(memory, pool, block->freeing ? 0 : (int64_t)block->granted, (int64_t)block->granted);
+		account_move(memory, pool, block->freeing ? 0 : (int64_t)block->granted,
+			(int64_t)block->granted);
 		if (!block->freeing)
 			pool_take(memory, block, stream);
 	}
@@ -518,7 +543,8 @@ void ckt_memory_pool_hold(struct ckt_memory *memory, uint64_t address, uint64_t 
 {
 	pthread_mutex_lock(&memory->lock);
 	const struct ckt_block *block = block_find(memory, address);
-	struct ckt_account *account = block && block->pool ? account_find(memory, block->pool) : NULL;
+	struct ckt_account *account =
+		block && block->pool ? account_find(memory, block->pool) : NULL;
 	if (account)
 		ckt_pool_arena_hold(&account->arena, address, stream);
 	pthread_mutex_unlock(&memory->lock);
@@ -528,13 +554,15 @@ void ckt_memory_pool_done(struct ckt_memory *memory, uint64_t address)
 {
 	pthread_mutex_lock(&memory->lock);
 	const struct ckt_block *block = block_find(memory, address);
-	struct ckt_account *account = block && block->pool && block->freeing ? account_find(memory, block->pool) : NULL;
+	struct ckt_account *account =
+		block && block->pool && block->freeing ? account_find(memory, block->pool) : NULL;
 	if (account)
 		ckt_pool_arena_drop(&account->arena, address);
 	pthread_mutex_unlock(&memory->lock);
 }
 
-uint64_t ckt_memory_pool_growth(struct ckt_memory *memory, uint64_t pool, uint64_t size, uint64_t stream)
+uint64_t ckt_memory_pool_growth(
+	struct ckt_memory *memory, uint64_t pool, uint64_t size, uint64_t stream)
 {
 	static const struct ckt_pool_arena empty;
 	pthread_mutex_lock(&memory->lock);
@@ -563,7 +591,8 @@ uint64_t ckt_memory_pool_of(struct ckt_memory *memory, uint64_t address, uint64_
 	return pool;
 }
 
-void ckt_memory_reuse(struct ckt_memory *memory, uint64_t address, uint64_t size, uint64_t owner, uint64_t stream)
+void ckt_memory_reuse(
+	struct ckt_memory *memory, uint64_t address, uint64_t size, uint64_t owner, uint64_t stream)
 {
 	pthread_mutex_lock(&memory->lock);
 	struct ckt_block *block = block_find(memory, address);
@@ -586,16 +615,19 @@ struct ckt_account ckt_memory_account(struct ckt_memory *memory, uint64_t pool)
 	return account;
 }
 
-void ckt_memory_account_marks(struct ckt_memory *memory, uint64_t pool, uint64_t used_high, uint64_t reserved_high)
+void ckt_memory_account_marks(
+	struct ckt_memory *memory, uint64_t pool, uint64_t used_high, uint64_t reserved_high)
 {
 	pthread_mutex_lock(&memory->lock);
-	struct ckt_account *account = account_room(memory) ? account_find(memory, pool) : account_get(memory, pool);
+	struct ckt_account *account =
+		account_room(memory) ? account_find(memory, pool) : account_get(memory, pool);
 	if (!account) {
 		pthread_mutex_unlock(&memory->lock);
 		return;
 	}
 	account->used_high = used_high > account->used ? used_high : account->used;
-	account->reserved_high = reserved_high > account->reserved ? reserved_high : account->reserved;
+	account->reserved_high =
+		reserved_high > account->reserved ? reserved_high : account->reserved;
 	struct ckt_pool_arena *arena = &account->arena;
 	arena->used_high = used_high > arena->used ? used_high : arena->used;
 	arena->reserved_high = reserved_high > arena->reserved ? reserved_high : arena->reserved;
@@ -608,7 +640,8 @@ void ckt_memory_account_drop(struct ckt_memory *memory, uint64_t pool)
 	struct ckt_account *account = account_find(memory, pool);
 	if (account && !account->reserved) {
 		ckt_pool_arena_fini(&account->arena);
-		drop(memory->accounts, &memory->account_count, sizeof *account, (size_t)(account - memory->accounts));
+		drop(memory->accounts, &memory->account_count, sizeof *account,
+			(size_t)(account - memory->accounts));
 	}
 	pthread_mutex_unlock(&memory->lock);
 }
@@ -631,15 +664,19 @@ static uint64_t take_aligned(struct ckt_memory *memory, uint64_t size, uint64_t 
 	return address;
 }
 
-CUresult ckt_memory_reserve(struct ckt_memory *memory, uint64_t size, uint64_t alignment, uint64_t hint, uint64_t *ret_address)
+CUresult ckt_memory_reserve(struct ckt_memory *memory, uint64_t size, uint64_t alignment,
+	uint64_t hint, uint64_t *ret_address)
 {
 	if (!size || size % CKT_MEMORY_EXTENT || alignment & (alignment - 1))
 		return CUDA_ERROR_INVALID_VALUE;
 	if (size > memory->size || alignment > memory->size)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	bool hinted = hint && hint % CKT_MEMORY_EXTENT == 0 && (!alignment || hint % alignment == 0);
+	bool hinted =
+		hint && hint % CKT_MEMORY_EXTENT == 0 && (!alignment || hint % alignment == 0);
 	pthread_mutex_lock(&memory->lock);
-	uint64_t address = hinted && ckt_ranges_take_at(&memory->addresses, hint, size) ? hint : take_aligned(memory, size, alignment);
+	uint64_t address = hinted && ckt_ranges_take_at(&memory->addresses, hint, size)
+		? hint
+		: take_aligned(memory, size, alignment);
 	if (address != CKT_RANGES_NONE)
 		extents_clear(memory, address, size);
 	pthread_mutex_unlock(&memory->lock);
@@ -705,10 +742,12 @@ uint64_t ckt_memory_charged(struct ckt_memory *memory)
 
 /* ---- Restore */
 
-CUresult ckt_memory_adopt_extent(struct ckt_memory *memory, uint64_t address, uint64_t size, enum ckt_extent_use use)
+CUresult ckt_memory_adopt_extent(
+	struct ckt_memory *memory, uint64_t address, uint64_t size, enum ckt_extent_use use)
 {
 	bool whole = size && address % CKT_MEMORY_EXTENT == 0 && size % CKT_MEMORY_EXTENT == 0;
-	if (!whole || (use == CKT_EXTENT_SMALL && size != CKT_MEMORY_EXTENT) || (use != CKT_EXTENT_SMALL && use != CKT_EXTENT_BIG))
+	if (!whole || (use == CKT_EXTENT_SMALL && size != CKT_MEMORY_EXTENT) ||
+		(use != CKT_EXTENT_SMALL && use != CKT_EXTENT_BIG))
 		return CUDA_ERROR_INVALID_VALUE;
 	pthread_mutex_lock(&memory->lock);
 	CUresult result = CUDA_ERROR_INVALID_VALUE;
@@ -725,8 +764,9 @@ CUresult ckt_memory_adopt_extent(struct ckt_memory *memory, uint64_t address, ui
 
 CUresult ckt_memory_preload(struct ckt_memory *memory, uint64_t address, uint64_t size)
 {
-	if (!size || address % CKT_MEMORY_EXTENT || size % CKT_MEMORY_EXTENT || address < memory->base || address - memory->base > memory->size ||
-	    size > memory->size - (address - memory->base))
+	if (!size || address % CKT_MEMORY_EXTENT || size % CKT_MEMORY_EXTENT ||
+		address < memory->base || address - memory->base > memory->size ||
+		size > memory->size - (address - memory->base))
 		return CUDA_ERROR_INVALID_VALUE;
 	struct ckt_extent e = {.address = address, .size = size, .use = CKT_EXTENT_CACHED};
 	pthread_mutex_lock(&memory->lock);
@@ -745,7 +785,8 @@ void ckt_memory_preload_drop(struct ckt_memory *memory, uint64_t address)
 {
 	pthread_mutex_lock(&memory->lock);
 	size_t i = upper_extent(memory, address);
-	if (i && memory->extents[i - 1].address == address && memory->extents[i - 1].use == CKT_EXTENT_CACHED)
+	if (i && memory->extents[i - 1].address == address &&
+		memory->extents[i - 1].use == CKT_EXTENT_CACHED)
 		extent_release(memory, i - 1);
 	pthread_mutex_unlock(&memory->lock);
 }
@@ -768,7 +809,8 @@ void ckt_memory_show(struct ckt_memory *memory)
 	pthread_mutex_unlock(&memory->lock);
 }
 
-CUresult ckt_memory_adopt_block(struct ckt_memory *memory, uint64_t address, uint64_t size, uint64_t owner)
+CUresult ckt_memory_adopt_block(
+	struct ckt_memory *memory, uint64_t address, uint64_t size, uint64_t owner)
 {
 	if (!size || size > memory->size)
 		return CUDA_ERROR_INVALID_VALUE;
@@ -782,14 +824,20 @@ CUresult ckt_memory_adopt_block(struct ckt_memory *memory, uint64_t address, uin
 	if (granted > CKT_MEMORY_SMALL_MAX) {
 		size_t i = upper_extent(memory, address);
 		struct ckt_extent *e = i ? &memory->extents[i - 1] : NULL;
-		good = e && e->use == CKT_EXTENT_BIG && e->address == address && e->size == granted && !block_find(memory, address);
+		good = e && e->use == CKT_EXTENT_BIG && e->address == address &&
+			e->size == granted && !block_find(memory, address);
 	} else {
-		good = address % CKT_MEMORY_ALIGNMENT == 0 && ckt_ranges_take_at(&memory->small, address, granted);
+		good = address % CKT_MEMORY_ALIGNMENT == 0 &&
+			ckt_ranges_take_at(&memory->small, address, granted);
 	}
 	if (good)
 		ckt_budget_add(BLOCK_BYTES);
 	if (good)
-		block_insert(memory, (struct ckt_block){.address = address, .size = size, .granted = granted, .owner = owner});
+		block_insert(memory,
+			(struct ckt_block){.address = address,
+				.size = size,
+				.granted = granted,
+				.owner = owner});
 	pthread_mutex_unlock(&memory->lock);
 	return good ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }

@@ -19,7 +19,8 @@ int ckt_pools_init(struct ckt_worker *worker)
 	if (!pools->defaults)
 		return -ENOMEM;
 	for (unsigned d = 0; d < worker->device_count; d++)
-		pools->defaults[d] = (struct ckt_pool){.id = ckt_handle_default_pool(d), .device = d, .reuse = CKT_POOL_REUSE_ALL};
+		pools->defaults[d] = (struct ckt_pool){
+			.id = ckt_handle_default_pool(d), .device = d, .reuse = CKT_POOL_REUSE_ALL};
 	return 0;
 }
 
@@ -50,7 +51,8 @@ CUresult ckt_pool_make(struct ckt_worker *worker, uint64_t id, unsigned device, 
 		ckt_objects_remove(&worker->objects, object);
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
-	*object->pool = (struct ckt_pool){.id = id, .device = device, .reuse = CKT_POOL_REUSE_ALL, .max_bytes = max_bytes};
+	*object->pool = (struct ckt_pool){
+		.id = id, .device = device, .reuse = CKT_POOL_REUSE_ALL, .max_bytes = max_bytes};
 	return CUDA_SUCCESS;
 }
 
@@ -81,7 +83,8 @@ static void kept_remove(struct ckt_pools *pools, size_t index)
 {
 	kept_settle(&pools->kept[index]);
 	pools->kept_count--;
-	memmove(&pools->kept[index], &pools->kept[index + 1], (pools->kept_count - index) * sizeof *pools->kept);
+	memmove(&pools->kept[index], &pools->kept[index + 1],
+		(pools->kept_count - index) * sizeof *pools->kept);
 }
 
 /* Whether nothing queued can still use the block. */
@@ -98,7 +101,8 @@ static void retire(struct ckt_worker *worker, struct ckt_pool *pool)
 	if (!pool->destroyed || ckt_memory_account(memory_of(worker, pool), pool->id).reserved)
 		return;
 	ckt_memory_account_drop(memory_of(worker, pool), pool->id);
-	struct ckt_object *object = ckt_objects_find_kind(&worker->objects, pool->id, CKT_KIND_POOL);
+	struct ckt_object *object =
+		ckt_objects_find_kind(&worker->objects, pool->id, CKT_KIND_POOL);
 	if (object)
 		ckt_objects_remove(&worker->objects, object);
 }
@@ -113,7 +117,10 @@ static void free_kept(struct ckt_worker *worker, size_t index)
 		retire(worker, pool);
 }
 
-/* Frees blocks that the pool keeps and nothing uses, the oldest first, until no more than keep_bytes are reserved. */
+/*
+ * Frees blocks that the pool keeps and nothing uses, the oldest first, until no more than
+ * keep_bytes are reserved.
+ */
 static void trim(struct ckt_worker *worker, uint64_t id, uint64_t keep_bytes)
 {
 	struct ckt_pools *pools = &worker->pools;
@@ -138,8 +145,10 @@ static void trim_figures(struct ckt_worker *worker)
 	for (unsigned d = 0; d < worker->device_count; d++) {
 		struct ckt_memory *memory = &worker->devices[d].memory;
 		for (size_t i = 0; i < memory->account_count; i++) {
-			const struct ckt_pool *pool = ckt_pool_find(worker, memory->accounts[i].pool);
-			ckt_memory_pool_trim(memory, memory->accounts[i].pool, pool ? pool->release_threshold : 0);
+			const struct ckt_pool *pool =
+				ckt_pool_find(worker, memory->accounts[i].pool);
+			ckt_memory_pool_trim(memory, memory->accounts[i].pool,
+				pool ? pool->release_threshold : 0);
 		}
 	}
 }
@@ -155,7 +164,8 @@ void ckt_pools_poll(struct ckt_worker *worker)
 		struct ckt_pool *pool = kept->pool ? ckt_pool_find(worker, kept->pool) : NULL;
 		bool goes = !kept->fences && (!pool || pool->destroyed);
 		if (!kept->fences && pool && kept->due) {
-			goes |= ckt_memory_account(kept->memory, pool->id).arena.reserved > pool->release_threshold;
+			goes |= ckt_memory_account(kept->memory, pool->id).arena.reserved >
+				pool->release_threshold;
 			ckt_memory_pool_trim(kept->memory, pool->id, pool->release_threshold);
 			kept->due = false;
 		}
@@ -179,7 +189,8 @@ void ckt_pools_waited(struct ckt_worker *worker, uint64_t stream, const struct c
 	bool all = stream == CKT_POOL_ALL_STREAMS || stream <= 1;
 	for (size_t i = 0; i < pools->kept_count; i++) {
 		struct ckt_pool_kept *kept = &pools->kept[i];
-		if (stream == CKT_POOL_ALL_STREAMS || !kept->home || (kept->home == fences && (all || kept->stream == stream)))
+		if (stream == CKT_POOL_ALL_STREAMS || !kept->home ||
+			(kept->home == fences && (all || kept->stream == stream)))
 			kept->waited = kept->due = true;
 	}
 }
@@ -189,7 +200,8 @@ bool ckt_pools_release(struct ckt_worker *worker, unsigned device, bool waited)
 	struct ckt_pools *pools = &worker->pools;
 	bool any = false;
 	for (size_t i = 0; i < pools->kept_count;) {
-		if (pools->kept[i].device == device && is_done(&pools->kept[i]) && (pools->kept[i].waited || !waited || !pools->kept[i].pool)) {
+		if (pools->kept[i].device == device && is_done(&pools->kept[i]) &&
+			(pools->kept[i].waited || !waited || !pools->kept[i].pool)) {
 			free_kept(worker, i);
 			any = true;
 		} else {
@@ -218,11 +230,20 @@ CUresult ckt_pool_adopt_kept(struct ckt_worker *worker, unsigned device, uint64_
 	uint64_t owner, granted;
 	struct ckt_memory *memory = &worker->devices[device].memory;
 	uint64_t pool = ckt_memory_pool_of(memory, address, &granted);
-	CUresult result = kept_room(&worker->pools) ? CUDA_ERROR_OUT_OF_MEMORY : ckt_memory_free_begin(memory, address, &owner);
+	CUresult result = kept_room(&worker->pools)
+		? CUDA_ERROR_OUT_OF_MEMORY
+		: ckt_memory_free_begin(memory, address, &owner);
 	if (result)
 		return result;
-	kept_add(&worker->pools, (struct ckt_pool_kept){.address = address, .granted = granted, .pool = pool, .owner = owner, .device = device,
-							.stream = CKT_POOL_NO_STREAM, .memory = memory, .waited = true});
+	kept_add(&worker->pools,
+		(struct ckt_pool_kept){.address = address,
+			.granted = granted,
+			.pool = pool,
+			.owner = owner,
+			.device = device,
+			.stream = CKT_POOL_NO_STREAM,
+			.memory = memory,
+			.waited = true});
 	ckt_memory_pool_done(memory, address);
 	return CUDA_SUCCESS;
 }
@@ -269,7 +290,8 @@ int ckt_worker_pool_set_attribute(struct ckt_wcall *call)
 	case CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES:
 	case CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC:
 	case CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES:
-		pool->reuse = (pool->reuse & ~(1u << (args.attribute - 1))) | (args.value ? 1u << (args.attribute - 1) : 0);
+		pool->reuse = (pool->reuse & ~(1u << (args.attribute - 1))) |
+			(args.value ? 1u << (args.attribute - 1) : 0);
 		return CUDA_SUCCESS;
 	case CU_MEMPOOL_ATTR_RELEASE_THRESHOLD:
 		pool->release_threshold = args.value;
@@ -321,7 +343,8 @@ int ckt_worker_pool_get_attribute(struct ckt_wcall *call)
 	default:
 		return CUDA_ERROR_INVALID_VALUE;
 	}
-	ckt_pool_get_attribute_res_put(ckt_wcall_results(call, ckt_pool_get_attribute_res_size(&res)), &res);
+	ckt_pool_get_attribute_res_put(
+		ckt_wcall_results(call, ckt_pool_get_attribute_res_size(&res)), &res);
 	return CUDA_SUCCESS;
 }
 
@@ -340,13 +363,16 @@ int ckt_worker_pool_trim(struct ckt_wcall *call)
 static struct ckt_fences *fences_of(struct ckt_worker *worker, uint64_t stream)
 {
 	struct ckt_object *object = stream > 2 ? ckt_objects_find(&worker->objects, stream) : NULL;
-	struct ckt_object *context = object ? ckt_objects_find(&worker->objects, object->context) : worker->current;
+	struct ckt_object *context =
+		object ? ckt_objects_find(&worker->objects, object->context) : worker->current;
 	return (context ? context : worker->current)->ctx.fences;
 }
 
-static bool same_stream(const struct ckt_pool_kept *kept, uint64_t stream, const struct ckt_fences *fences)
+static bool same_stream(
+	const struct ckt_pool_kept *kept, uint64_t stream, const struct ckt_fences *fences)
 {
-	return (kept->stream <= 1 ? 1 : kept->stream) == (stream <= 1 ? 1 : stream) && kept->fences == fences;
+	return (kept->stream <= 1 ? 1 : kept->stream) == (stream <= 1 ? 1 : stream) &&
+		kept->fences == fences;
 }
 
 /* A stream's own name among those of all contexts, for the pools' figures. */
@@ -355,38 +381,48 @@ static uint64_t name_of(uint64_t stream, const struct ckt_fences *fences)
 	return stream <= 2 ? (uint64_t)(uintptr_t)fences + (stream == 2) : stream;
 }
 
-/* A kept block for an allocation on the stream; wait: also one that other streams may still use.  kept_count where there is none. */
-static size_t choose(struct ckt_pools *pools, const struct ckt_pool *pool, uint64_t granted, uint64_t stream, const struct ckt_fences *fences,
-		     bool wait)
+/*
+ * A kept block for an allocation on the stream; wait: also one that other streams may still use.
+ * kept_count where there is none.
+ */
+static size_t choose(struct ckt_pools *pools, const struct ckt_pool *pool, uint64_t granted,
+	uint64_t stream, const struct ckt_fences *fences, bool wait)
 {
 	for (size_t i = pools->kept_count; i-- > 0;) {
 		struct ckt_pool_kept *kept = &pools->kept[i];
-		if (kept->pool == pool->id && kept->granted == granted && (wait || same_stream(kept, stream, fences) || is_done(kept)))
+		if (kept->pool == pool->id && kept->granted == granted &&
+			(wait || same_stream(kept, stream, fences) || is_done(kept)))
 			return i;
 	}
 	return pools->kept_count;
 }
 
-/* Whether the pool may have as much as it would with the block; where it grows, what other streams are done with is looked for first. */
-static bool may_grow(struct ckt_worker *worker, const struct ckt_pool *pool, uint64_t size, uint64_t name)
+/*
+ * Whether the pool may have as much as it would with the block; where it grows, what other streams
+ * are done with is looked for first.
+ */
+static bool may_grow(
+	struct ckt_worker *worker, const struct ckt_pool *pool, uint64_t size, uint64_t name)
 {
 	struct ckt_memory *memory = memory_of(worker, pool);
-	uint64_t limit = ckt_pool_arena_limit(pool->max_bytes), id = pool->id, growth = ckt_memory_pool_growth(memory, id, size, name);
+	uint64_t limit = ckt_pool_arena_limit(pool->max_bytes), id = pool->id,
+		 growth = ckt_memory_pool_growth(memory, id, size, name);
 	if (!growth)
 		return true;
 	for (size_t i = 0; i < worker->pools.kept_count; i++)
 		if (worker->pools.kept[i].pool == id)
 			is_done(&worker->pools.kept[i]);
 	growth = ckt_memory_pool_growth(memory, id, size, name);
-	if (limit && growth <= limit && ckt_memory_account(memory, id).arena.reserved + growth > limit) {
+	if (limit && growth <= limit &&
+		ckt_memory_account(memory, id).arena.reserved + growth > limit) {
 		trim(worker, id, limit - growth);
 		growth = ckt_memory_pool_growth(memory, id, size, name);
 	}
 	return !limit || ckt_memory_account(memory, id).arena.reserved + growth <= limit;
 }
 
-static CUresult reuse(struct ckt_worker *worker, size_t index, uint64_t size, uint64_t owner, CUstream stream, uint64_t stream_id,
-		      const struct ckt_fences *fences, uint64_t *ret_address)
+static CUresult reuse(struct ckt_worker *worker, size_t index, uint64_t size, uint64_t owner,
+	CUstream stream, uint64_t stream_id, const struct ckt_fences *fences, uint64_t *ret_address)
 {
 	struct ckt_pool_kept *kept = &worker->pools.kept[index];
 	if (kept->fences && !same_stream(kept, stream_id, fences)) {
@@ -395,12 +431,14 @@ static CUresult reuse(struct ckt_worker *worker, size_t index, uint64_t size, ui
 			return result;
 	}
 	*ret_address = kept->address;
-	ckt_memory_reuse(&worker->devices[kept->device].memory, kept->address, size, owner, name_of(stream_id, fences));
+	ckt_memory_reuse(&worker->devices[kept->device].memory, kept->address, size, owner,
+		name_of(stream_id, fences));
 	kept_remove(&worker->pools, index);
 	return CUDA_SUCCESS;
 }
 
-static CUresult allocate(struct ckt_worker *worker, const struct ckt_pool *pool, uint64_t size, uint64_t owner, uint64_t name, uint64_t *ret_address)
+static CUresult allocate(struct ckt_worker *worker, const struct ckt_pool *pool, uint64_t size,
+	uint64_t owner, uint64_t name, uint64_t *ret_address)
 {
 	struct ckt_memory *memory = memory_of(worker, pool);
 	if (!may_grow(worker, pool, size, name))
@@ -428,25 +466,30 @@ int ckt_worker_mem_alloc_async(struct ckt_wcall *call)
 	if (!worker->current)
 		return CUDA_ERROR_INVALID_CONTEXT;
 	if (!pool || pool->destroyed || !args.size || args.size > memory_of(worker, pool)->size)
-		return !pool || pool->destroyed || !args.size ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_OUT_OF_MEMORY;
+		return !pool || pool->destroyed || !args.size ? CUDA_ERROR_INVALID_VALUE
+							      : CUDA_ERROR_OUT_OF_MEMORY;
 	uint64_t owner = worker->current->id;
 	const struct ckt_fences *fences = fences_of(worker, args.stream);
 	uint64_t granted = ckt_memory_granted(args.size);
 	bool may_wait = pool->reuse >> (CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES - 1) & 1;
 	size_t index = choose(&worker->pools, pool, granted, args.stream, fences, false);
 	if (index < worker->pools.kept_count)
-		result = reuse(worker, index, args.size, owner, stream, args.stream, fences, &res.address);
+		result = reuse(
+			worker, index, args.size, owner, stream, args.stream, fences, &res.address);
 	else
-		result = allocate(worker, pool, args.size, owner, name_of(args.stream, fences), &res.address);
+		result = allocate(
+			worker, pool, args.size, owner, name_of(args.stream, fences), &res.address);
 	/* A pool grows rather than make a stream wait for another, as long as it can. */
 	if (result == CUDA_ERROR_OUT_OF_MEMORY && may_wait) {
 		index = choose(&worker->pools, pool, granted, args.stream, fences, true);
 		if (index < worker->pools.kept_count)
-			result = reuse(worker, index, args.size, owner, stream, args.stream, fences, &res.address);
+			result = reuse(worker, index, args.size, owner, stream, args.stream, fences,
+				&res.address);
 	}
 	if (result)
 		return result;
-	ckt_mem_alloc_async_res_put(ckt_wcall_results(call, ckt_mem_alloc_async_res_size(&res)), &res);
+	ckt_mem_alloc_async_res_put(
+		ckt_wcall_results(call, ckt_mem_alloc_async_res_size(&res)), &res);
 	return CUDA_SUCCESS;
 }
 
@@ -464,15 +507,17 @@ int ckt_worker_mem_free_async(struct ckt_wcall *call)
 		return result;
 	if (!device || !worker->current)
 		return CUDA_ERROR_INVALID_VALUE;
-	result = kept_room(&worker->pools) ? CUDA_ERROR_OUT_OF_MEMORY : ckt_memory_free_begin(&device->memory, args.address, &owner);
+	result = kept_room(&worker->pools)
+		? CUDA_ERROR_OUT_OF_MEMORY
+		: ckt_memory_free_begin(&device->memory, args.address, &owner);
 	if (result)
 		return result;
 	struct ckt_pool_kept kept = {.address = args.address,
-				     .owner = owner,
-				     .device = (unsigned)(device - worker->devices),
-				     .stream = args.stream,
-				     .fences = fences_of(worker, args.stream),
-				     .memory = &device->memory};
+		.owner = owner,
+		.device = (unsigned)(device - worker->devices),
+		.stream = args.stream,
+		.fences = fences_of(worker, args.stream),
+		.memory = &device->memory};
 	kept.home = kept.fences;
 	kept.pool = ckt_memory_pool_of(&device->memory, args.address, &kept.granted);
 	ckt_memory_pool_hold(&device->memory, args.address, name_of(args.stream, kept.fences));

@@ -19,7 +19,8 @@ static bool insert(struct ckt_ranges *ranges, size_t index, struct ckt_range ran
 static void erase(struct ckt_ranges *ranges, size_t index)
 {
 	ranges->count--;
-	memmove(&ranges->list[index], &ranges->list[index + 1], (ranges->count - index) * sizeof *ranges->list);
+	memmove(&ranges->list[index], &ranges->list[index + 1],
+		(ranges->count - index) * sizeof *ranges->list);
 }
 
 uint64_t ckt_ranges_take(struct ckt_ranges *ranges, uint64_t size)

@@ -1,7 +1,8 @@
 /*
- * Memory after a device fault.  The context takes no more calls then, but the program's next touch of managed memory finds what is there,
- * as it does natively.  Memory itself does not end with its context: another process that is given its descriptor reads it (an H200,
- * driver 580.159: 0.3 s for the first bytes).
+ * Memory after a device fault.  The context takes no more calls then, but the program's next touch
+ * of managed memory finds what is there, as it does natively.  Memory itself does not end with its
+ * context: another process that is given its descriptor reads it (an H200, driver 580.159: 0.3 s
+ * for the first bytes).
  *
  *	worker                                  cricket-worker --rescue DRIVER (from the first such call to the session's end)
  *	  request, descriptor of the piece --->   imports, maps, copies, forgets
@@ -31,7 +32,7 @@ enum { HELPER_FD = 3, HELPER_MS = 20000 };
 struct request {
 	int32_t ordinal;
 	uint32_t length;
-	uint64_t size, offset;		/* of the piece; of the bytes in it */
+	uint64_t size, offset; /* of the piece; of the bytes in it */
 };
 
 static struct {
@@ -46,9 +47,14 @@ static int send_request(int fd, const struct request *request, int piece)
 {
 	char control[CMSG_SPACE(sizeof piece)] = {0};
 	struct iovec part = {.iov_base = (void *)request, .iov_len = sizeof *request};
-	struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof control};
+	struct msghdr message = {.msg_iov = &part,
+		.msg_iovlen = 1,
+		.msg_control = control,
+		.msg_controllen = sizeof control};
 	struct cmsghdr *header = CMSG_FIRSTHDR(&message);
-	*header = (struct cmsghdr){.cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS, .cmsg_len = CMSG_LEN(sizeof piece)};
+	*header = (struct cmsghdr){.cmsg_level = SOL_SOCKET,
+		.cmsg_type = SCM_RIGHTS,
+		.cmsg_len = CMSG_LEN(sizeof piece)};
 	memcpy(CMSG_DATA(header), &piece, sizeof piece);
 	return sendmsg(fd, &message, MSG_NOSIGNAL) == sizeof *request ? 0 : -EPIPE;
 }
@@ -57,11 +63,15 @@ static bool take_request(int fd, struct request *ret_request, int *ret_piece)
 {
 	char control[CMSG_SPACE(sizeof *ret_piece)];
 	struct iovec part = {.iov_base = ret_request, .iov_len = sizeof *ret_request};
-	struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof control};
+	struct msghdr message = {.msg_iov = &part,
+		.msg_iovlen = 1,
+		.msg_control = control,
+		.msg_controllen = sizeof control};
 	if (recvmsg(fd, &message, MSG_CMSG_CLOEXEC) != sizeof *ret_request)
 		return false;
 	const struct cmsghdr *header = CMSG_FIRSTHDR(&message);
-	if (!header || header->cmsg_type != SCM_RIGHTS || header->cmsg_len != CMSG_LEN(sizeof *ret_piece))
+	if (!header || header->cmsg_type != SCM_RIGHTS ||
+		header->cmsg_len != CMSG_LEN(sizeof *ret_piece))
 		return false;
 	memcpy(ret_piece, CMSG_DATA(header), sizeof *ret_piece);
 	return ret_request->length <= CKT_DATA_MAX;
@@ -73,12 +83,15 @@ static CUresult read_piece(const struct request *request, int piece, uint8_t *da
 	CUmemGenericAllocationHandle handle;
 	CUdeviceptr address = 0;
 	CUcontext context;
-	CUmemAccessDesc access = {.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = request->ordinal}, .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+	CUmemAccessDesc access = {
+		.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = request->ordinal},
+		.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
 	CUresult result = ckt_driver.cuDevicePrimaryCtxRetain(&context, request->ordinal);
 	if (!result)
 		result = ckt_driver.cuCtxSetCurrent(context);
 	if (!result)
-		result = ckt_driver.cuMemImportFromShareableHandle(&handle, (void *)(intptr_t)piece, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
+		result = ckt_driver.cuMemImportFromShareableHandle(
+			&handle, (void *)(intptr_t)piece, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
 	if (result)
 		return result;
 	result = ckt_driver.cuMemAddressReserve(&address, request->size, 0, 0, 0);
@@ -87,7 +100,8 @@ static CUresult read_piece(const struct request *request, int piece, uint8_t *da
 		if (!result) {
 			result = ckt_driver.cuMemSetAccess(address, request->size, &access, 1);
 			if (!result)
-				result = ckt_driver.cuMemcpyDtoH_v2(data, address + request->offset, request->length);
+				result = ckt_driver.cuMemcpyDtoH_v2(
+					data, address + request->offset, request->length);
 			ckt_driver.cuMemUnmap(address, request->size);
 		}
 		ckt_driver.cuMemAddressFree(address, request->size);
@@ -114,11 +128,15 @@ int ckt_rescue_main(const char *driver)
 	int piece;
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	uint8_t *data = malloc(CKT_DATA_MAX);
-	CUresult ready = data && !ckt_driver_open(driver, message, sizeof message) ? ckt_driver.cuInit(0) : CUDA_ERROR_NOT_INITIALIZED;
+	CUresult ready = data && !ckt_driver_open(driver, message, sizeof message)
+		? ckt_driver.cuInit(0)
+		: CUDA_ERROR_NOT_INITIALIZED;
 	while (take_request(HELPER_FD, &request, &piece)) {
-		int32_t result = ready ? (int32_t)ready : (int32_t)read_piece(&request, piece, data);
+		int32_t result =
+			ready ? (int32_t)ready : (int32_t)read_piece(&request, piece, data);
 		close(piece);
-		if (!give_bytes(&result, sizeof result) || (!result && !give_bytes(data, request.length)))
+		if (!give_bytes(&result, sizeof result) ||
+			(!result && !give_bytes(data, request.length)))
 			break;
 	}
 	free(data);
@@ -157,7 +175,9 @@ static bool take_bytes(void *data, size_t size)
 {
 	for (size_t got = 0; got < size;) {
 		struct pollfd p = {.fd = helper.fd, .events = POLLIN};
-		ssize_t n = poll(&p, 1, HELPER_MS) > 0 ? recv(helper.fd, (char *)data + got, size - got, 0) : -1;
+		ssize_t n = poll(&p, 1, HELPER_MS) > 0
+			? recv(helper.fd, (char *)data + got, size - got, 0)
+			: -1;
 		if (n <= 0)
 			return false;
 		got += (size_t)n;
@@ -172,10 +192,12 @@ static CUresult ask_helper(const struct request *request, int piece, uint8_t *da
 		helper.failed = true;
 		return CUDA_ERROR_OPERATING_SYSTEM;
 	}
-	bool good = !send_request(helper.fd, request, piece) && take_bytes(&result, sizeof result) && (result || take_bytes(data, request->length));
+	bool good = !send_request(helper.fd, request, piece) &&
+		take_bytes(&result, sizeof result) && (result || take_bytes(data, request->length));
 	if (good)
 		return (CUresult)result;
-	ckt_warning("what a failed kernel left in memory cannot be read: the helper process for it ended");
+	ckt_warning(
+		"what a failed kernel left in memory cannot be read: the helper process for it ended");
 	close(helper.fd);
 	helper.fd = -1;
 	helper.failed = true;
@@ -183,7 +205,8 @@ static CUresult ask_helper(const struct request *request, int piece, uint8_t *da
 }
 
 /* The physical memory behind the address, and where in it. */
-static bool find_piece(struct ckt_worker *worker, uint64_t address, CUdevice *ret_ordinal, uint64_t *ret_handle, struct request *ret_request)
+static bool find_piece(struct ckt_worker *worker, uint64_t address, CUdevice *ret_ordinal,
+	uint64_t *ret_handle, struct request *ret_request)
 {
 	struct ckt_worker_device *device = ckt_worker_device_of(worker, address);
 	uint64_t base = 0, size = 0, handle = 0;
@@ -195,10 +218,13 @@ static bool find_piece(struct ckt_worker *worker, uint64_t address, CUdevice *re
 	}
 	for (size_t i = 0; i < worker->vmm.mapping_count; i++) {
 		const struct ckt_mapping *m = &worker->vmm.mappings[i];
-		const struct ckt_object *object = address - m->address < m->size ? ckt_objects_find(&worker->objects, m->physical) : NULL;
+		const struct ckt_object *object = address - m->address < m->size
+			? ckt_objects_find(&worker->objects, m->physical)
+			: NULL;
 		if (!object)
 			continue;
-		*ret_request = (struct request){.size = object->physical.size, .offset = m->offset + (address - m->address)};
+		*ret_request = (struct request){.size = object->physical.size,
+			.offset = m->offset + (address - m->address)};
 		*ret_ordinal = worker->devices[object->physical.device].ordinal;
 		*ret_handle = object->physical.handle;
 		return true;
@@ -221,7 +247,8 @@ static CUresult rescue(struct ckt_worker *worker, uint64_t address, uint32_t siz
 		uint64_t left = request.size - request.offset;
 		request.length = left < size ? (uint32_t)left : size;
 		request.ordinal = ordinal;
-		result = ckt_driver.cuMemExportToShareableHandle(&piece, handle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
+		result = ckt_driver.cuMemExportToShareableHandle(
+			&piece, handle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
 		if (result)
 			return result;
 		result = ask_helper(&request, piece, data);
@@ -246,7 +273,8 @@ int ckt_worker_memory_rescue(struct ckt_wcall *call)
 	CUresult result = rescue(call->worker, args.address, args.size, data);
 	if (!result) {
 		struct ckt_memory_rescue_res res = {.data = data, .data_len = args.size};
-		ckt_memory_rescue_res_put(ckt_wcall_results(call, ckt_memory_rescue_res_size(&res)), &res);
+		ckt_memory_rescue_res_put(
+			ckt_wcall_results(call, ckt_memory_rescue_res_size(&res)), &res);
 	}
 	free(data);
 	return result;

@@ -17,22 +17,27 @@ int ckt_staging_init(struct ckt_staging *staging)
 {
 	*staging = (struct ckt_staging){0};
 	pthread_mutex_init(&staging->lock, NULL);
-	staging->size = (size_t)(CKT_STAGING_TO_DEVICE + CKT_STAGING_TO_HOST) * CKT_STAGING_PIECE + CKT_STAGING_SMALLS * CKT_STAGING_SMALL;
+	staging->size = (size_t)(CKT_STAGING_TO_DEVICE + CKT_STAGING_TO_HOST) * CKT_STAGING_PIECE +
+		CKT_STAGING_SMALLS * CKT_STAGING_SMALL;
 	void *at = ckt_place_map(STAGING_BASE, staging->size, MAP_POPULATE);
 	if (!at)
 		return -errno;
 	staging->base = at;
 	staging->registered = ckt_driver.cuMemHostRegister_v2 &&
-			      ckt_driver.cuMemHostRegister_v2(at, staging->size, CU_MEMHOSTREGISTER_PORTABLE) == CUDA_SUCCESS;
+		ckt_driver.cuMemHostRegister_v2(at, staging->size, CU_MEMHOSTREGISTER_PORTABLE) ==
+			CUDA_SUCCESS;
 	uint8_t *p = at;
 	for (unsigned i = 0; i < CKT_STAGING_TO_DEVICE; i++, p += CKT_STAGING_PIECE)
-		staging->to_device[i] = (struct ckt_staging_piece){.data = p, .size = CKT_STAGING_PIECE};
+		staging->to_device[i] =
+			(struct ckt_staging_piece){.data = p, .size = CKT_STAGING_PIECE};
 	for (unsigned i = 0; i < CKT_STAGING_TO_HOST; i++, p += CKT_STAGING_PIECE) {
-		staging->to_host[i] = (struct ckt_staging_piece){.data = p, .size = CKT_STAGING_PIECE, .next_free = staging->free_to_host};
+		staging->to_host[i] = (struct ckt_staging_piece){
+			.data = p, .size = CKT_STAGING_PIECE, .next_free = staging->free_to_host};
 		staging->free_to_host = &staging->to_host[i];
 	}
 	for (unsigned i = 0; i < CKT_STAGING_SMALLS; i++, p += CKT_STAGING_SMALL) {
-		staging->smalls[i] = (struct ckt_staging_piece){.data = p, .size = CKT_STAGING_SMALL, .next_free = staging->free_smalls};
+		staging->smalls[i] = (struct ckt_staging_piece){
+			.data = p, .size = CKT_STAGING_SMALL, .next_free = staging->free_smalls};
 		staging->free_smalls = &staging->smalls[i];
 	}
 	return 0;
@@ -57,7 +62,8 @@ struct ckt_staging_piece *ckt_staging_to_device(struct ckt_staging *staging)
 	return piece;
 }
 
-CUresult ckt_staging_sent(struct ckt_staging_piece *piece, struct ckt_fences *fences, CUstream stream)
+CUresult ckt_staging_sent(
+	struct ckt_staging_piece *piece, struct ckt_fences *fences, CUstream stream)
 {
 	CUevent event;
 	CUresult result = ckt_fences_event_take(fences, &event);
@@ -85,7 +91,9 @@ void ckt_staging_forget(struct ckt_staging *staging, struct ckt_fences *fences)
 struct ckt_staging_piece *ckt_staging_to_host(struct ckt_staging *staging, size_t size)
 {
 	pthread_mutex_lock(&staging->lock);
-	struct ckt_staging_piece **list = size <= CKT_STAGING_SMALL && staging->free_smalls ? &staging->free_smalls : &staging->free_to_host;
+	struct ckt_staging_piece **list = size <= CKT_STAGING_SMALL && staging->free_smalls
+		? &staging->free_smalls
+		: &staging->free_to_host;
 	struct ckt_staging_piece *piece = *list;
 	if (piece)
 		*list = piece->next_free;
@@ -95,9 +103,13 @@ struct ckt_staging_piece *ckt_staging_to_host(struct ckt_staging *staging, size_
 
 struct ckt_staging_piece *ckt_staging_own(size_t size)
 {
-	struct ckt_staging_piece *piece = ckt_budget_charge(sizeof *piece + size, "bytes on their way to the client") ? malloc(sizeof *piece + size) : NULL;
+	struct ckt_staging_piece *piece =
+		ckt_budget_charge(sizeof *piece + size, "bytes on their way to the client")
+		? malloc(sizeof *piece + size)
+		: NULL;
 	if (piece)
-		*piece = (struct ckt_staging_piece){.data = (uint8_t *)(piece + 1), .size = size, .own = true};
+		*piece = (struct ckt_staging_piece){
+			.data = (uint8_t *)(piece + 1), .size = size, .own = true};
 	return piece;
 }
 
@@ -108,7 +120,8 @@ void ckt_staging_give(struct ckt_staging *staging, struct ckt_staging_piece *pie
 		free(piece);
 		return;
 	}
-	struct ckt_staging_piece **list = piece->size == CKT_STAGING_SMALL ? &staging->free_smalls : &staging->free_to_host;
+	struct ckt_staging_piece **list =
+		piece->size == CKT_STAGING_SMALL ? &staging->free_smalls : &staging->free_to_host;
 	pthread_mutex_lock(&staging->lock);
 	piece->next_free = *list;
 	*list = piece;

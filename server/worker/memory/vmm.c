@@ -19,24 +19,30 @@ static bool reserved(const struct ckt_vmm *vmm, uint64_t address, uint64_t size)
 {
 	for (size_t i = 0; i < vmm->reservation_count; i++) {
 		const struct ckt_reservation *r = &vmm->reservations[i];
-		if (address >= r->address && address - r->address <= r->size && size <= r->size - (address - r->address))
+		if (address >= r->address && address - r->address <= r->size &&
+			size <= r->size - (address - r->address))
 			return true;
 	}
 	return false;
 }
 
-CUresult ckt_vmm_reserve(struct ckt_worker *worker, unsigned device, uint64_t size, uint64_t alignment, uint64_t hint, uint64_t *ret_address)
+CUresult ckt_vmm_reserve(struct ckt_worker *worker, unsigned device, uint64_t size,
+	uint64_t alignment, uint64_t hint, uint64_t *ret_address)
 {
 	struct ckt_vmm *vmm = &worker->vmm;
 	if (device >= worker->device_count)
 		return CUDA_ERROR_INVALID_DEVICE;
 	struct ckt_worker_device *hinted = hint ? ckt_worker_device_of(worker, hint) : NULL;
-	CUresult result = ckt_memory_reserve(&(hinted ? hinted : &worker->devices[device])->memory, size, alignment, hint, ret_address);
+	CUresult result = ckt_memory_reserve(&(hinted ? hinted : &worker->devices[device])->memory,
+		size, alignment, hint, ret_address);
 	/* Addresses belong to no device: another one's slice serves as well. */
 	for (unsigned d = 0; result == CUDA_ERROR_OUT_OF_MEMORY && d < worker->device_count; d++)
-		result = ckt_memory_reserve(&worker->devices[d].memory, size, alignment, 0, ret_address);
-	if (!result && CKT_GROW(vmm->reservations, vmm->reservation_count, vmm->reservation_room, 16)) {
-		ckt_memory_unreserve(&ckt_worker_device_of(worker, *ret_address)->memory, *ret_address, size);
+		result = ckt_memory_reserve(
+			&worker->devices[d].memory, size, alignment, 0, ret_address);
+	if (!result &&
+		CKT_GROW(vmm->reservations, vmm->reservation_count, vmm->reservation_room, 16)) {
+		ckt_memory_unreserve(
+			&ckt_worker_device_of(worker, *ret_address)->memory, *ret_address, size);
 		result = CUDA_ERROR_OUT_OF_MEMORY;
 	}
 	if (result)
@@ -47,7 +53,8 @@ CUresult ckt_vmm_reserve(struct ckt_worker *worker, unsigned device, uint64_t si
 
 /* ---- Physical memory */
 
-CUresult ckt_vmm_physical_make(struct ckt_worker *worker, uint64_t id, unsigned device, uint64_t size, unsigned compression)
+CUresult ckt_vmm_physical_make(struct ckt_worker *worker, uint64_t id, unsigned device,
+	uint64_t size, unsigned compression)
 {
 	struct ckt_object *object;
 	if (compression > CU_MEM_ALLOCATION_COMP_GENERIC)
@@ -65,7 +72,9 @@ CUresult ckt_vmm_physical_make(struct ckt_worker *worker, uint64_t id, unsigned 
 	result = ckt_objects_add(&worker->objects, id, CKT_KIND_PHYSICAL, false, &object);
 	if (!result) {
 		uint64_t handle;
-		result = ckt_preload_take(id, device, size, compression, &handle) ? CUDA_SUCCESS : ckt_window_create(worker, device, size, compression, &handle);
+		result = ckt_preload_take(id, device, size, compression, &handle)
+			? CUDA_SUCCESS
+			: ckt_window_create(worker, device, size, compression, &handle);
 		if (result == CUDA_ERROR_OUT_OF_MEMORY) {
 			ckt_pools_release(worker, device, true);
 			ckt_memory_trim(memory);
@@ -91,7 +100,8 @@ void ckt_vmm_physical_unmake(struct ckt_worker *worker, struct ckt_object *physi
 	if (physical->physical.imported)
 		ckt_ipc_physical_gone(physical->id);
 	else
-		ckt_memory_uncharge(&worker->devices[physical->physical.device].memory, physical->physical.size);
+		ckt_memory_uncharge(&worker->devices[physical->physical.device].memory,
+			physical->physical.size);
 }
 
 /* ---- Mappings */
@@ -103,7 +113,8 @@ static size_t upper(const struct ckt_vmm *vmm, uint64_t address)
 }
 
 /* The mappings [*ret_first, *ret_first + *ret_count) that make up exactly this range. */
-static bool whole(const struct ckt_vmm *vmm, uint64_t address, uint64_t size, size_t *ret_first, size_t *ret_count)
+static bool whole(const struct ckt_vmm *vmm, uint64_t address, uint64_t size, size_t *ret_first,
+	size_t *ret_count)
 {
 	size_t first = upper(vmm, address), i;
 	if (!size || first == 0 || vmm->mappings[--first].address != address)
@@ -120,11 +131,14 @@ static bool whole(const struct ckt_vmm *vmm, uint64_t address, uint64_t size, si
 	return size == 0;
 }
 
-CUresult ckt_vmm_map(struct ckt_worker *worker, uint64_t address, uint64_t size, uint64_t offset, uint64_t physical)
+CUresult ckt_vmm_map(struct ckt_worker *worker, uint64_t address, uint64_t size, uint64_t offset,
+	uint64_t physical)
 {
 	struct ckt_vmm *vmm = &worker->vmm;
-	struct ckt_object *object = ckt_objects_find_kind(&worker->objects, physical, CKT_KIND_PHYSICAL);
-	if (!object || !reserved(vmm, address, size) || offset > object->physical.size || size > object->physical.size - offset)
+	struct ckt_object *object =
+		ckt_objects_find_kind(&worker->objects, physical, CKT_KIND_PHYSICAL);
+	if (!object || !reserved(vmm, address, size) || offset > object->physical.size ||
+		size > object->physical.size - offset)
 		return CUDA_ERROR_INVALID_VALUE;
 	CUresult result = ckt_driver.cuMemMap(address, size, offset, object->physical.handle, 0);
 	if (result)
@@ -134,7 +148,8 @@ CUresult ckt_vmm_map(struct ckt_worker *worker, uint64_t address, uint64_t size,
 		ckt_driver.cuMemUnmap(address, size);
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
-	vmm->mappings[i] = (struct ckt_mapping){.address = address, .size = size, .offset = offset, .physical = physical};
+	vmm->mappings[i] = (struct ckt_mapping){
+		.address = address, .size = size, .offset = offset, .physical = physical};
 	return CUDA_SUCCESS;
 }
 
@@ -148,18 +163,21 @@ CUresult ckt_vmm_unmap(struct ckt_worker *worker, uint64_t address, uint64_t siz
 	if (result)
 		return result;
 	vmm->mapping_count -= count;
-	memmove(&vmm->mappings[first], &vmm->mappings[first + count], (vmm->mapping_count - first) * sizeof *vmm->mappings);
+	memmove(&vmm->mappings[first], &vmm->mappings[first + count],
+		(vmm->mapping_count - first) * sizeof *vmm->mappings);
 	return CUDA_SUCCESS;
 }
 
-static CUresult give(struct ckt_worker *worker, const struct ckt_mapping *m, unsigned device, unsigned access)
+static CUresult give(
+	struct ckt_worker *worker, const struct ckt_mapping *m, unsigned device, unsigned access)
 {
 	return ckt_window_set_access(worker, device, m->address, m->size, access);
 }
 
 static unsigned own_device(struct ckt_worker *worker, const struct ckt_mapping *m)
 {
-	struct ckt_object *object = ckt_objects_find_kind(&worker->objects, m->physical, CKT_KIND_PHYSICAL);
+	struct ckt_object *object =
+		ckt_objects_find_kind(&worker->objects, m->physical, CKT_KIND_PHYSICAL);
 	return object ? object->physical.device : 0;
 }
 
@@ -174,7 +192,8 @@ static void note_peer(struct ckt_mapping *m, unsigned device, unsigned access)
 		m->writers |= bit;
 }
 
-CUresult ckt_vmm_set_access(struct ckt_worker *worker, uint64_t address, uint64_t size, unsigned access)
+CUresult ckt_vmm_set_access(
+	struct ckt_worker *worker, uint64_t address, uint64_t size, unsigned access)
 {
 	struct ckt_vmm *vmm = &worker->vmm;
 	size_t first, count;
@@ -191,7 +210,8 @@ CUresult ckt_vmm_set_access(struct ckt_worker *worker, uint64_t address, uint64_
 	return CUDA_SUCCESS;
 }
 
-CUresult ckt_vmm_set_peer_access(struct ckt_worker *worker, uint64_t address, uint64_t size, unsigned device, unsigned access)
+CUresult ckt_vmm_set_peer_access(struct ckt_worker *worker, uint64_t address, uint64_t size,
+	unsigned device, unsigned access)
 {
 	struct ckt_vmm *vmm = &worker->vmm;
 	size_t first, count;
@@ -214,10 +234,14 @@ CUresult ckt_vmm_set_peer_access(struct ckt_worker *worker, uint64_t address, ui
 
 CUresult ckt_vmm_put_access(struct ckt_worker *worker, const struct ckt_mapping *mapping)
 {
-	CUresult result = mapping->access ? give(worker, mapping, own_device(worker, mapping), mapping->access) : CUDA_SUCCESS;
+	CUresult result = mapping->access
+		? give(worker, mapping, own_device(worker, mapping), mapping->access)
+		: CUDA_SUCCESS;
 	for (unsigned d = 0; d < worker->device_count && !result; d++)
 		if ((mapping->readers | mapping->writers) >> d & 1)
-			result = give(worker, mapping, d, mapping->writers >> d & 1 ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE : CU_MEM_ACCESS_FLAGS_PROT_READ);
+			result = give(worker, mapping, d,
+				mapping->writers >> d & 1 ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE
+							  : CU_MEM_ACCESS_FLAGS_PROT_READ);
 	return result;
 }
 
@@ -229,7 +253,8 @@ CUresult ckt_vmm_free(struct ckt_worker *worker, uint64_t address, uint64_t size
 		return CUDA_ERROR_INVALID_VALUE;
 	if (behind < vmm->mapping_count && vmm->mappings[behind].address - address < size)
 		return CUDA_ERROR_INVALID_VALUE;
-	while (i < vmm->reservation_count && (vmm->reservations[i].address != address || vmm->reservations[i].size != size))
+	while (i < vmm->reservation_count &&
+		(vmm->reservations[i].address != address || vmm->reservations[i].size != size))
 		i++;
 	if (i == vmm->reservation_count)
 		return CUDA_ERROR_INVALID_VALUE;
@@ -242,8 +267,9 @@ uint64_t ckt_vmm_window_on(const struct ckt_worker *worker, const struct ckt_obj
 {
 	for (size_t i = 0; i < worker->vmm.mapping_count; i++) {
 		const struct ckt_mapping *m = &worker->vmm.mappings[i];
-		if (m->physical == physical->id && m->offset == 0 && m->size == physical->physical.size &&
-		    m->access == CU_MEM_ACCESS_FLAGS_PROT_READWRITE)
+		if (m->physical == physical->id && m->offset == 0 &&
+			m->size == physical->physical.size &&
+			m->access == CU_MEM_ACCESS_FLAGS_PROT_READWRITE)
 			return m->address;
 	}
 	return 0;
@@ -257,10 +283,12 @@ int ckt_worker_address_reserve(struct ckt_wcall *call)
 	struct ckt_address_reserve_res res;
 	if (!ckt_address_reserve_args_get(&call->args, &args))
 		return CKT_WCALL_GARBAGE;
-	CUresult result = ckt_vmm_reserve(call->worker, args.device, args.size, args.alignment, args.hint, &res.address);
+	CUresult result = ckt_vmm_reserve(
+		call->worker, args.device, args.size, args.alignment, args.hint, &res.address);
 	if (result)
 		return result;
-	ckt_address_reserve_res_put(ckt_wcall_results(call, ckt_address_reserve_res_size(&res)), &res);
+	ckt_address_reserve_res_put(
+		ckt_wcall_results(call, ckt_address_reserve_res_size(&res)), &res);
 	return CUDA_SUCCESS;
 }
 
@@ -277,7 +305,8 @@ int ckt_worker_physical_create(struct ckt_wcall *call)
 	struct ckt_physical_create_args args;
 	if (!ckt_physical_create_args_get(&call->args, &args))
 		return CKT_WCALL_GARBAGE;
-	return ckt_vmm_physical_make(call->worker, args.id, args.device, args.size, CU_MEM_ALLOCATION_COMP_NONE);
+	return ckt_vmm_physical_make(
+		call->worker, args.id, args.device, args.size, CU_MEM_ALLOCATION_COMP_NONE);
 }
 
 int ckt_worker_physical_create_compressible(struct ckt_wcall *call)
@@ -285,7 +314,8 @@ int ckt_worker_physical_create_compressible(struct ckt_wcall *call)
 	struct ckt_physical_create_compressible_args args;
 	if (!ckt_physical_create_compressible_args_get(&call->args, &args))
 		return CKT_WCALL_GARBAGE;
-	return ckt_vmm_physical_make(call->worker, args.id, args.device, args.size, args.compression);
+	return ckt_vmm_physical_make(
+		call->worker, args.id, args.device, args.size, args.compression);
 }
 
 int ckt_worker_physical_release(struct ckt_wcall *call)
@@ -294,10 +324,14 @@ int ckt_worker_physical_release(struct ckt_wcall *call)
 	struct ckt_physical_release_args args;
 	if (!ckt_physical_release_args_get(&call->args, &args))
 		return CKT_WCALL_GARBAGE;
-	struct ckt_object *object = ckt_objects_find_kind(&worker->objects, args.id, CKT_KIND_PHYSICAL);
+	struct ckt_object *object =
+		ckt_objects_find_kind(&worker->objects, args.id, CKT_KIND_PHYSICAL);
 	if (!object)
 		return CUDA_ERROR_INVALID_VALUE;
-	/* The client says so when neither a handle nor a mapping of it is left: a mapping must not outlive what it is counted by. */
+	/*
+	 * The client says so when neither a handle nor a mapping of it is left: a mapping must not
+	 * outlive what it is counted by.
+	 */
 	for (size_t i = 0; i < worker->vmm.mapping_count; i++)
 		if (worker->vmm.mappings[i].physical == args.id)
 			return CUDA_ERROR_INVALID_VALUE;
@@ -335,5 +369,6 @@ int ckt_worker_mem_set_peer_access(struct ckt_wcall *call)
 	struct ckt_mem_set_peer_access_args args;
 	if (!ckt_mem_set_peer_access_args_get(&call->args, &args))
 		return CKT_WCALL_GARBAGE;
-	return ckt_vmm_set_peer_access(call->worker, args.address, args.size, args.device, args.access);
+	return ckt_vmm_set_peer_access(
+		call->worker, args.address, args.size, args.device, args.access);
 }

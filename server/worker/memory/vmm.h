@@ -1,11 +1,13 @@
 /*
- * Virtual memory management by the program: reserved addresses, physical memory, and what is mapped where.
+ * Virtual memory management by the program: reserved addresses, physical memory, and what is mapped
+ * where.
  *
  *	reservation  |......MMMMMMMM....MMMM......|   addresses of a device's slice, with nothing of the allocator's in them
  *	mapping             ^ part of a physical object, with the access that each device has
  *
- * The driver refuses what is wrong inside a reservation; here it is made sure that a program touches nothing outside its own
- * reservations, because the window around them is the session's as far as the driver knows.
+ * The driver refuses what is wrong inside a reservation; here it is made sure that a program
+ * touches nothing outside its own reservations, because the window around them is the session's as
+ * far as the driver knows.
  *
  * Threading: the executor alone, or whoever has frozen it.
  */
@@ -24,27 +26,32 @@ struct ckt_reservation {
 
 struct ckt_mapping {
 	uint64_t address, size, offset;
-	uint64_t physical;		/* id */
-	unsigned access;		/* CUmemAccess_flags of the memory's own device */
-	uint64_t readers, writers;	/* bit d: device d may read, read and write */
+	uint64_t physical;         /* id */
+	unsigned access;           /* CUmemAccess_flags of the memory's own device */
+	uint64_t readers, writers; /* bit d: device d may read, read and write */
 };
 
 struct ckt_vmm {
 	struct ckt_reservation *reservations;
 	size_t reservation_count, reservation_room;
-	struct ckt_mapping *mappings;	/* sorted by address */
+	struct ckt_mapping *mappings; /* sorted by address */
 	size_t mapping_count, mapping_room;
 };
 
-CUresult ckt_vmm_reserve(struct ckt_worker *worker, unsigned device, uint64_t size, uint64_t alignment, uint64_t hint, uint64_t *ret_address);
-CUresult ckt_vmm_physical_make(struct ckt_worker *worker, uint64_t id, unsigned device, uint64_t size, unsigned compression);
+CUresult ckt_vmm_reserve(struct ckt_worker *worker, unsigned device, uint64_t size,
+	uint64_t alignment, uint64_t hint, uint64_t *ret_address);
+CUresult ckt_vmm_physical_make(struct ckt_worker *worker, uint64_t id, unsigned device,
+	uint64_t size, unsigned compression);
 /* Gives the driver's handle back; the object stays. */
 void ckt_vmm_physical_unmake(struct ckt_worker *worker, struct ckt_object *physical);
-CUresult ckt_vmm_map(struct ckt_worker *worker, uint64_t address, uint64_t size, uint64_t offset, uint64_t physical);
+CUresult ckt_vmm_map(struct ckt_worker *worker, uint64_t address, uint64_t size, uint64_t offset,
+	uint64_t physical);
 /* Of whole mappings, without a gap. */
 CUresult ckt_vmm_unmap(struct ckt_worker *worker, uint64_t address, uint64_t size);
-CUresult ckt_vmm_set_access(struct ckt_worker *worker, uint64_t address, uint64_t size, unsigned access);
-CUresult ckt_vmm_set_peer_access(struct ckt_worker *worker, uint64_t address, uint64_t size, unsigned device, unsigned access);
+CUresult ckt_vmm_set_access(
+	struct ckt_worker *worker, uint64_t address, uint64_t size, unsigned access);
+CUresult ckt_vmm_set_peer_access(struct ckt_worker *worker, uint64_t address, uint64_t size,
+	unsigned device, unsigned access);
 /* Tells the driver what access a mapping has that was just mapped, again or for the first time. */
 CUresult ckt_vmm_put_access(struct ckt_worker *worker, const struct ckt_mapping *mapping);
 /* Frees a reservation without mappings. */

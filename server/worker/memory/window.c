@@ -1,4 +1,7 @@
-/* The window of addresses and the physical memory behind it, by the driver's virtual memory management. */
+/*
+ * The window of addresses and the physical memory behind it, by the driver's virtual memory
+ * management.
+ */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -9,15 +12,20 @@
 static CUmemAllocationProp properties(CUdevice ordinal)
 {
 	return (CUmemAllocationProp){.type = CU_MEM_ALLOCATION_TYPE_PINNED,
-				     .requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
-				     .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = ordinal}};
+		.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
+		.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = ordinal}};
 }
 
-CUresult ckt_window_create(struct ckt_worker *worker, unsigned device, uint64_t size, unsigned compression, uint64_t *ret_handle)
+CUresult ckt_window_create(struct ckt_worker *worker, unsigned device, uint64_t size,
+	unsigned compression, uint64_t *ret_handle)
 {
 	CUmemAllocationProp prop = properties(worker->devices[device].ordinal);
 	int can = 0;
-	if (compression && !ckt_driver.cuDeviceGetAttribute(&can, CU_DEVICE_ATTRIBUTE_GENERIC_COMPRESSION_SUPPORTED, worker->devices[device].ordinal) && can)
+	if (compression &&
+		!ckt_driver.cuDeviceGetAttribute(&can,
+			CU_DEVICE_ATTRIBUTE_GENERIC_COMPRESSION_SUPPORTED,
+			worker->devices[device].ordinal) &&
+		can)
 		prop.allocFlags.compressionType = (unsigned char)compression;
 	CUmemGenericAllocationHandle handle;
 	CUresult result = ckt_driver.cuMemCreate(&handle, size, &prop, 0);
@@ -31,29 +39,39 @@ CUresult ckt_window_create(struct ckt_worker *worker, unsigned device, uint64_t 
 	return result;
 }
 
-/* The device itself and every other of the session that can reach it: the driver's peer access does not cover mapped memory. */
-CUresult ckt_window_give_access(struct ckt_worker *worker, unsigned device, uint64_t address, uint64_t size)
+/*
+ * The device itself and every other of the session that can reach it: the driver's peer access does
+ * not cover mapped memory.
+ */
+CUresult ckt_window_give_access(
+	struct ckt_worker *worker, unsigned device, uint64_t address, uint64_t size)
 {
 	CUmemAccessDesc access[CKT_DEVICES_MAX];
 	size_t count = 0;
 	for (unsigned d = 0; d < worker->device_count; d++)
 		if (d == device || ckt_device_can_access(worker, d, device))
-			access[count++] = (CUmemAccessDesc){.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = worker->devices[d].ordinal},
-							    .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+			access[count++] =
+				(CUmemAccessDesc){.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE,
+							  .id = worker->devices[d].ordinal},
+					.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
 	return ckt_driver.cuMemSetAccess(address, size, access, count);
 }
 
-CUresult ckt_window_set_access(struct ckt_worker *worker, unsigned device, uint64_t address, uint64_t size, unsigned access)
+CUresult ckt_window_set_access(struct ckt_worker *worker, unsigned device, uint64_t address,
+	uint64_t size, unsigned access)
 {
-	CUmemAccessDesc desc = {.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = worker->devices[device].ordinal},
-				.flags = (CUmemAccess_flags)access};
+	CUmemAccessDesc desc = {.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE,
+					.id = worker->devices[device].ordinal},
+		.flags = (CUmemAccess_flags)access};
 	return ckt_driver.cuMemSetAccess(address, size, &desc, 1);
 }
 
-CUresult ckt_window_map(struct ckt_worker *worker, unsigned device, uint64_t address, uint64_t size, uint64_t *ret_piece)
+CUresult ckt_window_map(struct ckt_worker *worker, unsigned device, uint64_t address, uint64_t size,
+	uint64_t *ret_piece)
 {
 	uint64_t handle;
-	CUresult result = ckt_window_create(worker, device, size, CU_MEM_ALLOCATION_COMP_NONE, &handle);
+	CUresult result =
+		ckt_window_create(worker, device, size, CU_MEM_ALLOCATION_COMP_NONE, &handle);
 	if (result)
 		return result;
 	result = ckt_driver.cuMemMap(address, size, 0, handle, 0);
@@ -75,7 +93,8 @@ void ckt_window_unmap(uint64_t address, uint64_t size, uint64_t piece)
 	ckt_driver.cuMemRelease(piece);
 }
 
-static CUresult map(void *opaque, unsigned device, uint64_t address, uint64_t size, uint64_t *ret_piece)
+static CUresult map(
+	void *opaque, unsigned device, uint64_t address, uint64_t size, uint64_t *ret_piece)
 {
 	return ckt_window_map(opaque, device, address, size, ret_piece);
 }
@@ -92,22 +111,26 @@ static const struct ckt_memory_ops window_ops = {.map = map, .unmap = unmap};
 /* A slice per device; in whole extents. */
 static void slice(struct ckt_worker *worker)
 {
-	worker->slice_size = worker->window_size / (worker->device_count ? worker->device_count : 1) / CKT_MEMORY_EXTENT * CKT_MEMORY_EXTENT;
+	worker->slice_size = worker->window_size /
+		(worker->device_count ? worker->device_count : 1) / CKT_MEMORY_EXTENT *
+		CKT_MEMORY_EXTENT;
 }
 
 CUresult ckt_window_reserve(struct ckt_worker *worker, char *ret_message, size_t message_size)
 {
 	CUdeviceptr at = 0;
-	CUresult result = ckt_driver.cuMemAddressReserve ? ckt_driver.cuMemAddressReserve(&at, CKT_WINDOW_SIZE, 0, CKT_WINDOW_BASE, 0) :
-							   CKT_INTERNAL_NOT_SUPPORTED;
+	CUresult result = ckt_driver.cuMemAddressReserve
+		? ckt_driver.cuMemAddressReserve(&at, CKT_WINDOW_SIZE, 0, CKT_WINDOW_BASE, 0)
+		: CKT_INTERNAL_NOT_SUPPORTED;
 	if (!result && at != CKT_WINDOW_BASE) {
 		ckt_driver.cuMemAddressFree(at, CKT_WINDOW_SIZE);
 		result = CUDA_ERROR_OUT_OF_MEMORY;
 	}
 	if (result) {
 		snprintf(ret_message, message_size,
-			 "the driver did not grant the %llu GiB of addresses at 0x%llx (error %d): is the worker's address space limited (ulimit -v)?",
-			 (unsigned long long)(CKT_WINDOW_SIZE >> 30), (unsigned long long)CKT_WINDOW_BASE, result);
+			"the driver did not grant the %llu GiB of addresses at 0x%llx (error %d): is the worker's address space limited (ulimit -v)?",
+			(unsigned long long)(CKT_WINDOW_SIZE >> 30),
+			(unsigned long long)CKT_WINDOW_BASE, result);
 		return result;
 	}
 	worker->window_base = CKT_WINDOW_BASE;
@@ -120,14 +143,16 @@ void ckt_window_init_device(struct ckt_worker *worker, unsigned device)
 {
 	uint64_t limit = worker->memory_limit;
 	uint64_t base = worker->window_base + device * worker->slice_size;
-	ckt_memory_init(&worker->devices[device].memory, device, base, worker->slice_size, limit, &window_ops, worker);
+	ckt_memory_init(&worker->devices[device].memory, device, base, worker->slice_size, limit,
+		&window_ops, worker);
 }
 
 int ckt_window_part(struct ckt_worker *worker, unsigned part, unsigned parts)
 {
 	if (!parts || parts > CKT_WINDOW_PARTS_MAX || part >= parts)
 		return -EINVAL;
-	uint64_t size = CKT_WINDOW_SIZE / parts / CKT_MEMORY_EXTENT * CKT_MEMORY_EXTENT, base = CKT_WINDOW_BASE + part * size;
+	uint64_t size = CKT_WINDOW_SIZE / parts / CKT_MEMORY_EXTENT * CKT_MEMORY_EXTENT,
+		 base = CKT_WINDOW_BASE + part * size;
 	if (worker->window_base == base && worker->window_size == size)
 		return 0;
 	/* What has an address keeps it. */
@@ -137,12 +162,14 @@ int ckt_window_part(struct ckt_worker *worker, unsigned part, unsigned parts)
 	worker->window_size = size;
 	slice(worker);
 	for (unsigned d = 0; d < worker->device_count; d++)
-		ckt_memory_move(&worker->devices[d].memory, base + d * worker->slice_size, worker->slice_size);
+		ckt_memory_move(&worker->devices[d].memory, base + d * worker->slice_size,
+			worker->slice_size);
 	return 0;
 }
 
 bool ckt_window_holds(uint64_t base, uint64_t size)
 {
 	uint64_t offset = base - CKT_WINDOW_BASE;
-	return base >= CKT_WINDOW_BASE && base % CKT_MEMORY_EXTENT == 0 && size && offset < CKT_WINDOW_SIZE && size <= CKT_WINDOW_SIZE - offset;
+	return base >= CKT_WINDOW_BASE && base % CKT_MEMORY_EXTENT == 0 && size &&
+		offset < CKT_WINDOW_SIZE && size <= CKT_WINDOW_SIZE - offset;
 }

@@ -38,7 +38,8 @@ static size_t place(const struct ckt_blobs *blobs, const uint8_t *hash, bool *re
 	return low;
 }
 
-const struct ckt_blob *ckt_blobs_find(const struct ckt_blobs *blobs, const uint8_t hash[CKT_HASH_SIZE])
+const struct ckt_blob *ckt_blobs_find(
+	const struct ckt_blobs *blobs, const uint8_t hash[CKT_HASH_SIZE])
 {
 	bool found;
 	size_t i = place(blobs, hash, &found);
@@ -56,7 +57,8 @@ static void drop(struct ckt_blobs *blobs, size_t i)
 
 static int insert(struct ckt_blobs *blobs, size_t i, const uint8_t *hash, uint64_t size)
 {
-	if (size > CKT_BLOBS_BYTES_MAX - blobs->bytes || !ckt_budget_charge(size + BLOB_BYTES, "contents of modules"))
+	if (size > CKT_BLOBS_BYTES_MAX - blobs->bytes ||
+		!ckt_budget_charge(size + BLOB_BYTES, "contents of modules"))
 		return -ENOMEM;
 	struct ckt_blob *blob = calloc(1, sizeof *blob);
 	uint8_t *data = malloc(size + 1);
@@ -84,7 +86,8 @@ static int insert(struct ckt_blobs *blobs, size_t i, const uint8_t *hash, uint64
 	return 0;
 }
 
-int ckt_blobs_piece(struct ckt_blobs *blobs, const uint8_t hash[CKT_HASH_SIZE], uint64_t total, uint64_t offset, const void *data, size_t size)
+int ckt_blobs_piece(struct ckt_blobs *blobs, const uint8_t hash[CKT_HASH_SIZE], uint64_t total,
+	uint64_t offset, const void *data, size_t size)
 {
 	bool found;
 	size_t i = place(blobs, hash, &found);
@@ -116,7 +119,8 @@ int ckt_blobs_piece(struct ckt_blobs *blobs, const uint8_t hash[CKT_HASH_SIZE], 
 	return 0;
 }
 
-int ckt_blobs_add(struct ckt_blobs *blobs, const void *data, uint64_t size, uint8_t ret_hash[CKT_HASH_SIZE])
+int ckt_blobs_add(
+	struct ckt_blobs *blobs, const void *data, uint64_t size, uint8_t ret_hash[CKT_HASH_SIZE])
 {
 	uint8_t hash[CKT_HASH_SIZE];
 	bool found;

@@ -1,14 +1,22 @@
-/* Tables of ELF files; see elf_check.h.  Every read is a copy: a file may lie at any address, and its tables at any offset. */
+/*
+ * Tables of ELF files; see elf_check.h.  Every read is a copy: a file may lie at any address, and
+ * its tables at any offset.
+ */
 #include "server/worker/module/elf_check.h"
 
 #include <elf.h>
 #include <string.h>
 
 /*
- * Section types of CUDA's own that have a size and no bytes, as SHT_NOBITS has: variables without initial values, local and shared
- * memory.  Read off the cubins in CUDA 13.0's libraries.
+ * Section types of CUDA's own that have a size and no bytes, as SHT_NOBITS has: variables without
+ * initial values, local and shared memory.  Read off the cubins in CUDA 13.0's libraries.
  */
-enum { CUDA_GLOBAL = 0x70000007, CUDA_LOCAL = 0x70000009, CUDA_SHARED = 0x7000000a, CUDA_SHARED_RESERVED = 0x70000015 };
+enum {
+	CUDA_GLOBAL = 0x70000007,
+	CUDA_LOCAL = 0x70000009,
+	CUDA_SHARED = 0x7000000a,
+	CUDA_SHARED_RESERVED = 0x70000015
+};
 enum { EM_CUDA_NUMBER = 190 };
 
 struct file {
@@ -32,14 +40,16 @@ static bool table_inside(const struct file *file, uint64_t offset, uint64_t coun
 static Elf64_Shdr section_at(const struct file *file, uint64_t index)
 {
 	Elf64_Shdr section;
-	memcpy(&section, file->data + file->header.e_shoff + index * sizeof section, sizeof section);
+	memcpy(&section, file->data + file->header.e_shoff + index * sizeof section,
+		sizeof section);
 	return section;
 }
 
 static bool has_bytes(const Elf64_Shdr *section)
 {
-	return section->sh_type != SHT_NULL && section->sh_type != SHT_NOBITS && section->sh_type != CUDA_GLOBAL &&
-	       section->sh_type != CUDA_LOCAL && section->sh_type != CUDA_SHARED && section->sh_type != CUDA_SHARED_RESERVED;
+	return section->sh_type != SHT_NULL && section->sh_type != SHT_NOBITS &&
+		section->sh_type != CUDA_GLOBAL && section->sh_type != CUDA_LOCAL &&
+		section->sh_type != CUDA_SHARED && section->sh_type != CUDA_SHARED_RESERVED;
 }
 
 bool ckt_elf_is(const uint8_t *data, size_t size)
@@ -55,11 +65,14 @@ static const char *check_header(struct file *file)
 	if (file->size < sizeof *h)
 		return "is shorter than an ELF header";
 	memcpy(h, file->data, sizeof *h);
-	if (h->e_ident[EI_CLASS] != ELFCLASS64 || h->e_ident[EI_DATA] != ELFDATA2LSB || h->e_ident[EI_VERSION] != EV_CURRENT)
+	if (h->e_ident[EI_CLASS] != ELFCLASS64 || h->e_ident[EI_DATA] != ELFDATA2LSB ||
+		h->e_ident[EI_VERSION] != EV_CURRENT)
 		return "is no 64-bit little-endian ELF file";
 	if (h->e_ehsize < sizeof *h || h->e_ehsize > file->size)
 		return "has an ELF header of another size";
-	if (h->e_phnum && (h->e_phentsize != sizeof(Elf64_Phdr) || !table_inside(file, h->e_phoff, h->e_phnum, sizeof(Elf64_Phdr))))
+	if (h->e_phnum &&
+		(h->e_phentsize != sizeof(Elf64_Phdr) ||
+			!table_inside(file, h->e_phoff, h->e_phnum, sizeof(Elf64_Phdr))))
 		return "has a program table that lies outside of it";
 	file->section_count = h->e_shnum;
 	file->names = h->e_shstrndx;
@@ -73,14 +86,17 @@ static const char *check_header(struct file *file)
 		file->section_count = first.sh_size;
 	if (h->e_shstrndx == SHN_XINDEX)
 		file->names = first.sh_link;
-	return table_inside(file, h->e_shoff, file->section_count, sizeof(Elf64_Shdr)) ? NULL : "has a section table that lies outside of it";
+	return table_inside(file, h->e_shoff, file->section_count, sizeof(Elf64_Shdr))
+		? NULL
+		: "has a section table that lies outside of it";
 }
 
 static const char *check_segments(const struct file *file)
 {
 	for (unsigned i = 0; i < file->header.e_phnum; i++) {
 		Elf64_Phdr segment;
-		memcpy(&segment, file->data + file->header.e_phoff + i * sizeof segment, sizeof segment);
+		memcpy(&segment, file->data + file->header.e_phoff + i * sizeof segment,
+			sizeof segment);
 		if (segment.p_filesz && !inside(file, segment.p_offset, segment.p_filesz))
 			return "has a segment that lies outside of it";
 	}
@@ -90,12 +106,14 @@ static const char *check_segments(const struct file *file)
 /* A table of strings ends with a NUL, so that every string that begins in it ends in it. */
 static bool strings_good(const struct file *file, const Elf64_Shdr *table)
 {
-	return table->sh_type == SHT_STRTAB && (!table->sh_size || !file->data[table->sh_offset + table->sh_size - 1]);
+	return table->sh_type == SHT_STRTAB &&
+		(!table->sh_size || !file->data[table->sh_offset + table->sh_size - 1]);
 }
 
 static const char *check_symbols(const struct file *file, const Elf64_Shdr *table)
 {
-	if (table->sh_entsize != sizeof(Elf64_Sym) || table->sh_size % sizeof(Elf64_Sym) || table->sh_link >= file->section_count)
+	if (table->sh_entsize != sizeof(Elf64_Sym) || table->sh_size % sizeof(Elf64_Sym) ||
+		table->sh_link >= file->section_count)
 		return "has a symbol table of no sense";
 	Elf64_Shdr strings = section_at(file, table->sh_link);
 	if (!strings_good(file, &strings))
@@ -114,24 +132,29 @@ static const char *check_symbols(const struct file *file, const Elf64_Shdr *tabl
 static const char *check_relocations(const struct file *file, const Elf64_Shdr *table)
 {
 	size_t entry = table->sh_type == SHT_REL ? sizeof(Elf64_Rel) : sizeof(Elf64_Rela);
-	if (table->sh_entsize != entry || table->sh_size % entry || table->sh_link >= file->section_count ||
-	    table->sh_info >= file->section_count)
+	if (table->sh_entsize != entry || table->sh_size % entry ||
+		table->sh_link >= file->section_count || table->sh_info >= file->section_count)
 		return "has a relocation table of no sense";
-	Elf64_Shdr symbols = section_at(file, table->sh_link), target = section_at(file, table->sh_info);
-	uint64_t count = symbols.sh_type == SHT_SYMTAB || symbols.sh_type == SHT_DYNSYM ? symbols.sh_size / sizeof(Elf64_Sym) : 0;
+	Elf64_Shdr symbols = section_at(file, table->sh_link),
+		   target = section_at(file, table->sh_info);
+	uint64_t count = symbols.sh_type == SHT_SYMTAB || symbols.sh_type == SHT_DYNSYM
+		? symbols.sh_size / sizeof(Elf64_Sym)
+		: 0;
 	for (uint64_t at = 0; at < table->sh_size; at += entry) {
 		Elf64_Rel relocation;
 		memcpy(&relocation, file->data + table->sh_offset + at, sizeof relocation);
 		if (ELF64_R_SYM(relocation.r_info) && ELF64_R_SYM(relocation.r_info) >= count)
 			return "has a relocation for a symbol that it does not have";
 		/* In what was linked for a host it is an address. */
-		if ((file->header.e_type == ET_REL || file->header.e_machine == EM_CUDA_NUMBER) && relocation.r_offset >= target.sh_size)
+		if ((file->header.e_type == ET_REL || file->header.e_machine == EM_CUDA_NUMBER) &&
+			relocation.r_offset >= target.sh_size)
 			return "has a relocation outside of its section";
 	}
 	return NULL;
 }
 
-static const char *check_section(const struct file *file, const Elf64_Shdr *section, const Elf64_Shdr *names)
+static const char *check_section(
+	const struct file *file, const Elf64_Shdr *section, const Elf64_Shdr *names)
 {
 	if (section->sh_name >= names->sh_size)
 		return "has a section whose name lies outside of its table";
@@ -147,7 +170,8 @@ static const char *check_sections(const struct file *file)
 	if (file->names >= file->section_count)
 		return "has no names of its sections";
 	Elf64_Shdr names = section_at(file, file->names);
-	if (!inside(file, names.sh_offset, names.sh_size) || !names.sh_size || !strings_good(file, &names))
+	if (!inside(file, names.sh_offset, names.sh_size) || !names.sh_size ||
+		!strings_good(file, &names))
 		return "has no names of its sections";
 	/* All of them first: the tables refer to each other. */
 	const char *why = NULL;
@@ -176,7 +200,8 @@ const char *ckt_elf_check(const uint8_t *data, size_t size)
 	return why ? why : check_sections(&file);
 }
 
-void ckt_elf_each_section(const uint8_t *data, size_t size, void (*call)(void *opaque, const struct ckt_elf_section *section), void *opaque)
+void ckt_elf_each_section(const uint8_t *data, size_t size,
+	void (*call)(void *opaque, const struct ckt_elf_section *section), void *opaque)
 {
 	struct file file = {.data = data, .size = size};
 	if (check_header(&file) || !file.section_count)
@@ -184,11 +209,12 @@ void ckt_elf_each_section(const uint8_t *data, size_t size, void (*call)(void *o
 	Elf64_Shdr names = section_at(&file, file.names);
 	for (uint64_t i = 1; i < file.section_count; i++) {
 		Elf64_Shdr from = section_at(&file, i);
-		struct ckt_elf_section section = {.name = (const char *)data + names.sh_offset + from.sh_name,
-						  .type = from.sh_type,
-						  .flags = from.sh_flags,
-						  .size = from.sh_size,
-						  .data = has_bytes(&from) ? data + from.sh_offset : NULL};
+		struct ckt_elf_section section = {
+			.name = (const char *)data + names.sh_offset + from.sh_name,
+			.type = from.sh_type,
+			.flags = from.sh_flags,
+			.size = from.sh_size,
+			.data = has_bytes(&from) ? data + from.sh_offset : NULL};
 		call(opaque, &section);
 	}
 }

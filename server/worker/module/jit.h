@@ -1,4 +1,7 @@
-/* JIT options as they travel: integers go through, pointers cannot come from another machine.  The executor's, or whoever has the job. */
+/*
+ * JIT options as they travel: integers go through, pointers cannot come from another machine.  The
+ * executor's, or whoever has the job.
+ */
 #pragma once
 
 #include <cuda.h>

@@ -1,6 +1,6 @@
 /*
- * Launches and occupancy.  The packed parameters go to the driver as they came: one aligned copy, because the message gives them any
- * alignment, and the driver reads whole words.
+ * Launches and occupancy.  The packed parameters go to the driver as they came: one aligned copy,
+ * because the message gives them any alignment, and the driver reads whole words.
  */
 #include <stdio.h>
 #include <string.h>
@@ -24,11 +24,15 @@ static void extra_for(const uint8_t *params, uint32_t size, size_t *size_place, 
 	extra[4] = CU_LAUNCH_PARAM_END;
 }
 
-/* What follows a launch: a kernel that takes more local memory than any before moves the driver's addresses. */
+/*
+ * What follows a launch: a kernel that takes more local memory than any before moves the driver's
+ * addresses.
+ */
 static int launched(struct ckt_wcall *call, struct ckt_object *function, CUresult result)
 {
 	function->function.launched = true;
-	if (__builtin_expect(function->function.local_bytes > call->worker->local_bytes, 0) && !result)
+	if (__builtin_expect(function->function.local_bytes > call->worker->local_bytes, 0) &&
+		!result)
 		ckt_journal_local(call->worker, function);
 	return result;
 }
@@ -36,8 +40,9 @@ static int launched(struct ckt_wcall *call, struct ckt_object *function, CUresul
 /* What goes before one. */
 static CUresult local_memory(struct ckt_wcall *call, const struct ckt_object *function)
 {
-	return __builtin_expect(function->function.local_bytes > call->worker->local_bytes, 0) ? ckt_journal_local_charge(call->worker, function) :
-												  CUDA_SUCCESS;
+	return __builtin_expect(function->function.local_bytes > call->worker->local_bytes, 0)
+		? ckt_journal_local_charge(call->worker, function)
+		: CUDA_SUCCESS;
 }
 
 int ckt_worker_launch_kernel(struct ckt_wcall *call)
@@ -45,9 +50,11 @@ int ckt_worker_launch_kernel(struct ckt_wcall *call)
 	struct ckt_launch_kernel_args args;
 	if (!ckt_launch_kernel_args_get(&call->args, &args))
 		return CKT_WCALL_GARBAGE;
-	struct ckt_object *function = ckt_objects_find_kind(&call->worker->objects, args.function, CKT_KIND_FUNCTION);
+	struct ckt_object *function =
+		ckt_objects_find_kind(&call->worker->objects, args.function, CKT_KIND_FUNCTION);
 	CUstream stream;
-	CUresult result = function ? ckt_object_stream(call->worker, args.stream, &stream) : CUDA_ERROR_INVALID_HANDLE;
+	CUresult result = function ? ckt_object_stream(call->worker, args.stream, &stream)
+				   : CUDA_ERROR_INVALID_HANDLE;
 	if (!result)
 		result = local_memory(call, function);
 	if (result)
@@ -57,21 +64,25 @@ int ckt_worker_launch_kernel(struct ckt_wcall *call)
 	extra_for(args.params, args.params_len, &size, extra);
 	if (!args.cooperative)
 		return launched(call, function,
-				ckt_driver.cuLaunchKernel(function->real, args.grid_x, args.grid_y, args.grid_z, args.block_x, args.block_y, args.block_z,
-							  args.shared_bytes, stream, NULL, args.params_len ? extra : NULL));
+			ckt_driver.cuLaunchKernel(function->real, args.grid_x, args.grid_y,
+				args.grid_z, args.block_x, args.block_y, args.block_z,
+				args.shared_bytes, stream, NULL, args.params_len ? extra : NULL));
 	/* cuLaunchCooperativeKernel takes no packed buffer; the attribute does the same. */
-	CUlaunchAttribute attribute = {.id = CU_LAUNCH_ATTRIBUTE_COOPERATIVE, .value.cooperative = 1};
+	CUlaunchAttribute attribute = {
+		.id = CU_LAUNCH_ATTRIBUTE_COOPERATIVE, .value.cooperative = 1};
 	CUlaunchConfig config = {.gridDimX = args.grid_x,
-				 .gridDimY = args.grid_y,
-				 .gridDimZ = args.grid_z,
-				 .blockDimX = args.block_x,
-				 .blockDimY = args.block_y,
-				 .blockDimZ = args.block_z,
-				 .sharedMemBytes = args.shared_bytes,
-				 .hStream = stream,
-				 .attrs = &attribute,
-				 .numAttrs = 1};
-	return launched(call, function, ckt_driver.cuLaunchKernelEx(&config, function->real, NULL, args.params_len ? extra : NULL));
+		.gridDimY = args.grid_y,
+		.gridDimZ = args.grid_z,
+		.blockDimX = args.block_x,
+		.blockDimY = args.block_y,
+		.blockDimZ = args.block_z,
+		.sharedMemBytes = args.shared_bytes,
+		.hStream = stream,
+		.attrs = &attribute,
+		.numAttrs = 1};
+	return launched(call, function,
+		ckt_driver.cuLaunchKernelEx(
+			&config, function->real, NULL, args.params_len ? extra : NULL));
 }
 
 /* Ids inside an attribute become handles; what we cannot carry over is refused by name. */
@@ -94,25 +105,35 @@ static CUresult translate_attribute(struct ckt_worker *worker, CUlaunchAttribute
 	case CU_LAUNCH_ATTRIBUTE_NVLINK_UTIL_CENTRIC_SCHEDULING:
 		return CUDA_SUCCESS;
 	case CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT:
-		return ckt_object_event(worker, (uintptr_t)attribute->value.programmaticEvent.event, &attribute->value.programmaticEvent.event);
+		return ckt_object_event(worker, (uintptr_t)attribute->value.programmaticEvent.event,
+			&attribute->value.programmaticEvent.event);
 	case CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT:
-		return ckt_object_event(worker, (uintptr_t)attribute->value.launchCompletionEvent.event,
-					&attribute->value.launchCompletionEvent.event);
+		return ckt_object_event(worker,
+			(uintptr_t)attribute->value.launchCompletionEvent.event,
+			&attribute->value.launchCompletionEvent.event);
 	default:
 		snprintf(what, sizeof what, "launch attribute %d", attribute->id);
 		return ckt_worker_unsupported(what, &said[(unsigned)attribute->id % 64]);
 	}
 }
 
-/* The launch was made: the events that it records are no more what they were.  Precondition: as the client sent them. */
+/*
+ * The launch was made: the events that it records are no more what they were.  Precondition: as the
+ * client sent them.
+ */
 static void recorded(struct ckt_worker *worker, const uint8_t *sent, unsigned count)
 {
 	for (unsigned i = 0; i < count; i++) {
 		CUlaunchAttribute attribute;
 		memcpy(&attribute, sent + i * sizeof attribute, sizeof attribute);
-		CUevent event = attribute.id == CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT ? attribute.value.programmaticEvent.event :
-				attribute.id == CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT ? attribute.value.launchCompletionEvent.event : NULL;
-		struct ckt_object *object = event ? ckt_objects_find_kind(&worker->objects, (uintptr_t)event, CKT_KIND_EVENT) : NULL;
+		CUevent event = attribute.id == CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT
+			? attribute.value.programmaticEvent.event
+			: attribute.id == CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT
+			? attribute.value.launchCompletionEvent.event
+			: NULL;
+		struct ckt_object *object = event
+			? ckt_objects_find_kind(&worker->objects, (uintptr_t)event, CKT_KIND_EVENT)
+			: NULL;
 		if (object) {
 			object->event.recorded = true;
 			object->event.from_image = false;
@@ -124,14 +145,17 @@ int ckt_worker_launch_kernel_ex(struct ckt_wcall *call)
 {
 	enum { ATTRIBUTES_MAX = CKT_LAUNCH_KERNEL_EX_ATTRS_MAX / sizeof(CUlaunchAttribute) };
 	struct ckt_launch_kernel_ex_args args;
-	if (!ckt_launch_kernel_ex_args_get(&call->args, &args) || args.attrs_len % sizeof(CUlaunchAttribute))
+	if (!ckt_launch_kernel_ex_args_get(&call->args, &args) ||
+		args.attrs_len % sizeof(CUlaunchAttribute))
 		return CKT_WCALL_GARBAGE;
 	CUlaunchAttribute attributes[ATTRIBUTES_MAX + 1];
 	unsigned count = args.attrs_len / sizeof *attributes;
 	memcpy(attributes, args.attrs, args.attrs_len);
-	struct ckt_object *function = ckt_objects_find_kind(&call->worker->objects, args.function, CKT_KIND_FUNCTION);
+	struct ckt_object *function =
+		ckt_objects_find_kind(&call->worker->objects, args.function, CKT_KIND_FUNCTION);
 	CUstream stream;
-	CUresult result = function ? ckt_object_stream(call->worker, args.stream, &stream) : CUDA_ERROR_INVALID_HANDLE;
+	CUresult result = function ? ckt_object_stream(call->worker, args.stream, &stream)
+				   : CUDA_ERROR_INVALID_HANDLE;
 	for (unsigned i = 0; i < count && !result; i++)
 		result = translate_attribute(call->worker, &attributes[i]);
 	if (!result)
@@ -142,16 +166,17 @@ int ckt_worker_launch_kernel_ex(struct ckt_wcall *call)
 	void *extra[5];
 	extra_for(args.params, args.params_len, &size, extra);
 	CUlaunchConfig config = {.gridDimX = args.grid_x,
-				 .gridDimY = args.grid_y,
-				 .gridDimZ = args.grid_z,
-				 .blockDimX = args.block_x,
-				 .blockDimY = args.block_y,
-				 .blockDimZ = args.block_z,
-				 .sharedMemBytes = args.shared_bytes,
-				 .hStream = stream,
-				 .attrs = attributes,
-				 .numAttrs = count};
-	result = ckt_driver.cuLaunchKernelEx(&config, function->real, NULL, args.params_len ? extra : NULL);
+		.gridDimY = args.grid_y,
+		.gridDimZ = args.grid_z,
+		.blockDimX = args.block_x,
+		.blockDimY = args.block_y,
+		.blockDimZ = args.block_z,
+		.sharedMemBytes = args.shared_bytes,
+		.hStream = stream,
+		.attrs = attributes,
+		.numAttrs = count};
+	result = ckt_driver.cuLaunchKernelEx(
+		&config, function->real, NULL, args.params_len ? extra : NULL);
 	if (!result)
 		recorded(call->worker, args.attrs, count);
 	return launched(call, function, result);
@@ -166,11 +191,12 @@ int ckt_worker_occupancy_blocks(struct ckt_wcall *call)
 		return CKT_WCALL_GARBAGE;
 	CUresult result = ckt_object_function(call->worker, args.function, &function);
 	if (!result)
-		result = ckt_driver.cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(&res.blocks, function, args.block_size, args.shared_bytes,
-											  args.flags);
+		result = ckt_driver.cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(
+			&res.blocks, function, args.block_size, args.shared_bytes, args.flags);
 	if (result)
 		return result;
-	ckt_occupancy_blocks_res_put(ckt_wcall_results(call, ckt_occupancy_blocks_res_size(&res)), &res);
+	ckt_occupancy_blocks_res_put(
+		ckt_wcall_results(call, ckt_occupancy_blocks_res_size(&res)), &res);
 	return CUDA_SUCCESS;
 }
 
@@ -183,11 +209,13 @@ int ckt_worker_occupancy_available_smem(struct ckt_wcall *call)
 		return CKT_WCALL_GARBAGE;
 	CUresult result = ckt_object_function(call->worker, args.function, &function);
 	if (!result)
-		result = ckt_driver.cuOccupancyAvailableDynamicSMemPerBlock(&bytes, function, args.blocks, args.block_size);
+		result = ckt_driver.cuOccupancyAvailableDynamicSMemPerBlock(
+			&bytes, function, args.blocks, args.block_size);
 	if (result)
 		return result;
 	struct ckt_occupancy_available_smem_res res = {.shared_bytes = bytes};
-	ckt_occupancy_available_smem_res_put(ckt_wcall_results(call, ckt_occupancy_available_smem_res_size(&res)), &res);
+	ckt_occupancy_available_smem_res_put(
+		ckt_wcall_results(call, ckt_occupancy_available_smem_res_size(&res)), &res);
 	return CUDA_SUCCESS;
 }
 
@@ -196,7 +224,8 @@ int ckt_worker_occupancy_clusters(struct ckt_wcall *call)
 	enum { ATTRIBUTES_MAX = CKT_OCCUPANCY_CLUSTERS_ATTRS_MAX / sizeof(CUlaunchAttribute) };
 	struct ckt_occupancy_clusters_args args;
 	struct ckt_occupancy_clusters_res res = {0};
-	if (!ckt_occupancy_clusters_args_get(&call->args, &args) || args.attrs_len % sizeof(CUlaunchAttribute))
+	if (!ckt_occupancy_clusters_args_get(&call->args, &args) ||
+		args.attrs_len % sizeof(CUlaunchAttribute))
 		return CKT_WCALL_GARBAGE;
 	CUlaunchAttribute attributes[ATTRIBUTES_MAX + 1];
 	unsigned count = args.attrs_len / sizeof *attributes;
@@ -208,18 +237,20 @@ int ckt_worker_occupancy_clusters(struct ckt_wcall *call)
 	if (result)
 		return result;
 	CUlaunchConfig config = {.gridDimX = args.grid_x,
-				 .gridDimY = args.grid_y,
-				 .gridDimZ = args.grid_z,
-				 .blockDimX = args.block_x,
-				 .blockDimY = args.block_y,
-				 .blockDimZ = args.block_z,
-				 .sharedMemBytes = args.shared_bytes,
-				 .attrs = attributes,
-				 .numAttrs = count};
-	result = args.which ? ckt_driver.cuOccupancyMaxPotentialClusterSize(&res.clusters, function, &config)
-			    : ckt_driver.cuOccupancyMaxActiveClusters(&res.clusters, function, &config);
+		.gridDimY = args.grid_y,
+		.gridDimZ = args.grid_z,
+		.blockDimX = args.block_x,
+		.blockDimY = args.block_y,
+		.blockDimZ = args.block_z,
+		.sharedMemBytes = args.shared_bytes,
+		.attrs = attributes,
+		.numAttrs = count};
+	result = args.which
+		? ckt_driver.cuOccupancyMaxPotentialClusterSize(&res.clusters, function, &config)
+		: ckt_driver.cuOccupancyMaxActiveClusters(&res.clusters, function, &config);
 	if (result)
 		return result;
-	ckt_occupancy_clusters_res_put(ckt_wcall_results(call, ckt_occupancy_clusters_res_size(&res)), &res);
+	ckt_occupancy_clusters_res_put(
+		ckt_wcall_results(call, ckt_occupancy_clusters_res_size(&res)), &res);
 	return CUDA_SUCCESS;
 }

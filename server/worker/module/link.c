@@ -21,11 +21,11 @@ struct link {
 	uint32_t count;
 	struct {
 		CUjitInputType type;
-		const struct ckt_blob *blob;	/* stays */
-		const char *name;		/* in names */
-	} *inputs;
+		const struct ckt_blob *blob; /* stays */
+		const char *name;            /* in names */
+	} * inputs;
 	char *names;
-	uint8_t *cubin;			/* a copy */
+	uint8_t *cubin; /* a copy */
 	size_t size;
 	CUresult result;
 };
@@ -37,7 +37,8 @@ static CUresult link_check(const struct link *link)
 	for (uint32_t i = 0; i < link->count && !result; i++) {
 		struct ckt_module_check check = {.unpacked_max = link->unpacked_max};
 		const struct ckt_blob *blob = link->inputs[i].blob;
-		result = ckt_module_check_input(link->inputs[i].type, blob->data, blob->size, &check);
+		result = ckt_module_check_input(
+			link->inputs[i].type, blob->data, blob->size, &check);
 		if (result) {
 			ckt_warning("%.64s is not linked: %s", link->inputs[i].name, check.why);
 			ckt_jit_say(link->logs, check.why);
@@ -56,7 +57,8 @@ static CUresult link_inputs(const struct link *link, CUlinkState state)
 		size_t size = blob->size;
 		if (type == CU_JIT_INPUT_PTX && size && blob->data[size - 1])
 			size++;
-		result = ckt_driver.cuLinkAddData_v2(state, type, blob->data, size, link->inputs[i].name, 0, NULL, NULL);
+		result = ckt_driver.cuLinkAddData_v2(
+			state, type, blob->data, size, link->inputs[i].name, 0, NULL, NULL);
 	}
 	return result;
 }
@@ -68,7 +70,8 @@ static void link_run(struct ckt_aside_job *job)
 	link->result = link_check(link);
 	if (link->result)
 		return;
-	link->result = ckt_driver.cuLinkCreate_v2(link->jit.count, link->jit.keys, link->jit.values, &state);
+	link->result = ckt_driver.cuLinkCreate_v2(
+		link->jit.count, link->jit.keys, link->jit.values, &state);
 	if (link->result)
 		return;
 	void *cubin = NULL;
@@ -98,13 +101,13 @@ static void link_finish(struct ckt_worker *worker, struct ckt_aside_job *job)
 	if (!link->result && ckt_blobs_add(&worker->blobs, link->cubin, link->size, hash))
 		link->result = CUDA_ERROR_OUT_OF_MEMORY;
 	struct ckt_link_res res = {.status = link->result,
-				   .hash = hash,
-				   .hash_len = CKT_HASH_SIZE,
-				   .size = link->size,
-				   .info_log = logs->info,
-				   .info_log_len = (uint32_t)strnlen(logs->info, logs->info_size),
-				   .error_log = logs->error,
-				   .error_log_len = (uint32_t)strnlen(logs->error, logs->error_size)};
+		.hash = hash,
+		.hash_len = CKT_HASH_SIZE,
+		.size = link->size,
+		.info_log = logs->info,
+		.info_log_len = (uint32_t)strnlen(logs->info, logs->info_size),
+		.error_log = logs->error,
+		.error_log_len = (uint32_t)strnlen(logs->error, logs->error_size)};
 	ckt_link_res_put(ckt_wcall_results(link->call, ckt_link_res_size(&res)), &res);
 	ckt_wcall_finish(link->call, CUDA_SUCCESS);
 	free(link->logs);
@@ -115,14 +118,16 @@ static void link_finish(struct ckt_worker *worker, struct ckt_aside_job *job)
 }
 
 /* What the arguments say, kept for when they are gone. */
-static CUresult link_prepare(struct ckt_worker *worker, struct link *link, const struct ckt_link_args *args)
+static CUresult link_prepare(
+	struct ckt_worker *worker, struct link *link, const struct ckt_link_args *args)
 {
 	if (!worker->current)
 		return CUDA_ERROR_INVALID_CONTEXT;
 	if (!link->logs)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	for (uint32_t i = 0; i < args->option_keys_len; i++) {
-		CUresult result = ckt_jit_option(&link->jit, ckt_xdr_u32(args->option_keys_xdr, i), ckt_xdr_u64(args->option_values_xdr, i));
+		CUresult result = ckt_jit_option(&link->jit, ckt_xdr_u32(args->option_keys_xdr, i),
+			ckt_xdr_u64(args->option_values_xdr, i));
 		if (result)
 			return result;
 	}
@@ -134,7 +139,8 @@ static CUresult link_prepare(struct ckt_worker *worker, struct link *link, const
 	memcpy(link->names, args->input_names, args->input_names_len);
 	const char *name = link->names, *names_end = name + args->input_names_len;
 	for (uint32_t i = 0; i < args->input_types_len; i++) {
-		const struct ckt_blob *blob = ckt_blobs_find(&worker->blobs, args->input_hashes + (size_t)i * CKT_HASH_SIZE);
+		const struct ckt_blob *blob = ckt_blobs_find(
+			&worker->blobs, args->input_hashes + (size_t)i * CKT_HASH_SIZE);
 		if (!blob)
 			return CUDA_ERROR_NOT_FOUND;
 		const char *end = memchr(name, 0, (size_t)(names_end - name));
@@ -145,20 +151,25 @@ static CUresult link_prepare(struct ckt_worker *worker, struct link *link, const
 			name = end + 1;
 	}
 	link->count = args->input_types_len;
-	link->unpacked_max = ckt_budget_left() < CKT_MODULE_UNPACKED_MAX ? ckt_budget_left() : CKT_MODULE_UNPACKED_MAX;
+	link->unpacked_max = ckt_budget_left() < CKT_MODULE_UNPACKED_MAX ? ckt_budget_left()
+									 : CKT_MODULE_UNPACKED_MAX;
 	return CUDA_SUCCESS;
 }
 
 int ckt_worker_link(struct ckt_wcall *call)
 {
 	struct ckt_link_args args;
-	if (!ckt_link_args_get(&call->args, &args) || args.option_keys_len != args.option_values_len || args.option_keys_len > CKT_JIT_OPTIONS_MAX ||
-	    args.input_hashes_len != (uint64_t)args.input_types_len * CKT_HASH_SIZE)
+	if (!ckt_link_args_get(&call->args, &args) ||
+		args.option_keys_len != args.option_values_len ||
+		args.option_keys_len > CKT_JIT_OPTIONS_MAX ||
+		args.input_hashes_len != (uint64_t)args.input_types_len * CKT_HASH_SIZE)
 		return CKT_WCALL_GARBAGE;
 	struct link *link = calloc(1, sizeof *link);
 	if (!link)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	*link = (struct link){.job = {.run = link_run, .finish = link_finish}, .call = call, .logs = ckt_jit_logs_new(args.info_log_max, args.error_log_max)};
+	*link = (struct link){.job = {.run = link_run, .finish = link_finish},
+		.call = call,
+		.logs = ckt_jit_logs_new(args.info_log_max, args.error_log_max)};
 	link->result = link_prepare(call->worker, link, &args);
 	if (link->result)
 		link_finish(call->worker, &link->job);

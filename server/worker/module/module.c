@@ -24,7 +24,8 @@ int ckt_worker_blob_have(struct ckt_wcall *call)
 	struct ckt_blob_have_args args;
 	if (!ckt_blob_have_args_get(&call->args, &args) || args.hash_len != CKT_HASH_SIZE)
 		return CKT_WCALL_GARBAGE;
-	struct ckt_blob_have_res res = {.have = ckt_blobs_find(&call->worker->blobs, args.hash) != NULL};
+	struct ckt_blob_have_res res = {
+		.have = ckt_blobs_find(&call->worker->blobs, args.hash) != NULL};
 	ckt_blob_have_res_put(ckt_wcall_results(call, ckt_blob_have_res_size(&res)), &res);
 	return CUDA_SUCCESS;
 }
@@ -34,7 +35,8 @@ int ckt_worker_blob_data(struct ckt_wcall *call)
 	struct ckt_blob_data_args args;
 	if (!ckt_blob_data_args_get(&call->args, &args) || args.hash_len != CKT_HASH_SIZE)
 		return CKT_WCALL_GARBAGE;
-	switch (ckt_blobs_piece(&call->worker->blobs, args.hash, args.total, args.offset, args.data, args.data_len)) {
+	switch (ckt_blobs_piece(&call->worker->blobs, args.hash, args.total, args.offset, args.data,
+		args.data_len)) {
 	case 0:
 		return CUDA_SUCCESS;
 	case -ENOMEM:
@@ -52,7 +54,8 @@ int ckt_worker_blob_read(struct ckt_wcall *call)
 	const struct ckt_blob *blob = ckt_blobs_find(&call->worker->blobs, args.hash);
 	if (!blob)
 		return CUDA_ERROR_NOT_FOUND;
-	if (args.size > CKT_DATA_MAX || args.offset > blob->size || args.size > blob->size - args.offset)
+	if (args.size > CKT_DATA_MAX || args.offset > blob->size ||
+		args.size > blob->size - args.offset)
 		return CUDA_ERROR_INVALID_VALUE;
 	struct ckt_blob_read_res res = {.data = blob->data + args.offset, .data_len = args.size};
 	ckt_blob_read_res_put(ckt_wcall_results(call, ckt_blob_read_res_size(&res)), &res);
@@ -64,20 +67,20 @@ int ckt_worker_blob_read(struct ckt_wcall *call)
 /* A module being loaded. */
 struct load {
 	struct ckt_aside_job job;
-	struct ckt_wcall *call;		/* NULL in a restore */
+	struct ckt_wcall *call; /* NULL in a restore */
 	uint64_t id, context;
 	uint8_t hash[CKT_HASH_SIZE];
 	uint32_t keys[CKT_JIT_OPTIONS_MAX], count;
 	uint64_t values[CKT_JIT_OPTIONS_MAX];
 	struct ckt_jit jit;
 	struct ckt_jit_logs *logs;
-	const struct ckt_blob *blob;	/* stays */
-	unsigned capability;		/* of its GPU */
+	const struct ckt_blob *blob; /* stays */
+	unsigned capability;         /* of its GPU */
 	unsigned device;
 	uint64_t unpacked_max, unpacked;
 	struct ckt_memory *memory;
-	uint64_t device_bytes;		/* charged, once it has run and well */
-	bool again;			/* after pools gave back what they keep */
+	uint64_t device_bytes; /* charged, once it has run and well */
+	bool again;            /* after pools gave back what they keep */
 	CUmodule module;
 	CUresult result;
 };
@@ -100,7 +103,8 @@ static CUresult load_prepare(struct ckt_worker *worker, struct load *load)
 	load->device = worker->current->ctx.device;
 	load->memory = &worker->devices[load->device].memory;
 	load->capability = (unsigned)(device->major * 10 + device->minor);
-	load->unpacked_max = ckt_budget_left() < CKT_MODULE_UNPACKED_MAX ? ckt_budget_left() : CKT_MODULE_UNPACKED_MAX;
+	load->unpacked_max = ckt_budget_left() < CKT_MODULE_UNPACKED_MAX ? ckt_budget_left()
+									 : CKT_MODULE_UNPACKED_MAX;
 	load->context = worker->current->id;
 	return CUDA_SUCCESS;
 }
@@ -108,21 +112,26 @@ static CUresult load_prepare(struct ckt_worker *worker, struct load *load)
 static void load_run(struct ckt_aside_job *job)
 {
 	struct load *load = (struct load *)job;
-	struct ckt_module_check check = {.capability = load->capability, .unpacked_max = load->unpacked_max};
+	struct ckt_module_check check = {
+		.capability = load->capability, .unpacked_max = load->unpacked_max};
 	load->result = ckt_module_check(load->blob->data, load->blob->size, &check);
 	if (load->result) {
-		ckt_warning("module 0x%llx is not loaded: %s", (unsigned long long)load->id, check.why);
+		ckt_warning(
+			"module 0x%llx is not loaded: %s", (unsigned long long)load->id, check.why);
 		ckt_jit_say(load->logs, check.why);
 		return;
 	}
 	load->unpacked = check.unpacked;
-	load->device_bytes = ckt_module_device_bytes(load->blob->data, load->blob->size, load->capability);
+	load->device_bytes =
+		ckt_module_device_bytes(load->blob->data, load->blob->size, load->capability);
 	load->result = ckt_memory_charge(load->memory, load->device_bytes);
 	if (load->result) {
-		ckt_jit_say(load->logs, "the module's code and variables take more than the session may have (--session-memory)");
+		ckt_jit_say(load->logs,
+			"the module's code and variables take more than the session may have (--session-memory)");
 		return;
 	}
-	load->result = ckt_driver.cuModuleLoadDataEx(&load->module, load->blob->data, load->jit.count, load->jit.keys, load->jit.values);
+	load->result = ckt_driver.cuModuleLoadDataEx(
+		&load->module, load->blob->data, load->jit.count, load->jit.keys, load->jit.values);
 	if (!load->result && (load->result = ckt_loading_whole(load->module)))
 		ckt_driver.cuModuleUnload(load->module);
 	if (load->result)
@@ -130,13 +139,17 @@ static void load_run(struct ckt_aside_job *job)
 }
 
 /* Precondition: it has run, and well. */
-static CUresult load_enter(struct ckt_worker *worker, const struct load *load, struct ckt_object **ret_object)
+static CUresult load_enter(
+	struct ckt_worker *worker, const struct load *load, struct ckt_object **ret_object)
 {
 	struct ckt_object *object;
 	uint64_t id = load->id;
 	uint32_t count = load->count;
-	CUresult result = ckt_budget_charge(load->unpacked, "a module, unpacked") ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
-	if (!result && (result = ckt_objects_add(&worker->objects, id, CKT_KIND_MODULE, false, &object)))
+	CUresult result = ckt_budget_charge(load->unpacked, "a module, unpacked")
+		? CUDA_SUCCESS
+		: CUDA_ERROR_OUT_OF_MEMORY;
+	if (!result &&
+		(result = ckt_objects_add(&worker->objects, id, CKT_KIND_MODULE, false, &object)))
 		ckt_budget_uncharge(load->unpacked);
 	if (result) {
 		ckt_driver.cuModuleUnload(load->module);
@@ -158,7 +171,8 @@ static CUresult load_enter(struct ckt_worker *worker, const struct load *load, s
 	}
 	memcpy(object->module.option_keys, load->keys, count * sizeof *load->keys);
 	memcpy(object->module.option_values, load->values, count * sizeof *load->values);
-	struct ckt_journal_entry entry = {.kind = CKT_JOURNAL_MODULE_LOAD, .id = id, .context = object->context};
+	struct ckt_journal_entry entry = {
+		.kind = CKT_JOURNAL_MODULE_LOAD, .id = id, .context = object->context};
 	memcpy(entry.hash, load->hash, CKT_HASH_SIZE);
 	ckt_journal_grown(worker, ckt_objects_find(&worker->objects, object->context));
 	ckt_journal_add(worker, entry);
@@ -166,8 +180,9 @@ static CUresult load_enter(struct ckt_worker *worker, const struct load *load, s
 	return CUDA_SUCCESS;
 }
 
-CUresult ckt_module_load(struct ckt_worker *worker, uint64_t id, const uint8_t hash[32], const uint32_t *keys, const uint64_t *values, uint32_t count,
-			 struct ckt_object **ret_object)
+CUresult ckt_module_load(struct ckt_worker *worker, uint64_t id, const uint8_t hash[32],
+	const uint32_t *keys, const uint64_t *values, uint32_t count,
+	struct ckt_object **ret_object)
 {
 	if (count > CKT_JIT_OPTIONS_MAX)
 		return CUDA_ERROR_INVALID_VALUE;
@@ -195,11 +210,12 @@ static void load_answer(struct load *load)
 		return;
 	}
 	struct ckt_module_load_res res = {.status = load->result,
-					  .info_log = logs->info,
-					  .info_log_len = (uint32_t)strnlen(logs->info, logs->info_size),
-					  .error_log = logs->error,
-					  .error_log_len = (uint32_t)strnlen(logs->error, logs->error_size)};
-	ckt_module_load_res_put(ckt_wcall_results(load->call, ckt_module_load_res_size(&res)), &res);
+		.info_log = logs->info,
+		.info_log_len = (uint32_t)strnlen(logs->info, logs->info_size),
+		.error_log = logs->error,
+		.error_log_len = (uint32_t)strnlen(logs->error, logs->error_size)};
+	ckt_module_load_res_put(
+		ckt_wcall_results(load->call, ckt_module_load_res_size(&res)), &res);
 	ckt_wcall_finish(load->call, CUDA_SUCCESS);
 	free(load->logs);
 	free(load);
@@ -209,7 +225,8 @@ static void load_finish(struct ckt_worker *worker, struct ckt_aside_job *job)
 {
 	struct load *load = (struct load *)job;
 	struct ckt_object *object;
-	if (load->result == CUDA_ERROR_OUT_OF_MEMORY && !load->again && ckt_pools_release(worker, load->device, true)) {
+	if (load->result == CUDA_ERROR_OUT_OF_MEMORY && !load->again &&
+		ckt_pools_release(worker, load->device, true)) {
 		load->again = true;
 		ckt_aside_submit(worker, job);
 		return;
@@ -222,13 +239,17 @@ static void load_finish(struct ckt_worker *worker, struct ckt_aside_job *job)
 int ckt_worker_module_load(struct ckt_wcall *call)
 {
 	struct ckt_module_load_args args;
-	if (!ckt_module_load_args_get(&call->args, &args) || args.hash_len != CKT_HASH_SIZE || args.option_keys_len != args.option_values_len)
+	if (!ckt_module_load_args_get(&call->args, &args) || args.hash_len != CKT_HASH_SIZE ||
+		args.option_keys_len != args.option_values_len)
 		return CKT_WCALL_GARBAGE;
 	struct load *load = calloc(1, sizeof *load);
 	if (!load)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	*load = (struct load){.job = {.run = load_run, .finish = load_finish}, .call = call, .id = args.id, .count = args.option_keys_len,
-			      .logs = ckt_jit_logs_new(args.info_log_max, args.error_log_max)};
+	*load = (struct load){.job = {.run = load_run, .finish = load_finish},
+		.call = call,
+		.id = args.id,
+		.count = args.option_keys_len,
+		.logs = ckt_jit_logs_new(args.info_log_max, args.error_log_max)};
 	memcpy(load->hash, args.hash, CKT_HASH_SIZE);
 	for (uint32_t i = 0; i < args.option_keys_len; i++) {
 		load->keys[i] = ckt_xdr_u32(args.option_keys_xdr, i);
@@ -264,7 +285,8 @@ void ckt_module_unload(struct ckt_worker *worker, struct ckt_object *module)
 	ckt_aside_drain(worker, -1);
 	ckt_driver.cuModuleUnload(module->real);
 	uncharge_module(worker, module->context, module->module.device_bytes);
-	ckt_journal_add(worker, (struct ckt_journal_entry){.kind = CKT_JOURNAL_MODULE_UNLOAD, .id = module->id});
+	ckt_journal_add(worker,
+		(struct ckt_journal_entry){.kind = CKT_JOURNAL_MODULE_UNLOAD, .id = module->id});
 	ckt_objects_remove(&worker->objects, module);
 }
 
@@ -285,19 +307,24 @@ static void unload_finish(struct ckt_worker *worker, struct ckt_aside_job *job)
 {
 	struct unload *unload = (struct unload *)job;
 	uncharge_module(worker, unload->context, unload->device_bytes);
-	ckt_journal_add(worker, (struct ckt_journal_entry){.kind = CKT_JOURNAL_MODULE_UNLOAD, .id = unload->id});
+	ckt_journal_add(worker,
+		(struct ckt_journal_entry){.kind = CKT_JOURNAL_MODULE_UNLOAD, .id = unload->id});
 	ckt_wcall_finish(unload->call, CUDA_SUCCESS);
 	free(unload);
 }
 
-/* The driver waits for the GPU first, and the GPU perhaps for an answer that is a command behind this one. */
+/*
+ * The driver waits for the GPU first, and the GPU perhaps for an answer that is a command behind
+ * this one.
+ */
 int ckt_worker_module_unload(struct ckt_wcall *call)
 {
 	struct ckt_worker *worker = call->worker;
 	struct ckt_module_unload_args args;
 	if (!ckt_module_unload_args_get(&call->args, &args))
 		return CKT_WCALL_GARBAGE;
-	struct ckt_object *module = ckt_objects_find_kind(&worker->objects, args.id, CKT_KIND_MODULE);
+	struct ckt_object *module =
+		ckt_objects_find_kind(&worker->objects, args.id, CKT_KIND_MODULE);
 	CUcontext context;
 	if (!module || ckt_object_context(worker, module->context, &context))
 		return CUDA_ERROR_INVALID_HANDLE;
@@ -305,7 +332,11 @@ int ckt_worker_module_unload(struct ckt_wcall *call)
 	if (!unload)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	*unload = (struct unload){
-		.job = {.run = unload_run, .finish = unload_finish, .context = context}, .call = call, .id = args.id, .module = module->real, .context = module->context,
+		.job = {.run = unload_run, .finish = unload_finish, .context = context},
+		.call = call,
+		.id = args.id,
+		.module = module->real,
+		.context = module->context,
 		.device_bytes = module->module.device_bytes};
 	remove_functions(worker, module);
 	ckt_objects_remove(&worker->objects, module);
@@ -315,7 +346,8 @@ int ckt_worker_module_unload(struct ckt_wcall *call)
 
 /* ---- Functions */
 
-CUresult ckt_function_get(struct ckt_worker *worker, struct ckt_object *module, uint64_t id, const char *name, struct ckt_object **ret_object)
+CUresult ckt_function_get(struct ckt_worker *worker, struct ckt_object *module, uint64_t id,
+	const char *name, struct ckt_object **ret_object)
 {
 	struct ckt_object *object;
 	CUfunction function;
@@ -328,7 +360,9 @@ CUresult ckt_function_get(struct ckt_worker *worker, struct ckt_object *module, 
 	object->context = module->context;
 	object->parent = module->id;
 	int local = 0;
-	if (ckt_driver.cuFuncGetAttribute(&local, CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES, function) == CUDA_SUCCESS && local > 0)
+	if (ckt_driver.cuFuncGetAttribute(&local, CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES, function) ==
+			CUDA_SUCCESS &&
+		local > 0)
 		object->function.local_bytes = (uint32_t)local;
 	ckt_budget_add(strlen(name));
 	object->function.name = strdup(name);
@@ -348,37 +382,44 @@ static char *take_name(const char *name, uint32_t size)
 
 static void describe_function(struct ckt_wcall *call, CUfunction function)
 {
-	static uint32_t offsets[PARAMS_MAX], sizes[PARAMS_MAX];	/* the executor's */
+	static uint32_t offsets[PARAMS_MAX], sizes[PARAMS_MAX]; /* the executor's */
 	uint32_t results[CU_FUNC_ATTRIBUTE_MAX], values[CU_FUNC_ATTRIBUTE_MAX], count = 0;
 	size_t offset, size;
-	while (count < PARAMS_MAX && ckt_driver.cuFuncGetParamInfo && ckt_driver.cuFuncGetParamInfo(function, count, &offset, &size) == CUDA_SUCCESS) {
+	while (count < PARAMS_MAX && ckt_driver.cuFuncGetParamInfo &&
+		ckt_driver.cuFuncGetParamInfo(function, count, &offset, &size) == CUDA_SUCCESS) {
 		offsets[count] = (uint32_t)offset;
 		sizes[count++] = (uint32_t)size;
 	}
 	for (int a = 0; a < CU_FUNC_ATTRIBUTE_MAX; a++) {
 		int value = 0;
-		results[a] = (uint32_t)ckt_driver.cuFuncGetAttribute(&value, (CUfunction_attribute)a, function);
+		results[a] = (uint32_t)ckt_driver.cuFuncGetAttribute(
+			&value, (CUfunction_attribute)a, function);
 		values[a] = (uint32_t)value;
 	}
 	struct ckt_module_get_function_res res = {.param_offsets = offsets,
-						  .param_offsets_len = count,
-						  .param_sizes = sizes,
-						  .param_sizes_len = count,
-						  .attribute_results = results,
-						  .attribute_results_len = CU_FUNC_ATTRIBUTE_MAX,
-						  .attribute_values = values,
-						  .attribute_values_len = CU_FUNC_ATTRIBUTE_MAX};
-	ckt_module_get_function_res_put(ckt_wcall_results(call, ckt_module_get_function_res_size(&res)), &res);
+		.param_offsets_len = count,
+		.param_sizes = sizes,
+		.param_sizes_len = count,
+		.attribute_results = results,
+		.attribute_results_len = CU_FUNC_ATTRIBUTE_MAX,
+		.attribute_values = values,
+		.attribute_values_len = CU_FUNC_ATTRIBUTE_MAX};
+	ckt_module_get_function_res_put(
+		ckt_wcall_results(call, ckt_module_get_function_res_size(&res)), &res);
 }
 
 int ckt_worker_module_get_function(struct ckt_wcall *call)
 {
 	struct ckt_module_get_function_args args;
 	char *name;
-	if (!ckt_module_get_function_args_get(&call->args, &args) || !(name = take_name(args.name, args.name_len)))
+	if (!ckt_module_get_function_args_get(&call->args, &args) ||
+		!(name = take_name(args.name, args.name_len)))
 		return CKT_WCALL_GARBAGE;
-	struct ckt_object *module = ckt_objects_find_kind(&call->worker->objects, args.module, CKT_KIND_MODULE), *object;
-	CUresult result = module ? ckt_function_get(call->worker, module, args.id, name, &object) : CUDA_ERROR_INVALID_HANDLE;
+	struct ckt_object *module = ckt_objects_find_kind(
+				  &call->worker->objects, args.module, CKT_KIND_MODULE),
+			  *object;
+	CUresult result = module ? ckt_function_get(call->worker, module, args.id, name, &object)
+				 : CUDA_ERROR_INVALID_HANDLE;
 	free(name);
 	if (!result)
 		describe_function(call, object->real);
@@ -393,7 +434,8 @@ int ckt_module_note_seen(struct ckt_object *module, const char *name)
 			return 0;
 	/* Doubles whenever it is full, at powers of two. */
 	if (!(count & (count - 1))) {
-		char **larger = reallocarray(module->module.seen, count ? 2 * (size_t)count : 1, sizeof *larger);
+		char **larger = reallocarray(
+			module->module.seen, count ? 2 * (size_t)count : 1, sizeof *larger);
 		if (!larger)
 			return -ENOMEM;
 		module->module.seen = larger;
@@ -406,10 +448,13 @@ int ckt_module_note_seen(struct ckt_object *module, const char *name)
 }
 
 /* Takes the name over. */
-static CUresult find_variable(struct ckt_worker *worker, uint64_t id, char *name, CUdeviceptr *ret_address, size_t *ret_size)
+static CUresult find_variable(struct ckt_worker *worker, uint64_t id, char *name,
+	CUdeviceptr *ret_address, size_t *ret_size)
 {
 	struct ckt_object *module = ckt_objects_find_kind(&worker->objects, id, CKT_KIND_MODULE);
-	CUresult result = module ? ckt_driver.cuModuleGetGlobal_v2(ret_address, ret_size, module->real, name) : CUDA_ERROR_INVALID_HANDLE;
+	CUresult result = module
+		? ckt_driver.cuModuleGetGlobal_v2(ret_address, ret_size, module->real, name)
+		: CUDA_ERROR_INVALID_HANDLE;
 	if (!result && ckt_module_note_seen(module, name))
 		result = CUDA_ERROR_OUT_OF_MEMORY;
 	free(name);
@@ -420,7 +465,8 @@ int ckt_worker_module_get_global(struct ckt_wcall *call)
 {
 	struct ckt_module_get_global_args args;
 	char *name;
-	if (!ckt_module_get_global_args_get(&call->args, &args) || !(name = take_name(args.name, args.name_len)))
+	if (!ckt_module_get_global_args_get(&call->args, &args) ||
+		!(name = take_name(args.name, args.name_len)))
 		return CKT_WCALL_GARBAGE;
 	CUdeviceptr address;
 	size_t size;
@@ -428,7 +474,8 @@ int ckt_worker_module_get_global(struct ckt_wcall *call)
 	if (result)
 		return result;
 	struct ckt_module_get_global_res res = {.address = address, .size = size};
-	ckt_module_get_global_res_put(ckt_wcall_results(call, ckt_module_get_global_res_size(&res)), &res);
+	ckt_module_get_global_res_put(
+		ckt_wcall_results(call, ckt_module_get_global_res_size(&res)), &res);
 	return CUDA_SUCCESS;
 }
 
@@ -436,7 +483,8 @@ int ckt_worker_module_get_variable(struct ckt_wcall *call)
 {
 	struct ckt_module_get_variable_args args;
 	char *name;
-	if (!ckt_module_get_variable_args_get(&call->args, &args) || !(name = take_name(args.name, args.name_len)))
+	if (!ckt_module_get_variable_args_get(&call->args, &args) ||
+		!(name = take_name(args.name, args.name_len)))
 		return CKT_WCALL_GARBAGE;
 	CUdeviceptr address;
 	size_t size;
@@ -446,8 +494,10 @@ int ckt_worker_module_get_variable(struct ckt_wcall *call)
 	unsigned managed = 0;
 	if (ckt_driver.cuPointerGetAttribute(&managed, CU_POINTER_ATTRIBUTE_IS_MANAGED, address))
 		managed = 0;
-	struct ckt_module_get_variable_res res = {.address = address, .size = size, .managed = managed != 0};
-	ckt_module_get_variable_res_put(ckt_wcall_results(call, ckt_module_get_variable_res_size(&res)), &res);
+	struct ckt_module_get_variable_res res = {
+		.address = address, .size = size, .managed = managed != 0};
+	ckt_module_get_variable_res_put(
+		ckt_wcall_results(call, ckt_module_get_variable_res_size(&res)), &res);
 	return CUDA_SUCCESS;
 }
 
@@ -461,12 +511,17 @@ int ckt_worker_module_list_functions(struct ckt_wcall *call)
 	unsigned count = 0;
 	CUresult result = ckt_object_module(call->worker, args.module, &module);
 	if (!result)
-		result = ckt_driver.cuModuleGetFunctionCount ? ckt_driver.cuModuleGetFunctionCount(&count, module) : CKT_WORKER_UNSUPPORTED("cuModuleGetFunctionCount with the server's driver");
+		result = ckt_driver.cuModuleGetFunctionCount
+			? ckt_driver.cuModuleGetFunctionCount(&count, module)
+			: CKT_WORKER_UNSUPPORTED(
+				  "cuModuleGetFunctionCount with the server's driver");
 	if (result)
 		return result;
 	CUfunction *functions = calloc(count + 1, sizeof *functions);
 	char *names = malloc(CKT_DATA_MAX);
-	result = functions && names ? ckt_driver.cuModuleEnumerateFunctions(functions, count, module) : CUDA_ERROR_OUT_OF_MEMORY;
+	result = functions && names
+		? ckt_driver.cuModuleEnumerateFunctions(functions, count, module)
+		: CUDA_ERROR_OUT_OF_MEMORY;
 	uint32_t size = 0;
 	for (unsigned i = args.first; i < count && !result; i++) {
 		const char *name;
@@ -480,8 +535,10 @@ int ckt_worker_module_list_functions(struct ckt_wcall *call)
 		size += (uint32_t)length;
 	}
 	if (!result) {
-		struct ckt_module_list_functions_res res = {.total = count, .names = names, .names_len = size};
-		ckt_module_list_functions_res_put(ckt_wcall_results(call, ckt_module_list_functions_res_size(&res)), &res);
+		struct ckt_module_list_functions_res res = {
+			.total = count, .names = names, .names_len = size};
+		ckt_module_list_functions_res_put(
+			ckt_wcall_results(call, ckt_module_list_functions_res_size(&res)), &res);
 	}
 	free(functions);
 	free(names);
@@ -490,7 +547,8 @@ int ckt_worker_module_list_functions(struct ckt_wcall *call)
 
 CUresult ckt_function_set(struct ckt_object *object, uint32_t attribute, int32_t value)
 {
-	CUresult result = ckt_driver.cuFuncSetAttribute(object->real, (CUfunction_attribute)attribute, value);
+	CUresult result =
+		ckt_driver.cuFuncSetAttribute(object->real, (CUfunction_attribute)attribute, value);
 	if (result)
 		return result;
 	for (uint32_t i = 0; i < object->function.set_count; i++)
@@ -498,11 +556,13 @@ CUresult ckt_function_set(struct ckt_object *object, uint32_t attribute, int32_t
 			object->function.sets[i].value = value;
 			return CUDA_SUCCESS;
 		}
-	struct ckt_function_set *larger = reallocarray(object->function.sets, object->function.set_count + 1, sizeof *larger);
+	struct ckt_function_set *larger =
+		reallocarray(object->function.sets, object->function.set_count + 1, sizeof *larger);
 	if (!larger)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	object->function.sets = larger;
-	object->function.sets[object->function.set_count++] = (struct ckt_function_set){.attribute = attribute, .value = value};
+	object->function.sets[object->function.set_count++] =
+		(struct ckt_function_set){.attribute = attribute, .value = value};
 	return CUDA_SUCCESS;
 }
 
@@ -511,8 +571,10 @@ int ckt_worker_function_set_attribute(struct ckt_wcall *call)
 	struct ckt_function_set_attribute_args args;
 	if (!ckt_function_set_attribute_args_get(&call->args, &args))
 		return CKT_WCALL_GARBAGE;
-	struct ckt_object *object = ckt_objects_find_kind(&call->worker->objects, args.function, CKT_KIND_FUNCTION);
-	return object ? ckt_function_set(object, args.attribute, args.value) : CUDA_ERROR_INVALID_HANDLE;
+	struct ckt_object *object =
+		ckt_objects_find_kind(&call->worker->objects, args.function, CKT_KIND_FUNCTION);
+	return object ? ckt_function_set(object, args.attribute, args.value)
+		      : CUDA_ERROR_INVALID_HANDLE;
 }
 
 int ckt_worker_function_get_attribute(struct ckt_wcall *call)
@@ -524,10 +586,12 @@ int ckt_worker_function_get_attribute(struct ckt_wcall *call)
 		return CKT_WCALL_GARBAGE;
 	CUresult result = ckt_object_function(call->worker, args.function, &function);
 	if (!result)
-		result = ckt_driver.cuFuncGetAttribute(&res.value, (CUfunction_attribute)args.attribute, function);
+		result = ckt_driver.cuFuncGetAttribute(
+			&res.value, (CUfunction_attribute)args.attribute, function);
 	if (result)
 		return result;
-	ckt_function_get_attribute_res_put(ckt_wcall_results(call, ckt_function_get_attribute_res_size(&res)), &res);
+	ckt_function_get_attribute_res_put(
+		ckt_wcall_results(call, ckt_function_get_attribute_res_size(&res)), &res);
 	return CUDA_SUCCESS;
 }
 
@@ -536,7 +600,8 @@ int ckt_worker_function_set_cache_config(struct ckt_wcall *call)
 	struct ckt_function_set_cache_config_args args;
 	if (!ckt_function_set_cache_config_args_get(&call->args, &args))
 		return CKT_WCALL_GARBAGE;
-	struct ckt_object *object = ckt_objects_find_kind(&call->worker->objects, args.function, CKT_KIND_FUNCTION);
+	struct ckt_object *object =
+		ckt_objects_find_kind(&call->worker->objects, args.function, CKT_KIND_FUNCTION);
 	if (!object)
 		return CUDA_ERROR_INVALID_HANDLE;
 	CUresult result = ckt_driver.cuFuncSetCacheConfig(object->real, (CUfunc_cache)args.config);

@@ -8,7 +8,13 @@
 #include <string.h>
 #include <zstd.h>
 
-enum { FLAG_LZ4 = 0x2000, FLAG_ZSTD = 0x8000, CONTAINER_HEADER = 16, ENTRY_HEADER = 64, ELF_HEADER = 64 };
+enum {
+	FLAG_LZ4 = 0x2000,
+	FLAG_ZSTD = 0x8000,
+	CONTAINER_HEADER = 16,
+	ENTRY_HEADER = 64,
+	ELF_HEADER = 64
+};
 #define UNPACKED_MAX ((uint64_t)2 << 30)
 /* zstd's best: a block of 128 KiB in four bytes. */
 enum { RATIO_MAX = 32768 };
@@ -25,7 +31,9 @@ static bool is_elf(const uint8_t *data, size_t size)
 	return size >= ELF_HEADER && memcmp(data, "\177ELF", 4) == 0;
 }
 
-/* CUDA's ELF says its capability in e_flags: in the lowest byte, and since ABI 0x41 in the second. */
+/*
+ * CUDA's ELF says its capability in e_flags: in the lowest byte, and since ABI 0x41 in the second.
+ */
 static unsigned elf_capability(const uint8_t *data)
 {
 	enum { OSABI = 7, MACHINE = 18, FLAGS = 48, EM_CUDA_NUMBER = 190 };
@@ -43,7 +51,8 @@ static unsigned elf_capability(const uint8_t *data)
 
 bool ckt_binary_open(const uint8_t *image, size_t size, struct ckt_binary_cursor *ret_cursor)
 {
-	if (size < CONTAINER_HEADER || word(image, 4) != CKT_BINARY_MAGIC || word(image + 4, 2) != 1)
+	if (size < CONTAINER_HEADER || word(image, 4) != CKT_BINARY_MAGIC ||
+		word(image + 4, 2) != 1)
 		return false;
 	uint64_t header = word(image + 6, 2), entries = word(image + 8, 8);
 	if (header < CONTAINER_HEADER || header > size || entries > size - header)
@@ -61,15 +70,16 @@ int ckt_binary_next(struct ckt_binary_cursor *cursor, struct ckt_binary_entry *r
 	if (left < ENTRY_HEADER)
 		return -EBADMSG;
 	struct ckt_binary_entry entry = {.kind = (unsigned)word(at, 2),
-					 .capability = (unsigned)word(at + 28, 4),
-					 .header = at,
-					 .header_size = word(at + 4, 4),
-					 .payload_size = word(at + 8, 8),
-					 .compressed = word(at + 16, 4),
-					 .flags = word(at + 40, 8),
-					 .unpacked = word(at + 56, 8)};
-	if (entry.header_size < ENTRY_HEADER || entry.header_size > left || entry.payload_size > left - entry.header_size ||
-	    entry.compressed > entry.payload_size)
+		.capability = (unsigned)word(at + 28, 4),
+		.header = at,
+		.header_size = word(at + 4, 4),
+		.payload_size = word(at + 8, 8),
+		.compressed = word(at + 16, 4),
+		.flags = word(at + 40, 8),
+		.unpacked = word(at + 56, 8)};
+	if (entry.header_size < ENTRY_HEADER || entry.header_size > left ||
+		entry.payload_size > left - entry.header_size ||
+		entry.compressed > entry.payload_size)
 		return -EBADMSG;
 	entry.payload = at + entry.header_size;
 	cursor->at = entry.payload + entry.payload_size;
@@ -92,10 +102,12 @@ int ckt_binary_unpack(const struct ckt_binary_entry *entry, uint64_t max_bytes, 
 		return -ENOMEM;
 	bool good = false;
 	if (entry->flags & FLAG_ZSTD)
-		good = ZSTD_decompress(data, entry->unpacked, entry->payload, entry->compressed) == entry->unpacked;
+		good = ZSTD_decompress(data, entry->unpacked, entry->payload, entry->compressed) ==
+			entry->unpacked;
 	else if (entry->flags & FLAG_LZ4)
-		good = LZ4_decompress_safe((const char *)entry->payload, (char *)data, (int)entry->compressed, (int)entry->unpacked) ==
-		       (int)entry->unpacked;
+		good = LZ4_decompress_safe((const char *)entry->payload, (char *)data,
+			       (int)entry->compressed,
+			       (int)entry->unpacked) == (int)entry->unpacked;
 	if (!good) {
 		free(data);
 		return -EBADMSG;
@@ -104,14 +116,15 @@ int ckt_binary_unpack(const struct ckt_binary_entry *entry, uint64_t max_bytes, 
 	return 0;
 }
 
-static int walk_entry(const struct ckt_binary_entry *entry, int (*call)(void *, const struct ckt_binary_part *), void *opaque)
+static int walk_entry(const struct ckt_binary_entry *entry,
+	int (*call)(void *, const struct ckt_binary_part *), void *opaque)
 {
-	struct ckt_binary_part part = {.kind = entry->kind == CKT_BINARY_KIND_PTX    ? CKT_BINARY_PTX
-					       : entry->kind == CKT_BINARY_KIND_CODE ? CKT_BINARY_CODE
-										     : CKT_BINARY_OTHER,
-				       .capability = entry->capability,
-				       .data = entry->payload,
-				       .size = entry->payload_size};
+	struct ckt_binary_part part = {.kind = entry->kind == CKT_BINARY_KIND_PTX ? CKT_BINARY_PTX
+			: entry->kind == CKT_BINARY_KIND_CODE                     ? CKT_BINARY_CODE
+							      : CKT_BINARY_OTHER,
+		.capability = entry->capability,
+		.data = entry->payload,
+		.size = entry->payload_size};
 	if (!entry->compressed)
 		return call(opaque, &part);
 	uint8_t *data;
@@ -125,7 +138,8 @@ static int walk_entry(const struct ckt_binary_entry *entry, int (*call)(void *, 
 	return result;
 }
 
-int ckt_binary_walk(const uint8_t *image, size_t size, int (*call)(void *opaque, const struct ckt_binary_part *part), void *opaque)
+int ckt_binary_walk(const uint8_t *image, size_t size,
+	int (*call)(void *opaque, const struct ckt_binary_part *part), void *opaque)
 {
 	struct ckt_binary_cursor cursor;
 	struct ckt_binary_entry entry;
@@ -154,7 +168,8 @@ struct fit {
 /* The word behind ".target", e.g. sm_90a, or NULL. */
 static const char *find_target(const struct ckt_binary_part *part, char ret_text[32])
 {
-	const uint8_t *at = memmem(part->data, part->size, ".target", 7), *end = part->data + part->size;
+	const uint8_t *at = memmem(part->data, part->size, ".target", 7),
+		      *end = part->data + part->size;
 	size_t n = 0;
 	if (!at)
 		return NULL;
@@ -164,7 +179,10 @@ static const char *find_target(const struct ckt_binary_part *part, char ret_text
 	return strstr(ret_text, "sm_");
 }
 
-/* Any later GPU compiles PTX, but with suffix a the same one only, and with f those of the same major number. */
+/*
+ * Any later GPU compiles PTX, but with suffix a the same one only, and with f those of the same
+ * major number.
+ */
 static bool ptx_fits(const char *target, unsigned capability)
 {
 	char *suffix;
@@ -185,7 +203,8 @@ static int look(void *opaque, const struct ckt_binary_part *part)
 		fit->has_ptx = true;
 		fit->fits |= ptx_fits(target, fit->capability);
 	} else if (part->kind == CKT_BINARY_CODE && part->capability) {
-		fit->fits |= part->capability / 10 == fit->capability / 10 && part->capability <= fit->capability;
+		fit->fits |= part->capability / 10 == fit->capability / 10 &&
+			part->capability <= fit->capability;
 	} else {
 		fit->unknown = true;
 	}
@@ -196,7 +215,8 @@ bool ckt_binary_fits(const uint8_t *image, size_t size, unsigned capability, boo
 {
 	struct fit fit = {.capability = capability};
 	struct ckt_binary_cursor cursor;
-	bool damaged = size >= CONTAINER_HEADER && word(image, 4) == CKT_BINARY_MAGIC && !ckt_binary_open(image, size, &cursor);
+	bool damaged = size >= CONTAINER_HEADER && word(image, 4) == CKT_BINARY_MAGIC &&
+		!ckt_binary_open(image, size, &cursor);
 	if (damaged || ckt_binary_walk(image, size, look, &fit))
 		fit.unknown = true;
 	*ret_has_ptx = fit.has_ptx;

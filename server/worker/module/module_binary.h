@@ -1,6 +1,7 @@
 /*
- * What a program hands over as a module: PTX text, machine code, or a fat binary of several of these.  The fat binary's layout is not
- * documented; read off nvcc 13.0's output and checked at every step:
+ * What a program hands over as a module: PTX text, machine code, or a fat binary of several of
+ * these.  The fat binary's layout is not documented; read off nvcc 13.0's output and checked at
+ * every step:
  *
  *	container  u32 0xba55ed50 | u16 version 1 | u16 header size | u64 bytes of entries behind it
  *	entry      u16 kind (1 PTX, 2 machine code) | u16 | u32 header size (64 at least) | u64 payload size | u32 compressed size | u32 |
@@ -14,7 +15,10 @@
 #include <stdint.h>
 
 #define CKT_BINARY_MAGIC 0xba55ed50u
-/* What a program's own pointer to a container begins with; it means something in the program's process only. */
+/*
+ * What a program's own pointer to a container begins with; it means something in the program's
+ * process only.
+ */
 #define CKT_BINARY_WRAPPER_MAGIC 0x466243b1u
 
 enum { CKT_BINARY_KIND_PTX = 1, CKT_BINARY_KIND_CODE = 2 };
@@ -24,7 +28,7 @@ struct ckt_binary_entry {
 	unsigned kind, capability;
 	const uint8_t *header, *payload;
 	uint64_t header_size, payload_size;
-	uint64_t compressed, unpacked, flags;	/* compressed: 0 where it is not */
+	uint64_t compressed, unpacked, flags; /* compressed: 0 where it is not */
 };
 
 struct ckt_binary_cursor {
@@ -35,21 +39,28 @@ struct ckt_binary_cursor {
 bool ckt_binary_open(const uint8_t *image, size_t size, struct ckt_binary_cursor *ret_cursor);
 /* 1: the next entry; 0: that was the last one; -EBADMSG: what follows is none. */
 int ckt_binary_next(struct ckt_binary_cursor *cursor, struct ckt_binary_entry *ret_entry);
-/* The payload as it was before it was compressed; free() it.  -EBADMSG, -EFBIG where it is more than max_bytes, or -ENOMEM. */
+/*
+ * The payload as it was before it was compressed; free() it.  -EBADMSG, -EFBIG where it is more
+ * than max_bytes, or -ENOMEM.
+ */
 int ckt_binary_unpack(const struct ckt_binary_entry *entry, uint64_t max_bytes, uint8_t **ret_data);
 
 struct ckt_binary_part {
 	enum { CKT_BINARY_OTHER, CKT_BINARY_PTX, CKT_BINARY_CODE } kind;
-	unsigned capability;	/* of machine code, 90 for 9.0; 0: not known */
-	const uint8_t *data;	/* unpacked */
+	unsigned capability; /* of machine code, 90 for 9.0; 0: not known */
+	const uint8_t *data; /* unpacked */
 	size_t size;
 };
 
 /*
- * Calls for each part that can be unpacked; what does not look like a fat binary is one part.  0, the first result of call that is not
- * 0, or -ENOMEM.
+ * Calls for each part that can be unpacked; what does not look like a fat binary is one part.  0,
+ * the first result of call that is not 0, or -ENOMEM.
  */
-int ckt_binary_walk(const uint8_t *image, size_t size, int (*call)(void *opaque, const struct ckt_binary_part *part), void *opaque);
+int ckt_binary_walk(const uint8_t *image, size_t size,
+	int (*call)(void *opaque, const struct ckt_binary_part *part), void *opaque);
 
-/* Whether a GPU of that capability (90 for 9.0) can run the image.  What cannot be told counts as yes: the driver decides. */
+/*
+ * Whether a GPU of that capability (90 for 9.0) can run the image.  What cannot be told counts as
+ * yes: the driver decides.
+ */
 bool ckt_binary_fits(const uint8_t *image, size_t size, unsigned capability, bool *ret_has_ptx);

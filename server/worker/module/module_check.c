@@ -10,7 +10,8 @@
 #include "server/worker/module/module_binary.h"
 #include "server/worker/module/elf_check.h"
 
-static CUresult refuse(struct ckt_module_check *check, CUresult result, const char *what, const char *why)
+static CUresult refuse(
+	struct ckt_module_check *check, CUresult result, const char *what, const char *why)
 {
 	snprintf(check->why, sizeof check->why, "%s %s", what, why);
 	return result;
@@ -29,7 +30,8 @@ static bool is_text(const uint8_t *data, size_t size)
 {
 	enum { START = 3 };
 	for (size_t i = 0; i < size && data[i]; i++) {
-		bool blank = data[i] == '\n' || data[i] == '\r' || data[i] == '\t' || data[i] == '\f' || data[i] == '\v';
+		bool blank = data[i] == '\n' || data[i] == '\r' || data[i] == '\t' ||
+			data[i] == '\f' || data[i] == '\v';
 		if ((data[i] < ' ' && !blank) || data[i] == 0x7f)
 			return false;
 		/* Comments may be in any language, but no format begins like that and is text. */
@@ -45,7 +47,8 @@ static bool is_text(const uint8_t *data, size_t size)
 static bool header_good(const struct ckt_binary_entry *entry)
 {
 	enum { OPTIONS = 20, NAME = 32 };
-	uint64_t size = entry->header_size, options = word(entry->header + OPTIONS, 4), name = word(entry->header + NAME, 4);
+	uint64_t size = entry->header_size, options = word(entry->header + OPTIONS, 4),
+		 name = word(entry->header + NAME, 4);
 	if (name > size || word(entry->header + NAME + 4, 4) > size - name)
 		return false;
 	if (!options)
@@ -57,8 +60,8 @@ static bool header_good(const struct ckt_binary_entry *entry)
 }
 
 /*
- * Whether the driver could choose it for the GPU.  What is neither (intermediate code, which libraries hold encrypted) is the linker's, and has
- * no more to it than its size.
+ * Whether the driver could choose it for the GPU.  What is neither (intermediate code, which
+ * libraries hold encrypted) is the linker's, and has no more to it than its size.
  */
 static bool matters(const struct ckt_binary_entry *entry, const struct ckt_module_check *check)
 {
@@ -67,33 +70,42 @@ static bool matters(const struct ckt_binary_entry *entry, const struct ckt_modul
 	return !check->capability || entry->capability / 10 == check->capability / 10;
 }
 
-static CUresult check_payload(const struct ckt_binary_entry *entry, const uint8_t *data, uint64_t size, struct ckt_module_check *check)
+static CUresult check_payload(const struct ckt_binary_entry *entry, const uint8_t *data,
+	uint64_t size, struct ckt_module_check *check)
 {
 	const char *why = entry->kind == CKT_BINARY_KIND_CODE ? ckt_elf_check(data, size) : NULL;
 	if (!why && entry->kind == CKT_BINARY_KIND_PTX && !is_text(data, size))
 		why = "is no text";
-	return why ? refuse(check, CUDA_ERROR_INVALID_IMAGE, entry->kind == CKT_BINARY_KIND_CODE ? "machine code in the fat binary" : "PTX in the fat binary", why) :
-		     CUDA_SUCCESS;
+	return why ? refuse(check, CUDA_ERROR_INVALID_IMAGE,
+			     entry->kind == CKT_BINARY_KIND_CODE ? "machine code in the fat binary"
+								 : "PTX in the fat binary",
+			     why)
+		   : CUDA_SUCCESS;
 }
 
 static CUresult check_entry(const struct ckt_binary_entry *entry, struct ckt_module_check *check)
 {
 	if (!header_good(entry))
-		return refuse(check, CUDA_ERROR_INVALID_IMAGE, "an entry of the fat binary", "has names that lie outside of it");
+		return refuse(check, CUDA_ERROR_INVALID_IMAGE, "an entry of the fat binary",
+			"has names that lie outside of it");
 	if (!matters(entry, check))
-		return !entry->compressed || entry->unpacked <= check->unpacked_max ?
-			       CUDA_SUCCESS :
-			       refuse(check, CUDA_ERROR_OUT_OF_MEMORY, "an entry of the fat binary", "unpacks to more than the session may have");
+		return !entry->compressed || entry->unpacked <= check->unpacked_max
+			? CUDA_SUCCESS
+			: refuse(check, CUDA_ERROR_OUT_OF_MEMORY, "an entry of the fat binary",
+				  "unpacks to more than the session may have");
 	if (!entry->compressed)
 		return check_payload(entry, entry->payload, entry->payload_size, check);
 	uint8_t *data;
 	int error = ckt_binary_unpack(entry, check->unpacked_max, &data);
 	if (error == -EFBIG)
-		return refuse(check, CUDA_ERROR_OUT_OF_MEMORY, "an entry of the fat binary", "unpacks to more than the session may have");
+		return refuse(check, CUDA_ERROR_OUT_OF_MEMORY, "an entry of the fat binary",
+			"unpacks to more than the session may have");
 	if (error == -ENOMEM)
-		return refuse(check, CUDA_ERROR_OUT_OF_MEMORY, "an entry of the fat binary", "cannot be unpacked: no memory");
+		return refuse(check, CUDA_ERROR_OUT_OF_MEMORY, "an entry of the fat binary",
+			"cannot be unpacked: no memory");
 	if (error)
-		return refuse(check, CUDA_ERROR_INVALID_IMAGE, "an entry of the fat binary", "does not unpack to what it says");
+		return refuse(check, CUDA_ERROR_INVALID_IMAGE, "an entry of the fat binary",
+			"does not unpack to what it says");
 	if (entry->unpacked > check->unpacked)
 		check->unpacked = entry->unpacked;
 	CUresult result = check_payload(entry, data, entry->unpacked, check);
@@ -106,12 +118,15 @@ static CUresult check_container(const uint8_t *image, size_t size, struct ckt_mo
 	struct ckt_binary_cursor cursor;
 	struct ckt_binary_entry entry;
 	if (!ckt_binary_open(image, size, &cursor))
-		return refuse(check, CUDA_ERROR_INVALID_IMAGE, "the fat binary", "claims more than was sent");
+		return refuse(check, CUDA_ERROR_INVALID_IMAGE, "the fat binary",
+			"claims more than was sent");
 	int more;
 	CUresult result = CUDA_SUCCESS;
 	while (!result && (more = ckt_binary_next(&cursor, &entry)))
-		result = more < 0 ? refuse(check, CUDA_ERROR_INVALID_IMAGE, "an entry of the fat binary", "claims more than there is") :
-				    check_entry(&entry, check);
+		result = more < 0
+			? refuse(check, CUDA_ERROR_INVALID_IMAGE, "an entry of the fat binary",
+				  "claims more than there is")
+			: check_entry(&entry, check);
 	return result;
 }
 
@@ -119,14 +134,18 @@ CUresult ckt_module_check(const uint8_t *image, size_t size, struct ckt_module_c
 {
 	uint32_t magic = size < 4 ? 0 : (uint32_t)word(image, 4);
 	if (magic == CKT_BINARY_WRAPPER_MAGIC)
-		return refuse(check, CUDA_ERROR_INVALID_IMAGE, "the module", "is a pointer into the client's memory, which a client follows itself");
+		return refuse(check, CUDA_ERROR_INVALID_IMAGE, "the module",
+			"is a pointer into the client's memory, which a client follows itself");
 	if (magic == CKT_BINARY_MAGIC)
 		return check_container(image, size, check);
 	if (ckt_elf_is(image, size)) {
 		const char *why = ckt_elf_check(image, size);
-		return why ? refuse(check, CUDA_ERROR_INVALID_IMAGE, "the machine code", why) : CUDA_SUCCESS;
+		return why ? refuse(check, CUDA_ERROR_INVALID_IMAGE, "the machine code", why)
+			   : CUDA_SUCCESS;
 	}
-	return is_text(image, size) ? CUDA_SUCCESS : refuse(check, CUDA_ERROR_INVALID_IMAGE, "the module", "is neither PTX nor machine code nor a fat binary");
+	return is_text(image, size) ? CUDA_SUCCESS
+				    : refuse(check, CUDA_ERROR_INVALID_IMAGE, "the module",
+					      "is neither PTX nor machine code nor a fat binary");
 }
 
 /* ---- The linker's inputs */
@@ -140,19 +159,22 @@ struct object {
 static void check_containers(void *opaque, const struct ckt_elf_section *section)
 {
 	struct object *object = opaque;
-	if ((strcmp(section->name, ".nv_fatbin") && strcmp(section->name, "__nv_relfatbin")) || !section->data)
+	if ((strcmp(section->name, ".nv_fatbin") && strcmp(section->name, "__nv_relfatbin")) ||
+		!section->data)
 		return;
 	const uint8_t *at = section->data, *end = at + section->size;
 	while (!object->result && at < end) {
 		struct ckt_binary_cursor cursor;
-		if (!*at) {	/* between them */
+		if (!*at) { /* between them */
 			at++;
 			continue;
 		}
 		if (!ckt_binary_open(at, (size_t)(end - at), &cursor))
-			object->result = refuse(object->check, CUDA_ERROR_INVALID_IMAGE, "a fat binary in the object", "claims more than there is");
+			object->result = refuse(object->check, CUDA_ERROR_INVALID_IMAGE,
+				"a fat binary in the object", "claims more than there is");
 		else
-			object->result = check_container(at, (size_t)(cursor.end - at), object->check);
+			object->result =
+				check_container(at, (size_t)(cursor.end - at), object->check);
 		at = cursor.end;
 	}
 }
@@ -194,13 +216,20 @@ static CUresult check_archive(const uint8_t *image, size_t size, struct ckt_modu
 		struct ar_hdr header;
 		uint64_t bytes;
 		if (size - at < sizeof header)
-			return refuse(check, CUDA_ERROR_INVALID_IMAGE, "the library", "ends within a member");
+			return refuse(check, CUDA_ERROR_INVALID_IMAGE, "the library",
+				"ends within a member");
 		memcpy(&header, image + at, sizeof header);
 		at += sizeof header;
-		if (memcmp(header.ar_fmag, ARFMAG, 2) || !number(header.ar_size, sizeof header.ar_size, &bytes) || bytes > size - at)
-			return refuse(check, CUDA_ERROR_INVALID_IMAGE, "a member of the library", "claims more than there is");
-		/* "/" and "//": symbols and long names, which begin with a slash and go on with none of a name's digits. */
-		bool table = header.ar_name[0] == '/' && (header.ar_name[1] < '0' || header.ar_name[1] > '9');
+		if (memcmp(header.ar_fmag, ARFMAG, 2) ||
+			!number(header.ar_size, sizeof header.ar_size, &bytes) || bytes > size - at)
+			return refuse(check, CUDA_ERROR_INVALID_IMAGE, "a member of the library",
+				"claims more than there is");
+		/*
+		 * "/" and "//": symbols and long names, which begin with a slash and go on with
+		 * none of a name's digits.
+		 */
+		bool table = header.ar_name[0] == '/' &&
+			(header.ar_name[1] < '0' || header.ar_name[1] > '9');
 		if (!table)
 			result = check_object(image + at, bytes, check);
 		at += bytes + (bytes & 1 && bytes < size - at);
@@ -211,11 +240,16 @@ static CUresult check_archive(const uint8_t *image, size_t size, struct ckt_modu
 /* LLVM's bitcode and NVIDIA's own form of it; the linker reads neither by pointers of ours. */
 static bool is_intermediate(const uint8_t *image, size_t size)
 {
-	static const uint8_t bitcode[4] = {'B', 'C', 0xc0, 0xde}, wrapped[4] = {0xde, 0xc0, 0x17, 0x0b}, nvvm[4] = {0xed, 0x43, 0x4e, 0x7f};
-	return size >= 4 && (!memcmp(image, bitcode, 4) || !memcmp(image, wrapped, 4) || !memcmp(image, nvvm, 4));
+	static const uint8_t bitcode[4] = {'B', 'C', 0xc0, 0xde},
+			     wrapped[4] = {0xde, 0xc0, 0x17, 0x0b},
+			     nvvm[4] = {0xed, 0x43, 0x4e, 0x7f};
+	return size >= 4 &&
+		(!memcmp(image, bitcode, 4) || !memcmp(image, wrapped, 4) ||
+			!memcmp(image, nvvm, 4));
 }
 
-CUresult ckt_module_check_input(CUjitInputType type, const uint8_t *image, size_t size, struct ckt_module_check *check)
+CUresult ckt_module_check_input(
+	CUjitInputType type, const uint8_t *image, size_t size, struct ckt_module_check *check)
 {
 	if (is_archive(image, size))
 		return check_archive(image, size, check);

@@ -22,10 +22,15 @@ bool ckt_loading_is_lazy(void)
 {
 	static int answer = -1;
 	CUmoduleLoadingMode mode;
-	/* What a driver cannot be made to load at once, or is not known to, cannot be done again: those before CUDA 12.4 are eager (ckt_loading_prepare's caller). */
+	/*
+	 * What a driver cannot be made to load at once, or is not known to, cannot be done again:
+	 * those before CUDA 12.4 are eager (ckt_loading_prepare's caller).
+	 */
 	if (answer < 0)
-		answer = ckt_driver.cuModuleGetLoadingMode && ckt_driver.cuFuncLoad && ckt_driver.cuModuleEnumerateFunctions &&
-			 ckt_driver.cuModuleGetLoadingMode(&mode) == CUDA_SUCCESS && mode == CU_MODULE_LAZY_LOADING;
+		answer = ckt_driver.cuModuleGetLoadingMode && ckt_driver.cuFuncLoad &&
+			ckt_driver.cuModuleEnumerateFunctions &&
+			ckt_driver.cuModuleGetLoadingMode(&mode) == CUDA_SUCCESS &&
+			mode == CU_MODULE_LAZY_LOADING;
 	return answer;
 }
 
@@ -40,7 +45,10 @@ CUresult ckt_loading_whole(CUmodule module)
 		result = CUDA_ERROR_OUT_OF_MEMORY;
 	if (functions)
 		result = ckt_driver.cuModuleEnumerateFunctions(functions, count, module);
-	/* A function that cannot be loaded is its caller's to hear of, as from an eager driver: the others of the module run. */
+	/*
+	 * A function that cannot be loaded is its caller's to hear of, as from an eager driver: the
+	 * others of the module run.
+	 */
 	for (unsigned i = 0; i < count && functions && !result; i++)
 		if (ckt_driver.cuFuncLoad(functions[i]) == CUDA_ERROR_OUT_OF_MEMORY)
 			result = CUDA_ERROR_OUT_OF_MEMORY;

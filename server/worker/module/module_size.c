@@ -25,7 +25,8 @@ static bool begins(const char *text, const char *with)
 static void add_section(void *opaque, const struct ckt_elf_section *section)
 {
 	uint64_t *bytes = opaque;
-	if (section->flags & SHF_ALLOC && !begins(section->name, ".nv.shared") && !begins(section->name, ".nv.local"))
+	if (section->flags & SHF_ALLOC && !begins(section->name, ".nv.shared") &&
+		!begins(section->name, ".nv.local"))
 		*bytes = sum(*bytes, section->size);
 }
 
@@ -54,7 +55,8 @@ static bool skip_comment(struct text *t)
 	size_t left = (size_t)(t->end - t->at);
 	if (left < 2 || t->at[0] != '/' || (t->at[1] != '/' && t->at[1] != '*'))
 		return false;
-	const char *close = t->at[1] == '/' ? memchr(t->at, '\n', left) : memmem(t->at + 2, left - 2, "*/", 2);
+	const char *close =
+		t->at[1] == '/' ? memchr(t->at, '\n', left) : memmem(t->at + 2, left - 2, "*/", 2);
 	t->at = !close ? t->end : t->at[1] == '/' ? close : close + 2;
 	return true;
 }
@@ -69,15 +71,19 @@ static uint64_t element_bytes(const char *word, size_t length)
 	static const struct {
 		const char *name;
 		unsigned bytes;
-	} types[] = {{".b8", 1}, {".u8", 1}, {".s8", 1}, {".b16", 2}, {".u16", 2}, {".s16", 2}, {".f16", 2}, {".b32", 4}, {".u32", 4},
-		     {".s32", 4}, {".f32", 4}, {".b64", 8}, {".u64", 8}, {".s64", 8}, {".f64", 8}, {".b128", 16}, {".v2", 2}, {".v4", 4}};
+	} types[] = {{".b8", 1}, {".u8", 1}, {".s8", 1}, {".b16", 2}, {".u16", 2}, {".s16", 2},
+		{".f16", 2}, {".b32", 4}, {".u32", 4}, {".s32", 4}, {".f32", 4}, {".b64", 8},
+		{".u64", 8}, {".s64", 8}, {".f64", 8}, {".b128", 16}, {".v2", 2}, {".v4", 4}};
 	for (size_t i = 0; i < sizeof types / sizeof *types; i++)
 		if (strlen(types[i].name) == length && !memcmp(types[i].name, word, length))
 			return types[i].bytes;
 	return 1;
 }
 
-/* What stands between .global or .const and the end of its declaration: types, dimensions, other variables behind commas. */
+/*
+ * What stands between .global or .const and the end of its declaration: types, dimensions, other
+ * variables behind commas.
+ */
 static uint64_t declared(struct text *t)
 {
 	uint64_t element = 1, count = 1, bytes = 0;
@@ -92,11 +98,16 @@ static uint64_t declared(struct text *t)
 			if (__builtin_mul_overflow(count, n ? n : 1, &count))
 				count = UINT64_MAX;
 		} else if (*t->at == ',') {
-			bytes = sum(bytes, __builtin_mul_overflow(element, count, &count) ? UINT64_MAX : count);
+			bytes = sum(bytes,
+				__builtin_mul_overflow(element, count, &count) ? UINT64_MAX
+									       : count);
 			count = 1;
 			t->at++;
 		} else if (*t->at == '=' || *t->at == '{') {
-			/* Initial values: as many bytes as there are, at most, as the array says; without a number they are its length. */
+			/*
+			 * Initial values: as many bytes as there are, at most, as the array says;
+			 * without a number they are its length.
+			 */
 			while (t->at < t->end && *t->at != ';')
 				t->at++;
 			bytes = sum(bytes, (uint64_t)(t->at - word) * 8);
@@ -133,7 +144,8 @@ static uint64_t text_bytes(const char *data, size_t size)
 		while (t.at < t.end && is_word(*t.at))
 			t.at++;
 		size_t length = (size_t)(t.at - word);
-		bool space = (length == 7 && !memcmp(word, ".global", 7)) || (length == 6 && !memcmp(word, ".const", 6));
+		bool space = (length == 7 && !memcmp(word, ".global", 7)) ||
+			(length == 6 && !memcmp(word, ".const", 6));
 		/* A parameter may be a pointer to it, and what is extern is another module's. */
 		if (space && strcmp(before, ".ptr") && strcmp(before, ".extern"))
 			bytes = sum(bytes, declared(&t));
@@ -154,7 +166,8 @@ static int look(void *opaque, const struct ckt_binary_part *part)
 {
 	struct largest *largest = opaque;
 	uint64_t bytes = 0;
-	if (part->kind == CKT_BINARY_CODE && (!part->capability || part->capability / 10 == largest->capability / 10)) {
+	if (part->kind == CKT_BINARY_CODE &&
+		(!part->capability || part->capability / 10 == largest->capability / 10)) {
 		bytes = code_bytes(part->data, part->size);
 	} else if (part->kind == CKT_BINARY_PTX) {
 		char *copy = malloc(part->size + 1);

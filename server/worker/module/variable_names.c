@@ -49,7 +49,8 @@ static int search(struct ckt_names *names, const uint8_t *p, size_t size)
 		const uint8_t *start = p++;
 		while (p < end && in_name(*p))
 			p++;
-		int result = p - start < NAME_MAX_BYTES ? add(names, start, (size_t)(p - start)) : 0;
+		int result =
+			p - start < NAME_MAX_BYTES ? add(names, start, (size_t)(p - start)) : 0;
 		if (result)
 			return result;
 	}

@@ -1,9 +1,10 @@
 /*
  * Candidate names of a module's variables, found in its image.
  *
- * The driver can look a variable up but not list them, and device code has variables that the host never asks for.  So every
- * identifier in the image (PTX text, or the string table of machine code, inside a fat binary compressed or not) is a candidate; the
- * driver says which of them are variables.
+ * The driver can look a variable up but not list them, and device code has variables that the host
+ * never asks for.  So every identifier in the image (PTX text, or the string table of machine code,
+ * inside a fat binary compressed or not) is a candidate; the driver says which of them are
+ * variables.
  */
 #pragma once
 
@@ -11,7 +12,7 @@
 #include <stdint.h>
 
 struct ckt_names {
-	char **list;		/* sorted, without doubles; owned */
+	char **list; /* sorted, without doubles; owned */
 	size_t count, room;
 };
 

@@ -18,7 +18,8 @@ static CUresult make_real(struct ckt_object *object)
 	struct ckt_warray *array = object->array;
 	if (!array->levels)
 		return ckt_driver.cuArray3DCreate_v2((CUarray *)&object->real, &array->desc);
-	CUresult result = ckt_driver.cuMipmappedArrayCreate((CUmipmappedArray *)&object->real, &array->desc, array->levels);
+	CUresult result = ckt_driver.cuMipmappedArrayCreate(
+		(CUmipmappedArray *)&object->real, &array->desc, array->levels);
 	for (unsigned i = 0; i < array->levels && !result; i++) {
 		result = ckt_driver.cuMipmappedArrayGetLevel(&array->level[i], object->real, i);
 		if (result)
@@ -27,7 +28,8 @@ static CUresult make_real(struct ckt_object *object)
 	return result;
 }
 
-CUresult ckt_array_make(struct ckt_worker *worker, uint64_t id, const CUDA_ARRAY3D_DESCRIPTOR *desc, uint32_t levels, struct ckt_object **ret_object)
+CUresult ckt_array_make(struct ckt_worker *worker, uint64_t id, const CUDA_ARRAY3D_DESCRIPTOR *desc,
+	uint32_t levels, struct ckt_object **ret_object)
 {
 	struct ckt_object *object;
 	uint64_t bytes = ckt_array_total_bytes(desc, levels);
@@ -45,7 +47,8 @@ CUresult ckt_array_make(struct ckt_worker *worker, uint64_t id, const CUDA_ARRAY
 		free(array);
 		return result;
 	}
-	result = ckt_objects_add(&worker->objects, id, levels ? CKT_KIND_MIPMAP : CKT_KIND_ARRAY, false, &object);
+	result = ckt_objects_add(
+		&worker->objects, id, levels ? CKT_KIND_MIPMAP : CKT_KIND_ARRAY, false, &object);
 	if (result) {
 		ckt_memory_uncharge(memory, bytes);
 		free(array);
@@ -61,18 +64,27 @@ CUresult ckt_array_make(struct ckt_worker *worker, uint64_t id, const CUDA_ARRAY
 		ckt_objects_remove(&worker->objects, object);
 		return result;
 	}
-	ckt_journal_add(worker, (struct ckt_journal_entry){
-					.kind = CKT_JOURNAL_ARRAY_CREATE, .id = id, .context = object->context, .flags = levels, .desc = *desc});
+	ckt_journal_add(worker,
+		(struct ckt_journal_entry){.kind = CKT_JOURNAL_ARRAY_CREATE,
+			.id = id,
+			.context = object->context,
+			.flags = levels,
+			.desc = *desc});
 	*ret_object = object;
 	return CUDA_SUCCESS;
 }
 
-/* An array that came and went with no module loaded meanwhile leaves no trace, unless an image that others build on has it. */
+/*
+ * An array that came and went with no module loaded meanwhile leaves no trace, unless an image that
+ * others build on has it.
+ */
 static void journal_end(struct ckt_worker *worker, uint64_t id)
 {
 	for (size_t i = worker->journal_count; i-- > worker->journal_saved;) {
 		struct ckt_journal_entry *entry = &worker->journal[i];
-		if (entry->kind == CKT_JOURNAL_MODULE_LOAD || entry->kind == CKT_JOURNAL_CONTEXT_CREATE || entry->kind == CKT_JOURNAL_DIGEST)
+		if (entry->kind == CKT_JOURNAL_MODULE_LOAD ||
+			entry->kind == CKT_JOURNAL_CONTEXT_CREATE ||
+			entry->kind == CKT_JOURNAL_DIGEST)
 			break;
 		if (entry->kind != CKT_JOURNAL_ARRAY_CREATE || entry->id != id)
 			continue;
@@ -81,7 +93,8 @@ static void journal_end(struct ckt_worker *worker, uint64_t id)
 		worker->journal_count--;
 		return;
 	}
-	ckt_journal_add(worker, (struct ckt_journal_entry){.kind = CKT_JOURNAL_ARRAY_DESTROY, .id = id});
+	ckt_journal_add(
+		worker, (struct ckt_journal_entry){.kind = CKT_JOURNAL_ARRAY_DESTROY, .id = id});
 }
 
 static void destroy_real(bool mipmapped, void *real)
@@ -161,7 +174,9 @@ static CUresult move(const struct ckt_object *object, uint8_t *data, bool write)
 		if (!ckt_array_extent(&desc, &extent))
 			return CUDA_ERROR_INVALID_VALUE;
 		CUarray real = array->levels ? array->level[i] : object->real;
-		CUDA_MEMCPY3D copy = {.WidthInBytes = extent.row_bytes, .Height = extent.rows, .Depth = extent.slices};
+		CUDA_MEMCPY3D copy = {.WidthInBytes = extent.row_bytes,
+			.Height = extent.rows,
+			.Depth = extent.slices};
 		copy.srcMemoryType = write ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_ARRAY;
 		copy.dstMemoryType = write ? CU_MEMORYTYPE_ARRAY : CU_MEMORYTYPE_HOST;
 		if (write) {
@@ -191,15 +206,21 @@ CUresult ckt_array_write(const struct ckt_object *object, const uint8_t *data)
 	return move(object, (uint8_t *)data, true);
 }
 
-/* The largest box that begins there and goes no further than the piece: a part of a row, rows of a slice, or slices. */
-static CUDA_MEMCPY3D first_box(const struct ckt_array_extent *extent, uint64_t offset, uint64_t size, bool write)
+/*
+ * The largest box that begins there and goes no further than the piece: a part of a row, rows of a
+ * slice, or slices.
+ */
+static CUDA_MEMCPY3D first_box(
+	const struct ckt_array_extent *extent, uint64_t offset, uint64_t size, bool write)
 {
-	uint64_t row = offset / extent->row_bytes, x = offset % extent->row_bytes, y = row % extent->rows, slice_bytes = extent->row_bytes * extent->rows;
+	uint64_t row = offset / extent->row_bytes, x = offset % extent->row_bytes,
+		 y = row % extent->rows, slice_bytes = extent->row_bytes * extent->rows;
 	CUDA_MEMCPY3D box = {.WidthInBytes = extent->row_bytes, .Height = 1, .Depth = 1};
 	if (x || size < extent->row_bytes) {
 		box.WidthInBytes = extent->row_bytes - x < size ? extent->row_bytes - x : size;
 	} else if (y || size < slice_bytes) {
-		box.Height = size / extent->row_bytes < extent->rows - y ? size / extent->row_bytes : extent->rows - y;
+		box.Height = size / extent->row_bytes < extent->rows - y ? size / extent->row_bytes
+									 : extent->rows - y;
 	} else {
 		box.Height = extent->rows;
 		box.Depth = size / slice_bytes;
@@ -238,8 +259,8 @@ static void set_ends(CUDA_MEMCPY3D *box, CUarray array, enum ckt_array_way way, 
 		box->dstDevice = at;
 }
 
-CUresult ckt_array_move_piece(const struct ckt_object *object, uint64_t offset, uint64_t size, enum ckt_array_way way, uint64_t at,
-			      CUstream stream)
+CUresult ckt_array_move_piece(const struct ckt_object *object, uint64_t offset, uint64_t size,
+	enum ckt_array_way way, uint64_t at, CUstream stream)
 {
 	const struct ckt_warray *array = object->array;
 	CUresult result = CUDA_SUCCESS;
@@ -251,7 +272,8 @@ CUresult ckt_array_move_piece(const struct ckt_object *object, uint64_t offset, 
 		uint64_t bytes = ckt_array_bytes(&extent);
 		for (; offset < bytes && size && !result;) {
 			uint64_t left = bytes - offset < size ? bytes - offset : size;
-			CUDA_MEMCPY3D box = first_box(&extent, offset, left, way == CKT_ARRAY_FROM_HOST);
+			CUDA_MEMCPY3D box =
+				first_box(&extent, offset, left, way == CKT_ARRAY_FROM_HOST);
 			set_ends(&box, array->levels ? array->level[i] : object->real, way, at);
 			uint64_t moved = box.WidthInBytes * box.Height * box.Depth;
 			result = ckt_driver.cuMemcpy3DAsync_v2(&box, stream);
@@ -274,16 +296,20 @@ int ckt_worker_array_create(struct ckt_wcall *call)
 	if (!ckt_array_create_args_get(&call->args, &args))
 		return CKT_WCALL_GARBAGE;
 	CUDA_ARRAY3D_DESCRIPTOR desc = {.Width = args.width,
-					.Height = args.height,
-					.Depth = args.depth,
-					.Format = (CUarray_format)args.format,
-					.NumChannels = args.channels,
-					.Flags = args.flags};
+		.Height = args.height,
+		.Depth = args.depth,
+		.Format = (CUarray_format)args.format,
+		.NumChannels = args.channels,
+		.Flags = args.flags};
 	/* Memory that is not ours, memory from elsewhere: what an image could not hold. */
-	if (args.flags & (CUDA_ARRAY3D_SPARSE | CUDA_ARRAY3D_DEFERRED_MAPPING | CUDA_ARRAY3D_VIDEO_ENCODE_DECODE))
-		return CKT_WORKER_UNSUPPORTED("sparse arrays, arrays without memory and arrays for video");
+	if (args.flags &
+		(CUDA_ARRAY3D_SPARSE | CUDA_ARRAY3D_DEFERRED_MAPPING |
+			CUDA_ARRAY3D_VIDEO_ENCODE_DECODE))
+		return CKT_WORKER_UNSUPPORTED(
+			"sparse arrays, arrays without memory and arrays for video");
 	CUresult result = ckt_array_make(worker, args.id, &desc, args.levels, &object);
-	if (result == CUDA_ERROR_OUT_OF_MEMORY && worker->current && ckt_pools_release(worker, worker->current->ctx.device, true))
+	if (result == CUDA_ERROR_OUT_OF_MEMORY && worker->current &&
+		ckt_pools_release(worker, worker->current->ctx.device, true))
 		result = ckt_array_make(worker, args.id, &desc, args.levels, &object);
 	return result;
 }
@@ -298,12 +324,19 @@ int ckt_worker_array_destroy(struct ckt_wcall *call)
 	CUcontext context;
 	if (!object || ckt_object_context(worker, object->context, &context))
 		return CUDA_ERROR_INVALID_HANDLE;
-	/* The driver waits for the GPU first, and the GPU perhaps for an answer that is a command behind this one. */
+	/*
+	 * The driver waits for the GPU first, and the GPU perhaps for an answer that is a command
+	 * behind this one.
+	 */
 	struct end *end = malloc(sizeof *end);
 	if (!end)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	*end = (struct end){.job = {.run = end_run, .finish = end_finish, .context = context}, .id = object->id, .context = object->context,
-			    .bytes = object->array->bytes, .mipmapped = object->array->levels, .real = object->real};
+	*end = (struct end){.job = {.run = end_run, .finish = end_finish, .context = context},
+		.id = object->id,
+		.context = object->context,
+		.bytes = object->array->bytes,
+		.mipmapped = object->array->levels,
+		.real = object->real};
 	ckt_objects_remove(&worker->objects, object);
 	ckt_aside_submit(worker, &end->job);
 	return CUDA_SUCCESS;
@@ -315,7 +348,8 @@ int ckt_worker_memcpy_htoa(struct ckt_wcall *call)
 	struct ckt_memcpy_htoa_args args;
 	CUstream stream;
 	CUarray array;
-	if (!ckt_memcpy_htoa_args_get(&call->args, &args) || (uint64_t)args.width * args.height != args.data_len)
+	if (!ckt_memcpy_htoa_args_get(&call->args, &args) ||
+		(uint64_t)args.width * args.height != args.data_len)
 		return CKT_WCALL_GARBAGE;
 	CUresult result = ckt_worker_copy_stream(worker, args.stream, &stream);
 	if (!result)
@@ -324,17 +358,17 @@ int ckt_worker_memcpy_htoa(struct ckt_wcall *call)
 		return result;
 	struct ckt_staging_piece *piece;
 	CUDA_MEMCPY3D copy = {.srcMemoryType = CU_MEMORYTYPE_HOST,
-			      .srcHost = ckt_worker_source(worker, args.data, args.data_len, &piece),
-			      .srcPitch = args.width,
-			      .srcHeight = args.height,
-			      .dstMemoryType = CU_MEMORYTYPE_ARRAY,
-			      .dstArray = array,
-			      .dstXInBytes = args.x,
-			      .dstY = args.y,
-			      .dstZ = args.z,
-			      .WidthInBytes = args.width,
-			      .Height = args.height,
-			      .Depth = 1};
+		.srcHost = ckt_worker_source(worker, args.data, args.data_len, &piece),
+		.srcPitch = args.width,
+		.srcHeight = args.height,
+		.dstMemoryType = CU_MEMORYTYPE_ARRAY,
+		.dstArray = array,
+		.dstXInBytes = args.x,
+		.dstY = args.y,
+		.dstZ = args.z,
+		.WidthInBytes = args.width,
+		.Height = args.height,
+		.Depth = 1};
 	result = ckt_driver.cuMemcpy3DAsync_v2(&copy, stream);
 	return ckt_worker_sent(worker, result, piece, stream);
 }
@@ -357,17 +391,17 @@ int ckt_worker_memcpy_atoh(struct ckt_wcall *call)
 		return result;
 	struct ckt_staging_piece *piece = ckt_worker_take_piece(worker, size);
 	CUDA_MEMCPY3D copy = {.srcMemoryType = CU_MEMORYTYPE_ARRAY,
-			      .srcArray = array,
-			      .srcXInBytes = args.x,
-			      .srcY = args.y,
-			      .srcZ = args.z,
-			      .dstMemoryType = CU_MEMORYTYPE_HOST,
-			      .dstHost = piece->data,
-			      .dstPitch = args.width,
-			      .dstHeight = args.height,
-			      .WidthInBytes = args.width,
-			      .Height = args.height,
-			      .Depth = 1};
+		.srcArray = array,
+		.srcXInBytes = args.x,
+		.srcY = args.y,
+		.srcZ = args.z,
+		.dstMemoryType = CU_MEMORYTYPE_HOST,
+		.dstHost = piece->data,
+		.dstPitch = args.width,
+		.dstHeight = args.height,
+		.WidthInBytes = args.width,
+		.Height = args.height,
+		.Depth = 1};
 	result = ckt_driver.cuMemcpy3DAsync_v2(&copy, stream);
 	return ckt_worker_reply_when_done(call, result, args.stream, stream, piece, size);
 }
@@ -379,23 +413,24 @@ int ckt_worker_memcpy_array(struct ckt_wcall *call)
 	CUstream stream;
 	if (!ckt_memcpy_array_args_get(&call->args, &args))
 		return CKT_WCALL_GARBAGE;
-	CUDA_MEMCPY3D copy = {.srcMemoryType = args.src_array ? CU_MEMORYTYPE_ARRAY : CU_MEMORYTYPE_DEVICE,
-			      .srcXInBytes = args.src_array ? args.src_x : 0,
-			      .srcDevice = args.src_array ? 0 : args.src_x,
-			      .srcY = args.src_array ? args.src_y : 0,
-			      .srcZ = args.src_array ? args.src_z : 0,
-			      .srcPitch = args.src_pitch,
-			      .srcHeight = args.src_rows,
-			      .dstMemoryType = args.dst_array ? CU_MEMORYTYPE_ARRAY : CU_MEMORYTYPE_DEVICE,
-			      .dstXInBytes = args.dst_array ? args.dst_x : 0,
-			      .dstDevice = args.dst_array ? 0 : args.dst_x,
-			      .dstY = args.dst_array ? args.dst_y : 0,
-			      .dstZ = args.dst_array ? args.dst_z : 0,
-			      .dstPitch = args.dst_pitch,
-			      .dstHeight = args.dst_rows,
-			      .WidthInBytes = args.width,
-			      .Height = args.height,
-			      .Depth = args.depth};
+	CUDA_MEMCPY3D copy = {
+		.srcMemoryType = args.src_array ? CU_MEMORYTYPE_ARRAY : CU_MEMORYTYPE_DEVICE,
+		.srcXInBytes = args.src_array ? args.src_x : 0,
+		.srcDevice = args.src_array ? 0 : args.src_x,
+		.srcY = args.src_array ? args.src_y : 0,
+		.srcZ = args.src_array ? args.src_z : 0,
+		.srcPitch = args.src_pitch,
+		.srcHeight = args.src_rows,
+		.dstMemoryType = args.dst_array ? CU_MEMORYTYPE_ARRAY : CU_MEMORYTYPE_DEVICE,
+		.dstXInBytes = args.dst_array ? args.dst_x : 0,
+		.dstDevice = args.dst_array ? 0 : args.dst_x,
+		.dstY = args.dst_array ? args.dst_y : 0,
+		.dstZ = args.dst_array ? args.dst_z : 0,
+		.dstPitch = args.dst_pitch,
+		.dstHeight = args.dst_rows,
+		.WidthInBytes = args.width,
+		.Height = args.height,
+		.Depth = args.depth};
 	CUresult result = ckt_object_stream(worker, args.stream, &stream);
 	if (!result && args.src_array)
 		result = ckt_array_real(worker, args.src_array, args.src_level, &copy.srcArray);

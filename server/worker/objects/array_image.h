@@ -18,13 +18,16 @@ uint64_t ckt_array_image_bytes(const ckt_image_array *saved);
 uint64_t ckt_arrays_bytes_on(const ckt_image *image, unsigned device);
 
 /*
- * Contents of the live arrays, which the journal has made but for those it had no room for. skip: chunks that are there already; NULL:
- * none.  0 or -errno and a sentence.
+ * Contents of the live arrays, which the journal has made but for those it had no room for. skip:
+ * chunks that are there already; NULL: none.  0 or -errno and a sentence.
  */
-int ckt_arrays_load_contents(struct ckt_worker *worker, const ckt_image *image, const struct ckt_image_reader *reader, const bool *skip,
-			     char *ret_message, size_t message_size);
+int ckt_arrays_load_contents(struct ckt_worker *worker, const ckt_image *image,
+	const struct ckt_image_reader *reader, const bool *skip, char *ret_message,
+	size_t message_size);
 /*
- * Makes every texture and surface again so that each has its handle.  A driver hands handles out in order, so what was destroyed in
- * between is stood in for; the places it held are free again at the end.  Where the same handle does not come, the restore is refused.
+ * Makes every texture and surface again so that each has its handle.  A driver hands handles out in
+ * order, so what was destroyed in between is stood in for; the places it held are free again at the
+ * end.  Where the same handle does not come, the restore is refused.
  */
-int ckt_textures_load(struct ckt_worker *worker, const ckt_image *image, char *ret_message, size_t message_size);
+int ckt_textures_load(
+	struct ckt_worker *worker, const ckt_image *image, char *ret_message, size_t message_size);

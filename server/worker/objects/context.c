@@ -1,4 +1,7 @@
-/* Contexts: which is current, what may still run in them, their making and end; and the look-ups of call.h. */
+/*
+ * Contexts: which is current, what may still run in them, their making and end; and the look-ups of
+ * call.h.
+ */
 #include <stdlib.h>
 
 #include "rpc/gen/cuda_codec.h"
@@ -21,8 +24,10 @@ CUresult ckt_object_context(struct ckt_worker *worker, uint64_t id, CUcontext *r
 {
 	struct ckt_object *object = ckt_objects_find_kind(&worker->objects, id, CKT_KIND_CONTEXT);
 	if (!object) {
-		bool made = ckt_handle_kind(id) == CKT_KIND_CONTEXT && ckt_handle_slot(id) >= CKT_HANDLE_FIRST_SLOT;
-		CUresult result = made ? CUDA_ERROR_CONTEXT_IS_DESTROYED : CUDA_ERROR_INVALID_CONTEXT;
+		bool made = ckt_handle_kind(id) == CKT_KIND_CONTEXT &&
+			ckt_handle_slot(id) >= CKT_HANDLE_FIRST_SLOT;
+		CUresult result =
+			made ? CUDA_ERROR_CONTEXT_IS_DESTROYED : CUDA_ERROR_INVALID_CONTEXT;
 		for (unsigned d = 0; d < worker->device_count; d++)
 			if (id == ckt_handle_primary(d))
 				result = ckt_context_primary(worker, d, &object);
@@ -35,7 +40,10 @@ CUresult ckt_object_context(struct ckt_worker *worker, uint64_t id, CUcontext *r
 
 CUresult ckt_object_stream(struct ckt_worker *worker, uint64_t id, CUstream *ret_stream)
 {
-	/* A library call that is captured puts its work on one stream, which is none of the program's. */
+	/*
+	 * A library call that is captured puts its work on one stream, which is none of the
+	 * program's.
+	 */
 	if (__builtin_expect(ckt_lib_capture_stream != NULL, 0)) {
 		*ret_stream = ckt_lib_capture_stream;
 		return CUDA_SUCCESS;
@@ -106,18 +114,22 @@ CUresult ckt_worker_use_context(struct ckt_worker *worker, uint64_t id)
 	return make_current(worker, ckt_objects_find(&worker->objects, id));
 }
 
-CUresult ckt_context_primary(struct ckt_worker *worker, unsigned device, struct ckt_object **ret_object)
+CUresult ckt_context_primary(
+	struct ckt_worker *worker, unsigned device, struct ckt_object **ret_object)
 {
 	enum { SPARE_EVENTS = 256 };
 	if (device >= worker->device_count)
 		return CUDA_ERROR_INVALID_DEVICE;
 	uint64_t id = ckt_handle_primary(device);
-	struct ckt_object *object = ckt_objects_find(&worker->objects, id), *before = worker->current;
+	struct ckt_object *object = ckt_objects_find(&worker->objects, id),
+			  *before = worker->current;
 	if (!object) {
 		CUcontext real;
-		CUresult result = ckt_driver.cuDevicePrimaryCtxRetain(&real, worker->devices[device].ordinal);
+		CUresult result =
+			ckt_driver.cuDevicePrimaryCtxRetain(&real, worker->devices[device].ordinal);
 		if (!result)
-			result = ckt_objects_add(&worker->objects, id, CKT_KIND_CONTEXT, true, &object);
+			result = ckt_objects_add(
+				&worker->objects, id, CKT_KIND_CONTEXT, true, &object);
 		if (result)
 			return result;
 		object->context = id;
@@ -134,7 +146,9 @@ CUresult ckt_context_primary(struct ckt_worker *worker, unsigned device, struct 
 		}
 		ckt_journal_context(object);
 		if (device)
-			ckt_journal_add(worker, (struct ckt_journal_entry){.kind = CKT_JOURNAL_PRIMARY, .device = device});
+			ckt_journal_add(worker,
+				(struct ckt_journal_entry){
+					.kind = CKT_JOURNAL_PRIMARY, .device = device});
 		ckt_hash_load(worker, device);
 		if (before)
 			make_current(worker, before);
@@ -168,8 +182,8 @@ static uint64_t free_bytes(void)
 }
 
 /*
- * What a context takes by itself (524 MiB on an H200), by what is free before and after.  Other sessions take and give meanwhile, so it is
- * bounded by what contexts were seen to take.
+ * What a context takes by itself (524 MiB on an H200), by what is free before and after.  Other
+ * sessions take and give meanwhile, so it is bounded by what contexts were seen to take.
  */
 static uint64_t context_bytes(uint64_t before, uint64_t after)
 {
@@ -178,7 +192,8 @@ static uint64_t context_bytes(uint64_t before, uint64_t after)
 	return bytes < most ? bytes : most;
 }
 
-CUresult ckt_context_create(struct ckt_worker *worker, uint64_t id, unsigned flags, unsigned device, struct ckt_object **ret_object)
+CUresult ckt_context_create(struct ckt_worker *worker, uint64_t id, unsigned flags, unsigned device,
+	struct ckt_object **ret_object)
 {
 	enum { SPARE_EVENTS = 16 };
 	struct ckt_worker_device *d = ckt_worker_device_find(worker, device);
@@ -191,8 +206,9 @@ CUresult ckt_context_create(struct ckt_worker *worker, uint64_t id, unsigned fla
 	CUcontext real;
 	ckt_aside_drain(worker, -1);
 	uint64_t free_before = before && before->ctx.device == device ? free_bytes() : 0;
-	result = ckt_driver.cuCtxCreate_v2 ? ckt_driver.cuCtxCreate_v2(&real, flags, d->ordinal) :
-					     ckt_driver.cuCtxCreate_v4(&real, NULL, flags, d->ordinal);
+	result = ckt_driver.cuCtxCreate_v2
+		? ckt_driver.cuCtxCreate_v2(&real, flags, d->ordinal)
+		: ckt_driver.cuCtxCreate_v4(&real, NULL, flags, d->ordinal);
 	if (result) {
 		ckt_objects_remove(&worker->objects, object);
 		return result;
@@ -216,7 +232,11 @@ CUresult ckt_context_create(struct ckt_worker *worker, uint64_t id, unsigned fla
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
 	ckt_journal_context(object);
-	ckt_journal_add(worker, (struct ckt_journal_entry){.kind = CKT_JOURNAL_CONTEXT_CREATE, .id = id, .flags = flags, .device = device});
+	ckt_journal_add(worker,
+		(struct ckt_journal_entry){.kind = CKT_JOURNAL_CONTEXT_CREATE,
+			.id = id,
+			.flags = flags,
+			.device = device});
 	/* cuCtxCreate left the new one on the thread's stack, where we keep one entry only. */
 	CUcontext popped;
 	ckt_driver.cuCtxPopCurrent_v2(&popped);
@@ -270,7 +290,8 @@ static struct ckt_object *last_of(struct ckt_worker *worker, const struct ckt_ob
 {
 	struct ckt_object *object, *last = NULL;
 	for (uint32_t cursor = 0; (object = ckt_objects_next(&worker->objects, &cursor));)
-		if (object != context && object->context == context->id && (!last || object->order > last->order))
+		if (object != context && object->context == context->id &&
+			(!last || object->order > last->order))
 			last = object;
 	return last;
 }
@@ -316,7 +337,8 @@ CUresult ckt_context_destroy(struct ckt_worker *worker, struct ckt_object *conte
 	make_current(worker, before);
 	result = ckt_driver.cuCtxDestroy_v2(context->real);
 	ckt_context_uncharge(worker, context, context->ctx.charged);
-	ckt_journal_add(worker, (struct ckt_journal_entry){.kind = CKT_JOURNAL_CONTEXT_DESTROY, .id = context->id});
+	ckt_journal_add(worker,
+		(struct ckt_journal_entry){.kind = CKT_JOURNAL_CONTEXT_DESTROY, .id = context->id});
 	ckt_objects_remove(&worker->objects, context);
 	return result;
 }
@@ -338,7 +360,8 @@ int ckt_worker_ctx_destroy(struct ckt_wcall *call)
 	struct ckt_ctx_destroy_args args;
 	if (!ckt_ctx_destroy_args_get(&call->args, &args))
 		return CKT_WCALL_GARBAGE;
-	struct ckt_object *context = ckt_objects_find_kind(&worker->objects, args.id, CKT_KIND_CONTEXT);
+	struct ckt_object *context =
+		ckt_objects_find_kind(&worker->objects, args.id, CKT_KIND_CONTEXT);
 	if (!context || context->ctx.primary)
 		return CUDA_ERROR_INVALID_CONTEXT;
 	return ckt_context_destroy(worker, context);
@@ -375,7 +398,10 @@ int ckt_worker_ctx_synchronize(struct ckt_wcall *call)
 	if (pending->events != &pending->one)
 		free(pending->events);
 	free(pending);
-	/* All is done: the driver's own wait returns at once, writes out what kernels printed and knows of sticky errors. */
+	/*
+	 * All is done: the driver's own wait returns at once, writes out what kernels printed and
+	 * knows of sticky errors.
+	 */
 	CUresult waited = ckt_driver.cuCtxSynchronize();
 	if (!result)
 		result = waited;
@@ -390,15 +416,16 @@ int ckt_worker_primary_ctx_retain(struct ckt_wcall *call)
 	if (!ckt_primary_ctx_retain_args_get(&call->args, &args))
 		return CKT_WCALL_GARBAGE;
 	/*
-	 * The flags are about how threads of the program wait and whether host memory may be mapped: the program's threads wait in the
-	 * client, and the worker's own choice stays.
+	 * The flags are about how threads of the program wait and whether host memory may be
+	 * mapped: the program's threads wait in the client, and the worker's own choice stays.
 	 */
 	return ckt_context_primary(call->worker, args.device, &object);
 }
 
 /*
- * The real context stays: our staging, pools and reservations live in it.  What the program had in it goes.  A context in which a
- * kernel faulted stays faulted, as the process would with a driver that has seen such an error.
+ * The real context stays: our staging, pools and reservations live in it.  What the program had in
+ * it goes.  A context in which a kernel faulted stays faulted, as the process would with a driver
+ * that has seen such an error.
  */
 int ckt_worker_primary_ctx_reset(struct ckt_wcall *call)
 {
@@ -408,7 +435,9 @@ int ckt_worker_primary_ctx_reset(struct ckt_wcall *call)
 		return CKT_WCALL_GARBAGE;
 	if (args.device >= worker->device_count)
 		return CUDA_ERROR_INVALID_DEVICE;
-	struct ckt_object *context = ckt_objects_find(&worker->objects, ckt_handle_primary(args.device)), *before = worker->current;
+	struct ckt_object *context = ckt_objects_find(
+				  &worker->objects, ckt_handle_primary(args.device)),
+			  *before = worker->current;
 	if (!context)
 		return CUDA_SUCCESS;
 	make_current(worker, context);

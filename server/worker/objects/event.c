@@ -4,7 +4,8 @@
 #include "server/worker/ipc/ipc.h"
 #include "server/worker/worker.h"
 
-CUresult ckt_event_make(struct ckt_worker *worker, uint64_t id, unsigned flags, struct ckt_object **ret_object)
+CUresult ckt_event_make(
+	struct ckt_worker *worker, uint64_t id, unsigned flags, struct ckt_object **ret_object)
 {
 	if (!worker->current)
 		return CUDA_ERROR_INVALID_CONTEXT;
@@ -50,7 +51,8 @@ int ckt_worker_event_destroy(struct ckt_wcall *call)
 	struct ckt_event_destroy_args args;
 	if (!ckt_event_destroy_args_get(&call->args, &args))
 		return CKT_WCALL_GARBAGE;
-	struct ckt_object *object = ckt_objects_find_kind(&call->worker->objects, args.id, CKT_KIND_EVENT);
+	struct ckt_object *object =
+		ckt_objects_find_kind(&call->worker->objects, args.id, CKT_KIND_EVENT);
 	if (!object)
 		return CUDA_ERROR_INVALID_HANDLE;
 	ckt_object_destroy(call->worker, object);
@@ -62,13 +64,16 @@ int ckt_worker_event_record(struct ckt_wcall *call)
 	struct ckt_event_record_args args;
 	if (!ckt_event_record_args_get(&call->args, &args))
 		return CKT_WCALL_GARBAGE;
-	struct ckt_object *object = ckt_objects_find_kind(&call->worker->objects, args.event, CKT_KIND_EVENT);
+	struct ckt_object *object =
+		ckt_objects_find_kind(&call->worker->objects, args.event, CKT_KIND_EVENT);
 	if (!object)
 		return CUDA_ERROR_INVALID_HANDLE;
 	CUstream stream;
 	CUresult result = ckt_object_stream(call->worker, args.stream, &stream);
 	if (!result)
-		result = args.flags ? ckt_driver.cuEventRecordWithFlags(object->real, stream, args.flags) : ckt_driver.cuEventRecord(object->real, stream);
+		result = args.flags
+			? ckt_driver.cuEventRecordWithFlags(object->real, stream, args.flags)
+			: ckt_driver.cuEventRecord(object->real, stream);
 	if (!result) {
 		object->event.recorded = true;
 		object->event.from_image = false;
@@ -82,12 +87,15 @@ int ckt_worker_ctx_record_event(struct ckt_wcall *call)
 	CUcontext context;
 	if (!ckt_ctx_record_event_args_get(&call->args, &args))
 		return CKT_WCALL_GARBAGE;
-	struct ckt_object *object = ckt_objects_find_kind(&call->worker->objects, args.event, CKT_KIND_EVENT);
+	struct ckt_object *object =
+		ckt_objects_find_kind(&call->worker->objects, args.event, CKT_KIND_EVENT);
 	if (!object || object->context != args.context)
 		return CUDA_ERROR_INVALID_HANDLE;
 	CUresult result = ckt_object_context(call->worker, args.context, &context);
 	if (!result)
-		result = ckt_driver.cuCtxRecordEvent ? ckt_driver.cuCtxRecordEvent(context, object->real) : CKT_WORKER_UNSUPPORTED("cuCtxRecordEvent with the server's driver");
+		result = ckt_driver.cuCtxRecordEvent
+			? ckt_driver.cuCtxRecordEvent(context, object->real)
+			: CKT_WORKER_UNSUPPORTED("cuCtxRecordEvent with the server's driver");
 	if (!result) {
 		object->event.recorded = true;
 		object->event.from_image = false;
@@ -107,7 +115,9 @@ int ckt_worker_ctx_wait_event(struct ckt_wcall *call)
 		result = ckt_object_context(call->worker, args.context, &context);
 	if (result)
 		return result;
-	return ckt_driver.cuCtxWaitEvent ? ckt_driver.cuCtxWaitEvent(context, event) : CKT_WORKER_UNSUPPORTED("cuCtxWaitEvent with the server's driver");
+	return ckt_driver.cuCtxWaitEvent
+		? ckt_driver.cuCtxWaitEvent(context, event)
+		: CKT_WORKER_UNSUPPORTED("cuCtxWaitEvent with the server's driver");
 }
 
 int ckt_worker_event_query(struct ckt_wcall *call)
@@ -159,10 +169,14 @@ int ckt_worker_event_synchronize(struct ckt_wcall *call)
 
 static CUresult elapsed(float *ret, CUevent start, CUevent end)
 {
-	return ckt_driver.cuEventElapsedTime_v2 ? ckt_driver.cuEventElapsedTime_v2(ret, start, end) : ckt_driver.cuEventElapsedTime(ret, start, end);
+	return ckt_driver.cuEventElapsedTime_v2 ? ckt_driver.cuEventElapsedTime_v2(ret, start, end)
+						: ckt_driver.cuEventElapsedTime(ret, start, end);
 }
 
-/* An event recorded before a restore has its time from the image; the restore recorded one event to count on from. */
+/*
+ * An event recorded before a restore has its time from the image; the restore recorded one event to
+ * count on from.
+ */
 static CUresult elapsed_since_base(struct ckt_worker *worker, struct ckt_object *event, float *ret)
 {
 	if (event->event.from_image) {
@@ -180,7 +194,8 @@ int ckt_worker_event_elapsed_time(struct ckt_wcall *call)
 	struct ckt_event_elapsed_time_args args;
 	if (!ckt_event_elapsed_time_args_get(&call->args, &args))
 		return CKT_WCALL_GARBAGE;
-	struct ckt_object *start = ckt_objects_find_kind(&worker->objects, args.start, CKT_KIND_EVENT);
+	struct ckt_object *start =
+		ckt_objects_find_kind(&worker->objects, args.start, CKT_KIND_EVENT);
 	struct ckt_object *end = ckt_objects_find_kind(&worker->objects, args.end, CKT_KIND_EVENT);
 	if (!start || !end)
 		return CUDA_ERROR_INVALID_HANDLE;
@@ -195,6 +210,7 @@ int ckt_worker_event_elapsed_time(struct ckt_wcall *call)
 	if (result)
 		return result;
 	struct ckt_event_elapsed_time_res res = {.milliseconds = second - first};
-	ckt_event_elapsed_time_res_put(ckt_wcall_results(call, ckt_event_elapsed_time_res_size(&res)), &res);
+	ckt_event_elapsed_time_res_put(
+		ckt_wcall_results(call, ckt_event_elapsed_time_res_size(&res)), &res);
 	return CUDA_SUCCESS;
 }

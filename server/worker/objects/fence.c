@@ -100,11 +100,13 @@ void ckt_fences_forget(struct ckt_fences *fences, struct ckt_object *stream)
 		}
 	stream->stream.dirty = false;
 	CUevent event;
-	if (ckt_driver.cuStreamQuery(stream->real) != CUDA_ERROR_NOT_READY || ckt_fences_event_take(fences, &event))
+	if (ckt_driver.cuStreamQuery(stream->real) != CUDA_ERROR_NOT_READY ||
+		ckt_fences_event_take(fences, &event))
 		return;
 	if (ckt_driver.cuEventRecord(event, stream->real)) {
 		ckt_fences_event_give(fences, event);
-	} else if (push((void **)&fences->orphans, &fences->orphan_count, &fences->orphan_room, event)) {
+	} else if (push((void **)&fences->orphans, &fences->orphan_count, &fences->orphan_room,
+			   event)) {
 		ckt_driver.cuEventSynchronize(event);
 		ckt_fences_event_give(fences, event);
 	}
@@ -127,7 +129,8 @@ static bool collect_stream(struct collection *c, CUstream stream)
 		if (!result) {
 			result = ckt_driver.cuEventRecord(event, stream);
 			if (!result) {
-				CUevent *larger = reallocarray(*c->events, *c->count + 1, sizeof *larger);
+				CUevent *larger =
+					reallocarray(*c->events, *c->count + 1, sizeof *larger);
 				if (larger) {
 					*c->events = larger;
 					larger[(*c->count)++] = event;
@@ -162,8 +165,12 @@ CUresult ckt_fences_collect(struct ckt_fences *fences, CUevent **events, unsigne
 	for (size_t i = 0; i < fences->orphan_count;) {
 		CUresult result = ckt_driver.cuEventQuery(fences->orphans[i]);
 		if (result == CUDA_ERROR_NOT_READY) {
-			/* Several may wait for it, each with an event of its own: the helper carries it over. */
-			result = ckt_driver.cuStreamWaitEvent(fences->helper, fences->orphans[i++], 0);
+			/*
+			 * Several may wait for it, each with an event of its own: the helper
+			 * carries it over.
+			 */
+			result = ckt_driver.cuStreamWaitEvent(
+				fences->helper, fences->orphans[i++], 0);
 			if (!result)
 				collect_stream(&c, fences->helper);
 		} else {
@@ -186,7 +193,8 @@ bool ckt_fences_busy(struct ckt_fences *fences, uint64_t *ret_stream)
 	*ret_stream = 0;
 	if (fences->legacy && ckt_driver.cuStreamQuery(CU_STREAM_LEGACY) == CUDA_ERROR_NOT_READY)
 		return true;
-	if (fences->per_thread && ckt_driver.cuStreamQuery(CU_STREAM_PER_THREAD) == CUDA_ERROR_NOT_READY)
+	if (fences->per_thread &&
+		ckt_driver.cuStreamQuery(CU_STREAM_PER_THREAD) == CUDA_ERROR_NOT_READY)
 		return true;
 	for (size_t i = 0; i < fences->orphan_count; i++)
 		if (ckt_driver.cuEventQuery(fences->orphans[i]) == CUDA_ERROR_NOT_READY)

@@ -1,7 +1,8 @@
 /*
  * Which streams of a context may have unfinished work, and events to find out when it is done.
  *
- * Threading: everything but the spare events is the executor's; events are given back from any thread.
+ * Threading: everything but the spare events is the executor's; events are given back from any
+ * thread.
  */
 #pragma once
 
@@ -14,14 +15,14 @@ struct ckt_object;
 
 struct ckt_fences {
 	CUcontext real;
-	pthread_mutex_t lock;		/* of the spare events */
+	pthread_mutex_t lock; /* of the spare events */
 	CUevent *spare;
 	size_t spare_count, spare_room;
-	struct ckt_object **dirty;	/* stream objects; room for each stream of the context */
+	struct ckt_object **dirty; /* stream objects; room for each stream of the context */
 	size_t dirty_count, dirty_room, stream_count;
-	bool legacy, per_thread;	/* the special streams may have work */
-	CUevent *orphans;		/* behind the last work of destroyed streams */
-	CUstream helper;		/* non-blocking, of our own */
+	bool legacy, per_thread; /* the special streams may have work */
+	CUevent *orphans;        /* behind the last work of destroyed streams */
+	CUstream helper;         /* non-blocking, of our own */
 	size_t orphan_count, orphan_room;
 };
 
@@ -38,12 +39,19 @@ void ckt_fences_event_give(struct ckt_fences *fences, CUevent event);
 int ckt_fences_expect(struct ckt_fences *fences);
 /* Precondition: expected, or one of its context's special ones. */
 void ckt_fences_mark(struct ckt_fences *fences, struct ckt_object *stream);
-/* The stream goes: what it still does stays known, or is waited for where there is no memory to know it. */
+/*
+ * The stream goes: what it still does stays known, or is waited for where there is no memory to
+ * know it.
+ */
 void ckt_fences_forget(struct ckt_fences *fences, struct ckt_object *stream);
-/* Whether any stream has unfinished work; *ret_stream: the id of one that has, 0 for the default streams. */
+/*
+ * Whether any stream has unfinished work; *ret_stream: the id of one that has, 0 for the default
+ * streams.
+ */
 bool ckt_fences_busy(struct ckt_fences *fences, uint64_t *ret_stream);
 /*
- * Appends an event behind the work of every stream that is not done (malloc'd array, grown).  Streams found done are no longer
- * dirty.  Where there is no memory for an event it is waited for.  Returns the first device error met; CUDA_SUCCESS otherwise.
+ * Appends an event behind the work of every stream that is not done (malloc'd array, grown).
+ * Streams found done are no longer dirty.  Where there is no memory for an event it is waited for.
+ * Returns the first device error met; CUDA_SUCCESS otherwise.
  */
 CUresult ckt_fences_collect(struct ckt_fences *fences, CUevent **events, unsigned *count);

@@ -34,7 +34,8 @@ static bool decode(struct ckt_cursor *c, CUstreamBatchMemOpParams *op)
 	return true;
 }
 
-bool ckt_memops_decode(const uint8_t *data, size_t size, CUstreamBatchMemOpParams *ops, unsigned *ret_count)
+bool ckt_memops_decode(
+	const uint8_t *data, size_t size, CUstreamBatchMemOpParams *ops, unsigned *ret_count)
 {
 	size_t count = size / CKT_MEMOP_BYTES;
 	struct ckt_cursor c = {.p = data, .end = data + size};
@@ -53,7 +54,8 @@ int ckt_worker_stream_mem_ops(struct ckt_wcall *call)
 	CUstreamBatchMemOpParams ops[CKT_MEMOPS_MAX];
 	unsigned count;
 	CUstream stream;
-	if (!ckt_stream_mem_ops_args_get(&call->args, &args) || !ckt_memops_decode(args.ops, args.ops_len, ops, &count))
+	if (!ckt_stream_mem_ops_args_get(&call->args, &args) ||
+		!ckt_memops_decode(args.ops, args.ops_len, ops, &count))
 		return CKT_WCALL_GARBAGE;
 	if (!ckt_driver.cuStreamBatchMemOp_v2)
 		return CKT_WORKER_UNSUPPORTED("cuStreamBatchMemOp with the server's driver");

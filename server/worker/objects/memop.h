@@ -7,4 +7,5 @@
 #include <stdint.h>
 
 /* ops: room for CKT_MEMOPS_MAX.  False where the bytes are no operations. */
-bool ckt_memops_decode(const uint8_t *data, size_t size, CUstreamBatchMemOpParams *ops, unsigned *ret_count);
+bool ckt_memops_decode(
+	const uint8_t *data, size_t size, CUstreamBatchMemOpParams *ops, unsigned *ret_count);

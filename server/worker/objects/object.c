@@ -9,9 +9,13 @@
 #include "server/worker/libs/state.h"
 
 /* With what the driver has on our side for it. */
-enum { OBJECT_BYTES = sizeof(struct ckt_object) + 256, LEAF_BYTES = CKT_OBJECT_LEAF * sizeof(struct ckt_object *) };
+enum {
+	OBJECT_BYTES = sizeof(struct ckt_object) + 256,
+	LEAF_BYTES = CKT_OBJECT_LEAF * sizeof(struct ckt_object *)
+};
 
-CUresult ckt_objects_add(struct ckt_objects *objects, uint64_t id, enum ckt_kind kind, bool reserved, struct ckt_object **ret_object)
+CUresult ckt_objects_add(struct ckt_objects *objects, uint64_t id, enum ckt_kind kind,
+	bool reserved, struct ckt_object **ret_object)
 {
 	uint32_t slot = ckt_handle_slot(id);
 	if (ckt_handle_kind(id) != kind || id >> 63 || (!reserved && slot < CKT_HANDLE_FIRST_SLOT))
@@ -29,7 +33,8 @@ CUresult ckt_objects_add(struct ckt_objects *objects, uint64_t id, enum ckt_kind
 	struct ckt_object **place = &(*leaf)[slot & (CKT_OBJECT_LEAF - 1)];
 	if (*place)
 		return CUDA_ERROR_INVALID_VALUE;
-	struct ckt_object *object = ckt_budget_charge(OBJECT_BYTES, "objects") ? calloc(1, sizeof *object) : NULL;
+	struct ckt_object *object =
+		ckt_budget_charge(OBJECT_BYTES, "objects") ? calloc(1, sizeof *object) : NULL;
 	if (!object)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	object->id = id;
@@ -112,7 +117,8 @@ struct ckt_object *ckt_objects_next(const struct ckt_objects *objects, uint32_t 
 
 static int by_order(const void *a, const void *b)
 {
-	uint64_t x = (*(struct ckt_object *const *)a)->order, y = (*(struct ckt_object *const *)b)->order;
+	uint64_t x = (*(struct ckt_object *const *)a)->order,
+		 y = (*(struct ckt_object *const *)b)->order;
 	return x < y ? -1 : x > y;
 }
 

@@ -16,7 +16,8 @@ static bool is_all(const unsigned *gpus, unsigned count, unsigned total)
 }
 
 /* The entry of a list; false where it has no such one. */
-static bool find_entry(const char *list, unsigned number, const char **ret_entry, size_t *ret_length)
+static bool find_entry(
+	const char *list, unsigned number, const char **ret_entry, size_t *ret_length)
 {
 	while (number--) {
 		list = strchr(list, ',');
@@ -44,10 +45,13 @@ bool ckt_narrow_devices(const unsigned *gpus, unsigned count, unsigned total)
 		bool found = !before || find_entry(before, gpus[i], &entry, &length);
 		if (gpus[i] >= total || !found || used + length + 2 > sizeof text) {
 			/* The driver then says which one is missing. */
-			ckt_warning("GPU %u is none of the server's %u: the session's libraries see the server's GPUs", gpus[i], total);
+			ckt_warning(
+				"GPU %u is none of the server's %u: the session's libraries see the server's GPUs",
+				gpus[i], total);
 			return false;
 		}
-		used += (size_t)snprintf(text + used, sizeof text - used, "%s%.*s", used ? "," : "", (int)length, entry);
+		used += (size_t)snprintf(text + used, sizeof text - used, "%s%.*s", used ? "," : "",
+			(int)length, entry);
 	}
 	return setenv("CUDA_VISIBLE_DEVICES", text, 1) == 0;
 }

@@ -1,7 +1,8 @@
 /*
- * The session's GPUs as the only ones of the worker's process, in the session's order: a library inside the worker counts devices by itself, begins
- * with device 0 on a thread of its own, and tells the program's calls numbers.  All of that is then the session's, and other sessions' GPUs are out of
- * its reach.
+ * The session's GPUs as the only ones of the worker's process, in the session's order: a library
+ * inside the worker counts devices by itself, begins with device 0 on a thread of its own, and
+ * tells the program's calls numbers.  All of that is then the session's, and other sessions' GPUs
+ * are out of its reach.
  *
  *	operator's CUDA_VISIBLE_DEVICES (or all) --the server's numbers of the session's GPUs--> CUDA_VISIBLE_DEVICES, read by cuInit
  *
@@ -13,7 +14,8 @@
 #include <stddef.h>
 
 /*
- * gpus: numbers among the `total` GPUs that the operator's variable leaves; total 0: not told, and nothing is done.  True: the driver numbers
- * the session's GPUs from 0 now.  Precondition: the driver is not open.
+ * gpus: numbers among the `total` GPUs that the operator's variable leaves; total 0: not told, and
+ * nothing is done.  True: the driver numbers the session's GPUs from 0 now.  Precondition: the
+ * driver is not open.
  */
 bool ckt_narrow_devices(const unsigned *gpus, unsigned count, unsigned total);

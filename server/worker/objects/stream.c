@@ -6,7 +6,10 @@
 #include "server/worker/objects/fence.h"
 #include "server/worker/worker.h"
 
-/* Made at the start, so that a program's streams do not shift what the driver maps later; of the first primary context. */
+/*
+ * Made at the start, so that a program's streams do not shift what the driver maps later; of the
+ * first primary context.
+ */
 static struct {
 	CUstream list[CKT_STREAM_POOL];
 	unsigned count;
@@ -16,14 +19,16 @@ enum { ORPHANS_MAX = 4096 };
 
 static bool poolable(struct ckt_worker *worker, uint64_t context, unsigned flags, int priority)
 {
-	return context == ckt_handle_primary(0) && priority == 0 && (flags == CU_STREAM_DEFAULT || flags == CU_STREAM_NON_BLOCKING);
+	return context == ckt_handle_primary(0) && priority == 0 &&
+		(flags == CU_STREAM_DEFAULT || flags == CU_STREAM_NON_BLOCKING);
 }
 
 void ckt_stream_pool_fill(void)
 {
 	for (unsigned flags = 0; flags < 2; flags++)
 		while (pools[flags].count < CKT_STREAM_POOL &&
-		       ckt_driver.cuStreamCreateWithPriority(&pools[flags].list[pools[flags].count], flags, 0) == CUDA_SUCCESS)
+			ckt_driver.cuStreamCreateWithPriority(
+				&pools[flags].list[pools[flags].count], flags, 0) == CUDA_SUCCESS)
 			pools[flags].count++;
 }
 
@@ -63,8 +68,10 @@ void ckt_stream_unmake(struct ckt_worker *worker, struct ckt_object *object)
 {
 	unsigned flags = object->stream.flags;
 	/* Whoever got it next would find what this one set. */
-	if (!object->stream.attributes && poolable(worker, object->context, flags, object->stream.priority) && pools[flags].count < CKT_STREAM_POOL &&
-	    ckt_driver.cuStreamQuery(object->real) == CUDA_SUCCESS)
+	if (!object->stream.attributes &&
+		poolable(worker, object->context, flags, object->stream.priority) &&
+		pools[flags].count < CKT_STREAM_POOL &&
+		ckt_driver.cuStreamQuery(object->real) == CUDA_SUCCESS)
 		pools[flags].list[pools[flags].count++] = object->real;
 	else
 		ckt_journal_stream_destroy(worker, object->context, object->real);
@@ -83,7 +90,8 @@ int ckt_worker_stream_destroy(struct ckt_wcall *call)
 	struct ckt_stream_destroy_args args;
 	if (!ckt_stream_destroy_args_get(&call->args, &args))
 		return CKT_WCALL_GARBAGE;
-	struct ckt_object *object = ckt_objects_find_kind(&call->worker->objects, args.id, CKT_KIND_STREAM);
+	struct ckt_object *object =
+		ckt_objects_find_kind(&call->worker->objects, args.id, CKT_KIND_STREAM);
 	if (!object)
 		return CUDA_ERROR_INVALID_HANDLE;
 	ckt_object_destroy(call->worker, object);
@@ -94,7 +102,8 @@ int ckt_worker_stream_destroy(struct ckt_wcall *call)
 static struct ckt_fences *fences_of(struct ckt_worker *worker, uint64_t stream)
 {
 	struct ckt_object *object = stream > 2 ? ckt_objects_find(&worker->objects, stream) : NULL;
-	struct ckt_object *context = object ? ckt_objects_find(&worker->objects, object->context) : worker->current;
+	struct ckt_object *context =
+		object ? ckt_objects_find(&worker->objects, object->context) : worker->current;
 	return (context ? context : worker->current)->ctx.fences;
 }
 
@@ -112,13 +121,17 @@ int ckt_worker_stream_synchronize(struct ckt_wcall *call)
 		ckt_pools_waited(worker, args.stream, fences_of(worker, args.stream));
 	result = ckt_driver.cuStreamQuery(stream);
 	if (result != CUDA_ERROR_NOT_READY) {
-		/* Done or failed: the driver's wait does not block, and writes out what kernels printed. */
+		/*
+		 * Done or failed: the driver's wait does not block, and writes out what kernels
+		 * printed.
+		 */
 		if (!result)
 			result = ckt_driver.cuStreamSynchronize(stream);
 		ckt_pending_deliver(worker);
 		return result;
 	}
-	struct ckt_pending *pending = ckt_pending_new(call, CKT_PENDING_WAIT, args.stream ? args.stream : 1);
+	struct ckt_pending *pending =
+		ckt_pending_new(call, CKT_PENDING_WAIT, args.stream ? args.stream : 1);
 	if (!pending)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	pending->fences = fences_of(worker, args.stream);

@@ -1,6 +1,6 @@
 /*
- * Attributes of streams: set on the driver's stream and kept with its object, or with the context of a legacy default stream, so that an
- * image has them.
+ * Attributes of streams: set on the driver's stream and kept with its object, or with the context
+ * of a legacy default stream, so that an image has them.
  */
 #pragma once
 
@@ -13,11 +13,15 @@ struct ckt_worker;
 enum { CKT_STREAM_ATTRIBUTE_IDS = 16 };
 
 struct ckt_stream_attributes {
-	uint32_t set;			/* a bit for each that was */
+	uint32_t set; /* a bit for each that was */
 	CUstreamAttrValue values[CKT_STREAM_ATTRIBUTE_IDS];
 };
 
-/* Precondition: the context of the stream is current.  stream: an id; 0 and 1 mean the current context's legacy default stream. */
-CUresult ckt_stream_attribute_set(struct ckt_worker *worker, uint64_t stream, CUstreamAttrID attribute, const CUstreamAttrValue *value);
+/*
+ * Precondition: the context of the stream is current.  stream: an id; 0 and 1 mean the current
+ * context's legacy default stream.
+ */
+CUresult ckt_stream_attribute_set(struct ckt_worker *worker, uint64_t stream,
+	CUstreamAttrID attribute, const CUstreamAttrValue *value);
 /* What was set of a stream's or a context's object; NULL where nothing was. */
 const struct ckt_stream_attributes *ckt_stream_attributes_of(const struct ckt_object *object);

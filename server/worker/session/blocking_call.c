@@ -14,7 +14,7 @@ enum { LOOK_NS = 200000 };
 static struct {
 	pthread_mutex_t lock;
 	struct ckt_aside_job *done, **done_last;
-	unsigned unfinished;		/* the executor's */
+	unsigned unfinished; /* the executor's */
 } apart = {.lock = PTHREAD_MUTEX_INITIALIZER, .done_last = &apart.done};
 
 static void *run(void *opaque)
@@ -67,7 +67,8 @@ void ckt_apart_finish(struct ckt_worker *worker)
 	}
 }
 
-int ckt_apart_wait(struct ckt_worker *worker, bool (*done)(void *data), void *data, int64_t deadline_ms)
+int ckt_apart_wait(
+	struct ckt_worker *worker, bool (*done)(void *data), void *data, int64_t deadline_ms)
 {
 	for (;;) {
 		ckt_apart_finish(worker);

@@ -1,4 +1,7 @@
-/* Commands and their replies: results, finishing at once or later, stored replies.  See call.h and replies.h. */
+/*
+ * Commands and their replies: results, finishing at once or later, stored replies.  See call.h and
+ * replies.h.
+ */
 #include "server/worker/session/call.h"
 
 #include <errno.h>
@@ -12,11 +15,14 @@
 enum { INLINE_BODY = 512 };
 
 struct ckt_wcall_private {
-	uint64_t epoch;		/* of the connection it came by */
-	uint8_t *body;		/* the CUresult and the results, or NULL where there are none yet */
+	uint64_t epoch; /* of the connection it came by */
+	uint8_t *body;  /* the CUresult and the results, or NULL where there are none yet */
 	size_t size;
-	uint8_t *kept_body;	/* INLINE_BODY bytes that a kept reply can have for good; made before the call is executed */
-	bool no_memory;		/* its results went to the sink */
+	/*
+	 * INLINE_BODY bytes that a kept reply can have for good; made before the call is executed
+	 */
+	uint8_t *kept_body;
+	bool no_memory; /* its results went to the sink */
 	uint8_t inline_body[INLINE_BODY];
 };
 
@@ -25,7 +31,9 @@ struct call_with_private {
 	struct ckt_wcall_private private;
 };
 
-/* The last one that this thread was done with: a call that is finished at once costs no allocation. */
+/*
+ * The last one that this thread was done with: a call that is finished at once costs no allocation.
+ */
 static __thread struct call_with_private *spare;
 static _Atomic unsigned open_calls;
 
@@ -54,7 +62,8 @@ struct ckt_wcall *ckt_wcall_new(struct ckt_worker *worker)
 
 static void body_drop(struct ckt_wcall_private *private)
 {
-	if (private->body != private->inline_body && private->body != private->kept_body && private->body != sink)
+	if (private->body != private->inline_body && private->body != private->kept_body &&
+		private->body != sink)
 		free(private->body);
 	private->body = NULL;
 	private->size = 0;
@@ -104,7 +113,7 @@ uint8_t *ckt_wcall_results(struct ckt_wcall *call, size_t size_bytes)
 	private->body = private->size > INLINE_BODY ? malloc(private->size) : small_body(call);
 	private->no_memory = !private->body || private->size > sizeof sink;
 	if (!private->body)
-		private->body = sink;
+	private->body = sink;
 	return private->body + 4;
 }
 
@@ -115,8 +124,8 @@ static void count_bytes(struct ckt_worker *worker, uint32_t proc, size_t size)
 }
 
 /* false: that connection is gone. */
-static bool send_reply(struct ckt_worker *worker, uint64_t epoch, uint32_t proc, const struct ckt_reply_header *header, const uint8_t *body,
-		       size_t size)
+static bool send_reply(struct ckt_worker *worker, uint64_t epoch, uint32_t proc,
+	const struct ckt_reply_header *header, const uint8_t *body, size_t size)
 {
 	if (!ckt_hold_keep(worker, epoch, header, body, size)) {
 		uint8_t *p = ckt_output_begin(&worker->output, epoch, CKT_REPLY_HEADER_SIZE + size);
@@ -135,11 +144,15 @@ static void answer(struct ckt_wcall *call, uint32_t accept_stat)
 {
 	struct ckt_worker *worker = call->worker;
 	struct ckt_wcall_private *private = call->private;
-	struct ckt_reply_header header = {.xid = call->header.xid, .executed = atomic_load(&worker->replies.executed), .accept_stat = accept_stat};
+	struct ckt_reply_header header = {.xid = call->header.xid,
+		.executed = atomic_load(&worker->replies.executed),
+		.accept_stat = accept_stat};
 	uint32_t proc = ckt_stat_index(call->header.prog, call->header.proc);
 	if (!is_kept(call)) {
 		header.deferred = atomic_exchange(&worker->deferred, 0);
-		if (!send_reply(worker, private->epoch, proc, &header, private->body, private->size) && header.deferred)
+		if (!send_reply(
+			    worker, private->epoch, proc, &header, private->body, private->size) &&
+			header.deferred)
 			ckt_worker_defer(worker, header.deferred);
 		return;
 	}
@@ -153,7 +166,8 @@ static void answer(struct ckt_wcall *call, uint32_t accept_stat)
 		}
 		header.xid = stored->xid;
 		header.deferred = atomic_exchange(&worker->deferred, 0);
-		ckt_replies_store(&worker->replies, stored, private->body, private->size, header.deferred, accept_stat);
+		ckt_replies_store(&worker->replies, stored, private->body, private->size,
+			header.deferred, accept_stat);
 		send_reply(worker, stored->epoch, proc, &header, private->body, private->size);
 		private->body = NULL;
 	} else if (accept_stat) {
@@ -195,15 +209,16 @@ void ckt_wcall_reject(struct ckt_wcall *call, uint32_t accept_stat)
 	ckt_wcall_free(call);
 }
 
-void ckt_wcall_replay(struct ckt_worker *worker, const struct ckt_call_header *header, uint64_t epoch)
+void ckt_wcall_replay(
+	struct ckt_worker *worker, const struct ckt_call_header *header, uint64_t epoch)
 {
 	pthread_mutex_lock(&worker->replies.lock);
 	struct ckt_stored *stored = ckt_replies_find(&worker->replies, header->seq);
 	if (stored && stored->done) {
 		struct ckt_reply_header reply = {.xid = header->xid,
-						 .executed = atomic_load(&worker->replies.executed),
-						 .deferred = stored->deferred,
-						 .accept_stat = stored->accept_stat};
+			.executed = atomic_load(&worker->replies.executed),
+			.deferred = stored->deferred,
+			.accept_stat = stored->accept_stat};
 		send_reply(worker, epoch, stored->proc, &reply, stored->body, stored->size);
 	} else if (stored) {
 		stored->xid = header->xid;

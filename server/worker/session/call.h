@@ -1,9 +1,10 @@
 /*
  * One command of the client inside the worker, as the handlers see it.
  *
- * Handlers run one after another on the executor thread, in the order of the command stream, with the context of the call's
- * header current.  A generated handler decodes, translates ids, calls the driver and encodes; a hand-written one may answer later
- * (CKT_WCALL_LATER) from any thread with ckt_wcall_finish.
+ * Handlers run one after another on the executor thread, in the order of the command stream, with
+ * the context of the call's header current.  A generated handler decodes, translates ids, calls the
+ * driver and encodes; a hand-written one may answer later (CKT_WCALL_LATER) from any thread with
+ * ckt_wcall_finish.
  */
 #pragma once
 
@@ -16,17 +17,21 @@ struct ckt_wcall;
 
 /* What a handler returns besides a CUresult (CUDA's are not negative). */
 enum {
-	CKT_WCALL_LATER = -1,	/* ckt_wcall_finish will be called */
-	CKT_WCALL_GARBAGE = -2,	/* the arguments do not decode: the reply is GARBAGE_ARGS and the connection ends */
+	CKT_WCALL_LATER = -1, /* ckt_wcall_finish will be called */
+	/* the arguments do not decode: the reply is GARBAGE_ARGS and the connection ends */
+	CKT_WCALL_GARBAGE = -2,
 };
 
 struct ckt_wcall {
 	struct ckt_worker *worker;
 	const struct ckt_proc *proc;
 	struct ckt_call_header header;
-	struct ckt_cursor args;		/* valid until the handler returns */
-	int status;			/* what a forwarded library answered, where that is not in the handler's result; 0: success */
-	struct ckt_lib_step *step;	/* to be remembered where it succeeds; see libs/state.h */
+	struct ckt_cursor args; /* valid until the handler returns */
+	/*
+	 * what a forwarded library answered, where that is not in the handler's result; 0: success
+	 */
+	int status;
+	struct ckt_lib_step *step; /* to be remembered where it succeeds; see libs/state.h */
 	struct ckt_wcall_private *private;
 };
 
@@ -35,20 +40,27 @@ typedef int (*ckt_proc_handler)(struct ckt_wcall *call);
 enum {
 	CKT_PROC_BATCHED = 1,
 	CKT_PROC_NUMBERED = 2,
-	/* Of forwarded libraries: what the call does to the object whose id is among its arguments; see libs/state.h. */
+	/*
+	 * Of forwarded libraries: what the call does to the object whose id is among its arguments;
+	 * see libs/state.h.
+	 */
 	CKT_PROC_CREATES = 4,
 	CKT_PROC_DESTROYS = 8,
 	CKT_PROC_SETS = 16,
 	CKT_PROC_STATELESS = 32,
-	CKT_PROC_OBJECT = 64,		/* there is such an id: of what the call is for */
-	CKT_PROC_SEALS = 128,		/* with CKT_PROC_SETS: what was set before it counts for it, whatever is set later */
+	CKT_PROC_OBJECT = 64, /* there is such an id: of what the call is for */
+	/* with CKT_PROC_SETS: what was set before it counts for it, whatever is set later */
+	CKT_PROC_SEALS = 128,
 };
 
 struct ckt_proc {
-	const char *name;	/* as in the table */
+	const char *name; /* as in the table */
 	ckt_proc_handler handler;
 	unsigned flags;
-	/* Of the encoded arguments: the object's id, and with CKT_PROC_SETS what tells calls apart of which the last counts. */
+	/*
+	 * Of the encoded arguments: the object's id, and with CKT_PROC_SETS what tells calls apart
+	 * of which the last counts.
+	 */
 	uint16_t id_at, key_at, key_bytes;
 };
 
@@ -56,31 +68,40 @@ struct ckt_proc {
 extern const struct ckt_proc ckt_cuda_procs[];
 extern const unsigned ckt_cuda_proc_count;
 
-/* Room for exactly size_bytes of results in the reply; call at most once, before returning CUDA_SUCCESS.  Never NULL: where there is no
- * memory for them they go nowhere, and the call fails with CUDA_ERROR_OUT_OF_MEMORY.  Do not call for a batched call. */
+/*
+ * Room for exactly size_bytes of results in the reply; call at most once, before returning
+ * CUDA_SUCCESS.  Never NULL: where there is no memory for them they go nowhere, and the call fails
+ * with CUDA_ERROR_OUT_OF_MEMORY.  Do not call for a batched call.
+ */
 uint8_t *ckt_wcall_results(struct ckt_wcall *call, size_t size_bytes);
 /* Calls that are not answered yet. */
 unsigned ckt_wcalls_open(void);
 void ckt_wcall_finish(struct ckt_wcall *call, CUresult result);
 
 /*
- * CUDA_ERROR_NOT_SUPPORTED, named once: in the log, and on the program's stderr before the call returns (kernel_output.h).
+ * CUDA_ERROR_NOT_SUPPORTED, named once: in the log, and on the program's stderr before the call
+ * returns (kernel_output.h).
  */
 CUresult ckt_worker_unsupported(const char *what, bool *once);
-#define CKT_WORKER_UNSUPPORTED(what) \
-	({ \
-		static bool once_; \
+#define CKT_WORKER_UNSUPPORTED(what)                  \
+	({                                            \
+		static bool once_;                    \
 		ckt_worker_unsupported(what, &once_); \
 	})
 /* Dealt with in the worker: no program gets it. */
 #define CKT_INTERNAL_NOT_SUPPORTED CUDA_ERROR_NOT_SUPPORTED
 
-/* The driver: every function of cuda.h by its exported name, filled by ckt_driver_open (generated); an entry the driver lacks is NULL. */
+/*
+ * The driver: every function of cuda.h by its exported name, filled by ckt_driver_open (generated);
+ * an entry the driver lacks is NULL.
+ */
 struct ckt_driver;
 extern struct ckt_driver ckt_driver;
 
-/* Real handle of a client's id.  CUDA_ERROR_INVALID_HANDLE (INVALID_CONTEXT for contexts) where there is none of that kind.
- * Stream ids 0, 1 and 2 give the driver's special handles. */
+/*
+ * Real handle of a client's id.  CUDA_ERROR_INVALID_HANDLE (INVALID_CONTEXT for contexts) where
+ * there is none of that kind. Stream ids 0, 1 and 2 give the driver's special handles.
+ */
 CUresult ckt_object_stream(struct ckt_worker *worker, uint64_t id, CUstream *ret_stream);
 CUresult ckt_object_event(struct ckt_worker *worker, uint64_t id, CUevent *ret_event);
 CUresult ckt_object_module(struct ckt_worker *worker, uint64_t id, CUmodule *ret_module);

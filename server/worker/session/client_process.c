@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #ifndef SO_PEERPIDFD
-#define SO_PEERPIDFD 77		/* Linux 6.5 */
+#define SO_PEERPIDFD 77 /* Linux 6.5 */
 #endif
 
 enum { TEXT_MAX = 8192 };
@@ -53,7 +53,10 @@ static unsigned long long start_of(const char *process)
 	return p ? strtoull(p + 1, NULL, 10) : 0;
 }
 
-/* The number may be another process's by now: one that began after this worker never connected to its server. */
+/*
+ * The number may be another process's by now: one that began after this worker never connected to
+ * its server.
+ */
 int ckt_client_process_by_number(int socket_fd, int pid)
 {
 	char number[16];
@@ -74,7 +77,8 @@ int ckt_client_process_open(int socket_fd, uint32_t claimed_pid)
 	struct ucred peer;
 	socklen_t size = sizeof peer;
 	int fd = -1;
-	if (getsockopt(socket_fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) || peer.pid <= 0 || !calls_itself(peer.pid, claimed_pid))
+	if (getsockopt(socket_fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) || peer.pid <= 0 ||
+		!calls_itself(peer.pid, claimed_pid))
 		return -1;
 	size = sizeof fd;
 	if (getsockopt(socket_fd, SOL_SOCKET, SO_PEERPIDFD, &fd, &size) || fd < 0)

@@ -1,9 +1,9 @@
 /*
- * The process of a client on this host, as far as the kernel names it: a session whose program was killed ends at once instead of
- * waiting for it to come back.
+ * The process of a client on this host, as far as the kernel names it: a session whose program was
+ * killed ends at once instead of waiting for it to come back.
  *
- * Only a UNIX socket tells who connected, and only where that process says the same of itself is it the program's: a forwarder
- * connects for another one, which may well be alive.
+ * Only a UNIX socket tells who connected, and only where that process says the same of itself is it
+ * the program's: a forwarder connects for another one, which may well be alive.
  *
  * Threading: no shared state.
  */
@@ -12,9 +12,15 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* A descriptor of the process (pidfd) that connected this socket and calls itself claimed_pid; -1 where that is not known. */
+/*
+ * A descriptor of the process (pidfd) that connected this socket and calls itself claimed_pid; -1
+ * where that is not known.
+ */
 int ckt_client_process_open(int socket_fd, uint32_t claimed_pid);
-/* The same by its number, for kernels before 6.5: only while the socket is open, and for a process that is older than this one. */
+/*
+ * The same by its number, for kernels before 6.5: only while the socket is open, and for a process
+ * that is older than this one.
+ */
 int ckt_client_process_by_number(int socket_fd, int pid);
 /* Whether it has ended; false where it is not known. */
 bool ckt_client_process_is_dead(int process_fd);

@@ -1,6 +1,7 @@
 /*
- * The control socket: what the server asks of its worker.  Some threads, made at the start like all others, accept and serve one
- * connection each; START happens once, saving one at a time.  Only root and our own user may connect.
+ * The control socket: what the server asks of its worker.  Some threads, made at the start like all
+ * others, accept and serve one connection each; START happens once, saving one at a time.  Only
+ * root and our own user may connect.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -33,7 +34,8 @@ int ckt_control_reply(struct ckt_request *request, xdrproc_t xdr, void *res)
 	int result = ckt_net_encode_reply(request->xid, 0, xdr, res, &data, &size);
 	if (result)
 		return result;
-	result = ckt_net_write_record(request->connection, data, size, ckt_net_now_ms() + REPLY_TIMEOUT_MS, -1);
+	result = ckt_net_write_record(
+		request->connection, data, size, ckt_net_now_ms() + REPLY_TIMEOUT_MS, -1);
 	free(data);
 	return result;
 }
@@ -54,9 +56,11 @@ static int start(struct ckt_request *request)
 	} else if (request->passed_fd >= 0 && !ckt_broker_is(request->passed_fd)) {
 		res.status = -EINVAL;
 		request->end = true;
-		snprintf(message, sizeof message, "what came along to restore from is no file broker");
+		snprintf(message, sizeof message,
+			"what came along to restore from is no file broker");
 	} else {
-		res.status = ckt_worker_start(request->worker, &args, request->passed_fd, message, sizeof message);
+		res.status = ckt_worker_start(
+			request->worker, &args, request->passed_fd, message, sizeof message);
 		if (res.status)
 			ckt_error("%s", message);
 		request->end = res.status != 0;
@@ -78,10 +82,13 @@ static int preload(struct ckt_request *request)
 	ckt_worker_start_res res = {.status = -EINVAL, .message = message};
 	atomic_store(&request->worker->start_seen, true);
 	pthread_mutex_lock(&control_lock);
-	if (started || !args.restore || (request->passed_fd >= 0 && !ckt_broker_is(request->passed_fd))) {
-		snprintf(message, sizeof message, "only what is to be restored is pre-loaded, and only before it is");
+	if (started || !args.restore ||
+		(request->passed_fd >= 0 && !ckt_broker_is(request->passed_fd))) {
+		snprintf(message, sizeof message,
+			"only what is to be restored is pre-loaded, and only before it is");
 	} else {
-		res.status = ckt_worker_start_ahead(request->worker, &args, request->passed_fd, message, sizeof message);
+		res.status = ckt_worker_start_ahead(
+			request->worker, &args, request->passed_fd, message, sizeof message);
 		if (res.status)
 			ckt_error("%s", message);
 		request->end = res.status != 0;
@@ -94,7 +101,8 @@ static int preload(struct ckt_request *request)
 }
 
 /* No START comes in between. */
-static int serve_ids(struct ckt_request *request, int (*serve)(struct ckt_request *request, bool ready))
+static int serve_ids(
+	struct ckt_request *request, int (*serve)(struct ckt_request *request, bool ready))
 {
 	pthread_mutex_lock(&control_lock);
 	int result = serve(request, preloaded && !started);
@@ -113,12 +121,13 @@ static uint64_t told(const ckt_hello_args *hello, const char *name)
 }
 
 /*
- * Whether another copy of the session, restored from the same image as this one, has executed something of the client's already; or whether this
- * one comes of such a copy.
+ * Whether another copy of the session, restored from the same image as this one, has executed
+ * something of the client's already; or whether this one comes of such a copy.
  */
 static bool went_elsewhere(const struct ckt_worker *worker, const ckt_hello_args *hello)
 {
-	uint64_t copy = told(hello, CKT_CAPABILITY_COPY), attached = told(hello, CKT_CAPABILITY_ATTACHED), before = worker->copy_before;
+	uint64_t copy = told(hello, CKT_CAPABILITY_COPY),
+		 attached = told(hello, CKT_CAPABILITY_ATTACHED), before = worker->copy_before;
 	if (!copy || !before)
 		return false;
 	if (hello->generation == worker->generation)
@@ -131,44 +140,58 @@ static bool went_elsewhere(const struct ckt_worker *worker, const ckt_hello_args
 static void take_job(struct ckt_worker *worker, const ckt_hello_args *hello)
 {
 	for (u_int i = 0; i < hello->capabilities.capabilities_len; i++) {
-		const char *job = ckt_job_of_capability(hello->capabilities.capabilities_val[i].name);
+		const char *job =
+			ckt_job_of_capability(hello->capabilities.capabilities_val[i].name);
 		if (job)
 			snprintf(worker->job, sizeof worker->job, "%s", job);
 	}
 }
 
-static ckt_hello_status check_client(struct ckt_worker *worker, const ckt_hello_args *hello, char *ret_message, size_t message_size)
+static ckt_hello_status check_client(struct ckt_worker *worker, const ckt_hello_args *hello,
+	char *ret_message, size_t message_size)
 {
 	uint8_t hash[CKT_SECRET_HASH_SIZE];
 	ckt_hash(hello->secret, CKT_SECRET_SIZE, hash);
 	/* Precondition: mail_lock held. */
 	if (hello->protocol != CKT_PROTOCOL_VERSION) {
-		snprintf(ret_message, message_size, "this server speaks protocol version %d, the client %u: install the same version on both sides",
-			 CKT_PROTOCOL_VERSION, hello->protocol);
+		snprintf(ret_message, message_size,
+			"this server speaks protocol version %d, the client %u: install the same version on both sides",
+			CKT_PROTOCOL_VERSION, hello->protocol);
 		return CKT_HELLO_BAD_VERSION;
 	}
-	if (hello->kind == CKT_HELLO_NEW && !worker->has_owner && worker->state == CKT_STATE_STARTING)
+	if (hello->kind == CKT_HELLO_NEW && !worker->has_owner &&
+		worker->state == CKT_STATE_STARTING)
 		return CKT_HELLO_OK;
 	unsigned char differ = 0;
 	for (size_t i = 0; i < sizeof hash; i++)
 		differ |= hash[i] ^ worker->secret_hash[i];
-	if (hello->kind != CKT_HELLO_RESUME || !worker->has_owner || strcmp(hello->session, worker->session) || differ) {
-		snprintf(ret_message, message_size, "session %s is not this client's", worker->session);
+	if (hello->kind != CKT_HELLO_RESUME || !worker->has_owner ||
+		strcmp(hello->session, worker->session) || differ) {
+		snprintf(ret_message, message_size, "session %s is not this client's",
+			worker->session);
 		return CKT_HELLO_DENIED;
 	}
 	if (hello->generation > worker->generation) {
-		snprintf(ret_message, message_size, "the client has seen generation %llu of this session, and this is generation %llu: it runs elsewhere",
-			 (unsigned long long)hello->generation, (unsigned long long)worker->generation);
+		snprintf(ret_message, message_size,
+			"the client has seen generation %llu of this session, and this is generation %llu: it runs elsewhere",
+			(unsigned long long)hello->generation,
+			(unsigned long long)worker->generation);
 		return CKT_HELLO_STALE;
 	}
 	if (went_elsewhere(worker, hello)) {
-		snprintf(ret_message, message_size, "the client went on with another copy of this session: this one ends unclaimed");
+		snprintf(ret_message, message_size,
+			"the client went on with another copy of this session: this one ends unclaimed");
 		return CKT_HELLO_STALE;
 	}
-	/* It has answers to commands that were not given here: this is a copy that another one has left behind. */
+	/*
+	 * It has answers to commands that were not given here: this is a copy that another one has
+	 * left behind.
+	 */
 	if (hello->acked > atomic_load(&worker->replies.executed)) {
-		snprintf(ret_message, message_size, "the client has results of %llu commands of this session, and this copy of it has executed %llu",
-			 (unsigned long long)hello->acked, (unsigned long long)atomic_load(&worker->replies.executed));
+		snprintf(ret_message, message_size,
+			"the client has results of %llu commands of this session, and this copy of it has executed %llu",
+			(unsigned long long)hello->acked,
+			(unsigned long long)atomic_load(&worker->replies.executed));
 		return CKT_HELLO_STALE;
 	}
 	if (worker->state == CKT_STATE_ENDING) {
@@ -180,7 +203,8 @@ static ckt_hello_status check_client(struct ckt_worker *worker, const ckt_hello_
 
 static void refuse_client(int fd, uint32_t xid, ckt_hello_status status, char *message)
 {
-	ckt_hello_res res = {.status = status, .ckt_hello_res_u.refused = {.message = message, .moved_to = (char *)""}};
+	ckt_hello_res res = {.status = status,
+		.ckt_hello_res_u.refused = {.message = message, .moved_to = (char *)""}};
 	uint8_t *data;
 	size_t size;
 	if (ckt_net_encode_reply(xid, 0, (xdrproc_t)xdr_ckt_hello_res, &res, &data, &size))
@@ -189,7 +213,8 @@ static void refuse_client(int fd, uint32_t xid, ckt_hello_status status, char *m
 	free(data);
 }
 
-static void adopt_client(struct ckt_worker *worker, struct ckt_request *request, const ckt_worker_client_args *args)
+static void adopt_client(
+	struct ckt_worker *worker, struct ckt_request *request, const ckt_worker_client_args *args)
 {
 	fcntl(request->passed_fd, F_SETFL, fcntl(request->passed_fd, F_GETFL) | O_NONBLOCK);
 	ckt_hash(args->hello.secret, CKT_SECRET_SIZE, worker->secret_hash);
@@ -197,7 +222,8 @@ static void adopt_client(struct ckt_worker *worker, struct ckt_request *request,
 		worker->uid = args->peer_uid;
 	worker->has_owner = true;
 	snprintf(worker->program_name, sizeof worker->program_name, "%s", args->hello.program_name);
-	snprintf(worker->client, sizeof worker->client, "%s", args->hello.host[0] ? args->hello.host : args->peer);
+	snprintf(worker->client, sizeof worker->client, "%s",
+		args->hello.host[0] ? args->hello.host : args->peer);
 	worker->client_pid = args->hello.pid;
 	take_job(worker, &args->hello);
 	if (worker->client_process >= 0)
@@ -299,18 +325,20 @@ static int status(struct ckt_request *request)
 			memory += ckt_memory_used(&worker->devices[d].memory);
 	pthread_mutex_lock(&worker->mail_lock);
 	ckt_worker_status_res res = {.session = worker->session,
-				     .state = worker->paused ? CKT_STATE_PAUSED : worker->frozen ? CKT_STATE_FROZEN : worker->state,
-				     .program_name = worker->program_name,
-				     .client = worker->client,
-				     .client_pid = worker->client_pid,
-				     .uid = worker->uid,
-				     .worker_pid = (u_int)getpid(),
-				     .gpu = worker->device_count ? (int)worker->devices[0].number : -1,
-				     .memory_bytes = memory,
-				     .started = worker->started,
-				     .generation = worker->generation,
-				     .executed = atomic_load(&worker->replies.executed),
-				     .note = worker->note};
+		.state = worker->paused  ? CKT_STATE_PAUSED
+			: worker->frozen ? CKT_STATE_FROZEN
+					 : worker->state,
+		.program_name = worker->program_name,
+		.client = worker->client,
+		.client_pid = worker->client_pid,
+		.uid = worker->uid,
+		.worker_pid = (u_int)getpid(),
+		.gpu = worker->device_count ? (int)worker->devices[0].number : -1,
+		.memory_bytes = memory,
+		.started = worker->started,
+		.generation = worker->generation,
+		.executed = atomic_load(&worker->replies.executed),
+		.note = worker->note};
 	memcpy(res.secret_hash, worker->secret_hash, sizeof res.secret_hash);
 	int result = ckt_control_reply(request, (xdrproc_t)xdr_ckt_worker_status_res, &res);
 	pthread_mutex_unlock(&worker->mail_lock);
@@ -341,7 +369,10 @@ static int hold(struct ckt_request *request)
 	else if (args.action > CKT_HOLD_END)
 		snprintf(message, sizeof message, "there is no such way to hold a session");
 	else
-		res.status = args.action == CKT_HOLD_LOOK ? 0 : ckt_hold_set(worker, args.action, args.commands, args.issued, message, sizeof message);
+		res.status = args.action == CKT_HOLD_LOOK
+			? 0
+			: ckt_hold_set(worker, args.action, args.commands, args.issued, message,
+				  sizeof message);
 	request->stopped = !res.status && args.action == CKT_HOLD_STOP;
 	res.message = message;
 	if (!res.status)
@@ -356,7 +387,8 @@ static int gpus(struct ckt_request *request)
 	ckt_worker_gpus_res res = {.gpus = {.gpus_val = list}};
 	for (unsigned d = 0; d < worker->device_count && d < CKT_DEVICES_MAX; d++) {
 		struct ckt_worker_device *device = &worker->devices[d];
-		list[res.gpus.gpus_len++] = (ckt_worker_gpu){.gpu = (int)device->number, .memory_bytes = device->memory.ops ? ckt_memory_used(&device->memory) : 0};
+		list[res.gpus.gpus_len++] = (ckt_worker_gpu){.gpu = (int)device->number,
+			.memory_bytes = device->memory.ops ? ckt_memory_used(&device->memory) : 0};
 	}
 	pthread_mutex_lock(&worker->mail_lock);
 	res.client = worker->client;
@@ -368,7 +400,7 @@ static int gpus(struct ckt_request *request)
 
 static int stats(struct ckt_request *request)
 {
-	static ckt_worker_stat list[CKT_WORKER_STATS_MAX];	/* under control_lock */
+	static ckt_worker_stat list[CKT_WORKER_STATS_MAX]; /* under control_lock */
 	struct ckt_worker *worker = request->worker;
 	unsigned count = 0;
 	pthread_mutex_lock(&control_lock);
@@ -379,10 +411,11 @@ static int stats(struct ckt_request *request)
 		if (!calls || !name)
 			continue;
 		list[count++] = (ckt_worker_stat){.name = (char *)name,
-						  .calls = calls,
-						  .batched = __atomic_load_n(&stat->batched, __ATOMIC_RELAXED),
-						  .waited = __atomic_load_n(&stat->waited, __ATOMIC_RELAXED),
-						  .bytes = __atomic_load_n(&stat->bytes_in, __ATOMIC_RELAXED) + __atomic_load_n(&stat->bytes_out, __ATOMIC_RELAXED)};
+			.calls = calls,
+			.batched = __atomic_load_n(&stat->batched, __ATOMIC_RELAXED),
+			.waited = __atomic_load_n(&stat->waited, __ATOMIC_RELAXED),
+			.bytes = __atomic_load_n(&stat->bytes_in, __ATOMIC_RELAXED) +
+				__atomic_load_n(&stat->bytes_out, __ATOMIC_RELAXED)};
 	}
 	ckt_worker_stats_res res = {.stats = {.stats_len = count, .stats_val = list}};
 	int result = ckt_control_reply(request, (xdrproc_t)xdr_ckt_worker_stats_res, &res);
@@ -440,7 +473,10 @@ static bool may_control(int connection)
 	return peer.uid == 0 || peer.uid == getuid();
 }
 
-/* What a connection's end brings about: a session that it pre-loaded or held has nobody else to speak for it. */
+/*
+ * What a connection's end brings about: a session that it pre-loaded or held has nobody else to
+ * speak for it.
+ */
 struct bond {
 	bool preloaded, held, stopped;
 };
@@ -452,15 +488,20 @@ static struct bond serve(struct ckt_worker *worker, int connection, int *memory_
 		struct pollfd p = {.fd = connection, .events = POLLIN};
 		if (poll(&p, 1, -1) < 0 && errno != EINTR)
 			return bond;
-		struct ckt_request request = {.worker = worker, .connection = connection, .passed_fd = -1, .memory_fd = memory_fd};
+		struct ckt_request request = {.worker = worker,
+			.connection = connection,
+			.passed_fd = -1,
+			.memory_fd = memory_fd};
 		uint8_t *data;
 		size_t size;
-		if (ckt_net_read_record(connection, 65536, ckt_net_now_ms() + REQUEST_TIMEOUT_MS, &data, &size, &request.passed_fd))
+		if (ckt_net_read_record(connection, 65536, ckt_net_now_ms() + REQUEST_TIMEOUT_MS,
+			    &data, &size, &request.passed_fd))
 			return bond;
 		struct ckt_call_header header = {0};
 		request.args = (struct ckt_cursor){.p = data, .end = data + size};
 		int result = -EPROTO;
-		if (ckt_call_header_get(&request.args, &header) && header.prog == CRICKET_WORKER_PROG && header.vers == CRICKET_WORKER_VERS) {
+		if (ckt_call_header_get(&request.args, &header) &&
+			header.prog == CRICKET_WORKER_PROG && header.vers == CRICKET_WORKER_VERS) {
 			request.xid = header.xid;
 			result = dispatch(&request, header.proc);
 		}
@@ -482,7 +523,8 @@ static int control_fd, ipc_fd = -1;
 static void *control_thread(void *opaque)
 {
 	for (;;) {
-		struct pollfd p[2] = {{.fd = control_fd, .events = POLLIN}, {.fd = ipc_fd, .events = POLLIN}};
+		struct pollfd p[2] = {
+			{.fd = control_fd, .events = POLLIN}, {.fd = ipc_fd, .events = POLLIN}};
 		poll(p, 2, -1);
 		if (p[1].revents)
 			ckt_ipc_serve(opaque);
@@ -490,7 +532,8 @@ static void *control_thread(void *opaque)
 		if (connection < 0)
 			continue;
 		int memory_fd = -1;
-		struct bond bond = may_control(connection) ? serve(opaque, connection, &memory_fd) : (struct bond){0};
+		struct bond bond = may_control(connection) ? serve(opaque, connection, &memory_fd)
+							   : (struct bond){0};
 		if (memory_fd >= 0)
 			close(memory_fd);
 		if (bond.preloaded && !ckt_control_started())

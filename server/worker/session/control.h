@@ -1,4 +1,7 @@
-/* A request on the control socket, as its handlers see it.  Threading: each belongs to the thread that serves its connection. */
+/*
+ * A request on the control socket, as its handlers see it.  Threading: each belongs to the thread
+ * that serves its connection.
+ */
 #pragma once
 
 #include <rpc/rpc.h>
@@ -14,12 +17,15 @@ struct ckt_request {
 	int connection;
 	uint32_t xid;
 	struct ckt_cursor args;
-	int passed_fd;		/* owned; -1 when taken */
-	int *memory_fd;		/* what HOST_MEMORY brought over this connection; owned by it, -1 when taken */
-	bool end;		/* after the answer */
-	bool ahead;		/* a session was pre-loaded: it goes with this connection */
-	bool stopped;		/* commands wait until HOLD's END: they go on when this connection ends without */
-	bool held;		/* the session was frozen until RELEASE: it goes on when this connection ends without */
+	int passed_fd; /* owned; -1 when taken */
+	/* what HOST_MEMORY brought over this connection; owned by it, -1 when taken */
+	int *memory_fd;
+	bool end;   /* after the answer */
+	bool ahead; /* a session was pre-loaded: it goes with this connection */
+	/* commands wait until HOLD's END: they go on when this connection ends without */
+	bool stopped;
+	/* the session was frozen until RELEASE: it goes on when this connection ends without */
+	bool held;
 };
 
 /* 0 or -errno: the connection is of no use any more. */

@@ -1,5 +1,6 @@
 /*
- * What takes long on the control socket: saving, holding and releasing the session, and how far it has come.
+ * What takes long on the control socket: saving, holding and releasing the session, and how far it
+ * has come.
  *
  *	running --SAVE2--> frozen --> running ; with hold: frozen --RELEASE--> running, or ended ; frozen --QUIESCE--> without its client
  *	running --PAUSE--> paused --UNPAUSE--> running ; what is paused can be saved, held and ended too
@@ -24,7 +25,7 @@
 #include "server/worker/worker.h"
 
 static pthread_mutex_t operation_lock = PTHREAD_MUTEX_INITIALIZER;
-static bool held;	/* frozen until RELEASE */
+static bool held; /* frozen until RELEASE */
 
 void ckt_progress_begin(struct ckt_worker *worker, const char *phase, uint64_t total)
 {
@@ -40,7 +41,8 @@ static void progress_end(struct ckt_worker *worker)
 }
 
 /* Precondition: operation_lock held. */
-static int freeze(struct ckt_worker *worker, unsigned deadline_ms, char *ret_message, size_t message_size)
+static int freeze(
+	struct ckt_worker *worker, unsigned deadline_ms, char *ret_message, size_t message_size)
 {
 	if (held || worker->paused)
 		return 0;
@@ -90,7 +92,8 @@ static int save(struct ckt_request *request)
 	bool end = false;
 	pthread_mutex_lock(&operation_lock);
 	if (!ckt_control_started() || !ckt_broker_is(request->passed_fd)) {
-		snprintf(message, sizeof message, "nothing to save, or no file broker to save it by");
+		snprintf(message, sizeof message,
+			"nothing to save, or no file broker to save it by");
 	} else if (!(res.status = ckt_alone_check(worker, message, sizeof message))) {
 		ckt_crew_prepare();
 		res.status = freeze(worker, args.deadline_ms, message, sizeof message);
@@ -114,10 +117,13 @@ static int save(struct ckt_request *request)
 }
 
 /* Precondition: operation_lock held. */
-static int save2_locked(struct ckt_request *request, const ckt_worker_save2_args *args, ckt_worker_save2_res *res)
+static int save2_locked(
+	struct ckt_request *request, const ckt_worker_save2_args *args, ckt_worker_save2_res *res)
 {
 	struct ckt_worker *worker = request->worker;
-	if (!ckt_control_started() || (args->to_memory ? worker->memory_count != CKT_IMAGE_MEMORY_FILES : !ckt_broker_is(request->passed_fd))) {
+	if (!ckt_control_started() ||
+		(args->to_memory ? worker->memory_count != CKT_IMAGE_MEMORY_FILES
+				 : !ckt_broker_is(request->passed_fd))) {
 		snprintf(res->message, CKT_MESSAGE_MAX, "nothing to save, or nowhere to save it");
 		return -EINVAL;
 	}
@@ -131,8 +137,12 @@ static int save2_locked(struct ckt_request *request, const ckt_worker_save2_args
 		refused = ckt_chain_base_use(worker, args->base, res->message, CKT_MESSAGE_MAX);
 	if (refused)
 		return refused;
-	struct ckt_save save = {.broker = request->passed_fd, .memory_fds = args->to_memory ? worker->memory_fds : NULL, .compress = args->compress,
-				.incremental = args->incremental, .keep_hashes = args->keep_hashes, .base = args->base};
+	struct ckt_save save = {.broker = request->passed_fd,
+		.memory_fds = args->to_memory ? worker->memory_fds : NULL,
+		.compress = args->compress,
+		.incremental = args->incremental,
+		.keep_hashes = args->keep_hashes,
+		.base = args->base};
 	ckt_crew_prepare();
 	if (!args->hold && !held && !worker->paused) {
 		ckt_worker_spare_take(worker, &save.spare);
@@ -145,7 +155,8 @@ static int save2_locked(struct ckt_request *request, const ckt_worker_save2_args
 	}
 	error = ckt_worker_save(worker, &save, res->message, CKT_MESSAGE_MAX);
 	ckt_worker_spare_give(worker, &save.spare);
-	res->stopped_us = save.gone ? save.stopped_us : (u_quad_t)(ckt_now_ns() - worker->frozen_ns) / 1000;
+	res->stopped_us =
+		save.gone ? save.stopped_us : (u_quad_t)(ckt_now_ns() - worker->frozen_ns) / 1000;
 	/* What could not be saved goes on, unless it stood before. */
 	held = held || (!error && args->hold);
 	request->held = !error && args->hold;
@@ -231,10 +242,13 @@ static int base(struct ckt_request *request)
 	char message[CKT_MESSAGE_MAX] = "";
 	ckt_worker_result res = {.message = message};
 	pthread_mutex_lock(&operation_lock);
-	res.status = ckt_chain_base_piece(args.base, args.offset, args.data.data_val, args.data.data_len);
+	res.status = ckt_chain_base_piece(
+		args.base, args.offset, args.data.data_val, args.data.data_len);
 	pthread_mutex_unlock(&operation_lock);
 	if (res.status)
-		snprintf(message, sizeof message, "the manifest of the image to build on cannot be taken: %s", strerror(-res.status));
+		snprintf(message, sizeof message,
+			"the manifest of the image to build on cannot be taken: %s",
+			strerror(-res.status));
 	xdr_free((xdrproc_t)xdr_ckt_worker_base_args, (char *)&args);
 	return ckt_control_reply(request, (xdrproc_t)xdr_ckt_worker_result, &res);
 }
@@ -266,7 +280,8 @@ void ckt_operation_let_go(struct ckt_worker *worker)
 }
 
 /* Precondition: operation_lock held. */
-static int go_on(struct ckt_worker *worker, uint64_t *ret_bytes, char *ret_message, size_t message_size)
+static int go_on(
+	struct ckt_worker *worker, uint64_t *ret_bytes, char *ret_message, size_t message_size)
 {
 	int result = ckt_resume(worker, ret_bytes, ret_message, message_size);
 	if (!result) {
@@ -289,7 +304,9 @@ static int pause_session(struct ckt_request *request)
 	uint64_t bytes = 0;
 	pthread_mutex_lock(&operation_lock);
 	if (!ckt_control_started() || worker->paused) {
-		snprintf(message, sizeof message, worker->paused ? "the session is paused already" : "the worker has no session yet");
+		snprintf(message, sizeof message,
+			worker->paused ? "the session is paused already"
+				       : "the worker has no session yet");
 	} else {
 		ckt_crew_prepare();
 		res.status = freeze(worker, args.deadline_ms, message, sizeof message);
@@ -302,10 +319,14 @@ static int pause_session(struct ckt_request *request)
 	}
 	res.bytes = bytes;
 	result = ckt_control_reply(request, (xdrproc_t)xdr_ckt_worker_result, &res);
-	/* Whoever asked has given up meanwhile and believes that the session runs: nobody would resume it. */
+	/*
+	 * Whoever asked has given up meanwhile and believes that the session runs: nobody would
+	 * resume it.
+	 */
 	if (result && !res.status) {
 		int error = go_on(worker, &bytes, message, sizeof message);
-		ckt_warning("whoever asked for a pause is gone: %s", error ? message : "the session goes on");
+		ckt_warning("whoever asked for a pause is gone: %s",
+			error ? message : "the session goes on");
 	}
 	pthread_mutex_unlock(&operation_lock);
 	return result;
@@ -338,9 +359,12 @@ static int image(struct ckt_request *request)
 	char message[CKT_MESSAGE_MAX] = "";
 	ckt_worker_result res = {.message = message};
 	pthread_mutex_lock(&operation_lock);
-	if (ckt_control_started() || !ckt_broker_is(request->passed_fd) || args.index >= CKT_IMAGE_PLACES) {
+	if (ckt_control_started() || !ckt_broker_is(request->passed_fd) ||
+		args.index >= CKT_IMAGE_PLACES) {
 		res.status = -EINVAL;
-		snprintf(message, sizeof message, "the file broker of an image comes before the start, and its number is below %d", CKT_IMAGE_PLACES);
+		snprintf(message, sizeof message,
+			"the file broker of an image comes before the start, and its number is below %d",
+			CKT_IMAGE_PLACES);
 	} else {
 		while (worker->image_count <= args.index)
 			worker->image_places[worker->image_count++] = -1;
@@ -372,9 +396,12 @@ static int memory(struct ckt_request *request)
 	pthread_mutex_lock(&operation_lock);
 	if (args.index == 0)
 		ckt_memory_files_close(worker);
-	if (request->passed_fd < 0 || args.index != worker->memory_count || args.index >= CKT_IMAGE_MEMORY_FILES) {
+	if (request->passed_fd < 0 || args.index != worker->memory_count ||
+		args.index >= CKT_IMAGE_MEMORY_FILES) {
 		res.status = -EINVAL;
-		snprintf(message, sizeof message, "the files of an image in memory come one after the other, %d of them", CKT_IMAGE_MEMORY_FILES);
+		snprintf(message, sizeof message,
+			"the files of an image in memory come one after the other, %d of them",
+			CKT_IMAGE_MEMORY_FILES);
 	} else {
 		worker->memory_fds[worker->memory_count++] = request->passed_fd;
 		request->passed_fd = -1;
@@ -395,7 +422,10 @@ static int progress(struct ckt_request *request)
 	return ckt_control_reply(request, (xdrproc_t)xdr_ckt_worker_progress_res, &res);
 }
 
-/* The server gives up on a worker that was stopped for longer than it waits: then what it asked must not happen behind its back. */
+/*
+ * The server gives up on a worker that was stopped for longer than it waits: then what it asked
+ * must not happen behind its back.
+ */
 static bool asker_gone(const struct ckt_request *request)
 {
 	struct pollfd p = {.fd = request->connection, .events = POLLRDHUP};
@@ -404,7 +434,9 @@ static bool asker_gone(const struct ckt_request *request)
 
 int ckt_operation_serve(struct ckt_request *request, uint32_t proc)
 {
-	if ((proc == CKT_WORKER_SAVE || proc == CKT_WORKER_SAVE2 || proc == CKT_WORKER_PAUSE || proc == CKT_WORKER_QUIESCE) && asker_gone(request)) {
+	if ((proc == CKT_WORKER_SAVE || proc == CKT_WORKER_SAVE2 || proc == CKT_WORKER_PAUSE ||
+		    proc == CKT_WORKER_QUIESCE) &&
+		asker_gone(request)) {
 		ckt_warning("whoever asked for a save or a pause is gone: nothing is done");
 		return -ECONNRESET;
 	}

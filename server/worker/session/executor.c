@@ -1,10 +1,11 @@
 /*
- * The executor: reads the command stream, decodes headers in place and runs the handlers one after another.
+ * The executor: reads the command stream, decodes headers in place and runs the handlers one after
+ * another.
  *
  *	detached --new client--> serving <-> idle (polls) ; serving --end of file, malformed--> detached ; any --freeze--> frozen -> any
  *
- * It never blocks in the driver for a wait; a launch costs two look-ups and the driver's call.  Nothing here is done per command
- * that asks the kernel for anything.
+ * It never blocks in the driver for a wait; a launch costs two look-ups and the driver's call.
+ * Nothing here is done per command that asks the kernel for anything.
  */
 #include <errno.h>
 #include <poll.h>
@@ -79,31 +80,36 @@ void ckt_executor_disconnect(struct ckt_worker *worker, const char *why)
 	pthread_mutex_unlock(&worker->mail_lock);
 }
 
-/* Begins the connection with the answer, before anybody else can say something on it: 0 or -errno. */
+/*
+ * Begins the connection with the answer, before anybody else can say something on it: 0 or -errno.
+ */
 static int answer_hello(struct ckt_worker *worker, uint32_t xid)
 {
 	ckt_capability shared[] = {{(char *)CKT_CAPABILITY_COPY, worker->copy},
-				   {(char *)CKT_CAPABILITY_HOST_BASE, CKT_HOST_BASE},
-				   {(char *)CKT_CAPABILITY_HOST_BYTES, CKT_HOST_SIZE}};
-	ckt_capability unfilled[] = {{(char *)CKT_CAPABILITY_COPY, worker->copy}, {(char *)CKT_CAPABILITY_HOST_UNFILLED, 1}};
+		{(char *)CKT_CAPABILITY_HOST_BASE, CKT_HOST_BASE},
+		{(char *)CKT_CAPABILITY_HOST_BYTES, CKT_HOST_SIZE}};
+	ckt_capability unfilled[] = {{(char *)CKT_CAPABILITY_COPY, worker->copy},
+		{(char *)CKT_CAPABILITY_HOST_UNFILLED, 1}};
 	char host[CKT_NAME_MAX + 1] = "";
 	gethostname(host, sizeof host - 1);
 	ckt_hello_res res = {.status = CKT_HELLO_OK};
 	ckt_hello_ok *ok = &res.ckt_hello_res_u.ok;
 	*ok = (ckt_hello_ok){.protocol = CKT_PROTOCOL_VERSION,
-			     .session = worker->session,
-			     .generation = worker->generation,
-			     .executed = atomic_load(&worker->replies.executed),
-			     .server = host,
-			     .build = (char *)CKT_VERSION};
+		.session = worker->session,
+		.generation = worker->generation,
+		.executed = atomic_load(&worker->replies.executed),
+		.server = host,
+		.build = (char *)CKT_VERSION};
 	ok->capabilities.capabilities_val = worker->host.shared ? shared : unfilled;
 	ok->capabilities.capabilities_len = worker->host.shared ? 3 : worker->host.unfilled ? 2 : 1;
 	uint8_t *data;
 	size_t size;
-	int result = ckt_net_encode_reply(xid, ok->executed, (xdrproc_t)xdr_ckt_hello_res, &res, &data, &size);
+	int result = ckt_net_encode_reply(
+		xid, ok->executed, (xdrproc_t)xdr_ckt_hello_res, &res, &data, &size);
 	if (result)
 		return result;
-	result = ckt_output_connect(&worker->output, worker->client_fd, worker->client_epoch, data, size);
+	result = ckt_output_connect(
+		&worker->output, worker->client_fd, worker->client_epoch, data, size);
 	free(data);
 	return result;
 }
@@ -155,7 +161,9 @@ static void take_mail(struct ckt_worker *worker)
 /* A command that was not begun is not lost: the client comes back, and sends it again. */
 static enum progress no_memory_for(struct ckt_wcall *call)
 {
-	ckt_warning("%s: the worker has no memory for the call; its client is disconnected and sends it again", call && call->proc ? call->proc->name : "a command");
+	ckt_warning(
+		"%s: the worker has no memory for the call; its client is disconnected and sends it again",
+		call && call->proc ? call->proc->name : "a command");
 	ckt_wcall_free(call);
 	return PROGRESS_BROKEN;
 }
@@ -167,12 +175,14 @@ static void send_results(struct ckt_wcall *call, xdrproc_t xdr, void *res)
 	struct ckt_worker *worker = call->worker;
 	uint8_t *data;
 	size_t size;
-	if (ckt_net_encode_reply(call->header.xid, atomic_load(&worker->replies.executed), xdr, res, &data, &size))
+	if (ckt_net_encode_reply(call->header.xid, atomic_load(&worker->replies.executed), xdr, res,
+		    &data, &size))
 		return;
 	/* The verifier is the same for all: put the real one over it. */
-	ckt_reply_header_put(data, &(struct ckt_reply_header){.xid = call->header.xid,
-							      .executed = atomic_load(&worker->replies.executed),
-							      .deferred = atomic_exchange(&worker->deferred, 0)});
+	ckt_reply_header_put(data,
+		&(struct ckt_reply_header){.xid = call->header.xid,
+			.executed = atomic_load(&worker->replies.executed),
+			.deferred = atomic_exchange(&worker->deferred, 0)});
 	uint8_t *p = ckt_output_begin(&worker->output, worker->client_epoch, size);
 	if (p) {
 		memcpy(p, data, size);
@@ -259,7 +269,8 @@ static enum progress session_call(struct ckt_worker *worker, struct ckt_wcall *c
 
 /* ---- Commands */
 
-static void count(struct ckt_worker *worker, const struct ckt_call_header *header, uint32_t index, size_t bytes)
+static void count(struct ckt_worker *worker, const struct ckt_call_header *header, uint32_t index,
+	size_t bytes)
 {
 	struct ckt_stat *stat = &worker->stats[index];
 	/* The executor alone counts what comes in. */
@@ -272,7 +283,8 @@ static void count(struct ckt_worker *worker, const struct ckt_call_header *heade
 }
 
 /* Whether the numbering is right, and whether the call is to be executed now. */
-static enum ckt_seq_verdict check_sequence(struct ckt_worker *worker, const struct ckt_call_header *header, unsigned proc_flags)
+static enum ckt_seq_verdict check_sequence(
+	struct ckt_worker *worker, const struct ckt_call_header *header, unsigned proc_flags)
 {
 	if (!ckt_replies_acked(&worker->replies, header->acked))
 		return CKT_SEQ_BROKEN;
@@ -283,15 +295,20 @@ static enum ckt_seq_verdict check_sequence(struct ckt_worker *worker, const stru
 	return ckt_replies_check(&worker->replies, header->seq);
 }
 
-/* Whether there is room for one answer more: a client has as many calls open as threads, and acknowledges what it has. */
+/*
+ * Whether there is room for one answer more: a client has as many calls open as threads, and
+ * acknowledges what it has.
+ */
 static bool may_answer(struct ckt_worker *worker, const struct ckt_call_header *header)
 {
 	bool unacknowledged = header->seq && ckt_replies_full(&worker->replies);
 	if (unacknowledged)
-		ckt_warning("the client acknowledges no replies: as many as may be kept (%d, or %d MiB) wait for it, and its connection ends",
-			    CKT_REPLIES_MAX, CKT_REPLIES_BYTES_MAX >> 20);
+		ckt_warning(
+			"the client acknowledges no replies: as many as may be kept (%d, or %d MiB) wait for it, and its connection ends",
+			CKT_REPLIES_MAX, CKT_REPLIES_BYTES_MAX >> 20);
 	else if (ckt_wcalls_open() > CALLS_MAX)
-		ckt_warning("the client has more than %d calls open, and its connection ends", CALLS_MAX);
+		ckt_warning("the client has more than %d calls open, and its connection ends",
+			CALLS_MAX);
 	return !unacknowledged && ckt_wcalls_open() <= CALLS_MAX;
 }
 
@@ -305,7 +322,8 @@ static enum progress run_handler(struct ckt_worker *worker, struct ckt_wcall *ca
 	if (!result)
 		result = ckt_lib_state_run(call);
 	/* An allocation: what the program gave back before it may still be on its way. */
-	if (result == CUDA_ERROR_OUT_OF_MEMORY && header->seq && !(header->flags & CKT_CALL_BATCHED) && ckt_aside_settle(worker)) {
+	if (result == CUDA_ERROR_OUT_OF_MEMORY && header->seq &&
+		!(header->flags & CKT_CALL_BATCHED) && ckt_aside_settle(worker)) {
 		call->args = args;
 		result = ckt_lib_state_run(call);
 	}
@@ -321,20 +339,26 @@ static enum progress run_handler(struct ckt_worker *worker, struct ckt_wcall *ca
 }
 
 /* What runs the call; NULL with the reason as ONC RPC counts them. */
-static const struct ckt_proc *find_proc(const struct ckt_call_header *header, const struct ckt_library *library, uint32_t *ret_accept_stat)
+static const struct ckt_proc *find_proc(const struct ckt_call_header *header,
+	const struct ckt_library *library, uint32_t *ret_accept_stat)
 {
 	*ret_accept_stat = header->vers == CKT_LIB_VERS ? 3 : 2;
-	bool known = header->vers == CKT_LIB_VERS && header->proc < *library->proc_count && library->procs[header->proc].name;
+	bool known = header->vers == CKT_LIB_VERS && header->proc < *library->proc_count &&
+		library->procs[header->proc].name;
 	return known ? &library->procs[header->proc] : NULL;
 }
 
-static enum progress library_call(struct ckt_worker *worker, const struct ckt_library *library, struct ckt_wcall *call, size_t size)
+static enum progress library_call(struct ckt_worker *worker, const struct ckt_library *library,
+	struct ckt_wcall *call, size_t size)
 {
 	const struct ckt_call_header *header = &call->header;
 	uint32_t accept_stat, stat = ckt_stat_index(header->prog, header->proc);
 	call->proc = find_proc(header, library, &accept_stat);
 	if (!call->proc || stat >= CKT_STATS) {
-		/* A numbered call that is not executed leaves a gap in which the next one would be refused. */
+		/*
+		 * A numbered call that is not executed leaves a gap in which the next one would be
+		 * refused.
+		 */
 		bool fatal = header->seq || header->flags & CKT_CALL_BATCHED;
 		ckt_wcall_reject(call, accept_stat);
 		return fatal ? PROGRESS_BROKEN : PROGRESS_MORE;
@@ -346,8 +370,9 @@ static enum progress library_call(struct ckt_worker *worker, const struct ckt_li
 	count(worker, header, stat, size + CKT_MARK_SIZE);
 	switch (check_sequence(worker, header, call->proc->flags)) {
 	case CKT_SEQ_BROKEN:
-		ckt_warning("%s: number %llu where %llu was expected", call->proc->name, (unsigned long long)header->seq,
-			    (unsigned long long)atomic_load(&worker->replies.executed) + 1);
+		ckt_warning("%s: number %llu where %llu was expected", call->proc->name,
+			(unsigned long long)header->seq,
+			(unsigned long long)atomic_load(&worker->replies.executed) + 1);
 		ckt_wcall_free(call);
 		return PROGRESS_BROKEN;
 	case CKT_SEQ_REPLAY:
@@ -366,7 +391,8 @@ static enum progress library_call(struct ckt_worker *worker, const struct ckt_li
 		return no_memory_for(call);
 	if (header->seq) {
 		if (!(header->flags & CKT_CALL_BATCHED) &&
-		    ckt_replies_expect(&worker->replies, header->seq, stat, header->xid, worker->client_epoch))
+			ckt_replies_expect(&worker->replies, header->seq, stat, header->xid,
+				worker->client_epoch))
 			return no_memory_for(call);
 		atomic_store_explicit(&worker->replies.executed, header->seq, memory_order_relaxed);
 	}
@@ -402,7 +428,8 @@ static enum progress next_command(struct ckt_worker *worker)
 		return library_call(worker, library, call, size);
 	if (call->header.prog == CRICKET_SESSION_PROG && call->header.vers == 1) {
 		if (call->header.proc < CKT_STATS - CKT_STAT_SESSION)
-			count(worker, &call->header, CKT_STAT_SESSION + call->header.proc, size + CKT_MARK_SIZE);
+			count(worker, &call->header, CKT_STAT_SESSION + call->header.proc,
+				size + CKT_MARK_SIZE);
 		if (!ckt_replies_acked(&worker->replies, call->header.acked) || call->header.seq) {
 			ckt_wcall_free(call);
 			return PROGRESS_BROKEN;
@@ -410,7 +437,8 @@ static enum progress next_command(struct ckt_worker *worker)
 		return session_call(worker, call);
 	}
 	/* A client that knows of more libraries asks before it uses one. */
-	bool fatal = call->header.seq || call->header.flags & CKT_CALL_BATCHED || !ckt_replies_acked(&worker->replies, call->header.acked);
+	bool fatal = call->header.seq || call->header.flags & CKT_CALL_BATCHED ||
+		!ckt_replies_acked(&worker->replies, call->header.acked);
 	ckt_wcall_reject(call, 1);
 	return fatal ? PROGRESS_BROKEN : PROGRESS_MORE;
 }
@@ -439,7 +467,8 @@ static enum progress run_input(struct ckt_worker *worker)
 static void sleep_until_something(struct ckt_worker *worker, bool want_input)
 {
 	bool want_output = ckt_output_waiting(&worker->output) > 0;
-	struct pollfd fds[2] = {{.fd = worker->wake_fd, .events = POLLIN}, {.fd = worker->client_fd}};
+	struct pollfd fds[2] = {
+		{.fd = worker->wake_fd, .events = POLLIN}, {.fd = worker->client_fd}};
 	fds[1].events = (short)((want_input ? POLLIN : 0) | (want_output ? POLLOUT : 0));
 	/* A client that hangs up is none of our business while its commands wait. */
 	bool listen = worker->client_fd >= 0 && fds[1].events;

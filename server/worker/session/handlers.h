@@ -1,4 +1,7 @@
-/* The hand-written handlers; ckt_cuda_procs (generated) points to them.  See call.h for what they return. */
+/*
+ * The hand-written handlers; ckt_cuda_procs (generated) points to them.  See call.h for what they
+ * return.
+ */
 #pragma once
 
 struct ckt_wcall;

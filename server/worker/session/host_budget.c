@@ -8,7 +8,7 @@
 
 enum { SAY_EVERY_MS = 1000 };
 
-static uint64_t limit;	/* constant once the session has begun */
+static uint64_t limit; /* constant once the session has begun */
 static _Atomic uint64_t used;
 static _Atomic int64_t said_ms;
 
@@ -20,17 +20,21 @@ void ckt_budget_init(uint64_t limit_bytes)
 static void say(uint64_t bytes, const char *what)
 {
 	int64_t now = ckt_net_now_ms(), before = atomic_load(&said_ms);
-	if ((before && now - before < SAY_EVERY_MS) || !atomic_compare_exchange_strong(&said_ms, &before, now))
+	if ((before && now - before < SAY_EVERY_MS) ||
+		!atomic_compare_exchange_strong(&said_ms, &before, now))
 		return;
-	ckt_warning("%s: %llu MiB of host memory do not fit: the session has %llu MiB and may have %llu; raise --session-host-memory", what,
-		    (unsigned long long)((bytes + (1 << 20) - 1) >> 20), (unsigned long long)(atomic_load(&used) >> 20), (unsigned long long)(limit >> 20));
+	ckt_warning(
+		"%s: %llu MiB of host memory do not fit: the session has %llu MiB and may have %llu; raise --session-host-memory",
+		what, (unsigned long long)((bytes + (1 << 20) - 1) >> 20),
+		(unsigned long long)(atomic_load(&used) >> 20), (unsigned long long)(limit >> 20));
 }
 
 bool ckt_budget_charge(uint64_t bytes, const char *what)
 {
 	uint64_t before = atomic_load(&used);
 	do {
-		if (bytes > UINT64_MAX - before || (limit && (before > limit || bytes > limit - before))) {
+		if (bytes > UINT64_MAX - before ||
+			(limit && (before > limit || bytes > limit - before))) {
 			say(bytes, what);
 			return false;
 		}

@@ -1,7 +1,8 @@
 /*
- * What a session takes of the memory of its host on behalf of its client: one account of one worker, which is one session.  Everything
- * that a peer can make grow is charged before it is taken: contents of modules, descriptions of graphs and their buffers, bytes on their
- * way, replies that are kept, objects, blocks, pages of pinned memory, the manifest of an image.
+ * What a session takes of the memory of its host on behalf of its client: one account of one
+ * worker, which is one session.  Everything that a peer can make grow is charged before it is
+ * taken: contents of modules, descriptions of graphs and their buffers, bytes on their way, replies
+ * that are kept, objects, blocks, pages of pinned memory, the manifest of an image.
  *
  * Threading: any.
  */

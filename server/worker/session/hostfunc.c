@@ -11,7 +11,10 @@
 #include "server/worker/graph/graph.h"
 #include "server/worker/worker.h"
 
-/* Behind which copies to the host its turn comes: those of the chain that were in the list of pending calls then.  Chain 0: not known. */
+/*
+ * Behind which copies to the host its turn comes: those of the chain that were in the list of
+ * pending calls then.  Chain 0: not known.
+ */
 struct place {
 	uint64_t chain, upto;
 };
@@ -33,14 +36,16 @@ struct queued {
 /* So many are told of by a look ahead; the next one takes the others. */
 enum { PLACES_MAX = 64 };
 
-static struct ckt_host_calls calls = {
-	.lock = PTHREAD_MUTEX_INITIALIZER, .done = PTHREAD_COND_INITIALIZER, .come = PTHREAD_COND_INITIALIZER};
+static struct ckt_host_calls calls = {.lock = PTHREAD_MUTEX_INITIALIZER,
+	.done = PTHREAD_COND_INITIALIZER,
+	.come = PTHREAD_COND_INITIALIZER};
 
 /* On a thread of the driver, where its functions must not be called. */
 static void call_client(uint64_t number, uint64_t exec, int status, struct place place)
 {
 	struct ckt_worker *worker = &ckt_worker;
-	struct ckt_host_call call = {.number = number, .exec = exec, .status = status, .place = place};
+	struct ckt_host_call call = {
+		.number = number, .exec = exec, .status = status, .place = place};
 	pthread_mutex_lock(&calls.lock);
 	/* A restored session must not use a number that its client has seen. */
 	call.order = ++calls.next_instance;
@@ -76,7 +81,8 @@ static void stream_callback(CUstream stream, CUresult status, void *data)
 	struct queued queued = *(struct queued *)data;
 	free(data);
 	/* Behind a fault nothing is known of what came before. */
-	call_client(queued.number, 0, (int)status, status ? (struct place){.chain = 0} : queued.place);
+	call_client(
+		queued.number, 0, (int)status, status ? (struct place){.chain = 0} : queued.place);
 }
 
 /* Those whose turn had come before the last of them. */
@@ -90,7 +96,10 @@ static void send_calls(struct ckt_worker *worker, uint64_t last)
 		uint8_t *p = ckt_output_begin(&worker->output, epoch, CKT_CALL_HEADER_SIZE + 28);
 		if (!p)
 			break;
-		p = ckt_call_header_put(p, &(struct ckt_call_header){.prog = CRICKET_CALLBACK_PROG, .vers = 1, .proc = CKT_CALLBACK_HOST_CALL});
+		p = ckt_call_header_put(p,
+			&(struct ckt_call_header){.prog = CRICKET_CALLBACK_PROG,
+				.vers = 1,
+				.proc = CKT_CALLBACK_HOST_CALL});
 		p = ckt_put_u64(p, call->instance);
 		p = ckt_put_u64(p, call->number);
 		p = ckt_put_u64(p, call->exec);
@@ -108,7 +117,10 @@ void ckt_hostcalls_send(struct ckt_worker *worker)
 	pthread_mutex_lock(&calls.lock);
 	uint64_t last = calls.next_instance;
 	pthread_mutex_unlock(&calls.lock);
-	/* What their streams did before is done: the functions may look at it.  One whose turn comes meanwhile is told of the next time. */
+	/*
+	 * What their streams did before is done: the functions may look at it.  One whose turn
+	 * comes meanwhile is told of the next time.
+	 */
 	ckt_pending_deliver(worker);
 	send_calls(worker, last);
 }
@@ -120,7 +132,8 @@ void ckt_hostcalls_send_stuck(struct ckt_worker *worker)
 	unsigned count = 0;
 	bool ask = false;
 	pthread_mutex_lock(&calls.lock);
-	for (struct ckt_host_call *call = calls.first; call && count < PLACES_MAX; call = call->next)
+	for (struct ckt_host_call *call = calls.first; call && count < PLACES_MAX;
+		call = call->next)
 		if (!call->sent) {
 			places[count++] = call->place;
 			last = call->order;
@@ -129,7 +142,8 @@ void ckt_hostcalls_send_stuck(struct ckt_worker *worker)
 	if (!count)
 		return;
 	for (unsigned i = 0; i < count; i++)
-		ask |= !ckt_pending_deliver_known(worker, places[i].chain, places[i].chain ? places[i].upto : UINT64_MAX);
+		ask |= !ckt_pending_deliver_known(
+			worker, places[i].chain, places[i].chain ? places[i].upto : UINT64_MAX);
 	if (ask && !ckt_driver.cuCtxSetCurrent(worker->first_context))
 		ckt_pending_deliver(worker);
 	send_calls(worker, last);
@@ -209,10 +223,12 @@ int ckt_worker_host_func(struct ckt_wcall *call)
 	struct queued *queued = malloc(sizeof *queued);
 	if (!queued)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	*queued = (struct queued){.number = args.number, .place = {.chain = args.stream ? args.stream : 1, .upto = call->worker->pending.added}};
+	*queued = (struct queued){.number = args.number,
+		.place = {.chain = args.stream ? args.stream : 1,
+			.upto = call->worker->pending.added}};
 	/* A callback is called after a fault too, and told so. */
-	result = args.callback ? ckt_driver.cuStreamAddCallback(stream, stream_callback, queued, 0) :
-				 ckt_driver.cuLaunchHostFunc(stream, stream_function, queued);
+	result = args.callback ? ckt_driver.cuStreamAddCallback(stream, stream_callback, queued, 0)
+			       : ckt_driver.cuLaunchHostFunc(stream, stream_function, queued);
 	if (result)
 		free(queued);
 	return result;

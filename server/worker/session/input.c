@@ -30,7 +30,8 @@ static void make_room(struct ckt_input *input)
 {
 	if (input->head == input->tail) {
 		input->head = input->tail = 0;
-	} else if (CKT_INPUT_SIZE - input->head < CKT_RECORD_MAX + CKT_MARK_SIZE || input->tail == CKT_INPUT_SIZE) {
+	} else if (CKT_INPUT_SIZE - input->head < CKT_RECORD_MAX + CKT_MARK_SIZE ||
+		input->tail == CKT_INPUT_SIZE) {
 		memmove(input->data, input->data + input->head, input->tail - input->head);
 		input->tail -= input->head;
 		input->head = 0;
@@ -82,7 +83,8 @@ void ckt_input_discard(struct ckt_input *input)
 	pthread_mutex_lock(&input->lock);
 	input->head = input->tail = input->ahead_head = input->ahead_tail = 0;
 	atomic_store_explicit(&input->begun, 0, memory_order_relaxed);
-	for (size_t dropped = 0; receive_some(input->fd, input->data, CKT_INPUT_SIZE, &dropped) > 0;)
+	for (size_t dropped = 0;
+		receive_some(input->fd, input->data, CKT_INPUT_SIZE, &dropped) > 0;)
 		;
 	pthread_mutex_unlock(&input->lock);
 }
@@ -96,21 +98,27 @@ static bool take_ahead(struct ckt_input *input)
 	for (;;) {
 		if (input->ahead_tail == input->ahead_room) {
 			size_t room = input->ahead_room ? 2 * input->ahead_room : AHEAD_AT_FIRST;
-			uint8_t *larger = room <= CKT_INPUT_AHEAD_MAX ? realloc(input->ahead, room) : NULL;
+			uint8_t *larger =
+				room <= CKT_INPUT_AHEAD_MAX ? realloc(input->ahead, room) : NULL;
 			if (!larger)
 				return some;
 			input->ahead = larger;
 			input->ahead_room = room;
 		}
 		/* An end or an error is the executor's to find: it finds it again. */
-		if (receive_some(input->fd, input->ahead + input->ahead_tail, input->ahead_room - input->ahead_tail, &input->ahead_tail) <= 0)
+		if (receive_some(input->fd, input->ahead + input->ahead_tail,
+			    input->ahead_room - input->ahead_tail, &input->ahead_tail) <= 0)
 			return some;
 		some = true;
 	}
 }
 
-/* Copies from the stream, `at` bytes behind what is begun.  False where there is less.  Precondition: locked. */
-static bool copy_out(const struct ckt_input *input, size_t begun, size_t at, uint8_t *to, size_t size)
+/*
+ * Copies from the stream, `at` bytes behind what is begun.  False where there is less.
+ * Precondition: locked.
+ */
+static bool copy_out(
+	const struct ckt_input *input, size_t begun, size_t at, uint8_t *to, size_t size)
 {
 	size_t here = input->tail - begun, there = input->ahead_tail - input->ahead_head;
 	if (at + size > here + there)
@@ -118,7 +126,8 @@ static bool copy_out(const struct ckt_input *input, size_t begun, size_t at, uin
 	size_t first = at < here ? (size < here - at ? size : here - at) : 0;
 	memcpy(to, input->data + begun + at, first);
 	if (first < size)
-		memcpy(to + first, input->ahead + input->ahead_head + (at + first - here), size - first);
+		memcpy(to + first, input->ahead + input->ahead_head + (at + first - here),
+			size - first);
 	return true;
 }
 
@@ -126,8 +135,12 @@ bool ckt_input_look(struct ckt_input *input, ckt_input_visit visit, void *data)
 {
 	pthread_mutex_lock(&input->lock);
 	bool taken = input->fd >= 0 && take_ahead(input);
-	/* The executor may be beyond it by now; what it adds to or moves in `data` waits for the lock. */
-	size_t begun = atomic_load_explicit(&input->begun, memory_order_relaxed), total = input->tail - begun + input->ahead_tail - input->ahead_head;
+	/*
+	 * The executor may be beyond it by now; what it adds to or moves in `data` waits for the
+	 * lock.
+	 */
+	size_t begun = atomic_load_explicit(&input->begun, memory_order_relaxed),
+	       total = input->tail - begun + input->ahead_tail - input->ahead_head;
 	for (size_t at = 0;;) {
 		uint8_t bytes[CKT_CALL_HEADER_SIZE + CKT_INPUT_SEEN];
 		struct ckt_call_header header;
@@ -136,11 +149,13 @@ bool ckt_input_look(struct ckt_input *input, ckt_input_visit visit, void *data)
 		struct ckt_cursor mark = {.p = bytes, .end = bytes + CKT_MARK_SIZE};
 		uint32_t word = ckt_get_u32(&mark);
 		size_t size = word & 0x7fffffff;
-		if (!(word >> 31) || size > CKT_RECORD_MAX || size < CKT_CALL_HEADER_SIZE || total - at < CKT_MARK_SIZE + size)
+		if (!(word >> 31) || size > CKT_RECORD_MAX || size < CKT_CALL_HEADER_SIZE ||
+			total - at < CKT_MARK_SIZE + size)
 			break;
 		size_t seen = size < sizeof bytes ? size : sizeof bytes;
 		struct ckt_cursor record = {.p = bytes, .end = bytes + seen};
-		if (!copy_out(input, begun, at + CKT_MARK_SIZE, bytes, seen) || !ckt_call_header_get(&record, &header) || !visit(data, &header, &record))
+		if (!copy_out(input, begun, at + CKT_MARK_SIZE, bytes, seen) ||
+			!ckt_call_header_get(&record, &header) || !visit(data, &header, &record))
 			break;
 		at += CKT_MARK_SIZE + size;
 	}

@@ -1,11 +1,13 @@
 /*
- * The input buffer: the bytes of the client's connection, as the executor takes them, and what another thread took from the socket ahead of it.
+ * The input buffer: the bytes of the client's connection, as the executor takes them, and what
+ * another thread took from the socket ahead of it.
  *
  *	socket --receive (executor)--> data [head .. tail)        the executor runs the records between head and tail, without the lock
  *	       --look (another thread)--> ahead ---receive---^    behind tail, in the stream's order
  *
- * The lock is for what a look ahead touches: the descriptor, `ahead`, the bytes of `data` and its tail.  Only the executor changes `data`, head and
- * tail, and only ckt_input_receive moves or adds bytes, so a command's arguments stay where they are while somebody looks.
+ * The lock is for what a look ahead touches: the descriptor, `ahead`, the bytes of `data` and its
+ * tail.  Only the executor changes `data`, head and tail, and only ckt_input_receive moves or adds
+ * bytes, so a command's arguments stay where they are while somebody looks.
  */
 #pragma once
 
@@ -27,10 +29,10 @@ enum {
 
 struct ckt_input {
 	pthread_mutex_t lock;
-	int fd;				/* of the connection; -1: none.  Not ours */
+	int fd; /* of the connection; -1: none.  Not ours */
 	uint8_t *data;
 	size_t head, tail;
-	_Atomic size_t begun;		/* head, for who looks ahead */
+	_Atomic size_t begun; /* head, for who looks ahead */
 	uint8_t *ahead;
 	size_t ahead_head, ahead_tail, ahead_room;
 };
@@ -50,10 +52,15 @@ static inline void ckt_input_take(struct ckt_input *input, size_t bytes)
 	atomic_store_explicit(&input->begun, input->head, memory_order_relaxed);
 }
 
-/* What a look ahead sees of one whole record: its header, and the beginning of its arguments.  False: look no further. */
-typedef bool (*ckt_input_visit)(void *data, const struct ckt_call_header *header, struct ckt_cursor *args);
 /*
- * Of another thread, while the executor does not come to its input: shows every whole record that the executor may not have begun, in order, and
- * some that it has.  True where bytes were taken from the socket, which polls no more for them: the executor must be woken.
+ * What a look ahead sees of one whole record: its header, and the beginning of its arguments.
+ * False: look no further.
+ */
+typedef bool (*ckt_input_visit)(
+	void *data, const struct ckt_call_header *header, struct ckt_cursor *args);
+/*
+ * Of another thread, while the executor does not come to its input: shows every whole record that
+ * the executor may not have begun, in order, and some that it has.  True where bytes were taken
+ * from the socket, which polls no more for them: the executor must be woken.
  */
 bool ckt_input_look(struct ckt_input *input, ckt_input_visit visit, void *data);

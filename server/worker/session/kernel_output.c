@@ -46,7 +46,8 @@ static bool send_piece(struct ckt_worker *worker, unsigned stream, uint64_t epoc
 {
 	struct ckt_printed_piece *piece = &worker->printed.pieces[stream];
 	bool kept = piece->size > 0;
-	ssize_t n = kept ? piece->size : read(worker->printed.pipes[stream], piece->data, sizeof piece->data);
+	ssize_t n = kept ? piece->size
+			 : read(worker->printed.pipes[stream], piece->data, sizeof piece->data);
 	if (n <= 0)
 		return false;
 	/* Where the connection ends just now it is the first of the next one. */
@@ -56,7 +57,9 @@ static bool send_piece(struct ckt_worker *worker, unsigned stream, uint64_t epoc
 	if (!p)
 		return false;
 	piece->size = 0;
-	p = ckt_call_header_put(p, &(struct ckt_call_header){.prog = CRICKET_CALLBACK_PROG, .vers = 1, .proc = CKT_CALLBACK_OUTPUT});
+	p = ckt_call_header_put(p,
+		&(struct ckt_call_header){
+			.prog = CRICKET_CALLBACK_PROG, .vers = 1, .proc = CKT_CALLBACK_OUTPUT});
 	p = ckt_put_u32(p, stream + 1);
 	ckt_put_opaque(p, piece->data, (uint32_t)n);
 	ckt_output_end(&worker->output);
@@ -85,12 +88,17 @@ void ckt_printed_send(struct ckt_worker *worker)
 static void *printer(void *opaque)
 {
 	struct ckt_worker *worker = opaque;
-	struct pollfd fds[2] = {{.fd = worker->printed.pipes[0], .events = POLLIN}, {.fd = worker->printed.pipes[1], .events = POLLIN}};
+	struct pollfd fds[2] = {{.fd = worker->printed.pipes[0], .events = POLLIN},
+		{.fd = worker->printed.pipes[1], .events = POLLIN}};
 	for (;;) {
 		poll(fds, 2, -1);
-		/* Most of the time the wait that made the text visible sends it; and a client that does not read must not fill our memory. */
+		/*
+		 * Most of the time the wait that made the text visible sends it; and a client that
+		 * does not read must not fill our memory.
+		 */
 		nanosleep(&(struct timespec){.tv_nsec = 2000000}, NULL);
-		if (!ckt_output_epoch(&worker->output) || ckt_output_waiting(&worker->output) > DATA_WAITING_MAX)
+		if (!ckt_output_epoch(&worker->output) ||
+			ckt_output_waiting(&worker->output) > DATA_WAITING_MAX)
 			continue;
 		send_all(worker);
 		if (ckt_output_flush(&worker->output))

@@ -1,9 +1,11 @@
 /*
- * What kernels print: the driver writes to stdout and stderr of this process, which are pipes; their contents go to the client as
- * OUTPUT calls, before the reply of the wait that made them visible, and before that of a call that failed.
+ * What kernels print: the driver writes to stdout and stderr of this process, which are pipes;
+ * their contents go to the client as OUTPUT calls, before the reply of the wait that made them
+ * visible, and before that of a call that failed.
  *
- * A thread of its own empties the pipes too, so that a driver that prints more than a pipe holds does not stand still.  While there
- * is no client the text stays in the pipe.  The worker's own log goes to the original stderr.
+ * A thread of its own empties the pipes too, so that a driver that prints more than a pipe holds
+ * does not stand still.  While there is no client the text stays in the pipe.  The worker's own log
+ * goes to the original stderr.
  */
 #pragma once
 
@@ -14,13 +16,13 @@ struct ckt_worker;
 
 struct ckt_printed_piece {
 	char data[32768];
-	ssize_t size;		/* not sent yet; 0: nothing */
+	ssize_t size; /* not sent yet; 0: nothing */
 };
 
 struct ckt_printed {
 	pthread_mutex_t lock;
-	int pipes[2];		/* reading ends of stdout's and stderr's */
-	struct ckt_printed_piece pieces[2];	/* read from there */
+	int pipes[2];                       /* reading ends of stdout's and stderr's */
+	struct ckt_printed_piece pieces[2]; /* read from there */
 };
 
 /* Replaces stdout and stderr; the log must go elsewhere before.  0 or -errno. */

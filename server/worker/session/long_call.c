@@ -12,8 +12,11 @@ static struct {
 	pthread_mutex_t lock;
 	pthread_cond_t wanted;
 	struct ckt_aside_job *todo, **todo_last, *done, **done_last;
-	_Atomic unsigned unfinished;	/* submitted and not finished */
-} aside = {.lock = PTHREAD_MUTEX_INITIALIZER, .wanted = PTHREAD_COND_INITIALIZER, .todo_last = &aside.todo, .done_last = &aside.done};
+	_Atomic unsigned unfinished; /* submitted and not finished */
+} aside = {.lock = PTHREAD_MUTEX_INITIALIZER,
+	.wanted = PTHREAD_COND_INITIALIZER,
+	.todo_last = &aside.todo,
+	.done_last = &aside.done};
 
 static void append(struct ckt_aside_job ***last, struct ckt_aside_job *job)
 {
@@ -82,7 +85,10 @@ void ckt_aside_finish(struct ckt_worker *worker)
 		pthread_mutex_unlock(&aside.lock);
 		if (!job)
 			return;
-		/* What the driver printed about an image that it refused comes before the answer, behind which the program may end. */
+		/*
+		 * What the driver printed about an image that it refused comes before the answer,
+		 * behind which the program may end.
+		 */
 		ckt_printed_send(worker);
 		job->finish(worker, job);
 		aside.unfinished--;
@@ -101,7 +107,10 @@ int ckt_aside_drain(struct ckt_worker *worker, int64_t deadline_ms)
 		ckt_aside_finish(worker);
 		if (!aside.unfinished)
 			return 0;
-		/* A load may wait for the GPU, and the GPU for an answer that only the caller can take. */
+		/*
+		 * A load may wait for the GPU, and the GPU for an answer that only the caller can
+		 * take.
+		 */
 		int result = ckt_hostcalls_rest(worker, deadline_ms);
 		if (result)
 			return result;

@@ -1,11 +1,13 @@
 /*
- * Long calls of the driver beside the executor, so that they hold up no other thread's commands: loading modules (the driver compiles
- * PTX), linking, instantiating graphs; and ends for which the driver waits until the GPU is idle: of modules, arrays, registered memory.
+ * Long calls of the driver beside the executor, so that they hold up no other thread's commands:
+ * loading modules (the driver compiles PTX), linking, instantiating graphs; and ends for which the
+ * driver waits until the GPU is idle: of modules, arrays, registered memory.
  *
  *	executor submits -> run, on a thread made at the start -> mail -> executor finishes: enters objects, answers
  *
- * One at a time and in the order of submission, so that modules are placed in the order of the journal.  Whoever destroys what a job may
- * use, or adds to the journal, drains first: a context's end, a module's, a freeze.
+ * One at a time and in the order of submission, so that modules are placed in the order of the
+ * journal.  Whoever destroys what a job may use, or adds to the journal, drains first: a context's
+ * end, a module's, a freeze.
  */
 #pragma once
 
@@ -17,7 +19,8 @@ struct ckt_worker;
 
 struct ckt_aside_job {
 	struct ckt_aside_job *next;
-	CUcontext context;		/* current while it runs; NULL: the one that is current at its submission */
+	/* current while it runs; NULL: the one that is current at its submission */
+	CUcontext context;
 	/* Calls the driver and touches nothing but the job. */
 	void (*run)(struct ckt_aside_job *job);
 	/* On the executor; frees the job. */
@@ -30,7 +33,13 @@ int ckt_aside_start(struct ckt_worker *worker);
 void ckt_aside_submit(struct ckt_worker *worker, struct ckt_aside_job *job);
 /* Finishes what has run. */
 void ckt_aside_finish(struct ckt_worker *worker);
-/* Waits until every job is finished.  deadline_ms -1: none; else -ETIMEDOUT, or -EAGAIN where a host function waits for the client. */
+/*
+ * Waits until every job is finished.  deadline_ms -1: none; else -ETIMEDOUT, or -EAGAIN where a
+ * host function waits for the client.
+ */
 int ckt_aside_drain(struct ckt_worker *worker, int64_t deadline_ms);
-/* What is being given back is given back before memory is counted or missed: waits for it, but no longer than a second. True: it is. */
+/*
+ * What is being given back is given back before memory is counted or missed: waits for it, but no
+ * longer than a second. True: it is.
+ */
 bool ckt_aside_settle(struct ckt_worker *worker);

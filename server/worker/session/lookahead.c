@@ -10,14 +10,16 @@
 
 enum {
 	LOOK_NS = 1000000,
-	/* Of the client, with commands in the input: beyond that the rest is left to the executor. */
+	/*
+	 * Of the client, with commands in the input: beyond that the rest is left to the executor.
+	 */
 	THREADS_MAX = 256,
 };
 
 struct look {
 	struct ckt_worker *worker;
 	uint64_t executed;
-	uint32_t threads[THREADS_MAX];	/* that have a command which is not executed */
+	uint32_t threads[THREADS_MAX]; /* that have a command which is not executed */
 	unsigned count;
 	bool ended;
 };
@@ -70,8 +72,9 @@ static void *look_ahead(void *opaque)
 		ckt_hostcalls_await();
 		uint64_t before = atomic_load_explicit(&lookahead->beats, memory_order_relaxed);
 		nanosleep(&(struct timespec){.tv_nsec = LOOK_NS}, NULL);
-		if (!atomic_load_explicit(&lookahead->asleep, memory_order_relaxed) && ckt_hostcalls_waiting(worker) &&
-		    atomic_load_explicit(&lookahead->beats, memory_order_relaxed) == before)
+		if (!atomic_load_explicit(&lookahead->asleep, memory_order_relaxed) &&
+			ckt_hostcalls_waiting(worker) &&
+			atomic_load_explicit(&lookahead->beats, memory_order_relaxed) == before)
 			ckt_lookahead_look(worker);
 	}
 	return NULL;

@@ -14,17 +14,21 @@
 
 struct registration {
 	struct registration *next;
-	uint64_t number;		/* the client's */
+	uint64_t number; /* the client's */
 	unsigned device;
 	CUasyncCallbackHandle real;
-	bool registered;		/* with the driver: not where a restored session's new one has no notifications */
-	uint64_t instance;		/* of the latest; 0: none */
+	/* with the driver: not where a restored session's new one has no notifications */
+	bool registered;
+	uint64_t instance; /* of the latest; 0: none */
 	uint32_t type;
 	uint64_t over_bytes;
-	bool waiting;			/* to be sent */
+	bool waiting; /* to be sent */
 };
 
-/* Guards the list and what came; nothing that may take long is done under it, because the driver's threads take it. */
+/*
+ * Guards the list and what came; nothing that may take long is done under it, because the driver's
+ * threads take it.
+ */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct registration *first;
 static unsigned count;
@@ -39,7 +43,10 @@ static struct registration **find(uint64_t number)
 	return link;
 }
 
-/* On a thread of the driver, where its functions must not be called.  data: the number, since a registration may go meanwhile. */
+/*
+ * On a thread of the driver, where its functions must not be called.  data: the number, since a
+ * registration may go meanwhile.
+ */
 static void notified(CUasyncNotificationInfo *info, void *data, CUasyncCallbackHandle handle)
 {
 	struct ckt_worker *worker = &ckt_worker;
@@ -50,7 +57,9 @@ static void notified(CUasyncNotificationInfo *info, void *data, CUasyncCallbackH
 		/* A restored session must not use a number that its client has seen. */
 		r->instance = worker->generation << 40 | ++next_instance;
 		r->type = info->type;
-		r->over_bytes = info->type == CU_ASYNC_NOTIFICATION_TYPE_OVER_BUDGET ? info->info.overBudget.bytesOverBudget : 0;
+		r->over_bytes = info->type == CU_ASYNC_NOTIFICATION_TYPE_OVER_BUDGET
+			? info->info.overBudget.bytesOverBudget
+			: 0;
 		r->waiting = true;
 		atomic_store(&worker->mail, true);
 	}
@@ -69,7 +78,10 @@ void ckt_notifications_send(struct ckt_worker *worker)
 		uint8_t *p = ckt_output_begin(&worker->output, epoch, CKT_CALL_HEADER_SIZE + 28);
 		if (!p)
 			break;
-		p = ckt_call_header_put(p, &(struct ckt_call_header){.prog = CRICKET_CALLBACK_PROG, .vers = 1, .proc = CKT_CALLBACK_NOTIFY});
+		p = ckt_call_header_put(p,
+			&(struct ckt_call_header){.prog = CRICKET_CALLBACK_PROG,
+				.vers = 1,
+				.proc = CKT_CALLBACK_NOTIFY});
 		p = ckt_put_u64(p, r->number);
 		p = ckt_put_u64(p, r->instance);
 		p = ckt_put_u32(p, r->type);
@@ -89,7 +101,10 @@ void ckt_notifications_resend(struct ckt_worker *worker)
 	ckt_notifications_send(worker);
 }
 
-/* Takes it into the list and registers it: the driver may have something to tell before it returns.  Leaves nothing behind on failure. */
+/*
+ * Takes it into the list and registers it: the driver may have something to tell before it
+ * returns.  Leaves nothing behind on failure.
+ */
 static CUresult add(struct ckt_worker *worker, const struct registration *what, bool without)
 {
 	struct registration *r = count < CKT_NOTIFICATIONS_MAX ? malloc(sizeof *r) : NULL;
@@ -108,10 +123,12 @@ static CUresult add(struct ckt_worker *worker, const struct registration *what, 
 		free(r);
 		return CUDA_ERROR_INVALID_VALUE;
 	}
-	CUresult result = ckt_driver.cuDeviceRegisterAsyncNotification && ckt_driver.cuDeviceUnregisterAsyncNotification ?
-				  ckt_driver.cuDeviceRegisterAsyncNotification(worker->devices[r->device].ordinal, notified,
-									       (void *)(uintptr_t)r->number, &r->real) :
-				  CKT_WORKER_UNSUPPORTED("cuDeviceRegisterAsyncNotification with the server's driver");
+	CUresult result = ckt_driver.cuDeviceRegisterAsyncNotification &&
+			ckt_driver.cuDeviceUnregisterAsyncNotification
+		? ckt_driver.cuDeviceRegisterAsyncNotification(worker->devices[r->device].ordinal,
+			  notified, (void *)(uintptr_t)r->number, &r->real)
+		: CKT_WORKER_UNSUPPORTED(
+			  "cuDeviceRegisterAsyncNotification with the server's driver");
 	r->registered = result == CUDA_SUCCESS;
 	if (result && !without) {
 		pthread_mutex_lock(&lock);
@@ -132,7 +149,8 @@ int ckt_worker_device_notify(struct ckt_wcall *call)
 		return CKT_WCALL_GARBAGE;
 	if (!ckt_worker_device_find(call->worker, args.device))
 		return CUDA_ERROR_INVALID_DEVICE;
-	return add(call->worker, &(struct registration){.number = args.number, .device = args.device}, false);
+	return add(call->worker,
+		&(struct registration){.number = args.number, .device = args.device}, false);
 }
 
 int ckt_worker_device_notify_end(struct ckt_wcall *call)
@@ -150,8 +168,9 @@ int ckt_worker_device_notify_end(struct ckt_wcall *call)
 	if (!r)
 		return CUDA_ERROR_INVALID_VALUE;
 	/* Not under the lock: the driver waits for a callback that runs. */
-	CUresult result = r->registered ? ckt_driver.cuDeviceUnregisterAsyncNotification(call->worker->devices[r->device].ordinal, r->real) :
-					  CUDA_SUCCESS;
+	CUresult result = r->registered ? ckt_driver.cuDeviceUnregisterAsyncNotification(
+						  call->worker->devices[r->device].ordinal, r->real)
+					: CUDA_SUCCESS;
 	free(r);
 	return result;
 }
@@ -161,10 +180,13 @@ int ckt_worker_device_notify_end(struct ckt_wcall *call)
 int ckt_save_notifications(struct ckt_saving *s)
 {
 	pthread_mutex_lock(&lock);
-	s->image.notifications.notifications_val = ckt_save_list(s, count, sizeof(ckt_image_notification));
+	s->image.notifications.notifications_val =
+		ckt_save_list(s, count, sizeof(ckt_image_notification));
 	for (const struct registration *r = first; r && !s->no_memory; r = r->next)
-		s->image.notifications.notifications_val[s->image.notifications.notifications_len++] =
-			(ckt_image_notification){r->number, r->device, r->instance, r->type, r->over_bytes};
+		s->image.notifications
+			.notifications_val[s->image.notifications.notifications_len++] =
+			(ckt_image_notification){
+				r->number, r->device, r->instance, r->type, r->over_bytes};
 	pthread_mutex_unlock(&lock);
 	return ckt_save_has_memory(s);
 }
@@ -174,14 +196,22 @@ int ckt_load_notifications(struct ckt_loading *l)
 	for (unsigned i = 0; i < l->image.notifications.notifications_len; i++) {
 		const ckt_image_notification *saved = &l->image.notifications.notifications_val[i];
 		if (!ckt_worker_device_find(l->worker, saved->device))
-			return ckt_load_fail(l, CUDA_ERROR_INVALID_DEVICE, "notification", saved->number);
-		CUresult result = add(l->worker, &(struct registration){.number = saved->number, .device = saved->device,
-									.instance = saved->instance, .type = saved->type,
-									.over_bytes = saved->over_bytes, .waiting = saved->instance != 0}, true);
+			return ckt_load_fail(
+				l, CUDA_ERROR_INVALID_DEVICE, "notification", saved->number);
+		CUresult result = add(l->worker,
+			&(struct registration){.number = saved->number,
+				.device = saved->device,
+				.instance = saved->instance,
+				.type = saved->type,
+				.over_bytes = saved->over_bytes,
+				.waiting = saved->instance != 0},
+			true);
 		if (result == CUDA_ERROR_OUT_OF_MEMORY || result == CUDA_ERROR_INVALID_VALUE)
 			return ckt_load_fail(l, result, "notification", saved->number);
 		if (result)
-			ckt_warning("the driver has no notifications (%d): the program hears of none from now on", result);
+			ckt_warning(
+				"the driver has no notifications (%d): the program hears of none from now on",
+				result);
 	}
 	return 0;
 }

@@ -1,8 +1,10 @@
 /*
- * Async notifications: the driver calls one of ours on a thread of its own, which takes a note and returns; the executor tells the client.
+ * Async notifications: the driver calls one of ours on a thread of its own, which takes a note and
+ * returns; the executor tells the client.
  *
- * Of each registration the latest notification is kept and told again to a client that comes back, which knows by its instance what it
- * has heard.  Two that come before the client can be told the first are one, with the later figure: nothing piles up.
+ * Of each registration the latest notification is kept and told again to a client that comes back,
+ * which knows by its instance what it has heard.  Two that come before the client can be told the
+ * first are one, with the later figure: nothing piles up.
  */
 #pragma once
 

@@ -49,7 +49,8 @@ static uint8_t *put_mark(struct ckt_output *output, size_t size)
 	return p;
 }
 
-int ckt_output_connect(struct ckt_output *output, int fd, uint64_t epoch, const uint8_t *first, size_t size)
+int ckt_output_connect(
+	struct ckt_output *output, int fd, uint64_t epoch, const uint8_t *first, size_t size)
 {
 	pthread_mutex_lock(&output->lock);
 	output->broken = false;
@@ -90,7 +91,8 @@ int ckt_output_flush(struct ckt_output *output)
 	int result = 0;
 	pthread_mutex_lock(&output->lock);
 	while (output->head < output->tail && output->fd >= 0 && !output->broken) {
-		ssize_t n = send(output->fd, output->data + output->head, output->tail - output->head, MSG_DONTWAIT | MSG_NOSIGNAL);
+		ssize_t n = send(output->fd, output->data + output->head,
+			output->tail - output->head, MSG_DONTWAIT | MSG_NOSIGNAL);
 		if (n >= 0) {
 			output->head += (size_t)n;
 			continue;

@@ -1,9 +1,11 @@
 /*
- * What goes to the client: one buffer behind a lock, so that the executor and the waiters write whole records.
+ * What goes to the client: one buffer behind a lock, so that the executor and the waiters write
+ * whole records.
  *
- * Records are appended and leave with the next flush; the socket is never waited for.  Where it takes no more, the rest stays and the
- * executor polls for room (others wake it); it reads no further commands while more than CKT_OUTPUT_HIGH bytes lie here.
- * A record for a connection that is gone (another epoch) is dropped by the caller, who gets no room for it.
+ * Records are appended and leave with the next flush; the socket is never waited for.  Where it
+ * takes no more, the rest stays and the executor polls for room (others wake it); it reads no
+ * further commands while more than CKT_OUTPUT_HIGH bytes lie here. A record for a connection that
+ * is gone (another epoch) is dropped by the caller, who gets no room for it.
  */
 #pragma once
 
@@ -16,21 +18,26 @@ enum { CKT_OUTPUT_HIGH = 8 << 20 };
 
 struct ckt_output {
 	pthread_mutex_t lock;
-	int fd;			/* the executor's, -1 without a client */
-	uint64_t epoch;		/* of the connection; 0: none */
-	bool broken;		/* a send failed: the executor will see it at its next receive */
+	int fd;         /* the executor's, -1 without a client */
+	uint64_t epoch; /* of the connection; 0: none */
+	bool broken;    /* a send failed: the executor will see it at its next receive */
 	uint8_t *data;
 	size_t head, tail, room;
 };
 
 void ckt_output_init(struct ckt_output *output);
 /*
- * Begins a connection (fd >= 0, epoch) or ends it (-1, 0); what was not sent is dropped.  A first record (the answer to the hello; NULL for
- * none) goes ahead of whatever other threads have to say as soon as somebody is there.  -ENOMEM: there is no connection.
+ * Begins a connection (fd >= 0, epoch) or ends it (-1, 0); what was not sent is dropped.  A first
+ * record (the answer to the hello; NULL for none) goes ahead of whatever other threads have to say
+ * as soon as somebody is there.  -ENOMEM: there is no connection.
  */
-int ckt_output_connect(struct ckt_output *output, int fd, uint64_t epoch, const uint8_t *first, size_t size);
+int ckt_output_connect(
+	struct ckt_output *output, int fd, uint64_t epoch, const uint8_t *first, size_t size);
 
-/* Locks; room for a record of size bytes, its mark already written.  NULL (not locked) where epoch is not the connection's. */
+/*
+ * Locks; room for a record of size bytes, its mark already written.  NULL (not locked) where epoch
+ * is not the connection's.
+ */
 uint8_t *ckt_output_begin(struct ckt_output *output, uint64_t epoch, size_t size);
 /* Unlocks. */
 void ckt_output_end(struct ckt_output *output);

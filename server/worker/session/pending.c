@@ -16,7 +16,8 @@ int64_t ckt_now_ns(void)
 	return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
-struct ckt_pending *ckt_pending_new(struct ckt_wcall *call, enum ckt_pending_kind kind, uint64_t chain)
+struct ckt_pending *ckt_pending_new(
+	struct ckt_wcall *call, enum ckt_pending_kind kind, uint64_t chain)
 {
 	struct ckt_pending *pending = calloc(1, sizeof *pending);
 	if (!pending)
@@ -48,7 +49,10 @@ static CUresult query(const struct ckt_pending *pending)
 	return CUDA_SUCCESS;
 }
 
-/* cuEventQuery does not make the driver write out what kernels printed; a wait for a finished event does. */
+/*
+ * cuEventQuery does not make the driver write out what kernels printed; a wait for a finished event
+ * does.
+ */
 static CUresult settle(const struct ckt_pending *pending, CUresult result)
 {
 	for (unsigned i = 0; i < pending->count && !result; i++)
@@ -73,7 +77,8 @@ static void unlink_item(struct ckt_pendings *list, struct ckt_pending *pending)
 static void deliver_data(struct ckt_worker *worker, struct ckt_pending *pending, CUresult result)
 {
 	if (!result)
-		ckt_put_opaque(ckt_wcall_results(pending->call, 4 + ckt_padded(pending->size)), pending->piece->data, (uint32_t)pending->size);
+		ckt_put_opaque(ckt_wcall_results(pending->call, 4 + ckt_padded(pending->size)),
+			pending->piece->data, (uint32_t)pending->size);
 	ckt_staging_give(&worker->staging, pending->piece);
 	ckt_wcall_finish(pending->call, result);
 }
@@ -92,7 +97,10 @@ static void complete(struct ckt_worker *worker, struct ckt_pending *pending, CUr
 {
 	struct ckt_pendings *list = &worker->pending;
 	unlink_item(list, pending);
-	/* A copy that blocks makes visible what kernels printed, as a wait does; and the text goes before every reply below. */
+	/*
+	 * A copy that blocks makes visible what kernels printed, as a wait does; and the text goes
+	 * before every reply below.
+	 */
 	ckt_printed_send(worker);
 	if (pending->kind == CKT_PENDING_DATA) {
 		deliver_data(worker, pending, result);
@@ -106,7 +114,8 @@ static void complete(struct ckt_worker *worker, struct ckt_pending *pending, CUr
 			}
 		}
 		if (pending->kind == CKT_PENDING_FREE)
-			ckt_memory_free_end(&worker->devices[pending->device].memory, pending->address);
+			ckt_memory_free_end(
+				&worker->devices[pending->device].memory, pending->address);
 		ckt_wcall_finish(pending->call, result);
 	}
 	pending->call = NULL;
@@ -115,7 +124,10 @@ static void complete(struct ckt_worker *worker, struct ckt_pending *pending, CUr
 void ckt_pending_deliver(struct ckt_worker *worker)
 {
 	struct ckt_pendings *list = &worker->pending;
-	/* With the lock also where the list is empty: a waiter may have taken the last item off it and not have answered it yet. */
+	/*
+	 * With the lock also where the list is empty: a waiter may have taken the last item off it
+	 * and not have answered it yet.
+	 */
 	pthread_mutex_lock(&list->lock);
 	for (struct ckt_pending *p = list->first, *next; p && list->data_count; p = next) {
 		next = p->next;
@@ -201,7 +213,10 @@ static bool has_earlier(const struct ckt_pending *pending)
 	return false;
 }
 
-/* Wakes waiters for what they may take; where there are fewer than that, more are made, up to the bound. */
+/*
+ * Wakes waiters for what they may take; where there are fewer than that, more are made, up to the
+ * bound.
+ */
 static void call_waiters(struct ckt_worker *worker)
 {
 	struct ckt_pendings *list = &worker->pending;
@@ -282,7 +297,10 @@ static void *waiter(void *opaque)
 			complete(worker, p, result);
 		pending_free(p);
 		pthread_mutex_unlock(&list->lock);
-		/* Also where all went out: the program's next command comes soon, and the executor wakes up while the answer travels. */
+		/*
+		 * Also where all went out: the program's next command comes soon, and the executor
+		 * wakes up while the answer travels.
+		 */
 		if (ckt_output_flush(&worker->output) || worker->spin_ns > CKT_SPIN_NS)
 			ckt_executor_wake(worker);
 		pthread_mutex_lock(&list->lock);

@@ -1,10 +1,12 @@
 /*
- * Calls that wait for the GPU: answered when their events are done, without holding up the commands behind them.
+ * Calls that wait for the GPU: answered when their events are done, without holding up the commands
+ * behind them.
  *
  *	executor adds -> hot (the executor asks for CKT_SPIN_NS) -> cold (a waiter blocks in the driver) -> completed, answered
  *
- * One list in the order of issue.  Items of one chain (a stream, an event, ...) finish in that order, so one waiter serves a chain at
- * a time.  Before a wait is answered every copy to the host that is done is delivered, so that the client has the data first.
+ * One list in the order of issue.  Items of one chain (a stream, an event, ...) finish in that
+ * order, so one waiter serves a chain at a time.  Before a wait is answered every copy to the host
+ * that is done is delivered, so that the client has the data first.
  */
 #pragma once
 
@@ -25,18 +27,18 @@ struct ckt_pending {
 	struct ckt_pending *next, *previous;
 	enum ckt_pending_kind kind;
 	struct ckt_wcall *call;
-	struct ckt_fences *fences;	/* of the events' context */
+	struct ckt_fences *fences; /* of the events' context */
 	uint64_t chain;
-	uint64_t order;			/* of the list */
-	CUevent one, *events;		/* events is &one, or malloc'd */
+	uint64_t order;       /* of the list */
+	CUevent one, *events; /* events is &one, or malloc'd */
 	unsigned count;
-	bool own_events;		/* taken from fences, given back */
+	bool own_events; /* taken from fences, given back */
 	struct ckt_staging_piece *piece;
 	size_t size;
 	unsigned device;
-	uint64_t address;		/* CKT_PENDING_FREE: the block */
+	uint64_t address; /* CKT_PENDING_FREE: the block */
 	int64_t hot_until_ns;
-	bool cold, taken, done;		/* taken: a waiter has it and frees it */
+	bool cold, taken, done; /* taken: a waiter has it and frees it */
 };
 
 enum { CKT_WAITERS_AT_START = 16, CKT_WAITERS_MAX = 128 };
@@ -46,9 +48,10 @@ struct ckt_pendings {
 	pthread_cond_t work;
 	struct ckt_pending *first, *last;
 	_Atomic unsigned count, data_count, hot_count;
-	uint64_t added;			/* so far; the executor's */
-	unsigned waiters, idle;		/* idle: will look at the list, those that have not begun included */
-	unsigned zombies;		/* answered, but a waiter still holds their events */
+	uint64_t added; /* so far; the executor's */
+	/* idle: will look at the list, those that have not begun included */
+	unsigned waiters, idle;
+	unsigned zombies; /* answered, but a waiter still holds their events */
 };
 
 int64_t ckt_now_ns(void);
@@ -56,16 +59,24 @@ int64_t ckt_now_ns(void);
 /* Starts the waiters. 0 or -errno. */
 int ckt_pendings_init(struct ckt_worker *worker);
 /* A zeroed item of the call, NULL where there is no memory; ckt_pending_add takes it over. */
-struct ckt_pending *ckt_pending_new(struct ckt_wcall *call, enum ckt_pending_kind kind, uint64_t chain);
+struct ckt_pending *ckt_pending_new(
+	struct ckt_wcall *call, enum ckt_pending_kind kind, uint64_t chain);
 void ckt_pending_add(struct ckt_worker *worker, struct ckt_pending *pending);
-/* The executor's: completes what is done, hands what has been hot for long enough to the waiters.  True while something is hot. */
+/*
+ * The executor's: completes what is done, hands what has been hot for long enough to the waiters.
+ * True while something is hot.
+ */
 bool ckt_pending_poll(struct ckt_worker *worker);
 /* Before a reply that says that work is done: what kernels printed and the data that is there. */
 void ckt_pending_deliver(struct ckt_worker *worker);
 /*
- * The same for who must not ask the driver, before work of that chain is told of which was queued when `added` was upto: what the chain had to copy by
- * then is there.  False: of other chains something is left that may be there, too, so that the driver must be asked.
+ * The same for who must not ask the driver, before work of that chain is told of which was queued
+ * when `added` was upto: what the chain had to copy by then is there.  False: of other chains
+ * something is left that may be there, too, so that the driver must be asked.
  */
 bool ckt_pending_deliver_known(struct ckt_worker *worker, uint64_t chain, uint64_t upto);
-/* Blocks until no call of the context (NULL: of any) is pending.  -ETIMEDOUT; deadline_ms -1: none.  -EAGAIN: a host function waits for the client. */
+/*
+ * Blocks until no call of the context (NULL: of any) is pending.  -ETIMEDOUT; deadline_ms -1:
+ * none.  -EAGAIN: a host function waits for the client.
+ */
 int ckt_pending_drain(struct ckt_worker *worker, struct ckt_fences *fences, int64_t deadline_ms);

@@ -43,13 +43,19 @@ bool ckt_replies_acked(struct ckt_replies *replies, uint64_t acked)
 	if (acked > atomic_load_explicit(&replies->executed, memory_order_relaxed))
 		return false;
 	if (!replies->count) {
-		/* Entries are made and dropped by this thread alone, so nobody else can find one now. */
+		/*
+		 * Entries are made and dropped by this thread alone, so nobody else can find one
+		 * now.
+		 */
 		replies->acked = acked;
 		return true;
 	}
 	pthread_mutex_lock(&replies->lock);
 	replies->acked = acked;
-	/* A pending entry cannot have been acknowledged; where a peer says so, its reply is simply not kept. */
+	/*
+	 * A pending entry cannot have been acknowledged; where a peer says so, its reply is simply
+	 * not kept.
+	 */
 	while (replies->count && replies->list[replies->first].seq <= acked) {
 		struct ckt_stored *stored = &replies->list[replies->first];
 		replies->bytes -= stored->size;
@@ -72,20 +78,23 @@ bool ckt_replies_full(struct ckt_replies *replies)
 	return full;
 }
 
-int ckt_replies_expect(struct ckt_replies *replies, uint64_t seq, uint32_t proc, uint32_t xid, uint64_t epoch)
+int ckt_replies_expect(
+	struct ckt_replies *replies, uint64_t seq, uint32_t proc, uint32_t xid, uint64_t epoch)
 {
 	int error = 0;
 	pthread_mutex_lock(&replies->lock);
 	if (replies->first + replies->count == replies->room) {
 		if (replies->first > replies->room / 2) {
-			memmove(replies->list, replies->list + replies->first, replies->count * sizeof *replies->list);
+			memmove(replies->list, replies->list + replies->first,
+				replies->count * sizeof *replies->list);
 			replies->first = 0;
 		} else {
 			error = CKT_GROW(replies->list, replies->room, replies->room, 64);
 		}
 	}
 	if (!error) {
-		replies->list[replies->first + replies->count++] = (struct ckt_stored){.seq = seq, .proc = proc, .xid = xid, .epoch = epoch};
+		replies->list[replies->first + replies->count++] =
+			(struct ckt_stored){.seq = seq, .proc = proc, .xid = xid, .epoch = epoch};
 		ckt_budget_add(ENTRY_BYTES);
 	}
 	pthread_mutex_unlock(&replies->lock);
@@ -101,7 +110,8 @@ struct ckt_stored *ckt_replies_find(struct ckt_replies *replies, uint64_t seq)
 	return behind && list[behind - 1].seq == seq ? &list[behind - 1] : NULL;
 }
 
-void ckt_replies_store(struct ckt_replies *replies, struct ckt_stored *stored, uint8_t *body, size_t size, int32_t deferred, uint32_t accept_stat)
+void ckt_replies_store(struct ckt_replies *replies, struct ckt_stored *stored, uint8_t *body,
+	size_t size, int32_t deferred, uint32_t accept_stat)
 {
 	stored->body = body;
 	stored->size = size;

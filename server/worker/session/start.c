@@ -1,6 +1,7 @@
 /*
- * The start of a session: the driver, the devices, the window, the first context, the pools and the threads, in this order, so that
- * every worker has the same history before the program's first command.
+ * The start of a session: the driver, the devices, the window, the first context, the pools and the
+ * threads, in this order, so that every worker has the same history before the program's first
+ * command.
  */
 #include <errno.h>
 #include <stdarg.h>
@@ -39,7 +40,10 @@ struct ckt_worker ckt_worker;
 void ckt_worker_end(const char *why)
 {
 	ckt_info("ends: %s", why);
-	/* Not exit(): destructors of the driver would wait for a kernel that may never finish. The system takes everything back. */
+	/*
+	 * Not exit(): destructors of the driver would wait for a kernel that may never finish. The
+	 * system takes everything back.
+	 */
 	_exit(0);
 }
 
@@ -51,14 +55,19 @@ void ckt_worker_harden(int argc, char **argv)
 	int now = personality(0xffffffff);
 	if (now == -1 || now & ADDR_NO_RANDOMIZE)
 		return;
-	/* Started without the server's care: try once ourselves, the environment says that it was tried. */
-	if (!getenv("CKT_WORKER_AGAIN") && personality((unsigned long)now | ADDR_NO_RANDOMIZE) != -1) {
+	/*
+	 * Started without the server's care: try once ourselves, the environment says that it was
+	 * tried.
+	 */
+	if (!getenv("CKT_WORKER_AGAIN") &&
+		personality((unsigned long)now | ADDR_NO_RANDOMIZE) != -1) {
 		setenv("CKT_WORKER_AGAIN", "1", 1);
-		setenv("GLIBC_TUNABLES", "glibc.malloc.arena_max=1:glibc.malloc.mmap_threshold=4294967296", 1);
+		setenv("GLIBC_TUNABLES",
+			"glibc.malloc.arena_max=1:glibc.malloc.mmap_threshold=4294967296", 1);
 		execv("/proc/self/exe", argv);
 	}
 	snprintf(ckt_worker.note, sizeof ckt_worker.note,
-		 "address space randomisation could not be switched off: after a restore, variables of modules may lie elsewhere");
+		"address space randomisation could not be switched off: after a restore, variables of modules may lie elsewhere");
 }
 
 void ckt_worker_note(struct ckt_worker *worker, const char *format, ...)
@@ -80,11 +89,13 @@ static int fail(CUresult result, const char *what, char *ret_message, size_t mes
 	const char *name = NULL;
 	if (ckt_driver.cuGetErrorName)
 		ckt_driver.cuGetErrorName(result, &name);
-	snprintf(ret_message, message_size, "%s failed: %s (%d)", what, name ? name : "CUDA error", result);
+	snprintf(ret_message, message_size, "%s failed: %s (%d)", what, name ? name : "CUDA error",
+		result);
 	return result == CUDA_ERROR_OUT_OF_MEMORY ? -ENOMEM : -ENODEV;
 }
 
-static int open_device(struct ckt_worker *worker, int ordinal, unsigned number, char *ret_message, size_t message_size)
+static int open_device(struct ckt_worker *worker, int ordinal, unsigned number, char *ret_message,
+	size_t message_size)
 {
 	struct ckt_worker_device *device = &worker->devices[worker->device_count];
 	CUresult result = ckt_driver.cuDeviceGet(&device->ordinal, ordinal);
@@ -92,19 +103,24 @@ static int open_device(struct ckt_worker *worker, int ordinal, unsigned number, 
 	if (!result)
 		result = ckt_driver.cuDeviceTotalMem_v2(&total, device->ordinal);
 	if (!result)
-		result = ckt_driver.cuDeviceGetName(device->name, sizeof device->name - 1, device->ordinal);
+		result = ckt_driver.cuDeviceGetName(
+			device->name, sizeof device->name - 1, device->ordinal);
 	if (!result)
-		result = ckt_driver.cuDeviceGetAttribute(&device->major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, device->ordinal);
+		result = ckt_driver.cuDeviceGetAttribute(&device->major,
+			CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, device->ordinal);
 	if (!result)
-		result = ckt_driver.cuDeviceGetAttribute(&device->minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, device->ordinal);
+		result = ckt_driver.cuDeviceGetAttribute(&device->minor,
+			CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, device->ordinal);
 	if (result) {
 		char what[64];
 		snprintf(what, sizeof what, "opening GPU %u", number);
 		return fail(result, what, ret_message, message_size);
 	}
 	int processors = 0, threads = 0;
-	ckt_driver.cuDeviceGetAttribute(&processors, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, device->ordinal);
-	ckt_driver.cuDeviceGetAttribute(&threads, CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR, device->ordinal);
+	ckt_driver.cuDeviceGetAttribute(
+		&processors, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, device->ordinal);
+	ckt_driver.cuDeviceGetAttribute(
+		&threads, CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR, device->ordinal);
 	device->threads = (uint64_t)processors * (uint64_t)threads;
 	device->total = total;
 	device->number = number;
@@ -112,7 +128,8 @@ static int open_device(struct ckt_worker *worker, int ordinal, unsigned number, 
 	return 0;
 }
 
-static int open_devices(struct ckt_worker *worker, const ckt_worker_start_args *args, bool narrow, char *ret_message, size_t message_size)
+static int open_devices(struct ckt_worker *worker, const ckt_worker_start_args *args, bool narrow,
+	char *ret_message, size_t message_size)
 {
 	int count = 0;
 	CUresult result = ckt_driver.cuDeviceGetCount(&count);
@@ -123,7 +140,8 @@ static int open_devices(struct ckt_worker *worker, const ckt_worker_start_args *
 	if (args->gpus.gpus_len) {
 		for (unsigned i = 0; i < args->gpus.gpus_len && i < CKT_DEVICES_MAX; i++) {
 			unsigned number = args->gpus.gpus_val[i];
-			int error = open_device(worker, narrow ? (int)i : (int)number, number, ret_message, message_size);
+			int error = open_device(worker, narrow ? (int)i : (int)number, number,
+				ret_message, message_size);
 			if (error)
 				return error;
 		}
@@ -138,7 +156,8 @@ static int open_devices(struct ckt_worker *worker, const ckt_worker_start_args *
 }
 
 /* start: of the image that is to be restored; NULL where there is none. */
-static int open_driver(struct ckt_worker *worker, const ckt_worker_start_args *args, const unsigned *start, char *ret_message, size_t message_size)
+static int open_driver(struct ckt_worker *worker, const ckt_worker_start_args *args,
+	const unsigned *start, char *ret_message, size_t message_size)
 {
 	bool lazy = start && *start & CKT_IMAGE_START_LAZY;
 	bool narrow = !start || *start & CKT_IMAGE_START_NARROW;
@@ -146,7 +165,9 @@ static int open_driver(struct ckt_worker *worker, const ckt_worker_start_args *a
 	if (narrow)
 		worker->start |= CKT_IMAGE_START_NARROW;
 	const char *total = getenv("CRICKET_GPUS");
-	narrow = narrow && ckt_narrow_devices(args->gpus.gpus_val, args->gpus.gpus_len, total ? (unsigned)strtoul(total, NULL, 10) : 0);
+	narrow = narrow &&
+		ckt_narrow_devices(args->gpus.gpus_val, args->gpus.gpus_len,
+			total ? (unsigned)strtoul(total, NULL, 10) : 0);
 	ckt_rescue_init(args->driver);
 	int error = ckt_driver_open(args->driver, ret_message, message_size);
 	if (error)
@@ -166,7 +187,8 @@ static int make_pools(struct ckt_worker *worker, char *ret_message, size_t messa
 	for (unsigned d = 0; d < worker->device_count; d++)
 		ckt_window_init_device(worker, d);
 	struct ckt_object *context;
-	CUresult result = ckt_pools_init(worker) ? CUDA_ERROR_OUT_OF_MEMORY : ckt_context_primary(worker, 0, &context);
+	CUresult result = ckt_pools_init(worker) ? CUDA_ERROR_OUT_OF_MEMORY
+						 : ckt_context_primary(worker, 0, &context);
 	if (!result)
 		result = ckt_worker_use_context(worker, context->id);
 	if (result)
@@ -185,7 +207,8 @@ static int make_pools(struct ckt_worker *worker, char *ret_message, size_t messa
 	if (!error)
 		error = ckt_executor_start(worker);
 	if (error)
-		snprintf(ret_message, message_size, "starting the worker's threads: %s", strerror(-error));
+		snprintf(ret_message, message_size, "starting the worker's threads: %s",
+			strerror(-error));
 	return error;
 }
 
@@ -197,7 +220,8 @@ static unsigned image_minor(const struct ckt_worker *worker, int image_fd)
 }
 
 /* Everything that comes before the first image and the first command, once. */
-static int prepare(struct ckt_worker *worker, const ckt_worker_start_args *args, int image_fd, char *ret_message, size_t message_size)
+static int prepare(struct ckt_worker *worker, const ckt_worker_start_args *args, int image_fd,
+	char *ret_message, size_t message_size)
 {
 	snprintf(worker->session, sizeof worker->session, "%s", args->session);
 	snprintf(worker->socket, sizeof worker->socket, "%s", args->socket);
@@ -209,7 +233,8 @@ static int prepare(struct ckt_worker *worker, const ckt_worker_start_args *args,
 	ckt_budget_init(args->host_memory_bytes);
 	worker->started = time(NULL);
 	worker->generation = 1;
-	if (getrandom(&worker->copy, sizeof worker->copy, 0) != sizeof worker->copy || !worker->copy)
+	if (getrandom(&worker->copy, sizeof worker->copy, 0) != sizeof worker->copy ||
+		!worker->copy)
 		worker->copy = 1;
 	worker->stats = calloc(CKT_STATS, sizeof *worker->stats);
 	worker->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
@@ -218,8 +243,10 @@ static int prepare(struct ckt_worker *worker, const ckt_worker_start_args *args,
 	ckt_output_init(&worker->output);
 	ckt_replies_init(&worker->replies);
 	unsigned minor = args->restore ? image_minor(worker, image_fd) : CKT_IMAGE_MINOR;
-	unsigned start = args->restore && minor >= MINOR_WITH_START ? ckt_load_start(worker, image_fd) : 0;
-	int error = open_driver(worker, args, args->restore ? &start : NULL, ret_message, message_size);
+	unsigned start =
+		args->restore && minor >= MINOR_WITH_START ? ckt_load_start(worker, image_fd) : 0;
+	int error =
+		open_driver(worker, args, args->restore ? &start : NULL, ret_message, message_size);
 	if (!error && ckt_window_reserve(worker, ret_message, message_size))
 		error = -ENOMEM;
 	if (!error)
@@ -233,13 +260,16 @@ static int prepare(struct ckt_worker *worker, const ckt_worker_start_args *args,
 	return error;
 }
 
-int ckt_worker_start_ahead(struct ckt_worker *worker, const ckt_worker_start_args *args, int image_fd, char *ret_message, size_t message_size)
+int ckt_worker_start_ahead(struct ckt_worker *worker, const ckt_worker_start_args *args,
+	int image_fd, char *ret_message, size_t message_size)
 {
 	int error = prepare(worker, args, image_fd, ret_message, message_size);
-	return error ? error : ckt_worker_preload(worker, image_fd, args, ret_message, message_size);
+	return error ? error
+		     : ckt_worker_preload(worker, image_fd, args, ret_message, message_size);
 }
 
-int ckt_worker_start(struct ckt_worker *worker, const ckt_worker_start_args *args, int image_fd, char *ret_message, size_t message_size)
+int ckt_worker_start(struct ckt_worker *worker, const ckt_worker_start_args *args, int image_fd,
+	char *ret_message, size_t message_size)
 {
 	int error = prepare(worker, args, image_fd, ret_message, message_size);
 	if (!error && args->restore)
@@ -251,6 +281,7 @@ int ckt_worker_start(struct ckt_worker *worker, const ckt_worker_start_args *arg
 	worker->detached_ms = ckt_net_now_ms();
 	worker->state = args->restore ? CKT_STATE_RESTORED : CKT_STATE_STARTING;
 	pthread_mutex_unlock(&worker->mail_lock);
-	ckt_info("session %s on %s (%u device%s)", worker->session, worker->devices[0].name, worker->device_count, worker->device_count == 1 ? "" : "s");
+	ckt_info("session %s on %s (%u device%s)", worker->session, worker->devices[0].name,
+		worker->device_count, worker->device_count == 1 ? "" : "s");
 	return 0;
 }

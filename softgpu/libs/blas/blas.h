@@ -1,12 +1,15 @@
 /*
- * Linear algebra on the CPU for the soft GPU's cuBLAS and cuBLASLt: libcricket-softblas.so, which holds OpenBLAS.
+ * Linear algebra on the CPU for the soft GPU's cuBLAS and cuBLASLt: libcricket-softblas.so, which
+ * holds OpenBLAS.
  *
- * OpenBLAS is linked statically and in its single-threaded form: the sum of a product then does not depend on how many processors the
- * machine has or has free, so a program gives the same bits again, plain or restored, and stream threads are the parallelism there is.
- * (On another model of CPU OpenBLAS takes other kernels, whose bits may differ.)
+ * OpenBLAS is linked statically and in its single-threaded form: the sum of a product then does not
+ * depend on how many processors the machine has or has free, so a program gives the same bits
+ * again, plain or restored, and stream threads are the parallelism there is. (On another model of
+ * CPU OpenBLAS takes other kernels, whose bits may differ.)
  *
- * One struct ckt_blas_job describes a call of any function: matrices, vectors, sizes and flags under cuBLAS's own names.  All addresses
- * are the CPU's; nothing here knows streams or handles.  Functions are called with arguments that were checked, from any thread.
+ * One struct ckt_blas_job describes a call of any function: matrices, vectors, sizes and flags
+ * under cuBLAS's own names.  All addresses are the CPU's; nothing here knows streams or handles.
+ * Functions are called with arguments that were checked, from any thread.
  */
 #pragma once
 
@@ -23,17 +26,17 @@ enum { CKT_BLAS_LEFT, CKT_BLAS_RIGHT };
 struct ckt_blas_operand {
 	void *p;
 	cudaDataType type;
-	int64_t ld;		/* a vector's: its increment */
-	int64_t stride;		/* from one of a batch to the next, in elements */
-	bool list;		/* p is an array of addresses, one for each of the batch */
-	bool row;		/* rows lie one behind the other, not columns */
+	int64_t ld;     /* a vector's: its increment */
+	int64_t stride; /* from one of a batch to the next, in elements */
+	bool list;      /* p is an array of addresses, one for each of the batch */
+	bool row;       /* rows lie one behind the other, not columns */
 };
 
 /* A factor: in the job since the call, or at an address that is read when the job runs. */
 struct ckt_blas_scalar {
-	const void *p;		/* NULL: value */
+	const void *p; /* NULL: value */
 	cudaDataType type;
-	int64_t stride;		/* in elements, for each of a batch; 0: one for all */
+	int64_t stride; /* in elements, for each of a batch; 0: one for all */
 	union {
 		float f[2];
 		double d[2];
@@ -52,19 +55,32 @@ struct ckt_blas_job {
 	struct ckt_blas_operand result, c, s, a, b, param, d1, d2, x1, y1;
 	int64_t m, n, k, kl, ku, nrhs, batch;
 	int trans, transa, transb, uplo, side, diag;
-	int compute, algo;		/* cublasComputeType_t, and for functions without one 0 */
-	cudaDataType execution;		/* what is computed with where one is named */
-	bool hermitian, conjugate, minimum;	/* which of two functions */
+	int compute, algo;      /* cublasComputeType_t, and for functions without one 0 */
+	cudaDataType execution; /* what is computed with where one is named */
+	bool hermitian, conjugate, minimum; /* which of two functions */
 	int *pivot, *info;
 	const struct ckt_blas_epilogue *epilogue;
 };
 
 /* What cublasLtMatmul does with a product besides: all optional. */
 struct ckt_blas_epilogue {
-	enum { CKT_BLAS_KEEP, CKT_BLAS_RELU, CKT_BLAS_GELU, CKT_BLAS_DRELU, CKT_BLAS_DGELU } function;
-	enum { CKT_BLAS_NO_BIAS, CKT_BLAS_BIAS, CKT_BLAS_GRADIENT_D, CKT_BLAS_GRADIENT_A, CKT_BLAS_GRADIENT_B } bias_use;
-	struct ckt_blas_operand bias;	/* a vector; stride for batches */
-	struct ckt_blas_operand aux;	/* what RELU or GELU keeps of its argument, or DRELU and DGELU take; p NULL: nothing */
+	enum {
+		CKT_BLAS_KEEP,
+		CKT_BLAS_RELU,
+		CKT_BLAS_GELU,
+		CKT_BLAS_DRELU,
+		CKT_BLAS_DGELU
+	} function;
+	enum {
+		CKT_BLAS_NO_BIAS,
+		CKT_BLAS_BIAS,
+		CKT_BLAS_GRADIENT_D,
+		CKT_BLAS_GRADIENT_A,
+		CKT_BLAS_GRADIENT_B
+	} bias_use;
+	struct ckt_blas_operand bias; /* a vector; stride for batches */
+	/* what RELU or GELU keeps of its argument, or DRELU and DGELU take; p NULL: nothing */
+	struct ckt_blas_operand aux;
 };
 
 #pragma GCC visibility push(default)
@@ -76,9 +92,14 @@ size_t ckt_blas_type_size(cudaDataType type);
 bool ckt_blas_type_complex(cudaDataType type);
 /* The type that is computed with: R_32F, R_64F, C_32F or C_64F. */
 cudaDataType ckt_blas_type_compute(cudaDataType type);
-/* count elements, step elements from one to the next, as compute's type one behind the other; and back, rounded to nearest even. */
-void ckt_blas_load(void *to, cudaDataType compute, const void *from, cudaDataType type, int64_t step, int64_t count);
-void ckt_blas_store(void *to, cudaDataType type, int64_t step, const void *from, cudaDataType compute, int64_t count);
+/*
+ * count elements, step elements from one to the next, as compute's type one behind the other; and
+ * back, rounded to nearest even.
+ */
+void ckt_blas_load(void *to, cudaDataType compute, const void *from, cudaDataType type,
+	int64_t step, int64_t count);
+void ckt_blas_store(void *to, cudaDataType type, int64_t step, const void *from,
+	cudaDataType compute, int64_t count);
 /* A factor's value, for one of a batch. */
 void ckt_blas_scalar_get(const struct ckt_blas_scalar *scalar, int64_t i, double ret_value[2]);
 /* One of a batch. */

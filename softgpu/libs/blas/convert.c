@@ -29,7 +29,8 @@ size_t ckt_blas_type_size(cudaDataType type)
 
 bool ckt_blas_type_complex(cudaDataType type)
 {
-	return type == CUDA_C_16F || type == CUDA_C_16BF || type == CUDA_C_32F || type == CUDA_C_64F;
+	return type == CUDA_C_16F || type == CUDA_C_16BF || type == CUDA_C_32F ||
+		type == CUDA_C_64F;
 }
 
 /* Products of bytes and their sums are exact in double precision. */
@@ -80,8 +81,8 @@ static uint16_t float_to_half(float value)
 {
 	uint32_t bits = to_bits(value), sign = bits >> 16 & 0x8000, magnitude = bits & 0x7fffffff;
 	if (magnitude > 0x7f800000)
-		return 0x7fff;	/* as the GPU has it */
-	if (magnitude >= 0x477ff000)	/* half of a step above the greatest, and beyond */
+		return 0x7fff;       /* as the GPU has it */
+	if (magnitude >= 0x477ff000) /* half of a step above the greatest, and beyond */
 		return (uint16_t)(sign | 0x7c00);
 	if (magnitude < 0x38800000) {
 		/* Adding a half shifts the bits of a subnormal into place and rounds them. */
@@ -162,9 +163,11 @@ static void part_set(void *to, cudaDataType type, int64_t i, double value)
 	}
 }
 
-void ckt_blas_load(void *to, cudaDataType compute, const void *from, cudaDataType type, int64_t step, int64_t count)
+void ckt_blas_load(void *to, cudaDataType compute, const void *from, cudaDataType type,
+	int64_t step, int64_t count)
 {
-	int to_parts = ckt_blas_type_complex(compute) ? 2 : 1, parts = ckt_blas_type_complex(type) ? 2 : 1;
+	int to_parts = ckt_blas_type_complex(compute) ? 2 : 1,
+	    parts = ckt_blas_type_complex(type) ? 2 : 1;
 	if (type == compute && step == 1) {
 		memcpy(to, from, (size_t)count * ckt_blas_type_size(type));
 		return;
@@ -173,17 +176,21 @@ void ckt_blas_load(void *to, cudaDataType compute, const void *from, cudaDataTyp
 	if (compute == CUDA_R_32F && (type == CUDA_R_16F || type == CUDA_R_16BF)) {
 		const uint16_t *half = from;
 		for (int64_t i = 0; i < count; i++)
-			((float *)to)[i] = type == CUDA_R_16F ? half_to_float(half[i * step]) : bfloat_to_float(half[i * step]);
+			((float *)to)[i] = type == CUDA_R_16F ? half_to_float(half[i * step])
+							      : bfloat_to_float(half[i * step]);
 		return;
 	}
 	for (int64_t i = 0; i < count; i++)
 		for (int part = 0; part < to_parts; part++)
-			part_set(to, compute, i * to_parts + part, part < parts ? part_get(from, type, i * step * parts + part) : 0);
+			part_set(to, compute, i * to_parts + part,
+				part < parts ? part_get(from, type, i * step * parts + part) : 0);
 }
 
-void ckt_blas_store(void *to, cudaDataType type, int64_t step, const void *from, cudaDataType compute, int64_t count)
+void ckt_blas_store(void *to, cudaDataType type, int64_t step, const void *from,
+	cudaDataType compute, int64_t count)
 {
-	int from_parts = ckt_blas_type_complex(compute) ? 2 : 1, parts = ckt_blas_type_complex(type) ? 2 : 1;
+	int from_parts = ckt_blas_type_complex(compute) ? 2 : 1,
+	    parts = ckt_blas_type_complex(type) ? 2 : 1;
 	if (type == compute && step == 1) {
 		memcpy(to, from, (size_t)count * ckt_blas_type_size(type));
 		return;
@@ -191,12 +198,16 @@ void ckt_blas_store(void *to, cudaDataType type, int64_t step, const void *from,
 	if (compute == CUDA_R_32F && (type == CUDA_R_16F || type == CUDA_R_16BF)) {
 		uint16_t *half = to;
 		for (int64_t i = 0; i < count; i++)
-			half[i * step] = type == CUDA_R_16F ? float_to_half(((const float *)from)[i]) : float_to_bfloat(((const float *)from)[i]);
+			half[i * step] = type == CUDA_R_16F
+				? float_to_half(((const float *)from)[i])
+				: float_to_bfloat(((const float *)from)[i]);
 		return;
 	}
 	for (int64_t i = 0; i < count; i++)
 		for (int part = 0; part < parts; part++)
-			part_set(to, type, i * step * parts + part, part < from_parts ? part_get(from, compute, i * from_parts + part) : 0);
+			part_set(to, type, i * step * parts + part,
+				part < from_parts ? part_get(from, compute, i * from_parts + part)
+						  : 0);
 }
 
 void ckt_blas_scalar_get(const struct ckt_blas_scalar *scalar, int64_t i, double ret_value[2])
@@ -212,5 +223,7 @@ void *ckt_blas_at(const struct ckt_blas_operand *operand, int64_t i)
 {
 	if (operand->list)
 		return ((void **)operand->p)[i];
-	return operand->p ? (char *)operand->p + i * operand->stride * (int64_t)ckt_blas_type_size(operand->type) : NULL;
+	return operand->p ? (char *)operand->p +
+			i * operand->stride * (int64_t)ckt_blas_type_size(operand->type)
+			  : NULL;
 }

@@ -1,7 +1,9 @@
 /*
- * Epilogues of cublasLtMatmul: bias, ReLU and GELU, what backward passes need of them, and sums that are the gradient of a bias.
+ * Epilogues of cublasLtMatmul: bias, ReLU and GELU, what backward passes need of them, and sums
+ * that are the gradient of a bias.
  *
- * GELU is the approximation by tanh, as cuBLASLt documents it.  What ReLU keeps is one bit a number, column by column, ld bits a column.
+ * GELU is the approximation by tanh, as cuBLASLt documents it.  What ReLU keeps is one bit a
+ * number, column by column, ld bits a column.
  */
 #include <errno.h>
 #include <math.h>
@@ -58,23 +60,28 @@ static double activate(const struct ckt_blas_epilogue *e, void *aux, int64_t at,
 		return value > 0 || value != value ? value : 0;
 	case CKT_BLAS_GELU:
 		if (aux)
-			ckt_blas_store((char *)aux + at * (int64_t)ckt_blas_type_size(e->aux.type), e->aux.type, 1, &kept, CUDA_R_64F, 1);
+			ckt_blas_store((char *)aux + at * (int64_t)ckt_blas_type_size(e->aux.type),
+				e->aux.type, 1, &kept, CUDA_R_64F, 1);
 		return gelu(value);
 	case CKT_BLAS_DRELU:
 		return mask_get(aux, at) ? value : 0;
 	case CKT_BLAS_DGELU:
-		ckt_blas_load(&kept, CUDA_R_64F, (char *)aux + at * (int64_t)ckt_blas_type_size(e->aux.type), e->aux.type, 1, 1);
+		ckt_blas_load(&kept, CUDA_R_64F,
+			(char *)aux + at * (int64_t)ckt_blas_type_size(e->aux.type), e->aux.type, 1,
+			1);
 		return value * gelu_slope(kept);
 	}
 	return value;
 }
 
 /* Sums of the rows of D, of op(A), or of the columns of op(B). */
-static int gradient(const struct ckt_blas_job *job, int64_t i, const void *product, cudaDataType compute)
+static int gradient(
+	const struct ckt_blas_job *job, int64_t i, const void *product, cudaDataType compute)
 {
 	const struct ckt_blas_epilogue *e = job->epilogue;
 	bool of_b = e->bias_use == CKT_BLAS_GRADIENT_B;
-	int64_t count = of_b ? job->n : job->m, terms = e->bias_use == CKT_BLAS_GRADIENT_D ? job->n : job->k;
+	int64_t count = of_b ? job->n : job->m,
+		terms = e->bias_use == CKT_BLAS_GRADIENT_D ? job->n : job->k;
 	const struct ckt_blas_operand *from = of_b ? &job->B : &job->A;
 	const char *p = e->bias_use == CKT_BLAS_GRADIENT_D ? NULL : ckt_blas_at(from, i);
 	/* Element (c, t) of what is summed over t: op(A)(c, t) or op(B)(t, c). */
@@ -90,8 +97,10 @@ static int gradient(const struct ckt_blas_job *job, int64_t i, const void *produ
 				value = number(product, compute, t * job->m + c);
 			else
 				ckt_blas_load(&value, CUDA_R_64F,
-					      p + (step_is_ld ? c * from->ld + t : c + t * from->ld) * (int64_t)ckt_blas_type_size(from->type),
-					      from->type, 1, 1);
+					p +
+						(step_is_ld ? c * from->ld + t : c + t * from->ld) *
+							(int64_t)ckt_blas_type_size(from->type),
+					from->type, 1, 1);
 			sums[c] += value;
 		}
 	ckt_blas_store(ckt_blas_at(&e->bias, i), e->bias.type, 1, sums, CUDA_R_64F, count);
@@ -99,7 +108,8 @@ static int gradient(const struct ckt_blas_job *job, int64_t i, const void *produ
 	return 0;
 }
 
-int ckt_blas_epilogue_apply(const struct ckt_blas_job *job, int64_t i, void *product, cudaDataType compute)
+int ckt_blas_epilogue_apply(
+	const struct ckt_blas_job *job, int64_t i, void *product, cudaDataType compute)
 {
 	const struct ckt_blas_epilogue *e = job->epilogue;
 	double *bias = NULL;
@@ -112,14 +122,17 @@ int ckt_blas_epilogue_apply(const struct ckt_blas_job *job, int64_t i, void *pro
 	char *aux = e->aux.p;
 	bool mask = e->function == CKT_BLAS_RELU || e->function == CKT_BLAS_DRELU;
 	if (aux)
-		aux += mask ? i * e->aux.stride / 8 : i * e->aux.stride * (int64_t)ckt_blas_type_size(e->aux.type);
+		aux += mask ? i * e->aux.stride / 8
+			    : i * e->aux.stride * (int64_t)ckt_blas_type_size(e->aux.type);
 	for (int64_t c = 0; c < job->n; c++)
 		for (int64_t r = 0; r < job->m; r++) {
-			double value = number(product, compute, c * job->m + r) + (bias ? bias[r] : 0);
+			double value =
+				number(product, compute, c * job->m + r) + (bias ? bias[r] : 0);
 			/* The sum is rounded as what it is computed with. */
 			if (compute == CUDA_R_32F)
 				value = (float)value;
-			set_number(product, compute, c * job->m + r, activate(e, aux, c * e->aux.ld + r, value));
+			set_number(product, compute, c * job->m + r,
+				activate(e, aux, c * e->aux.ld + r, value));
 		}
 	free(bias);
 	return e->bias_use > CKT_BLAS_BIAS ? gradient(job, i, product, compute) : 0;

@@ -1,7 +1,9 @@
 /*
- * Factors and solutions of many small systems: LU with pivots and QR, in double precision for every type.
+ * Factors and solutions of many small systems: LU with pivots and QR, in double precision for every
+ * type.
  *
- * OpenBLAS's would bring a Fortran runtime along.  Results are LAPACK's: pivots count from 1, info is the first that is 0.
+ * OpenBLAS's would bring a Fortran runtime along.  Results are LAPACK's: pivots count from 1, info
+ * is the first that is 0.
  */
 #include <complex.h>
 #include <math.h>
@@ -13,20 +15,25 @@
 typedef double complex number;
 
 /* One matrix of a batch, column by column without gaps, and back. */
-static number *get(const struct ckt_blas_operand *operand, int64_t batch, int64_t rows, int64_t columns)
+static number *get(
+	const struct ckt_blas_operand *operand, int64_t batch, int64_t rows, int64_t columns)
 {
 	number *all = malloc((size_t)(rows * columns + 1) * sizeof *all);
 	const char *p = ckt_blas_at(operand, batch);
 	for (int64_t j = 0; j < columns && all; j++)
-		ckt_blas_load(all + j * rows, CUDA_C_64F, p + j * operand->ld * (int64_t)ckt_blas_type_size(operand->type), operand->type, 1, rows);
+		ckt_blas_load(all + j * rows, CUDA_C_64F,
+			p + j * operand->ld * (int64_t)ckt_blas_type_size(operand->type),
+			operand->type, 1, rows);
 	return all;
 }
 
-static void put(const struct ckt_blas_operand *operand, int64_t batch, int64_t rows, int64_t columns, const number *all)
+static void put(const struct ckt_blas_operand *operand, int64_t batch, int64_t rows,
+	int64_t columns, const number *all)
 {
 	char *p = ckt_blas_at(operand, batch);
 	for (int64_t j = 0; j < columns; j++)
-		ckt_blas_store(p + j * operand->ld * (int64_t)ckt_blas_type_size(operand->type), operand->type, 1, all + j * rows, CUDA_C_64F, rows);
+		ckt_blas_store(p + j * operand->ld * (int64_t)ckt_blas_type_size(operand->type),
+			operand->type, 1, all + j * rows, CUDA_C_64F, rows);
 }
 
 static double size_of(number x)
@@ -70,7 +77,9 @@ static int lu(number *a, int64_t n, int *pivot)
 
 static number op_of(const number *a, int64_t n, int op, int64_t i, int64_t j)
 {
-	return op == CKT_BLAS_N ? a[i + j * n] : op == CKT_BLAS_T ? a[j + i * n] : conj(a[j + i * n]);
+	return op == CKT_BLAS_N    ? a[i + j * n]
+		: op == CKT_BLAS_T ? a[j + i * n]
+				   : conj(a[j + i * n]);
 }
 
 /* x of op(T) x = x for a triangle of a; lower and unit as op(T) is. */
@@ -85,7 +94,8 @@ static void solve_triangle(const number *a, int64_t n, int op, bool lower, bool 
 	}
 }
 
-static void solve_lu(const number *a, int64_t n, const int *pivot, int op, number *x, int64_t columns)
+static void solve_lu(
+	const number *a, int64_t n, const int *pivot, int op, number *x, int64_t columns)
 {
 	for (int64_t k = 0; k < n && op == CKT_BLAS_N && pivot; k++)
 		swap_rows(x, n, columns, k, pivot[k] - 1);
@@ -114,9 +124,11 @@ int ckt_blas_getrf(const struct ckt_blas_job *job)
 int ckt_blas_getrs(const struct ckt_blas_job *job)
 {
 	for (int64_t i = 0; i < job->batch; i++) {
-		number *a = get(&job->A, i, job->n, job->n), *b = get(&job->B, i, job->n, job->nrhs);
+		number *a = get(&job->A, i, job->n, job->n),
+		       *b = get(&job->B, i, job->n, job->nrhs);
 		if (a && b) {
-			solve_lu(a, job->n, job->pivot ? job->pivot + i * job->n : NULL, job->trans, b, job->nrhs);
+			solve_lu(a, job->n, job->pivot ? job->pivot + i * job->n : NULL, job->trans,
+				b, job->nrhs);
 			put(&job->B, i, job->n, job->nrhs, b);
 		}
 		bool done = a && b;
@@ -154,7 +166,8 @@ int ckt_blas_getri(const struct ckt_blas_job *job)
 	int error = 0;
 	for (int64_t i = 0; i < job->batch && !error; i++) {
 		number *a = get(&job->A, i, job->n, job->n);
-		error = a ? inverse(job, i, a, job->pivot ? job->pivot + i * job->n : NULL) : -ENOMEM;
+		error = a ? inverse(job, i, a, job->pivot ? job->pivot + i * job->n : NULL)
+			  : -ENOMEM;
 		free(a);
 	}
 	return error;
@@ -173,7 +186,10 @@ int ckt_blas_matinv(const struct ckt_blas_job *job)
 	return error;
 }
 
-/* Column k of a becomes a reflector below the diagonal, and is applied to those behind it; its factor. */
+/*
+ * Column k of a becomes a reflector below the diagonal, and is applied to those behind it; its
+ * factor.
+ */
 static number reflect(number *a, int64_t m, int64_t n, int64_t k)
 {
 	number *v = a + k * m, alpha = v[k], tau;
@@ -209,7 +225,8 @@ int ckt_blas_geqrf(const struct ckt_blas_job *job)
 			return -ENOMEM;
 		for (int64_t k = 0; k < count; k++) {
 			number tau = reflect(a, job->m, job->n, k);
-			ckt_blas_store(to + k * (int64_t)ckt_blas_type_size(job->x.type), job->x.type, 1, &tau, CUDA_C_64F, 1);
+			ckt_blas_store(to + k * (int64_t)ckt_blas_type_size(job->x.type),
+				job->x.type, 1, &tau, CUDA_C_64F, 1);
 		}
 		put(&job->A, b, job->m, job->n, a);
 		free(a);
@@ -221,7 +238,8 @@ int ckt_blas_geqrf(const struct ckt_blas_job *job)
 static int least_squares(const struct ckt_blas_job *job, int64_t b)
 {
 	int64_t m = job->m, n = job->n, all = n + job->nrhs;
-	number *a = malloc((size_t)(m * all + 1) * sizeof *a), *left = get(&job->A, b, m, n), *right = get(&job->C, b, m, job->nrhs), *r = NULL;
+	number *a = malloc((size_t)(m * all + 1) * sizeof *a), *left = get(&job->A, b, m, n),
+	       *right = get(&job->C, b, m, job->nrhs), *r = NULL;
 	int info = 0, error = a && left && right ? 0 : -ENOMEM;
 	if (!error) {
 		memcpy(a, left, (size_t)(m * n) * sizeof *a);

@@ -1,4 +1,6 @@
-/* What the files of libcricket-softblas.so share: OpenBLAS's functions by cuBLAS's flags and types. */
+/*
+ * What the files of libcricket-softblas.so share: OpenBLAS's functions by cuBLAS's flags and types.
+ */
 #pragma once
 
 #include <cblas.h>
@@ -12,16 +14,20 @@ struct ckt_blas_factor {
 	double d[2];
 };
 
-static inline struct ckt_blas_factor ckt_blas_factor(const struct ckt_blas_scalar *scalar, int64_t i)
+static inline struct ckt_blas_factor ckt_blas_factor(
+	const struct ckt_blas_scalar *scalar, int64_t i)
 {
 	double value[2];
 	ckt_blas_scalar_get(scalar, i, value);
-	return (struct ckt_blas_factor){.f = {(float)value[0], (float)value[1]}, .d = {value[0], value[1]}};
+	return (struct ckt_blas_factor){
+		.f = {(float)value[0], (float)value[1]}, .d = {value[0], value[1]}};
 }
 
 static inline enum CBLAS_TRANSPOSE ckt_blas_trans(int trans)
 {
-	return trans == CKT_BLAS_N ? CblasNoTrans : trans == CKT_BLAS_T ? CblasTrans : CblasConjTrans;
+	return trans == CKT_BLAS_N    ? CblasNoTrans
+		: trans == CKT_BLAS_T ? CblasTrans
+				      : CblasConjTrans;
 }
 
 static inline enum CBLAS_UPLO ckt_blas_uplo(int uplo)
@@ -39,54 +45,62 @@ static inline enum CBLAS_DIAG ckt_blas_diag(int diag)
 	return diag ? CblasUnit : CblasNonUnit;
 }
 
-/* OpenBLAS has room for work areas of as many threads at a time as it was built for; more than that wait here. */
+/*
+ * OpenBLAS has room for work areas of as many threads at a time as it was built for; more than that
+ * wait here.
+ */
 void ckt_blas_enter(void);
 void ckt_blas_leave(void);
 
 /*
- * BLAS_x(type, name, ...): cblas_?name of that type, with one (A), two (AB) or no factors between bracketed lists of arguments.
- * Types are the four that OpenBLAS knows; names of complex ones may differ (symv and hemv).
+ * BLAS_x(type, name, ...): cblas_?name of that type, with one (A), two (AB) or no factors between
+ * bracketed lists of arguments. Types are the four that OpenBLAS knows; names of complex ones may
+ * differ (symv and hemv).
  */
 #define CKT_BLAS_LIST(...) __VA_ARGS__
-#define CKT_BLAS_NONE(type, real4, real8, complex8, complex16, args)                                                                      \
-	switch (type) {                                                                                                                   \
-	case CUDA_R_32F:                                                                                                                  \
-		cblas_##real4(CKT_BLAS_LIST args);                                                                                        \
-		break;                                                                                                                    \
-	case CUDA_R_64F:                                                                                                                  \
-		cblas_##real8(CKT_BLAS_LIST args);                                                                                        \
-		break;                                                                                                                    \
-	case CUDA_C_32F:                                                                                                                  \
-		cblas_##complex8(CKT_BLAS_LIST args);                                                                                     \
-		break;                                                                                                                    \
-	default:                                                                                                                          \
-		cblas_##complex16(CKT_BLAS_LIST args);                                                                                    \
+#define CKT_BLAS_NONE(type, real4, real8, complex8, complex16, args) \
+	switch (type) {                                              \
+	case CUDA_R_32F:                                             \
+		cblas_##real4(CKT_BLAS_LIST args);                   \
+		break;                                               \
+	case CUDA_R_64F:                                             \
+		cblas_##real8(CKT_BLAS_LIST args);                   \
+		break;                                               \
+	case CUDA_C_32F:                                             \
+		cblas_##complex8(CKT_BLAS_LIST args);                \
+		break;                                               \
+	default:                                                     \
+		cblas_##complex16(CKT_BLAS_LIST args);               \
 	}
-#define CKT_BLAS_ONE(type, real4, real8, complex8, complex16, head, alpha, tail)                                                          \
-	switch (type) {                                                                                                                   \
-	case CUDA_R_32F:                                                                                                                  \
-		cblas_##real4(CKT_BLAS_LIST head, alpha.f[0], CKT_BLAS_LIST tail);                                                        \
-		break;                                                                                                                    \
-	case CUDA_R_64F:                                                                                                                  \
-		cblas_##real8(CKT_BLAS_LIST head, alpha.d[0], CKT_BLAS_LIST tail);                                                        \
-		break;                                                                                                                    \
-	case CUDA_C_32F:                                                                                                                  \
-		cblas_##complex8(CKT_BLAS_LIST head, alpha.f, CKT_BLAS_LIST tail);                                                        \
-		break;                                                                                                                    \
-	default:                                                                                                                          \
-		cblas_##complex16(CKT_BLAS_LIST head, alpha.d, CKT_BLAS_LIST tail);                                                       \
+#define CKT_BLAS_ONE(type, real4, real8, complex8, complex16, head, alpha, tail)    \
+	switch (type) {                                                             \
+	case CUDA_R_32F:                                                            \
+		cblas_##real4(CKT_BLAS_LIST head, alpha.f[0], CKT_BLAS_LIST tail);  \
+		break;                                                              \
+	case CUDA_R_64F:                                                            \
+		cblas_##real8(CKT_BLAS_LIST head, alpha.d[0], CKT_BLAS_LIST tail);  \
+		break;                                                              \
+	case CUDA_C_32F:                                                            \
+		cblas_##complex8(CKT_BLAS_LIST head, alpha.f, CKT_BLAS_LIST tail);  \
+		break;                                                              \
+	default:                                                                    \
+		cblas_##complex16(CKT_BLAS_LIST head, alpha.d, CKT_BLAS_LIST tail); \
 	}
-#define CKT_BLAS_TWO(type, real4, real8, complex8, complex16, head, alpha, middle, beta, tail)                                            \
-	switch (type) {                                                                                                                   \
-	case CUDA_R_32F:                                                                                                                  \
-		cblas_##real4(CKT_BLAS_LIST head, alpha.f[0], CKT_BLAS_LIST middle, beta.f[0], CKT_BLAS_LIST tail);                       \
-		break;                                                                                                                    \
-	case CUDA_R_64F:                                                                                                                  \
-		cblas_##real8(CKT_BLAS_LIST head, alpha.d[0], CKT_BLAS_LIST middle, beta.d[0], CKT_BLAS_LIST tail);                       \
-		break;                                                                                                                    \
-	case CUDA_C_32F:                                                                                                                  \
-		cblas_##complex8(CKT_BLAS_LIST head, alpha.f, CKT_BLAS_LIST middle, beta.f, CKT_BLAS_LIST tail);                          \
-		break;                                                                                                                    \
-	default:                                                                                                                          \
-		cblas_##complex16(CKT_BLAS_LIST head, alpha.d, CKT_BLAS_LIST middle, beta.d, CKT_BLAS_LIST tail);                         \
+#define CKT_BLAS_TWO(type, real4, real8, complex8, complex16, head, alpha, middle, beta, tail) \
+	switch (type) {                                                                        \
+	case CUDA_R_32F:                                                                       \
+		cblas_##real4(CKT_BLAS_LIST head, alpha.f[0], CKT_BLAS_LIST middle, beta.f[0], \
+			CKT_BLAS_LIST tail);                                                   \
+		break;                                                                         \
+	case CUDA_R_64F:                                                                       \
+		cblas_##real8(CKT_BLAS_LIST head, alpha.d[0], CKT_BLAS_LIST middle, beta.d[0], \
+			CKT_BLAS_LIST tail);                                                   \
+		break;                                                                         \
+	case CUDA_C_32F:                                                                       \
+		cblas_##complex8(CKT_BLAS_LIST head, alpha.f, CKT_BLAS_LIST middle, beta.f,    \
+			CKT_BLAS_LIST tail);                                                   \
+		break;                                                                         \
+	default:                                                                               \
+		cblas_##complex16(CKT_BLAS_LIST head, alpha.d, CKT_BLAS_LIST middle, beta.d,   \
+			CKT_BLAS_LIST tail);                                                   \
 	}

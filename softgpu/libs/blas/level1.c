@@ -18,7 +18,8 @@ static char *first(const struct ckt_blas_operand *operand, int64_t n)
 	return (char *)operand->p + from * (int64_t)ckt_blas_type_size(operand->type);
 }
 
-static int take(struct vector *v, const struct ckt_blas_operand *operand, int64_t n, cudaDataType compute)
+static int take(
+	struct vector *v, const struct ckt_blas_operand *operand, int64_t n, cudaDataType compute)
 {
 	if (operand->type == compute) {
 		*v = (struct vector){operand->p, (int)operand->ld, NULL};
@@ -32,14 +33,16 @@ static int take(struct vector *v, const struct ckt_blas_operand *operand, int64_
 	return 0;
 }
 
-static void give(const struct vector *v, const struct ckt_blas_operand *operand, int64_t n, cudaDataType compute)
+static void give(const struct vector *v, const struct ckt_blas_operand *operand, int64_t n,
+	cudaDataType compute)
 {
 	if (v->copy)
 		ckt_blas_store(first(operand, n), operand->type, operand->ld, v->copy, compute, n);
 }
 
 /* Both vectors of a job, or the first alone. */
-static int take_both(const struct ckt_blas_job *job, struct vector *x, struct vector *y, cudaDataType compute)
+static int take_both(
+	const struct ckt_blas_job *job, struct vector *x, struct vector *y, cudaDataType compute)
 {
 	*y = (struct vector){0};
 	int error = take(x, &job->x, job->n, compute);
@@ -63,7 +66,8 @@ int ckt_blas_axpy(const struct ckt_blas_job *job)
 		return 0;
 	int error = take_both(job, &x, &y, compute), n = (int)job->n;
 	if (!error) {
-		CKT_BLAS_ONE(compute, saxpy, daxpy, caxpy, zaxpy, (n), alpha, (x.p, x.step, y.p, y.step))
+		CKT_BLAS_ONE(
+			compute, saxpy, daxpy, caxpy, zaxpy, (n), alpha, (x.p, x.step, y.p, y.step))
 		give(&y, &job->y, n, compute);
 	}
 	drop(&x, &y);
@@ -94,7 +98,8 @@ int ckt_blas_copy(const struct ckt_blas_job *job)
 		return 0;
 	int error = take_both(job, &x, &y, compute);
 	if (!error) {
-		CKT_BLAS_NONE(compute, scopy, dcopy, ccopy, zcopy, ((int)job->n, x.p, x.step, y.p, y.step))
+		CKT_BLAS_NONE(compute, scopy, dcopy, ccopy, zcopy,
+			((int)job->n, x.p, x.step, y.p, y.step))
 		give(&y, &job->y, job->n, compute);
 	}
 	drop(&x, &y);
@@ -109,7 +114,8 @@ int ckt_blas_swap(const struct ckt_blas_job *job)
 		return 0;
 	int error = take_both(job, &x, &y, compute);
 	if (!error) {
-		CKT_BLAS_NONE(compute, sswap, dswap, cswap, zswap, ((int)job->n, x.p, x.step, y.p, y.step))
+		CKT_BLAS_NONE(compute, sswap, dswap, cswap, zswap,
+			((int)job->n, x.p, x.step, y.p, y.step))
 		give(&x, &job->x, job->n, compute);
 		give(&y, &job->y, job->n, compute);
 	}
@@ -138,10 +144,12 @@ int ckt_blas_dot(const struct ckt_blas_job *job)
 		} else if (compute == CUDA_R_64F) {
 			value[0] = cblas_ddot(n, x.p, x.step, y.p, y.step);
 		} else if (compute == CUDA_C_32F) {
-			(job->conjugate ? cblas_cdotc_sub : cblas_cdotu_sub)(n, x.p, x.step, y.p, y.step, pair);
+			(job->conjugate ? cblas_cdotc_sub : cblas_cdotu_sub)(
+				n, x.p, x.step, y.p, y.step, pair);
 			value[0] = pair[0], value[1] = pair[1];
 		} else {
-			(job->conjugate ? cblas_zdotc_sub : cblas_zdotu_sub)(n, x.p, x.step, y.p, y.step, value);
+			(job->conjugate ? cblas_zdotc_sub : cblas_zdotu_sub)(
+				n, x.p, x.step, y.p, y.step, value);
 		}
 		drop(&x, &y);
 	}
@@ -174,13 +182,18 @@ int ckt_blas_nrm2(const struct ckt_blas_job *job)
 	return 0;
 }
 
-/* Not OpenBLAS's: scasum of 0.3.21 leaves imaginary parts out of the last elements where the CPU has AVX-512. */
+/*
+ * Not OpenBLAS's: scasum of 0.3.21 leaves imaginary parts out of the last elements where the CPU
+ * has AVX-512.
+ */
 int ckt_blas_asum(const struct ckt_blas_job *job)
 {
 	double sum[2] = {0};
 	for (int64_t i = 0; i < job->n && job->x.ld > 0; i++) {
 		double value[2];
-		ckt_blas_load(value, CUDA_C_64F, (char *)job->x.p + i * job->x.ld * (int64_t)ckt_blas_type_size(job->x.type), job->x.type, 1, 1);
+		ckt_blas_load(value, CUDA_C_64F,
+			(char *)job->x.p + i * job->x.ld * (int64_t)ckt_blas_type_size(job->x.type),
+			job->x.type, 1, 1);
 		sum[0] += fabs(value[0]) + fabs(value[1]);
 	}
 	set_result(job, sum);
@@ -194,7 +207,9 @@ int ckt_blas_iamax(const struct ckt_blas_job *job)
 	double best = 0;
 	for (int64_t i = 0; i < job->n && job->x.ld > 0; i++) {
 		double value[2];
-		ckt_blas_load(value, CUDA_C_64F, (char *)job->x.p + i * job->x.ld * (int64_t)ckt_blas_type_size(job->x.type), job->x.type, 1, 1);
+		ckt_blas_load(value, CUDA_C_64F,
+			(char *)job->x.p + i * job->x.ld * (int64_t)ckt_blas_type_size(job->x.type),
+			job->x.type, 1, 1);
 		double size = fabs(value[0]) + fabs(value[1]);
 		if (!found || (job->minimum ? size < best : size > best))
 			found = i + 1, best = size;

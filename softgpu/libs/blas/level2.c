@@ -13,7 +13,8 @@ static void clear(void *y, cudaDataType type, int64_t n, int64_t step)
 		memset((char *)y + (size_t)(i * step) * size, 0, size);
 }
 
-static bool begin(const struct ckt_blas_job *job, struct ckt_blas_factor *alpha, struct ckt_blas_factor *beta, int64_t i)
+static bool begin(const struct ckt_blas_job *job, struct ckt_blas_factor *alpha,
+	struct ckt_blas_factor *beta, int64_t i)
 {
 	*alpha = ckt_blas_factor(&job->alpha, i);
 	*beta = ckt_blas_factor(&job->beta, i);
@@ -24,7 +25,8 @@ static bool begin(const struct ckt_blas_job *job, struct ckt_blas_factor *alpha,
 static struct ckt_blas_operand as_matrix(const struct ckt_blas_operand *v, int64_t i, int64_t n)
 {
 	struct ckt_blas_operand matrix = *v;
-	matrix.p = (char *)ckt_blas_at(v, i) - (v->ld < 0 ? (n - 1) * v->ld : 0) * (int64_t)ckt_blas_type_size(v->type);
+	matrix.p = (char *)ckt_blas_at(v, i) -
+		(v->ld < 0 ? (n - 1) * v->ld : 0) * (int64_t)ckt_blas_type_size(v->type);
 	matrix.list = false;
 	matrix.stride = 0;
 	matrix.row = true;
@@ -66,11 +68,15 @@ int ckt_blas_gemv(const struct ckt_blas_job *job)
 		}
 		void *y = ckt_blas_at(&job->y, i);
 		if (begin(job, &alpha, &beta, i))
-			clear(y, job->y.type, job->trans == CKT_BLAS_N ? job->m : job->n, job->y.ld);
+			clear(y, job->y.type, job->trans == CKT_BLAS_N ? job->m : job->n,
+				job->y.ld);
 		ckt_blas_enter();
 		CKT_BLAS_TWO(job->A.type, sgemv, dgemv, cgemv, zgemv,
-			     (CblasColMajor, ckt_blas_trans(job->trans), (int)job->m, (int)job->n), alpha,
-			     (ckt_blas_at(&job->A, i), (int)job->A.ld, ckt_blas_at(&job->x, i), (int)job->x.ld), beta, (y, (int)job->y.ld))
+			(CblasColMajor, ckt_blas_trans(job->trans), (int)job->m, (int)job->n),
+			alpha,
+			(ckt_blas_at(&job->A, i), (int)job->A.ld, ckt_blas_at(&job->x, i),
+				(int)job->x.ld),
+			beta, (y, (int)job->y.ld))
 		ckt_blas_leave();
 	}
 	return 0;
@@ -83,22 +89,25 @@ int ckt_blas_gbmv(const struct ckt_blas_job *job)
 		clear(job->y.p, job->y.type, job->trans == CKT_BLAS_N ? job->m : job->n, job->y.ld);
 	ckt_blas_enter();
 	CKT_BLAS_TWO(job->A.type, sgbmv, dgbmv, cgbmv, zgbmv,
-		     (CblasColMajor, ckt_blas_trans(job->trans), (int)job->m, (int)job->n, (int)job->kl, (int)job->ku), alpha,
-		     (job->A.p, (int)job->A.ld, job->x.p, (int)job->x.ld), beta, (job->y.p, (int)job->y.ld))
+		(CblasColMajor, ckt_blas_trans(job->trans), (int)job->m, (int)job->n, (int)job->kl,
+			(int)job->ku),
+		alpha, (job->A.p, (int)job->A.ld, job->x.p, (int)job->x.ld), beta,
+		(job->y.p, (int)job->y.ld))
 	ckt_blas_leave();
 	return 0;
 }
 
 /* Triangular, in place: full, banded and packed differ in how the matrix is told. */
-#define TRIANGULAR(name, real4, real8, complex8, complex16, matrix)                                                                                              \
-	int ckt_blas_##name(const struct ckt_blas_job *job)                                                                               \
-	{                                                                                                                                 \
-		ckt_blas_enter();                                                                                                         \
-		CKT_BLAS_NONE(job->A.type, real4, real8, complex8, complex16,                                                                                    \
-			      (CblasColMajor, ckt_blas_uplo(job->uplo), ckt_blas_trans(job->trans), ckt_blas_diag(job->diag),             \
-			       (int)job->n, CKT_BLAS_LIST matrix, job->x.p, (int)job->x.ld))                                              \
-		ckt_blas_leave();                                                                                                         \
-		return 0;                                                                                                                 \
+#define TRIANGULAR(name, real4, real8, complex8, complex16, matrix)                           \
+	int ckt_blas_##name(const struct ckt_blas_job *job)                                   \
+	{                                                                                     \
+		ckt_blas_enter();                                                             \
+		CKT_BLAS_NONE(job->A.type, real4, real8, complex8, complex16,                 \
+			(CblasColMajor, ckt_blas_uplo(job->uplo), ckt_blas_trans(job->trans), \
+				ckt_blas_diag(job->diag), (int)job->n, CKT_BLAS_LIST matrix,  \
+				job->x.p, (int)job->x.ld))                                    \
+		ckt_blas_leave();                                                             \
+		return 0;                                                                     \
 	}
 TRIANGULAR(trmv, strmv, dtrmv, ctrmv, ztrmv, (job->A.p, (int)job->A.ld))
 TRIANGULAR(trsv, strsv, dtrsv, ctrsv, ztrsv, (job->A.p, (int)job->A.ld))
@@ -107,30 +116,39 @@ TRIANGULAR(tbsv, stbsv, dtbsv, ctbsv, ztbsv, ((int)job->k, job->A.p, (int)job->A
 TRIANGULAR(tpmv, stpmv, dtpmv, ctpmv, ztpmv, (job->A.p))
 TRIANGULAR(tpsv, stpsv, dtpsv, ctpsv, ztpsv, (job->A.p))
 
-/* y = alpha A x + beta y for a symmetric matrix that lies as its lower triangle does: element (i, j), i >= j, at `at`. */
-static void symmetric_complex(const struct ckt_blas_job *job, int64_t (*at)(const struct ckt_blas_job *job, int64_t i, int64_t j))
+/*
+ * y = alpha A x + beta y for a symmetric matrix that lies as its lower triangle does: element (i,
+ * j), i >= j, at `at`.
+ */
+static void symmetric_complex(const struct ckt_blas_job *job,
+	int64_t (*at)(const struct ckt_blas_job *job, int64_t i, int64_t j))
 {
 	double alpha[2], beta[2];
 	ckt_blas_scalar_get(&job->alpha, 0, alpha);
 	ckt_blas_scalar_get(&job->beta, 0, beta);
 	size_t size = ckt_blas_type_size(job->A.type);
-	int64_t n = job->n, incx = job->x.ld, incy = job->y.ld, x0 = incx < 0 ? (1 - n) * incx : 0, y0 = incy < 0 ? (1 - n) * incy : 0;
+	int64_t n = job->n, incx = job->x.ld, incy = job->y.ld, x0 = incx < 0 ? (1 - n) * incx : 0,
+		y0 = incy < 0 ? (1 - n) * incy : 0;
 	for (int64_t i = 0; i < n; i++) {
 		double sum[2] = {0}, a[2], x[2], y[2] = {0};
 		for (int64_t j = 0; j < n; j++) {
 			int64_t index = at(job, i, j);
 			if (index < 0)
 				continue;
-			ckt_blas_load(a, CUDA_C_64F, (char *)job->A.p + (size_t)index * size, job->A.type, 1, 1);
-			ckt_blas_load(x, CUDA_C_64F, (char *)job->x.p + (x0 + j * incx) * (int64_t)size, job->A.type, 1, 1);
+			ckt_blas_load(a, CUDA_C_64F, (char *)job->A.p + (size_t)index * size,
+				job->A.type, 1, 1);
+			ckt_blas_load(x, CUDA_C_64F,
+				(char *)job->x.p + (x0 + j * incx) * (int64_t)size, job->A.type, 1,
+				1);
 			sum[0] += a[0] * x[0] - a[1] * x[1];
 			sum[1] += a[0] * x[1] + a[1] * x[0];
 		}
 		void *to = (char *)job->y.p + (y0 + i * incy) * (int64_t)size;
 		if (beta[0] != 0 || beta[1] != 0)
 			ckt_blas_load(y, CUDA_C_64F, to, job->A.type, 1, 1);
-		double new[2] = {alpha[0] * sum[0] - alpha[1] * sum[1] + beta[0] * y[0] - beta[1] * y[1],
-				 alpha[0] * sum[1] + alpha[1] * sum[0] + beta[0] * y[1] + beta[1] * y[0]};
+		double new[2] = {
+			alpha[0] * sum[0] - alpha[1] * sum[1] + beta[0] * y[0] - beta[1] * y[1],
+			alpha[0] * sum[1] + alpha[1] * sum[0] + beta[0] * y[1] + beta[1] * y[0]};
 		ckt_blas_store(to, job->A.type, 1, new, CUDA_C_64F, 1);
 	}
 }
@@ -152,8 +170,10 @@ int ckt_blas_symv(const struct ckt_blas_job *job)
 	if (begin(job, &alpha, &beta, 0))
 		clear(job->y.p, job->y.type, job->n, job->y.ld);
 	ckt_blas_enter();
-	CKT_BLAS_TWO(job->A.type, ssymv, dsymv, chemv, zhemv, (CblasColMajor, ckt_blas_uplo(job->uplo), (int)job->n), alpha,
-		     (job->A.p, (int)job->A.ld, job->x.p, (int)job->x.ld), beta, (job->y.p, (int)job->y.ld))
+	CKT_BLAS_TWO(job->A.type, ssymv, dsymv, chemv, zhemv,
+		(CblasColMajor, ckt_blas_uplo(job->uplo), (int)job->n), alpha,
+		(job->A.p, (int)job->A.ld, job->x.p, (int)job->x.ld), beta,
+		(job->y.p, (int)job->y.ld))
 	ckt_blas_leave();
 	return 0;
 }
@@ -164,8 +184,10 @@ int ckt_blas_sbmv(const struct ckt_blas_job *job)
 	if (begin(job, &alpha, &beta, 0))
 		clear(job->y.p, job->y.type, job->n, job->y.ld);
 	ckt_blas_enter();
-	CKT_BLAS_TWO(job->A.type, ssbmv, dsbmv, chbmv, zhbmv, (CblasColMajor, ckt_blas_uplo(job->uplo), (int)job->n, (int)job->k), alpha,
-		     (job->A.p, (int)job->A.ld, job->x.p, (int)job->x.ld), beta, (job->y.p, (int)job->y.ld))
+	CKT_BLAS_TWO(job->A.type, ssbmv, dsbmv, chbmv, zhbmv,
+		(CblasColMajor, ckt_blas_uplo(job->uplo), (int)job->n, (int)job->k), alpha,
+		(job->A.p, (int)job->A.ld, job->x.p, (int)job->x.ld), beta,
+		(job->y.p, (int)job->y.ld))
 	ckt_blas_leave();
 	return 0;
 }
@@ -176,8 +198,9 @@ int ckt_blas_spmv(const struct ckt_blas_job *job)
 	if (begin(job, &alpha, &beta, 0))
 		clear(job->y.p, job->y.type, job->n, job->y.ld);
 	ckt_blas_enter();
-	CKT_BLAS_TWO(job->A.type, sspmv, dspmv, chpmv, zhpmv, (CblasColMajor, ckt_blas_uplo(job->uplo), (int)job->n), alpha,
-		     (job->A.p, job->x.p, (int)job->x.ld), beta, (job->y.p, (int)job->y.ld))
+	CKT_BLAS_TWO(job->A.type, sspmv, dspmv, chpmv, zhpmv,
+		(CblasColMajor, ckt_blas_uplo(job->uplo), (int)job->n), alpha,
+		(job->A.p, job->x.p, (int)job->x.ld), beta, (job->y.p, (int)job->y.ld))
 	ckt_blas_leave();
 	return 0;
 }

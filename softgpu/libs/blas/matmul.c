@@ -1,8 +1,9 @@
 /*
  * Products of matrices of any type.
  *
- * Where all are of one type that OpenBLAS knows it works in place.  Else what has another type is copied, the product is made beside the
- * result, and scaled, added to and rounded column by column: products of halves are summed in single precision, as on a GPU.
+ * Where all are of one type that OpenBLAS knows it works in place.  Else what has another type is
+ * copied, the product is made beside the result, and scaled, added to and rounded column by column:
+ * products of halves are summed in single precision, as on a GPU.
  */
 #include <semaphore.h>
 #include <stdlib.h>
@@ -22,7 +23,7 @@ __attribute__((constructor)) static void count_threads(void)
 void ckt_blas_enter(void)
 {
 	while (sem_wait(&threads))
-		;	/* a signal */
+		; /* a signal */
 }
 
 void ckt_blas_leave(void)
@@ -35,32 +36,38 @@ struct side {
 	const void *p;
 	int64_t ld;
 	enum CBLAS_TRANSPOSE trans;
-	void *copy;	/* ours, or NULL */
+	void *copy; /* ours, or NULL */
 };
 
 /* rows x columns of op(matrix), which are columns x rows where op transposes. */
-static int side_make(struct side *side, const struct ckt_blas_operand *operand, int64_t i, int op, int64_t rows, int64_t columns,
-		     cudaDataType compute)
+static int side_make(struct side *side, const struct ckt_blas_operand *operand, int64_t i, int op,
+	int64_t rows, int64_t columns, cudaDataType compute)
 {
 	/* What lies by rows is its own transpose by columns. */
-	bool transposed = (op == CKT_BLAS_T || op == CKT_BLAS_C) != operand->row, conjugate = op == CKT_BLAS_C || op == CKT_BLAS_CONJ;
+	bool transposed = (op == CKT_BLAS_T || op == CKT_BLAS_C) != operand->row,
+	     conjugate = op == CKT_BLAS_C || op == CKT_BLAS_CONJ;
 	conjugate &= ckt_blas_type_complex(compute);
 	const char *p = ckt_blas_at(operand, i);
 	if (!p)
 		return -EFAULT;
 	if (operand->type == compute && (!conjugate || transposed)) {
-		*side = (struct side){p, operand->ld, !transposed ? CblasNoTrans : conjugate ? CblasConjTrans : CblasTrans, NULL};
+		*side = (struct side){p, operand->ld,
+			!transposed         ? CblasNoTrans
+				: conjugate ? CblasConjTrans
+					    : CblasTrans,
+			NULL};
 		return 0;
 	}
 	/* A copy as it lies: stored columns of stored rows. */
-	int64_t stored_rows = transposed ? columns : rows, stored_columns = transposed ? rows : columns;
+	int64_t stored_rows = transposed ? columns : rows,
+		stored_columns = transposed ? rows : columns;
 	size_t size = ckt_blas_type_size(compute), from_size = ckt_blas_type_size(operand->type);
 	char *copy = calloc((size_t)stored_rows * (size_t)stored_columns + 1, size);
 	if (!copy)
 		return -ENOMEM;
 	for (int64_t j = 0; j < stored_columns; j++)
-		ckt_blas_load(copy + (size_t)(j * stored_rows) * size, compute, p + (size_t)(j * operand->ld) * from_size, operand->type, 1,
-			      stored_rows);
+		ckt_blas_load(copy + (size_t)(j * stored_rows) * size, compute,
+			p + (size_t)(j * operand->ld) * from_size, operand->type, 1, stored_rows);
 	if (conjugate && !transposed)
 		for (int64_t e = 0; e < stored_rows * stored_columns; e++) {
 			if (compute == CUDA_C_32F)
@@ -68,31 +75,42 @@ static int side_make(struct side *side, const struct ckt_blas_operand *operand, 
 			else
 				((double *)copy)[2 * e + 1] *= -1;
 		}
-	*side = (struct side){copy, stored_rows ? stored_rows : 1, !transposed ? CblasNoTrans : conjugate ? CblasConjTrans : CblasTrans, copy};
+	*side = (struct side){copy, stored_rows ? stored_rows : 1,
+		!transposed         ? CblasNoTrans
+			: conjugate ? CblasConjTrans
+				    : CblasTrans,
+		copy};
 	return 0;
 }
 
-static void gemm(const struct side *a, const struct side *b, int64_t m, int64_t n, int64_t k, cudaDataType compute,
-		 struct ckt_blas_factor alpha, struct ckt_blas_factor beta, void *c, int64_t ldc)
+static void gemm(const struct side *a, const struct side *b, int64_t m, int64_t n, int64_t k,
+	cudaDataType compute, struct ckt_blas_factor alpha, struct ckt_blas_factor beta, void *c,
+	int64_t ldc)
 {
 	ckt_blas_enter();
-	CKT_BLAS_TWO(compute, sgemm, dgemm, cgemm, zgemm, (CblasColMajor, a->trans, b->trans, (int)m, (int)n, (int)k), alpha,
-		     (a->p, (int)a->ld, b->p, (int)b->ld), beta, (c, (int)ldc))
+	CKT_BLAS_TWO(compute, sgemm, dgemm, cgemm, zgemm,
+		(CblasColMajor, a->trans, b->trans, (int)m, (int)n, (int)k), alpha,
+		(a->p, (int)a->ld, b->p, (int)b->ld), beta, (c, (int)ldc))
 	ckt_blas_leave();
 }
 
-/* product = alpha product + beta old, a column of count numbers; products of zero are not made, whatever the other factor is. */
-static void scale_and_add(void *product, const void *old, cudaDataType compute, int64_t count, struct ckt_blas_factor alpha,
-			  struct ckt_blas_factor beta)
+/*
+ * product = alpha product + beta old, a column of count numbers; products of zero are not made,
+ * whatever the other factor is.
+ */
+static void scale_and_add(void *product, const void *old, cudaDataType compute, int64_t count,
+	struct ckt_blas_factor alpha, struct ckt_blas_factor beta)
 {
 	if (compute == CUDA_R_32F || compute == CUDA_R_64F) {
 		for (int64_t i = 0; i < count; i++) {
 			if (compute == CUDA_R_32F) {
 				float *p = (float *)product + i;
-				*p = alpha.f[0] * *p + (old ? beta.f[0] * ((const float *)old)[i] : 0);
+				*p = alpha.f[0] * *p +
+					(old ? beta.f[0] * ((const float *)old)[i] : 0);
 			} else {
 				double *p = (double *)product + i;
-				*p = alpha.d[0] * *p + (old ? beta.d[0] * ((const double *)old)[i] : 0);
+				*p = alpha.d[0] * *p +
+					(old ? beta.d[0] * ((const double *)old)[i] : 0);
 			}
 		}
 		return;
@@ -103,15 +121,19 @@ static void scale_and_add(void *product, const void *old, cudaDataType compute, 
 			float *p = (float *)product + 2 * i;
 			re = p[0], im = p[1];
 			if (old)
-				old_re = ((const float *)old)[2 * i], old_im = ((const float *)old)[2 * i + 1];
+				old_re = ((const float *)old)[2 * i],
+				old_im = ((const float *)old)[2 * i + 1];
 		} else {
 			double *p = (double *)product + 2 * i;
 			re = p[0], im = p[1];
 			if (old)
-				old_re = ((const double *)old)[2 * i], old_im = ((const double *)old)[2 * i + 1];
+				old_re = ((const double *)old)[2 * i],
+				old_im = ((const double *)old)[2 * i + 1];
 		}
-		double new_re = alpha.d[0] * re - alpha.d[1] * im + beta.d[0] * old_re - beta.d[1] * old_im;
-		double new_im = alpha.d[0] * im + alpha.d[1] * re + beta.d[0] * old_im + beta.d[1] * old_re;
+		double new_re =
+			alpha.d[0] * re - alpha.d[1] * im + beta.d[0] * old_re - beta.d[1] * old_im;
+		double new_im =
+			alpha.d[0] * im + alpha.d[1] * re + beta.d[0] * old_im + beta.d[1] * old_re;
 		if (compute == CUDA_C_32F) {
 			((float *)product)[2 * i] = (float)new_re;
 			((float *)product)[2 * i + 1] = (float)new_im;
@@ -131,12 +153,13 @@ static bool is_zero(struct ckt_blas_factor factor)
 static char *column(const struct ckt_blas_operand *operand, int64_t i, int64_t j, int64_t *ret_step)
 {
 	*ret_step = operand->row ? operand->ld : 1;
-	return (char *)ckt_blas_at(operand, i) + (operand->row ? j : j * operand->ld) * (int64_t)ckt_blas_type_size(operand->type);
+	return (char *)ckt_blas_at(operand, i) +
+		(operand->row ? j : j * operand->ld) * (int64_t)ckt_blas_type_size(operand->type);
 }
 
 /* Writes the product to D. */
-static int finish(const struct ckt_blas_job *job, int64_t i, char *product, cudaDataType compute, struct ckt_blas_factor alpha,
-		  struct ckt_blas_factor beta)
+static int finish(const struct ckt_blas_job *job, int64_t i, char *product, cudaDataType compute,
+	struct ckt_blas_factor alpha, struct ckt_blas_factor beta)
 {
 	const struct ckt_blas_operand *to = job->D.p ? &job->D : &job->C;
 	size_t size = ckt_blas_type_size(compute);
@@ -157,13 +180,14 @@ static int finish(const struct ckt_blas_job *job, int64_t i, char *product, cuda
 	for (int64_t j = 0; j < job->n && !error; j++) {
 		int64_t step;
 		char *at = column(to, i, j, &step);
-		ckt_blas_store(at, to->type, step, product + (size_t)(j * job->m) * size, compute, job->m);
+		ckt_blas_store(
+			at, to->type, step, product + (size_t)(j * job->m) * size, compute, job->m);
 	}
 	return error;
 }
 
-static int matmul_beside(const struct ckt_blas_job *job, int64_t i, cudaDataType compute, struct ckt_blas_factor alpha,
-			 struct ckt_blas_factor beta)
+static int matmul_beside(const struct ckt_blas_job *job, int64_t i, cudaDataType compute,
+	struct ckt_blas_factor alpha, struct ckt_blas_factor beta)
 {
 	struct side a = {0}, b = {0};
 	static const struct ckt_blas_factor one = {{1}, {1}}, zero;
@@ -193,20 +217,24 @@ static cudaDataType compute_type(const struct ckt_blas_job *job)
 	return ckt_blas_type_complex(c) || c == CUDA_R_64F ? c : a;
 }
 
-static int matmul_in_place(const struct ckt_blas_job *job, int64_t i, cudaDataType compute, struct ckt_blas_factor alpha,
-			   struct ckt_blas_factor beta)
+static int matmul_in_place(const struct ckt_blas_job *job, int64_t i, cudaDataType compute,
+	struct ckt_blas_factor alpha, struct ckt_blas_factor beta)
 {
 	static const double nothing[2];
 	struct side a = {nothing, job->m, CblasNoTrans, NULL}, b = {nothing, 1, CblasNoTrans, NULL};
 	int64_t k = is_zero(alpha) ? 0 : job->k;
 	int error = 0;
-	/* What a product by 0 does not read need not be there; some kernels of OpenBLAS would read it.  Of their own type these are no copies. */
+	/*
+	 * What a product by 0 does not read need not be there; some kernels of OpenBLAS would read
+	 * it.  Of their own type these are no copies.
+	 */
 	if (k)
 		error = side_make(&a, &job->A, i, job->transa, job->m, k, compute);
 	if (k && !error)
 		error = side_make(&b, &job->B, i, job->transb, k, job->n, compute);
 	if (!error)
-		gemm(&a, &b, job->m, job->n, k, compute, alpha, beta, ckt_blas_at(&job->C, i), job->C.ld);
+		gemm(&a, &b, job->m, job->n, k, compute, alpha, beta, ckt_blas_at(&job->C, i),
+			job->C.ld);
 	return error;
 }
 
@@ -216,16 +244,21 @@ int ckt_blas_matmul(const struct ckt_blas_job *job)
 	int64_t batch = job->batch ? job->batch : 1;
 	if (!job->m || !job->n)
 		return 0;
-	bool in_place = job->A.type == compute && job->B.type == compute && job->C.type == compute && !job->epilogue && !job->C.row &&
-			(!job->D.p || (job->D.p == job->C.p && job->D.ld == job->C.ld && job->D.stride == job->C.stride && !job->D.row &&
-				       job->D.type == compute)) &&
-			job->transa != CKT_BLAS_CONJ && job->transb != CKT_BLAS_CONJ;
+	bool in_place = job->A.type == compute && job->B.type == compute &&
+		job->C.type == compute && !job->epilogue && !job->C.row &&
+		(!job->D.p ||
+			(job->D.p == job->C.p && job->D.ld == job->C.ld &&
+				job->D.stride == job->C.stride && !job->D.row &&
+				job->D.type == compute)) &&
+		job->transa != CKT_BLAS_CONJ && job->transb != CKT_BLAS_CONJ;
 	for (int64_t i = 0; i < batch; i++) {
-		struct ckt_blas_factor alpha = ckt_blas_factor(&job->alpha, i), beta = ckt_blas_factor(&job->beta, i);
+		struct ckt_blas_factor alpha = ckt_blas_factor(&job->alpha, i),
+				       beta = ckt_blas_factor(&job->beta, i);
 		int error = 0;
 		if (!ckt_blas_at(job->D.p ? &job->D : &job->C, i))
 			return -EFAULT;
-		if (!in_place || (job->A.row && job->transa == CKT_BLAS_C) || (job->B.row && job->transb == CKT_BLAS_C)) {
+		if (!in_place || (job->A.row && job->transa == CKT_BLAS_C) ||
+			(job->B.row && job->transb == CKT_BLAS_C)) {
 			error = matmul_beside(job, i, compute, alpha, beta);
 		} else {
 			error = matmul_in_place(job, i, compute, alpha, beta);

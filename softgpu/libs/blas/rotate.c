@@ -1,4 +1,7 @@
-/* Plane rotations.  Their cosine and sine are the job's alpha and beta where they are told, and c and s where they are made. */
+/*
+ * Plane rotations.  Their cosine and sine are the job's alpha and beta where they are told, and c
+ * and s where they are made.
+ */
 #include "softgpu/libs/blas/internal.h"
 
 /* Element i of a vector of n, whose step may be negative. */
@@ -18,9 +21,11 @@ int ckt_blas_rot(const struct ckt_blas_job *job)
 		char *xp = element(&job->x, i, job->n), *yp = element(&job->y, i, job->n);
 		ckt_blas_load(x, CUDA_C_64F, xp, job->x.type, 1, 1);
 		ckt_blas_load(y, CUDA_C_64F, yp, job->y.type, 1, 1);
-		const double to_x[2] = {c[0] * x[0] + s[0] * y[0] - s[1] * y[1], c[0] * x[1] + s[0] * y[1] + s[1] * y[0]};
+		const double to_x[2] = {c[0] * x[0] + s[0] * y[0] - s[1] * y[1],
+			c[0] * x[1] + s[0] * y[1] + s[1] * y[0]};
 		/* With the sine's conjugate. */
-		const double to_y[2] = {c[0] * y[0] - s[0] * x[0] - s[1] * x[1], c[0] * y[1] - s[0] * x[1] + s[1] * x[0]};
+		const double to_y[2] = {c[0] * y[0] - s[0] * x[0] - s[1] * x[1],
+			c[0] * y[1] - s[0] * x[1] + s[1] * x[0]};
 		ckt_blas_store(xp, job->x.type, 1, to_x, CUDA_C_64F, 1);
 		ckt_blas_store(yp, job->y.type, 1, to_y, CUDA_C_64F, 1);
 	}

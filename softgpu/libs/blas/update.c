@@ -6,35 +6,49 @@ int ckt_blas_ger(const struct ckt_blas_job *job)
 	struct ckt_blas_factor alpha = ckt_blas_factor(&job->alpha, 0);
 	ckt_blas_enter();
 	if (job->conjugate) {
-		CKT_BLAS_ONE(job->A.type, sger, dger, cgerc, zgerc, (CblasColMajor, (int)job->m, (int)job->n), alpha,
-			     (job->x.p, (int)job->x.ld, job->y.p, (int)job->y.ld, job->A.p, (int)job->A.ld))
+		CKT_BLAS_ONE(job->A.type, sger, dger, cgerc, zgerc,
+			(CblasColMajor, (int)job->m, (int)job->n), alpha,
+			(job->x.p, (int)job->x.ld, job->y.p, (int)job->y.ld, job->A.p,
+				(int)job->A.ld))
 	} else {
-		CKT_BLAS_ONE(job->A.type, sger, dger, cgeru, zgeru, (CblasColMajor, (int)job->m, (int)job->n), alpha,
-			     (job->x.p, (int)job->x.ld, job->y.p, (int)job->y.ld, job->A.p, (int)job->A.ld))
+		CKT_BLAS_ONE(job->A.type, sger, dger, cgeru, zgeru,
+			(CblasColMajor, (int)job->m, (int)job->n), alpha,
+			(job->x.p, (int)job->x.ld, job->y.p, (int)job->y.ld, job->A.p,
+				(int)job->A.ld))
 	}
 	ckt_blas_leave();
 	return 0;
 }
 
-/* What OpenBLAS's C interface lacks: complex and symmetric.  A += alpha (x y^T [+ y x^T]), the triangle. */
+/*
+ * What OpenBLAS's C interface lacks: complex and symmetric.  A += alpha (x y^T [+ y x^T]), the
+ * triangle.
+ */
 static void symmetric_update(const struct ckt_blas_job *job, bool twice)
 {
 	size_t size = ckt_blas_type_size(job->A.type);
-	int64_t n = job->n, ix = job->x.ld, iy = twice ? job->y.ld : ix, x0 = ix < 0 ? (1 - n) * ix : 0, y0 = iy < 0 ? (1 - n) * iy : 0;
-	const char *xp = (char *)job->x.p + x0 * (int64_t)size, *yp = (twice ? (char *)job->y.p : (char *)job->x.p) + y0 * (int64_t)size;
+	int64_t n = job->n, ix = job->x.ld, iy = twice ? job->y.ld : ix,
+		x0 = ix < 0 ? (1 - n) * ix : 0, y0 = iy < 0 ? (1 - n) * iy : 0;
+	const char *xp = (char *)job->x.p + x0 * (int64_t)size,
+		   *yp = (twice ? (char *)job->y.p : (char *)job->x.p) + y0 * (int64_t)size;
 	double alpha[2];
 	ckt_blas_scalar_get(&job->alpha, 0, alpha);
 	for (int64_t j = 0; j < n; j++) {
-		int64_t from = job->uplo == CKT_BLAS_LOWER ? j : 0, to = job->uplo == CKT_BLAS_LOWER ? n : j + 1;
+		int64_t from = job->uplo == CKT_BLAS_LOWER ? j : 0,
+			to = job->uplo == CKT_BLAS_LOWER ? n : j + 1;
 		for (int64_t i = from; i < to; i++) {
 			double xi[2], yj[2], xj[2], yi[2], a[2], sum[2];
-			ckt_blas_load(xi, CUDA_C_64F, xp + i * ix * (int64_t)size, job->A.type, 1, 1);
-			ckt_blas_load(yj, CUDA_C_64F, yp + j * iy * (int64_t)size, job->A.type, 1, 1);
+			ckt_blas_load(
+				xi, CUDA_C_64F, xp + i * ix * (int64_t)size, job->A.type, 1, 1);
+			ckt_blas_load(
+				yj, CUDA_C_64F, yp + j * iy * (int64_t)size, job->A.type, 1, 1);
 			sum[0] = xi[0] * yj[0] - xi[1] * yj[1];
 			sum[1] = xi[0] * yj[1] + xi[1] * yj[0];
 			if (twice) {
-				ckt_blas_load(xj, CUDA_C_64F, xp + j * ix * (int64_t)size, job->A.type, 1, 1);
-				ckt_blas_load(yi, CUDA_C_64F, yp + i * iy * (int64_t)size, job->A.type, 1, 1);
+				ckt_blas_load(xj, CUDA_C_64F, xp + j * ix * (int64_t)size,
+					job->A.type, 1, 1);
+				ckt_blas_load(yi, CUDA_C_64F, yp + i * iy * (int64_t)size,
+					job->A.type, 1, 1);
 				sum[0] += yi[0] * xj[0] - yi[1] * xj[1];
 				sum[1] += yi[0] * xj[1] + yi[1] * xj[0];
 			}
@@ -105,8 +119,9 @@ int ckt_blas_syr2(const struct ckt_blas_job *job)
 		return 0;
 	}
 	ckt_blas_enter();
-	CKT_BLAS_ONE(job->A.type, ssyr2, dsyr2, cher2, zher2, (CblasColMajor, ckt_blas_uplo(job->uplo), (int)job->n), alpha,
-		     (job->x.p, (int)job->x.ld, job->y.p, (int)job->y.ld, job->A.p, (int)job->A.ld))
+	CKT_BLAS_ONE(job->A.type, ssyr2, dsyr2, cher2, zher2,
+		(CblasColMajor, ckt_blas_uplo(job->uplo), (int)job->n), alpha,
+		(job->x.p, (int)job->x.ld, job->y.p, (int)job->y.ld, job->A.p, (int)job->A.ld))
 	ckt_blas_leave();
 	return 0;
 }
@@ -115,8 +130,9 @@ int ckt_blas_spr2(const struct ckt_blas_job *job)
 {
 	struct ckt_blas_factor alpha = ckt_blas_factor(&job->alpha, 0);
 	ckt_blas_enter();
-	CKT_BLAS_ONE(job->A.type, sspr2, dspr2, chpr2, zhpr2, (CblasColMajor, ckt_blas_uplo(job->uplo), (int)job->n), alpha,
-		     (job->x.p, (int)job->x.ld, job->y.p, (int)job->y.ld, job->A.p))
+	CKT_BLAS_ONE(job->A.type, sspr2, dspr2, chpr2, zhpr2,
+		(CblasColMajor, ckt_blas_uplo(job->uplo), (int)job->n), alpha,
+		(job->x.p, (int)job->x.ld, job->y.p, (int)job->y.ld, job->A.p))
 	ckt_blas_leave();
 	return 0;
 }

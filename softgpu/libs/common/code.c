@@ -1,6 +1,7 @@
 /*
- * The soft GPU's libraries compute on the CPU, and still have code for the driver, as the genuine ones do: a module with a variable and kernels, loaded
- * when the library is first used (eager), or a kernel for each kind of work when that is first done (lazy).  Where variables of a program's
+ * The soft GPU's libraries compute on the CPU, and still have code for the driver, as the genuine
+ * ones do: a module with a variable and kernels, loaded when the library is first used (eager), or
+ * a kernel for each kind of work when that is first done (lazy).  Where variables of a program's
  * modules lie then depends on it, which is what a restore has to get right.
  */
 #include "softgpu/libs/common/code.h"
@@ -18,14 +19,16 @@ enum { KERNELS = 8, USES_MAX = 256 };
 
 #define KERNEL(n) ".visible .entry soft_kernel_" #n "()\n{\nret;\n}\n"
 /* Of each library its own: the file that it lies in tells them apart. */
-static const char ptx[] = ".version 6.4\n.target sm_70\n.address_size 64\n.visible .global .align 8 .b8 soft_variable[1024];\n" KERNEL(0) KERNEL(1) KERNEL(2)
-	KERNEL(3) KERNEL(4) KERNEL(5) KERNEL(6) KERNEL(7);
+static const char ptx[] =
+	".version 6.4\n.target sm_70\n.address_size 64\n.visible .global .align 8 .b8 soft_variable[1024];\n" KERNEL(
+		0) KERNEL(1) KERNEL(2) KERNEL(3) KERNEL(4) KERNEL(5) KERNEL(6) KERNEL(7);
 
 static struct {
 	pthread_mutex_t lock;
 	bool asked, eager;
 	CUlibrary library;
-	CUresult (*load)(CUlibrary *, const void *, CUjit_option *, void **, unsigned, CUlibraryOption *, void **, unsigned);
+	CUresult (*load)(CUlibrary *, const void *, CUjit_option *, void **, unsigned,
+		CUlibraryOption *, void **, unsigned);
 	CUresult (*kernel)(CUkernel *, CUlibrary, const char *);
 	CUresult (*function)(CUfunction *, CUkernel);
 	struct {

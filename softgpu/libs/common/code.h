@@ -3,5 +3,8 @@
 
 /* The library is used: an eager driver loads all of it now. */
 void ckt_softlib_code_begin(void);
-/* Work of that kind is put on a stream of the current context: a lazy driver loads its kernel, the first time. */
+/*
+ * Work of that kind is put on a stream of the current context: a lazy driver loads its kernel, the
+ * first time.
+ */
 void ckt_softlib_code_use(void (*run)(const void *data));

@@ -18,7 +18,10 @@ static const struct {
 	const char *name;
 	size_t offset;
 } driver_names[] = {
-#define NAME(name, field) {name, offsetof(struct ckt_softlib_driver, field)}
+#define NAME(name, field)                                        \
+	{                                                        \
+		name, offsetof(struct ckt_softlib_driver, field) \
+	}
 	NAME("cuInit", init),
 	NAME("cuCtxGetCurrent", ctx_get_current),
 	NAME("cuCtxSetCurrent", ctx_set_current),
@@ -42,7 +45,10 @@ static const struct {
 #undef NAME
 };
 
-/* A worker has its driver and the pass-through library, and only the latter is visible to all: it wins.  Else the one of that name. */
+/*
+ * A worker has its driver and the pass-through library, and only the latter is visible to all: it
+ * wins.  Else the one of that name.
+ */
 static void find_driver(void)
 {
 	void *library = RTLD_DEFAULT;
@@ -56,7 +62,8 @@ static void find_driver(void)
 	for (size_t i = 0; i < sizeof driver_names / sizeof *driver_names; i++) {
 		void *function = dlsym(library, driver_names[i].name);
 		if (!function) {
-			fprintf(stderr, "cricket: soft GPU libraries: libcuda.so.1 has no %s\n", driver_names[i].name);
+			fprintf(stderr, "cricket: soft GPU libraries: libcuda.so.1 has no %s\n",
+				driver_names[i].name);
 			return;
 		}
 		memcpy((char *)&driver + driver_names[i].offset, &function, sizeof function);
@@ -125,11 +132,16 @@ static void CUDA_CB free_work(void *p)
 	free(p);
 }
 
-/* The graph takes the reference over; from here on it frees the work, also where a later step fails. */
-static CUresult keep_with_graph(const struct ckt_softlib_driver *d, CUgraph graph, struct work *work)
+/*
+ * The graph takes the reference over; from here on it frees the work, also where a later step
+ * fails.
+ */
+static CUresult keep_with_graph(
+	const struct ckt_softlib_driver *d, CUgraph graph, struct work *work)
 {
 	CUuserObject object;
-	CUresult result = d->user_object_create(&object, work, free_work, 1, CU_USER_OBJECT_NO_DESTRUCTOR_SYNC);
+	CUresult result = d->user_object_create(
+		&object, work, free_work, 1, CU_USER_OBJECT_NO_DESTRUCTOR_SYNC);
 	if (result != CUDA_SUCCESS) {
 		free(work);
 		return result;
@@ -140,7 +152,8 @@ static CUresult keep_with_graph(const struct ckt_softlib_driver *d, CUgraph grap
 	return result;
 }
 
-CUresult ckt_softlib_enqueue(CUstream stream, void (*run)(const void *data), const void *data, size_t size)
+CUresult ckt_softlib_enqueue(
+	CUstream stream, void (*run)(const void *data), const void *data, size_t size)
 {
 	const struct ckt_softlib_driver *d = ckt_softlib_driver();
 	if (!d)
@@ -160,7 +173,8 @@ CUresult ckt_softlib_enqueue(CUstream stream, void (*run)(const void *data), con
 	memcpy(work->data, data, size);
 	if (status == CU_STREAM_CAPTURE_STATUS_ACTIVE) {
 		result = keep_with_graph(d, graph, work);
-		return result == CUDA_SUCCESS ? d->launch_host_func(stream, run_again, work) : result;
+		return result == CUDA_SUCCESS ? d->launch_host_func(stream, run_again, work)
+					      : result;
 	}
 	result = d->launch_host_func(stream, run_once, work);
 	if (result != CUDA_SUCCESS)

@@ -1,9 +1,10 @@
 /*
  * What the soft GPU's libraries share: the driver beneath them, and work on its streams.
  *
- * The libraries know the soft GPU only as libcuda.so.1, by the driver's documented calls, since in a worker a pass-through library stands
- * between.  One thing they do know: a device address of the soft GPU is the address itself, so work is a function that runs on the CPU.
- * All may be called from any thread.
+ * The libraries know the soft GPU only as libcuda.so.1, by the driver's documented calls, since in
+ * a worker a pass-through library stands between.  One thing they do know: a device address of the
+ * soft GPU is the address itself, so work is a function that runs on the CPU. All may be called
+ * from any thread.
  */
 #pragma once
 
@@ -35,19 +36,27 @@ struct ckt_softlib_driver {
 	PFN_cuStreamWaitEvent_v3020 stream_wait_event;
 };
 
-/* The process's libcuda.so.1; NULL where it has none, or one that lacks a function, which is logged once.  Lives as long as the process. */
+/*
+ * The process's libcuda.so.1; NULL where it has none, or one that lacks a function, which is logged
+ * once.  Lives as long as the process.
+ */
 const struct ckt_softlib_driver *ckt_softlib_driver(void);
 
 /* A function of it that not every driver has. */
 void *ckt_softlib_symbol(const char *name);
-/* The calling thread's context; without one the first device's primary context becomes it, as the CUDA runtime has it. */
+/*
+ * The calling thread's context; without one the first device's primary context becomes it, as the
+ * CUDA runtime has it.
+ */
 CUresult ckt_softlib_context(CUcontext *ret_context);
 
 /*
- * Runs `run` with a copy of size bytes of data, in the stream's order.  A stream that captures gets a node instead, with a copy that lives
- * as long as the graphs that hold the node.  `run` must not call the driver.
+ * Runs `run` with a copy of size bytes of data, in the stream's order.  A stream that captures gets
+ * a node instead, with a copy that lives as long as the graphs that hold the node.  `run` must not
+ * call the driver.
  */
-CUresult ckt_softlib_enqueue(CUstream stream, void (*run)(const void *data), const void *data, size_t size);
+CUresult ckt_softlib_enqueue(
+	CUstream stream, void (*run)(const void *data), const void *data, size_t size);
 
 /* Waits until all work of the stream has run; an error in a capture. */
 CUresult ckt_softlib_wait(CUstream stream);
@@ -55,7 +64,10 @@ CUresult ckt_softlib_wait(CUstream stream);
 /* Says once a name that something is not supported.  Names are kept for ever: string constants. */
 void ckt_softlib_unsupported(const char *name);
 
-/* For work that runs: something went wrong that no status can tell any more.  It is logged, and the next calls say so. */
+/*
+ * For work that runs: something went wrong that no status can tell any more.  It is logged, and the
+ * next calls say so.
+ */
 void ckt_softlib_fail(const char *name, const char *cause);
 /* Whether that was said, once for each time. */
 bool ckt_softlib_failed(void);

@@ -77,14 +77,16 @@ static cublasStatus_t fix_scalar(cublasHandle_t handle, struct ckt_blas_scalar *
 /* OpenBLAS counts with int. */
 static bool fits(const struct ckt_blas_job *job)
 {
-	const int64_t sizes[] = {job->m, job->n, job->k, job->kl, job->ku, job->nrhs, job->A.ld, job->B.ld, job->C.ld, job->x.ld, job->y.ld};
+	const int64_t sizes[] = {job->m, job->n, job->k, job->kl, job->ku, job->nrhs, job->A.ld,
+		job->B.ld, job->C.ld, job->x.ld, job->y.ld};
 	for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
 		if (sizes[i] > INT32_MAX || sizes[i] < -INT32_MAX)
 			return false;
 	return true;
 }
 
-cublasStatus_t ckt_cublas_submit(cublasHandle_t handle, struct ckt_blas_job *job, const struct ckt_cublas_family *family, unsigned flags)
+cublasStatus_t ckt_cublas_submit(cublasHandle_t handle, struct ckt_blas_job *job,
+	const struct ckt_cublas_family *family, unsigned flags)
 {
 	if (!handle)
 		return CUBLAS_STATUS_NOT_INITIALIZED;
@@ -107,8 +109,10 @@ cublasStatus_t ckt_cublas_submit(cublasHandle_t handle, struct ckt_blas_job *job
 		*job->info = 0;
 	}
 	struct message message = {family->run, *job};
-	CUresult result = ckt_softlib_enqueue(handle->stream, run_message, &message, sizeof message);
-	if (result == CUDA_SUCCESS && (flags & CKT_CUBLAS_RESULT) && handle->pointer_mode == CUBLAS_POINTER_MODE_HOST) {
+	CUresult result =
+		ckt_softlib_enqueue(handle->stream, run_message, &message, sizeof message);
+	if (result == CUDA_SUCCESS && (flags & CKT_CUBLAS_RESULT) &&
+		handle->pointer_mode == CUBLAS_POINTER_MODE_HOST) {
 		result = ckt_softlib_wait(handle->stream);
 		if (result == CUDA_SUCCESS && ckt_softlib_failed())
 			return CUBLAS_STATUS_EXECUTION_FAILED;

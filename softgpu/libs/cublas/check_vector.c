@@ -1,15 +1,20 @@
 /* What functions of vectors refuse. */
 #include "softgpu/libs/cublas/handle.h"
 
-/* Types of Ex functions: those that are computed with, and halves; the rest of the arguments must be what it is computed with or stored as. */
+/*
+ * Types of Ex functions: those that are computed with, and halves; the rest of the arguments must
+ * be what it is computed with or stored as.
+ */
 static bool type_ok(cudaDataType type)
 {
-	return type == CUDA_R_16F || type == CUDA_R_16BF || type == CUDA_R_32F || type == CUDA_R_64F || type == CUDA_C_32F || type == CUDA_C_64F;
+	return type == CUDA_R_16F || type == CUDA_R_16BF || type == CUDA_R_32F ||
+		type == CUDA_R_64F || type == CUDA_C_32F || type == CUDA_C_64F;
 }
 
 static bool executes(const struct ckt_blas_job *job)
 {
-	return job->execution == (cudaDataType)-1 || job->execution == ckt_blas_type_compute(job->x.type);
+	return job->execution == (cudaDataType)-1 ||
+		job->execution == ckt_blas_type_compute(job->x.type);
 }
 
 static cublasStatus_t check_vectors(const struct ckt_blas_job *job, bool two, bool result)
@@ -18,8 +23,9 @@ static cublasStatus_t check_vectors(const struct ckt_blas_job *job, bool two, bo
 		return CUBLAS_STATUS_INVALID_VALUE;
 	if (result && !job->result.p)
 		return CUBLAS_STATUS_INVALID_VALUE;
-	if (!type_ok(job->x.type) || !executes(job) || (two && ckt_blas_type_complex(job->x.type) != ckt_blas_type_complex(job->y.type)) ||
-	    (two && !type_ok(job->y.type)))
+	if (!type_ok(job->x.type) || !executes(job) ||
+		(two && ckt_blas_type_complex(job->x.type) != ckt_blas_type_complex(job->y.type)) ||
+		(two && !type_ok(job->y.type)))
 		return CUBLAS_STATUS_NOT_SUPPORTED;
 	return CUBLAS_STATUS_SUCCESS;
 }
@@ -53,18 +59,21 @@ static cublasStatus_t check_rotg(const struct ckt_blas_job *job)
 {
 	if (!job->a.p || !job->b.p || !job->c.p || !job->s.p)
 		return CUBLAS_STATUS_INVALID_VALUE;
-	return type_ok(job->a.type) && type_ok(job->c.type) ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_NOT_SUPPORTED;
+	return type_ok(job->a.type) && type_ok(job->c.type) ? CUBLAS_STATUS_SUCCESS
+							    : CUBLAS_STATUS_NOT_SUPPORTED;
 }
 
 static cublasStatus_t check_rotmg(const struct ckt_blas_job *job)
 {
 	if (!job->d1.p || !job->d2.p || !job->x1.p || !job->y1.p || !job->param.p)
 		return CUBLAS_STATUS_INVALID_VALUE;
-	bool ok = type_ok(job->d1.type) && type_ok(job->d2.type) && type_ok(job->x1.type) && type_ok(job->y1.type) && type_ok(job->param.type);
+	bool ok = type_ok(job->d1.type) && type_ok(job->d2.type) && type_ok(job->x1.type) &&
+		type_ok(job->y1.type) && type_ok(job->param.type);
 	return ok ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_NOT_SUPPORTED;
 }
 
-#define FAMILY(name, check) const struct ckt_cublas_family ckt_cublas_##name = {ckt_blas_##name, check}
+#define FAMILY(name, check) \
+	const struct ckt_cublas_family ckt_cublas_##name = {ckt_blas_##name, check}
 FAMILY(axpy, check_two);
 FAMILY(scal, check_one);
 FAMILY(copy, check_two);

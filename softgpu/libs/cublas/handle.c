@@ -72,7 +72,8 @@ CKT_CUBLAS_API cublasStatus_t cublasSetStream_v2(cublasHandle_t handle, cudaStre
 	return CUBLAS_STATUS_SUCCESS;
 }
 
-CKT_CUBLAS_API cublasStatus_t cublasSetWorkspace_v2(cublasHandle_t handle, void *workspace, size_t workspaceSizeInBytes)
+CKT_CUBLAS_API cublasStatus_t cublasSetWorkspace_v2(
+	cublasHandle_t handle, void *workspace, size_t workspaceSizeInBytes)
 {
 	if (!handle)
 		return CUBLAS_STATUS_NOT_INITIALIZED;
@@ -95,8 +96,10 @@ static bool atomics_mode_ok(cublasAtomicsMode_t mode)
 
 static bool math_mode_ok(cublasMath_t mode)
 {
-	unsigned base = (unsigned)mode & ~(unsigned)CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION;
-	return base <= CUBLAS_FP32_EMULATED_BF16X9_MATH || base == CUBLAS_FP64_EMULATED_FIXEDPOINT_MATH;
+	unsigned base =
+		(unsigned)mode & ~(unsigned)CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION;
+	return base <= CUBLAS_FP32_EMULATED_BF16X9_MATH ||
+		base == CUBLAS_FP64_EMULATED_FIXEDPOINT_MATH;
 }
 
 static bool sm_count_ok(int count)
@@ -106,7 +109,8 @@ static bool sm_count_ok(int count)
 
 static bool emulation_ok(cublasEmulationStrategy_t strategy)
 {
-	return strategy >= CUBLAS_EMULATION_STRATEGY_DEFAULT && strategy <= CUBLAS_EMULATION_STRATEGY_EAGER;
+	return strategy >= CUBLAS_EMULATION_STRATEGY_DEFAULT &&
+		strategy <= CUBLAS_EMULATION_STRATEGY_EAGER;
 }
 
 /* Nothing is emulated here, so these are kept and no more. */
@@ -122,25 +126,25 @@ static bool any_pointer(const int *p)
 	return true;
 }
 
-#define SETTER(name, type, field, ok)                                                                                                     \
-	CKT_CUBLAS_API cublasStatus_t name(cublasHandle_t handle, type value)                                                             \
-	{                                                                                                                                 \
-		if (!handle)                                                                                                              \
-			return CUBLAS_STATUS_NOT_INITIALIZED;                                                                             \
-		if (!ok(value))                                                                                                           \
-			return CUBLAS_STATUS_INVALID_VALUE;                                                                               \
-		handle->field = value;                                                                                                    \
-		return CUBLAS_STATUS_SUCCESS;                                                                                             \
+#define SETTER(name, type, field, ok)                                         \
+	CKT_CUBLAS_API cublasStatus_t name(cublasHandle_t handle, type value) \
+	{                                                                     \
+		if (!handle)                                                  \
+			return CUBLAS_STATUS_NOT_INITIALIZED;                 \
+		if (!ok(value))                                               \
+			return CUBLAS_STATUS_INVALID_VALUE;                   \
+		handle->field = value;                                        \
+		return CUBLAS_STATUS_SUCCESS;                                 \
 	}
-#define GETTER(name, type, field)                                                                                                         \
-	CKT_CUBLAS_API cublasStatus_t name(cublasHandle_t handle, type *value)                                                            \
-	{                                                                                                                                 \
-		if (!handle)                                                                                                              \
-			return CUBLAS_STATUS_NOT_INITIALIZED;                                                                             \
-		if (!value)                                                                                                               \
-			return CUBLAS_STATUS_INVALID_VALUE;                                                                               \
-		*value = (type)handle->field;                                                                                             \
-		return CUBLAS_STATUS_SUCCESS;                                                                                             \
+#define GETTER(name, type, field)                                              \
+	CKT_CUBLAS_API cublasStatus_t name(cublasHandle_t handle, type *value) \
+	{                                                                      \
+		if (!handle)                                                   \
+			return CUBLAS_STATUS_NOT_INITIALIZED;                  \
+		if (!value)                                                    \
+			return CUBLAS_STATUS_INVALID_VALUE;                    \
+		*value = (type)handle->field;                                  \
+		return CUBLAS_STATUS_SUCCESS;                                  \
 	}
 
 GETTER(cublasGetStream_v2, cudaStream_t, stream)
@@ -155,9 +159,11 @@ GETTER(cublasGetSmCountTarget, int, sm_count_target)
 #if CUBLAS_VER_MAJOR >= 13
 SETTER(cublasSetEmulationStrategy, cublasEmulationStrategy_t, emulation, emulation_ok)
 GETTER(cublasGetEmulationStrategy, cublasEmulationStrategy_t, emulation)
-SETTER(cublasSetEmulationSpecialValuesSupport, cudaEmulationSpecialValuesSupport, emulation_special, any)
+SETTER(cublasSetEmulationSpecialValuesSupport, cudaEmulationSpecialValuesSupport, emulation_special,
+	any)
 GETTER(cublasGetEmulationSpecialValuesSupport, cudaEmulationSpecialValuesSupport, emulation_special)
-SETTER(cublasSetFixedPointEmulationMantissaControl, cudaEmulationMantissaControl, emulation_control, any)
+SETTER(cublasSetFixedPointEmulationMantissaControl, cudaEmulationMantissaControl, emulation_control,
+	any)
 GETTER(cublasGetFixedPointEmulationMantissaControl, cudaEmulationMantissaControl, emulation_control)
 SETTER(cublasSetFixedPointEmulationMaxMantissaBitCount, int, emulation_bits, any)
 GETTER(cublasGetFixedPointEmulationMaxMantissaBitCount, int, emulation_bits)
@@ -172,16 +178,24 @@ static const struct {
 	const char *name, *text;
 } statuses[] = {
 	{CUBLAS_STATUS_SUCCESS, "CUBLAS_STATUS_SUCCESS", "success"},
-	{CUBLAS_STATUS_NOT_INITIALIZED, "CUBLAS_STATUS_NOT_INITIALIZED", "the library was not initialized"},
-	{CUBLAS_STATUS_ALLOC_FAILED, "CUBLAS_STATUS_ALLOC_FAILED", "the resource allocation failed"},
-	{CUBLAS_STATUS_INVALID_VALUE, "CUBLAS_STATUS_INVALID_VALUE", "an unsupported value or parameter was passed to the function"},
+	{CUBLAS_STATUS_NOT_INITIALIZED, "CUBLAS_STATUS_NOT_INITIALIZED",
+		"the library was not initialized"},
+	{CUBLAS_STATUS_ALLOC_FAILED, "CUBLAS_STATUS_ALLOC_FAILED",
+		"the resource allocation failed"},
+	{CUBLAS_STATUS_INVALID_VALUE, "CUBLAS_STATUS_INVALID_VALUE",
+		"an unsupported value or parameter was passed to the function"},
 	{CUBLAS_STATUS_ARCH_MISMATCH, "CUBLAS_STATUS_ARCH_MISMATCH",
-	 "the function requires an architectural feature absent from the device architecture"},
-	{CUBLAS_STATUS_MAPPING_ERROR, "CUBLAS_STATUS_MAPPING_ERROR", "an access to GPU memory space failed"},
-	{CUBLAS_STATUS_EXECUTION_FAILED, "CUBLAS_STATUS_EXECUTION_FAILED", "the function failed to launch on the GPU"},
-	{CUBLAS_STATUS_INTERNAL_ERROR, "CUBLAS_STATUS_INTERNAL_ERROR", "the library failed internally"},
-	{CUBLAS_STATUS_NOT_SUPPORTED, "CUBLAS_STATUS_NOT_SUPPORTED", "the functionality requested is not supported"},
-	{CUBLAS_STATUS_LICENSE_ERROR, "CUBLAS_STATUS_LICENSE_ERROR", "the functionality requested requires some license"},
+		"the function requires an architectural feature absent from the device architecture"},
+	{CUBLAS_STATUS_MAPPING_ERROR, "CUBLAS_STATUS_MAPPING_ERROR",
+		"an access to GPU memory space failed"},
+	{CUBLAS_STATUS_EXECUTION_FAILED, "CUBLAS_STATUS_EXECUTION_FAILED",
+		"the function failed to launch on the GPU"},
+	{CUBLAS_STATUS_INTERNAL_ERROR, "CUBLAS_STATUS_INTERNAL_ERROR",
+		"the library failed internally"},
+	{CUBLAS_STATUS_NOT_SUPPORTED, "CUBLAS_STATUS_NOT_SUPPORTED",
+		"the functionality requested is not supported"},
+	{CUBLAS_STATUS_LICENSE_ERROR, "CUBLAS_STATUS_LICENSE_ERROR",
+		"the functionality requested requires some license"},
 };
 
 CKT_CUBLAS_API const char *cublasGetStatusName(cublasStatus_t status)

@@ -10,11 +10,14 @@ struct algorithm {
 	uint32_t mark, config[9];
 	uint8_t rest[24];
 };
-_Static_assert(sizeof(struct algorithm) == sizeof(cublasLtMatmulAlgo_t), "an algorithm fits where it lies");
+_Static_assert(sizeof(struct algorithm) == sizeof(cublasLtMatmulAlgo_t),
+	"an algorithm fits where it lies");
 
 static void make(cublasLtMatmulAlgo_t *algo)
 {
-	const struct algorithm made = {.mark = MARK, .config = {[CUBLASLT_ALGO_CONFIG_ID] = ALGORITHM, [CUBLASLT_ALGO_CONFIG_SPLITK_NUM] = 1}};
+	const struct algorithm made = {.mark = MARK,
+		.config = {[CUBLASLT_ALGO_CONFIG_ID] = ALGORITHM,
+			[CUBLASLT_ALGO_CONFIG_SPLITK_NUM] = 1}};
 	memcpy(algo, &made, sizeof made);
 }
 
@@ -27,9 +30,10 @@ static bool is_ours(const cublasLtMatmulAlgo_t *algo)
 	return read.mark == MARK;
 }
 
-CKT_CUBLAS_API cublasStatus_t cublasLtMatmulAlgoGetIds(cublasLtHandle_t lightHandle, cublasComputeType_t computeType, cudaDataType_t scaleType,
-						       cudaDataType_t Atype, cudaDataType_t Btype, cudaDataType_t Ctype, cudaDataType_t Dtype,
-						       int requestedAlgoCount, int algoIdsArray[], int *returnAlgoCount)
+CKT_CUBLAS_API cublasStatus_t cublasLtMatmulAlgoGetIds(cublasLtHandle_t lightHandle,
+	cublasComputeType_t computeType, cudaDataType_t scaleType, cudaDataType_t Atype,
+	cudaDataType_t Btype, cudaDataType_t Ctype, cudaDataType_t Dtype, int requestedAlgoCount,
+	int algoIdsArray[], int *returnAlgoCount)
 {
 	(void)computeType, (void)scaleType, (void)Atype, (void)Btype, (void)Ctype, (void)Dtype;
 	if (!lightHandle)
@@ -41,9 +45,10 @@ CKT_CUBLAS_API cublasStatus_t cublasLtMatmulAlgoGetIds(cublasLtHandle_t lightHan
 	return CUBLAS_STATUS_SUCCESS;
 }
 
-CKT_CUBLAS_API cublasStatus_t cublasLtMatmulAlgoInit(cublasLtHandle_t lightHandle, cublasComputeType_t computeType, cudaDataType_t scaleType,
-						     cudaDataType_t Atype, cudaDataType_t Btype, cudaDataType_t Ctype, cudaDataType_t Dtype,
-						     int algoId, cublasLtMatmulAlgo_t *algo)
+CKT_CUBLAS_API cublasStatus_t cublasLtMatmulAlgoInit(cublasLtHandle_t lightHandle,
+	cublasComputeType_t computeType, cudaDataType_t scaleType, cudaDataType_t Atype,
+	cudaDataType_t Btype, cudaDataType_t Ctype, cudaDataType_t Dtype, int algoId,
+	cublasLtMatmulAlgo_t *algo)
 {
 	(void)computeType, (void)scaleType, (void)Atype, (void)Btype, (void)Ctype, (void)Dtype;
 	if (!lightHandle)
@@ -54,18 +59,19 @@ CKT_CUBLAS_API cublasStatus_t cublasLtMatmulAlgoInit(cublasLtHandle_t lightHandl
 	return CUBLAS_STATUS_SUCCESS;
 }
 
-CKT_CUBLAS_API cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t lightHandle, cublasLtMatmulDesc_t operationDesc,
-							     cublasLtMatrixLayout_t Adesc, cublasLtMatrixLayout_t Bdesc,
-							     cublasLtMatrixLayout_t Cdesc, cublasLtMatrixLayout_t Ddesc,
-							     cublasLtMatmulPreference_t preference, int requestedAlgoCount,
-							     cublasLtMatmulHeuristicResult_t heuristicResultsArray[], int *returnAlgoCount)
+CKT_CUBLAS_API cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t lightHandle,
+	cublasLtMatmulDesc_t operationDesc, cublasLtMatrixLayout_t Adesc,
+	cublasLtMatrixLayout_t Bdesc, cublasLtMatrixLayout_t Cdesc, cublasLtMatrixLayout_t Ddesc,
+	cublasLtMatmulPreference_t preference, int requestedAlgoCount,
+	cublasLtMatmulHeuristicResult_t heuristicResultsArray[], int *returnAlgoCount)
 {
 	struct ckt_lt_product product;
 	if (!lightHandle)
 		return CUBLAS_STATUS_NOT_INITIALIZED;
 	if (requestedAlgoCount <= 0 || !heuristicResultsArray || !returnAlgoCount || !preference)
 		return CUBLAS_STATUS_INVALID_VALUE;
-	cublasStatus_t status = ckt_lt_product_make(&product, operationDesc, Adesc, Bdesc, Cdesc, Ddesc);
+	cublasStatus_t status =
+		ckt_lt_product_make(&product, operationDesc, Adesc, Bdesc, Cdesc, Ddesc);
 	/* The genuine library leaves the count alone when an argument is wrong. */
 	if (status != CUBLAS_STATUS_INVALID_VALUE)
 		*returnAlgoCount = 0;
@@ -78,16 +84,18 @@ CKT_CUBLAS_API cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t li
 	return CUBLAS_STATUS_SUCCESS;
 }
 
-CKT_CUBLAS_API cublasStatus_t cublasLtMatmulAlgoCheck(cublasLtHandle_t lightHandle, cublasLtMatmulDesc_t operationDesc, cublasLtMatrixLayout_t Adesc,
-						      cublasLtMatrixLayout_t Bdesc, cublasLtMatrixLayout_t Cdesc, cublasLtMatrixLayout_t Ddesc,
-						      const cublasLtMatmulAlgo_t *algo, cublasLtMatmulHeuristicResult_t *result)
+CKT_CUBLAS_API cublasStatus_t cublasLtMatmulAlgoCheck(cublasLtHandle_t lightHandle,
+	cublasLtMatmulDesc_t operationDesc, cublasLtMatrixLayout_t Adesc,
+	cublasLtMatrixLayout_t Bdesc, cublasLtMatrixLayout_t Cdesc, cublasLtMatrixLayout_t Ddesc,
+	const cublasLtMatmulAlgo_t *algo, cublasLtMatmulHeuristicResult_t *result)
 {
 	struct ckt_lt_product product;
 	if (!lightHandle)
 		return CUBLAS_STATUS_NOT_INITIALIZED;
 	if (!result || !is_ours(algo))
 		return CUBLAS_STATUS_INVALID_VALUE;
-	cublasStatus_t status = ckt_lt_product_make(&product, operationDesc, Adesc, Bdesc, Cdesc, Ddesc);
+	cublasStatus_t status =
+		ckt_lt_product_make(&product, operationDesc, Adesc, Bdesc, Cdesc, Ddesc);
 	if (status != CUBLAS_STATUS_SUCCESS)
 		return status;
 	/* The algorithm may be the result's own. */
@@ -99,7 +107,8 @@ CKT_CUBLAS_API cublasStatus_t cublasLtMatmulAlgoCheck(cublasLtHandle_t lightHand
 }
 
 /* As descriptors are asked: size 0 asks for the size. */
-static cublasStatus_t answer(const void *value, size_t size, void *buf, size_t sizeInBytes, size_t *sizeWritten)
+static cublasStatus_t answer(
+	const void *value, size_t size, void *buf, size_t sizeInBytes, size_t *sizeWritten)
 {
 	if (sizeInBytes ? !buf || sizeInBytes < size : !sizeWritten)
 		return CUBLAS_STATUS_INVALID_VALUE;
@@ -110,11 +119,12 @@ static cublasStatus_t answer(const void *value, size_t size, void *buf, size_t s
 	return CUBLAS_STATUS_SUCCESS;
 }
 
-CKT_CUBLAS_API cublasStatus_t cublasLtMatmulAlgoCapGetAttribute(const cublasLtMatmulAlgo_t *algo, cublasLtMatmulAlgoCapAttributes_t attr, void *buf,
-								size_t sizeInBytes, size_t *sizeWritten)
+CKT_CUBLAS_API cublasStatus_t cublasLtMatmulAlgoCapGetAttribute(const cublasLtMatmulAlgo_t *algo,
+	cublasLtMatmulAlgoCapAttributes_t attr, void *buf, size_t sizeInBytes, size_t *sizeWritten)
 {
 	uint32_t value = 0;
-	const uint64_t flags = CUBLASLT_NUMERICAL_IMPL_FLAGS_FMA | CUBLASLT_NUMERICAL_IMPL_FLAGS_ACCUMULATOR_32F;
+	const uint64_t flags =
+		CUBLASLT_NUMERICAL_IMPL_FLAGS_FMA | CUBLASLT_NUMERICAL_IMPL_FLAGS_ACCUMULATOR_32F;
 	if (!is_ours(algo))
 		return CUBLAS_STATUS_INVALID_VALUE;
 	switch ((int)attr) {
@@ -131,8 +141,10 @@ CKT_CUBLAS_API cublasStatus_t cublasLtMatmulAlgoCapGetAttribute(const cublasLtMa
 		value = CUBLASLT_POINTER_MODE_MASK_HOST | CUBLASLT_POINTER_MODE_MASK_DEVICE;
 		break;
 	case CUBLASLT_ALGO_CAP_EPILOGUE_MASK:
-		value = CUBLASLT_EPILOGUE_DEFAULT | CUBLASLT_EPILOGUE_RELU_AUX_BIAS | CUBLASLT_EPILOGUE_GELU_AUX_BIAS | CUBLASLT_EPILOGUE_DRELU_BGRAD |
-			CUBLASLT_EPILOGUE_DGELU_BGRAD | CUBLASLT_EPILOGUE_BGRADA | CUBLASLT_EPILOGUE_BGRADB;
+		value = CUBLASLT_EPILOGUE_DEFAULT | CUBLASLT_EPILOGUE_RELU_AUX_BIAS |
+			CUBLASLT_EPILOGUE_GELU_AUX_BIAS | CUBLASLT_EPILOGUE_DRELU_BGRAD |
+			CUBLASLT_EPILOGUE_DGELU_BGRAD | CUBLASLT_EPILOGUE_BGRADA |
+			CUBLASLT_EPILOGUE_BGRADB;
 		break;
 	case CUBLASLT_ALGO_CAP_NUMERICAL_IMPL_FLAGS:
 		return answer(&flags, sizeof flags, buf, sizeInBytes, sizeWritten);
@@ -140,12 +152,12 @@ CKT_CUBLAS_API cublasStatus_t cublasLtMatmulAlgoCapGetAttribute(const cublasLtMa
 	case CUBLASLT_ALGO_CAP_REDUCTION_SCHEME_MASK:
 	case CUBLASLT_ALGO_CAP_CTA_SWIZZLING_SUPPORT:
 	case CUBLASLT_ALGO_CAP_UPLO_SUPPORT:
-	case CUBLASLT_ALGO_CAP_TILE_IDS:	/* one: undefined */
+	case CUBLASLT_ALGO_CAP_TILE_IDS: /* one: undefined */
 	case CUBLASLT_ALGO_CAP_CUSTOM_OPTION_MAX:
 	case CUBLASLT_ALGO_CAP_CUSTOM_MEMORY_ORDER:
 	case CUBLASLT_ALGO_CAP_STAGES_IDS:
 	case CUBLASLT_ALGO_CAP_LD_NEGATIVE:
-	case 22:				/* emulation of floating point */
+	case 22: /* emulation of floating point */
 		break;
 	default:
 		return CUBLAS_STATUS_INVALID_VALUE;
@@ -156,15 +168,18 @@ CKT_CUBLAS_API cublasStatus_t cublasLtMatmulAlgoCapGetAttribute(const cublasLtMa
 /* Of two bytes where the header says so. */
 static size_t config_size(int attribute)
 {
-	return attribute == CUBLASLT_ALGO_CONFIG_INNER_SHAPE_ID || attribute == CUBLASLT_ALGO_CONFIG_CLUSTER_SHAPE_ID ? 2 : 4;
+	return attribute == CUBLASLT_ALGO_CONFIG_INNER_SHAPE_ID ||
+			attribute == CUBLASLT_ALGO_CONFIG_CLUSTER_SHAPE_ID
+		? 2
+		: 4;
 }
 
-CKT_CUBLAS_API cublasStatus_t cublasLtMatmulAlgoConfigSetAttribute(cublasLtMatmulAlgo_t *algo, cublasLtMatmulAlgoConfigAttributes_t attr,
-								   const void *buf, size_t sizeInBytes)
+CKT_CUBLAS_API cublasStatus_t cublasLtMatmulAlgoConfigSetAttribute(cublasLtMatmulAlgo_t *algo,
+	cublasLtMatmulAlgoConfigAttributes_t attr, const void *buf, size_t sizeInBytes)
 {
 	struct algorithm changed;
-	if (!is_ours(algo) || !buf || (unsigned)attr > CUBLASLT_ALGO_CONFIG_CLUSTER_SHAPE_ID || attr == CUBLASLT_ALGO_CONFIG_ID ||
-	    sizeInBytes != config_size((int)attr))
+	if (!is_ours(algo) || !buf || (unsigned)attr > CUBLASLT_ALGO_CONFIG_CLUSTER_SHAPE_ID ||
+		attr == CUBLASLT_ALGO_CONFIG_ID || sizeInBytes != config_size((int)attr))
 		return CUBLAS_STATUS_INVALID_VALUE;
 	memcpy(&changed, algo, sizeof changed);
 	memcpy(&changed.config[attr], buf, sizeInBytes);
@@ -172,8 +187,9 @@ CKT_CUBLAS_API cublasStatus_t cublasLtMatmulAlgoConfigSetAttribute(cublasLtMatmu
 	return CUBLAS_STATUS_SUCCESS;
 }
 
-CKT_CUBLAS_API cublasStatus_t cublasLtMatmulAlgoConfigGetAttribute(const cublasLtMatmulAlgo_t *algo, cublasLtMatmulAlgoConfigAttributes_t attr,
-								   void *buf, size_t sizeInBytes, size_t *sizeWritten)
+CKT_CUBLAS_API cublasStatus_t cublasLtMatmulAlgoConfigGetAttribute(const cublasLtMatmulAlgo_t *algo,
+	cublasLtMatmulAlgoConfigAttributes_t attr, void *buf, size_t sizeInBytes,
+	size_t *sizeWritten)
 {
 	struct algorithm read;
 	if (!is_ours(algo) || (unsigned)attr > CUBLASLT_ALGO_CONFIG_CLUSTER_SHAPE_ID)

@@ -1,4 +1,7 @@
-/* The soft GPU's cuBLASLt: descriptors are plain memory (rpc/cublaslt.h), and a product is a struct ckt_blas_job on the call's stream. */
+/*
+ * The soft GPU's cuBLASLt: descriptors are plain memory (rpc/cublaslt.h), and a product is a struct
+ * ckt_blas_job on the call's stream.
+ */
 #pragma once
 
 #include <cublasLt.h>
@@ -20,11 +23,17 @@ struct ckt_lt_product {
 	bool has_epilogue;
 };
 
-/* Without addresses: D's operand is the result's, C's what is added.  INVALID_VALUE where sizes do not fit, NOT_SUPPORTED. */
-cublasStatus_t ckt_lt_product_make(struct ckt_lt_product *product, const void *description, const void *a, const void *b, const void *c,
-				   const void *d);
+/*
+ * Without addresses: D's operand is the result's, C's what is added.  INVALID_VALUE where sizes do
+ * not fit, NOT_SUPPORTED.
+ */
+cublasStatus_t ckt_lt_product_make(struct ckt_lt_product *product, const void *description,
+	const void *a, const void *b, const void *c, const void *d);
 /* A layout as an operand without an address, with its sizes. */
-cublasStatus_t ckt_lt_layout_read(const void *layout, struct ckt_blas_operand *ret_operand, int64_t *ret_rows, int64_t *ret_columns,
-				  int64_t *ret_batch);
-/* A factor by its address and the pointer mode; INVALID_VALUE for NULL, NOT_SUPPORTED for vectors. */
-cublasStatus_t ckt_lt_scalar(struct ckt_blas_scalar *scalar, const void *p, uint32_t type, uint32_t pointer_mode);
+cublasStatus_t ckt_lt_layout_read(const void *layout, struct ckt_blas_operand *ret_operand,
+	int64_t *ret_rows, int64_t *ret_columns, int64_t *ret_batch);
+/*
+ * A factor by its address and the pointer mode; INVALID_VALUE for NULL, NOT_SUPPORTED for vectors.
+ */
+cublasStatus_t ckt_lt_scalar(
+	struct ckt_blas_scalar *scalar, const void *p, uint32_t type, uint32_t pointer_mode);

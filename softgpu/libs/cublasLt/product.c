@@ -18,17 +18,20 @@ static uint32_t matmul_word(const void *description, int attribute, uint32_t mis
 	return value;
 }
 
-cublasStatus_t ckt_lt_layout_read(const void *layout, struct ckt_blas_operand *ret_operand, int64_t *ret_rows, int64_t *ret_columns,
-				  int64_t *ret_batch)
+cublasStatus_t ckt_lt_layout_read(const void *layout, struct ckt_blas_operand *ret_operand,
+	int64_t *ret_rows, int64_t *ret_columns, int64_t *ret_batch)
 {
 	if (!layout)
 		return CUBLAS_STATUS_INVALID_VALUE;
 	uint32_t order = ckt_lt_word(CKT_LT_LAYOUT, layout, CUBLASLT_MATRIX_LAYOUT_ORDER);
 	struct ckt_blas_operand operand = {
-		.type = (cudaDataType)ckt_lt_word(CKT_LT_LAYOUT, layout, CUBLASLT_MATRIX_LAYOUT_TYPE),
+		.type = (cudaDataType)ckt_lt_word(
+			CKT_LT_LAYOUT, layout, CUBLASLT_MATRIX_LAYOUT_TYPE),
 		.ld = (int64_t)word64(CKT_LT_LAYOUT, layout, CUBLASLT_MATRIX_LAYOUT_LD),
-		.stride = (int64_t)word64(CKT_LT_LAYOUT, layout, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET),
-		.list = ckt_lt_word(CKT_LT_LAYOUT, layout, CUBLASLT_MATRIX_LAYOUT_BATCH_MODE) == CUBLASLT_BATCH_MODE_POINTER_ARRAY,
+		.stride = (int64_t)word64(
+			CKT_LT_LAYOUT, layout, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET),
+		.list = ckt_lt_word(CKT_LT_LAYOUT, layout, CUBLASLT_MATRIX_LAYOUT_BATCH_MODE) ==
+			CUBLASLT_BATCH_MODE_POINTER_ARRAY,
 		.row = order == CUBLASLT_ORDER_ROW,
 	};
 	/* Each matrix has sizes of its own, which lie on the device. */
@@ -36,12 +39,15 @@ cublasStatus_t ckt_lt_layout_read(const void *layout, struct ckt_blas_operand *r
 		return CUBLAS_STATUS_NOT_SUPPORTED;
 	int64_t rows = (int64_t)word64(CKT_LT_LAYOUT, layout, CUBLASLT_MATRIX_LAYOUT_ROWS);
 	int64_t columns = (int64_t)word64(CKT_LT_LAYOUT, layout, CUBLASLT_MATRIX_LAYOUT_COLS);
-	int64_t batch = (int32_t)ckt_lt_word(CKT_LT_LAYOUT, layout, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT);
+	int64_t batch =
+		(int32_t)ckt_lt_word(CKT_LT_LAYOUT, layout, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT);
 	if (rows < 0 || columns < 0 || batch < 1 || operand.ld < (operand.row ? columns : rows))
 		return CUBLAS_STATUS_INVALID_VALUE;
 	/* OpenBLAS counts with int; tiles and planes of complex numbers are for tensor cores. */
-	if (rows > INT32_MAX || columns > INT32_MAX || operand.ld > INT32_MAX || (order != CUBLASLT_ORDER_COL && !operand.row) ||
-	    word64(CKT_LT_LAYOUT, layout, CUBLASLT_MATRIX_LAYOUT_PLANE_OFFSET) || !ckt_blas_type_size(operand.type))
+	if (rows > INT32_MAX || columns > INT32_MAX || operand.ld > INT32_MAX ||
+		(order != CUBLASLT_ORDER_COL && !operand.row) ||
+		word64(CKT_LT_LAYOUT, layout, CUBLASLT_MATRIX_LAYOUT_PLANE_OFFSET) ||
+		!ckt_blas_type_size(operand.type))
 		return CUBLAS_STATUS_NOT_SUPPORTED;
 	if (!operand.ld)
 		operand.ld = 1;
@@ -65,7 +71,9 @@ static bool types_ok(const struct ckt_blas_job *job, uint32_t compute, uint32_t 
 		return a == CUDA_R_16F && d == a && scale == CUDA_R_16F;
 	case CUBLAS_COMPUTE_32I:
 	case CUBLAS_COMPUTE_32I_PEDANTIC:
-		return bytes && ((d == CUDA_R_32I && (scale == CUDA_R_32I || scale == CUDA_R_32F)) || (d == CUDA_R_8I && scale == CUDA_R_32F));
+		return bytes &&
+			((d == CUDA_R_32I && (scale == CUDA_R_32I || scale == CUDA_R_32F)) ||
+				(d == CUDA_R_8I && scale == CUDA_R_32F));
 	case CUBLAS_COMPUTE_64F:
 	case CUBLAS_COMPUTE_64F_PEDANTIC:
 	case CUBLAS_COMPUTE_64F_EMULATED_FIXEDPOINT:
@@ -78,7 +86,9 @@ static bool types_ok(const struct ckt_blas_job *job, uint32_t compute, uint32_t 
 	case CUBLAS_COMPUTE_32F_EMULATED_16BFX9:
 		if (a == CUDA_C_32F)
 			return d == a && scale == CUDA_C_32F;
-		return scale == CUDA_R_32F && ((a == d && (half || a == CUDA_R_32F)) || ((half || bytes) && d == CUDA_R_32F));
+		return scale == CUDA_R_32F &&
+			((a == d && (half || a == CUDA_R_32F)) ||
+				((half || bytes) && d == CUDA_R_32F));
 	default:
 		return false;
 	}
@@ -87,17 +97,26 @@ static bool types_ok(const struct ckt_blas_job *job, uint32_t compute, uint32_t 
 /* What is done with the sums; which of it is kept, and the bias's use. */
 static cublasStatus_t read_epilogue(struct ckt_lt_product *product, const void *description)
 {
-	uint32_t epilogue = matmul_word(description, CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_DEFAULT), used = 0;
+	uint32_t epilogue = matmul_word(
+			 description, CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_DEFAULT),
+		 used = 0;
 	struct ckt_blas_epilogue *e = &product->epilogue;
 	static const struct {
 		uint32_t bits;
 		int function;
-	} functions[] = {
-		{CUBLASLT_EPILOGUE_RELU, CKT_BLAS_RELU}, {8, CKT_BLAS_DRELU}, {CUBLASLT_EPILOGUE_GELU, CKT_BLAS_GELU}, {64, CKT_BLAS_DGELU},
-	}, uses[] = {
-		{CUBLASLT_EPILOGUE_BIAS, CKT_BLAS_BIAS}, {16, CKT_BLAS_GRADIENT_D}, {CUBLASLT_EPILOGUE_BGRADA, CKT_BLAS_GRADIENT_A},
-		{CUBLASLT_EPILOGUE_BGRADB, CKT_BLAS_GRADIENT_B},
-	};
+	} functions[] =
+		{
+			{CUBLASLT_EPILOGUE_RELU, CKT_BLAS_RELU},
+			{8, CKT_BLAS_DRELU},
+			{CUBLASLT_EPILOGUE_GELU, CKT_BLAS_GELU},
+			{64, CKT_BLAS_DGELU},
+		},
+	  uses[] = {
+		  {CUBLASLT_EPILOGUE_BIAS, CKT_BLAS_BIAS},
+		  {16, CKT_BLAS_GRADIENT_D},
+		  {CUBLASLT_EPILOGUE_BGRADA, CKT_BLAS_GRADIENT_A},
+		  {CUBLASLT_EPILOGUE_BGRADB, CKT_BLAS_GRADIENT_B},
+	  };
 	if (epilogue == CUBLASLT_EPILOGUE_DEFAULT)
 		return CUBLAS_STATUS_SUCCESS;
 	for (size_t i = 0; i < 4; i++) {
@@ -106,30 +125,42 @@ static cublasStatus_t read_epilogue(struct ckt_lt_product *product, const void *
 		if (epilogue & uses[i].bits)
 			e->bias_use = uses[i].function, used |= uses[i].bits;
 	}
-	bool aux = epilogue & 128, backward = e->function == CKT_BLAS_DRELU || e->function == CKT_BLAS_DGELU;
-	if ((used | (epilogue & 128)) != epilogue || __builtin_popcount(used) > 2 || (aux && e->function == CKT_BLAS_KEEP))
+	bool aux = epilogue & 128,
+	     backward = e->function == CKT_BLAS_DRELU || e->function == CKT_BLAS_DGELU;
+	if ((used | (epilogue & 128)) != epilogue || __builtin_popcount(used) > 2 ||
+		(aux && e->function == CKT_BLAS_KEEP))
 		return CUBLAS_STATUS_INVALID_VALUE;
 	if (ckt_blas_type_complex(product->job.D.type))
 		return CUBLAS_STATUS_NOT_SUPPORTED;
 	cudaDataType natural = product->job.D.type == CUDA_R_8I ? CUDA_R_32F : product->job.D.type;
-	uint32_t bias_type = matmul_word(description, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, UINT32_MAX);
-	uint32_t aux_type = matmul_word(description, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_DATA_TYPE, UINT32_MAX);
+	uint32_t bias_type =
+		matmul_word(description, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, UINT32_MAX);
+	uint32_t aux_type =
+		matmul_word(description, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_DATA_TYPE, UINT32_MAX);
 	e->bias = (struct ckt_blas_operand){
-		.p = (void *)(uintptr_t)word64(CKT_LT_MATMUL, description, CUBLASLT_MATMUL_DESC_BIAS_POINTER),
+		.p = (void *)(uintptr_t)word64(
+			CKT_LT_MATMUL, description, CUBLASLT_MATMUL_DESC_BIAS_POINTER),
 		.type = bias_type == UINT32_MAX ? natural : (cudaDataType)bias_type,
-		.stride = (int64_t)word64(CKT_LT_MATMUL, description, CUBLASLT_MATMUL_DESC_BIAS_BATCH_STRIDE),
+		.stride = (int64_t)word64(
+			CKT_LT_MATMUL, description, CUBLASLT_MATMUL_DESC_BIAS_BATCH_STRIDE),
 	};
 	if (aux)
 		e->aux = (struct ckt_blas_operand){
-			.p = (void *)(uintptr_t)word64(CKT_LT_MATMUL, description, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER),
-			.type = aux_type == UINT32_MAX ? product->job.D.type : (cudaDataType)aux_type,
-			.ld = (int64_t)word64(CKT_LT_MATMUL, description, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD),
-			.stride = (int64_t)word64(CKT_LT_MATMUL, description, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_BATCH_STRIDE),
+			.p = (void *)(uintptr_t)word64(CKT_LT_MATMUL, description,
+				CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER),
+			.type = aux_type == UINT32_MAX ? product->job.D.type
+						       : (cudaDataType)aux_type,
+			.ld = (int64_t)word64(
+				CKT_LT_MATMUL, description, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD),
+			.stride = (int64_t)word64(CKT_LT_MATMUL, description,
+				CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_BATCH_STRIDE),
 		};
-	if (!ckt_blas_type_size(e->bias.type) || ckt_blas_type_complex(e->bias.type) || (aux && !ckt_blas_type_size(e->aux.type)))
+	if (!ckt_blas_type_size(e->bias.type) || ckt_blas_type_complex(e->bias.type) ||
+		(aux && !ckt_blas_type_size(e->aux.type)))
 		return CUBLAS_STATUS_NOT_SUPPORTED;
 	bool mask = e->function == CKT_BLAS_RELU || e->function == CKT_BLAS_DRELU;
-	if ((backward && !aux) || (aux && (e->aux.ld < product->job.m || (mask && e->aux.ld % 128))))
+	if ((backward && !aux) ||
+		(aux && (e->aux.ld < product->job.m || (mask && e->aux.ld % 128))))
 		return CUBLAS_STATUS_INVALID_VALUE;
 	product->has_epilogue = true;
 	return CUBLAS_STATUS_SUCCESS;
@@ -138,19 +169,24 @@ static cublasStatus_t read_epilogue(struct ckt_lt_product *product, const void *
 static bool unknown_wish(const void *description)
 {
 	static const int pointers[] = {
-		CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, CUBLASLT_MATMUL_DESC_C_SCALE_POINTER,
-		CUBLASLT_MATMUL_DESC_D_SCALE_POINTER, CUBLASLT_MATMUL_DESC_AMAX_D_POINTER, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_SCALE_POINTER,
+		CUBLASLT_MATMUL_DESC_A_SCALE_POINTER,
+		CUBLASLT_MATMUL_DESC_B_SCALE_POINTER,
+		CUBLASLT_MATMUL_DESC_C_SCALE_POINTER,
+		CUBLASLT_MATMUL_DESC_D_SCALE_POINTER,
+		CUBLASLT_MATMUL_DESC_AMAX_D_POINTER,
+		CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_SCALE_POINTER,
 		CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_AMAX_POINTER,
 	};
 	for (size_t i = 0; i < sizeof pointers / sizeof *pointers; i++)
 		if (word64(CKT_LT_MATMUL, description, pointers[i]))
 			return true;
 	return matmul_word(description, CUBLASLT_MATMUL_DESC_TRANSC, 0) != CUBLAS_OP_N ||
-	       matmul_word(description, CUBLASLT_MATMUL_DESC_FILL_MODE, CUBLAS_FILL_MODE_FULL) != CUBLAS_FILL_MODE_FULL;
+		matmul_word(description, CUBLASLT_MATMUL_DESC_FILL_MODE, CUBLAS_FILL_MODE_FULL) !=
+		CUBLAS_FILL_MODE_FULL;
 }
 
-cublasStatus_t ckt_lt_product_make(struct ckt_lt_product *product, const void *description, const void *a, const void *b, const void *c,
-				   const void *d)
+cublasStatus_t ckt_lt_product_make(struct ckt_lt_product *product, const void *description,
+	const void *a, const void *b, const void *c, const void *d)
 {
 	struct ckt_blas_job *job = &product->job;
 	int64_t rows[4], columns[4], batch[4];
@@ -160,11 +196,13 @@ cublasStatus_t ckt_lt_product_make(struct ckt_lt_product *product, const void *d
 	const void *layouts[] = {a, b, c, d};
 	struct ckt_blas_operand *operands[] = {&job->A, &job->B, &job->C, &job->D};
 	for (int i = 0; i < 4; i++) {
-		cublasStatus_t status = ckt_lt_layout_read(layouts[i], operands[i], &rows[i], &columns[i], &batch[i]);
+		cublasStatus_t status = ckt_lt_layout_read(
+			layouts[i], operands[i], &rows[i], &columns[i], &batch[i]);
 		if (status != CUBLAS_STATUS_SUCCESS)
 			return status;
 	}
-	uint32_t transa = matmul_word(description, CUBLASLT_MATMUL_DESC_TRANSA, 0), transb = matmul_word(description, CUBLASLT_MATMUL_DESC_TRANSB, 0);
+	uint32_t transa = matmul_word(description, CUBLASLT_MATMUL_DESC_TRANSA, 0),
+		 transb = matmul_word(description, CUBLASLT_MATMUL_DESC_TRANSB, 0);
 	if (transa > CUBLAS_OP_C || transb > CUBLAS_OP_C)
 		return CUBLAS_STATUS_INVALID_VALUE;
 	job->transa = (int)transa;
@@ -173,20 +211,23 @@ cublasStatus_t ckt_lt_product_make(struct ckt_lt_product *product, const void *d
 	job->n = columns[3];
 	job->k = transa == CUBLAS_OP_N ? columns[0] : rows[0];
 	job->batch = batch[3];
-	bool fits = (transa == CUBLAS_OP_N ? rows[0] : columns[0]) == job->m && (transb == CUBLAS_OP_N ? columns[1] : rows[1]) == job->n &&
-		    (transb == CUBLAS_OP_N ? rows[1] : columns[1]) == job->k && rows[2] == job->m && columns[2] == job->n &&
-		    batch[0] == batch[3] && batch[1] == batch[3] && batch[2] == batch[3];
+	bool fits = (transa == CUBLAS_OP_N ? rows[0] : columns[0]) == job->m &&
+		(transb == CUBLAS_OP_N ? columns[1] : rows[1]) == job->n &&
+		(transb == CUBLAS_OP_N ? rows[1] : columns[1]) == job->k && rows[2] == job->m &&
+		columns[2] == job->n && batch[0] == batch[3] && batch[1] == batch[3] &&
+		batch[2] == batch[3];
 	if (!fits)
 		return CUBLAS_STATUS_INVALID_VALUE;
 	uint32_t mode = matmul_word(description, CUBLASLT_MATMUL_DESC_POINTER_MODE, 0);
 	if (mode > CKT_LT_POINTER_DEVICE || unknown_wish(description) ||
-	    !types_ok(job, matmul_word(description, CUBLASLT_MATMUL_DESC_COMPUTE_TYPE, 0),
-		      matmul_word(description, CUBLASLT_MATMUL_DESC_SCALE_TYPE, 0)))
+		!types_ok(job, matmul_word(description, CUBLASLT_MATMUL_DESC_COMPUTE_TYPE, 0),
+			matmul_word(description, CUBLASLT_MATMUL_DESC_SCALE_TYPE, 0)))
 		return CUBLAS_STATUS_NOT_SUPPORTED;
 	return read_epilogue(product, description);
 }
 
-cublasStatus_t ckt_lt_scalar(struct ckt_blas_scalar *scalar, const void *p, uint32_t type, uint32_t pointer_mode)
+cublasStatus_t ckt_lt_scalar(
+	struct ckt_blas_scalar *scalar, const void *p, uint32_t type, uint32_t pointer_mode)
 {
 	size_t size = ckt_blas_type_size((cudaDataType)type);
 	*scalar = (struct ckt_blas_scalar){.p = p, .type = (cudaDataType)type};
@@ -212,7 +253,8 @@ static void run_product(const void *data)
 }
 
 /* The addresses that the call brings; C may be missing where nothing of it is added. */
-static cublasStatus_t set_addresses(struct ckt_lt_product *product, const void *a, const void *b, const void *c, void *d)
+static cublasStatus_t set_addresses(
+	struct ckt_lt_product *product, const void *a, const void *b, const void *c, void *d)
 {
 	struct ckt_blas_job *job = &product->job;
 	struct ckt_blas_epilogue *e = &product->epilogue;
@@ -220,7 +262,9 @@ static cublasStatus_t set_addresses(struct ckt_lt_product *product, const void *
 	if (!job->beta.p)
 		ckt_blas_scalar_get(&job->beta, 0, beta);
 	bool adds = beta[0] != 0 || beta[1] != 0;
-	if (job->m && job->n && (!d || (job->k && (!a || !b)) || (adds && !c) || (e->bias_use && !e->bias.p) || (e->aux.ld && !e->aux.p)))
+	if (job->m && job->n &&
+		(!d || (job->k && (!a || !b)) || (adds && !c) || (e->bias_use && !e->bias.p) ||
+			(e->aux.ld && !e->aux.p)))
 		return CUBLAS_STATUS_INVALID_VALUE;
 	job->A.p = (void *)(uintptr_t)a;
 	job->B.p = (void *)(uintptr_t)b;
@@ -231,10 +275,12 @@ static cublasStatus_t set_addresses(struct ckt_lt_product *product, const void *
 	return CUBLAS_STATUS_SUCCESS;
 }
 
-CKT_CUBLAS_API cublasStatus_t cublasLtMatmul(cublasLtHandle_t lightHandle, cublasLtMatmulDesc_t computeDesc, const void *alpha, const void *A,
-					     cublasLtMatrixLayout_t Adesc, const void *B, cublasLtMatrixLayout_t Bdesc, const void *beta,
-					     const void *C, cublasLtMatrixLayout_t Cdesc, void *D, cublasLtMatrixLayout_t Ddesc,
-					     const cublasLtMatmulAlgo_t *algo, void *workspace, size_t workspaceSizeInBytes, cudaStream_t stream)
+CKT_CUBLAS_API cublasStatus_t cublasLtMatmul(cublasLtHandle_t lightHandle,
+	cublasLtMatmulDesc_t computeDesc, const void *alpha, const void *A,
+	cublasLtMatrixLayout_t Adesc, const void *B, cublasLtMatrixLayout_t Bdesc, const void *beta,
+	const void *C, cublasLtMatrixLayout_t Cdesc, void *D, cublasLtMatrixLayout_t Ddesc,
+	const cublasLtMatmulAlgo_t *algo, void *workspace, size_t workspaceSizeInBytes,
+	cudaStream_t stream)
 {
 	struct ckt_lt_product product;
 	(void)algo, (void)workspace, (void)workspaceSizeInBytes;
@@ -242,7 +288,8 @@ CKT_CUBLAS_API cublasStatus_t cublasLtMatmul(cublasLtHandle_t lightHandle, cubla
 		return CUBLAS_STATUS_NOT_INITIALIZED;
 	if (ckt_softlib_failed())
 		return CUBLAS_STATUS_EXECUTION_FAILED;
-	cublasStatus_t status = ckt_lt_product_make(&product, computeDesc, Adesc, Bdesc, Cdesc, Ddesc);
+	cublasStatus_t status =
+		ckt_lt_product_make(&product, computeDesc, Adesc, Bdesc, Cdesc, Ddesc);
 	uint32_t mode = 0, scale = 0;
 	if (status == CUBLAS_STATUS_SUCCESS) {
 		mode = matmul_word(computeDesc, CUBLASLT_MATMUL_DESC_POINTER_MODE, 0);
@@ -253,8 +300,10 @@ CKT_CUBLAS_API cublasStatus_t cublasLtMatmul(cublasLtHandle_t lightHandle, cubla
 		status = ckt_lt_scalar(&product.job.beta, beta, scale, mode);
 	/* A factor on the host is one for all. */
 	if (mode == CKT_LT_POINTER_DEVICE) {
-		product.job.alpha.stride = (int64_t)word64(CKT_LT_MATMUL, computeDesc, CKT_LT_MATMUL_ALPHA_BATCH_STRIDE);
-		product.job.beta.stride = (int64_t)word64(CKT_LT_MATMUL, computeDesc, CKT_LT_MATMUL_BETA_BATCH_STRIDE);
+		product.job.alpha.stride = (int64_t)word64(
+			CKT_LT_MATMUL, computeDesc, CKT_LT_MATMUL_ALPHA_BATCH_STRIDE);
+		product.job.beta.stride = (int64_t)word64(
+			CKT_LT_MATMUL, computeDesc, CKT_LT_MATMUL_BETA_BATCH_STRIDE);
 	}
 	if (status == CUBLAS_STATUS_SUCCESS)
 		status = set_addresses(&product, A, B, C, D);
@@ -262,5 +311,6 @@ CKT_CUBLAS_API cublasStatus_t cublasLtMatmul(cublasLtHandle_t lightHandle, cubla
 		ckt_softlib_unsupported("cublasLtMatmul of these types, layouts or attributes");
 	if (status != CUBLAS_STATUS_SUCCESS)
 		return status;
-	return ckt_cublaslt_status(ckt_softlib_enqueue((CUstream)stream, run_product, &product, sizeof product));
+	return ckt_cublaslt_status(
+		ckt_softlib_enqueue((CUstream)stream, run_product, &product, sizeof product));
 }

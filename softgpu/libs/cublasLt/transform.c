@@ -13,39 +13,49 @@ static void run_transform(const void *data)
 }
 
 /* One of the two that are added: its sizes must be C's, turned by op. */
-static cublasStatus_t read_term(struct ckt_blas_operand *operand, const void *layout, const void *p, int op, const struct ckt_blas_job *job)
+static cublasStatus_t read_term(struct ckt_blas_operand *operand, const void *layout, const void *p,
+	int op, const struct ckt_blas_job *job)
 {
 	int64_t rows, columns, batch;
 	cublasStatus_t status = ckt_lt_layout_read(layout, operand, &rows, &columns, &batch);
 	if (status != CUBLAS_STATUS_SUCCESS)
 		return status;
-	if ((op == CUBLAS_OP_N ? rows : columns) != job->m || (op == CUBLAS_OP_N ? columns : rows) != job->n || batch != job->batch)
+	if ((op == CUBLAS_OP_N ? rows : columns) != job->m ||
+		(op == CUBLAS_OP_N ? columns : rows) != job->n || batch != job->batch)
 		return CUBLAS_STATUS_INVALID_VALUE;
 	operand->p = (void *)(uintptr_t)p;
 	return CUBLAS_STATUS_SUCCESS;
 }
 
 /* Without a matrix its factor is 0, and may be missing. */
-static cublasStatus_t read_factor(struct ckt_blas_scalar *scalar, const void *factor, const void *matrix, const void *description)
+static cublasStatus_t read_factor(struct ckt_blas_scalar *scalar, const void *factor,
+	const void *matrix, const void *description)
 {
 	if (!matrix) {
 		*scalar = (struct ckt_blas_scalar){.type = CUDA_R_32F};
 		return CUBLAS_STATUS_SUCCESS;
 	}
-	return ckt_lt_scalar(scalar, factor, ckt_lt_word(CKT_LT_TRANSFORM, description, CKT_LT_TRANSFORM_SCALE_TYPE),
-			     ckt_lt_word(CKT_LT_TRANSFORM, description, CKT_LT_TRANSFORM_POINTER_MODE));
+	return ckt_lt_scalar(scalar, factor,
+		ckt_lt_word(CKT_LT_TRANSFORM, description, CKT_LT_TRANSFORM_SCALE_TYPE),
+		ckt_lt_word(CKT_LT_TRANSFORM, description, CKT_LT_TRANSFORM_POINTER_MODE));
 }
 
-static cublasStatus_t make(struct ckt_blas_job *job, const void *description, const void *alpha, const void *a, const void *a_layout,
-			   const void *beta, const void *b, const void *b_layout, void *c, const void *c_layout)
+static cublasStatus_t make(struct ckt_blas_job *job, const void *description, const void *alpha,
+	const void *a, const void *a_layout, const void *beta, const void *b, const void *b_layout,
+	void *c, const void *c_layout)
 {
 	if (!description || (!a && !b))
 		return CUBLAS_STATUS_INVALID_VALUE;
-	cublasStatus_t status = ckt_lt_layout_read(c_layout, &job->C, &job->m, &job->n, &job->batch);
+	cublasStatus_t status =
+		ckt_lt_layout_read(c_layout, &job->C, &job->m, &job->n, &job->batch);
 	job->C.p = c;
-	job->transa = (int)ckt_lt_word(CKT_LT_TRANSFORM, description, CUBLASLT_MATRIX_TRANSFORM_DESC_TRANSA);
-	job->transb = (int)ckt_lt_word(CKT_LT_TRANSFORM, description, CUBLASLT_MATRIX_TRANSFORM_DESC_TRANSB);
-	if (status == CUBLAS_STATUS_SUCCESS && ((unsigned)job->transa > CUBLAS_OP_C || (unsigned)job->transb > CUBLAS_OP_C || (!c && job->m && job->n)))
+	job->transa = (int)ckt_lt_word(
+		CKT_LT_TRANSFORM, description, CUBLASLT_MATRIX_TRANSFORM_DESC_TRANSA);
+	job->transb = (int)ckt_lt_word(
+		CKT_LT_TRANSFORM, description, CUBLASLT_MATRIX_TRANSFORM_DESC_TRANSB);
+	if (status == CUBLAS_STATUS_SUCCESS &&
+		((unsigned)job->transa > CUBLAS_OP_C || (unsigned)job->transb > CUBLAS_OP_C ||
+			(!c && job->m && job->n)))
 		status = CUBLAS_STATUS_INVALID_VALUE;
 	if (status == CUBLAS_STATUS_SUCCESS && a)
 		status = read_term(&job->A, a_layout, a, job->transa, job);
@@ -53,22 +63,26 @@ static cublasStatus_t make(struct ckt_blas_job *job, const void *description, co
 		status = read_term(&job->B, b_layout, b, job->transb, job);
 	if (status == CUBLAS_STATUS_SUCCESS)
 		status = read_factor(&job->alpha, alpha, a, description);
-	return status == CUBLAS_STATUS_SUCCESS ? read_factor(&job->beta, beta, b, description) : status;
+	return status == CUBLAS_STATUS_SUCCESS ? read_factor(&job->beta, beta, b, description)
+					       : status;
 }
 
-CKT_CUBLAS_API cublasStatus_t cublasLtMatrixTransform(cublasLtHandle_t lightHandle, cublasLtMatrixTransformDesc_t transformDesc, const void *alpha,
-						      const void *A, cublasLtMatrixLayout_t Adesc, const void *beta, const void *B,
-						      cublasLtMatrixLayout_t Bdesc, void *C, cublasLtMatrixLayout_t Cdesc, cudaStream_t stream)
+CKT_CUBLAS_API cublasStatus_t cublasLtMatrixTransform(cublasLtHandle_t lightHandle,
+	cublasLtMatrixTransformDesc_t transformDesc, const void *alpha, const void *A,
+	cublasLtMatrixLayout_t Adesc, const void *beta, const void *B, cublasLtMatrixLayout_t Bdesc,
+	void *C, cublasLtMatrixLayout_t Cdesc, cudaStream_t stream)
 {
 	struct ckt_blas_job job = {.name = "cublasLtMatrixTransform"};
 	if (!lightHandle)
 		return CUBLAS_STATUS_NOT_INITIALIZED;
 	if (ckt_softlib_failed())
 		return CUBLAS_STATUS_EXECUTION_FAILED;
-	cublasStatus_t status = make(&job, transformDesc, alpha, A, Adesc, beta, B, Bdesc, C, Cdesc);
+	cublasStatus_t status =
+		make(&job, transformDesc, alpha, A, Adesc, beta, B, Bdesc, C, Cdesc);
 	if (status == CUBLAS_STATUS_NOT_SUPPORTED)
 		ckt_softlib_unsupported("cublasLtMatrixTransform of these types or layouts");
 	if (status != CUBLAS_STATUS_SUCCESS)
 		return status;
-	return ckt_cublaslt_status(ckt_softlib_enqueue((CUstream)stream, run_transform, &job, sizeof job));
+	return ckt_cublaslt_status(
+		ckt_softlib_enqueue((CUstream)stream, run_transform, &job, sizeof job));
 }

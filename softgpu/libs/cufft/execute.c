@@ -22,7 +22,8 @@ static cufftResult execute(struct ckt_plan *plan, void *in, void *out, bool inve
 }
 
 /* What the function is for must be what the plan is for. */
-static cufftResult execute_typed(cufftHandle handle, void *in, void *out, cufftType type, int direction)
+static cufftResult execute_typed(
+	cufftHandle handle, void *in, void *out, cufftType type, int direction)
 {
 	enum ckt_layout_kind kind = CKT_COMPLEX_TO_COMPLEX;
 	enum ckt_layout_precision precision = CKT_SINGLE;
@@ -58,7 +59,8 @@ cufftResult cufftExecC2R(cufftHandle plan, cufftComplex *idata, cufftReal *odata
 	return execute_typed(plan, idata, odata, CUFFT_C2R, CUFFT_INVERSE);
 }
 
-cufftResult cufftExecZ2Z(cufftHandle plan, cufftDoubleComplex *idata, cufftDoubleComplex *odata, int direction)
+cufftResult cufftExecZ2Z(
+	cufftHandle plan, cufftDoubleComplex *idata, cufftDoubleComplex *odata, int direction)
 {
 	return execute_typed(plan, idata, odata, CUFFT_Z2Z, direction);
 }
@@ -83,10 +85,13 @@ cufftResult cufftXtExec(cufftHandle handle, void *input, void *output, int direc
 	cufftResult result = CUFFT_SUCCESS;
 	if (!plan->shape)
 		result = CUFFT_INVALID_PLAN;
-	else if (kind == CKT_COMPLEX_TO_COMPLEX && direction != CUFFT_FORWARD && direction != CUFFT_INVERSE)
+	else if (kind == CKT_COMPLEX_TO_COMPLEX && direction != CUFFT_FORWARD &&
+		direction != CUFFT_INVERSE)
 		result = CUFFT_INVALID_VALUE;
 	if (result == CUFFT_SUCCESS)
-		return execute(plan, input, output, kind == CKT_COMPLEX_TO_REAL || (kind == CKT_COMPLEX_TO_COMPLEX && direction == CUFFT_INVERSE));
+		return execute(plan, input, output,
+			kind == CKT_COMPLEX_TO_REAL ||
+				(kind == CKT_COMPLEX_TO_COMPLEX && direction == CUFFT_INVERSE));
 	ckt_plan_unlock();
 	return result;
 }
@@ -143,10 +148,12 @@ cufftResult cufftGetSize(cufftHandle handle, size_t *workSize)
 }
 
 /* The work area has one size: less does not do, and more is of no use. */
-cufftResult cufftXtSetWorkAreaPolicy(cufftHandle plan, cufftXtWorkAreaPolicy policy, size_t *workSize)
+cufftResult cufftXtSetWorkAreaPolicy(
+	cufftHandle plan, cufftXtWorkAreaPolicy policy, size_t *workSize)
 {
 	size_t needed;
-	if (policy != CUFFT_WORKAREA_MINIMAL && policy != CUFFT_WORKAREA_USER && policy != CUFFT_WORKAREA_PERFORMANCE)
+	if (policy != CUFFT_WORKAREA_MINIMAL && policy != CUFFT_WORKAREA_USER &&
+		policy != CUFFT_WORKAREA_PERFORMANCE)
 		return CUFFT_INVALID_VALUE;
 	cufftResult result = cufftGetSize(plan, &needed);
 	if (result != CUFFT_SUCCESS)
@@ -174,22 +181,29 @@ static int property_index(cufftProperty property)
 	return -1;
 }
 
-/* Kept, and of no effect: nothing is compiled here.  A new plan's are kept as 0 and mean the initial ones. */
-cufftResult cufftSetPlanPropertyInt64(cufftHandle handle, cufftProperty property, const long long int value)
+/*
+ * Kept, and of no effect: nothing is compiled here.  A new plan's are kept as 0 and mean the
+ * initial ones.
+ */
+cufftResult cufftSetPlanPropertyInt64(
+	cufftHandle handle, cufftProperty property, const long long int value)
 {
 	int index = property_index(property);
 	struct ckt_plan *plan = ckt_plan_lock(handle);
 	if (!plan)
 		return CUFFT_INVALID_PLAN;
 	/* They say how a plan is made. */
-	cufftResult result = plan->shape ? CUFFT_INVALID_PLAN : index < 0 || value < 0 ? CUFFT_INVALID_VALUE : CUFFT_SUCCESS;
+	cufftResult result = plan->shape ? CUFFT_INVALID_PLAN
+		: index < 0 || value < 0 ? CUFFT_INVALID_VALUE
+					 : CUFFT_SUCCESS;
 	if (result == CUFFT_SUCCESS)
 		plan->properties[index] = value - properties[index].initial;
 	ckt_plan_unlock();
 	return result;
 }
 
-cufftResult cufftGetPlanPropertyInt64(cufftHandle handle, cufftProperty property, long long int *value)
+cufftResult cufftGetPlanPropertyInt64(
+	cufftHandle handle, cufftProperty property, long long int *value)
 {
 	int index = property_index(property);
 	struct ckt_plan *plan = ckt_plan_lock(handle);
@@ -205,7 +219,8 @@ cufftResult cufftGetPlanPropertyInt64(cufftHandle handle, cufftProperty property
 cufftResult cufftResetPlanProperty(cufftHandle handle, cufftProperty property)
 {
 	int index = property_index(property);
-	return index < 0 ? CUFFT_INVALID_VALUE : cufftSetPlanPropertyInt64(handle, property, properties[index].initial);
+	return index < 0 ? CUFFT_INVALID_VALUE
+			 : cufftSetPlanPropertyInt64(handle, property, properties[index].initial);
 }
 
 cufftResult cufftGetVersion(int *version)
@@ -218,7 +233,9 @@ cufftResult cufftGetVersion(int *version)
 
 cufftResult cufftGetProperty(libraryPropertyType type, int *value)
 {
-	static const int parts[] = {[MAJOR_VERSION] = CUFFT_VER_MAJOR, [MINOR_VERSION] = CUFFT_VER_MINOR, [PATCH_LEVEL] = CUFFT_VER_PATCH};
+	static const int parts[] = {[MAJOR_VERSION] = CUFFT_VER_MAJOR,
+		[MINOR_VERSION] = CUFFT_VER_MINOR,
+		[PATCH_LEVEL] = CUFFT_VER_PATCH};
 	if (!value || type > PATCH_LEVEL)
 		return CUFFT_INVALID_VALUE;
 	*value = parts[type];

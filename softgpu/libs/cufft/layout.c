@@ -1,11 +1,12 @@
 /*
- * A batch at a time: its numbers are read into the work area as doubles, transformed along one axis after the other, and written.
+ * A batch at a time: its numbers are read into the work area as doubles, transformed along one axis
+ * after the other, and written.
  *
  *     work area: the box of complex numbers | one row | scratch of the longest transform
  *
- * A real side has whole rows along the last axis; the box has the first n / 2 + 1 numbers of each (the rest follows by symmetry).
- * What a program gives as the imaginary part of a row's first number, and of its middle one, adds nothing to a real part: it does not count,
- * as in cuFFT.
+ * A real side has whole rows along the last axis; the box has the first n / 2 + 1 numbers of each
+ * (the rest follows by symmetry). What a program gives as the imaginary part of a row's first
+ * number, and of its middle one, adds nothing to a real part: it does not count, as in cuFFT.
  */
 #include "softgpu/libs/cufft/layout.h"
 
@@ -26,13 +27,16 @@ static int64_t numbers(const struct ckt_layout *layout, int axis, bool real)
 }
 
 /* Rows close together; padded: real rows as long as the complex ones that replace them. */
-static bool dense_side(const struct ckt_layout *layout, bool input, bool padded, struct ckt_layout_side *ret_side)
+static bool dense_side(
+	const struct ckt_layout *layout, bool input, bool padded, struct ckt_layout_side *ret_side)
 {
 	bool real = real_side(layout, input);
 	int64_t stride = 1;
 	for (int axis = layout->rank - 1; axis >= 0; axis--) {
 		ret_side->strides[axis] = stride;
-		int64_t count = real && padded && axis == layout->rank - 1 ? 2 * (layout->n[axis] / 2 + 1) : numbers(layout, axis, real);
+		int64_t count = real && padded && axis == layout->rank - 1
+			? 2 * (layout->n[axis] / 2 + 1)
+			: numbers(layout, axis, real);
 		if (__builtin_mul_overflow(stride, count, &stride))
 			return false;
 	}
@@ -40,15 +44,16 @@ static bool dense_side(const struct ckt_layout *layout, bool input, bool padded,
 	return true;
 }
 
-static bool embedded_side(const struct ckt_layout *layout, const int64_t *embed, int64_t stride, int64_t distance,
-	struct ckt_layout_side *ret_side)
+static bool embedded_side(const struct ckt_layout *layout, const int64_t *embed, int64_t stride,
+	int64_t distance, struct ckt_layout_side *ret_side)
 {
 	if (stride < 1 || distance < 0)
 		return false;
 	for (int axis = layout->rank - 1; axis >= 0; axis--) {
 		ret_side->strides[axis] = stride;
 		/* The first embed says nothing: the distance of a batch does. */
-		if (axis && (embed[axis] < 1 || __builtin_mul_overflow(stride, embed[axis], &stride)))
+		if (axis &&
+			(embed[axis] < 1 || __builtin_mul_overflow(stride, embed[axis], &stride)))
 			return false;
 	}
 	ret_side->distance = distance;
@@ -61,12 +66,14 @@ static bool power_of_two(int64_t n)
 }
 
 /* All bytes of a side, where they are fewer than 2^62. */
-static bool side_bytes(const struct ckt_layout *layout, const struct ckt_layout_side *side, bool input, uint64_t *ret_bytes)
+static bool side_bytes(const struct ckt_layout *layout, const struct ckt_layout_side *side,
+	bool input, uint64_t *ret_bytes)
 {
 	bool real = real_side(layout, input);
 	unsigned __int128 last = (unsigned __int128)(layout->batch - 1) * (uint64_t)side->distance;
 	for (int axis = 0; axis < layout->rank; axis++)
-		last += (unsigned __int128)(numbers(layout, axis, real) - 1) * (uint64_t)side->strides[axis];
+		last += (unsigned __int128)(numbers(layout, axis, real) - 1) *
+			(uint64_t)side->strides[axis];
 	last = (last + 1) * ckt_number_size(layout->precision, real);
 	*ret_bytes = (uint64_t)last;
 	return last < (unsigned __int128)1 << 62;
@@ -74,7 +81,10 @@ static bool side_bytes(const struct ckt_layout *layout, const struct ckt_layout_
 
 cufftResult ckt_layout_init(struct ckt_layout *layout, const struct ckt_layout_request *request)
 {
-	*layout = (struct ckt_layout){.kind = request->kind, .precision = request->precision, .rank = request->rank, .batch = request->batch,
+	*layout = (struct ckt_layout){.kind = request->kind,
+		.precision = request->precision,
+		.rank = request->rank,
+		.batch = request->batch,
 		.basic = !request->in_embed || !request->out_embed};
 	if (request->rank < 1 || request->rank > CKT_LAYOUT_RANK || !request->n)
 		return CUFFT_INVALID_VALUE;
@@ -83,22 +93,31 @@ cufftResult ckt_layout_init(struct ckt_layout *layout, const struct ckt_layout_r
 	int64_t total = 1;
 	for (int axis = 0; axis < request->rank; axis++) {
 		int64_t n = layout->n[axis] = request->n[axis];
-		/* What lies beyond 2^40 numbers no memory holds, and products of it might not fit their types. */
-		if (n < 1 || n > (int64_t)1 << 40 || __builtin_mul_overflow(total, n, &total) || total > (int64_t)1 << 40)
+		/*
+		 * What lies beyond 2^40 numbers no memory holds, and products of it might not fit
+		 * their types.
+		 */
+		if (n < 1 || n > (int64_t)1 << 40 || __builtin_mul_overflow(total, n, &total) ||
+			total > (int64_t)1 << 40)
 			return CUFFT_INVALID_SIZE;
 		if (request->precision < CKT_SINGLE && !power_of_two(n))
 			return CUFFT_INVALID_SIZE;
 	}
 	if (layout->basic) {
-		if (!dense_side(layout, true, false, &layout->in) || !dense_side(layout, false, false, &layout->out))
+		if (!dense_side(layout, true, false, &layout->in) ||
+			!dense_side(layout, false, false, &layout->out))
 			return CUFFT_INVALID_SIZE;
-	} else if (!embedded_side(layout, request->in_embed, request->in_stride, request->in_distance, &layout->in) ||
-		!embedded_side(layout, request->out_embed, request->out_stride, request->out_distance, &layout->out)) {
+	} else if (!embedded_side(layout, request->in_embed, request->in_stride,
+			   request->in_distance, &layout->in) ||
+		!embedded_side(layout, request->out_embed, request->out_stride,
+			request->out_distance, &layout->out)) {
 		return CUFFT_INVALID_VALUE;
 	}
 	uint64_t bytes;
-	return side_bytes(layout, &layout->in, true, &bytes) && side_bytes(layout, &layout->out, false, &bytes) ? CUFFT_SUCCESS :
-														   CUFFT_INVALID_SIZE;
+	return side_bytes(layout, &layout->in, true, &bytes) &&
+			side_bytes(layout, &layout->out, false, &bytes)
+		? CUFFT_SUCCESS
+		: CUFFT_INVALID_SIZE;
 }
 
 cufftResult ckt_layout_make(struct ckt_layout *layout)
@@ -121,9 +140,11 @@ void ckt_layout_fini(struct ckt_layout *layout)
 	}
 }
 
-bool ckt_layout_from_type(cufftType type, enum ckt_layout_kind *ret_kind, enum ckt_layout_precision *ret_precision)
+bool ckt_layout_from_type(
+	cufftType type, enum ckt_layout_kind *ret_kind, enum ckt_layout_precision *ret_precision)
 {
-	*ret_precision = type == CUFFT_Z2Z || type == CUFFT_D2Z || type == CUFFT_Z2D ? CKT_DOUBLE : CKT_SINGLE;
+	*ret_precision = type == CUFFT_Z2Z || type == CUFFT_D2Z || type == CUFFT_Z2D ? CKT_DOUBLE
+										     : CKT_SINGLE;
 	switch (type) {
 	case CUFFT_C2C:
 	case CUFFT_Z2Z:
@@ -141,21 +162,24 @@ bool ckt_layout_from_type(cufftType type, enum ckt_layout_kind *ret_kind, enum c
 	return false;
 }
 
-bool ckt_layout_from_data_types(cudaDataType in, cudaDataType out, cudaDataType execution, enum ckt_layout_kind *ret_kind,
-	enum ckt_layout_precision *ret_precision)
+bool ckt_layout_from_data_types(cudaDataType in, cudaDataType out, cudaDataType execution,
+	enum ckt_layout_kind *ret_kind, enum ckt_layout_precision *ret_precision)
 {
 	static const struct {
 		cudaDataType real, complex;
 		enum ckt_layout_precision precision;
-	} types[] = {{CUDA_R_16F, CUDA_C_16F, CKT_HALF}, {CUDA_R_16BF, CUDA_C_16BF, CKT_BRAIN}, {CUDA_R_32F, CUDA_C_32F, CKT_SINGLE},
-		{CUDA_R_64F, CUDA_C_64F, CKT_DOUBLE}};
+	} types[] = {{CUDA_R_16F, CUDA_C_16F, CKT_HALF}, {CUDA_R_16BF, CUDA_C_16BF, CKT_BRAIN},
+		{CUDA_R_32F, CUDA_C_32F, CKT_SINGLE}, {CUDA_R_64F, CUDA_C_64F, CKT_DOUBLE}};
 	for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
 		if (execution != types[i].complex)
 			continue;
 		*ret_precision = types[i].precision;
-		*ret_kind = in == types[i].real ? CKT_REAL_TO_COMPLEX : out == types[i].real ? CKT_COMPLEX_TO_REAL : CKT_COMPLEX_TO_COMPLEX;
-		return (in == types[i].complex || in == types[i].real) && (out == types[i].complex || out == types[i].real) &&
-		       (in == types[i].complex || out == types[i].complex);
+		*ret_kind = in == types[i].real ? CKT_REAL_TO_COMPLEX
+			: out == types[i].real  ? CKT_COMPLEX_TO_REAL
+						: CKT_COMPLEX_TO_COMPLEX;
+		return (in == types[i].complex || in == types[i].real) &&
+			(out == types[i].complex || out == types[i].real) &&
+			(in == types[i].complex || out == types[i].complex);
 	}
 	return false;
 }
@@ -240,7 +264,8 @@ static void transform_outer_axes(const struct run *run)
 }
 
 /* The offset of a row along the last axis, in numbers of its side.  index: which row. */
-static int64_t row_offset(const struct ckt_layout *layout, const struct ckt_layout_side *side, size_t index)
+static int64_t row_offset(
+	const struct ckt_layout *layout, const struct ckt_layout_side *side, size_t index)
 {
 	int64_t offset = 0;
 	for (int axis = layout->rank - 2; axis >= 0; axis--) {
@@ -251,7 +276,8 @@ static int64_t row_offset(const struct ckt_layout *layout, const struct ckt_layo
 }
 
 /* Reads a row; a real one is transformed at once, since only half of it is kept. */
-static void read_row(const struct run *run, const struct ckt_layout_side *side, const void *in, int64_t offset, struct ckt_complex *to)
+static void read_row(const struct run *run, const struct ckt_layout_side *side, const void *in,
+	int64_t offset, struct ckt_complex *to)
 {
 	const struct ckt_layout *layout = run->layout;
 	int last = layout->rank - 1;
@@ -259,14 +285,16 @@ static void read_row(const struct run *run, const struct ckt_layout_side *side, 
 	struct ckt_complex *row = real ? run->row : to;
 	size_t n = (size_t)numbers(layout, last, real);
 	for (size_t k = 0; k < n; k++)
-		row[k] = ckt_number_read(layout->precision, real, in, offset + (int64_t)k * side->strides[last]);
+		row[k] = ckt_number_read(
+			layout->precision, real, in, offset + (int64_t)k * side->strides[last]);
 	if (real) {
 		ckt_transform_run(layout->along[last], row, run->scratch, false);
 		memcpy(to, row, box(layout, last) * sizeof *to);
 	}
 }
 
-static void write_row(const struct run *run, const struct ckt_layout_side *side, void *out, int64_t offset, struct ckt_complex *from)
+static void write_row(const struct run *run, const struct ckt_layout_side *side, void *out,
+	int64_t offset, struct ckt_complex *from)
 {
 	const struct ckt_layout *layout = run->layout;
 	int last = layout->rank - 1;
@@ -281,23 +309,28 @@ static void write_row(const struct run *run, const struct ckt_layout_side *side,
 	}
 	n = (size_t)numbers(layout, last, real);
 	for (size_t k = 0; k < n; k++)
-		ckt_number_write(layout->precision, real, out, offset + (int64_t)k * side->strides[last], row[k]);
+		ckt_number_write(layout->precision, real, out,
+			offset + (int64_t)k * side->strides[last], row[k]);
 }
 
-void ckt_layout_run(const struct ckt_layout *layout, const void *in, void *out, bool inverse, void *work)
+void ckt_layout_run(
+	const struct ckt_layout *layout, const void *in, void *out, bool inverse, void *work)
 {
 	struct run run = {.layout = layout, .box = work, .inverse = inverse};
 	run.row = run.box + box_numbers(layout);
 	run.scratch = run.row + longest_row(layout);
-	struct ckt_layout_side from = side_of(layout, true, in == out), to = side_of(layout, false, in == out);
+	struct ckt_layout_side from = side_of(layout, true, in == out),
+			       to = side_of(layout, false, in == out);
 	size_t per_row = box(layout, layout->rank - 1), rows = box_numbers(layout) / per_row;
 	for (int64_t b = 0; b < layout->batch; b++) {
 		for (size_t r = 0; r < rows; r++)
-			read_row(&run, &from, in, b * from.distance + row_offset(layout, &from, r), run.box + r * per_row);
+			read_row(&run, &from, in, b * from.distance + row_offset(layout, &from, r),
+				run.box + r * per_row);
 		transform_outer_axes(&run);
 		if (layout->kind == CKT_COMPLEX_TO_COMPLEX)
 			transform_axis(&run, layout->rank - 1);
 		for (size_t r = 0; r < rows; r++)
-			write_row(&run, &to, out, b * to.distance + row_offset(layout, &to, r), run.box + r * per_row);
+			write_row(&run, &to, out, b * to.distance + row_offset(layout, &to, r),
+				run.box + r * per_row);
 	}
 }

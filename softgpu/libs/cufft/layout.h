@@ -1,5 +1,6 @@
 /*
- * What a plan transforms: shape, where its numbers lie, of which type they are; and the transform itself, on memory that the CPU reads.
+ * What a plan transforms: shape, where its numbers lie, of which type they are; and the transform
+ * itself, on memory that the CPU reads.
  */
 #pragma once
 
@@ -27,9 +28,12 @@ struct ckt_layout {
 	enum ckt_layout_precision precision;
 	int rank;
 	int64_t n[CKT_LAYOUT_RANK], batch;
-	/* No embeds were given: rows lie close together, and those of a real side are padded where the transform is in place. */
+	/*
+	 * No embeds were given: rows lie close together, and those of a real side are padded where
+	 * the transform is in place.
+	 */
 	bool basic;
-	struct ckt_layout_side in, out;		/* out of place, where basic */
+	struct ckt_layout_side in, out; /* out of place, where basic */
 	struct ckt_transform *along[CKT_LAYOUT_RANK];
 };
 
@@ -49,14 +53,16 @@ cufftResult ckt_layout_make(struct ckt_layout *layout);
 void ckt_layout_fini(struct ckt_layout *layout);
 
 /* CUFFT_C2C and the like. */
-bool ckt_layout_from_type(cufftType type, enum ckt_layout_kind *ret_kind, enum ckt_layout_precision *ret_precision);
+bool ckt_layout_from_type(
+	cufftType type, enum ckt_layout_kind *ret_kind, enum ckt_layout_precision *ret_precision);
 /* The three types of cufftXtMakePlanMany. */
-bool ckt_layout_from_data_types(cudaDataType in, cudaDataType out, cudaDataType execution, enum ckt_layout_kind *ret_kind,
-	enum ckt_layout_precision *ret_precision);
+bool ckt_layout_from_data_types(cudaDataType in, cudaDataType out, cudaDataType execution,
+	enum ckt_layout_kind *ret_kind, enum ckt_layout_precision *ret_precision);
 
 /* Bytes of work area that a run needs. */
 size_t ckt_layout_work_bytes(const struct ckt_layout *layout);
 /* Bytes from the first to behind the last number that a run reads (input) or writes. */
 size_t ckt_layout_extent(const struct ckt_layout *layout, bool input, bool in_place);
 /* work: ckt_layout_work_bytes() of memory. */
-void ckt_layout_run(const struct ckt_layout *layout, const void *in, void *out, bool inverse, void *work);
+void ckt_layout_run(
+	const struct ckt_layout *layout, const void *in, void *out, bool inverse, void *work);

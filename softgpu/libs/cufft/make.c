@@ -1,4 +1,7 @@
-/* The functions that make plans, and those that tell what work area one would need.  Each is a request to plan.c. */
+/*
+ * The functions that make plans, and those that tell what work area one would need.  Each is a
+ * request to plan.c.
+ */
 #include "softgpu/libs/cufft/plan.h"
 
 #include <cufftXt.h>
@@ -9,7 +12,8 @@ struct wide {
 	int64_t n[CKT_LAYOUT_RANK], in_embed[CKT_LAYOUT_RANK], out_embed[CKT_LAYOUT_RANK];
 };
 
-static cufftResult make(cufftHandle handle, const struct ckt_layout_request *request, size_t *ret_work_bytes)
+static cufftResult make(
+	cufftHandle handle, const struct ckt_layout_request *request, size_t *ret_work_bytes)
 {
 	if (!ret_work_bytes)
 		return CUFFT_INVALID_VALUE;
@@ -32,7 +36,8 @@ static cufftResult measure(const struct ckt_layout_request *request, size_t *ret
 	return result;
 }
 
-static cufftResult measure_for(cufftHandle handle, const struct ckt_layout_request *request, size_t *ret_work_bytes)
+static cufftResult measure_for(
+	cufftHandle handle, const struct ckt_layout_request *request, size_t *ret_work_bytes)
 {
 	if (!ckt_plan_lock(handle))
 		return CUFFT_INVALID_PLAN;
@@ -40,7 +45,8 @@ static cufftResult measure_for(cufftHandle handle, const struct ckt_layout_reque
 	return measure(request, ret_work_bytes);
 }
 
-static cufftResult create_and_make(cufftHandle *ret_handle, const struct ckt_layout_request *request)
+static cufftResult create_and_make(
+	cufftHandle *ret_handle, const struct ckt_layout_request *request)
 {
 	cufftHandle handle;
 	size_t work_bytes;
@@ -58,15 +64,19 @@ static cufftResult create_and_make(cufftHandle *ret_handle, const struct ckt_lay
 }
 
 /* A shape without embeds. */
-static cufftResult dense(struct wide *wide, int rank, int nx, int ny, int nz, cufftType type, int batch)
+static cufftResult dense(
+	struct wide *wide, int rank, int nx, int ny, int nz, cufftType type, int batch)
 {
 	*wide = (struct wide){.request = {.rank = rank, .batch = batch}, .n = {nx, ny, nz}};
 	wide->request.n = wide->n;
-	return ckt_layout_from_type(type, &wide->request.kind, &wide->request.precision) ? CUFFT_SUCCESS : CUFFT_INVALID_TYPE;
+	return ckt_layout_from_type(type, &wide->request.kind, &wide->request.precision)
+		? CUFFT_SUCCESS
+		: CUFFT_INVALID_TYPE;
 }
 
-static cufftResult many(struct wide *wide, int rank, const int *n, const int *in_embed, int in_stride, int in_distance, const int *out_embed,
-	int out_stride, int out_distance, cufftType type, int batch)
+static cufftResult many(struct wide *wide, int rank, const int *n, const int *in_embed,
+	int in_stride, int in_distance, const int *out_embed, int out_stride, int out_distance,
+	cufftType type, int batch)
 {
 	cufftResult result = dense(wide, rank, 0, 0, 0, type, batch);
 	if (result != CUFFT_SUCCESS)
@@ -88,12 +98,20 @@ static cufftResult many(struct wide *wide, int rank, const int *n, const int *in
 	return CUFFT_SUCCESS;
 }
 
-static struct ckt_layout_request many64(int rank, long long *n, long long *in_embed, long long in_stride, long long in_distance,
-	long long *out_embed, long long out_stride, long long out_distance, long long batch)
+static struct ckt_layout_request many64(int rank, long long *n, long long *in_embed,
+	long long in_stride, long long in_distance, long long *out_embed, long long out_stride,
+	long long out_distance, long long batch)
 {
 	/* int64_t is long here and as wide. */
-	return (struct ckt_layout_request){.rank = rank, .n = (int64_t *)n, .in_embed = (int64_t *)in_embed, .out_embed = (int64_t *)out_embed,
-		.in_stride = in_stride, .in_distance = in_distance, .out_stride = out_stride, .out_distance = out_distance, .batch = batch};
+	return (struct ckt_layout_request){.rank = rank,
+		.n = (int64_t *)n,
+		.in_embed = (int64_t *)in_embed,
+		.out_embed = (int64_t *)out_embed,
+		.in_stride = in_stride,
+		.in_distance = in_distance,
+		.out_stride = out_stride,
+		.out_distance = out_distance,
+		.batch = batch};
 }
 
 cufftResult cufftPlan1d(cufftHandle *plan, int nx, cufftType type, int batch)
@@ -117,11 +135,12 @@ cufftResult cufftPlan3d(cufftHandle *plan, int nx, int ny, int nz, cufftType typ
 	return result == CUFFT_SUCCESS ? create_and_make(plan, &wide.request) : result;
 }
 
-cufftResult cufftPlanMany(cufftHandle *plan, int rank, int *n, int *inembed, int istride, int idist, int *onembed, int ostride, int odist,
-	cufftType type, int batch)
+cufftResult cufftPlanMany(cufftHandle *plan, int rank, int *n, int *inembed, int istride, int idist,
+	int *onembed, int ostride, int odist, cufftType type, int batch)
 {
 	struct wide wide;
-	cufftResult result = many(&wide, rank, n, inembed, istride, idist, onembed, ostride, odist, type, batch);
+	cufftResult result =
+		many(&wide, rank, n, inembed, istride, idist, onembed, ostride, odist, type, batch);
 	return result == CUFFT_SUCCESS ? create_and_make(plan, &wide.request) : result;
 }
 
@@ -139,36 +158,44 @@ cufftResult cufftMakePlan2d(cufftHandle plan, int nx, int ny, cufftType type, si
 	return result == CUFFT_SUCCESS ? make(plan, &wide.request, workSize) : result;
 }
 
-cufftResult cufftMakePlan3d(cufftHandle plan, int nx, int ny, int nz, cufftType type, size_t *workSize)
+cufftResult cufftMakePlan3d(
+	cufftHandle plan, int nx, int ny, int nz, cufftType type, size_t *workSize)
 {
 	struct wide wide;
 	cufftResult result = dense(&wide, 3, nx, ny, nz, type, 1);
 	return result == CUFFT_SUCCESS ? make(plan, &wide.request, workSize) : result;
 }
 
-cufftResult cufftMakePlanMany(cufftHandle plan, int rank, int *n, int *inembed, int istride, int idist, int *onembed, int ostride, int odist,
-	cufftType type, int batch, size_t *workSize)
+cufftResult cufftMakePlanMany(cufftHandle plan, int rank, int *n, int *inembed, int istride,
+	int idist, int *onembed, int ostride, int odist, cufftType type, int batch,
+	size_t *workSize)
 {
 	struct wide wide;
-	cufftResult result = many(&wide, rank, n, inembed, istride, idist, onembed, ostride, odist, type, batch);
+	cufftResult result =
+		many(&wide, rank, n, inembed, istride, idist, onembed, ostride, odist, type, batch);
 	return result == CUFFT_SUCCESS ? make(plan, &wide.request, workSize) : result;
 }
 
-cufftResult cufftMakePlanMany64(cufftHandle plan, int rank, long long *n, long long *inembed, long long istride, long long idist,
-	long long *onembed, long long ostride, long long odist, cufftType type, long long batch, size_t *workSize)
+cufftResult cufftMakePlanMany64(cufftHandle plan, int rank, long long *n, long long *inembed,
+	long long istride, long long idist, long long *onembed, long long ostride, long long odist,
+	cufftType type, long long batch, size_t *workSize)
 {
-	struct ckt_layout_request request = many64(rank, n, inembed, istride, idist, onembed, ostride, odist, batch);
+	struct ckt_layout_request request =
+		many64(rank, n, inembed, istride, idist, onembed, ostride, odist, batch);
 	if (!ckt_layout_from_type(type, &request.kind, &request.precision))
 		return CUFFT_INVALID_TYPE;
 	return make(plan, &request, workSize);
 }
 
-cufftResult cufftXtMakePlanMany(cufftHandle plan, int rank, long long *n, long long *inembed, long long istride, long long idist,
-	cudaDataType inputtype, long long *onembed, long long ostride, long long odist, cudaDataType outputtype, long long batch,
+cufftResult cufftXtMakePlanMany(cufftHandle plan, int rank, long long *n, long long *inembed,
+	long long istride, long long idist, cudaDataType inputtype, long long *onembed,
+	long long ostride, long long odist, cudaDataType outputtype, long long batch,
 	size_t *workSize, cudaDataType executiontype)
 {
-	struct ckt_layout_request request = many64(rank, n, inembed, istride, idist, onembed, ostride, odist, batch);
-	if (!ckt_layout_from_data_types(inputtype, outputtype, executiontype, &request.kind, &request.precision))
+	struct ckt_layout_request request =
+		many64(rank, n, inembed, istride, idist, onembed, ostride, odist, batch);
+	if (!ckt_layout_from_data_types(
+		    inputtype, outputtype, executiontype, &request.kind, &request.precision))
 		return CUFFT_INVALID_TYPE;
 	return make(plan, &request, workSize);
 }
@@ -194,11 +221,12 @@ cufftResult cufftEstimate3d(int nx, int ny, int nz, cufftType type, size_t *work
 	return result == CUFFT_SUCCESS ? measure(&wide.request, workSize) : result;
 }
 
-cufftResult cufftEstimateMany(int rank, int *n, int *inembed, int istride, int idist, int *onembed, int ostride, int odist, cufftType type,
-	int batch, size_t *workSize)
+cufftResult cufftEstimateMany(int rank, int *n, int *inembed, int istride, int idist, int *onembed,
+	int ostride, int odist, cufftType type, int batch, size_t *workSize)
 {
 	struct wide wide;
-	cufftResult result = many(&wide, rank, n, inembed, istride, idist, onembed, ostride, odist, type, batch);
+	cufftResult result =
+		many(&wide, rank, n, inembed, istride, idist, onembed, ostride, odist, type, batch);
 	return result == CUFFT_SUCCESS ? measure(&wide.request, workSize) : result;
 }
 
@@ -216,36 +244,44 @@ cufftResult cufftGetSize2d(cufftHandle handle, int nx, int ny, cufftType type, s
 	return result == CUFFT_SUCCESS ? measure_for(handle, &wide.request, workSize) : result;
 }
 
-cufftResult cufftGetSize3d(cufftHandle handle, int nx, int ny, int nz, cufftType type, size_t *workSize)
+cufftResult cufftGetSize3d(
+	cufftHandle handle, int nx, int ny, int nz, cufftType type, size_t *workSize)
 {
 	struct wide wide;
 	cufftResult result = dense(&wide, 3, nx, ny, nz, type, 1);
 	return result == CUFFT_SUCCESS ? measure_for(handle, &wide.request, workSize) : result;
 }
 
-cufftResult cufftGetSizeMany(cufftHandle handle, int rank, int *n, int *inembed, int istride, int idist, int *onembed, int ostride, int odist,
-	cufftType type, int batch, size_t *workArea)
+cufftResult cufftGetSizeMany(cufftHandle handle, int rank, int *n, int *inembed, int istride,
+	int idist, int *onembed, int ostride, int odist, cufftType type, int batch,
+	size_t *workArea)
 {
 	struct wide wide;
-	cufftResult result = many(&wide, rank, n, inembed, istride, idist, onembed, ostride, odist, type, batch);
+	cufftResult result =
+		many(&wide, rank, n, inembed, istride, idist, onembed, ostride, odist, type, batch);
 	return result == CUFFT_SUCCESS ? measure_for(handle, &wide.request, workArea) : result;
 }
 
-cufftResult cufftGetSizeMany64(cufftHandle plan, int rank, long long *n, long long *inembed, long long istride, long long idist,
-	long long *onembed, long long ostride, long long odist, cufftType type, long long batch, size_t *workSize)
+cufftResult cufftGetSizeMany64(cufftHandle plan, int rank, long long *n, long long *inembed,
+	long long istride, long long idist, long long *onembed, long long ostride, long long odist,
+	cufftType type, long long batch, size_t *workSize)
 {
-	struct ckt_layout_request request = many64(rank, n, inembed, istride, idist, onembed, ostride, odist, batch);
+	struct ckt_layout_request request =
+		many64(rank, n, inembed, istride, idist, onembed, ostride, odist, batch);
 	if (!ckt_layout_from_type(type, &request.kind, &request.precision))
 		return CUFFT_INVALID_TYPE;
 	return measure_for(plan, &request, workSize);
 }
 
-cufftResult cufftXtGetSizeMany(cufftHandle plan, int rank, long long *n, long long *inembed, long long istride, long long idist,
-	cudaDataType inputtype, long long *onembed, long long ostride, long long odist, cudaDataType outputtype, long long batch,
+cufftResult cufftXtGetSizeMany(cufftHandle plan, int rank, long long *n, long long *inembed,
+	long long istride, long long idist, cudaDataType inputtype, long long *onembed,
+	long long ostride, long long odist, cudaDataType outputtype, long long batch,
 	size_t *workSize, cudaDataType executiontype)
 {
-	struct ckt_layout_request request = many64(rank, n, inembed, istride, idist, onembed, ostride, odist, batch);
-	if (!ckt_layout_from_data_types(inputtype, outputtype, executiontype, &request.kind, &request.precision))
+	struct ckt_layout_request request =
+		many64(rank, n, inembed, istride, idist, onembed, ostride, odist, batch);
+	if (!ckt_layout_from_data_types(
+		    inputtype, outputtype, executiontype, &request.kind, &request.precision))
 		return CUFFT_INVALID_TYPE;
 	return measure_for(plan, &request, workSize);
 }

@@ -6,9 +6,9 @@
 static double half_to_double(uint16_t bits)
 {
 	int exponent = bits >> 10 & 31, fraction = bits & 1023;
-	double value = exponent == 31 ? (fraction ? NAN : INFINITY) :
-		       exponent	      ? ldexp(fraction + 1024, exponent - 25) :
-					ldexp(fraction, -24);
+	double value = exponent == 31 ? (fraction ? NAN : INFINITY)
+		: exponent            ? ldexp(fraction + 1024, exponent - 25)
+				      : ldexp(fraction, -24);
 	return bits >> 15 ? -value : value;
 }
 
@@ -35,7 +35,8 @@ static uint16_t half_from_double(double value)
 	frexp(rounded, &exponent);
 	if (exponent < -13)
 		return (uint16_t)(sign | (uint16_t)ldexp(rounded, 24));
-	return (uint16_t)(sign | (exponent + 14) << 10 | ((uint16_t)ldexp(rounded, 11 - exponent) & 1023));
+	return (uint16_t)(sign | (exponent + 14) << 10 |
+		((uint16_t)ldexp(rounded, 11 - exponent) & 1023));
 }
 
 static double brain_to_double(uint16_t bits)
@@ -50,7 +51,10 @@ static uint16_t brain_from_double(double value)
 {
 	if (isnan(value))
 		return 0x7fff;
-	/* The 53 bits of a double are rounded to odd in a float first, so that the second rounding is the only one. */
+	/*
+	 * The 53 bits of a double are rounded to odd in a float first, so that the second rounding
+	 * is the only one.
+	 */
 	float near = (float)value;
 	uint32_t bits;
 	memcpy(&bits, &near, sizeof bits);
@@ -98,7 +102,9 @@ static double read_one(enum ckt_layout_precision precision, const unsigned char 
 static void write_one(enum ckt_layout_precision precision, unsigned char *at, double value)
 {
 	float single = (float)value;
-	uint16_t bits = precision == CKT_HALF ? half_from_double(value) : precision == CKT_BRAIN ? brain_from_double(value) : 0;
+	uint16_t bits = precision == CKT_HALF ? half_from_double(value)
+		: precision == CKT_BRAIN      ? brain_from_double(value)
+					      : 0;
 	switch (precision) {
 	case CKT_HALF:
 	case CKT_BRAIN:
@@ -113,15 +119,20 @@ static void write_one(enum ckt_layout_precision precision, unsigned char *at, do
 	}
 }
 
-struct ckt_complex ckt_number_read(enum ckt_layout_precision precision, bool real, const void *base, int64_t index)
+struct ckt_complex ckt_number_read(
+	enum ckt_layout_precision precision, bool real, const void *base, int64_t index)
 {
-	const unsigned char *at = (const unsigned char *)base + index * (int64_t)ckt_number_size(precision, real);
-	return (struct ckt_complex){read_one(precision, at), real ? 0 : read_one(precision, at + sizes[precision])};
+	const unsigned char *at =
+		(const unsigned char *)base + index * (int64_t)ckt_number_size(precision, real);
+	return (struct ckt_complex){
+		read_one(precision, at), real ? 0 : read_one(precision, at + sizes[precision])};
 }
 
-void ckt_number_write(enum ckt_layout_precision precision, bool real, void *base, int64_t index, struct ckt_complex value)
+void ckt_number_write(enum ckt_layout_precision precision, bool real, void *base, int64_t index,
+	struct ckt_complex value)
 {
-	unsigned char *at = (unsigned char *)base + index * (int64_t)ckt_number_size(precision, real);
+	unsigned char *at =
+		(unsigned char *)base + index * (int64_t)ckt_number_size(precision, real);
 	write_one(precision, at, value.re);
 	if (!real)
 		write_one(precision, at + sizes[precision], value.im);

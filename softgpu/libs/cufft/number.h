@@ -1,10 +1,15 @@
-/* The numbers of a transform in memory, read and written as doubles: half, bfloat16, float, double, real or complex. */
+/*
+ * The numbers of a transform in memory, read and written as doubles: half, bfloat16, float, double,
+ * real or complex.
+ */
 #pragma once
 
 #include "softgpu/libs/cufft/layout.h"
 
 size_t ckt_number_size(enum ckt_layout_precision precision, bool real);
 /* index: counted in numbers of that type. */
-struct ckt_complex ckt_number_read(enum ckt_layout_precision precision, bool real, const void *base, int64_t index);
+struct ckt_complex ckt_number_read(
+	enum ckt_layout_precision precision, bool real, const void *base, int64_t index);
 /* Rounded to nearest even. */
-void ckt_number_write(enum ckt_layout_precision precision, bool real, void *base, int64_t index, struct ckt_complex value);
+void ckt_number_write(enum ckt_layout_precision precision, bool real, void *base, int64_t index,
+	struct ckt_complex value);

@@ -6,11 +6,14 @@
 
 #include "softgpu/libs/common/driver.h"
 
-/* As many as a client may number (docs/libraries.md): a program that never destroys its plans is told so. */
+/*
+ * As many as a client may number (docs/libraries.md): a program that never destroys its plans is
+ * told so.
+ */
 #define MAX_PLANS (1 << 20)
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct ckt_plan **plans;		/* the handle less one is the index */
+static struct ckt_plan **plans; /* the handle less one is the index */
 static size_t plan_count;
 
 void ckt_shape_hold(struct ckt_shape *shape)
@@ -33,7 +36,8 @@ static ssize_t free_index(void)
 		if (!plans[i])
 			return (ssize_t)i;
 	size_t more = plan_count ? 2 * plan_count : 16;
-	struct ckt_plan **grown = more <= MAX_PLANS ? reallocarray(plans, more, sizeof(*plans)) : NULL;
+	struct ckt_plan **grown =
+		more <= MAX_PLANS ? reallocarray(plans, more, sizeof(*plans)) : NULL;
 	if (!grown)
 		return -1;
 	plans = grown;
@@ -89,7 +93,8 @@ cufftResult ckt_plan_destroy(cufftHandle handle)
 	plans[handle - 1] = NULL;
 	ckt_plan_unlock();
 	/* The driver frees it behind the work that uses it. */
-	bool freed = !plan->own_work || ckt_softlib_driver()->mem_free(plan->own_work) == CUDA_SUCCESS;
+	bool freed =
+		!plan->own_work || ckt_softlib_driver()->mem_free(plan->own_work) == CUDA_SUCCESS;
 	ckt_shape_release(plan->shape);
 	free(plan);
 	return freed ? CUFFT_SUCCESS : CUFFT_INTERNAL_ERROR;
@@ -103,9 +108,13 @@ static cufftResult make_shape(struct ckt_plan *plan, struct ckt_layout *layout)
 		return CUFFT_ALLOC_FAILED;
 	atomic_init(&shape->holders, 1);
 	shape->layout = *layout;
-	/* First what the device may not have: a shape of that size would take as much of the host's memory. */
+	/*
+	 * First what the device may not have: a shape of that size would take as much of the host's
+	 * memory.
+	 */
 	bool allocated = !plan->auto_allocate || plan->work ||
-			 ckt_softlib_driver()->mem_alloc(&work, ckt_layout_work_bytes(layout)) == CUDA_SUCCESS;
+		ckt_softlib_driver()->mem_alloc(&work, ckt_layout_work_bytes(layout)) ==
+			CUDA_SUCCESS;
 	if (allocated && ckt_layout_make(&shape->layout) == CUFFT_SUCCESS) {
 		plan->shape = shape;
 		plan->own_work = work;
@@ -118,7 +127,8 @@ static cufftResult make_shape(struct ckt_plan *plan, struct ckt_layout *layout)
 	return CUFFT_ALLOC_FAILED;
 }
 
-cufftResult ckt_plan_make(struct ckt_plan *plan, const struct ckt_layout_request *request, size_t *ret_work_bytes)
+cufftResult ckt_plan_make(
+	struct ckt_plan *plan, const struct ckt_layout_request *request, size_t *ret_work_bytes)
 {
 	struct ckt_layout layout;
 	CUcontext context;
@@ -148,14 +158,19 @@ static void run_job(const void *data)
 		ckt_shape_release(job->shape);
 }
 
-/* Whether the driver knows memory at both ends: an address that it does not know would end the process. */
+/*
+ * Whether the driver knows memory at both ends: an address that it does not know would end the
+ * process.
+ */
 static bool is_memory(const void *first, size_t bytes)
 {
 	const struct ckt_softlib_driver *d = ckt_softlib_driver();
 	unsigned int type;
 	CUdeviceptr address = (CUdeviceptr)first;
-	return d->pointer_get_attribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, address) == CUDA_SUCCESS &&
-	       d->pointer_get_attribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, address + bytes - 1) == CUDA_SUCCESS;
+	return d->pointer_get_attribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, address) ==
+		CUDA_SUCCESS &&
+		d->pointer_get_attribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE,
+			address + bytes - 1) == CUDA_SUCCESS;
 }
 
 static void CUDA_CB release_with_graph(void *shape)
@@ -168,10 +183,12 @@ static bool hold_with_graph(struct ckt_shape *shape, CUgraph graph)
 {
 	const struct ckt_softlib_driver *d = ckt_softlib_driver();
 	CUuserObject object;
-	if (d->user_object_create(&object, shape, release_with_graph, 1, CU_USER_OBJECT_NO_DESTRUCTOR_SYNC) != CUDA_SUCCESS)
+	if (d->user_object_create(&object, shape, release_with_graph, 1,
+		    CU_USER_OBJECT_NO_DESTRUCTOR_SYNC) != CUDA_SUCCESS)
 		return false;
 	ckt_shape_hold(shape);
-	if (d->graph_retain_user_object(graph, object, 1, CU_GRAPH_USER_OBJECT_MOVE) == CUDA_SUCCESS)
+	if (d->graph_retain_user_object(graph, object, 1, CU_GRAPH_USER_OBJECT_MOVE) ==
+		CUDA_SUCCESS)
 		return true;
 	d->user_object_release(object, 1);
 	return false;
@@ -180,7 +197,11 @@ static bool hold_with_graph(struct ckt_shape *shape, CUgraph graph)
 cufftResult ckt_plan_run(struct ckt_plan *plan, void *in, void *out, bool inverse)
 {
 	const struct ckt_softlib_driver *d = ckt_softlib_driver();
-	struct job job = {.shape = plan->shape, .in = in, .out = out, .work = (void *)plan->work, .inverse = inverse};
+	struct job job = {.shape = plan->shape,
+		.in = in,
+		.out = out,
+		.work = (void *)plan->work,
+		.inverse = inverse};
 	const struct ckt_layout *layout = &job.shape->layout;
 	CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
 	CUgraph graph = NULL;
@@ -188,7 +209,8 @@ cufftResult ckt_plan_run(struct ckt_plan *plan, void *in, void *out, bool invers
 		return CUFFT_INVALID_VALUE;
 	if (!plan->work)
 		return CUFFT_NO_WORKSPACE;
-	if (!is_memory(in, ckt_layout_extent(layout, true, in == out)) || !is_memory(out, ckt_layout_extent(layout, false, in == out)) ||
+	if (!is_memory(in, ckt_layout_extent(layout, true, in == out)) ||
+		!is_memory(out, ckt_layout_extent(layout, false, in == out)) ||
 		!is_memory(job.work, ckt_layout_work_bytes(layout)))
 		return CUFFT_EXEC_FAILED;
 	if (d->stream_capture_info(plan->stream, &status, NULL, &graph, NULL, NULL) != CUDA_SUCCESS)

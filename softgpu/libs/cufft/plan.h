@@ -3,8 +3,9 @@
  *
  *     cufftCreate -> settings -> a MakePlan function, once -> executions -> cufftDestroy
  *
- * One lock guards the table and all plans.  What executions need of a plan is a shape, which they hold for themselves, since a plan may be
- * destroyed while they wait; a graph that captured some holds it as a user object.
+ * One lock guards the table and all plans.  What executions need of a plan is a shape, which they
+ * hold for themselves, since a plan may be destroyed while they wait; a graph that captured some
+ * holds it as a user object.
  */
 #pragma once
 
@@ -22,10 +23,10 @@ struct ckt_shape {
 };
 
 struct ckt_plan {
-	struct ckt_shape *shape;	/* NULL until it is made */
+	struct ckt_shape *shape; /* NULL until it is made */
 	CUstream stream;
-	CUdeviceptr work;		/* 0: none yet */
-	CUdeviceptr own_work;		/* what the plan allocated itself */
+	CUdeviceptr work;     /* 0: none yet */
+	CUdeviceptr own_work; /* what the plan allocated itself */
 	bool auto_allocate;
 	int64_t properties[CKT_PLAN_PROPERTIES];
 };
@@ -39,6 +40,7 @@ cufftResult ckt_plan_destroy(cufftHandle handle);
 struct ckt_plan *ckt_plan_lock(cufftHandle handle);
 void ckt_plan_unlock(void);
 /* ret_work_bytes: written on success.  Precondition: locked. */
-cufftResult ckt_plan_make(struct ckt_plan *plan, const struct ckt_layout_request *request, size_t *ret_work_bytes);
+cufftResult ckt_plan_make(
+	struct ckt_plan *plan, const struct ckt_layout_request *request, size_t *ret_work_bytes);
 /* Precondition: locked, made. */
 cufftResult ckt_plan_run(struct ckt_plan *plan, void *in, void *out, bool inverse);

@@ -20,11 +20,11 @@ struct ckt_transform {
 	size_t length;
 	size_t factors[MAX_FACTORS];
 	size_t factor_count;
-	struct ckt_complex *roots;	/* exp(-2 pi i k / length) */
+	struct ckt_complex *roots; /* exp(-2 pi i k / length) */
 	/* For lengths with a large prime: the convolution. */
 	struct ckt_transform *inner;
-	struct ckt_complex *chirp;	/* c[k] */
-	struct ckt_complex *kernel;	/* conj(c), transformed by inner, over its length */
+	struct ckt_complex *chirp;  /* c[k] */
+	struct ckt_complex *kernel; /* conj(c), transformed by inner, over its length */
 };
 
 static struct ckt_complex multiply(struct ckt_complex a, struct ckt_complex b)
@@ -42,7 +42,10 @@ static struct ckt_complex subtract(struct ckt_complex a, struct ckt_complex b)
 	return (struct ckt_complex){a.re - b.re, a.im - b.im};
 }
 
-/* exp(-2 pi i k / n), k < n: the angle is brought below 45 degrees in whole numbers, so that long rows lose no digits. */
+/*
+ * exp(-2 pi i k / n), k < n: the angle is brought below 45 degrees in whole numbers, so that long
+ * rows lose no digits.
+ */
 static struct ckt_complex root(uint64_t k, uint64_t n)
 {
 	/* In units of 1 / (8 n) of a turn. */
@@ -138,7 +141,8 @@ struct ckt_transform *ckt_transform_create(size_t length)
 	if (!t)
 		return NULL;
 	t->length = length;
-	if (factorize(length, t->factors, &t->factor_count) == 1 ? make_roots(t) : make_convolution(t))
+	if (factorize(length, t->factors, &t->factor_count) == 1 ? make_roots(t)
+								 : make_convolution(t))
 		return t;
 	ckt_transform_destroy(t);
 	return NULL;
@@ -172,7 +176,8 @@ static struct ckt_complex turned(struct ckt_complex a)
 	return (struct ckt_complex){a.im, -a.re};
 }
 
-static void butterflies_2(const struct ckt_transform *t, struct ckt_complex *out, size_t m, size_t step)
+static void butterflies_2(
+	const struct ckt_transform *t, struct ckt_complex *out, size_t m, size_t step)
 {
 	for (size_t k = 0; k < m; k++) {
 		struct ckt_complex odd = multiply(out[k + m], t->roots[k * step]);
@@ -181,12 +186,15 @@ static void butterflies_2(const struct ckt_transform *t, struct ckt_complex *out
 	}
 }
 
-static void butterflies_4(const struct ckt_transform *t, struct ckt_complex *out, size_t m, size_t step)
+static void butterflies_4(
+	const struct ckt_transform *t, struct ckt_complex *out, size_t m, size_t step)
 {
 	for (size_t k = 0; k < m; k++) {
 		struct ckt_complex a = out[k], b = multiply(out[k + m], t->roots[k * step]);
-		struct ckt_complex c = multiply(out[k + 2 * m], t->roots[2 * k * step]), d = multiply(out[k + 3 * m], t->roots[3 * k * step]);
-		struct ckt_complex sum = add(a, c), difference = subtract(a, c), odd = add(b, d), cross = turned(subtract(b, d));
+		struct ckt_complex c = multiply(out[k + 2 * m], t->roots[2 * k * step]),
+				   d = multiply(out[k + 3 * m], t->roots[3 * k * step]);
+		struct ckt_complex sum = add(a, c), difference = subtract(a, c), odd = add(b, d),
+				   cross = turned(subtract(b, d));
 		out[k] = add(sum, odd);
 		out[k + m] = add(difference, cross);
 		out[k + 2 * m] = subtract(sum, odd);
@@ -194,7 +202,8 @@ static void butterflies_4(const struct ckt_transform *t, struct ckt_complex *out
 	}
 }
 
-static void butterflies(const struct ckt_transform *t, struct ckt_complex *out, size_t p, size_t m, size_t step)
+static void butterflies(
+	const struct ckt_transform *t, struct ckt_complex *out, size_t p, size_t m, size_t step)
 {
 	struct ckt_complex part[LARGEST_RADIX];
 	size_t apart = t->length / p;
@@ -211,7 +220,8 @@ static void butterflies(const struct ckt_transform *t, struct ckt_complex *out, 
 }
 
 /* out: length / step numbers, transformed from in[0], in[step], ... */
-static void split(const struct ckt_transform *t, struct ckt_complex *out, const struct ckt_complex *in, size_t level, size_t step)
+static void split(const struct ckt_transform *t, struct ckt_complex *out,
+	const struct ckt_complex *in, size_t level, size_t step)
 {
 	if (level == t->factor_count) {
 		*out = *in;
@@ -234,7 +244,8 @@ static void conjugate_row(struct ckt_complex *row, size_t length)
 		row[k].im = -row[k].im;
 }
 
-static void convolve(const struct ckt_transform *t, struct ckt_complex *row, struct ckt_complex *scratch)
+static void convolve(
+	const struct ckt_transform *t, struct ckt_complex *row, struct ckt_complex *scratch)
 {
 	size_t n = t->length, m = t->inner->length;
 	struct ckt_complex *padded = scratch;
@@ -251,7 +262,8 @@ static void convolve(const struct ckt_transform *t, struct ckt_complex *row, str
 	}
 }
 
-void ckt_transform_run(const struct ckt_transform *t, struct ckt_complex *row, struct ckt_complex *scratch, bool inverse)
+void ckt_transform_run(const struct ckt_transform *t, struct ckt_complex *row,
+	struct ckt_complex *scratch, bool inverse)
 {
 	/* The inverse is the conjugate of the transform of the conjugate. */
 	if (inverse)

@@ -1,8 +1,9 @@
 /*
  * Discrete Fourier transforms of one row of complex numbers, in double precision, of any length.
  *
- * Lengths whose primes are small are split by these (mixed radix); any other length becomes a convolution of a power of two (Bluestein's
- * algorithm), so that a long prime costs n log n as well.  A transform is read only once it is made: threads may share it.
+ * Lengths whose primes are small are split by these (mixed radix); any other length becomes a
+ * convolution of a power of two (Bluestein's algorithm), so that a long prime costs n log n as
+ * well.  A transform is read only once it is made: threads may share it.
  */
 #pragma once
 
@@ -22,4 +23,5 @@ size_t ckt_transform_length(const struct ckt_transform *transform);
 /* How many numbers of scratch a run of that length needs. */
 size_t ckt_transform_scratch_of(size_t length);
 /* In place, not scaled: exponent -2 pi i / n, or + where inverse. */
-void ckt_transform_run(const struct ckt_transform *transform, struct ckt_complex *row, struct ckt_complex *scratch, bool inverse);
+void ckt_transform_run(const struct ckt_transform *transform, struct ckt_complex *row,
+	struct ckt_complex *scratch, bool inverse);

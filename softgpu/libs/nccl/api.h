@@ -7,5 +7,9 @@ ncclResult_t ncclGroupStart(void);
 ncclResult_t ncclGroupEnd(void);
 void ncclResetDebugInit(void);
 
-/* Every function of NCCL has a second name, by which a profiler that takes the first one's place reaches it. */
-#define CKT_ALIAS(name) extern __typeof__(nccl##name) pnccl##name __attribute__((alias("nccl" #name)))
+/*
+ * Every function of NCCL has a second name, by which a profiler that takes the first one's place
+ * reaches it.
+ */
+#define CKT_ALIAS(name) \
+	extern __typeof__(nccl##name) pnccl##name __attribute__((alias("nccl" #name)))

@@ -12,7 +12,8 @@ static ncclResult_t invalid(const char *what)
 	return ncclInvalidArgument;
 }
 
-static ncclResult_t find_op(struct ncclComm *comm, ncclRedOp_t op, ncclDataType_t type, struct ckt_reduction *ret_reduction)
+static ncclResult_t find_op(struct ncclComm *comm, ncclRedOp_t op, ncclDataType_t type,
+	struct ckt_reduction *ret_reduction)
 {
 	ncclResult_t result = ncclSuccess;
 	if ((unsigned)op < ncclNumOps) {
@@ -31,33 +32,59 @@ static ncclResult_t find_op(struct ncclComm *comm, ncclRedOp_t op, ncclDataType_
 	return result;
 }
 
-/* Work reads and writes memory of this process: what is no memory of the GPU's must not get there. */
+/*
+ * Work reads and writes memory of this process: what is no memory of the GPU's must not get there.
+ */
 static bool is_memory(const void *address, size_t bytes)
 {
 	const struct ckt_softlib_driver *d = ckt_softlib_driver();
 	unsigned type;
 	CUdeviceptr at = (CUdeviceptr)address;
-	return !bytes || (address && d->pointer_get_attribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, at) == CUDA_SUCCESS &&
-			  d->pointer_get_attribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, at + bytes - 1) == CUDA_SUCCESS);
+	return !bytes ||
+		(address &&
+			d->pointer_get_attribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, at) ==
+				CUDA_SUCCESS &&
+			d->pointer_get_attribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE,
+				at + bytes - 1) == CUDA_SUCCESS);
 }
 
 /* How many blocks of `count` numbers a rank's buffers have. */
-static void blocks_of(const struct ncclComm *comm, const struct ckt_op *op, size_t *ret_from, size_t *ret_to)
+static void blocks_of(
+	const struct ncclComm *comm, const struct ckt_op *op, size_t *ret_from, size_t *ret_to)
 {
 	size_t n = (size_t)comm->size;
 	bool root = op->peer == comm->rank;
 	size_t from = 1, to = 1;
 	switch (op->kind) {
-	case CKT_OP_ALL_REDUCE: break;
-	case CKT_OP_REDUCE: to = root; break;
-	case CKT_OP_BROADCAST: from = root; break;
-	case CKT_OP_ALL_GATHER: to = n; break;
-	case CKT_OP_REDUCE_SCATTER: from = n; break;
-	case CKT_OP_ALL_TO_ALL: from = to = n; break;
-	case CKT_OP_GATHER: to = root ? n : 0; break;
-	case CKT_OP_SCATTER: from = root ? n : 0; break;
-	case CKT_OP_SEND: to = 0; break;
-	case CKT_OP_RECEIVE: from = 0; break;
+	case CKT_OP_ALL_REDUCE:
+		break;
+	case CKT_OP_REDUCE:
+		to = root;
+		break;
+	case CKT_OP_BROADCAST:
+		from = root;
+		break;
+	case CKT_OP_ALL_GATHER:
+		to = n;
+		break;
+	case CKT_OP_REDUCE_SCATTER:
+		from = n;
+		break;
+	case CKT_OP_ALL_TO_ALL:
+		from = to = n;
+		break;
+	case CKT_OP_GATHER:
+		to = root ? n : 0;
+		break;
+	case CKT_OP_SCATTER:
+		from = root ? n : 0;
+		break;
+	case CKT_OP_SEND:
+		to = 0;
+		break;
+	case CKT_OP_RECEIVE:
+		from = 0;
+		break;
 	}
 	*ret_from = from;
 	*ret_to = to;
@@ -80,12 +107,14 @@ static ncclResult_t check(struct ncclComm *comm, struct ckt_op *op, const ncclRe
 	blocks_of(comm, op, &from, &to);
 	if (op->count > SIZE_MAX / 2 / size / (size_t)comm->size)
 		return invalid("a count beyond all memory");
-	if (!is_memory(op->from, from * op->count * size) || !is_memory(op->to, to * op->count * size))
+	if (!is_memory(op->from, from * op->count * size) ||
+		!is_memory(op->to, to * op->count * size))
 		return invalid("a buffer is not the GPU's memory, or too small");
 	return ncclSuccess;
 }
 
-static ncclResult_t add(ncclComm_t handle, cudaStream_t stream, struct ckt_op *op, const ncclRedOp_t *reduction)
+static ncclResult_t add(
+	ncclComm_t handle, cudaStream_t stream, struct ckt_op *op, const ncclRedOp_t *reduction)
 {
 	ckt_group_enter();
 	struct ncclComm *comm = ckt_softlib_driver() ? ckt_comm_get(handle) : NULL;
@@ -99,78 +128,144 @@ static ncclResult_t add(ncclComm_t handle, cudaStream_t stream, struct ckt_op *o
 	return ckt_group_leave(result);
 }
 
-ncclResult_t ncclReduce(const void *sendbuff, void *recvbuff, size_t count, ncclDataType_t datatype, ncclRedOp_t op, int root, ncclComm_t comm,
-			cudaStream_t stream)
+ncclResult_t ncclReduce(const void *sendbuff, void *recvbuff, size_t count, ncclDataType_t datatype,
+	ncclRedOp_t op, int root, ncclComm_t comm, cudaStream_t stream)
 {
-	return add(comm, stream, &(struct ckt_op){.kind = CKT_OP_REDUCE, .type = datatype, .peer = root, .from = sendbuff, .to = recvbuff, .count = count},
-		   &op);
+	return add(comm, stream,
+		&(struct ckt_op){.kind = CKT_OP_REDUCE,
+			.type = datatype,
+			.peer = root,
+			.from = sendbuff,
+			.to = recvbuff,
+			.count = count},
+		&op);
 }
 CKT_ALIAS(Reduce);
 
-ncclResult_t ncclBroadcast(const void *sendbuff, void *recvbuff, size_t count, ncclDataType_t datatype, int root, ncclComm_t comm,
-			   cudaStream_t stream)
+ncclResult_t ncclBroadcast(const void *sendbuff, void *recvbuff, size_t count,
+	ncclDataType_t datatype, int root, ncclComm_t comm, cudaStream_t stream)
 {
-	return add(comm, stream, &(struct ckt_op){.kind = CKT_OP_BROADCAST, .type = datatype, .peer = root, .from = sendbuff, .to = recvbuff, .count = count},
-		   NULL);
+	return add(comm, stream,
+		&(struct ckt_op){.kind = CKT_OP_BROADCAST,
+			.type = datatype,
+			.peer = root,
+			.from = sendbuff,
+			.to = recvbuff,
+			.count = count},
+		NULL);
 }
 CKT_ALIAS(Broadcast);
 
-ncclResult_t ncclBcast(void *buff, size_t count, ncclDataType_t datatype, int root, ncclComm_t comm, cudaStream_t stream)
+ncclResult_t ncclBcast(void *buff, size_t count, ncclDataType_t datatype, int root, ncclComm_t comm,
+	cudaStream_t stream)
 {
 	return ncclBroadcast(buff, buff, count, datatype, root, comm, stream);
 }
 CKT_ALIAS(Bcast);
 
-ncclResult_t ncclAllReduce(const void *sendbuff, void *recvbuff, size_t count, ncclDataType_t datatype, ncclRedOp_t op, ncclComm_t comm,
-			   cudaStream_t stream)
+ncclResult_t ncclAllReduce(const void *sendbuff, void *recvbuff, size_t count,
+	ncclDataType_t datatype, ncclRedOp_t op, ncclComm_t comm, cudaStream_t stream)
 {
-	return add(comm, stream, &(struct ckt_op){.kind = CKT_OP_ALL_REDUCE, .type = datatype, .from = sendbuff, .to = recvbuff, .count = count}, &op);
+	return add(comm, stream,
+		&(struct ckt_op){.kind = CKT_OP_ALL_REDUCE,
+			.type = datatype,
+			.from = sendbuff,
+			.to = recvbuff,
+			.count = count},
+		&op);
 }
 CKT_ALIAS(AllReduce);
 
-ncclResult_t ncclReduceScatter(const void *sendbuff, void *recvbuff, size_t recvcount, ncclDataType_t datatype, ncclRedOp_t op, ncclComm_t comm,
-			       cudaStream_t stream)
+ncclResult_t ncclReduceScatter(const void *sendbuff, void *recvbuff, size_t recvcount,
+	ncclDataType_t datatype, ncclRedOp_t op, ncclComm_t comm, cudaStream_t stream)
 {
-	return add(comm, stream, &(struct ckt_op){.kind = CKT_OP_REDUCE_SCATTER, .type = datatype, .from = sendbuff, .to = recvbuff, .count = recvcount},
-		   &op);
+	return add(comm, stream,
+		&(struct ckt_op){.kind = CKT_OP_REDUCE_SCATTER,
+			.type = datatype,
+			.from = sendbuff,
+			.to = recvbuff,
+			.count = recvcount},
+		&op);
 }
 CKT_ALIAS(ReduceScatter);
 
-ncclResult_t ncclAllGather(const void *sendbuff, void *recvbuff, size_t sendcount, ncclDataType_t datatype, ncclComm_t comm, cudaStream_t stream)
+ncclResult_t ncclAllGather(const void *sendbuff, void *recvbuff, size_t sendcount,
+	ncclDataType_t datatype, ncclComm_t comm, cudaStream_t stream)
 {
-	return add(comm, stream, &(struct ckt_op){.kind = CKT_OP_ALL_GATHER, .type = datatype, .from = sendbuff, .to = recvbuff, .count = sendcount}, NULL);
+	return add(comm, stream,
+		&(struct ckt_op){.kind = CKT_OP_ALL_GATHER,
+			.type = datatype,
+			.from = sendbuff,
+			.to = recvbuff,
+			.count = sendcount},
+		NULL);
 }
 CKT_ALIAS(AllGather);
 
-ncclResult_t ncclAlltoAll(const void *sendbuff, void *recvbuff, size_t count, ncclDataType_t datatype, ncclComm_t comm, cudaStream_t stream)
+ncclResult_t ncclAlltoAll(const void *sendbuff, void *recvbuff, size_t count,
+	ncclDataType_t datatype, ncclComm_t comm, cudaStream_t stream)
 {
-	return add(comm, stream, &(struct ckt_op){.kind = CKT_OP_ALL_TO_ALL, .type = datatype, .from = sendbuff, .to = recvbuff, .count = count}, NULL);
+	return add(comm, stream,
+		&(struct ckt_op){.kind = CKT_OP_ALL_TO_ALL,
+			.type = datatype,
+			.from = sendbuff,
+			.to = recvbuff,
+			.count = count},
+		NULL);
 }
 CKT_ALIAS(AlltoAll);
 
-ncclResult_t ncclGather(const void *sendbuff, void *recvbuff, size_t count, ncclDataType_t datatype, int root, ncclComm_t comm, cudaStream_t stream)
+ncclResult_t ncclGather(const void *sendbuff, void *recvbuff, size_t count, ncclDataType_t datatype,
+	int root, ncclComm_t comm, cudaStream_t stream)
 {
-	return add(comm, stream, &(struct ckt_op){.kind = CKT_OP_GATHER, .type = datatype, .peer = root, .from = sendbuff, .to = recvbuff, .count = count},
-		   NULL);
+	return add(comm, stream,
+		&(struct ckt_op){.kind = CKT_OP_GATHER,
+			.type = datatype,
+			.peer = root,
+			.from = sendbuff,
+			.to = recvbuff,
+			.count = count},
+		NULL);
 }
 CKT_ALIAS(Gather);
 
-ncclResult_t ncclScatter(const void *sendbuff, void *recvbuff, size_t count, ncclDataType_t datatype, int root, ncclComm_t comm, cudaStream_t stream)
+ncclResult_t ncclScatter(const void *sendbuff, void *recvbuff, size_t count,
+	ncclDataType_t datatype, int root, ncclComm_t comm, cudaStream_t stream)
 {
-	return add(comm, stream, &(struct ckt_op){.kind = CKT_OP_SCATTER, .type = datatype, .peer = root, .from = sendbuff, .to = recvbuff, .count = count},
-		   NULL);
+	return add(comm, stream,
+		&(struct ckt_op){.kind = CKT_OP_SCATTER,
+			.type = datatype,
+			.peer = root,
+			.from = sendbuff,
+			.to = recvbuff,
+			.count = count},
+		NULL);
 }
 CKT_ALIAS(Scatter);
 
-ncclResult_t ncclSend(const void *sendbuff, size_t count, ncclDataType_t datatype, int peer, ncclComm_t comm, cudaStream_t stream)
+ncclResult_t ncclSend(const void *sendbuff, size_t count, ncclDataType_t datatype, int peer,
+	ncclComm_t comm, cudaStream_t stream)
 {
-	return add(comm, stream, &(struct ckt_op){.kind = CKT_OP_SEND, .type = datatype, .peer = peer, .from = sendbuff, .count = count}, NULL);
+	return add(comm, stream,
+		&(struct ckt_op){.kind = CKT_OP_SEND,
+			.type = datatype,
+			.peer = peer,
+			.from = sendbuff,
+			.count = count},
+		NULL);
 }
 CKT_ALIAS(Send);
 
-ncclResult_t ncclRecv(void *recvbuff, size_t count, ncclDataType_t datatype, int peer, ncclComm_t comm, cudaStream_t stream)
+ncclResult_t ncclRecv(void *recvbuff, size_t count, ncclDataType_t datatype, int peer,
+	ncclComm_t comm, cudaStream_t stream)
 {
-	return add(comm, stream, &(struct ckt_op){.kind = CKT_OP_RECEIVE, .type = datatype, .peer = peer, .to = recvbuff, .count = count}, NULL);
+	return add(comm, stream,
+		&(struct ckt_op){.kind = CKT_OP_RECEIVE,
+			.type = datatype,
+			.peer = peer,
+			.to = recvbuff,
+			.count = count},
+		NULL);
 }
 CKT_ALIAS(Recv);
 
@@ -193,14 +288,17 @@ static size_t free_op(struct ncclComm *comm)
 	return index;
 }
 
-ncclResult_t ncclRedOpCreatePreMulSum(ncclRedOp_t *op, void *scalar, ncclDataType_t datatype, ncclScalarResidence_t residence, ncclComm_t handle)
+ncclResult_t ncclRedOpCreatePreMulSum(ncclRedOp_t *op, void *scalar, ncclDataType_t datatype,
+	ncclScalarResidence_t residence, ncclComm_t handle)
 {
 	size_t size = ckt_type_size(datatype);
 	struct ncclComm *comm = op && scalar && size ? ckt_comm_get(handle) : NULL;
 	if (!comm)
-		return invalid("no such communicator or type, no scalar, or no place for the operation");
+		return invalid(
+			"no such communicator or type, no scalar, or no place for the operation");
 	ncclResult_t result = ckt_comm_usable(comm);
-	struct ckt_user_op made = {.type = datatype, .reduction = {.op = ncclSum, .premultiply = true}, .used = true};
+	struct ckt_user_op made = {
+		.type = datatype, .reduction = {.op = ncclSum, .premultiply = true}, .used = true};
 	if (residence == ncclScalarHostImmediate)
 		memcpy(made.reduction.immediate, scalar, size);
 	else if (residence == ncclScalarDevice && ckt_softlib_driver() && is_memory(scalar, size))
@@ -237,6 +335,8 @@ ncclResult_t ncclRedOpDestroy(ncclRedOp_t op, ncclComm_t handle)
 	}
 	pthread_mutex_unlock(&comm->lock);
 	ckt_comm_put(comm);
-	return result == ncclSuccess ? result : invalid("the operation is none of ncclRedOpCreatePreMulSum's");
+	return result == ncclSuccess
+		? result
+		: invalid("the operation is none of ncclRedOpCreatePreMulSum's");
 }
 CKT_ALIAS(RedOpDestroy);

@@ -24,7 +24,9 @@ void ckt_comm_say(const char *format, ...)
 	va_start(arguments, format);
 	vsnprintf(said, sizeof said, format, arguments);
 	va_end(arguments);
-	if (debug && (!strcasecmp(debug, "WARN") || !strcasecmp(debug, "INFO") || !strcasecmp(debug, "TRACE")))
+	if (debug &&
+		(!strcasecmp(debug, "WARN") || !strcasecmp(debug, "INFO") ||
+			!strcasecmp(debug, "TRACE")))
 		fprintf(stderr, "cricket: soft GPU: NCCL: %s\n", said);
 	pthread_mutex_unlock(&said_lock);
 }
@@ -51,7 +53,7 @@ ncclResult_t ckt_comm_make(int device, CUcontext context, bool blocking, struct 
 	comm->context = context;
 	comm->blocking = blocking;
 	comm->busy = true;
-	comm->holders = 2;	/* the table's and the caller's */
+	comm->holders = 2; /* the table's and the caller's */
 	pthread_mutex_init(&comm->lock, NULL);
 	pthread_cond_init(&comm->changed, NULL);
 	pthread_mutex_init(&comm->control, NULL);
@@ -176,7 +178,8 @@ ncclResult_t ckt_comm_usable(struct ncclComm *comm)
 	pthread_mutex_lock(&comm->lock);
 	if (comm->busy || !comm->ready) {
 		result = ncclInvalidArgument;
-		ckt_comm_say("the communicator is used before the call before has come to its end (ncclCommGetAsyncError says when)");
+		ckt_comm_say(
+			"the communicator is used before the call before has come to its end (ncclCommGetAsyncError says when)");
 	} else if (comm->error != ncclSuccess) {
 		result = comm->error;
 	} else if (comm->finalized || comm->revoked) {

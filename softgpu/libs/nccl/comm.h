@@ -4,8 +4,8 @@
  *	made -> in progress (a job meets the others) -> ready -> in progress (finalize) -> finalized
  *	  abort, from any state: both planes stop, whoever waits comes back, the handle is gone
  *
- * Work on streams names a communicator by its number, never by its address: it may run when the communicator is long gone, as a graph's does.
- * All functions may be called from any thread.
+ * Work on streams names a communicator by its number, never by its address: it may run when the
+ * communicator is long gone, as a graph's does. All functions may be called from any thread.
  */
 #pragma once
 
@@ -27,9 +27,9 @@ struct ckt_user_op {
 struct ncclComm {
 	struct ncclComm *next;
 	uint64_t number;
-	unsigned holders;		/* of the table's lock */
+	unsigned holders; /* of the table's lock */
 
-	int rank, size;			/* of a split's known when it is ready */
+	int rank, size; /* of a split's known when it is ready */
 	int device;
 	CUcontext context;
 	bool blocking;
@@ -37,34 +37,43 @@ struct ncclComm {
 
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
-	bool busy;			/* a job works on it */
-	bool ready;			/* it has met the others */
+	bool busy;  /* a job works on it */
+	bool ready; /* it has met the others */
 	bool finalized, revoked;
-	ncclResult_t error;		/* the first; ncclSuccess */
-	size_t pending;			/* work on streams that has not run, but for graphs' */
+	ncclResult_t error; /* the first; ncclSuccess */
+	size_t pending;     /* work on streams that has not run, but for graphs' */
 	struct ckt_user_op *ops;
 	size_t op_count;
 
-	pthread_mutex_t control;	/* of the control plane: one split at a time */
-	pthread_mutex_t running;	/* of the data plane: one work at a time */
-	uint64_t sequence;		/* collectives that ran */
+	pthread_mutex_t control; /* of the control plane: one split at a time */
+	pthread_mutex_t running; /* of the data plane: one work at a time */
+	uint64_t sequence;       /* collectives that ran */
 
 	/* Of the calls that put work on streams, one at a time: what was put there last. */
 	pthread_mutex_t issue;
 	CUevent after, after_captured;
 	CUstream stream;
-	unsigned long long capture;	/* of after_captured; 0: none */
+	unsigned long long capture; /* of after_captured; 0: none */
 };
 
-/* The last error's text of this process, for ncclGetLastError and stderr where NCCL_DEBUG asks for it. */
+/*
+ * The last error's text of this process, for ncclGetLastError and stderr where NCCL_DEBUG asks for
+ * it.
+ */
 void ckt_comm_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 const char *ckt_comm_said(void);
 
-/* A new one in the table, busy and held once for whoever makes it ready by ckt_comm_set_size and ckt_comm_done. */
-ncclResult_t ckt_comm_make(int device, CUcontext context, bool blocking, struct ncclComm **ret_comm);
+/*
+ * A new one in the table, busy and held once for whoever makes it ready by ckt_comm_set_size and
+ * ckt_comm_done.
+ */
+ncclResult_t ckt_comm_make(
+	int device, CUcontext context, bool blocking, struct ncclComm **ret_comm);
 ncclResult_t ckt_comm_set_size(struct ncclComm *comm, int rank, int size);
 
-/* Of a handle, or of a number: held, NULL where there is none.  Each is given back by ckt_comm_put. */
+/*
+ * Of a handle, or of a number: held, NULL where there is none.  Each is given back by ckt_comm_put.
+ */
 struct ncclComm *ckt_comm_get(ncclComm_t handle);
 struct ncclComm *ckt_comm_find(uint64_t number);
 void ckt_comm_put(struct ncclComm *comm);

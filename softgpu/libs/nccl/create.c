@@ -20,9 +20,11 @@ static ncclResult_t read_config(const ncclConfig_t *config, bool inherited, bool
 	*ret_blocking = inherited;
 	if (!config)
 		return ncclSuccess;
-	if (config->magic != 0xcafebeef || config->size < offsetof(ncclConfig_t, blocking) + sizeof config->blocking)
+	if (config->magic != 0xcafebeef ||
+		config->size < offsetof(ncclConfig_t, blocking) + sizeof config->blocking)
 		return invalid("the configuration was not made with NCCL_CONFIG_INITIALIZER");
-	if (config->blocking != NCCL_CONFIG_UNDEF_INT && config->blocking != 0 && config->blocking != 1)
+	if (config->blocking != NCCL_CONFIG_UNDEF_INT && config->blocking != 0 &&
+		config->blocking != 1)
 		return invalid("the configuration's blocking is neither 0 nor 1");
 	if (config->blocking != NCCL_CONFIG_UNDEF_INT)
 		*ret_blocking = config->blocking;
@@ -41,7 +43,8 @@ static ncclResult_t run_join(struct ckt_job *job)
 }
 
 /* Within a group. */
-static ncclResult_t join(ncclComm_t *ret_comm, int ranks, const ncclUniqueId *id, int rank, int device, CUcontext context, bool blocking)
+static ncclResult_t join(ncclComm_t *ret_comm, int ranks, const ncclUniqueId *id, int rank,
+	int device, CUcontext context, bool blocking)
 {
 	struct ncclComm *comm;
 	ncclResult_t result = ckt_comm_make(device, context, blocking, &comm);
@@ -54,10 +57,12 @@ static ncclResult_t join(ncclComm_t *ret_comm, int ranks, const ncclUniqueId *id
 		return result;
 	}
 	*ret_comm = comm;
-	return ckt_group_job(&(struct ckt_job){.run = run_join, .comm = comm, .handle = ret_comm, .id = *id});
+	return ckt_group_job(
+		&(struct ckt_job){.run = run_join, .comm = comm, .handle = ret_comm, .id = *id});
 }
 
-static ncclResult_t init_rank(ncclComm_t *ret_comm, int ranks, const ncclUniqueId *id, int rank, const ncclConfig_t *config)
+static ncclResult_t init_rank(ncclComm_t *ret_comm, int ranks, const ncclUniqueId *id, int rank,
+	const ncclConfig_t *config)
 {
 	CUcontext context;
 	CUdevice device;
@@ -72,7 +77,8 @@ static ncclResult_t init_rank(ncclComm_t *ret_comm, int ranks, const ncclUniqueI
 	ncclResult_t result = read_config(config, true, &blocking);
 	if (result != ncclSuccess)
 		return result;
-	if (ckt_softlib_context(&context) != CUDA_SUCCESS || ckt_softlib_driver()->ctx_get_device(&device) != CUDA_SUCCESS)
+	if (ckt_softlib_context(&context) != CUDA_SUCCESS ||
+		ckt_softlib_driver()->ctx_get_device(&device) != CUDA_SUCCESS)
 		return ncclUnhandledCudaError;
 	return join(ret_comm, ranks, id, rank, device, context, blocking);
 }
@@ -83,7 +89,8 @@ ncclResult_t ncclGetUniqueId(ncclUniqueId *uniqueId)
 }
 CKT_ALIAS(GetUniqueId);
 
-ncclResult_t ncclCommInitRankConfig(ncclComm_t *comm, int nranks, ncclUniqueId commId, int rank, ncclConfig_t *config)
+ncclResult_t ncclCommInitRankConfig(
+	ncclComm_t *comm, int nranks, ncclUniqueId commId, int rank, ncclConfig_t *config)
 {
 	ckt_group_enter();
 	return ckt_group_leave(init_rank(comm, nranks, &commId, rank, config));
@@ -98,7 +105,8 @@ ncclResult_t ncclCommInitRank(ncclComm_t *comm, int nranks, ncclUniqueId commId,
 CKT_ALIAS(CommInitRank);
 
 /* The first id serves all: there are no more ranks than one root can meet. */
-ncclResult_t ncclCommInitRankScalable(ncclComm_t *newcomm, int nranks, int myrank, int nId, ncclUniqueId *commIds, ncclConfig_t *config)
+ncclResult_t ncclCommInitRankScalable(ncclComm_t *newcomm, int nranks, int myrank, int nId,
+	ncclUniqueId *commIds, ncclConfig_t *config)
 {
 	if (nId < 1 || nId > nranks || !commIds)
 		return invalid("no unique ids, or more than ranks");
@@ -139,7 +147,9 @@ CKT_ALIAS(CommInitAll);
 
 /* ---- Out of another */
 
-/* The sockets of a communicator whose members are known.  Precondition: parent->control is locked. */
+/*
+ * The sockets of a communicator whose members are known.  Precondition: parent->control is locked.
+ */
 static ncclResult_t derive(struct ckt_job *job, const int *members, int count)
 {
 	int rank = 0;
@@ -152,7 +162,8 @@ static ncclResult_t derive(struct ckt_job *job, const int *members, int count)
 		return result;
 	int error = ckt_mesh_derive(&job->parent->mesh, members, &job->comm->mesh);
 	if (error)
-		ckt_comm_say("rank %d of %d: %s", job->parent->rank, job->parent->size, error == -EPIPE ? "a peer is gone" : strerror(-error));
+		ckt_comm_say("rank %d of %d: %s", job->parent->rank, job->parent->size,
+			error == -EPIPE ? "a peer is gone" : strerror(-error));
 	return !error ? ncclSuccess : error == -EPIPE ? ncclRemoteError : ncclSystemError;
 }
 
@@ -169,8 +180,12 @@ static int exchange_choices(struct ckt_mesh *mesh, struct choice *choices)
 	for (int p = 0; p < mesh->size; p++) {
 		if (p == mesh->rank)
 			continue;
-		transfers[count++] = (struct ckt_transfer){.peer = p, .send = true, .data = &choices[mesh->rank], .bytes = sizeof *choices};
-		transfers[count++] = (struct ckt_transfer){.peer = p, .data = &choices[p], .bytes = sizeof *choices};
+		transfers[count++] = (struct ckt_transfer){.peer = p,
+			.send = true,
+			.data = &choices[mesh->rank],
+			.bytes = sizeof *choices};
+		transfers[count++] = (struct ckt_transfer){
+			.peer = p, .data = &choices[p], .bytes = sizeof *choices};
 	}
 	int error = ckt_mesh_exchange(mesh, CKT_PLANE_CONTROL, transfers, count);
 	free(transfers);
@@ -203,11 +218,16 @@ static ncclResult_t run_split(struct ckt_job *job)
 		choices[parent->rank] = (struct choice){job->color, job->key};
 		int error = exchange_choices(&parent->mesh, choices);
 		if (error)
-			ckt_comm_say("rank %d of %d: the others cannot be asked for the split: %s", parent->rank, parent->size, strerror(-error));
+			ckt_comm_say("rank %d of %d: the others cannot be asked for the split: %s",
+				parent->rank, parent->size, strerror(-error));
 		result = !error ? ncclSuccess : error == -EPIPE ? ncclRemoteError : ncclSystemError;
-		/* Of one that takes part in no new communicator nothing is made; its job only told the others. */
+		/*
+		 * Of one that takes part in no new communicator nothing is made; its job only told
+		 * the others.
+		 */
 		if (result == ncclSuccess && job->color != NCCL_SPLIT_NOCOLOR)
-			result = derive(job, members, members_of(choices, parent->size, job->color, members));
+			result = derive(job, members,
+				members_of(choices, parent->size, job->color, members));
 		pthread_mutex_unlock(&parent->control);
 	}
 	free(choices);
@@ -231,7 +251,8 @@ static ncclResult_t add_child(struct ckt_job *job, const ncclConfig_t *config)
 	bool blocking;
 	ncclResult_t result = read_config(config, job->parent->blocking, &blocking);
 	if (result == ncclSuccess)
-		result = ckt_comm_make(job->parent->device, job->parent->context, blocking, &job->comm);
+		result = ckt_comm_make(
+			job->parent->device, job->parent->context, blocking, &job->comm);
 	if (result != ncclSuccess) {
 		ckt_comm_put(job->parent);
 		free(job->members);
@@ -242,7 +263,8 @@ static ncclResult_t add_child(struct ckt_job *job, const ncclConfig_t *config)
 	return ckt_group_job(job);
 }
 
-static ncclResult_t split(ncclComm_t handle, int color, int key, ncclComm_t *newcomm, const ncclConfig_t *config)
+static ncclResult_t split(
+	ncclComm_t handle, int color, int key, ncclComm_t *newcomm, const ncclConfig_t *config)
 {
 	struct ncclComm *parent = ckt_comm_get(handle);
 	if (!parent)
@@ -262,7 +284,8 @@ static ncclResult_t split(ncclComm_t handle, int color, int key, ncclComm_t *new
 	return add_child(&job, config);
 }
 
-ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t *newcomm, ncclConfig_t *config)
+ncclResult_t ncclCommSplit(
+	ncclComm_t comm, int color, int key, ncclComm_t *newcomm, ncclConfig_t *config)
 {
 	ckt_group_enter();
 	return ckt_group_leave(split(comm, color, key, newcomm, config));
@@ -277,20 +300,24 @@ static bool is_excluded(int rank, const int *excluded, int count)
 	return false;
 }
 
-static ncclResult_t shrink(ncclComm_t handle, const int *excluded, int count, ncclComm_t *newcomm, const ncclConfig_t *config, int flags)
+static ncclResult_t shrink(ncclComm_t handle, const int *excluded, int count, ncclComm_t *newcomm,
+	const ncclConfig_t *config, int flags)
 {
 	struct ncclComm *parent = ckt_comm_get(handle);
 	if (!parent)
 		return invalid("no such communicator");
 	struct ckt_job job = {.run = run_shrink, .parent = parent, .handle = newcomm};
-	bool fits = newcomm && excluded && count > 0 && (flags == NCCL_SHRINK_DEFAULT || flags == NCCL_SHRINK_ABORT) && parent->ready &&
-		    !is_excluded(parent->rank, excluded, count);
+	bool fits = newcomm && excluded && count > 0 &&
+		(flags == NCCL_SHRINK_DEFAULT || flags == NCCL_SHRINK_ABORT) && parent->ready &&
+		!is_excluded(parent->rank, excluded, count);
 	for (int i = 0; fits && i < count; i++)
 		fits = excluded[i] >= 0 && excluded[i] < parent->size;
 	job.members = fits ? calloc((size_t)parent->size, sizeof *job.members) : NULL;
 	if (!job.members) {
 		ckt_comm_put(parent);
-		return fits ? ncclSystemError : invalid("a shrink needs other ranks to leave out, and a communicator that is ready");
+		return fits
+			? ncclSystemError
+			: invalid("a shrink needs other ranks to leave out, and a communicator that is ready");
 	}
 	*newcomm = NULL;
 	for (int r = 0; r < parent->size; r++)
@@ -301,10 +328,11 @@ static ncclResult_t shrink(ncclComm_t handle, const int *excluded, int count, nc
 	return add_child(&job, config);
 }
 
-ncclResult_t ncclCommShrink(ncclComm_t comm, int *excludeRanksList, int excludeRanksCount, ncclComm_t *newcomm, ncclConfig_t *config,
-			    int shrinkFlags)
+ncclResult_t ncclCommShrink(ncclComm_t comm, int *excludeRanksList, int excludeRanksCount,
+	ncclComm_t *newcomm, ncclConfig_t *config, int shrinkFlags)
 {
 	ckt_group_enter();
-	return ckt_group_leave(shrink(comm, excludeRanksList, excludeRanksCount, newcomm, config, shrinkFlags));
+	return ckt_group_leave(
+		shrink(comm, excludeRanksList, excludeRanksCount, newcomm, config, shrinkFlags));
 }
 CKT_ALIAS(CommShrink);

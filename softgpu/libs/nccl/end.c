@@ -101,7 +101,8 @@ ncclResult_t ncclCommRevoke(ncclComm_t handle, int revokeFlags)
 		return unknown();
 	ncclResult_t result = ncclSuccess;
 	if (revokeFlags != NCCL_REVOKE_DEFAULT || ckt_comm_state(comm) == ncclInProgress) {
-		ckt_comm_say("invalid argument: revokeFlags is not 0, or the communicator is not ready");
+		ckt_comm_say(
+			"invalid argument: revokeFlags is not 0, or the communicator is not ready");
 		result = ncclInvalidArgument;
 	} else {
 		pthread_mutex_lock(&comm->lock);

@@ -9,14 +9,14 @@
 #include "softgpu/libs/nccl/issue.h"
 
 struct item {
-	struct ncclComm *comm;		/* held */
+	struct ncclComm *comm; /* held */
 	CUstream stream;
 	struct ckt_op op;
 };
 
 static _Thread_local struct {
 	int depth;
-	ncclResult_t error;		/* the first */
+	ncclResult_t error; /* the first */
 	struct ckt_job *jobs, **jobs_end;
 	struct item *items;
 	size_t item_count, item_room;
@@ -226,7 +226,8 @@ static void drop_jobs(void)
 /* ---- Work */
 
 /* What a rank sends itself it has to receive in the same group. */
-static ncclResult_t check_own_messages(const struct ncclComm *comm, const struct ckt_op *ops, size_t count)
+static ncclResult_t check_own_messages(
+	const struct ncclComm *comm, const struct ckt_op *ops, size_t count)
 {
 	size_t r = 0;
 	for (size_t s = 0; s < count; s++) {
@@ -234,15 +235,19 @@ static ncclResult_t check_own_messages(const struct ncclComm *comm, const struct
 			continue;
 		while (r < count && (ops[r].kind != CKT_OP_RECEIVE || ops[r].peer != comm->rank))
 			r++;
-		if (r == count || ops[r].count * ckt_type_size(ops[r].type) != ops[s].count * ckt_type_size(ops[s].type)) {
-			ckt_comm_say("a rank sends to itself without a matching receive in the group");
+		if (r == count ||
+			ops[r].count * ckt_type_size(ops[r].type) !=
+				ops[s].count * ckt_type_size(ops[s].type)) {
+			ckt_comm_say(
+				"a rank sends to itself without a matching receive in the group");
 			return ncclInvalidUsage;
 		}
 		r++;
 	}
 	for (; r < count; r++) {
 		if (ops[r].kind == CKT_OP_RECEIVE && ops[r].peer == comm->rank) {
-			ckt_comm_say("a rank receives from itself without a matching send in the group");
+			ckt_comm_say(
+				"a rank receives from itself without a matching send in the group");
 			return ncclInvalidUsage;
 		}
 	}
@@ -337,7 +342,7 @@ ncclResult_t ncclGroupSimulateEnd(ncclSimInfo_t *simInfo)
 	if (simInfo && (simInfo->magic != 0x74685283 || simInfo->size < sizeof *simInfo))
 		return ncclInvalidArgument;
 	if (group.depth == 1 && group.error == ncclSuccess)
-		group.error = ncclInvalidUsage;	/* so that nothing is launched */
+		group.error = ncclInvalidUsage; /* so that nothing is launched */
 	ncclResult_t error = group.error;
 	ncclResult_t result = ckt_group_leave(ncclSuccess);
 	if (simInfo)

@@ -1,6 +1,7 @@
 /*
- * Groups of calls: what a thread calls between ncclGroupStart and ncclGroupEnd begins at the end, together.  A call outside of a group is a group by
- * itself.  Jobs make communicators and wait for other ranks; work goes onto streams.
+ * Groups of calls: what a thread calls between ncclGroupStart and ncclGroupEnd begins at the end,
+ * together.  A call outside of a group is a group by itself.  Jobs make communicators and wait for
+ * other ranks; work goes onto streams.
  */
 #pragma once
 
@@ -10,12 +11,14 @@
 struct ckt_job {
 	struct ckt_job *next;
 	ncclResult_t (*run)(struct ckt_job *job);
-	struct ncclComm *comm;		/* what is made or worked on; held */
-	ncclComm_t *handle;		/* the program's, cleared where a blocking one fails; may be NULL */
-	struct ncclComm *parent;	/* held; jobs of one parent run one after the other.  NULL: none */
+	struct ncclComm *comm; /* what is made or worked on; held */
+	/* the program's, cleared where a blocking one fails; may be NULL */
+	ncclComm_t *handle;
+	/* held; jobs of one parent run one after the other.  NULL: none */
+	struct ncclComm *parent;
 	ncclUniqueId id;
 	int color, key;
-	int *members;			/* the parent's ranks, of a shrink; the job's */
+	int *members; /* the parent's ranks, of a shrink; the job's */
 	int member_count;
 };
 

@@ -1,9 +1,10 @@
 /*
  * Work onto streams.
  *
- * A group of operations of one communicator is one function on the first one's stream; the others of the group wait for it and it for them.  The
- * operations of a communicator run in the order of their calls also on different streams, as NCCL has it: otherwise two ranks could begin them
- * in different orders and wait for each other.
+ * A group of operations of one communicator is one function on the first one's stream; the others
+ * of the group wait for it and it for them.  The operations of a communicator run in the order of
+ * their calls also on different streams, as NCCL has it: otherwise two ranks could begin them in
+ * different orders and wait for each other.
  */
 #include "softgpu/libs/nccl/issue.h"
 
@@ -21,7 +22,8 @@ static CUresult make_event(const struct ckt_softlib_driver *d, CUevent *event)
 }
 
 /* `stream` waits for all that `before` has. */
-static CUresult join(const struct ckt_softlib_driver *d, CUevent event, CUstream before, CUstream stream)
+static CUresult join(
+	const struct ckt_softlib_driver *d, CUevent event, CUstream before, CUstream stream)
 {
 	CUresult result = d->event_record(event, before);
 	return result == CUDA_SUCCESS ? d->stream_wait_event(stream, event, 0) : result;
@@ -42,7 +44,8 @@ static CUresult queue(struct ncclComm *comm, CUstream stream, const struct ckt_w
 	pthread_mutex_lock(&comm->lock);
 	comm->pending += counts;
 	pthread_mutex_unlock(&comm->lock);
-	CUresult result = ckt_softlib_enqueue(stream, ckt_run_work, work, sizeof *work + work->count * sizeof *work->ops);
+	CUresult result = ckt_softlib_enqueue(
+		stream, ckt_run_work, work, sizeof *work + work->count * sizeof *work->ops);
 	if (result != CUDA_SUCCESS) {
 		pthread_mutex_lock(&comm->lock);
 		comm->pending -= counts;
@@ -52,13 +55,15 @@ static CUresult queue(struct ncclComm *comm, CUstream stream, const struct ckt_w
 }
 
 /* Precondition: comm->issue is locked and its context current. */
-static CUresult put(struct ncclComm *comm, struct ckt_work *work, const CUstream *streams, const struct place *place)
+static CUresult put(struct ncclComm *comm, struct ckt_work *work, const CUstream *streams,
+	const struct place *place)
 {
 	const struct ckt_softlib_driver *d = ckt_softlib_driver();
 	CUevent *after = place->captured ? &comm->after_captured : &comm->after;
 	CUstream stream = streams[0];
 	CUresult result = make_event(d, after);
-	bool known = place->captured ? comm->capture == place->capture : *after && comm->stream != stream;
+	bool known = place->captured ? comm->capture == place->capture
+				     : *after && comm->stream != stream;
 	if (result == CUDA_SUCCESS && known)
 		result = d->stream_wait_event(stream, *after, 0);
 	for (size_t i = 1; i < work->count && result == CUDA_SUCCESS; i++)
@@ -83,7 +88,8 @@ static CUresult where(const struct ckt_softlib_driver *d, CUstream stream, struc
 	CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
 	cuuint64_t number = 0;
 	CUresult result = d->stream_capture_info(stream, &status, &number, NULL, NULL, NULL);
-	*ret_place = (struct place){.captured = status == CU_STREAM_CAPTURE_STATUS_ACTIVE, .capture = number};
+	*ret_place = (struct place){
+		.captured = status == CU_STREAM_CAPTURE_STATUS_ACTIVE, .capture = number};
 	return result;
 }
 
@@ -116,7 +122,8 @@ void ckt_issue_end(struct ncclComm *comm)
 {
 	const struct ckt_softlib_driver *d = ckt_softlib_driver();
 	CUcontext before = NULL;
-	if (!d || d->ctx_get_current(&before) != CUDA_SUCCESS || d->ctx_set_current(comm->context) != CUDA_SUCCESS)
+	if (!d || d->ctx_get_current(&before) != CUDA_SUCCESS ||
+		d->ctx_set_current(comm->context) != CUDA_SUCCESS)
 		return;
 	pthread_mutex_lock(&comm->issue);
 	CUevent *const events[] = {&comm->after, &comm->after_captured};

@@ -1,4 +1,7 @@
-/* Memory for NCCL's use, and its registration, which changes nothing here: every rank's sockets take any memory. */
+/*
+ * Memory for NCCL's use, and its registration, which changes nothing here: every rank's sockets
+ * take any memory.
+ */
 #include <pthread.h>
 #include <stdlib.h>
 
@@ -22,7 +25,8 @@ ncclResult_t ncclMemAlloc(void **ptr, size_t size)
 		*ptr = NULL;
 	if (!ptr || !size)
 		return ptr ? ncclSuccess : ncclUnhandledCudaError;
-	if (!d || ckt_softlib_context(&context) != CUDA_SUCCESS || d->mem_alloc(&address, size) != CUDA_SUCCESS)
+	if (!d || ckt_softlib_context(&context) != CUDA_SUCCESS ||
+		d->mem_alloc(&address, size) != CUDA_SUCCESS)
 		return ncclUnhandledCudaError;
 	*ptr = (void *)address;
 	return ncclSuccess;
@@ -34,14 +38,15 @@ ncclResult_t ncclMemFree(void *ptr)
 	const struct ckt_softlib_driver *d = ckt_softlib_driver();
 	if (!ptr)
 		return ncclSuccess;
-	return d && d->mem_free((CUdeviceptr)ptr) == CUDA_SUCCESS ? ncclSuccess : ncclUnhandledCudaError;
+	return d && d->mem_free((CUdeviceptr)ptr) == CUDA_SUCCESS ? ncclSuccess
+								  : ncclUnhandledCudaError;
 }
 CKT_ALIAS(MemFree);
 
 /* In a list, so that a handle that is none is noticed. */
 struct registration {
 	struct registration *next;
-	uint64_t comm;		/* its number */
+	uint64_t comm; /* its number */
 	uintptr_t begin, end;
 	bool window;
 	unsigned refs;
@@ -56,7 +61,9 @@ enum { PAGE = 4096 };
 static struct registration *hold(const struct registration *wanted)
 {
 	struct registration *r = wanted->window ? NULL : registrations;
-	while (r && (r->window || r->comm != wanted->comm || r->begin > wanted->begin || r->end < wanted->end))
+	while (r &&
+		(r->window || r->comm != wanted->comm || r->begin > wanted->begin ||
+			r->end < wanted->end))
 		r = r->next;
 	if (!r && (r = malloc(sizeof *r))) {
 		*r = *wanted;
@@ -68,14 +75,17 @@ static struct registration *hold(const struct registration *wanted)
 	return r;
 }
 
-static ncclResult_t make(ncclComm_t handle, const void *buffer, size_t size, void **ret_handle, bool window)
+static ncclResult_t make(
+	ncclComm_t handle, const void *buffer, size_t size, void **ret_handle, bool window)
 {
 	struct ncclComm *comm = ret_handle ? ckt_comm_get(handle) : NULL;
 	if (!comm)
 		return invalid("no such communicator, or nowhere to put the handle");
 	ncclResult_t result = ckt_comm_usable(comm);
-	struct registration wanted = {.comm = comm->number, .begin = (uintptr_t)buffer / PAGE * PAGE, .window = window,
-				      .end = ((uintptr_t)buffer + size + PAGE - 1) / PAGE * PAGE};
+	struct registration wanted = {.comm = comm->number,
+		.begin = (uintptr_t)buffer / PAGE * PAGE,
+		.window = window,
+		.end = ((uintptr_t)buffer + size + PAGE - 1) / PAGE * PAGE};
 	pthread_mutex_lock(&lock);
 	struct registration *made = result == ncclSuccess ? hold(&wanted) : NULL;
 	pthread_mutex_unlock(&lock);
@@ -119,7 +129,8 @@ ncclResult_t ncclCommDeregister(const ncclComm_t comm, void *handle)
 }
 CKT_ALIAS(CommDeregister);
 
-ncclResult_t ncclCommWindowRegister(ncclComm_t comm, void *buff, size_t size, ncclWindow_t *win, int winFlags)
+ncclResult_t ncclCommWindowRegister(
+	ncclComm_t comm, void *buff, size_t size, ncclWindow_t *win, int winFlags)
 {
 	if (winFlags != NCCL_WIN_DEFAULT && winFlags != NCCL_WIN_COLL_SYMMETRIC)
 		return invalid("no such flags of a window");

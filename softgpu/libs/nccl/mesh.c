@@ -79,20 +79,26 @@ static int move(int socket, struct ckt_transfer *piece)
 	while (piece->done < piece->bytes) {
 		char *at = (char *)piece->data + piece->done;
 		size_t left = piece->bytes - piece->done;
-		ssize_t moved = piece->send ? send(socket, at, left, MSG_DONTWAIT | MSG_NOSIGNAL) : recv(socket, at, left, MSG_DONTWAIT);
+		ssize_t moved = piece->send ? send(socket, at, left, MSG_DONTWAIT | MSG_NOSIGNAL)
+					    : recv(socket, at, left, MSG_DONTWAIT);
 		if (moved < 0 && errno == EINTR)
 			continue;
 		if (moved < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
 			return 0;
 		if (moved <= 0)
-			return moved < 0 && errno != ECONNRESET && errno != ENOTCONN ? -errno : -EPIPE;
+			return moved < 0 && errno != ECONNRESET && errno != ENOTCONN ? -errno
+										     : -EPIPE;
 		piece->done += (size_t)moved;
 	}
 	return piece->expected && memcmp(piece->data, piece->expected, piece->bytes) ? -EPROTO : 1;
 }
 
-/* Moves of each queue what can be moved, and sets what to wait for; gives the number of queues with something left, or -errno. */
-static int advance(struct ckt_mesh *mesh, enum ckt_plane plane, struct ckt_transfer **queues, struct pollfd *polls)
+/*
+ * Moves of each queue what can be moved, and sets what to wait for; gives the number of queues with
+ * something left, or -errno.
+ */
+static int advance(struct ckt_mesh *mesh, enum ckt_plane plane, struct ckt_transfer **queues,
+	struct pollfd *polls)
 {
 	int busy = 0;
 	for (int q = 0; q < 2 * mesh->size; q++) {
@@ -111,12 +117,14 @@ static int advance(struct ckt_mesh *mesh, enum ckt_plane plane, struct ckt_trans
 			continue;
 		busy++;
 		polls[peer].fd = socket;
-		polls[peer].events = (short)(polls[peer].events | (queues[q]->send ? POLLOUT : POLLIN));
+		polls[peer].events =
+			(short)(polls[peer].events | (queues[q]->send ? POLLOUT : POLLIN));
 	}
 	return busy;
 }
 
-int ckt_mesh_exchange(struct ckt_mesh *mesh, enum ckt_plane plane, struct ckt_transfer *transfers, size_t count)
+int ckt_mesh_exchange(
+	struct ckt_mesh *mesh, enum ckt_plane plane, struct ckt_transfer *transfers, size_t count)
 {
 	size_t n = (size_t)mesh->size;
 	struct ckt_transfer **queues = calloc(2 * n, sizeof(*queues));
@@ -154,7 +162,8 @@ int ckt_mesh_wait_readable(struct ckt_mesh *mesh, enum ckt_plane plane, int fd)
 	for (;;) {
 		if (ckt_mesh_stopped(mesh, plane))
 			return -ECANCELED;
-		struct pollfd polls[2] = {{.fd = fd, .events = POLLIN}, {.fd = mesh->planes[plane].wake, .events = POLLIN}};
+		struct pollfd polls[2] = {{.fd = fd, .events = POLLIN},
+			{.fd = mesh->planes[plane].wake, .events = POLLIN}};
 		if (poll(polls, 2, -1) < 0 && errno != EINTR)
 			return -errno;
 		if (polls[0].revents)
@@ -171,7 +180,9 @@ int ckt_mesh_send_descriptor(int socket, const void *data, size_t bytes, int fd)
 		message.msg_control = control;
 		message.msg_controllen = sizeof control;
 		struct cmsghdr *header = CMSG_FIRSTHDR(&message);
-		*header = (struct cmsghdr){.cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS, .cmsg_len = CMSG_LEN(sizeof(int))};
+		*header = (struct cmsghdr){.cmsg_level = SOL_SOCKET,
+			.cmsg_type = SCM_RIGHTS,
+			.cmsg_len = CMSG_LEN(sizeof(int))};
 		memcpy(CMSG_DATA(header), &fd, sizeof fd);
 	}
 	ssize_t sent;
@@ -187,7 +198,10 @@ int ckt_mesh_receive_descriptor(int socket, void *data, size_t bytes, int *ret_f
 {
 	struct iovec part = {.iov_base = data, .iov_len = bytes};
 	_Alignas(struct cmsghdr) char control[CMSG_SPACE(sizeof(int))];
-	struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof control};
+	struct msghdr message = {.msg_iov = &part,
+		.msg_iovlen = 1,
+		.msg_control = control,
+		.msg_controllen = sizeof control};
 	ssize_t received;
 	do
 		received = recvmsg(socket, &message, MSG_CMSG_CLOEXEC | MSG_WAITALL);
@@ -196,7 +210,8 @@ int ckt_mesh_receive_descriptor(int socket, void *data, size_t bytes, int *ret_f
 		return received < 0 && errno != ECONNRESET ? -errno : -EPIPE;
 	int fd = -1;
 	struct cmsghdr *header = CMSG_FIRSTHDR(&message);
-	if (header && header->cmsg_level == SOL_SOCKET && header->cmsg_type == SCM_RIGHTS && header->cmsg_len == CMSG_LEN(sizeof(int)))
+	if (header && header->cmsg_level == SOL_SOCKET && header->cmsg_type == SCM_RIGHTS &&
+		header->cmsg_len == CMSG_LEN(sizeof(int)))
 		memcpy(&fd, CMSG_DATA(header), sizeof fd);
 	if (received != (ssize_t)bytes) {
 		if (fd >= 0)
@@ -209,7 +224,10 @@ int ckt_mesh_receive_descriptor(int socket, void *data, size_t bytes, int *ret_f
 
 /* ---- A mesh out of another's */
 
-/* The lower of two ranks makes the pair, a plane's after the other's, and the plane's number goes along. */
+/*
+ * The lower of two ranks makes the pair, a plane's after the other's, and the plane's number goes
+ * along.
+ */
 static int give(int control, struct ckt_mesh *mesh, int peer)
 {
 	for (int plane = 0; plane < CKT_PLANES; plane++) {
@@ -250,7 +268,8 @@ int ckt_mesh_derive(struct ckt_mesh *parent, const int *members, struct ckt_mesh
 			if (i == mesh->rank || (mesh->rank < i) != giving)
 				continue;
 			int control = parent->planes[CKT_PLANE_CONTROL].sockets[members[i]];
-			int error = giving ? give(control, mesh, i) : take(parent, control, mesh, i);
+			int error =
+				giving ? give(control, mesh, i) : take(parent, control, mesh, i);
 			if (error)
 				return error;
 		}

@@ -17,9 +17,11 @@ const char *ncclGetErrorString(ncclResult_t result)
 {
 	static const char *const texts[ncclNumResults] = {
 		[ncclSuccess] = "no error",
-		[ncclUnhandledCudaError] = "unhandled cuda error (run with NCCL_DEBUG=INFO for details)",
+		[ncclUnhandledCudaError] =
+			"unhandled cuda error (run with NCCL_DEBUG=INFO for details)",
 		[ncclSystemError] = "unhandled system error (run with NCCL_DEBUG=INFO for details)",
-		[ncclInternalError] = "internal error - please report this issue to the NCCL developers",
+		[ncclInternalError] =
+			"internal error - please report this issue to the NCCL developers",
 		[ncclInvalidArgument] = "invalid argument (run with NCCL_DEBUG=WARN for details)",
 		[ncclInvalidUsage] = "invalid usage (run with NCCL_DEBUG=WARN for details)",
 		[ncclRemoteError] = "remote process exited or there was a network error",
@@ -62,7 +64,9 @@ static ncclResult_t ask(ncclComm_t handle, enum what what, int *ret_value)
 		return ncclInvalidArgument;
 	bool ready = ckt_comm_state(comm) != ncclInProgress;
 	if (ready)
-		*ret_value = what == COUNT ? comm->size : what == DEVICE ? comm->device : comm->rank;
+		*ret_value = what == COUNT ? comm->size
+			: what == DEVICE   ? comm->device
+					   : comm->rank;
 	ckt_comm_put(comm);
 	return ready ? ncclSuccess : ncclInvalidArgument;
 }

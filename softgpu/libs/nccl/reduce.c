@@ -19,28 +19,56 @@ union block {
 size_t ckt_type_size(ncclDataType_t type)
 {
 	static const size_t sizes[ncclNumTypes] = {
-		[ncclInt8] = 1,	   [ncclUint8] = 1,   [ncclInt32] = 4,	 [ncclUint32] = 4,   [ncclInt64] = 8,	   [ncclUint64] = 8,
-		[ncclFloat16] = 2, [ncclFloat32] = 4, [ncclFloat64] = 8, [ncclBfloat16] = 2, [ncclFloat8e4m3] = 1, [ncclFloat8e5m2] = 1,
+		[ncclInt8] = 1,
+		[ncclUint8] = 1,
+		[ncclInt32] = 4,
+		[ncclUint32] = 4,
+		[ncclInt64] = 8,
+		[ncclUint64] = 8,
+		[ncclFloat16] = 2,
+		[ncclFloat32] = 4,
+		[ncclFloat64] = 8,
+		[ncclBfloat16] = 2,
+		[ncclFloat8e4m3] = 1,
+		[ncclFloat8e5m2] = 1,
 	};
 	return (unsigned)type < ncclNumTypes ? sizes[type] : 0;
 }
 
-#define EACH(expression)                                                                                                                  \
-	for (size_t k = 0; k < n; k++)                                                                                                    \
+#define EACH(expression)               \
+	for (size_t k = 0; k < n; k++) \
 	expression
 
 static void load(union block *to, const void *from, size_t at, size_t n, ncclDataType_t type)
 {
 	switch (type) {
-	case ncclInt8: EACH(to->i[k] = ((const int8_t *)from)[at + k]); break;
-	case ncclUint8: EACH(to->u[k] = ((const uint8_t *)from)[at + k]); break;
-	case ncclInt32: EACH(to->i[k] = ((const int32_t *)from)[at + k]); break;
-	case ncclUint32: EACH(to->u[k] = ((const uint32_t *)from)[at + k]); break;
-	case ncclFloat16: EACH(to->f[k] = ckt_ptx_half_to_float(((const uint16_t *)from)[at + k])); break;
-	case ncclBfloat16: EACH(to->f[k] = ckt_ptx_bf16_to_float(((const uint16_t *)from)[at + k])); break;
-	case ncclFloat8e4m3: EACH(to->f[k] = ckt_ptx_e4m3_to_float(((const uint8_t *)from)[at + k])); break;
-	case ncclFloat8e5m2: EACH(to->f[k] = ckt_ptx_e5m2_to_float(((const uint8_t *)from)[at + k])); break;
-	default: memcpy(to, (const char *)from + at * ckt_type_size(type), n * ckt_type_size(type)); break;
+	case ncclInt8:
+		EACH(to->i[k] = ((const int8_t *)from)[at + k]);
+		break;
+	case ncclUint8:
+		EACH(to->u[k] = ((const uint8_t *)from)[at + k]);
+		break;
+	case ncclInt32:
+		EACH(to->i[k] = ((const int32_t *)from)[at + k]);
+		break;
+	case ncclUint32:
+		EACH(to->u[k] = ((const uint32_t *)from)[at + k]);
+		break;
+	case ncclFloat16:
+		EACH(to->f[k] = ckt_ptx_half_to_float(((const uint16_t *)from)[at + k]));
+		break;
+	case ncclBfloat16:
+		EACH(to->f[k] = ckt_ptx_bf16_to_float(((const uint16_t *)from)[at + k]));
+		break;
+	case ncclFloat8e4m3:
+		EACH(to->f[k] = ckt_ptx_e4m3_to_float(((const uint8_t *)from)[at + k]));
+		break;
+	case ncclFloat8e5m2:
+		EACH(to->f[k] = ckt_ptx_e5m2_to_float(((const uint8_t *)from)[at + k]));
+		break;
+	default:
+		memcpy(to, (const char *)from + at * ckt_type_size(type), n * ckt_type_size(type));
+		break;
 	}
 }
 
@@ -48,14 +76,28 @@ static void store(void *to, size_t at, const union block *from, size_t n, ncclDa
 {
 	switch (type) {
 	case ncclInt8:
-	case ncclUint8: EACH(((uint8_t *)to)[at + k] = (uint8_t)from->u[k]); break;
+	case ncclUint8:
+		EACH(((uint8_t *)to)[at + k] = (uint8_t)from->u[k]);
+		break;
 	case ncclInt32:
-	case ncclUint32: EACH(((uint32_t *)to)[at + k] = (uint32_t)from->u[k]); break;
-	case ncclFloat16: EACH(((uint16_t *)to)[at + k] = ptx_half_from_float(from->f[k])); break;
-	case ncclBfloat16: EACH(((uint16_t *)to)[at + k] = ptx_bf16_from_float(from->f[k])); break;
-	case ncclFloat8e4m3: EACH(((uint8_t *)to)[at + k] = ckt_ptx_e4m3_from_double((double)from->f[k])); break;
-	case ncclFloat8e5m2: EACH(((uint8_t *)to)[at + k] = ckt_ptx_e5m2_from_double((double)from->f[k])); break;
-	default: memcpy((char *)to + at * ckt_type_size(type), from, n * ckt_type_size(type)); break;
+	case ncclUint32:
+		EACH(((uint32_t *)to)[at + k] = (uint32_t)from->u[k]);
+		break;
+	case ncclFloat16:
+		EACH(((uint16_t *)to)[at + k] = ptx_half_from_float(from->f[k]));
+		break;
+	case ncclBfloat16:
+		EACH(((uint16_t *)to)[at + k] = ptx_bf16_from_float(from->f[k]));
+		break;
+	case ncclFloat8e4m3:
+		EACH(((uint8_t *)to)[at + k] = ckt_ptx_e4m3_from_double((double)from->f[k]));
+		break;
+	case ncclFloat8e5m2:
+		EACH(((uint8_t *)to)[at + k] = ckt_ptx_e5m2_from_double((double)from->f[k]));
+		break;
+	default:
+		memcpy((char *)to + at * ckt_type_size(type), from, n * ckt_type_size(type));
+		break;
 	}
 }
 
@@ -83,28 +125,47 @@ static enum kind kind_of(ncclDataType_t type)
 static void combine_float(float *to, const float *with, size_t n, ncclRedOp_t op)
 {
 	switch ((int)op) {
-	case ncclProd: EACH(to[k] *= with[k]); break;
-	case ncclMax: EACH(to[k] = fmaxf(to[k], with[k])); break;
-	case ncclMin: EACH(to[k] = fminf(to[k], with[k])); break;
-	default: EACH(to[k] += with[k]); break;
+	case ncclProd:
+		EACH(to[k] *= with[k]);
+		break;
+	case ncclMax:
+		EACH(to[k] = fmaxf(to[k], with[k]));
+		break;
+	case ncclMin:
+		EACH(to[k] = fminf(to[k], with[k]));
+		break;
+	default:
+		EACH(to[k] += with[k]);
+		break;
 	}
 }
 
 static void combine_double(double *to, const double *with, size_t n, ncclRedOp_t op)
 {
 	switch ((int)op) {
-	case ncclProd: EACH(to[k] *= with[k]); break;
-	case ncclMax: EACH(to[k] = fmax(to[k], with[k])); break;
-	case ncclMin: EACH(to[k] = fmin(to[k], with[k])); break;
-	default: EACH(to[k] += with[k]); break;
+	case ncclProd:
+		EACH(to[k] *= with[k]);
+		break;
+	case ncclMax:
+		EACH(to[k] = fmax(to[k], with[k]));
+		break;
+	case ncclMin:
+		EACH(to[k] = fmin(to[k], with[k]));
+		break;
+	default:
+		EACH(to[k] += with[k]);
+		break;
 	}
 }
 
 /* Sums and products modulo 2^64 are those of every narrower type, too. */
-static void combine_integer(union block *to, const union block *with, size_t n, ncclRedOp_t op, bool is_signed)
+static void combine_integer(
+	union block *to, const union block *with, size_t n, ncclRedOp_t op, bool is_signed)
 {
 	switch ((int)op) {
-	case ncclProd: EACH(to->u[k] *= with->u[k]); break;
+	case ncclProd:
+		EACH(to->u[k] *= with->u[k]);
+		break;
 	case ncclMax:
 		if (is_signed)
 			EACH(to->i[k] = to->i[k] > with->i[k] ? to->i[k] : with->i[k]);
@@ -117,7 +178,9 @@ static void combine_integer(union block *to, const union block *with, size_t n, 
 		else
 			EACH(to->u[k] = to->u[k] < with->u[k] ? to->u[k] : with->u[k]);
 		break;
-	default: EACH(to->u[k] += with->u[k]); break;
+	default:
+		EACH(to->u[k] += with->u[k]);
+		break;
 	}
 }
 
@@ -126,8 +189,12 @@ static void divide(union block *to, int ranks, size_t n, ncclDataType_t type)
 {
 	char narrow[BLOCK * 8];
 	switch (kind_of(type)) {
-	case FLOAT: EACH(to->f[k] /= (float)ranks); break;
-	case DOUBLE: EACH(to->d[k] /= ranks); break;
+	case FLOAT:
+		EACH(to->f[k] /= (float)ranks);
+		break;
+	case DOUBLE:
+		EACH(to->d[k] /= ranks);
+		break;
 	case SIGNED:
 		store(narrow, 0, to, n, type);
 		load(to, narrow, 0, n, type);
@@ -141,7 +208,8 @@ static void divide(union block *to, int ranks, size_t n, ncclDataType_t type)
 	}
 }
 
-void ckt_reduce(void *out, const void *const *in, int ranks, size_t count, ncclDataType_t type, ncclRedOp_t op)
+void ckt_reduce(void *out, const void *const *in, int ranks, size_t count, ncclDataType_t type,
+	ncclRedOp_t op)
 {
 	enum kind kind = kind_of(type);
 	union block sum, next;

@@ -1,7 +1,9 @@
 /*
- * Reductions of numbers of every type, always in the order of the ranks: the same inputs give the same bits.
+ * Reductions of numbers of every type, always in the order of the ranks: the same inputs give the
+ * same bits.
  *
- * Halves and bytes are added up in single precision and rounded to the nearest even once; integers wrap as their type does.
+ * Halves and bytes are added up in single precision and rounded to the nearest even once; integers
+ * wrap as their type does.
  */
 #pragma once
 
@@ -11,17 +13,20 @@
 
 /* What to do with the inputs. */
 struct ckt_reduction {
-	ncclRedOp_t op;		/* ncclSum to ncclAvg */
-	/* Of ncclRedOpCreatePreMulSum, whose op is ncclSum: each rank multiplies its own numbers. */
+	ncclRedOp_t op; /* ncclSum to ncclAvg */
+	/*
+	 * Of ncclRedOpCreatePreMulSum, whose op is ncclSum: each rank multiplies its own numbers.
+	 */
 	bool premultiply;
-	const void *scalar;	/* on the device; NULL: `immediate` */
-	char immediate[8];	/* a number of the type */
+	const void *scalar; /* on the device; NULL: `immediate` */
+	char immediate[8];  /* a number of the type */
 };
 
 /* Of one number; 0 for no type. */
 size_t ckt_type_size(ncclDataType_t type);
 
 /* out[i] = op of in[0][i] ... in[n - 1][i]; out may be one of them. */
-void ckt_reduce(void *out, const void *const *in, int n, size_t count, ncclDataType_t type, ncclRedOp_t op);
+void ckt_reduce(
+	void *out, const void *const *in, int n, size_t count, ncclDataType_t type, ncclRedOp_t op);
 /* out[i] = in[i] * scalar, rounded to the type. */
 void ckt_multiply(void *out, const void *in, const void *scalar, size_t count, ncclDataType_t type);

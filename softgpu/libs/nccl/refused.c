@@ -4,13 +4,13 @@
 #include "softgpu/libs/common/driver.h"
 
 /* Of nccl_device.h, which is C++; whatever the parameters are, nothing is written. */
-#define REFUSED(name)                                                                                                                     \
-	ncclResult_t nccl##name(void);                                                                                                    \
-	ncclResult_t nccl##name(void)                                                                                                     \
-	{                                                                                                                                 \
-		ckt_softlib_unsupported("nccl" #name);                                                                                    \
-		return ncclInvalidUsage;                                                                                                  \
-	}                                                                                                                                 \
+#define REFUSED(name)                                  \
+	ncclResult_t nccl##name(void);                 \
+	ncclResult_t nccl##name(void)                  \
+	{                                              \
+		ckt_softlib_unsupported("nccl" #name); \
+		return ncclInvalidUsage;               \
+	}                                              \
 	CKT_ALIAS(name)
 
 REFUSED(DevCommCreate);

@@ -19,8 +19,8 @@
 enum {
 	SECRET = 32,
 	RANKS_MAX = 1024,
-	STRANGERS_MAX = 64,	/* connections that have not said hello: the oldest goes */
-	GIVE_S = 30,		/* a rank that takes nothing for so long is given up */
+	STRANGERS_MAX = 64, /* connections that have not said hello: the oldest goes */
+	GIVE_S = 30,        /* a rank that takes nothing for so long is given up */
 };
 
 struct id {
@@ -34,13 +34,13 @@ static const char id_magic[8] = "cktnccl1";
 
 struct hello {
 	uint8_t secret[SECRET];
-	uint64_t process;	/* a random number */
+	uint64_t process; /* a random number */
 	int32_t rank, size, device, pad;
 };
 
 struct answer {
-	int32_t result;		/* an ncclResult_t */
-	uint32_t why;		/* an index into `reasons` */
+	int32_t result; /* an ncclResult_t */
+	uint32_t why;   /* an index into `reasons` */
 	int32_t peer, plane;
 };
 
@@ -66,7 +66,7 @@ struct guest {
 struct meeting {
 	struct meeting *next;
 	uint8_t secret[SECRET];
-	int size, joined;	/* of nobody: 0 */
+	int size, joined; /* of nobody: 0 */
 };
 
 /* The process's, and of no child of it: a fork has no such thread. */
@@ -81,9 +81,11 @@ static struct {
 static socklen_t address_of(const uint8_t name[16], struct sockaddr_un *ret_address)
 {
 	*ret_address = (struct sockaddr_un){.sun_family = AF_UNIX};
-	int length = snprintf(ret_address->sun_path + 1, sizeof ret_address->sun_path - 1, "cricket-nccl-");
+	int length = snprintf(
+		ret_address->sun_path + 1, sizeof ret_address->sun_path - 1, "cricket-nccl-");
 	for (int i = 0; i < 16; i++)
-		length += snprintf(ret_address->sun_path + 1 + length, sizeof ret_address->sun_path - 1 - (size_t)length, "%02x", name[i]);
+		length += snprintf(ret_address->sun_path + 1 + length,
+			sizeof ret_address->sun_path - 1 - (size_t)length, "%02x", name[i]);
 	return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)length);
 }
 
@@ -113,7 +115,8 @@ static void forget(struct meeting *meeting)
 }
 
 /* Ends the meeting: all of its guests hear why, and go. */
-static void dissolve(struct guest **guests, struct meeting *meeting, ncclResult_t result, unsigned why)
+static void dissolve(
+	struct guest **guests, struct meeting *meeting, ncclResult_t result, unsigned why)
 {
 	for (struct guest **link = guests; *link;) {
 		struct guest *guest = *link;
@@ -138,7 +141,8 @@ static int introduce(const struct guest *a, const struct guest *b)
 		int pair[2];
 		if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair))
 			return -errno;
-		struct answer to_a = {.peer = b->hello.rank, .plane = plane}, to_b = {.peer = a->hello.rank, .plane = plane};
+		struct answer to_a = {.peer = b->hello.rank, .plane = plane},
+			      to_b = {.peer = a->hello.rank, .plane = plane};
 		int error = ckt_mesh_send_descriptor(a->fd, &to_a, sizeof to_a, pair[0]);
 		if (!error)
 			error = ckt_mesh_send_descriptor(b->fd, &to_b, sizeof to_b, pair[1]);
@@ -159,13 +163,18 @@ static void begin(struct guest **guests, struct meeting *meeting)
 			if (b->meeting == meeting)
 				error = introduce(a, b);
 	bool gone = error == -EPIPE || error == -EAGAIN;
-	dissolve(guests, meeting, gone ? ncclRemoteError : ncclSystemError, !error ? FINE : gone ? GONE : NO_SOCKETS);
+	dissolve(guests, meeting, gone ? ncclRemoteError : ncclSystemError,
+		!error         ? FINE
+			: gone ? GONE
+			       : NO_SOCKETS);
 }
 
-static unsigned objection(struct guest *guests, const struct guest *who, const struct meeting *meeting)
+static unsigned objection(
+	struct guest *guests, const struct guest *who, const struct meeting *meeting)
 {
 	const struct hello *hello = &who->hello;
-	if (hello->size < 1 || hello->size > RANKS_MAX || (meeting->size && meeting->size != hello->size))
+	if (hello->size < 1 || hello->size > RANKS_MAX ||
+		(meeting->size && meeting->size != hello->size))
 		return DIFFERENT_SIZES;
 	if (hello->rank < 0 || hello->rank >= hello->size)
 		return RANK_TWICE;
@@ -180,7 +189,10 @@ static unsigned objection(struct guest *guests, const struct guest *who, const s
 	return FINE;
 }
 
-/* Precondition: locked.  Gives whether the guest stays; where the meeting ended it is gone from the list already. */
+/*
+ * Precondition: locked.  Gives whether the guest stays; where the meeting ended it is gone from the
+ * list already.
+ */
 static bool welcome(struct guest **guests, struct guest *guest)
 {
 	ssize_t got = recv(guest->fd, &guest->hello, sizeof guest->hello, MSG_DONTWAIT);
@@ -215,7 +227,8 @@ static void accept_guest(struct guest **guests)
 		close(fd);
 		return;
 	}
-	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &(struct timeval){.tv_sec = GIVE_S}, sizeof(struct timeval));
+	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &(struct timeval){.tv_sec = GIVE_S},
+		sizeof(struct timeval));
 	guest->fd = fd;
 	guest->next = *guests;
 	*guests = guest;
@@ -233,7 +246,9 @@ static void accept_guest(struct guest **guests)
 	}
 }
 
-/* A guest with news: its hello, or that it has gone.  Anything in the list may be gone afterwards. */
+/*
+ * A guest with news: its hello, or that it has gone.  Anything in the list may be gone afterwards.
+ */
 static void serve(struct guest **guests, int fd)
 {
 	struct guest *guest = *guests;
@@ -299,7 +314,8 @@ static int start(void)
 		return -errno;
 	int listener = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 	socklen_t size = address_of(root.name, &address);
-	if (listener < 0 || bind(listener, (struct sockaddr *)&address, size) || listen(listener, RANKS_MAX)) {
+	if (listener < 0 || bind(listener, (struct sockaddr *)&address, size) ||
+		listen(listener, RANKS_MAX)) {
 		int error = -errno;
 		if (listener >= 0)
 			close(listener);
@@ -373,19 +389,26 @@ static ncclResult_t take_sockets(int root_socket, struct ckt_mesh *mesh, const c
 		struct answer answer = {0};
 		int fd = -1, error = ckt_mesh_wait_readable(mesh, CKT_PLANE_CONTROL, root_socket);
 		if (!error)
-			error = ckt_mesh_receive_descriptor(root_socket, &answer, sizeof answer, &fd);
+			error = ckt_mesh_receive_descriptor(
+				root_socket, &answer, sizeof answer, &fd);
 		if (error) {
-			*ret_why = error == -ECANCELED ? "aborted" : error == -EPIPE ? "the process that made the unique id is gone" : strerror(-error);
+			*ret_why = error == -ECANCELED ? "aborted"
+				: error == -EPIPE ? "the process that made the unique id is gone"
+						  : strerror(-error);
 			return error == -EPIPE ? ncclRemoteError : ncclSystemError;
 		}
 		if (answer.result != ncclSuccess) {
-			*ret_why = answer.why < sizeof reasons / sizeof *reasons ? reasons[answer.why] : "";
+			*ret_why = answer.why < sizeof reasons / sizeof *reasons
+				? reasons[answer.why]
+				: "";
 			if (fd >= 0)
 				close(fd);
 			return (ncclResult_t)answer.result;
 		}
-		bool fits = fd >= 0 && answer.peer >= 0 && answer.peer < mesh->size && answer.peer != mesh->rank && answer.plane >= 0 &&
-			    answer.plane < CKT_PLANES && mesh->planes[answer.plane].sockets[answer.peer] < 0;
+		bool fits = fd >= 0 && answer.peer >= 0 && answer.peer < mesh->size &&
+			answer.peer != mesh->rank && answer.plane >= 0 &&
+			answer.plane < CKT_PLANES &&
+			mesh->planes[answer.plane].sockets[answer.peer] < 0;
 		if (!fits) {
 			if (fd >= 0)
 				close(fd);
@@ -397,12 +420,16 @@ static ncclResult_t take_sockets(int root_socket, struct ckt_mesh *mesh, const c
 	return ncclSuccess;
 }
 
-ncclResult_t ckt_root_join(const ncclUniqueId *unique, struct ckt_mesh *mesh, int device, const char **ret_why)
+ncclResult_t ckt_root_join(
+	const ncclUniqueId *unique, struct ckt_mesh *mesh, int device, const char **ret_why)
 {
 	struct id id;
 	struct sockaddr_un address;
 	memcpy(&id, unique, sizeof id);
-	struct hello hello = {.process = process_number(), .rank = mesh->rank, .size = mesh->size, .device = device};
+	struct hello hello = {.process = process_number(),
+		.rank = mesh->rank,
+		.size = mesh->size,
+		.device = device};
 	memcpy(hello.secret, id.secret, SECRET);
 	socklen_t size = address_of(id.name, &address);
 	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
@@ -412,7 +439,8 @@ ncclResult_t ckt_root_join(const ncclUniqueId *unique, struct ckt_mesh *mesh, in
 	}
 	ncclResult_t result = ncclRemoteError;
 	*ret_why = "the process that made the unique id is gone";
-	if (connect(fd, (struct sockaddr *)&address, size) == 0 && ckt_mesh_send_descriptor(fd, &hello, sizeof hello, -1) == 0)
+	if (connect(fd, (struct sockaddr *)&address, size) == 0 &&
+		ckt_mesh_send_descriptor(fd, &hello, sizeof hello, -1) == 0)
 		result = take_sockets(fd, mesh, ret_why);
 	close(fd);
 	return result;

@@ -4,7 +4,8 @@
  *	rank -> root   hello: the id's secret, the rank, of how many, on which device
  *	root -> rank   a socket for each peer and plane, once all are there; or what is wrong
  *
- * The id names an abstract socket and holds a secret that is in no list of sockets.  Only processes of one user meet.
+ * The id names an abstract socket and holds a secret that is in no list of sockets.  Only processes
+ * of one user meet.
  */
 #pragma once
 
@@ -18,5 +19,9 @@ ncclResult_t ckt_root_make(ncclUniqueId *ret_id);
 /* Whether it is one of ours. */
 bool ckt_root_is_id(const ncclUniqueId *id);
 
-/* Waits for all ranks of the mesh, unless its control plane is stopped; then it has its sockets.  `ret_why`: a constant text where it fails. */
-ncclResult_t ckt_root_join(const ncclUniqueId *id, struct ckt_mesh *mesh, int device, const char **ret_why);
+/*
+ * Waits for all ranks of the mesh, unless its control plane is stopped; then it has its sockets.
+ * `ret_why`: a constant text where it fails.
+ */
+ncclResult_t ckt_root_join(
+	const ncclUniqueId *id, struct ckt_mesh *mesh, int device, const char **ret_why);

@@ -1,8 +1,9 @@
 /*
  * Collectives over the sockets of a mesh.
  *
- * Every piece for a peer follows a header that says what it is of, so that ranks which do not call the same are told so.  Reductions go in slices, each
- * rank adding up its part of a slice in the order of ranks: the sum does not depend on who is how fast.
+ * Every piece for a peer follows a header that says what it is of, so that ranks which do not call
+ * the same are told so.  Reductions go in slices, each rank adding up its part of a slice in the
+ * order of ranks: the sum does not depend on who is how fast.
  */
 #include "softgpu/libs/nccl/run.h"
 
@@ -16,8 +17,8 @@
 enum { SLICE_BYTES = 4 << 20 };
 
 struct header {
-	uint64_t sequence;	/* of a collective; 0: a message */
-	uint64_t count;		/* of a message its bytes */
+	uint64_t sequence; /* of a collective; 0: a message */
+	uint64_t count;    /* of a message its bytes */
 	uint32_t kind, type, op, root;
 };
 
@@ -25,13 +26,14 @@ struct header {
 struct step {
 	struct ckt_mesh *mesh;
 	struct header mine;
-	struct header *theirs;	/* by peer */
-	bool said;		/* the headers have gone */
+	struct header *theirs; /* by peer */
+	bool said;             /* the headers have gone */
 	struct ckt_transfer *transfers;
 	size_t count, room;
 };
 
-static int piece(struct step *step, int peer, bool send, const void *data, size_t bytes, const void *expected)
+static int piece(struct step *step, int peer, bool send, const void *data, size_t bytes,
+	const void *expected)
 {
 	if (step->count == step->room) {
 		size_t room = step->room ? 2 * step->room : 32;
@@ -41,7 +43,11 @@ static int piece(struct step *step, int peer, bool send, const void *data, size_
 		step->transfers = grown;
 		step->room = room;
 	}
-	step->transfers[step->count++] = (struct ckt_transfer){.peer = peer, .send = send, .data = (void *)data, .bytes = bytes, .expected = expected};
+	step->transfers[step->count++] = (struct ckt_transfer){.peer = peer,
+		.send = send,
+		.data = (void *)data,
+		.bytes = bytes,
+		.expected = expected};
 	return 0;
 }
 
@@ -50,8 +56,9 @@ static int move(struct step *step, int peer, bool send, const void *data, size_t
 {
 	int error = 0;
 	if (!step->said)
-		error = send ? piece(step, peer, true, &step->mine, sizeof step->mine, NULL) :
-			       piece(step, peer, false, &step->theirs[peer], sizeof step->mine, &step->mine);
+		error = send ? piece(step, peer, true, &step->mine, sizeof step->mine, NULL)
+			     : piece(step, peer, false, &step->theirs[peer], sizeof step->mine,
+				       &step->mine);
 	return error ? error : piece(step, peer, send, data, bytes, NULL);
 }
 
@@ -71,13 +78,16 @@ static void copy(void *to, const void *from, size_t bytes)
 
 /* ---- Reductions */
 
-/* What a reduction holds: a slice of each peer, and the own numbers where they are multiplied first. */
+/*
+ * What a reduction holds: a slice of each peer, and the own numbers where they are multiplied
+ * first.
+ */
 struct reducer {
 	const struct ckt_op *op;
-	size_t size;		/* of a number */
-	size_t slice;		/* numbers in each of the buffers */
-	char *buffers;		/* by rank */
-	const void **in;	/* by rank */
+	size_t size;     /* of a number */
+	size_t slice;    /* numbers in each of the buffers */
+	char *buffers;   /* by rank */
+	const void **in; /* by rank */
 };
 
 static int reducer_init(struct reducer *r, const struct step *step, const struct ckt_op *op)
@@ -103,13 +113,17 @@ static char *buffer(const struct reducer *r, int rank)
 	return r->buffers + (size_t)rank * r->slice * r->size;
 }
 
-/* Where `count` own numbers are, multiplied where the operation says so: in a buffer of `count` numbers then. */
+/*
+ * Where `count` own numbers are, multiplied where the operation says so: in a buffer of `count`
+ * numbers then.
+ */
 static const void *own(const struct reducer *r, const void *from, size_t count, void *multiplied)
 {
 	const struct ckt_reduction *how = &r->op->reduction;
 	if (!how->premultiply)
 		return from;
-	ckt_multiply(multiplied, from, how->scalar ? how->scalar : how->immediate, count, r->op->type);
+	ckt_multiply(
+		multiplied, from, how->scalar ? how->scalar : how->immediate, count, r->op->type);
 	return multiplied;
 }
 
@@ -119,11 +133,13 @@ static void reduce(const struct reducer *r, int ranks, void *out, size_t count)
 }
 
 /* A slice of an all-reduce: each rank has a part of it to add up, which it then gives to all. */
-static int all_reduce_slice(struct step *step, struct reducer *r, const char *from, char *to, size_t count)
+static int all_reduce_slice(
+	struct step *step, struct reducer *r, const char *from, char *to, size_t count)
 {
 	int ranks = step->mesh->size, me = step->mesh->rank, error = 0;
 	size_t n = (size_t)ranks, size = r->size;
-#define PART(rank) (count / n * (size_t)(rank) + (count % n < (size_t)(rank) ? count % n : (size_t)(rank)))
+#define PART(rank) \
+	(count / n * (size_t)(rank) + (count % n < (size_t)(rank) ? count % n : (size_t)(rank)))
 #define PART_COUNT(rank) (PART((rank) + 1) - PART(rank))
 	/* What is multiplied takes the own place among the buffers, which holds a whole slice. */
 	const char *mine = own(r, from, count, buffer(r, me));
@@ -152,7 +168,8 @@ static int all_reduce_slice(struct step *step, struct reducer *r, const char *fr
 	return error ? error : exchange(step);
 }
 
-static int reduce_slice(struct step *step, struct reducer *r, const char *from, char *to, size_t count)
+static int reduce_slice(
+	struct step *step, struct reducer *r, const char *from, char *to, size_t count)
 {
 	int ranks = step->mesh->size, me = step->mesh->rank, root = r->op->peer, error = 0;
 	r->in[me] = own(r, from, count, buffer(r, me));
@@ -172,7 +189,8 @@ static int reduce_slice(struct step *step, struct reducer *r, const char *from, 
 }
 
 /* `from` is the slice's place in the first rank's block. */
-static int reduce_scatter_slice(struct step *step, struct reducer *r, const char *from, char *to, size_t count)
+static int reduce_scatter_slice(
+	struct step *step, struct reducer *r, const char *from, char *to, size_t count)
 {
 	int ranks = step->mesh->size, me = step->mesh->rank, error = 0;
 	size_t block = r->op->count * r->size, bytes = count * r->size;
@@ -181,7 +199,8 @@ static int reduce_scatter_slice(struct step *step, struct reducer *r, const char
 	if (r->op->reduction.premultiply && !multiplied)
 		return -ENOMEM;
 	for (int p = 0; p < ranks && !error; p++) {
-		const void *mine = own(r, from + (size_t)p * block, count, multiplied ? multiplied + (size_t)p * bytes : NULL);
+		const void *mine = own(r, from + (size_t)p * block, count,
+			multiplied ? multiplied + (size_t)p * bytes : NULL);
 		r->in[p] = p == me ? mine : buffer(r, p);
 		if (p == me)
 			continue;
@@ -225,16 +244,21 @@ static int run_movement(struct step *step, const struct ckt_op *op)
 	const char *from = op->from;
 	char *to = op->to;
 	/* Who sends a block to whom: each to each, or the root only. */
-	bool sends = op->kind == CKT_OP_ALL_GATHER || op->kind == CKT_OP_ALL_TO_ALL || (op->kind == CKT_OP_GATHER ? me != root : me == root);
-	bool receives = op->kind == CKT_OP_ALL_GATHER || op->kind == CKT_OP_ALL_TO_ALL || (op->kind == CKT_OP_GATHER ? me == root : me != root);
+	bool sends = op->kind == CKT_OP_ALL_GATHER || op->kind == CKT_OP_ALL_TO_ALL ||
+		(op->kind == CKT_OP_GATHER ? me != root : me == root);
+	bool receives = op->kind == CKT_OP_ALL_GATHER || op->kind == CKT_OP_ALL_TO_ALL ||
+		(op->kind == CKT_OP_GATHER ? me == root : me != root);
 	bool many_from = op->kind == CKT_OP_ALL_TO_ALL || op->kind == CKT_OP_SCATTER;
-	bool many_to = op->kind == CKT_OP_ALL_TO_ALL || op->kind == CKT_OP_ALL_GATHER || op->kind == CKT_OP_GATHER;
-	bool to_root = op->kind == CKT_OP_GATHER, of_root = op->kind == CKT_OP_BROADCAST || op->kind == CKT_OP_SCATTER;
+	bool many_to = op->kind == CKT_OP_ALL_TO_ALL || op->kind == CKT_OP_ALL_GATHER ||
+		op->kind == CKT_OP_GATHER;
+	bool to_root = op->kind == CKT_OP_GATHER,
+	     of_root = op->kind == CKT_OP_BROADCAST || op->kind == CKT_OP_SCATTER;
 	for (int p = 0; p < ranks && !error; p++) {
 		if (p == me)
 			continue;
 		if (sends && (!to_root || p == root))
-			error = move(step, p, true, from + (many_from ? (size_t)p * bytes : 0), bytes);
+			error = move(
+				step, p, true, from + (many_from ? (size_t)p * bytes : 0), bytes);
 		if (!error && receives && (!of_root || p == root))
 			error = move(step, p, false, to + (many_to ? (size_t)p * bytes : 0), bytes);
 	}
@@ -242,14 +266,17 @@ static int run_movement(struct step *step, const struct ckt_op *op)
 		error = exchange(step);
 	/* The own block; in place it is where it belongs. */
 	if (!error && (me == root || (!of_root && !to_root)))
-		copy(to + (many_to ? (size_t)me * bytes : 0), from + (many_from ? (size_t)me * bytes : 0), bytes);
+		copy(to + (many_to ? (size_t)me * bytes : 0),
+			from + (many_from ? (size_t)me * bytes : 0), bytes);
 	return error;
 }
 
 static int run_collective(struct ckt_mesh *mesh, uint64_t *sequence, const struct ckt_op *op)
 {
-	bool reduces = op->kind == CKT_OP_ALL_REDUCE || op->kind == CKT_OP_REDUCE || op->kind == CKT_OP_REDUCE_SCATTER;
-	bool rooted = op->kind == CKT_OP_REDUCE || op->kind == CKT_OP_BROADCAST || op->kind == CKT_OP_GATHER || op->kind == CKT_OP_SCATTER;
+	bool reduces = op->kind == CKT_OP_ALL_REDUCE || op->kind == CKT_OP_REDUCE ||
+		op->kind == CKT_OP_REDUCE_SCATTER;
+	bool rooted = op->kind == CKT_OP_REDUCE || op->kind == CKT_OP_BROADCAST ||
+		op->kind == CKT_OP_GATHER || op->kind == CKT_OP_SCATTER;
 	struct step step = {.mesh = mesh};
 	step.mine = (struct header){
 		.sequence = ++*sequence,
@@ -260,7 +287,10 @@ static int run_collective(struct ckt_mesh *mesh, uint64_t *sequence, const struc
 		.root = rooted ? (uint32_t)op->peer : 0,
 	};
 	step.theirs = calloc((size_t)mesh->size, sizeof *step.theirs);
-	int error = !step.theirs ? -ENOMEM : !op->count ? 0 : reduces ? run_reduction(&step, op) : run_movement(&step, op);
+	int error = !step.theirs ? -ENOMEM
+		: !op->count     ? 0
+		: reduces        ? run_reduction(&step, op)
+				 : run_movement(&step, op);
 	free(step.theirs);
 	free(step.transfers);
 	return error;
@@ -268,7 +298,10 @@ static int run_collective(struct ckt_mesh *mesh, uint64_t *sequence, const struc
 
 /* ---- Messages */
 
-/* What a rank sends itself is received by itself, in order; the group was refused where the two do not match. */
+/*
+ * What a rank sends itself is received by itself, in order; the group was refused where the two do
+ * not match.
+ */
 static void copy_own(const struct ckt_mesh *mesh, const struct ckt_op *ops, size_t count)
 {
 	size_t r = 0;
@@ -296,7 +329,8 @@ static int run_messages(struct ckt_mesh *mesh, const struct ckt_op *ops, size_t 
 		size_t bytes = op->count * ckt_type_size(op->type);
 		struct header *own = &headers[2 * i], *theirs = own + 1;
 		*own = (struct header){.count = bytes, .kind = CKT_OP_SEND};
-		error = send ? piece(&step, op->peer, true, own, sizeof *own, NULL) : piece(&step, op->peer, false, theirs, sizeof *theirs, own);
+		error = send ? piece(&step, op->peer, true, own, sizeof *own, NULL)
+			     : piece(&step, op->peer, false, theirs, sizeof *theirs, own);
 		if (!error)
 			error = piece(&step, op->peer, send, send ? op->from : op->to, bytes, NULL);
 	}
@@ -331,12 +365,17 @@ static void report(struct ncclComm *comm, int error)
 	if (error == -ECANCELED)
 		return;
 	if (error == -EPROTO)
-		ckt_comm_say("rank %d of %d: a peer called another operation, or with another count, type or root", comm->rank, comm->size);
+		ckt_comm_say(
+			"rank %d of %d: a peer called another operation, or with another count, type or root",
+			comm->rank, comm->size);
 	else if (error == -EPIPE)
 		ckt_comm_say("rank %d of %d: a peer is gone", comm->rank, comm->size);
 	else
 		ckt_comm_say("rank %d of %d: %s", comm->rank, comm->size, strerror(-error));
-	ckt_comm_fail(comm, error == -EPROTO ? ncclInvalidUsage : error == -EPIPE ? ncclRemoteError : ncclSystemError);
+	ckt_comm_fail(comm,
+		error == -EPROTO          ? ncclInvalidUsage
+			: error == -EPIPE ? ncclRemoteError
+					  : ncclSystemError);
 	/* Who waits for this rank must not do so for ever. */
 	ckt_mesh_shut(&comm->mesh, CKT_PLANE_DATA);
 }

@@ -19,7 +19,7 @@ enum ckt_op_kind {
 struct ckt_op {
 	enum ckt_op_kind kind;
 	ncclDataType_t type;
-	int peer;		/* or the root */
+	int peer; /* or the root */
 	const void *from;
 	void *to;
 	size_t count;
@@ -27,13 +27,16 @@ struct ckt_op {
 };
 
 struct ckt_work {
-	uint64_t comm;		/* its number */
+	uint64_t comm; /* its number */
 	bool captured;
 	size_t count;
 	struct ckt_op ops[];
 };
 
-/* Collectives in their order, then all sends and receives beside each other; a function for a stream, with a copy of a struct ckt_work. */
+/*
+ * Collectives in their order, then all sends and receives beside each other; a function for a
+ * stream, with a copy of a struct ckt_work.
+ */
 void ckt_run_work(const void *work);
 /* The same at once.  0, or -errno as of the mesh. */
 int ckt_run(struct ckt_mesh *mesh, uint64_t *sequence, const struct ckt_op *ops, size_t count);

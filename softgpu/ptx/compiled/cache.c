@@ -1,6 +1,6 @@
 /*
- * The machine code of kernels on disk, so that it is made once.  A folder of code that will be run is the user's alone: others own nothing
- * in it and can write nothing to it, or it is not used.
+ * The machine code of kernels on disk, so that it is made once.  A folder of code that will be run
+ * is the user's alone: others own nothing in it and can write nothing to it, or it is not used.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -19,12 +19,15 @@
 #include "softgpu/ptx/compiled/compile.h"
 
 enum {
-	MOST_OBJECTS = 1024,		/* some 50 KiB each */
+	MOST_OBJECTS = 1024, /* some 50 KiB each */
 	KEPT_OBJECTS = MOST_OBJECTS * 3 / 4,
-	LEFTOVER_SECONDS = 3600,	/* no compiler takes as long */
+	LEFTOVER_SECONDS = 3600, /* no compiler takes as long */
 };
 
-static bool is_ours(const struct stat *st) { return st->st_uid == geteuid() && !(st->st_mode & (S_IWGRP | S_IWOTH)); }
+static bool is_ours(const struct stat *st)
+{
+	return st->st_uid == geteuid() && !(st->st_mode & (S_IWGRP | S_IWOTH));
+}
 
 /* Makes what is missing of the path's last `n` folders. */
 static int make_folders(char *path, unsigned n)
@@ -85,9 +88,11 @@ static int object_path(const char *folder, const char *key, char *ret_path, size
 bool ckt_ptx_cache_find(const char *folder, const char *key, char *ret_path, size_t size)
 {
 	struct stat st;
-	if (object_path(folder, key, ret_path, size) || lstat(ret_path, &st) || !S_ISREG(st.st_mode) || !is_ours(&st))
+	if (object_path(folder, key, ret_path, size) || lstat(ret_path, &st) ||
+		!S_ISREG(st.st_mode) || !is_ours(&st))
 		return false;
-	utimensat(AT_FDCWD, ret_path, NULL, AT_SYMLINK_NOFOLLOW);	/* used: not among the oldest */
+	/* used: not among the oldest */
+	utimensat(AT_FDCWD, ret_path, NULL, AT_SYMLINK_NOFOLLOW);
 	return true;
 }
 
@@ -110,21 +115,30 @@ void ckt_ptx_cache_sweep(const char *folder)
 	if (!dir)
 		return;
 	for (const struct dirent *entry; (entry = readdir(dir));)
-		if (!strncmp(entry->d_name, CKT_PTX_LEFTOVER, strlen(CKT_PTX_LEFTOVER)) && !fstatat(dirfd(dir), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) &&
-		    is_ours(&st) && st.st_mtime < time(NULL) - LEFTOVER_SECONDS)
+		if (!strncmp(entry->d_name, CKT_PTX_LEFTOVER, strlen(CKT_PTX_LEFTOVER)) &&
+			!fstatat(dirfd(dir), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) &&
+			is_ours(&st) && st.st_mtime < time(NULL) - LEFTOVER_SECONDS)
 			remove_leftover(dirfd(dir), entry->d_name);
 	closedir(dir);
 }
 
-struct object { char name[CKT_PTX_KEY + 3]; struct timespec used; };
+struct object {
+	char name[CKT_PTX_KEY + 3];
+	struct timespec used;
+};
 
 static int by_age(const void *a, const void *b)
 {
-	const struct timespec *x = &((const struct object *)a)->used, *y = &((const struct object *)b)->used;
-	return x->tv_sec != y->tv_sec ? (x->tv_sec > y->tv_sec) - (x->tv_sec < y->tv_sec) : (x->tv_nsec > y->tv_nsec) - (x->tv_nsec < y->tv_nsec);
+	const struct timespec *x = &((const struct object *)a)->used,
+			      *y = &((const struct object *)b)->used;
+	return x->tv_sec != y->tv_sec ? (x->tv_sec > y->tv_sec) - (x->tv_sec < y->tv_sec)
+				      : (x->tv_nsec > y->tv_nsec) - (x->tv_nsec < y->tv_nsec);
 }
 
-/* Removes the objects not used for longest where there are too many.  One that another process has loaded stays loaded. */
+/*
+ * Removes the objects not used for longest where there are too many.  One that another process has
+ * loaded stays loaded.
+ */
 static void tidy(const char *folder)
 {
 	DIR *dir = opendir(folder);
@@ -135,9 +149,11 @@ static void tidy(const char *folder)
 	for (const struct dirent *entry; (entry = readdir(dir));) {
 		struct stat st;
 		size_t length = strlen(entry->d_name);
-		if (length != CKT_PTX_KEY + 2 || strcmp(entry->d_name + length - 3, ".so") || fstatat(dirfd(dir), entry->d_name, &st, AT_SYMLINK_NOFOLLOW))
+		if (length != CKT_PTX_KEY + 2 || strcmp(entry->d_name + length - 3, ".so") ||
+			fstatat(dirfd(dir), entry->d_name, &st, AT_SYMLINK_NOFOLLOW))
 			continue;
-		if (n == capacity && ckt_ptx_grow((void **)&objects, &capacity, n + 1, sizeof *objects))
+		if (n == capacity &&
+			ckt_ptx_grow((void **)&objects, &capacity, n + 1, sizeof *objects))
 			break;
 		objects[n] = (struct object){.used = st.st_mtim};
 		memcpy(objects[n++].name, entry->d_name, length + 1);
@@ -168,8 +184,8 @@ static int copy(int from, int to)
 }
 
 /*
- * A file in the folder that has no name until it is linked, so that a process that is killed leaves none.  Where the file system has no
- * such files, one with a name, which goes by its age.
+ * A file in the folder that has no name until it is linked, so that a process that is killed leaves
+ * none.  Where the file system has no such files, one with a name, which goes by its age.
  */
 static int unnamed(const char *folder, char ret_named[PATH_MAX])
 {
@@ -183,7 +199,8 @@ static int unnamed(const char *folder, char ret_named[PATH_MAX])
 	return fd < 0 ? -errno : fd;
 }
 
-int ckt_ptx_cache_store(const char *folder, const char *key, int object, char *ret_path, size_t size)
+int ckt_ptx_cache_store(
+	const char *folder, const char *key, int object, char *ret_path, size_t size)
 {
 	char named[PATH_MAX], own[32];
 	int r = object_path(folder, key, ret_path, size), fd = r ? -1 : unnamed(folder, named);
@@ -196,9 +213,13 @@ int ckt_ptx_cache_store(const char *folder, const char *key, int object, char *r
 		r = -errno;
 	if (!r && *named && rename(named, ret_path))
 		r = -errno;
-	/* Another process that made the same was quicker, or something that is not taken is in the way. */
+	/*
+	 * Another process that made the same was quicker, or something that is not taken is in the
+	 * way.
+	 */
 	for (int tries = 2; !r && !*named && tries--;) {
-		if (linkat(AT_FDCWD, own, AT_FDCWD, ret_path, AT_SYMLINK_FOLLOW) == 0 || (errno == EEXIST && ckt_ptx_cache_find(folder, key, ret_path, size)))
+		if (linkat(AT_FDCWD, own, AT_FDCWD, ret_path, AT_SYMLINK_FOLLOW) == 0 ||
+			(errno == EEXIST && ckt_ptx_cache_find(folder, key, ret_path, size)))
 			break;
 		if (errno != EEXIST || !tries || unlink(ret_path))
 			r = -errno;

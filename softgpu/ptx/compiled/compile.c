@@ -1,8 +1,9 @@
 /*
  * Kernels that run a lot become machine code: see compile.h.
  *
- * One thread compiles, one kernel after the other; it begins with the first hot kernel and lives on.  What it makes belongs to a struct
- * ptx_compiled, which the entry and the thread hold together, since a module may be unloaded meanwhile.
+ * One thread compiles, one kernel after the other; it begins with the first hot kernel and lives
+ * on.  What it makes belongs to a struct ptx_compiled, which the entry and the thread hold
+ * together, since a module may be unloaded meanwhile.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -20,8 +21,11 @@
 #include "softgpu/ptx/compiled/compile.h"
 
 enum {
-	HOT_INSNS = 40000000,	/* instructions of warps: seconds of interpreting, what compiling costs */
-	MODE_NEVER = 0, MODE_ALWAYS = 1, MODE_HOT = 2,
+	/* instructions of warps: seconds of interpreting, what compiling costs */
+	HOT_INSNS = 40000000,
+	MODE_NEVER = 0,
+	MODE_ALWAYS = 1,
+	MODE_HOT = 2,
 };
 
 struct ptx_compiled {
@@ -30,11 +34,11 @@ struct ptx_compiled {
 	atomic_bool asked;
 	atomic_uint holders;
 	size_t n_functions;
-	bool whole;			/* every function of the module */
+	bool whole; /* every function of the module */
 	void *library;
 	ptx_runner **table;
 	char *text;
-	struct ptx_compiled *next;	/* of those that wait for the thread */
+	struct ptx_compiled *next; /* of those that wait for the thread */
 };
 
 extern char **environ;
@@ -42,7 +46,7 @@ extern char **environ;
 static struct {
 	int mode;
 	char compiler[PATH_MAX];
-	char maker[PATH_MAX + 4096];	/* everything but the text that shapes the machine code */
+	char maker[PATH_MAX + 4096]; /* everything but the text that shapes the machine code */
 } setup;
 static pthread_once_t setup_once = PTHREAD_ONCE_INIT;
 
@@ -54,17 +58,21 @@ static struct {
 } queue = {.lock = PTHREAD_MUTEX_INITIALIZER, .work = PTHREAD_COND_INITIALIZER};
 
 /*
- * Products and sums stay two roundings, as the interpreter's do.  Vectors as wide as the processor's: the loops are over 32 lanes.
+ * Products and sums stay two roundings, as the interpreter's do.  Vectors as wide as the
+ * processor's: the loops are over 32 lanes.
  */
-static const char *const options[] = {
-	"-x", "c", "-O3", "-march=native",
+static const char *const options[] = {"-x", "c", "-O3", "-march=native",
 #if defined(__x86_64__)
 	"-mprefer-vector-width=512",
 #endif
-	"-std=gnu11", "-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math", "-fno-strict-aliasing", "-fwrapv", "-fvisibility=hidden", "-fno-stack-protector",
+	"-std=gnu11", "-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math",
+	"-fno-strict-aliasing", "-fwrapv", "-fvisibility=hidden", "-fno-stack-protector",
 	"-fno-asynchronous-unwind-tables", "-w", "-shared", "-fPIC", "-nostdlib", NULL};
 #define DEFAULT_PATH "/usr/bin:/bin"
-/* What the compiler writes, as it names it: a descriptor that it inherits.  Nothing has a name that a process which is killed would leave. */
+/*
+ * What the compiler writes, as it names it: a descriptor that it inherits.  Nothing has a name that
+ * a process which is killed would leave.
+ */
 #define OBJECT_FD 3
 #define OBJECT_NAME "/proc/self/fd/3"
 static const char *const files[] = {"-pipe", "-o", OBJECT_NAME, "-", NULL};
@@ -74,10 +82,14 @@ static bool find_compiler(char *ret_path, size_t size)
 	static const char *const names[] = {"cc", "gcc", "clang"};
 	const char *path = getenv("PATH");
 	for (size_t n = 0; n < sizeof names / sizeof *names; n++) {
-		for (const char *at = path && *path ? path : DEFAULT_PATH, *end; at; at = *end ? end + 1 : NULL) {
+		for (const char *at = path && *path ? path : DEFAULT_PATH, *end; at;
+			at = *end ? end + 1 : NULL) {
 			end = at + strcspn(at, ":");
 			/* Only whole paths: what lies in the current directory is not asked. */
-			if (*at == '/' && snprintf(ret_path, size, "%.*s/%s", (int)(end - at), at, names[n]) < (int)size && !access(ret_path, X_OK))
+			if (*at == '/' &&
+				snprintf(ret_path, size, "%.*s/%s", (int)(end - at), at, names[n]) <
+					(int)size &&
+				!access(ret_path, X_OK))
 				return true;
 		}
 	}
@@ -92,7 +104,9 @@ static void read_processor(char *ret_text, size_t size)
 	FILE *file = fopen("/proc/cpuinfo", "re");
 	*ret_text = 0;
 	while (file && fgets(line, sizeof line, file) && *line != '\n') {
-		if (strncmp(line, "model", 5) && strncmp(line, "flags", 5) && strncmp(line, "vendor_id", 9) && strncmp(line, "Features", 8) && strncmp(line, "CPU", 3))
+		if (strncmp(line, "model", 5) && strncmp(line, "flags", 5) &&
+			strncmp(line, "vendor_id", 9) && strncmp(line, "Features", 8) &&
+			strncmp(line, "CPU", 3))
 			continue;
 		int n = snprintf(ret_text + used, size - used, "%s", line);
 		if (n < 0 || (size_t)n >= size - used)
@@ -108,16 +122,22 @@ static void read_setup(void)
 	const char *mode = getenv("CRICKET_SOFT_COMPILE");
 	struct stat st;
 	char processor[4096];
-	setup.mode = mode && !strcmp(mode, "0") ? MODE_NEVER : mode && *mode ? MODE_ALWAYS : MODE_HOT;
+	setup.mode = mode && !strcmp(mode, "0") ? MODE_NEVER
+		: mode && *mode                 ? MODE_ALWAYS
+						: MODE_HOT;
 	/* A trace is the interpreter's. */
-	if (setup.mode == MODE_NEVER || ckt_ptx_trace_wanted() || !find_compiler(setup.compiler, sizeof setup.compiler) || stat(setup.compiler, &st)) {
+	if (setup.mode == MODE_NEVER || ckt_ptx_trace_wanted() ||
+		!find_compiler(setup.compiler, sizeof setup.compiler) ||
+		stat(setup.compiler, &st)) {
 		setup.mode = MODE_NEVER;
 		return;
 	}
 	read_processor(processor, sizeof processor);
-	size_t used = (size_t)snprintf(setup.maker, sizeof setup.maker, "%s %lld %lld\n%s", setup.compiler, (long long)st.st_size, (long long)st.st_mtime, processor);
+	size_t used = (size_t)snprintf(setup.maker, sizeof setup.maker, "%s %lld %lld\n%s",
+		setup.compiler, (long long)st.st_size, (long long)st.st_mtime, processor);
 	for (size_t k = 0; options[k] && used < sizeof setup.maker; k++)
-		used += (size_t)snprintf(setup.maker + used, sizeof setup.maker - used, " %s", options[k]);
+		used += (size_t)snprintf(
+			setup.maker + used, sizeof setup.maker - used, " %s", options[k]);
 }
 
 static int mode(void)
@@ -139,7 +159,10 @@ struct ptx_compiled *ckt_ptx_compile_new(struct ckt_ptx_module *module)
 			return NULL;
 		c->n_functions = module->n_functions;
 		atomic_init(&c->holders, 0);
-		/* All kernels at once where all are wanted: a compiler that starts costs as much as some of them. */
+		/*
+		 * All kernels at once where all are wanted: a compiler that starts costs as much as
+		 * some of them.
+		 */
 		c->whole = mode() == MODE_ALWAYS && ckt_ptx_emit_fits(module);
 		if (c->whole) {
 			atomic_fetch_add(&c->holders, 1);
@@ -163,7 +186,9 @@ void ckt_ptx_compile_drop(struct ptx_compiled *c)
 
 ptx_runner *const *ckt_ptx_compile_runners(const struct ptx_prepared *prepared)
 {
-	return prepared->compiled ? atomic_load_explicit(&prepared->compiled->runners, memory_order_acquire) : NULL;
+	return prepared->compiled
+		? atomic_load_explicit(&prepared->compiled->runners, memory_order_acquire)
+		: NULL;
 }
 
 static bool load_object(struct ptx_compiled *c, const char *path)
@@ -232,7 +257,8 @@ static int run_compiler(int source, int object)
 	posix_spawn_file_actions_adddup2(&actions, object, OBJECT_FD);
 	posix_spawn_file_actions_addopen(&actions, 1, "/dev/null", O_WRONLY, 0);
 	posix_spawn_file_actions_addopen(&actions, 2, "/dev/null", O_WRONLY, 0);
-	int r = -posix_spawn(&pid, setup.compiler, &actions, &attr, (char *const *)argv, environment);
+	int r = -posix_spawn(
+		&pid, setup.compiler, &actions, &attr, (char *const *)argv, environment);
 	posix_spawnattr_destroy(&attr);
 	posix_spawn_file_actions_destroy(&actions);
 	free(environment);
@@ -269,8 +295,8 @@ static int source_new(const char *text)
 }
 
 /*
- * The loader takes two paths that read alike for one library, even where another file stands behind the number by now: so each has a
- * spelling of its own.
+ * The loader takes two paths that read alike for one library, even where another file stands behind
+ * the number by now: so each has a spelling of its own.
  */
 static void object_name(int fd, char ret_path[PATH_MAX])
 {
@@ -278,7 +304,8 @@ static void object_name(int fd, char ret_path[PATH_MAX])
 	unsigned number = atomic_fetch_add(&spellings, 1);
 	size_t used = (size_t)snprintf(ret_path, PATH_MAX, "/proc/self/fd/");
 	for (unsigned bit = 0; bit < 32; bit++)
-		used += (size_t)snprintf(ret_path + used, PATH_MAX - used, number >> bit & 1 ? "./" : "/");
+		used += (size_t)snprintf(
+			ret_path + used, PATH_MAX - used, number >> bit & 1 ? "./" : "/");
 	snprintf(ret_path + used, PATH_MAX - used, "%d", fd);
 }
 
@@ -286,7 +313,8 @@ static void object_name(int fd, char ret_path[PATH_MAX])
 static void make(struct ptx_compiled *c, const char *cache, const char *key)
 {
 	char path[PATH_MAX];
-	int source = source_new(c->text), object = source < 0 ? -1 : memfd_create("cricket-kernel.so", MFD_CLOEXEC);
+	int source = source_new(c->text),
+	    object = source < 0 ? -1 : memfd_create("cricket-kernel.so", MFD_CLOEXEC);
 	if (cache)
 		ckt_ptx_cache_sweep(cache);
 	if (object >= 0 && !run_compiler(source, object)) {
@@ -347,7 +375,8 @@ static bool start_thread(void)
 	return queue.started;
 }
 
-void ckt_ptx_compile_start(const struct ckt_ptx_function *entry, const struct ptx_prepared *prepared)
+void ckt_ptx_compile_start(
+	const struct ckt_ptx_function *entry, const struct ptx_prepared *prepared)
 {
 	struct ptx_compiled *c = prepared->compiled;
 	if (!c || mode() != MODE_ALWAYS || atomic_exchange(&c->asked, true))
@@ -357,11 +386,14 @@ void ckt_ptx_compile_start(const struct ckt_ptx_function *entry, const struct pt
 		compile(c);
 }
 
-void ckt_ptx_compile_heat(const struct ckt_ptx_function *entry, const struct ptx_prepared *prepared, uint64_t insns)
+void ckt_ptx_compile_heat(
+	const struct ckt_ptx_function *entry, const struct ptx_prepared *prepared, uint64_t insns)
 {
 	struct ptx_compiled *c = prepared->compiled;
 	if (!c || mode() != MODE_HOT || atomic_load_explicit(&c->asked, memory_order_relaxed) ||
-	    atomic_fetch_add_explicit(&c->insns, insns, memory_order_relaxed) + insns < HOT_INSNS || atomic_exchange(&c->asked, true))
+		atomic_fetch_add_explicit(&c->insns, insns, memory_order_relaxed) + insns <
+			HOT_INSNS ||
+		atomic_exchange(&c->asked, true))
 		return;
 	/* Here, where the module is certainly there: the text is all that the thread needs. */
 	c->text = ckt_ptx_emit_kernel(entry, prepared);

@@ -1,17 +1,19 @@
 /*
  * A kernel as C: what the interpreter would do, written out.
  *
- * A function becomes ckt_kernel_INDEX, which runs one group of lanes as run_group does (sched.c): from warp->pc until the group meets
- * another, waits, faults or has used its budget.  Groups, barriers and fairness stay the scheduler's, so progress is the same.  A group
- * that is split goes on here, its parts by the scheduler's rule (kernel_head.in), for as long as a slice of it is with several groups;
- * the scheduler has them before a handler is called and when the slice ends.
+ * A function becomes ckt_kernel_INDEX, which runs one group of lanes as run_group does (sched.c):
+ * from warp->pc until the group meets another, waits, faults or has used its budget.  Groups,
+ * barriers and fairness stay the scheduler's, so progress is the same.  A group that is split goes
+ * on here, its parts by the scheduler's rule (kernel_head.in), for as long as a slice of it is with
+ * several groups; the scheduler has them before a handler is called and when the slice ends.
  *
  *   block      instructions from a place where a group may begin to the next; each looks at the budget and at the meeting point
  *   stretch    instructions of a block that lanes compute by themselves: one loop over the lanes, which the C compiler turns into vector
  *              instructions; registers are read before it and written behind it, those nobody reads again are not
  *   the rest   loads, stores, atomics and what a warp does together are done here where all goes well, by their handlers where not; everything else is a call of its handler
  *
- * What a lane computes is the text of the handler's own expression (form.h), so the two answer the same bits.
+ * What a lane computes is the text of the handler's own expression (form.h), so the two answer the
+ * same bits.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,17 +21,21 @@
 
 #include "softgpu/ptx/compiled/emit.h"
 
-enum { MOST_INSNS = 10000 };	/* of all functions: a minute of compiling */
+enum { MOST_INSNS = 10000 }; /* of all functions: a minute of compiling */
 
 void ckt_emit_say_guard(struct emitter *e, const struct ptx_insn *i)
 {
-	const struct ptx_constant *c = ckt_emit_is_register(i->guard) || i->guard == PTX_OPERAND_NONE ? NULL : ckt_emit_constant(e->f, i->guard);
+	const struct ptx_constant *c =
+		ckt_emit_is_register(i->guard) || i->guard == PTX_OPERAND_NONE
+		? NULL
+		: ckt_emit_constant(e->f, i->guard);
 	if (i->guard == PTX_OPERAND_NONE)
 		say(e, "\tm = mask;\n");
 	else if (c)
 		say(e, "\tm = %s;\n", (c->value != 0) != (i->guard_negated != 0) ? "mask" : "0");
 	else
-		say(e, "\tm = mask & %s*(const uint32_t *)(R + %d);\n", i->guard_negated ? "~" : "", i->guard);
+		say(e, "\tm = mask & %s*(const uint32_t *)(R + %d);\n", i->guard_negated ? "~" : "",
+			i->guard);
 }
 
 static void say_go(struct emitter *e, uint32_t pc)
@@ -57,7 +63,8 @@ static void say_branch(struct emitter *e, uint32_t pc)
 
 void ckt_emit_say_call(struct emitter *e, uint32_t pc)
 {
-	say(e, "\t\tTELL;\n\t\tW32(WARP_PC) = %u;\n\t\tr = CALL(%u, m);\n\t\tif (r)\n\t\t\tgoto look;\n", pc + 1, pc);
+	say(e, "\t\tTELL;\n\t\tW32(WARP_PC) = %u;\n\t\tr = CALL(%u, m);\n\t\tif (r)\n\t\t\tgoto look;\n",
+		pc + 1, pc);
 }
 
 static void say_handler(struct emitter *e, uint32_t pc)
@@ -70,8 +77,8 @@ static void say_handler(struct emitter *e, uint32_t pc)
 
 static void say_block(struct emitter *e, const struct emit_block *b, struct emit_stretch *s)
 {
-	say(e, "at_%u:\n\t__asm__ volatile(\"\" ::: \"memory\");\n\tif (stop <= %u || !left) { pc = %u; goto leave; }\n\tleft = left > %u ? left - %u : 0;\n\t{\n", b->first,
-	    b->first, b->first, b->end - b->first, b->end - b->first);
+	say(e, "at_%u:\n\t__asm__ volatile(\"\" ::: \"memory\");\n\tif (stop <= %u || !left) { pc = %u; goto leave; }\n\tleft = left > %u ? left - %u : 0;\n\t{\n",
+		b->first, b->first, b->first, b->end - b->first, b->end - b->first);
 	e->n_ways = 0;
 	for (uint32_t pc = b->first; pc < b->end;) {
 		const struct ptx_form *form = e->forms[pc];
@@ -79,7 +86,8 @@ static void say_block(struct emitter *e, const struct emit_block *b, struct emit
 		struct emit_access a;
 		if (ckt_emit_fits_lane(e, pc)) {
 			end = ckt_emit_stretch_end(e, b, pc, s);
-			say(e, "\tif (mask == ~0u) stretch_%u_%u_full(w, R, K, P, mask); else stretch_%u_%u_part(w, R, K, P, mask);\n", e->f->index, pc, e->f->index, pc);
+			say(e, "\tif (mask == ~0u) stretch_%u_%u_full(w, R, K, P, mask); else stretch_%u_%u_part(w, R, K, P, mask);\n",
+				e->f->index, pc, e->f->index, pc);
 		} else if (form && form->kind == FORM_BRANCH) {
 			say_branch(e, pc);
 		} else if (ckt_emit_find_access(e, pc, &a)) {
@@ -117,27 +125,37 @@ static void say_function(struct emitter *e)
 			pc = end;
 		}
 	}
-	say(e, "__attribute__((visibility(\"default\"))) int ckt_kernel_%u(uint8_t *w, const uint8_t *code, uint32_t stop, unsigned *budget)\n{\n", e->f->index);
-	say(e, "\tuint8_t *const R = WP(WARP_BANK);\n\tconst uint8_t *const K = WP(WARP_BANK + 8), *const P = *(uint8_t **)(LAUNCH + LAUNCH_PARAMS);\n"
-	       "\tuint8_t *const frame = WP(WARP_FRAME);\n\tuint32_t mask = W32(WARP_MASK), m, pc = W32(WARP_PC), other, outer = stop;\n"
-	       "\tunsigned left = *budget, later = 0, told = 0;\n\tstruct groups groups;\n\tint r;\n"
-	       "\tgroups.n = 0;\n\t(void)K; (void)P; (void)m; (void)other;\nagain:\n\tswitch (pc) {\n");
+	say(e, "__attribute__((visibility(\"default\"))) int ckt_kernel_%u(uint8_t *w, const uint8_t *code, uint32_t stop, unsigned *budget)\n{\n",
+		e->f->index);
+	say(e,
+		"\tuint8_t *const R = WP(WARP_BANK);\n\tconst uint8_t *const K = WP(WARP_BANK + 8), *const P = *(uint8_t **)(LAUNCH + LAUNCH_PARAMS);\n"
+		"\tuint8_t *const frame = WP(WARP_FRAME);\n\tuint32_t mask = W32(WARP_MASK), m, pc = W32(WARP_PC), other, outer = stop;\n"
+		"\tunsigned left = *budget, later = 0, told = 0;\n\tstruct groups groups;\n\tint r;\n"
+		"\tgroups.n = 0;\n\t(void)K; (void)P; (void)m; (void)other;\nagain:\n\tswitch (pc) {\n");
 	for (uint32_t b = 0; b < e->n_blocks; b++)
 		say(e, "\tcase %u: goto at_%u;\n", e->blocks[b].first, e->blocks[b].first);
 	say(e, "\tdefault: TELL; W32(WARP_PC) = pc; r = -1; goto out;\n\t}\n");
 	for (uint32_t b = 0; b < e->n_blocks; b++)
 		say_block(e, &e->blocks[b], s);
-	/* Behind the last instruction stands nothing: the interpreter would read on, so its text ends with ret. */
-	say(e, "\tpc = %u;\n\tgoto leave;\npart:\n\tPART(m, other, mask & ~m, pc);\n\tgoto again;\nlook:\n\tif (r != RUN_JUMP || WP(WARP_FRAME) != frame)\n\t\tgoto out;\n"
-	       "\tmask = W32(WARP_MASK);\n\tpc = W32(WARP_PC);\n\tgoto again;\nleave:\n\tif (groups.n && left) {\n\t\tMEET;\n\t\tif (pc < outer)\n\t\t\tgoto again;\n\t}\n"
-	       "\tTELL;\n\tW32(WARP_PC) = pc;\n\tr = RUN_JUMP;\nout:\n\t*budget = left + later + told;\n\treturn r;\n}\n",
-	    e->n);
+	/*
+	 * Behind the last instruction stands nothing: the interpreter would read on, so its text
+	 * ends with ret.
+	 */
+	say(e,
+		"\tpc = %u;\n\tgoto leave;\npart:\n\tPART(m, other, mask & ~m, pc);\n\tgoto again;\nlook:\n\tif (r != RUN_JUMP || WP(WARP_FRAME) != frame)\n\t\tgoto out;\n"
+		"\tmask = W32(WARP_MASK);\n\tpc = W32(WARP_PC);\n\tgoto again;\nleave:\n\tif (groups.n && left) {\n\t\tMEET;\n\t\tif (pc < outer)\n\t\t\tgoto again;\n\t}\n"
+		"\tTELL;\n\tW32(WARP_PC) = pc;\n\tr = RUN_JUMP;\nout:\n\t*budget = left + later + told;\n\treturn r;\n}\n",
+		e->n);
 	free(s);
 }
 
 static void emit_function(FILE *out, const struct ckt_ptx_function *f, bool *said, bool *failed)
 {
-	struct emitter e = {.out = out, .said = said, .f = f, .n = (uint32_t)f->n_code, .param_bytes = f->info.is_entry ? f->info.param_bytes : 0};
+	struct emitter e = {.out = out,
+		.said = said,
+		.f = f,
+		.n = (uint32_t)f->n_code,
+		.param_bytes = f->info.is_entry ? f->info.param_bytes : 0};
 	e.forms = calloc(e.n, sizeof *e.forms);
 	e.starts = calloc(e.n, sizeof *e.starts);
 	e.blocks = calloc(e.n, sizeof *e.blocks);
@@ -166,24 +184,41 @@ static void emit_function(FILE *out, const struct ckt_ptx_function *f, bool *sai
 /* Where the structures have what compiled code looks at. */
 static void say_layout(FILE *out)
 {
-	const struct { const char *name; uint64_t value; } values[] = {
-		{"WARP_BANK", offsetof(struct ptx_warp, bank)}, {"WARP_FRAME", offsetof(struct ptx_warp, frame)},
-		{"WARP_MASK", offsetof(struct ptx_warp, mask)}, {"WARP_PC", offsetof(struct ptx_warp, pc)}, {"WARP_BLOCK", offsetof(struct ptx_warp, block)},
-		{"WARP_LAST", offsetof(struct ptx_warp, last_page)}, {"WARP_LAST_WRITE", offsetof(struct ptx_warp, last_page_write)},
-		{"WARP_POLLS", offsetof(struct ptx_warp, polls)}, {"WARP_TID", offsetof(struct ptx_warp, tid)}, {"BLOCK_CTAID", offsetof(struct ptx_block, ctaid)},
-		{"BLOCK_SHARED", offsetof(struct ptx_block, shared)}, {"BLOCK_SHARED_BYTES", offsetof(struct ptx_block, shared_bytes)},
-		{"BLOCK_GRID", offsetof(struct ptx_block, grid)}, {"GRID_LAUNCH", offsetof(struct ptx_grid, launch)},
-		{"LAUNCH_GRID", offsetof(struct ckt_ptx_launch, grid)}, {"LAUNCH_BLOCK", offsetof(struct ckt_ptx_launch, block)},
-		{"LAUNCH_PARAMS", offsetof(struct ckt_ptx_launch, params)}, {"INSN_BYTES", sizeof(struct ptx_insn)}, {"SHARED_MAX", PTX_SHARED_MAX},
-		{"FAIR_INSNS", PTX_FAIR_INSNS}, {"PAGE_SHIFT", CKT_SOFT_PAGE_SHIFT}, {"LEAF_SHIFT", CKT_SOFT_LEAF_SHIFT}, {"LEAF_PAGES", CKT_SOFT_LEAF_PAGES},
-		{"PAGE_READ", CKT_SOFT_PAGE_READ}, {"PAGE_WRITE", CKT_SOFT_PAGE_WRITE}, {"RUN_JUMP", RUN_JUMP}, {"RUN_PICK", RUN_PICK}};
+	const struct {
+		const char *name;
+		uint64_t value;
+	} values[] = {{"WARP_BANK", offsetof(struct ptx_warp, bank)},
+		{"WARP_FRAME", offsetof(struct ptx_warp, frame)},
+		{"WARP_MASK", offsetof(struct ptx_warp, mask)},
+		{"WARP_PC", offsetof(struct ptx_warp, pc)},
+		{"WARP_BLOCK", offsetof(struct ptx_warp, block)},
+		{"WARP_LAST", offsetof(struct ptx_warp, last_page)},
+		{"WARP_LAST_WRITE", offsetof(struct ptx_warp, last_page_write)},
+		{"WARP_POLLS", offsetof(struct ptx_warp, polls)},
+		{"WARP_TID", offsetof(struct ptx_warp, tid)},
+		{"BLOCK_CTAID", offsetof(struct ptx_block, ctaid)},
+		{"BLOCK_SHARED", offsetof(struct ptx_block, shared)},
+		{"BLOCK_SHARED_BYTES", offsetof(struct ptx_block, shared_bytes)},
+		{"BLOCK_GRID", offsetof(struct ptx_block, grid)},
+		{"GRID_LAUNCH", offsetof(struct ptx_grid, launch)},
+		{"LAUNCH_GRID", offsetof(struct ckt_ptx_launch, grid)},
+		{"LAUNCH_BLOCK", offsetof(struct ckt_ptx_launch, block)},
+		{"LAUNCH_PARAMS", offsetof(struct ckt_ptx_launch, params)},
+		{"INSN_BYTES", sizeof(struct ptx_insn)}, {"SHARED_MAX", PTX_SHARED_MAX},
+		{"FAIR_INSNS", PTX_FAIR_INSNS}, {"PAGE_SHIFT", CKT_SOFT_PAGE_SHIFT},
+		{"LEAF_SHIFT", CKT_SOFT_LEAF_SHIFT}, {"LEAF_PAGES", CKT_SOFT_LEAF_PAGES},
+		{"PAGE_READ", CKT_SOFT_PAGE_READ}, {"PAGE_WRITE", CKT_SOFT_PAGE_WRITE},
+		{"RUN_JUMP", RUN_JUMP}, {"RUN_PICK", RUN_PICK}};
 	_Static_assert(offsetof(struct ptx_insn, fn) == 0, "CALL reads the handler there");
 	for (size_t k = 0; k < sizeof values / sizeof *values; k++)
-		fprintf(out, "#define %s %llu\n", values[k].name, (unsigned long long)values[k].value);
-	fputs("#define LAUNCH (*(const uint8_t **)(*(const uint8_t **)(WP(WARP_BLOCK) + BLOCK_GRID) + GRID_LAUNCH))\n", out);
+		fprintf(out, "#define %s %llu\n", values[k].name,
+			(unsigned long long)values[k].value);
+	fputs("#define LAUNCH (*(const uint8_t **)(*(const uint8_t **)(WP(WARP_BLOCK) + BLOCK_GRID) + GRID_LAUNCH))\n",
+		out);
 }
 
-static bool is_wanted(const struct ckt_ptx_module *module, size_t k, const struct ptx_prepared *prepared)
+static bool is_wanted(
+	const struct ckt_ptx_module *module, size_t k, const struct ptx_prepared *prepared)
 {
 	return module->functions[k]->n_code && (!prepared || prepared->pools[k]);
 }
@@ -196,7 +231,10 @@ static bool fits(const struct ckt_ptx_module *module, const struct ptx_prepared 
 	return n_insns <= MOST_INSNS;
 }
 
-bool ckt_ptx_emit_fits(const struct ckt_ptx_module *module) { return fits(module, NULL); }
+bool ckt_ptx_emit_fits(const struct ckt_ptx_module *module)
+{
+	return fits(module, NULL);
+}
 
 char *ckt_ptx_emit_kernel(const struct ckt_ptx_function *entry, const struct ptx_prepared *prepared)
 {

@@ -1,5 +1,6 @@
 /*
- * What the files emit*.c share: one function of a kernel while its C text is written.  One thread each.
+ * What the files emit*.c share: one function of a kernel while its C text is written.  One thread
+ * each.
  *
  *   emit_form    what an instruction is and which registers it touches
  *   emit_live    blocks, and what is read behind an instruction
@@ -18,33 +19,46 @@
 #include "softgpu/ptx/compiled/form.h"
 
 enum {
-	EMIT_STRETCH = 64,	/* instructions of one: a compiler's time grows faster than their number */
-	EMIT_VALUE = 48,	/* bytes of the longest name of an operand's value, or its text */
+	/* instructions of one: a compiler's time grows faster than their number */
+	EMIT_STRETCH = 64,
+	EMIT_VALUE = 48, /* bytes of the longest name of an operand's value, or its text */
 	EMIT_ACCESSES = 512,
 	EMIT_ATOMICS = 1024,
 	EMIT_WAYS = 8,
 };
 
-struct emit_block { uint32_t first, end; uint64_t *live_in; };
+struct emit_block {
+	uint32_t first, end;
+	uint64_t *live_in;
+};
 
 struct emitter {
 	FILE *out;
 	const struct ckt_ptx_function *f;
 	uint32_t param_bytes, n;
 	const struct ptx_form **forms;
-	bool *starts;			/* by instruction: a block starts here */
+	bool *starts; /* by instruction: a block starts here */
 	struct emit_block *blocks;
-	uint32_t n_blocks, *block_of;	/* by instruction that starts one */
-	uint32_t *ids, n_ids, words;	/* by offset / 4: number of a register plus one */
+	uint32_t n_blocks, *block_of; /* by instruction that starts one */
+	uint32_t *ids, n_ids, words;  /* by offset / 4: number of a register plus one */
 	uint64_t *live;
-	struct emit_way { int32_t address; uint32_t size, pc; } ways[EMIT_WAYS];	/* how lanes' addresses lie, found in this block at pc */
+	/* how lanes' addresses lie, found in this block at pc */
+	struct emit_way {
+		int32_t address;
+		uint32_t size, pc;
+	} ways[EMIT_WAYS];
 	unsigned n_ways;
-	bool *said;			/* functions of loads and stores, then of atomics, by number; EMIT_ACCESSES and EMIT_ATOMICS of them */
-	bool quick;			/* forms by their quick texts */
+	/*
+	 * functions of loads and stores, then of atomics, by number; EMIT_ACCESSES and EMIT_ATOMICS
+	 * of them
+	 */
+	bool *said;
+	bool quick; /* forms by their quick texts */
 	bool failed;
 };
 
-static inline void __attribute__((format(printf, 2, 3))) say(struct emitter *e, const char *format, ...)
+static inline void __attribute__((format(printf, 2, 3)))
+say(struct emitter *e, const char *format, ...)
 {
 	va_list ap;
 	va_start(ap, format);
@@ -61,49 +75,74 @@ struct emit_touched {
 	unsigned n_reads, n_writes;
 	bool all;
 };
-void ckt_emit_touch(const struct ptx_form *form, const struct ptx_insn *i, struct emit_touched *ret_touched);
+void ckt_emit_touch(
+	const struct ptx_form *form, const struct ptx_insn *i, struct emit_touched *ret_touched);
 
-static inline bool ckt_emit_is_register(int32_t operand) { return operand != PTX_OPERAND_NONE && operand >= 0; }
-const struct ptx_constant *ckt_emit_constant(const struct ckt_ptx_function *f, int32_t operand);	/* NULL where it is none */
+static inline bool ckt_emit_is_register(int32_t operand)
+{
+	return operand != PTX_OPERAND_NONE && operand >= 0;
+}
+const struct ptx_constant *ckt_emit_constant(
+	const struct ckt_ptx_function *f, int32_t operand); /* NULL where it is none */
 /* Where a row of an operand's values stands: "R + 128", "K + 0". */
 static inline const char *ckt_emit_row(int32_t operand, char text[EMIT_VALUE])
 {
-	snprintf(text, EMIT_VALUE, "%s + %u", operand < 0 ? "K" : "R", (uint32_t)operand & 0x7fffffffu);
+	snprintf(text, EMIT_VALUE, "%s + %u", operand < 0 ? "K" : "R",
+		(uint32_t)operand & 0x7fffffffu);
 	return text;
 }
-static inline const char *ckt_emit_type(unsigned bytes) { return bytes == 8 ? "uint64_t" : "uint32_t"; }
+static inline const char *ckt_emit_type(unsigned bytes)
+{
+	return bytes == 8 ? "uint64_t" : "uint32_t";
+}
 
 /* ---- Blocks and what lives in them (emit_live.c) */
 
 void ckt_emit_find_blocks(struct emitter *e);
-bool ckt_emit_find_live(struct emitter *e);	/* false: out of memory, or more than is worth it */
+bool ckt_emit_find_live(struct emitter *e); /* false: out of memory, or more than is worth it */
 /* e->live becomes what is read behind instruction end - 1 of block b. */
 void ckt_emit_live_at(struct emitter *e, const struct emit_block *b, uint32_t end);
-bool ckt_emit_is_live(struct emitter *e, int32_t reg);	/* in e->live */
+bool ckt_emit_is_live(struct emitter *e, int32_t reg); /* in e->live */
 
 /* ---- Stretches (emit_lane.c) */
 
-struct emit_local { int32_t reg; uint8_t bytes, how; };
-struct emit_stretch { struct emit_local locals[EMIT_STRETCH * 6]; unsigned n; };
+struct emit_local {
+	int32_t reg;
+	uint8_t bytes, how;
+};
+struct emit_stretch {
+	struct emit_local locals[EMIT_STRETCH * 6];
+	unsigned n;
+};
 
 bool ckt_emit_fits_lane(const struct emitter *e, uint32_t pc);
 /* How far a stretch from `first` goes, and its registers. */
-uint32_t ckt_emit_stretch_end(struct emitter *e, const struct emit_block *b, uint32_t first, struct emit_stretch *ret_stretch);
-void ckt_emit_say_stretch(struct emitter *e, const struct emit_block *b, uint32_t first, uint32_t end, const struct emit_stretch *s);
+uint32_t ckt_emit_stretch_end(struct emitter *e, const struct emit_block *b, uint32_t first,
+	struct emit_stretch *ret_stretch);
+void ckt_emit_say_stretch(struct emitter *e, const struct emit_block *b, uint32_t first,
+	uint32_t end, const struct emit_stretch *s);
 
 /* ---- Loads and stores (emit_access.c) */
 
-struct emit_access { bool is_load, shared; unsigned n, bytes, address_bytes; int32_t address, regs[8]; uint8_t slots[8]; bool is_signed[8]; };
+struct emit_access {
+	bool is_load, shared;
+	unsigned n, bytes, address_bytes;
+	int32_t address, regs[8];
+	uint8_t slots[8];
+	bool is_signed[8];
+};
 
 bool ckt_emit_find_access(const struct emitter *e, uint32_t pc, struct emit_access *ret_access);
 void ckt_emit_say_access_functions(struct emitter *e);
 void ckt_emit_say_access(struct emitter *e, uint32_t pc, const struct emit_access *a);
 /*
- * How the addresses of a full warp in a register lie: the name of what tells, 1 side by side, 2 all the same.  Found once for all accesses of a
- * block by the same register.
+ * How the addresses of a full warp in a register lie: the name of what tells, 1 side by side, 2 all
+ * the same.  Found once for all accesses of a block by the same register.
  */
-const char *ckt_emit_say_way(struct emitter *e, uint32_t pc, int32_t address, unsigned address_bytes, uint32_t size, char text[EMIT_VALUE]);
-void ckt_emit_forget_ways(struct emitter *e, uint32_t pc);	/* of the registers that the instruction writes */
+const char *ckt_emit_say_way(struct emitter *e, uint32_t pc, int32_t address,
+	unsigned address_bytes, uint32_t size, char text[EMIT_VALUE]);
+void ckt_emit_forget_ways(
+	struct emitter *e, uint32_t pc); /* of the registers that the instruction writes */
 
 /* ---- atom and red (emit_atom.c) */
 
@@ -118,6 +157,7 @@ void ckt_emit_say_warp(struct emitter *e, uint32_t pc);
 
 /* ---- Control flow (emit.c) */
 
-void ckt_emit_say_call(struct emitter *e, uint32_t pc);	/* of the handler, for the lanes m */
+void ckt_emit_say_call(struct emitter *e, uint32_t pc); /* of the handler, for the lanes m */
 
-void ckt_emit_say_guard(struct emitter *e, const struct ptx_insn *i);	/* m becomes the lanes that run the instruction */
+void ckt_emit_say_guard(struct emitter *e,
+	const struct ptx_insn *i); /* m becomes the lanes that run the instruction */

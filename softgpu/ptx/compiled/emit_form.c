@@ -1,5 +1,6 @@
 /*
- * What the instructions of a compiled kernel are: the form of a handler, and which registers and constants an instruction touches.
+ * What the instructions of a compiled kernel are: the form of a handler, and which registers and
+ * constants an instruction touches.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +15,8 @@ static pthread_once_t sorted_once = PTHREAD_ONCE_INIT;
 
 static int by_handler(const void *a, const void *b)
 {
-	uintptr_t x = (uintptr_t)(*(const struct ptx_form *const *)a)->fn, y = (uintptr_t)(*(const struct ptx_form *const *)b)->fn;
+	uintptr_t x = (uintptr_t)(*(const struct ptx_form *const *)a)->fn,
+		  y = (uintptr_t)(*(const struct ptx_form *const *)b)->fn;
 	return (x > y) - (x < y);
 }
 
@@ -56,7 +58,8 @@ const struct ptx_constant *ckt_emit_constant(const struct ckt_ptx_function *f, i
 		else
 			high = middle;
 	}
-	return low < f->n_constants && f->constants[low].offset == offset ? &f->constants[low] : NULL;
+	return low < f->n_constants && f->constants[low].offset == offset ? &f->constants[low]
+									  : NULL;
 }
 
 static void reads(struct emit_touched *t, int32_t operand)
@@ -71,7 +74,8 @@ static void writes(struct emit_touched *t, int32_t operand)
 		t->writes[t->n_writes++] = operand;
 }
 
-static void touch_side(struct emit_touched *t, const struct ptx_form *form, const struct ptx_insn *i)
+static void touch_side(
+	struct emit_touched *t, const struct ptx_form *form, const struct ptx_insn *i)
 {
 	int32_t regs[PTX_FORM_REGS];
 	unsigned n = form->regs(i, regs);
@@ -95,7 +99,13 @@ void ckt_emit_touch(const struct ptx_form *form, const struct ptx_insn *i, struc
 	case FORM_PLAIN:
 		reads(t, i->a), reads(t, i->b), reads(t, i->c), reads(t, i->d), reads(t, i->e);
 		break;
-	case FORM_SIDE: case FORM_ATOMIC: case FORM_WARP: case FORM_LOADS: case FORM_STORES: touch_side(t, form, i); break;
+	case FORM_SIDE:
+	case FORM_ATOMIC:
+	case FORM_WARP:
+	case FORM_LOADS:
+	case FORM_STORES:
+		touch_side(t, form, i);
+		break;
 	case FORM_LANE:
 		if (form->a)
 			reads(t, i->a);
@@ -113,17 +123,30 @@ void ckt_emit_touch(const struct ptx_form *form, const struct ptx_insn *i, struc
 			reads(t, i->c);
 		writes(t, i->d), writes(t, i->e);
 		break;
-	case FORM_PACK: case FORM_UNPACK:
+	case FORM_PACK:
+	case FORM_UNPACK:
 		t->all = i->x > PTX_FORM_REGS;
 		for (unsigned k = 0; k < i->x && !t->all; k++)
 			(form->kind == FORM_PACK ? reads : writes)(t, i->list[k]);
-		(form->kind == FORM_PACK ? writes : reads)(t, form->kind == FORM_PACK ? i->d : i->a);
+		(form->kind == FORM_PACK ? writes : reads)(
+			t, form->kind == FORM_PACK ? i->d : i->a);
 		break;
-	case FORM_SREG: case FORM_MASK: case FORM_PARAM: writes(t, i->d); break;
-	case FORM_LOAD: reads(t, i->a), writes(t, i->d); break;
-	case FORM_STORE: reads(t, i->a), reads(t, i->b); break;
-	case FORM_SWITCH: reads(t, i->a); break;
-	default: break;
+	case FORM_SREG:
+	case FORM_MASK:
+	case FORM_PARAM:
+		writes(t, i->d);
+		break;
+	case FORM_LOAD:
+		reads(t, i->a), writes(t, i->d);
+		break;
+	case FORM_STORE:
+		reads(t, i->a), reads(t, i->b);
+		break;
+	case FORM_SWITCH:
+		reads(t, i->a);
+		break;
+	default:
+		break;
 	}
 	/* Who fails the guard keeps the old value. */
 	if (i->guard != PTX_OPERAND_NONE)

@@ -10,7 +10,8 @@ static bool ends_block(const struct emitter *e, uint32_t pc)
 {
 	const struct ptx_form *form = e->forms[pc];
 	struct emit_access a;
-	return !ckt_emit_fits_lane(e, pc) && !ckt_emit_find_access(e, pc, &a) && !ckt_emit_fits_atomic(e, pc) && !(form && form->kind == FORM_NOTHING);
+	return !ckt_emit_fits_lane(e, pc) && !ckt_emit_find_access(e, pc, &a) &&
+		!ckt_emit_fits_atomic(e, pc) && !(form && form->kind == FORM_NOTHING);
 }
 
 void ckt_emit_find_blocks(struct emitter *e)
@@ -27,7 +28,7 @@ void ckt_emit_find_blocks(struct emitter *e)
 		if (!ends_block(e, pc))
 			continue;
 		if (!form || (form->kind != FORM_BRANCH && form->kind != FORM_END))
-			e->starts[pc] = true;	/* a group that waits is at the instruction itself */
+			e->starts[pc] = true; /* a group that waits is at the instruction itself */
 		if (pc + 1 < e->n)
 			e->starts[pc + 1] = true;
 	}
@@ -49,7 +50,10 @@ static uint32_t id_of(struct emitter *e, int32_t operand)
 	return *id - 1;
 }
 
-static void set_bit(uint64_t *bits, uint32_t n) { bits[n / 64] |= 1ull << n % 64; }
+static void set_bit(uint64_t *bits, uint32_t n)
+{
+	bits[n / 64] |= 1ull << n % 64;
+}
 
 /* live: behind the instruction, then before it. */
 static void live_before(struct emitter *e, uint32_t pc, uint64_t *live)

@@ -1,4 +1,7 @@
-/* atom and red as they are decoded (op_atom.c), for the handlers and for compiled kernels (emit_atom.c). */
+/*
+ * atom and red as they are decoded (op_atom.c), for the handlers and for compiled kernels
+ * (emit_atom.c).
+ */
 #pragma once
 
 #include "softgpu/ptx/internal.h"
@@ -6,9 +9,10 @@
 
 /* insn->side. */
 struct atomic {
-	int op;				/* enum atomic_op, lane.h */
+	int op; /* enum atomic_op, lane.h */
 	enum ptx_type type;
 	enum ptx_space space;
-	uint8_t bytes, n;		/* of one element; how many elements */
-	int32_t d[PTX_MAX_ELEMENTS], b[PTX_MAX_ELEMENTS], c;	/* PTX_OPERAND_NONE: no answer wanted */
+	uint8_t bytes, n; /* of one element; how many elements */
+	/* PTX_OPERAND_NONE: no answer wanted */
+	int32_t d[PTX_MAX_ELEMENTS], b[PTX_MAX_ELEMENTS], c;
 };

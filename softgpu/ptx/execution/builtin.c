@@ -1,6 +1,6 @@
 /*
- * Functions that no PTX defines: vprintf, malloc, free, __assertfail, and of the device runtime what grid-wide barriers and the conditions
- * of graphs need.
+ * Functions that no PTX defines: vprintf, malloc, free, __assertfail, and of the device runtime
+ * what grid-wide barriers and the conditions of graphs need.
  */
 #include <stdio.h>
 #include <string.h>
@@ -9,9 +9,13 @@
 
 int ckt_ptx_builtin_find(const char *name)
 {
-	static const struct { const char *name; int builtin; } table[] = {
-		{"vprintf", BUILTIN_VPRINTF}, {"malloc", BUILTIN_MALLOC}, {"free", BUILTIN_FREE}, {"__assertfail", BUILTIN_ASSERTFAIL},
-		{"cudaCGGetIntrinsicHandle", BUILTIN_CG_HANDLE}, {"cudaCGSynchronize", BUILTIN_CG_SYNC},
+	static const struct {
+		const char *name;
+		int builtin;
+	} table[] = {{"vprintf", BUILTIN_VPRINTF}, {"malloc", BUILTIN_MALLOC},
+		{"free", BUILTIN_FREE}, {"__assertfail", BUILTIN_ASSERTFAIL},
+		{"cudaCGGetIntrinsicHandle", BUILTIN_CG_HANDLE},
+		{"cudaCGSynchronize", BUILTIN_CG_SYNC},
 		{"cudaGraphSetConditional", BUILTIN_SET_CONDITION}};
 	for (size_t k = 0; k < sizeof table / sizeof *table; k++)
 		if (!strcmp(name, table[k].name))
@@ -19,7 +23,8 @@ int ckt_ptx_builtin_find(const char *name)
 	return BUILTIN_NONE;
 }
 
-static uint64_t argument(struct ptx_warp *w, const struct ptx_call *call, unsigned lane, unsigned index)
+static uint64_t argument(
+	struct ptx_warp *w, const struct ptx_call *call, unsigned lane, unsigned index)
 {
 	uint64_t v = 0;
 	uint32_t size = call->arg_sizes[index] < 8 ? call->arg_sizes[index] : 8;
@@ -30,15 +35,18 @@ static uint64_t argument(struct ptx_warp *w, const struct ptx_call *call, unsign
 static void give(struct ptx_warp *w, const struct ptx_call *call, unsigned lane, uint64_t v)
 {
 	if (call->n_rets)
-		memcpy(ckt_ptx_local(w, lane, w->frame->local_base + call->rets[0]), &v, call->ret_sizes[0] < 8 ? call->ret_sizes[0] : 8);
+		memcpy(ckt_ptx_local(w, lane, w->frame->local_base + call->rets[0]), &v,
+			call->ret_sizes[0] < 8 ? call->ret_sizes[0] : 8);
 }
 
 /* A string of device memory into text, cut at room - 1 characters; false after a fault. */
-static bool read_string(struct ptx_warp *w, unsigned lane, uint64_t address, char *text, size_t room)
+static bool read_string(
+	struct ptx_warp *w, unsigned lane, uint64_t address, char *text, size_t room)
 {
 	size_t n = 0;
 	for (; n + 1 < room; n++) {
-		const uint8_t *c = ckt_ptx_memory(w, lane, SP_GENERIC, address + n, 1, CKT_SOFT_PAGE_READ);
+		const uint8_t *c =
+			ckt_ptx_memory(w, lane, SP_GENERIC, address + n, 1, CKT_SOFT_PAGE_READ);
 		if (!c)
 			return false;
 		if (!*c)
@@ -49,13 +57,16 @@ static bool read_string(struct ptx_warp *w, unsigned lane, uint64_t address, cha
 	return true;
 }
 
-/* ---- printf.  Arguments lie one after another, each at a multiple of its size: 4 bytes, or 8 for long, pointers and doubles. */
+/*
+ * ---- printf.  Arguments lie one after another, each at a multiple of its size: 4 bytes, or 8 for
+ * long, pointers and doubles.
+ */
 
 struct printing {
 	struct ptx_warp *w;
 	unsigned lane;
 	uint64_t args, offset;
-	char out[8192];		/* the GPU's own limit on one call is of this order */
+	char out[8192]; /* the GPU's own limit on one call is of this order */
 	size_t n;
 	int count;
 	bool failed;
@@ -65,7 +76,8 @@ static uint64_t next_argument(struct printing *p, unsigned size)
 {
 	uint64_t v = 0;
 	p->offset = (p->offset + size - 1) & ~(uint64_t)(size - 1);
-	const uint8_t *at = ckt_ptx_memory(p->w, p->lane, SP_GENERIC, p->args + p->offset, size, CKT_SOFT_PAGE_READ);
+	const uint8_t *at = ckt_ptx_memory(
+		p->w, p->lane, SP_GENERIC, p->args + p->offset, size, CKT_SOFT_PAGE_READ);
 	p->offset += size;
 	p->count++;
 	if (at)
@@ -92,7 +104,8 @@ static const char *convert(struct printing *p, const char *f)
 	int longs = 0, shorts = 0, written = 0;
 	for (; *f && strchr("-+ #0123456789.*", *f) && n < 30; f++) {
 		if (*f == '*')
-			n += (size_t)snprintf(spec + n, sizeof spec - n, "%d", (int)next_argument(p, 4));
+			n += (size_t)snprintf(
+				spec + n, sizeof spec - n, "%d", (int)next_argument(p, 4));
 		else
 			spec[n++] = *f;
 	}
@@ -106,8 +119,12 @@ static const char *convert(struct printing *p, const char *f)
 	if (strchr("diouxX", letter)) {
 		uint64_t v = next_argument(p, longs ? 8 : 4);
 		if (!longs)
-			v = strchr("di", letter) ? (uint64_t)(int64_t)(shorts == 2 ? (int8_t)v : shorts ? (int16_t)v : (int32_t)v)
-						 : (shorts == 2 ? (uint8_t)v : shorts ? (uint16_t)v : (uint32_t)v);
+			v = strchr("di", letter) ? (uint64_t)(int64_t)(shorts == 2 ? (int8_t)v
+								   : shorts        ? (int16_t)v
+										   : (int32_t)v)
+						 : (shorts == 2             ? (uint8_t)v
+								   : shorts ? (uint16_t)v
+									    : (uint32_t)v);
 		snprintf(spec + n, sizeof spec - n, "ll%c", letter);
 		written = snprintf(text, sizeof text, spec, (long long)v);
 	} else if (strchr("fFeEgGaA", letter)) {
@@ -180,21 +197,26 @@ static int assert_fail(struct ptx_warp *w, const struct ptx_call *call, uint32_t
 	for (uint32_t rest = m; rest; rest &= rest - 1) {
 		unsigned l = (unsigned)__builtin_ctz(rest);
 		char message[512], file[512], function[512], text[2048];
-		if (!read_string(w, l, argument(w, call, l, 0), message, sizeof message) || !read_string(w, l, argument(w, call, l, 1), file, sizeof file) ||
-		    !read_string(w, l, argument(w, call, l, 3), function, sizeof function))
+		if (!read_string(w, l, argument(w, call, l, 0), message, sizeof message) ||
+			!read_string(w, l, argument(w, call, l, 1), file, sizeof file) ||
+			!read_string(w, l, argument(w, call, l, 3), function, sizeof function))
 			return RUN_FAULT;
-		int n = snprintf(text, sizeof text, "%s:%u: %s: block: [%u,%u,%u], thread: [%u,%u,%u] Assertion `%s` failed.\n", file,
-				 (unsigned)argument(w, call, l, 2), function, w->block->ctaid[0], w->block->ctaid[1], w->block->ctaid[2], w->tid[0][l],
-				 w->tid[1][l], w->tid[2][l], message);
+		int n = snprintf(text, sizeof text,
+			"%s:%u: %s: block: [%u,%u,%u], thread: [%u,%u,%u] Assertion `%s` failed.\n",
+			file, (unsigned)argument(w, call, l, 2), function, w->block->ctaid[0],
+			w->block->ctaid[1], w->block->ctaid[2], w->tid[0][l], w->tid[1][l],
+			w->tid[2][l], message);
 		if (device->output)
-			device->output(device->data, 2, text, (size_t)n < sizeof text ? (size_t)n : sizeof text - 1);
+			device->output(device->data, 2, text,
+				(size_t)n < sizeof text ? (size_t)n : sizeof text - 1);
 	}
-	return ckt_ptx_fault(w, (unsigned)__builtin_ctz(m), CKT_PTX_FAULT_ASSERT, "assertion failed");
+	return ckt_ptx_fault(
+		w, (unsigned)__builtin_ctz(m), CKT_PTX_FAULT_ASSERT, "assertion failed");
 }
 
 /*
- * Waits for every thread of the grid.  Each lane notes the phase in which it came; the last of all ends the phase.  Until then the
- * call is made again and again, other blocks running in between.
+ * Waits for every thread of the grid.  Each lane notes the phase in which it came; the last of all
+ * ends the phase.  Until then the call is made again and again, other blocks running in between.
  */
 static int grid_sync(struct ptx_warp *w, const struct ptx_call *call, uint32_t m)
 {
@@ -204,7 +226,7 @@ static int grid_sync(struct ptx_warp *w, const struct ptx_call *call, uint32_t m
 	bool through = true;
 	if (!grid->workspace) {
 		for (uint32_t rest = m; rest; rest &= rest - 1)
-			give(w, call, (unsigned)__builtin_ctz(rest), 1);	/* cudaErrorInvalidValue */
+			give(w, call, (unsigned)__builtin_ctz(rest), 1); /* cudaErrorInvalidValue */
 		return RUN_NEXT;
 	}
 	for (uint32_t rest = fresh; rest; rest &= rest - 1)
@@ -230,12 +252,19 @@ static int grid_sync(struct ptx_warp *w, const struct ptx_call *call, uint32_t m
 
 int ckt_ptx_builtin_run(struct ptx_warp *w, const struct ptx_call *call, int builtin, uint32_t m)
 {
-	static const unsigned n_args[] = {[BUILTIN_NONE] = 0, [BUILTIN_VPRINTF] = 2, [BUILTIN_MALLOC] = 1, [BUILTIN_FREE] = 1, [BUILTIN_ASSERTFAIL] = 4,
-		[BUILTIN_CG_HANDLE] = 1, [BUILTIN_CG_SYNC] = 2, [BUILTIN_SET_CONDITION] = 2};
+	static const unsigned n_args[] = {[BUILTIN_NONE] = 0,
+		[BUILTIN_VPRINTF] = 2,
+		[BUILTIN_MALLOC] = 1,
+		[BUILTIN_FREE] = 1,
+		[BUILTIN_ASSERTFAIL] = 4,
+		[BUILTIN_CG_HANDLE] = 1,
+		[BUILTIN_CG_SYNC] = 2,
+		[BUILTIN_SET_CONDITION] = 2};
 	const struct ckt_ptx_device *device = w->block->grid->launch->device;
 	unsigned first = (unsigned)__builtin_ctz(m);
 	if (builtin == BUILTIN_NONE || call->n_args < n_args[builtin])
-		return ckt_ptx_fault(w, first, CKT_PTX_FAULT_INVALID_PC, "call of a function that nothing defines");
+		return ckt_ptx_fault(w, first, CKT_PTX_FAULT_INVALID_PC,
+			"call of a function that nothing defines");
 	if (builtin == BUILTIN_ASSERTFAIL)
 		return assert_fail(w, call, m);
 	if (builtin == BUILTIN_CG_SYNC)
@@ -243,18 +272,30 @@ int ckt_ptx_builtin_run(struct ptx_warp *w, const struct ptx_call *call, int bui
 	for (uint32_t rest = m; rest; rest &= rest - 1) {
 		unsigned l = (unsigned)__builtin_ctz(rest);
 		if (builtin == BUILTIN_CG_HANDLE) {
-			/* The grid (1) of a cooperative launch has one; several GPUs' (2) is gone from CUDA. */
-			give(w, call, l, argument(w, call, l, 0) == 1 ? (uint64_t)(uintptr_t)w->block->grid->workspace : 0);
+			/*
+			 * The grid (1) of a cooperative launch has one; several GPUs' (2) is gone
+			 * from CUDA.
+			 */
+			give(w, call, l,
+				argument(w, call, l, 0) == 1
+					? (uint64_t)(uintptr_t)w->block->grid->workspace
+					: 0);
 		} else if (builtin == BUILTIN_SET_CONDITION) {
 			uint64_t handle = argument(w, call, l, 0);
-			if (!device->set_condition || !device->set_condition(device->data, handle, (uint32_t)argument(w, call, l, 1)))
-				return ckt_ptx_fault(w, l, CKT_PTX_FAULT_ILLEGAL_ADDRESS, "no condition of a graph has this handle");
+			if (!device->set_condition ||
+				!device->set_condition(
+					device->data, handle, (uint32_t)argument(w, call, l, 1)))
+				return ckt_ptx_fault(w, l, CKT_PTX_FAULT_ILLEGAL_ADDRESS,
+					"no condition of a graph has this handle");
 		} else if (builtin == BUILTIN_VPRINTF) {
 			if (!print(w, call, l))
 				return RUN_FAULT;
 		} else if (builtin == BUILTIN_MALLOC) {
 			uint64_t size = argument(w, call, l, 0);
-			give(w, call, l, (uint64_t)(uintptr_t)(device->heap_alloc && size ? device->heap_alloc(device->data, size) : NULL));
+			give(w, call, l,
+				(uint64_t)(uintptr_t)(device->heap_alloc && size
+						? device->heap_alloc(device->data, size)
+						: NULL));
 		} else {
 			uint64_t address = argument(w, call, l, 0);
 			if (address && device->heap_free)

@@ -1,9 +1,10 @@
 /*
  * Grids: blocks in order over a pool of threads and the caller's.
  *
- * A grid keeps a window of resident blocks.  A thread takes a block, runs a slice of it and puts it back at the end of its grid's
- * queue, so a block that spins on another's flag never keeps that one from running; blocks start in the order of their number,
- * so waiting for a lower one always ends.  A cooperative grid has all its blocks resident.  Grids take turns, too.
+ * A grid keeps a window of resident blocks.  A thread takes a block, runs a slice of it and puts it
+ * back at the end of its grid's queue, so a block that spins on another's flag never keeps that one
+ * from running; blocks start in the order of their number, so waiting for a lower one always ends.
+ * A cooperative grid has all its blocks resident.  Grids take turns, too.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,9 +16,9 @@
 #include "softgpu/ptx/internal.h"
 
 enum {
-	RESIDENT_BYTES = 256 << 20,	/* of all resident blocks of an ordinary grid */
+	RESIDENT_BYTES = 256 << 20, /* of all resident blocks of an ordinary grid */
 	STACK_DEFAULT = 1024,
-	STACK_FACTOR = 8,	/* frames here hold parameters that a GPU keeps in registers */
+	STACK_FACTOR = 8, /* frames here hold parameters that a GPU keeps in registers */
 };
 
 static struct {
@@ -30,22 +31,30 @@ static struct {
 
 /* ---- Blocks */
 
-static size_t align64(size_t n) { return (n + 63) & ~(size_t)63; }
+static size_t align64(size_t n)
+{
+	return (n + 63) & ~(size_t)63;
+}
 
 static size_t block_bytes(const struct ptx_grid *grid, uint32_t n_warps, uint32_t shared_bytes)
 {
 	size_t frame = align64(sizeof(struct ptx_frame)) + align64(grid->entry->reg_bytes);
 	return align64(sizeof(struct ptx_block)) + align64(shared_bytes) + PTX_RESERVED_BYTES +
-	       n_warps * (align64(sizeof(struct ptx_warp)) + frame + align64((size_t)PTX_LANES * grid->stack_bytes));
+		n_warps *
+		(align64(sizeof(struct ptx_warp)) + frame +
+			align64((size_t)PTX_LANES * grid->stack_bytes));
 }
 
 static struct ptx_block *block_allocate(struct ptx_grid *grid)
 {
 	const struct ckt_ptx_launch *launch = grid->launch;
-	uint32_t n_threads = launch->block[0] * launch->block[1] * launch->block[2], n_warps = (n_threads + PTX_LANES - 1) / PTX_LANES;
-	uint32_t shared_bytes = grid->prepared->dynamic_shared_offset + launch->dynamic_shared_bytes;
+	uint32_t n_threads = launch->block[0] * launch->block[1] * launch->block[2],
+		 n_warps = (n_threads + PTX_LANES - 1) / PTX_LANES;
+	uint32_t shared_bytes =
+		grid->prepared->dynamic_shared_offset + launch->dynamic_shared_bytes;
 	size_t bytes = block_bytes(grid, n_warps, shared_bytes);
-	uint8_t *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	uint8_t *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+		MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (memory == MAP_FAILED)
 		return NULL;
 	struct ptx_block *block = (struct ptx_block *)memory;
@@ -90,11 +99,14 @@ static void block_start(struct ptx_block *block, uint64_t number)
 	uint64_t rest = number, rank = block->rank;
 	for (unsigned k = 0; k < 3; k++) {
 		uint32_t clusters = launch->grid[k] / grid->cluster[k];
-		block->ctaid[k] = (uint32_t)(rest % clusters * grid->cluster[k] + rank % grid->cluster[k]);
+		block->ctaid[k] =
+			(uint32_t)(rest % clusters * grid->cluster[k] + rank % grid->cluster[k]);
 		rest /= clusters;
 		rank /= grid->cluster[k];
 	}
-	block->linear = ((uint64_t)block->ctaid[2] * launch->grid[1] + block->ctaid[1]) * launch->grid[0] + block->ctaid[0];
+	block->linear =
+		((uint64_t)block->ctaid[2] * launch->grid[1] + block->ctaid[1]) * launch->grid[0] +
+		block->ctaid[0];
 	block->live_warps = block->n_warps;
 	memset(block->barriers, 0, sizeof block->barriers);
 	memset(block->reserved, 0, PTX_RESERVED_BYTES);
@@ -176,7 +188,8 @@ static void cluster_start(struct ptx_cluster *cluster, uint64_t number)
 static bool has_work(const struct ptx_grid *grid)
 {
 	return !atomic_load_explicit(&grid->stop, memory_order_relaxed) &&
-	       (grid->ready_head || (grid->next_block < grid->n_blocks && grid->resident < grid->window));
+		(grid->ready_head ||
+			(grid->next_block < grid->n_blocks && grid->resident < grid->window));
 }
 
 /* New blocks and waiting ones by turns, so that neither keeps the other from running. */
@@ -193,7 +206,10 @@ static void finish(struct ptx_grid *grid)
 		pthread_cond_signal(&grid->done);
 }
 
-/* Takes a block of the grid, runs a slice of it and puts it back.  Precondition: the lock is held and has_work said yes. */
+/*
+ * Takes a block of the grid, runs a slice of it and puts it back.  Precondition: the lock is held
+ * and has_work said yes.
+ */
 static void run_slice(struct ptx_grid *grid)
 {
 	struct ptx_block *block;
@@ -220,13 +236,15 @@ static void run_slice(struct ptx_grid *grid)
 		pthread_mutex_lock(&grid->fault_lock);
 		if (grid->fault == CKT_PTX_FAULT_NONE) {
 			grid->fault = CKT_PTX_FAULT_LAUNCH_FAILURE;
-			snprintf(grid->message, sizeof grid->message, "%s: no memory for a block", grid->entry->info.name);
+			snprintf(grid->message, sizeof grid->message, "%s: no memory for a block",
+				grid->entry->info.name);
 		}
 		pthread_mutex_unlock(&grid->fault_lock);
 	} else {
 		if (fresh)
 			cluster_start(block->cluster, number);
-		slice = block->cluster->n > 1 ? ckt_ptx_cluster_run(block->cluster) : ckt_ptx_block_run(block);
+		slice = block->cluster->n > 1 ? ckt_ptx_cluster_run(block->cluster)
+					      : ckt_ptx_block_run(block);
 		ckt_ptx_compile_heat(grid->entry, grid->prepared, block->insns);
 		block->insns = 0;
 	}
@@ -289,7 +307,7 @@ static void start_threads(void)
 		int r = pthread_create(&thread, &attr, pool_main, NULL);
 		pthread_attr_destroy(&attr);
 		if (r)
-			break;	/* the caller's thread runs everything then */
+			break; /* the caller's thread runs everything then */
 		pool.n_threads++;
 	}
 }
@@ -331,7 +349,8 @@ static void grid_run(struct ptx_grid *grid)
 
 /* ---- Launching */
 
-static enum ckt_ptx_fault refuse(char *message, size_t size, const struct ckt_ptx_function *f, const char *why)
+static enum ckt_ptx_fault refuse(
+	char *message, size_t size, const struct ckt_ptx_function *f, const char *why)
 {
 	if (message && size)
 		snprintf(message, size, "%s: %s", f->info.name, why);
@@ -339,16 +358,18 @@ static enum ckt_ptx_fault refuse(char *message, size_t size, const struct ckt_pt
 }
 
 /*
- * Cooperative groups find the state of their grid barrier through %envreg1 and %envreg2: a page that the device may touch, whose first
- * word is its size and whose second is the counter.
+ * Cooperative groups find the state of their grid barrier through %envreg1 and %envreg2: a page
+ * that the device may touch, whose first word is its size and whose second is the counter.
  */
 static void *workspace_create(void)
 {
 	long page = sysconf(_SC_PAGESIZE);
-	uint32_t *memory = mmap(NULL, (size_t)page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	uint32_t *memory = mmap(
+		NULL, (size_t)page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (memory == MAP_FAILED)
 		return NULL;
-	if (ckt_soft_memmap_set((uint64_t)(uintptr_t)memory, (uint64_t)page, CKT_SOFT_PAGE_READ | CKT_SOFT_PAGE_WRITE)) {
+	if (ckt_soft_memmap_set((uint64_t)(uintptr_t)memory, (uint64_t)page,
+		    CKT_SOFT_PAGE_READ | CKT_SOFT_PAGE_WRITE)) {
 		munmap(memory, (size_t)page);
 		return NULL;
 	}
@@ -369,15 +390,21 @@ static void choose_window(struct ptx_grid *grid)
 {
 	const struct ckt_ptx_launch *launch = grid->launch;
 	uint32_t n_threads = launch->block[0] * launch->block[1] * launch->block[2];
-	size_t each = grid->cluster_size * block_bytes(grid, (n_threads + 31) / 32, grid->prepared->dynamic_shared_offset + launch->dynamic_shared_bytes);
-	uint64_t window = RESIDENT_BYTES / each, least = 8, most = launch->device->n_sm > 8 ? launch->device->n_sm : 8;
+	size_t each = grid->cluster_size *
+		block_bytes(grid, (n_threads + 31) / 32,
+			grid->prepared->dynamic_shared_offset + launch->dynamic_shared_bytes);
+	uint64_t window = RESIDENT_BYTES / each, least = 8,
+		 most = launch->device->n_sm > 8 ? launch->device->n_sm : 8;
 	window = window < least ? least : window > most ? most : window;
 	if (launch->cooperative || window > grid->n_blocks)
 		window = grid->n_blocks;
 	grid->window = (uint32_t)(window > UINT32_MAX ? UINT32_MAX : window);
 }
 
-/* The launch's clusters, else those that the function asks for.  False where they do not fit the grid. */
+/*
+ * The launch's clusters, else those that the function asks for.  False where they do not fit the
+ * grid.
+ */
 static bool choose_cluster(struct ptx_grid *grid)
 {
 	const struct ckt_ptx_launch *launch = grid->launch;
@@ -394,22 +421,28 @@ static bool choose_cluster(struct ptx_grid *grid)
 	return grid->cluster_size <= PTX_MAX_CLUSTER;
 }
 
-enum ckt_ptx_fault ckt_ptx_launch(const struct ckt_ptx_function *function, const struct ckt_ptx_launch *launch, char *ret_message,
-				  size_t message_size_bytes)
+enum ckt_ptx_fault ckt_ptx_launch(const struct ckt_ptx_function *function,
+	const struct ckt_ptx_launch *launch, char *ret_message, size_t message_size_bytes)
 {
 	struct ptx_grid grid = {.entry = function, .launch = launch};
 	if (ret_message && message_size_bytes)
 		ret_message[0] = 0;
 	uint64_t threads = (uint64_t)launch->block[0] * launch->block[1] * launch->block[2];
-	if (!threads || threads > 1024 || !launch->grid[0] || !launch->grid[1] || !launch->grid[2] || !choose_cluster(&grid))
-		return refuse(ret_message, message_size_bytes, function, "bad grid, cluster or block size");
+	if (!threads || threads > 1024 || !launch->grid[0] || !launch->grid[1] ||
+		!launch->grid[2] || !choose_cluster(&grid))
+		return refuse(ret_message, message_size_bytes, function,
+			"bad grid, cluster or block size");
 	if (!function->module->bound || ckt_ptx_prepare(function, &grid.prepared))
-		return refuse(ret_message, message_size_bytes, function, "module not ready, or out of memory");
-	if ((uint64_t)grid.prepared->dynamic_shared_offset + launch->dynamic_shared_bytes >= PTX_RESERVED_SHARED)
+		return refuse(ret_message, message_size_bytes, function,
+			"module not ready, or out of memory");
+	if ((uint64_t)grid.prepared->dynamic_shared_offset + launch->dynamic_shared_bytes >=
+		PTX_RESERVED_SHARED)
 		return refuse(ret_message, message_size_bytes, function, "too much shared memory");
 	uint64_t stack = grid.prepared->stack_bytes;
 	if (grid.prepared->recursive)
-		stack += (launch->stack_bytes > STACK_DEFAULT ? launch->stack_bytes : STACK_DEFAULT) * STACK_FACTOR;
+		stack += (launch->stack_bytes > STACK_DEFAULT ? launch->stack_bytes
+							      : STACK_DEFAULT) *
+			STACK_FACTOR;
 	stack = (stack + 15) & ~15ull;
 	if (stack > (256u << 20))
 		return refuse(ret_message, message_size_bytes, function, "too much local memory");
@@ -426,7 +459,8 @@ enum ckt_ptx_fault ckt_ptx_launch(const struct ckt_ptx_function *function, const
 	pthread_cond_init(&grid.done, NULL);
 	grid_run(&grid);
 	while (grid.spare_blocks || grid.ready_head) {
-		struct ptx_block **list = grid.spare_blocks ? &grid.spare_blocks : &grid.ready_head, *block = *list;
+		struct ptx_block **list = grid.spare_blocks ? &grid.spare_blocks : &grid.ready_head,
+				 *block = *list;
 		*list = block->next;
 		cluster_free(block);
 	}

@@ -1,35 +1,52 @@
 /*
- * Matrices spread over the registers of a warp, for op_mma.c (multiplying) and op_matrix.c (loading and storing).
+ * Matrices spread over the registers of a warp, for op_mma.c (multiplying) and op_matrix.c (loading
+ * and storing).
  *
- * mma fixes which lane holds which element; of wmma it is unspecified.  Here a wmma fragment holds its matrix row by row, lane after
- * lane, again from the start where the registers hold more than the matrix has.
+ * mma fixes which lane holds which element; of wmma it is unspecified.  Here a wmma fragment holds
+ * its matrix row by row, lane after lane, again from the start where the registers hold more than
+ * the matrix has.
  */
 #pragma once
 
 #include "softgpu/ptx/execution/op.h"
 
 enum mma_element {
-	M_NONE = 0, M_F16, M_BF16, M_TF32, M_F32, M_F64, M_S32, M_S8, M_U8, M_S4, M_U4, M_B1, M_E4M3, M_E5M2,
+	M_NONE = 0,
+	M_F16,
+	M_BF16,
+	M_TF32,
+	M_F32,
+	M_F64,
+	M_S32,
+	M_S8,
+	M_U8,
+	M_S4,
+	M_U4,
+	M_B1,
+	M_E4M3,
+	M_E5M2,
 };
 
 enum { MMA_MAX_REGS = 8, MMA_MAX_ELEMENTS = 16 * 256 };
 
 struct mma_fragment {
 	enum mma_element type;
-	char matrix;			/* 'a', 'b', 'c' */
-	bool linear;			/* wmma's arrangement */
-	bool two;			/* mma: 16 rows, two to a lane's group */
+	char matrix; /* 'a', 'b', 'c' */
+	bool linear; /* wmma's arrangement */
+	bool two;    /* mma: 16 rows, two to a lane's group */
 	uint16_t rows, columns;
 	uint8_t bits, n_regs, per_reg, lane_bytes;
 	int32_t regs[MMA_MAX_REGS];
 };
 
 /* Fills all but the registers; fails for a type and shape that do not go together. */
-void ckt_ptx_mma_fragment(struct ptx_parser *p, struct mma_fragment *f, char matrix, bool linear, enum mma_element type, unsigned rows,
-			  unsigned columns);
-void ckt_ptx_mma_operands(struct ptx_parser *p, struct mma_fragment *f, unsigned index, bool is_destination);
+void ckt_ptx_mma_fragment(struct ptx_parser *p, struct mma_fragment *f, char matrix, bool linear,
+	enum mma_element type, unsigned rows, unsigned columns);
+void ckt_ptx_mma_operands(
+	struct ptx_parser *p, struct mma_fragment *f, unsigned index, bool is_destination);
 /* Where element j of lane l lies. */
-static inline void mma_locate(const struct mma_fragment *f, unsigned l, unsigned j, unsigned *row, unsigned *column)
+static inline void mma_locate(
+	const struct mma_fragment *f, unsigned l, unsigned j, unsigned *row, unsigned *column)
 {
 	unsigned group = l >> 2, in_group = l & 3, r = j / f->per_reg, k = j % f->per_reg;
 	if (f->linear) {
@@ -49,16 +66,18 @@ static inline void mma_locate(const struct mma_fragment *f, unsigned l, unsigned
 }
 
 /* The bits of an element and back. */
-uint64_t ckt_ptx_mma_get(const struct ptx_warp *w, const struct mma_fragment *f, unsigned l, unsigned j);
-void ckt_ptx_mma_put(struct ptx_warp *w, const struct mma_fragment *f, unsigned l, unsigned j, uint64_t bits);
+uint64_t ckt_ptx_mma_get(
+	const struct ptx_warp *w, const struct mma_fragment *f, unsigned l, unsigned j);
+void ckt_ptx_mma_put(
+	struct ptx_warp *w, const struct mma_fragment *f, unsigned l, unsigned j, uint64_t bits);
 
-enum mma_element ckt_ptx_mma_element(const char *name);	/* M_NONE: not one */
+enum mma_element ckt_ptx_mma_element(const char *name); /* M_NONE: not one */
 void ckt_ptx_decode_mma(struct ptx_parser *p, bool wmma);
 /* Takes a .mMnNkK modifier. */
 bool ckt_ptx_mma_shape(struct ptx_parser *p, unsigned shape[3]);
 
 /*
- * For instructions that the whole warp runs together: true where all living lanes are here, with *m holding them; otherwise the lanes
- * wait and the handler answers RUN_PICK.
+ * For instructions that the whole warp runs together: true where all living lanes are here, with *m
+ * holding them; otherwise the lanes wait and the handler answers RUN_PICK.
  */
 bool ckt_ptx_whole_warp(struct ptx_warp *w, uint32_t *m);

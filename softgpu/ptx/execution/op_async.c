@@ -1,5 +1,6 @@
 /*
- * Asynchronous copies and the barriers in shared memory that count them.  Here a copy is done at once, so what remains is counting.
+ * Asynchronous copies and the barriers in shared memory that count them.  Here a copy is done at
+ * once, so what remains is counting.
  *
  * A memory barrier is 64 bits of shared memory, touched by one thread of the host only:
  *
@@ -11,18 +12,23 @@
 
 #define HANDLER(name) static int name(struct ptx_warp *w, const struct ptx_insn *i, uint32_t m)
 
-struct barrier { uint32_t pending, expected, parity; int32_t bytes; };
+struct barrier {
+	uint32_t pending, expected, parity;
+	int32_t bytes;
+};
 
 static struct barrier unpack(uint64_t word)
 {
-	return (struct barrier){.pending = word & 0xfffff, .expected = word >> 20 & 0xfffff, .parity = (uint32_t)(word >> 63),
-				.bytes = (int32_t)((int64_t)(word << 1) >> 41)};
+	return (struct barrier){.pending = word & 0xfffff,
+		.expected = word >> 20 & 0xfffff,
+		.parity = (uint32_t)(word >> 63),
+		.bytes = (int32_t)((int64_t)(word << 1) >> 41)};
 }
 
 static uint64_t pack(struct barrier b)
 {
-	return (uint64_t)(b.pending & 0xfffff) | (uint64_t)(b.expected & 0xfffff) << 20 | ((uint64_t)(uint32_t)b.bytes & 0x7fffff) << 40 |
-	       (uint64_t)b.parity << 63;
+	return (uint64_t)(b.pending & 0xfffff) | (uint64_t)(b.expected & 0xfffff) << 20 |
+		((uint64_t)(uint32_t)b.bytes & 0x7fffff) << 40 | (uint64_t)b.parity << 63;
 }
 
 static void complete(struct barrier *b)
@@ -35,7 +41,8 @@ static void complete(struct barrier *b)
 
 bool ckt_ptx_mbarrier_complete(struct ptx_warp *w, unsigned lane, uint64_t address, uint32_t bytes)
 {
-	uint64_t *word = (uint64_t *)ckt_ptx_memory(w, lane, SP_SHARED, address, 8, CKT_SOFT_PAGE_READ | CKT_SOFT_PAGE_WRITE);
+	uint64_t *word = (uint64_t *)ckt_ptx_memory(
+		w, lane, SP_SHARED, address, 8, CKT_SOFT_PAGE_READ | CKT_SOFT_PAGE_WRITE);
 	if (!word)
 		return false;
 	struct barrier b = unpack(*word);
@@ -48,23 +55,34 @@ bool ckt_ptx_mbarrier_complete(struct ptx_warp *w, unsigned lane, uint64_t addre
 enum { MB_INIT, MB_INVAL, MB_ARRIVE, MB_ARRIVE_DROP, MB_EXPECT_TX, MB_COMPLETE_TX, MB_WAIT };
 enum { MB_FLAG_EXPECT = 1, MB_FLAG_PARITY = 2, MB_FLAG_TRY = 4 };
 
-/* x: which, y: flags, z: space; a/e/imm: the address, b: count, bytes, state or parity (or none), d: state or predicate (or none). */
+/*
+ * x: which, y: flags, z: space; a/e/imm: the address, b: count, bytes, state or parity (or none),
+ * d: state or predicate (or none).
+ */
 HANDLER(exec_mbarrier)
 {
 	uint32_t passed = 0;
 	for (uint32_t rest = m; rest; rest &= rest - 1) {
 		unsigned l = (unsigned)__builtin_ctz(rest);
 		uint64_t address = ckt_ptx_lane_address(w, i->a, i->e, i->imm, l);
-		uint64_t *word = (uint64_t *)ckt_ptx_memory(w, l, (enum ptx_space)i->z, address, 8, CKT_SOFT_PAGE_READ | CKT_SOFT_PAGE_WRITE);
+		uint64_t *word = (uint64_t *)ckt_ptx_memory(w, l, (enum ptx_space)i->z, address, 8,
+			CKT_SOFT_PAGE_READ | CKT_SOFT_PAGE_WRITE);
 		if (!word)
 			return RUN_FAULT;
 		struct barrier b = unpack(*word);
-		uint32_t n = i->b == PTX_OPERAND_NONE || i->x == MB_WAIT ? 1 : ((const uint32_t *)ptx_at(w, i->b))[l];
+		uint32_t n = i->b == PTX_OPERAND_NONE || i->x == MB_WAIT
+			? 1
+			: ((const uint32_t *)ptx_at(w, i->b))[l];
 		uint64_t before = *word;
 		switch (i->x) {
-		case MB_INIT: b = (struct barrier){.pending = n, .expected = n}; break;
-		case MB_INVAL: b = (struct barrier){0}; break;
-		case MB_ARRIVE: case MB_ARRIVE_DROP:
+		case MB_INIT:
+			b = (struct barrier){.pending = n, .expected = n};
+			break;
+		case MB_INVAL:
+			b = (struct barrier){0};
+			break;
+		case MB_ARRIVE:
+		case MB_ARRIVE_DROP:
 			if (i->y & MB_FLAG_EXPECT) {
 				b.bytes += (int32_t)n;
 				n = 1;
@@ -73,14 +91,17 @@ HANDLER(exec_mbarrier)
 			b.expected -= i->x == MB_ARRIVE_DROP ? n : 0;
 			complete(&b);
 			break;
-		case MB_EXPECT_TX: b.bytes += (int32_t)n; break;
+		case MB_EXPECT_TX:
+			b.bytes += (int32_t)n;
+			break;
 		case MB_COMPLETE_TX:
 			b.bytes -= (int32_t)n;
 			complete(&b);
 			break;
 		default: {
-			uint32_t parity = i->y & MB_FLAG_PARITY ? ((const uint32_t *)ptx_at(w, i->b))[l] & 1
-								: (uint32_t)(((const uint64_t *)ptx_at(w, i->b))[l] >> 63);
+			uint32_t parity = i->y & MB_FLAG_PARITY
+				? ((const uint32_t *)ptx_at(w, i->b))[l] & 1
+				: (uint32_t)(((const uint64_t *)ptx_at(w, i->b))[l] >> 63);
 			passed |= (uint32_t)(b.parity != parity) << l;
 			continue;
 		}
@@ -106,7 +127,11 @@ HANDLER(exec_pending_count)
 }
 PTX_FORM(exec_pending_count, FORM_PLAIN, 0, 0, 0, 0, 0, NULL)
 
-struct copy { struct ptx_address to, from; uint32_t size; int32_t used, ignore; };
+struct copy {
+	struct ptx_address to, from;
+	uint32_t size;
+	int32_t used, ignore;
+};
 
 /* cp.async: what the source does not give is zero. */
 HANDLER(exec_cp_async)
@@ -114,12 +139,19 @@ HANDLER(exec_cp_async)
 	const struct copy *c = i->side;
 	for (uint32_t rest = m; rest; rest &= rest - 1) {
 		unsigned l = (unsigned)__builtin_ctz(rest);
-		uint32_t used = c->used == PTX_OPERAND_NONE ? c->size : ((const uint32_t *)ptx_at(w, c->used))[l];
-		if (c->ignore != PTX_OPERAND_NONE && (*(const uint32_t *)ptx_at(w, c->ignore) >> l & 1))
+		uint32_t used = c->used == PTX_OPERAND_NONE
+			? c->size
+			: ((const uint32_t *)ptx_at(w, c->used))[l];
+		if (c->ignore != PTX_OPERAND_NONE &&
+			(*(const uint32_t *)ptx_at(w, c->ignore) >> l & 1))
 			used = 0;
 		used = used > c->size ? c->size : used;
-		uint8_t *to = ckt_ptx_memory(w, l, SP_SHARED, ckt_ptx_address_at(w, &c->to, l), c->size, CKT_SOFT_PAGE_WRITE);
-		const uint8_t *from = used ? ckt_ptx_memory(w, l, SP_GLOBAL, ckt_ptx_address_at(w, &c->from, l), c->size, CKT_SOFT_PAGE_READ) : to;
+		uint8_t *to = ckt_ptx_memory(w, l, SP_SHARED, ckt_ptx_address_at(w, &c->to, l),
+			c->size, CKT_SOFT_PAGE_WRITE);
+		const uint8_t *from = used
+			? ckt_ptx_memory(w, l, SP_GLOBAL, ckt_ptx_address_at(w, &c->from, l),
+				  c->size, CKT_SOFT_PAGE_READ)
+			: to;
 		if (!to || !from)
 			return RUN_FAULT;
 		memmove(to, from, used);
@@ -139,7 +171,8 @@ PTX_FORM(exec_nothing, FORM_NOTHING, 0, 0, 0, 0, 0, NULL)
 
 /* ---- Decoding */
 
-static struct ptx_insn *emit_mbarrier(struct ptx_parser *p, unsigned at_operand, int32_t b, int32_t d, int which, int flags, enum ptx_space space)
+static struct ptx_insn *emit_mbarrier(struct ptx_parser *p, unsigned at_operand, int32_t b,
+	int32_t d, int which, int flags, enum ptx_space space)
 {
 	struct ptx_address address = ckt_ptx_decode_address(p, &p->raw.operands[at_operand], space);
 	struct ptx_insn *i = ckt_ptx_emit(p, exec_mbarrier);
@@ -158,8 +191,10 @@ static struct ptx_insn *emit_mbarrier(struct ptx_parser *p, unsigned at_operand,
 
 static void decode_mbarrier(struct ptx_parser *p)
 {
-	static const char *const kinds[] = {"init", "inval", "arrive", "arrive_drop", "expect_tx", "complete_tx", "test_wait", "try_wait", "pending_count", NULL};
-	static const char *const advice[] = {"release", "acquire", "relaxed", "cta", "cluster", "noComplete", "b64", NULL};
+	static const char *const kinds[] = {"init", "inval", "arrive", "arrive_drop", "expect_tx",
+		"complete_tx", "test_wait", "try_wait", "pending_count", NULL};
+	static const char *const advice[] = {
+		"release", "acquire", "relaxed", "cta", "cluster", "noComplete", "b64", NULL};
 	int kind = ckt_ptx_mod_one(p, kinds), flags = 0;
 	if (kind < 0)
 		ckt_ptx_bad(p, "unknown mbarrier instruction");
@@ -176,14 +211,16 @@ static void decode_mbarrier(struct ptx_parser *p)
 		i->a = a;
 		i->d = d;
 	} else if (kind >= 6) {
-		ckt_ptx_need_operands(p, 3, 4);	/* a time limit may follow */
-		int32_t b = ckt_ptx_source(p, 2, flags & MB_FLAG_PARITY ? T_B32 : T_B64), d = ckt_ptx_dest(p, 0, T_PRED);
+		ckt_ptx_need_operands(p, 3, 4); /* a time limit may follow */
+		int32_t b = ckt_ptx_source(p, 2, flags & MB_FLAG_PARITY ? T_B32 : T_B64),
+			d = ckt_ptx_dest(p, 0, T_PRED);
 		emit_mbarrier(p, 1, b, d, MB_WAIT, flags, space);
 	} else if (kind == 2 || kind == 3) {
 		bool state = n && p->raw.operands[0].kind != OP_ADDRESS;
 		ckt_ptx_need_operands(p, 1 + state, 2 + state);
 		int32_t b = n > 1u + state ? ckt_ptx_source(p, 1 + state, T_B32) : PTX_OPERAND_NONE;
-		int32_t d = state && p->raw.operands[0].kind != OP_SINK ? ckt_ptx_dest(p, 0, T_B64) : PTX_OPERAND_NONE;
+		int32_t d = state && p->raw.operands[0].kind != OP_SINK ? ckt_ptx_dest(p, 0, T_B64)
+									: PTX_OPERAND_NONE;
 		emit_mbarrier(p, state, b, d, kind, flags, space);
 	} else {
 		ckt_ptx_need_operands(p, kind == 1 ? 1 : 2, kind == 1 ? 1 : 2);
@@ -198,7 +235,7 @@ static void decode_copy(struct ptx_parser *p)
 	bool ca = ckt_ptx_mod(p, "ca"), hint = ckt_ptx_mod(p, "L2::cache_hint");
 	if (!ca && !ckt_ptx_mod(p, "cg"))
 		ckt_ptx_bad(p, "unsupported asynchronous copy");
-	for (unsigned k = 1; k < p->raw.n_mods; k++)	/* legal.c knows the words, not their order */
+	for (unsigned k = 1; k < p->raw.n_mods; k++) /* legal.c knows the words, not their order */
 		if (!strcmp(p->raw.mods[k - 1], "global") && !strncmp(p->raw.mods[k], "shared", 6))
 			ckt_ptx_bad(p, "an asynchronous copy goes into shared memory");
 	if (!ckt_ptx_mod(p, "shared") && !ckt_ptx_mod(p, "shared::cta"))
@@ -209,7 +246,8 @@ static void decode_copy(struct ptx_parser *p)
 	if (hint && p->raw.n_operands > 3)
 		p->raw.n_operands--;
 	ckt_ptx_need_operands(p, 3, 4);
-	const struct ptx_operand *size = &p->raw.operands[2], *more = p->raw.n_operands > 3 ? &p->raw.operands[3] : NULL;
+	const struct ptx_operand *size = &p->raw.operands[2],
+				 *more = p->raw.n_operands > 3 ? &p->raw.operands[3] : NULL;
 	if (size->kind != OP_CONST || (size->value != 4 && size->value != 8 && size->value != 16))
 		ckt_ptx_bad(p, "4, 8 or 16 bytes expected");
 	c->to = ckt_ptx_decode_address(p, &p->raw.operands[0], SP_SHARED);
@@ -236,18 +274,23 @@ static void decode_cp(struct ptx_parser *p)
 		ckt_ptx_decode_bulk(p);
 		return;
 	}
-	if (ckt_ptx_mod(p, "commit_group") || ckt_ptx_mod(p, "wait_group") || ckt_ptx_mod(p, "wait_all")) {
+	if (ckt_ptx_mod(p, "commit_group") || ckt_ptx_mod(p, "wait_group") ||
+		ckt_ptx_mod(p, "wait_all")) {
 		ckt_ptx_emit(p, exec_nothing);
 	} else if (ckt_ptx_mod(p, "mbarrier")) {
 		if (!ckt_ptx_mod(p, "arrive"))
 			ckt_ptx_bad(p, ".arrive expected");
 		ckt_ptx_mod(p, "b64");
 		ckt_ptx_need_operands(p, 1, 1);
-		/* The copies are complete, so the barrier gets one arrival; without .noinc it was told to expect one more before. */
+		/*
+		 * The copies are complete, so the barrier gets one arrival; without .noinc it was
+		 * told to expect one more before.
+		 */
 		bool counted = ckt_ptx_mod(p, "noinc");
 		enum ptx_space space = ckt_ptx_memory_space(p);
 		if (counted)
-			emit_mbarrier(p, 0, PTX_OPERAND_NONE, PTX_OPERAND_NONE, MB_ARRIVE, 0, space);
+			emit_mbarrier(
+				p, 0, PTX_OPERAND_NONE, PTX_OPERAND_NONE, MB_ARRIVE, 0, space);
 		else
 			ckt_ptx_emit(p, exec_nothing);
 	} else {
@@ -255,4 +298,5 @@ static void decode_cp(struct ptx_parser *p)
 	}
 }
 
-const struct ptx_opcode ckt_ptx_opcodes_async[] = {{"mbarrier", decode_mbarrier}, {"cp", decode_cp}, {NULL, NULL}};
+const struct ptx_opcode ckt_ptx_opcodes_async[] = {
+	{"mbarrier", decode_mbarrier}, {"cp", decode_cp}, {NULL, NULL}};

@@ -5,11 +5,34 @@
 
 #include "softgpu/ptx/execution/op.h"
 
-enum compare { C_EQ, C_NE, C_LT, C_LE, C_GT, C_GE, C_LO, C_LS, C_HI, C_HS, C_EQU, C_NEU, C_LTU, C_LEU, C_GTU, C_GEU, C_NUM, C_NAN, C_COUNT };
-static const char *const compare_names[] = {"eq", "ne", "lt", "le", "gt", "ge", "lo", "ls", "hi", "hs", "equ", "neu", "ltu", "leu", "gtu", "geu",
-					     "num", "nan", NULL};
+enum compare {
+	C_EQ,
+	C_NE,
+	C_LT,
+	C_LE,
+	C_GT,
+	C_GE,
+	C_LO,
+	C_LS,
+	C_HI,
+	C_HS,
+	C_EQU,
+	C_NEU,
+	C_LTU,
+	C_LEU,
+	C_GTU,
+	C_GEU,
+	C_NUM,
+	C_NAN,
+	C_COUNT
+};
+static const char *const compare_names[] = {"eq", "ne", "lt", "le", "gt", "ge", "lo", "ls", "hi",
+	"hs", "equ", "neu", "ltu", "leu", "gtu", "geu", "num", "nan", NULL};
 
-/* Stores comparison r for lanes m: x join (0 none, 1 and, 2 or, 3 xor), c the other predicate; d the answer, e that of the opposite. */
+/*
+ * Stores comparison r for lanes m: x join (0 none, 1 and, 2 or, 3 xor), c the other predicate; d
+ * the answer, e that of the opposite.
+ */
 static int finish(struct ptx_warp *w, const struct ptx_insn *i, uint32_t m, uint32_t r)
 {
 	uint32_t opposite = ~r;
@@ -27,7 +50,10 @@ static int finish(struct ptx_warp *w, const struct ptx_insn *i, uint32_t m, uint
 	return RUN_NEXT;
 }
 
-/* One bit of every byte, all of which are 0 or 1: a loop over bytes vectorises, one that shifts by lanes does not. */
+/*
+ * One bit of every byte, all of which are 0 or 1: a loop over bytes vectorises, one that shifts by
+ * lanes does not.
+ */
 static inline uint32_t gather(const uint8_t *yes)
 {
 	uint32_t r = 0;
@@ -42,28 +68,31 @@ static inline uint32_t gather(const uint8_t *yes)
 	return r;
 }
 
-#define SETP(name, SLOT, T, READ, cond)                                                                                        \
-	static int name(struct ptx_warp *w, const struct ptx_insn *i, uint32_t m)                                              \
-	{                                                                                                                      \
-		const SLOT *a = ptx_at(w, i->a), *b = ptx_at(w, i->b);                                                         \
-		uint8_t yes[PTX_LANES];                                                                                        \
-		for (unsigned l = 0; l < PTX_LANES; l++) {                                                                     \
-			T x = READ(a[l]), y = READ(b[l]);                                                                      \
-			yes[l] = cond;                                                                                         \
-		}                                                                                                              \
-		return finish(w, i, m, gather(yes));                                                                           \
-	}                                                                                                                      \
-	PTX_FORM(name, FORM_COMPARE, 1, sizeof(SLOT), sizeof(SLOT), 1, 1, PTX_TEXT(T) " x = " PTX_TEXT(READ(a)) ", y = " PTX_TEXT(READ(b)) "; d = " PTX_TEXT(cond) ";")
+#define SETP(name, SLOT, T, READ, cond)                                           \
+	static int name(struct ptx_warp *w, const struct ptx_insn *i, uint32_t m) \
+	{                                                                         \
+		const SLOT *a = ptx_at(w, i->a), *b = ptx_at(w, i->b);            \
+		uint8_t yes[PTX_LANES];                                           \
+		for (unsigned l = 0; l < PTX_LANES; l++) {                        \
+			T x = READ(a[l]), y = READ(b[l]);                         \
+			yes[l] = cond;                                            \
+		}                                                                 \
+		return finish(w, i, m, gather(yes));                              \
+	}                                                                         \
+	PTX_FORM(name, FORM_COMPARE, 1, sizeof(SLOT), sizeof(SLOT), 1, 1,         \
+		PTX_TEXT(T) " x = " PTX_TEXT(READ(a)) ", y = " PTX_TEXT(          \
+			READ(b)) "; d = " PTX_TEXT(cond) ";")
 
-#define INT_COMPARES(suffix, SLOT, T)                                                                                          \
-	SETP(eq_##suffix, SLOT, T, (T), x == y)                                                                                \
-	SETP(ne_##suffix, SLOT, T, (T), x != y)                                                                                \
-	SETP(lt_##suffix, SLOT, T, (T), x < y)                                                                                 \
-	SETP(le_##suffix, SLOT, T, (T), x <= y)                                                                                \
-	SETP(gt_##suffix, SLOT, T, (T), x > y)                                                                                 \
-	SETP(ge_##suffix, SLOT, T, (T), x >= y)                                                                                \
-	static ptx_handler *const compare_##suffix[C_COUNT] = {eq_##suffix, ne_##suffix, lt_##suffix, le_##suffix, gt_##suffix,  \
-							       ge_##suffix, lt_##suffix, le_##suffix, gt_##suffix, ge_##suffix};
+#define INT_COMPARES(suffix, SLOT, T)                                                         \
+	SETP(eq_##suffix, SLOT, T, (T), x == y)                                               \
+	SETP(ne_##suffix, SLOT, T, (T), x != y)                                               \
+	SETP(lt_##suffix, SLOT, T, (T), x < y)                                                \
+	SETP(le_##suffix, SLOT, T, (T), x <= y)                                               \
+	SETP(gt_##suffix, SLOT, T, (T), x > y)                                                \
+	SETP(ge_##suffix, SLOT, T, (T), x >= y)                                               \
+	static ptx_handler *const compare_##suffix[C_COUNT] = {eq_##suffix, ne_##suffix,      \
+		lt_##suffix, le_##suffix, gt_##suffix, ge_##suffix, lt_##suffix, le_##suffix, \
+		gt_##suffix, ge_##suffix};
 INT_COMPARES(u16, uint32_t, uint16_t)
 INT_COMPARES(s16, uint32_t, int16_t)
 INT_COMPARES(u32, uint32_t, uint32_t)
@@ -73,27 +102,37 @@ INT_COMPARES(s64, uint64_t, int64_t)
 
 #define READ_FTZ(bits) ptx_flush(ptx_float(bits))
 #define READ_F16(bits) ckt_ptx_half_to_float((uint16_t)(bits))
-#define READ_F16_FTZ(bits) ckt_ptx_half_to_float((uint16_t)((bits) & 0x7c00 ? (bits) : (bits) & 0x8000))
+#define READ_F16_FTZ(bits) ckt_ptx_half_to_float((uint16_t)((bits)&0x7c00 ? (bits) : (bits)&0x8000))
 #define READ_BF16(bits) ckt_ptx_bf16_to_float((uint16_t)(bits))
-#define FLOAT_COMPARES(suffix, SLOT, T, READ)                                                                                  \
-	SETP(feq_##suffix, SLOT, T, READ, x == y)                                                                              \
-	SETP(fne_##suffix, SLOT, T, READ, x < y || x > y)                                                                      \
-	SETP(flt_##suffix, SLOT, T, READ, x < y)                                                                               \
-	SETP(fle_##suffix, SLOT, T, READ, x <= y)                                                                              \
-	SETP(fgt_##suffix, SLOT, T, READ, x > y)                                                                               \
-	SETP(fge_##suffix, SLOT, T, READ, x >= y)                                                                              \
-	SETP(fequ_##suffix, SLOT, T, READ, !(x < y || x > y))                                                                  \
-	SETP(fneu_##suffix, SLOT, T, READ, x != y)                                                                             \
-	SETP(fltu_##suffix, SLOT, T, READ, !(x >= y))                                                                          \
-	SETP(fleu_##suffix, SLOT, T, READ, !(x > y))                                                                           \
-	SETP(fgtu_##suffix, SLOT, T, READ, !(x <= y))                                                                          \
-	SETP(fgeu_##suffix, SLOT, T, READ, !(x < y))                                                                           \
-	SETP(fnum_##suffix, SLOT, T, READ, x == x && y == y)                                                                   \
-	SETP(fnan_##suffix, SLOT, T, READ, x != x || y != y)                                                                   \
-	static ptx_handler *const compare_##suffix[C_COUNT] = {                                                                \
-		[C_EQ] = feq_##suffix, [C_NE] = fne_##suffix, [C_LT] = flt_##suffix, [C_LE] = fle_##suffix, [C_GT] = fgt_##suffix,    \
-		[C_GE] = fge_##suffix, [C_EQU] = fequ_##suffix, [C_NEU] = fneu_##suffix, [C_LTU] = fltu_##suffix,                \
-		[C_LEU] = fleu_##suffix, [C_GTU] = fgtu_##suffix, [C_GEU] = fgeu_##suffix, [C_NUM] = fnum_##suffix, [C_NAN] = fnan_##suffix};
+#define FLOAT_COMPARES(suffix, SLOT, T, READ)                                         \
+	SETP(feq_##suffix, SLOT, T, READ, x == y)                                     \
+	SETP(fne_##suffix, SLOT, T, READ, x<y || x> y)                                \
+	SETP(flt_##suffix, SLOT, T, READ, x < y)                                      \
+	SETP(fle_##suffix, SLOT, T, READ, x <= y)                                     \
+	SETP(fgt_##suffix, SLOT, T, READ, x > y)                                      \
+	SETP(fge_##suffix, SLOT, T, READ, x >= y)                                     \
+	SETP(fequ_##suffix, SLOT, T, READ, !(x < y || x > y))                         \
+	SETP(fneu_##suffix, SLOT, T, READ, x != y)                                    \
+	SETP(fltu_##suffix, SLOT, T, READ, !(x >= y))                                 \
+	SETP(fleu_##suffix, SLOT, T, READ, !(x > y))                                  \
+	SETP(fgtu_##suffix, SLOT, T, READ, !(x <= y))                                 \
+	SETP(fgeu_##suffix, SLOT, T, READ, !(x < y))                                  \
+	SETP(fnum_##suffix, SLOT, T, READ, x == x && y == y)                          \
+	SETP(fnan_##suffix, SLOT, T, READ, x != x || y != y)                          \
+	static ptx_handler *const compare_##suffix[C_COUNT] = {[C_EQ] = feq_##suffix, \
+		[C_NE] = fne_##suffix,                                                \
+		[C_LT] = flt_##suffix,                                                \
+		[C_LE] = fle_##suffix,                                                \
+		[C_GT] = fgt_##suffix,                                                \
+		[C_GE] = fge_##suffix,                                                \
+		[C_EQU] = fequ_##suffix,                                              \
+		[C_NEU] = fneu_##suffix,                                              \
+		[C_LTU] = fltu_##suffix,                                              \
+		[C_LEU] = fleu_##suffix,                                              \
+		[C_GTU] = fgtu_##suffix,                                              \
+		[C_GEU] = fgeu_##suffix,                                              \
+		[C_NUM] = fnum_##suffix,                                              \
+		[C_NAN] = fnan_##suffix};
 FLOAT_COMPARES(f32, uint32_t, float, ptx_float)
 FLOAT_COMPARES(f32_ftz, uint32_t, float, READ_FTZ)
 FLOAT_COMPARES(f64, uint64_t, double, ptx_double)
@@ -125,10 +164,13 @@ static int exec_choose_pair(struct ptx_warp *w, const struct ptx_insn *i, uint32
 {
 	uint32_t a = *(uint32_t *)ptx_at(w, i->a), b = *(uint32_t *)ptx_at(w, i->b);
 	uint32_t *d = ptx_at(w, i->d);
-	PTX_FOR_LANES(m, d[l] = (a >> l & 1 ? (uint32_t)i->imm : 0) | (b >> l & 1 ? (uint32_t)i->imm << 16 : 0););
+	PTX_FOR_LANES(m,
+		      d[l] = (a >> l & 1 ? (uint32_t)i->imm : 0) |
+			      (b >> l & 1 ? (uint32_t)i->imm << 16 : 0););
 	return RUN_NEXT;
 }
-PTX_FORM(exec_choose_pair, FORM_LANE, 4, 1, 1, 0, 0, "d = (a ? (uint32_t)i->imm : 0) | (b ? (uint32_t)i->imm << 16 : 0);")
+PTX_FORM(exec_choose_pair, FORM_LANE, 4, 1, 1, 0, 0,
+	"d = (a ? (uint32_t)i->imm : 0) | (b ? (uint32_t)i->imm << 16 : 0);")
 
 /* ---- Decoding */
 
@@ -137,21 +179,47 @@ static ptx_handler *comparison(struct ptx_parser *p, enum ptx_type type, int com
 	ptx_handler *const *table;
 	bool is_signed = ckt_ptx_type_signed(type);
 	switch (type) {
-	case T_F32: table = ftz ? compare_f32_ftz : compare_f32; break;
-	case T_F64: table = compare_f64; break;
-	case T_F16: case T_F16X2: table = ftz ? compare_f16_ftz : compare_f16; break;
-	case T_BF16: case T_BF16X2: table = compare_bf16; break;
-	case T_U16: case T_B16: case T_S16: table = is_signed ? compare_s16 : compare_u16; break;
-	case T_U32: case T_B32: case T_S32: table = is_signed ? compare_s32 : compare_u32; break;
-	case T_U64: case T_B64: case T_S64: table = is_signed ? compare_s64 : compare_u64; break;
-	default: ckt_ptx_bad(p, "type that cannot be compared");
+	case T_F32:
+		table = ftz ? compare_f32_ftz : compare_f32;
+		break;
+	case T_F64:
+		table = compare_f64;
+		break;
+	case T_F16:
+	case T_F16X2:
+		table = ftz ? compare_f16_ftz : compare_f16;
+		break;
+	case T_BF16:
+	case T_BF16X2:
+		table = compare_bf16;
+		break;
+	case T_U16:
+	case T_B16:
+	case T_S16:
+		table = is_signed ? compare_s16 : compare_u16;
+		break;
+	case T_U32:
+	case T_B32:
+	case T_S32:
+		table = is_signed ? compare_s32 : compare_u32;
+		break;
+	case T_U64:
+	case T_B64:
+	case T_S64:
+		table = is_signed ? compare_s64 : compare_u64;
+		break;
+	default:
+		ckt_ptx_bad(p, "type that cannot be compared");
 	}
 	if (!table[compare])
 		ckt_ptx_bad(p, "no such comparison for this type");
 	return table[compare];
 }
 
-struct comparing { int compare, join; bool ftz; };
+struct comparing {
+	int compare, join;
+	bool ftz;
+};
 
 static struct comparing take_comparing(struct ptx_parser *p)
 {
@@ -164,7 +232,8 @@ static struct comparing take_comparing(struct ptx_parser *p)
 	return c;
 }
 
-static void emit_comparison(struct ptx_parser *p, struct comparing c, enum ptx_type type, int32_t a, int32_t b, int32_t other, int32_t d, int32_t e)
+static void emit_comparison(struct ptx_parser *p, struct comparing c, enum ptx_type type, int32_t a,
+	int32_t b, int32_t other, int32_t d, int32_t e)
 {
 	struct ptx_insn *i = ckt_ptx_emit(p, comparison(p, type, c.compare, c.ftz));
 	i->a = a;
@@ -215,7 +284,8 @@ static void decode_set(struct ptx_parser *p)
 	ckt_ptx_need_operands(p, c.join ? 4 : 3, c.join ? 4 : 3);
 	int32_t a = ckt_ptx_source(p, 1, type), b = ckt_ptx_source(p, 2, type);
 	int32_t other = c.join ? ckt_ptx_pred_source(p, &p->raw.operands[3]) : PTX_OPERAND_NONE;
-	int32_t d = ckt_ptx_dest(p, 0, dtype), low = ckt_ptx_reg_alloc(p, T_PRED), high = PTX_OPERAND_NONE;
+	int32_t d = ckt_ptx_dest(p, 0, dtype), low = ckt_ptx_reg_alloc(p, T_PRED),
+		high = PTX_OPERAND_NONE;
 	bool pair = type == T_F16X2 || type == T_BF16X2;
 	if (ckt_ptx_lane_bytes(dtype) != 4)
 		ckt_ptx_bad(p, "unsuitable type");
@@ -225,8 +295,11 @@ static void decode_set(struct ptx_parser *p)
 		emit_comparison(p, c, type, upper_a, upper_b, other, high, PTX_OPERAND_NONE);
 	}
 	emit_comparison(p, c, type, a, b, other, low, PTX_OPERAND_NONE);
-	int64_t yes = dtype == T_F32 ? 0x3f800000 : dtype == T_F16 || dtype == T_F16X2 ? 0x3c00 : dtype == T_BF16 || dtype == T_BF16X2 ? 0x3f80
-		      : pair || ckt_ptx_type_bytes(dtype) == 2 ? 0xffff : 0xffffffff;
+	int64_t yes = dtype == T_F32                     ? 0x3f800000
+		: dtype == T_F16 || dtype == T_F16X2     ? 0x3c00
+		: dtype == T_BF16 || dtype == T_BF16X2   ? 0x3f80
+		: pair || ckt_ptx_type_bytes(dtype) == 2 ? 0xffff
+							 : 0xffffffff;
 	struct ptx_insn *i = ckt_ptx_emit(p, pair ? exec_choose_pair : exec_choose);
 	i->a = low;
 	i->b = high;
@@ -234,4 +307,5 @@ static void decode_set(struct ptx_parser *p)
 	i->imm = yes;
 }
 
-const struct ptx_opcode ckt_ptx_opcodes_compare[] = {{"setp", decode_setp}, {"set", decode_set}, {NULL, NULL}};
+const struct ptx_opcode ckt_ptx_opcodes_compare[] = {
+	{"setp", decode_setp}, {"set", decode_set}, {NULL, NULL}};

@@ -9,7 +9,10 @@
 
 #define HANDLER(name) static int name(struct ptx_warp *w, const struct ptx_insn *i, uint32_t m)
 
-/* ---- Branches.  The guard was applied to m already, so the lanes of the group that are not in m go on behind the branch. */
+/*
+ * ---- Branches.  The guard was applied to m already, so the lanes of the group that are not in m
+ * go on behind the branch.
+ */
 
 HANDLER(exec_bra)
 {
@@ -32,7 +35,8 @@ HANDLER(exec_brx)
 		unsigned lane = (unsigned)__builtin_ctz(m);
 		uint32_t index = a[lane], same = 0;
 		if (index >= (uint64_t)i->imm)
-			return ckt_ptx_fault(w, lane, CKT_PTX_FAULT_INVALID_PC, "brx.idx %u of %u targets", index, (unsigned)i->imm);
+			return ckt_ptx_fault(w, lane, CKT_PTX_FAULT_INVALID_PC,
+				"brx.idx %u of %u targets", index, (unsigned)i->imm);
 		for (uint32_t rest = m; rest; rest &= rest - 1)
 			if (a[__builtin_ctz(rest)] == index)
 				same |= rest & -rest;
@@ -65,11 +69,13 @@ HANDLER(exec_ret)
 	const struct ptx_call *call = frame->call;
 	const struct ckt_ptx_function *f = frame->function;
 	for (unsigned k = 0; k < call->n_rets && k < f->n_rets; k++) {
-		uint32_t size = call->ret_sizes[k] < f->rets[k].size_bytes ? call->ret_sizes[k] : f->rets[k].size_bytes;
+		uint32_t size = call->ret_sizes[k] < f->rets[k].size_bytes ? call->ret_sizes[k]
+									   : f->rets[k].size_bytes;
 		for (uint32_t rest = m; rest; rest &= rest - 1) {
 			unsigned l = (unsigned)__builtin_ctz(rest);
-			memcpy(ckt_ptx_local(w, l, parent->local_base + call->rets[k]), ckt_ptx_local(w, l, frame->local_base + f->rets[k].offset_bytes),
-			       size);
+			memcpy(ckt_ptx_local(w, l, parent->local_base + call->rets[k]),
+				ckt_ptx_local(w, l, frame->local_base + f->rets[k].offset_bytes),
+				size);
 		}
 	}
 	uint32_t others = w->mask & ~m, return_pc = frame->return_pc;
@@ -84,26 +90,34 @@ PTX_FORM(exec_ret, FORM_END, 0, 0, 0, 0, 0, NULL)
 /* ---- Calls */
 
 /* Moves lanes m into a new activation of f and stores them as a group at its start. */
-static int enter(struct ptx_warp *w, const struct ptx_insn *i, const struct ckt_ptx_function *f, uint32_t m)
+static int enter(
+	struct ptx_warp *w, const struct ptx_insn *i, const struct ckt_ptx_function *f, uint32_t m)
 {
 	const struct ptx_call *call = i->call;
 	struct ptx_frame *caller = w->frame;
 	unsigned lane = (unsigned)__builtin_ctz(m);
-	/* A caller that declares the function otherwise passes what both know, as it would in a GPU's registers. */
-	uint64_t base = (uint64_t)caller->local_base + caller->function->frame_bytes + caller->extra;
+	/*
+	 * A caller that declares the function otherwise passes what both know, as it would in a
+	 * GPU's registers.
+	 */
+	uint64_t base =
+		(uint64_t)caller->local_base + caller->function->frame_bytes + caller->extra;
 	if (base + f->frame_bytes > w->stack_bytes)
-		return ckt_ptx_fault(w, lane, CKT_PTX_FAULT_STACK_OVERFLOW, "stack overflow in %s", f->info.name);
+		return ckt_ptx_fault(w, lane, CKT_PTX_FAULT_STACK_OVERFLOW, "stack overflow in %s",
+			f->info.name);
 	struct ptx_frame *frame = ckt_ptx_frame_enter(w, f, caller, m);
 	if (!frame)
 		return ckt_ptx_fault(w, lane, CKT_PTX_FAULT_LAUNCH_FAILURE, "out of memory");
 	frame->call = call;
 	frame->return_pc = w->pc;
 	for (unsigned k = 0; k < call->n_args && k < f->info.n_params; k++) {
-		uint32_t size = call->arg_sizes[k] < f->params[k].size_bytes ? call->arg_sizes[k] : f->params[k].size_bytes;
+		uint32_t size = call->arg_sizes[k] < f->params[k].size_bytes
+			? call->arg_sizes[k]
+			: f->params[k].size_bytes;
 		for (uint32_t rest = m; rest; rest &= rest - 1) {
 			unsigned l = (unsigned)__builtin_ctz(rest);
-			memcpy(ckt_ptx_local(w, l, frame->local_base + f->params[k].offset_bytes), ckt_ptx_local(w, l, caller->local_base + call->args[k]),
-			       size);
+			memcpy(ckt_ptx_local(w, l, frame->local_base + f->params[k].offset_bytes),
+				ckt_ptx_local(w, l, caller->local_base + call->args[k]), size);
 		}
 	}
 	ckt_ptx_group_store(w, frame, m, 0);
@@ -136,9 +150,11 @@ HANDLER(exec_call_indirect)
 		for (uint32_t rest = m; rest; rest &= rest - 1)
 			if (a[__builtin_ctz(rest)] == address)
 				same |= rest & -rest;
-		if (address < PTX_CODE_WINDOW || (address & 15) || index >= module->n_functions || module->functions[index]->info.is_entry ||
-		    !w->block->grid->prepared->pools[index])
-			return ckt_ptx_fault(w, lane, CKT_PTX_FAULT_INVALID_PC, "indirect call to 0x%llx", (unsigned long long)address);
+		if (address < PTX_CODE_WINDOW || (address & 15) || index >= module->n_functions ||
+			module->functions[index]->info.is_entry ||
+			!w->block->grid->prepared->pools[index])
+			return ckt_ptx_fault(w, lane, CKT_PTX_FAULT_INVALID_PC,
+				"indirect call to 0x%llx", (unsigned long long)address);
 		int r = enter(w, i, module->functions[index], same);
 		if (r != RUN_PICK)
 			return r;
@@ -152,14 +168,16 @@ PTX_FORM(exec_call_indirect, FORM_PLAIN, 0, 0, 0, 0, 0, NULL)
 
 HANDLER(exec_trap)
 {
-	return ckt_ptx_fault(w, (unsigned)__builtin_ctz(m), CKT_PTX_FAULT_TRAP, i->x ? "breakpoint" : "trap");
+	return ckt_ptx_fault(
+		w, (unsigned)__builtin_ctz(m), CKT_PTX_FAULT_TRAP, i->x ? "breakpoint" : "trap");
 }
 PTX_FORM(exec_trap, FORM_PLAIN, 0, 0, 0, 0, 0, NULL)
 
 int ckt_ptx_exec_refused(struct ptx_warp *w, const struct ptx_insn *i, uint32_t m)
 {
 	(void)i;
-	return ckt_ptx_fault(w, (unsigned)__builtin_ctz(m), CKT_PTX_FAULT_ILLEGAL_INSTRUCTION, "%s", w->frame->function->refusal);
+	return ckt_ptx_fault(w, (unsigned)__builtin_ctz(m), CKT_PTX_FAULT_ILLEGAL_INSTRUCTION, "%s",
+		w->frame->function->refusal);
 }
 PTX_FORM(ckt_ptx_exec_refused, FORM_PLAIN, 0, 0, 0, 0, 0, NULL)
 
@@ -191,8 +209,9 @@ HANDLER(exec_fence)
 PTX_FORM(exec_fence, FORM_PLAIN, 0, 0, 0, 0, 0, NULL)
 
 /*
- * bar and barrier.  x: 0 sync, 1 arrive, 2 red.popc, 3 red.and, 4 red.or.  a: barrier, b: thread count or none, c: predicate, d: result.
- * Arrivals are kept for every warp; ckt_ptx_barriers_check completes a barrier when enough have come.
+ * bar and barrier.  x: 0 sync, 1 arrive, 2 red.popc, 3 red.and, 4 red.or.  a: barrier, b: thread
+ * count or none, c: predicate, d: result. Arrivals are kept for every warp; ckt_ptx_barriers_check
+ * completes a barrier when enough have come.
  */
 HANDLER(exec_barrier)
 {
@@ -203,7 +222,8 @@ HANDLER(exec_barrier)
 	if (id >= PTX_MAX_BARRIERS)
 		return ckt_ptx_fault(w, lane, CKT_PTX_FAULT_ILLEGAL_INSTRUCTION, "barrier %u", id);
 	if (count % PTX_LANES)
-		return ckt_ptx_fault(w, lane, CKT_PTX_FAULT_ILLEGAL_INSTRUCTION, "barrier for %u threads: not a multiple of 32", count);
+		return ckt_ptx_fault(w, lane, CKT_PTX_FAULT_ILLEGAL_INSTRUCTION,
+			"barrier for %u threads: not a multiple of 32", count);
 	struct ptx_barrier *bar = &block->barriers[id];
 	bar->expected = count;
 	bar->arrived += (uint32_t)__builtin_popcount(m & ~w->arrived[id]);
@@ -243,7 +263,8 @@ static void decode_brx(struct ptx_parser *p)
 		ckt_ptx_bad(p, "brx.idx expected");
 	ckt_ptx_need_operands(p, 2, 2);
 	const struct ptx_operand *o = &p->raw.operands[1];
-	const struct ptx_name *entry = o->kind == OP_NAME ? ckt_ptx_lookup(p, p->scope, o->name, o->name_size) : NULL;
+	const struct ptx_name *entry =
+		o->kind == OP_NAME ? ckt_ptx_lookup(p, p->scope, o->name, o->name_size) : NULL;
 	if (!entry || entry->kind != NAME_TARGETS)
 		ckt_ptx_bad(p, "no such .branchtargets");
 	int32_t a = ckt_ptx_source(p, 0, T_U32);
@@ -253,18 +274,24 @@ static void decode_brx(struct ptx_parser *p)
 	i->list = list;
 	i->imm = entry->targets->n;
 	for (uint32_t k = 0; k < entry->targets->n; k++) {
-		struct ptx_operand label = {.kind = OP_NAME, .name = entry->targets->names[k], .name_size = entry->targets->name_sizes[k]};
+		struct ptx_operand label = {.kind = OP_NAME,
+			.name = entry->targets->names[k],
+			.name_size = entry->targets->name_sizes[k]};
 		ckt_ptx_label(p, &label, (uint32_t)(p->function->n_code - 1), &list[k]);
 	}
 }
 
-/* A register's or constant's value into the parameter variable at imm of the frame, or back; x: bytes a lane, y: back, z: bytes of its type. */
+/*
+ * A register's or constant's value into the parameter variable at imm of the frame, or back; x:
+ * bytes a lane, y: back, z: bytes of its type.
+ */
 HANDLER(exec_pass)
 {
 	uint8_t *row = ptx_at(w, i->a);
 	for (uint32_t rest = m; rest; rest &= rest - 1) {
 		unsigned l = (unsigned)__builtin_ctz(rest);
-		uint8_t *lane = row + (size_t)l * i->x, *variable = ckt_ptx_local(w, l, w->frame->local_base + (uint32_t)i->imm);
+		uint8_t *lane = row + (size_t)l * i->x,
+			*variable = ckt_ptx_local(w, l, w->frame->local_base + (uint32_t)i->imm);
 		if (i->y)
 			memset(lane, 0, i->x);
 		memcpy(i->y ? lane : variable, i->y ? variable : lane, i->z);
@@ -273,7 +300,8 @@ HANDLER(exec_pass)
 }
 PTX_FORM(exec_pass, FORM_PLAIN, 0, 0, 0, 0, 0, NULL)
 
-static void emit_pass(struct ptx_parser *p, int32_t reg, enum ptx_type type, uint32_t offset, bool back)
+static void emit_pass(
+	struct ptx_parser *p, int32_t reg, enum ptx_type type, uint32_t offset, bool back)
 {
 	struct ptx_insn *i = ckt_ptx_emit(p, exec_pass);
 	i->a = reg;
@@ -283,8 +311,12 @@ static void emit_pass(struct ptx_parser *p, int32_t reg, enum ptx_type type, uin
 	i->imm = offset;
 }
 
-/* Gathers the parameter variables of one list; a register or constant has one of its own, filled before the call. */
-static uint32_t call_list(struct ptx_parser *p, const struct ptx_operand *list, bool are_rets, uint32_t **ret_offsets, uint32_t **ret_sizes)
+/*
+ * Gathers the parameter variables of one list; a register or constant has one of its own, filled
+ * before the call.
+ */
+static uint32_t call_list(struct ptx_parser *p, const struct ptx_operand *list, bool are_rets,
+	uint32_t **ret_offsets, uint32_t **ret_sizes)
 {
 	struct ckt_ptx_function *f = p->function;
 	uint32_t n = list ? list->n_elements : 0;
@@ -292,14 +324,16 @@ static uint32_t call_list(struct ptx_parser *p, const struct ptx_operand *list, 
 	*ret_sizes = ckt_ptx_new(p, n * sizeof **ret_sizes);
 	for (uint32_t k = 0; k < n; k++) {
 		const struct ptx_operand *o = &list->elements[k];
-		if (o->kind == OP_LOCAL && o->variable->space == SP_PARAM && !o->indexed && !o->value) {
+		if (o->kind == OP_LOCAL && o->variable->space == SP_PARAM && !o->indexed &&
+			!o->value) {
 			(*ret_offsets)[k] = o->variable->offset;
 			(*ret_sizes)[k] = o->variable->size;
 			continue;
 		}
 		bool is_constant = o->kind == OP_CONST && !are_rets;
 		if (!is_constant && o->kind != OP_REG && !(o->kind == OP_SINK && are_rets))
-			ckt_ptx_bad(p, "parameter variable, register or constant expected in a call");
+			ckt_ptx_bad(
+				p, "parameter variable, register or constant expected in a call");
 		/* The callee's parameter says how much of a constant it takes. */
 		enum ptx_type type = o->kind == OP_REG ? o->type : T_B64;
 		if (type == T_PRED)
@@ -309,7 +343,8 @@ static uint32_t call_list(struct ptx_parser *p, const struct ptx_operand *list, 
 		(*ret_sizes)[k] = ckt_ptx_type_bytes(type);
 		f->frame_bytes += 16;
 		if (!are_rets)
-			emit_pass(p, o->kind == OP_REG ? o->reg : ckt_ptx_source_of(p, o, type), type, (*ret_offsets)[k], false);
+			emit_pass(p, o->kind == OP_REG ? o->reg : ckt_ptx_source_of(p, o, type),
+				type, (*ret_offsets)[k], false);
 	}
 	return n;
 }
@@ -332,11 +367,14 @@ static void decode_call(struct ptx_parser *p)
 	call->n_args = call_list(p, args, false, &call->args, &call->arg_sizes);
 	if (callee->kind == OP_SYMBOL && callee->symbol->kind == SYM_FUNCTION) {
 		call->symbol = callee->symbol;
-		PTX_PUSH(p, p->function->callees, p->function->n_callees, p->function->cap_callees, callee->symbol);
+		PTX_PUSH(p, p->function->callees, p->function->n_callees, p->function->cap_callees,
+			callee->symbol);
 		ckt_ptx_emit(p, exec_call)->call = call;
 	} else if (callee->kind == OP_REG) {
 		const struct ptx_operand *type = at < raw->n_operands ? &raw->operands[at] : NULL;
-		const struct ptx_name *entry = type && type->kind == OP_NAME ? ckt_ptx_lookup(p, p->scope, type->name, type->name_size) : NULL;
+		const struct ptx_name *entry = type && type->kind == OP_NAME
+			? ckt_ptx_lookup(p, p->scope, type->name, type->name_size)
+			: NULL;
 		if (!entry || (entry->kind != NAME_PROTOTYPE && entry->kind != NAME_TARGETS))
 			ckt_ptx_bad(p, "no such .callprototype or .calltargets");
 		int32_t a = ckt_ptx_source_of(p, callee, T_U64);
@@ -345,26 +383,32 @@ static void decode_call(struct ptx_parser *p)
 		i->a = a;
 		i->call = call;
 	} else {
-		ckt_ptx_fail(p, CKT_PTX_INVALID, "function %.*s is not declared", (int)callee->name_size, callee->name ? callee->name : "");
+		ckt_ptx_fail(p, CKT_PTX_INVALID, "function %.*s is not declared",
+			(int)callee->name_size, callee->name ? callee->name : "");
 	}
 	for (uint32_t k = 0; k < call->n_rets; k++)
 		if (rets->elements[k].kind == OP_REG)
-			emit_pass(p, rets->elements[k].reg, rets->elements[k].type, call->rets[k], true);
+			emit_pass(p, rets->elements[k].reg, rets->elements[k].type, call->rets[k],
+				true);
 }
 
 static void decode_simple(struct ptx_parser *p)
 {
-	static const struct { const char *name; ptx_handler *fn; } simple[] = {
-		{"ret", exec_ret}, {"exit", exec_exit}, {"trap", exec_trap}, {"brkpt", exec_trap}, {"pmevent", exec_nothing},
-		{"discard", exec_nothing}, {"prefetch", exec_nothing}, {"prefetchu", exec_nothing}, {"applypriority", exec_nothing},
-		{"setmaxnreg", exec_nothing}, {"griddepcontrol", exec_nothing}};
+	static const struct {
+		const char *name;
+		ptx_handler *fn;
+	} simple[] = {{"ret", exec_ret}, {"exit", exec_exit}, {"trap", exec_trap},
+		{"brkpt", exec_trap}, {"pmevent", exec_nothing}, {"discard", exec_nothing},
+		{"prefetch", exec_nothing}, {"prefetchu", exec_nothing},
+		{"applypriority", exec_nothing}, {"setmaxnreg", exec_nothing},
+		{"griddepcontrol", exec_nothing}};
 	ckt_ptx_mod(p, "uni");
 	if (!strcmp(p->raw.op, "pmevent")) {
 		ckt_ptx_need_operands(p, 1, 1);
 		if (p->raw.operands[0].kind != OP_CONST)
 			ckt_ptx_bad(p, "constant expected");
 	}
-	if (p->raw.n_operands)		/* prefetch.global.L2 [a], setmaxnreg.inc.sync.aligned.u32 n: advice */
+	if (p->raw.n_operands) /* prefetch.global.L2 [a], setmaxnreg.inc.sync.aligned.u32 n: advice */
 		ckt_ptx_mod_prefix(p, "");
 	if (!strcmp(p->raw.op, "griddepcontrol"))
 		ckt_ptx_mod_prefix(p, "");
@@ -381,13 +425,14 @@ static void decode_nanosleep(struct ptx_parser *p)
 
 static void decode_fence(struct ptx_parser *p)
 {
-	ckt_ptx_mod_prefix(p, "");	/* legal.c knows them; all are one full fence */
+	ckt_ptx_mod_prefix(p, ""); /* legal.c knows them; all are one full fence */
 	ckt_ptx_emit(p, exec_fence);
 }
 
 static void decode_bar(struct ptx_parser *p)
 {
-	static const char *const kinds[] = {"sync", "arrive", "red", NULL}, *const joins[] = {"popc", "and", "or", NULL};
+	static const char *const kinds[] = {"sync", "arrive", "red", NULL},
+				 *const joins[] = {"popc", "and", "or", NULL};
 	ckt_ptx_mod(p, "cta");
 	ckt_ptx_mod(p, "aligned");
 	if (ckt_ptx_mod(p, "warp")) {
@@ -428,9 +473,24 @@ static void decode_bar(struct ptx_parser *p)
 }
 
 const struct ptx_opcode ckt_ptx_opcodes_control[] = {
-	{"bra", decode_bra}, {"brx", decode_brx}, {"call", decode_call}, {"ret", decode_simple}, {"exit", decode_simple}, {"trap", decode_simple},
-	{"brkpt", decode_simple}, {"pmevent", decode_simple}, {"discard", decode_simple}, {"prefetch", decode_simple}, {"prefetchu", decode_simple},
-	{"applypriority", decode_simple}, {"setmaxnreg", decode_simple}, {"griddepcontrol", decode_simple}, {"nanosleep", decode_nanosleep},
-	{"membar", decode_fence}, {"fence", decode_fence}, {"bar", decode_bar}, {"barrier", decode_bar},
+	{"bra", decode_bra},
+	{"brx", decode_brx},
+	{"call", decode_call},
+	{"ret", decode_simple},
+	{"exit", decode_simple},
+	{"trap", decode_simple},
+	{"brkpt", decode_simple},
+	{"pmevent", decode_simple},
+	{"discard", decode_simple},
+	{"prefetch", decode_simple},
+	{"prefetchu", decode_simple},
+	{"applypriority", decode_simple},
+	{"setmaxnreg", decode_simple},
+	{"griddepcontrol", decode_simple},
+	{"nanosleep", decode_nanosleep},
+	{"membar", decode_fence},
+	{"fence", decode_fence},
+	{"bar", decode_bar},
+	{"barrier", decode_bar},
 	{NULL, NULL},
 };

@@ -50,7 +50,8 @@ HANDLER(pack)
 		unsigned __int128 v = 0;
 		for (unsigned k = 0; k < i->x; k++) {
 			const void *part = ptx_at(w, i->list[k]);
-			uint64_t bits = i->y == 64 ? ((const uint64_t *)part)[l] : ((const uint32_t *)part)[l];
+			uint64_t bits = i->y == 64 ? ((const uint64_t *)part)[l]
+						   : ((const uint32_t *)part)[l];
 			if (i->y < 64)
 				bits &= (1ull << i->y) - 1;
 			v |= (unsigned __int128)bits << (k * i->y);
@@ -71,7 +72,9 @@ HANDLER(unpack)
 	for (uint32_t rest = m; rest; rest &= rest - 1) {
 		unsigned l = (unsigned)__builtin_ctz(rest);
 		const void *a = ptx_at(w, i->a);
-		unsigned __int128 v = i->z == 4 ? ((const uint32_t *)a)[l] : i->z == 8 ? ((const uint64_t *)a)[l] : ((const unsigned __int128 *)a)[l];
+		unsigned __int128 v = i->z == 4 ? ((const uint32_t *)a)[l]
+			: i->z == 8             ? ((const uint64_t *)a)[l]
+						: ((const unsigned __int128 *)a)[l];
 		for (unsigned k = 0; k < i->x; k++) {
 			if (i->list[k] == PTX_OPERAND_NONE)
 				continue;
@@ -108,42 +111,50 @@ HANDLER(selp_64)
 }
 PTX_FORM(selp_64, FORM_LANE, 8, 8, 8, 1, 0, "d = c ? a : b;")
 
-#define SLCT(name, SLOT, COND)                                                                                                 \
-	HANDLER(name)                                                                                                          \
-	{                                                                                                                      \
-		const SLOT *a = ptx_at(w, i->a), *b = ptx_at(w, i->b);                                                         \
-		const uint32_t *c = ptx_at(w, i->c);                                                                           \
-		SLOT *d = ptx_at(w, i->d);                                                                                     \
-		PTX_FOR_LANES(m, d[l] = (COND) ? a[l] : b[l];);                                                                \
-		return RUN_NEXT;                                                                                               \
-	}                                                                                                                      \
+#define SLCT(name, SLOT, COND)                                         \
+	HANDLER(name)                                                  \
+	{                                                              \
+		const SLOT *a = ptx_at(w, i->a), *b = ptx_at(w, i->b); \
+		const uint32_t *c = ptx_at(w, i->c);                   \
+		SLOT *d = ptx_at(w, i->d);                             \
+		PTX_FOR_LANES(m, d[l] = (COND) ? a[l] : b[l];);        \
+		return RUN_NEXT;                                       \
+	}                                                              \
 	PTX_FORM(name, FORM_PLAIN, 0, 0, 0, 0, 0, NULL)
 SLCT(slct_32_s, uint32_t, (int32_t)c[l] >= 0)
 SLCT(slct_64_s, uint64_t, (int32_t)c[l] >= 0)
 SLCT(slct_32_f, uint32_t, (i->x ? ptx_flush(ptx_float(c[l])) : ptx_float(c[l])) >= 0)
 SLCT(slct_64_f, uint64_t, (i->x ? ptx_flush(ptx_float(c[l])) : ptx_float(c[l])) >= 0)
 
-/* ---- Address spaces: a window of generic addresses for each, global and constant memory is what it is. */
+/*
+ * ---- Address spaces: a window of generic addresses for each, global and constant memory is what
+ * it is.
+ */
 
-#define CONVERT(name, ASLOT, DSLOT, expr)                                                                                      \
-	HANDLER(name)                                                                                                          \
-	{                                                                                                                      \
-		const ASLOT *a = ptx_at(w, i->a);                                                                              \
-		DSLOT *d = ptx_at(w, i->d);                                                                                    \
-		PTX_FOR_LANES(m, d[l] = (DSLOT)(a[l] expr (ASLOT)(uint64_t)i->imm););                                          \
-		return RUN_NEXT;                                                                                               \
-	}                                                                                                                      \
-	PTX_FORM(name, FORM_LANE, sizeof(DSLOT), sizeof(ASLOT), 0, 0, 0, "d = (" PTX_TEXT(DSLOT) ")(a + (" PTX_TEXT(ASLOT) ")(uint64_t)i->imm);")
+#define CONVERT(name, ASLOT, DSLOT, expr)                                             \
+	HANDLER(name)                                                                 \
+	{                                                                             \
+		const ASLOT *a = ptx_at(w, i->a);                                     \
+		DSLOT *d = ptx_at(w, i->d);                                           \
+		PTX_FOR_LANES(m, d[l] = (DSLOT)(a[l] expr(ASLOT)(uint64_t) i->imm);); \
+		return RUN_NEXT;                                                      \
+	}                                                                             \
+	PTX_FORM(name, FORM_LANE, sizeof(DSLOT), sizeof(ASLOT), 0, 0, 0,              \
+		"d = (" PTX_TEXT(DSLOT) ")(a + (" PTX_TEXT(ASLOT) ")(uint64_t)i->imm);")
 CONVERT(offset_64, uint64_t, uint64_t, +)
 
-static bool in_window(uint64_t address, uint64_t window) { return address - window < PTX_WINDOW_SIZE; }
+static bool in_window(uint64_t address, uint64_t window)
+{
+	return address - window < PTX_WINDOW_SIZE;
+}
 
 /* Constant variables lie in ordinary memory: looks whether it is one of the module's. */
 static bool in_constant(const struct ptx_warp *w, uint64_t address)
 {
 	const struct ckt_ptx_module *module = w->frame->function->module;
 	for (size_t k = 0; k < module->n_globals; k++)
-		if (module->globals[k].space == CKT_PTX_SPACE_CONST && address - module->globals[k].address < module->globals[k].size_bytes)
+		if (module->globals[k].space == CKT_PTX_SPACE_CONST &&
+			address - module->globals[k].address < module->globals[k].size_bytes)
 			return true;
 	return false;
 }
@@ -159,13 +170,22 @@ HANDLER(isspacep)
 		case SP_SHARED: {
 			/* Of the own block only, or of any of the cluster. */
 			uint64_t rank = a[l] >> 24 & 0xff;
-			yes = in_window(a[l], PTX_SHARED_WINDOW) && (i->y || !rank || rank == w->block->rank + 1);
+			yes = in_window(a[l], PTX_SHARED_WINDOW) &&
+				(i->y || !rank || rank == w->block->rank + 1);
 			break;
 		}
-		case SP_LOCAL: yes = in_window(a[l], PTX_LOCAL_WINDOW); break;
-		case SP_PARAM: yes = in_window(a[l], PTX_PARAM_WINDOW); break;
-		case SP_CONST: yes = in_constant(w, a[l]); break;
-		default: yes = a[l] < (1ull << 47) && !in_constant(w, a[l]); break;
+		case SP_LOCAL:
+			yes = in_window(a[l], PTX_LOCAL_WINDOW);
+			break;
+		case SP_PARAM:
+			yes = in_window(a[l], PTX_PARAM_WINDOW);
+			break;
+		case SP_CONST:
+			yes = in_constant(w, a[l]);
+			break;
+		default:
+			yes = a[l] < (1ull << 47) && !in_constant(w, a[l]);
+			break;
 		}
 		r |= (uint32_t)yes << l;
 	}
@@ -175,8 +195,9 @@ HANDLER(isspacep)
 PTX_FORM(isspacep, FORM_PLAIN, 0, 0, 0, 0, 0, NULL)
 
 /*
- * alloca takes as much for every lane as the one that asks for most; the lanes of a frame share the end of their stack.
- * Memory comes back with the frame, or at a stackrestore that all of its lanes run together.
+ * alloca takes as much for every lane as the one that asks for most; the lanes of a frame share the
+ * end of their stack. Memory comes back with the frame, or at a stackrestore that all of its lanes
+ * run together.
  */
 HANDLER(exec_alloca)
 {
@@ -187,9 +208,11 @@ HANDLER(exec_alloca)
 		uint64_t size = ((const uint64_t *)ptx_at(w, i->a))[l];
 		most = size > most ? size : most;
 	}
-	uint64_t base = (uint64_t)frame->local_base + frame->function->frame_bytes, start = (base + frame->extra + align - 1) & ~(align - 1);
+	uint64_t base = (uint64_t)frame->local_base + frame->function->frame_bytes,
+		 start = (base + frame->extra + align - 1) & ~(align - 1);
 	if (most > w->stack_bytes || start + most > w->stack_bytes)
-		return ckt_ptx_fault(w, (unsigned)__builtin_ctz(m), CKT_PTX_FAULT_STACK_OVERFLOW, "alloca of %llu bytes", (unsigned long long)most);
+		return ckt_ptx_fault(w, (unsigned)__builtin_ctz(m), CKT_PTX_FAULT_STACK_OVERFLOW,
+			"alloca of %llu bytes", (unsigned long long)most);
 	frame->extra = (uint32_t)((start + most + 15 - base) & ~15ull);
 	uint64_t *d = ptx_at(w, i->d);
 	PTX_FOR_LANES(m, d[l] = start;);
@@ -219,11 +242,16 @@ PTX_FORM(exec_stackrestore, FORM_PLAIN, 0, 0, 0, 0, 0, NULL)
 static ptx_handler *mover(struct ptx_parser *p, enum ptx_type type)
 {
 	switch (ckt_ptx_lane_bytes(type)) {
-	case 0: return mov_pred;
-	case 4: return mov_32;
-	case 8: return mov_64;
-	case 16: return mov_128;
-	default: ckt_ptx_bad(p, "unsuitable type");
+	case 0:
+		return mov_pred;
+	case 4:
+		return mov_32;
+	case 8:
+		return mov_64;
+	case 16:
+		return mov_128;
+	default:
+		ckt_ptx_bad(p, "unsuitable type");
 	}
 }
 
@@ -231,11 +259,16 @@ static ptx_handler *mover(struct ptx_parser *p, enum ptx_type type)
 static enum ptx_type element_type(struct ptx_parser *p, enum ptx_type type, unsigned n)
 {
 	switch (n ? ckt_ptx_type_bytes(type) * 8 / n : 0) {
-	case 8: return T_B8;
-	case 16: return T_B16;
-	case 32: return T_B32;
-	case 64: return T_B64;
-	default: ckt_ptx_bad(p, "elements of unsuitable size");
+	case 8:
+		return T_B8;
+	case 16:
+		return T_B16;
+	case 32:
+		return T_B32;
+	case 64:
+		return T_B64;
+	default:
+		ckt_ptx_bad(p, "elements of unsuitable size");
 	}
 }
 
@@ -253,7 +286,9 @@ static void decode_mov_vector(struct ptx_parser *p, enum ptx_type type)
 		if (packing)
 			list[k] = ckt_ptx_source_of(p, &parts->elements[k], each);
 		else
-			list[k] = parts->elements[k].kind == OP_SINK ? PTX_OPERAND_NONE : ckt_ptx_dest_of(p, &parts->elements[k], each);
+			list[k] = parts->elements[k].kind == OP_SINK
+				? PTX_OPERAND_NONE
+				: ckt_ptx_dest_of(p, &parts->elements[k], each);
 	}
 	int32_t whole = packing ? ckt_ptx_dest_of(p, d, type) : ckt_ptx_source_of(p, a, type);
 	struct ptx_insn *i = ckt_ptx_emit(p, packing ? pack : unpack);
@@ -273,10 +308,11 @@ static void decode_mov(struct ptx_parser *p)
 		return;
 	}
 	int32_t a = ckt_ptx_source(p, 1, type), d = ckt_ptx_dest(p, 0, type);
-	struct ptx_insn *last = p->function->n_code ? &p->function->code[p->function->n_code - 1] : NULL;
+	struct ptx_insn *last =
+		p->function->n_code ? &p->function->code[p->function->n_code - 1] : NULL;
 	enum ptx_operand_kind kind = p->raw.operands[1].kind;
 	if (last && last->d == a && (kind == OP_SREG || kind == OP_LOCAL)) {
-		last->d = d;	/* computed just for this mov: straight to where it is wanted */
+		last->d = d; /* computed just for this mov: straight to where it is wanted */
 		return;
 	}
 	struct ptx_insn *i = ckt_ptx_emit(p, mover(p, type));
@@ -288,7 +324,8 @@ static void decode_selp(struct ptx_parser *p)
 {
 	enum ptx_type type = ckt_ptx_need_type(p);
 	ckt_ptx_need_operands(p, 4, 4);
-	int32_t a = ckt_ptx_source(p, 1, type), b = ckt_ptx_source(p, 2, type), c = ckt_ptx_pred_source(p, &p->raw.operands[3]);
+	int32_t a = ckt_ptx_source(p, 1, type), b = ckt_ptx_source(p, 2, type),
+		c = ckt_ptx_pred_source(p, &p->raw.operands[3]);
 	unsigned bytes = ckt_ptx_lane_bytes(type);
 	if (bytes != 4 && bytes != 8)
 		ckt_ptx_bad(p, "unsuitable type");
@@ -307,9 +344,11 @@ static void decode_slct(struct ptx_parser *p)
 	ckt_ptx_need_operands(p, 4, 4);
 	if (by != T_S32 && by != T_F32)
 		ckt_ptx_bad(p, "unsuitable type");
-	int32_t a = ckt_ptx_source(p, 1, type), b = ckt_ptx_source(p, 2, type), c = ckt_ptx_source(p, 3, by), d = ckt_ptx_dest(p, 0, type);
+	int32_t a = ckt_ptx_source(p, 1, type), b = ckt_ptx_source(p, 2, type),
+		c = ckt_ptx_source(p, 3, by), d = ckt_ptx_dest(p, 0, type);
 	bool wide = ckt_ptx_lane_bytes(type) == 8;
-	struct ptx_insn *i = ckt_ptx_emit(p, by == T_S32 ? (wide ? slct_64_s : slct_32_s) : (wide ? slct_64_f : slct_32_f));
+	struct ptx_insn *i = ckt_ptx_emit(
+		p, by == T_S32 ? (wide ? slct_64_s : slct_32_s) : (wide ? slct_64_f : slct_32_f));
 	i->a = a;
 	i->b = b;
 	i->c = c;
@@ -319,8 +358,10 @@ static void decode_slct(struct ptx_parser *p)
 
 static enum ptx_space take_space(struct ptx_parser *p)
 {
-	static const char *const names[] = {"global", "const", "shared", "shared::cta", "shared::cluster", "local", "param", "param::entry", "param::func", NULL};
-	static const enum ptx_space spaces[] = {SP_GLOBAL, SP_CONST, SP_SHARED, SP_SHARED, SP_SHARED, SP_LOCAL, SP_PARAM, SP_PARAM, SP_PARAM};
+	static const char *const names[] = {"global", "const", "shared", "shared::cta",
+		"shared::cluster", "local", "param", "param::entry", "param::func", NULL};
+	static const enum ptx_space spaces[] = {SP_GLOBAL, SP_CONST, SP_SHARED, SP_SHARED,
+		SP_SHARED, SP_LOCAL, SP_PARAM, SP_PARAM, SP_PARAM};
 	int n = ckt_ptx_mod_one(p, names);
 	if (n < 0)
 		ckt_ptx_bad(p, "state space expected");
@@ -336,10 +377,13 @@ static void decode_cvta(struct ptx_parser *p)
 		ckt_ptx_bad(p, "addresses have 64 bits");
 	ckt_ptx_need_operands(p, 2, 2);
 	int32_t a = ckt_ptx_source(p, 1, type), d = ckt_ptx_dest(p, 0, type);
-	int64_t window = space == SP_SHARED ? (int64_t)PTX_SHARED_WINDOW : space == SP_LOCAL ? (int64_t)PTX_LOCAL_WINDOW : 0;
+	int64_t window = space == SP_SHARED ? (int64_t)PTX_SHARED_WINDOW
+		: space == SP_LOCAL         ? (int64_t)PTX_LOCAL_WINDOW
+					    : 0;
 	/* A parameter of a function that is no entry lies in local memory. */
 	if (space == SP_PARAM)
-		window = p->function->info.is_entry ? (int64_t)PTX_PARAM_WINDOW : (int64_t)PTX_LOCAL_WINDOW;
+		window = p->function->info.is_entry ? (int64_t)PTX_PARAM_WINDOW
+						    : (int64_t)PTX_LOCAL_WINDOW;
 	struct ptx_insn *i = ckt_ptx_emit(p, window ? offset_64 : mov_64);
 	i->a = a;
 	i->d = d;
@@ -359,7 +403,10 @@ static void decode_isspacep(struct ptx_parser *p)
 	i->x = (uint8_t)space;
 }
 
-/* An H200 looks at one bit of the handle each, x, which those of texture and surface objects have clear. */
+/*
+ * An H200 looks at one bit of the handle each, x, which those of texture and surface objects have
+ * clear.
+ */
 HANDLER(istypep)
 {
 	const uint64_t *a = ptx_at(w, i->a);
@@ -387,7 +434,8 @@ static void decode_alloca(struct ptx_parser *p)
 	enum ptx_type type = ckt_ptx_need_type(p);
 	ckt_ptx_need_operands(p, 2, 3);
 	uint64_t align = p->raw.n_operands > 2 ? p->raw.operands[2].value : 8;
-	if (ckt_ptx_type_bytes(type) != 8 || !align || (align & (align - 1)) || align > 4096 || (p->raw.n_operands > 2 && p->raw.operands[2].kind != OP_CONST))
+	if (ckt_ptx_type_bytes(type) != 8 || !align || (align & (align - 1)) || align > 4096 ||
+		(p->raw.n_operands > 2 && p->raw.operands[2].kind != OP_CONST))
 		ckt_ptx_bad(p, "unsuitable type or alignment");
 	int32_t a = ckt_ptx_source(p, 1, type), d = ckt_ptx_dest(p, 0, type);
 	struct ptx_insn *i = ckt_ptx_emit(p, exec_alloca);
@@ -410,7 +458,14 @@ static void decode_stack(struct ptx_parser *p)
 }
 
 const struct ptx_opcode ckt_ptx_opcodes_data[] = {
-	{"mov", decode_mov}, {"selp", decode_selp}, {"slct", decode_slct}, {"cvta", decode_cvta}, {"isspacep", decode_isspacep}, {"istypep", decode_istypep},
-	{"alloca", decode_alloca}, {"stacksave", decode_stack}, {"stackrestore", decode_stack},
+	{"mov", decode_mov},
+	{"selp", decode_selp},
+	{"slct", decode_slct},
+	{"cvta", decode_cvta},
+	{"isspacep", decode_isspacep},
+	{"istypep", decode_istypep},
+	{"alloca", decode_alloca},
+	{"stacksave", decode_stack},
+	{"stackrestore", decode_stack},
 	{NULL, NULL},
 };

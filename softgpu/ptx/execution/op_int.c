@@ -11,13 +11,23 @@ enum { I_U16, I_S16, I_U32, I_S32, I_U64, I_S64, I_COUNT };
 static int int_index(enum ptx_type type)
 {
 	switch (type) {
-	case T_B16: case T_U16: return I_U16;
-	case T_S16: return I_S16;
-	case T_B32: case T_U32: return I_U32;
-	case T_S32: return I_S32;
-	case T_B64: case T_U64: return I_U64;
-	case T_S64: return I_S64;
-	default: return -1;
+	case T_B16:
+	case T_U16:
+		return I_U16;
+	case T_S16:
+		return I_S16;
+	case T_B32:
+	case T_U32:
+		return I_U32;
+	case T_S32:
+		return I_S32;
+	case T_B64:
+	case T_U64:
+		return I_U64;
+	case T_S64:
+		return I_S64;
+	default:
+		return -1;
 	}
 }
 
@@ -29,51 +39,69 @@ static int need_int(struct ptx_parser *p, enum ptx_type type)
 	return index;
 }
 
-/* A family of handlers, one for each integer type: SLOT is what a lane holds, U cuts a result to its width. */
-#define INT_FAMILY(KIND, name, ...)                                                                                            \
-	KIND(name##_u16, uint32_t, uint16_t, uint16_t, __VA_ARGS__)                                                            \
-	KIND(name##_s16, uint32_t, int16_t, uint16_t, __VA_ARGS__)                                                             \
-	KIND(name##_u32, uint32_t, uint32_t, uint32_t, __VA_ARGS__)                                                            \
-	KIND(name##_s32, uint32_t, int32_t, uint32_t, __VA_ARGS__)                                                             \
-	KIND(name##_u64, uint64_t, uint64_t, uint64_t, __VA_ARGS__)                                                            \
-	KIND(name##_s64, uint64_t, int64_t, uint64_t, __VA_ARGS__)                                                             \
-	static ptx_handler *const name##_table[I_COUNT] = {name##_u16, name##_s16, name##_u32, name##_s32, name##_u64, name##_s64};
+/*
+ * A family of handlers, one for each integer type: SLOT is what a lane holds, U cuts a result to
+ * its width.
+ */
+#define INT_FAMILY(KIND, name, ...)                                 \
+	KIND(name##_u16, uint32_t, uint16_t, uint16_t, __VA_ARGS__) \
+	KIND(name##_s16, uint32_t, int16_t, uint16_t, __VA_ARGS__)  \
+	KIND(name##_u32, uint32_t, uint32_t, uint32_t, __VA_ARGS__) \
+	KIND(name##_s32, uint32_t, int32_t, uint32_t, __VA_ARGS__)  \
+	KIND(name##_u64, uint64_t, uint64_t, uint64_t, __VA_ARGS__) \
+	KIND(name##_s64, uint64_t, int64_t, uint64_t, __VA_ARGS__)  \
+	static ptx_handler *const name##_table[I_COUNT] = {         \
+		name##_u16, name##_s16, name##_u32, name##_s32, name##_u64, name##_s64};
 
-#define UNARY(name, SLOT, T, U, expr)                                                                                          \
-	static int name(struct ptx_warp *w, const struct ptx_insn *i, uint32_t m)                                              \
-	{                                                                                                                      \
-		const SLOT *a = ptx_at(w, i->a);                                                                               \
-		SLOT *d = ptx_at(w, i->d);                                                                                     \
-		PTX_FOR_LANES(m, T x = (T)a[l]; d[l] = (U)(expr););                                                            \
-		return RUN_NEXT;                                                                                               \
-	}                                                                                                                      \
-	PTX_FORM(name, FORM_LANE, sizeof(SLOT), sizeof(SLOT), 0, 0, 0, PTX_TEXT(T) " x = (" PTX_TEXT(T) ")a;" " d = (" PTX_TEXT(U) ")(" PTX_TEXT(expr) ");")
-#define BINARY(name, SLOT, T, U, expr)                                                                                         \
-	static int name(struct ptx_warp *w, const struct ptx_insn *i, uint32_t m)                                              \
-	{                                                                                                                      \
-		const SLOT *a = ptx_at(w, i->a), *b = ptx_at(w, i->b);                                                         \
-		SLOT *d = ptx_at(w, i->d);                                                                                     \
-		PTX_FOR_LANES(m, T x = (T)a[l]; T y = (T)b[l]; d[l] = (U)(expr););                                             \
-		return RUN_NEXT;                                                                                               \
-	}                                                                                                                      \
-	PTX_FORM(name, FORM_LANE, sizeof(SLOT), sizeof(SLOT), sizeof(SLOT), 0, 0, PTX_TEXT(T) " x = (" PTX_TEXT(T) ")a, y = (" PTX_TEXT(T) ")b;" " d = (" PTX_TEXT(U) ")(" PTX_TEXT(expr) ");")
-#define TERNARY(name, SLOT, T, U, expr)                                                                                        \
-	static int name(struct ptx_warp *w, const struct ptx_insn *i, uint32_t m)                                              \
-	{                                                                                                                      \
-		const SLOT *a = ptx_at(w, i->a), *b = ptx_at(w, i->b), *c = ptx_at(w, i->c);                                   \
-		SLOT *d = ptx_at(w, i->d);                                                                                     \
-		PTX_FOR_LANES(m, T x = (T)a[l]; T y = (T)b[l]; T z = (T)c[l]; d[l] = (U)(expr););                              \
-		return RUN_NEXT;                                                                                               \
-	}                                                                                                                      \
-	PTX_FORM(name, FORM_LANE, sizeof(SLOT), sizeof(SLOT), sizeof(SLOT), sizeof(SLOT), 0, PTX_TEXT(T) " x = (" PTX_TEXT(T) ")a, y = (" PTX_TEXT(T) ")b, z = (" PTX_TEXT(T) ")c;" " d = (" PTX_TEXT(U) ")(" PTX_TEXT(expr) ");")
+#define UNARY(name, SLOT, T, U, expr)                                             \
+	static int name(struct ptx_warp *w, const struct ptx_insn *i, uint32_t m) \
+	{                                                                         \
+		const SLOT *a = ptx_at(w, i->a);                                  \
+		SLOT *d = ptx_at(w, i->d);                                        \
+		PTX_FOR_LANES(m, T x = (T)a[l]; d[l] = (U)(expr););               \
+		return RUN_NEXT;                                                  \
+	}                                                                         \
+	PTX_FORM(name, FORM_LANE, sizeof(SLOT), sizeof(SLOT), 0, 0, 0,            \
+		PTX_TEXT(T) " x = (" PTX_TEXT(T) ")a;"                            \
+						 " d = (" PTX_TEXT(U) ")(" PTX_TEXT(expr) ");")
+#define BINARY(name, SLOT, T, U, expr)                                             \
+	static int name(struct ptx_warp *w, const struct ptx_insn *i, uint32_t m)  \
+	{                                                                          \
+		const SLOT *a = ptx_at(w, i->a), *b = ptx_at(w, i->b);             \
+		SLOT *d = ptx_at(w, i->d);                                         \
+		PTX_FOR_LANES(m, T x = (T)a[l]; T y = (T)b[l]; d[l] = (U)(expr);); \
+		return RUN_NEXT;                                                   \
+	}                                                                          \
+	PTX_FORM(name, FORM_LANE, sizeof(SLOT), sizeof(SLOT), sizeof(SLOT), 0, 0,  \
+		PTX_TEXT(T) " x = (" PTX_TEXT(T) ")a, y = (" PTX_TEXT(             \
+			T) ")b;"                                                   \
+			   " d = (" PTX_TEXT(U) ")(" PTX_TEXT(expr) ");")
+#define TERNARY(name, SLOT, T, U, expr)                                                           \
+	static int name(struct ptx_warp *w, const struct ptx_insn *i, uint32_t m)                 \
+	{                                                                                         \
+		const SLOT *a = ptx_at(w, i->a), *b = ptx_at(w, i->b), *c = ptx_at(w, i->c);      \
+		SLOT *d = ptx_at(w, i->d);                                                        \
+		PTX_FOR_LANES(m, T x = (T)a[l]; T y = (T)b[l]; T z = (T)c[l]; d[l] = (U)(expr);); \
+		return RUN_NEXT;                                                                  \
+	}                                                                                         \
+	PTX_FORM(name, FORM_LANE, sizeof(SLOT), sizeof(SLOT), sizeof(SLOT), sizeof(SLOT), 0,      \
+		PTX_TEXT(T) " x = (" PTX_TEXT(T) ")a, y = (" PTX_TEXT(T) ")b, z = (" PTX_TEXT(    \
+			T) ")c;"                                                                  \
+			   " d = (" PTX_TEXT(U) ")(" PTX_TEXT(expr) ");")
 
-#define HIGH(x, y)                                                                                                             \
-	_Generic((x), uint16_t: high_u16, int16_t: high_s16, uint32_t: high_u32, int32_t: high_s32, uint64_t: high_u64, int64_t: high_s64)(x, y)
+#define HIGH(x, y)                    \
+	_Generic((x), uint16_t        \
+		 : high_u16, int16_t  \
+		 : high_s16, uint32_t \
+		 : high_u32, int32_t  \
+		 : high_s32, uint64_t \
+		 : high_u64, int64_t  \
+		 : high_s64)(x, y)
 /* Wrapping arithmetic without signed overflow. */
 #define W(x) ((uint64_t)(x))
 
 /* Division by zero answers all ones as the hardware does; the most negative number by -1 wraps. */
-#define IS_SIGNED(x) _Generic((x), int16_t: true, int32_t: true, int64_t: true, default: false)
+#define IS_SIGNED(x) _Generic((x), int16_t : true, int32_t : true, int64_t : true, default : false)
 #define MINUS_ONE(y) (IS_SIGNED(y) && (y) == (__typeof__(y))-1)
 #define DIVIDE(x, y) ((y) == 0 ? ~0ull : MINUS_ONE(y) ? 0 - W(x) : W((x) / ((y) ? (y) : 1)))
 #define MODULO(x, y) ((y) == 0 ? ~0ull : MINUS_ONE(y) ? 0ull : W((x) % ((y) ? (y) : 1)))
@@ -105,9 +133,12 @@ BINARY(mul24_hi_u, uint32_t, uint32_t, uint32_t, ((uint64_t)(x & 0xffffff) * (y 
 BINARY(mul24_hi_s, uint32_t, uint32_t, uint32_t, ((int64_t)sign24(x) * sign24(y)) >> 16)
 TERNARY(mad24_lo_u, uint32_t, uint32_t, uint32_t, (x & 0xffffff) * (y & 0xffffff) + z)
 TERNARY(mad24_lo_s, uint32_t, uint32_t, uint32_t, (int64_t)sign24(x) * sign24(y) + (int64_t)z)
-TERNARY(mad24_hi_u, uint32_t, uint32_t, uint32_t, (((uint64_t)(x & 0xffffff) * (y & 0xffffff)) >> 16) + z)
-TERNARY(mad24_hi_sat, uint32_t, int32_t, uint32_t, saturate_s32((((int64_t)sign24((uint32_t)x) * sign24((uint32_t)y)) >> 16) + z))
-TERNARY(mad24_hi_s, uint32_t, uint32_t, uint32_t, (((int64_t)sign24(x) * sign24(y)) >> 16) + (int64_t)z)
+TERNARY(mad24_hi_u, uint32_t, uint32_t, uint32_t,
+	(((uint64_t)(x & 0xffffff) * (y & 0xffffff)) >> 16) + z)
+TERNARY(mad24_hi_sat, uint32_t, int32_t, uint32_t,
+	saturate_s32((((int64_t)sign24((uint32_t)x) * sign24((uint32_t)y)) >> 16) + z))
+TERNARY(mad24_hi_s, uint32_t, uint32_t, uint32_t,
+	(((int64_t)sign24(x) * sign24(y)) >> 16) + (int64_t)z)
 
 /* Two halves in one register. */
 #define PAIR(lo, hi) ((uint32_t)(uint16_t)(lo) | (uint32_t)(uint16_t)(hi) << 16)
@@ -117,76 +148,92 @@ TERNARY(mad24_hi_s, uint32_t, uint32_t, uint32_t, (((int64_t)sign24(x) * sign24(
 #define MORE(T, a, b) ((T)(a) > (T)(b) ? (a) : (b))
 BINARY(add_x2, uint32_t, uint32_t, uint32_t, PAIR(x + y, (x >> 16) + (y >> 16)))
 BINARY(sub_x2, uint32_t, uint32_t, uint32_t, PAIR(x - y, (x >> 16) - (y >> 16)))
-BINARY(min_u16x2, uint32_t, uint32_t, uint32_t, PAIR(LESS(uint16_t, x, y), LESS(uint16_t, x >> 16, y >> 16)))
-BINARY(max_u16x2, uint32_t, uint32_t, uint32_t, PAIR(MORE(uint16_t, x, y), MORE(uint16_t, x >> 16, y >> 16)))
-BINARY(min_s16x2, uint32_t, uint32_t, uint32_t, PAIR(LESS(int16_t, x, y), LESS(int16_t, x >> 16, y >> 16)))
+BINARY(min_u16x2, uint32_t, uint32_t, uint32_t,
+	PAIR(LESS(uint16_t, x, y), LESS(uint16_t, x >> 16, y >> 16)))
+BINARY(max_u16x2, uint32_t, uint32_t, uint32_t,
+	PAIR(MORE(uint16_t, x, y), MORE(uint16_t, x >> 16, y >> 16)))
+BINARY(min_s16x2, uint32_t, uint32_t, uint32_t,
+	PAIR(LESS(int16_t, x, y), LESS(int16_t, x >> 16, y >> 16)))
 #define POSITIVE(v) ((int16_t)(v) > 0 ? (v) : 0)
-BINARY(min_relu_s16x2, uint32_t, uint32_t, uint32_t, PAIR(POSITIVE(LESS(int16_t, x, y)), POSITIVE(LESS(int16_t, x >> 16, y >> 16))))
-BINARY(max_relu_s16x2, uint32_t, uint32_t, uint32_t, PAIR(POSITIVE(MORE(int16_t, x, y)), POSITIVE(MORE(int16_t, x >> 16, y >> 16))))
-BINARY(max_s16x2, uint32_t, uint32_t, uint32_t, PAIR(MORE(int16_t, x, y), MORE(int16_t, x >> 16, y >> 16)))
+BINARY(min_relu_s16x2, uint32_t, uint32_t, uint32_t,
+	PAIR(POSITIVE(LESS(int16_t, x, y)), POSITIVE(LESS(int16_t, x >> 16, y >> 16))))
+BINARY(max_relu_s16x2, uint32_t, uint32_t, uint32_t,
+	PAIR(POSITIVE(MORE(int16_t, x, y)), POSITIVE(MORE(int16_t, x >> 16, y >> 16))))
+BINARY(max_s16x2, uint32_t, uint32_t, uint32_t,
+	PAIR(MORE(int16_t, x, y), MORE(int16_t, x >> 16, y >> 16)))
 
 /* Results twice as wide as their sources. */
-#define WIDE(name, T, SLOT, WIDER, WSLOT)                                                                                      \
-	static int mul_wide_##name(struct ptx_warp *w, const struct ptx_insn *i, uint32_t m)                                   \
-	{                                                                                                                      \
-		const SLOT *a = ptx_at(w, i->a), *b = ptx_at(w, i->b);                                                         \
-		WSLOT *d = ptx_at(w, i->d);                                                                                    \
-		PTX_FOR_LANES(m, d[l] = (WSLOT)((WIDER)(T)a[l] * (WIDER)(T)b[l]););                                            \
-		return RUN_NEXT;                                                                                               \
-	}                                                                                                                      \
-	static int mad_wide_##name(struct ptx_warp *w, const struct ptx_insn *i, uint32_t m)                                   \
-	{                                                                                                                      \
-		const SLOT *a = ptx_at(w, i->a), *b = ptx_at(w, i->b);                                                         \
-		const WSLOT *c = ptx_at(w, i->c);                                                                              \
-		WSLOT *d = ptx_at(w, i->d);                                                                                    \
-		PTX_FOR_LANES(m, d[l] = (WSLOT)((WIDER)(T)a[l] * (WIDER)(T)b[l]) + c[l];);                                     \
-		return RUN_NEXT;                                                                                               \
-	}                                                                                                                      \
-	PTX_FORM(mul_wide_##name, FORM_LANE, sizeof(WSLOT), sizeof(SLOT), sizeof(SLOT), 0, 0,                                  \
-		 "d = (" PTX_TEXT(WSLOT) ")((" PTX_TEXT(WIDER) ")(" PTX_TEXT(T) ")a * (" PTX_TEXT(WIDER) ")(" PTX_TEXT(T) ")b);")  \
-	PTX_FORM(mad_wide_##name, FORM_LANE, sizeof(WSLOT), sizeof(SLOT), sizeof(SLOT), sizeof(WSLOT), 0,                      \
-		 "d = (" PTX_TEXT(WSLOT) ")((" PTX_TEXT(WIDER) ")(" PTX_TEXT(T) ")a * (" PTX_TEXT(WIDER) ")(" PTX_TEXT(T) ")b) + c;")
+#define WIDE(name, T, SLOT, WIDER, WSLOT)                                                         \
+	static int mul_wide_##name(struct ptx_warp *w, const struct ptx_insn *i, uint32_t m)      \
+	{                                                                                         \
+		const SLOT *a = ptx_at(w, i->a), *b = ptx_at(w, i->b);                            \
+		WSLOT *d = ptx_at(w, i->d);                                                       \
+		PTX_FOR_LANES(m, d[l] = (WSLOT)((WIDER)(T)a[l] * (WIDER)(T)b[l]););               \
+		return RUN_NEXT;                                                                  \
+	}                                                                                         \
+	static int mad_wide_##name(struct ptx_warp *w, const struct ptx_insn *i, uint32_t m)      \
+	{                                                                                         \
+		const SLOT *a = ptx_at(w, i->a), *b = ptx_at(w, i->b);                            \
+		const WSLOT *c = ptx_at(w, i->c);                                                 \
+		WSLOT *d = ptx_at(w, i->d);                                                       \
+		PTX_FOR_LANES(m, d[l] = (WSLOT)((WIDER)(T)a[l] * (WIDER)(T)b[l]) + c[l];);        \
+		return RUN_NEXT;                                                                  \
+	}                                                                                         \
+	PTX_FORM(mul_wide_##name, FORM_LANE, sizeof(WSLOT), sizeof(SLOT), sizeof(SLOT), 0, 0,     \
+		"d = (" PTX_TEXT(WSLOT) ")((" PTX_TEXT(WIDER) ")(" PTX_TEXT(T) ")a * (" PTX_TEXT( \
+			WIDER) ")(" PTX_TEXT(T) ")b);")                                           \
+	PTX_FORM(mad_wide_##name, FORM_LANE, sizeof(WSLOT), sizeof(SLOT), sizeof(SLOT),           \
+		sizeof(WSLOT), 0,                                                                 \
+		"d = (" PTX_TEXT(WSLOT) ")((" PTX_TEXT(WIDER) ")(" PTX_TEXT(T) ")a * (" PTX_TEXT( \
+			WIDER) ")(" PTX_TEXT(T) ")b) + c;")
 WIDE(u16, uint16_t, uint32_t, uint32_t, uint32_t)
 WIDE(s16, int16_t, uint32_t, int32_t, uint32_t)
 WIDE(u32, uint32_t, uint32_t, uint64_t, uint64_t)
 WIDE(s32, int32_t, uint32_t, int64_t, uint64_t)
 WIDE(u64, uint64_t, uint64_t, u128, u128)
 WIDE(s64, int64_t, uint64_t, s128, u128)
-static ptx_handler *const mul_wide_table[I_COUNT] = {mul_wide_u16, mul_wide_s16, mul_wide_u32, mul_wide_s32, mul_wide_u64, mul_wide_s64};
-static ptx_handler *const mad_wide_table[I_COUNT] = {mad_wide_u16, mad_wide_s16, mad_wide_u32, mad_wide_s32, mad_wide_u64, mad_wide_s64};
+static ptx_handler *const mul_wide_table[I_COUNT] = {
+	mul_wide_u16, mul_wide_s16, mul_wide_u32, mul_wide_s32, mul_wide_u64, mul_wide_s64};
+static ptx_handler *const mad_wide_table[I_COUNT] = {
+	mad_wide_u16, mad_wide_s16, mad_wide_u32, mad_wide_s32, mad_wide_u64, mad_wide_s64};
 
 /*
  * ---- Carry chains: the carry is a predicate, insn->e; x says to write it, y to read it.
  *
- * A subtraction is the addition of the complement, and what it leaves is that addition's carry: set where nothing was borrowed.
- * Chains of one kind do not show it; what nvcc makes of 128-bit division reads with addc what subc.cc left.
+ * A subtraction is the addition of the complement, and what it leaves is that addition's carry: set
+ * where nothing was borrowed. Chains of one kind do not show it; what nvcc makes of 128-bit
+ * division reads with addc what subc.cc left.
  */
 
-#define CARRY(name, SLOT, DOUBLE, SHIFT, START, EXPR)                                                                                 \
-	static int name(struct ptx_warp *w, const struct ptx_insn *i, uint32_t m)                                              \
-	{                                                                                                                      \
-		const SLOT *a = ptx_at(w, i->a), *b = ptx_at(w, i->b), *c = i->c == PTX_OPERAND_NONE ? a : ptx_at(w, i->c);     \
-		SLOT *d = ptx_at(w, i->d);                                                                                     \
-		uint32_t *cc = ptx_at(w, i->e), in = i->y ? *cc : START, out = 0;                                                 \
-		for (uint32_t rest = m; rest; rest &= rest - 1) {                                                              \
-			unsigned l = (unsigned)__builtin_ctz(rest);                                                            \
-			SLOT x = a[l], y = b[l], z = c[l];                                                                     \
-			DOUBLE carry = in >> l & 1, v = EXPR;                                                                  \
-			(void)z;                                                                                               \
-			d[l] = (SLOT)v;                                                                                        \
-			out |= (uint32_t)((v >> SHIFT) & 1) << l;                                                              \
-		}                                                                                                              \
-		if (i->x)                                                                                                      \
-			*cc = (*cc & ~m) | out;                                                                                \
-		return RUN_NEXT;                                                                                               \
-	}                                                                                                                      \
+#define CARRY(name, SLOT, DOUBLE, SHIFT, START, EXPR)                             \
+	static int name(struct ptx_warp *w, const struct ptx_insn *i, uint32_t m) \
+	{                                                                         \
+		const SLOT *a = ptx_at(w, i->a), *b = ptx_at(w, i->b),            \
+			   *c = i->c == PTX_OPERAND_NONE ? a : ptx_at(w, i->c);   \
+		SLOT *d = ptx_at(w, i->d);                                        \
+		uint32_t *cc = ptx_at(w, i->e), in = i->y ? *cc : START, out = 0; \
+		for (uint32_t rest = m; rest; rest &= rest - 1) {                 \
+			unsigned l = (unsigned)__builtin_ctz(rest);               \
+			SLOT x = a[l], y = b[l], z = c[l];                        \
+			DOUBLE carry = in >> l & 1, v = EXPR;                     \
+			(void)z;                                                  \
+			d[l] = (SLOT)v;                                           \
+			out |= (uint32_t)((v >> SHIFT) & 1) << l;                 \
+		}                                                                 \
+		if (i->x)                                                         \
+			*cc = (*cc & ~m) | out;                                   \
+		return RUN_NEXT;                                                  \
+	}                                                                         \
 	PTX_FORM(name, FORM_PLAIN, 0, 0, 0, 0, 0, NULL)
-#define CARRY_PAIR(name, START, e32, e64) CARRY(name##_32, uint32_t, uint64_t, 32, START, e32) CARRY(name##_64, uint64_t, u128, 64, START, e64)
+#define CARRY_PAIR(name, START, e32, e64)                    \
+	CARRY(name##_32, uint32_t, uint64_t, 32, START, e32) \
+	CARRY(name##_64, uint64_t, u128, 64, START, e64)
 CARRY_PAIR(addc, 0, (uint64_t)x + y + carry, (u128)x + y + carry)
 CARRY_PAIR(subc, ~0u, (uint64_t)x + (uint32_t)~y + carry, (u128)x + (uint64_t)~y + carry)
-CARRY_PAIR(madc_lo, 0, (uint64_t)(uint32_t)(x * y) + z + carry, (u128)(uint64_t)(x * y) + z + carry)
+CARRY_PAIR(madc_lo, 0, (uint64_t)(uint32_t)(x *y) + z + carry, (u128)(uint64_t)(x *y) + z + carry)
 CARRY_PAIR(madc_hi_u, 0, (uint64_t)high_u32(x, y) + z + carry, (u128)high_u64(x, y) + z + carry)
-CARRY_PAIR(madc_hi_s, 0, (uint64_t)high_s32((int32_t)x, (int32_t)y) + z + carry, (u128)high_s64((int64_t)x, (int64_t)y) + z + carry)
+CARRY_PAIR(madc_hi_s, 0, (uint64_t)high_s32((int32_t)x, (int32_t)y) + z + carry,
+	(u128)high_s64((int64_t)x, (int64_t)y) + z + carry)
 
 /* ---- Dot products of bytes */
 
@@ -195,27 +242,28 @@ static int exec_dp(struct ptx_warp *w, const struct ptx_insn *i, uint32_t m)
 	const uint32_t *a = ptx_at(w, i->a), *b = ptx_at(w, i->b), *c = ptx_at(w, i->c);
 	uint32_t *d = ptx_at(w, i->d);
 	bool two = i->z & 1, high = i->z & 2;
-	PTX_FOR_LANES(m, uint32_t sum = c[l];
-		for (unsigned k = 0; k < (two ? 2u : 4u); k++) {
+	PTX_FOR_LANES(
+		m, uint32_t sum = c[l]; for (unsigned k = 0; k < (two ? 2u : 4u); k++) {
 			unsigned shift_b = 8 * (two && high ? k + 2 : k);
 			unsigned shift_a = two ? 16 * k : 8 * k;
-			int32_t x = two ? (i->x ? (int16_t)(a[l] >> shift_a) : (uint16_t)(a[l] >> shift_a))
-					: (i->x ? (int8_t)(a[l] >> shift_a) : (uint8_t)(a[l] >> shift_a));
+			int32_t x = two
+				? (i->x ? (int16_t)(a[l] >> shift_a) : (uint16_t)(a[l] >> shift_a))
+				: (i->x ? (int8_t)(a[l] >> shift_a) : (uint8_t)(a[l] >> shift_a));
 			int32_t y = i->y ? (int8_t)(b[l] >> shift_b) : (uint8_t)(b[l] >> shift_b);
 			sum += (uint32_t)(x * y);
-		}
-		d[l] = sum;);
+		} d[l] = sum;);
 	return RUN_NEXT;
 }
 PTX_FORM(exec_dp, FORM_LANE, 4, 4, 4, 4, 0,
-	 "uint32_t sum = c; for (unsigned k = 0; k < (i->z & 1 ? 2u : 4u); k++) {"
-	 "unsigned sb = 8 * ((i->z & 1) && (i->z & 2) ? k + 2 : k), sa = i->z & 1 ? 16 * k : 8 * k;"
-	 "int32_t x = i->z & 1 ? (i->x ? (int16_t)(a >> sa) : (uint16_t)(a >> sa)) : (i->x ? (int8_t)(a >> sa) : (uint8_t)(a >> sa));"
-	 "int32_t y = i->y ? (int8_t)(b >> sb) : (uint8_t)(b >> sb); sum += (uint32_t)(x * y); } d = sum;")
+	"uint32_t sum = c; for (unsigned k = 0; k < (i->z & 1 ? 2u : 4u); k++) {"
+	"unsigned sb = 8 * ((i->z & 1) && (i->z & 2) ? k + 2 : k), sa = i->z & 1 ? 16 * k : 8 * k;"
+	"int32_t x = i->z & 1 ? (i->x ? (int16_t)(a >> sa) : (uint16_t)(a >> sa)) : (i->x ? (int8_t)(a >> sa) : (uint8_t)(a >> sa));"
+	"int32_t y = i->y ? (int8_t)(b >> sb) : (uint8_t)(b >> sb); sum += (uint32_t)(x * y); } d = sum;")
 
 /* ---- Decoding */
 
-static void emit(struct ptx_parser *p, ptx_handler *fn, enum ptx_type dest, enum ptx_type source, enum ptx_type third, unsigned n)
+static void emit(struct ptx_parser *p, ptx_handler *fn, enum ptx_type dest, enum ptx_type source,
+	enum ptx_type third, unsigned n)
 {
 	ckt_ptx_need_operands(p, n + 1, n + 1);
 	int32_t a = ckt_ptx_source(p, 1, source);
@@ -229,7 +277,8 @@ static void emit(struct ptx_parser *p, ptx_handler *fn, enum ptx_type dest, enum
 	i->d = d;
 }
 
-static void emit_carry(struct ptx_parser *p, ptx_handler *fn32, ptx_handler *fn64, enum ptx_type type, unsigned n, bool in, bool out)
+static void emit_carry(struct ptx_parser *p, ptx_handler *fn32, ptx_handler *fn64,
+	enum ptx_type type, unsigned n, bool in, bool out)
 {
 	need_int(p, type);
 	if (p->cc < 0)
@@ -252,7 +301,8 @@ static void decode_add_sub(struct ptx_parser *p)
 	bool sat = ckt_ptx_mod(p, "sat");
 	enum ptx_type type = ckt_ptx_need_type(p);
 	if (in || out)
-		emit_carry(p, is_sub ? subc_32 : addc_32, is_sub ? subc_64 : addc_64, type, 2, in, out);
+		emit_carry(p, is_sub ? subc_32 : addc_32, is_sub ? subc_64 : addc_64, type, 2, in,
+			out);
 	else if (sat && type == T_S32)
 		emit(p, is_sub ? sub_sat : add_sat, type, type, type, 2);
 	else if (sat)
@@ -266,12 +316,22 @@ static void decode_add_sub(struct ptx_parser *p)
 static enum ptx_type wider(struct ptx_parser *p, enum ptx_type type)
 {
 	switch (type) {
-	case T_U16: case T_B16: return T_U32;
-	case T_S16: return T_S32;
-	case T_U32: case T_B32: return T_U64;
-	case T_S32: return T_S64;
-	case T_U64: case T_S64: case T_B64: return T_B128;
-	default: ckt_ptx_bad(p, "integer type expected");
+	case T_U16:
+	case T_B16:
+		return T_U32;
+	case T_S16:
+		return T_S32;
+	case T_U32:
+	case T_B32:
+		return T_U64;
+	case T_S32:
+		return T_S64;
+	case T_U64:
+	case T_S64:
+	case T_B64:
+		return T_B128;
+	default:
+		ckt_ptx_bad(p, "integer type expected");
 	}
 }
 
@@ -326,15 +386,20 @@ static void decode_mul24(struct ptx_parser *p)
 		emit(p, mad24_hi_sat, type, type, type, 3);
 		return;
 	}
-	static ptx_handler *const table[2][2][2] = {{{mul24_lo_u, mul24_lo_s}, {mul24_hi_u, mul24_hi_s}},
-						    {{mad24_lo_u, mad24_lo_s}, {mad24_hi_u, mad24_hi_s}}};
+	static ptx_handler *const table[2][2][2] = {
+		{{mul24_lo_u, mul24_lo_s}, {mul24_hi_u, mul24_hi_s}},
+		{{mad24_lo_u, mad24_lo_s}, {mad24_hi_u, mad24_hi_s}}};
 	emit(p, table[is_mad][high][type == T_S32], type, type, type, is_mad ? 3 : 2);
 }
 
 static void decode_plain(struct ptx_parser *p)
 {
-	static const struct { const char *name; ptx_handler *const *table; unsigned n; } plain[] = {
-		{"div", divide_table, 2}, {"rem", modulo_table, 2}, {"abs", absolute_table, 1}, {"neg", negate_table, 1}, {"sad", sad_table, 3}};
+	static const struct {
+		const char *name;
+		ptx_handler *const *table;
+		unsigned n;
+	} plain[] = {{"div", divide_table, 2}, {"rem", modulo_table, 2}, {"abs", absolute_table, 1},
+		{"neg", negate_table, 1}, {"sad", sad_table, 3}};
 	if (ckt_ptx_decode_float(p))
 		return;
 	enum ptx_type type = ckt_ptx_need_type(p);
@@ -361,7 +426,8 @@ static void decode_min_max(struct ptx_parser *p)
 	else if (type == T_S16X2)
 		emit(p, is_max ? max_s16x2 : min_s16x2, type, type, type, 2);
 	else
-		emit(p, (is_max ? maximum_table : minimum_table)[need_int(p, type)], type, type, type, 2);
+		emit(p, (is_max ? maximum_table : minimum_table)[need_int(p, type)], type, type,
+			type, 2);
 }
 
 static void decode_dp(struct ptx_parser *p)
@@ -378,9 +444,23 @@ static void decode_dp(struct ptx_parser *p)
 }
 
 const struct ptx_opcode ckt_ptx_opcodes_int[] = {
-	{"add", decode_add_sub}, {"addc", decode_add_sub}, {"sub", decode_add_sub}, {"subc", decode_add_sub},
-	{"mul", decode_mul_mad}, {"mad", decode_mul_mad}, {"madc", decode_mul_mad}, {"mul24", decode_mul24}, {"mad24", decode_mul24},
-	{"div", decode_plain}, {"rem", decode_plain}, {"abs", decode_plain}, {"neg", decode_plain}, {"sad", decode_plain},
-	{"min", decode_min_max}, {"max", decode_min_max}, {"dp4a", decode_dp}, {"dp2a", decode_dp},
+	{"add", decode_add_sub},
+	{"addc", decode_add_sub},
+	{"sub", decode_add_sub},
+	{"subc", decode_add_sub},
+	{"mul", decode_mul_mad},
+	{"mad", decode_mul_mad},
+	{"madc", decode_mul_mad},
+	{"mul24", decode_mul24},
+	{"mad24", decode_mul24},
+	{"div", decode_plain},
+	{"rem", decode_plain},
+	{"abs", decode_plain},
+	{"neg", decode_plain},
+	{"sad", decode_plain},
+	{"min", decode_min_max},
+	{"max", decode_min_max},
+	{"dp4a", decode_dp},
+	{"dp2a", decode_dp},
 	{NULL, NULL},
 };

@@ -1,5 +1,6 @@
 /*
- * Matrices from memory to registers and back: wmma.load, wmma.store, ldmatrix, stmatrix and movmatrix.
+ * Matrices from memory to registers and back: wmma.load, wmma.store, ldmatrix, stmatrix and
+ * movmatrix.
  */
 #include <string.h>
 
@@ -13,7 +14,7 @@ struct wmma {
 	struct mma_fragment f;
 	struct ptx_address address;
 	bool row, store;
-	int32_t stride;			/* PTX_OPERAND_NONE: rows lie one behind the other */
+	int32_t stride; /* PTX_OPERAND_NONE: rows lie one behind the other */
 };
 
 HANDLER(exec_wmma)
@@ -26,12 +27,16 @@ HANDLER(exec_wmma)
 	for (uint32_t rest = m; rest; rest &= rest - 1) {
 		unsigned l = (unsigned)__builtin_ctz(rest);
 		uint64_t base = ckt_ptx_address_at(w, &x->address, l);
-		uint64_t stride = x->stride == PTX_OPERAND_NONE ? (x->row ? f->columns : f->rows) : ((const uint32_t *)ptx_at(w, x->stride))[l];
+		uint64_t stride = x->stride == PTX_OPERAND_NONE
+			? (x->row ? f->columns : f->rows)
+			: ((const uint32_t *)ptx_at(w, x->stride))[l];
 		for (unsigned j = 0; j < (unsigned)f->n_regs * f->per_reg; j++) {
 			unsigned row, column;
 			mma_locate(f, l, j, &row, &column);
-			uint64_t index = x->row ? row * stride + column : column * stride + row, bit = index * f->bits;
-			uint8_t *at = ckt_ptx_memory(w, l, x->address.space, base + bit / 8, bytes, x->store ? CKT_SOFT_PAGE_WRITE : CKT_SOFT_PAGE_READ);
+			uint64_t index = x->row ? row * stride + column : column * stride + row,
+				 bit = index * f->bits;
+			uint8_t *at = ckt_ptx_memory(w, l, x->address.space, base + bit / 8, bytes,
+				x->store ? CKT_SOFT_PAGE_WRITE : CKT_SOFT_PAGE_READ);
 			uint64_t v = 0;
 			if (!at)
 				return RUN_FAULT;
@@ -49,7 +54,8 @@ HANDLER(exec_wmma)
 
 static void decode_wmma(struct ptx_parser *p)
 {
-	static const char *const kinds[] = {"mma", "load", "store", NULL}, *const matrices[] = {"a", "b", "c", "d", NULL};
+	static const char *const kinds[] = {"mma", "load", "store", NULL},
+				 *const matrices[] = {"a", "b", "c", "d", NULL};
 	int kind = ckt_ptx_mod_one(p, kinds);
 	if (kind < 0)
 		ckt_ptx_bad(p, "unknown wmma instruction");
@@ -73,7 +79,8 @@ static void decode_wmma(struct ptx_parser *p)
 		if (!p->raw.mod_used[k] && (type = ckt_ptx_mma_element(p->raw.mods[k])) != M_NONE)
 			p->raw.mod_used[k] = true;
 	char which = matrix == 0 ? 'a' : matrix == 1 ? 'b' : 'c';
-	ckt_ptx_mma_fragment(p, &x->f, which, true, type, which == 'b' ? s[2] : s[0], which == 'a' ? s[2] : s[1]);
+	ckt_ptx_mma_fragment(p, &x->f, which, true, type, which == 'b' ? s[2] : s[0],
+		which == 'a' ? s[2] : s[1]);
 	ckt_ptx_need_operands(p, 2, 3);
 	ckt_ptx_mma_operands(p, &x->f, x->store ? 1 : 0, !x->store);
 	x->address = ckt_ptx_decode_address(p, &p->raw.operands[x->store ? 0 : 1], space);
@@ -90,7 +97,10 @@ struct matrix8 {
 	bool transposed, store;
 };
 
-/* Lane 8 n + r says where row r of matrix n begins; lane l has the elements 2 (l % 4) and the next of row l / 4. */
+/*
+ * Lane 8 n + r says where row r of matrix n begins; lane l has the elements 2 (l % 4) and the next
+ * of row l / 4.
+ */
 HANDLER(exec_matrix8)
 {
 	const struct matrix8 *x = i->side;
@@ -100,15 +110,17 @@ HANDLER(exec_matrix8)
 		uint16_t *rows[8], out[PTX_LANES][2];
 		uint32_t *reg = ptx_at(w, x->regs[n]);
 		for (unsigned r = 0; r < 8; r++) {
-			rows[r] = (uint16_t *)ckt_ptx_memory(w, 8 * n + r, x->address.space, ckt_ptx_address_at(w, &x->address, 8 * n + r), 16,
-							     x->store ? CKT_SOFT_PAGE_WRITE : CKT_SOFT_PAGE_READ);
+			rows[r] = (uint16_t *)ckt_ptx_memory(w, 8 * n + r, x->address.space,
+				ckt_ptx_address_at(w, &x->address, 8 * n + r), 16,
+				x->store ? CKT_SOFT_PAGE_WRITE : CKT_SOFT_PAGE_READ);
 			if (!rows[r])
 				return RUN_FAULT;
 		}
 		for (unsigned l = 0; l < PTX_LANES; l++) {
 			for (unsigned k = 0; k < 2; k++) {
 				unsigned row = l / 4, column = l % 4 * 2 + k;
-				uint16_t *at = x->transposed ? &rows[column][row] : &rows[row][column];
+				uint16_t *at =
+					x->transposed ? &rows[column][row] : &rows[row][column];
 				if (x->store)
 					*at = (uint16_t)(reg[l] >> (16 * k));
 				else
@@ -138,11 +150,13 @@ static void decode_matrix8(struct ptx_parser *p)
 	if (ckt_ptx_need_type(p) != T_B16)
 		ckt_ptx_bad(p, ".b16 expected");
 	ckt_ptx_need_operands(p, 2, 2);
-	const struct ptx_operand *o = &p->raw.operands[x->store ? 1 : 0], *list = o->kind == OP_VECTOR ? o->elements : o;
+	const struct ptx_operand *o = &p->raw.operands[x->store ? 1 : 0],
+				 *list = o->kind == OP_VECTOR ? o->elements : o;
 	if ((o->kind == OP_VECTOR ? o->n_elements : 1) != x->n)
 		ckt_ptx_bad(p, "wrong number of registers for the matrix");
 	for (unsigned k = 0; k < x->n; k++)
-		x->regs[k] = x->store ? ckt_ptx_source_of(p, &list[k], T_B32) : ckt_ptx_dest_of(p, &list[k], T_B32);
+		x->regs[k] = x->store ? ckt_ptx_source_of(p, &list[k], T_B32)
+				      : ckt_ptx_dest_of(p, &list[k], T_B32);
 	x->address = ckt_ptx_decode_address(p, &p->raw.operands[x->store ? 0 : 1], space);
 	ckt_ptx_emit(p, exec_matrix8)->side = x;
 }
@@ -157,7 +171,8 @@ HANDLER(exec_movmatrix)
 	for (uint32_t rest = m; rest; rest &= rest - 1) {
 		unsigned l = (unsigned)__builtin_ctz(rest), row = l / 4, v = 0;
 		for (unsigned k = 0; k < 2; k++) {
-			unsigned column = l % 4 * 2 + k;	/* wanted: element [column][row] of what the lanes hold */
+			/* wanted: element [column][row] of what the lanes hold */
+			unsigned column = l % 4 * 2 + k;
 			v |= (in[column * 4 + row / 2] >> (row % 2 * 16) & 0xffff) << (16 * k);
 		}
 		d[l] = v;
@@ -185,6 +200,10 @@ static void decode_mma(struct ptx_parser *p)
 }
 
 const struct ptx_opcode ckt_ptx_opcodes_matrix[] = {
-	{"mma", decode_mma}, {"wmma", decode_wmma}, {"ldmatrix", decode_matrix8}, {"stmatrix", decode_matrix8}, {"movmatrix", decode_movmatrix},
+	{"mma", decode_mma},
+	{"wmma", decode_wmma},
+	{"ldmatrix", decode_matrix8},
+	{"stmatrix", decode_matrix8},
+	{"movmatrix", decode_movmatrix},
 	{NULL, NULL},
 };

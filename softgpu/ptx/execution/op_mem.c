@@ -9,7 +9,10 @@
 
 enum { ORDER_WEAK = 0, ORDER_STRONG };
 
-/* insn: a the address or frame relative, imm the offset, x the space, y the bytes of an element, z elements | order << 4. */
+/*
+ * insn: a the address or frame relative, imm the offset, x the space, y the bytes of an element, z
+ * elements | order << 4.
+ */
 
 static inline uint64_t address_of(const struct ptx_warp *w, const struct ptx_insn *i, unsigned l)
 {
@@ -17,34 +20,48 @@ static inline uint64_t address_of(const struct ptx_warp *w, const struct ptx_ins
 }
 
 /*
- * One element from memory, widened.  The sizes are spelt out so that each is a single host access: another block may write the
- * same word at this moment.  Acquire and release cost nothing on most hosts, so the weak forms have them too.
+ * One element from memory, widened.  The sizes are spelt out so that each is a single host access:
+ * another block may write the same word at this moment.  Acquire and release cost nothing on most
+ * hosts, so the weak forms have them too.
  */
 static inline uint64_t load_element(const uint8_t *from, unsigned bytes)
 {
 	switch (bytes) {
-	case 1: return __atomic_load_n(from, __ATOMIC_ACQUIRE);
-	case 2: return __atomic_load_n((const uint16_t *)from, __ATOMIC_ACQUIRE);
-	case 4: return __atomic_load_n((const uint32_t *)from, __ATOMIC_ACQUIRE);
-	default: return __atomic_load_n((const uint64_t *)from, __ATOMIC_ACQUIRE);
+	case 1:
+		return __atomic_load_n(from, __ATOMIC_ACQUIRE);
+	case 2:
+		return __atomic_load_n((const uint16_t *)from, __ATOMIC_ACQUIRE);
+	case 4:
+		return __atomic_load_n((const uint32_t *)from, __ATOMIC_ACQUIRE);
+	default:
+		return __atomic_load_n((const uint64_t *)from, __ATOMIC_ACQUIRE);
 	}
 }
 
 static inline void store_element(uint8_t *to, unsigned bytes, uint64_t v)
 {
 	switch (bytes) {
-	case 1: __atomic_store_n(to, (uint8_t)v, __ATOMIC_RELEASE); break;
-	case 2: __atomic_store_n((uint16_t *)to, (uint16_t)v, __ATOMIC_RELEASE); break;
-	case 4: __atomic_store_n((uint32_t *)to, (uint32_t)v, __ATOMIC_RELEASE); break;
-	default: __atomic_store_n((uint64_t *)to, v, __ATOMIC_RELEASE); break;
+	case 1:
+		__atomic_store_n(to, (uint8_t)v, __ATOMIC_RELEASE);
+		break;
+	case 2:
+		__atomic_store_n((uint16_t *)to, (uint16_t)v, __ATOMIC_RELEASE);
+		break;
+	case 4:
+		__atomic_store_n((uint32_t *)to, (uint32_t)v, __ATOMIC_RELEASE);
+		break;
+	default:
+		__atomic_store_n((uint64_t *)to, v, __ATOMIC_RELEASE);
+		break;
 	}
 }
 
 typedef long long two_words __attribute__((vector_size(16)));
 
 /*
- * A whole vector or a word of 16 bytes, which GPUs move in one piece where it lies at a multiple of its size: CUB keeps a status and
- * its value in one, and reads it while another block writes it.  A host with AVX moves 16 bytes at once too; buffer is aligned so.
+ * A whole vector or a word of 16 bytes, which GPUs move in one piece where it lies at a multiple of
+ * its size: CUB keeps a status and its value in one, and reads it while another block writes it.  A
+ * host with AVX moves 16 bytes at once too; buffer is aligned so.
  */
 static inline void load_whole(void *buffer, const uint8_t *from, unsigned bytes)
 {
@@ -54,7 +71,8 @@ static inline void load_whole(void *buffer, const uint8_t *from, unsigned bytes)
 		memcpy(buffer, from, bytes);
 	else
 		for (unsigned k = 0; k < bytes; k += 16)
-			*(two_words *)((uint8_t *)buffer + k) = *(const volatile two_words *)(from + k);
+			*(two_words *)((uint8_t *)buffer + k) =
+				*(const volatile two_words *)(from + k);
 }
 
 static inline void store_whole(uint8_t *to, const void *buffer, unsigned bytes)
@@ -65,46 +83,52 @@ static inline void store_whole(uint8_t *to, const void *buffer, unsigned bytes)
 		memcpy(to, buffer, bytes);
 	else
 		for (unsigned k = 0; k < bytes; k += 16)
-			*(volatile two_words *)(to + k) = *(const two_words *)((const uint8_t *)buffer + k);
+			*(volatile two_words *)(to + k) =
+				*(const two_words *)((const uint8_t *)buffer + k);
 }
 
 static inline uint64_t widen(uint64_t v, unsigned bytes, bool sign)
 {
 	if (!sign)
 		return v;
-	return bytes == 1 ? (uint64_t)(int64_t)(int8_t)v : bytes == 2 ? (uint64_t)(int64_t)(int16_t)v : bytes == 4 ? (uint64_t)(int64_t)(int32_t)v : v;
+	return bytes == 1    ? (uint64_t)(int64_t)(int8_t)v
+		: bytes == 2 ? (uint64_t)(int64_t)(int16_t)v
+		: bytes == 4 ? (uint64_t)(int64_t)(int32_t)v
+			     : v;
 }
 
 /*
- * The common cases: one element of 4 or 8 bytes, weak, in a register of that size, for each space: where a lane's memory lies is
- * asked of what the compiler knows then.
+ * The common cases: one element of 4 or 8 bytes, weak, in a register of that size, for each space:
+ * where a lane's memory lies is asked of what the compiler knows then.
  */
-#define PLAIN(name, T, SPACE)                                                                                                  \
-	HANDLER(load_##name)                                                                                                   \
-	{                                                                                                                      \
-		T *d = ptx_at(w, i->d);                                                                                        \
-		for (uint32_t rest = m; rest; rest &= rest - 1) {                                                              \
-			unsigned l = (unsigned)__builtin_ctz(rest);                                                            \
-			const uint8_t *from = ckt_ptx_memory_quick(w, l, SPACE, address_of(w, i, l), sizeof(T), CKT_SOFT_PAGE_READ); \
-			if (!from)                                                                                             \
-				return RUN_FAULT;                                                                              \
-			d[l] = __atomic_load_n((const T *)from, __ATOMIC_RELAXED);                                             \
-		}                                                                                                              \
-		return RUN_NEXT;                                                                                               \
-	}                                                                                                                      \
-	HANDLER(store_##name)                                                                                                  \
-	{                                                                                                                      \
-		const T *b = ptx_at(w, i->b);                                                                                  \
-		for (uint32_t rest = m; rest; rest &= rest - 1) {                                                              \
-			unsigned l = (unsigned)__builtin_ctz(rest);                                                            \
-			uint8_t *to = ckt_ptx_memory_quick(w, l, SPACE, address_of(w, i, l), sizeof(T), CKT_SOFT_PAGE_WRITE);   \
-			if (!to)                                                                                               \
-				return RUN_FAULT;                                                                              \
-			__atomic_store_n((T *)to, b[l], __ATOMIC_RELAXED);                                                     \
-		}                                                                                                              \
-		return RUN_NEXT;                                                                                               \
-	}                                                                                                                      \
-	PTX_FORM(load_##name, FORM_LOAD, sizeof(T), 0, 0, 0, 0, NULL)                                                           \
+#define PLAIN(name, T, SPACE)                                                                      \
+	HANDLER(load_##name)                                                                       \
+	{                                                                                          \
+		T *d = ptx_at(w, i->d);                                                            \
+		for (uint32_t rest = m; rest; rest &= rest - 1) {                                  \
+			unsigned l = (unsigned)__builtin_ctz(rest);                                \
+			const uint8_t *from = ckt_ptx_memory_quick(                                \
+				w, l, SPACE, address_of(w, i, l), sizeof(T), CKT_SOFT_PAGE_READ);  \
+			if (!from)                                                                 \
+				return RUN_FAULT;                                                  \
+			d[l] = __atomic_load_n((const T *)from, __ATOMIC_RELAXED);                 \
+		}                                                                                  \
+		return RUN_NEXT;                                                                   \
+	}                                                                                          \
+	HANDLER(store_##name)                                                                      \
+	{                                                                                          \
+		const T *b = ptx_at(w, i->b);                                                      \
+		for (uint32_t rest = m; rest; rest &= rest - 1) {                                  \
+			unsigned l = (unsigned)__builtin_ctz(rest);                                \
+			uint8_t *to = ckt_ptx_memory_quick(                                        \
+				w, l, SPACE, address_of(w, i, l), sizeof(T), CKT_SOFT_PAGE_WRITE); \
+			if (!to)                                                                   \
+				return RUN_FAULT;                                                  \
+			__atomic_store_n((T *)to, b[l], __ATOMIC_RELAXED);                         \
+		}                                                                                  \
+		return RUN_NEXT;                                                                   \
+	}                                                                                          \
+	PTX_FORM(load_##name, FORM_LOAD, sizeof(T), 0, 0, 0, 0, NULL)                              \
 	PTX_FORM(store_##name, FORM_STORE, sizeof(T), 0, 0, 0, 0, NULL)
 PLAIN(global_32, uint32_t, SP_GLOBAL)
 PLAIN(global_64, uint64_t, SP_GLOBAL)
@@ -115,8 +139,10 @@ PLAIN(other_64, uint64_t, (enum ptx_space)i->x)
 
 static ptx_handler *plain_access(bool is_load, enum ptx_space space, unsigned bytes)
 {
-	static ptx_handler *const loads[3][2] = {{load_global_32, load_global_64}, {load_shared_32, load_shared_64}, {load_other_32, load_other_64}};
-	static ptx_handler *const stores[3][2] = {{store_global_32, store_global_64}, {store_shared_32, store_shared_64}, {store_other_32, store_other_64}};
+	static ptx_handler *const loads[3][2] = {{load_global_32, load_global_64},
+		{load_shared_32, load_shared_64}, {load_other_32, load_other_64}};
+	static ptx_handler *const stores[3][2] = {{store_global_32, store_global_64},
+		{store_shared_32, store_shared_64}, {store_other_32, store_other_64}};
 	unsigned k = space == SP_GLOBAL ? 0 : space == SP_SHARED ? 1 : 2;
 	return (is_load ? loads : stores)[k][bytes == 8];
 }
@@ -125,7 +151,8 @@ static ptx_handler *plain_access(bool is_load, enum ptx_space space, unsigned by
 HANDLER(load_param)
 {
 	uint64_t address = address_of(w, i, (unsigned)__builtin_ctz(m));
-	const uint8_t *from = ckt_ptx_memory(w, (unsigned)__builtin_ctz(m), SP_PARAM_ENTRY, address, i->y, CKT_SOFT_PAGE_READ);
+	const uint8_t *from = ckt_ptx_memory(
+		w, (unsigned)__builtin_ctz(m), SP_PARAM_ENTRY, address, i->y, CKT_SOFT_PAGE_READ);
 	if (!from)
 		return RUN_FAULT;
 	if (i->y == 4) {
@@ -139,7 +166,10 @@ HANDLER(load_param)
 }
 PTX_FORM(load_param, FORM_PARAM, 0, 0, 0, 0, 0, NULL)
 
-struct element { int32_t reg; uint8_t slot, sign; };	/* slot: bytes a lane of the register has */
+struct element {
+	int32_t reg;
+	uint8_t slot, sign;
+}; /* slot: bytes a lane of the register has */
 
 HANDLER(load)
 {
@@ -147,7 +177,8 @@ HANDLER(load)
 	unsigned n = i->z & 15, order = i->z >> 4, bytes = i->y;
 	for (uint32_t rest = m; rest; rest &= rest - 1) {
 		unsigned l = (unsigned)__builtin_ctz(rest);
-		const uint8_t *from = ckt_ptx_memory_quick(w, l, (enum ptx_space)i->x, address_of(w, i, l), bytes * n, CKT_SOFT_PAGE_READ);
+		const uint8_t *from = ckt_ptx_memory_quick(w, l, (enum ptx_space)i->x,
+			address_of(w, i, l), bytes * n, CKT_SOFT_PAGE_READ);
 		if (!from)
 			return RUN_FAULT;
 		_Alignas(16) uint8_t whole[32];
@@ -165,7 +196,8 @@ HANDLER(load)
 			if (e->slot == 8)
 				((uint64_t *)d)[l] = v;
 			else
-				((uint32_t *)d)[l] = bytes == 2 && !e->sign ? (uint16_t)v : (uint32_t)v;
+				((uint32_t *)d)[l] =
+					bytes == 2 && !e->sign ? (uint16_t)v : (uint32_t)v;
 		}
 	}
 	w->polls += order != ORDER_WEAK;
@@ -178,7 +210,8 @@ HANDLER(store)
 	unsigned n = i->z & 15, bytes = i->y;
 	for (uint32_t rest = m; rest; rest &= rest - 1) {
 		unsigned l = (unsigned)__builtin_ctz(rest);
-		uint8_t *to = ckt_ptx_memory_quick(w, l, (enum ptx_space)i->x, address_of(w, i, l), bytes * n, CKT_SOFT_PAGE_WRITE);
+		uint8_t *to = ckt_ptx_memory_quick(w, l, (enum ptx_space)i->x, address_of(w, i, l),
+			bytes * n, CKT_SOFT_PAGE_WRITE);
 		if (!to)
 			return RUN_FAULT;
 		_Alignas(16) uint8_t whole[32] = {0};
@@ -188,7 +221,9 @@ HANDLER(store)
 			if (bytes == 16)
 				memcpy(whole + 16 * k, (const uint8_t *)s + 16 * l, 16);
 			else
-				store_element(whole + bytes * k, bytes, e->slot == 8 ? ((const uint64_t *)s)[l] : ((const uint32_t *)s)[l]);
+				store_element(whole + bytes * k, bytes,
+					e->slot == 8 ? ((const uint64_t *)s)[l]
+						     : ((const uint32_t *)s)[l]);
 		}
 		store_whole(to, whole, bytes * n);
 	}
@@ -221,16 +256,20 @@ uint8_t ckt_ptx_element_slot(const struct ptx_insn *i, unsigned k, bool *ret_sig
 /* Which space the modifiers name, and the qualifiers that only advise. */
 enum ptx_space ckt_ptx_memory_space(struct ptx_parser *p)
 {
-	static const char *const names[] = {"global", "const", "shared", "shared::cta", "shared::cluster", "local", "param", "param::func", "param::entry", NULL};
-	static const enum ptx_space spaces[] = {SP_GLOBAL, SP_CONST, SP_SHARED, SP_SHARED, SP_SHARED, SP_LOCAL, SP_PARAM, SP_PARAM, SP_PARAM};
+	static const char *const names[] = {"global", "const", "shared", "shared::cta",
+		"shared::cluster", "local", "param", "param::func", "param::entry", NULL};
+	static const enum ptx_space spaces[] = {SP_GLOBAL, SP_CONST, SP_SHARED, SP_SHARED,
+		SP_SHARED, SP_LOCAL, SP_PARAM, SP_PARAM, SP_PARAM};
 	int n = ckt_ptx_mod_one(p, names);
 	return n < 0 ? SP_GENERIC : spaces[n];
 }
 
 static unsigned take_order(struct ptx_parser *p)
 {
-	static const char *const orders[] = {"weak", "volatile", "relaxed", "acquire", "release", "mmio", NULL};
-	static const char *const advice[] = {"ca", "cg", "cs", "lu", "cv", "wb", "wt", "nc", "cta", "cluster", "gpu", "sys", NULL};
+	static const char *const orders[] = {
+		"weak", "volatile", "relaxed", "acquire", "release", "mmio", NULL};
+	static const char *const advice[] = {"ca", "cg", "cs", "lu", "cv", "wb", "wt", "nc", "cta",
+		"cluster", "gpu", "sys", NULL};
 	unsigned order = ORDER_WEAK;
 	for (int n; (n = ckt_ptx_mod_one(p, orders)) >= 0;)
 		order = n ? ORDER_STRONG : order;
@@ -238,24 +277,29 @@ static unsigned take_order(struct ptx_parser *p)
 		;
 	ckt_ptx_mod_prefix(p, "L1::");
 	if (ckt_ptx_mod_prefix(p, "L2::cache_hint") && p->raw.n_operands > 2)
-		p->raw.n_operands--;	/* the hint itself */
+		p->raw.n_operands--; /* the hint itself */
 	ckt_ptx_mod_prefix(p, "L2::");
 	return order;
 }
 
-struct ptx_address ckt_ptx_decode_address(struct ptx_parser *p, const struct ptx_operand *o, enum ptx_space space)
+struct ptx_address ckt_ptx_decode_address(
+	struct ptx_parser *p, const struct ptx_operand *o, enum ptx_space space)
 {
-	struct ptx_address address = {.operand = PTX_OPERAND_NONE, .imm = (int64_t)o->value, .bytes = 8, .space = space};
+	struct ptx_address address = {
+		.operand = PTX_OPERAND_NONE, .imm = (int64_t)o->value, .bytes = 8, .space = space};
 	struct ptx_operand name;
 	const struct ptx_operand *base = o->elements;
-	if (o->indexed && (!strcmp(p->raw.op, "ld") || !strcmp(p->raw.op, "ldu") || !strcmp(p->raw.op, "st"))) {
+	if (o->indexed &&
+		(!strcmp(p->raw.op, "ld") || !strcmp(p->raw.op, "ldu") ||
+			!strcmp(p->raw.op, "st"))) {
 		name = *o;
 		name.value = 0;
 		base = &name;
 	} else if (o->kind != OP_ADDRESS || o->n_elements > 1) {
 		ckt_ptx_bad(p, "address expected");
 	}
-	if (space == SP_PARAM && p->function->info.is_entry && !(base && base->kind == OP_LOCAL && base->variable->space == SP_PARAM))
+	if (space == SP_PARAM && p->function->info.is_entry &&
+		!(base && base->kind == OP_LOCAL && base->variable->space == SP_PARAM))
 		address.space = SP_PARAM_ENTRY;
 	if (!base) {
 		address.operand = ckt_ptx_constant(p, 0, 0, NULL, 8);
@@ -314,20 +358,25 @@ static void decode_ld_st(struct ptx_parser *p)
 	} else if (n > 1) {
 		ckt_ptx_bad(p, "elements expected");
 	}
-	struct ptx_address address = ckt_ptx_decode_address(p, &p->raw.operands[is_load ? 1 : 0], space);
+	struct ptx_address address =
+		ckt_ptx_decode_address(p, &p->raw.operands[is_load ? 1 : 0], space);
 	struct element *elements = ckt_ptx_new(p, n * sizeof *elements);
 	for (unsigned k = 0; k < n; k++) {
 		const struct ptx_operand *o = &parts[k];
 		struct element *e = &elements[k];
-		*e = (struct element){.reg = PTX_OPERAND_NONE, .slot = (uint8_t)ckt_ptx_lane_bytes(type), .sign = ckt_ptx_type_signed(type)};
+		*e = (struct element){.reg = PTX_OPERAND_NONE,
+			.slot = (uint8_t)ckt_ptx_lane_bytes(type),
+			.sign = ckt_ptx_type_signed(type)};
 		if (is_load && o->kind == OP_SINK)
 			continue;
-		if (o->kind == OP_REG) {	/* a register may be wider than what is moved */
+		if (o->kind == OP_REG) { /* a register may be wider than what is moved */
 			e->slot = (uint8_t)ckt_ptx_lane_bytes(o->type);
 			e->reg = o->reg;
-			if (o->type == T_PRED || ckt_ptx_type_bytes(o->type) < bytes || (bytes == 16) != (e->slot == 16))
+			if (o->type == T_PRED || ckt_ptx_type_bytes(o->type) < bytes ||
+				(bytes == 16) != (e->slot == 16))
 				ckt_ptx_bad(p, "register too narrow");
-			if (!is_load && ckt_ptx_type_float(type) && e->slot != ckt_ptx_lane_bytes(type))
+			if (!is_load && ckt_ptx_type_float(type) &&
+				e->slot != ckt_ptx_lane_bytes(type))
 				ckt_ptx_bad(p, "a float of another size than its register");
 		} else if (is_load) {
 			ckt_ptx_bad(p, "register expected");
@@ -336,9 +385,12 @@ static void decode_ld_st(struct ptx_parser *p)
 		}
 	}
 	ptx_handler *fn = is_load ? load : store;
-	if (n == 1 && !order && (bytes == 4 || bytes == 8) && elements[0].slot == bytes && elements[0].reg != PTX_OPERAND_NONE)
-		fn = is_load && address.space == SP_PARAM_ENTRY && (address.operand & (int32_t)PTX_CONST_BIT) ? load_param
-												      : plain_access(is_load, address.space, bytes);
+	if (n == 1 && !order && (bytes == 4 || bytes == 8) && elements[0].slot == bytes &&
+		elements[0].reg != PTX_OPERAND_NONE)
+		fn = is_load && address.space == SP_PARAM_ENTRY &&
+				(address.operand & (int32_t)PTX_CONST_BIT)
+			? load_param
+			: plain_access(is_load, address.space, bytes);
 	struct ptx_insn *i = ckt_ptx_emit(p, fn);
 	i->a = address.operand;
 	i->e = address.bytes;
@@ -361,7 +413,7 @@ HANDLER(exec_policy)
 static void decode_createpolicy(struct ptx_parser *p)
 {
 	bool range = ckt_ptx_mod(p, "range"), converted = ckt_ptx_mod(p, "cvt");
-	ckt_ptx_mod_prefix(p, "");	/* legal.c knows them */
+	ckt_ptx_mod_prefix(p, ""); /* legal.c knows them */
 	ckt_ptx_need_operands(p, range ? 4 : converted ? 2 : 1, range ? 4 : 2);
 	if (range) {
 		ckt_ptx_decode_address(p, &p->raw.operands[1], SP_GENERIC);
@@ -375,6 +427,9 @@ static void decode_createpolicy(struct ptx_parser *p)
 }
 
 const struct ptx_opcode ckt_ptx_opcodes_mem[] = {
-	{"ld", decode_ld_st}, {"ldu", decode_ld_st}, {"st", decode_ld_st}, {"createpolicy", decode_createpolicy},
+	{"ld", decode_ld_st},
+	{"ldu", decode_ld_st},
+	{"st", decode_ld_st},
+	{"createpolicy", decode_createpolicy},
 	{NULL, NULL},
 };

@@ -1,9 +1,10 @@
 /*
  * Matrix products of a warp: mma and wmma.mma.
  *
- * Products are exact.  With f16, bf16, tf32 and 8-bit floating factors they are added up in double precision together with the
- * addend and rounded once, to nearest; a GPU adds in an order and to a precision of its own, so the last bits can differ.
- * f64 products are fused multiply-adds in the order of k, integers are exact modulo 2^32 or saturated.
+ * Products are exact.  With f16, bf16, tf32 and 8-bit floating factors they are added up in double
+ * precision together with the addend and rounded once, to nearest; a GPU adds in an order and to a
+ * precision of its own, so the last bits can differ. f64 products are fused multiply-adds in the
+ * order of k, integers are exact modulo 2^32 or saturated.
  */
 #include <fenv.h>
 #include <math.h>
@@ -16,10 +17,23 @@
 
 #define HANDLER(name) static int name(struct ptx_warp *w, const struct ptx_insn *i, uint32_t m)
 
-static const struct { const char *name; uint8_t bits; } elements[] = {
-	[M_NONE] = {"", 0}, [M_F16] = {"f16", 16}, [M_BF16] = {"bf16", 16}, [M_TF32] = {"tf32", 32}, [M_F32] = {"f32", 32}, [M_F64] = {"f64", 64},
-	[M_S32] = {"s32", 32}, [M_S8] = {"s8", 8}, [M_U8] = {"u8", 8}, [M_S4] = {"s4", 4}, [M_U4] = {"u4", 4}, [M_B1] = {"b1", 1},
-	[M_E4M3] = {"e4m3", 8}, [M_E5M2] = {"e5m2", 8}};
+static const struct {
+	const char *name;
+	uint8_t bits;
+} elements[] = {[M_NONE] = {"", 0},
+	[M_F16] = {"f16", 16},
+	[M_BF16] = {"bf16", 16},
+	[M_TF32] = {"tf32", 32},
+	[M_F32] = {"f32", 32},
+	[M_F64] = {"f64", 64},
+	[M_S32] = {"s32", 32},
+	[M_S8] = {"s8", 8},
+	[M_U8] = {"u8", 8},
+	[M_S4] = {"s4", 4},
+	[M_U4] = {"u4", 4},
+	[M_B1] = {"b1", 1},
+	[M_E4M3] = {"e4m3", 8},
+	[M_E5M2] = {"e5m2", 8}};
 
 enum mma_element ckt_ptx_mma_element(const char *name)
 {
@@ -32,7 +46,8 @@ enum mma_element ckt_ptx_mma_element(const char *name)
 static enum mma_element take_element(struct ptx_parser *p)
 {
 	for (unsigned k = 0; k < p->raw.n_mods; k++) {
-		enum mma_element e = p->raw.mod_used[k] ? M_NONE : ckt_ptx_mma_element(p->raw.mods[k]);
+		enum mma_element e =
+			p->raw.mod_used[k] ? M_NONE : ckt_ptx_mma_element(p->raw.mods[k]);
 		if (e != M_NONE) {
 			p->raw.mod_used[k] = true;
 			return e;
@@ -45,7 +60,9 @@ bool ckt_ptx_mma_shape(struct ptx_parser *p, unsigned shape[3])
 {
 	for (unsigned k = 0; k < p->raw.n_mods; k++) {
 		char end;
-		if (!p->raw.mod_used[k] && sscanf(p->raw.mods[k], "m%3un%3uk%3u%c", &shape[0], &shape[1], &shape[2], &end) == 3) {
+		if (!p->raw.mod_used[k] &&
+			sscanf(p->raw.mods[k], "m%3un%3uk%3u%c", &shape[0], &shape[1], &shape[2],
+				&end) == 3) {
 			p->raw.mod_used[k] = true;
 			return true;
 		}
@@ -55,12 +72,18 @@ bool ckt_ptx_mma_shape(struct ptx_parser *p, unsigned shape[3])
 
 /* ---- Fragments */
 
-void ckt_ptx_mma_fragment(struct ptx_parser *p, struct mma_fragment *f, char matrix, bool linear, enum mma_element type, unsigned rows,
-			  unsigned columns)
+void ckt_ptx_mma_fragment(struct ptx_parser *p, struct mma_fragment *f, char matrix, bool linear,
+	enum mma_element type, unsigned rows, unsigned columns)
 {
 	unsigned bits = elements[type].bits;
-	*f = (struct mma_fragment){.type = type, .matrix = matrix, .linear = linear, .rows = (uint16_t)rows, .columns = (uint16_t)columns, .bits = (uint8_t)bits};
-	if (!bits || rows > 256 || columns > 256 || !rows || !columns || rows * columns > MMA_MAX_ELEMENTS || rows * columns < PTX_LANES)
+	*f = (struct mma_fragment){.type = type,
+		.matrix = matrix,
+		.linear = linear,
+		.rows = (uint16_t)rows,
+		.columns = (uint16_t)columns,
+		.bits = (uint8_t)bits};
+	if (!bits || rows > 256 || columns > 256 || !rows || !columns ||
+		rows * columns > MMA_MAX_ELEMENTS || rows * columns < PTX_LANES)
 		ckt_ptx_bad(p, "unknown matrix");
 	f->lane_bytes = bits == 64 ? 8 : 4;
 	f->per_reg = (uint8_t)(bits < 32 ? 32 / bits : 1);
@@ -72,17 +95,24 @@ void ckt_ptx_mma_fragment(struct ptx_parser *p, struct mma_fragment *f, char mat
 		ckt_ptx_bad(p, "unknown matrix");
 }
 
-void ckt_ptx_mma_operands(struct ptx_parser *p, struct mma_fragment *f, unsigned index, bool is_destination)
+void ckt_ptx_mma_operands(
+	struct ptx_parser *p, struct mma_fragment *f, unsigned index, bool is_destination)
 {
 	enum ptx_type type = f->lane_bytes == 8 ? T_B64 : T_B32;
-	const struct ptx_operand *o = &p->raw.operands[index], *list = o->kind == OP_VECTOR ? o->elements : o;
+	const struct ptx_operand *o = &p->raw.operands[index],
+				 *list = o->kind == OP_VECTOR ? o->elements : o;
 	if ((o->kind == OP_VECTOR ? o->n_elements : 1) != f->n_regs)
 		ckt_ptx_bad(p, "wrong number of registers for the matrix");
 	for (unsigned k = 0; k < f->n_regs; k++)
-		f->regs[k] = is_destination ? ckt_ptx_dest_of(p, &list[k], type) : ckt_ptx_source_of(p, &list[k], f->type == M_F32 ? T_F32 : f->type == M_F64 ? T_F64 : type);
+		f->regs[k] = is_destination ? ckt_ptx_dest_of(p, &list[k], type)
+					    : ckt_ptx_source_of(p, &list[k],
+						      f->type == M_F32           ? T_F32
+							      : f->type == M_F64 ? T_F64
+										 : type);
 }
 
-uint64_t ckt_ptx_mma_get(const struct ptx_warp *w, const struct mma_fragment *f, unsigned l, unsigned j)
+uint64_t ckt_ptx_mma_get(
+	const struct ptx_warp *w, const struct mma_fragment *f, unsigned l, unsigned j)
 {
 	const void *reg = ptx_at(w, f->regs[j / f->per_reg]);
 	if (f->lane_bytes == 8)
@@ -91,7 +121,8 @@ uint64_t ckt_ptx_mma_get(const struct ptx_warp *w, const struct mma_fragment *f,
 	return f->bits == 32 ? v : v & ((1u << f->bits) - 1);
 }
 
-void ckt_ptx_mma_put(struct ptx_warp *w, const struct mma_fragment *f, unsigned l, unsigned j, uint64_t bits)
+void ckt_ptx_mma_put(
+	struct ptx_warp *w, const struct mma_fragment *f, unsigned l, unsigned j, uint64_t bits)
 {
 	void *reg = ptx_at(w, f->regs[j / f->per_reg]);
 	if (f->lane_bytes == 8) {
@@ -99,40 +130,57 @@ void ckt_ptx_mma_put(struct ptx_warp *w, const struct mma_fragment *f, unsigned 
 		return;
 	}
 	unsigned shift = j % f->per_reg * f->bits;
-	uint32_t mask = f->bits == 32 ? ~0u : ((1u << f->bits) - 1) << shift, *v = (uint32_t *)reg + l;
+	uint32_t mask = f->bits == 32 ? ~0u : ((1u << f->bits) - 1) << shift,
+		 *v = (uint32_t *)reg + l;
 	*v = (*v & ~mask) | ((uint32_t)bits << shift & mask);
 }
 
 static double to_double(enum mma_element type, uint64_t bits)
 {
 	switch (type) {
-	case M_F16: return ckt_ptx_half_to_float((uint16_t)bits);
-	case M_BF16: return ckt_ptx_bf16_to_float((uint16_t)bits);
-	case M_TF32: return ptx_float((uint32_t)bits & ~0x1fffu);	/* the low bits are not looked at */
-	case M_F32: return ptx_float((uint32_t)bits);
-	case M_F64: return ptx_double(bits);
-	case M_E4M3: return ckt_ptx_e4m3_to_float((uint8_t)bits);
-	case M_E5M2: return ckt_ptx_e5m2_to_float((uint8_t)bits);
-	default: return 0;
+	case M_F16:
+		return ckt_ptx_half_to_float((uint16_t)bits);
+	case M_BF16:
+		return ckt_ptx_bf16_to_float((uint16_t)bits);
+	/* the low bits are not looked at */
+	case M_TF32:
+		return ptx_float((uint32_t)bits & ~0x1fffu);
+	case M_F32:
+		return ptx_float((uint32_t)bits);
+	case M_F64:
+		return ptx_double(bits);
+	case M_E4M3:
+		return ckt_ptx_e4m3_to_float((uint8_t)bits);
+	case M_E5M2:
+		return ckt_ptx_e5m2_to_float((uint8_t)bits);
+	default:
+		return 0;
 	}
 }
 
 static int64_t to_integer(enum mma_element type, uint64_t bits)
 {
 	switch (type) {
-	case M_S32: return (int32_t)bits;
-	case M_S8: return (int8_t)bits;
-	case M_S4: return (int64_t)(bits ^ 8) - 8;
-	default: return (int64_t)bits;
+	case M_S32:
+		return (int32_t)bits;
+	case M_S8:
+		return (int8_t)bits;
+	case M_S4:
+		return (int64_t)(bits ^ 8) - 8;
+	default:
+		return (int64_t)bits;
 	}
 }
 
 static uint64_t from_double(enum mma_element type, double v)
 {
 	switch (type) {
-	case M_F16: return ckt_ptx_half_from_double(v, ROUND_RN);
-	case M_F64: return ptx_double_bits(v);
-	default: return ptx_canonical((float)v);
+	case M_F16:
+		return ckt_ptx_half_from_double(v, ROUND_RN);
+	case M_F64:
+		return ptx_double_bits(v);
+	default:
+		return ptx_canonical((float)v);
 	}
 }
 
@@ -144,7 +192,8 @@ bool ckt_ptx_whole_warp(struct ptx_warp *w, uint32_t *m)
 	if (w->mask & ~*m)
 		ckt_ptx_group_store(w, w->frame, w->mask & ~*m, w->pc);
 	for (unsigned k = 0; k < w->n_groups; k++)
-		if (w->groups[k].state == GROUP_WHOLE && w->groups[k].frame == w->frame && w->groups[k].pc == pc)
+		if (w->groups[k].state == GROUP_WHOLE && w->groups[k].frame == w->frame &&
+			w->groups[k].pc == pc)
 			here |= w->groups[k].mask;
 	if (w->live & ~here) {
 		ckt_ptx_group_store(w, w->frame, *m, pc);
@@ -170,7 +219,7 @@ struct product {
 	struct mma_fragment a, b, c, d;
 	unsigned m, n, k;
 	bool satfinite;
-	int popc, rounding;		/* rounding: of f64, as fesetround takes it */
+	int popc, rounding; /* rounding: of f64, as fesetround takes it */
 	bool is_float;
 };
 
@@ -180,7 +229,8 @@ static void gather_floats(const struct ptx_warp *w, const struct mma_fragment *f
 		for (unsigned j = 0; j < (unsigned)f->n_regs * f->per_reg; j++) {
 			unsigned row, column;
 			mma_locate(f, l, j, &row, &column);
-			to[row * f->columns + column] = to_double(f->type, ckt_ptx_mma_get(w, f, l, j));
+			to[row * f->columns + column] =
+				to_double(f->type, ckt_ptx_mma_get(w, f, l, j));
 		}
 	}
 }
@@ -191,12 +241,14 @@ static void gather_integers(const struct ptx_warp *w, const struct mma_fragment 
 		for (unsigned j = 0; j < (unsigned)f->n_regs * f->per_reg; j++) {
 			unsigned row, column;
 			mma_locate(f, l, j, &row, &column);
-			to[row * f->columns + column] = (int32_t)to_integer(f->type, ckt_ptx_mma_get(w, f, l, j));
+			to[row * f->columns + column] =
+				(int32_t)to_integer(f->type, ckt_ptx_mma_get(w, f, l, j));
 		}
 	}
 }
 
-static uint64_t float_element(const struct product *x, const double *a, const double *b, double c, unsigned row, unsigned column)
+static uint64_t float_element(const struct product *x, const double *a, const double *b, double c,
+	unsigned row, unsigned column)
 {
 	double sum = c;
 	for (unsigned k = 0; k < x->k; k++) {
@@ -206,12 +258,15 @@ static uint64_t float_element(const struct product *x, const double *a, const do
 	return from_double(x->d.type, sum);
 }
 
-static uint64_t integer_element(const struct product *x, const int32_t *a, const int32_t *b, int64_t c, unsigned row, unsigned column)
+static uint64_t integer_element(const struct product *x, const int32_t *a, const int32_t *b,
+	int64_t c, unsigned row, unsigned column)
 {
 	int64_t sum = c;
 	for (unsigned k = 0; k < x->k; k++) {
 		int32_t p = a[row * x->k + k], q = b[k * x->n + column];
-		sum += x->popc == MMA_POPC_XOR ? p ^ q : x->popc == MMA_POPC_AND ? (p & q) : (int64_t)p * q;
+		sum += x->popc == MMA_POPC_XOR    ? p ^ q
+			: x->popc == MMA_POPC_AND ? (p & q)
+						  : (int64_t)p * q;
 	}
 	if (x->satfinite)
 		sum = sum < INT32_MIN ? INT32_MIN : sum > INT32_MAX ? INT32_MAX : sum;
@@ -223,7 +278,10 @@ HANDLER(exec_mma)
 	const struct product *x = i->side;
 	if (!ckt_ptx_whole_warp(w, &m))
 		return RUN_PICK;
-	union { double real[MMA_MAX_ELEMENTS]; int32_t whole[MMA_MAX_ELEMENTS]; } a, b;
+	union {
+		double real[MMA_MAX_ELEMENTS];
+		int32_t whole[MMA_MAX_ELEMENTS];
+	} a, b;
 	uint64_t result[32 * 32];
 	if (x->rounding != FE_TONEAREST)
 		fesetround(x->rounding);
@@ -240,8 +298,11 @@ HANDLER(exec_mma)
 			unsigned row, column;
 			mma_locate(&x->c, l, j, &row, &column);
 			uint64_t c = ckt_ptx_mma_get(w, &x->c, l, j);
-			result[row * x->n + column] = x->is_float ? float_element(x, a.real, b.real, to_double(x->c.type, c), row, column)
-								  : integer_element(x, a.whole, b.whole, to_integer(x->c.type, c), row, column);
+			result[row * x->n + column] = x->is_float
+				? float_element(
+					  x, a.real, b.real, to_double(x->c.type, c), row, column)
+				: integer_element(x, a.whole, b.whole, to_integer(x->c.type, c),
+					  row, column);
 		}
 	}
 	if (x->rounding != FE_TONEAREST)
@@ -259,38 +320,61 @@ HANDLER(exec_mma)
 
 /* ---- Decoding */
 
-/* Which factors go with which sums; k is the number of bits in a row of A for one step of the instruction's smallest shape. */
+/*
+ * Which factors go with which sums; k is the number of bits in a row of A for one step of the
+ * instruction's smallest shape.
+ */
 static bool types_ok(const struct product *x)
 {
 	enum mma_element a = x->a.type, b = x->b.type, c = x->c.type, d = x->d.type;
 	switch (a) {
-	case M_F16: return b == a && (c == M_F16 || c == M_F32) && (d == M_F16 || d == M_F32);
-	case M_BF16: case M_TF32: return b == a && c == M_F32 && d == M_F32;
-	case M_E4M3: case M_E5M2: return (b == M_E4M3 || b == M_E5M2) && c == d && (c == M_F32 || c == M_F16);
-	case M_F64: return b == a && c == a && d == a;
-	case M_S8: case M_U8: return (b == M_S8 || b == M_U8) && c == M_S32 && d == c;
-	case M_S4: case M_U4: return (b == M_S4 || b == M_U4) && c == M_S32 && d == c;
-	case M_B1: return b == a && c == M_S32 && d == c && x->popc;
-	default: return false;
+	case M_F16:
+		return b == a && (c == M_F16 || c == M_F32) && (d == M_F16 || d == M_F32);
+	case M_BF16:
+	case M_TF32:
+		return b == a && c == M_F32 && d == M_F32;
+	case M_E4M3:
+	case M_E5M2:
+		return (b == M_E4M3 || b == M_E5M2) && c == d && (c == M_F32 || c == M_F16);
+	case M_F64:
+		return b == a && c == a && d == a;
+	case M_S8:
+	case M_U8:
+		return (b == M_S8 || b == M_U8) && c == M_S32 && d == c;
+	case M_S4:
+	case M_U4:
+		return (b == M_S4 || b == M_U4) && c == M_S32 && d == c;
+	case M_B1:
+		return b == a && c == M_S32 && d == c && x->popc;
+	default:
+		return false;
 	}
 }
 
 static bool shape_is_known(bool wmma, enum mma_element a, const unsigned s[3])
 {
-	static const struct { bool wmma; enum mma_element a; uint16_t shape[3]; } known[] = {
-		{true, M_F16, {16, 16, 16}}, {true, M_F16, {32, 8, 16}}, {true, M_F16, {8, 32, 16}},
-		{true, M_BF16, {16, 16, 16}}, {true, M_BF16, {32, 8, 16}}, {true, M_BF16, {8, 32, 16}}, {true, M_TF32, {16, 16, 8}},
-		{true, M_S8, {16, 16, 16}}, {true, M_S8, {32, 8, 16}}, {true, M_S8, {8, 32, 16}}, {true, M_F64, {8, 8, 4}},
-		{true, M_S4, {8, 8, 32}}, {true, M_B1, {8, 8, 128}},
-		{false, M_F16, {16, 8, 8}}, {false, M_F16, {16, 8, 16}}, {false, M_BF16, {16, 8, 8}}, {false, M_BF16, {16, 8, 16}},
-		{false, M_TF32, {16, 8, 4}}, {false, M_TF32, {16, 8, 8}}, {false, M_E4M3, {16, 8, 16}}, {false, M_E4M3, {16, 8, 32}},
+	static const struct {
+		bool wmma;
+		enum mma_element a;
+		uint16_t shape[3];
+	} known[] = {{true, M_F16, {16, 16, 16}}, {true, M_F16, {32, 8, 16}},
+		{true, M_F16, {8, 32, 16}}, {true, M_BF16, {16, 16, 16}},
+		{true, M_BF16, {32, 8, 16}}, {true, M_BF16, {8, 32, 16}},
+		{true, M_TF32, {16, 16, 8}}, {true, M_S8, {16, 16, 16}}, {true, M_S8, {32, 8, 16}},
+		{true, M_S8, {8, 32, 16}}, {true, M_F64, {8, 8, 4}}, {true, M_S4, {8, 8, 32}},
+		{true, M_B1, {8, 8, 128}}, {false, M_F16, {16, 8, 8}}, {false, M_F16, {16, 8, 16}},
+		{false, M_BF16, {16, 8, 8}}, {false, M_BF16, {16, 8, 16}},
+		{false, M_TF32, {16, 8, 4}}, {false, M_TF32, {16, 8, 8}},
+		{false, M_E4M3, {16, 8, 16}}, {false, M_E4M3, {16, 8, 32}},
 		{false, M_S8, {8, 8, 16}}, {false, M_S8, {16, 8, 16}}, {false, M_S8, {16, 8, 32}},
 		{false, M_S4, {8, 8, 32}}, {false, M_S4, {16, 8, 32}}, {false, M_S4, {16, 8, 64}},
-		{false, M_B1, {8, 8, 128}}, {false, M_B1, {16, 8, 128}}, {false, M_B1, {16, 8, 256}},
-		{false, M_F64, {8, 8, 4}}, {false, M_F64, {16, 8, 4}}, {false, M_F64, {16, 8, 8}}, {false, M_F64, {16, 8, 16}}};
+		{false, M_B1, {8, 8, 128}}, {false, M_B1, {16, 8, 128}},
+		{false, M_B1, {16, 8, 256}}, {false, M_F64, {8, 8, 4}}, {false, M_F64, {16, 8, 4}},
+		{false, M_F64, {16, 8, 8}}, {false, M_F64, {16, 8, 16}}};
 	a = a == M_U8 ? M_S8 : a == M_U4 ? M_S4 : a == M_E5M2 ? M_E4M3 : a;
 	for (size_t k = 0; k < sizeof known / sizeof *known; k++)
-		if (known[k].wmma == wmma && known[k].a == a && known[k].shape[0] == s[0] && known[k].shape[1] == s[1] && known[k].shape[2] == s[2])
+		if (known[k].wmma == wmma && known[k].a == a && known[k].shape[0] == s[0] &&
+			known[k].shape[1] == s[1] && known[k].shape[2] == s[2])
 			return true;
 	return false;
 }
@@ -311,18 +395,25 @@ void ckt_ptx_decode_mma(struct ptx_parser *p, bool wmma)
 			p->raw.mod_used[k] = true;
 		}
 	}
-	/* Of mma the arrangement of the registers is that of row.col; wmma's fragments have forgotten how they were loaded. */
+	/*
+	 * Of mma the arrangement of the registers is that of row.col; wmma's fragments have
+	 * forgotten how they were loaded.
+	 */
 	if (!wmma && (!row[0] || row[1]))
 		ckt_ptx_bad(p, "only .row.col matrix products are supported");
 	x->satfinite = ckt_ptx_mod(p, "satfinite");
 	int mode = ckt_ptx_mod_one(p, (const char *const[]){"rn", "rz", "rm", "rp", NULL});
-	x->rounding = mode < 1 ? FE_TONEAREST : (const int[]){FE_TOWARDZERO, FE_DOWNWARD, FE_UPWARD}[mode - 1];
-	x->popc = ckt_ptx_mod(p, "popc") ? (ckt_ptx_mod(p, "and") ? MMA_POPC_AND : ckt_ptx_mod(p, "xor") ? MMA_POPC_XOR : 0) : 0;
+	x->rounding = mode < 1 ? FE_TONEAREST
+			       : (const int[]){FE_TOWARDZERO, FE_DOWNWARD, FE_UPWARD}[mode - 1];
+	x->popc = ckt_ptx_mod(p, "popc") ? (ckt_ptx_mod(p, "and")                  ? MMA_POPC_AND
+							   : ckt_ptx_mod(p, "xor") ? MMA_POPC_XOR
+										   : 0)
+					 : 0;
 	enum mma_element t[4] = {0};
 	unsigned n = 0;
 	while (n < 4 && (t[n] = take_element(p)) != M_NONE)
 		n++;
-	if (n == 2 && wmma) {	/* f16 factors are not named */
+	if (n == 2 && wmma) { /* f16 factors are not named */
 		t[3] = t[1];
 		t[1] = t[2] = M_F16;
 	} else if (n != 4) {

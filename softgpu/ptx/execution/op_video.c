@@ -1,6 +1,6 @@
 /*
- * Video instructions: on pairs and quadruples of small integers in one register, without selectors; and on one integer each, which
- * selectors take from a byte, a half or a whole register.
+ * Video instructions: on pairs and quadruples of small integers in one register, without selectors;
+ * and on one integer each, which selectors take from a byte, a half or a whole register.
  */
 #include <string.h>
 
@@ -18,21 +18,34 @@ static int32_t part(uint32_t v, unsigned k, unsigned bits, bool is_signed)
 static int32_t compute(int op, int compare, int32_t x, int32_t y)
 {
 	switch (op) {
-	case V_ADD: return x + y;
-	case V_SUB: return x - y;
-	case V_AVRG: return (x + y + (x + y >= 0)) >> 1;
-	case V_ABSDIFF: return x < y ? y - x : x - y;
-	case V_MIN: return x < y ? x : y;
-	case V_MAX: return x > y ? x : y;
-	default: break;
+	case V_ADD:
+		return x + y;
+	case V_SUB:
+		return x - y;
+	case V_AVRG:
+		return (x + y + (x + y >= 0)) >> 1;
+	case V_ABSDIFF:
+		return x < y ? y - x : x - y;
+	case V_MIN:
+		return x < y ? x : y;
+	case V_MAX:
+		return x > y ? x : y;
+	default:
+		break;
 	}
 	switch (compare) {
-	case 0: return x == y;
-	case 1: return x != y;
-	case 2: return x < y;
-	case 3: return x <= y;
-	case 4: return x > y;
-	default: return x >= y;
+	case 0:
+		return x == y;
+	case 1:
+		return x != y;
+	case 2:
+		return x < y;
+	case 3:
+		return x <= y;
+	case 4:
+		return x > y;
+	default:
+		return x >= y;
 	}
 }
 
@@ -46,9 +59,11 @@ static int exec_video(struct ptx_warp *w, const struct ptx_insn *i, uint32_t m)
 		unsigned l = (unsigned)__builtin_ctz(rest);
 		uint32_t r = 0, sum = c[l];
 		for (unsigned k = 0; k < n; k++) {
-			int32_t v = compute(i->x, i->z >> 4, part(a[l], k, bits, i->y & SIGNED_A), part(b[l], k, bits, i->y & SIGNED_B));
+			int32_t v = compute(i->x, i->z >> 4, part(a[l], k, bits, i->y & SIGNED_A),
+				part(b[l], k, bits, i->y & SIGNED_B));
 			if (i->y & SATURATE) {
-				int32_t least = i->y & SIGNED_D ? -(1 << (bits - 1)) : 0, most = (1 << (bits - (i->y & SIGNED_D ? 1 : 0))) - 1;
+				int32_t least = i->y & SIGNED_D ? -(1 << (bits - 1)) : 0,
+					most = (1 << (bits - (i->y & SIGNED_D ? 1 : 0))) - 1;
 				v = v < least ? least : v > most ? most : v;
 			}
 			r |= ((uint32_t)v & ((1u << bits) - 1)) << (k * bits);
@@ -63,20 +78,24 @@ PTX_FORM(exec_video, FORM_PLAIN, 0, 0, 0, 0, 0, NULL)
 
 static void decode_video(struct ptx_parser *p)
 {
-	static const char *const names[] = {"vadd", "vsub", "vavrg", "vabsdiff", "vmin", "vmax", "vset"};
+	static const char *const names[] = {
+		"vadd", "vsub", "vavrg", "vabsdiff", "vmin", "vmax", "vset"};
 	static const char *const compares[] = {"eq", "ne", "lt", "le", "gt", "ge", NULL};
 	size_t length = strlen(p->raw.op) - 1;
 	int op = 0, compare = 0, flags = 0;
 	while (strlen(names[op]) != length || strncmp(names[op], p->raw.op, length))
 		op++;
-	enum ptx_type d = op == V_SET ? T_U32 : ckt_ptx_need_type(p), a = ckt_ptx_need_type(p), b = ckt_ptx_need_type(p);
+	enum ptx_type d = op == V_SET ? T_U32 : ckt_ptx_need_type(p), a = ckt_ptx_need_type(p),
+		      b = ckt_ptx_need_type(p);
 	if (op == V_SET && (compare = ckt_ptx_mod_one(p, compares)) < 0)
 		ckt_ptx_bad(p, "comparison expected");
-	flags |= (a == T_S32 ? SIGNED_A : 0) | (b == T_S32 ? SIGNED_B : 0) | (d == T_S32 ? SIGNED_D : 0);
+	flags |= (a == T_S32 ? SIGNED_A : 0) | (b == T_S32 ? SIGNED_B : 0) |
+		(d == T_S32 ? SIGNED_D : 0);
 	flags |= ckt_ptx_mod(p, "sat") ? SATURATE : 0;
 	flags |= ckt_ptx_mod(p, "add") ? ACCUMULATE : 0;
 	ckt_ptx_need_operands(p, 4, 4);
-	int32_t sa = ckt_ptx_source(p, 1, T_U32), sb = ckt_ptx_source(p, 2, T_U32), sc = ckt_ptx_source(p, 3, T_U32), sd = ckt_ptx_dest(p, 0, T_U32);
+	int32_t sa = ckt_ptx_source(p, 1, T_U32), sb = ckt_ptx_source(p, 2, T_U32),
+		sc = ckt_ptx_source(p, 3, T_U32), sd = ckt_ptx_dest(p, 0, T_U32);
 	struct ptx_insn *i = ckt_ptx_emit(p, exec_video);
 	i->a = sa;
 	i->b = sb;
@@ -96,7 +115,7 @@ struct scalar {
 	enum scalar_op op;
 	enum second_op second;
 	int compare, scale;
-	uint8_t part_a, part_b, part_d;		/* as of an operand */
+	uint8_t part_a, part_b, part_d; /* as of an operand */
 	bool signed_a, signed_b, signed_d, saturate, wrap, plus_one, minus_product, minus_c;
 };
 
@@ -105,28 +124,35 @@ typedef __int128 wide;
 static wide pick(uint32_t v, unsigned part, bool is_signed)
 {
 	if (part >= 5)
-		v = is_signed ? (uint32_t)(int16_t)(v >> (16 * (part - 5))) : (uint16_t)(v >> (16 * (part - 5)));
+		v = is_signed ? (uint32_t)(int16_t)(v >> (16 * (part - 5)))
+			      : (uint16_t)(v >> (16 * (part - 5)));
 	else if (part)
-		v = is_signed ? (uint32_t)(int8_t)(v >> (8 * (part - 1))) : (uint8_t)(v >> (8 * (part - 1)));
+		v = is_signed ? (uint32_t)(int8_t)(v >> (8 * (part - 1)))
+			      : (uint8_t)(v >> (8 * (part - 1)));
 	return is_signed ? (wide)(int32_t)v : (wide)v;
 }
 
 static wide clamp(wide v, unsigned bits, bool is_signed)
 {
-	wide least = is_signed ? -((wide)1 << (bits - 1)) : 0, most = ((wide)1 << (bits - is_signed)) - 1;
+	wide least = is_signed ? -((wide)1 << (bits - 1)) : 0,
+	     most = ((wide)1 << (bits - is_signed)) - 1;
 	return v < least ? least : v > most ? most : v;
 }
 
 /*
- * a * b + c: one of the product and c may be negated, which is done by its complement and the one to be added.  In 64 bits, whole registers
- * and c signed whatever the types say: that is how an H200 answers.
+ * a * b + c: one of the product and c may be negated, which is done by its complement and the one
+ * to be added.  In 64 bits, whole registers and c signed whatever the types say: that is how an
+ * H200 answers.
  */
 static uint32_t multiply(const struct scalar *s, wide x, wide y, uint32_t addend)
 {
 	bool is_signed = s->signed_a || s->signed_b || s->minus_product || s->minus_c;
-	int64_t a = s->part_a ? (int64_t)x : (int32_t)(uint32_t)x, b = s->part_b ? (int64_t)y : (int32_t)(uint32_t)y;
-	uint64_t product = (uint64_t)(a * b), bits = (uint64_t)(int64_t)(int32_t)(s->minus_c ? ~addend : addend);
-	uint64_t sum = (s->minus_product ? ~product : product) + bits + (s->plus_one || s->minus_product || s->minus_c);
+	int64_t a = s->part_a ? (int64_t)x : (int32_t)(uint32_t)x,
+		b = s->part_b ? (int64_t)y : (int32_t)(uint32_t)y;
+	uint64_t product = (uint64_t)(a * b),
+		 bits = (uint64_t)(int64_t)(int32_t)(s->minus_c ? ~addend : addend);
+	uint64_t sum = (s->minus_product ? ~product : product) + bits +
+		(s->plus_one || s->minus_product || s->minus_c);
 	int64_t v = is_signed ? (int64_t)sum >> s->scale : (int64_t)(sum >> s->scale);
 	return (uint32_t)(s->saturate ? (int64_t)clamp(v, 32, is_signed) : v);
 }
@@ -135,19 +161,28 @@ static wide operate(const struct scalar *s, wide x, wide y)
 {
 	unsigned by = s->wrap ? (unsigned)y & 31 : y > 32 ? 32 : (unsigned)y;
 	switch (s->op) {
-	case S_ADD: return x + y;
-	case S_SUB: return x - y;
-	case S_ABSDIFF: return x < y ? y - x : x - y;
-	case S_MIN: return x < y ? x : y;
-	case S_MAX: return x > y ? x : y;
-	case S_SHL: return (wide)((unsigned __int128)x << by);
-	case S_SHR: return x >> by;
-	default: return compute(V_SET, s->compare, x < y ? -1 : x > y, 0);
+	case S_ADD:
+		return x + y;
+	case S_SUB:
+		return x - y;
+	case S_ABSDIFF:
+		return x < y ? y - x : x - y;
+	case S_MIN:
+		return x < y ? x : y;
+	case S_MAX:
+		return x > y ? x : y;
+	case S_SHL:
+		return (wide)((unsigned __int128)x << by);
+	case S_SHR:
+		return x >> by;
+	default:
+		return compute(V_SET, s->compare, x < y ? -1 : x > y, 0);
 	}
 }
 
 /*
- * What follows is what ptxas makes of these instructions for an H200, which has none of them; it is not all as the ISA says:
+ * What follows is what ptxas makes of these instructions for an H200, which has none of them; it is
+ * not all as the ISA says:
  *   - saturated to 32 unsigned bits, a result below zero is 0, one above is cut off
  *   - saturated to a part, whatever is below zero or above is the greatest number; shifts saturate to 32 bits
  *   - .h1 gets the upper half of the result, not the lower one
@@ -156,7 +191,8 @@ static wide operate(const struct scalar *s, wide x, wide y)
  */
 static uint32_t merge(const struct scalar *s, wide v, uint32_t c)
 {
-	unsigned bits = s->part_d >= 5 ? 16 : 8, shift = s->part_d >= 5 ? 16 * (s->part_d - 5u) : 8 * (s->part_d - 1u);
+	unsigned bits = s->part_d >= 5 ? 16 : 8,
+		 shift = s->part_d >= 5 ? 16 * (s->part_d - 5u) : 8 * (s->part_d - 1u);
 	uint32_t mask = ((1u << bits) - 1) << shift;
 	wide most = ((wide)1 << (bits - s->signed_d)) - 1;
 	if (s->saturate && (s->op == S_SHL || s->op == S_SHR))
@@ -169,7 +205,9 @@ static uint32_t merge(const struct scalar *s, wide v, uint32_t c)
 /* Whether a result counts as signed behind the operation. */
 static bool is_signed_result(const struct scalar *s)
 {
-	return s->op == S_ADD || s->op == S_SUB || (s->op == S_SHR && s->saturate) || (s->op == S_MIN && (s->signed_a || s->signed_b)) || (s->op == S_MAX && s->signed_a && s->signed_b);
+	return s->op == S_ADD || s->op == S_SUB || (s->op == S_SHR && s->saturate) ||
+		(s->op == S_MIN && (s->signed_a || s->signed_b)) ||
+		(s->op == S_MAX && s->signed_a && s->signed_b);
 }
 
 static uint32_t finish(const struct scalar *s, wide v, uint32_t c)
@@ -177,7 +215,9 @@ static uint32_t finish(const struct scalar *s, wide v, uint32_t c)
 	if (s->part_d)
 		return merge(s, v, c);
 	if (s->saturate)
-		v = s->signed_d || s->op == S_SHL || s->op == S_SHR ? clamp(v, 32, s->signed_d) : v < 0 ? 0 : v;
+		v = s->signed_d || s->op == S_SHL || s->op == S_SHR ? clamp(v, 32, s->signed_d)
+			: v < 0                                     ? 0
+								    : v;
 	if (s->second == SECOND_NONE)
 		return (uint32_t)v;
 	if (s->second == SECOND_ADD)
@@ -221,8 +261,10 @@ static void take_signs(struct ptx_parser *p, struct scalar *s)
 
 static void decode_scalar(struct ptx_parser *p)
 {
-	static const char *const names[] = {"vadd", "vsub", "vabsdiff", "vmin", "vmax", "vshl", "vshr", "vset", "vmad"};
-	static const char *const compares[] = {"eq", "ne", "lt", "le", "gt", "ge", NULL}, *const seconds[] = {"add", "min", "max", NULL};
+	static const char *const names[] = {
+		"vadd", "vsub", "vabsdiff", "vmin", "vmax", "vshl", "vshr", "vset", "vmad"};
+	static const char *const compares[] = {"eq", "ne", "lt", "le", "gt", "ge", NULL},
+				 *const seconds[] = {"add", "min", "max", NULL};
 	static const char *const scales[] = {"shr7", "shr15", NULL};
 	struct scalar *s = ckt_ptx_new(p, sizeof *s);
 	const struct ptx_operand *o = p->raw.operands;
@@ -242,13 +284,15 @@ static void decode_scalar(struct ptx_parser *p)
 	ckt_ptx_mod(p, "clamp");
 	ckt_ptx_need_operands(p, op == S_MAD || s->second != SECOND_NONE || o[0].part ? 4 : 3, 4);
 	if (o[0].part && (op == S_MAD || s->second != SECOND_NONE))
-		ckt_ptx_bad(p, "a result goes into a part of a register, or into a second operation");
+		ckt_ptx_bad(
+			p, "a result goes into a part of a register, or into a second operation");
 	take_signs(p, s);
 	s->part_d = o[0].part;
 	s->part_a = o[1].part;
 	s->part_b = o[2].part;
 	p->raw.adorned = false;
-	int32_t a = ckt_ptx_source(p, 1, T_U32), b = ckt_ptx_source(p, 2, T_U32), c = p->raw.n_operands > 3 ? ckt_ptx_source(p, 3, T_U32) : a;
+	int32_t a = ckt_ptx_source(p, 1, T_U32), b = ckt_ptx_source(p, 2, T_U32),
+		c = p->raw.n_operands > 3 ? ckt_ptx_source(p, 3, T_U32) : a;
 	int32_t d = ckt_ptx_dest(p, 0, T_U32);
 	struct ptx_insn *i = ckt_ptx_emit(p, exec_scalar);
 	i->a = a;
@@ -259,10 +303,28 @@ static void decode_scalar(struct ptx_parser *p)
 }
 
 const struct ptx_opcode ckt_ptx_opcodes_video[] = {
-	{"vadd", decode_scalar}, {"vsub", decode_scalar}, {"vabsdiff", decode_scalar}, {"vmin", decode_scalar}, {"vmax", decode_scalar},
-	{"vshl", decode_scalar}, {"vshr", decode_scalar}, {"vset", decode_scalar}, {"vmad", decode_scalar},
-	{"vadd2", decode_video}, {"vadd4", decode_video}, {"vsub2", decode_video}, {"vsub4", decode_video}, {"vavrg2", decode_video},
-	{"vavrg4", decode_video}, {"vabsdiff2", decode_video}, {"vabsdiff4", decode_video}, {"vmin2", decode_video}, {"vmin4", decode_video},
-	{"vmax2", decode_video}, {"vmax4", decode_video}, {"vset2", decode_video}, {"vset4", decode_video},
+	{"vadd", decode_scalar},
+	{"vsub", decode_scalar},
+	{"vabsdiff", decode_scalar},
+	{"vmin", decode_scalar},
+	{"vmax", decode_scalar},
+	{"vshl", decode_scalar},
+	{"vshr", decode_scalar},
+	{"vset", decode_scalar},
+	{"vmad", decode_scalar},
+	{"vadd2", decode_video},
+	{"vadd4", decode_video},
+	{"vsub2", decode_video},
+	{"vsub4", decode_video},
+	{"vavrg2", decode_video},
+	{"vavrg4", decode_video},
+	{"vabsdiff2", decode_video},
+	{"vabsdiff4", decode_video},
+	{"vmin2", decode_video},
+	{"vmin4", decode_video},
+	{"vmax2", decode_video},
+	{"vmax4", decode_video},
+	{"vset2", decode_video},
+	{"vset4", decode_video},
 	{NULL, NULL},
 };

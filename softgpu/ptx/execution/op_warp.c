@@ -1,8 +1,9 @@
 /*
  * Instructions of a whole warp: shuffles, votes, matches, reductions and the warp barrier.
  *
- * All lanes named in the member mask must come before any goes on.  Those that come early leave what they bring in warp->stage and
- * wait as a group; the last ones run the instruction for all: each group from the code where it waits.
+ * All lanes named in the member mask must come before any goes on.  Those that come early leave
+ * what they bring in warp->stage and wait as a group; the last ones run the instruction for all:
+ * each group from the code where it waits.
  */
 #include <string.h>
 
@@ -30,7 +31,8 @@ static void bring(struct ptx_warp *w, const struct warp_insn *x, uint32_t m)
 	} else if (x->a != PTX_OPERAND_NONE) {
 		for (uint32_t rest = m; rest; rest &= rest - 1) {
 			unsigned l = (unsigned)__builtin_ctz(rest);
-			w->stage[l] = x->wide ? ((const uint64_t *)ptx_at(w, x->a))[l] : ((const uint32_t *)ptx_at(w, x->a))[l];
+			w->stage[l] = x->wide ? ((const uint64_t *)ptx_at(w, x->a))[l]
+					      : ((const uint32_t *)ptx_at(w, x->a))[l];
 		}
 	}
 }
@@ -40,14 +42,27 @@ static void run_shfl(struct ptx_warp *w, const struct warp_insn *x, uint32_t m)
 	const uint32_t *b = ptx_at(w, x->b), *c = ptx_at(w, x->c);
 	uint32_t *d = ptx_at(w, x->d), ok = 0;
 	for (uint32_t rest = m; rest; rest &= rest - 1) {
-		int lane = __builtin_ctz(rest), from, bval = (int)(b[lane] & 31), cval = (int)(c[lane] & 31), segment = (int)(c[lane] >> 8 & 31);
+		int lane = __builtin_ctz(rest), from, bval = (int)(b[lane] & 31),
+		    cval = (int)(c[lane] & 31), segment = (int)(c[lane] >> 8 & 31);
 		int most = (lane & segment) | (cval & ~segment), least = lane & segment;
 		bool in;
 		switch (x->mode) {
-		case SHFL_UP: from = lane - bval; in = from >= most; break;
-		case SHFL_DOWN: from = lane + bval; in = from <= most; break;
-		case SHFL_BFLY: from = lane ^ bval; in = from <= most; break;
-		default: from = least | (bval & ~segment); in = from <= most; break;
+		case SHFL_UP:
+			from = lane - bval;
+			in = from >= most;
+			break;
+		case SHFL_DOWN:
+			from = lane + bval;
+			in = from <= most;
+			break;
+		case SHFL_BFLY:
+			from = lane ^ bval;
+			in = from <= most;
+			break;
+		default:
+			from = least | (bval & ~segment);
+			in = from <= most;
+			break;
 		}
 		if (!in)
 			from = lane;
@@ -68,7 +83,12 @@ static void run_vote(struct ptx_warp *w, const struct warp_insn *x, uint32_t m, 
 		for (uint32_t rest = m; rest; rest &= rest - 1)
 			d[__builtin_ctz(rest)] = ballot;
 	} else {
-		set_predicate(w, x->d, m, (x->mode == VOTE_ALL ? all : x->mode == VOTE_ANY ? any : all || !any) ? ~0u : 0);
+		set_predicate(w, x->d, m,
+			(x->mode == VOTE_ALL                  ? all
+					: x->mode == VOTE_ANY ? any
+							      : all || !any)
+				? ~0u
+				: 0);
 	}
 }
 
@@ -79,8 +99,9 @@ static void run_match(struct ptx_warp *w, const struct warp_insn *x, uint32_t m,
 		unsigned l = (unsigned)__builtin_ctz(rest);
 		uint32_t same = 0;
 		for (uint32_t others = members; others; others &= others - 1)
-			same |= (uint32_t)(w->stage[__builtin_ctz(others)] == w->stage[l]) << __builtin_ctz(others);
-		if (x->mode)	/* all */
+			same |= (uint32_t)(w->stage[__builtin_ctz(others)] == w->stage[l])
+				<< __builtin_ctz(others);
+		if (x->mode) /* all */
 			same = same == members ? members : 0;
 		same_all |= (uint32_t)(same != 0) << l;
 		d[l] = same;
@@ -114,12 +135,24 @@ static void run_redux(struct ptx_warp *w, const struct warp_insn *x, uint32_t m,
 			continue;
 		}
 		switch (x->mode) {
-		case REDUX_ADD: r += v; break;
-		case REDUX_MIN: r = less ? v : r; break;
-		case REDUX_MAX: r = less ? r : v; break;
-		case REDUX_AND: r &= v; break;
-		case REDUX_OR: r |= v; break;
-		default: r ^= v; break;
+		case REDUX_ADD:
+			r += v;
+			break;
+		case REDUX_MIN:
+			r = less ? v : r;
+			break;
+		case REDUX_MAX:
+			r = less ? r : v;
+			break;
+		case REDUX_AND:
+			r &= v;
+			break;
+		case REDUX_OR:
+			r |= v;
+			break;
+		default:
+			r ^= v;
+			break;
 		}
 	}
 	for (uint32_t rest = m; rest; rest &= rest - 1)
@@ -130,13 +163,23 @@ static void run_redux(struct ptx_warp *w, const struct warp_insn *x, uint32_t m,
 static void answer(struct ptx_warp *w, const struct warp_insn *x, uint32_t m, uint32_t members)
 {
 	switch (x->op) {
-	case W_BARRIER: break;
-	case W_SHFL: run_shfl(w, x, m); break;
-	case W_VOTE: run_vote(w, x, m, members); break;
-	case W_MATCH: run_match(w, x, m, members); break;
-	case W_REDUX: run_redux(w, x, m, members); break;
+	case W_BARRIER:
+		break;
+	case W_SHFL:
+		run_shfl(w, x, m);
+		break;
+	case W_VOTE:
+		run_vote(w, x, m, members);
+		break;
+	case W_MATCH:
+		run_match(w, x, m, members);
+		break;
+	case W_REDUX:
+		run_redux(w, x, m, members);
+		break;
 	case W_ELECT: {
-		uint32_t leader = members & -members, *d = x->d == PTX_OPERAND_NONE ? NULL : ptx_at(w, x->d);
+		uint32_t leader = members & -members,
+			 *d = x->d == PTX_OPERAND_NONE ? NULL : ptx_at(w, x->d);
 		for (uint32_t rest = m; d && rest; rest &= rest - 1)
 			d[__builtin_ctz(rest)] = (uint32_t)__builtin_ctz(leader);
 		set_predicate(w, x->p, m, leader);
@@ -152,12 +195,14 @@ static const struct warp_insn *waiting_at(const struct ptx_group *g)
 }
 
 /* Precondition: every live lane of `members` waits or is in `now`.  Lets those that wait go on. */
-static void release_waiting(struct ptx_warp *w, const struct warp_insn *x, uint32_t member_mask, uint32_t members)
+static void release_waiting(
+	struct ptx_warp *w, const struct warp_insn *x, uint32_t member_mask, uint32_t members)
 {
 	struct ptx_frame *frame = w->frame;
 	for (unsigned k = 0; k < w->n_groups; k++) {
 		struct ptx_group *g = &w->groups[k];
-		if (g->state != GROUP_WARP || g->sync_mask != member_mask || waiting_at(g)->op != x->op)
+		if (g->state != GROUP_WARP || g->sync_mask != member_mask ||
+			waiting_at(g)->op != x->op)
 			continue;
 		ckt_ptx_warp_select(w, g->frame);
 		answer(w, waiting_at(g), g->mask, members);
@@ -167,13 +212,17 @@ static void release_waiting(struct ptx_warp *w, const struct warp_insn *x, uint3
 	ckt_ptx_warp_select(w, frame);
 }
 
-/* One subset of the running lanes that names the same members.  True when it is through, false when it must wait. */
+/*
+ * One subset of the running lanes that names the same members.  True when it is through, false when
+ * it must wait.
+ */
 static bool arrive(struct ptx_warp *w, const struct warp_insn *x, uint32_t m, uint32_t member_mask)
 {
 	uint32_t here = m, members = member_mask & w->live;
 	for (unsigned k = 0; k < w->n_groups; k++) {
 		const struct ptx_group *g = &w->groups[k];
-		if (g->state == GROUP_WARP && g->sync_mask == member_mask && waiting_at(g)->op == x->op)
+		if (g->state == GROUP_WARP && g->sync_mask == member_mask &&
+			waiting_at(g)->op == x->op)
 			here |= g->mask;
 	}
 	bring(w, x, m);
@@ -201,7 +250,10 @@ HANDLER(exec_warp)
 		w->groups[w->n_groups - 1].sync_mask = first;
 		return RUN_PICK;
 	}
-	/* Several tiles of the warp at once, or a guard that some lanes fail: each subset by itself. */
+	/*
+	 * Several tiles of the warp at once, or a guard that some lanes fail: each subset by
+	 * itself.
+	 */
 	uint32_t through = all & ~m;
 	while (m) {
 		first = member[__builtin_ctz(m)];
@@ -244,7 +296,8 @@ HANDLER(exec_unsynced)
 static unsigned registers(const struct ptx_insn *i, int32_t *ret_regs)
 {
 	const struct warp_insn *x = i->side;
-	memcpy(ret_regs, (int32_t[]){x->member, x->a, x->b, x->c, x->d, x->p}, 6 * sizeof *ret_regs);
+	memcpy(ret_regs, (int32_t[]){x->member, x->a, x->b, x->c, x->d, x->p},
+		6 * sizeof *ret_regs);
 	return 6;
 }
 PTX_FORM_SIDE(exec_warp, FORM_WARP, registers)
@@ -260,8 +313,13 @@ static void emit(struct ptx_parser *p, const struct warp_insn *x)
 static struct warp_insn *start(struct ptx_parser *p, enum ptx_warp_op op)
 {
 	struct warp_insn *x = ckt_ptx_new(p, sizeof *x);
-	*x = (struct warp_insn){.op = op, .member = PTX_OPERAND_NONE, .a = PTX_OPERAND_NONE, .b = PTX_OPERAND_NONE, .c = PTX_OPERAND_NONE,
-				.d = PTX_OPERAND_NONE, .p = PTX_OPERAND_NONE};
+	*x = (struct warp_insn){.op = op,
+		.member = PTX_OPERAND_NONE,
+		.a = PTX_OPERAND_NONE,
+		.b = PTX_OPERAND_NONE,
+		.c = PTX_OPERAND_NONE,
+		.d = PTX_OPERAND_NONE,
+		.p = PTX_OPERAND_NONE};
 	return x;
 }
 
@@ -352,7 +410,8 @@ static void decode_redux(struct ptx_parser *p)
 	x->abs = ckt_ptx_mod(p, "abs");
 	x->nan = ckt_ptx_mod(p, "NaN");
 	x->type = ckt_ptx_need_type(p);
-	if (!sync || mode < 0 || ckt_ptx_type_bytes(x->type) != 4 || (x->type == T_F32 && mode != REDUX_MIN && mode != REDUX_MAX))
+	if (!sync || mode < 0 || ckt_ptx_type_bytes(x->type) != 4 ||
+		(x->type == T_F32 && mode != REDUX_MIN && mode != REDUX_MAX))
 		ckt_ptx_bad(p, "unknown reduction");
 	ckt_ptx_need_operands(p, 3, 3);
 	x->mode = (unsigned)mode;
@@ -384,7 +443,11 @@ static void decode_activemask(struct ptx_parser *p)
 }
 
 const struct ptx_opcode ckt_ptx_opcodes_warp[] = {
-	{"shfl", decode_shfl}, {"vote", decode_vote}, {"match", decode_match}, {"redux", decode_redux}, {"elect", decode_elect},
+	{"shfl", decode_shfl},
+	{"vote", decode_vote},
+	{"match", decode_match},
+	{"redux", decode_redux},
+	{"elect", decode_elect},
 	{"activemask", decode_activemask},
 	{NULL, NULL},
 };

@@ -1,5 +1,6 @@
 /*
- * Which lanes of a warp run next.  A warp holds at most 32 groups, each a set of lanes with the same frame and program counter.
+ * Which lanes of a warp run next.  A warp holds at most 32 groups, each a set of lanes with the
+ * same frame and program counter.
  *
  *   The deepest frame, and in it the lowest program counter, runs first, so lanes that parted meet again where the code joins.
  *   A group that others wait for can spin for ever at a low counter; so after PTX_FAIR_INSNS instructions with several groups ready
@@ -15,12 +16,14 @@
 #include "softgpu/ptx/internal.h"
 
 enum {
-	WARP_INSNS = 4096,	/* a slice of a warp while others of its block wait */
-	BLOCK_INSNS = 1 << 18,	/* a slice of a block */
-	POLLS = 8,		/* volatile reads and atomics that end a slice: it is probably waiting for somebody */
+	WARP_INSNS = 4096,     /* a slice of a warp while others of its block wait */
+	BLOCK_INSNS = 1 << 18, /* a slice of a block */
+	/* volatile reads and atomics that end a slice: it is probably waiting for somebody */
+	POLLS = 8,
 };
 
-int ckt_ptx_fault(struct ptx_warp *w, unsigned lane, enum ckt_ptx_fault fault, const char *format, ...)
+int ckt_ptx_fault(
+	struct ptx_warp *w, unsigned lane, enum ckt_ptx_fault fault, const char *format, ...)
 {
 	struct ptx_grid *grid = w->block->grid;
 	char why[160];
@@ -33,9 +36,11 @@ int ckt_ptx_fault(struct ptx_warp *w, unsigned lane, enum ckt_ptx_fault fault, c
 		const struct ckt_ptx_function *f = w->frame ? w->frame->function : grid->entry;
 		uint32_t line = w->pc && w->pc <= f->n_code ? f->code[w->pc - 1].line : 0;
 		grid->fault = fault;
-		snprintf(grid->message, sizeof grid->message, "%s: block (%u,%u,%u), thread (%u,%u,%u): %s (%s, PTX line %u)", grid->entry->info.name,
-			 w->block->ctaid[0], w->block->ctaid[1], w->block->ctaid[2], w->tid[0][lane], w->tid[1][lane], w->tid[2][lane], why,
-			 f->info.name, line);
+		snprintf(grid->message, sizeof grid->message,
+			"%s: block (%u,%u,%u), thread (%u,%u,%u): %s (%s, PTX line %u)",
+			grid->entry->info.name, w->block->ctaid[0], w->block->ctaid[1],
+			w->block->ctaid[2], w->tid[0][lane], w->tid[1][lane], w->tid[2][lane], why,
+			f->info.name, line);
 	}
 	pthread_mutex_unlock(&grid->fault_lock);
 	atomic_store(&grid->stop, true);
@@ -51,7 +56,8 @@ void ckt_ptx_warp_select(struct ptx_warp *w, struct ptx_frame *frame)
 	w->bank[1] = (uint8_t *)frame->pool;
 }
 
-struct ptx_frame *ckt_ptx_frame_enter(struct ptx_warp *w, const struct ckt_ptx_function *function, struct ptx_frame *parent, uint32_t mask)
+struct ptx_frame *ckt_ptx_frame_enter(struct ptx_warp *w, const struct ckt_ptx_function *function,
+	struct ptx_frame *parent, uint32_t mask)
 {
 	struct ptx_frame **place = &w->spare, *frame;
 	while (*place && (*place)->capacity < function->reg_bytes)
@@ -77,14 +83,20 @@ struct ptx_frame *ckt_ptx_frame_enter(struct ptx_warp *w, const struct ckt_ptx_f
 	frame->return_pc = 0;
 	frame->depth = parent ? parent->depth + 1 : 0;
 	frame->lanes = mask;
-	frame->local_base = parent ? parent->local_base + parent->function->frame_bytes + parent->extra : 0;
+	frame->local_base =
+		parent ? parent->local_base + parent->function->frame_bytes + parent->extra : 0;
 	frame->extra = 0;
-	/* Uninitialised registers read as zero, so a faulty program does the same thing every time. */
+	/*
+	 * Uninitialised registers read as zero, so a faulty program does the same thing every time.
+	 */
 	memset(frame->regs, 0, function->reg_bytes);
 	return frame;
 }
 
-/* Lanes of a frame return or exit; the last ones give it back, and on exit their callers' frames too. */
+/*
+ * Lanes of a frame return or exit; the last ones give it back, and on exit their callers' frames
+ * too.
+ */
 void ckt_ptx_frame_leave(struct ptx_warp *w, struct ptx_frame *frame, uint32_t mask)
 {
 	frame->lanes &= ~mask;
@@ -98,7 +110,8 @@ void ckt_ptx_frame_leave(struct ptx_warp *w, struct ptx_frame *frame, uint32_t m
 
 void ckt_ptx_group_store(struct ptx_warp *w, struct ptx_frame *frame, uint32_t mask, uint32_t pc)
 {
-	w->groups[w->n_groups++] = (struct ptx_group){.frame = frame, .mask = mask, .pc = pc, .age = w->clock};
+	w->groups[w->n_groups++] =
+		(struct ptx_group){.frame = frame, .mask = mask, .pc = pc, .age = w->clock};
 }
 
 static void merge_groups(struct ptx_warp *w)
@@ -107,7 +120,8 @@ static void merge_groups(struct ptx_warp *w)
 		struct ptx_group *g = &w->groups[a];
 		for (unsigned b = a + 1; b < w->n_groups;) {
 			struct ptx_group *h = &w->groups[b];
-			if (g->frame == h->frame && g->pc == h->pc && g->state == GROUP_READY && h->state == GROUP_READY) {
+			if (g->frame == h->frame && g->pc == h->pc && g->state == GROUP_READY &&
+				h->state == GROUP_READY) {
 				g->mask |= h->mask;
 				if ((int32_t)(h->age - g->age) < 0)
 					g->age = h->age;
@@ -129,8 +143,11 @@ static bool pick_group(struct ptx_warp *w, bool oldest, uint32_t *ret_stop)
 		const struct ptx_group *g = &w->groups[k], *h = best < 0 ? NULL : &w->groups[best];
 		if (g->state != GROUP_READY)
 			continue;
-		if (!h || (oldest ? (int32_t)(g->age - h->age) < 0
-				  : g->frame->depth > h->frame->depth || (g->frame->depth == h->frame->depth && g->pc < h->pc)))
+		if (!h ||
+			(oldest ? (int32_t)(g->age - h->age) < 0
+				: g->frame->depth > h->frame->depth ||
+						(g->frame->depth == h->frame->depth &&
+							g->pc < h->pc)))
 			best = (int)k;
 	}
 	if (best < 0)
@@ -143,7 +160,8 @@ static bool pick_group(struct ptx_warp *w, bool oldest, uint32_t *ret_stop)
 	/* Where the nearest other group of this frame waits, the two meet. */
 	*ret_stop = UINT32_MAX;
 	for (unsigned k = 0; k < w->n_groups; k++)
-		if (w->groups[k].frame == g.frame && w->groups[k].state == GROUP_READY && w->groups[k].pc > g.pc && w->groups[k].pc < *ret_stop)
+		if (w->groups[k].frame == g.frame && w->groups[k].state == GROUP_READY &&
+			w->groups[k].pc > g.pc && w->groups[k].pc < *ret_stop)
 			*ret_stop = w->groups[k].pc;
 	w->clock++;
 	return true;
@@ -178,7 +196,8 @@ static enum ptx_run run_group(struct ptx_warp *w, uint32_t stop, unsigned *budge
 			m &= i->guard_negated ? ~guard : guard;
 			if (!m) {
 				if (__builtin_expect(w->traced & w->mask, 0))
-					ckt_ptx_trace_step(w, w->frame, w->frame->function, pc, false);
+					ckt_ptx_trace_step(
+						w, w->frame, w->frame->function, pc, false);
 				continue;
 			}
 		}
@@ -258,7 +277,8 @@ static void release(struct ptx_block *block, unsigned id)
 					d[__builtin_ctz(rest)] = bar->red_count;
 			} else if (i->x > 2) {
 				uint32_t *d = (uint32_t *)(g->frame->regs + i->d);
-				bool yes = i->x == 3 ? bar->red_count == bar->red_lanes : bar->red_count != 0;
+				bool yes = i->x == 3 ? bar->red_count == bar->red_lanes
+						     : bar->red_count != 0;
 				*d = yes ? *d | g->mask : *d & ~g->mask;
 			}
 		}
@@ -266,7 +286,10 @@ static void release(struct ptx_block *block, unsigned id)
 	*bar = (struct ptx_barrier){0};
 }
 
-/* Completes every barrier for which enough threads have come: those counted, or all that have not exited. */
+/*
+ * Completes every barrier for which enough threads have come: those counted, or all that have not
+ * exited.
+ */
 void ckt_ptx_barriers_check(struct ptx_block *block)
 {
 	for (unsigned id = 0; id < PTX_MAX_BARRIERS; id++) {
@@ -280,7 +303,10 @@ void ckt_ptx_barriers_check(struct ptx_block *block)
 			uint32_t there = w->arrived[id];
 			bool whole = (w->live & ~there) == 0;
 			all &= whole;
-			/* Barriers count by warps: one whose every living thread has come counts as 32. */
+			/*
+			 * Barriers count by warps: one whose every living thread has come counts as
+			 * 32.
+			 */
 			if (there)
 				come += whole ? PTX_LANES : (uint32_t)__builtin_popcount(there);
 		}
@@ -295,7 +321,8 @@ void ckt_ptx_lanes_exit(struct ptx_warp *w, uint32_t mask)
 	w->live &= ~mask;
 	for (unsigned k = 0; k < w->n_groups; k++)
 		if (w->groups[k].state == GROUP_WARP || w->groups[k].state == GROUP_WHOLE)
-			w->groups[k].state = GROUP_READY;	/* tries again: whom it waited for may be gone */
+			w->groups[k].state =
+				GROUP_READY; /* tries again: whom it waited for may be gone */
 	if (!w->live)
 		w->block->live_warps--;
 	ckt_ptx_barriers_check(w->block);
@@ -308,7 +335,8 @@ void ckt_ptx_cluster_check(struct ptx_cluster *cluster)
 		return;
 	for (uint32_t k = 0; k < cluster->n; k++)
 		for (uint32_t n = 0; n < cluster->blocks[k]->n_warps; n++)
-			if (cluster->blocks[k]->warps[n].live & ~cluster->blocks[k]->warps[n].cluster_arrived)
+			if (cluster->blocks[k]->warps[n].live &
+				~cluster->blocks[k]->warps[n].cluster_arrived)
 				return;
 	for (uint32_t k = 0; k < cluster->n; k++)
 		for (uint32_t n = 0; n < cluster->blocks[k]->n_warps; n++)
@@ -324,21 +352,33 @@ enum ptx_slice ckt_ptx_block_run(struct ptx_block *block)
 	const volatile bool *cancel = block->grid->launch->cancel;
 	while (block->live_warps) {
 		bool ran = false, waiting = false;
-		if (atomic_load_explicit(&block->grid->stop, memory_order_relaxed) || (cancel && *cancel))
+		if (atomic_load_explicit(&block->grid->stop, memory_order_relaxed) ||
+			(cancel && *cancel))
 			return SLICE_FAULT;
 		for (uint32_t n = 0; n < block->n_warps; n++) {
 			if (!block->warps[n].live)
 				continue;
 			switch (ckt_ptx_warp_run(&block->warps[n], WARP_INSNS)) {
-			case SLICE_FAULT: return SLICE_FAULT;
-			case SLICE_RAN: ran = true; break;
-			case SLICE_WAITING: waiting = true; break;
-			case SLICE_DONE: ran = true; break;
-			case SLICE_BLOCKED: break;
+			case SLICE_FAULT:
+				return SLICE_FAULT;
+			case SLICE_RAN:
+				ran = true;
+				break;
+			case SLICE_WAITING:
+				waiting = true;
+				break;
+			case SLICE_DONE:
+				ran = true;
+				break;
+			case SLICE_BLOCKED:
+				break;
 			}
 		}
 		if (!ran && !waiting && block->live_warps) {
-			/* Every warp is blocked; a barrier completed by a later warp may have let an earlier one go. */
+			/*
+			 * Every warp is blocked; a barrier completed by a later warp may have let
+			 * an earlier one go.
+			 */
 			bool ready = false;
 			for (uint32_t n = 0; n < block->n_warps; n++)
 				for (unsigned k = 0; k < block->warps[n].n_groups; k++)
@@ -348,8 +388,9 @@ enum ptx_slice ckt_ptx_block_run(struct ptx_block *block)
 				for (uint32_t n = 0; n < block->n_warps && !w; n++)
 					w = block->warps[n].live ? &block->warps[n] : NULL;
 				w->frame = NULL;
-				ckt_ptx_fault(w, (unsigned)__builtin_ctz(w->live), CKT_PTX_FAULT_LAUNCH_FAILURE,
-					      "every thread of the block waits at a barrier that cannot complete");
+				ckt_ptx_fault(w, (unsigned)__builtin_ctz(w->live),
+					CKT_PTX_FAULT_LAUNCH_FAILURE,
+					"every thread of the block waits at a barrier that cannot complete");
 				return SLICE_FAULT;
 			}
 		} else if (!ran && waiting) {

@@ -1,13 +1,16 @@
 /*
- * CRICKET_SOFT_TRACE=FILE: the instructions of one thread as it runs them, each with the registers that it names.
+ * CRICKET_SOFT_TRACE=FILE: the instructions of one thread as it runs them, each with the registers
+ * that it names.
  *
- * CRICKET_SOFT_TRACE_THREAD=KERNEL[:BX,BY,BZ[:TX,TY,TZ]] says which; KERNEL may be the beginning of a name, and the thread is the first
- * of the first block unless given.  The text of instructions is kept only for modules loaded while the variable is set.  A line is
+ * CRICKET_SOFT_TRACE_THREAD=KERNEL[:BX,BY,BZ[:TX,TY,TZ]] says which; KERNEL may be the beginning of
+ * a name, and the thread is the first of the first block unless given.  The text of instructions is
+ * kept only for modules loaded while the variable is set.  A line is
  *
  *   KERNEL PTX-LINE  instruction;  name=value ...
  *
- * where values are those after the instruction, hexadecimal; a line that begins with "-" is an instruction whose guard was false.
- * Launches follow each other, so a kernel launched twice is traced twice.
+ * where values are those after the instruction, hexadecimal; a line that begins with "-" is an
+ * instruction whose guard was false. Launches follow each other, so a kernel launched twice is
+ * traced twice.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -26,20 +29,26 @@ static pthread_mutex_t trace_lock = PTHREAD_MUTEX_INITIALIZER;
 
 static void read_environment(void)
 {
-	const char *path = getenv("CRICKET_SOFT_TRACE"), *which = getenv("CRICKET_SOFT_TRACE_THREAD");
+	const char *path = getenv("CRICKET_SOFT_TRACE"),
+		   *which = getenv("CRICKET_SOFT_TRACE_THREAD");
 	if (!path || !*path)
 		return;
 	if (which && *which) {
 		size_t n = strcspn(which, ":");
 		const char *rest = which + n;
 		snprintf(trace.kernel, sizeof trace.kernel, "%.*s", (int)n, which);
-		if (*rest && sscanf(rest, ":%u,%u,%u:%u,%u,%u", &trace.block[0], &trace.block[1], &trace.block[2], &trace.thread[0], &trace.thread[1],
-				    &trace.thread[2]) < 1)
-			fprintf(stderr, "cricket soft GPU: CRICKET_SOFT_TRACE_THREAD=%s is not KERNEL:BX,BY,BZ:TX,TY,TZ\n", which);
+		if (*rest &&
+			sscanf(rest, ":%u,%u,%u:%u,%u,%u", &trace.block[0], &trace.block[1],
+				&trace.block[2], &trace.thread[0], &trace.thread[1],
+				&trace.thread[2]) < 1)
+			fprintf(stderr,
+				"cricket soft GPU: CRICKET_SOFT_TRACE_THREAD=%s is not KERNEL:BX,BY,BZ:TX,TY,TZ\n",
+				which);
 	}
 	trace.file = fopen(path, "we");
 	if (!trace.file)
-		fprintf(stderr, "cricket soft GPU: CRICKET_SOFT_TRACE=%s: %s\n", path, strerror(errno));
+		fprintf(stderr, "cricket soft GPU: CRICKET_SOFT_TRACE=%s: %s\n", path,
+			strerror(errno));
 }
 
 bool ckt_ptx_trace_wanted(void)
@@ -55,8 +64,10 @@ static void note_operand(struct ptx_source *s, const struct ptx_operand *o)
 			note_operand(s, &o->elements[k]);
 	if (o->kind != OP_REG || s->n_regs == sizeof s->regs / sizeof *s->regs)
 		return;
-	s->regs[s->n_regs++] = (struct ptx_source_register){.name = o->name, .name_size = o->name_size, .reg = o->reg,
-							    .lane_bytes = (uint8_t)ckt_ptx_lane_bytes(o->type)};
+	s->regs[s->n_regs++] = (struct ptx_source_register){.name = o->name,
+		.name_size = o->name_size,
+		.reg = o->reg,
+		.lane_bytes = (uint8_t)ckt_ptx_lane_bytes(o->type)};
 }
 
 void ckt_ptx_trace_note(struct ptx_parser *p, size_t first)
@@ -82,20 +93,27 @@ void ckt_ptx_trace_note(struct ptx_parser *p, size_t first)
 void ckt_ptx_trace_start(struct ptx_block *block)
 {
 	const struct ckt_ptx_launch *launch = block->grid->launch;
-	bool yes = trace.file && !strncmp(block->grid->entry->info.name, trace.kernel, strlen(trace.kernel)) && !memcmp(block->ctaid, trace.block, sizeof trace.block);
-	uint32_t number = (trace.thread[2] * launch->block[1] + trace.thread[1]) * launch->block[0] + trace.thread[0];
+	bool yes = trace.file &&
+		!strncmp(block->grid->entry->info.name, trace.kernel, strlen(trace.kernel)) &&
+		!memcmp(block->ctaid, trace.block, sizeof trace.block);
+	uint32_t number =
+		(trace.thread[2] * launch->block[1] + trace.thread[1]) * launch->block[0] +
+		trace.thread[0];
 	for (uint32_t n = 0; n < block->n_warps; n++)
-		block->warps[n].traced = yes && number / PTX_LANES == n ? 1u << number % PTX_LANES : 0;
+		block->warps[n].traced =
+			yes && number / PTX_LANES == n ? 1u << number % PTX_LANES : 0;
 }
 
-void ckt_ptx_trace_step(struct ptx_warp *w, const struct ptx_frame *frame, const struct ckt_ptx_function *f, uint32_t pc, bool ran)
+void ckt_ptx_trace_step(struct ptx_warp *w, const struct ptx_frame *frame,
+	const struct ckt_ptx_function *f, uint32_t pc, bool ran)
 {
 	const struct ptx_source *s = pc < f->n_sources ? &f->sources[pc] : NULL;
 	unsigned l = (unsigned)__builtin_ctz(w->traced);
 	if (!s || !s->text)
 		return;
 	pthread_mutex_lock(&trace_lock);
-	fprintf(trace.file, "%s%s %u  %s;", ran ? "" : "- ", f->info.name, f->code[pc].line, s->text);
+	fprintf(trace.file, "%s%s %u  %s;", ran ? "" : "- ", f->info.name, f->code[pc].line,
+		s->text);
 	for (unsigned k = 0; ran && k < s->n_regs; k++) {
 		const struct ptx_source_register *r = &s->regs[k];
 		const uint8_t *at = frame->regs + r->reg;
@@ -105,9 +123,12 @@ void ckt_ptx_trace_step(struct ptx_warp *w, const struct ptx_frame *frame, const
 		else if (r->lane_bytes == 4)
 			fprintf(trace.file, "0x%x", ((const uint32_t *)at)[l]);
 		else if (r->lane_bytes == 8)
-			fprintf(trace.file, "0x%llx", (unsigned long long)((const uint64_t *)at)[l]);
+			fprintf(trace.file, "0x%llx",
+				(unsigned long long)((const uint64_t *)at)[l]);
 		else
-			fprintf(trace.file, "0x%016llx%016llx", (unsigned long long)((const uint64_t *)at)[2 * l + 1], (unsigned long long)((const uint64_t *)at)[2 * l]);
+			fprintf(trace.file, "0x%016llx%016llx",
+				(unsigned long long)((const uint64_t *)at)[2 * l + 1],
+				(unsigned long long)((const uint64_t *)at)[2 * l]);
 	}
 	fputc('\n', trace.file);
 	fflush(trace.file);

@@ -1,4 +1,7 @@
-/* The instructions of a whole warp as they are decoded (op_warp.c), for the handlers and for compiled kernels (emit_warp.c). */
+/*
+ * The instructions of a whole warp as they are decoded (op_warp.c), for the handlers and for
+ * compiled kernels (emit_warp.c).
+ */
 #pragma once
 
 #include "softgpu/ptx/internal.h"

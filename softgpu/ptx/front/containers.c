@@ -1,5 +1,6 @@
 /*
- * Memory that lives as long as a module, a map from names to pointers and growing arrays.  Not thread-safe; a module is built by one.
+ * Memory that lives as long as a module, a map from names to pointers and growing arrays.  Not
+ * thread-safe; a module is built by one.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -57,11 +58,14 @@ static uint32_t hash_of(const char *key, size_t size)
 	return hash;
 }
 
-static struct ptx_map_entry *find(const struct ptx_map *map, const char *key, size_t size, uint32_t hash)
+static struct ptx_map_entry *find(
+	const struct ptx_map *map, const char *key, size_t size, uint32_t hash)
 {
 	for (size_t i = hash & (map->capacity - 1);; i = (i + 1) & (map->capacity - 1)) {
 		struct ptx_map_entry *entry = &map->entries[i];
-		if (!entry->key || (entry->hash == hash && entry->size == size && !memcmp(entry->key, key, size)))
+		if (!entry->key ||
+			(entry->hash == hash && entry->size == size &&
+				!memcmp(entry->key, key, size)))
 			return entry;
 	}
 }
@@ -98,7 +102,8 @@ int ckt_ptx_map_put(struct ptx_map *map, const char *key, size_t size, void *val
 	struct ptx_map_entry *entry = find(map, key, size, hash);
 	if (!entry->key)
 		map->n++;
-	*entry = (struct ptx_map_entry){.key = key, .hash = hash, .size = (uint32_t)size, .value = value};
+	*entry = (struct ptx_map_entry){
+		.key = key, .hash = hash, .size = (uint32_t)size, .value = value};
 	return 0;
 }
 

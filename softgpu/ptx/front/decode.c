@@ -1,7 +1,8 @@
 /*
- * From a raw instruction to a compact one: finds the opcode, offers its decoder the modifiers and operands, and checks that every
- * modifier was understood.  Sources that need work first (special registers, local addresses, negated predicates) are computed
- * into a temporary by an instruction of their own.
+ * From a raw instruction to a compact one: finds the opcode, offers its decoder the modifiers and
+ * operands, and checks that every modifier was understood.  Sources that need work first (special
+ * registers, local addresses, negated predicates) are computed into a temporary by an instruction
+ * of their own.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -73,8 +74,14 @@ void ckt_ptx_need_operands(struct ptx_parser *p, unsigned least, unsigned most)
 struct ptx_insn *ckt_ptx_emit(struct ptx_parser *p, ptx_handler *fn)
 {
 	struct ckt_ptx_function *f = p->function;
-	struct ptx_insn insn = {.fn = fn, .guard = PTX_OPERAND_NONE, .d = PTX_OPERAND_NONE, .a = PTX_OPERAND_NONE, .b = PTX_OPERAND_NONE,
-				.c = PTX_OPERAND_NONE, .e = PTX_OPERAND_NONE, .line = p->raw.line};
+	struct ptx_insn insn = {.fn = fn,
+		.guard = PTX_OPERAND_NONE,
+		.d = PTX_OPERAND_NONE,
+		.a = PTX_OPERAND_NONE,
+		.b = PTX_OPERAND_NONE,
+		.c = PTX_OPERAND_NONE,
+		.e = PTX_OPERAND_NONE,
+		.line = p->raw.line};
 	if (p->raw.guarded) {
 		insn.guard = p->raw.guard.reg;
 		insn.guard_negated = p->raw.guard.negated;
@@ -83,7 +90,8 @@ struct ptx_insn *ckt_ptx_emit(struct ptx_parser *p, ptx_handler *fn)
 	return &f->code[f->n_code - 1];
 }
 
-int32_t ckt_ptx_constant(struct ptx_parser *p, uint64_t value, uint64_t high, struct ptx_symbol *symbol, unsigned lane_bytes)
+int32_t ckt_ptx_constant(struct ptx_parser *p, uint64_t value, uint64_t high,
+	struct ptx_symbol *symbol, unsigned lane_bytes)
 {
 	struct ckt_ptx_function *f = p->function;
 	if (lane_bytes == 4)
@@ -94,11 +102,16 @@ int32_t ckt_ptx_constant(struct ptx_parser *p, uint64_t value, uint64_t high, st
 	size_t least = f->n_constants > 64 ? f->n_constants - 64 : 0;
 	for (size_t k = f->n_constants; k-- > least;) {
 		const struct ptx_constant *c = &f->constants[k];
-		if (c->value == value && c->high == high && c->symbol == symbol && c->lane_bytes == lane_bytes)
+		if (c->value == value && c->high == high && c->symbol == symbol &&
+			c->lane_bytes == lane_bytes)
 			return (int32_t)(c->offset | PTX_CONST_BIT);
 	}
 	f->constant_bytes = (f->constant_bytes + 63) & ~63u;
-	struct ptx_constant c = {.value = value, .high = high, .symbol = symbol, .offset = f->constant_bytes, .lane_bytes = (uint8_t)lane_bytes};
+	struct ptx_constant c = {.value = value,
+		.high = high,
+		.symbol = symbol,
+		.offset = f->constant_bytes,
+		.lane_bytes = (uint8_t)lane_bytes};
 	f->constant_bytes += lane_bytes ? lane_bytes * PTX_LANES : 4;
 	if (f->constant_bytes > (256u << 20))
 		ckt_ptx_bad(p, "too many constants");
@@ -142,17 +155,24 @@ static int exec_pred_not(struct ptx_warp *w, const struct ptx_insn *i, uint32_t 
 }
 PTX_FORM(exec_pred_not, FORM_LANE, 1, 1, 0, 0, 0, "d = !a;")
 
-/* name[register]: b counts elements of imm bytes, x says whether in 64 bits; y bytes a lane of the address. */
+/*
+ * name[register]: b counts elements of imm bytes, x says whether in 64 bits; y bytes a lane of the
+ * address.
+ */
 static int exec_index(struct ptx_warp *w, const struct ptx_insn *i, uint32_t m)
 {
 	for (uint32_t rest = m; rest; rest &= rest - 1) {
 		unsigned l = (unsigned)__builtin_ctz(rest);
-		uint64_t index = i->x ? ((const uint64_t *)ptx_at(w, i->b))[l] : ((const uint32_t *)ptx_at(w, i->b))[l];
-		uint64_t offset = i->x ? index * (uint64_t)i->imm : (uint32_t)(index * (uint64_t)i->imm);
+		uint64_t index = i->x ? ((const uint64_t *)ptx_at(w, i->b))[l]
+				      : ((const uint32_t *)ptx_at(w, i->b))[l];
+		uint64_t offset =
+			i->x ? index * (uint64_t)i->imm : (uint32_t)(index * (uint64_t)i->imm);
 		if (i->y == 4)
-			((uint32_t *)ptx_at(w, i->d))[l] = ((const uint32_t *)ptx_at(w, i->a))[l] + (uint32_t)offset;
+			((uint32_t *)ptx_at(w, i->d))[l] =
+				((const uint32_t *)ptx_at(w, i->a))[l] + (uint32_t)offset;
 		else
-			((uint64_t *)ptx_at(w, i->d))[l] = ((const uint64_t *)ptx_at(w, i->a))[l] + offset;
+			((uint64_t *)ptx_at(w, i->d))[l] =
+				((const uint64_t *)ptx_at(w, i->a))[l] + offset;
 	}
 	return RUN_NEXT;
 }
@@ -163,7 +183,8 @@ static int32_t indexed(struct ptx_parser *p, const struct ptx_operand *o, enum p
 	struct ptx_operand base = *o;
 	base.index_scale = 0;
 	unsigned bytes = ckt_ptx_lane_bytes(type);
-	int32_t a = ckt_ptx_source_of(p, &base, type), d = ckt_ptx_reg_alloc(p, bytes == 8 ? T_B64 : T_B32);
+	int32_t a = ckt_ptx_source_of(p, &base, type),
+		d = ckt_ptx_reg_alloc(p, bytes == 8 ? T_B64 : T_B32);
 	struct ptx_insn *i = ckt_ptx_emit(p, exec_index);
 	i->a = a;
 	i->b = o->reg;
@@ -215,7 +236,8 @@ int32_t ckt_ptx_source_of(struct ptx_parser *p, const struct ptx_operand *o, enu
 			ckt_ptx_bad(p, "operand of the wrong type");
 		return o->reg;
 	case OP_CONST:
-		return ckt_ptx_constant(p, constant_bits(o, type), type == T_B128 && (int64_t)o->value < 0 ? ~0ull : 0, NULL, bytes);
+		return ckt_ptx_constant(p, constant_bits(o, type),
+			type == T_B128 && (int64_t)o->value < 0 ? ~0ull : 0, NULL, bytes);
 	case OP_SYMBOL:
 		o->symbol->used_as_address = true;
 		return ckt_ptx_constant(p, o->value, 0, o->symbol, bytes);
@@ -292,16 +314,22 @@ void ckt_ptx_label(struct ptx_parser *p, const struct ptx_operand *o, uint32_t i
 {
 	if (o->kind != OP_NAME)
 		ckt_ptx_bad(p, "label expected");
-	struct ptx_label_fixup fix = {.insn = insn, .scope = p->scope, .name = o->name, .name_size = o->name_size, .line = p->raw.line, .place = place};
+	struct ptx_label_fixup fix = {.insn = insn,
+		.scope = p->scope,
+		.name = o->name,
+		.name_size = o->name_size,
+		.line = p->raw.line,
+		.place = place};
 	PTX_PUSH(p, p->fixups, p->n_fixups, p->cap_fixups, fix);
 }
 
 /* ---- Opcodes */
 
-static const struct ptx_opcode *const tables[] = {
-	ckt_ptx_opcodes_int, ckt_ptx_opcodes_bits, ckt_ptx_opcodes_compare, ckt_ptx_opcodes_float, ckt_ptx_opcodes_cvt,
-	ckt_ptx_opcodes_data, ckt_ptx_opcodes_mem, ckt_ptx_opcodes_atom, ckt_ptx_opcodes_warp, ckt_ptx_opcodes_control,
-	ckt_ptx_opcodes_async, ckt_ptx_opcodes_video, ckt_ptx_opcodes_matrix, ckt_ptx_opcodes_cluster, ckt_ptx_opcodes_texture};
+static const struct ptx_opcode *const tables[] = {ckt_ptx_opcodes_int, ckt_ptx_opcodes_bits,
+	ckt_ptx_opcodes_compare, ckt_ptx_opcodes_float, ckt_ptx_opcodes_cvt, ckt_ptx_opcodes_data,
+	ckt_ptx_opcodes_mem, ckt_ptx_opcodes_atom, ckt_ptx_opcodes_warp, ckt_ptx_opcodes_control,
+	ckt_ptx_opcodes_async, ckt_ptx_opcodes_video, ckt_ptx_opcodes_matrix,
+	ckt_ptx_opcodes_cluster, ckt_ptx_opcodes_texture};
 
 static struct ptx_map opcodes;
 static pthread_mutex_t opcodes_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -316,7 +344,10 @@ static bool build_opcodes(void)
 	return true;
 }
 
-/* Both tables, once in a process; a module that finds no memory for them fails, and the next one tries again. */
+/*
+ * Both tables, once in a process; a module that finds no memory for them fails, and the next one
+ * tries again.
+ */
 static bool have_tables(void)
 {
 	if (opcodes_built)
@@ -378,21 +409,27 @@ void ckt_ptx_decode(struct ptx_parser *p)
 	const struct ptx_opcode *o = opcode(p);
 	bool known = o && known_spelling(p);
 	const char *stranger = !o || known ? NULL : ckt_ptx_stranger(&p->raw);
-	/* Words alone, without an operand, that no document has: not an instruction of another GPU, but no PTX. */
+	/*
+	 * Words alone, without an operand, that no document has: not an instruction of another GPU,
+	 * but no PTX.
+	 */
 	p->broken = !p->raw.n_operands && (!o || stranger);
 	if (!o)
 		ckt_ptx_fail(p, CKT_PTX_INVALID, "unknown instruction '%s'", p->raw.op);
 	if (stranger)
-		ckt_ptx_fail(p, CKT_PTX_INVALID, "unknown modifier '.%s' of '%s'", stranger, p->raw.op);
+		ckt_ptx_fail(
+			p, CKT_PTX_INVALID, "unknown modifier '.%s' of '%s'", stranger, p->raw.op);
 	if (!known)
 		ckt_ptx_fail(p, CKT_PTX_INVALID, "no such form of '%s'", p->raw.op);
 	size_t first = p->function->n_code;
 	o->decode(p);
 	if (p->raw.adorned)
-		ckt_ptx_bad(p, "parts of registers and negated registers are for video instructions");
+		ckt_ptx_bad(
+			p, "parts of registers and negated registers are for video instructions");
 	if (ckt_ptx_trace_wanted())
 		ckt_ptx_trace_note(p, first);
 	for (unsigned k = 0; k < p->raw.n_mods; k++)
 		if (!p->raw.mod_used[k])
-			ckt_ptx_fail(p, CKT_PTX_INVALID, "unknown modifier '.%s' of '%s'", p->raw.mods[k], p->raw.op);
+			ckt_ptx_fail(p, CKT_PTX_INVALID, "unknown modifier '.%s' of '%s'",
+				p->raw.mods[k], p->raw.op);
 }

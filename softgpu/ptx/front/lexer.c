@@ -1,5 +1,6 @@
 /*
- * PTX tokens: names, .words, numbers, strings and single characters, with the line they stand on.  Comments are skipped.
+ * PTX tokens: names, .words, numbers, strings and single characters, with the line they stand on.
+ * Comments are skipped.
  */
 #include <stdarg.h>
 #include <stdio.h>
@@ -8,8 +9,12 @@
 
 #include "softgpu/ptx/internal.h"
 
-/* One line of the log for p->raw's instruction or the current token's place, then back to the loader. */
-_Noreturn void ckt_ptx_fail(struct ptx_parser *p, enum ckt_ptx_result result, const char *format, ...)
+/*
+ * One line of the log for p->raw's instruction or the current token's place, then back to the
+ * loader.
+ */
+_Noreturn void ckt_ptx_fail(
+	struct ptx_parser *p, enum ckt_ptx_result result, const char *format, ...)
 {
 	char text[160] = "", why[256];
 	va_list ap;
@@ -19,7 +24,8 @@ _Noreturn void ckt_ptx_fail(struct ptx_parser *p, enum ckt_ptx_result result, co
 	uint32_t line = p->in_instruction ? p->raw.line : p->token.line;
 	if (p->in_instruction && p->raw.start) {
 		size_t n = 0;
-		for (const char *s = p->raw.start; s < p->end && *s != ';' && n + 1 < sizeof text; s++) {
+		for (const char *s = p->raw.start; s < p->end && *s != ';' && n + 1 < sizeof text;
+			s++) {
 			bool blank = *s == ' ' || *s == '\t' || *s == '\n' || *s == '\r';
 			if (blank && (!n || text[n - 1] == ' '))
 				continue;
@@ -27,7 +33,8 @@ _Noreturn void ckt_ptx_fail(struct ptx_parser *p, enum ckt_ptx_result result, co
 		}
 		text[n] = 0;
 	}
-	snprintf(p->message, sizeof p->message, "%s:%u: %s%s%s", p->text_name, line, why, text[0] ? ": " : "", text);
+	snprintf(p->message, sizeof p->message, "%s:%u: %s%s%s", p->text_name, line, why,
+		text[0] ? ": " : "", text);
 	if (p->log && p->log_size)
 		snprintf(p->log, p->log_size, "%s", p->message);
 	p->result = result;
@@ -55,9 +62,18 @@ char *ckt_ptx_copy_name(struct ptx_parser *p, const char *text, size_t size)
 	return copy;
 }
 
-static bool is_digit(char c) { return c >= '0' && c <= '9'; }
-static bool is_start(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || c == '$' || c == '%'; }
-static bool is_inside(char c) { return is_start(c) || is_digit(c); }
+static bool is_digit(char c)
+{
+	return c >= '0' && c <= '9';
+}
+static bool is_start(char c)
+{
+	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || c == '$' || c == '%';
+}
+static bool is_inside(char c)
+{
+	return is_start(c) || is_digit(c);
+}
 
 static void skip_blanks(struct ptx_parser *p)
 {
@@ -81,7 +97,10 @@ static void skip_blanks(struct ptx_parser *p)
 
 static int hex_digit(char c)
 {
-	return is_digit(c) ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : c >= 'A' && c <= 'F' ? c - 'A' + 10 : 99;
+	return is_digit(c)             ? c - '0'
+		: c >= 'a' && c <= 'f' ? c - 'a' + 10
+		: c >= 'A' && c <= 'F' ? c - 'A' + 10
+				       : 99;
 }
 
 static uint64_t digits(struct ptx_parser *p, const char **s, int base)
@@ -100,7 +119,8 @@ static void lex_decimal_float(struct ptx_parser *p, const char *s)
 	char copy[64];
 	size_t n = 0;
 	while (s + n < p->end && n + 1 < sizeof copy &&
-	       (is_digit(s[n]) || s[n] == '.' || s[n] == 'e' || s[n] == 'E' || (n && (s[n] == '-' || s[n] == '+') && (s[n - 1] | 32) == 'e'))) {
+		(is_digit(s[n]) || s[n] == '.' || s[n] == 'e' || s[n] == 'E' ||
+			(n && (s[n] == '-' || s[n] == '+') && (s[n - 1] | 32) == 'e'))) {
 		copy[n] = s[n];
 		n++;
 	}
@@ -152,18 +172,23 @@ void ckt_ptx_next(struct ptx_parser *p)
 	*t = (struct ptx_token){.kind = TK_END, .text = s, .line = p->line};
 	if (s >= p->end)
 		return;
-	if (is_start(*s) && !(*s == '%' && (s + 1 == p->end || !is_inside(s[1])))) {	/* a % by itself is the remainder */
+	/* a % by itself is the remainder */
+	if (is_start(*s) && !(*s == '%' && (s + 1 == p->end || !is_inside(s[1])))) {
 		while (s < p->end && is_inside(*s))
 			s++;
 		t->kind = TK_IDENT;
 		t->size = (uint32_t)(s - t->text);
 		p->cursor = s;
-	} else if (*s == '.' && s + 1 < p->end && is_digit(s[1]) && (s == p->begin || !is_inside(s[-1]))) {	/* .5, not tex.1d */
+	} else if (*s == '.' && s + 1 < p->end && is_digit(s[1]) &&
+		(s == p->begin || !is_inside(s[-1]))) { /* .5, not tex.1d */
 		lex_decimal_float(p, s);
 		t->size = (uint32_t)(p->cursor - t->text);
 	} else if (*s == '.' && s + 1 < p->end && is_inside(s[1])) {
 		t->text = ++s;
-		while (s < p->end && (is_inside(*s) || (*s == ':' && s + 2 < p->end && s[1] == ':' && is_inside(s[2])) || (*s == ':' && s[-1] == ':')))
+		while (s < p->end &&
+			(is_inside(*s) ||
+				(*s == ':' && s + 2 < p->end && s[1] == ':' && is_inside(s[2])) ||
+				(*s == ':' && s[-1] == ':')))
 			s++;
 		t->kind = TK_DOT;
 		t->size = (uint32_t)(s - t->text);
@@ -225,7 +250,8 @@ bool ckt_ptx_accept(struct ptx_parser *p, char punct)
 void ckt_ptx_expect(struct ptx_parser *p, char punct)
 {
 	if (!ckt_ptx_accept(p, punct))
-		ckt_ptx_fail_broken(p, "'%c' expected before '%.*s'", punct, (int)(p->token.size < 40 ? p->token.size : 40), p->token.text);
+		ckt_ptx_fail_broken(p, "'%c' expected before '%.*s'", punct,
+			(int)(p->token.size < 40 ? p->token.size : 40), p->token.text);
 }
 
 bool ckt_ptx_token_is(const struct ptx_token *t, const char *word)

@@ -1,5 +1,6 @@
 /*
- * Joins the symbols of all texts, lays out variables, writes their first contents, and prepares entries for launching.
+ * Joins the symbols of all texts, lays out variables, writes their first contents, and prepares
+ * entries for launching.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -9,27 +10,35 @@
 #include "softgpu/ptx/compiled/compile.h"
 #include "softgpu/ptx/internal.h"
 
-static enum ckt_ptx_result complain(struct ptx_parser *p, enum ckt_ptx_result result, const char *what, const struct ptx_symbol *s)
+static enum ckt_ptx_result complain(struct ptx_parser *p, enum ckt_ptx_result result,
+	const char *what, const struct ptx_symbol *s)
 {
 	if (p->log && p->log_size)
-		snprintf(p->log, p->log_size, "%s:%u: %s: %s", p->text_name, s->line, what, s->name);
+		snprintf(
+			p->log, p->log_size, "%s:%u: %s: %s", p->text_name, s->line, what, s->name);
 	return result;
 }
 
-/* Of two definitions of one name the strong one counts, of two weak or common ones the first (the larger, for .common). */
+/*
+ * Of two definitions of one name the strong one counts, of two weak or common ones the first (the
+ * larger, for .common).
+ */
 static enum ckt_ptx_result join(struct ptx_parser *p, struct ptx_symbol *s)
 {
 	struct ckt_ptx_module *module = p->module;
 	struct ptx_symbol *old = ckt_ptx_map_get(&module->link, s->name, strlen(s->name));
 	if (old && old->kind != s->kind)
-		return complain(p, CKT_PTX_DUPLICATE, "declared as a function and as a variable", s);
+		return complain(
+			p, CKT_PTX_DUPLICATE, "declared as a function and as a variable", s);
 	bool take = !old || (s->defined && !old->defined);
 	if (old && s->defined && old->defined) {
-		bool weak_new = s->linkage == LINK_WEAK || s->linkage == LINK_COMMON, weak_old = old->linkage == LINK_WEAK || old->linkage == LINK_COMMON;
+		bool weak_new = s->linkage == LINK_WEAK || s->linkage == LINK_COMMON,
+		     weak_old = old->linkage == LINK_WEAK || old->linkage == LINK_COMMON;
 		bool both_dynamic = s->dynamic && old->dynamic;
 		if (!weak_new && !weak_old && !both_dynamic)
 			return complain(p, CKT_PTX_DUPLICATE, "defined twice", s);
-		take = weak_old && (!weak_new || (s->linkage == LINK_COMMON && s->size > old->size));
+		take = weak_old &&
+			(!weak_new || (s->linkage == LINK_COMMON && s->size > old->size));
 	}
 	if (take && ckt_ptx_map_put(&module->link, s->name, strlen(s->name), s))
 		return complain(p, CKT_PTX_NO_MEMORY, "out of memory", s);
@@ -48,15 +57,25 @@ static enum ckt_ptx_result resolve(struct ptx_parser *p)
 	}
 	for (size_t k = 0; k < module->n_symbols; k++) {
 		struct ptx_symbol *s = module->symbols[k];
-		s->target = s->linkage == LINK_LOCAL ? s : ckt_ptx_map_get(&module->link, s->name, strlen(s->name));
+		s->target = s->linkage == LINK_LOCAL
+			? s
+			: ckt_ptx_map_get(&module->link, s->name, strlen(s->name));
 		for (unsigned depth = 0; s->target->alias && depth < 16; depth++)
 			s->target = s->target->alias;
 		if (s->target->kind == SYM_FUNCTION && !s->target->defined)
 			s->target->builtin = ckt_ptx_builtin_find(s->name);
-		/* What libcudadevrt asks of the driver for launches from kernels: a module may hold the library without using it. */
-		bool device_runtime = s->kind == SYM_FUNCTION && (!strncmp(s->name, "cnp", 3) || !strncmp(s->name, "__cuda_syscall_", 15));
-		if (!s->target->defined && !s->target->builtin && !module->allow_undefined && !device_runtime)
-			return complain(p, CKT_PTX_UNRESOLVED, s->kind == SYM_FUNCTION ? "undefined function" : "undefined variable", s);
+		/*
+		 * What libcudadevrt asks of the driver for launches from kernels: a module may hold
+		 * the library without using it.
+		 */
+		bool device_runtime = s->kind == SYM_FUNCTION &&
+			(!strncmp(s->name, "cnp", 3) || !strncmp(s->name, "__cuda_syscall_", 15));
+		if (!s->target->defined && !s->target->builtin && !module->allow_undefined &&
+			!device_runtime)
+			return complain(p, CKT_PTX_UNRESOLVED,
+				s->kind == SYM_FUNCTION ? "undefined function"
+							: "undefined variable",
+				s);
 		s->target->used_as_address |= s->used_as_address;
 	}
 	return CKT_PTX_OK;
@@ -82,11 +101,16 @@ static enum ckt_ptx_result list_globals(struct ptx_parser *p)
 		return CKT_PTX_NO_MEMORY;
 	for (size_t k = 0; k < module->n_symbols; k++) {
 		struct ptx_symbol *s = module->symbols[k];
-		if (s->kind != SYM_VARIABLE || s->target != s || s->space == SP_SHARED || !s->defined)
+		if (s->kind != SYM_VARIABLE || s->target != s || s->space == SP_SHARED ||
+			!s->defined)
 			continue;
 		struct ckt_ptx_global *g = &module->globals[module->n_globals];
-		*g = (struct ckt_ptx_global){.name = s->name, .space = s->space == SP_CONST ? CKT_PTX_SPACE_CONST : CKT_PTX_SPACE_GLOBAL,
-			.size_bytes = s->size, .align_bytes = s->align, .managed = s->managed, .is_public = s->linkage != LINK_LOCAL};
+		*g = (struct ckt_ptx_global){.name = s->name,
+			.space = s->space == SP_CONST ? CKT_PTX_SPACE_CONST : CKT_PTX_SPACE_GLOBAL,
+			.size_bytes = s->size,
+			.align_bytes = s->align,
+			.managed = s->managed,
+			.is_public = s->linkage != LINK_LOCAL};
 		s->global = g;
 		module->global_symbols[module->n_globals++] = s;
 		if (s->space == SP_CONST)
@@ -101,8 +125,8 @@ static enum ckt_ptx_result list_globals(struct ptx_parser *p)
 
 struct reach {
 	const struct ckt_ptx_module *module;
-	uint8_t *seen;		/* by function: 1 reached, 2 being visited */
-	uint64_t *need;		/* stack from here on */
+	uint8_t *seen;  /* by function: 1 reached, 2 being visited */
+	uint64_t *need; /* stack from here on */
 	bool recursive, indirect;
 };
 
@@ -127,7 +151,8 @@ static uint64_t visit(struct reach *r, const struct ckt_ptx_function *f)
 		r->indirect = true;
 		for (size_t k = 0; k < r->module->n_functions; k++) {
 			const struct ckt_ptx_function *g = r->module->functions[k];
-			uint64_t need = g->symbol->used_as_address && !g->info.is_entry ? visit(r, g) : 0;
+			uint64_t need =
+				g->symbol->used_as_address && !g->info.is_entry ? visit(r, g) : 0;
 			deepest = need > deepest ? need : deepest;
 		}
 	}
@@ -149,7 +174,8 @@ static const struct ckt_ptx_function *refused(const struct ckt_ptx_function *f, 
 	return found;
 }
 
-static enum ckt_ptx_result note_refusal(struct ckt_ptx_module *module, struct ckt_ptx_function *entry)
+static enum ckt_ptx_result note_refusal(
+	struct ckt_ptx_module *module, struct ckt_ptx_function *entry)
 {
 	uint8_t *seen = calloc(module->n_functions + 1, 1);
 	const struct ckt_ptx_function *f = seen ? refused(entry, seen) : NULL;
@@ -158,7 +184,8 @@ static enum ckt_ptx_result note_refusal(struct ckt_ptx_module *module, struct ck
 	return seen ? CKT_PTX_OK : CKT_PTX_NO_MEMORY;
 }
 
-static void layout_shared(const struct ckt_ptx_module *module, const uint8_t *seen, struct ptx_prepared *prepared)
+static void layout_shared(
+	const struct ckt_ptx_module *module, const uint8_t *seen, struct ptx_prepared *prepared)
 {
 	uint64_t end = 0;
 	uint32_t dynamic_align = 16;
@@ -176,22 +203,26 @@ static void layout_shared(const struct ckt_ptx_module *module, const uint8_t *se
 					continue;
 				if (!s->dynamic)
 					end = (end + s->align - 1) & ~(uint64_t)(s->align - 1);
-				*offset = s->dynamic ? prepared->dynamic_shared_offset : (uint32_t)end;
+				*offset = s->dynamic ? prepared->dynamic_shared_offset
+						     : (uint32_t)end;
 				end += s->dynamic ? 0 : s->size;
 				if (end > PTX_SHARED_MAX)
-					end = PTX_SHARED_MAX;	/* too much to launch, which the launch says */
+					end = PTX_SHARED_MAX; /* too much to launch, which the launch says */
 			}
 		}
 		prepared->static_shared_bytes = (uint32_t)end;
-		prepared->dynamic_shared_offset = ((uint32_t)end + dynamic_align - 1) & ~(dynamic_align - 1);
+		prepared->dynamic_shared_offset =
+			((uint32_t)end + dynamic_align - 1) & ~(dynamic_align - 1);
 	}
 }
 
-static void fill_pool(const struct ckt_ptx_function *f, const struct ptx_prepared *prepared, uint8_t *pool)
+static void fill_pool(
+	const struct ckt_ptx_function *f, const struct ptx_prepared *prepared, uint8_t *pool)
 {
 	for (size_t k = 0; k < f->n_constants; k++) {
 		const struct ptx_constant *c = &f->constants[k];
-		uint64_t value = c->value + (c->symbol ? ckt_ptx_symbol_address(c->symbol, prepared) : 0);
+		uint64_t value =
+			c->value + (c->symbol ? ckt_ptx_symbol_address(c->symbol, prepared) : 0);
 		uint8_t *place = pool + c->offset;
 		if (!c->lane_bytes)
 			*(uint32_t *)place = (uint32_t)value;
@@ -206,24 +237,31 @@ static void fill_pool(const struct ckt_ptx_function *f, const struct ptx_prepare
 	}
 }
 
-uint64_t ckt_ptx_symbol_address(const struct ptx_symbol *symbol, const struct ptx_prepared *prepared)
+uint64_t ckt_ptx_symbol_address(
+	const struct ptx_symbol *symbol, const struct ptx_prepared *prepared)
 {
 	const struct ptx_symbol *s = symbol->target;
 	if (s->kind == SYM_FUNCTION)
 		return s->function ? PTX_CODE_WINDOW + (uint64_t)s->function->index * 16 : 0;
 	if (s->space == SP_SHARED)
-		return prepared && prepared->shared_offset[s->shared_index] != UINT32_MAX ? prepared->shared_offset[s->shared_index] : 0;
+		return prepared && prepared->shared_offset[s->shared_index] != UINT32_MAX
+			? prepared->shared_offset[s->shared_index]
+			: 0;
 	return s->global ? s->global->address : 0;
 }
 
 /* Precondition: the module's lock is held, or nobody else knows the module yet. */
-static struct ptx_prepared *prepare(struct ckt_ptx_module *module, const struct ckt_ptx_function *entry, bool pools)
+static struct ptx_prepared *prepare(
+	struct ckt_ptx_module *module, const struct ckt_ptx_function *entry, bool pools)
 {
 	struct ptx_prepared *prepared = calloc(1, sizeof *prepared);
-	struct reach r = {.module = module, .seen = calloc(module->n_functions + 1, 1), .need = calloc(module->n_functions + 1, sizeof *r.need)};
+	struct reach r = {.module = module,
+		.seen = calloc(module->n_functions + 1, 1),
+		.need = calloc(module->n_functions + 1, sizeof *r.need)};
 	if (prepared) {
 		prepared->pools = calloc(module->n_functions + 1, sizeof *prepared->pools);
-		prepared->shared_offset = calloc(module->n_shared + 1, sizeof *prepared->shared_offset);
+		prepared->shared_offset =
+			calloc(module->n_shared + 1, sizeof *prepared->shared_offset);
 	}
 	bool ok = prepared && prepared->pools && prepared->shared_offset && r.seen && r.need;
 	if (ok) {
@@ -236,7 +274,8 @@ static struct ptx_prepared *prepare(struct ckt_ptx_module *module, const struct 
 		const struct ckt_ptx_function *f = module->functions[k];
 		if (!r.seen[k])
 			continue;
-		prepared->pools[k] = aligned_alloc(64, ((size_t)f->constant_bytes + 127) & ~(size_t)63);
+		prepared->pools[k] =
+			aligned_alloc(64, ((size_t)f->constant_bytes + 127) & ~(size_t)63);
 		ok = prepared->pools[k] != NULL;
 		if (ok)
 			fill_pool(f, prepared, prepared->pools[k]);
@@ -300,7 +339,8 @@ enum ckt_ptx_result ckt_ptx_link(struct ptx_parser *p)
 		f->info.local_bytes = prepared->stack_bytes;
 		ckt_ptx_prepared_free(module, prepared);
 		if (module->n_entries == module->cap_entries &&
-		    ckt_ptx_grow((void **)&module->entries, &module->cap_entries, module->n_entries + 1, sizeof *module->entries))
+			ckt_ptx_grow((void **)&module->entries, &module->cap_entries,
+				module->n_entries + 1, sizeof *module->entries))
 			return CKT_PTX_NO_MEMORY;
 		module->entries[module->n_entries++] = f;
 	}

@@ -26,8 +26,9 @@ static void parse_one(struct ptx_parser *p, const struct ckt_ptx_text *text, uns
 		p->module->ptx_version = p->version;
 }
 
-enum ckt_ptx_result ckt_ptx_module_load(const struct ckt_ptx_text *texts, size_t n_texts, const struct ckt_ptx_load_options *options,
-					char *log, size_t log_size_bytes, struct ckt_ptx_module **ret_module)
+enum ckt_ptx_result ckt_ptx_module_load(const struct ckt_ptx_text *texts, size_t n_texts,
+	const struct ckt_ptx_load_options *options, char *log, size_t log_size_bytes,
+	struct ckt_ptx_module **ret_module)
 {
 	if (log && log_size_bytes)
 		log[0] = 0;
@@ -47,7 +48,7 @@ enum ckt_ptx_result ckt_ptx_module_load(const struct ckt_ptx_text *texts, size_t
 	for (size_t k = 0; k < n_texts && p->result == CKT_PTX_OK; k++) {
 		parse_one(p, &texts[k], (unsigned)k);
 		ckt_ptx_map_free(&p->names);
-		ckt_ptx_map_free(&p->spellings);	/* of one .target */
+		ckt_ptx_map_free(&p->spellings); /* of one .target */
 		for (struct ptx_scope *scope = p->all_scopes; scope; scope = scope->next_all)
 			ckt_ptx_map_free(&scope->names);
 		p->all_scopes = p->scope = NULL;
@@ -93,7 +94,10 @@ void ckt_ptx_module_destroy(struct ckt_ptx_module *module)
 	free(module);
 }
 
-size_t ckt_ptx_module_global_count(const struct ckt_ptx_module *module) { return module->n_globals; }
+size_t ckt_ptx_module_global_count(const struct ckt_ptx_module *module)
+{
+	return module->n_globals;
+}
 
 struct ckt_ptx_global *ckt_ptx_module_global(struct ckt_ptx_module *module, size_t index)
 {
@@ -113,21 +117,27 @@ void ckt_ptx_module_bind(struct ckt_ptx_module *module)
 			memset(place, 0, s->size);
 		for (size_t n = 0; n < s->n_relocs; n++) {
 			const struct ptx_relocation *r = &s->relocs[n];
-			uint64_t value = (ckt_ptx_symbol_address(r->symbol, NULL) + r->addend) >> r->shift;
+			uint64_t value =
+				(ckt_ptx_symbol_address(r->symbol, NULL) + r->addend) >> r->shift;
 			memcpy(place + r->offset, &value, r->size);
 		}
 	}
 	module->bound = true;
 }
 
-size_t ckt_ptx_module_function_count(const struct ckt_ptx_module *module) { return module->n_entries; }
+size_t ckt_ptx_module_function_count(const struct ckt_ptx_module *module)
+{
+	return module->n_entries;
+}
 
-const struct ckt_ptx_function *ckt_ptx_module_function(const struct ckt_ptx_module *module, size_t index)
+const struct ckt_ptx_function *ckt_ptx_module_function(
+	const struct ckt_ptx_module *module, size_t index)
 {
 	return index < module->n_entries ? module->entries[index] : NULL;
 }
 
-const struct ckt_ptx_function *ckt_ptx_module_find_function(const struct ckt_ptx_module *module, const char *name)
+const struct ckt_ptx_function *ckt_ptx_module_find_function(
+	const struct ckt_ptx_module *module, const char *name)
 {
 	for (size_t k = 0; k < module->n_entries; k++)
 		if (!strcmp(module->entries[k]->info.name, name))
@@ -135,4 +145,7 @@ const struct ckt_ptx_function *ckt_ptx_module_find_function(const struct ckt_ptx
 	return NULL;
 }
 
-const struct ckt_ptx_function_info *ckt_ptx_function_info(const struct ckt_ptx_function *function) { return &function->info; }
+const struct ckt_ptx_function_info *ckt_ptx_function_info(const struct ckt_ptx_function *function)
+{
+	return &function->info;
+}

@@ -1,5 +1,6 @@
 /*
- * Inside a function: scopes, registers, labels and instructions, each handed to the decoder as soon as it is read.
+ * Inside a function: scopes, registers, labels and instructions, each handed to the decoder as soon
+ * as it is read.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -23,7 +24,8 @@ static uint64_t number_in(const char *digits, size_t size)
 	return number;
 }
 
-struct ptx_name *ckt_ptx_lookup(struct ptx_parser *p, struct ptx_scope *scope, const char *name, size_t size)
+struct ptx_name *ckt_ptx_lookup(
+	struct ptx_parser *p, struct ptx_scope *scope, const char *name, size_t size)
 {
 	size_t stem = size;
 	while (stem && name[stem - 1] >= '0' && name[stem - 1] <= '9' && size - stem < 9)
@@ -35,9 +37,11 @@ struct ptx_name *ckt_ptx_lookup(struct ptx_parser *p, struct ptx_scope *scope, c
 		/* %r<63> declares %r0 to %r62; each gets its place when it is first named. */
 		for (size_t k = stem; k < size; k++) {
 			struct ptx_name *range = ckt_ptx_map_get(&scope->names, name, k);
-			if (range && range->kind == NAME_REG_RANGE && number_in(name + k, size - k) < range->count) {
+			if (range && range->kind == NAME_REG_RANGE &&
+				number_in(name + k, size - k) < range->count) {
 				entry = ckt_ptx_new(p, sizeof *entry);
-				*entry = (struct ptx_name){.kind = NAME_REG, .type = range->type, .reg = -1};
+				*entry = (struct ptx_name){
+					.kind = NAME_REG, .type = range->type, .reg = -1};
 				if (ckt_ptx_map_put(&scope->names, name, size, entry))
 					ckt_ptx_out_of_memory(p);
 				return entry;
@@ -67,7 +71,8 @@ static void parse_registers(struct ptx_parser *p)
 		ckt_ptx_fail(p, CKT_PTX_INVALID, "register type expected");
 	enum ptx_type type = ckt_ptx_type_from(p->token.text, p->token.size);
 	if (type == T_NONE)
-		ckt_ptx_fail(p, CKT_PTX_INVALID, "unknown register type .%.*s", (int)p->token.size, p->token.text);
+		ckt_ptx_fail(p, CKT_PTX_INVALID, "unknown register type .%.*s", (int)p->token.size,
+			p->token.text);
 	ckt_ptx_next(p);
 	do {
 		if (p->token.kind != TK_IDENT)
@@ -120,26 +125,30 @@ static void parse_part(struct ptx_parser *p, struct ptx_operand *o)
 		if (ckt_ptx_accept_dot(p, parts[k]))
 			o->part = (uint8_t)(k + 1);
 	if (!o->part)
-		ckt_ptx_fail(p, CKT_PTX_INVALID, "unknown part .%.*s of a register", (int)p->token.size, p->token.text);
+		ckt_ptx_fail(p, CKT_PTX_INVALID, "unknown part .%.*s of a register",
+			(int)p->token.size, p->token.text);
 	p->raw.adorned = true;
 }
 
 /*
- * name[3], name[register] or name[register+3]: elements of the array's type, those of vectors and of rows each for itself.  A constant is
- * multiplied in 32 bits, as ptxas does it.
+ * name[3], name[register] or name[register+3]: elements of the array's type, those of vectors and
+ * of rows each for itself.  A constant is multiplied in 32 bits, as ptxas does it.
  */
 static void parse_index(struct ptx_parser *p, struct ptx_operand *o)
 {
 	unsigned size = o->kind == OP_LOCAL ? o->variable->element : o->symbol->element;
 	enum ptx_type kind;
 	if (!size)
-		ckt_ptx_fail(p, CKT_PTX_INVALID, "%.*s is no array: it has no index", (int)o->name_size, o->name);
+		ckt_ptx_fail(p, CKT_PTX_INVALID, "%.*s is no array: it has no index",
+			(int)o->name_size, o->name);
 	o->indexed = true;
 	if (p->token.kind == TK_IDENT && !ckt_ptx_token_is(&p->token, "WARP_SZ")) {
 		struct ptx_operand index = {0};
 		struct ptx_name *entry = ckt_ptx_lookup(p, p->scope, p->token.text, p->token.size);
-		if (!entry || entry->kind != NAME_REG || !ckt_ptx_lane_bytes(entry->type) || ckt_ptx_lane_bytes(entry->type) > 8 || ckt_ptx_type_float(entry->type))
-			ckt_ptx_fail(p, CKT_PTX_INVALID, "%.*s is no index", (int)p->token.size, p->token.text);
+		if (!entry || entry->kind != NAME_REG || !ckt_ptx_lane_bytes(entry->type) ||
+			ckt_ptx_lane_bytes(entry->type) > 8 || ckt_ptx_type_float(entry->type))
+			ckt_ptx_fail(p, CKT_PTX_INVALID, "%.*s is no index", (int)p->token.size,
+				p->token.text);
 		use_register(p, entry, &index);
 		ckt_ptx_next(p);
 		o->reg = index.reg;
@@ -175,7 +184,8 @@ static void parse_name(struct ptx_parser *p, struct ptx_operand *o)
 		o->kind = OP_SINK;
 	} else if (*name == '%') {
 		/* %tid.x: the lexer gives the part behind the dot as a word of its own */
-		if (p->token.kind == TK_DOT && p->token.text == name + size + 1 && p->token.size == 1) {
+		if (p->token.kind == TK_DOT && p->token.text == name + size + 1 &&
+			p->token.size == 1) {
 			size += 2;
 			ckt_ptx_next(p);
 		}
@@ -201,7 +211,10 @@ static void parse_operand(struct ptx_parser *p, struct ptx_operand *o);
 
 static void parse_elements(struct ptx_parser *p, struct ptx_operand *o, char close)
 {
-	/* Elements lie one after another, so they are read before any of them may have elements of its own. */
+	/*
+	 * Elements lie one after another, so they are read before any of them may have elements of
+	 * its own.
+	 */
 	struct ptx_operand first[128];
 	unsigned n = 0;
 	if (++p->depth > 4)
@@ -234,9 +247,11 @@ static void parse_address(struct ptx_parser *p, struct ptx_operand *o)
 		o->n_elements = 1;
 		parse_name(p, o->elements);
 		if (o->elements->kind == OP_NAME)
-			ckt_ptx_fail_broken(p, "unknown name %.*s", (int)o->elements->name_size, o->elements->name);
+			ckt_ptx_fail_broken(p, "unknown name %.*s", (int)o->elements->name_size,
+				o->elements->name);
 		if (o->elements->indexed)
-			ckt_ptx_fail(p, CKT_PTX_INVALID, "an address in brackets has an offset, no index");
+			ckt_ptx_fail(p, CKT_PTX_INVALID,
+				"an address in brackets has an offset, no index");
 		o->value = o->elements->value;
 		o->elements->value = 0;
 		if (ckt_ptx_is(p, '+') || ckt_ptx_is(p, '-'))
@@ -244,8 +259,8 @@ static void parse_address(struct ptx_parser *p, struct ptx_operand *o)
 	} else {
 		o->value = ckt_ptx_constant_expression(p, &kind);
 	}
-	if (o->elements && ckt_ptx_accept(p, ',')) {	/* [texture, {x, y}] */
-		struct ptx_operand *coordinates = element(p), parsed;	/* right behind the base */
+	if (o->elements && ckt_ptx_accept(p, ',')) {                  /* [texture, {x, y}] */
+		struct ptx_operand *coordinates = element(p), parsed; /* right behind the base */
 		if (++p->depth > 4)
 			ckt_ptx_fail(p, CKT_PTX_INVALID, "addresses nested too deeply");
 		parse_operand(p, &parsed);
@@ -254,7 +269,8 @@ static void parse_address(struct ptx_parser *p, struct ptx_operand *o)
 		o->n_elements = 2;
 	}
 	if (ckt_ptx_is(p, ','))
-		ckt_ptx_fail(p, CKT_PTX_INVALID, "textures with separate samplers are not supported");
+		ckt_ptx_fail(
+			p, CKT_PTX_INVALID, "textures with separate samplers are not supported");
 	ckt_ptx_expect(p, ']');
 }
 
@@ -265,7 +281,9 @@ static bool minus_register(struct ptx_parser *p)
 		return false;
 	struct ptx_parser saved = {.token = p->token, .cursor = p->cursor, .line = p->line};
 	ckt_ptx_next(p);
-	const struct ptx_name *entry = p->token.kind == TK_IDENT ? ckt_ptx_lookup(p, p->scope, p->token.text, p->token.size) : NULL;
+	const struct ptx_name *entry = p->token.kind == TK_IDENT
+		? ckt_ptx_lookup(p, p->scope, p->token.text, p->token.size)
+		: NULL;
 	p->token = saved.token;
 	p->cursor = saved.cursor;
 	p->line = saved.line;
@@ -303,7 +321,7 @@ static void parse_operand(struct ptx_parser *p, struct ptx_operand *o)
 		o->kind = OP_CONST;
 		o->value = ckt_ptx_constant_expression(p, &o->type);
 	}
-	if ((o->kind == OP_REG || o->kind == OP_SINK) && ckt_ptx_accept(p, '|')) {	/* p|q */
+	if ((o->kind == OP_REG || o->kind == OP_SINK) && ckt_ptx_accept(p, '|')) { /* p|q */
 		struct ptx_operand second = {0};
 		if (p->token.kind != TK_IDENT)
 			ckt_ptx_fail(p, CKT_PTX_INVALID, "register expected behind |");
@@ -346,7 +364,8 @@ static void parse_instruction(struct ptx_parser *p)
 {
 	struct ptx_raw *raw = &p->raw;
 	if (p->token.kind != TK_IDENT)
-		ckt_ptx_fail_broken(p, "instruction expected before '%.*s'", (int)(p->token.size < 40 ? p->token.size : 40), p->token.text);
+		ckt_ptx_fail_broken(p, "instruction expected before '%.*s'",
+			(int)(p->token.size < 40 ? p->token.size : 40), p->token.text);
 	raw->op = intern(p, p->token.text, p->token.size);
 	ckt_ptx_next(p);
 	while (p->token.kind == TK_DOT) {
@@ -356,7 +375,7 @@ static void parse_instruction(struct ptx_parser *p)
 		ckt_ptx_next(p);
 	}
 	if (!ckt_ptx_is(p, ';'))
-		ckt_ptx_need_opcode(p);	/* the operands of an unknown one are none of ours */
+		ckt_ptx_need_opcode(p); /* the operands of an unknown one are none of ours */
 	while (!ckt_ptx_is(p, ';')) {
 		if (raw->n_operands == PTX_MAX_OPERANDS)
 			ckt_ptx_fail(p, CKT_PTX_INVALID, "too many operands");
@@ -380,12 +399,14 @@ static void parse_label_directive(struct ptx_parser *p, const char *name, uint32
 		uint32_t offset = 0;
 		size_t n = 0;
 		if (ckt_ptx_is(p, '('))
-			entry->prototype->rets = ckt_ptx_parse_params(p, &n, &offset, SP_PARAM, false);
+			entry->prototype->rets =
+				ckt_ptx_parse_params(p, &n, &offset, SP_PARAM, false);
 		entry->prototype->n_rets = (uint32_t)n;
 		n = 0;
-		ckt_ptx_next(p);	/* _ */
+		ckt_ptx_next(p); /* _ */
 		if (ckt_ptx_is(p, '('))
-			entry->prototype->params = ckt_ptx_parse_params(p, &n, &offset, SP_PARAM, false);
+			entry->prototype->params =
+				ckt_ptx_parse_params(p, &n, &offset, SP_PARAM, false);
 		entry->prototype->n_params = (uint32_t)n;
 	} else {
 		bool branch = ckt_ptx_accept_dot(p, "branchtargets");
@@ -409,7 +430,8 @@ static void parse_label_directive(struct ptx_parser *p, const char *name, uint32
 				list->names = names;
 				list->name_sizes = sizes;
 			}
-			struct ptx_symbol *s = branch ? NULL : ckt_ptx_symbol(p, p->token.text, p->token.size);
+			struct ptx_symbol *s =
+				branch ? NULL : ckt_ptx_symbol(p, p->token.text, p->token.size);
 			if (s)
 				s->used_as_address = true;
 			list->names[list->n] = p->token.text;
@@ -417,7 +439,7 @@ static void parse_label_directive(struct ptx_parser *p, const char *name, uint32
 			ckt_ptx_next(p);
 		} while (ckt_ptx_accept(p, ','));
 	}
-	while (p->token.kind == TK_DOT)	/* .noreturn and the like */
+	while (p->token.kind == TK_DOT) /* .noreturn and the like */
 		ckt_ptx_next(p);
 	ckt_ptx_declare(p, name, size, entry);
 	ckt_ptx_expect(p, ';');
@@ -438,12 +460,15 @@ static void parse_statement(struct ptx_parser *p)
 		ckt_ptx_next(p);
 		if (ckt_ptx_is(p, ':')) {
 			ckt_ptx_next(p);
-			if (ckt_ptx_is_dot(p, "callprototype") || ckt_ptx_is_dot(p, "branchtargets") || ckt_ptx_is_dot(p, "calltargets")) {
+			if (ckt_ptx_is_dot(p, "callprototype") ||
+				ckt_ptx_is_dot(p, "branchtargets") ||
+				ckt_ptx_is_dot(p, "calltargets")) {
 				parse_label_directive(p, saved.token.text, saved.token.size);
 				return;
 			}
 			struct ptx_name *entry = ckt_ptx_new(p, sizeof *entry);
-			*entry = (struct ptx_name){.kind = NAME_LABEL, .pc = (uint32_t)p->function->n_code};
+			*entry = (struct ptx_name){
+				.kind = NAME_LABEL, .pc = (uint32_t)p->function->n_code};
 			ckt_ptx_declare(p, saved.token.text, saved.token.size, entry);
 			return;
 		}
@@ -493,11 +518,13 @@ static void resolve_labels(struct ptx_parser *p)
 {
 	for (size_t k = 0; k < p->n_fixups; k++) {
 		const struct ptx_label_fixup *fix = &p->fixups[k];
-		const struct ptx_name *entry = ckt_ptx_lookup(p, fix->scope, fix->name, fix->name_size);
+		const struct ptx_name *entry =
+			ckt_ptx_lookup(p, fix->scope, fix->name, fix->name_size);
 		if (!entry || entry->kind != NAME_LABEL) {
 			p->in_instruction = false;
 			p->token.line = fix->line;
-			ckt_ptx_fail(p, CKT_PTX_INVALID, "no label %.*s", (int)fix->name_size, fix->name);
+			ckt_ptx_fail(p, CKT_PTX_INVALID, "no label %.*s", (int)fix->name_size,
+				fix->name);
 		}
 		if (fix->place)
 			*fix->place = (int32_t)entry->pc;
@@ -528,7 +555,8 @@ void ckt_ptx_parse_body(struct ptx_parser *p)
 			ckt_ptx_next(p);
 		} else if (p->token.kind == TK_DOT) {
 			if (!parse_directive(p))
-				ckt_ptx_fail(p, CKT_PTX_INVALID, "unknown directive .%.*s", (int)p->token.size, p->token.text);
+				ckt_ptx_fail(p, CKT_PTX_INVALID, "unknown directive .%.*s",
+					(int)p->token.size, p->token.text);
 		} else if (!ckt_ptx_accept(p, ';')) {
 			parse_statement(p);
 		}

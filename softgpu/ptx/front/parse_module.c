@@ -14,7 +14,8 @@ static uint64_t integer(struct ptx_parser *p)
 static void need_ident(struct ptx_parser *p)
 {
 	if (p->token.kind != TK_IDENT)
-		ckt_ptx_fail(p, CKT_PTX_INVALID, "name expected before '%.*s'", (int)(p->token.size < 40 ? p->token.size : 40), p->token.text);
+		ckt_ptx_fail(p, CKT_PTX_INVALID, "name expected before '%.*s'",
+			(int)(p->token.size < 40 ? p->token.size : 40), p->token.text);
 }
 
 struct ptx_symbol *ckt_ptx_symbol(struct ptx_parser *p, const char *name, size_t size)
@@ -22,7 +23,8 @@ struct ptx_symbol *ckt_ptx_symbol(struct ptx_parser *p, const char *name, size_t
 	return ckt_ptx_map_get(&p->names, name, size);
 }
 
-struct ptx_symbol *ckt_ptx_symbol_new(struct ptx_parser *p, const char *name, enum ptx_symbol_kind kind, enum ptx_linkage linkage)
+struct ptx_symbol *ckt_ptx_symbol_new(
+	struct ptx_parser *p, const char *name, enum ptx_symbol_kind kind, enum ptx_linkage linkage)
 {
 	struct ptx_symbol *s = ckt_ptx_new(p, sizeof *s);
 	s->name = name;
@@ -36,7 +38,8 @@ struct ptx_symbol *ckt_ptx_symbol_new(struct ptx_parser *p, const char *name, en
 
 /* ---- Initialisers */
 
-static void store_bytes(struct ptx_parser *p, struct ptx_symbol *s, uint64_t offset, uint64_t value, unsigned size)
+static void store_bytes(
+	struct ptx_parser *p, struct ptx_symbol *s, uint64_t offset, uint64_t value, unsigned size)
 {
 	if (offset + size > s->size)
 		ckt_ptx_fail(p, CKT_PTX_INVALID, "too many initialisers for %s", s->name);
@@ -44,7 +47,8 @@ static void store_bytes(struct ptx_parser *p, struct ptx_symbol *s, uint64_t off
 }
 
 /* name, name+4, generic(name)+4 or 0xFF00(name): an address that is known later. */
-static void parse_relocation(struct ptx_parser *p, struct ptx_symbol *s, uint64_t offset, unsigned size, uint64_t mask)
+static void parse_relocation(
+	struct ptx_parser *p, struct ptx_symbol *s, uint64_t offset, unsigned size, uint64_t mask)
 {
 	struct ptx_relocation r = {.offset = offset, .size = (uint8_t)size};
 	bool generic = p->token.kind == TK_IDENT && ckt_ptx_token_is(&p->token, "generic");
@@ -55,7 +59,8 @@ static void parse_relocation(struct ptx_parser *p, struct ptx_symbol *s, uint64_
 	need_ident(p);
 	r.symbol = ckt_ptx_symbol(p, p->token.text, p->token.size);
 	if (!r.symbol)
-		ckt_ptx_fail(p, CKT_PTX_INVALID, "unknown name %.*s in an initialiser", (int)p->token.size, p->token.text);
+		ckt_ptx_fail(p, CKT_PTX_INVALID, "unknown name %.*s in an initialiser",
+			(int)p->token.size, p->token.text);
 	r.symbol->used_as_address = true;
 	ckt_ptx_next(p);
 	if (generic)
@@ -69,7 +74,8 @@ static void parse_relocation(struct ptx_parser *p, struct ptx_symbol *s, uint64_
 	PTX_PUSH(p, s->relocs, s->n_relocs, s->cap_relocs, r);
 }
 
-static void parse_value(struct ptx_parser *p, struct ptx_symbol *s, uint64_t offset, enum ptx_type type)
+static void parse_value(
+	struct ptx_parser *p, struct ptx_symbol *s, uint64_t offset, enum ptx_type type)
 {
 	unsigned size = ckt_ptx_type_bytes(type);
 	if (p->token.kind == TK_IDENT && !ckt_ptx_token_is(&p->token, "WARP_SZ")) {
@@ -116,10 +122,11 @@ struct declaration {
 	bool managed;
 };
 
-static uint64_t parse_element(struct ptx_parser *p, struct ptx_symbol *s, uint64_t offset, enum ptx_type type)
+static uint64_t parse_element(
+	struct ptx_parser *p, struct ptx_symbol *s, uint64_t offset, enum ptx_type type)
 {
 	unsigned size = ckt_ptx_type_bytes(type);
-	if (s->size < offset + size) {	/* an array without a size grows with its initialiser */
+	if (s->size < offset + size) { /* an array without a size grows with its initialiser */
 		if (!s->dynamic)
 			ckt_ptx_fail(p, CKT_PTX_INVALID, "too many initialisers for %s", s->name);
 		grow_init(p, s, offset + size);
@@ -128,9 +135,12 @@ static uint64_t parse_element(struct ptx_parser *p, struct ptx_symbol *s, uint64
 	return offset + size;
 }
 
-/* Braces stand for each dimension and for a vector.  As ptxas has it, what rows lack is not filled up: the next row begins right there. */
-static uint64_t parse_initialiser(struct ptx_parser *p, struct ptx_symbol *s, uint64_t offset, const struct declaration *d, const uint64_t *dims,
-				  unsigned n_dims, uint64_t *ret_count)
+/*
+ * Braces stand for each dimension and for a vector.  As ptxas has it, what rows lack is not filled
+ * up: the next row begins right there.
+ */
+static uint64_t parse_initialiser(struct ptx_parser *p, struct ptx_symbol *s, uint64_t offset,
+	const struct declaration *d, const uint64_t *dims, unsigned n_dims, uint64_t *ret_count)
 {
 	uint64_t count = 0;
 	if (!n_dims && d->vector == 1)
@@ -138,15 +148,20 @@ static uint64_t parse_initialiser(struct ptx_parser *p, struct ptx_symbol *s, ui
 	ckt_ptx_expect(p, '{');
 	if (!ckt_ptx_is(p, '}')) {
 		do {
-			if (n_dims ? count == *dims && !(s->dynamic && ret_count) : count == d->vector)
-				ckt_ptx_fail(p, CKT_PTX_INVALID, "too many initialisers for %s", s->name);
-			offset = n_dims ? parse_initialiser(p, s, offset, d, dims + 1, n_dims - 1, NULL) : parse_element(p, s, offset, d->type);
+			if (n_dims ? count == *dims && !(s->dynamic && ret_count)
+				   : count == d->vector)
+				ckt_ptx_fail(p, CKT_PTX_INVALID, "too many initialisers for %s",
+					s->name);
+			offset = n_dims
+				? parse_initialiser(p, s, offset, d, dims + 1, n_dims - 1, NULL)
+				: parse_element(p, s, offset, d->type);
 			count++;
 		} while (ckt_ptx_accept(p, ','));
 	}
 	ckt_ptx_expect(p, '}');
 	if (!n_dims && count != d->vector)
-		ckt_ptx_fail(p, CKT_PTX_INVALID, "too few initialisers for a vector of %s", s->name);
+		ckt_ptx_fail(
+			p, CKT_PTX_INVALID, "too few initialisers for a vector of %s", s->name);
 	if (ret_count)
 		*ret_count = count;
 	return offset;
@@ -195,12 +210,14 @@ static struct declaration parse_declaration(struct ptx_parser *p)
 		} else {
 			d.type = ckt_ptx_type_from(p->token.text, p->token.size);
 			if (d.type == T_NONE)
-				ckt_ptx_fail(p, CKT_PTX_INVALID, "unknown type .%.*s", (int)p->token.size, p->token.text);
+				ckt_ptx_fail(p, CKT_PTX_INVALID, "unknown type .%.*s",
+					(int)p->token.size, p->token.text);
 			ckt_ptx_next(p);
 		}
 	}
 	if (d.type == T_NONE || d.type == T_PRED)
-		ckt_ptx_fail(p, CKT_PTX_INVALID, "type expected before '%.*s'", (int)(p->token.size < 40 ? p->token.size : 40), p->token.text);
+		ckt_ptx_fail(p, CKT_PTX_INVALID, "type expected before '%.*s'",
+			(int)(p->token.size < 40 ? p->token.size : 40), p->token.text);
 	uint32_t natural = ckt_ptx_type_bytes(d.type) * d.vector;
 	if (!d.align)
 		d.align = natural;
@@ -209,8 +226,12 @@ static struct declaration parse_declaration(struct ptx_parser *p)
 
 enum { DIMENSIONS = 8 };
 
-/* The array dimensions behind a name; the size in bytes, 0 with *ret_open where the first dimension is left out. */
-static uint64_t parse_dimensions(struct ptx_parser *p, const struct declaration *d, uint64_t dims[DIMENSIONS], unsigned *ret_n, bool *ret_open)
+/*
+ * The array dimensions behind a name; the size in bytes, 0 with *ret_open where the first dimension
+ * is left out.
+ */
+static uint64_t parse_dimensions(struct ptx_parser *p, const struct declaration *d,
+	uint64_t dims[DIMENSIONS], unsigned *ret_n, bool *ret_open)
 {
 	uint64_t size = ckt_ptx_type_bytes(d->type) * d->vector;
 	unsigned n = 0;
@@ -237,7 +258,8 @@ static uint64_t parse_dimensions(struct ptx_parser *p, const struct declaration 
 	return size;
 }
 
-static struct ptx_symbol *declare_symbol(struct ptx_parser *p, enum ptx_linkage linkage, enum ptx_space space)
+static struct ptx_symbol *declare_symbol(
+	struct ptx_parser *p, enum ptx_linkage linkage, enum ptx_space space)
 {
 	need_ident(p);
 	struct ptx_symbol *s = p->function ? NULL : ckt_ptx_symbol(p, p->token.text, p->token.size);
@@ -263,7 +285,8 @@ static struct ptx_symbol *declare_symbol(struct ptx_parser *p, enum ptx_linkage 
 	return s;
 }
 
-void ckt_ptx_parse_module_variable(struct ptx_parser *p, enum ptx_linkage linkage, enum ptx_space space)
+void ckt_ptx_parse_module_variable(
+	struct ptx_parser *p, enum ptx_linkage linkage, enum ptx_space space)
 {
 	struct declaration d = parse_declaration(p);
 	do {
@@ -315,15 +338,20 @@ void ckt_ptx_parse_local_variable(struct ptx_parser *p, enum ptx_space space)
 		f->frame_bytes = (f->frame_bytes + d.align - 1) & ~(d.align - 1);
 		struct ptx_name *entry = ckt_ptx_new(p, sizeof *entry);
 		*entry = (struct ptx_name){.kind = NAME_VARIABLE,
-			.variable = {.space = space, .type = d.type, .offset = f->frame_bytes, .size = (uint32_t)size, .align = d.align,
-				     .element = n ? (uint8_t)ckt_ptx_type_bytes(d.type) : 0}};
+			.variable = {.space = space,
+				.type = d.type,
+				.offset = f->frame_bytes,
+				.size = (uint32_t)size,
+				.align = d.align,
+				.element = n ? (uint8_t)ckt_ptx_type_bytes(d.type) : 0}};
 		ckt_ptx_declare(p, name, name_size, entry);
 		f->frame_bytes += (uint32_t)size;
 	} while (ckt_ptx_accept(p, ','));
 	ckt_ptx_expect(p, ';');
 }
 
-struct ckt_ptx_param *ckt_ptx_parse_params(struct ptx_parser *p, size_t *ret_n, uint32_t *offset, enum ptx_space space, bool declare)
+struct ckt_ptx_param *ckt_ptx_parse_params(
+	struct ptx_parser *p, size_t *ret_n, uint32_t *offset, enum ptx_space space, bool declare)
 {
 	struct ckt_ptx_param *list = NULL, *copy;
 	size_t n = 0, capacity = 0;
@@ -342,16 +370,24 @@ struct ckt_ptx_param *ckt_ptx_parse_params(struct ptx_parser *p, size_t *ret_n, 
 		if (size > 65536)
 			ckt_ptx_fail(p, CKT_PTX_INVALID, "parameter too large");
 		*offset = (*offset + d.align - 1) & ~(d.align - 1);
-		struct ckt_ptx_param param = {.offset_bytes = *offset, .size_bytes = (uint32_t)size, .align_bytes = d.align};
+		struct ckt_ptx_param param = {.offset_bytes = *offset,
+			.size_bytes = (uint32_t)size,
+			.align_bytes = d.align};
 		if (declare && !(name_size == 1 && *name == '_')) {
 			struct ptx_name *entry = ckt_ptx_new(p, sizeof *entry);
 			*entry = (struct ptx_name){.kind = NAME_VARIABLE,
-				.variable = {.space = space, .type = d.type, .offset = *offset, .size = (uint32_t)size, .align = d.align,
-					     .element = n_dims ? (uint8_t)ckt_ptx_type_bytes(d.type) : 0}};
+				.variable = {.space = space,
+					.type = d.type,
+					.offset = *offset,
+					.size = (uint32_t)size,
+					.align = d.align,
+					.element =
+						n_dims ? (uint8_t)ckt_ptx_type_bytes(d.type) : 0}};
 			ckt_ptx_declare(p, name, name_size, entry);
 		}
 		*offset += (uint32_t)size;
-		if (n == capacity) {	/* in the arena, so that nothing is lost when a later token is bad */
+		/* in the arena, so that nothing is lost when a later token is bad */
+		if (n == capacity) {
 			capacity = capacity ? capacity * 2 : 8;
 			copy = ckt_ptx_new(p, capacity * sizeof *copy);
 			if (n)
@@ -399,7 +435,8 @@ static void parse_three(struct ptx_parser *p, uint32_t *ret)
 }
 
 /* The directives between the parameters and the body. */
-static void parse_directives(struct ptx_parser *p, struct ckt_ptx_function *f, unsigned *ret_maxnreg)
+static void parse_directives(
+	struct ptx_parser *p, struct ckt_ptx_function *f, unsigned *ret_maxnreg)
 {
 	while (p->token.kind == TK_DOT) {
 		uint32_t three[3];
@@ -408,17 +445,23 @@ static void parse_directives(struct ptx_parser *p, struct ckt_ptx_function *f, u
 			f->info.max_threads = three[0] * three[1] * three[2];
 		} else if (ckt_ptx_accept_dot(p, "reqntid")) {
 			parse_three(p, f->info.reqntid);
-			f->info.max_threads = f->info.reqntid[0] * f->info.reqntid[1] * f->info.reqntid[2];
+			f->info.max_threads =
+				f->info.reqntid[0] * f->info.reqntid[1] * f->info.reqntid[2];
 		} else if (ckt_ptx_accept_dot(p, "reqnctapercluster")) {
 			parse_three(p, f->info.cluster);
 		} else if (ckt_ptx_accept_dot(p, "maxnreg")) {
 			*ret_maxnreg = (unsigned)integer(p);
-		} else if (ckt_ptx_accept_dot(p, "minnctapersm") || ckt_ptx_accept_dot(p, "maxnctapersm") || ckt_ptx_accept_dot(p, "maxclusterrank") ||
-			   ckt_ptx_accept_dot(p, "abi_preserve") || ckt_ptx_accept_dot(p, "abi_preserve_control")) {
+		} else if (ckt_ptx_accept_dot(p, "minnctapersm") ||
+			ckt_ptx_accept_dot(p, "maxnctapersm") ||
+			ckt_ptx_accept_dot(p, "maxclusterrank") ||
+			ckt_ptx_accept_dot(p, "abi_preserve") ||
+			ckt_ptx_accept_dot(p, "abi_preserve_control")) {
 			integer(p);
 		} else if (ckt_ptx_accept_dot(p, "noreturn")) {
 			f->noreturn = true;
-		} else if (ckt_ptx_accept_dot(p, "explicitcluster") || ckt_ptx_accept_dot(p, "blocksareclusters") || ckt_ptx_accept_dot(p, "unique")) {
+		} else if (ckt_ptx_accept_dot(p, "explicitcluster") ||
+			ckt_ptx_accept_dot(p, "blocksareclusters") ||
+			ckt_ptx_accept_dot(p, "unique")) {
 			continue;
 		} else if (ckt_ptx_accept_dot(p, "attribute")) {
 			struct declaration ignored = {0};
@@ -430,7 +473,8 @@ static void parse_directives(struct ptx_parser *p, struct ckt_ptx_function *f, u
 		} else if (ckt_ptx_is_dot(p, "loc") || ckt_ptx_is_dot(p, "file")) {
 			ckt_ptx_skip_line(p);
 		} else {
-			ckt_ptx_fail(p, CKT_PTX_INVALID, "unknown directive .%.*s", (int)p->token.size, p->token.text);
+			ckt_ptx_fail(p, CKT_PTX_INVALID, "unknown directive .%.*s",
+				(int)p->token.size, p->token.text);
 		}
 	}
 }
@@ -449,7 +493,10 @@ static struct ckt_ptx_function *function_new(struct ptx_parser *p, bool is_entry
 
 static void estimate_registers(struct ckt_ptx_function *f, unsigned maxnreg)
 {
-	/* Virtual registers outnumber those a compiler would need by far; never so many that a full block would not fit an SM. */
+	/*
+	 * Virtual registers outnumber those a compiler would need by far; never so many that a full
+	 * block would not fit an SM.
+	 */
 	unsigned n = 8 + f->reg_bytes / 128 / 4;
 	if (n > 64)
 		n = 64;
@@ -476,7 +523,10 @@ static void refuse_function(struct ptx_parser *p)
 	ckt_ptx_emit(p, ckt_ptx_exec_refused);
 }
 
-/* An instruction that is refused costs the function that holds it, not the module: others may be all that is ever run. */
+/*
+ * An instruction that is refused costs the function that holds it, not the module: others may be
+ * all that is ever run.
+ */
 static void parse_body(struct ptx_parser *p)
 {
 	const struct ptx_token token = p->token;
@@ -535,7 +585,8 @@ static void parse_function(struct ptx_parser *p, enum ptx_linkage linkage, bool 
 		s->function = f;
 		f->has_body = true;
 		f->index = (uint32_t)p->module->n_functions;
-		PTX_PUSH(p, p->module->functions, p->module->n_functions, p->module->cap_functions, f);
+		PTX_PUSH(p, p->module->functions, p->module->n_functions, p->module->cap_functions,
+			f);
 		parse_body(p);
 		estimate_registers(f, maxnreg);
 	}
@@ -550,14 +601,19 @@ static void parse_function(struct ptx_parser *p, enum ptx_linkage linkage, bool 
 static void parse_target(struct ptx_parser *p)
 {
 	do {
-		if (p->token.kind == TK_IDENT && p->token.size > 3 && !memcmp(p->token.text, "sm_", 3)) {
+		if (p->token.kind == TK_IDENT && p->token.size > 3 &&
+			!memcmp(p->token.text, "sm_", 3)) {
 			unsigned target = 0;
-			for (uint32_t k = 3; k < p->token.size && p->token.text[k] >= '0' && p->token.text[k] <= '9'; k++)
+			for (uint32_t k = 3; k < p->token.size && p->token.text[k] >= '0' &&
+				p->token.text[k] <= '9';
+				k++)
 				target = target * 10 + (unsigned)(p->token.text[k] - '0');
 			p->target = target;
 			if (target > p->module->target)
-				ckt_ptx_fail(p, CKT_PTX_WRONG_TARGET, "made for compute capability %u.%u, the device has %u.%u", target / 10, target % 10,
-					     p->module->target / 10, p->module->target % 10);
+				ckt_ptx_fail(p, CKT_PTX_WRONG_TARGET,
+					"made for compute capability %u.%u, the device has %u.%u",
+					target / 10, target % 10, p->module->target / 10,
+					p->module->target % 10);
 		}
 		ckt_ptx_next(p);
 	} while (ckt_ptx_accept(p, ','));
@@ -590,8 +646,11 @@ static void parse_alias(struct ptx_parser *p)
 
 static void parse_declaration_statement(struct ptx_parser *p)
 {
-	static const struct { const char *word; enum ptx_linkage linkage; } linkages[] = {
-		{"extern", LINK_EXTERN}, {"visible", LINK_VISIBLE}, {"weak", LINK_WEAK}, {"common", LINK_COMMON}};
+	static const struct {
+		const char *word;
+		enum ptx_linkage linkage;
+	} linkages[] = {{"extern", LINK_EXTERN}, {"visible", LINK_VISIBLE}, {"weak", LINK_WEAK},
+		{"common", LINK_COMMON}};
 	enum ptx_linkage linkage = LINK_LOCAL;
 	for (size_t k = 0; k < sizeof linkages / sizeof *linkages; k++)
 		if (ckt_ptx_accept_dot(p, linkages[k].word))
@@ -607,7 +666,8 @@ static void parse_declaration_statement(struct ptx_parser *p)
 	else if (ckt_ptx_accept_dot(p, "shared"))
 		ckt_ptx_parse_module_variable(p, linkage, SP_SHARED);
 	else
-		ckt_ptx_fail(p, CKT_PTX_INVALID, "unknown directive '%.*s'", (int)(p->token.size < 60 ? p->token.size : 60), p->token.text);
+		ckt_ptx_fail(p, CKT_PTX_INVALID, "unknown directive '%.*s'",
+			(int)(p->token.size < 60 ? p->token.size : 60), p->token.text);
 }
 
 void ckt_ptx_parse_text(struct ptx_parser *p)
@@ -622,7 +682,8 @@ void ckt_ptx_parse_text(struct ptx_parser *p)
 			parse_target(p);
 		} else if (ckt_ptx_accept_dot(p, "address_size")) {
 			if (integer(p) != 64)
-				ckt_ptx_fail(p, CKT_PTX_INVALID, "only .address_size 64 is supported");
+				ckt_ptx_fail(
+					p, CKT_PTX_INVALID, "only .address_size 64 is supported");
 		} else if (ckt_ptx_is_dot(p, "file") || ckt_ptx_is_dot(p, "loc")) {
 			ckt_ptx_skip_line(p);
 		} else if (ckt_ptx_accept_dot(p, "section")) {

@@ -5,19 +5,38 @@
 
 #include "softgpu/ptx/internal.h"
 
-static const struct { const char *name; uint8_t bytes; bool is_signed, is_float; } type_table[T_COUNT] = {
+static const struct {
+	const char *name;
+	uint8_t bytes;
+	bool is_signed, is_float;
+} type_table[T_COUNT] = {
 	[T_PRED] = {"pred", 0, false, false},
-	[T_B8] = {"b8", 1, false, false}, [T_U8] = {"u8", 1, false, false}, [T_S8] = {"s8", 1, true, false},
-	[T_B16] = {"b16", 2, false, false}, [T_U16] = {"u16", 2, false, false}, [T_S16] = {"s16", 2, true, false},
-	[T_B32] = {"b32", 4, false, false}, [T_U32] = {"u32", 4, false, false}, [T_S32] = {"s32", 4, true, false},
-	[T_B64] = {"b64", 8, false, false}, [T_U64] = {"u64", 8, false, false}, [T_S64] = {"s64", 8, true, false},
+	[T_B8] = {"b8", 1, false, false},
+	[T_U8] = {"u8", 1, false, false},
+	[T_S8] = {"s8", 1, true, false},
+	[T_B16] = {"b16", 2, false, false},
+	[T_U16] = {"u16", 2, false, false},
+	[T_S16] = {"s16", 2, true, false},
+	[T_B32] = {"b32", 4, false, false},
+	[T_U32] = {"u32", 4, false, false},
+	[T_S32] = {"s32", 4, true, false},
+	[T_B64] = {"b64", 8, false, false},
+	[T_U64] = {"u64", 8, false, false},
+	[T_S64] = {"s64", 8, true, false},
 	[T_B128] = {"b128", 16, false, false},
-	[T_F16] = {"f16", 2, false, true}, [T_BF16] = {"bf16", 2, false, true},
-	[T_F32] = {"f32", 4, false, true}, [T_F64] = {"f64", 8, false, true},
-	[T_F16X2] = {"f16x2", 4, false, true}, [T_BF16X2] = {"bf16x2", 4, false, true},
-	[T_U16X2] = {"u16x2", 4, false, false}, [T_S16X2] = {"s16x2", 4, true, false},
-	[T_TF32] = {"tf32", 4, false, true}, [T_E4M3X2] = {"e4m3x2", 2, false, true}, [T_E5M2X2] = {"e5m2x2", 2, false, true},
-	[T_F32X2] = {"f32x2", 8, false, true}, [T_UE8M0X2] = {"ue8m0x2", 2, false, true},
+	[T_F16] = {"f16", 2, false, true},
+	[T_BF16] = {"bf16", 2, false, true},
+	[T_F32] = {"f32", 4, false, true},
+	[T_F64] = {"f64", 8, false, true},
+	[T_F16X2] = {"f16x2", 4, false, true},
+	[T_BF16X2] = {"bf16x2", 4, false, true},
+	[T_U16X2] = {"u16x2", 4, false, false},
+	[T_S16X2] = {"s16x2", 4, true, false},
+	[T_TF32] = {"tf32", 4, false, true},
+	[T_E4M3X2] = {"e4m3x2", 2, false, true},
+	[T_E5M2X2] = {"e5m2x2", 2, false, true},
+	[T_F32X2] = {"f32x2", 8, false, true},
+	[T_UE8M0X2] = {"ue8m0x2", 2, false, true},
 	[T_OPAQUE] = {"texref", 8, false, false},
 };
 
@@ -26,14 +45,24 @@ enum ptx_type ckt_ptx_type_from(const char *word, size_t size)
 	for (int t = T_PRED; t < T_COUNT; t++)
 		if (strlen(type_table[t].name) == size && !memcmp(type_table[t].name, word, size))
 			return (enum ptx_type)t;
-	if ((size == 10 && !memcmp(word, "samplerref", 10)) || (size == 7 && !memcmp(word, "surfref", 7)))
+	if ((size == 10 && !memcmp(word, "samplerref", 10)) ||
+		(size == 7 && !memcmp(word, "surfref", 7)))
 		return T_OPAQUE;
 	return T_NONE;
 }
 
-unsigned ckt_ptx_type_bytes(enum ptx_type type) { return type_table[type].bytes; }
-bool ckt_ptx_type_signed(enum ptx_type type) { return type_table[type].is_signed; }
-bool ckt_ptx_type_float(enum ptx_type type) { return type_table[type].is_float; }
+unsigned ckt_ptx_type_bytes(enum ptx_type type)
+{
+	return type_table[type].bytes;
+}
+bool ckt_ptx_type_signed(enum ptx_type type)
+{
+	return type_table[type].is_signed;
+}
+bool ckt_ptx_type_float(enum ptx_type type)
+{
+	return type_table[type].is_float;
+}
 
 /* Bytes a lane of a register takes; 0 for a predicate. */
 unsigned ckt_ptx_lane_bytes(enum ptx_type type)
@@ -42,19 +71,25 @@ unsigned ckt_ptx_lane_bytes(enum ptx_type type)
 	return type == T_PRED ? 0 : bytes <= 4 ? 4 : bytes;
 }
 
-static bool is_bits(enum ptx_type type) { return type == T_B8 || type == T_B16 || type == T_B32 || type == T_B64 || type == T_B128; }
+static bool is_bits(enum ptx_type type)
+{
+	return type == T_B8 || type == T_B16 || type == T_B32 || type == T_B64 || type == T_B128;
+}
 
 bool ckt_ptx_type_takes(enum ptx_type type, enum ptx_type reg)
 {
 	if (type == T_PRED || reg == T_PRED || type_table[type].bytes != type_table[reg].bytes)
 		return type == reg;
-	return is_bits(type) || is_bits(reg) || type_table[type].is_float == type_table[reg].is_float;
+	return is_bits(type) || is_bits(reg) ||
+		type_table[type].is_float == type_table[reg].is_float;
 }
 
-/* ---- Constants, with the kinds that ptxas gives them: signed unless marked U, cast, or too large. */
+/*
+ * ---- Constants, with the kinds that ptxas gives them: signed unless marked U, cast, or too large.
+ */
 
 struct constant {
-	enum ptx_type kind;	/* T_S64, T_U64, T_F32 or T_F64 */
+	enum ptx_type kind; /* T_S64, T_U64, T_F32 or T_F64 */
 	uint64_t bits;
 };
 
@@ -62,7 +97,10 @@ static struct constant expression(struct ptx_parser *p, int level);
 static struct constant choice(struct ptx_parser *p);
 static struct constant primary(struct ptx_parser *p);
 
-static bool is_integer(const struct constant *c) { return c->kind == T_S64 || c->kind == T_U64; }
+static bool is_integer(const struct constant *c)
+{
+	return c->kind == T_S64 || c->kind == T_U64;
+}
 
 static struct constant need_integer(struct ptx_parser *p, struct constant c)
 {
@@ -73,7 +111,9 @@ static struct constant need_integer(struct ptx_parser *p, struct constant c)
 
 static struct constant negate(struct constant c)
 {
-	c.bits = c.kind == T_F32 ? c.bits ^ 0x80000000u : c.kind == T_F64 ? c.bits ^ (1ull << 63) : 0 - c.bits;
+	c.bits = c.kind == T_F32  ? c.bits ^ 0x80000000u
+		: c.kind == T_F64 ? c.bits ^ (1ull << 63)
+				  : 0 - c.bits;
 	return c;
 }
 
@@ -115,7 +155,8 @@ static struct constant unary(struct ptx_parser *p)
 		return (struct constant){T_S64, PTX_LANES};
 	}
 	if (p->token.kind != TK_INT && p->token.kind != TK_F32 && p->token.kind != TK_F64)
-		ckt_ptx_fail_broken(p, "constant expected before '%.*s'", (int)(p->token.size < 40 ? p->token.size : 40), p->token.text);
+		ckt_ptx_fail_broken(p, "constant expected before '%.*s'",
+			(int)(p->token.size < 40 ? p->token.size : 40), p->token.text);
 	struct constant c = {T_S64, p->token.value};
 	if (p->token.kind != TK_INT)
 		c.kind = p->token.kind == TK_F32 ? T_F32 : T_F64;
@@ -133,11 +174,34 @@ static struct constant primary(struct ptx_parser *p)
 	return c;
 }
 
-enum operator { O_OR_ELSE, O_AND_THEN, O_OR, O_XOR, O_AND, O_EQ, O_NE, O_LE, O_GE, O_SHL, O_SHR, O_LT, O_GT, O_ADD, O_SUB, O_MUL, O_DIV, O_REM, O_COUNT };
+enum operator{
+	O_OR_ELSE,
+	O_AND_THEN,
+	O_OR,
+	O_XOR,
+	O_AND,
+	O_EQ,
+	O_NE,
+	O_LE,
+	O_GE,
+	O_SHL,
+	O_SHR,
+	O_LT,
+	O_GT,
+	O_ADD,
+	O_SUB,
+	O_MUL,
+	O_DIV,
+	O_REM,
+	O_COUNT
+};
 /* Those of two characters stand before those that they begin with. */
-static const struct { char text[3]; uint8_t level; } operators[O_COUNT] = {
-	{"||", 0}, {"&&", 1}, {"|", 2}, {"^", 3}, {"&", 4}, {"==", 5}, {"!=", 5}, {"<=", 6}, {">=", 6}, {"<<", 7}, {">>", 7}, {"<", 6}, {">", 6},
-	{"+", 8}, {"-", 8}, {"*", 9}, {"/", 9}, {"%", 9}};
+static const struct {
+	char text[3];
+	uint8_t level;
+} operators[O_COUNT] = {{"||", 0}, {"&&", 1}, {"|", 2}, {"^", 3}, {"&", 4}, {"==", 5}, {"!=", 5},
+	{"<=", 6}, {">=", 6}, {"<<", 7}, {">>", 7}, {"<", 6}, {">", 6}, {"+", 8}, {"-", 8},
+	{"*", 9}, {"/", 9}, {"%", 9}};
 enum { LEVELS = 10 };
 
 /* The operator at the current token, or -1; p->cursor is behind its first character. */
@@ -145,13 +209,15 @@ static int operator_at(const struct ptx_parser *p)
 {
 	for (int k = 0; p->token.kind == TK_PUNCT && k < O_COUNT; k++) {
 		const char *text = operators[k].text;
-		if (p->token.punct == text[0] && (!text[1] || (p->cursor < p->end && *p->cursor == text[1])))
+		if (p->token.punct == text[0] &&
+			(!text[1] || (p->cursor < p->end && *p->cursor == text[1])))
 			return k;
 	}
 	return -1;
 }
 
-static struct constant combine_floats(struct ptx_parser *p, enum operator o, struct constant a, struct constant b)
+static struct constant combine_floats(
+	struct ptx_parser *p, enum operator o, struct constant a, struct constant b)
 {
 	double x, y;
 	if (a.kind != T_F64 || b.kind != T_F64 || o < O_ADD || o == O_REM)
@@ -163,7 +229,8 @@ static struct constant combine_floats(struct ptx_parser *p, enum operator o, str
 	return a;
 }
 
-static struct constant combine(struct ptx_parser *p, enum operator o, struct constant a, struct constant b)
+static struct constant combine(
+	struct ptx_parser *p, enum operator o, struct constant a, struct constant b)
 {
 	if (!is_integer(&a) || !is_integer(&b))
 		return combine_floats(p, o, a, b);
@@ -173,28 +240,48 @@ static struct constant combine(struct ptx_parser *p, enum operator o, struct con
 	uint64_t x = a.bits, y = b.bits;
 	enum ptx_type kind = is_signed ? T_S64 : T_U64;
 	switch (o) {
-	case O_OR_ELSE: return (struct constant){T_S64, x || y};
-	case O_AND_THEN: return (struct constant){T_S64, x && y};
-	case O_EQ: return (struct constant){T_S64, x == y};
-	case O_NE: return (struct constant){T_S64, x != y};
-	case O_LE: return (struct constant){T_S64, is_signed ? (int64_t)x <= (int64_t)y : x <= y};
-	case O_GE: return (struct constant){T_S64, is_signed ? (int64_t)x >= (int64_t)y : x >= y};
-	case O_LT: return (struct constant){T_S64, is_signed ? (int64_t)x < (int64_t)y : x < y};
-	case O_GT: return (struct constant){T_S64, is_signed ? (int64_t)x > (int64_t)y : x > y};
+	case O_OR_ELSE:
+		return (struct constant){T_S64, x || y};
+	case O_AND_THEN:
+		return (struct constant){T_S64, x && y};
+	case O_EQ:
+		return (struct constant){T_S64, x == y};
+	case O_NE:
+		return (struct constant){T_S64, x != y};
+	case O_LE:
+		return (struct constant){T_S64, is_signed ? (int64_t)x <= (int64_t)y : x <= y};
+	case O_GE:
+		return (struct constant){T_S64, is_signed ? (int64_t)x >= (int64_t)y : x >= y};
+	case O_LT:
+		return (struct constant){T_S64, is_signed ? (int64_t)x < (int64_t)y : x < y};
+	case O_GT:
+		return (struct constant){T_S64, is_signed ? (int64_t)x > (int64_t)y : x > y};
 	/* The left side alone says how it is shifted, by the low six bits of the right one. */
-	case O_SHL: return (struct constant){a.kind, x << (y & 63)};
-	case O_SHR: return (struct constant){a.kind, a.kind == T_S64 ? (uint64_t)((int64_t)x >> (y & 63)) : x >> (y & 63)};
-	case O_REM: return (struct constant){T_U64, x % y};
-	case O_OR: return (struct constant){kind, x | y};
-	case O_XOR: return (struct constant){kind, x ^ y};
-	case O_AND: return (struct constant){kind, x & y};
-	case O_ADD: return (struct constant){kind, x + y};
-	case O_SUB: return (struct constant){kind, x - y};
-	case O_MUL: return (struct constant){kind, x * y};
-	default: break;
+	case O_SHL:
+		return (struct constant){a.kind, x << (y & 63)};
+	case O_SHR:
+		return (struct constant){a.kind,
+			a.kind == T_S64 ? (uint64_t)((int64_t)x >> (y & 63)) : x >> (y & 63)};
+	case O_REM:
+		return (struct constant){T_U64, x % y};
+	case O_OR:
+		return (struct constant){kind, x | y};
+	case O_XOR:
+		return (struct constant){kind, x ^ y};
+	case O_AND:
+		return (struct constant){kind, x & y};
+	case O_ADD:
+		return (struct constant){kind, x + y};
+	case O_SUB:
+		return (struct constant){kind, x - y};
+	case O_MUL:
+		return (struct constant){kind, x * y};
+	default:
+		break;
 	}
-	if (is_signed)	/* the least number by -1 wraps */
-		return (struct constant){kind, y == ~0ull ? 0 - x : (uint64_t)((int64_t)x / (int64_t)y)};
+	if (is_signed) /* the least number by -1 wraps */
+		return (struct constant){
+			kind, y == ~0ull ? 0 - x : (uint64_t)((int64_t)x / (int64_t)y)};
 	return (struct constant){kind, x / y};
 }
 

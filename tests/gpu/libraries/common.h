@@ -1,17 +1,20 @@
-/* What the programs of tests/gpu/libraries share: a line for each result, and how a library says that it failed. */
+/*
+ * What the programs of tests/gpu/libraries share: a line for each result, and how a library says
+ * that it failed.
+ */
 #pragma once
 
 #include "phase.h"
 
 #include <vector>
 
-#define TRY(call)                                                                                                                \
-	do {                                                                                                                     \
-		int try_status = (int)(call);                                                                                    \
-		if (try_status) {                                                                                                \
-			printf("%s:%d: %s: status %d\n", __FILE__, __LINE__, #call, try_status);                                  \
-			exit(1);                                                                                                 \
-		}                                                                                                                \
+#define TRY(call)                                                                                \
+	do {                                                                                     \
+		int try_status = (int)(call);                                                    \
+		if (try_status) {                                                                \
+			printf("%s:%d: %s: status %d\n", __FILE__, __LINE__, #call, try_status); \
+			exit(1);                                                                 \
+		}                                                                                \
 	} while (0)
 
 template <typename T> static T *device(const std::vector<T> &values)

@@ -23,8 +23,9 @@ static bool take_call_away(void)
 		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
 	};
 	struct sock_fprog program = {.len = COUNT(instructions), .filter = instructions};
-	return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0 &&
-	       syscall(SYS_close_range, ~0u, ~0u, 0) == -1 && errno == ENOSYS;
+	return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+		prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0 &&
+		syscall(SYS_close_range, ~0u, ~0u, 0) == -1 && errno == ENOSYS;
 }
 
 /* What the child found wrong, as bits. */
@@ -33,7 +34,8 @@ static int child(const int fds[3], bool without)
 	if (without && !take_call_away())
 		return 1 << NO_FILTER;
 	ckt_close_from((unsigned)fds[1]);
-	return (fcntl(fds[0], F_GETFD) < 0) | (fcntl(fds[1], F_GETFD) >= 0) << 1 | (fcntl(fds[2], F_GETFD) >= 0) << 2;
+	return (fcntl(fds[0], F_GETFD) < 0) | (fcntl(fds[1], F_GETFD) >= 0) << 1 |
+		(fcntl(fds[2], F_GETFD) >= 0) << 2;
 }
 
 static void test_closes(void)

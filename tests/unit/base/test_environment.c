@@ -10,14 +10,17 @@ static void table_is_sorted_and_described(void)
 		const struct ckt_environment_variable *variable = &ckt_environment_variables[i];
 
 		CU_ASSERT(strncmp(variable->name, "CRICKET_", 8) == 0);
-		CU_ASSERT(strlen(variable->description) > 10 && !strchr(variable->description, '\n'));
-		CU_ASSERT(i == 0 || strcmp(ckt_environment_variables[i - 1].name, variable->name) < 0);
+		CU_ASSERT(
+			strlen(variable->description) > 10 && !strchr(variable->description, '\n'));
+		CU_ASSERT(i == 0 ||
+			strcmp(ckt_environment_variables[i - 1].name, variable->name) < 0);
 	}
 }
 
 static void unknown_are_found(void)
 {
-	char *environment[] = {"PATH=/bin", "CRICKET_LOG=debug", "CRICKET_LOGS=debug", "CRICKET_LO=1", "CRICKET_SYNC", "CRICKET_=", "XCRICKET_A=1", NULL};
+	char *environment[] = {"PATH=/bin", "CRICKET_LOG=debug", "CRICKET_LOGS=debug",
+		"CRICKET_LO=1", "CRICKET_SYNC", "CRICKET_=", "XCRICKET_A=1", NULL};
 	size_t cursor = 0;
 
 	CU_ASSERT_PTR_EQUAL(ckt_environment_unknown(environment, &cursor), environment[2]);

@@ -11,7 +11,8 @@ static void test_upper(void)
 	static const struct {
 		uint64_t key;
 		size_t index;
-	} rows[] = {{0, 0}, {1, 0}, {2, 1}, {4, 1}, {5, 3}, {6, 3}, {0x2000000000000004, 3}, {0x2000000000000005, 4}, {UINT64_MAX - 1, 4}, {UINT64_MAX, 5}};
+	} rows[] = {{0, 0}, {1, 0}, {2, 1}, {4, 1}, {5, 3}, {6, 3}, {0x2000000000000004, 3},
+		{0x2000000000000005, 4}, {UINT64_MAX - 1, 4}, {UINT64_MAX, 5}};
 	for (size_t i = 0; i < COUNT(rows); i++)
 		IS(CKT_SORTED_UPPER(list, COUNT(list), at, rows[i].key), rows[i].index);
 	IS(CKT_SORTED_UPPER(list, 0, at, 7), 0);

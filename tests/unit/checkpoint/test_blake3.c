@@ -1,6 +1,6 @@
 /*
- * checkpoint/format/blake3.c: what the reference implementation says of the bytes i % 251, by sizes around blocks, chunks and whole trees, and
- * wherever the data lies.
+ * checkpoint/format/blake3.c: what the reference implementation says of the bytes i % 251, by sizes
+ * around blocks, chunks and whole trees, and wherever the data lies.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -51,15 +51,22 @@ static void test_known(void)
 	free(data);
 }
 
-/* The same bytes at any address, of any alignment: the same hash.  One byte more, less or other: another. */
+/*
+ * The same bytes at any address, of any alignment: the same hash.  One byte more, less or other:
+ * another.
+ */
 static void test_places(void)
 {
-	static const size_t sizes[] = {1, 63, 64, 65, 1023, 1024, 1025, 8191, 8192, 8193, 16384, 16385, 100000};
+	static const size_t sizes[] = {
+		1, 63, 64, 65, 1023, 1024, 1025, 8191, 8192, 8193, 16384, 16385, 100000};
 	uint8_t *data = bytes_of_count(), first[32], hash[32];
 	for (size_t k = 0; k < COUNT(sizes); k++) {
 		ckt_blake3(data, sizes[k], first);
 		for (unsigned shift = 1; shift < 17; shift += 5) {
-			/* In memory of its exact size, so that the sanitizer sees a byte read too many. */
+			/*
+			 * In memory of its exact size, so that the sanitizer sees a byte read too
+			 * many.
+			 */
 			uint8_t *copy = malloc(sizes[k] + shift);
 			memcpy(copy + shift, data, sizes[k]);
 			ckt_blake3(copy + shift, sizes[k], hash);
@@ -91,4 +98,5 @@ static void test_lengths(void)
 	free(zeros);
 }
 
-UNIT_SUITE(checkpoint/format/blake3, {"known", test_known}, {"places", test_places}, {"lengths", test_lengths})
+UNIT_SUITE(checkpoint / format / blake3, {"known", test_known}, {"places", test_places},
+	{"lengths", test_lengths})

@@ -1,4 +1,7 @@
-/* checkpoint/format/broker.c: what can be asked for, what is opened, and what is believed of an answer. */
+/*
+ * checkpoint/format/broker.c: what can be asked for, what is opened, and what is believed of an
+ * answer.
+ */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -128,7 +131,8 @@ static void test_foreign_file(void)
 
 static void test_end(void)
 {
-	static const char garbage[][24] = {"", "short", "twenty bytes of none", "more than twenty bytes"};
+	static const char garbage[][24] = {
+		"", "short", "twenty bytes of none", "more than twenty bytes"};
 	for (size_t i = 1; i < COUNT(garbage); i++) {
 		char byte;
 		begin(CKT_BROKER_READ);
@@ -152,12 +156,12 @@ static void test_end(void)
 /* ---- The other side lies */
 
 struct lie {
-	int fd;			/* what comes along, -1: nothing */
+	int fd; /* what comes along, -1: nothing */
 	int status;
 	uint32_t magic;
-	unsigned late;		/* answers to others before */
+	unsigned late; /* answers to others before */
 	size_t size;
-	int expected[2];	/* of a read and of a make; 0: taken */
+	int expected[2]; /* of a read and of a make; 0: taken */
 };
 
 static void tell(int fd, uint32_t tag, const struct lie *lie)
@@ -206,7 +210,8 @@ static void test_lies(void)
 {
 	char plain[] = "/tmp/ckt-broker-plain-XXXXXX", full[] = "/tmp/ckt-broker-full-XXXXXX";
 	int write_fd = mkstemp(plain), full_fd = mkstemp(full), pair[2];
-	int read_only = open(plain, O_RDONLY), write_only = open(plain, O_WRONLY), path = open(plain, O_PATH), dir = open("/tmp", O_RDONLY);
+	int read_only = open(plain, O_RDONLY), write_only = open(plain, O_WRONLY),
+	    path = open(plain, O_PATH), dir = open("/tmp", O_RDONLY);
 	IS(write(full_fd, "x", 1), 1);
 	int full_only = open(full, O_WRONLY);
 	MUST(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
@@ -227,7 +232,9 @@ static void test_lies(void)
 		{read_only, 0, magic + 1, 0, 12, {-EPROTO, -EPROTO}},
 		{read_only, 0, magic, 0, 8, {-EPROTO, -EPROTO}},
 		{read_only, 0, magic, 0, 16, {-EPROTO, -EPROTO}},
-		{read_only, 0, magic, 0, 0, {-ECONNRESET, -ECONNRESET}},	/* an empty message, and yet with a descriptor */
+		{read_only, 0, magic, 0, 0,
+			{-ECONNRESET,
+				-ECONNRESET}}, /* an empty message, and yet with a descriptor */
 	};
 	wait_for_threads();
 	int lowest = dup(read_only);
@@ -237,7 +244,8 @@ static void test_lies(void)
 			struct liar liar = {.fd = pair[1], .lie = &lies[i]};
 			pthread_t thread;
 			MUST(pthread_create(&thread, NULL, liar_thread, &liar), 0);
-			int fd = ckt_broker_open(pair[0], make ? CKT_BROKER_MAKE : CKT_BROKER_READ, 0, 0);
+			int fd = ckt_broker_open(
+				pair[0], make ? CKT_BROKER_MAKE : CKT_BROKER_READ, 0, 0);
 			IS(fd < 0 ? fd : 0, lies[i].expected[make]);
 			if (fd >= 0)
 				close(fd);
@@ -245,7 +253,7 @@ static void test_lies(void)
 		}
 	int lowest_now = dup(read_only);
 	close(lowest_now);
-	IS(lowest_now, lowest);		/* what came along with a wrong answer was closed */
+	IS(lowest_now, lowest); /* what came along with a wrong answer was closed */
 	close(pair[1]);
 	int gone = ckt_broker_open(pair[0], CKT_BROKER_READ, 0, 0);
 	YES(gone == -ECONNRESET || gone == -EPIPE);
@@ -289,4 +297,5 @@ static void test_silence(void)
 	close(pair[1]);
 }
 
-UNIT_SUITE(broker, {"make", test_make}, {"read", test_read}, {"foreign file", test_foreign_file}, {"end", test_end}, {"lies", test_lies}, {"silence", test_silence})
+UNIT_SUITE(broker, {"make", test_make}, {"read", test_read}, {"foreign file", test_foreign_file},
+	{"end", test_end}, {"lies", test_lies}, {"silence", test_silence})

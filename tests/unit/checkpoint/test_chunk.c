@@ -1,6 +1,6 @@
 /*
- * checkpoint/format/chunk.c: data files: zeros left out, compression where it helps, hashes, and readers of files that are not what they should
- * be.
+ * checkpoint/format/chunk.c: data files: zeros left out, compression where it helps, hashes, and
+ * readers of files that are not what they should be.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -63,14 +63,18 @@ static void test_writer(void)
 		noise(data, sizeof data);
 		IS(ckt_image_writer_add(&w, 5, 7, data, sizeof data, NULL), 0);
 		IS(w.count, 3);
-		static const struct { unsigned space, size; uint64_t address; bool shrinks; } want[] = {{3, 1, 5, false},
-			{4, 5000, 6, true}, {5, CKT_IMAGE_CHUNK, 7, false}};
+		static const struct {
+			unsigned space, size;
+			uint64_t address;
+			bool shrinks;
+		} want[] = {{3, 1, 5, false}, {4, 5000, 6, true}, {5, CKT_IMAGE_CHUNK, 7, false}};
 		uint64_t offset = 0;
 		for (unsigned i = 0; i < 3; i++) {
 			const ckt_image_chunk *c = &w.chunks[i];
 			bool packed = compress && want[i].shrinks;
-			YES(c->space == want[i].space && c->size == want[i].size && c->address == want[i].address && c->file == 2 &&
-			    c->offset == offset);
+			YES(c->space == want[i].space && c->size == want[i].size &&
+				c->address == want[i].address && c->file == 2 &&
+				c->offset == offset);
 			IS(c->encoding, packed ? CKT_IMAGE_ZSTD : CKT_IMAGE_RAW);
 			YES(packed ? c->stored < 500 : c->stored == c->size);
 			offset += c->stored;
@@ -96,7 +100,8 @@ static void test_writer(void)
 		IS(ckt_image_chunk_read(dir, &image, &outside, back), -ENOENT);
 		outside = w.chunks[2];
 		outside.offset++;
-		IS(ckt_image_chunk_read(dir, &image, &outside, back), -EBADMSG);	/* its end is behind the file's */
+		/* its end is behind the file's */
+		IS(ckt_image_chunk_read(dir, &image, &outside, back), -EBADMSG);
 		ckt_image_writer_fini(&w);
 		ckt_image_writer_fini(&w);
 		end();
@@ -157,13 +162,15 @@ static void test_reader(void)
 	IS(ckt_image_writer_finish(&w[0]), 0);
 	u_quad_t size = 6;
 	ckt_image_file elsewhere = {.ancestor = 0, .file = 3, .bytes = 5};
-	ckt_image image = {.hash_kind = CKT_IMAGE_BLAKE3, .file_bytes = {1, &size}, .elsewhere = {1, &elsewhere}};
+	ckt_image image = {.hash_kind = CKT_IMAGE_BLAKE3,
+		.file_bytes = {1, &size},
+		.elsewhere = {1, &elsewhere}};
 	struct ckt_image_reader r;
 	IS(ckt_image_reader_init(&r, &image, dirs, 2, message, sizeof message), 0);
 	IS(ckt_image_reader_chunk(&r, &w[0].chunks[0], back), 0);
 	IS(memcmp(back, "newer!", 6), 0);
 	ckt_image_chunk old = w[1].chunks[0];
-	old.file = 1;	/* behind the image's own */
+	old.file = 1; /* behind the image's own */
 	IS(ckt_image_reader_chunk(&r, &old, back), 0);
 	IS(memcmp(back, "older", 5), 0);
 	old.file = 2;
@@ -226,4 +233,5 @@ static void test_open(void)
 	close(fds[1]);
 }
 
-UNIT_SUITE(checkpoint/format/chunk, {"writer", test_writer}, {"hashes", test_hashes}, {"reader", test_reader}, {"open", test_open})
+UNIT_SUITE(checkpoint / format / chunk, {"writer", test_writer}, {"hashes", test_hashes},
+	{"reader", test_reader}, {"open", test_open})

@@ -15,69 +15,97 @@ static char message[512];
 /* Something of everything. */
 static void make(ckt_image *image)
 {
-	static ckt_image_extent extents[] = {{0x200000000000, 2 << 20, 1}, {0x200000200000, 6 << 20, 0}};
+	static ckt_image_extent extents[] = {
+		{0x200000000000, 2 << 20, 1}, {0x200000200000, 6 << 20, 0}};
 	static ckt_image_block blocks[] = {{0x200000000000, 100, 5}, {0x200000200000, 5 << 20, 5}};
-	static ckt_image_device device = {.name = "Cricket Soft GPU", .major = 12, .total_bytes = 1 << 30, .extents = {2, extents}, .blocks = {2, blocks}};
-	static ckt_image_reply replies[] = {{.seq = 7, .proc = 60, .body = {3, "abc"}}, {.seq = 9, .proc = 61}};
-	static ckt_image_blob blobs[] = {{.size = 1000, .received = 1000}, {.size = 1000, .received = 10}};
+	static ckt_image_device device = {.name = "Cricket Soft GPU",
+		.major = 12,
+		.total_bytes = 1 << 30,
+		.extents = {2, extents},
+		.blocks = {2, blocks}};
+	static ckt_image_reply replies[] = {
+		{.seq = 7, .proc = 60, .body = {3, "abc"}}, {.seq = 9, .proc = 61}};
+	static ckt_image_blob blobs[] = {
+		{.size = 1000, .received = 1000}, {.size = 1000, .received = 10}};
 	static ckt_image_journal journal[] = {{.kind = 1, .id = 3}, {.kind = 2, .id = 3}};
 	static ckt_image_limit limits[] = {{1, 1024}};
 	static ckt_image_context contexts[] = {{.id = 5, .primary = 1, .limits = {1, limits}}};
 	static ckt_image_stream streams[] = {{8, 5, 1, -1}};
-	static ckt_image_event events[] = {{.id = 9, .context = 5, .recorded = 1, .timed = 1, .milliseconds = 1.5f}};
+	static ckt_image_event events[] = {
+		{.id = 9, .context = 5, .recorded = 1, .timed = 1, .milliseconds = 1.5f}};
 	static ckt_image_global globals[] = {{"counter", 0x7000, 4}};
 	static u_int keys[] = {7};
 	static u_quad_t values[] = {3};
-	static ckt_image_module modules[] = {{.id = 3, .context = 5, .option_keys = {1, keys}, .option_values = {1, values}, .globals = {1, globals}}};
+	static ckt_image_module modules[] = {{.id = 3,
+		.context = 5,
+		.option_keys = {1, keys},
+		.option_values = {1, values},
+		.globals = {1, globals}}};
 	static ckt_image_attribute attributes[] = {{8, 65536}};
-	static ckt_image_function functions[] = {{.id = 4, .module = 3, .name = "kernel", .attributes = {1, attributes}}};
+	static ckt_image_function functions[] = {
+		{.id = 4, .module = 3, .name = "kernel", .attributes = {1, attributes}}};
 	static u_quad_t files[] = {4096};
-	static ckt_image_chunk chunks[] = {{.address = 0x200000000000, .size = 4000, .offset = 96, .stored = 4000},
-					   {.space = 1, .address = 900, .size = 100, .offset = 0, .stored = 90, .encoding = CKT_IMAGE_ZSTD}};
+	static ckt_image_chunk chunks[] = {
+		{.address = 0x200000000000, .size = 4000, .offset = 96, .stored = 4000},
+		{.space = 1,
+			.address = 900,
+			.size = 100,
+			.offset = 0,
+			.stored = 90,
+			.encoding = CKT_IMAGE_ZSTD}};
 	static ckt_image_pool_block pool_blocks[] = {{0x200000200000, 1}};
-	static ckt_image_pool pools[] = {{.id = 11, .reuse = 7, .release_threshold = 1 << 20, .used_high = 9, .blocks = {1, pool_blocks}}};
+	static ckt_image_pool pools[] = {{.id = 11,
+		.reuse = 7,
+		.release_threshold = 1 << 20,
+		.used_high = 9,
+		.blocks = {1, pool_blocks}}};
 	static ckt_image_reservation reservations[] = {{0x200000800000, 4 << 20}};
-	static ckt_image_physical physicals[] = {{.id = 12, .size = 2 << 20, .contents = 0x200000800000}};
+	static ckt_image_physical physicals[] = {
+		{.id = 12, .size = 2 << 20, .contents = 0x200000800000}};
 	static ckt_image_mapping mappings[] = {{0x200000800000, 2 << 20, 0, 12, 3}};
 	static ckt_image_ancestor ancestors[] = {{.id = "fifteen letters"}};
 	static ckt_image_file elsewhere[] = {{.ancestor = 0, .file = 3, .bytes = 5}};
 	static u_quad_t disabled[] = {6};
-	static ckt_image_graph graphs[] = {{.id = 13, .context = 5, .total = 5, .data = {5, "nodes"}, .disabled = {1, disabled}}};
+	static ckt_image_graph graphs[] = {{.id = 13,
+		.context = 5,
+		.total = 5,
+		.data = {5, "nodes"},
+		.disabled = {1, disabled}}};
 	static ckt_image_seen seen[] = {{3, "counter"}};
 	*image = (ckt_image){.session = "0123456789ab",
-			     .generation = 3,
-			     .program_name = "app",
-			     .client = "host",
-			     .build = "0.1",
-			     .executed = 10,
-			     .acked = 5,
-			     .deferred = 700,
-			     .replies = {2, replies},
-			     .window_base = 0x200000000000,
-			     .window_bytes = (uint64_t)4 << 40,
-			     .slice_bytes = (uint64_t)4 << 40,
-			     .devices = {1, &device},
-			     .blobs = {2, blobs},
-			     .journal = {2, journal},
-			     .contexts = {1, contexts},
-			     .streams = {1, streams},
-			     .events = {1, events},
-			     .modules = {1, modules},
-			     .functions = {1, functions},
-			     .file_bytes = {1, files},
-			     .chunks = {2, chunks},
-			     .pools = {1, pools},
-			     .reservations = {1, reservations},
-			     .physicals = {1, physicals},
-			     .mappings = {1, mappings},
-			     .id = "sixteen letters",
-			     .hash_kind = CKT_IMAGE_BLAKE3,
-			     .ancestors = {1, ancestors},
-			     .elsewhere = {1, elsewhere},
-			     .chain = true,
-			     .graphs = {1, graphs},
-			     .seen_known = true,
-			     .seen = {1, seen}};
+		.generation = 3,
+		.program_name = "app",
+		.client = "host",
+		.build = "0.1",
+		.executed = 10,
+		.acked = 5,
+		.deferred = 700,
+		.replies = {2, replies},
+		.window_base = 0x200000000000,
+		.window_bytes = (uint64_t)4 << 40,
+		.slice_bytes = (uint64_t)4 << 40,
+		.devices = {1, &device},
+		.blobs = {2, blobs},
+		.journal = {2, journal},
+		.contexts = {1, contexts},
+		.streams = {1, streams},
+		.events = {1, events},
+		.modules = {1, modules},
+		.functions = {1, functions},
+		.file_bytes = {1, files},
+		.chunks = {2, chunks},
+		.pools = {1, pools},
+		.reservations = {1, reservations},
+		.physicals = {1, physicals},
+		.mappings = {1, mappings},
+		.id = "sixteen letters",
+		.hash_kind = CKT_IMAGE_BLAKE3,
+		.ancestors = {1, ancestors},
+		.elsewhere = {1, elsewhere},
+		.chain = true,
+		.graphs = {1, graphs},
+		.seen_known = true,
+		.seen = {1, seen}};
 }
 
 static int decode(const uint8_t *data, size_t size, ckt_image *ret)
@@ -114,7 +142,9 @@ static void test_round_trip(void)
 	for (size_t at = 0; at < size; at++) {
 		data[at] ^= (uint8_t)(1 << at % 8);
 		int result = decode(data, size, &back);
-		/* The minor version alone may be another: later writers add what we need not know. */
+		/*
+		 * The minor version alone may be another: later writers add what we need not know.
+		 */
 		bool minor = at >= 8 && at < 12;
 		CU_ASSERT_TRUE(minor ? result == 0 : result != 0);
 		if (!result)
@@ -184,7 +214,8 @@ static void files(bool compress)
 	CU_ASSERT_PTR_NOT_NULL_FATAL(mkdtemp(directory));
 	int dir = open(directory, O_RDONLY | O_DIRECTORY);
 	struct ckt_image_writer writer;
-	uint8_t *zero = calloc(CKT_IMAGE_CHUNK, 1), *noise = malloc(CKT_IMAGE_CHUNK), *text = malloc(5000), *back = malloc(CKT_IMAGE_CHUNK);
+	uint8_t *zero = calloc(CKT_IMAGE_CHUNK, 1), *noise = malloc(CKT_IMAGE_CHUNK),
+		*text = malloc(5000), *back = malloc(CKT_IMAGE_CHUNK);
 	for (unsigned i = 0; i < CKT_IMAGE_CHUNK; i++)
 		noise[i] = (uint8_t)rand();
 	memset(text, 'a', 5000);
@@ -214,9 +245,12 @@ static void files(bool compress)
 		CU_ASSERT_EQUAL(pread(fd, &byte, 1, (off_t)at), 1);
 		byte ^= 4;
 		CU_ASSERT_EQUAL(pwrite(fd, &byte, 1, (off_t)at), 1);
-		CU_ASSERT_EQUAL(ckt_image_chunk_read(dir, &contents, &writer.chunks[i], back), -EBADMSG);
+		CU_ASSERT_EQUAL(
+			ckt_image_chunk_read(dir, &contents, &writer.chunks[i], back), -EBADMSG);
 	}
-	/* The whole: the manifest says how long the files are, and there is one image a directory. */
+	/*
+	 * The whole: the manifest says how long the files are, and there is one image a directory.
+	 */
 	ckt_image image, read = {0};
 	make(&image);
 	struct stat st;

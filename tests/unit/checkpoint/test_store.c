@@ -1,4 +1,7 @@
-/* checkpoint/format/store.c: the manifest as a file: header, versions, and directories that hold no whole image.  What it holds: test_image.c. */
+/*
+ * checkpoint/format/store.c: the manifest as a file: header, versions, and directories that hold no
+ * whole image.  What it holds: test_image.c.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -16,14 +19,21 @@ static char message[256];
 static ckt_image small(void)
 {
 	static ckt_image_device device = {.name = "GPU", .major = 9, .total_bytes = 1 << 30};
-	return (ckt_image){.session = "0123456789ab", .generation = 1, .program_name = "app", .client = "host", .build = "0.1",
-			   .window_base = 0x200000000000, .window_bytes = (uint64_t)4 << 40, .slice_bytes = (uint64_t)4 << 40,
-			    .devices = {1, &device}};
+	return (ckt_image){.session = "0123456789ab",
+		.generation = 1,
+		.program_name = "app",
+		.client = "host",
+		.build = "0.1",
+		.window_base = 0x200000000000,
+		.window_bytes = (uint64_t)4 << 40,
+		.slice_bytes = (uint64_t)4 << 40,
+		.devices = {1, &device}};
 }
 
 static uint32_t word(const uint8_t *data, size_t at)
 {
-	return (uint32_t)data[at] << 24 | (uint32_t)data[at + 1] << 16 | (uint32_t)data[at + 2] << 8 | data[at + 3];
+	return (uint32_t)data[at] << 24 | (uint32_t)data[at + 1] << 16 |
+		(uint32_t)data[at + 2] << 8 | data[at + 3];
 }
 
 /* The header's words, and what a change of each of them is told. */
@@ -40,11 +50,19 @@ static void test_header(void)
 	IS(ckt_image_decode(data, size, &back, message, sizeof message), 0);
 	TEXT(back.program_name, "app");
 	xdr_free((xdrproc_t)xdr_ckt_image, (char *)&back);
-	static const struct { unsigned at; int result; const char *words; } table[] = {
-		{0, -EBADMSG, "no manifest"}, {3, -EBADMSG, "no manifest"}, {7, -EPROTONOSUPPORT,
-			"restore it with the version that wrote it"}, {15, -EBADMSG, "cut off, or too long"},
-			{19, -EBADMSG, "cut off, or too long"},
-		{20, -EBADMSG, "checksum"}, {51, -EBADMSG, "checksum"}, {52, -EBADMSG, "checksum"},
+	static const struct {
+		unsigned at;
+		int result;
+		const char *words;
+	} table[] = {
+		{0, -EBADMSG, "no manifest"},
+		{3, -EBADMSG, "no manifest"},
+		{7, -EPROTONOSUPPORT, "restore it with the version that wrote it"},
+		{15, -EBADMSG, "cut off, or too long"},
+		{19, -EBADMSG, "cut off, or too long"},
+		{20, -EBADMSG, "checksum"},
+		{51, -EBADMSG, "checksum"},
+		{52, -EBADMSG, "checksum"},
 	};
 	for (size_t k = 0; k < COUNT(table); k++) {
 		data[table[k].at] ^= 0x40;
@@ -143,7 +161,8 @@ static void test_open(void)
 	IS(ckt_image_read_open(fds, 0, &back, message, sizeof message), -EBADF);
 	IS(ckt_image_write_open(fds[0], &image, message, sizeof message), 0);
 	IS(ckt_image_minor_open(fds[0]), CKT_IMAGE_MINOR);
-	IS(ckt_image_read_open(fds, 2, &back, message, sizeof message), -EBADMSG);	/* nothing in data-0 yet */
+	/* nothing in data-0 yet */
+	IS(ckt_image_read_open(fds, 2, &back, message, sizeof message), -EBADMSG);
 	IS(ftruncate(fds[1], 2), 0);
 	IS(ckt_image_read_open(fds, 1, &back, message, sizeof message), -EBADMSG);
 	/* Wherever the descriptor stands. */
@@ -155,4 +174,5 @@ static void test_open(void)
 	close(fds[1]);
 }
 
-UNIT_SUITE(checkpoint/format/store, {"header", test_header}, {"directory", test_directory}, {"open", test_open})
+UNIT_SUITE(checkpoint / format / store, {"header", test_header}, {"directory", test_directory},
+	{"open", test_open})

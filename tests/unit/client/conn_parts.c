@@ -70,7 +70,7 @@ void parts_reply(int peer, const struct ckt_reply_header *header, const void *bo
 bool parts_read(int fd, void *ret_data, size_t size)
 {
 	uint8_t *p = ret_data;
-	for (struct pollfd poll_fd = {.fd = fd, .events = POLLIN}; size; ) {
+	for (struct pollfd poll_fd = {.fd = fd, .events = POLLIN}; size;) {
 		ssize_t n = poll(&poll_fd, 1, 60000) == 1 ? read(fd, p, size) : 0;
 		if (n <= 0)
 			return false;

@@ -1,5 +1,6 @@
 /*
- * client/conn's files by themselves, without a session: one end of a socket pair stands in ckt_conn, the other is the test's.
+ * client/conn's files by themselves, without a session: one end of a socket pair stands in
+ * ckt_conn, the other is the test's.
  */
 #pragma once
 

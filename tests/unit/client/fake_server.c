@@ -17,12 +17,15 @@ static void send_greeting(int fd)
 	struct ckt_greeting greeting = {.protocol = 1, .flavours = {1, flavours}};
 	uint8_t *data;
 	size_t size;
-	ckt_net_encode_call(0, CRICKET_CALLBACK_PROG, CKT_CALLBACK_GREETING, (xdrproc_t)xdr_ckt_greeting, &greeting, &data, &size);
+	ckt_net_encode_call(0, CRICKET_CALLBACK_PROG, CKT_CALLBACK_GREETING,
+		(xdrproc_t)xdr_ckt_greeting, &greeting, &data, &size);
 	ckt_net_write_record(fd, data, size, -1, -1);
 	free(data);
 }
 
-/* The hello's header has another credential than a command's: its arguments begin after 40 bytes. */
+/*
+ * The hello's header has another credential than a command's: its arguments begin after 40 bytes.
+ */
 static bool answer_hello(struct fake_server *server, int fd, bool other, bool behind)
 {
 	uint8_t *data;
@@ -43,8 +46,12 @@ static bool answer_hello(struct fake_server *server, int fd, bool other, bool be
 		res.ckt_hello_res_u.refused.message = (char *)"no such session";
 		res.ckt_hello_res_u.refused.moved_to = (char *)"";
 	} else {
-		res.ckt_hello_res_u.ok = (struct ckt_hello_ok){.protocol = 1, .session = (char *)"0123456789ab", .generation = 1,
-							       .executed = behind ? 1 : server->executed, .server = (char *)"fake", .build = (char *)"test"};
+		res.ckt_hello_res_u.ok = (struct ckt_hello_ok){.protocol = 1,
+			.session = (char *)"0123456789ab",
+			.generation = 1,
+			.executed = behind ? 1 : server->executed,
+			.server = (char *)"fake",
+			.build = (char *)"test"};
 	}
 	bool accepted = res.status == CKT_HELLO_OK;
 	xdr_free((xdrproc_t)xdr_ckt_hello_args, (char *)&hello);
@@ -60,18 +67,22 @@ static void send_devices(struct fake_server *server, int fd, uint32_t xid)
 	static struct ckt_attribute attributes[CU_DEVICE_ATTRIBUTE_MAX];
 	for (unsigned i = 0; i < CU_DEVICE_ATTRIBUTE_MAX; i++)
 		attributes[i].value = 1024;
-	struct ckt_device device = {.name = (char *)"Fake", .total_bytes = 1 << 30, .pci_bus_id = (char *)"0000:00:00.0",
-				    .attributes = {CU_DEVICE_ATTRIBUTE_MAX, attributes}};
+	struct ckt_device device = {.name = (char *)"Fake",
+		.total_bytes = 1 << 30,
+		.pci_bus_id = (char *)"0000:00:00.0",
+		.attributes = {CU_DEVICE_ATTRIBUTE_MAX, attributes}};
 	struct ckt_devices_res res = {.driver_version = 13000, .devices = {1, &device}};
 	uint8_t *data;
 	size_t size;
-	ckt_net_encode_reply(xid, server->executed, (xdrproc_t)xdr_ckt_devices_res, &res, &data, &size);
+	ckt_net_encode_reply(
+		xid, server->executed, (xdrproc_t)xdr_ckt_devices_res, &res, &data, &size);
 	ckt_net_write_record(fd, data, size, -1, -1);
 	free(data);
 }
 
 /* Copies to the host bring bytes that tell their source address and place. */
-static size_t put_results(struct fake_server *server, const struct ckt_call_header *header, struct ckt_cursor *c, uint8_t *p)
+static size_t put_results(struct fake_server *server, const struct ckt_call_header *header,
+	struct ckt_cursor *c, uint8_t *p)
 {
 	if (header->proc == CKT_PROC_MEM_ALLOC) {
 		struct ckt_mem_alloc_args args;
@@ -97,7 +108,9 @@ static size_t put_results(struct fake_server *server, const struct ckt_call_head
 static void send_quiesce(int fd)
 {
 	uint8_t call[CKT_CALL_HEADER_SIZE];
-	ckt_call_header_put(call, &(struct ckt_call_header){.prog = CRICKET_CALLBACK_PROG, .vers = 1, .proc = CKT_CALLBACK_QUIESCE});
+	ckt_call_header_put(call,
+		&(struct ckt_call_header){
+			.prog = CRICKET_CALLBACK_PROG, .vers = 1, .proc = CKT_CALLBACK_QUIESCE});
 	ckt_net_write_record(fd, call, sizeof call, -1, -1);
 }
 
@@ -136,8 +149,10 @@ static bool handle(struct fake_server *server, int fd, const uint8_t *data, size
 		send_devices(server, fd, header.xid);
 		return true;
 	}
-	uint8_t *p = ckt_reply_header_put(reply, &(struct ckt_reply_header){.xid = header.xid, .executed = server->executed});
-	if (server->slow_ack && header.prog == CRICKET_SESSION_PROG && header.proc == CKT_SESSION_ACK)
+	uint8_t *p = ckt_reply_header_put(
+		reply, &(struct ckt_reply_header){.xid = header.xid, .executed = server->executed});
+	if (server->slow_ack && header.prog == CRICKET_SESSION_PROG &&
+		header.proc == CKT_SESSION_ACK)
 		poll(NULL, 0, 100);
 	if (header.prog == CKT_CUDA_PROG) {
 		p = ckt_put_u32(p, CUDA_SUCCESS);
@@ -203,7 +218,8 @@ static int listen_at(const char *path)
 void fake_server_start(struct fake_server *server)
 {
 	snprintf(server->path, sizeof server->path, "/tmp/ckt-fake-%d", (int)getpid());
-	snprintf(server->other_path, sizeof server->other_path, "/tmp/ckt-fake-%d-other", (int)getpid());
+	snprintf(server->other_path, sizeof server->other_path, "/tmp/ckt-fake-%d-other",
+		(int)getpid());
 	server->listener = listen_at(server->path);
 	server->other_listener = listen_at(server->other_path);
 	pthread_create(&server->thread, NULL, serve, server);

@@ -12,11 +12,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-const char pair_ptx[] = ".version 8.0\n.target sm_70\n.address_size 64\n"
-			".visible .global .align 4 .u32 counter = 3;\n"
-			".visible .entry add(.param .u64 out, .param .u32 n)\n{\n"
-			"\t.reg .b32 %r<4>; .reg .b64 %d<2>;\n"
-			"\tld.param.u64 %d1, [out]; ld.param.u32 %r1, [n]; atom.global.add.u32 %r2, [%d1], %r1; ret;\n}\n";
+const char pair_ptx[] =
+	".version 8.0\n.target sm_70\n.address_size 64\n"
+	".visible .global .align 4 .u32 counter = 3;\n"
+	".visible .entry add(.param .u64 out, .param .u32 n)\n{\n"
+	"\t.reg .b32 %r<4>; .reg .b64 %d<2>;\n"
+	"\tld.param.u64 %d1, [out]; ld.param.u32 %r1, [n]; atom.global.add.u32 %r2, [%d1], %r1; ret;\n}\n";
 
 CUcontext contexts[DEVICES];
 /* As in relay.c: a fault of managed memory is served on the thread that waits for it. */
@@ -36,7 +37,8 @@ static bool start_server(const char *path, int number)
 	servers[number] = fork();
 	if (servers[number] == 0) {
 		prctl(PR_SET_PDEATHSIG, SIGTERM);
-		execl(path, path, "--driver", "soft", "--socket", address.sun_path, "--listen", "none", "--grace", "0", "--log-level", "warning", (char *)NULL);
+		execl(path, path, "--driver", "soft", "--socket", address.sun_path, "--listen",
+			"none", "--grace", "0", "--log-level", "warning", (char *)NULL);
 		_exit(127);
 	}
 	for (int i = 0; i < 6000; i++, poll(NULL, 0, 10)) {

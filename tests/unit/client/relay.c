@@ -20,15 +20,19 @@
 
 enum { PROCS = 2048, KEPT = 4096 };
 
-const char relay_ptx[] = ".version 8.0\n.target sm_70\n.address_size 64\n"
-			 ".visible .global .align 4 .u32 counter = 3;\n"
-			 ".visible .entry add(.param .u64 out, .param .u32 n)\n{\n"
-			 "\t.reg .b32 %r<4>; .reg .b64 %d<2>;\n"
-			 "\tld.param.u64 %d1, [out]; ld.param.u32 %r1, [n]; atom.global.add.u32 %r2, [%d1], %r1; ret;\n}\n";
+const char relay_ptx[] =
+	".version 8.0\n.target sm_70\n.address_size 64\n"
+	".visible .global .align 4 .u32 counter = 3;\n"
+	".visible .entry add(.param .u64 out, .param .u32 n)\n{\n"
+	"\t.reg .b32 %r<4>; .reg .b64 %d<2>;\n"
+	"\tld.param.u64 %d1, [out]; ld.param.u32 %r1, [n]; atom.global.add.u32 %r2, [%d1], %r1; ret;\n}\n";
 
 unsigned relay_waited, relay_batched;
 CUcontext primary;
-/* Managed memory is served in the fault's handler, on the thread that waits for it: to ThreadSanitizer's signal rules a call too many. */
+/*
+ * Managed memory is served in the fault's handler, on the thread that waits for it: to
+ * ThreadSanitizer's signal rules a call too many.
+ */
 __attribute__((visibility("default"))) const char *__tsan_default_options(void);
 const char *__tsan_default_options(void)
 {
@@ -48,7 +52,8 @@ static void take_record(const uint8_t *data, size_t size)
 {
 	struct ckt_cursor c = {.p = data, .end = data + size};
 	struct ckt_call_header header = {0};
-	if (!ckt_call_header_get(&c, &header) || header.prog != CKT_CUDA_PROG || header.proc >= PROCS)
+	if (!ckt_call_header_get(&c, &header) || header.prog != CKT_CUDA_PROG ||
+		header.proc >= PROCS)
 		return;
 	pthread_mutex_lock(&lock);
 	*(header.flags & CKT_CALL_BATCHED ? &batched : &waited) += 1;
@@ -65,7 +70,7 @@ struct link {
 
 /* What came with the bytes goes on with them, where the test wants it (a tunnel would lose it). */
 static _Atomic bool passes;
-static _Atomic int newest = -1;	/* the client's connection */
+static _Atomic int newest = -1; /* the client's connection */
 
 static ssize_t take(int fd, uint8_t *data, size_t size, int *ret_passed)
 {
@@ -92,9 +97,14 @@ static bool pass(int fd, const uint8_t *byte, int passed)
 	union {
 		struct cmsghdr header;
 		char bytes[CMSG_SPACE(sizeof(int))];
-	} control = {.header = {.cmsg_len = CMSG_LEN(sizeof(int)), .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS}};
+	} control = {.header = {.cmsg_len = CMSG_LEN(sizeof(int)),
+			     .cmsg_level = SOL_SOCKET,
+			     .cmsg_type = SCM_RIGHTS}};
 	struct iovec part = {.iov_base = (void *)byte, .iov_len = 1};
-	struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
+	struct msghdr message = {.msg_iov = &part,
+		.msg_iovlen = 1,
+		.msg_control = &control,
+		.msg_controllen = sizeof control};
 	memcpy(CMSG_DATA(&control.header), &passed, sizeof passed);
 	ssize_t n = sendmsg(fd, &message, MSG_NOSIGNAL);
 	close(passed);
@@ -120,7 +130,8 @@ static void *carry(void *opaque)
 	size_t have = 0, room = CKT_RECORD_MAX + 8 + (1 << 16);
 	uint8_t *data = malloc(room), *end = data;
 	int passed;
-	for (ssize_t n; (n = take(link->from, data + have, link->look ? room - have : 1 << 16, &passed)) > 0;) {
+	for (ssize_t n; (n = take(link->from, data + have, link->look ? room - have : 1 << 16,
+				 &passed)) > 0;) {
 		end = data + have;
 		size_t sent = passed >= 0 && pass(link->to, end, passed);
 		/* What is to be seen is written down before anybody can answer it. */
@@ -169,7 +180,8 @@ static void *accept_all(void *opaque)
 		pthread_t thread;
 		for (int way = 0; way < 2 && there >= 0; way++) {
 			struct link *link = malloc(sizeof *link);
-			*link = way ? (struct link){there, fd, false} : (struct link){fd, there, true};
+			*link = way ? (struct link){there, fd, false}
+				    : (struct link){fd, there, true};
 			if (pthread_create(&thread, NULL, carry, link) == 0)
 				pthread_detach(thread);
 		}
@@ -189,7 +201,8 @@ static int start_server(const char *path)
 	server = fork();
 	if (server == 0) {
 		prctl(PR_SET_PDEATHSIG, SIGTERM);
-		execl(path, path, "--driver", "soft", "--socket", server_path, "--listen", "none", "--grace", "0", "--log-level", "warning", (char *)NULL);
+		execl(path, path, "--driver", "soft", "--socket", server_path, "--listen", "none",
+			"--grace", "0", "--log-level", "warning", (char *)NULL);
 		_exit(127);
 	}
 	for (int i = 0, fd; i < 6000; i++, poll(NULL, 0, 10))
@@ -211,7 +224,7 @@ int unit_setup(int argc, char **argv)
 		return 2;
 	snprintf(here.host, sizeof here.host, "%.64s/relay", directory);
 	if (ckt_net_listen(&here, 0600, &fd, message, sizeof message) || fcntl(fd, F_SETFL, 0) ||
-	    pthread_create(&thread, NULL, accept_all, (void *)(intptr_t)fd))
+		pthread_create(&thread, NULL, accept_all, (void *)(intptr_t)fd))
 		return 2;
 	pthread_detach(thread);
 	snprintf(address, sizeof address, "unix:%.64s/relay", directory);

@@ -1,6 +1,7 @@
 /*
- * libcuda.so.1 of the client inside the test, against a private cricket-server on the soft GPU, with a relay in between that writes down
- * every command: so a test can say which messages a call costs, and that what is wrong never travels.
+ * libcuda.so.1 of the client inside the test, against a private cricket-server on the soft GPU,
+ * with a relay in between that writes down every command: so a test can say which messages a call
+ * costs, and that what is wrong never travels.
  */
 #pragma once
 
@@ -11,25 +12,32 @@
 
 /* Everything before is sent and done; counting begins. */
 void relay_mark(void);
-/* Everything since relay_mark is sent and done: commands that were waited for, and those that were batched, without our own wait. */
+/*
+ * Everything since relay_mark is sent and done: commands that were waited for, and those that were
+ * batched, without our own wait.
+ */
 void relay_settle(void);
 extern unsigned relay_waited, relay_batched;
 /* Of one procedure by its name in cuda.api. */
 unsigned relay_count(const char *name);
-/* The arguments of the latest one, NULL where there is none; at most 4096 bytes of them are kept. */
+/*
+ * The arguments of the latest one, NULL where there is none; at most 4096 bytes of them are kept.
+ */
 const uint8_t *relay_args(const char *name, size_t *ret_size);
 
 /* The connection breaks, and the next one passes descriptors on or, as a tunnel, does not. */
 void relay_break(bool passes_then);
 
 /* The expression's result, and that it costs so many waited and batched commands. */
-#define COST(expression, result, waited, batched)                                                                                         \
-	do {                                                                                                                              \
-		relay_mark();                                                                                                             \
-		IS(expression, result);                                                                                                   \
-		relay_settle();                                                                                                           \
-		unit_is(relay_waited, waited, "waited commands of " #expression, __FILE__, __LINE__, false);                              \
-		unit_is(relay_batched, batched, "batched commands of " #expression, __FILE__, __LINE__, false);                           \
+#define COST(expression, result, waited, batched)                                             \
+	do {                                                                                  \
+		relay_mark();                                                                 \
+		IS(expression, result);                                                       \
+		relay_settle();                                                               \
+		unit_is(relay_waited, waited, "waited commands of " #expression, __FILE__,    \
+			__LINE__, false);                                                     \
+		unit_is(relay_batched, batched, "batched commands of " #expression, __FILE__, \
+			__LINE__, false);                                                     \
 	} while (0)
 /* Answered here. */
 #define LOCAL(expression, result) COST(expression, result, 0, 0)

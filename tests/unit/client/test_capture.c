@@ -1,4 +1,7 @@
-/* cudacommon/capture.c: stream capture: its rules are applied here, what is captured does not travel, what spoils it is told. */
+/*
+ * cudacommon/capture.c: stream capture: its rules are applied here, what is captured does not
+ * travel, what spoils it is told.
+ */
 #include "graphs.h"
 
 static void test_capture(void)
@@ -18,7 +21,8 @@ static void test_capture(void)
 	IS(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_RELAXED), CUDA_ERROR_ILLEGAL_STATE);
 	IS(cuMemsetD32Async(memory, 5, 1, stream), CUDA_SUCCESS);
 	IS(cuEventRecord(event, stream), CUDA_SUCCESS);
-	IS(cuStreamWaitEvent(other, event, 0), CUDA_SUCCESS);	/* the other stream is captured too */
+	/* the other stream is captured too */
+	IS(cuStreamWaitEvent(other, event, 0), CUDA_SUCCESS);
 	IS(cuStreamIsCapturing(other, &status), CUDA_SUCCESS);
 	IS(status, CU_STREAM_CAPTURE_STATUS_ACTIVE);
 	IS(cuMemsetD32Async(memory + 4, 6, 1, other), CUDA_SUCCESS);
@@ -36,7 +40,7 @@ static void test_capture(void)
 	}
 	relay_settle();
 	IS(relay_batched + relay_waited, 0);
-	IS(word_at(memory), 0);	/* nothing has run */
+	IS(word_at(memory), 0); /* nothing has run */
 	/* Waiting for a stream that is captured spoils it. */
 	IS(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_RELAXED), CUDA_SUCCESS);
 	IS(cuStreamSynchronize(stream), CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
@@ -46,9 +50,11 @@ static void test_capture(void)
 	IS(cuStreamEndCapture(stream, &graph), CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
 	CU_ASSERT_PTR_NULL(graph);
 	IS(cuStreamEndCapture(stream, &graph), CUDA_ERROR_ILLEGAL_STATE);
-	IS(cuStreamBeginCapture(NULL, CU_STREAM_CAPTURE_MODE_RELAXED), CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);	/* never the legacy stream */
+	/* never the legacy stream */
+	IS(cuStreamBeginCapture(NULL, CU_STREAM_CAPTURE_MODE_RELAXED),
+		CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
 	IS(cuStreamBeginCapture(stream, (CUstreamCaptureMode)9), BAD);
-	IS(cuMemsetD32Async(memory, 5, 1, stream), CUDA_SUCCESS);	/* as ever */
+	IS(cuMemsetD32Async(memory, 5, 1, stream), CUDA_SUCCESS); /* as ever */
 	IS(cuStreamSynchronize(stream), CUDA_SUCCESS);
 	IS(word_at(memory), 5);
 	IS(cuEventDestroy(event), CUDA_SUCCESS);

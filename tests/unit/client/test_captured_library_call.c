@@ -1,6 +1,7 @@
 /*
- * client/cuda/graph/captured_library_call.c: a library call on a stream that captures travels once, as a command that nobody waits for; graphs name it by its
- * id; it ends with the last graph that does.  What the worker makes of it is in tests/unit/worker/test_capture.c.
+ * client/cuda/graph/captured_library_call.c: a library call on a stream that captures travels once,
+ * as a command that nobody waits for; graphs name it by its id; it ends with the last graph that
+ * does.  What the worker makes of it is in tests/unit/worker/test_capture.c.
  */
 #include <dlfcn.h>
 #include <stdlib.h>
@@ -11,7 +12,7 @@
 #include "rpc/graph.h"
 #include "rpc/handle.h"
 
-enum { LIB = CKT_LIB_COUNT - 1, PROC = CKT_LIB_PROC_MAX };	/* which no server has */
+enum { LIB = CKT_LIB_COUNT - 1, PROC = CKT_LIB_PROC_MAX }; /* which no server has */
 
 static const struct ckt_client_table *table(void)
 {
@@ -104,16 +105,21 @@ static void test_refused(void)
 	MUST(t->stream(stream, &id), CUDA_SUCCESS);
 	uint8_t *much = calloc(1, (1 << 20) + 1);
 	MUST(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_GLOBAL), CUDA_SUCCESS);
-	IS(t->capture(id, CKT_LIB_PROC(LIB, PROC), much, (1 << 20) + 1, 0, &captured), CUDA_ERROR_NOT_SUPPORTED);
+	IS(t->capture(id, CKT_LIB_PROC(LIB, PROC), much, (1 << 20) + 1, 0, &captured),
+		CUDA_ERROR_NOT_SUPPORTED);
 	/* Waiting for the stream spoils its capture. */
 	IS(cuStreamSynchronize(stream), CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
-	IS(t->capture(id, CKT_LIB_PROC(LIB, PROC), much, 8, 0, &captured), CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+	IS(t->capture(id, CKT_LIB_PROC(LIB, PROC), much, 8, 0, &captured),
+		CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
 	IS(cuStreamEndCapture(stream, &graph), CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
 	free(much);
 	IS(cuStreamDestroy(stream), CUDA_SUCCESS);
 }
 
-/* A handle's memory may be taken in a capture, and lives as long as the handle and the captured calls. */
+/*
+ * A handle's memory may be taken in a capture, and lives as long as the handle and the captured
+ * calls.
+ */
 static void test_workspace(void)
 {
 	const struct ckt_client_table *t = table();
@@ -127,7 +133,8 @@ static void test_workspace(void)
 	IS(t->workspace_alloc(1 << 20, &kept), CUDA_SUCCESS);
 	IS(t->workspace_alloc(1 << 20, &given), CUDA_SUCCESS);
 	for (unsigned i = 0; i < 2; i++)
-		IS(t->capture(id, CKT_LIB_PROC(LIB, PROC), "abcd", 4, kept, &captured), CUDA_SUCCESS);
+		IS(t->capture(id, CKT_LIB_PROC(LIB, PROC), "abcd", 4, kept, &captured),
+			CUDA_SUCCESS);
 	IS(cuStreamEndCapture(stream, &graph), CUDA_SUCCESS);
 	forget_deferred();
 	relay_mark();
@@ -149,4 +156,5 @@ static void test_workspace(void)
 	IS(cuStreamDestroy(stream), CUDA_SUCCESS);
 }
 
-UNIT_SUITE(lib_call, {"capture", test_capture}, {"workspace", test_workspace}, {"refused", test_refused})
+UNIT_SUITE(lib_call, {"capture", test_capture}, {"workspace", test_workspace},
+	{"refused", test_refused})

@@ -50,7 +50,10 @@ static void test_contexts_and_streams(void)
 	MUST(cuMemHostAlloc((void **)&host, 4096, CU_MEMHOSTALLOC_DEVICEMAP), CUDA_SUCCESS);
 	MUST(cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_RELAXED), CUDA_SUCCESS);
 	IS(t->before_work(id, NULL, 0), CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
-	/* But the device gets what it names of the host's memory: the captured call will name it, too. */
+	/*
+	 * But the device gets what it names of the host's memory: the captured call will name it,
+	 * too.
+	 */
 	uint64_t address = (uintptr_t)host;
 	IS(t->before_work(id, &address, 1), CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
 	IS(cuStreamEndCapture(stream, &graph), CUDA_SUCCESS);
@@ -73,4 +76,6 @@ static void test_unknown_library(void)
 	COST(cuCtxSynchronize(), CUDA_SUCCESS, 1, 0);
 }
 
-UNIT_SUITE(client_table, {"objects", test_objects}, {"contexts and streams", test_contexts_and_streams}, {"unknown library", test_unknown_library})
+UNIT_SUITE(client_table, {"objects", test_objects},
+	{"contexts and streams", test_contexts_and_streams},
+	{"unknown library", test_unknown_library})

@@ -1,4 +1,7 @@
-/* client/cuda/context/common_hooks.c: what cudacommon/ asks the client is answered here, without a call. */
+/*
+ * client/cuda/context/common_hooks.c: what cudacommon/ asks the client is answered here, without a
+ * call.
+ */
 #include "graphs.h"
 
 static void test_answers(void)
@@ -7,7 +10,11 @@ static void test_answers(void)
 	CUgraphNode node;
 	CUevent event;
 	CUDA_MEMSET_NODE_PARAMS fill = {.dst = 0x1000, .elementSize = 1, .width = 1, .height = 1};
-	CUDA_MEMCPY3D copy = {.srcMemoryType = CU_MEMORYTYPE_UNIFIED, .dstMemoryType = CU_MEMORYTYPE_UNIFIED, .WidthInBytes = 4, .Height = 1, .Depth = 1};
+	CUDA_MEMCPY3D copy = {.srcMemoryType = CU_MEMORYTYPE_UNIFIED,
+		.dstMemoryType = CU_MEMORYTYPE_UNIFIED,
+		.WidthInBytes = 4,
+		.Height = 1,
+		.Depth = 1};
 	CUdeviceptr memory = memory_of(4096, 0);
 	uint32_t here = 0;
 	LOCAL(cuGraphCreate(&graph, 0), CUDA_SUCCESS);

@@ -1,4 +1,7 @@
-/* The connection against a server that counts: order, exactly once over broken connections, the ring, copies, many threads. */
+/*
+ * The connection against a server that counts: order, exactly once over broken connections, the
+ * ring, copies, many threads.
+ */
 #include <CUnit/Basic.h>
 #include <cuda.h>
 #include <dirent.h>
@@ -56,7 +59,8 @@ static void test_local_answers(void)
 	for (int i = 0; i < 100; i++) {
 		int value;
 		CUdevice device;
-		CU_ASSERT_EQUAL(cuDeviceGetAttribute(&value, CU_DEVICE_ATTRIBUTE_WARP_SIZE, 0), CUDA_SUCCESS);
+		CU_ASSERT_EQUAL(cuDeviceGetAttribute(&value, CU_DEVICE_ATTRIBUTE_WARP_SIZE, 0),
+			CUDA_SUCCESS);
 		CU_ASSERT_EQUAL(cuCtxGetDevice(&device), CUDA_SUCCESS);
 	}
 	CU_ASSERT_EQUAL(server.records, before);
@@ -82,7 +86,10 @@ static void test_ring(void)
 	free(data);
 }
 
-/* The ring is full of what came behind the question how far the server is: its answer makes too little room, and it has to be asked again. */
+/*
+ * The ring is full of what came behind the question how far the server is: its answer makes too
+ * little room, and it has to be asked again.
+ */
 static void test_late_ack(void)
 {
 	CUdeviceptr memory;
@@ -160,7 +167,10 @@ static void test_resume(void)
 	for (int mode = 0; mode < 2; mode++) {
 		server.lose_reply = mode;
 		server.drop_every = 97;
-		/* What is in a record whose reply gets lost is chance: it must once be a call that changes state. */
+		/*
+		 * What is in a record whose reply gets lost is chance: it must once be a call that
+		 * changes state.
+		 */
 		for (int tries = 0; tries == 0 || (mode && !server.replayed && tries < 10); tries++)
 			CU_ASSERT_EQUAL(churn(1500), CUDA_SUCCESS);
 		quiet();
@@ -195,7 +205,10 @@ static void test_threads(void)
 	CU_ASSERT_EQUAL(server.gaps, 0);
 }
 
-/* A child has only one of its parent's threads: what the others held would be a leak to LeakSanitizer. */
+/*
+ * A child has only one of its parent's threads: what the others held would be a leak to
+ * LeakSanitizer.
+ */
 static bool is_child;
 __attribute__((visibility("default"))) int __lsan_is_turned_off(void);
 int __lsan_is_turned_off(void)
@@ -211,7 +224,10 @@ static void test_fork(void)
 	if (child == 0) {
 		CUdeviceptr memory;
 		is_child = true;
-		exit(cuMemAlloc_v2(&memory, 16) == CUDA_ERROR_NOT_INITIALIZED && cuInit(0) == CUDA_ERROR_NOT_INITIALIZED ? 0 : 1);
+		exit(cuMemAlloc_v2(&memory, 16) == CUDA_ERROR_NOT_INITIALIZED &&
+					cuInit(0) == CUDA_ERROR_NOT_INITIALIZED
+				? 0
+				: 1);
 	}
 	int status = 1;
 	waitpid(child, &status, 0);
@@ -229,8 +245,8 @@ static void write_state(const char *path, const char *temporary, const char *mor
 }
 
 /*
- * Stopped on purpose: the client waits beyond CRICKET_RECONNECT_TIMEOUT, and goes where its file says, but not to a session that was restored
- * with another process.
+ * Stopped on purpose: the client waits beyond CRICKET_RECONNECT_TIMEOUT, and goes where its file
+ * says, but not to a session that was restored with another process.
  */
 static void *unpark(void *directory)
 {
@@ -240,7 +256,7 @@ static void *unpark(void *directory)
 	snprintf(temporary, sizeof temporary, "%s/new", (const char *)directory);
 	snprintf(path, sizeof path, "%s/0123456789ab", (const char *)directory);
 	write_state(path, temporary, "generation 2\n");
-	poll(NULL, 0, 5500);	/* longer than CRICKET_RECONNECT_TIMEOUT, and it still asks */
+	poll(NULL, 0, 5500); /* longer than CRICKET_RECONNECT_TIMEOUT, and it still asks */
 	while (server.parked_answers < 7)
 		poll(NULL, 0, 1);
 	CU_ASSERT_EQUAL(server.other_connections, 0);
@@ -361,10 +377,13 @@ static void test_quiesce(void)
 	hold(getpid());
 	server.quiesce = true;
 	CU_ASSERT_EQUAL(cuCtxGetCurrent(&context), CUDA_SUCCESS);
-	/* Answered before, or not before the end, where the server was told while it had another record. */
+	/*
+	 * Answered before, or not before the end, where the server was told while it had another
+	 * record.
+	 */
 	pthread_create(&first, NULL, call_once, context);
 	CU_ASSERT_TRUE_FATAL(become_quiet());
-	CU_ASSERT_EQUAL(count_sockets(), 2);	/* where the fake server listens */
+	CU_ASSERT_EQUAL(count_sockets(), 2); /* where the fake server listens */
 	call_done = false;
 	pthread_create(&thread, NULL, call_and_say, context);
 	poll(NULL, 0, 100);
@@ -395,7 +414,10 @@ static void test_lost(void)
 	CUdeviceptr memory;
 	server.refuse = true;
 	server.drop_every = 1;
-	/* The record the server already waits for, and the one whose reply it sends before it hangs up, still succeed. */
+	/*
+	 * The record the server already waits for, and the one whose reply it sends before it hangs
+	 * up, still succeed.
+	 */
 	CUresult result = CUDA_SUCCESS;
 	for (int i = 0; i < 4 && !result; i++)
 		result = cuCtxSynchronize();

@@ -1,4 +1,7 @@
-/* client/conn/connect.c (client/conn/conn.h): one attempt at one address, against a server that answers once. */
+/*
+ * client/conn/connect.c (client/conn/conn.h): one attempt at one address, against a server that
+ * answers once.
+ */
 #include <errno.h>
 #include <poll.h>
 #include <stdio.h>
@@ -12,9 +15,13 @@
 #include "tests/unit/suite.h"
 
 static struct server {
-	int listener, status;		/* enum ckt_hello_status; -1: closes instead of greeting, -2: greets with nonsense, -3: answers so */
+	/*
+	 * enum ckt_hello_status; -1: closes instead of greeting, -2: greets with nonsense, -3:
+	 * answers so
+	 */
+	int listener, status;
 	uint32_t flavour;
-	uint32_t hello_flavour, pieces;	/* what came */
+	uint32_t hello_flavour, pieces; /* what came */
 	char session[32];
 } server;
 
@@ -27,7 +34,8 @@ static void greet(int fd)
 		ckt_net_write_record(fd, (const uint8_t *)"HTTP/1.1", 8, -1, -1);
 		return;
 	}
-	ckt_net_encode_call(0, CRICKET_CALLBACK_PROG, CKT_CALLBACK_GREETING, (xdrproc_t)xdr_ckt_greeting, &greeting, &data, &size);
+	ckt_net_encode_call(0, CRICKET_CALLBACK_PROG, CKT_CALLBACK_GREETING,
+		(xdrproc_t)xdr_ckt_greeting, &greeting, &data, &size);
 	ckt_net_write_record(fd, data, size, -1, -1);
 	free(data);
 }
@@ -42,7 +50,8 @@ static void answer_hello(int fd)
 		return;
 	struct ckt_cursor flavour = {.p = data + 24, .end = data + size};
 	server.hello_flavour = ckt_get_u32(&flavour);
-	struct ckt_cursor c = {.p = data + (server.hello_flavour == CKT_AUTH_NONE ? 40 : 72), .end = data + size};
+	struct ckt_cursor c = {
+		.p = data + (server.hello_flavour == CKT_AUTH_NONE ? 40 : 72), .end = data + size};
 	if (ckt_net_decode(&c, (xdrproc_t)xdr_ckt_hello_args, &hello) == 0) {
 		server.pieces = hello.capabilities.capabilities_len;
 		snprintf(server.session, sizeof server.session, "%s", hello.session);
@@ -50,8 +59,12 @@ static void answer_hello(int fd)
 	}
 	free(data);
 	if (server.status == CKT_HELLO_OK) {
-		res.ckt_hello_res_u.ok = (struct ckt_hello_ok){.protocol = 1, .session = (char *)PARTS_SESSION, .generation = 3, .executed = 4,
-							       .server = (char *)"fake", .build = (char *)"test"};
+		res.ckt_hello_res_u.ok = (struct ckt_hello_ok){.protocol = 1,
+			.session = (char *)PARTS_SESSION,
+			.generation = 3,
+			.executed = 4,
+			.server = (char *)"fake",
+			.build = (char *)"test"};
 	} else {
 		res.ckt_hello_res_u.refused.message = (char *)"because";
 		res.ckt_hello_res_u.refused.moved_to = (char *)"elsewhere:1";
@@ -78,7 +91,8 @@ static void *serve(void *unused)
 
 static char path[64], message[CKT_MESSAGE_MAX], moved[CKT_ADDRESS_MAX + 1];
 
-static int attempt(int status, uint32_t flavour, enum ckt_hello_kind kind, struct ckt_hello_ok *ret_ok)
+static int attempt(
+	int status, uint32_t flavour, enum ckt_hello_kind kind, struct ckt_hello_ok *ret_ok)
 {
 	struct ckt_address address = {.type = CKT_ADDRESS_UNIX};
 	char text[80];
@@ -93,7 +107,8 @@ static int attempt(int status, uint32_t flavour, enum ckt_hello_kind kind, struc
 	server.hello_flavour = 4711;
 	MUST(ckt_net_listen(&address, 0600, &server.listener, message, sizeof message), 0);
 	MUST(pthread_create(&thread, NULL, serve, NULL), 0);
-	int result = ckt_connect(&ckt_conn, text, kind, 5000, &fd, ret_ok, moved, sizeof moved, message, sizeof message);
+	int result = ckt_connect(&ckt_conn, text, kind, 5000, &fd, ret_ok, moved, sizeof moved,
+		message, sizeof message);
 	IS(fd >= 0, result == 0);
 	if (fd >= 0)
 		close(fd);
@@ -109,11 +124,18 @@ static void test_answers(void)
 		int status, result;
 		const char *says;
 	} rows[] = {
-		{CKT_HELLO_MOVED, -EREMCHG, "because"}, {CKT_HELLO_NO_SESSION, -ENOENT, "because"}, {CKT_HELLO_PARKED, -EAGAIN, "because"},
-		{CKT_HELLO_SHUTTING_DOWN, -EAGAIN, "because"}, {CKT_HELLO_NO_DEVICE, -ENODEV, "because"},
-		{CKT_HELLO_INVALID_DEVICE, -ENXIO, "because"}, {CKT_HELLO_DENIED, -EACCES, "because"}, {CKT_HELLO_FULL, -EACCES, "because"},
-		{CKT_HELLO_STALE, -EACCES, "because"}, {CKT_HELLO_BAD_VERSION, -EACCES, "because"},
-		{-2, -EPROTO, "is this really a cricket-server's port?"}, {-3, -EPROTO, "is this really a cricket-server's port?"},
+		{CKT_HELLO_MOVED, -EREMCHG, "because"},
+		{CKT_HELLO_NO_SESSION, -ENOENT, "because"},
+		{CKT_HELLO_PARKED, -EAGAIN, "because"},
+		{CKT_HELLO_SHUTTING_DOWN, -EAGAIN, "because"},
+		{CKT_HELLO_NO_DEVICE, -ENODEV, "because"},
+		{CKT_HELLO_INVALID_DEVICE, -ENXIO, "because"},
+		{CKT_HELLO_DENIED, -EACCES, "because"},
+		{CKT_HELLO_FULL, -EACCES, "because"},
+		{CKT_HELLO_STALE, -EACCES, "because"},
+		{CKT_HELLO_BAD_VERSION, -EACCES, "because"},
+		{-2, -EPROTO, "is this really a cricket-server's port?"},
+		{-3, -EPROTO, "is this really a cricket-server's port?"},
 	};
 	ckt_conn.visible = NULL;
 	for (size_t i = 0; i < COUNT(rows); i++) {
@@ -135,7 +157,9 @@ static void test_answers(void)
 	xdr_free((xdrproc_t)xdr_ckt_hello_ok, (char *)&ok);
 }
 
-/* A new session names none; one that is looked for names itself, and its GPUs were chosen long ago. */
+/*
+ * A new session names none; one that is looked for names itself, and its GPUs were chosen long ago.
+ */
 static void test_hello(void)
 {
 	char visible[CKT_HELLO_MAX];
@@ -192,14 +216,21 @@ static void test_nobody(void)
 	struct ckt_hello_ok ok = {0};
 	int fd = -1;
 	memset(&ckt_settings, 0, sizeof ckt_settings);
-	IS(ckt_connect(&ckt_conn, "host:port", CKT_HELLO_NEW, 1000, &fd, &ok, moved, sizeof moved, message, sizeof message), -EINVAL);
+	IS(ckt_connect(&ckt_conn, "host:port", CKT_HELLO_NEW, 1000, &fd, &ok, moved, sizeof moved,
+		   message, sizeof message),
+		-EINVAL);
 	YES(*message);
-	IS(ckt_connect(&ckt_conn, "unix:/nonexistent", CKT_HELLO_NEW, 1000, &fd, &ok, moved, sizeof moved, message, sizeof message), -ENOENT);
+	IS(ckt_connect(&ckt_conn, "unix:/nonexistent", CKT_HELLO_NEW, 1000, &fd, &ok, moved,
+		   sizeof moved, message, sizeof message),
+		-ENOENT);
 	HAS(message, "set REMOTE_GPU_ADDRESS to a host that runs cricket-server");
 	ckt_settings.address_given = true;
-	IS(ckt_connect(&ckt_conn, "unix:/nonexistent", CKT_HELLO_NEW, 1000, &fd, &ok, moved, sizeof moved, message, sizeof message), -ENOENT);
+	IS(ckt_connect(&ckt_conn, "unix:/nonexistent", CKT_HELLO_NEW, 1000, &fd, &ok, moved,
+		   sizeof moved, message, sizeof message),
+		-ENOENT);
 	HAS(message, "REMOTE_GPU_ADDRESS right?");
 	IS(fd, -1);
 }
 
-UNIT_SUITE(connect, {"answers", test_answers}, {"hello", test_hello}, {"token", test_token}, {"nobody", test_nobody})
+UNIT_SUITE(connect, {"answers", test_answers}, {"hello", test_hello}, {"token", test_token},
+	{"nobody", test_nobody})

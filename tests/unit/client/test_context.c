@@ -1,4 +1,7 @@
-/* client/cuda/context/context.c: the stack of contexts of a thread is our own; that there is one is the worker's to know. */
+/*
+ * client/cuda/context/context.c: the stack of contexts of a thread is our own; that there is one is
+ * the worker's to know.
+ */
 #include "relay.h"
 
 enum { GONE = CUDA_ERROR_CONTEXT_IS_DESTROYED, NONE = CUDA_ERROR_INVALID_CONTEXT };
@@ -14,7 +17,7 @@ static void test_stack(void)
 	YES(got == primary);
 	LOCAL(cuCtxPopCurrent(&got), CUDA_SUCCESS);
 	YES(got == made);
-	LOCAL(cuCtxSetCurrent(primary), CUDA_SUCCESS);	/* where it was current all along */
+	LOCAL(cuCtxSetCurrent(primary), CUDA_SUCCESS); /* where it was current all along */
 	static const uintptr_t wrong[] = {0x1234, UINTPTR_MAX};
 	for (size_t i = 0; i < COUNT(wrong); i++) {
 		LOCAL(cuCtxSetCurrent((CUcontext)wrong[i]), NONE);
@@ -139,10 +142,12 @@ static void test_peers(void)
 	IS(cuCtxSetCurrent(primary), CUDA_SUCCESS);
 	IS(cuDeviceCanAccessPeer(&can, 0, 1), CUDA_SUCCESS);
 	LOCAL(cuCtxEnablePeerAccess(other, 1), BAD);
-	LOCAL(cuCtxEnablePeerAccess(primary, 0), CUDA_ERROR_PEER_ACCESS_UNSUPPORTED);	/* with itself */
+	/* with itself */
+	LOCAL(cuCtxEnablePeerAccess(primary, 0), CUDA_ERROR_PEER_ACCESS_UNSUPPORTED);
 	LOCAL(cuCtxEnablePeerAccess((CUcontext)0x1234, 0), NONE);
 	LOCAL(cuCtxDisablePeerAccess(other), CUDA_ERROR_PEER_ACCESS_NOT_ENABLED);
-	LOCAL(cuCtxEnablePeerAccess(other, 0), can ? CUDA_SUCCESS : CUDA_ERROR_PEER_ACCESS_UNSUPPORTED);
+	LOCAL(cuCtxEnablePeerAccess(other, 0),
+		can ? CUDA_SUCCESS : CUDA_ERROR_PEER_ACCESS_UNSUPPORTED);
 	if (can) {
 		LOCAL(cuCtxEnablePeerAccess(other, 0), CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED);
 		LOCAL(cuCtxDisablePeerAccess(other), CUDA_SUCCESS);
@@ -150,5 +155,5 @@ static void test_peers(void)
 	IS(cuCtxDestroy(other), CUDA_SUCCESS);
 }
 
-UNIT_SUITE(context, {"stack", test_stack}, {"destroyed", test_destroyed}, {"questions", test_questions}, {"primary", test_primary},
-	   {"peers", test_peers})
+UNIT_SUITE(context, {"stack", test_stack}, {"destroyed", test_destroyed},
+	{"questions", test_questions}, {"primary", test_primary}, {"peers", test_peers})

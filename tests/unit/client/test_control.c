@@ -1,4 +1,7 @@
-/* client/conn/control.h: a connection for a question; every way that there is none says which server and why. */
+/*
+ * client/conn/control.h: a connection for a question; every way that there is none says which
+ * server and why.
+ */
 #include "client/conn/control.h"
 
 #include <errno.h>
@@ -28,12 +31,16 @@ static void test_failures(void)
 	int fd = -7, listener;
 	pthread_t thread;
 	ckt_settings.address_given = true;
-	IS(ckt_control_connect("a:b:c:d:", ckt_net_now_ms() + 1000, &fd, message, sizeof message) < 0, true);
+	IS(ckt_control_connect("a:b:c:d:", ckt_net_now_ms() + 1000, &fd, message, sizeof message) <
+			0,
+		true);
 	YES(*message);
-	YES(ckt_control_connect("unix:/nonexistent/socket", ckt_net_now_ms() + 1000, &fd, message, sizeof message) < 0);
+	YES(ckt_control_connect("unix:/nonexistent/socket", ckt_net_now_ms() + 1000, &fd, message,
+		    sizeof message) < 0);
 	TEXT(message, "no server at unix:/nonexistent/socket: No such file or directory");
 	ckt_settings.address_given = false;
-	YES(ckt_control_connect("unix:/nonexistent/socket", ckt_net_now_ms() + 1000, &fd, message, sizeof message) < 0);
+	YES(ckt_control_connect("unix:/nonexistent/socket", ckt_net_now_ms() + 1000, &fd, message,
+		    sizeof message) < 0);
 	HAS(message, "; set REMOTE_GPU_ADDRESS to a host that runs cricket-server");
 	/* Somebody is there, but no server. */
 	snprintf(here.host, sizeof here.host, "/tmp/ckt-control-%d", (int)getpid());

@@ -1,4 +1,7 @@
-/* client/cuda/memory/copy_api.c: copies by addresses that say themselves where they lie, and of every form. */
+/*
+ * client/cuda/memory/copy_api.c: copies by addresses that say themselves where they lie, and of
+ * every form.
+ */
 #include <string.h>
 
 #include "relay.h"
@@ -14,7 +17,8 @@ static void test_unified(void)
 	COST(cuMemcpy(other + 4, memory, 4), CUDA_SUCCESS, 0, 1);
 	IS(word_at(other) * 10 + word_at(other + 4), 97);
 	/* Behind what the GPU was given. */
-	COST(cuMemcpy((CUdeviceptr)(uintptr_t)&words[2], (CUdeviceptr)(uintptr_t)words, 4), CUDA_SUCCESS, 1, 0);
+	COST(cuMemcpy((CUdeviceptr)(uintptr_t)&words[2], (CUdeviceptr)(uintptr_t)words, 4),
+		CUDA_SUCCESS, 1, 0);
 	IS(words[2], 9);
 	LOCAL(cuMemcpy(other, memory, 0), CUDA_SUCCESS);
 	LOCAL(cuMemcpy(other, memory + 4095, 2), BAD);
@@ -29,8 +33,17 @@ static void test_3d(void)
 	uint8_t data[2 * 3 * 4];
 	for (size_t i = 0; i < sizeof data; i++)
 		data[i] = (uint8_t)(i + 1);
-	CUDA_MEMCPY3D copy = {.srcMemoryType = CU_MEMORYTYPE_HOST, .srcHost = data, .srcPitch = 4, .srcHeight = 3, .dstMemoryType = CU_MEMORYTYPE_UNIFIED,
-			      .dstDevice = memory, .dstPitch = 16, .dstHeight = 8, .WidthInBytes = 4, .Height = 3, .Depth = 2};
+	CUDA_MEMCPY3D copy = {.srcMemoryType = CU_MEMORYTYPE_HOST,
+		.srcHost = data,
+		.srcPitch = 4,
+		.srcHeight = 3,
+		.dstMemoryType = CU_MEMORYTYPE_UNIFIED,
+		.dstDevice = memory,
+		.dstPitch = 16,
+		.dstHeight = 8,
+		.WidthInBytes = 4,
+		.Height = 3,
+		.Depth = 2};
 	IS(cuMemcpy3D(&copy), CUDA_SUCCESS);
 	uint32_t last;
 	memcpy(&last, data + 20, 4);

@@ -1,6 +1,7 @@
 /*
- * client/cuda/memory/memcpy.c: when a copy from the host returns.  Work on the legacy default stream comes behind it in any case; where other work
- * need not, the bytes are there before.  In a process of its own: what makes the difference does not go away.
+ * client/cuda/memory/memcpy.c: when a copy from the host returns.  Work on the legacy default
+ * stream comes behind it in any case; where other work need not, the bytes are there before.  In a
+ * process of its own: what makes the difference does not go away.
  */
 #include "relay.h"
 
@@ -10,9 +11,17 @@ static void test_order(void)
 	CUdeviceptr memory = memory_of(4096, 0), other = memory_of(4096, 0);
 	CUarray array;
 	CUstream blocking, apart;
-	CUDA_ARRAY_DESCRIPTOR descriptor = {.Width = 4, .Height = 2, .Format = CU_AD_FORMAT_UNSIGNED_INT32, .NumChannels = 1};
-	CUDA_MEMCPY2D rows = {.srcMemoryType = CU_MEMORYTYPE_HOST, .srcHost = words, .srcPitch = 16, .dstMemoryType = CU_MEMORYTYPE_DEVICE,
-			      .dstDevice = memory, .dstPitch = 512, .WidthInBytes = 16, .Height = 2}, to_array = rows;
+	CUDA_ARRAY_DESCRIPTOR descriptor = {
+		.Width = 4, .Height = 2, .Format = CU_AD_FORMAT_UNSIGNED_INT32, .NumChannels = 1};
+	CUDA_MEMCPY2D rows = {.srcMemoryType = CU_MEMORYTYPE_HOST,
+			      .srcHost = words,
+			      .srcPitch = 16,
+			      .dstMemoryType = CU_MEMORYTYPE_DEVICE,
+			      .dstDevice = memory,
+			      .dstPitch = 512,
+			      .WidthInBytes = 16,
+			      .Height = 2},
+		      to_array = rows;
 	MUST(cuArrayCreate(&array, &descriptor), CUDA_SUCCESS);
 	to_array.dstMemoryType = CU_MEMORYTYPE_ARRAY;
 	to_array.dstArray = array;

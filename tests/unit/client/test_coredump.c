@@ -11,9 +11,9 @@ static void test_settings(void)
 	size_t size = sizeof text;
 	LOCAL(cuCoredumpGetAttribute(CU_COREDUMP_FILE, text, &size), CUDA_SUCCESS);
 	HAS(text, "core.cuda.");
-	IS(size, sizeof text);	/* the room that a text has, not its length */
+	IS(size, sizeof text); /* the room that a text has, not its length */
 	size = 3;
-	IS(cuCoredumpGetAttributeGlobal(CU_COREDUMP_FILE, text, &size), BAD);	/* no room */
+	IS(cuCoredumpGetAttributeGlobal(CU_COREDUMP_FILE, text, &size), BAD); /* no room */
 	IS(cuCoredumpGetAttributeGlobal(CU_COREDUMP_FILE, NULL, &size), CUDA_SUCCESS);
 	YES(size > 3);
 	size = 5;
@@ -22,17 +22,21 @@ static void test_settings(void)
 	IS(cuCoredumpGetAttributeGlobal(CU_COREDUMP_FILE, text, &size), CUDA_SUCCESS);
 	TEXT(text, "/x/y");
 	size = sizeof flag;
-	LOCAL(cuCoredumpSetAttributeGlobal(CU_COREDUMP_ENABLE_ON_EXCEPTION, &flag, &size), CUDA_ERROR_NOT_SUPPORTED);
+	LOCAL(cuCoredumpSetAttributeGlobal(CU_COREDUMP_ENABLE_ON_EXCEPTION, &flag, &size),
+		CUDA_ERROR_NOT_SUPPORTED);
 	flag = false;
-	IS(cuCoredumpSetAttributeGlobal(CU_COREDUMP_ENABLE_ON_EXCEPTION, &flag, &size), CUDA_SUCCESS);
+	IS(cuCoredumpSetAttributeGlobal(CU_COREDUMP_ENABLE_ON_EXCEPTION, &flag, &size),
+		CUDA_SUCCESS);
 	IS(cuCoredumpSetAttributeGlobal(CU_COREDUMP_TRIGGER_HOST, &flag, &size), CUDA_SUCCESS);
 	flag = true;
 	IS(cuCoredumpGetAttributeGlobal(CU_COREDUMP_TRIGGER_HOST, &flag, &size), CUDA_SUCCESS);
 	NO(flag);
 	size = sizeof generation;
-	IS(cuCoredumpSetAttributeGlobal(CU_COREDUMP_GENERATION_FLAGS, &generation, &size), CUDA_SUCCESS);
+	IS(cuCoredumpSetAttributeGlobal(CU_COREDUMP_GENERATION_FLAGS, &generation, &size),
+		CUDA_SUCCESS);
 	generation = 0;
-	IS(cuCoredumpGetAttributeGlobal(CU_COREDUMP_GENERATION_FLAGS, &generation, &size), CUDA_SUCCESS);
+	IS(cuCoredumpGetAttributeGlobal(CU_COREDUMP_GENERATION_FLAGS, &generation, &size),
+		CUDA_SUCCESS);
 	IS(generation, 5);
 	size = 2;
 	IS(cuCoredumpSetAttributeGlobal(CU_COREDUMP_GENERATION_FLAGS, &generation, &size), BAD);

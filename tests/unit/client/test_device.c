@@ -1,4 +1,7 @@
-/* client/cuda/context/device.c: what there is was told with the hello: nothing about devices travels, but what concerns two of them. */
+/*
+ * client/cuda/context/device.c: what there is was told with the hello: nothing about devices
+ * travels, but what concerns two of them.
+ */
 #include <stdio.h>
 #include <string.h>
 
@@ -10,7 +13,7 @@ static void test_init(void)
 {
 	int version = 0, count = 0;
 	CUdevice device = 77;
-	LOCAL(cuInit(0), CUDA_SUCCESS);	/* again */
+	LOCAL(cuInit(0), CUDA_SUCCESS); /* again */
 	LOCAL(cuInit(1), BAD);
 	LOCAL(cuDriverGetVersion(&version), CUDA_SUCCESS);
 	YES(version >= 12000 && version <= CUDA_VERSION);
@@ -23,7 +26,7 @@ static void test_init(void)
 	static const int wrong[] = {-1, 2, 1 << 30};
 	for (size_t i = 0; i < COUNT(wrong); i++)
 		LOCAL(cuDeviceGet(&device, wrong[i]), NONE);
-	IS(device, 1);	/* left alone */
+	IS(device, 1); /* left alone */
 	LOCAL(cuDeviceGet(NULL, 0), BAD);
 }
 
@@ -36,7 +39,7 @@ static void test_properties(void)
 	CUdevprop prop;
 	LOCAL(cuDeviceGetName(name, sizeof name, 0), CUDA_SUCCESS);
 	IS(cuDeviceGetName(short_name, sizeof short_name, 0), CUDA_SUCCESS);
-	IS(strlen(short_name), 3);	/* what there is room for */
+	IS(strlen(short_name), 3); /* what there is room for */
 	IS(strncmp(name, short_name, 3), 0);
 	LOCAL(cuDeviceGetName(name, 0, 0), BAD);
 	LOCAL(cuDeviceGetName(NULL, 9, 0), BAD);
@@ -76,7 +79,9 @@ static void test_bus(void)
 		LOCAL(cuDeviceGetByPCIBusId(&device, id), CUDA_SUCCESS);
 		IS(device, i);
 	}
-	/* The function can be left out where it is 0, and so can the domain, which here is another. */
+	/*
+	 * The function can be left out where it is 0, and so can the domain, which here is another.
+	 */
 	MUST(sscanf(id, "%x:%x:%x.%x", &parts[0], &parts[1], &parts[2], &parts[3]), 4);
 	IS(parts[3], 0);
 	snprintf(less, sizeof less, "%x:%x:%x", parts[0], parts[1], parts[2]);
@@ -89,7 +94,8 @@ static void test_bus(void)
 		LOCAL(cuDeviceGetByPCIBusId(&device, wrong[i]), BAD);
 	LOCAL(cuDeviceGetByPCIBusId(&device, "fefe:fe:1e.7"), NONE);
 	LOCAL(cuDeviceGetByPCIBusId(NULL, id), BAD);
-	LOCAL(cuDeviceGetPCIBusId(id, (int)strlen(id), 0), BAD);	/* without room for its end */
+	/* without room for its end */
+	LOCAL(cuDeviceGetPCIBusId(id, (int)strlen(id), 0), BAD);
 	LOCAL(cuDeviceGetPCIBusId(NULL, 32, 0), BAD);
 }
 
@@ -104,11 +110,14 @@ static void test_pairs(void)
 	LOCAL(cuDeviceCanAccessPeer(&can, 1, 1), CUDA_SUCCESS);
 	IS(can, 0);
 	LOCAL(cuDeviceCanAccessPeer(NULL, 0, 1), BAD);
-	COST(cuDeviceGetP2PAttribute(&value, CU_DEVICE_P2P_ATTRIBUTE_ACCESS_SUPPORTED, 0, 1), CUDA_SUCCESS, 1, 0);
+	COST(cuDeviceGetP2PAttribute(&value, CU_DEVICE_P2P_ATTRIBUTE_ACCESS_SUPPORTED, 0, 1),
+		CUDA_SUCCESS, 1, 0);
 	IS(cuDeviceCanAccessPeer(&can, 0, 1), CUDA_SUCCESS);
 	IS(value, can);
-	LOCAL(cuDeviceGetP2PAttribute(&value, CU_DEVICE_P2P_ATTRIBUTE_ACCESS_SUPPORTED, 1, 1), NONE);
+	LOCAL(cuDeviceGetP2PAttribute(&value, CU_DEVICE_P2P_ATTRIBUTE_ACCESS_SUPPORTED, 1, 1),
+		NONE);
 	LOCAL(cuDeviceGetP2PAttribute(NULL, CU_DEVICE_P2P_ATTRIBUTE_ACCESS_SUPPORTED, 0, 1), BAD);
 }
 
-UNIT_SUITE(device, {"init", test_init}, {"properties", test_properties}, {"bus", test_bus}, {"pairs", test_pairs})
+UNIT_SUITE(device, {"init", test_init}, {"properties", test_properties}, {"bus", test_bus},
+	{"pairs", test_pairs})

@@ -1,4 +1,7 @@
-/* client/cuda/context/driver_log.c: the driver's log: a line for what is not supported, whole lines only, iterators and callbacks. */
+/*
+ * client/cuda/context/driver_log.c: the driver's log: a line for what is not supported, whole lines
+ * only, iterators and callbacks.
+ */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -39,17 +42,18 @@ static void test_log(void)
 	HAS(text, "cuModuleGetSurfRef");
 	IS(size, strlen(text));
 	IS(text[size - 1], '\n');
-	IS(before, now);	/* moved on */
+	IS(before, now); /* moved on */
 	size = sizeof text;
 	IS(cuLogsDumpToMemory(&before, text, &size, 0), CUDA_SUCCESS);
 	IS(size, 0);
 	size = 5;
-	IS(cuLogsDumpToMemory(NULL, text, &size, 0), BAD);	/* no whole line has room */
+	IS(cuLogsDumpToMemory(NULL, text, &size, 0), BAD); /* no whole line has room */
 	IS(cuLogsDumpToMemory(NULL, NULL, &size, 0), BAD);
 	size = 0;
 	IS(cuLogsDumpToMemory(NULL, text, &size, 0), CUDA_SUCCESS);
 	size = sizeof text;
-	IS(cuLogsDumpToMemory(NULL, text, &size, 1), CUDA_SUCCESS);	/* flags are not looked at */
+	/* flags are not looked at */
+	IS(cuLogsDumpToMemory(NULL, text, &size, 1), CUDA_SUCCESS);
 	HAS(text, "cuModuleGetSurfRef");
 	close(mkstemp(path));
 	IS(cuLogsDumpToFile(NULL, path, 0), CUDA_SUCCESS);

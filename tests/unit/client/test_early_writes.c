@@ -1,6 +1,6 @@
 /*
- * client/cuda/memory/early_writes.c: pinned memory written while the GPU may work: the write waits for nothing, and the bytes that changed, no others,
- * are sent before the program waits.
+ * client/cuda/memory/early_writes.c: pinned memory written while the GPU may work: the write waits
+ * for nothing, and the bytes that changed, no others, are sent before the program waits.
  */
 #include "relay.h"
 
@@ -21,7 +21,7 @@ static void test_write(void)
 	launch(pointer, 2);
 	relay_mark();
 	memory[9] = 0x01020304;
-	memory[7] = 0;	/* as it was */
+	memory[7] = 0; /* as it was */
 	relay_settle();
 	/* The wait is relay_settle's own, and what was written went ahead of it. */
 	IS(relay_count("ctx_synchronize"), 1);

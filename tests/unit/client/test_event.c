@@ -1,4 +1,7 @@
-/* client/cuda/stream/event.c: events: made, recorded and destroyed without an answer, asked and waited for at the worker. */
+/*
+ * client/cuda/stream/event.c: events: made, recorded and destroyed without an answer, asked and
+ * waited for at the worker.
+ */
 #include "relay.h"
 
 static void test_events(void)
@@ -12,15 +15,17 @@ static void test_events(void)
 	COST(cuEventQuery(event), CUDA_SUCCESS, 1, 0);
 	LOCAL(cuEventCreate(NULL, 0), BAD);
 	LOCAL(cuEventCreate(&other, 0x100), BAD);
-	LOCAL(cuEventCreate(&other, CU_EVENT_INTERPROCESS), BAD);	/* only without timing */
+	LOCAL(cuEventCreate(&other, CU_EVENT_INTERPROCESS), BAD); /* only without timing */
 	CUipcEventHandle shared;
 	IS(cuEventCreate(&other, CU_EVENT_INTERPROCESS | CU_EVENT_DISABLE_TIMING), CUDA_SUCCESS);
 	LOCAL(cuIpcGetEventHandle(NULL, other), BAD);
 	COST(cuIpcGetEventHandle(&shared, other), CUDA_SUCCESS, 1, 0);
-	LOCAL(cuIpcOpenEventHandle(&other, shared), CUDA_ERROR_INVALID_CONTEXT);	/* its own */
+	/* its own */
+	LOCAL(cuIpcOpenEventHandle(&other, shared), CUDA_ERROR_INVALID_CONTEXT);
 	memset(&shared, 0x5a, sizeof shared);
 	LOCAL(cuIpcOpenEventHandle(&other, shared), CUDA_ERROR_MAP_FAILED);
-	COST(cuEventDestroy(other), CUDA_SUCCESS, 1, 1);	/* no other process opens it behind this */
+	/* no other process opens it behind this */
+	COST(cuEventDestroy(other), CUDA_SUCCESS, 1, 1);
 	LOCAL(cuEventRecordWithFlags(event, NULL, 2), BAD);
 	LOCAL(cuEventRecord((CUevent)0x1234, NULL), CUDA_ERROR_INVALID_HANDLE);
 	IS(cuEventCreate(&other, CU_EVENT_DISABLE_TIMING), CUDA_SUCCESS);

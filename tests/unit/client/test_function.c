@@ -17,7 +17,8 @@ static void test_functions(void)
 	LOCAL(cuFuncGetAttribute(&value, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, f), CUDA_SUCCESS);
 	YES(value >= 32);
 	LOCAL(cuFuncGetAttribute(&value, (CUfunction_attribute)99, f), BAD);
-	LOCAL(cuFuncGetAttribute(&value, CU_FUNC_ATTRIBUTE_NUM_REGS, (CUfunction)0x1234), CUDA_ERROR_INVALID_HANDLE);
+	LOCAL(cuFuncGetAttribute(&value, CU_FUNC_ATTRIBUTE_NUM_REGS, (CUfunction)0x1234),
+		CUDA_ERROR_INVALID_HANDLE);
 	LOCAL(cuFuncGetParamInfo(f, 1, &offset, &size), CUDA_SUCCESS);
 	IS(offset * 10 + size, 84);
 	LOCAL(cuFuncGetParamInfo(f, 2, &offset, &size), BAD);

@@ -12,7 +12,8 @@ static CUgraph three(CUgraphNode nodes[3])
 	CUgraph graph = NULL;
 	MUST(cuGraphCreate(&graph, 0), CUDA_SUCCESS);
 	for (int i = 0; i < 3; i++)
-		MUST(cuGraphAddEmptyNode(&nodes[i], graph, i == 1 ? &nodes[0] : NULL, i == 1), CUDA_SUCCESS);
+		MUST(cuGraphAddEmptyNode(&nodes[i], graph, i == 1 ? &nodes[0] : NULL, i == 1),
+			CUDA_SUCCESS);
 	return graph;
 }
 
@@ -27,7 +28,7 @@ static void test_lists(void)
 	size_t count = 77;
 	LOCAL(cuGraphGetNodes(graph, NULL, &count), CUDA_SUCCESS);
 	IS(count, 3);
-	count = 2;	/* as many as asked for */
+	count = 2; /* as many as asked for */
 	LOCAL(cuGraphGetNodes(graph, nodes, &count), CUDA_SUCCESS);
 	YES(count == 2 && nodes[0] == made[0] && nodes[1] == made[1]);
 	count = 5;
@@ -66,7 +67,7 @@ static void test_edges(void)
 	size_t count = 0;
 	const struct {
 		CUgraphNode from, to;
-	/* There already, to itself, of another graph, to none. */
+		/* There already, to itself, of another graph, to none. */
 	} wrong[] = {{n[0], n[1]}, {n[2], n[2]}, {n[0], other[1]}, {n[0], stranger}};
 	for (size_t i = 0; i < COUNT(wrong); i++)
 		LOCAL(cuGraphAddDependencies(graph, &wrong[i].from, &wrong[i].to, NULL, 1), BAD);
@@ -79,7 +80,8 @@ static void test_edges(void)
 	LOCAL(cuGraphAddDependencies(graph, from, to, NULL, 1), CUDA_SUCCESS);
 	LOCAL(cuGraphAddDependencies(graph, NULL, NULL, NULL, 0), CUDA_SUCCESS);
 	LOCAL(cuGraphAddDependencies(graph, NULL, to, NULL, 1), BAD);
-	LOCAL(cuGraphRemoveDependencies(graph, to, from, NULL, 1), BAD);	/* the other way round */
+	/* the other way round */
+	LOCAL(cuGraphRemoveDependencies(graph, to, from, NULL, 1), BAD);
 	LOCAL(cuGraphRemoveDependencies(graph, from, to, NULL, 1), CUDA_SUCCESS);
 	LOCAL(cuGraphRemoveDependencies(graph, from, to, NULL, 1), BAD);
 	/* A node goes with its edges. */
@@ -103,12 +105,12 @@ static void test_clones(void)
 	YES(found && found != n[1]);
 	IS(cuGraphNodeGetDependencies(found, nodes, NULL, &count), CUDA_SUCCESS);
 	IS(count, 1);
-	YES(nodes[0] != n[0]);	/* the copy's own */
+	YES(nodes[0] != n[0]); /* the copy's own */
 	LOCAL(cuGraphNodeFindInClone(&found, n[1], graph), BAD);
 	LOCAL(cuGraphNodeFindInClone(NULL, n[1], clone), BAD);
 	IS(cuGraphAddChildGraphNode(&found, graph, NULL, 0, clone), CUDA_SUCCESS);
 	IS(cuGraphChildGraphNodeGetGraph(found, &child), CUDA_SUCCESS);
-	LOCAL(cuGraphDestroy(child), BAD);	/* it goes with its node */
+	LOCAL(cuGraphDestroy(child), BAD); /* it goes with its node */
 	IS(cuGraphDestroy(clone), CUDA_SUCCESS);
 	IS(cuGraphDestroy(graph), CUDA_SUCCESS);
 	LOCAL(cuGraphClone(&clone, graph), BAD);
@@ -133,4 +135,5 @@ static void test_drawing(void)
 	IS(cuGraphDestroy(graph), CUDA_SUCCESS);
 }
 
-UNIT_SUITE(graph, {"lists", test_lists}, {"edges", test_edges}, {"clones", test_clones}, {"drawing", test_drawing})
+UNIT_SUITE(graph, {"lists", test_lists}, {"edges", test_edges}, {"clones", test_clones},
+	{"drawing", test_drawing})

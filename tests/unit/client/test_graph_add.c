@@ -1,4 +1,6 @@
-/* cudacommon/graph_add.c: nodes: added here, with everything of them checked, and nothing travels. */
+/*
+ * cudacommon/graph_add.c: nodes: added here, with everything of them checked, and nothing travels.
+ */
 #include "graphs.h"
 
 static void test_add(void)
@@ -17,10 +19,12 @@ static void test_add(void)
 	foreign = add_fill(other, NULL, memory, 5);
 	relay_settle();
 	IS(relay_waited + relay_batched, 0);
-	CUDA_MEMSET_NODE_PARAMS fill = {.dst = memory, .value = 1, .elementSize = 3, .width = 1, .height = 1};
+	CUDA_MEMSET_NODE_PARAMS fill = {
+		.dst = memory, .value = 1, .elementSize = 3, .width = 1, .height = 1};
 	LOCAL(cuGraphAddMemsetNode(&a, graph, NULL, 0, &fill, primary), BAD);
 	fill.elementSize = 4;
-	LOCAL(cuGraphAddMemsetNode(&a, graph, &foreign, 1, &fill, primary), BAD);	/* of another graph */
+	/* of another graph */
+	LOCAL(cuGraphAddMemsetNode(&a, graph, &foreign, 1, &fill, primary), BAD);
 	LOCAL(cuGraphAddMemsetNode(&a, graph, NULL, 1, &fill, primary), BAD);
 	LOCAL(cuGraphAddMemsetNode(NULL, graph, NULL, 0, &fill, primary), BAD);
 	LOCAL(cuGraphAddMemsetNode(&a, (CUgraph)0x1234, NULL, 0, &fill, primary), BAD);

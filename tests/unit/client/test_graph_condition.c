@@ -1,7 +1,11 @@
-/* client/cuda/graph_condition.c: handles that the client draws, nodes and bodies, and what comes back of memory that no body touched. */
+/*
+ * client/cuda/graph_condition.c: handles that the client draws, nodes and bodies, and what comes
+ * back of memory that no body touched.
+ */
 #include "graphs.h"
 
-static CUgraphNode add_conditional(CUgraph graph, CUgraphConditionalHandle handle, CUgraphConditionalNodeType type, unsigned size, CUgraph **ret_bodies)
+static CUgraphNode add_conditional(CUgraph graph, CUgraphConditionalHandle handle,
+	CUgraphConditionalNodeType type, unsigned size, CUgraph **ret_bodies)
 {
 	CUgraphNode node = NULL;
 	CUgraphNodeParams params = {.type = CU_GRAPH_NODE_TYPE_CONDITIONAL};
@@ -17,7 +21,9 @@ static CUgraphNode add_conditional(CUgraph graph, CUgraphConditionalHandle handl
 static CUgraphConditionalHandle new_handle(CUgraph graph, unsigned value)
 {
 	CUgraphConditionalHandle handle = 0;
-	LOCAL(cuGraphConditionalHandleCreate(&handle, graph, primary, value, CU_GRAPH_COND_ASSIGN_DEFAULT), CUDA_SUCCESS);
+	LOCAL(cuGraphConditionalHandleCreate(
+		      &handle, graph, primary, value, CU_GRAPH_COND_ASSIGN_DEFAULT),
+		CUDA_SUCCESS);
 	return handle;
 }
 
@@ -39,7 +45,10 @@ static void test_handles(void)
 	LOCAL(cuGraphInstantiateWithParams(&exec, graph, &how), BAD);
 	IS(how.result_out, CUDA_GRAPH_INSTANTIATE_CONDITIONAL_HANDLE_UNUSED);
 	add_conditional(graph, a, CU_GRAPH_COND_TYPE_SWITCH, 3, &bodies);
-	/* One node for a handle, wherever in the graph; one made for a body is good outside of it too. */
+	/*
+	 * One node for a handle, wherever in the graph; one made for a body is good outside of it
+	 * too.
+	 */
 	CUgraphNodeParams params = {.type = CU_GRAPH_NODE_TYPE_CONDITIONAL};
 	params.conditional.handle = a;
 	params.conditional.size = 1;
@@ -72,8 +81,10 @@ static void test_bodies(void)
 		LOCAL(cuGraphInstantiate(&second, graph, 0), CUDA_ERROR_NOT_SUPPORTED);
 		IS(cuGraphLaunch(exec, NULL), CUDA_SUCCESS);
 		IS(word_at(memory), value ? 11 : 22);
-		CUDA_MEMSET_NODE_PARAMS fill = {.dst = memory, .value = 33, .elementSize = 4, .width = 1, .height = 1};
-		COST(cuGraphExecMemsetNodeSetParams(exec, other, &fill, primary), CUDA_SUCCESS, 1, 0);
+		CUDA_MEMSET_NODE_PARAMS fill = {
+			.dst = memory, .value = 33, .elementSize = 4, .width = 1, .height = 1};
+		COST(cuGraphExecMemsetNodeSetParams(exec, other, &fill, primary), CUDA_SUCCESS, 1,
+			0);
 		IS(cuGraphLaunch(exec, NULL), CUDA_SUCCESS);
 		IS(word_at(memory), value ? 11 : 33);
 		IS(cuGraphExecDestroy(exec), CUDA_SUCCESS);
@@ -91,8 +102,13 @@ static void test_host_memory(void)
 	IS(cuMemHostAlloc((void **)&host, 4096, 0), CUDA_SUCCESS);
 	for (unsigned value = 0; value < 2; value++) {
 		CUgraphNode node;
-		CUDA_MEMCPY3D copy = {.srcMemoryType = CU_MEMORYTYPE_DEVICE, .srcDevice = memory, .dstMemoryType = CU_MEMORYTYPE_HOST, .dstHost = host,
-				      .WidthInBytes = 4, .Height = 1, .Depth = 1};
+		CUDA_MEMCPY3D copy = {.srcMemoryType = CU_MEMORYTYPE_DEVICE,
+			.srcDevice = memory,
+			.dstMemoryType = CU_MEMORYTYPE_HOST,
+			.dstHost = host,
+			.WidthInBytes = 4,
+			.Height = 1,
+			.Depth = 1};
 		IS(cuGraphCreate(&graph, 0), CUDA_SUCCESS);
 		add_conditional(graph, new_handle(graph, value), CU_GRAPH_COND_TYPE_IF, 1, &bodies);
 		IS(cuGraphAddMemcpyNode(&node, bodies[0], NULL, 0, &copy, primary), CUDA_SUCCESS);
@@ -110,4 +126,5 @@ static void test_host_memory(void)
 	IS(cuMemFree(memory), CUDA_SUCCESS);
 }
 
-UNIT_SUITE(graph_condition, {"handles", test_handles}, {"bodies", test_bodies}, {"host_memory", test_host_memory})
+UNIT_SUITE(graph_condition, {"handles", test_handles}, {"bodies", test_bodies},
+	{"host_memory", test_host_memory})

@@ -1,4 +1,7 @@
-/* client/cuda/graph/graph_host.c: the program's memory in graphs: its bytes of the moment go before each launch, and come back behind it. */
+/*
+ * client/cuda/graph/graph_host.c: the program's memory in graphs: its bytes of the moment go before
+ * each launch, and come back behind it.
+ */
 #include "graphs.h"
 
 static void test_host(void)
@@ -7,10 +10,20 @@ static void test_host(void)
 	CUdeviceptr memory = memory_of(4096, 0);
 	CUgraphNode in, out;
 	uint32_t source[4] = {40}, target[4] = {0};
-	CUDA_MEMCPY3D to = {.srcMemoryType = CU_MEMORYTYPE_HOST, .srcHost = source, .dstMemoryType = CU_MEMORYTYPE_DEVICE, .dstDevice = memory, .WidthInBytes = 16,
-			    .Height = 1, .Depth = 1};
-	CUDA_MEMCPY3D from = {.srcMemoryType = CU_MEMORYTYPE_DEVICE, .srcDevice = memory, .dstMemoryType = CU_MEMORYTYPE_HOST, .dstHost = target, .WidthInBytes = 16,
-			      .Height = 1, .Depth = 1};
+	CUDA_MEMCPY3D to = {.srcMemoryType = CU_MEMORYTYPE_HOST,
+		.srcHost = source,
+		.dstMemoryType = CU_MEMORYTYPE_DEVICE,
+		.dstDevice = memory,
+		.WidthInBytes = 16,
+		.Height = 1,
+		.Depth = 1};
+	CUDA_MEMCPY3D from = {.srcMemoryType = CU_MEMORYTYPE_DEVICE,
+		.srcDevice = memory,
+		.dstMemoryType = CU_MEMORYTYPE_HOST,
+		.dstHost = target,
+		.WidthInBytes = 16,
+		.Height = 1,
+		.Depth = 1};
 	IS(cuGraphCreate(&graph, 0), CUDA_SUCCESS);
 	IS(cuGraphAddMemcpyNode(&in, graph, NULL, 0, &to, primary), CUDA_SUCCESS);
 	CUgraphNode kernel = add_kernel(graph, in, memory, 2);

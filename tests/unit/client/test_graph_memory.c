@@ -1,6 +1,6 @@
 /*
- * cudacommon/graph_memory.c: memory that graphs allocate: its address is known when the node is made, and who may use and free it is
- * counted here.
+ * cudacommon/graph_memory.c: memory that graphs allocate: its address is known when the node is
+ * made, and who may use and free it is counted here.
  */
 #include "graphs.h"
 
@@ -8,17 +8,19 @@ static void test_nodes(void)
 {
 	CUgraph graph;
 	CUgraphNode alloc, fill, release;
-	CUDA_MEM_ALLOC_NODE_PARAMS params = {.poolProps = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED, .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 0}},
-					     .bytesize = 1 << 20};
+	CUDA_MEM_ALLOC_NODE_PARAMS params = {
+		.poolProps = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+			.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 0}},
+		.bytesize = 1 << 20};
 	IS(cuGraphCreate(&graph, 0), CUDA_SUCCESS);
 	COST(cuGraphAddMemAllocNode(&alloc, graph, NULL, 0, &params), CUDA_SUCCESS, 1, 0);
 	YES(params.dptr != 0);
 	fill = add_fill(graph, alloc, params.dptr, 12);
 	CUgraphExec exec = instantiate(graph);
-	LOCAL(cuMemFree(params.dptr), BAD);	/* not allocated before a launch */
+	LOCAL(cuMemFree(params.dptr), BAD); /* not allocated before a launch */
 	IS(cuGraphLaunch(exec, NULL), CUDA_SUCCESS);
 	IS(word_at(params.dptr), 12);
-	IS(cuGraphLaunch(exec, NULL), BAD);	/* it has it still */
+	IS(cuGraphLaunch(exec, NULL), BAD); /* it has it still */
 	IS(cuMemFree(params.dptr), CUDA_SUCCESS);
 	IS(cuGraphLaunch(exec, NULL), CUDA_SUCCESS);
 	IS(cuMemFree(params.dptr), CUDA_SUCCESS);

@@ -10,7 +10,8 @@ static void test_nodes(void)
 	CUgraphNode found[4], in_copy;
 	size_t count;
 	IS(cuGraphCreate(&graph, 0), CUDA_SUCCESS);
-	CUgraphNode a = add_fill(graph, NULL, memory, 1), b = add_fill(graph, a, memory, 2), c = add_fill(graph, b, memory, 3), empty;
+	CUgraphNode a = add_fill(graph, NULL, memory, 1), b = add_fill(graph, a, memory, 2),
+		    c = add_fill(graph, b, memory, 3), empty;
 	LOCAL(cuGraphNodeGetType(a, &type), CUDA_SUCCESS);
 	IS(type, CU_GRAPH_NODE_TYPE_MEMSET);
 	count = 4;
@@ -24,7 +25,7 @@ static void test_nodes(void)
 	YES(cuGraphInstantiate(&exec, graph, 0) != CUDA_SUCCESS);
 	LOCAL(cuGraphRemoveDependencies(graph, &c, &a, NULL, 1), CUDA_SUCCESS);
 	LOCAL(cuGraphAddDependencies(graph, &a, &a, NULL, 1), BAD);
-	LOCAL(cuGraphAddDependencies(graph, &a, &b, NULL, 1), BAD);	/* it is there */
+	LOCAL(cuGraphAddDependencies(graph, &a, &b, NULL, 1), BAD); /* it is there */
 	LOCAL(cuGraphRemoveDependencies(graph, &a, &b, NULL, 1), CUDA_SUCCESS);
 	LOCAL(cuGraphRemoveDependencies(graph, &a, &b, NULL, 1), BAD);
 	count = 4;
@@ -35,7 +36,7 @@ static void test_nodes(void)
 	YES(in_copy != b);
 	LOCAL(cuGraphDestroyNode(b), CUDA_SUCCESS);
 	LOCAL(cuGraphNodeGetType(b, &type), BAD);
-	LOCAL(cuGraphNodeGetType(in_copy, &type), CUDA_SUCCESS);	/* the copy has its own */
+	LOCAL(cuGraphNodeGetType(in_copy, &type), CUDA_SUCCESS); /* the copy has its own */
 	IS(cuGraphAddChildGraphNode(&empty, graph, NULL, 0, copy), CUDA_SUCCESS);
 	LOCAL(cuGraphChildGraphNodeGetGraph(empty, &child), CUDA_SUCCESS);
 	LOCAL(cuGraphChildGraphNodeGetGraph(a, &child), BAD);

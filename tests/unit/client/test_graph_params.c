@@ -1,4 +1,7 @@
-/* cudacommon/graph_params.c: parameters of nodes: what is got is what was set, and a kernel's are a copy. */
+/*
+ * cudacommon/graph_params.c: parameters of nodes: what is got is what was set, and a kernel's are a
+ * copy.
+ */
 #include "graphs.h"
 
 static void test_params(void)
@@ -18,7 +21,7 @@ static void test_params(void)
 	IS(fill.value, 6);
 	fill.elementSize = 5;
 	LOCAL(cuGraphMemsetNodeSetParams(a, &fill), BAD);
-	LOCAL(cuGraphMemsetNodeGetParams(b, &fill), BAD);	/* of another kind */
+	LOCAL(cuGraphMemsetNodeGetParams(b, &fill), BAD); /* of another kind */
 	LOCAL(cuGraphMemsetNodeGetParams(a, NULL), BAD);
 	LOCAL(cuGraphKernelNodeGetParams(b, &kernel), CUDA_SUCCESS);
 	IS(kernel.gridDimX, 1);

@@ -1,4 +1,7 @@
-/* cudacommon/graph_update.c: updates of executable graphs: one node, or all from another graph of the same shape. */
+/*
+ * cudacommon/graph_update.c: updates of executable graphs: one node, or all from another graph of
+ * the same shape.
+ */
 #include "graphs.h"
 
 static void test_update(void)
@@ -6,7 +9,8 @@ static void test_update(void)
 	CUgraph graph, other;
 	CUdeviceptr memory = memory_of(4096, 0);
 	CUgraphExecUpdateResultInfo info;
-	CUDA_MEMSET_NODE_PARAMS fill = {.dst = memory, .value = 20, .elementSize = 4, .width = 1, .height = 1};
+	CUDA_MEMSET_NODE_PARAMS fill = {
+		.dst = memory, .value = 20, .elementSize = 4, .width = 1, .height = 1};
 	IS(cuGraphCreate(&graph, 0), CUDA_SUCCESS);
 	CUgraphNode a = add_fill(graph, NULL, memory, 5);
 	add_kernel(graph, a, memory, 1);

@@ -1,6 +1,6 @@
 /*
- * client/cuda/graph/graph_wire.c: a graph's description as it travels: counts, kinds and edges as rpc/graph.h has them, in pieces where it is
- * large.
+ * client/cuda/graph/graph_wire.c: a graph's description as it travels: counts, kinds and edges as
+ * rpc/graph.h has them, in pieces where it is large.
  */
 #include <stdlib.h>
 

@@ -1,4 +1,7 @@
-/* client/cuda/memory/host.c: host memory: pinned here, known by its range, none of the GPU's machine's business. */
+/*
+ * client/cuda/memory/host.c: host memory: pinned here, known by its range, none of the GPU's
+ * machine's business.
+ */
 #include <stdlib.h>
 
 #include "relay.h"

@@ -1,4 +1,7 @@
-/* client/cuda/stream/hostfunc.c: host functions: in the order of their stream, with what the GPU did before them to be seen, and the stream waits. */
+/*
+ * client/cuda/stream/hostfunc.c: host functions: in the order of their stream, with what the GPU
+ * did before them to be seen, and the stream waits.
+ */
 #include <stdatomic.h>
 #include <string.h>
 
@@ -28,7 +31,7 @@ static void test_order(void)
 	IS(cuMemHostAlloc((void **)&pinned, 64, 0), CUDA_SUCCESS);
 	IS(cuMemcpyDtoHAsync(pinned, memory, 4, stream), CUDA_SUCCESS);
 	IS(cuLaunchHostFunc(stream, first, &step), CUDA_SUCCESS);
-	IS(cuMemcpyHtoDAsync(memory, pinned, 4, stream), CUDA_SUCCESS);	/* what it wrote */
+	IS(cuMemcpyHtoDAsync(memory, pinned, 4, stream), CUDA_SUCCESS); /* what it wrote */
 	IS(cuStreamAddCallback(stream, second, &wrong, 0), CUDA_SUCCESS);
 	IS(cuStreamSynchronize(stream), CUDA_SUCCESS);
 	IS(step, 2);

@@ -33,16 +33,19 @@ static void in_child(void (*test)(void))
 
 static bool answer(uint64_t base, uint64_t bytes, bool unfilled)
 {
-	ckt_capability list[3] = {{(char *)CKT_CAPABILITY_HOST_BASE, base}, {(char *)CKT_CAPABILITY_HOST_BYTES, bytes},
-				  {(char *)CKT_CAPABILITY_HOST_UNFILLED, 1}};
-	struct ckt_hello_ok ok = {.capabilities = {.capabilities_len = base ? 2 : unfilled, .capabilities_val = base ? list : list + 2}};
+	ckt_capability list[3] = {{(char *)CKT_CAPABILITY_HOST_BASE, base},
+		{(char *)CKT_CAPABILITY_HOST_BYTES, bytes},
+		{(char *)CKT_CAPABILITY_HOST_UNFILLED, 1}};
+	struct ckt_hello_ok ok = {.capabilities = {.capabilities_len = base ? 2 : unfilled,
+					  .capabilities_val = base ? list : list + 2}};
 	return ckt_host_memory_answer(&ok);
 }
 
 /* Addresses that are free here. */
 static uint64_t free_place(void)
 {
-	void *place = mmap(NULL, ROOM + CKT_HOST_GRAIN, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	void *place =
+		mmap(NULL, ROOM + CKT_HOST_GRAIN, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	munmap(place, ROOM + CKT_HOST_GRAIN);
 	return ((uint64_t)(uintptr_t)place + CKT_HOST_GRAIN - 1) / CKT_HOST_GRAIN * CKT_HOST_GRAIN;
 }
@@ -156,7 +159,9 @@ static void expect_fill(int fd, uint64_t address, size_t size, uint8_t first)
 	uint8_t *data;
 	size_t record;
 	ckt_host_fill_args fill = {0};
-	MUST(ckt_net_read_record(fd, CKT_RECORD_MAX, ckt_net_now_ms() + 60000, &data, &record, NULL), 0);
+	MUST(ckt_net_read_record(
+		     fd, CKT_RECORD_MAX, ckt_net_now_ms() + 60000, &data, &record, NULL),
+		0);
 	struct ckt_cursor c = {.p = data, .end = data + record};
 	struct ckt_call_header header = {0};
 	YES(ckt_call_header_get(&c, &header));

@@ -1,4 +1,7 @@
-/* client/cuda/module/library.c: libraries: loaded when something of them is used, in each context by itself. */
+/*
+ * client/cuda/module/library.c: libraries: loaded when something of them is used, in each context
+ * by itself.
+ */
 #include "relay.h"
 
 static void test_library(void)
@@ -22,7 +25,9 @@ static void test_library(void)
 	IS(cuKernelGetFunction(&f, kernel), CUDA_SUCCESS);
 	uint32_t n = 4;
 	void *params[] = {&address, &n};
-	COST(cuLaunchKernel((CUfunction)kernel, 1, 1, 1, 1, 1, 1, 0, NULL, params, NULL), CUDA_SUCCESS, 0, 1);	/* a kernel for a function */
+	/* a kernel for a function */
+	COST(cuLaunchKernel((CUfunction)kernel, 1, 1, 1, 1, 1, 1, 0, NULL, params, NULL),
+		CUDA_SUCCESS, 0, 1);
 	IS(word_at(address), 7);
 	IS(cuLibraryUnload(library), CUDA_SUCCESS);
 	LOCAL(cuLibraryUnload(library), CUDA_ERROR_INVALID_HANDLE);

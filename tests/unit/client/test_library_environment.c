@@ -1,4 +1,7 @@
-/* client/conn/library_environment.c: what of the program's environment is sent, once, to every server; the connection is the test's. */
+/*
+ * client/conn/library_environment.c: what of the program's environment is sent, once, to every
+ * server; the connection is the test's.
+ */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +19,8 @@ static unsigned sent, values;
 static char got[4][80];
 static int status;
 
-CUresult ckt_conn_session_ask(struct ckt_conn *conn, uint32_t proc, xdrproc_t xdr_args, void *opaque, struct ckt_reply *ret_reply)
+CUresult ckt_conn_session_ask(struct ckt_conn *conn, uint32_t proc, xdrproc_t xdr_args,
+	void *opaque, struct ckt_reply *ret_reply)
 {
 	const ckt_environment_args *args = opaque;
 	static uint8_t answer[4];
@@ -25,7 +29,8 @@ CUresult ckt_conn_session_ask(struct ckt_conn *conn, uint32_t proc, xdrproc_t xd
 	YES(xdr_args == (xdrproc_t)xdr_ckt_environment_args);
 	values = args->settings.settings_len;
 	for (unsigned i = 0; i < values && i < 4; i++)
-		snprintf(got[i], sizeof got[i], "%s=%s", args->settings.settings_val[i].name, args->settings.settings_val[i].value);
+		snprintf(got[i], sizeof got[i], "%s=%s", args->settings.settings_val[i].name,
+			args->settings.settings_val[i].value);
 	sent++;
 	ckt_put_u32(answer, (uint32_t)status);
 	ret_reply->results = (struct ckt_cursor){.p = answer, .end = answer + sizeof answer};

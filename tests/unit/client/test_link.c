@@ -1,4 +1,7 @@
-/* client/cuda/module/link.c: the linker: inputs gathered here, linked by one command, contents by their hash. */
+/*
+ * client/cuda/module/link.c: the linker: inputs gathered here, linked by one command, contents by
+ * their hash.
+ */
 #include <string.h>
 
 #include "relay.h"
@@ -12,9 +15,12 @@ static void test_link(void)
 	CUfunction f;
 	LOCAL(cuLinkCreate(0, NULL, NULL, &state), CUDA_SUCCESS);
 	LOCAL(cuLinkCreate(0, NULL, NULL, NULL), BAD);
-	IS(cuLinkAddData(state, CU_JIT_INPUT_PTX, (void *)relay_ptx, strlen(relay_ptx) + 1, "a", 0, NULL, NULL), CUDA_SUCCESS);
+	IS(cuLinkAddData(state, CU_JIT_INPUT_PTX, (void *)relay_ptx, strlen(relay_ptx) + 1, "a", 0,
+		   NULL, NULL),
+		CUDA_SUCCESS);
 	LOCAL(cuLinkAddData(state, CU_JIT_INPUT_PTX, NULL, 5, "b", 0, NULL, NULL), BAD);
-	LOCAL(cuLinkAddFile(state, CU_JIT_INPUT_PTX, "/nowhere/x.ptx", 0, NULL, NULL), CUDA_ERROR_FILE_NOT_FOUND);
+	LOCAL(cuLinkAddFile(state, CU_JIT_INPUT_PTX, "/nowhere/x.ptx", 0, NULL, NULL),
+		CUDA_ERROR_FILE_NOT_FOUND);
 	relay_mark();
 	MUST(cuLinkComplete(state, &image, &size), CUDA_SUCCESS);
 	relay_settle();

@@ -1,6 +1,6 @@
 /*
- * client/cuda/memory/managed.c: managed memory: only what the program wrote travels, once, before the GPU may look; what the GPU wrote comes
- * when it is touched.
+ * client/cuda/memory/managed.c: managed memory: only what the program wrote travels, once, before
+ * the GPU may look; what the GPU wrote comes when it is touched.
  */
 #include "relay.h"
 
@@ -30,7 +30,7 @@ static void test_traffic(void)
 	size_t size;
 	const uint8_t *args = relay_args("memcpy_htod", &size);
 	CU_ASSERT_PTR_NOT_NULL(args);
-	IS(words[0], 42);	/* a touch fetches */
+	IS(words[0], 42); /* a touch fetches */
 	/* Nothing was written since: nothing goes. */
 	relay_mark();
 	add(memory, 1);

@@ -1,5 +1,6 @@
 /*
- * client/cuda/memory/managed_fault.c: touches of managed memory: what is gone through in order costs few of them, and what is not is left where it is.
+ * client/cuda/memory/managed_fault.c: touches of managed memory: what is gone through in order
+ * costs few of them, and what is not is left where it is.
  */
 #include "relay.h"
 

@@ -1,4 +1,7 @@
-/* client/cuda/memory/mapped.c: mapped pinned memory: the device has it at the same address, from the first use on. */
+/*
+ * client/cuda/memory/mapped.c: mapped pinned memory: the device has it at the same address, from
+ * the first use on.
+ */
 #include <string.h>
 
 #include "relay.h"

@@ -1,6 +1,6 @@
 /*
- * client/cuda/memory/memcpy.c: copies: to the device without an answer, in pieces of a record; to the host waited for; bounds are checked
- * before anything travels.
+ * client/cuda/memory/memcpy.c: copies: to the device without an answer, in pieces of a record; to
+ * the host waited for; bounds are checked before anything travels.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -20,7 +20,8 @@ static void test_linear(void)
 		unsigned pieces;
 	} cases[] = {{1, 1}, {MIB, 1}, {MIB + 1, 2}, {2 * MIB + MIB / 2, 3}};
 	for (size_t i = 0; i < COUNT(cases); i++) {
-		COST(cuMemcpyHtoDAsync(memory, data, cases[i].bytes, NULL), CUDA_SUCCESS, 0, cases[i].pieces);
+		COST(cuMemcpyHtoDAsync(memory, data, cases[i].bytes, NULL), CUDA_SUCCESS, 0,
+			cases[i].pieces);
 		IS(relay_count("memcpy_htod"), cases[i].pieces);
 		COST(cuMemcpyDtoH(back, memory, cases[i].bytes), CUDA_SUCCESS, cases[i].pieces, 0);
 		IS(memcmp(back, data, cases[i].bytes), 0);
@@ -47,15 +48,27 @@ static void test_rows(void)
 	uint8_t data[300], back[300] = {0};
 	for (size_t i = 0; i < sizeof data; i++)
 		data[i] = (uint8_t)(i + 1);
-	CUDA_MEMCPY2D copy = {.srcMemoryType = CU_MEMORYTYPE_HOST, .srcHost = data, .srcPitch = 30, .dstMemoryType = CU_MEMORYTYPE_DEVICE,
-			      .dstDevice = memory, .dstPitch = 512, .WidthInBytes = 20, .Height = 10};
+	CUDA_MEMCPY2D copy = {.srcMemoryType = CU_MEMORYTYPE_HOST,
+		.srcHost = data,
+		.srcPitch = 30,
+		.dstMemoryType = CU_MEMORYTYPE_DEVICE,
+		.dstDevice = memory,
+		.dstPitch = 512,
+		.WidthInBytes = 20,
+		.Height = 10};
 	/* Rows travel without what lies between them. */
 	COST(cuMemcpy2DAsync(&copy, NULL), CUDA_SUCCESS, 0, 1);
 	size_t size;
 	relay_args("memcpy2d_htod", &size);
 	YES(size >= 200 && size < 260);
-	CUDA_MEMCPY2D out = {.srcMemoryType = CU_MEMORYTYPE_DEVICE, .srcDevice = memory, .srcPitch = 512, .dstMemoryType = CU_MEMORYTYPE_HOST,
-			     .dstHost = back, .dstPitch = 30, .WidthInBytes = 20, .Height = 10};
+	CUDA_MEMCPY2D out = {.srcMemoryType = CU_MEMORYTYPE_DEVICE,
+		.srcDevice = memory,
+		.srcPitch = 512,
+		.dstMemoryType = CU_MEMORYTYPE_HOST,
+		.dstHost = back,
+		.dstPitch = 30,
+		.WidthInBytes = 20,
+		.Height = 10};
 	COST(cuMemcpy2D(&out), CUDA_SUCCESS, 1, 0);
 	for (int row = 0; row < 10; row++) {
 		IS(memcmp(back + row * 30, data + row * 30, 20), 0);

@@ -1,4 +1,7 @@
-/* client/cuda/memory/memory.c: an address is waited for; setting memory is checked against what is allocated, sent and forgotten. */
+/*
+ * client/cuda/memory/memory.c: an address is waited for; setting memory is checked against what is
+ * allocated, sent and forgotten.
+ */
 #include "relay.h"
 
 static void test_allocation(void)
@@ -14,7 +17,7 @@ static void test_allocation(void)
 	YES(base == memory && size == 8 << 20);
 	LOCAL(cuMemGetAddressRange(NULL, NULL, memory), CUDA_SUCCESS);
 	LOCAL(cuMemGetAddressRange(&base, &size, memory + (8 << 20)), CUDA_ERROR_NOT_FOUND);
-	LOCAL(cuMemFree(memory + 256), BAD);	/* not where it begins */
+	LOCAL(cuMemFree(memory + 256), BAD); /* not where it begins */
 	COST(cuMemFree(memory), CUDA_SUCCESS, 1, 0);
 	LOCAL(cuMemFree(memory), BAD);
 	LOCAL(cuMemFree(0), CUDA_SUCCESS);
@@ -32,9 +35,12 @@ static void test_allocation(void)
 	static const struct {
 		size_t width, height;
 		unsigned element;
-	} wrong[] = {{0, 1, 4}, {1, 0, 4}, {1, 1, 2}, {1, 1, 32}, {SIZE_MAX, 1, 4}, {1 << 20, SIZE_MAX >> 8, 4}};
+	} wrong[] = {{0, 1, 4}, {1, 0, 4}, {1, 1, 2}, {1, 1, 32}, {SIZE_MAX, 1, 4},
+		{1 << 20, SIZE_MAX >> 8, 4}};
 	for (size_t i = 0; i < COUNT(wrong); i++)
-		LOCAL(cuMemAllocPitch(&memory, &pitch, wrong[i].width, wrong[i].height, wrong[i].element), BAD);
+		LOCAL(cuMemAllocPitch(
+			      &memory, &pitch, wrong[i].width, wrong[i].height, wrong[i].element),
+			BAD);
 	LOCAL(cuMemAllocPitch(&memory, NULL, 4, 1, 4), BAD);
 }
 
@@ -49,22 +55,25 @@ static void test_set(void)
 	IS(word_at(memory + 8), 3);
 	COST(cuMemsetD2D32(memory + 1024, 256, 7, 2, 3), CUDA_SUCCESS, 0, 1);
 	IS(word_at(memory + 1024 + 2 * 256 + 4), 7);
-	IS(word_at(memory + 1024 + 2 * 256 + 8), 0);	/* beside the rows */
+	IS(word_at(memory + 1024 + 2 * 256 + 8), 0); /* beside the rows */
 	LOCAL(cuMemsetD8(memory, 1, 0), CUDA_SUCCESS);
 	LOCAL(cuMemsetD2D8(memory, 256, 1, 4, 0), CUDA_SUCCESS);
 	LOCAL(cuMemsetD32Async(memory, 1, 1, (CUstream)0x1234), CUDA_ERROR_INVALID_HANDLE);
 	static const struct {
 		size_t at, pitch, width, height;
 	} wrong[] = {
-		{2, 256, 1, 1},		/* not aligned */
-		{0, 256, 65, 2},	/* rows longer than the pitch */
-		{0, 258, 1, 2},		/* a pitch that is none of elements */
-		{4096, 256, 1, 1},	/* behind it */
-		{0, 256, 1, 18},	/* its last row is */
-		{0, 256, SIZE_MAX / 2, 1}, {0, SIZE_MAX / 4 * 4, 1, 3},
+		{2, 256, 1, 1},    /* not aligned */
+		{0, 256, 65, 2},   /* rows longer than the pitch */
+		{0, 258, 1, 2},    /* a pitch that is none of elements */
+		{4096, 256, 1, 1}, /* behind it */
+		{0, 256, 1, 18},   /* its last row is */
+		{0, 256, SIZE_MAX / 2, 1},
+		{0, SIZE_MAX / 4 * 4, 1, 3},
 	};
 	for (size_t i = 0; i < COUNT(wrong); i++)
-		LOCAL(cuMemsetD2D32(memory + wrong[i].at, wrong[i].pitch, 1, wrong[i].width, wrong[i].height), BAD);
+		LOCAL(cuMemsetD2D32(memory + wrong[i].at, wrong[i].pitch, 1, wrong[i].width,
+			      wrong[i].height),
+			BAD);
 	LOCAL(cuMemsetD8(memory + 4095, 1, 2), BAD);
 	LOCAL(cuMemsetD8(0, 1, 1), BAD);
 	IS(cuMemFree(memory), CUDA_SUCCESS);

@@ -1,4 +1,7 @@
-/* client/cuda/module/module.c: modules: an image travels once, functions and variables are asked for by name. */
+/*
+ * client/cuda/module/module.c: modules: an image travels once, functions and variables are asked
+ * for by name.
+ */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,14 +25,15 @@ static void test_loading(void)
 	relay_mark();
 	IS(cuModuleLoadData(&second, image), CUDA_SUCCESS);
 	relay_settle();
-	YES(relay_waited + relay_batched < with_image);	/* it is there already */
+	YES(relay_waited + relay_batched < with_image); /* it is there already */
 	YES(first != second);
 	IS(cuModuleUnload(first), CUDA_SUCCESS);
 	LOCAL(cuModuleUnload(first), CUDA_ERROR_INVALID_HANDLE);
 	IS(cuModuleUnload(second), CUDA_SUCCESS);
 	LOCAL(cuModuleUnload((CUmodule)0x1234), CUDA_ERROR_INVALID_HANDLE);
 	IS(cuModuleLoadData(&none, "nonsense") != CUDA_SUCCESS, true);
-	IS(cuModuleLoadData(&none, ".version 8.0\n.target sm_70\n.address_size 64\nnonsense\n"), CUDA_ERROR_INVALID_PTX);
+	IS(cuModuleLoadData(&none, ".version 8.0\n.target sm_70\n.address_size 64\nnonsense\n"),
+		CUDA_ERROR_INVALID_PTX);
 	YES(!none);
 	LOCAL(cuModuleLoadData(&none, NULL), BAD);
 	LOCAL(cuModuleLoadData(NULL, image), BAD);
@@ -47,7 +51,8 @@ static void test_files(void)
 	char path[] = "/tmp/ckt-module-XXXXXX";
 	int fd = mkstemp(path);
 	MUST(fd >= 0, true);
-	MUST(write(fd, relay_ptx, strlen(relay_ptx)), strlen(relay_ptx));	/* and no NUL behind it */
+	/* and no NUL behind it */
+	MUST(write(fd, relay_ptx, strlen(relay_ptx)), strlen(relay_ptx));
 	close(fd);
 	IS(cuModuleLoad(&module, path), CUDA_SUCCESS);
 	IS(cuModuleGetFunction(&add, module, "add"), CUDA_SUCCESS);
@@ -75,10 +80,11 @@ static void test_names(void)
 	memset(much, 'n', sizeof much - 1);
 	LOCAL(cuModuleGetGlobal(&base, &size, module, much), BAD);
 	LOCAL(cuModuleGetGlobal(&base, &size, module, NULL), BAD);
-	LOCAL(cuModuleGetGlobal(&base, &size, (CUmodule)0x1234, "counter"), CUDA_ERROR_INVALID_HANDLE);
+	LOCAL(cuModuleGetGlobal(&base, &size, (CUmodule)0x1234, "counter"),
+		CUDA_ERROR_INVALID_HANDLE);
 	LOCAL(cuMemGetAddressRange(&base, &size, counter), CUDA_SUCCESS);
 	YES(base == counter && size == 4);
-	LOCAL(cuMemFree(counter), BAD);	/* it is the module's */
+	LOCAL(cuMemFree(counter), BAD); /* it is the module's */
 	IS(cuModuleGetFunction(&add, module, "add"), CUDA_SUCCESS);
 	LOCAL(cuModuleGetFunction(NULL, module, "add"), BAD);
 	COST(cuModuleGetFunctionCount(&count, module), CUDA_SUCCESS, 1, 0);

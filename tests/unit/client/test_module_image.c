@@ -1,6 +1,6 @@
 /*
- * client/cuda/module/module_image.c: where a module's image ends by its own header, whatever the header says, and how its bytes are brought to the
- * worker.
+ * client/cuda/module/module_image.c: where a module's image ends by its own header, whatever the
+ * header says, and how its bytes are brought to the worker.
  */
 #include <CUnit/Basic.h>
 #include <elf.h>
@@ -15,7 +15,7 @@
 static struct {
 	unsigned questions, pieces, wrong, released;
 	bool have;
-	CUresult answer, queued;	/* queued: of the third piece */
+	CUresult answer, queued; /* queued: of the third piece */
 	uint64_t size;
 	uint8_t *bytes;
 	uint32_t proc;
@@ -39,8 +39,9 @@ CUresult ckt_call_queue(struct ckt_call *call)
 	CU_ASSERT_EQUAL_FATAL(sent.proc, CKT_PROC_BLOB_DATA);
 	CU_ASSERT_TRUE_FATAL(ckt_blob_data_args_get(&c, &args));
 	/* In order, none twice, each of the same whole. */
-	sent.wrong += args.total != sent.size || args.offset != (uint64_t)sent.pieces * CKT_DATA_MAX || args.data_len > CKT_DATA_MAX ||
-		      args.offset + args.data_len > args.total;
+	sent.wrong += args.total != sent.size ||
+		args.offset != (uint64_t)sent.pieces * CKT_DATA_MAX ||
+		args.data_len > CKT_DATA_MAX || args.offset + args.data_len > args.total;
 	memcpy(sent.bytes + args.offset, args.data, args.data_len);
 	return ++sent.pieces == 3 ? sent.queued : CUDA_SUCCESS;
 }
@@ -94,8 +95,12 @@ static void test_fat_binary(void)
 	size_t size;
 	const void *data;
 	CU_ASSERT_TRUE(extent(&fat, &size) == CUDA_SUCCESS && size == 1016);
-	CU_ASSERT_TRUE(ckt_image_extent(&wrapper, &data, &size) == CUDA_SUCCESS && size == 1016 && data == &fat);
-	/* A size that carries beyond the end of all addresses, a header shorter than what was read of it. */
+	CU_ASSERT_TRUE(ckt_image_extent(&wrapper, &data, &size) == CUDA_SUCCESS && size == 1016 &&
+		data == &fat);
+	/*
+	 * A size that carries beyond the end of all addresses, a header shorter than what was read
+	 * of it.
+	 */
 	fat.size = UINT64_MAX - 8;
 	CU_ASSERT_EQUAL(extent(&fat, &size), CUDA_ERROR_INVALID_IMAGE);
 	fat.size = 1000;
@@ -124,7 +129,8 @@ static void make_elf(void)
 	elf.header.e_shentsize = sizeof(Elf64_Shdr);
 	elf.header.e_shnum = 4;
 	for (int i = 1; i < 4; i++)
-		elf.sections[i] = (Elf64_Shdr){.sh_type = SHT_PROGBITS, .sh_offset = 8, .sh_size = 8};
+		elf.sections[i] =
+			(Elf64_Shdr){.sh_type = SHT_PROGBITS, .sh_offset = 8, .sh_size = 8};
 }
 
 static void test_elf(void)
@@ -134,13 +140,18 @@ static void test_elf(void)
 	CU_ASSERT_TRUE(extent(&elf, &size) == CUDA_SUCCESS && size == sizeof elf);
 	elf.sections[2].sh_offset = 5000;
 	CU_ASSERT_TRUE(extent(&elf, &size) == CUDA_SUCCESS && size == 5008);
-	/* What takes no room in the file does not count, and neither does what the first section says beside. */
-	elf.sections[3] = (Elf64_Shdr){.sh_type = SHT_NOBITS, .sh_offset = 5008, .sh_size = 1 << 20};
+	/*
+	 * What takes no room in the file does not count, and neither does what the first section
+	 * says beside.
+	 */
+	elf.sections[3] =
+		(Elf64_Shdr){.sh_type = SHT_NOBITS, .sh_offset = 5008, .sh_size = 1 << 20};
 	CU_ASSERT_TRUE(extent(&elf, &size) == CUDA_SUCCESS && size == 5008);
 	elf.header.e_phoff = 6000;
 	elf.header.e_phnum = 2;
 	elf.header.e_phentsize = sizeof(Elf64_Phdr);
-	CU_ASSERT_TRUE(extent(&elf, &size) == CUDA_SUCCESS && size == 6000 + 2 * sizeof(Elf64_Phdr));
+	CU_ASSERT_TRUE(
+		extent(&elf, &size) == CUDA_SUCCESS && size == 6000 + 2 * sizeof(Elf64_Phdr));
 	/* More sections than 16 bits count: their number stands in the first. */
 	elf.header.e_shnum = 0;
 	elf.sections[0].sh_size = 4;
@@ -148,7 +159,8 @@ static void test_elf(void)
 	CU_ASSERT_TRUE(extent(&elf, &size) == CUDA_SUCCESS && size == 7008);
 	/* No sections at all. */
 	elf.header.e_shoff = 0;
-	CU_ASSERT_TRUE(extent(&elf, &size) == CUDA_SUCCESS && size == 6000 + 2 * sizeof(Elf64_Phdr));
+	CU_ASSERT_TRUE(
+		extent(&elf, &size) == CUDA_SUCCESS && size == 6000 + 2 * sizeof(Elf64_Phdr));
 }
 
 static void test_bad_elf(void)
@@ -177,7 +189,8 @@ static void test_bad_elf(void)
 
 /* ---- Sending */
 
-static void blob(size_t size, bool have, CUresult answer, CUresult queued, CUresult expected, unsigned pieces)
+static void blob(size_t size, bool have, CUresult answer, CUresult queued, CUresult expected,
+	unsigned pieces)
 {
 	uint8_t hash[32], *data = malloc(size + 1);
 	for (size_t i = 0; i < size; i++)
@@ -206,8 +219,10 @@ static void test_send(void)
 	blob(CKT_DATA_MAX, false, CUDA_SUCCESS, CUDA_SUCCESS, CUDA_SUCCESS, 1);
 	blob((size_t)CKT_DATA_MAX * 4 + 1, false, CUDA_SUCCESS, CUDA_SUCCESS, CUDA_SUCCESS, 5);
 	/* Nothing follows an error. */
-	blob(10, false, CUDA_ERROR_DEVICE_UNAVAILABLE, CUDA_SUCCESS, CUDA_ERROR_DEVICE_UNAVAILABLE, 0);
-	blob((size_t)CKT_DATA_MAX * 4 + 1, false, CUDA_SUCCESS, CUDA_ERROR_DEVICE_UNAVAILABLE, CUDA_ERROR_DEVICE_UNAVAILABLE, 3);
+	blob(10, false, CUDA_ERROR_DEVICE_UNAVAILABLE, CUDA_SUCCESS, CUDA_ERROR_DEVICE_UNAVAILABLE,
+		0);
+	blob((size_t)CKT_DATA_MAX * 4 + 1, false, CUDA_SUCCESS, CUDA_ERROR_DEVICE_UNAVAILABLE,
+		CUDA_ERROR_DEVICE_UNAVAILABLE, 3);
 }
 
 int main(void)

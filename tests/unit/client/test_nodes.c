@@ -1,4 +1,7 @@
-/* client/conn/nodes.c: devices of two servers as one list, in the order of CUDA_VISIBLE_DEVICES, with numbers of their own at each. */
+/*
+ * client/conn/nodes.c: devices of two servers as one list, in the order of CUDA_VISIBLE_DEVICES,
+ * with numbers of their own at each.
+ */
 #include "pair.h"
 
 static void test_devices(void)
@@ -19,7 +22,8 @@ static void test_devices(void)
 		IS(cuMemGetInfo(&left, &total), CUDA_SUCCESS);
 		IS(total, bytes[d]);
 		value = 7;
-		IS(cuDeviceGetAttribute(&value, CU_DEVICE_ATTRIBUTE_CAN_MAP_HOST_MEMORY, d), CUDA_SUCCESS);
+		IS(cuDeviceGetAttribute(&value, CU_DEVICE_ATTRIBUTE_CAN_MAP_HOST_MEMORY, d),
+			CUDA_SUCCESS);
 		IS(value, 0);
 	}
 	use(0);
@@ -38,12 +42,17 @@ static void test_peers(void)
 			IS(can, together);
 			if (d == peer)
 				continue;
-			IS(cuDeviceGetP2PAttribute(&value, CU_DEVICE_P2P_ATTRIBUTE_ACCESS_SUPPORTED, d, peer), CUDA_SUCCESS);
+			IS(cuDeviceGetP2PAttribute(
+				   &value, CU_DEVICE_P2P_ATTRIBUTE_ACCESS_SUPPORTED, d, peer),
+				CUDA_SUCCESS);
 			IS(value, together);
-			IS(cuDeviceGetP2PAttribute(&value, (CUdevice_P2PAttribute)77, d, peer), CUDA_ERROR_INVALID_VALUE);
+			IS(cuDeviceGetP2PAttribute(&value, (CUdevice_P2PAttribute)77, d, peer),
+				CUDA_ERROR_INVALID_VALUE);
 			use(d);
-			IS(cuCtxEnablePeerAccess(contexts[peer], 0), together ? CUDA_SUCCESS : CUDA_ERROR_PEER_ACCESS_UNSUPPORTED);
-			IS(cuCtxDisablePeerAccess(contexts[peer]), together ? CUDA_SUCCESS : CUDA_ERROR_PEER_ACCESS_NOT_ENABLED);
+			IS(cuCtxEnablePeerAccess(contexts[peer], 0),
+				together ? CUDA_SUCCESS : CUDA_ERROR_PEER_ACCESS_UNSUPPORTED);
+			IS(cuCtxDisablePeerAccess(contexts[peer]),
+				together ? CUDA_SUCCESS : CUDA_ERROR_PEER_ACCESS_NOT_ENABLED);
 		}
 	}
 	use(0);
@@ -73,8 +82,12 @@ static void test_addresses(void)
 		for (int i = 0; i < EACH; i++) {
 			int ordinal = 7;
 			CUcontext of = NULL;
-			wrong += cuPointerGetAttribute(&ordinal, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, memory[d][i]) || ordinal != d;
-			wrong += cuPointerGetAttribute(&of, CU_POINTER_ATTRIBUTE_CONTEXT, memory[d][i]) || of != contexts[d];
+			wrong += cuPointerGetAttribute(&ordinal,
+					 CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, memory[d][i]) ||
+				ordinal != d;
+			wrong += cuPointerGetAttribute(
+					 &of, CU_POINTER_ATTRIBUTE_CONTEXT, memory[d][i]) ||
+				of != contexts[d];
 			wrong += words_not(memory[d][i], 4096, (uint32_t)(d * 1000 + i));
 			wrong += cuMemFree(memory[d][i]) != CUDA_SUCCESS;
 			wrong += cuMemFree(memory[d][i]) != CUDA_ERROR_INVALID_VALUE;

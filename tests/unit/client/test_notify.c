@@ -1,4 +1,7 @@
-/* client/cuda/context/notify.c: callbacks of the program run for what the worker's driver tells, once each, until they are unregistered. */
+/*
+ * client/cuda/context/notify.c: callbacks of the program run for what the worker's driver tells,
+ * once each, until they are unregistered.
+ */
 #include <pthread.h>
 #include <stdatomic.h>
 #include <sys/wait.h>
@@ -18,7 +21,9 @@ static void notified(CUasyncNotificationInfo *info, void *data, CUasyncCallbackH
 	struct told *told = data;
 	CUasyncCallbackHandle none;
 	size_t left, total;
-	told->over = info->type == CU_ASYNC_NOTIFICATION_TYPE_OVER_BUDGET ? info->info.overBudget.bytesOverBudget : 0;
+	told->over = info->type == CU_ASYNC_NOTIFICATION_TYPE_OVER_BUDGET
+		? info->info.overBudget.bytesOverBudget
+		: 0;
 	told->handle = handle;
 	told->nested = cuDeviceRegisterAsyncNotification(0, notified, data, &none);
 	told->nested_end = cuDeviceUnregisterAsyncNotification(0, handle);
@@ -125,11 +130,13 @@ static void test_fork(void)
 static void test_wrong(void)
 {
 	CUasyncCallbackHandle handle;
-	LOCAL(cuDeviceRegisterAsyncNotification(99, notified, NULL, &handle), CUDA_ERROR_INVALID_DEVICE);
+	LOCAL(cuDeviceRegisterAsyncNotification(99, notified, NULL, &handle),
+		CUDA_ERROR_INVALID_DEVICE);
 	LOCAL(cuDeviceRegisterAsyncNotification(0, NULL, NULL, &handle), BAD);
 	LOCAL(cuDeviceRegisterAsyncNotification(0, notified, NULL, NULL), BAD);
 	LOCAL(cuDeviceUnregisterAsyncNotification(99, NULL), CUDA_ERROR_INVALID_DEVICE);
 	LOCAL(cuDeviceUnregisterAsyncNotification(0, NULL), BAD);
 }
 
-UNIT_SUITE(notify, {"told", test_told}, {"unregister waits", test_unregister_waits}, {"fork", test_fork}, {"wrong", test_wrong})
+UNIT_SUITE(notify, {"told", test_told}, {"unregister waits", test_unregister_waits},
+	{"fork", test_fork}, {"wrong", test_wrong})

@@ -1,4 +1,7 @@
-/* client/cuda/module/obsolete_launch.c: launches of old: a function's state here, one command when it is launched. */
+/*
+ * client/cuda/module/obsolete_launch.c: launches of old: a function's state here, one command when
+ * it is launched.
+ */
 #include "relay.h"
 
 static void test_launch(void)

@@ -8,7 +8,7 @@ static void test_versions(void)
 	static const struct {
 		const char *name;
 		int version;
-		const char *symbol;	/* NULL: none */
+		const char *symbol; /* NULL: none */
 		CUdriverProcAddressQueryResult status;
 	} cases[] = {
 		{"cuMemAlloc", 3020, "cuMemAlloc_v2", CU_GET_PROC_ADDRESS_SUCCESS},
@@ -25,14 +25,20 @@ static void test_versions(void)
 	for (size_t i = 0; i < COUNT(cases); i++) {
 		void *address = (void *)1;
 		CUdriverProcAddressQueryResult status;
-		LOCAL(cuGetProcAddress(cases[i].name, &address, cases[i].version, 0, &status), CUDA_SUCCESS);
+		LOCAL(cuGetProcAddress(cases[i].name, &address, cases[i].version, 0, &status),
+			CUDA_SUCCESS);
 		IS(status, cases[i].status);
-		if (!IS((uintptr_t)address, cases[i].symbol ? (uintptr_t)dlsym(RTLD_DEFAULT, cases[i].symbol) : 0))
+		if (!IS((uintptr_t)address,
+			    cases[i].symbol ? (uintptr_t)dlsym(RTLD_DEFAULT, cases[i].symbol) : 0))
 			CU_FAIL("of a row of the table");
 	}
 	void *legacy, *per_thread;
-	IS(cuGetProcAddress("cuMemcpyHtoDAsync", &legacy, 13000, CU_GET_PROC_ADDRESS_LEGACY_STREAM, NULL), CUDA_SUCCESS);
-	IS(cuGetProcAddress("cuMemcpyHtoDAsync", &per_thread, 13000, CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM, NULL), CUDA_SUCCESS);
+	IS(cuGetProcAddress(
+		   "cuMemcpyHtoDAsync", &legacy, 13000, CU_GET_PROC_ADDRESS_LEGACY_STREAM, NULL),
+		CUDA_SUCCESS);
+	IS(cuGetProcAddress("cuMemcpyHtoDAsync", &per_thread, 13000,
+		   CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM, NULL),
+		CUDA_SUCCESS);
 	YES(legacy != per_thread && per_thread == dlsym(RTLD_DEFAULT, "cuMemcpyHtoDAsync_v2_ptsz"));
 	IS(cuGetProcAddress(NULL, &legacy, 13000, 0, NULL), BAD);
 	IS(cuGetProcAddress("cuInit", NULL, 13000, 0, NULL), BAD);
@@ -42,7 +48,9 @@ static void test_versions(void)
 	LOCAL(cuGetExportTable(&table, &id), CUDA_ERROR_NOT_SUPPORTED);
 	CU_ASSERT_PTR_NULL(table);
 	/* CUPTI's first table is there, and has room for no function. */
-	const CUuuid cupti = {{0x7c, (char)0xb6, 0x3f, (char)0x9b, (char)0x9c, (char)0xa4, (char)0x8e, 0x42, (char)0xa4, (char)0x84, (char)0xbe, (char)0xb6, 0x6e, 0x6a, (char)0xed, 0x7f}};
+	const CUuuid cupti = {{0x7c, (char)0xb6, 0x3f, (char)0x9b, (char)0x9c, (char)0xa4,
+		(char)0x8e, 0x42, (char)0xa4, (char)0x84, (char)0xbe, (char)0xb6, 0x6e, 0x6a,
+		(char)0xed, 0x7f}};
 	LOCAL(cuGetExportTable(&table, &cupti), CUDA_SUCCESS);
 	MUST(table != NULL, true);
 	IS(*(const uint64_t *)table, sizeof(uint64_t));

@@ -1,4 +1,7 @@
-/* client/conn/quiesce.c (client/conn/conn.h): nothing is open while somebody on this host holds the process, and only then. */
+/*
+ * client/conn/quiesce.c (client/conn/conn.h): nothing is open while somebody on this host holds the
+ * process, and only then.
+ */
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /*
- * client/cuda/memory/range.c: what memory the program has: edges, sizes that overflow, neighbours, and a thousand changes compared with a plain
- * list.
+ * client/cuda/memory/range.c: what memory the program has: edges, sizes that overflow, neighbours,
+ * and a thousand changes compared with a plain list.
  */
 #include <CUnit/Basic.h>
 #include <stdlib.h>
@@ -10,7 +10,10 @@
 
 enum { KIB = 1024 };
 
-/* What client/cuda/context/route.c and client/conn/nodes.c know: here a context's number is its server's. */
+/*
+ * What client/cuda/context/route.c and client/conn/nodes.c know: here a context's number is its
+ * server's.
+ */
 unsigned ckt_conn_count = 1;
 static unsigned node;
 
@@ -24,9 +27,11 @@ unsigned ckt_context_node(uint64_t context)
 	return (unsigned)context;
 }
 
-static void add(uint64_t base, uint64_t size, enum ckt_range_kind kind, unsigned flags, uint64_t owner)
+static void add(
+	uint64_t base, uint64_t size, enum ckt_range_kind kind, unsigned flags, uint64_t owner)
 {
-	ckt_range_add(&(struct ckt_range){.base = base, .size = size, .kind = kind, .flags = flags, .owner = owner});
+	ckt_range_add(&(struct ckt_range){
+		.base = base, .size = size, .kind = kind, .flags = flags, .owner = owner});
 }
 
 static bool found(uint64_t address, uint64_t base)
@@ -45,20 +50,28 @@ static void test_edges(void)
 	add(0x20000, 4 * KIB, CKT_RANGE_DEVICE, 0, 0);
 	add(0x10000, 4 * KIB, CKT_RANGE_DEVICE, 0, 0);
 	add(0x21000, 4 * KIB, CKT_RANGE_DEVICE, 0, 0);
-	CU_ASSERT_TRUE(found(0x20000, 0x20000) && found(0x20fff, 0x20000) && found(0x21000, 0x21000) && found(0x10fff, 0x10000));
-	CU_ASSERT_FALSE(found(0xffff, 0x10000) || found(0x11000, 0x10000) || ckt_range_find(0x22000, &range) || ckt_range_find(UINT64_MAX, &range));
+	CU_ASSERT_TRUE(found(0x20000, 0x20000) && found(0x20fff, 0x20000) &&
+		found(0x21000, 0x21000) && found(0x10fff, 0x10000));
+	CU_ASSERT_FALSE(found(0xffff, 0x10000) || found(0x11000, 0x10000) ||
+		ckt_range_find(0x22000, &range) || ckt_range_find(UINT64_MAX, &range));
 	/* All of one allocation, and no size carries it around the end of the address space. */
-	CU_ASSERT_TRUE(ckt_range_is_device(0x20000, 4 * KIB) && ckt_range_is_device(0x20fff, 1) && ckt_range_is_device(0x20fff, 0));
+	CU_ASSERT_TRUE(ckt_range_is_device(0x20000, 4 * KIB) && ckt_range_is_device(0x20fff, 1) &&
+		ckt_range_is_device(0x20fff, 0));
 	CU_ASSERT_FALSE(ckt_range_is_device(0x20000, 4 * KIB + 1));
 	CU_ASSERT_FALSE(ckt_range_is_device(0x20fff, UINT64_MAX));
 	CU_ASSERT_FALSE(ckt_range_is_device(0x20001, UINT64_MAX - 0x20000));
-	CU_ASSERT_TRUE(ckt_range_overlaps(0x0, 0x10001) && ckt_range_overlaps(0x10fff, 1) && ckt_range_overlaps(0x11000, UINT64_MAX));
-	CU_ASSERT_FALSE(ckt_range_overlaps(0, 0x10000) || ckt_range_overlaps(0x11000, 0xf000) || ckt_range_overlaps(0x22000, UINT64_MAX - 0x22000));
+	CU_ASSERT_TRUE(ckt_range_overlaps(0x0, 0x10001) && ckt_range_overlaps(0x10fff, 1) &&
+		ckt_range_overlaps(0x11000, UINT64_MAX));
+	CU_ASSERT_FALSE(ckt_range_overlaps(0, 0x10000) || ckt_range_overlaps(0x11000, 0xf000) ||
+		ckt_range_overlaps(0x22000, UINT64_MAX - 0x22000));
 	CU_ASSERT_FALSE(ckt_range_remove(0x20001, CKT_RANGE_DEVICE, NULL));
 	CU_ASSERT_FALSE(ckt_range_remove(0x20000, CKT_RANGE_MANAGED, NULL));
-	CU_ASSERT_TRUE(ckt_range_remove(0x20000, CKT_RANGE_DEVICE, &range) && range.size == 4 * KIB);
+	CU_ASSERT_TRUE(
+		ckt_range_remove(0x20000, CKT_RANGE_DEVICE, &range) && range.size == 4 * KIB);
 	CU_ASSERT_FALSE(ckt_range_remove(0x20000, CKT_RANGE_DEVICE, NULL));
-	CU_ASSERT_TRUE(found(0x21000, 0x21000) && ckt_range_remove(0x21000, CKT_RANGE_DEVICE, NULL) && ckt_range_remove(0x10000, CKT_RANGE_DEVICE, NULL));
+	CU_ASSERT_TRUE(found(0x21000, 0x21000) &&
+		ckt_range_remove(0x21000, CKT_RANGE_DEVICE, NULL) &&
+		ckt_range_remove(0x10000, CKT_RANGE_DEVICE, NULL));
 }
 
 static void test_host_is_not_device(void)
@@ -66,18 +79,24 @@ static void test_host_is_not_device(void)
 	add(0x30000, 4 * KIB, CKT_RANGE_HOST_ALLOC, 0, 0);
 	add(0x31000, 4 * KIB, CKT_RANGE_HOST_REGISTERED, 0, 0);
 	CU_ASSERT_FALSE(ckt_range_is_device(0x30000, 1) || ckt_range_is_device(0x31000, 1));
-	CU_ASSERT_TRUE(ckt_range_is_pinned((void *)0x30000, 4 * KIB) && ckt_range_is_pinned((void *)0x31fff, 1));
+	CU_ASSERT_TRUE(ckt_range_is_pinned((void *)0x30000, 4 * KIB) &&
+		ckt_range_is_pinned((void *)0x31fff, 1));
 	CU_ASSERT_FALSE(ckt_range_is_pinned((void *)0x30001, 4 * KIB));
 	CU_ASSERT_FALSE(ckt_range_is_pinned((void *)0x30001, UINT64_MAX));
 	/* Mapped, it is both. */
 	ckt_range_set_mapped(0x30000);
 	ckt_range_set_mapped(0x31000);
-	CU_ASSERT_TRUE(ckt_range_is_device(0x30000, 4 * KIB) && ckt_range_is_pinned((void *)0x30000, 4 * KIB));
+	CU_ASSERT_TRUE(ckt_range_is_device(0x30000, 4 * KIB) &&
+		ckt_range_is_pinned((void *)0x30000, 4 * KIB));
 	CU_ASSERT_FALSE(ckt_range_is_device(0x31000, 1));
-	CU_ASSERT_TRUE(ckt_range_remove(0x30000, CKT_RANGE_HOST_ALLOC, NULL) && ckt_range_remove(0x31000, CKT_RANGE_HOST_REGISTERED, NULL));
+	CU_ASSERT_TRUE(ckt_range_remove(0x30000, CKT_RANGE_HOST_ALLOC, NULL) &&
+		ckt_range_remove(0x31000, CKT_RANGE_HOST_REGISTERED, NULL));
 }
 
-/* Mappings of the program's own go on where one ends and the next begins, as long as each may be accessed. */
+/*
+ * Mappings of the program's own go on where one ends and the next begins, as long as each may be
+ * accessed.
+ */
 static void test_mappings(void)
 {
 	const unsigned write = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
@@ -85,14 +104,16 @@ static void test_mappings(void)
 		add(0x40000 + i * 0x1000, 0x1000, CKT_RANGE_MAPPED, write, i);
 	add(0x45000, 0x1000, CKT_RANGE_MAPPED, write, 5);
 	add(0x46000, 0x1000, CKT_RANGE_DEVICE, 0, 0);
-	CU_ASSERT_TRUE(ckt_range_is_device(0x40800, 0x3000) && ckt_range_is_device(0x40000, 0x4000));
+	CU_ASSERT_TRUE(
+		ckt_range_is_device(0x40800, 0x3000) && ckt_range_is_device(0x40000, 0x4000));
 	CU_ASSERT_FALSE(ckt_range_is_device(0x40000, 0x4001));
 	CU_ASSERT_FALSE(ckt_range_is_device(0x45000, 0x1001));
 	CU_ASSERT_FALSE(ckt_range_is_device(0x40000, UINT64_MAX));
 	/* Flags change where a mapping begins within the bytes that are named. */
 	ckt_range_set_flags(0x41000, 0x1000, CKT_RANGE_MAPPED, CU_MEM_ACCESS_FLAGS_PROT_NONE);
 	CU_ASSERT_FALSE(ckt_range_is_device(0x41000, 1) || ckt_range_is_device(0x40fff, 2));
-	CU_ASSERT_TRUE(ckt_range_is_device(0x40000, 0x1000) && ckt_range_is_device(0x42000, 0x2000));
+	CU_ASSERT_TRUE(
+		ckt_range_is_device(0x40000, 0x1000) && ckt_range_is_device(0x42000, 0x2000));
 	ckt_range_set_flags(0x40001, 0x7000, CKT_RANGE_MAPPED, write);
 	CU_ASSERT_TRUE(ckt_range_is_device(0x40000, 0x4000));
 	struct ckt_range range = {0};
@@ -101,7 +122,8 @@ static void test_mappings(void)
 	CU_ASSERT_FALSE(ckt_range_is_device(0x43000, 1));
 	for (uint64_t i = 0; i < 4; i++)
 		CU_ASSERT_TRUE(ckt_range_remove(0x40000 + i * 0x1000, CKT_RANGE_MAPPED, NULL));
-	CU_ASSERT_TRUE(ckt_range_remove(0x45000, CKT_RANGE_MAPPED, NULL) && ckt_range_remove(0x46000, CKT_RANGE_DEVICE, NULL));
+	CU_ASSERT_TRUE(ckt_range_remove(0x45000, CKT_RANGE_MAPPED, NULL) &&
+		ckt_range_remove(0x46000, CKT_RANGE_DEVICE, NULL));
 }
 
 static void test_owners(void)
@@ -109,8 +131,10 @@ static void test_owners(void)
 	struct ckt_range range = {0};
 	uint64_t last = 0;
 	for (uint64_t i = 0; i < 6; i++) {
-		add(0x50000 + i * 0x100, 0x10, i == 4 ? CKT_RANGE_MAPPED : CKT_RANGE_GLOBAL, 0, i % 2);
-		CU_ASSERT_TRUE(ckt_range_find(0x50000 + i * 0x100, &range) && range.buffer_id > last);
+		add(0x50000 + i * 0x100, 0x10, i == 4 ? CKT_RANGE_MAPPED : CKT_RANGE_GLOBAL, 0,
+			i % 2);
+		CU_ASSERT_TRUE(
+			ckt_range_find(0x50000 + i * 0x100, &range) && range.buffer_id > last);
 		last = range.buffer_id;
 	}
 	ckt_range_remove_owner(0);
@@ -139,7 +163,8 @@ static void test_model(void)
 	unsigned seed = 1, wrong = 0;
 	for (int i = 0; i < 20000; i++) {
 		unsigned at = (unsigned)rand_r(&seed) % PLACES;
-		uint64_t base = 0x100000 + (uint64_t)at * STEP, offset = (unsigned)rand_r(&seed) % STEP;
+		uint64_t base = 0x100000 + (uint64_t)at * STEP,
+			 offset = (unsigned)rand_r(&seed) % STEP;
 		if (i % 3 == 0 && !sizes[at]) {
 			sizes[at] = 1 + (unsigned)rand_r(&seed) % STEP;
 			add(base, sizes[at], CKT_RANGE_DEVICE, 0, 0);
@@ -148,25 +173,34 @@ static void test_model(void)
 			sizes[at] = 0;
 		}
 		wrong += found(base + offset, base) != (offset < sizes[at]);
-		wrong += ckt_range_is_device(base + offset, 16) != (offset < sizes[at] && sizes[at] - offset >= 16);
+		wrong += ckt_range_is_device(base + offset, 16) !=
+			(offset < sizes[at] && sizes[at] - offset >= 16);
 	}
 	CU_ASSERT_EQUAL(wrong, 0);
 }
 
-/* Of two servers: one address may be a variable's at each, and means the one where the thread's calls go. */
+/*
+ * Of two servers: one address may be a variable's at each, and means the one where the thread's
+ * calls go.
+ */
 static void test_two_servers(void)
 {
 	struct ckt_range range;
 	ckt_conn_count = 2;
-	ckt_range_add(&(struct ckt_range){.base = 0x50000, .size = 16, .kind = CKT_RANGE_GLOBAL, .context = 0, .owner = 7});
-	ckt_range_add(&(struct ckt_range){.base = 0x50000, .size = 32, .kind = CKT_RANGE_GLOBAL, .context = 1, .owner = 8});
-	ckt_range_add(&(struct ckt_range){.base = 0x60000, .size = 16, .kind = CKT_RANGE_DEVICE, .context = 1});
+	ckt_range_add(&(struct ckt_range){
+		.base = 0x50000, .size = 16, .kind = CKT_RANGE_GLOBAL, .context = 0, .owner = 7});
+	ckt_range_add(&(struct ckt_range){
+		.base = 0x50000, .size = 32, .kind = CKT_RANGE_GLOBAL, .context = 1, .owner = 8});
+	ckt_range_add(&(struct ckt_range){
+		.base = 0x60000, .size = 16, .kind = CKT_RANGE_DEVICE, .context = 1});
 	for (node = 0; node < 2; node++) {
-		CU_ASSERT_TRUE(ckt_range_find(0x5000f, &range) && range.owner == 7 + node && range.context == node);
+		CU_ASSERT_TRUE(ckt_range_find(0x5000f, &range) && range.owner == 7 + node &&
+			range.context == node);
 		CU_ASSERT_EQUAL(ckt_range_is_device(0x50000, 32), node == 1);
 		/* What only one has is found from both. */
 		CU_ASSERT_TRUE(ckt_range_find(0x60000, &range) && range.context == 1);
-		CU_ASSERT_TRUE(ckt_range_overlaps(0x60000, 1) && ckt_range_overlaps(0x5f000, 0x1001));
+		CU_ASSERT_TRUE(
+			ckt_range_overlaps(0x60000, 1) && ckt_range_overlaps(0x5f000, 0x1001));
 		CU_ASSERT_FALSE(ckt_range_overlaps(0x5f000, 0x1000));
 	}
 	node = 0;

@@ -16,7 +16,8 @@ static void test_reference(void)
 	LOCAL(cuTexRefSetFilterMode(r, CU_TR_FILTER_MODE_LINEAR), CUDA_SUCCESS);
 	LOCAL(cuTexRefGetFilterMode(&mode, r), CUDA_SUCCESS);
 	IS(mode, CU_TR_FILTER_MODE_LINEAR);
-	LOCAL(cuTexRefSetFilterMode(r, (CUfilter_mode)9), CUDA_SUCCESS);	/* as an H200: not looked at */
+	/* as an H200: not looked at */
+	LOCAL(cuTexRefSetFilterMode(r, (CUfilter_mode)9), CUDA_SUCCESS);
 	LOCAL(cuTexRefSetMipmapFilterMode(r, (CUfilter_mode)9), BAD);
 	LOCAL(cuTexRefSetMaxAnisotropy(r, 4), CUDA_SUCCESS);
 	LOCAL(cuTexRefGetMaxAnisotropy(&most, r), CUDA_SUCCESS);
@@ -29,8 +30,9 @@ static void test_reference(void)
 	LOCAL(cuTexRefGetFormat(&format, &channels, r), CUDA_SUCCESS);
 	IS(format * 10 + channels, CU_AD_FORMAT_SIGNED_INT16 * 10 + 2);
 	LOCAL(cuTexRefSetFormat(r, CU_AD_FORMAT_SIGNED_INT16, 3), BAD);
-	LOCAL(cuTexRefGetArray(&array, r), BAD);	/* none is attached */
-	LOCAL(cuTexRefSetArray(r, (CUarray)0x1234, CU_TRSA_OVERRIDE_FORMAT), CUDA_ERROR_INVALID_HANDLE);
+	LOCAL(cuTexRefGetArray(&array, r), BAD); /* none is attached */
+	LOCAL(cuTexRefSetArray(r, (CUarray)0x1234, CU_TRSA_OVERRIDE_FORMAT),
+		CUDA_ERROR_INVALID_HANDLE);
 	CUdeviceptr memory = memory_of(4096, 0);
 	LOCAL(cuTexRefSetAddress(&offset, r, memory + 4, 64), CUDA_SUCCESS);
 	IS(offset, 4);

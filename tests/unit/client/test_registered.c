@@ -1,4 +1,7 @@
-/* client/cuda/memory/registered.c: registered memory that kernels use: what either side changed goes to the other at synchronisation points. */
+/*
+ * client/cuda/memory/registered.c: registered memory that kernels use: what either side changed
+ * goes to the other at synchronisation points.
+ */
 #include <stdlib.h>
 #include <string.h>
 
@@ -39,7 +42,7 @@ static void test_changes(void)
 	relay_mark();
 	add(5, 2);
 	relay_settle();
-	IS(relay_count("memcpy_htod"), 0);	/* nothing did */
+	IS(relay_count("memcpy_htod"), 0); /* nothing did */
 	IS(memory[5], 7);
 	memory[0] = 100;
 	memory[1] = 101;
@@ -50,15 +53,18 @@ static void test_changes(void)
 	IS(memory[2999], 4);
 	IS(memory[0], 100);
 	relay_settle();
-	IS(relay_count("memcpy_htod"), 2);	/* the two ends */
-	IS(relay_count("memcpy_dtoh"), 2);	/* other streams might still have been at it */
+	IS(relay_count("memcpy_htod"), 2); /* the two ends */
+	IS(relay_count("memcpy_dtoh"), 2); /* other streams might still have been at it */
 	relay_mark();
 	relay_settle();
 	IS(relay_count("memcpy_dtoh"), 0);
 	unregistered();
 }
 
-/* While the GPU may write, bytes that the program did not change are not sent; where that would take a message each, the GPU is waited for. */
+/*
+ * While the GPU may write, bytes that the program did not change are not sent; where that would
+ * take a message each, the GPU is waited for.
+ */
 static void test_in_flight(void)
 {
 	registered();
@@ -69,7 +75,7 @@ static void test_in_flight(void)
 	add(11, 1);
 	relay_settle();
 	YES(relay_count("memcpy_htod") >= 2);
-	IS(relay_count("ctx_synchronize"), 1);	/* our own */
+	IS(relay_count("ctx_synchronize"), 1); /* our own */
 	relay_mark();
 	add(10, 1);
 	for (uint32_t i = 100; i < 2900; i += 2)
@@ -121,15 +127,20 @@ static void test_addresses(void)
 	LOCAL(cuMemHostGetFlags(&flags, memory), CUDA_SUCCESS);
 	IS(flags, CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP);
 	/* To be asked what it is makes nothing of it. */
-	CUpointer_attribute attributes[] = {CU_POINTER_ATTRIBUTE_MAPPED, CU_POINTER_ATTRIBUTE_DEVICE_POINTER};
+	CUpointer_attribute attributes[] = {
+		CU_POINTER_ATTRIBUTE_MAPPED, CU_POINTER_ATTRIBUTE_DEVICE_POINTER};
 	void *values[] = {&mapped, &pointer};
-	LOCAL(cuPointerGetAttributes(2, attributes, values, (CUdeviceptr)(uintptr_t)memory), CUDA_SUCCESS);
+	LOCAL(cuPointerGetAttributes(2, attributes, values, (CUdeviceptr)(uintptr_t)memory),
+		CUDA_SUCCESS);
 	IS(mapped, 0);
 	IS(pointer, 0);
-	IS(cuPointerGetAttribute(&pointer, CU_POINTER_ATTRIBUTE_DEVICE_POINTER, (CUdeviceptr)(uintptr_t)(memory + 2)), CUDA_SUCCESS);
+	IS(cuPointerGetAttribute(&pointer, CU_POINTER_ATTRIBUTE_DEVICE_POINTER,
+		   (CUdeviceptr)(uintptr_t)(memory + 2)),
+		CUDA_SUCCESS);
 	LOCAL(cuMemHostGetDevicePointer(&there, memory, 0), CUDA_SUCCESS);
 	IS(pointer, there + 8);
-	LOCAL(cuPointerGetAttributes(2, attributes, values, (CUdeviceptr)(uintptr_t)(memory + 1)), CUDA_SUCCESS);
+	LOCAL(cuPointerGetAttributes(2, attributes, values, (CUdeviceptr)(uintptr_t)(memory + 1)),
+		CUDA_SUCCESS);
 	IS(mapped, 1);
 	IS(pointer, there + 4);
 	LOCAL(cuMemHostGetDevicePointer(&pointer, memory + WORDS, 0), BAD);
@@ -157,5 +168,5 @@ static void test_context(void)
 	free(memory);
 }
 
-UNIT_SUITE(registered, {"changes", test_changes}, {"in flight", test_in_flight}, {"copies", test_copies}, {"addresses", test_addresses},
-	   {"context", test_context})
+UNIT_SUITE(registered, {"changes", test_changes}, {"in flight", test_in_flight},
+	{"copies", test_copies}, {"addresses", test_addresses}, {"context", test_context})

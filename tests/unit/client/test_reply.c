@@ -1,4 +1,7 @@
-/* client/conn/reply.c (client/conn/conn.h): replies find their waiters, callbacks their places, and what is neither ends the connection. */
+/*
+ * client/conn/reply.c (client/conn/conn.h): replies find their waiters, callbacks their places, and
+ * what is neither ends the connection.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -74,7 +77,8 @@ static void test_pieces(void)
 	int peer = parts_open();
 	uint32_t xid = ask(0, &answer), second_xid = ask(0, &second);
 	ckt_put_u32(record, 0x80000000u | (sizeof record - CKT_MARK_SIZE));
-	uint8_t *p = ckt_reply_header_put(record + CKT_MARK_SIZE, &(struct ckt_reply_header){.xid = xid});
+	uint8_t *p = ckt_reply_header_put(
+		record + CKT_MARK_SIZE, &(struct ckt_reply_header){.xid = xid});
 	ckt_put_u32(ckt_put_u32(p, CUDA_SUCCESS), 77);
 	IS(ckt_conn_read(&ckt_conn, 0), -EAGAIN);
 	IS(ckt_conn_read(&ckt_conn, 1), -EAGAIN);
@@ -85,7 +89,10 @@ static void test_pieces(void)
 	}
 	IS(answer.count, 1);
 	IS(answer.first, 77);
-	/* A reply that comes twice, and one that nobody asked for, are passed over; several may come at once. */
+	/*
+	 * A reply that comes twice, and one that nobody asked for, are passed over; several may
+	 * come at once.
+	 */
 	IS(write(peer, record, sizeof record), sizeof record);
 	parts_reply(peer, &(struct ckt_reply_header){.xid = 4711}, NULL, 0);
 	parts_reply(peer, &(struct ckt_reply_header){.xid = second_xid}, record, 0);
@@ -112,10 +119,10 @@ static void test_hostile_bytes(void)
 	enum { WHOLE = CKT_CALL_HEADER_SIZE };
 	static const struct {
 		const char *what;
-		uint32_t mark;		/* 0: the right one */
+		uint32_t mark; /* 0: the right one */
 		size_t size;
-		uint32_t prog, proc;	/* prog 0: a reply's header */
-		uint32_t flipped;	/* word of it that is another */
+		uint32_t prog, proc; /* prog 0: a reply's header */
+		uint32_t flipped;    /* word of it that is another */
 		int result;
 	} rows[] = {
 		{"reply", 0, CKT_REPLY_HEADER_SIZE, 0, 0, 0, 0},
@@ -126,26 +133,35 @@ static void test_hostile_bytes(void)
 		{"short reply", 0, CKT_REPLY_HEADER_SIZE - 4, 0, 0, 0, -EPROTO},
 		{"denied reply", 0, CKT_REPLY_HEADER_SIZE, 0, 0, 2, -EPROTO},
 		{"reply with another credential", 0, CKT_REPLY_HEADER_SIZE, 0, 0, 3, -EPROTO},
-		{"short call", 0, WHOLE - 4, CRICKET_CALLBACK_PROG, CKT_CALLBACK_PARKED, 0, -EPROTO},
+		{"short call", 0, WHOLE - 4, CRICKET_CALLBACK_PROG, CKT_CALLBACK_PARKED, 0,
+			-EPROTO},
 		{"call of another program", 0, WHOLE, CKT_CUDA_PROG, 1, 0, -EPROTO},
-		{"output without arguments", 0, WHOLE, CRICKET_CALLBACK_PROG, CKT_CALLBACK_OUTPUT, 0, -EPROTO},
-		{"move without arguments", 0, WHOLE, CRICKET_CALLBACK_PROG, CKT_CALLBACK_MOVED, 0, -EPROTO},
-		{"host call without arguments", 0, WHOLE, CRICKET_CALLBACK_PROG, CKT_CALLBACK_HOST_CALL, 0, -EPROTO},
-		{"notification without arguments", 0, WHOLE, CRICKET_CALLBACK_PROG, CKT_CALLBACK_NOTIFY, 0, -EPROTO},
+		{"output without arguments", 0, WHOLE, CRICKET_CALLBACK_PROG, CKT_CALLBACK_OUTPUT,
+			0, -EPROTO},
+		{"move without arguments", 0, WHOLE, CRICKET_CALLBACK_PROG, CKT_CALLBACK_MOVED, 0,
+			-EPROTO},
+		{"host call without arguments", 0, WHOLE, CRICKET_CALLBACK_PROG,
+			CKT_CALLBACK_HOST_CALL, 0, -EPROTO},
+		{"notification without arguments", 0, WHOLE, CRICKET_CALLBACK_PROG,
+			CKT_CALLBACK_NOTIFY, 0, -EPROTO},
 		{"callback of a later server", 0, WHOLE, CRICKET_CALLBACK_PROG, 4711, 0, 0},
 	};
 	for (size_t i = 0; i < COUNT(rows); i++) {
 		uint8_t bytes[CKT_MARK_SIZE + 128] = {0};
 		int peer = parts_open();
-		ckt_put_u32(bytes, rows[i].mark ? rows[i].mark : 0x80000000u | (uint32_t)rows[i].size);
+		ckt_put_u32(
+			bytes, rows[i].mark ? rows[i].mark : 0x80000000u | (uint32_t)rows[i].size);
 		if (rows[i].prog)
 			put_call(bytes + CKT_MARK_SIZE, rows[i].prog, rows[i].proc);
 		else
-			ckt_reply_header_put(bytes + CKT_MARK_SIZE, &(struct ckt_reply_header){.xid = 9});
+			ckt_reply_header_put(
+				bytes + CKT_MARK_SIZE, &(struct ckt_reply_header){.xid = 9});
 		if (rows[i].flipped)
 			bytes[CKT_MARK_SIZE + 4 * rows[i].flipped + 3] ^= 1;
-		MUST(write(peer, bytes, CKT_MARK_SIZE + rows[i].size), CKT_MARK_SIZE + rows[i].size);
-		unit_is(ckt_conn_read(&ckt_conn, 0), rows[i].result, rows[i].what, __FILE__, __LINE__, false);
+		MUST(write(peer, bytes, CKT_MARK_SIZE + rows[i].size),
+			CKT_MARK_SIZE + rows[i].size);
+		unit_is(ckt_conn_read(&ckt_conn, 0), rows[i].result, rows[i].what, __FILE__,
+			__LINE__, false);
 		NO(ckt_conn.parked);
 		parts_close(peer);
 	}
@@ -170,9 +186,15 @@ static void test_faults(void)
 		CUresult error;
 		bool sticky;
 	} rows[] = {
-		{CUDA_ERROR_ILLEGAL_ADDRESS, true}, {CUDA_ERROR_LAUNCH_FAILED, true}, {CUDA_ERROR_ASSERT, true},
-		{CUDA_ERROR_MISALIGNED_ADDRESS, true}, {CUDA_ERROR_LAUNCH_TIMEOUT, true}, {CUDA_ERROR_ECC_UNCORRECTABLE, true},
-		{CUDA_ERROR_INVALID_VALUE, false}, {CUDA_ERROR_OUT_OF_MEMORY, false}, {CUDA_ERROR_NOT_READY, false},
+		{CUDA_ERROR_ILLEGAL_ADDRESS, true},
+		{CUDA_ERROR_LAUNCH_FAILED, true},
+		{CUDA_ERROR_ASSERT, true},
+		{CUDA_ERROR_MISALIGNED_ADDRESS, true},
+		{CUDA_ERROR_LAUNCH_TIMEOUT, true},
+		{CUDA_ERROR_ECC_UNCORRECTABLE, true},
+		{CUDA_ERROR_INVALID_VALUE, false},
+		{CUDA_ERROR_OUT_OF_MEMORY, false},
+		{CUDA_ERROR_NOT_READY, false},
 	};
 	struct ckt_call call;
 	int peer = parts_open();
@@ -192,7 +214,10 @@ static void test_faults(void)
 	parts_close(peer);
 }
 
-/* The first error of a context stays; more contexts than there is room for are let go, not written behind it. */
+/*
+ * The first error of a context stays; more contexts than there is room for are let go, not written
+ * behind it.
+ */
 static void test_fault_limit(void)
 {
 	int peer = parts_open();
@@ -224,8 +249,12 @@ static void test_deferred(void)
 	uint8_t body[4] = {0};
 	struct ckt_call call;
 	int peer = parts_open();
-	parts_reply(peer, &(struct ckt_reply_header){.xid = 4711, .deferred = CUDA_ERROR_INVALID_HANDLE}, NULL, 0);
-	parts_reply(peer, &(struct ckt_reply_header){.xid = 4711, .deferred = CUDA_ERROR_OUT_OF_MEMORY}, NULL, 0);
+	parts_reply(peer,
+		&(struct ckt_reply_header){.xid = 4711, .deferred = CUDA_ERROR_INVALID_HANDLE},
+		NULL, 0);
+	parts_reply(peer,
+		&(struct ckt_reply_header){.xid = 4711, .deferred = CUDA_ERROR_OUT_OF_MEMORY}, NULL,
+		0);
 	IS(ckt_conn_read(&ckt_conn, 0), 0);
 	for (int i = 0; i < 2; i++) {
 		MUST(ckt_call_begin(&call, 7, 0, 0), CUDA_SUCCESS);
@@ -315,14 +344,17 @@ static void notified(struct ckt_conn *conn, const struct ckt_notify_args *args)
 static void test_callbacks(void)
 {
 	int peer = parts_open();
-	callback(peer, CKT_CALLBACK_MOVED, (xdrproc_t)xdr_ckt_moved_args, &(struct ckt_moved_args){.address = (char *)"elsewhere:1"});
+	callback(peer, CKT_CALLBACK_MOVED, (xdrproc_t)xdr_ckt_moved_args,
+		&(struct ckt_moved_args){.address = (char *)"elsewhere:1"});
 	TEXT(ckt_conn.moved_to, "elsewhere:1");
-	callback(peer, CKT_CALLBACK_PARKED, (xdrproc_t)xdr_ckt_parked_args, &(struct ckt_parked_args){.message = (char *)"why"});
+	callback(peer, CKT_CALLBACK_PARKED, (xdrproc_t)xdr_ckt_parked_args,
+		&(struct ckt_parked_args){.message = (char *)"why"});
 	YES(ckt_conn.parked);
 	NO(ckt_conn.quiesce);
 	callback(peer, CKT_CALLBACK_QUIESCE, (xdrproc_t)(void (*)(void))xdr_void, NULL);
 	YES(ckt_conn.quiesce);
-	struct ckt_host_call_args args = {.instance = 1, .number = 2, .exec = 3, .status = CUDA_ERROR_ASSERT};
+	struct ckt_host_call_args args = {
+		.instance = 1, .number = 2, .exec = 3, .status = CUDA_ERROR_ASSERT};
 	callback(peer, CKT_CALLBACK_HOST_CALL, (xdrproc_t)xdr_ckt_host_call_args, &args);
 	ckt_conn_host_call = host_call;
 	callback(peer, CKT_CALLBACK_HOST_CALL, (xdrproc_t)xdr_ckt_host_call_args, &args);
@@ -331,7 +363,10 @@ static void test_callbacks(void)
 	IS(seen.number, 2);
 	IS(seen.exec, 3);
 	IS(seen.status, CUDA_ERROR_ASSERT);
-	struct ckt_notify_args told = {.number = 4, .instance = 5, .type = CU_ASYNC_NOTIFICATION_TYPE_OVER_BUDGET, .over_bytes = 6};
+	struct ckt_notify_args told = {.number = 4,
+		.instance = 5,
+		.type = CU_ASYNC_NOTIFICATION_TYPE_OVER_BUDGET,
+		.over_bytes = 6};
 	callback(peer, CKT_CALLBACK_NOTIFY, (xdrproc_t)xdr_ckt_notify_args, &told);
 	ckt_conn_notify = notified;
 	callback(peer, CKT_CALLBACK_NOTIFY, (xdrproc_t)xdr_ckt_notify_args, &told);
@@ -341,11 +376,13 @@ static void test_callbacks(void)
 	IS(notified_seen.type, CU_ASYNC_NOTIFICATION_TYPE_OVER_BUDGET);
 	IS(notified_seen.over_bytes, 6);
 	parts_stderr_begin();
-	callback(peer, CKT_CALLBACK_OUTPUT, (xdrproc_t)xdr_ckt_output_args, &(struct ckt_output_args){.fd = 2, .data = {6, (char *)"kernel"}});
+	callback(peer, CKT_CALLBACK_OUTPUT, (xdrproc_t)xdr_ckt_output_args,
+		&(struct ckt_output_args){.fd = 2, .data = {6, (char *)"kernel"}});
 	TEXT(parts_stderr_end(), "kernel");
 	parts_close(peer);
 }
 
-UNIT_SUITE(reply, {"results", test_results}, {"pieces", test_pieces}, {"hostile bytes", test_hostile_bytes}, {"refused", test_refused},
-	   {"faults", test_faults}, {"fault limit", test_fault_limit}, {"deferred", test_deferred}, {"trim", test_trim},
-	   {"finish all", test_finish_all}, {"callbacks", test_callbacks})
+UNIT_SUITE(reply, {"results", test_results}, {"pieces", test_pieces},
+	{"hostile bytes", test_hostile_bytes}, {"refused", test_refused}, {"faults", test_faults},
+	{"fault limit", test_fault_limit}, {"deferred", test_deferred}, {"trim", test_trim},
+	{"finish all", test_finish_all}, {"callbacks", test_callbacks})

@@ -1,6 +1,7 @@
 /*
- * client/conn/resume.c (client/conn/conn.h): the session's file, the reader's place, and a session that is nowhere.  What is sent again to one
- * that is found: test_conn.c, against a server that counts.
+ * client/conn/resume.c (client/conn/conn.h): the session's file, the reader's place, and a session
+ * that is nowhere.  What is sent again to one that is found: test_conn.c, against a server that
+ * counts.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -18,10 +19,18 @@ static void test_file(void)
 		bool found;
 		const char *address;
 	} rows[] = {
-		{"host:1\n", true, "host:1"}, {"host:1", true, "host:1"}, {"host:1 more\n", true, "host:1"}, {"unix:/a\r\n", true, "unix:/a"},
-		{"host:1\ngeneration 0\n", true, "host:1"}, {"host:1\ngeneration 1\n", true, "host:1"}, {"host:1\nother\n", true, "host:1"},
+		{"host:1\n", true, "host:1"},
+		{"host:1", true, "host:1"},
+		{"host:1 more\n", true, "host:1"},
+		{"unix:/a\r\n", true, "unix:/a"},
+		{"host:1\ngeneration 0\n", true, "host:1"},
+		{"host:1\ngeneration 1\n", true, "host:1"},
+		{"host:1\nother\n", true, "host:1"},
 		/* The session of a saved process. */
-		{"host:1\ngeneration 2\n", false, NULL}, {"", false, NULL}, {"\n", false, NULL}, {" host\n", false, NULL},
+		{"host:1\ngeneration 2\n", false, NULL},
+		{"", false, NULL},
+		{"\n", false, NULL},
+		{" host\n", false, NULL},
 	};
 	char path[64], address[CKT_ADDRESS_TEXT_MAX], small[5];
 	int peer = parts_open();
@@ -64,7 +73,9 @@ static void test_lost(void)
 	ckt_conn_broken(&ckt_conn, ckt_conn.epoch - 1, -ECONNRESET);
 	IS(ckt_conn.state, CKT_CONN_OPEN);
 	/* Its last words still count. */
-	parts_reply(peer, &(struct ckt_reply_header){.xid = 4711, .deferred = CUDA_ERROR_INVALID_HANDLE}, NULL, 0);
+	parts_reply(peer,
+		&(struct ckt_reply_header){.xid = 4711, .deferred = CUDA_ERROR_INVALID_HANDLE},
+		NULL, 0);
 	parts_stderr_begin();
 	errno = 5;
 	ckt_conn_broken(&ckt_conn, ckt_conn.epoch, -ECONNRESET);

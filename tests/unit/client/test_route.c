@@ -1,4 +1,7 @@
-/* client/cuda/context/route.c: handles and addresses are used at their own server, whichever device is current. */
+/*
+ * client/cuda/context/route.c: handles and addresses are used at their own server, whichever device
+ * is current.
+ */
 #include "pair.h"
 
 /* What belongs to device 1, used while device 0, of the other server, is current. */
@@ -72,14 +75,17 @@ static void test_functions(void)
 		IS(cuModuleGetFunctionCount((unsigned *)&value, modules[d]), CUDA_SUCCESS);
 		IS(value, 1);
 		IS(cuFuncSetCacheConfig(functions[d], CU_FUNC_CACHE_PREFER_L1), CUDA_SUCCESS);
-		IS(cuOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, functions[d], 32, 0), CUDA_SUCCESS);
+		IS(cuOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, functions[d], 32, 0),
+			CUDA_SUCCESS);
 		YES(blocks > 0);
 		/* A function is launched in its context alone. */
-		CUresult launched = cuLaunchKernel(functions[d], 1, 1, 1, 32, 1, 1, 0, NULL, params, NULL);
+		CUresult launched =
+			cuLaunchKernel(functions[d], 1, 1, 1, 32, 1, 1, 0, NULL, params, NULL);
 		IS(launched, d ? CUDA_ERROR_INVALID_HANDLE : CUDA_SUCCESS);
 		use(d);
 		if (d)
-			IS(cuLaunchKernel(functions[d], 1, 1, 1, 32, 1, 1, 0, NULL, params, NULL), CUDA_SUCCESS);
+			IS(cuLaunchKernel(functions[d], 1, 1, 1, 32, 1, 1, 0, NULL, params, NULL),
+				CUDA_SUCCESS);
 		use(0);
 		IS(words_not(memory[d], 4, 100 + 32 * n), 0);
 	}
@@ -106,7 +112,8 @@ static void test_functions(void)
 
 static void test_pools(void)
 {
-	CUmemPoolProps props = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED, .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 1}};
+	CUmemPoolProps props = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+		.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 1}};
 	CUmemoryPool pool, fallback;
 	CUstream streams[2];
 	CUdeviceptr memory;
@@ -143,8 +150,10 @@ static void test_pools(void)
 static void test_vmm(void)
 {
 	enum { SIZE = 2 << 20 };
-	CUmemAllocationProp prop = {.type = CU_MEM_ALLOCATION_TYPE_PINNED, .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 1}};
-	CUmemAccessDesc access = {.location = prop.location, .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+	CUmemAllocationProp prop = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
+		.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 1}};
+	CUmemAccessDesc access = {
+		.location = prop.location, .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
 	CUmemGenericAllocationHandle handle;
 	CUdeviceptr here, there;
 	IS(cuMemAddressReserve(&here, SIZE, 0, 0, 0), CUDA_SUCCESS);
@@ -202,5 +211,5 @@ static void test_contexts(void)
 	IS(cuMemFree(memory), CUDA_SUCCESS);
 }
 
-UNIT_SUITE(route, {"streams and events", test_streams}, {"functions", test_functions}, {"pools", test_pools}, {"mappings", test_vmm},
-	   {"contexts", test_contexts})
+UNIT_SUITE(route, {"streams and events", test_streams}, {"functions", test_functions},
+	{"pools", test_pools}, {"mappings", test_vmm}, {"contexts", test_contexts})

@@ -1,4 +1,7 @@
-/* client/conn/send.c (client/conn/conn.h): what is encoded leaves in its order, past the ring's end, a full socket and a lost one. */
+/*
+ * client/conn/send.c (client/conn/conn.h): what is encoded leaves in its order, past the ring's
+ * end, a full socket and a lost one.
+ */
 #include <errno.h>
 #include <poll.h>
 #include <stdlib.h>
@@ -20,8 +23,9 @@ static bool arrived(int peer, uint64_t first, unsigned count, size_t args_bytes)
 		struct ckt_call_header header = {0};
 		good = parts_read(peer, record, SIZE + args_bytes);
 		struct ckt_cursor c = {.p = record, .end = record + SIZE};
-		good = good && ckt_get_u32(&c) == (0x80000000u | (SIZE - CKT_MARK_SIZE + args_bytes)) && ckt_call_header_get(&c, &header) &&
-		       header.seq == first + i;
+		good = good &&
+			ckt_get_u32(&c) == (0x80000000u | (SIZE - CKT_MARK_SIZE + args_bytes)) &&
+			ckt_call_header_get(&c, &header) && header.seq == first + i;
 	}
 	free(record);
 	return good;
@@ -57,7 +61,8 @@ static void test_lap(void)
 	static const struct {
 		uint64_t before_end;
 		bool gap;
-	} rows[] = {{4, true}, {SIZE + 12, true}, {SIZE + 16, false}, {SIZE + 20, true}, {2 * (SIZE + 16), false}, {2 * (SIZE + 16) + 4, true}};
+	} rows[] = {{4, true}, {SIZE + 12, true}, {SIZE + 16, false}, {SIZE + 20, true},
+		{2 * (SIZE + 16), false}, {2 * (SIZE + 16) + 4, true}};
 	for (size_t i = 0; i < COUNT(rows); i++) {
 		int peer = parts_open();
 		uint64_t start = 3ull * CKT_RING_SIZE - rows[i].before_end;
@@ -91,7 +96,10 @@ static void test_lost_socket(void)
 	parts_close(-1);
 }
 
-/* A worker that first has to get rid of its own replies, more than a socket holds, before it takes the commands. */
+/*
+ * A worker that first has to get rid of its own replies, more than a socket holds, before it takes
+ * the commands.
+ */
 enum { RECORDS = 30, ARGS = 100000, REPLIES = 20000 };
 
 static void *slow_worker(void *peer)
@@ -107,7 +115,7 @@ static void test_full_socket(void)
 	void *good;
 	int peer = parts_open();
 	ckt_conn.state = CKT_CONN_RESUMING;
-	ckt_conn.ack_pending = true;	/* nobody asks how far the worker is */
+	ckt_conn.ack_pending = true; /* nobody asks how far the worker is */
 	for (int i = 0; i < RECORDS; i++)
 		parts_queue(ARGS);
 	ckt_conn.state = CKT_CONN_OPEN;
@@ -158,7 +166,10 @@ static void test_flusher(void)
 	parts_close(peer);
 }
 
-/* With a flusher that sleeps and processors to spare the first of a row leaves at once, and never holds its thread up. */
+/*
+ * With a flusher that sleeps and processors to spare the first of a row leaves at once, and never
+ * holds its thread up.
+ */
 static void test_first(void)
 {
 	int peer = parts_open(), spin_us = ckt_settings.spin_us;
@@ -193,5 +204,6 @@ static void test_first(void)
 	parts_close(-1);
 }
 
-UNIT_SUITE(send, {"first", test_first}, {"order", test_order}, {"lap", test_lap}, {"lost socket", test_lost_socket}, {"full socket", test_full_socket},
-	   {"flusher", test_flusher})
+UNIT_SUITE(send, {"first", test_first}, {"order", test_order}, {"lap", test_lap},
+	{"lost socket", test_lost_socket}, {"full socket", test_full_socket},
+	{"flusher", test_flusher})

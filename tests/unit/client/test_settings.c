@@ -12,12 +12,14 @@
 #include "base/processors.h"
 #include "tests/unit/suite.h"
 
-static const char *const names[] = {"REMOTE_GPU_ADDRESS", "CRICKET_STANDBY", "CRICKET_TOKEN_FILE", "CRICKET_SYNC", "CRICKET_SPIN", "CRICKET_LOG",
-	"CRICKET_RECONNECT_TIMEOUT", "CRICKET_PARK_TIMEOUT", "CRICKET_STATE_DIR", "XDG_RUNTIME_DIR", "HOME", "CRICKET_JOB", "SLURM_JOB_ID", "SLURM_STEP_ID",
-	"TORCHELASTIC_RUN_ID"};
+static const char *const names[] = {"REMOTE_GPU_ADDRESS", "CRICKET_STANDBY", "CRICKET_TOKEN_FILE",
+	"CRICKET_SYNC", "CRICKET_SPIN", "CRICKET_LOG", "CRICKET_RECONNECT_TIMEOUT",
+	"CRICKET_PARK_TIMEOUT", "CRICKET_STATE_DIR", "XDG_RUNTIME_DIR", "HOME", "CRICKET_JOB",
+	"SLURM_JOB_ID", "SLURM_STEP_ID", "TORCHELASTIC_RUN_ID"};
 
 /* What is said while these variables, and no others, are read. */
-static const char *load(const char *name, const char *value, const char *name_2, const char *value_2)
+static const char *load(
+	const char *name, const char *value, const char *name_2, const char *value_2)
 {
 	for (size_t i = 0; i < COUNT(names); i++)
 		unsetenv(names[i]);
@@ -41,7 +43,8 @@ static void test_numbers(void)
 		{"CRICKET_SYNC", "1", "", 1, 60000, 0},
 		{"CRICKET_SYNC", "0", "", 0, 60000, 0},
 		{"CRICKET_SYNC", "", "", 0, 60000, 0},
-		{"CRICKET_SYNC", "2", "CRICKET_SYNC=2: expected a number from 0 to 1; using 0", 0, 60000, 0},
+		{"CRICKET_SYNC", "2", "CRICKET_SYNC=2: expected a number from 0 to 1; using 0", 0,
+			60000, 0},
 		{"CRICKET_SYNC", "yes", "CRICKET_SYNC=yes", 0, 60000, 0},
 		{"CRICKET_RECONNECT_TIMEOUT", "0", "", 0, 0, 0},
 		{"CRICKET_RECONNECT_TIMEOUT", "86400", "", 0, 86400000, 0},
@@ -190,7 +193,8 @@ static void test_log(void)
 	IS(ckt_log_level, CKT_LOG_WARNING);
 	HAS(load("CRICKET_LOG", "loud", NULL, NULL), "'loud' is no level");
 	IS(ckt_log_level, CKT_LOG_QUIET);
-	HAS(load("CRICKET_LOG", "error:/nonexistent/file", NULL, NULL), "CRICKET_LOG: cannot open /nonexistent/file");
+	HAS(load("CRICKET_LOG", "error:/nonexistent/file", NULL, NULL),
+		"CRICKET_LOG: cannot open /nonexistent/file");
 	load(NULL, NULL, NULL, NULL);
 	IS(ckt_log_level, CKT_LOG_QUIET);
 	ckt_log_init("cricket", before, NULL);
@@ -202,7 +206,8 @@ static void test_name(void)
 	ckt_program_name(name, sizeof name);
 	TEXT(name, "test_conn_parts");
 	memset(small, 'x', sizeof small);
-	ckt_program_name(small, sizeof small);	/* the name is cut, however long the path before it */
+	/* the name is cut, however long the path before it */
+	ckt_program_name(small, sizeof small);
 	TEXT(small, "tes");
 }
 
@@ -218,9 +223,12 @@ static void test_job(void)
 		{"SLURM_JOB_ID", "7", "TORCHELASTIC_RUN_ID", "run", "7", ""},
 		{"SLURM_STEP_ID", "0", NULL, NULL, "", ""},
 		{"TORCHELASTIC_RUN_ID", "none", NULL, NULL, "", ""},
-		{"TORCHELASTIC_RUN_ID", "6f1b2c1e-0000-4000-8000-aaaaaaaaaaaa", NULL, NULL, "6f1b2c1e-0000-4000-8000-aaaaaaaaaaaa", ""},
-		{"TORCHELASTIC_RUN_ID", "a b", NULL, NULL, "", "TORCHELASTIC_RUN_ID=a b: a job's name is"},
-		{"CRICKET_JOB", "a/b", "SLURM_JOB_ID", "7", "", "the session belongs to no job: set CRICKET_JOB"},
+		{"TORCHELASTIC_RUN_ID", "6f1b2c1e-0000-4000-8000-aaaaaaaaaaaa", NULL, NULL,
+			"6f1b2c1e-0000-4000-8000-aaaaaaaaaaaa", ""},
+		{"TORCHELASTIC_RUN_ID", "a b", NULL, NULL, "",
+			"TORCHELASTIC_RUN_ID=a b: a job's name is"},
+		{"CRICKET_JOB", "a/b", "SLURM_JOB_ID", "7", "",
+			"the session belongs to no job: set CRICKET_JOB"},
 	};
 	for (size_t i = 0; i < COUNT(rows); i++) {
 		const char *said = load(rows[i].name, rows[i].text, rows[i].name_2, rows[i].text_2);
@@ -233,5 +241,6 @@ static void test_job(void)
 	load(NULL, NULL, NULL, NULL);
 }
 
-UNIT_SUITE(settings, {"job", test_job}, {"numbers", test_numbers}, {"spin", test_spin}, {"standby", test_standby}, {"paths", test_paths}, {"address", test_address},
-	   {"log", test_log}, {"name", test_name})
+UNIT_SUITE(settings, {"job", test_job}, {"numbers", test_numbers}, {"spin", test_spin},
+	{"standby", test_standby}, {"paths", test_paths}, {"address", test_address},
+	{"log", test_log}, {"name", test_name})

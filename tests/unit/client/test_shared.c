@@ -1,4 +1,7 @@
-/* client/cuda/memory/shared.c: pinned memory that is the worker's as well: what it costs, that both sides see it, and what it becomes without. */
+/*
+ * client/cuda/memory/shared.c: pinned memory that is the worker's as well: what it costs, that both
+ * sides see it, and what it becomes without.
+ */
 #include <string.h>
 
 #include "relay.h"
@@ -64,11 +67,17 @@ static void test_copies(void)
 	COST(cuMemcpyHtoD(device, from, LARGE), CUDA_SUCCESS, 1, 1);
 	COST(cuMemcpyDtoH(to, device, LARGE), CUDA_SUCCESS, 1, 1);
 	IS(to[0], 99);
-	/* A small one that is waited for comes in the answer; the other way the stream has to be waited for, whose work may write its source. */
+	/*
+	 * A small one that is waited for comes in the answer; the other way the stream has to be
+	 * waited for, whose work may write its source.
+	 */
 	COST(cuMemcpyHtoD(device, to + 1, 4), CUDA_SUCCESS, 1, 1);
 	COST(cuMemcpyDtoH(to, device, 4), CUDA_SUCCESS, 1, 0);
 	IS(to[0], 1);
-	/* A copy reads when it is its turn, not when it is asked for: the kernel's result, not what lay there before. */
+	/*
+	 * A copy reads when it is its turn, not when it is asked for: the kernel's result, not what
+	 * lay there before.
+	 */
 	from[8] = 5;
 	add(&from[8], 1, NULL);
 	IS(cuMemcpyHtoDAsync(device, &from[8], 4, NULL), CUDA_SUCCESS);

@@ -47,10 +47,17 @@ static void test_schedule(void)
 		bool given;
 		int length;
 	} rows[] = {
-		{16, CU_CTX_SCHED_AUTO, 50, false, LONG},  {16, CU_CTX_SCHED_SPIN, 50, false, LONG}, {16, CU_CTX_SCHED_YIELD, 50, false, LONG},
-		{16, CU_CTX_SCHED_BLOCKING_SYNC, 50, false, SHORT}, {2, CU_CTX_SCHED_AUTO, 0, false, NONE}, {2, CU_CTX_SCHED_YIELD, 0, false, NONE},
-		{2, CU_CTX_SCHED_SPIN, 0, false, LONG}, {1, CU_CTX_SCHED_SPIN, 0, false, NONE}, {16, CU_CTX_SCHED_AUTO, 20, true, SHORT},
-		{16, CU_CTX_SCHED_SPIN, 0, true, NONE}, {16, CU_CTX_SCHED_AUTO | CU_CTX_MAP_HOST, 50, false, LONG},
+		{16, CU_CTX_SCHED_AUTO, 50, false, LONG},
+		{16, CU_CTX_SCHED_SPIN, 50, false, LONG},
+		{16, CU_CTX_SCHED_YIELD, 50, false, LONG},
+		{16, CU_CTX_SCHED_BLOCKING_SYNC, 50, false, SHORT},
+		{2, CU_CTX_SCHED_AUTO, 0, false, NONE},
+		{2, CU_CTX_SCHED_YIELD, 0, false, NONE},
+		{2, CU_CTX_SCHED_SPIN, 0, false, LONG},
+		{1, CU_CTX_SCHED_SPIN, 0, false, NONE},
+		{16, CU_CTX_SCHED_AUTO, 20, true, SHORT},
+		{16, CU_CTX_SCHED_SPIN, 0, true, NONE},
+		{16, CU_CTX_SCHED_AUTO | CU_CTX_MAP_HOST, 50, false, LONG},
 	};
 	for (unsigned i = 0; i < sizeof rows / sizeof *rows; i++) {
 		machine(rows[i].processors, rows[i].spin_us, rows[i].given);
@@ -58,7 +65,9 @@ static void test_schedule(void)
 	}
 }
 
-/* More threads than half of the processors: those beyond sleep, and may poll when others are done. */
+/*
+ * More threads than half of the processors: those beyond sleep, and may poll when others are done.
+ */
 static void test_threads(void)
 {
 	machine(8, 50, false);
@@ -83,7 +92,8 @@ static void test_threads(void)
 static void test_end(void)
 {
 	machine(2, 0, false);
-	struct ckt_spin none = ckt_spin_short(), over = {.until_us = 1}, far = {.until_us = now_us() + 3600000000ll, .yield = true};
+	struct ckt_spin none = ckt_spin_short(), over = {.until_us = 1},
+			far = {.until_us = now_us() + 3600000000ll, .yield = true};
 	NO(ckt_spin_again(&none));
 	NO(ckt_spin_again(&over));
 	YES(ckt_spin_again(&far));

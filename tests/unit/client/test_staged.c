@@ -1,4 +1,7 @@
-/* client/cuda/memory/staged.c: large copies of ordinary memory through pinned pieces that the worker has as well. */
+/*
+ * client/cuda/memory/staged.c: large copies of ordinary memory through pinned pieces that the
+ * worker has as well.
+ */
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,7 +22,7 @@ static void test_messages(void)
 {
 	CUdeviceptr device = memory_of(LONG, 0);
 	uint32_t *from = numbers(LONG, 7), *to = malloc(LONG);
-	IS(cuMemcpyHtoD(device, from, MIB), CUDA_SUCCESS);	/* the pieces are made */
+	IS(cuMemcpyHtoD(device, from, MIB), CUDA_SUCCESS); /* the pieces are made */
 	/* A copy and a question for each piece; no bytes. */
 	COST(cuMemcpyHtoD(device, from, MIB), CUDA_SUCCESS, 1, 1);
 	IS(relay_count("memcpy_htod"), 0);
@@ -59,7 +62,7 @@ static void *copy_again(void *opaque)
 	MUST(cuCtxSetCurrent(primary), CUDA_SUCCESS);
 	MUST(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
 	CUdeviceptr device = memory_of(SHORT, 0);
-	MUST(cuCtxSynchronize(), CUDA_SUCCESS);	/* the fill was on another stream */
+	MUST(cuCtxSynchronize(), CUDA_SUCCESS); /* the fill was on another stream */
 	for (uint32_t round = 0; round < 3; round++) {
 		uint32_t *from = numbers(SHORT, first + round), *to = calloc(1, SHORT);
 		wrong += cuMemcpyHtoDAsync(device, from, SHORT, stream) != CUDA_SUCCESS;

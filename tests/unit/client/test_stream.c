@@ -1,4 +1,7 @@
-/* client/cuda/stream/stream.c: streams are made and destroyed without an answer; what they are is known here. */
+/*
+ * client/cuda/stream/stream.c: streams are made and destroyed without an answer; what they are is
+ * known here.
+ */
 #include <pthread.h>
 
 #include "relay.h"
@@ -16,7 +19,7 @@ static void test_streams(void)
 	COST(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS, 0, 1);
 	COST(cuStreamCreateWithPriority(&other, 0, -1000), CUDA_SUCCESS, 0, 1);
 	LOCAL(cuStreamGetPriority(other, &priority), CUDA_SUCCESS);
-	IS(priority, greatest);	/* cut to what there is */
+	IS(priority, greatest); /* cut to what there is */
 	CUstream beyond;
 	IS(cuStreamCreateWithPriority(&beyond, 0, greatest - 1), CUDA_SUCCESS);
 	LOCAL(cuStreamGetPriority(beyond, &priority), CUDA_SUCCESS);
@@ -85,7 +88,8 @@ static void *own_stream(void *memory)
 {
 	static unsigned long long id;
 	IS(cuCtxSetCurrent(primary), CUDA_SUCCESS);
-	IS(cuMemsetD32Async((CUdeviceptr)(uintptr_t)memory, 5, 1, CU_STREAM_PER_THREAD), CUDA_SUCCESS);
+	IS(cuMemsetD32Async((CUdeviceptr)(uintptr_t)memory, 5, 1, CU_STREAM_PER_THREAD),
+		CUDA_SUCCESS);
 	IS(cuStreamGetId(CU_STREAM_PER_THREAD, &id), CUDA_SUCCESS);
 	IS(cuStreamSynchronize(CU_STREAM_PER_THREAD), CUDA_SUCCESS);
 	return &id;
@@ -114,4 +118,5 @@ static void test_per_thread(void)
 	IS(cuMemFree(memory), CUDA_SUCCESS);
 }
 
-UNIT_SUITE(stream, {"streams", test_streams}, {"refused", test_refused}, {"per thread", test_per_thread})
+UNIT_SUITE(stream, {"streams", test_streams}, {"refused", test_refused},
+	{"per thread", test_per_thread})

@@ -1,6 +1,7 @@
 /*
- * client/cuda/memory/system_call_buffers.c: what the preloaded library is offered: memory that system calls cannot use as it is, open for one of them, and what
- * the kernel wrote while the GPU had it.
+ * client/cuda/memory/system_call_buffers.c: what the preloaded library is offered: memory that
+ * system calls cannot use as it is, open for one of them, and what the kernel wrote while the GPU
+ * had it.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -1,14 +1,23 @@
-/* client/cuda/memory/texture.c: textures and surfaces: their handles, the driver's, are waited for; what they are of is known here. */
+/*
+ * client/cuda/memory/texture.c: textures and surfaces: their handles, the driver's, are waited for;
+ * what they are of is known here.
+ */
 #include <string.h>
 
 #include "relay.h"
 
-static const CUDA_TEXTURE_DESC plain = {.filterMode = CU_TR_FILTER_MODE_POINT, .flags = CU_TRSF_READ_AS_INTEGER, .maxAnisotropy = 3};
+static const CUDA_TEXTURE_DESC plain = {.filterMode = CU_TR_FILTER_MODE_POINT,
+	.flags = CU_TRSF_READ_AS_INTEGER,
+	.maxAnisotropy = 3};
 
 static CUarray array_of(unsigned flags)
 {
 	CUarray array = NULL;
-	CUDA_ARRAY3D_DESCRIPTOR desc = {.Width = 16, .Height = 16, .Format = CU_AD_FORMAT_UNSIGNED_INT32, .NumChannels = 1, .Flags = flags};
+	CUDA_ARRAY3D_DESCRIPTOR desc = {.Width = 16,
+		.Height = 16,
+		.Format = CU_AD_FORMAT_UNSIGNED_INT32,
+		.NumChannels = 1,
+		.Flags = flags};
 	MUST(cuArray3DCreate(&array, &desc), CUDA_SUCCESS);
 	return array;
 }
@@ -17,21 +26,24 @@ static void test_textures(void)
 {
 	CUdeviceptr memory = memory_of(4096, 1);
 	CUtexObject texture = 0, none;
-	CUDA_RESOURCE_DESC linear = {.resType = CU_RESOURCE_TYPE_LINEAR, .res.linear = {memory, CU_AD_FORMAT_UNSIGNED_INT32, 1, 4096}}, got;
+	CUDA_RESOURCE_DESC linear = {.resType = CU_RESOURCE_TYPE_LINEAR,
+				   .res.linear = {memory, CU_AD_FORMAT_UNSIGNED_INT32, 1, 4096}},
+			   got;
 	CUDA_TEXTURE_DESC got_desc;
 	CUDA_RESOURCE_VIEW_DESC got_view;
 	COST(cuTexObjectCreate(&texture, &linear, &plain, NULL), CUDA_SUCCESS, 1, 0);
 	YES(texture != 0);
 	LOCAL(cuTexObjectGetResourceDesc(&got, texture), CUDA_SUCCESS);
-	YES(got.resType == CU_RESOURCE_TYPE_LINEAR && got.res.linear.devPtr == memory && got.res.linear.sizeInBytes == 4096);
+	YES(got.resType == CU_RESOURCE_TYPE_LINEAR && got.res.linear.devPtr == memory &&
+		got.res.linear.sizeInBytes == 4096);
 	LOCAL(cuTexObjectGetTextureDesc(&got_desc, texture), CUDA_SUCCESS);
 	YES(got_desc.flags == CU_TRSF_READ_AS_INTEGER && got_desc.maxAnisotropy == 3);
 	memset(&got_view, 7, sizeof got_view);
 	LOCAL(cuTexObjectGetResourceViewDesc(&got_view, texture), CUDA_SUCCESS);
-	IS(got_view.format + got_view.width, 0);	/* it has none */
+	IS(got_view.format + got_view.width, 0); /* it has none */
 	LOCAL(cuTexObjectGetResourceDesc(NULL, texture), BAD);
 	LOCAL(cuTexObjectGetTextureDesc(NULL, texture), BAD);
-	LOCAL(cuSurfObjectGetResourceDesc(&got, texture), BAD);	/* of the other kind */
+	LOCAL(cuSurfObjectGetResourceDesc(&got, texture), BAD); /* of the other kind */
 	LOCAL(cuSurfObjectDestroy(texture), BAD);
 	COST(cuTexObjectDestroy(texture), CUDA_SUCCESS, 0, 1);
 	LOCAL(cuTexObjectDestroy(texture), BAD);
@@ -53,7 +65,7 @@ static void test_arrays(void)
 	LOCAL(cuTexObjectGetResourceDesc(&got, texture), CUDA_SUCCESS);
 	YES(got.res.array.hArray == array);
 	IS(cuTexObjectDestroy(texture), CUDA_SUCCESS);
-	of.resType = CU_RESOURCE_TYPE_MIPMAPPED_ARRAY;	/* which it is not */
+	of.resType = CU_RESOURCE_TYPE_MIPMAPPED_ARRAY; /* which it is not */
 	LOCAL(cuTexObjectCreate(&texture, &of, &plain, NULL), CUDA_ERROR_INVALID_HANDLE);
 	of.resType = CU_RESOURCE_TYPE_ARRAY;
 	IS(cuArrayDestroy(array), CUDA_SUCCESS);
@@ -83,11 +95,14 @@ static void test_surfaces(void)
 static void test_width(void)
 {
 	size_t elements = 0, quarter = 0;
-	COST(cuDeviceGetTexture1DLinearMaxWidth(&elements, CU_AD_FORMAT_FLOAT, 1, 0), CUDA_SUCCESS, 1, 0);
+	COST(cuDeviceGetTexture1DLinearMaxWidth(&elements, CU_AD_FORMAT_FLOAT, 1, 0), CUDA_SUCCESS,
+		1, 0);
 	IS(cuDeviceGetTexture1DLinearMaxWidth(&quarter, CU_AD_FORMAT_FLOAT, 4, 0), CUDA_SUCCESS);
 	YES(elements >= quarter && quarter > 0);
 	LOCAL(cuDeviceGetTexture1DLinearMaxWidth(NULL, CU_AD_FORMAT_FLOAT, 1, 0), BAD);
-	LOCAL(cuDeviceGetTexture1DLinearMaxWidth(&elements, CU_AD_FORMAT_FLOAT, 1, 2), CUDA_ERROR_INVALID_DEVICE);
+	LOCAL(cuDeviceGetTexture1DLinearMaxWidth(&elements, CU_AD_FORMAT_FLOAT, 1, 2),
+		CUDA_ERROR_INVALID_DEVICE);
 }
 
-UNIT_SUITE(texture, {"textures", test_textures}, {"arrays", test_arrays}, {"surfaces", test_surfaces}, {"width", test_width})
+UNIT_SUITE(texture, {"textures", test_textures}, {"arrays", test_arrays},
+	{"surfaces", test_surfaces}, {"width", test_width})

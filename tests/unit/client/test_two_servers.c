@@ -1,4 +1,6 @@
-/* client/cuda/memory/two_servers.c: copies, waits and graphs where two servers have a part in it. */
+/*
+ * client/cuda/memory/two_servers.c: copies, waits and graphs where two servers have a part in it.
+ */
 #include <stdlib.h>
 #include <string.h>
 
@@ -32,7 +34,8 @@ static void test_copies(void)
 		use(0);
 		/* Up on the other's stream, over to there, and down on this one's. */
 		IS(cuMemcpyHtoDAsync(a, words, size, streams[1]), CUDA_SUCCESS);
-		IS(cuMemcpyPeerAsync(b, contexts[1], a, contexts[0], size, streams[0]), CUDA_SUCCESS);
+		IS(cuMemcpyPeerAsync(b, contexts[1], a, contexts[0], size, streams[0]),
+			CUDA_SUCCESS);
 		memset(back, 0, size);
 		IS(cuMemcpyDtoHAsync(back, b, size, streams[0]), CUDA_SUCCESS);
 		IS(memcmp(words, back, size), 0);
@@ -64,8 +67,14 @@ static void test_rows(void)
 	use(0);
 	for (unsigned row = 0; row < HEIGHT; row++)
 		IS(cuMemsetD32(a + row * FROM, row + 10, WIDTH / 4), CUDA_SUCCESS);
-	CUDA_MEMCPY2D copy = {.srcMemoryType = CU_MEMORYTYPE_DEVICE, .srcDevice = a, .srcPitch = FROM, .dstMemoryType = CU_MEMORYTYPE_DEVICE,
-			      .dstDevice = b, .dstPitch = TO, .WidthInBytes = WIDTH, .Height = HEIGHT};
+	CUDA_MEMCPY2D copy = {.srcMemoryType = CU_MEMORYTYPE_DEVICE,
+		.srcDevice = a,
+		.srcPitch = FROM,
+		.dstMemoryType = CU_MEMORYTYPE_DEVICE,
+		.dstDevice = b,
+		.dstPitch = TO,
+		.WidthInBytes = WIDTH,
+		.Height = HEIGHT};
 	IS(cuMemcpy2D(&copy), CUDA_SUCCESS);
 	for (unsigned row = 0; row < HEIGHT; row++) {
 		IS(words_not(b + row * TO, WIDTH, row + 10), 0);
@@ -105,7 +114,9 @@ static void test_events(void)
 		IS(cuMemsetD32Async(memory[d], round, SIZE / 4, streams[d]), CUDA_SUCCESS);
 		IS(cuEventRecord(events[d], streams[d]), CUDA_SUCCESS);
 		IS(cuStreamWaitEvent(streams[1 - d], events[d], 0), CUDA_SUCCESS);
-		IS(cuMemcpyPeerAsync(memory[1 - d], contexts[1 - d], memory[d], contexts[d], SIZE, streams[1 - d]), CUDA_SUCCESS);
+		IS(cuMemcpyPeerAsync(memory[1 - d], contexts[1 - d], memory[d], contexts[d], SIZE,
+			   streams[1 - d]),
+			CUDA_SUCCESS);
 		IS(words_not(memory[1 - d], SIZE, round), 0);
 	}
 	IS(cuEventElapsedTime(&ms, events[0], events[1]), CUDA_ERROR_INVALID_HANDLE);
@@ -131,7 +142,8 @@ static void test_graphs(void)
 	}
 	IS(cuEventCreate(&event, 0), CUDA_SUCCESS);
 	/* Of one server, made and launched while the other's device is current. */
-	CUDA_MEMSET_NODE_PARAMS fill = {.dst = memory[1], .value = 7, .elementSize = 4, .width = 1024, .height = 1};
+	CUDA_MEMSET_NODE_PARAMS fill = {
+		.dst = memory[1], .value = 7, .elementSize = 4, .width = 1024, .height = 1};
 	MUST(cuGraphCreate(&graph, 0), CUDA_SUCCESS);
 	IS(cuGraphAddMemsetNode(&node, graph, NULL, 0, &fill, contexts[1]), CUDA_SUCCESS);
 	use(0);
@@ -227,5 +239,6 @@ static void test_host_memory(void)
 	IS(cuMemFreeHost(pinned), CUDA_SUCCESS);
 }
 
-UNIT_SUITE(between, {"copies", test_copies}, {"rows", test_rows}, {"events", test_events}, {"graphs", test_graphs},
-	   {"host functions", test_host_functions}, {"host memory", test_host_memory})
+UNIT_SUITE(between, {"copies", test_copies}, {"rows", test_rows}, {"events", test_events},
+	{"graphs", test_graphs}, {"host functions", test_host_functions},
+	{"host memory", test_host_memory})

@@ -1,4 +1,7 @@
-/* client/conn/watch.c (client/conn/conn.h): who sleeps until the connection ends, and leaves it alone when told. */
+/*
+ * client/conn/watch.c (client/conn/conn.h): who sleeps until the connection ends, and leaves it
+ * alone when told.
+ */
 #include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -36,7 +39,10 @@ static void test_watch(void)
 	poll(NULL, 0, 20);
 	YES(watching(true));
 	IS(executed(), 0);
-	/* An end that nobody asked for is left to the next call, though what came before it is read. */
+	/*
+	 * An end that nobody asked for is left to the next call, though what came before it is
+	 * read.
+	 */
 	shutdown(peer, SHUT_RDWR);
 	YES(watching(false));
 	for (int i = 0; i < 60000 && executed() != 9; i++)

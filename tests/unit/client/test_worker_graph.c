@@ -1,4 +1,7 @@
-/* client/cuda/graph/worker_graph.c: executable graphs: their description travels once, a launch is one command that nobody waits for. */
+/*
+ * client/cuda/graph/worker_graph.c: executable graphs: their description travels once, a launch is
+ * one command that nobody waits for.
+ */
 #include "graphs.h"
 
 static void test_launches(void)
@@ -25,7 +28,7 @@ static void test_launches(void)
 	IS(word_at(memory), 5);
 	LOCAL(cuGraphInstantiate(NULL, graph, 0), BAD);
 	LOCAL(cuGraphInstantiate(&exec, (CUgraph)0x1234, 0), BAD);
-	IS(cuGraphDestroy(graph), CUDA_SUCCESS);	/* the executable one stays */
+	IS(cuGraphDestroy(graph), CUDA_SUCCESS); /* the executable one stays */
 	IS(cuGraphLaunch(exec, NULL), CUDA_SUCCESS);
 	COST(cuGraphExecDestroy(exec), CUDA_SUCCESS, 0, 1);
 	LOCAL(cuGraphExecDestroy(exec), BAD);

@@ -1,10 +1,14 @@
-/* client/cuda/memory/worker_pool.c: memory pools: an allocation waits for its address, a free does not wait, attributes are the worker's. */
+/*
+ * client/cuda/memory/worker_pool.c: memory pools: an allocation waits for its address, a free does
+ * not wait, attributes are the worker's.
+ */
 #include "relay.h"
 
 static void test_pools(void)
 {
 	CUmemoryPool pool, fallback;
-	CUmemPoolProps props = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED, .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 0}};
+	CUmemPoolProps props = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+		.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 0}};
 	CUstream stream;
 	CUdeviceptr a, b;
 	cuuint64_t value = 99;
@@ -14,14 +18,19 @@ static void test_pools(void)
 	COST(cuMemFreeAsync(a, stream), CUDA_SUCCESS, 0, 1);
 	LOCAL(cuMemFreeAsync(a, stream), BAD);
 	COST(cuMemAllocFromPoolAsync(&b, 1 << 20, pool, stream), CUDA_SUCCESS, 1, 0);
-	IS(b, a);	/* had back at once */
-	COST(cuMemPoolGetAttribute(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT, &value), CUDA_SUCCESS, 1, 0);
+	IS(b, a); /* had back at once */
+	COST(cuMemPoolGetAttribute(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT, &value), CUDA_SUCCESS, 1,
+		0);
 	IS(value, 1 << 20);
 	value = 4096;
-	COST(cuMemPoolSetAttribute(pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &value), CUDA_SUCCESS, 0, 1);
+	COST(cuMemPoolSetAttribute(pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &value), CUDA_SUCCESS,
+		0, 1);
 	LOCAL(cuMemPoolSetAttribute(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT, &value), BAD);
-	COST(cuMemPoolGetAttribute(pool, (CUmemPool_attribute)99, &value), BAD, 1, 0);	/* the worker says so */
-	LOCAL(cuMemPoolGetAttribute((CUmemoryPool)0x1234, CU_MEMPOOL_ATTR_USED_MEM_CURRENT, &value) != CUDA_SUCCESS, true);
+	/* the worker says so */
+	COST(cuMemPoolGetAttribute(pool, (CUmemPool_attribute)99, &value), BAD, 1, 0);
+	LOCAL(cuMemPoolGetAttribute((CUmemoryPool)0x1234, CU_MEMPOOL_ATTR_USED_MEM_CURRENT,
+		      &value) != CUDA_SUCCESS,
+		true);
 	LOCAL(cuDeviceGetDefaultMemPool(&fallback, 0), CUDA_SUCCESS);
 	YES(fallback != pool);
 	LOCAL(cuMemPoolDestroy(fallback), BAD);

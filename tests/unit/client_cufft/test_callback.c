@@ -1,4 +1,7 @@
-/* client/libs/cufft/callback.c: a callback's code and pointer reach the genuine function as they are. */
+/*
+ * client/libs/cufft/callback.c: a callback's code and pointer reach the genuine function as they
+ * are.
+ */
 #include "client/libs/cufft/cufft.h"
 
 #include <stdio.h>
@@ -30,24 +33,33 @@ static void test_callback(void)
 	/* Without a pointer; the longest name and code. */
 	memset(symbol, 'n', sizeof symbol);
 	symbol[1024] = 0;
-	IS(cufftXtSetJITCallback(plan, symbol, code, MOST, CUFFT_CB_ST_REAL_DOUBLE, NULL), CUFFT_SUCCESS);
-	snprintf(wanted, sizeof wanted, "set_jit_callback(%d nnnnnnnnnnnnnnnnnnnn 1024 %d 1 3 7 0xdead)\n", real, MOST);
+	IS(cufftXtSetJITCallback(plan, symbol, code, MOST, CUFFT_CB_ST_REAL_DOUBLE, NULL),
+		CUFFT_SUCCESS);
+	snprintf(wanted, sizeof wanted,
+		"set_jit_callback(%d nnnnnnnnnnnnnnnnnnnn 1024 %d 1 3 7 0xdead)\n", real, MOST);
 	TEXT(double_calls(), wanted);
 	double_status = CUFFT_INVALID_TYPE;
-	IS(cufftXtSetJITCallback(plan, "load", code, 5, CUFFT_CB_UNDEFINED, info), CUFFT_INVALID_TYPE);
+	IS(cufftXtSetJITCallback(plan, "load", code, 5, CUFFT_CB_UNDEFINED, info),
+		CUFFT_INVALID_TYPE);
 	double_status = CUFFT_SUCCESS;
 	double_calls();
 	/* These do not travel. */
-	IS(cufftXtSetJITCallback(plan, NULL, code, 5, CUFFT_CB_LD_COMPLEX, info), CUFFT_INVALID_VALUE);
-	IS(cufftXtSetJITCallback(plan, "load", NULL, 5, CUFFT_CB_LD_COMPLEX, info), CUFFT_INVALID_VALUE);
-	IS(cufftXtSetJITCallback(plan, "load", code, 0, CUFFT_CB_LD_COMPLEX, info), CUFFT_INVALID_VALUE);
-	IS(cufftXtSetJITCallback(-1, "load", code, 5, CUFFT_CB_LD_COMPLEX, info), CUFFT_INVALID_PLAN);
+	IS(cufftXtSetJITCallback(plan, NULL, code, 5, CUFFT_CB_LD_COMPLEX, info),
+		CUFFT_INVALID_VALUE);
+	IS(cufftXtSetJITCallback(plan, "load", NULL, 5, CUFFT_CB_LD_COMPLEX, info),
+		CUFFT_INVALID_VALUE);
+	IS(cufftXtSetJITCallback(plan, "load", code, 0, CUFFT_CB_LD_COMPLEX, info),
+		CUFFT_INVALID_VALUE);
+	IS(cufftXtSetJITCallback(-1, "load", code, 5, CUFFT_CB_LD_COMPLEX, info),
+		CUFFT_INVALID_PLAN);
 	TEXT(double_calls(), "");
-	IS(cufftXtSetJITCallback(plan, "load", code, MOST + 1, CUFFT_CB_LD_COMPLEX, info), CUFFT_NOT_SUPPORTED);
+	IS(cufftXtSetJITCallback(plan, "load", code, MOST + 1, CUFFT_CB_LD_COMPLEX, info),
+		CUFFT_NOT_SUPPORTED);
 	HAS(double_calls(), "unsupported(cufftXtSetJITCallback with more");
 	symbol[1024] = 'n';
 	symbol[1025] = 0;
-	IS(cufftXtSetJITCallback(plan, symbol, code, 5, CUFFT_CB_LD_COMPLEX, info), CUFFT_NOT_SUPPORTED);
+	IS(cufftXtSetJITCallback(plan, symbol, code, 5, CUFFT_CB_LD_COMPLEX, info),
+		CUFFT_NOT_SUPPORTED);
 	double_calls();
 	IS(cufftDestroy(plan), CUFFT_SUCCESS);
 	free(code);

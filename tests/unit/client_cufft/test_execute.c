@@ -1,4 +1,7 @@
-/* client/libs/cufft/execute.c: every execution reaches its function on the plan's stream, without waiting; what is refused does not travel. */
+/*
+ * client/libs/cufft/execute.c: every execution reaches its function on the plan's stream, without
+ * waiting; what is refused does not travel.
+ */
 #include "client/libs/cufft/cufft.h"
 
 #include <stdio.h>
@@ -35,12 +38,17 @@ static cufftResult run(int i, cufftHandle plan)
 	}
 }
 
-/* A plan of another type is the genuine library's business: it answers success (seen on an H200). */
+/*
+ * A plan of another type is the genuine library's business: it answers success (seen on an H200).
+ */
 static void test_types(void)
 {
-	static const cufftType types[] = {CUFFT_C2C, CUFFT_R2C, CUFFT_C2R, CUFFT_Z2Z, CUFFT_D2Z, CUFFT_Z2D};
-	static const char *const called[] = {"exec_c2c(%d 0x1100 0x2100 1)", "exec_r2c(%d 0x1100 0x2100)", "exec_c2r(%d 0x1100 0x2100)",
-		"exec_z2z(%d 0x1100 0x2100 -1)", "exec_d2z(%d 0x1100 0x2100)", "exec_z2d(%d 0x1100 0x2100)"};
+	static const cufftType types[] = {
+		CUFFT_C2C, CUFFT_R2C, CUFFT_C2R, CUFFT_Z2Z, CUFFT_D2Z, CUFFT_Z2D};
+	static const char *const called[] = {"exec_c2c(%d 0x1100 0x2100 1)",
+		"exec_r2c(%d 0x1100 0x2100)", "exec_c2r(%d 0x1100 0x2100)",
+		"exec_z2z(%d 0x1100 0x2100 -1)", "exec_d2z(%d 0x1100 0x2100)",
+		"exec_z2d(%d 0x1100 0x2100)"};
 	double_begin();
 	for (size_t i = 0; i < COUNT(types); i++) {
 		cufftHandle plan = plan_of(types[i]);

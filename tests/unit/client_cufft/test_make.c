@@ -1,4 +1,7 @@
-/* client/libs/cufft/make.c: every function's parameters reach the genuine function, and its answers come back. */
+/*
+ * client/libs/cufft/make.c: every function's parameters reach the genuine function, and its answers
+ * come back.
+ */
 #include "client/libs/cufft/cufft.h"
 
 #include <stdio.h>
@@ -7,11 +10,11 @@
 #include "tests/unit/worker/cufft_double.h"
 
 /* The genuine function was called once, as that; %d is its plan. */
-#define CALLED(expected) \
-	do { \
-		char wanted_[256]; \
+#define CALLED(expected)                                           \
+	do {                                                       \
+		char wanted_[256];                                 \
 		snprintf(wanted_, sizeof wanted_, expected, real); \
-		TEXT(double_calls(), wanted_); \
+		TEXT(double_calls(), wanted_);                     \
 	} while (0)
 
 static cufftHandle plan;
@@ -50,11 +53,14 @@ static void test_make(void)
 	IS(bytes, 1ull << 40);
 	IS(cufftMakePlan3d(plan, 3, 4, 5, (cufftType)7, &bytes), CUFFT_SUCCESS);
 	CALLED("make_3d(%d 3 4 5 7)\n");
-	IS(cufftMakePlanMany(plan, 3, n, in, 3, 110, out, 2, 80, CUFFT_C2C, 2, &bytes), CUFFT_SUCCESS);
+	IS(cufftMakePlanMany(plan, 3, n, in, 3, 110, out, 2, 80, CUFFT_C2C, 2, &bytes),
+		CUFFT_SUCCESS);
 	CALLED("make_many(%d [4 6 -1] [5 7 9] 3 110 [6 8 10] 2 80 41 2)\n");
-	IS(cufftMakePlanMany(plan, 1, n, NULL, 3, 110, out, -2, 80, CUFFT_C2C, 2, &bytes), CUFFT_SUCCESS);
+	IS(cufftMakePlanMany(plan, 1, n, NULL, 3, 110, out, -2, 80, CUFFT_C2C, 2, &bytes),
+		CUFFT_SUCCESS);
 	CALLED("make_many(%d [4] - 3 110 [6] -2 80 41 2)\n");
-	IS(cufftMakePlanMany(plan, 2, n, in, 3, 110, NULL, 2, 80, CUFFT_C2C, -2, &bytes), CUFFT_SUCCESS);
+	IS(cufftMakePlanMany(plan, 2, n, in, 3, 110, NULL, 2, 80, CUFFT_C2C, -2, &bytes),
+		CUFFT_SUCCESS);
 	CALLED("make_many(%d [4 6] [5 7] 3 110 - 2 80 41 -2)\n");
 	double_bytes = 4096;
 	end();
@@ -65,13 +71,20 @@ static void test_wide(void)
 	size_t bytes = 0;
 	long long n[] = {1ll << 33, 6, 7}, in[] = {-5, 7, 9}, out[] = {6, 8, 10};
 	begin();
-	IS(cufftMakePlanMany64(plan, 3, n, in, 1ll << 34, 110, out, 2, -80, CUFFT_D2Z, 1ll << 35, &bytes), CUFFT_SUCCESS);
+	IS(cufftMakePlanMany64(
+		   plan, 3, n, in, 1ll << 34, 110, out, 2, -80, CUFFT_D2Z, 1ll << 35, &bytes),
+		CUFFT_SUCCESS);
 	CALLED("make_many64(%d [8589934592 6 7] [-5 7 9] 17179869184 110 [6 8 10] 2 -80 106 34359738368)\n");
-	IS(cufftGetSizeMany64(plan, 2, n, NULL, 3, 110, NULL, 2, 80, CUFFT_D2Z, 2, &bytes), CUFFT_SUCCESS);
+	IS(cufftGetSizeMany64(plan, 2, n, NULL, 3, 110, NULL, 2, 80, CUFFT_D2Z, 2, &bytes),
+		CUFFT_SUCCESS);
 	CALLED("size_many64(%d [8589934592 6] - 3 110 - 2 80 106 2)\n");
-	IS(cufftXtMakePlanMany(plan, 2, n, in, 3, 110, CUDA_R_32F, out, 2, 80, CUDA_C_32F, 2, &bytes, CUDA_C_64F), CUFFT_SUCCESS);
+	IS(cufftXtMakePlanMany(plan, 2, n, in, 3, 110, CUDA_R_32F, out, 2, 80, CUDA_C_32F, 2,
+		   &bytes, CUDA_C_64F),
+		CUFFT_SUCCESS);
 	CALLED("make_xt(%d [8589934592 6] [-5 7] 3 110 0 [6 8] 2 80 4 2 5)\n");
-	IS(cufftXtGetSizeMany(plan, 1, n, in, 3, 110, CUDA_C_16F, out, 2, 80, CUDA_R_16F, 2, &bytes, CUDA_C_16F), CUFFT_SUCCESS);
+	IS(cufftXtGetSizeMany(plan, 1, n, in, 3, 110, CUDA_C_16F, out, 2, 80, CUDA_R_16F, 2, &bytes,
+		   CUDA_C_16F),
+		CUFFT_SUCCESS);
 	CALLED("size_xt(%d [8589934592] [-5] 3 110 6 [6] 2 80 2 2 6)\n");
 	IS(bytes, 4096);
 	end();
@@ -97,7 +110,8 @@ static void test_sizes(void)
 	CALLED("size_2d(%d 12 13 42)\n");
 	IS(cufftGetSize3d(plan, 12, 13, 14, CUFFT_R2C, &bytes), CUFFT_SUCCESS);
 	CALLED("size_3d(%d 12 13 14 42)\n");
-	IS(cufftGetSizeMany(plan, 2, n, in, 3, 110, out, 2, 80, CUFFT_C2C, 2, &bytes), CUFFT_SUCCESS);
+	IS(cufftGetSizeMany(plan, 2, n, in, 3, 110, out, 2, 80, CUFFT_C2C, 2, &bytes),
+		CUFFT_SUCCESS);
 	CALLED("size_many(%d [4 6] [5 7] 3 110 [6 8] 2 80 41 2)\n");
 	/* The library's status comes back, and nothing is written. */
 	bytes = 7;
@@ -128,7 +142,9 @@ static void test_plans(void)
 	IS(cufftDestroy(other), CUFFT_SUCCESS);
 	double_calls();
 	IS(cufftPlanMany(&other, 2, n, in, 3, 110, out, 2, 80, CUFFT_C2C, 2), CUFFT_SUCCESS);
-	IS(sscanf(double_calls(), "create()\nmake_many(%d [4 6] [5 7] 3 110 [6 8] 2 80 41 2)", &created), 1);
+	IS(sscanf(double_calls(), "create()\nmake_many(%d [4 6] [5 7] 3 110 [6 8] 2 80 41 2)",
+		   &created),
+		1);
 	IS(cufftDestroy(other), CUFFT_SUCCESS);
 	double_calls();
 	end();
@@ -143,11 +159,17 @@ static void test_refused(void)
 	begin();
 	IS(cufftMakePlan1d(plan, 4, CUFFT_C2C, 1, NULL), CUFFT_INVALID_VALUE);
 	IS(cufftMakePlan1d(-1, 4, CUFFT_C2C, 1, &bytes), CUFFT_INVALID_PLAN);
-	IS(cufftMakePlanMany(plan, 0, n, NULL, 1, 1, NULL, 1, 1, CUFFT_C2C, 1, &bytes), CUFFT_INVALID_VALUE);
-	IS(cufftMakePlanMany(plan, 4, n, NULL, 1, 1, NULL, 1, 1, CUFFT_C2C, 1, &bytes), CUFFT_INVALID_VALUE);
-	IS(cufftMakePlanMany(plan, 1, NULL, NULL, 1, 1, NULL, 1, 1, CUFFT_C2C, 1, &bytes), CUFFT_INVALID_VALUE);
-	IS(cufftMakePlanMany64(plan, 4, n64, NULL, 1, 1, NULL, 1, 1, CUFFT_C2C, 1, &bytes), CUFFT_INVALID_VALUE);
-	IS(cufftXtMakePlanMany(plan, -1, n64, NULL, 1, 1, CUDA_C_32F, NULL, 1, 1, CUDA_C_32F, 1, &bytes, CUDA_C_32F), CUFFT_INVALID_VALUE);
+	IS(cufftMakePlanMany(plan, 0, n, NULL, 1, 1, NULL, 1, 1, CUFFT_C2C, 1, &bytes),
+		CUFFT_INVALID_VALUE);
+	IS(cufftMakePlanMany(plan, 4, n, NULL, 1, 1, NULL, 1, 1, CUFFT_C2C, 1, &bytes),
+		CUFFT_INVALID_VALUE);
+	IS(cufftMakePlanMany(plan, 1, NULL, NULL, 1, 1, NULL, 1, 1, CUFFT_C2C, 1, &bytes),
+		CUFFT_INVALID_VALUE);
+	IS(cufftMakePlanMany64(plan, 4, n64, NULL, 1, 1, NULL, 1, 1, CUFFT_C2C, 1, &bytes),
+		CUFFT_INVALID_VALUE);
+	IS(cufftXtMakePlanMany(plan, -1, n64, NULL, 1, 1, CUDA_C_32F, NULL, 1, 1, CUDA_C_32F, 1,
+		   &bytes, CUDA_C_32F),
+		CUFFT_INVALID_VALUE);
 	IS(cufftEstimate1d(4, CUFFT_C2C, 1, NULL), CUFFT_INVALID_VALUE);
 	IS(cufftGetSize1d(1 << 30, 4, CUFFT_C2C, 1, &bytes), CUFFT_INVALID_PLAN);
 	IS(cufftGetSize(plan, NULL), CUFFT_INVALID_VALUE);
@@ -165,4 +187,5 @@ static void test_refused(void)
 	end();
 }
 
-UNIT_SUITE(make, {"make", test_make}, {"wide", test_wide}, {"sizes", test_sizes}, {"plans", test_plans}, {"refused", test_refused})
+UNIT_SUITE(make, {"make", test_make}, {"wide", test_wide}, {"sizes", test_sizes},
+	{"plans", test_plans}, {"refused", test_refused})

@@ -56,14 +56,20 @@ static void test_settings(void)
 	/* None of them waits. */
 	IS(double_waited, waited);
 	IS(double_batched, 3);
-	snprintf(wanted, sizeof wanted, "set_auto_allocation(%d 0)\nset_work_area(%d 0x4000)\nset_work_area(%d 0x5000)\n", real, real, real);
+	snprintf(wanted, sizeof wanted,
+		"set_auto_allocation(%d 0)\nset_work_area(%d 0x4000)\nset_work_area(%d 0x5000)\n",
+		real, real, real);
 	TEXT(double_calls(), wanted);
 	long long value = 0;
-	IS(cufftSetPlanPropertyInt64(plan, NVFFT_PLAN_PROPERTY_INT64_MAX_NUM_HOST_THREADS, -(1ll << 40)), CUFFT_SUCCESS);
+	IS(cufftSetPlanPropertyInt64(
+		   plan, NVFFT_PLAN_PROPERTY_INT64_MAX_NUM_HOST_THREADS, -(1ll << 40)),
+		CUFFT_SUCCESS);
 	IS(cufftResetPlanProperty(plan, NVFFT_PLAN_PROPERTY_INT64_PATIENT_JIT), CUFFT_SUCCESS);
 	IS(cufftGetPlanPropertyInt64(plan, (cufftProperty)9, &value), CUFFT_SUCCESS);
 	IS(value, -77);
-	snprintf(wanted, sizeof wanted, "set_property(%d 2 -1099511627776)\nreset_property(%d 1)\nget_property(%d 9)\n", real, real, real);
+	snprintf(wanted, sizeof wanted,
+		"set_property(%d 2 -1099511627776)\nreset_property(%d 1)\nget_property(%d 9)\n",
+		real, real, real);
 	TEXT(double_calls(), wanted);
 	size_t bytes = 99;
 	IS(cufftXtSetWorkAreaPolicy(plan, CUFFT_WORKAREA_USER, &bytes), CUFFT_SUCCESS);
@@ -122,4 +128,5 @@ static void test_failures(void)
 	IS(ckt_cufft_failed(CUDA_ERROR_LAUNCH_FAILED), CUFFT_INTERNAL_ERROR);
 }
 
-UNIT_SUITE(plan, {"table", test_table}, {"settings", test_settings}, {"version", test_version}, {"failures", test_failures})
+UNIT_SUITE(plan, {"table", test_table}, {"settings", test_settings}, {"version", test_version},
+	{"failures", test_failures})

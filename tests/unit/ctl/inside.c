@@ -42,7 +42,8 @@ static bool answer(int fd, const uint8_t *data, size_t size, int passed)
 	pthread_mutex_lock(&lock);
 	if (seen_count < COUNT(seen)) {
 		struct seen *s = &seen[seen_count];
-		*s = (struct seen){.proc = header.proc, .fd = passed >= 0, .size = (size_t)(c.end - c.p)};
+		*s = (struct seen){
+			.proc = header.proc, .fd = passed >= 0, .size = (size_t)(c.end - c.p)};
 		if (s->size > sizeof s->args)
 			s->size = sizeof s->args;
 		memcpy(s->args, c.p, s->size);
@@ -65,7 +66,8 @@ static void *serve(void *opaque)
 	size_t size;
 	uint32_t flavours[] = {CKT_AUTH_NONE};
 	ckt_greeting greeting = {.protocol = CKT_PROTOCOL_VERSION, .flavours = {1, flavours}};
-	if (ckt_net_encode_call(0, CRICKET_CALLBACK_PROG, CKT_CALLBACK_GREETING, (xdrproc_t)xdr_ckt_greeting, &greeting, &data, &size))
+	if (ckt_net_encode_call(0, CRICKET_CALLBACK_PROG, CKT_CALLBACK_GREETING,
+		    (xdrproc_t)xdr_ckt_greeting, &greeting, &data, &size))
 		abort();
 	ckt_net_write_record(fd, data, size, -1, -1);
 	free(data);
@@ -73,11 +75,16 @@ static void *serve(void *opaque)
 		ckt_hello_res res = {.status = hello_status};
 		free(data);
 		if (hello_status == CKT_HELLO_OK)
-			res.ckt_hello_res_u.ok = (ckt_hello_ok){.protocol = CKT_PROTOCOL_VERSION, .session = (char *)"", .server = (char *)"here", .build = (char *)"test"};
+			res.ckt_hello_res_u.ok = (ckt_hello_ok){.protocol = CKT_PROTOCOL_VERSION,
+				.session = (char *)"",
+				.server = (char *)"here",
+				.build = (char *)"test"};
 		else
-			res.ckt_hello_res_u.refused.message = (char *)"not you", res.ckt_hello_res_u.refused.moved_to = (char *)"";
+			res.ckt_hello_res_u.refused.message = (char *)"not you",
+			res.ckt_hello_res_u.refused.moved_to = (char *)"";
 		reply(fd, 1, (xdrproc_t)xdr_ckt_hello_res, &res);
-		while (hello_status == CKT_HELLO_OK && !ckt_net_read_record(fd, CKT_RECORD_MAX, -1, &data, &size, &passed)) {
+		while (hello_status == CKT_HELLO_OK &&
+			!ckt_net_read_record(fd, CKT_RECORD_MAX, -1, &data, &size, &passed)) {
 			bool open = answer(fd, data, size, passed);
 			free(data);
 			if (passed >= 0)
@@ -99,7 +106,10 @@ static void *accept_all(void *opaque)
 	return NULL;
 }
 
-/* `--interrupted PATH SIGNAL REGISTERED`: a cricketctl that is making a directory, or is done with it, and gets the signal. */
+/*
+ * `--interrupted PATH SIGNAL REGISTERED`: a cricketctl that is making a directory, or is done with
+ * it, and gets the signal.
+ */
 static void interrupted(const char *path, int number, bool registered)
 {
 	ckt_ctl_cleanup_set(path);
@@ -128,7 +138,10 @@ int unit_setup(int argc, char **argv)
 	/* ckt_net_listen's are not blocking. */
 	if (ckt_net_listen(&here, 0600, &fd, message, sizeof message) || fcntl(fd, F_SETFL, 0))
 		return 2;
-	return pthread_create(&thread, NULL, accept_all, (void *)(intptr_t)fd) || pthread_detach(thread) ? 2 : 0;
+	return pthread_create(&thread, NULL, accept_all, (void *)(intptr_t)fd) ||
+			pthread_detach(thread)
+		? 2
+		: 0;
 }
 
 void unit_teardown(int status)
@@ -183,7 +196,8 @@ int run(int (*command)(const struct ckt_ctl_args *args), struct ckt_ctl_args arg
 		args.command = "test";
 	if (!args.server)
 		args.server = address;
-	int file_out = divert(STDOUT_FILENO, stdout, &kept_out), file_err = divert(STDERR_FILENO, stderr, &kept_err);
+	int file_out = divert(STDOUT_FILENO, stdout, &kept_out),
+	    file_err = divert(STDERR_FILENO, stderr, &kept_err);
 	int status = command(&args);
 	take_back(STDOUT_FILENO, stdout, kept_out, file_out, out, sizeof out);
 	take_back(STDERR_FILENO, stderr, kept_err, file_err, err, sizeof err);
@@ -245,8 +259,14 @@ void image_in(int dir_fd, uint8_t id, const char *ancestors)
 	static ckt_image_ancestor list[CKT_IMAGE_ANCESTORS];
 	static ckt_image_device device = {.name = (char *)"GPU"};
 	char message[256];
-	ckt_image image = {.session = (char *)"0123456789ab", .program_name = (char *)"p", .client = (char *)"", .build = (char *)"test",
-			   .window_base = (uint64_t)2 << 44, .window_bytes = (uint64_t)4 << 40, .slice_bytes = (uint64_t)4 << 40, .devices = {1, &device}};
+	ckt_image image = {.session = (char *)"0123456789ab",
+		.program_name = (char *)"p",
+		.client = (char *)"",
+		.build = (char *)"test",
+		.window_base = (uint64_t)2 << 44,
+		.window_bytes = (uint64_t)4 << 40,
+		.slice_bytes = (uint64_t)4 << 40,
+		.devices = {1, &device}};
 	memset(image.id, id, sizeof image.id);
 	image.ancestors.ancestors_val = list;
 	for (; *ancestors; ancestors++)

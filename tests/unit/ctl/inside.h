@@ -8,8 +8,8 @@
 #include "ctl/ctl.h"
 #include "tests/unit/suite.h"
 
-extern char directory[64];	/* everything lies in it */
-extern char address[96];	/* of the server; args->server */
+extern char directory[64]; /* everything lies in it */
+extern char address[96];   /* of the server; args->server */
 
 /* One call that came. */
 struct seen {
@@ -23,7 +23,10 @@ struct seen {
 struct reply {
 	xdrproc_t xdr;
 	void *res;
-	/* Where not NULL: decides instead, from the arguments and the descriptor that came; false: hang up. */
+	/*
+	 * Where not NULL: decides instead, from the arguments and the descriptor that came; false:
+	 * hang up.
+	 */
 	bool (*answer)(struct ckt_cursor *args, int fd, xdrproc_t *ret_xdr, void **ret_res);
 };
 
@@ -35,7 +38,8 @@ extern ckt_hello_status hello_status;
 
 /* Runs a subcommand; what it said is in out and err. */
 extern char out[8192], err[8192];
-int run(int (*command)(const struct ckt_ctl_args *args), struct ckt_ctl_args args, ...);	/* words, NULL */
+int run(int (*command)(const struct ckt_ctl_args *args), struct ckt_ctl_args args,
+	...); /* words, NULL */
 /* Forgets calls and answers. */
 void begin(void);
 /* Procedures of the calls that came are these, in order. */
@@ -46,6 +50,9 @@ char *path_in(const char *name);
 void write_file(const char *path, const char *text);
 const char *read_file(const char *path);
 bool exists(const char *path);
-/* An image in a directory, made where it is missing: its id is 16 times that byte; its ancestors', newest first. */
+/*
+ * An image in a directory, made where it is missing: its id is 16 times that byte; its ancestors',
+ * newest first.
+ */
 void image_in(int dir_fd, uint8_t id, const char *ancestors);
 void image_make(const char *path, uint8_t id, const char *ancestors);

@@ -1,4 +1,7 @@
-/* ctl/brokers.c: a chain goes to the server as brokers, which open the files of its directories, each by its number. */
+/*
+ * ctl/brokers.c: a chain goes to the server as brokers, which open the files of its directories,
+ * each by its number.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -46,7 +49,8 @@ static void test_chain_pass(void)
 		struct ckt_broker *broker = NULL;
 		asked = 0;
 		MUST(ckt_ctl_connect(&args, &server), CKT_EXIT_DONE);
-		IS(ckt_ctl_chain_pass(&server, dirs, 2, &broker), refuse_at ? CKT_EXIT_REFUSED : CKT_EXIT_DONE);
+		IS(ckt_ctl_chain_pass(&server, dirs, 2, &broker),
+			refuse_at ? CKT_EXIT_REFUSED : CKT_EXIT_DONE);
 		IS(asked, refuse_at ? refuse_at : 2);
 		IS(broker != NULL, !refuse_at);
 		ckt_broker_stop(broker);

@@ -1,4 +1,7 @@
-/* ctl/chain.c: chains of images: found by what each names as its base, and beside the first where they were moved. */
+/*
+ * ctl/chain.c: chains of images: found by what each names as its base, and beside the first where
+ * they were moved.
+ */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -28,7 +31,8 @@ static int open_chain(const struct ckt_ctl_args *args)
 
 static int try_open(const char *name, bool strict)
 {
-	return run(open_chain, (struct ckt_ctl_args){0}, path_in(name), strict ? "strict" : NULL, NULL);
+	return run(open_chain, (struct ckt_ctl_args){0}, path_in(name), strict ? "strict" : NULL,
+		NULL);
 }
 
 static void test_find(void)
@@ -38,7 +42,7 @@ static void test_find(void)
 	image_make(path_in("chain/whole"), 'a', "");
 	image_make(path_in("chain/second"), 'b', "a");
 	image_make(path_in("chain/third"), 'c', "ba");
-	image_make(path_in("chain/skip"), 'd', "a");	/* b holds nothing that it needs */
+	image_make(path_in("chain/skip"), 'd', "a"); /* b holds nothing that it needs */
 	write_file(path_in("chain/second/base"), "../whole\n");
 	write_file(path_in("chain/third/base"), "../second\n");
 	write_file(path_in("chain/skip/base"), "../second\n");

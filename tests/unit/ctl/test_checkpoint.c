@@ -1,4 +1,7 @@
-/* ctl/checkpoint.c: cricketctl checkpoint: options that exclude each other, the image under its name or nothing, the session held until then. */
+/*
+ * ctl/checkpoint.c: cricketctl checkpoint: options that exclude each other, the image under its
+ * name or nothing, the session held until then.
+ */
 #include <dirent.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -22,20 +25,31 @@ static void test_usage(void)
 		struct ckt_ctl_args args;
 		const char *second;
 	} cases[] = {
-		{{0}, NULL},					  {{.server_side = "x"}, "dir"},
-		{{.server_side = "tmp-x"}, NULL},		  {{.deadline = "0"}, "dir"},
-		{{.deadline = "5s"}, "dir"},			  {{.deadline = "86401"}, "dir"},
-		{{.to_memory = true, .server_side = "x"}, NULL},  {{.to_memory = true, .every = "5s"}, NULL},
-		{{.to_memory = true, .incremental = "b"}, NULL},  {{.to_memory = true}, "Not/good"},
-		{{.keep = "3"}, "dir"},				  {{.every = "5s", .incremental = "b"}, "dir"},
-		{{.every = "5s", .stop = true}, "dir"},		  {{.incremental = "b", .server_side = "x"}, NULL},
-		{{.with_client = true, .server_side = "x"}, NULL}, {{.with_client = true, .to_memory = true}, NULL},
-		{{.with_client = true, .every = "5s"}, "dir"},	  {{.every = "never"}, "dir"},
-		{{.every = "5s", .keep = "0"}, "dir"},		  {{.every = "5s", .keep = "3x"}, "dir"},
+		{{0}, NULL},
+		{{.server_side = "x"}, "dir"},
+		{{.server_side = "tmp-x"}, NULL},
+		{{.deadline = "0"}, "dir"},
+		{{.deadline = "5s"}, "dir"},
+		{{.deadline = "86401"}, "dir"},
+		{{.to_memory = true, .server_side = "x"}, NULL},
+		{{.to_memory = true, .every = "5s"}, NULL},
+		{{.to_memory = true, .incremental = "b"}, NULL},
+		{{.to_memory = true}, "Not/good"},
+		{{.keep = "3"}, "dir"},
+		{{.every = "5s", .incremental = "b"}, "dir"},
+		{{.every = "5s", .stop = true}, "dir"},
+		{{.incremental = "b", .server_side = "x"}, NULL},
+		{{.with_client = true, .server_side = "x"}, NULL},
+		{{.with_client = true, .to_memory = true}, NULL},
+		{{.with_client = true, .every = "5s"}, "dir"},
+		{{.every = "never"}, "dir"},
+		{{.every = "5s", .keep = "0"}, "dir"},
+		{{.every = "5s", .keep = "3x"}, "dir"},
 	};
 	for (size_t i = 0; i < COUNT(cases); i++) {
 		saves_begin();
-		if (!IS(run(ckt_ctl_checkpoint, cases[i].args, "0123", cases[i].second, NULL), CKT_EXIT_USAGE))
+		if (!IS(run(ckt_ctl_checkpoint, cases[i].args, "0123", cases[i].second, NULL),
+			    CKT_EXIT_USAGE))
 			fprintf(stderr, "row %zu: %s\n", i, err);
 		YES(*err);
 		IS(seen_count, 0);
@@ -48,7 +62,8 @@ static void test_here(void)
 	IS(mkdir(path_in("cp"), 0700), 0);
 	snprintf(place, sizeof place, "%s/", path_in("cp/one"));
 	saves_begin();
-	IS(run(ckt_ctl_checkpoint, (struct ckt_ctl_args){.compress = true}, "0123", place, NULL), CKT_EXIT_DONE);
+	IS(run(ckt_ctl_checkpoint, (struct ckt_ctl_args){.compress = true}, "0123", place, NULL),
+		CKT_EXIT_DONE);
 	calls_are((uint32_t[]){CKT_CONTROL_SAVE}, 1);
 	YES(seen[0].fd);
 	YES(saves[0].compress && !saves[0].hold && !saves[0].incremental && !saves[0].keep_hashes);
@@ -57,7 +72,10 @@ static void test_here(void)
 	HAS(out, "session 0123456789ab written to ");
 	/* With --stop the session is held, and released once the image has its name. */
 	saves_begin();
-	IS(run(ckt_ctl_checkpoint, (struct ckt_ctl_args){.stop = true, .json = true, .deadline = "7"}, "0123", path_in("cp/two"), NULL), CKT_EXIT_DONE);
+	IS(run(ckt_ctl_checkpoint,
+		   (struct ckt_ctl_args){.stop = true, .json = true, .deadline = "7"}, "0123",
+		   path_in("cp/two"), NULL),
+		CKT_EXIT_DONE);
 	calls_are((uint32_t[]){CKT_CONTROL_SAVE, CKT_CONTROL_RELEASE}, 2);
 	YES(saves[0].hold);
 	IS(saves[0].deadline_ms, 7000);
@@ -73,16 +91,25 @@ static void test_here(void)
 	json_decref(json);
 	/* An increment names its base. */
 	saves_begin();
-	IS(run(ckt_ctl_checkpoint, (struct ckt_ctl_args){.incremental = path_in("cp/two")}, "0123", path_in("cp/three"), NULL), CKT_EXIT_DONE);
+	IS(run(ckt_ctl_checkpoint, (struct ckt_ctl_args){.incremental = path_in("cp/two")}, "0123",
+		   path_in("cp/three"), NULL),
+		CKT_EXIT_DONE);
 	YES(saves[0].incremental && saves[0].keep_hashes && saves[0].base == 'a');
 	TEXT(read_file(path_in("cp/three/base")), "../two\n");
 	saves_begin();
-	IS(run(ckt_ctl_checkpoint, (struct ckt_ctl_args){.incremental = path_in("cp")}, "0123", path_in("cp/four"), NULL), CKT_EXIT_REFUSED);
+	IS(run(ckt_ctl_checkpoint, (struct ckt_ctl_args){.incremental = path_in("cp")}, "0123",
+		   path_in("cp/four"), NULL),
+		CKT_EXIT_REFUSED);
 	HAS(err, "is no image that another can build on");
-	/* Where the worker does not remember the base, its manifest goes along, and the save is asked for again. */
+	/*
+	 * Where the worker does not remember the base, its manifest goes along, and the save is
+	 * asked for again.
+	 */
 	saves_begin();
 	stale_once = true;
-	IS(run(ckt_ctl_checkpoint, (struct ckt_ctl_args){.incremental = path_in("cp/two")}, "0123", path_in("cp/five"), NULL), CKT_EXIT_DONE);
+	IS(run(ckt_ctl_checkpoint, (struct ckt_ctl_args){.incremental = path_in("cp/two")}, "0123",
+		   path_in("cp/five"), NULL),
+		CKT_EXIT_DONE);
 	calls_are((uint32_t[]){CKT_CONTROL_SAVE, CKT_CONTROL_BASE, CKT_CONTROL_SAVE}, 3);
 	ckt_control_base_args base = {0};
 	YES(decode(1, (xdrproc_t)xdr_ckt_control_base_args, &base));
@@ -90,40 +117,60 @@ static void test_here(void)
 	IS(memcmp(base.base, saves[1].id, sizeof base.base), 0);
 	xdr_free((xdrproc_t)xdr_ckt_control_base_args, (char *)&base);
 	TEXT(err, "");
-	/* Refused, or the place is taken: nothing stays, and nothing is asked that could not be kept. */
+	/*
+	 * Refused, or the place is taken: nothing stays, and nothing is asked that could not be
+	 * kept.
+	 */
 	saves_begin();
-	save_res.result = (ckt_control_result){CKT_CONTROL_REFUSED, (char *)"a kernel does not finish"};
-	IS(run(ckt_ctl_checkpoint, (struct ckt_ctl_args){.stop = true}, "0123", path_in("cp/four"), NULL), CKT_EXIT_REFUSED);
+	save_res.result =
+		(ckt_control_result){CKT_CONTROL_REFUSED, (char *)"a kernel does not finish"};
+	IS(run(ckt_ctl_checkpoint, (struct ckt_ctl_args){.stop = true}, "0123", path_in("cp/four"),
+		   NULL),
+		CKT_EXIT_REFUSED);
 	calls_are((uint32_t[]){CKT_CONTROL_SAVE}, 1);
 	saves_begin();
-	IS(run(ckt_ctl_checkpoint, (struct ckt_ctl_args){0}, "0123", path_in("cp/one"), NULL), CKT_EXIT_REFUSED);
+	IS(run(ckt_ctl_checkpoint, (struct ckt_ctl_args){0}, "0123", path_in("cp/one"), NULL),
+		CKT_EXIT_REFUSED);
 	IS(seen_count, 0);
 	IS(entries(path_in("cp")), 4);
 }
 
 static void test_elsewhere(void)
 {
-	ckt_control_stage_res made = {.result = {CKT_CONTROL_OK, (char *)""}, .stage = (char *)"tmp-9"};
+	ckt_control_stage_res made = {
+		.result = {CKT_CONTROL_OK, (char *)""}, .stage = (char *)"tmp-9"};
 	saves_begin();
-	IS(run(ckt_ctl_checkpoint, (struct ckt_ctl_args){.to_memory = true}, "0123", "fast", NULL), CKT_EXIT_DONE);
+	IS(run(ckt_ctl_checkpoint, (struct ckt_ctl_args){.to_memory = true}, "0123", "fast", NULL),
+		CKT_EXIT_DONE);
 	YES(saves[0].to_memory && !seen[0].fd);
 	TEXT(saves[0].stage, "fast");
 	HAS(out, "memory:fast");
 	saves_begin();
-	IS(run(ckt_ctl_checkpoint, (struct ckt_ctl_args){.to_memory = true}, "0123", NULL), CKT_EXIT_DONE);
+	IS(run(ckt_ctl_checkpoint, (struct ckt_ctl_args){.to_memory = true}, "0123", NULL),
+		CKT_EXIT_DONE);
 	HAS(out, "memory:0123456789ab");
 	saves_begin();
-	replies[CKT_CONTROL_STAGE_MAKE] = (struct reply){(xdrproc_t)xdr_ckt_control_stage_res, &made, NULL};
-	IS(run(ckt_ctl_checkpoint, (struct ckt_ctl_args){.server_side = "name", .stop = true}, "0123", NULL), CKT_EXIT_DONE);
-	calls_are((uint32_t[]){CKT_CONTROL_STAGE_MAKE, CKT_CONTROL_SAVE, CKT_CONTROL_STAGE_KEEP, CKT_CONTROL_RELEASE}, 4);
+	replies[CKT_CONTROL_STAGE_MAKE] =
+		(struct reply){(xdrproc_t)xdr_ckt_control_stage_res, &made, NULL};
+	IS(run(ckt_ctl_checkpoint, (struct ckt_ctl_args){.server_side = "name", .stop = true},
+		   "0123", NULL),
+		CKT_EXIT_DONE);
+	calls_are((uint32_t[]){CKT_CONTROL_STAGE_MAKE, CKT_CONTROL_SAVE, CKT_CONTROL_STAGE_KEEP,
+			  CKT_CONTROL_RELEASE},
+		4);
 	TEXT(saves[0].stage, "tmp-9");
 	/* Not kept: the session goes on, for nobody releases it to its end. */
 	ckt_control_result taken = {CKT_CONTROL_REFUSED, (char *)"exists"};
 	saves_begin();
-	replies[CKT_CONTROL_STAGE_MAKE] = (struct reply){(xdrproc_t)xdr_ckt_control_stage_res, &made, NULL};
-	replies[CKT_CONTROL_STAGE_KEEP] = (struct reply){(xdrproc_t)xdr_ckt_control_result, &taken, NULL};
-	IS(run(ckt_ctl_checkpoint, (struct ckt_ctl_args){.server_side = "name", .stop = true}, "0123", NULL), CKT_EXIT_REFUSED);
-	calls_are((uint32_t[]){CKT_CONTROL_STAGE_MAKE, CKT_CONTROL_SAVE, CKT_CONTROL_STAGE_KEEP}, 3);
+	replies[CKT_CONTROL_STAGE_MAKE] =
+		(struct reply){(xdrproc_t)xdr_ckt_control_stage_res, &made, NULL};
+	replies[CKT_CONTROL_STAGE_KEEP] =
+		(struct reply){(xdrproc_t)xdr_ckt_control_result, &taken, NULL};
+	IS(run(ckt_ctl_checkpoint, (struct ckt_ctl_args){.server_side = "name", .stop = true},
+		   "0123", NULL),
+		CKT_EXIT_REFUSED);
+	calls_are(
+		(uint32_t[]){CKT_CONTROL_STAGE_MAKE, CKT_CONTROL_SAVE, CKT_CONTROL_STAGE_KEEP}, 3);
 }
 
 UNIT_SUITE(checkpoint, {"usage", test_usage}, {"here", test_here}, {"elsewhere", test_elsewhere})

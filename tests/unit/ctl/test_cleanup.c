@@ -13,12 +13,18 @@ static void test_signals(void)
 		for (int registered = 0; registered < 2; registered++) {
 			IS(mkdir(path_in("making"), 0700), 0);
 			write_file(path_in("making/data-0"), "x");
-			char number[16], *argv[] = {(char *)"self", (char *)"--interrupted", path_in("making"), number, (char *)(registered ? "1" : "0"), NULL};
+			char number[16],
+				*argv[] = {(char *)"self", (char *)"--interrupted",
+					path_in("making"), number, (char *)(registered ? "1" : "0"),
+					NULL};
 			snprintf(number, sizeof number, "%d", signals[i]);
 			fflush(stdout);
 			pid_t pid = fork();
 			if (pid == 0) {
-				/* In a fresh process nobody has started the thread that waits, or blocked its signals. */
+				/*
+				 * In a fresh process nobody has started the thread that waits, or
+				 * blocked its signals.
+				 */
 				sigset_t none;
 				sigemptyset(&none);
 				sigprocmask(SIG_SETMASK, &none, NULL);

@@ -1,4 +1,7 @@
-/* ctl/client/client.c: a session's client in an image: copied whole, and refused without what it takes to bring it back. */
+/*
+ * ctl/client/client.c: a session's client in an image: copied whole, and refused without what it
+ * takes to bring it back.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -14,8 +17,9 @@ static void test_copy(void)
 	struct stat st;
 	IS(mkdir(path_in("from"), 0700), 0);
 	IS(mkdir(path_in("to"), 0700), 0);
-	int from = open(path_in("from"), O_RDONLY | O_DIRECTORY), to = open(path_in("to"), O_RDONLY | O_DIRECTORY);
-	IS(ckt_ctl_client_copy(from, to), 0);	/* none: nothing to do */
+	int from = open(path_in("from"), O_RDONLY | O_DIRECTORY),
+	    to = open(path_in("to"), O_RDONLY | O_DIRECTORY);
+	IS(ckt_ctl_client_copy(from, to), 0); /* none: nothing to do */
 	NO(exists(path_in("to/client")));
 	IS(mkdir(path_in("from/client"), 0700), 0);
 	write_file(path_in("from/client/client.json"), "{}");
@@ -25,7 +29,8 @@ static void test_copy(void)
 	IS(ckt_ctl_client_copy(from, to), 0);
 	TEXT(read_file(path_in("to/client/pages-1.img")), "pages");
 	TEXT(read_file(path_in("to/client/client.json")), "{}");
-	NO(exists(path_in("to/client/link")) || exists(path_in("to/client/inner")));	/* plain files alone */
+	/* plain files alone */
+	NO(exists(path_in("to/client/link")) || exists(path_in("to/client/inner")));
 	IS(stat(path_in("to/client/client.json"), &st), 0);
 	IS(st.st_mode & 07777, 0600);
 	IS(ckt_ctl_client_copy(from, to), -EEXIST);

@@ -1,4 +1,7 @@
-/* ctl/client_address.c: where a client looks for its session: the file is whole, its directories are this user's alone. */
+/*
+ * ctl/client_address.c: where a client looks for its session: the file is whole, its directories
+ * are this user's alone.
+ */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

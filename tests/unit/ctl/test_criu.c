@@ -20,15 +20,21 @@ static void test_version(void)
 		int expected;
 		const char *said;
 	} cases[] = {
-		{40100, 0, ""}, {40101, 0, ""}, {40200, 0, ""}, {50000, 0, ""},
-		{40099, -EPROTONOSUPPORT, "/x/criu is CRIU 4.0.99, and --with-client needs 4.1 or later"},
+		{40100, 0, ""},
+		{40101, 0, ""},
+		{40200, 0, ""},
+		{50000, 0, ""},
+		{40099, -EPROTONOSUPPORT,
+			"/x/criu is CRIU 4.0.99, and --with-client needs 4.1 or later"},
 		{40000, -EPROTONOSUPPORT, "is CRIU 4.0, and"},
 		{31701, -EPROTONOSUPPORT, "is CRIU 3.17.1, and"},
 		{0, -EPROTONOSUPPORT, "/x/criu does not say its version"},
 	};
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		*message = 0;
-		CU_ASSERT_EQUAL(ckt_criu_version_check(cases[i].version, "/x/criu", message, sizeof message), cases[i].expected);
+		CU_ASSERT_EQUAL(ckt_criu_version_check(
+					cases[i].version, "/x/criu", message, sizeof message),
+			cases[i].expected);
 		CU_ASSERT_PTR_NOT_NULL(strstr(message, cases[i].said));
 		CU_ASSERT_EQUAL(*message == 0, cases[i].expected == 0);
 	}
@@ -48,7 +54,8 @@ static void test_rights(void)
 		{{.root = true, .effective = ~0ull}, 0, false, ""},
 		{{.root = true, .effective = restore}, 0, true, ""},
 		{{.root = true, .effective = 1}, -EPERM, true, "--cap-add CHECKPOINT_RESTORE"},
-		{{.effective = 0}, -EPERM, true, "sudo setcap cap_checkpoint_restore,cap_sys_ptrace+eip /x/criu"},
+		{{.effective = 0}, -EPERM, true,
+			"sudo setcap cap_checkpoint_restore,cap_sys_ptrace+eip /x/criu"},
 		/* What is effective for us alone does not reach a program that we start. */
 		{{.effective = restore}, -EPERM, true, "CAP_CHECKPOINT_RESTORE"},
 		{{.effective = restore, .ambient = restore}, 0, true, ""},
@@ -57,7 +64,9 @@ static void test_rights(void)
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		char message[512] = "";
 		bool unprivileged = true;
-		CU_ASSERT_EQUAL(ckt_criu_rights_check(&cases[i].rights, "/x/criu", &unprivileged, message, sizeof message), cases[i].expected);
+		CU_ASSERT_EQUAL(ckt_criu_rights_check(&cases[i].rights, "/x/criu", &unprivileged,
+					message, sizeof message),
+			cases[i].expected);
 		CU_ASSERT_EQUAL(unprivileged, cases[i].unprivileged);
 		CU_ASSERT_PTR_NOT_NULL(strstr(message, cases[i].said));
 	}
@@ -71,7 +80,8 @@ static void test_log(void)
 	      "(00.000002) Error (criu/util.c:1533): rlimit: Can't setup RLIMIT_NOFILE for self: Operation not permitted\n"
 	      "(00.000003) Warn  (criu/x.c:1): not this\n"
 	      "(00.000004) Error (criu/sk-inet.c:191): inet: Connected TCP socket, consider using --tcp-established option.\n"
-	      "(00.000005) Error (criu/cr-dump.c:2098): Dumping FAILED.\n", file);
+	      "(00.000005) Error (criu/cr-dump.c:2098): Dumping FAILED.\n",
+		file);
 	fclose(file);
 	ckt_criu_log_error(path, text, sizeof text);
 	CU_ASSERT_EQUAL(strncmp(text, "inet: Connected TCP socket, consider using", 42), 0);
@@ -98,10 +108,13 @@ static void test_process(void)
 	CU_ASSERT_TRUE(ckt_process_is_below(child, getpid()));
 	CU_ASSERT_FALSE(ckt_process_is_below(getpid(), child));
 	CU_ASSERT_EQUAL(ckt_process_tree(getpid(), ids), 2);
-	CU_ASSERT_TRUE((ids[0] == child && ids[1] == getpid()) || (ids[0] == getpid() && ids[1] == child));
-	CU_ASSERT_EQUAL(ckt_process_look(child, "test_ctl_criu", &process, message, sizeof message), 0);
+	CU_ASSERT_TRUE(
+		(ids[0] == child && ids[1] == getpid()) || (ids[0] == getpid() && ids[1] == child));
+	CU_ASSERT_EQUAL(
+		ckt_process_look(child, "test_ctl_criu", &process, message, sizeof message), 0);
 	CU_ASSERT_EQUAL(process.uid, geteuid());
-	CU_ASSERT_EQUAL(ckt_process_look(child, "another", &process, message, sizeof message), -ESRCH);
+	CU_ASSERT_EQUAL(
+		ckt_process_look(child, "another", &process, message, sizeof message), -ESRCH);
 	CU_ASSERT_PTR_NOT_NULL(strstr(message, "is not another"));
 	CU_ASSERT_FALSE(ckt_process_is_over(child));
 	close(wait[1]);
@@ -110,7 +123,8 @@ static void test_process(void)
 	CU_ASSERT_TRUE(ckt_process_is_over(child));
 	CU_ASSERT_TRUE(ckt_process_describe(child, text, sizeof text));
 	CU_ASSERT_PTR_NOT_NULL(strstr(text, "test_ctl_criu, which has ended, but process"));
-	CU_ASSERT_EQUAL(ckt_process_look(1 << 22, "another", &process, message, sizeof message), -ESRCH);
+	CU_ASSERT_EQUAL(
+		ckt_process_look(1 << 22, "another", &process, message, sizeof message), -ESRCH);
 	CU_ASSERT_FALSE(ckt_process_describe(1 << 22, text, sizeof text));
 	close(wait[0]);
 }
@@ -126,8 +140,10 @@ static void test_stalled(void)
 	fchmod(fd, 0700);
 	close(fd);
 	snprintf(criu.path, sizeof criu.path, "%s", path);
-	CU_ASSERT_EQUAL(ckt_criu_restore(&criu, here, NULL, 0, NULL, &pid, message, sizeof message), -ETIMEDOUT);
-	CU_ASSERT_PTR_NOT_NULL(strstr(message, "CRIU could not restore the process: it did nothing for 1 s and was ended"));
+	CU_ASSERT_EQUAL(ckt_criu_restore(&criu, here, NULL, 0, NULL, &pid, message, sizeof message),
+		-ETIMEDOUT);
+	CU_ASSERT_PTR_NOT_NULL(strstr(message,
+		"CRIU could not restore the process: it did nothing for 1 s and was ended"));
 	CU_ASSERT_EQUAL(pid, 0);
 	CU_ASSERT_EQUAL(waitpid(-1, NULL, 0), -1);
 	CU_ASSERT_EQUAL(errno, ECHILD);

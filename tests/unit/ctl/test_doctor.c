@@ -1,4 +1,7 @@
-/* ctl/doctor/doctor.c: what doctor makes of files, broken ones included: every truncation of a program must be survived. */
+/*
+ * ctl/doctor/doctor.c: what doctor makes of files, broken ones included: every truncation of a
+ * program must be survived.
+ */
 #include <CUnit/Basic.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -27,9 +30,10 @@ static const char *look(const char *command, const char *name)
 	json_t *check;
 	ckt_doctor_program(&doctor, command);
 	result[0] = 0;
-	json_array_foreach(doctor.checks, index, check)
-		if (strcmp(json_string_value(json_object_get(check, "name")), name) == 0)
-			snprintf(result, sizeof result, "%s", json_string_value(json_object_get(check, "result")));
+	json_array_foreach(doctor.checks, index,
+		check) if (strcmp(json_string_value(json_object_get(check, "name")), name) == 0)
+		snprintf(result, sizeof result, "%s",
+			json_string_value(json_object_get(check, "result")));
 	json_decref(doctor.checks);
 	return *result ? result : NULL;
 }
@@ -55,7 +59,7 @@ static void test_programs(void)
 	CU_ASSERT_STRING_EQUAL(look(path, "runtime"), "ok");
 	write_file(self, size, 04700);
 	CU_ASSERT_STRING_EQUAL(look(path, "program"), "fail");
-	self[18] = 183;	/* AArch64 */
+	self[18] = 183; /* AArch64 */
 	write_file(self, size, 0700);
 	CU_ASSERT_STRING_EQUAL(look(path, "program"), "fail");
 	free(self);

@@ -1,4 +1,7 @@
-/* ctl/doctor/doctor_program.c: programs as their files tell: found by PATH, through scripts, and every damage survived. */
+/*
+ * ctl/doctor/doctor_program.c: programs as their files tell: found by PATH, through scripts, and
+ * every damage survived.
+ */
 #include <elf.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,8 +21,9 @@ static const char *look(const char *command)
 	text[0] = 0;
 	ckt_doctor_program(&doctor, command);
 	json_array_foreach(doctor.checks, index, check)
-		snprintf(text + strlen(text), sizeof text - strlen(text), "%s=%s ", json_string_value(json_object_get(check, "name")),
-			 json_string_value(json_object_get(check, "result")));
+		snprintf(text + strlen(text), sizeof text - strlen(text), "%s=%s ",
+			json_string_value(json_object_get(check, "name")),
+			json_string_value(json_object_get(check, "result")));
 	json_decref(doctor.checks);
 	return text;
 }
@@ -48,7 +52,10 @@ static void test_scripts(void)
 	write_file(path_in("locked.sh"), "#!/bin/sh\n");
 	IS(chmod(path_in("locked.sh"), 0644), 0);
 	HAS(look(path_in("locked.sh")), "program=fail script=ok");
-	/* By PATH: not every directory of it exists, and files that cannot be executed are passed over. */
+	/*
+	 * By PATH: not every directory of it exists, and files that cannot be executed are passed
+	 * over.
+	 */
 	IS(mkdir(path_in("p1"), 0755), 0);
 	IS(mkdir(path_in("p2"), 0755), 0);
 	write_file(path_in("p1/tool-of-test"), "#!/bin/sh\n");
@@ -80,30 +87,43 @@ static void test_files(void)
 		Elf64_Phdr headers[3];
 		Elf64_Dyn dynamic[3];
 		char strings[64];
-	} f = {.elf = {.e_ident = ELFMAG, .e_machine = EM_X86_64, .e_phoff = sizeof f.elf, .e_phentsize = sizeof(Elf64_Phdr), .e_phnum = 3}};
+	} f = {.elf = {.e_ident = ELFMAG,
+		       .e_machine = EM_X86_64,
+		       .e_phoff = sizeof f.elf,
+		       .e_phentsize = sizeof(Elf64_Phdr),
+		       .e_phnum = 3}};
 	f.elf.e_ident[EI_CLASS] = ELFCLASS64;
 	f.headers[0] = (Elf64_Phdr){.p_type = PT_INTERP};
 	f.headers[1] = (Elf64_Phdr){.p_type = PT_LOAD, .p_vaddr = 0x1000, .p_filesz = sizeof f};
-	f.headers[2] = (Elf64_Phdr){.p_type = PT_DYNAMIC, .p_offset = offsetof(__typeof__(f), dynamic), .p_filesz = sizeof f.dynamic};
+	f.headers[2] = (Elf64_Phdr){.p_type = PT_DYNAMIC,
+		.p_offset = offsetof(__typeof__(f), dynamic),
+		.p_filesz = sizeof f.dynamic};
 	f.dynamic[0] = (Elf64_Dyn){.d_tag = DT_NEEDED, .d_un.d_val = 1};
-	f.dynamic[1] = (Elf64_Dyn){.d_tag = DT_STRTAB, .d_un.d_ptr = 0x1000 + offsetof(__typeof__(f), strings)};
+	f.dynamic[1] = (Elf64_Dyn){
+		.d_tag = DT_STRTAB, .d_un.d_ptr = 0x1000 + offsetof(__typeof__(f), strings)};
 	static const struct {
 		const char *needed, *found;
-	} cases[] = {{"libcudart.so.13", "program=ok runtime=ok "}, {"libcudart.so.12", "program=ok runtime=ok "},
-		     {"libcudart.so.11.0", "program=ok runtime=fail "}, {"libcuda.so.1", "program=ok runtime=ok "},
-		     {"libc.so.6", "program=ok runtime=ok "}};
+	} cases[] = {{"libcudart.so.13", "program=ok runtime=ok "},
+		{"libcudart.so.12", "program=ok runtime=ok "},
+		{"libcudart.so.11.0", "program=ok runtime=fail "},
+		{"libcuda.so.1", "program=ok runtime=ok "},
+		{"libc.so.6", "program=ok runtime=ok "}};
 	for (size_t i = 0; i < COUNT(cases); i++) {
 		memset(f.strings, 0, sizeof f.strings);
 		strcpy(f.strings + 1, cases[i].needed);
 		put(path_in("elf"), &f, sizeof f);
 		TEXT(look(path_in("elf")), cases[i].found);
 	}
-	/* Offsets that lead anywhere, and every truncation: an answer, and no read outside of the file. */
+	/*
+	 * Offsets that lead anywhere, and every truncation: an answer, and no read outside of the
+	 * file.
+	 */
 	for (size_t cut = 0; cut < sizeof f; cut += 3) {
 		put(path_in("cut"), &f, cut);
 		YES(*look(path_in("cut")));
 	}
-	for (size_t at = sizeof f.elf.e_ident; at + 8 <= offsetof(__typeof__(f), strings); at += 8) {
+	for (size_t at = sizeof f.elf.e_ident; at + 8 <= offsetof(__typeof__(f), strings);
+		at += 8) {
 		__typeof__(f) wrong = f;
 		memset((char *)&wrong + at, 0xff, 8);
 		put(path_in("wrong"), &wrong, sizeof wrong);
@@ -113,7 +133,7 @@ static void test_files(void)
 	put(path_in("elf"), &f, sizeof f);
 	TEXT(look(path_in("elf")), "program=fail ");
 	f.elf.e_ident[EI_CLASS] = ELFCLASS64;
-	f.headers[0].p_type = PT_NOTE;	/* linked statically */
+	f.headers[0].p_type = PT_NOTE; /* linked statically */
 	put(path_in("elf"), &f, sizeof f);
 	TEXT(look(path_in("elf")), "program=fail ");
 }

@@ -1,4 +1,7 @@
-/* ctl/events.c: cricketctl events: what there is at once, a line each; with --follow until the server is gone. */
+/*
+ * ctl/events.c: cricketctl events: what there is at once, a line each; with --follow until the
+ * server is gone.
+ */
 #include <string.h>
 
 #include "inside.h"
@@ -7,9 +10,18 @@ static unsigned pages;
 
 static bool events(struct ckt_cursor *args, int fd, xdrproc_t *ret_xdr, void **ret_res)
 {
-	static ckt_control_event list[2] = {
-		{.number = 5, .when = 0, .name = (char *)"started", .session = (char *)"0123456789ab", .program_name = (char *)"p", .detail = (char *)""},
-		{.number = 6, .when = 60, .name = (char *)"saved", .session = (char *)"0123456789ab", .program_name = (char *)"p\033", .detail = (char *)"7 bytes"}};
+	static ckt_control_event list[2] = {{.number = 5,
+						    .when = 0,
+						    .name = (char *)"started",
+						    .session = (char *)"0123456789ab",
+						    .program_name = (char *)"p",
+						    .detail = (char *)""},
+		{.number = 6,
+			.when = 60,
+			.name = (char *)"saved",
+			.session = (char *)"0123456789ab",
+			.program_name = (char *)"p\033",
+			.detail = (char *)"7 bytes"}};
 	static ckt_control_events_res res;
 	ckt_control_events_args asked = {0};
 	(void)fd;
@@ -31,7 +43,8 @@ static void test_events(void)
 		begin();
 		pages = 0;
 		replies[CKT_CONTROL_EVENTS].answer = events;
-		IS(run(ckt_ctl_events, (struct ckt_ctl_args){.follow = true, .json = json}, NULL), CKT_EXIT_NO_SERVER);
+		IS(run(ckt_ctl_events, (struct ckt_ctl_args){.follow = true, .json = json}, NULL),
+			CKT_EXIT_NO_SERVER);
 		IS(pages, 2);
 		IS(strlen(out) > 0 && out[strlen(out) - 1] == '\n', true);
 		unsigned lines = 0;
@@ -43,7 +56,8 @@ static void test_events(void)
 			json_t *first = json_loads(out, JSON_DISABLE_EOF_CHECK, NULL);
 			TEXT(json_string_value(json_object_get(first, "event")), "started");
 			IS(json_integer_value(json_object_get(first, "number")), 5);
-			TEXT(json_string_value(json_object_get(first, "when")), "1970-01-01T00:00:00Z");
+			TEXT(json_string_value(json_object_get(first, "when")),
+				"1970-01-01T00:00:00Z");
 			json_decref(first);
 		} else {
 			HAS(out, "1970-01-01T00:01:00Z  0123456789ab  saved       p");

@@ -1,4 +1,7 @@
-/* ctl/files.c: directories of images: whole under their name or not there, what killed ones left goes, what lives stays. */
+/*
+ * ctl/files.c: directories of images: whole under their name or not there, what killed ones left
+ * goes, what lives stays.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -17,7 +20,8 @@ static int places(const struct ckt_ctl_args *args)
 		const char *name;
 		bool here;
 		int status;
-	} cases[] = {{NULL, true, 0}, {NULL, false, 2}, {"x", true, 2}, {"x", false, 0}, {"tmp-x", false, 2}, {"A", false, 2}, {"", false, 2}, {"a/b", false, 2}};
+	} cases[] = {{NULL, true, 0}, {NULL, false, 2}, {"x", true, 2}, {"x", false, 0},
+		{"tmp-x", false, 2}, {"A", false, 2}, {"", false, 2}, {"a/b", false, 2}};
 	(void)args;
 	for (size_t i = 0; i < COUNT(cases); i++) {
 		struct ckt_ctl_args a = {.command = "checkpoint", .server_side = cases[i].name};
@@ -27,7 +31,8 @@ static int places(const struct ckt_ctl_args *args)
 	static const struct {
 		const char *text, *path, *parent;
 		int at;
-	} paths[] = {{"/a/b", "/a/b", "/a", 3}, {"a", "a", ".", 0}, {"/a", "/a", "/", 1}, {"a/b//", "a/b", "a", 2}, {"/", "/", "/", 1}, {"///", "/", "/", 1}};
+	} paths[] = {{"/a/b", "/a/b", "/a", 3}, {"a", "a", ".", 0}, {"/a", "/a", "/", 1},
+		{"a/b//", "a/b", "a", 2}, {"/", "/", "/", 1}, {"///", "/", "/", 1}};
 	for (size_t i = 0; i < COUNT(paths); i++) {
 		IS(ckt_ctl_path_copy(paths[i].text, path), 0);
 		TEXT(path, paths[i].path);
@@ -64,7 +69,8 @@ static int partials(const struct ckt_ctl_args *args)
 	write_file(path_in("image.partial.dead/client/x"), "x");
 	IS(mkdir(path_in("image2.partial.dead"), 0700), 0);
 	IS(ckt_ctl_partial_make(path, &other), 0);
-	YES(exists(partial.temporary) && !exists(path_in("image.partial.dead")) && exists(path_in("image2.partial.dead")));
+	YES(exists(partial.temporary) && !exists(path_in("image.partial.dead")) &&
+		exists(path_in("image2.partial.dead")));
 	ckt_ctl_partial_drop(&other);
 	ckt_ctl_partial_drop(&other);
 	NO(exists(other.path));
@@ -136,7 +142,7 @@ static void test_remove(void)
 	IS(symlink(path_in("c"), path_in("tree/d/link")), 0);
 	ckt_ctl_tree_remove(AT_FDCWD, path_in("tree"), 0);
 	NO(exists(path_in("tree")));
-	YES(exists(path_in("precious")) && exists(path_in("c/two")));	/* links are not followed */
+	YES(exists(path_in("precious")) && exists(path_in("c/two"))); /* links are not followed */
 	ckt_ctl_tree_remove(AT_FDCWD, path_in("tree"), 0);
 }
 
@@ -149,7 +155,10 @@ static void *remover(void *unused)
 	return unused;
 }
 
-/* Others sweep what dead ones left while we make ours: it is never theirs, not even before it is locked. */
+/*
+ * Others sweep what dead ones left while we make ours: it is never theirs, not even before it is
+ * locked.
+ */
 static void test_made_while_others_sweep(void)
 {
 	pthread_t others[2];
@@ -176,4 +185,6 @@ static void test_made_while_others_sweep(void)
 	IS(ckt_ctl_directory_make(path, &fd), -ENOENT);
 }
 
-UNIT_SUITE(files, {"made while others sweep", test_made_while_others_sweep}, {"places", test_places}, {"partial", test_partial}, {"base", test_base}, {"remove", test_remove})
+UNIT_SUITE(files, {"made while others sweep", test_made_while_others_sweep},
+	{"places", test_places}, {"partial", test_partial}, {"base", test_base},
+	{"remove", test_remove})

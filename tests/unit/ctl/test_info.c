@@ -3,11 +3,19 @@
 
 #include "inside.h"
 
-static ckt_control_gpu gpus[] = {{.ordinal = 3, .name = (char *)"GPU X", .memory_bytes = (uint64_t)8 << 30}};
+static ckt_control_gpu gpus[] = {
+	{.ordinal = 3, .name = (char *)"GPU X", .memory_bytes = (uint64_t)8 << 30}};
 static ckt_control_address listening[] = {{(char *)"127.0.0.1:7350"}};
-static ckt_control_info_res info = {.build = (char *)"1.2", .host = (char *)"h\nost", .pid = 42, .driver = (char *)"/lib/libcuda.so.1", .gpus = {1, gpus},
-				    .socket = (char *)"/run/s", .listening = {1, listening}, .sessions = 2, .max_sessions = 5,
-				    .session_memory_bytes = (uint64_t)1 << 30};
+static ckt_control_info_res info = {.build = (char *)"1.2",
+	.host = (char *)"h\nost",
+	.pid = 42,
+	.driver = (char *)"/lib/libcuda.so.1",
+	.gpus = {1, gpus},
+	.socket = (char *)"/run/s",
+	.listening = {1, listening},
+	.sessions = 2,
+	.max_sessions = 5,
+	.session_memory_bytes = (uint64_t)1 << 30};
 
 static void test_info(void)
 {
@@ -25,10 +33,12 @@ static void test_info(void)
 		info.insecure = cases[i].insecure;
 		info.soft = cases[i].soft;
 		info.stopping = cases[i].stopping;
-		replies[CKT_CONTROL_INFO] = (struct reply){(xdrproc_t)xdr_ckt_control_info_res, &info, NULL};
+		replies[CKT_CONTROL_INFO] =
+			(struct reply){(xdrproc_t)xdr_ckt_control_info_res, &info, NULL};
 		IS(run(ckt_ctl_info, (struct ckt_ctl_args){.json = true}, NULL), CKT_EXIT_DONE);
 		json_t *json = json_loads(out, 0, NULL);
-		TEXT(json_string_value(json_object_get(json, "authentication")), cases[i].authentication);
+		TEXT(json_string_value(json_object_get(json, "authentication")),
+			cases[i].authentication);
 		IS(json_is_true(json_object_get(json, "soft")), cases[i].soft);
 		IS(json_is_true(json_object_get(json, "stopping")), cases[i].stopping);
 		TEXT(json_string_value(json_object_get(json, "host")), "h\nost");
@@ -43,7 +53,8 @@ static void test_info(void)
 		IS(strstr(out, "shutting down") != NULL, cases[i].stopping);
 		CU_ASSERT_PTR_NULL(strstr(out, "h\nost"));
 	}
-	IS(run(ckt_ctl_info, (struct ckt_ctl_args){.server = "unix:/nowhere"}, NULL), CKT_EXIT_NO_SERVER);
+	IS(run(ckt_ctl_info, (struct ckt_ctl_args){.server = "unix:/nowhere"}, NULL),
+		CKT_EXIT_NO_SERVER);
 }
 
 UNIT_SUITE(info, {"info", test_info})

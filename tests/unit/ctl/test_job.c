@@ -1,6 +1,6 @@
 /*
- * ctl/job/job.c, ctl/job/job_servers.c: what is asked of the server for a job's checkpoint, what comes of each answer, and that nothing is left of one
- * that fails.
+ * ctl/job/job.c, ctl/job/job_servers.c: what is asked of the server for a job's checkpoint, what
+ * comes of each answer, and that nothing is left of one that fails.
  */
 #include <string.h>
 
@@ -25,11 +25,21 @@ static void start(void)
 {
 	begin();
 	for (int i = 0; i < 2; i++)
-		told[i] = (ckt_control_rank){.session = (char *)(i ? "ba9876543210" : "0123456789ab"), .program_name = (char *)"p", .client = (char *)"h",
-					     .client_pid = 8u - (unsigned)i, .held = true, .drained = true, .copied = true, .message = (char *)""};
+		told[i] =
+			(ckt_control_rank){.session = (char *)(i ? "ba9876543210" : "0123456789ab"),
+				.program_name = (char *)"p",
+				.client = (char *)"h",
+				.client_pid = 8u - (unsigned)i,
+				.held = true,
+				.drained = true,
+				.copied = true,
+				.message = (char *)""};
 	held = (ckt_control_job_res){.result = {CKT_CONTROL_OK, (char *)""}, .ranks = {2, told}};
 	memset(held.key, 'k', sizeof held.key);
-	saved = (ckt_control_save_res){.result = {CKT_CONTROL_OK, (char *)""}, .session = (char *)"x", .bytes = 512, .memory_bytes = 700};
+	saved = (ckt_control_save_res){.result = {CKT_CONTROL_OK, (char *)""},
+		.session = (char *)"x",
+		.bytes = 512,
+		.memory_bytes = 700};
 	for (uint32_t proc = CKT_CONTROL_JOB_HOLD; proc <= CKT_CONTROL_JOB_END; proc++)
 		replies[proc] = (struct reply){(xdrproc_t)xdr_ckt_control_job_res, &held, NULL};
 	replies[CKT_CONTROL_SAVE].answer = save;
@@ -51,7 +61,8 @@ static void test_usage(void)
 	} cases[] = {
 		{{.job = "a b"}, "x", "--job: 'a b' is no name of a job"},
 		{{.job = "a"}, NULL, "checkpoint --job NAME DIR goes with"},
-		{{.job = "a", .every = "1s"}, "x", "goes with --server, --stop, --deadline and --compress alone"},
+		{{.job = "a", .every = "1s"}, "x",
+			"goes with --server, --stop, --deadline and --compress alone"},
 		{{.job = "a", .with_client = true}, "x", "goes with"},
 		{{.job = "a", .deadline = "0"}, "x", "--deadline: '0' is not valid"},
 	};
@@ -66,15 +77,19 @@ static void test_usage(void)
 static void test_saved(void)
 {
 	start();
-	IS(run(ckt_ctl_checkpoint, (struct ckt_ctl_args){.job = "mine", .json = true}, path_in("saved"), NULL), CKT_EXIT_DONE);
+	IS(run(ckt_ctl_checkpoint, (struct ckt_ctl_args){.job = "mine", .json = true},
+		   path_in("saved"), NULL),
+		CKT_EXIT_DONE);
 	TEXT(err, "");
 	json_t *json = json_loads(out, 0, NULL);
 	TEXT(json_string_value(json_object_get(json, "job")), "mine");
 	/* By process on their host, as launchers start them. */
-	TEXT(json_string_value(json_array_get(json_object_get(json, "sessions"), 0)), "ba9876543210");
+	TEXT(json_string_value(json_array_get(json_object_get(json, "sessions"), 0)),
+		"ba9876543210");
 	IS(json_integer_value(json_object_get(json, "bytes")), 1024);
 	IS(json_integer_value(json_object_get(json, "memory_bytes")), 1400);
-	double stopped_ms = json_real_value(json_object_get(json, "stopped_ms")), cut_ms = json_real_value(json_object_get(json, "cut_ms"));
+	double stopped_ms = json_real_value(json_object_get(json, "stopped_ms")),
+	       cut_ms = json_real_value(json_object_get(json, "cut_ms"));
 	YES(cut_ms > 0 && cut_ms <= stopped_ms);
 	json_decref(json);
 	IS(calls_of(CKT_CONTROL_JOB_HOLD), 1);
@@ -91,7 +106,9 @@ static void test_saved(void)
 static void test_stopped(void)
 {
 	start();
-	IS(run(ckt_ctl_checkpoint, (struct ckt_ctl_args){.job = "mine", .stop = true}, path_in("stopped"), NULL), CKT_EXIT_DONE);
+	IS(run(ckt_ctl_checkpoint, (struct ckt_ctl_args){.job = "mine", .stop = true},
+		   path_in("stopped"), NULL),
+		CKT_EXIT_DONE);
 	HAS(out, "job mine: 2 sessions written to");
 	HAS(out, "and ended");
 	IS(calls_of(CKT_CONTROL_RELEASE), 2);
@@ -104,7 +121,9 @@ static void test_failed(void)
 	start();
 	told[1].drained = false;
 	told[1].message = (char *)"a kernel\033 spins";
-	IS(run(ckt_ctl_checkpoint, (struct ckt_ctl_args){.job = "mine", .deadline = "1"}, path_in("late"), NULL), CKT_EXIT_REFUSED);
+	IS(run(ckt_ctl_checkpoint, (struct ckt_ctl_args){.job = "mine", .deadline = "1"},
+		   path_in("late"), NULL),
+		CKT_EXIT_REFUSED);
 	HAS(err, "session ba9876543210 (p, process 7 on h) did not drain within 1 s: a kernel");
 	CU_ASSERT_PTR_NULL(strchr(err, '\033'));
 	IS(calls_of(CKT_CONTROL_SAVE), 0);
@@ -112,18 +131,22 @@ static void test_failed(void)
 	/* One that went on by itself, one that ended, one that cannot be saved, none at all. */
 	start();
 	told[0].held = false;
-	IS(run(ckt_ctl_checkpoint, (struct ckt_ctl_args){.job = "mine"}, path_in("late"), NULL), CKT_EXIT_REFUSED);
+	IS(run(ckt_ctl_checkpoint, (struct ckt_ctl_args){.job = "mine"}, path_in("late"), NULL),
+		CKT_EXIT_REFUSED);
 	HAS(err, "went on before all was saved");
 	start();
 	saved.result = (ckt_control_result){CKT_CONTROL_REFUSED, (char *)"no room"};
-	IS(run(ckt_ctl_checkpoint, (struct ckt_ctl_args){.job = "mine"}, path_in("late"), NULL), CKT_EXIT_REFUSED);
+	IS(run(ckt_ctl_checkpoint, (struct ckt_ctl_args){.job = "mine"}, path_in("late"), NULL),
+		CKT_EXIT_REFUSED);
 	HAS(err, "no room");
 	NO(exists(path_in("late")));
 	start();
 	held.result = (ckt_control_result){CKT_CONTROL_REFUSED, (char *)"there is no such job"};
-	IS(run(ckt_ctl_checkpoint, (struct ckt_ctl_args){.job = "mine"}, path_in("late"), NULL), CKT_EXIT_REFUSED);
+	IS(run(ckt_ctl_checkpoint, (struct ckt_ctl_args){.job = "mine"}, path_in("late"), NULL),
+		CKT_EXIT_REFUSED);
 	HAS(err, "there is no such job");
 	NO(exists(path_in("late")));
 }
 
-UNIT_SUITE(job, {"usage", test_usage}, {"saved", test_saved}, {"stopped", test_stopped}, {"failed", test_failed})
+UNIT_SUITE(job, {"usage", test_usage}, {"saved", test_saved}, {"stopped", test_stopped},
+	{"failed", test_failed})

@@ -1,5 +1,6 @@
 /*
- * ctl/job/job_cut.c: whom to let on, until none has anything left to do: over sessions that are played here, whose work waits for each other's.
+ * ctl/job/job_cut.c: whom to let on, until none has anything left to do: over sessions that are
+ * played here, whose work waits for each other's.
  */
 #include <string.h>
 
@@ -8,7 +9,10 @@
 
 enum { RANKS = 3, ROUNDS_MAX = 20000, NEAR = 3 };
 
-/* Programs that issue commands; every `period`th is a collective, which ends once all have issued as many. */
+/*
+ * Programs that issue commands; every `period`th is a collective, which ends once all have issued
+ * as many.
+ */
 static struct {
 	uint64_t executed, left, bound;
 	unsigned period;
@@ -30,7 +34,9 @@ static void play_on(struct ckt_ctl_rank *ranks)
 		}
 		ranks[r].step = false;
 		/* So many a millisecond. */
-		for (unsigned i = 0; i < 2000 && play[r].left && !(play[r].bound && collectives(r) >= play[r].bound); i++) {
+		for (unsigned i = 0; i < 2000 && play[r].left &&
+			!(play[r].bound && collectives(r) >= play[r].bound);
+			i++) {
 			play[r].executed++;
 			play[r].left--;
 		}
@@ -62,15 +68,21 @@ static int64_t find_cut(struct ckt_ctl_rank *ranks)
 static void begin_play(const uint64_t executed[RANKS], unsigned period, bool counts)
 {
 	for (unsigned r = 0; r < RANKS; r++)
-		memset(&play[r], 0, sizeof play[r]), play[r].executed = executed[r], play[r].period = period, play[r].counts = counts;
+		memset(&play[r], 0, sizeof play[r]), play[r].executed = executed[r],
+						     play[r].period = period,
+						     play[r].counts = counts;
 }
 
 static void test_meet(void)
 {
-	static const uint64_t starts[][RANKS] = {{0, 0, 0}, {100, 100, 100}, {100, 199, 100}, {1000, 0, 500}, {1, 30000, 7}, {12345, 678, 12000}};
+	static const uint64_t starts[][RANKS] = {{0, 0, 0}, {100, 100, 100}, {100, 199, 100},
+		{1000, 0, 500}, {1, 30000, 7}, {12345, 678, 12000}};
 	for (size_t i = 0; i < COUNT(starts); i++)
 		for (unsigned period = 1; period <= 100; period += 33)
-			/* Without counts three ranks that are far apart may take longer than any deadline. */
+			/*
+			 * Without counts three ranks that are far apart may take longer than any
+			 * deadline.
+			 */
 			for (int counts = i >= NEAR; counts < 2; counts++) {
 				struct ckt_ctl_rank ranks[RANKS] = {{0}};
 				begin_play(starts[i], period, counts);
@@ -124,4 +136,5 @@ static void test_everybody(void)
 	YES(second);
 }
 
-UNIT_SUITE(job_cut, {"meet", test_meet}, {"exact", test_exact}, {"idle", test_idle}, {"everybody", test_everybody})
+UNIT_SUITE(job_cut, {"meet", test_meet}, {"exact", test_exact}, {"idle", test_idle},
+	{"everybody", test_everybody})

@@ -1,4 +1,7 @@
-/* ctl/job/job_manifest.c: what is written is read, and what somebody else may have written is refused. */
+/*
+ * ctl/job/job_manifest.c: what is written is read, and what somebody else may have written is
+ * refused.
+ */
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,9 +24,20 @@ static int read_it(const struct ckt_ctl_args *args)
 
 static void test_round(void)
 {
-	struct ckt_ctl_rank ranks[2] = {{.server = 1, .session = "0123456789ab", .program = "a\xff", .client = "host", .pid = 7, .gpu = 3},
-					{.server = 0, .session = "ba9876543210", .program = "b", .client = "host", .pid = 8, .gpu = 0}};
-	struct ckt_ctl_job job = {.name = "mine", .ranks = ranks, .rank_count = 2, .server_count = 2};
+	struct ckt_ctl_rank ranks[2] = {{.server = 1,
+						.session = "0123456789ab",
+						.program = "a\xff",
+						.client = "host",
+						.pid = 7,
+						.gpu = 3},
+		{.server = 0,
+			.session = "ba9876543210",
+			.program = "b",
+			.client = "host",
+			.pid = 8,
+			.gpu = 0}};
+	struct ckt_ctl_job job = {
+		.name = "mine", .ranks = ranks, .rank_count = 2, .server_count = 2};
 	begin();
 	mkdir(path_in("job"), 0700);
 	int fd = open(path_in("job"), O_RDONLY | O_DIRECTORY);
@@ -35,7 +49,7 @@ static void test_round(void)
 	IS(entries[0].server, 1);
 	IS(entries[0].gpu, 3);
 	TEXT(entries[1].session, "ba9876543210");
-	YES(ckt_ctl_job_manifest_write(fd, &job) < 0);	/* never over another */
+	YES(ckt_ctl_job_manifest_write(fd, &job) < 0); /* never over another */
 	close(fd);
 }
 
@@ -43,14 +57,20 @@ static void test_round(void)
 static void test_bad(void)
 {
 	static const char *const bad[] = {
-		"", "{}", "[]", "{\"format\":2,\"job\":\"a\",\"sessions\":[" ENTRY "]}", "{\"format\":1,\"job\":\"a b\",\"sessions\":[" ENTRY "]}",
-		"{\"format\":1,\"job\":\"a\",\"sessions\":[]}", "{\"format\":1,\"job\":\"a\",\"sessions\":[" ENTRY "," ENTRY "]}",
+		"",
+		"{}",
+		"[]",
+		"{\"format\":2,\"job\":\"a\",\"sessions\":[" ENTRY "]}",
+		"{\"format\":1,\"job\":\"a b\",\"sessions\":[" ENTRY "]}",
+		"{\"format\":1,\"job\":\"a\",\"sessions\":[]}",
+		"{\"format\":1,\"job\":\"a\",\"sessions\":[" ENTRY "," ENTRY "]}",
 		"{\"format\":1,\"job\":\"a\",\"sessions\":[{\"session\":\"../../../etc/\",\"server\":0,\"gpu\":0}]}",
 		"{\"format\":1,\"job\":\"a\",\"sessions\":[{\"session\":\"0123456789a\",\"server\":0,\"gpu\":0}]}",
 		"{\"format\":1,\"job\":\"a\",\"sessions\":[{\"session\":\"0123456789ab\",\"server\":16,\"gpu\":0}]}",
 		"{\"format\":1,\"job\":\"a\",\"sessions\":[{\"session\":\"0123456789ab\",\"server\":-1,\"gpu\":0}]}",
 		"{\"format\":1,\"job\":\"a\",\"sessions\":[{\"session\":\"0123456789ab\",\"server\":0,\"gpu\":64}]}",
-		"{\"format\":1,\"job\":\"a\",\"sessions\":[7]}", "{\"format\":1,\"job\":7,\"sessions\":[" ENTRY "]}",
+		"{\"format\":1,\"job\":\"a\",\"sessions\":[7]}",
+		"{\"format\":1,\"job\":7,\"sessions\":[" ENTRY "]}",
 	};
 	begin();
 	mkdir(path_in("bad"), 0700);
@@ -59,7 +79,8 @@ static void test_bad(void)
 		IS(run(read_it, (struct ckt_ctl_args){0}, path_in("bad"), NULL), CKT_EXIT_REFUSED);
 		HAS(err, "holds no job that this version of Cricket can restore");
 	}
-	write_file(path_in("bad/job.json"), "{\"format\":1,\"job\":\"a\",\"sessions\":[" ENTRY "],\"later\":true}");
+	write_file(path_in("bad/job.json"),
+		"{\"format\":1,\"job\":\"a\",\"sessions\":[" ENTRY "],\"later\":true}");
 	IS(run(read_it, (struct ckt_ctl_args){0}, path_in("bad"), NULL), CKT_EXIT_DONE);
 	unlink(path_in("bad/job.json"));
 	IS(run(read_it, (struct ckt_ctl_args){0}, path_in("bad"), NULL), CKT_EXIT_REFUSED);

@@ -1,4 +1,7 @@
-/* ctl/job/job_nccl.c: which sessions of a job share communicators, and the new ids that they are told of before they are restored. */
+/*
+ * ctl/job/job_nccl.c: which sessions of a job share communicators, and the new ids that they are
+ * told of before they are restored.
+ */
 #include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -20,7 +23,8 @@ struct comm {
 static void put_comm(uint8_t *bytes, const struct comm *comm)
 {
 	uint8_t *p = ckt_put_u64(ckt_put_u64(bytes, 7), 0);
-	p = ckt_put_u32(ckt_put_u32(ckt_put_u32(p, (uint32_t)comm->ranks), (uint32_t)comm->rank), comm->kind);
+	p = ckt_put_u32(ckt_put_u32(ckt_put_u32(p, (uint32_t)comm->ranks), (uint32_t)comm->rank),
+		comm->kind);
 	for (int i = 0; i < 3; i++)
 		p = ckt_put_u32(p, 0);
 	p = ckt_put_u32(p, CKT_NCCL_ID_BYTES);
@@ -32,19 +36,31 @@ static void image_of(const char *session, const struct comm *comms, u_int count)
 	static uint8_t args[8][COMM_BYTES];
 	static ckt_image_library_step steps[8];
 	static ckt_image_device device = {.name = (char *)"GPU"};
-	static ckt_image_library library = {.name = (char *)"nccl", .number = CKT_LIB_NCCL, .major = 2, .file = (char *)"x"};
+	static ckt_image_library library = {
+		.name = (char *)"nccl", .number = CKT_LIB_NCCL, .major = 2, .file = (char *)"x"};
 	char path[128], message[256];
 	snprintf(path, sizeof path, "%s/%s", path_in("shares"), session);
 	mkdir(path, 0700);
 	memset(steps, 0, sizeof steps);
 	for (u_int i = 0; i < count; i++) {
 		put_comm(args[i], &comms[i]);
-		steps[i] = (ckt_image_library_step){.kind = 1, .proc = CKT_NCCL_COMM_PROC, .id = i + 1, .number = i + 1, .life = comms[i].life,
-						    .args = {COMM_BYTES, (char *)args[i]}};
+		steps[i] = (ckt_image_library_step){.kind = 1,
+			.proc = CKT_NCCL_COMM_PROC,
+			.id = i + 1,
+			.number = i + 1,
+			.life = comms[i].life,
+			.args = {COMM_BYTES, (char *)args[i]}};
 	}
-	ckt_image image = {.session = (char *)session, .program_name = (char *)"p", .client = (char *)"", .build = (char *)"test",
-			   .window_base = (uint64_t)2 << 44, .window_bytes = (uint64_t)4 << 40, .slice_bytes = (uint64_t)4 << 40, .devices = {1, &device},
-			   .libraries = {1, &library}, .library_steps = {count, steps}};
+	ckt_image image = {.session = (char *)session,
+		.program_name = (char *)"p",
+		.client = (char *)"",
+		.build = (char *)"test",
+		.window_base = (uint64_t)2 << 44,
+		.window_bytes = (uint64_t)4 << 40,
+		.slice_bytes = (uint64_t)4 << 40,
+		.devices = {1, &device},
+		.libraries = {1, &library},
+		.library_steps = {count, steps}};
 	memset(image.id, session[0], sizeof image.id);
 	int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	unlinkat(fd, "manifest", 0);
@@ -55,7 +71,8 @@ static void image_of(const char *session, const struct comm *comms, u_int count)
 static const char *const names[] = {"0123456789ab", "ba9876543210"};
 
 /* Both sessions' communicators, read and checked. */
-static int check(const struct comm *first, u_int first_count, const struct comm *second, u_int second_count, struct ckt_ctl_members *ret_members)
+static int check(const struct comm *first, u_int first_count, const struct comm *second,
+	u_int second_count, struct ckt_ctl_members *ret_members)
 {
 	char message[256];
 	mkdir(path_in("shares"), 0700);
@@ -85,7 +102,8 @@ static int check_command(const struct ckt_ctl_args *args)
 	return status;
 }
 
-static int judge(const struct comm *first, u_int first_count, const struct comm *second, u_int second_count)
+static int judge(
+	const struct comm *first, u_int first_count, const struct comm *second, u_int second_count)
 {
 	given[0] = first;
 	given[1] = second;
@@ -96,7 +114,8 @@ static int judge(const struct comm *first, u_int first_count, const struct comm 
 
 static void test_check(void)
 {
-	const struct comm world[] = {{1, 2, 0, 0, 0}, {1, 2, 1, 0, 0}}, own[] = {{2, 2, 1, 0, 0}, {2, 2, 0, 0, 0}};
+	const struct comm world[] = {{1, 2, 0, 0, 0}, {1, 2, 1, 0, 0}},
+			  own[] = {{2, 2, 1, 0, 0}, {2, 2, 0, 0, 0}};
 	const struct comm none[] = {{3, 2, 0, 2, 0}, {4, -1, -1, 0, CKT_NCCL_NONE}};
 	begin();
 	IS(check(&world[0], 1, &world[1], 1, &checked), CKT_EXIT_DONE);
@@ -113,10 +132,12 @@ static void test_check(void)
 	ckt_ctl_members_free(&checked);
 	/* A rank that is nowhere. */
 	IS(judge(&world[1], 1, own, 2), CKT_EXIT_REFUSED);
-	HAS(err, "session 0123456789ab is rank 1 of a communicator of NCCL with 2 ranks, and no session of the job is rank 0");
+	HAS(err,
+		"session 0123456789ab is rank 1 of a communicator of NCCL with 2 ranks, and no session of the job is rank 0");
 	HAS(err, "CRICKET_JOB=mine");
 	IS(judge(own, 2, &world[0], 1), CKT_EXIT_REFUSED);
-	HAS(err, "session ba9876543210 is rank 0 of a communicator of NCCL with 2 ranks, and no session of the job is rank 1");
+	HAS(err,
+		"session ba9876543210 is rank 0 of a communicator of NCCL with 2 ranks, and no session of the job is rank 1");
 	/* Images that lie. */
 	const struct comm three = {1, 3, 1, 0, 0};
 	IS(judge(&world[0], 1, &three, 1), CKT_EXIT_REFUSED);
@@ -147,7 +168,10 @@ static bool preload(struct ckt_cursor *args, int fd, xdrproc_t *ret_xdr, void **
 		IS(tells, 2);
 	preloads[asked.last]++;
 	char *name = text[copies++ % 16];
-	snprintf(name, CKT_SESSION_ID_SIZE + 1, "%s", asked.last ? asked.copy : asked.gpu == 4 ? "0000000000c4" : "0000000000c5");
+	snprintf(name, CKT_SESSION_ID_SIZE + 1, "%s",
+		asked.last               ? asked.copy
+			: asked.gpu == 4 ? "0000000000c4"
+					 : "0000000000c5");
 	res = (ckt_control_restore_res){.result = {CKT_CONTROL_OK, (char *)""}, .session = name};
 	xdr_free((xdrproc_t)xdr_ckt_control_preload_args, (char *)&asked);
 	*ret_xdr = (xdrproc_t)xdr_ckt_control_restore_res;
@@ -168,7 +192,8 @@ static bool make(struct ckt_cursor *args, int fd, xdrproc_t *ret_xdr, void **ret
 	IS(asked.count, 1);
 	ids_made += asked.count;
 	memset(ids, 0x42, sizeof ids);
-	res = (ckt_control_nccl_make_res){.result = {CKT_CONTROL_OK, (char *)""}, .ids = {answer_ids, ids}};
+	res = (ckt_control_nccl_make_res){
+		.result = {CKT_CONTROL_OK, (char *)""}, .ids = {answer_ids, ids}};
 	xdr_free((xdrproc_t)xdr_ckt_control_nccl_make_args, (char *)&asked);
 	*ret_xdr = (xdrproc_t)xdr_ckt_control_nccl_make_res;
 	*ret_res = &res;
@@ -201,8 +226,9 @@ static void start(void)
 	mkdir(path_in("shares"), 0700);
 	image_of(names[0], &world[0], 1);
 	image_of(names[1], &world[1], 1);
-	write_file(path_in("shares/job.json"), "{\"format\":1,\"job\":\"mine\",\"sessions\":[{\"session\":\"0123456789ab\",\"server\":0,\"gpu\":4},"
-					    "{\"session\":\"ba9876543210\",\"server\":0,\"gpu\":5}]}");
+	write_file(path_in("shares/job.json"),
+		"{\"format\":1,\"job\":\"mine\",\"sessions\":[{\"session\":\"0123456789ab\",\"server\":0,\"gpu\":4},"
+		"{\"session\":\"ba9876543210\",\"server\":0,\"gpu\":5}]}");
 	preloads[0] = preloads[1] = tells = ids_made = 0;
 	answer_ids = 1;
 	replies[CKT_CONTROL_PRELOAD].answer = preload;
@@ -228,7 +254,8 @@ static void test_restore(void)
 	for (unsigned wrong = 0; wrong < 3; wrong += 2) {
 		start();
 		answer_ids = wrong;
-		IS(run(ckt_ctl_restore, (struct ckt_ctl_args){.job = path}, NULL), CKT_EXIT_REFUSED);
+		IS(run(ckt_ctl_restore, (struct ckt_ctl_args){.job = path}, NULL),
+			CKT_EXIT_REFUSED);
 		HAS(err, "makes another number of ids for communicators than it was asked for");
 		IS(tells, 0);
 		IS(preloads[1], 0);
@@ -256,9 +283,15 @@ static int place_command(const struct ckt_ctl_args *args)
 	struct ckt_ctl_members members = {0};
 	ckt_image_device device = {.name = (char *)"GPU"};
 	ckt_image_import imports[3] = {0};
-	ckt_image image = {.session = (char *)names[1], .program_name = (char *)"p", .client = (char *)"", .build = (char *)"test",
-			   .window_base = (uint64_t)2 << 44, .window_bytes = (uint64_t)4 << 40, .slice_bytes = (uint64_t)4 << 40, .devices = {1, &device},
-			   .shared_imports = {3, imports}};
+	ckt_image image = {.session = (char *)names[1],
+		.program_name = (char *)"p",
+		.client = (char *)"",
+		.build = (char *)"test",
+		.window_base = (uint64_t)2 << 44,
+		.window_bytes = (uint64_t)4 << 40,
+		.slice_bytes = (uint64_t)4 << 40,
+		.devices = {1, &device},
+		.shared_imports = {3, imports}};
 	(void)args;
 	for (unsigned i = 0; i < 3; i++)
 		memcpy(imports[i].handle + 8, owner, strlen(owner));
@@ -270,7 +303,7 @@ static int place_command(const struct ckt_ctl_args *args)
 	IS(ckt_image_write(fd, &image, message, sizeof message), 0);
 	IS(ckt_ctl_members_read(&members, fd, 1, message, sizeof message), 0);
 	close(fd);
-	IS(members.need_count, 1);	/* each owner once */
+	IS(members.need_count, 1); /* each owner once */
 	YES(ckt_ctl_members_shared(&members));
 	int status = ckt_ctl_members_check(&members, "mine", names);
 	if (status == CKT_EXIT_DONE)
@@ -289,10 +322,12 @@ static void test_place(void)
 	IS(run(place_command, (struct ckt_ctl_args){0}, NULL), CKT_EXIT_DONE);
 	places[1] = "there:1";
 	YES(run(place_command, (struct ckt_ctl_args){0}, NULL) != CKT_EXIT_DONE);
-	HAS(err, "share memory or events, which are within one host, and there:1 and here:1 are two servers");
+	HAS(err,
+		"share memory or events, which are within one host, and there:1 and here:1 are two servers");
 	owner = "0123456789ac";
 	YES(run(place_command, (struct ckt_ctl_args){0}, NULL) != CKT_EXIT_DONE);
 	HAS(err, "session 0123456789ac open, which is not in the job's images");
 }
 
-UNIT_SUITE(job_nccl, {"which fit together", test_check}, {"where memory is shared", test_place}, {"told before the last image", test_restore})
+UNIT_SUITE(job_nccl, {"which fit together", test_check}, {"where memory is shared", test_place},
+	{"told before the last image", test_restore})

@@ -18,7 +18,8 @@ static bool restore(struct ckt_cursor *args, int fd, xdrproc_t *ret_xdr, void **
 	/* The second one fails where the test says so. */
 	bool bad = restored.result.status && restores == 1;
 	static ckt_control_restore_res good;
-	good = (ckt_control_restore_res){.result = {CKT_CONTROL_OK, (char *)""}, .session = (char *)"0123456789ab"};
+	good = (ckt_control_restore_res){
+		.result = {CKT_CONTROL_OK, (char *)""}, .session = (char *)"0123456789ab"};
 	restores++;
 	*ret_xdr = (xdrproc_t)xdr_ckt_control_restore_res;
 	*ret_res = bad ? &restored : &good;
@@ -39,8 +40,9 @@ static void start(void)
 {
 	begin();
 	mkdir(path_in("job"), 0700);
-	write_file(path_in("job/job.json"), "{\"format\":1,\"job\":\"mine\",\"sessions\":[{\"session\":\"0123456789ab\",\"server\":0,\"gpu\":4},"
-					    "{\"session\":\"ba9876543210\",\"server\":3,\"gpu\":4}]}");
+	write_file(path_in("job/job.json"),
+		"{\"format\":1,\"job\":\"mine\",\"sessions\":[{\"session\":\"0123456789ab\",\"server\":0,\"gpu\":4},"
+		"{\"session\":\"ba9876543210\",\"server\":3,\"gpu\":4}]}");
 	if (!exists(path_in("job/0123456789ab"))) {
 		image_make(path_in("job/0123456789ab"), 1, "");
 		image_make(path_in("job/ba9876543210"), 2, "");
@@ -61,7 +63,9 @@ static void test_all(void)
 	IS(restores, 2);
 	IS(gpus[0] + gpus[1], 8);
 	start();
-	IS(run(ckt_ctl_restore, (struct ckt_ctl_args){.job = path, .gpu = "1,0", .json = true}, NULL), CKT_EXIT_DONE);
+	IS(run(ckt_ctl_restore, (struct ckt_ctl_args){.job = path, .gpu = "1,0", .json = true},
+		   NULL),
+		CKT_EXIT_DONE);
 	IS(gpus[0] + gpus[1], 1);
 	HAS(out, "\"job\": \"mine\"");
 }
@@ -80,12 +84,20 @@ static void test_none(void)
 	/* Nothing is asked where that is no job, or the line is wrong. */
 	start();
 	IS(run(ckt_ctl_restore, (struct ckt_ctl_args){.job = directory}, NULL), CKT_EXIT_REFUSED);
-	IS(run(ckt_ctl_restore, (struct ckt_ctl_args){.job = path, .gpu = "1,x"}, NULL), CKT_EXIT_USAGE);
-	IS(run(ckt_ctl_restore, (struct ckt_ctl_args){.job = path, .with_client = true}, NULL), CKT_EXIT_USAGE);
-	IS(run(ckt_ctl_restore, (struct ckt_ctl_args){.job = path, .gpu = "1,"}, NULL), CKT_EXIT_USAGE);
-	IS(run(ckt_ctl_restore, (struct ckt_ctl_args){.job = path, .place = "0"}, NULL), CKT_EXIT_USAGE);
+	IS(run(ckt_ctl_restore, (struct ckt_ctl_args){.job = path, .gpu = "1,x"}, NULL),
+		CKT_EXIT_USAGE);
+	IS(run(ckt_ctl_restore, (struct ckt_ctl_args){.job = path, .with_client = true}, NULL),
+		CKT_EXIT_USAGE);
+	IS(run(ckt_ctl_restore, (struct ckt_ctl_args){.job = path, .gpu = "1,"}, NULL),
+		CKT_EXIT_USAGE);
+	IS(run(ckt_ctl_restore, (struct ckt_ctl_args){.job = path, .place = "0"}, NULL),
+		CKT_EXIT_USAGE);
 	HAS(err, "--place counts the servers of --server, and none is named");
-	IS(run(ckt_ctl_restore, (struct ckt_ctl_args){.job = path, .place = "0,1", .servers = {address}, .server_count = 1}, NULL), CKT_EXIT_USAGE);
+	IS(run(ckt_ctl_restore,
+		   (struct ckt_ctl_args){
+			   .job = path, .place = "0,1", .servers = {address}, .server_count = 1},
+		   NULL),
+		CKT_EXIT_USAGE);
 	HAS(err, "--place: '0,1' is not valid: write numbers from 0 to 0");
 	IS(run(ckt_ctl_restore, (struct ckt_ctl_args){.place = "0"}, path, NULL), CKT_EXIT_USAGE);
 	IS(restores, 0);
@@ -101,20 +113,32 @@ static void test_place(void)
 		unsigned count, restored;
 	} rows[] = {
 		/* As they were: number 0 and number 3, counted round. */
-		{NULL, {address, nowhere}, 2, 1}, {NULL, {address}, 1, 2}, {NULL, {address, nowhere, nowhere}, 3, 2},
-		{"0", {address, nowhere}, 2, 2}, {"1", {nowhere, address}, 2, 2}, {"0,1", {address, nowhere}, 2, 1}, {"2,2", {nowhere, nowhere, address}, 3, 2},
+		{NULL, {address, nowhere}, 2, 1},
+		{NULL, {address}, 1, 2},
+		{NULL, {address, nowhere, nowhere}, 3, 2},
+		{"0", {address, nowhere}, 2, 2},
+		{"1", {nowhere, address}, 2, 2},
+		{"0,1", {address, nowhere}, 2, 1},
+		{"2,2", {nowhere, nowhere, address}, 3, 2},
 	};
 	for (size_t i = 0; i < COUNT(rows); i++) {
 		start();
 		snprintf(path, sizeof path, "%s", path_in("job"));
-		struct ckt_ctl_args args = {.job = path, .place = rows[i].place, .server_count = rows[i].count};
+		struct ckt_ctl_args args = {
+			.job = path, .place = rows[i].place, .server_count = rows[i].count};
 		memcpy(args.servers, rows[i].servers, sizeof rows[i].servers);
-		IS(run(ckt_ctl_restore, args, NULL), rows[i].restored == 2 ? CKT_EXIT_DONE : CKT_EXIT_NO_SERVER);
+		IS(run(ckt_ctl_restore, args, NULL),
+			rows[i].restored == 2 ? CKT_EXIT_DONE : CKT_EXIT_NO_SERVER);
 		IS(restores, rows[i].restored);
 	}
-	/* More servers than there were, which is four: spread over them in their order, the first at the first, the second in the middle. */
+	/*
+	 * More servers than there were, which is four: spread over them in their order, the first
+	 * at the first, the second in the middle.
+	 */
 	start();
-	struct ckt_ctl_args args = {.job = path, .server_count = 5, .servers = {address, nowhere, address, nowhere, nowhere}};
+	struct ckt_ctl_args args = {.job = path,
+		.server_count = 5,
+		.servers = {address, nowhere, address, nowhere, nowhere}};
 	IS(run(ckt_ctl_restore, args, NULL), CKT_EXIT_DONE);
 	IS(restores, 2);
 }

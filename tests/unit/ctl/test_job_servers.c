@@ -1,11 +1,19 @@
-/* ctl/job/job_servers.c: several servers of one job, what each is told, and what of their answers counts. */
+/*
+ * ctl/job/job_servers.c: several servers of one job, what each is told, and what of their answers
+ * counts.
+ */
 #include <string.h>
 
 #include "inside.h"
 #include "ctl/job/job.h"
 
-static ckt_control_rank told = {.session = (char *)"0123456789ab", .program_name = (char *)"p\033", .client = (char *)"h", .client_pid = 7, .held = true,
-				.drained = true, .message = (char *)""};
+static ckt_control_rank told = {.session = (char *)"0123456789ab",
+	.program_name = (char *)"p\033",
+	.client = (char *)"h",
+	.client_pid = 7,
+	.held = true,
+	.drained = true,
+	.message = (char *)""};
 static ckt_control_job_res res = {.result = {CKT_CONTROL_OK, (char *)""}, .ranks = {1, &told}};
 static struct ckt_ctl_job job;
 
@@ -23,7 +31,8 @@ static int use(const struct ckt_ctl_args *args)
 	MUST(job.rank_count, 2);
 	IS(job.ranks[0].server, 0);
 	IS(job.ranks[1].server, 1);
-	TEXT(ckt_ctl_rank_text(&job.ranks[0], text, sizeof text), "session 0123456789ab (p?, process 7 on h)");
+	TEXT(ckt_ctl_rank_text(&job.ranks[0], text, sizeof text),
+		"session 0123456789ab (p?, process 7 on h)");
 	job.ranks[1].step = true;
 	job.ranks[1].step_commands = 3;
 	IS(ckt_ctl_job_look(&job), CKT_EXIT_DONE);
@@ -54,7 +63,8 @@ static void test_two(void)
 	unsigned steps = 0;
 	for (unsigned i = 0; i < seen_count; i++) {
 		ckt_control_job_look_args args = {0};
-		if (seen[i].proc == CKT_CONTROL_JOB_LOOK && decode(i, (xdrproc_t)xdr_ckt_control_job_look_args, &args)) {
+		if (seen[i].proc == CKT_CONTROL_JOB_LOOK &&
+			decode(i, (xdrproc_t)xdr_ckt_control_job_look_args, &args)) {
 			steps += args.steps.steps_len;
 			xdr_free((xdrproc_t)xdr_ckt_control_job_look_args, (char *)&args);
 		}

@@ -8,12 +8,14 @@ static void test_kill(void)
 	static const struct {
 		ckt_control_status answer;
 		int status;
-	} cases[] = {{CKT_CONTROL_OK, 0}, {CKT_CONTROL_REFUSED, 1}, {CKT_CONTROL_NO_SESSION, 4}, {CKT_CONTROL_AMBIGUOUS, 4}};
+	} cases[] = {{CKT_CONTROL_OK, 0}, {CKT_CONTROL_REFUSED, 1}, {CKT_CONTROL_NO_SESSION, 4},
+		{CKT_CONTROL_AMBIGUOUS, 4}};
 	for (size_t i = 0; i < COUNT(cases); i++) {
 		ckt_control_result result = {cases[i].answer, (char *)"that is why"};
 		ckt_control_session_args asked = {0};
 		begin();
-		replies[CKT_CONTROL_KILL] = (struct reply){(xdrproc_t)xdr_ckt_control_result, &result, NULL};
+		replies[CKT_CONTROL_KILL] =
+			(struct reply){(xdrproc_t)xdr_ckt_control_result, &result, NULL};
 		IS(run(ckt_ctl_kill, (struct ckt_ctl_args){0}, "01ab", NULL), cases[i].status);
 		calls_are((uint32_t[]){CKT_CONTROL_KILL}, 1);
 		YES(decode(0, (xdrproc_t)xdr_ckt_control_session_args, &asked));
@@ -27,7 +29,7 @@ static void test_kill(void)
 	HAS(out, "\"killed\": \"01ab\"");
 	begin();
 	IS(run(ckt_ctl_kill, (struct ckt_ctl_args){0}, "nobody", NULL), CKT_EXIT_NO_SESSION);
-	IS(seen_count, 0);	/* it cannot be one: nobody is asked */
+	IS(seen_count, 0); /* it cannot be one: nobody is asked */
 }
 
 UNIT_SUITE(kill, {"kill", test_kill})

@@ -1,11 +1,18 @@
-/* ctl/migrate.c: cricketctl migrate: rounds until the changes stop shrinking, the source ends last, and any failure before leaves it running. */
+/*
+ * ctl/migrate.c: cricketctl migrate: rounds until the changes stop shrinking, the source ends last,
+ * and any failure before leaves it running.
+ */
 #include <stdlib.h>
 #include <string.h>
 
 #include "saves.h"
 
 static ckt_control_stats_res stats = {.result = {CKT_CONTROL_OK, (char *)""},
-				      .session = {.session = (char *)"0123456789ab", .program_name = (char *)"p", .client = (char *)"", .note = (char *)"", .memory_bytes = 1000}};
+	.session = {.session = (char *)"0123456789ab",
+		.program_name = (char *)"p",
+		.client = (char *)"",
+		.note = (char *)"",
+		.memory_bytes = 1000}};
 static ckt_control_restore_res preloaded;
 static uint64_t changes[16];
 static unsigned preloads, lasts;
@@ -22,9 +29,9 @@ static bool preload(struct ckt_cursor *args, int fd, xdrproc_t *ret_xdr, void **
 	ckt_control_preload_args asked = {0};
 	(void)fd;
 	YES(ckt_net_decode(args, (xdrproc_t)xdr_ckt_control_preload_args, &asked) == 0);
-	TEXT(asked.copy, preloads ? "c0c0c0c0c0c0" : "");	/* the first makes it */
+	TEXT(asked.copy, preloads ? "c0c0c0c0c0c0" : ""); /* the first makes it */
 	IS(asked.gpu, 2);
-	IS(asked.stages.stages_len, 0);	/* it got descriptors */
+	IS(asked.stages.stages_len, 0); /* it got descriptors */
 	preloads++;
 	lasts += asked.last;
 	preloaded.session = (char *)"c0c0c0c0c0c0";
@@ -43,7 +50,8 @@ static void start(const uint64_t *list, unsigned count)
 	saving = replies[CKT_CONTROL_SAVE];
 	replies[CKT_CONTROL_SAVE].answer = save_next;
 	replies[CKT_CONTROL_PRELOAD].answer = preload;
-	replies[CKT_CONTROL_STATS] = (struct reply){(xdrproc_t)xdr_ckt_control_stats_res, &stats, NULL};
+	replies[CKT_CONTROL_STATS] =
+		(struct reply){(xdrproc_t)xdr_ckt_control_stats_res, &stats, NULL};
 	preloaded = (ckt_control_restore_res){.result = {CKT_CONTROL_OK, (char *)""}};
 	preloads = lasts = 0;
 }
@@ -62,12 +70,13 @@ static void test_rounds(void)
 {
 	static const struct {
 		uint64_t changes[12];
-		unsigned rounds;	/* with the last */
+		unsigned rounds; /* with the last */
 	} cases[] = {
-		{{1000, 500, 200, 5}, 5},	/* until a hundredth is left */
-		{{1000, 500, 600}, 4},		/* or until they grow */
+		{{1000, 500, 200, 5}, 5}, /* until a hundredth is left */
+		{{1000, 500, 600}, 4},    /* or until they grow */
 		{{1000, 1000}, 3},
-		{{1000, 900, 800, 700, 600, 500, 400, 300, 200}, 9},	/* eight at most, and the last */
+		{{1000, 900, 800, 700, 600, 500, 400, 300, 200},
+			9}, /* eight at most, and the last */
 	};
 	setenv("TMPDIR", directory, 1);
 	for (size_t i = 0; i < COUNT(cases); i++) {
@@ -115,7 +124,8 @@ static void test_failures(void)
 	IS(count_calls(CKT_CONTROL_RELEASE) + preloads, 0);
 	/* The source does not end: the copy must. */
 	start(list, 2);
-	replies[CKT_CONTROL_RELEASE] = (struct reply){(xdrproc_t)xdr_ckt_control_result, &refused, NULL};
+	replies[CKT_CONTROL_RELEASE] =
+		(struct reply){(xdrproc_t)xdr_ckt_control_result, &refused, NULL};
 	IS(run(ckt_ctl_migrate, good, "0123", NULL), CKT_EXIT_REFUSED);
 	IS(seen[seen_count - 1].proc, CKT_CONTROL_KILL);
 	ckt_control_session_args killed = {0};
@@ -126,7 +136,8 @@ static void test_failures(void)
 
 static void test_usage(void)
 {
-	static const struct ckt_ctl_args cases[] = {{0}, {.to = "host:99999"}, {.to = "file:/x"}, {.gpu = "x"}, {.gpu = "-1"}, {.to = "h", .deadline = "0"}};
+	static const struct ckt_ctl_args cases[] = {{0}, {.to = "host:99999"}, {.to = "file:/x"},
+		{.gpu = "x"}, {.gpu = "-1"}, {.to = "h", .deadline = "0"}};
 	for (size_t i = 0; i < COUNT(cases); i++) {
 		start(NULL, 0);
 		IS(run(ckt_ctl_migrate, cases[i], "0123", NULL), CKT_EXIT_USAGE);

@@ -13,7 +13,8 @@ static void test_texts(void)
 	CU_ASSERT_STRING_EQUAL(ckt_ctl_size_text(64ull << 30, buffer, sizeof buffer), "64 GiB");
 	CU_ASSERT_STRING_EQUAL(ckt_ctl_size_text(UINT64_MAX, buffer, sizeof buffer), "16 EiB");
 	CU_ASSERT_STRING_EQUAL(ckt_ctl_time_text(0, buffer, sizeof buffer), "1970-01-01T00:00:00Z");
-	CU_ASSERT_STRING_EQUAL(ckt_ctl_time_text(1795236900, buffer, sizeof buffer), "2026-11-21T04:55:00Z");
+	CU_ASSERT_STRING_EQUAL(
+		ckt_ctl_time_text(1795236900, buffer, sizeof buffer), "2026-11-21T04:55:00Z");
 	CU_ASSERT_STRING_EQUAL(ckt_ctl_state_name(1), "running");
 	CU_ASSERT_STRING_EQUAL(ckt_ctl_state_name(99), "unknown");
 	CU_ASSERT_STRING_EQUAL(ckt_ctl_clean("a\x1b[2J\n\x7f", buffer, sizeof buffer), "a?[2J??");

@@ -1,4 +1,7 @@
-/* ctl/client/process.c: processes of clients: what /proc tells of them, and the files through which they are told to be quiet. */
+/*
+ * ctl/client/process.c: processes of clients: what /proc tells of them, and the files through which
+ * they are told to be quiet.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -27,7 +30,7 @@ static pid_t sleeper(const char *variable)
 	}
 	close(ends[1]);
 	char byte;
-	IS(read(ends[0], &byte, 1), 0);	/* it has begun */
+	IS(read(ends[0], &byte, 1), 0); /* it has begun */
 	close(ends[0]);
 	/* Its descriptors close before its environment is there. */
 	char path[64];
@@ -69,8 +72,11 @@ static void test_look(void)
 		snprintf(link, sizeof link, "/proc/%d/exe", (int)pid);
 		ssize_t n = readlink(link, program, sizeof program - 1);
 		program[n > 0 ? n : 0] = 0;
-		base = strrchr(program, '/') ? strrchr(program, '/') + 1 : program;	/* sleep, or what it is a link to */
-		IS(ckt_process_look(pid, cases[i].program ? cases[i].program : base, &process, message, sizeof message), cases[i].result);
+		/* sleep, or what it is a link to */
+		base = strrchr(program, '/') ? strrchr(program, '/') + 1 : program;
+		IS(ckt_process_look(pid, cases[i].program ? cases[i].program : base, &process,
+			   message, sizeof message),
+			cases[i].result);
 		if (cases[i].result)
 			HAS(message, cases[i].words);
 		else
@@ -120,7 +126,7 @@ static void test_hold(void)
 	snprintf(expected, sizeof expected, "%d\n", (int)getpid());
 	TEXT(read_file(path_in("hold/a/0123456789ab.hold")), expected);
 	IS(ckt_hold_wait_quiet(&process, "0123456789ab", 20), -ETIMEDOUT);
-	write_file(path_in("hold/a/0123456789ab.quiet"), "999\n");	/* another process's word */
+	write_file(path_in("hold/a/0123456789ab.quiet"), "999\n"); /* another process's word */
 	IS(ckt_hold_wait_quiet(&process, "0123456789ab", 20), -ETIMEDOUT);
 	write_file(path_in("hold/a/0123456789ab.quiet"), "4321\n");
 	IS(ckt_hold_wait_quiet(&process, "0123456789ab", 20), 0);

@@ -1,4 +1,7 @@
-/* ctl/client/process_watch.c: that work is seen, that none is seen, and that nothing is left of those that are killed. */
+/*
+ * ctl/client/process_watch.c: that work is seen, that none is seen, and that nothing is left of
+ * those that are killed.
+ */
 #include <CUnit/Basic.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -103,7 +106,8 @@ static void test_resident(void)
 	uint64_t before = ckt_watch_resident(getpid());
 	pid_t child = fork();
 	if (child == 0) {
-		char *memory = mmap(NULL, 64 * MIB, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		char *memory = mmap(
+			NULL, 64 * MIB, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 		if (memory == MAP_FAILED)
 			_exit(1);
 		memset(memory, 1, 64 * MIB);

@@ -1,4 +1,7 @@
-/* ctl/progress.c: the bar: none where stderr is no terminal; on one, what is counted and what the worker says. */
+/*
+ * ctl/progress.c: the bar: none where stderr is no terminal; on one, what is counted and what the
+ * worker says.
+ */
 #include <fcntl.h>
 #include <poll.h>
 #include <pty.h>
@@ -43,14 +46,18 @@ static void await(int fd, char *text, size_t size, const char *part)
 static void test_bar(void)
 {
 	static char text[8192];
-	ckt_control_progress_res res = {.result = {CKT_CONTROL_OK, (char *)""}, .phase = (char *)"save\033", .done_bytes = 1 << 20, .total_bytes = 2 << 20};
+	ckt_control_progress_res res = {.result = {CKT_CONTROL_OK, (char *)""},
+		.phase = (char *)"save\033",
+		.done_bytes = 1 << 20,
+		.total_bytes = 2 << 20};
 	struct ckt_ctl_args args = {.server = address};
 	struct ckt_ctl_server server = {.fd = -1};
 	int primary, secondary, kept = dup(STDERR_FILENO);
 	snprintf(server.address, sizeof server.address, "%s", address);
 	MUST(openpty(&primary, &secondary, NULL, NULL, NULL), 0);
 	begin();
-	replies[CKT_CONTROL_PROGRESS] = (struct reply){(xdrproc_t)xdr_ckt_control_progress_res, &res, NULL};
+	replies[CKT_CONTROL_PROGRESS] =
+		(struct reply){(xdrproc_t)xdr_ckt_control_progress_res, &res, NULL};
 	fflush(stderr);
 	dup2(secondary, STDERR_FILENO);
 	/* What is too short to be seen is seen once. */
@@ -76,7 +83,7 @@ static void test_bar(void)
 	close(kept);
 	HAS(text, "[###############...............] 1.0 MiB");
 	HAS(text, "send     [##############################] 2.0 MiB");
-	CU_ASSERT_PTR_NULL(strstr(text, "save\033"));	/* its word, but not to the terminal */
+	CU_ASSERT_PTR_NULL(strstr(text, "save\033")); /* its word, but not to the terminal */
 	ckt_control_session_args asked = {0};
 	YES(decode(0, (xdrproc_t)xdr_ckt_control_session_args, &asked));
 	TEXT(asked.session, "0123");

@@ -1,12 +1,26 @@
-/* ctl/ps.c: cricketctl ps: the keys that scripts read, pages of sessions, a peer's text on a terminal. */
+/*
+ * ctl/ps.c: cricketctl ps: the keys that scripts read, pages of sessions, a peer's text on a
+ * terminal.
+ */
 #include <string.h>
 
 #include "inside.h"
 
 static ckt_control_session sessions[2] = {
-	{.session = (char *)"0123456789ab", .program_name = (char *)"prog\033[2J", .client = (char *)"host", .client_pid = 7, .gpu = 1, .memory_bytes = 1536,
-	 .state = 1, .started = 0, .note = (char *)"a note"},
-	{.session = (char *)"fffffffffff0", .program_name = (char *)"\xff\xfe", .client = (char *)"", .state = 99, .note = (char *)""},
+	{.session = (char *)"0123456789ab",
+		.program_name = (char *)"prog\033[2J",
+		.client = (char *)"host",
+		.client_pid = 7,
+		.gpu = 1,
+		.memory_bytes = 1536,
+		.state = 1,
+		.started = 0,
+		.note = (char *)"a note"},
+	{.session = (char *)"fffffffffff0",
+		.program_name = (char *)"\xff\xfe",
+		.client = (char *)"",
+		.state = 99,
+		.note = (char *)""},
 };
 
 /* One session a page. */
@@ -36,12 +50,15 @@ static bool hang_up(struct ckt_cursor *args, int fd, xdrproc_t *ret_xdr, void **
 
 static void test_json(void)
 {
-	static const char *const keys[] = {"session", "program", "client", "pid", "gpu", "memory_bytes", "state", "started", "job"};
+	static const char *const keys[] = {"session", "program", "client", "pid", "gpu",
+		"memory_bytes", "state", "started", "job"};
 	begin();
 	replies[CKT_CONTROL_LIST].answer = list;
-	replies[CKT_CONTROL_JOBS] = (struct reply){(xdrproc_t)xdr_ckt_control_jobs_res, &jobs, NULL};
+	replies[CKT_CONTROL_JOBS] =
+		(struct reply){(xdrproc_t)xdr_ckt_control_jobs_res, &jobs, NULL};
 	IS(run(ckt_ctl_ps, (struct ckt_ctl_args){.json = true}, NULL), CKT_EXIT_DONE);
-	json_t *json = json_loads(out, 0, NULL), *array = json_object_get(json, "sessions"), *first = json_array_get(array, 0);
+	json_t *json = json_loads(out, 0, NULL), *array = json_object_get(json, "sessions"),
+	       *first = json_array_get(array, 0);
 	IS(json_object_size(json), 1);
 	IS(json_array_size(array), 2);
 	IS(json_object_size(first), COUNT(keys));
@@ -65,7 +82,8 @@ static void test_text(void)
 	replies[CKT_CONTROL_JOBS].answer = hang_up;
 	IS(run(ckt_ctl_ps, (struct ckt_ctl_args){0}, NULL), CKT_EXIT_DONE);
 	HAS(out, "fffffffffff0");
-	replies[CKT_CONTROL_JOBS] = (struct reply){(xdrproc_t)xdr_ckt_control_jobs_res, &jobs, NULL};
+	replies[CKT_CONTROL_JOBS] =
+		(struct reply){(xdrproc_t)xdr_ckt_control_jobs_res, &jobs, NULL};
 	IS(run(ckt_ctl_ps, (struct ckt_ctl_args){0}, NULL), CKT_EXIT_DONE);
 	HAS(out, "  mine\n");
 	HAS(out, "SESSION");
@@ -74,7 +92,8 @@ static void test_text(void)
 	HAS(out, "1.5 KiB");
 	HAS(out, "note: a note");
 	CU_ASSERT_PTR_NULL(strchr(out, '\033'));
-	IS(run(ckt_ctl_ps, (struct ckt_ctl_args){.server = "unix:/nowhere", .json = true}, NULL), CKT_EXIT_NO_SERVER);
+	IS(run(ckt_ctl_ps, (struct ckt_ctl_args){.server = "unix:/nowhere", .json = true}, NULL),
+		CKT_EXIT_NO_SERVER);
 	TEXT(out, "");
 }
 

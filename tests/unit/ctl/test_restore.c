@@ -1,4 +1,7 @@
-/* ctl/restore.c: restores: which GPU, from where, what the server is asked, and what is said of its answer. */
+/*
+ * ctl/restore.c: restores: which GPU, from where, what the server is asked, and what is said of its
+ * answer.
+ */
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,8 +12,10 @@ static ckt_control_restore_res restored;
 static void start(ckt_control_status status, const char *message)
 {
 	begin();
-	restored = (ckt_control_restore_res){.result = {status, (char *)message}, .session = (char *)(status ? "" : "0123456789ab")};
-	replies[CKT_CONTROL_RESTORE2] = (struct reply){(xdrproc_t)xdr_ckt_control_restore_res, &restored, NULL};
+	restored = (ckt_control_restore_res){.result = {status, (char *)message},
+		.session = (char *)(status ? "" : "0123456789ab")};
+	replies[CKT_CONTROL_RESTORE2] =
+		(struct reply){(xdrproc_t)xdr_ckt_control_restore_res, &restored, NULL};
 }
 
 static int parse(const struct ckt_ctl_args *args)
@@ -26,8 +31,9 @@ static void test_gpu(void)
 		const char *text;
 		int status;
 		const char *gpu;
-	} cases[] = {{NULL, 0, "-1"}, {"0", 0, "0"}, {"7", 0, "7"}, {"007", 0, "7"}, {"", 2, "-1"}, {"-1", 2, "-1"}, {"+1", 2, "-1"}, {" 1", 2, "-1"}, {"1x", 2, "-1"},
-		     {"x", 2, "-1"}, {"4294967296", 2, "-1"}, {"99999999999999999999999", 2, "-1"}};
+	} cases[] = {{NULL, 0, "-1"}, {"0", 0, "0"}, {"7", 0, "7"}, {"007", 0, "7"}, {"", 2, "-1"},
+		{"-1", 2, "-1"}, {"+1", 2, "-1"}, {" 1", 2, "-1"}, {"1x", 2, "-1"}, {"x", 2, "-1"},
+		{"4294967296", 2, "-1"}, {"99999999999999999999999", 2, "-1"}};
 	for (size_t i = 0; i < COUNT(cases); i++) {
 		IS(run(parse, (struct ckt_ctl_args){.gpu = cases[i].text}, NULL), cases[i].status);
 		TEXT(out, cases[i].gpu);
@@ -50,15 +56,20 @@ static void test_usage(void)
 		const char *says;
 	} cases[] = {
 		{{0}, NULL, CKT_EXIT_USAGE, "name either a directory here or --server-side"},
-		{{.server_side = "name"}, "dir", CKT_EXIT_USAGE, "name either a directory here or --server-side"},
-		{{.server_side = "Name"}, NULL, CKT_EXIT_USAGE, "--server-side: 'Name' is not valid"},
+		{{.server_side = "name"}, "dir", CKT_EXIT_USAGE,
+			"name either a directory here or --server-side"},
+		{{.server_side = "Name"}, NULL, CKT_EXIT_USAGE,
+			"--server-side: 'Name' is not valid"},
 		{{.server_side = "tmp-1"}, NULL, CKT_EXIT_USAGE, "not tmp- at the beginning"},
 		{{.gpu = "x"}, "dir", CKT_EXIT_USAGE, "--gpu: 'x' is not valid"},
 		{{0}, "memory:A", CKT_EXIT_USAGE, "is no name of an image in memory"},
-		{{.with_client = true}, "memory:good", CKT_EXIT_USAGE, "--with-client needs a directory here"},
-		{{.with_client = true, .server_side = "name"}, NULL, CKT_EXIT_USAGE, "--with-client needs a directory here"},
+		{{.with_client = true}, "memory:good", CKT_EXIT_USAGE,
+			"--with-client needs a directory here"},
+		{{.with_client = true, .server_side = "name"}, NULL, CKT_EXIT_USAGE,
+			"--with-client needs a directory here"},
 		{{0}, "/nonexistent/image", CKT_EXIT_REFUSED, "/nonexistent/image"},
-		{{.server = "unix:/nonexistent/socket"}, "/nonexistent/image", CKT_EXIT_NO_SERVER, "/nonexistent/socket"},
+		{{.server = "unix:/nonexistent/socket"}, "/nonexistent/image", CKT_EXIT_NO_SERVER,
+			"/nonexistent/socket"},
 	};
 	for (size_t i = 0; i < COUNT(cases); i++) {
 		start(CKT_CONTROL_OK, "");
@@ -75,9 +86,11 @@ static void test_chain(void)
 	image_make(path_in("second"), 'b', "a");
 	write_file(path_in("second/base"), "../whole\n");
 	start(CKT_CONTROL_OK, "");
-	IS(run(ckt_ctl_restore, (struct ckt_ctl_args){.gpu = "3"}, path_in("second"), NULL), CKT_EXIT_DONE);
+	IS(run(ckt_ctl_restore, (struct ckt_ctl_args){.gpu = "3"}, path_in("second"), NULL),
+		CKT_EXIT_DONE);
 	HAS(out, "session 0123456789ab restored from");
-	static const uint32_t calls[] = {CKT_CONTROL_IMAGE, CKT_CONTROL_IMAGE, CKT_CONTROL_RESTORE2, CKT_CONTROL_LIST};
+	static const uint32_t calls[] = {
+		CKT_CONTROL_IMAGE, CKT_CONTROL_IMAGE, CKT_CONTROL_RESTORE2, CKT_CONTROL_LIST};
 	calls_are(calls, COUNT(calls));
 	for (unsigned i = 0; i < 2; i++) {
 		ckt_control_image_args image = {99};
@@ -91,14 +104,16 @@ static void test_chain(void)
 	xdr_free((xdrproc_t)xdr_ckt_control_restore2_args, (char *)&asked);
 	/* Refused: said, and nothing else. */
 	start(CKT_CONTROL_REFUSED, "GPU 3 is not among those of this server");
-	IS(run(ckt_ctl_restore, (struct ckt_ctl_args){0}, path_in("second"), NULL), CKT_EXIT_REFUSED);
+	IS(run(ckt_ctl_restore, (struct ckt_ctl_args){0}, path_in("second"), NULL),
+		CKT_EXIT_REFUSED);
 	HAS(err, "GPU 3 is not among those of this server");
 	TEXT(out, "");
 	calls_are(calls, 3);
 	ckt_control_result no = {CKT_CONTROL_REFUSED, (char *)"a chain is at most so long"};
 	start(CKT_CONTROL_OK, "");
 	replies[CKT_CONTROL_IMAGE] = (struct reply){(xdrproc_t)xdr_ckt_control_result, &no, NULL};
-	IS(run(ckt_ctl_restore, (struct ckt_ctl_args){0}, path_in("second"), NULL), CKT_EXIT_REFUSED);
+	IS(run(ckt_ctl_restore, (struct ckt_ctl_args){0}, path_in("second"), NULL),
+		CKT_EXIT_REFUSED);
 	calls_are(calls, 1);
 }
 
@@ -110,7 +125,10 @@ static void test_named(void)
 	for (size_t i = 0; i < COUNT(cases); i++) {
 		ckt_control_restore2_args asked = {0};
 		start(CKT_CONTROL_OK, "");
-		IS(run(ckt_ctl_restore, (struct ckt_ctl_args){.server_side = cases[i].side, .json = true}, cases[i].word, NULL), CKT_EXIT_DONE);
+		IS(run(ckt_ctl_restore,
+			   (struct ckt_ctl_args){.server_side = cases[i].side, .json = true},
+			   cases[i].word, NULL),
+			CKT_EXIT_DONE);
 		json_t *json = json_loads(out, 0, NULL);
 		TEXT(json_string_value(json_object_get(json, "session")), "0123456789ab");
 		json_decref(json);
@@ -122,4 +140,5 @@ static void test_named(void)
 	}
 }
 
-UNIT_SUITE(restore, {"gpu", test_gpu}, {"usage", test_usage}, {"chain", test_chain}, {"named", test_named})
+UNIT_SUITE(restore, {"gpu", test_gpu}, {"usage", test_usage}, {"chain", test_chain},
+	{"named", test_named})

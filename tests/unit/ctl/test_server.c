@@ -1,4 +1,7 @@
-/* ctl/server.c: the connection to a server: exit codes and sentences for every way in which there is none. */
+/*
+ * ctl/server.c: the connection to a server: exit codes and sentences for every way in which there
+ * is none.
+ */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -53,7 +56,8 @@ static int check_sessions(const struct ckt_ctl_args *args)
 	static const struct {
 		const char *text;
 		int status;
-	} cases[] = {{"0", 0}, {"0123456789ab", 0}, {"", 4}, {"0123456789abc", 4}, {"xyz", 4}, {"AB", 4}, {"01 2", 4}, {"-1", 4}};
+	} cases[] = {{"0", 0}, {"0123456789ab", 0}, {"", 4}, {"0123456789abc", 4}, {"xyz", 4},
+		{"AB", 4}, {"01 2", 4}, {"-1", 4}};
 	(void)args;
 	for (size_t i = 0; i < COUNT(cases); i++)
 		IS(ckt_ctl_check_session(cases[i].text), cases[i].status);
@@ -65,7 +69,8 @@ static int check_results(const struct ckt_ctl_args *args)
 	static const struct {
 		ckt_control_status status;
 		int exit;
-	} cases[] = {{CKT_CONTROL_OK, 0}, {CKT_CONTROL_REFUSED, 1}, {CKT_CONTROL_NO_SESSION, 4}, {CKT_CONTROL_AMBIGUOUS, 4}, {(ckt_control_status)77, 1}};
+	} cases[] = {{CKT_CONTROL_OK, 0}, {CKT_CONTROL_REFUSED, 1}, {CKT_CONTROL_NO_SESSION, 4},
+		{CKT_CONTROL_AMBIGUOUS, 4}, {(ckt_control_status)77, 1}};
 	(void)args;
 	for (size_t i = 0; i < COUNT(cases); i++) {
 		ckt_control_result result = {cases[i].status, (char *)"why\033[2J"};
@@ -80,7 +85,8 @@ static void test_codes(void)
 	HAS(err, "ids are 12 digits 0-9 a-f");
 	run(check_results, (struct ckt_ctl_args){0}, NULL);
 	HAS(err, "cricketctl: why");
-	CU_ASSERT_PTR_NULL(strchr(err, '\033'));	/* a terminal is not the server's to command */
+	/* a terminal is not the server's to command */
+	CU_ASSERT_PTR_NULL(strchr(err, '\033'));
 }
 
 static bool hang_up(struct ckt_cursor *args, int fd, xdrproc_t *ret_xdr, void **ret_res)
@@ -96,7 +102,8 @@ static int call(const struct ckt_ctl_args *args)
 	int status = ckt_ctl_connect_for(args, args->words[0], &server);
 	if (status)
 		return status;
-	status = ckt_ctl_call(&server, CKT_CONTROL_KILL, NULL, NULL, (xdrproc_t)xdr_ckt_control_result, &result, 2000, -1);
+	status = ckt_ctl_call(&server, CKT_CONTROL_KILL, NULL, NULL,
+		(xdrproc_t)xdr_ckt_control_result, &result, 2000, -1);
 	xdr_free((xdrproc_t)xdr_ckt_control_result, (char *)&result);
 	ckt_ctl_disconnect(&server);
 	return status;
@@ -105,7 +112,8 @@ static int call(const struct ckt_ctl_args *args)
 static int ask(const struct ckt_ctl_args *args)
 {
 	ckt_control_result result = {0};
-	int status = ckt_ctl_ask(args, args->words[0], CKT_CONTROL_KILL, NULL, NULL, (xdrproc_t)xdr_ckt_control_result, &result, 2000);
+	int status = ckt_ctl_ask(args, args->words[0], CKT_CONTROL_KILL, NULL, NULL,
+		(xdrproc_t)xdr_ckt_control_result, &result, 2000);
 	xdr_free((xdrproc_t)xdr_ckt_control_result, (char *)&result);
 	return status;
 }
@@ -115,11 +123,12 @@ static void test_ask(void)
 	begin();
 	IS(run(ask, (struct ckt_ctl_args){0}, "0123", NULL), CKT_EXIT_DONE);
 	IS(run(ask, (struct ckt_ctl_args){0}, "not an id", NULL), CKT_EXIT_NO_SESSION);
-	IS(run(ask, (struct ckt_ctl_args){0}, NULL), CKT_EXIT_DONE);	/* about none */
+	IS(run(ask, (struct ckt_ctl_args){0}, NULL), CKT_EXIT_DONE); /* about none */
 	replies[CKT_CONTROL_KILL].answer = hang_up;
 	IS(run(ask, (struct ckt_ctl_args){0}, "0123", NULL), CKT_EXIT_NO_SERVER);
 	HAS(err, "does not answer");
-	IS(run(ask, (struct ckt_ctl_args){.server = "unix:/nowhere"}, "0123", NULL), CKT_EXIT_NO_SERVER);
+	IS(run(ask, (struct ckt_ctl_args){.server = "unix:/nowhere"}, "0123", NULL),
+		CKT_EXIT_NO_SERVER);
 }
 
 static void test_call(void)
@@ -130,7 +139,9 @@ static void test_call(void)
 	replies[CKT_CONTROL_KILL].answer = hang_up;
 	IS(run(call, (struct ckt_ctl_args){0}, "0123", NULL), CKT_EXIT_NO_SERVER);
 	HAS(err, "does not answer");
-	IS(run(call, (struct ckt_ctl_args){.server = "unix:/nowhere"}, "0123", NULL), CKT_EXIT_NO_SERVER);
+	IS(run(call, (struct ckt_ctl_args){.server = "unix:/nowhere"}, "0123", NULL),
+		CKT_EXIT_NO_SERVER);
 }
 
-UNIT_SUITE(server, {"connect", test_connect}, {"codes", test_codes}, {"call", test_call}, {"ask", test_ask})
+UNIT_SUITE(server, {"connect", test_connect}, {"codes", test_codes}, {"call", test_call},
+	{"ask", test_ask})

@@ -5,18 +5,26 @@
 
 static void test_stats(void)
 {
-	ckt_control_stat stats[] = {{(char *)"b", 5, 5, 0, 100}, {(char *)"a", 5, 0, 5, 200}, {(char *)"most", 90, 80, 10, 2048}};
-	ckt_control_stats_res res = {.result = {CKT_CONTROL_OK, (char *)""}, .stats = {3, stats},
-				     .session = {.session = (char *)"0123456789ab", .program_name = (char *)"p", .client = (char *)"", .note = (char *)""}};
+	ckt_control_stat stats[] = {{(char *)"b", 5, 5, 0, 100}, {(char *)"a", 5, 0, 5, 200},
+		{(char *)"most", 90, 80, 10, 2048}};
+	ckt_control_stats_res res = {.result = {CKT_CONTROL_OK, (char *)""},
+		.stats = {3, stats},
+		.session = {.session = (char *)"0123456789ab",
+			.program_name = (char *)"p",
+			.client = (char *)"",
+			.note = (char *)""}};
 	begin();
-	replies[CKT_CONTROL_STATS] = (struct reply){(xdrproc_t)xdr_ckt_control_stats_res, &res, NULL};
+	replies[CKT_CONTROL_STATS] =
+		(struct reply){(xdrproc_t)xdr_ckt_control_stats_res, &res, NULL};
 	IS(run(ckt_ctl_stats, (struct ckt_ctl_args){0}, "0123", NULL), CKT_EXIT_DONE);
-	const char *most = strstr(out, "most"), *a = strstr(out, "  a\n"), *b = strstr(out, "  b\n");
+	const char *most = strstr(out, "most"), *a = strstr(out, "  a\n"),
+		   *b = strstr(out, "  b\n");
 	YES(most && a && b && most < a && a < b);
 	HAS(out, "100           85           15");
 	HAS(out, "2.3 KiB  total");
 	IS(run(ckt_ctl_stats, (struct ckt_ctl_args){.json = true}, "0123", NULL), CKT_EXIT_DONE);
-	json_t *json = json_loads(out, 0, NULL), *calls = json_object_get(json, "calls"), *first = json_array_get(calls, 0);
+	json_t *json = json_loads(out, 0, NULL), *calls = json_object_get(json, "calls"),
+	       *first = json_array_get(calls, 0);
 	IS(json_array_size(calls), 3);
 	TEXT(json_string_value(json_object_get(first, "name")), "most");
 	IS(json_integer_value(json_object_get(first, "batched")), 80);

@@ -1,4 +1,7 @@
-/* ctl/transfer.c: images that travel: every byte of every file in pieces, names that are names, and a server whose word is not taken. */
+/*
+ * ctl/transfer.c: images that travel: every byte of every file in pieces, names that are names, and
+ * a server whose word is not taken.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -33,7 +36,8 @@ static bool list(struct ckt_cursor *args, int fd, xdrproc_t *ret_xdr, void **ret
 	(void)args, (void)fd;
 	for (unsigned i = 0; i < file_count; i++)
 		entries[i] = (ckt_control_file){files[i].name, files[i].size};
-	res = (ckt_control_files_res){.result = {CKT_CONTROL_OK, (char *)""}, .files = {file_count, entries}};
+	res = (ckt_control_files_res){
+		.result = {CKT_CONTROL_OK, (char *)""}, .files = {file_count, entries}};
 	*ret_xdr = (xdrproc_t)xdr_ckt_control_files_res;
 	*ret_res = &res;
 	return true;
@@ -49,7 +53,8 @@ static bool read_piece(struct ckt_cursor *args, int fd, xdrproc_t *ret_xdr, void
 	int at = find(asked.file);
 	res = (ckt_control_read_res){.status = at < 0 ? -ENOENT : read_status};
 	if (!res.status && asked.offset + asked.bytes <= files[at].size)
-		res.data.data_val = (char *)files[at].bytes + asked.offset, res.data.data_len = asked.bytes - (short_reads && asked.bytes);
+		res.data.data_val = (char *)files[at].bytes + asked.offset,
+		res.data.data_len = asked.bytes - (short_reads && asked.bytes);
 	xdr_free((xdrproc_t)xdr_ckt_control_read_args, (char *)&asked);
 	*ret_xdr = (xdrproc_t)xdr_ckt_control_read_res;
 	*ret_res = &res;
@@ -108,9 +113,11 @@ static char target[256];
 static int move(const struct ckt_ctl_args *args)
 {
 	struct ckt_ctl_server server;
-	int dir = open(target, O_RDONLY | O_DIRECTORY | O_CLOEXEC), status = ckt_ctl_connect(args, &server);
+	int dir = open(target, O_RDONLY | O_DIRECTORY | O_CLOEXEC),
+	    status = ckt_ctl_connect(args, &server);
 	if (!status)
-		status = args->stop ? ckt_ctl_send(args, &server, "stage", dir, NULL) : ckt_ctl_fetch(args, &server, "stage", dir, true, NULL);
+		status = args->stop ? ckt_ctl_send(args, &server, "stage", dir, NULL)
+				    : ckt_ctl_fetch(args, &server, "stage", dir, true, NULL);
 	ckt_ctl_disconnect(&server);
 	close(dir);
 	return status;
@@ -157,7 +164,7 @@ static void test_fetch_refused(void)
 	read_status = -EIO;
 	IS(run(move, (struct ckt_ctl_args){0}, NULL), CKT_EXIT_REFUSED);
 	HAS(err, "did not get here from");
-	read_status = 5;	/* no error that we know: not success either */
+	read_status = 5; /* no error that we know: not success either */
 	IS(run(move, (struct ckt_ctl_args){0}, NULL), CKT_EXIT_REFUSED);
 	read_status = 0;
 	short_reads = true;
@@ -170,7 +177,8 @@ static void test_fetch_refused(void)
 	IS(run(move, (struct ckt_ctl_args){0}, NULL), CKT_EXIT_REFUSED);
 	TEXT(read_file(path_in("victim")), "precious");
 	ckt_control_result none = {CKT_CONTROL_REFUSED, (char *)"no such stage"};
-	replies[CKT_CONTROL_STAGE_DATA] = (struct reply){(xdrproc_t)xdr_ckt_control_result, &none, NULL};
+	replies[CKT_CONTROL_STAGE_DATA] =
+		(struct reply){(xdrproc_t)xdr_ckt_control_result, &none, NULL};
 	IS(run(move, (struct ckt_ctl_args){0}, NULL), CKT_EXIT_REFUSED);
 }
 
@@ -181,7 +189,7 @@ static void test_send(void)
 	IS(mkdir(target, 0700), 0);
 	write_file(path_in("sent/manifest"), "12345");
 	write_file(path_in("sent/data-0"), "");
-	write_file(path_in("sent/base"), "../x");	/* ours alone */
+	write_file(path_in("sent/base"), "../x"); /* ours alone */
 	write_file(path_in("sent/Other.file"), "x");
 	IS(mkdir(path_in("sent/client"), 0700), 0);
 	IS(symlink("/etc/passwd", path_in("sent/data-1")), 0);
@@ -222,12 +230,16 @@ static int stages(const struct ckt_ctl_args *args)
 
 static void test_stages(void)
 {
-	ckt_control_stage_res made = {.result = {CKT_CONTROL_OK, (char *)""}, .stage = (char *)"tmp-1"};
+	ckt_control_stage_res made = {
+		.result = {CKT_CONTROL_OK, (char *)""}, .stage = (char *)"tmp-1"};
 	ckt_control_keep_args keep = {0};
 	reset();
-	replies[CKT_CONTROL_STAGE_MAKE] = (struct reply){(xdrproc_t)xdr_ckt_control_stage_res, &made, NULL};
+	replies[CKT_CONTROL_STAGE_MAKE] =
+		(struct reply){(xdrproc_t)xdr_ckt_control_stage_res, &made, NULL};
 	IS(run(stages, (struct ckt_ctl_args){0}, NULL), CKT_EXIT_DONE);
-	calls_are((uint32_t[]){CKT_CONTROL_STAGE_MAKE, CKT_CONTROL_STAGE_KEEP, CKT_CONTROL_STAGE_REMOVE}, 3);
+	calls_are((uint32_t[]){CKT_CONTROL_STAGE_MAKE, CKT_CONTROL_STAGE_KEEP,
+			  CKT_CONTROL_STAGE_REMOVE},
+		3);
 	YES(decode(1, (xdrproc_t)xdr_ckt_control_keep_args, &keep));
 	TEXT(keep.stage, "tmp-1");
 	TEXT(keep.name, "name");
@@ -238,4 +250,5 @@ static void test_stages(void)
 	reset();
 }
 
-UNIT_SUITE(transfer, {"fetch", test_fetch}, {"fetch refused", test_fetch_refused}, {"send", test_send}, {"stages", test_stages})
+UNIT_SUITE(transfer, {"fetch", test_fetch}, {"fetch refused", test_fetch_refused},
+	{"send", test_send}, {"stages", test_stages})

@@ -15,7 +15,7 @@ CUresult bridge_fails;
 uint64_t bridge_addresses[32], bridge_moves;
 unsigned bridge_address_count;
 static unsigned sent[64], total, waited;
-static uint8_t *message;	/* of exactly its size, so that a write behind it is found */
+static uint8_t *message; /* of exactly its size, so that a write behind it is found */
 static size_t message_bytes;
 static uint8_t received[1 << 18];
 
@@ -65,7 +65,8 @@ static CUresult begin(struct ckt_call *call, uint32_t proc, size_t args_bytes, u
 }
 
 /* As the executor runs it; the reply's CUresult, its results in *ret_results. */
-static int deliver(unsigned proc, const uint8_t *bytes, size_t size, bool batched, struct ckt_cursor *ret_results)
+static int deliver(unsigned proc, const uint8_t *bytes, size_t size, bool batched,
+	struct ckt_cursor *ret_results)
 {
 	static uint32_t xid = 1000000;
 	struct ckt_worker *worker = &ckt_worker;
@@ -77,8 +78,12 @@ static int deliver(unsigned proc, const uint8_t *bytes, size_t size, bool batche
 	memcpy(copy, bytes, size);
 	call->proc = &library->procs[proc];
 	YES(!batched || call->proc->flags & CKT_PROC_BATCHED);
-	call->header = (struct ckt_call_header){.xid = ++xid, .prog = CKT_LIB_PROG + CKT_LIB_CUBLASLT, .vers = CKT_LIB_VERS, .proc = proc,
-						.flags = batched ? CKT_CALL_BATCHED : 0, .context = ckt_handle_primary(0)};
+	call->header = (struct ckt_call_header){.xid = ++xid,
+		.prog = CKT_LIB_PROG + CKT_LIB_CUBLASLT,
+		.vers = CKT_LIB_VERS,
+		.proc = proc,
+		.flags = batched ? CKT_CALL_BATCHED : 0,
+		.context = ckt_handle_primary(0)};
 	call->args = (struct ckt_cursor){.p = copy, .end = copy + size};
 	ckt_worker_use_context(worker, call->header.context);
 	/* What would be done beside the executor is done at once. */
@@ -108,7 +113,8 @@ static CUresult queue_status(struct ckt_call *call, int *ret_status)
 {
 	struct ckt_cursor results;
 	*ret_status = 0;
-	CUresult result = (CUresult)deliver(call->xid, message, message_bytes, !bridge_sync, &results);
+	CUresult result =
+		(CUresult)deliver(call->xid, message, message_bytes, !bridge_sync, &results);
 	if (!bridge_sync)
 		return CUDA_SUCCESS;
 	if (!result)
@@ -130,7 +136,8 @@ static void release(struct ckt_reply *reply)
 }
 
 /* What would be a node of the graph: kept, for a test to have it run. */
-static CUresult capture(uint64_t stream, uint32_t proc, const void *args, size_t size, uint64_t workspace, bool *ret_captured)
+static CUresult capture(uint64_t stream, uint32_t proc, const void *args, size_t size,
+	uint64_t workspace, bool *ret_captured)
 {
 	(void)stream;
 	MUST(proc >> 16, CKT_LIB_CUBLASLT);
@@ -184,8 +191,20 @@ static void unsupported(const char *name, bool *once)
 }
 
 static const struct ckt_client_table table = {
-	.version = CKT_CLIENT_TABLE_VERSION, .size = sizeof table, .enter = enter, .context = context, .begin = begin, .queue_status = queue_status, .wait = wait,
-	.release = release, .before_work = before_work, .stream = stream_id, .object_make = object_make, .object_drop = object_drop, .unsupported = unsupported, .capture = capture,
+	.version = CKT_CLIENT_TABLE_VERSION,
+	.size = sizeof table,
+	.enter = enter,
+	.context = context,
+	.begin = begin,
+	.queue_status = queue_status,
+	.wait = wait,
+	.release = release,
+	.before_work = before_work,
+	.stream = stream_id,
+	.object_make = object_make,
+	.object_drop = object_drop,
+	.unsupported = unsupported,
+	.capture = capture,
 };
 
 cublasLtHandle_t bridge_handle(void)

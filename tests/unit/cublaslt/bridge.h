@@ -1,6 +1,7 @@
 /*
- * The shim's way to the worker without a connection: each message of the shim goes straight to the worker's handler, in this process
- * (tests/unit/worker/inside.h), and from there to the recording double of the library (double.h).
+ * The shim's way to the worker without a connection: each message of the shim goes straight to the
+ * worker's handler, in this process (tests/unit/worker/inside.h), and from there to the recording
+ * double of the library (double.h).
  */
 #pragma once
 

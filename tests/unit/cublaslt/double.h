@@ -1,9 +1,11 @@
 /*
- * A recording double of the genuine cuBLASLt: each call's name and every parameter become a line, descriptors with all that was set of them.
+ * A recording double of the genuine cuBLASLt: each call's name and every parameter become a line,
+ * descriptors with all that was set of them.
  *
  *	cublasLtMatmul handle=H op={0=68 1=0 7=4 8=0x1000} alpha=host:3f800000 a=0x10 ...
  *
- * Descriptors are the double's own, so that one that was destroyed and is used again is found (AddressSanitizer).
+ * Descriptors are the double's own, so that one that was destroyed and is used again is found
+ * (AddressSanitizer).
  */
 #pragma once
 

@@ -1,4 +1,7 @@
-/* client/libs/cublasLt/ask.c: a question travels once for each content, and an answer that may change is not kept. */
+/*
+ * client/libs/cublasLt/ask.c: a question travels once for each content, and an answer that may
+ * change is not kept.
+ */
 #include "tests/unit/cublaslt/bridge.h"
 
 static cublasLtMatmulDesc_t op;
@@ -9,7 +12,8 @@ static cublasStatus_t ask(cublasLtHandle_t handle, int requested)
 {
 	cublasLtMatmulHeuristicResult_t results[4];
 	int count;
-	return cublasLtMatmulAlgoGetHeuristic(handle, op, layout, layout, layout, layout, preference, requested, results, &count);
+	return cublasLtMatmulAlgoGetHeuristic(
+		handle, op, layout, layout, layout, layout, preference, requested, results, &count);
 }
 
 static void make(void)
@@ -53,26 +57,35 @@ static void test_key(void)
 	IS(ask(bridge_handle(), 1), CUBLAS_STATUS_SUCCESS);
 	IS(ask(bridge_handle(), 2), CUBLAS_STATUS_SUCCESS);
 	IS(bridge_total(), 2);
-	cublasLtMatmulPreferenceSetAttribute(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &(uint64_t){1 << 20}, 8);
+	cublasLtMatmulPreferenceSetAttribute(
+		preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &(uint64_t){1 << 20}, 8);
 	ask(bridge_handle(), 1);
 	IS(bridge_total(), 3);
-	cublasLtMatmulPreferenceSetAttribute(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, &(uint32_t){16}, 4);
+	cublasLtMatmulPreferenceSetAttribute(
+		preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, &(uint32_t){16}, 4);
 	ask(bridge_handle(), 1);
 	IS(bridge_total(), 4);
 	cublasLtMatrixLayoutSetAttribute(layout, CUBLASLT_MATRIX_LAYOUT_LD, &(int64_t){16}, 8);
 	ask(bridge_handle(), 1);
 	IS(bridge_total(), 5);
-	cublasLtMatmulDescSetAttribute(op, CUBLASLT_MATMUL_DESC_EPILOGUE, &(int){CUBLASLT_EPILOGUE_BIAS}, 4);
+	cublasLtMatmulDescSetAttribute(
+		op, CUBLASLT_MATMUL_DESC_EPILOGUE, &(int){CUBLASLT_EPILOGUE_BIAS}, 4);
 	ask(bridge_handle(), 1);
 	IS(bridge_total(), 6);
-	/* An address is its alignment: another bias as well aligned is the same question, one that is less aligned is not. */
-	cublasLtMatmulDescSetAttribute(op, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &(uint64_t){0x200000100010}, 8);
+	/*
+	 * An address is its alignment: another bias as well aligned is the same question, one that
+	 * is less aligned is not.
+	 */
+	cublasLtMatmulDescSetAttribute(
+		op, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &(uint64_t){0x200000100010}, 8);
 	ask(bridge_handle(), 1);
 	IS(bridge_total(), 7);
-	cublasLtMatmulDescSetAttribute(op, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &(uint64_t){0x200000200030}, 8);
+	cublasLtMatmulDescSetAttribute(
+		op, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &(uint64_t){0x200000200030}, 8);
 	ask(bridge_handle(), 1);
 	IS(bridge_total(), 7);
-	cublasLtMatmulDescSetAttribute(op, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &(uint64_t){0x200000200034}, 8);
+	cublasLtMatmulDescSetAttribute(
+		op, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &(uint64_t){0x200000200034}, 8);
 	double_calls();
 	ask(bridge_handle(), 1);
 	IS(bridge_total(), 8);
@@ -104,22 +117,30 @@ static void test_failures(void)
 	end();
 }
 
-/* A training step: the heuristic before each matmul, as PyTorch has it, with a bias of its own for each layer. */
+/*
+ * A training step: the heuristic before each matmul, as PyTorch has it, with a bias of its own for
+ * each layer.
+ */
 static void test_training_step(void)
 {
 	float one = 1, zero = 0;
 	make();
-	cublasLtMatmulDescSetAttribute(op, CUBLASLT_MATMUL_DESC_EPILOGUE, &(int){CUBLASLT_EPILOGUE_GELU_BIAS}, 4);
+	cublasLtMatmulDescSetAttribute(
+		op, CUBLASLT_MATMUL_DESC_EPILOGUE, &(int){CUBLASLT_EPILOGUE_GELU_BIAS}, 4);
 	for (unsigned step = 0; step < 3; step++) {
 		bridge_reset();
 		for (uint64_t layer = 0; layer < 12; layer++) {
 			cublasLtMatmulHeuristicResult_t found;
 			int count = 0;
-			cublasLtMatmulDescSetAttribute(op, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &(uint64_t){0x200000000000 + layer * 0x1200}, 8);
-			IS(cublasLtMatmulAlgoGetHeuristic(bridge_handle(), op, layout, layout, layout, layout, preference, 1, &found, &count), CUBLAS_STATUS_SUCCESS);
+			cublasLtMatmulDescSetAttribute(op, CUBLASLT_MATMUL_DESC_BIAS_POINTER,
+				&(uint64_t){0x200000000000 + layer * 0x1200}, 8);
+			IS(cublasLtMatmulAlgoGetHeuristic(bridge_handle(), op, layout, layout,
+				   layout, layout, preference, 1, &found, &count),
+				CUBLAS_STATUS_SUCCESS);
 			IS(count, 1);
-			IS(cublasLtMatmul(bridge_handle(), op, &one, NULL, layout, NULL, layout, &zero, NULL, layout, NULL, layout, &found.algo, NULL, 0, NULL),
-			   CUBLAS_STATUS_SUCCESS);
+			IS(cublasLtMatmul(bridge_handle(), op, &one, NULL, layout, NULL, layout,
+				   &zero, NULL, layout, NULL, layout, &found.algo, NULL, 0, NULL),
+				CUBLAS_STATUS_SUCCESS);
 		}
 		IS(bridge_sent(CKT_CUBLASLT_PROC_CUBLASLTMATMUL % 64), 12);
 		if (step)
@@ -128,4 +149,5 @@ static void test_training_step(void)
 	end();
 }
 
-UNIT_SUITE(ask, {"once", test_once}, {"key", test_key}, {"failures", test_failures}, {"training step", test_training_step})
+UNIT_SUITE(ask, {"once", test_once}, {"key", test_key}, {"failures", test_failures},
+	{"training step", test_training_step})

@@ -99,4 +99,5 @@ static void test_threads(void)
 	ckt_lt_cache_clear();
 }
 
-UNIT_SUITE(cache, {"find", test_find}, {"number", test_count}, {"bytes", test_bytes}, {"threads", test_threads})
+UNIT_SUITE(cache, {"find", test_find}, {"number", test_count}, {"bytes", test_bytes},
+	{"threads", test_threads})

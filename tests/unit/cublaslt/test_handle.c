@@ -1,4 +1,7 @@
-/* client/libs/cublasLt/handle.c: handles of ours and of cuBLAS's, versions, statuses, the library's cache. */
+/*
+ * client/libs/cublasLt/handle.c: handles of ours and of cuBLAS's, versions, statuses, the library's
+ * cache.
+ */
 #include <string.h>
 
 #include "rpc/gen/cublas_functions.h"
@@ -17,10 +20,12 @@ static void test_life(void)
 	uint64_t id = 0;
 	IS(ckt_lt_handle(handle, &id), CUBLAS_STATUS_SUCCESS);
 	IS(ckt_handle_kind(id), CKT_KIND_LIB_OBJECT);
-	YES(ckt_library_object_find(&ckt_worker, CKT_LIB_CUBLASLT, CKT_CUBLASLT_TYPE_HANDLE, id) != NULL);
+	YES(ckt_library_object_find(&ckt_worker, CKT_LIB_CUBLASLT, CKT_CUBLASLT_TYPE_HANDLE, id) !=
+		NULL);
 	IS(cublasLtDestroy(handle), CUBLAS_STATUS_SUCCESS);
 	TEXT(double_calls(), "cublasLtDestroy handle=4a4d\n");
-	YES(ckt_library_object_find(&ckt_worker, CKT_LIB_CUBLASLT, CKT_CUBLASLT_TYPE_HANDLE, id) == NULL);
+	YES(ckt_library_object_find(&ckt_worker, CKT_LIB_CUBLASLT, CKT_CUBLASLT_TYPE_HANDLE, id) ==
+		NULL);
 	/* What the library says of a creation. */
 	double_status = CUBLAS_STATUS_ALLOC_FAILED;
 	handle = (cublasLtHandle_t)1;
@@ -35,19 +40,30 @@ static void test_life(void)
 /* A cuBLAS handle begins with the same member, and is cuBLAS's to destroy. */
 static void test_of_cublas(void)
 {
-	struct { struct ckt_lib_object object; uint64_t other; } theirs = {.object.id = ID(LIB_OBJECT, 5), .other = 3};
+	struct {
+		struct ckt_lib_object object;
+		uint64_t other;
+	} theirs = {.object.id = ID(LIB_OBJECT, 5), .other = 3};
 	struct ckt_object *object;
 	int real, count;
 	cublasLtMatmulAlgo_t algo;
 	static const struct ckt_library cublas = {.name = "cublas", .lib = CKT_LIB_CUBLAS};
 	bridge_handle();
-	IS(cublasLtMatmulAlgoInit((cublasLtHandle_t)&theirs, CUBLAS_COMPUTE_32F, 0, 0, 0, 0, 0, 1, &algo), CUBLAS_STATUS_INVALID_VALUE);
-	MUST(ckt_library_object_add(&ckt_worker, &cublas, CKT_CUBLAS_TYPE_HANDLE, theirs.object.id, &real, NULL, &object), CUDA_SUCCESS);
+	IS(cublasLtMatmulAlgoInit(
+		   (cublasLtHandle_t)&theirs, CUBLAS_COMPUTE_32F, 0, 0, 0, 0, 0, 1, &algo),
+		CUBLAS_STATUS_INVALID_VALUE);
+	MUST(ckt_library_object_add(&ckt_worker, &cublas, CKT_CUBLAS_TYPE_HANDLE, theirs.object.id,
+		     &real, NULL, &object),
+		CUDA_SUCCESS);
 	ckt_lt_cache_clear();
 	double_calls();
-	IS(cublasLtMatmulAlgoInit((cublasLtHandle_t)&theirs, CUBLAS_COMPUTE_32F, 0, 0, 0, 0, 0, 1, &algo), CUBLAS_STATUS_SUCCESS);
+	IS(cublasLtMatmulAlgoInit(
+		   (cublasLtHandle_t)&theirs, CUBLAS_COMPUTE_32F, 0, 0, 0, 0, 0, 1, &algo),
+		CUBLAS_STATUS_SUCCESS);
 	YES(strncmp(double_calls(), "cublasLtMatmulAlgoInit handle=4a4d ", 35));
-	IS(cublasLtMatmulAlgoGetIds((cublasLtHandle_t)&theirs, CUBLAS_COMPUTE_32F, 0, 0, 0, 0, 0, 1, &(int){0}, &count), CUBLAS_STATUS_SUCCESS);
+	IS(cublasLtMatmulAlgoGetIds((cublasLtHandle_t)&theirs, CUBLAS_COMPUTE_32F, 0, 0, 0, 0, 0, 1,
+		   &(int){0}, &count),
+		CUBLAS_STATUS_SUCCESS);
 	IS(cublasLtDestroy((cublasLtHandle_t)&theirs), CUBLAS_STATUS_INVALID_VALUE);
 	ckt_object_destroy(&ckt_worker, object);
 	ckt_lt_cache_clear();
@@ -110,7 +126,8 @@ static void test_statuses(void)
 {
 	TEXT(cublasLtGetStatusName(CUBLAS_STATUS_SUCCESS), "CUBLAS_STATUS_SUCCESS");
 	TEXT(cublasLtGetStatusName(CUBLAS_STATUS_LICENSE_ERROR), "CUBLAS_STATUS_LICENSE_ERROR");
-	TEXT(cublasLtGetStatusString(CUBLAS_STATUS_NOT_SUPPORTED), "the requested functionality is not supported");
+	TEXT(cublasLtGetStatusString(CUBLAS_STATUS_NOT_SUPPORTED),
+		"the requested functionality is not supported");
 	TEXT(cublasLtGetStatusString((cublasStatus_t)2), "unrecognized status");
 	TEXT(cublasLtGetStatusName((cublasStatus_t)17), "unrecognized status");
 	bool once = false;
@@ -118,4 +135,5 @@ static void test_statuses(void)
 	YES(once);
 }
 
-UNIT_SUITE(handle, {"life", test_life}, {"of cuBLAS", test_of_cublas}, {"versions", test_versions}, {"capacity", test_capacity}, {"statuses", test_statuses})
+UNIT_SUITE(handle, {"life", test_life}, {"of cuBLAS", test_of_cublas}, {"versions", test_versions},
+	{"capacity", test_capacity}, {"statuses", test_statuses})

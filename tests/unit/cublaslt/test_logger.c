@@ -82,4 +82,5 @@ static void test_disable(void)
 	cublasLtLoggerSetCallback(NULL);
 }
 
-UNIT_SUITE(logger, {"levels", test_levels}, {"callback", test_callback}, {"file", test_file}, {"disable", test_disable})
+UNIT_SUITE(logger, {"levels", test_levels}, {"callback", test_callback}, {"file", test_file},
+	{"disable", test_disable})

@@ -18,8 +18,11 @@ static void test_status(void)
 	IS(status, CU_STREAM_CAPTURE_STATUS_NONE);
 	YES(id == 77 && graph == (CUgraph)(uintptr_t)77 && n == 77);
 	CHECK_RESULT(cuStreamIsCapturing(NULL, NULL), CUDA_ERROR_INVALID_VALUE);
-	CHECK_RESULT(cuStreamIsCapturing((CUstream)(uintptr_t)0x1230, &status), CUDA_ERROR_INVALID_HANDLE);
-	CHECK_RESULT(cuStreamGetCaptureInfo((CUstream)(uintptr_t)0x1230, &status, &id, NULL, NULL, NULL, NULL), CUDA_ERROR_INVALID_HANDLE);
+	CHECK_RESULT(cuStreamIsCapturing((CUstream)(uintptr_t)0x1230, &status),
+		CUDA_ERROR_INVALID_HANDLE);
+	CHECK_RESULT(cuStreamGetCaptureInfo(
+			     (CUstream)(uintptr_t)0x1230, &status, &id, NULL, NULL, NULL, NULL),
+		CUDA_ERROR_INVALID_HANDLE);
 }
 
 static void *mode_of_thread(void *ret)
@@ -32,7 +35,8 @@ static void *mode_of_thread(void *ret)
 
 static void test_mode(void)
 {
-	CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_THREAD_LOCAL, other = CU_STREAM_CAPTURE_MODE_RELAXED;
+	CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_THREAD_LOCAL,
+			    other = CU_STREAM_CAPTURE_MODE_RELAXED;
 	pthread_t thread;
 	OK(cuThreadExchangeStreamCaptureMode(&mode));
 	IS(mode, CU_STREAM_CAPTURE_MODE_GLOBAL);
@@ -53,7 +57,8 @@ static void CUDA_CB add_one(void *number)
 /* Every kind of work becomes a node, and the launch does it in order. */
 static void test_kinds(void)
 {
-	CUDA_ARRAY3D_DESCRIPTOR descriptor = {.Width = 4, .Height = 2, .Format = CU_AD_FORMAT_UNSIGNED_INT32, .NumChannels = 1};
+	CUDA_ARRAY3D_DESCRIPTOR descriptor = {
+		.Width = 4, .Height = 2, .Format = CU_AD_FORMAT_UNSIGNED_INT32, .NumChannels = 1};
 	unsigned here[8] = {1, 2, 3, 4, 5, 6, 7, 8}, back[8] = {0};
 	int called = 0;
 	CUstream stream, other;
@@ -72,10 +77,21 @@ static void test_kinds(void)
 	OK(cuMemAlloc(&p, 256));
 	OK(cuMemsetD32(p, 0, 64));
 	OK(cuArray3DCreate(&array, &descriptor));
-	CUDA_MEMCPY2D in = {.srcMemoryType = CU_MEMORYTYPE_HOST, .srcHost = here, .srcPitch = 16, .dstMemoryType = CU_MEMORYTYPE_ARRAY, .dstArray = array,
-			    .WidthInBytes = 16, .Height = 2};
-	CUDA_MEMCPY2D out = {.srcMemoryType = CU_MEMORYTYPE_ARRAY, .srcArray = array, .srcXInBytes = 4, .srcY = 1, .dstMemoryType = CU_MEMORYTYPE_DEVICE,
-			     .dstDevice = p, .WidthInBytes = 12, .Height = 1};
+	CUDA_MEMCPY2D in = {.srcMemoryType = CU_MEMORYTYPE_HOST,
+		.srcHost = here,
+		.srcPitch = 16,
+		.dstMemoryType = CU_MEMORYTYPE_ARRAY,
+		.dstArray = array,
+		.WidthInBytes = 16,
+		.Height = 2};
+	CUDA_MEMCPY2D out = {.srcMemoryType = CU_MEMORYTYPE_ARRAY,
+		.srcArray = array,
+		.srcXInBytes = 4,
+		.srcY = 1,
+		.dstMemoryType = CU_MEMORYTYPE_DEVICE,
+		.dstDevice = p,
+		.WidthInBytes = 12,
+		.Height = 1};
 	OK(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_RELAXED));
 	OK(cuMemcpy2DAsync(&in, stream));
 	OK(cuMemcpy2DAsync(&out, stream));
@@ -87,8 +103,10 @@ static void test_kinds(void)
 	OK(cuStreamEndCapture(stream, &graph));
 	OK(cuGraphGetNodes(graph, nodes, &count));
 	MUST(count, 7);
-	static const CUgraphNodeType want[] = {CU_GRAPH_NODE_TYPE_MEMCPY, CU_GRAPH_NODE_TYPE_MEMCPY, CU_GRAPH_NODE_TYPE_KERNEL, CU_GRAPH_NODE_TYPE_MEMSET,
-					       CU_GRAPH_NODE_TYPE_BATCH_MEM_OP, CU_GRAPH_NODE_TYPE_HOST, CU_GRAPH_NODE_TYPE_MEMCPY};
+	static const CUgraphNodeType want[] = {CU_GRAPH_NODE_TYPE_MEMCPY, CU_GRAPH_NODE_TYPE_MEMCPY,
+		CU_GRAPH_NODE_TYPE_KERNEL, CU_GRAPH_NODE_TYPE_MEMSET,
+		CU_GRAPH_NODE_TYPE_BATCH_MEM_OP, CU_GRAPH_NODE_TYPE_HOST,
+		CU_GRAPH_NODE_TYPE_MEMCPY};
 	for (size_t i = 0; i < count; i++) {
 		OK(cuGraphNodeGetType(nodes[i], &type));
 		IS(type, want[i]);
@@ -131,7 +149,8 @@ static void test_into(void)
 	CHECK_RESULT(cuStreamEndCapture(stream, NULL), CUDA_ERROR_INVALID_VALUE);
 	OK(cuGraphCreate(&graph, 0));
 	for (unsigned i = 1; i < 3; i++) {
-		OK(cuStreamBeginCaptureToGraph(stream, graph, NULL, NULL, 0, CU_STREAM_CAPTURE_MODE_RELAXED));
+		OK(cuStreamBeginCaptureToGraph(
+			stream, graph, NULL, NULL, 0, CU_STREAM_CAPTURE_MODE_RELAXED));
 		OK(cuMemsetD8Async(p, 1, 4, stream));
 		OK(cuStreamEndCapture(stream, i == 1 ? NULL : &made));
 		OK(cuGraphGetNodes(graph, NULL, &count));
@@ -148,7 +167,10 @@ static void test_into(void)
 	OK(cuStreamDestroy(stream));
 }
 
-/* What a capture does not allow spoils it, from any thread in the global mode, and nothing is left of it. */
+/*
+ * What a capture does not allow spoils it, from any thread in the global mode, and nothing is left
+ * of it.
+ */
 static void test_spoilt(void)
 {
 	CUstream stream;
@@ -187,7 +209,10 @@ static void test_spoilt(void)
 	OK(cuMemFree(p));
 }
 
-/* A stream that took part and goes leaves what it captured; whether that is joined is asked at the end (seen on an H200). */
+/*
+ * A stream that took part and goes leaves what it captured; whether that is joined is asked at the
+ * end (seen on an H200).
+ */
 static void test_gone(void)
 {
 	CUstream origin, stream;
@@ -214,7 +239,8 @@ static void test_gone(void)
 		if (joined)
 			OK(cuStreamWaitEvent(origin, event, 0));
 		OK(cuMemsetD8Async(p + 8, 1, 4, origin));
-		CHECK_RESULT(cuStreamEndCapture(origin, &graph), joined ? CUDA_SUCCESS : CUDA_ERROR_STREAM_CAPTURE_UNJOINED);
+		CHECK_RESULT(cuStreamEndCapture(origin, &graph),
+			joined ? CUDA_SUCCESS : CUDA_ERROR_STREAM_CAPTURE_UNJOINED);
 	}
 	OK(cuGraphGetNodes(graph, NULL, &count));
 	IS(count, 2);
@@ -224,4 +250,5 @@ static void test_gone(void)
 	OK(cuMemFree(p));
 }
 
-UNIT_SUITE(cudacommon/capture, {"gone", test_gone}, {"into", test_into}, {"status", test_status}, {"mode", test_mode}, {"kinds", test_kinds}, {"spoilt", test_spoilt})
+UNIT_SUITE(cudacommon / capture, {"gone", test_gone}, {"into", test_into}, {"status", test_status},
+	{"mode", test_mode}, {"kinds", test_kinds}, {"spoilt", test_spoilt})

@@ -1,4 +1,7 @@
-/* cudacommon/copy_batch.c: batches of copies: all checked before the first is made, boxes of arrays, and never on the legacy stream. */
+/*
+ * cudacommon/copy_batch.c: batches of copies: all checked before the first is made, boxes of
+ * arrays, and never on the legacy stream.
+ */
 #include "../softgpu/files.h"
 
 static void test_linear(void)
@@ -16,13 +19,17 @@ static void test_linear(void)
 		to[i] = memory + 8 * i;
 		from[i] = (CUdeviceptr)(uintptr_t)&here[i];
 	}
-	CHECK_RESULT(cuMemcpyBatchAsync(to, from, sizes, 2, &attributes, &first, 1, NULL), CUDA_ERROR_INVALID_VALUE);
-	CHECK_RESULT(cuMemcpyBatchAsync(to, from, sizes, 0, &attributes, &first, 1, stream), CUDA_ERROR_INVALID_VALUE);
+	CHECK_RESULT(cuMemcpyBatchAsync(to, from, sizes, 2, &attributes, &first, 1, NULL),
+		CUDA_ERROR_INVALID_VALUE);
+	CHECK_RESULT(cuMemcpyBatchAsync(to, from, sizes, 0, &attributes, &first, 1, stream),
+		CUDA_ERROR_INVALID_VALUE);
 	first = 1;
-	CHECK_RESULT(cuMemcpyBatchAsync(to, from, sizes, 2, &attributes, &first, 1, stream), CUDA_ERROR_INVALID_VALUE);
+	CHECK_RESULT(cuMemcpyBatchAsync(to, from, sizes, 2, &attributes, &first, 1, stream),
+		CUDA_ERROR_INVALID_VALUE);
 	first = 0;
 	sizes[1] = 0;
-	CHECK_RESULT(cuMemcpyBatchAsync(to, from, sizes, 2, &attributes, &first, 1, stream), CUDA_ERROR_INVALID_VALUE);
+	CHECK_RESULT(cuMemcpyBatchAsync(to, from, sizes, 2, &attributes, &first, 1, stream),
+		CUDA_ERROR_INVALID_VALUE);
 	OK(cuStreamSynchronize(stream));
 	IS(files_word(memory), 0);
 	sizes[1] = 4;
@@ -36,7 +43,8 @@ static void test_linear(void)
 
 static void test_boxes(void)
 {
-	CUDA_ARRAY3D_DESCRIPTOR descriptor = {.Width = 4, .Height = 2, .Format = CU_AD_FORMAT_UNSIGNED_INT32, .NumChannels = 1};
+	CUDA_ARRAY3D_DESCRIPTOR descriptor = {
+		.Width = 4, .Height = 2, .Format = CU_AD_FORMAT_UNSIGNED_INT32, .NumChannels = 1};
 	CUDA_MEMCPY3D_BATCH_OP ops[2] = {0};
 	unsigned here[8] = {1, 2, 3, 4, 5, 6, 7, 8};
 	CUdeviceptr memory;
@@ -70,4 +78,4 @@ static void test_boxes(void)
 	OK(cuStreamDestroy(stream));
 }
 
-UNIT_SUITE(cudacommon/copy_batch, {"linear", test_linear}, {"boxes", test_boxes})
+UNIT_SUITE(cudacommon / copy_batch, {"linear", test_linear}, {"boxes", test_boxes})

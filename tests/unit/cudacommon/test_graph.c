@@ -1,4 +1,7 @@
-/* cudacommon/graph.c: graphs, nodes and edges as structures: what is refused, copied, listed and freed. */
+/*
+ * cudacommon/graph.c: graphs, nodes and edges as structures: what is refused, copied, listed and
+ * freed.
+ */
 #include "../softgpu/files.h"
 
 static CUgraph graph;
@@ -18,16 +21,19 @@ static void test_edges(void)
 	test_context();
 	OK(cuGraphCreate(&graph, 0));
 	OK(cuGraphCreate(&other, 0));
-	CUgraphNode a = empty(graph, NULL, 0), b = empty(graph, &a, 1), foreign = empty(other, NULL, 0);
+	CUgraphNode a = empty(graph, NULL, 0), b = empty(graph, &a, 1),
+		    foreign = empty(other, NULL, 0);
 	/* Once only, never to itself, never between graphs. */
 	CHECK_RESULT(cuGraphAddDependencies(graph, &a, &b, NULL, 1), CUDA_ERROR_INVALID_VALUE);
 	CHECK_RESULT(cuGraphAddDependencies(graph, &a, &a, NULL, 1), CUDA_ERROR_INVALID_VALUE);
-	CHECK_RESULT(cuGraphAddDependencies(graph, &a, &foreign, NULL, 1), CUDA_ERROR_INVALID_VALUE);
+	CHECK_RESULT(
+		cuGraphAddDependencies(graph, &a, &foreign, NULL, 1), CUDA_ERROR_INVALID_VALUE);
 	CHECK_RESULT(cuGraphAddDependencies(other, &a, &b, NULL, 1), CUDA_ERROR_INVALID_VALUE);
 	CHECK_RESULT(cuGraphAddDependencies(graph, NULL, &b, NULL, 1), CUDA_ERROR_INVALID_VALUE);
 	OK(cuGraphAddDependencies(graph, NULL, NULL, NULL, 0));
 	CHECK_RESULT(cuGraphAddEmptyNode(&node, graph, &foreign, 1), CUDA_ERROR_INVALID_VALUE);
-	CHECK_RESULT(cuGraphAddEmptyNode(&node, graph, (CUgraphNode[]){a, a}, 2), CUDA_ERROR_INVALID_VALUE);
+	CHECK_RESULT(cuGraphAddEmptyNode(&node, graph, (CUgraphNode[]){a, a}, 2),
+		CUDA_ERROR_INVALID_VALUE);
 	CHECK_RESULT(cuGraphAddEmptyNode(&node, graph, NULL, 1), CUDA_ERROR_INVALID_VALUE);
 	/* A refused node leaves nothing behind. */
 	OK(cuGraphGetNodes(graph, NULL, &n));
@@ -64,7 +70,8 @@ static void test_clone(void)
 	test_context();
 	OK(cuGraphCreate(&graph, 0));
 	OK(cuGraphCreate(&inner, 0));
-	CUgraphNode a = empty(graph, NULL, 0), b = empty(graph, &a, 1), deep = empty(inner, NULL, 0), child;
+	CUgraphNode a = empty(graph, NULL, 0), b = empty(graph, &a, 1),
+		    deep = empty(inner, NULL, 0), child;
 	OK(cuGraphAddChildGraphNode(&child, graph, &b, 1, inner));
 	OK(cuGraphClone(&clone, graph));
 	OK(cuGraphNodeFindInClone(&in_clone, b, clone));
@@ -85,7 +92,8 @@ static void test_clone(void)
 	OK(cuGraphDestroy(inner));
 	OK(cuGraphGetNodes(clone, NULL, &n));
 	IS(n, 3);
-	CHECK_RESULT(cuGraphNodeFindInClone(&node, (CUgraphNode)(uintptr_t)0x1230, clone), CUDA_ERROR_INVALID_VALUE);
+	CHECK_RESULT(cuGraphNodeFindInClone(&node, (CUgraphNode)(uintptr_t)0x1230, clone),
+		CUDA_ERROR_INVALID_VALUE);
 	CHECK_RESULT(cuGraphNodeFindInClone(NULL, b, clone), CUDA_ERROR_INVALID_VALUE);
 	CHECK_RESULT(cuGraphClone(NULL, clone), CUDA_ERROR_INVALID_VALUE);
 	CHECK_RESULT(cuGraphClone(&graph, inner), CUDA_ERROR_INVALID_VALUE);
@@ -112,8 +120,9 @@ static void test_dot(void)
 	text[fread(text, 1, sizeof(text) - 1, file)] = '\0';
 	fclose(file);
 	remove(path);
-	TEXT(text, "digraph dot {\n\"graph_node_0\"[label=\"0\\nEMPTY\"];\n\"graph_node_1\"[label=\"1\\nMEMSET\"];\n"
-		   "\"graph_node_0\" -> \"graph_node_1\";\n}\n");
+	TEXT(text,
+		"digraph dot {\n\"graph_node_0\"[label=\"0\\nEMPTY\"];\n\"graph_node_1\"[label=\"1\\nMEMSET\"];\n"
+		"\"graph_node_0\" -> \"graph_node_1\";\n}\n");
 	CHECK_RESULT(cuGraphDebugDotPrint(graph, NULL, 0), CUDA_ERROR_INVALID_VALUE);
 	CHECK_RESULT(cuGraphDebugDotPrint(graph, "/nonexistent/x", 0), CUDA_ERROR_OPERATING_SYSTEM);
 	OK(cuGraphDestroy(graph));
@@ -130,7 +139,8 @@ static void test_many(void)
 	test_context();
 	OK(cuGraphCreate(&graph, 0));
 	for (int i = 0; i < N; i++)
-		made[i] = empty(graph, i > 1 ? (CUgraphNode[]){made[i - 1], made[i - 2]} : NULL, i > 1 ? 2 : 0);
+		made[i] = empty(graph, i > 1 ? (CUgraphNode[]){made[i - 1], made[i - 2]} : NULL,
+			i > 1 ? 2 : 0);
 	OK(cuGraphGetNodes(graph, list, &n));
 	for (int i = 0; i < N; i++)
 		wrong += list[i] != made[i];
@@ -139,8 +149,9 @@ static void test_many(void)
 	for (int i = 0; i < N; i += 2)
 		OK(cuGraphDestroyNode(made[i]));
 	OK(cuGraphGetRootNodes(graph, NULL, &n));
-	IS(n, 1);	/* each of the rest but the first is behind the one before */
+	IS(n, 1); /* each of the rest but the first is behind the one before */
 	OK(cuGraphDestroy(graph));
 }
 
-UNIT_SUITE(cudacommon/graph, {"edges", test_edges}, {"clone", test_clone}, {"dot", test_dot}, {"many", test_many})
+UNIT_SUITE(cudacommon / graph, {"edges", test_edges}, {"clone", test_clone}, {"dot", test_dot},
+	{"many", test_many})

@@ -1,4 +1,7 @@
-/* cudacommon/graph_call.c: a captured library call as a node: what the graph API says of it, its copies, what may not be done with it. */
+/*
+ * cudacommon/graph_call.c: a captured library call as a node: what the graph API says of it, its
+ * copies, what may not be done with it.
+ */
 #include "../softgpu/files.h"
 #include "cudacommon/capture.h"
 
@@ -61,7 +64,8 @@ static void test_node(void)
 	IS(count, 0);
 	/* Nothing can be put into it, and it is launched as a node alone. */
 	IS(cuGraphAddEmptyNode(&node, child, NULL, 0), CUDA_ERROR_NOT_SUPPORTED);
-	IS(cuStreamBeginCaptureToGraph(stream, child, NULL, NULL, 0, CU_STREAM_CAPTURE_MODE_GLOBAL), CUDA_ERROR_NOT_SUPPORTED);
+	IS(cuStreamBeginCaptureToGraph(stream, child, NULL, NULL, 0, CU_STREAM_CAPTURE_MODE_GLOBAL),
+		CUDA_ERROR_NOT_SUPPORTED);
 	OK(cuGraphClone(&clone, child));
 	IS(call_of(clone), 77);
 	IS(cuGraphInstantiate(&exec, clone, 0), CUDA_ERROR_NOT_SUPPORTED);

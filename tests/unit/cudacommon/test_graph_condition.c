@@ -17,11 +17,13 @@ static CUgraph begin(void)
 static CUgraphConditionalHandle new_handle(CUgraph graph, unsigned value)
 {
 	CUgraphConditionalHandle handle = 0;
-	OK(cuGraphConditionalHandleCreate(&handle, graph, context, value, CU_GRAPH_COND_ASSIGN_DEFAULT));
+	OK(cuGraphConditionalHandleCreate(
+		&handle, graph, context, value, CU_GRAPH_COND_ASSIGN_DEFAULT));
 	return handle;
 }
 
-static CUresult add(CUgraph graph, CUgraphConditionalHandle handle, CUgraphConditionalNodeType type, unsigned size, CUgraph **ret_bodies)
+static CUresult add(CUgraph graph, CUgraphConditionalHandle handle, CUgraphConditionalNodeType type,
+	unsigned size, CUgraph **ret_bodies)
 {
 	CUgraphNode node = NULL;
 	CUgraphNodeParams params = {.type = CU_GRAPH_NODE_TYPE_CONDITIONAL};
@@ -36,7 +38,11 @@ static CUresult add(CUgraph graph, CUgraphConditionalHandle handle, CUgraphCondi
 
 static void fill(CUgraph graph, unsigned index, unsigned value)
 {
-	CUDA_MEMSET_NODE_PARAMS params = {.dst = memory + 4 * index, .value = value, .elementSize = 4, .width = 1, .height = 1};
+	CUDA_MEMSET_NODE_PARAMS params = {.dst = memory + 4 * index,
+		.value = value,
+		.elementSize = 4,
+		.width = 1,
+		.height = 1};
 	CUgraphNode node = NULL;
 	OK(cuGraphAddMemsetNode(&node, graph, NULL, 0, &params, NULL));
 }
@@ -75,32 +81,43 @@ static void test_refused(void)
 	CUgraphNode node;
 	CUgraphExec exec;
 	CUgraphConditionalHandle handle = new_handle(graph, 1);
-	CHECK_RESULT(cuGraphConditionalHandleCreate(&handle, graph, context, 0, 4), CUDA_ERROR_INVALID_VALUE);
-	CHECK_RESULT(cuGraphConditionalHandleCreate(NULL, graph, context, 0, 0), CUDA_ERROR_INVALID_VALUE);
-	CHECK_RESULT(cuGraphConditionalHandleCreate(&handle, (CUgraph)0x77, context, 0, 0), CUDA_ERROR_INVALID_VALUE);
+	CHECK_RESULT(cuGraphConditionalHandleCreate(&handle, graph, context, 0, 4),
+		CUDA_ERROR_INVALID_VALUE);
+	CHECK_RESULT(cuGraphConditionalHandleCreate(NULL, graph, context, 0, 0),
+		CUDA_ERROR_INVALID_VALUE);
+	CHECK_RESULT(cuGraphConditionalHandleCreate(&handle, (CUgraph)0x77, context, 0, 0),
+		CUDA_ERROR_INVALID_VALUE);
 	CUDA_GRAPH_INSTANTIATE_PARAMS params = {0};
 	CHECK_RESULT(cuGraphInstantiateWithParams(&exec, graph, &params), CUDA_ERROR_INVALID_VALUE);
 	IS(params.result_out, CUDA_GRAPH_INSTANTIATE_CONDITIONAL_HANDLE_UNUSED);
 	OK(cuGraphCreate(&other, 0));
-	CHECK_RESULT(add(other, handle, CU_GRAPH_COND_TYPE_IF, 1, &bodies), CUDA_ERROR_INVALID_VALUE);
+	CHECK_RESULT(
+		add(other, handle, CU_GRAPH_COND_TYPE_IF, 1, &bodies), CUDA_ERROR_INVALID_VALUE);
 	static const struct {
 		int type;
 		unsigned size;
-	} forms[] = {{CU_GRAPH_COND_TYPE_IF, 0}, {CU_GRAPH_COND_TYPE_IF, 3}, {CU_GRAPH_COND_TYPE_WHILE, 2}, {CU_GRAPH_COND_TYPE_SWITCH, 0}, {7, 1}};
+	} forms[] = {{CU_GRAPH_COND_TYPE_IF, 0}, {CU_GRAPH_COND_TYPE_IF, 3},
+		{CU_GRAPH_COND_TYPE_WHILE, 2}, {CU_GRAPH_COND_TYPE_SWITCH, 0}, {7, 1}};
 	for (size_t i = 0; i < COUNT(forms); i++)
-		CHECK_RESULT(add(graph, handle, (CUgraphConditionalNodeType)forms[i].type, forms[i].size, &bodies), CUDA_ERROR_INVALID_VALUE);
+		CHECK_RESULT(add(graph, handle, (CUgraphConditionalNodeType)forms[i].type,
+				     forms[i].size, &bodies),
+			CUDA_ERROR_INVALID_VALUE);
 	OK(add(graph, handle, CU_GRAPH_COND_TYPE_WHILE, 1, &bodies));
 	CUgraph *none;
-	CHECK_RESULT(add(bodies[0], handle, CU_GRAPH_COND_TYPE_IF, 1, &none), CUDA_ERROR_INVALID_VALUE);
+	CHECK_RESULT(
+		add(bodies[0], handle, CU_GRAPH_COND_TYPE_IF, 1, &none), CUDA_ERROR_INVALID_VALUE);
 	OK(add(bodies[0], new_handle(graph, 0), CU_GRAPH_COND_TYPE_IF, 1, &none));
-	CHECK_RESULT(cuGraphConditionalHandleCreate(&handle, graph, NULL, 0, 0), CUDA_ERROR_INVALID_CONTEXT);
+	CHECK_RESULT(cuGraphConditionalHandleCreate(&handle, graph, NULL, 0, 0),
+		CUDA_ERROR_INVALID_CONTEXT);
 	const CUgraph copied[] = {graph, bodies[0], none[0]};
 	for (size_t i = 0; i < COUNT(copied); i++) {
 		CHECK_RESULT(cuGraphClone(&clone, copied[i]), CUDA_ERROR_NOT_SUPPORTED);
-		CHECK_RESULT(cuGraphAddChildGraphNode(&node, other, NULL, 0, copied[i]), CUDA_ERROR_NOT_SUPPORTED);
+		CHECK_RESULT(cuGraphAddChildGraphNode(&node, other, NULL, 0, copied[i]),
+			CUDA_ERROR_NOT_SUPPORTED);
 	}
 	CHECK_RESULT(cuGraphInstantiate(&exec, bodies[0], 0), CUDA_ERROR_NOT_SUPPORTED);
-	CHECK_RESULT(cuGraphInstantiate(&exec, graph, CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH), CUDA_ERROR_INVALID_VALUE);
+	CHECK_RESULT(cuGraphInstantiate(&exec, graph, CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH),
+		CUDA_ERROR_INVALID_VALUE);
 	CHECK_RESULT(cuGraphDestroy(bodies[0]), CUDA_ERROR_INVALID_VALUE);
 	OK(cuGraphDestroy(graph));
 	OK(cuGraphDestroy(other));
@@ -149,12 +166,18 @@ static void test_body_nodes(void)
 		CUgraphExec exec;
 		CUgraphNode node, around;
 		CUDA_HOST_NODE_PARAMS host = {.fn = nothing};
-		CUDA_MEMCPY3D copy = {.srcMemoryType = CU_MEMORYTYPE_DEVICE, .srcDevice = memory, .dstMemoryType = CU_MEMORYTYPE_HOST,
-				      .dstHost = i == 1 ? pageable : pinned, .WidthInBytes = 16, .Height = 1, .Depth = 1};
+		CUDA_MEMCPY3D copy = {.srcMemoryType = CU_MEMORYTYPE_DEVICE,
+			.srcDevice = memory,
+			.dstMemoryType = CU_MEMORYTYPE_HOST,
+			.dstHost = i == 1 ? pageable : pinned,
+			.WidthInBytes = 16,
+			.Height = 1,
+			.Depth = 1};
 		CUDA_GRAPH_INSTANTIATE_PARAMS params = {0};
-		const CUgraphInstantiateResult expected[] = {CUDA_GRAPH_INSTANTIATE_SUCCESS, CUDA_GRAPH_INSTANTIATE_MULTIPLE_CTXS_NOT_SUPPORTED,
-							     CUDA_GRAPH_INSTANTIATE_NODE_OPERATION_NOT_SUPPORTED,
-							     CUDA_GRAPH_INSTANTIATE_NODE_OPERATION_NOT_SUPPORTED};
+		const CUgraphInstantiateResult expected[] = {CUDA_GRAPH_INSTANTIATE_SUCCESS,
+			CUDA_GRAPH_INSTANTIATE_MULTIPLE_CTXS_NOT_SUPPORTED,
+			CUDA_GRAPH_INSTANTIATE_NODE_OPERATION_NOT_SUPPORTED,
+			CUDA_GRAPH_INSTANTIATE_NODE_OPERATION_NOT_SUPPORTED};
 		OK(cuGraphCreate(&graph, 0));
 		OK(cuGraphCreate(&child, 0));
 		OK(add(graph, new_handle(graph, 1), CU_GRAPH_COND_TYPE_IF, 1, &bodies));
@@ -164,16 +187,18 @@ static void test_body_nodes(void)
 			OK(cuGraphAddHostNode(&node, i == 2 ? bodies[0] : child, NULL, 0, &host));
 		if (i == 3)
 			OK(cuGraphAddChildGraphNode(&around, bodies[0], NULL, 0, child));
-		IS(cuGraphInstantiateWithParams(&exec, graph, &params), i ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS);
+		IS(cuGraphInstantiateWithParams(&exec, graph, &params),
+			i ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS);
 		IS(params.result_out, expected[i]);
 		if (!i)
 			OK(cuGraphExecDestroy(exec));
-		YES(i == 3 ? params.hErrNode_out != NULL : params.hErrNode_out == (i ? node : NULL));
+		YES(i == 3 ? params.hErrNode_out != NULL
+			   : params.hErrNode_out == (i ? node : NULL));
 		OK(cuGraphDestroy(child));
 		OK(cuGraphDestroy(graph));
 	}
 	OK(cuMemFreeHost(pinned));
 }
 
-UNIT_SUITE(cudacommon/graph_condition, {"choice", test_choice}, {"refused", test_refused}, {"handle_again", test_handle_again},
-	   {"body_nodes", test_body_nodes})
+UNIT_SUITE(cudacommon / graph_condition, {"choice", test_choice}, {"refused", test_refused},
+	{"handle_again", test_handle_again}, {"body_nodes", test_body_nodes})

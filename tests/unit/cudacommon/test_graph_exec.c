@@ -1,4 +1,7 @@
-/* cudacommon/graph_exec.c: instantiation, order of a launch, disabled nodes, launches behind each other. */
+/*
+ * cudacommon/graph_exec.c: instantiation, order of a launch, disabled nodes, launches behind each
+ * other.
+ */
 #include <unistd.h>
 
 #include "../softgpu/files.h"
@@ -19,9 +22,14 @@ static CUgraphNode host(CUgraph graph, int number, const CUgraphNode *behind, si
 	return node;
 }
 
-static CUgraphNode fill(CUgraph graph, unsigned index, unsigned value, const CUgraphNode *behind, size_t n)
+static CUgraphNode fill(
+	CUgraph graph, unsigned index, unsigned value, const CUgraphNode *behind, size_t n)
 {
-	CUDA_MEMSET_NODE_PARAMS params = {.dst = memory + 4 * index, .value = value, .elementSize = 4, .width = 1, .height = 1};
+	CUDA_MEMSET_NODE_PARAMS params = {.dst = memory + 4 * index,
+		.value = value,
+		.elementSize = 4,
+		.width = 1,
+		.height = 1};
 	CUgraphNode node = NULL;
 	OK(cuGraphAddMemsetNode(&node, graph, behind, n, &params, NULL));
 	return node;
@@ -72,7 +80,8 @@ static void test_circle(void)
 	CUgraph graph = begin();
 	CUgraphExec exec = (CUgraphExec)(uintptr_t)77;
 	host(graph, 0, NULL, 0);
-	CUgraphNode a = host(graph, 1, NULL, 0), b = host(graph, 2, &a, 1), c = host(graph, 3, &b, 1);
+	CUgraphNode a = host(graph, 1, NULL, 0), b = host(graph, 2, &a, 1),
+		    c = host(graph, 3, &b, 1);
 	OK(cuGraphAddDependencies(graph, &c, &a, NULL, 1));
 	CUDA_GRAPH_INSTANTIATE_PARAMS params = {0};
 	CHECK_RESULT(cuGraphInstantiateWithParams(&exec, graph, &params), CUDA_ERROR_INVALID_VALUE);
@@ -97,7 +106,8 @@ static void test_flags(void)
 		{CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH, CUDA_SUCCESS, CUDA_SUCCESS},
 		{CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD, CUDA_ERROR_INVALID_VALUE, CUDA_SUCCESS},
 		{CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY, CUDA_SUCCESS, CUDA_SUCCESS},
-		{CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH, CUDA_ERROR_NOT_SUPPORTED, CUDA_ERROR_NOT_SUPPORTED},
+		{CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH, CUDA_ERROR_NOT_SUPPORTED,
+			CUDA_ERROR_NOT_SUPPORTED},
 		{16, CUDA_ERROR_INVALID_VALUE, CUDA_ERROR_INVALID_VALUE},
 		{1ull << 63, CUDA_ERROR_INVALID_VALUE, CUDA_ERROR_INVALID_VALUE},
 	};
@@ -109,21 +119,28 @@ static void test_flags(void)
 		CHECK_RESULT(cuGraphInstantiate(&exec, graph, table[i].flags), table[i].with_flags);
 		if (table[i].with_flags == CUDA_SUCCESS)
 			OK(cuGraphExecDestroy(exec));
-		CHECK_RESULT(cuGraphInstantiateWithParams(&exec, graph, &params), table[i].with_params);
+		CHECK_RESULT(
+			cuGraphInstantiateWithParams(&exec, graph, &params), table[i].with_params);
 		if (table[i].with_params != CUDA_SUCCESS)
 			continue;
 		OK(cuGraphExecGetFlags(exec, &flags));
 		/* As an H200 has it. */
-		IS(flags, table[i].flags & ~(unsigned long long)(CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD | CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY));
+		IS(flags,
+			table[i].flags &
+				~(unsigned long long)(CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD |
+					CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY));
 		OK(cuGraphUpload(exec, NULL));
-		CHECK_RESULT(cuGraphUpload(exec, (CUstream)(uintptr_t)0x1230), CUDA_ERROR_INVALID_HANDLE);
+		CHECK_RESULT(cuGraphUpload(exec, (CUstream)(uintptr_t)0x1230),
+			CUDA_ERROR_INVALID_HANDLE);
 		OK(cuGraphExecDestroy(exec));
 	}
 	CHECK_RESULT(cuGraphInstantiateWithParams(&exec, graph, NULL), CUDA_ERROR_INVALID_VALUE);
 	CHECK_RESULT(cuGraphInstantiate(NULL, graph, 0), CUDA_ERROR_INVALID_VALUE);
-	CHECK_RESULT(cuGraphInstantiate(&exec, (CUgraph)(uintptr_t)0x1230, 0), CUDA_ERROR_INVALID_VALUE);
+	CHECK_RESULT(
+		cuGraphInstantiate(&exec, (CUgraph)(uintptr_t)0x1230, 0), CUDA_ERROR_INVALID_VALUE);
 	CHECK_RESULT(cuGraphUpload((CUgraphExec)(uintptr_t)0x1230, NULL), CUDA_ERROR_INVALID_VALUE);
-	CHECK_RESULT(cuGraphExecGetFlags((CUgraphExec)(uintptr_t)0x1230, &flags), CUDA_ERROR_INVALID_VALUE);
+	CHECK_RESULT(cuGraphExecGetFlags((CUgraphExec)(uintptr_t)0x1230, &flags),
+		CUDA_ERROR_INVALID_VALUE);
 	/* Nothing in it: a launch that does nothing. */
 	OK(cuGraphInstantiate(&exec, graph, 0));
 	OK(cuGraphLaunch(exec, NULL));
@@ -135,11 +152,13 @@ static void test_disabled(void)
 {
 	CUgraph graph = begin();
 	CUgraphExec exec;
-	CUgraphNode a = fill(graph, 0, 7, NULL, 0), b = fill(graph, 1, 8, &a, 1), h = host(graph, 1, &b, 1);
+	CUgraphNode a = fill(graph, 0, 7, NULL, 0), b = fill(graph, 1, 8, &a, 1),
+		    h = host(graph, 1, &b, 1);
 	OK(cuGraphInstantiate(&exec, graph, 0));
 	OK(cuGraphNodeSetEnabled(exec, a, 0));
 	CHECK_RESULT(cuGraphNodeSetEnabled(exec, h, 0), CUDA_ERROR_INVALID_VALUE);
-	CHECK_RESULT(cuGraphNodeSetEnabled(exec, (CUgraphNode)(uintptr_t)0x1230, 0), CUDA_ERROR_INVALID_VALUE);
+	CHECK_RESULT(cuGraphNodeSetEnabled(exec, (CUgraphNode)(uintptr_t)0x1230, 0),
+		CUDA_ERROR_INVALID_VALUE);
 	OK(cuGraphLaunch(exec, NULL));
 	OK(cuStreamSynchronize(NULL));
 	IS(files_word(memory), 0);
@@ -151,7 +170,10 @@ static void test_disabled(void)
 	OK(cuGraphDestroy(graph));
 }
 
-/* Two launches of one executable graph do not run at once, also on streams that know nothing of each other. */
+/*
+ * Two launches of one executable graph do not run at once, also on streams that know nothing of
+ * each other.
+ */
 static void test_launches(void)
 {
 	CUgraph graph = begin();
@@ -163,7 +185,7 @@ static void test_launches(void)
 	OK(cuStreamCreate(&other, CU_STREAM_NON_BLOCKING));
 	OK(cuGraphLaunch(exec, gated));
 	OK(cuGraphLaunch(exec, other));
-	usleep(5000);	/* time for what must not happen */
+	usleep(5000); /* time for what must not happen */
 	CHECK_RESULT(cuStreamQuery(other), CUDA_ERROR_NOT_READY);
 	IS(order[0], 0);
 	files_open();
@@ -180,5 +202,5 @@ static void test_launches(void)
 	OK(cuGraphDestroy(graph));
 }
 
-UNIT_SUITE(cudacommon/graph_exec, {"order", test_order}, {"circle", test_circle}, {"flags", test_flags}, {"disabled", test_disabled},
-	   {"launches", test_launches})
+UNIT_SUITE(cudacommon / graph_exec, {"order", test_order}, {"circle", test_circle},
+	{"flags", test_flags}, {"disabled", test_disabled}, {"launches", test_launches})

@@ -1,8 +1,13 @@
-/* cudacommon/graph_memory.c: who may allocate and free the memory of graphs when, and what is told of it. */
+/*
+ * cudacommon/graph_memory.c: who may allocate and free the memory of graphs when, and what is told
+ * of it.
+ */
 #include "../softgpu/files.h"
 
 static CUDA_MEM_ALLOC_NODE_PARAMS params = {
-	.poolProps = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED, .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 0}}, .bytesize = 1 << 20};
+	.poolProps = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+		.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 0}},
+	.bytesize = 1 << 20};
 
 static void test_left(void)
 {
@@ -16,15 +21,19 @@ static void test_left(void)
 	OK(cuGraphInstantiate(&exec, graph, 0));
 	CHECK_RESULT(cuGraphInstantiate(&second, graph, 0), CUDA_ERROR_NOT_SUPPORTED);
 	OK(cuGraphLaunch(exec, NULL));
-	CHECK_RESULT(cuGraphLaunch(exec, NULL), CUDA_ERROR_INVALID_VALUE);	/* it is allocated still */
+	/* it is allocated still */
+	CHECK_RESULT(cuGraphLaunch(exec, NULL), CUDA_ERROR_INVALID_VALUE);
 	OK(cuMemFree(params.dptr));
 	CHECK_RESULT(cuMemFree(params.dptr), CUDA_ERROR_INVALID_VALUE);
 	OK(cuGraphLaunch(exec, NULL));
 	OK(cuMemFreeAsync(params.dptr, NULL));
 	OK(cuGraphExecDestroy(exec));
-	/* Freed in the graph, any number of launches; the address goes to the next one behind it. */
+	/*
+	 * Freed in the graph, any number of launches; the address goes to the next one behind it.
+	 */
 	OK(cuGraphAddMemFreeNode(&release, graph, &alloc, 1, params.dptr));
-	CHECK_RESULT(cuGraphAddMemFreeNode(&release, graph, &alloc, 1, params.dptr), CUDA_ERROR_INVALID_VALUE);
+	CHECK_RESULT(cuGraphAddMemFreeNode(&release, graph, &alloc, 1, params.dptr),
+		CUDA_ERROR_INVALID_VALUE);
 	OK(cuGraphMemFreeNodeGetParams(release, &told));
 	IS(told, params.dptr);
 	CUDA_MEM_ALLOC_NODE_PARAMS again = params;
@@ -51,10 +60,14 @@ static void test_attributes(void)
 	IS(value, 0);
 	OK(cuDeviceGetGraphMemAttribute(0, CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT, &value));
 	YES(value >= params.bytesize);
-	CHECK_RESULT(cuDeviceSetGraphMemAttribute(0, CU_GRAPH_MEM_ATTR_RESERVED_MEM_HIGH, &value), CUDA_ERROR_INVALID_VALUE);
-	CHECK_RESULT(cuDeviceSetGraphMemAttribute(0, CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT, &none), CUDA_ERROR_INVALID_VALUE);
-	CHECK_RESULT(cuDeviceGetGraphMemAttribute(0, (CUgraphMem_attribute)99, &value), CUDA_ERROR_INVALID_VALUE);
-	CHECK_RESULT(cuDeviceGetGraphMemAttribute(77, CU_GRAPH_MEM_ATTR_USED_MEM_HIGH, &value), CUDA_ERROR_INVALID_DEVICE);
+	CHECK_RESULT(cuDeviceSetGraphMemAttribute(0, CU_GRAPH_MEM_ATTR_RESERVED_MEM_HIGH, &value),
+		CUDA_ERROR_INVALID_VALUE);
+	CHECK_RESULT(cuDeviceSetGraphMemAttribute(0, CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT, &none),
+		CUDA_ERROR_INVALID_VALUE);
+	CHECK_RESULT(cuDeviceGetGraphMemAttribute(0, (CUgraphMem_attribute)99, &value),
+		CUDA_ERROR_INVALID_VALUE);
+	CHECK_RESULT(cuDeviceGetGraphMemAttribute(77, CU_GRAPH_MEM_ATTR_USED_MEM_HIGH, &value),
+		CUDA_ERROR_INVALID_DEVICE);
 	OK(cuGraphDestroy(graph));
 	OK(cuDeviceSetGraphMemAttribute(0, CU_GRAPH_MEM_ATTR_RESERVED_MEM_HIGH, &none));
 	OK(cuDeviceGetGraphMemAttribute(0, CU_GRAPH_MEM_ATTR_RESERVED_MEM_HIGH, &value));
@@ -62,4 +75,4 @@ static void test_attributes(void)
 	OK(cuDeviceGraphMemTrim(0));
 }
 
-UNIT_SUITE(cudacommon/graph_memory, {"left", test_left}, {"attributes", test_attributes})
+UNIT_SUITE(cudacommon / graph_memory, {"left", test_left}, {"attributes", test_attributes})

@@ -14,12 +14,14 @@ static void test_edges(void)
 {
 	test_context();
 	OK(cuGraphCreate(&graph, 0));
-	CUgraphNode a = empty(NULL, 0), b = empty(NULL, 0), c = empty((CUgraphNode[]){a, b}, 2), d = empty(&a, 1), from[5], to[5];
+	CUgraphNode a = empty(NULL, 0), b = empty(NULL, 0), c = empty((CUgraphNode[]){a, b}, 2),
+		    d = empty(&a, 1), from[5], to[5];
 	size_t n = 5;
 	/* By the node that they begin at. */
 	OK(cuGraphGetEdges(graph, from, to, NULL, &n));
 	IS(n, 3);
-	YES(from[0] == a && to[0] == c && from[1] == a && to[1] == d && from[2] == b && to[2] == c && !from[3] && !to[4]);
+	YES(from[0] == a && to[0] == c && from[1] == a && to[1] == d && from[2] == b &&
+		to[2] == c && !from[3] && !to[4]);
 	n = 0;
 	OK(cuGraphGetEdges(graph, NULL, NULL, NULL, &n));
 	IS(n, 3);
@@ -34,10 +36,13 @@ static void test_edges(void)
 	n = 5;
 	OK(cuGraphNodeGetDependentNodes(a, to, NULL, &n));
 	YES(n == 2 && to[0] == c && to[1] == d && !to[2]);
-	CHECK_RESULT(cuGraphNodeGetDependencies((CUgraphNode)(uintptr_t)0x1230, NULL, NULL, &n), CUDA_ERROR_INVALID_VALUE);
+	CHECK_RESULT(cuGraphNodeGetDependencies((CUgraphNode)(uintptr_t)0x1230, NULL, NULL, &n),
+		CUDA_ERROR_INVALID_VALUE);
 	CHECK_RESULT(cuGraphNodeGetDependentNodes(a, NULL, NULL, NULL), CUDA_ERROR_INVALID_VALUE);
 	/* All of a list or none of it. */
-	CHECK_RESULT(cuGraphRemoveDependencies(graph, (CUgraphNode[]){a, b}, (CUgraphNode[]){c, d}, NULL, 2), CUDA_ERROR_INVALID_VALUE);
+	CHECK_RESULT(cuGraphRemoveDependencies(
+			     graph, (CUgraphNode[]){a, b}, (CUgraphNode[]){c, d}, NULL, 2),
+		CUDA_ERROR_INVALID_VALUE);
 	OK(cuGraphGetEdges(graph, NULL, NULL, NULL, &n));
 	IS(n, 3);
 	OK(cuGraphRemoveDependencies(graph, (CUgraphNode[]){a, b}, (CUgraphNode[]){c, c}, NULL, 2));
@@ -52,7 +57,8 @@ static void test_lossy(void)
 	test_context();
 	OK(cuGraphCreate(&graph, 0));
 	CUgraphNode a = empty(NULL, 0), b = empty(NULL, 0), from[2], to[2];
-	CUgraphEdgeData data = {.from_port = 1, .type = CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC}, told[2] = {{0}};
+	CUgraphEdgeData data = {.from_port = 1, .type = CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC},
+			told[2] = {{0}};
 	size_t n = 2;
 	OK(cuGraphAddDependencies(graph, &a, &b, &data, 1));
 	CHECK_RESULT(cuGraphGetEdges(graph, from, to, NULL, &n), CUDA_ERROR_LOSSY_QUERY);
@@ -60,7 +66,8 @@ static void test_lossy(void)
 	CHECK_RESULT(cuGraphNodeGetDependencies(b, from, NULL, &n), CUDA_ERROR_LOSSY_QUERY);
 	n = 2;
 	OK(cuGraphGetEdges(graph, from, to, told, &n));
-	YES(n == 1 && told[0].from_port == 1 && told[0].type == CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC);
+	YES(n == 1 && told[0].from_port == 1 &&
+		told[0].type == CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC);
 	CHECK_RESULT(cuGraphRemoveDependencies(graph, &a, &b, NULL, 1), CUDA_ERROR_INVALID_VALUE);
 	data.from_port = 2;
 	CHECK_RESULT(cuGraphRemoveDependencies(graph, &a, &b, &data, 1), CUDA_ERROR_INVALID_VALUE);
@@ -84,10 +91,20 @@ static void test_told(void)
 	OK(cuEventCreate(&other, 0));
 	OK(cuGraphCreate(&graph, 0));
 	CUgraphNode copy, fill, host, record, wait, ops;
-	CUDA_MEMCPY3D c = {.srcMemoryType = CU_MEMORYTYPE_DEVICE, .srcDevice = p, .dstMemoryType = CU_MEMORYTYPE_DEVICE,
-		.dstDevice = p + 32,
-			   .WidthInBytes = 4, .Height = 1, .Depth = 1}, c_told;
-	CUDA_MEMSET_NODE_PARAMS f = {.dst = p, .value = 3, .elementSize = 4, .width = 2, .height = 1}, f_told;
+	CUDA_MEMCPY3D c = {.srcMemoryType = CU_MEMORYTYPE_DEVICE,
+			      .srcDevice = p,
+			      .dstMemoryType = CU_MEMORYTYPE_DEVICE,
+			      .dstDevice = p + 32,
+			      .WidthInBytes = 4,
+			      .Height = 1,
+			      .Depth = 1},
+		      c_told;
+	CUDA_MEMSET_NODE_PARAMS f = {.dst = p,
+					.value = 3,
+					.elementSize = 4,
+					.width = 2,
+					.height = 1},
+				f_told;
 	CUDA_HOST_NODE_PARAMS h = {.fn = nothing, .userData = &p}, h_told;
 	CUstreamBatchMemOpParams op = {.operation = CU_STREAM_MEM_OP_BARRIER};
 	CUDA_BATCH_MEM_OP_NODE_PARAMS b = {.count = 1, .paramArray = &op}, b_told;
@@ -117,7 +134,8 @@ static void test_told(void)
 	OK(cuGraphEventWaitNodeGetEvent(wait, &e_told));
 	YES(e_told == other);
 	OK(cuGraphBatchMemOpNodeGetParams(ops, &b_told));
-	YES(b_told.count == 1 && b_told.paramArray != &op && b_told.paramArray[0].operation == CU_STREAM_MEM_OP_BARRIER);
+	YES(b_told.count == 1 && b_told.paramArray != &op &&
+		b_told.paramArray[0].operation == CU_STREAM_MEM_OP_BARRIER);
 	/* Of another kind, or of none, nothing is told or set. */
 	CHECK_RESULT(cuGraphMemcpyNodeGetParams(fill, &c_told), CUDA_ERROR_INVALID_VALUE);
 	CHECK_RESULT(cuGraphMemsetNodeGetParams(copy, &f_told), CUDA_ERROR_INVALID_VALUE);
@@ -166,8 +184,13 @@ static void test_kernel_attributes(void)
 	test_context();
 	OK(cuGraphCreate(&graph, 0));
 	CUgraphNode a, b;
-	CUDA_KERNEL_NODE_PARAMS params = {.func = test_function("trap_now"), .gridDimX = 1, .gridDimY = 1, .gridDimZ = 1, .blockDimX = 1,
-					  .blockDimY = 1, .blockDimZ = 1};
+	CUDA_KERNEL_NODE_PARAMS params = {.func = test_function("trap_now"),
+		.gridDimX = 1,
+		.gridDimY = 1,
+		.gridDimZ = 1,
+		.blockDimX = 1,
+		.blockDimY = 1,
+		.blockDimZ = 1};
 	CUlaunchAttributeValue value = {.priority = -2}, told;
 	OK(cuGraphAddKernelNode(&a, graph, NULL, 0, &params));
 	OK(cuGraphAddKernelNode(&b, graph, NULL, 0, &params));
@@ -179,9 +202,11 @@ static void test_kernel_attributes(void)
 	OK(cuGraphKernelNodeGetAttribute(b, CU_LAUNCH_ATTRIBUTE_PRIORITY, &told));
 	IS(told.priority, -2);
 	CHECK_RESULT(cuGraphKernelNodeCopyAttributes(b, empty(NULL, 0)), CUDA_ERROR_INVALID_VALUE);
-	CHECK_RESULT(cuGraphKernelNodeGetAttribute(b, CU_LAUNCH_ATTRIBUTE_PRIORITY, NULL), CUDA_ERROR_INVALID_VALUE);
+	CHECK_RESULT(cuGraphKernelNodeGetAttribute(b, CU_LAUNCH_ATTRIBUTE_PRIORITY, NULL),
+		CUDA_ERROR_INVALID_VALUE);
 	OK(cuGraphDestroy(graph));
 }
 
-UNIT_SUITE(cudacommon/graph_params, {"edges", test_edges}, {"lossy", test_lossy}, {"told", test_told}, {"enabled", test_enabled},
-	   {"kernel attributes", test_kernel_attributes})
+UNIT_SUITE(cudacommon / graph_params, {"edges", test_edges}, {"lossy", test_lossy},
+	{"told", test_told}, {"enabled", test_enabled},
+	{"kernel attributes", test_kernel_attributes})

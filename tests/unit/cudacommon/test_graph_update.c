@@ -1,11 +1,19 @@
-/* cudacommon/graph_update.c: which graph may take the place of the one that was instantiated, and what is said of another. */
+/*
+ * cudacommon/graph_update.c: which graph may take the place of the one that was instantiated, and
+ * what is said of another.
+ */
 #include "../softgpu/files.h"
 
 static CUdeviceptr memory;
 
-static CUgraphNode fill(CUgraph graph, unsigned index, unsigned value, const CUgraphNode *behind, size_t n)
+static CUgraphNode fill(
+	CUgraph graph, unsigned index, unsigned value, const CUgraphNode *behind, size_t n)
 {
-	CUDA_MEMSET_NODE_PARAMS params = {.dst = memory + 4 * index, .value = value, .elementSize = 4, .width = 1, .height = 1};
+	CUDA_MEMSET_NODE_PARAMS params = {.dst = memory + 4 * index,
+		.value = value,
+		.elementSize = 4,
+		.width = 1,
+		.height = 1};
 	CUgraphNode node = NULL;
 	OK(cuGraphAddMemsetNode(&node, graph, behind, n, &params, NULL));
 	return node;
@@ -29,12 +37,16 @@ static CUgraph fork_of(unsigned value)
 	return graph;
 }
 
-static CUgraphExecUpdateResult update(CUgraphExec exec, CUgraph graph, CUgraphExecUpdateResultInfo *info)
+static CUgraphExecUpdateResult update(
+	CUgraphExec exec, CUgraph graph, CUgraphExecUpdateResultInfo *info)
 {
 	CUgraphExecUpdateResultInfo unseen;
 	info = info ? info : &unseen;
 	CUresult result = cuGraphExecUpdate(exec, graph, info);
-	IS(result, info->result == CU_GRAPH_EXEC_UPDATE_SUCCESS ? CUDA_SUCCESS : CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE);
+	IS(result,
+		info->result == CU_GRAPH_EXEC_UPDATE_SUCCESS
+			? CUDA_SUCCESS
+			: CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE);
 	return info->result;
 }
 
@@ -75,9 +87,11 @@ static void test_topology(void)
 	IS(update(exec, one, NULL), CU_GRAPH_EXEC_UPDATE_SUCCESS);
 	run(exec, 1);
 	CHECK_RESULT(cuGraphExecUpdate(exec, one, NULL), CUDA_ERROR_INVALID_VALUE);
-	CHECK_RESULT(cuGraphExecUpdate(exec, (CUgraph)(uintptr_t)0x1230, &info), CUDA_ERROR_INVALID_VALUE);
-	IS(info.result, CU_GRAPH_EXEC_UPDATE_SUCCESS);	/* nothing was looked at */
-	CHECK_RESULT(cuGraphExecUpdate((CUgraphExec)(uintptr_t)0x1230, one, &info), CUDA_ERROR_INVALID_VALUE);
+	CHECK_RESULT(cuGraphExecUpdate(exec, (CUgraph)(uintptr_t)0x1230, &info),
+		CUDA_ERROR_INVALID_VALUE);
+	IS(info.result, CU_GRAPH_EXEC_UPDATE_SUCCESS); /* nothing was looked at */
+	CHECK_RESULT(cuGraphExecUpdate((CUgraphExec)(uintptr_t)0x1230, one, &info),
+		CUDA_ERROR_INVALID_VALUE);
 	CUgraph all[] = {one, two, more, other_edges, other_kind};
 	for (size_t i = 0; i < COUNT(all); i++)
 		OK(cuGraphDestroy(all[i]));
@@ -104,11 +118,18 @@ static CUgraphExecUpdateResult change(CUgraphNodeParams *from, CUgraphNodeParams
 
 static void test_parameters(void)
 {
-	enum { GOOD = CU_GRAPH_EXEC_UPDATE_SUCCESS, CHANGED = CU_GRAPH_EXEC_UPDATE_ERROR_PARAMETERS_CHANGED };
+	enum {
+		GOOD = CU_GRAPH_EXEC_UPDATE_SUCCESS,
+		CHANGED = CU_GRAPH_EXEC_UPDATE_ERROR_PARAMETERS_CHANGED
+	};
 	test_context();
 	OK(cuMemAlloc(&memory, 4096));
-	CUgraphNodeParams flat = {.type = CU_GRAPH_NODE_TYPE_MEMSET, .memset = {.dst = memory, .elementSize = 4, .width = 4,
-		.height = 1}}, to = flat;
+	CUgraphNodeParams flat = {.type = CU_GRAPH_NODE_TYPE_MEMSET,
+				  .memset = {.dst = memory,
+					  .elementSize = 4,
+					  .width = 4,
+					  .height = 1}},
+			  to = flat;
 	to.memset.width = 64;
 	to.memset.elementSize = 1;
 	IS(change(&flat, &to), GOOD);
@@ -125,10 +146,16 @@ static void test_parameters(void)
 	to.memset.pitch = 512;
 	IS(change(&wide, &to), CHANGED);
 	IS(change(&wide, &flat), CHANGED);
-	CUstreamBatchMemOpParams ops[2] = {{.operation = CU_STREAM_MEM_OP_BARRIER}, {.operation = CU_STREAM_MEM_OP_WRITE_VALUE_32}};
-	CUgraphNodeParams copy = {.type = CU_GRAPH_NODE_TYPE_MEMCPY, .memcpy.copyParams = {.srcMemoryType = CU_MEMORYTYPE_DEVICE,
-		.srcDevice = memory,
-		.dstMemoryType = CU_MEMORYTYPE_DEVICE, .dstDevice = memory + 512, .WidthInBytes = 4, .Height = 1, .Depth = 1}};
+	CUstreamBatchMemOpParams ops[2] = {{.operation = CU_STREAM_MEM_OP_BARRIER},
+		{.operation = CU_STREAM_MEM_OP_WRITE_VALUE_32}};
+	CUgraphNodeParams copy = {.type = CU_GRAPH_NODE_TYPE_MEMCPY,
+		.memcpy.copyParams = {.srcMemoryType = CU_MEMORYTYPE_DEVICE,
+			.srcDevice = memory,
+			.dstMemoryType = CU_MEMORYTYPE_DEVICE,
+			.dstDevice = memory + 512,
+			.WidthInBytes = 4,
+			.Height = 1,
+			.Depth = 1}};
 	to = copy;
 	to.memcpy.copyParams.WidthInBytes = 64;
 	IS(change(&copy, &to), GOOD);
@@ -136,7 +163,8 @@ static void test_parameters(void)
 	to.memcpy.copyParams.srcHost = ops;
 	IS(change(&copy, &to), CHANGED);
 	ops[1].writeValue.address = memory;
-	CUgraphNodeParams batch = {.type = CU_GRAPH_NODE_TYPE_BATCH_MEM_OP, .memOp = {.count = 1, .paramArray = ops}};
+	CUgraphNodeParams batch = {
+		.type = CU_GRAPH_NODE_TYPE_BATCH_MEM_OP, .memOp = {.count = 1, .paramArray = ops}};
 	to = batch;
 	IS(change(&batch, &to), GOOD);
 	to.memOp.count = 2;
@@ -147,11 +175,12 @@ static void test_parameters(void)
 	/* A child graph by the same rules. */
 	CUgraph a = fork_of(1), b = fork_of(2), c = fork_of(3);
 	empty(c, NULL, 0);
-	CUgraphNodeParams child = {.type = CU_GRAPH_NODE_TYPE_GRAPH, .graph.graph = a}, child_b = child, child_c = child;
+	CUgraphNodeParams child = {.type = CU_GRAPH_NODE_TYPE_GRAPH, .graph.graph = a},
+			  child_b = child, child_c = child;
 	child_b.graph.graph = b;
 	child_c.graph.graph = c;
 	IS(change(&child, &child_b), GOOD);
-	child.graph.graph = a;	/* it was told the copy */
+	child.graph.graph = a; /* it was told the copy */
 	IS(change(&child, &child_c), CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED);
 	OK(cuGraphDestroy(a));
 	OK(cuGraphDestroy(b));
@@ -165,7 +194,12 @@ static void test_cooperative(void)
 	CUgraphNode a, b;
 	CUgraphExec exec;
 	CUgraphExecUpdateResultInfo info;
-	CUDA_KERNEL_NODE_PARAMS params = {.gridDimX = 1, .gridDimY = 1, .gridDimZ = 1, .blockDimX = 1, .blockDimY = 1, .blockDimZ = 1};
+	CUDA_KERNEL_NODE_PARAMS params = {.gridDimX = 1,
+		.gridDimY = 1,
+		.gridDimZ = 1,
+		.blockDimX = 1,
+		.blockDimY = 1,
+		.blockDimZ = 1};
 	CUlaunchAttributeValue on = {.cooperative = 1};
 	test_context();
 	params.func = test_function("trap_now");
@@ -183,4 +217,5 @@ static void test_cooperative(void)
 	OK(cuGraphDestroy(second));
 }
 
-UNIT_SUITE(cudacommon/graph_update, {"topology", test_topology}, {"parameters", test_parameters}, {"cooperative", test_cooperative})
+UNIT_SUITE(cudacommon / graph_update, {"topology", test_topology}, {"parameters", test_parameters},
+	{"cooperative", test_cooperative})

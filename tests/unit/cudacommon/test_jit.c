@@ -5,18 +5,25 @@
 static void test_read(void)
 {
 	char info[8], error[8];
-	CUjit_option options[] = {CU_JIT_INFO_LOG_BUFFER, CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES, CU_JIT_ERROR_LOG_BUFFER,
-				  CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES, CU_JIT_WALL_TIME, CU_JIT_TARGET, CU_JIT_OPTIMIZATION_LEVEL};
-	void *values[] = {info, (void *)8, error, (void *)(uintptr_t)0x700000008, NULL, (void *)90, (void *)4};
+	CUjit_option options[] = {CU_JIT_INFO_LOG_BUFFER, CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES,
+		CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES, CU_JIT_WALL_TIME,
+		CU_JIT_TARGET, CU_JIT_OPTIMIZATION_LEVEL};
+	void *values[] = {info, (void *)8, error, (void *)(uintptr_t)0x700000008, NULL, (void *)90,
+		(void *)4};
 	struct ckt_jit jit;
 	IS(ckt_jit_read(&jit, 7, options, values), CUDA_SUCCESS);
 	YES(jit.info_log == info && jit.error_log == error && jit.wall_time_slot == &values[4]);
 	YES(jit.info_size_slot == &values[1] && jit.error_size_slot == &values[3]);
 	IS(jit.info_log_max, 8);
-	IS(jit.error_log_max, 8);	/* an unsigned int in a pointer's place: the rest is not looked at */
+	/* an unsigned int in a pointer's place: the rest is not looked at */
+	IS(jit.error_log_max, 8);
 	IS(jit.count, 2);
-	YES(jit.keys[0] == CU_JIT_TARGET && jit.values[0] == 90 && jit.keys[1] == CU_JIT_OPTIMIZATION_LEVEL && jit.values[1] == 4);
-	/* A text too long is cut and ends in NUL; told is how much of the buffer it fills, in the value's lower half. */
+	YES(jit.keys[0] == CU_JIT_TARGET && jit.values[0] == 90 &&
+		jit.keys[1] == CU_JIT_OPTIMIZATION_LEVEL && jit.values[1] == 4);
+	/*
+	 * A text too long is cut and ends in NUL; told is how much of the buffer it fills, in the
+	 * value's lower half.
+	 */
 	ckt_jit_finish(&jit, "", 0, "0123456789", 10);
 	TEXT(error, "0123456");
 	IS((uintptr_t)values[3], 0x700000008);
@@ -31,8 +38,11 @@ static void test_read(void)
 	memcpy(&ms, &values[4], 4);
 	YES(ms >= 3);
 	/* A buffer and its size go together. */
-	IS(ckt_jit_read(&jit, 1, (CUjit_option[]){CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES}, (void *[]){(void *)100}), CUDA_ERROR_INVALID_VALUE);
-	IS(ckt_jit_read(&jit, 1, (CUjit_option[]){CU_JIT_INFO_LOG_BUFFER}, (void *[]){info}), CUDA_ERROR_INVALID_VALUE);
+	IS(ckt_jit_read(&jit, 1, (CUjit_option[]){CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES},
+		   (void *[]){(void *)100}),
+		CUDA_ERROR_INVALID_VALUE);
+	IS(ckt_jit_read(&jit, 1, (CUjit_option[]){CU_JIT_INFO_LOG_BUFFER}, (void *[]){info}),
+		CUDA_ERROR_INVALID_VALUE);
 	IS(ckt_jit_read(&jit, 2, options, (void *[]){NULL, (void *)8}), CUDA_ERROR_INVALID_VALUE);
 	IS(ckt_jit_read(&jit, 2, options, (void *[]){NULL, NULL}), CUDA_SUCCESS);
 	IS(ckt_jit_read(&jit, 0, NULL, NULL), CUDA_SUCCESS);
@@ -53,11 +63,14 @@ static void test_refused(void)
 	unsigned taken = 0;
 	for (option = CU_JIT_MAX_REGISTERS; option < CU_JIT_NUM_OPTIONS; option++)
 		taken += ckt_jit_read(&jit, 1, &option, &value) == CUDA_SUCCESS;
-	IS(taken, CU_JIT_NUM_OPTIONS - 8);	/* no registers, halves of logs, parts of a list of symbols */
+	/* no registers, halves of logs, parts of a list of symbols */
+	IS(taken, CU_JIT_NUM_OPTIONS - 8);
 	option = CU_JIT_CACHE_MODE;
 	value = (void *)3;
 	IS(ckt_jit_read(&jit, 1, &option, &value), CUDA_ERROR_INVALID_VALUE);
-	IS(ckt_jit_read(&jit, 2, (CUjit_option[]){CU_JIT_TARGET, CU_JIT_THREADS_PER_BLOCK}, (void *[]){(void *)90, (void *)64}), CUDA_ERROR_INVALID_VALUE);
+	IS(ckt_jit_read(&jit, 2, (CUjit_option[]){CU_JIT_TARGET, CU_JIT_THREADS_PER_BLOCK},
+		   (void *[]){(void *)90, (void *)64}),
+		CUDA_ERROR_INVALID_VALUE);
 	/* The linker has no strategy where nothing fits. */
 	option = CU_JIT_FALLBACK_STRATEGY;
 	value = NULL;
@@ -73,21 +86,24 @@ static void test_refused(void)
 	CUmodule module;
 	test_context();
 	option = CU_JIT_NUM_OPTIONS;
-	CHECK_RESULT(cuModuleLoadDataEx(&module, test_ptx, 1, &option, &value), CUDA_ERROR_INVALID_VALUE);
+	CHECK_RESULT(cuModuleLoadDataEx(&module, test_ptx, 1, &option, &value),
+		CUDA_ERROR_INVALID_VALUE);
 }
 
 /* Threads are answered in whole warps. */
 static void test_answers(void)
 {
-	static const unsigned threads[][2] = {{1, 32}, {32, 32}, {33, 64}, {1024, 1024}, {5000, 1024}, {0, 0}};
+	static const unsigned threads[][2] = {
+		{1, 32}, {32, 32}, {33, 64}, {1024, 1024}, {5000, 1024}, {0, 0}};
 	struct ckt_jit jit;
 	for (size_t k = 0; k < COUNT(threads); k++) {
 		CUjit_option option = CU_JIT_THREADS_PER_BLOCK;
 		void *value = (void *)(uintptr_t)threads[k][0];
 		IS(ckt_jit_read(&jit, 1, &option, &value), CUDA_SUCCESS);
 		IS((uintptr_t)value, threads[k][1]);
-		IS(jit.count, threads[k][0] != 0);	/* of no threads nobody is told */
+		IS(jit.count, threads[k][0] != 0); /* of no threads nobody is told */
 	}
 }
 
-UNIT_SUITE(cudacommon/jit, {"read", test_read}, {"refused", test_refused}, {"answers", test_answers})
+UNIT_SUITE(
+	cudacommon / jit, {"read", test_read}, {"refused", test_refused}, {"answers", test_answers})

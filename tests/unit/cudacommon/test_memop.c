@@ -16,25 +16,36 @@ static void test_refused(void)
 	CUdeviceptr p;
 	test_context();
 	OK(cuMemAlloc(&p, 4096));
-	enum { W32 = CU_STREAM_MEM_OP_WAIT_VALUE_32, W64 = CU_STREAM_MEM_OP_WAIT_VALUE_64, S32 = CU_STREAM_MEM_OP_WRITE_VALUE_32,
-	       S64 = CU_STREAM_MEM_OP_WRITE_VALUE_64 };
+	enum {
+		W32 = CU_STREAM_MEM_OP_WAIT_VALUE_32,
+		W64 = CU_STREAM_MEM_OP_WAIT_VALUE_64,
+		S32 = CU_STREAM_MEM_OP_WRITE_VALUE_32,
+		S64 = CU_STREAM_MEM_OP_WRITE_VALUE_64
+	};
 	const struct {
 		int operation;
 		CUdeviceptr address;
 		unsigned flags;
 		CUresult result;
 	} table[] = {
-		{S32, p + 4092, 0, CUDA_SUCCESS}, {S32, p + 4096, 0, CUDA_ERROR_INVALID_VALUE},
-			{S64, p + 4092, 0, CUDA_ERROR_INVALID_VALUE},
-		{S32, p + 2, 0, CUDA_ERROR_INVALID_VALUE}, {S64, p + 4, 0, CUDA_ERROR_INVALID_VALUE}, {S32, 0, 0, CUDA_ERROR_INVALID_VALUE},
-		{S32, p, 2, CUDA_ERROR_INVALID_VALUE}, {W32, p, 4, CUDA_ERROR_INVALID_VALUE},
-			{W32, p, CU_STREAM_WAIT_VALUE_FLUSH, CUDA_ERROR_NOT_SUPPORTED},
-		{W64, p + 4, 0, CUDA_ERROR_INVALID_VALUE}, {W32, 0x1000, 0, CUDA_ERROR_INVALID_VALUE},
-		{CU_STREAM_MEM_OP_FLUSH_REMOTE_WRITES, 0, 0, CUDA_ERROR_NOT_SUPPORTED}, {CU_STREAM_MEM_OP_BARRIER, 0, 0, CUDA_SUCCESS},
+		{S32, p + 4092, 0, CUDA_SUCCESS},
+		{S32, p + 4096, 0, CUDA_ERROR_INVALID_VALUE},
+		{S64, p + 4092, 0, CUDA_ERROR_INVALID_VALUE},
+		{S32, p + 2, 0, CUDA_ERROR_INVALID_VALUE},
+		{S64, p + 4, 0, CUDA_ERROR_INVALID_VALUE},
+		{S32, 0, 0, CUDA_ERROR_INVALID_VALUE},
+		{S32, p, 2, CUDA_ERROR_INVALID_VALUE},
+		{W32, p, 4, CUDA_ERROR_INVALID_VALUE},
+		{W32, p, CU_STREAM_WAIT_VALUE_FLUSH, CUDA_ERROR_NOT_SUPPORTED},
+		{W64, p + 4, 0, CUDA_ERROR_INVALID_VALUE},
+		{W32, 0x1000, 0, CUDA_ERROR_INVALID_VALUE},
+		{CU_STREAM_MEM_OP_FLUSH_REMOTE_WRITES, 0, 0, CUDA_ERROR_NOT_SUPPORTED},
+		{CU_STREAM_MEM_OP_BARRIER, 0, 0, CUDA_SUCCESS},
 		{77, p, 0, CUDA_ERROR_INVALID_VALUE},
 	};
 	for (size_t i = 0; i < COUNT(table); i++) {
-		CUstreamBatchMemOpParams op = {.operation = (CUstreamBatchMemOpType)table[i].operation};
+		CUstreamBatchMemOpParams op = {
+			.operation = (CUstreamBatchMemOpType)table[i].operation};
 		if (table[i].operation != CU_STREAM_MEM_OP_BARRIER) {
 			op.writeValue.address = table[i].address;
 			op.writeValue.flags = table[i].flags;
@@ -50,7 +61,8 @@ static void test_refused(void)
 	CHECK_RESULT(cuStreamBatchMemOp(NULL, 0, NULL, 0), CUDA_ERROR_INVALID_VALUE);
 	CHECK_RESULT(cuStreamBatchMemOp(NULL, 1, NULL, 0), CUDA_ERROR_INVALID_VALUE);
 	CHECK_RESULT(cuStreamBatchMemOp(NULL, 1, many, 1), CUDA_ERROR_INVALID_VALUE);
-	CHECK_RESULT(cuStreamBatchMemOp((CUstream)(uintptr_t)0x1230, 1, many, 0), CUDA_ERROR_INVALID_HANDLE);
+	CHECK_RESULT(cuStreamBatchMemOp((CUstream)(uintptr_t)0x1230, 1, many, 0),
+		CUDA_ERROR_INVALID_HANDLE);
 	many[0].memoryBarrier.flags = 2;
 	CHECK_RESULT(cuStreamBatchMemOp(NULL, 1, many, 0), CUDA_ERROR_INVALID_VALUE);
 	OK(cuMemFree(p));
@@ -91,4 +103,5 @@ static void test_captured(void)
 	OK(cuStreamDestroy(stream));
 }
 
-UNIT_SUITE(cudacommon/memop, {"kinds", test_kinds}, {"refused", test_refused}, {"captured", test_captured})
+UNIT_SUITE(cudacommon / memop, {"kinds", test_kinds}, {"refused", test_refused},
+	{"captured", test_captured})

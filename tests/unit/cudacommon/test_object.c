@@ -1,4 +1,7 @@
-/* cudacommon/object.c: the table of objects: which id finds what, how long a slot rests, and many threads at once. */
+/*
+ * cudacommon/object.c: the table of objects: which id finds what, how long a slot rests, and many
+ * threads at once.
+ */
 #include <CUnit/Basic.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -23,9 +26,14 @@ static void test_find(void)
 	CU_ASSERT_PTR_EQUAL(ckt_object_find(id, CKT_KIND_STREAM), stream);
 	CU_ASSERT_PTR_EQUAL(ckt_object_find(event->id, CKT_KIND_EVENT), event);
 	CU_ASSERT_PTR_NULL(ckt_object_find(id, CKT_KIND_EVENT));
-	/* What a program may pass for a handle: the special streams, another generation, the server's bit, anything. */
-	const uint64_t wrong[] = {0, 1, 2, UINT64_MAX, id + ((uint64_t)1 << 24), id - ((uint64_t)1 << 24), id | (uint64_t)1 << 63, id | (uint64_t)1 << 61,
-				  ckt_handle_make(CKT_KIND_STREAM, 1, CKT_HANDLE_SLOTS - 1), ckt_handle_make(CKT_KIND_STREAM, 0, 0), (uintptr_t)stream};
+	/*
+	 * What a program may pass for a handle: the special streams, another generation, the
+	 * server's bit, anything.
+	 */
+	const uint64_t wrong[] = {0, 1, 2, UINT64_MAX, id + ((uint64_t)1 << 24),
+		id - ((uint64_t)1 << 24), id | (uint64_t)1 << 63, id | (uint64_t)1 << 61,
+		ckt_handle_make(CKT_KIND_STREAM, 1, CKT_HANDLE_SLOTS - 1),
+		ckt_handle_make(CKT_KIND_STREAM, 0, 0), (uintptr_t)stream};
 	for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
 		CU_ASSERT_PTR_NULL(ckt_object_find(wrong[i], CKT_KIND_STREAM));
 	for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
@@ -44,7 +52,10 @@ static void test_find(void)
 	ckt_object_remove(event);
 }
 
-/* A program that makes and destroys for ever: no id comes back, no slot soon, and the table does not grow. */
+/*
+ * A program that makes and destroys for ever: no id comes back, no slot soon, and the table does
+ * not grow.
+ */
 static void test_reuse(void)
 {
 	enum { TURNS = 20000, REST = 200 };
@@ -55,7 +66,8 @@ static void test_reuse(void)
 		ids[i] = object->id;
 		for (int j = i - REST; j < i; j++)
 			if (j >= 0)
-				CU_ASSERT_NOT_EQUAL_FATAL(ckt_handle_slot(ids[j]), ckt_handle_slot(ids[i]));
+				CU_ASSERT_NOT_EQUAL_FATAL(
+					ckt_handle_slot(ids[j]), ckt_handle_slot(ids[i]));
 		if (ckt_handle_slot(ids[i]) > highest)
 			highest = ckt_handle_slot(ids[i]);
 		ckt_object_remove(object);
@@ -63,7 +75,8 @@ static void test_reuse(void)
 	CU_ASSERT_TRUE(highest < 1000);
 	struct ckt_object *living = add(CKT_KIND_EVENT);
 	for (int i = 0; i < TURNS; i++)
-		CU_ASSERT_TRUE_FATAL(!ckt_object_find(ids[i], CKT_KIND_EVENT) && ckt_object_was(ids[i], CKT_KIND_EVENT));
+		CU_ASSERT_TRUE_FATAL(!ckt_object_find(ids[i], CKT_KIND_EVENT) &&
+			ckt_object_was(ids[i], CKT_KIND_EVENT));
 	CU_ASSERT_PTR_NULL(ckt_object_past(ids[0], CKT_KIND_EVENT));
 	ckt_object_remove(living);
 }
@@ -150,7 +163,8 @@ static void test_threads(void)
 	pthread_t threads[THREADS];
 	unsigned left = 0;
 	for (long i = 0; i < THREADS; i++)
-		CU_ASSERT_EQUAL_FATAL(pthread_create(&threads[i], NULL, worker, (void *)(i % 2)), 0);
+		CU_ASSERT_EQUAL_FATAL(
+			pthread_create(&threads[i], NULL, worker, (void *)(i % 2)), 0);
 	for (int i = 0; i < THREADS; i++)
 		pthread_join(threads[i], NULL);
 	CU_ASSERT_EQUAL(wrong_answers, 0);

@@ -1,9 +1,13 @@
-/* cudacommon/pool.c: handles of pools, a device's current one, what is refused, who may reach the memory, and captured allocations. */
+/*
+ * cudacommon/pool.c: handles of pools, a device's current one, what is refused, who may reach the
+ * memory, and captured allocations.
+ */
 #include "../softgpu/files.h"
 
 static CUmemPoolProps properties(int device)
 {
-	return (CUmemPoolProps){.allocType = CU_MEM_ALLOCATION_TYPE_PINNED, .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = device}};
+	return (CUmemPoolProps){.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+		.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = device}};
 }
 
 static void test_current(void)
@@ -37,7 +41,8 @@ static void test_current(void)
 static void test_access(void)
 {
 	CUmemPoolProps props = properties(0);
-	CUmemAccessDesc map = {.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 1}, .flags = CU_MEM_ACCESS_FLAGS_PROT_READ};
+	CUmemAccessDesc map = {.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 1},
+		.flags = CU_MEM_ACCESS_FLAGS_PROT_READ};
 	CUmemAccess_flags flags;
 	CUmemoryPool pool;
 	test_context();
@@ -91,4 +96,5 @@ static void test_captured(void)
 	OK(cuMemFree(out));
 }
 
-UNIT_SUITE(cudacommon/pool, {"current", test_current}, {"access", test_access}, {"captured", test_captured})
+UNIT_SUITE(cudacommon / pool, {"current", test_current}, {"access", test_access},
+	{"captured", test_captured})

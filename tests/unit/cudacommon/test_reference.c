@@ -1,10 +1,15 @@
-/* cudacommon/reference.c: texture references of the program's own are what was set on them, and gone when they are destroyed. */
+/*
+ * cudacommon/reference.c: texture references of the program's own are what was set on them, and
+ * gone when they are destroyed.
+ */
 #include "../softgpu/files.h"
 
 static void test_settings(void)
 {
-	CUDA_ARRAY3D_DESCRIPTOR descriptor = {.Width = 8, .Height = 4, .Format = CU_AD_FORMAT_UNSIGNED_INT16, .NumChannels = 2};
-	CUDA_ARRAY_DESCRIPTOR flat = {.Width = 8, .Height = 4, .Format = CU_AD_FORMAT_FLOAT, .NumChannels = 4};
+	CUDA_ARRAY3D_DESCRIPTOR descriptor = {
+		.Width = 8, .Height = 4, .Format = CU_AD_FORMAT_UNSIGNED_INT16, .NumChannels = 2};
+	CUDA_ARRAY_DESCRIPTOR flat = {
+		.Width = 8, .Height = 4, .Format = CU_AD_FORMAT_FLOAT, .NumChannels = 4};
 	CUtexref r;
 	CUarray array, told = NULL;
 	CUarray_format format;
@@ -22,8 +27,12 @@ static void test_settings(void)
 	OK(cuTexRefGetFormat(&format, &channels, r));
 	IS(format, CU_AD_FORMAT_UNSIGNED_INT16);
 	IS(channels, 2);
-	CHECK_RESULT(cuTexRefSetArray(r, (CUarray)&offset, CU_TRSA_OVERRIDE_FORMAT), CUDA_ERROR_INVALID_HANDLE);
-	/* Memory takes the array's place; an address in between needs somebody to be told where it begins. */
+	CHECK_RESULT(cuTexRefSetArray(r, (CUarray)&offset, CU_TRSA_OVERRIDE_FORMAT),
+		CUDA_ERROR_INVALID_HANDLE);
+	/*
+	 * Memory takes the array's place; an address in between needs somebody to be told where it
+	 * begins.
+	 */
 	CHECK_RESULT(cuTexRefSetAddress(NULL, r, memory + 4, 16), CUDA_ERROR_INVALID_VALUE);
 	OK(cuTexRefSetAddress(&offset, r, memory + 4, 16));
 	IS(offset, 4);
@@ -43,4 +52,4 @@ static void test_settings(void)
 	OK(cuMemFree(memory));
 }
 
-UNIT_SUITE(cudacommon/reference, {"settings", test_settings})
+UNIT_SUITE(cudacommon / reference, {"settings", test_settings})

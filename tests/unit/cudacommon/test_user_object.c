@@ -1,4 +1,7 @@
-/* cudacommon/user_object.c: counts of the program, of graphs and of executable graphs, and the destructor exactly once. */
+/*
+ * cudacommon/user_object.c: counts of the program, of graphs and of executable graphs, and the
+ * destructor exactly once.
+ */
 #include "../softgpu/files.h"
 
 static int ended;
@@ -22,7 +25,8 @@ static void test_counts(void)
 	OK(cuInit(0));
 	CUuserObject object = make(2);
 	OK(cuUserObjectRetain(object, 3));
-	CHECK_RESULT(cuUserObjectRelease(object, 6), CUDA_ERROR_INVALID_VALUE);	/* more than there are */
+	/* more than there are */
+	CHECK_RESULT(cuUserObjectRelease(object, 6), CUDA_ERROR_INVALID_VALUE);
 	CHECK_RESULT(cuUserObjectRelease(object, 0), CUDA_ERROR_INVALID_VALUE);
 	CHECK_RESULT(cuUserObjectRetain(object, 0), CUDA_ERROR_INVALID_VALUE);
 	CHECK_RESULT(cuUserObjectRetain(object, 1u << 31), CUDA_ERROR_INVALID_VALUE);
@@ -97,4 +101,5 @@ static void test_launch(void)
 	OK(cuStreamDestroy(stream));
 }
 
-UNIT_SUITE(cudacommon/user_object, {"counts", test_counts}, {"graphs", test_graphs}, {"launch", test_launch})
+UNIT_SUITE(cudacommon / user_object, {"counts", test_counts}, {"graphs", test_graphs},
+	{"launch", test_launch})

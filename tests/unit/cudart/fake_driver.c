@@ -114,8 +114,9 @@ CUresult cuCtxSynchronize(void)
 	return result(__func__);
 }
 
-CUresult cuLibraryLoadData(CUlibrary *library, const void *code, CUjit_option *options, void **values, unsigned count,
-			   CUlibraryOption *library_options, void **library_values, unsigned library_count)
+CUresult cuLibraryLoadData(CUlibrary *library, const void *code, CUjit_option *options,
+	void **values, unsigned count, CUlibraryOption *library_options, void **library_values,
+	unsigned library_count)
 {
 	fake.library_loads++;
 	fake.last_image = code;
@@ -147,7 +148,8 @@ CUresult cuKernelGetFunction(CUfunction *function, CUkernel kernel)
 	return CUDA_SUCCESS;
 }
 
-CUresult cuLibraryGetGlobal(CUdeviceptr *address, size_t *bytes, CUlibrary library, const char *name)
+CUresult cuLibraryGetGlobal(
+	CUdeviceptr *address, size_t *bytes, CUlibrary library, const char *name)
 {
 	fake.gets++;
 	*address = 0x50000;
@@ -192,8 +194,8 @@ CUresult cuLinkCreate(unsigned count, CUjit_option *options, void **values, CUli
 	return CUDA_SUCCESS;
 }
 
-CUresult cuLinkAddData(CUlinkState state, CUjitInputType type, void *data, size_t size, const char *name, unsigned count,
-		       CUjit_option *options, void **values)
+CUresult cuLinkAddData(CUlinkState state, CUjitInputType type, void *data, size_t size,
+	const char *name, unsigned count, CUjit_option *options, void **values)
 {
 	if (type != CU_JIT_INPUT_FATBINARY || size != 16 + 8)
 		return CUDA_ERROR_INVALID_VALUE;
@@ -213,8 +215,9 @@ CUresult cuLinkDestroy(CUlinkState state)
 	return CUDA_SUCCESS;
 }
 
-CUresult cuLaunchKernel(CUfunction function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
-			unsigned shared_bytes, CUstream stream, void **params, void **extra)
+CUresult cuLaunchKernel(CUfunction function, unsigned gx, unsigned gy, unsigned gz, unsigned bx,
+	unsigned by, unsigned bz, unsigned shared_bytes, CUstream stream, void **params,
+	void **extra)
 {
 	const unsigned shape[] = {gx, gy, gz, bx, by, bz, shared_bytes};
 	fake.launches++;
@@ -254,7 +257,8 @@ CUresult cuMemFree(CUdeviceptr address)
 	return result(__func__);
 }
 
-static CUresult copy(const char *call, CUdeviceptr dst, CUdeviceptr src, size_t count, CUstream stream)
+static CUresult copy(
+	const char *call, CUdeviceptr dst, CUdeviceptr src, size_t count, CUstream stream)
 {
 	fake.last_dst = dst;
 	fake.last_src = src;

@@ -1,10 +1,13 @@
-/* A driver that does nothing but remember what it was asked, for tests of the runtime.  One thread. */
+/*
+ * A driver that does nothing but remember what it was asked, for tests of the runtime.  One thread.
+ */
 #pragma once
 
 #include <cuda.h>
 
 struct fake {
-	int inits, retains, sets, library_loads, module_loads, unloads, kernels_found, launches, syncs, gets, links;
+	int inits, retains, sets, library_loads, module_loads, unloads, kernels_found, launches,
+		syncs, gets, links;
 	int devices; /* as cuDeviceGetCount tells */
 	int version;
 	CUresult init_result;

@@ -1,4 +1,7 @@
-/* The end of the suites of the runtime's files: what the runtime registered stays until the process ends, which is no leak. */
+/*
+ * The end of the suites of the runtime's files: what the runtime registered stays until the process
+ * ends, which is no leak.
+ */
 #include "files.h"
 
 #include <stdio.h>

@@ -1,4 +1,7 @@
-/* What the suites of the runtime's files share: they run over the soft GPU in this process, with two devices. */
+/*
+ * What the suites of the runtime's files share: they run over the soft GPU in this process, with
+ * two devices.
+ */
 #pragma once
 
 #include "tests/unit/suite.h"
@@ -10,7 +13,9 @@
 #define BAD cudaErrorInvalidValue
 #define OK cudaSuccess
 
-/* A kernel that adds 1 to each of the words at its argument, one a thread; with a variable `word`. */
+/*
+ * A kernel that adds 1 to each of the words at its argument, one a thread; with a variable `word`.
+ */
 static const char files_ptx[] = ".version 8.0\n.target sm_90\n.address_size 64\n"
 				".visible .global .align 4 .u32 word = 7;\n"
 				".visible .entry add(.param .u64 p)\n{\n"
@@ -28,7 +33,8 @@ static inline cudaLibrary_t files_library(void)
 {
 	static cudaLibrary_t library;
 	if (!library)
-		MUST(cudaLibraryLoadData(&library, files_ptx, NULL, NULL, 0, NULL, NULL, 0), cudaSuccess);
+		MUST(cudaLibraryLoadData(&library, files_ptx, NULL, NULL, 0, NULL, NULL, 0),
+			cudaSuccess);
 	return library;
 }
 

@@ -28,17 +28,23 @@ static void test_streams(void)
 		unsigned long long id = 0;
 		size_t count = 77;
 		none(streams[i]);
-		IS(cudaStreamUpdateCaptureDependencies(streams[i], NULL, NULL, 0, cudaStreamSetCaptureDependencies), cudaErrorIllegalState);
+		IS(cudaStreamUpdateCaptureDependencies(
+			   streams[i], NULL, NULL, 0, cudaStreamSetCaptureDependencies),
+			cudaErrorIllegalState);
 		IS(cudaGetLastError(), cudaErrorIllegalState);
 		MUST(cudaStreamBeginCapture(streams[i], cudaStreamCaptureModeGlobal), OK);
 		IS(cudaMemsetAsync(memory, 5, 16, streams[i]), OK);
 		IS(cudaStreamIsCapturing(streams[i], &status), OK);
 		IS(status, cudaStreamCaptureStatusActive);
-		IS(cudaStreamGetCaptureInfo(streams[i], &status, &id, &seen, &last, &edges, &count), OK);
+		IS(cudaStreamGetCaptureInfo(streams[i], &status, &id, &seen, &last, &edges, &count),
+			OK);
 		YES(id != 0 && seen != NULL);
 		IS(count, 1);
-		IS(cudaStreamUpdateCaptureDependencies(streams[i], NULL, NULL, 0, cudaStreamSetCaptureDependencies), OK);
-		IS(cudaStreamGetCaptureInfo(streams[i], &status, &id, &seen, &last, &edges, &count), OK);
+		IS(cudaStreamUpdateCaptureDependencies(
+			   streams[i], NULL, NULL, 0, cudaStreamSetCaptureDependencies),
+			OK);
+		IS(cudaStreamGetCaptureInfo(streams[i], &status, &id, &seen, &last, &edges, &count),
+			OK);
 		IS(count, 0);
 		IS(cudaStreamEndCapture(streams[i], &graph), OK);
 		YES(graph == seen);
@@ -52,7 +58,8 @@ static void test_streams(void)
 	}
 	/* The legacy stream cannot be captured. */
 	none(NULL);
-	IS(cudaStreamBeginCapture(NULL, cudaStreamCaptureModeGlobal), cudaErrorStreamCaptureUnsupported);
+	IS(cudaStreamBeginCapture(NULL, cudaStreamCaptureModeGlobal),
+		cudaErrorStreamCaptureUnsupported);
 	IS(cudaGetLastError(), cudaErrorStreamCaptureUnsupported);
 	none(NULL);
 	/* Work goes on as it did. */

@@ -25,7 +25,7 @@ static void test_choice(void)
 	IS(cudaSetDevice(2), NONE);
 	IS(cudaSetDevice(-1), NONE);
 	IS(cudaGetDevice(&device), OK);
-	IS(device, 1);	/* as it was */
+	IS(device, 1); /* as it was */
 	IS(cudaGetDevice(NULL), BAD);
 	IS(cudaSetDevice(0), OK);
 	/* Of threads that choose none. */
@@ -43,7 +43,7 @@ static void test_choice(void)
 	IS(device, 0);
 	IS(cudaInitDevice(2, 0, 0), NONE);
 	IS(cudaInitDevice(1, 0, 0), OK);
-	IS(cudaInitDevice(1, 1u << 30, 0), OK);	/* flags that are not said to be any */
+	IS(cudaInitDevice(1, 1u << 30, 0), OK); /* flags that are not said to be any */
 	YES(cudaInitDevice(1, 1u << 30, cudaInitDeviceFlagsAreValid) != OK);
 	cudaGetLastError();
 }
@@ -53,15 +53,17 @@ static void test_flags(void)
 	static const struct {
 		unsigned flags;
 		cudaError_t error;
-	} cases[] = {{cudaDeviceScheduleYield, OK}, {cudaDeviceScheduleSpin | cudaDeviceMapHost, OK}, {cudaDeviceScheduleBlockingSync, OK},
-		     {cudaDeviceScheduleSpin | cudaDeviceScheduleYield, BAD}, {1u << 20, BAD}, {0, OK}};
+	} cases[] = {{cudaDeviceScheduleYield, OK},
+		{cudaDeviceScheduleSpin | cudaDeviceMapHost, OK},
+		{cudaDeviceScheduleBlockingSync, OK},
+		{cudaDeviceScheduleSpin | cudaDeviceScheduleYield, BAD}, {1u << 20, BAD}, {0, OK}};
 	unsigned flags = 77;
 	for (size_t i = 0; i < COUNT(cases); i++) {
 		IS(cudaSetDeviceFlags(cases[i].flags), cases[i].error);
 		if (cases[i].error)
 			continue;
 		IS(cudaGetDeviceFlags(&flags), OK);
-		IS(flags, cases[i].flags | cudaDeviceMapHost);	/* always on */
+		IS(flags, cases[i].flags | cudaDeviceMapHost); /* always on */
 	}
 	IS(cudaGetDeviceFlags(NULL), BAD);
 	cudaGetLastError();
@@ -112,8 +114,8 @@ static void test_reset(void)
 	IS(cudaSetDevice(1), OK);
 	uint32_t *memory = files_memory(4, 1);
 	IS(cudaDeviceReset(), OK);
-	IS(cudaFree(memory), BAD);	/* it went */
-	memory = files_memory(4, 2);	/* and all is made anew */
+	IS(cudaFree(memory), BAD);   /* it went */
+	memory = files_memory(4, 2); /* and all is made anew */
 	IS(files_word(memory), 0x02020202);
 	IS(cudaDeviceSynchronize(), OK);
 	IS(cudaFree(memory), OK);
@@ -121,4 +123,5 @@ static void test_reset(void)
 	cudaGetLastError();
 }
 
-UNIT_SUITE(device, {"choice", test_choice}, {"flags", test_flags}, {"questions", test_questions}, {"reset", test_reset})
+UNIT_SUITE(device, {"choice", test_choice}, {"flags", test_flags}, {"questions", test_questions},
+	{"reset", test_reset})

@@ -14,8 +14,11 @@ static void test_entries(void)
 	IS(cudaGetDriverEntryPoint("cuNothing", &function, cudaEnableDefault, &status), OK);
 	YES(function == NULL && status == cudaDriverEntryPointSymbolNotFound);
 	IS(cudaGetDriverEntryPoint(NULL, &function, cudaEnableDefault, &status), BAD);
-	IS(cudaGetDriverEntryPointByVersion("cuMemAlloc", NULL, 12000, cudaEnableDefault, &status), BAD);
-	IS(cudaGetDriverEntryPointByVersion("cuMemAlloc", &function, 12000, cudaEnableDefault, &status), OK);
+	IS(cudaGetDriverEntryPointByVersion("cuMemAlloc", NULL, 12000, cudaEnableDefault, &status),
+		BAD);
+	IS(cudaGetDriverEntryPointByVersion(
+		   "cuMemAlloc", &function, 12000, cudaEnableDefault, &status),
+		OK);
 	YES(function != NULL && status == cudaDriverEntryPointSuccess);
 	IS(cudaProfilerStart(), OK);
 	IS(cudaProfilerStop(), OK);

@@ -9,7 +9,7 @@ static void test_events(void)
 	IS(cudaEventCreateWithFlags(&a, 0x100), BAD);
 	MUST(cudaEventCreate(&a), OK);
 	MUST(cudaEventCreateWithFlags(&b, cudaEventDisableTiming), OK);
-	IS(cudaEventQuery(a), OK);	/* never recorded: nothing to wait for */
+	IS(cudaEventQuery(a), OK); /* never recorded: nothing to wait for */
 	IS(cudaEventElapsedTime(&ms, a, a), cudaErrorInvalidResourceHandle);
 	IS(cudaEventRecord(a, NULL), OK);
 	IS(cudaEventRecordWithFlags(b, NULL, 0), OK);
@@ -18,7 +18,8 @@ static void test_events(void)
 	IS(cudaEventElapsedTime(&ms, a, a), OK);
 	YES(ms == 0);
 	IS(cudaEventElapsedTime(NULL, a, a), BAD);
-	IS(cudaEventElapsedTime(&ms, a, b), cudaErrorInvalidResourceHandle);	/* one without time */
+	/* one without time */
+	IS(cudaEventElapsedTime(&ms, a, b), cudaErrorInvalidResourceHandle);
 	IS(cudaEventDestroy(a), OK);
 	IS(cudaEventDestroy(b), OK);
 	cudaGetLastError();

@@ -1,4 +1,7 @@
-/* client/cudart/graph.c: graphs by the driver's functions: edges with their data, executables, what has another name in the runtime. */
+/*
+ * client/cudart/graph.c: graphs by the driver's functions: edges with their data, executables, what
+ * has another name in the runtime.
+ */
 #include "files.h"
 
 static void test_structure(void)
@@ -13,7 +16,7 @@ static void test_structure(void)
 	for (int i = 0; i < 3; i++)
 		MUST(cudaGraphAddEmptyNode(&n[i], graph, NULL, 0), OK);
 	IS(cudaGraphAddDependencies(graph, n, n + 1, NULL, 2), OK);
-	IS(cudaGraphAddDependencies(graph, n, n + 1, NULL, 1), BAD);	/* there already */
+	IS(cudaGraphAddDependencies(graph, n, n + 1, NULL, 1), BAD); /* there already */
 	count = 4;
 	IS(cudaGraphGetEdges(graph, from, to, NULL, &count), OK);
 	YES(count == 2 && from[0] == n[0] && to[1] == n[2]);
@@ -50,7 +53,8 @@ static void test_executables(void)
 	unsigned long long flags = 77;
 	unsigned enabled = 77;
 	uint32_t *memory = files_memory(4, 0);
-	struct cudaMemsetParams set = {.dst = memory, .value = 5, .elementSize = 4, .width = 4, .height = 1};
+	struct cudaMemsetParams set = {
+		.dst = memory, .value = 5, .elementSize = 4, .width = 4, .height = 1};
 	MUST(cudaGraphCreate(&graph, 0), OK);
 	MUST(cudaGraphAddMemsetNode(&node, graph, NULL, 0, &set), OK);
 	IS(cudaGraphInstantiateWithParams(&exec, graph, &params), OK);

@@ -8,7 +8,8 @@ static void test_nodes(void)
 	enum cudaGraphNodeType type;
 	size_t count;
 	uint32_t *memory = files_memory(4, 0);
-	struct cudaMemsetParams fill = {.dst = memory, .value = 5, .elementSize = 4, .width = 4, .height = 1};
+	struct cudaMemsetParams fill = {
+		.dst = memory, .value = 5, .elementSize = 4, .width = 4, .height = 1};
 	MUST(cudaGraphCreate(&graph, 0), OK);
 	MUST(cudaGraphAddMemsetNode(&a, graph, NULL, 0, &fill), OK);
 	MUST(cudaGraphAddEmptyNode(&b, graph, &a, 1), OK);

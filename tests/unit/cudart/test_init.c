@@ -11,7 +11,7 @@ static void test_initialisation(void)
 	IS(cudaSetDevice(2), cudaErrorInvalidDevice);
 	IS(cudaSetDevice(-1), cudaErrorInvalidDevice);
 	IS(cudaGetDevice(&device), OK);
-	IS(device, 0);	/* the refused ones chose nothing */
+	IS(device, 0); /* the refused ones chose nothing */
 	IS(cudaInitDevice(1, 0, 0), OK);
 	IS(cudaGetDevice(&device), OK);
 	IS(device, 0);

@@ -7,10 +7,11 @@ static void test_refused(void)
 	cudaIpcEventHandle_t event_handle = {{0}};
 	cudaEvent_t event;
 	void *memory = (void *)77;
-	YES(cudaIpcGetMemHandle(&handle, &handle) != OK);	/* of no device */
+	YES(cudaIpcGetMemHandle(&handle, &handle) != OK); /* of no device */
 	YES(cudaIpcGetMemHandle(NULL, NULL) != OK);
 	IS(cudaIpcOpenMemHandle(NULL, handle, cudaIpcMemLazyEnablePeerAccess), BAD);
-	YES(cudaIpcOpenMemHandle(&memory, handle, cudaIpcMemLazyEnablePeerAccess) != OK);	/* of zeros */
+	/* of zeros */
+	YES(cudaIpcOpenMemHandle(&memory, handle, cudaIpcMemLazyEnablePeerAccess) != OK);
 	YES(memory == (void *)77);
 	YES(cudaIpcCloseMemHandle((void *)0x1234) != OK);
 	YES(cudaIpcOpenEventHandle(&event, event_handle) != OK);

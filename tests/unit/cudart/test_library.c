@@ -22,13 +22,18 @@ static void test_libraries(void)
 	IS(size, 4);
 	IS(files_word(word), 7);
 	IS(cudaLibraryGetGlobal(&word, &size, library, "nothing"), cudaErrorSymbolNotFound);
-	IS(cudaLibraryGetManaged(&word, &size, library, "word"), cudaErrorSymbolNotFound);	/* not a managed one */
+	/* not a managed one */
+	IS(cudaLibraryGetManaged(&word, &size, library, "word"), cudaErrorSymbolNotFound);
 	/* A kernel of a library is launched as a stub is. */
 	uint32_t *memory = files_memory(4, 0);
 	void *arguments[] = {&memory};
-	IS(cudaLaunchKernel((const void *)kernels[0], (dim3){1, 1, 1}, (dim3){4, 1, 1}, arguments, 0, NULL), OK);
+	IS(cudaLaunchKernel(
+		   (const void *)kernels[0], (dim3){1, 1, 1}, (dim3){4, 1, 1}, arguments, 0, NULL),
+		OK);
 	IS(files_word(memory + 3), 1);
-	IS(cudaKernelSetAttributeForDevice(kernels[0], cudaFuncAttributeMaxDynamicSharedMemorySize, 1024, 9), cudaErrorInvalidDevice);
+	IS(cudaKernelSetAttributeForDevice(
+		   kernels[0], cudaFuncAttributeMaxDynamicSharedMemorySize, 1024, 9),
+		cudaErrorInvalidDevice);
 	IS(cudaFree(memory), OK);
 	IS(cudaLibraryUnload(library), OK);
 	cudaGetLastError();

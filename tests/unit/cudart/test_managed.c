@@ -3,7 +3,8 @@
 
 static void test_hints(void)
 {
-	struct cudaMemLocation device = {cudaMemLocationTypeDevice, 0}, nowhere = {cudaMemLocationTypeDevice, 9};
+	struct cudaMemLocation device = {cudaMemLocationTypeDevice, 0},
+			       nowhere = {cudaMemLocationTypeDevice, 9};
 	uint32_t *memory;
 	void *none;
 	MUST(cudaMallocManaged((void **)&memory, 4096, cudaMemAttachGlobal), OK);

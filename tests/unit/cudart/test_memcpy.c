@@ -7,15 +7,19 @@ static void test_copies(void)
 	uint32_t *memory = files_memory(4, 0), *other = files_memory(4, 0);
 	static const struct {
 		enum cudaMemcpyKind kind;
-		bool to, from;	/* the device */
+		bool to, from; /* the device */
 		cudaError_t error;
 	} cases[] = {
-		{cudaMemcpyHostToDevice, true, false, OK},   {cudaMemcpyDeviceToHost, false, true, OK},
-		{cudaMemcpyDeviceToDevice, true, true, OK},  {cudaMemcpyHostToHost, false, false, OK},
-		{cudaMemcpyDefault, true, false, OK},	     {cudaMemcpyDefault, false, true, OK},
-		{cudaMemcpyDefault, true, true, OK},	     {cudaMemcpyDefault, false, false, OK},
+		{cudaMemcpyHostToDevice, true, false, OK},
+		{cudaMemcpyDeviceToHost, false, true, OK},
+		{cudaMemcpyDeviceToDevice, true, true, OK},
+		{cudaMemcpyHostToHost, false, false, OK},
+		{cudaMemcpyDefault, true, false, OK},
+		{cudaMemcpyDefault, false, true, OK},
+		{cudaMemcpyDefault, true, true, OK},
+		{cudaMemcpyDefault, false, false, OK},
 		{(enum cudaMemcpyKind)5, true, false, cudaErrorInvalidMemcpyDirection},
-		{(enum cudaMemcpyKind)-1, true, false, cudaErrorInvalidMemcpyDirection},
+		{(enum cudaMemcpyKind) - 1, true, false, cudaErrorInvalidMemcpyDirection},
 	};
 	for (size_t i = 0; i < COUNT(cases); i++) {
 		MUST(cudaMemcpy(other, in, sizeof in, cudaMemcpyHostToDevice), OK);
@@ -28,12 +32,16 @@ static void test_copies(void)
 			IS(files_word(memory + 3), cases[i].error ? 0 : 4);
 		else
 			IS(out[3], 4);
-		IS(cudaMemcpyAsync(to, from, 0, cases[i].kind, NULL), OK);	/* nothing goes in every direction */
+		/* nothing goes in every direction */
+		IS(cudaMemcpyAsync(to, from, 0, cases[i].kind, NULL), OK);
 	}
-	IS(cudaMemcpy2D(memory, 4, in, 8, 4, 2, cudaMemcpyHostToDevice), OK);	/* every other word */
+	/* every other word */
+	IS(cudaMemcpy2D(memory, 4, in, 8, 4, 2, cudaMemcpyHostToDevice), OK);
 	IS(files_word(memory + 1), 3);
-	IS(cudaMemcpy2D(memory, 3, in, 8, 4, 2, cudaMemcpyHostToDevice), cudaErrorInvalidPitchValue);
-	IS(cudaMemcpy2D(memory, 4, in, 3, 4, 2, cudaMemcpyHostToDevice), cudaErrorInvalidPitchValue);
+	IS(cudaMemcpy2D(memory, 3, in, 8, 4, 2, cudaMemcpyHostToDevice),
+		cudaErrorInvalidPitchValue);
+	IS(cudaMemcpy2D(memory, 4, in, 3, 4, 2, cudaMemcpyHostToDevice),
+		cudaErrorInvalidPitchValue);
 	IS(cudaMemcpy2D(memory, 4, in, 8, 0, 2, cudaMemcpyHostToDevice), OK);
 	IS(cudaFree(memory), OK);
 	IS(cudaFree(other), OK);

@@ -1,4 +1,7 @@
-/* client/cudart/memory.c: allocations: nothing of no bytes, which the driver refuses; what a pointer is. */
+/*
+ * client/cudart/memory.c: allocations: nothing of no bytes, which the driver refuses; what a
+ * pointer is.
+ */
 #include "files.h"
 
 static void test_allocations(void)
@@ -65,7 +68,8 @@ static void test_pointers(void)
 	IS(cudaHostGetFlags(&flags, NULL), BAD);
 	/* What nobody allocated is no error. */
 	IS(cudaPointerGetAttributes(&is, &local), OK);
-	YES(is.type == cudaMemoryTypeUnregistered && is.device == cudaInvalidDeviceId && !is.devicePointer && is.hostPointer == &local);
+	YES(is.type == cudaMemoryTypeUnregistered && is.device == cudaInvalidDeviceId &&
+		!is.devicePointer && is.hostPointer == &local);
 	IS(cudaPointerGetAttributes(NULL, memory), BAD);
 	IS(cudaFreeHost(host), OK);
 	IS(cudaFree(memory), OK);

@@ -1,12 +1,16 @@
-/* client/cudart/module.c: registered modules: loaded for their first use, in each device; variables by their shadows. */
+/*
+ * client/cudart/module.c: registered modules: loaded for their first use, in each device; variables
+ * by their shadows.
+ */
 #include "files.h"
 
 void **__cudaRegisterFatBinary(void *wrapper);
 void __cudaRegisterFatBinaryEnd(void **handle);
 void __cudaUnregisterFatBinary(void **handle);
-void __cudaRegisterFunction(void **handle, const char *host, char *device, const char *name, int limit, void *tid, void *bid, void *block,
-			    void *grid, int *warp);
-void __cudaRegisterVar(void **handle, char *host, char *address, const char *name, int ext, size_t size, int constant, int global);
+void __cudaRegisterFunction(void **handle, const char *host, char *device, const char *name,
+	int limit, void *tid, void *bid, void *block, void *grid, int *warp);
+void __cudaRegisterVar(void **handle, char *host, char *address, const char *name, int ext,
+	size_t size, int constant, int global);
 
 static struct {
 	uint32_t magic, version;

@@ -11,9 +11,11 @@ static void test_occupancy(void)
 	IS(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&fewer, kernel, 1024, 0), OK);
 	YES(fewer > 0 && fewer <= blocks);
 	IS(cudaOccupancyMaxActiveBlocksPerMultiprocessor(NULL, kernel, 128, 0), BAD);
-	IS(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, NULL, 128, 0), cudaErrorInvalidDeviceFunction);
+	IS(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, NULL, 128, 0),
+		cudaErrorInvalidDeviceFunction);
 	IS(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, kernel, 0, 0), BAD);
-	IS(cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(&blocks, kernel, 128, 0, 0x80), BAD);
+	IS(cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(&blocks, kernel, 128, 0, 0x80),
+		BAD);
 	IS(cudaOccupancyAvailableDynamicSMemPerBlock(&bytes, kernel, 1, 128), OK);
 	YES(bytes > 0);
 	IS(cudaOccupancyMaxPotentialClusterSize(&blocks, kernel, NULL), BAD);

@@ -16,10 +16,10 @@ static void test_properties(void)
 	IS(cudaGetDeviceProperties(NULL, 0), BAD);
 	memset(&wish, 0, sizeof wish);
 	IS(cudaChooseDevice(&device, &wish), OK);
-	IS(device, 0);	/* the first of equals */
+	IS(device, 0); /* the first of equals */
 	wish.major = 9;
 	IS(cudaChooseDevice(&device, &wish), OK);
-	IS(device, 1);	/* exactly that one */
+	IS(device, 1); /* exactly that one */
 	wish.major = 12;
 	IS(cudaChooseDevice(&device, &wish), OK);
 	IS(device, 0);

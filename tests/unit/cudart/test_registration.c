@@ -4,9 +4,10 @@
 void **__cudaRegisterFatBinary(void *wrapper);
 void __cudaRegisterFatBinaryEnd(void **handle);
 void __cudaUnregisterFatBinary(void **handle);
-void __cudaRegisterFunction(void **handle, const char *host, char *device, const char *name, int limit, void *tid, void *bid, void *block,
-			    void *grid, int *warp);
-void __cudaRegisterVar(void **handle, char *host, char *address, const char *name, int ext, size_t size, int constant, int global);
+void __cudaRegisterFunction(void **handle, const char *host, char *device, const char *name,
+	int limit, void *tid, void *bid, void *block, void *grid, int *warp);
+void __cudaRegisterVar(void **handle, char *host, char *address, const char *name, int ext,
+	size_t size, int constant, int global);
 
 static void test_records(void)
 {
@@ -21,7 +22,8 @@ static void test_records(void)
 	void *address;
 	/* More than the table begins with. */
 	for (size_t i = 0; i < COUNT(stubs); i++)
-		__cudaRegisterFunction(handle, &stubs[i], NULL, "stub", -1, NULL, NULL, NULL, NULL, NULL);
+		__cudaRegisterFunction(
+			handle, &stubs[i], NULL, "stub", -1, NULL, NULL, NULL, NULL, NULL);
 	__cudaRegisterVar(handle, variable, NULL, "variable", 0, sizeof variable, 0, 0);
 	__cudaRegisterFatBinaryEnd(handle);
 	/* Known, but with nothing for the device in the image. */
@@ -30,7 +32,8 @@ static void test_records(void)
 	YES(cudaGetSymbolAddress(&address, variable) != cudaErrorInvalidSymbol);
 	__cudaUnregisterFatBinary(handle);
 	YES(cudaFuncGetAttributes(&attributes, stubs) != OK);
-	IS(cudaGetSymbolAddress(&address, variable + 4), cudaErrorInvalidSymbol);	/* never registered */
+	/* never registered */
+	IS(cudaGetSymbolAddress(&address, variable + 4), cudaErrorInvalidSymbol);
 	cudaGetLastError();
 }
 

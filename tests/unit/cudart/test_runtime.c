@@ -18,6 +18,9 @@
 
 #include <CUnit/Basic.h>
 
+/* Rows of macros that no separator parts. */
+/* clang-format off */
+
 void **__cudaRegisterFatBinary(void *wrapper);
 void __cudaRegisterFatBinaryEnd(void **handle);
 void __cudaUnregisterFatBinary(void **handle);

@@ -11,10 +11,14 @@ static void test_symbols(void)
 	IS(cudaGetSymbolSize(&size, &nothing), cudaErrorInvalidSymbol);
 	IS(cudaGetSymbolSize(NULL, &nothing), BAD);
 	/* The direction is looked at first. */
-	IS(cudaMemcpyToSymbol(&nothing, &size, 4, 0, cudaMemcpyDeviceToHost), cudaErrorInvalidMemcpyDirection);
-	IS(cudaMemcpyFromSymbol(&size, &nothing, 4, 0, cudaMemcpyHostToDevice), cudaErrorInvalidMemcpyDirection);
-	IS(cudaMemcpyToSymbol(&nothing, &size, 4, 0, cudaMemcpyHostToDevice), cudaErrorInvalidSymbol);
-	IS(cudaMemcpyFromSymbolAsync(&size, NULL, 4, 0, cudaMemcpyDeviceToHost, NULL), cudaErrorInvalidSymbol);
+	IS(cudaMemcpyToSymbol(&nothing, &size, 4, 0, cudaMemcpyDeviceToHost),
+		cudaErrorInvalidMemcpyDirection);
+	IS(cudaMemcpyFromSymbol(&size, &nothing, 4, 0, cudaMemcpyHostToDevice),
+		cudaErrorInvalidMemcpyDirection);
+	IS(cudaMemcpyToSymbol(&nothing, &size, 4, 0, cudaMemcpyHostToDevice),
+		cudaErrorInvalidSymbol);
+	IS(cudaMemcpyFromSymbolAsync(&size, NULL, 4, 0, cudaMemcpyDeviceToHost, NULL),
+		cudaErrorInvalidSymbol);
 	cudaGetLastError();
 }
 

@@ -1,6 +1,6 @@
 /*
- * A libnvidia-ml.so.1 that knows every GPU, for the server and its reader: figures that say which question they answer, and, by the
- * number of a clock, what no library should do.
+ * A libnvidia-ml.so.1 that knows every GPU, for the server and its reader: figures that say which
+ * question they answer, and, by the number of a clock, what no library should do.
  */
 #include <signal.h>
 #include <stdint.h>
@@ -12,7 +12,15 @@
 #pragma GCC visibility push(default)
 #pragma GCC diagnostic ignored "-Wmissing-prototypes"
 
-enum { SUCCESS = 0, INVALID_ARGUMENT = 2, NOT_SUPPORTED = 3, NOT_FOUND = 6, CLOCK_HANGS = 100, CLOCK_CRASHES = 101, CLOCK_ENDS = 102 };
+enum {
+	SUCCESS = 0,
+	INVALID_ARGUMENT = 2,
+	NOT_SUPPORTED = 3,
+	NOT_FOUND = 6,
+	CLOCK_HANGS = 100,
+	CLOCK_CRASHES = 101,
+	CLOCK_ENDS = 102
+};
 
 static char known[8][48];
 
@@ -120,7 +128,8 @@ int nvmlDeviceGetRemappedRows(void *device, unsigned *a, unsigned *b, unsigned *
 	return SUCCESS;
 }
 
-int nvmlDeviceGetMemoryErrorCounter(void *device, unsigned a, unsigned b, unsigned c, unsigned long long *count)
+int nvmlDeviceGetMemoryErrorCounter(
+	void *device, unsigned a, unsigned b, unsigned c, unsigned long long *count)
 {
 	(void)device;
 	*count = 5000000000ull + a * 100 + b * 10 + c;

@@ -72,7 +72,10 @@ void run_for(int ms)
 {
 	struct ckt_timer timer = {.fire = stop};
 	struct pollfd ready = {.fd = server.loop.epoll_fd, .events = POLLIN};
-	/* The workers are in the loop, too: once nothing is ready, all that follows from what was done has happened, however slow the machine. */
+	/*
+	 * The workers are in the loop, too: once nothing is ready, all that follows from what was
+	 * done has happened, however slow the machine.
+	 */
 	do {
 		server.loop.stop = false;
 		ckt_timer_set(&server.loop, &timer, ms);
@@ -103,30 +106,59 @@ static bool is_readable(void *data)
 
 static void answer(int fd, uint32_t xid, uint32_t proc)
 {
-	struct ckt_worker_result result = {.status = worker.status, .message = (char *)(worker.message ? worker.message : ""), .bytes = worker.bytes};
-	struct ckt_worker_save2_res saved = {.status = worker.status, .message = result.message, .bytes = worker.bytes};
-	struct ckt_worker_status_res status = {.session = (char *)"", .state = CKT_STATE_RUNNING, .program_name = (char *)"program", .client = (char *)"",
-					       .memory_bytes = worker.bytes, .note = (char *)""};
-	struct ckt_worker_progress_res progress = {.phase = (char *)"save", .done_bytes = 1, .total_bytes = worker.bytes};
+	struct ckt_worker_result result = {.status = worker.status,
+		.message = (char *)(worker.message ? worker.message : ""),
+		.bytes = worker.bytes};
+	struct ckt_worker_save2_res saved = {
+		.status = worker.status, .message = result.message, .bytes = worker.bytes};
+	struct ckt_worker_status_res status = {.session = (char *)"",
+		.state = CKT_STATE_RUNNING,
+		.program_name = (char *)"program",
+		.client = (char *)"",
+		.memory_bytes = worker.bytes,
+		.note = (char *)""};
+	struct ckt_worker_progress_res progress = {
+		.phase = (char *)"save", .done_bytes = 1, .total_bytes = worker.bytes};
 	ckt_worker_gpu gpus[CKT_DEVICES_MAX];
-	struct ckt_worker_gpus_res on_gpus = {.client = (char *)(worker.client ? worker.client : ""), .client_pid = worker.client_pid,
-					      .gpus = {worker.gpus, gpus}};
+	struct ckt_worker_gpus_res on_gpus = {
+		.client = (char *)(worker.client ? worker.client : ""),
+		.client_pid = worker.client_pid,
+		.gpus = {worker.gpus, gpus}};
 	for (unsigned i = 0; i < worker.gpus; i++)
 		gpus[i] = (ckt_worker_gpu){.gpu = (int)i, .memory_bytes = worker.bytes * i};
-	struct ckt_worker_hold_res hold = {.status = worker.status, .message = result.message, .held = !worker.not_held, .drained = worker.drained};
+	struct ckt_worker_hold_res hold = {.status = worker.status,
+		.message = result.message,
+		.held = !worker.not_held,
+		.drained = worker.drained};
 	static ckt_worker_nccl_id ids[CKT_WORKER_NCCL_IDS_MAX];
-	struct ckt_worker_nccl_make_res made = {.status = worker.status, .message = result.message, .ids = {worker.ids, ids}};
+	struct ckt_worker_nccl_make_res made = {
+		.status = worker.status, .message = result.message, .ids = {worker.ids, ids}};
 	memset(ids, 0x77, sizeof ids);
 	bool is_hold = proc == CKT_WORKER_HOLD, is_make = proc == CKT_WORKER_NCCL_MAKE;
-	bool is_gpus = proc == CKT_WORKER_GPUS, is_save = proc == CKT_WORKER_SAVE2, is_status = proc == CKT_WORKER_STATUS, is_progress = proc == CKT_WORKER_PROGRESS;
+	bool is_gpus = proc == CKT_WORKER_GPUS, is_save = proc == CKT_WORKER_SAVE2,
+	     is_status = proc == CKT_WORKER_STATUS, is_progress = proc == CKT_WORKER_PROGRESS;
 	uint8_t *data;
 	size_t size;
-	if (ckt_net_encode_reply(xid, 0, is_make ? (xdrproc_t)xdr_ckt_worker_nccl_make_res : is_hold ? (xdrproc_t)xdr_ckt_worker_hold_res : is_gpus ? (xdrproc_t)xdr_ckt_worker_gpus_res : is_save ? (xdrproc_t)xdr_ckt_worker_save2_res : is_status ? (xdrproc_t)xdr_ckt_worker_status_res :
-				 is_progress ? (xdrproc_t)xdr_ckt_worker_progress_res : (xdrproc_t)xdr_ckt_worker_result,
-				 is_make ? (void *)&made : is_hold ? (void *)&hold : is_gpus ? (void *)&on_gpus : is_save ? (void *)&saved : is_status ? (void *)&status : is_progress ? (void *)&progress : (void *)&result, &data, &size))
+	if (ckt_net_encode_reply(xid, 0,
+		    is_make               ? (xdrproc_t)xdr_ckt_worker_nccl_make_res
+			    : is_hold     ? (xdrproc_t)xdr_ckt_worker_hold_res
+			    : is_gpus     ? (xdrproc_t)xdr_ckt_worker_gpus_res
+			    : is_save     ? (xdrproc_t)xdr_ckt_worker_save2_res
+			    : is_status   ? (xdrproc_t)xdr_ckt_worker_status_res
+			    : is_progress ? (xdrproc_t)xdr_ckt_worker_progress_res
+					  : (xdrproc_t)xdr_ckt_worker_result,
+		    is_make               ? (void *)&made
+			    : is_hold     ? (void *)&hold
+			    : is_gpus     ? (void *)&on_gpus
+			    : is_save     ? (void *)&saved
+			    : is_status   ? (void *)&status
+			    : is_progress ? (void *)&progress
+					  : (void *)&result,
+		    &data, &size))
 		return;
 	if (worker.accept_stat)
-		ckt_reply_header_put(data, &(struct ckt_reply_header){.xid = xid, .accept_stat = worker.accept_stat});
+		ckt_reply_header_put(data,
+			&(struct ckt_reply_header){.xid = xid, .accept_stat = worker.accept_stat});
 	if (worker.garbage)
 		memset(data, 0xee, size);
 	ckt_net_write_record(fd, data, size, -1, -1);
@@ -140,13 +172,16 @@ static void serve(struct ckt_source *source, uint32_t events)
 	uint8_t *data;
 	size_t size;
 	(void)events;
-	bool open = !ckt_net_read_record(source->fd, CKT_RECORD_MAX, ckt_net_now_ms() + 60000, &data, &size, &passed);
+	bool open = !ckt_net_read_record(
+		source->fd, CKT_RECORD_MAX, ckt_net_now_ms() + 60000, &data, &size, &passed);
 	if (open) {
 		struct ckt_cursor c = {.p = data, .end = data + size};
 		struct ckt_call_header header = {0};
 		ckt_call_header_get(&c, &header);
 		struct ckt_worker_hold_args hold;
-		if (header.proc == CKT_WORKER_HOLD && !ckt_net_decode(&c, (xdrproc_t)xdr_ckt_worker_hold_args, &hold) && hold.action == CKT_HOLD_STEP) {
+		if (header.proc == CKT_WORKER_HOLD &&
+			!ckt_net_decode(&c, (xdrproc_t)xdr_ckt_worker_hold_args, &hold) &&
+			hold.action == CKT_HOLD_STEP) {
 			worker.steps++;
 			worker.commands = hold.commands;
 		}
@@ -157,7 +192,8 @@ static void serve(struct ckt_source *source, uint32_t events)
 		}
 		worker.calls[header.proc % 64]++;
 		open = !worker.hang_up;
-		if (open && !worker.silent && !(worker.silent_on && worker.silent_on == header.proc))
+		if (open && !worker.silent &&
+			!(worker.silent_on && worker.silent_on == header.proc))
 			answer(source->fd, header.xid, header.proc);
 	}
 	if (!open) {
@@ -183,9 +219,19 @@ struct ckt_session *session_new(const char *id)
 	snprintf(address.sun_path, sizeof address.sun_path, "%.80s/%s.sock", server.socket_dir, id);
 	if (bind(fd, (struct sockaddr *)&address, sizeof address) || listen(fd, 8))
 		abort();
-	*session = (struct ckt_session){.server = &server, .serial = ++server.session_serial, .phase = CKT_SESSION_LIVE, .pid = -1, .uid = geteuid(), .gpu = -1, .pidfd = {.fd = fd, .ready = accept_one},
-					.started = 1000, .status = {.program_name = (char *)"program", .client = (char *)"", .note = (char *)"",
-					.session = (char *)"", .state = CKT_STATE_RUNNING}};
+	*session = (struct ckt_session){.server = &server,
+		.serial = ++server.session_serial,
+		.phase = CKT_SESSION_LIVE,
+		.pid = -1,
+		.uid = geteuid(),
+		.gpu = -1,
+		.pidfd = {.fd = fd, .ready = accept_one},
+		.started = 1000,
+		.status = {.program_name = (char *)"program",
+			.client = (char *)"",
+			.note = (char *)"",
+			.session = (char *)"",
+			.state = CKT_STATE_RUNNING}};
 	snprintf(session->id, sizeof session->id, "%s", id);
 	for (int i = 0; i < CKT_LINKS; i++)
 		session->links[i].stream.source.fd = -1;
@@ -234,7 +280,8 @@ int peer_new(ckt_greeting *ret_greeting)
 	CU_ASSERT_PTR_NOT_NULL_FATAL(data);
 	struct ckt_cursor c = {.p = data, .end = data + size};
 	struct ckt_call_header header;
-	YES(ckt_call_header_get(&c, &header) && header.proc == CKT_CALLBACK_GREETING && !ckt_net_decode(&c, (xdrproc_t)xdr_ckt_greeting, &greeting));
+	YES(ckt_call_header_get(&c, &header) && header.proc == CKT_CALLBACK_GREETING &&
+		!ckt_net_decode(&c, (xdrproc_t)xdr_ckt_greeting, &greeting));
 	free(data);
 	if (ret_greeting)
 		*ret_greeting = greeting;
@@ -264,18 +311,26 @@ void send_bytes(int fd, const void *data, size_t size, int pass_fd)
 uint8_t *receive(int fd, size_t *ret_size)
 {
 	uint8_t *data = NULL;
-	if (!run_until(is_readable, &fd) || ckt_net_read_record(fd, CKT_RECORD_MAX, ckt_net_now_ms() + 60000, &data, ret_size, NULL))
+	if (!run_until(is_readable, &fd) ||
+		ckt_net_read_record(
+			fd, CKT_RECORD_MAX, ckt_net_now_ms() + 60000, &data, ret_size, NULL))
 		return NULL;
 	return data;
 }
 
 ckt_hello_args hello_args(ckt_hello_kind kind, const char *session)
 {
-	return (ckt_hello_args){.protocol = CKT_PROTOCOL_VERSION, .kind = kind, .session = (char *)session, .program_name = (char *)"test",
-				.host = (char *)"there", .pid = 1, .build = (char *)"test"};
+	return (ckt_hello_args){.protocol = CKT_PROTOCOL_VERSION,
+		.kind = kind,
+		.session = (char *)session,
+		.program_name = (char *)"test",
+		.host = (char *)"there",
+		.pid = 1,
+		.build = (char *)"test"};
 }
 
-int hello(int fd, const ckt_hello_args *args, const uint8_t *nonce, const char *token, char *ret_text)
+int hello(
+	int fd, const ckt_hello_args *args, const uint8_t *nonce, const char *token, char *ret_text)
 {
 	char body[4096], text[512];
 	XDR xdr;
@@ -305,9 +360,11 @@ int hello(int fd, const ckt_hello_args *args, const uint8_t *nonce, const char *
 	struct ckt_cursor c = {.p = data, .end = data + size};
 	struct ckt_reply_header header = {0};
 	ckt_hello_res res = {0};
-	YES(ckt_reply_header_get(&c, &header) && header.xid == 7 && !ckt_net_decode(&c, (xdrproc_t)xdr_ckt_hello_res, &res));
+	YES(ckt_reply_header_get(&c, &header) && header.xid == 7 &&
+		!ckt_net_decode(&c, (xdrproc_t)xdr_ckt_hello_res, &res));
 	int status = (int)res.status;
-	snprintf(text, sizeof text, "%s%s", status ? res.ckt_hello_res_u.refused.message : "", status ? res.ckt_hello_res_u.refused.moved_to : "");
+	snprintf(text, sizeof text, "%s%s", status ? res.ckt_hello_res_u.refused.message : "",
+		status ? res.ckt_hello_res_u.refused.moved_to : "");
 	if (ret_text)
 		strcpy(ret_text, text);
 	xdr_free((xdrproc_t)xdr_ckt_hello_res, (char *)&res);
@@ -323,7 +380,8 @@ int control_new(void)
 	return fd;
 }
 
-bool control(int fd, uint32_t proc, xdrproc_t xdr_args, void *args, int pass_fd, xdrproc_t xdr_res, void *res)
+bool control(int fd, uint32_t proc, xdrproc_t xdr_args, void *args, int pass_fd, xdrproc_t xdr_res,
+	void *res)
 {
 	uint8_t *data;
 	size_t size;

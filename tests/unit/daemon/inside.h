@@ -1,6 +1,6 @@
 /*
- * The server inside the test: its loop, run by the test itself, peers over socket pairs and sessions whose worker answers what a test
- * tells it to, in the same loop.
+ * The server inside the test: its loop, run by the test itself, peers over socket pairs and
+ * sessions whose worker answers what a test tells it to, in the same loop.
  */
 #pragma once
 
@@ -12,9 +12,9 @@
 #include "tests/unit/suite.h"
 
 extern struct ckt_server server;
-extern char directory[64];	/* everything lies in it */
+extern char directory[64]; /* everything lies in it */
 extern unsigned sessions_gone;
-extern const char *soft_driver, *fake_nvml;	/* the program's arguments: the soft GPU, fake_nvml.c */
+extern const char *soft_driver, *fake_nvml; /* the program's arguments: the soft GPU, fake_nvml.c */
 
 /* What the worker of every session answers, and what it was asked. */
 extern struct fake_worker {
@@ -22,15 +22,16 @@ extern struct fake_worker {
 	const char *message;
 	uint64_t bytes;
 	bool silent, garbage, hang_up;
-	uint32_t silent_on;		/* this call is not answered; 0: none */
+	uint32_t silent_on; /* this call is not answered; 0: none */
 	uint32_t accept_stat;
-	const char *client;		/* on that host */
+	const char *client; /* on that host */
 	unsigned client_pid;
-	unsigned gpus;			/* 0 to gpus - 1, with `bytes` times its number more on each */
-	bool drained, not_held;		/* of a HOLD */
-	unsigned steps;			/* and what it said last */
+	/* 0 to gpus - 1, with `bytes` times its number more on each */
+	unsigned gpus;
+	bool drained, not_held; /* of a HOLD */
+	unsigned steps;         /* and what it said last */
 	uint64_t commands;
-	unsigned ids;			/* of an NCCL_MAKE, whatever it was asked for */
+	unsigned ids; /* of an NCCL_MAKE, whatever it was asked for */
 	unsigned calls[64], descriptors;
 } worker;
 
@@ -54,11 +55,16 @@ int broker_new(void);
 void send_bytes(int fd, const void *data, size_t size, int pass_fd);
 /* The next record, NULL where the connection ended; free() it. */
 uint8_t *receive(int fd, size_t *ret_size);
-/* The status of the answer to a hello; -1 where the connection ended without one.  ret_text: its message or "moved to". */
-int hello(int fd, const ckt_hello_args *args, const uint8_t *nonce, const char *token, char *ret_text);
+/*
+ * The status of the answer to a hello; -1 where the connection ended without one.  ret_text: its
+ * message or "moved to".
+ */
+int hello(int fd, const ckt_hello_args *args, const uint8_t *nonce, const char *token,
+	char *ret_text);
 ckt_hello_args hello_args(ckt_hello_kind kind, const char *session);
 /* A control call; false where there is no proper answer. */
-bool control(int fd, uint32_t proc, xdrproc_t xdr_args, void *args, int pass_fd, xdrproc_t xdr_res, void *res);
+bool control(int fd, uint32_t proc, xdrproc_t xdr_args, void *args, int pass_fd, xdrproc_t xdr_res,
+	void *res);
 /* A file in the directory. */
 char *path_in(const char *name);
 void write_file(const char *path, const char *text, int mode);

@@ -1,4 +1,7 @@
-/* server/daemon/policy/admission.c: who gives way when something is full, and what each may take.  Counts only: no clock is compared. */
+/*
+ * server/daemon/policy/admission.c: who gives way when something is full, and what each may take.
+ * Counts only: no clock is compared.
+ */
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -9,7 +12,9 @@ enum { CROWD = 64 };
 
 static struct ckt_auth_peer address(uint8_t last)
 {
-	struct ckt_auth_peer who = {.kind = CKT_PEER_LOOPBACK, .uid = CKT_UID_UNKNOWN, .address = {[10] = 0xff, [11] = 0xff, [12] = 127, [15] = last}};
+	struct ckt_auth_peer who = {.kind = CKT_PEER_LOOPBACK,
+		.uid = CKT_UID_UNKNOWN,
+		.address = {[10] = 0xff, [11] = 0xff, [12] = 127, [15] = last}};
 	snprintf(who.text, sizeof who.text, "127.0.0.%u", last);
 	return who;
 }
@@ -68,17 +73,23 @@ static void limits(unsigned waiting, unsigned each)
 
 static void test_identities(void)
 {
-	struct ckt_auth_peer a = address(2), b = address(3), six = {.kind = CKT_PEER_REMOTE, .address = {0x20, 1, [7] = 1, [15] = 1}}, neighbour = six, other = six;
+	struct ckt_auth_peer a = address(2), b = address(3),
+			     six = {.kind = CKT_PEER_REMOTE,
+				     .address = {0x20, 1, [7] = 1, [15] = 1}},
+			     neighbour = six, other = six;
 	neighbour.address[15] = neighbour.address[8] = 9;
 	other.address[7] = 2;
-	struct ckt_identity of[] = {ckt_identity_of(&a, false), ckt_identity_of(&b, false), ckt_identity_of(&six, false), ckt_identity_of(&other, false),
-				    ckt_identity_of(&a, true), ckt_identity_of(&(struct ckt_auth_peer){.kind = CKT_PEER_UNIX, .uid = 7}, false),
-				    ckt_identity_of(&(struct ckt_auth_peer){.kind = CKT_PEER_UNIX, .uid = 8}, false)};
+	struct ckt_identity of[] = {ckt_identity_of(&a, false), ckt_identity_of(&b, false),
+		ckt_identity_of(&six, false), ckt_identity_of(&other, false),
+		ckt_identity_of(&a, true),
+		ckt_identity_of(&(struct ckt_auth_peer){.kind = CKT_PEER_UNIX, .uid = 7}, false),
+		ckt_identity_of(&(struct ckt_auth_peer){.kind = CKT_PEER_UNIX, .uid = 8}, false)};
 	for (size_t i = 0; i < COUNT(of); i++)
 		for (size_t k = 0; k < COUNT(of); k++)
 			IS(ckt_identity_same(&of[i], &of[k]), i == k);
 	/* A network of 64 bits is one host's; the token is one identity wherever it is shown. */
-	struct ckt_identity near = ckt_identity_of(&neighbour, false), token = ckt_identity_of(&b, true);
+	struct ckt_identity near = ckt_identity_of(&neighbour, false),
+			    token = ckt_identity_of(&b, true);
 	YES(ckt_identity_same(&near, &of[2]));
 	YES(ckt_identity_same(&token, &of[4]));
 }
@@ -142,7 +153,8 @@ static void test_descriptors(void)
 	/* Numbers in reach of the reserve: 64 descriptors, 4 of them and 4 more. */
 	server.descriptor_count = 64;
 	struct ckt_auth_peer flooder = address(2), fresh = address(3), root = user(0);
-	struct ckt_identity ids[] = {ckt_identity_of(&flooder, false), ckt_identity_of(&fresh, false), ckt_identity_of(&root, false)};
+	struct ckt_identity ids[] = {ckt_identity_of(&flooder, false),
+		ckt_identity_of(&fresh, false), ckt_identity_of(&root, false)};
 	come(address(2), 4);
 	NO(ckt_admit_connection(&server, &ids[0], 57));
 	YES(ckt_admit_connection(&server, &ids[1], 57));
@@ -162,7 +174,8 @@ static void test_descriptors(void)
 static void test_failures(void)
 {
 	struct ckt_auth_peer who = address(5), other = address(6);
-	struct ckt_identity source = ckt_identity_of(&who, false), second = ckt_identity_of(&other, false);
+	struct ckt_identity source = ckt_identity_of(&who, false),
+			    second = ckt_identity_of(&other, false);
 	server.options.max_delay = 10;
 	unsigned before = 0;
 	for (int i = 0; i < 3; i++)
@@ -178,7 +191,8 @@ static void test_failures(void)
 	IS(ckt_admit_failed(&server, &second), 0);
 	/* Addresses that only failed are not remembered without bound. */
 	for (unsigned i = 0; i < 10000; i++) {
-		struct ckt_identity one = {.kind = CKT_IDENTITY_ADDRESS, .network = {1, [1] = (uint8_t)i, [2] = (uint8_t)(i >> 8)}};
+		struct ckt_identity one = {.kind = CKT_IDENTITY_ADDRESS,
+			.network = {1, [1] = (uint8_t)i, [2] = (uint8_t)(i >> 8)}};
 		IS(ckt_admit_failed(&server, &one), 0);
 	}
 }
@@ -190,7 +204,10 @@ static void test_calls(void)
 	memset(peers, 0, sizeof peers);
 	server.options.max_connections_per_user = 4;
 	for (size_t i = 0; i < COUNT(peers); i++) {
-		peers[i] = (struct ckt_peer){.server = &server, .who = user(1001), .phase = CKT_PEER_CONTROL, .next = i + 1 < COUNT(peers) ? &peers[i + 1] : NULL};
+		peers[i] = (struct ckt_peer){.server = &server,
+			.who = user(1001),
+			.phase = CKT_PEER_CONTROL,
+			.next = i + 1 < COUNT(peers) ? &peers[i + 1] : NULL};
 		peers[i].wants_events = i < 2;
 	}
 	peers[5].who = user(1002);
@@ -222,7 +239,9 @@ static void test_sessions(void)
 {
 	char buffer[CKT_MESSAGE_MAX];
 	struct ckt_session *sessions[3];
-	struct ckt_identity one = {.kind = CKT_IDENTITY_USER, .uid = 1001}, other = {.kind = CKT_IDENTITY_USER, .uid = 1002}, root = {.kind = CKT_IDENTITY_USER};
+	struct ckt_identity one = {.kind = CKT_IDENTITY_USER, .uid = 1001},
+			    other = {.kind = CKT_IDENTITY_USER, .uid = 1002},
+			    root = {.kind = CKT_IDENTITY_USER};
 	static const char *const ids[] = {"0000000000a1", "0000000000a2", "0000000000a3"};
 	for (size_t i = 0; i < 3; i++) {
 		sessions[i] = session_new(ids[i]);
@@ -244,5 +263,7 @@ static void test_sessions(void)
 	CU_ASSERT_PTR_NULL(server.admission);
 }
 
-UNIT_SUITE(admission, {"identities", test_identities}, {"flood", test_flood}, {"many addresses", test_many_addresses}, {"users", test_users},
-	   {"descriptors", test_descriptors}, {"failures", test_failures}, {"calls", test_calls}, {"sessions", test_sessions})
+UNIT_SUITE(admission, {"identities", test_identities}, {"flood", test_flood},
+	{"many addresses", test_many_addresses}, {"users", test_users},
+	{"descriptors", test_descriptors}, {"failures", test_failures}, {"calls", test_calls},
+	{"sessions", test_sessions})

@@ -1,4 +1,7 @@
-/* server/daemon/image/base_manifest.c: the manifest of the image to build on goes to the worker of the caller's own session, piece by piece. */
+/*
+ * server/daemon/image/base_manifest.c: the manifest of the image to build on goes to the worker of
+ * the caller's own session, piece by piece.
+ */
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -12,7 +15,8 @@ static ckt_control_status base(int fd, const char *session, unsigned bytes)
 	static char data[CKT_CONTROL_BASE_MAX];
 	ckt_control_base_args args = {.session = (char *)session, .data = {bytes, data}};
 	ckt_control_result res = {0};
-	YES(control(fd, CKT_CONTROL_BASE, (xdrproc_t)xdr_ckt_control_base_args, &args, -1, (xdrproc_t)xdr_ckt_control_result, &res));
+	YES(control(fd, CKT_CONTROL_BASE, (xdrproc_t)xdr_ckt_control_base_args, &args, -1,
+		(xdrproc_t)xdr_ckt_control_result, &res));
 	ckt_control_status status = res.status;
 	snprintf(text, sizeof text, "%.500s", res.message);
 	xdr_free((xdrproc_t)xdr_ckt_control_result, (char *)&res);

@@ -1,4 +1,7 @@
-/* server/daemon/peer/control.h: the control calls: which session is meant, what stands in a restore's way, and calls that are none. */
+/*
+ * server/daemon/peer/control.h: the control calls: which session is meant, what stands in a
+ * restore's way, and calls that are none.
+ */
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
@@ -8,7 +11,8 @@
 
 static void test_select(void)
 {
-	struct ckt_session *a = session_new("0000000000f1"), *b = session_new("0000000000f2"), *other = session_new("0000000000f3");
+	struct ckt_session *a = session_new("0000000000f1"), *b = session_new("0000000000f2"),
+			   *other = session_new("0000000000f3");
 	char buffer[CKT_MESSAGE_MAX];
 	int fd = control_new();
 	struct ckt_peer *peer = peer_last();
@@ -17,8 +21,10 @@ static void test_select(void)
 		const char *prefix;
 		struct ckt_session *session;
 		ckt_control_status status;
-	} cases[] = {{"0000000000f1", a, 0}, {"0000000000f2", b, 0}, {"0000000000f", NULL, CKT_CONTROL_AMBIGUOUS}, {"0", NULL, CKT_CONTROL_AMBIGUOUS},
-		     {"", NULL, CKT_CONTROL_NO_SESSION}, {"f1", NULL, CKT_CONTROL_NO_SESSION}, {"0000000000f11", NULL, CKT_CONTROL_NO_SESSION}};
+	} cases[] = {{"0000000000f1", a, 0}, {"0000000000f2", b, 0},
+		{"0000000000f", NULL, CKT_CONTROL_AMBIGUOUS}, {"0", NULL, CKT_CONTROL_AMBIGUOUS},
+		{"", NULL, CKT_CONTROL_NO_SESSION}, {"f1", NULL, CKT_CONTROL_NO_SESSION},
+		{"0000000000f11", NULL, CKT_CONTROL_NO_SESSION}};
 	for (size_t i = 0; i < COUNT(cases); i++) {
 		YES(ckt_control_select(peer, cases[i].prefix, &result, buffer) == cases[i].session);
 		if (!cases[i].session)
@@ -38,7 +44,8 @@ static void test_select(void)
 	a->phase = b->phase = other->phase = CKT_SESSION_STARTING;
 	ckt_control_list_args after = {.after = (char *)"0000000000f1"};
 	ckt_control_list_res list = {0};
-	YES(control(fd, CKT_CONTROL_LIST, (xdrproc_t)xdr_ckt_control_list_args, &after, -1, (xdrproc_t)xdr_ckt_control_list_res, &list));
+	YES(control(fd, CKT_CONTROL_LIST, (xdrproc_t)xdr_ckt_control_list_args, &after, -1,
+		(xdrproc_t)xdr_ckt_control_list_res, &list));
 	MUST(list.sessions.sessions_len, 2);
 	TEXT(list.sessions.sessions_val[0].session, "0000000000f2");
 	NO(list.more);
@@ -60,13 +67,20 @@ static void test_obstacles(void)
 	server.driver.gpu_count = 3;
 	static const struct {
 		int gpu;
-		unsigned chosen, max;		/* --gpus 2 */
+		unsigned chosen, max; /* --gpus 2 */
 		bool stopping;
 		const char *says;
 	} cases[] = {
-		{-1, 0, 0, false, ""}, {0, 0, 0, false, ""}, {2, 0, 0, false, ""}, {3, 0, 0, false, "GPU 3 is not among those"},
-		{-1, 1, 0, false, ""}, {2, 1, 0, false, ""}, {0, 1, 0, false, "GPU 0 is not among those"},
-		{-1, 0, 1, false, "has all its 1 sessions (--max-sessions)"}, {-1, 0, 2, false, ""}, {-1, 0, 0, true, "is shutting down"},
+		{-1, 0, 0, false, ""},
+		{0, 0, 0, false, ""},
+		{2, 0, 0, false, ""},
+		{3, 0, 0, false, "GPU 3 is not among those"},
+		{-1, 1, 0, false, ""},
+		{2, 1, 0, false, ""},
+		{0, 1, 0, false, "GPU 0 is not among those"},
+		{-1, 0, 1, false, "has all its 1 sessions (--max-sessions)"},
+		{-1, 0, 2, false, ""},
+		{-1, 0, 0, true, "is shutting down"},
 	};
 	for (size_t i = 0; i < COUNT(cases); i++) {
 		server.gpu_count = cases[i].chosen;
@@ -81,7 +95,8 @@ static void test_obstacles(void)
 	server.gpu_count = 1;
 	/* And what info tells of them. */
 	ckt_control_info_res info = {0};
-	YES(control(fd, CKT_CONTROL_INFO, NULL, NULL, -1, (xdrproc_t)xdr_ckt_control_info_res, &info));
+	YES(control(
+		fd, CKT_CONTROL_INFO, NULL, NULL, -1, (xdrproc_t)xdr_ckt_control_info_res, &info));
 	IS(info.gpus.gpus_len, 1);
 	IS(info.sessions, server.session_count);
 	TEXT(info.host, "here");
@@ -98,22 +113,27 @@ static ckt_control_checkpoint_res checkpoint(int fd, int directory_fd)
 {
 	ckt_control_checkpoint_args args = {.session = (char *)"0000000000f5", .deadline_ms = 100};
 	ckt_control_checkpoint_res res = {0};
-	YES(control(fd, CKT_CONTROL_CHECKPOINT, (xdrproc_t)xdr_ckt_control_checkpoint_args, &args, directory_fd, (xdrproc_t)xdr_ckt_control_checkpoint_res, &res));
+	YES(control(fd, CKT_CONTROL_CHECKPOINT, (xdrproc_t)xdr_ckt_control_checkpoint_args, &args,
+		directory_fd, (xdrproc_t)xdr_ckt_control_checkpoint_res, &res));
 	return res;
 }
 
 static void test_checkpoint(void)
 {
 	struct ckt_session *session = session_new("0000000000f5");
-	int fd = control_new(), dir = open(directory, O_RDONLY | O_DIRECTORY), broker = broker_new();
+	int fd = control_new(), dir = open(directory, O_RDONLY | O_DIRECTORY),
+	    broker = broker_new();
 	worker.bytes = 77;
 	const struct {
 		int fd, status, phase;
 		ckt_control_status result;
 		const char *says;
-	} cases[] = {{-1, 0, CKT_SESSION_LIVE, CKT_CONTROL_REFUSED, "no file broker came along"}, {dir, 0, CKT_SESSION_LIVE, CKT_CONTROL_REFUSED, "no file broker came along"}, {broker, 0, CKT_SESSION_LIVE, CKT_CONTROL_OK, ""},
-		     {broker, -28, CKT_SESSION_LIVE, CKT_CONTROL_REFUSED, "the disk is full"},
-		     {broker, 0, CKT_SESSION_STARTING, CKT_CONTROL_REFUSED, "is starting or ending: try again"}};
+	} cases[] = {{-1, 0, CKT_SESSION_LIVE, CKT_CONTROL_REFUSED, "no file broker came along"},
+		{dir, 0, CKT_SESSION_LIVE, CKT_CONTROL_REFUSED, "no file broker came along"},
+		{broker, 0, CKT_SESSION_LIVE, CKT_CONTROL_OK, ""},
+		{broker, -28, CKT_SESSION_LIVE, CKT_CONTROL_REFUSED, "the disk is full"},
+		{broker, 0, CKT_SESSION_STARTING, CKT_CONTROL_REFUSED,
+			"is starting or ending: try again"}};
 	for (size_t i = 0; i < COUNT(cases); i++) {
 		worker.status = cases[i].status;
 		worker.message = cases[i].status ? "the disk is full" : "";
@@ -149,10 +169,12 @@ static void test_garbage(void)
 		close(fd);
 	}
 	int fd = control_new();
-	NO(control(fd, CKT_CONTROL_LIST, NULL, NULL, -1, NULL, NULL));	/* no arguments */
+	NO(control(fd, CKT_CONTROL_LIST, NULL, NULL, -1, NULL, NULL)); /* no arguments */
 	close(fd);
 	fd = control_new();
-	NO(control(fd, CKT_CONTROL_INFO, (xdrproc_t)xdr_ckt_control_list_args, &list, -1, NULL, NULL));	/* some where there are none */
+	/* some where there are none */
+	NO(control(
+		fd, CKT_CONTROL_INFO, (xdrproc_t)xdr_ckt_control_list_args, &list, -1, NULL, NULL));
 	close(fd);
 	fd = control_new();
 	YES(control(fd, CKT_CONTROL_NULL, NULL, NULL, -1, NULL, NULL));
@@ -160,4 +182,5 @@ static void test_garbage(void)
 	run_for(3);
 }
 
-UNIT_SUITE(control, {"select", test_select}, {"obstacles", test_obstacles}, {"checkpoint", test_checkpoint}, {"garbage", test_garbage})
+UNIT_SUITE(control, {"select", test_select}, {"obstacles", test_obstacles},
+	{"checkpoint", test_checkpoint}, {"garbage", test_garbage})

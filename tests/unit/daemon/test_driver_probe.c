@@ -1,4 +1,7 @@
-/* server/daemon/nvml/driver_probe.c: which CUDA driver the sessions get: what is none is named, what is one is counted, in a child. */
+/*
+ * server/daemon/nvml/driver_probe.c: which CUDA driver the sessions get: what is none is named,
+ * what is one is counted, in a child.
+ */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,18 +19,22 @@ static void test_refused(void)
 		const char *choice, *soft, *says;
 		int result;
 	} cases[] = {
-		{"/nonexistent/libcuda.so.1", NULL, "--driver: '/nonexistent/libcuda.so.1'", -ENOENT},
+		{"/nonexistent/libcuda.so.1", NULL, "--driver: '/nonexistent/libcuda.so.1'",
+			-ENOENT},
 		{path_in("text.so"), NULL, "give another path, or soft", -ENOENT},
 		{"libc.so.6", NULL, "libc.so.6 has no cuInit: it is no CUDA driver", -ENOEXEC},
 		{"soft", NULL, "the soft GPU is not installed", -ENOENT},
 		{"soft", "/nonexistent/soft.so", "the soft GPU does not start", -ENOENT},
-		{"soft", "libc.so.6", "the soft GPU does not start: libc.so.6 has no cuInit", -ENOEXEC},
+		{"soft", "libc.so.6", "the soft GPU does not start: libc.so.6 has no cuInit",
+			-ENOEXEC},
 	};
 	for (size_t i = 0; i < COUNT(cases); i++) {
 		memset(&info, 0x55, sizeof info);
-		IS(ckt_driver_choose(cases[i].choice, cases[i].soft, &info, message, sizeof message), cases[i].result);
+		IS(ckt_driver_choose(
+			   cases[i].choice, cases[i].soft, &info, message, sizeof message),
+			cases[i].result);
 		HAS(message, cases[i].says);
-		IS(info.gpu_count, 0x55555555);		/* only written where there is one */
+		IS(info.gpu_count, 0x55555555); /* only written where there is one */
 	}
 }
 

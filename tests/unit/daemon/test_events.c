@@ -1,6 +1,6 @@
 /*
- * server/daemon/events.c: events: in order and numbered, to those who may see them, from where a follower was; memory that runs low is
- * told once.
+ * server/daemon/events.c: events: in order and numbered, to those who may see them, from where a
+ * follower was; memory that runs low is told once.
  */
 #include <string.h>
 #include <unistd.h>
@@ -16,7 +16,9 @@ static void ask(int fd, uint64_t after)
 	ckt_control_events_args args = {.after = after};
 	uint8_t *data;
 	size_t size;
-	MUST(ckt_net_encode_call(9, CRICKET_CONTROL_PROG, CKT_CONTROL_EVENTS, (xdrproc_t)xdr_ckt_control_events_args, &args, &data, &size), 0);
+	MUST(ckt_net_encode_call(9, CRICKET_CONTROL_PROG, CKT_CONTROL_EVENTS,
+		     (xdrproc_t)xdr_ckt_control_events_args, &args, &data, &size),
+		0);
 	send_bytes(fd, data, size, -1);
 	free(data);
 	run_for(5);
@@ -30,7 +32,8 @@ static unsigned answer(int fd, ckt_control_events_res *ret_res)
 	struct ckt_cursor c = {.p = data, .end = data + size};
 	struct ckt_reply_header header;
 	memset(ret_res, 0, sizeof *ret_res);
-	YES(ckt_reply_header_get(&c, &header) && !ckt_net_decode(&c, (xdrproc_t)xdr_ckt_control_events_res, ret_res));
+	YES(ckt_reply_header_get(&c, &header) &&
+		!ckt_net_decode(&c, (xdrproc_t)xdr_ckt_control_events_res, ret_res));
 	free(data);
 	last = ret_res->last;
 	return ret_res->events.events_len;
@@ -38,11 +41,12 @@ static unsigned answer(int fd, ckt_control_events_res *ret_res)
 
 static void test_follow(void)
 {
-	struct ckt_session *session = session_new("0000000000d1"), *foreign = session_new("0000000000d2");
+	struct ckt_session *session = session_new("0000000000d1"),
+			   *foreign = session_new("0000000000d2");
 	ckt_control_events_res res;
 	int fd = control_new();
 	struct ckt_peer *peer = peer_last();
-	ask(fd, UINT64_MAX);	/* only what comes from now on */
+	ask(fd, UINT64_MAX); /* only what comes from now on */
 	YES(peer->wants_events);
 	ckt_event(session, CKT_EVENT_SAVED, "%d bytes", 5);
 	IS(answer(fd, &res), 1);
@@ -54,7 +58,8 @@ static void test_follow(void)
 	IS(res.last, first);
 	xdr_free((xdrproc_t)xdr_ckt_control_events_res, (char *)&res);
 	/* What happened between two questions is there, in order, several at once. */
-	static const enum ckt_event_name names[] = {CKT_EVENT_STARTED, CKT_EVENT_PAUSED, CKT_EVENT_RESUMED, CKT_EVENT_MEMORY_LOW, CKT_EVENT_LOST};
+	static const enum ckt_event_name names[] = {CKT_EVENT_STARTED, CKT_EVENT_PAUSED,
+		CKT_EVENT_RESUMED, CKT_EVENT_MEMORY_LOW, CKT_EVENT_LOST};
 	static const char *const texts[] = {"started", "paused", "resumed", "memory-low", "lost"};
 	for (size_t i = 0; i < COUNT(names); i++)
 		ckt_event(session, names[i], "x");
@@ -77,7 +82,10 @@ static void test_follow(void)
 	TEXT(res.events.events_val[0].session, "0000000000d1");
 	IS(res.last, first + 7);
 	xdr_free((xdrproc_t)xdr_ckt_control_events_res, (char *)&res);
-	/* A follower far behind gets what is kept, a part at a time, and sees the gap by the numbers. */
+	/*
+	 * A follower far behind gets what is kept, a part at a time, and sees the gap by the
+	 * numbers.
+	 */
 	for (int i = 0; i < 600; i++)
 		ckt_event(session, CKT_EVENT_STARTED, "%d", i);
 	ask(fd, first);
@@ -108,11 +116,14 @@ static void test_memory(void)
 	int fd = control_new();
 	ask(fd, UINT64_MAX);
 	MUST(ckt_events_init(&server, message, sizeof message), 0);
-	/* Of 1000000 bytes: less than nine tenths, then more; once, until it has fallen well below. */
+	/*
+	 * Of 1000000 bytes: less than nine tenths, then more; once, until it has fallen well below.
+	 */
 	static const struct {
 		uint64_t bytes;
 		bool low;
-	} steps[] = {{899999, false}, {900000, true}, {990000, true}, {870000, true}, {849999, false}, {950000, true}};
+	} steps[] = {{899999, false}, {900000, true}, {990000, true}, {870000, true},
+		{849999, false}, {950000, true}};
 	for (size_t i = 0; i < COUNT(steps); i++) {
 		worker.bytes = steps[i].bytes;
 		ckt_timer_set(&server.loop, &server.memory_timer, 0);

@@ -1,6 +1,6 @@
 /*
- * server/daemon/hooks.c: hooks: executables of a directory that only its owner writes, in the order of their names, one event after the
- * other.
+ * server/daemon/hooks.c: hooks: executables of a directory that only its owner writes, in the order
+ * of their names, one event after the other.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -43,9 +43,15 @@ static void test_clean(void)
 	static const struct {
 		const char *text, *name, *detail;
 	} cases[] = {
-		{"nbody", "nbody", "nbody"}, {"-rf", "_rf", "-rf"}, {"a b;c", "a_b_c", "a b_c"}, {"$(reboot)`x`", "__reboot__x_", "__reboot__x_"},
-		{"x\ny\033[2J", "x_y__2J", "x_y__2J"}, {"'\"\\|&<>*?{}!~#%", "_______________", "_______________"},
-		{"caf\xc3\xa9", "caf__", "caf__"}, {"/usr/bin/a.out-1_2+3@h:1,2=3", "/usr/bin/a.out-1_2+3@h:1,2=3", "/usr/bin/a.out-1_2+3@h:1,2=3"},
+		{"nbody", "nbody", "nbody"},
+		{"-rf", "_rf", "-rf"},
+		{"a b;c", "a_b_c", "a b_c"},
+		{"$(reboot)`x`", "__reboot__x_", "__reboot__x_"},
+		{"x\ny\033[2J", "x_y__2J", "x_y__2J"},
+		{"'\"\\|&<>*?{}!~#%", "_______________", "_______________"},
+		{"caf\xc3\xa9", "caf__", "caf__"},
+		{"/usr/bin/a.out-1_2+3@h:1,2=3", "/usr/bin/a.out-1_2+3@h:1,2=3",
+			"/usr/bin/a.out-1_2+3@h:1,2=3"},
 		{"", "", ""},
 	};
 	char text[64];
@@ -76,8 +82,9 @@ static void add(const char *name, const char *letter, int mode)
 {
 	char path[256], script[512];
 	snprintf(path, sizeof path, "%s/%s", hooks, name);
-	snprintf(script, sizeof script, "#!/bin/sh\necho %s $CRICKET_EVENT $CRICKET_SESSION $CRICKET_DETAIL $CRICKET_EVENT_NUMBER $REMOTE_GPU_ADDRESS >> %s\n",
-		 letter, path_in("hooks.out"));
+	snprintf(script, sizeof script,
+		"#!/bin/sh\necho %s $CRICKET_EVENT $CRICKET_SESSION $CRICKET_DETAIL $CRICKET_EVENT_NUMBER $REMOTE_GPU_ADDRESS >> %s\n",
+		letter, path_in("hooks.out"));
 	write_file(path, script, mode);
 }
 
@@ -93,21 +100,31 @@ static void test_run(void)
 	server.options.hooks = hooks;
 	static const char *const names[] = {"started", "saved", "ended"};
 	for (unsigned i = 0; i < 3; i++) {
-		struct ckt_control_event event = {.number = 7 + i, .when = 5, .name = (char *)names[i], .session = (char *)"0000000000e1",
-						  .program_name = (char *)"p", .detail = (char *)"some thing"};
+		struct ckt_control_event event = {.number = 7 + i,
+			.when = 5,
+			.name = (char *)names[i],
+			.session = (char *)"0000000000e1",
+			.program_name = (char *)"p",
+			.detail = (char *)"some thing"};
 		ckt_hooks_run(&server, &event);
 	}
 	YES(run_until(ran, &wanted));
 	size_t n = 0;
 	for (unsigned i = 0; i < 3; i++)
 		for (unsigned h = 0; h < 2; h++)
-			n += (size_t)snprintf(expected + n, sizeof expected - n, "%c %s 0000000000e1 some thing %u unix:%s\n", 'A' + (int)h, names[i], 7 + i,
-					      server.socket_path);
+			n += (size_t)snprintf(expected + n, sizeof expected - n,
+				"%c %s 0000000000e1 some thing %u unix:%s\n", 'A' + (int)h,
+				names[i], 7 + i, server.socket_path);
 	TEXT(read_file(path_in("hooks.out")), expected);
-	/* The last runner may still be under way: one more event, of which nothing is to be seen. */
+	/*
+	 * The last runner may still be under way: one more event, of which nothing is to be seen.
+	 */
 	unlink(path_in("hooks/10-first"));
 	wanted = 7;
-	struct ckt_control_event event = {.name = (char *)"lost", .session = (char *)"", .program_name = (char *)"", .detail = (char *)""};
+	struct ckt_control_event event = {.name = (char *)"lost",
+		.session = (char *)"",
+		.program_name = (char *)"",
+		.detail = (char *)""};
 	ckt_hooks_run(&server, &event);
 	YES(run_until(ran, &wanted));
 	HAS(read_file(path_in("hooks.out")), "B lost 0 unix:");

@@ -1,4 +1,7 @@
-/* server/daemon/image/image.c: images of sessions that are held: by whom, until when, and chains that are restored. */
+/*
+ * server/daemon/image/image.c: images of sessions that are held: by whom, until when, and chains
+ * that are restored.
+ */
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
@@ -10,9 +13,11 @@ static char id[] = "0000000000b1", text[CKT_MESSAGE_MAX];
 
 static ckt_control_status save(int fd, const char *stage, int directory_fd, bool hold)
 {
-	ckt_control_save_args args = {.session = id, .stage = (char *)stage, .deadline_ms = 100, .hold = hold};
+	ckt_control_save_args args = {
+		.session = id, .stage = (char *)stage, .deadline_ms = 100, .hold = hold};
 	ckt_control_save_res res = {0};
-	YES(control(fd, CKT_CONTROL_SAVE, (xdrproc_t)xdr_ckt_control_save_args, &args, directory_fd, (xdrproc_t)xdr_ckt_control_save_res, &res));
+	YES(control(fd, CKT_CONTROL_SAVE, (xdrproc_t)xdr_ckt_control_save_args, &args, directory_fd,
+		(xdrproc_t)xdr_ckt_control_save_res, &res));
 	ckt_control_status status = res.result.status;
 	snprintf(text, sizeof text, "%.500s", res.result.message);
 	xdr_free((xdrproc_t)xdr_ckt_control_save_res, (char *)&res);
@@ -44,7 +49,8 @@ static ckt_control_status quiesce(int fd)
 static void test_hold(void)
 {
 	struct ckt_session *session = session_new(id);
-	int one = control_new(), two = control_new(), dir = open(directory, O_RDONLY | O_DIRECTORY), broker = broker_new();
+	int one = control_new(), two = control_new(), dir = open(directory, O_RDONLY | O_DIRECTORY),
+	    broker = broker_new();
 	IS(save(one, "", -1, true), CKT_CONTROL_REFUSED);
 	HAS(text, "no file broker came along");
 	/* A directory is never taken, whosever it is. */
@@ -57,7 +63,7 @@ static void test_hold(void)
 	worker.message = "a kernel does not finish";
 	IS(save(one, "", broker, true), CKT_CONTROL_REFUSED);
 	HAS(text, "a kernel does not finish");
-	CU_ASSERT_PTR_NULL(session->holder);	/* what failed holds nothing */
+	CU_ASSERT_PTR_NULL(session->holder); /* what failed holds nothing */
 	worker.status = 0;
 	IS(save(one, "", broker, false), CKT_CONTROL_OK);
 	CU_ASSERT_PTR_NULL(session->holder);
@@ -93,11 +99,15 @@ static ckt_control_status restore(int fd, uint32_t proc, char *stage, char *copy
 {
 	ckt_control_stage_args stages = {.stage = stage};
 	ckt_control_restore2_args args = {.gpu = -1, .stages = {stage != NULL, &stages}};
-	ckt_control_preload_args ahead = {.copy = copy, .gpu = -1, .stages = {stage != NULL, &stages}};
+	ckt_control_preload_args ahead = {
+		.copy = copy, .gpu = -1, .stages = {stage != NULL, &stages}};
 	ckt_control_restore_res res = {0};
 	bool preload = proc == CKT_CONTROL_PRELOAD;
-	YES(control(fd, proc, preload ? (xdrproc_t)xdr_ckt_control_preload_args : (xdrproc_t)xdr_ckt_control_restore2_args,
-		    preload ? (void *)&ahead : (void *)&args, -1, (xdrproc_t)xdr_ckt_control_restore_res, &res));
+	YES(control(fd, proc,
+		preload ? (xdrproc_t)xdr_ckt_control_preload_args
+			: (xdrproc_t)xdr_ckt_control_restore2_args,
+		preload ? (void *)&ahead : (void *)&args, -1,
+		(xdrproc_t)xdr_ckt_control_restore_res, &res));
 	ckt_control_status status = res.result.status;
 	snprintf(text, sizeof text, "%.500s", res.result.message);
 	xdr_free((xdrproc_t)xdr_ckt_control_restore_res, (char *)&res);
@@ -106,35 +116,44 @@ static ckt_control_status restore(int fd, uint32_t proc, char *stage, char *copy
 
 static void test_chain(void)
 {
-	int fd = control_new(), dir = open(directory, O_RDONLY | O_DIRECTORY), broker = broker_new();
+	int fd = control_new(), dir = open(directory, O_RDONLY | O_DIRECTORY),
+	    broker = broker_new();
 	struct ckt_peer *peer = peer_last();
 	unsigned before = server.session_count;
 	static const struct {
 		uint32_t proc;
 		const char *stage, *says;
-	} wrong[] = {{CKT_CONTROL_RESTORE2, NULL, "no file broker came along"}, {CKT_CONTROL_RESTORE2, "none", "there is no stage 'none' here"},
-		     {CKT_CONTROL_RESTORE2, "memory:none", "there is no image 'none' in memory on here"},
-		     {CKT_CONTROL_RESTORE2, "memory:../x", "there is no image '?' in memory"}, {CKT_CONTROL_PRELOAD, NULL, "no file broker came along"},
-		     {CKT_CONTROL_PRELOAD, "none", "there is no stage 'none' here"}};
+	} wrong[] = {{CKT_CONTROL_RESTORE2, NULL, "no file broker came along"},
+		{CKT_CONTROL_RESTORE2, "none", "there is no stage 'none' here"},
+		{CKT_CONTROL_RESTORE2, "memory:none", "there is no image 'none' in memory on here"},
+		{CKT_CONTROL_RESTORE2, "memory:../x", "there is no image '?' in memory"},
+		{CKT_CONTROL_PRELOAD, NULL, "no file broker came along"},
+		{CKT_CONTROL_PRELOAD, "none", "there is no stage 'none' here"}};
 	for (size_t i = 0; i < COUNT(wrong); i++) {
-		IS(restore(fd, wrong[i].proc, (char *)wrong[i].stage, (char *)""), CKT_CONTROL_REFUSED);
+		IS(restore(fd, wrong[i].proc, (char *)wrong[i].stage, (char *)""),
+			CKT_CONTROL_REFUSED);
 		HAS(text, wrong[i].says);
 	}
 	/* Images one after the other, with a broker each, so many. */
 	for (unsigned i = 0; i <= CKT_CONTROL_CHAIN_MAX; i++) {
 		ckt_control_image_args args = {.index = i + 1};
-		IS(simple(fd, CKT_CONTROL_IMAGE, (xdrproc_t)xdr_ckt_control_image_args, &args, broker), CKT_CONTROL_REFUSED);
+		IS(simple(fd, CKT_CONTROL_IMAGE, (xdrproc_t)xdr_ckt_control_image_args, &args,
+			   broker),
+			CKT_CONTROL_REFUSED);
 		args.index = i;
-		IS(simple(fd, CKT_CONTROL_IMAGE, (xdrproc_t)xdr_ckt_control_image_args, &args, dir), CKT_CONTROL_REFUSED);
-		IS(simple(fd, CKT_CONTROL_IMAGE, (xdrproc_t)xdr_ckt_control_image_args, &args, -1), CKT_CONTROL_REFUSED);
-		IS(simple(fd, CKT_CONTROL_IMAGE, (xdrproc_t)xdr_ckt_control_image_args, &args, broker),
-		   i < CKT_CONTROL_CHAIN_MAX ? CKT_CONTROL_OK : CKT_CONTROL_REFUSED);
+		IS(simple(fd, CKT_CONTROL_IMAGE, (xdrproc_t)xdr_ckt_control_image_args, &args, dir),
+			CKT_CONTROL_REFUSED);
+		IS(simple(fd, CKT_CONTROL_IMAGE, (xdrproc_t)xdr_ckt_control_image_args, &args, -1),
+			CKT_CONTROL_REFUSED);
+		IS(simple(fd, CKT_CONTROL_IMAGE, (xdrproc_t)xdr_ckt_control_image_args, &args,
+			   broker),
+			i < CKT_CONTROL_CHAIN_MAX ? CKT_CONTROL_OK : CKT_CONTROL_REFUSED);
 	}
 	IS(peer->image_count, CKT_CONTROL_CHAIN_MAX);
 	/* A copy that is not there any more, or was never one's own. */
 	IS(restore(fd, CKT_CONTROL_PRELOAD, NULL, (char *)"0123456789ab"), CKT_CONTROL_REFUSED);
 	HAS(text, "the copy '0123456789ab' is not there any more");
-	IS(peer->image_count, 0);	/* and the chain with it */
+	IS(peer->image_count, 0); /* and the chain with it */
 	IS(server.session_count, before);
 	close(dir);
 	close(broker);

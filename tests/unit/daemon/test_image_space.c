@@ -7,10 +7,14 @@
 
 static void test_space(void)
 {
-	struct ckt_identity one = {.kind = CKT_IDENTITY_USER, .uid = 1001}, other = {.kind = CKT_IDENTITY_USER, .uid = 1002}, root = {.kind = CKT_IDENTITY_USER};
+	struct ckt_identity one = {.kind = CKT_IDENTITY_USER, .uid = 1001},
+			    other = {.kind = CKT_IDENTITY_USER, .uid = 1002},
+			    root = {.kind = CKT_IDENTITY_USER};
 	int dir = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	server.options.image_space = 100;
-	struct ckt_space *mine = ckt_space_get(&server, &one), *again = ckt_space_get(&server, &one), *others = ckt_space_get(&server, &other),
+	struct ckt_space *mine = ckt_space_get(&server, &one),
+			 *again = ckt_space_get(&server, &one),
+			 *others = ckt_space_get(&server, &other),
 			 *roots = ckt_space_get(&server, &root);
 	YES(mine == again && mine != others);
 	/* -1: no file system to ask. */

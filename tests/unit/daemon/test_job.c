@@ -1,4 +1,7 @@
-/* server/daemon/session/job.h: which sessions are a job's, holding all of them or none, for whom and until when. */
+/*
+ * server/daemon/session/job.h: which sessions are a job's, holding all of them or none, for whom
+ * and until when.
+ */
 #include <errno.h>
 #include <string.h>
 #include <unistd.h>
@@ -36,7 +39,8 @@ static ckt_control_status show_key(int fd, const char *key)
 	ckt_control_job_key_args args;
 	ckt_control_result res = {0};
 	memcpy(args.key, key, sizeof args.key);
-	YES(control(fd, CKT_CONTROL_JOB_KEY_SHOW, (xdrproc_t)xdr_ckt_control_job_key_args, &args, -1, (xdrproc_t)xdr_ckt_control_result, &res));
+	YES(control(fd, CKT_CONTROL_JOB_KEY_SHOW, (xdrproc_t)xdr_ckt_control_job_key_args, &args,
+		-1, (xdrproc_t)xdr_ckt_control_result, &res));
 	ckt_control_status status = res.status;
 	xdr_free((xdrproc_t)xdr_ckt_control_result, (char *)&res);
 	return status;
@@ -58,7 +62,8 @@ static bool is_let_go(void *session)
 static void test_names(void)
 {
 	char found[CKT_JOB_NAME_MAX + 1];
-	ckt_capability capabilities[] = {{(char *)"copy", 1}, {(char *)"job:a/b", 0}, {(char *)"job:mine", 0}};
+	ckt_capability capabilities[] = {
+		{(char *)"copy", 1}, {(char *)"job:a/b", 0}, {(char *)"job:mine", 0}};
 	ckt_hello_args hello = hello_args(CKT_HELLO_NEW, "");
 	ckt_job_of_hello(&hello, found);
 	TEXT(found, "");
@@ -73,11 +78,13 @@ static void test_names(void)
 
 static void test_list(void)
 {
-	struct ckt_session *one = session_of("0000000000a1", "mine", geteuid()), *two = session_of("0000000000a2", "", geteuid());
+	struct ckt_session *one = session_of("0000000000a1", "mine", geteuid()),
+			   *two = session_of("0000000000a2", "", geteuid());
 	ckt_control_list_args args = {.after = (char *)""};
 	ckt_control_jobs_res res = {0};
 	int fd = control_new();
-	YES(control(fd, CKT_CONTROL_JOBS, (xdrproc_t)xdr_ckt_control_list_args, &args, -1, (xdrproc_t)xdr_ckt_control_jobs_res, &res));
+	YES(control(fd, CKT_CONTROL_JOBS, (xdrproc_t)xdr_ckt_control_list_args, &args, -1,
+		(xdrproc_t)xdr_ckt_control_jobs_res, &res));
 	MUST(res.sessions.sessions_len, 1);
 	TEXT(res.sessions.sessions_val[0].session, "0000000000a1");
 	TEXT(res.sessions.sessions_val[0].job, "mine");
@@ -85,7 +92,8 @@ static void test_list(void)
 	xdr_free((xdrproc_t)xdr_ckt_control_jobs_res, (char *)&res);
 	memset(&res, 0, sizeof res);
 	args.after = (char *)"0000000000a1";
-	YES(control(fd, CKT_CONTROL_JOBS, (xdrproc_t)xdr_ckt_control_list_args, &args, -1, (xdrproc_t)xdr_ckt_control_jobs_res, &res));
+	YES(control(fd, CKT_CONTROL_JOBS, (xdrproc_t)xdr_ckt_control_list_args, &args, -1,
+		(xdrproc_t)xdr_ckt_control_jobs_res, &res));
 	IS(res.sessions.sessions_len, 0);
 	xdr_free((xdrproc_t)xdr_ckt_control_jobs_res, (char *)&res);
 	close(fd);
@@ -95,8 +103,10 @@ static void test_list(void)
 
 static void test_hold(void)
 {
-	struct ckt_session *one = session_of("0000000000a1", "mine", geteuid()), *two = session_of("0000000000a2", "mine", geteuid()),
-			   *other = session_of("0000000000a3", "mine", geteuid() + 1), *none = session_of("0000000000a4", "", geteuid());
+	struct ckt_session *one = session_of("0000000000a1", "mine", geteuid()),
+			   *two = session_of("0000000000a2", "mine", geteuid()),
+			   *other = session_of("0000000000a3", "mine", geteuid() + 1),
+			   *none = session_of("0000000000a4", "", geteuid());
 	int first = control_new(), second = control_new();
 	IS(hold(first, "no such"), CKT_CONTROL_REFUSED);
 	HAS(text, "that is no name of a job");
@@ -106,7 +116,7 @@ static void test_hold(void)
 	IS(ask(first, CKT_CONTROL_JOB_END, NULL, NULL), CKT_CONTROL_REFUSED);
 	worker.drained = true;
 	IS(hold(first, "mine"), CKT_CONTROL_OK);
-	MUST(last.ranks.ranks_len, 2);	/* another user's is not of it */
+	MUST(last.ranks.ranks_len, 2); /* another user's is not of it */
 	TEXT(last.ranks.ranks_val[0].session, "0000000000a1");
 	TEXT(last.ranks.ranks_val[1].session, "0000000000a2");
 	YES(last.ranks.ranks_val[0].held && last.ranks.ranks_val[0].drained);
@@ -152,7 +162,8 @@ static void test_hold(void)
 /* All or none. */
 static void test_failure(void)
 {
-	struct ckt_session *one = session_of("0000000000a1", "mine", geteuid()), *two = session_of("0000000000a2", "mine", geteuid());
+	struct ckt_session *one = session_of("0000000000a1", "mine", geteuid()),
+			   *two = session_of("0000000000a2", "mine", geteuid());
 	int fd = control_new();
 	worker.status = -EINVAL;
 	worker.message = "no";
@@ -174,11 +185,12 @@ static void test_failure(void)
 	NO(last.ranks.ranks_val[0].held);
 	worker.not_held = false;
 	IS(look(fd, NULL, 0), CKT_CONTROL_OK);
-	NO(last.ranks.ranks_val[0].held);	/* and stays so */
+	NO(last.ranks.ranks_val[0].held); /* and stays so */
 	close(fd);
 	YES(run_until(is_let_go, one));
 	session_drop(one);
 	session_drop(two);
 }
 
-UNIT_SUITE(job, {"names", test_names}, {"list", test_list}, {"hold", test_hold}, {"failure", test_failure})
+UNIT_SUITE(job, {"names", test_names}, {"list", test_list}, {"hold", test_hold},
+	{"failure", test_failure})

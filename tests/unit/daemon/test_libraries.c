@@ -1,4 +1,7 @@
-/* server/daemon/session/libraries.c: what workers are told of where libraries lie, and which --library-path is none. */
+/*
+ * server/daemon/session/libraries.c: what workers are told of where libraries lie, and which
+ * --library-path is none.
+ */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,7 +17,8 @@ static const char *variable(const char *name)
 {
 	size_t length = strlen(name);
 	for (unsigned i = 0; i < fresh.library_variable_count; i++)
-		if (!strncmp(fresh.library_variables[i], name, length) && fresh.library_variables[i][length] == '=')
+		if (!strncmp(fresh.library_variables[i], name, length) &&
+			fresh.library_variables[i][length] == '=')
 			return fresh.library_variables[i] + length + 1;
 	return "(none)";
 }
@@ -81,7 +85,7 @@ static void test_out_of_reach(void)
 {
 	char message[512], path[CKT_PATH_MAX + 32], copies[CKT_PATH_MAX];
 	if (geteuid() != 0)
-		return;	/* its precondition */
+		return; /* its precondition */
 	IS(mkdir(path_in("soft"), 0755), 0);
 	IS(mkdir(path_in("soft/libs"), 0700), 0);
 	IS(mkdir(path_in("soft/libs/libdir.so.1"), 0700), 0);
@@ -107,4 +111,5 @@ static void test_out_of_reach(void)
 	ckt_libraries_fini(&fresh);
 }
 
-UNIT_SUITE(libraries, {"told", test_told}, {"refused", test_refused}, {"out_of_reach", test_out_of_reach})
+UNIT_SUITE(libraries, {"told", test_told}, {"refused", test_refused},
+	{"out_of_reach", test_out_of_reach})

@@ -1,6 +1,6 @@
 /*
- * server/daemon/peer/listen.c: what the server listens on: refusals that name the remedy, a lock that a dead server leaves behind for the
- * next, the address file.
+ * server/daemon/peer/listen.c: what the server listens on: refusals that name the remedy, a lock
+ * that a dead server leaves behind for the next, the address file.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -50,13 +50,18 @@ static void test_tcp(void)
 		int result;
 		const char *words;
 	} cases[] = {
-		{"127.0.0.1:0", 0, NULL},   {":0", 0, NULL},	       {"none", 0, NULL},		     {"0.0.0.0:0", -EPERM, "--token-file"},
-		{"[::]:0", -EPERM, "--token-file"}, {"127.0.0.1:99999", -EINVAL, "--listen"}, {"", -EINVAL, "--listen"},
+		{"127.0.0.1:0", 0, NULL},
+		{":0", 0, NULL},
+		{"none", 0, NULL},
+		{"0.0.0.0:0", -EPERM, "--token-file"},
+		{"[::]:0", -EPERM, "--token-file"},
+		{"127.0.0.1:99999", -EINVAL, "--listen"},
+		{"", -EINVAL, "--listen"},
 	};
 	for (size_t i = 0; i < COUNT(cases); i++) {
 		int result = try_open("l1", cases[i].address);
 		if (cases[i].result == -EPERM && result == -EAFNOSUPPORT)
-			continue;	/* a host without IPv6 */
+			continue; /* a host without IPv6 */
 		if (!IS(result, cases[i].result))
 			fprintf(stderr, "%s: %s\n", cases[i].address, message);
 		if (cases[i].words)
@@ -73,7 +78,8 @@ static void test_tcp(void)
 	s->options.insecure = true;
 	IS(ckt_listen_open(s, message, sizeof message), 0);
 	IS(s->listener_count, 2);
-	NO(strstr(s->listeners[1].text, ":0") && strlen(strrchr(s->listeners[1].text, ':')) == 2);	/* the real port */
+	/* the real port */
+	NO(strstr(s->listeners[1].text, ":0") && strlen(strrchr(s->listeners[1].text, ':')) == 2);
 	/* The port is taken now. */
 	char taken[CKT_ADDRESS_TEXT_MAX];
 	snprintf(taken, sizeof taken, "127.0.0.1%s", strrchr(s->listeners[1].text, ':'));
@@ -103,7 +109,8 @@ static void test_unix(void)
 	HAS(message, "in use by a running server");
 	*s = kept;
 	ckt_listen_close(s);
-	YES(stat(path_in("u1"), &st) != 0 && stat(lock, &st) != 0 && stat(path_in("u1.d"), &st) != 0);
+	YES(stat(path_in("u1"), &st) != 0 && stat(lock, &st) != 0 &&
+		stat(path_in("u1.d"), &st) != 0);
 	/* What a dead server left: its socket, its lock, its directory with sessions. */
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
 	int fd = socket(AF_UNIX, SOCK_STREAM, 0);
@@ -114,7 +121,8 @@ static void test_unix(void)
 	IS(mkdir(path_in("u1.d"), 0700), 0);
 	write_file(path_in("u1.d/0000000000f1.sock"), "", 0600);
 	IS(try_open("u1", NULL), 0);
-	IS(stat(path_in("u1.d/0000000000f1.sock"), &st), 0);	/* sessions are left to the next server */
+	/* sessions are left to the next server */
+	IS(stat(path_in("u1.d/0000000000f1.sock"), &st), 0);
 	/* Not ours to remove. */
 	write_file(path_in("u2"), "x", 0600);
 	IS(try_open("u2", NULL), -EEXIST);
@@ -140,7 +148,7 @@ static void test_address_file(void)
 	char path[256], expected[CKT_ADDRESS_TEXT_MAX + 64];
 	snprintf(path, sizeof path, "%s", path_in("address"));
 	struct ckt_server *s = fresh("a1", "none");
-	IS(ckt_listen_write_address_file(s, message, sizeof message), 0);	/* none is wanted */
+	IS(ckt_listen_write_address_file(s, message, sizeof message), 0); /* none is wanted */
 	s->options.address_file = path;
 	MUST(ckt_listen_open(s, message, sizeof message), 0);
 	IS(ckt_listen_write_address_file(s, message, sizeof message), 0);
@@ -154,7 +162,8 @@ static void test_address_file(void)
 	s->options.address_file = path;
 	MUST(ckt_listen_open(s, message, sizeof message), 0);
 	IS(ckt_listen_write_address_file(s, message, sizeof message), 0);
-	snprintf(expected, sizeof expected, "this-host%.100s\n", strrchr(s->listeners[1].text, ':'));
+	snprintf(
+		expected, sizeof expected, "this-host%.100s\n", strrchr(s->listeners[1].text, ':'));
 	TEXT(read_file(path), expected);
 	ckt_listen_close(s);
 	s = fresh("a1", "none");

@@ -102,7 +102,10 @@ static void talk_on(struct ckt_source *source, uint32_t events)
 	talked++;
 }
 
-/* After a pause of the whole process: what came meanwhile is seen before a time-out that is over as well.  And no peer holds timers up. */
+/*
+ * After a pause of the whole process: what came meanwhile is seen before a time-out that is over as
+ * well.  And no peer holds timers up.
+ */
 static void test_held_up(void)
 {
 	int a[2], b[2];

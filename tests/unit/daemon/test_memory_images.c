@@ -1,4 +1,7 @@
-/* server/daemon/image/memory_images.c: images in memory: names, whose they are, limits, sealed once written, replaced by the same session alone. */
+/*
+ * server/daemon/image/memory_images.c: images in memory: names, whose they are, limits, sealed once
+ * written, replaced by the same session alone.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -17,8 +20,10 @@ static void test_names(void)
 	static const struct {
 		const char *name;
 		bool good;
-	} cases[] = {{"a", true}, {"image-7", true}, {"", false}, {"A", false}, {"a/b", false}, {"..", false}, {"a.b", false},
-		     {"012345678901234567890123456789012345678901234567890123456", true}, {"0123456789012345678901234567890123456789012345678901234567", false}};
+	} cases[] = {{"a", true}, {"image-7", true}, {"", false}, {"A", false}, {"a/b", false},
+		{"..", false}, {"a.b", false},
+		{"012345678901234567890123456789012345678901234567890123456", true},
+		{"0123456789012345678901234567890123456789012345678901234567", false}};
 	for (size_t i = 0; i < COUNT(cases); i++) {
 		struct ckt_kept *kept = ckt_kept_make(peer, cases[i].name, session, 1000, message);
 		IS(kept != NULL, cases[i].good);
@@ -39,13 +44,14 @@ static void test_names(void)
 
 static void test_life(void)
 {
-	struct ckt_session *session = session_new("0000000000c2"), *other = session_new("0000000000c3");
+	struct ckt_session *session = session_new("0000000000c2"),
+			   *other = session_new("0000000000c3");
 	int fd = control_new();
 	struct ckt_peer *peer = peer_last();
 	char id[CKT_CONTROL_IMAGE_ID] = "0123456789abcde";
 	struct ckt_kept *kept = ckt_kept_make(peer, "one", session, 1000, message), *second;
 	CU_ASSERT_PTR_NOT_NULL_FATAL(kept);
-	CU_ASSERT_PTR_NULL(ckt_kept_find(peer, "one"));	/* not written yet */
+	CU_ASSERT_PTR_NULL(ckt_kept_find(peer, "one")); /* not written yet */
 	IS(ckt_kept_send(kept, session), 0);
 	run_for(30);
 	IS(worker.calls[CKT_WORKER_MEMORY], CKT_IMAGE_MEMORY_FILES);
@@ -57,7 +63,7 @@ static void test_life(void)
 	HAS(message, "of another session");
 	second = ckt_kept_make(peer, "one", session, 1000, message);
 	CU_ASSERT_PTR_NOT_NULL_FATAL(second);
-	YES(ckt_kept_find(peer, "one") == kept);	/* the old one until the new one is there */
+	YES(ckt_kept_find(peer, "one") == kept); /* the old one until the new one is there */
 	ckt_kept_commit(second, id);
 	YES(ckt_kept_find(peer, "one") == second);
 	/* Whose it is. */
@@ -69,14 +75,16 @@ static void test_life(void)
 	ckt_control_kept_res list = {0};
 	ckt_control_result result = {0};
 	ckt_control_stage_args args = {.stage = (char *)"one"};
-	YES(control(fd, CKT_CONTROL_KEPT_LIST, NULL, NULL, -1, (xdrproc_t)xdr_ckt_control_kept_res, &list));
+	YES(control(fd, CKT_CONTROL_KEPT_LIST, NULL, NULL, -1, (xdrproc_t)xdr_ckt_control_kept_res,
+		&list));
 	IS(list.images.images_len, 1);
 	TEXT(list.images.images_val[0].name, "one");
 	TEXT(list.images.images_val[0].session, "0000000000c2");
 	IS(memcmp(list.images.images_val[0].image, id, sizeof id), 0);
 	xdr_free((xdrproc_t)xdr_ckt_control_kept_res, (char *)&list);
 	for (int i = 0; i < 2; i++) {
-		YES(control(fd, CKT_CONTROL_KEPT_REMOVE, (xdrproc_t)xdr_ckt_control_stage_args, &args, -1, (xdrproc_t)xdr_ckt_control_result, &result));
+		YES(control(fd, CKT_CONTROL_KEPT_REMOVE, (xdrproc_t)xdr_ckt_control_stage_args,
+			&args, -1, (xdrproc_t)xdr_ckt_control_result, &result));
 		IS(result.status, i ? CKT_CONTROL_REFUSED : CKT_CONTROL_OK);
 		xdr_free((xdrproc_t)xdr_ckt_control_result, (char *)&result);
 		memset(&result, 0, sizeof result);

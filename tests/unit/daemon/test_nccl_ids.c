@@ -1,4 +1,7 @@
-/* server/daemon/session/nccl_ids.c: ids of communicators go between a connection and the copies that it took ahead, and to nobody else. */
+/*
+ * server/daemon/session/nccl_ids.c: ids of communicators go between a connection and the copies
+ * that it took ahead, and to nobody else.
+ */
 #include <string.h>
 #include <unistd.h>
 
@@ -12,7 +15,8 @@ static ckt_control_status make(int fd, const char *copy, unsigned count)
 {
 	ckt_control_nccl_make_args args = {.copy = (char *)copy, .count = count};
 	ckt_control_nccl_make_res res = {0};
-	YES(control(fd, CKT_CONTROL_NCCL_MAKE, (xdrproc_t)xdr_ckt_control_nccl_make_args, &args, -1, (xdrproc_t)xdr_ckt_control_nccl_make_res, &res));
+	YES(control(fd, CKT_CONTROL_NCCL_MAKE, (xdrproc_t)xdr_ckt_control_nccl_make_args, &args, -1,
+		(xdrproc_t)xdr_ckt_control_nccl_make_res, &res));
 	ckt_control_status status = res.result.status;
 	snprintf(text, sizeof text, "%.500s", res.result.message);
 	got = res.ids.ids_len;
@@ -27,7 +31,8 @@ static ckt_control_status tell(int fd, const char *copy, unsigned count)
 	static ckt_control_nccl_pair pairs[CKT_CONTROL_NCCL_IDS_MAX + 1];
 	ckt_control_nccl_ids_args args = {.copy = (char *)copy, .pairs = {count, pairs}};
 	ckt_control_result res = {0};
-	YES(control(fd, CKT_CONTROL_NCCL_IDS, (xdrproc_t)xdr_ckt_control_nccl_ids_args, &args, -1, (xdrproc_t)xdr_ckt_control_result, &res));
+	YES(control(fd, CKT_CONTROL_NCCL_IDS, (xdrproc_t)xdr_ckt_control_nccl_ids_args, &args, -1,
+		(xdrproc_t)xdr_ckt_control_result, &res));
 	ckt_control_status status = res.status;
 	snprintf(text, sizeof text, "%.500s", res.message);
 	xdr_free((xdrproc_t)xdr_ckt_control_result, (char *)&res);

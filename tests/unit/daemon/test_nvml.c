@@ -1,4 +1,7 @@
-/* server/daemon/nvml/nvml.h: which GPUs a client is told of, whom it may ask, readers that end and workers that do not answer. */
+/*
+ * server/daemon/nvml/nvml.h: which GPUs a client is told of, whom it may ask, readers that end and
+ * workers that do not answer.
+ */
 #include "server/daemon/nvml/nvml.h"
 
 #include <stdlib.h>
@@ -20,7 +23,8 @@ static void begin(void)
 	server.driver.gpu_count = 3;
 	for (unsigned i = 0; i < 3; i++) {
 		struct ckt_driver_gpu *gpu = &server.driver.gpus[i];
-		*gpu = (struct ckt_driver_gpu){.memory_bytes = 1ull << 30, .major = 9, .minor = (int)i};
+		*gpu = (struct ckt_driver_gpu){
+			.memory_bytes = 1ull << 30, .major = 9, .minor = (int)i};
 		snprintf(gpu->name, sizeof gpu->name, "GPU %u", i);
 		snprintf(gpu->pci_bus_id, sizeof gpu->pci_bus_id, "0000:0%u:00.0", i);
 		memset(gpu->uuid, 0x11 * (int)(i + 1), sizeof gpu->uuid);
@@ -45,9 +49,13 @@ static void end(void)
 
 static ckt_control_nvml_res ask(const char *name, unsigned gpu, unsigned other, unsigned selector)
 {
-	ckt_control_nvml_args args = {.function = ckt_nvml_number(name), .gpu = gpu, .other = other, .selectors = {selector}};
+	ckt_control_nvml_args args = {.function = ckt_nvml_number(name),
+		.gpu = gpu,
+		.other = other,
+		.selectors = {selector}};
 	ckt_control_nvml_res res = {.result = -1};
-	if (!control(fd, CKT_CONTROL_NVML, (xdrproc_t)xdr_ckt_control_nvml_args, &args, -1, (xdrproc_t)xdr_ckt_control_nvml_res, &res))
+	if (!control(fd, CKT_CONTROL_NVML, (xdrproc_t)xdr_ckt_control_nvml_args, &args, -1,
+		    (xdrproc_t)xdr_ckt_control_nvml_res, &res))
 		res.result = -2;
 	return res;
 }
@@ -62,10 +70,15 @@ static int result_of(ckt_control_nvml_res res)
 static void test_devices(void)
 {
 	begin();
-	/* Whatever the driver has, in its order; --gpus in that one; no more than a session may have of memory. */
+	/*
+	 * Whatever the driver has, in its order; --gpus in that one; no more than a session may
+	 * have of memory.
+	 */
 	for (unsigned round = 0; round < 2; round++) {
 		ckt_control_devices_res res = {0};
-		MUST(control(fd, CKT_CONTROL_DEVICES, NULL, NULL, -1, (xdrproc_t)xdr_ckt_control_devices_res, &res), true);
+		MUST(control(fd, CKT_CONTROL_DEVICES, NULL, NULL, -1,
+			     (xdrproc_t)xdr_ckt_control_devices_res, &res),
+			true);
 		IS(res.cuda_version, 13000);
 		MUST(res.devices.devices_len, round ? 2 : 3);
 		const ckt_control_device *first = res.devices.devices_val;
@@ -83,7 +96,9 @@ static void test_devices(void)
 	/* --gpus may name what the driver did not find. */
 	server.gpus[1] = 7;
 	ckt_control_devices_res res = {0};
-	MUST(control(fd, CKT_CONTROL_DEVICES, NULL, NULL, -1, (xdrproc_t)xdr_ckt_control_devices_res, &res), true);
+	MUST(control(fd, CKT_CONTROL_DEVICES, NULL, NULL, -1,
+		     (xdrproc_t)xdr_ckt_control_devices_res, &res),
+		true);
 	IS(res.devices.devices_len, 1);
 	xdr_free((xdrproc_t)xdr_ckt_control_devices_res, (char *)&res);
 	CU_ASSERT_PTR_NULL(server.nvml);
@@ -129,7 +144,8 @@ static void test_reader(void)
 		ckt_nvml_library = round ? fake_nvml : "/nowhere";
 		server.driver.soft = round;
 		for (unsigned i = 0; i < 2; i++) {
-			IS(result_of(ask("nvmlDeviceGetPowerUsage", 1, 0, 0)), CKT_NVML_NOT_SUPPORTED);
+			IS(result_of(ask("nvmlDeviceGetPowerUsage", 1, 0, 0)),
+				CKT_NVML_NOT_SUPPORTED);
 			ckt_control_nvml_res res = ask("nvmlSystemGetDriverVersion", 0, 0, 0);
 			IS(res.result, 0);
 			TEXT(res.text, "13.0");
@@ -139,10 +155,14 @@ static void test_reader(void)
 	}
 	/* Who hangs up while it is asked leaves nothing behind. */
 	server.driver.soft = false;
-	ckt_control_nvml_args args = {.function = ckt_nvml_number("nvmlDeviceGetClockInfo"), .gpu = 1, .selectors = {100}};
+	ckt_control_nvml_args args = {.function = ckt_nvml_number("nvmlDeviceGetClockInfo"),
+		.gpu = 1,
+		.selectors = {100}};
 	uint8_t *data;
 	size_t size;
-	MUST(ckt_net_encode_call(9, CRICKET_CONTROL_PROG, CKT_CONTROL_NVML, (xdrproc_t)xdr_ckt_control_nvml_args, &args, &data, &size), 0);
+	MUST(ckt_net_encode_call(9, CRICKET_CONTROL_PROG, CKT_CONTROL_NVML,
+		     (xdrproc_t)xdr_ckt_control_nvml_args, &args, &data, &size),
+		0);
 	send_bytes(fd, data, size, -1);
 	free(data);
 	run_for(20);
@@ -154,7 +174,8 @@ static ckt_control_gpu_use_res use(unsigned gpu)
 {
 	ckt_control_gpu_args args = {.gpu = gpu};
 	ckt_control_gpu_use_res res = {.result = -1};
-	if (!control(fd, CKT_CONTROL_GPU_USE, (xdrproc_t)xdr_ckt_control_gpu_args, &args, -1, (xdrproc_t)xdr_ckt_control_gpu_use_res, &res))
+	if (!control(fd, CKT_CONTROL_GPU_USE, (xdrproc_t)xdr_ckt_control_gpu_args, &args, -1,
+		    (xdrproc_t)xdr_ckt_control_gpu_use_res, &res))
 		res.result = -2;
 	return res;
 }
@@ -202,7 +223,10 @@ static void test_use(void)
 	IS(res.processes.processes_len, 0);
 	xdr_free((xdrproc_t)xdr_ckt_control_gpu_use_res, (char *)&res);
 	worker.bytes = 1000;
-	/* With it, what is free is what the GPU has, but for a limit; a worker's own count gives way to NVML's. */
+	/*
+	 * With it, what is free is what the GPU has, but for a limit; a worker's own count gives
+	 * way to NVML's.
+	 */
 	server.driver.soft = false;
 	write_file(path_in("processes"), "41 5000\n42 18446744073709551615\n43 7\n", 0600);
 	setenv("FAKE_NVML_PROCESSES", path_in("processes"), 1);
@@ -217,7 +241,10 @@ static void test_use(void)
 	IS(res.total_bytes, 1 << 20);
 	IS(res.free_bytes, (1 << 20) - 4000);
 	xdr_free((xdrproc_t)xdr_ckt_control_gpu_use_res, (char *)&res);
-	/* Another user's are nobody's business, nor are those that start; a GPU that is not given has no use. */
+	/*
+	 * Another user's are nobody's business, nor are those that start; a GPU that is not given
+	 * has no use.
+	 */
 	other->uid = 4001;
 	peer->who.uid = 4002;
 	own->uid = 4002;
@@ -251,4 +278,5 @@ static void test_use(void)
 	session_drop(other);
 }
 
-UNIT_SUITE(nvml, {"devices", test_devices}, {"questions", test_questions}, {"reader", test_reader}, {"use", test_use})
+UNIT_SUITE(nvml, {"devices", test_devices}, {"questions", test_questions}, {"reader", test_reader},
+	{"use", test_use})

@@ -1,4 +1,7 @@
-/* server/daemon/nvml/nvml_reader.h: every shape of a question to an NVML that is made up (fake_nvml.c), and the process that asks it. */
+/*
+ * server/daemon/nvml/nvml_reader.h: every shape of a question to an NVML that is made up
+ * (fake_nvml.c), and the process that asks it.
+ */
 #include "server/daemon/nvml/nvml_reader.h"
 
 #include <signal.h>
@@ -13,7 +16,9 @@
 
 static struct ckt_reader_question ask(const char *name)
 {
-	return (struct ckt_reader_question){.function = name ? ckt_nvml_number(name) : 0, .gpu = {.uuid = "GPU-1"}, .other = {.uuid = "GPU-2"}};
+	return (struct ckt_reader_question){.function = name ? ckt_nvml_number(name) : 0,
+		.gpu = {.uuid = "GPU-1"},
+		.other = {.uuid = "GPU-2"}};
 }
 
 static struct ckt_reader_answer answer_to(struct ckt_reader_question question)
@@ -39,7 +44,7 @@ static void test_shapes(void)
 	setenv("FAKE_NVML_INIT", "9", 1);
 	NO(ckt_reader_open(fake_nvml));
 	unsetenv("FAKE_NVML_INIT");
-	NO(ckt_reader_open(soft_driver));	/* no NVML */
+	NO(ckt_reader_open(soft_driver)); /* no NVML */
 	MUST(ckt_reader_open(fake_nvml), true);
 	static const struct {
 		const char *name;
@@ -151,4 +156,5 @@ static void test_process(void)
 	IS(waitpid(pid, &status, 0), pid);
 }
 
-UNIT_SUITE(nvml_reader, {"shapes", test_shapes}, {"refused", test_refused}, {"use", test_use}, {"process", test_process})
+UNIT_SUITE(nvml_reader, {"shapes", test_shapes}, {"refused", test_refused}, {"use", test_use},
+	{"process", test_process})

@@ -12,20 +12,12 @@ static void test_sizes(void)
 	static const struct {
 		const char *text;
 		uint64_t bytes;
-	} good[] = {{"0", 0},
-		    {"4096", 4096},
-		    {"1K", 1024},
-		    {"512M", 512ull << 20},
-		    {"512m", 512ull << 20},
-		    {"8G", 8ull << 30},
-		    {"8GB", 8ull << 30},
-		    {"8GiB", 8ull << 30},
-		    {"2T", 2ull << 40},
-		    {"100B", 100},
-		    {"16777215T", 16777215ull << 40},
-		    {"18446744073709551615", UINT64_MAX}};
-	static const char *const bad[] = {
-		"", " 1", "-1", "+1", "1X", "1.5G", "G", "1GG", "1Gi", "1G ", "0x10", "16777216T", "18446744073709551616"};
+	} good[] = {{"0", 0}, {"4096", 4096}, {"1K", 1024}, {"512M", 512ull << 20},
+		{"512m", 512ull << 20}, {"8G", 8ull << 30}, {"8GB", 8ull << 30},
+		{"8GiB", 8ull << 30}, {"2T", 2ull << 40}, {"100B", 100},
+		{"16777215T", 16777215ull << 40}, {"18446744073709551615", UINT64_MAX}};
+	static const char *const bad[] = {"", " 1", "-1", "+1", "1X", "1.5G", "G", "1GG", "1Gi",
+		"1G ", "0x10", "16777216T", "18446744073709551616"};
 	for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
 		uint64_t bytes = 77;
 		CU_ASSERT_EQUAL(ckt_size_parse(good[i].text, &bytes), 0);
@@ -43,12 +35,14 @@ static void test_library_path(void)
 	static const struct {
 		const char *value;
 		int result;
-	} cases[] = {{"/opt/cuda/lib64", 0}, {"/a:/b", 0}, {"/a:", 0}, {"", -EINVAL}, {"relative", -EINVAL}, {"/a:b", -EINVAL}};
+	} cases[] = {{"/opt/cuda/lib64", 0}, {"/a:/b", 0}, {"/a:", 0}, {"", -EINVAL},
+		{"relative", -EINVAL}, {"/a:b", -EINVAL}};
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		struct ckt_options options = {0};
 		char message[CKT_OPTION_MESSAGE_MAX] = "";
 		char *arguments[] = {"cricket-server", "--library-path", (char *)cases[i].value};
-		CU_ASSERT_EQUAL(ckt_options_parse(&options, 3, arguments, message, sizeof message), cases[i].result);
+		CU_ASSERT_EQUAL(ckt_options_parse(&options, 3, arguments, message, sizeof message),
+			cases[i].result);
 		if (cases[i].result) {
 			CU_ASSERT_PTR_NOT_NULL(strstr(message, "--library-path: '"));
 		} else {
@@ -60,8 +54,8 @@ static void test_library_path(void)
 
 static void test_gpus(void)
 {
-	static const char *const bad[] = {
-		"", ",", "1,", ",1", "a", "1-", "-1", "3-1", "64", "1-64", "1 2", "0-1-2", "99999999999999999999", "ALL"};
+	static const char *const bad[] = {"", ",", "1,", ",1", "a", "1-", "-1", "3-1", "64", "1-64",
+		"1 2", "0-1-2", "99999999999999999999", "ALL"};
 	unsigned gpus[CKT_GPUS_MAX], count = 9;
 	CU_ASSERT_EQUAL(ckt_gpus_parse("all", gpus, &count), 0);
 	CU_ASSERT_EQUAL(count, 0);
@@ -82,7 +76,9 @@ static int parse(struct ckt_options *options, char *message, char *const *argume
 	return ckt_options_parse(options, argc, arguments, message, CKT_OPTION_MESSAGE_MAX);
 }
 
-#define PARSE(...) parse(&options, message, (char *const[]){(char *)"cricket-server", __VA_ARGS__ __VA_OPT__(, ) NULL})
+#define PARSE(...)               \
+	parse(&options, message, \
+		(char *const[]){(char *)"cricket-server", __VA_ARGS__ __VA_OPT__(, ) NULL})
 
 static void test_command_line(void)
 {
@@ -91,13 +87,17 @@ static void test_command_line(void)
 	CU_ASSERT_EQUAL(PARSE(), 0);
 	/* Who wants TCP says so. */
 	CU_ASSERT_EQUAL(options.listen.count, 0);
-	CU_ASSERT(options.socket == NULL && options.max_sessions == 256 && options.session_memory == 0 && !options.insecure);
+	CU_ASSERT(options.socket == NULL && options.max_sessions == 256 &&
+		options.session_memory == 0 && !options.insecure);
 	ckt_options_fini(&options);
-	CU_ASSERT_EQUAL(PARSE("--listen", "a:1", "--listen=b:2", "--insecure", "--session-memory=1G", "--max-sessions", "0"), 0);
+	CU_ASSERT_EQUAL(PARSE("--listen", "a:1", "--listen=b:2", "--insecure",
+				"--session-memory=1G", "--max-sessions", "0"),
+		0);
 	CU_ASSERT_EQUAL_FATAL(options.listen.count, 2);
 	CU_ASSERT_STRING_EQUAL(options.listen.items[0], "a:1");
 	CU_ASSERT_STRING_EQUAL(options.listen.items[1], "b:2");
-	CU_ASSERT(options.insecure && options.session_memory == 1u << 30 && options.max_sessions == 0);
+	CU_ASSERT(options.insecure && options.session_memory == 1u << 30 &&
+		options.max_sessions == 0);
 	ckt_options_fini(&options);
 	CU_ASSERT_EQUAL(PARSE("--max-sessions", "12x"), -22);
 	CU_ASSERT_PTR_NOT_NULL(strstr(message, "--max-sessions"));
@@ -110,7 +110,9 @@ static void test_command_line(void)
 	CU_ASSERT_EQUAL(PARSE("--listen", "file:/x"), -22);
 	ckt_options_fini(&options);
 	/* Longer than any option: must not be cut to one that exists. */
-	CU_ASSERT_EQUAL(PARSE("--insecurexxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"), -22);
+	CU_ASSERT_EQUAL(
+		PARSE("--insecurexxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"),
+		-22);
 	ckt_options_fini(&options);
 }
 
@@ -128,11 +130,13 @@ static void test_too_many_listeners(void)
 
 static void test_round_trip(void)
 {
-	char path[] = "/tmp/ckt-options-XXXXXX", message[CKT_OPTION_MESSAGE_MAX] = "", *first = NULL, *second = NULL;
+	char path[] = "/tmp/ckt-options-XXXXXX", message[CKT_OPTION_MESSAGE_MAX] = "",
+	     *first = NULL, *second = NULL;
 	size_t size;
 	struct ckt_options options, loaded;
 	CU_ASSERT_EQUAL_FATAL(
-		PARSE("--listen=:0", "--listen=h:1", "--gpus=1-2", "--session-memory=1536M", "--token-file=t t", "--insecure", "--grace=1"),
+		PARSE("--listen=:0", "--listen=h:1", "--gpus=1-2", "--session-memory=1536M",
+			"--token-file=t t", "--insecure", "--grace=1"),
 		0);
 	FILE *file = open_memstream(&first, &size);
 	ckt_options_print(&options, file);

@@ -1,4 +1,7 @@
-/* server/daemon/paths.c: where our own files lie: CRICKET_LIBEXEC or beside the executable, and directories made above a file. */
+/*
+ * server/daemon/paths.c: where our own files lie: CRICKET_LIBEXEC or beside the executable, and
+ * directories made above a file.
+ */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,7 +21,7 @@ static void test_find(void)
 	setenv("CRICKET_LIBEXEC", path_in("libexec"), 1);
 	write_file(path_in("libexec/cricket-worker"), "x", 0644);
 	if (geteuid() != 0)
-		IS(ckt_paths_find_worker(path), -ENOENT);	/* not executable */
+		IS(ckt_paths_find_worker(path), -ENOENT); /* not executable */
 	IS(chmod(path_in("libexec/cricket-worker"), 0755), 0);
 	IS(ckt_paths_find_worker(path), 0);
 	HAS(path, "/libexec/cricket-worker");

@@ -1,6 +1,6 @@
 /*
- * server/daemon/session/pause.c: pauses by call: the mark that a later server goes by, the time at which a session goes on, and memory that is
- * missing then.
+ * server/daemon/session/pause.c: pauses by call: the mark that a later server goes by, the time at
+ * which a session goes on, and memory that is missing then.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -11,14 +11,18 @@
 #include "server/daemon/session/session_marks.h"
 #include "server/daemon/session/pause.h"
 
-static ckt_control_status call(int fd, uint32_t proc, const char *id, int64_t until, uint64_t *ret_bytes, char *ret_text)
+static ckt_control_status call(
+	int fd, uint32_t proc, const char *id, int64_t until, uint64_t *ret_bytes, char *ret_text)
 {
 	ckt_control_pause_args pause = {.session = (char *)id, .deadline_ms = 1000, .until = until};
 	ckt_control_session_args unpause = {.session = (char *)id};
 	ckt_control_bytes_res res = {0};
 	bool is_pause = proc == CKT_CONTROL_PAUSE;
-	YES(control(fd, proc, is_pause ? (xdrproc_t)xdr_ckt_control_pause_args : (xdrproc_t)xdr_ckt_control_session_args,
-		    is_pause ? (void *)&pause : (void *)&unpause, -1, (xdrproc_t)xdr_ckt_control_bytes_res, &res));
+	YES(control(fd, proc,
+		is_pause ? (xdrproc_t)xdr_ckt_control_pause_args
+			 : (xdrproc_t)xdr_ckt_control_session_args,
+		is_pause ? (void *)&pause : (void *)&unpause, -1,
+		(xdrproc_t)xdr_ckt_control_bytes_res, &res));
 	ckt_control_status status = res.result.status;
 	*ret_bytes = res.bytes;
 	snprintf(ret_text, 256, "%.255s", res.result.message);
@@ -40,7 +44,8 @@ static void test_calls(void)
 	uint64_t bytes;
 	int fd = control_new();
 	worker.bytes = 4096;
-	IS(call(fd, CKT_CONTROL_PAUSE, "0000000000a", 0, &bytes, text), CKT_CONTROL_OK);	/* any prefix that is unique */
+	/* any prefix that is unique */
+	IS(call(fd, CKT_CONTROL_PAUSE, "0000000000a", 0, &bytes, text), CKT_CONTROL_OK);
 	IS(bytes, 4096);
 	YES(marked(id, mark));
 	TEXT(mark, "0");
@@ -91,7 +96,10 @@ static void test_time(void)
 	struct ckt_session *session = session_new(id);
 	uint64_t bytes;
 	int fd = control_new();
-	/* Its time is over already: it goes on at once, and where there is no memory it is tried again. */
+	/*
+	 * Its time is over already: it goes on at once, and where there is no memory it is tried
+	 * again.
+	 */
 	IS(call(fd, CKT_CONTROL_PAUSE, id, time(NULL) - 5, &bytes, text), CKT_CONTROL_OK);
 	YES(run_until(went_on, id));
 	IS(worker.calls[CKT_WORKER_UNPAUSE], 1);
@@ -104,7 +112,7 @@ static void test_time(void)
 		run_for(2);
 	run_for(20);
 	YES(marked(id, mark));
-	YES(session->pause_timer.link != NULL);	/* again */
+	YES(session->pause_timer.link != NULL); /* again */
 	worker.status = 0;
 	ckt_timer_set(&server.loop, &session->pause_timer, 0);
 	YES(run_until(went_on, id));
@@ -115,7 +123,7 @@ static void test_time(void)
 	IS(ckt_mark_write(&server, id, CKT_MARK_PAUSED, geteuid(), true, "1"), 0);
 	ckt_pause_adopt(session);
 	YES(run_until(went_on, id));
-	ckt_pause_adopt(session);	/* without one nothing happens */
+	ckt_pause_adopt(session); /* without one nothing happens */
 	CU_ASSERT_PTR_NULL(session->pause_timer.link);
 	close(fd);
 	run_for(3);
@@ -129,7 +137,8 @@ static void test_progress(void)
 	ckt_control_progress_res res = {0};
 	int fd = control_new();
 	worker.bytes = 77;
-	YES(control(fd, CKT_CONTROL_PROGRESS, (xdrproc_t)xdr_ckt_control_session_args, &args, -1, (xdrproc_t)xdr_ckt_control_progress_res, &res));
+	YES(control(fd, CKT_CONTROL_PROGRESS, (xdrproc_t)xdr_ckt_control_session_args, &args, -1,
+		(xdrproc_t)xdr_ckt_control_progress_res, &res));
 	IS(res.result.status, CKT_CONTROL_OK);
 	TEXT(res.phase, "save");
 	IS(res.total_bytes, 77);
@@ -137,7 +146,8 @@ static void test_progress(void)
 	/* Nobody is being restored. */
 	memset(&res, 0, sizeof res);
 	args.session = (char *)"";
-	YES(control(fd, CKT_CONTROL_PROGRESS, (xdrproc_t)xdr_ckt_control_session_args, &args, -1, (xdrproc_t)xdr_ckt_control_progress_res, &res));
+	YES(control(fd, CKT_CONTROL_PROGRESS, (xdrproc_t)xdr_ckt_control_session_args, &args, -1,
+		(xdrproc_t)xdr_ckt_control_progress_res, &res));
 	IS(res.result.status, CKT_CONTROL_OK);
 	TEXT(res.phase, "");
 	xdr_free((xdrproc_t)xdr_ckt_control_progress_res, (char *)&res);

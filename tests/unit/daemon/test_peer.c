@@ -1,4 +1,7 @@
-/* server/daemon/peer/peer.c: connections up to their hello: who gets in, what refusals say, and bytes that are no hello. */
+/*
+ * server/daemon/peer/peer.c: connections up to their hello: who gets in, what refusals say, and
+ * bytes that are no hello.
+ */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -11,7 +14,8 @@
 static int ask(ckt_hello_args args, const char *token, char *ret_text)
 {
 	ckt_greeting greeting;
-	int fd = peer_new(&greeting), status = hello(fd, &args, (const uint8_t *)greeting.nonce, token, ret_text);
+	int fd = peer_new(&greeting),
+	    status = hello(fd, &args, (const uint8_t *)greeting.nonce, token, ret_text);
 	xdr_free((xdrproc_t)xdr_ckt_greeting, (char *)&greeting);
 	close(fd);
 	run_for(3);
@@ -37,7 +41,10 @@ static void test_hello(void)
 	HAS(text, "there:7350");
 	for (int i = 0; i < CKT_MARKS; i++)
 		ckt_mark_remove(&server, "0123456789ab", (enum ckt_mark)i, 0);
-	/* Under an id that an image alone named: told to a client of an older build, whose id nothing proves, and to none whose secret makes it. */
+	/*
+	 * Under an id that an image alone named: told to a client of an older build, whose id
+	 * nothing proves, and to none whose secret makes it.
+	 */
 	char made[CKT_SESSION_ID_SIZE + 1];
 	uint8_t hash[CKT_AUTH_HASH_SIZE];
 	ckt_auth_hash(hello_args(CKT_HELLO_RESUME, "").secret, CKT_SECRET_SIZE, hash);
@@ -62,7 +69,10 @@ static void test_token(void)
 	char text[512];
 	ckt_greeting greeting;
 	server.token = (struct ckt_token){.bytes = "right", .size_bytes = 5};
-	/* Over a UNIX socket the kernel says who it is: no token is needed, but a wrong one is refused. */
+	/*
+	 * Over a UNIX socket the kernel says who it is: no token is needed, but a wrong one is
+	 * refused.
+	 */
 	IS(ask(hello_args(CKT_HELLO_CONTROL, ""), NULL, text), CKT_HELLO_OK);
 	IS(ask(hello_args(CKT_HELLO_CONTROL, ""), "right", text), CKT_HELLO_OK);
 	IS(ask(hello_args(CKT_HELLO_CONTROL, ""), "wrong", text), CKT_HELLO_DENIED);
@@ -74,10 +84,14 @@ static void test_token(void)
 		const char *token;
 		int status;
 	} cases[] = {
-		{CKT_PEER_LOOPBACK, false, true, NULL, CKT_HELLO_DENIED}, {CKT_PEER_LOOPBACK, false, true, "right", CKT_HELLO_OK},
-		{CKT_PEER_REMOTE, false, true, NULL, CKT_HELLO_DENIED},	 {CKT_PEER_REMOTE, false, true, "right", CKT_HELLO_OK},
-		{CKT_PEER_REMOTE, true, true, NULL, CKT_HELLO_OK},	 {CKT_PEER_REMOTE, false, false, NULL, CKT_HELLO_DENIED},
-		{CKT_PEER_LOOPBACK, false, false, NULL, CKT_HELLO_OK},	 {CKT_PEER_REMOTE, true, false, NULL, CKT_HELLO_OK},
+		{CKT_PEER_LOOPBACK, false, true, NULL, CKT_HELLO_DENIED},
+		{CKT_PEER_LOOPBACK, false, true, "right", CKT_HELLO_OK},
+		{CKT_PEER_REMOTE, false, true, NULL, CKT_HELLO_DENIED},
+		{CKT_PEER_REMOTE, false, true, "right", CKT_HELLO_OK},
+		{CKT_PEER_REMOTE, true, true, NULL, CKT_HELLO_OK},
+		{CKT_PEER_REMOTE, false, false, NULL, CKT_HELLO_DENIED},
+		{CKT_PEER_LOOPBACK, false, false, NULL, CKT_HELLO_OK},
+		{CKT_PEER_REMOTE, true, false, NULL, CKT_HELLO_OK},
 	};
 	for (size_t i = 0; i < COUNT(cases); i++) {
 		server.token.size_bytes = cases[i].token_there ? 5 : 0;
@@ -86,7 +100,8 @@ static void test_token(void)
 		int fd = peer_new(&greeting);
 		peer_last()->who.kind = cases[i].kind;
 		peer_last()->who.uid = 12345;
-		if (!IS(hello(fd, &args, (const uint8_t *)greeting.nonce, cases[i].token, text), cases[i].status))
+		if (!IS(hello(fd, &args, (const uint8_t *)greeting.nonce, cases[i].token, text),
+			    cases[i].status))
 			CU_FAIL("of a row of the table");
 		xdr_free((xdrproc_t)xdr_ckt_greeting, (char *)&greeting);
 		close(fd);
@@ -98,7 +113,8 @@ static void test_token(void)
 
 static void test_garbage(void)
 {
-	static const char *const cases[] = {"", "hello", "GET / HTTP/1.0\r\nHost: here\r\nAccept: everything\r\n\r\n"};
+	static const char *const cases[] = {
+		"", "hello", "GET / HTTP/1.0\r\nHost: here\r\nAccept: everything\r\n\r\n"};
 	uint8_t record[200] = {0};
 	size_t size;
 	for (size_t i = 0; i < COUNT(cases); i++) {
@@ -108,7 +124,8 @@ static void test_garbage(void)
 		close(fd);
 	}
 	/* Each word of the header must be what it is. */
-	static const uint32_t head[] = {7, 0, 2, CRICKET_SESSION_PROG, 1, CKT_SESSION_HELLO, CKT_AUTH_NONE, 0, CKT_AUTH_NONE, 0};
+	static const uint32_t head[] = {7, 0, 2, CRICKET_SESSION_PROG, 1, CKT_SESSION_HELLO,
+		CKT_AUTH_NONE, 0, CKT_AUTH_NONE, 0};
 	for (size_t wrong = 1; wrong < COUNT(head); wrong++) {
 		uint8_t *p = record;
 		for (size_t i = 0; i < COUNT(head); i++)
@@ -135,12 +152,20 @@ static void test_rights(void)
 		uint32_t owner;
 		bool may;
 	} cases[] = {
-		{self, false, self, true},	{0, false, other, true},   {other, false, other, true},		      {other, false, self, false},
-		{other, true, self, true},	{self, false, other, true}, {CKT_UID_UNKNOWN, false, self, false},	      {CKT_UID_UNKNOWN, true, self, true},
-		{CKT_UID_UNKNOWN, false, CKT_UID_UNKNOWN, false}, {other, false, CKT_UID_UNKNOWN, false},
+		{self, false, self, true},
+		{0, false, other, true},
+		{other, false, other, true},
+		{other, false, self, false},
+		{other, true, self, true},
+		{self, false, other, true},
+		{CKT_UID_UNKNOWN, false, self, false},
+		{CKT_UID_UNKNOWN, true, self, true},
+		{CKT_UID_UNKNOWN, false, CKT_UID_UNKNOWN, false},
+		{other, false, CKT_UID_UNKNOWN, false},
 	};
 	for (size_t i = 0; i < COUNT(cases); i++) {
-		struct ckt_peer peer = {.server = &server, .token = cases[i].token, .who = {.uid = cases[i].uid}};
+		struct ckt_peer peer = {
+			.server = &server, .token = cases[i].token, .who = {.uid = cases[i].uid}};
 		IS(ckt_peer_may(&peer, cases[i].owner), cases[i].may);
 	}
 }
@@ -193,5 +218,5 @@ static void test_full(void)
 	session_drop(session);
 }
 
-UNIT_SUITE(peer, {"hello", test_hello}, {"token", test_token}, {"garbage", test_garbage}, {"rights", test_rights}, {"hold", test_hold},
-	   {"full", test_full})
+UNIT_SUITE(peer, {"hello", test_hello}, {"token", test_token}, {"garbage", test_garbage},
+	{"rights", test_rights}, {"hold", test_hold}, {"full", test_full})

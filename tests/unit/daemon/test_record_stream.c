@@ -1,4 +1,7 @@
-/* server/daemon/peer/record_stream.c: records without waiting: pieces of every size, nothing read beyond a record, descriptors, bounds. */
+/*
+ * server/daemon/peer/record_stream.c: records without waiting: pieces of every size, nothing read
+ * beyond a record, descriptors, bounds.
+ */
 #include <CUnit/Basic.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -62,7 +65,8 @@ static void begin(size_t max_bytes, bool take_fds)
 	was_closed = false;
 	got_fd = -1;
 	CU_ASSERT_EQUAL_FATAL(ckt_loop_init(&loop), 0);
-	stream = (struct ckt_stream){.max_bytes = max_bytes, .take_fds = take_fds, .record = record, .closed = closed};
+	stream = (struct ckt_stream){
+		.max_bytes = max_bytes, .take_fds = take_fds, .record = record, .closed = closed};
 	CU_ASSERT_EQUAL_FATAL(ckt_stream_init(&stream, &loop, fds[0]), 0);
 }
 
@@ -82,12 +86,16 @@ static void test_pieces(void)
 		CU_ASSERT_EQUAL(write(peer, bytes, cut), (ssize_t)cut);
 		run();
 		CU_ASSERT_EQUAL(records, 0);
-		CU_ASSERT_EQUAL(write(peer, bytes + cut, sizeof bytes - cut), (ssize_t)(sizeof bytes - cut));
+		CU_ASSERT_EQUAL(write(peer, bytes + cut, sizeof bytes - cut),
+			(ssize_t)(sizeof bytes - cut));
 		run();
 		CU_ASSERT_EQUAL(records, 1);
 		CU_ASSERT_EQUAL(got_size, 5);
 		CU_ASSERT_EQUAL(memcmp(got, "hello", 5), 0);
-		/* What lies behind the record is still in the socket: it belongs to whom the socket is handed to. */
+		/*
+		 * What lies behind the record is still in the socket: it belongs to whom the socket
+		 * is handed to.
+		 */
 		int left = -1;
 		CU_ASSERT_EQUAL(ioctl(stream.source.fd, FIONREAD, &left), 0);
 		CU_ASSERT_EQUAL(left, 4);
@@ -143,7 +151,9 @@ static void test_descriptors(void)
 	memcpy(data, "wxyz", 4);
 	CU_ASSERT_EQUAL(ckt_stream_send(&stream, data, 4, fds[0]), 0);
 	CU_ASSERT_EQUAL(fcntl(fds[0], F_GETFD), -1);
-	CU_ASSERT_EQUAL(ckt_net_read_record(peer, 16, ckt_net_now_ms() + 60000, &back, &size, &received), 0);
+	CU_ASSERT_EQUAL(
+		ckt_net_read_record(peer, 16, ckt_net_now_ms() + 60000, &back, &size, &received),
+		0);
 	CU_ASSERT_EQUAL(size, 4);
 	CU_ASSERT_EQUAL(memcmp(back, "wxyz", 4), 0);
 	CU_ASSERT(received >= 0);

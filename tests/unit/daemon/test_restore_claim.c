@@ -1,4 +1,7 @@
-/* server/daemon/session/restore_claim.c: whose a restored session is, and whether it may have the id that its image names. */
+/*
+ * server/daemon/session/restore_claim.c: whose a restored session is, and whether it may have the
+ * id that its image names.
+ */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -37,12 +40,17 @@ static void make_origin(enum image image)
 	origin.uid += image == BROKEN;
 }
 
-static const struct ckt_claimant alice = {.uid = ALICE}, mallory = {.uid = MALLORY}, nobody = {.uid = CKT_UID_UNKNOWN},
-				 root = {.uid = 0, .for_others = true}, token = {.uid = CKT_UID_UNKNOWN, .token = true, .for_others = true};
+static const struct ckt_claimant alice = {.uid = ALICE}, mallory = {.uid = MALLORY},
+				 nobody = {.uid = CKT_UID_UNKNOWN},
+				 root = {.uid = 0, .for_others = true},
+				 token = {
+					 .uid = CKT_UID_UNKNOWN, .token = true, .for_others = true};
 
-static int claim(struct ckt_session *session, const struct ckt_claimant *claimant, enum image image, struct ckt_session **ret_other, bool *ret_end)
+static int claim(struct ckt_session *session, const struct ckt_claimant *claimant, enum image image,
+	struct ckt_session **ret_other, bool *ret_end)
 {
-	*session = (struct ckt_session){.server = &server, .id = "ffffffffffff", .claimant = *claimant, .uid = 12345};
+	*session = (struct ckt_session){
+		.server = &server, .id = "ffffffffffff", .claimant = *claimant, .uid = 12345};
 	make_origin(image);
 	message[0] = 0;
 	*ret_other = NULL;
@@ -59,16 +67,25 @@ static void test_owner(void)
 		uint32_t uid;
 		bool unclaimed;
 	} cases[] = {
-		{&alice, SEALED, 0, ALICE, false},     {&mallory, SEALED, 0, MALLORY, false}, {&alice, FORGED, 0, ALICE, false},
-		{&mallory, DERIVED, 0, MALLORY, false}, {&nobody, DERIVED, 0, CKT_UID_UNKNOWN, false}, {&nobody, SEALED, 0, CKT_UID_UNKNOWN, false},
-		{&root, SEALED, 0, ALICE, false},      {&root, DERIVED, 0, 0, true},	      {&root, FORGED, 0, 0, true},
-		{&token, SEALED, 0, ALICE, false},     {&token, DERIVED, 0, CKT_UID_UNKNOWN, true}, {&root, BROKEN, -EBADMSG, 12345, false},
+		{&alice, SEALED, 0, ALICE, false},
+		{&mallory, SEALED, 0, MALLORY, false},
+		{&alice, FORGED, 0, ALICE, false},
+		{&mallory, DERIVED, 0, MALLORY, false},
+		{&nobody, DERIVED, 0, CKT_UID_UNKNOWN, false},
+		{&nobody, SEALED, 0, CKT_UID_UNKNOWN, false},
+		{&root, SEALED, 0, ALICE, false},
+		{&root, DERIVED, 0, 0, true},
+		{&root, FORGED, 0, 0, true},
+		{&token, SEALED, 0, ALICE, false},
+		{&token, DERIVED, 0, CKT_UID_UNKNOWN, true},
+		{&root, BROKEN, -EBADMSG, 12345, false},
 		{&alice, BROKEN, -EBADMSG, 12345, false},
 	};
 	for (size_t i = 0; i < COUNT(cases); i++) {
 		struct ckt_session session, *other;
 		bool end;
-		IS(claim(&session, cases[i].claimant, cases[i].image, &other, &end), cases[i].result);
+		IS(claim(&session, cases[i].claimant, cases[i].image, &other, &end),
+			cases[i].result);
 		IS(session.uid, cases[i].uid);
 		IS(session.unclaimed, cases[i].unclaimed);
 		if (cases[i].result)
@@ -87,25 +104,40 @@ static void test_marks(void)
 		int result;
 		bool unproven;
 	} cases[] = {
-		{ALICE, &alice, FORGED, 0},	 {ALICE, &alice, SEALED, 0},	   {ALICE, &mallory, FORGED, -EPERM}, {ALICE, &mallory, DERIVED, -EPERM},
-		{ALICE, &mallory, SEALED, -EPERM}, {ALICE, &nobody, DERIVED, -EPERM}, {ALICE, &root, FORGED, 0},	      {ALICE, &token, DERIVED, 0},
+		{ALICE, &alice, FORGED, 0},
+		{ALICE, &alice, SEALED, 0},
+		{ALICE, &mallory, FORGED, -EPERM},
+		{ALICE, &mallory, DERIVED, -EPERM},
+		{ALICE, &mallory, SEALED, -EPERM},
+		{ALICE, &nobody, DERIVED, -EPERM},
+		{ALICE, &root, FORGED, 0},
+		{ALICE, &token, DERIVED, 0},
 		/* Whose it is was never known: who has the image has it. */
-		{CKT_UID_UNKNOWN, &nobody, DERIVED, 0}, {CKT_UID_UNKNOWN, &nobody, FORGED, -EPERM}, {CKT_UID_UNKNOWN, &mallory, FORGED, -EPERM},
+		{CKT_UID_UNKNOWN, &nobody, DERIVED, 0},
+		{CKT_UID_UNKNOWN, &nobody, FORGED, -EPERM},
+		{CKT_UID_UNKNOWN, &mallory, FORGED, -EPERM},
 		{CKT_UID_UNKNOWN, &alice, SEALED, 0},
 		/* Who wrote it had the id from an image. */
-		{MALLORY, &alice, SEALED, 0, true}, {MALLORY, &alice, DERIVED, 0, true}, {MALLORY, &alice, FORGED, -EPERM, true},
-		{MALLORY, &mallory, FORGED, 0, true}, {MALLORY, &alice, SEALED, -EPERM, false},
+		{MALLORY, &alice, SEALED, 0, true},
+		{MALLORY, &alice, DERIVED, 0, true},
+		{MALLORY, &alice, FORGED, -EPERM, true},
+		{MALLORY, &mallory, FORGED, 0, true},
+		{MALLORY, &alice, SEALED, -EPERM, false},
 	};
 	for (size_t i = 0; i < COUNT(cases); i++)
 		for (int mark = 0; mark < CKT_MARKS; mark++) {
 			struct ckt_session session, *other;
 			bool end;
 			make_origin(DERIVED);
-			IS(ckt_mark_write(&server, id, (enum ckt_mark)mark, cases[i].owner, !cases[i].unproven, "x"), 0);
-			IS(claim(&session, cases[i].claimant, cases[i].image, &other, &end), mark == CKT_MARK_PAUSED ? 0 : cases[i].result);
+			IS(ckt_mark_write(&server, id, (enum ckt_mark)mark, cases[i].owner,
+				   !cases[i].unproven, "x"),
+				0);
+			IS(claim(&session, cases[i].claimant, cases[i].image, &other, &end),
+				mark == CKT_MARK_PAUSED ? 0 : cases[i].result);
 			if (*message)
 				HAS(message, "belongs to another user");
-			YES(ckt_mark_exists(&server, id));	/* it goes when the restore is done, and only then */
+			/* it goes when the restore is done, and only then */
+			YES(ckt_mark_exists(&server, id));
 			ckt_mark_remove(&server, id, (enum ckt_mark)mark, 0);
 		}
 }
@@ -143,8 +175,10 @@ static void test_sessions(void)
 		other->holder = cases[i].held ? (struct ckt_peer *)&other : NULL;
 		other->proven = cases[i].other_proven;
 		make_origin(cases[i].image);
-		session = (struct ckt_session){.server = &server, .id = "ffffffffffff", .claimant = *cases[i].claimant,
-					       .preloader = cases[i].preloads ? (struct ckt_peer *)&other : NULL};
+		session = (struct ckt_session){.server = &server,
+			.id = "ffffffffffff",
+			.claimant = *cases[i].claimant,
+			.preloader = cases[i].preloads ? (struct ckt_peer *)&other : NULL};
 		found = NULL;
 		end = false;
 		message[0] = 0;
@@ -156,7 +190,10 @@ static void test_sessions(void)
 		}
 	}
 	/* Who showed its secret. */
-	struct ckt_session session = {.server = &server, .id = "ffffffffffff", .claimant = {.uid = CKT_UID_UNKNOWN, .shown = 4711}}, *found;
+	struct ckt_session session = {.server = &server,
+				   .id = "ffffffffffff",
+				   .claimant = {.uid = CKT_UID_UNKNOWN, .shown = 4711}},
+			   *found;
 	bool end;
 	other->holder = (struct ckt_peer *)&other;
 	/* Another session whose worker has that number says nothing. */
@@ -182,8 +219,11 @@ static void test_claimant(void)
 	IS(ckt_claimant_of(&peer).uid, CKT_UID_UNKNOWN);
 	peer.token = true;
 	YES(ckt_claimant_of(&peer).for_others);
-	YES(ckt_claimant_may(&alice, ALICE) && ckt_claimant_may(&root, ALICE) && ckt_claimant_may(&token, 0));
-	NO(ckt_claimant_may(&mallory, ALICE) || ckt_claimant_may(&nobody, ALICE) || ckt_claimant_may(&nobody, CKT_UID_UNKNOWN));
+	YES(ckt_claimant_may(&alice, ALICE) && ckt_claimant_may(&root, ALICE) &&
+		ckt_claimant_may(&token, 0));
+	NO(ckt_claimant_may(&mallory, ALICE) || ckt_claimant_may(&nobody, ALICE) ||
+		ckt_claimant_may(&nobody, CKT_UID_UNKNOWN));
 }
 
-UNIT_SUITE(restore_claim, {"owner", test_owner}, {"marks", test_marks}, {"sessions", test_sessions}, {"claimant", test_claimant})
+UNIT_SUITE(restore_claim, {"owner", test_owner}, {"marks", test_marks}, {"sessions", test_sessions},
+	{"claimant", test_claimant})

@@ -1,4 +1,7 @@
-/* server/daemon/session/save_on_term.c: --on-term checkpoint:DIR: every session in a directory of its own, under its name only once it is whole. */
+/*
+ * server/daemon/session/save_on_term.c: --on-term checkpoint:DIR: every session in a directory of
+ * its own, under its name only once it is whole.
+ */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -28,12 +31,13 @@ static void test_save(void)
 	static char option[128];
 	char text[64];
 	uint32_t owner;
-	struct ckt_session *session = session_new("0000000000aa"), *held = session_new("0000000000ab");
-	ckt_term_save_all(&server);	/* not asked for */
+	struct ckt_session *session = session_new("0000000000aa"),
+			   *held = session_new("0000000000ab");
+	ckt_term_save_all(&server); /* not asked for */
 	IS(server.term_saves, 0);
 	snprintf(option, sizeof option, "checkpoint:%s/term", directory);
 	server.options.on_term = option;
-	held->holder = (struct ckt_peer *)&held;	/* somebody saves it already */
+	held->holder = (struct ckt_peer *)&held; /* somebody saves it already */
 	/* What an earlier server left half written goes. */
 	IS(mkdir(path_in("term"), 0755), 0);
 	IS(mkdir(path_in("term/0000000000aa.partial"), 0700), 0);
@@ -41,7 +45,8 @@ static void test_save(void)
 	ckt_term_save_all(&server);
 	IS(server.term_saves, 1);
 	IS(worker.calls[CKT_WORKER_HOLD], 0);
-	YES(exists("0000000000aa.partial") && !exists("0000000000aa.partial/manifest") && !exists("0000000000aa"));
+	YES(exists("0000000000aa.partial") && !exists("0000000000aa.partial/manifest") &&
+		!exists("0000000000aa"));
 	YES(run_until(over, NULL));
 	run_for(20);
 	YES(exists("0000000000aa") && !exists("0000000000aa.partial"));

@@ -1,4 +1,6 @@
-/* server/daemon/session/server_key.c: the key's file, ids that come from secrets, seals of images. */
+/*
+ * server/daemon/session/server_key.c: the key's file, ids that come from secrets, seals of images.
+ */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -68,7 +70,7 @@ static void test_file(void)
 	HAS(message, "does not have 32 bytes");
 	unlink(path_in("state/server-key"));
 	IS(symlink(path_in("other/server-key"), path_in("state/server-key")), 0);
-	IS(load(&two, path_in("state"), NULL), -EPERM);	/* a link is not followed */
+	IS(load(&two, path_in("state"), NULL), -EPERM); /* a link is not followed */
 }
 
 static void test_ids(void)
@@ -103,13 +105,13 @@ static void test_seals(void)
 	two = one;
 	IS(load(&one, path_in("one-key"), NULL) || load(&two, path_in("two-key"), NULL), 0);
 	memset(origin.secret_hash, 5, sizeof origin.secret_hash);
-	IS(ckt_key_seal_check(&one, &origin), 0);	/* it has none */
+	IS(ckt_key_seal_check(&one, &origin), 0); /* it has none */
 	ckt_key_seal(&one, id, 1001, (uint8_t *)origin.secret_hash, 3, &owner);
 	IS(owner.uid, 1001);
 	memcpy(origin.key, owner.key, sizeof origin.key);
 	memcpy(origin.seal, owner.seal, sizeof origin.seal);
 	IS(ckt_key_seal_check(&one, &origin), 1);
-	IS(ckt_key_seal_check(&two, &origin), 0);	/* another server's */
+	IS(ckt_key_seal_check(&two, &origin), 0); /* another server's */
 	/* Nothing of it can be another. */
 	origin.uid = 0;
 	IS(ckt_key_seal_check(&one, &origin), -EBADMSG);

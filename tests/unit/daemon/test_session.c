@@ -1,4 +1,7 @@
-/* server/daemon/session/session.h: sessions: who waits for them, their end, GPUs that a program leaves itself, sockets that dead workers left. */
+/*
+ * server/daemon/session/session.h: sessions: who waits for them, their end, GPUs that a program
+ * leaves itself, sockets that dead workers left.
+ */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -28,7 +31,7 @@ static void test_waiting(void)
 	CU_ASSERT_PTR_NULL(ckt_session_find(&server, ""));
 	told = 0;
 	IS(ckt_session_wait_started(session, tell, NULL), 0);
-	IS(told, 1);	/* at once: it lives */
+	IS(told, 1); /* at once: it lives */
 	IS(told_error, 0);
 	ckt_session_kill(session, "a test");
 	IS(session->phase, CKT_SESSION_ENDING);
@@ -36,7 +39,7 @@ static void test_waiting(void)
 	ckt_session_kill(session, "a test");
 	ckt_session_expect_end(session);
 	run_for(20);
-	IS(worker.calls[CKT_WORKER_KILL], 1);	/* asked once */
+	IS(worker.calls[CKT_WORKER_KILL], 1); /* asked once */
 	IS(ckt_session_wait_started(session, tell, NULL), -ESRCH);
 	IS(told, 1);
 	session_drop(session);
@@ -55,8 +58,10 @@ static void test_visible(void)
 		const char *text;
 		int result;
 		const char *says;
-	} cases[] = {{"", -ENODEV, "leaves none of the GPUs of here"}, {"-1", -ENODEV, "leaves none"}, {"7", -ENODEV, "leaves none"},
-		     {"GPU-ffffffff", -ENODEV, "leaves none"}, {"0,0", -EINVAL, "names a GPU of here twice"}};
+	} cases[] = {{"", -ENODEV, "leaves none of the GPUs of here"},
+		{"-1", -ENODEV, "leaves none"}, {"7", -ENODEV, "leaves none"},
+		{"GPU-ffffffff", -ENODEV, "leaves none"},
+		{"0,0", -EINVAL, "names a GPU of here twice"}};
 	unsigned before = server.session_count;
 	for (size_t i = 0; i < COUNT(cases); i++) {
 		char name[128], message[256] = "";
@@ -67,7 +72,8 @@ static void test_visible(void)
 		hello.capabilities.capabilities_len = 1;
 		hello.capabilities.capabilities_val = &capability;
 		struct ckt_session_spec spec = {.hello = &hello, .image_fd = -1, .gpu = -1};
-		IS(ckt_session_create(&server, &spec, &session, message, sizeof message), cases[i].result);
+		IS(ckt_session_create(&server, &spec, &session, message, sizeof message),
+			cases[i].result);
 		HAS(message, cases[i].says);
 		IS(server.session_count, before);
 	}
@@ -93,7 +99,8 @@ static bool is_there(const char *name)
 static void test_adopt(void)
 {
 	/* Of a dead worker; and names that no worker has. */
-	static const char *const names[] = {"0000000000e1.sock", "0000000000E1.sock", "0000000000e.sock", "0000000000e12.sock", "0000000000e1.sick"};
+	static const char *const names[] = {"0000000000e1.sock", "0000000000E1.sock",
+		"0000000000e.sock", "0000000000e12.sock", "0000000000e1.sick"};
 	unsigned before = server.session_count;
 	for (size_t i = 0; i < COUNT(names); i++)
 		leave_socket(names[i]);

@@ -1,4 +1,7 @@
-/* server/daemon/session/session_marks.c: marks: written whole, read back, only of ids that are ids, and gone after a day. */
+/*
+ * server/daemon/session/session_marks.c: marks: written whole, read back, only of ids that are ids,
+ * and gone after a day.
+ */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -24,13 +27,15 @@ static void test_marks(void)
 		YES(ckt_mark_read(&server, id, mark, &owner, text, sizeof text));
 		TEXT(text, "second");
 		NO(ckt_mark_read(&server, "0123456789ac", mark, &owner, text, sizeof text));
-		YES(ckt_mark_read(&server, id, mark, &owner, text, 4));	/* cut to what there is room for */
+		/* cut to what there is room for */
+		YES(ckt_mark_read(&server, id, mark, &owner, text, 4));
 		TEXT(text, "sec");
 		ckt_mark_remove(&server, id, mark, 1001);
 		NO(ckt_mark_read(&server, id, mark, &owner, text, sizeof text));
 		ckt_mark_remove(&server, id, mark, 1001);
 	}
-	static const char *const bad[] = {"", "0123456789a", "0123456789abc", "0123456789AB", "../../../etc", "0123456789a/", "0123456789a."};
+	static const char *const bad[] = {"", "0123456789a", "0123456789abc", "0123456789AB",
+		"../../../etc", "0123456789a/", "0123456789a."};
 	for (size_t i = 0; i < COUNT(bad); i++) {
 		IS(ckt_mark_write(&server, bad[i], CKT_MARK_MOVED, 0, true, "x"), -EINVAL);
 		NO(ckt_mark_read(&server, bad[i], CKT_MARK_MOVED, &owner, text, sizeof text));
@@ -68,7 +73,10 @@ static void test_owners(void)
 	TEXT(text, "by root");
 	IS(ckt_mark_write(&server, id, CKT_MARK_MOVED, 1001, true, "mine"), -EPERM);
 	ckt_mark_remove(&server, id, CKT_MARK_MOVED, 0);
-	/* Under an id that is not proven: gives way to whose it is, and to no further one that only says so. */
+	/*
+	 * Under an id that is not proven: gives way to whose it is, and to no further one that only
+	 * says so.
+	 */
 	IS(ckt_mark_write(&server, id, CKT_MARK_MOVED, 1002, false, "squatted"), 0);
 	NO(ckt_mark_is_proven(&server, id, CKT_MARK_MOVED));
 	IS(ckt_mark_write(&server, id, CKT_MARK_MOVED, 1001, false, "squatted too"), -EPERM);
@@ -94,13 +102,15 @@ static void test_owners(void)
 	line[6] = '2';
 	put_mark(line, now);
 	NO(ckt_mark_read(&server, id, CKT_MARK_MOVED, &owner, text, sizeof text));
-	static const char *const bad[] = {"v2 ", "v2 1001", "v2 x y z", "v2 1001 00 there", "v2 -1 00 there", "v2 99999999999 00 x", "there\n", ""};
+	static const char *const bad[] = {"v2 ", "v2 1001", "v2 x y z", "v2 1001 00 there",
+		"v2 -1 00 there", "v2 99999999999 00 x", "there\n", ""};
 	for (size_t i = 0; i < COUNT(bad); i++) {
 		put_mark(bad[i], now);
 		NO(ckt_mark_read(&server, id, CKT_MARK_MOVED, &owner, text, sizeof text));
 		/* A build that had no key wrote it; its owner is not known. */
 		put_mark(bad[i], now - 200);
-		IS(ckt_mark_read(&server, id, CKT_MARK_MOVED, &owner, text, sizeof text), strncmp(bad[i], "v2 ", 3) != 0);
+		IS(ckt_mark_read(&server, id, CKT_MARK_MOVED, &owner, text, sizeof text),
+			strncmp(bad[i], "v2 ", 3) != 0);
 		IS(owner, CKT_UID_UNKNOWN);
 	}
 	ckt_mark_remove(&server, id, CKT_MARK_MOVED, 0);
@@ -115,7 +125,7 @@ static void test_links(void)
 	snprintf(path, sizeof path, "%s/%s.moved", server.socket_dir, id);
 	IS(symlink("/etc/passwd", path), 0);
 	NO(ckt_mark_read(&server, id, CKT_MARK_MOVED, &owner, text, sizeof text));
-	IS(ckt_mark_write(&server, id, CKT_MARK_MOVED, 0, true, "there"), 0);	/* replaced */
+	IS(ckt_mark_write(&server, id, CKT_MARK_MOVED, 0, true, "there"), 0); /* replaced */
 	YES(ckt_mark_read(&server, id, CKT_MARK_MOVED, &owner, text, sizeof text));
 	snprintf(path, sizeof path, "%s/%s.moved.new", server.socket_dir, id);
 	IS(symlink("/tmp/planted", path), 0);
@@ -130,8 +140,13 @@ static void test_age(void)
 		const char *name;
 		bool old, stays;
 	} cases[] = {
-		{"00000000000a.parked", true, false}, {"00000000000b.moved", true, false}, {"00000000000c.paused", true, true},
-		{"00000000000d.moved.new", true, false}, {"00000000000e.moved", false, true}, {"notes.moved", true, true}, {"00000000000f.sock", true, true},
+		{"00000000000a.parked", true, false},
+		{"00000000000b.moved", true, false},
+		{"00000000000c.paused", true, true},
+		{"00000000000d.moved.new", true, false},
+		{"00000000000e.moved", false, true},
+		{"notes.moved", true, true},
+		{"00000000000f.sock", true, true},
 	};
 	char path[CKT_PATH_MAX + 32];
 	struct timespec old[2] = {{.tv_sec = time(NULL) - 86500}, {.tv_sec = time(NULL) - 86500}};
@@ -147,8 +162,9 @@ static void test_age(void)
 		IS(access(path, F_OK) == 0, cases[i].stays);
 		unlink(path);
 	}
-	YES(server.marks_timer.link != NULL);	/* it looks again */
+	YES(server.marks_timer.link != NULL); /* it looks again */
 	ckt_timer_clear(&server.marks_timer);
 }
 
-UNIT_SUITE(marks, {"marks", test_marks}, {"owners", test_owners}, {"links", test_links}, {"age", test_age})
+UNIT_SUITE(marks, {"marks", test_marks}, {"owners", test_owners}, {"links", test_links},
+	{"age", test_age})

@@ -1,4 +1,7 @@
-/* server/daemon/session/spawn.c: starting workers: descriptor 3, a clean environment, no privileges, and failures that name the step. */
+/*
+ * server/daemon/session/spawn.c: starting workers: descriptor 3, a clean environment, no
+ * privileges, and failures that name the step.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -31,9 +34,9 @@ static void test_start(void)
 	const char *out = path_in("spawn.out");
 	struct stat st;
 	snprintf(script, sizeof script,
-		 "#!/bin/sh\n{ echo args: \"$@\"; env; echo cwd: $(pwd); ulimit -s; ulimit -c; test -S /dev/fd/3 && echo socket;\n"
-		 "grep NoNewPrivs /proc/self/status; ls /proc/self/fd | wc -l; } > %s 2>&1\n",
-		 out);
+		"#!/bin/sh\n{ echo args: \"$@\"; env; echo cwd: $(pwd); ulimit -s; ulimit -c; test -S /dev/fd/3 && echo socket;\n"
+		"grep NoNewPrivs /proc/self/status; ls /proc/self/fd | wc -l; } > %s 2>&1\n",
+		out);
 	snprintf(server.worker_path, sizeof server.worker_path, "%s", path_in("worker.sh"));
 	write_file(server.worker_path, script, 0755);
 	getrlimit(RLIMIT_NOFILE, &server.descriptors);
@@ -56,7 +59,8 @@ static void test_start(void)
 	HAS(text, "cwd: /\n8192\n0\n");
 	HAS(text, "socket\n");
 	HAS(text, "NoNewPrivs:\t1");
-	NO(strstr(text, "SECRET") || strstr(text, "CUDA_LAUNCH_BLOCKING") || strstr(text, "HOME=/"));
+	NO(strstr(text, "SECRET") || strstr(text, "CUDA_LAUNCH_BLOCKING") ||
+		strstr(text, "HOME=/"));
 	IS(stat(out, &st), 0);
 	unsetenv("CUDA_VISIBLE_DEVICES");
 	unsetenv("CUDA_CACHE_PATH");
@@ -79,7 +83,7 @@ static void test_failures(void)
 	IS(ckt_spawn_worker(&server, 999, &pid, message, sizeof message), -EBADF);
 	HAS(message, "descriptors");
 	IS(pid, -1);
-	IS(waitpid(-1, NULL, WNOHANG), -1);	/* no child is left */
+	IS(waitpid(-1, NULL, WNOHANG), -1); /* no child is left */
 	close(fd);
 }
 
@@ -97,8 +101,12 @@ static void test_user(void)
 		server.options.user = (char *)"nobody";
 		IS(ckt_spawn_find_user(&server, message, sizeof message), 0);
 		YES(server.user.change && server.user.uid != 0 && server.user.group_count > 0);
-		/* Who may not enter the directory, may not execute what is in it; the file is copied where it can be reached. */
-		snprintf(server.worker_path, sizeof server.worker_path, "%s", path_in("spawn-worker"));
+		/*
+		 * Who may not enter the directory, may not execute what is in it; the file is
+		 * copied where it can be reached.
+		 */
+		snprintf(server.worker_path, sizeof server.worker_path, "%s",
+			path_in("spawn-worker"));
 		write_file(server.worker_path, "#!/bin/sh\nexit 0 # spawn test\n", 0755);
 		snprintf(server.driver.path, sizeof server.driver.path, "%s", path_in("driver"));
 		write_file(server.driver.path, "x", 0600);

@@ -1,4 +1,7 @@
-/* server/daemon/image/stage.c: stages: names, whose they are, what goes with a connection and what is kept. */
+/*
+ * server/daemon/image/stage.c: stages: names, whose they are, what goes with a connection and what
+ * is kept.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -15,10 +18,11 @@ static void test_names(void)
 	static const struct {
 		const char *name;
 		bool good;
-	} cases[] = {{"a", true}, {"tmp-0123", true}, {"manifest", true}, {"data-15", true}, {"", false}, {".", false}, {"..", false}, {"a/b", false},
-		     {"A", false}, {"a b", false}, {"a_b", false}, {"a.owner", false}, {"ä", false},
-		     {"0123456789012345678901234567890123456789012345678901234567890123", true},
-		     {"01234567890123456789012345678901234567890123456789012345678901234", false}};
+	} cases[] = {{"a", true}, {"tmp-0123", true}, {"manifest", true}, {"data-15", true},
+		{"", false}, {".", false}, {"..", false}, {"a/b", false}, {"A", false},
+		{"a b", false}, {"a_b", false}, {"a.owner", false}, {"ä", false},
+		{"0123456789012345678901234567890123456789012345678901234567890123", true},
+		{"01234567890123456789012345678901234567890123456789012345678901234", false}};
 	for (size_t i = 0; i < COUNT(cases); i++)
 		IS(ckt_stage_name_good(cases[i].name), cases[i].good);
 }
@@ -47,7 +51,8 @@ static char *make(int fd)
 {
 	static char name[CKT_CONTROL_NAME_MAX + 1];
 	ckt_control_stage_res res = {0};
-	YES(control(fd, CKT_CONTROL_STAGE_MAKE, NULL, NULL, -1, (xdrproc_t)xdr_ckt_control_stage_res, &res));
+	YES(control(fd, CKT_CONTROL_STAGE_MAKE, NULL, NULL, -1,
+		(xdrproc_t)xdr_ckt_control_stage_res, &res));
 	IS(res.result.status, CKT_CONTROL_OK);
 	snprintf(name, sizeof name, "%s", res.stage);
 	xdr_free((xdrproc_t)xdr_ckt_control_stage_res, (char *)&res);
@@ -58,7 +63,8 @@ static ckt_control_status ask(int fd, uint32_t proc, const char *stage)
 {
 	ckt_control_stage_args args = {.stage = (char *)stage};
 	ckt_control_result result = {0};
-	YES(control(fd, proc, (xdrproc_t)xdr_ckt_control_stage_args, &args, -1, (xdrproc_t)xdr_ckt_control_result, &result));
+	YES(control(fd, proc, (xdrproc_t)xdr_ckt_control_stage_args, &args, -1,
+		(xdrproc_t)xdr_ckt_control_result, &result));
 	ckt_control_status status = result.status;
 	xdr_free((xdrproc_t)xdr_ckt_control_result, (char *)&result);
 	return status;
@@ -68,7 +74,8 @@ static ckt_control_status keep(int fd, const char *stage, const char *name)
 {
 	ckt_control_keep_args args = {.stage = (char *)stage, .name = (char *)name};
 	ckt_control_result result = {0};
-	YES(control(fd, CKT_CONTROL_STAGE_KEEP, (xdrproc_t)xdr_ckt_control_keep_args, &args, -1, (xdrproc_t)xdr_ckt_control_result, &result));
+	YES(control(fd, CKT_CONTROL_STAGE_KEEP, (xdrproc_t)xdr_ckt_control_keep_args, &args, -1,
+		(xdrproc_t)xdr_ckt_control_result, &result));
 	ckt_control_status status = result.status;
 	xdr_free((xdrproc_t)xdr_ckt_control_result, (char *)&result);
 	return status;
@@ -91,7 +98,8 @@ static void test_life(void)
 	write_file(file, "x", 0600);
 	ckt_control_stage_args args = {.stage = name};
 	ckt_control_files_res list = {0};
-	YES(control(other, CKT_CONTROL_STAGE_LIST, (xdrproc_t)xdr_ckt_control_stage_args, &args, -1, (xdrproc_t)xdr_ckt_control_files_res, &list));
+	YES(control(other, CKT_CONTROL_STAGE_LIST, (xdrproc_t)xdr_ckt_control_stage_args, &args, -1,
+		(xdrproc_t)xdr_ckt_control_files_res, &list));
 	IS(list.files.files_len, 1);
 	TEXT(list.files.files_val[0].name, "manifest");
 	IS(list.files.files_val[0].bytes, 5);
@@ -126,7 +134,7 @@ static void test_keep(void)
 	NO(exists(name));
 	snprintf(owner, sizeof owner, "%u\n", (unsigned)geteuid());
 	TEXT(read_file(path_in("images/mine.owner")), owner);
-	IS(keep(fd, "mine", "again"), CKT_CONTROL_REFUSED);	/* kept already */
+	IS(keep(fd, "mine", "again"), CKT_CONTROL_REFUSED); /* kept already */
 	close(fd);
 	run_for(10);
 	YES(exists("mine"));
@@ -135,7 +143,8 @@ static void test_keep(void)
 	uint32_t uid = peer->who.uid;
 	peer->who.uid = 4242;
 	CU_ASSERT_PTR_NULL(ckt_stage_find(peer, "mine"));
-	CU_ASSERT_PTR_NULL(ckt_stage_find(peer, "kept"));	/* without a file that says whose it is, it is root's */
+	/* without a file that says whose it is, it is root's */
+	CU_ASSERT_PTR_NULL(ckt_stage_find(peer, "kept"));
 	CU_ASSERT_PTR_NULL(ckt_stage_find(peer, "../images"));
 	peer->who.uid = uid;
 	IS(ask(fd, CKT_CONTROL_STAGE_REMOVE, "mine"), CKT_CONTROL_OK);
@@ -145,4 +154,5 @@ static void test_keep(void)
 	run_for(3);
 }
 
-UNIT_SUITE(stage, {"names", test_names}, {"init", test_init}, {"life", test_life}, {"keep", test_keep})
+UNIT_SUITE(
+	stage, {"names", test_names}, {"init", test_init}, {"life", test_life}, {"keep", test_keep})

@@ -1,4 +1,7 @@
-/* server/daemon/image/stage_data.c: connections that carry an image's files: plain files of the stage by pieces, and nothing else. */
+/*
+ * server/daemon/image/stage_data.c: connections that carry an image's files: plain files of the
+ * stage by pieces, and nothing else.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -23,23 +26,31 @@ static int connect_data(void)
 }
 
 /* INT_MAX: no answer. */
-static int call(int fd, uint32_t prog, uint32_t proc, xdrproc_t xdr_args, void *args, xdrproc_t xdr_res, void *res)
+static int call(int fd, uint32_t prog, uint32_t proc, xdrproc_t xdr_args, void *args,
+	xdrproc_t xdr_res, void *res)
 {
-	return ckt_net_call(fd, prog, proc, xdr_args, args, xdr_res, res, ckt_net_now_ms() + 60000, -1);
+	return ckt_net_call(
+		fd, prog, proc, xdr_args, args, xdr_res, res, ckt_net_now_ms() + 60000, -1);
 }
 
 static int put(int fd, const char *file, uint64_t offset, const char *text)
 {
-	ckt_control_write_args args = {.file = (char *)file, .offset = offset, .data = {(u_int)strlen(text), (char *)text}};
+	ckt_control_write_args args = {.file = (char *)file,
+		.offset = offset,
+		.data = {(u_int)strlen(text), (char *)text}};
 	int status = 99;
-	return call(fd, CRICKET_CONTROL_PROG, CKT_CONTROL_WRITE, (xdrproc_t)xdr_ckt_control_write_args, &args, (xdrproc_t)xdr_int, &status) ? 99 : status;
+	return call(fd, CRICKET_CONTROL_PROG, CKT_CONTROL_WRITE,
+		       (xdrproc_t)xdr_ckt_control_write_args, &args, (xdrproc_t)xdr_int, &status)
+		? 99
+		: status;
 }
 
 static int get(int fd, const char *file, uint64_t offset, u_int bytes, char *ret_text)
 {
 	ckt_control_read_args args = {.file = (char *)file, .offset = offset, .bytes = bytes};
 	ckt_control_read_res res = {0};
-	if (call(fd, CRICKET_CONTROL_PROG, CKT_CONTROL_READ, (xdrproc_t)xdr_ckt_control_read_args, &args, (xdrproc_t)xdr_ckt_control_read_res, &res))
+	if (call(fd, CRICKET_CONTROL_PROG, CKT_CONTROL_READ, (xdrproc_t)xdr_ckt_control_read_args,
+		    &args, (xdrproc_t)xdr_ckt_control_read_res, &res))
 		return 99;
 	snprintf(ret_text, 64, "%.*s", (int)res.data.data_len, res.data.data_val);
 	int status = res.status;
@@ -108,7 +119,8 @@ static void test_refused(void)
 	TEXT(read_file(path_in("secret")), "secret");
 	close(fd);
 	/* Any other call ends the connection. */
-	static const uint32_t calls[][2] = {{CRICKET_CONTROL_PROG, CKT_CONTROL_KILL}, {CRICKET_SESSION_PROG, CKT_CONTROL_READ}, {0, 0}};
+	static const uint32_t calls[][2] = {{CRICKET_CONTROL_PROG, CKT_CONTROL_KILL},
+		{CRICKET_SESSION_PROG, CKT_CONTROL_READ}, {0, 0}};
 	for (size_t i = 0; i < COUNT(calls); i++) {
 		fd = connect_data();
 		YES(call(fd, calls[i][0], calls[i][1], NULL, NULL, NULL, NULL) < 0);

@@ -1,4 +1,7 @@
-/* server/daemon/systemd_notify.c: sd_notify: one datagram to where NOTIFY_SOCKET says, and nothing where it says nothing of use. */
+/*
+ * server/daemon/systemd_notify.c: sd_notify: one datagram to where NOTIFY_SOCKET says, and nothing
+ * where it says nothing of use.
+ */
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,12 +18,15 @@ static void test_notify(void)
 	char name[64], got[64], longest[200];
 	for (size_t i = 0; i < COUNT(abstract); i++) {
 		struct sockaddr_un address = {.sun_family = AF_UNIX};
-		snprintf(name, sizeof name, abstract[i] ? "@ckt-notify-%d" : "/tmp/ckt-notify-%d", (int)getpid());
+		snprintf(name, sizeof name, abstract[i] ? "@ckt-notify-%d" : "/tmp/ckt-notify-%d",
+			(int)getpid());
 		strcpy(address.sun_path, name);
 		if (abstract[i])
 			address.sun_path[0] = 0;
 		int fd = socket(AF_UNIX, SOCK_DGRAM, 0);
-		MUST(bind(fd, (struct sockaddr *)&address, (socklen_t)(offsetof(struct sockaddr_un, sun_path) + strlen(name))), 0);
+		MUST(bind(fd, (struct sockaddr *)&address,
+			     (socklen_t)(offsetof(struct sockaddr_un, sun_path) + strlen(name))),
+			0);
 		setenv("NOTIFY_SOCKET", name, 1);
 		ckt_notify("READY=1\nSTATUS=x");
 		IS(recv(fd, got, sizeof got, MSG_DONTWAIT), 16);

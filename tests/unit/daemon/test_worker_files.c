@@ -1,6 +1,6 @@
 /*
- * server/daemon/session/worker_files.c: copies of our own files where the workers' user reaches them: named by their contents, shared, and never
- * somebody else's.
+ * server/daemon/session/worker_files.c: copies of our own files where the workers' user reaches
+ * them: named by their contents, shared, and never somebody else's.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -19,7 +19,7 @@ static void test_refused(void)
 	snprintf(path, sizeof path, "%s", path_in("empty"));
 	write_file(path, "", 0644);
 	IS(ckt_reach_copy(path), -EINVAL);
-	TEXT(path, path_in("empty"));	/* what failed is left as it was */
+	TEXT(path, path_in("empty")); /* what failed is left as it was */
 }
 
 static void test_copy(void)
@@ -27,7 +27,7 @@ static void test_copy(void)
 	char path[CKT_PATH_MAX], again[CKT_PATH_MAX], other[CKT_PATH_MAX];
 	struct stat st, then;
 	if (geteuid() != 0)
-		return;	/* its precondition */
+		return; /* its precondition */
 	snprintf(path, sizeof path, "%s", path_in("reach-test"));
 	write_file(path, "contents of reach-test", 0700);
 	strcpy(again, path);
@@ -56,20 +56,21 @@ static void test_copy(void)
 		snprintf(parent, sizeof parent, "%s", made[i]);
 		unlink(parent);
 		*strrchr(parent, '/') = 0;
-		IS(rmdir(parent), 0);	/* nothing temporary is left beside it */
+		IS(rmdir(parent), 0); /* nothing temporary is left beside it */
 	}
 }
 
 static void test_together(void)
 {
-	char first[CKT_PATH_MAX], second[CKT_PATH_MAX], copies[CKT_PATH_MAX], again[CKT_PATH_MAX], path[CKT_PATH_MAX + 16];
+	char first[CKT_PATH_MAX], second[CKT_PATH_MAX], copies[CKT_PATH_MAX], again[CKT_PATH_MAX],
+		path[CKT_PATH_MAX + 16];
 	const char *const files[] = {first, second};
 	snprintf(first, sizeof first, "%s", path_in("reach-one"));
 	snprintf(second, sizeof second, "%s", path_in("reach-two"));
 	IS(ckt_reach_copy_together(files, 0, copies), -EINVAL);
 	IS(ckt_reach_copy_together(files, 2, copies), -ENOENT);
 	if (geteuid() != 0)
-		return;	/* its precondition */
+		return; /* its precondition */
 	write_file(first, "one", 0700);
 	write_file(second, "two", 0700);
 	MUST(ckt_reach_copy_together(files, 2, copies), 0);

@@ -1,4 +1,7 @@
-/* server/daemon/session/worker_leftovers.c: what lies in /dev/shm and whose worker is gone: pages of events, notices of sessions that share memory. */
+/*
+ * server/daemon/session/worker_leftovers.c: what lies in /dev/shm and whose worker is gone: pages
+ * of events, notices of sessions that share memory.
+ */
 #include <fcntl.h>
 #include <stdio.h>
 #include <sys/file.h>

@@ -1,4 +1,7 @@
-/* server/daemon/session/worker_long_call.c: calls without a fixed end, of workers that answer, that come on, and that do neither. */
+/*
+ * server/daemon/session/worker_long_call.c: calls without a fixed end, of workers that answer, that
+ * come on, and that do neither.
+ */
 #include <errno.h>
 #include <string.h>
 #include <unistd.h>
@@ -28,8 +31,10 @@ static int begin(struct ckt_session *session, int pass_fd)
 {
 	struct ckt_worker_pause_args args = {.deadline_ms = 1};
 	memset(&answered, 0, sizeof answered);
-	return ckt_session_call_long(session, CKT_WORKER_PAUSE, (xdrproc_t)xdr_ckt_worker_pause_args, &args, pass_fd, (xdrproc_t)xdr_ckt_worker_result,
-				     sizeof(struct ckt_worker_result), args.deadline_ms, note, NULL);
+	return ckt_session_call_long(session, CKT_WORKER_PAUSE,
+		(xdrproc_t)xdr_ckt_worker_pause_args, &args, pass_fd,
+		(xdrproc_t)xdr_ckt_worker_result, sizeof(struct ckt_worker_result),
+		args.deadline_ms, note, NULL);
 }
 
 static void test_answers(void)
@@ -98,4 +103,5 @@ static void test_problem(void)
 	TEXT(ckt_request_problem(-ECONNRESET), strerror(ECONNRESET));
 }
 
-UNIT_SUITE(long_call, {"answers", test_answers}, {"silent", test_silent}, {"comes on", test_comes_on}, {"problem", test_problem})
+UNIT_SUITE(long_call, {"answers", test_answers}, {"silent", test_silent},
+	{"comes on", test_comes_on}, {"problem", test_problem})

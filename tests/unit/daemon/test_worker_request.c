@@ -1,4 +1,7 @@
-/* server/daemon/session/worker_request.c: calls to workers: each is answered once, whatever the worker does, and its descriptor is never left open. */
+/*
+ * server/daemon/session/worker_request.c: calls to workers: each is answered once, whatever the
+ * worker does, and its descriptor is never left open.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -31,8 +34,9 @@ static bool answered(void *data)
 
 static int call(struct ckt_session *session, uint32_t proc, int pass_fd, int timeout_ms)
 {
-	return ckt_session_call(session, proc, NULL, NULL, pass_fd, (xdrproc_t)xdr_ckt_worker_result, sizeof(struct ckt_worker_result), timeout_ms, done,
-				&answer);
+	return ckt_session_call(session, proc, NULL, NULL, pass_fd,
+		(xdrproc_t)xdr_ckt_worker_result, sizeof(struct ckt_worker_result), timeout_ms,
+		done, &answer);
 }
 
 static void test_answers(void)
@@ -54,7 +58,7 @@ static void test_answers(void)
 		answer.count = 0;
 		worker = cases[i].worker;
 		IS(call(session, CKT_WORKER_UNPAUSE, -1, cases[i].timeout_ms), 0);
-		IS(answer.count, 0);	/* never from within */
+		IS(answer.count, 0); /* never from within */
 		YES(run_until(answered, &one));
 		IS(answer.error, cases[i].error);
 		IS(answer.status, cases[i].status);
@@ -87,7 +91,8 @@ static void test_links(void)
 	IS(worker.descriptors, 1);
 	IS(worker.calls[CKT_WORKER_SAVE], 1);
 	struct stat st;
-	YES(fstat(fd, &st) || !S_ISCHR(st.st_mode));	/* closed here; its number may be another's by now */
+	/* closed here; its number may be another's by now */
+	YES(fstat(fd, &st) || !S_ISCHR(st.st_mode));
 	/* All who wait are told of the end. */
 	worker.silent = true;
 	answer.count = 0;
@@ -110,7 +115,7 @@ static void test_unreachable(void)
 	answer.count = 0;
 	snprintf(server.socket_dir, sizeof server.socket_dir, "/nowhere");
 	IS(call(session, CKT_WORKER_SAVE, fd, 0), -ENOENT);
-	IS(fcntl(fd, F_GETFD), -1);	/* gone all the same */
+	IS(fcntl(fd, F_GETFD), -1); /* gone all the same */
 	snprintf(server.socket_dir, sizeof server.socket_dir, "/%0200d", 0);
 	IS(call(session, CKT_WORKER_SAVE, -1, 0), -ENAMETOOLONG);
 	IS(answer.count, 0);
@@ -118,4 +123,5 @@ static void test_unreachable(void)
 	session_drop(session);
 }
 
-UNIT_SUITE(request, {"answers", test_answers}, {"links", test_links}, {"unreachable", test_unreachable})
+UNIT_SUITE(request, {"answers", test_answers}, {"links", test_links},
+	{"unreachable", test_unreachable})

@@ -10,7 +10,7 @@ struct double_cublas {
 	void *workspace;
 	size_t workspace_bytes;
 	int pointer_mode, math_mode, atomics_mode, sm_count_target, environment_mode;
-	int status;		/* of the next cublasCreate_v2 */
+	int status; /* of the next cublasCreate_v2 */
 };
 extern struct double_cublas double_cublas;
 

@@ -68,7 +68,8 @@ static unsigned roll(unsigned sides)
 /* In a buffer of just their size, so that a read behind them is found. */
 static void lie(struct ckt_cursor *results)
 {
-	static const uint32_t words[] = {0, 1, 2, 7, 0x7fffffff, 0x80000000, 0xffffffff, 0x100000, 0xfffffffe, 65536};
+	static const uint32_t words[] = {
+		0, 1, 2, 7, 0x7fffffff, 0x80000000, 0xffffffff, 0x100000, 0xfffffffe, 65536};
 	static uint8_t *bytes;
 	size_t had = (size_t)(results->end - results->p), size = had;
 	if (roll(4) == 0)
@@ -77,7 +78,8 @@ static void lie(struct ckt_cursor *results)
 	bytes = calloc(size + !size, 1);
 	memcpy(bytes, results->p, had < size ? had : size);
 	for (unsigned changes = roll(4); changes-- > 0 && size >= 4;) {
-		uint32_t word = roll(3) ? words[roll(sizeof words / sizeof *words)] : roll(1u << 31);
+		uint32_t word =
+			roll(3) ? words[roll(sizeof words / sizeof *words)] : roll(1u << 31);
 		ckt_put_u32(bytes + 4 * roll((unsigned)size / 4), word);
 	}
 	*results = (struct ckt_cursor){.p = bytes, .end = bytes + size};
@@ -87,20 +89,25 @@ static void lie(struct ckt_cursor *results)
 static CUresult run(struct ckt_call *call, bool batched, struct ckt_reply *ret_reply)
 {
 	const struct ckt_library *library = ckt_library_of((enum ckt_lib)(began >> 16));
-	MUST(library && (began & 0xffff) < *library->proc_count && library->procs[began & 0xffff].name, true);
+	MUST(library && (began & 0xffff) < *library->proc_count &&
+			library->procs[began & 0xffff].name,
+		true);
 	const struct ckt_proc *proc = &library->procs[began & 0xffff];
 	/* NAME_open: no genuine library is looked for. */
 	if ((began & 0xffff) == 1) {
 		static uint8_t version[4];
 		ckt_put_u32(version, 130100);
-		*ret_reply = (struct ckt_reply){.results = {.p = version, .end = version + sizeof version}};
+		*ret_reply = (struct ckt_reply){
+			.results = {.p = version, .end = version + sizeof version}};
 		return CUDA_SUCCESS;
 	}
 	/* The whole message was written, and not a byte more. */
 	IS(call->p - message, began_size);
 	YES(!batched || proc->flags & CKT_PROC_BATCHED);
-	IS(!!(proc->flags & CKT_PROC_NUMBERED), !!(call->flags & (CKT_CALL_F_NUMBERED | CKT_CALL_F_BATCHED)));
-	struct inside_reply *reply = inside_run(ckt_lib_prog(began >> 16), began & 0xffff, proc, message, began_size, batched);
+	IS(!!(proc->flags & CKT_PROC_NUMBERED),
+		!!(call->flags & (CKT_CALL_F_NUMBERED | CKT_CALL_F_BATCHED)));
+	struct inside_reply *reply = inside_run(
+		ckt_lib_prog(began >> 16), began & 0xffff, proc, message, began_size, batched);
 	if (ret_reply)
 		*ret_reply = (struct ckt_reply){.results = reply->results};
 	if (ret_reply && loop_lies)
@@ -151,7 +158,9 @@ static CUresult before_work(uint64_t stream, uint64_t *addresses, unsigned count
 static CUresult stream_id(CUstream stream, uint64_t *ret_id)
 {
 	*ret_id = (uintptr_t)stream;
-	return *ret_id <= 2 || ckt_objects_find_kind(&ckt_worker.objects, *ret_id, CKT_KIND_STREAM) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+	return *ret_id <= 2 || ckt_objects_find_kind(&ckt_worker.objects, *ret_id, CKT_KIND_STREAM)
+		? CUDA_SUCCESS
+		: CUDA_ERROR_INVALID_HANDLE;
 }
 
 static uint64_t object_make(void)
@@ -170,7 +179,9 @@ static void unsupported(const char *name, bool *once)
 
 static CUresult workspace_alloc(size_t bytes, uint64_t *ret_address)
 {
-	return loop_error ? loop_error : ckt_memory_alloc(&ckt_worker.devices[0].memory, bytes, ckt_handle_primary(0), ret_address);
+	return loop_error ? loop_error
+			  : ckt_memory_alloc(&ckt_worker.devices[0].memory, bytes,
+				    ckt_handle_primary(0), ret_address);
 }
 
 static CUresult workspace_free(uint64_t address)
@@ -179,7 +190,8 @@ static CUresult workspace_free(uint64_t address)
 	return CUDA_SUCCESS;
 }
 
-static CUresult capture(uint64_t stream, uint32_t proc, const void *args, size_t size, uint64_t workspace, bool *ret_captured)
+static CUresult capture(uint64_t stream, uint32_t proc, const void *args, size_t size,
+	uint64_t workspace, bool *ret_captured)
 {
 	loop_captured = proc;
 	loop_captured_workspace = workspace;
@@ -232,12 +244,30 @@ static uint64_t generation(uint64_t id)
 	return loop_generation;
 }
 
-static const struct ckt_client_table table = {
-	.version = CKT_CLIENT_TABLE_VERSION, .size = sizeof table, .enter = enter, .context = context, .begin = begin, .queue = queue,
-	.wait = wait_reply, .release = release, .before_work = before_work, .stream = stream_id, .object_make = object_make,
-	.object_drop = object_drop, .unsupported = unsupported, .capture = capture, .queue_status = queue_status, .workspace_alloc = workspace_alloc,
-	.workspace_free = workspace_free, .copy_2d = copy_2d, .capability = capability, .captures = captures,
-	.device = device, .device_context = device_context, .use_context = use_context, .node = node,
+static const struct ckt_client_table table = {.version = CKT_CLIENT_TABLE_VERSION,
+	.size = sizeof table,
+	.enter = enter,
+	.context = context,
+	.begin = begin,
+	.queue = queue,
+	.wait = wait_reply,
+	.release = release,
+	.before_work = before_work,
+	.stream = stream_id,
+	.object_make = object_make,
+	.object_drop = object_drop,
+	.unsupported = unsupported,
+	.capture = capture,
+	.queue_status = queue_status,
+	.workspace_alloc = workspace_alloc,
+	.workspace_free = workspace_free,
+	.copy_2d = copy_2d,
+	.capability = capability,
+	.captures = captures,
+	.device = device,
+	.device_context = device_context,
+	.use_context = use_context,
+	.node = node,
 	.generation = generation};
 
 __attribute__((constructor)) static void install(void)

@@ -1,6 +1,7 @@
 /*
- * A shim and the worker in one process, with nothing between them but the messages: the table that a shim finds has the worker's handlers
- * behind it (tests/unit/worker/inside.h), which run in the calls' order on the soft GPU.
+ * A shim and the worker in one process, with nothing between them but the messages: the table that
+ * a shim finds has the worker's handlers behind it (tests/unit/worker/inside.h), which run in the
+ * calls' order on the soft GPU.
  */
 #pragma once
 
@@ -26,5 +27,8 @@ extern uint32_t loop_captured;
 extern uint64_t loop_captured_workspace;
 /* Of the session: changes where it is restored. */
 extern uint64_t loop_generation;
-/* Not 0: a hostile server, whose replies are other bytes than the worker's, or fewer or more; where what comes from. */
+/*
+ * Not 0: a hostile server, whose replies are other bytes than the worker's, or fewer or more; where
+ * what comes from.
+ */
 extern unsigned loop_lies;

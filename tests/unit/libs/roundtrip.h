@@ -1,6 +1,7 @@
 /*
- * For NAME_roundtrip.inc (rpc/gen/emit_roundtrip.py): values, what was expected, and what the double of the library wrote down.  The file that
- * includes both has test_object_KIND, test_enum, expect_object and the loop over roundtrips.
+ * For NAME_roundtrip.inc (rpc/gen/emit_roundtrip.py): values, what was expected, and what the
+ * double of the library wrote down.  The file that includes both has test_object_KIND, test_enum,
+ * expect_object and the loop over roundtrips.
  */
 #pragma once
 
@@ -15,7 +16,10 @@ struct roundtrip {
 	void (*run)(void);
 };
 
-/* What a test is run with: both pointer modes; small values, the longest arrays with a status that is not 0, and NULL for device memory. */
+/*
+ * What a test is run with: both pointer modes; small values, the longest arrays with a status that
+ * is not 0, and NULL for device memory.
+ */
 static unsigned test_mode, test_pass;
 enum { PASS_SMALL, PASS_LONGEST, PASS_NULL, PASSES };
 enum { FAILED_STATUS = 13, VALUES = 96, RECORD = 4 << 20 };
@@ -47,7 +51,9 @@ static void __attribute__((unused)) test_begin(const char *name)
 
 static void *__attribute__((unused)) test_device(unsigned index)
 {
-	return test_pass == PASS_NULL ? NULL : (void *)(uintptr_t)(0x7e0000000000 + (uint64_t)index * 0x100010001000);
+	return test_pass == PASS_NULL
+		? NULL
+		: (void *)(uintptr_t)(0x7e0000000000 + (uint64_t)index * 0x100010001000);
 }
 
 static int64_t __attribute__((unused)) test_number(const char *name, unsigned index)
@@ -61,7 +67,10 @@ static int64_t __attribute__((unused)) test_number(const char *name, unsigned in
 
 static int64_t __attribute__((unused)) test_count(unsigned least, unsigned limit)
 {
-	return test_pass == PASS_LONGEST ? (int64_t)limit : test_pass == PASS_NULL ? (int64_t)least : 3 > limit ? (int64_t)limit : 3;
+	return test_pass == PASS_LONGEST ? (int64_t)limit
+		: test_pass == PASS_NULL ? (int64_t)least
+		: 3 > limit              ? (int64_t)limit
+					 : 3;
 }
 
 static void *__attribute__((unused)) test_scalar(unsigned index)
@@ -83,7 +92,8 @@ static void *__attribute__((unused)) test_array(unsigned index, size_t bytes)
 	return array;
 }
 
-static void __attribute__((unused)) append(uint8_t *to, size_t *size, const void *data, size_t bytes)
+static void __attribute__((unused))
+append(uint8_t *to, size_t *size, const void *data, size_t bytes)
 {
 	MUST(*size + bytes <= RECORD, true);
 	if (bytes)
@@ -157,36 +167,42 @@ static bool __attribute__((unused)) test_waits_for_values(void)
 	return !test_mode;
 }
 
-/* The status of a call that waits is the library's; of one that does not it is told later, or at once with CRICKET_SYNC=1. */
+/*
+ * The status of a call that waits is the library's; of one that does not it is told later, or at
+ * once with CRICKET_SYNC=1.
+ */
 static void test_result(int status, bool waits)
 {
 	int expected = double_end();
 	bool at_once = waits || loop_sync;
-	if (test.calls != 1 || test.size != test.expected_size || memcmp(test.record, test.expected, test.size))
-		fprintf(stderr, "%s, mode %u, pass %u: %u calls, %zu bytes where %zu are expected\n", test.name, test_mode, test_pass, test.calls,
-			test.size, test.expected_size);
+	if (test.calls != 1 || test.size != test.expected_size ||
+		memcmp(test.record, test.expected, test.size))
+		fprintf(stderr,
+			"%s, mode %u, pass %u: %u calls, %zu bytes where %zu are expected\n",
+			test.name, test_mode, test_pass, test.calls, test.size, test.expected_size);
 	IS(status, at_once ? expected : 0);
 	IS(loop_deferred(), !at_once && expected ? CUDA_ERROR_UNKNOWN : CUDA_SUCCESS);
 	IS(test.calls, 1);
 	IS(test.size, test.expected_size);
-	YES(!memcmp(test.record, test.expected, test.size < test.expected_size ? test.size : test.expected_size));
+	YES(!memcmp(test.record, test.expected,
+		test.size < test.expected_size ? test.size : test.expected_size));
 	IS(loop_waited, at_once);
 	IS(loop_batched, !at_once);
 }
 
-#define test_called(call, waits) \
-	do { \
-		loop_mark(); \
-		int status_ = (int)(call); \
+#define test_called(call, waits)             \
+	do {                                 \
+		loop_mark();                 \
+		int status_ = (int)(call);   \
 		test_result(status_, waits); \
 	} while (0)
 
 /* Waited for until the library has taken it once. */
-#define test_learned(call) \
-	do { \
-		ckt_lib_taken_clear(); \
-		test_called(call, true); \
-		test.calls = 0; \
+#define test_learned(call)                            \
+	do {                                          \
+		ckt_lib_taken_clear();                \
+		test_called(call, true);              \
+		test.calls = 0;                       \
 		test_called(call, double_end() != 0); \
 	} while (0)
 
@@ -216,20 +232,21 @@ static void __attribute__((unused)) test_out(const void *value, size_t bytes, un
 static void test_here(int status, int expected)
 {
 	if (status != expected)
-		fprintf(stderr, "%s: status %d where %d is expected\n", test.name, status, expected);
+		fprintf(stderr, "%s: status %d where %d is expected\n", test.name, status,
+			expected);
 	IS(status, expected);
 	IS(loop_waited + loop_batched, 0);
 	IS(test.calls, 1);
 }
 
-#define test_refused(call) \
-	do { \
-		loop_mark(); \
+#define test_refused(call)                              \
+	do {                                            \
+		loop_mark();                            \
 		test_here((int)(call), REFUSED_STATUS); \
 	} while (0)
-#define test_no_object(call) \
-	do { \
-		loop_mark(); \
+#define test_no_object(call)                              \
+	do {                                              \
+		loop_mark();                              \
 		test_here((int)(call), NO_OBJECT_STATUS); \
 	} while (0)
 

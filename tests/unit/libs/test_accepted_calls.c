@@ -1,4 +1,7 @@
-/* client/libs/accepted_calls.c: a bounded set of hashes, which forgets where it is full; what of an address matters. */
+/*
+ * client/libs/accepted_calls.c: a bounded set of hashes, which forgets where it is full; what of an
+ * address matters.
+ */
 #include "client/libs/libs.h"
 #include "rpc/cublaslt.h"
 #include "tests/unit/suite.h"
@@ -49,9 +52,12 @@ static void test_number(void)
 		IS(ckt_lib_number(i), expected[i]);
 	IS(ckt_lib_number(1024), 16);
 	IS(ckt_lib_number((uint64_t)-6), 2);
-	NO(ckt_lib_content((const uint64_t[]){1, 2}, 2) == ckt_lib_content((const uint64_t[]){2, 1}, 2));
-	NO(ckt_lib_content((const uint64_t[]){1, 0}, 2) == ckt_lib_content((const uint64_t[]){1}, 1));
-	IS(ckt_lib_content((const uint64_t[]){1, 2}, 2), ckt_lib_content((const uint64_t[]){1, 2}, 2));
+	NO(ckt_lib_content((const uint64_t[]){1, 2}, 2) ==
+		ckt_lib_content((const uint64_t[]){2, 1}, 2));
+	NO(ckt_lib_content((const uint64_t[]){1, 0}, 2) ==
+		ckt_lib_content((const uint64_t[]){1}, 1));
+	IS(ckt_lib_content((const uint64_t[]){1, 2}, 2),
+		ckt_lib_content((const uint64_t[]){1, 2}, 2));
 }
 
 /* A table in which waiting answers `answer`, or fails. */
@@ -95,4 +101,5 @@ static void test_learn(void)
 	ckt_lib_taken_clear();
 }
 
-UNIT_SUITE(first, {"set", test_set}, {"full", test_full}, {"alignment", test_alignment}, {"numbers", test_number}, {"learn", test_learn})
+UNIT_SUITE(first, {"set", test_set}, {"full", test_full}, {"alignment", test_alignment},
+	{"numbers", test_number}, {"learn", test_learn})

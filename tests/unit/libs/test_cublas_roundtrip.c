@@ -1,6 +1,7 @@
 /*
- * Every generated function of cuBLAS, from the shim (client/libs/cublas/handle.c) through its message and the worker's handler to a double of
- * the genuine library: what it is called with, in both pointer modes, is what the program gave.
+ * Every generated function of cuBLAS, from the shim (client/libs/cublas/handle.c) through its
+ * message and the worker's handler to a double of the genuine library: what it is called with, in
+ * both pointer modes, is what the program gave.
  */
 #include "client/libs/cublas/cublas.h"
 #include "server/worker/libs/cublas/cublas.h"
@@ -36,7 +37,10 @@ static int test_enum(const char *type)
 	return second;
 }
 
-/* For the API without handles: the current context's, what its last call answered, and the character of an enum's value. */
+/*
+ * For the API without handles: the current context's, what its last call answered, and the
+ * character of an enum's value.
+ */
 static cublasHandle_t test_default(void)
 {
 	struct ckt_cublas_default *own = ckt_cublas_default();
@@ -61,7 +65,8 @@ static char test_char(const char *type, int value)
 	};
 	for (size_t i = 0; i < sizeof characters / sizeof *characters; i++)
 		if (!strcmp(type, characters[i].type))
-			return (test_pass == PASS_NULL ? characters[i].large : characters[i].small)[value];
+			return (test_pass == PASS_NULL ? characters[i].large
+						       : characters[i].small)[value];
 	MUST(!"a type without characters", true);
 	return 0;
 }
@@ -94,4 +99,5 @@ static void test_without_handles(void)
 	cublasShutdown();
 }
 
-UNIT_SUITE(cublas_roundtrip, {"everything", test_everything}, {"without handles", test_without_handles})
+UNIT_SUITE(cublas_roundtrip, {"everything", test_everything},
+	{"without handles", test_without_handles})

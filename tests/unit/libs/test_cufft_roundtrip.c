@@ -1,6 +1,7 @@
 /*
- * Every generated function of cuFFT, from the shim (client/libs/cufft) through its message and the worker's handler to a double of the genuine
- * library: what it is called with is what the program gave, and the plan is on the program's stream before it is executed.
+ * Every generated function of cuFFT, from the shim (client/libs/cufft) through its message and the
+ * worker's handler to a double of the genuine library: what it is called with is what the program
+ * gave, and the plan is on the program's stream before it is executed.
  */
 #include "client/libs/cufft/cufft.h"
 #include "server/worker/libs/cufft/cufft.h"
@@ -129,16 +130,27 @@ static void test_wrong_arrays(void)
 	const struct {
 		int32_t rank;
 		uint32_t n, inembed, onembed;
-	} wrong[] = {{3, 8, 12, 12}, {3, 12, 8, 12}, {3, 12, 12, 4}, {0, 0, 0, 0}, {-1, 12, 0, 0}, {1, 4, 0, 12}, {2, 0, 8, 8}};
+	} wrong[] = {{3, 8, 12, 12}, {3, 12, 8, 12}, {3, 12, 12, 4}, {0, 0, 0, 0}, {-1, 12, 0, 0},
+		{1, 4, 0, 12}, {2, 0, 8, 8}};
 	for (size_t i = 0; i < COUNT(wrong); i++) {
-		const struct ckt_cufftMakePlanMany_args args = {.plan = plan->id, .rank = wrong[i].rank, .n = bytes, .n_len = wrong[i].n, .inembed = bytes,
-			.inembed_len = wrong[i].inembed, .onembed = bytes, .onembed_len = wrong[i].onembed};
+		const struct ckt_cufftMakePlanMany_args args = {.plan = plan->id,
+			.rank = wrong[i].rank,
+			.n = bytes,
+			.n_len = wrong[i].n,
+			.inembed = bytes,
+			.inembed_len = wrong[i].inembed,
+			.onembed = bytes,
+			.onembed_len = wrong[i].onembed};
 		uint8_t message[256];
 		size_t size = (size_t)(ckt_cufftMakePlanMany_args_put(message, &args) - message);
 		const struct ckt_proc *proc = &ckt_cufft_procs[CKT_CUFFT_PROC_CUFFTMAKEPLANMANY];
-		IS(inside_run(ckt_lib_prog(CKT_LIB_CUFFT), CKT_CUFFT_PROC_CUFFTMAKEPLANMANY, proc, message, size, false)->result, CKT_WCALL_GARBAGE);
+		IS(inside_run(ckt_lib_prog(CKT_LIB_CUFFT), CKT_CUFFT_PROC_CUFFTMAKEPLANMANY, proc,
+			   message, size, false)
+				->result,
+			CKT_WCALL_GARBAGE);
 	}
 	end();
 }
 
-UNIT_SUITE(cufft_roundtrip, {"everything", test_everything}, {"streams", test_streams}, {"captures", test_captures}, {"wrong arrays", test_wrong_arrays})
+UNIT_SUITE(cufft_roundtrip, {"everything", test_everything}, {"streams", test_streams},
+	{"captures", test_captures}, {"wrong arrays", test_wrong_arrays})

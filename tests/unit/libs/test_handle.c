@@ -53,15 +53,20 @@ static void test_answers_are_local(void)
 	IS(cublasGetAtomicsMode(handle, &atomics), CUBLAS_STATUS_SUCCESS);
 	IS(cublasGetSmCountTarget(handle, &count), CUBLAS_STATUS_SUCCESS);
 	IS(count, 0);
-	IS(cublasSetFixedPointEmulationMantissaBitCountPointer(handle, (int *)0x1234), CUBLAS_STATUS_SUCCESS);
-	IS(cublasGetFixedPointEmulationMantissaBitCountPointer(handle, &bits), CUBLAS_STATUS_SUCCESS);
+	IS(cublasSetFixedPointEmulationMantissaBitCountPointer(handle, (int *)0x1234),
+		CUBLAS_STATUS_SUCCESS);
+	IS(cublasGetFixedPointEmulationMantissaBitCountPointer(handle, &bits),
+		CUBLAS_STATUS_SUCCESS);
 	YES(bits == (int *)0x1234);
 	IS(cublasGetStream_v2(handle, NULL), CUBLAS_STATUS_INVALID_VALUE);
 	IS(cublasGetMathMode(handle, NULL), CUBLAS_STATUS_INVALID_VALUE);
 	IS(cublasGetPointerMode_v2(NULL, &pointer), CUBLAS_STATUS_NOT_INITIALIZED);
 	IS(cublasSetPointerMode_v2(handle, (cublasPointerMode_t)2), CUBLAS_STATUS_INVALID_VALUE);
 	IS(cublasSetMathMode(handle, (cublasMath_t)5), CUBLAS_STATUS_INVALID_VALUE);
-	IS(cublasSetMathMode(handle, (cublasMath_t)(CUBLAS_DEFAULT_MATH | CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION)), CUBLAS_STATUS_SUCCESS);
+	IS(cublasSetMathMode(handle,
+		   (cublasMath_t)(CUBLAS_DEFAULT_MATH |
+			   CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION)),
+		CUBLAS_STATUS_SUCCESS);
 	IS(cublasSetSmCountTarget(handle, -1), CUBLAS_STATUS_INVALID_VALUE);
 	IS(cublasSetStream_v2(handle, (cudaStream_t)0x777777), CUBLAS_STATUS_INVALID_VALUE);
 	IS(cublasSetWorkspace_v2(handle, (void *)0x1010, 4096), CUBLAS_STATUS_INVALID_VALUE);
@@ -79,7 +84,8 @@ static void test_set_at_once(void)
 	for (int i = 0; i < 3; i++) {
 		loop_mark();
 		IS(cublasSetStream_v2(handle, stream), CUBLAS_STATUS_SUCCESS);
-		IS(cublasSetWorkspace_v2(handle, (void *)(uintptr_t)memory, 65536), CUBLAS_STATUS_SUCCESS);
+		IS(cublasSetWorkspace_v2(handle, (void *)(uintptr_t)memory, 65536),
+			CUBLAS_STATUS_SUCCESS);
 		IS(cublasSetMathMode(handle, CUBLAS_TF32_TENSOR_OP_MATH), CUBLAS_STATUS_SUCCESS);
 		IS(loop_batched, 0);
 		YES(ckt_cublas_take_handle(handle) != NULL);
@@ -104,7 +110,10 @@ static void test_set_at_once(void)
 	IS(loop_deferred(), CUDA_SUCCESS);
 }
 
-/* Calls of a capture use memory of the session's, one for each stream; before and behind it the library has its own. */
+/*
+ * Calls of a capture use memory of the session's, one for each stream; before and behind it the
+ * library has its own.
+ */
 static void test_capture_workspace(void)
 {
 	cublasHandle_t handle = make();
@@ -164,7 +173,10 @@ static void test_environment_mode(void)
 	IS(loop_deferred(), CUDA_SUCCESS);
 }
 
-/* On a stream that captures a call becomes a node, and keeps the handle's workspace; a scalar cannot come back from there. */
+/*
+ * On a stream that captures a call becomes a node, and keeps the handle's workspace; a scalar
+ * cannot come back from there.
+ */
 static void test_capture(void)
 {
 	float one = 1, dot = 0;
@@ -172,13 +184,16 @@ static void test_capture(void)
 	loop_captures = true;
 	ckt_cublas_take_handle(handle);
 	loop_mark();
-	IS(cublasSgemm_v2(handle, CUBLAS_OP_N, CUBLAS_OP_N, 2, 2, 2, &one, NULL, 2, NULL, 2, &one, NULL, 2), CUBLAS_STATUS_SUCCESS);
+	IS(cublasSgemm_v2(handle, CUBLAS_OP_N, CUBLAS_OP_N, 2, 2, 2, &one, NULL, 2, NULL, 2, &one,
+		   NULL, 2),
+		CUBLAS_STATUS_SUCCESS);
 	IS(loop_captured, CKT_LIB_PROC(CKT_LIB_CUBLAS, CKT_CUBLAS_PROC_CUBLASSGEMM_V2));
 	IS(loop_captured_workspace, (uintptr_t)double_cublas.workspace);
 	IS(cublasSdot_v2(handle, 4, NULL, 1, NULL, 1, &dot), CUBLAS_STATUS_NOT_SUPPORTED);
 	/* What was neither captured nor done did not succeed. */
 	loop_capture_ended = true;
-	YES(cublasSgemm_v2(handle, CUBLAS_OP_N, CUBLAS_OP_N, 2, 2, 2, &one, NULL, 2, NULL, 2, &one, NULL, 2) != CUBLAS_STATUS_SUCCESS);
+	YES(cublasSgemm_v2(handle, CUBLAS_OP_N, CUBLAS_OP_N, 2, 2, 2, &one, NULL, 2, NULL, 2, &one,
+		    NULL, 2) != CUBLAS_STATUS_SUCCESS);
 	loop_capture_ended = false;
 	loop_captures = false;
 	IS(loop_waited + loop_batched, 0);
@@ -198,4 +213,7 @@ static void test_errors(void)
 	YES(once);
 }
 
-UNIT_SUITE(handle, {"life", test_life}, {"answers are local", test_answers_are_local}, {"set at once", test_set_at_once}, {"capture workspace", test_capture_workspace}, {"environment mode", test_environment_mode}, {"capture", test_capture}, {"errors", test_errors})
+UNIT_SUITE(handle, {"life", test_life}, {"answers are local", test_answers_are_local},
+	{"set at once", test_set_at_once}, {"capture workspace", test_capture_workspace},
+	{"environment mode", test_environment_mode}, {"capture", test_capture},
+	{"errors", test_errors})

@@ -1,6 +1,7 @@
 /*
- * A hostile server, of client/libs/libs.c, accepted_calls.c and client/libs/cublas/handle.c: whatever it answers, the shim reads its answer and nothing else, and a
- * result that did not come whole is no success.
+ * A hostile server, of client/libs/libs.c, accepted_calls.c and client/libs/cublas/handle.c:
+ * whatever it answers, the shim reads its answer and nothing else, and a result that did not come
+ * whole is no success.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +12,8 @@
 
 enum { ROUNDS = 3000 };
 
-static cublasStatus_t dot(cublasHandle_t handle, int n, const float *x, int incx, const float *y, int incy, float *result)
+static cublasStatus_t dot(cublasHandle_t handle, int n, const float *x, int incx, const float *y,
+	int incy, float *result)
 {
 	*result = 10;
 	return CUBLAS_STATUS_SUCCESS;
@@ -43,10 +45,15 @@ static void test_answers(void)
 		made++;
 		cublasMath_t mode;
 		cublasGetMathMode(handle, &mode);
-		/* Scalars that come back to the host: the place behind them stays as it is, whatever length the answer has. */
-		status = cublasSdot_v2(handle, 3, (const float *)0x1000, 1, (const float *)0x2000, 1, &sum[1]);
+		/*
+		 * Scalars that come back to the host: the place behind them stays as it is,
+		 * whatever length the answer has.
+		 */
+		status = cublasSdot_v2(
+			handle, 3, (const float *)0x1000, 1, (const float *)0x2000, 1, &sum[1]);
 		YES(sum[0] == 1.5f && sum[2] == 3.5f && sum[3] == 4.5f);
-		short_of += status == CUBLAS_STATUS_INTERNAL_ERROR || status == CUBLAS_STATUS_EXECUTION_FAILED;
+		short_of += status == CUBLAS_STATUS_INTERNAL_ERROR ||
+			status == CUBLAS_STATUS_EXECUTION_FAILED;
 		cublasIsamax_v2(handle, 3, (const float *)0x1000, 1, &place);
 		loop_lies = 0;
 		cublasDestroy_v2(handle);

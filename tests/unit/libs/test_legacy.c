@@ -1,4 +1,7 @@
-/* client/libs/cublas/legacy.c: the handle that a context's calls go to, its error, memory, characters.  Its calls: test_cublas_roundtrip.c. */
+/*
+ * client/libs/cublas/legacy.c: the handle that a context's calls go to, its error, memory,
+ * characters.  Its calls: test_cublas_roundtrip.c.
+ */
 #include "client/libs/cublas/cublas.h"
 #include "tests/unit/libs/double_cublas.h"
 #include "tests/unit/libs/loop.h"
@@ -11,17 +14,19 @@ cublasStatus_t cublasAlloc(int n, int size, void **memory);
 cublasStatus_t cublasFree(void *memory);
 cublasStatus_t cublasSetKernelStream(cudaStream_t stream);
 float cublasSdot(int n, const float *x, int incx, const float *y, int incy);
-void cublasSgemm(char transa, char transb, int m, int n, int k, float alpha, const float *A, int lda, const float *B, int ldb, float beta, float *C,
-		 int ldc);
+void cublasSgemm(char transa, char transb, int m, int n, int k, float alpha, const float *A,
+	int lda, const float *B, int ldb, float beta, float *C, int ldc);
 
-static cublasStatus_t dot(cublasHandle_t handle, int n, const float *x, int incx, const float *y, int incy, float *result)
+static cublasStatus_t dot(cublasHandle_t handle, int n, const float *x, int incx, const float *y,
+	int incy, float *result)
 {
 	*result = 42;
 	return (cublasStatus_t)double_cublas.status;
 }
 
-static cublasStatus_t gemm(cublasHandle_t handle, cublasOperation_t transa, cublasOperation_t transb, int m, int n, int k, const float *alpha,
-			   const float *A, int lda, const float *B, int ldb, const float *beta, float *C, int ldc)
+static cublasStatus_t gemm(cublasHandle_t handle, cublasOperation_t transa,
+	cublasOperation_t transb, int m, int n, int k, const float *alpha, const float *A, int lda,
+	const float *B, int ldb, const float *beta, float *C, int ldc)
 {
 	double_cublas.calls++;
 	return CUBLAS_STATUS_SUCCESS;

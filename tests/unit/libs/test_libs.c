@@ -26,7 +26,8 @@ static void test_found(void)
 	static struct ckt_lib_opened opened;
 	/* Neither in the process nor beside this program. */
 	YES(ckt_client() == NULL);
-	IS(ckt_lib_open(&opened, "toy", CKT_LIB_PROC(CKT_LIB_CUBLAS, 1), 130000), CUDA_ERROR_NOT_INITIALIZED);
+	IS(ckt_lib_open(&opened, "toy", CKT_LIB_PROC(CKT_LIB_CUBLAS, 1), 130000),
+		CUDA_ERROR_NOT_INITIALIZED);
 	/* Opened by someone else, under another name than a shim asks for, and for itself alone. */
 	void *own = dlopen(libcuda, RTLD_NOW | RTLD_LOCAL);
 	MUST(own != NULL, true);
@@ -61,7 +62,10 @@ static CUresult held_up(struct ckt_call *call, uint32_t proc, size_t bytes, unsi
 
 static void *open_it(void *opened)
 {
-	return ckt_lib_open(opened, "toy", CKT_LIB_PROC(CKT_LIB_CUBLAS, 1), 130000) == CUDA_ERROR_NOT_SUPPORTED ? opened : NULL;
+	return ckt_lib_open(opened, "toy", CKT_LIB_PROC(CKT_LIB_CUBLAS, 1), 130000) ==
+			CUDA_ERROR_NOT_SUPPORTED
+		? opened
+		: NULL;
 }
 
 static void test_fork(void)
@@ -81,7 +85,7 @@ static void test_fork(void)
 	pid_t pid = fork();
 	if (pid == 0) {
 		child = true;
-		alarm(20);	/* ends a child that waits for the thread */
+		alarm(20); /* ends a child that waits for the thread */
 		_exit(open_it(&opened) ? 0 : 1);
 	}
 	MUST(pid > 0, true);

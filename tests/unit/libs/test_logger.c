@@ -29,7 +29,8 @@ static void call_some(void)
 	int mode;
 	cublasCreate_v2(NULL);
 	cublasGetMathMode(NULL, (cublasMath_t *)&mode);
-	cublasSgemm_v2(NULL, CUBLAS_OP_N, CUBLAS_OP_N, 1, 1, 1, NULL, NULL, 1, NULL, 1, NULL, NULL, 1);
+	cublasSgemm_v2(
+		NULL, CUBLAS_OP_N, CUBLAS_OP_N, 1, 1, 1, NULL, NULL, 1, NULL, 1, NULL, NULL, 1);
 }
 
 static void test_callback(void)

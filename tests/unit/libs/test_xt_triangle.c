@@ -1,4 +1,7 @@
-/* client/libs/cublas/xt_triangle.c: blocks go in the order in which they depend on each other, in place too. */
+/*
+ * client/libs/cublas/xt_triangle.c: blocks go in the order in which they depend on each other, in
+ * place too.
+ */
 #include "tests/unit/libs/xt_bench.h"
 
 #include <math.h>
@@ -27,17 +30,22 @@ static void test_both_ways(void)
 		triangle(a, upper);
 		bench_fill(b, LD * LD, 3);
 		memcpy(product, b, sizeof b);
-		IS(cublasXtDtrmm(handle, CUBLAS_SIDE_LEFT, uplo, op, CUBLAS_DIAG_NON_UNIT, M, N, &alpha, a, LD, product, LD, product, LD), CUBLAS_STATUS_SUCCESS);
+		IS(cublasXtDtrmm(handle, CUBLAS_SIDE_LEFT, uplo, op, CUBLAS_DIAG_NON_UNIT, M, N,
+			   &alpha, a, LD, product, LD, product, LD),
+			CUBLAS_STATUS_SUCCESS);
 		/* Three rows of blocks with one, two and three terms, twice. */
 		IS(bench_calls, 12);
 		for (int j = 0; j < N; j++)
 			for (int i = 0; i < M; i++) {
 				double sum = 0;
 				for (int l = 0; l <= i; l++)
-					sum += (upper ? a[l + i * LD] : a[i + l * LD]) * b[l + j * LD];
+					sum += (upper ? a[l + i * LD] : a[i + l * LD]) *
+						b[l + j * LD];
 				IS(product[i + j * LD], alpha * sum);
 			}
-		IS(cublasXtDtrsm(handle, CUBLAS_SIDE_LEFT, uplo, op, CUBLAS_DIAG_NON_UNIT, M, N, &two, a, LD, product, LD), CUBLAS_STATUS_SUCCESS);
+		IS(cublasXtDtrsm(handle, CUBLAS_SIDE_LEFT, uplo, op, CUBLAS_DIAG_NON_UNIT, M, N,
+			   &two, a, LD, product, LD),
+			CUBLAS_STATUS_SUCCESS);
 		IS(bench_calls, 24);
 		for (int j = 0; j < N; j++)
 			for (int i = 0; i < M; i++)

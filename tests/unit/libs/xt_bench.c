@@ -54,19 +54,23 @@ static CUresult stream_done(CUstream stream)
 	return CUDA_SUCCESS;
 }
 
-static CUresult pointer_attribute(void *ret_value, CUpointer_attribute attribute, CUdeviceptr address)
+static CUresult pointer_attribute(
+	void *ret_value, CUpointer_attribute attribute, CUdeviceptr address)
 {
 	for (unsigned i = 0; i < place_count; i++) {
 		if (address < places[i].from || address >= places[i].to)
 			continue;
-		*(int *)ret_value = attribute == CU_POINTER_ATTRIBUTE_MEMORY_TYPE ? CU_MEMORYTYPE_DEVICE :
-				    attribute == CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL ? places[i].device : 0;
+		*(int *)ret_value = attribute == CU_POINTER_ATTRIBUTE_MEMORY_TYPE
+			? CU_MEMORYTYPE_DEVICE
+			: attribute == CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL ? places[i].device
+									   : 0;
 		return CUDA_SUCCESS;
 	}
 	return CUDA_ERROR_INVALID_VALUE;
 }
 
-static const struct ckt_client_devices devices = {count_devices, retain, release_device, push, pop, stream_create, stream_done, stream_done, pointer_attribute};
+static const struct ckt_client_devices devices = {count_devices, retain, release_device, push, pop,
+	stream_create, stream_done, stream_done, pointer_attribute};
 
 static CUresult allocate(size_t bytes, uint64_t *ret_address)
 {
@@ -88,8 +92,11 @@ static CUresult give_back(uint64_t address)
 
 static CUresult copy(const CUDA_MEMCPY2D *c, CUstream stream, bool async)
 {
-	const uint8_t *from = c->srcMemoryType == CU_MEMORYTYPE_HOST ? c->srcHost : (const void *)(uintptr_t)c->srcDevice;
-	uint8_t *to = c->dstMemoryType == CU_MEMORYTYPE_HOST ? c->dstHost : (void *)(uintptr_t)c->dstDevice;
+	const uint8_t *from = c->srcMemoryType == CU_MEMORYTYPE_HOST
+		? c->srcHost
+		: (const void *)(uintptr_t)c->srcDevice;
+	uint8_t *to = c->dstMemoryType == CU_MEMORYTYPE_HOST ? c->dstHost
+							     : (void *)(uintptr_t)c->dstDevice;
 	for (size_t row = 0; row < c->Height; row++)
 		memcpy(to + row * c->dstPitch, from + row * c->srcPitch, c->WidthInBytes);
 	bench_copies++;
@@ -101,8 +108,9 @@ static double at(const double *a, int64_t ld, cublasOperation_t op, int64_t i, i
 	return op == CUBLAS_OP_N ? a[i + j * ld] : a[j + i * ld];
 }
 
-void bench_gemm(cublasOperation_t transa, cublasOperation_t transb, int64_t m, int64_t n, int64_t k, double alpha, const double *a, int64_t lda,
-		const double *b, int64_t ldb, double beta, double *c, int64_t ldc)
+void bench_gemm(cublasOperation_t transa, cublasOperation_t transb, int64_t m, int64_t n, int64_t k,
+	double alpha, const double *a, int64_t lda, const double *b, int64_t ldb, double beta,
+	double *c, int64_t ldc)
 {
 	for (int64_t j = 0; j < n; j++)
 		for (int64_t i = 0; i < m; i++) {
@@ -113,16 +121,19 @@ void bench_gemm(cublasOperation_t transa, cublasOperation_t transb, int64_t m, i
 		}
 }
 
-static cublasStatus_t gemm(cublasHandle_t handle, cublasOperation_t transa, cublasOperation_t transb, int64_t m, int64_t n, int64_t k, const double *alpha,
-			   const double *a, int64_t lda, const double *b, int64_t ldb, const double *beta, double *c, int64_t ldc)
+static cublasStatus_t gemm(cublasHandle_t handle, cublasOperation_t transa,
+	cublasOperation_t transb, int64_t m, int64_t n, int64_t k, const double *alpha,
+	const double *a, int64_t lda, const double *b, int64_t ldb, const double *beta, double *c,
+	int64_t ldc)
 {
 	bench_calls++;
 	bench_gemm(transa, transb, m, n, k, *alpha, a, lda, b, ldb, *beta, c, ldc);
 	return CUBLAS_STATUS_SUCCESS;
 }
 
-static cublasStatus_t syrk(cublasHandle_t handle, cublasFillMode_t uplo, cublasOperation_t trans, int64_t n, int64_t k, const double *alpha,
-			   const double *a, int64_t lda, const double *beta, double *c, int64_t ldc)
+static cublasStatus_t syrk(cublasHandle_t handle, cublasFillMode_t uplo, cublasOperation_t trans,
+	int64_t n, int64_t k, const double *alpha, const double *a, int64_t lda, const double *beta,
+	double *c, int64_t ldc)
 {
 	bench_calls++;
 	cublasOperation_t other = trans == CUBLAS_OP_N ? CUBLAS_OP_T : CUBLAS_OP_N;
@@ -132,14 +143,16 @@ static cublasStatus_t syrk(cublasHandle_t handle, cublasFillMode_t uplo, cublasO
 				double sum = 0;
 				for (int64_t l = 0; l < k; l++)
 					sum += at(a, lda, trans, i, l) * at(a, lda, other, l, j);
-				c[i + j * ldc] = *alpha * sum + (*beta == 0 ? 0 : *beta * c[i + j * ldc]);
+				c[i + j * ldc] =
+					*alpha * sum + (*beta == 0 ? 0 : *beta * c[i + j * ldc]);
 			}
 	return CUBLAS_STATUS_SUCCESS;
 }
 
 /* On the left, of what op(a) makes a lower triangle, not unit: all that the tests use. */
-static cublasStatus_t trsm(cublasHandle_t handle, cublasSideMode_t side, cublasFillMode_t uplo, cublasOperation_t trans, cublasDiagType_t diag, int64_t m,
-			   int64_t n, const double *alpha, const double *a, int64_t lda, double *b, int64_t ldb)
+static cublasStatus_t trsm(cublasHandle_t handle, cublasSideMode_t side, cublasFillMode_t uplo,
+	cublasOperation_t trans, cublasDiagType_t diag, int64_t m, int64_t n, const double *alpha,
+	const double *a, int64_t lda, double *b, int64_t ldb)
 {
 	bench_calls++;
 	for (int64_t j = 0; j < n; j++)
@@ -152,8 +165,9 @@ static cublasStatus_t trsm(cublasHandle_t handle, cublasSideMode_t side, cublasF
 	return CUBLAS_STATUS_SUCCESS;
 }
 
-static cublasStatus_t trmm(cublasHandle_t handle, cublasSideMode_t side, cublasFillMode_t uplo, cublasOperation_t trans, cublasDiagType_t diag, int64_t m,
-			   int64_t n, const double *alpha, const double *a, int64_t lda, const double *b, int64_t ldb, double *c, int64_t ldc)
+static cublasStatus_t trmm(cublasHandle_t handle, cublasSideMode_t side, cublasFillMode_t uplo,
+	cublasOperation_t trans, cublasDiagType_t diag, int64_t m, int64_t n, const double *alpha,
+	const double *a, int64_t lda, const double *b, int64_t ldb, double *c, int64_t ldc)
 {
 	bench_calls++;
 	for (int64_t j = 0; j < n; j++)

@@ -31,7 +31,8 @@ static struct {
 } answers[ANSWERS];
 
 /* Writes a line, waits where that is wanted, and gives the answer. */
-__attribute__((format(printf, 2, 3))) static ncclResult_t say(const char *function, const char *format, ...)
+__attribute__((format(printf, 2, 3))) static ncclResult_t say(
+	const char *function, const char *format, ...)
 {
 	va_list list;
 	ncclResult_t status = ncclSuccess;
@@ -76,8 +77,11 @@ static ncclComm_t make(int ranks, int rank, const ncclConfig_t *config)
 	return (ncclComm_t)c;
 }
 
-/* As the library: a communicator that does not block is there at once, and one that failed is not. */
-static ncclResult_t given(ncclResult_t status, ncclComm_t *comm, int ranks, int rank, const ncclConfig_t *config)
+/*
+ * As the library: a communicator that does not block is there at once, and one that failed is not.
+ */
+static ncclResult_t given(
+	ncclResult_t status, ncclComm_t *comm, int ranks, int rank, const ncclConfig_t *config)
 {
 	*comm = !status || status == ncclInProgress ? make(ranks, rank, config) : NULL;
 	return status;
@@ -85,30 +89,40 @@ static ncclResult_t given(ncclResult_t status, ncclComm_t *comm, int ranks, int 
 
 static ncclResult_t init_rank(ncclComm_t *comm, int ranks, ncclUniqueId id, int rank)
 {
-	return given(say("ncclCommInitRank", "%d %d id %d", ranks, rank, id.internal[0]), comm, ranks, rank, NULL);
+	return given(say("ncclCommInitRank", "%d %d id %d", ranks, rank, id.internal[0]), comm,
+		ranks, rank, NULL);
 }
 
-static ncclResult_t init_config(ncclComm_t *comm, int ranks, ncclUniqueId id, int rank, ncclConfig_t *config)
+static ncclResult_t init_config(
+	ncclComm_t *comm, int ranks, ncclUniqueId id, int rank, ncclConfig_t *config)
 {
-	return given(say("ncclCommInitRankConfig", "%d %d id %d", ranks, rank, id.internal[0]), comm, ranks, rank, config);
+	return given(say("ncclCommInitRankConfig", "%d %d id %d", ranks, rank, id.internal[0]),
+		comm, ranks, rank, config);
 }
 
-static ncclResult_t init_scalable(ncclComm_t *comm, int ranks, int rank, int count, ncclUniqueId *ids, ncclConfig_t *config)
+static ncclResult_t init_scalable(
+	ncclComm_t *comm, int ranks, int rank, int count, ncclUniqueId *ids, ncclConfig_t *config)
 {
-	return given(say("ncclCommInitRankScalable", "%d %d ids %d: %d ... %d", ranks, rank, count, ids[0].internal[0], ids[count - 1].internal[0]),
-		     comm, ranks, rank, config);
+	return given(say("ncclCommInitRankScalable", "%d %d ids %d: %d ... %d", ranks, rank, count,
+			     ids[0].internal[0], ids[count - 1].internal[0]),
+		comm, ranks, rank, config);
 }
 
-static ncclResult_t split(ncclComm_t comm, int color, int key, ncclComm_t *made, ncclConfig_t *config)
+static ncclResult_t split(
+	ncclComm_t comm, int color, int key, ncclComm_t *made, ncclConfig_t *config)
 {
-	ncclResult_t status = say("ncclCommSplit", "comm %d color %d key %d", number(comm), color, key);
+	ncclResult_t status =
+		say("ncclCommSplit", "comm %d color %d key %d", number(comm), color, key);
 	*made = NULL;
 	return color == NCCL_SPLIT_NOCOLOR ? status : given(status, made, 2, 1, config);
 }
 
-static ncclResult_t shrink(ncclComm_t comm, int *excluded, int count, ncclComm_t *made, ncclConfig_t *config, int flags)
+static ncclResult_t shrink(ncclComm_t comm, int *excluded, int count, ncclComm_t *made,
+	ncclConfig_t *config, int flags)
 {
-	return given(say("ncclCommShrink", "comm %d without %d: %d flags %d", number(comm), count, excluded[0], flags), made, 3, 2, config);
+	return given(say("ncclCommShrink", "comm %d without %d: %d flags %d", number(comm), count,
+			     excluded[0], flags),
+		made, 3, 2, config);
 }
 
 static ncclResult_t finalize(ncclComm_t comm)
@@ -184,12 +198,15 @@ static ncclResult_t rank_of(const ncclComm_t comm, int *rank)
 	return ncclSuccess;
 }
 
-static ncclResult_t operator_make(ncclRedOp_t *op, void *scalar, ncclDataType_t type, ncclScalarResidence_t residence, ncclComm_t comm)
+static ncclResult_t operator_make(ncclRedOp_t *op, void *scalar, ncclDataType_t type,
+	ncclScalarResidence_t residence, ncclComm_t comm)
 {
 	*op = (ncclRedOp_t)(1000 + operators++);
 	if (residence == ncclScalarDevice)
-		return say("ncclRedOpCreatePreMulSum", "%d at %p type %d comm %d", *op, scalar, type, number(comm));
-	return say("ncclRedOpCreatePreMulSum", "%d of %02x%02x type %d comm %d", *op, ((uint8_t *)scalar)[0], ((uint8_t *)scalar)[1], type, number(comm));
+		return say("ncclRedOpCreatePreMulSum", "%d at %p type %d comm %d", *op, scalar,
+			type, number(comm));
+	return say("ncclRedOpCreatePreMulSum", "%d of %02x%02x type %d comm %d", *op,
+		((uint8_t *)scalar)[0], ((uint8_t *)scalar)[1], type, number(comm));
 }
 
 static ncclResult_t operator_end(ncclRedOp_t op, ncclComm_t comm)
@@ -197,20 +214,26 @@ static ncclResult_t operator_end(ncclRedOp_t op, ncclComm_t comm)
 	return say("ncclRedOpDestroy", "%d comm %d", op, number(comm));
 }
 
-#define REDUCED(name, function) \
-	static ncclResult_t name(const void *s, void *r, size_t count, ncclDataType_t type, ncclRedOp_t op, ncclComm_t comm, cudaStream_t stream) \
-	{ \
-		return say(#function, "%p %p %zu type %d op %d comm %d stream %p", s, r, count, type, op, number(comm), (void *)stream); \
+#define REDUCED(name, function)                                                                 \
+	static ncclResult_t name(const void *s, void *r, size_t count, ncclDataType_t type,     \
+		ncclRedOp_t op, ncclComm_t comm, cudaStream_t stream)                           \
+	{                                                                                       \
+		return say(#function, "%p %p %zu type %d op %d comm %d stream %p", s, r, count, \
+			type, op, number(comm), (void *)stream);                                \
 	}
-#define MOVED(name, function) \
-	static ncclResult_t name(const void *s, void *r, size_t count, ncclDataType_t type, ncclComm_t comm, cudaStream_t stream) \
-	{ \
-		return say(#function, "%p %p %zu type %d comm %d stream %p", s, r, count, type, number(comm), (void *)stream); \
+#define MOVED(name, function)                                                                   \
+	static ncclResult_t name(const void *s, void *r, size_t count, ncclDataType_t type,     \
+		ncclComm_t comm, cudaStream_t stream)                                           \
+	{                                                                                       \
+		return say(#function, "%p %p %zu type %d comm %d stream %p", s, r, count, type, \
+			number(comm), (void *)stream);                                          \
 	}
-#define ROOTED(name, function) \
-	static ncclResult_t name(const void *s, void *r, size_t count, ncclDataType_t type, int root, ncclComm_t comm, cudaStream_t stream) \
-	{ \
-		return say(#function, "%p %p %zu type %d root %d comm %d stream %p", s, r, count, type, root, number(comm), (void *)stream); \
+#define ROOTED(name, function)                                                                    \
+	static ncclResult_t name(const void *s, void *r, size_t count, ncclDataType_t type,       \
+		int root, ncclComm_t comm, cudaStream_t stream)                                   \
+	{                                                                                         \
+		return say(#function, "%p %p %zu type %d root %d comm %d stream %p", s, r, count, \
+			type, root, number(comm), (void *)stream);                                \
 	}
 
 REDUCED(all_reduce, ncclAllReduce)
@@ -221,19 +244,25 @@ ROOTED(broadcast, ncclBroadcast)
 ROOTED(gather, ncclGather)
 ROOTED(scatter, ncclScatter)
 
-static ncclResult_t reduce(const void *s, void *r, size_t count, ncclDataType_t type, ncclRedOp_t op, int root, ncclComm_t comm, cudaStream_t stream)
+static ncclResult_t reduce(const void *s, void *r, size_t count, ncclDataType_t type,
+	ncclRedOp_t op, int root, ncclComm_t comm, cudaStream_t stream)
 {
-	return say("ncclReduce", "%p %p %zu type %d op %d root %d comm %d stream %p", s, r, count, type, op, root, number(comm), (void *)stream);
+	return say("ncclReduce", "%p %p %zu type %d op %d root %d comm %d stream %p", s, r, count,
+		type, op, root, number(comm), (void *)stream);
 }
 
-static ncclResult_t send_one(const void *s, size_t count, ncclDataType_t type, int peer, ncclComm_t comm, cudaStream_t stream)
+static ncclResult_t send_one(const void *s, size_t count, ncclDataType_t type, int peer,
+	ncclComm_t comm, cudaStream_t stream)
 {
-	return say("ncclSend", "%p %zu type %d peer %d comm %d stream %p", s, count, type, peer, number(comm), (void *)stream);
+	return say("ncclSend", "%p %zu type %d peer %d comm %d stream %p", s, count, type, peer,
+		number(comm), (void *)stream);
 }
 
-static ncclResult_t receive_one(void *r, size_t count, ncclDataType_t type, int peer, ncclComm_t comm, cudaStream_t stream)
+static ncclResult_t receive_one(
+	void *r, size_t count, ncclDataType_t type, int peer, ncclComm_t comm, cudaStream_t stream)
 {
-	return say("ncclRecv", "%p %zu type %d peer %d comm %d stream %p", r, count, type, peer, number(comm), (void *)stream);
+	return say("ncclRecv", "%p %zu type %d peer %d comm %d stream %p", r, count, type, peer,
+		number(comm), (void *)stream);
 }
 
 static ncclResult_t group_start(void)
@@ -254,14 +283,36 @@ static ncclResult_t simulate_end(ncclSimInfo_t *info)
 
 void double_begin(void)
 {
-	ckt_nccl = (struct ckt_nccl_functions){
-		.ncclCommInitRank = init_rank, .ncclCommInitRankConfig = init_config, .ncclCommInitRankScalable = init_scalable, .ncclCommSplit = split,
-		.ncclCommShrink = shrink, .ncclCommFinalize = finalize, .ncclCommDestroy = destroy, .ncclCommAbort = abort_comm, .ncclCommRevoke = revoke_comm,
-		.ncclGetUniqueId = unique_id, .ncclGetVersion = get_version, .ncclGetErrorString = error_string, .ncclGetLastError = last_error,
-		.ncclCommGetAsyncError = async_error, .ncclCommCount = count_of, .ncclCommUserRank = rank_of, .ncclRedOpCreatePreMulSum = operator_make,
-		.ncclRedOpDestroy = operator_end, .ncclAllReduce = all_reduce, .ncclReduceScatter = reduce_scatter, .ncclAllGather = all_gather,
-		.ncclAlltoAll = all_to_all, .ncclBroadcast = broadcast, .ncclGather = gather, .ncclScatter = scatter, .ncclReduce = reduce,
-		.ncclSend = send_one, .ncclRecv = receive_one, .ncclGroupStart = group_start, .ncclGroupEnd = group_end,
+	ckt_nccl = (struct ckt_nccl_functions){.ncclCommInitRank = init_rank,
+		.ncclCommInitRankConfig = init_config,
+		.ncclCommInitRankScalable = init_scalable,
+		.ncclCommSplit = split,
+		.ncclCommShrink = shrink,
+		.ncclCommFinalize = finalize,
+		.ncclCommDestroy = destroy,
+		.ncclCommAbort = abort_comm,
+		.ncclCommRevoke = revoke_comm,
+		.ncclGetUniqueId = unique_id,
+		.ncclGetVersion = get_version,
+		.ncclGetErrorString = error_string,
+		.ncclGetLastError = last_error,
+		.ncclCommGetAsyncError = async_error,
+		.ncclCommCount = count_of,
+		.ncclCommUserRank = rank_of,
+		.ncclRedOpCreatePreMulSum = operator_make,
+		.ncclRedOpDestroy = operator_end,
+		.ncclAllReduce = all_reduce,
+		.ncclReduceScatter = reduce_scatter,
+		.ncclAllGather = all_gather,
+		.ncclAlltoAll = all_to_all,
+		.ncclBroadcast = broadcast,
+		.ncclGather = gather,
+		.ncclScatter = scatter,
+		.ncclReduce = reduce,
+		.ncclSend = send_one,
+		.ncclRecv = receive_one,
+		.ncclGroupStart = group_start,
+		.ncclGroupEnd = group_end,
 		.ncclGroupSimulateEnd = simulate_end};
 	memset(answers, 0, sizeof answers);
 	double_state = ncclSuccess;

@@ -1,6 +1,6 @@
 /*
- * A double of the genuine NCCL: it writes down what it is called with, and answers as it is told.  A communicator is a struct of its own, whose
- * number stands for it in what is written.
+ * A double of the genuine NCCL: it writes down what it is called with, and answers as it is told.
+ * A communicator is a struct of its own, whose number stands for it in what is written.
  */
 #pragma once
 
@@ -19,7 +19,10 @@ void double_hold(const char *function);
 void double_await(unsigned count);
 /* How many communicators there are, and how many calls were made on one that had ended. */
 unsigned double_living(void), double_astray(void);
-/* The config that the last communicator was made with; size 0: none was given.  Its names are copies. */
+/*
+ * The config that the last communicator was made with; size 0: none was given.  Its names are
+ * copies.
+ */
 extern struct ckt_nccl_config double_config;
 extern char double_net[64], double_name[64];
 /* What ncclCommGetAsyncError says of a communicator. */

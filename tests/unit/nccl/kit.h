@@ -1,4 +1,7 @@
-/* What the tests of NCCL's shim share: it runs over the worker's handlers and a double of the genuine library, in one process. */
+/*
+ * What the tests of NCCL's shim share: it runs over the worker's handlers and a double of the
+ * genuine library, in one process.
+ */
 #pragma once
 
 #include "client/libs/nccl/nccl.h"

@@ -65,10 +65,14 @@ static void test_registrations(void)
 	IS(ncclCommDeregister(comm, handle), ncclSuccess);
 	IS(ncclCommDeregister(comm, handle), ncclInvalidUsage);
 	IS(ncclCommDeregister(comm, NULL), ncclSuccess);
-	IS(ncclCommWindowRegister(comm, memory, 4096, &window, NCCL_WIN_COLL_SYMMETRIC), ncclSuccess);
+	IS(ncclCommWindowRegister(comm, memory, 4096, &window, NCCL_WIN_COLL_SYMMETRIC),
+		ncclSuccess);
 	YES(!window);
 	IS(ncclCommWindowDeregister(comm, window), ncclSuccess);
-	/* Pointers are not looked at without NCCL_CHECK_POINTERS; the other one goes with its communicator. */
+	/*
+	 * Pointers are not looked at without NCCL_CHECK_POINTERS; the other one goes with its
+	 * communicator.
+	 */
 	IS(ncclCommRegister(comm, NULL, 4096, &handle), ncclSuccess);
 	IS(ncclCommDeregister(comm, handle), ncclSuccess);
 	IS(ncclCommRegister(comm, memory, 4096, NULL), ncclInvalidArgument);
@@ -89,9 +93,12 @@ static void test_operators(void)
 	ncclComm_t comm = kit_comm(2, 0);
 	double_said();
 	loop_mark();
-	IS(ncclRedOpCreatePreMulSum(&half, &small, ncclFloat16, ncclScalarHostImmediate, comm), ncclSuccess);
+	IS(ncclRedOpCreatePreMulSum(&half, &small, ncclFloat16, ncclScalarHostImmediate, comm),
+		ncclSuccess);
 	HAS(double_said(), "1000 of 1234 type 6");
-	IS(ncclRedOpCreatePreMulSum(&other, (void *)0x200000003000, ncclFloat64, ncclScalarDevice, comm), ncclSuccess);
+	IS(ncclRedOpCreatePreMulSum(
+		   &other, (void *)0x200000003000, ncclFloat64, ncclScalarDevice, comm),
+		ncclSuccess);
 	HAS(double_said(), "1001 at 0x200000003000 type 8");
 	YES(half != other && half >= ncclNumOps && other >= ncclNumOps);
 	IS(loop_batched, 2);
@@ -104,14 +111,20 @@ static void test_operators(void)
 	IS(ncclRedOpDestroy(half, comm), ncclInvalidArgument);
 	IS(ncclRedOpDestroy(ncclSum, comm), ncclInvalidArgument);
 	/* The number is used again, and so is its place in a restore's log. */
-	IS(ncclRedOpCreatePreMulSum(&third, &scalar, ncclFloat64, ncclScalarHostImmediate, comm), ncclSuccess);
+	IS(ncclRedOpCreatePreMulSum(&third, &scalar, ncclFloat64, ncclScalarHostImmediate, comm),
+		ncclSuccess);
 	IS(third, half);
 	IS(ncclRedOpDestroy(third, comm), ncclSuccess);
 	IS(ncclRedOpDestroy(other, comm), ncclSuccess);
-	IS(ncclRedOpCreatePreMulSum(NULL, &scalar, ncclFloat64, ncclScalarHostImmediate, comm), ncclInvalidArgument);
-	IS(ncclRedOpCreatePreMulSum(&half, NULL, ncclFloat64, ncclScalarHostImmediate, comm), ncclInvalidArgument);
-	IS(ncclRedOpCreatePreMulSum(&half, &scalar, (ncclDataType_t)99, ncclScalarHostImmediate, comm), ncclInvalidArgument);
-	IS(ncclRedOpCreatePreMulSum(&half, &scalar, ncclFloat64, (ncclScalarResidence_t)2, comm), ncclInvalidArgument);
+	IS(ncclRedOpCreatePreMulSum(NULL, &scalar, ncclFloat64, ncclScalarHostImmediate, comm),
+		ncclInvalidArgument);
+	IS(ncclRedOpCreatePreMulSum(&half, NULL, ncclFloat64, ncclScalarHostImmediate, comm),
+		ncclInvalidArgument);
+	IS(ncclRedOpCreatePreMulSum(
+		   &half, &scalar, (ncclDataType_t)99, ncclScalarHostImmediate, comm),
+		ncclInvalidArgument);
+	IS(ncclRedOpCreatePreMulSum(&half, &scalar, ncclFloat64, (ncclScalarResidence_t)2, comm),
+		ncclInvalidArgument);
 	IS(ncclCommDestroy(comm), ncclSuccess);
 	kit_done();
 }
@@ -128,5 +141,6 @@ static void test_refused(void)
 	kit_done();
 }
 
-UNIT_SUITE(nccl_answers, {"the library itself", test_library}, {"memory", test_memory}, {"registrations", test_registrations},
-	   {"operators of the program", test_operators}, {"functions of newer releases", test_refused})
+UNIT_SUITE(nccl_answers, {"the library itself", test_library}, {"memory", test_memory},
+	{"registrations", test_registrations}, {"operators of the program", test_operators},
+	{"functions of newer releases", test_refused})

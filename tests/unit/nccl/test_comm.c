@@ -162,7 +162,10 @@ static void test_children(void)
 	kit_done();
 }
 
-/* The communicators of one group are made at one time, as the double shows by letting none go before all are there. */
+/*
+ * The communicators of one group are made at one time, as the double shows by letting none go
+ * before all are there.
+ */
 static void test_group(void)
 {
 	ncclComm_t comms[3] = {NULL};
@@ -260,6 +263,7 @@ static void test_async_error(void)
 	kit_done();
 }
 
-UNIT_SUITE(nccl_comm, {"made, known and ended", test_init}, {"configs", test_config}, {"what is refused", test_wrong}, {"several ids", test_scalable},
-	   {"split and shrunken ones", test_children}, {"several in a group", test_group}, {"without blocking", test_without_blocking},
-	   {"errors from elsewhere", test_async_error})
+UNIT_SUITE(nccl_comm, {"made, known and ended", test_init}, {"configs", test_config},
+	{"what is refused", test_wrong}, {"several ids", test_scalable},
+	{"split and shrunken ones", test_children}, {"several in a group", test_group},
+	{"without blocking", test_without_blocking}, {"errors from elsewhere", test_async_error})

@@ -1,4 +1,7 @@
-/* client/libs/nccl/group.c: every operation with every parameter, groups, what waits and what does not. */
+/*
+ * client/libs/nccl/group.c: every operation with every parameter, groups, what waits and what does
+ * not.
+ */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,7 +12,7 @@
 #define RECEIVE ((void *)0x200000002000)
 
 static ncclComm_t comm;
-static int comm_number;		/* the double's; -1: not known yet */
+static int comm_number; /* the double's; -1: not known yet */
 static char wanted[512];
 
 static void begin(void)
@@ -45,11 +48,12 @@ static int number(void)
 	return comm_number;
 }
 
-#define CALLED(status, text, ...) \
-	do { \
-		IS(status, ncclSuccess); \
-		snprintf(wanted, sizeof wanted, "ncclGroupStart \n" text "ncclGroupEnd \n", __VA_ARGS__); \
-		TEXT(double_said(), wanted); \
+#define CALLED(status, text, ...)                                                           \
+	do {                                                                                \
+		IS(status, ncclSuccess);                                                    \
+		snprintf(wanted, sizeof wanted, "ncclGroupStart \n" text "ncclGroupEnd \n", \
+			__VA_ARGS__);                                                       \
+		TEXT(double_said(), wanted);                                                \
 	} while (0)
 
 /* Twice each: the first time it waits for its peers, afterwards for nothing. */
@@ -57,10 +61,10 @@ static void every_function(bool again)
 {
 	int n = number();
 	unsigned batched = again ? 1 : 0;
-#define COUNTED(...) \
-	do { \
-		loop_mark(); \
-		CALLED(__VA_ARGS__); \
+#define COUNTED(...)                       \
+	do {                               \
+		loop_mark();               \
+		CALLED(__VA_ARGS__);       \
 		IS(loop_batched, batched); \
 		IS(loop_waited, !batched); \
 	} while (0)
@@ -70,18 +74,26 @@ static void every_function(bool again)
 		"ncclReduce %p %p 12 type 4 op 4 root 3 comm %d stream 0x1\n", SEND, RECEIVE, n);
 	COUNTED(ncclBroadcast(SEND, RECEIVE, 13, ncclFloat8e5m2, 2, comm, stream(2)),
 		"ncclBroadcast %p %p 13 type 11 root 2 comm %d stream 0x2\n", SEND, RECEIVE, n);
-	COUNTED(ncclReduceScatter(SEND, RECEIVE, (size_t)1 << 40, ncclBfloat16, ncclProd, comm, stream(2)),
-		"ncclReduceScatter %p %p 1099511627776 type 9 op 1 comm %d stream 0x2\n", SEND, RECEIVE, n);
-	COUNTED(ncclAllGather(SEND, RECEIVE, 15, ncclUint8, comm, stream(2)), "ncclAllGather %p %p 15 type 1 comm %d stream 0x2\n", SEND, RECEIVE, n);
-	COUNTED(ncclAlltoAll(SEND, RECEIVE, 16, ncclInt32, comm, stream(2)), "ncclAlltoAll %p %p 16 type 2 comm %d stream 0x2\n", SEND, RECEIVE, n);
-	COUNTED(ncclGather(SEND, RECEIVE, 17, ncclUint32, 1, comm, stream(2)), "ncclGather %p %p 17 type 3 root 1 comm %d stream 0x2\n", SEND, RECEIVE, n);
-	COUNTED(ncclScatter(SEND, RECEIVE, 18, ncclUint64, 0, comm, stream(2)), "ncclScatter %p %p 18 type 5 root 0 comm %d stream 0x2\n", SEND, RECEIVE,
-		n);
-	COUNTED(ncclSend(SEND, 19, ncclFloat64, 1, comm, stream(2)), "ncclSend %p 19 type 8 peer 1 comm %d stream 0x2\n", SEND, n);
-	COUNTED(ncclRecv(RECEIVE, 0, ncclFloat32, 3, comm, stream(2)), "ncclRecv %p 0 type 7 peer 3 comm %d stream 0x2\n", RECEIVE, n);
+	COUNTED(ncclReduceScatter(
+			SEND, RECEIVE, (size_t)1 << 40, ncclBfloat16, ncclProd, comm, stream(2)),
+		"ncclReduceScatter %p %p 1099511627776 type 9 op 1 comm %d stream 0x2\n", SEND,
+		RECEIVE, n);
+	COUNTED(ncclAllGather(SEND, RECEIVE, 15, ncclUint8, comm, stream(2)),
+		"ncclAllGather %p %p 15 type 1 comm %d stream 0x2\n", SEND, RECEIVE, n);
+	COUNTED(ncclAlltoAll(SEND, RECEIVE, 16, ncclInt32, comm, stream(2)),
+		"ncclAlltoAll %p %p 16 type 2 comm %d stream 0x2\n", SEND, RECEIVE, n);
+	COUNTED(ncclGather(SEND, RECEIVE, 17, ncclUint32, 1, comm, stream(2)),
+		"ncclGather %p %p 17 type 3 root 1 comm %d stream 0x2\n", SEND, RECEIVE, n);
+	COUNTED(ncclScatter(SEND, RECEIVE, 18, ncclUint64, 0, comm, stream(2)),
+		"ncclScatter %p %p 18 type 5 root 0 comm %d stream 0x2\n", SEND, RECEIVE, n);
+	COUNTED(ncclSend(SEND, 19, ncclFloat64, 1, comm, stream(2)),
+		"ncclSend %p 19 type 8 peer 1 comm %d stream 0x2\n", SEND, n);
+	COUNTED(ncclRecv(RECEIVE, 0, ncclFloat32, 3, comm, stream(2)),
+		"ncclRecv %p 0 type 7 peer 3 comm %d stream 0x2\n", RECEIVE, n);
 	/* Old name, in place; the same function to those that meet. */
 	batched = 1;
-	COUNTED(ncclBcast(RECEIVE, 20, ncclInt8, 1, comm, stream(2)), "ncclBroadcast %p %p 20 type 0 root 1 comm %d stream 0x2\n", RECEIVE, RECEIVE, n);
+	COUNTED(ncclBcast(RECEIVE, 20, ncclInt8, 1, comm, stream(2)),
+		"ncclBroadcast %p %p 20 type 0 root 1 comm %d stream 0x2\n", RECEIVE, RECEIVE, n);
 }
 
 static void test_functions(void)
@@ -91,7 +103,8 @@ static void test_functions(void)
 	every_function(true);
 	end();
 	/* The second names are the same functions. */
-	YES(pncclAllReduce == ncclAllReduce && pncclGroupEnd == ncclGroupEnd && pncclRecv == ncclRecv);
+	YES(pncclAllReduce == ncclAllReduce && pncclGroupEnd == ncclGroupEnd &&
+		pncclRecv == ncclRecv);
 }
 
 static void test_group(void)
@@ -107,8 +120,9 @@ static void test_group(void)
 		IS(ncclRecv(RECEIVE, 2, ncclFloat, 2, comm, stream(2)), ncclSuccess);
 		IS(ncclGroupEnd(), ncclSuccess);
 		IS(loop_batched + loop_waited, 0);
-		CALLED(ncclGroupEnd(), "ncclSend %p 1 type 7 peer 1 comm %d stream 0x2\nncclRecv %p 2 type 7 peer 2 comm %d stream 0x2\n", SEND, n, RECEIVE,
-		       n);
+		CALLED(ncclGroupEnd(),
+			"ncclSend %p 1 type 7 peer 1 comm %d stream 0x2\nncclRecv %p 2 type 7 peer 2 comm %d stream 0x2\n",
+			SEND, n, RECEIVE, n);
 		IS(loop_waited, !again);
 		IS(loop_batched, again);
 	}
@@ -145,13 +159,17 @@ static void test_wrong(void)
 	begin();
 	number();
 	loop_mark();
-	IS(ncclAllReduce(SEND, RECEIVE, 1, (ncclDataType_t)ncclNumTypes, ncclSum, comm, NULL), ncclInvalidArgument);
-	IS(ncclAllReduce(SEND, RECEIVE, 1, ncclFloat, (ncclRedOp_t)5, comm, NULL), ncclInvalidArgument);
-	IS(ncclAllReduce(SEND, RECEIVE, 1, ncclFloat, (ncclRedOp_t)-1, comm, NULL), ncclInvalidArgument);
+	IS(ncclAllReduce(SEND, RECEIVE, 1, (ncclDataType_t)ncclNumTypes, ncclSum, comm, NULL),
+		ncclInvalidArgument);
+	IS(ncclAllReduce(SEND, RECEIVE, 1, ncclFloat, (ncclRedOp_t)5, comm, NULL),
+		ncclInvalidArgument);
+	IS(ncclAllReduce(SEND, RECEIVE, 1, ncclFloat, (ncclRedOp_t)-1, comm, NULL),
+		ncclInvalidArgument);
 	IS(ncclAllReduce(SEND, RECEIVE, 1, ncclFloat, ncclSum, NULL, NULL), ncclInvalidArgument);
 	IS(ncclBroadcast(SEND, RECEIVE, 1, ncclFloat, 4, comm, NULL), ncclInvalidArgument);
 	IS(ncclSend(SEND, 1, ncclFloat, -1, comm, NULL), ncclInvalidArgument);
-	IS(ncclAllReduce(SEND, RECEIVE, 1, ncclFloat, ncclSum, comm, stream(77)), ncclInvalidArgument);
+	IS(ncclAllReduce(SEND, RECEIVE, 1, ncclFloat, ncclSum, comm, stream(77)),
+		ncclInvalidArgument);
 	IS(loop_batched + loop_waited, 0);
 	/* In a group it is its end that says so, and nothing of it is done. */
 	IS(ncclGroupStart(), ncclSuccess);
@@ -236,5 +254,8 @@ static void test_simulate(void)
 	end();
 }
 
-UNIT_SUITE(nccl_group, {"every function, with every parameter", test_functions}, {"groups", test_group}, {"large groups", test_large_group},
-	   {"after a restore", test_restored}, {"what is refused", test_wrong}, {"what fails when nobody waits", test_failure}, {"captures", test_capture}, {"simulated groups", test_simulate})
+UNIT_SUITE(nccl_group, {"every function, with every parameter", test_functions},
+	{"groups", test_group}, {"large groups", test_large_group},
+	{"after a restore", test_restored}, {"what is refused", test_wrong},
+	{"what fails when nobody waits", test_failure}, {"captures", test_capture},
+	{"simulated groups", test_simulate})

@@ -53,7 +53,8 @@ static void greet(int fd)
 	ckt_greeting greeting = {.protocol = CKT_PROTOCOL_VERSION, .flavours = {1, flavours}};
 	uint8_t *bytes;
 	size_t size;
-	if (ckt_net_encode_call(0, CRICKET_CALLBACK_PROG, CKT_CALLBACK_GREETING, (xdrproc_t)xdr_ckt_greeting, &greeting, &bytes, &size))
+	if (ckt_net_encode_call(0, CRICKET_CALLBACK_PROG, CKT_CALLBACK_GREETING,
+		    (xdrproc_t)xdr_ckt_greeting, &greeting, &bytes, &size))
 		abort();
 	ckt_net_write_record(fd, bytes, size, -1, -1);
 	free(bytes);
@@ -63,10 +64,12 @@ static void answer_hello(int fd)
 {
 	enum { HELLO_XID = 1 };
 	ckt_hello_res res = {.status = CKT_HELLO_OK,
-			     .ckt_hello_res_u.ok = {.session = (char *)"", .server = (char *)"", .build = (char *)""}};
+		.ckt_hello_res_u.ok = {
+			.session = (char *)"", .server = (char *)"", .build = (char *)""}};
 	if (answers.how == REFUSES)
 		res = (ckt_hello_res){.status = CKT_HELLO_DENIED,
-				      .ckt_hello_res_u.refused = {.message = (char *)"not you", .moved_to = (char *)""}};
+			.ckt_hello_res_u.refused = {
+				.message = (char *)"not you", .moved_to = (char *)""}};
 	/* Whole in any case; and the test may set anew how to answer as soon as it has this. */
 	reply_as(ANSWERS, fd, HELLO_XID, (xdrproc_t)xdr_ckt_hello_res, &res);
 }
@@ -107,7 +110,8 @@ static void serve_one(int fd)
 	bool said_hello = false;
 	greet(fd);
 	while (ckt_net_read_record(fd, CKT_RECORD_MAX, -1, &bytes, &size, NULL) == 0) {
-		bool silent = answers.how == SAYS_NOTHING, gone = answers.how == HANGS_UP && said_hello;
+		bool silent = answers.how == SAYS_NOTHING,
+		     gone = answers.how == HANGS_UP && said_hello;
 		if (!silent && !gone && said_hello)
 			answer_call(fd, bytes, size);
 		else if (!silent && !gone)
@@ -133,8 +137,12 @@ static void __attribute__((noreturn)) serve(void)
 
 static ckt_control_device device(unsigned ordinal, const char *name, const char *pci, uint8_t uuid)
 {
-	ckt_control_device made = {
-		.ordinal = ordinal, .name = (char *)name, .pci_bus_id = (char *)pci, .major = 9, .minor = ordinal, .memory_bytes = 1000};
+	ckt_control_device made = {.ordinal = ordinal,
+		.name = (char *)name,
+		.pci_bus_id = (char *)pci,
+		.major = 9,
+		.minor = ordinal,
+		.memory_bytes = 1000};
 	memset(made.uuid, uuid, sizeof made.uuid);
 	return made;
 }
@@ -143,10 +151,12 @@ void answers_reset(void)
 {
 	answers.devices_list[0] = device(4, "Later", "0001:2a:00.0", 0xab);
 	answers.devices_list[1] = device(2, "Sooner", "0001:1b:00.0", 0xcd);
-	answers.devices = (ckt_control_devices_res){.cuda_version = 13000, .devices = {2, answers.devices_list}};
+	answers.devices = (ckt_control_devices_res){
+		.cuda_version = 13000, .devices = {2, answers.devices_list}};
 	memset(answers.data, 0, sizeof answers.data);
 	answers.nvml = (ckt_control_nvml_res){.data = {0, answers.data}, .text = (char *)""};
-	answers.use = (ckt_control_gpu_use_res){.total_bytes = 1000, .free_bytes = 400, .processes = {0, answers.processes}};
+	answers.use = (ckt_control_gpu_use_res){
+		.total_bytes = 1000, .free_bytes = 400, .processes = {0, answers.processes}};
 	answers.how = ANSWERS;
 	answers.connections = answers.calls = 0;
 	answers_forget();
@@ -176,13 +186,15 @@ int unit_setup(int argc, char **argv)
 {
 	struct sockaddr_un name = {.sun_family = AF_UNIX};
 	(void)argc, (void)argv;
-	shared_answers = mmap(NULL, sizeof *shared_answers, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	shared_answers = mmap(NULL, sizeof *shared_answers, PROT_READ | PROT_WRITE,
+		MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (shared_answers == MAP_FAILED || !mkdtemp(directory))
 		return 2;
 	snprintf(name.sun_path, sizeof name.sun_path, "%s/s", directory);
 	snprintf(address, sizeof address, "unix:%s", name.sun_path);
 	listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	if (bind(listener, (struct sockaddr *)&name, sizeof name) || listen(listener, 16) || (server = fork()) < 0)
+	if (bind(listener, (struct sockaddr *)&name, sizeof name) || listen(listener, 16) ||
+		(server = fork()) < 0)
 		return 2;
 	if (server == 0)
 		serve();

@@ -1,6 +1,7 @@
 /*
- * A server that answers what a test tells it to, in a process of its own that shares `answers`: greeting, hello of kind CONTROL, one call a connection.  REMOTE_GPU_ADDRESS
- * names it before anything is asked.
+ * A server that answers what a test tells it to, in a process of its own that shares `answers`:
+ * greeting, hello of kind CONTROL, one call a connection.  REMOTE_GPU_ADDRESS names it before
+ * anything is asked.
  */
 #pragma once
 

@@ -108,12 +108,9 @@ static void test_handles(void)
 		YES(found == (rows[i].result ? NULL : devices[rows[i].which]));
 	}
 	/* What is no handle is not looked at. */
-	void *const wrong[] = {NULL,
-			       (char *)devices[0] + 1,
-			       (char *)devices[0] - sizeof(struct ckt_nvml_device),
-			       (struct ckt_nvml_device *)devices[1] + 1,
-			       (void *)8,
-			       &found};
+	void *const wrong[] = {NULL, (char *)devices[0] + 1,
+		(char *)devices[0] - sizeof(struct ckt_nvml_device),
+		(struct ckt_nvml_device *)devices[1] + 1, (void *)8, &found};
 	for (size_t i = 0; i < COUNT(wrong); i++)
 		IS(nvmlDeviceGetIndex(wrong[i], &index), CKT_NVML_INVALID_ARGUMENT);
 	IS(nvmlShutdown(), 0);
@@ -153,13 +150,19 @@ static void test_fork(void)
 	MUST(nvmlInit_v2(), 0);
 	pid_t child = fork();
 	if (child == 0)
-		_exit(nvmlDeviceGetCount_v2(&count) == 0 && count == 2 && nvmlShutdown() == 0 && nvmlInit_v2() == 0 ? 0 : 1);
+		_exit(nvmlDeviceGetCount_v2(&count) == 0 && count == 2 && nvmlShutdown() == 0 &&
+					nvmlInit_v2() == 0
+				? 0
+				: 1);
 	IS(waitpid(child, &status, 0), child);
 	IS(status, 0);
 	IS(nvmlShutdown(), 0);
 }
 
-/* Of a list, each server's GPUs in their order, one server behind the other; every one of them must answer. */
+/*
+ * Of a list, each server's GPUs in their order, one server behind the other; every one of them must
+ * answer.
+ */
 static void test_two_servers(void)
 {
 	static const char *const names[] = {"Sooner", "Later", "Sooner", "Later"};
@@ -168,7 +171,8 @@ static void test_two_servers(void)
 	unsigned count = 7, index = 7;
 	answers_reset();
 	for (unsigned i = 0; i < 2; i++)
-		snprintf(ckt_settings.addresses[i], sizeof ckt_settings.addresses[i], "%s", ckt_settings.address);
+		snprintf(ckt_settings.addresses[i], sizeof ckt_settings.addresses[i], "%s",
+			ckt_settings.address);
 	ckt_settings.address_count = 2;
 	MUST(nvmlInit_v2(), 0);
 	IS(answers.calls, 2);
@@ -196,4 +200,5 @@ static void test_two_servers(void)
 	answers_reset();
 }
 
-UNIT_SUITE(device, {"starts", test_starts}, {"handles", test_handles}, {"strange answers", test_strange}, {"fork", test_fork}, {"two servers", test_two_servers})
+UNIT_SUITE(device, {"starts", test_starts}, {"handles", test_handles},
+	{"strange answers", test_strange}, {"fork", test_fork}, {"two servers", test_two_servers})

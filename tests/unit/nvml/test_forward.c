@@ -1,4 +1,7 @@
-/* client/nvml/forward.c: every shape of a question, answers that are too short or too long, and what is refused here. */
+/*
+ * client/nvml/forward.c: every shape of a question, answers that are too short or too long, and
+ * what is refused here.
+ */
 #include <stdio.h>
 #include <string.h>
 
@@ -88,7 +91,8 @@ static void test_refused(void)
 	IS(nvmlDeviceSetPersistenceMode(), CKT_NVML_NOT_SUPPORTED);
 	IS(nvmlDeviceSetPersistenceMode(), CKT_NVML_NOT_SUPPORTED);
 	IS(nvmlUnitGetCount(), CKT_NVML_NOT_SUPPORTED);
-	const char *said = stderr_end(), *first = strstr(said, "nvmlDeviceSetPersistenceMode is not supported");
+	const char *said = stderr_end(),
+		   *first = strstr(said, "nvmlDeviceSetPersistenceMode is not supported");
 	YES(first && !strstr(first + 1, "nvmlDeviceSetPersistenceMode"));
 	HAS(said, "nvmlUnitGetCount is not supported");
 	IS(answers.calls, calls);
@@ -118,10 +122,12 @@ static void test_versioned(void)
 {
 	uint32_t block[8];
 	begin();
-	static const uint32_t bad[] = {0, 32, 3u << 24, 3u << 24 | 3, 3u << 24 | (CKT_NVML_DATA_BYTES + 1), ~0u};
+	static const uint32_t bad[] = {
+		0, 32, 3u << 24, 3u << 24 | 3, 3u << 24 | (CKT_NVML_DATA_BYTES + 1), ~0u};
 	for (size_t i = 0; i < COUNT(bad); i++) {
 		block[0] = bad[i];
-		IS(nvmlDeviceGetGpuFabricInfoV(devices[0], block), CKT_NVML_ARGUMENT_VERSION_MISMATCH);
+		IS(nvmlDeviceGetGpuFabricInfoV(devices[0], block),
+			CKT_NVML_ARGUMENT_VERSION_MISMATCH);
 	}
 	IS(answers.calls, 1);
 	IS(nvmlDeviceGetGpuFabricInfoV(devices[0], NULL), CKT_NVML_INVALID_ARGUMENT);
@@ -134,7 +140,7 @@ static void test_versioned(void)
 	IS(nvmlDeviceGetGpuFabricInfoV(devices[0], block), 0);
 	IS(answers.nvml_args.selectors[0], sizeof block | 3u << 24);
 	IS(block[7], 99);
-	IS(block[0], sizeof block | 3u << 24);	/* the program's own word, whatever came */
+	IS(block[0], sizeof block | 3u << 24); /* the program's own word, whatever came */
 	IS(nvmlShutdown(), 0);
 }
 
@@ -172,5 +178,5 @@ static void test_fields(void)
 	IS(nvmlShutdown(), 0);
 }
 
-UNIT_SUITE(pass, {"data", test_data}, {"refused", test_refused}, {"texts", test_texts}, {"versioned", test_versioned},
-	   {"fields", test_fields})
+UNIT_SUITE(pass, {"data", test_data}, {"refused", test_refused}, {"texts", test_texts},
+	{"versioned", test_versioned}, {"fields", test_fields})

@@ -29,8 +29,10 @@ int nvmlDeviceGetHandleByIndex_v2(unsigned index, void **device);
 int nvmlDeviceGetMemoryInfo(void *device, struct memory *memory);
 int nvmlDeviceGetMemoryInfo_v2(void *device, struct memory_v2 *memory);
 int nvmlDeviceGetComputeRunningProcesses(void *device, unsigned *count, struct process_v1 *infos);
-int nvmlDeviceGetComputeRunningProcesses_v2(void *device, unsigned *count, struct process_v2 *infos);
-int nvmlDeviceGetComputeRunningProcesses_v3(void *device, unsigned *count, struct process_v2 *infos);
+int nvmlDeviceGetComputeRunningProcesses_v2(
+	void *device, unsigned *count, struct process_v2 *infos);
+int nvmlDeviceGetComputeRunningProcesses_v3(
+	void *device, unsigned *count, struct process_v2 *infos);
 int nvmlDeviceGetGraphicsRunningProcesses_v3(void *device, unsigned *count, void *infos);
 int nvmlDeviceGetMPSComputeRunningProcesses(void *device, unsigned *count, void *infos);
 
@@ -84,10 +86,13 @@ static void test_processes(void)
 	IS(nvmlDeviceGetComputeRunningProcesses_v3(device, &count, NULL), 0);
 	IS(count, 0);
 	answers.use.processes.processes_len = 2;
-	answers.use.processes.processes_val[0] = (ckt_control_gpu_process){.pid = 41, .memory_bytes = 1ull << 33};
-	answers.use.processes.processes_val[1] = (ckt_control_gpu_process){.pid = 42, .memory_bytes = 9};
+	answers.use.processes.processes_val[0] =
+		(ckt_control_gpu_process){.pid = 41, .memory_bytes = 1ull << 33};
+	answers.use.processes.processes_val[1] =
+		(ckt_control_gpu_process){.pid = 42, .memory_bytes = 9};
 	/* How many there are. */
-	IS(nvmlDeviceGetComputeRunningProcesses_v3(device, &count, NULL), CKT_NVML_INSUFFICIENT_SIZE);
+	IS(nvmlDeviceGetComputeRunningProcesses_v3(device, &count, NULL),
+		CKT_NVML_INSUFFICIENT_SIZE);
 	IS(count, 2);
 	count = 1;
 	IS(nvmlDeviceGetComputeRunningProcesses(device, &count, old), CKT_NVML_INSUFFICIENT_SIZE);
@@ -102,8 +107,9 @@ static void test_processes(void)
 	IS(old[2].pid, 7);
 	for (unsigned version = 2; version <= 3; version++) {
 		count = 2;
-		IS((version == 2 ? nvmlDeviceGetComputeRunningProcesses_v2 : nvmlDeviceGetComputeRunningProcesses_v3)(device, &count, new),
-		   0);
+		IS((version == 2 ? nvmlDeviceGetComputeRunningProcesses_v2
+				 : nvmlDeviceGetComputeRunningProcesses_v3)(device, &count, new),
+			0);
 		IS(new[0].bytes, 1ull << 33);
 		IS(new[1].pid, 42);
 		IS(new[1].gpu_instance, ~0u);
@@ -112,7 +118,8 @@ static void test_processes(void)
 		memset(new, 0, 2 * sizeof *new);
 	}
 	IS(nvmlDeviceGetComputeRunningProcesses_v3(device, NULL, new), CKT_NVML_INVALID_ARGUMENT);
-	IS(nvmlDeviceGetComputeRunningProcesses_v3(device, &count, NULL), CKT_NVML_INVALID_ARGUMENT);
+	IS(nvmlDeviceGetComputeRunningProcesses_v3(device, &count, NULL),
+		CKT_NVML_INVALID_ARGUMENT);
 	/* None of them draws. */
 	IS(nvmlDeviceGetGraphicsRunningProcesses_v3(device, &count, new), 0);
 	IS(count, 0);

@@ -1,4 +1,7 @@
-/* client/nvml/server_query.c: one question, one connection; servers that do not answer, or not what was asked.  The file is included. */
+/*
+ * client/nvml/server_query.c: one question, one connection; servers that do not answer, or not what
+ * was asked.  The file is included.
+ */
 #include "client/nvml/server_query.c"
 
 #include <stdlib.h>
@@ -15,7 +18,8 @@ void answers_forget(void)
 static int ask_devices(ckt_control_devices_res *res)
 {
 	*res = (ckt_control_devices_res){0};
-	return ckt_nvml_call(0, CKT_CONTROL_DEVICES, NULL, NULL, (xdrproc_t)xdr_ckt_control_devices_res, res);
+	return ckt_nvml_call(
+		0, CKT_CONTROL_DEVICES, NULL, NULL, (xdrproc_t)xdr_ckt_control_devices_res, res);
 }
 
 static void test_asks(void)
@@ -38,10 +42,8 @@ static void test_failures(void)
 	static const struct {
 		enum how how;
 		const char *says;
-	} rows[] = {{HANGS_UP, "is it older than this client?"},
-		    {CUTS_SHORT, "does not answer"},
-		    {SAYS_NONSENSE, "does not answer"},
-		    {REFUSES, "not you"}};
+	} rows[] = {{HANGS_UP, "is it older than this client?"}, {CUTS_SHORT, "does not answer"},
+		{SAYS_NONSENSE, "does not answer"}, {REFUSES, "not you"}};
 	ckt_control_devices_res res;
 	for (size_t i = 0; i < COUNT(rows); i++) {
 		answers_reset();
@@ -86,8 +88,9 @@ static void test_address(void)
 		bool given;
 		const char *says;
 	} rows[] = {{"unix:/nowhere/socket", true, "NVML: no server at unix:/nowhere/socket: "},
-		    {"unix:/nowhere/socket", false, "; set REMOTE_GPU_ADDRESS to a host that runs cricket-server"},
-		    {"a:b:c", true, "NVML: "}};
+		{"unix:/nowhere/socket", false,
+			"; set REMOTE_GPU_ADDRESS to a host that runs cricket-server"},
+		{"a:b:c", true, "NVML: "}};
 	for (size_t i = 0; i < COUNT(rows); i++) {
 		answers_reset();
 		snprintf(ckt_settings.address, sizeof ckt_settings.address, "%s", rows[i].address);
@@ -101,5 +104,5 @@ static void test_address(void)
 	snprintf(ckt_settings.address, sizeof ckt_settings.address, "%s", kept);
 }
 
-UNIT_SUITE(ask, {"a connection a question", test_asks}, {"bad servers", test_failures}, {"a mute server", test_mute},
-	   {"no server", test_address})
+UNIT_SUITE(ask, {"a connection a question", test_asks}, {"bad servers", test_failures},
+	{"a mute server", test_mute}, {"no server", test_address})

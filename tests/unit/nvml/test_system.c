@@ -1,4 +1,7 @@
-/* client/nvml/system.c: older structures, words for errors, processes of this machine, the table that NVIDIA's programs ask for. */
+/*
+ * client/nvml/system.c: older structures, words for errors, processes of this machine, the table
+ * that NVIDIA's programs ask for.
+ */
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -170,5 +173,5 @@ static void test_table(void)
 	HAS(stderr_end(), "nvmlInternalGetExportTable is not supported");
 }
 
-UNIT_SUITE(system, {"errors", test_errors}, {"pci", test_pci}, {"endless", test_endless}, {"temperature", test_temperature}, {"processes", test_processes},
-	   {"table", test_table})
+UNIT_SUITE(system, {"errors", test_errors}, {"pci", test_pci}, {"endless", test_endless},
+	{"temperature", test_temperature}, {"processes", test_processes}, {"table", test_table})

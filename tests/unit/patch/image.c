@@ -41,7 +41,8 @@ static uint64_t add_string(struct layout *layout, size_t *used, const char *text
 
 uint8_t *image_make(const struct image_plan *plan)
 {
-	uint8_t *image = mmap(NULL, IMAGE_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	uint8_t *image =
+		mmap(NULL, IMAGE_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	struct layout *layout = (struct layout *)image;
 	size_t used = 1, entries = 0, count = 0;
 	if (image == MAP_FAILED)
@@ -51,16 +52,29 @@ uint8_t *image_make(const struct image_plan *plan)
 	layout->header.e_phoff = offsetof(struct layout, phdr);
 	layout->header.e_phentsize = sizeof(ElfW(Phdr));
 	layout->header.e_phnum = plan->tls ? 4 : 3;
-	layout->phdr[0] = (ElfW(Phdr)){.p_type = PT_LOAD, .p_flags = PF_R | PF_X, .p_vaddr = IMAGE_TEXT, .p_filesz = IMAGE_PAGE, .p_memsz = IMAGE_PAGE};
-	layout->phdr[1] = (ElfW(Phdr)){.p_type = PT_LOAD, .p_flags = PF_R, .p_vaddr = IMAGE_DATA, .p_filesz = IMAGE_PAGE, .p_memsz = IMAGE_PAGE};
-	layout->phdr[2] = (ElfW(Phdr)){.p_type = PT_DYNAMIC, .p_vaddr = offsetof(struct layout, dynamic)};
-	layout->phdr[3] = (ElfW(Phdr)){.p_type = PT_TLS, .p_align = IMAGE_PAGE, .p_memsz = IMAGE_PAGE};
+	layout->phdr[0] = (ElfW(Phdr)){.p_type = PT_LOAD,
+		.p_flags = PF_R | PF_X,
+		.p_vaddr = IMAGE_TEXT,
+		.p_filesz = IMAGE_PAGE,
+		.p_memsz = IMAGE_PAGE};
+	layout->phdr[1] = (ElfW(Phdr)){.p_type = PT_LOAD,
+		.p_flags = PF_R,
+		.p_vaddr = IMAGE_DATA,
+		.p_filesz = IMAGE_PAGE,
+		.p_memsz = IMAGE_PAGE};
+	layout->phdr[2] =
+		(ElfW(Phdr)){.p_type = PT_DYNAMIC, .p_vaddr = offsetof(struct layout, dynamic)};
+	layout->phdr[3] =
+		(ElfW(Phdr)){.p_type = PT_TLS, .p_align = IMAGE_PAGE, .p_memsz = IMAGE_PAGE};
 	layout->hash.buckets_count = layout->hash.first = layout->hash.bloom_words = 1;
 	for (; count < IMAGE_SYMBOLS_MAX && plan->symbols[count].name; count++) {
 		const struct image_symbol *symbol = &plan->symbols[count];
-		layout->symbols[count + 1] = (ElfW(Sym)){.st_name = (uint32_t)add_string(layout, &used, symbol->name), .st_value = symbol->value,
-							 .st_shndx = symbol->undefined ? SHN_UNDEF : 1,
-							 .st_info = ELF64_ST_INFO(STB_GLOBAL, symbol->is_data ? STT_OBJECT : STT_FUNC)};
+		layout->symbols[count + 1] =
+			(ElfW(Sym)){.st_name = (uint32_t)add_string(layout, &used, symbol->name),
+				.st_value = symbol->value,
+				.st_shndx = symbol->undefined ? SHN_UNDEF : 1,
+				.st_info = ELF64_ST_INFO(
+					STB_GLOBAL, symbol->is_data ? STT_OBJECT : STT_FUNC)};
 		layout->hash.chains[count] = hash_of(symbol->name) & ~1u;
 	}
 	if (count) {
@@ -68,14 +82,20 @@ uint8_t *image_make(const struct image_plan *plan)
 		layout->hash.chains[count - 1] |= 1;
 	}
 	/* Addresses, as glibc leaves them. */
-	layout->dynamic[entries++] = (ElfW(Dyn)){.d_tag = DT_SYMTAB, .d_un.d_ptr = (uintptr_t)layout->symbols};
-	layout->dynamic[entries++] = (ElfW(Dyn)){.d_tag = DT_STRTAB, .d_un.d_ptr = (uintptr_t)layout->strings};
-	layout->dynamic[entries++] = (ElfW(Dyn)){.d_tag = DT_STRSZ, .d_un.d_val = sizeof layout->strings};
-	layout->dynamic[entries++] = (ElfW(Dyn)){.d_tag = DT_GNU_HASH, .d_un.d_ptr = (uintptr_t)&layout->hash};
+	layout->dynamic[entries++] =
+		(ElfW(Dyn)){.d_tag = DT_SYMTAB, .d_un.d_ptr = (uintptr_t)layout->symbols};
+	layout->dynamic[entries++] =
+		(ElfW(Dyn)){.d_tag = DT_STRTAB, .d_un.d_ptr = (uintptr_t)layout->strings};
+	layout->dynamic[entries++] =
+		(ElfW(Dyn)){.d_tag = DT_STRSZ, .d_un.d_val = sizeof layout->strings};
+	layout->dynamic[entries++] =
+		(ElfW(Dyn)){.d_tag = DT_GNU_HASH, .d_un.d_ptr = (uintptr_t)&layout->hash};
 	if (plan->soname)
-		layout->dynamic[entries++] = (ElfW(Dyn)){.d_tag = DT_SONAME, .d_un.d_val = add_string(layout, &used, plan->soname)};
+		layout->dynamic[entries++] = (ElfW(Dyn)){
+			.d_tag = DT_SONAME, .d_un.d_val = add_string(layout, &used, plan->soname)};
 	if (plan->needed)
-		layout->dynamic[entries++] = (ElfW(Dyn)){.d_tag = DT_NEEDED, .d_un.d_val = add_string(layout, &used, plan->needed)};
+		layout->dynamic[entries++] = (ElfW(Dyn)){
+			.d_tag = DT_NEEDED, .d_un.d_val = add_string(layout, &used, plan->needed)};
 	return image;
 }
 
@@ -87,12 +107,16 @@ void image_free(uint8_t *image)
 struct ckt_object image_object(const uint8_t *image, const char *path)
 {
 	const struct layout *layout = (const struct layout *)image;
-	return (struct ckt_object){.path = path, .base = (uintptr_t)image, .phdr = layout->phdr, .phnum = layout->header.e_phnum};
+	return (struct ckt_object){.path = path,
+		.base = (uintptr_t)image,
+		.phdr = layout->phdr,
+		.phnum = layout->header.e_phnum};
 }
 
 void *image_jump(const uint8_t *image, uint64_t value)
 {
-	static const uint8_t untouched[12] = {0xcc, 0xcc, 0xcc, 0xcc, 0xcc, 0xcc, 0xcc, 0xcc, 0xcc, 0xcc, 0xcc, 0xcc};
+	static const uint8_t untouched[12] = {
+		0xcc, 0xcc, 0xcc, 0xcc, 0xcc, 0xcc, 0xcc, 0xcc, 0xcc, 0xcc, 0xcc, 0xcc};
 	const uint8_t *code = image + value;
 	void *target;
 	if (memcmp(code, untouched, sizeof untouched) == 0)

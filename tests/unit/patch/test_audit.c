@@ -1,12 +1,18 @@
-/* client/patch/audit.c: the loader's calls one after the other, with libraries made by hand.  The file is included. */
+/*
+ * client/patch/audit.c: the loader's calls one after the other, with libraries made by hand.  The
+ * file is included.
+ */
 #include "client/patch/audit.c"
 
 #include "image.h"
 #include "tests/unit/suite.h"
 
-static const struct image_plan ours = {.soname = "libcudart.so.13", .needed = "libcuda.so.1", .symbols = {{"cudaMalloc", IMAGE_TEXT}}};
+static const struct image_plan ours = {.soname = "libcudart.so.13",
+	.needed = "libcuda.so.1",
+	.symbols = {{"cudaMalloc", IMAGE_TEXT}}};
 /* What a program may open by path. */
-static const struct image_plan theirs = {.soname = "libcudart.so.12", .symbols = {{"cudaMalloc", IMAGE_TEXT}}, .tls = true};
+static const struct image_plan theirs = {
+	.soname = "libcudart.so.12", .symbols = {{"cudaMalloc", IMAGE_TEXT}}, .tls = true};
 
 struct opened {
 	struct link_map map;
@@ -17,7 +23,8 @@ struct opened {
 static void open_image(struct opened *opened, const struct image_plan *plan)
 {
 	opened->image = image_make(plan);
-	opened->map = (struct link_map){.l_addr = (uintptr_t)opened->image, .l_name = (char *)"made"};
+	opened->map =
+		(struct link_map){.l_addr = (uintptr_t)opened->image, .l_name = (char *)"made"};
 	opened->cookie = (uintptr_t)&opened->map;
 	/* No flags: calls between the libraries are not traced. */
 	IS(la_objopen(&opened->map, LM_ID_BASE, &opened->cookie), 0);
@@ -101,7 +108,9 @@ static void test_limit(void)
 	IS(pending_count, 0);
 }
 
-/* The name as it was said leads to the shim; where the loader looks for others is its own affair. */
+/*
+ * The name as it was said leads to the shim; where the loader looks for others is its own affair.
+ */
 static void test_search(void)
 {
 	static char *none[] = {NULL};
@@ -115,4 +124,5 @@ static void test_search(void)
 	CU_ASSERT_PTR_EQUAL(la_objsearch(genuine, &cookie, LA_SER_ORIG), genuine);
 }
 
-UNIT_SUITE(audit, {"search", test_search}, {"version", test_version}, {"life", test_life}, {"limit", test_limit})
+UNIT_SUITE(audit, {"search", test_search}, {"version", test_version}, {"life", test_life},
+	{"limit", test_limit})

@@ -1,6 +1,6 @@
 /*
- * client/patch/compat.c: programs of CUDA 12: the adapters, over functions of CUDA 13 that this program itself exports (linked with
- * -rdynamic).
+ * client/patch/compat.c: programs of CUDA 12: the adapters, over functions of CUDA 13 that this
+ * program itself exports (linked with -rdynamic).
  */
 #include <CUnit/Basic.h>
 #include <driver_types.h>
@@ -19,8 +19,10 @@ static struct cudaMemLocation seen_location;
 static const void *seen_edges;
 static size_t seen_count;
 
-EXPORT cudaError_t cudaPointerGetAttributes(struct cudaPointerAttributes *attributes, const void *pointer);
-EXPORT cudaError_t cudaPointerGetAttributes(struct cudaPointerAttributes *attributes, const void *pointer)
+EXPORT cudaError_t cudaPointerGetAttributes(
+	struct cudaPointerAttributes *attributes, const void *pointer);
+EXPORT cudaError_t cudaPointerGetAttributes(
+	struct cudaPointerAttributes *attributes, const void *pointer)
 {
 	memset(attributes, 0x5a, sizeof(*attributes));
 	attributes->type = cudaMemoryTypeDevice;
@@ -48,15 +50,19 @@ EXPORT cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attrib
 	return cudaSuccess;
 }
 
-EXPORT cudaError_t cudaMemAdvise(const void *pointer, size_t count, enum cudaMemoryAdvise advice, struct cudaMemLocation location);
-EXPORT cudaError_t cudaMemAdvise(const void *pointer, size_t count, enum cudaMemoryAdvise advice, struct cudaMemLocation location)
+EXPORT cudaError_t cudaMemAdvise(const void *pointer, size_t count, enum cudaMemoryAdvise advice,
+	struct cudaMemLocation location);
+EXPORT cudaError_t cudaMemAdvise(const void *pointer, size_t count, enum cudaMemoryAdvise advice,
+	struct cudaMemLocation location)
 {
 	seen_location = location;
 	return cudaSuccess;
 }
 
-EXPORT cudaError_t cudaGraphAddDependencies(void *graph, const void *from, const void *to, const void *edges, size_t count);
-EXPORT cudaError_t cudaGraphAddDependencies(void *graph, const void *from, const void *to, const void *edges, size_t count)
+EXPORT cudaError_t cudaGraphAddDependencies(
+	void *graph, const void *from, const void *to, const void *edges, size_t count);
+EXPORT cudaError_t cudaGraphAddDependencies(
+	void *graph, const void *from, const void *to, const void *edges, size_t count)
 {
 	seen_edges = edges;
 	seen_count = count;
@@ -88,7 +94,7 @@ static void same_names(void)
 
 static void refusals_name_the_call(void)
 {
-	cudaError_t (*refused)(void) = (cudaError_t (*)(void))target(13, "cudaMalloc");
+	cudaError_t (*refused)(void) = (cudaError_t(*)(void))target(13, "cudaMalloc");
 	char text[512] = "";
 	int pipes[2], saved = dup(STDERR_FILENO);
 
@@ -107,8 +113,10 @@ static void refusals_name_the_call(void)
 
 static void properties_of_12(void)
 {
-	cudaError_t (*function)(void *, int) = (cudaError_t (*)(void *, int))target(12, "cudaGetDeviceProperties_v2");
-	struct ckt_device_properties_12 *properties = malloc(sizeof(*properties));	/* exactly: an overrun is ASan's to find */
+	cudaError_t (*function)(void *, int) =
+		(cudaError_t(*)(void *, int))target(12, "cudaGetDeviceProperties_v2");
+	/* exactly: an overrun is ASan's to find */
+	struct ckt_device_properties_12 *properties = malloc(sizeof(*properties));
 
 	CU_ASSERT_EQUAL(function(properties, 0), cudaSuccess);
 	CU_ASSERT_STRING_EQUAL(properties->name, "test");
@@ -124,7 +132,8 @@ static void properties_of_12(void)
 
 static void pointer_attributes_of_12(void)
 {
-	cudaError_t (*function)(void *, const void *) = (cudaError_t (*)(void *, const void *))target(12, "cudaPointerGetAttributes");
+	cudaError_t (*function)(void *, const void *) =
+		(cudaError_t(*)(void *, const void *))target(12, "cudaPointerGetAttributes");
 	struct {
 		struct ckt_pointer_attributes_12 attributes;
 		unsigned char after[64];
@@ -140,9 +149,10 @@ static void pointer_attributes_of_12(void)
 
 static void locations_and_edges_of_12(void)
 {
-	cudaError_t (*advise)(const void *, size_t, int, int) = (cudaError_t (*)(const void *, size_t, int, int))target(12, "cudaMemAdvise");
-	cudaError_t (*add)(void *, void *, void *, size_t) =
-		(cudaError_t (*)(void *, void *, void *, size_t))target(12, "cudaGraphAddDependencies");
+	cudaError_t (*advise)(const void *, size_t, int, int) =
+		(cudaError_t(*)(const void *, size_t, int, int))target(12, "cudaMemAdvise");
+	cudaError_t (*add)(void *, void *, void *, size_t) = (cudaError_t(*)(
+		void *, void *, void *, size_t))target(12, "cudaGraphAddDependencies");
 
 	CU_ASSERT_EQUAL(advise(NULL, 0, cudaMemAdviseSetReadMostly, 2), cudaSuccess);
 	CU_ASSERT(seen_location.type == cudaMemLocationTypeDevice && seen_location.id == 2);
@@ -157,7 +167,7 @@ static int visit(struct dl_phdr_info *info, size_t size, void *data)
 {
 	ckt_object_from_info(&runtime.object, info);
 	runtime.found = ckt_object_dynamic(&runtime.object, &runtime.dynamic);
-	return 1;	/* the first one is the program */
+	return 1; /* the first one is the program */
 }
 
 int main(void)

@@ -1,4 +1,7 @@
-/* client/patch/compat12.h: what of CUDA 13's device properties a program of CUDA 12 finds, at that ABI's places. */
+/*
+ * client/patch/compat12.h: what of CUDA 13's device properties a program of CUDA 12 finds, at that
+ * ABI's places.
+ */
 #include <stdint.h>
 #include <string.h>
 
@@ -17,7 +20,10 @@ static void fill(void)
 	ckt_device_properties_narrow(&narrow, &wide);
 }
 
-#define ROW(field, offset) {#field, offset, offsetof(struct cudaDeviceProp, field), sizeof wide.field}
+#define ROW(field, offset)                                                                \
+	{                                                                                 \
+#field, offset, offsetof(struct cudaDeviceProp, field), sizeof wide.field \
+	}
 
 static void test_places(void)
 {
@@ -25,14 +31,27 @@ static void test_places(void)
 		const char *name;
 		size_t offset_12, offset_13, size;
 	} rows[] = {
-		ROW(name, 0), ROW(uuid, 256), ROW(luid, 272), ROW(totalGlobalMem, 288), ROW(sharedMemPerBlock, 296), ROW(warpSize, 308),
-		ROW(memPitch, 312), ROW(maxThreadsDim, 324), ROW(maxGridSize, 336), ROW(totalConstMem, 352), ROW(major, 360), ROW(minor, 364),
-		ROW(multiProcessorCount, 388), ROW(clusterLaunch, 772), ROW(unifiedFunctionPointers, 776),
+		ROW(name, 0),
+		ROW(uuid, 256),
+		ROW(luid, 272),
+		ROW(totalGlobalMem, 288),
+		ROW(sharedMemPerBlock, 296),
+		ROW(warpSize, 308),
+		ROW(memPitch, 312),
+		ROW(maxThreadsDim, 324),
+		ROW(maxGridSize, 336),
+		ROW(totalConstMem, 352),
+		ROW(major, 360),
+		ROW(minor, 364),
+		ROW(multiProcessorCount, 388),
+		ROW(clusterLaunch, 772),
+		ROW(unifiedFunctionPointers, 776),
 	};
 	fill();
 	for (size_t i = 0; i < COUNT(rows); i++)
-		unit_is(memcmp((uint8_t *)&narrow + rows[i].offset_12, (uint8_t *)&wide + rows[i].offset_13, rows[i].size), 0, rows[i].name,
-			__FILE__, __LINE__, false);
+		unit_is(memcmp((uint8_t *)&narrow + rows[i].offset_12,
+				(uint8_t *)&wide + rows[i].offset_13, rows[i].size),
+			0, rows[i].name, __FILE__, __LINE__, false);
 }
 
 /* What CUDA 13 has no longer is zero, never what stood there. */
@@ -51,7 +70,10 @@ static void test_gone(void)
 		IS(narrow.reserved[i], 0);
 }
 
-/* No byte of another field is zero, as none is in what is copied; what lies behind luidDeviceNodeMask is. */
+/*
+ * No byte of another field is zero, as none is in what is copied; what lies behind
+ * luidDeviceNodeMask is.
+ */
 static void test_all_others(void)
 {
 	enum { GONE = 8 * sizeof(int) + sizeof narrow.reserved, BETWEEN = sizeof(int) };

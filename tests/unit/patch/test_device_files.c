@@ -1,4 +1,7 @@
-/* client/preload/device_files.h: the two files that are said to exist, in libraries whose calls are redirected and in no other. */
+/*
+ * client/preload/device_files.h: the two files that are said to exist, in libraries whose calls are
+ * redirected and in no other.
+ */
 #include "client/preload/device_files.h"
 
 #include <dlfcn.h>
@@ -21,9 +24,9 @@ static void test_names(void)
 	IS(ckt_files_stat("/", &status), 0);
 	YES(S_ISDIR(status.st_mode));
 	IS(errno, 5);
-	static const char *const others[] = {"/dev/nvidia",     "/dev/nvidia1",        "/dev/nvidia00",
-					     "/dev/nvidiactl0", "/dev/nvidia-uvm",     "/dev/nvidia0/",
-					     "dev/nvidia0",     "/proc/driver/nvidia", ""};
+	static const char *const others[] = {"/dev/nvidia", "/dev/nvidia1", "/dev/nvidia00",
+		"/dev/nvidiactl0", "/dev/nvidia-uvm", "/dev/nvidia0/", "dev/nvidia0",
+		"/proc/driver/nvidia", ""};
 	for (size_t i = 0; i < COUNT(others) && !has_driver(); i++) {
 		IS(ckt_files_stat(others[i], &status), -1);
 		IS(errno, ENOENT);
@@ -38,7 +41,9 @@ static void test_names(void)
 	for (size_t i = 0; i < COUNT(rows); i++) {
 		errno = 5;
 		memset(&status, 0xee, sizeof status);
-		IS((i ? ckt_files_xstat(1, rows[i].path, &status) : ckt_files_stat(rows[i].path, &status)), 0);
+		IS((i ? ckt_files_xstat(1, rows[i].path, &status)
+		      : ckt_files_stat(rows[i].path, &status)),
+			0);
 		IS(errno, 5);
 		YES(S_ISCHR(status.st_mode));
 		IS(major(status.st_rdev), 195);
@@ -53,7 +58,8 @@ static struct ckt_object object_of(const void *address)
 	struct ckt_object object = {0};
 	Dl_info info;
 	struct link_map *map;
-	if (dladdr1(address, &info, (void **)&map, RTLD_DL_LINKMAP) == 0 || !ckt_object_from_link_map(&object, map))
+	if (dladdr1(address, &info, (void **)&map, RTLD_DL_LINKMAP) == 0 ||
+		!ckt_object_from_link_map(&object, map))
 		CU_FAIL_FATAL("no object");
 	return object;
 }
@@ -63,7 +69,8 @@ static void test_redirect(void)
 {
 	static const char *const libraries[] = {STAT_LAZY, STAT_NOW};
 	for (size_t i = 0; i < COUNT(libraries); i++) {
-		int (*call)(const char *path, struct stat *status), (*point)(const char *path, struct stat *status);
+		int (*call)(const char *path, struct stat *status),
+			(*point)(const char *path, struct stat *status);
 		struct stat status;
 		void *handle = dlopen(libraries[i], i ? RTLD_NOW : RTLD_LAZY);
 		CU_ASSERT_PTR_NOT_NULL_FATAL(handle);

@@ -1,4 +1,7 @@
-/* client/preload/dlopen.c: the name that is opened instead of another.  This program's own calls go through it, too. */
+/*
+ * client/preload/dlopen.c: the name that is opened instead of another.  This program's own calls go
+ * through it, too.
+ */
 #include "client/preload/dlopen.h"
 
 #include <dlfcn.h>
@@ -47,14 +50,17 @@ static void test_names(void)
 /* Under an audit module everything passes. */
 static void test_audit(void)
 {
-	char *environment[] = {(char *)"LD_AUDIT=/x/other.so:/x/libcricket-audit.so", NULL}, *other[] = {(char *)"LD_AUDIT=/x/other.so", NULL};
+	char *environment[] = {(char *)"LD_AUDIT=/x/other.so:/x/libcricket-audit.so", NULL},
+	     *other[] = {(char *)"LD_AUDIT=/x/other.so", NULL};
 	ckt_dlopen_init(environment);
 	TEXT(named("/x/libcublas.so.13", RTLD_LAZY), "/x/libcublas.so.13");
 	ckt_dlopen_init(other);
 	TEXT(named("/x/libcublas.so.13", RTLD_LAZY), SHIMS "/libcublas.so.13");
 }
 
-/* A library that needs it, beside which NVIDIA's lies; and the loader's own words for what fails. */
+/*
+ * A library that needs it, beside which NVIDIA's lies; and the loader's own words for what fails.
+ */
 static void test_needed(void)
 {
 	void *handle = dlopen(NEEDS_CUBLAS, RTLD_NOW);

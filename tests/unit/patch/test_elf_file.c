@@ -52,7 +52,10 @@ static void test_needs(void)
 	ckt_elf_file_unmap(&file);
 }
 
-/* Every truncation and every changed byte of the file's beginning and of its dynamic section is survived; ASan watches. */
+/*
+ * Every truncation and every changed byte of the file's beginning and of its dynamic section is
+ * survived; ASan watches.
+ */
 static void test_broken(void)
 {
 	struct ckt_elf_file file;
@@ -72,7 +75,10 @@ static void test_broken(void)
 	const ElfW(Ehdr) *header = (const ElfW(Ehdr) *)file.bytes;
 	const ElfW(Phdr) *segments = (const ElfW(Phdr) *)(file.bytes + header->e_phoff);
 	for (unsigned s = 0; s <= header->e_phnum; s++) {
-		size_t start = s < header->e_phnum && segments[s].p_type == PT_DYNAMIC ? segments[s].p_offset : 0, end = start ? start + segments[s].p_filesz : 1024;
+		size_t start = s < header->e_phnum && segments[s].p_type == PT_DYNAMIC
+			? segments[s].p_offset
+			: 0,
+		       end = start ? start + segments[s].p_filesz : 1024;
 		if (s && !start)
 			continue;
 		for (size_t i = start; i < end; i++) {

@@ -1,4 +1,7 @@
-/* client/preload/ld_cache.c: the machine's own cache, caches made by hand in both layouts, and broken ones. */
+/*
+ * client/preload/ld_cache.c: the machine's own cache, caches made by hand in both layouts, and
+ * broken ones.
+ */
 #include "client/preload/ld_cache.h"
 
 #include <fcntl.h>
@@ -30,7 +33,8 @@ static void save(const void *before, size_t before_bytes, const struct cache *ca
 {
 	strcpy(strrchr(path, '-'), "-XXXXXX");
 	int fd = mkstemp(path);
-	if (fd < 0 || write(fd, before, before_bytes) != (ssize_t)before_bytes || write(fd, cache, bytes) != (ssize_t)bytes)
+	if (fd < 0 || write(fd, before, before_bytes) != (ssize_t)before_bytes ||
+		write(fd, cache, bytes) != (ssize_t)bytes)
 		CU_FAIL_FATAL("cannot write");
 	close(fd);
 }
@@ -49,10 +53,16 @@ static struct cache make(void)
 	memcpy(cache.magic, "glibc-ld.so.cache1.1", 20);
 	uint32_t name = add(&cache, "libsolver.so.12");
 	/* Of another architecture, for some processors, the one, and a second. */
-	cache.entries[0] = (struct entry){.flags = 0x0003, .key = name, .value = add(&cache, "/32/libsolver.so.12")};
-	cache.entries[1] = (struct entry){.flags = 0x0303, .key = name, .value = add(&cache, "/fast/libsolver.so.12"), .hwcap = 1};
-	cache.entries[2] = (struct entry){.flags = 0x0303, .key = name, .value = add(&cache, "/cuda/libsolver.so.12")};
-	cache.entries[3] = (struct entry){.flags = 0x0303, .key = name, .value = add(&cache, "/old/libsolver.so.12")};
+	cache.entries[0] = (struct entry){
+		.flags = 0x0003, .key = name, .value = add(&cache, "/32/libsolver.so.12")};
+	cache.entries[1] = (struct entry){.flags = 0x0303,
+		.key = name,
+		.value = add(&cache, "/fast/libsolver.so.12"),
+		.hwcap = 1};
+	cache.entries[2] = (struct entry){
+		.flags = 0x0303, .key = name, .value = add(&cache, "/cuda/libsolver.so.12")};
+	cache.entries[3] = (struct entry){
+		.flags = 0x0303, .key = name, .value = add(&cache, "/old/libsolver.so.12")};
 	return cache;
 }
 
@@ -66,7 +76,8 @@ static void test_found(void)
 		YES(ckt_ld_cache_find(path, "libsolver.so.12", found, sizeof found));
 		TEXT(found, "/cuda/libsolver.so.12");
 		NO(ckt_ld_cache_find(path, "libsolver.so.1", found, sizeof found));
-		NO(ckt_ld_cache_find(path, "libsolver.so.12", found, strlen("/cuda/libsolver.so.12")));
+		NO(ckt_ld_cache_find(
+			path, "libsolver.so.12", found, strlen("/cuda/libsolver.so.12")));
 		unlink(path);
 	}
 	NO(ckt_ld_cache_find("/nowhere", "libsolver.so.12", found, sizeof found));

@@ -11,7 +11,8 @@
 #include "tests/unit/suite.h"
 
 static char directory[] = "/tmp/ckt-libraries-XXXXXX";
-static const char *const made[] = {"libcublas.so.13", "libcublas.so.12", "libcublasLt.so.12", "libcublasLt.so.13", "libcufft.so.11", "libcusparseLt.so.0"};
+static const char *const made[] = {"libcublas.so.13", "libcublas.so.12", "libcublasLt.so.12",
+	"libcublasLt.so.13", "libcufft.so.11", "libcusparseLt.so.0"};
 static char *no_environment[] = {NULL};
 
 static const char *in_directory(const char *name)
@@ -62,16 +63,41 @@ static void test_names(void)
 	static const struct {
 		const char *name, *shim;
 	} rows[] = {
-		{"libcublas.so.13", "libcublas.so.13"}, {"libcublas.so.12", "libcublas.so.12"}, {"/x/y/libcublas.so.13", "libcublas.so.13"},
-		{"libcublas.so.13.0.0.19", "libcublas.so.13"}, {"x/libcublas-0123abcd.so.12", "libcublas.so.12"}, {"libcublas.so", "libcublas.so.13"},
-		{"libcublasLt.so", "libcublasLt.so.13"}, {"libcufft.so.11", "libcufft.so.11"}, {"libcufft.so", "libcufft.so.11"},
-		{"libcusparseLt.so.0", "libcusparseLt.so.0"}, {"libcusparseLt.so", "libcusparseLt.so.0"},
+		{"libcublas.so.13", "libcublas.so.13"},
+		{"libcublas.so.12", "libcublas.so.12"},
+		{"/x/y/libcublas.so.13", "libcublas.so.13"},
+		{"libcublas.so.13.0.0.19", "libcublas.so.13"},
+		{"x/libcublas-0123abcd.so.12", "libcublas.so.12"},
+		{"libcublas.so", "libcublas.so.13"},
+		{"libcublasLt.so", "libcublasLt.so.13"},
+		{"libcufft.so.11", "libcufft.so.11"},
+		{"libcufft.so", "libcufft.so.11"},
+		{"libcusparseLt.so.0", "libcusparseLt.so.0"},
+		{"libcusparseLt.so", "libcusparseLt.so.0"},
 		/* No file, no such version, other names. */
-		{"libcufft.so.12", NULL}, {"libnccl.so.2", NULL}, {"libnccl.so", NULL}, {"libcublas.so.11", NULL}, {"libcublas.so.130", NULL},
-		{"libcublas.so.13x", NULL}, {"libcublas.so.", NULL}, {"libcublas.so.x", NULL}, {"libcublas.so13", NULL}, {"libcublas.a", NULL},
-		{"libcublas", NULL}, {"libcublas-0123abc.so.12", NULL}, {"libcublas-0123abcg.so.12", NULL}, {"cublas.so.13", NULL}, {"libcublasXt.so.13", NULL},
-		{"libcublas.so.13/", NULL}, {"libcublas.so.13/x", NULL}, {"", NULL}, {"/", NULL}, {"lib", NULL}, {"libcusparseLt.so.1", NULL},
-		{"libcublas.so.99999999999999999999", NULL}, {"libcublas.so.-13", NULL},
+		{"libcufft.so.12", NULL},
+		{"libnccl.so.2", NULL},
+		{"libnccl.so", NULL},
+		{"libcublas.so.11", NULL},
+		{"libcublas.so.130", NULL},
+		{"libcublas.so.13x", NULL},
+		{"libcublas.so.", NULL},
+		{"libcublas.so.x", NULL},
+		{"libcublas.so13", NULL},
+		{"libcublas.a", NULL},
+		{"libcublas", NULL},
+		{"libcublas-0123abc.so.12", NULL},
+		{"libcublas-0123abcg.so.12", NULL},
+		{"cublas.so.13", NULL},
+		{"libcublasXt.so.13", NULL},
+		{"libcublas.so.13/", NULL},
+		{"libcublas.so.13/x", NULL},
+		{"", NULL},
+		{"/", NULL},
+		{"lib", NULL},
+		{"libcusparseLt.so.1", NULL},
+		{"libcublas.so.99999999999999999999", NULL},
+		{"libcublas.so.-13", NULL},
 	};
 	make();
 	ckt_libraries_init_in(directory, no_environment);
@@ -118,12 +144,20 @@ static void test_choice(void)
 		const char *choice;
 		bool cublas, lt, fft;
 	} rows[] = {
-		{"CRICKET_LIBRARIES=", true, true, true}, {"CRICKET_LIBRARIES=none", false, false, false}, {"CRICKET_LIBRARIES=cufft", false, false, true},
-		{"CRICKET_LIBRARIES=cublas,cufft", true, false, true}, {"CRICKET_LIBRARIES=-cufft", true, true, false},
-		{"CRICKET_LIBRARIES=-cublas", false, false, true}, {"CRICKET_LIBRARIES=-cublasLt,-cufft,", true, false, false},
-		{"CRICKET_LIBRARIES=cublas,cublasLt", true, true, false}, {"CRICKET_LIBRARIES=cublasLt", false, false, false}, {"CRICKET_LIBRARIES=-", true, true, true},
-		{"XCRICKET_LIBRARIES=none", true, true, true}, {"REMOTE_GPU_ADDRESS=local:", false, false, false},
-		{"REMOTE_GPU_ADDRESS=local:/x/libcuda.so.1", false, false, false}, {"REMOTE_GPU_ADDRESS=localhost:1", true, true, true},
+		{"CRICKET_LIBRARIES=", true, true, true},
+		{"CRICKET_LIBRARIES=none", false, false, false},
+		{"CRICKET_LIBRARIES=cufft", false, false, true},
+		{"CRICKET_LIBRARIES=cublas,cufft", true, false, true},
+		{"CRICKET_LIBRARIES=-cufft", true, true, false},
+		{"CRICKET_LIBRARIES=-cublas", false, false, true},
+		{"CRICKET_LIBRARIES=-cublasLt,-cufft,", true, false, false},
+		{"CRICKET_LIBRARIES=cublas,cublasLt", true, true, false},
+		{"CRICKET_LIBRARIES=cublasLt", false, false, false},
+		{"CRICKET_LIBRARIES=-", true, true, true},
+		{"XCRICKET_LIBRARIES=none", true, true, true},
+		{"REMOTE_GPU_ADDRESS=local:", false, false, false},
+		{"REMOTE_GPU_ADDRESS=local:/x/libcuda.so.1", false, false, false},
+		{"REMOTE_GPU_ADDRESS=localhost:1", true, true, true},
 	};
 	make();
 	for (size_t i = 0; i < COUNT(rows); i++) {
@@ -150,4 +184,5 @@ static void test_beside(void)
 	leads("libcufft.so.11", NULL);
 }
 
-UNIT_SUITE(libraries, {"names", test_names}, {"versions", test_versions}, {"choice", test_choice}, {"beside", test_beside})
+UNIT_SUITE(libraries, {"names", test_names}, {"versions", test_versions}, {"choice", test_choice},
+	{"beside", test_beside})

@@ -1,4 +1,7 @@
-/* client/patch/loaded_object.h: what is read off a mapped object, one of the loader's and ones made by hand. */
+/*
+ * client/patch/loaded_object.h: what is read off a mapped object, one of the loader's and ones made
+ * by hand.
+ */
 #include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>
@@ -78,12 +81,15 @@ static void test_vdso(void)
 
 static void test_symbols(void)
 {
-	static const struct image_plan plan = {.soname = "libmade.so", .needed = "libother.so", .symbols = {
-		{"first", IMAGE_TEXT}, {"data", IMAGE_DATA, .is_data = true}, {"import", 0, .undefined = true}, {"last", IMAGE_TEXT + 32}}};
+	static const struct image_plan plan = {.soname = "libmade.so",
+		.needed = "libother.so",
+		.symbols = {{"first", IMAGE_TEXT}, {"data", IMAGE_DATA, .is_data = true},
+			{"import", 0, .undefined = true}, {"last", IMAGE_TEXT + 32}}};
 	static const struct {
 		const char *name;
 		uint64_t value;
-	} rows[] = {{"first", IMAGE_TEXT}, {"last", IMAGE_TEXT + 32}, {"data", 0}, {"import", 0}, {"firs", 0}, {"first1", 0}, {"", 0}};
+	} rows[] = {{"first", IMAGE_TEXT}, {"last", IMAGE_TEXT + 32}, {"data", 0}, {"import", 0},
+		{"firs", 0}, {"first1", 0}, {"", 0}};
 	uint8_t *image = image_make(&plan);
 	struct ckt_object object = image_object(image, "made");
 	struct ckt_dynamic dynamic;
@@ -91,7 +97,8 @@ static void test_symbols(void)
 	TEXT(dynamic.soname, "libmade.so");
 	YES(ckt_dynamic_needs(&dynamic, "libother.so"));
 	for (size_t i = 0; i < COUNT(rows); i++)
-		IS((uintptr_t)ckt_dynamic_symbol(&object, &dynamic, rows[i].name), rows[i].value ? (uintptr_t)image + rows[i].value : 0);
+		IS((uintptr_t)ckt_dynamic_symbol(&object, &dynamic, rows[i].name),
+			rows[i].value ? (uintptr_t)image + rows[i].value : 0);
 	/* No hash table, one without buckets, one with an empty bucket. */
 	uint32_t *table = (uint32_t *)dynamic.gnu_hash;
 	uint32_t empty[] = {1, 1, 0, 0, 0};
@@ -138,4 +145,5 @@ static void test_refused(void)
 	image_free(image);
 }
 
-UNIT_SUITE(object, {"loaded", test_loaded}, {"program", test_program}, {"vdso", test_vdso}, {"symbols", test_symbols}, {"refused", test_refused})
+UNIT_SUITE(object, {"loaded", test_loaded}, {"program", test_program}, {"vdso", test_vdso},
+	{"symbols", test_symbols}, {"refused", test_refused})

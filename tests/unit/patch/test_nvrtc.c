@@ -8,7 +8,9 @@
 
 static void test_wanted(void)
 {
-	char *with[] = {"A=1", "CRICKET_SOFT_PTX=1", NULL}, *without[] = {"XCRICKET_SOFT_PTX=1", "CRICKET_SOFT_PTX=0", "CRICKET_SOFT_PTX", NULL}, *none[] = {NULL};
+	char *with[] = {"A=1", "CRICKET_SOFT_PTX=1", NULL},
+	     *without[] = {"XCRICKET_SOFT_PTX=1", "CRICKET_SOFT_PTX=0", "CRICKET_SOFT_PTX", NULL},
+	     *none[] = {NULL};
 	CU_ASSERT_TRUE(ckt_nvrtc_wanted(with));
 	CU_ASSERT_FALSE(ckt_nvrtc_wanted(without));
 	CU_ASSERT_FALSE(ckt_nvrtc_wanted(none));
@@ -22,7 +24,8 @@ static void test_redirect(void)
 	struct ckt_object object;
 	CU_ASSERT_PTR_NOT_NULL_FATAL(library);
 	CU_ASSERT_EQUAL_FATAL(dlinfo(library, RTLD_DI_LINKMAP, &map), 0);
-	int (*get_size)(void *, size_t *) = (int (*)(void *, size_t *))dlsym(library, "nvrtcGetCUBINSize");
+	int (*get_size)(void *, size_t *) =
+		(int (*)(void *, size_t *))dlsym(library, "nvrtcGetCUBINSize");
 	int (*get)(void *, char *) = (int (*)(void *, char *))dlsym(library, "nvrtcGetCUBIN");
 	int program = 10;
 	size_t size = 0;
@@ -65,7 +68,8 @@ static void test_others(void)
 	struct link_map *map;
 	struct ckt_object object;
 	Dl_info info;
-	CU_ASSERT_NOT_EQUAL_FATAL(dladdr1((void *)dlopen, &info, (void **)&map, RTLD_DL_LINKMAP), 0);
+	CU_ASSERT_NOT_EQUAL_FATAL(
+		dladdr1((void *)dlopen, &info, (void **)&map, RTLD_DL_LINKMAP), 0);
 	CU_ASSERT_TRUE_FATAL(ckt_object_from_link_map(&object, map));
 	CU_ASSERT_FALSE(ckt_nvrtc_redirect(&object));
 }

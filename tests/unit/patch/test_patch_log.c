@@ -41,8 +41,13 @@ static void test_debug(void)
 	const struct {
 		const char *setting, *said;
 	} rows[] = {
-		{"CRICKET_LOG=debugging", ""}, {"CRICKET_LOG=debug", "cricket: word\n"}, {file_setting, ""}, {"CRICKET_LOG=debug:", "cricket: word\n"},
-		{"CRICKET_LOG=debugging", ""}, {"XCRICKET_LOG=debug", ""}, {"CRICKET_LOG=info", ""},
+		{"CRICKET_LOG=debugging", ""},
+		{"CRICKET_LOG=debug", "cricket: word\n"},
+		{file_setting, ""},
+		{"CRICKET_LOG=debug:", "cricket: word\n"},
+		{"CRICKET_LOG=debugging", ""},
+		{"XCRICKET_LOG=debug", ""},
+		{"CRICKET_LOG=info", ""},
 	};
 	for (size_t i = 0; i < COUNT(rows); i++) {
 		char *environment[] = {(char *)"A=1", (char *)rows[i].setting, NULL};
@@ -59,7 +64,8 @@ static void test_debug(void)
 	close(fd);
 	unlink(path);
 	/* Where it cannot be written nothing is said, least of all into a file of the program's. */
-	char *environment[] = {(char *)"CRICKET_LOG=debug:/nonexistent/file", NULL}, *off[] = {(char *)"CRICKET_LOG=debugging", NULL};
+	char *environment[] = {(char *)"CRICKET_LOG=debug:/nonexistent/file", NULL},
+	     *off[] = {(char *)"CRICKET_LOG=debugging", NULL};
 	ckt_say_init(environment);
 	image_stderr_begin();
 	ckt_say_debug("word");

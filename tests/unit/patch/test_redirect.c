@@ -1,6 +1,7 @@
 /*
- * client/patch/redirect.h: who is our runtime, who may hold another, and what is written over it.  Finding the entry points by their
- * contents needs NVIDIA's code: tests/preload does it on whole programs.
+ * client/patch/redirect.h: who is our runtime, who may hold another, and what is written over it.
+ * Finding the entry points by their contents needs NVIDIA's code: tests/preload does it on whole
+ * programs.
  */
 #include <errno.h>
 #include <string.h>
@@ -11,7 +12,9 @@
 #include "image.h"
 #include "tests/unit/suite.h"
 
-static const struct image_plan ours = {.soname = "libcudart.so.13", .needed = "libcuda.so.1", .symbols = {{"cudaMalloc", IMAGE_TEXT}}};
+static const struct image_plan ours = {.soname = "libcudart.so.13",
+	.needed = "libcuda.so.1",
+	.symbols = {{"cudaMalloc", IMAGE_TEXT}}};
 
 static void test_recognise(void)
 {
@@ -19,12 +22,24 @@ static void test_recognise(void)
 		struct image_plan plan;
 		bool ours;
 	} rows[] = {
-		{{.soname = "libcudart.so.13", .needed = "libcuda.so.1", .symbols = {{"cudaMalloc", IMAGE_TEXT}}}, true},
+		{{.soname = "libcudart.so.13",
+			 .needed = "libcuda.so.1",
+			 .symbols = {{"cudaMalloc", IMAGE_TEXT}}},
+			true},
 		/* NVIDIA's own, the preload library, another release, none at all. */
-		{{.soname = "libcudart.so.13", .needed = "libdl.so.2", .symbols = {{"cudaMalloc", IMAGE_TEXT}}}, false},
+		{{.soname = "libcudart.so.13",
+			 .needed = "libdl.so.2",
+			 .symbols = {{"cudaMalloc", IMAGE_TEXT}}},
+			false},
 		{{.soname = "libcudart.so.13", .needed = "libcuda.so.1"}, false},
-		{{.soname = "libcudart.so.13", .needed = "libcuda.so.1", .symbols = {{"cudaMalloc", 0, .undefined = true}}}, false},
-		{{.soname = "libcudart.so.12", .needed = "libcuda.so.1", .symbols = {{"cudaMalloc", IMAGE_TEXT}}}, false},
+		{{.soname = "libcudart.so.13",
+			 .needed = "libcuda.so.1",
+			 .symbols = {{"cudaMalloc", 0, .undefined = true}}},
+			false},
+		{{.soname = "libcudart.so.12",
+			 .needed = "libcuda.so.1",
+			 .symbols = {{"cudaMalloc", IMAGE_TEXT}}},
+			false},
 		{{.needed = "libcuda.so.1", .symbols = {{"cudaMalloc", IMAGE_TEXT}}}, false},
 	};
 	for (size_t i = 0; i < COUNT(rows); i++) {
@@ -51,7 +66,8 @@ static void test_suspect(void)
 		{{.p_type = PT_LOAD, .p_align = 4096, .p_memsz = 4096}, false},
 	};
 	for (size_t i = 0; i < COUNT(rows); i++) {
-		ElfW(Phdr) phdr[] = {{.p_type = PT_LOAD, .p_align = 4096, .p_memsz = 4096}, rows[i].phdr};
+		ElfW(Phdr) phdr[] = {
+			{.p_type = PT_LOAD, .p_align = 4096, .p_memsz = 4096}, rows[i].phdr};
 		struct ckt_object object = {.path = "made", .phdr = phdr, .phnum = 2};
 		IS(ckt_redirect_suspect(&object), rows[i].suspect);
 		object.phnum = 1;
@@ -77,14 +93,17 @@ static void test_write(void)
 	MUST(ckt_runtime_recognise(&runtime, &object), true);
 	unsigned known = name_of("cudaMalloc"), unknown = name_of("cudaFree");
 	uintptr_t text = (uintptr_t)image + IMAGE_TEXT;
-	struct ckt_redirect_entry entries[] = {{text + 64, known}, {text, unknown}, {text + IMAGE_PAGE - 16, known}};
+	struct ckt_redirect_entry entries[] = {
+		{text + 64, known}, {text, unknown}, {text + IMAGE_PAGE - 16, known}};
 	IS(ckt_redirect_write(&runtime, 13, entries, 0), 0);
 	YES(!image_jump(image, IMAGE_TEXT));
 	IS(ckt_redirect_write(&runtime, 13, entries, COUNT(entries)), 0);
 	IS((uintptr_t)image_jump(image, IMAGE_TEXT + 64), (uintptr_t)ours_image + IMAGE_TEXT);
-	IS((uintptr_t)image_jump(image, IMAGE_TEXT + IMAGE_PAGE - 16), (uintptr_t)ours_image + IMAGE_TEXT);
+	IS((uintptr_t)image_jump(image, IMAGE_TEXT + IMAGE_PAGE - 16),
+		(uintptr_t)ours_image + IMAGE_TEXT);
 	/* A function that we do not have ends in one that says so, never nowhere. */
-	IS((uintptr_t)image_jump(image, IMAGE_TEXT), (uintptr_t)ckt_redirect_target(&runtime, 13, "cudaFree", unknown));
+	IS((uintptr_t)image_jump(image, IMAGE_TEXT),
+		(uintptr_t)ckt_redirect_target(&runtime, 13, "cudaFree", unknown));
 	YES(image_jump(image, IMAGE_TEXT) != NULL);
 	/* Between them nothing is written. */
 	YES(!image_jump(image, IMAGE_TEXT + 12));
@@ -98,7 +117,8 @@ static void test_write_refused(void)
 	static const struct image_plan plan = {.soname = "libtext.so"};
 	uint8_t *image = image_make(&plan);
 	struct ckt_runtime runtime = {0};
-	struct ckt_redirect_entry entries[] = {{(uintptr_t)image + IMAGE_TEXT, 1}, {(uintptr_t)image + IMAGE_DATA, 1}};
+	struct ckt_redirect_entry entries[] = {
+		{(uintptr_t)image + IMAGE_TEXT, 1}, {(uintptr_t)image + IMAGE_DATA, 1}};
 	munmap(image + IMAGE_DATA, IMAGE_PAGE);
 	IS(ckt_redirect_write(&runtime, 13, entries, 2), -ENOMEM);
 	YES(!image_jump(image, IMAGE_TEXT));
@@ -116,7 +136,8 @@ static void test_unknown(void)
 {
 	static const struct image_plan plan = {.soname = "libprogram.so", .tls = true};
 	uint8_t *ours_image = image_make(&ours), *image = image_make(&plan);
-	struct ckt_object object = image_object(ours_image, "ours"), suspect = image_object(image, "/made/library.so");
+	struct ckt_object object = image_object(ours_image, "ours"),
+			  suspect = image_object(image, "/made/library.so");
 	struct ckt_runtime runtime = {0}, none = {0};
 	MUST(ckt_runtime_recognise(&runtime, &object), true);
 	YES(ckt_redirect_suspect(&suspect));
@@ -138,5 +159,5 @@ static void test_unknown(void)
 	image_free(ours_image);
 }
 
-UNIT_SUITE(redirect, {"recognise", test_recognise}, {"suspect", test_suspect}, {"write", test_write}, {"write refused", test_write_refused},
-	   {"unknown", test_unknown})
+UNIT_SUITE(redirect, {"recognise", test_recognise}, {"suspect", test_suspect},
+	{"write", test_write}, {"write refused", test_write_refused}, {"unknown", test_unknown})

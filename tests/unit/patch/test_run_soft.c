@@ -1,6 +1,6 @@
 /*
- * client/run/run_soft.c: a program beside its private server.  The server is this program again, which only listens; what run.c does stands
- * here for itself (client/run/run.h).
+ * client/run/run_soft.c: a program beside its private server.  The server is this program again,
+ * which only listens; what run.c does stands here for itself (client/run/run.h).
  */
 #include <signal.h>
 #include <stdarg.h>
@@ -63,7 +63,8 @@ static int run(const char *script)
 		char *command[] = {(char *)"sh", (char *)"-c", (char *)script, NULL};
 		char *missing[] = {(char *)"/nonexistent", NULL};
 		setenv("REMOTE_GPU_ADDRESS", "the.users:1", 1);
-		_exit(run_soft(&(struct run_options){.soft = true, .command = script ? command : missing}));
+		_exit(run_soft(&(struct run_options){
+			.soft = true, .command = script ? command : missing}));
 	}
 	MUST(waitpid(child, &status, 0), child);
 	return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
@@ -75,7 +76,10 @@ static void test_status(void)
 		const char *script;
 		int status;
 	} rows[] = {
-		{"exit 0", 0}, {"exit 3", 3}, {"kill -KILL $$", 128 + SIGKILL}, {NULL, 127},
+		{"exit 0", 0},
+		{"exit 3", 3},
+		{"kill -KILL $$", 128 + SIGKILL},
+		{NULL, 127},
 		/* The address is the private server's socket. */
 		{"s=${REMOTE_GPU_ADDRESS#unix:}; test -S \"$s\" && exit 9", 9},
 		/* What is sent to cricket-run goes on to the program. */

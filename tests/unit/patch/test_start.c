@@ -1,6 +1,6 @@
 /*
- * client/patch/start.c: what the walk over the loaded objects keeps.  The file is included: its constructor has run in this program, too, and
- * found no runtime of ours.
+ * client/patch/start.c: what the walk over the loaded objects keeps.  The file is included: its
+ * constructor has run in this program, too, and found no runtime of ours.
  */
 #include "client/patch/start.c"
 
@@ -10,7 +10,10 @@
 static void visit_image(struct walk *walk, const uint8_t *image)
 {
 	struct ckt_object object = image_object(image, "made");
-	struct dl_phdr_info info = {.dlpi_addr = object.base, .dlpi_name = object.path, .dlpi_phdr = object.phdr, .dlpi_phnum = (ElfW(Half))object.phnum};
+	struct dl_phdr_info info = {.dlpi_addr = object.base,
+		.dlpi_name = object.path,
+		.dlpi_phdr = object.phdr,
+		.dlpi_phnum = (ElfW(Half))object.phnum};
 	IS(visit(&info, sizeof info, walk), 0);
 }
 
@@ -19,9 +22,14 @@ static void test_walk(void)
 	static const struct image_plan plans[] = {
 		{.soname = "libplain.so"},
 		{.soname = "libprogram.so", .tls = true},
-		{.soname = "libcudart.so.13", .needed = "libcuda.so.1", .symbols = {{"cudaMalloc", IMAGE_TEXT}}},
+		{.soname = "libcudart.so.13",
+			.needed = "libcuda.so.1",
+			.symbols = {{"cudaMalloc", IMAGE_TEXT}}},
 		/* A second one is not ours. */
-		{.soname = "libcudart.so.13", .needed = "libcuda.so.1", .symbols = {{"cudaMalloc", IMAGE_TEXT}}, .tls = true},
+		{.soname = "libcudart.so.13",
+			.needed = "libcuda.so.1",
+			.symbols = {{"cudaMalloc", IMAGE_TEXT}},
+			.tls = true},
 	};
 	static struct walk walk;
 	uint8_t *images[COUNT(plans)];
@@ -46,7 +54,8 @@ static void test_walk(void)
 /* Libraries that can have a shim are kept; beside this program lies one. */
 static void test_genuine(void)
 {
-	static const struct image_plan plan = {.soname = "libcublas.so.13", .symbols = {{"cublasCreate_v2", IMAGE_TEXT}}};
+	static const struct image_plan plan = {
+		.soname = "libcublas.so.13", .symbols = {{"cublasCreate_v2", IMAGE_TEXT}}};
 	static struct walk walk;
 	char *environment[] = {NULL}, *none[] = {(char *)"CRICKET_LIBRARIES=none", NULL};
 	uint8_t *image = image_make(&plan);

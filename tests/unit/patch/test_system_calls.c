@@ -1,6 +1,7 @@
 /*
- * client/preload/system_calls.c: each exported name with a buffer that the kernel cannot use: it is offered to whoever has such memory, the
- * kernel gets the address that comes back, and what it wrote is told.  Without such memory the calls are libc's.
+ * client/preload/system_calls.c: each exported name with a buffer that the kernel cannot use: it is
+ * offered to whoever has such memory, the kernel gets the address that comes back, and what it
+ * wrote is told.  Without such memory the calls are libc's.
  */
 #undef _FILE_OFFSET_BITS
 #undef _FORTIFY_SOURCE
@@ -23,7 +24,8 @@ ssize_t __read_chk(int fd, void *buffer, size_t size, size_t room);
 ssize_t __pread_chk(int fd, void *buffer, size_t size, off_t offset, size_t room);
 ssize_t __pread64_chk(int fd, void *buffer, size_t size, off64_t offset, size_t room);
 ssize_t __recv_chk(int fd, void *buffer, size_t size, size_t room, int flags);
-ssize_t __recvfrom_chk(int fd, void *buffer, size_t size, size_t room, int flags, struct sockaddr *from, socklen_t *length);
+ssize_t __recvfrom_chk(int fd, void *buffer, size_t size, size_t room, int flags,
+	struct sockaddr *from, socklen_t *length);
 size_t __fread_chk(void *buffer, size_t room, size_t size, size_t count, FILE *file);
 size_t __fread_unlocked_chk(void *buffer, size_t room, size_t size, size_t count, FILE *file);
 
@@ -131,7 +133,9 @@ static ssize_t in_messages(void)
 	struct iovec v = {.iov_base = twin + 100, .iov_len = PART};
 	struct mmsghdr m = {.msg_hdr = {.msg_iov = &v, .msg_iovlen = 1}};
 	packet();
-	/* Several go as they are: the buffer has to be open by now, which only the real one does. */
+	/*
+	 * Several go as they are: the buffer has to be open by now, which only the real one does.
+	 */
 	IS(recvmmsg(pair[0], &m, 1, 0, NULL), 1);
 	told += m.msg_len;
 	opened_to_write++;
@@ -145,7 +149,7 @@ static ssize_t in_other_process(void)
 	memset(bytes, 'f', sizeof bytes);
 	ssize_t got = process_vm_readv(getpid(), &v, 1, &there, 1, 0);
 	if (got < 0 && (errno == EPERM || errno == ENOSYS)) {
-		memset(twin + 100, 'f', PART);	/* not allowed here */
+		memset(twin + 100, 'f', PART); /* not allowed here */
 		told = got = PART;
 	}
 	return got;
@@ -312,7 +316,8 @@ static void test_parts(void)
 {
 	begin();
 	char own[50] = {0};
-	struct iovec parts[] = {{.iov_base = own, .iov_len = sizeof own}, {.iov_base = closed, .iov_len = 100}, {.iov_base = closed + 500, .iov_len = 100}};
+	struct iovec parts[] = {{.iov_base = own, .iov_len = sizeof own},
+		{.iov_base = closed, .iov_len = 100}, {.iov_base = closed + 500, .iov_len = 100}};
 	told = 0;
 	IS(ftruncate(file, 170), 0);
 	IS(preadv(file, parts, 3, 0), 170);
@@ -343,7 +348,10 @@ static void *wait_for_bytes(void *fd)
 	return (void *)(intptr_t)read(*(int *)fd, &byte, 1);
 }
 
-/* They stay cancellation points.  AddressSanitizer's own end of a cancelled thread does not bear the stack that it finds. */
+/*
+ * They stay cancellation points.  AddressSanitizer's own end of a cancelled thread does not bear
+ * the stack that it finds.
+ */
 static void test_cancel(void)
 {
 #ifdef __SANITIZE_ADDRESS__
@@ -364,4 +372,5 @@ static void test_cancel(void)
 	end();
 }
 
-UNIT_SUITE(system_calls, {"in", test_in}, {"out", test_out}, {"parts", test_parts}, {"plain", test_plain}, {"cancel", test_cancel})
+UNIT_SUITE(system_calls, {"in", test_in}, {"out", test_out}, {"parts", test_parts},
+	{"plain", test_plain}, {"cancel", test_cancel})

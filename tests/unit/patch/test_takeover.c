@@ -1,4 +1,6 @@
-/* client/patch/takeover.c: NVIDIA's library as it was loaded, whose functions then are the shim's. */
+/*
+ * client/patch/takeover.c: NVIDIA's library as it was loaded, whose functions then are the shim's.
+ */
 #include "client/patch/takeover.h"
 
 #include <dlfcn.h>
@@ -19,8 +21,10 @@ static void test_functions(void)
 	CU_ASSERT_PTR_NOT_NULL_FATAL(library);
 	IS(dlinfo(library, RTLD_DI_LINKMAP, &map), 0);
 	CU_ASSERT_TRUE_FATAL(ckt_object_from_link_map(&object, map));
-	int (*who)(int, double) = (int (*)(int, double))dlsym(library, "cublasWho"), (*alias)(int, double) = (int (*)(int, double))dlsym(library, "cublasAlias");
-	int (*only)(void) = (int (*)(void))dlsym(library, "cublasGenuineOnly"), *data = dlsym(library, "cublasData");
+	int (*who)(int, double) = (int (*)(int, double))dlsym(library, "cublasWho"),
+			(*alias)(int, double) = (int (*)(int, double))dlsym(library, "cublasAlias");
+	int (*only)(void) = (int (*)(void))dlsym(library, "cublasGenuineOnly"),
+	    *data = dlsym(library, "cublasData");
 	CU_ASSERT_FATAL(who && alias && only && data);
 	IS(who(3, 4), 107);
 	ckt_libraries_init_in(SHIMS, no_environment);
@@ -35,15 +39,18 @@ static void test_functions(void)
 	image_stderr_begin();
 	IS(only(), 15);
 	IS(only(), 15);
-	TEXT(image_stderr_end(), "cricket: cublasGenuineOnly of libcublas.so.13 is not supported\n");
+	TEXT(image_stderr_end(),
+		"cricket: cublasGenuineOnly of libcublas.so.13 is not supported\n");
 	ckt_libraries_init_in(NULL, no_environment);
 }
 
 /* Nothing that can be called, or nothing at all. */
 static void test_nothing(void)
 {
-	static const struct image_plan plans[] = {{.soname = "libcublas.so.13"}, {.symbols = {{"cublasWho", IMAGE_TEXT}}},
-						  {.soname = "libcublas.so.13", .symbols = {{"cublasData", IMAGE_DATA, .is_data = true}}}};
+	static const struct image_plan plans[] = {{.soname = "libcublas.so.13"},
+		{.symbols = {{"cublasWho", IMAGE_TEXT}}},
+		{.soname = "libcublas.so.13",
+			.symbols = {{"cublasData", IMAGE_DATA, .is_data = true}}}};
 	for (size_t i = 0; i < COUNT(plans); i++) {
 		uint8_t *image = image_make(&plans[i]);
 		struct ckt_object object = image_object(image, "made");

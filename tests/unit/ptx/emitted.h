@@ -14,7 +14,8 @@ static inline char *emitted(const char *text, bool whole)
 		return NULL;
 	}
 	const struct ckt_ptx_function *f = ckt_ptx_module_function(module, 0);
-	char *c = ckt_ptx_prepare(f, &prepared) ? NULL : ckt_ptx_emit_kernel(f, whole ? NULL : prepared);
+	char *c = ckt_ptx_prepare(f, &prepared) ? NULL
+						: ckt_ptx_emit_kernel(f, whole ? NULL : prepared);
 	ckt_ptx_module_destroy(module);
 	return c;
 }
@@ -27,4 +28,7 @@ static inline unsigned times(const char *text, const char *part)
 	return n;
 }
 
-#define EMITTED(body) UNIT_HEAD ".visible .entry k(.param .u64 a) { .reg .b64 x, y; .reg .b32 r<9>; .reg .pred p; .reg .f32 f<4>;\n" body "\nret; }\n"
+#define EMITTED(body)                                                                                             \
+	UNIT_HEAD                                                                                                 \
+	".visible .entry k(.param .u64 a) { .reg .b64 x, y; .reg .b32 r<9>; .reg .pred p; .reg .f32 f<4>;\n" body \
+	"\nret; }\n"

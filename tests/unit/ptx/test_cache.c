@@ -1,4 +1,7 @@
-/* softgpu/ptx/compiled/cache.c: objects of machine code are found again, only where they are the user's own, and not too many of them. */
+/*
+ * softgpu/ptx/compiled/cache.c: objects of machine code are found again, only where they are the
+ * user's own, and not too many of them.
+ */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -136,12 +139,15 @@ static void test_bounded(void)
 		ckt_ptx_cache_key(text, "", key);
 		snprintf(path, sizeof path, "%s/%s.so", folder, key);
 		write_text(path, "");
-		IS(utimensat(AT_FDCWD, path, (struct timespec[2]){{.tv_sec = 1000 + k}, {.tv_sec = 1000 + k}}, 0), 0);
+		IS(utimensat(AT_FDCWD, path,
+			   (struct timespec[2]){{.tv_sec = 1000 + k}, {.tv_sec = 1000 + k}}, 0),
+			0);
 	}
 	/* A folder that an ended process left goes, a young one and what is nobody's stay. */
 	snprintf(left, sizeof left, "%s/" CKT_PTX_LEFTOVER "old", folder);
 	IS(mkdir(left, 0700), 0);
-	IS(utimensat(AT_FDCWD, left, (struct timespec[2]){{.tv_sec = 1000}, {.tv_sec = 1000}}, 0), 0);
+	IS(utimensat(AT_FDCWD, left, (struct timespec[2]){{.tv_sec = 1000}, {.tv_sec = 1000}}, 0),
+		0);
 	snprintf(left, sizeof left, "%s/" CKT_PTX_LEFTOVER "young", folder);
 	IS(mkdir(left, 0700), 0);
 	ckt_ptx_cache_sweep(folder);
@@ -161,4 +167,5 @@ static void test_bounded(void)
 	end();
 }
 
-UNIT_SUITE(cache, {"folder", test_folder}, {"key", test_key}, {"objects", test_objects}, {"bounded", test_bounded})
+UNIT_SUITE(cache, {"folder", test_folder}, {"key", test_key}, {"objects", test_objects},
+	{"bounded", test_bounded})

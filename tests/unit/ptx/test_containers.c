@@ -80,4 +80,5 @@ static void test_grow(void)
 	free(array);
 }
 
-UNIT_SUITE(softgpu/ptx/front/containers, {"arena", test_arena}, {"map", test_map}, {"grow", test_grow})
+UNIT_SUITE(softgpu / ptx / front / containers, {"arena", test_arena}, {"map", test_map},
+	{"grow", test_grow})

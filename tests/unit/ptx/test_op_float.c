@@ -6,6 +6,9 @@
 
 #include "harness.h"
 
+/* Rows of macros that no separator parts. */
+/* clang-format off */
+
 #define E(name, expr)                                                                                                          \
 	static uint64_t name(uint64_t a, uint64_t b, uint64_t c)                                                               \
 	{                                                                                                                      \

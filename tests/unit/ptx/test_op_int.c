@@ -3,6 +3,9 @@
  */
 #include "harness.h"
 
+/* Rows of macros that no separator parts. */
+/* clang-format off */
+
 typedef unsigned __int128 u128;
 typedef __int128 s128;
 #define E(name, expr)                                                                                                          \

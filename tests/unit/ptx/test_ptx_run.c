@@ -1,4 +1,7 @@
-/* softgpu/ptx/ptx_run.c: the program by its command line; its path is this program's first argument (test_trace.c keeps it). */
+/*
+ * softgpu/ptx/ptx_run.c: the program by its command line; its path is this program's first argument
+ * (test_trace.c keeps it).
+ */
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -12,7 +15,8 @@ static const char *run(const char *arguments, int *ret_status)
 	static char text[4096];
 	char command[1024];
 	const char *program = getenv("UNIT_PTX_RUN");
-	snprintf(command, sizeof command, "'%s' %s 2>&1", program ? program : "(the first argument should be ptx-run)", arguments);
+	snprintf(command, sizeof command, "'%s' %s 2>&1",
+		program ? program : "(the first argument should be ptx-run)", arguments);
 	FILE *pipe = popen(command, "r");
 	text[fread(text, 1, sizeof text - 1, pipe)] = 0;
 	int status = pclose(pipe);
@@ -22,16 +26,17 @@ static const char *run(const char *arguments, int *ret_status)
 
 static void test_program(void)
 {
-	static const char text[] = UNIT_HEAD ".visible .entry add(.param .u64 p, .param .u32 v)\n"
+	static const char text[] = UNIT_HEAD
+		".visible .entry add(.param .u64 p, .param .u32 v)\n"
 		"{ .reg .b64 x<3>; .reg .b32 r<4>; ld.param.u64 x1, [p]; ld.param.u32 r1, [v]; mov.u32 r2, %tid.x; "
 		"mad.lo.u32 r2, %ctaid.x, 4, r2;\n"
-					     "mul.wide.u32 x2, r2, 4; add.u64 x1, x1, x2; ld.global.u32 r3, [x1]; add.u32 r3, r3, r1; "
-					    "st.global.u32 [x1], r3; ret; }\n"
-					     ".visible .entry half(.param .u64 p, .param .f32 v)\n"
-					    "{ .reg .b64 x; .reg .f32 f<3>; .shared .b8 s[12]; .reg .b32 r; mov.u32 r, s; "
-					    "ld.param.u64 x, [p]; ld.param.f32 f1, [v]; mul.f32 f1, f1, 0.5; st.global.f32 [x], f1; ret; "
-					    "}\n"
-					     ".visible .entry bad()\n{ trap; }\n";
+		"mul.wide.u32 x2, r2, 4; add.u64 x1, x1, x2; ld.global.u32 r3, [x1]; add.u32 r3, r3, r1; "
+		"st.global.u32 [x1], r3; ret; }\n"
+		".visible .entry half(.param .u64 p, .param .f32 v)\n"
+		"{ .reg .b64 x; .reg .f32 f<3>; .shared .b8 s[12]; .reg .b32 r; mov.u32 r, s; "
+		"ld.param.u64 x, [p]; ld.param.f32 f1, [v]; mul.f32 f1, f1, 0.5; st.global.f32 [x], f1; ret; "
+		"}\n"
+		".visible .entry bad()\n{ trap; }\n";
 	int fd = mkstemp(path), status;
 	IS(write(fd, text, strlen(text)), strlen(text));
 	close(fd);
@@ -64,7 +69,7 @@ static void test_program(void)
 	HAS(said, "bad argument x");
 	said = RUN("-t 80 %s", path);
 	IS(status, 1);
-	HAS(said, "9.0");	/* made for that */
+	HAS(said, "9.0"); /* made for that */
 	said = RUN("/nonexistent.ptx");
 	IS(status, 1);
 	HAS(said, "No such file");
@@ -73,4 +78,4 @@ static void test_program(void)
 	remove(path);
 }
 
-UNIT_SUITE(softgpu/ptx/ptx_run, {"program", test_program})
+UNIT_SUITE(softgpu / ptx / ptx_run, {"program", test_program})

@@ -5,7 +5,8 @@
 
 #include "rpc/net.h"
 
-static void expect(const char *text, int type, const char *host, unsigned port, const char *formatted)
+static void expect(
+	const char *text, int type, const char *host, unsigned port, const char *formatted)
 {
 	struct ckt_address address;
 	char message[256] = "", back[CKT_ADDRESS_TEXT_MAX];
@@ -27,19 +28,22 @@ static void test_good(void)
 	expect("[::1]:99", CKT_ADDRESS_TCP, "::1", 99, "[::1]:99");
 	expect("[fe80::2]", CKT_ADDRESS_TCP, "fe80::2", 7350, "[fe80::2]:7350");
 	expect("fe80::2", CKT_ADDRESS_TCP, "fe80::2", 7350, "[fe80::2]:7350");
-	expect("unix:/run/cricket/socket", CKT_ADDRESS_UNIX, "/run/cricket/socket", 0, "unix:/run/cricket/socket");
+	expect("unix:/run/cricket/socket", CKT_ADDRESS_UNIX, "/run/cricket/socket", 0,
+		"unix:/run/cricket/socket");
 	expect("file:here is one", CKT_ADDRESS_FILE, "here is one", 0, "file:here is one");
 }
 
 static void test_bad(void)
 {
-	static const char *const bad[] = {"", "host:", "host:x", "host:-1", "host:+1", "host:65536", "host:70000000000000000000", "host:1 ", "[::1", "[::1]x",
-					  "[::1]:", "unix:", "file:", "[]"};
+	static const char *const bad[] = {"", "host:", "host:x", "host:-1", "host:+1", "host:65536",
+		"host:70000000000000000000", "host:1 ", "[::1", "[::1]x",
+		"[::1]:", "unix:", "file:", "[]"};
 	char longest[700] = "unix:/";
 	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
 		struct ckt_address address = {.port = 4711};
 		char message[256] = "";
-		CU_ASSERT_NOT_EQUAL(ckt_address_parse(bad[i], &address, message, sizeof message), 0);
+		CU_ASSERT_NOT_EQUAL(
+			ckt_address_parse(bad[i], &address, message, sizeof message), 0);
 		CU_ASSERT_NOT_EQUAL(message[0], 0);
 		/* Written on success only. */
 		CU_ASSERT_EQUAL(address.port, 4711);
@@ -48,7 +52,8 @@ static void test_bad(void)
 	for (int skip = 0; skip <= 6; skip += 6) {
 		struct ckt_address address;
 		char message[256] = "";
-		CU_ASSERT_NOT_EQUAL(ckt_address_parse(longest + skip, &address, message, sizeof message), 0);
+		CU_ASSERT_NOT_EQUAL(
+			ckt_address_parse(longest + skip, &address, message, sizeof message), 0);
 		CU_ASSERT_NOT_EQUAL(message[0], 0);
 	}
 }
@@ -78,17 +83,20 @@ static void test_split(void)
 		{"a,b:x", "'b:x': 'x' is no port number"},
 		{"a:1,a:2,a:3,a:4,a:5,a:6,a:7,a:8,a:9", "more than 8 addresses"},
 	};
-	char texts[CKT_ADDRESSES_MAX][CKT_ADDRESS_TEXT_MAX], message[512], longest[CKT_ADDRESS_TEXT_MAX + 8] = "a,";
+	char texts[CKT_ADDRESSES_MAX][CKT_ADDRESS_TEXT_MAX], message[512],
+		longest[CKT_ADDRESS_TEXT_MAX + 8] = "a,";
 	unsigned count;
 	for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
-		CU_ASSERT_EQUAL_FATAL(ckt_address_split(good[i].list, texts, &count, message, sizeof message), 0);
+		CU_ASSERT_EQUAL_FATAL(
+			ckt_address_split(good[i].list, texts, &count, message, sizeof message), 0);
 		CU_ASSERT_EQUAL_FATAL(count, good[i].count);
 		CU_ASSERT_STRING_EQUAL(texts[0], good[i].first);
 		CU_ASSERT_STRING_EQUAL(texts[count - 1], good[i].last);
 	}
 	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
 		count = 77;
-		CU_ASSERT_NOT_EQUAL(ckt_address_split(bad[i].list, texts, &count, message, sizeof message), 0);
+		CU_ASSERT_NOT_EQUAL(
+			ckt_address_split(bad[i].list, texts, &count, message, sizeof message), 0);
 		CU_ASSERT_PTR_NOT_NULL(strstr(message, bad[i].says));
 		CU_ASSERT_EQUAL(count, 77);
 	}

@@ -1,4 +1,7 @@
-/* cuBLASLt's descriptors in their bytes: forms, attributes and their sizes, as the genuine libraries of 13.1 and 13.10 answered without a GPU. */
+/*
+ * cuBLASLt's descriptors in their bytes: forms, attributes and their sizes, as the genuine
+ * libraries of 13.1 and 13.10 answered without a GPU.
+ */
 #include <stdlib.h>
 #include <string.h>
 
@@ -31,15 +34,20 @@ static void test_places(void)
 			for (unsigned j = 0; j < i; j++)
 				YES(all[i].number != all[j].number);
 		}
-		YES(ckt_lt_form_bytes(kind, ckt_lt_form(kind, opaque_bytes[kind])) <= opaque_bytes[kind]);
+		YES(ckt_lt_form_bytes(kind, ckt_lt_form(kind, opaque_bytes[kind])) <=
+			opaque_bytes[kind]);
 	}
 }
 
 static void test_forms(void)
 {
-	static const struct { uint16_t size; uint8_t form; } matmul[] = {{0, 0}, {55, 0}, {56, 1}, {87, 1}, {88, 2}, {95, 2}, {96, 3}, {183, 3},
-									  {184, 4}, {255, 4}, {256, 6}, {4096, 6}};
-	static const uint16_t second[CKT_LT_KINDS] = {[CKT_LT_LAYOUT] = 112, [CKT_LT_PREFERENCE] = 96};
+	static const struct {
+		uint16_t size;
+		uint8_t form;
+	} matmul[] = {{0, 0}, {55, 0}, {56, 1}, {87, 1}, {88, 2}, {95, 2}, {96, 3}, {183, 3},
+		{184, 4}, {255, 4}, {256, 6}, {4096, 6}};
+	static const uint16_t second[CKT_LT_KINDS] = {
+		[CKT_LT_LAYOUT] = 112, [CKT_LT_PREFERENCE] = 96};
 	for (unsigned i = 0; i < COUNT(matmul); i++)
 		IS(ckt_lt_form(CKT_LT_MATMUL, matmul[i].size), matmul[i].form);
 	for (int kind = CKT_LT_LAYOUT; kind < CKT_LT_KINDS; kind++) {
@@ -60,7 +68,10 @@ static void test_forms(void)
 	YES(CKT_LT_STRUCT_BYTES >= 256);
 }
 
-/* What an older client or image sends: no word of a form where it is zero, and no more bytes than it knew. */
+/*
+ * What an older client or image sends: no word of a form where it is zero, and no more bytes than
+ * it knew.
+ */
 static void test_older_bytes(void)
 {
 	uint8_t room[CKT_LT_STRUCT_BYTES] = {0};
@@ -74,7 +85,8 @@ static void test_older_bytes(void)
 	NO(ckt_lt_is_descriptor(CKT_LT_MATMUL, room, 224));
 	room[0] = 7;
 	NO(ckt_lt_is_descriptor(CKT_LT_MATMUL, room, 224));
-	IS(ckt_lt_get(CKT_LT_LAYOUT, room, CKT_LT_LAYOUT_ROWS_ARRAY, room + 100, 8, NULL), CKT_LT_INVALID_VALUE);
+	IS(ckt_lt_get(CKT_LT_LAYOUT, room, CKT_LT_LAYOUT_ROWS_ARRAY, room + 100, 8, NULL),
+		CKT_LT_INVALID_VALUE);
 	/* Too few bytes to look for the form in, and forms that are none. */
 	for (int kind = 0; kind < CKT_LT_KINDS; kind++) {
 		for (size_t size = 0; size < ckt_lt_form_bytes(kind, 1); size++) {
@@ -99,8 +111,10 @@ static void test_batch_mode(void)
 	ckt_lt_init(CKT_LT_LAYOUT, room, sizeof room);
 	static const int32_t modes[] = {CKT_LT_BATCH_GROUPED, -1, 0x7fff, CKT_LT_BATCH_POINTERS};
 	for (unsigned i = 0; i < COUNT(modes); i++) {
-		IS(ckt_lt_set(CKT_LT_LAYOUT, room, CKT_LT_LAYOUT_BATCH_MODE, &modes[i], 4), CKT_LT_SUCCESS);
-		IS(ckt_lt_get(CKT_LT_LAYOUT, room, CKT_LT_LAYOUT_BATCH_MODE, &mode, 4, NULL), CKT_LT_SUCCESS);
+		IS(ckt_lt_set(CKT_LT_LAYOUT, room, CKT_LT_LAYOUT_BATCH_MODE, &modes[i], 4),
+			CKT_LT_SUCCESS);
+		IS(ckt_lt_get(CKT_LT_LAYOUT, room, CKT_LT_LAYOUT_BATCH_MODE, &mode, 4, NULL),
+			CKT_LT_SUCCESS);
 		IS(mode, modes[i]);
 		IS(ckt_lt_bytes(CKT_LT_LAYOUT, room), CKT_LT_LAYOUT_BYTES);
 	}
@@ -115,7 +129,8 @@ static void test_init(void)
 			memset(room, 0xee, sizeof room);
 			memset(untouched, 0xee, sizeof untouched);
 			size_t bytes = ckt_lt_form_bytes(kind, ckt_lt_form(kind, size));
-			IS(ckt_lt_init(kind, room, size), bytes ? CKT_LT_SUCCESS : CKT_LT_ALLOC_FAILED);
+			IS(ckt_lt_init(kind, room, size),
+				bytes ? CKT_LT_SUCCESS : CKT_LT_ALLOC_FAILED);
 			YES(bytes <= size);
 			IS(memcmp(room + bytes, untouched, sizeof room - bytes), 0);
 			if (bytes)
@@ -166,16 +181,19 @@ static void test_set_and_get(void)
 			if (ckt_lt_get(kind, room, attribute, NULL, 0, &written)) {
 				IS(written, 777);
 				for (size_t size = 0; size <= 8; size++)
-					IS(ckt_lt_set(kind, room, attribute, value, size), CKT_LT_INVALID_VALUE);
+					IS(ckt_lt_set(kind, room, attribute, value, size),
+						CKT_LT_INVALID_VALUE);
 				continue;
 			}
 			size_t size = written;
 			for (size_t wrong = 0; wrong <= 16; wrong++) {
 				written = 777;
 				if (wrong != size)
-					IS(ckt_lt_set(kind, room, attribute, value, wrong), CKT_LT_INVALID_VALUE);
+					IS(ckt_lt_set(kind, room, attribute, value, wrong),
+						CKT_LT_INVALID_VALUE);
 				if (wrong && wrong != size)
-					IS(ckt_lt_get(kind, room, attribute, got, wrong, &written), CKT_LT_INVALID_VALUE);
+					IS(ckt_lt_get(kind, room, attribute, got, wrong, &written),
+						CKT_LT_INVALID_VALUE);
 				IS(written, 777);
 			}
 			IS(ckt_lt_set(kind, room, attribute, value, size), CKT_LT_SUCCESS);
@@ -183,7 +201,8 @@ static void test_set_and_get(void)
 			IS(written, size);
 			IS(memcmp(got, value, size), 0);
 			IS(ckt_lt_set(kind, room, attribute, NULL, size), CKT_LT_INVALID_VALUE);
-			IS(ckt_lt_get(kind, room, attribute, NULL, size, &written), CKT_LT_INVALID_VALUE);
+			IS(ckt_lt_get(kind, room, attribute, NULL, size, &written),
+				CKT_LT_INVALID_VALUE);
 			IS(ckt_lt_get(kind, room, attribute, NULL, 0, NULL), CKT_LT_INVALID_VALUE);
 		}
 		IS(ckt_lt_set(kind, NULL, 0, room, 4), CKT_LT_INVALID_VALUE);
@@ -191,7 +210,10 @@ static void test_set_and_get(void)
 	}
 }
 
-/* What an older program's shorter struct has no room for is unknown; the first attribute of each form. */
+/*
+ * What an older program's shorter struct has no room for is unknown; the first attribute of each
+ * form.
+ */
 static void test_old_forms(void)
 {
 	static const uint16_t sizes[] = {56, 88, 96, 184, 256};
@@ -201,7 +223,8 @@ static void test_old_forms(void)
 		ckt_lt_init(CKT_LT_MATMUL, room, sizes[f]);
 		for (unsigned a = 0; a < COUNT(first); a++) {
 			size_t size = first[a] == 15 || first[a] == 31 ? 4 : 8;
-			IS(ckt_lt_set(CKT_LT_MATMUL, room, first[a], &value, size), a <= f ? CKT_LT_SUCCESS : CKT_LT_INVALID_VALUE);
+			IS(ckt_lt_set(CKT_LT_MATMUL, room, first[a], &value, size),
+				a <= f ? CKT_LT_SUCCESS : CKT_LT_INVALID_VALUE);
 		}
 	}
 }
@@ -215,7 +238,11 @@ static void test_pointers(void)
 	ckt_lt_set(CKT_LT_MATMUL, room, 38, &(uint64_t){0x7fff00000010}, 8);
 	ckt_lt_set(CKT_LT_MATMUL, room, 12, &(uint64_t){48}, 8);
 	ckt_lt_reduce_pointers(CKT_LT_MATMUL, room);
-	static const struct { uint8_t number; uint64_t value; } expected[] = {{8, 16}, {11, CKT_LT_ALIGNMENT_MAX}, {17, 0}, {38, 0x7fff00000010}, {12, 48}};
+	static const struct {
+		uint8_t number;
+		uint64_t value;
+	} expected[] = {
+		{8, 16}, {11, CKT_LT_ALIGNMENT_MAX}, {17, 0}, {38, 0x7fff00000010}, {12, 48}};
 	for (unsigned i = 0; i < COUNT(expected); i++) {
 		ckt_lt_get(CKT_LT_MATMUL, room, expected[i].number, &value, 8, NULL);
 		IS(value, expected[i].value);
@@ -254,14 +281,20 @@ static void test_scalars(void)
 
 static void test_strides(void)
 {
-	static const struct { uint32_t mode; uint64_t alpha, beta; bool on_host; } cases[] = {
-		{CKT_LT_POINTER_HOST, 0, 0, false}, {CKT_LT_POINTER_HOST, 1, 0, true}, {CKT_LT_POINTER_HOST, 0, 1, true}, {CKT_LT_POINTER_DEVICE, 1, 1, false},
-		{CKT_LT_POINTER_ALPHA_VECTOR_BETA_HOST, 1, 0, false}, {CKT_LT_POINTER_ALPHA_VECTOR_BETA_HOST, 0, 1, true}};
+	static const struct {
+		uint32_t mode;
+		uint64_t alpha, beta;
+		bool on_host;
+	} cases[] = {{CKT_LT_POINTER_HOST, 0, 0, false}, {CKT_LT_POINTER_HOST, 1, 0, true},
+		{CKT_LT_POINTER_HOST, 0, 1, true}, {CKT_LT_POINTER_DEVICE, 1, 1, false},
+		{CKT_LT_POINTER_ALPHA_VECTOR_BETA_HOST, 1, 0, false},
+		{CKT_LT_POINTER_ALPHA_VECTOR_BETA_HOST, 0, 1, true}};
 	uint64_t room[32];
 	for (unsigned i = 0; i < COUNT(cases); i++) {
 		ckt_lt_init(CKT_LT_MATMUL, room, sizeof room);
 		ckt_lt_set(CKT_LT_MATMUL, room, CKT_LT_MATMUL_POINTER_MODE, &cases[i].mode, 4);
-		ckt_lt_set(CKT_LT_MATMUL, room, CKT_LT_MATMUL_ALPHA_BATCH_STRIDE, &cases[i].alpha, 8);
+		ckt_lt_set(
+			CKT_LT_MATMUL, room, CKT_LT_MATMUL_ALPHA_BATCH_STRIDE, &cases[i].alpha, 8);
 		ckt_lt_set(CKT_LT_MATMUL, room, CKT_LT_MATMUL_BETA_BATCH_STRIDE, &cases[i].beta, 8);
 		IS(ckt_lt_strides_on_host(room), cases[i].on_host);
 	}
@@ -269,5 +302,8 @@ static void test_strides(void)
 	NO(ckt_lt_strides_on_host(room));
 }
 
-UNIT_SUITE(cublaslt, {"places of attributes", test_places}, {"forms", test_forms}, {"older bytes", test_older_bytes}, {"batch mode", test_batch_mode}, {"init", test_init}, {"fresh values", test_fresh},
-	   {"set and get", test_set_and_get}, {"old forms", test_old_forms}, {"pointers", test_pointers}, {"scalars", test_scalars}, {"strides", test_strides})
+UNIT_SUITE(cublaslt, {"places of attributes", test_places}, {"forms", test_forms},
+	{"older bytes", test_older_bytes}, {"batch mode", test_batch_mode}, {"init", test_init},
+	{"fresh values", test_fresh}, {"set and get", test_set_and_get},
+	{"old forms", test_old_forms}, {"pointers", test_pointers}, {"scalars", test_scalars},
+	{"strides", test_strides})

@@ -1,4 +1,7 @@
-/* rpc/greeting.h: what a server may send for a greeting and an answer, cut anywhere, and the bytes of a hello's head. */
+/*
+ * rpc/greeting.h: what a server may send for a greeting and an answer, cut anywhere, and the bytes
+ * of a hello's head.
+ */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,23 +20,31 @@ static uint8_t *greeting_bytes(uint32_t prog, uint32_t proc, size_t *ret_size)
 	ckt_greeting greeting = {.protocol = 3, .flavours = {COUNT(flavours), flavours}};
 	uint8_t *data = NULL;
 	memset(greeting.nonce, 0x5a, sizeof greeting.nonce);
-	MUST(ckt_net_encode_call(9, prog, proc, (xdrproc_t)xdr_ckt_greeting, &greeting, &data, ret_size), 0);
+	MUST(ckt_net_encode_call(
+		     9, prog, proc, (xdrproc_t)xdr_ckt_greeting, &greeting, &data, ret_size),
+		0);
 	return data;
 }
 
-static uint8_t *answer_bytes(uint32_t xid, uint8_t accept_stat, ckt_hello_status status, size_t *ret_size)
+static uint8_t *answer_bytes(
+	uint32_t xid, uint8_t accept_stat, ckt_hello_status status, size_t *ret_size)
 {
-	ckt_hello_res res = {.status = status, .ckt_hello_res_u.refused = {.message = (char *)"no", .moved_to = (char *)""}};
+	ckt_hello_res res = {.status = status,
+		.ckt_hello_res_u.refused = {.message = (char *)"no", .moved_to = (char *)""}};
 	uint8_t *data = NULL;
 	if (status == CKT_HELLO_OK)
-		res.ckt_hello_res_u.ok = (ckt_hello_ok){.session = (char *)"s1", .generation = 2, .server = (char *)"s", .build = (char *)"b"};
+		res.ckt_hello_res_u.ok = (ckt_hello_ok){.session = (char *)"s1",
+			.generation = 2,
+			.server = (char *)"s",
+			.build = (char *)"b"};
 	MUST(ckt_net_encode_reply(xid, 0, (xdrproc_t)xdr_ckt_hello_res, &res, &data, ret_size), 0);
 	data[ACCEPT_STAT_OFFSET + 3] = accept_stat;
 	return data;
 }
 
 /* What is made of a record of those bytes, and of the end of the connection behind it. */
-static int read_bytes(const uint8_t *data, size_t size, ckt_greeting *ret_greeting, ckt_hello_res *ret_res)
+static int read_bytes(
+	const uint8_t *data, size_t size, ckt_greeting *ret_greeting, ckt_hello_res *ret_res)
 {
 	int fds[2];
 	MUST(socketpair(AF_UNIX, SOCK_STREAM, 0, fds), 0);
@@ -41,14 +52,16 @@ static int read_bytes(const uint8_t *data, size_t size, ckt_greeting *ret_greeti
 		MUST(ckt_net_write_record(fds[1], data, size, -1, -1), 0);
 	close(fds[1]);
 	int64_t deadline_ms = ckt_net_now_ms() + WAIT_MS;
-	int result = ret_greeting ? ckt_greeting_read(fds[0], deadline_ms, ret_greeting) : ckt_hello_answer_read(fds[0], 5, deadline_ms, ret_res);
+	int result = ret_greeting ? ckt_greeting_read(fds[0], deadline_ms, ret_greeting)
+				  : ckt_hello_answer_read(fds[0], 5, deadline_ms, ret_res);
 	close(fds[0]);
 	return result;
 }
 
 static void test_greeting(void)
 {
-	static const uint32_t wrong[][2] = {{CRICKET_SESSION_PROG, CKT_CALLBACK_GREETING}, {CRICKET_CALLBACK_PROG, CKT_CALLBACK_GREETING + 1}};
+	static const uint32_t wrong[][2] = {{CRICKET_SESSION_PROG, CKT_CALLBACK_GREETING},
+		{CRICKET_CALLBACK_PROG, CKT_CALLBACK_GREETING + 1}};
 	ckt_greeting greeting = {0};
 	size_t size;
 	uint8_t *data = greeting_bytes(CRICKET_CALLBACK_PROG, CKT_CALLBACK_GREETING, &size);
@@ -58,7 +71,8 @@ static void test_greeting(void)
 	free(data);
 	IS(greeting.protocol, 3);
 	IS(greeting.nonce[CKT_NONCE_SIZE - 1], 0x5a);
-	YES(ckt_greeting_offers(&greeting, 7) && ckt_greeting_offers(&greeting, CKT_AUTH_CRICKET_TOKEN));
+	YES(ckt_greeting_offers(&greeting, 7) &&
+		ckt_greeting_offers(&greeting, CKT_AUTH_CRICKET_TOKEN));
 	NO(ckt_greeting_offers(&greeting, CKT_AUTH_NONE));
 	xdr_free((xdrproc_t)xdr_ckt_greeting, (char *)&greeting);
 	NO(ckt_greeting_offers(&(ckt_greeting){0}, 7));
@@ -81,14 +95,18 @@ static void test_answer(void)
 		uint8_t accept_stat;
 		ckt_hello_status status;
 		int result;
-	} rows[] = {{5, 0, CKT_HELLO_OK, 0}, {5, 0, CKT_HELLO_DENIED, 0}, {6, 0, CKT_HELLO_OK, -EPROTO}, {5, 1, CKT_HELLO_OK, -EPROTO}};
+	} rows[] = {{5, 0, CKT_HELLO_OK, 0}, {5, 0, CKT_HELLO_DENIED, 0},
+		{6, 0, CKT_HELLO_OK, -EPROTO}, {5, 1, CKT_HELLO_OK, -EPROTO}};
 	for (size_t i = 0; i < COUNT(rows); i++) {
 		ckt_hello_res res = {0};
 		size_t size;
-		uint8_t *data = answer_bytes(rows[i].xid, rows[i].accept_stat, rows[i].status, &size);
+		uint8_t *data =
+			answer_bytes(rows[i].xid, rows[i].accept_stat, rows[i].status, &size);
 		if (IS(read_bytes(data, size, NULL, &res), rows[i].result) && !rows[i].result) {
 			IS(res.status, rows[i].status);
-			TEXT(res.status == CKT_HELLO_OK ? res.ckt_hello_res_u.ok.session : res.ckt_hello_res_u.refused.message, res.status == CKT_HELLO_OK ? "s1" : "no");
+			TEXT(res.status == CKT_HELLO_OK ? res.ckt_hello_res_u.ok.session
+							: res.ckt_hello_res_u.refused.message,
+				res.status == CKT_HELLO_OK ? "s1" : "no");
 			xdr_free((xdrproc_t)xdr_ckt_hello_res, (char *)&res);
 			res = (ckt_hello_res){0};
 		}
@@ -101,7 +119,8 @@ static void test_answer(void)
 
 static void test_head(void)
 {
-	static const uint32_t plain[] = {5, 0, 2, CRICKET_SESSION_PROG, CRICKET_SESSION_VERS, CKT_SESSION_HELLO, CKT_AUTH_NONE, 0, CKT_AUTH_NONE, 0};
+	static const uint32_t plain[] = {5, 0, 2, CRICKET_SESSION_PROG, CRICKET_SESSION_VERS,
+		CKT_SESSION_HELLO, CKT_AUTH_NONE, 0, CKT_AUTH_NONE, 0};
 	uint8_t record[CKT_HELLO_HEAD_MAX + 1], digest[CKT_HMAC_SIZE];
 	memset(digest, 0x77, sizeof digest);
 	memset(record, 0xee, sizeof record);

@@ -30,18 +30,23 @@ static void write_greeting(int fd, bool takes_token, bool takes_none)
 	memset(greeting.nonce, 0x5a, sizeof greeting.nonce);
 	uint8_t *data;
 	size_t size;
-	MUST(ckt_net_encode_call(0, CRICKET_CALLBACK_PROG, CKT_CALLBACK_GREETING, (xdrproc_t)xdr_ckt_greeting, &greeting, &data, &size), 0);
+	MUST(ckt_net_encode_call(0, CRICKET_CALLBACK_PROG, CKT_CALLBACK_GREETING,
+		     (xdrproc_t)xdr_ckt_greeting, &greeting, &data, &size),
+		0);
 	ckt_net_write_record(fd, data, size, -1, -1);
 	free(data);
 }
 
 static void write_answer(int fd, uint32_t xid, ckt_hello_status status)
 {
-	ckt_hello_res res = {.status = status, .ckt_hello_res_u.refused = {.message = (char *)"no, for a reason", .moved_to = (char *)""}};
+	ckt_hello_res res = {.status = status,
+		.ckt_hello_res_u.refused = {
+			.message = (char *)"no, for a reason", .moved_to = (char *)""}};
 	uint8_t *data;
 	size_t size;
 	if (status == CKT_HELLO_OK)
-		res.ckt_hello_res_u.ok = (ckt_hello_ok){.session = (char *)"", .server = (char *)"s", .build = (char *)"b"};
+		res.ckt_hello_res_u.ok = (ckt_hello_ok){
+			.session = (char *)"", .server = (char *)"s", .build = (char *)"b"};
 	MUST(ckt_net_encode_reply(xid, 0, (xdrproc_t)xdr_ckt_hello_res, &res, &data, &size), 0);
 	ckt_net_write_record(fd, data, size, -1, -1);
 	free(data);
@@ -52,7 +57,8 @@ static uint32_t hello_flavour(int fd)
 {
 	uint8_t *data;
 	size_t size;
-	MUST(ckt_net_read_record(fd, CKT_HELLO_MAX, ckt_net_now_ms() + 60000, &data, &size, NULL), 0);
+	MUST(ckt_net_read_record(fd, CKT_HELLO_MAX, ckt_net_now_ms() + 60000, &data, &size, NULL),
+		0);
 	struct ckt_cursor c = {.p = data + FLAVOUR_OFFSET, .end = data + size};
 	uint32_t flavour = ckt_get_u32(&c), length = ckt_get_u32(&c);
 	const uint8_t *body = c.p;
@@ -82,17 +88,17 @@ static void test_hello(void)
 {
 	static const struct {
 		bool takes_token, takes_none, is_unix;
-		const char *file;	/* "": the good one */
+		const char *file; /* "": the good one */
 		int result;
 		uint32_t flavour;
 		const char *says;
 	} rows[] = {
 		{false, true, true, NULL, 0, CKT_AUTH_NONE, ""},
-		{false, true, false, "/nowhere", 0, CKT_AUTH_NONE, ""},	/* nobody wants it */
+		{false, true, false, "/nowhere", 0, CKT_AUTH_NONE, ""}, /* nobody wants it */
 		{true, true, true, "", 0, CKT_AUTH_CRICKET_TOKEN, ""},
 		{true, true, true, "/nowhere", 0, CKT_AUTH_NONE, ""},
 		{true, false, false, "", 0, CKT_AUTH_CRICKET_TOKEN, ""},
-		{true, false, false, NULL, 0, CKT_AUTH_NONE, ""},	/* the server's to refuse */
+		{true, false, false, NULL, 0, CKT_AUTH_NONE, ""}, /* the server's to refuse */
 		{true, false, false, "/nowhere", -ENOKEY, 0, "/nowhere"},
 	};
 	int fd = mkstemp(token_path);
@@ -106,8 +112,9 @@ static void test_hello(void)
 		write_greeting(fds[1], rows[i].takes_token, rows[i].takes_none);
 		write_answer(fds[1], HELLO_XID, CKT_HELLO_OK);
 		const char *file = rows[i].file && !*rows[i].file ? token_path : rows[i].file;
-		IS(ckt_hello_control(fds[0], rows[i].is_unix, "who", file, ckt_net_now_ms() + 60000, message, sizeof message),
-		   rows[i].result);
+		IS(ckt_hello_control(fds[0], rows[i].is_unix, "who", file, ckt_net_now_ms() + 60000,
+			   message, sizeof message),
+			rows[i].result);
 		if (rows[i].result)
 			HAS(message, rows[i].says);
 		else
@@ -123,7 +130,8 @@ static void test_bad(void)
 	static const struct {
 		int what;
 		int result;
-	} rows[] = {{0, -ETIMEDOUT}, {1, -EPROTO}, {2, -ETIMEDOUT}, {3, -EPROTO}, {4, -EACCES}, {5, -EPROTO}, {6, -ECONNRESET}};
+	} rows[] = {{0, -ETIMEDOUT}, {1, -EPROTO}, {2, -ETIMEDOUT}, {3, -EPROTO}, {4, -EACCES},
+		{5, -EPROTO}, {6, -ECONNRESET}};
 	for (size_t i = 0; i < COUNT(rows); i++) {
 		int fds[2], what = rows[i].what;
 		char message[512] = "-";
@@ -140,7 +148,9 @@ static void test_bad(void)
 			write_answer(fds[1], HELLO_XID + 1, CKT_HELLO_OK);
 		if (what == 6)
 			shutdown(fds[1], SHUT_WR);
-		IS(ckt_hello_control(fds[0], true, "who", NULL, ckt_net_now_ms() + 50, message, sizeof message), rows[i].result);
+		IS(ckt_hello_control(fds[0], true, "who", NULL, ckt_net_now_ms() + 50, message,
+			   sizeof message),
+			rows[i].result);
 		TEXT(message, what == 4 ? "no, for a reason" : "-");
 		close(fds[0]);
 		close(fds[1]);

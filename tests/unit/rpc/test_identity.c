@@ -11,7 +11,8 @@
 #include "rpc/identity.h"
 #include "tests/unit/suite.h"
 
-static int load(const char *content, size_t size, mode_t mode, struct ckt_token *token, char *message, size_t message_size)
+static int load(const char *content, size_t size, mode_t mode, struct ckt_token *token,
+	char *message, size_t message_size)
 {
 	char path[] = "/tmp/ckt-token-XXXXXX";
 	int fd = mkstemp(path);
@@ -32,7 +33,7 @@ static void test_token_file(void)
 		size_t size;
 		mode_t mode;
 		int result;
-		size_t token_size;	/* or a part of the message */
+		size_t token_size; /* or a part of the message */
 		const char *says;
 	} rows[] = {
 		{"0123456789abcdef\r\n", 18, 0600, 0, 16, NULL},
@@ -51,7 +52,9 @@ static void test_token_file(void)
 	for (size_t i = 0; i < COUNT(rows); i++) {
 		struct ckt_token token = {.size_bytes = 5};
 		char message[512] = "";
-		IS(load(rows[i].content, rows[i].size, rows[i].mode, &token, message, sizeof message), rows[i].result);
+		IS(load(rows[i].content, rows[i].size, rows[i].mode, &token, message,
+			   sizeof message),
+			rows[i].result);
 		/* What is refused leaves the caller's token alone. */
 		IS(token.size_bytes, rows[i].result ? 5 : rows[i].token_size);
 		if (rows[i].result)
@@ -74,16 +77,50 @@ static void test_no_token_file(void)
 	for (size_t i = 0; i < COUNT(rows); i++) {
 		struct ckt_token token;
 		char message[512] = "";
-		IS(ckt_auth_token_load(rows[i].path, &token, message, sizeof message), rows[i].result);
+		IS(ckt_auth_token_load(rows[i].path, &token, message, sizeof message),
+			rows[i].result);
 		HAS(message, rows[i].path);
 		HAS(message, rows[i].says);
 	}
 }
 
-/* Computed with Python's hmac and hashlib: key "0123456789abcdef", nonce of bytes 0..31, "arguments". */
+/*
+ * Computed with Python's hmac and hashlib: key "0123456789abcdef", nonce of bytes 0..31,
+ * "arguments".
+ */
 static const uint8_t expected[] = {
-	0x28, 0x9f, 0x21, 0x45, 0x0d, 0xa0, 0x80, 0x8e, 0x8f, 0xe4, 0x98, 0xfc, 0x8d, 0x47, 0x8a, 0x30,
-	0xa8, 0x35, 0x1b, 0xd2, 0xdc, 0x87, 0xec, 0x31, 0xd2, 0xe5, 0x79, 0x79, 0x1f, 0x5e, 0xe5, 0x4c,
+	0x28,
+	0x9f,
+	0x21,
+	0x45,
+	0x0d,
+	0xa0,
+	0x80,
+	0x8e,
+	0x8f,
+	0xe4,
+	0x98,
+	0xfc,
+	0x8d,
+	0x47,
+	0x8a,
+	0x30,
+	0xa8,
+	0x35,
+	0x1b,
+	0xd2,
+	0xdc,
+	0x87,
+	0xec,
+	0x31,
+	0xd2,
+	0xe5,
+	0x79,
+	0x79,
+	0x1f,
+	0x5e,
+	0xe5,
+	0x4c,
 };
 
 static void test_hmac(void)
@@ -107,8 +144,9 @@ static void test_hmac(void)
 /* Computed with Python's hashlib. */
 static void test_hash(void)
 {
-	static const uint8_t abc[] = {0xba, 0x78, 0x16, 0xbf, 0x8f, 0x01, 0xcf, 0xea, 0x41, 0x41, 0x40, 0xde, 0x5d, 0xae, 0x22, 0x23,
-				      0xb0, 0x03, 0x61, 0xa3, 0x96, 0x17, 0x7a, 0x9c, 0xb4, 0x10, 0xff, 0x61, 0xf2, 0x00, 0x15, 0xad};
+	static const uint8_t abc[] = {0xba, 0x78, 0x16, 0xbf, 0x8f, 0x01, 0xcf, 0xea, 0x41, 0x41,
+		0x40, 0xde, 0x5d, 0xae, 0x22, 0x23, 0xb0, 0x03, 0x61, 0xa3, 0x96, 0x17, 0x7a, 0x9c,
+		0xb4, 0x10, 0xff, 0x61, 0xf2, 0x00, 0x15, 0xad};
 	uint8_t hash[CKT_AUTH_HASH_SIZE];
 	ckt_auth_hash("abc", 3, hash);
 	CU_ASSERT_EQUAL(memcmp(hash, abc, sizeof hash), 0);
@@ -124,17 +162,20 @@ static void tcp_pair(int family, bool to_v4, int *ret_server, int *ret_client)
 	if (family == AF_INET) {
 		((struct sockaddr_in *)&storage)->sin_addr.s_addr = htonl(INADDR_LOOPBACK);
 	} else {
-		((struct sockaddr_in6 *)&storage)->sin6_addr = to_v4 ? in6addr_any : in6addr_loopback;
+		((struct sockaddr_in6 *)&storage)->sin6_addr =
+			to_v4 ? in6addr_any : in6addr_loopback;
 		setsockopt(listener, IPPROTO_IPV6, IPV6_V6ONLY, &zero, sizeof zero);
 	}
-	if (listener < 0 || bind(listener, (struct sockaddr *)&storage, sizeof(struct sockaddr_in6)) || listen(listener, 1) ||
-	    getsockname(listener, (struct sockaddr *)&storage, &size)) {
+	if (listener < 0 ||
+		bind(listener, (struct sockaddr *)&storage, sizeof(struct sockaddr_in6)) ||
+		listen(listener, 1) || getsockname(listener, (struct sockaddr *)&storage, &size)) {
 		close(listener);
 		return;
 	}
 	int client;
 	if (to_v4) {
-		struct sockaddr_in v4 = {.sin_family = AF_INET, .sin_port = ((struct sockaddr_in6 *)&storage)->sin6_port};
+		struct sockaddr_in v4 = {.sin_family = AF_INET,
+			.sin_port = ((struct sockaddr_in6 *)&storage)->sin6_port};
 		v4.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
 		client = socket(AF_INET, SOCK_STREAM, 0);
 		CU_ASSERT_EQUAL(connect(client, (struct sockaddr *)&v4, sizeof v4), 0);
@@ -153,7 +194,7 @@ static void check_tcp(int family, bool to_v4)
 	int server, client;
 	tcp_pair(family, to_v4, &server, &client);
 	if (server < 0)
-		return;	/* no IPv6 here */
+		return; /* no IPv6 here */
 	CU_ASSERT_EQUAL(ckt_auth_peer_get(server, &peer), 0);
 	CU_ASSERT_EQUAL(peer.kind, CKT_PEER_LOOPBACK);
 	CU_ASSERT_EQUAL(peer.pid, 0);
@@ -192,5 +233,6 @@ static void test_unix_peer(void)
 	close(alone);
 }
 
-UNIT_SUITE(identity, {"token file", test_token_file}, {"no token file", test_no_token_file}, {"hmac", test_hmac}, {"hash", test_hash}, {"tcp peer", test_tcp_peer},
-	   {"unix peer", test_unix_peer})
+UNIT_SUITE(identity, {"token file", test_token_file}, {"no token file", test_no_token_file},
+	{"hmac", test_hmac}, {"hash", test_hash}, {"tcp peer", test_tcp_peer},
+	{"unix peer", test_unix_peer})

@@ -7,8 +7,10 @@
 static void test_names(void)
 {
 	char longest[CKT_JOB_NAME_MAX + 2];
-	static const char *const good[] = {"a", "7", "train", "4711.0", "node-1:run_2", "6f1b2c1e-0000-4000-8000-aaaaaaaaaaaa"};
-	static const char *const bad[] = {"", ".", "..", "-x", ":", "_a", "a b", "a/b", "a\n", "\xc3\xa9", "a\033[2J", "a;b", "a*"};
+	static const char *const good[] = {"a", "7", "train", "4711.0", "node-1:run_2",
+		"6f1b2c1e-0000-4000-8000-aaaaaaaaaaaa"};
+	static const char *const bad[] = {"", ".", "..", "-x", ":", "_a", "a b", "a/b", "a\n",
+		"\xc3\xa9", "a\033[2J", "a;b", "a*"};
 	for (size_t i = 0; i < COUNT(good); i++)
 		YES(ckt_job_name_good(good[i]));
 	for (size_t i = 0; i < COUNT(bad); i++)

@@ -1,4 +1,7 @@
-/* rpc/keep_alive.c: what connections are set to, and a peer that vanishes: a network of the test's own whose loopback goes down. */
+/*
+ * rpc/keep_alive.c: what connections are set to, and a peer that vanishes: a network of the test's
+ * own whose loopback goes down.
+ */
 #include <errno.h>
 #include <net/if.h>
 #include <netinet/in.h>
@@ -26,9 +29,11 @@ static bool connected(int ret[2])
 	struct ckt_address address;
 	char message[256];
 	int listener;
-	if (ckt_address_parse("127.0.0.1:0", &address, message, sizeof message) || ckt_net_listen(&address, 0, &listener, message, sizeof message))
+	if (ckt_address_parse("127.0.0.1:0", &address, message, sizeof message) ||
+		ckt_net_listen(&address, 0, &listener, message, sizeof message))
 		return false;
-	bool good = !ckt_net_local_address(listener, &address) && !ckt_net_connect(&address, 10000, &ret[0], message, sizeof message);
+	bool good = !ckt_net_local_address(listener, &address) &&
+		!ckt_net_connect(&address, 10000, &ret[0], message, sizeof message);
 	/* The listener does not block, but the connection is there. */
 	ret[1] = good ? accept(listener, NULL, NULL) : -1;
 	close(listener);
@@ -39,7 +44,9 @@ static void test_options(void)
 {
 	int fds[2];
 	YES(connected(fds));
-	YES(option(fds[0], TCP_KEEPIDLE) + option(fds[0], TCP_KEEPINTVL) * option(fds[0], TCP_KEEPCNT) <= 30);
+	YES(option(fds[0], TCP_KEEPIDLE) +
+			option(fds[0], TCP_KEEPINTVL) * option(fds[0], TCP_KEEPCNT) <=
+		30);
 	/* A worker that is busy may leave the client's data unread for as long as it likes. */
 	IS(option(fds[0], TCP_USER_TIMEOUT), 0);
 	ckt_net_must_read(fds[0], CKT_NET_VANISHED_MS);
@@ -76,7 +83,8 @@ static void test_unread(void)
 
 static bool loopback(bool up)
 {
-	struct ifreq request = {.ifr_name = "lo", .ifr_flags = up ? IFF_UP | IFF_RUNNING | IFF_LOOPBACK : 0};
+	struct ifreq request = {
+		.ifr_name = "lo", .ifr_flags = up ? IFF_UP | IFF_RUNNING | IFF_LOOPBACK : 0};
 	int fd = socket(AF_INET, SOCK_DGRAM, 0);
 	bool good = ioctl(fd, SIOCSIFFLAGS, &request) == 0;
 	close(fd);

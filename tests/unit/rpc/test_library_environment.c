@@ -9,11 +9,14 @@
 
 static void test_names(void)
 {
-	static const char *const never[] = {"LD_PRELOAD", "LD_LIBRARY_PATH", "PATH", "CUBLAS_LOGDEST_DBG", "CUBLASLT_LOG_FILE", "CUDNN_LOGDEST_DBG",
-					    "CUSPARSE_LOG_FILE", "NCCL_NET_PLUGIN", "NCCL_TUNER_PLUGIN", "NCCL_PROFILER_PLUGIN", "NCCL_ENV_PLUGIN",
-					    "NCCL_TOPO_FILE", "NCCL_GRAPH_FILE", "NCCL_GRAPH_DUMP_FILE", "NCCL_TOPO_DUMP_FILE", "NCCL_DEBUG_FILE", "NCCL_CONF_FILE",
-					    "NCCL_SOCKET_IFNAME", "NCCL_IB_HCA", "NCCL_COMM_ID", "NCCL_NVLS_ENABLE", "NCCL_CUMEM_ENABLE", "NCCL_LAUNCH_MODE", "CUDA_MODULE_LOADING", "CUDA_CACHE_PATH",
-					    "GLIBC_TUNABLES", "CRICKET_LIBRARY_PATH", "CRICKET_LIBRARY_OWNER", "CRICKET_INSIDE", ""};
+	static const char *const never[] = {"LD_PRELOAD", "LD_LIBRARY_PATH", "PATH",
+		"CUBLAS_LOGDEST_DBG", "CUBLASLT_LOG_FILE", "CUDNN_LOGDEST_DBG", "CUSPARSE_LOG_FILE",
+		"NCCL_NET_PLUGIN", "NCCL_TUNER_PLUGIN", "NCCL_PROFILER_PLUGIN", "NCCL_ENV_PLUGIN",
+		"NCCL_TOPO_FILE", "NCCL_GRAPH_FILE", "NCCL_GRAPH_DUMP_FILE", "NCCL_TOPO_DUMP_FILE",
+		"NCCL_DEBUG_FILE", "NCCL_CONF_FILE", "NCCL_SOCKET_IFNAME", "NCCL_IB_HCA",
+		"NCCL_COMM_ID", "NCCL_NVLS_ENABLE", "NCCL_CUMEM_ENABLE", "NCCL_LAUNCH_MODE",
+		"CUDA_MODULE_LOADING", "CUDA_CACHE_PATH", "GLIBC_TUNABLES", "CRICKET_LIBRARY_PATH",
+		"CRICKET_LIBRARY_OWNER", "CRICKET_INSIDE", ""};
 	unsigned count = 0;
 	for (const char *name; (name = ckt_library_environment_name(count)); count++) {
 		YES(ckt_library_environment_allows(name, "1"));
@@ -32,8 +35,10 @@ static void test_names(void)
 static void test_values(void)
 {
 	char longest[CKT_LIBRARY_VALUE_MAX + 2];
-	static const char *const good[] = {":4096:8", "0", "", "Ring,Tree", "^LL128", "a=b;c.d_e+f-"};
-	static const char *const bad[] = {"/etc/passwd", "a b", "a\nb", "$(x)", "../x", "\xff", "a\"b"};
+	static const char *const good[] = {
+		":4096:8", "0", "", "Ring,Tree", "^LL128", "a=b;c.d_e+f-"};
+	static const char *const bad[] = {
+		"/etc/passwd", "a b", "a\nb", "$(x)", "../x", "\xff", "a\"b"};
 	for (unsigned i = 0; i < COUNT(good); i++)
 		YES(ckt_library_environment_allows("CUBLAS_WORKSPACE_CONFIG", good[i]));
 	for (unsigned i = 0; i < COUNT(bad); i++)

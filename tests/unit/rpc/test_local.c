@@ -122,5 +122,5 @@ static void test_short_buffer(void)
 		IS(seteuid(0), 0);
 }
 
-UNIT_SUITE(local, {"root", test_root}, {"XDG_RUNTIME_DIR", test_runtime_directory}, {"in /tmp", test_foreign_directory},
-	   {"short buffer", test_short_buffer})
+UNIT_SUITE(local, {"root", test_root}, {"XDG_RUNTIME_DIR", test_runtime_directory},
+	{"in /tmp", test_foreign_directory}, {"short buffer", test_short_buffer})

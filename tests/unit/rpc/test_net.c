@@ -1,4 +1,7 @@
-/* Sockets and whole records: what a peer can send, how long is waited, who owns a descriptor that came along. */
+/*
+ * Sockets and whole records: what a peer can send, how long is waited, who owns a descriptor that
+ * came along.
+ */
 #include <CUnit/Basic.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -30,7 +33,8 @@ static int read_sent(const void *bytes, size_t size, size_t max, int timeout_ms)
 	uint8_t *data = NULL;
 	size_t got = 0;
 	CU_ASSERT_EQUAL_FATAL(write(pair[0], bytes, size), (ssize_t)size);
-	int result = ckt_net_read_record(pair[1], max, ckt_net_now_ms() + timeout_ms, &data, &got, NULL);
+	int result =
+		ckt_net_read_record(pair[1], max, ckt_net_now_ms() + timeout_ms, &data, &got, NULL);
 	free(data);
 	return result;
 }
@@ -54,7 +58,8 @@ static void test_records(void)
 	pthread_t thread;
 	open_pair();
 	pthread_create(&thread, NULL, slow_writer, NULL);
-	CU_ASSERT_EQUAL_FATAL(ckt_net_read_record(pair[1], 3, ckt_net_now_ms() + 60000, &data, &size, NULL), 0);
+	CU_ASSERT_EQUAL_FATAL(
+		ckt_net_read_record(pair[1], 3, ckt_net_now_ms() + 60000, &data, &size, NULL), 0);
 	pthread_join(thread, NULL);
 	CU_ASSERT_EQUAL(size, 3);
 	CU_ASSERT_EQUAL(memcmp(data, "abc", 3), 0);
@@ -79,7 +84,8 @@ static void test_records(void)
 static void *drain(void *ret_size)
 {
 	uint8_t *data;
-	if (ckt_net_read_record(pair[1], CKT_RECORD_MAX, ckt_net_now_ms() + 20000, &data, ret_size, NULL) == 0) {
+	if (ckt_net_read_record(pair[1], CKT_RECORD_MAX, ckt_net_now_ms() + 20000, &data, ret_size,
+		    NULL) == 0) {
 		for (size_t i = 0; i < *(size_t *)ret_size; i += 4093)
 			CU_ASSERT_EQUAL(data[i], (uint8_t)(i * 7));
 		free(data);
@@ -89,7 +95,10 @@ static void *drain(void *ret_size)
 
 static void test_large(void)
 {
-	/* More than the socket holds: a writer goes on in pieces, and gives up in time where nobody reads. */
+	/*
+	 * More than the socket holds: a writer goes on in pieces, and gives up in time where nobody
+	 * reads.
+	 */
 	size_t size = CKT_RECORD_MAX, got = 0;
 	uint8_t *data = malloc(size);
 	pthread_t thread;
@@ -100,7 +109,8 @@ static void test_large(void)
 	CU_ASSERT_EQUAL(ckt_net_write_record(pair[0], data, size, ckt_net_now_ms() + 20000, -1), 0);
 	pthread_join(thread, NULL);
 	CU_ASSERT_EQUAL(got, size);
-	CU_ASSERT_EQUAL(ckt_net_write_record(pair[0], data, size, ckt_net_now_ms() + 50, -1), -ETIMEDOUT);
+	CU_ASSERT_EQUAL(
+		ckt_net_write_record(pair[0], data, size, ckt_net_now_ms() + 50, -1), -ETIMEDOUT);
 	close(pair[1]);
 	/* No SIGPIPE. */
 	CU_ASSERT_EQUAL(ckt_net_write_record(pair[0], data, 4, -1, -1), -EPIPE);
@@ -116,7 +126,10 @@ static int open_descriptors(void)
 	return count;
 }
 
-/* A record of one byte, and two descriptors beside it: as many as the room for one has with its padding. */
+/*
+ * A record of one byte, and two descriptors beside it: as many as the room for one has with its
+ * padding.
+ */
 static void write_two(int socket)
 {
 	uint8_t bytes[] = {0x80, 0, 0, 1, 'x'};
@@ -126,9 +139,14 @@ static void write_two(int socket)
 		char bytes[CMSG_SPACE(sizeof fds)];
 	} control = {0};
 	struct iovec part = {.iov_base = bytes, .iov_len = sizeof bytes};
-	struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
+	struct msghdr message = {.msg_iov = &part,
+		.msg_iovlen = 1,
+		.msg_control = &control,
+		.msg_controllen = sizeof control};
 	struct cmsghdr *c = CMSG_FIRSTHDR(&message);
-	*c = (struct cmsghdr){.cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS, .cmsg_len = CMSG_LEN(sizeof fds)};
+	*c = (struct cmsghdr){.cmsg_level = SOL_SOCKET,
+		.cmsg_type = SCM_RIGHTS,
+		.cmsg_len = CMSG_LEN(sizeof fds)};
 	memcpy(CMSG_DATA(c), fds, sizeof fds);
 	CU_ASSERT_EQUAL(sendmsg(socket, &message, 0), sizeof bytes);
 }
@@ -139,7 +157,8 @@ static void test_descriptors(void)
 	size_t size;
 	int got = -1, before = open_descriptors();
 	open_pair();
-	CU_ASSERT_EQUAL(ckt_net_write_record(pair[0], (const uint8_t *)"x", 1, -1, STDERR_FILENO), 0);
+	CU_ASSERT_EQUAL(
+		ckt_net_write_record(pair[0], (const uint8_t *)"x", 1, -1, STDERR_FILENO), 0);
 	CU_ASSERT_EQUAL_FATAL(ckt_net_read_record(pair[1], 10, -1, &data, &size, &got), 0);
 	free(data);
 	CU_ASSERT_TRUE(got > 2);
@@ -151,10 +170,13 @@ static void test_descriptors(void)
 	free(data);
 	CU_ASSERT_EQUAL(got, -1);
 	/* Unasked for, or with a record that is refused: closed here. */
-	CU_ASSERT_EQUAL(ckt_net_write_record(pair[0], (const uint8_t *)"x", 1, -1, STDERR_FILENO), 0);
+	CU_ASSERT_EQUAL(
+		ckt_net_write_record(pair[0], (const uint8_t *)"x", 1, -1, STDERR_FILENO), 0);
 	CU_ASSERT_EQUAL_FATAL(ckt_net_read_record(pair[1], 10, -1, &data, &size, NULL), 0);
 	free(data);
-	CU_ASSERT_EQUAL(ckt_net_write_record(pair[0], (const uint8_t *)"too long", 8, -1, STDERR_FILENO), 0);
+	CU_ASSERT_EQUAL(
+		ckt_net_write_record(pair[0], (const uint8_t *)"too long", 8, -1, STDERR_FILENO),
+		0);
 	CU_ASSERT_EQUAL(ckt_net_read_record(pair[1], 3, -1, &data, &size, &got), -EMSGSIZE);
 	close_pair();
 	CU_ASSERT_EQUAL(open_descriptors(), before);
@@ -177,7 +199,8 @@ static void test_tcp(void)
 	struct ckt_address address, real;
 	char message[256] = "", path[] = "/tmp/ckt-address-XXXXXX", text[CKT_ADDRESS_TEXT_MAX];
 	int listener, fd, accepted;
-	CU_ASSERT_EQUAL_FATAL(ckt_address_parse("127.0.0.1:0", &address, message, sizeof message), 0);
+	CU_ASSERT_EQUAL_FATAL(
+		ckt_address_parse("127.0.0.1:0", &address, message, sizeof message), 0);
 	CU_ASSERT_EQUAL_FATAL(ckt_net_listen(&address, 0, &listener, message, sizeof message), 0);
 	CU_ASSERT_EQUAL_FATAL(ckt_net_local_address(listener, &real), 0);
 	CU_ASSERT_STRING_EQUAL(real.host, "127.0.0.1");
@@ -219,7 +242,8 @@ static void test_unix(void)
 	int listener, fd;
 	CU_ASSERT_PTR_NOT_NULL_FATAL(mkdtemp(directory));
 	snprintf(address.host, sizeof address.host, "%s/socket", directory);
-	CU_ASSERT_EQUAL_FATAL(ckt_net_listen(&address, 0600, &listener, message, sizeof message), 0);
+	CU_ASSERT_EQUAL_FATAL(
+		ckt_net_listen(&address, 0600, &listener, message, sizeof message), 0);
 	CU_ASSERT_EQUAL(stat(address.host, &status), 0);
 	CU_ASSERT_EQUAL(status.st_mode & 0777, 0600);
 	CU_ASSERT_EQUAL_FATAL(ckt_net_connect(&address, 5000, &fd, message, sizeof message), 0);
@@ -227,13 +251,15 @@ static void test_unix(void)
 	/* A path that is taken is not taken away. */
 	CU_ASSERT_EQUAL(ckt_net_listen(&address, 0600, &fd, message, sizeof message), -EADDRINUSE);
 	close(listener);
-	CU_ASSERT_EQUAL(ckt_net_connect(&address, 5000, &fd, message, sizeof message), -ECONNREFUSED);
+	CU_ASSERT_EQUAL(
+		ckt_net_connect(&address, 5000, &fd, message, sizeof message), -ECONNREFUSED);
 	unlink(address.host);
 	CU_ASSERT_EQUAL(ckt_net_connect(&address, 5000, &fd, message, sizeof message), -ENOENT);
 	rmdir(directory);
 	/* What fits an address and no socket. */
 	memset(address.host, 'a', 200);
-	CU_ASSERT_EQUAL(ckt_net_connect(&address, 5000, &fd, message, sizeof message), -ENAMETOOLONG);
+	CU_ASSERT_EQUAL(
+		ckt_net_connect(&address, 5000, &fd, message, sizeof message), -ENAMETOOLONG);
 	address.type = CKT_ADDRESS_FILE;
 	CU_ASSERT_EQUAL(ckt_net_listen(&address, 0, &fd, message, sizeof message), -EINVAL);
 }

@@ -3,16 +3,28 @@
 
 #include "rpc/wire.h"
 
-static const struct ckt_call_header call = {.xid = 0x01020304, .prog = CKT_CUDA_PROG, .vers = 1, .proc = 9, .seq = 0x1112131415161718,
-					    .acked = 0x2122232425262728, .thread = 3, .flags = CKT_CALL_BATCHED, .context = 0x3132333435363738};
-static const struct ckt_reply_header reply = {.xid = 0x01020304, .executed = 0x1112131415161718, .flags = 5, .deferred = -2, .accept_stat = 4};
+static const struct ckt_call_header call = {.xid = 0x01020304,
+	.prog = CKT_CUDA_PROG,
+	.vers = 1,
+	.proc = 9,
+	.seq = 0x1112131415161718,
+	.acked = 0x2122232425262728,
+	.thread = 3,
+	.flags = CKT_CALL_BATCHED,
+	.context = 0x3132333435363738};
+static const struct ckt_reply_header reply = {.xid = 0x01020304,
+	.executed = 0x1112131415161718,
+	.flags = 5,
+	.deferred = -2,
+	.accept_stat = 4};
 
 static void test_call(void)
 {
-	static const uint8_t golden[CKT_CALL_HEADER_SIZE] = {
-		1, 2, 3, 4, 0, 0, 0, 0, 0, 0, 0, 2, 0x20, 0x43, 0x4b, 1, 0, 0, 0, 1, 0, 0, 0, 9, 0x20, 0x43, 0x4b, 0x10, 0, 0, 0, 32,
-		0x11, 0x12, 0x13, 0x14, 0x15, 0x16, 0x17, 0x18, 0x21, 0x22, 0x23, 0x24, 0x25, 0x26, 0x27, 0x28, 0, 0, 0, 3, 0, 0, 0, 1,
-		0x31, 0x32, 0x33, 0x34, 0x35, 0x36, 0x37, 0x38, 0, 0, 0, 0, 0, 0, 0, 0};
+	static const uint8_t golden[CKT_CALL_HEADER_SIZE] = {1, 2, 3, 4, 0, 0, 0, 0, 0, 0, 0, 2,
+		0x20, 0x43, 0x4b, 1, 0, 0, 0, 1, 0, 0, 0, 9, 0x20, 0x43, 0x4b, 0x10, 0, 0, 0, 32,
+		0x11, 0x12, 0x13, 0x14, 0x15, 0x16, 0x17, 0x18, 0x21, 0x22, 0x23, 0x24, 0x25, 0x26,
+		0x27, 0x28, 0, 0, 0, 3, 0, 0, 0, 1, 0x31, 0x32, 0x33, 0x34, 0x35, 0x36, 0x37, 0x38,
+		0, 0, 0, 0, 0, 0, 0, 0};
 	uint8_t bytes[CKT_CALL_HEADER_SIZE];
 	struct ckt_call_header back = {0};
 	CU_ASSERT_PTR_EQUAL(ckt_call_header_put(bytes, &call), bytes + sizeof bytes);
@@ -25,7 +37,10 @@ static void test_call(void)
 		c = (struct ckt_cursor){bytes, bytes + size, false};
 		CU_ASSERT_FALSE(ckt_call_header_get(&c, &back));
 	}
-	/* Message type, RPC version, flavour, its length, verifier's flavour and length: any other value is no header. */
+	/*
+	 * Message type, RPC version, flavour, its length, verifier's flavour and length: any other
+	 * value is no header.
+	 */
 	static const uint8_t constants[] = {7, 11, 27, 31, 67, 71};
 	for (size_t i = 0; i < sizeof constants; i++) {
 		bytes[constants[i]] ^= 1;
@@ -37,8 +52,8 @@ static void test_call(void)
 
 static void test_reply(void)
 {
-	static const uint8_t golden[CKT_REPLY_HEADER_SIZE] = {
-		1, 2, 3, 4, 0, 0, 0, 1, 0, 0, 0, 0, 0x20, 0x43, 0x4b, 0x10, 0, 0, 0, 16, 0x11, 0x12, 0x13, 0x14, 0x15, 0x16, 0x17, 0x18,
+	static const uint8_t golden[CKT_REPLY_HEADER_SIZE] = {1, 2, 3, 4, 0, 0, 0, 1, 0, 0, 0, 0,
+		0x20, 0x43, 0x4b, 0x10, 0, 0, 0, 16, 0x11, 0x12, 0x13, 0x14, 0x15, 0x16, 0x17, 0x18,
 		0, 0, 0, 5, 0xff, 0xff, 0xff, 0xfe, 0, 0, 0, 4};
 	uint8_t bytes[CKT_REPLY_HEADER_SIZE];
 	struct ckt_reply_header back = {0};

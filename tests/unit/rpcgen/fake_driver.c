@@ -6,7 +6,8 @@ __attribute__((visibility("default"))) CUresult CUDAAPI cuInit(unsigned int flag
 	return flags ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
 }
 
-__attribute__((visibility("default"))) CUresult CUDAAPI cuMemAlloc_v2(CUdeviceptr *address, size_t size_bytes)
+__attribute__((visibility("default"))) CUresult CUDAAPI cuMemAlloc_v2(
+	CUdeviceptr *address, size_t size_bytes)
 {
 	*address = size_bytes + 1;
 	return CUDA_SUCCESS;

@@ -1,6 +1,7 @@
 /*
- * What the generated messages (codec_messages.inc) are made of: their description, random contents, and memory that lives until the end of a
- * round.  For the tests of the coders and for the fuzzer, which writes its seeds with it.
+ * What the generated messages (codec_messages.inc) are made of: their description, random contents,
+ * and memory that lives until the end of a round.  For the tests of the coders and for the fuzzer,
+ * which writes its seeds with it.
  */
 #pragma once
 
@@ -12,7 +13,10 @@
 
 #include "rpc/wire.h"
 
-/* One stretch of a message's bytes: fixed_bytes of them, or (0) a length and `limit` elements of element_bytes at most. */
+/*
+ * One stretch of a message's bytes: fixed_bytes of them, or (0) a length and `limit` elements of
+ * element_bytes at most.
+ */
 struct part {
 	size_t fixed_bytes;
 	size_t element_bytes, limit;
@@ -20,8 +24,9 @@ struct part {
 
 struct message {
 	const char *name;
-	void (*fill)(void *flat, void *x);	/* the same random content for both */
-	void (*own)(void *flat);		/* decoded arrays of integers into host order, for encoding again */
+	void (*fill)(void *flat, void *x); /* the same random content for both */
+	/* decoded arrays of integers into host order, for encoding again */
+	void (*own)(void *flat);
 	size_t (*size)(const void *flat);
 	uint8_t *(*put)(uint8_t *p, const void *flat);
 	bool (*get)(struct ckt_cursor *c, void *flat);
@@ -58,7 +63,10 @@ static uint64_t random_u64(void)
 	return (uint64_t)random_u32() << 32 | random_u32();
 }
 
-/* Finite, so that rpcgen's routine does not meet a signalling NaN that the processor changes on the way. */
+/*
+ * Finite, so that rpcgen's routine does not meet a signalling NaN that the processor changes on the
+ * way.
+ */
 static __attribute__((unused)) float random_float(void)
 {
 	return (float)(int32_t)random_u32() / 1024;
@@ -99,7 +107,8 @@ static __attribute__((unused)) const uint32_t *own_u32s(const uint8_t *xdr, uint
 {
 	uint32_t *words = own(count * sizeof(*words));
 	for (uint32_t i = 0; i < count; i++)
-		words[i] = (uint32_t)xdr[4 * i] << 24 | xdr[4 * i + 1] << 16 | xdr[4 * i + 2] << 8 | xdr[4 * i + 3];
+		words[i] = (uint32_t)xdr[4 * i] << 24 | xdr[4 * i + 1] << 16 | xdr[4 * i + 2] << 8 |
+			xdr[4 * i + 3];
 	return words;
 }
 

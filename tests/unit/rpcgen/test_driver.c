@@ -12,7 +12,8 @@ static const char *fake_driver;
 static void test_failures(void)
 {
 	char message[512] = "";
-	CU_ASSERT_EQUAL(ckt_driver_open("/nonexistent/libcuda.so.1", message, sizeof(message)), -ENOENT);
+	CU_ASSERT_EQUAL(
+		ckt_driver_open("/nonexistent/libcuda.so.1", message, sizeof(message)), -ENOENT);
 	CU_ASSERT_PTR_NOT_NULL(strstr(message, "/nonexistent/libcuda.so.1"));
 	CU_ASSERT_EQUAL(ckt_driver_open("libm.so.6", message, sizeof(message)), -ENOEXEC);
 	CU_ASSERT_PTR_NOT_NULL(strstr(message, "libm.so.6 is not a CUDA driver"));

@@ -1,6 +1,7 @@
 /*
- * Generated stubs against generated handlers, both of the fixture: what a program passes reaches the driver, and what the driver gives
- * reaches the program.  The connection between them is a buffer of exact size; the driver's functions are this file's.
+ * Generated stubs against generated handlers, both of the fixture: what a program passes reaches
+ * the driver, and what the driver gives reaches the program.  The connection between them is a
+ * buffer of exact size; the driver's functions are this file's.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,10 +24,11 @@ static struct {
 	unsigned flags;
 	uint8_t *args, *results;
 	size_t args_bytes, results_bytes;
-	int handler_result;		/* of the last call */
-	size_t cut;			/* bytes missing at the end of the next reply, or of the next arguments */
+	int handler_result; /* of the last call */
+	/* bytes missing at the end of the next reply, or of the next arguments */
+	size_t cut;
 	bool cut_args;
-	unsigned calls, replies;	/* replies: not yet released */
+	unsigned calls, replies; /* replies: not yet released */
 	CUresult begin_result;
 	const char *unsupported;
 } wire;
@@ -52,7 +54,8 @@ static void serve(struct ckt_call *call)
 	memcpy(exact, wire.args, size);
 	free(wire.args);
 	CU_ASSERT_FATAL(wire.proc < ckt_cuda_proc_count && ckt_cuda_procs[wire.proc].handler);
-	struct ckt_wcall served = {.proc = &ckt_cuda_procs[wire.proc], .args = {exact, exact + size, false}};
+	struct ckt_wcall served = {
+		.proc = &ckt_cuda_procs[wire.proc], .args = {exact, exact + size, false}};
 	wire.results = NULL;
 	wire.results_bytes = 0;
 	wire.handler_result = served.proc->handler(&served);
@@ -181,7 +184,8 @@ static CUresult CUDAAPI get_limit(size_t *value, CUlimit limit)
 	return limit == CU_LIMIT_STACK_SIZE ? CUDA_SUCCESS : CUDA_ERROR_UNSUPPORTED_LIMIT;
 }
 
-static CUresult CUDAAPI get_access(unsigned long long *flags, const CUmemLocation *location, CUdeviceptr address)
+static CUresult CUDAAPI get_access(
+	unsigned long long *flags, const CUmemLocation *location, CUdeviceptr address)
 {
 	*flags = address + (unsigned)location->type * 16 + (unsigned)location->id;
 	return CUDA_SUCCESS;
@@ -189,15 +193,19 @@ static CUresult CUDAAPI get_access(unsigned long long *flags, const CUmemLocatio
 
 static CUmemLocation advised;
 
-static CUresult CUDAAPI advise(CUdeviceptr address, size_t count, CUmem_advise advice, CUmemLocation location)
+static CUresult CUDAAPI advise(
+	CUdeviceptr address, size_t count, CUmem_advise advice, CUmemLocation location)
 {
 	advised = location;
-	return address == 1 && count == 2 && advice == CU_MEM_ADVISE_UNSET_READ_MOSTLY ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+	return address == 1 && count == 2 && advice == CU_MEM_ADVISE_UNSET_READ_MOSTLY
+		? CUDA_SUCCESS
+		: CUDA_ERROR_INVALID_VALUE;
 }
 
 static uint64_t discarded;
 
-static CUresult CUDAAPI discard(CUdeviceptr *addresses, size_t *sizes, size_t count, unsigned long long flags, CUstream stream)
+static CUresult CUDAAPI discard(CUdeviceptr *addresses, size_t *sizes, size_t count,
+	unsigned long long flags, CUstream stream)
 {
 	discarded = flags + (uintptr_t)stream;
 	for (size_t i = 0; i < count; i++)
@@ -215,7 +223,8 @@ static CUresult CUDAAPI copy(CUdeviceptr to, const void *from, size_t size_bytes
 	return CUDA_SUCCESS;
 }
 
-static CUresult CUDAAPI get_global(CUdeviceptr *address, size_t *size_bytes, CUmodule module, const char *name)
+static CUresult CUDAAPI get_global(
+	CUdeviceptr *address, size_t *size_bytes, CUmodule module, const char *name)
 {
 	*address = (uintptr_t)module;
 	*size_bytes = strlen(name);
@@ -243,7 +252,8 @@ static CUresult CUDAAPI api_version(CUcontext context, unsigned int *version)
 	return CUDA_SUCCESS;
 }
 
-static CUresult CUDAAPI get_attribute(int *value, CUfunction_attribute attribute, CUfunction function)
+static CUresult CUDAAPI get_attribute(
+	int *value, CUfunction_attribute attribute, CUfunction function)
 {
 	*value = -(int)attribute - (int)(uintptr_t)function;
 	return CUDA_SUCCESS;
@@ -263,9 +273,17 @@ static CUresult CUDAAPI elapsed(float *milliseconds, CUevent start, CUevent end)
 static int set_up(void)
 {
 	ckt_driver = (struct ckt_driver){
-		.cuCtxGetLimit = get_limit, .cuMemGetAccess = get_access, .cuMemAdvise_v2 = advise, .cuMemDiscardBatchAsync = discard,
-		.cuMemcpyHtoD_v2 = copy, .cuModuleGetGlobal_v2 = get_global, .cuIpcGetEventHandle = get_handle, .cuStreamWaitEvent = wait_event,
-		.cuCtxGetApiVersion = api_version, .cuFuncGetAttribute = get_attribute, .cuCtxSynchronize = synchronize,
+		.cuCtxGetLimit = get_limit,
+		.cuMemGetAccess = get_access,
+		.cuMemAdvise_v2 = advise,
+		.cuMemDiscardBatchAsync = discard,
+		.cuMemcpyHtoD_v2 = copy,
+		.cuModuleGetGlobal_v2 = get_global,
+		.cuIpcGetEventHandle = get_handle,
+		.cuStreamWaitEvent = wait_event,
+		.cuCtxGetApiVersion = api_version,
+		.cuFuncGetAttribute = get_attribute,
+		.cuCtxSynchronize = synchronize,
 		.cuEventElapsedTime_v2 = elapsed,
 	};
 	return 0;
@@ -282,11 +300,14 @@ static void test_scalars(void)
 	CU_ASSERT_EQUAL(value, 0x123456789abcu + CU_LIMIT_STACK_SIZE);
 	CU_ASSERT_EQUAL(wire.flags, 0);
 	value = 1;
-	CU_ASSERT_EQUAL(cuCtxGetLimit(&value, CU_LIMIT_PRINTF_FIFO_SIZE), CUDA_ERROR_UNSUPPORTED_LIMIT);
+	CU_ASSERT_EQUAL(
+		cuCtxGetLimit(&value, CU_LIMIT_PRINTF_FIFO_SIZE), CUDA_ERROR_UNSUPPORTED_LIMIT);
 	CU_ASSERT_EQUAL(value, 1);
 	CU_ASSERT_EQUAL(cuCtxSynchronize(), CUDA_ERROR_LAUNCH_FAILED);
 	int attribute = 0;
-	CU_ASSERT_EQUAL(cuFuncGetAttribute(&attribute, CU_FUNC_ATTRIBUTE_NUM_REGS, HANDLE(CUfunction, 7)), CUDA_SUCCESS);
+	CU_ASSERT_EQUAL(
+		cuFuncGetAttribute(&attribute, CU_FUNC_ATTRIBUTE_NUM_REGS, HANDLE(CUfunction, 7)),
+		CUDA_SUCCESS);
 	CU_ASSERT_EQUAL(attribute, -CU_FUNC_ATTRIBUTE_NUM_REGS - 1007);
 }
 
@@ -296,13 +317,15 @@ static void test_structs_and_arrays(void)
 	CUmemLocation location = {.type = CU_MEM_LOCATION_TYPE_HOST_NUMA, .id = 3};
 	CU_ASSERT_EQUAL(cuMemGetAccess(&flags, &location, 0x20000000), CUDA_SUCCESS);
 	CU_ASSERT_EQUAL(flags, 0x20000000u + CU_MEM_LOCATION_TYPE_HOST_NUMA * 16 + 3);
-	CU_ASSERT_EQUAL(cuMemAdvise_v2(1, 2, CU_MEM_ADVISE_UNSET_READ_MOSTLY, location), CUDA_SUCCESS);
+	CU_ASSERT_EQUAL(
+		cuMemAdvise_v2(1, 2, CU_MEM_ADVISE_UNSET_READ_MOSTLY, location), CUDA_SUCCESS);
 	CU_ASSERT(advised.type == location.type && advised.id == location.id);
 	CU_ASSERT_EQUAL(wire.flags, CKT_CALL_F_NUMBERED);
 
 	CUdeviceptr addresses[2] = {1ull << 45, 5};
 	size_t sizes[2] = {3, 7};
-	CU_ASSERT_EQUAL(cuMemDiscardBatchAsync(addresses, sizes, 2, 4, HANDLE(CUstream, 9)), CUDA_SUCCESS);
+	CU_ASSERT_EQUAL(
+		cuMemDiscardBatchAsync(addresses, sizes, 2, 4, HANDLE(CUstream, 9)), CUDA_SUCCESS);
 	CU_ASSERT_EQUAL(discarded, 3 * (1ull << 45) + 35 + 4 + 1009);
 	CU_ASSERT_EQUAL(cuMemDiscardBatchAsync(NULL, NULL, 0, 0, NULL), CUDA_SUCCESS);
 	CU_ASSERT_EQUAL(discarded, 1000);
@@ -316,16 +339,20 @@ static void test_handles_and_strings(void)
 {
 	CUdeviceptr address = 0;
 	size_t size = 0;
-	CU_ASSERT_EQUAL(cuModuleGetGlobal_v2(&address, &size, HANDLE(CUmodule, 4), "variable"), CUDA_SUCCESS);
+	CU_ASSERT_EQUAL(cuModuleGetGlobal_v2(&address, &size, HANDLE(CUmodule, 4), "variable"),
+		CUDA_SUCCESS);
 	CU_ASSERT(address == 1004 && size == 8);
-	CU_ASSERT_EQUAL(cuModuleGetGlobal_v2(&address, &size, HANDLE(CUmodule, 4), ""), CUDA_ERROR_NOT_FOUND);
-	CU_ASSERT_EQUAL(cuModuleGetGlobal_v2(&address, &size, HANDLE(CUmodule, 9001), "variable"), CUDA_ERROR_INVALID_HANDLE);
+	CU_ASSERT_EQUAL(cuModuleGetGlobal_v2(&address, &size, HANDLE(CUmodule, 4), ""),
+		CUDA_ERROR_NOT_FOUND);
+	CU_ASSERT_EQUAL(cuModuleGetGlobal_v2(&address, &size, HANDLE(CUmodule, 9001), "variable"),
+		CUDA_ERROR_INVALID_HANDLE);
 	unsigned version = 0;
 	CU_ASSERT_EQUAL(cuCtxGetApiVersion(NULL, &version), CUDA_SUCCESS);
 	CU_ASSERT_EQUAL(version, 7);
 	CU_ASSERT_EQUAL(cuCtxGetApiVersion(HANDLE(CUcontext, 1), &version), CUDA_SUCCESS);
 	CU_ASSERT_EQUAL(version, 1001);
-	CU_ASSERT_EQUAL(cuCtxGetApiVersion(HANDLE(CUcontext, 9001), &version), CUDA_ERROR_INVALID_CONTEXT);
+	CU_ASSERT_EQUAL(
+		cuCtxGetApiVersion(HANDLE(CUcontext, 9001), &version), CUDA_ERROR_INVALID_CONTEXT);
 }
 
 static void test_batched(void)
@@ -333,7 +360,8 @@ static void test_batched(void)
 	CU_ASSERT_EQUAL(cuMemcpyHtoD_v2(77, "abcde", 5), CUDA_SUCCESS);
 	CU_ASSERT(copied_to == 77 && memcmp(copied, "abcde", 5) == 0);
 	CU_ASSERT_EQUAL(wire.flags, CKT_CALL_F_BATCHED);
-	CU_ASSERT_EQUAL(ckt_cuda_procs[CKT_PROC_CUMEMCPYHTOD_V2].flags, CKT_PROC_BATCHED | CKT_PROC_NUMBERED);
+	CU_ASSERT_EQUAL(ckt_cuda_procs[CKT_PROC_CUMEMCPYHTOD_V2].flags,
+		CKT_PROC_BATCHED | CKT_PROC_NUMBERED);
 	CU_ASSERT_EQUAL(ckt_cuda_procs[CKT_PROC_CUMEMADVISE_V2].flags, CKT_PROC_NUMBERED);
 	CU_ASSERT_EQUAL(ckt_cuda_procs[CKT_PROC_CUCTXGETLIMIT].flags, 0);
 	/* The worker's error of a batched call is the worker's to keep. */
@@ -344,16 +372,19 @@ static void test_batched(void)
 static void test_other_names(void)
 {
 	float milliseconds = 0;
-	CU_ASSERT_EQUAL(cuEventElapsedTime(&milliseconds, HANDLE(CUevent, 1), HANDLE(CUevent, 4)), CUDA_SUCCESS);
+	CU_ASSERT_EQUAL(cuEventElapsedTime(&milliseconds, HANDLE(CUevent, 1), HANDLE(CUevent, 4)),
+		CUDA_SUCCESS);
 	CU_ASSERT_EQUAL(milliseconds, 3.5f);
 	unsigned calls = wire.calls;
 	no_context = true;
-	CU_ASSERT_EQUAL(cuEventElapsedTime(&milliseconds, HANDLE(CUevent, 1), HANDLE(CUevent, 4)), CUDA_ERROR_INVALID_CONTEXT);
+	CU_ASSERT_EQUAL(cuEventElapsedTime(&milliseconds, HANDLE(CUevent, 1), HANDLE(CUevent, 4)),
+		CUDA_ERROR_INVALID_CONTEXT);
 	no_context = false;
 	CU_ASSERT_EQUAL(wire.calls, calls);
 	CU_ASSERT_EQUAL(cuStreamWaitEvent_ptsz(NULL, HANDLE(CUevent, 3), 1), CUDA_SUCCESS);
 	CU_ASSERT_PTR_EQUAL(waited_stream, HANDLE(CUstream, 1077));
-	CU_ASSERT_EQUAL(cuStreamWaitEvent_ptsz(CU_STREAM_LEGACY, HANDLE(CUevent, 3), 1), CUDA_SUCCESS);
+	CU_ASSERT_EQUAL(
+		cuStreamWaitEvent_ptsz(CU_STREAM_LEGACY, HANDLE(CUevent, 3), 1), CUDA_SUCCESS);
 	CU_ASSERT_PTR_EQUAL(waited_stream, HANDLE(CUstream, 1000 + (uintptr_t)CU_STREAM_LEGACY));
 	CU_ASSERT_EQUAL(cuGraphCreate(NULL, 0), CUDA_ERROR_NOT_SUPPORTED);
 	CU_ASSERT_STRING_EQUAL(wire.unsupported, "cuGraphCreate");
@@ -369,12 +400,15 @@ static void test_refused_here(void)
 	size_t size = 0;
 	CU_ASSERT_EQUAL(cuCtxGetLimit(NULL, CU_LIMIT_STACK_SIZE), CUDA_ERROR_INVALID_VALUE);
 	CU_ASSERT_EQUAL(cuMemGetAccess(NULL, NULL, 0), CUDA_ERROR_INVALID_VALUE);
-	CU_ASSERT_EQUAL(cuModuleGetGlobal_v2(&address, &size, NULL, NULL), CUDA_ERROR_INVALID_VALUE);
-	CU_ASSERT_EQUAL(cuModuleGetGlobal_v2(&address, &size, NULL, name), CUDA_ERROR_INVALID_VALUE);
+	CU_ASSERT_EQUAL(
+		cuModuleGetGlobal_v2(&address, &size, NULL, NULL), CUDA_ERROR_INVALID_VALUE);
+	CU_ASSERT_EQUAL(
+		cuModuleGetGlobal_v2(&address, &size, NULL, name), CUDA_ERROR_INVALID_VALUE);
 	CU_ASSERT_EQUAL(cuMemDiscardBatchAsync(NULL, NULL, 1, 0, NULL), CUDA_ERROR_INVALID_VALUE);
 	CU_ASSERT_EQUAL(cuMemcpyHtoD_v2(0, name, 4097), CUDA_ERROR_INVALID_VALUE);
 	CU_ASSERT_EQUAL(cuMemcpyHtoD_v2(0, name, (size_t)1 << 32), CUDA_ERROR_INVALID_VALUE);
-	CU_ASSERT_EQUAL(cuStreamWaitEvent(HANDLE(CUstream, 666), HANDLE(CUevent, 3), 1), CUDA_ERROR_INVALID_HANDLE);
+	CU_ASSERT_EQUAL(cuStreamWaitEvent(HANDLE(CUstream, 666), HANDLE(CUevent, 3), 1),
+		CUDA_ERROR_INVALID_HANDLE);
 	wire.begin_result = CUDA_ERROR_NO_DEVICE;
 	CU_ASSERT_EQUAL(cuCtxGetLimit(&size, CU_LIMIT_STACK_SIZE), CUDA_ERROR_NO_DEVICE);
 	CU_ASSERT_EQUAL(cuMemcpyHtoD_v2(0, name, 1), CUDA_ERROR_NO_DEVICE);
@@ -394,16 +428,22 @@ static void test_garbage(void)
 	wire.cut = 0;
 	wire.cut_args = false;
 
-	/* A count that is not the array's, a string with a NUL in it, something behind a call without arguments. */
+	/*
+	 * A count that is not the array's, a string with a NUL in it, something behind a call
+	 * without arguments.
+	 */
 	uint64_t two[2] = {1, 2};
 	struct ckt_call call = {0};
-	struct ckt_cuMemDiscardBatchAsync_args discard_args = {.dptrs = two, .dptrs_len = 2, .sizes = two, .sizes_len = 2, .count = 3};
-	ckt_call_begin(&call, CKT_PROC_CUMEMDISCARDBATCHASYNC, ckt_cuMemDiscardBatchAsync_args_size(&discard_args), 0);
+	struct ckt_cuMemDiscardBatchAsync_args discard_args = {
+		.dptrs = two, .dptrs_len = 2, .sizes = two, .sizes_len = 2, .count = 3};
+	ckt_call_begin(&call, CKT_PROC_CUMEMDISCARDBATCHASYNC,
+		ckt_cuMemDiscardBatchAsync_args_size(&discard_args), 0);
 	call.p = ckt_cuMemDiscardBatchAsync_args_put(call.p, &discard_args);
 	CU_ASSERT_EQUAL(ckt_call_wait(&call, NULL), CUDA_ERROR_UNKNOWN);
 	CU_ASSERT_EQUAL(wire.handler_result, CKT_WCALL_GARBAGE);
 	struct ckt_cuModuleGetGlobal_v2_args global_args = {.name = "a\0b", .name_len = 3};
-	ckt_call_begin(&call, CKT_PROC_CUMODULEGETGLOBAL_V2, ckt_cuModuleGetGlobal_v2_args_size(&global_args), 0);
+	ckt_call_begin(&call, CKT_PROC_CUMODULEGETGLOBAL_V2,
+		ckt_cuModuleGetGlobal_v2_args_size(&global_args), 0);
 	call.p = ckt_cuModuleGetGlobal_v2_args_put(call.p, &global_args);
 	CU_ASSERT_EQUAL(ckt_call_wait(&call, NULL), CUDA_ERROR_UNKNOWN);
 	CU_ASSERT_EQUAL(wire.handler_result, CKT_WCALL_GARBAGE);

@@ -18,18 +18,21 @@ void api_context(void)
 void api_judge(cufftHandle plan, const struct shape *s, bool inverse, CUstream stream)
 {
 	CUdeviceptr in, out;
-	unsigned char *host_in = malloc(BYTES), *host_out = malloc(BYTES), *expected = malloc(BYTES);
+	unsigned char *host_in = malloc(BYTES), *host_out = malloc(BYTES),
+		      *expected = malloc(BYTES);
 	MUST(cuMemAlloc(&in, BYTES), CUDA_SUCCESS);
 	MUST(cuMemAlloc(&out, BYTES), CUDA_SUCCESS);
 	reference_fill(s->precision, host_in, BYTES, 11);
 	reference_fill(s->precision, expected, BYTES, 12);
 	MUST(cuMemcpyHtoD(in, host_in, BYTES), CUDA_SUCCESS);
 	MUST(cuMemcpyHtoD(out, expected, BYTES), CUDA_SUCCESS);
-	IS(cufftXtExec(plan, (void *)in, (void *)out, inverse ? CUFFT_INVERSE : CUFFT_FORWARD), CUFFT_SUCCESS);
+	IS(cufftXtExec(plan, (void *)in, (void *)out, inverse ? CUFFT_INVERSE : CUFFT_FORWARD),
+		CUFFT_SUCCESS);
 	MUST(cuStreamSynchronize(stream), CUDA_SUCCESS);
 	MUST(cuMemcpyDtoH(host_out, out, BYTES), CUDA_SUCCESS);
 	reference_run(s, host_in, expected, inverse);
-	YES(reference_difference(s->precision, host_out, expected, BYTES) <= reference_tolerance(s->precision));
+	YES(reference_difference(s->precision, host_out, expected, BYTES) <=
+		reference_tolerance(s->precision));
 	cuMemFree(in);
 	cuMemFree(out);
 	free(host_in);

@@ -1,4 +1,6 @@
-/* For tests by the library's own functions: device memory, and plans judged by the plain transform. */
+/*
+ * For tests by the library's own functions: device memory, and plans judged by the plain transform.
+ */
 #pragma once
 
 #include <cuda.h>

@@ -6,9 +6,16 @@
 
 struct ckt_layout_request shape_request(const struct shape *s)
 {
-	return (struct ckt_layout_request){.kind = s->kind, .precision = s->precision, .rank = s->rank, .n = s->n,
-		.in_embed = s->in_embed[0] ? s->in_embed : NULL, .out_embed = s->out_embed[0] ? s->out_embed : NULL,
-		.in_stride = s->in_stride, .in_distance = s->in_distance, .out_stride = s->out_stride, .out_distance = s->out_distance,
+	return (struct ckt_layout_request){.kind = s->kind,
+		.precision = s->precision,
+		.rank = s->rank,
+		.n = s->n,
+		.in_embed = s->in_embed[0] ? s->in_embed : NULL,
+		.out_embed = s->out_embed[0] ? s->out_embed : NULL,
+		.in_stride = s->in_stride,
+		.in_distance = s->in_distance,
+		.out_stride = s->out_stride,
+		.out_distance = s->out_distance,
 		.batch = s->batch};
 }
 
@@ -18,7 +25,8 @@ void reference_row(struct ckt_complex *row, size_t n, bool inverse)
 	for (size_t k = 0; k < n; k++) {
 		long double re = 0, im = 0;
 		for (size_t j = 0; j < n; j++) {
-			long double angle = (inverse ? 2 : -2) * M_PIl * (long double)(k * j % n) / (long double)n;
+			long double angle = (inverse ? 2 : -2) * M_PIl * (long double)(k * j % n) /
+				(long double)n;
 			long double c = cosl(angle), s = sinl(angle);
 			re += row[j].re * c - row[j].im * s;
 			im += row[j].re * s + row[j].im * c;
@@ -30,7 +38,8 @@ void reference_row(struct ckt_complex *row, size_t n, bool inverse)
 }
 
 /* Index of a number in memory, by cuFFT's documentation of the data layout. */
-static int64_t place(const struct shape *s, bool input, bool in_place, int64_t b, const int64_t at[3])
+static int64_t place(
+	const struct shape *s, bool input, bool in_place, int64_t b, const int64_t at[3])
 {
 	const int64_t *embed = input ? s->in_embed : s->out_embed;
 	bool real = s->kind == (input ? CKT_REAL_TO_COMPLEX : CKT_COMPLEX_TO_REAL);
@@ -82,17 +91,20 @@ static void index_of(const struct shape *s, size_t i, int64_t at[3])
 }
 
 /* What lies beyond the half of a row is its mirror's conjugate. */
-static struct ckt_complex mirrored(const struct shape *s, const void *in, bool in_place, int64_t b, int64_t at[3])
+static struct ckt_complex mirrored(
+	const struct shape *s, const void *in, bool in_place, int64_t b, int64_t at[3])
 {
 	int last = s->rank - 1;
 	int64_t n = s->n[last], mirror[3] = {0};
 	if (at[last] <= n / 2) {
-		struct ckt_complex value = ckt_number_read(s->precision, false, in, place(s, true, in_place, b, at));
+		struct ckt_complex value =
+			ckt_number_read(s->precision, false, in, place(s, true, in_place, b, at));
 		return value;
 	}
 	for (int axis = 0; axis <= last; axis++)
 		mirror[axis] = (s->n[axis] - at[axis]) % s->n[axis];
-	struct ckt_complex value = ckt_number_read(s->precision, false, in, place(s, true, in_place, b, mirror));
+	struct ckt_complex value =
+		ckt_number_read(s->precision, false, in, place(s, true, in_place, b, mirror));
 	return (struct ckt_complex){value.re, -value.im};
 }
 
@@ -107,16 +119,20 @@ void reference_run(const struct shape *s, const void *in, void *out, bool invers
 		int64_t at[3] = {0};
 		for (size_t i = 0; i < total; i++) {
 			index_of(s, i, at);
-			box[i] = s->kind == CKT_COMPLEX_TO_REAL ? mirrored(s, in, in_place, b, at) :
-								  ckt_number_read(s->precision, s->kind == CKT_REAL_TO_COMPLEX, in, place(s, true, in_place, b, at));
+			box[i] = s->kind == CKT_COMPLEX_TO_REAL
+				? mirrored(s, in, in_place, b, at)
+				: ckt_number_read(s->precision, s->kind == CKT_REAL_TO_COMPLEX, in,
+					  place(s, true, in_place, b, at));
 		}
 		for (int axis = 0; axis < s->rank; axis++)
 			along(s, box, axis, inverse);
 		for (size_t i = 0; i < total; i++) {
 			index_of(s, i, at);
-			if (s->kind == CKT_REAL_TO_COMPLEX && at[s->rank - 1] > s->n[s->rank - 1] / 2)
+			if (s->kind == CKT_REAL_TO_COMPLEX &&
+				at[s->rank - 1] > s->n[s->rank - 1] / 2)
 				continue;
-			ckt_number_write(s->precision, s->kind == CKT_COMPLEX_TO_REAL, out, place(s, false, in_place, b, at), box[i]);
+			ckt_number_write(s->precision, s->kind == CKT_COMPLEX_TO_REAL, out,
+				place(s, false, in_place, b, at), box[i]);
 		}
 	}
 	free(box);
@@ -127,16 +143,19 @@ void reference_fill(enum ckt_layout_precision precision, void *memory, size_t by
 	size_t count = bytes / ckt_number_size(precision, true);
 	for (size_t i = 0; i < count; i++) {
 		seed = seed * 1103515245 + 12345;
-		ckt_number_write(precision, true, memory, (int64_t)i, (struct ckt_complex){((int)(seed >> 16 & 127) - 64) / 64.0, 0});
+		ckt_number_write(precision, true, memory, (int64_t)i,
+			(struct ckt_complex){((int)(seed >> 16 & 127) - 64) / 64.0, 0});
 	}
 }
 
-double reference_difference(enum ckt_layout_precision precision, const void *a, const void *b, size_t bytes)
+double reference_difference(
+	enum ckt_layout_precision precision, const void *a, const void *b, size_t bytes)
 {
 	size_t count = bytes / ckt_number_size(precision, true);
 	double greatest = 1e-300, difference = 0;
 	for (size_t i = 0; i < count; i++) {
-		double x = ckt_number_read(precision, true, a, (int64_t)i).re, y = ckt_number_read(precision, true, b, (int64_t)i).re;
+		double x = ckt_number_read(precision, true, a, (int64_t)i).re,
+		       y = ckt_number_read(precision, true, b, (int64_t)i).re;
 		greatest = fmax(greatest, fabs(y));
 		difference = fmax(difference, isfinite(x) ? fabs(x - y) : INFINITY);
 	}
@@ -145,14 +164,18 @@ double reference_difference(enum ckt_layout_precision precision, const void *a, 
 
 double reference_tolerance(enum ckt_layout_precision precision)
 {
-	static const double tolerances[] = {[CKT_HALF] = 1e-3, [CKT_BRAIN] = 8e-3, [CKT_SINGLE] = 1e-7, [CKT_DOUBLE] = 1e-14};
+	static const double tolerances[] = {
+		[CKT_HALF] = 1e-3, [CKT_BRAIN] = 8e-3, [CKT_SINGLE] = 1e-7, [CKT_DOUBLE] = 1e-14};
 	return tolerances[precision];
 }
 
 #define C CKT_COMPLEX_TO_COMPLEX
 #define R CKT_REAL_TO_COMPLEX
 #define I CKT_COMPLEX_TO_REAL
-#define PLAIN(kind, precision, rank, nx, ny, nz, batch) {kind, precision, rank, {nx, ny, nz}, {0}, 0, 0, {0}, 0, 0, batch}
+#define PLAIN(kind, precision, rank, nx, ny, nz, batch)                          \
+	{                                                                        \
+		kind, precision, rank, {nx, ny, nz}, {0}, 0, 0, {0}, 0, 0, batch \
+	}
 
 const struct shape reference_shapes[] = {
 	PLAIN(C, CKT_SINGLE, 1, 1, 1, 1, 1),

@@ -1,4 +1,7 @@
-/* A plain discrete Fourier transform, written apart from what it judges: sums of n products a number, along each axis. */
+/*
+ * A plain discrete Fourier transform, written apart from what it judges: sums of n products a
+ * number, along each axis.
+ */
 #pragma once
 
 #include "softgpu/libs/cufft/number.h"
@@ -9,7 +12,8 @@ struct shape {
 	enum ckt_layout_kind kind;
 	enum ckt_layout_precision precision;
 	int rank;
-	int64_t n[3], in_embed[3], in_stride, in_distance, out_embed[3], out_stride, out_distance, batch;
+	int64_t n[3], in_embed[3], in_stride, in_distance, out_embed[3], out_stride, out_distance,
+		batch;
 };
 
 enum { SHAPE_BYTES = 1 << 20 };
@@ -21,7 +25,8 @@ void reference_run(const struct shape *shape, const void *in, void *out, bool in
 /* Numbers that a half holds exactly, none like its neighbours. */
 void reference_fill(enum ckt_layout_precision precision, void *memory, size_t bytes, unsigned seed);
 /* The greatest difference of two memories, relative to the greatest number. */
-double reference_difference(enum ckt_layout_precision precision, const void *a, const void *b, size_t bytes);
+double reference_difference(
+	enum ckt_layout_precision precision, const void *a, const void *b, size_t bytes);
 /* What that may be. */
 double reference_tolerance(enum ckt_layout_precision precision);
 /* Shapes of every form: count of them. */

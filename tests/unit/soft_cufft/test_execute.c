@@ -22,7 +22,8 @@ static void test_types(void)
 	MUST(cuMemAlloc(&in, 256), CUDA_SUCCESS);
 	MUST(cuMemAlloc(&out, 256), CUDA_SUCCESS);
 	for (int type = 0; type < 6; type++) {
-		static const cufftType types[] = {CUFFT_C2C, CUFFT_R2C, CUFFT_C2R, CUFFT_Z2Z, CUFFT_D2Z, CUFFT_Z2D};
+		static const cufftType types[] = {
+			CUFFT_C2C, CUFFT_R2C, CUFFT_C2R, CUFFT_Z2Z, CUFFT_D2Z, CUFFT_Z2D};
 		cufftHandle plan = made(types[type]);
 		double one = 1;
 		float single = 1;
@@ -33,16 +34,21 @@ static void test_types(void)
 		else
 			cuMemcpyHtoD(in, &one, sizeof one);
 		void *i = (void *)in, *o = (void *)out;
-		IS(cufftExecC2C(plan, i, o, CUFFT_FORWARD), type == 0 ? CUFFT_SUCCESS : CUFFT_INVALID_TYPE);
+		IS(cufftExecC2C(plan, i, o, CUFFT_FORWARD),
+			type == 0 ? CUFFT_SUCCESS : CUFFT_INVALID_TYPE);
 		IS(cufftExecR2C(plan, i, o), type == 1 ? CUFFT_SUCCESS : CUFFT_INVALID_TYPE);
 		IS(cufftExecC2R(plan, i, o), type == 2 ? CUFFT_SUCCESS : CUFFT_INVALID_TYPE);
-		IS(cufftExecZ2Z(plan, i, o, CUFFT_INVERSE), type == 3 ? CUFFT_SUCCESS : CUFFT_INVALID_TYPE);
+		IS(cufftExecZ2Z(plan, i, o, CUFFT_INVERSE),
+			type == 3 ? CUFFT_SUCCESS : CUFFT_INVALID_TYPE);
 		IS(cufftExecD2Z(plan, i, o), type == 4 ? CUFFT_SUCCESS : CUFFT_INVALID_TYPE);
 		IS(cufftExecZ2D(plan, i, o), type == 5 ? CUFFT_SUCCESS : CUFFT_INVALID_TYPE);
 		MUST(cuCtxSynchronize(), CUDA_SUCCESS);
 		cuMemcpyDtoH(floats, out, sizeof floats);
 		cuMemcpyDtoH(doubles, out, sizeof doubles);
-		/* The halves of a real transform of 6 have 4 numbers; real ones have no imaginary part between them. */
+		/*
+		 * The halves of a real transform of 6 have 4 numbers; real ones have no imaginary
+		 * part between them.
+		 */
 		int step = type % 3 == 2 ? 1 : 2, count = type % 3 == 1 ? 4 : 6;
 		for (int k = 0; k < count; k++)
 			YES((type < 3 ? floats[k * step] : doubles[k * step]) == 1);
@@ -125,19 +131,27 @@ static void test_properties(void)
 	long long value = -1;
 	api_context();
 	MUST(cufftCreate(&plan), CUFFT_SUCCESS);
-	IS(cufftGetPlanPropertyInt64(plan, NVFFT_PLAN_PROPERTY_INT64_MAX_NUM_HOST_THREADS, &value), CUFFT_SUCCESS);
+	IS(cufftGetPlanPropertyInt64(plan, NVFFT_PLAN_PROPERTY_INT64_MAX_NUM_HOST_THREADS, &value),
+		CUFFT_SUCCESS);
 	IS(value, 1);
-	IS(cufftSetPlanPropertyInt64(plan, NVFFT_PLAN_PROPERTY_INT64_MAX_NUM_HOST_THREADS, 4), CUFFT_SUCCESS);
-	IS(cufftGetPlanPropertyInt64(plan, NVFFT_PLAN_PROPERTY_INT64_MAX_NUM_HOST_THREADS, &value), CUFFT_SUCCESS);
+	IS(cufftSetPlanPropertyInt64(plan, NVFFT_PLAN_PROPERTY_INT64_MAX_NUM_HOST_THREADS, 4),
+		CUFFT_SUCCESS);
+	IS(cufftGetPlanPropertyInt64(plan, NVFFT_PLAN_PROPERTY_INT64_MAX_NUM_HOST_THREADS, &value),
+		CUFFT_SUCCESS);
 	IS(value, 4);
-	IS(cufftResetPlanProperty(plan, NVFFT_PLAN_PROPERTY_INT64_MAX_NUM_HOST_THREADS), CUFFT_SUCCESS);
-	IS(cufftGetPlanPropertyInt64(plan, NVFFT_PLAN_PROPERTY_INT64_MAX_NUM_HOST_THREADS, &value), CUFFT_SUCCESS);
+	IS(cufftResetPlanProperty(plan, NVFFT_PLAN_PROPERTY_INT64_MAX_NUM_HOST_THREADS),
+		CUFFT_SUCCESS);
+	IS(cufftGetPlanPropertyInt64(plan, NVFFT_PLAN_PROPERTY_INT64_MAX_NUM_HOST_THREADS, &value),
+		CUFFT_SUCCESS);
 	IS(value, 1);
 	IS(cufftSetPlanPropertyInt64(plan, (cufftProperty)9, 4), CUFFT_INVALID_VALUE);
-	IS(cufftSetPlanPropertyInt64(plan, NVFFT_PLAN_PROPERTY_INT64_PATIENT_JIT, -4), CUFFT_INVALID_VALUE);
-	IS(cufftGetPlanPropertyInt64(plan, NVFFT_PLAN_PROPERTY_INT64_PATIENT_JIT, NULL), CUFFT_INVALID_VALUE);
+	IS(cufftSetPlanPropertyInt64(plan, NVFFT_PLAN_PROPERTY_INT64_PATIENT_JIT, -4),
+		CUFFT_INVALID_VALUE);
+	IS(cufftGetPlanPropertyInt64(plan, NVFFT_PLAN_PROPERTY_INT64_PATIENT_JIT, NULL),
+		CUFFT_INVALID_VALUE);
 	IS(cufftDestroy(plan), CUFFT_SUCCESS);
-	IS(cufftGetPlanPropertyInt64(plan, NVFFT_PLAN_PROPERTY_INT64_PATIENT_JIT, &value), CUFFT_INVALID_PLAN);
+	IS(cufftGetPlanPropertyInt64(plan, NVFFT_PLAN_PROPERTY_INT64_PATIENT_JIT, &value),
+		CUFFT_INVALID_PLAN);
 }
 
 static void test_version(void)
@@ -152,5 +166,5 @@ static void test_version(void)
 	IS(cufftGetProperty((libraryPropertyType)3, &major), CUFFT_INVALID_VALUE);
 }
 
-UNIT_SUITE(execute, {"types", test_types}, {"refused", test_refused}, {"work area", test_work_area}, {"properties", test_properties},
-	{"version", test_version})
+UNIT_SUITE(execute, {"types", test_types}, {"refused", test_refused}, {"work area", test_work_area},
+	{"properties", test_properties}, {"version", test_version})

@@ -1,4 +1,7 @@
-/* softgpu/libs/cufft/make.c: every way to make a plan gives the one that was asked for, and every way to ask for its size the same size. */
+/*
+ * softgpu/libs/cufft/make.c: every way to make a plan gives the one that was asked for, and every
+ * way to ask for its size the same size.
+ */
 #include "softgpu/libs/cufft/plan.h"
 
 #include <string.h>
@@ -8,7 +11,8 @@
 static const struct shape line = {CKT_REAL_TO_COMPLEX, CKT_SINGLE, 1, {12, 1, 1}, .batch = 3};
 static const struct shape plane = {CKT_COMPLEX_TO_COMPLEX, CKT_DOUBLE, 2, {4, 6, 1}, .batch = 1};
 static const struct shape cube = {CKT_COMPLEX_TO_COMPLEX, CKT_SINGLE, 3, {3, 4, 5}, .batch = 1};
-static const struct shape many = {CKT_COMPLEX_TO_COMPLEX, CKT_SINGLE, 2, {4, 6, 1}, {4, 8, 1}, 3, 110, {5, 7, 1}, 2, 80, 2};
+static const struct shape many = {
+	CKT_COMPLEX_TO_COMPLEX, CKT_SINGLE, 2, {4, 6, 1}, {4, 8, 1}, 3, 110, {5, 7, 1}, 2, 80, 2};
 
 static void test_plans(void)
 {
@@ -76,20 +80,25 @@ static void test_many(void)
 	size_t made = 0, estimated = 1, got = 2;
 	api_context();
 	cufftHandle plan = created();
-	IS(cufftMakePlanMany(plan, 2, n, in, 3, 110, out, 2, 80, CUFFT_C2C, 2, &made), CUFFT_SUCCESS);
-	IS(cufftEstimateMany(2, n, in, 3, 110, out, 2, 80, CUFFT_C2C, 2, &estimated), CUFFT_SUCCESS);
+	IS(cufftMakePlanMany(plan, 2, n, in, 3, 110, out, 2, 80, CUFFT_C2C, 2, &made),
+		CUFFT_SUCCESS);
+	IS(cufftEstimateMany(2, n, in, 3, 110, out, 2, 80, CUFFT_C2C, 2, &estimated),
+		CUFFT_SUCCESS);
 	IS(cufftGetSizeMany(plan, 2, n, in, 3, 110, out, 2, 80, CUFFT_C2C, 2, &got), CUFFT_SUCCESS);
 	YES(made == estimated && made == got);
 	api_judge(plan, &many, false, NULL);
 	IS(cufftDestroy(plan), CUFFT_SUCCESS);
 
 	plan = created();
-	IS(cufftMakePlanMany64(plan, 2, n64, in64, 3, 110, out64, 2, 80, CUFFT_C2C, 2, &made), CUFFT_SUCCESS);
-	IS(cufftGetSizeMany64(plan, 2, n64, in64, 3, 110, out64, 2, 80, CUFFT_C2C, 2, &got), CUFFT_SUCCESS);
+	IS(cufftMakePlanMany64(plan, 2, n64, in64, 3, 110, out64, 2, 80, CUFFT_C2C, 2, &made),
+		CUFFT_SUCCESS);
+	IS(cufftGetSizeMany64(plan, 2, n64, in64, 3, 110, out64, 2, 80, CUFFT_C2C, 2, &got),
+		CUFFT_SUCCESS);
 	IS(made, got);
 	api_judge(plan, &many, true, NULL);
 	IS(cufftDestroy(plan), CUFFT_SUCCESS);
-	IS(cufftMakePlanMany64(plan, 2, n64, in64, 3, 110, out64, 2, 80, CUFFT_C2C, 2, &made), CUFFT_INVALID_PLAN);
+	IS(cufftMakePlanMany64(plan, 2, n64, in64, 3, 110, out64, 2, 80, CUFFT_C2C, 2, &made),
+		CUFFT_INVALID_PLAN);
 }
 
 /* Every shape by cufftXtMakePlanMany. */
@@ -102,14 +111,20 @@ static void test_extended(void)
 		struct shape s = reference_shapes[i];
 		if (s.kind == CKT_COMPLEX_TO_REAL)
 			continue;
-		long long *in = s.in_embed[0] ? (long long *)s.in_embed : NULL, *out = s.out_embed[0] ? (long long *)s.out_embed : NULL;
-		cudaDataType complex = complexes[s.precision], first = s.kind == CKT_REAL_TO_COMPLEX ? reals[s.precision] : complex;
+		long long *in = s.in_embed[0] ? (long long *)s.in_embed : NULL,
+			  *out = s.out_embed[0] ? (long long *)s.out_embed : NULL;
+		cudaDataType complex = complexes[s.precision],
+			     first = s.kind == CKT_REAL_TO_COMPLEX ? reals[s.precision] : complex;
 		size_t made = 0, got = 1;
 		cufftHandle plan = created();
-		IS(cufftXtMakePlanMany(plan, s.rank, (long long *)s.n, in, s.in_stride, s.in_distance, first, out, s.out_stride, s.out_distance,
-			   complex, s.batch, &made, complex), CUFFT_SUCCESS);
-		IS(cufftXtGetSizeMany(plan, s.rank, (long long *)s.n, in, s.in_stride, s.in_distance, first, out, s.out_stride, s.out_distance,
-			   complex, s.batch, &got, complex), CUFFT_SUCCESS);
+		IS(cufftXtMakePlanMany(plan, s.rank, (long long *)s.n, in, s.in_stride,
+			   s.in_distance, first, out, s.out_stride, s.out_distance, complex,
+			   s.batch, &made, complex),
+			CUFFT_SUCCESS);
+		IS(cufftXtGetSizeMany(plan, s.rank, (long long *)s.n, in, s.in_stride,
+			   s.in_distance, first, out, s.out_stride, s.out_distance, complex,
+			   s.batch, &got, complex),
+			CUFFT_SUCCESS);
 		IS(made, got);
 		api_judge(plan, &s, false, NULL);
 		IS(cufftDestroy(plan), CUFFT_SUCCESS);
@@ -128,7 +143,8 @@ static void test_refused(void)
 	IS(cufftPlan2d(&plan, 8, -1, CUFFT_C2C), CUFFT_INVALID_SIZE);
 	IS(cufftPlanMany(&plan, 2, n, NULL, 1, 1, NULL, 1, 1, CUFFT_C2C, 1), CUFFT_INVALID_SIZE);
 	IS(cufftPlanMany(&plan, 5, n, NULL, 1, 1, NULL, 1, 1, CUFFT_C2C, 1), CUFFT_INVALID_VALUE);
-	IS(cufftPlanMany(&plan, 2, NULL, NULL, 1, 1, NULL, 1, 1, CUFFT_C2C, 1), CUFFT_INVALID_VALUE);
+	IS(cufftPlanMany(&plan, 2, NULL, NULL, 1, 1, NULL, 1, 1, CUFFT_C2C, 1),
+		CUFFT_INVALID_VALUE);
 	IS(plan, 77);
 	IS(cufftMakePlan1d(plan, 8, CUFFT_C2C, 1, &size), CUFFT_INVALID_PLAN);
 	IS(cufftGetSize1d(plan, 8, CUFFT_C2C, 1, &size), CUFFT_INVALID_PLAN);
@@ -140,4 +156,5 @@ static void test_refused(void)
 	IS(cufftDestroy(plan), CUFFT_SUCCESS);
 }
 
-UNIT_SUITE(make, {"plans", test_plans}, {"made", test_make}, {"many", test_many}, {"extended", test_extended}, {"refused", test_refused})
+UNIT_SUITE(make, {"plans", test_plans}, {"made", test_make}, {"many", test_many},
+	{"extended", test_extended}, {"refused", test_refused})

@@ -18,7 +18,10 @@ static double number(enum ckt_layout_precision precision, uint16_t bits)
 	return ckt_number_read(precision, true, &bits, 0).re;
 }
 
-/* Every number of 16 bits comes back; half way to the next goes to the even one, and a little more or less to the nearer. */
+/*
+ * Every number of 16 bits comes back; half way to the next goes to the even one, and a little more
+ * or less to the nearer.
+ */
 static void test_short(enum ckt_layout_precision precision, uint16_t infinity)
 {
 	for (unsigned bits = 0; bits < 0x8000; bits++) {
@@ -68,7 +71,8 @@ static void test_complex(void)
 		ckt_number_write(p, false, memory, 2, (struct ckt_complex){1.5, -0.25});
 		struct ckt_complex back = ckt_number_read(p, false, memory, 2);
 		YES(back.re == 1.5 && back.im == -0.25);
-		YES(ckt_number_read(p, true, memory, 5).re == -0.25 && ckt_number_read(p, true, memory, 5).im == 0);
+		YES(ckt_number_read(p, true, memory, 5).re == -0.25 &&
+			ckt_number_read(p, true, memory, 5).im == 0);
 		IS(memory[4 * sizes[p] - 1], 0xee);
 		if (6 * sizes[p] < sizeof memory)
 			IS(memory[6 * sizes[p]], 0xee);

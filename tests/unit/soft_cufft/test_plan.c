@@ -1,4 +1,7 @@
-/* softgpu/libs/cufft/plan.c: many plans, order on streams, captures, plans that go while they are at work. */
+/*
+ * softgpu/libs/cufft/plan.c: many plans, order on streams, captures, plans that go while they are
+ * at work.
+ */
 #include "softgpu/libs/cufft/plan.h"
 
 #include <pthread.h>
@@ -39,7 +42,10 @@ static void CUDA_CB wait_at_gate(void *gate)
 		usleep(100);
 }
 
-/* Behind what the stream did before, and before what comes after; a plan that is destroyed meanwhile finishes. */
+/*
+ * Behind what the stream did before, and before what comes after; a plan that is destroyed
+ * meanwhile finishes.
+ */
 static void test_order(void)
 {
 	atomic_int gate = 0;
@@ -156,4 +162,5 @@ static void test_shape(void)
 	ckt_shape_release(NULL);
 }
 
-UNIT_SUITE(plan, {"table", test_table}, {"order", test_order}, {"capture", test_capture}, {"threads", test_threads}, {"shape", test_shape})
+UNIT_SUITE(plan, {"table", test_table}, {"order", test_order}, {"capture", test_capture},
+	{"threads", test_threads}, {"shape", test_shape})

@@ -22,7 +22,8 @@ static void test_refused(void)
 	IS(cufftXtSetCallback(1, NULL, CUFFT_CB_LD_COMPLEX, NULL), CUFFT_NOT_SUPPORTED);
 	IS(cufftXtClearCallback(1, CUFFT_CB_LD_COMPLEX), CUFFT_NOT_SUPPORTED);
 	IS(cufftXtSetCallbackSharedSize(1, CUFFT_CB_LD_COMPLEX, 16), CUFFT_NOT_SUPPORTED);
-	IS(cufftXtSetJITCallback(1, "name", "x", 1, CUFFT_CB_LD_COMPLEX, NULL), CUFFT_NOT_SUPPORTED);
+	IS(cufftXtSetJITCallback(1, "name", "x", 1, CUFFT_CB_LD_COMPLEX, NULL),
+		CUFFT_NOT_SUPPORTED);
 }
 
 UNIT_SUITE(refused, {"by name", test_refused})

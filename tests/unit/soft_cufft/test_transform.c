@@ -45,7 +45,9 @@ static void whole(size_t n, bool inverse)
 
 static void test_lengths(void)
 {
-	/* All small ones, so every radix and every kind of mixture, and primes beyond the radices. */
+	/*
+	 * All small ones, so every radix and every kind of mixture, and primes beyond the radices.
+	 */
 	for (size_t n = 1; n <= 150; n++)
 		whole(n, n & 1);
 	static const size_t more[] = {211, 256, 343, 509, 512, 997, 1001, 1024, 1147};
@@ -66,7 +68,9 @@ static void test_long(void)
 		for (size_t k = 1; k < n; k += n / 3) {
 			long double re = 0, im = 0;
 			for (size_t j = 0; j < n; j++) {
-				long double angle = -2 * M_PIl * (long double)(k * j % n) / (long double)n, c = cosl(angle), s = sinl(angle);
+				long double angle = -2 * M_PIl * (long double)(k * j % n) /
+					(long double)n,
+					    c = cosl(angle), s = sinl(angle);
 				re += in[j].re * c - in[j].im * s;
 				im += in[j].re * s + in[j].im * c;
 			}
@@ -78,7 +82,9 @@ static void test_long(void)
 		run(out, n, true);
 		double greatest = 0;
 		for (size_t j = 0; j < n; j++)
-			greatest = fmax(greatest, hypot(out[j].re / (double)n - in[j].re, out[j].im / (double)n - in[j].im));
+			greatest = fmax(greatest,
+				hypot(out[j].re / (double)n - in[j].re,
+					out[j].im / (double)n - in[j].im));
 		YES(greatest < 1e-12);
 		free(in);
 		free(out);
@@ -93,4 +99,5 @@ static void test_scratch(void)
 	ckt_transform_destroy(NULL);
 }
 
-UNIT_SUITE(transform, {"every length", test_lengths}, {"long rows", test_long}, {"scratch", test_scratch})
+UNIT_SUITE(transform, {"every length", test_lengths}, {"long rows", test_long},
+	{"scratch", test_scratch})

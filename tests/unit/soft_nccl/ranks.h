@@ -15,14 +15,17 @@ enum { RANKS_MOST = 5 };
 struct rank {
 	int rank, count;
 	ncclUniqueId id;
-	ncclComm_t comm;	/* of ranks_with_comms */
+	ncclComm_t comm; /* of ranks_with_comms */
 	CUstream stream;
 	void (*run)(struct rank *rank);
 };
 
 /* So many threads run this, each with the context of its own device current and a stream. */
 void ranks_run(int count, void (*run)(struct rank *rank));
-/* The same with a communicator of all, destroyed afterwards unless the function has done so and cleared it. */
+/*
+ * The same with a communicator of all, destroyed afterwards unless the function has done so and
+ * cleared it.
+ */
 void ranks_with_comms(int count, void (*run)(struct rank *rank));
 
 /* Device memory of `count` ints that are value(i) = first + i * step. */

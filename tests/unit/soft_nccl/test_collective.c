@@ -19,11 +19,12 @@ static void calls(struct rank *rank)
 {
 	cudaStream_t s = (cudaStream_t)rank->stream;
 	ncclComm_t comm = rank->comm;
-	int *from = ranks_ints(3 * N, 1000 * rank->rank, 1), *to = ranks_ints(3 * N, -1, 0), before = (rank->rank + 2) % 3;
-#define DONE(call)                                                                                                                        \
-	do {                                                                                                                              \
-		OK(call);                                                                                                                 \
-		OK(cuStreamSynchronize(rank->stream));                                                                                    \
+	int *from = ranks_ints(3 * N, 1000 * rank->rank, 1), *to = ranks_ints(3 * N, -1, 0),
+	    before = (rank->rank + 2) % 3;
+#define DONE(call)                                     \
+	do {                                           \
+		OK(call);                              \
+		OK(cuStreamSynchronize(rank->stream)); \
 	} while (0)
 	DONE(ncclAllReduce(from, to, N, ncclInt32, ncclSum, comm, s));
 	IS(expect(to, 3000, 3, N), 0);
@@ -69,7 +70,8 @@ static void refused(struct rank *rank)
 	int *own = ranks_ints(N, 1, 0), *host = malloc(4 * N);
 	IS(ncclAllReduce(own, own, N, ncclInt32, ncclSum, NULL, s), ncclInvalidArgument);
 	IS(ncclAllReduce(own, own, N, ncclNumTypes, ncclSum, comm, s), ncclInvalidArgument);
-	IS(ncclAllReduce(own, own, N, ncclInt32, (ncclRedOp_t)ncclNumOps, comm, s), ncclInvalidArgument);
+	IS(ncclAllReduce(own, own, N, ncclInt32, (ncclRedOp_t)ncclNumOps, comm, s),
+		ncclInvalidArgument);
 	IS(ncclAllReduce(own, own, N, ncclInt32, (ncclRedOp_t)-1, comm, s), ncclInvalidArgument);
 	IS(ncclAllReduce(NULL, own, N, ncclInt32, ncclSum, comm, s), ncclInvalidArgument);
 	IS(ncclAllReduce(own, host, N, ncclInt32, ncclSum, comm, s), ncclInvalidArgument);
@@ -95,9 +97,11 @@ static void operators(struct rank *rank)
 	cudaStream_t s = (cudaStream_t)rank->stream;
 	ncclComm_t comm = rank->comm;
 	ncclRedOp_t ops[6], device_op;
-	int *own = ranks_ints(N, 1, 1), *out = ranks_ints(N, 0, 0), *factor = ranks_ints(1, 5, 0), scalar = rank->rank + 2;
+	int *own = ranks_ints(N, 1, 1), *out = ranks_ints(N, 0, 0), *factor = ranks_ints(1, 5, 0),
+	    scalar = rank->rank + 2;
 	for (int i = 0; i < 6; i++) {
-		OK(ncclRedOpCreatePreMulSum(&ops[i], &scalar, ncclInt32, ncclScalarHostImmediate, comm));
+		OK(ncclRedOpCreatePreMulSum(
+			&ops[i], &scalar, ncclInt32, ncclScalarHostImmediate, comm));
 		scalar += 10;
 		for (int k = 0; k < i; k++)
 			YES(ops[k] != ops[i]);
@@ -112,13 +116,17 @@ static void operators(struct rank *rank)
 	IS(ncclAllReduce(own, out, N, ncclInt32, ops[0], comm, s), ncclInvalidArgument);
 	IS(ncclAllReduce(own, out, N, ncclFloat32, ops[1], comm, s), ncclInvalidArgument);
 	OK(ncclRedOpCreatePreMulSum(&device_op, factor, ncclInt32, ncclScalarDevice, comm));
-	IS(device_op, ops[0]);	/* the place that became free */
+	IS(device_op, ops[0]); /* the place that became free */
 	OK(ncclAllReduce(own, out, N, ncclInt32, device_op, comm, s));
 	OK(cuStreamSynchronize(rank->stream));
 	IS(expect(out, 10, 10, N), 0);
-	IS(ncclRedOpCreatePreMulSum(&device_op, &scalar, ncclInt32, ncclScalarDevice, comm), ncclInvalidArgument);
-	IS(ncclRedOpCreatePreMulSum(&device_op, NULL, ncclInt32, ncclScalarHostImmediate, comm), ncclInvalidArgument);
-	IS(ncclRedOpCreatePreMulSum(&device_op, &scalar, ncclNumTypes, ncclScalarHostImmediate, comm), ncclInvalidArgument);
+	IS(ncclRedOpCreatePreMulSum(&device_op, &scalar, ncclInt32, ncclScalarDevice, comm),
+		ncclInvalidArgument);
+	IS(ncclRedOpCreatePreMulSum(&device_op, NULL, ncclInt32, ncclScalarHostImmediate, comm),
+		ncclInvalidArgument);
+	IS(ncclRedOpCreatePreMulSum(
+		   &device_op, &scalar, ncclNumTypes, ncclScalarHostImmediate, comm),
+		ncclInvalidArgument);
 	ranks_free(own);
 	ranks_free(out);
 	ranks_free(factor);
@@ -130,4 +138,5 @@ static void test_operators(void)
 }
 
 /* softgpu/libs/nccl/collective.c */
-UNIT_SUITE(collective, {"every call", test_calls}, {"refused", test_refused}, {"operators", test_operators})
+UNIT_SUITE(collective, {"every call", test_calls}, {"refused", test_refused},
+	{"operators", test_operators})

@@ -18,7 +18,7 @@ static void test_table(void)
 	YES(ckt_comm_find(0) == NULL);
 	uint64_t number = comm->number;
 	ckt_comm_remove(comm);
-	ckt_comm_remove(comm);	/* once more does no harm while it is held */
+	ckt_comm_remove(comm); /* once more does no harm while it is held */
 	YES(ckt_comm_find(number) == NULL);
 	YES(ckt_comm_get(comm) == NULL);
 	IS(comm->rank, 2);

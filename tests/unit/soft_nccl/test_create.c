@@ -18,7 +18,10 @@ static int rank_of(ncclComm_t comm)
 	return rank;
 }
 
-/* What the ranks of the communicator know of each other: the sum of their numbers in the world, each and one. */
+/*
+ * What the ranks of the communicator know of each other: the sum of their numbers in the world,
+ * each and one.
+ */
 static int sum(struct rank *rank, ncclComm_t comm)
 {
 	int *number = ranks_ints(1, rank->rank + 1, 0), result;
@@ -47,7 +50,8 @@ static void test_ranks(void)
 
 static void wrong(struct rank *rank)
 {
-	ncclConfig_t config = NCCL_CONFIG_INITIALIZER, broken = NCCL_CONFIG_INITIALIZER, strange = NCCL_CONFIG_INITIALIZER;
+	ncclConfig_t config = NCCL_CONFIG_INITIALIZER, broken = NCCL_CONFIG_INITIALIZER,
+		     strange = NCCL_CONFIG_INITIALIZER;
 	ncclUniqueId zero = {0};
 	ncclComm_t comm = (ncclComm_t)&zero;
 	broken.magic = 1;
@@ -69,7 +73,8 @@ static void wrong(struct rank *rank)
 	OK(ncclCommDestroy(odd));
 	IS(ncclCommSplit(NULL, 0, 0, &comm, NULL), ncclInvalidArgument);
 	IS(ncclCommSplit(comm, 0, 0, NULL, NULL), ncclInvalidArgument);
-	IS(ncclCommShrink(comm, (int[]){0}, 1, &comm, NULL, NCCL_SHRINK_DEFAULT), ncclInvalidArgument);
+	IS(ncclCommShrink(comm, (int[]){0}, 1, &comm, NULL, NCCL_SHRINK_DEFAULT),
+		ncclInvalidArgument);
 	OK(ncclCommDestroy(comm));
 }
 
@@ -141,7 +146,8 @@ static void shrink(struct rank *rank)
 	ncclComm_t left;
 	if (rank->rank == 1)
 		return;
-	OK(ncclCommShrink(rank->comm, (int[]){1}, 1, &left, NULL, rank->rank ? NCCL_SHRINK_ABORT : NCCL_SHRINK_DEFAULT));
+	OK(ncclCommShrink(rank->comm, (int[]){1}, 1, &left, NULL,
+		rank->rank ? NCCL_SHRINK_ABORT : NCCL_SHRINK_DEFAULT));
 	IS(count_of(left), 3);
 	IS(rank_of(left), rank->rank ? rank->rank - 1 : 0);
 	IS(sum(rank, left), 1 + 3 + 4);
@@ -163,11 +169,13 @@ static void in_background(struct rank *rank)
 	static atomic_bool asked;
 	while (rank->rank == 1 && !atomic_load(&asked))
 		usleep(1000);
-	IS(ncclCommInitRankConfig(&comm, rank->count, rank->id, rank->rank, &config), ncclInProgress);
+	IS(ncclCommInitRankConfig(&comm, rank->count, rank->id, rank->rank, &config),
+		ncclInProgress);
 	if (rank->rank == 0) {
 		OK(ncclCommGetAsyncError(comm, &state));
 		IS(state, ncclInProgress);
-		IS(ncclAllReduce(NULL, NULL, 0, ncclInt32, ncclSum, comm, NULL), ncclInvalidArgument);
+		IS(ncclAllReduce(NULL, NULL, 0, ncclInt32, ncclSum, comm, NULL),
+			ncclInvalidArgument);
 		IS(ncclCommCount(comm, (int *)&state), ncclInvalidArgument);
 		atomic_store(&asked, true);
 	}
@@ -194,5 +202,6 @@ static void test_background(void)
 }
 
 /* softgpu/libs/nccl/create.c */
-UNIT_SUITE(create, {"of a unique id", test_ranks}, {"wrong arguments", test_wrong}, {"all of a process", test_all}, {"split", test_split},
-	   {"shrunk", test_shrink}, {"without waiting", test_background})
+UNIT_SUITE(create, {"of a unique id", test_ranks}, {"wrong arguments", test_wrong},
+	{"all of a process", test_all}, {"split", test_split}, {"shrunk", test_shrink},
+	{"without waiting", test_background})

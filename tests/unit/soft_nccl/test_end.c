@@ -6,7 +6,7 @@
 
 #include "tests/unit/soft_nccl/ranks.h"
 
-static void *number;	/* on the first rank's device */
+static void *number; /* on the first rank's device */
 
 static void put(struct rank *rank, ncclComm_t comm)
 {
@@ -71,7 +71,8 @@ static void gone(struct rank *rank)
 	OK(cuStreamSynchronize(rank->stream));
 	OK(ncclCommGetAsyncError(rank->comm, &state));
 	IS(state, ncclRemoteError);
-	IS(ncclAllReduce(own, own, 1, ncclInt32, ncclSum, rank->comm, (cudaStream_t)rank->stream), ncclRemoteError);
+	IS(ncclAllReduce(own, own, 1, ncclInt32, ncclSum, rank->comm, (cudaStream_t)rank->stream),
+		ncclRemoteError);
 	HAS(ncclGetLastError(rank->comm), "a peer is gone");
 	ranks_free(own);
 }
@@ -81,7 +82,9 @@ static void test_gone(void)
 	ranks_with_comms(3, gone);
 }
 
-/* The first waits for the second only, which has given up because of the third, and is still there. */
+/*
+ * The first waits for the second only, which has given up because of the third, and is still there.
+ */
 static void given_up(struct rank *rank)
 {
 	static atomic_bool done;
@@ -91,7 +94,8 @@ static void given_up(struct rank *rank)
 		OK(ncclCommAbort(rank->comm));
 		rank->comm = NULL;
 	} else {
-		OK(ncclRecv(own, 1, ncclInt32, rank->rank + 1, rank->comm, (cudaStream_t)rank->stream));
+		OK(ncclRecv(
+			own, 1, ncclInt32, rank->rank + 1, rank->comm, (cudaStream_t)rank->stream));
 		OK(cuStreamSynchronize(rank->stream));
 		OK(ncclCommGetAsyncError(rank->comm, &state));
 		IS(state, ncclRemoteError);
@@ -113,9 +117,10 @@ static void finalize(struct rank *rank)
 	int *own = ranks_ints(1, rank->rank + 1, 0);
 	OK(ncclAllReduce(own, own, 1, ncclInt32, ncclSum, rank->comm, (cudaStream_t)rank->stream));
 	OK(ncclCommFinalize(rank->comm));
-	IS(*own, 3);	/* it waited for the work */
+	IS(*own, 3); /* it waited for the work */
 	IS(ncclCommFinalize(rank->comm), ncclInvalidArgument);
-	IS(ncclAllReduce(own, own, 1, ncclInt32, ncclSum, rank->comm, (cudaStream_t)rank->stream), ncclInvalidUsage);
+	IS(ncclAllReduce(own, own, 1, ncclInt32, ncclSum, rank->comm, (cudaStream_t)rank->stream),
+		ncclInvalidUsage);
 	OK(ncclCommDestroy(rank->comm));
 	IS(ncclCommDestroy(rank->comm), ncclInvalidArgument);
 	IS(ncclCommFinalize(rank->comm), ncclInvalidArgument);
@@ -156,6 +161,6 @@ static void test_revoke(void)
 }
 
 /* softgpu/libs/nccl/end.c */
-UNIT_SUITE(end, {"aborted under work", test_abort}, {"aborted alone", test_abort_init}, {"a peer that goes", test_gone},
-	   {"a peer that gives up", test_given_up}, {"finalized", test_finalize},
-	   {"revoked", test_revoke})
+UNIT_SUITE(end, {"aborted under work", test_abort}, {"aborted alone", test_abort_init},
+	{"a peer that goes", test_gone}, {"a peer that gives up", test_given_up},
+	{"finalized", test_finalize}, {"revoked", test_revoke})

@@ -6,7 +6,8 @@
 static void groups(struct rank *rank)
 {
 	cudaStream_t stream = (cudaStream_t)rank->stream;
-	int *a = ranks_ints(10, rank->rank, 1), *b = ranks_ints(10, 5, 0), *c = ranks_ints(10, 0, 0);
+	int *a = ranks_ints(10, rank->rank, 1), *b = ranks_ints(10, 5, 0),
+	    *c = ranks_ints(10, 0, 0);
 	OK(ncclGroupStart());
 	OK(ncclGroupStart());
 	OK(ncclAllReduce(a, a, 10, ncclInt32, ncclSum, rank->comm, stream));
@@ -106,7 +107,8 @@ static void one_thread(struct rank *unused)
 	OK(ncclGroupEnd());
 	OK(ncclGroupStart());
 	for (int r = 0; r < 3; r++)
-		OK(ncclAllReduce(numbers[r], numbers[r], 5, ncclInt32, ncclSum, comms[r], (cudaStream_t)streams[r]));
+		OK(ncclAllReduce(numbers[r], numbers[r], 5, ncclInt32, ncclSum, comms[r],
+			(cudaStream_t)streams[r]));
 	OK(ncclGroupEnd());
 	/* The calling thread's context is what it was. */
 	CUcontext now;
@@ -130,4 +132,5 @@ static void test_one_thread(void)
 }
 
 /* softgpu/libs/nccl/group.c */
-UNIT_SUITE(group, {"groups", test_groups}, {"errors", test_errors}, {"a simulated end", test_simulate}, {"one thread with all ranks", test_one_thread})
+UNIT_SUITE(group, {"groups", test_groups}, {"errors", test_errors},
+	{"a simulated end", test_simulate}, {"one thread with all ranks", test_one_thread})

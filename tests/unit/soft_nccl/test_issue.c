@@ -19,7 +19,8 @@ static void two_streams(struct rank *rank)
 	OK(cuStreamCreate(&other, CU_STREAM_NON_BLOCKING));
 	OK(cuLaunchHostFunc(rank->rank ? other : rank->stream, delay, NULL));
 	for (int round = 0; round < 3; round++) {
-		OK(ncclAllReduce(a, a, 4, ncclInt32, ncclSum, rank->comm, (cudaStream_t)rank->stream));
+		OK(ncclAllReduce(
+			a, a, 4, ncclInt32, ncclSum, rank->comm, (cudaStream_t)rank->stream));
 		OK(ncclAllReduce(b, b, 4, ncclInt32, ncclProd, rank->comm, (cudaStream_t)other));
 	}
 	/* One group on both: the second waits for it, too. */
@@ -92,7 +93,8 @@ static void refused(struct rank *rank)
 	CUstream gone;
 	OK(cuStreamCreate(&gone, CU_STREAM_NON_BLOCKING));
 	OK(cuStreamDestroy(gone));
-	IS(ncclAllReduce(a, a, 4, ncclInt32, ncclSum, rank->comm, (cudaStream_t)gone), ncclUnhandledCudaError);
+	IS(ncclAllReduce(a, a, 4, ncclInt32, ncclSum, rank->comm, (cudaStream_t)gone),
+		ncclUnhandledCudaError);
 	HAS(ncclGetLastError(NULL), "the driver refused");
 	ranks_free(a);
 }
@@ -103,4 +105,5 @@ static void test_refused(void)
 }
 
 /* softgpu/libs/nccl/issue.c */
-UNIT_SUITE(issue, {"the order of calls", test_order}, {"captured", test_captured}, {"refused by the driver", test_refused})
+UNIT_SUITE(issue, {"the order of calls", test_order}, {"captured", test_captured},
+	{"refused by the driver", test_refused})

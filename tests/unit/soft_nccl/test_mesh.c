@@ -21,8 +21,10 @@ static void *swap(void *data)
 	char *out = malloc(LARGE), *in = malloc(LARGE), more[3] = "..";
 	memset(out, 'a' + mesh->rank, LARGE);
 	struct ckt_transfer pieces[] = {
-		{.peer = peer, .send = true, .data = out, .bytes = LARGE}, {.peer = peer, .send = true, .data = "xy", .bytes = 2},
-		{.peer = peer, .data = in, .bytes = LARGE},		     {.peer = peer, .send = true, .bytes = 0},
+		{.peer = peer, .send = true, .data = out, .bytes = LARGE},
+		{.peer = peer, .send = true, .data = "xy", .bytes = 2},
+		{.peer = peer, .data = in, .bytes = LARGE},
+		{.peer = peer, .send = true, .bytes = 0},
 		{.peer = peer, .data = more, .bytes = 2, .expected = "xy"},
 	};
 	IS(ckt_mesh_exchange(mesh, CKT_PLANE_DATA, pieces, COUNT(pieces)), 0);
@@ -61,7 +63,8 @@ static void test_unexpected(void)
 static void test_gone(void)
 {
 	char got[4];
-	struct ckt_transfer send = {.peer = 1, .send = true, .data = "abcd", .bytes = 4}, receive = {.peer = 0, .data = got, .bytes = 4};
+	struct ckt_transfer send = {.peer = 1, .send = true, .data = "abcd", .bytes = 4},
+			    receive = {.peer = 0, .data = got, .bytes = 4};
 	meshes_make(meshes, 2);
 	IS(ckt_mesh_exchange(&meshes[0], CKT_PLANE_DATA, &send, 1), 0);
 	ckt_mesh_fini(&meshes[0]);
@@ -96,7 +99,9 @@ static void test_stop(void)
 	pthread_join(thread, NULL);
 	YES(ckt_mesh_stopped(&meshes[1], CKT_PLANE_DATA));
 	NO(ckt_mesh_stopped(&meshes[1], CKT_PLANE_CONTROL));
-	IS(ckt_mesh_wait_readable(&meshes[1], CKT_PLANE_DATA, meshes[1].planes[CKT_PLANE_CONTROL].sockets[0]), -ECANCELED);
+	IS(ckt_mesh_wait_readable(
+		   &meshes[1], CKT_PLANE_DATA, meshes[1].planes[CKT_PLANE_CONTROL].sockets[0]),
+		-ECANCELED);
 	meshes_free(meshes, 2);
 }
 
@@ -115,8 +120,10 @@ static void *derive(void *data)
 		for (int p = 0; p < 3; p++) {
 			if (p == made.rank)
 				continue;
-			pieces[count++] = (struct ckt_transfer){.peer = p, .send = true, .data = mine, .bytes = 8};
-			pieces[count++] = (struct ckt_transfer){.peer = p, .data = words[p], .bytes = 8};
+			pieces[count++] = (struct ckt_transfer){
+				.peer = p, .send = true, .data = mine, .bytes = 8};
+			pieces[count++] =
+				(struct ckt_transfer){.peer = p, .data = words[p], .bytes = 8};
 		}
 		IS(ckt_mesh_exchange(&made, (enum ckt_plane)plane, pieces, count), 0);
 		for (int p = 0; p < 3; p++)
@@ -137,5 +144,6 @@ static void test_derive(void)
 	meshes_free(meshes, 3);
 }
 
-UNIT_SUITE(mesh, {"pieces in both directions", test_exchange}, {"a piece that is another", test_unexpected}, {"a peer that is gone", test_gone},
-	   {"stopped from another thread", test_stop}, {"a mesh out of another's", test_derive})
+UNIT_SUITE(mesh, {"pieces in both directions", test_exchange},
+	{"a piece that is another", test_unexpected}, {"a peer that is gone", test_gone},
+	{"stopped from another thread", test_stop}, {"a mesh out of another's", test_derive})

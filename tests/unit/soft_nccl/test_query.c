@@ -13,7 +13,8 @@ static void test_texts(void)
 	TEXT(ncclGetErrorString(ncclSuccess), "no error");
 	for (int i = 0; i < ncclNumResults; i++)
 		for (int k = 0; k < i; k++)
-			YES(strcmp(ncclGetErrorString((ncclResult_t)i), ncclGetErrorString((ncclResult_t)k)) != 0);
+			YES(strcmp(ncclGetErrorString((ncclResult_t)i),
+				    ncclGetErrorString((ncclResult_t)k)) != 0);
 	TEXT(ncclGetErrorString((ncclResult_t)99), "unknown result code");
 }
 

@@ -25,17 +25,35 @@ static void put(void *to, ncclDataType_t type, size_t i, double v)
 {
 	switch (type) {
 	case ncclInt8:
-	case ncclUint8: ((uint8_t *)to)[i] = (uint8_t)(int)v; break;
+	case ncclUint8:
+		((uint8_t *)to)[i] = (uint8_t)(int)v;
+		break;
 	case ncclInt32:
-	case ncclUint32: ((uint32_t *)to)[i] = (uint32_t)(int64_t)v; break;
+	case ncclUint32:
+		((uint32_t *)to)[i] = (uint32_t)(int64_t)v;
+		break;
 	case ncclInt64:
-	case ncclUint64: ((uint64_t *)to)[i] = (uint64_t)(int64_t)v; break;
-	case ncclFloat16: ((uint16_t *)to)[i] = ckt_ptx_half_from_double(v, 0); break;
-	case ncclBfloat16: ((uint16_t *)to)[i] = ckt_ptx_bf16_from_double(v, 0); break;
-	case ncclFloat32: ((float *)to)[i] = (float)v; break;
-	case ncclFloat64: ((double *)to)[i] = v; break;
-	case ncclFloat8e4m3: ((uint8_t *)to)[i] = ckt_ptx_e4m3_from_double(v); break;
-	default: ((uint8_t *)to)[i] = ckt_ptx_e5m2_from_double(v); break;
+	case ncclUint64:
+		((uint64_t *)to)[i] = (uint64_t)(int64_t)v;
+		break;
+	case ncclFloat16:
+		((uint16_t *)to)[i] = ckt_ptx_half_from_double(v, 0);
+		break;
+	case ncclBfloat16:
+		((uint16_t *)to)[i] = ckt_ptx_bf16_from_double(v, 0);
+		break;
+	case ncclFloat32:
+		((float *)to)[i] = (float)v;
+		break;
+	case ncclFloat64:
+		((double *)to)[i] = v;
+		break;
+	case ncclFloat8e4m3:
+		((uint8_t *)to)[i] = ckt_ptx_e4m3_from_double(v);
+		break;
+	default:
+		((uint8_t *)to)[i] = ckt_ptx_e5m2_from_double(v);
+		break;
 	}
 }
 
@@ -48,7 +66,10 @@ static double value(int rank, size_t i, ncclDataType_t type)
 
 static double combine(double a, double b, ncclRedOp_t op)
 {
-	return op == ncclProd ? a * b : op == ncclMax ? fmax(a, b) : op == ncclMin ? fmin(a, b) : a + b;
+	return op == ncclProd   ? a * b
+		: op == ncclMax ? fmax(a, b)
+		: op == ncclMin ? fmin(a, b)
+				: a + b;
 }
 
 static void test_all(void)
@@ -95,19 +116,23 @@ static void test_averages(void)
 /* The sum is rounded once: after each step it would still be 2048. */
 static void test_rounding(void)
 {
-	const uint16_t in[] = {ckt_ptx_half_from_double(2048, 0), ckt_ptx_half_from_double(1, 0), ckt_ptx_half_from_double(1, 0)};
+	const uint16_t in[] = {ckt_ptx_half_from_double(2048, 0), ckt_ptx_half_from_double(1, 0),
+		ckt_ptx_half_from_double(1, 0)};
 	const float nan_in[] = {NAN, 3, 2};
 	uint16_t out;
 	float greatest;
 	ckt_reduce(&out, (const void *[]){&in[0], &in[1], &in[2]}, 3, 1, ncclFloat16, ncclSum);
 	IS(out, ckt_ptx_half_from_double(2050, 0));
-	ckt_reduce(&greatest, (const void *[]){&nan_in[0], &nan_in[1], &nan_in[2]}, 3, 1, ncclFloat32, ncclMax);
+	ckt_reduce(&greatest, (const void *[]){&nan_in[0], &nan_in[1], &nan_in[2]}, 3, 1,
+		ncclFloat32, ncclMax);
 	YES(greatest == 3);
 	/* In the order of ranks: another order gives another sum. */
 	const float order[] = {1e8f, -1e8f, 1};
-	ckt_reduce(&greatest, (const void *[]){&order[0], &order[1], &order[2]}, 3, 1, ncclFloat32, ncclSum);
+	ckt_reduce(&greatest, (const void *[]){&order[0], &order[1], &order[2]}, 3, 1, ncclFloat32,
+		ncclSum);
 	YES(greatest == 1);
-	ckt_reduce(&greatest, (const void *[]){&order[2], &order[0], &order[1]}, 3, 1, ncclFloat32, ncclSum);
+	ckt_reduce(&greatest, (const void *[]){&order[2], &order[0], &order[1]}, 3, 1, ncclFloat32,
+		ncclSum);
 	YES(greatest == 0);
 }
 
@@ -127,5 +152,6 @@ static void test_multiply(void)
 	IS(six, ckt_ptx_bf16_from_double(6, 0));
 }
 
-UNIT_SUITE(reduce, {"sizes of types", test_sizes}, {"every type and operation", test_all}, {"averages", test_averages},
-	   {"rounding, and the order of ranks", test_rounding}, {"multiplied first", test_multiply})
+UNIT_SUITE(reduce, {"sizes of types", test_sizes}, {"every type and operation", test_all},
+	{"averages", test_averages}, {"rounding, and the order of ranks", test_rounding},
+	{"multiplied first", test_multiply})

@@ -63,7 +63,11 @@ static void test_meeting(void)
 	}
 	for (int g = 0; g < 2; g++) {
 		char word[3] = "";
-		struct ckt_transfer send = {.peer = 1, .send = true, .data = g ? "B" : "A", .bytes = 1}, receive = {.peer = 0, .data = word, .bytes = 1};
+		struct ckt_transfer send = {.peer = 1,
+					    .send = true,
+					    .data = g ? "B" : "A",
+					    .bytes = 1},
+				    receive = {.peer = 0, .data = word, .bytes = 1};
 		IS(ckt_mesh_exchange(&guests[g].mesh, CKT_PLANE_DATA, &send, 1), 0);
 		IS(ckt_mesh_exchange(&guests[2 + g].mesh, CKT_PLANE_DATA, &receive, 1), 0);
 		TEXT(word, g ? "B" : "A");
@@ -112,7 +116,10 @@ static void test_gone(void)
 	OK(ckt_root_make(&id));
 	start(&guest, &id, 0, 3, 0);
 	pid_t child;
-	/* A child that is killed before it was there tells nobody anything: the next one has longer. */
+	/*
+	 * A child that is killed before it was there tells nobody anything: the next one has
+	 * longer.
+	 */
 	for (unsigned wait_ms = 30;; wait_ms *= 2) {
 		child = fork();
 		if (child == 0) {
@@ -148,4 +155,5 @@ static void test_gone(void)
 	close(fds[1]);
 }
 
-UNIT_SUITE(root, {"ranks meet, once", test_meeting}, {"who does not fit", test_refused}, {"who is gone", test_gone})
+UNIT_SUITE(root, {"ranks meet, once", test_meeting}, {"who does not fit", test_refused},
+	{"who is gone", test_gone})

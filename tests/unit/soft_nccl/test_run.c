@@ -39,7 +39,12 @@ static int sum(int ranks, size_t i)
 
 static int play(struct player *p, enum ckt_op_kind kind, int root, const int *from, int *to)
 {
-	struct ckt_op op = {.kind = kind, .type = ncclInt32, .peer = root, .from = from, .to = to, .count = p->count};
+	struct ckt_op op = {.kind = kind,
+		.type = ncclInt32,
+		.peer = root,
+		.from = from,
+		.to = to,
+		.count = p->count};
 	return ckt_run(&p->mesh, &p->sequence, &op, 1);
 }
 
@@ -118,20 +123,25 @@ static void *multiplied(void *data)
 	int n = p->mesh.size, me = p->mesh.rank, wrong = 0, weight = 0;
 	size_t most = p->count * (size_t)n;
 	float *from = malloc(most * 4), *to = malloc(most * 4), factor = (float)(me + 1);
-	struct ckt_op op = {.type = ncclFloat32, .from = from, .to = to, .count = p->count, .reduction = {.op = ncclSum, .premultiply = true}};
+	struct ckt_op op = {.type = ncclFloat32,
+		.from = from,
+		.to = to,
+		.count = p->count,
+		.reduction = {.op = ncclSum, .premultiply = true}};
 	memcpy(op.reduction.immediate, &factor, 4);
 	for (size_t i = 0; i < most; i++)
 		from[i] = (float)(i % 100);
 	for (int r = 0; r < n; r++)
 		weight += r + 1;
-	static const enum ckt_op_kind kinds[] = {CKT_OP_ALL_REDUCE, CKT_OP_REDUCE, CKT_OP_REDUCE_SCATTER};
+	static const enum ckt_op_kind kinds[] = {
+		CKT_OP_ALL_REDUCE, CKT_OP_REDUCE, CKT_OP_REDUCE_SCATTER};
 	for (size_t k = 0; k < COUNT(kinds); k++) {
 		op.kind = kinds[k];
 		wrong += ckt_run(&p->mesh, &p->sequence, &op, 1) != 0;
 		size_t first = op.kind == CKT_OP_REDUCE_SCATTER ? (size_t)me * p->count : 0;
 		for (size_t i = 0; i < p->count && (op.kind != CKT_OP_REDUCE || me == 0); i++)
 			wrong += to[i] != (float)((first + i) % 100) * (float)weight;
-		op.reduction.scalar = &factor;	/* read when it runs */
+		op.reduction.scalar = &factor; /* read when it runs */
 	}
 	p->result = wrong;
 	free(from);
@@ -154,8 +164,16 @@ static void *messages(void *data)
 	struct ckt_op ops[2 * RANKS_MOST];
 	for (int i = 0; i < n; i++) {
 		int peer = (i + me) % n;
-		ops[2 * i] = (struct ckt_op){.kind = CKT_OP_SEND, .type = ncclInt32, .peer = peer, .from = out, .count = p->count};
-		ops[2 * i + 1] = (struct ckt_op){.kind = CKT_OP_RECEIVE, .type = ncclInt32, .peer = peer, .to = in + (size_t)peer * p->count, .count = p->count};
+		ops[2 * i] = (struct ckt_op){.kind = CKT_OP_SEND,
+			.type = ncclInt32,
+			.peer = peer,
+			.from = out,
+			.count = p->count};
+		ops[2 * i + 1] = (struct ckt_op){.kind = CKT_OP_RECEIVE,
+			.type = ncclInt32,
+			.peer = peer,
+			.to = in + (size_t)peer * p->count,
+			.count = p->count};
 	}
 	wrong += ckt_run(&p->mesh, &p->sequence, ops, 2 * (size_t)n) != 0;
 	for (size_t i = 0; i < (size_t)n * p->count; i++)
@@ -178,7 +196,8 @@ static void disagree(struct rank *rank)
 	static atomic_int told;
 	ncclResult_t state;
 	int *numbers = ranks_ints(20, 0, 0);
-	OK(ncclAllReduce(numbers, numbers, rank->rank == 1 ? 12 : 10, ncclInt32, ncclSum, rank->comm, (cudaStream_t)rank->stream));
+	OK(ncclAllReduce(numbers, numbers, rank->rank == 1 ? 12 : 10, ncclInt32, ncclSum,
+		rank->comm, (cudaStream_t)rank->stream));
 	OK(cuStreamSynchronize(rank->stream));
 	OK(ncclCommGetAsyncError(rank->comm, &state));
 	YES(state == ncclInvalidUsage || state == ncclRemoteError);
@@ -204,10 +223,15 @@ static void test_no_comm(void)
 		struct ckt_work work;
 		char room[sizeof(struct ckt_work) + sizeof(struct ckt_op)];
 	} u = {.work = {.comm = UINT64_MAX, .count = 1}};
-	u.work.ops[0] = (struct ckt_op){.kind = CKT_OP_BROADCAST, .type = ncclInt32, .from = &number, .to = &number, .count = 1};
+	u.work.ops[0] = (struct ckt_op){.kind = CKT_OP_BROADCAST,
+		.type = ncclInt32,
+		.from = &number,
+		.to = &number,
+		.count = 1};
 	ckt_run_work(&u.work);
 	IS(number, 5);
 }
 
-UNIT_SUITE(run, {"every collective", test_collectives}, {"multiplied first", test_multiplied}, {"messages", test_messages},
-	   {"ranks that disagree", test_disagreement}, {"no such communicator", test_no_comm})
+UNIT_SUITE(run, {"every collective", test_collectives}, {"multiplied first", test_multiplied},
+	{"messages", test_messages}, {"ranks that disagree", test_disagreement},
+	{"no such communicator", test_no_comm})

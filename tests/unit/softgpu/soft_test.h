@@ -1,5 +1,6 @@
 /*
- * What the tests of the soft GPU share.  Each program is linked with the library itself and includes this once.
+ * What the tests of the soft GPU share.  Each program is linked with the library itself and
+ * includes this once.
  */
 #pragma once
 
@@ -13,15 +14,15 @@
 #include <string.h>
 
 /* The name of what came instead stands in CUnit's message. */
-#define CHECK_RESULT(call, expected)                                                                                             \
-	do {                                                                                                                     \
-		CUresult result_ = (call);                                                                                       \
-		if (result_ != (expected)) {                                                                                     \
-			const char *name_ = "?";                                                                                 \
-			cuGetErrorName(result_, &name_);                                                                         \
-			fprintf(stderr, "%s:%d: %s gave %s\n", __FILE__, __LINE__, #call, name_);                                \
-		}                                                                                                                \
-		CU_ASSERT_EQUAL(result_, (expected));                                                                            \
+#define CHECK_RESULT(call, expected)                                                              \
+	do {                                                                                      \
+		CUresult result_ = (call);                                                        \
+		if (result_ != (expected)) {                                                      \
+			const char *name_ = "?";                                                  \
+			cuGetErrorName(result_, &name_);                                          \
+			fprintf(stderr, "%s:%d: %s gave %s\n", __FILE__, __LINE__, #call, name_); \
+		}                                                                                 \
+		CU_ASSERT_EQUAL(result_, (expected));                                             \
 	} while (0)
 #define OK(call) CHECK_RESULT(call, CUDA_SUCCESS)
 
@@ -59,7 +60,10 @@ static inline int run_tests(const char *suite_name, const struct soft_test *test
 
 #define PTX_HEADER ".version 8.0\n.target sm_80\n.address_size 64\n"
 
-/* add_one(int *p): p[tid] += 1;  wait_for(int *flag, int *out): spins until *flag != 0, then *out = *flag;  touch(int *p): *p = 1. */
+/*
+ * add_one(int *p): p[tid] += 1;  wait_for(int *flag, int *out): spins until *flag != 0, then *out =
+ * *flag;  touch(int *p): *p = 1.
+ */
 static const char test_ptx[] = PTX_HEADER
 	".visible .global .align 4 .u32 counter = 7;\n"
 	".visible .entry add_one(.param .u64 p)\n{\n"

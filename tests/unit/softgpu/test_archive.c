@@ -1,8 +1,12 @@
-/* softgpu/module/archive.c: fat binaries found wherever they lie in an object or archive, and what only looks like one. */
+/*
+ * softgpu/module/archive.c: fat binaries found wherever they lie in an object or archive, and what
+ * only looks like one.
+ */
 #include "files.h"
 
 /* One PTX entry for a capability in a container, as fatbin.c's head draws it; the bytes it took. */
-static size_t container(unsigned char *at, unsigned capability, const char *text, uint32_t compressed)
+static size_t container(
+	unsigned char *at, unsigned capability, const char *text, uint32_t compressed)
 {
 	uint64_t padded = (strlen(text) + 8) & ~7ull, entries = 64 + padded;
 	memset(at, 0, 16 + entries);
@@ -25,12 +29,14 @@ static CUresult look(const void *bytes, size_t size)
 	void *copy = malloc(size ? size : 1);
 	memcpy(copy, bytes, size);
 	ckt_soft_texts_fini(&texts);
-	CUresult result = ckt_soft_archive_texts(copy, size, 80, &texts, "an archive", text_log, sizeof(text_log));
+	CUresult result = ckt_soft_archive_texts(
+		copy, size, 80, &texts, "an archive", text_log, sizeof(text_log));
 	free(copy);
 	return result;
 }
 
-static const char one[] = ".version 8.0\n.target sm_75\n// one", two[] = ".version 8.0\n.target sm_80\n// two, longer",
+static const char one[] = ".version 8.0\n.target sm_75\n// one",
+		  two[] = ".version 8.0\n.target sm_80\n// two, longer",
 		  later[] = ".version 8.0\n.target sm_90\n// later";
 
 static void test_places(void)
@@ -64,7 +70,9 @@ static void test_passed_over(void)
 	n += container(bytes + n, 75, one, 0);
 	IS(look(bytes, n), CUDA_SUCCESS);
 	IS(texts.n, 1);
-	/* A length that reaches behind the end is no header, and what lies inside is still found. */
+	/*
+	 * A length that reaches behind the end is no header, and what lies inside is still found.
+	 */
 	uint64_t huge = UINT64_MAX - 8;
 	memcpy(bytes + 8, &huge, 8);
 	IS(look(bytes, n), CUDA_SUCCESS);
@@ -91,4 +99,5 @@ static void test_damaged(void)
 	ckt_soft_texts_fini(&texts);
 }
 
-UNIT_SUITE(softgpu/module/archive, {"places", test_places}, {"passed over", test_passed_over}, {"damaged", test_damaged})
+UNIT_SUITE(softgpu / module / archive, {"places", test_places}, {"passed over", test_passed_over},
+	{"damaged", test_damaged})

@@ -1,4 +1,7 @@
-/* softgpu/memory/arena.c: pieces that never overlap, zeros, alignment, joining, the wish, and a heap of small units. */
+/*
+ * softgpu/memory/arena.c: pieces that never overlap, zeros, alignment, joining, the wish, and a
+ * heap of small units.
+ */
 #include <sys/mman.h>
 
 #include "files.h"
@@ -16,7 +19,8 @@ static void test_pieces(void)
 	struct ckt_soft_arena arena;
 	MUST(ckt_soft_arena_init(&arena, 0, 16 * MIB), 0);
 	IS(arena.base % CKT_SOFT_GRANULE, 0);
-	uint64_t a = ckt_soft_arena_alloc(&arena, 1), b = ckt_soft_arena_alloc(&arena, 4097), c = ckt_soft_arena_alloc(&arena, 4096);
+	uint64_t a = ckt_soft_arena_alloc(&arena, 1), b = ckt_soft_arena_alloc(&arena, 4097),
+		 c = ckt_soft_arena_alloc(&arena, 4096);
 	IS(a, arena.base);
 	IS(b, a + 4096);
 	IS(c, b + 8192);
@@ -31,7 +35,8 @@ static void test_pieces(void)
 			break;
 		}
 	/* 2 MiB and more begin on a granule; the gap before it is still given out. */
-	uint64_t large = ckt_soft_arena_alloc(&arena, 2 * MIB), small = ckt_soft_arena_alloc(&arena, 4096);
+	uint64_t large = ckt_soft_arena_alloc(&arena, 2 * MIB),
+		 small = ckt_soft_arena_alloc(&arena, 4096);
 	IS(large, arena.base + 2 * MIB);
 	IS(small, c + 4096);
 	IS(ckt_soft_arena_alloc(&arena, 13 * MIB), 0);
@@ -43,7 +48,9 @@ static void test_pieces(void)
 static void test_model(void)
 {
 	struct ckt_soft_arena arena;
-	struct { uint64_t base, size; } live[64] = {{0, 0}};
+	struct {
+		uint64_t base, size;
+	} live[64] = {{0, 0}};
 	unsigned seed = 7, n_allocated = 0;
 	MUST(ckt_soft_arena_init(&arena, 0, 8 * MIB), 0);
 	for (unsigned step = 0; step < 2000; step++) {
@@ -58,9 +65,11 @@ static void test_model(void)
 		if (!base)
 			continue;
 		n_allocated++;
-		YES(base % 4096 == 0 && base >= arena.base && base + size <= arena.base + arena.size);
+		YES(base % 4096 == 0 && base >= arena.base &&
+			base + size <= arena.base + arena.size);
 		for (unsigned k = 0; k < 64; k++)
-			if (live[k].base && base < live[k].base + live[k].size && live[k].base < base + size)
+			if (live[k].base && base < live[k].base + live[k].size &&
+				live[k].base < base + size)
 				CU_FAIL("overlap");
 		live[i].base = base;
 		live[i].size = size;
@@ -95,7 +104,8 @@ static void test_holes(void)
 static void test_wish(void)
 {
 	struct ckt_soft_arena first, second;
-	void *place = mmap(NULL, 8 * MIB, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	void *place =
+		mmap(NULL, 8 * MIB, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	uint64_t wish = ((uint64_t)(uintptr_t)place + 4 * MIB) & ~(uint64_t)(CKT_SOFT_GRANULE - 1);
 	munmap(place, 8 * MIB);
 #ifndef __SANITIZE_THREAD__
@@ -133,4 +143,5 @@ static void test_heap(void)
 	ckt_soft_arena_fini(&arena);
 }
 
-UNIT_SUITE(softgpu/memory/arena, {"pieces", test_pieces}, {"model", test_model}, {"holes", test_holes}, {"wish", test_wish}, {"heap", test_heap})
+UNIT_SUITE(softgpu / memory / arena, {"pieces", test_pieces}, {"model", test_model},
+	{"holes", test_holes}, {"wish", test_wish}, {"heap", test_heap})

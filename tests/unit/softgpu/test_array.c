@@ -1,22 +1,28 @@
 /*
- * softgpu/memory/array.c: arrays, textures and surfaces of the soft GPU: memory that is counted and comes back, handles, ends of contexts, what
- * outlives what.
+ * softgpu/memory/array.c: arrays, textures and surfaces of the soft GPU: memory that is counted and
+ * comes back, handles, ends of contexts, what outlives what.
  */
 #include "soft_test.h"
 
-static const char ptx[] = PTX_HEADER ".visible .entry fetch(.param .u64 t, .param .u64 out)\n"
-				     "{ .reg .b64 h, a; .reg .f32 x; .reg .b32 v<5>; ld.param.u64 h, [t]; ld.param.u64 a, [out]; mov.f32 x, 0f3fc00000;\n"
-				     "tex.1d.v4.u32.f32 {v1, v2, v3, v4}, [h, {x}]; st.global.u32 [a], v1; ret; }\n"
-				     ".visible .entry fetch_linear(.param .u64 t, .param .u64 out)\n"
-				     "{ .reg .b64 h, a; .reg .b32 x, v<5>; ld.param.u64 h, [t]; ld.param.u64 a, [out]; mov.b32 x, 1;\n"
-				     "tex.1d.v4.u32.s32 {v1, v2, v3, v4}, [h, {x}]; st.global.u32 [a], v1; ret; }\n"
-				     ".visible .entry store(.param .u64 s)\n"
-				     "{ .reg .b64 h; .reg .b32 x, v; ld.param.u64 h, [s]; mov.b32 x, 4; mov.b32 v, 9; sust.b.1d.b32.trap [h, {x}], {v}; ret; }\n";
+static const char ptx[] = PTX_HEADER
+	".visible .entry fetch(.param .u64 t, .param .u64 out)\n"
+	"{ .reg .b64 h, a; .reg .f32 x; .reg .b32 v<5>; ld.param.u64 h, [t]; ld.param.u64 a, [out]; mov.f32 x, 0f3fc00000;\n"
+	"tex.1d.v4.u32.f32 {v1, v2, v3, v4}, [h, {x}]; st.global.u32 [a], v1; ret; }\n"
+	".visible .entry fetch_linear(.param .u64 t, .param .u64 out)\n"
+	"{ .reg .b64 h, a; .reg .b32 x, v<5>; ld.param.u64 h, [t]; ld.param.u64 a, [out]; mov.b32 x, 1;\n"
+	"tex.1d.v4.u32.s32 {v1, v2, v3, v4}, [h, {x}]; st.global.u32 [a], v1; ret; }\n"
+	".visible .entry store(.param .u64 s)\n"
+	"{ .reg .b64 h; .reg .b32 x, v; ld.param.u64 h, [s]; mov.b32 x, 4; mov.b32 v, 9; sust.b.1d.b32.trap [h, {x}], {v}; ret; }\n";
 
 static CUarray words(size_t width, size_t height, size_t depth, unsigned flags)
 {
 	CUarray array = NULL;
-	CUDA_ARRAY3D_DESCRIPTOR d = {.Width = width, .Height = height, .Depth = depth, .Format = CU_AD_FORMAT_UNSIGNED_INT32, .NumChannels = 1, .Flags = flags};
+	CUDA_ARRAY3D_DESCRIPTOR d = {.Width = width,
+		.Height = height,
+		.Depth = depth,
+		.Format = CU_AD_FORMAT_UNSIGNED_INT32,
+		.NumChannels = 1,
+		.Flags = flags};
 	OK(cuArray3DCreate(&array, &d));
 	return array;
 }
@@ -24,14 +30,16 @@ static CUarray words(size_t width, size_t height, size_t depth, unsigned flags)
 static CUtexObject texture_of(const CUDA_RESOURCE_DESC *resource)
 {
 	CUtexObject t = 0;
-	CUDA_TEXTURE_DESC d = {.flags = CU_TRSF_READ_AS_INTEGER, .addressMode = {CU_TR_ADDRESS_MODE_CLAMP}};
+	CUDA_TEXTURE_DESC d = {
+		.flags = CU_TRSF_READ_AS_INTEGER, .addressMode = {CU_TR_ADDRESS_MODE_CLAMP}};
 	OK(cuTexObjectCreate(&t, resource, &d, NULL));
 	return t;
 }
 
 static CUtexObject texture(CUarray array)
 {
-	return texture_of(&(CUDA_RESOURCE_DESC){.resType = CU_RESOURCE_TYPE_ARRAY, .res.array.hArray = array});
+	return texture_of(&(CUDA_RESOURCE_DESC){
+		.resType = CU_RESOURCE_TYPE_ARRAY, .res.array.hArray = array});
 }
 
 static CUresult run(CUmodule module, const char *name, unsigned long long handle, CUdeviceptr out)
@@ -47,7 +55,8 @@ static void test_memory(void)
 {
 	size_t before, now, total;
 	CUmipmappedArray m;
-	CUDA_ARRAY3D_DESCRIPTOR d = {.Width = 256, .Height = 256, .Format = CU_AD_FORMAT_FLOAT, .NumChannels = 4};
+	CUDA_ARRAY3D_DESCRIPTOR d = {
+		.Width = 256, .Height = 256, .Format = CU_AD_FORMAT_FLOAT, .NumChannels = 4};
 	test_context();
 	OK(cuMemGetInfo(&before, &total));
 	CUarray a = words(1024, 1024, 0, 0);
@@ -67,7 +76,8 @@ static void test_memory(void)
 	OK(cuMemGetInfo(&now, &total));
 	CU_ASSERT_EQUAL(now, before);
 	/* Too much. */
-	d = (CUDA_ARRAY3D_DESCRIPTOR){.Width = 8192, .Height = 8192, .Format = CU_AD_FORMAT_FLOAT, .NumChannels = 1};
+	d = (CUDA_ARRAY3D_DESCRIPTOR){
+		.Width = 8192, .Height = 8192, .Format = CU_AD_FORMAT_FLOAT, .NumChannels = 1};
 	CHECK_RESULT(cuArray3DCreate(&a, &d), CUDA_ERROR_OUT_OF_MEMORY);
 }
 
@@ -91,7 +101,10 @@ static void test_handles(void)
 	OK(cuSurfObjectDestroy(s));
 }
 
-/* What a texture reads may go before it: kernels read what was there, or zeros, and nothing else happens. */
+/*
+ * What a texture reads may go before it: kernels read what was there, or zeros, and nothing else
+ * happens.
+ */
 static void test_gone(void)
 {
 	CUmodule module;
@@ -119,7 +132,8 @@ static void test_gone(void)
 	CU_ASSERT_EQUAL(now, before);
 	OK(cuMemAlloc(&p, 4096));
 	OK(cuMemcpyHtoD(p, data, 64));
-	t = texture_of(&(CUDA_RESOURCE_DESC){.resType = CU_RESOURCE_TYPE_LINEAR, .res.linear = {p, CU_AD_FORMAT_UNSIGNED_INT32, 1, 64}});
+	t = texture_of(&(CUDA_RESOURCE_DESC){.resType = CU_RESOURCE_TYPE_LINEAR,
+		.res.linear = {p, CU_AD_FORMAT_UNSIGNED_INT32, 1, 64}});
 	OK(run(module, "fetch_linear", t, out));
 	OK(cuMemcpyDtoH(&value, out, 4));
 	CU_ASSERT_EQUAL(value, 101);
@@ -158,6 +172,7 @@ static void test_contexts(void)
 int main(void)
 {
 	setenv("CRICKET_SOFT_DEVICES", "12.0:64M", 1);
-	static const struct soft_test tests[] = {{"memory", test_memory}, {"handles", test_handles}, {"gone", test_gone}, {"contexts", test_contexts}};
+	static const struct soft_test tests[] = {{"memory", test_memory}, {"handles", test_handles},
+		{"gone", test_gone}, {"contexts", test_contexts}};
 	return RUN_TESTS("soft arrays", tests);
 }

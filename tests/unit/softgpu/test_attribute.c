@@ -1,4 +1,7 @@
-/* softgpu/context/attribute.c: every attribute of cuda.h is answered, what follows the capability does, and nothing else is. */
+/*
+ * softgpu/context/attribute.c: every attribute of cuda.h is answered, what follows the capability
+ * does, and nothing else is.
+ */
 #include "files.h"
 
 static void test_all(void)
@@ -7,14 +10,19 @@ static void test_all(void)
 	OK(cuInit(0));
 	for (int a = 1; a < CU_DEVICE_ATTRIBUTE_MAX; a++)
 		for (int device = 0; device < 2; device++)
-			unknown += cuDeviceGetAttribute(&value, (CUdevice_attribute)a, device) != CUDA_SUCCESS;
+			unknown += cuDeviceGetAttribute(&value, (CUdevice_attribute)a, device) !=
+				CUDA_SUCCESS;
 	IS(unknown, 0);
 	static const int none[] = {0, -1, CU_DEVICE_ATTRIBUTE_MAX, INT32_MAX, INT32_MIN};
 	for (size_t i = 0; i < COUNT(none); i++)
-		CHECK_RESULT(cuDeviceGetAttribute(&value, (CUdevice_attribute)none[i], 0), CUDA_ERROR_INVALID_VALUE);
-	CHECK_RESULT(cuDeviceGetAttribute(&value, CU_DEVICE_ATTRIBUTE_WARP_SIZE, 2), CUDA_ERROR_INVALID_DEVICE);
-	CHECK_RESULT(cuDeviceGetAttribute(&value, CU_DEVICE_ATTRIBUTE_WARP_SIZE, -1), CUDA_ERROR_INVALID_DEVICE);
-	CHECK_RESULT(cuDeviceGetAttribute(NULL, CU_DEVICE_ATTRIBUTE_WARP_SIZE, 0), CUDA_ERROR_INVALID_VALUE);
+		CHECK_RESULT(cuDeviceGetAttribute(&value, (CUdevice_attribute)none[i], 0),
+			CUDA_ERROR_INVALID_VALUE);
+	CHECK_RESULT(cuDeviceGetAttribute(&value, CU_DEVICE_ATTRIBUTE_WARP_SIZE, 2),
+		CUDA_ERROR_INVALID_DEVICE);
+	CHECK_RESULT(cuDeviceGetAttribute(&value, CU_DEVICE_ATTRIBUTE_WARP_SIZE, -1),
+		CUDA_ERROR_INVALID_DEVICE);
+	CHECK_RESULT(cuDeviceGetAttribute(NULL, CU_DEVICE_ATTRIBUTE_WARP_SIZE, 0),
+		CUDA_ERROR_INVALID_VALUE);
 }
 
 static void test_capability(void)
@@ -55,8 +63,10 @@ static void test_capability(void)
 	}
 	/* The limits hold together: a launch checks against the same figures. */
 	CUfunction f = (test_context(), test_function("trap_now"));
-	CHECK_RESULT(cuLaunchKernel(f, 1, 1, 1, 1, 1, 65, 0, NULL, NULL, NULL), CUDA_ERROR_INVALID_VALUE);
-	CHECK_RESULT(cuLaunchKernel(f, 1, 1, 65536, 1, 1, 1, 0, NULL, NULL, NULL), CUDA_ERROR_INVALID_VALUE);
+	CHECK_RESULT(cuLaunchKernel(f, 1, 1, 1, 1, 1, 65, 0, NULL, NULL, NULL),
+		CUDA_ERROR_INVALID_VALUE);
+	CHECK_RESULT(cuLaunchKernel(f, 1, 1, 65536, 1, 1, 1, 0, NULL, NULL, NULL),
+		CUDA_ERROR_INVALID_VALUE);
 }
 
-UNIT_SUITE(softgpu/context/attribute, {"all", test_all}, {"capability", test_capability})
+UNIT_SUITE(softgpu / context / attribute, {"all", test_all}, {"capability", test_capability})

@@ -1,4 +1,7 @@
-/* softgpu/context/common_hooks.c: what cudacommon/ asks the soft GPU: streams by number, addresses, arrays, functions and their parameters. */
+/*
+ * softgpu/context/common_hooks.c: what cudacommon/ asks the soft GPU: streams by number, addresses,
+ * arrays, functions and their parameters.
+ */
 #include "cudacommon/graph.h"
 #include "files.h"
 
@@ -29,7 +32,8 @@ static void test_streams(void)
 
 static void test_places(void)
 {
-	CUDA_ARRAY3D_DESCRIPTOR descriptor = {.Width = 8, .Height = 4, .Format = CU_AD_FORMAT_UNSIGNED_INT32, .NumChannels = 1};
+	CUDA_ARRAY3D_DESCRIPTOR descriptor = {
+		.Width = 8, .Height = 4, .Format = CU_AD_FORMAT_UNSIGNED_INT32, .NumChannels = 1};
 	CUarray array;
 	CUdeviceptr memory;
 	void *host;
@@ -42,8 +46,10 @@ static void test_places(void)
 	NO(ckt_driver_on_device((uintptr_t)host));
 	NO(ckt_driver_on_device((uintptr_t)&here));
 	OK(ckt_driver_array_box(array, (size_t[3]){16, 1, 0}, (size_t[3]){16, 3, 1}));
-	CHECK_RESULT(ckt_driver_array_box(array, (size_t[3]){20, 1, 0}, (size_t[3]){16, 3, 1}), CUDA_ERROR_INVALID_VALUE);
-	CHECK_RESULT(ckt_driver_array_box((CUarray)&here, (size_t[3]){0}, (size_t[3]){4, 1, 1}), CUDA_ERROR_INVALID_HANDLE);
+	CHECK_RESULT(ckt_driver_array_box(array, (size_t[3]){20, 1, 0}, (size_t[3]){16, 3, 1}),
+		CUDA_ERROR_INVALID_VALUE);
+	CHECK_RESULT(ckt_driver_array_box((CUarray)&here, (size_t[3]){0}, (size_t[3]){4, 1, 1}),
+		CUDA_ERROR_INVALID_HANDLE);
 	OK(cuArrayDestroy(array));
 	OK(cuMemFreeHost(host));
 	OK(cuMemFree(memory));
@@ -54,7 +60,8 @@ static void test_functions(void)
 	struct ckt_kernel_spec spec = {.grid = {1, 1, 1}, .block = {32, 1, 1}};
 	size_t offset = 77, size = 77;
 	test_context();
-	spec.handle = files_kernel(".visible .entry two(.param .u32 a, .param .u64 b) { ret; }\n", "two");
+	spec.handle =
+		files_kernel(".visible .entry two(.param .u32 a, .param .u64 b) { ret; }\n", "two");
 	OK(ckt_driver_kernel(&spec));
 	IS(spec.param_count, 2);
 	IS(spec.param_bytes, 16);
@@ -68,4 +75,5 @@ static void test_functions(void)
 	CHECK_RESULT(ckt_driver_kernel(&spec), CUDA_ERROR_INVALID_HANDLE);
 }
 
-UNIT_SUITE(softgpu/context/common_hooks, {"streams", test_streams}, {"places", test_places}, {"functions", test_functions})
+UNIT_SUITE(softgpu / context / common_hooks, {"streams", test_streams}, {"places", test_places},
+	{"functions", test_functions})

@@ -1,4 +1,7 @@
-/* softgpu/stream/condition.c: how long a condition lives, and who holds it; a launch under way does. */
+/*
+ * softgpu/stream/condition.c: how long a condition lives, and who holds it; a launch under way
+ * does.
+ */
 #include <unistd.h>
 
 #include "cudacommon/graph.h"
@@ -21,11 +24,13 @@ static CUgraph begin(void)
 static CUgraphConditionalHandle new_handle(CUgraph graph, unsigned value)
 {
 	CUgraphConditionalHandle handle = 0;
-	OK(cuGraphConditionalHandleCreate(&handle, graph, context, value, CU_GRAPH_COND_ASSIGN_DEFAULT));
+	OK(cuGraphConditionalHandleCreate(
+		&handle, graph, context, value, CU_GRAPH_COND_ASSIGN_DEFAULT));
 	return handle;
 }
 
-static CUresult add(CUgraph graph, CUgraphConditionalHandle handle, CUgraphConditionalNodeType type, unsigned size, CUgraph **ret_bodies)
+static CUresult add(CUgraph graph, CUgraphConditionalHandle handle, CUgraphConditionalNodeType type,
+	unsigned size, CUgraph **ret_bodies)
 {
 	CUgraphNode node = NULL;
 	CUgraphNodeParams params = {.type = CU_GRAPH_NODE_TYPE_CONDITIONAL};
@@ -40,7 +45,11 @@ static CUresult add(CUgraph graph, CUgraphConditionalHandle handle, CUgraphCondi
 
 static void fill(CUgraph graph, unsigned index, unsigned value)
 {
-	CUDA_MEMSET_NODE_PARAMS params = {.dst = memory + 4 * index, .value = value, .elementSize = 4, .width = 1, .height = 1};
+	CUDA_MEMSET_NODE_PARAMS params = {.dst = memory + 4 * index,
+		.value = value,
+		.elementSize = 4,
+		.width = 1,
+		.height = 1};
 	CUgraphNode node = NULL;
 	OK(cuGraphAddMemsetNode(&node, graph, NULL, 0, &params, NULL));
 }
@@ -129,4 +138,5 @@ static void test_values(void)
 	OK(cuGraphDestroy(graph));
 }
 
-UNIT_SUITE(softgpu/stream/condition, {"life", test_life}, {"pending", test_pending}, {"values", test_values})
+UNIT_SUITE(softgpu / stream / condition, {"life", test_life}, {"pending", test_pending},
+	{"values", test_values})

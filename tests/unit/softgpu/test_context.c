@@ -102,7 +102,10 @@ static void test_limits(void)
 	OK(cuCtxGetApiVersion(NULL, &version));
 	OK(cuCtxGetId(NULL, &id));
 	CU_ASSERT_NOT_EQUAL(id, 0);
-	/* The same calls give the same addresses in every process: checked against the constant they begin at. */
+	/*
+	 * The same calls give the same addresses in every process: checked against the constant
+	 * they begin at.
+	 */
 	CUdeviceptr p;
 	OK(cuMemAlloc(&p, 100));
 #if !defined(__SANITIZE_THREAD__)
@@ -130,7 +133,10 @@ static void test_thread(void)
 int main(void)
 {
 	static const struct soft_test tests[] = {
-		{"stack", test_stack}, {"primary", test_primary}, {"limits", test_limits}, {"threads", test_thread},
+		{"stack", test_stack},
+		{"primary", test_primary},
+		{"limits", test_limits},
+		{"threads", test_thread},
 	};
 	return RUN_TESTS("soft context", tests);
 }

@@ -1,4 +1,6 @@
-/* softgpu/context/context_query.c: what a context tells of itself, limits and their bounds, peers. */
+/*
+ * softgpu/context/context_query.c: what a context tells of itself, limits and their bounds, peers.
+ */
 #include "files.h"
 
 static void test_told(void)
@@ -42,7 +44,7 @@ static void test_limits(void)
 		CUlimit limit;
 		size_t value;
 		CUresult result;
-		size_t then;	/* what it is afterwards, where it succeeded */
+		size_t then; /* what it is afterwards, where it succeeded */
 	} table[] = {
 		{CU_LIMIT_STACK_SIZE, 2000, CUDA_SUCCESS, 2000},
 		{CU_LIMIT_STACK_SIZE, 2001, CUDA_SUCCESS, 2016},
@@ -71,7 +73,8 @@ static void test_limits(void)
 	}
 	size_t value;
 	CHECK_RESULT(cuCtxGetLimit(&value, CU_LIMIT_MAX), CUDA_ERROR_INVALID_VALUE);
-	CHECK_RESULT(cuCtxGetLimit(&value, CU_LIMIT_DEV_RUNTIME_SYNC_DEPTH), CUDA_ERROR_UNSUPPORTED_LIMIT);
+	CHECK_RESULT(cuCtxGetLimit(&value, CU_LIMIT_DEV_RUNTIME_SYNC_DEPTH),
+		CUDA_ERROR_UNSUPPORTED_LIMIT);
 	CHECK_RESULT(cuCtxGetLimit(NULL, CU_LIMIT_STACK_SIZE), CUDA_ERROR_INVALID_VALUE);
 	/* A reset brings the defaults back. */
 	test_context();
@@ -101,8 +104,10 @@ static void test_preferences(void)
 	OK(cuCtxResetPersistingL2Cache());
 	OK(cuCtxGetExecAffinity(&affinity, CU_EXEC_AFFINITY_TYPE_SM_COUNT));
 	IS(affinity.param.smCount.val, files_context()->device->n_sm);
-	CHECK_RESULT(cuCtxGetExecAffinity(&affinity, CU_EXEC_AFFINITY_TYPE_MAX), CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY);
-	CHECK_RESULT(cuCtxGetExecAffinity(NULL, CU_EXEC_AFFINITY_TYPE_SM_COUNT), CUDA_ERROR_INVALID_VALUE);
+	CHECK_RESULT(cuCtxGetExecAffinity(&affinity, CU_EXEC_AFFINITY_TYPE_MAX),
+		CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY);
+	CHECK_RESULT(cuCtxGetExecAffinity(NULL, CU_EXEC_AFFINITY_TYPE_SM_COUNT),
+		CUDA_ERROR_INVALID_VALUE);
 }
 
 static void test_peers(void)
@@ -125,4 +130,5 @@ static void test_peers(void)
 	CHECK_RESULT(cuCtxEnablePeerAccess(second, 0), CUDA_ERROR_INVALID_CONTEXT);
 }
 
-UNIT_SUITE(softgpu/context/context_query, {"told", test_told}, {"limits", test_limits}, {"preferences", test_preferences}, {"peers", test_peers})
+UNIT_SUITE(softgpu / context / context_query, {"told", test_told}, {"limits", test_limits},
+	{"preferences", test_preferences}, {"peers", test_peers})

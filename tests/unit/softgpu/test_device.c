@@ -1,4 +1,7 @@
-/* softgpu/context/device.c: devices and their description.  CRICKET_SOFT_DEVICES is read once, so each list is tried in a process of its own. */
+/*
+ * softgpu/context/device.c: devices and their description.  CRICKET_SOFT_DEVICES is read once, so
+ * each list is tried in a process of its own.
+ */
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -24,8 +27,8 @@ static int init_result(void)
 static void test_lists(void)
 {
 	static const char *const good[] = {"12.0:8G", "9.0", "7.5:512M,8.0:1T", "12.0:16M"};
-	static const char *const bad[] = {"12",        "12.9:8G", "12.0:",       "12.0:8X", "12.0:8GB",
-					  "12.0,,9.0", "12.0:1M", "12.0:99999T", "banana",  "9.0 "};
+	static const char *const bad[] = {"12", "12.9:8G", "12.0:", "12.0:8X", "12.0:8GB",
+		"12.0,,9.0", "12.0:1M", "12.0:99999T", "banana", "9.0 "};
 	for (size_t i = 0; i < sizeof(good) / sizeof(*good); i++)
 		CU_ASSERT_EQUAL(in_child(good[i], init_result), CUDA_SUCCESS);
 	for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
@@ -44,15 +47,19 @@ static int two_devices(void)
 	CUdevice device = -1;
 	if (cuInit(0) || cuDeviceGetCount(&count) || count != 2)
 		return 1;
-	if (cuDeviceGetAttribute(&major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, 1) || major != 9)
+	if (cuDeviceGetAttribute(&major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, 1) ||
+		major != 9)
 		return 2;
 	if (cuDeviceTotalMem(&bytes, 1) || bytes != 512u << 20)
 		return 3;
-	if (cuDeviceGetUuid(&first, 0) || cuDeviceGetUuid(&second, 1) || !memcmp(&first, &second, sizeof(first)))
+	if (cuDeviceGetUuid(&first, 0) || cuDeviceGetUuid(&second, 1) ||
+		!memcmp(&first, &second, sizeof(first)))
 		return 4;
-	if (cuDeviceGetPCIBusId(bus, sizeof(bus), 1) || cuDeviceGetByPCIBusId(&device, bus) || device != 1)
+	if (cuDeviceGetPCIBusId(bus, sizeof(bus), 1) || cuDeviceGetByPCIBusId(&device, bus) ||
+		device != 1)
 		return 5;
-	if (cuDeviceCanAccessPeer(&peer, 0, 1) || !peer || cuDeviceCanAccessPeer(&peer, 0, 0) || peer)
+	if (cuDeviceCanAccessPeer(&peer, 0, 1) || !peer || cuDeviceCanAccessPeer(&peer, 0, 0) ||
+		peer)
 		return 6;
 	if (cuDeviceGet(&device, 2) != CUDA_ERROR_INVALID_DEVICE)
 		return 7;
@@ -79,8 +86,10 @@ static void test_attributes(void)
 	int value = -1;
 	for (int i = 1; i < CU_DEVICE_ATTRIBUTE_MAX; i++)
 		OK(cuDeviceGetAttribute(&value, (CUdevice_attribute)i, 0));
-	CHECK_RESULT(cuDeviceGetAttribute(&value, CU_DEVICE_ATTRIBUTE_MAX, 0), CUDA_ERROR_INVALID_VALUE);
-	CHECK_RESULT(cuDeviceGetAttribute(&value, CU_DEVICE_ATTRIBUTE_WARP_SIZE, 9), CUDA_ERROR_INVALID_DEVICE);
+	CHECK_RESULT(
+		cuDeviceGetAttribute(&value, CU_DEVICE_ATTRIBUTE_MAX, 0), CUDA_ERROR_INVALID_VALUE);
+	CHECK_RESULT(cuDeviceGetAttribute(&value, CU_DEVICE_ATTRIBUTE_WARP_SIZE, 9),
+		CUDA_ERROR_INVALID_DEVICE);
 	OK(cuDeviceGetAttribute(&value, CU_DEVICE_ATTRIBUTE_WARP_SIZE, 0));
 	CU_ASSERT_EQUAL(value, 32);
 	OK(cuDeviceGetAttribute(&value, CU_DEVICE_ATTRIBUTE_UNIFIED_ADDRESSING, 0));
@@ -93,7 +102,10 @@ static void test_attributes(void)
 static int child_of_user(void)
 {
 	int count;
-	return cuDeviceGetCount(&count) == CUDA_ERROR_NOT_INITIALIZED && cuInit(0) == CUDA_ERROR_NOT_INITIALIZED ? 0 : 1;
+	return cuDeviceGetCount(&count) == CUDA_ERROR_NOT_INITIALIZED &&
+			cuInit(0) == CUDA_ERROR_NOT_INITIALIZED
+		? 0
+		: 1;
 }
 
 static void test_fork(void)
@@ -125,8 +137,10 @@ static void test_proc_address(void)
 	CU_ASSERT_PTR_NOT_EQUAL(old, now);
 	CU_ASSERT_PTR_EQUAL(now, (void *)cuCtxCreate);
 	CU_ASSERT_EQUAL(status, CU_GET_PROC_ADDRESS_SUCCESS);
-	OK(cuGetProcAddress("cuStreamSynchronize", &now, 12000, CU_GET_PROC_ADDRESS_LEGACY_STREAM, NULL));
-	OK(cuGetProcAddress("cuStreamSynchronize", &per_thread, 12000, CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM, NULL));
+	OK(cuGetProcAddress(
+		"cuStreamSynchronize", &now, 12000, CU_GET_PROC_ADDRESS_LEGACY_STREAM, NULL));
+	OK(cuGetProcAddress("cuStreamSynchronize", &per_thread, 12000,
+		CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM, NULL));
 	CU_ASSERT_PTR_EQUAL(now, (void *)cuStreamSynchronize);
 	CU_ASSERT_PTR_NOT_EQUAL(now, per_thread);
 	OK(cuGetProcAddress("cuLaunchKernelEx", &now, 11000, 0, &status));
@@ -140,8 +154,12 @@ static void test_proc_address(void)
 int main(void)
 {
 	static const struct soft_test tests[] = {
-		{"before cuInit", test_before_init},     {"device lists", test_lists}, {"two devices", test_two},
-		{"attributes", test_attributes},         {"forked child", test_fork},  {"errors", test_errors},
+		{"before cuInit", test_before_init},
+		{"device lists", test_lists},
+		{"two devices", test_two},
+		{"attributes", test_attributes},
+		{"forked child", test_fork},
+		{"errors", test_errors},
 		{"cuGetProcAddress", test_proc_address},
 	};
 	return RUN_TESTS("soft device", tests);

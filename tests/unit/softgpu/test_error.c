@@ -28,7 +28,8 @@ static void test_some(void)
 		{CUDA_SUCCESS, "CUDA_SUCCESS", "no error"},
 		{CUDA_ERROR_INVALID_VALUE, "CUDA_ERROR_INVALID_VALUE", "invalid argument"},
 		{CUDA_ERROR_NOT_READY, "CUDA_ERROR_NOT_READY", "device not ready"},
-		{CUDA_ERROR_ILLEGAL_ADDRESS, "CUDA_ERROR_ILLEGAL_ADDRESS", "an illegal memory access was encountered"},
+		{CUDA_ERROR_ILLEGAL_ADDRESS, "CUDA_ERROR_ILLEGAL_ADDRESS",
+			"an illegal memory access was encountered"},
 		{CUDA_ERROR_UNKNOWN, "CUDA_ERROR_UNKNOWN", "unknown error"},
 	};
 	const char *text;
@@ -51,4 +52,4 @@ static void test_some(void)
 	IS(cuGetErrorString(CUDA_SUCCESS, NULL), CUDA_ERROR_INVALID_VALUE);
 }
 
-UNIT_SUITE(softgpu/context/error, {"every", test_every}, {"some", test_some})
+UNIT_SUITE(softgpu / context / error, {"every", test_every}, {"some", test_some})

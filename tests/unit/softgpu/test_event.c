@@ -1,4 +1,7 @@
-/* softgpu/stream/event.c: flags, what a recording stands for, times, contexts, and whole contexts as streams. */
+/*
+ * softgpu/stream/event.c: flags, what a recording stands for, times, contexts, and whole contexts
+ * as streams.
+ */
 #include <unistd.h>
 
 #include "files.h"
@@ -12,7 +15,7 @@ static void test_flags(void)
 		{0, CUDA_SUCCESS},
 		{CU_EVENT_BLOCKING_SYNC, CUDA_SUCCESS},
 		{CU_EVENT_BLOCKING_SYNC | CU_EVENT_DISABLE_TIMING, CUDA_SUCCESS},
-		{CU_EVENT_INTERPROCESS, CUDA_ERROR_INVALID_VALUE},	/* needs DISABLE_TIMING */
+		{CU_EVENT_INTERPROCESS, CUDA_ERROR_INVALID_VALUE}, /* needs DISABLE_TIMING */
 		{CU_EVENT_INTERPROCESS | CU_EVENT_DISABLE_TIMING, CUDA_SUCCESS},
 		{8, CUDA_ERROR_INVALID_VALUE},
 		{UINT32_MAX, CUDA_ERROR_INVALID_VALUE},
@@ -22,7 +25,7 @@ static void test_flags(void)
 	for (size_t i = 0; i < COUNT(table); i++) {
 		CHECK_RESULT(cuEventCreate(&event, table[i].flags), table[i].result);
 		if (table[i].result == CUDA_SUCCESS) {
-			OK(cuEventQuery(event));	/* never recorded: done */
+			OK(cuEventQuery(event)); /* never recorded: done */
 			OK(cuEventDestroy(event));
 			CHECK_RESULT(cuEventDestroy(event), CUDA_ERROR_INVALID_HANDLE);
 			CHECK_RESULT(cuEventSynchronize(event), CUDA_ERROR_INVALID_HANDLE);
@@ -52,7 +55,7 @@ static void test_latest(void)
 	OK(cuEventRecord(event, free_one));
 	OK(cuEventSynchronize(event));
 	OK(cuEventQuery(event));
-	usleep(5000);	/* time for what must not happen */
+	usleep(5000); /* time for what must not happen */
 	CHECK_RESULT(cuStreamQuery(waiting), CUDA_ERROR_NOT_READY);
 	IS(files_word(p), 0);
 	files_open();
@@ -60,8 +63,10 @@ static void test_latest(void)
 	IS(files_word(p), 1);
 	CHECK_RESULT(cuEventRecordWithFlags(event, free_one, 2), CUDA_ERROR_INVALID_VALUE);
 	CHECK_RESULT(cuStreamWaitEvent(waiting, event, 2), CUDA_ERROR_INVALID_VALUE);
-	CHECK_RESULT(cuEventRecordWithFlags(event, free_one, CU_EVENT_RECORD_EXTERNAL), CUDA_ERROR_ILLEGAL_STATE);
-	CHECK_RESULT(cuStreamWaitEvent(waiting, event, CU_EVENT_WAIT_EXTERNAL), CUDA_ERROR_ILLEGAL_STATE);
+	CHECK_RESULT(cuEventRecordWithFlags(event, free_one, CU_EVENT_RECORD_EXTERNAL),
+		CUDA_ERROR_ILLEGAL_STATE);
+	CHECK_RESULT(cuStreamWaitEvent(waiting, event, CU_EVENT_WAIT_EXTERNAL),
+		CUDA_ERROR_ILLEGAL_STATE);
 	OK(cuStreamDestroy(gated));
 	OK(cuStreamDestroy(free_one));
 	OK(cuStreamDestroy(waiting));
@@ -92,7 +97,8 @@ static void test_times(void)
 	CHECK_RESULT(cuEventElapsedTime(NULL, a, b), CUDA_ERROR_INVALID_HANDLE);
 	CHECK_RESULT(cuEventElapsedTime(&ms, a, untimed), CUDA_ERROR_INVALID_HANDLE);
 	CHECK_RESULT(cuEventElapsedTime(&ms, untimed, b), CUDA_ERROR_INVALID_HANDLE);
-	CHECK_RESULT(cuEventElapsedTime(&ms, a, (CUevent)(uintptr_t)0x1230), CUDA_ERROR_INVALID_HANDLE);
+	CHECK_RESULT(
+		cuEventElapsedTime(&ms, a, (CUevent)(uintptr_t)0x1230), CUDA_ERROR_INVALID_HANDLE);
 }
 
 static void test_contexts(void)
@@ -142,8 +148,10 @@ static void test_whole_context(void)
 	files_open();
 	OK(cuStreamSynchronize(idle));
 	OK(cuEventQuery(event));
-	CHECK_RESULT(cuCtxRecordEvent((CUcontext)(uintptr_t)0x1230, event), CUDA_ERROR_INVALID_CONTEXT);
-	CHECK_RESULT(cuCtxWaitEvent(context, (CUevent)(uintptr_t)0x1230), CUDA_ERROR_INVALID_HANDLE);
+	CHECK_RESULT(
+		cuCtxRecordEvent((CUcontext)(uintptr_t)0x1230, event), CUDA_ERROR_INVALID_CONTEXT);
+	CHECK_RESULT(
+		cuCtxWaitEvent(context, (CUevent)(uintptr_t)0x1230), CUDA_ERROR_INVALID_HANDLE);
 	CUcontext second = files_second();
 	CHECK_RESULT(cuCtxRecordEvent(second, event), CUDA_ERROR_INVALID_HANDLE);
 	OK(cuCtxWaitEvent(second, event));
@@ -152,5 +160,5 @@ static void test_whole_context(void)
 	OK(cuStreamDestroy(idle));
 }
 
-UNIT_SUITE(softgpu/stream/event, {"flags", test_flags}, {"latest", test_latest}, {"times", test_times}, {"contexts", test_contexts},
-	   {"whole context", test_whole_context})
+UNIT_SUITE(softgpu / stream / event, {"flags", test_flags}, {"latest", test_latest},
+	{"times", test_times}, {"contexts", test_contexts}, {"whole context", test_whole_context})

@@ -1,4 +1,7 @@
-/* softgpu/stream/event_shared.h: records counted in a page that another process opens, and what is no handle. */
+/*
+ * softgpu/stream/event_shared.h: records counted in a page that another process opens, and what is
+ * no handle.
+ */
 #include <dirent.h>
 #include <signal.h>
 #include <string.h>
@@ -29,7 +32,10 @@ static void test_counts(void)
 	ckt_soft_shared_event_put(NULL);
 }
 
-/* In another process: what it records is seen here, and where it ends in the middle nobody waits for ever. */
+/*
+ * In another process: what it records is seen here, and where it ends in the middle nobody waits
+ * for ever.
+ */
 static void test_processes(void)
 {
 	CUipcEventHandle handle;
@@ -67,7 +73,10 @@ static unsigned pages(void)
 	return n;
 }
 
-/* A process that is killed leaves its page; it goes with the next process that makes one, and what is alive stays. */
+/*
+ * A process that is killed leaves its page; it goes with the next process that makes one, and what
+ * is alive stays.
+ */
 static void test_killed(void)
 {
 	CUipcEventHandle handle;
@@ -126,4 +135,5 @@ static void test_wrong(void)
 	CU_ASSERT_PTR_NULL(ckt_soft_shared_event_open(&handle));
 }
 
-UNIT_SUITE(softgpu/stream/event_shared, {"counts", test_counts}, {"processes", test_processes}, {"killed", test_killed}, {"wrong", test_wrong})
+UNIT_SUITE(softgpu / stream / event_shared, {"counts", test_counts}, {"processes", test_processes},
+	{"killed", test_killed}, {"wrong", test_wrong})

@@ -1,5 +1,6 @@
 /*
- * softgpu/module/fatbin.c: fat binaries as nvcc makes them (left out where there is no nvcc), damaged ones, and the linker.
+ * softgpu/module/fatbin.c: fat binaries as nvcc makes them (left out where there is no nvcc),
+ * damaged ones, and the linker.
  */
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -16,7 +17,8 @@ static const char source[] = "__global__ void add_one(int *p) { p[threadIdx.x] +
 static bool run_nvcc(const char *arguments)
 {
 	char command[2048];
-	snprintf(command, sizeof(command), "cd %s && '%s' %s >nvcc.log 2>&1", directory, nvcc, arguments);
+	snprintf(command, sizeof(command), "cd %s && '%s' %s >nvcc.log 2>&1", directory, nvcc,
+		arguments);
 	int status = system(command);
 	if (status)
 		fprintf(stderr, "failed: %s\n", command);
@@ -72,11 +74,15 @@ static void test_forms(void)
 		CUresult expected;
 	} forms[] = {
 		{"-gencode arch=compute_80,code=compute_80 --compress-mode=none", CUDA_SUCCESS},
-		{"-gencode arch=compute_80,code=compute_80 -Xfatbin -compress-all --compress-mode=size", CUDA_SUCCESS},
-		{"-gencode arch=compute_80,code=compute_80 -Xfatbin -compress-all --compress-mode=speed", CUDA_SUCCESS},
-		{"-gencode arch=compute_75,code=[sm_75,compute_75] -gencode arch=compute_120,code=[sm_120,compute_120]", CUDA_SUCCESS},
+		{"-gencode arch=compute_80,code=compute_80 -Xfatbin -compress-all --compress-mode=size",
+			CUDA_SUCCESS},
+		{"-gencode arch=compute_80,code=compute_80 -Xfatbin -compress-all --compress-mode=speed",
+			CUDA_SUCCESS},
+		{"-gencode arch=compute_75,code=[sm_75,compute_75] -gencode arch=compute_120,code=[sm_120,compute_120]",
+			CUDA_SUCCESS},
 		{"-gencode arch=compute_120a,code=compute_120a", CUDA_SUCCESS},
-		{"-gencode arch=compute_90a,code=compute_90a -gencode arch=compute_80,code=compute_80", CUDA_SUCCESS},
+		{"-gencode arch=compute_90a,code=compute_90a -gencode arch=compute_80,code=compute_80",
+			CUDA_SUCCESS},
 		{"-gencode arch=compute_90a,code=compute_90a", CUDA_ERROR_NO_BINARY_FOR_GPU},
 		{"-gencode arch=compute_120,code=sm_120", CUDA_ERROR_NO_BINARY_FOR_GPU},
 		{"-gencode arch=compute_121,code=compute_121", CUDA_ERROR_NO_BINARY_FOR_GPU},
@@ -84,7 +90,8 @@ static void test_forms(void)
 	test_context();
 	for (size_t i = 0; i < sizeof(forms) / sizeof(*forms); i++) {
 		char arguments[512];
-		snprintf(arguments, sizeof(arguments), "-fatbin %s k.cu -o k.fatbin", forms[i].options);
+		snprintf(arguments, sizeof(arguments), "-fatbin %s k.cu -o k.fatbin",
+			forms[i].options);
 		if (!run_nvcc(arguments)) {
 			CU_FAIL("nvcc");
 			continue;
@@ -96,7 +103,9 @@ static void test_forms(void)
 		CUjit_option jit[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
 		void *values[] = {log, (void *)sizeof(log)};
 		CUresult result = cuModuleLoadDataEx(&module, image, 2, jit, values);
-		if (result != CUDA_SUCCESS && strstr(forms[i].options, "compute_90a"))	/* for that GPU alone, and told so */
+		if (result != CUDA_SUCCESS &&
+			strstr(forms[i].options,
+				"compute_90a")) /* for that GPU alone, and told so */
 			CU_ASSERT_PTR_NOT_NULL(strstr(log, "only for compute_90a,"));
 		if (result != forms[i].expected)
 			fprintf(stderr, "%s: %d\n", forms[i].options, (int)result);
@@ -115,7 +124,8 @@ static void test_forms(void)
 			/* Of another version it may hold anything: nothing in it is followed. */
 			wrapper.version = 3;
 			wrapper.data = wrapper.more = (void *)8;
-			CU_ASSERT_EQUAL(cuModuleLoadFatBinary(&module, &wrapper), CUDA_ERROR_INVALID_IMAGE);
+			CU_ASSERT_EQUAL(
+				cuModuleLoadFatBinary(&module, &wrapper), CUDA_ERROR_INVALID_IMAGE);
 		}
 		free(image);
 	}
@@ -125,7 +135,8 @@ static void test_forms(void)
 static void test_damage(void)
 {
 	if (!nvcc ||
-	    !run_nvcc("-fatbin -gencode arch=compute_80,code=compute_80 -Xfatbin -compress-all --compress-mode=size k.cu -o d.fatbin"))
+		!run_nvcc(
+			"-fatbin -gencode arch=compute_80,code=compute_80 -Xfatbin -compress-all --compress-mode=size k.cu -o d.fatbin"))
 		return;
 	test_context();
 	size_t size;
@@ -141,7 +152,8 @@ static void test_damage(void)
 		unsigned char *part = malloc(cut);
 		memcpy(part, image, cut);
 		OK(cuLinkCreate(0, NULL, NULL, &state));
-		loaded += cuLinkAddData(state, CU_JIT_INPUT_FATBINARY, part, cut, "cut", 0, NULL, NULL) == CUDA_SUCCESS;
+		loaded += cuLinkAddData(state, CU_JIT_INPUT_FATBINARY, part, cut, "cut", 0, NULL,
+				  NULL) == CUDA_SUCCESS;
 		OK(cuLinkDestroy(state));
 		free(part);
 	}
@@ -165,9 +177,9 @@ static const char caller[] = PTX_HEADER
 	"ld.param.u64 %rd1, [p]; ld.global.u32 %r1, [%rd1];\n"
 	"{ .param .b32 a; .param .b32 b; st.param.b32 [a], %r1; call.uni (b), plus_one, (a); ld.param.b32 %r2, [b]; }\n"
 	"st.global.u32 [%rd1], %r2; ret;\n}\n";
-static const char callee[] = PTX_HEADER
-	".visible .func (.param .b32 r) plus_one (.param .b32 x)\n{\n.reg .b32 %r<3>;\n"
-	"ld.param.u32 %r1, [x]; add.s32 %r2, %r1, 1; st.param.b32 [r], %r2; ret;\n}\n";
+static const char callee[] =
+	PTX_HEADER ".visible .func (.param .b32 r) plus_one (.param .b32 x)\n{\n.reg .b32 %r<3>;\n"
+		   "ld.param.u32 %r1, [x]; add.s32 %r2, %r1, 1; st.param.b32 [r], %r2; ret;\n}\n";
 
 static void test_link(void)
 {
@@ -180,13 +192,16 @@ static void test_link(void)
 	CUjit_option options[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
 	void *values[] = {log, (void *)sizeof(log)};
 	OK(cuLinkCreate(2, options, values, &state));
-	OK(cuLinkAddData(state, CU_JIT_INPUT_PTX, (void *)caller, sizeof(caller), "caller", 0, NULL, NULL));
+	OK(cuLinkAddData(
+		state, CU_JIT_INPUT_PTX, (void *)caller, sizeof(caller), "caller", 0, NULL, NULL));
 	CHECK_RESULT(cuLinkComplete(state, &image, &size), CUDA_ERROR_INVALID_PTX);
 	CU_ASSERT_PTR_NOT_NULL(strstr(log, "plus_one"));
-	OK(cuLinkAddData(state, CU_JIT_INPUT_PTX, (void *)callee, sizeof(callee), "callee", 0, NULL, NULL));
+	OK(cuLinkAddData(
+		state, CU_JIT_INPUT_PTX, (void *)callee, sizeof(callee), "callee", 0, NULL, NULL));
 	OK(cuLinkComplete(state, &image, &size));
-	CHECK_RESULT(cuLinkAddData(state, CU_JIT_INPUT_PTX, (void *)callee, sizeof(callee), "late", 0, NULL, NULL),
-		     CUDA_ERROR_INVALID_VALUE);
+	CHECK_RESULT(cuLinkAddData(state, CU_JIT_INPUT_PTX, (void *)callee, sizeof(callee), "late",
+			     0, NULL, NULL),
+		CUDA_ERROR_INVALID_VALUE);
 	/* The header tells the whole length. */
 	uint64_t length;
 	uint16_t header;
@@ -203,13 +218,18 @@ static void test_link(void)
 	free(copy);
 	/* The same symbol twice. */
 	OK(cuLinkCreate(0, NULL, NULL, &state));
-	OK(cuLinkAddData(state, CU_JIT_INPUT_PTX, (void *)callee, sizeof(callee), "a", 0, NULL, NULL));
-	OK(cuLinkAddData(state, CU_JIT_INPUT_PTX, (void *)callee, sizeof(callee), "b", 0, NULL, NULL));
+	OK(cuLinkAddData(
+		state, CU_JIT_INPUT_PTX, (void *)callee, sizeof(callee), "a", 0, NULL, NULL));
+	OK(cuLinkAddData(
+		state, CU_JIT_INPUT_PTX, (void *)callee, sizeof(callee), "b", 0, NULL, NULL));
 	CHECK_RESULT(cuLinkComplete(state, &image, &size), CUDA_ERROR_INVALID_PTX);
 	OK(cuLinkDestroy(state));
 }
 
-/* What only a GPU could link is left out as the device runtime is, and named where something needs it. */
+/*
+ * What only a GPU could link is left out as the device runtime is, and named where something needs
+ * it.
+ */
 static void test_library(void)
 {
 	if (!nvcc)
@@ -220,12 +240,15 @@ static void test_library(void)
 		const char *options;
 		CUresult expected;
 	} forms[] = {
-		{"-gencode arch=compute_121,code=compute_121 -gencode arch=compute_120,code=sm_120", CUDA_SUCCESS},
-		{"-gencode arch=compute_121,code=compute_121 -gencode arch=compute_90,code=sm_90", CUDA_ERROR_NO_BINARY_FOR_GPU},
+		{"-gencode arch=compute_121,code=compute_121 -gencode arch=compute_120,code=sm_120",
+			CUDA_SUCCESS},
+		{"-gencode arch=compute_121,code=compute_121 -gencode arch=compute_90,code=sm_90",
+			CUDA_ERROR_NO_BINARY_FOR_GPU},
 	};
 	for (size_t i = 0; i < sizeof(forms) / sizeof(*forms); i++) {
 		char arguments[512];
-		snprintf(arguments, sizeof(arguments), "-dc -fatbin %s l.cu -o l.fatbin", forms[i].options);
+		snprintf(arguments, sizeof(arguments), "-dc -fatbin %s l.cu -o l.fatbin",
+			forms[i].options);
 		if (!run_nvcc(arguments)) {
 			CU_FAIL("nvcc");
 			continue;
@@ -234,24 +257,33 @@ static void test_library(void)
 		void *data = read_whole("l.fatbin", &size), *image;
 		CUlinkState state;
 		OK(cuLinkCreate(0, NULL, NULL, &state));
-		CHECK_RESULT(cuLinkAddData(state, CU_JIT_INPUT_FATBINARY, data, size, "library", 0, NULL, NULL), forms[i].expected);
-		OK(cuLinkAddData(state, CU_JIT_INPUT_PTX, (void *)caller, sizeof(caller), "caller", 0, NULL, NULL));
+		CHECK_RESULT(cuLinkAddData(state, CU_JIT_INPUT_FATBINARY, data, size, "library", 0,
+				     NULL, NULL),
+			forms[i].expected);
+		OK(cuLinkAddData(state, CU_JIT_INPUT_PTX, (void *)caller, sizeof(caller), "caller",
+			0, NULL, NULL));
 		CHECK_RESULT(cuLinkComplete(state, &image, &image_size), CUDA_ERROR_INVALID_PTX);
-		OK(cuLinkAddData(state, CU_JIT_INPUT_PTX, (void *)callee, sizeof(callee), "callee", 0, NULL, NULL));
+		OK(cuLinkAddData(state, CU_JIT_INPUT_PTX, (void *)callee, sizeof(callee), "callee",
+			0, NULL, NULL));
 		OK(cuLinkComplete(state, &image, &image_size));
 		OK(cuLinkDestroy(state));
 		free(data);
 	}
 }
 
-/* Relocatable device code: objects go to the linker as they are, and an archive without PTX is ignored. */
+/*
+ * Relocatable device code: objects go to the linker as they are, and an archive without PTX is
+ * ignored.
+ */
 static void test_objects(void)
 {
 	if (!nvcc)
 		return;
-	write_file("a.cu", "extern __device__ int shared_value; __device__ int plus(int);\n"
-			   "__global__ void use(int *p) { *p = plus(*p) + shared_value - 4; }\n");
-	write_file("b.cu", "__device__ int shared_value = 4; __device__ int plus(int x) { return x + 1; }\n");
+	write_file("a.cu",
+		"extern __device__ int shared_value; __device__ int plus(int);\n"
+		"__global__ void use(int *p) { *p = plus(*p) + shared_value - 4; }\n");
+	write_file("b.cu",
+		"__device__ int shared_value = 4; __device__ int plus(int x) { return x + 1; }\n");
 	if (!run_nvcc("-dc -gencode arch=compute_80,code=compute_80 a.cu b.cu"))
 		return;
 	test_context();
@@ -265,8 +297,10 @@ static void test_objects(void)
 	OK(cuLinkAddFile(state, CU_JIT_INPUT_OBJECT, path, 0, NULL, NULL));
 	snprintf(path, sizeof(path), "%s/b.o", directory);
 	OK(cuLinkAddFile(state, CU_JIT_INPUT_OBJECT, path, 0, NULL, NULL));
-	OK(cuLinkAddData(state, CU_JIT_INPUT_LIBRARY, (void *)"!<arch>\n", 8, "empty.a", 0, NULL, NULL));
-	CHECK_RESULT(cuLinkAddFile(state, CU_JIT_INPUT_OBJECT, "/nonexistent", 0, NULL, NULL), CUDA_ERROR_FILE_NOT_FOUND);
+	OK(cuLinkAddData(
+		state, CU_JIT_INPUT_LIBRARY, (void *)"!<arch>\n", 8, "empty.a", 0, NULL, NULL));
+	CHECK_RESULT(cuLinkAddFile(state, CU_JIT_INPUT_OBJECT, "/nonexistent", 0, NULL, NULL),
+		CUDA_ERROR_FILE_NOT_FOUND);
 	OK(cuLinkComplete(state, &image, &size));
 	OK(cuModuleLoadData(&module, image));
 	check_module(module, "_Z3usePi");
@@ -283,7 +317,11 @@ int main(void)
 		write_file("k.cu", source);
 	}
 	static const struct soft_test tests[] = {
-		{"forms", test_forms}, {"damage", test_damage}, {"link", test_link}, {"library", test_library}, {"objects", test_objects},
+		{"forms", test_forms},
+		{"damage", test_damage},
+		{"link", test_link},
+		{"library", test_library},
+		{"objects", test_objects},
 	};
 	int result = RUN_TESTS("soft fatbin", tests);
 	if (nvcc) {

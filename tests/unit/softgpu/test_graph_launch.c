@@ -1,9 +1,18 @@
-/* softgpu/stream/graph_launch.c: what executable graphs run, what may not change in them, and when memory of graphs goes. */
+/*
+ * softgpu/stream/graph_launch.c: what executable graphs run, what may not change in them, and when
+ * memory of graphs goes.
+ */
 #include "files.h"
 
-static CUgraphNode fill(CUgraph graph, CUdeviceptr at, unsigned value, const CUgraphNode *behind, size_t n, unsigned width)
+static CUgraphNode fill(CUgraph graph, CUdeviceptr at, unsigned value, const CUgraphNode *behind,
+	size_t n, unsigned width)
 {
-	CUDA_MEMSET_NODE_PARAMS params = {.dst = at, .value = value, .elementSize = 4, .width = width, .height = 2, .pitch = 64};
+	CUDA_MEMSET_NODE_PARAMS params = {.dst = at,
+		.value = value,
+		.elementSize = 4,
+		.width = width,
+		.height = 2,
+		.pitch = 64};
 	CUgraphNode node = NULL;
 	OK(cuGraphAddMemsetNode(&node, graph, behind, n, &params, NULL));
 	return node;
@@ -18,7 +27,8 @@ static void test_order(void)
 	test_context();
 	OK(cuMemAlloc(&memory, 256));
 	OK(cuGraphCreate(&graph, 0));
-	CUgraphNode last = fill(graph, memory, 2, NULL, 0, 1), first = fill(graph, memory, 1, NULL, 0, 1);
+	CUgraphNode last = fill(graph, memory, 2, NULL, 0, 1),
+		    first = fill(graph, memory, 1, NULL, 0, 1);
 	OK(cuGraphAddDependencies(graph, &first, &last, NULL, 1));
 	OK(cuGraphInstantiate(&exec, graph, 0));
 	OK(cuGraphLaunch(exec, NULL));
@@ -51,13 +61,20 @@ static void test_changes(void)
 	OK(cuMemFree(memory));
 }
 
-/* Registered again at the same place, the memory is another one for copies and fills, until they are told. */
+/*
+ * Registered again at the same place, the memory is another one for copies and fills, until they
+ * are told.
+ */
 static void test_pinned(void)
 {
 	static _Alignas(4096) uint32_t host[1024];
 	CUcontext context = test_context();
-	CUDA_MEMCPY3D copy = {.srcMemoryType = CU_MEMORYTYPE_DEVICE, .dstMemoryType = CU_MEMORYTYPE_DEVICE,
-			      .srcDevice = (CUdeviceptr)(uintptr_t)host, .WidthInBytes = 4, .Height = 1, .Depth = 1};
+	CUDA_MEMCPY3D copy = {.srcMemoryType = CU_MEMORYTYPE_DEVICE,
+		.dstMemoryType = CU_MEMORYTYPE_DEVICE,
+		.srcDevice = (CUdeviceptr)(uintptr_t)host,
+		.WidthInBytes = 4,
+		.Height = 1,
+		.Depth = 1};
 	CUgraph graph, child;
 	CUgraphNode nodes[2];
 	CUgraphExec exec;
@@ -101,7 +118,9 @@ static void test_pinned(void)
 static void test_memory(void)
 {
 	CUDA_MEM_ALLOC_NODE_PARAMS params = {
-		.poolProps = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED, .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 0}}, .bytesize = 1 << 20};
+		.poolProps = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+			.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 0}},
+		.bytesize = 1 << 20};
 	CUgraph graph;
 	CUgraphNode node;
 	struct ckt_soft_range range;
@@ -126,4 +145,5 @@ static void test_memory(void)
 	OK(cuGraphDestroy(graph));
 }
 
-UNIT_SUITE(softgpu/stream/graph_launch, {"order", test_order}, {"changes", test_changes}, {"pinned", test_pinned}, {"memory", test_memory})
+UNIT_SUITE(softgpu / stream / graph_launch, {"order", test_order}, {"changes", test_changes},
+	{"pinned", test_pinned}, {"memory", test_memory})

@@ -1,4 +1,7 @@
-/* softgpu/memory/heap.c: malloc of kernels: its limit, its alignment, and pointers that were never its own. */
+/*
+ * softgpu/memory/heap.c: malloc of kernels: its limit, its alignment, and pointers that were never
+ * its own.
+ */
 #include "files.h"
 
 static void test_limit(void)
@@ -38,7 +41,8 @@ static void test_refused(void)
 {
 	test_context();
 	struct ckt_soft_context *c = files_context();
-	static const uint64_t sizes[] = {0, (1ull << 40) + 1, UINT64_MAX, UINT64_MAX - 30, 1ull << 30};
+	static const uint64_t sizes[] = {
+		0, (1ull << 40) + 1, UINT64_MAX, UINT64_MAX - 30, 1ull << 30};
 	for (size_t i = 0; i < COUNT(sizes); i++)
 		YES(ckt_soft_heap_alloc(c, sizes[i]) == NULL);
 	char *p = ckt_soft_heap_alloc(c, 100), *q = ckt_soft_heap_alloc(c, 100);
@@ -64,7 +68,10 @@ static void test_refused(void)
 	IS(p[99], 0x11);
 }
 
-/* Before anything was allocated there is nothing to free; with a limit of 0 there is no heap; it goes with the context. */
+/*
+ * Before anything was allocated there is nothing to free; with a limit of 0 there is no heap; it
+ * goes with the context.
+ */
 static void test_none(void)
 {
 	test_context();
@@ -79,4 +86,5 @@ static void test_none(void)
 	IS(free_now, total);
 }
 
-UNIT_SUITE(softgpu/memory/heap, {"limit", test_limit}, {"refused", test_refused}, {"none", test_none})
+UNIT_SUITE(softgpu / memory / heap, {"limit", test_limit}, {"refused", test_refused},
+	{"none", test_none})

@@ -1,4 +1,7 @@
-/* softgpu/memory/host.c: pinned and registered memory: flags, bounds, and which of the two a pointer is. */
+/*
+ * softgpu/memory/host.c: pinned and registered memory: flags, bounds, and which of the two a
+ * pointer is.
+ */
 #include "files.h"
 
 static void test_alloc(void)
@@ -8,10 +11,15 @@ static void test_alloc(void)
 		unsigned flags;
 		CUresult result;
 	} table[] = {
-		{1, 0, CUDA_SUCCESS}, {4097, CU_MEMHOSTALLOC_PORTABLE, CUDA_SUCCESS}, {1, CU_MEMHOSTALLOC_WRITECOMBINED, CUDA_SUCCESS},
-		{1, 7, CUDA_SUCCESS}, {1, 8, CUDA_ERROR_INVALID_VALUE}, {0, 8, CUDA_ERROR_INVALID_VALUE},
-			{SIZE_MAX, 0, CUDA_ERROR_OUT_OF_MEMORY},
-		{SIZE_MAX - 4096, 0, CUDA_ERROR_OUT_OF_MEMORY}, {1ull << 62, 0, CUDA_ERROR_OUT_OF_MEMORY},
+		{1, 0, CUDA_SUCCESS},
+		{4097, CU_MEMHOSTALLOC_PORTABLE, CUDA_SUCCESS},
+		{1, CU_MEMHOSTALLOC_WRITECOMBINED, CUDA_SUCCESS},
+		{1, 7, CUDA_SUCCESS},
+		{1, 8, CUDA_ERROR_INVALID_VALUE},
+		{0, 8, CUDA_ERROR_INVALID_VALUE},
+		{SIZE_MAX, 0, CUDA_ERROR_OUT_OF_MEMORY},
+		{SIZE_MAX - 4096, 0, CUDA_ERROR_OUT_OF_MEMORY},
+		{1ull << 62, 0, CUDA_ERROR_OUT_OF_MEMORY},
 	};
 	test_context();
 	for (size_t i = 0; i < COUNT(table); i++) {
@@ -52,9 +60,12 @@ static void test_register(void)
 	CHECK_RESULT(cuMemHostRegister(p, 0, 0), CUDA_ERROR_INVALID_VALUE);
 	CHECK_RESULT(cuMemHostRegister(p, 1, 0x10), CUDA_ERROR_INVALID_VALUE);
 	CHECK_RESULT(cuMemHostRegister(p, SIZE_MAX, 0), CUDA_ERROR_INVALID_VALUE);
-	CHECK_RESULT(cuMemHostRegister((void *)(uintptr_t)(1ull << 60), 4096, 0), CUDA_ERROR_INVALID_VALUE);
-	CHECK_RESULT(cuMemHostRegister(p, 1, CU_MEMHOSTREGISTER_READ_ONLY), CUDA_ERROR_NOT_SUPPORTED);
-	CHECK_RESULT(cuMemHostRegister(p, 1, CU_MEMHOSTREGISTER_IOMEMORY), CUDA_ERROR_NOT_SUPPORTED);
+	CHECK_RESULT(cuMemHostRegister((void *)(uintptr_t)(1ull << 60), 4096, 0),
+		CUDA_ERROR_INVALID_VALUE);
+	CHECK_RESULT(
+		cuMemHostRegister(p, 1, CU_MEMHOSTREGISTER_READ_ONLY), CUDA_ERROR_NOT_SUPPORTED);
+	CHECK_RESULT(
+		cuMemHostRegister(p, 1, CU_MEMHOSTREGISTER_IOMEMORY), CUDA_ERROR_NOT_SUPPORTED);
 	OK(cuMemHostRegister(p, 5000, CU_MEMHOSTREGISTER_PORTABLE));
 	CHECK_RESULT(cuMemHostRegister(p + 4999, 1, 0), CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED);
 	OK(cuMemHostRegister(p + 5000, 1, 0));
@@ -94,4 +105,5 @@ static void test_end(void)
 	CHECK_RESULT(cuMemHostGetFlags(&flags, left), CUDA_ERROR_INVALID_VALUE);
 }
 
-UNIT_SUITE(softgpu/memory/host, {"alloc", test_alloc}, {"register", test_register}, {"end", test_end})
+UNIT_SUITE(softgpu / memory / host, {"alloc", test_alloc}, {"register", test_register},
+	{"end", test_end})

@@ -5,11 +5,18 @@
 /* What was compiled for another device does not load. */
 static void test_targets(void)
 {
-	static const struct { CUjit_option option; unsigned value; CUresult on_90, on_89; } targets[] = {
-		{CU_JIT_TARGET, 90, CUDA_SUCCESS, CUDA_ERROR_INVALID_SOURCE}, {CU_JIT_TARGET, 0x1005a, CUDA_SUCCESS, CUDA_ERROR_INVALID_SOURCE},
-		{CU_JIT_TARGET, 80, CUDA_ERROR_INVALID_SOURCE, CUDA_SUCCESS}, {CU_JIT_TARGET, 70, CUDA_ERROR_INVALID_PTX, CUDA_ERROR_INVALID_PTX},
-		{CU_JIT_TARGET, 0, CUDA_ERROR_INVALID_IMAGE, CUDA_ERROR_INVALID_IMAGE}, {CU_JIT_TARGET, 91, CUDA_ERROR_INVALID_VALUE, CUDA_ERROR_INVALID_VALUE},
-		{CU_JIT_NEW_SM3X_OPT, 0, CUDA_ERROR_INVALID_PTX, CUDA_ERROR_INVALID_PTX}, {CU_JIT_OPTIMIZATION_LEVEL, 4, CUDA_SUCCESS, CUDA_SUCCESS},
+	static const struct {
+		CUjit_option option;
+		unsigned value;
+		CUresult on_90, on_89;
+	} targets[] = {{CU_JIT_TARGET, 90, CUDA_SUCCESS, CUDA_ERROR_INVALID_SOURCE},
+		{CU_JIT_TARGET, 0x1005a, CUDA_SUCCESS, CUDA_ERROR_INVALID_SOURCE},
+		{CU_JIT_TARGET, 80, CUDA_ERROR_INVALID_SOURCE, CUDA_SUCCESS},
+		{CU_JIT_TARGET, 70, CUDA_ERROR_INVALID_PTX, CUDA_ERROR_INVALID_PTX},
+		{CU_JIT_TARGET, 0, CUDA_ERROR_INVALID_IMAGE, CUDA_ERROR_INVALID_IMAGE},
+		{CU_JIT_TARGET, 91, CUDA_ERROR_INVALID_VALUE, CUDA_ERROR_INVALID_VALUE},
+		{CU_JIT_NEW_SM3X_OPT, 0, CUDA_ERROR_INVALID_PTX, CUDA_ERROR_INVALID_PTX},
+		{CU_JIT_OPTIMIZATION_LEVEL, 4, CUDA_SUCCESS, CUDA_SUCCESS},
 		{CU_JIT_OPTIMIZATION_LEVEL, ~0u, CUDA_ERROR_INVALID_PTX, CUDA_ERROR_INVALID_PTX}};
 	struct ckt_jit jit;
 	for (size_t k = 0; k < sizeof(targets) / sizeof(targets[0]); k++) {
@@ -24,7 +31,10 @@ static void test_targets(void)
 	}
 }
 
-/* Who takes the log of errors is told there that nothing is for the device, and of nothing else there alone. */
+/*
+ * Who takes the log of errors is told there that nothing is for the device, and of nothing else
+ * there alone.
+ */
 static void test_tells(void)
 {
 	char log[16];
@@ -40,4 +50,4 @@ static void test_tells(void)
 	YES(!ckt_soft_jit_tells(&jit, CUDA_ERROR_NO_BINARY_FOR_GPU));
 }
 
-UNIT_SUITE(softgpu/module/jit, {"targets", test_targets}, {"tells", test_tells})
+UNIT_SUITE(softgpu / module / jit, {"targets", test_targets}, {"tells", test_tells})

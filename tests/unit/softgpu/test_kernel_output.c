@@ -1,4 +1,7 @@
-/* softgpu/module/kernel_output.c: text of kernels in its order, at a synchronisation or when the FIFO is full, to either descriptor. */
+/*
+ * softgpu/module/kernel_output.c: text of kernels in its order, at a synchronisation or when the
+ * FIFO is full, to either descriptor.
+ */
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -76,11 +79,21 @@ static void test_waits(void)
 	for (int i = 0; i < 5; i++) {
 		ckt_soft_output_write(c, fds[1], "x", 1);
 		switch (i) {
-		case 0: OK(cuCtxSynchronize()); break;
-		case 1: OK(cuStreamSynchronize(NULL)); break;
-		case 2: OK(cuEventSynchronize(event)); break;
-		case 3: files_word(p); break;
-		case 4: test_context(); break;	/* the context's end */
+		case 0:
+			OK(cuCtxSynchronize());
+			break;
+		case 1:
+			OK(cuStreamSynchronize(NULL));
+			break;
+		case 2:
+			OK(cuEventSynchronize(event));
+			break;
+		case 3:
+			files_word(p);
+			break;
+		case 4:
+			test_context();
+			break; /* the context's end */
 		}
 		IS(come(fds[0], text, sizeof(text)), 1);
 	}
@@ -88,4 +101,4 @@ static void test_waits(void)
 	close(fds[1]);
 }
 
-UNIT_SUITE(softgpu/module/kernel_output, {"order", test_order}, {"waits", test_waits})
+UNIT_SUITE(softgpu / module / kernel_output, {"order", test_order}, {"waits", test_waits})

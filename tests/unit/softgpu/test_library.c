@@ -1,12 +1,19 @@
-/* softgpu/module/library.c: libraries and kernels that belong to no context: loading, enumeration, settings by device, the end. */
+/*
+ * softgpu/module/library.c: libraries and kernels that belong to no context: loading, enumeration,
+ * settings by device, the end.
+ */
 #include <unistd.h>
 
 #include "files.h"
 
-/* A fat binary of machine code alone: who takes the log has the reason there, others on stderr when they ask for something, once. */
+/*
+ * A fat binary of machine code alone: who takes the log has the reason there, others on stderr when
+ * they ask for something, once.
+ */
 static void test_machine_code(void)
 {
-	static const unsigned char code[80] = {0x50, 0xed, 0x55, 0xba, 1, 0, 16, 0, 64, 0, 0, 0, 0, 0, 0, 0, 2, 0, 1, 1, 64, 0, 0, 0};
+	static const unsigned char code[80] = {0x50, 0xed, 0x55, 0xba, 1, 0, 16, 0, 64, 0, 0, 0, 0,
+		0, 0, 0, 2, 0, 1, 1, 64, 0, 0, 0};
 	char log[256] = "";
 	CUjit_option options[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
 	void *values[] = {log, (void *)sizeof(log)};
@@ -25,10 +32,13 @@ static void test_machine_code(void)
 	TEXT(files_caught(), "");
 	files_catch(2);
 	for (int i = 0; i < 3; i++)
-		CHECK_RESULT(cuLibraryGetKernel(&kernel, library, "kernel"), CUDA_ERROR_NO_BINARY_FOR_GPU);
+		CHECK_RESULT(cuLibraryGetKernel(&kernel, library, "kernel"),
+			CUDA_ERROR_NO_BINARY_FOR_GPU);
 	CHECK_RESULT(cuLibraryGetModule(&module, library), CUDA_ERROR_NO_BINARY_FOR_GPU);
 	OK(cuLibraryUnload(library));
-	const char *said = files_caught(), *line = strstr(said, "library not loaded: the fat binary holds machine code only");
+	const char *said = files_caught(),
+		   *line = strstr(
+			   said, "library not loaded: the fat binary holds machine code only");
 	YES(line && !strstr(line + 1, "library not loaded"));
 }
 
@@ -36,8 +46,9 @@ static void test_load(void)
 {
 	CUlibrary library;
 	OK(cuInit(0));
-	CUlibraryOption preserved = CU_LIBRARY_BINARY_IS_PRESERVED, table = CU_LIBRARY_HOST_UNIVERSAL_FUNCTION_AND_DATA_TABLE,
-		strange = (CUlibraryOption)77;
+	CUlibraryOption preserved = CU_LIBRARY_BINARY_IS_PRESERVED,
+			table = CU_LIBRARY_HOST_UNIVERSAL_FUNCTION_AND_DATA_TABLE,
+			strange = (CUlibraryOption)77;
 	void *value = (void *)1;
 	/* The reason is said once a process. */
 	static const struct {
@@ -45,15 +56,17 @@ static void test_load(void)
 		CUresult result;
 		bool again;
 	} images[] = {
-		{"", CUDA_ERROR_INVALID_IMAGE, false}, {"no PTX", CUDA_ERROR_INVALID_IMAGE, true},
-			{".version 8.0\n.target sm_80\nnonsense", CUDA_ERROR_INVALID_PTX, false},
+		{"", CUDA_ERROR_INVALID_IMAGE, false},
+		{"no PTX", CUDA_ERROR_INVALID_IMAGE, true},
+		{".version 8.0\n.target sm_80\nnonsense", CUDA_ERROR_INVALID_PTX, false},
 		{".version 8.0\n.target sm_90\n.address_size 64\n", CUDA_SUCCESS, false},
-			{".version 8.7\n.target sm_120\n", CUDA_ERROR_NO_BINARY_FOR_GPU, false},
-			{".version 8.7\n.target sm_120\n", CUDA_ERROR_NO_BINARY_FOR_GPU, true},
+		{".version 8.7\n.target sm_120\n", CUDA_ERROR_NO_BINARY_FOR_GPU, false},
+		{".version 8.7\n.target sm_120\n", CUDA_ERROR_NO_BINARY_FOR_GPU, true},
 	};
 	for (size_t i = 0; i < COUNT(images); i++) {
 		files_catch(2);
-		CUresult result = cuLibraryLoadData(&library, images[i].text, NULL, NULL, 0, NULL, NULL, 0);
+		CUresult result =
+			cuLibraryLoadData(&library, images[i].text, NULL, NULL, 0, NULL, NULL, 0);
 		const char *said = files_caught();
 		IS(result, images[i].result);
 		if (result == CUDA_SUCCESS)
@@ -73,19 +86,28 @@ static void test_load(void)
 	OK(cuLibraryLoadData(&library, empty, NULL, NULL, 0, NULL, NULL, 0));
 	CHECK_RESULT(cuLibraryGetKernel(&kernel, library, "kernel"), CUDA_ERROR_NO_BINARY_FOR_GPU);
 	CHECK_RESULT(cuLibraryGetModule(&module, library), CUDA_ERROR_NO_BINARY_FOR_GPU);
-	CHECK_RESULT(cuLibraryGetGlobal(&address, &size, library, "variable"), CUDA_ERROR_NO_BINARY_FOR_GPU);
+	CHECK_RESULT(cuLibraryGetGlobal(&address, &size, library, "variable"),
+		CUDA_ERROR_NO_BINARY_FOR_GPU);
 	OK(cuLibraryUnload(library));
 	test_machine_code();
 	OK(cuLibraryLoadData(&library, test_ptx, NULL, NULL, 0, &preserved, &value, 1));
 	OK(cuLibraryUnload(library));
-	CHECK_RESULT(cuLibraryLoadData(&library, test_ptx, NULL, NULL, 0, &table, &value, 1), CUDA_ERROR_NOT_SUPPORTED);
-	CHECK_RESULT(cuLibraryLoadData(&library, test_ptx, NULL, NULL, 0, &strange, &value, 1), CUDA_ERROR_INVALID_VALUE);
-	CHECK_RESULT(cuLibraryLoadData(&library, test_ptx, NULL, NULL, 0, NULL, NULL, 1), CUDA_ERROR_INVALID_VALUE);
-	CHECK_RESULT(cuLibraryLoadData(&library, NULL, NULL, NULL, 0, NULL, NULL, 0), CUDA_ERROR_INVALID_VALUE);
-	CHECK_RESULT(cuLibraryLoadData(NULL, test_ptx, NULL, NULL, 0, NULL, NULL, 0), CUDA_ERROR_INVALID_VALUE);
-	CHECK_RESULT(cuLibraryLoadFromFile(&library, "/nonexistent", NULL, NULL, 0, NULL, NULL, 0), CUDA_ERROR_FILE_NOT_FOUND);
-	CHECK_RESULT(cuLibraryLoadFromFile(&library, "/", NULL, NULL, 0, NULL, NULL, 0), CUDA_ERROR_FILE_NOT_FOUND);
-	CHECK_RESULT(cuLibraryLoadFromFile(&library, NULL, NULL, NULL, 0, NULL, NULL, 0), CUDA_ERROR_INVALID_VALUE);
+	CHECK_RESULT(cuLibraryLoadData(&library, test_ptx, NULL, NULL, 0, &table, &value, 1),
+		CUDA_ERROR_NOT_SUPPORTED);
+	CHECK_RESULT(cuLibraryLoadData(&library, test_ptx, NULL, NULL, 0, &strange, &value, 1),
+		CUDA_ERROR_INVALID_VALUE);
+	CHECK_RESULT(cuLibraryLoadData(&library, test_ptx, NULL, NULL, 0, NULL, NULL, 1),
+		CUDA_ERROR_INVALID_VALUE);
+	CHECK_RESULT(cuLibraryLoadData(&library, NULL, NULL, NULL, 0, NULL, NULL, 0),
+		CUDA_ERROR_INVALID_VALUE);
+	CHECK_RESULT(cuLibraryLoadData(NULL, test_ptx, NULL, NULL, 0, NULL, NULL, 0),
+		CUDA_ERROR_INVALID_VALUE);
+	CHECK_RESULT(cuLibraryLoadFromFile(&library, "/nonexistent", NULL, NULL, 0, NULL, NULL, 0),
+		CUDA_ERROR_FILE_NOT_FOUND);
+	CHECK_RESULT(cuLibraryLoadFromFile(&library, "/", NULL, NULL, 0, NULL, NULL, 0),
+		CUDA_ERROR_FILE_NOT_FOUND);
+	CHECK_RESULT(cuLibraryLoadFromFile(&library, NULL, NULL, NULL, 0, NULL, NULL, 0),
+		CUDA_ERROR_INVALID_VALUE);
 	char path[] = "/tmp/cricket-library-XXXXXX";
 	int fd = mkstemp(path);
 	IS(write(fd, test_ptx, strlen(test_ptx)), strlen(test_ptx));
@@ -147,7 +169,8 @@ static void test_settings(void)
 	OK(cuKernelSetAttribute(SHARED, 200000, kernel, 0));
 	OK(cuFuncGetAttribute(&value, SHARED, f));
 	IS(value, 200000);
-	CHECK_RESULT(cuKernelSetAttribute(SHARED, 200000, kernel, 1), CUDA_ERROR_INVALID_VALUE);	/* an 8.0 has 163 KiB */
+	/* an 8.0 has 163 KiB */
+	CHECK_RESULT(cuKernelSetAttribute(SHARED, 200000, kernel, 1), CUDA_ERROR_INVALID_VALUE);
 	OK(cuKernelSetAttribute(SHARED, 160000, kernel, 1));
 	CHECK_RESULT(cuKernelSetAttribute(SHARED, 1, kernel, 2), CUDA_ERROR_INVALID_DEVICE);
 	CHECK_RESULT(cuKernelGetAttribute(&value, SHARED, kernel, -1), CUDA_ERROR_INVALID_DEVICE);
@@ -164,13 +187,15 @@ static void test_settings(void)
 	IS(value, 80);
 	OK(cuKernelSetCacheConfig(kernel, CU_FUNC_CACHE_PREFER_L1, 0));
 	CHECK_RESULT(cuKernelSetCacheConfig(kernel, (CUfunc_cache)4, 0), CUDA_ERROR_INVALID_VALUE);
-	CHECK_RESULT(cuKernelSetCacheConfig(kernel, CU_FUNC_CACHE_PREFER_L1, 2), CUDA_ERROR_INVALID_DEVICE);
+	CHECK_RESULT(cuKernelSetCacheConfig(kernel, CU_FUNC_CACHE_PREFER_L1, 2),
+		CUDA_ERROR_INVALID_DEVICE);
 	files_second_end(second);
 	OK(cuCtxSetCurrent(primary));
 	CHECK_RESULT(cuKernelGetFunction(NULL, kernel), CUDA_ERROR_INVALID_VALUE);
 	/* The context's modules went with it; the library makes new ones. */
 	test_context();
-	CHECK_RESULT(cuKernelGetFunction(&f, (CUkernel)(uintptr_t)0x1230), CUDA_ERROR_INVALID_HANDLE);
+	CHECK_RESULT(
+		cuKernelGetFunction(&f, (CUkernel)(uintptr_t)0x1230), CUDA_ERROR_INVALID_HANDLE);
 	OK(cuKernelGetFunction(&f, kernel));
 	OK(cuFuncGetAttribute(&value, SHARED, f));
 	IS(value, 200000);
@@ -180,8 +205,9 @@ static void test_settings(void)
 
 static void test_variables(void)
 {
-	static const char text[] = PTX_HEADER ".visible .global .align 4 .u32 plain[3];\n"
-		".visible .global .attribute(.managed) .align 8 .u64 shared = 5;\n";
+	static const char text[] =
+		PTX_HEADER ".visible .global .align 4 .u32 plain[3];\n"
+			   ".visible .global .attribute(.managed) .align 8 .u64 shared = 5;\n";
 	CUlibrary library;
 	CUdeviceptr p = 0;
 	size_t size = 0;
@@ -202,4 +228,5 @@ static void test_variables(void)
 	CHECK_RESULT(cuLibraryGetGlobal(&p, &size, library, "plain"), CUDA_ERROR_INVALID_HANDLE);
 }
 
-UNIT_SUITE(softgpu/module/library, {"load", test_load}, {"kernels", test_kernels}, {"settings", test_settings}, {"variables", test_variables})
+UNIT_SUITE(softgpu / module / library, {"load", test_load}, {"kernels", test_kernels},
+	{"settings", test_settings}, {"variables", test_variables})

@@ -3,7 +3,8 @@
 
 #include "files.h"
 
-static const char caller[] = PTX_HEADER ".extern .global .align 4 .u32 shared;\n.visible .entry use(.param .u64 p)\n{\n"
+static const char caller[] = PTX_HEADER
+	".extern .global .align 4 .u32 shared;\n.visible .entry use(.param .u64 p)\n{\n"
 	".reg .b64 a; .reg .b32 r;\n"
 	"ld.param.u64 a, [p]; ld.global.u32 r, [shared]; st.global.u32 [a], r; ret;\n}\n";
 static const char owner[] = PTX_HEADER ".visible .global .align 4 .u32 shared = 41;\n";
@@ -23,14 +24,20 @@ static void test_inputs(void)
 	CHECK_RESULT(add(state, CU_JIT_INPUT_PTX, NULL, 5), CUDA_ERROR_INVALID_VALUE);
 	CHECK_RESULT(add(state, CU_JIT_INPUT_NVVM, caller, 5), CUDA_ERROR_NOT_SUPPORTED);
 	CHECK_RESULT(add(state, (CUjitInputType)77, caller, 5), CUDA_ERROR_NOT_SUPPORTED);
-	CHECK_RESULT(add(state, CU_JIT_INPUT_CUBIN, "\177ELF\2\1\1", 8), CUDA_ERROR_NO_BINARY_FOR_GPU);
+	CHECK_RESULT(
+		add(state, CU_JIT_INPUT_CUBIN, "\177ELF\2\1\1", 8), CUDA_ERROR_NO_BINARY_FOR_GPU);
 	CHECK_RESULT(add(state, CU_JIT_INPUT_FATBINARY, "neither", 8), CUDA_ERROR_INVALID_IMAGE);
-	OK(add(state, CU_JIT_INPUT_OBJECT, "\177ELF\2\1\1", 8));	/* one without device code */
-	CHECK_RESULT(cuLinkAddData(state, CU_JIT_INPUT_PTX, (void *)(uintptr_t)caller, sizeof(caller), NULL, 1, NULL, NULL),
+	/* one without device code */
+	OK(add(state, CU_JIT_INPUT_OBJECT, "\177ELF\2\1\1", 8));
+	CHECK_RESULT(cuLinkAddData(state, CU_JIT_INPUT_PTX, (void *)(uintptr_t)caller,
+			     sizeof(caller), NULL, 1, NULL, NULL),
 		CUDA_ERROR_INVALID_VALUE);
-	CHECK_RESULT(add((CUlinkState)(uintptr_t)0x1230, CU_JIT_INPUT_PTX, caller, sizeof(caller)), CUDA_ERROR_INVALID_HANDLE);
-	CHECK_RESULT(cuLinkAddFile(state, CU_JIT_INPUT_PTX, NULL, 0, NULL, NULL), CUDA_ERROR_INVALID_VALUE);
-	CHECK_RESULT(cuLinkAddFile(state, CU_JIT_INPUT_PTX, "/nonexistent", 0, NULL, NULL), CUDA_ERROR_FILE_NOT_FOUND);
+	CHECK_RESULT(add((CUlinkState)(uintptr_t)0x1230, CU_JIT_INPUT_PTX, caller, sizeof(caller)),
+		CUDA_ERROR_INVALID_HANDLE);
+	CHECK_RESULT(cuLinkAddFile(state, CU_JIT_INPUT_PTX, NULL, 0, NULL, NULL),
+		CUDA_ERROR_INVALID_VALUE);
+	CHECK_RESULT(cuLinkAddFile(state, CU_JIT_INPUT_PTX, "/nonexistent", 0, NULL, NULL),
+		CUDA_ERROR_FILE_NOT_FOUND);
 	void *image;
 	HAS(files_caught(), "link: ");
 	/* Nothing that counts was added: the image holds nothing, as an H200's does. */
@@ -91,15 +98,19 @@ static void test_made(void)
 	OK(cuMemFree(p));
 }
 
-/* A target below the device's is kept to; one above it is not, since nothing made for it would load. */
+/*
+ * A target below the device's is kept to; one above it is not, since nothing made for it would
+ * load.
+ */
 static void test_target(void)
 {
 	static const struct {
 		uintptr_t target;
 		CUresult for_sm_90;
-	} table[] = {{90, CUDA_SUCCESS}, {120, CUDA_SUCCESS}, {80, CUDA_ERROR_NO_BINARY_FOR_GPU}, {0x10000 + 90, CUDA_SUCCESS},
-		{0, CUDA_SUCCESS}};
-	static const char text[] = ".version 8.0\n.target sm_90\n.address_size 64\n.visible .entry k()\n{\nret;\n}\n";
+	} table[] = {{90, CUDA_SUCCESS}, {120, CUDA_SUCCESS}, {80, CUDA_ERROR_NO_BINARY_FOR_GPU},
+		{0x10000 + 90, CUDA_SUCCESS}, {0, CUDA_SUCCESS}};
+	static const char text[] =
+		".version 8.0\n.target sm_90\n.address_size 64\n.visible .entry k()\n{\nret;\n}\n";
 	test_context();
 	for (size_t i = 0; i < COUNT(table); i++) {
 		CUlinkState state;
@@ -112,4 +123,5 @@ static void test_target(void)
 	}
 }
 
-UNIT_SUITE(softgpu/module/link, {"inputs", test_inputs}, {"made", test_made}, {"target", test_target})
+UNIT_SUITE(softgpu / module / link, {"inputs", test_inputs}, {"made", test_made},
+	{"target", test_target})

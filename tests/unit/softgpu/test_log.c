@@ -1,4 +1,7 @@
-/* softgpu/context/log.c: whole lines on stderr, errno kept, debug lines only where they are asked for, a refusal once. */
+/*
+ * softgpu/context/log.c: whole lines on stderr, errno kept, debug lines only where they are asked
+ * for, a refusal once.
+ */
 #include <errno.h>
 #include <pthread.h>
 #include <unistd.h>
@@ -31,10 +34,11 @@ static void test_debug(void)
 	program[n > 0 ? n : 0] = '\0';
 	static const struct {
 		const char *level, *want;
-	} table[] = {{"debug", "cricket soft GPU: told 5\n"}, {"debug:file", "cricket soft GPU: told 5\n"}, {"info", ""}, {"", ""},
-		{"deb", ""}};
+	} table[] = {{"debug", "cricket soft GPU: told 5\n"},
+		{"debug:file", "cricket soft GPU: told 5\n"}, {"info", ""}, {"", ""}, {"deb", ""}};
 	for (size_t i = 0; i < COUNT(table); i++) {
-		snprintf(command, sizeof(command), "CRICKET_LOG=%s '%s' debug 2>&1", table[i].level, program);
+		snprintf(command, sizeof(command), "CRICKET_LOG=%s '%s' debug 2>&1", table[i].level,
+			program);
 		FILE *pipe = popen(command, "r");
 		line[fread(line, 1, sizeof(line) - 1, pipe)] = '\0';
 		IS(pclose(pipe), 0);
@@ -85,4 +89,5 @@ static void test_once(void)
 	}
 }
 
-UNIT_SUITE(softgpu/context/log, {"lines", test_lines}, {"debug", test_debug}, {"unsupported", test_unsupported}, {"once", test_once})
+UNIT_SUITE(softgpu / context / log, {"lines", test_lines}, {"debug", test_debug},
+	{"unsupported", test_unsupported}, {"once", test_once})

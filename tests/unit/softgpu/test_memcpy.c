@@ -1,4 +1,7 @@
-/* softgpu/memory/memcpy.c: the forms of copies: descriptors in two and three dimensions, arrays by bytes, peers. */
+/*
+ * softgpu/memory/memcpy.c: the forms of copies: descriptors in two and three dimensions, arrays by
+ * bytes, peers.
+ */
 #include "files.h"
 
 static CUdeviceptr memory;
@@ -18,32 +21,69 @@ static void test_descriptor(void)
 {
 	begin();
 	unsigned char host[1024];
-	const CUDA_MEMCPY3D good = {.srcMemoryType = CU_MEMORYTYPE_DEVICE, .srcDevice = memory, .srcPitch = 64, .srcHeight = 8,
-				    .dstMemoryType = CU_MEMORYTYPE_HOST, .dstHost = host, .dstPitch = 32, .dstHeight = 4,
-				    .WidthInBytes = 20, .Height = 4, .Depth = 3};
+	const CUDA_MEMCPY3D good = {.srcMemoryType = CU_MEMORYTYPE_DEVICE,
+		.srcDevice = memory,
+		.srcPitch = 64,
+		.srcHeight = 8,
+		.dstMemoryType = CU_MEMORYTYPE_HOST,
+		.dstHost = host,
+		.dstPitch = 32,
+		.dstHeight = 4,
+		.WidthInBytes = 20,
+		.Height = 4,
+		.Depth = 3};
 	OK(cuMemcpy3D(&good));
 	int wrong = 0;
 	for (unsigned z = 0; z < 3; z++)
 		for (unsigned y = 0; y < 4; y++)
-			wrong += memcmp(host + z * 128 + y * 32, pattern + z * 512 + y * 64, 20) != 0;
+			wrong += memcmp(host + z * 128 + y * 32, pattern + z * 512 + y * 64, 20) !=
+				0;
 	IS(wrong, 0);
 	for (unsigned i = 0; i < 14; i++) {
 		CUDA_MEMCPY3D bad = good;
 		switch (i) {
-		case 0: bad.srcMemoryType = (CUmemorytype)0; break;
-		case 1: bad.dstMemoryType = (CUmemorytype)5; break;
-		case 2: bad.srcPitch = 19; break;
-		case 3: bad.srcXInBytes = 45; break;	/* 45 + 20 > 64 */
-		case 4: bad.srcHeight = 3; break;
-		case 5: bad.srcY = 5; break;		/* 5 + 4 > 8 */
-		case 6: bad.srcLOD = 1; break;
-		case 7: bad.dstLOD = 1; break;
-		case 8: bad.srcDevice = 0; break;
-		case 9: bad.dstHost = NULL; break;
-		case 10: bad.srcZ = 6; break;		/* slices 6, 7 and 8 of 8 */
-		case 11: bad.srcXInBytes = SIZE_MAX - 4; break;
-		case 12: bad.srcZ = SIZE_MAX / 2; break;
-		case 13: bad.dstPitch = (size_t)INT32_MAX + 1; break;
+		case 0:
+			bad.srcMemoryType = (CUmemorytype)0;
+			break;
+		case 1:
+			bad.dstMemoryType = (CUmemorytype)5;
+			break;
+		case 2:
+			bad.srcPitch = 19;
+			break;
+		case 3:
+			bad.srcXInBytes = 45;
+			break; /* 45 + 20 > 64 */
+		case 4:
+			bad.srcHeight = 3;
+			break;
+		case 5:
+			bad.srcY = 5;
+			break; /* 5 + 4 > 8 */
+		case 6:
+			bad.srcLOD = 1;
+			break;
+		case 7:
+			bad.dstLOD = 1;
+			break;
+		case 8:
+			bad.srcDevice = 0;
+			break;
+		case 9:
+			bad.dstHost = NULL;
+			break;
+		case 10:
+			bad.srcZ = 6;
+			break; /* slices 6, 7 and 8 of 8 */
+		case 11:
+			bad.srcXInBytes = SIZE_MAX - 4;
+			break;
+		case 12:
+			bad.srcZ = SIZE_MAX / 2;
+			break;
+		case 13:
+			bad.dstPitch = (size_t)INT32_MAX + 1;
+			break;
 		}
 		CUresult result = cuMemcpy3D(&bad);
 		if (result != CUDA_ERROR_INVALID_VALUE)
@@ -54,8 +94,13 @@ static void test_descriptor(void)
 	CHECK_RESULT(cuMemcpy2D(NULL), CUDA_ERROR_INVALID_VALUE);
 	CHECK_RESULT(cuMemcpy3DPeer(NULL), CUDA_ERROR_INVALID_VALUE);
 	/* Without pitch and height: dense. */
-	CUDA_MEMCPY3D dense = {.srcMemoryType = CU_MEMORYTYPE_UNIFIED, .srcDevice = memory, .dstMemoryType = CU_MEMORYTYPE_UNIFIED,
-			       .dstDevice = (CUdeviceptr)(uintptr_t)host, .WidthInBytes = 10, .Height = 5, .Depth = 2};
+	CUDA_MEMCPY3D dense = {.srcMemoryType = CU_MEMORYTYPE_UNIFIED,
+		.srcDevice = memory,
+		.dstMemoryType = CU_MEMORYTYPE_UNIFIED,
+		.dstDevice = (CUdeviceptr)(uintptr_t)host,
+		.WidthInBytes = 10,
+		.Height = 5,
+		.Depth = 2};
 	memset(host, 0, sizeof(host));
 	OK(cuMemcpy3D(&dense));
 	IS(memcmp(host, pattern, 100), 0);
@@ -68,11 +113,12 @@ static void test_arrays(void)
 	begin();
 	CUarray array, second, none = (CUarray)(uintptr_t)0x1230;
 	unsigned char host[256];
-	CUDA_ARRAY_DESCRIPTOR desc = {.Width = 64, .Height = 2, .Format = CU_AD_FORMAT_UNSIGNED_INT8, .NumChannels = 1};
+	CUDA_ARRAY_DESCRIPTOR desc = {
+		.Width = 64, .Height = 2, .Format = CU_AD_FORMAT_UNSIGNED_INT8, .NumChannels = 1};
 	OK(cuArrayCreate(&array, &desc));
 	OK(cuArrayCreate(&second, &desc));
 	OK(cuMemcpyDtoA(array, 0, memory, 128));
-	OK(cuMemcpyHtoA(array, 60, pattern + 1000, 10));	/* over a row's end */
+	OK(cuMemcpyHtoA(array, 60, pattern + 1000, 10)); /* over a row's end */
 	OK(cuMemcpyAtoA(second, 1, array, 60, 67));
 	OK(cuMemcpyAtoH(host, second, 1, 67));
 	IS(memcmp(host, pattern + 1000, 10), 0);
@@ -93,8 +139,14 @@ static void test_arrays(void)
 	CHECK_RESULT(cuMemcpyAtoH(host, none, 0, 1), CUDA_ERROR_INVALID_HANDLE);
 	CHECK_RESULT(cuMemcpyHtoA(none, 0, host, 1), CUDA_ERROR_INVALID_HANDLE);
 	/* As boxes: out of the array in each direction. */
-	const CUDA_MEMCPY2D good = {.srcMemoryType = CU_MEMORYTYPE_ARRAY, .srcArray = array, .srcXInBytes = 54, .srcY = 1,
-				    .dstMemoryType = CU_MEMORYTYPE_HOST, .dstHost = host, .WidthInBytes = 10, .Height = 1};
+	const CUDA_MEMCPY2D good = {.srcMemoryType = CU_MEMORYTYPE_ARRAY,
+		.srcArray = array,
+		.srcXInBytes = 54,
+		.srcY = 1,
+		.dstMemoryType = CU_MEMORYTYPE_HOST,
+		.dstHost = host,
+		.WidthInBytes = 10,
+		.Height = 1};
 	CUDA_MEMCPY2D bad = good;
 	OK(cuMemcpy2D(&good));
 	IS(memcmp(host, pattern + 118, 10), 0);
@@ -128,18 +180,32 @@ static void test_peers(void)
 	OK(cuStreamSynchronize(NULL));
 	OK(cuMemcpyDtoH(host, there, 64));
 	IS(memcmp(host, pattern, 64), 0);
-	CUDA_MEMCPY3D_PEER box = {.srcContext = primary, .srcMemoryType = CU_MEMORYTYPE_DEVICE, .srcDevice = memory, .srcPitch = 100,
-				  .dstContext = second, .dstMemoryType = CU_MEMORYTYPE_DEVICE, .dstDevice = there, .dstPitch = 8,
-				    .srcHeight = 4, .dstHeight = 4,
-				  .WidthInBytes = 8, .Height = 2, .Depth = 2};
+	CUDA_MEMCPY3D_PEER box = {.srcContext = primary,
+		.srcMemoryType = CU_MEMORYTYPE_DEVICE,
+		.srcDevice = memory,
+		.srcPitch = 100,
+		.dstContext = second,
+		.dstMemoryType = CU_MEMORYTYPE_DEVICE,
+		.dstDevice = there,
+		.dstPitch = 8,
+		.srcHeight = 4,
+		.dstHeight = 4,
+		.WidthInBytes = 8,
+		.Height = 2,
+		.Depth = 2};
 	OK(cuMemcpy3DPeer(&box));
 	OK(cuMemcpyDtoH(host, there, 64));
-	IS(memcmp(host, pattern, 8) | memcmp(host + 8, pattern + 100, 8) | memcmp(host + 32, pattern + 400, 8), 0);
-	CHECK_RESULT(cuMemcpyPeer(there, (CUcontext)(uintptr_t)0x1230, memory, primary, 64), CUDA_ERROR_INVALID_CONTEXT);
-	CHECK_RESULT(cuMemcpyPeer(there, second, memory + 4090, primary, 64), CUDA_ERROR_INVALID_VALUE);
+	IS(memcmp(host, pattern, 8) | memcmp(host + 8, pattern + 100, 8) |
+			memcmp(host + 32, pattern + 400, 8),
+		0);
+	CHECK_RESULT(cuMemcpyPeer(there, (CUcontext)(uintptr_t)0x1230, memory, primary, 64),
+		CUDA_ERROR_INVALID_CONTEXT);
+	CHECK_RESULT(
+		cuMemcpyPeer(there, second, memory + 4090, primary, 64), CUDA_ERROR_INVALID_VALUE);
 	files_second_end(second);
 	CHECK_RESULT(cuMemcpyPeer(memory, second, memory, primary, 4), CUDA_ERROR_INVALID_CONTEXT);
 	CHECK_RESULT(cuMemcpy3DPeer(&box), CUDA_ERROR_INVALID_CONTEXT);
 }
 
-UNIT_SUITE(softgpu/memory/memcpy, {"descriptor", test_descriptor}, {"arrays", test_arrays}, {"peers", test_peers})
+UNIT_SUITE(softgpu / memory / memcpy, {"descriptor", test_descriptor}, {"arrays", test_arrays},
+	{"peers", test_peers})

@@ -1,4 +1,7 @@
-/* softgpu/memory/memmap.c: pages marked and unmarked, across leaves, and what lies outside the address space. */
+/*
+ * softgpu/memory/memmap.c: pages marked and unmarked, across leaves, and what lies outside the
+ * address space.
+ */
 #include <errno.h>
 
 #include "files.h"
@@ -8,7 +11,7 @@ enum { PAGE = 4096, RW = CKT_SOFT_PAGE_READ | CKT_SOFT_PAGE_WRITE };
 
 static void test_pages(void)
 {
-	uint64_t base = 77 * LEAF;	/* nothing of the process lies there */
+	uint64_t base = 77 * LEAF; /* nothing of the process lies there */
 	NO(ckt_soft_memmap_ok(base, 1, CKT_SOFT_PAGE_READ));
 	/* Every page that is touched, and no more. */
 	IS(ckt_soft_memmap_set(base + PAGE + 1, 2 * PAGE, RW), 0);
@@ -63,4 +66,5 @@ static void test_bounds(void)
 	NO(ckt_soft_memmap_page_ok(top - 1, CKT_SOFT_PAGE_READ));
 }
 
-UNIT_SUITE(softgpu/memory/memmap, {"pages", test_pages}, {"leaves", test_leaves}, {"bounds", test_bounds})
+UNIT_SUITE(softgpu / memory / memmap, {"pages", test_pages}, {"leaves", test_leaves},
+	{"bounds", test_bounds})

@@ -3,13 +3,18 @@
 
 #include "files.h"
 
-/* True where a stream that waits for the value at the word goes on.  Where it should, as long as that takes is waited for. */
-static bool passes(CUdeviceptr p, uint64_t have, uint64_t want, unsigned flags, bool wide, bool should)
+/*
+ * True where a stream that waits for the value at the word goes on.  Where it should, as long as
+ * that takes is waited for.
+ */
+static bool passes(
+	CUdeviceptr p, uint64_t have, uint64_t want, unsigned flags, bool wide, bool should)
 {
 	CUstream stream;
 	OK(wide ? cuMemcpyHtoD(p, &have, 8) : cuMemcpyHtoD(p, &(uint32_t){(uint32_t)have}, 4));
 	OK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
-	OK(wide ? cuStreamWaitValue64(stream, p, want, flags) : cuStreamWaitValue32(stream, p, (cuuint32_t)want, flags));
+	OK(wide ? cuStreamWaitValue64(stream, p, want, flags)
+		: cuStreamWaitValue32(stream, p, (cuuint32_t)want, flags));
 	CUresult result = CUDA_ERROR_NOT_READY;
 	for (int i = 0; (should || i < 20) && result == CUDA_ERROR_NOT_READY; i++) {
 		nanosleep(&(struct timespec){.tv_nsec = 500000}, NULL);
@@ -27,27 +32,45 @@ static bool passes(CUdeviceptr p, uint64_t have, uint64_t want, unsigned flags, 
 
 static void test_compare(void)
 {
-	enum { GEQ = CU_STREAM_WAIT_VALUE_GEQ, EQ = CU_STREAM_WAIT_VALUE_EQ, AND = CU_STREAM_WAIT_VALUE_AND,
-		NOR = CU_STREAM_WAIT_VALUE_NOR };
+	enum {
+		GEQ = CU_STREAM_WAIT_VALUE_GEQ,
+		EQ = CU_STREAM_WAIT_VALUE_EQ,
+		AND = CU_STREAM_WAIT_VALUE_AND,
+		NOR = CU_STREAM_WAIT_VALUE_NOR
+	};
 	static const struct {
 		uint64_t have, want;
 		unsigned flags;
 		bool wide, passes;
 	} table[] = {
-		{5, 5, GEQ, false, true}, {4, 5, GEQ, false, false}, {6, 5, GEQ, false, true},
+		{5, 5, GEQ, false, true},
+		{4, 5, GEQ, false, false},
+		{6, 5, GEQ, false, true},
 		/* Cyclic: counters may wrap. */
-		{1, 0xfffffffe, GEQ, false, true}, {0xfffffffe, 1, GEQ, false, false}, {0x80000000, 0, GEQ, false, false},
-		{1, ~0ull, GEQ, true, true}, {0x100000000, 1, GEQ, true, true},
-		{7, 7, EQ, false, true}, {7, 6, EQ, false, false}, {0x100000007, 7, EQ, true, false}, {7, 7, EQ, true, true},
-		{6, 4, AND, false, true}, {6, 1, AND, false, false}, {1ull << 40, 1ull << 40, AND, true, true}, {0, 1, AND, false, false},
-		{0xffffff00, 0xfe, NOR, false, true}, {0xffffff00, 0xff, NOR, false, false}, {~0ull, 0, NOR, true, false},
-			{0xffffffff, 0, NOR, true, true},
+		{1, 0xfffffffe, GEQ, false, true},
+		{0xfffffffe, 1, GEQ, false, false},
+		{0x80000000, 0, GEQ, false, false},
+		{1, ~0ull, GEQ, true, true},
+		{0x100000000, 1, GEQ, true, true},
+		{7, 7, EQ, false, true},
+		{7, 6, EQ, false, false},
+		{0x100000007, 7, EQ, true, false},
+		{7, 7, EQ, true, true},
+		{6, 4, AND, false, true},
+		{6, 1, AND, false, false},
+		{1ull << 40, 1ull << 40, AND, true, true},
+		{0, 1, AND, false, false},
+		{0xffffff00, 0xfe, NOR, false, true},
+		{0xffffff00, 0xff, NOR, false, false},
+		{~0ull, 0, NOR, true, false},
+		{0xffffffff, 0, NOR, true, true},
 	};
 	CUdeviceptr p;
 	test_context();
 	OK(cuMemAllocManaged(&p, 8, CU_MEM_ATTACH_GLOBAL));
 	for (size_t i = 0; i < COUNT(table); i++) {
-		bool good = passes(p, table[i].have, table[i].want, table[i].flags, table[i].wide, table[i].passes);
+		bool good = passes(p, table[i].have, table[i].want, table[i].flags, table[i].wide,
+			table[i].passes);
 		if (good != table[i].passes)
 			fprintf(stderr, "memop %zu\n", i);
 		IS(good, table[i].passes);
@@ -95,4 +118,5 @@ static void test_end(void)
 	OK(cuCtxDestroy(mine));
 }
 
-UNIT_SUITE(softgpu/stream/memop, {"compare", test_compare}, {"order", test_order}, {"end", test_end})
+UNIT_SUITE(softgpu / stream / memop, {"compare", test_compare}, {"order", test_order},
+	{"end", test_end})

@@ -1,4 +1,7 @@
-/* softgpu/memory/memory.c: allocation and its bounds, copies, sets, host memory, pointer attributes. */
+/*
+ * softgpu/memory/memory.c: allocation and its bounds, copies, sets, host memory, pointer
+ * attributes.
+ */
 #include "soft_test.h"
 
 static void test_bounds(void)
@@ -83,14 +86,29 @@ static void test_2d(void)
 	for (int y = 0; y < 10; y++)
 		for (int x = 0; x < 100; x++)
 			in[y][x] = (unsigned char)(y * 100 + x);
-	CUDA_MEMCPY2D up = {.srcMemoryType = CU_MEMORYTYPE_HOST, .srcHost = in, .srcPitch = 100, .dstMemoryType = CU_MEMORYTYPE_DEVICE,
-			    .dstDevice = p, .dstPitch = pitch, .WidthInBytes = 100, .Height = 10};
+	CUDA_MEMCPY2D up = {.srcMemoryType = CU_MEMORYTYPE_HOST,
+		.srcHost = in,
+		.srcPitch = 100,
+		.dstMemoryType = CU_MEMORYTYPE_DEVICE,
+		.dstDevice = p,
+		.dstPitch = pitch,
+		.WidthInBytes = 100,
+		.Height = 10};
 	OK(cuMemcpy2D(&up));
 	/* A window of 20 x 5 from (10, 3) to (1, 2). */
 	memset(out, 0, sizeof(out));
-	CUDA_MEMCPY2D down = {.srcMemoryType = CU_MEMORYTYPE_DEVICE, .srcDevice = p, .srcPitch = pitch, .srcXInBytes = 10, .srcY = 3,
-			      .dstMemoryType = CU_MEMORYTYPE_HOST, .dstHost = out, .dstPitch = 100, .dstXInBytes = 1, .dstY = 2,
-			      .WidthInBytes = 20, .Height = 5};
+	CUDA_MEMCPY2D down = {.srcMemoryType = CU_MEMORYTYPE_DEVICE,
+		.srcDevice = p,
+		.srcPitch = pitch,
+		.srcXInBytes = 10,
+		.srcY = 3,
+		.dstMemoryType = CU_MEMORYTYPE_HOST,
+		.dstHost = out,
+		.dstPitch = 100,
+		.dstXInBytes = 1,
+		.dstY = 2,
+		.WidthInBytes = 20,
+		.Height = 5};
 	OK(cuMemcpy2DUnaligned(&down));
 	int wrong = 0;
 	for (int y = 0; y < 10; y++)
@@ -102,9 +120,18 @@ static void test_2d(void)
 	down.srcPitch = 15;
 	CHECK_RESULT(cuMemcpy2D(&down), CUDA_ERROR_INVALID_VALUE);
 	/* 3D: the second slice of two. */
-	CUDA_MEMCPY3D box = {.srcMemoryType = CU_MEMORYTYPE_DEVICE, .srcDevice = p, .srcPitch = pitch, .srcHeight = 5, .srcZ = 1,
-			     .dstMemoryType = CU_MEMORYTYPE_HOST, .dstHost = out, .dstPitch = 100, .dstHeight = 5,
-			     .WidthInBytes = 100, .Height = 5, .Depth = 1};
+	CUDA_MEMCPY3D box = {.srcMemoryType = CU_MEMORYTYPE_DEVICE,
+		.srcDevice = p,
+		.srcPitch = pitch,
+		.srcHeight = 5,
+		.srcZ = 1,
+		.dstMemoryType = CU_MEMORYTYPE_HOST,
+		.dstHost = out,
+		.dstPitch = 100,
+		.dstHeight = 5,
+		.WidthInBytes = 100,
+		.Height = 5,
+		.Depth = 1};
 	OK(cuMemcpy3D(&box));
 	CU_ASSERT_EQUAL(memcmp(out[0], in[5], 500), 0);
 	OK(cuMemFree(p));
@@ -158,14 +185,16 @@ static void test_host(void)
 	memset(block, 3, 8192);
 	OK(cuMemHostRegister(block, 4000, 0));
 	OK(cuMemHostRegister(block + 4000, 4000, 0));
-	CHECK_RESULT(cuMemHostRegister(block + 100, 10, 0), CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED);
+	CHECK_RESULT(
+		cuMemHostRegister(block + 100, 10, 0), CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED);
 	OK(cuMemHostUnregister(block));
 	CHECK_RESULT(cuMemHostUnregister(block), CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED);
 	CUdeviceptr shared = (CUdeviceptr)(uintptr_t)block;
 	OK(cuMemsetD8(shared + 4000, 1, 96));
 	OK(cuMemHostUnregister(block + 4000));
 	CHECK_RESULT(cuMemsetD8(shared + 4000, 1, 96), CUDA_ERROR_INVALID_VALUE);
-	CHECK_RESULT(cuMemHostRegister((void *)(uintptr_t)0x10000, 4096, 0), CUDA_ERROR_INVALID_VALUE);
+	CHECK_RESULT(
+		cuMemHostRegister((void *)(uintptr_t)0x10000, 4096, 0), CUDA_ERROR_INVALID_VALUE);
 	free(block);
 }
 
@@ -183,13 +212,15 @@ static void test_pointers(void)
 	CU_ASSERT_PTR_EQUAL(of, context);
 	unsigned type = 77;
 	int ordinal = 77, local;
-	CUpointer_attribute names[] = {CU_POINTER_ATTRIBUTE_MEMORY_TYPE, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL};
+	CUpointer_attribute names[] = {
+		CU_POINTER_ATTRIBUTE_MEMORY_TYPE, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL};
 	void *values[] = {&type, &ordinal};
 	OK(cuPointerGetAttributes(2, names, values, (CUdeviceptr)(uintptr_t)&local));
 	CU_ASSERT_EQUAL(type, 0);
 	CU_ASSERT_EQUAL(ordinal, -2);
-	CHECK_RESULT(cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, (CUdeviceptr)(uintptr_t)&local),
-		     CUDA_ERROR_INVALID_VALUE);
+	CHECK_RESULT(cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE,
+			     (CUdeviceptr)(uintptr_t)&local),
+		CUDA_ERROR_INVALID_VALUE);
 	CUdeviceptr managed;
 	unsigned is_managed = 0;
 	OK(cuMemAllocManaged(&managed, 4096, CU_MEM_ATTACH_GLOBAL));
@@ -223,8 +254,14 @@ int main(void)
 {
 	setenv("CRICKET_SOFT_DEVICES", "12.0:64M", 1);
 	static const struct soft_test tests[] = {
-		{"bounds", test_bounds}, {"never another's bytes", test_never_anothers}, {"copies", test_copies}, {"2D and 3D", test_2d},
-		{"sets", test_sets},	 {"host memory", test_host}, {"pointers", test_pointers}, {"context's end", test_context_end},
+		{"bounds", test_bounds},
+		{"never another's bytes", test_never_anothers},
+		{"copies", test_copies},
+		{"2D and 3D", test_2d},
+		{"sets", test_sets},
+		{"host memory", test_host},
+		{"pointers", test_pointers},
+		{"context's end", test_context_end},
 	};
 	return RUN_TESTS("soft memory", tests);
 }

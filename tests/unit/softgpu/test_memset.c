@@ -6,7 +6,8 @@ enum { SIZE = 2048 };
 static CUdeviceptr memory;
 
 /* Does it with the library and by hand, and compares every byte. */
-static void both(unsigned unit, size_t offset, size_t pitch, uint32_t value, size_t width, size_t height, bool async)
+static void both(unsigned unit, size_t offset, size_t pitch, uint32_t value, size_t width,
+	size_t height, bool async)
 {
 	static unsigned char have[SIZE], want[SIZE];
 	CUdeviceptr at = memory + offset;
@@ -17,20 +18,23 @@ static void both(unsigned unit, size_t offset, size_t pitch, uint32_t value, siz
 		for (size_t x = 0; x < width; x++)
 			memcpy(want + offset + y * pitch + x * unit, &value, unit);
 	if (height == 1 && !async)
-		result = unit == 1 ? cuMemsetD8(at, (unsigned char)value, width) : unit == 2 ? cuMemsetD16(at, (unsigned short)value,
-			width) :
-			 cuMemsetD32(at, value, width);
+		result = unit == 1  ? cuMemsetD8(at, (unsigned char)value, width)
+			: unit == 2 ? cuMemsetD16(at, (unsigned short)value, width)
+				    : cuMemsetD32(at, value, width);
 	else if (height == 1)
-		result = unit == 1 ? cuMemsetD8Async(at, (unsigned char)value, width, NULL) :
-			 unit == 2 ? cuMemsetD16Async(at, (unsigned short)value, width, NULL) : cuMemsetD32Async(at, value, width, NULL);
+		result = unit == 1  ? cuMemsetD8Async(at, (unsigned char)value, width, NULL)
+			: unit == 2 ? cuMemsetD16Async(at, (unsigned short)value, width, NULL)
+				    : cuMemsetD32Async(at, value, width, NULL);
 	else if (!async)
-		result = unit == 1 ? cuMemsetD2D8(at, pitch, (unsigned char)value, width, height) :
-			 unit == 2 ? cuMemsetD2D16(at, pitch, (unsigned short)value, width, height) : cuMemsetD2D32(at, pitch, value,
-			    width, height);
+		result = unit == 1  ? cuMemsetD2D8(at, pitch, (unsigned char)value, width, height)
+			: unit == 2 ? cuMemsetD2D16(at, pitch, (unsigned short)value, width, height)
+				    : cuMemsetD2D32(at, pitch, value, width, height);
 	else
-		result = unit == 1 ? cuMemsetD2D8Async(at, pitch, (unsigned char)value, width, height, NULL) :
-			 unit == 2 ? cuMemsetD2D16Async(at, pitch, (unsigned short)value, width, height, NULL) :
-			 cuMemsetD2D32Async(at, pitch, value, width, height, NULL);
+		result = unit == 1
+			? cuMemsetD2D8Async(at, pitch, (unsigned char)value, width, height, NULL)
+			: unit == 2
+			? cuMemsetD2D16Async(at, pitch, (unsigned short)value, width, height, NULL)
+			: cuMemsetD2D32Async(at, pitch, value, width, height, NULL);
 	OK(result);
 	OK(cuMemcpyDtoH(have, memory, SIZE));
 	IS(memcmp(have, want, SIZE), 0);
@@ -61,16 +65,17 @@ static void test_refused(void)
 	CHECK_RESULT(cuMemsetD16(memory + 1, 0, 1), CUDA_ERROR_INVALID_VALUE);
 	CHECK_RESULT(cuMemsetD32(memory + 2, 0, 1), CUDA_ERROR_INVALID_VALUE);
 	CHECK_RESULT(cuMemsetD2D32(memory, 9, 0, 1, 2), CUDA_ERROR_INVALID_VALUE);
-	OK(cuMemsetD2D32(memory, 9, 0, 1, 1));	/* the pitch of one row does not matter */
+	OK(cuMemsetD2D32(memory, 9, 0, 1, 1)); /* the pitch of one row does not matter */
 	CHECK_RESULT(cuMemsetD2D8(memory, 8, 0, 9, 2), CUDA_ERROR_INVALID_VALUE);
 	CHECK_RESULT(cuMemsetD8(memory, 0, SIZE + 1), CUDA_ERROR_INVALID_VALUE);
 	CHECK_RESULT(cuMemsetD2D8(memory, SIZE, 0, 1, 2), CUDA_ERROR_INVALID_VALUE);
 	CHECK_RESULT(cuMemsetD32(memory, 0, SIZE_MAX / 4 + 1), CUDA_ERROR_INVALID_VALUE);
 	CHECK_RESULT(cuMemsetD2D8(memory, SIZE_MAX / 2, 0, 1, 4), CUDA_ERROR_INVALID_VALUE);
 	CHECK_RESULT(cuMemsetD8(0, 0, 1), CUDA_ERROR_INVALID_VALUE);
-	CHECK_RESULT(cuMemsetD8Async(memory, 0, 1, (CUstream)(uintptr_t)0x1230), CUDA_ERROR_INVALID_HANDLE);
+	CHECK_RESULT(cuMemsetD8Async(memory, 0, 1, (CUstream)(uintptr_t)0x1230),
+		CUDA_ERROR_INVALID_HANDLE);
 	OK(cuMemsetD8(0, 0, 0));
 	OK(cuMemFree(memory));
 }
 
-UNIT_SUITE(softgpu/memory/memset, {"forms", test_forms}, {"refused", test_refused})
+UNIT_SUITE(softgpu / memory / memset, {"forms", test_forms}, {"refused", test_refused})

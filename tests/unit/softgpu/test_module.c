@@ -1,4 +1,6 @@
-/* softgpu/module/module.c: modules, functions, launches, libraries, occupancy, what kernels print. */
+/*
+ * softgpu/module/module.c: modules, functions, launches, libraries, occupancy, what kernels print.
+ */
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -48,27 +50,36 @@ static void test_errors(void)
 	CUmodule module;
 	char log[256] = "untouched";
 	static const char unknown[] = PTX_HEADER ".visible .entry k()\n{\nbanana.b32;\nret;\n}\n";
-	CUjit_option options[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES, CU_JIT_WALL_TIME};
+	CUjit_option options[] = {
+		CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES, CU_JIT_WALL_TIME};
 	void *values[] = {log, (void *)sizeof(log), NULL};
-	CHECK_RESULT(cuModuleLoadDataEx(&module, unknown, 3, options, values), CUDA_ERROR_INVALID_PTX);
+	CHECK_RESULT(
+		cuModuleLoadDataEx(&module, unknown, 3, options, values), CUDA_ERROR_INVALID_PTX);
 	CU_ASSERT_PTR_NOT_NULL(strstr(log, "banana"));
-	CU_ASSERT_PTR_NOT_NULL(strstr(log, "6"));	/* its line */
+	CU_ASSERT_PTR_NOT_NULL(strstr(log, "6")); /* its line */
 	CU_ASSERT_EQUAL((size_t)values[1], strlen(log));
 	CHECK_RESULT(cuModuleLoadData(&module, "what is this"), CUDA_ERROR_INVALID_IMAGE);
 	CHECK_RESULT(cuModuleLoadData(&module, ""), CUDA_ERROR_INVALID_IMAGE);
-	CHECK_RESULT(cuModuleLoadData(&module, "\x7f" "ELF\2\1\1"), CUDA_ERROR_NO_BINARY_FOR_GPU);
+	CHECK_RESULT(cuModuleLoadData(&module,
+			     "\x7f"
+			     "ELF\2\1\1"),
+		CUDA_ERROR_NO_BINARY_FOR_GPU);
 	CHECK_RESULT(cuModuleLoadData(&module, NULL), CUDA_ERROR_INVALID_VALUE);
 	CHECK_RESULT(cuModuleLoad(&module, "/nonexistent.ptx"), CUDA_ERROR_FILE_NOT_FOUND);
-	CHECK_RESULT(cuModuleLoadData(&module, ".version 8.7\n.target sm_121\n.address_size 64\n"), CUDA_ERROR_NO_BINARY_FOR_GPU);
+	CHECK_RESULT(cuModuleLoadData(&module, ".version 8.7\n.target sm_121\n.address_size 64\n"),
+		CUDA_ERROR_NO_BINARY_FOR_GPU);
 	static const unsigned char empty[16] = {0x50, 0xed, 0x55, 0xba, 1, 0, 16, 0};
 	CHECK_RESULT(cuModuleLoadData(&module, empty), CUDA_ERROR_NO_BINARY_FOR_GPU);
 	/* A damaged container: its length reaches further than its entries make sense. */
-	static const unsigned char damaged[64] = {0x50, 0xed, 0x55, 0xba, 1, 0, 16, 0, 48,  0,   0,   0,
-						  0,    0,    0,    0,    1, 0, 1,  1, 255, 255, 255, 255};
+	static const unsigned char damaged[64] = {0x50, 0xed, 0x55, 0xba, 1, 0, 16, 0, 48, 0, 0, 0,
+		0, 0, 0, 0, 1, 0, 1, 1, 255, 255, 255, 255};
 	CHECK_RESULT(cuModuleLoadData(&module, damaged), CUDA_ERROR_NO_BINARY_FOR_GPU);
 }
 
-/* A kernel with an instruction that is refused is refused when it is asked for, others of its module run; said once a process. */
+/*
+ * A kernel with an instruction that is refused is refused when it is asked for, others of its
+ * module run; said once a process.
+ */
 static void test_refused_kernel(void)
 {
 	test_context();
@@ -78,7 +89,8 @@ static void test_refused_kernel(void)
 	CUfunction bad = NULL, good, list[2];
 	CUdeviceptr p;
 	unsigned n = 0;
-	static const char text[] = PTX_HEADER ".visible .entry bad()\n{\n.reg .b32 %r<2>;\nbanana.b32 %r1, 5;\nret;\n}\n"
+	static const char text[] = PTX_HEADER
+		".visible .entry bad()\n{\n.reg .b32 %r<2>;\nbanana.b32 %r1, 5;\nret;\n}\n"
 		".visible .entry good(.param .u64 p) { .reg .b64 %rd<2>; ld.param.u64 %rd1, [p]; st.global.u32 [%rd1], 7; ret; }\n";
 	char said[4096] = "";
 	int pipes[2], saved = dup(2);
@@ -96,15 +108,23 @@ static void test_refused_kernel(void)
 	CU_ASSERT_EQUAL(n, 2);
 	OK(cuModuleEnumerateFunctions(list, 2, module));
 	CHECK_RESULT(cuFuncLoad(list[0]), CUDA_ERROR_INVALID_PTX);
-	CHECK_RESULT(cuLaunchKernel(list[0], 1, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL), CUDA_ERROR_INVALID_PTX);
+	CHECK_RESULT(cuLaunchKernel(list[0], 1, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL),
+		CUDA_ERROR_INVALID_PTX);
 	OK(cuModuleGetFunction(&good, module, "good"));
 	OK(cuLaunchKernel(good, 1, 1, 1, 1, 1, 1, 0, NULL, params, NULL));
 	OK(cuMemcpyDtoH(&value, p, 4));
 	CUgraph graph;
 	CUgraphNode node;
-	CUDA_KERNEL_NODE_PARAMS params_of = {.func = list[0], .gridDimX = 1, .gridDimY = 1, .gridDimZ = 1, .blockDimX = 1, .blockDimY = 1, .blockDimZ = 1};
+	CUDA_KERNEL_NODE_PARAMS params_of = {.func = list[0],
+		.gridDimX = 1,
+		.gridDimY = 1,
+		.gridDimZ = 1,
+		.blockDimX = 1,
+		.blockDimY = 1,
+		.blockDimZ = 1};
 	OK(cuGraphCreate(&graph, 0));
-	CHECK_RESULT(cuGraphAddKernelNode(&node, graph, NULL, 0, &params_of), CUDA_ERROR_INVALID_PTX);
+	CHECK_RESULT(
+		cuGraphAddKernelNode(&node, graph, NULL, 0, &params_of), CUDA_ERROR_INVALID_PTX);
 	OK(cuGraphDestroy(graph));
 	OK(cuLibraryLoadData(&library, text, NULL, NULL, 0, NULL, NULL, 0));
 	CHECK_RESULT(cuLibraryGetKernel(&kernels[0], library, "bad"), CUDA_ERROR_INVALID_PTX);
@@ -125,7 +145,8 @@ static void test_refused_kernel(void)
 	const char *first = strstr(said, line);
 	CU_ASSERT_PTR_NOT_NULL(first);
 	CU_ASSERT_PTR_NOT_NULL(strstr(said, "unknown instruction 'banana': banana.b32 %r1, 5"));
-	CU_ASSERT(first && !strstr(first + 1, line));	/* the library's is the same, refused for the same */
+	/* the library's is the same, refused for the same */
+	CU_ASSERT(first && !strstr(first + 1, line));
 }
 
 static void test_launch_checks(void)
@@ -136,29 +157,49 @@ static void test_launch_checks(void)
 	int values[32] = {0};
 	OK(cuMemAlloc(&p, sizeof(values)));
 	void *params[] = {&p};
-	CHECK_RESULT(cuLaunchKernel(f, 0, 1, 1, 1, 1, 1, 0, NULL, params, NULL), CUDA_ERROR_INVALID_VALUE);
-	CHECK_RESULT(cuLaunchKernel(f, 1, 65536, 1, 1, 1, 1, 0, NULL, params, NULL), CUDA_ERROR_INVALID_VALUE);
-	CHECK_RESULT(cuLaunchKernel(f, 1, 1, 1, 1025, 1, 1, 0, NULL, params, NULL), CUDA_ERROR_INVALID_VALUE);
-	CHECK_RESULT(cuLaunchKernel(f, 1, 1, 1, 32, 64, 1, 0, NULL, params, NULL), CUDA_ERROR_INVALID_VALUE);
-	CHECK_RESULT(cuLaunchKernel(f, 1, 1, 1, 1, 1, 65, 0, NULL, params, NULL), CUDA_ERROR_INVALID_VALUE);
-	CHECK_RESULT(cuLaunchKernel(f, 1, 1, 1, 1, 1, 1, 49153, NULL, params, NULL), CUDA_ERROR_INVALID_VALUE);
-	CHECK_RESULT(cuLaunchKernel(NULL, 1, 1, 1, 1, 1, 1, 0, NULL, params, NULL), CUDA_ERROR_INVALID_HANDLE);
-	CHECK_RESULT(cuLaunchKernel(f, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL), CUDA_ERROR_INVALID_VALUE);
-	CHECK_RESULT(cuLaunchCooperativeKernel(f, 1 << 20, 1, 1, 32, 1, 1, 0, NULL, params), CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE);
+	CHECK_RESULT(cuLaunchKernel(f, 0, 1, 1, 1, 1, 1, 0, NULL, params, NULL),
+		CUDA_ERROR_INVALID_VALUE);
+	CHECK_RESULT(cuLaunchKernel(f, 1, 65536, 1, 1, 1, 1, 0, NULL, params, NULL),
+		CUDA_ERROR_INVALID_VALUE);
+	CHECK_RESULT(cuLaunchKernel(f, 1, 1, 1, 1025, 1, 1, 0, NULL, params, NULL),
+		CUDA_ERROR_INVALID_VALUE);
+	CHECK_RESULT(cuLaunchKernel(f, 1, 1, 1, 32, 64, 1, 0, NULL, params, NULL),
+		CUDA_ERROR_INVALID_VALUE);
+	CHECK_RESULT(cuLaunchKernel(f, 1, 1, 1, 1, 1, 65, 0, NULL, params, NULL),
+		CUDA_ERROR_INVALID_VALUE);
+	CHECK_RESULT(cuLaunchKernel(f, 1, 1, 1, 1, 1, 1, 49153, NULL, params, NULL),
+		CUDA_ERROR_INVALID_VALUE);
+	CHECK_RESULT(cuLaunchKernel(NULL, 1, 1, 1, 1, 1, 1, 0, NULL, params, NULL),
+		CUDA_ERROR_INVALID_HANDLE);
+	CHECK_RESULT(
+		cuLaunchKernel(f, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL), CUDA_ERROR_INVALID_VALUE);
+	CHECK_RESULT(cuLaunchCooperativeKernel(f, 1 << 20, 1, 1, 32, 1, 1, 0, NULL, params),
+		CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE);
 	/* More shared memory after asking for it, but not more than there is. */
 	OK(cuFuncSetAttribute(f, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, 60000));
 	OK(cuLaunchKernel(f, 1, 1, 1, 32, 1, 1, 60000, NULL, params, NULL));
-	CHECK_RESULT(cuFuncSetAttribute(f, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, 300 << 10), CUDA_ERROR_INVALID_VALUE);
+	CHECK_RESULT(
+		cuFuncSetAttribute(f, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, 300 << 10),
+		CUDA_ERROR_INVALID_VALUE);
 	/* Parameters in one buffer, and through cuLaunchKernelEx. */
 	size_t size = sizeof(p);
-	void *extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, &p, CU_LAUNCH_PARAM_BUFFER_SIZE, &size, CU_LAUNCH_PARAM_END};
+	void *extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, &p, CU_LAUNCH_PARAM_BUFFER_SIZE, &size,
+		CU_LAUNCH_PARAM_END};
 	OK(cuLaunchKernel(f, 1, 1, 1, 32, 1, 1, 0, NULL, NULL, extra));
 	size = 4;
-	CHECK_RESULT(cuLaunchKernel(f, 1, 1, 1, 32, 1, 1, 0, NULL, NULL, extra), CUDA_ERROR_INVALID_VALUE);
-	CUlaunchAttribute attributes[2] = {{.id = CU_LAUNCH_ATTRIBUTE_COOPERATIVE, .value = {.cooperative = 1}},
-					   {.id = CU_LAUNCH_ATTRIBUTE_PRIORITY}};
-	CUlaunchConfig config = {.gridDimX = 1, .gridDimY = 1, .gridDimZ = 1, .blockDimX = 32, .blockDimY = 1, .blockDimZ = 1,
-				 .attrs = attributes, .numAttrs = 2};
+	CHECK_RESULT(cuLaunchKernel(f, 1, 1, 1, 32, 1, 1, 0, NULL, NULL, extra),
+		CUDA_ERROR_INVALID_VALUE);
+	CUlaunchAttribute attributes[2] = {
+		{.id = CU_LAUNCH_ATTRIBUTE_COOPERATIVE, .value = {.cooperative = 1}},
+		{.id = CU_LAUNCH_ATTRIBUTE_PRIORITY}};
+	CUlaunchConfig config = {.gridDimX = 1,
+		.gridDimY = 1,
+		.gridDimZ = 1,
+		.blockDimX = 32,
+		.blockDimY = 1,
+		.blockDimZ = 1,
+		.attrs = attributes,
+		.numAttrs = 2};
 	OK(cuLaunchKernelEx(&config, f, params, NULL));
 	attributes[1].id = (CUlaunchAttributeID)999;
 	CHECK_RESULT(cuLaunchKernelEx(&config, f, params, NULL), CUDA_ERROR_INVALID_VALUE);
@@ -183,12 +224,13 @@ static void test_occupancy(void)
 	OK(cuOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, f, 256, 0));
 	CU_ASSERT_EQUAL(blocks, threads / 256);
 	OK(cuOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, f, 256, 40 << 10));
-	CU_ASSERT_EQUAL(blocks, 2);	/* 100 KiB of shared memory, 41 each */
+	CU_ASSERT_EQUAL(blocks, 2); /* 100 KiB of shared memory, 41 each */
 	OK(cuOccupancyMaxPotentialBlockSize(&grid, &block, f, NULL, 0, 0));
 	CU_ASSERT_EQUAL(grid * block, sm * threads);
 	OK(cuOccupancyAvailableDynamicSMemPerBlock(&shared, f, 2, 256));
 	CU_ASSERT_EQUAL(shared, 49 << 10);
-	CHECK_RESULT(cuOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, f, 0, 0), CUDA_ERROR_INVALID_VALUE);
+	CHECK_RESULT(cuOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, f, 0, 0),
+		CUDA_ERROR_INVALID_VALUE);
 }
 
 static void test_library(void)
@@ -232,7 +274,8 @@ static void test_library(void)
 	CHECK_RESULT(cuLibraryUnload(library), CUDA_ERROR_INVALID_HANDLE);
 	CHECK_RESULT(cuKernelGetFunction(&one, kernel), CUDA_ERROR_INVALID_HANDLE);
 	CHECK_RESULT(cuMemcpyDtoH(&value, counter_one, 4), CUDA_ERROR_INVALID_VALUE);
-	CHECK_RESULT(cuLibraryLoadData(&library, "nonsense", NULL, NULL, 0, NULL, NULL, 0), CUDA_ERROR_INVALID_IMAGE);
+	CHECK_RESULT(cuLibraryLoadData(&library, "nonsense", NULL, NULL, 0, NULL, NULL, 0),
+		CUDA_ERROR_INVALID_IMAGE);
 }
 
 static const char print_ptx[] = PTX_HEADER
@@ -276,8 +319,13 @@ static void test_printf(void)
 int main(void)
 {
 	static const struct soft_test tests[] = {
-		{"load", test_load},   {"errors", test_errors},	  {"refused kernel", test_refused_kernel}, {"launch checks", test_launch_checks}, {"occupancy", test_occupancy},
-		{"library", test_library}, {"printf", test_printf},
+		{"load", test_load},
+		{"errors", test_errors},
+		{"refused kernel", test_refused_kernel},
+		{"launch checks", test_launch_checks},
+		{"occupancy", test_occupancy},
+		{"library", test_library},
+		{"printf", test_printf},
 	};
 	return RUN_TESTS("soft module", tests);
 }

@@ -1,4 +1,7 @@
-/* softgpu/context/notify.c: whoever asked is told when an allocation leaves a device over its budget, and nobody else. */
+/*
+ * softgpu/context/notify.c: whoever asked is told when an allocation leaves a device over its
+ * budget, and nobody else.
+ */
 #include <pthread.h>
 #include <stdatomic.h>
 #include <unistd.h>
@@ -99,9 +102,12 @@ static void test_unregister_waits(void)
 static void test_wrong(void)
 {
 	CUasyncCallbackHandle handle;
-	CHECK_RESULT(cuDeviceRegisterAsyncNotification(99, notified, NULL, &handle), CUDA_ERROR_INVALID_DEVICE);
-	CHECK_RESULT(cuDeviceRegisterAsyncNotification(0, NULL, NULL, &handle), CUDA_ERROR_INVALID_VALUE);
-	CHECK_RESULT(cuDeviceRegisterAsyncNotification(0, notified, NULL, NULL), CUDA_ERROR_INVALID_VALUE);
+	CHECK_RESULT(cuDeviceRegisterAsyncNotification(99, notified, NULL, &handle),
+		CUDA_ERROR_INVALID_DEVICE);
+	CHECK_RESULT(cuDeviceRegisterAsyncNotification(0, NULL, NULL, &handle),
+		CUDA_ERROR_INVALID_VALUE);
+	CHECK_RESULT(cuDeviceRegisterAsyncNotification(0, notified, NULL, NULL),
+		CUDA_ERROR_INVALID_VALUE);
 	CHECK_RESULT(cuDeviceUnregisterAsyncNotification(99, NULL), CUDA_ERROR_INVALID_DEVICE);
 	CHECK_RESULT(cuDeviceUnregisterAsyncNotification(0, NULL), CUDA_ERROR_INVALID_VALUE);
 }
@@ -109,6 +115,7 @@ static void test_wrong(void)
 int main(void)
 {
 	setenv("CRICKET_SOFT_DEVICES", "12.0:256M:64M,12.0:256M", 1);
-	static const struct soft_test tests[] = {{"told", test_told}, {"unregister waits", test_unregister_waits}, {"wrong", test_wrong}};
+	static const struct soft_test tests[] = {{"told", test_told},
+		{"unregister waits", test_unregister_waits}, {"wrong", test_wrong}};
 	return RUN_TESTS("softgpu/notify", tests);
 }

@@ -1,4 +1,7 @@
-/* softgpu/context/object.c: handles that are never given out twice, kinds, references, and many threads. */
+/*
+ * softgpu/context/object.c: handles that are never given out twice, kinds, references, and many
+ * threads.
+ */
 #include <pthread.h>
 
 #include "files.h"
@@ -38,7 +41,8 @@ static void test_kinds(void)
 		ckt_soft_object_put(object);
 	}
 	IS(atomic_load(&destroyed), CKT_SOFT_KINDS - 1);
-	static const uint64_t strange[] = {0, 1, 2, CKT_SOFT_STREAM, UINT64_MAX, 1ull << 63 | CKT_SOFT_STREAM, 0xffffff0 | CKT_SOFT_STREAM};
+	static const uint64_t strange[] = {0, 1, 2, CKT_SOFT_STREAM, UINT64_MAX,
+		1ull << 63 | CKT_SOFT_STREAM, 0xffffff0 | CKT_SOFT_STREAM};
 	for (size_t i = 0; i < COUNT(strange); i++)
 		YES(!ckt_soft_object_get((void *)(uintptr_t)strange[i], CKT_SOFT_STREAM));
 	ckt_soft_object_put(NULL);
@@ -47,7 +51,7 @@ static void test_kinds(void)
 /* A slot is used again, its handle never. */
 static void test_again(void)
 {
-	enum { N = 600000 };	/* more than the generations of one slot */
+	enum { N = 600000 }; /* more than the generations of one slot */
 	struct ckt_soft_object *object = make(CKT_SOFT_EVENT);
 	void *first = ckt_soft_object_handle(object), *last = first;
 	unsigned same = 0;
@@ -84,14 +88,16 @@ static void *hammer(void *shared)
 {
 	_Atomic(void *) *handles = shared;
 	for (unsigned i = 0; i < 20000; i++) {
-		struct ckt_soft_object *found = ckt_soft_object_get(atomic_load(&handles[i % 8]), CKT_SOFT_EVENT);
+		struct ckt_soft_object *found =
+			ckt_soft_object_get(atomic_load(&handles[i % 8]), CKT_SOFT_EVENT);
 		if (found && i % 3 == 0 && ckt_soft_object_remove(found))
 			ckt_soft_object_put(found);
 		ckt_soft_object_put(found);
 		if (i % 5 == 0) {
 			struct ckt_soft_object *made = calloc(1, sizeof(*made));
 			ckt_soft_object_init(made, CKT_SOFT_EVENT, destroy);
-			void *before = atomic_exchange(&handles[i / 5 % 8], ckt_soft_object_handle(made));
+			void *before =
+				atomic_exchange(&handles[i / 5 % 8], ckt_soft_object_handle(made));
 			found = ckt_soft_object_get(before, CKT_SOFT_EVENT);
 			if (found && ckt_soft_object_remove(found))
 				ckt_soft_object_put(found);
@@ -120,4 +126,5 @@ static void test_threads(void)
 	IS(atomic_load(&destroyed), 3 * 4000);
 }
 
-UNIT_SUITE(softgpu/context/object, {"kinds", test_kinds}, {"again", test_again}, {"references", test_references}, {"threads", test_threads})
+UNIT_SUITE(softgpu / context / object, {"kinds", test_kinds}, {"again", test_again},
+	{"references", test_references}, {"threads", test_threads})

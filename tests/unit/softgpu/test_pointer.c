@@ -8,7 +8,8 @@ static void test_kinds(void)
 	CUdeviceptr device, managed, global;
 	CUmodule module;
 	size_t size;
-	static const char text[] = PTX_HEADER ".visible .global .attribute(.managed) .align 8 .u64 shared;\n";
+	static const char text[] =
+		PTX_HEADER ".visible .global .attribute(.managed) .align 8 .u64 shared;\n";
 	CUcontext context = test_context();
 	OK(cuMemAlloc(&device, 1000));
 	OK(cuMemAllocManaged(&managed, 1000, CU_MEM_ATTACH_GLOBAL));
@@ -54,9 +55,11 @@ static void test_kinds(void)
 			table[i].has_host ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE);
 		IS(value, table[i].has_host ? p : table[i].size);
 		OK(cuPointerGetAttribute(&id, CU_POINTER_ATTRIBUTE_BUFFER_ID, p));
-		OK(cuPointerGetAttribute(&id_of_base, CU_POINTER_ATTRIBUTE_BUFFER_ID, table[i].base));
+		OK(cuPointerGetAttribute(
+			&id_of_base, CU_POINTER_ATTRIBUTE_BUFFER_ID, table[i].base));
 		YES(id && id == id_of_base);
-		CHECK_RESULT(cuPointerGetAttribute(&value, CU_POINTER_ATTRIBUTE_RANGE_SIZE, table[i].base + table[i].size),
+		CHECK_RESULT(cuPointerGetAttribute(&value, CU_POINTER_ATTRIBUTE_RANGE_SIZE,
+				     table[i].base + table[i].size),
 			CUDA_ERROR_INVALID_VALUE);
 	}
 	OK(cuMemHostUnregister(registered + 8));
@@ -72,20 +75,26 @@ static void test_unknown(void)
 		CUpointer_attribute attribute;
 		CUresult result;
 	} table[] = {
-		{CU_POINTER_ATTRIBUTE_CONTEXT, CUDA_ERROR_INVALID_VALUE}, {CU_POINTER_ATTRIBUTE_MEMORY_TYPE, CUDA_ERROR_INVALID_VALUE},
+		{CU_POINTER_ATTRIBUTE_CONTEXT, CUDA_ERROR_INVALID_VALUE},
+		{CU_POINTER_ATTRIBUTE_MEMORY_TYPE, CUDA_ERROR_INVALID_VALUE},
 		{CU_POINTER_ATTRIBUTE_DEVICE_POINTER, CUDA_ERROR_INVALID_VALUE},
-			{CU_POINTER_ATTRIBUTE_HOST_POINTER, CUDA_ERROR_INVALID_VALUE},
-		{CU_POINTER_ATTRIBUTE_BUFFER_ID, CUDA_ERROR_INVALID_VALUE}, {CU_POINTER_ATTRIBUTE_IS_MANAGED, CUDA_ERROR_INVALID_VALUE},
-		{CU_POINTER_ATTRIBUTE_MAPPED, CUDA_ERROR_INVALID_VALUE}, {CU_POINTER_ATTRIBUTE_P2P_TOKENS, CUDA_ERROR_NOT_SUPPORTED},
-		{CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE, CUDA_ERROR_INVALID_VALUE}, {(CUpointer_attribute)0, CUDA_ERROR_INVALID_VALUE},
+		{CU_POINTER_ATTRIBUTE_HOST_POINTER, CUDA_ERROR_INVALID_VALUE},
+		{CU_POINTER_ATTRIBUTE_BUFFER_ID, CUDA_ERROR_INVALID_VALUE},
+		{CU_POINTER_ATTRIBUTE_IS_MANAGED, CUDA_ERROR_INVALID_VALUE},
+		{CU_POINTER_ATTRIBUTE_MAPPED, CUDA_ERROR_INVALID_VALUE},
+		{CU_POINTER_ATTRIBUTE_P2P_TOKENS, CUDA_ERROR_NOT_SUPPORTED},
+		{CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE, CUDA_ERROR_INVALID_VALUE},
+		{(CUpointer_attribute)0, CUDA_ERROR_INVALID_VALUE},
 		{(CUpointer_attribute)999, CUDA_ERROR_INVALID_VALUE},
 	};
 	for (size_t i = 0; i < COUNT(table); i++) {
 		value = 0;
-		CHECK_RESULT(cuPointerGetAttribute(&value, table[i].attribute, nowhere), table[i].result);
+		CHECK_RESULT(cuPointerGetAttribute(&value, table[i].attribute, nowhere),
+			table[i].result);
 		IS(value, 0);
 	}
-	CHECK_RESULT(cuPointerGetAttribute(NULL, CU_POINTER_ATTRIBUTE_IS_MANAGED, nowhere), CUDA_ERROR_INVALID_VALUE);
+	CHECK_RESULT(cuPointerGetAttribute(NULL, CU_POINTER_ATTRIBUTE_IS_MANAGED, nowhere),
+		CUDA_ERROR_INVALID_VALUE);
 }
 
 static void test_several(void)
@@ -95,7 +104,8 @@ static void test_several(void)
 		unsigned value, guard;
 	} type = {77, 0x5a5a5a5a}, managed = {77, 0x5a5a5a5a};
 	uint64_t size = 77;
-	CUpointer_attribute names[] = {CU_POINTER_ATTRIBUTE_MEMORY_TYPE, CU_POINTER_ATTRIBUTE_IS_MANAGED, CU_POINTER_ATTRIBUTE_RANGE_SIZE};
+	CUpointer_attribute names[] = {CU_POINTER_ATTRIBUTE_MEMORY_TYPE,
+		CU_POINTER_ATTRIBUTE_IS_MANAGED, CU_POINTER_ATTRIBUTE_RANGE_SIZE};
 	void *values[] = {&type, &managed, &size};
 	test_context();
 	OK(cuMemAlloc(&p, 1000));
@@ -119,10 +129,14 @@ static void test_several(void)
 	OK(cuPointerSetAttribute(&on, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, p + 10));
 	OK(cuPointerGetAttribute(&is, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, p));
 	IS(is, 1);
-	CHECK_RESULT(cuPointerSetAttribute(&on, CU_POINTER_ATTRIBUTE_IS_MANAGED, p), CUDA_ERROR_INVALID_VALUE);
-	CHECK_RESULT(cuPointerSetAttribute(&on, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, 0x1000), CUDA_ERROR_INVALID_VALUE);
-	CHECK_RESULT(cuPointerSetAttribute(NULL, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, p), CUDA_ERROR_INVALID_VALUE);
+	CHECK_RESULT(cuPointerSetAttribute(&on, CU_POINTER_ATTRIBUTE_IS_MANAGED, p),
+		CUDA_ERROR_INVALID_VALUE);
+	CHECK_RESULT(cuPointerSetAttribute(&on, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, 0x1000),
+		CUDA_ERROR_INVALID_VALUE);
+	CHECK_RESULT(cuPointerSetAttribute(NULL, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, p),
+		CUDA_ERROR_INVALID_VALUE);
 	OK(cuMemFree(p));
 }
 
-UNIT_SUITE(softgpu/memory/pointer, {"kinds", test_kinds}, {"unknown", test_unknown}, {"several", test_several})
+UNIT_SUITE(softgpu / memory / pointer, {"kinds", test_kinds}, {"unknown", test_unknown},
+	{"several", test_several})

@@ -1,11 +1,16 @@
-/* softgpu/memory/pool.c: what is freed on a stream is kept for it, what is not needed goes, memory that runs out, and the sums are right. */
+/*
+ * softgpu/memory/pool.c: what is freed on a stream is kept for it, what is not needed goes, memory
+ * that runs out, and the sums are right.
+ */
 #include "files.h"
 
-enum { MIB = 1 << 20, PAGE = 32 << 20 };	/* what an H200 reserves at once */
+enum { MIB = 1 << 20, PAGE = 32 << 20 }; /* what an H200 reserves at once */
 
 static CUmemoryPool pool_of(int device, size_t most, uint64_t threshold)
 {
-	CUmemPoolProps props = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED, .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = device}, .maxSize = most};
+	CUmemPoolProps props = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+		.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = device},
+		.maxSize = most};
 	CUmemoryPool pool = NULL;
 	OK(cuMemPoolCreate(&pool, &props));
 	OK(cuMemPoolSetAttribute(pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &threshold));
@@ -74,7 +79,9 @@ static void test_threshold(void)
 	OK(cuCtxSynchronize());
 	OK(cuMemGetInfo(&now, &total));
 	IS(now, before);
-	/* Memory of a pool that is gone goes with its free, and a context's end is as good as that. */
+	/*
+	 * Memory of a pool that is gone goes with its free, and a context's end is as good as that.
+	 */
 	OK(cuMemAllocFromPoolAsync(&a, MIB, pool, NULL));
 	OK(cuMemPoolDestroy(pool));
 	OK(cuMemFreeAsync(a, NULL));
@@ -119,7 +126,10 @@ static void test_full(void)
 	OK(cuMemPoolDestroy(large));
 }
 
-/* Memory that no pool has can be freed on a stream, too, and another device's pool needs no context there. */
+/*
+ * Memory that no pool has can be freed on a stream, too, and another device's pool needs no context
+ * there.
+ */
 static void test_others(void)
 {
 	CUdeviceptr a;
@@ -138,4 +148,5 @@ static void test_others(void)
 	OK(cuMemPoolDestroy(pool));
 }
 
-UNIT_SUITE(softgpu/memory/pool, {"kept", test_kept}, {"threshold", test_threshold}, {"full", test_full}, {"others", test_others})
+UNIT_SUITE(softgpu / memory / pool, {"kept", test_kept}, {"threshold", test_threshold},
+	{"full", test_full}, {"others", test_others})

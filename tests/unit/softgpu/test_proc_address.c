@@ -1,4 +1,7 @@
-/* softgpu/context/proc_address.c: which version of a function a program of some CUDA version gets, and what is no function. */
+/*
+ * softgpu/context/proc_address.c: which version of a function a program of some CUDA version gets,
+ * and what is no function.
+ */
 #include "files.h"
 #include "softgpu/gen.h"
 
@@ -13,14 +16,16 @@ static void test_versions(void)
 		cuuint64_t flags;
 		CUdriverProcAddressQueryResult status;
 	} table[] = {
-		{"cuInit", 13000, 0, CU_GET_PROC_ADDRESS_SUCCESS}, {"cuInit", 2000, 0, CU_GET_PROC_ADDRESS_SUCCESS},
+		{"cuInit", 13000, 0, CU_GET_PROC_ADDRESS_SUCCESS},
+		{"cuInit", 2000, 0, CU_GET_PROC_ADDRESS_SUCCESS},
 		{"cuInit", 1000, 0, CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT},
-			{"cuNothing", 13000, 0, CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND},
-		{"", 13000, 0, CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND}, {"cuLibraryLoadData", 11000, 0,
-			CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT},
+		{"cuNothing", 13000, 0, CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND},
+		{"", 13000, 0, CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND},
+		{"cuLibraryLoadData", 11000, 0, CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT},
 		{"cuLibraryLoadData", 12000, 0, CU_GET_PROC_ADDRESS_SUCCESS},
-			{"cuMemAlloc_v2", 13000, 0, CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND},
-		{"cuProfilerStart", 4000, 0, CU_GET_PROC_ADDRESS_SUCCESS}, {"cuMemcpyAsync", 13000, CU_GET_PROC_ADDRESS_LEGACY_STREAM,
+		{"cuMemAlloc_v2", 13000, 0, CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND},
+		{"cuProfilerStart", 4000, 0, CU_GET_PROC_ADDRESS_SUCCESS},
+		{"cuMemcpyAsync", 13000, CU_GET_PROC_ADDRESS_LEGACY_STREAM,
 			CU_GET_PROC_ADDRESS_SUCCESS},
 	};
 	for (size_t i = 0; i < COUNT(table); i++) {
@@ -38,10 +43,12 @@ static void test_versions(void)
 	OK(cuGetProcAddress("cuCtxCreate", &newer, 13000, 0, NULL));
 	OK(cuGetProcAddress("cuCtxCreate", &older, 3020, 0, NULL));
 	YES(newer && older && newer != older);
-	OK(cuGetProcAddress("cuMemcpyHtoDAsync", &own, 13000, CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM, NULL));
+	OK(cuGetProcAddress("cuMemcpyHtoDAsync", &own, 13000,
+		CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM, NULL));
 	OK(cuGetProcAddress("cuMemcpyHtoDAsync", &shared, 13000, 0, NULL));
 	YES(own && shared && own != shared);
-	OK(cuGetProcAddress("cuInit", &own, 13000, CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM, NULL));
+	OK(cuGetProcAddress(
+		"cuInit", &own, 13000, CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM, NULL));
 	YES(own == (void *)cuInit);
 }
 
@@ -68,9 +75,11 @@ static void test_table(void)
 		const struct ckt_soft_entry *e = &ckt_soft_entries[i];
 		wrong += !e->function || e->since < 2000 || e->since > CKT_SOFT_DRIVER_VERSION;
 		if (i)
-			wrong += strcmp(e[-1].name, e->name) > 0 || (!strcmp(e[-1].name, e->name) && e[-1].since >= e->since);
+			wrong += strcmp(e[-1].name, e->name) > 0 ||
+				(!strcmp(e[-1].name, e->name) && e[-1].since >= e->since);
 	}
 	IS(wrong, 0);
 }
 
-UNIT_SUITE(softgpu/context/proc_address, {"versions", test_versions}, {"refused", test_refused}, {"table", test_table})
+UNIT_SUITE(softgpu / context / proc_address, {"versions", test_versions}, {"refused", test_refused},
+	{"table", test_table})

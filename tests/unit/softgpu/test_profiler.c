@@ -1,4 +1,7 @@
-/* softgpu/context/profiler.c: accepted with a context, as a driver without a profiler does, and refused without a good one. */
+/*
+ * softgpu/context/profiler.c: accepted with a context, as a driver without a profiler does, and
+ * refused without a good one.
+ */
 #include <cudaProfiler.h>
 
 #include "files.h"
@@ -26,4 +29,4 @@ static void test_profiler(void)
 	test_context();
 }
 
-UNIT_SUITE(softgpu/context/profiler, {"profiler", test_profiler})
+UNIT_SUITE(softgpu / context / profiler, {"profiler", test_profiler})

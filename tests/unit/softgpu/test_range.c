@@ -1,4 +1,7 @@
-/* softgpu/memory/range.c: the table of ranges: overlap, kinds, edges, and a thousand changes against a plain list. */
+/*
+ * softgpu/memory/range.c: the table of ranges: overlap, kinds, edges, and a thousand changes
+ * against a plain list.
+ */
 #include "files.h"
 
 /* Addresses that no allocation of this process has. */
@@ -22,14 +25,15 @@ static void test_edges(void)
 	struct ckt_soft_range r;
 	IS(add(BASE, 16, CKT_SOFT_RANGE_DEVICE), CUDA_SUCCESS);
 	IS(add(BASE + 16, 1, CKT_SOFT_RANGE_HOST), CUDA_SUCCESS);
-	static const uint64_t taken[][2] = {{BASE, 16}, {BASE - 1, 2}, {BASE + 15, 1}, {BASE - 8, 64}, {BASE + 16, 1}, {BASE + 16, 100}};
+	static const uint64_t taken[][2] = {{BASE, 16}, {BASE - 1, 2}, {BASE + 15, 1},
+		{BASE - 8, 64}, {BASE + 16, 1}, {BASE + 16, 100}};
 	for (size_t i = 0; i < COUNT(taken); i++)
 		IS(add(taken[i][0], taken[i][1], CKT_SOFT_RANGE_DEVICE), CUDA_ERROR_INVALID_VALUE);
 	IS(add(BASE - 8, 8, CKT_SOFT_RANGE_DEVICE), CUDA_SUCCESS);
 	static const struct {
 		uint64_t at, base;
-	} found[] = {{BASE - 9, 0}, {BASE - 8, BASE - 8}, {BASE - 1, BASE - 8}, {BASE, BASE}, {BASE + 15, BASE}, {BASE + 16, BASE + 16},
-		{BASE + 17, 0}};
+	} found[] = {{BASE - 9, 0}, {BASE - 8, BASE - 8}, {BASE - 1, BASE - 8}, {BASE, BASE},
+		{BASE + 15, BASE}, {BASE + 16, BASE + 16}, {BASE + 17, 0}};
 	for (size_t i = 0; i < COUNT(found); i++) {
 		bool is = ckt_soft_range_find(found[i].at, &r);
 		IS(is, found[i].base != 0);
@@ -59,8 +63,8 @@ static void test_visit(void)
 	static const struct {
 		uint64_t base, size;
 		unsigned n;
-	} table[] = {{BASE, 1, 1}, {BASE + 49, 1, 1}, {BASE + 50, 50, 0}, {BASE + 50, 51, 1}, {BASE + 49, 52, 2}, {BASE, 1000, 4},
-		{BASE - 10, 10, 0}};
+	} table[] = {{BASE, 1, 1}, {BASE + 49, 1, 1}, {BASE + 50, 50, 0}, {BASE + 50, 51, 1},
+		{BASE + 49, 52, 2}, {BASE, 1000, 4}, {BASE - 10, 10, 0}};
 	for (size_t i = 0; i < COUNT(table); i++) {
 		unsigned n = 0;
 		ckt_soft_range_visit(table[i].base, table[i].size, count, &n);
@@ -101,7 +105,8 @@ static void test_model(void)
 		if (live[i])
 			wrong += !drop(BASE + 64 * i, ~0u);
 		else
-			wrong += add(BASE + 64 * i, 33 + i % 32, CKT_SOFT_RANGE_DEVICE) != CUDA_SUCCESS;
+			wrong += add(BASE + 64 * i, 33 + i % 32, CKT_SOFT_RANGE_DEVICE) !=
+				CUDA_SUCCESS;
 		live[i] = !live[i];
 		unsigned k = seed >> 8 & (N - 1);
 		bool found = ckt_soft_range_find(BASE + 64 * k + 32, &r);
@@ -113,4 +118,5 @@ static void test_model(void)
 			YES(drop(BASE + 64 * i, ~0u));
 }
 
-UNIT_SUITE(softgpu/memory/range, {"edges", test_edges}, {"visit", test_visit}, {"of a context", test_context_ranges}, {"model", test_model})
+UNIT_SUITE(softgpu / memory / range, {"edges", test_edges}, {"visit", test_visit},
+	{"of a context", test_context_ranges}, {"model", test_model})

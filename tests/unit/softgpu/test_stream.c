@@ -225,7 +225,8 @@ static void test_fault(void)
 	CHECK_RESULT(cuMemsetD32(kept, 0, 1), CUDA_ERROR_ILLEGAL_ADDRESS);
 	CHECK_RESULT(cuEventRecord(event, stream), CUDA_ERROR_ILLEGAL_ADDRESS);
 	CHECK_RESULT(cuCtxSynchronize(), CUDA_ERROR_ILLEGAL_ADDRESS);
-	CHECK_RESULT(cuLaunchKernel(touch, 1, 1, 1, 1, 1, 1, 0, stream, params, NULL), CUDA_ERROR_ILLEGAL_ADDRESS);
+	CHECK_RESULT(cuLaunchKernel(touch, 1, 1, 1, 1, 1, 1, 0, stream, params, NULL),
+		CUDA_ERROR_ILLEGAL_ADDRESS);
 	/* Another context is not touched, and a reset heals. */
 	CUcontext other;
 	OK(cuCtxCreate(&other, NULL, 0, 0));
@@ -298,8 +299,12 @@ static void test_threads(void)
 int main(void)
 {
 	static const struct soft_test tests[] = {
-		{"order", test_order},           {"concurrency", test_concurrency}, {"default stream", test_default_stream},
-		{"per thread", test_per_thread}, {"events", test_events},           {"fault", test_fault},
+		{"order", test_order},
+		{"concurrency", test_concurrency},
+		{"default stream", test_default_stream},
+		{"per thread", test_per_thread},
+		{"events", test_events},
+		{"fault", test_fault},
 		{"threads", test_threads},
 	};
 	return RUN_TESTS("soft stream", tests);

@@ -1,4 +1,7 @@
-/* softgpu/stream/stream_api.c: what a stream tells, attributes, callbacks, and handles that are none. */
+/*
+ * softgpu/stream/stream_api.c: what a stream tells, attributes, callbacks, and handles that are
+ * none.
+ */
 #include "files.h"
 
 static void test_told(void)
@@ -33,7 +36,10 @@ static void test_told(void)
 	CHECK_RESULT(cuStreamGetDevice(stream, NULL), CUDA_ERROR_INVALID_VALUE);
 	for (uintptr_t special = 0; special < 3; special++)
 		CHECK_RESULT(cuStreamDestroy((CUstream)special), CUDA_ERROR_INVALID_HANDLE);
-	/* Known by its handle while another context is current, too; the default stream is the current one's. */
+	/*
+	 * Known by its handle while another context is current, too; the default stream is the
+	 * current one's.
+	 */
 	CUcontext second = files_second();
 	OK(cuStreamSynchronize(stream));
 	OK(cuStreamGetCtx(stream, &of));
@@ -66,15 +72,21 @@ static void test_attributes(void)
 	IS(told.priority, -2);
 	OK(cuStreamGetPriority(b, &priority));
 	IS(priority, -2);
-	CHECK_RESULT(cuStreamSetAttribute(a, CU_STREAM_ATTRIBUTE_PRIORITY, NULL), CUDA_ERROR_INVALID_VALUE);
-	CHECK_RESULT(cuStreamGetAttribute(a, CU_STREAM_ATTRIBUTE_PRIORITY, NULL), CUDA_ERROR_INVALID_VALUE);
+	CHECK_RESULT(cuStreamSetAttribute(a, CU_STREAM_ATTRIBUTE_PRIORITY, NULL),
+		CUDA_ERROR_INVALID_VALUE);
+	CHECK_RESULT(cuStreamGetAttribute(a, CU_STREAM_ATTRIBUTE_PRIORITY, NULL),
+		CUDA_ERROR_INVALID_VALUE);
 	static const int strange[] = {-1, 0, CU_LAUNCH_ATTRIBUTE_COOPERATIVE, 31, 32, 1000};
 	for (size_t i = 0; i < COUNT(strange); i++) {
-		CHECK_RESULT(cuStreamSetAttribute(a, (CUstreamAttrID)strange[i], &value), CUDA_ERROR_INVALID_VALUE);
-		CHECK_RESULT(cuStreamGetAttribute(a, (CUstreamAttrID)strange[i], &told), CUDA_ERROR_INVALID_VALUE);
+		CHECK_RESULT(cuStreamSetAttribute(a, (CUstreamAttrID)strange[i], &value),
+			CUDA_ERROR_INVALID_VALUE);
+		CHECK_RESULT(cuStreamGetAttribute(a, (CUstreamAttrID)strange[i], &told),
+			CUDA_ERROR_INVALID_VALUE);
 	}
-	CHECK_RESULT(cuStreamCopyAttributes(b, (CUstream)(uintptr_t)0x1230), CUDA_ERROR_INVALID_HANDLE);
-	CHECK_RESULT(cuStreamCopyAttributes((CUstream)(uintptr_t)0x1230, b), CUDA_ERROR_INVALID_HANDLE);
+	CHECK_RESULT(
+		cuStreamCopyAttributes(b, (CUstream)(uintptr_t)0x1230), CUDA_ERROR_INVALID_HANDLE);
+	CHECK_RESULT(
+		cuStreamCopyAttributes((CUstream)(uintptr_t)0x1230, b), CUDA_ERROR_INVALID_HANDLE);
 	OK(cuStreamCopyAttributes(b, b));
 	OK(cuStreamDestroy(a));
 	OK(cuStreamDestroy(b));
@@ -113,7 +125,8 @@ static void test_callbacks(void)
 	CHECK_RESULT(cuStreamAddCallback(stream, back, &one, 1), CUDA_ERROR_INVALID_VALUE);
 	CHECK_RESULT(cuStreamAddCallback(stream, NULL, &one, 0), CUDA_ERROR_INVALID_VALUE);
 	CHECK_RESULT(cuLaunchHostFunc(stream, NULL, &one), CUDA_ERROR_INVALID_VALUE);
-	CHECK_RESULT(cuLaunchHostFunc((CUstream)(uintptr_t)0x1230, host, &one), CUDA_ERROR_INVALID_HANDLE);
+	CHECK_RESULT(cuLaunchHostFunc((CUstream)(uintptr_t)0x1230, host, &one),
+		CUDA_ERROR_INVALID_HANDLE);
 	IS(called.n, 11);
 	OK(cuStreamDestroy(stream));
 }
@@ -144,13 +157,15 @@ static void test_attach(void)
 	OK(cuMemAlloc(&plain, 8192));
 	OK(cuStreamAttachMemAsync(NULL, managed, 0, CU_MEM_ATTACH_GLOBAL));
 	OK(cuStreamAttachMemAsync(NULL, managed, 8192, CU_MEM_ATTACH_HOST));
-	CHECK_RESULT(cuStreamAttachMemAsync(NULL, managed, 8193, CU_MEM_ATTACH_HOST), CUDA_ERROR_INVALID_VALUE);
+	CHECK_RESULT(cuStreamAttachMemAsync(NULL, managed, 8193, CU_MEM_ATTACH_HOST),
+		CUDA_ERROR_INVALID_VALUE);
 	CHECK_RESULT(cuStreamAttachMemAsync(NULL, managed, 0, 3), CUDA_ERROR_INVALID_VALUE);
 	CHECK_RESULT(cuStreamAttachMemAsync(NULL, managed, 0, 0), CUDA_ERROR_INVALID_VALUE);
-	CHECK_RESULT(cuStreamAttachMemAsync(NULL, plain, 0, CU_MEM_ATTACH_GLOBAL), CUDA_ERROR_INVALID_VALUE);
+	CHECK_RESULT(cuStreamAttachMemAsync(NULL, plain, 0, CU_MEM_ATTACH_GLOBAL),
+		CUDA_ERROR_INVALID_VALUE);
 	OK(cuMemFree(managed));
 	OK(cuMemFree(plain));
 }
 
-UNIT_SUITE(softgpu/stream/stream_api, {"told", test_told}, {"attributes", test_attributes}, {"callbacks", test_callbacks},
-	   {"asking", test_asking}, {"attach", test_attach})
+UNIT_SUITE(softgpu / stream / stream_api, {"told", test_told}, {"attributes", test_attributes},
+	{"callbacks", test_callbacks}, {"asking", test_asking}, {"attach", test_attach})

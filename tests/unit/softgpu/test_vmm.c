@@ -4,9 +4,12 @@
 #include "soft_test.h"
 
 enum { PIECE = 2 << 20 };
-static const CUmemAllocationProp plain = {.type = CU_MEM_ALLOCATION_TYPE_PINNED, .location = {CU_MEM_LOCATION_TYPE_DEVICE, 0}};
-static const CUmemAccessDesc open_access = {{CU_MEM_LOCATION_TYPE_DEVICE, 0}, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
-static const CUmemAccessDesc read_access = {{CU_MEM_LOCATION_TYPE_DEVICE, 0}, CU_MEM_ACCESS_FLAGS_PROT_READ};
+static const CUmemAllocationProp plain = {
+	.type = CU_MEM_ALLOCATION_TYPE_PINNED, .location = {CU_MEM_LOCATION_TYPE_DEVICE, 0}};
+static const CUmemAccessDesc open_access = {
+	{CU_MEM_LOCATION_TYPE_DEVICE, 0}, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+static const CUmemAccessDesc read_access = {
+	{CU_MEM_LOCATION_TYPE_DEVICE, 0}, CU_MEM_ACCESS_FLAGS_PROT_READ};
 
 /* Where ThreadSanitizer leaves room for so large a range. */
 #ifdef __SANITIZE_THREAD__
@@ -67,7 +70,7 @@ static void test_map(void)
 	/* Unmapped and mapped again keeps its contents. */
 	OK(cuMemUnmap(va, PIECE));
 	CHECK_RESULT(cuMemcpyDtoH(&out, va, 4), CUDA_ERROR_INVALID_VALUE);
-	OK(cuMemUnmap(va, PIECE));	/* nothing is mapped there */
+	OK(cuMemUnmap(va, PIECE)); /* nothing is mapped there */
 	CHECK_RESULT(cuMemUnmap(va - PIECE, PIECE), CUDA_ERROR_INVALID_VALUE);
 	OK(cuMemMap(va, PIECE, 0, handle, 0));
 	OK(cuMemSetAccess(va, PIECE, &open_access, 1));
@@ -148,11 +151,14 @@ static void test_export(void)
 	CUdeviceptr va;
 	int fd = -1, in = 99, out = 0;
 	OK(cuMemCreate(&closed, PIECE, &plain, 0));
-	CHECK_RESULT(cuMemExportToShareableHandle(&fd, closed, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0), CUDA_ERROR_INVALID_VALUE);
+	CHECK_RESULT(cuMemExportToShareableHandle(
+			     &fd, closed, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0),
+		CUDA_ERROR_INVALID_VALUE);
 	OK(cuMemRelease(closed));
 	OK(cuMemCreate(&handle, PIECE, &prop, 0));
 	OK(cuMemExportToShareableHandle(&fd, handle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
-	OK(cuMemImportFromShareableHandle(&imported, (void *)(intptr_t)fd, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR));
+	OK(cuMemImportFromShareableHandle(
+		&imported, (void *)(intptr_t)fd, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR));
 	close(fd);
 	OK(cuMemAddressReserve(&va, 2 * PIECE, 0, 0, 0));
 	OK(cuMemMap(va, PIECE, 0, handle, 0));
@@ -195,8 +201,12 @@ int main(void)
 {
 	setenv("CRICKET_SOFT_DEVICES", "12.0:64M", 1);
 	static const struct soft_test tests[] = {
-		{"reserve", test_reserve}, {"map", test_map},	    {"bounds", test_bounds},
-		{"pieces", test_pieces},   {"export", test_export}, {"kernel", test_kernel},
+		{"reserve", test_reserve},
+		{"map", test_map},
+		{"bounds", test_bounds},
+		{"pieces", test_pieces},
+		{"export", test_export},
+		{"kernel", test_kernel},
 	};
 	return RUN_TESTS("soft vmm", tests);
 }

@@ -26,4 +26,4 @@ static void test_off(void)
 	OK(cuStreamSynchronize(gated));
 }
 
-UNIT_SUITE(softgpu/context/waits, {"words", test_words}, {"off", test_off})
+UNIT_SUITE(softgpu / context / waits, {"words", test_words}, {"off", test_off})

@@ -58,17 +58,18 @@ static size_t size_of(cudaDataType type)
 /* By the definition of the formats: sign, exponent, mantissa. */
 static double small_get(uint16_t bits, int mantissa_bits, int bias)
 {
-	int exponent = (bits & 0x7fff) >> mantissa_bits, mantissa = bits & ((1 << mantissa_bits) - 1), top = (0x7fff >> mantissa_bits);
-	double value = exponent == top ? (mantissa ? NAN : INFINITY) :
-		       exponent ? ldexp((1 << mantissa_bits) + mantissa, exponent - bias - mantissa_bits) :
-				  ldexp(mantissa, 1 - bias - mantissa_bits);
+	int exponent = (bits & 0x7fff) >> mantissa_bits,
+	    mantissa = bits & ((1 << mantissa_bits) - 1), top = (0x7fff >> mantissa_bits);
+	double value = exponent == top ? (mantissa ? NAN : INFINITY)
+		: exponent ? ldexp((1 << mantissa_bits) + mantissa, exponent - bias - mantissa_bits)
+			   : ldexp(mantissa, 1 - bias - mantissa_bits);
 	return bits & 0x8000 ? -value : value;
 }
 
 /* The nearest of all values of the format, by search: slow and plain. */
 static uint16_t small_set(double value, int mantissa_bits, int bias)
 {
-	uint16_t low = 0, high = 0x7fff & ~((1 << mantissa_bits) - 1);	/* zero and infinity */
+	uint16_t low = 0, high = 0x7fff & ~((1 << mantissa_bits) - 1); /* zero and infinity */
 	double magnitude = fabs(value);
 	if (value != value)
 		return 0x7fff;
@@ -79,11 +80,15 @@ static uint16_t small_set(double value, int mantissa_bits, int bias)
 		else
 			high = middle;
 	}
-	double below = small_get(low, mantissa_bits, bias), above = small_get(high, mantissa_bits, bias);
+	double below = small_get(low, mantissa_bits, bias),
+	       above = small_get(high, mantissa_bits, bias);
 	/* Infinity is where the next power of two would be. */
 	if (isinf(above))
 		above = ldexp(1, bias + 1);
-	uint16_t nearest = magnitude - below < above - magnitude ? low : magnitude - below > above - magnitude ? high : low & 1 ? high : low;
+	uint16_t nearest = magnitude - below < above - magnitude ? low
+		: magnitude - below > above - magnitude          ? high
+		: low & 1                                        ? high
+								 : low;
 	return (uint16_t)(nearest | (signbit(value) ? 0x8000 : 0));
 }
 
@@ -142,7 +147,8 @@ void lib_set(void *p, cudaDataType type, int64_t i, double complex value)
 
 void lib_set_nan(void *p, cudaDataType type, int64_t i)
 {
-	memset((char *)p + (size_t)i * size_of(type), type == CUDA_R_8I || type == CUDA_R_32I ? 0x55 : 0xff, size_of(type));
+	memset((char *)p + (size_t)i * size_of(type),
+		type == CUDA_R_8I || type == CUDA_R_32I ? 0x55 : 0xff, size_of(type));
 }
 
 double complex lib_op(double complex value, int op)
@@ -182,12 +188,15 @@ bool lib_same(const struct lib_array *array, double tolerance)
 {
 	OK(cuStreamSynchronize(lib_stream));
 	for (size_t i = 0; i < array->count + 1; i++) {
-		double complex is = lib_get(array->p, array->type, (int64_t)i), shall = lib_get(array->expected, array->type, (int64_t)i);
-		bool same = !memcmp(array->p + i * size_of(array->type), array->expected + i * size_of(array->type), size_of(array->type)) ||
-			    (tolerance > 0 ? near(is, shall, tolerance) : is == shall);
+		double complex is = lib_get(array->p, array->type, (int64_t)i),
+			       shall = lib_get(array->expected, array->type, (int64_t)i);
+		bool same =
+			!memcmp(array->p + i * size_of(array->type),
+				array->expected + i * size_of(array->type), size_of(array->type)) ||
+			(tolerance > 0 ? near(is, shall, tolerance) : is == shall);
 		if (!same) {
-			fprintf(stderr, "element %zu of type %d: %g%+gi, not %g%+gi\n", i, array->type, creal(is), cimag(is), creal(shall),
-				cimag(shall));
+			fprintf(stderr, "element %zu of type %d: %g%+gi, not %g%+gi\n", i,
+				array->type, creal(is), cimag(is), creal(shall), cimag(shall));
 			return false;
 		}
 	}

@@ -1,4 +1,7 @@
-/* softgpu/libs/cublas/call.c: when factors are read and work is done: both pointer modes, the stream's order, captures. */
+/*
+ * softgpu/libs/cublas/call.c: when factors are read and work is done: both pointer modes, the
+ * stream's order, captures.
+ */
 #include <stdatomic.h>
 #include <unistd.h>
 
@@ -18,7 +21,8 @@ static void CUDA_CB wait_at_gate(void *data)
 /* c = alpha * 2 * 3 + beta * c, of one number each. */
 static cublasStatus_t six(const float *alpha, const float *beta, float *abc)
 {
-	return cublasSgemm_v2(lib_handle, CUBLAS_OP_N, CUBLAS_OP_N, 1, 1, 1, alpha, abc, 1, abc + 1, 1, beta, abc + 2, 1);
+	return cublasSgemm_v2(lib_handle, CUBLAS_OP_N, CUBLAS_OP_N, 1, 1, 1, alpha, abc, 1, abc + 1,
+		1, beta, abc + 2, 1);
 }
 
 static float *numbers(float c)
@@ -99,7 +103,10 @@ static void test_order(void)
 	lib_end();
 }
 
-/* A graph runs what was captured as often as it is launched, also when the graph that was captured and the handle are gone. */
+/*
+ * A graph runs what was captured as often as it is launched, also when the graph that was captured
+ * and the handle are gone.
+ */
 static void test_capture(void)
 {
 	CUgraph graph, copy;
@@ -150,8 +157,8 @@ static void test_many_streams(void)
 		OK(cuLaunchHostFunc(streams[i], wait_at_gate, &gate));
 		OK(cublasSetStream_v2(lib_handle, (cudaStream_t)streams[i]));
 		for (int again = 0; again < 5; again++)
-			OK(cublasSgemm_v2(lib_handle, CUBLAS_OP_N, CUBLAS_OP_T, N, N, N, &one, (float *)a.p, N, (float *)a.p, N, &zero,
-					  (float *)c[i].p, N));
+			OK(cublasSgemm_v2(lib_handle, CUBLAS_OP_N, CUBLAS_OP_T, N, N, N, &one,
+				(float *)a.p, N, (float *)a.p, N, &zero, (float *)c[i].p, N));
 	}
 	atomic_store(&gate.open, 1);
 	for (int i = 0; i < STREAMS; i++)
@@ -170,5 +177,7 @@ static void test_many_streams(void)
 	lib_end();
 }
 
-UNIT_SUITE(call, {"factors on the host are those of the call", test_host_mode}, {"factors on the device those of the run", test_device_mode},
-	   {"in the stream's order", test_order}, {"captured", test_capture}, {"many streams", test_many_streams})
+UNIT_SUITE(call, {"factors on the host are those of the call", test_host_mode},
+	{"factors on the device those of the run", test_device_mode},
+	{"in the stream's order", test_order}, {"captured", test_capture},
+	{"many streams", test_many_streams})

@@ -1,4 +1,7 @@
-/* softgpu/libs/cublas/check.c: arguments that are refused, function by function, each by what is wrong with it. */
+/*
+ * softgpu/libs/cublas/check.c: arguments that are refused, function by function, each by what is
+ * wrong with it.
+ */
 #include "softlibs.h"
 
 #define BAD(call) IS(call, CUBLAS_STATUS_INVALID_VALUE)
@@ -15,8 +18,9 @@ static float f[64], one = 1;
 
 static void test_gemm(void)
 {
-#define GEMM(ta, tb, m, n, k, alpha, lda, ldb, beta, c, ldc)                                                                              \
-	cublasSgemm_v2(lib_handle, (cublasOperation_t)(ta), (cublasOperation_t)(tb), m, n, k, alpha, f, lda, f, ldb, beta, c, ldc)
+#define GEMM(ta, tb, m, n, k, alpha, lda, ldb, beta, c, ldc)                                  \
+	cublasSgemm_v2(lib_handle, (cublasOperation_t)(ta), (cublasOperation_t)(tb), m, n, k, \
+		alpha, f, lda, f, ldb, beta, c, ldc)
 	lib_begin();
 	NO_HANDLE(cublasSgemm_v2(NULL, N, N, 1, 1, 1, &one, f, 1, f, 1, &one, f, 1));
 	OK(GEMM(N, N, 2, 2, 2, &one, 2, 2, &one, f, 2));
@@ -36,9 +40,12 @@ static void test_gemm(void)
 	BAD(GEMM(N, N, 2, 2, 2, &one, 2, 2, NULL, f, 2));
 	BAD(GEMM(N, N, 2, 2, 2, &one, 2, 2, &one, NULL, 2));
 	OK(GEMM(N, N, 0, 2, 2, &one, 1, 2, &one, NULL, 1));
-	BAD(cublasSgemmStridedBatched(lib_handle, N, N, 1, 1, 1, &one, f, 1, 1, f, 1, 1, &one, f, 1, 1, -1));
-	OK(cublasSgemmStridedBatched(lib_handle, N, N, 1, 1, 1, &one, NULL, 1, 1, NULL, 1, 1, &one, NULL, 1, 1, 0));
-	NO_HANDLE(cublasSgemmStridedBatched(NULL, N, N, 1, 1, 1, &one, f, 1, 1, f, 1, 1, &one, f, 1, 1, 0));
+	BAD(cublasSgemmStridedBatched(
+		lib_handle, N, N, 1, 1, 1, &one, f, 1, 1, f, 1, 1, &one, f, 1, 1, -1));
+	OK(cublasSgemmStridedBatched(
+		lib_handle, N, N, 1, 1, 1, &one, NULL, 1, 1, NULL, 1, 1, &one, NULL, 1, 1, 0));
+	NO_HANDLE(cublasSgemmStridedBatched(
+		NULL, N, N, 1, 1, 1, &one, f, 1, 1, f, 1, 1, &one, f, 1, 1, 0));
 	lib_end();
 }
 
@@ -48,21 +55,30 @@ static void test_types(void)
 		cudaDataType a, b, c;
 		cublasComputeType_t compute;
 	} refused[] = {
-		{CUDA_R_16F, CUDA_R_16BF, CUDA_R_32F, CUBLAS_COMPUTE_32F},	{CUDA_R_32F, CUDA_R_32F, CUDA_R_16F, CUBLAS_COMPUTE_32F},
-		{CUDA_R_64F, CUDA_R_64F, CUDA_R_64F, CUBLAS_COMPUTE_32F},	{CUDA_R_32F, CUDA_R_32F, CUDA_R_32F, CUBLAS_COMPUTE_64F},
-		{CUDA_R_16BF, CUDA_R_16BF, CUDA_R_16BF, CUBLAS_COMPUTE_16F},	{CUDA_R_8I, CUDA_R_8I, CUDA_R_32F, CUBLAS_COMPUTE_32I},
-		{CUDA_R_8F_E4M3, CUDA_R_8F_E4M3, CUDA_R_32F, CUBLAS_COMPUTE_32F}, {CUDA_R_32F, CUDA_R_32F, CUDA_R_32F, (cublasComputeType_t)3},
+		{CUDA_R_16F, CUDA_R_16BF, CUDA_R_32F, CUBLAS_COMPUTE_32F},
+		{CUDA_R_32F, CUDA_R_32F, CUDA_R_16F, CUBLAS_COMPUTE_32F},
+		{CUDA_R_64F, CUDA_R_64F, CUDA_R_64F, CUBLAS_COMPUTE_32F},
+		{CUDA_R_32F, CUDA_R_32F, CUDA_R_32F, CUBLAS_COMPUTE_64F},
+		{CUDA_R_16BF, CUDA_R_16BF, CUDA_R_16BF, CUBLAS_COMPUTE_16F},
+		{CUDA_R_8I, CUDA_R_8I, CUDA_R_32F, CUBLAS_COMPUTE_32I},
+		{CUDA_R_8F_E4M3, CUDA_R_8F_E4M3, CUDA_R_32F, CUBLAS_COMPUTE_32F},
+		{CUDA_R_32F, CUDA_R_32F, CUDA_R_32F, (cublasComputeType_t)3},
 	};
 	lib_begin();
 	for (size_t i = 0; i < COUNT(refused); i++)
-		IS(cublasGemmEx(lib_handle, N, N, 1, 1, 1, &one, f, refused[i].a, 1, f, refused[i].b, 1, &one, f, refused[i].c, 1, refused[i].compute,
-				CUBLAS_GEMM_DEFAULT),
-		   CUBLAS_STATUS_NOT_SUPPORTED);
-	IS(cublasSgemmEx(lib_handle, N, N, 1, 1, 1, &one, f, CUDA_R_8F_E4M3, 1, f, CUDA_R_8F_E4M3, 1, &one, f, CUDA_R_8F_E4M3, 1),
-	   CUBLAS_STATUS_NOT_SUPPORTED);
+		IS(cublasGemmEx(lib_handle, N, N, 1, 1, 1, &one, f, refused[i].a, 1, f,
+			   refused[i].b, 1, &one, f, refused[i].c, 1, refused[i].compute,
+			   CUBLAS_GEMM_DEFAULT),
+			CUBLAS_STATUS_NOT_SUPPORTED);
+	IS(cublasSgemmEx(lib_handle, N, N, 1, 1, 1, &one, f, CUDA_R_8F_E4M3, 1, f, CUDA_R_8F_E4M3,
+		   1, &one, f, CUDA_R_8F_E4M3, 1),
+		CUBLAS_STATUS_NOT_SUPPORTED);
 	/* What no int counts, and what is not there. */
-	IS(cublasSgemm_v2_64(lib_handle, N, N, 1, 1, 1, &one, f, 1ll << 31, f, 1, &one, f, 1), CUBLAS_STATUS_NOT_SUPPORTED);
-	IS(cublasUint8gemmBias(lib_handle, N, N, N, 1, 1, 1, NULL, 0, 1, NULL, 0, 1, NULL, 0, 1, 0, 0), CUBLAS_STATUS_NOT_SUPPORTED);
+	IS(cublasSgemm_v2_64(lib_handle, N, N, 1, 1, 1, &one, f, 1ll << 31, f, 1, &one, f, 1),
+		CUBLAS_STATUS_NOT_SUPPORTED);
+	IS(cublasUint8gemmBias(
+		   lib_handle, N, N, N, 1, 1, 1, NULL, 0, 1, NULL, 0, 1, NULL, 0, 1, 0, 0),
+		CUBLAS_STATUS_NOT_SUPPORTED);
 	lib_end();
 }
 
@@ -114,7 +130,8 @@ static void test_level3(void)
 	BAD(cublasSsyr2k_v2(lib_handle, LOW, N, 3, 1, &one, f, 3, f, 2, &one, f, 3));
 	BAD(cublasSsyr2k_v2(lib_handle, LOW, N, 3, 1, &one, f, 3, f, 0, &one, f, 3));
 	BAD(cublasSsyrkx(lib_handle, LOW, N, -3, 1, &one, f, 3, f, 3, &one, f, 3));
-	BAD(cublasSsymm_v2(lib_handle, (cublasSideMode_t)2, LOW, 2, 2, &one, f, 2, f, 2, &one, f, 2));
+	BAD(cublasSsymm_v2(
+		lib_handle, (cublasSideMode_t)2, LOW, 2, 2, &one, f, 2, f, 2, &one, f, 2));
 	BAD(cublasSsymm_v2(lib_handle, CUBLAS_SIDE_RIGHT, LOW, 1, 3, &one, f, 2, f, 1, &one, f, 1));
 	BAD(cublasStrsm_v2(lib_handle, LEFT, LOW, N, NON, 3, 1, &one, f, 2, f, 3));
 	BAD(cublasStrsm_v2(lib_handle, LEFT, LOW, N, NON, 3, 1, &one, f, 3, f, 2));
@@ -130,4 +147,5 @@ static void test_level3(void)
 	lib_end();
 }
 
-UNIT_SUITE(check, {"products", test_gemm}, {"types", test_types}, {"level 2", test_level2}, {"level 3", test_level3})
+UNIT_SUITE(check, {"products", test_gemm}, {"types", test_types}, {"level 2", test_level2},
+	{"level 3", test_level3})

@@ -20,10 +20,12 @@ static void test_refused(void)
 	BAD(cublasSrotg_v2(lib_handle, f, f, f, NULL));
 	BAD(cublasSrotm_v2(lib_handle, 1, f, 1, f, 1, NULL));
 	BAD(cublasSrotmg_v2(lib_handle, f, f, f, NULL, f));
-	NOT(cublasAxpyEx(lib_handle, 1, &one, CUDA_R_32F, f, CUDA_R_16F, 1, f, CUDA_R_16F, 1, CUDA_R_64F));
+	NOT(cublasAxpyEx(
+		lib_handle, 1, &one, CUDA_R_32F, f, CUDA_R_16F, 1, f, CUDA_R_16F, 1, CUDA_R_64F));
 	NOT(cublasScalEx(lib_handle, 1, &one, CUDA_R_32F, f, CUDA_R_8I, 1, CUDA_R_32F));
 	NOT(cublasScalEx(lib_handle, 1, &one, CUDA_R_8F_E4M3, f, CUDA_R_32F, 1, CUDA_R_32F));
-	NOT(cublasDotEx(lib_handle, 1, f, CUDA_R_32F, 1, f, CUDA_C_32F, 1, f, CUDA_R_32F, CUDA_R_32F));
+	NOT(cublasDotEx(
+		lib_handle, 1, f, CUDA_R_32F, 1, f, CUDA_C_32F, 1, f, CUDA_R_32F, CUDA_R_32F));
 	NOT(cublasNrm2Ex(lib_handle, 1, f, CUDA_R_16F, 1, f, CUDA_R_16F, CUDA_R_16F));
 	NOT(cublasSnrm2_v2_64(lib_handle, 1ll << 31, f, 1, f));
 	lib_end();

@@ -1,4 +1,7 @@
-/* softgpu/libs/common/code.c: a library's code takes its place among variables, once a context and kind of work. */
+/*
+ * softgpu/libs/common/code.c: a library's code takes its place among variables, once a context and
+ * kind of work.
+ */
 #include "softgpu/libs/common/code.h"
 #include "softlibs.h"
 

@@ -29,10 +29,16 @@ static void test_between(void)
 		unsigned wrong = 0, top = t ? 0x7f80 : 0x7c00;
 		for (unsigned bits = 0; bits < top; bits++) {
 			uint16_t low = (uint16_t)bits, high = (uint16_t)(bits + 1), is, shall;
-			float a = (float)creal(lib_get(&low, type, 0)), b = bits + 1 == top ? (t ? INFINITY : 65536) : (float)creal(lib_get(&high, type, 0));
-			/* Half of a step above the greatest bfloat16 is greater than that in single precision, too. */
+			float a = (float)creal(lib_get(&low, type, 0)),
+			      b = bits + 1 == top ? (t ? INFINITY : 65536)
+						  : (float)creal(lib_get(&high, type, 0));
+			/*
+			 * Half of a step above the greatest bfloat16 is greater than that in single
+			 * precision, too.
+			 */
 			float middle = isinf(b) ? ldexpf(0x1.ffp0f, 127) : a + (b - a) / 2;
-			const float values[] = {nextafterf(middle, 0), middle, nextafterf(middle, INFINITY), -middle};
+			const float values[] = {nextafterf(middle, 0), middle,
+				nextafterf(middle, INFINITY), -middle};
 			for (size_t i = 0; i < COUNT(values); i++) {
 				ckt_blas_store(&is, type, 1, &values[i], CUDA_R_32F, 1);
 				lib_set(&shall, type, 0, values[i]);
@@ -63,7 +69,10 @@ static void test_complex(void)
 	const float from[] = {1, 2, 3, 4, 5, 6};
 	double to[4] = {0}, real[3];
 	float back[6] = {0};
-	/* Every second one; a number that has no imaginary part gets 0, and one that loses it keeps the real one. */
+	/*
+	 * Every second one; a number that has no imaginary part gets 0, and one that loses it keeps
+	 * the real one.
+	 */
 	ckt_blas_load(to, CUDA_C_64F, from, CUDA_C_32F, 2, 2);
 	YES(to[0] == 1 && to[1] == 2 && to[2] == 5 && to[3] == 6);
 	ckt_blas_load(to, CUDA_C_64F, from, CUDA_R_32F, 3, 2);
@@ -80,8 +89,14 @@ static void test_types(void)
 		cudaDataType type, compute;
 		size_t size;
 	} table[] = {
-		{CUDA_R_8I, CUDA_R_64F, 1},	{CUDA_R_16F, CUDA_R_32F, 2},	{CUDA_R_16BF, CUDA_R_32F, 2},	{CUDA_R_32F, CUDA_R_32F, 4},
-		{CUDA_R_32I, CUDA_R_64F, 4},	{CUDA_R_64F, CUDA_R_64F, 8},	{CUDA_C_32F, CUDA_C_32F, 8},	{CUDA_C_64F, CUDA_C_64F, 16},
+		{CUDA_R_8I, CUDA_R_64F, 1},
+		{CUDA_R_16F, CUDA_R_32F, 2},
+		{CUDA_R_16BF, CUDA_R_32F, 2},
+		{CUDA_R_32F, CUDA_R_32F, 4},
+		{CUDA_R_32I, CUDA_R_64F, 4},
+		{CUDA_R_64F, CUDA_R_64F, 8},
+		{CUDA_C_32F, CUDA_C_32F, 8},
+		{CUDA_C_64F, CUDA_C_64F, 16},
 	};
 	for (size_t i = 0; i < COUNT(table); i++) {
 		IS(ckt_blas_type_size(table[i].type), table[i].size);
@@ -101,5 +116,7 @@ static void test_types(void)
 	YES(value[0] == 1.5);
 }
 
-UNIT_SUITE(convert, {"every half, there and back", test_every_half}, {"to the nearest, and even", test_between},
-	   {"whole numbers are saturated", test_whole_numbers}, {"complex", test_complex}, {"types and factors", test_types})
+UNIT_SUITE(convert, {"every half, there and back", test_every_half},
+	{"to the nearest, and even", test_between},
+	{"whole numbers are saturated", test_whole_numbers}, {"complex", test_complex},
+	{"types and factors", test_types})

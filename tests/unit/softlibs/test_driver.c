@@ -6,7 +6,8 @@ static void test_found(void)
 {
 	YES(ckt_softlib_driver() != NULL);
 	YES(ckt_softlib_driver() == ckt_softlib_driver());
-	YES(ckt_softlib_driver()->launch_host_func == (PFN_cuLaunchHostFunc_v10000)cuLaunchHostFunc);
+	YES(ckt_softlib_driver()->launch_host_func ==
+		(PFN_cuLaunchHostFunc_v10000)cuLaunchHostFunc);
 }
 
 static void test_context(void)
@@ -63,10 +64,12 @@ static void test_enqueue(void)
 	/* A wait in a capture ends it, and work is refused from there on. */
 	OK(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_RELAXED));
 	YES(ckt_softlib_wait(stream) != CUDA_SUCCESS);
-	IS(ckt_softlib_enqueue(stream, add, &arguments, sizeof arguments), CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+	IS(ckt_softlib_enqueue(stream, add, &arguments, sizeof arguments),
+		CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
 	YES(cuStreamEndCapture(stream, &graph) != CUDA_SUCCESS);
 	IS(number, 7878);
-	YES(ckt_softlib_enqueue((CUstream)(uintptr_t)0x1234567, add, &arguments, sizeof arguments) != CUDA_SUCCESS);
+	YES(ckt_softlib_enqueue((CUstream)(uintptr_t)0x1234567, add, &arguments,
+		    sizeof arguments) != CUDA_SUCCESS);
 	OK(cuStreamDestroy(stream));
 	lib_end();
 }
@@ -84,4 +87,5 @@ static void test_failures(void)
 	ckt_softlib_unsupported("a function of the test's");
 }
 
-UNIT_SUITE(driver, {"found", test_found}, {"context", test_context}, {"work on a stream", test_enqueue}, {"failures", test_failures})
+UNIT_SUITE(driver, {"found", test_found}, {"context", test_context},
+	{"work on a stream", test_enqueue}, {"failures", test_failures})

@@ -23,14 +23,19 @@ static void setting_make(struct setting *s, cudaDataType type)
 	s->bias = lib_array(type, M * BATCH);
 	s->aux = lib_array(type, 64 * N * BATCH);
 	s->job = (struct ckt_blas_job){
-		.m = M, .n = N, .k = K, .batch = BATCH,
+		.m = M,
+		.n = N,
+		.k = K,
+		.batch = BATCH,
 		.A = {.p = s->a.p, .type = type, .ld = M, .stride = M * K},
 		.B = {.p = s->b.p, .type = type, .ld = K, .stride = K * N},
 		.C = {.p = s->d.p, .type = type, .ld = M, .stride = M * N},
-		.alpha = {.type = CUDA_R_64F, .value.d = {1}}, .beta = {.type = CUDA_R_64F},
+		.alpha = {.type = CUDA_R_64F, .value.d = {1}},
+		.beta = {.type = CUDA_R_64F},
 		.epilogue = &s->epilogue,
 	};
-	s->epilogue = (struct ckt_blas_epilogue){.bias = {.p = s->bias.p, .type = type, .stride = M}};
+	s->epilogue =
+		(struct ckt_blas_epilogue){.bias = {.p = s->bias.p, .type = type, .stride = M}};
 }
 
 static void setting_end(struct setting *s)
@@ -47,7 +52,8 @@ static double sum(const struct setting *s, int e, int i, int j)
 {
 	double total = 0;
 	for (int l = 0; l < K; l++)
-		total += creal(lib_get(s->a.p, s->a.type, e * M * K + i + l * M) * lib_get(s->b.p, s->b.type, e * K * N + l + j * K));
+		total += creal(lib_get(s->a.p, s->a.type, e * M * K + i + l * M) *
+			lib_get(s->b.p, s->b.type, e * K * N + l + j * K));
 	return total;
 }
 
@@ -60,16 +66,24 @@ static void forward(cudaDataType type, int function, bool bias, bool keep)
 	s.epilogue.bias_use = bias ? CKT_BLAS_BIAS : CKT_BLAS_NO_BIAS;
 	bool mask = function == CKT_BLAS_RELU;
 	if (keep)
-		s.epilogue.aux = (struct ckt_blas_operand){.p = s.aux.p, .type = type, .ld = mask ? 128 : M + 1, .stride = mask ? 128 * N : 32};
+		s.epilogue.aux = (struct ckt_blas_operand){.p = s.aux.p,
+			.type = type,
+			.ld = mask ? 128 : M + 1,
+			.stride = mask ? 128 * N : 32};
 	for (int e = 0; e < BATCH; e++)
 		for (int j = 0; j < N; j++)
 			for (int i = 0; i < M; i++) {
-				double x = sum(&s, e, i, j) + (bias ? creal(lib_get(s.bias.p, type, e * M + i)) : 0);
-				double y = function == CKT_BLAS_RELU ? (x > 0 ? x : 0) : function == CKT_BLAS_GELU ? gelu(x) : x;
+				double x = sum(&s, e, i, j) +
+					(bias ? creal(lib_get(s.bias.p, type, e * M + i)) : 0);
+				double y = function == CKT_BLAS_RELU ? (x > 0 ? x : 0)
+					: function == CKT_BLAS_GELU  ? gelu(x)
+								     : x;
 				lib_set(s.d.expected, type, e * M * N + i + j * M, y);
 				if (keep && mask) {
-					uint8_t *byte = (uint8_t *)s.aux.expected + (e * 128 * N + j * 128) / 8;
-					byte[i / 8] = (uint8_t)((byte[i / 8] & ~(1 << i % 8)) | (x > 0) << i % 8);
+					uint8_t *byte = (uint8_t *)s.aux.expected +
+						(e * 128 * N + j * 128) / 8;
+					byte[i / 8] = (uint8_t)((byte[i / 8] & ~(1 << i % 8)) |
+						(x > 0) << i % 8);
 				} else if (keep) {
 					lib_set(s.aux.expected, type, e * 32 + i + j * (M + 1), x);
 				}
@@ -100,16 +114,21 @@ static void test_gelu(void)
 	for (int e = 0; e < BATCH; e++)
 		for (int j = 0; j < N; j++)
 			for (int i = 0; i < M; i++)
-				lib_set(s.d.expected, CUDA_R_64F, e * M * N + i + j * M, gelu(sum(&s, e, i, j)));
+				lib_set(s.d.expected, CUDA_R_64F, e * M * N + i + j * M,
+					gelu(sum(&s, e, i, j)));
 	OK(ckt_blas_matmul(&s.job));
 	YES(lib_same(&s.d, 1e-12));
 	s.epilogue.function = CKT_BLAS_DGELU;
-	s.epilogue.aux = (struct ckt_blas_operand){.p = s.aux.p, .type = CUDA_R_64F, .ld = M, .stride = M * N};
+	s.epilogue.aux = (struct ckt_blas_operand){
+		.p = s.aux.p, .type = CUDA_R_64F, .ld = M, .stride = M * N};
 	for (int e = 0; e < BATCH; e++)
 		for (int j = 0; j < N; j++)
 			for (int i = 0; i < M; i++) {
-				double x = creal(lib_get(s.aux.p, CUDA_R_64F, e * M * N + i + j * M)), h = 1e-5;
-				lib_set(s.d.expected, CUDA_R_64F, e * M * N + i + j * M, sum(&s, e, i, j) * (gelu(x + h) - gelu(x - h)) / (2 * h));
+				double x = creal(
+					       lib_get(s.aux.p, CUDA_R_64F, e * M * N + i + j * M)),
+				       h = 1e-5;
+				lib_set(s.d.expected, CUDA_R_64F, e * M * N + i + j * M,
+					sum(&s, e, i, j) * (gelu(x + h) - gelu(x - h)) / (2 * h));
 			}
 	OK(ckt_blas_matmul(&s.job));
 	YES(lib_same(&s.d, 1e-7));
@@ -123,12 +142,15 @@ static void test_drelu(void)
 	setting_make(&s, CUDA_R_32F);
 	s.epilogue.function = CKT_BLAS_DRELU;
 	s.epilogue.bias_use = CKT_BLAS_GRADIENT_D;
-	s.epilogue.aux = (struct ckt_blas_operand){.p = s.aux.p, .type = CUDA_R_32F, .ld = 128, .stride = 128 * N};
+	s.epilogue.aux = (struct ckt_blas_operand){
+		.p = s.aux.p, .type = CUDA_R_32F, .ld = 128, .stride = 128 * N};
 	for (int e = 0; e < BATCH; e++)
 		for (int i = 0; i < M; i++) {
 			double total = 0;
 			for (int j = 0; j < N; j++) {
-				bool bit = ((uint8_t *)s.aux.p)[(e * 128 * N + j * 128 + i) / 8] >> i % 8 & 1;
+				bool bit = ((uint8_t *)s.aux.p)[(e * 128 * N + j * 128 + i) / 8] >>
+						i % 8 &
+					1;
 				double y = bit ? sum(&s, e, i, j) : 0;
 				lib_set(s.d.expected, CUDA_R_32F, e * M * N + i + j * M, y);
 				total += y;
@@ -151,7 +173,10 @@ static void test_gradients(void)
 		struct ckt_blas_operand *from = of_b ? &s.job.B : &s.job.A;
 		const struct lib_array *array = of_b ? &s.b : &s.a;
 		int rows = of_b ? K : M, columns = of_b ? N : K, count = of_b ? N : M;
-		/* The same numbers lie otherwise: the product is another, the sums follow the layout. */
+		/*
+		 * The same numbers lie otherwise: the product is another, the sums follow the
+		 * layout.
+		 */
 		from->row = row;
 		from->ld = row != transposed ? columns : rows;
 		*(of_b ? &s.job.transb : &s.job.transa) = transposed ? CKT_BLAS_T : CKT_BLAS_N;
@@ -161,8 +186,10 @@ static void test_gradients(void)
 				double total = 0;
 				for (int l = 0; l < K; l++) {
 					int i = of_b ? l : c, j = of_b ? c : l;
-					int64_t at = row != transposed ? i * from->ld + j : i + j * from->ld;
-					total += creal(lib_get(array->p, CUDA_R_32F, e * from->stride + at));
+					int64_t at = row != transposed ? i * from->ld + j
+								       : i + j * from->ld;
+					total += creal(lib_get(
+						array->p, CUDA_R_32F, e * from->stride + at));
 				}
 				lib_set(s.bias.expected, CUDA_R_32F, e * M + c, total);
 			}
@@ -172,5 +199,6 @@ static void test_gradients(void)
 	}
 }
 
-UNIT_SUITE(epilogue, {"bias, ReLU and GELU, and what is kept", test_forward}, {"GELU and its slope", test_gelu},
-	   {"backward of ReLU", test_drelu}, {"gradients of a bias", test_gradients})
+UNIT_SUITE(epilogue, {"bias, ReLU and GELU, and what is kept", test_forward},
+	{"GELU and its slope", test_gelu}, {"backward of ReLU", test_drelu},
+	{"gradients of a bias", test_gradients})

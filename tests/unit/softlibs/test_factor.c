@@ -14,7 +14,8 @@ static struct batch batch(cudaDataType type)
 	struct batch b = {.all = lib_array(type, LD * LD * BATCH)};
 	OK(cuMemAlloc(&b.list, BATCH * sizeof(void *)));
 	for (int i = 0; i < BATCH; i++)
-		((char **)(uintptr_t)b.list)[i] = b.all.p + (size_t)(i * LD * LD) * ckt_blas_type_size(type);
+		((char **)(uintptr_t)b.list)[i] =
+			b.all.p + (size_t)(i * LD * LD) * ckt_blas_type_size(type);
 	return b;
 }
 
@@ -100,23 +101,26 @@ static void strengthen(struct batch *a)
 static void one_lu(cudaDataType type, bool with_pivot)
 {
 	CUdeviceptr pivots, infos;
-	int *pivot = ints(&pivots), *info = ints(&infos), host_info = 7, *used = with_pivot ? pivot : NULL;
+	int *pivot = ints(&pivots), *info = ints(&infos), host_info = 7,
+	    *used = with_pivot ? pivot : NULL;
 	struct batch a = batch(type), c = batch(type);
 	if (!with_pivot)
 		strengthen(&a);
-	OK(LIB_CALL(type, cublasSgetrfBatched, cublasDgetrfBatched, cublasCgetrfBatched, cublasZgetrfBatched, lib_handle, N, list_of(&a), LD, used,
-		    info, BATCH));
+	OK(LIB_CALL(type, cublasSgetrfBatched, cublasDgetrfBatched, cublasCgetrfBatched,
+		cublasZgetrfBatched, lib_handle, N, list_of(&a), LD, used, info, BATCH));
 	OK(cuStreamSynchronize(lib_stream));
 	IS(info[0] | info[1] | info[2], 0);
 	check_factors(&a, used);
-	OK(LIB_CALL(type, cublasSgetriBatched, cublasDgetriBatched, cublasCgetriBatched, cublasZgetriBatched, lib_handle, N, list_of(&a), LD, used,
-		    list_of(&c), LD, info, BATCH));
+	OK(LIB_CALL(type, cublasSgetriBatched, cublasDgetriBatched, cublasCgetriBatched,
+		cublasZgetriBatched, lib_handle, N, list_of(&a), LD, used, list_of(&c), LD, info,
+		BATCH));
 	OK(cuStreamSynchronize(lib_stream));
 	check_inverse(&a, &c);
 	for (int op = 0; op < 3; op++) {
 		struct batch b = batch(type);
-		OK(LIB_CALL(type, cublasSgetrsBatched, cublasDgetrsBatched, cublasCgetrsBatched, cublasZgetrsBatched, lib_handle, op, N, RHS,
-			    list_of(&a), LD, used, list_of(&b), LD, &host_info, BATCH));
+		OK(LIB_CALL(type, cublasSgetrsBatched, cublasDgetrsBatched, cublasCgetrsBatched,
+			cublasZgetrsBatched, lib_handle, op, N, RHS, list_of(&a), LD, used,
+			list_of(&b), LD, &host_info, BATCH));
 		OK(cuStreamSynchronize(lib_stream));
 		IS(host_info, 0);
 		for (int e = 0; e < BATCH; e++)
@@ -124,7 +128,9 @@ static void one_lu(cudaDataType type, bool with_pivot)
 				for (int i = 0; i < N; i++) {
 					double complex sum = 0;
 					for (int k = 0; k < N; k++)
-						sum += (op ? lib_op(was(&a, e, k, i), op) : was(&a, e, i, k)) * now(&b, e, k, j);
+						sum += (op ? lib_op(was(&a, e, k, i), op)
+							   : was(&a, e, i, k)) *
+							now(&b, e, k, j);
 					YES(cabs(sum - was(&b, e, i, j)) < tolerance(type) * 10);
 				}
 		batch_free(&b);
@@ -150,8 +156,9 @@ static void test_inverse(void)
 	int *info = ints(&infos);
 	for (size_t t = 0; t < COUNT(lib_types4); t++) {
 		struct batch a = batch(lib_types4[t]), c = batch(lib_types4[t]);
-		OK(LIB_CALL(lib_types4[t], cublasSmatinvBatched, cublasDmatinvBatched, cublasCmatinvBatched, cublasZmatinvBatched, lib_handle, N,
-			    list_of(&a), LD, list_of(&c), LD, info, BATCH));
+		OK(LIB_CALL(lib_types4[t], cublasSmatinvBatched, cublasDmatinvBatched,
+			cublasCmatinvBatched, cublasZmatinvBatched, lib_handle, N, list_of(&a), LD,
+			list_of(&c), LD, info, BATCH));
 		OK(cuStreamSynchronize(lib_stream));
 		check_inverse(&a, &c);
 		YES(lib_same(&a.all, 0));
@@ -177,7 +184,8 @@ static void test_singular(void)
 	OK(cuStreamSynchronize(lib_stream));
 	IS(info[0], 0);
 	IS(info[1], 4);
-	OK(cublasDgetriBatched(lib_handle, N, list_of(&a), LD, pivot, list_of(&c), LD, info, BATCH));
+	OK(cublasDgetriBatched(
+		lib_handle, N, list_of(&a), LD, pivot, list_of(&c), LD, info, BATCH));
 	OK(cuStreamSynchronize(lib_stream));
 	IS(info[1], 4);
 	for (int i = 0; i < N; i++)
@@ -198,8 +206,9 @@ static void test_qr(void)
 	for (size_t t = 0; t < COUNT(lib_types4); t++) {
 		cudaDataType type = lib_types4[t];
 		struct batch a = batch(type), tau = batch(type);
-		OK(LIB_CALL(type, cublasSgeqrfBatched, cublasDgeqrfBatched, cublasCgeqrfBatched, cublasZgeqrfBatched, lib_handle, M, N, list_of(&a), LD,
-			    list_of(&tau), &host_info, BATCH));
+		OK(LIB_CALL(type, cublasSgeqrfBatched, cublasDgeqrfBatched, cublasCgeqrfBatched,
+			cublasZgeqrfBatched, lib_handle, M, N, list_of(&a), LD, list_of(&tau),
+			&host_info, BATCH));
 		OK(cuStreamSynchronize(lib_stream));
 		IS(host_info, 0);
 		for (int e = 0; e < BATCH; e++)
@@ -217,7 +226,8 @@ static void test_qr(void)
 						x[i] -= now(&a, e, i, k) * sum;
 				}
 				for (int i = 0; i < M; i++)
-					YES(cabs(x[i] - (i <= j ? now(&a, e, i, j) : 0)) < tolerance(type) * 10);
+					YES(cabs(x[i] - (i <= j ? now(&a, e, i, j) : 0)) <
+						tolerance(type) * 10);
 				YES(cimag(now(&a, e, j, j)) == 0);
 			}
 		batch_free(&a);
@@ -236,8 +246,9 @@ static void test_least_squares(void)
 	for (size_t t = 0; t < COUNT(lib_types4); t++) {
 		cudaDataType type = lib_types4[t];
 		struct batch a = batch(type), c = batch(type);
-		OK(LIB_CALL(type, cublasSgelsBatched, cublasDgelsBatched, cublasCgelsBatched, cublasZgelsBatched, lib_handle, CUBLAS_OP_N, M, N, RHS,
-			    list_of(&a), LD, list_of(&c), LD, &host_info, info, BATCH));
+		OK(LIB_CALL(type, cublasSgelsBatched, cublasDgelsBatched, cublasCgelsBatched,
+			cublasZgelsBatched, lib_handle, CUBLAS_OP_N, M, N, RHS, list_of(&a), LD,
+			list_of(&c), LD, &host_info, info, BATCH));
 		OK(cuStreamSynchronize(lib_stream));
 		IS(host_info, 0);
 		IS(info[2], 0);
@@ -263,5 +274,5 @@ static void test_least_squares(void)
 	lib_end();
 }
 
-UNIT_SUITE(factor, {"LU, its solutions and inverses", test_lu}, {"inverse", test_inverse}, {"singular", test_singular}, {"QR", test_qr},
-	   {"least squares", test_least_squares})
+UNIT_SUITE(factor, {"LU, its solutions and inverses", test_lu}, {"inverse", test_inverse},
+	{"singular", test_singular}, {"QR", test_qr}, {"least squares", test_least_squares})

@@ -33,31 +33,34 @@ static void test_version(void)
 	IS(cublasGetCudartVersion(), CUDART_VERSION);
 }
 
-#define ROUND(name, type, first, second, bad)                                                                                             \
-	do {                                                                                                                              \
-		type value;                                                                                                               \
-		OK(cublasGet##name(lib_handle, &value));                                                                                  \
-		IS(value, first);                                                                                                         \
-		OK(cublasSet##name(lib_handle, second));                                                                                  \
-		OK(cublasGet##name(lib_handle, &value));                                                                                  \
-		IS(value, second);                                                                                                        \
-		IS(cublasSet##name(lib_handle, (type)(bad)), CUBLAS_STATUS_INVALID_VALUE);                                                \
-		OK(cublasGet##name(lib_handle, &value));                                                                                  \
-		IS(value, second);                                                                                                        \
-		IS(cublasSet##name(NULL, second), CUBLAS_STATUS_NOT_INITIALIZED);                                                         \
-		IS(cublasGet##name(NULL, &value), CUBLAS_STATUS_NOT_INITIALIZED);                                                         \
-		IS(cublasGet##name(lib_handle, NULL), CUBLAS_STATUS_INVALID_VALUE);                                                       \
+#define ROUND(name, type, first, second, bad)                                              \
+	do {                                                                               \
+		type value;                                                                \
+		OK(cublasGet##name(lib_handle, &value));                                   \
+		IS(value, first);                                                          \
+		OK(cublasSet##name(lib_handle, second));                                   \
+		OK(cublasGet##name(lib_handle, &value));                                   \
+		IS(value, second);                                                         \
+		IS(cublasSet##name(lib_handle, (type)(bad)), CUBLAS_STATUS_INVALID_VALUE); \
+		OK(cublasGet##name(lib_handle, &value));                                   \
+		IS(value, second);                                                         \
+		IS(cublasSet##name(NULL, second), CUBLAS_STATUS_NOT_INITIALIZED);          \
+		IS(cublasGet##name(NULL, &value), CUBLAS_STATUS_NOT_INITIALIZED);          \
+		IS(cublasGet##name(lib_handle, NULL), CUBLAS_STATUS_INVALID_VALUE);        \
 	} while (0)
 
 static void test_modes(void)
 {
 	cudaStream_t stream = NULL;
 	lib_begin();
-	ROUND(PointerMode_v2, cublasPointerMode_t, CUBLAS_POINTER_MODE_HOST, CUBLAS_POINTER_MODE_DEVICE, 2);
-	ROUND(AtomicsMode, cublasAtomicsMode_t, CUBLAS_ATOMICS_NOT_ALLOWED, CUBLAS_ATOMICS_ALLOWED, 7);
+	ROUND(PointerMode_v2, cublasPointerMode_t, CUBLAS_POINTER_MODE_HOST,
+		CUBLAS_POINTER_MODE_DEVICE, 2);
+	ROUND(AtomicsMode, cublasAtomicsMode_t, CUBLAS_ATOMICS_NOT_ALLOWED, CUBLAS_ATOMICS_ALLOWED,
+		7);
 	ROUND(MathMode, cublasMath_t, CUBLAS_DEFAULT_MATH, CUBLAS_TF32_TENSOR_OP_MATH, 5);
 	ROUND(SmCountTarget, int, 0, 12, -1);
-	OK(cublasSetMathMode(lib_handle, CUBLAS_DEFAULT_MATH | CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION));
+	OK(cublasSetMathMode(lib_handle,
+		CUBLAS_DEFAULT_MATH | CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION));
 	OK(cublasGetStream_v2(lib_handle, &stream));
 	YES(stream == (cudaStream_t)lib_stream);
 	IS(cublasGetStream_v2(lib_handle, NULL), CUBLAS_STATUS_INVALID_VALUE);
@@ -71,7 +74,8 @@ static void test_workspace(void)
 	lib_begin();
 	OK(cuMemAlloc(&p, 1 << 20));
 	OK(cublasSetWorkspace_v2(lib_handle, (void *)(uintptr_t)p, 1 << 20));
-	IS(cublasSetWorkspace_v2(lib_handle, (void *)(uintptr_t)(p + 4), 1 << 10), CUBLAS_STATUS_INVALID_VALUE);
+	IS(cublasSetWorkspace_v2(lib_handle, (void *)(uintptr_t)(p + 4), 1 << 10),
+		CUBLAS_STATUS_INVALID_VALUE);
 	IS(cublasSetWorkspace_v2(NULL, NULL, 0), CUBLAS_STATUS_NOT_INITIALIZED);
 	OK(cublasSetWorkspace_v2(lib_handle, NULL, 0));
 	OK(cuMemFree(p));
@@ -86,5 +90,5 @@ static void test_names(void)
 	TEXT(cublasGetStatusString((cublasStatus_t)2), "<unknown>");
 }
 
-UNIT_SUITE(handle, {"create", test_create}, {"version", test_version}, {"modes", test_modes}, {"workspace", test_workspace},
-	   {"names of statuses", test_names})
+UNIT_SUITE(handle, {"create", test_create}, {"version", test_version}, {"modes", test_modes},
+	{"workspace", test_workspace}, {"names of statuses", test_names})

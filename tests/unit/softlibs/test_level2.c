@@ -1,15 +1,29 @@
-/* softgpu/libs/blas/level2.c: matrix and vector, for every way a matrix is stored, against the matrix written out. */
+/*
+ * softgpu/libs/blas/level2.c: matrix and vector, for every way a matrix is stored, against the
+ * matrix written out.
+ */
 #include "softlibs.h"
 
 /* Their header tells C++ alone of them. */
-cublasStatus_t cublasHSHgemvStridedBatched_64(cublasHandle_t handle, cublasOperation_t trans, int64_t m, int64_t n, const float *alpha, const void *A,
-					      int64_t lda, long long stride_a, const void *x, int64_t incx, long long stride_x, const float *beta,
-					      void *y, int64_t incy, long long stride_y, int64_t batch);
-cublasStatus_t cublasTSTgemvStridedBatched(cublasHandle_t handle, cublasOperation_t trans, int m, int n, const float *alpha, const void *A, int lda,
-					   long long stride_a, const void *x, int incx, long long stride_x, const float *beta, void *y, int incy,
-					   long long stride_y, int batch);
+cublasStatus_t cublasHSHgemvStridedBatched_64(cublasHandle_t handle, cublasOperation_t trans,
+	int64_t m, int64_t n, const float *alpha, const void *A, int64_t lda, long long stride_a,
+	const void *x, int64_t incx, long long stride_x, const float *beta, void *y, int64_t incy,
+	long long stride_y, int64_t batch);
+cublasStatus_t cublasTSTgemvStridedBatched(cublasHandle_t handle, cublasOperation_t trans, int m,
+	int n, const float *alpha, const void *A, int lda, long long stride_a, const void *x,
+	int incx, long long stride_x, const float *beta, void *y, int incy, long long stride_y,
+	int batch);
 
-enum storage { GENERAL, BAND, TRIANGLE, TRIANGLE_BAND, TRIANGLE_PACKED, SYMMETRIC, SYMMETRIC_BAND, SYMMETRIC_PACKED };
+enum storage {
+	GENERAL,
+	BAND,
+	TRIANGLE,
+	TRIANGLE_BAND,
+	TRIANGLE_PACKED,
+	SYMMETRIC,
+	SYMMETRIC_BAND,
+	SYMMETRIC_PACKED
+};
 
 struct matrix {
 	enum storage storage;
@@ -64,9 +78,18 @@ static double complex element(const struct matrix *a, int i, int j)
 	return a->hermitian && i == j ? creal(value) : value;
 }
 
-static struct matrix matrix(enum storage storage, cudaDataType type, int m, int n, cublasFillMode_t uplo, cublasDiagType_t diag)
+static struct matrix matrix(enum storage storage, cudaDataType type, int m, int n,
+	cublasFillMode_t uplo, cublasDiagType_t diag)
 {
-	struct matrix a = {.storage = storage, .m = m, .n = n, .k = 2, .kl = 1, .ku = 2, .ld = LD, .uplo = uplo, .diag = diag};
+	struct matrix a = {.storage = storage,
+		.m = m,
+		.n = n,
+		.k = 2,
+		.kl = 1,
+		.ku = 2,
+		.ld = LD,
+		.uplo = uplo,
+		.diag = diag};
 	a.array = lib_array(type, LD * 9);
 	return a;
 }
@@ -90,7 +113,10 @@ struct vectors {
 static struct vectors vectors(const struct matrix *a, int op, int step)
 {
 	cudaDataType type = a->array.type;
-	struct vectors v = {.x = lib_array(type, 40), .y = lib_array(type, 40), .incx = steps[step][0], .incy = steps[step][1]};
+	struct vectors v = {.x = lib_array(type, 40),
+		.y = lib_array(type, 40),
+		.incx = steps[step][0],
+		.incy = steps[step][1]};
 	double complex alpha = alphas[step], beta = betas[step];
 	if (!ckt_blas_type_complex(type))
 		alpha = creal(alpha), beta = creal(beta);
@@ -98,8 +124,9 @@ static struct vectors vectors(const struct matrix *a, int op, int step)
 	for (int i = 0; i < rows; i++) {
 		double complex sum = 0;
 		for (int j = 0; j < columns; j++)
-			sum += (op == CUBLAS_OP_N ? element(a, i, j) : lib_op(element(a, j, i), op)) *
-			       lib_get(v.x.p, type, at(j, columns, v.incx));
+			sum += (op == CUBLAS_OP_N ? element(a, i, j)
+						  : lib_op(element(a, j, i), op)) *
+				lib_get(v.x.p, type, at(j, columns, v.incx));
 		int to = at(i, rows, v.incy);
 		double complex old = beta == 0 ? 0 : beta * lib_get(v.y.p, type, to);
 		lib_set(v.y.expected, type, to, alpha * sum + old);
@@ -130,14 +157,17 @@ static void test_general(void)
 			cudaDataType type = lib_types4[i % 4];
 			int op = i / 4 % 3, step = i / 12 % STEPS;
 			bool band = i / 12 / STEPS;
-			struct matrix a = matrix(band ? BAND : GENERAL, type, 6, 5, CUBLAS_FILL_MODE_LOWER, CUBLAS_DIAG_NON_UNIT);
+			struct matrix a = matrix(band ? BAND : GENERAL, type, 6, 5,
+				CUBLAS_FILL_MODE_LOWER, CUBLAS_DIAG_NON_UNIT);
 			struct vectors v = vectors(&a, op, step);
 			if (band)
-				OK(LIB_CALL(type, cublasSgbmv_v2, cublasDgbmv_v2, cublasCgbmv_v2, cublasZgbmv_v2, lib_handle, op, 6, 5, a.kl, a.ku,
-					    v.alpha, a.array.p, LD, v.x.p, v.incx, v.beta, v.y.p, v.incy));
+				OK(LIB_CALL(type, cublasSgbmv_v2, cublasDgbmv_v2, cublasCgbmv_v2,
+					cublasZgbmv_v2, lib_handle, op, 6, 5, a.kl, a.ku, v.alpha,
+					a.array.p, LD, v.x.p, v.incx, v.beta, v.y.p, v.incy));
 			else
-				OK(LIB_CALL(type, cublasSgemv_v2, cublasDgemv_v2, cublasCgemv_v2, cublasZgemv_v2, lib_handle, op, 6, 5, v.alpha,
-					    a.array.p, LD, v.x.p, v.incx, v.beta, v.y.p, v.incy));
+				OK(LIB_CALL(type, cublasSgemv_v2, cublasDgemv_v2, cublasCgemv_v2,
+					cublasZgemv_v2, lib_handle, op, 6, 5, v.alpha, a.array.p,
+					LD, v.x.p, v.incx, v.beta, v.y.p, v.incy));
 			vectors_check(&v, &a);
 		}
 	}
@@ -155,27 +185,41 @@ static void test_batched(void)
 			for (int inc = -2; inc <= 2; inc++) {
 				if (!inc)
 					continue;
-				cudaDataType type = t == 0 ? CUDA_R_32F : t == 1 ? CUDA_R_16F : CUDA_R_16BF;
-				struct lib_array a = lib_array(type, M * N * BATCH), x = lib_array(type, 10 * BATCH), y = lib_array(type, 10 * BATCH);
+				cudaDataType type = t == 0 ? CUDA_R_32F
+					: t == 1           ? CUDA_R_16F
+							   : CUDA_R_16BF;
+				struct lib_array a = lib_array(type, M * N * BATCH),
+						 x = lib_array(type, 10 * BATCH),
+						 y = lib_array(type, 10 * BATCH);
 				int rows = op ? N : M, columns = op ? M : N;
 				for (int e = 0; e < BATCH; e++)
 					for (int i = 0; i < rows; i++) {
 						double complex sum = 0;
 						for (int j = 0; j < columns; j++)
-							sum += lib_get(a.p, type, e * M * N + (op ? j + i * M : i + j * M)) *
-							       lib_get(x.p, type, 10 * e + at(j, columns, inc));
-						lib_set(y.expected, type, 10 * e + at(i, rows, inc), sum);
+							sum += lib_get(a.p, type,
+								       e * M * N +
+									       (op ? j + i * M
+										   : i + j * M)) *
+								lib_get(x.p, type,
+									10 * e +
+										at(j, columns,
+											inc));
+						lib_set(y.expected, type, 10 * e + at(i, rows, inc),
+							sum);
 					}
 				cublasOperation_t trans = op ? CUBLAS_OP_T : CUBLAS_OP_N;
 				if (t == 0)
-					OK(cublasSgemvStridedBatched(lib_handle, trans, M, N, &alpha, (float *)a.p, M, M * N, (float *)x.p, inc, 10,
-								     &beta, (float *)y.p, inc, 10, BATCH));
+					OK(cublasSgemvStridedBatched(lib_handle, trans, M, N,
+						&alpha, (float *)a.p, M, M * N, (float *)x.p, inc,
+						10, &beta, (float *)y.p, inc, 10, BATCH));
 				else if (t == 1)
-					OK(cublasHSHgemvStridedBatched_64(lib_handle, trans, M, N, &alpha, a.p, M, M * N, x.p, inc, 10,
-									  &beta, y.p, inc, 10, BATCH));
+					OK(cublasHSHgemvStridedBatched_64(lib_handle, trans, M, N,
+						&alpha, a.p, M, M * N, x.p, inc, 10, &beta, y.p,
+						inc, 10, BATCH));
 				else
-					OK(cublasTSTgemvStridedBatched(lib_handle, trans, M, N, &alpha, a.p, M, M * N, x.p, inc, 10,
-								       &beta, y.p, inc, 10, BATCH));
+					OK(cublasTSTgemvStridedBatched(lib_handle, trans, M, N,
+						&alpha, a.p, M, M * N, x.p, inc, 10, &beta, y.p,
+						inc, 10, BATCH));
 				YES(lib_same(&y, 0));
 				lib_free(&a);
 				lib_free(&x);
@@ -190,16 +234,20 @@ static cublasStatus_t symmetric(const struct matrix *a, const struct vectors *v)
 	switch (a->storage) {
 	case SYMMETRIC:
 		if (a->hermitian)
-			return LIB_CALL(type, NULL, NULL, cublasChemv_v2, cublasZhemv_v2, lib_handle, a->uplo, a->n, v->alpha, a->array.p, LD, v->x.p,
-					v->incx, v->beta, v->y.p, v->incy);
-		return LIB_CALL(type, cublasSsymv_v2, cublasDsymv_v2, cublasCsymv_v2, cublasZsymv_v2, lib_handle, a->uplo, a->n, v->alpha, a->array.p,
-				LD, v->x.p, v->incx, v->beta, v->y.p, v->incy);
+			return LIB_CALL(type, NULL, NULL, cublasChemv_v2, cublasZhemv_v2,
+				lib_handle, a->uplo, a->n, v->alpha, a->array.p, LD, v->x.p,
+				v->incx, v->beta, v->y.p, v->incy);
+		return LIB_CALL(type, cublasSsymv_v2, cublasDsymv_v2, cublasCsymv_v2,
+			cublasZsymv_v2, lib_handle, a->uplo, a->n, v->alpha, a->array.p, LD, v->x.p,
+			v->incx, v->beta, v->y.p, v->incy);
 	case SYMMETRIC_BAND:
-		return LIB_CALL(type, cublasSsbmv_v2, cublasDsbmv_v2, cublasChbmv_v2, cublasZhbmv_v2, lib_handle, a->uplo, a->n, a->k, v->alpha,
-				a->array.p, LD, v->x.p, v->incx, v->beta, v->y.p, v->incy);
+		return LIB_CALL(type, cublasSsbmv_v2, cublasDsbmv_v2, cublasChbmv_v2,
+			cublasZhbmv_v2, lib_handle, a->uplo, a->n, a->k, v->alpha, a->array.p, LD,
+			v->x.p, v->incx, v->beta, v->y.p, v->incy);
 	default:
-		return LIB_CALL(type, cublasSspmv_v2, cublasDspmv_v2, cublasChpmv_v2, cublasZhpmv_v2, lib_handle, a->uplo, a->n, v->alpha,
-				a->array.p, v->x.p, v->incx, v->beta, v->y.p, v->incy);
+		return LIB_CALL(type, cublasSspmv_v2, cublasDspmv_v2, cublasChpmv_v2,
+			cublasZhpmv_v2, lib_handle, a->uplo, a->n, v->alpha, a->array.p, v->x.p,
+			v->incx, v->beta, v->y.p, v->incy);
 	}
 }
 
@@ -210,8 +258,8 @@ static void test_symmetric(void)
 		cudaDataType type = lib_types4[i % 4];
 		int kind = i / 4 / STEPS / 2;
 		bool complex_type = ckt_blas_type_complex(type);
-		struct matrix a = matrix(kind == 3 ? SYMMETRIC : SYMMETRIC + kind, type, 6, 6, (cublasFillMode_t)(i / 4 / STEPS % 2),
-					 CUBLAS_DIAG_NON_UNIT);
+		struct matrix a = matrix(kind == 3 ? SYMMETRIC : SYMMETRIC + kind, type, 6, 6,
+			(cublasFillMode_t)(i / 4 / STEPS % 2), CUBLAS_DIAG_NON_UNIT);
 		/* Banded and packed complex ones are always Hermitian. */
 		a.hermitian = complex_type && kind != 3;
 		struct vectors v = vectors(&a, CUBLAS_OP_N, i / 4 % STEPS);
@@ -224,9 +272,11 @@ static void test_symmetric(void)
 static cublasStatus_t triangular(const struct matrix *a, int op, bool solve, void *x, int incx)
 {
 	cudaDataType type = a->array.type;
-#define PAIR(s, d, c, z, ...)                                                                                                             \
-	(solve ? LIB_CALL(type, s##sv_v2, d##sv_v2, c##sv_v2, z##sv_v2, lib_handle, a->uplo, op, a->diag, a->n, __VA_ARGS__, x, incx) :   \
-		 LIB_CALL(type, s##mv_v2, d##mv_v2, c##mv_v2, z##mv_v2, lib_handle, a->uplo, op, a->diag, a->n, __VA_ARGS__, x, incx))
+#define PAIR(s, d, c, z, ...)                                                                    \
+	(solve ? LIB_CALL(type, s##sv_v2, d##sv_v2, c##sv_v2, z##sv_v2, lib_handle, a->uplo, op, \
+			 a->diag, a->n, __VA_ARGS__, x, incx)                                    \
+	       : LIB_CALL(type, s##mv_v2, d##mv_v2, c##mv_v2, z##mv_v2, lib_handle, a->uplo, op, \
+			 a->diag, a->n, __VA_ARGS__, x, incx))
 	switch (a->storage) {
 	case TRIANGLE:
 		return PAIR(cublasStr, cublasDtr, cublasCtr, cublasZtr, a->array.p, LD);
@@ -242,7 +292,9 @@ static void test_triangular(void)
 	lib_begin();
 	for (int i = 0; i < 4 * 3 * 2 * 2 * 3 * 2 * 3; i++) {
 		int rest = i;
-#define TAKE(n) (rest % (n)); rest /= (n)
+#define TAKE(n)       \
+	(rest % (n)); \
+	rest /= (n)
 		int type_index = TAKE(4);
 		int op = TAKE(3);
 		int uplo = TAKE(2);
@@ -252,7 +304,8 @@ static void test_triangular(void)
 		int step = TAKE(3);
 		cudaDataType type = lib_types4[type_index];
 		int n = 6, inc = steps[step][0];
-		struct matrix a = matrix(TRIANGLE + kind, type, n, n, (cublasFillMode_t)uplo, (cublasDiagType_t)diag);
+		struct matrix a = matrix(TRIANGLE + kind, type, n, n, (cublasFillMode_t)uplo,
+			(cublasDiagType_t)diag);
 		/* Large numbers on the diagonal: solutions do not grow. */
 		for (int j = 0; j < n; j++) {
 			lib_set(a.array.p, type, where(&a, j, j), 8);
@@ -266,7 +319,9 @@ static void test_triangular(void)
 		double complex y[6] = {0};
 		for (int r = 0; r < n; r++)
 			for (int c = 0; c < n; c++)
-				y[r] += (op == CUBLAS_OP_N ? element(&a, r, c) : lib_op(element(&a, c, r), op)) * lib_get(x.p, type, at(c, n, inc));
+				y[r] += (op == CUBLAS_OP_N ? element(&a, r, c)
+							   : lib_op(element(&a, c, r), op)) *
+					lib_get(x.p, type, at(c, n, inc));
 		/* The product from the vector, or the vector back from the product. */
 		for (int r = 0; r < n; r++)
 			lib_set(solve ? x.p : x.expected, type, at(r, n, inc), y[r]);
@@ -279,5 +334,6 @@ static void test_triangular(void)
 	lib_end();
 }
 
-UNIT_SUITE(level2, {"general and banded", test_general}, {"batched, of halves too", test_batched}, {"symmetric and Hermitian", test_symmetric},
-	   {"triangular: products and solutions", test_triangular})
+UNIT_SUITE(level2, {"general and banded", test_general}, {"batched, of halves too", test_batched},
+	{"symmetric and Hermitian", test_symmetric},
+	{"triangular: products and solutions", test_triangular})

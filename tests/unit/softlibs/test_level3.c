@@ -15,9 +15,12 @@ static const double complex factors[][2] = {{1, 0}, {-1.5, 0.5}, {0.5 + I, 1 - I
 /* real: the factors of Hermitian updates. */
 static struct three three(int i, bool real_alpha, bool real_beta)
 {
-	struct three t = {.type = lib_types4[i % 4], .alpha = factors[i % 3][0], .beta = factors[i % 3][1]};
+	struct three t = {
+		.type = lib_types4[i % 4], .alpha = factors[i % 3][0], .beta = factors[i % 3][1]};
 	bool complex_type = ckt_blas_type_complex(t.type);
-	cudaDataType real = t.type == CUDA_C_32F ? CUDA_R_32F : t.type == CUDA_C_64F ? CUDA_R_64F : t.type;
+	cudaDataType real = t.type == CUDA_C_32F ? CUDA_R_32F
+		: t.type == CUDA_C_64F           ? CUDA_R_64F
+						 : t.type;
 	if (!complex_type || real_alpha)
 		t.alpha = creal(t.alpha);
 	if (!complex_type || real_beta)
@@ -43,7 +46,8 @@ static void three_check(struct three *t, double tolerance)
 /* Element of C: beta 0 reads nothing, so NaN stands there. */
 static void set_c(struct three *t, int i, int j, double complex sum, bool real)
 {
-	double complex value = sum + (t->beta == 0 ? 0 : t->beta * lib_get(t->c.p, t->type, i + j * LD));
+	double complex value =
+		sum + (t->beta == 0 ? 0 : t->beta * lib_get(t->c.p, t->type, i + j * LD));
 	lib_set(t->c.expected, t->type, i + j * LD, real ? creal(value) : value);
 	if (t->beta == 0)
 		lib_set_nan(t->c.p, t->type, i + j * LD);
@@ -51,27 +55,32 @@ static void set_c(struct three *t, int i, int j, double complex sum, bool real)
 
 static double complex get(const struct lib_array *array, int op, int i, int j)
 {
-	return op == CUBLAS_OP_N ? lib_get(array->p, array->type, i + j * LD) : lib_op(lib_get(array->p, array->type, j + i * LD), op);
+	return op == CUBLAS_OP_N ? lib_get(array->p, array->type, i + j * LD)
+				 : lib_op(lib_get(array->p, array->type, j + i * LD), op);
 }
 
-static cublasStatus_t rank_k(const struct three *t, int kind, bool hermitian, cublasFillMode_t uplo, int op)
+static cublasStatus_t rank_k(
+	const struct three *t, int kind, bool hermitian, cublasFillMode_t uplo, int op)
 {
 	if (kind == 0 && hermitian)
-		return LIB_CALL(t->type, NULL, NULL, cublasCherk_v2, cublasZherk_v2, lib_handle, uplo, op, N, K, t->pa, t->a.p, LD, t->pb, t->c.p, LD);
+		return LIB_CALL(t->type, NULL, NULL, cublasCherk_v2, cublasZherk_v2, lib_handle,
+			uplo, op, N, K, t->pa, t->a.p, LD, t->pb, t->c.p, LD);
 	if (kind == 0)
-		return LIB_CALL(t->type, cublasSsyrk_v2, cublasDsyrk_v2, cublasCsyrk_v2, cublasZsyrk_v2, lib_handle, uplo, op, N, K, t->pa, t->a.p,
-				LD, t->pb, t->c.p, LD);
+		return LIB_CALL(t->type, cublasSsyrk_v2, cublasDsyrk_v2, cublasCsyrk_v2,
+			cublasZsyrk_v2, lib_handle, uplo, op, N, K, t->pa, t->a.p, LD, t->pb,
+			t->c.p, LD);
 	if (kind == 1 && hermitian)
-		return LIB_CALL(t->type, NULL, NULL, cublasCher2k_v2, cublasZher2k_v2, lib_handle, uplo, op, N, K, t->pa, t->a.p, LD, t->b.p, LD,
-				t->pb, t->c.p, LD);
+		return LIB_CALL(t->type, NULL, NULL, cublasCher2k_v2, cublasZher2k_v2, lib_handle,
+			uplo, op, N, K, t->pa, t->a.p, LD, t->b.p, LD, t->pb, t->c.p, LD);
 	if (kind == 1)
-		return LIB_CALL(t->type, cublasSsyr2k_v2, cublasDsyr2k_v2, cublasCsyr2k_v2, cublasZsyr2k_v2, lib_handle, uplo, op, N, K, t->pa,
-				t->a.p, LD, t->b.p, LD, t->pb, t->c.p, LD);
-	if (hermitian)
-		return LIB_CALL(t->type, NULL, NULL, cublasCherkx, cublasZherkx, lib_handle, uplo, op, N, K, t->pa, t->a.p, LD, t->b.p, LD, t->pb,
-				t->c.p, LD);
-	return LIB_CALL(t->type, cublasSsyrkx, cublasDsyrkx, cublasCsyrkx, cublasZsyrkx, lib_handle, uplo, op, N, K, t->pa, t->a.p, LD, t->b.p, LD,
+		return LIB_CALL(t->type, cublasSsyr2k_v2, cublasDsyr2k_v2, cublasCsyr2k_v2,
+			cublasZsyr2k_v2, lib_handle, uplo, op, N, K, t->pa, t->a.p, LD, t->b.p, LD,
 			t->pb, t->c.p, LD);
+	if (hermitian)
+		return LIB_CALL(t->type, NULL, NULL, cublasCherkx, cublasZherkx, lib_handle, uplo,
+			op, N, K, t->pa, t->a.p, LD, t->b.p, LD, t->pb, t->c.p, LD);
+	return LIB_CALL(t->type, cublasSsyrkx, cublasDsyrkx, cublasCsyrkx, cublasZsyrkx, lib_handle,
+		uplo, op, N, K, t->pa, t->a.p, LD, t->b.p, LD, t->pb, t->c.p, LD);
 }
 
 /* syrk, syr2k, syrkx and the Hermitian ones: a triangle of sums. */
@@ -89,17 +98,20 @@ static void test_rank_k(void)
 			for (int r = lower ? c : 0; r < (lower ? N : c + 1); r++) {
 				double complex ab = 0, ba = 0, aa = 0;
 				for (int l = 0; l < K; l++) {
-					double complex a = get(&t.a, op, r, l), b = get(&t.b, op, r, l);
+					double complex a = get(&t.a, op, r, l),
+						       b = get(&t.b, op, r, l);
 					aa += a * get(&t.a, other, l, c);
 					ab += a * get(&t.b, other, l, c);
 					ba += b * get(&t.a, other, l, c);
 				}
-				double complex sum = kind == 0 ? t.alpha * aa :
-						     kind == 1 ? t.alpha * ab + (hermitian ? conj(t.alpha) : t.alpha) * ba :
-								 t.alpha * ab;
+				double complex sum = kind == 0 ? t.alpha * aa
+					: kind == 1
+					? t.alpha * ab + (hermitian ? conj(t.alpha) : t.alpha) * ba
+					: t.alpha * ab;
 				set_c(&t, r, c, sum, hermitian && r == c);
 			}
-		OK(rank_k(&t, kind, hermitian, lower ? CUBLAS_FILL_MODE_LOWER : CUBLAS_FILL_MODE_UPPER, op));
+		OK(rank_k(&t, kind, hermitian,
+			lower ? CUBLAS_FILL_MODE_LOWER : CUBLAS_FILL_MODE_UPPER, op));
 		three_check(&t, 0);
 	}
 	lib_end();
@@ -109,7 +121,8 @@ static void test_symm(void)
 {
 	lib_begin();
 	for (int i = 0; i < 12 * 2 * 2 * 2; i++) {
-		bool lower = i / 12 & 1, left = i / 24 & 1, hermitian = i / 48 && ckt_blas_type_complex(lib_types4[i % 4]);
+		bool lower = i / 12 & 1, left = i / 24 & 1,
+		     hermitian = i / 48 && ckt_blas_type_complex(lib_types4[i % 4]);
 		struct three t = three(i, false, false);
 		int size = left ? M : N;
 		for (int c = 0; c < N; c++)
@@ -118,20 +131,27 @@ static void test_symm(void)
 				for (int l = 0; l < size; l++) {
 					int x = left ? r : l, y = left ? l : c;
 					bool stored = lower ? x >= y : x <= y;
-					double complex a = lib_get(t.a.p, t.type, stored ? x + y * LD : y + x * LD);
-					a = !hermitian ? a : x == y ? creal(a) : stored ? a : conj(a);
-					sum += a * lib_get(t.b.p, t.type, left ? l + c * LD : r + l * LD);
+					double complex a = lib_get(
+						t.a.p, t.type, stored ? x + y * LD : y + x * LD);
+					a = !hermitian   ? a
+						: x == y ? creal(a)
+						: stored ? a
+							 : conj(a);
+					sum += a *
+						lib_get(t.b.p, t.type,
+							left ? l + c * LD : r + l * LD);
 				}
 				set_c(&t, r, c, t.alpha * sum, false);
 			}
 		cublasSideMode_t side = left ? CUBLAS_SIDE_LEFT : CUBLAS_SIDE_RIGHT;
 		cublasFillMode_t uplo = lower ? CUBLAS_FILL_MODE_LOWER : CUBLAS_FILL_MODE_UPPER;
 		if (hermitian)
-			OK(LIB_CALL(t.type, NULL, NULL, cublasChemm_v2, cublasZhemm_v2, lib_handle, side, uplo, M, N, t.pa, t.a.p, LD, t.b.p, LD,
-				    t.pb, t.c.p, LD));
+			OK(LIB_CALL(t.type, NULL, NULL, cublasChemm_v2, cublasZhemm_v2, lib_handle,
+				side, uplo, M, N, t.pa, t.a.p, LD, t.b.p, LD, t.pb, t.c.p, LD));
 		else
-			OK(LIB_CALL(t.type, cublasSsymm_v2, cublasDsymm_v2, cublasCsymm_v2, cublasZsymm_v2, lib_handle, side, uplo, M, N, t.pa, t.a.p,
-				    LD, t.b.p, LD, t.pb, t.c.p, LD));
+			OK(LIB_CALL(t.type, cublasSsymm_v2, cublasDsymm_v2, cublasCsymm_v2,
+				cublasZsymm_v2, lib_handle, side, uplo, M, N, t.pa, t.a.p, LD,
+				t.b.p, LD, t.pb, t.c.p, LD));
 		three_check(&t, 0);
 	}
 	lib_end();
@@ -151,7 +171,7 @@ static void test_triangular(void)
 	lib_begin();
 	for (int i = 0; i < 12 * 2 * 2 * 2 * 3 * 3; i++) {
 		bool lower = i / 12 & 1, left = i / 24 & 1, unit = i / 48 & 1;
-		int op = i / 96 % 3, what = i / 288;	/* trmm, trmm in place, trsm */
+		int op = i / 96 % 3, what = i / 288; /* trmm, trmm in place, trsm */
 		struct three t = three(i, false, false);
 		int size = left ? M : N;
 		/* Solutions must not grow. */
@@ -165,10 +185,16 @@ static void test_triangular(void)
 			for (int r = 0; r < M; r++) {
 				double complex sum = 0;
 				for (int l = 0; l < size; l++)
-					sum += left ? triangle(&t, lower, unit, op, r, l) * lib_get(t.b.p, t.type, l + c * LD) :
-						      lib_get(t.b.p, t.type, r + l * LD) * triangle(&t, lower, unit, op, l, c);
-				/* The solution of this product's system with alpha is alpha times what was multiplied. */
-				lib_set(to->expected, t.type, r + c * LD, what == 2 ? sum : t.alpha * sum);
+					sum += left ? triangle(&t, lower, unit, op, r, l) *
+							lib_get(t.b.p, t.type, l + c * LD)
+						    : lib_get(t.b.p, t.type, r + l * LD) *
+							triangle(&t, lower, unit, op, l, c);
+				/*
+				 * The solution of this product's system with alpha is alpha times
+				 * what was multiplied.
+				 */
+				lib_set(to->expected, t.type, r + c * LD,
+					what == 2 ? sum : t.alpha * sum);
 			}
 		cublasSideMode_t side = left ? CUBLAS_SIDE_LEFT : CUBLAS_SIDE_RIGHT;
 		cublasFillMode_t uplo = lower ? CUBLAS_FILL_MODE_LOWER : CUBLAS_FILL_MODE_UPPER;
@@ -177,14 +203,17 @@ static void test_triangular(void)
 			for (int c = 0; c < N; c++)
 				for (int r = 0; r < M; r++) {
 					double complex x = lib_get(t.b.p, t.type, r + c * LD);
-					lib_set(t.b.p, t.type, r + c * LD, lib_get(t.b.expected, t.type, r + c * LD));
+					lib_set(t.b.p, t.type, r + c * LD,
+						lib_get(t.b.expected, t.type, r + c * LD));
 					lib_set(t.b.expected, t.type, r + c * LD, t.alpha * x);
 				}
-			OK(LIB_CALL(t.type, cublasStrsm_v2, cublasDtrsm_v2, cublasCtrsm_v2, cublasZtrsm_v2, lib_handle, side, uplo, op, diag, M, N,
-				    t.pa, t.a.p, LD, t.b.p, LD));
+			OK(LIB_CALL(t.type, cublasStrsm_v2, cublasDtrsm_v2, cublasCtrsm_v2,
+				cublasZtrsm_v2, lib_handle, side, uplo, op, diag, M, N, t.pa, t.a.p,
+				LD, t.b.p, LD));
 		} else {
-			OK(LIB_CALL(t.type, cublasStrmm_v2, cublasDtrmm_v2, cublasCtrmm_v2, cublasZtrmm_v2, lib_handle, side, uplo, op, diag, M, N,
-				    t.pa, t.a.p, LD, t.b.p, LD, to->p, LD));
+			OK(LIB_CALL(t.type, cublasStrmm_v2, cublasDtrmm_v2, cublasCtrmm_v2,
+				cublasZtrmm_v2, lib_handle, side, uplo, op, diag, M, N, t.pa, t.a.p,
+				LD, t.b.p, LD, to->p, LD));
 		}
 		three_check(&t, t.type == CUDA_R_32F || t.type == CUDA_C_32F ? 1e-4 : 1e-12);
 	}
@@ -196,10 +225,12 @@ static void test_trsm_batched(void)
 {
 	double one = 1;
 	lib_begin();
-	struct lib_array a = lib_array(CUDA_R_64F, 2 * LD * LD), b = lib_array(CUDA_R_64F, 2 * LD * LD);
+	struct lib_array a = lib_array(CUDA_R_64F, 2 * LD * LD),
+			 b = lib_array(CUDA_R_64F, 2 * LD * LD);
 	CUdeviceptr lists;
 	OK(cuMemAlloc(&lists, 64));
-	double **list = (double **)(uintptr_t)lists, *x = (double *)a.p, *y = (double *)b.p, *shall = (double *)b.expected;
+	double **list = (double **)(uintptr_t)lists, *x = (double *)a.p, *y = (double *)b.p,
+	       *shall = (double *)b.expected;
 	for (int i = 0; i < 2 * LD * LD; i++)
 		x[i] = i % LD == i / LD % LD ? 4 : x[i] / 4;
 	for (int e = 0; e < 2; e++) {
@@ -209,12 +240,13 @@ static void test_trsm_batched(void)
 			for (int r = 0; r < M; r++) {
 				double sum = 0;
 				for (int l = 0; l <= r; l++)
-					sum += list[e][r + l * LD] * shall[e * LD * LD + l + c * LD];
+					sum += list[e][r + l * LD] *
+						shall[e * LD * LD + l + c * LD];
 				list[2 + e][r + c * LD] = sum;
 			}
 	}
-	OK(cublasDtrsmBatched(lib_handle, CUBLAS_SIDE_LEFT, CUBLAS_FILL_MODE_LOWER, CUBLAS_OP_N, CUBLAS_DIAG_NON_UNIT, M, N, &one,
-			      (const double **)list, LD, list + 2, LD, 2));
+	OK(cublasDtrsmBatched(lib_handle, CUBLAS_SIDE_LEFT, CUBLAS_FILL_MODE_LOWER, CUBLAS_OP_N,
+		CUBLAS_DIAG_NON_UNIT, M, N, &one, (const double **)list, LD, list + 2, LD, 2));
 	YES(lib_same(&b, 1e-12));
 	OK(cuMemFree(lists));
 	lib_free(&a);
@@ -237,9 +269,10 @@ static void test_sums(void)
 		for (int c = 0; c < N; c++)
 			for (int r = 0; r < M; r++)
 				lib_set(t.c.expected, t.type, r + c * LD,
-					t.alpha * get(&t.a, opa, r, c) + (i % 3 ? t.beta * get(&t.b, opb, r, c) : 0));
-		OK(LIB_CALL(t.type, cublasSgeam, cublasDgeam, cublasCgeam, cublasZgeam, lib_handle, opa, opb, M, N, t.pa, t.a.p, LD, t.pb, t.b.p, LD,
-			    t.c.p, LD));
+					t.alpha * get(&t.a, opa, r, c) +
+						(i % 3 ? t.beta * get(&t.b, opb, r, c) : 0));
+		OK(LIB_CALL(t.type, cublasSgeam, cublasDgeam, cublasCgeam, cublasZgeam, lib_handle,
+			opa, opb, M, N, t.pa, t.a.p, LD, t.pb, t.b.p, LD, t.c.p, LD));
 		three_check(&t, 0);
 	}
 	lib_end();
@@ -256,11 +289,14 @@ static void test_diagonal(void)
 		for (int c = 0; c < N; c++)
 			for (int r = 0; r < M; r++) {
 				int d = left ? r : c;
-				lib_set(t.c.expected, t.type, r + c * LD, lib_get(t.a.p, t.type, r + c * LD) *
-					lib_get(t.b.p, t.type, inc > 0 ? d * inc : (d - count + 1) * inc));
+				lib_set(t.c.expected, t.type, r + c * LD,
+					lib_get(t.a.p, t.type, r + c * LD) *
+						lib_get(t.b.p, t.type,
+							inc > 0 ? d * inc : (d - count + 1) * inc));
 			}
-		OK(LIB_CALL(t.type, cublasSdgmm, cublasDdgmm, cublasCdgmm, cublasZdgmm, lib_handle, left ? CUBLAS_SIDE_LEFT : CUBLAS_SIDE_RIGHT, M, N,
-			    t.a.p, LD, t.b.p, inc, t.c.p, LD));
+		OK(LIB_CALL(t.type, cublasSdgmm, cublasDdgmm, cublasCdgmm, cublasZdgmm, lib_handle,
+			left ? CUBLAS_SIDE_LEFT : CUBLAS_SIDE_RIGHT, M, N, t.a.p, LD, t.b.p, inc,
+			t.c.p, LD));
 		three_check(&t, 0);
 	}
 	lib_end();
@@ -277,16 +313,22 @@ static void test_packed(void)
 		int next = 0;
 		for (int c = 0; c < N; c++)
 			for (int r = lower ? c : 0; r < (lower ? N : c + 1); r++) {
-				lib_set(t.b.expected, t.type, next, lib_get(t.a.p, t.type, r + c * LD));
-				lib_set(t.c.expected, t.type, r + c * LD, lib_get(t.a.p, t.type, r + c * LD));
+				lib_set(t.b.expected, t.type, next,
+					lib_get(t.a.p, t.type, r + c * LD));
+				lib_set(t.c.expected, t.type, r + c * LD,
+					lib_get(t.a.p, t.type, r + c * LD));
 				next++;
 			}
-		OK(LIB_CALL(t.type, cublasStrttp, cublasDtrttp, cublasCtrttp, cublasZtrttp, lib_handle, uplo, N, t.a.p, LD, t.b.p));
-		OK(LIB_CALL(t.type, cublasStpttr, cublasDtpttr, cublasCtpttr, cublasZtpttr, lib_handle, uplo, N, t.b.p, t.c.p, LD));
+		OK(LIB_CALL(t.type, cublasStrttp, cublasDtrttp, cublasCtrttp, cublasZtrttp,
+			lib_handle, uplo, N, t.a.p, LD, t.b.p));
+		OK(LIB_CALL(t.type, cublasStpttr, cublasDtpttr, cublasCtpttr, cublasZtpttr,
+			lib_handle, uplo, N, t.b.p, t.c.p, LD));
 		three_check(&t, 0);
 	}
 	lib_end();
 }
 
-UNIT_SUITE(level3, {"rank k", test_rank_k}, {"symmetric and Hermitian products", test_symm}, {"triangular: products and solutions", test_triangular},
-	   {"solutions, batched", test_trsm_batched}, {"sums", test_sums}, {"diagonal", test_diagonal}, {"packed", test_packed})
+UNIT_SUITE(level3, {"rank k", test_rank_k}, {"symmetric and Hermitian products", test_symm},
+	{"triangular: products and solutions", test_triangular},
+	{"solutions, batched", test_trsm_batched}, {"sums", test_sums}, {"diagonal", test_diagonal},
+	{"packed", test_packed})

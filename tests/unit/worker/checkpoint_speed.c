@@ -1,6 +1,7 @@
 /*
- * How fast a session is saved and restored: test_checkpoint_speed WORKER LIBCUDA DIRECTORY MIB.  One line of JSON for each step:
- * whole, nothing changed, 1%, 10% and all changed, whole and held, restored.  Run by tests/gpu/checkpoint_speed.
+ * How fast a session is saved and restored: test_checkpoint_speed WORKER LIBCUDA DIRECTORY MIB.
+ * One line of JSON for each step: whole, nothing changed, 1%, 10% and all changed, whole and held,
+ * restored.  Run by tests/gpu/checkpoint_speed.
  */
 #include <fcntl.h>
 #include <signal.h>
@@ -33,7 +34,10 @@ static void sync_all(void)
 
 static uint8_t random_data[2 * PIECE];
 
-/* Other contents in every call, at any speed the wire has: the same random bytes from another offset, then copied on the device. */
+/*
+ * Other contents in every call, at any speed the wire has: the same random bytes from another
+ * offset, then copied on the device.
+ */
 static void scramble(uint64_t block, uint64_t mib, unsigned percent)
 {
 	static unsigned round;
@@ -42,7 +46,8 @@ static void scramble(uint64_t block, uint64_t mib, unsigned percent)
 		uint64_t at = block + i * (chunks / (some ? some : 1)) * CHUNK;
 		const uint8_t *data = random_data + (i * 13 + ++round * 7) % PIECE / 8 * 8;
 		for (unsigned half = 0; half < 2; half++) {
-			WIRE_BATCH(&wire, memcpy_htod, .dst = at + half * PIECE, .data = data, .data_len = PIECE);
+			WIRE_BATCH(&wire, memcpy_htod, .dst = at + half * PIECE, .data = data,
+				.data_len = PIECE);
 			data = random_data + (i * 29 + ++round * 11) % PIECE / 8 * 8;
 		}
 		if (i % 64 == 63)
@@ -51,17 +56,23 @@ static void scramble(uint64_t block, uint64_t mib, unsigned percent)
 	sync_all();
 }
 
-static void say(uint64_t mib, const char *what, double seconds, uint64_t bytes, const ckt_worker_save2_res *saved)
+static void say(uint64_t mib, const char *what, double seconds, uint64_t bytes,
+	const ckt_worker_save2_res *saved)
 {
-	printf("{\"mib\": %llu, \"what\": \"%s\", \"seconds\": %.6f, \"bytes\": %llu, \"stopped_us\": %llu, \"changed\": %llu}\n", (unsigned long long)mib,
-	       what, seconds, (unsigned long long)bytes, saved ? (unsigned long long)saved->stopped_us : 0,
-	       saved ? (unsigned long long)saved->changed_bytes : 0);
+	printf("{\"mib\": %llu, \"what\": \"%s\", \"seconds\": %.6f, \"bytes\": %llu, \"stopped_us\": %llu, \"changed\": %llu}\n",
+		(unsigned long long)mib, what, seconds, (unsigned long long)bytes,
+		saved ? (unsigned long long)saved->stopped_us : 0,
+		saved ? (unsigned long long)saved->changed_bytes : 0);
 	fflush(stdout);
 }
 
-static ckt_worker_save2_res save(unsigned step, uint64_t mib, const char *what, const ckt_worker_save2_res *base, bool hold)
+static ckt_worker_save2_res save(
+	unsigned step, uint64_t mib, const char *what, const ckt_worker_save2_res *base, bool hold)
 {
-	ckt_worker_save2_args args = {.deadline_ms = 10000, .keep_hashes = true, .hold = hold, .incremental = base != NULL};
+	ckt_worker_save2_args args = {.deadline_ms = 10000,
+		.keep_hashes = true,
+		.hold = hold,
+		.incremental = base != NULL};
 	if (base)
 		memcpy(args.base, base->image, sizeof args.base);
 	double begun = now();
@@ -89,14 +100,16 @@ int main(int argc, char **argv)
 	uint64_t mib = strtoull(argv[4], NULL, 10);
 	signal(SIGPIPE, SIG_IGN);
 	for (unsigned i = 0; i < STEPS; i++) {
-		snprintf(names[i], sizeof names[i], "%s/ckt-speed-%d-%u", argv[3], (int)getpid(), i);
+		snprintf(
+			names[i], sizeof names[i], "%s/ckt-speed-%d-%u", argv[3], (int)getpid(), i);
 		if (mkdir(names[i], 0700))
 			return 1;
 	}
 	for (unsigned i = 0; i < sizeof random_data; i++)
 		random_data[i] = (uint8_t)(rand() >> 8);
 	wire.no_log = true;
-	if (wire_start(&wire, argv[1], argv[2], 0, -1, NULL) || wire_hello(&wire, CKT_HELLO_NEW, true) != CKT_HELLO_OK)
+	if (wire_start(&wire, argv[1], argv[2], 0, -1, NULL) ||
+		wire_hello(&wire, CKT_HELLO_NEW, true) != CKT_HELLO_OK)
 		return 1;
 	struct wire_reply reply = WIRE_CALL(&wire, mem_alloc, true, .size = mib << 20);
 	struct ckt_mem_alloc_res res = {0};

@@ -128,11 +128,13 @@ static cufftResult d_set_policy(cufftHandle plan, cufftXtWorkAreaPolicy policy, 
 }
 
 /* The code's size, and its first and last byte. */
-static cufftResult d_set_jit_callback(cufftHandle plan, const char *symbol, const void *code, size_t size, cufftXtCallbackType type, void **info)
+static cufftResult d_set_jit_callback(cufftHandle plan, const char *symbol, const void *code,
+	size_t size, cufftXtCallbackType type, void **info)
 {
 	const uint8_t *bytes = code;
-	record("set_jit_callback(%d %.20s %zu %zu %d %d %d %p)\n", plan, symbol, strlen(symbol), size, size ? bytes[0] : -1, size ? bytes[size - 1] : -1,
-		(int)type, info ? info[0] : (void *)0xdead);
+	record("set_jit_callback(%d %.20s %zu %zu %d %d %d %p)\n", plan, symbol, strlen(symbol),
+		size, size ? bytes[0] : -1, size ? bytes[size - 1] : -1, (int)type,
+		info ? info[0] : (void *)0xdead);
 	return double_status;
 }
 
@@ -143,32 +145,35 @@ static cufftResult d_get_size(cufftHandle plan, size_t *bytes)
 }
 
 /* MakePlan and GetSize of the dense and the int forms, and the estimates, which have no plan. */
-#define DENSE(prefix) \
-	static cufftResult d_##prefix##_1d(cufftHandle plan, int nx, cufftType type, int batch, size_t *bytes) \
-	{ \
-		record(#prefix "_1d(%d %d %d %d", plan, nx, (int)type, batch); \
-		return sized(bytes); \
-	} \
-	static cufftResult d_##prefix##_2d(cufftHandle plan, int nx, int ny, cufftType type, size_t *bytes) \
-	{ \
-		record(#prefix "_2d(%d %d %d %d", plan, nx, ny, (int)type); \
-		return sized(bytes); \
-	} \
-	static cufftResult d_##prefix##_3d(cufftHandle plan, int nx, int ny, int nz, cufftType type, size_t *bytes) \
-	{ \
-		record(#prefix "_3d(%d %d %d %d %d", plan, nx, ny, nz, (int)type); \
-		return sized(bytes); \
-	} \
-	static cufftResult d_##prefix##_many(cufftHandle plan, int rank, int *n, int *in, int is, int id, int *out, int os, int od, \
-					     cufftType type, int batch, size_t *bytes) \
-	{ \
-		record(#prefix "_many(%d", plan); \
-		record_ints(n, rank); \
-		record_ints(in, rank); \
-		record(" %d %d", is, id); \
-		record_ints(out, rank); \
-		record(" %d %d %d %d", os, od, (int)type, batch); \
-		return sized(bytes); \
+#define DENSE(prefix)                                                                             \
+	static cufftResult d_##prefix##_1d(                                                       \
+		cufftHandle plan, int nx, cufftType type, int batch, size_t *bytes)               \
+	{                                                                                         \
+		record(#prefix "_1d(%d %d %d %d", plan, nx, (int)type, batch);                    \
+		return sized(bytes);                                                              \
+	}                                                                                         \
+	static cufftResult d_##prefix##_2d(                                                       \
+		cufftHandle plan, int nx, int ny, cufftType type, size_t *bytes)                  \
+	{                                                                                         \
+		record(#prefix "_2d(%d %d %d %d", plan, nx, ny, (int)type);                       \
+		return sized(bytes);                                                              \
+	}                                                                                         \
+	static cufftResult d_##prefix##_3d(                                                       \
+		cufftHandle plan, int nx, int ny, int nz, cufftType type, size_t *bytes)          \
+	{                                                                                         \
+		record(#prefix "_3d(%d %d %d %d %d", plan, nx, ny, nz, (int)type);                \
+		return sized(bytes);                                                              \
+	}                                                                                         \
+	static cufftResult d_##prefix##_many(cufftHandle plan, int rank, int *n, int *in, int is, \
+		int id, int *out, int os, int od, cufftType type, int batch, size_t *bytes)       \
+	{                                                                                         \
+		record(#prefix "_many(%d", plan);                                                 \
+		record_ints(n, rank);                                                             \
+		record_ints(in, rank);                                                            \
+		record(" %d %d", is, id);                                                         \
+		record_ints(out, rank);                                                           \
+		record(" %d %d %d %d", os, od, (int)type, batch);                                 \
+		return sized(bytes);                                                              \
 	}
 DENSE(make)
 DENSE(size)
@@ -191,7 +196,8 @@ static cufftResult d_estimate_3d(int nx, int ny, int nz, cufftType type, size_t 
 	return sized(bytes);
 }
 
-static cufftResult d_estimate_many(int rank, int *n, int *in, int is, int id, int *out, int os, int od, cufftType type, int batch, size_t *bytes)
+static cufftResult d_estimate_many(int rank, int *n, int *in, int is, int id, int *out, int os,
+	int od, cufftType type, int batch, size_t *bytes)
 {
 	record("estimate_many(");
 	record_ints(n, rank);
@@ -202,44 +208,46 @@ static cufftResult d_estimate_many(int rank, int *n, int *in, int is, int id, in
 	return sized(bytes);
 }
 
-#define WIDE(prefix) \
-	static cufftResult d_##prefix##_many64(cufftHandle plan, int rank, long long *n, long long *in, long long is, long long id, long long *out, \
-					       long long os, long long od, cufftType type, long long batch, size_t *bytes) \
-	{ \
-		record(#prefix "_many64(%d", plan); \
-		record_wide(n, rank); \
-		record_wide(in, rank); \
-		record(" %lld %lld", is, id); \
-		record_wide(out, rank); \
-		record(" %lld %lld %d %lld", os, od, (int)type, batch); \
-		return sized(bytes); \
-	} \
-	static cufftResult d_##prefix##_xt(cufftHandle plan, int rank, long long *n, long long *in, long long is, long long id, cudaDataType it, \
-					   long long *out, long long os, long long od, cudaDataType ot, long long batch, size_t *bytes, \
-					   cudaDataType et) \
-	{ \
-		record(#prefix "_xt(%d", plan); \
-		record_wide(n, rank); \
-		record_wide(in, rank); \
-		record(" %lld %lld %d", is, id, (int)it); \
-		record_wide(out, rank); \
-		record(" %lld %lld %d %lld %d", os, od, (int)ot, batch, (int)et); \
-		return sized(bytes); \
+#define WIDE(prefix)                                                                         \
+	static cufftResult d_##prefix##_many64(cufftHandle plan, int rank, long long *n,     \
+		long long *in, long long is, long long id, long long *out, long long os,     \
+		long long od, cufftType type, long long batch, size_t *bytes)                \
+	{                                                                                    \
+		record(#prefix "_many64(%d", plan);                                          \
+		record_wide(n, rank);                                                        \
+		record_wide(in, rank);                                                       \
+		record(" %lld %lld", is, id);                                                \
+		record_wide(out, rank);                                                      \
+		record(" %lld %lld %d %lld", os, od, (int)type, batch);                      \
+		return sized(bytes);                                                         \
+	}                                                                                    \
+	static cufftResult d_##prefix##_xt(cufftHandle plan, int rank, long long *n,         \
+		long long *in, long long is, long long id, cudaDataType it, long long *out,  \
+		long long os, long long od, cudaDataType ot, long long batch, size_t *bytes, \
+		cudaDataType et)                                                             \
+	{                                                                                    \
+		record(#prefix "_xt(%d", plan);                                              \
+		record_wide(n, rank);                                                        \
+		record_wide(in, rank);                                                       \
+		record(" %lld %lld %d", is, id, (int)it);                                    \
+		record_wide(out, rank);                                                      \
+		record(" %lld %lld %d %lld %d", os, od, (int)ot, batch, (int)et);            \
+		return sized(bytes);                                                         \
 	}
 WIDE(make)
 WIDE(size)
 
-#define EXEC(name, Input, Output) \
-	static cufftResult d_exec_##name(cufftHandle plan, Input *in, Output *out, int direction) \
-	{ \
+#define EXEC(name, Input, Output)                                                                  \
+	static cufftResult d_exec_##name(cufftHandle plan, Input *in, Output *out, int direction)  \
+	{                                                                                          \
 		record("exec_" #name "(%d %p %p %d)\n", plan, (void *)in, (void *)out, direction); \
-		return double_status; \
+		return double_status;                                                              \
 	}
-#define EXEC_ONE_WAY(name, Input, Output) \
-	static cufftResult d_exec_##name(cufftHandle plan, Input *in, Output *out) \
-	{ \
+#define EXEC_ONE_WAY(name, Input, Output)                                            \
+	static cufftResult d_exec_##name(cufftHandle plan, Input *in, Output *out)   \
+	{                                                                            \
 		record("exec_" #name "(%d %p %p)\n", plan, (void *)in, (void *)out); \
-		return double_status; \
+		return double_status;                                                \
 	}
 EXEC(c2c, cufftComplex, cufftComplex)
 EXEC(z2z, cufftDoubleComplex, cufftDoubleComplex)
@@ -251,27 +259,59 @@ EXEC_ONE_WAY(z2d, cufftDoubleComplex, cufftDoubleReal)
 
 static const struct ckt_cufft_functions the_double = {
 	.cufftXtSetJITCallback = d_set_jit_callback,
-	.cufftCreate = d_create, .cufftDestroy = d_destroy, .cufftGetVersion = d_get_version, .cufftSetStream = d_set_stream, .cufftSetWorkArea = d_set_work_area,
-	.cufftSetAutoAllocation = d_set_auto_allocation, .cufftSetPlanPropertyInt64 = d_set_property, .cufftGetPlanPropertyInt64 = d_get_property,
-	.cufftResetPlanProperty = d_reset_property, .cufftXtSetWorkAreaPolicy = d_set_policy, .cufftGetSize = d_get_size, .cufftMakePlan1d = d_make_1d, .cufftMakePlan2d = d_make_2d,
-	.cufftMakePlan3d = d_make_3d, .cufftMakePlanMany = d_make_many, .cufftMakePlanMany64 = d_make_many64, .cufftXtMakePlanMany = d_make_xt, .cufftEstimate1d = d_estimate_1d,
-	.cufftEstimate2d = d_estimate_2d, .cufftEstimate3d = d_estimate_3d, .cufftEstimateMany = d_estimate_many, .cufftGetSize1d = d_size_1d, .cufftGetSize2d = d_size_2d,
-	.cufftGetSize3d = d_size_3d, .cufftGetSizeMany = d_size_many, .cufftGetSizeMany64 = d_size_many64, .cufftXtGetSizeMany = d_size_xt, .cufftExecC2C = d_exec_c2c,
-	.cufftExecR2C = d_exec_r2c, .cufftExecC2R = d_exec_c2r, .cufftExecZ2Z = d_exec_z2z, .cufftExecD2Z = d_exec_d2z, .cufftExecZ2D = d_exec_z2d, .cufftXtExec = d_exec_xt,
+	.cufftCreate = d_create,
+	.cufftDestroy = d_destroy,
+	.cufftGetVersion = d_get_version,
+	.cufftSetStream = d_set_stream,
+	.cufftSetWorkArea = d_set_work_area,
+	.cufftSetAutoAllocation = d_set_auto_allocation,
+	.cufftSetPlanPropertyInt64 = d_set_property,
+	.cufftGetPlanPropertyInt64 = d_get_property,
+	.cufftResetPlanProperty = d_reset_property,
+	.cufftXtSetWorkAreaPolicy = d_set_policy,
+	.cufftGetSize = d_get_size,
+	.cufftMakePlan1d = d_make_1d,
+	.cufftMakePlan2d = d_make_2d,
+	.cufftMakePlan3d = d_make_3d,
+	.cufftMakePlanMany = d_make_many,
+	.cufftMakePlanMany64 = d_make_many64,
+	.cufftXtMakePlanMany = d_make_xt,
+	.cufftEstimate1d = d_estimate_1d,
+	.cufftEstimate2d = d_estimate_2d,
+	.cufftEstimate3d = d_estimate_3d,
+	.cufftEstimateMany = d_estimate_many,
+	.cufftGetSize1d = d_size_1d,
+	.cufftGetSize2d = d_size_2d,
+	.cufftGetSize3d = d_size_3d,
+	.cufftGetSizeMany = d_size_many,
+	.cufftGetSizeMany64 = d_size_many64,
+	.cufftXtGetSizeMany = d_size_xt,
+	.cufftExecC2C = d_exec_c2c,
+	.cufftExecR2C = d_exec_r2c,
+	.cufftExecC2R = d_exec_c2r,
+	.cufftExecZ2Z = d_exec_z2z,
+	.cufftExecD2Z = d_exec_d2z,
+	.cufftExecZ2D = d_exec_z2d,
+	.cufftXtExec = d_exec_xt,
 };
 
 /* ---- messages straight into the handlers */
 static struct inside_reply reply;
 
-int double_run(uint32_t proc, const uint8_t *args, size_t size, bool batched, struct ckt_cursor *ret_results)
+int double_run(uint32_t proc, const uint8_t *args, size_t size, bool batched,
+	struct ckt_cursor *ret_results)
 {
 	static uint32_t xid = 1000000;
 	struct ckt_wcall *call = ckt_wcall_new(&ckt_worker);
 	uint8_t *copy = malloc(size + !size);
 	memcpy(copy, args, size);
 	call->proc = &ckt_library_cufft.procs[proc];
-	call->header = (struct ckt_call_header){.xid = ++xid, .prog = CKT_LIB_PROG + CKT_LIB_CUFFT, .vers = 1, .proc = proc,
-		.flags = batched ? CKT_CALL_BATCHED : 0, .context = ckt_handle_primary(0)};
+	call->header = (struct ckt_call_header){.xid = ++xid,
+		.prog = CKT_LIB_PROG + CKT_LIB_CUFFT,
+		.vers = 1,
+		.proc = proc,
+		.flags = batched ? CKT_CALL_BATCHED : 0,
+		.context = ckt_handle_primary(0)};
 	call->args = (struct ckt_cursor){.p = copy, .end = copy + size};
 	ckt_worker_use_context(&ckt_worker, call->header.context);
 	/* What would be done beside the executor is done at once. */
@@ -288,7 +328,8 @@ int double_run(uint32_t proc, const uint8_t *args, size_t size, bool batched, st
 		ckt_wcall_finish(call, (CUresult)result);
 	for (int i = 0; !batched && i < 5000; i++) {
 		size_t n = inside_sent(reply.bytes, sizeof reply.bytes);
-		*ret_results = (struct ckt_cursor){.p = reply.bytes + CKT_MARK_SIZE, .end = reply.bytes + n};
+		*ret_results = (struct ckt_cursor){
+			.p = reply.bytes + CKT_MARK_SIZE, .end = reply.bytes + n};
 		struct ckt_reply_header header;
 		if (n && ckt_reply_header_get(ret_results, &header) && header.xid == xid)
 			return (int)ckt_get_u32(ret_results);
@@ -318,7 +359,10 @@ static CUresult begin(struct ckt_call *call, uint32_t proc, size_t bytes, unsign
 	if (double_begin_fails)
 		return double_begin_fails;
 	/* Of just that size: what is put behind it is found. */
-	*call = (struct ckt_call){.p = malloc(bytes + !bytes), .xid = proc & 0xffff, .size_bytes = (uint32_t)bytes, .flags = flags};
+	*call = (struct ckt_call){.p = malloc(bytes + !bytes),
+		.xid = proc & 0xffff,
+		.size_bytes = (uint32_t)bytes,
+		.flags = flags};
 	call->record = call->p;
 	return CUDA_SUCCESS;
 }
@@ -329,7 +373,8 @@ static int sent(struct ckt_call *call, bool batched, struct ckt_cursor *ret_resu
 	IS(call->p - call->record, call->size_bytes);
 	const struct ckt_proc *proc = &ckt_library_cufft.procs[call->xid];
 	IS(batched, (proc->flags & CKT_PROC_BATCHED) != 0);
-	IS(!batched && (call->flags & CKT_CALL_F_NUMBERED), !batched && (proc->flags & CKT_PROC_NUMBERED));
+	IS(!batched && (call->flags & CKT_CALL_F_NUMBERED),
+		!batched && (proc->flags & CKT_PROC_NUMBERED));
 	int result = double_run(call->xid, call->record, call->size_bytes, batched, ret_results);
 	free(call->record);
 	return result;
@@ -357,7 +402,8 @@ static CUresult wait(struct ckt_call *call, struct ckt_reply *ret_reply)
 	/* The library is open: this program has none to open. */
 	if (call->xid == CKT_CUFFT_PROC_CUFFT_OPEN) {
 		ckt_put_u32(ret_reply->small, 12345);
-		ret_reply->results = (struct ckt_cursor){.p = ret_reply->small, .end = ret_reply->small + 4};
+		ret_reply->results =
+			(struct ckt_cursor){.p = ret_reply->small, .end = ret_reply->small + 4};
 		free(call->record);
 		return CUDA_SUCCESS;
 	}
@@ -381,13 +427,16 @@ static CUresult before_work(uint64_t stream, uint64_t *addresses, unsigned count
 }
 
 /* 7: a stream that captures. */
-static CUresult capture(uint64_t id, uint32_t proc, const void *args, size_t size, uint64_t workspace, bool *ret_captured)
+static CUresult capture(uint64_t id, uint32_t proc, const void *args, size_t size,
+	uint64_t workspace, bool *ret_captured)
 {
 	struct ckt_cufftExecC2C_args sent;
 	struct ckt_cursor cursor = {.p = args, .end = (const uint8_t *)args + size};
 	*ret_captured = id == 7 && !double_capture_ended;
-	if (id == 7 && proc == CKT_LIB_PROC(CKT_LIB_CUFFT, CKT_CUFFT_PROC_CUFFTEXECC2C) && ckt_cufftExecC2C_args_get(&cursor, &sent))
-		record("capture(%x %zu %llx %llx)\n", proc, size, (unsigned long long)sent.idata, (unsigned long long)sent.odata);
+	if (id == 7 && proc == CKT_LIB_PROC(CKT_LIB_CUFFT, CKT_CUFFT_PROC_CUFFTEXECC2C) &&
+		ckt_cufftExecC2C_args_get(&cursor, &sent))
+		record("capture(%x %zu %llx %llx)\n", proc, size, (unsigned long long)sent.idata,
+			(unsigned long long)sent.odata);
 	return double_capture;
 }
 
@@ -414,9 +463,21 @@ static void unsupported(const char *name, bool *once)
 
 void double_begin(void)
 {
-	static const struct ckt_client_table table = {.version = CKT_CLIENT_TABLE_VERSION, .size = sizeof table, .enter = enter, .context = context,
-		.begin = begin, .queue = queue, .queue_status = queue_status, .wait = wait, .release = release, .before_work = before_work, .capture = capture, .stream = stream,
-		.object_make = object_make, .object_drop = object_drop, .unsupported = unsupported};
+	static const struct ckt_client_table table = {.version = CKT_CLIENT_TABLE_VERSION,
+		.size = sizeof table,
+		.enter = enter,
+		.context = context,
+		.begin = begin,
+		.queue = queue,
+		.queue_status = queue_status,
+		.wait = wait,
+		.release = release,
+		.before_work = before_work,
+		.capture = capture,
+		.stream = stream,
+		.object_make = object_make,
+		.object_drop = object_drop,
+		.unsupported = unsupported};
 	ckt_client_found = &table;
 	ckt_cufft = the_double;
 	double_status = CUFFT_SUCCESS;

@@ -1,5 +1,6 @@
 /*
- * A recording double of the genuine cuFFT beneath the worker's handlers, and a client's table that reaches these handlers at once:
+ * A recording double of the genuine cuFFT beneath the worker's handlers, and a client's table that
+ * reaches these handlers at once:
  *
  *	client/libs/cufft -> double_table -> handlers of server/worker/libs/cufft*.c -> double: what it was called with, as text
  */
@@ -11,7 +12,9 @@
 
 /* Puts the double in place, and the table where the client's library looks for it. */
 void double_begin(void);
-/* What the double was called with since the last time: "name(argument, ...)" and a line end each. */
+/*
+ * What the double was called with since the last time: "name(argument, ...)" and a line end each.
+ */
 const char *double_calls(void);
 /* What its functions return, until it is set again; what a size is. */
 extern cufftResult double_status;
@@ -27,4 +30,5 @@ extern bool double_capture_ended;
 /* What a batched call left behind, and forgets. */
 CUresult double_deferred(void);
 /* Runs a handler on bytes as they are; its CUresult, or INSIDE_GARBAGE. */
-int double_run(uint32_t proc, const uint8_t *args, size_t size, bool batched, struct ckt_cursor *ret_results);
+int double_run(uint32_t proc, const uint8_t *args, size_t size, bool batched,
+	struct ckt_cursor *ret_results);

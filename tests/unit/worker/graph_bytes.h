@@ -1,4 +1,7 @@
-/* The bytes of descriptions of graphs, for tests of the worker: nodes one behind the other, each depending on the one before. */
+/*
+ * The bytes of descriptions of graphs, for tests of the worker: nodes one behind the other, each
+ * depending on the one before.
+ */
 #pragma once
 
 #include <cuda.h>
@@ -18,7 +21,8 @@ static inline void graph_begin(struct description *d)
 	d->count = 0;
 }
 
-static inline void graph_node(struct description *d, uint64_t id, uint32_t type, const uint8_t *record, uint32_t size)
+static inline void graph_node(
+	struct description *d, uint64_t id, uint32_t type, const uint8_t *record, uint32_t size)
 {
 	d->p = ckt_put_u64(ckt_put_u32(ckt_put_u64(d->p, id), type), ckt_handle_primary(0));
 	d->p = ckt_put_opaque(d->p, record, size);
@@ -46,14 +50,16 @@ static inline uint8_t *graph_put_side(uint8_t *p, struct graph_side s)
 	return ckt_put_u64(ckt_put_u64(p, s.pitch), s.height);
 }
 
-static inline void graph_copy(struct description *d, uint64_t id, struct graph_side src, struct graph_side dst, uint64_t width, uint64_t height)
+static inline void graph_copy(struct description *d, uint64_t id, struct graph_side src,
+	struct graph_side dst, uint64_t width, uint64_t height)
 {
 	uint8_t record[256], *p = graph_put_side(graph_put_side(record, src), dst);
 	p = ckt_put_u64(ckt_put_u64(ckt_put_u64(p, width), height), 1);
 	graph_node(d, id, CU_GRAPH_NODE_TYPE_MEMCPY, record, (uint32_t)(p - record));
 }
 
-static inline void graph_fill(struct description *d, uint64_t id, uint64_t dst, uint32_t value, uint32_t element, uint64_t width)
+static inline void graph_fill(struct description *d, uint64_t id, uint64_t dst, uint32_t value,
+	uint32_t element, uint64_t width)
 {
 	uint8_t record[64], *p = ckt_put_u64(ckt_put_u64(record, dst), 0);
 	p = ckt_put_u64(ckt_put_u64(ckt_put_u32(ckt_put_u32(p, value), element), width), 1);

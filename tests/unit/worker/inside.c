@@ -18,10 +18,13 @@
 
 const char *inside_driver;
 void (*inside_watch)(bool runs);
-static int sent;	/* our end */
+static int sent; /* our end */
 static sem_t stop;
 
-/* `--start DRIVER GPUS TOTAL`: how a fresh worker's start goes, on a line, and the devices that its process and its session have. */
+/*
+ * `--start DRIVER GPUS TOTAL`: how a fresh worker's start goes, on a line, and the devices that its
+ * process and its session have.
+ */
 static int only_start(const char *driver, char *list, const char *total)
 {
 	struct ckt_worker *worker = &ckt_worker;
@@ -30,18 +33,23 @@ static int only_start(const char *driver, char *list, const char *total)
 	for (char *gpu = strtok(list, ","); gpu && count < CKT_DEVICES_MAX; gpu = strtok(NULL, ","))
 		gpus[count++] = (u_int)atoi(gpu);
 	setenv("CRICKET_SOFT_DEVICES", "12.0:4G:1G,12.0:1G", 1);
-	ckt_worker_start_args args = {.session = (char *)"0123456789ab", .socket = (char *)"", .driver = (char *)driver, .gpus = {count, gpus}};
+	ckt_worker_start_args args = {.session = (char *)"0123456789ab",
+		.socket = (char *)"",
+		.driver = (char *)driver,
+		.gpus = {count, gpus}};
 	setenv("CRICKET_GPUS", total, 1);
 	pthread_mutex_init(&worker->mail_lock, NULL);
 	pthread_cond_init(&worker->mail_cond, NULL);
-	worker->client_fd = worker->new_client.fd = worker->new_client.memory_fd = worker->host.fd = worker->client_process = -1;
+	worker->client_fd = worker->new_client.fd = worker->new_client.memory_fd = worker->host.fd =
+		worker->client_process = -1;
 	int status = ckt_worker_start(worker, &args, -1, message, sizeof message);
 	printf("%d %s\n", status, message);
 	int devices = 0;
 	if (!status && !ckt_driver.cuDeviceGetCount(&devices))
 		for (unsigned d = 0; d < worker->device_count; d++)
-			printf("%d: %u is %d, the server's %u, %llu GiB\n", devices, d, worker->devices[d].ordinal, worker->devices[d].number,
-			       (unsigned long long)worker->devices[d].total >> 30);
+			printf("%d: %u is %d, the server's %u, %llu GiB\n", devices, d,
+				worker->devices[d].ordinal, worker->devices[d].number,
+				(unsigned long long)worker->devices[d].total >> 30);
 	fflush(stdout);
 	_exit(0);
 }
@@ -62,20 +70,28 @@ int unit_setup(int argc, char **argv)
 	if (pipe(output) || socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends))
 		return 2;
 	sent = ends[0];
-	worker->client_fd = worker->new_client.fd = worker->new_client.memory_fd = worker->host.fd = worker->client_process = -1;
+	worker->client_fd = worker->new_client.fd = worker->new_client.memory_fd = worker->host.fd =
+		worker->client_process = -1;
 	pthread_mutex_init(&worker->mail_lock, NULL);
 	pthread_cond_init(&worker->mail_cond, NULL);
 	pthread_mutex_init(&worker->printed.lock, NULL);
 	/* Nothing is printed into it. */
 	worker->printed.pipes[0] = worker->printed.pipes[1] = output[0];
 	fcntl(output[0], F_SETFL, O_NONBLOCK);
-	ckt_worker_start_args args = {.session = (char *)"0123456789ab", .socket = (char *)"/tmp/inside", .driver = argv[1], .claim_timeout_ms = 100000,
-				      .disconnect_timeout_ms = 100000};
-	if (ckt_worker_start(worker, &args, -1, message, sizeof message) || ckt_worker_freeze(worker, 5000, message, sizeof message)) {
+	ckt_worker_start_args args = {.session = (char *)"0123456789ab",
+		.socket = (char *)"/tmp/inside",
+		.driver = argv[1],
+		.claim_timeout_ms = 100000,
+		.disconnect_timeout_ms = 100000};
+	if (ckt_worker_start(worker, &args, -1, message, sizeof message) ||
+		ckt_worker_freeze(worker, 5000, message, sizeof message)) {
 		fprintf(stderr, "inside: %s\n", message);
 		return 2;
 	}
-	/* NVIDIA's driver opens itself by its name, and glibc keeps every name that an object was asked for by. */
+	/*
+	 * NVIDIA's driver opens itself by its name, and glibc keeps every name that an object was
+	 * asked for by.
+	 */
 	if (!dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD)) {
 		fprintf(stderr, "inside: the driver does not have its name\n");
 		return 2;
@@ -104,7 +120,8 @@ size_t inside_sent(uint8_t *ret_bytes, size_t room)
 {
 	size_t size = 0;
 	ckt_output_flush(&ckt_worker.output);
-	for (ssize_t n; size < room && (n = recv(sent, ret_bytes + size, room - size, MSG_DONTWAIT)) > 0;)
+	for (ssize_t n;
+		size < room && (n = recv(sent, ret_bytes + size, room - size, MSG_DONTWAIT)) > 0;)
 		size += (size_t)n;
 	return size;
 }
@@ -121,10 +138,12 @@ static const struct ckt_proc *find(const char *name)
 struct inside_reply *inside_call(const char *name, const uint8_t *args, size_t size, bool batched)
 {
 	const struct ckt_proc *proc = find(name);
-	return inside_run(CKT_CUDA_PROG, (uint32_t)(proc - ckt_cuda_procs), proc, args, size, batched);
+	return inside_run(
+		CKT_CUDA_PROG, (uint32_t)(proc - ckt_cuda_procs), proc, args, size, batched);
 }
 
-struct inside_reply *inside_run(uint32_t prog, uint32_t number, const struct ckt_proc *proc, const uint8_t *args, size_t size, bool batched)
+struct inside_reply *inside_run(uint32_t prog, uint32_t number, const struct ckt_proc *proc,
+	const uint8_t *args, size_t size, bool batched)
 {
 	static struct inside_reply reply;
 	static uint32_t xid;
@@ -135,8 +154,12 @@ struct inside_reply *inside_run(uint32_t prog, uint32_t number, const struct ckt
 	if (size)
 		memcpy(copy, args, size);
 	call->proc = proc;
-	call->header = (struct ckt_call_header){.xid = ++xid, .prog = prog, .vers = 1, .proc = number,
-						.flags = batched ? CKT_CALL_BATCHED : 0, .context = ckt_handle_primary(0)};
+	call->header = (struct ckt_call_header){.xid = ++xid,
+		.prog = prog,
+		.vers = 1,
+		.proc = number,
+		.flags = batched ? CKT_CALL_BATCHED : 0,
+		.context = ckt_handle_primary(0)};
 	call->args = (struct ckt_cursor){.p = copy, .end = copy + size};
 	ckt_worker_use_context(worker, call->header.context);
 	if (inside_watch)
@@ -164,7 +187,8 @@ struct inside_reply *inside_run(uint32_t prog, uint32_t number, const struct ckt
 		ckt_apart_finish(worker);
 		ckt_pending_poll(worker);
 		size_t n = inside_sent(reply.bytes, sizeof reply.bytes);
-		reply.results = (struct ckt_cursor){.p = reply.bytes + CKT_MARK_SIZE, .end = reply.bytes + n};
+		reply.results = (struct ckt_cursor){
+			.p = reply.bytes + CKT_MARK_SIZE, .end = reply.bytes + n};
 		struct ckt_reply_header header;
 		if (n && ckt_reply_header_get(&reply.results, &header) && header.xid == xid) {
 			reply.result = (int)ckt_get_u32(&reply.results);
@@ -198,7 +222,8 @@ void inside_fill(uint64_t address, uint32_t value, uint64_t size)
 uint64_t inside_memory(uint64_t size, uint32_t value)
 {
 	uint64_t address = 0;
-	MUST(ckt_memory_alloc(&ckt_worker.devices[0].memory, size, ckt_handle_primary(0), &address), CUDA_SUCCESS);
+	MUST(ckt_memory_alloc(&ckt_worker.devices[0].memory, size, ckt_handle_primary(0), &address),
+		CUDA_SUCCESS);
 	inside_fill(address, value, size);
 	return address;
 }

@@ -31,7 +31,8 @@ int image_save(struct ckt_save *save)
 ckt_image *image_read(void)
 {
 	ckt_image *image = calloc(1, sizeof *image);
-	int result = ckt_image_read_open(image_fds, CKT_IMAGE_MEMORY_FILES, image, image_message, sizeof image_message);
+	int result = ckt_image_read_open(
+		image_fds, CKT_IMAGE_MEMORY_FILES, image, image_message, sizeof image_message);
 	MUST(result, 0);
 	return image;
 }
@@ -47,7 +48,9 @@ int64_t image_word(const ckt_image *image, uint64_t address)
 	struct ckt_image_reader reader;
 	int64_t value = -1;
 	static uint8_t data[CKT_IMAGE_CHUNK];
-	MUST(ckt_image_reader_init_open(&reader, image, image_fds, CKT_IMAGE_MEMORY_FILES, image_message, sizeof image_message), 0);
+	MUST(ckt_image_reader_init_open(&reader, image, image_fds, CKT_IMAGE_MEMORY_FILES,
+		     image_message, sizeof image_message),
+		0);
 	for (unsigned i = 0; i < image->chunks.chunks_len; i++) {
 		const ckt_image_chunk *c = &image->chunks.chunks_val[i];
 		uint32_t found;

@@ -1,7 +1,8 @@
 /*
- * cuBLAS in a worker, at the driver: every allocation in the window, the memory limit as the library's own status, what the first use costs, and
- * where variables of modules lie that are loaded before, between and after.  On the soft GPU with its cuBLAS; tests/gpu/libraries-inside runs it
- * with the genuine one, many times.
+ * cuBLAS in a worker, at the driver: every allocation in the window, the memory limit as the
+ * library's own status, what the first use costs, and where variables of modules lie that are
+ * loaded before, between and after.  On the soft GPU with its cuBLAS; tests/gpu/libraries-inside
+ * runs it with the genuine one, many times.
  *
  *	libraries_inside DRIVER
  */
@@ -21,7 +22,8 @@ static struct {
 	int (*create)(void **);
 	int (*destroy)(void *);
 	int (*set_workspace)(void *, void *, size_t);
-	int (*sgemm)(void *, int, int, int, int, int, const float *, const float *, int, const float *, int, const float *, float *, int);
+	int (*sgemm)(void *, int, int, int, int, int, const float *, const float *, int,
+		const float *, int, const float *, float *, int);
 } cublas;
 
 static double now_ms(void)
@@ -45,9 +47,9 @@ static uint64_t variable(unsigned number)
 	CUdeviceptr address = 0;
 	size_t size;
 	snprintf(ptx, sizeof ptx,
-		 ".version 7.8\n.target sm_80\n.address_size 64\n.visible .global .align 4 .u32 v = %u;\n.visible .entry k()\n{\n.reg .u32 %%r;\n"
-		 "ld.global.u32 %%r, [v]; st.global.u32 [v], %%r; ret;\n}\n",
-		 number);
+		".version 7.8\n.target sm_80\n.address_size 64\n.visible .global .align 4 .u32 v = %u;\n.visible .entry k()\n{\n.reg .u32 %%r;\n"
+		"ld.global.u32 %%r, [v]; st.global.u32 [v], %%r; ret;\n}\n",
+		number);
 	struct ckt_object *module = inside_module(ID(MODULE, 900 + number), ptx);
 	if (!module)
 		CU_FAIL_FATAL("a module of PTX is not loaded");
@@ -56,21 +58,27 @@ static uint64_t variable(unsigned number)
 	return address;
 }
 
-/* Every block of the library's lies in the window by its nature: what else the driver gave is code, contexts, local memory. */
+/*
+ * Every block of the library's lies in the window by its nature: what else the driver gave is code,
+ * contexts, local memory.
+ */
 static void tell(const char *what, uint64_t before, double begun)
 {
 	struct ckt_inside_figures f = ckt_inside_figures();
 	printf("%-8s %8.1f ms, %5lld MiB of the GPU; in the window %llu allocations, %llu KiB; pinned %llu KiB, other %llu KiB; %llu modules, %llu "
 	       "streams, %llu events\n",
-	       what, now_ms() - begun, ((long long)before - (long long)driver_free()) / MIB, (unsigned long long)f.allocations, (unsigned long long)f.bytes >> 10,
-	       (unsigned long long)f.host_bytes >> 10, (unsigned long long)f.other_bytes >> 10, (unsigned long long)f.modules,
-	       (unsigned long long)f.streams, (unsigned long long)f.events);
+		what, now_ms() - begun, ((long long)before - (long long)driver_free()) / MIB,
+		(unsigned long long)f.allocations, (unsigned long long)f.bytes >> 10,
+		(unsigned long long)f.host_bytes >> 10, (unsigned long long)f.other_bytes >> 10,
+		(unsigned long long)f.modules, (unsigned long long)f.streams,
+		(unsigned long long)f.events);
 }
 
 static int multiply(void *handle, uint64_t a, uint64_t b, uint64_t c)
 {
 	const float one = 1, zero = 0;
-	return cublas.sgemm(handle, 0, 0, N, N, N, &one, (float *)a, N, (float *)b, N, &zero, (float *)c, N);
+	return cublas.sgemm(
+		handle, 0, 0, N, N, N, &one, (float *)a, N, (float *)b, N, &zero, (float *)c, N);
 }
 
 static void check_product(uint64_t c)
@@ -144,7 +152,8 @@ static void test_cublas(void)
 		matrix[i] = inside_memory(N * N * sizeof(float), word);
 	}
 	double begun = now_ms();
-	if (ckt_genuine_open(&ckt_worker, "libcublas.so", 13, "", &genuine, message, sizeof message)) {
+	if (ckt_genuine_open(
+		    &ckt_worker, "libcublas.so", 13, "", &genuine, message, sizeof message)) {
 		printf("%s\n", message);
 		CU_FAIL("no cuBLAS");
 		return;
@@ -161,7 +170,8 @@ static void test_cublas(void)
 	check_product(matrix[2]);
 	tell("multiply", before, begun);
 	uint64_t third = variable(3);
-	printf("address  %llx %llx %llx\n", (unsigned long long)first, (unsigned long long)second, (unsigned long long)third);
+	printf("address  %llx %llx %llx\n", (unsigned long long)first, (unsigned long long)second,
+		(unsigned long long)third);
 	check_limit(matrix[0], matrix[1], matrix[2]);
 	MUST(multiply(handle, matrix[0], matrix[1], matrix[2]), 0);
 	check_product(matrix[2]);

@@ -1,4 +1,7 @@
-/* What the suites of restores share: a module with a variable that nobody can ask for, and a look into an image. */
+/*
+ * What the suites of restores share: a module with a variable that nobody can ask for, and a look
+ * into an image.
+ */
 #pragma once
 
 #include "checkpoint/format/image.h"
@@ -6,7 +9,10 @@
 
 /* The same PTX for any GPU, and for the newest alone. */
 extern const char common[], newer[];
-/* add(step) to `hidden`, read(out) of it, point(out): its address, keep(): its address in another variable. */
+/*
+ * add(step) to `hidden`, read(out) of it, point(out): its address, keep(): its address in another
+ * variable.
+ */
 enum { ADD, READ, POINT, KEEP, KERNELS };
 
 /* MODULE(n) and its kernels FUNCTION(10 n + kernel). */

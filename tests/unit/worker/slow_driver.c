@@ -1,6 +1,7 @@
 /*
- * The soft GPU's driver with long calls: loading a module, linking and instantiating a graph return only when something was set by
- * cuMemsetD8Async, each for itself (or with CUDA_ERROR_TIMEOUT after 20 s, where nothing comes past them).
+ * The soft GPU's driver with long calls: loading a module, linking and instantiating a graph return
+ * only when something was set by cuMemsetD8Async, each for itself (or with CUDA_ERROR_TIMEOUT after
+ * 20 s, where nothing comes past them).
  */
 #define __CUDA_API_VERSION_INTERNAL
 #include <cuda.h>
@@ -12,9 +13,12 @@
 #define EXPORT __attribute__((visibility("default")))
 #define NEXT(name) ((__typeof__(name) *)dlsym(RTLD_NEXT, #name))
 
-static atomic_uint sets;	/* that ended no long call yet */
+static atomic_uint sets; /* that ended no long call yet */
 
-/* Everything else is found in the soft GPU's library, which the linker would leave out where nothing of it is named. */
+/*
+ * Everything else is found in the soft GPU's library, which the linker would leave out where
+ * nothing of it is named.
+ */
 EXPORT CUresult (*const slow_driver_next)(unsigned int) = cuInit;
 
 static CUresult wait_for_set(void)
@@ -34,7 +38,8 @@ EXPORT CUresult cuMemsetD8Async(CUdeviceptr dst, unsigned char value, size_t cou
 	return result;
 }
 
-EXPORT CUresult cuModuleLoadDataEx(CUmodule *module, const void *image, unsigned int count, CUjit_option *options, void **values)
+EXPORT CUresult cuModuleLoadDataEx(CUmodule *module, const void *image, unsigned int count,
+	CUjit_option *options, void **values)
 {
 	/* The worker has kernels of its own. */
 	CUresult result = strstr(image, ".entry nothing(") ? wait_for_set() : CUDA_SUCCESS;
@@ -47,7 +52,8 @@ EXPORT CUresult cuLinkComplete(CUlinkState state, void **cubin, size_t *size)
 	return result ? result : NEXT(cuLinkComplete)(state, cubin, size);
 }
 
-EXPORT CUresult cuGraphInstantiateWithParams(CUgraphExec *exec, CUgraph graph, CUDA_GRAPH_INSTANTIATE_PARAMS *params)
+EXPORT CUresult cuGraphInstantiateWithParams(
+	CUgraphExec *exec, CUgraph graph, CUDA_GRAPH_INSTANTIATE_PARAMS *params)
 {
 	CUresult result = wait_for_set();
 	return result ? result : NEXT(cuGraphInstantiateWithParams)(exec, graph, params);

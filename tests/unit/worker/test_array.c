@@ -1,4 +1,7 @@
-/* server/worker/objects/array.c: arrays by their commands: what is charged and given back, levels, rows of the right length. */
+/*
+ * server/worker/objects/array.c: arrays by their commands: what is charged and given back, levels,
+ * rows of the right length.
+ */
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,7 +14,8 @@ enum { BYTE = CU_AD_FORMAT_UNSIGNED_INT8 };
 static void test_make(void)
 {
 	struct ckt_memory *memory = &ckt_worker.devices[0].memory;
-	uint64_t id = ID(ARRAY, 201), used = ckt_memory_used(memory), objects = ckt_worker.objects.count, kept = memory->limit;
+	uint64_t id = ID(ARRAY, 201), used = ckt_memory_used(memory),
+		 objects = ckt_worker.objects.count, kept = memory->limit;
 	size_t journal = ckt_worker.journal_count;
 	static const struct {
 		uint64_t width, height, depth;
@@ -30,21 +34,31 @@ static void test_make(void)
 		{64, 16, 0, BYTE, 1, CUDA_ARRAY3D_VIDEO_ENCODE_DECODE, 0, CUDA_ERROR_NOT_SUPPORTED},
 	};
 	for (size_t i = 0; i < COUNT(wrong); i++)
-		IS(ASK(array_create, .id = wrong[i].levels ? ID(MIPMAP, 201) : id, .width = wrong[i].width, .height = wrong[i].height, .depth = wrong[i].depth,
-		       .format = wrong[i].format, .channels = wrong[i].channels, .flags = wrong[i].flags, .levels = wrong[i].levels),
-		   wrong[i].result);
+		IS(ASK(array_create, .id = wrong[i].levels ? ID(MIPMAP, 201) : id,
+			   .width = wrong[i].width, .height = wrong[i].height,
+			   .depth = wrong[i].depth, .format = wrong[i].format,
+			   .channels = wrong[i].channels, .flags = wrong[i].flags,
+			   .levels = wrong[i].levels),
+			wrong[i].result);
 	/* Levels make it a mipmapped array's id, and none a plain one's. */
-	IS(ASK(array_create, .id = id, .width = 64, .height = 16, .format = BYTE, .channels = 1, .levels = 2), CUDA_ERROR_INVALID_VALUE);
-	IS(ASK(array_create, .id = ID(MIPMAP, 201), .width = 64, .height = 16, .format = BYTE, .channels = 1), CUDA_ERROR_INVALID_VALUE);
+	IS(ASK(array_create, .id = id, .width = 64, .height = 16, .format = BYTE, .channels = 1,
+		   .levels = 2),
+		CUDA_ERROR_INVALID_VALUE);
+	IS(ASK(array_create, .id = ID(MIPMAP, 201), .width = 64, .height = 16, .format = BYTE,
+		   .channels = 1),
+		CUDA_ERROR_INVALID_VALUE);
 	memory->limit = used + 1024;
-	IS(ASK(array_create, .id = id, .width = 64, .height = 17, .format = BYTE, .channels = 1), CUDA_ERROR_OUT_OF_MEMORY);
+	IS(ASK(array_create, .id = id, .width = 64, .height = 17, .format = BYTE, .channels = 1),
+		CUDA_ERROR_OUT_OF_MEMORY);
 	memory->limit = kept;
 	IS(ckt_memory_used(memory), used);
 	IS(ckt_worker.objects.count, objects);
 	IS(ckt_worker.journal_count, journal);
-	MUST(ASK(array_create, .id = id, .width = 64, .height = 16, .format = BYTE, .channels = 1), CUDA_SUCCESS);
+	MUST(ASK(array_create, .id = id, .width = 64, .height = 16, .format = BYTE, .channels = 1),
+		CUDA_SUCCESS);
 	IS(ckt_memory_used(memory), used + 64 * 16);
-	IS(ASK(array_create, .id = id, .width = 64, .height = 16, .format = BYTE, .channels = 1), CUDA_ERROR_INVALID_VALUE);
+	IS(ASK(array_create, .id = id, .width = 64, .height = 16, .format = BYTE, .channels = 1),
+		CUDA_ERROR_INVALID_VALUE);
 	IS(ckt_memory_used(memory), used + 64 * 16);
 	IS(ckt_worker.journal_count, journal + 1);
 	IS(ASK(array_destroy, .id = ID(ARRAY, 299)), CUDA_ERROR_INVALID_HANDLE);
@@ -52,7 +66,7 @@ static void test_make(void)
 	IS(ASK(array_destroy, .id = id), CUDA_ERROR_INVALID_HANDLE);
 	ckt_aside_drain(&ckt_worker, -1);
 	IS(ckt_memory_used(memory), used);
-	IS(ckt_worker.journal_count, journal);	/* came and went: no trace */
+	IS(ckt_worker.journal_count, journal); /* came and went: no trace */
 	IS(CUT(array_create, .id = id), 0);
 	IS(CUT(array_destroy, .id = id), 0);
 	ckt_aside_drain(&ckt_worker, -1);
@@ -62,8 +76,11 @@ static void test_levels(void)
 {
 	uint64_t plain = ID(ARRAY, 202), levels = ID(MIPMAP, 202);
 	CUarray array, first;
-	MUST(ASK(array_create, .id = plain, .width = 8, .height = 8, .format = BYTE, .channels = 1), CUDA_SUCCESS);
-	MUST(ASK(array_create, .id = levels, .width = 8, .height = 8, .format = BYTE, .channels = 1, .levels = 3), CUDA_SUCCESS);
+	MUST(ASK(array_create, .id = plain, .width = 8, .height = 8, .format = BYTE, .channels = 1),
+		CUDA_SUCCESS);
+	MUST(ASK(array_create, .id = levels, .width = 8, .height = 8, .format = BYTE, .channels = 1,
+		     .levels = 3),
+		CUDA_SUCCESS);
 	const struct ckt_object *object = ckt_objects_find(&ckt_worker.objects, levels);
 	IS(ckt_array_level_count(object->array), 3);
 	IS(object->array->bytes, 64 + 16 + 4);
@@ -83,7 +100,8 @@ static void test_levels(void)
 	IS(ckt_array_write(object, in), CUDA_SUCCESS);
 	IS(ckt_array_read(object, back), CUDA_SUCCESS);
 	IS(memcmp(in, back, sizeof in), 0);
-	struct inside_reply *reply = INSIDE(memcpy_atoh, false, .array = levels, .level = 1, .width = 4, .height = 4);
+	struct inside_reply *reply =
+		INSIDE(memcpy_atoh, false, .array = levels, .level = 1, .width = 4, .height = 4);
 	struct ckt_memcpy_atoh_res res = {0};
 	MUST(reply->result, CUDA_SUCCESS);
 	YES(ckt_memcpy_atoh_res_get(&reply->results, &res));
@@ -96,39 +114,58 @@ static void test_levels(void)
 
 static void test_copies(void)
 {
-	uint64_t a = ID(ARRAY, 203), none = ID(ARRAY, 299), memory = inside_memory(4096, 0x07070707);
+	uint64_t a = ID(ARRAY, 203), none = ID(ARRAY, 299),
+		 memory = inside_memory(4096, 0x07070707);
 	uint8_t data[64];
 	memset(data, 0x55, sizeof data);
-	MUST(ASK(array_create, .id = a, .width = 16, .height = 8, .format = BYTE, .channels = 1), CUDA_SUCCESS);
-	IS(ASK(memcpy_htoa, .array = a, .width = 16, .height = 4, .data = data, .data_len = 64), CUDA_SUCCESS);
+	MUST(ASK(array_create, .id = a, .width = 16, .height = 8, .format = BYTE, .channels = 1),
+		CUDA_SUCCESS);
+	IS(ASK(memcpy_htoa, .array = a, .width = 16, .height = 4, .data = data, .data_len = 64),
+		CUDA_SUCCESS);
 	/* As much data as the rectangle has, no product that wraps around. */
-	static const uint32_t wrong[][3] = {{16, 4, 63}, {16, 3, 64}, {0, 0, 64}, {0x10000, 0x10000, 0}, {UINT32_MAX, UINT32_MAX, 1}, {64, 1, 0}};
+	static const uint32_t wrong[][3] = {{16, 4, 63}, {16, 3, 64}, {0, 0, 64},
+		{0x10000, 0x10000, 0}, {UINT32_MAX, UINT32_MAX, 1}, {64, 1, 0}};
 	for (size_t i = 0; i < COUNT(wrong); i++)
-		IS(ASK(memcpy_htoa, .array = a, .width = wrong[i][0], .height = wrong[i][1], .data = data, .data_len = wrong[i][2]), INSIDE_GARBAGE);
+		IS(ASK(memcpy_htoa, .array = a, .width = wrong[i][0], .height = wrong[i][1],
+			   .data = data, .data_len = wrong[i][2]),
+			INSIDE_GARBAGE);
 	const struct {
 		uint64_t array, stream;
 		uint32_t level;
 	} handles[] = {{none, 0, 0}, {a, ID(STREAM, 299), 0}, {a, 0, 1}, {0, 0, 0}};
 	for (size_t i = 0; i < COUNT(handles); i++) {
-		IS(ASK(memcpy_htoa, .array = handles[i].array, .level = handles[i].level, .stream = handles[i].stream, .width = 16, .height = 4, .data = data,
-		       .data_len = 64),
-		   CUDA_ERROR_INVALID_HANDLE);
-		IS(ASK(memcpy_atoh, .array = handles[i].array, .level = handles[i].level, .stream = handles[i].stream, .width = 16, .height = 4),
-		   CUDA_ERROR_INVALID_HANDLE);
+		IS(ASK(memcpy_htoa, .array = handles[i].array, .level = handles[i].level,
+			   .stream = handles[i].stream, .width = 16, .height = 4, .data = data,
+			   .data_len = 64),
+			CUDA_ERROR_INVALID_HANDLE);
+		IS(ASK(memcpy_atoh, .array = handles[i].array, .level = handles[i].level,
+			   .stream = handles[i].stream, .width = 16, .height = 4),
+			CUDA_ERROR_INVALID_HANDLE);
 		if (handles[i].array)
-			IS(ASK(memcpy_array, .dst_array = handles[i].array, .dst_level = handles[i].level, .src_x = memory, .src_pitch = 16, .src_rows = 4,
-			       .width = 16, .height = 4, .depth = 1, .stream = handles[i].stream),
-			   CUDA_ERROR_INVALID_HANDLE);
+			IS(ASK(memcpy_array, .dst_array = handles[i].array,
+				   .dst_level = handles[i].level, .src_x = memory, .src_pitch = 16,
+				   .src_rows = 4, .width = 16, .height = 4, .depth = 1,
+				   .stream = handles[i].stream),
+				CUDA_ERROR_INVALID_HANDLE);
 	}
 	/* Behind the array's end is the driver's to refuse; a reply must fit in a message. */
-	IS(ASK(memcpy_htoa, .array = a, .x = 8, .width = 16, .height = 4, .data = data, .data_len = 64), CUDA_ERROR_INVALID_VALUE);
-	IS(ASK(memcpy_htoa, .array = a, .y = UINT64_MAX, .width = 16, .height = 4, .data = data, .data_len = 64), CUDA_ERROR_INVALID_VALUE);
+	IS(ASK(memcpy_htoa, .array = a, .x = 8, .width = 16, .height = 4, .data = data,
+		   .data_len = 64),
+		CUDA_ERROR_INVALID_VALUE);
+	IS(ASK(memcpy_htoa, .array = a, .y = UINT64_MAX, .width = 16, .height = 4, .data = data,
+		   .data_len = 64),
+		CUDA_ERROR_INVALID_VALUE);
 	IS(ASK(memcpy_atoh, .array = a, .width = 16, .height = 9), CUDA_ERROR_INVALID_VALUE);
-	IS(ASK(memcpy_atoh, .array = a, .width = UINT32_MAX, .height = UINT32_MAX), CUDA_ERROR_INVALID_VALUE);
-	IS(ASK(memcpy_atoh, .array = a, .width = CKT_DATA_MAX, .height = 2), CUDA_ERROR_INVALID_VALUE);
+	IS(ASK(memcpy_atoh, .array = a, .width = UINT32_MAX, .height = UINT32_MAX),
+		CUDA_ERROR_INVALID_VALUE);
+	IS(ASK(memcpy_atoh, .array = a, .width = CKT_DATA_MAX, .height = 2),
+		CUDA_ERROR_INVALID_VALUE);
 	/* From memory into its lower half, and all of it back. */
-	IS(ASK(memcpy_array, .dst_array = a, .dst_y = 4, .src_x = memory, .src_pitch = 16, .src_rows = 4, .width = 16, .height = 4, .depth = 1), CUDA_SUCCESS);
-	struct inside_reply *reply = INSIDE(memcpy_atoh, false, .array = a, .width = 16, .height = 8);
+	IS(ASK(memcpy_array, .dst_array = a, .dst_y = 4, .src_x = memory, .src_pitch = 16,
+		   .src_rows = 4, .width = 16, .height = 4, .depth = 1),
+		CUDA_SUCCESS);
+	struct inside_reply *reply =
+		INSIDE(memcpy_atoh, false, .array = a, .width = 16, .height = 8);
 	struct ckt_memcpy_atoh_res res = {0};
 	MUST(reply->result, CUDA_SUCCESS);
 	YES(ckt_memcpy_atoh_res_get(&reply->results, &res) && res.data_len == 128);
@@ -142,13 +179,18 @@ static void test_copies(void)
 	ckt_aside_drain(&ckt_worker, -1);
 }
 
-/* Pieces that begin and end anywhere are what the whole contents have there, whichever way they go. */
+/*
+ * Pieces that begin and end anywhere are what the whole contents have there, whichever way they go.
+ */
 static void test_pieces(void)
 {
 	enum { ROW = 12, ROWS = 5, SLICES = 3, BYTES = ROW * ROWS * SLICES };
-	static const unsigned cases[][2] = {{0, BYTES}, {0, 4}, {4, 4}, {8, 8}, {12, 12}, {8, 60}, {60, 60}, {56, 68}, {4, BYTES - 8}, {120, 60}, {BYTES - 4, 4}};
+	static const unsigned cases[][2] = {{0, BYTES}, {0, 4}, {4, 4}, {8, 8}, {12, 12}, {8, 60},
+		{60, 60}, {56, 68}, {4, BYTES - 8}, {120, 60}, {BYTES - 4, 4}};
 	uint64_t id = ID(ARRAY, 210), mips = ID(MIPMAP, 210), device = inside_memory(1 << 20, 0);
-	MUST(ASK(array_create, .id = id, .width = 3, .height = ROWS, .depth = SLICES, .format = CU_AD_FORMAT_FLOAT, .channels = 1), CUDA_SUCCESS);
+	MUST(ASK(array_create, .id = id, .width = 3, .height = ROWS, .depth = SLICES,
+		     .format = CU_AD_FORMAT_FLOAT, .channels = 1),
+		CUDA_SUCCESS);
 	const struct ckt_object *object = ckt_objects_find(&ckt_worker.objects, id);
 	uint8_t whole[BYTES], got[BYTES], want[BYTES];
 	IS(object->array->bytes, BYTES);
@@ -158,28 +200,36 @@ static void test_pieces(void)
 		unsigned at = cases[c][0], size = cases[c][1];
 		IS(ckt_array_write(object, whole), CUDA_SUCCESS);
 		memset(got, 0, sizeof got);
-		IS(ckt_array_move_piece(object, at, size, CKT_ARRAY_TO_HOST, (uintptr_t)got, NULL), CUDA_SUCCESS);
+		IS(ckt_array_move_piece(object, at, size, CKT_ARRAY_TO_HOST, (uintptr_t)got, NULL),
+			CUDA_SUCCESS);
 		IS(ckt_driver.cuStreamSynchronize(NULL), CUDA_SUCCESS);
 		IS(memcmp(got, whole + at, size), 0);
-		IS(ckt_array_move_piece(object, at, size, CKT_ARRAY_TO_DEVICE, device, NULL), CUDA_SUCCESS);
+		IS(ckt_array_move_piece(object, at, size, CKT_ARRAY_TO_DEVICE, device, NULL),
+			CUDA_SUCCESS);
 		IS(ckt_driver.cuMemcpyDtoH_v2(got, device, size), CUDA_SUCCESS);
 		IS(memcmp(got, whole + at, size), 0);
 		memcpy(want, whole, BYTES);
 		memset(want + at, 0xee, size);
-		IS(ckt_array_move_piece(object, at, size, CKT_ARRAY_FROM_HOST, (uintptr_t)(want + at), NULL), CUDA_SUCCESS);
+		IS(ckt_array_move_piece(
+			   object, at, size, CKT_ARRAY_FROM_HOST, (uintptr_t)(want + at), NULL),
+			CUDA_SUCCESS);
 		IS(ckt_driver.cuStreamSynchronize(NULL), CUDA_SUCCESS);
 		IS(ckt_array_read(object, got), CUDA_SUCCESS);
 		IS(memcmp(got, want, BYTES), 0);
 	}
 	IS(ASK(array_destroy, .id = id), CUDA_SUCCESS);
 	/* Across levels: 64, 16 and 4 bytes. */
-	MUST(ASK(array_create, .id = mips, .width = 8, .height = 8, .format = BYTE, .channels = 1, .levels = 3), CUDA_SUCCESS);
+	MUST(ASK(array_create, .id = mips, .width = 8, .height = 8, .format = BYTE, .channels = 1,
+		     .levels = 3),
+		CUDA_SUCCESS);
 	object = ckt_objects_find(&ckt_worker.objects, mips);
 	IS(ckt_array_write(object, whole), CUDA_SUCCESS);
-	IS(ckt_array_move_piece(object, 60, 22, CKT_ARRAY_TO_HOST, (uintptr_t)got, NULL), CUDA_SUCCESS);
+	IS(ckt_array_move_piece(object, 60, 22, CKT_ARRAY_TO_HOST, (uintptr_t)got, NULL),
+		CUDA_SUCCESS);
 	IS(ckt_driver.cuStreamSynchronize(NULL), CUDA_SUCCESS);
 	IS(memcmp(got, whole + 60, 22), 0);
-	IS(ckt_array_move_piece(object, 80, 4, CKT_ARRAY_TO_HOST, (uintptr_t)got, NULL), CUDA_SUCCESS);
+	IS(ckt_array_move_piece(object, 80, 4, CKT_ARRAY_TO_HOST, (uintptr_t)got, NULL),
+		CUDA_SUCCESS);
 	IS(ckt_driver.cuStreamSynchronize(NULL), CUDA_SUCCESS);
 	IS(memcmp(got, whole + 80, 4), 0);
 	IS(ASK(array_destroy, .id = mips), CUDA_SUCCESS);
@@ -192,7 +242,8 @@ static void test_journal(void)
 {
 	uint64_t id = ID(ARRAY, 211);
 	size_t journal = ckt_worker.journal_count, saved = ckt_worker.journal_saved;
-	MUST(ASK(array_create, .id = id, .width = 64, .height = 16, .format = BYTE, .channels = 1), CUDA_SUCCESS);
+	MUST(ASK(array_create, .id = id, .width = 64, .height = 16, .format = BYTE, .channels = 1),
+		CUDA_SUCCESS);
 	ckt_worker.journal_saved = ckt_worker.journal_count;
 	IS(ASK(array_destroy, .id = id), CUDA_SUCCESS);
 	ckt_aside_drain(&ckt_worker, -1);
@@ -203,4 +254,5 @@ static void test_journal(void)
 	ckt_aside_drain(&ckt_worker, -1);
 }
 
-UNIT_SUITE(array, {"pieces", test_pieces}, {"journal", test_journal}, {"make", test_make}, {"levels", test_levels}, {"copies", test_copies})
+UNIT_SUITE(array, {"pieces", test_pieces}, {"journal", test_journal}, {"make", test_make},
+	{"levels", test_levels}, {"copies", test_copies})

@@ -1,6 +1,7 @@
 /*
- * Arrays, textures and surfaces over the wire on the soft GPU: what is wrong with them, contents and handles through an image, and images
- * that lie about them.  argv[1] the worker, argv[2] the soft libcuda.so.1, whose handles are the lowest that are free.
+ * Arrays, textures and surfaces over the wire on the soft GPU: what is wrong with them, contents
+ * and handles through an image, and images that lie about them.  argv[1] the worker, argv[2] the
+ * soft libcuda.so.1, whose handles are the lowest that are free.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -17,10 +18,12 @@
 #define SURFACE(n) ckt_handle_make(CKT_KIND_SURFACE, 1, 400 + (n))
 
 /* Of words. */
-static CUresult create(struct wire *w, uint64_t id, uint64_t width, uint64_t height, uint64_t depth, uint32_t flags, uint32_t levels)
+static CUresult create(struct wire *w, uint64_t id, uint64_t width, uint64_t height, uint64_t depth,
+	uint32_t flags, uint32_t levels)
 {
-	return done(WIRE_CALL(w, array_create, true, .id = id, .width = width, .height = height, .depth = depth, .format = CU_AD_FORMAT_UNSIGNED_INT32,
-			      .channels = 1, .flags = flags, .levels = levels));
+	return done(WIRE_CALL(w, array_create, true, .id = id, .width = width, .height = height,
+		.depth = depth, .format = CU_AD_FORMAT_UNSIGNED_INT32, .channels = 1,
+		.flags = flags, .levels = levels));
 }
 
 static CUresult synchronize(struct wire *w)
@@ -29,15 +32,18 @@ static CUresult synchronize(struct wire *w)
 	return result ? result : (CUresult)w->deferred;
 }
 
-static void put(struct wire *w, uint64_t array, uint32_t level, uint64_t y, const uint32_t *words, uint32_t width, uint32_t height)
+static void put(struct wire *w, uint64_t array, uint32_t level, uint64_t y, const uint32_t *words,
+	uint32_t width, uint32_t height)
 {
-	WIRE_BATCH(w, memcpy_htoa, .array = array, .level = level, .y = y, .width = width * 4, .height = height, .data = (const uint8_t *)words,
-		   .data_len = width * height * 4);
+	WIRE_BATCH(w, memcpy_htoa, .array = array, .level = level, .y = y, .width = width * 4,
+		.height = height, .data = (const uint8_t *)words, .data_len = width * height * 4);
 }
 
-static CUresult get_words(struct wire *w, uint64_t array, uint32_t level, uint64_t x, uint64_t y, uint64_t z, uint32_t width, uint32_t height, void *ret)
+static CUresult get_words(struct wire *w, uint64_t array, uint32_t level, uint64_t x, uint64_t y,
+	uint64_t z, uint32_t width, uint32_t height, void *ret)
 {
-	struct wire_reply reply = WIRE_CALL(w, memcpy_atoh, true, .array = array, .level = level, .x = x, .y = y, .z = z, .width = width, .height = height);
+	struct wire_reply reply = WIRE_CALL(w, memcpy_atoh, true, .array = array, .level = level,
+		.x = x, .y = y, .z = z, .width = width, .height = height);
 	struct ckt_memcpy_atoh_res res = {0};
 	CUresult result = reply.accept_stat ? (CUresult)-1 : reply.result;
 	if (!result) {
@@ -52,8 +58,9 @@ static CUresult get_words(struct wire *w, uint64_t array, uint32_t level, uint64
 static uint64_t texture(struct wire *w, uint64_t id, uint64_t array, CUresult *ret_result)
 {
 	CUDA_TEXTURE_DESC desc = {.flags = CU_TRSF_READ_AS_INTEGER};
-	struct wire_reply reply = WIRE_CALL(w, texture_create, true, .id = id, .type = CU_RESOURCE_TYPE_ARRAY, .array = array, .desc = (const uint8_t *)&desc,
-					    .desc_len = sizeof desc);
+	struct wire_reply reply =
+		WIRE_CALL(w, texture_create, true, .id = id, .type = CU_RESOURCE_TYPE_ARRAY,
+			.array = array, .desc = (const uint8_t *)&desc, .desc_len = sizeof desc);
 	struct ckt_texture_create_res res = {0};
 	if (!reply.result)
 		CU_ASSERT_TRUE(ckt_texture_create_res_get(&reply.results, &res));
@@ -89,9 +96,12 @@ static void test_wrong(void)
 	CU_ASSERT_EQUAL(create(w, MIPMAP(1), 8, 8, 0, 0, 5), CUDA_ERROR_INVALID_VALUE);
 	CU_ASSERT_EQUAL(create(w, MIPMAP(1), 8, 8, 0, 0, 9999), CUDA_ERROR_INVALID_VALUE);
 	CU_ASSERT_EQUAL(create(w, ARRAY(1), 0, 8, 0, 0, 0), CUDA_ERROR_INVALID_VALUE);
-	CU_ASSERT_EQUAL(create(w, ARRAY(1), UINT64_MAX, UINT64_MAX, UINT64_MAX, 0, 0), CUDA_ERROR_INVALID_VALUE);
-	CU_ASSERT_EQUAL(create(w, ARRAY(1), 1 << 16, 1 << 16, 1 << 10, 0, 0), CUDA_ERROR_INVALID_VALUE);
-	CU_ASSERT_EQUAL(create(w, ARRAY(1), 64, 64, 0, CUDA_ARRAY3D_SPARSE, 0), CUDA_ERROR_NOT_SUPPORTED);
+	CU_ASSERT_EQUAL(create(w, ARRAY(1), UINT64_MAX, UINT64_MAX, UINT64_MAX, 0, 0),
+		CUDA_ERROR_INVALID_VALUE);
+	CU_ASSERT_EQUAL(
+		create(w, ARRAY(1), 1 << 16, 1 << 16, 1 << 10, 0, 0), CUDA_ERROR_INVALID_VALUE);
+	CU_ASSERT_EQUAL(
+		create(w, ARRAY(1), 64, 64, 0, CUDA_ARRAY3D_SPARSE, 0), CUDA_ERROR_NOT_SUPPORTED);
 	CU_ASSERT_EQUAL(create(w, ARRAY(1), 16384, 16384, 16, 0, 0), CUDA_ERROR_OUT_OF_MEMORY);
 	put(w, ARRAY(0), 0, 0, words, 8, 8);
 	CU_ASSERT_EQUAL(synchronize(w), CUDA_SUCCESS);
@@ -102,13 +112,18 @@ static void test_wrong(void)
 	CU_ASSERT_EQUAL(synchronize(w), CUDA_ERROR_INVALID_HANDLE);
 	put(w, ARRAY(7), 0, 0, words, 8, 8);
 	CU_ASSERT_EQUAL(synchronize(w), CUDA_ERROR_INVALID_HANDLE);
-	CU_ASSERT_EQUAL(get_words(w, ARRAY(0), 0, UINT64_MAX - 3, 0, 0, 8, 1, back), CUDA_ERROR_INVALID_VALUE);
-	CU_ASSERT_EQUAL(get_words(w, ARRAY(0), 0, 0, UINT64_MAX, 0, 32, 1, back), CUDA_ERROR_INVALID_VALUE);
+	CU_ASSERT_EQUAL(get_words(w, ARRAY(0), 0, UINT64_MAX - 3, 0, 0, 8, 1, back),
+		CUDA_ERROR_INVALID_VALUE);
+	CU_ASSERT_EQUAL(
+		get_words(w, ARRAY(0), 0, 0, UINT64_MAX, 0, 32, 1, back), CUDA_ERROR_INVALID_VALUE);
 	CU_ASSERT_EQUAL(get_words(w, ARRAY(0), 0, 0, 0, 1, 32, 1, back), CUDA_ERROR_INVALID_VALUE);
-	CU_ASSERT_EQUAL(get_words(w, ARRAY(0), 0, 0, 0, 0, 1u << 31, 1, back), CUDA_ERROR_INVALID_VALUE);
-	WIRE_BATCH(w, memcpy_array, .dst_array = ARRAY(0), .src_x = 0x1234, .src_pitch = 32, .src_rows = 8, .width = 32, .height = 8, .depth = 1);
+	CU_ASSERT_EQUAL(
+		get_words(w, ARRAY(0), 0, 0, 0, 0, 1u << 31, 1, back), CUDA_ERROR_INVALID_VALUE);
+	WIRE_BATCH(w, memcpy_array, .dst_array = ARRAY(0), .src_x = 0x1234, .src_pitch = 32,
+		.src_rows = 8, .width = 32, .height = 8, .depth = 1);
 	CU_ASSERT_EQUAL(synchronize(w), CUDA_ERROR_INVALID_VALUE);
-	WIRE_BATCH(w, memcpy_array, .dst_array = ARRAY(0), .src_array = ARRAY(0), .src_z = UINT64_MAX, .width = 32, .height = 8, .depth = 1);
+	WIRE_BATCH(w, memcpy_array, .dst_array = ARRAY(0), .src_array = ARRAY(0),
+		.src_z = UINT64_MAX, .width = 32, .height = 8, .depth = 1);
 	CU_ASSERT_EQUAL(synchronize(w), CUDA_ERROR_INVALID_VALUE);
 	WIRE_BATCH(w, array_destroy, .id = ARRAY(9));
 	CU_ASSERT_EQUAL(synchronize(w), CUDA_ERROR_INVALID_HANDLE);
@@ -239,8 +254,13 @@ static void lie(ckt_image *image, enum lie what)
 
 static void test_lies(void)
 {
-	static const char *const said[] = {[HANDLE] = "does not get it again", [KIND] = "could not be made again", [SIZE] = "has no size",
-					   [GONE] = "does not describe", [DESC] = "description", [CHUNK] = "in no blob and no array", [LEVELS] = ""};
+	static const char *const said[] = {[HANDLE] = "does not get it again",
+		[KIND] = "could not be made again",
+		[SIZE] = "has no size",
+		[GONE] = "does not describe",
+		[DESC] = "description",
+		[CHUNK] = "in no blob and no array",
+		[LEVELS] = ""};
 	char directory[] = "/tmp/ckt-image-XXXXXX", message[CKT_MESSAGE_MAX], path[64];
 	struct wire *w = session_new();
 	CU_ASSERT_PTR_NOT_NULL_FATAL(mkdtemp(directory));
@@ -277,4 +297,5 @@ static void test_lies(void)
 	remove_directory(directory);
 }
 
-UNIT_SUITE(arrays, {"wrong", test_wrong}, {"handles", test_handles}, {"journal", test_journal}, {"lies", test_lies})
+UNIT_SUITE(arrays, {"wrong", test_wrong}, {"handles", test_handles}, {"journal", test_journal},
+	{"lies", test_lies})

@@ -17,14 +17,17 @@ static void test_blobs(void)
 	wrong[0] ^= 1;
 	CU_ASSERT_EQUAL(ckt_blobs_piece(&blobs, hash, 1000, 0, data, 400), 0);
 	CU_ASSERT_PTR_NULL(ckt_blobs_find(&blobs, hash));
-	CU_ASSERT_EQUAL(ckt_blobs_piece(&blobs, hash, 1000, 500, data, 400), -EPROTO);	/* a gap */
-	CU_ASSERT_EQUAL(ckt_blobs_piece(&blobs, hash, 1001, 400, data, 400), -EPROTO);	/* another size */
-	CU_ASSERT_EQUAL(ckt_blobs_piece(&blobs, hash, 1000, 400, data, 601), -EPROTO);	/* too much */
-	CU_ASSERT_EQUAL(ckt_blobs_piece(&blobs, hash, 1000, 0, data, 400), 0);		/* again */
+	CU_ASSERT_EQUAL(ckt_blobs_piece(&blobs, hash, 1000, 500, data, 400), -EPROTO); /* a gap */
+	/* another size */
+	CU_ASSERT_EQUAL(ckt_blobs_piece(&blobs, hash, 1001, 400, data, 400), -EPROTO);
+	/* too much */
+	CU_ASSERT_EQUAL(ckt_blobs_piece(&blobs, hash, 1000, 400, data, 601), -EPROTO);
+	CU_ASSERT_EQUAL(ckt_blobs_piece(&blobs, hash, 1000, 0, data, 400), 0); /* again */
 	CU_ASSERT_EQUAL(ckt_blobs_piece(&blobs, hash, 1000, 400, data + 400, 600), 0);
 	const struct ckt_blob *blob = ckt_blobs_find(&blobs, hash);
 	CU_ASSERT_PTR_NOT_NULL_FATAL(blob);
-	CU_ASSERT_TRUE(blob->size == 1000 && !memcmp(blob->data, data, 1000) && blob->data[1000] == 0);
+	CU_ASSERT_TRUE(
+		blob->size == 1000 && !memcmp(blob->data, data, 1000) && blob->data[1000] == 0);
 	CU_ASSERT_EQUAL(ckt_blobs_piece(&blobs, wrong, 1000, 0, data, 1000), -EBADMSG);
 	CU_ASSERT_PTR_NULL(ckt_blobs_find(&blobs, wrong));
 	CU_ASSERT_EQUAL(ckt_blobs_piece(&blobs, wrong, UINT64_MAX, 0, data, 1), -ENOMEM);

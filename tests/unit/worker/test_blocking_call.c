@@ -1,4 +1,7 @@
-/* server/worker/session/blocking_call.c: calls that may last for ever run at one time, and are finished by who asks. */
+/*
+ * server/worker/session/blocking_call.c: calls that may last for ever run at one time, and are
+ * finished by who asks.
+ */
 #include "server/worker/session/blocking_call.h"
 
 #include <errno.h>

@@ -1,4 +1,7 @@
-/* server/worker/session/call.c: commands and their replies: what is sent, kept and sent again, and errors of calls that nobody waited for. */
+/*
+ * server/worker/session/call.c: commands and their replies: what is sent, kept and sent again, and
+ * errors of calls that nobody waited for.
+ */
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,7 +12,12 @@ static uint8_t bytes[1 << 16];
 static struct ckt_wcall *call_new(uint32_t xid, uint64_t seq, uint32_t flags)
 {
 	struct ckt_wcall *call = ckt_wcall_new(&ckt_worker);
-	call->header = (struct ckt_call_header){.xid = xid, .prog = CKT_CUDA_PROG, .vers = 1, .proc = 1, .seq = seq, .flags = flags};
+	call->header = (struct ckt_call_header){.xid = xid,
+		.prog = CKT_CUDA_PROG,
+		.vers = 1,
+		.proc = 1,
+		.seq = seq,
+		.flags = flags};
 	MUST(ckt_wcall_prepare(call), 0);
 	return call;
 }
@@ -30,7 +38,8 @@ static int reply(struct ckt_reply_header *ret_header, uint32_t *ret_result)
 	size_t size = inside_sent(bytes, sizeof bytes);
 	struct ckt_cursor c = {.p = bytes, .end = bytes + size};
 	uint32_t mark = ckt_get_u32(&c);
-	if (!size || mark != (0x80000000u | (uint32_t)(size - 4)) || !ckt_reply_header_get(&c, ret_header))
+	if (!size || mark != (0x80000000u | (uint32_t)(size - 4)) ||
+		!ckt_reply_header_get(&c, ret_header))
 		return -1;
 	int rest = (int)(c.end - c.p);
 	*ret_result = rest ? ckt_get_u32(&c) : 0xdead;
@@ -73,7 +82,8 @@ static void test_deferred(void)
 	ckt_wcall_finish(call_new(1, 0, CKT_CALL_BATCHED), CUDA_SUCCESS);
 	IS(atomic_load(&ckt_worker.deferred), 0);
 	ckt_wcall_finish(call_new(2, 0, CKT_CALL_BATCHED), CUDA_ERROR_INVALID_HANDLE);
-	ckt_wcall_finish(call_new(3, 0, CKT_CALL_BATCHED), CUDA_ERROR_INVALID_VALUE);	/* the first is the one that is told */
+	/* the first is the one that is told */
+	ckt_wcall_finish(call_new(3, 0, CKT_CALL_BATCHED), CUDA_ERROR_INVALID_VALUE);
 	IS(inside_sent(bytes, sizeof bytes), 0);
 	ckt_wcall_finish(call_new(4, 0, 0), CUDA_SUCCESS);
 	reply(&header, &result);
@@ -81,7 +91,7 @@ static void test_deferred(void)
 	IS(result, CUDA_SUCCESS);
 	ckt_wcall_finish(call_new(5, 0, 0), CUDA_SUCCESS);
 	reply(&header, &result);
-	IS(header.deferred, 0);	/* once */
+	IS(header.deferred, 0); /* once */
 	/* A reply to a connection that is gone has told nobody. */
 	ckt_worker_defer(&ckt_worker, CUDA_ERROR_LAUNCH_FAILED);
 	struct ckt_wcall *late = call_new(6, 0, 0);
@@ -106,8 +116,12 @@ static void test_kept(void)
 	IS(header.executed, seq);
 	IS(header.deferred, CUDA_ERROR_ASSERT);
 	IS(replies->bytes, 12);
-	/* It comes again, by another connection's xid: the same, the deferred error too, which may have got lost. */
-	struct ckt_call_header again = {.xid = 555, .prog = CKT_CUDA_PROG, .vers = 1, .proc = 1, .seq = seq};
+	/*
+	 * It comes again, by another connection's xid: the same, the deferred error too, which may
+	 * have got lost.
+	 */
+	struct ckt_call_header again = {
+		.xid = 555, .prog = CKT_CUDA_PROG, .vers = 1, .proc = 1, .seq = seq};
 	ckt_wcall_replay(&ckt_worker, &again, 1);
 	IS(reply(&header, &result), 12);
 	IS(header.xid, 555);

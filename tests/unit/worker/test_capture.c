@@ -1,4 +1,7 @@
-/* server/worker/libs/capture.c: calls of libraries that are captured, launched as nodes of graphs, and what they hold on to. */
+/*
+ * server/worker/libs/capture.c: calls of libraries that are captured, launched as nodes of graphs,
+ * and what they hold on to.
+ */
 #include <stdlib.h>
 
 #include "rpc/graph.h"
@@ -40,7 +43,8 @@ static void test_launch(void)
 	MUST(toy_capture(CALL(9), OBJECT(9), 0x1000) != CUDA_SUCCESS, true);
 	MUST(graph_place(), CUDA_SUCCESS);
 	IS(toy_destroy(OBJECT(9)), CUDA_SUCCESS);
-	uint64_t used = ckt_budget_used(), memory = inside_memory(4096, 0), exec = ID(GRAPH_EXEC, 61);
+	uint64_t used = ckt_budget_used(), memory = inside_memory(4096, 0),
+		 exec = ID(GRAPH_EXEC, 61);
 	size_t before = ckt_lib_log_count();
 	MUST(toy_create(OBJECT(1), 10), CUDA_SUCCESS);
 	IS(toy_set(OBJECT(1), 0, 5), CUDA_SUCCESS);
@@ -93,7 +97,7 @@ static void test_uses(void)
 	IS(ckt_lib_log_count(), before + 3);
 	IS(toy_set(OBJECT(11), 0, 3), CUDA_SUCCESS);
 	IS(toy_set(OBJECT(11), 0, 4), CUDA_SUCCESS);
-	IS(ckt_lib_log_count(), before + 4);	/* created, 2, captured, 4 */
+	IS(ckt_lib_log_count(), before + 4); /* created, 2, captured, 4 */
 	IS(toy_destroy(OBJECT(11)), CUDA_SUCCESS);
 	IS(ckt_lib_log_count(), before + 3);
 	enum ckt_lib_life life = CKT_LIB_PAST;
@@ -124,12 +128,17 @@ static void test_workspace(void)
 	toy_end();
 }
 
-static int capture(uint64_t call, uint32_t library, uint32_t proc, const uint8_t *args, uint32_t size)
+static int capture(
+	uint64_t call, uint32_t library, uint32_t proc, const uint8_t *args, uint32_t size)
 {
-	return INSIDE(lib_capture, true, .id = call, .library = library, .proc = proc, .args = args, .args_len = size)->result;
+	return INSIDE(lib_capture, true, .id = call, .library = library, .proc = proc, .args = args,
+		.args_len = size)
+		->result;
 }
 
-/* After each of these the private stream captures no more, so that the next call can be captured. */
+/*
+ * After each of these the private stream captures no more, so that the next call can be captured.
+ */
 static void test_refused(void)
 {
 	toy_begin();
@@ -171,7 +180,9 @@ static void test_refused(void)
 	ckt_budget_init(0);
 	IS(toy_destroy(OBJECT(31)), CUDA_SUCCESS);
 	IS(CUT(lib_capture_end, .id = CALL(31)), 0);
-	IS(CUT(lib_capture, .id = CALL(31), .library = TOY_LIB, .proc = TOY_WRITE, .args = args, .args_len = 16), 0);
+	IS(CUT(lib_capture, .id = CALL(31), .library = TOY_LIB, .proc = TOY_WRITE, .args = args,
+		   .args_len = 16),
+		0);
 	inside_free(memory);
 	toy_end();
 }
@@ -212,8 +223,12 @@ static void test_update(void)
 	graph_begin(&d);
 	graph_library(&d, 1, CALL(52));
 	uint32_t size = graph_end(&d);
-	IS(INSIDE(graph_data, true, .graph = ID(GRAPH, 65), .total = size, .data = d.bytes, .data_len = size)->result, CUDA_SUCCESS);
-	struct inside_reply *reply = INSIDE(graph_exec_update, false, .exec = exec, .graph = ID(GRAPH, 65));
+	IS(INSIDE(graph_data, true, .graph = ID(GRAPH, 65), .total = size, .data = d.bytes,
+		   .data_len = size)
+			->result,
+		CUDA_SUCCESS);
+	struct inside_reply *reply =
+		INSIDE(graph_exec_update, false, .exec = exec, .graph = ID(GRAPH, 65));
 	IS(reply->result, CUDA_SUCCESS);
 	YES(ckt_graph_exec_update_res_get(&reply->results, &res));
 	IS(res.result, CUDA_SUCCESS);
@@ -223,7 +238,9 @@ static void test_update(void)
 	/* One node. */
 	graph_begin(&d);
 	graph_library(&d, 1, CALL(53));
-	IS(ASK(graph_exec_set_node, .exec = exec, .node = d.bytes + 4, .node_len = (uint32_t)(d.p - d.bytes) - 4), CUDA_SUCCESS);
+	IS(ASK(graph_exec_set_node, .exec = exec, .node = d.bytes + 4,
+		   .node_len = (uint32_t)(d.p - d.bytes) - 4),
+		CUDA_SUCCESS);
 	inside_fill(memory, 0, 16);
 	launch(exec);
 	IS(inside_word(memory + 4), 0);
@@ -244,11 +261,14 @@ static void test_context_ends(void)
 	toy_begin();
 	uint64_t memory = inside_memory(64, 0);
 	for (unsigned i = 0; i < 70; i++) {
-		MUST(ckt_context_create(&ckt_worker, ID(CONTEXT, 51) + i, 0, 0, &context), CUDA_SUCCESS);
+		MUST(ckt_context_create(&ckt_worker, ID(CONTEXT, 51) + i, 0, 0, &context),
+			CUDA_SUCCESS);
 		MUST(ckt_worker_use_context(&ckt_worker, context->id), CUDA_SUCCESS);
 		uint8_t args[16];
 		ckt_put_u64(ckt_put_u64(args, 0), memory);
-		MUST(ckt_lib_call_make(&ckt_worker, CALL(61) + i, TOY_LIB, TOY_WRITE_TO, args, sizeof args), CUDA_SUCCESS);
+		MUST(ckt_lib_call_make(
+			     &ckt_worker, CALL(61) + i, TOY_LIB, TOY_WRITE_TO, args, sizeof args),
+			CUDA_SUCCESS);
 		YES(ckt_lib_call_find(&ckt_worker, CALL(61) + i, &graph) != NULL);
 		IS(ckt_context_destroy(&ckt_worker, context), CUDA_SUCCESS);
 		YES(ckt_lib_call_find(&ckt_worker, CALL(61) + i, &graph) == NULL);
@@ -258,7 +278,10 @@ static void test_context_ends(void)
 	toy_end();
 }
 
-/* Something waited for the context while the call was captured: it is captured again, and not for ever. */
+/*
+ * Something waited for the context while the call was captured: it is captured again, and not for
+ * ever.
+ */
 static void test_disturbed(void)
 {
 	toy_begin();
@@ -282,5 +305,6 @@ static void test_disturbed(void)
 	toy_end();
 }
 
-UNIT_SUITE(capture, {"launch", test_launch}, {"uses", test_uses}, {"workspace", test_workspace}, {"refused", test_refused},
-	   {"stream argument", test_stream_argument}, {"update", test_update}, {"context ends", test_context_ends}, {"disturbed", test_disturbed})
+UNIT_SUITE(capture, {"launch", test_launch}, {"uses", test_uses}, {"workspace", test_workspace},
+	{"refused", test_refused}, {"stream argument", test_stream_argument},
+	{"update", test_update}, {"context ends", test_context_ends}, {"disturbed", test_disturbed})

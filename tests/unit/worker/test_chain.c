@@ -1,4 +1,7 @@
-/* Chains of images: what did not change points into the last image's files, and only what is sure not to have changed. */
+/*
+ * Chains of images: what did not change points into the last image's files, and only what is sure
+ * not to have changed.
+ */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,7 +19,9 @@ static uint64_t memory, key[4];
 static void make_pieces(struct ckt_piece *pieces)
 {
 	for (unsigned i = 0; i < PIECES; i++)
-		pieces[i] = (struct ckt_piece){.address = memory + (uint64_t)i * CKT_IMAGE_CHUNK, .size = CKT_IMAGE_CHUNK, .hashable = true};
+		pieces[i] = (struct ckt_piece){.address = memory + (uint64_t)i * CKT_IMAGE_CHUNK,
+			.size = CKT_IMAGE_CHUNK,
+			.hashable = true};
 }
 
 static ckt_image *image_new(uint8_t id, unsigned own_files)
@@ -47,7 +52,11 @@ static void write_chunks(ckt_image *image, const struct ckt_piece *pieces, unsig
 	for (unsigned i = 0; i < PIECES; i++)
 		if (!pieces[i].same)
 			image->chunks.chunks_val[image->chunks.chunks_len++] =
-				(ckt_image_chunk){.address = pieces[i].address, .size = pieces[i].size, .file = file, .offset = i, .stored = 1};
+				(ckt_image_chunk){.address = pieces[i].address,
+					.size = pieces[i].size,
+					.file = file,
+					.offset = i,
+					.stored = 1};
 }
 
 static void test_hash(void)
@@ -61,11 +70,14 @@ static void test_hash(void)
 	ckt_chain_key(true, key);
 	YES(key[0] && key[3]);
 	IS(ckt_chain_hash(&ckt_worker, pieces, PIECES, key), 0);
-	YES(pieces[0].hashed && pieces[0].same);	/* zeros are never written */
+	YES(pieces[0].hashed && pieces[0].same); /* zeros are never written */
 	YES(pieces[1].hashed && !pieces[1].same);
 	IS(memcmp(&pieces[1].value, &pieces[2].value, sizeof pieces[1].value), 0);
 	NO(pieces[3].hashed || pieces[3].same);
-	/* The second device has no context, so no kernel: none has a hash then, and nothing counts as unchanged. */
+	/*
+	 * The second device has no context, so no kernel: none has a hash then, and nothing counts
+	 * as unchanged.
+	 */
 	make_pieces(pieces);
 	pieces[2].device = 1;
 	IS(ckt_chain_hash(&ckt_worker, pieces, PIECES, key), -EOPNOTSUPP);
@@ -75,7 +87,10 @@ static void test_hash(void)
 	inside_free(memory);
 }
 
-/* Arrays have a hash by their contents, and an image without keyed hashes is compared by what it says of its chunks. */
+/*
+ * Arrays have a hash by their contents, and an image without keyed hashes is compared by what it
+ * says of its chunks.
+ */
 static void test_candidates(void)
 {
 	struct ckt_piece pieces[2];
@@ -83,12 +98,15 @@ static void test_candidates(void)
 	static uint8_t data[64 * 16];
 	char hash[CKT_IMAGE_HASH], other[CKT_IMAGE_HASH] = "other";
 	ckt_chain_break();
-	MUST(ASK(array_create, .id = id, .width = 64, .height = 16, .format = CU_AD_FORMAT_UNSIGNED_INT8, .channels = 1), CUDA_SUCCESS);
+	MUST(ASK(array_create, .id = id, .width = 64, .height = 16,
+		     .format = CU_AD_FORMAT_UNSIGNED_INT8, .channels = 1),
+		CUDA_SUCCESS);
 	const struct ckt_object *object = ckt_objects_find(&ckt_worker.objects, id);
 	for (unsigned round = 0; round < 2; round++) {
 		memset(data, round ? 7 : 0, sizeof data);
 		IS(ckt_array_write(object, data), CUDA_SUCCESS);
-		pieces[0] = (struct ckt_piece){.space = 1, .owner = id, .array = object, .size = sizeof data};
+		pieces[0] = (struct ckt_piece){
+			.space = 1, .owner = id, .array = object, .size = sizeof data};
 		ckt_chain_key(true, key);
 		IS(ckt_chain_hash(&ckt_worker, pieces, 1, key), 0);
 		YES(pieces[0].hashed);
@@ -108,7 +126,7 @@ static void test_candidates(void)
 	image_free(image);
 	NO(ckt_chain_hashed());
 	pieces[0].hashed = false;
-	pieces[1] = (struct ckt_piece){.address = 0x1000, .size = 32};	/* another size: none */
+	pieces[1] = (struct ckt_piece){.address = 0x1000, .size = 32}; /* another size: none */
 	ckt_chain_compare(pieces, 2);
 	YES(pieces[0].candidate && !pieces[1].candidate);
 	NO(ckt_chain_resembles(&pieces[0], other) || ckt_chain_resembles(&pieces[1], other));
@@ -145,16 +163,20 @@ static void test_base(void)
 		IS(ckt_image_encode(image, &data, &size), 0);
 		image_free(image);
 		IS(ckt_chain_base_piece(id, 0, data, 10), 0);
-		IS(ckt_chain_base_piece(id, 11, data + 11, size - 11), -EINVAL);	/* a gap */
+		IS(ckt_chain_base_piece(id, 11, data + 11, size - 11), -EINVAL); /* a gap */
 		IS(ckt_chain_base_piece(id, 10, data + 10, size - 10 - (round == 3)), 0);
-		IS(ckt_chain_base_use(&ckt_worker, id, message, sizeof message), round == 0 ? 0 : round == 3 ? -EBADMSG : -EINVAL);
+		IS(ckt_chain_base_use(&ckt_worker, id, message, sizeof message),
+			round == 0           ? 0
+				: round == 3 ? -EBADMSG
+					     : -EINVAL);
 		IS(ckt_chain_continues(id), round == 0);
 		if (round == 1)
 			HAS(message, "is of session ffffffffffff");
 		if (round == 0)
 			IS(ckt_chain_base_use(&ckt_worker, id, message, sizeof message), 0);
 		id[0] ^= 1;
-		IS(ckt_chain_base_use(&ckt_worker, id, message, sizeof message), -ESTALE);	/* used up, and of another id */
+		/* used up, and of another id */
+		IS(ckt_chain_base_use(&ckt_worker, id, message, sizeof message), -ESTALE);
 		IS(ckt_chain_base_piece(id, 100, data, 1), -EINVAL);
 		id[0] ^= 1;
 		free(data);
@@ -178,7 +200,7 @@ static void test_share(void)
 	char id[CKT_IMAGE_ID];
 	memset(id, 1, sizeof id);
 	ckt_chain_advance(first, pieces, PIECES, key);
-	image_free(first);	/* its tables have moved */
+	image_free(first); /* its tables have moved */
 	YES(ckt_chain_continues(id));
 	id[5] ^= 1;
 	NO(ckt_chain_continues(id));
@@ -193,7 +215,8 @@ static void test_share(void)
 	pieces[3].size -= 16;
 	IS(ckt_chain_hash(&ckt_worker, pieces, PIECES, key), 0);
 	ckt_chain_compare(pieces, PIECES);
-	static const bool same[PIECES] = {true, false, true, false}, old[PIECES] = {true, false, false, false};
+	static const bool same[PIECES] = {true, false, true, false},
+			  old[PIECES] = {true, false, false, false};
 	for (unsigned i = 0; i < PIECES; i++) {
 		IS(pieces[i].same, same[i]);
 		IS(pieces[i].old != NULL, old[i]);
@@ -205,11 +228,12 @@ static void test_share(void)
 	IS(second->chunks.chunks_len, 3);
 	IS(second->ancestors.ancestors_len, 1);
 	IS(second->ancestors.ancestors_val[0].id[0], 1);
-	IS(second->elsewhere.elsewhere_len, 1);	/* of the first image's two files, the one that is needed */
+	/* of the first image's two files, the one that is needed */
+	IS(second->elsewhere.elsewhere_len, 1);
 	IS(second->elsewhere.elsewhere_val[0].file, 1);
 	IS(second->elsewhere.elsewhere_val[0].bytes, 1001);
 	const ckt_image_chunk *shared = &second->chunks.chunks_val[2];
-	IS(shared->file, 1);	/* behind its own one */
+	IS(shared->file, 1); /* behind its own one */
 	IS(shared->address, memory);
 	ckt_chain_advance(second, pieces, PIECES, key);
 	image_free(second);
@@ -228,8 +252,12 @@ static void test_share(void)
 	for (unsigned i = 0; i < third->chunks.chunks_len; i++) {
 		const ckt_image_chunk *chunk = &third->chunks.chunks_val[i];
 		uint64_t piece = (chunk->address - memory) / CKT_IMAGE_CHUNK;
-		const ckt_image_file *file = chunk->file ? &third->elsewhere.elsewhere_val[chunk->file - 1] : NULL;
-		IS(file ? third->ancestors.ancestors_val[file->ancestor].id[0] : 3, piece == 0 ? 1 : piece == 1 ? 2 : 3);
+		const ckt_image_file *file =
+			chunk->file ? &third->elsewhere.elsewhere_val[chunk->file - 1] : NULL;
+		IS(file ? third->ancestors.ancestors_val[file->ancestor].id[0] : 3,
+			piece == 0           ? 1
+				: piece == 1 ? 2
+					     : 3);
 	}
 	ckt_chain_advance(third, pieces, PIECES, key);
 	image_free(third);
@@ -240,7 +268,10 @@ static void test_share(void)
 	inside_free(memory);
 }
 
-/* Each image holds one more piece that the ones behind it need: at some length no more can be built on it. */
+/*
+ * Each image holds one more piece that the ones behind it need: at some length no more can be built
+ * on it.
+ */
 static void test_long(void)
 {
 	struct ckt_piece pieces[PIECES] = {0};
@@ -279,4 +310,5 @@ static void test_long(void)
 	ckt_chain_break();
 }
 
-UNIT_SUITE(chain, {"share", test_share}, {"candidates", test_candidates}, {"base", test_base}, {"long", test_long}, {"hash", test_hash})
+UNIT_SUITE(chain, {"share", test_share}, {"candidates", test_candidates}, {"base", test_base},
+	{"long", test_long}, {"hash", test_hash})

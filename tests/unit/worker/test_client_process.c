@@ -1,4 +1,7 @@
-/* server/worker/session/client_process.c: who connected a socket, whether that process is the client, and whether it is dead. */
+/*
+ * server/worker/session/client_process.c: who connected a socket, whether that process is the
+ * client, and whether it is dead.
+ */
 #include <errno.h>
 #include <netinet/in.h>
 #include <signal.h>
@@ -74,7 +77,7 @@ static void test_unknown(void)
 	close(fds[0]);
 	/* A process that began after this one never connected before it did. */
 	MUST(socketpair(AF_UNIX, SOCK_STREAM, 0, fds), 0);
-	usleep(50000);	/* more than a clock tick, in which starts are counted */
+	usleep(50000); /* more than a clock tick, in which starts are counted */
 	pid_t pid = fork();
 	if (pid == 0) {
 		pause();

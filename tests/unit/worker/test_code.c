@@ -1,6 +1,7 @@
 /*
- * server/worker/libs/code/code.c: what a library loads into a driver that loads lazily stands in the journal by first uses, and what a restore has loaded ahead
- * is handed to the library.  Run with CUDA_MODULE_LOADING=LAZY.
+ * server/worker/libs/code/code.c: what a library loads into a driver that loads lazily stands in
+ * the journal by first uses, and what a restore has loaded ahead is handed to the library.  Run
+ * with CUDA_MODULE_LOADING=LAZY.
  */
 #include "server/worker/libs/code/code.h"
 
@@ -95,7 +96,10 @@ static void test_uses(void)
 	end();
 }
 
-/* Code that no file has: its contents are the session's once it is used, though the library has freed them. */
+/*
+ * Code that no file has: its contents are the session's once it is used, though the library has
+ * freed them.
+ */
 static void test_made_at_run_time(void)
 {
 	begin();
@@ -206,5 +210,5 @@ static void test_modules(void)
 	end();
 }
 
-UNIT_SUITE(libs_code, {"uses", test_uses}, {"made at run time", test_made_at_run_time}, {"thread", test_thread}, {"ahead", test_ahead},
-	   {"modules", test_modules})
+UNIT_SUITE(libs_code, {"uses", test_uses}, {"made at run time", test_made_at_run_time},
+	{"thread", test_thread}, {"ahead", test_ahead}, {"modules", test_modules})

@@ -1,4 +1,7 @@
-/* server/worker/libs/code/code_address.c: where code lies that a library gives to the driver, and how much it is. */
+/*
+ * server/worker/libs/code/code_address.c: where code lies that a library gives to the driver, and
+ * how much it is.
+ */
 #include <elf.h>
 #include <link.h>
 #include <stdlib.h>
@@ -37,7 +40,12 @@ static void test_kinds(void)
 	wrapper.data = NULL;
 	NO(ckt_code_locate(&wrapper, &place));
 	NO(ckt_code_locate(NULL, &place));
-	Elf64_Ehdr elf = {.e_shoff = 1000, .e_shnum = 3, .e_shentsize = 64, .e_phoff = 64, .e_phnum = 2, .e_phentsize = 56};
+	Elf64_Ehdr elf = {.e_shoff = 1000,
+		.e_shnum = 3,
+		.e_shentsize = 64,
+		.e_phoff = 64,
+		.e_phnum = 2,
+		.e_phentsize = 56};
 	memcpy(elf.e_ident, ELFMAG, SELFMAG);
 	YES(ckt_code_locate(&elf, &place));
 	IS(place.size, 1192);

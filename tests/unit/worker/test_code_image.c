@@ -1,4 +1,7 @@
-/* server/worker/libs/code/code_image.c: libraries' code and its uses in an image; damaged lists are refused.  Run with CUDA_MODULE_LOADING=LAZY. */
+/*
+ * server/worker/libs/code/code_image.c: libraries' code and its uses in an image; damaged lists are
+ * refused.  Run with CUDA_MODULE_LOADING=LAZY.
+ */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,13 +23,19 @@ static ckt_image *saved(void)
 
 static int check(ckt_image *image, char *message)
 {
-	struct ckt_loading l = {.worker = &ckt_worker, .image = *image, .message = message, .message_size = CKT_MESSAGE_MAX};
+	struct ckt_loading l = {.worker = &ckt_worker,
+		.image = *image,
+		.message = message,
+		.message_size = CKT_MESSAGE_MAX};
 	return ckt_code_check(&l);
 }
 
 static int again(ckt_image *image, ckt_image_journal *entry, char *message)
 {
-	struct ckt_loading l = {.worker = &ckt_worker, .image = *image, .message = message, .message_size = CKT_MESSAGE_MAX};
+	struct ckt_loading l = {.worker = &ckt_worker,
+		.image = *image,
+		.message = message,
+		.message_size = CKT_MESSAGE_MAX};
 	return ckt_code_again(&l, entry);
 }
 
@@ -41,7 +50,8 @@ static void test_image(void)
 	IS(toy->toy_code_run(library, "first"), CUDA_SUCCESS);
 	ckt_image *image = saved();
 	IS(image->start, CKT_IMAGE_START_NARROW | CKT_IMAGE_START_LAZY);
-	MUST(image->codes.codes_len > 0 && image->code_uses.code_uses_len == ckt_code_use_count(), true);
+	MUST(image->codes.codes_len > 0 && image->code_uses.code_uses_len == ckt_code_use_count(),
+		true);
 	ckt_image_journal *entry = &image->journal.journal_val[image->journal.journal_len - 1];
 	MUST(entry->kind, CKT_JOURNAL_CODE);
 	MUST(entry->id < image->code_uses.code_uses_len, true);
@@ -54,7 +64,8 @@ static void test_image(void)
 	/* Another build of the library: said once, and left to the addresses. */
 	code->hash[0] ^= 1;
 	IS(again(image, entry, message), 0);
-	HAS(ckt_worker.note, "code of the library libtoy.so.1 cannot be loaded in its old order (first: no such library is open here");
+	HAS(ckt_worker.note,
+		"code of the library libtoy.so.1 cannot be loaded in its old order (first: no such library is open here");
 	code->hash[0] ^= 1;
 	/* Done again it is a step of the journal again, of a use that is known. */
 	uint32_t uses = ckt_code_use_count();

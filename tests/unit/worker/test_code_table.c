@@ -11,7 +11,8 @@
 static void test_codes(void)
 {
 	static const uint8_t text[] = "some code", other[] = "more code";
-	struct ckt_code_place place = {.data = text, .size = sizeof text, .file = "libx.so.1", .offset = 64};
+	struct ckt_code_place place = {
+		.data = text, .size = sizeof text, .file = "libx.so.1", .offset = 64};
 	uint32_t code, again, next;
 	YES(ckt_code_add(&place, true, false, &code));
 	YES(ckt_code_add(&place, true, false, &again));
@@ -45,7 +46,8 @@ static void test_touched(void)
 	enum { MANY = 3000 };
 	uint32_t code, same;
 	bool used;
-	struct ckt_code_place place = {.data = (const uint8_t *)"x", .size = 2, .file = "liby.so.1"};
+	struct ckt_code_place place = {
+		.data = (const uint8_t *)"x", .size = 2, .file = "liby.so.1"};
 	YES(ckt_code_add(&place, true, false, &code));
 	YES(ckt_code_library_add(LIBRARY(1), code));
 	YES(ckt_code_library_add(LIBRARY(2), code));
@@ -94,7 +96,9 @@ static void test_uses(void)
 	YES(other != use);
 }
 
-/* A plan that is made and ended again and again: its code is loaded, used and unloaded each time. */
+/*
+ * A plan that is made and ended again and again: its code is loaded, used and unloaded each time.
+ */
 static void cycle(unsigned n)
 {
 	static const uint8_t text[] = "code of a plan";
@@ -132,7 +136,10 @@ static uint64_t load_many(unsigned n)
 	bool used;
 	CUlibrary found;
 	for (unsigned i = 0; i < n; i++) {
-		struct ckt_code_place place = {.data = (const uint8_t *)"x", .size = 2, .file = "libmany.so.1", .offset = 64 * i};
+		struct ckt_code_place place = {.data = (const uint8_t *)"x",
+			.size = 2,
+			.file = "libmany.so.1",
+			.offset = 64 * i};
 		MUST(ckt_code_add(&place, true, false, &index), true);
 		MUST(ckt_code_library_add(LIBRARY(20000 + i), index), true);
 		ckt_code_kernel_add(KERNEL(20000 + i), LIBRARY(20000 + i), "kernel");
@@ -155,7 +162,10 @@ static void test_many(void)
 	YES(many < 3 * 32 * few);
 }
 
-/* What the tables hold is paid for; without the money a library's code is not noted, and the library goes on. */
+/*
+ * What the tables hold is paid for; without the money a library's code is not noted, and the
+ * library goes on.
+ */
 static void test_account(void)
 {
 	enum { SIZE = 100000 };
@@ -165,7 +175,9 @@ static void test_account(void)
 	uint64_t before = ckt_budget_used();
 	ckt_budget_init(before + 16);
 	NO(ckt_code_add(&place, false, false, &index));
-	NO(ckt_code_use_add(CKT_CODE_KERNEL, 0, "a name that nobody used before and that is too long for what is left of the account, as it happens here", &use));
+	NO(ckt_code_use_add(CKT_CODE_KERNEL, 0,
+		"a name that nobody used before and that is too long for what is left of the account, as it happens here",
+		&use));
 	NO(ckt_code_library_add(LIBRARY(50000), 0));
 	IS(ckt_budget_used(), before);
 	ckt_budget_init(before + 1000);
@@ -176,7 +188,10 @@ static void test_account(void)
 	YES(ckt_code_add(&place, false, false, &index));
 	CU_ASSERT_PTR_NOT_NULL(ckt_code_entry(index)->bytes);
 	YES(ckt_budget_used() >= before + SIZE + sizeof(struct ckt_code));
-	/* They go over to the session's blobs, which pay for them, or stay nobody's where these have no money. */
+	/*
+	 * They go over to the session's blobs, which pay for them, or stay nobody's where these
+	 * have no money.
+	 */
 	MUST(ckt_code_use_add(CKT_CODE_KERNEL, index, "kernel", &use), true);
 	ckt_budget_init(ckt_budget_used() - SIZE);
 	ckt_code_keep(&ckt_worker, use);
@@ -189,5 +204,5 @@ static void test_account(void)
 	YES(ckt_budget_used() >= before + SIZE);
 }
 
-UNIT_SUITE(libs_code_table, {"codes", test_codes}, {"touched", test_touched}, {"uses", test_uses}, {"cycles", test_cycles}, {"many", test_many},
-	   {"account", test_account})
+UNIT_SUITE(libs_code_table, {"codes", test_codes}, {"touched", test_touched}, {"uses", test_uses},
+	{"cycles", test_cycles}, {"many", test_many}, {"account", test_account})

@@ -13,11 +13,13 @@ static _Atomic int wrong;
 static int work(struct ckt_crew_member *member, void *opaque)
 {
 	ran[member->index]++;
-	wrong += opaque != &ran || member->worker != &ckt_worker || member->buffer != member->buffers[0];
+	wrong += opaque != &ran || member->worker != &ckt_worker ||
+		member->buffer != member->buffers[0];
 	/* Nobody else's. */
 	memset(member->buffers[0], (int)member->index + 1, CKT_IMAGE_CHUNK);
 	memset(member->buffers[1], (int)member->index + 101, CKT_IMAGE_CHUNK);
-	wrong += member->buffers[0][CKT_IMAGE_CHUNK - 1] != member->index + 1 || member->buffers[1][0] != member->index + 101;
+	wrong += member->buffers[0][CKT_IMAGE_CHUNK - 1] != member->index + 1 ||
+		member->buffers[1][0] != member->index + 101;
 	return (int)member->index < (int)fails ? -EIO : 0;
 }
 
@@ -40,7 +42,8 @@ static int use(struct ckt_crew_member *member, void *opaque)
 {
 	CUcontext current = NULL;
 	(void)opaque;
-	if (ckt_crew_use_device(member, 0) || ckt_driver.cuCtxGetCurrent(&current) || current != ckt_worker.first_context)
+	if (ckt_crew_use_device(member, 0) || ckt_driver.cuCtxGetCurrent(&current) ||
+		current != ckt_worker.first_context)
 		return -EINVAL;
 	if (ckt_crew_stream(member, 0) != member->stream || ckt_crew_stream(member, 1))
 		return -EBADF;
@@ -48,8 +51,9 @@ static int use(struct ckt_crew_member *member, void *opaque)
 	if (ckt_crew_use_device(member, 1) != CUDA_ERROR_INVALID_CONTEXT)
 		return -ENODEV;
 	member->buffer[0] = 7;
-	if (ckt_driver.cuMemcpyHtoDAsync_v2(target + member->index, member->buffer, 1, ckt_crew_stream(member, 0)) ||
-	    ckt_driver.cuStreamSynchronize(ckt_crew_stream(member, 0)))
+	if (ckt_driver.cuMemcpyHtoDAsync_v2(
+		    target + member->index, member->buffer, 1, ckt_crew_stream(member, 0)) ||
+		ckt_driver.cuStreamSynchronize(ckt_crew_stream(member, 0)))
 		return -EIO;
 	return 0;
 }
@@ -59,7 +63,7 @@ static void test_device(void)
 	target = inside_memory(4096, 0);
 	ckt_crew_look(&ckt_worker);
 	ckt_crew_prepare();
-	ckt_crew_prepare();	/* once is enough */
+	ckt_crew_prepare(); /* once is enough */
 	IS(ckt_crew_run(use, NULL), 0);
 	CU_ASSERT_PTR_NOT_NULL(ckt_crew_first_stream(0));
 	CU_ASSERT_PTR_NULL(ckt_crew_first_stream(1));

@@ -1,4 +1,7 @@
-/* server/worker/objects/context.c: contexts by their commands, the look-ups of handles, and the end of what lives in one. */
+/*
+ * server/worker/objects/context.c: contexts by their commands, the look-ups of handles, and the end
+ * of what lives in one.
+ */
 #include <stdlib.h>
 
 #include "rpc/handle.h"
@@ -16,7 +19,8 @@ static void test_look_ups(void)
 		IS(ckt_object_stream(&ckt_worker, wrong[i], &stream), CUDA_ERROR_INVALID_HANDLE);
 		IS(ckt_object_event(&ckt_worker, wrong[i], &event), CUDA_ERROR_INVALID_HANDLE);
 		IS(ckt_object_module(&ckt_worker, wrong[i], &module), CUDA_ERROR_INVALID_HANDLE);
-		IS(ckt_object_function(&ckt_worker, wrong[i], &function), CUDA_ERROR_INVALID_HANDLE);
+		IS(ckt_object_function(&ckt_worker, wrong[i], &function),
+			CUDA_ERROR_INVALID_HANDLE);
 	}
 	for (uint64_t id = 0; id <= 2; id++) {
 		IS(ckt_object_stream(&ckt_worker, id, &stream), CUDA_SUCCESS);
@@ -25,8 +29,10 @@ static void test_look_ups(void)
 	IS(ckt_object_context(&ckt_worker, ckt_handle_primary(0), &context), CUDA_SUCCESS);
 	IS(ckt_object_context(&ckt_worker, 0, &context), CUDA_ERROR_INVALID_CONTEXT);
 	IS(ckt_object_context(&ckt_worker, ID(STREAM, 299), &context), CUDA_ERROR_INVALID_CONTEXT);
-	IS(ckt_object_context(&ckt_worker, ckt_handle_primary(ckt_worker.device_count), &context), CUDA_ERROR_INVALID_CONTEXT);
-	IS(ckt_object_context(&ckt_worker, ID(CONTEXT, 299), &context), CUDA_ERROR_CONTEXT_IS_DESTROYED);
+	IS(ckt_object_context(&ckt_worker, ckt_handle_primary(ckt_worker.device_count), &context),
+		CUDA_ERROR_INVALID_CONTEXT);
+	IS(ckt_object_context(&ckt_worker, ID(CONTEXT, 299), &context),
+		CUDA_ERROR_CONTEXT_IS_DESTROYED);
 	/* A failed switch leaves the one that was current. */
 	IS(ckt_worker_use_context(&ckt_worker, ID(CONTEXT, 299)), CUDA_ERROR_CONTEXT_IS_DESTROYED);
 	IS(ckt_worker.current->id, ckt_handle_primary(0));
@@ -67,7 +73,8 @@ static void test_create(void)
 	IS(ASK(ctx_synchronize, .id = id), CUDA_ERROR_CONTEXT_IS_DESTROYED);
 	IS(ckt_worker.objects.count, before);
 	IS(ckt_memory_used(&ckt_worker.devices[0].memory), used);
-	IS(ckt_memory_free_begin(&ckt_worker.devices[0].memory, address, &owner), CUDA_ERROR_INVALID_VALUE);
+	IS(ckt_memory_free_begin(&ckt_worker.devices[0].memory, address, &owner),
+		CUDA_ERROR_INVALID_VALUE);
 	IS(ASK(stream_query, .stream = ID(STREAM, 202)), CUDA_ERROR_INVALID_HANDLE);
 	IS(CUT(ctx_create, .id = id), 0);
 	IS(CUT(ctx_destroy, .id = id), 0);
@@ -82,7 +89,7 @@ static void test_primary(void)
 	IS(ASK(primary_ctx_retain, .device = UINT32_MAX), CUDA_ERROR_INVALID_DEVICE);
 	IS(ASK(primary_ctx_reset, .device = 2), CUDA_ERROR_INVALID_DEVICE);
 	IS(ASK(primary_ctx_retain, .device = 1), CUDA_SUCCESS);
-	IS(ASK(primary_ctx_retain, .device = 1), CUDA_SUCCESS);	/* the same one */
+	IS(ASK(primary_ctx_retain, .device = 1), CUDA_SUCCESS); /* the same one */
 	object = ckt_objects_find(&ckt_worker.objects, ckt_handle_primary(1));
 	CU_ASSERT_PTR_NOT_NULL_FATAL(object);
 	YES(object->ctx.primary && object->ctx.device == 1);
@@ -101,7 +108,10 @@ static void test_primary(void)
 
 UNIT_SUITE(context, {"look-ups", test_look_ups}, {"create", test_create})
 
-/* Under a later name: the suites of content_threads.c and hash.c want a second device without a context. */
+/*
+ * Under a later name: the suites of content_threads.c and hash.c want a second device without a
+ * context.
+ */
 static const struct unit_test later_tests[] = {{"reset", test_primary}};
 
 __attribute__((constructor)) static void add_later(void)

@@ -1,4 +1,7 @@
-/* server/worker/session/control.h: the control socket: what is answered before a session has begun, and what ends a connection. */
+/*
+ * server/worker/session/control.h: the control socket: what is answered before a session has begun,
+ * and what ends a connection.
+ */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,7 +25,8 @@ static int connect_new(void)
 }
 
 /* False where the connection ended instead. */
-static bool ask(int fd, uint32_t prog, uint32_t proc, xdrproc_t xdr_args, void *args, xdrproc_t xdr_res, void *res)
+static bool ask(int fd, uint32_t prog, uint32_t proc, xdrproc_t xdr_args, void *args,
+	xdrproc_t xdr_res, void *res)
 {
 	uint8_t *data;
 	size_t size;
@@ -33,7 +37,8 @@ static bool ask(int fd, uint32_t prog, uint32_t proc, xdrproc_t xdr_args, void *
 		return false;
 	struct ckt_cursor c = {.p = data, .end = data + size};
 	struct ckt_reply_header header = {0};
-	bool good = ckt_reply_header_get(&c, &header) && header.xid == 5 && !header.accept_stat && (!xdr_res || !ckt_net_decode(&c, xdr_res, res));
+	bool good = ckt_reply_header_get(&c, &header) && header.xid == 5 && !header.accept_stat &&
+		(!xdr_res || !ckt_net_decode(&c, xdr_res, res));
 	free(data);
 	return good;
 }
@@ -49,38 +54,52 @@ static void test_calls(void)
 	int fd = connect_new();
 	YES(ask(fd, CRICKET_WORKER_PROG, CKT_WORKER_NULL, NULL, NULL, NULL, NULL));
 	ckt_worker_status_res status = {0};
-	YES(ask(fd, CRICKET_WORKER_PROG, CKT_WORKER_STATUS, NULL, NULL, (xdrproc_t)xdr_ckt_worker_status_res, &status));
+	YES(ask(fd, CRICKET_WORKER_PROG, CKT_WORKER_STATUS, NULL, NULL,
+		(xdrproc_t)xdr_ckt_worker_status_res, &status));
 	TEXT(status.session, "0123456789ab");
 	IS(status.state, CKT_STATE_FROZEN);
 	IS(status.worker_pid, getpid());
 	xdr_free((xdrproc_t)xdr_ckt_worker_status_res, (char *)&status);
 	ckt_worker_stats_res stats = {0};
-	YES(ask(fd, CRICKET_WORKER_PROG, CKT_WORKER_STATS, NULL, NULL, (xdrproc_t)xdr_ckt_worker_stats_res, &stats));
+	YES(ask(fd, CRICKET_WORKER_PROG, CKT_WORKER_STATS, NULL, NULL,
+		(xdrproc_t)xdr_ckt_worker_stats_res, &stats));
 	YES(stats.stats.stats_len <= CKT_STATS);
 	xdr_free((xdrproc_t)xdr_ckt_worker_stats_res, (char *)&stats);
 	/* Only what is to be restored is pre-loaded; the worker stays. */
-	ckt_worker_start_args start = {.session = (char *)"", .socket = (char *)"", .driver = (char *)""};
+	ckt_worker_start_args start = {
+		.session = (char *)"", .socket = (char *)"", .driver = (char *)""};
 	ckt_worker_start_res res = {0};
-	YES(ask(fd, CRICKET_WORKER_PROG, CKT_WORKER_PRELOAD, (xdrproc_t)xdr_ckt_worker_start_args, &start, (xdrproc_t)xdr_ckt_worker_start_res, &res));
+	YES(ask(fd, CRICKET_WORKER_PROG, CKT_WORKER_PRELOAD, (xdrproc_t)xdr_ckt_worker_start_args,
+		&start, (xdrproc_t)xdr_ckt_worker_start_res, &res));
 	IS(res.status, -EINVAL);
 	HAS(res.message, "only what is to be restored is pre-loaded");
 	xdr_free((xdrproc_t)xdr_ckt_worker_start_res, (char *)&res);
 	/* A client before there is a session, and without a socket. */
-	ckt_worker_client_args client = {.hello = {.session = (char *)"", .program_name = (char *)"", .host = (char *)"", .build = (char *)""}, .peer = (char *)""};
+	ckt_worker_client_args client = {.hello = {.session = (char *)"",
+						 .program_name = (char *)"",
+						 .host = (char *)"",
+						 .build = (char *)""},
+		.peer = (char *)""};
 	ckt_hello_status hello = CKT_HELLO_OK;
-	YES(ask(fd, CRICKET_WORKER_PROG, CKT_WORKER_CLIENT, (xdrproc_t)xdr_ckt_worker_client_args, &client, (xdrproc_t)xdr_ckt_hello_status, &hello));
+	YES(ask(fd, CRICKET_WORKER_PROG, CKT_WORKER_CLIENT, (xdrproc_t)xdr_ckt_worker_client_args,
+		&client, (xdrproc_t)xdr_ckt_hello_status, &hello));
 	IS(hello, CKT_HELLO_FAILED);
 	NO(ckt_worker.has_owner);
 	close(fd);
 }
 
-/* Each of these ends its connection, and the next one is served: more of them than there are threads. */
+/*
+ * Each of these ends its connection, and the next one is served: more of them than there are
+ * threads.
+ */
 static void test_garbage(void)
 {
 	const struct {
 		uint32_t prog, proc;
-	} wrong[] = {{CRICKET_WORKER_PROG, 63}, {CRICKET_WORKER_PROG, UINT32_MAX}, {CRICKET_WORKER_PROG + 1, CKT_WORKER_NULL}, {0, CKT_WORKER_STATUS},
-		     {CRICKET_WORKER_PROG, CKT_WORKER_START}, {CRICKET_WORKER_PROG, CKT_WORKER_PRELOAD}, {CRICKET_WORKER_PROG, CKT_WORKER_CLIENT}};
+	} wrong[] = {{CRICKET_WORKER_PROG, 63}, {CRICKET_WORKER_PROG, UINT32_MAX},
+		{CRICKET_WORKER_PROG + 1, CKT_WORKER_NULL}, {0, CKT_WORKER_STATUS},
+		{CRICKET_WORKER_PROG, CKT_WORKER_START}, {CRICKET_WORKER_PROG, CKT_WORKER_PRELOAD},
+		{CRICKET_WORKER_PROG, CKT_WORKER_CLIENT}};
 	for (size_t i = 0; i < COUNT(wrong); i++) {
 		int fd = connect_new();
 		NO(ask(fd, wrong[i].prog, wrong[i].proc, NULL, NULL, NULL, NULL));
@@ -92,7 +111,8 @@ static void test_garbage(void)
 		uint8_t *data = NULL;
 		size_t got;
 		IS(ckt_net_write_record(fd, zeros, size, ckt_net_now_ms() + 60000, -1), 0);
-		YES(ckt_net_read_record(fd, 65536, ckt_net_now_ms() + 60000, &data, &got, NULL) != 0);
+		YES(ckt_net_read_record(fd, 65536, ckt_net_now_ms() + 60000, &data, &got, NULL) !=
+			0);
 		close(fd);
 	}
 	int fd = connect_new();

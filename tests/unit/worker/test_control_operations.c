@@ -1,6 +1,6 @@
 /*
- * server/worker/session/control_operations.c: what takes long, end to end on the soft GPU: holding, releasing, chains of images, pausing.  argv[1] the
- * worker, argv[2] the soft libcuda.so.1.
+ * server/worker/session/control_operations.c: what takes long, end to end on the soft GPU: holding,
+ * releasing, chains of images, pausing.  argv[1] the worker, argv[2] the soft libcuda.so.1.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -30,9 +30,11 @@ static void test_hold(void)
 	fill(w, block, 7, 5 << 20);
 	CU_ASSERT_EQUAL(wire_release(w, false, false, "", "").status, -EINVAL);
 	int64_t begun_ms = ckt_net_now_ms();
-	ckt_worker_save2_res saved = wire_save2(w, first, (ckt_worker_save2_args){.deadline_ms = WIRE_GUARD_MS, .hold = true});
+	ckt_worker_save2_res saved = wire_save2(
+		w, first, (ckt_worker_save2_args){.deadline_ms = WIRE_GUARD_MS, .hold = true});
 	CU_ASSERT_EQUAL_FATAL(saved.status, 0);
-	CU_ASSERT_TRUE(saved.stopped_us > 0 && saved.stopped_us <= (uint64_t)(ckt_net_now_ms() - begun_ms + 1) * 1000);
+	CU_ASSERT_TRUE(saved.stopped_us > 0 &&
+		saved.stopped_us <= (uint64_t)(ckt_net_now_ms() - begun_ms + 1) * 1000);
 	CU_ASSERT_EQUAL(saved.memory_bytes, 6 << 20);
 	CU_ASSERT_EQUAL(state(w), CKT_STATE_FROZEN);
 	/* Sent into the silence, answered when it goes on. */
@@ -42,9 +44,14 @@ static void test_hold(void)
 	CU_ASSERT_EQUAL(reply.result, CUDA_SUCCESS);
 	free(reply.data);
 	CU_ASSERT_EQUAL(state(w), CKT_STATE_RUNNING);
-	/* Parked: the client hears it, however little it reads; nobody waits for a client that keeps its end open. */
+	/*
+	 * Parked: the client hears it, however little it reads; nobody waits for a client that
+	 * keeps its end open.
+	 */
 	fill(w, block, 8, 5 << 20);
-	ckt_worker_save2_res again = wire_save2(w, second, (ckt_worker_save2_args){.deadline_ms = WIRE_GUARD_MS, .hold = true, .compress = true});
+	ckt_worker_save2_res again = wire_save2(w, second,
+		(ckt_worker_save2_args){
+			.deadline_ms = WIRE_GUARD_MS, .hold = true, .compress = true});
 	CU_ASSERT_EQUAL_FATAL(again.status, 0);
 	CU_ASSERT_NOT_EQUAL(memcmp(again.image, saved.image, sizeof saved.image), 0);
 	CU_ASSERT_TRUE(again.bytes < 100000);
@@ -58,7 +65,10 @@ static void test_hold(void)
 	/* And moved. */
 	remove_directory(first);
 	CU_ASSERT_EQUAL(mkdir(first, 0700), 0);
-	CU_ASSERT_EQUAL(wire_save2(w, first, (ckt_worker_save2_args){.deadline_ms = WIRE_GUARD_MS, .hold = true}).status, 0);
+	CU_ASSERT_EQUAL(wire_save2(w, first,
+				(ckt_worker_save2_args){.deadline_ms = WIRE_GUARD_MS, .hold = true})
+				.status,
+		0);
 	CU_ASSERT_EQUAL(wire_release(w, true, false, "", "elsewhere:1").status, 0);
 	wire_read_to_end(w);
 	CU_ASSERT_STRING_EQUAL(w->moved_to, "elsewhere:1");
@@ -67,7 +77,10 @@ static void test_hold(void)
 	remove_directory(second);
 }
 
-/* The client of a held session is told to be quiet, and what it had sent beyond the boundary it sends again. */
+/*
+ * The client of a held session is told to be quiet, and what it had sent beyond the boundary it
+ * sends again.
+ */
 static void test_quiesce(void)
 {
 	char directory[] = "/tmp/ckt-image-XXXXXX";
@@ -76,9 +89,14 @@ static void test_quiesce(void)
 	uint64_t block = alloc(w, 1 << 20);
 	fill(w, block, 7, 1 << 20);
 	CU_ASSERT_EQUAL(wire_control(w, CKT_WORKER_QUIESCE, NULL, NULL).status, -EINVAL);
-	CU_ASSERT_EQUAL_FATAL(wire_save2(w, directory, (ckt_worker_save2_args){.deadline_ms = WIRE_GUARD_MS, .hold = true}).status, 0);
+	CU_ASSERT_EQUAL_FATAL(
+		wire_save2(w, directory,
+			(ckt_worker_save2_args){.deadline_ms = WIRE_GUARD_MS, .hold = true})
+			.status,
+		0);
 	uint64_t executed = w->executed;
-	WIRE_BATCH(w, memset, .dst = block, .element_size = 4, .value = 9, .width = 1 << 18, .height = 1);
+	WIRE_BATCH(w, memset, .dst = block, .element_size = 4, .value = 9, .width = 1 << 18,
+		.height = 1);
 	uint32_t xid = WIRE_SEND(w, memcpy_dtoh, true, false, .src = block, .size = 4);
 	CU_ASSERT_EQUAL(wire_control(w, CKT_WORKER_QUIESCE, NULL, NULL).status, 0);
 	wire_read_to_end(w);
@@ -119,7 +137,8 @@ static void test_chain(void)
 			fill(w, a + 8 * MIB - 4, 78, 4);
 			fill(w, a, 1, 2 * MIB); /* written, but the same */
 		}
-		ckt_worker_save2_args args = {.deadline_ms = WIRE_GUARD_MS, .keep_hashes = true, .incremental = i > 0};
+		ckt_worker_save2_args args = {
+			.deadline_ms = WIRE_GUARD_MS, .keep_hashes = true, .incremental = i > 0};
 		if (i)
 			memcpy(args.base, saved[i - 1].image, sizeof args.base);
 		saved[i] = wire_save2(w, names[i], args);
@@ -133,7 +152,8 @@ static void test_chain(void)
 	/* Of an older one the manifest is needed. */
 	char other[] = "/tmp/ckt-image-XXXXXX";
 	make_directory(other);
-	ckt_worker_save2_args stale = {.deadline_ms = WIRE_GUARD_MS, .incremental = true, .keep_hashes = true};
+	ckt_worker_save2_args stale = {
+		.deadline_ms = WIRE_GUARD_MS, .incremental = true, .keep_hashes = true};
 	memcpy(stale.base, saved[1].image, sizeof stale.base);
 	CU_ASSERT_EQUAL(wire_save2(w, other, stale).status, -ESTALE);
 	CU_ASSERT_EQUAL(state(w), CKT_STATE_RUNNING);
@@ -181,44 +201,60 @@ static int send_base(struct wire *w, const char *directory, const char *id)
 	ckt_worker_base_args args = {.data = {.data_val = data}};
 	memcpy(args.base, id, sizeof args.base);
 	/* In small pieces. */
-	for (ssize_t n; !status && (n = pread(fd, data, 1000, (off_t)args.offset)) > 0; args.offset += (uint64_t)n) {
+	for (ssize_t n; !status && (n = pread(fd, data, 1000, (off_t)args.offset)) > 0;
+		args.offset += (uint64_t)n) {
 		args.data.data_len = (u_int)n;
-		status = wire_control(w, CKT_WORKER_BASE, (xdrproc_t)xdr_ckt_worker_base_args, &args).status;
+		status =
+			wire_control(w, CKT_WORKER_BASE, (xdrproc_t)xdr_ckt_worker_base_args, &args)
+				.status;
 	}
 	close(fd);
 	return status;
 }
 
-static ckt_worker_save2_res save_on(struct wire *w, char directory[], const char *base_directory, const char *base)
+static ckt_worker_save2_res save_on(
+	struct wire *w, char directory[], const char *base_directory, const char *base)
 {
-	ckt_worker_save2_args args = {.deadline_ms = WIRE_GUARD_MS, .incremental = true, .keep_hashes = true};
+	ckt_worker_save2_args args = {
+		.deadline_ms = WIRE_GUARD_MS, .incremental = true, .keep_hashes = true};
 	make_directory(directory);
 	memcpy(args.base, base, sizeof args.base);
 	CU_ASSERT_EQUAL(send_base(w, base_directory, base), 0);
 	return wire_save2(w, directory, args);
 }
 
-/* Any image of the session can be built on: a plain one, an older one, one whose restore this is, also while the session is paused. */
+/*
+ * Any image of the session can be built on: a plain one, an older one, one whose restore this is,
+ * also while the session is paused.
+ */
 static void test_any_base(void)
 {
-	char plain[] = "/tmp/ckt-image-XXXXXX", first[] = "/tmp/ckt-image-XXXXXX", second[] = "/tmp/ckt-image-XXXXXX", third[] = "/tmp/ckt-image-XXXXXX",
+	char plain[] = "/tmp/ckt-image-XXXXXX", first[] = "/tmp/ckt-image-XXXXXX",
+	     second[] = "/tmp/ckt-image-XXXXXX", third[] = "/tmp/ckt-image-XXXXXX",
 	     foreign[] = "/tmp/ckt-image-XXXXXX";
 	struct wire *w = session_new();
 	uint64_t a = alloc(w, 8 * MIB), b = alloc(w, 4 * MIB);
 	fill(w, a, 1, 8 * MIB);
 	fill(w, b, 0, 4 * MIB);
 	make_directory(plain);
-	ckt_worker_save2_res base = wire_save2(w, plain, (ckt_worker_save2_args){.deadline_ms = WIRE_GUARD_MS});
+	ckt_worker_save2_res base =
+		wire_save2(w, plain, (ckt_worker_save2_args){.deadline_ms = WIRE_GUARD_MS});
 	CU_ASSERT_EQUAL_FATAL(base.status, 0);
 	fill(w, a + 3 * MIB, 77, 4);
 	ckt_worker_save2_res one = save_on(w, first, plain, base.image);
 	CU_ASSERT_EQUAL(one.status, 0);
 	CU_ASSERT_EQUAL(one.changed_bytes, 2 * MIB);
 	CU_ASSERT_TRUE(one.bytes <= 2 * MIB);
-	/* Once more on the same, which is the last one no longer, and paused: the host's memory is compared. */
+	/*
+	 * Once more on the same, which is the last one no longer, and paused: the host's memory is
+	 * compared.
+	 */
 	fill(w, a, 78, 4);
 	ckt_worker_pause_args pause = {.deadline_ms = WIRE_GUARD_MS};
-	CU_ASSERT_EQUAL(wire_control(w, CKT_WORKER_PAUSE, (xdrproc_t)xdr_ckt_worker_pause_args, &pause).status, 0);
+	CU_ASSERT_EQUAL(
+		wire_control(w, CKT_WORKER_PAUSE, (xdrproc_t)xdr_ckt_worker_pause_args, &pause)
+			.status,
+		0);
 	ckt_worker_save2_res two = save_on(w, second, plain, base.image);
 	CU_ASSERT_EQUAL(two.status, 0);
 	CU_ASSERT_TRUE(two.bytes <= 4 * MIB && two.bytes > 0);
@@ -230,7 +266,8 @@ static void test_any_base(void)
 	CU_ASSERT_EQUAL_FATAL(wire_hello(other, CKT_HELLO_NEW, true), CKT_HELLO_OK);
 	fill(other, alloc(other, 1 * MIB), 1, 1 * MIB);
 	make_directory(foreign);
-	ckt_worker_save2_res theirs = wire_save2(other, foreign, (ckt_worker_save2_args){.deadline_ms = WIRE_GUARD_MS});
+	ckt_worker_save2_res theirs =
+		wire_save2(other, foreign, (ckt_worker_save2_args){.deadline_ms = WIRE_GUARD_MS});
 	CU_ASSERT_EQUAL(theirs.status, 0);
 	CU_ASSERT_EQUAL(save_on(w, third, foreign, theirs.image).status, -EINVAL);
 	session_end(other);
@@ -253,7 +290,8 @@ static void test_any_base(void)
 			kill(w->pid, SIGKILL);
 			CU_ASSERT_TRUE(wire_ended(w));
 		}
-		CU_ASSERT_EQUAL_FATAL(wire_start_chain(w, worker_path, driver_path, chains[i], 2, message), 0);
+		CU_ASSERT_EQUAL_FATAL(
+			wire_start_chain(w, worker_path, driver_path, chains[i], 2, message), 0);
 		/* We bear to be set back. */
 		w->acked = w->copy = 0;
 		CU_ASSERT_EQUAL_FATAL(wire_hello(w, CKT_HELLO_RESUME, true), CKT_HELLO_OK);
@@ -280,11 +318,13 @@ static void test_pause(void)
 	CU_ASSERT_EQUAL(wire_control(w, CKT_WORKER_UNPAUSE, NULL, NULL).status, -EINVAL);
 	for (uint32_t i = 0; i < 100; i++) {
 		/* Sent into a paused session, executed when it goes on. */
-		ckt_worker_result gone = wire_control(w, CKT_WORKER_PAUSE, (xdrproc_t)xdr_ckt_worker_pause_args, &args);
+		ckt_worker_result gone = wire_control(
+			w, CKT_WORKER_PAUSE, (xdrproc_t)xdr_ckt_worker_pause_args, &args);
 		CU_ASSERT_EQUAL_FATAL(gone.status, 0);
 		CU_ASSERT_EQUAL(gone.bytes, 8 * MIB);
 		CU_ASSERT_EQUAL(state(w), CKT_STATE_PAUSED);
-		WIRE_BATCH(w, memset, .dst = a + 4 * i, .element_size = 4, .value = i, .width = 1, .height = 1);
+		WIRE_BATCH(w, memset, .dst = a + 4 * i, .element_size = 4, .value = i, .width = 1,
+			.height = 1);
 		uint32_t xid = WIRE_SEND(w, ctx_synchronize, false, false);
 		ckt_worker_result back = wire_control(w, CKT_WORKER_UNPAUSE, NULL, NULL);
 		CU_ASSERT_EQUAL_FATAL(back.status, 0);
@@ -296,8 +336,14 @@ static void test_pause(void)
 	CU_ASSERT_EQUAL(get_u32(w, a + 6 * MIB - 4), 3);
 	CU_ASSERT_EQUAL(get_u32(w, small), 4);
 	/* A paused session is saved from the host's memory, and stays paused. */
-	CU_ASSERT_EQUAL(wire_control(w, CKT_WORKER_PAUSE, (xdrproc_t)xdr_ckt_worker_pause_args, &args).status, 0);
-	CU_ASSERT_EQUAL(wire_save2(w, directory, (ckt_worker_save2_args){.deadline_ms = WIRE_GUARD_MS, .hold = true}).status, 0);
+	CU_ASSERT_EQUAL(
+		wire_control(w, CKT_WORKER_PAUSE, (xdrproc_t)xdr_ckt_worker_pause_args, &args)
+			.status,
+		0);
+	CU_ASSERT_EQUAL(wire_save2(w, directory,
+				(ckt_worker_save2_args){.deadline_ms = WIRE_GUARD_MS, .hold = true})
+				.status,
+		0);
 	CU_ASSERT_EQUAL(wire_release(w, false, false, "", "").status, 0);
 	CU_ASSERT_EQUAL(state(w), CKT_STATE_PAUSED);
 	CU_ASSERT_EQUAL(kill(w->pid, SIGKILL), 0);
@@ -310,8 +356,12 @@ static void test_pause(void)
 	remove_directory(directory);
 }
 
-/* Asks over a connection of its own and gives up: before the worker looks, or so that it finds out only when it answers. */
-static void ask_and_leave(struct wire *w, uint32_t proc, xdrproc_t xdr_args, void *args, bool before)
+/*
+ * Asks over a connection of its own and gives up: before the worker looks, or so that it finds out
+ * only when it answers.
+ */
+static void ask_and_leave(
+	struct wire *w, uint32_t proc, xdrproc_t xdr_args, void *args, bool before)
 {
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
 	uint8_t *data;
@@ -319,14 +369,16 @@ static void ask_and_leave(struct wire *w, uint32_t proc, xdrproc_t xdr_args, voi
 	snprintf(address.sun_path, sizeof address.sun_path, "%s/sock", w->directory);
 	struct pollfd p = {.fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0)};
 	CU_ASSERT_EQUAL_FATAL(connect(p.fd, (struct sockaddr *)&address, sizeof address), 0);
-	CU_ASSERT_EQUAL_FATAL(ckt_net_encode_call(7, CRICKET_WORKER_PROG, proc, xdr_args, args, &data, &size), 0);
+	CU_ASSERT_EQUAL_FATAL(
+		ckt_net_encode_call(7, CRICKET_WORKER_PROG, proc, xdr_args, args, &data, &size), 0);
 	if (before) {
 		CU_ASSERT_EQUAL(kill(w->pid, SIGSTOP), 0);
 		CU_ASSERT_EQUAL(waitpid(w->pid, NULL, WUNTRACED), w->pid);
 	} else {
 		shutdown(p.fd, SHUT_RD);
 	}
-	CU_ASSERT_EQUAL(ckt_net_write_record(p.fd, data, size, ckt_net_now_ms() + WIRE_GUARD_MS, -1), 0);
+	CU_ASSERT_EQUAL(
+		ckt_net_write_record(p.fd, data, size, ckt_net_now_ms() + WIRE_GUARD_MS, -1), 0);
 	if (before) {
 		shutdown(p.fd, SHUT_WR);
 		CU_ASSERT_EQUAL(kill(w->pid, SIGCONT), 0);
@@ -347,28 +399,40 @@ static void test_asker_gone(void)
 	uint64_t a = alloc(w, 6 * MIB);
 	fill(w, a, 3, 6 * MIB);
 	ckt_worker_pause_args pause = {.deadline_ms = WIRE_GUARD_MS};
-	ckt_worker_save2_args save = {.deadline_ms = WIRE_GUARD_MS, .to_memory = true, .hold = true};
+	ckt_worker_save2_args save = {
+		.deadline_ms = WIRE_GUARD_MS, .to_memory = true, .hold = true};
 	for (int before = 0; before < 2; before++) {
-		ask_and_leave(w, CKT_WORKER_PAUSE, (xdrproc_t)xdr_ckt_worker_pause_args, &pause, before);
+		ask_and_leave(
+			w, CKT_WORKER_PAUSE, (xdrproc_t)xdr_ckt_worker_pause_args, &pause, before);
 		CU_ASSERT_EQUAL(state(w), CKT_STATE_RUNNING);
 		CU_ASSERT_EQUAL(get_u32(w, a + 6 * MIB - 4), 3);
 	}
 	ask_and_leave(w, CKT_WORKER_SAVE2, (xdrproc_t)xdr_ckt_worker_save2_args, &save, true);
 	CU_ASSERT_EQUAL(state(w), CKT_STATE_RUNNING);
-	CU_ASSERT_EQUAL_FATAL(wire_save2(w, directory, (ckt_worker_save2_args){.deadline_ms = WIRE_GUARD_MS, .hold = true}).status, 0);
+	CU_ASSERT_EQUAL_FATAL(
+		wire_save2(w, directory,
+			(ckt_worker_save2_args){.deadline_ms = WIRE_GUARD_MS, .hold = true})
+			.status,
+		0);
 	ask_and_leave(w, CKT_WORKER_QUIESCE, NULL, NULL, true);
 	CU_ASSERT_FALSE(w->quiesced);
 	CU_ASSERT_EQUAL(wire_release(w, false, false, "", "").status, 0);
 	CU_ASSERT_EQUAL(get_u32(w, a), 3);
 	/* And what is asked by somebody who waits is done as ever. */
-	CU_ASSERT_EQUAL(wire_control(w, CKT_WORKER_PAUSE, (xdrproc_t)xdr_ckt_worker_pause_args, &pause).status, 0);
+	CU_ASSERT_EQUAL(
+		wire_control(w, CKT_WORKER_PAUSE, (xdrproc_t)xdr_ckt_worker_pause_args, &pause)
+			.status,
+		0);
 	CU_ASSERT_EQUAL(state(w), CKT_STATE_PAUSED);
 	CU_ASSERT_EQUAL(wire_control(w, CKT_WORKER_UNPAUSE, NULL, NULL).status, 0);
 	session_end(w);
 	remove_directory(directory);
 }
 
-/* Steps of pausing and resuming that fail: the session is as before, and the same again succeeds or fails alike. */
+/*
+ * Steps of pausing and resuming that fail: the session is as before, and the same again succeeds or
+ * fails alike.
+ */
 static void test_pause_faults(void)
 {
 	static const char *const faults[] = {"fail:20", "fail:21", "fail:22", "fail:23"};
@@ -380,7 +444,8 @@ static void test_pause_faults(void)
 		uint64_t a = alloc(w, 6 << 20);
 		fill(w, a, 3, 6 << 20);
 		ckt_worker_pause_args args = {.deadline_ms = WIRE_GUARD_MS};
-		ckt_worker_result gone = wire_control(w, CKT_WORKER_PAUSE, (xdrproc_t)xdr_ckt_worker_pause_args, &args);
+		ckt_worker_result gone = wire_control(
+			w, CKT_WORKER_PAUSE, (xdrproc_t)xdr_ckt_worker_pause_args, &args);
 		if (i < 2) {
 			CU_ASSERT_EQUAL(gone.status, -EIO);
 			CU_ASSERT_EQUAL(state(w), CKT_STATE_RUNNING);
@@ -398,7 +463,10 @@ static void test_pause_faults(void)
 		/* Nothing was lost. */
 		char directory[] = "/tmp/ckt-image-XXXXXX";
 		make_directory(directory);
-		CU_ASSERT_EQUAL(wire_save2(w, directory, (ckt_worker_save2_args){.deadline_ms = WIRE_GUARD_MS}).status, 0);
+		CU_ASSERT_EQUAL(wire_save2(w, directory,
+					(ckt_worker_save2_args){.deadline_ms = WIRE_GUARD_MS})
+					.status,
+			0);
 		kill(w->pid, SIGKILL);
 		CU_ASSERT_TRUE(wire_ended(w));
 		w->fault[0] = 0;
@@ -409,7 +477,10 @@ static void test_pause_faults(void)
 	}
 }
 
-/* A session that is told to end and cannot: it runs on, nobody was told, and it can be saved and held again. */
+/*
+ * A session that is told to end and cannot: it runs on, nobody was told, and it can be saved and
+ * held again.
+ */
 static void test_release_fault(void)
 {
 	char directory[] = "/tmp/ckt-image-XXXXXX";
@@ -421,8 +492,15 @@ static void test_release_fault(void)
 	uint64_t a = alloc(w, 2 << 20);
 	fill(w, a, 3, 2 << 20);
 	for (int again = 0; again < 2; again++) {
-		CU_ASSERT_EQUAL_FATAL(wire_save2(w, directory, (ckt_worker_save2_args){.deadline_ms = WIRE_GUARD_MS, .hold = true}).status, 0);
-		CU_ASSERT_EQUAL(wire_release(w, true, !again, "stopped", again ? "10.0.0.1:7350" : "").status, -EIO);
+		CU_ASSERT_EQUAL_FATAL(
+			wire_save2(w, directory,
+				(ckt_worker_save2_args){.deadline_ms = WIRE_GUARD_MS, .hold = true})
+				.status,
+			0);
+		CU_ASSERT_EQUAL(
+			wire_release(w, true, !again, "stopped", again ? "10.0.0.1:7350" : "")
+				.status,
+			-EIO);
 		CU_ASSERT_EQUAL(state(w), CKT_STATE_RUNNING);
 		CU_ASSERT_EQUAL(get_u32(w, a + (2 << 20) - 4), 3);
 		CU_ASSERT_EQUAL(w->parked[0], 0);
@@ -431,32 +509,47 @@ static void test_release_fault(void)
 		CU_ASSERT_EQUAL(mkdir(directory, 0700), 0);
 	}
 	/* Let go without an end, it does not come to that point. */
-	CU_ASSERT_EQUAL_FATAL(wire_save2(w, directory, (ckt_worker_save2_args){.deadline_ms = WIRE_GUARD_MS, .hold = true}).status, 0);
+	CU_ASSERT_EQUAL_FATAL(
+		wire_save2(w, directory,
+			(ckt_worker_save2_args){.deadline_ms = WIRE_GUARD_MS, .hold = true})
+			.status,
+		0);
 	CU_ASSERT_EQUAL(wire_release(w, false, false, "", "").status, 0);
 	CU_ASSERT_EQUAL(get_u32(w, a), 3);
 	session_end(w);
 	remove_directory(directory);
 }
 
-/* Death or failure at each point of a save: the image before is good, the new one absent; and of a restore: it can be tried again. */
+/*
+ * Death or failure at each point of a save: the image before is good, the new one absent; and of a
+ * restore: it can be tried again.
+ */
 static void test_faults(void)
 {
-	static const char *const save_faults[] = {"1", "2", "3", "4", "5", "fail:1", "fail:2", "fail:3", "fail:4"};
+	static const char *const save_faults[] = {
+		"1", "2", "3", "4", "5", "fail:1", "fail:2", "fail:3", "fail:4"};
 	for (unsigned i = 0; i < sizeof save_faults / sizeof *save_faults; i++) {
-		char first[] = "/tmp/ckt-image-XXXXXX", second[] = "/tmp/ckt-image-XXXXXX", manifest[64];
+		char first[] = "/tmp/ckt-image-XXXXXX", second[] = "/tmp/ckt-image-XXXXXX",
+		     manifest[64];
 		make_directory(first);
 		make_directory(second);
 		struct wire *w = session_new();
 		uint64_t a = alloc(w, 6 << 20);
 		fill(w, a, 3, 6 << 20);
-		CU_ASSERT_EQUAL_FATAL(wire_save2(w, first, (ckt_worker_save2_args){.deadline_ms = WIRE_GUARD_MS, .hold = true}).status, 0);
+		CU_ASSERT_EQUAL_FATAL(
+			wire_save2(w, first,
+				(ckt_worker_save2_args){.deadline_ms = WIRE_GUARD_MS, .hold = true})
+				.status,
+			0);
 		CU_ASSERT_EQUAL(wire_release(w, true, true, "", "").status, 0);
 		CU_ASSERT_TRUE(wire_ended(w));
 		strcpy(w->fault, save_faults[i]);
 		restore(w, first);
 		w->may_die = true;
 		bool fails = save_faults[i][0] == 'f';
-		int status = wire_save2(w, second, (ckt_worker_save2_args){.deadline_ms = WIRE_GUARD_MS, .keep_hashes = true}).status;
+		int status = wire_save2(w, second,
+			(ckt_worker_save2_args){.deadline_ms = WIRE_GUARD_MS, .keep_hashes = true})
+				     .status;
 		CU_ASSERT_EQUAL(w->died, !fails);
 		CU_ASSERT_TRUE(!fails || status == -EIO);
 		snprintf(manifest, sizeof manifest, "%s/manifest", second);
@@ -478,13 +571,18 @@ static void test_faults(void)
 
 static void test_restore_faults(void)
 {
-	static const char *const faults[] = {"10", "11", "12", "13", "fail:10", "fail:11", "fail:12", "fail:13"};
+	static const char *const faults[] = {
+		"10", "11", "12", "13", "fail:10", "fail:11", "fail:12", "fail:13"};
 	char directory[] = "/tmp/ckt-image-XXXXXX", message[CKT_MESSAGE_MAX];
 	make_directory(directory);
 	struct wire *w = session_new();
 	uint64_t a = alloc(w, 6 << 20);
 	fill(w, a, 3, 6 << 20);
-	CU_ASSERT_EQUAL_FATAL(wire_save2(w, directory, (ckt_worker_save2_args){.deadline_ms = WIRE_GUARD_MS, .hold = true}).status, 0);
+	CU_ASSERT_EQUAL_FATAL(
+		wire_save2(w, directory,
+			(ckt_worker_save2_args){.deadline_ms = WIRE_GUARD_MS, .hold = true})
+			.status,
+		0);
 	CU_ASSERT_EQUAL(wire_release(w, true, true, "", "").status, 0);
 	CU_ASSERT_TRUE(wire_ended(w));
 	int fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -505,7 +603,9 @@ static void test_restore_faults(void)
 	char full[] = "/tmp/ckt-image-XXXXXX";
 	make_directory(full);
 	CU_ASSERT_EQUAL(prlimit(w->pid, RLIMIT_FSIZE, &limit, NULL), 0);
-	CU_ASSERT_EQUAL(wire_save2(w, full, (ckt_worker_save2_args){.deadline_ms = WIRE_GUARD_MS}).status, -EFBIG);
+	CU_ASSERT_EQUAL(
+		wire_save2(w, full, (ckt_worker_save2_args){.deadline_ms = WIRE_GUARD_MS}).status,
+		-EFBIG);
 	limit.rlim_cur = RLIM_INFINITY;
 	CU_ASSERT_EQUAL(prlimit(w->pid, RLIMIT_FSIZE, &limit, NULL), 0);
 	CU_ASSERT_EQUAL(get_u32(w, a), 3);
@@ -521,28 +621,39 @@ enum { GOLDEN_WORDS = 1000 };
 #define GOLDEN_ARRAY ckt_handle_make(CKT_KIND_ARRAY, 1, 110)
 #define GOLDEN_TEXTURE ckt_handle_make(CKT_KIND_TEXTURE, 1, 120)
 
-/* CKT_TEST_GOLDEN=DIRECTORY UNIT_SUITE=operations test_operations WORKER LIBCUDA: one by the worker of that version. */
+/*
+ * CKT_TEST_GOLDEN=DIRECTORY UNIT_SUITE=operations test_operations WORKER LIBCUDA: one by the worker
+ * of that version.
+ */
 static void make_golden(const char *directory)
 {
 	char message[CKT_MESSAGE_MAX] = "";
 	struct wire *w = session_new();
 	uint64_t small = alloc(w, 4 * GOLDEN_WORDS), big = alloc(w, 3 << 20);
 	for (uint32_t i = 0; i < GOLDEN_WORDS; i++)
-		WIRE_BATCH(w, memset, .dst = small + 4 * i, .element_size = 4, .value = i * i, .width = 1, .height = 1);
+		WIRE_BATCH(w, memset, .dst = small + 4 * i, .element_size = 4, .value = i * i,
+			.width = 1, .height = 1);
 	fill(w, big, 0xabcd, 64);
-	WIRE_BATCH(w, stream_create, .id = ckt_handle_make(CKT_KIND_STREAM, 1, 100), .flags = CU_STREAM_NON_BLOCKING);
+	WIRE_BATCH(w, stream_create, .id = ckt_handle_make(CKT_KIND_STREAM, 1, 100),
+		.flags = CU_STREAM_NON_BLOCKING);
 	uint32_t words[32];
 	CUDA_TEXTURE_DESC desc = {.flags = CU_TRSF_READ_AS_INTEGER};
 	for (uint32_t i = 0; i < 32; i++)
 		words[i] = 7 * i;
-	free(WIRE_CALL(w, array_create, true, .id = GOLDEN_ARRAY, .width = 8, .height = 4, .format = CU_AD_FORMAT_UNSIGNED_INT32, .channels = 1).data);
-	WIRE_BATCH(w, memcpy_htoa, .array = GOLDEN_ARRAY, .width = 32, .height = 4, .data = (const uint8_t *)words, .data_len = sizeof words);
+	free(WIRE_CALL(w, array_create, true, .id = GOLDEN_ARRAY, .width = 8, .height = 4,
+		.format = CU_AD_FORMAT_UNSIGNED_INT32, .channels = 1)
+			.data);
+	WIRE_BATCH(w, memcpy_htoa, .array = GOLDEN_ARRAY, .width = 32, .height = 4,
+		.data = (const uint8_t *)words, .data_len = sizeof words);
 	for (uint32_t i = 0; i < 2; i++)
-		free(WIRE_CALL(w, texture_create, true, .id = GOLDEN_TEXTURE + i, .type = CU_RESOURCE_TYPE_ARRAY, .array = GOLDEN_ARRAY,
-			       .desc = (const uint8_t *)&desc, .desc_len = sizeof desc).data);
+		free(WIRE_CALL(w, texture_create, true, .id = GOLDEN_TEXTURE + i,
+			.type = CU_RESOURCE_TYPE_ARRAY, .array = GOLDEN_ARRAY,
+			.desc = (const uint8_t *)&desc, .desc_len = sizeof desc)
+				.data);
 	WIRE_BATCH(w, texture_destroy, .id = GOLDEN_TEXTURE);
 	free(WIRE_CALL(w, ctx_synchronize, false).data);
-	printf("%llx %llx %llu\n", (unsigned long long)small, (unsigned long long)big, (unsigned long long)w->seq);
+	printf("%llx %llx %llu\n", (unsigned long long)small, (unsigned long long)big,
+		(unsigned long long)w->seq);
 	CU_ASSERT_EQUAL(wire_save(w, directory, true, 5000, message), 0);
 	session_free(w);
 }
@@ -567,7 +678,8 @@ static void test_goldens(void)
 		if (!strstr(entry->d_name, ".tar.gz"))
 			continue;
 		make_directory(directory);
-		snprintf(command, sizeof command, "tar -xzf '%s/%s' -C '%s'", images_path, entry->d_name, directory);
+		snprintf(command, sizeof command, "tar -xzf '%s/%s' -C '%s'", images_path,
+			entry->d_name, directory);
 		CU_ASSERT_EQUAL_FATAL(system(command), 0);
 		struct wire *w = calloc(1, sizeof *w);
 		snprintf(w->session, sizeof w->session, "0123456789ab");
@@ -578,21 +690,31 @@ static void test_goldens(void)
 		CU_ASSERT_EQUAL(get_u32(w, small + 4 * 17), 17 * 17);
 		CU_ASSERT_EQUAL(get_u32(w, big + 60), 0xabcd);
 		CU_ASSERT_EQUAL(get_u32(w, big + 64), 0);
-		struct wire_reply reply = WIRE_CALL(w, stream_synchronize, false, .stream = ckt_handle_make(CKT_KIND_STREAM, 1, 100));
+		struct wire_reply reply = WIRE_CALL(w, stream_synchronize, false,
+			.stream = ckt_handle_make(CKT_KIND_STREAM, 1, 100));
 		CU_ASSERT_EQUAL(reply.result, CUDA_SUCCESS);
 		free(reply.data);
 		if (strtoul(entry->d_name + 2, NULL, 10) >= 6) {
-			/* The second of two textures: the restored one's place is behind the one that is free. */
+			/*
+			 * The second of two textures: the restored one's place is behind the one
+			 * that is free.
+			 */
 			CUDA_TEXTURE_DESC desc = {.flags = CU_TRSF_READ_AS_INTEGER};
 			struct ckt_memcpy_atoh_res words = {0};
 			struct ckt_texture_create_res texture = {0};
-			reply = WIRE_CALL(w, memcpy_atoh, true, .array = GOLDEN_ARRAY, .y = 3, .x = 28, .width = 4, .height = 1);
-			CU_ASSERT_TRUE(!reply.result && ckt_memcpy_atoh_res_get(&reply.results, &words) && words.data_len == 4 && words.data[0] == 217);
+			reply = WIRE_CALL(w, memcpy_atoh, true, .array = GOLDEN_ARRAY, .y = 3,
+				.x = 28, .width = 4, .height = 1);
+			CU_ASSERT_TRUE(!reply.result &&
+				ckt_memcpy_atoh_res_get(&reply.results, &words) &&
+				words.data_len == 4 && words.data[0] == 217);
 			free(reply.data);
 			for (uint32_t i = 0; i < 2; i++) {
-				reply = WIRE_CALL(w, texture_create, true, .id = GOLDEN_TEXTURE + 2 + i, .type = CU_RESOURCE_TYPE_ARRAY,
-						  .array = GOLDEN_ARRAY, .desc = (const uint8_t *)&desc, .desc_len = sizeof desc);
-				CU_ASSERT_TRUE(!reply.result && ckt_texture_create_res_get(&reply.results, &texture));
+				reply = WIRE_CALL(w, texture_create, true,
+					.id = GOLDEN_TEXTURE + 2 + i,
+					.type = CU_RESOURCE_TYPE_ARRAY, .array = GOLDEN_ARRAY,
+					.desc = (const uint8_t *)&desc, .desc_len = sizeof desc);
+				CU_ASSERT_TRUE(!reply.result &&
+					ckt_texture_create_res_get(&reply.results, &texture));
 				CU_ASSERT_EQUAL(texture.handle, i ? 3 : 1);
 				free(reply.data);
 			}
@@ -600,7 +722,10 @@ static void test_goldens(void)
 		/* What a session from an old image writes is of today. */
 		remove_directory(directory);
 		CU_ASSERT_EQUAL(mkdir(directory, 0700), 0);
-		CU_ASSERT_EQUAL(wire_save2(w, directory, (ckt_worker_save2_args){.deadline_ms = WIRE_GUARD_MS}).status, 0);
+		CU_ASSERT_EQUAL(wire_save2(w, directory,
+					(ckt_worker_save2_args){.deadline_ms = WIRE_GUARD_MS})
+					.status,
+			0);
 		session_end(w);
 		remove_directory(directory);
 		found++;
@@ -610,6 +735,8 @@ static void test_goldens(void)
 	CU_ASSERT_EQUAL(found, CKT_IMAGE_MINOR + 1);
 }
 
-UNIT_SUITE(operations, {"hold", test_hold}, {"quiesce", test_quiesce}, {"chain", test_chain}, {"any base", test_any_base}, {"images of earlier versions", test_goldens},
-	   {"pause", test_pause}, {"asker gone", test_asker_gone}, {"pause faults", test_pause_faults}, {"release fault", test_release_fault}, {"save faults", test_faults},
-	   {"restore faults", test_restore_faults})
+UNIT_SUITE(operations, {"hold", test_hold}, {"quiesce", test_quiesce}, {"chain", test_chain},
+	{"any base", test_any_base}, {"images of earlier versions", test_goldens},
+	{"pause", test_pause}, {"asker gone", test_asker_gone}, {"pause faults", test_pause_faults},
+	{"release fault", test_release_fault}, {"save faults", test_faults},
+	{"restore faults", test_restore_faults})

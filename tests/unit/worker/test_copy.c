@@ -1,4 +1,7 @@
-/* server/worker/memory/copy.c: copies and fills by their commands: every width, packed rows, and arguments that no client sends. */
+/*
+ * server/worker/memory/copy.c: copies and fills by their commands: every width, packed rows, and
+ * arguments that no client sends.
+ */
 #include <stdlib.h>
 #include <string.h>
 
@@ -36,14 +39,17 @@ static void test_fill(void)
 	for (size_t i = 0; i < COUNT(cases); i++) {
 		uint8_t got[24];
 		inside_fill(memory, 0, 64);
-		IS(ASK(memset, .dst = memory, .element_size = cases[i].element, .value = cases[i].value, .pitch = cases[i].pitch, .width = cases[i].width,
-		       .height = cases[i].height),
-		   cases[i].result);
+		IS(ASK(memset, .dst = memory, .element_size = cases[i].element,
+			   .value = cases[i].value, .pitch = cases[i].pitch,
+			   .width = cases[i].width, .height = cases[i].height),
+			cases[i].result);
 		read_back(memory, got, sizeof got);
 		if (!IS(memcmp(got, cases[i].wanted, sizeof got), 0))
 			CU_FAIL("of a row of the table");
 	}
-	IS(ASK(memset, .dst = memory, .element_size = 1, .width = 1, .height = 1, .stream = ID(STREAM, 99)), CUDA_ERROR_INVALID_HANDLE);
+	IS(ASK(memset, .dst = memory, .element_size = 1, .width = 1, .height = 1,
+		   .stream = ID(STREAM, 99)),
+		CUDA_ERROR_INVALID_HANDLE);
 	YES(ASK(memset, .dst = 0x1000, .element_size = 1, .width = 1, .height = 1) != CUDA_SUCCESS);
 }
 
@@ -55,23 +61,32 @@ static void test_to_device(void)
 		data[i] = (uint8_t)(i * 7 >> 2);
 	for (size_t i = 0; i < COUNT(sizes); i++) {
 		inside_fill(memory, 0, 1 << 17);
-		IS(ASK(memcpy_htod, .dst = memory + 3, .data = data, .data_len = sizes[i]), CUDA_SUCCESS);
+		IS(ASK(memcpy_htod, .dst = memory + 3, .data = data, .data_len = sizes[i]),
+			CUDA_SUCCESS);
 		read_back(memory, got, sizeof got);
 		IS(memcmp(got + 3, data, sizes[i]), 0);
 		IS(got[2] + got[3 + sizes[i]], 0);
 	}
-	IS(ASK(memcpy_htod, .dst = memory, .data = data, .data_len = 1, .stream = ID(STREAM, 99)), CUDA_ERROR_INVALID_HANDLE);
+	IS(ASK(memcpy_htod, .dst = memory, .data = data, .data_len = 1, .stream = ID(STREAM, 99)),
+		CUDA_ERROR_INVALID_HANDLE);
 	/* Rows of three bytes, each eight behind the one before. */
 	inside_fill(memory, 0, 64);
-	IS(ASK(memcpy2d_htod, .dst = memory, .dst_pitch = 8, .width = 3, .height = 2, .data = data + 100, .data_len = 6), CUDA_SUCCESS);
+	IS(ASK(memcpy2d_htod, .dst = memory, .dst_pitch = 8, .width = 3, .height = 2,
+		   .data = data + 100, .data_len = 6),
+		CUDA_SUCCESS);
 	read_back(memory, got, 16);
 	IS(memcmp(got, data + 100, 3), 0);
 	IS(memcmp(got + 8, data + 103, 3), 0);
 	IS(got[3], 0);
 	/* The data must be what the rows come to. */
-	IS(ASK(memcpy2d_htod, .dst = memory, .dst_pitch = 8, .width = 3, .height = 3, .data = data, .data_len = 6), INSIDE_GARBAGE);
-	IS(ASK(memcpy2d_htod, .dst = memory, .dst_pitch = 8, .width = 0x10000, .height = 0x10000, .data = data, .data_len = 0), INSIDE_GARBAGE);
-	YES(ASK(memcpy2d_htod, .dst = memory, .dst_pitch = 2, .width = 3, .height = 2, .data = data, .data_len = 6) != CUDA_SUCCESS);
+	IS(ASK(memcpy2d_htod, .dst = memory, .dst_pitch = 8, .width = 3, .height = 3, .data = data,
+		   .data_len = 6),
+		INSIDE_GARBAGE);
+	IS(ASK(memcpy2d_htod, .dst = memory, .dst_pitch = 8, .width = 0x10000, .height = 0x10000,
+		   .data = data, .data_len = 0),
+		INSIDE_GARBAGE);
+	YES(ASK(memcpy2d_htod, .dst = memory, .dst_pitch = 2, .width = 3, .height = 2, .data = data,
+		    .data_len = 6) != CUDA_SUCCESS);
 	/* Above what the driver takes aside, the bytes go by staging memory. */
 	struct ckt_staging_piece *piece;
 	YES(ckt_worker_source(&ckt_worker, data, 64 << 10, &piece) == data && !piece);
@@ -95,16 +110,21 @@ static void test_to_host(void)
 	MUST(ckt_driver.cuMemcpyHtoD_v2(memory, data, sizeof data), CUDA_SUCCESS);
 	struct inside_reply *reply = INSIDE(memcpy_dtoh, false, .src = memory + 5, .size = 1000);
 	IS(reply->result, CUDA_SUCCESS);
-	YES(ckt_memcpy_dtoh_res_get(&reply->results, &res) && res.data_len == 1000 && !memcmp(res.data, data + 5, 1000));
-	reply = INSIDE(memcpy2d_dtoh, false, .src = memory, .src_pitch = 100, .width = 7, .height = 5);
+	YES(ckt_memcpy_dtoh_res_get(&reply->results, &res) && res.data_len == 1000 &&
+		!memcmp(res.data, data + 5, 1000));
+	reply = INSIDE(
+		memcpy2d_dtoh, false, .src = memory, .src_pitch = 100, .width = 7, .height = 5);
 	IS(reply->result, CUDA_SUCCESS);
 	YES(ckt_memcpy2d_dtoh_res_get(&reply->results, &rows) && rows.data_len == 35);
 	for (int row = 0; row < 5; row++)
 		IS(memcmp(rows.data + row * 7, data + row * 100, 7), 0);
 	IS(ASK(memcpy_dtoh, .src = memory, .size = CKT_DATA_MAX + 1), CUDA_ERROR_INVALID_VALUE);
 	IS(ASK(memcpy_dtoh, .src = memory, .size = UINT32_MAX), CUDA_ERROR_INVALID_VALUE);
-	IS(ASK(memcpy2d_dtoh, .src = memory, .src_pitch = 1 << 20, .width = 1 << 16, .height = 1 << 16), CUDA_ERROR_INVALID_VALUE);
-	IS(ASK(memcpy_dtoh, .src = memory, .size = 1, .stream = ID(EVENT, 1)), CUDA_ERROR_INVALID_HANDLE);
+	IS(ASK(memcpy2d_dtoh, .src = memory, .src_pitch = 1 << 20, .width = 1 << 16,
+		   .height = 1 << 16),
+		CUDA_ERROR_INVALID_VALUE);
+	IS(ASK(memcpy_dtoh, .src = memory, .size = 1, .stream = ID(EVENT, 1)),
+		CUDA_ERROR_INVALID_HANDLE);
 	/* Refusals give the piece back: there are as many as before. */
 	struct ckt_staging_piece *first = ckt_staging_to_host(&ckt_worker.staging, 100);
 	ckt_staging_give(&ckt_worker.staging, first);
@@ -127,11 +147,14 @@ static void test_on_device(void)
 	read_back(memory + 4096, got, 32);
 	IS(memcmp(got, data + 8, 16), 0);
 	IS(got[16], 0);
-	IS(ASK(memcpy2d_dtod, .dst = memory + 8192, .dst_pitch = 4, .src = memory, .src_pitch = 16, .width = 4, .height = 3), CUDA_SUCCESS);
+	IS(ASK(memcpy2d_dtod, .dst = memory + 8192, .dst_pitch = 4, .src = memory, .src_pitch = 16,
+		   .width = 4, .height = 3),
+		CUDA_SUCCESS);
 	read_back(memory + 8192, got, 12);
 	for (int row = 0; row < 3; row++)
 		IS(memcmp(got + row * 4, data + row * 16, 4), 0);
-	IS(ASK(memcpy_dtod, .dst = memory, .src = memory, .size = 1, .stream = ID(STREAM, 99)), CUDA_ERROR_INVALID_HANDLE);
+	IS(ASK(memcpy_dtod, .dst = memory, .src = memory, .size = 1, .stream = ID(STREAM, 99)),
+		CUDA_ERROR_INVALID_HANDLE);
 }
 
 static void test_memory(void)
@@ -159,7 +182,8 @@ static void test_memory(void)
 	inside_stop();
 	IS(ASK(mem_free, .address = res.address), CUDA_SUCCESS);
 	IS(ASK(mem_free, .address = res.address), CUDA_ERROR_INVALID_VALUE);
-	IS(ASK(graph_mem_free, .address = res.address), CUDA_SUCCESS);	/* nobody's: nothing to do */
+	/* nobody's: nothing to do */
+	IS(ASK(graph_mem_free, .address = res.address), CUDA_SUCCESS);
 	IS(CUT(mem_alloc, .size = 4), 0);
 	IS(CUT(memcpy_dtoh, .src = memory, .size = 4), 0);
 	IS(CUT(memcpy_htod, .dst = memory, .data = (const uint8_t *)"12345", .data_len = 5), 0);
@@ -169,5 +193,5 @@ static void test_memory(void)
 	ckt_memory_trim(&ckt_worker.devices[0].memory);
 }
 
-UNIT_SUITE(copy, {"fill", test_fill}, {"to the device", test_to_device}, {"to the host", test_to_host}, {"on the device", test_on_device},
-	   {"memory", test_memory})
+UNIT_SUITE(copy, {"fill", test_fill}, {"to the device", test_to_device},
+	{"to the host", test_to_host}, {"on the device", test_on_device}, {"memory", test_memory})

@@ -1,12 +1,14 @@
 /*
- * server/worker/libs/cublasLt/cublasLt.c: what a peer may not say.  That every parameter arrives at the library is tests/unit/cublaslt/test_matmul.c's.
+ * server/worker/libs/cublasLt/cublasLt.c: what a peer may not say.  That every parameter arrives at
+ * the library is tests/unit/cublaslt/test_matmul.c's.
  */
 #include <stdlib.h>
 #include <string.h>
 
 #include "tests/unit/cublaslt/bridge.h"
 
-static uint8_t operation[CKT_LT_MATMUL_BYTES], layout[CKT_LT_LAYOUT_BYTES], transform[CKT_LT_TRANSFORM_BYTES];
+static uint8_t operation[CKT_LT_MATMUL_BYTES], layout[CKT_LT_LAYOUT_BYTES],
+	transform[CKT_LT_TRANSFORM_BYTES];
 static const uint8_t one[16] = {0, 0, 0x80, 0x3f};
 
 static uint64_t handle_id(void)
@@ -21,9 +23,21 @@ static uint64_t handle_id(void)
 
 static struct ckt_cublasLtMatmul_args good(void)
 {
-	return (struct ckt_cublasLtMatmul_args){.handle = handle_id(), .operation = operation, .operation_len = sizeof operation, .alpha = one, .alpha_len = 4,
-		.beta = one, .beta_len = 4, .a_layout = layout, .a_layout_len = sizeof layout, .b_layout = layout, .b_layout_len = sizeof layout,
-		.c_layout = layout, .c_layout_len = sizeof layout, .d_layout = layout, .d_layout_len = sizeof layout};
+	return (struct ckt_cublasLtMatmul_args){.handle = handle_id(),
+		.operation = operation,
+		.operation_len = sizeof operation,
+		.alpha = one,
+		.alpha_len = 4,
+		.beta = one,
+		.beta_len = 4,
+		.a_layout = layout,
+		.a_layout_len = sizeof layout,
+		.b_layout = layout,
+		.b_layout_len = sizeof layout,
+		.c_layout = layout,
+		.c_layout_len = sizeof layout,
+		.d_layout = layout,
+		.d_layout_len = sizeof layout};
 }
 
 static int multiply(const struct ckt_cublasLtMatmul_args *args)
@@ -49,7 +63,10 @@ static void test_cut(void)
 	free(bytes);
 }
 
-/* An address of the worker's own memory never comes from the peer: the library reads scalars of the host where the worker put them. */
+/*
+ * An address of the worker's own memory never comes from the peer: the library reads scalars of the
+ * host where the worker put them.
+ */
 static void test_scalars(void)
 {
 	struct ckt_cublasLtMatmul_args args = good();
@@ -121,9 +138,12 @@ static void test_ids(void)
 	IS(multiply(&args), CUDA_ERROR_INVALID_HANDLE);
 	uint8_t bytes[8];
 	ckt_put_u64(bytes, ID(LIB_OBJECT, 900));
-	IS(bridge_raw(CKT_CUBLASLT_PROC_CUBLASLTDESTROY, bytes, 8, false), CUDA_ERROR_INVALID_HANDLE);
+	IS(bridge_raw(CKT_CUBLASLT_PROC_CUBLASLTDESTROY, bytes, 8, false),
+		CUDA_ERROR_INVALID_HANDLE);
 	IS(bridge_raw(CKT_CUBLASLT_PROC_CUBLASLTDESTROY, bytes, 4, false), INSIDE_GARBAGE);
-	/* An id that is taken, and one of another kind: the library's handle does not stay behind. */
+	/*
+	 * An id that is taken, and one of another kind: the library's handle does not stay behind.
+	 */
 	ckt_put_u64(bytes, handle_id());
 	double_calls();
 	IS(bridge_raw(CKT_CUBLASLT_PROC_CUBLASLTCREATE, bytes, 8, false), CUDA_ERROR_INVALID_VALUE);
@@ -135,27 +155,36 @@ static void test_ids(void)
 
 static void test_transform(void)
 {
-	struct ckt_cublasLtMatrixTransform_args args = {.handle = handle_id(), .operation = transform, .operation_len = sizeof transform, .alpha = one, .alpha_len = 4,
-		.c_layout = layout, .c_layout_len = sizeof layout};
+	struct ckt_cublasLtMatrixTransform_args args = {.handle = handle_id(),
+		.operation = transform,
+		.operation_len = sizeof transform,
+		.alpha = one,
+		.alpha_len = 4,
+		.c_layout = layout,
+		.c_layout_len = sizeof layout};
 	uint8_t bytes[1024] = {0};
 	size_t size = ckt_cublasLtMatrixTransform_args_size(&args);
 	ckt_cublasLtMatrixTransform_args_put(bytes, &args);
 	IS(bridge_raw(CKT_CUBLASLT_PROC_CUBLASLTMATRIXTRANSFORM, bytes, size, false), CUDA_SUCCESS);
 	for (size_t cut = 0; cut < size; cut++)
-		IS(bridge_raw(CKT_CUBLASLT_PROC_CUBLASLTMATRIXTRANSFORM, bytes, cut, false), INSIDE_GARBAGE);
+		IS(bridge_raw(CKT_CUBLASLT_PROC_CUBLASLTMATRIXTRANSFORM, bytes, cut, false),
+			INSIDE_GARBAGE);
 	/* A second matrix without beta. */
 	args.b = 0x1000;
 	ckt_cublasLtMatrixTransform_args_put(bytes, &args);
-	IS(bridge_raw(CKT_CUBLASLT_PROC_CUBLASLTMATRIXTRANSFORM, bytes, size, false), INSIDE_GARBAGE);
+	IS(bridge_raw(CKT_CUBLASLT_PROC_CUBLASLTMATRIXTRANSFORM, bytes, size, false),
+		INSIDE_GARBAGE);
 	args.b = 0;
 	args.beta_address = 0x1000;
 	ckt_cublasLtMatrixTransform_args_put(bytes, &args);
-	IS(bridge_raw(CKT_CUBLASLT_PROC_CUBLASLTMATRIXTRANSFORM, bytes, size, false), INSIDE_GARBAGE);
+	IS(bridge_raw(CKT_CUBLASLT_PROC_CUBLASLTMATRIXTRANSFORM, bytes, size, false),
+		INSIDE_GARBAGE);
 	args.beta_address = 0;
 	args.c_layout_len = 0;
 	size = ckt_cublasLtMatrixTransform_args_size(&args);
 	ckt_cublasLtMatrixTransform_args_put(bytes, &args);
-	IS(bridge_raw(CKT_CUBLASLT_PROC_CUBLASLTMATRIXTRANSFORM, bytes, size, false), INSIDE_GARBAGE);
+	IS(bridge_raw(CKT_CUBLASLT_PROC_CUBLASLTMATRIXTRANSFORM, bytes, size, false),
+		INSIDE_GARBAGE);
 	double_calls();
 }
 
@@ -173,5 +202,6 @@ static void test_stream(void)
 	HAS(double_calls(), "stream=made\n");
 }
 
-UNIT_SUITE(cublasLt, {"cut messages", test_cut}, {"scalars", test_scalars}, {"lengths", test_lengths}, {"ids", test_ids}, {"transform", test_transform},
-	   {"stream", test_stream})
+UNIT_SUITE(cublasLt, {"cut messages", test_cut}, {"scalars", test_scalars},
+	{"lengths", test_lengths}, {"ids", test_ids}, {"transform", test_transform},
+	{"stream", test_stream})

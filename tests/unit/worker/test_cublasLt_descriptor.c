@@ -1,4 +1,7 @@
-/* server/worker/libs/cublasLt/cublasLt_descriptor.c: the genuine library's descriptors, made once for the same bytes and ended when others take their place. */
+/*
+ * server/worker/libs/cublasLt/cublasLt_descriptor.c: the genuine library's descriptors, made once
+ * for the same bytes and ended when others take their place.
+ */
 #include <string.h>
 
 #include "tests/unit/cublaslt/bridge.h"
@@ -6,7 +9,9 @@
 static void *get(enum ckt_cublaslt_role role, const void *bytes, uint32_t length)
 {
 	void *real = NULL;
-	IS(ckt_cublaslt_descriptor(role, &(struct ckt_cublaslt_bytes){.bytes = bytes, .length = length}, &real), CUBLAS_STATUS_SUCCESS);
+	IS(ckt_cublaslt_descriptor(
+		   role, &(struct ckt_cublaslt_bytes){.bytes = bytes, .length = length}, &real),
+		CUBLAS_STATUS_SUCCESS);
 	return real;
 }
 
@@ -60,7 +65,8 @@ static void test_refused(void)
 	ckt_lt_set(CKT_LT_MATMUL, operation, 7, &(int){4}, 4);
 	struct ckt_cublaslt_bytes from = {operation, sizeof operation, emulation, sizeof emulation};
 	double_unknown = 7;
-	IS(ckt_cublaslt_descriptor(CKT_CUBLASLT_OPERATION, &from, &real), CUBLAS_STATUS_INVALID_VALUE);
+	IS(ckt_cublaslt_descriptor(CKT_CUBLASLT_OPERATION, &from, &real),
+		CUBLAS_STATUS_INVALID_VALUE);
 	double_unknown = -1;
 	YES(real == NULL);
 	IS(double_descriptors(), 0);
@@ -74,7 +80,8 @@ static void test_refused(void)
 	/* A library without them. */
 	ckt_cublasLt.cublasLtEmulationDescCreate = NULL;
 	ckt_lt_set(CKT_LT_EMULATION, emulation, 0, &(int){2}, 4);
-	IS(ckt_cublaslt_descriptor(CKT_CUBLASLT_OPERATION, &from, &real), CUBLAS_STATUS_NOT_SUPPORTED);
+	IS(ckt_cublaslt_descriptor(CKT_CUBLASLT_OPERATION, &from, &real),
+		CUBLAS_STATUS_NOT_SUPPORTED);
 	double_install();
 	ckt_cublaslt_descriptors_end();
 	IS(double_descriptors(), 0);
@@ -88,11 +95,22 @@ static void test_garbage(void)
 	static const uint32_t lengths[] = {1, 3, 4, 15, 17, 47, 49, 55, 57, 199};
 	for (int role = 0; role < CKT_CUBLASLT_ROLES; role++)
 		for (unsigned i = 0; i < COUNT(lengths); i++)
-			IS(ckt_cublaslt_descriptor(role, &(struct ckt_cublaslt_bytes){.bytes = bytes, .length = lengths[i]}, &real), CKT_WCALL_GARBAGE);
+			IS(ckt_cublaslt_descriptor(role,
+				   &(struct ckt_cublaslt_bytes){
+					   .bytes = bytes, .length = lengths[i]},
+				   &real),
+				CKT_WCALL_GARBAGE);
 	/* An emulation with anything but an operation. */
-	IS(ckt_cublaslt_descriptor(CKT_CUBLASLT_A, &(struct ckt_cublaslt_bytes){bytes, CKT_LT_LAYOUT_BYTES, bytes, CKT_LT_EMULATION_BYTES}, &real), CKT_WCALL_GARBAGE);
-	IS(ckt_cublaslt_descriptor(CKT_CUBLASLT_OPERATION, &(struct ckt_cublaslt_bytes){NULL, 0, bytes, CKT_LT_EMULATION_BYTES}, &real), CKT_WCALL_GARBAGE);
+	IS(ckt_cublaslt_descriptor(CKT_CUBLASLT_A,
+		   &(struct ckt_cublaslt_bytes){
+			   bytes, CKT_LT_LAYOUT_BYTES, bytes, CKT_LT_EMULATION_BYTES},
+		   &real),
+		CKT_WCALL_GARBAGE);
+	IS(ckt_cublaslt_descriptor(CKT_CUBLASLT_OPERATION,
+		   &(struct ckt_cublaslt_bytes){NULL, 0, bytes, CKT_LT_EMULATION_BYTES}, &real),
+		CKT_WCALL_GARBAGE);
 	IS(double_descriptors(), 0);
 }
 
-UNIT_SUITE(cublasLt_descriptor, {"kept", test_kept}, {"bounded", test_bounded}, {"refused", test_refused}, {"garbage", test_garbage})
+UNIT_SUITE(cublasLt_descriptor, {"kept", test_kept}, {"bounded", test_bounded},
+	{"refused", test_refused}, {"garbage", test_garbage})

@@ -1,4 +1,7 @@
-/* server/worker/libs/cufft/cufft_callback.c: code stays where it is until the plan ends, is charged, and messages that no client sends are garbage. */
+/*
+ * server/worker/libs/cufft/cufft_callback.c: code stays where it is until the plan ends, is
+ * charged, and messages that no client sends are garbage.
+ */
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,7 +18,8 @@ static int set_callback(struct ckt_cufftXtSetJITCallback_args args, bool cut)
 	uint8_t *bytes = malloc(size);
 	ckt_cufftXtSetJITCallback_args_put(bytes, &args);
 	for (size_t i = 0; cut && i < size; i++)
-		IS(double_run(CKT_CUFFT_PROC_CUFFTXTSETJITCALLBACK, bytes, i, false, &results), INSIDE_GARBAGE);
+		IS(double_run(CKT_CUFFT_PROC_CUFFTXTSETJITCALLBACK, bytes, i, false, &results),
+			INSIDE_GARBAGE);
 	int result = double_run(CKT_CUFFT_PROC_CUFFTXTSETJITCALLBACK, bytes, size, false, &results);
 	free(bytes);
 	return result;
@@ -23,7 +27,8 @@ static int set_callback(struct ckt_cufftXtSetJITCallback_args args, bool cut)
 
 static const uint8_t *seen;
 
-static cufftResult look(cufftHandle plan, const char *symbol, const void *code, size_t size, cufftXtCallbackType type, void **info)
+static cufftResult look(cufftHandle plan, const char *symbol, const void *code, size_t size,
+	cufftXtCallbackType type, void **info)
 {
 	seen = code;
 	return double_status;
@@ -47,8 +52,14 @@ static void test_code(void)
 	end_plan(id);
 	uint64_t before = ckt_budget_used();
 	MUST(double_run(CKT_CUFFT_PROC_CUFFTCREATE, id, 8, false, &results), CUDA_SUCCESS);
-	const struct ckt_cufftXtSetJITCallback_args good = {.plan = ID(LIB_OBJECT, 800), .type = CUFFT_CB_ST_REAL, .given = 1, .caller_info = 0x5000, .symbol = "cb",
-		.symbol_len = 2, .code = code, .code_len = sizeof code};
+	const struct ckt_cufftXtSetJITCallback_args good = {.plan = ID(LIB_OBJECT, 800),
+		.type = CUFFT_CB_ST_REAL,
+		.given = 1,
+		.caller_info = 0x5000,
+		.symbol = "cb",
+		.symbol_len = 2,
+		.code = code,
+		.code_len = sizeof code};
 	struct ckt_cufftXtSetJITCallback_args args;
 	double_calls();
 	IS(set_callback(good, true), CUDA_SUCCESS);

@@ -1,4 +1,6 @@
-/* server/worker/objects/device.c: what a session sees of its devices, and what it must not believe. */
+/*
+ * server/worker/objects/device.c: what a session sees of its devices, and what it must not believe.
+ */
 #include <stdlib.h>
 #include <string.h>
 
@@ -47,7 +49,9 @@ static void test_fill(void)
 				IS(list[told[i].attribute].value, told[i].value);
 		/* What is not overridden is the driver's. */
 		int wanted = 0;
-		IS(ckt_driver.cuDeviceGetAttribute(&wanted, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, ckt_worker.devices[d].ordinal), CUDA_SUCCESS);
+		IS(ckt_driver.cuDeviceGetAttribute(&wanted,
+			   CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, ckt_worker.devices[d].ordinal),
+			CUDA_SUCCESS);
 		IS(list[CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT].value, wanted);
 	}
 	free(res.devices.devices_val);
@@ -58,7 +62,8 @@ static void test_limit(void)
 	uint64_t kept = ckt_worker.memory_limit, total = ckt_worker.devices[0].total;
 	const struct {
 		uint64_t limit, shown;
-	} cases[] = {{0, total}, {1, 1}, {total - 1, total - 1}, {total, total}, {total + 1, total}, {UINT64_MAX, total}};
+	} cases[] = {{0, total}, {1, 1}, {total - 1, total - 1}, {total, total}, {total + 1, total},
+		{UINT64_MAX, total}};
 	for (size_t i = 0; i < COUNT(cases); i++) {
 		ckt_devices_res res = {0};
 		ckt_worker.memory_limit = cases[i].limit;
@@ -72,20 +77,28 @@ static void test_limit(void)
 static void test_peers(void)
 {
 	MUST(ckt_worker.device_count, 2);
-	IS(ASK(device_p2p_attribute, .attribute = CU_DEVICE_P2P_ATTRIBUTE_ACCESS_SUPPORTED, .device = 0, .peer = 1), CUDA_SUCCESS);
+	IS(ASK(device_p2p_attribute, .attribute = CU_DEVICE_P2P_ATTRIBUTE_ACCESS_SUPPORTED,
+		   .device = 0, .peer = 1),
+		CUDA_SUCCESS);
 	IS(ASK(device_p2p_atomic, .device = 0, .peer = 1), CUDA_SUCCESS);
-	struct inside_reply *reply = INSIDE(device_p2p_attribute, false, .attribute = CU_DEVICE_P2P_ATTRIBUTE_ACCESS_SUPPORTED, .device = 1, .peer = 0);
+	struct inside_reply *reply = INSIDE(device_p2p_attribute, false,
+		.attribute = CU_DEVICE_P2P_ATTRIBUTE_ACCESS_SUPPORTED, .device = 1, .peer = 0);
 	struct ckt_device_p2p_attribute_res res = {.value = -1};
 	YES(ckt_device_p2p_attribute_res_get(&reply->results, &res));
 	IS(res.value, ckt_device_can_access(&ckt_worker, 1, 0));
-	static const uint32_t wrong[][2] = {{0, 2}, {2, 0}, {UINT32_MAX, 0}, {0, UINT32_MAX}, {64, 64}};
+	static const uint32_t wrong[][2] = {
+		{0, 2}, {2, 0}, {UINT32_MAX, 0}, {0, UINT32_MAX}, {64, 64}};
 	for (size_t i = 0; i < COUNT(wrong); i++) {
-		IS(ASK(device_p2p_attribute, .attribute = CU_DEVICE_P2P_ATTRIBUTE_ACCESS_SUPPORTED, .device = wrong[i][0], .peer = wrong[i][1]),
-		   CUDA_ERROR_INVALID_DEVICE);
-		IS(ASK(device_p2p_atomic, .device = wrong[i][0], .peer = wrong[i][1]), CUDA_ERROR_INVALID_DEVICE);
+		IS(ASK(device_p2p_attribute, .attribute = CU_DEVICE_P2P_ATTRIBUTE_ACCESS_SUPPORTED,
+			   .device = wrong[i][0], .peer = wrong[i][1]),
+			CUDA_ERROR_INVALID_DEVICE);
+		IS(ASK(device_p2p_atomic, .device = wrong[i][0], .peer = wrong[i][1]),
+			CUDA_ERROR_INVALID_DEVICE);
 	}
-	IS(ASK(device_p2p_attribute, .attribute = 0, .device = 0, .peer = 1), CUDA_ERROR_INVALID_VALUE);
-	IS(ASK(device_p2p_attribute, .attribute = 0x7fffffff, .device = 0, .peer = 1), CUDA_ERROR_INVALID_VALUE);
+	IS(ASK(device_p2p_attribute, .attribute = 0, .device = 0, .peer = 1),
+		CUDA_ERROR_INVALID_VALUE);
+	IS(ASK(device_p2p_attribute, .attribute = 0x7fffffff, .device = 0, .peer = 1),
+		CUDA_ERROR_INVALID_VALUE);
 	IS(CUT(device_p2p_attribute, .device = 0, .peer = 1), 0);
 	IS(CUT(device_p2p_atomic, .device = 0, .peer = 1), 0);
 }

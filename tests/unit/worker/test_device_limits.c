@@ -1,6 +1,7 @@
 /*
- * What counts against a session's limit of device memory besides its allocations: modules (server/worker/module/module.c), limits of contexts and
- * local memory (checkpoint/journal.c), streams, graphs, the extents that small blocks hold.  Also after a restore.
+ * What counts against a session's limit of device memory besides its allocations: modules
+ * (server/worker/module/module.c), limits of contexts and local memory (checkpoint/journal.c),
+ * streams, graphs, the extents that small blocks hold.  Also after a restore.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -42,10 +43,14 @@ static CUresult load(struct wire *w, uint64_t id, uint64_t bytes)
 	char ptx[256];
 	uint8_t hash[32];
 	struct ckt_module_load_res res = {.status = 999};
-	int size = snprintf(ptx, sizeof ptx, ".version 8.0\n.target sm_70\n.address_size 64\n.visible .global .align 4 .b8 big[%llu];\n", (unsigned long long)bytes);
+	int size = snprintf(ptx, sizeof ptx,
+		".version 8.0\n.target sm_70\n.address_size 64\n.visible .global .align 4 .b8 big[%llu];\n",
+		(unsigned long long)bytes);
 	ckt_hash(ptx, (size_t)size, hash);
-	WIRE_BATCH(w, blob_data, .hash = hash, .hash_len = 32, .total = (uint64_t)size, .data = (const uint8_t *)ptx, .data_len = (uint32_t)size);
-	struct wire_reply reply = WIRE_CALL(w, module_load, true, .id = id, .hash = hash, .hash_len = 32);
+	WIRE_BATCH(w, blob_data, .hash = hash, .hash_len = 32, .total = (uint64_t)size,
+		.data = (const uint8_t *)ptx, .data_len = (uint32_t)size);
+	struct wire_reply reply =
+		WIRE_CALL(w, module_load, true, .id = id, .hash = hash, .hash_len = 32);
 	YES(!reply.result && ckt_module_load_res_get(&reply.results, &res));
 	free(reply.data);
 	return (CUresult)res.status;
@@ -119,13 +124,18 @@ static void test_extents(void)
 	session_end(w);
 }
 
-/* An array's end runs beside the executor: who asks for memory behind it gets what it gave back, and is told so. */
+/*
+ * An array's end runs beside the executor: who asks for memory behind it gets what it gave back,
+ * and is told so.
+ */
 static void test_given_back(void)
 {
 	struct wire *w = limited();
 	uint64_t free_before = left(w), array = ckt_handle_make(CKT_KIND_ARRAY, 1, 1500);
 	for (int i = 0; i < 20; i++) {
-		IS(done(WIRE_CALL(w, array_create, true, .id = array, .width = 1024, .height = 2560, .format = CU_AD_FORMAT_FLOAT, .channels = 4)), CUDA_SUCCESS);
+		IS(done(WIRE_CALL(w, array_create, true, .id = array, .width = 1024, .height = 2560,
+			   .format = CU_AD_FORMAT_FLOAT, .channels = 4)),
+			CUDA_SUCCESS);
 		WIRE_BATCH(w, array_destroy, .id = array);
 		if (i % 2)
 			IS(left(w), free_before);
@@ -167,4 +177,5 @@ static void test_restore(void)
 	remove_directory(directory);
 }
 
-UNIT_SUITE(device_limits, {"modules", test_modules}, {"limits", test_limits}, {"extents", test_extents}, {"given back", test_given_back}, {"restore", test_restore})
+UNIT_SUITE(device_limits, {"modules", test_modules}, {"limits", test_limits},
+	{"extents", test_extents}, {"given back", test_given_back}, {"restore", test_restore})

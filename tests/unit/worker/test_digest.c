@@ -1,4 +1,7 @@
-/* The BLAKE3 kernel on the soft GPU against the CPU's BLAKE3, of every shape that its tree can have. */
+/*
+ * The BLAKE3 kernel on the soft GPU against the CPU's BLAKE3, of every shape that its tree can
+ * have.
+ */
 #include <CUnit/Basic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,8 +10,12 @@
 #include "checkpoint/kernels/digest.h"
 #include "server/worker/driver.h"
 
-/* In KiB: one leaf, odd rows, whole rows, one more and one less than the row that shared memory holds, the largest. */
-static const size_t sizes[] = {1, 2, 3, 4, 5, 31, 255, 257, 1023, 1024, 1025, 1027, 1536, 2047, 2048};
+/*
+ * In KiB: one leaf, odd rows, whole rows, one more and one less than the row that shared memory
+ * holds, the largest.
+ */
+static const size_t sizes[] = {
+	1, 2, 3, 4, 5, 31, 255, 257, 1023, 1024, 1025, 1027, 1536, 2047, 2048};
 enum { COUNT = sizeof sizes / sizeof *sizes };
 
 static CUfunction function;
@@ -22,7 +29,8 @@ static void open_driver(void)
 	CU_ASSERT_EQUAL_FATAL(ckt_driver.cuDeviceGet(&device, 0), 0);
 	CU_ASSERT_EQUAL_FATAL(ckt_driver.cuDevicePrimaryCtxRetain(&context, device), 0);
 	CU_ASSERT_EQUAL_FATAL(ckt_driver.cuCtxSetCurrent(context), 0);
-	CU_ASSERT_EQUAL_FATAL(ckt_driver.cuModuleLoadDataEx(&module, ckt_digest_kernel(), 0, NULL, NULL), 0);
+	CU_ASSERT_EQUAL_FATAL(
+		ckt_driver.cuModuleLoadDataEx(&module, ckt_digest_kernel(), 0, NULL, NULL), 0);
 	CU_ASSERT_EQUAL_FATAL(ckt_driver.cuModuleGetFunction(&function, module, "ckt_digest"), 0);
 }
 
@@ -40,7 +48,8 @@ static void test_equal(void)
 	for (size_t i = 0; i < total; i++)
 		data[i] = (uint8_t)(rand() >> 7);
 	CU_ASSERT_EQUAL_FATAL(ckt_driver.cuMemAlloc_v2(&memory, total), 0);
-	CU_ASSERT_EQUAL_FATAL(ckt_driver.cuMemAlloc_v2(&scratch, COUNT * (sizeof *items + sizeof *digests)), 0);
+	CU_ASSERT_EQUAL_FATAL(
+		ckt_driver.cuMemAlloc_v2(&scratch, COUNT * (sizeof *items + sizeof *digests)), 0);
 	CU_ASSERT_EQUAL_FATAL(ckt_driver.cuMemcpyHtoD_v2(memory, data, total), 0);
 	for (size_t i = 0, at = 0; i < COUNT; at += sizes[i++] << 10)
 		items[i] = (struct ckt_hash_item){memory + at, sizes[i] << 10};

@@ -9,7 +9,8 @@
 
 enum { SYMBOLS = 3, SECTIONS = 6, EM_CUDA_NUMBER = 190 };
 
-static const char names[] = "\0.shstrtab\0.symtab\0.strtab\0.text.k\0.rela.text.k", strings[] = "\0k\0value";
+static const char names[] = "\0.shstrtab\0.symtab\0.strtab\0.text.k\0.rela.text.k",
+		  strings[] = "\0k\0value";
 
 /* A small cubin: names, symbols, their names, code, relocations. */
 struct file {
@@ -26,19 +27,40 @@ static struct file make(void)
 	struct file f;
 	memset(&f, 0, sizeof f);
 #define AT(what) .sh_offset = offsetof(struct file, what), .sh_size = sizeof f.what
-	f.header = (Elf64_Ehdr){.e_type = ET_EXEC, .e_machine = EM_CUDA_NUMBER, .e_version = 1, .e_ehsize = sizeof f.header, .e_phentsize = sizeof f.segment,
-				.e_phnum = 1, .e_phoff = offsetof(struct file, segment), .e_shentsize = sizeof f.sections[0], .e_shnum = SECTIONS,
-				.e_shoff = offsetof(struct file, sections), .e_shstrndx = 1};
+	f.header = (Elf64_Ehdr){.e_type = ET_EXEC,
+		.e_machine = EM_CUDA_NUMBER,
+		.e_version = 1,
+		.e_ehsize = sizeof f.header,
+		.e_phentsize = sizeof f.segment,
+		.e_phnum = 1,
+		.e_phoff = offsetof(struct file, segment),
+		.e_shentsize = sizeof f.sections[0],
+		.e_shnum = SECTIONS,
+		.e_shoff = offsetof(struct file, sections),
+		.e_shstrndx = 1};
 	memcpy(f.header.e_ident, ELFMAG, SELFMAG);
 	f.header.e_ident[EI_CLASS] = ELFCLASS64;
 	f.header.e_ident[EI_DATA] = ELFDATA2LSB;
 	f.header.e_ident[EI_VERSION] = EV_CURRENT;
 	f.sections[1] = (Elf64_Shdr){.sh_name = 1, .sh_type = SHT_STRTAB, AT(names)};
-	f.sections[2] = (Elf64_Shdr){.sh_name = 11, .sh_type = SHT_SYMTAB, AT(symbols), .sh_link = 3, .sh_entsize = sizeof f.symbols[0]};
+	f.sections[2] = (Elf64_Shdr){.sh_name = 11,
+		.sh_type = SHT_SYMTAB,
+		AT(symbols),
+		.sh_link = 3,
+		.sh_entsize = sizeof f.symbols[0]};
 	f.sections[3] = (Elf64_Shdr){.sh_name = 19, .sh_type = SHT_STRTAB, AT(strings)};
-	f.sections[4] = (Elf64_Shdr){.sh_name = 27, .sh_type = SHT_PROGBITS, AT(code), .sh_flags = SHF_ALLOC};
-	f.sections[5] = (Elf64_Shdr){.sh_name = 35, .sh_type = SHT_RELA, AT(relocations), .sh_link = 2, .sh_info = 4, .sh_entsize = sizeof f.relocations[0]};
-	f.segment = (Elf64_Phdr){.p_type = PT_LOAD, .p_offset = offsetof(struct file, code), .p_filesz = sizeof f.code, .p_memsz = sizeof f.code};
+	f.sections[4] = (Elf64_Shdr){
+		.sh_name = 27, .sh_type = SHT_PROGBITS, AT(code), .sh_flags = SHF_ALLOC};
+	f.sections[5] = (Elf64_Shdr){.sh_name = 35,
+		.sh_type = SHT_RELA,
+		AT(relocations),
+		.sh_link = 2,
+		.sh_info = 4,
+		.sh_entsize = sizeof f.relocations[0]};
+	f.segment = (Elf64_Phdr){.p_type = PT_LOAD,
+		.p_offset = offsetof(struct file, code),
+		.p_filesz = sizeof f.code,
+		.p_memsz = sizeof f.code};
 	f.symbols[1] = (Elf64_Sym){.st_name = 1, .st_shndx = 4};
 	f.symbols[2] = (Elf64_Sym){.st_name = 3, .st_shndx = SHN_ABS};
 	f.relocations[0] = (Elf64_Rela){.r_offset = 8, .r_info = ELF64_R_INFO(2, 1)};
@@ -68,11 +90,11 @@ static void test_whole(void)
 	CU_ASSERT_PTR_NULL(check(&f, sizeof f.header));
 }
 
-#define WRONG(change)                                               \
-	do {                                                        \
-		struct file f = make();                             \
-		change;                                             \
-		CU_ASSERT_PTR_NOT_NULL(check(&f, sizeof f));        \
+#define WRONG(change)                                        \
+	do {                                                 \
+		struct file f = make();                      \
+		change;                                      \
+		CU_ASSERT_PTR_NOT_NULL(check(&f, sizeof f)); \
 	} while (0)
 
 static void test_wrong(void)
@@ -129,7 +151,8 @@ static void test_changed(void)
 static void count(void *opaque, const struct ckt_elf_section *section)
 {
 	unsigned *seen = opaque;
-	*seen += section->size == 64 && !strcmp(section->name, ".text.k") && section->data && section->flags & SHF_ALLOC;
+	*seen += section->size == 64 && !strcmp(section->name, ".text.k") && section->data &&
+		section->flags & SHF_ALLOC;
 	*seen += !strcmp(section->name, ".strtab") ? 16 : 256;
 }
 
@@ -148,4 +171,5 @@ static void test_sections(void)
 	CU_ASSERT_EQUAL(seen, 16 + 4 * 256);
 }
 
-UNIT_SUITE(elf_check, {"whole", test_whole}, {"wrong", test_wrong}, {"changed", test_changed}, {"sections", test_sections})
+UNIT_SUITE(elf_check, {"whole", test_whole}, {"wrong", test_wrong}, {"changed", test_changed},
+	{"sections", test_sections})

@@ -1,4 +1,7 @@
-/* server/worker/libs/environment.c: the session's settings for libraries: all or none, of the list alone, and not once a library is open. */
+/*
+ * server/worker/libs/environment.c: the session's settings for libraries: all or none, of the list
+ * alone, and not once a library is open.
+ */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +13,8 @@
 
 static int take(const char *name, const char *value, const char *second, const char *second_value)
 {
-	ckt_setting list[] = {{(char *)name, (char *)value}, {(char *)second, (char *)second_value}};
+	ckt_setting list[] = {
+		{(char *)name, (char *)value}, {(char *)second, (char *)second_value}};
 	ckt_environment_args args = {.settings = {second ? 2 : 1, list}};
 	return ckt_environment_take(&args);
 }
@@ -27,8 +31,9 @@ static const char *saved(const char *name)
 /* A fresh process: the others have a library open. */
 static void test_refused(void)
 {
-	static const char *const never[] = {"LD_PRELOAD", "NCCL_NET_PLUGIN", "CUBLAS_LOGDEST_DBG", "NCCL_TOPO_FILE", "NCCL_GRAPH_FILE", "NCCL_DEBUG_FILE",
-					    "CUDNN_LOGDEST_DBG", "CRICKET_INSIDE"};
+	static const char *const never[] = {"LD_PRELOAD", "NCCL_NET_PLUGIN", "CUBLAS_LOGDEST_DBG",
+		"NCCL_TOPO_FILE", "NCCL_GRAPH_FILE", "NCCL_DEBUG_FILE", "CUDNN_LOGDEST_DBG",
+		"CRICKET_INSIDE"};
 	for (unsigned i = 0; i < COUNT(never); i++) {
 		char before[4096] = "(none)";
 		if (getenv(never[i]))

@@ -27,7 +27,8 @@ static void test_events(void)
 	IS(ASK(event_create, .id = ID(STREAM, 1)), CUDA_ERROR_INVALID_VALUE);
 	IS(ASK(event_create, .id = none, .flags = CU_EVENT_INTERPROCESS), CUDA_ERROR_INVALID_VALUE);
 	IS(ASK(event_create, .id = none, .flags = 0x8000), CUDA_ERROR_INVALID_VALUE);
-	CU_ASSERT_PTR_NULL(ckt_objects_find(&ckt_worker.objects, none));	/* what failed leaves no object */
+	/* what failed leaves no object */
+	CU_ASSERT_PTR_NULL(ckt_objects_find(&ckt_worker.objects, none));
 	IS(ASK(event_create, .id = b, .flags = CU_EVENT_BLOCKING_SYNC), CUDA_SUCCESS);
 	IS(ASK(event_create, .id = untimed, .flags = CU_EVENT_DISABLE_TIMING), CUDA_SUCCESS);
 	NO(ckt_objects_find(&ckt_worker.objects, a)->event.recorded);
@@ -52,7 +53,9 @@ static void test_events(void)
 	IS(result, CUDA_ERROR_INVALID_HANDLE);
 }
 
-/* Recorded before a restore: its time is the image's, and one recorded since counts on from there. */
+/*
+ * Recorded before a restore: its time is the image's, and one recorded since counts on from there.
+ */
 static void test_from_image(void)
 {
 	int result;
@@ -85,10 +88,12 @@ static void test_contexts(void)
 {
 	uint64_t primary = ckt_handle_primary(0);
 	IS(ASK(ctx_record_event, .context = primary, .event = none), CUDA_ERROR_INVALID_HANDLE);
-	IS(ASK(ctx_record_event, .context = ID(CONTEXT, 9), .event = a), CUDA_ERROR_INVALID_HANDLE);	/* not the event's context */
+	/* not the event's context */
+	IS(ASK(ctx_record_event, .context = ID(CONTEXT, 9), .event = a), CUDA_ERROR_INVALID_HANDLE);
 	IS(ASK(ctx_record_event, .context = primary, .event = a), CUDA_SUCCESS);
 	IS(ASK(ctx_wait_event, .context = primary, .event = a), CUDA_SUCCESS);
-	IS(ASK(ctx_wait_event, .context = ID(CONTEXT, 9), .event = a), CUDA_ERROR_CONTEXT_IS_DESTROYED);
+	IS(ASK(ctx_wait_event, .context = ID(CONTEXT, 9), .event = a),
+		CUDA_ERROR_CONTEXT_IS_DESTROYED);
 	IS(ASK(ctx_wait_event, .context = primary, .event = none), CUDA_ERROR_INVALID_HANDLE);
 }
 
@@ -104,4 +109,5 @@ static void test_end(void)
 	IS(ASK(event_destroy, .id = untimed), CUDA_SUCCESS);
 }
 
-UNIT_SUITE(event, {"events", test_events}, {"from an image", test_from_image}, {"contexts", test_contexts}, {"end", test_end})
+UNIT_SUITE(event, {"events", test_events}, {"from an image", test_from_image},
+	{"contexts", test_contexts}, {"end", test_end})

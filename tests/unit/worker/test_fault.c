@@ -10,7 +10,7 @@
 static void test_points(void)
 {
 	static const struct {
-		const char *text;	/* NULL: no variable */
+		const char *text; /* NULL: no variable */
 		enum ckt_worker_fault point;
 		bool fails;
 	} cases[] = {

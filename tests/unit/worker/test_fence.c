@@ -72,7 +72,7 @@ static void test_collect(void)
 	IS(fences->orphan_count, 1);
 	IS(fences->dirty_count, 1);
 	IS(collect(fences, false), 2);
-	IS(collect(fences, false), 2);	/* asked twice, each with events of its own */
+	IS(collect(fences, false), 2); /* asked twice, each with events of its own */
 	inside_stop();
 	inside_stop();
 	while (collect(fences, true))

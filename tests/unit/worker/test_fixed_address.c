@@ -1,4 +1,7 @@
-/* The worker's own memory: where it is wished, else elsewhere, and never at address 0 (which a sanitizer makes of a wish, and root gets). */
+/*
+ * The worker's own memory: where it is wished, else elsewhere, and never at address 0 (which a
+ * sanitizer makes of a wish, and root gets).
+ */
 #include <CUnit/Basic.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -16,9 +19,13 @@ static void use(uint8_t *memory)
 
 static void test_place(void)
 {
-	/* The first is the worker's, the others belong to some process: below them, its stack, and what no process may have. */
+	/*
+	 * The first is the worker's, the others belong to some process: below them, its stack, and
+	 * what no process may have.
+	 */
 	int local = 0;
-	const uint64_t wishes[] = {0x1f0000000000, (uint64_t)(uintptr_t)&local & ~(uint64_t)0xfff, 0x7fffffffe000, UINT64_MAX & ~(uint64_t)0xfff};
+	const uint64_t wishes[] = {0x1f0000000000, (uint64_t)(uintptr_t)&local & ~(uint64_t)0xfff,
+		0x7fffffffe000, UINT64_MAX & ~(uint64_t)0xfff};
 	for (size_t i = 0; i < sizeof wishes / sizeof *wishes; i++) {
 		uint8_t *memory = ckt_place_map(wishes[i], SIZE, 0);
 		use(memory);

@@ -1,6 +1,6 @@
 /*
- * checkpoint/freeze/freeze.c: freezing: with the GPU idle, or not at all and with a sentence that names what does not end; thawing and
- * freezing again.
+ * checkpoint/freeze/freeze.c: freezing: with the GPU idle, or not at all and with a sentence that
+ * names what does not end; thawing and freezing again.
  */
 #include <errno.h>
 #include <stdlib.h>

@@ -1,4 +1,7 @@
-/* Descriptions of graphs: what is one comes back byte for byte, and nothing else is taken, however it is cut or changed. */
+/*
+ * Descriptions of graphs: what is one comes back byte for byte, and nothing else is taken, however
+ * it is cut or changed.
+ */
 #include <CUnit/Basic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,7 +11,8 @@
 #include "server/worker/graph/graph_record.h"
 #include "server/worker/objects/memop.h"
 
-static uint8_t *put_node(uint8_t *p, uint64_t id, uint32_t type, const uint8_t *record, uint32_t size)
+static uint8_t *put_node(
+	uint8_t *p, uint64_t id, uint32_t type, const uint8_t *record, uint32_t size)
 {
 	p = ckt_put_u64(p, id);
 	p = ckt_put_u32(p, type);
@@ -32,7 +36,8 @@ static size_t make(uint8_t *data)
 	r = ckt_put_u32(ckt_put_u32(ckt_put_u64(ckt_put_u64(record, 0x2000), 0), 5), 4);
 	r = ckt_put_u64(ckt_put_u64(r, 16), 1);
 	p = put_node(p, 11, CU_GRAPH_NODE_TYPE_MEMSET, record, (uint32_t)(r - record));
-	r = put_op(put_op(ckt_put_u32(record, 0), CU_STREAM_MEM_OP_WRITE_VALUE_32, 0), CU_STREAM_MEM_OP_BARRIER, 1);
+	r = put_op(put_op(ckt_put_u32(record, 0), CU_STREAM_MEM_OP_WRITE_VALUE_32, 0),
+		CU_STREAM_MEM_OP_BARRIER, 1);
 	p = put_node(p, 12, CU_GRAPH_NODE_TYPE_BATCH_MEM_OP, record, (uint32_t)(r - record));
 	r = ckt_put_u32(put_node(ckt_put_u32(child, 1), 20, CU_GRAPH_NODE_TYPE_EMPTY, NULL, 0), 0);
 	p = put_node(p, 13, CU_GRAPH_NODE_TYPE_GRAPH, child, (uint32_t)(r - child));
@@ -116,7 +121,8 @@ static void test_changed(void)
 			struct ckt_graph *graph = decode(data, size);
 			if (graph) {
 				for (uint32_t e = 0; e < graph->edge_count; e++)
-					CU_ASSERT_TRUE(graph->edges[e].from < graph->node_count && graph->edges[e].to < graph->node_count);
+					CU_ASSERT_TRUE(graph->edges[e].from < graph->node_count &&
+						graph->edges[e].to < graph->node_count);
 				ckt_graph_each(graph, look, &looked);
 			}
 			ckt_graph_free(graph);
@@ -131,7 +137,8 @@ static void test_deep(void)
 	static uint8_t data[4096], inner[4096];
 	size_t size = (size_t)(ckt_put_u32(ckt_put_u32(inner, 0), 0) - inner);
 	for (unsigned depth = 1; depth < 2 * CKT_GRAPH_DEPTH_MAX; depth++) {
-		uint8_t *p = put_node(ckt_put_u32(data, 1), depth, CU_GRAPH_NODE_TYPE_GRAPH, inner, (uint32_t)size);
+		uint8_t *p = put_node(ckt_put_u32(data, 1), depth, CU_GRAPH_NODE_TYPE_GRAPH, inner,
+			(uint32_t)size);
 		size = (size_t)(ckt_put_u32(p, 0) - data);
 		memcpy(inner, data, size);
 		struct ckt_graph *graph = decode(data, size);

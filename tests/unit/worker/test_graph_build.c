@@ -1,4 +1,7 @@
-/* server/worker/graph/graph_build.c: the driver's graphs from descriptions: every kind of node does what it says, and what is wrong makes no graph. */
+/*
+ * server/worker/graph/graph_build.c: the driver's graphs from descriptions: every kind of node does
+ * what it says, and what is wrong makes no graph.
+ */
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
@@ -6,15 +9,17 @@
 #include "server/worker/session/hostfunc.h"
 #include "tests/unit/worker/graphs.h"
 
-static const char ptx[] = ".version 8.0\n.target sm_70\n.address_size 64\n"
-			  ".visible .entry add(.param .u64 out, .param .u32 n)\n{\n"
-			  "\t.reg .b32 %r<4>; .reg .b64 %d<2>;\n"
-			  "\tld.param.u64 %d1, [out]; ld.param.u32 %r1, [n]; atom.global.add.u32 %r2, [%d1], %r1; ret;\n}\n";
+static const char ptx[] =
+	".version 8.0\n.target sm_70\n.address_size 64\n"
+	".visible .entry add(.param .u64 out, .param .u32 n)\n{\n"
+	"\t.reg .b32 %r<4>; .reg .b64 %d<2>;\n"
+	"\tld.param.u64 %d1, [out]; ld.param.u32 %r1, [n]; atom.global.add.u32 %r2, [%d1], %r1; ret;\n}\n";
 
 static uint64_t memory;
 static struct description d;
 
-static uint8_t *put_kernel_with(uint8_t *p, uint64_t function, uint32_t blocks, uint32_t n, const uint8_t *attributes, uint32_t bytes)
+static uint8_t *put_kernel_with(uint8_t *p, uint64_t function, uint32_t blocks, uint32_t n,
+	const uint8_t *attributes, uint32_t bytes)
 {
 	uint8_t params[12];
 	memcpy(params, &memory, 8);
@@ -35,10 +40,13 @@ static uint8_t *put_kernel(uint8_t *p, uint64_t function, uint32_t blocks, uint3
 static void launch(uint64_t exec)
 {
 	IS(ASK(graph_launch, .exec = exec, .stream = 0), CUDA_SUCCESS);
-	for (int i = 0; i < 60000 && ckt_driver.cuStreamQuery(CU_STREAM_LEGACY) == CUDA_ERROR_NOT_READY; i++) {
+	for (int i = 0;
+		i < 60000 && ckt_driver.cuStreamQuery(CU_STREAM_LEGACY) == CUDA_ERROR_NOT_READY;
+		i++) {
 		uint8_t bytes[512];
 		ckt_hostcalls_send(&ckt_worker);
-		struct ckt_cursor c = {.p = bytes + 4 + CKT_CALL_HEADER_SIZE, .end = bytes + sizeof bytes};
+		struct ckt_cursor c = {
+			.p = bytes + 4 + CKT_CALL_HEADER_SIZE, .end = bytes + sizeof bytes};
 		/* A host node: the client answers. */
 		if (inside_sent(bytes, sizeof bytes))
 			IS(ASK(host_func_done, .instance = ckt_get_u64(&c)), CUDA_SUCCESS);
@@ -52,7 +60,8 @@ static void begin(void)
 	struct ckt_object *function;
 	memory = inside_memory(1 << 20, 0);
 	struct ckt_object *module = inside_module(ID(MODULE, 60), ptx);
-	MUST(ckt_function_get(&ckt_worker, module, ID(FUNCTION, 60), "add", &function), CUDA_SUCCESS);
+	MUST(ckt_function_get(&ckt_worker, module, ID(FUNCTION, 60), "add", &function),
+		CUDA_SUCCESS);
 	IS(ASK(event_create, .id = ID(EVENT, 60)), CUDA_SUCCESS);
 }
 
@@ -64,7 +73,8 @@ static void test_nodes(void)
 	graph_fill(&d, 1, memory, 5, 4, 4);
 	p = put_kernel(record, ID(FUNCTION, 60), 3, 7);
 	graph_node(&d, 2, CU_GRAPH_NODE_TYPE_KERNEL, record, (uint32_t)(p - record));
-	graph_copy(&d, 3, (struct graph_side){CU_MEMORYTYPE_DEVICE, memory}, (struct graph_side){CU_MEMORYTYPE_DEVICE, memory + 64}, 16, 1);
+	graph_copy(&d, 3, (struct graph_side){CU_MEMORYTYPE_DEVICE, memory},
+		(struct graph_side){CU_MEMORYTYPE_DEVICE, memory + 64}, 16, 1);
 	p = ckt_put_u64(record, ID(EVENT, 60));
 	graph_node(&d, 4, CU_GRAPH_NODE_TYPE_EVENT_RECORD, record, 8);
 	graph_node(&d, 5, CU_GRAPH_NODE_TYPE_WAIT_EVENT, record, 8);
@@ -83,7 +93,8 @@ static void test_nodes(void)
 	memcpy(child, inner.bytes, size);
 	graph_node(&d, 11, CU_GRAPH_NODE_TYPE_GRAPH, child, size);
 	MUST(graph_instantiate(&d, ID(GRAPH, 1), ID(GRAPH_EXEC, 1)), CUDA_SUCCESS);
-	CU_ASSERT_PTR_NULL(ckt_objects_find(&ckt_worker.objects, ID(GRAPH, 1)));	/* the description is used up */
+	/* the description is used up */
+	CU_ASSERT_PTR_NULL(ckt_objects_find(&ckt_worker.objects, ID(GRAPH, 1)));
 	for (int i = 0; i < 2; i++) {
 		inside_fill(memory, 0, 512);
 		launch(ID(GRAPH_EXEC, 1));
@@ -98,7 +109,8 @@ static void test_nodes(void)
 /* Parameters of one node, set anew. */
 static int set_node(struct description *node)
 {
-	return ASK(graph_exec_set_node, .exec = ID(GRAPH_EXEC, 1), .node = node->bytes + 4, .node_len = (uint32_t)(node->p - node->bytes - 4));
+	return ASK(graph_exec_set_node, .exec = ID(GRAPH_EXEC, 1), .node = node->bytes + 4,
+		.node_len = (uint32_t)(node->p - node->bytes - 4));
 }
 
 static void test_apply(void)
@@ -111,9 +123,14 @@ static void test_apply(void)
 	graph_fill(&d, 1, memory, 6, 4, 4);
 	IS(set_node(&d), CUDA_SUCCESS);
 	graph_begin(&d);
-	graph_copy(&d, 3, (struct graph_side){CU_MEMORYTYPE_DEVICE, memory}, (struct graph_side){CU_MEMORYTYPE_DEVICE, memory + 96}, 16, 1);
+	graph_copy(&d, 3, (struct graph_side){CU_MEMORYTYPE_DEVICE, memory},
+		(struct graph_side){CU_MEMORYTYPE_DEVICE, memory + 96}, 16, 1);
 	IS(set_node(&d), CUDA_SUCCESS);
-	p = ckt_put_u64(ckt_put_u64(ckt_put_u32(ckt_put_u32(ckt_put_u32(record, 0), CU_STREAM_MEM_OP_WRITE_VALUE_32), 0), memory + 128), 44);
+	p = ckt_put_u64(ckt_put_u64(ckt_put_u32(ckt_put_u32(ckt_put_u32(record, 0),
+							CU_STREAM_MEM_OP_WRITE_VALUE_32),
+					    0),
+				memory + 128),
+		44);
 	graph_begin(&d);
 	graph_node(&d, 7, CU_GRAPH_NODE_TYPE_BATCH_MEM_OP, record, (uint32_t)(p - record));
 	IS(set_node(&d), CUDA_SUCCESS);
@@ -184,15 +201,18 @@ static void test_refused(void)
 	static const uint32_t types[] = {0, CU_MEMORYTYPE_UNIFIED, 99};
 	for (size_t i = 0; i < COUNT(types); i++) {
 		graph_begin(&d);
-		graph_copy(&d, 1, (struct graph_side){types[i], memory}, (struct graph_side){CU_MEMORYTYPE_DEVICE, memory}, 4, 1);
-		IS(graph_instantiate(&d, ID(GRAPH, 2), ID(GRAPH_EXEC, 2)), CUDA_ERROR_NOT_SUPPORTED);
+		graph_copy(&d, 1, (struct graph_side){types[i], memory},
+			(struct graph_side){CU_MEMORYTYPE_DEVICE, memory}, 4, 1);
+		IS(graph_instantiate(&d, ID(GRAPH, 2), ID(GRAPH_EXEC, 2)),
+			CUDA_ERROR_NOT_SUPPORTED);
 	}
 	/* Of an array that is none, and of a level that no array has. */
 	static const uint64_t levels[] = {0, 15, 16, UINT64_MAX};
 	for (size_t i = 0; i < COUNT(levels); i++) {
 		graph_begin(&d);
-		graph_copy(&d, 1, (struct graph_side){CU_MEMORYTYPE_ARRAY, ID(ARRAY, 5), .height = levels[i]},
-			   (struct graph_side){CU_MEMORYTYPE_DEVICE, memory}, 4, 1);
+		graph_copy(&d, 1,
+			(struct graph_side){CU_MEMORYTYPE_ARRAY, ID(ARRAY, 5), .height = levels[i]},
+			(struct graph_side){CU_MEMORYTYPE_DEVICE, memory}, 4, 1);
 		int result = graph_instantiate(&d, ID(GRAPH, 2), ID(GRAPH_EXEC, 2));
 		YES(result == CUDA_ERROR_INVALID_HANDLE || result == CUDA_ERROR_INVALID_VALUE);
 	}
@@ -200,27 +220,36 @@ static void test_refused(void)
 	ckt_object_destroy(&ckt_worker, ckt_objects_find(&ckt_worker.objects, ID(EVENT, 60)));
 }
 
-/* What is a handle of the client's does not reach the driver, which would follow it; what is a number does. */
+/*
+ * What is a handle of the client's does not reach the driver, which would follow it; what is a
+ * number does.
+ */
 static void test_attributes(void)
 {
-	static const CUlaunchAttributeID refused[] = {CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY, CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION,
-						      CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT, CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT,
-						      CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE, 15, 17, 31, 9999, -1};
-	static const CUlaunchAttributeID taken[] = {CU_LAUNCH_ATTRIBUTE_IGNORE, CU_LAUNCH_ATTRIBUTE_PRIORITY, CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN,
-						    CU_LAUNCH_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT};
+	static const CUlaunchAttributeID refused[] = {CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY,
+		CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION,
+		CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT, CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT,
+		CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE, 15, 17, 31, 9999, -1};
+	static const CUlaunchAttributeID taken[] = {CU_LAUNCH_ATTRIBUTE_IGNORE,
+		CU_LAUNCH_ATTRIBUTE_PRIORITY, CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN,
+		CU_LAUNCH_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT};
 	uint8_t record[256], attribute[4 + CKT_GRAPH_ATTRIBUTE_BYTES] = {0};
 	struct ckt_object *function;
 	struct ckt_object *module = inside_module(ID(MODULE, 62), ptx);
 	memory = inside_memory(1 << 20, 0);
-	MUST(ckt_function_get(&ckt_worker, module, ID(FUNCTION, 62), "add", &function), CUDA_SUCCESS);
+	MUST(ckt_function_get(&ckt_worker, module, ID(FUNCTION, 62), "add", &function),
+		CUDA_SUCCESS);
 	for (size_t i = 0; i < COUNT(refused) + COUNT(taken); i++) {
 		bool good = i >= COUNT(refused);
 		uint64_t value = good ? 0 : 0x4141414141414141;
-		memcpy(ckt_put_u32(attribute, good ? taken[i - COUNT(refused)] : refused[i]), &value, sizeof value);
+		memcpy(ckt_put_u32(attribute, good ? taken[i - COUNT(refused)] : refused[i]),
+			&value, sizeof value);
 		graph_begin(&d);
-		uint8_t *p = put_kernel_with(record, ID(FUNCTION, 62), 1, 1, attribute, sizeof attribute);
+		uint8_t *p = put_kernel_with(
+			record, ID(FUNCTION, 62), 1, 1, attribute, sizeof attribute);
 		graph_node(&d, 1, CU_GRAPH_NODE_TYPE_KERNEL, record, (uint32_t)(p - record));
-		IS(graph_instantiate(&d, ID(GRAPH, 3), ID(GRAPH_EXEC, 3)), good ? CUDA_SUCCESS : CUDA_ERROR_NOT_SUPPORTED);
+		IS(graph_instantiate(&d, ID(GRAPH, 3), ID(GRAPH_EXEC, 3)),
+			good ? CUDA_SUCCESS : CUDA_ERROR_NOT_SUPPORTED);
 		if (good)
 			IS(ASK(graph_exec_destroy, .exec = ID(GRAPH_EXEC, 3)), CUDA_SUCCESS);
 	}
@@ -228,4 +257,5 @@ static void test_attributes(void)
 	inside_free(memory);
 }
 
-UNIT_SUITE(graph_build, {"nodes", test_nodes}, {"apply", test_apply}, {"refused", test_refused}, {"attributes", test_attributes})
+UNIT_SUITE(graph_build, {"nodes", test_nodes}, {"apply", test_apply}, {"refused", test_refused},
+	{"attributes", test_attributes})

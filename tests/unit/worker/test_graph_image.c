@@ -1,4 +1,7 @@
-/* Graphs in an image: what was saved is made again and does the same, half descriptions too; damaged ones are refused. */
+/*
+ * Graphs in an image: what was saved is made again and does the same, half descriptions too;
+ * damaged ones are refused.
+ */
 #include <stdlib.h>
 #include <string.h>
 
@@ -43,7 +46,7 @@ static void test_exec(void)
 	IS(saved.disabled.disabled_val[0], 2);
 	destroy(id);
 	IS(ckt_graph_load(&ckt_worker, &saved), CUDA_SUCCESS);
-	IS(ckt_graph_load(&ckt_worker, &saved), CUDA_ERROR_INVALID_VALUE);	/* it is there */
+	IS(ckt_graph_load(&ckt_worker, &saved), CUDA_ERROR_INVALID_VALUE); /* it is there */
 	IS(ASK(graph_launch, .exec = id), CUDA_SUCCESS);
 	ckt_driver.cuCtxSynchronize();
 	IS(inside_word(memory), 5);
@@ -77,7 +80,8 @@ static void test_data(void)
 	graph_begin(&d);
 	graph_fill(&d, 1, 0x1000, 5, 4, 1);
 	uint32_t size = graph_end(&d), half = size / 2;
-	IS(ASK(graph_data, .graph = id, .total = size, .data = d.bytes, .data_len = half), CUDA_SUCCESS);
+	IS(ASK(graph_data, .graph = id, .total = size, .data = d.bytes, .data_len = half),
+		CUDA_SUCCESS);
 	ckt_graph_save(ckt_objects_find(&ckt_worker.objects, id), &saved);
 	IS(saved.total, size);
 	IS(saved.data.data_len, half);
@@ -87,7 +91,9 @@ static void test_data(void)
 	IS(data->received, half);
 	IS(memcmp(data->data, d.bytes, half), 0);
 	/* The rest comes by the wire, as if nothing had been. */
-	IS(ASK(graph_data, .graph = id, .total = size, .offset = half, .data = d.bytes + half, .data_len = size - half), CUDA_SUCCESS);
+	IS(ASK(graph_data, .graph = id, .total = size, .offset = half, .data = d.bytes + half,
+		   .data_len = size - half),
+		CUDA_SUCCESS);
 	IS(memcmp(data->data, d.bytes, size), 0);
 	destroy(id);
 	/* More than it is to be, and more than any is. */

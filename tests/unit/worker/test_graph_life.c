@@ -1,6 +1,7 @@
 /*
- * server/worker/graph/graph_life.c, and whatever else a program may end while the GPU has yet to come to it: what queued work uses lives until it
- * is done, and nobody waits for it but who asked to.  A host function that its client has not answered holds up the stream.
+ * server/worker/graph/graph_life.c, and whatever else a program may end while the GPU has yet to
+ * come to it: what queued work uses lives until it is done, and nobody waits for it but who asked
+ * to.  A host function that its client has not answered holds up the stream.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -41,7 +42,8 @@ static void answer(struct wire *w, struct ckt_host_call_args call)
 /* A stream that goes no further. */
 static struct ckt_host_call_args block(struct wire *w, uint64_t stream)
 {
-	IS(done(WIRE_CALL(w, stream_create, true, .id = stream, .flags = CU_STREAM_NON_BLOCKING)), CUDA_SUCCESS);
+	IS(done(WIRE_CALL(w, stream_create, true, .id = stream, .flags = CU_STREAM_NON_BLOCKING)),
+		CUDA_SUCCESS);
 	WIRE_BATCH(w, host_func, .stream = stream, .number = 7);
 	return wait_host_call(w, w->host_call_count + 1);
 }
@@ -50,8 +52,10 @@ static CUresult instantiate(struct wire *w, struct description *d, uint64_t grap
 {
 	struct ckt_graph_instantiate_res res = {.status = 999};
 	uint32_t size = graph_end(d);
-	WIRE_BATCH(w, graph_data, .graph = graph, .total = size, .data = d->bytes, .data_len = size);
-	struct wire_reply reply = WIRE_CALL(w, graph_instantiate, true, .exec = exec, .graph = graph);
+	WIRE_BATCH(
+		w, graph_data, .graph = graph, .total = size, .data = d->bytes, .data_len = size);
+	struct wire_reply reply =
+		WIRE_CALL(w, graph_instantiate, true, .exec = exec, .graph = graph);
 	YES(!reply.result && ckt_graph_instantiate_res_get(&reply.results, &res));
 	free(reply.data);
 	return (CUresult)res.status;
@@ -67,10 +71,14 @@ static void host_nodes(struct description *d, unsigned count)
 static void copy_to(struct description *d, uint64_t memory)
 {
 	graph_begin(d);
-	graph_copy(d, 1, (struct graph_side){.type = CU_MEMORYTYPE_HOST, .address = host}, (struct graph_side){.type = CU_MEMORYTYPE_DEVICE, .address = memory}, SIZE, 1);
+	graph_copy(d, 1, (struct graph_side){.type = CU_MEMORYTYPE_HOST, .address = host},
+		(struct graph_side){.type = CU_MEMORYTYPE_DEVICE, .address = memory}, SIZE, 1);
 }
 
-/* Launched behind what does not go on, and destroyed: its nodes are called for all the same, by their names. */
+/*
+ * Launched behind what does not go on, and destroyed: its nodes are called for all the same, by
+ * their names.
+ */
 static void test_host_nodes(void)
 {
 	enum { NODES = 4 };
@@ -99,7 +107,10 @@ static void test_host_nodes(void)
 	session_end(w);
 }
 
-/* Bytes on their way to a graph that was never launched, or was, and is destroyed: the worker goes on, and they find their place. */
+/*
+ * Bytes on their way to a graph that was never launched, or was, and is destroyed: the worker goes
+ * on, and they find their place.
+ */
 static void test_host_data(void)
 {
 	static uint8_t data[SIZE];
@@ -111,7 +122,8 @@ static void test_host_data(void)
 		copy_to(&d, memory);
 		MUST(instantiate(w, &d, GRAPH(1), EXEC(1)), CUDA_SUCCESS);
 		memset(data, 0x40 + launched, sizeof data);
-		WIRE_BATCH(w, graph_host_data, .exec = EXEC(1), .stream = STREAM(1), .address = host, .data = data, .data_len = SIZE);
+		WIRE_BATCH(w, graph_host_data, .exec = EXEC(1), .stream = STREAM(1),
+			.address = host, .data = data, .data_len = SIZE);
 		if (launched)
 			WIRE_BATCH(w, graph_launch, .exec = EXEC(1), .stream = STREAM(1));
 		WIRE_BATCH(w, graph_exec_destroy, .exec = EXEC(1));
@@ -132,10 +144,13 @@ static void test_streams(void)
 	struct wire *w = session_new();
 	uint64_t memory = alloc(w, SIZE);
 	struct ckt_host_call_args first = block(w, STREAM(1));
-	IS(done(WIRE_CALL(w, stream_create, true, .id = STREAM(2), .flags = CU_STREAM_NON_BLOCKING)), CUDA_SUCCESS);
+	IS(done(WIRE_CALL(
+		   w, stream_create, true, .id = STREAM(2), .flags = CU_STREAM_NON_BLOCKING)),
+		CUDA_SUCCESS);
 	copy_to(&d, memory);
 	MUST(instantiate(w, &d, GRAPH(1), EXEC(1)), CUDA_SUCCESS);
-	WIRE_BATCH(w, graph_host_data, .exec = EXEC(1), .stream = STREAM(1), .address = host, .data = data, .data_len = SIZE);
+	WIRE_BATCH(w, graph_host_data, .exec = EXEC(1), .stream = STREAM(1), .address = host,
+		.data = data, .data_len = SIZE);
 	WIRE_BATCH(w, graph_launch, .exec = EXEC(1), .stream = STREAM(2));
 	IS(done(WIRE_CALL(w, stream_synchronize, false, .stream = STREAM(2))), CUDA_SUCCESS);
 	WIRE_BATCH(w, graph_exec_destroy, .exec = EXEC(1));
@@ -159,8 +174,10 @@ static void test_update(void)
 		WIRE_BATCH(w, graph_launch, .exec = EXEC(1), .stream = STREAM(1));
 		host_nodes(&d, 2);
 		uint32_t size = graph_end(&d);
-		WIRE_BATCH(w, graph_data, .graph = GRAPH(2), .total = size, .data = d.bytes, .data_len = size);
-		IS(done(WIRE_CALL(w, graph_exec_update, true, .exec = EXEC(1), .graph = GRAPH(2))), CUDA_SUCCESS);
+		WIRE_BATCH(w, graph_data, .graph = GRAPH(2), .total = size, .data = d.bytes,
+			.data_len = size);
+		IS(done(WIRE_CALL(w, graph_exec_update, true, .exec = EXEC(1), .graph = GRAPH(2))),
+			CUDA_SUCCESS);
 	}
 	WIRE_BATCH(w, graph_exec_destroy, .exec = EXEC(1));
 	answer(w, first);
@@ -174,31 +191,43 @@ static void test_update(void)
 	session_end(w);
 }
 
-/* The driver waits for the GPU to end these; the worker's other commands, and with them what the GPU waits for, do not. */
+/*
+ * The driver waits for the GPU to end these; the worker's other commands, and with them what the
+ * GPU waits for, do not.
+ */
 static void test_ends(void)
 {
-	static const char ptx[] = ".version 8.0\n.target sm_70\n.address_size 64\n.visible .global .u32 v = 7;\n.visible .entry k()\n{\n\tret;\n}\n";
+	static const char ptx[] =
+		".version 8.0\n.target sm_70\n.address_size 64\n.visible .global .u32 v = 7;\n.visible .entry k()\n{\n\tret;\n}\n";
 	uint8_t hash[32];
 	struct wire *w = session_new();
 	extern void ckt_hash(const void *data, size_t size, uint8_t ret_hash[32]);
 	ckt_hash(ptx, sizeof ptx, hash);
-	WIRE_BATCH(w, blob_data, .hash = hash, .hash_len = 32, .total = sizeof ptx, .data = (const uint8_t *)ptx, .data_len = sizeof ptx);
-	IS(done(WIRE_CALL(w, module_load, true, .id = MODULE(1), .hash = hash, .hash_len = 32)), CUDA_SUCCESS);
-	IS(done(WIRE_CALL(w, array_create, true, .id = ARRAY(1), .width = 64, .height = 64, .format = CU_AD_FORMAT_FLOAT, .channels = 1)), CUDA_SUCCESS);
+	WIRE_BATCH(w, blob_data, .hash = hash, .hash_len = 32, .total = sizeof ptx,
+		.data = (const uint8_t *)ptx, .data_len = sizeof ptx);
+	IS(done(WIRE_CALL(w, module_load, true, .id = MODULE(1), .hash = hash, .hash_len = 32)),
+		CUDA_SUCCESS);
+	IS(done(WIRE_CALL(w, array_create, true, .id = ARRAY(1), .width = 64, .height = 64,
+		   .format = CU_AD_FORMAT_FLOAT, .channels = 1)),
+		CUDA_SUCCESS);
 	struct ckt_host_call_args first = block(w, STREAM(1));
 	WIRE_BATCH(w, array_destroy, .id = ARRAY(1));
 	YES(answers(w));
 	uint32_t unload = WIRE_SEND(w, module_unload, true, false, .id = MODULE(1));
 	YES(answers(w));
 	/* It is not there any more, though it has not gone. */
-	IS(done(WIRE_CALL(w, module_get_global, true, .module = MODULE(1), .name = "v", .name_len = 1)), CUDA_ERROR_INVALID_HANDLE);
+	IS(done(WIRE_CALL(
+		   w, module_get_global, true, .module = MODULE(1), .name = "v", .name_len = 1)),
+		CUDA_ERROR_INVALID_HANDLE);
 	WIRE_BATCH(w, stream_destroy, .id = STREAM(1));
 	YES(answers(w));
 	answer(w, first);
 	IS(done(wire_read(w, unload)), CUDA_SUCCESS);
-	IS(done(WIRE_CALL(w, module_load, true, .id = MODULE(1), .hash = hash, .hash_len = 32)), CUDA_SUCCESS);
+	IS(done(WIRE_CALL(w, module_load, true, .id = MODULE(1), .hash = hash, .hash_len = 32)),
+		CUDA_SUCCESS);
 	IS(w->deferred, 0);
 	session_end(w);
 }
 
-UNIT_SUITE(graph_life, {"host nodes", test_host_nodes}, {"host data", test_host_data}, {"streams", test_streams}, {"update", test_update}, {"ends", test_ends})
+UNIT_SUITE(graph_life, {"host nodes", test_host_nodes}, {"host data", test_host_data},
+	{"streams", test_streams}, {"update", test_update}, {"ends", test_ends})

@@ -1,4 +1,7 @@
-/* Records of nodes: exactly their bytes, and what of the client's memory a copy touches, also where the numbers are hostile. */
+/*
+ * Records of nodes: exactly their bytes, and what of the client's memory a copy touches, also where
+ * the numbers are hostile.
+ */
 #include <stdlib.h>
 #include <string.h>
 
@@ -94,7 +97,9 @@ static void test_values(void)
 	NO(ckt_graph_kernel_get(&node, &kernel));
 	node.record_bytes = (uint32_t)put(2, bytes);
 	YES(ckt_graph_fill_get(&node, &fill));
-	IS(fill.dst * 100000 + fill.pitch * 10000 + fill.value * 1000 + fill.element_size * 100 + fill.width * 10 + fill.height, 123456);
+	IS(fill.dst * 100000 + fill.pitch * 10000 + fill.value * 1000 + fill.element_size * 100 +
+			fill.width * 10 + fill.height,
+		123456);
 	node.record_bytes = (uint32_t)put(3, bytes);
 	YES(ckt_graph_event_get(&node, &event) && event == 1234);
 }
@@ -109,7 +114,8 @@ static void test_span(void)
 	} cases[] = {
 		{{.address = 1000}, 10, 1, 1, true, 1000, 10},
 		{{.address = 1000, .x = 5, .y = 2, .pitch = 100}, 10, 3, 1, true, 1205, 210},
-		{{.address = 1000, .x = 5, .y = 2}, 10, 3, 1, true, 1035, 40},		/* rows as wide as what is copied, and what is before */
+		{{.address = 1000, .x = 5, .y = 2}, 10, 3, 1, true, 1035,
+			40}, /* rows as wide as what is copied, and what is before */
 		{{.address = 0, .z = 1, .pitch = 16, .height = 4}, 8, 2, 2, true, 64, 88},
 		{{.address = 7}, 0, 5, 5, true, 7, 0},
 		{{.address = 7}, 5, 0, 5, true, 7, 0},
@@ -123,10 +129,13 @@ static void test_span(void)
 		{{.address = 7, .pitch = 4, .height = 4}, 1, 1, UINT64_MAX, false, 0, 0},
 	};
 	for (size_t i = 0; i < COUNT(cases); i++) {
-		struct ckt_graph_copy copy = {.width = cases[i].width, .height = cases[i].height, .depth = cases[i].depth};
+		struct ckt_graph_copy copy = {.width = cases[i].width,
+			.height = cases[i].height,
+			.depth = cases[i].depth};
 		uint64_t begin = 0, size = 0;
 		bool good = ckt_graph_side_span(&copy, &cases[i].side, &begin, &size);
-		if (!IS(good, cases[i].good) || !IS(good ? begin : 0, cases[i].begin) || !IS(good ? size : 0, cases[i].size))
+		if (!IS(good, cases[i].good) || !IS(good ? begin : 0, cases[i].begin) ||
+			!IS(good ? size : 0, cases[i].size))
 			CU_FAIL("of a row of the table");
 	}
 }

@@ -1,4 +1,7 @@
-/* server/worker/graph/graph_tree.c: descriptions of graphs as trees: what is found in them, and what their bytes come to. */
+/*
+ * server/worker/graph/graph_tree.c: descriptions of graphs as trees: what is found in them, and
+ * what their bytes come to.
+ */
 #include <stdlib.h>
 #include <string.h>
 
@@ -67,7 +70,8 @@ static void test_depth(void)
 {
 	static uint8_t bytes[8192];
 	for (unsigned depth = CKT_GRAPH_DEPTH_MAX - 2; depth < CKT_GRAPH_DEPTH_MAX + 2; depth++) {
-		struct ckt_graph *graph = ckt_graph_decode(bytes, (size_t)(put_nested(bytes, depth, 1) - bytes));
+		struct ckt_graph *graph =
+			ckt_graph_decode(bytes, (size_t)(put_nested(bytes, depth, 1) - bytes));
 		IS(graph != NULL, depth < CKT_GRAPH_DEPTH_MAX);
 		ckt_graph_free(graph);
 	}
@@ -88,16 +92,17 @@ static void test_lies(void)
 		free(copy);
 	}
 	IS(taken, 0);
-	static const uint32_t counts[] = {3, 1000, CKT_GRAPH_NODES_MAX, CKT_GRAPH_NODES_MAX + 1, UINT32_MAX};
+	static const uint32_t counts[] = {
+		3, 1000, CKT_GRAPH_NODES_MAX, CKT_GRAPH_NODES_MAX + 1, UINT32_MAX};
 	for (size_t i = 0; i < COUNT(counts); i++) {
 		put_nested(bytes, 1, 1);
-		ckt_put_u32(bytes, counts[i]);	/* nodes */
+		ckt_put_u32(bytes, counts[i]); /* nodes */
 		CU_ASSERT_PTR_NULL(ckt_graph_decode(bytes, size));
 		put_nested(bytes, 1, 1);
-		ckt_put_u32(bytes + size - 16, counts[i]);	/* edges */
+		ckt_put_u32(bytes + size - 16, counts[i]); /* edges */
 		CU_ASSERT_PTR_NULL(ckt_graph_decode(bytes, size));
 		put_nested(bytes, 1, 1);
-		ckt_put_u32(bytes + size - 8, counts[i]);	/* where one leads */
+		ckt_put_u32(bytes + size - 8, counts[i]); /* where one leads */
 		CU_ASSERT_PTR_NULL(ckt_graph_decode(bytes, size));
 	}
 }
@@ -118,4 +123,5 @@ static void test_node(void)
 	NO(ckt_graph_node_decode(&c, 0, &node));
 }
 
-UNIT_SUITE(graph_tree, {"tree", test_tree}, {"depth", test_depth}, {"lies", test_lies}, {"node", test_node})
+UNIT_SUITE(graph_tree, {"tree", test_tree}, {"depth", test_depth}, {"lies", test_lies},
+	{"node", test_node})

@@ -24,7 +24,10 @@ static void test_gap(void)
 		char more[5];
 	} *list = NULL;
 	size_t count = 0, room = 0, wrong = 0;
-	/* The even numbers, then each odd one between two of them; the places are told by an expression of the count. */
+	/*
+	 * The even numbers, then each odd one between two of them; the places are told by an
+	 * expression of the count.
+	 */
 	for (size_t i = 0; i < 100; i += 2) {
 		MUST(CKT_GROW_AT(list, count, room, 2, count), 0);
 		list[count - 1].number = i;

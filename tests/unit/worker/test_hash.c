@@ -1,11 +1,15 @@
-/* Keyed hashes of device memory against the same sums made on the CPU: every byte and the key count, zeros are told. */
+/*
+ * Keyed hashes of device memory against the same sums made on the CPU: every byte and the key
+ * count, zeros are told.
+ */
 #include <stdlib.h>
 #include <string.h>
 
 #include "checkpoint/kernels/hash.h"
 #include "tests/unit/worker/inside.h"
 
-static const uint64_t key[4] = {0x123456789abcdef1, 0xfedcba9876543211, 0x0f1e2d3c4b5a6979, 0x8796a5b4c3d2e1f1};
+static const uint64_t key[4] = {
+	0x123456789abcdef1, 0xfedcba9876543211, 0x0f1e2d3c4b5a6979, 0x8796a5b4c3d2e1f1};
 
 static uint64_t fold(uint64_t a, uint64_t b)
 {
@@ -13,7 +17,10 @@ static uint64_t fold(uint64_t a, uint64_t b)
 	return (uint64_t)product ^ (uint64_t)(product >> 64);
 }
 
-/* As the kernel's head says: 256 sums, vectors of 16 bytes in turn, the rest byte by byte, then mixed with their numbers and added. */
+/*
+ * As the kernel's head says: 256 sums, vectors of 16 bytes in turn, the rest byte by byte, then
+ * mixed with their numbers and added.
+ */
 static struct ckt_hash_value expected(const uint8_t *data, size_t size, const uint64_t k[4])
 {
 	struct ckt_hash_value value = {0};
@@ -43,7 +50,8 @@ static struct ckt_hash_value expected(const uint8_t *data, size_t size, const ui
 
 static void test_equal(void)
 {
-	static const uint64_t sizes[] = {16, 32, 4096, 4096 + 7, 16384, 16384 + 16 * 300 + 3, 1 << 20, 15};
+	static const uint64_t sizes[] = {
+		16, 32, 4096, 4096 + 7, 16384, 16384 + 16 * 300 + 3, 1 << 20, 15};
 	enum { ROOM = 2 << 20 };
 	uint64_t memory = inside_memory(ROOM, 0);
 	uint8_t *data = malloc(ROOM);
@@ -58,7 +66,8 @@ static void test_equal(void)
 	MUST(ckt_driver.cuMemcpyHtoD_v2(memory, data, ROOM), 0);
 	IS(ckt_hash_run(&ckt_worker, 0, key, items, COUNT(sizes), values), CUDA_SUCCESS);
 	for (size_t i = 0; i < COUNT(sizes); i++) {
-		struct ckt_hash_value wanted = expected(data + (items[i].address - memory), sizes[i], key);
+		struct ckt_hash_value wanted =
+			expected(data + (items[i].address - memory), sizes[i], key);
 		IS(values[i].hash[0], wanted.hash[0]);
 		IS(values[i].hash[1], wanted.hash[1]);
 		IS(values[i].any, wanted.any);
@@ -92,7 +101,8 @@ static void test_refused(void)
 {
 	struct ckt_hash_item item = {0x1000, 16};
 	struct ckt_hash_value value;
-	IS(ckt_hash_run(&ckt_worker, 0, key, &item, 0, &value), CUDA_SUCCESS);	/* none: nothing is asked of the device */
+	/* none: nothing is asked of the device */
+	IS(ckt_hash_run(&ckt_worker, 0, key, &item, 0, &value), CUDA_SUCCESS);
 	/* The second device has no context yet, so no kernel either. */
 	CU_ASSERT_PTR_NULL_FATAL(ckt_objects_find(&ckt_worker.objects, ckt_handle_primary(1)));
 	IS(ckt_hash_run(&ckt_worker, 1, key, &item, 1, &value), CUDA_ERROR_NOT_SUPPORTED);

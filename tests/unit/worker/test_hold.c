@@ -1,4 +1,7 @@
-/* checkpoint/freeze/hold.h: standing still between commands: when that is, what is done by then, steps, and replies that wait. */
+/*
+ * checkpoint/freeze/hold.h: standing still between commands: when that is, what is done by then,
+ * steps, and replies that wait.
+ */
 #include <errno.h>
 #include <string.h>
 #include <time.h>
@@ -44,7 +47,7 @@ static void test_steps(void)
 	IS(set(CKT_HOLD_STOP, 9, 9), 0);
 	YES(look().held);
 	IS(look().commands, 0);
-	NO(ckt_hold_stops(&ckt_worker));	/* not before the executor knows */
+	NO(ckt_hold_stops(&ckt_worker)); /* not before the executor knows */
 	take();
 	YES(ckt_hold_stops(&ckt_worker));
 	IS(set(CKT_HOLD_STOP, 0, 0), -EBUSY);
@@ -76,13 +79,14 @@ static void test_drained(void)
 	MUST(ckt_stream_make(&ckt_worker, ID(STREAM, 1), CU_STREAM_NON_BLOCKING, 0), CUDA_SUCCESS);
 	stream = ckt_objects_find(&ckt_worker.objects, ID(STREAM, 1));
 	MUST(ckt_object_stream(&ckt_worker, stream->id, &real), CUDA_SUCCESS);
-	NO(ckt_hold_check(&ckt_worker));	/* nobody asks */
+	NO(ckt_hold_check(&ckt_worker)); /* nobody asks */
 	IS(set(CKT_HOLD_STOP, 0, 0), 0);
 	inside_spin(real);
 	take();
 	YES(ckt_hold_check(&ckt_worker));
 	NO(is_drained());
-	HAS(ckt_worker.hold.message, "a kernel or copy on stream 0x200000001000bb9 does not finish");
+	HAS(ckt_worker.hold.message,
+		"a kernel or copy on stream 0x200000001000bb9 does not finish");
 	inside_stop();
 	IS(ckt_driver.cuStreamSynchronize(real), CUDA_SUCCESS);
 	NO(ckt_hold_check(&ckt_worker));
@@ -118,7 +122,8 @@ static void test_withheld(void)
 	NO(ckt_hold_keep(&ckt_worker, epoch, &header, body, sizeof body));
 	ckt_worker.hold.withhold = true;
 	YES(ckt_hold_keep(&ckt_worker, epoch, &header, body, sizeof body));
-	YES(ckt_hold_keep(&ckt_worker, epoch + 1, &header, body, sizeof body));	/* of a connection that is gone */
+	/* of a connection that is gone */
+	YES(ckt_hold_keep(&ckt_worker, epoch + 1, &header, body, sizeof body));
 	IS(inside_sent(got, sizeof got), 0);
 	ckt_hold_give(&ckt_worker);
 	IS(inside_sent(got, sizeof got), CKT_MARK_SIZE + CKT_REPLY_HEADER_SIZE + sizeof body);

@@ -1,4 +1,7 @@
-/* Host functions: the client is told once and in order, told again when it comes back, and its answer lets the stream go on. */
+/*
+ * Host functions: the client is told once and in order, told again when it comes back, and its
+ * answer lets the stream go on.
+ */
 #include <errno.h>
 #include <poll.h>
 #include <stdlib.h>
@@ -76,13 +79,13 @@ static void test_calls(void)
 	IS(told(again, 4), 1);
 	IS(again[0].instance, t[0].instance);
 	IS(ckt_driver.cuStreamQuery(real), CUDA_ERROR_NOT_READY);
-	IS(ASK(host_func_done, .instance = 12345), CUDA_SUCCESS);	/* nobody's */
+	IS(ASK(host_func_done, .instance = 12345), CUDA_SUCCESS); /* nobody's */
 	YES(ckt_hostcalls_waiting(&ckt_worker));
 	IS(ASK(host_func_done, .instance = t[0].instance), CUDA_SUCCESS);
 	IS(wait_told(t + 1, 1), 1);
 	IS(t[1].number, 42);
 	YES(t[1].instance > t[0].instance);
-	IS(ASK(host_func_done, .instance = t[0].instance), CUDA_SUCCESS);	/* said twice */
+	IS(ASK(host_func_done, .instance = t[0].instance), CUDA_SUCCESS); /* said twice */
 	YES(ckt_hostcalls_waiting(&ckt_worker));
 	IS(ASK(host_func_done, .instance = t[1].instance), CUDA_SUCCESS);
 	IS(ckt_driver.cuStreamSynchronize(real), CUDA_SUCCESS);
@@ -95,7 +98,9 @@ static void test_streams(void)
 	struct told t[3] = {0};
 	for (unsigned i = 0; i < 3; i++) {
 		if (i)
-			MUST(ckt_stream_make(&ckt_worker, ID(STREAM, 1 + i), CU_STREAM_NON_BLOCKING, 0), CUDA_SUCCESS);
+			MUST(ckt_stream_make(
+				     &ckt_worker, ID(STREAM, 1 + i), CU_STREAM_NON_BLOCKING, 0),
+				CUDA_SUCCESS);
 		IS(ASK(host_func, .stream = ID(STREAM, 1 + i), .number = 100 + i), CUDA_SUCCESS);
 	}
 	IS(wait_told(t, 3), 3);
@@ -113,7 +118,8 @@ static void test_streams(void)
 		CUstream real;
 		MUST(ckt_object_stream(&ckt_worker, ID(STREAM, 1 + i), &real), CUDA_SUCCESS);
 		IS(ckt_driver.cuStreamSynchronize(real), CUDA_SUCCESS);
-		ckt_object_destroy(&ckt_worker, ckt_objects_find(&ckt_worker.objects, ID(STREAM, 1 + i)));
+		ckt_object_destroy(
+			&ckt_worker, ckt_objects_find(&ckt_worker.objects, ID(STREAM, 1 + i)));
 	}
 	IS(ASK(host_func, .stream = ID(STREAM, 99), .number = 1), CUDA_ERROR_INVALID_HANDLE);
 	IS(CUT(host_func, .stream = 0, .number = 1), 0);

@@ -1,4 +1,7 @@
-/* server/worker/memory/hostmem.h: the client's pinned memory, of which the worker has the very pages, or pages of its own. */
+/*
+ * server/worker/memory/hostmem.h: the client's pinned memory, of which the worker has the very
+ * pages, or pages of its own.
+ */
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,7 +21,8 @@ static struct ckt_hostmem *host = &ckt_worker.host;
 static int file_of(uint64_t bytes, uint32_t word, int seals, uint32_t **ret_view)
 {
 	int fd = memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-	CU_ASSERT_FATAL(fd >= 0 && ftruncate(fd, (off_t)bytes) == 0 && fcntl(fd, F_ADD_SEALS, seals) == 0);
+	CU_ASSERT_FATAL(
+		fd >= 0 && ftruncate(fd, (off_t)bytes) == 0 && fcntl(fd, F_ADD_SEALS, seals) == 0);
 	uint32_t *view = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	CU_ASSERT_FATAL(view != MAP_FAILED);
 	for (uint64_t i = 0; i < bytes / 4; i++)
@@ -53,11 +57,14 @@ static void test_refused(void)
 	YES(host->shared);
 	static const struct {
 		uint64_t address, size;
-	} wrong[] = {{0, GRAIN}, {CKT_HOST_BASE, 0}, {CKT_HOST_BASE + 4096, GRAIN}, {CKT_HOST_BASE, GRAIN + 4096}, {CKT_HOST_BASE - GRAIN, GRAIN},
-		     {CKT_HOST_BASE + CKT_HOST_SIZE, GRAIN}, {CKT_HOST_BASE + GRAIN, CKT_HOST_SIZE}, {CKT_HOST_BASE, FILE_BYTES + GRAIN},
-		     {CKT_HOST_BASE + FILE_BYTES, GRAIN}, {CKT_HOST_BASE, UINT64_MAX - GRAIN + 1}, {UINT64_MAX - GRAIN + 1, GRAIN}};
+	} wrong[] = {{0, GRAIN}, {CKT_HOST_BASE, 0}, {CKT_HOST_BASE + 4096, GRAIN},
+		{CKT_HOST_BASE, GRAIN + 4096}, {CKT_HOST_BASE - GRAIN, GRAIN},
+		{CKT_HOST_BASE + CKT_HOST_SIZE, GRAIN}, {CKT_HOST_BASE + GRAIN, CKT_HOST_SIZE},
+		{CKT_HOST_BASE, FILE_BYTES + GRAIN}, {CKT_HOST_BASE + FILE_BYTES, GRAIN},
+		{CKT_HOST_BASE, UINT64_MAX - GRAIN + 1}, {UINT64_MAX - GRAIN + 1, GRAIN}};
 	for (size_t i = 0; i < COUNT(wrong); i++)
-		IS(ASK(host_map, .address = wrong[i].address, .size = wrong[i].size), CUDA_ERROR_INVALID_VALUE);
+		IS(ASK(host_map, .address = wrong[i].address, .size = wrong[i].size),
+			CUDA_ERROR_INVALID_VALUE);
 	IS(host->count, 0);
 	IS(CUT(host_map, .address = CKT_HOST_BASE, .size = GRAIN), 0);
 	IS(CUT(host_unmap, .address = CKT_HOST_BASE, .size = GRAIN), 0);
@@ -67,7 +74,8 @@ static void test_refused(void)
 static void test_shared(void)
 {
 	uint32_t *view, *other;
-	int fd = file_of(FILE_BYTES, 5, F_SEAL_SHRINK, &view), again = fcntl(fd, F_DUPFD_CLOEXEC, 3);
+	int fd = file_of(FILE_BYTES, 5, F_SEAL_SHRINK, &view),
+	    again = fcntl(fd, F_DUPFD_CLOEXEC, 3);
 	uint64_t second = CKT_HOST_BASE + 4 * GRAIN;
 	ckt_hostmem_attach(&ckt_worker, fd);
 	IS(ASK(host_map, .address = second, .size = 2 * GRAIN), CUDA_SUCCESS);
@@ -77,7 +85,8 @@ static void test_shared(void)
 	/* Not twice, nor in part. */
 	IS(ASK(host_map, .address = second, .size = 2 * GRAIN), CUDA_ERROR_INVALID_VALUE);
 	IS(ASK(host_map, .address = second + GRAIN, .size = 4 * GRAIN), CUDA_ERROR_INVALID_VALUE);
-	IS(ASK(host_map, .address = CKT_HOST_BASE + GRAIN, .size = 4 * GRAIN), CUDA_ERROR_INVALID_VALUE);
+	IS(ASK(host_map, .address = CKT_HOST_BASE + GRAIN, .size = 4 * GRAIN),
+		CUDA_ERROR_INVALID_VALUE);
 	/* What the client stores is what the GPU reads, and the other way round. */
 	view[4 * GRAIN / 4 + 3] = 77;
 	IS(inside_word(second + 12), 77);
@@ -88,14 +97,18 @@ static void test_shared(void)
 	NO(is_open(again));
 	YES(host->shared);
 	IS(inside_word(second), 9);
-	/* Another one (a process that came back from a file) has the contents from then on; one that is too short is none. */
+	/*
+	 * Another one (a process that came back from a file) has the contents from then on; one
+	 * that is too short is none.
+	 */
 	ckt_hostmem_attach(&ckt_worker, file_of(FILE_BYTES, 11, F_SEAL_SHRINK, &other));
 	YES(host->shared);
 	IS(inside_word(second), 11);
 	other[0] = 12;
 	IS(inside_word(CKT_HOST_BASE), 12);
 	IS(ASK(host_unmap, .address = CKT_HOST_BASE, .size = 2 * GRAIN), CUDA_ERROR_INVALID_VALUE);
-	IS(ASK(host_unmap, .address = CKT_HOST_BASE + GRAIN, .size = GRAIN), CUDA_ERROR_INVALID_VALUE);
+	IS(ASK(host_unmap, .address = CKT_HOST_BASE + GRAIN, .size = GRAIN),
+		CUDA_ERROR_INVALID_VALUE);
 	IS(ASK(host_unmap, .address = CKT_HOST_BASE, .size = GRAIN), CUDA_SUCCESS);
 	IS(ASK(host_unmap, .address = CKT_HOST_BASE, .size = GRAIN), CUDA_ERROR_INVALID_VALUE);
 	ckt_hostmem_attach(&ckt_worker, file_of(5 * GRAIN, 13, F_SEAL_SHRINK, NULL));
@@ -128,7 +141,8 @@ static void test_private(void)
 	NO(host->shared);
 	YES(host->unfilled && ckt_hostmem_is_elsewhere(host));
 	IS(inside_word(CKT_HOST_BASE), 0);
-	IS(ASK(host_map, .address = CKT_HOST_BASE + 2 * GRAIN, .size = GRAIN), CUDA_ERROR_NOT_SUPPORTED);
+	IS(ASK(host_map, .address = CKT_HOST_BASE + 2 * GRAIN, .size = GRAIN),
+		CUDA_ERROR_NOT_SUPPORTED);
 	fill(CKT_HOST_BASE, 6, 64);
 	fill(last, 7, 4);
 	IS(inside_word(CKT_HOST_BASE + 60), 6);
@@ -155,17 +169,25 @@ static void test_graphs(void)
 {
 	struct description d;
 	struct ckt_object *with, *without;
-	uint64_t device = inside_memory(4096, 1), id = ID(GRAPH_EXEC, 301), other = ID(GRAPH_EXEC, 302);
+	uint64_t device = inside_memory(4096, 1), id = ID(GRAPH_EXEC, 301),
+		 other = ID(GRAPH_EXEC, 302);
 	ckt_hostmem_attach(&ckt_worker, file_of(FILE_BYTES, 5, F_SEAL_SHRINK, NULL));
 	MUST(ASK(host_map, .address = CKT_HOST_BASE, .size = GRAIN), CUDA_SUCCESS);
 	graph_begin(&d);
-	graph_copy(&d, 1, (struct graph_side){CU_MEMORYTYPE_DEVICE, CKT_HOST_BASE, 0, 0, 0, 64, 1}, (struct graph_side){CU_MEMORYTYPE_DEVICE, device, 0, 0, 0, 64, 1}, 64, 1);
-	MUST(ckt_graph_exec_make(&ckt_worker, id, ckt_handle_primary(0), 0, d.bytes, graph_end(&d), &with), CUDA_SUCCESS);
+	graph_copy(&d, 1, (struct graph_side){CU_MEMORYTYPE_DEVICE, CKT_HOST_BASE, 0, 0, 0, 64, 1},
+		(struct graph_side){CU_MEMORYTYPE_DEVICE, device, 0, 0, 0, 64, 1}, 64, 1);
+	MUST(ckt_graph_exec_make(
+		     &ckt_worker, id, ckt_handle_primary(0), 0, d.bytes, graph_end(&d), &with),
+		CUDA_SUCCESS);
 	graph_begin(&d);
 	graph_fill(&d, 1, device, 3, 4, 16);
-	MUST(ckt_graph_exec_make(&ckt_worker, other, ckt_handle_primary(0), 0, d.bytes, graph_end(&d), &without), CUDA_SUCCESS);
+	MUST(ckt_graph_exec_make(&ckt_worker, other, ckt_handle_primary(0), 0, d.bytes,
+		     graph_end(&d), &without),
+		CUDA_SUCCESS);
 	const void *before = ((struct ckt_graph_exec *)with->real)->real, *kept = without->real;
-	IS(ckt_driver.cuGraphNodeSetEnabled(((struct ckt_graph_exec *)with->real)->real, ((struct ckt_graph_exec *)with->real)->graph->nodes[0].real, 0), CUDA_SUCCESS);
+	IS(ckt_driver.cuGraphNodeSetEnabled(((struct ckt_graph_exec *)with->real)->real,
+		   ((struct ckt_graph_exec *)with->real)->graph->nodes[0].real, 0),
+		CUDA_SUCCESS);
 	((struct ckt_graph_exec *)with->real)->graph->nodes[0].disabled = true;
 	ckt_hostmem_attach(&ckt_worker, file_of(FILE_BYTES, 6, F_SEAL_SHRINK, NULL));
 	with = ckt_objects_find_kind(&ckt_worker.objects, id, CKT_KIND_GRAPH_EXEC);
@@ -178,7 +200,8 @@ static void test_graphs(void)
 	YES(exec->graph->nodes[0].disabled);
 	IS(ckt_driver.cuGraphLaunch(exec->real, NULL), CUDA_SUCCESS);
 	IS(inside_word(device), 1);
-	IS(ckt_driver.cuGraphNodeSetEnabled(exec->real, exec->graph->nodes[0].real, 1), CUDA_SUCCESS);
+	IS(ckt_driver.cuGraphNodeSetEnabled(exec->real, exec->graph->nodes[0].real, 1),
+		CUDA_SUCCESS);
 	IS(ckt_driver.cuGraphLaunch(exec->real, NULL), CUDA_SUCCESS);
 	IS(inside_word(device), 6);
 	ckt_object_destroy(&ckt_worker, with);
@@ -188,4 +211,5 @@ static void test_graphs(void)
 	inside_free(device);
 }
 
-UNIT_SUITE(hostmem, {"graphs", test_graphs}, {"refused", test_refused}, {"shared", test_shared}, {"private", test_private})
+UNIT_SUITE(hostmem, {"graphs", test_graphs}, {"refused", test_refused}, {"shared", test_shared},
+	{"private", test_private})

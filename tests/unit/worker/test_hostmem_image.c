@@ -1,4 +1,7 @@
-/* server/worker/memory/hostmem_image.c: the client's pinned memory in images: what it holds, where the client does not bring that along. */
+/*
+ * server/worker/memory/hostmem_image.c: the client's pinned memory in images: what it holds, where
+ * the client does not bring that along.
+ */
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,7 +22,10 @@ static void test_image(void)
 	struct ckt_save save = {0};
 	char message[CKT_MESSAGE_MAX] = "";
 	ckt_image_host h;
-	struct ckt_saving s = {.worker = &ckt_worker, .save = &save, .message = message, .message_size = sizeof message};
+	struct ckt_saving s = {.worker = &ckt_worker,
+		.save = &save,
+		.message = message,
+		.message_size = sizeof message};
 	h.size = 2 * GRAIN;
 	MUST(ckt_hostmem_restore(&ckt_worker, CKT_HOST_BASE, h.size, false), CUDA_SUCCESS);
 	inside_fill(CKT_HOST_BASE, 6, 64);
@@ -39,7 +45,8 @@ static void test_image(void)
 	free(s.pieces);
 	free(s.image.host.host_val);
 	/* Made again: once, where nothing lies. */
-	struct ckt_loading l = {.worker = &ckt_worker, .message = message, .message_size = sizeof message};
+	struct ckt_loading l = {
+		.worker = &ckt_worker, .message = message, .message_size = sizeof message};
 	l.image.host.host_val = &h;
 	l.image.host.host_len = 1;
 	YES(ckt_load_map_host(&l) != 0);
@@ -56,7 +63,10 @@ static void test_image(void)
 	h.shared = true;
 	IS(ckt_load_map_host(&l), 0);
 	YES(host->unfilled);
-	s = (struct ckt_saving){.worker = &ckt_worker, .save = &save, .message = message, .message_size = sizeof message};
+	s = (struct ckt_saving){.worker = &ckt_worker,
+		.save = &save,
+		.message = message,
+		.message_size = sizeof message};
 	IS(ckt_save_host(&s), 0);
 	YES(s.image.host.host_len == 1 && s.image.host.host_val[0].shared);
 	IS(s.piece_count, 0);
@@ -65,7 +75,8 @@ static void test_image(void)
 	/* The client comes with its file. */
 	int fd = memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	uint32_t word = 21;
-	CU_ASSERT_FATAL(fd >= 0 && ftruncate(fd, 2 * GRAIN) == 0 && fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK) == 0);
+	CU_ASSERT_FATAL(fd >= 0 && ftruncate(fd, 2 * GRAIN) == 0 &&
+		fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK) == 0);
 	IS(pwrite(fd, &word, sizeof word, GRAIN), sizeof word);
 	ckt_hostmem_attach(&ckt_worker, fd);
 	YES(host->shared && !host->unfilled);

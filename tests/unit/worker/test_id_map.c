@@ -1,4 +1,7 @@
-/* server/worker/libs/id_map.c: what is put is found, whatever else comes and goes, and no look-up gets longer with their number. */
+/*
+ * server/worker/libs/id_map.c: what is put is found, whatever else comes and goes, and no look-up
+ * gets longer with their number.
+ */
 #include "server/worker/libs/id_map.h"
 
 #include "tests/unit/suite.h"
@@ -58,7 +61,9 @@ static void test_churn(void)
 	ckt_id_map_fini(&map);
 }
 
-/* Numbers that have one place in a table without a secret: they differ in their highest bits alone. */
+/*
+ * Numbers that have one place in a table without a secret: they differ in their highest bits alone.
+ */
 static void test_looks(void)
 {
 	struct ckt_id_map map = {0};
@@ -82,4 +87,5 @@ static void test_key(void)
 	YES(ckt_id_map_key(1, "", 0) != ckt_id_map_key(1, "\0", 1));
 }
 
-UNIT_SUITE(id_map, {"find", test_find}, {"churn", test_churn}, {"looks", test_looks}, {"key", test_key})
+UNIT_SUITE(id_map, {"find", test_find}, {"churn", test_churn}, {"looks", test_looks},
+	{"key", test_key})

@@ -12,7 +12,8 @@
 static void test_incremental(void)
 {
 	uint64_t memory = inside_memory((uint64_t)8 << 20, 5);
-	struct ckt_save whole = {.keep_hashes = true}, next = {.keep_hashes = true, .incremental = true};
+	struct ckt_save whole = {.keep_hashes = true},
+			next = {.keep_hashes = true, .incremental = true};
 	image_files_new();
 	next.base = (const char *)whole.image;
 	IS(image_save(&next), -ESTALE);
@@ -58,7 +59,8 @@ static void test_faults(void)
 		IS(image_save(&s), -EIO);
 		unsetenv("CRICKET_FAULT");
 		YES(image_message[0] != 0);
-		YES(ckt_image_read_open(image_fds, CKT_IMAGE_MEMORY_FILES, &image, image_message, sizeof image_message) != 0);
+		YES(ckt_image_read_open(image_fds, CKT_IMAGE_MEMORY_FILES, &image, image_message,
+			    sizeof image_message) != 0);
 		NO(ckt_chain_continues((const char *)s.image));
 		image_files_close();
 	}
@@ -85,7 +87,8 @@ static void test_damaged(void)
 	IS(pread(image_fds[0], bytes, (size_t)size, 0), size);
 	for (off_t cut = 0; cut < size; cut++) {
 		ckt_image image = {0};
-		if (!ckt_image_decode(bytes, (size_t)cut, &image, image_message, sizeof image_message)) {
+		if (!ckt_image_decode(
+			    bytes, (size_t)cut, &image, image_message, sizeof image_message)) {
 			xdr_free((xdrproc_t)xdr_ckt_image, (char *)&image);
 			taken++;
 		}
@@ -93,7 +96,8 @@ static void test_damaged(void)
 	for (off_t at = 0; at < size; at += 1 + at / 64) {
 		ckt_image image = {0};
 		bytes[at] ^= 0x10;
-		if (!ckt_image_decode(bytes, (size_t)size, &image, image_message, sizeof image_message)) {
+		if (!ckt_image_decode(
+			    bytes, (size_t)size, &image, image_message, sizeof image_message)) {
 			xdr_free((xdrproc_t)xdr_ckt_image, (char *)&image);
 			/* A newer minor version is no harm. */
 			taken += !(at >= 8 && at < 12);
@@ -105,4 +109,5 @@ static void test_damaged(void)
 	image_files_close();
 }
 
-UNIT_SUITE(image_save, {"incremental", test_incremental}, {"faults", test_faults}, {"damaged", test_damaged})
+UNIT_SUITE(image_save, {"incremental", test_incremental}, {"faults", test_faults},
+	{"damaged", test_damaged})

@@ -1,4 +1,7 @@
-/* The input buffer: bytes come in the order of the stream, whoever took them from the socket; a look sees whole records that are not begun. */
+/*
+ * The input buffer: bytes come in the order of the stream, whoever took them from the socket; a
+ * look sees whole records that are not begun.
+ */
 #include "server/worker/session/input.h"
 
 #include <errno.h>
@@ -31,7 +34,9 @@ static void disconnect(void)
 static size_t put(uint8_t *to, uint32_t number, size_t bytes)
 {
 	uint8_t *p = ckt_put_u32(to, 0x80000000u | (uint32_t)(CKT_CALL_HEADER_SIZE + bytes));
-	p = ckt_call_header_put(p, &(struct ckt_call_header){.prog = CKT_CUDA_PROG, .vers = 1, .proc = number, .seq = number});
+	p = ckt_call_header_put(p,
+		&(struct ckt_call_header){
+			.prog = CKT_CUDA_PROG, .vers = 1, .proc = number, .seq = number});
 	memset(p, (int)number, bytes);
 	return (size_t)(p + bytes - to);
 }
@@ -74,7 +79,10 @@ static void test_order(void)
 	IS(ckt_input_receive(&input), 0);
 	for (unsigned i = 1; i <= 6; i++)
 		size += put(bytes + size, i, 8 * i);
-	/* Of the third a part; then the rest by another thread, in two turns, with a part of the last. */
+	/*
+	 * Of the third a part; then the rest by another thread, in two turns, with a part of the
+	 * last.
+	 */
 	size_t first = 2 * (CKT_MARK_SIZE + CKT_CALL_HEADER_SIZE) + 24 + 50;
 	say(bytes, first);
 	IS(ckt_input_receive(&input), 1);
@@ -125,7 +133,8 @@ static void test_malformed(void)
 	say(bytes, size);
 	IS(look(64, true).count, 1);
 	/* A later look begins again; too long, too short, no call. */
-	const uint32_t marks[] = {0x80000000u | (CKT_RECORD_MAX + 1), 0x80000000u | (CKT_CALL_HEADER_SIZE - 4), 0xffffffffu};
+	const uint32_t marks[] = {0x80000000u | (CKT_RECORD_MAX + 1),
+		0x80000000u | (CKT_CALL_HEADER_SIZE - 4), 0xffffffffu};
 	for (unsigned i = 0; i < 3; i++) {
 		disconnect();
 		connect_pair();
@@ -142,7 +151,9 @@ static void test_malformed(void)
 	disconnect();
 }
 
-/* An end is the executor's to find, behind all that came; what a connection left is gone with it. */
+/*
+ * An end is the executor's to find, behind all that came; what a connection left is gone with it.
+ */
 static void test_end(void)
 {
 	uint8_t bytes[256];
@@ -207,4 +218,5 @@ static void test_much(void)
 	disconnect();
 }
 
-UNIT_SUITE(worker/input, {"order", test_order}, {"malformed", test_malformed}, {"end", test_end}, {"much", test_much})
+UNIT_SUITE(worker / input, {"order", test_order}, {"malformed", test_malformed}, {"end", test_end},
+	{"much", test_much})

@@ -1,6 +1,6 @@
 /*
- * server/worker/libs/inside/inside.c: a library that wants libcuda.so.1 gets the pass-through one, linked or asked, and through it hooks and driver;
- * the driver keeps its place for the worker.
+ * server/worker/libs/inside/inside.c: a library that wants libcuda.so.1 gets the pass-through one,
+ * linked or asked, and through it hooks and driver; the driver keeps its place for the worker.
  */
 #include <dlfcn.h>
 #include <string.h>
@@ -48,13 +48,15 @@ static void test_found(void)
 static void test_addresses(void)
 {
 	const struct toy *toy = toy_library();
-	const uint64_t legacy = CU_GET_PROC_ADDRESS_LEGACY_STREAM, per_thread = CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM;
+	const uint64_t legacy = CU_GET_PROC_ADDRESS_LEGACY_STREAM,
+		       per_thread = CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM;
 	/* Hooked: ours.  cuGetProcAddress is, too, so that who asks for it stays here. */
 	HAS(file_of(toy->toy_entry("cuMemAlloc", 3020, legacy)), "libs/inside/");
 	HAS(file_of(toy->toy_entry("cuGetProcAddress", 12000, legacy)), "libs/inside/");
 	HAS(file_of(toy->toy_entry("cuGetProcAddress", 11030, legacy)), "libs/inside/");
 	HAS(file_of(toy->toy_entry("cuStreamCreate", 13000, legacy)), "libs/inside/");
-	void *async = toy->toy_entry("cuMemFreeAsync", 11020, legacy), *async_ptsz = toy->toy_entry("cuMemFreeAsync", 11020, per_thread);
+	void *async = toy->toy_entry("cuMemFreeAsync", 11020, legacy),
+	     *async_ptsz = toy->toy_entry("cuMemFreeAsync", 11020, per_thread);
 	HAS(file_of(async), "libs/inside/");
 	HAS(file_of(async_ptsz), "libs/inside/");
 	YES(async != async_ptsz);
@@ -85,4 +87,5 @@ static void test_owners(void)
 	ckt_worker.executor = executor;
 }
 
-UNIT_SUITE(libs_inside, {"found", test_found}, {"addresses", test_addresses}, {"owners", test_owners})
+UNIT_SUITE(
+	libs_inside, {"found", test_found}, {"addresses", test_addresses}, {"owners", test_owners})

@@ -1,4 +1,7 @@
-/* server/worker/libs/inside/inside_deferred.c: what a library makes on a thread of its own stands in the journal once the executor looks. */
+/*
+ * server/worker/libs/inside/inside_deferred.c: what a library makes on a thread of its own stands
+ * in the journal once the executor looks.
+ */
 #include <pthread.h>
 
 #include "checkpoint/journal.h"
@@ -76,7 +79,8 @@ static void test_threads(void)
 static void test_unknown_context(void)
 {
 	size_t steps = ckt_worker.journal_count;
-	ckt_inside_note((struct ckt_inside_note){.kind = CKT_NOTE_STREAM, .context = (CUcontext)&steps});
+	ckt_inside_note(
+		(struct ckt_inside_note){.kind = CKT_NOTE_STREAM, .context = (CUcontext)&steps});
 	ckt_inside_notes_settle(&ckt_worker);
 	IS(ckt_worker.journal_count, steps);
 }

@@ -1,4 +1,7 @@
-/* server/worker/libs/inside/inside_host.c: pinned, managed and physical memory of a library is the driver's, and counts as long as it is there. */
+/*
+ * server/worker/libs/inside/inside_host.c: pinned, managed and physical memory of a library is the
+ * driver's, and counts as long as it is there.
+ */
 #include <pthread.h>
 #include <string.h>
 
@@ -67,4 +70,5 @@ static void test_device(void)
 	memory->limit = limit;
 }
 
-UNIT_SUITE(libs_inside_host, {"pinned", test_pinned}, {"no host memory", test_no_host_memory}, {"device", test_device})
+UNIT_SUITE(libs_inside_host, {"pinned", test_pinned}, {"no host memory", test_no_host_memory},
+	{"device", test_device})

@@ -1,4 +1,7 @@
-/* server/worker/libs/inside/inside_memory.c: what a library allocates lies in the window, counts, is nobody else's, and goes. */
+/*
+ * server/worker/libs/inside/inside_memory.c: what a library allocates lies in the window, counts,
+ * is nobody else's, and goes.
+ */
 #include <pthread.h>
 #include <string.h>
 
@@ -12,7 +15,8 @@ enum { MIB = 1 << 20 };
 
 static bool in_window(uint64_t address)
 {
-	return address >= ckt_worker.devices[0].memory.base && address - ckt_worker.devices[0].memory.base < ckt_worker.slice_size;
+	return address >= ckt_worker.devices[0].memory.base &&
+		address - ckt_worker.devices[0].memory.base < ckt_worker.slice_size;
 }
 
 static uint64_t used(void)
@@ -35,7 +39,8 @@ static void test_allocated(void)
 		IS(inside_word(address + 5 * MIB - 4), 3);
 		/* Not the program's: it frees it by no command. */
 		IS(ASK(mem_free, .address = address), CUDA_ERROR_INVALID_VALUE);
-		IS(ckt_memory_free_begin(&ckt_worker.devices[0].memory, address, &owner), CUDA_ERROR_INVALID_VALUE);
+		IS(ckt_memory_free_begin(&ckt_worker.devices[0].memory, address, &owner),
+			CUDA_ERROR_INVALID_VALUE);
 		IS(toy->toy_free(address, how % 2), CUDA_SUCCESS);
 		IS(used(), before);
 		IS(toy->toy_free(address, 0), CUDA_ERROR_INVALID_VALUE);
@@ -104,7 +109,10 @@ static uint64_t owner_of(uint64_t address)
 	return block.owner & ~CKT_MEMORY_LIBRARY;
 }
 
-/* What a library has not freed when its object ends another object may use: it stays, and is the context's. */
+/*
+ * What a library has not freed when its object ends another object may use: it stays, and is the
+ * context's.
+ */
 static void test_owned(void)
 {
 	const struct toy *toy = toy_library();
@@ -184,7 +192,10 @@ static void test_captured(void)
 	ckt_worker.executor = executor;
 }
 
-/* While the context captures nobody can wait for it: what is freed then goes at the next opportunity. */
+/*
+ * While the context captures nobody can wait for it: what is freed then goes at the next
+ * opportunity.
+ */
 static void test_refused_wait(void)
 {
 	const struct toy *toy = toy_library();
@@ -196,12 +207,14 @@ static void test_refused_wait(void)
 	IS(ckt_driver.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
 	for (unsigned round = 0; round < 3; round++) {
 		MUST(toy->toy_alloc(TOY_LINKED, 2 * MIB, &address), CUDA_SUCCESS);
-		MUST(ckt_driver.cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_RELAXED), CUDA_SUCCESS);
+		MUST(ckt_driver.cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_RELAXED),
+			CUDA_SUCCESS);
 		IS(toy->toy_free(address, 0), CUDA_SUCCESS);
 		IS(ckt_aside_drain(&ckt_worker, -1), 0);
 		IS(used() - before, 2 * MIB);
 		/* That it was tried ends the capture, which capture.c then does again. */
-		IS(ckt_driver.cuStreamEndCapture(stream, &graph), CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+		IS(ckt_driver.cuStreamEndCapture(stream, &graph),
+			CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
 		ckt_inside_owner_ended(&ckt_worker, 99, ckt_handle_primary(0));
 		IS(ckt_aside_drain(&ckt_worker, -1), 0);
 		IS(used(), before);
@@ -247,6 +260,7 @@ static void test_image(void)
 	inside_free(mine);
 }
 
-UNIT_SUITE(libs_inside_memory, {"allocated", test_allocated}, {"executor", test_executor}, {"limit", test_limit}, {"owned", test_owned},
-	   {"context ends", test_context_ends}, {"captured", test_captured}, {"refused wait", test_refused_wait},
-	   {"range", test_range}, {"image", test_image})
+UNIT_SUITE(libs_inside_memory, {"allocated", test_allocated}, {"executor", test_executor},
+	{"limit", test_limit}, {"owned", test_owned}, {"context ends", test_context_ends},
+	{"captured", test_captured}, {"refused wait", test_refused_wait}, {"range", test_range},
+	{"image", test_image})

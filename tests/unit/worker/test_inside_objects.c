@@ -1,4 +1,7 @@
-/* server/worker/libs/inside/inside_objects.c: a library's streams and events stand in the journal as the program's do; its modules are counted. */
+/*
+ * server/worker/libs/inside/inside_objects.c: a library's streams and events stand in the journal
+ * as the program's do; its modules are counted.
+ */
 #include <pthread.h>
 
 #include "checkpoint/journal.h"
@@ -14,7 +17,10 @@ static void test_streams_and_events(void)
 	void *object[2];
 	uint32_t streams = context->ctx.live[0], events = context->ctx.live[1];
 	struct ckt_inside_figures before = ckt_inside_figures();
-	/* On a thread of its own a library's are the driver's until the executor looks (test_inside_notes.c). */
+	/*
+	 * On a thread of its own a library's are the driver's until the executor looks
+	 * (test_inside_notes.c).
+	 */
 	IS(toy->toy_stream(&object[0]), CUDA_SUCCESS);
 	IS(context->ctx.live[0], streams);
 	IS(toy->toy_stream_destroy(object[0]), CUDA_SUCCESS);
@@ -101,5 +107,5 @@ static void test_devices(void)
 	ckt_worker.device_count = 2;
 }
 
-UNIT_SUITE(libs_inside_objects, {"streams and events", test_streams_and_events}, {"limits", test_limits}, {"devices", test_devices},
-	   {"modules", test_modules})
+UNIT_SUITE(libs_inside_objects, {"streams and events", test_streams_and_events},
+	{"limits", test_limits}, {"devices", test_devices}, {"modules", test_modules})

@@ -1,4 +1,7 @@
-/* server/worker/ipc/ipc.h: memory that sessions share: who may ask, what a handle must be, and when nothing is shared any more. */
+/*
+ * server/worker/ipc/ipc.h: memory that sessions share: who may ask, what a handle must be, and when
+ * nothing is shared any more.
+ */
 #include <poll.h>
 #include <pthread.h>
 #include <stddef.h>
@@ -26,7 +29,8 @@ static int get(uint64_t address, struct ckt_ipc_handle *ret)
 {
 	struct ckt_ipc_mem_get_res res = {0};
 	struct inside_reply *reply = INSIDE(ipc_mem_get, false, .address = address);
-	if (!reply->result && ckt_ipc_mem_get_res_get(&reply->results, &res) && res.handle_len == sizeof *ret)
+	if (!reply->result && ckt_ipc_mem_get_res_get(&reply->results, &res) &&
+		res.handle_len == sizeof *ret)
 		memcpy(ret, res.handle, sizeof *ret);
 	return reply->result;
 }
@@ -39,7 +43,9 @@ static bool asked(const struct ckt_ipc_handle *handle, const void *question, siz
 	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 	struct ckt_ipc_answer answer = {0};
 	memcpy(address.sun_path + 1, handle->socket, length);
-	MUST(connect(fd, (struct sockaddr *)&address, (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + length)), 0);
+	MUST(connect(fd, (struct sockaddr *)&address,
+		     (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + length)),
+		0);
 	IS(send(fd, question, size, MSG_NOSIGNAL), size);
 	serve_one(NULL);
 	recv(fd, &answer, sizeof answer, MSG_DONTWAIT);
@@ -57,7 +63,8 @@ static void test_share(void)
 	ckt_ipc_reopen();
 	listener = ckt_ipc.fd;
 	if (listener < 0) {
-		IS(get(address, &handle), CUDA_ERROR_NOT_SUPPORTED);	/* nobody could ask for it */
+		/* nobody could ask for it */
+		IS(get(address, &handle), CUDA_ERROR_NOT_SUPPORTED);
 		listener = ckt_ipc_listen();
 		CU_ASSERT_FATAL(listener >= 0);
 	}
@@ -67,11 +74,13 @@ static void test_share(void)
 	IS(memcmp(handle.magic, CKT_IPC_MAGIC, 8), 0);
 	IS(handle.kind, CKT_IPC_BLOCK);
 	IS(get(address, &again), CUDA_SUCCESS);
-	IS(memcmp(&handle, &again, sizeof handle), 0);		/* exported once */
+	IS(memcmp(&handle, &again, sizeof handle), 0); /* exported once */
 	YES(ckt_ipc_is_shared(message, sizeof message));
 	HAS(message, "shares memory with other processes");
 	/* Only who knows the secret gets it, of the same user, in a question of the right form. */
-	struct ckt_ipc_question question = ckt_ipc_question(&ckt_worker, CKT_IPC_FETCH, CKT_IPC_BLOCK, handle.secret), other;
+	struct ckt_ipc_question question = ckt_ipc_question(
+					&ckt_worker, CKT_IPC_FETCH, CKT_IPC_BLOCK, handle.secret),
+				other;
 	YES(asked(&handle, &question, sizeof question));
 	static const size_t fields[] = {0, 8, 23, 24, 28, 33};
 	for (size_t i = 0; i < COUNT(fields); i++) {
@@ -85,23 +94,30 @@ static void test_share(void)
 	for (size_t i = 0; i < 8; i++) {
 		wrong = handle;
 		wrong.magic[i] ^= 1;
-		IS(ASK(ipc_mem_open, .handle = (const uint8_t *)&wrong, .handle_len = sizeof wrong), CUDA_ERROR_INVALID_VALUE);
+		IS(ASK(ipc_mem_open, .handle = (const uint8_t *)&wrong, .handle_len = sizeof wrong),
+			CUDA_ERROR_INVALID_VALUE);
 	}
 	for (uint32_t length = 0; length < sizeof handle; length += 9)
-		IS(ASK(ipc_mem_open, .handle = (const uint8_t *)&handle, .handle_len = length), CUDA_ERROR_INVALID_VALUE);
+		IS(ASK(ipc_mem_open, .handle = (const uint8_t *)&handle, .handle_len = length),
+			CUDA_ERROR_INVALID_VALUE);
 	wrong = handle;
 	wrong.kind = CKT_IPC_PHYSICAL;
-	IS(ASK(ipc_mem_open, .handle = (const uint8_t *)&wrong, .handle_len = sizeof wrong), CUDA_ERROR_INVALID_VALUE);
-	IS(ASK(physical_import, .id = ID(PHYSICAL, 241), .handle = (const uint8_t *)&handle, .handle_len = sizeof handle), CUDA_ERROR_INVALID_VALUE);
+	IS(ASK(ipc_mem_open, .handle = (const uint8_t *)&wrong, .handle_len = sizeof wrong),
+		CUDA_ERROR_INVALID_VALUE);
+	IS(ASK(physical_import, .id = ID(PHYSICAL, 241), .handle = (const uint8_t *)&handle,
+		   .handle_len = sizeof handle),
+		CUDA_ERROR_INVALID_VALUE);
 	wrong = handle;
 	memset(wrong.socket, 0, sizeof wrong.socket);
-	IS(ASK(ipc_mem_open, .handle = (const uint8_t *)&wrong, .handle_len = sizeof wrong), CUDA_ERROR_INVALID_VALUE);
+	IS(ASK(ipc_mem_open, .handle = (const uint8_t *)&wrong, .handle_len = sizeof wrong),
+		CUDA_ERROR_INVALID_VALUE);
 	IS(ASK(ipc_mem_close, .address = address), CUDA_ERROR_INVALID_VALUE);
 	IS(ASK(physical_export, .physical = ID(PHYSICAL, 299)), CUDA_ERROR_INVALID_VALUE);
 	/* Opened, it is the same memory at another address. */
 	pthread_t thread;
 	pthread_create(&thread, NULL, serve_one, NULL);
-	struct inside_reply *reply = INSIDE(ipc_mem_open, false, .handle = (const uint8_t *)&handle, .handle_len = sizeof handle);
+	struct inside_reply *reply = INSIDE(ipc_mem_open, false, .handle = (const uint8_t *)&handle,
+		.handle_len = sizeof handle);
 	pthread_join(thread, NULL);
 	struct ckt_ipc_mem_open_res res = {0};
 	MUST(reply->result, CUDA_SUCCESS);
@@ -143,30 +159,42 @@ static void test_event(void)
 	struct ckt_ipc_handle handle, wrong;
 	struct ckt_ipc_event_get_res res = {0};
 	uint64_t own = ID(EVENT, 240), plain = ID(EVENT, 241), opened = ID(EVENT, 242);
-	IS(ASK(event_create, .id = own, .flags = CU_EVENT_INTERPROCESS | CU_EVENT_DISABLE_TIMING), CUDA_SUCCESS);
+	IS(ASK(event_create, .id = own, .flags = CU_EVENT_INTERPROCESS | CU_EVENT_DISABLE_TIMING),
+		CUDA_SUCCESS);
 	IS(ASK(event_create, .id = plain, .flags = CU_EVENT_DISABLE_TIMING), CUDA_SUCCESS);
 	NO(ckt_ipc_is_shared(message, sizeof message));
 	YES(INSIDE(ipc_event_get, false, .event = plain)->result != CUDA_SUCCESS);
-	IS(INSIDE(ipc_event_get, false, .event = ID(EVENT, 299))->result, CUDA_ERROR_INVALID_HANDLE);
+	IS(INSIDE(ipc_event_get, false, .event = ID(EVENT, 299))->result,
+		CUDA_ERROR_INVALID_HANDLE);
 	struct inside_reply *reply = INSIDE(ipc_event_get, false, .event = own);
 	MUST(reply->result, CUDA_SUCCESS);
-	MUST(ckt_ipc_event_get_res_get(&reply->results, &res) && res.handle_len == sizeof handle, true);
+	MUST(ckt_ipc_event_get_res_get(&reply->results, &res) && res.handle_len == sizeof handle,
+		true);
 	memcpy(&handle, res.handle, sizeof handle);
 	IS(handle.kind, CKT_IPC_EVENT);
 	YES(ckt_ipc_is_shared(message, sizeof message));
 	/* No memory, and memory is no event. */
-	IS(ASK(ipc_mem_open, .handle = (const uint8_t *)&handle, .handle_len = sizeof handle), CUDA_ERROR_INVALID_VALUE);
+	IS(ASK(ipc_mem_open, .handle = (const uint8_t *)&handle, .handle_len = sizeof handle),
+		CUDA_ERROR_INVALID_VALUE);
 	wrong = handle;
 	wrong.kind = CKT_IPC_BLOCK;
-	IS(ASK(ipc_event_open, .id = opened, .handle = (const uint8_t *)&wrong, .handle_len = sizeof wrong), CUDA_ERROR_MAP_FAILED);
+	IS(ASK(ipc_event_open, .id = opened, .handle = (const uint8_t *)&wrong,
+		   .handle_len = sizeof wrong),
+		CUDA_ERROR_MAP_FAILED);
 	wrong = handle;
 	memset(wrong.socket, 0, sizeof wrong.socket);
-	IS(ASK(ipc_event_open, .id = opened, .handle = (const uint8_t *)&wrong, .handle_len = sizeof wrong), CUDA_ERROR_MAP_FAILED);
+	IS(ASK(ipc_event_open, .id = opened, .handle = (const uint8_t *)&wrong,
+		   .handle_len = sizeof wrong),
+		CUDA_ERROR_MAP_FAILED);
 	for (uint32_t length = 0; length < sizeof handle; length += 9)
-		IS(ASK(ipc_event_open, .id = opened, .handle = (const uint8_t *)&handle, .handle_len = length), CUDA_ERROR_MAP_FAILED);
+		IS(ASK(ipc_event_open, .id = opened, .handle = (const uint8_t *)&handle,
+			   .handle_len = length),
+			CUDA_ERROR_MAP_FAILED);
 	pthread_t thread;
 	pthread_create(&thread, NULL, serve_one, NULL);
-	IS(ASK(ipc_event_open, .id = opened, .handle = (const uint8_t *)&handle, .handle_len = sizeof handle), CUDA_SUCCESS);
+	IS(ASK(ipc_event_open, .id = opened, .handle = (const uint8_t *)&handle,
+		   .handle_len = sizeof handle),
+		CUDA_SUCCESS);
 	pthread_join(thread, NULL);
 	IS(ASK(event_record, .event = opened, .stream = 0), CUDA_SUCCESS);
 	IS(ASK(event_synchronize, .event = own), CUDA_SUCCESS);
@@ -178,7 +206,9 @@ static void test_event(void)
 	IS(ASK(event_destroy, .id = plain), CUDA_SUCCESS);
 	NO(ckt_ipc_is_shared(message, sizeof message));
 	IS(CUT(ipc_event_get, .event = own), 0);
-	IS(CUT(ipc_event_open, .id = opened, .handle = (const uint8_t *)&handle, .handle_len = sizeof handle), 0);
+	IS(CUT(ipc_event_open, .id = opened, .handle = (const uint8_t *)&handle,
+		   .handle_len = sizeof handle),
+		0);
 }
 
 UNIT_SUITE(ipc, {"share", test_share}, {"event", test_event})

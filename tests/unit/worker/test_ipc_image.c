@@ -1,6 +1,7 @@
 /*
- * server/worker/ipc/ipc_image.c: what a session shares and has open, in an image and from it: the same memory at the same address; and images that claim what is
- * not so, each refused with a sentence.  One process is owner and the other side here.
+ * server/worker/ipc/ipc_image.c: what a session shares and has open, in an image and from it: the
+ * same memory at the same address; and images that claim what is not so, each refused with a
+ * sentence.  One process is owner and the other side here.
  */
 #include <poll.h>
 #include <pthread.h>
@@ -30,7 +31,7 @@ struct case_ {
 	ckt_image_export export;
 	ckt_image_import import;
 	struct ckt_ipc_handle theirs, own;
-	const char *says;	/* NULL: taken */
+	const char *says; /* NULL: taken */
 };
 
 /* As the session of an image that has both lists; nothing of it stays. */
@@ -39,10 +40,19 @@ static void check(struct case_ c)
 	char message[CKT_MESSAGE_MAX] = "";
 	memcpy(c.export.handle, &c.own, sizeof c.own);
 	memcpy(c.import.handle, &c.theirs, sizeof c.theirs);
-	struct ckt_loading l = {.worker = &ckt_worker, .message = message, .message_size = sizeof message,
-				.image = {.session = session, .uid = 77, .copy = 5, .shared_exports = {1, &c.export}, .shared_imports = {1, &c.import}}};
+	struct ckt_loading l = {.worker = &ckt_worker,
+		.message = message,
+		.message_size = sizeof message,
+		.image = {.session = session,
+			.uid = 77,
+			.copy = 5,
+			.shared_exports = {1, &c.export},
+			.shared_imports = {1, &c.import}}};
 	int error = ckt_ipc_load_begin(&l);
-	/* A client that comes back may change the owner, while others of its job are still restored. */
+	/*
+	 * A client that comes back may change the owner, while others of its job are still
+	 * restored.
+	 */
 	if (!error) {
 		YES(ckt_ipc_was_owner(77));
 		YES(ckt_ipc_was_owner(ckt_worker.uid));
@@ -59,9 +69,11 @@ static void check(struct case_ c)
 		inside_fill(c.export.id, 12, 4096);
 		IS(inside_word(c.import.id), 12);
 		inside_fill(c.export.id, 11, 4096);
-		IS(memcmp(&ckt_ipc.exports->handle, &c.own, sizeof c.own), 0);	/* as the program has it */
+		/* as the program has it */
+		IS(memcmp(&ckt_ipc.exports->handle, &c.own, sizeof c.own), 0);
 	}
-	IS(ASK(ipc_mem_close, .address = c.import.id), c.says ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS);
+	IS(ASK(ipc_mem_close, .address = c.import.id),
+		c.says ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS);
 	ckt_ipc_forget(c.export.id);
 	NO(ckt_ipc_is_shared(message, sizeof message));
 	memset(ckt_ipc.session, 0, sizeof ckt_ipc.session);
@@ -90,21 +102,30 @@ static void test_load(void)
 	pthread_create(&thread, NULL, serve, NULL);
 	unsigned patience = ckt_ipc_absent_ms;
 	ckt_ipc_absent_ms = 100;
-	const uint64_t base = ckt_worker.window_base + ckt_worker.slice_size - (whole + CKT_MEMORY_EXTENT) / CKT_MEMORY_EXTENT * CKT_MEMORY_EXTENT;
-	struct case_ good = {.export = {.id = address}, .theirs = handle_of(session, 1), .own = handle_of(session, 1),
-			     .import = {.id = base + (address - extent), .context = ckt_handle_primary(0), .offset = address - extent, .size = size, .whole = whole,
-					.copy = 5}}, c;
+	const uint64_t base = ckt_worker.window_base + ckt_worker.slice_size -
+		(whole + CKT_MEMORY_EXTENT) / CKT_MEMORY_EXTENT * CKT_MEMORY_EXTENT;
+	struct case_ good = {.export = {.id = address},
+			     .theirs = handle_of(session, 1),
+			     .own = handle_of(session, 1),
+			     .import = {.id = base + (address - extent),
+				     .context = ckt_handle_primary(0),
+				     .offset = address - extent,
+				     .size = size,
+				     .whole = whole,
+				     .copy = 5}},
+		     c;
 	check(good);
-	check(good);	/* nothing of the first is in the way */
-#define REFUSED(text, ...) \
-	do { \
-		c = good; \
-		__VA_ARGS__; \
+	check(good); /* nothing of the first is in the way */
+#define REFUSED(text, ...)       \
+	do {                     \
+		c = good;        \
+		__VA_ARGS__;     \
 		c.says = (text); \
-		check(c); \
+		check(c);        \
 	} while (0)
 	/* A session that nobody restores; handles and secrets that are none; another user's. */
-	REFUSED("of session 0a1b2c3d4e5e open, which is not restored at this server", c.theirs = handle_of("0a1b2c3d4e5e", 1));
+	REFUSED("of session 0a1b2c3d4e5e open, which is not restored at this server",
+		c.theirs = handle_of("0a1b2c3d4e5e", 1));
 	REFUSED("which that one's image does not share", c.theirs.secret[0] ^= 1);
 	REFUSED("which that one's image does not share", c.theirs.kind = CKT_IPC_PHYSICAL);
 	REFUSED("which that one's image does not share", c.theirs.kind = CKT_IPC_EVENT);
@@ -123,12 +144,13 @@ static void test_load(void)
 	REFUSED("could not be made again", c.import.id = address);
 	REFUSED("could not be made again", c.import.id = 0);
 	REFUSED("could not be made again", c.import.id = 0x1000);
-	REFUSED("could not be made again", c.import.id = ckt_worker.window_base + ckt_worker.window_size);
+	REFUSED("could not be made again",
+		c.import.id = ckt_worker.window_base + ckt_worker.window_size);
 	REFUSED("could not be made again", c.import.context = ID(CONTEXT, 299));
 	REFUSED("could not be made again", c.export.id = 0x1000);
 	REFUSED("could not be made again", c.export.id = address + 16);
 	check(good);
-	NO(ckt_ipc_was_owner(77));	/* of a session that was not restored */
+	NO(ckt_ipc_was_owner(77)); /* of a session that was not restored */
 	atomic_store(&over, true);
 	pthread_join(thread, NULL);
 	YES(ckt_ipc.exports == NULL);

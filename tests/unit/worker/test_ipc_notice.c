@@ -1,4 +1,6 @@
-/* server/worker/ipc/ipc_notice.h: sessions are found by their id for as long as their worker lives. */
+/*
+ * server/worker/ipc/ipc_notice.h: sessions are found by their id for as long as their worker lives.
+ */
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
@@ -9,7 +11,8 @@
 #include "server/worker/ipc/ipc_notice.h"
 #include "tests/unit/worker/inside.h"
 
-static const char session[CKT_IPC_SESSION + 1] = "a0b1c2d3e4f5", other[CKT_IPC_SESSION + 1] = "a0b1c2d3e4f6";
+static const char session[CKT_IPC_SESSION + 1] = "a0b1c2d3e4f5",
+					    other[CKT_IPC_SESSION + 1] = "a0b1c2d3e4f6";
 
 static void test_notice(void)
 {
@@ -43,7 +46,10 @@ static void test_notice(void)
 	/* A second one may claim the id: both are found. */
 	MUST(ckt_ipc_notice_leave(&ckt_worker, session), 0);
 	IS(ckt_ipc_notice_find(&ckt_worker, session, sockets), 2);
-	/* What a dead one left is none, and the next who looks around removes it: server/daemon/session/worker_leftovers.c. */
+	/*
+	 * What a dead one left is none, and the next who looks around removes it:
+	 * server/daemon/session/worker_leftovers.c.
+	 */
 	close(go[1]);
 	MUST(waitpid(child, &status, 0), child);
 	IS(status, 0);

@@ -1,4 +1,7 @@
-/* server/worker/ipc/ipc_talk.h: what workers ask each other: nobody there, others there, questions that are none. */
+/*
+ * server/worker/ipc/ipc_talk.h: what workers ask each other: nobody there, others there, questions
+ * that are none.
+ */
 #include <poll.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -26,7 +29,8 @@ static void test_talk(void)
 {
 	if (ckt_ipc.fd < 0)
 		MUST(ckt_ipc_listen() >= 0, true);
-	struct ckt_ipc_question question = ckt_ipc_question(&ckt_worker, CKT_IPC_STILL, CKT_IPC_BLOCK, NULL);
+	struct ckt_ipc_question question =
+		ckt_ipc_question(&ckt_worker, CKT_IPC_STILL, CKT_IPC_BLOCK, NULL);
 	struct ckt_ipc_handle handle = {.kind = CKT_IPC_BLOCK};
 	struct ckt_ipc_answer answer;
 	pthread_t thread;

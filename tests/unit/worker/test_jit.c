@@ -15,8 +15,9 @@ static void test_options(void)
 	} cases[] = {
 		{CU_JIT_MAX_REGISTERS, CUDA_SUCCESS, 1},
 		{CU_JIT_TARGET, CUDA_SUCCESS, 1},
-		{CU_JIT_WALL_TIME, CUDA_SUCCESS, 0},		/* taken, and nothing comes of it */
-		{CU_JIT_INFO_LOG_BUFFER, CUDA_ERROR_NOT_SUPPORTED, 0},	/* an address of another machine */
+		{CU_JIT_WALL_TIME, CUDA_SUCCESS, 0}, /* taken, and nothing comes of it */
+		{CU_JIT_INFO_LOG_BUFFER, CUDA_ERROR_NOT_SUPPORTED,
+			0}, /* an address of another machine */
 		{CU_JIT_ERROR_LOG_BUFFER, CUDA_ERROR_NOT_SUPPORTED, 0},
 		{CU_JIT_GLOBAL_SYMBOL_ADDRESSES, CUDA_ERROR_NOT_SUPPORTED, 0},
 		{CU_JIT_SPLIT_COMPILE, CUDA_SUCCESS, 1},
@@ -49,7 +50,9 @@ static void test_logs(void)
 		for (unsigned k = 0; k < jit.count; k += 2) {
 			bool info = jit.keys[k] == CU_JIT_INFO_LOG_BUFFER;
 			YES(jit.values[k] == (info ? logs->info : logs->error));
-			IS(jit.keys[k + 1], info ? CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES : CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES);
+			IS(jit.keys[k + 1],
+				info ? CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES
+				     : CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES);
 			IS((uintptr_t)jit.values[k + 1], info ? logs->info_size : logs->error_size);
 		}
 		IS(logs->info[0] + logs->error[0], 0);

@@ -14,19 +14,24 @@ static void test_merge(void)
 	static const struct {
 		struct ckt_journal_entry entry;
 		bool added;
-		uint64_t id;	/* of the last entry then */
+		uint64_t id; /* of the last entry then */
 	} steps[] = {
 		{{.kind = CKT_JOURNAL_MODULE_LOAD, .id = 1}, true, 1},
-		{{.kind = CKT_JOURNAL_MODULE_LOAD, .id = 1}, true, 1},			/* loads never count as one */
+		{{.kind = CKT_JOURNAL_MODULE_LOAD, .id = 1}, true,
+			1}, /* loads never count as one */
 		{{.kind = CKT_JOURNAL_STREAMS, .id = 2, .context = 5}, true, 2},
-		{{.kind = CKT_JOURNAL_STREAMS, .id = 3, .context = 5}, false, 5},	/* they add up */
+		{{.kind = CKT_JOURNAL_STREAMS, .id = 3, .context = 5}, false, 5}, /* they add up */
 		{{.kind = CKT_JOURNAL_STREAMS, .id = 1, .context = 6}, true, 1},
 		{{.kind = CKT_JOURNAL_STREAMS, .id = 1, .context = 6, .flags = 1}, true, 1},
-		{{.kind = CKT_JOURNAL_STREAMS, .id = 1, .context = 6, .flags = 1, .device = 1}, true, 1},
-		{{.kind = CKT_JOURNAL_EVENTS, .id = 1, .context = 6, .flags = 1, .device = 1}, true, 1},
-		{{.kind = CKT_JOURNAL_EVENTS, .id = 9, .context = 6, .flags = 1, .device = 1}, false, 10},
+		{{.kind = CKT_JOURNAL_STREAMS, .id = 1, .context = 6, .flags = 1, .device = 1},
+			true, 1},
+		{{.kind = CKT_JOURNAL_EVENTS, .id = 1, .context = 6, .flags = 1, .device = 1}, true,
+			1},
+		{{.kind = CKT_JOURNAL_EVENTS, .id = 9, .context = 6, .flags = 1, .device = 1},
+			false, 10},
 		{{.kind = CKT_JOURNAL_LIMIT, .id = 1024, .context = 6, .flags = 0}, true, 1024},
-		{{.kind = CKT_JOURNAL_LIMIT, .id = 512, .context = 6, .flags = 0}, false, 512},	/* the last one holds */
+		{{.kind = CKT_JOURNAL_LIMIT, .id = 512, .context = 6, .flags = 0}, false,
+			512}, /* the last one holds */
 		{{.kind = CKT_JOURNAL_LIMIT, .id = 512, .context = 6, .flags = 2}, true, 512},
 		{{.kind = CKT_JOURNAL_ARRAY_DESTROY, .id = 7}, true, 7},
 		{{.kind = CKT_JOURNAL_ARRAY_DESTROY, .id = 7}, true, 7},
@@ -39,7 +44,8 @@ static void test_merge(void)
 		IS(last()->id, steps[i].id);
 	}
 	for (unsigned i = 0; i < 1000; i++)
-		ckt_journal_add(&ckt_worker, (struct ckt_journal_entry){.kind = CKT_JOURNAL_MODULE_UNLOAD, .id = i});
+		ckt_journal_add(&ckt_worker,
+			(struct ckt_journal_entry){.kind = CKT_JOURNAL_MODULE_UNLOAD, .id = i});
 	IS(last()->id, 999);
 	ckt_worker.journal_count = before;
 }
@@ -51,16 +57,18 @@ static void test_streams(void)
 	uint32_t most = context->ctx.most[0], live = context->ctx.live[0];
 	CUstream streams[4];
 	for (unsigned i = 0; i < 4; i++)
-		MUST(ckt_journal_stream_create(&ckt_worker, CU_STREAM_NON_BLOCKING, 0, &streams[i]), CUDA_SUCCESS);
+		MUST(ckt_journal_stream_create(&ckt_worker, CU_STREAM_NON_BLOCKING, 0, &streams[i]),
+			CUDA_SUCCESS);
 	IS(context->ctx.live[0], live + 4);
 	uint32_t now = context->ctx.most[0];
 	YES(now >= most && now >= live + 4);
 	size_t noted = ckt_worker.journal_count;
-	YES(noted <= before + 1);	/* all alike: one entry at most */
+	YES(noted <= before + 1); /* all alike: one entry at most */
 	/* Given back and made again: no more than ever lived at once. */
 	for (unsigned round = 0; round < 10; round++) {
 		ckt_journal_stream_destroy(&ckt_worker, context->id, streams[3]);
-		MUST(ckt_journal_stream_create(&ckt_worker, CU_STREAM_DEFAULT, 0, &streams[3]), CUDA_SUCCESS);
+		MUST(ckt_journal_stream_create(&ckt_worker, CU_STREAM_DEFAULT, 0, &streams[3]),
+			CUDA_SUCCESS);
 	}
 	IS(context->ctx.most[0], now);
 	IS(ckt_worker.journal_count, noted);
@@ -75,7 +83,10 @@ static void test_ahead(void)
 	struct ckt_object *context = ckt_worker.current;
 	size_t before = ckt_worker.journal_count;
 	uint32_t live = context->ctx.live[1];
-	struct ckt_journal_entry entry = {.kind = CKT_JOURNAL_EVENTS, .id = 3, .context = context->id, .flags = CU_EVENT_DISABLE_TIMING};
+	struct ckt_journal_entry entry = {.kind = CKT_JOURNAL_EVENTS,
+		.id = 3,
+		.context = context->id,
+		.flags = CU_EVENT_DISABLE_TIMING};
 	CUevent events[4];
 	IS(ckt_journal_make_ahead(&ckt_worker, &entry), CUDA_SUCCESS);
 	IS(context->ctx.live[1], live + 3);
@@ -83,12 +94,14 @@ static void test_ahead(void)
 	IS(ckt_journal_event_create(&ckt_worker, CU_EVENT_DEFAULT, &events[3]), CUDA_SUCCESS);
 	IS(context->ctx.live[1], live + 4);
 	for (int i = 0; i < 2; i++)
-		IS(ckt_journal_event_create(&ckt_worker, CU_EVENT_DISABLE_TIMING, &events[i]), CUDA_SUCCESS);
+		IS(ckt_journal_event_create(&ckt_worker, CU_EVENT_DISABLE_TIMING, &events[i]),
+			CUDA_SUCCESS);
 	IS(context->ctx.live[1], live + 4);
 	/* What nobody took goes. */
 	ckt_journal_ahead_fini(&ckt_worker);
 	IS(context->ctx.live[1], live + 3);
-	IS(ckt_journal_event_create(&ckt_worker, CU_EVENT_DISABLE_TIMING, &events[2]), CUDA_SUCCESS);
+	IS(ckt_journal_event_create(&ckt_worker, CU_EVENT_DISABLE_TIMING, &events[2]),
+		CUDA_SUCCESS);
 	IS(context->ctx.live[1], live + 4);
 	for (int i = 0; i < 4; i++)
 		ckt_journal_event_destroy(&ckt_worker, context->id, events[i]);
@@ -123,9 +136,10 @@ static void test_limits(void)
 	ckt_driver.cuCtxSetLimit(CU_LIMIT_STACK_SIZE, value);
 	ckt_worker.local_bytes = 0;
 	ckt_worker.journal_count = before;
-	ckt_journal_watch(&ckt_worker);	/* again: it does not watch itself */
+	ckt_journal_watch(&ckt_worker); /* again: it does not watch itself */
 	IS(ckt_driver.cuCtxSetLimit(CU_LIMIT_STACK_SIZE, value), CUDA_SUCCESS);
 	ckt_worker.journal_count = before;
 }
 
-UNIT_SUITE(journal, {"merge", test_merge}, {"streams", test_streams}, {"ahead", test_ahead}, {"limits", test_limits})
+UNIT_SUITE(journal, {"merge", test_merge}, {"streams", test_streams}, {"ahead", test_ahead},
+	{"limits", test_limits})

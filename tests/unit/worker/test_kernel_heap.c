@@ -1,4 +1,7 @@
-/* server/worker/memory/kernel_heap.c: which kernels can come to malloc, read off PTX and machine code, and what a session says then. */
+/*
+ * server/worker/memory/kernel_heap.c: which kernels can come to malloc, read off PTX and machine
+ * code, and what a session says then.
+ */
 #include <elf.h>
 #include <errno.h>
 #include <stdio.h>
@@ -15,26 +18,34 @@ static bool text(const char *ptx, const char *kernel)
 
 static void test_text(void)
 {
-	static const char direct[] = ".version 8.0\n.target sm_75\n.extern .func (.param .b64 func_retval0) malloc\n(\n.param .b64 malloc_param_0\n)\n;\n"
-				     ".visible .entry takes(\n.param .u64 takes_param_0\n)\n{\n{\ncall.uni (retval0), malloc, (param0);\n}\nret;\n}\n"
-				     ".visible .entry not()\n{\nret;\n}\n";
-	static const char through[] = ".version 8.0\n.extern .func (.param .b64 r) malloc (.param .b64 p);\n"
-				      ".func (.param .b64 func_retval0) far(.param .b32 far_param_0)\n{\ncall (r), near, (p);\n}\n"
-				      ".func (.param .b64 func_retval0) near(.param .b32 near_param_0)\n{\ncall (r), malloc, (p);\n}\n"
-				      ".entry takes()\n{\ncall (r), far, (p);\n}\n.entry not()\n{\nret;\n}\n.func other()\n{\nret;\n}\n";
-	static const char pointer[] = ".extern .func (.param .b64 r) malloc (.param .b64 p);\n.func (.param .b64 x) near(.param .b32 y);\n"
-				      ".global .align 8 .u64 table[2] = {0, near};\n"
-				      ".func (.param .b64 x) near(.param .b32 y)\n{\ncall (r), malloc, (p);\n}\n.entry any()\n{\nret;\n}\n";
-	static const char none[] = ".version 8.0\n.extern .func free (.param .b64 p);\n.entry any(.param .u64 malloc_param)\n{\ncall free, (p);\n}\n";
+	static const char direct[] =
+		".version 8.0\n.target sm_75\n.extern .func (.param .b64 func_retval0) malloc\n(\n.param .b64 malloc_param_0\n)\n;\n"
+		".visible .entry takes(\n.param .u64 takes_param_0\n)\n{\n{\ncall.uni (retval0), malloc, (param0);\n}\nret;\n}\n"
+		".visible .entry not()\n{\nret;\n}\n";
+	static const char through[] =
+		".version 8.0\n.extern .func (.param .b64 r) malloc (.param .b64 p);\n"
+		".func (.param .b64 func_retval0) far(.param .b32 far_param_0)\n{\ncall (r), near, (p);\n}\n"
+		".func (.param .b64 func_retval0) near(.param .b32 near_param_0)\n{\ncall (r), malloc, (p);\n}\n"
+		".entry takes()\n{\ncall (r), far, (p);\n}\n.entry not()\n{\nret;\n}\n.func other()\n{\nret;\n}\n";
+	static const char pointer[] =
+		".extern .func (.param .b64 r) malloc (.param .b64 p);\n.func (.param .b64 x) near(.param .b32 y);\n"
+		".global .align 8 .u64 table[2] = {0, near};\n"
+		".func (.param .b64 x) near(.param .b32 y)\n{\ncall (r), malloc, (p);\n}\n.entry any()\n{\nret;\n}\n";
+	static const char none[] =
+		".version 8.0\n.extern .func free (.param .b64 p);\n.entry any(.param .u64 malloc_param)\n{\ncall free, (p);\n}\n";
 	YES(text(direct, "takes") && !text(direct, "not") && text(direct, NULL));
 	YES(text(through, "takes") && !text(through, "not") && text(through, NULL));
 	YES(text(pointer, "any") && text(pointer, NULL));
 	NO(text(none, "any") || text(none, NULL) || text("", "any"));
 	/* Only declared, never called. */
-	NO(text(".extern .func (.param .b64 r) malloc (.param .b64 p);\n.entry any()\n{\nret;\n}\n", "any"));
+	NO(text(".extern .func (.param .b64 r) malloc (.param .b64 p);\n.entry any()\n{\nret;\n}\n",
+		"any"));
 }
 
-/* Symbols: 1 kernel "takes", 2 kernel "not", 3 function "near", 4 "malloc", not defined here unless told so. */
+/*
+ * Symbols: 1 kernel "takes", 2 kernel "not", 3 function "near", 4 "malloc", not defined here unless
+ * told so.
+ */
 struct code {
 	Elf64_Ehdr header;
 	Elf64_Sym symbols[5];
@@ -56,11 +67,20 @@ static void make(struct code *c, unsigned caller, unsigned callee)
 	memcpy(c->names, "\0takes\0not\0near\0malloc", 23);
 	static const unsigned at[] = {0, 1, 7, 11, 16};
 	for (unsigned i = 1; i < 5; i++)
-		c->symbols[i] = (Elf64_Sym){.st_name = at[i], .st_other = i < 3 ? 0x10 : 0, .st_shndx = i < 4 ? 1 : 0};
-	memcpy(c->calls, (uint32_t[3][2]){{0, UINT32_MAX}, {caller, callee}, {3, 3}}, sizeof c->calls);
-	c->sections[1] = (Elf64_Shdr){.sh_type = SHT_SYMTAB, .sh_offset = offsetof(struct code, symbols), .sh_size = sizeof c->symbols, .sh_link = 2};
-	c->sections[2] = (Elf64_Shdr){.sh_type = SHT_STRTAB, .sh_offset = offsetof(struct code, names), .sh_size = sizeof c->names};
-	c->sections[3] = (Elf64_Shdr){.sh_type = SHT_LOPROC + 1, .sh_offset = offsetof(struct code, calls), .sh_size = sizeof c->calls};
+		c->symbols[i] = (Elf64_Sym){
+			.st_name = at[i], .st_other = i < 3 ? 0x10 : 0, .st_shndx = i < 4 ? 1 : 0};
+	memcpy(c->calls, (uint32_t[3][2]){{0, UINT32_MAX}, {caller, callee}, {3, 3}},
+		sizeof c->calls);
+	c->sections[1] = (Elf64_Shdr){.sh_type = SHT_SYMTAB,
+		.sh_offset = offsetof(struct code, symbols),
+		.sh_size = sizeof c->symbols,
+		.sh_link = 2};
+	c->sections[2] = (Elf64_Shdr){.sh_type = SHT_STRTAB,
+		.sh_offset = offsetof(struct code, names),
+		.sh_size = sizeof c->names};
+	c->sections[3] = (Elf64_Shdr){.sh_type = SHT_LOPROC + 1,
+		.sh_offset = offsetof(struct code, calls),
+		.sh_size = sizeof c->calls};
 }
 
 static bool code(const struct code *c, const char *kernel)

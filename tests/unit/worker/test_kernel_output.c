@@ -1,4 +1,7 @@
-/* server/worker/session/kernel_output.c: what kernels print: from the pipes to the client in whole pieces, with nobody there it stays. */
+/*
+ * server/worker/session/kernel_output.c: what kernels print: from the pipes to the client in whole
+ * pieces, with nobody there it stays.
+ */
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -63,7 +66,10 @@ static void test_send(void)
 	ckt_printed_send(&ckt_worker);
 	IS(texts(text, 1), 1);
 	TEXT(text, "later");
-	/* The connection breaks between the reading and the sending: the next one gets it, before what came then. */
+	/*
+	 * The connection breaks between the reading and the sending: the next one gets it, before
+	 * what came then.
+	 */
 	ckt_worker.output.broken = true;
 	IS(write(ends[1], "kept ", 5), 5);
 	ckt_printed_send(&ckt_worker);
@@ -99,13 +105,15 @@ static bool next_is_text(struct ckt_cursor *c)
 /* What the driver says about a failure goes before the answer. */
 static void test_failed(void)
 {
-	static const CUresult results[] = {CUDA_ERROR_INVALID_PTX, CUDA_SUCCESS, CUDA_ERROR_NOT_READY};
+	static const CUresult results[] = {
+		CUDA_ERROR_INVALID_PTX, CUDA_SUCCESS, CUDA_ERROR_NOT_READY};
 	int kept = ckt_worker.printed.pipes[1], ends[2];
 	MUST(pipe2(ends, O_NONBLOCK), 0);
 	ckt_worker.printed.pipes[1] = ends[0];
 	for (size_t i = 0; i < COUNT(results); i++) {
 		struct ckt_wcall *call = ckt_wcall_new(&ckt_worker);
-		call->header = (struct ckt_call_header){.xid = 7, .prog = CKT_CUDA_PROG, .vers = 1, .proc = 1};
+		call->header = (struct ckt_call_header){
+			.xid = 7, .prog = CKT_CUDA_PROG, .vers = 1, .proc = 1};
 		IS(write(ends[1], "why\n", 4), 4);
 		ckt_wcall_finish(call, results[i]);
 		size_t size = inside_sent(bytes, sizeof bytes);
@@ -131,10 +139,13 @@ static void test_init(void)
 			_exit(1);
 		printf("to %d\n", 1);
 		fflush(stdout);
-		if (read(printed.pipes[0], text, sizeof text) != 5 || strcmp(text, "to 1\n") || read(printed.pipes[0], text, 1) != -1)
+		if (read(printed.pipes[0], text, sizeof text) != 5 || strcmp(text, "to 1\n") ||
+			read(printed.pipes[0], text, 1) != -1)
 			_exit(2);
 		fputs("other", stderr);
-		_exit(read(printed.pipes[1], text, sizeof text) == 5 && !memcmp(text, "other", 5) ? 0 : 3);
+		_exit(read(printed.pipes[1], text, sizeof text) == 5 && !memcmp(text, "other", 5)
+				? 0
+				: 3);
 	}
 	int status = 0;
 	IS(waitpid(pid, &status, 0), pid);

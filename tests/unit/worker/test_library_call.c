@@ -7,13 +7,15 @@
 #include "tests/unit/worker/inside.h"
 
 static const struct ckt_library library = {.name = "toy", .lib = CKT_LIB_CUDNN};
-static const struct ckt_proc proc = {.name = "toyMultiply", .flags = CKT_PROC_BATCHED | CKT_PROC_NUMBERED};
+static const struct ckt_proc proc = {
+	.name = "toyMultiply", .flags = CKT_PROC_BATCHED | CKT_PROC_NUMBERED};
 
 static struct ckt_wcall *call_new(uint32_t flags)
 {
 	struct ckt_wcall *call = ckt_wcall_new(&ckt_worker);
 	call->proc = &proc;
-	call->header = (struct ckt_call_header){.xid = 0x4000, .prog = CKT_CUDA_PROG, .vers = 1, .proc = 1, .flags = flags};
+	call->header = (struct ckt_call_header){
+		.xid = 0x4000, .prog = CKT_CUDA_PROG, .vers = 1, .proc = 1, .flags = flags};
 	MUST(ckt_wcall_prepare(call), 0);
 	return call;
 }
@@ -24,10 +26,13 @@ static void test_objects(void)
 	struct ckt_object *object, *found = NULL;
 	struct ckt_wcall *call = call_new(CKT_CALL_BATCHED);
 	MUST(ckt_stream_make(&ckt_worker, ID(STREAM, 50), 0, 0), CUDA_SUCCESS);
-	MUST(ckt_library_object_add(&ckt_worker, &library, 1, ID(LIB_OBJECT, 50), &real, NULL, &object), CUDA_SUCCESS);
+	MUST(ckt_library_object_add(
+		     &ckt_worker, &library, 1, ID(LIB_OBJECT, 50), &real, NULL, &object),
+		CUDA_SUCCESS);
 	IS(ckt_library_take(call, CKT_LIB_CUDNN, 1, ID(LIB_OBJECT, 50), &found), CUDA_SUCCESS);
 	YES(found == object);
-	IS(ckt_library_take(call, CKT_LIB_CUDNN, 2, ID(LIB_OBJECT, 50), &found), CUDA_ERROR_INVALID_HANDLE);
+	IS(ckt_library_take(call, CKT_LIB_CUDNN, 2, ID(LIB_OBJECT, 50), &found),
+		CUDA_ERROR_INVALID_HANDLE);
 	/* Its stream has work from now on; one that went cannot. */
 	object->library->stream = ID(STREAM, 50);
 	struct ckt_object *stream = ckt_objects_find(&ckt_worker.objects, ID(STREAM, 50));
@@ -35,7 +40,8 @@ static void test_objects(void)
 	IS(ckt_library_take(call, CKT_LIB_CUDNN, 1, ID(LIB_OBJECT, 50), &found), CUDA_SUCCESS);
 	YES(stream->stream.dirty);
 	ckt_object_destroy(&ckt_worker, stream);
-	IS(ckt_library_take(call, CKT_LIB_CUDNN, 1, ID(LIB_OBJECT, 50), &found), CUDA_ERROR_INVALID_HANDLE);
+	IS(ckt_library_take(call, CKT_LIB_CUDNN, 1, ID(LIB_OBJECT, 50), &found),
+		CUDA_ERROR_INVALID_HANDLE);
 	ckt_object_destroy(&ckt_worker, object);
 	ckt_wcall_free(call);
 }
@@ -67,7 +73,8 @@ static size_t reply(uint32_t *ret_words, size_t room)
 	for (int i = 0; i < 2000; i++) {
 		ckt_pending_poll(&ckt_worker);
 		size_t size = inside_sent(bytes, sizeof bytes), count = 0;
-		struct ckt_cursor c = {.p = bytes + CKT_MARK_SIZE + CKT_REPLY_HEADER_SIZE, .end = bytes + size};
+		struct ckt_cursor c = {
+			.p = bytes + CKT_MARK_SIZE + CKT_REPLY_HEADER_SIZE, .end = bytes + size};
 		while (size && c.p < c.end && count < room)
 			ret_words[count++] = ckt_get_u32(&c);
 		if (size)
@@ -84,7 +91,9 @@ static void test_values(void)
 	uint32_t words[64];
 	struct ckt_object *object;
 	struct ckt_library_values values;
-	MUST(ckt_library_object_add(&ckt_worker, &library, 1, ID(LIB_OBJECT, 51), &real, NULL, &object), CUDA_SUCCESS);
+	MUST(ckt_library_object_add(
+		     &ckt_worker, &library, 1, ID(LIB_OBJECT, 51), &real, NULL, &object),
+		CUDA_SUCCESS);
 	/* On the device: what the client gave, and nobody waits. */
 	struct ckt_wcall *call = call_new(CKT_CALL_BATCHED);
 	IS(ckt_library_values_begin(call, &values, 1, 48), CUDA_SUCCESS);
@@ -96,7 +105,9 @@ static void test_values(void)
 	/* To the host. */
 	call = call_new(0);
 	IS(ckt_library_values_begin(call, &values, 0, 48), CUDA_SUCCESS);
-	uint32_t *first = ckt_library_value(&values, 16, (const uint8_t *)"abcdefghijklmnop", 16, 0), *second = ckt_library_value(&values, 32, NULL, 16, 0);
+	uint32_t *first =
+			 ckt_library_value(&values, 16, (const uint8_t *)"abcdefghijklmnop", 16, 0),
+		 *second = ckt_library_value(&values, 32, NULL, 16, 0);
 	YES(first && !memcmp(first, "abcdefghijklmnop", 16) && second == first + 4 && !second[3]);
 	first[0] = 0x11223344;
 	IS(ckt_library_values_end(call, &values, object, 0, &once), CKT_WCALL_LATER);
@@ -126,4 +137,5 @@ static void test_lacks(void)
 	ckt_wcall_free(call);
 }
 
-UNIT_SUITE(library_call, {"objects", test_objects}, {"scalars", test_scalars}, {"values", test_values}, {"lacks", test_lacks})
+UNIT_SUITE(library_call, {"objects", test_objects}, {"scalars", test_scalars},
+	{"values", test_values}, {"lacks", test_lacks})

@@ -1,4 +1,7 @@
-/* server/worker/libs/library_long_call.c: what a library does beside the executor: in order, while the executor goes on, and once more where memory was missing. */
+/*
+ * server/worker/libs/library_long_call.c: what a library does beside the executor: in order, while
+ * the executor goes on, and once more where memory was missing.
+ */
 #include <semaphore.h>
 #include <stdlib.h>
 
@@ -15,7 +18,7 @@ static struct {
 	unsigned runs, done, order[8];
 	uint64_t owner;
 	pthread_t thread;
-	bool missing;			/* an allocation fails */
+	bool missing; /* an allocation fails */
 } seen;
 
 struct job {
@@ -34,7 +37,8 @@ static void run(struct ckt_beside *beside)
 	seen.thread = pthread_self();
 	seen.order[seen.runs++ % 8] = job->number;
 	if (seen.missing)
-		beside->failed = toy_library()->toy_alloc(TOY_LINKED, (uint64_t)1 << 50, &address) != CUDA_SUCCESS;
+		beside->failed = toy_library()->toy_alloc(
+					 TOY_LINKED, (uint64_t)1 << 50, &address) != CUDA_SUCCESS;
 }
 
 static int done(struct ckt_beside *beside)
@@ -49,7 +53,9 @@ static int done(struct ckt_beside *beside)
 static int submit(unsigned number, bool waits, uint64_t owner)
 {
 	struct job *job = calloc(1, sizeof *job);
-	*job = (struct job){.beside = {.run = run, .done = done, .owner = owner}, .number = number, .waits = waits};
+	*job = (struct job){.beside = {.run = run, .done = done, .owner = owner},
+		.number = number,
+		.waits = waits};
 	return ckt_beside(NULL, &job->beside);
 }
 
@@ -126,7 +132,8 @@ static void destroy(struct ckt_worker *worker, struct ckt_object *object)
 	ended++;
 }
 
-static const struct ckt_library library = {.name = "toy", .lib = CKT_LIB_CUDNN, .destroy = destroy, .ends_beside = true};
+static const struct ckt_library library = {
+	.name = "toy", .lib = CKT_LIB_CUDNN, .destroy = destroy, .ends_beside = true};
 
 static struct ckt_object *make_object(uint64_t id)
 {
@@ -134,17 +141,22 @@ static struct ckt_object *make_object(uint64_t id)
 	struct ckt_object *object = NULL;
 	int *data = malloc(sizeof *data);
 	*data = 5;
-	MUST(ckt_library_object_add(&ckt_worker, &library, 1, id, &real, data, &object), CUDA_SUCCESS);
+	MUST(ckt_library_object_add(&ckt_worker, &library, 1, id, &real, data, &object),
+		CUDA_SUCCESS);
 	return object;
 }
 
-/* Its library waits for the GPU; the executor does not.  What the library keeps is the context's then. */
+/*
+ * Its library waits for the GPU; the executor does not.  What the library keeps is the context's
+ * then.
+ */
 static void test_end(void)
 {
 	pthread_t executor;
 	begin(&executor);
 	struct ckt_block block;
-	uint64_t id = ID(LIB_OBJECT, 700), used = ckt_memory_used(&ckt_worker.devices[0].memory), before = ckt_inside_enter(id);
+	uint64_t id = ID(LIB_OBJECT, 700), used = ckt_memory_used(&ckt_worker.devices[0].memory),
+		 before = ckt_inside_enter(id);
 	MUST(toy_library()->toy_alloc(TOY_LINKED, 4 << 20, &taken[0]), CUDA_SUCCESS);
 	MUST(toy_library()->toy_alloc(TOY_LINKED, 2 << 20, &taken[1]), CUDA_SUCCESS);
 	ckt_inside_leave(before);
@@ -189,5 +201,5 @@ static void test_object_waits(void)
 	ckt_worker.executor = executor;
 }
 
-UNIT_SUITE(libs_beside, {"order", test_order}, {"at once", test_at_once}, {"missing memory", test_missing}, {"end", test_end},
-	   {"object waits", test_object_waits})
+UNIT_SUITE(libs_beside, {"order", test_order}, {"at once", test_at_once},
+	{"missing memory", test_missing}, {"end", test_end}, {"object waits", test_object_waits})

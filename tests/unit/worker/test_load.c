@@ -1,4 +1,7 @@
-/* server/worker/libs/load.c: a genuine library is opened when it is first used, of the client's major where that is there. */
+/*
+ * server/worker/libs/load.c: a genuine library is opened when it is first used, of the client's
+ * major where that is there.
+ */
 #include <stdlib.h>
 #include <string.h>
 
@@ -20,9 +23,14 @@ static uint32_t version(void)
 static void test_open(void)
 {
 	char message[1024] = "";
-	struct ckt_library library = {.name = "genuine", .lib = CKT_LIB_CUSPARSE, .soname = "libnogenuine.so", .functions = &list, .version = version};
+	struct ckt_library library = {.name = "genuine",
+		.lib = CKT_LIB_CUSPARSE,
+		.soname = "libnogenuine.so",
+		.functions = &list,
+		.version = version};
 	setenv("CRICKET_LIBRARY_PATH", TOY_DIR, 1);
-	IS(ckt_library_open(&ckt_worker, &library, 120000, message, sizeof message), CUDA_ERROR_SHARED_OBJECT_INIT_FAILED);
+	IS(ckt_library_open(&ckt_worker, &library, 120000, message, sizeof message),
+		CUDA_ERROR_SHARED_OBJECT_INIT_FAILED);
 	HAS(message, "the server has no libnogenuine.so.12:");
 	NO(ckt_library_loaded(CKT_LIB_CUSPARSE)->open);
 	/* The client's own major, which is not the highest. */
@@ -41,7 +49,8 @@ static void test_open(void)
 	library.lib = CKT_LIB_CURAND;
 	library.soname = "libothergenuine.so";
 	library.version_unit = 1000;
-	IS(ckt_library_open(&ckt_worker, &library, 10400, message, sizeof message), CUDA_ERROR_SHARED_OBJECT_INIT_FAILED);
+	IS(ckt_library_open(&ckt_worker, &library, 10400, message, sizeof message),
+		CUDA_ERROR_SHARED_OBJECT_INIT_FAILED);
 	HAS(message, "the server has no libothergenuine.so.10:");
 	NO(ckt_library_loaded(CKT_LIB_CURAND)->open);
 }

@@ -11,7 +11,8 @@
 
 static void test_other_model(void)
 {
-	char directory[] = "/tmp/ckt-image-XXXXXX", again[] = "/tmp/ckt-image-XXXXXX", message[CKT_MESSAGE_MAX];
+	char directory[] = "/tmp/ckt-image-XXXXXX", again[] = "/tmp/ckt-image-XXXXXX",
+	     message[CKT_MESSAGE_MAX];
 	make_directory(directory);
 	make_directory(again);
 	struct wire *w = session_new();
@@ -37,7 +38,9 @@ static void test_other_model(void)
 	CU_ASSERT_EQUAL(done(WIRE_CALL(w, module_unload, true, .id = MODULE(1))), CUDA_SUCCESS);
 	remove_directory(again);
 	CU_ASSERT_EQUAL(mkdir(again, 0700), 0);
-	CU_ASSERT_EQUAL_FATAL(wire_save2(w, again, (ckt_worker_save2_args){.deadline_ms = WIRE_GUARD_MS}).status, 0);
+	CU_ASSERT_EQUAL_FATAL(
+		wire_save2(w, again, (ckt_worker_save2_args){.deadline_ms = WIRE_GUARD_MS}).status,
+		0);
 	load(w, 1, newer);
 	remove_directory(directory);
 	CU_ASSERT_EQUAL(mkdir(directory, 0700), 0);
@@ -60,7 +63,9 @@ static void test_other_model(void)
 	remove_directory(again);
 }
 
-/* Too little memory is said before anything is made, and the next attempt, with enough, succeeds. */
+/*
+ * Too little memory is said before anything is made, and the next attempt, with enough, succeeds.
+ */
 static void test_too_little(void)
 {
 	char directory[] = "/tmp/ckt-image-XXXXXX", message[CKT_MESSAGE_MAX];
@@ -76,12 +81,17 @@ static void test_too_little(void)
 		unsigned has = 0, missing = 0;
 		const char *figures = strstr(message, "needs 64 MiB");
 		CU_ASSERT_PTR_NOT_NULL_FATAL(figures);
-		CU_ASSERT_EQUAL(sscanf(figures, "needs 64 MiB of GPU memory and Cricket Soft GPU has %u MiB free: %u MiB are missing", &has, &missing), 2);
+		CU_ASSERT_EQUAL(
+			sscanf(figures,
+				"needs 64 MiB of GPU memory and Cricket Soft GPU has %u MiB free: %u MiB are missing",
+				&has, &missing),
+			2);
 		CU_ASSERT_TRUE(has >= 30 && has <= 32);
 		CU_ASSERT_EQUAL(has + missing, 64);
 		w->devices = NULL;
 		int fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-		CU_ASSERT_EQUAL(wire_start(w, worker_path, driver_path, 32 * MIB, fd, message), -ENOMEM);
+		CU_ASSERT_EQUAL(
+			wire_start(w, worker_path, driver_path, 32 * MIB, fd, message), -ENOMEM);
 		CU_ASSERT_PTR_NOT_NULL(strstr(message, "--session-memory"));
 		CU_ASSERT_TRUE(wire_ended(w));
 		close(fd);
@@ -106,11 +116,13 @@ static void test_limit(void)
 	save_and_stop(w, directory);
 	for (unsigned limit = 32; limit; limit = limit == 32 ? 128 : 0) {
 		int fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-		CU_ASSERT_EQUAL_FATAL(wire_start(w, worker_path, driver_path, limit * MIB, fd, message), 0);
+		CU_ASSERT_EQUAL_FATAL(
+			wire_start(w, worker_path, driver_path, limit * MIB, fd, message), 0);
 		close(fd);
 		CU_ASSERT_EQUAL_FATAL(wire_hello(w, CKT_HELLO_RESUME, true), CKT_HELLO_OK);
 		struct wire_reply reply = WIRE_CALL(w, mem_alloc, true, .size = 64 * MIB);
-		CU_ASSERT_EQUAL(reply.result, limit == 32 ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS);
+		CU_ASSERT_EQUAL(
+			reply.result, limit == 32 ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS);
 		free(reply.data);
 		/* What it writes has no limit to bring back. */
 		remove_directory(directory);
@@ -123,4 +135,5 @@ static void test_limit(void)
 	remove_directory(directory);
 }
 
-UNIT_SUITE(load_check, {"other model", test_other_model}, {"too little", test_too_little}, {"limit", test_limit})
+UNIT_SUITE(load_check, {"other model", test_other_model}, {"too little", test_too_little},
+	{"limit", test_limit})

@@ -1,4 +1,7 @@
-/* checkpoint/load/load_contents.c: contents from files, from memory, verified by the GPU and by the CPU. */
+/*
+ * checkpoint/load/load_contents.c: contents from files, from memory, verified by the GPU and by the
+ * CPU.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -20,16 +23,26 @@ static void test_memory(void)
 	uint64_t a = alloc(w, 6 * MIB), b = alloc(w, 2 * MIB);
 	fill(w, a, 3, 6 * MIB);
 	/* Without files it is refused, and so is an increment. */
-	CU_ASSERT_EQUAL(wire_save2(w, NULL, (ckt_worker_save2_args){.deadline_ms = WIRE_GUARD_MS, .to_memory = true}).status, -EINVAL);
+	CU_ASSERT_EQUAL(
+		wire_save2(w, NULL,
+			(ckt_worker_save2_args){.deadline_ms = WIRE_GUARD_MS, .to_memory = true})
+			.status,
+		-EINVAL);
 	make_files(more);
 	w->memory_fds = more;
-	CU_ASSERT_EQUAL(wire_save2(w, NULL, (ckt_worker_save2_args){.deadline_ms = WIRE_GUARD_MS, .to_memory = true, .incremental = true}).status,
-			-EINVAL);
+	CU_ASSERT_EQUAL(wire_save2(w, NULL,
+				(ckt_worker_save2_args){.deadline_ms = WIRE_GUARD_MS,
+					.to_memory = true,
+					.incremental = true})
+				.status,
+		-EINVAL);
 	CU_ASSERT_EQUAL(state(w), CKT_STATE_RUNNING);
 	close_files(more);
 	make_files(fds);
 	w->memory_fds = fds;
-	ckt_worker_save2_res saved = wire_save2(w, NULL, (ckt_worker_save2_args){.deadline_ms = WIRE_GUARD_MS, .to_memory = true, .compress = true});
+	ckt_worker_save2_res saved = wire_save2(w, NULL,
+		(ckt_worker_save2_args){
+			.deadline_ms = WIRE_GUARD_MS, .to_memory = true, .compress = true});
 	CU_ASSERT_EQUAL_FATAL(saved.status, 0);
 	CU_ASSERT_TRUE(saved.bytes > 0 && saved.bytes < MIB);
 	/* It runs on, and what it does now is not in that image. */
@@ -39,7 +52,9 @@ static void test_memory(void)
 	w->memory_fds = more;
 	save_and_stop(w, NULL);
 	for (unsigned i = 0; i < CKT_IMAGE_MEMORY_FILES; i++)
-		CU_ASSERT_EQUAL(fcntl(more[i], F_ADD_SEALS, F_SEAL_SEAL | F_SEAL_WRITE | F_SEAL_GROW | F_SEAL_SHRINK), 0);
+		CU_ASSERT_EQUAL(fcntl(more[i], F_ADD_SEALS,
+					F_SEAL_SEAL | F_SEAL_WRITE | F_SEAL_GROW | F_SEAL_SHRINK),
+			0);
 	w->memory_fds = fds;
 	restore(w, NULL);
 	CU_ASSERT_EQUAL(get_u32(w, a), 3);
@@ -58,7 +73,11 @@ static void test_memory(void)
 			CU_ASSERT_TRUE(wire_ended(w));
 		}
 	}
-	CU_ASSERT_EQUAL(wire_save2(w, other, (ckt_worker_save2_args){.deadline_ms = WIRE_GUARD_MS, .keep_hashes = true}).status, 0);
+	CU_ASSERT_EQUAL(
+		wire_save2(w, other,
+			(ckt_worker_save2_args){.deadline_ms = WIRE_GUARD_MS, .keep_hashes = true})
+			.status,
+		0);
 	kill(w->pid, SIGKILL);
 	CU_ASSERT_TRUE(wire_ended(w));
 	/* Damaged, cut, and without a manifest. */

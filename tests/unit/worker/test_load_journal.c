@@ -12,10 +12,14 @@ static void moved_fault(struct wire *w, bool on)
 	strcpy(w->fault, on ? "fail:14" : "");
 }
 
-/* Variables that come to lie elsewhere: no harm where nobody knows where they lay, and refused where somebody does. */
+/*
+ * Variables that come to lie elsewhere: no harm where nobody knows where they lay, and refused
+ * where somebody does.
+ */
 static void test_moved(void)
 {
-	char first[] = "/tmp/ckt-image-XXXXXX", second[] = "/tmp/ckt-image-XXXXXX", message[CKT_MESSAGE_MAX];
+	char first[] = "/tmp/ckt-image-XXXXXX", second[] = "/tmp/ckt-image-XXXXXX",
+	     message[CKT_MESSAGE_MAX];
 	make_directory(first);
 	make_directory(second);
 	struct wire *w = session_new();
@@ -40,7 +44,10 @@ static void test_moved(void)
 		is[n] = get(w, block, 8);
 		CU_ASSERT_NOT_EQUAL(is[n], was[n]);
 	}
-	/* An increment on the image that it came from, and back to the old places: what points there is the new address now. */
+	/*
+	 * An increment on the image that it came from, and back to the old places: what points
+	 * there is the new address now.
+	 */
 	fill(w, block, 0, 8);
 	save_and_stop(w, second);
 	moved_fault(w, false);
@@ -53,7 +60,9 @@ static void test_moved(void)
 	session_end(w);
 	remove_directory(second);
 
-	/* Words of memory, at the beginning and at the very end of it, and one behind the variable. */
+	/*
+	 * Words of memory, at the beginning and at the very end of it, and one behind the variable.
+	 */
 	restore(w = calloc(1, sizeof *w), first);
 	for (unsigned i = 0; i < 3; i++) {
 		char words[32];
@@ -131,12 +140,16 @@ static void expect_journal(const char *directory, const struct step *steps, unsi
 		CU_ASSERT_EQUAL(entry->id, steps[i].id);
 		CU_ASSERT_EQUAL(entry->flags, steps[i].flags);
 		if (entry->kind != steps[i].kind || entry->id != steps[i].id)
-			fprintf(stderr, "step %u: kind %u id %llu flags %u\n", i, entry->kind, (unsigned long long)entry->id, entry->flags);
+			fprintf(stderr, "step %u: kind %u id %llu flags %u\n", i, entry->kind,
+				(unsigned long long)entry->id, entry->flags);
 	}
 	xdr_free((xdrproc_t)xdr_ckt_image, (char *)&image);
 }
 
-/* What moves addresses is done again in its order, dead modules included; what only repeats is one entry, and what was given back none. */
+/*
+ * What moves addresses is done again in its order, dead modules included; what only repeats is one
+ * entry, and what was given back none.
+ */
 static void test_journal(void)
 {
 	enum { LOAD = 1, UNLOAD = 2, LIMIT = 6, STREAMS = 7, EVENTS = 8, BEYOND = 8, POOL = 32 };
@@ -152,9 +165,15 @@ static void test_journal(void)
 		WIRE_BATCH(w, event_create, .id = EVENT(i), .flags = CU_EVENT_DISABLE_TIMING);
 	load(w, 1, common);
 	CU_ASSERT_EQUAL(done(WIRE_CALL(w, module_unload, true, .id = MODULE(0))), CUDA_SUCCESS);
-	CU_ASSERT_EQUAL(done(WIRE_CALL(w, cuCtxSetLimit, true, .limit = CU_LIMIT_STACK_SIZE, .value = 4096)), CUDA_SUCCESS);
-	CU_ASSERT_EQUAL(done(WIRE_CALL(w, cuCtxSetLimit, true, .limit = CU_LIMIT_STACK_SIZE, .value = 8192)), CUDA_SUCCESS);
-	CU_ASSERT_EQUAL(done(WIRE_CALL(w, cuCtxSetLimit, true, .limit = CU_LIMIT_MALLOC_HEAP_SIZE, .value = 16 * MIB)), CUDA_SUCCESS);
+	CU_ASSERT_EQUAL(done(WIRE_CALL(w, cuCtxSetLimit, true, .limit = CU_LIMIT_STACK_SIZE,
+				.value = 4096)),
+		CUDA_SUCCESS);
+	CU_ASSERT_EQUAL(done(WIRE_CALL(w, cuCtxSetLimit, true, .limit = CU_LIMIT_STACK_SIZE,
+				.value = 8192)),
+		CUDA_SUCCESS);
+	CU_ASSERT_EQUAL(done(WIRE_CALL(w, cuCtxSetLimit, true, .limit = CU_LIMIT_MALLOC_HEAP_SIZE,
+				.value = 16 * MIB)),
+		CUDA_SUCCESS);
 	/* Gone and made again: no more of them at once than before. */
 	for (unsigned i = POOL; i < POOL + BEYOND; i++)
 		WIRE_BATCH(w, stream_destroy, .id = STREAM(i));
@@ -165,14 +184,10 @@ static void test_journal(void)
 		WIRE_BATCH(w, event_create, .id = EVENT(i), .flags = CU_EVENT_DISABLE_TIMING);
 	load(w, 2, common);
 	launch(w, 2, ADD, &step, 4);
-	const struct step want[] = {{LOAD, MODULE(0), 0},
-				    {STREAMS, BEYOND, CU_STREAM_NON_BLOCKING},
-				    {EVENTS, 100, CU_EVENT_DISABLE_TIMING},
-				    {LOAD, MODULE(1), 0},
-				    {UNLOAD, MODULE(0), 0},
-				    {LIMIT, 8192, CU_LIMIT_STACK_SIZE},
-				    {LIMIT, 16 * MIB, CU_LIMIT_MALLOC_HEAP_SIZE},
-				    {LOAD, MODULE(2), 0}};
+	const struct step want[] = {{LOAD, MODULE(0), 0}, {STREAMS, BEYOND, CU_STREAM_NON_BLOCKING},
+		{EVENTS, 100, CU_EVENT_DISABLE_TIMING}, {LOAD, MODULE(1), 0},
+		{UNLOAD, MODULE(0), 0}, {LIMIT, 8192, CU_LIMIT_STACK_SIZE},
+		{LIMIT, 16 * MIB, CU_LIMIT_MALLOC_HEAP_SIZE}, {LOAD, MODULE(2), 0}};
 	enum { COUNT = sizeof want / sizeof *want };
 	for (int i = 0; i < 3; i++) {
 		save_and_stop(w, directory);
@@ -181,25 +196,36 @@ static void test_journal(void)
 		remove_directory(directory);
 		CU_ASSERT_EQUAL(mkdir(directory, 0700), 0);
 		CU_ASSERT_EQUAL(hidden(w, 2, block), 107);
-		struct wire_reply reply = WIRE_CALL(w, cuCtxGetLimit, false, .limit = CU_LIMIT_STACK_SIZE);
+		struct wire_reply reply =
+			WIRE_CALL(w, cuCtxGetLimit, false, .limit = CU_LIMIT_STACK_SIZE);
 		struct ckt_cuCtxGetLimit_res res = {0};
 		CU_ASSERT_EQUAL(reply.result, CUDA_SUCCESS);
 		CU_ASSERT_TRUE(ckt_cuCtxGetLimit_res_get(&reply.results, &res));
 		CU_ASSERT_EQUAL(res.pvalue, 8192);
 		free(reply.data);
-		CU_ASSERT_EQUAL(done(WIRE_CALL(w, stream_query, false, .stream = STREAM(100))), CUDA_SUCCESS);
-		CU_ASSERT_EQUAL(done(WIRE_CALL(w, stream_query, false, .stream = STREAM(POOL))), CUDA_ERROR_INVALID_HANDLE);
-		CU_ASSERT_EQUAL(done(WIRE_CALL(w, event_query, false, .event = EVENT(249))), CUDA_SUCCESS);
-		CU_ASSERT_EQUAL(done(WIRE_CALL(w, event_query, false, .event = EVENT(0))), CUDA_ERROR_INVALID_HANDLE);
+		CU_ASSERT_EQUAL(done(WIRE_CALL(w, stream_query, false, .stream = STREAM(100))),
+			CUDA_SUCCESS);
+		CU_ASSERT_EQUAL(done(WIRE_CALL(w, stream_query, false, .stream = STREAM(POOL))),
+			CUDA_ERROR_INVALID_HANDLE);
+		CU_ASSERT_EQUAL(
+			done(WIRE_CALL(w, event_query, false, .event = EVENT(249))), CUDA_SUCCESS);
+		CU_ASSERT_EQUAL(done(WIRE_CALL(w, event_query, false, .event = EVENT(0))),
+			CUDA_ERROR_INVALID_HANDLE);
 	}
 	/* What was at once before has its place still; one more is one more. */
 	make_streams(w, 150, 3);
-	CU_ASSERT_EQUAL_FATAL(wire_save2(w, directory, (ckt_worker_save2_args){.deadline_ms = WIRE_GUARD_MS}).status, 0);
+	CU_ASSERT_EQUAL_FATAL(
+		wire_save2(w, directory, (ckt_worker_save2_args){.deadline_ms = WIRE_GUARD_MS})
+			.status,
+		0);
 	expect_journal(directory, want, COUNT);
 	make_streams(w, 160, 1);
 	remove_directory(directory);
 	CU_ASSERT_EQUAL(mkdir(directory, 0700), 0);
-	CU_ASSERT_EQUAL_FATAL(wire_save2(w, directory, (ckt_worker_save2_args){.deadline_ms = WIRE_GUARD_MS}).status, 0);
+	CU_ASSERT_EQUAL_FATAL(
+		wire_save2(w, directory, (ckt_worker_save2_args){.deadline_ms = WIRE_GUARD_MS})
+			.status,
+		0);
 	ckt_image image;
 	read_image(directory, &image);
 	CU_ASSERT_EQUAL(image.journal.journal_len, COUNT + 1);

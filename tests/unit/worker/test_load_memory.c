@@ -1,6 +1,6 @@
 /*
- * checkpoint/load/load_memory.c: memory is at its addresses again: allocations, what the program mapped itself, memory mapped nowhere, and
- * zeros where the image has nothing.
+ * checkpoint/load/load_memory.c: memory is at its addresses again: allocations, what the program
+ * mapped itself, memory mapped nowhere, and zeros where the image has nothing.
  */
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -21,9 +21,12 @@ static uint64_t reserve(struct wire *w, uint64_t size)
 
 static void map(struct wire *w, uint64_t address, unsigned n)
 {
-	MUST(done(WIRE_CALL(w, mem_map, true, .address = address, .size = 2 * MIB, .physical = PHYSICAL(n))), CUDA_SUCCESS);
-	MUST(done(WIRE_CALL(w, mem_set_access, true, .address = address, .size = 2 * MIB, .access = CU_MEM_ACCESS_FLAGS_PROT_READWRITE)),
-	     CUDA_SUCCESS);
+	MUST(done(WIRE_CALL(w, mem_map, true, .address = address, .size = 2 * MIB,
+		     .physical = PHYSICAL(n))),
+		CUDA_SUCCESS);
+	MUST(done(WIRE_CALL(w, mem_set_access, true, .address = address, .size = 2 * MIB,
+		     .access = CU_MEM_ACCESS_FLAGS_PROT_READWRITE)),
+		CUDA_SUCCESS);
 }
 
 static void unmap(struct wire *w, uint64_t address)
@@ -40,9 +43,11 @@ static void test_mapped(void)
 	struct wire *w = session_new();
 	uint64_t at = reserve(w, 6 * MIB);
 	for (unsigned n = 0; n < 2; n++) {
-		MUST(done(n ? WIRE_CALL(w, physical_create_compressible, true, .id = PHYSICAL(n), .size = 2 * MIB, .compression = 1)
-			    : WIRE_CALL(w, physical_create, true, .id = PHYSICAL(n), .size = 2 * MIB)),
-		     CUDA_SUCCESS);
+		MUST(done(n ? WIRE_CALL(w, physical_create_compressible, true, .id = PHYSICAL(n),
+				      .size = 2 * MIB, .compression = 1)
+			    : WIRE_CALL(w, physical_create, true, .id = PHYSICAL(n),
+				      .size = 2 * MIB)),
+			CUDA_SUCCESS);
 		map(w, at + 4 * n * MIB, n);
 		fill(w, at + 4 * n * MIB, 5 + n, 2 * MIB);
 	}
@@ -53,15 +58,20 @@ static void test_mapped(void)
 		read_image(directory, &image);
 		MUST(image.compressibles.compressibles_len, 1);
 		IS(image.compressibles.compressibles_val[0].physical, PHYSICAL(1));
-		IS(image.compressibles.compressibles_val[0].compression, CU_MEM_ALLOCATION_COMP_GENERIC);
+		IS(image.compressibles.compressibles_val[0].compression,
+			CU_MEM_ALLOCATION_COMP_GENERIC);
 		xdr_free((xdrproc_t)xdr_ckt_image, (char *)&image);
 		restore(w, directory);
 		remove_directory(directory);
 		MUST(mkdir(directory, 0700), 0);
 		IS(get_u32(w, at), 5);
 		IS(get_u32(w, at + 2 * MIB - 4), 5);
-		/* Where nothing was mapped, nothing is; and the reservation is whole: another cannot have its addresses. */
-		IS(done(WIRE_CALL(w, memcpy_dtoh, true, .src = at + 4 * MIB, .size = 4)), CUDA_ERROR_INVALID_VALUE);
+		/*
+		 * Where nothing was mapped, nothing is; and the reservation is whole: another
+		 * cannot have its addresses.
+		 */
+		IS(done(WIRE_CALL(w, memcpy_dtoh, true, .src = at + 4 * MIB, .size = 4)),
+			CUDA_ERROR_INVALID_VALUE);
 		uint64_t other = reserve(w, 2 * MIB);
 		YES(other >= at + 6 * MIB || other + 2 * MIB <= at);
 		WIRE_BATCH(w, address_free, .address = other, .size = 2 * MIB);

@@ -7,14 +7,14 @@
 
 #define POOL_ID ckt_handle_make(CKT_KIND_POOL, 1, 2000)
 
-#define ANSWER(w, name, field, ...)                                                                                                        \
-	({                                                                                                                                 \
-		struct wire_reply reply_ = WIRE_CALL(w, name, false, __VA_ARGS__);                                                         \
-		struct ckt_##name##_res res_ = {0};                                                                                        \
-		CU_ASSERT_EQUAL(reply_.result, CUDA_SUCCESS);                                                                              \
-		CU_ASSERT_TRUE(ckt_##name##_res_get(&reply_.results, &res_));                                                              \
-		free(reply_.data);                                                                                                         \
-		res_.field;                                                                                                                \
+#define ANSWER(w, name, field, ...)                                                \
+	({                                                                         \
+		struct wire_reply reply_ = WIRE_CALL(w, name, false, __VA_ARGS__); \
+		struct ckt_##name##_res res_ = {0};                                \
+		CU_ASSERT_EQUAL(reply_.result, CUDA_SUCCESS);                      \
+		CU_ASSERT_TRUE(ckt_##name##_res_get(&reply_.results, &res_));      \
+		free(reply_.data);                                                 \
+		res_.field;                                                        \
 	})
 
 static void wait_executed(struct wire *w)
@@ -34,23 +34,34 @@ static void test_settings(void)
 	make_directory(directory);
 	struct wire *w = session_new();
 	load(w, 0, common);
-	CU_ASSERT_EQUAL(done(WIRE_CALL(w, cuCtxSetLimit, true, .limit = CU_LIMIT_PRINTF_FIFO_SIZE, .value = 2 * MIB)), CUDA_SUCCESS);
-	CU_ASSERT_EQUAL(done(WIRE_CALL(w, cuCtxSetCacheConfig, true, .config = CU_FUNC_CACHE_PREFER_L1)), CUDA_SUCCESS);
+	CU_ASSERT_EQUAL(done(WIRE_CALL(w, cuCtxSetLimit, true, .limit = CU_LIMIT_PRINTF_FIFO_SIZE,
+				.value = 2 * MIB)),
+		CUDA_SUCCESS);
+	CU_ASSERT_EQUAL(
+		done(WIRE_CALL(w, cuCtxSetCacheConfig, true, .config = CU_FUNC_CACHE_PREFER_L1)),
+		CUDA_SUCCESS);
 	CU_ASSERT_EQUAL(done(WIRE_CALL(w, function_set_attribute, true, .function = FUNCTION(ADD),
-				       .attribute = CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT, .value = 50)),
-			CUDA_SUCCESS);
-	WIRE_BATCH(w, function_set_cache_config, .function = FUNCTION(ADD), .config = CU_FUNC_CACHE_PREFER_SHARED);
-	WIRE_BATCH(w, stream_create, .id = STREAM(0), .flags = CU_STREAM_NON_BLOCKING, .priority = -1);
+				.attribute = CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT,
+				.value = 50)),
+		CUDA_SUCCESS);
+	WIRE_BATCH(w, function_set_cache_config, .function = FUNCTION(ADD),
+		.config = CU_FUNC_CACHE_PREFER_SHARED);
+	WIRE_BATCH(
+		w, stream_create, .id = STREAM(0), .flags = CU_STREAM_NON_BLOCKING, .priority = -1);
 	WIRE_BATCH(w, pool_create, .id = POOL_ID, .device = 0, .max_bytes = 64 * MIB);
-	WIRE_BATCH(w, pool_set_attribute, .pool = POOL_ID, .attribute = CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, .value = 5 * MIB);
-	WIRE_BATCH(w, pool_set_attribute, .pool = POOL_ID, .attribute = CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC, .value = 0);
-	struct wire_reply reply = WIRE_CALL(w, mem_alloc_async, true, .size = 3 * MIB, .stream = STREAM(0), .pool = POOL_ID);
+	WIRE_BATCH(w, pool_set_attribute, .pool = POOL_ID,
+		.attribute = CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, .value = 5 * MIB);
+	WIRE_BATCH(w, pool_set_attribute, .pool = POOL_ID,
+		.attribute = CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC, .value = 0);
+	struct wire_reply reply = WIRE_CALL(
+		w, mem_alloc_async, true, .size = 3 * MIB, .stream = STREAM(0), .pool = POOL_ID);
 	struct ckt_mem_alloc_async_res block = {0};
 	CU_ASSERT_EQUAL_FATAL(reply.result, CUDA_SUCCESS);
 	CU_ASSERT_TRUE(ckt_mem_alloc_async_res_get(&reply.results, &block));
 	free(reply.data);
 	CU_ASSERT_EQUAL(done(WIRE_CALL(w, ctx_synchronize, false)), CUDA_SUCCESS);
-	uint64_t used = ANSWER(w, pool_get_attribute, value, .pool = POOL_ID, .attribute = CU_MEMPOOL_ATTR_USED_MEM_HIGH);
+	uint64_t used = ANSWER(w, pool_get_attribute, value, .pool = POOL_ID,
+		.attribute = CU_MEMPOOL_ATTR_USED_MEM_HIGH);
 	CU_ASSERT_TRUE(used >= 3 * MIB);
 	WIRE_BATCH(w, memset, .dst = 16, .element_size = 4, .value = 1, .width = 1, .height = 1);
 	for (int i = 0; i < 2; i++) {
@@ -59,39 +70,52 @@ static void test_settings(void)
 		ckt_image image;
 		read_image(directory, &image);
 		CU_ASSERT_EQUAL(image.deferred, i ? 0 : CUDA_ERROR_INVALID_VALUE);
-		CU_ASSERT_EQUAL(image.contexts.contexts_val[0].cache_config, CU_FUNC_CACHE_PREFER_L1);
+		CU_ASSERT_EQUAL(
+			image.contexts.contexts_val[0].cache_config, CU_FUNC_CACHE_PREFER_L1);
 		CU_ASSERT_EQUAL(image.streams.streams_val[0].priority, -1);
-		CU_ASSERT_EQUAL(image.functions.functions_val[ADD].cache_config, CU_FUNC_CACHE_PREFER_SHARED);
+		CU_ASSERT_EQUAL(image.functions.functions_val[ADD].cache_config,
+			CU_FUNC_CACHE_PREFER_SHARED);
 		xdr_free((xdrproc_t)xdr_ckt_image, (char *)&image);
 		w->deferred = 0;
 		restore(w, directory);
 		remove_directory(directory);
 		CU_ASSERT_EQUAL(mkdir(directory, 0700), 0);
-		CU_ASSERT_EQUAL(ANSWER(w, cuCtxGetLimit, pvalue, .limit = CU_LIMIT_PRINTF_FIFO_SIZE), 2 * MIB);
+		CU_ASSERT_EQUAL(
+			ANSWER(w, cuCtxGetLimit, pvalue, .limit = CU_LIMIT_PRINTF_FIFO_SIZE),
+			2 * MIB);
 		/* Heard of once, with the first answer. */
 		CU_ASSERT_EQUAL(w->deferred, i ? 0 : CUDA_ERROR_INVALID_VALUE);
 		w->deferred = 0;
-		CU_ASSERT_EQUAL(ANSWER(w, function_get_attribute, value, .function = FUNCTION(ADD),
-				       .attribute = CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT),
-				50);
-		CU_ASSERT_EQUAL(ANSWER(w, pool_get_attribute, value, .pool = POOL_ID, .attribute = CU_MEMPOOL_ATTR_RELEASE_THRESHOLD),
-				5 * MIB);
 		CU_ASSERT_EQUAL(
-			ANSWER(w, pool_get_attribute, value, .pool = POOL_ID, .attribute = CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC), 0);
+			ANSWER(w, function_get_attribute, value, .function = FUNCTION(ADD),
+				.attribute = CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT),
+			50);
+		CU_ASSERT_EQUAL(ANSWER(w, pool_get_attribute, value, .pool = POOL_ID,
+					.attribute = CU_MEMPOOL_ATTR_RELEASE_THRESHOLD),
+			5 * MIB);
+		CU_ASSERT_EQUAL(ANSWER(w, pool_get_attribute, value, .pool = POOL_ID,
+					.attribute = CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC),
+			0);
 		CU_ASSERT_EQUAL(
-			ANSWER(w, pool_get_attribute, value, .pool = POOL_ID, .attribute = CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES),
+			ANSWER(w, pool_get_attribute, value, .pool = POOL_ID,
+				.attribute = CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES),
 			1);
-		CU_ASSERT_EQUAL(ANSWER(w, pool_get_attribute, value, .pool = POOL_ID, .attribute = CU_MEMPOOL_ATTR_USED_MEM_HIGH), used);
-		CU_ASSERT_TRUE(ANSWER(w, pool_get_attribute, value, .pool = POOL_ID, .attribute = CU_MEMPOOL_ATTR_USED_MEM_CURRENT) >=
-			       3 * MIB);
+		CU_ASSERT_EQUAL(ANSWER(w, pool_get_attribute, value, .pool = POOL_ID,
+					.attribute = CU_MEMPOOL_ATTR_USED_MEM_HIGH),
+			used);
+		CU_ASSERT_TRUE(ANSWER(w, pool_get_attribute, value, .pool = POOL_ID,
+				       .attribute = CU_MEMPOOL_ATTR_USED_MEM_CURRENT) >= 3 * MIB);
 		CU_ASSERT_EQUAL(w->deferred, 0);
 		/* The limit of the pool still holds. */
-		CU_ASSERT_EQUAL(done(WIRE_CALL(w, mem_alloc_async, true, .size = 63 * MIB, .stream = STREAM(0), .pool = POOL_ID)),
-				CUDA_ERROR_OUT_OF_MEMORY);
+		CU_ASSERT_EQUAL(done(WIRE_CALL(w, mem_alloc_async, true, .size = 63 * MIB,
+					.stream = STREAM(0), .pool = POOL_ID)),
+			CUDA_ERROR_OUT_OF_MEMORY);
 	}
 	WIRE_BATCH(w, mem_free_async, .address = block.address, .stream = STREAM(0));
 	CU_ASSERT_EQUAL(done(WIRE_CALL(w, ctx_synchronize, false)), CUDA_SUCCESS);
-	CU_ASSERT_EQUAL(ANSWER(w, pool_get_attribute, value, .pool = POOL_ID, .attribute = CU_MEMPOOL_ATTR_USED_MEM_CURRENT), 0);
+	CU_ASSERT_EQUAL(ANSWER(w, pool_get_attribute, value, .pool = POOL_ID,
+				.attribute = CU_MEMPOOL_ATTR_USED_MEM_CURRENT),
+		0);
 	session_end(w);
 	remove_directory(directory);
 }
@@ -106,7 +130,10 @@ static bool told(struct wire *w, unsigned before)
 	return w->notified_count > before;
 }
 
-/* Registrations with the driver: a restored session's new one knows them, and what it tells is newer than all that was told before. */
+/*
+ * Registrations with the driver: a restored session's new one knows them, and what it tells is
+ * newer than all that was told before.
+ */
 static void test_notifications(void)
 {
 	char directory[] = "/tmp/ckt-image-XXXXXX";
@@ -115,7 +142,8 @@ static void test_notifications(void)
 	w->devices = "12.0:1G:128M";
 	CU_ASSERT_EQUAL_FATAL(wire_start(w, worker_path, driver_path, 0, -1, NULL), 0);
 	CU_ASSERT_EQUAL_FATAL(wire_hello(w, CKT_HELLO_NEW, true), CKT_HELLO_OK);
-	CU_ASSERT_EQUAL(done(WIRE_CALL(w, device_notify, true, .device = 0, .number = 7)), CUDA_SUCCESS);
+	CU_ASSERT_EQUAL(
+		done(WIRE_CALL(w, device_notify, true, .device = 0, .number = 7)), CUDA_SUCCESS);
 	alloc(w, 160 * MIB);
 	CU_ASSERT_TRUE(told(w, 0));
 	CU_ASSERT_EQUAL(w->notified.number, 7);

@@ -1,4 +1,7 @@
-/* Looking ahead: host functions end whose host_func_done lies in the input, but for those behind commands of their own thread. */
+/*
+ * Looking ahead: host functions end whose host_func_done lies in the input, but for those behind
+ * commands of their own thread.
+ */
 #include "server/worker/session/lookahead.h"
 
 #include <poll.h>
@@ -18,7 +21,13 @@ static int peer;
 static void add(uint32_t prog, uint32_t proc, uint64_t seq, uint32_t thread, uint64_t argument)
 {
 	uint8_t *p = ckt_put_u32(bytes + size, 0x80000000u | (CKT_CALL_HEADER_SIZE + 8));
-	p = ckt_call_header_put(p, &(struct ckt_call_header){.prog = prog, .vers = 1, .proc = proc, .seq = seq, .thread = thread, .flags = CKT_CALL_BATCHED});
+	p = ckt_call_header_put(p,
+		&(struct ckt_call_header){.prog = prog,
+			.vers = 1,
+			.proc = proc,
+			.seq = seq,
+			.thread = thread,
+			.flags = CKT_CALL_BATCHED});
 	p = ckt_put_u64(p, argument);
 	size = (size_t)(p - bytes);
 }
@@ -37,7 +46,8 @@ static uint64_t begin(uint64_t stream)
 		/* Sends it, too. */
 		ckt_lookahead_look(&ckt_worker);
 		if (inside_sent(told, sizeof told) >= CKT_MARK_SIZE + CKT_CALL_HEADER_SIZE + 28) {
-			struct ckt_cursor c = {.p = told + CKT_MARK_SIZE + CKT_CALL_HEADER_SIZE, .end = told + sizeof told};
+			struct ckt_cursor c = {.p = told + CKT_MARK_SIZE + CKT_CALL_HEADER_SIZE,
+				.end = told + sizeof told};
 			return ckt_get_u64(&c);
 		}
 		poll(NULL, 0, 1);
@@ -45,7 +55,10 @@ static uint64_t begin(uint64_t stream)
 	return 0;
 }
 
-/* A connection with those records and no executor; whether the host function has ended after a look. */
+/*
+ * A connection with those records and no executor; whether the host function has ended after a
+ * look.
+ */
 static bool ends(void)
 {
 	int pair[2];
@@ -97,7 +110,10 @@ static void test_behind(void)
 {
 	uint64_t now = 100, before = atomic_exchange(&ckt_worker.replies.executed, now);
 	uint64_t instance = begin(ID(STREAM, 70));
-	/* What the function wrote is on its way; in the second case the executor may be inside of it. */
+	/*
+	 * What the function wrote is on its way; in the second case the executor may be inside of
+	 * it.
+	 */
 	add(CKT_CUDA_PROG, CKT_PROC_CTX_SYNCHRONIZE, now + 1, 2, 0);
 	done(now + 2, 2, instance);
 	NO(ends());
@@ -118,7 +134,8 @@ static void test_behind(void)
 	IS(ASK(host_func_done, .instance = instance), CUDA_SUCCESS);
 	NO(ckt_hostcalls_waiting(&ckt_worker));
 	for (unsigned i = 0; i < 2; i++)
-		ckt_object_destroy(&ckt_worker, ckt_objects_find(&ckt_worker.objects, ID(STREAM, 70 + i)));
+		ckt_object_destroy(
+			&ckt_worker, ckt_objects_find(&ckt_worker.objects, ID(STREAM, 70 + i)));
 	atomic_store(&ckt_worker.replies.executed, before);
 }
 
@@ -136,7 +153,8 @@ static void copy(uint64_t stream, uint32_t xid, uint64_t from)
 {
 	CUstream real;
 	struct ckt_wcall *call = ckt_wcall_new(&ckt_worker);
-	call->header = (struct ckt_call_header){.xid = xid, .prog = CKT_CUDA_PROG, .vers = 1, .proc = CKT_PROC_MEMCPY_DTOH};
+	call->header = (struct ckt_call_header){
+		.xid = xid, .prog = CKT_CUDA_PROG, .vers = 1, .proc = CKT_PROC_MEMCPY_DTOH};
 	MUST(ckt_object_stream(&ckt_worker, stream, &real), CUDA_SUCCESS);
 	struct ckt_staging_piece *piece = ckt_worker_take_piece(&ckt_worker, 4);
 	CUresult begun = ckt_driver.cuMemcpyDtoHAsync_v2(piece->data, from, 4, real);
@@ -144,7 +162,10 @@ static void copy(uint64_t stream, uint32_t xid, uint64_t from)
 	IS(ckt_driver.cuStreamSynchronize(real), CUDA_SUCCESS);
 }
 
-/* Puts the function on the stream, looks when its turn has come, ends it; the numbers of the records that were sent, in order, 0 for its call. */
+/*
+ * Puts the function on the stream, looks when its turn has come, ends it; the numbers of the
+ * records that were sent, in order, 0 for its call.
+ */
 static unsigned tell(uint64_t stream, uint32_t *ret_xids)
 {
 	uint8_t sent[1024];
@@ -161,7 +182,8 @@ static unsigned tell(uint64_t stream, uint32_t *ret_xids)
 	ckt_driver.cuEventQuery = event_query;
 	struct ckt_cursor c = {.p = sent, .end = sent + inside_sent(sent, sizeof sent)};
 	while (c.p < c.end) {
-		const uint8_t *end = c.p + CKT_MARK_SIZE + (ckt_get_u32(&(struct ckt_cursor){.p = c.p, .end = c.end}) & 0x7fffffff);
+		const uint8_t *end = c.p + CKT_MARK_SIZE +
+			(ckt_get_u32(&(struct ckt_cursor){.p = c.p, .end = c.end}) & 0x7fffffff);
 		struct ckt_cursor record = {.p = c.p + CKT_MARK_SIZE, .end = end};
 		uint32_t xid = ckt_get_u32(&record), is_reply = ckt_get_u32(&record);
 		if (!is_reply) {
@@ -176,7 +198,10 @@ static unsigned tell(uint64_t stream, uint32_t *ret_xids)
 	return count;
 }
 
-/* What a function may look at goes before its call; the driver is asked for other streams alone, because a call of the executor's may hold its locks. */
+/*
+ * What a function may look at goes before its call; the driver is asked for other streams alone,
+ * because a call of the executor's may hold its locks.
+ */
 static void test_data(void)
 {
 	uint64_t memory = inside_memory(4, 5), one = ID(STREAM, 72), two = ID(STREAM, 73);
@@ -218,4 +243,5 @@ static void test_beats(void)
 	YES(ckt_worker.lookahead.asleep);
 }
 
-UNIT_SUITE(worker/lookahead, {"ahead", test_ahead}, {"behind", test_behind}, {"data", test_data}, {"beats", test_beats})
+UNIT_SUITE(worker / lookahead, {"ahead", test_ahead}, {"behind", test_behind}, {"data", test_data},
+	{"beats", test_beats})

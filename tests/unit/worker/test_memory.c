@@ -1,4 +1,7 @@
-/* The allocator of device memory against a model: no overlap, alignment, limits, determinism, restore. */
+/*
+ * The allocator of device memory against a model: no overlap, alignment, limits, determinism,
+ * restore.
+ */
 #include <CUnit/Basic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +19,8 @@ static struct {
 	uint64_t mapped, physical;
 } driver;
 
-static CUresult fake_map(void *opaque, unsigned device, uint64_t address, uint64_t size, uint64_t *ret_piece)
+static CUresult fake_map(
+	void *opaque, unsigned device, uint64_t address, uint64_t size, uint64_t *ret_piece)
 {
 	if (driver.mapped + size > driver.physical)
 		return CUDA_ERROR_OUT_OF_MEMORY;
@@ -32,10 +36,12 @@ static CUresult fake_map(void *opaque, unsigned device, uint64_t address, uint64
 	return CUDA_SUCCESS;
 }
 
-static void fake_unmap(void *opaque, unsigned device, uint64_t address, uint64_t size, uint64_t piece)
+static void fake_unmap(
+	void *opaque, unsigned device, uint64_t address, uint64_t size, uint64_t piece)
 {
 	for (unsigned i = 0; i < driver.count; i++)
-		if (driver.start[i] == address && driver.size[i] == size && piece == (address ^ 0x77)) {
+		if (driver.start[i] == address && driver.size[i] == size &&
+			piece == (address ^ 0x77)) {
 			driver.start[i] = driver.start[--driver.count];
 			driver.size[i] = driver.size[driver.count];
 			driver.mapped -= size;
@@ -49,7 +55,8 @@ static bool mapped(uint64_t address, uint64_t size)
 	while (size) {
 		uint64_t step = 0;
 		for (unsigned i = 0; i < driver.count; i++)
-			if (address >= driver.start[i] && address < driver.start[i] + driver.size[i])
+			if (address >= driver.start[i] &&
+				address < driver.start[i] + driver.size[i])
 				step = driver.start[i] + driver.size[i] - address;
 		if (!step)
 			return false;
@@ -120,12 +127,15 @@ static uint64_t run_random(struct ckt_memory *memory, unsigned seed, bool check)
 		if (check && step % 16 == 0) {
 			unsigned overlaps = 0;
 			for (unsigned k = 0; k < BLOCKS; k++)
-				overlaps += live[k].address && address < live[k].address + live[k].size && live[k].address < address + size;
+				overlaps += live[k].address &&
+					address < live[k].address + live[k].size &&
+					live[k].address < address + size;
 			CU_ASSERT_EQUAL(overlaps, 0);
 			CU_ASSERT_EQUAL(address % CKT_MEMORY_ALIGNMENT, 0);
 			CU_ASSERT_TRUE(address >= BASE && address + size <= BASE + SIZE);
 			CU_ASSERT_TRUE(mapped(address, size));
-			CU_ASSERT_TRUE(ckt_memory_holds(memory, address + size / 2, size - size / 2));
+			CU_ASSERT_TRUE(
+				ckt_memory_holds(memory, address + size / 2, size - size / 2));
 			CU_ASSERT_FALSE(ckt_memory_holds(memory, address, size + 1));
 			CU_ASSERT_TRUE(ckt_memory_used(memory) >= asked);
 			CU_ASSERT_TRUE(memory->cached <= CKT_MEMORY_CACHE_MAX);
@@ -177,7 +187,8 @@ static void test_limit(void)
 	struct ckt_memory memory;
 	uint64_t address, total = 0;
 	make(&memory, (uint64_t)1 << 30, (uint64_t)1 << 40);
-	CU_ASSERT_EQUAL(ckt_memory_free_bytes(&memory, (uint64_t)1 << 40), ((uint64_t)1 << 30) - CKT_MEMORY_RESERVED);
+	CU_ASSERT_EQUAL(ckt_memory_free_bytes(&memory, (uint64_t)1 << 40),
+		((uint64_t)1 << 30) - CKT_MEMORY_RESERVED);
 	while (ckt_memory_alloc(&memory, 128 << 20, 1, &address) == CUDA_SUCCESS)
 		total += 128 << 20;
 	CU_ASSERT_EQUAL(total, (uint64_t)896 << 20);
@@ -185,8 +196,10 @@ static void test_limit(void)
 		total += CKT_MEMORY_ALIGNMENT;
 	CU_ASSERT_EQUAL(total, ((uint64_t)1 << 30) - CKT_MEMORY_RESERVED);
 	CU_ASSERT_EQUAL(ckt_memory_free_bytes(&memory, (uint64_t)1 << 40), 0);
-	CU_ASSERT_EQUAL(ckt_memory_alloc(&memory, UINT64_MAX, 1, &address), CUDA_ERROR_OUT_OF_MEMORY);
-	CU_ASSERT_EQUAL(ckt_memory_alloc(&memory, UINT64_MAX - 100, 1, &address), CUDA_ERROR_OUT_OF_MEMORY);
+	CU_ASSERT_EQUAL(
+		ckt_memory_alloc(&memory, UINT64_MAX, 1, &address), CUDA_ERROR_OUT_OF_MEMORY);
+	CU_ASSERT_EQUAL(
+		ckt_memory_alloc(&memory, UINT64_MAX - 100, 1, &address), CUDA_ERROR_OUT_OF_MEMORY);
 	CU_ASSERT_EQUAL(ckt_memory_alloc(&memory, 0, 1, &address), CUDA_ERROR_INVALID_VALUE);
 	ckt_memory_fini(&memory);
 }
@@ -237,18 +250,30 @@ static void test_adopt(void)
 	driver.physical = (uint64_t)1 << 40;
 	for (size_t i = 0; i < copy.extent_count; i++)
 		if (copy.extents[i].use != CKT_EXTENT_CACHED)
-			CU_ASSERT_EQUAL(ckt_memory_adopt_extent(&second, copy.extents[i].address, copy.extents[i].size, copy.extents[i].use), CUDA_SUCCESS);
+			CU_ASSERT_EQUAL(ckt_memory_adopt_extent(&second, copy.extents[i].address,
+						copy.extents[i].size, copy.extents[i].use),
+				CUDA_SUCCESS);
 	for (size_t i = 0; i < copy.block_count; i++)
-		CU_ASSERT_EQUAL(ckt_memory_adopt_block(&second, copy.blocks[i].address, copy.blocks[i].size, copy.blocks[i].owner), CUDA_SUCCESS);
+		CU_ASSERT_EQUAL(ckt_memory_adopt_block(&second, copy.blocks[i].address,
+					copy.blocks[i].size, copy.blocks[i].owner),
+			CUDA_SUCCESS);
 	CU_ASSERT_EQUAL(second.used, first.used);
 	/* Nonsense is refused. */
-	CU_ASSERT_NOT_EQUAL(ckt_memory_adopt_block(&second, copy.blocks[0].address, copy.blocks[0].size, 1), CUDA_SUCCESS);
-	CU_ASSERT_NOT_EQUAL(ckt_memory_adopt_extent(&second, copy.extents[0].address, CKT_MEMORY_EXTENT, CKT_EXTENT_SMALL), CUDA_SUCCESS);
-	CU_ASSERT_NOT_EQUAL(ckt_memory_adopt_extent(&second, BASE + SIZE, CKT_MEMORY_EXTENT, CKT_EXTENT_BIG), CUDA_SUCCESS);
-	CU_ASSERT_NOT_EQUAL(ckt_memory_adopt_block(&second, BASE + SIZE - 512, 512, 1), CUDA_SUCCESS);
+	CU_ASSERT_NOT_EQUAL(
+		ckt_memory_adopt_block(&second, copy.blocks[0].address, copy.blocks[0].size, 1),
+		CUDA_SUCCESS);
+	CU_ASSERT_NOT_EQUAL(ckt_memory_adopt_extent(&second, copy.extents[0].address,
+				    CKT_MEMORY_EXTENT, CKT_EXTENT_SMALL),
+		CUDA_SUCCESS);
+	CU_ASSERT_NOT_EQUAL(
+		ckt_memory_adopt_extent(&second, BASE + SIZE, CKT_MEMORY_EXTENT, CKT_EXTENT_BIG),
+		CUDA_SUCCESS);
+	CU_ASSERT_NOT_EQUAL(
+		ckt_memory_adopt_block(&second, BASE + SIZE - 512, 512, 1), CUDA_SUCCESS);
 	srand(6);
 	for (unsigned i = 0; i < 200; i++)
-		CU_ASSERT_EQUAL(ckt_memory_alloc(&second, random_size(), i, &from_second[i]), CUDA_SUCCESS);
+		CU_ASSERT_EQUAL(
+			ckt_memory_alloc(&second, random_size(), i, &from_second[i]), CUDA_SUCCESS);
 	ckt_memory_fini(&second);
 	CU_ASSERT_EQUAL(driver.bad, 0);
 	driver.bad = 0;
@@ -273,8 +298,10 @@ static void test_hide(void)
 	CU_ASSERT_TRUE(small >= BASE + SIZE / 4 * 3);
 	ckt_memory_show(&memory);
 	ckt_memory_show(&memory);
-	CU_ASSERT_EQUAL(ckt_memory_adopt_extent(&memory, BASE, 2 << 20, CKT_EXTENT_SMALL), CUDA_SUCCESS);
-	CU_ASSERT_EQUAL(ckt_memory_adopt_extent(&memory, BASE + (2 << 20), 4 << 20, CKT_EXTENT_BIG), CUDA_SUCCESS);
+	CU_ASSERT_EQUAL(
+		ckt_memory_adopt_extent(&memory, BASE, 2 << 20, CKT_EXTENT_SMALL), CUDA_SUCCESS);
+	CU_ASSERT_EQUAL(ckt_memory_adopt_extent(&memory, BASE + (2 << 20), 4 << 20, CKT_EXTENT_BIG),
+		CUDA_SUCCESS);
 	/* With something there nothing is hidden, and nothing breaks. */
 	ckt_memory_hide(&memory);
 	CU_ASSERT_EQUAL(ckt_memory_alloc(&memory, 4 << 20, 1, &address), CUDA_SUCCESS);

@@ -26,7 +26,8 @@ static void begin(struct fat *fat)
 	fat->size = 16;
 }
 
-static void entry(struct fat *fat, unsigned kind, unsigned capability, const void *data, size_t size)
+static void entry(
+	struct fat *fat, unsigned kind, unsigned capability, const void *data, size_t size)
 {
 	uint8_t *header = fat->bytes + fat->size;
 	put(header, kind, 2);
@@ -51,7 +52,8 @@ static bool fits(const void *data, size_t size, unsigned capability)
 
 static void test_ptx(void)
 {
-	static const char plain[] = ".version 8.0\n.target sm_90\n.address_size 64\n", own[] = ".version 8.0\n.target sm_90a\n",
+	static const char plain[] = ".version 8.0\n.target sm_90\n.address_size 64\n",
+			  own[] = ".version 8.0\n.target sm_90a\n",
 			  family[] = ".version 8.8\n.target sm_100f\n", none[] = ".version 8.0\n";
 	CU_ASSERT_TRUE(fits(plain, sizeof plain, 90));
 	CU_ASSERT_TRUE(fits(plain, sizeof plain, 120));

@@ -1,4 +1,7 @@
-/* Formats of modules and linker inputs: what is whole passes, and nothing that claims more than it has, points, or is something else. */
+/*
+ * Formats of modules and linker inputs: what is whole passes, and nothing that claims more than it
+ * has, points, or is something else.
+ */
 #include <ar.h>
 #include <elf.h>
 #include <lz4.h>
@@ -13,7 +16,8 @@
 
 enum { ENTRY = 64, HEADER = 16, ROOM = 8192, LZ4 = 0x2000, ZSTD = 0x8000, EM_CUDA_NUMBER = 190 };
 
-static const char ptx[] = ".version 8.0\n.target sm_90\n.address_size 64\n.visible .entry k()\n{\n\tret;\n}\n";
+static const char ptx[] =
+	".version 8.0\n.target sm_90\n.address_size 64\n.visible .entry k()\n{\n\tret;\n}\n";
 
 struct bytes {
 	uint8_t data[ROOM];
@@ -35,7 +39,8 @@ static struct bytes container(void)
 }
 
 /* Adds an entry and returns its header. */
-static uint8_t *entry(struct bytes *b, unsigned kind, unsigned capability, const void *payload, size_t size)
+static uint8_t *entry(
+	struct bytes *b, unsigned kind, unsigned capability, const void *payload, size_t size)
 {
 	uint8_t *header = b->data + b->size;
 	put(header, kind, 2);
@@ -48,10 +53,12 @@ static uint8_t *entry(struct bytes *b, unsigned kind, unsigned capability, const
 	return header;
 }
 
-static void packed(struct bytes *b, unsigned kind, unsigned flag, const void *payload, size_t size, uint64_t says)
+static void packed(struct bytes *b, unsigned kind, unsigned flag, const void *payload, size_t size,
+	uint64_t says)
 {
 	char room[ROOM / 2];
-	size_t n = flag == LZ4 ? (size_t)LZ4_compress_default(payload, room, (int)size, sizeof room) : ZSTD_compress(room, sizeof room, payload, size, 1);
+	size_t n = flag == LZ4 ? (size_t)LZ4_compress_default(payload, room, (int)size, sizeof room)
+			       : ZSTD_compress(room, sizeof room, payload, size, 1);
 	uint8_t *header = entry(b, kind, 90, room, n);
 	put(header + 16, n, 4);
 	put(header + 40, flag, 8);
@@ -60,7 +67,10 @@ static void packed(struct bytes *b, unsigned kind, unsigned flag, const void *pa
 
 static Elf64_Ehdr elf(void)
 {
-	Elf64_Ehdr header = {.e_type = ET_EXEC, .e_machine = EM_CUDA_NUMBER, .e_version = 1, .e_ehsize = sizeof header};
+	Elf64_Ehdr header = {.e_type = ET_EXEC,
+		.e_machine = EM_CUDA_NUMBER,
+		.e_version = 1,
+		.e_ehsize = sizeof header};
 	memcpy(header.e_ident, ELFMAG, SELFMAG);
 	header.e_ident[EI_CLASS] = ELFCLASS64;
 	header.e_ident[EI_DATA] = ELFDATA2LSB;
@@ -102,20 +112,25 @@ static void test_wrapper(void)
 	} wrapper = {CKT_BINARY_WRAPPER_MAGIC, 1, (void *)8, (void *)8};
 	for (size_t size = 4; size <= sizeof wrapper; size++)
 		CU_ASSERT_EQUAL(check(&wrapper, size), CUDA_ERROR_INVALID_IMAGE);
-	static const CUjitInputType types[] = {CU_JIT_INPUT_CUBIN, CU_JIT_INPUT_PTX, CU_JIT_INPUT_FATBINARY, CU_JIT_INPUT_OBJECT,
-					       CU_JIT_INPUT_LIBRARY, CU_JIT_INPUT_NVVM};
+	static const CUjitInputType types[] = {CU_JIT_INPUT_CUBIN, CU_JIT_INPUT_PTX,
+		CU_JIT_INPUT_FATBINARY, CU_JIT_INPUT_OBJECT, CU_JIT_INPUT_LIBRARY,
+		CU_JIT_INPUT_NVVM};
 	for (size_t i = 0; i < COUNT(types); i++)
-		CU_ASSERT_EQUAL(check_input(types[i], &wrapper, sizeof wrapper), CUDA_ERROR_INVALID_IMAGE);
+		CU_ASSERT_EQUAL(
+			check_input(types[i], &wrapper, sizeof wrapper), CUDA_ERROR_INVALID_IMAGE);
 }
 
 static void test_text(void)
 {
-	static const char comment[] = "// \xc3\xbc\xc3\xa4\n.version 8.0\n", tail[] = ".version 8.0\n\0\1\2\3", bell[] = ".version\a", high[] = "\xc3\xbc.version";
+	static const char comment[] = "// \xc3\xbc\xc3\xa4\n.version 8.0\n",
+			  tail[] = ".version 8.0\n\0\1\2\3", bell[] = ".version\a",
+			  high[] = "\xc3\xbc.version";
 	CU_ASSERT_EQUAL(check(ptx, sizeof ptx), CUDA_SUCCESS);
 	CU_ASSERT_EQUAL(check(ptx, sizeof ptx - 1), CUDA_SUCCESS);
 	CU_ASSERT_EQUAL(check("", 0), CUDA_SUCCESS);
 	CU_ASSERT_EQUAL(check(comment, sizeof comment), CUDA_SUCCESS);
-	CU_ASSERT_EQUAL(check(tail, sizeof tail), CUDA_SUCCESS);	/* nobody reads behind the NUL */
+	/* nobody reads behind the NUL */
+	CU_ASSERT_EQUAL(check(tail, sizeof tail), CUDA_SUCCESS);
 	CU_ASSERT_EQUAL(check(bell, sizeof bell), CUDA_ERROR_INVALID_IMAGE);
 	CU_ASSERT_EQUAL(check(high, sizeof high), CUDA_ERROR_INVALID_IMAGE);
 	CU_ASSERT_EQUAL(check("BC\xc0\xde....", 8), CUDA_ERROR_INVALID_IMAGE);
@@ -125,7 +140,7 @@ static void test_text(void)
 static void test_container(void)
 {
 	struct bytes b = container();
-	CU_ASSERT_EQUAL(check(b.data, b.size), CUDA_SUCCESS);	/* nvcc makes empty ones */
+	CU_ASSERT_EQUAL(check(b.data, b.size), CUDA_SUCCESS); /* nvcc makes empty ones */
 	Elf64_Ehdr code = elf();
 	entry(&b, 1, 90, ptx, sizeof ptx);
 	entry(&b, 2, 90, &code, sizeof code);
@@ -156,12 +171,15 @@ static void test_entry(void)
 	CU_ASSERT_EQUAL(with(4, UINT32_MAX, 4), CUDA_ERROR_INVALID_IMAGE);
 	CU_ASSERT_EQUAL(with(8, sizeof ptx + 1, 8), CUDA_ERROR_INVALID_IMAGE);
 	CU_ASSERT_EQUAL(with(8, UINT64_MAX, 8), CUDA_ERROR_INVALID_IMAGE);
-	CU_ASSERT_EQUAL(with(16, sizeof ptx + 1, 4), CUDA_ERROR_INVALID_IMAGE);	/* compressed: more than the payload */
+	/* compressed: more than the payload */
+	CU_ASSERT_EQUAL(with(16, sizeof ptx + 1, 4), CUDA_ERROR_INVALID_IMAGE);
 	CU_ASSERT_EQUAL(with(16, UINT32_MAX, 4), CUDA_ERROR_INVALID_IMAGE);
-	CU_ASSERT_EQUAL(with(20, ENTRY - 7, 4), CUDA_ERROR_INVALID_IMAGE);	/* its options and its name lie behind it */
+	/* its options and its name lie behind it */
+	CU_ASSERT_EQUAL(with(20, ENTRY - 7, 4), CUDA_ERROR_INVALID_IMAGE);
 	CU_ASSERT_EQUAL(with(32, ENTRY + 1, 4), CUDA_ERROR_INVALID_IMAGE);
 	CU_ASSERT_EQUAL(with(36, ENTRY + 1, 4), CUDA_ERROR_INVALID_IMAGE);
-	CU_ASSERT_EQUAL(with(0, 2, 2), CUDA_ERROR_INVALID_IMAGE);		/* text is no machine code */
+	/* text is no machine code */
+	CU_ASSERT_EQUAL(with(0, 2, 2), CUDA_ERROR_INVALID_IMAGE);
 	CU_ASSERT_EQUAL(with(0, 8, 2), CUDA_SUCCESS);
 }
 
@@ -177,13 +195,19 @@ static void test_packed(void)
 	static const unsigned flags[] = {LZ4, ZSTD};
 	for (size_t i = 0; i < COUNT(flags); i++) {
 		CU_ASSERT_EQUAL(with_packed(1, flags[i], sizeof ptx, sizeof ptx), CUDA_SUCCESS);
-		CU_ASSERT_EQUAL(with_packed(1, flags[i], sizeof ptx, sizeof ptx - 1), CUDA_ERROR_OUT_OF_MEMORY);
-		CU_ASSERT_EQUAL(with_packed(1, flags[i], sizeof ptx - 1, 1 << 20), CUDA_ERROR_INVALID_IMAGE);
-		CU_ASSERT_EQUAL(with_packed(1, flags[i], sizeof ptx + 1, 1 << 20), CUDA_ERROR_INVALID_IMAGE);
+		CU_ASSERT_EQUAL(with_packed(1, flags[i], sizeof ptx, sizeof ptx - 1),
+			CUDA_ERROR_OUT_OF_MEMORY);
+		CU_ASSERT_EQUAL(with_packed(1, flags[i], sizeof ptx - 1, 1 << 20),
+			CUDA_ERROR_INVALID_IMAGE);
+		CU_ASSERT_EQUAL(with_packed(1, flags[i], sizeof ptx + 1, 1 << 20),
+			CUDA_ERROR_INVALID_IMAGE);
 		CU_ASSERT_EQUAL(with_packed(1, flags[i], 0, 1 << 20), CUDA_ERROR_INVALID_IMAGE);
-		CU_ASSERT_EQUAL(with_packed(1, flags[i], UINT64_MAX, UINT64_MAX), CUDA_ERROR_OUT_OF_MEMORY);
-		CU_ASSERT_EQUAL(with_packed(2, flags[i], sizeof ptx, 1 << 20), CUDA_ERROR_INVALID_IMAGE);
-		CU_ASSERT_EQUAL(with_packed(8, flags[i], 1 << 21, 1 << 20), CUDA_ERROR_OUT_OF_MEMORY);
+		CU_ASSERT_EQUAL(
+			with_packed(1, flags[i], UINT64_MAX, UINT64_MAX), CUDA_ERROR_OUT_OF_MEMORY);
+		CU_ASSERT_EQUAL(
+			with_packed(2, flags[i], sizeof ptx, 1 << 20), CUDA_ERROR_INVALID_IMAGE);
+		CU_ASSERT_EQUAL(
+			with_packed(8, flags[i], 1 << 21, 1 << 20), CUDA_ERROR_OUT_OF_MEMORY);
 	}
 	CU_ASSERT_EQUAL(with_packed(1, ZSTD | LZ4, sizeof ptx, 1 << 20), CUDA_SUCCESS);
 	/* A few bytes that come to many. */
@@ -221,8 +245,11 @@ static struct bytes object(const struct bytes *fat)
 	header.e_shstrndx = 2;
 	uint64_t at = sizeof header + 3 * sizeof(Elf64_Shdr);
 	Elf64_Shdr sections[3] = {{0},
-				  {.sh_name = 1, .sh_type = SHT_PROGBITS, .sh_offset = at, .sh_size = fat->size},
-				  {.sh_name = 12, .sh_type = SHT_STRTAB, .sh_offset = at + fat->size, .sh_size = sizeof names}};
+		{.sh_name = 1, .sh_type = SHT_PROGBITS, .sh_offset = at, .sh_size = fat->size},
+		{.sh_name = 12,
+			.sh_type = SHT_STRTAB,
+			.sh_offset = at + fat->size,
+			.sh_size = sizeof names}};
 	memcpy(b.data, &header, sizeof header);
 	memcpy(b.data + sizeof header, sections, sizeof sections);
 	memcpy(b.data + at, fat->data, fat->size);
@@ -234,7 +261,8 @@ static struct bytes object(const struct bytes *fat)
 static void member(struct bytes *b, const char *name, const void *data, size_t size, size_t says)
 {
 	char header[sizeof(struct ar_hdr) + 1];
-	snprintf(header, sizeof header, "%-16s%-12d%-6d%-6d%-8d%-10zu`\n", name, 0, 0, 0, 644, says);
+	snprintf(
+		header, sizeof header, "%-16s%-12d%-6d%-6d%-8d%-10zu`\n", name, 0, 0, 0, 644, says);
 	memcpy(b->data + b->size, header, sizeof header - 1);
 	memcpy(b->data + b->size + sizeof header - 1, data, size);
 	b->size += sizeof header - 1 + size;
@@ -249,20 +277,26 @@ static void test_objects(void)
 	o = object(&fat);
 	CU_ASSERT_EQUAL(check_input(CU_JIT_INPUT_OBJECT, o.data, o.size), CUDA_SUCCESS);
 	for (size_t size = 1; size < o.size; size++)
-		CU_ASSERT_EQUAL(check_input(CU_JIT_INPUT_OBJECT, o.data, size), CUDA_ERROR_INVALID_IMAGE);
+		CU_ASSERT_EQUAL(
+			check_input(CU_JIT_INPUT_OBJECT, o.data, size), CUDA_ERROR_INVALID_IMAGE);
 	struct bytes archive = {.size = SARMAG};
 	memcpy(archive.data, ARMAG, SARMAG);
-	CU_ASSERT_EQUAL(check_input(CU_JIT_INPUT_LIBRARY, archive.data, archive.size), CUDA_SUCCESS);
+	CU_ASSERT_EQUAL(
+		check_input(CU_JIT_INPUT_LIBRARY, archive.data, archive.size), CUDA_SUCCESS);
 	member(&archive, "/", "\0\0\0\0", 4, 4);
 	member(&archive, "one.o/", o.data, o.size, o.size);
 	member(&archive, "/0", o.data, o.size, o.size);
-	CU_ASSERT_EQUAL(check_input(CU_JIT_INPUT_LIBRARY, archive.data, archive.size), CUDA_SUCCESS);
-	CU_ASSERT_EQUAL(check_input(CU_JIT_INPUT_LIBRARY, archive.data, archive.size - 40), CUDA_ERROR_INVALID_IMAGE);
+	CU_ASSERT_EQUAL(
+		check_input(CU_JIT_INPUT_LIBRARY, archive.data, archive.size), CUDA_SUCCESS);
+	CU_ASSERT_EQUAL(check_input(CU_JIT_INPUT_LIBRARY, archive.data, archive.size - 40),
+		CUDA_ERROR_INVALID_IMAGE);
 	struct bytes longer = archive;
 	member(&longer, "two.o/", o.data, o.size, o.size + 2);
-	CU_ASSERT_EQUAL(check_input(CU_JIT_INPUT_LIBRARY, longer.data, longer.size), CUDA_ERROR_INVALID_IMAGE);
+	CU_ASSERT_EQUAL(check_input(CU_JIT_INPUT_LIBRARY, longer.data, longer.size),
+		CUDA_ERROR_INVALID_IMAGE);
 	member(&archive, "text/", "what is this", 12, 12);
-	CU_ASSERT_EQUAL(check_input(CU_JIT_INPUT_LIBRARY, archive.data, archive.size), CUDA_ERROR_INVALID_IMAGE);
+	CU_ASSERT_EQUAL(check_input(CU_JIT_INPUT_LIBRARY, archive.data, archive.size),
+		CUDA_ERROR_INVALID_IMAGE);
 	/* The fat binary in it claims more than its section has. */
 	put(fat.data + 8, 1 << 16, 8);
 	o = object(&fat);
@@ -275,12 +309,15 @@ static void test_inputs(void)
 	entry(&fat, 1, 90, ptx, sizeof ptx);
 	Elf64_Ehdr code = elf();
 	CU_ASSERT_EQUAL(check_input(CU_JIT_INPUT_PTX, ptx, sizeof ptx), CUDA_SUCCESS);
-	CU_ASSERT_EQUAL(check_input(CU_JIT_INPUT_PTX, fat.data, fat.size), CUDA_ERROR_INVALID_IMAGE);
+	CU_ASSERT_EQUAL(
+		check_input(CU_JIT_INPUT_PTX, fat.data, fat.size), CUDA_ERROR_INVALID_IMAGE);
 	CU_ASSERT_EQUAL(check_input(CU_JIT_INPUT_FATBINARY, fat.data, fat.size), CUDA_SUCCESS);
-	CU_ASSERT_EQUAL(check_input(CU_JIT_INPUT_CUBIN, fat.data, fat.size), CUDA_SUCCESS);	/* what the soft GPU's linker gives out */
+	/* what the soft GPU's linker gives out */
+	CU_ASSERT_EQUAL(check_input(CU_JIT_INPUT_CUBIN, fat.data, fat.size), CUDA_SUCCESS);
 	CU_ASSERT_EQUAL(check_input(CU_JIT_INPUT_CUBIN, &code, sizeof code), CUDA_SUCCESS);
 	CU_ASSERT_EQUAL(check_input(CU_JIT_INPUT_NVVM, "BC\xc0\xde....", 8), CUDA_SUCCESS);
-	CU_ASSERT_EQUAL(check_input(CU_JIT_INPUT_CUBIN, "BC\xc0\xde....", 8), CUDA_ERROR_INVALID_IMAGE);
+	CU_ASSERT_EQUAL(
+		check_input(CU_JIT_INPUT_CUBIN, "BC\xc0\xde....", 8), CUDA_ERROR_INVALID_IMAGE);
 }
 
 /* Every bit of it wrong: an answer, whichever, and nothing read beside it. */
@@ -301,5 +338,7 @@ static void test_changed(void)
 			}
 }
 
-UNIT_SUITE(module_check, {"wrappers", test_wrapper}, {"text", test_text}, {"containers", test_container}, {"entries", test_entry}, {"packed", test_packed},
-	   {"for another GPU", test_other_gpu}, {"objects", test_objects}, {"inputs", test_inputs}, {"changed", test_changed})
+UNIT_SUITE(module_check, {"wrappers", test_wrapper}, {"text", test_text},
+	{"containers", test_container}, {"entries", test_entry}, {"packed", test_packed},
+	{"for another GPU", test_other_gpu}, {"objects", test_objects}, {"inputs", test_inputs},
+	{"changed", test_changed})

@@ -1,4 +1,7 @@
-/* server/worker/module/module_loading.c: which loading a driver is told, and that a module is loaded whole.  Run with CUDA_MODULE_LOADING=LAZY. */
+/*
+ * server/worker/module/module_loading.c: which loading a driver is told, and that a module is
+ * loaded whole.  Run with CUDA_MODULE_LOADING=LAZY.
+ */
 #include "server/worker/module/module_loading.h"
 
 #include <stdlib.h>
@@ -31,7 +34,8 @@ static void test_environment(void)
 /* Kernels of the program's that are used first after a library's leave variables where they are. */
 static void test_whole(void)
 {
-	static const char ptx[] = ".version 7.8\n.target sm_80\n.address_size 64\n.visible .entry a()\n{\nret;\n}\n.visible .entry b()\n{\nret;\n}\n";
+	static const char ptx[] =
+		".version 7.8\n.target sm_80\n.address_size 64\n.visible .entry a()\n{\nret;\n}\n.visible .entry b()\n{\nret;\n}\n";
 	size_t before, after, total;
 	CUmodule module;
 	CUfunction function;
@@ -44,7 +48,8 @@ static void test_whole(void)
 	/* Both kernels' code. */
 	YES(after < before);
 	IS(ckt_driver.cuModuleGetFunction(&function, module, "b"), CUDA_SUCCESS);
-	IS(ckt_driver.cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL), CUDA_SUCCESS);
+	IS(ckt_driver.cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL),
+		CUDA_SUCCESS);
 	ckt_driver.cuCtxSynchronize();
 	ckt_driver.cuMemGetInfo_v2(&before, &total);
 	IS(before, after);

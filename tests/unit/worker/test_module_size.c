@@ -1,4 +1,7 @@
-/* What modules take of a GPU, by their images: variables of PTX in every form, sections of machine code. */
+/*
+ * What modules take of a GPU, by their images: variables of PTX in every form, sections of machine
+ * code.
+ */
 #include <stdlib.h>
 #include <string.h>
 
@@ -24,13 +27,20 @@ static void test_variables(void)
 	CU_ASSERT_EQUAL(variables(".global .f32 m[100][200];"), 80000);
 	CU_ASSERT_EQUAL(variables(".global .v4 .f32 v[10];"), 160);
 	CU_ASSERT_EQUAL(variables(".const .b8 c[65536];"), 65536);
-	CU_ASSERT_EQUAL(variables(".global .attribute(.managed) .align 4 .b8 m[1048576];"), 1048576);
+	CU_ASSERT_EQUAL(
+		variables(".global .attribute(.managed) .align 4 .b8 m[1048576];"), 1048576);
 	CU_ASSERT_EQUAL(variables(".global /* [5] */ .b8 a[0x100];"), 256);
 	CU_ASSERT_EQUAL(variables("// .global .b8 a[100];\n/* .global .b8 a[100]; */"), 0);
 	CU_ASSERT_EQUAL(variables(".extern .global .b8 elsewhere[100];"), 0);
-	CU_ASSERT_EQUAL(variables(".entry k(.param .u64 .ptr .global .align 4 p) { ld.global.u32 %r1, [%rd1+400]; st.global [a], 5; }"), 0);
+	CU_ASSERT_EQUAL(
+		variables(
+			".entry k(.param .u64 .ptr .global .align 4 p) { ld.global.u32 %r1, [%rd1+400]; st.global [a], 5; }"),
+		0);
 	CU_ASSERT_TRUE(variables(".global .b8 a[100] = {1, 2, 3};") >= 100);
-	CU_ASSERT_TRUE(variables(".global .b8 a[18446744073709551615]; .global .b8 b[18446744073709551615];") >= (uint64_t)1 << 62);
+	CU_ASSERT_TRUE(
+		variables(
+			".global .b8 a[18446744073709551615]; .global .b8 b[18446744073709551615];") >=
+		(uint64_t)1 << 62);
 	CU_ASSERT_TRUE(variables(".global .b64 a[4294967296][4294967296];") >= (uint64_t)1 << 62);
 	/* Ends anywhere. */
 	static const char all[] = ".global .v4 .f32 v[10][0x20] = {1}; /* x */ .const .b8 c[6";

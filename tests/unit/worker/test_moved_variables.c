@@ -1,4 +1,7 @@
-/* Variables that lie elsewhere after a restore: harmless where nobody knows where they lay, refused where somebody does. */
+/*
+ * Variables that lie elsewhere after a restore: harmless where nobody knows where they lay, refused
+ * where somebody does.
+ */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -6,9 +9,10 @@
 #include "checkpoint/load/moved_variables.h"
 #include "tests/unit/worker/inside.h"
 
-static const char ptx[] = ".version 8.0\n.target sm_70\n.address_size 64\n"
-			  ".visible .global .align 8 .b8 first[64];\n.visible .global .align 8 .b8 second[32];\n"
-			  ".visible .entry nothing()\n{\n\tret;\n}\n";
+static const char ptx[] =
+	".version 8.0\n.target sm_70\n.address_size 64\n"
+	".visible .global .align 8 .b8 first[64];\n.visible .global .align 8 .b8 second[32];\n"
+	".visible .entry nothing()\n{\n\tret;\n}\n";
 
 enum { WAS = 0x7123000 };
 
@@ -30,17 +34,24 @@ static void make(uint64_t memory)
 		object = inside_module(ID(MODULE, 50), ptx);
 	for (int i = 0; i < 2; i++) {
 		size_t size;
-		MUST(ckt_driver.cuModuleGetGlobal_v2(&addresses[i], &size, object->real, names[i]), CUDA_SUCCESS);
-		globals[i] = (ckt_image_global){.name = (char *)names[i], .address = i ? addresses[i] : WAS, .size = size};
+		MUST(ckt_driver.cuModuleGetGlobal_v2(&addresses[i], &size, object->real, names[i]),
+			CUDA_SUCCESS);
+		globals[i] = (ckt_image_global){
+			.name = (char *)names[i], .address = i ? addresses[i] : WAS, .size = size};
 	}
-	module = (ckt_image_module){.id = object->id, .context = object->context, .globals = {2, globals}};
+	module = (ckt_image_module){
+		.id = object->id, .context = object->context, .globals = {2, globals}};
 	chunks[0] = (ckt_image_chunk){.address = WAS, .size = 64};
-	chunks[1] = (ckt_image_chunk){.space = 1, .address = WAS, .size = 64};	/* of a blob */
-	chunks[2] = (ckt_image_chunk){.address = WAS + 64, .size = 4};		/* just behind it */
+	chunks[1] = (ckt_image_chunk){.space = 1, .address = WAS, .size = 64}; /* of a blob */
+	chunks[2] = (ckt_image_chunk){.address = WAS + 64, .size = 4};         /* just behind it */
 	context = (ckt_image_context){.id = object->context, .primary = true};
 	extent = (ckt_image_extent){.address = memory, .size = 2 << 20};
 	device = (ckt_image_device){.extents = {1, &extent}};
-	image = (ckt_image){.modules = {1, &module}, .chunks = {3, chunks}, .contexts = {1, &context}, .devices = {1, &device}, .seen_known = true};
+	image = (ckt_image){.modules = {1, &module},
+		.chunks = {3, chunks},
+		.contexts = {1, &context},
+		.devices = {1, &device},
+		.seen_known = true};
 }
 
 static void test_find(void)
@@ -53,11 +64,12 @@ static void test_find(void)
 	IS(moved.list[0].from, WAS);
 	IS(moved.list[0].to, addresses[0]);
 	IS(globals[0].address, addresses[0]);
-	IS(chunks[0].address, addresses[0]);	/* its contents go where it lies now */
+	IS(chunks[0].address, addresses[0]); /* its contents go where it lies now */
 	IS(chunks[1].address, WAS);
 	IS(chunks[2].address, WAS + 64);
 	ckt_moved_fini(&moved);
-	IS(ckt_moved_find(&moved, &ckt_worker, &image, message, sizeof message), 0);	/* it lies there now */
+	/* it lies there now */
+	IS(ckt_moved_find(&moved, &ckt_worker, &image, message, sizeof message), 0);
 	IS(moved.count, 0);
 	IS(ckt_moved_check(&moved, &ckt_worker, &image, message, sizeof message), 0);
 	ckt_moved_fini(&moved);
@@ -67,11 +79,12 @@ static void test_refused(void)
 {
 	char message[CKT_MESSAGE_MAX] = "";
 	struct ckt_moved moved = {0};
-	ckt_image_seen seen[] = {{.module = ID(MODULE, 50), .name = (char *)"second"}, {.module = ID(MODULE, 51), .name = (char *)"first"},
-				 {.module = ID(MODULE, 50), .name = (char *)"first"}};
+	ckt_image_seen seen[] = {{.module = ID(MODULE, 50), .name = (char *)"second"},
+		{.module = ID(MODULE, 51), .name = (char *)"first"},
+		{.module = ID(MODULE, 50), .name = (char *)"first"}};
 	make(0);
 	image.seen.seen_val = seen;
-	image.seen.seen_len = 2;	/* another variable, another module */
+	image.seen.seen_len = 2; /* another variable, another module */
 	IS(ckt_moved_find(&moved, &ckt_worker, &image, message, sizeof message), 0);
 	ckt_moved_fini(&moved);
 	make(0);
@@ -110,8 +123,13 @@ static void test_pointers(void)
 		uint64_t word;
 		bool in_graph, refused;
 	} cases[] = {
-		{0, false, false},	      {WAS - 1, false, false}, {WAS, false, true},	   {WAS + 64, false, true},
-		{WAS + 65, false, false},     {WAS + 8, true, true},   {WAS + 100, true, false},
+		{0, false, false},
+		{WAS - 1, false, false},
+		{WAS, false, true},
+		{WAS + 64, false, true},
+		{WAS + 65, false, false},
+		{WAS + 8, true, true},
+		{WAS + 100, true, false},
 	};
 	char message[CKT_MESSAGE_MAX] = "", graph[16];
 	uint64_t memory = inside_memory(2 << 20, 0);
@@ -127,7 +145,8 @@ static void test_pointers(void)
 		MUST(ckt_driver.cuMemcpyHtoD_v2(memory + (1 << 20), &word, 8), CUDA_SUCCESS);
 		IS(ckt_moved_find(&moved, &ckt_worker, &image, message, sizeof message), 0);
 		ckt_worker.note[0] = 0;
-		IS(ckt_moved_check(&moved, &ckt_worker, &image, message, sizeof message), cases[i].refused ? -EADDRNOTAVAIL : 0);
+		IS(ckt_moved_check(&moved, &ckt_worker, &image, message, sizeof message),
+			cases[i].refused ? -EADDRNOTAVAIL : 0);
 		if (cases[i].refused)
 			HAS(message, "1 words of the session point there");
 		else

@@ -27,26 +27,37 @@ static void test_refused(void)
 {
 	static uint8_t identity[CKT_NCCL_ID_BYTES], ids[CKT_NCCL_ID_BYTES];
 	nccl_begin();
-#define SENT(...) NCCL(NCCL_COMM, nccl_comm, true, .id = NCCL_ID(20), .identity = identity, .identity_len = 128, __VA_ARGS__)->result
+#define SENT(...)                                                                 \
+	NCCL(NCCL_COMM, nccl_comm, true, .id = NCCL_ID(20), .identity = identity, \
+		.identity_len = 128, __VA_ARGS__)                                 \
+		->result
 	IS(SENT(.ranks = 2, .rank = 0, .ids = ids, .ids_len = 127), INSIDE_GARBAGE);
 	IS(SENT(.ranks = 2, .rank = 0), INSIDE_GARBAGE);
 	IS(SENT(.ranks = 2, .rank = 2, .ids = ids, .ids_len = 128), INSIDE_GARBAGE);
 	IS(SENT(.ranks = 2, .rank = -1, .ids = ids, .ids_len = 128), INSIDE_GARBAGE);
 	IS(SENT(.ranks = 0, .rank = 0, .ids = ids, .ids_len = 128), INSIDE_GARBAGE);
 	IS(SENT(.ranks = 2, .rank = 0, .ids = ids, .ids_len = 128, .parent = 5), INSIDE_GARBAGE);
-	IS(SENT(.ranks = 2, .rank = 0, .ids = ids, .ids_len = 128, .kind = CKT_NCCL_KINDS), INSIDE_GARBAGE);
-	IS(SENT(.ranks = 2, .rank = 0, .ids = ids, .ids_len = 128, .net = "a\0b", .net_len = 3), INSIDE_GARBAGE);
-	IS(SENT(.ranks = 2, .rank = 0, .ids = ids, .ids_len = 128, .name = "\0", .name_len = 1), INSIDE_GARBAGE);
+	IS(SENT(.ranks = 2, .rank = 0, .ids = ids, .ids_len = 128, .kind = CKT_NCCL_KINDS),
+		INSIDE_GARBAGE);
+	IS(SENT(.ranks = 2, .rank = 0, .ids = ids, .ids_len = 128, .net = "a\0b", .net_len = 3),
+		INSIDE_GARBAGE);
+	IS(SENT(.ranks = 2, .rank = 0, .ids = ids, .ids_len = 128, .name = "\0", .name_len = 1),
+		INSIDE_GARBAGE);
 	IS(SENT(.kind = CKT_NCCL_SPLIT), INSIDE_GARBAGE);
 	IS(SENT(.kind = CKT_NCCL_SPLIT, .parent = NCCL_ID(21)), CUDA_ERROR_INVALID_HANDLE);
 	/* Only a log remembers one of which nothing came. */
 	IS(SENT(.kind = CKT_NCCL_NONE), CUDA_ERROR_INVALID_VALUE);
-	IS(NCCL(NCCL_COMM, nccl_comm, true, .id = 5, .identity = identity, .identity_len = 128, .ranks = 1, .ids = ids, .ids_len = 128)->result,
-	   CUDA_ERROR_INVALID_VALUE);
-	IS(NCCL(NCCL_END, nccl_end, false, .comm = NCCL_ID(20), .how = CKT_NCCL_HOWS)->result, INSIDE_GARBAGE);
-	IS(NCCL(NCCL_END, nccl_end, false, .comm = NCCL_ID(20), .how = CKT_NCCL_DESTROY)->result, CUDA_ERROR_INVALID_HANDLE);
+	IS(NCCL(NCCL_COMM, nccl_comm, true, .id = 5, .identity = identity, .identity_len = 128,
+		   .ranks = 1, .ids = ids, .ids_len = 128)
+			->result,
+		CUDA_ERROR_INVALID_VALUE);
+	IS(NCCL(NCCL_END, nccl_end, false, .comm = NCCL_ID(20), .how = CKT_NCCL_HOWS)->result,
+		INSIDE_GARBAGE);
+	IS(NCCL(NCCL_END, nccl_end, false, .comm = NCCL_ID(20), .how = CKT_NCCL_DESTROY)->result,
+		CUDA_ERROR_INVALID_HANDLE);
 	uint64_t unknown[] = {NCCL_ID(20)};
-	IS(NCCL(NCCL_SETTLE, nccl_settle, false, .comms = unknown, .comms_len = 1)->result, CUDA_ERROR_INVALID_HANDLE);
+	IS(NCCL(NCCL_SETTLE, nccl_settle, false, .comms = unknown, .comms_len = 1)->result,
+		CUDA_ERROR_INVALID_HANDLE);
 	TEXT(double_said(), "");
 	/* An id twice. */
 	nccl_make(NCCL_ID(20), 2, 0);
@@ -55,7 +66,10 @@ static void test_refused(void)
 	IS(double_living(), 0);
 }
 
-/* One waits for its peers: the other is made, used and ended meanwhile, and so is what else a session does. */
+/*
+ * One waits for its peers: the other is made, used and ended meanwhile, and so is what else a
+ * session does.
+ */
 static void test_beside(void)
 {
 	nccl_begin();
@@ -90,20 +104,27 @@ static bool is_idle(void)
 	return !ckt_apart_is_busy(&ckt_worker);
 }
 
-/* A group that waits for peers who do not come is ended by an abort, which does not stand behind it. */
+/*
+ * A group that waits for peers who do not come is ended by an abort, which does not stand behind
+ * it.
+ */
 static void test_abort(void)
 {
 	uint8_t bytes[CKT_NCCL_OPERATION_BYTES];
 	nccl_begin();
 	nccl_make(NCCL_ID(40), 2, 0);
-	ckt_nccl_operation_put(bytes, &(struct ckt_nccl_operation){.function = CKT_NCCL_SEND, .comm = NCCL_ID(40), .stream = 2, .count = 1});
-	struct ckt_nccl_group_meet_args args = {.operations = bytes, .operations_len = sizeof bytes};
+	ckt_nccl_operation_put(bytes,
+		&(struct ckt_nccl_operation){
+			.function = CKT_NCCL_SEND, .comm = NCCL_ID(40), .stream = 2, .count = 1});
+	struct ckt_nccl_group_meet_args args = {
+		.operations = bytes, .operations_len = sizeof bytes};
 	uint8_t message[256];
 	size_t size = (size_t)(ckt_nccl_group_meet_args_put(message, &args) - message);
 	struct ckt_wcall *call = ckt_wcall_new(&ckt_worker);
 	call->proc = &ckt_nccl_procs[CKT_NCCL_PROC_NCCL_GROUP_MEET];
-	call->header = (struct ckt_call_header){.prog = ckt_lib_prog(CKT_LIB_NCCL), .proc = CKT_NCCL_PROC_NCCL_GROUP_MEET,
-						.flags = CKT_CALL_BATCHED};
+	call->header = (struct ckt_call_header){.prog = ckt_lib_prog(CKT_LIB_NCCL),
+		.proc = CKT_NCCL_PROC_NCCL_GROUP_MEET,
+		.flags = CKT_CALL_BATCHED};
 	call->args = (struct ckt_cursor){.p = message, .end = message + size};
 	double_hold("ncclSend");
 	IS(call->proc->handler(call), CKT_WCALL_LATER);
@@ -141,5 +162,6 @@ static void test_forget(void)
 	IS(double_astray(), 0);
 }
 
-UNIT_SUITE(worker_nccl_comm, {"what is refused", test_refused}, {"ranks do not wait for each other here", test_beside}, {"abort", test_abort},
-	   {"what is given up while it is made", test_forget})
+UNIT_SUITE(worker_nccl_comm, {"what is refused", test_refused},
+	{"ranks do not wait for each other here", test_beside}, {"abort", test_abort},
+	{"what is given up while it is made", test_forget})

@@ -9,12 +9,14 @@ static uint8_t bytes[2 * CKT_NCCL_OPERATION_BYTES];
 static int send_one(struct ckt_nccl_operation o, uint32_t size)
 {
 	ckt_nccl_operation_put(bytes, &o);
-	return NCCL(NCCL_GROUP, nccl_group, true, .operations = bytes, .operations_len = size)->result;
+	return NCCL(NCCL_GROUP, nccl_group, true, .operations = bytes, .operations_len = size)
+		->result;
 }
 
 static void test_refused(void)
 {
-	struct ckt_nccl_operation o = {.type = ncclFloat, .comm = NCCL_ID(1), .stream = 2, .count = 1};
+	struct ckt_nccl_operation o = {
+		.type = ncclFloat, .comm = NCCL_ID(1), .stream = 2, .count = 1};
 	nccl_begin();
 	nccl_make(NCCL_ID(1), 2, 0);
 	uint64_t before = ckt_nccl_issued(&ckt_worker);
@@ -40,8 +42,10 @@ static void test_refused(void)
 	IS(send_one(o, CKT_NCCL_OPERATION_BYTES), CUDA_SUCCESS);
 	IS(nccl_group(NCCL_ID(1), 3), CUDA_SUCCESS);
 	IS(ckt_nccl_issued(&ckt_worker) - before, 4);
-	IS(NCCL(NCCL_GROUP_MEET, nccl_group_meet, false, .simulate = 2, .operations = bytes, .operations_len = CKT_NCCL_OPERATION_BYTES)->result,
-	   INSIDE_GARBAGE);
+	IS(NCCL(NCCL_GROUP_MEET, nccl_group_meet, false, .simulate = 2, .operations = bytes,
+		   .operations_len = CKT_NCCL_OPERATION_BYTES)
+			->result,
+		INSIDE_GARBAGE);
 	IS(nccl_end(NCCL_ID(1), CKT_NCCL_DESTROY), ncclSuccess);
 	IS(double_living(), 0);
 }
@@ -49,8 +53,8 @@ static void test_refused(void)
 static int operator_of(uint32_t number, uint32_t residence, uint32_t length)
 {
 	static const uint8_t scalar[16] = {1, 2};
-	return NCCL(NCCL_OPERATOR, nccl_operator, true, .comm = NCCL_ID(3), .operator= number, .type = ncclFloat, .residence = residence, .scalar = scalar,
-		    .scalar_len = length)
+	return NCCL(NCCL_OPERATOR, nccl_operator, true, .comm = NCCL_ID(3), .operator= number,
+		.type = ncclFloat, .residence = residence, .scalar = scalar, .scalar_len = length)
 		->result;
 }
 
@@ -66,7 +70,9 @@ static void test_operators(void)
 	IS(operator_of(5, 1, 8), CUDA_SUCCESS);
 	/* The last one of a number counts; the one before ends. */
 	IS(operator_of(5, 1, 8), CUDA_SUCCESS);
-	const char *said = double_said(), *made = strstr(said, "CreatePreMulSum 1000 of 0102 type 7"), *ended = strstr(said, "Destroy 1000 ");
+	const char *said = double_said(),
+		   *made = strstr(said, "CreatePreMulSum 1000 of 0102 type 7"),
+		   *ended = strstr(said, "Destroy 1000 ");
 	YES(made && ended && made < ended && strstr(ended, "CreatePreMulSum 1001 of 0102 type 7"));
 	IS(operator_of(5, CKT_NCCL_OPERATOR_ENDS, 0), CUDA_SUCCESS);
 	/* It has ended already, as a restore's log may say again. */

@@ -12,23 +12,31 @@
 
 static int ends[2];
 
-/* Serves one request of these arguments, and reads its answer; 0, or what the connection ends with. */
-static int ask(int (*serve)(struct ckt_request *request, bool ready), bool ready, xdrproc_t xdr_args, void *args, xdrproc_t xdr_res, void *res)
+/*
+ * Serves one request of these arguments, and reads its answer; 0, or what the connection ends with.
+ */
+static int ask(int (*serve)(struct ckt_request *request, bool ready), bool ready,
+	xdrproc_t xdr_args, void *args, xdrproc_t xdr_res, void *res)
 {
 	uint8_t bytes[65536], *data;
 	size_t size;
 	XDR xdr;
 	xdrmem_create(&xdr, (char *)bytes, sizeof bytes, XDR_ENCODE);
 	MUST(xdr_args(&xdr, args), true);
-	struct ckt_request request = {.worker = &ckt_worker, .connection = ends[0], .xid = 9, .passed_fd = -1,
-				      .args = {.p = bytes, .end = bytes + xdr_getpos(&xdr)}};
+	struct ckt_request request = {.worker = &ckt_worker,
+		.connection = ends[0],
+		.xid = 9,
+		.passed_fd = -1,
+		.args = {.p = bytes, .end = bytes + xdr_getpos(&xdr)}};
 	int result = serve(&request, ready);
 	if (result)
 		return result;
-	MUST(ckt_net_read_record(ends[1], 1 << 20, ckt_net_now_ms() + 60000, &data, &size, NULL), 0);
+	MUST(ckt_net_read_record(ends[1], 1 << 20, ckt_net_now_ms() + 60000, &data, &size, NULL),
+		0);
 	struct ckt_cursor c = {.p = data, .end = data + size};
 	struct ckt_reply_header header = {0};
-	YES(ckt_reply_header_get(&c, &header) && header.xid == 9 && !header.accept_stat && !ckt_net_decode(&c, xdr_res, res));
+	YES(ckt_reply_header_get(&c, &header) && header.xid == 9 && !header.accept_stat &&
+		!ckt_net_decode(&c, xdr_res, res));
 	free(data);
 	return 0;
 }
@@ -39,7 +47,9 @@ static int make(unsigned count, bool ready, unsigned *ret_count, uint8_t *ret_fi
 {
 	ckt_worker_nccl_make_args args = {.count = count};
 	ckt_worker_nccl_make_res res = {0};
-	MUST(ask(ckt_nccl_ids_serve_make, ready, (xdrproc_t)xdr_ckt_worker_nccl_make_args, &args, (xdrproc_t)xdr_ckt_worker_nccl_make_res, &res), 0);
+	MUST(ask(ckt_nccl_ids_serve_make, ready, (xdrproc_t)xdr_ckt_worker_nccl_make_args, &args,
+		     (xdrproc_t)xdr_ckt_worker_nccl_make_res, &res),
+		0);
 	int status = res.status;
 	snprintf(text, sizeof text, "%.500s", res.message);
 	*ret_count = res.ids.ids_len;
@@ -93,7 +103,9 @@ static int tell(unsigned count, bool ready)
 	ckt_worker_nccl_ids_args args = {.pairs = {count, pairs}};
 	ckt_worker_result res = {0};
 	memset(pairs, 0x33, sizeof pairs);
-	MUST(ask(ckt_nccl_ids_serve_pairs, ready, (xdrproc_t)xdr_ckt_worker_nccl_ids_args, &args, (xdrproc_t)xdr_ckt_worker_result, &res), 0);
+	MUST(ask(ckt_nccl_ids_serve_pairs, ready, (xdrproc_t)xdr_ckt_worker_nccl_ids_args, &args,
+		     (xdrproc_t)xdr_ckt_worker_result, &res),
+		0);
 	int status = res.status;
 	snprintf(text, sizeof text, "%.500s", res.message);
 	xdr_free((xdrproc_t)xdr_ckt_worker_result, (char *)&res);
@@ -115,7 +127,8 @@ static void test_tell(void)
 	IS(tell(128, true), -ENOSPC);
 	HAS(text, "the ids of communicators cannot be taken: No space left");
 	/* Cut short, or of more than there may be: the connection ends. */
-	struct ckt_request request = {.worker = &ckt_worker, .connection = ends[0], .passed_fd = -1};
+	struct ckt_request request = {
+		.worker = &ckt_worker, .connection = ends[0], .passed_fd = -1};
 	uint8_t bytes[8] = {0, 0, 0, 1, 1, 2, 3, 4};
 	request.args = (struct ckt_cursor){.p = bytes, .end = bytes + sizeof bytes};
 	YES(ckt_nccl_ids_serve_pairs(&request, true) < 0);

@@ -1,4 +1,7 @@
-/* server/worker/libs/nccl/nccl_lane.c: the library gets one call of a communicator at a time, whatever a client sends, and what a client may make has bounds. */
+/*
+ * server/worker/libs/nccl/nccl_lane.c: the library gets one call of a communicator at a time,
+ * whatever a client sends, and what a client may make has bounds.
+ */
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,7 +29,8 @@ static int begin(uint32_t proc, const uint8_t *args, size_t size)
 {
 	struct ckt_wcall *call = ckt_wcall_new(&ckt_worker);
 	call->proc = &ckt_nccl_procs[proc];
-	call->header = (struct ckt_call_header){.prog = ckt_lib_prog(CKT_LIB_NCCL), .proc = proc, .flags = CKT_CALL_BATCHED};
+	call->header = (struct ckt_call_header){
+		.prog = ckt_lib_prog(CKT_LIB_NCCL), .proc = proc, .flags = CKT_CALL_BATCHED};
 	call->args = (struct ckt_cursor){.p = args, .end = args + size};
 	int result = call->proc->handler(call);
 	if (result != CKT_WCALL_LATER)
@@ -38,7 +42,8 @@ static int begin_end(uint64_t comm, uint32_t how)
 {
 	uint8_t bytes[64];
 	struct ckt_nccl_end_args args = {.comm = comm, .how = how};
-	return begin(CKT_NCCL_PROC_NCCL_END, bytes, (size_t)(ckt_nccl_end_args_put(bytes, &args) - bytes));
+	return begin(CKT_NCCL_PROC_NCCL_END, bytes,
+		(size_t)(ckt_nccl_end_args_put(bytes, &args) - bytes));
 }
 
 /* Sends to a peer of each. */
@@ -46,15 +51,23 @@ static int begin_meet(const uint64_t *comms, unsigned count)
 {
 	uint8_t operations[4 * CKT_NCCL_OPERATION_BYTES], bytes[512], *p = operations;
 	for (unsigned i = 0; i < count; i++)
-		p = ckt_nccl_operation_put(p, &(struct ckt_nccl_operation){.function = CKT_NCCL_SEND, .comm = comms[i], .stream = 2, .count = 1});
-	struct ckt_nccl_group_meet_args args = {.operations = operations, .operations_len = (uint32_t)(p - operations)};
-	return begin(CKT_NCCL_PROC_NCCL_GROUP_MEET, bytes, (size_t)(ckt_nccl_group_meet_args_put(bytes, &args) - bytes));
+		p = ckt_nccl_operation_put(p,
+			&(struct ckt_nccl_operation){.function = CKT_NCCL_SEND,
+				.comm = comms[i],
+				.stream = 2,
+				.count = 1});
+	struct ckt_nccl_group_meet_args args = {
+		.operations = operations, .operations_len = (uint32_t)(p - operations)};
+	return begin(CKT_NCCL_PROC_NCCL_GROUP_MEET, bytes,
+		(size_t)(ckt_nccl_group_meet_args_put(bytes, &args) - bytes));
 }
 
 static int operator_of(uint64_t comm)
 {
 	static const uint8_t scalar[8] = {1, 2};
-	return NCCL(NCCL_OPERATOR, nccl_operator, true, .comm = comm, .operator= 5, .type = ncclFloat, .residence = 1, .scalar = scalar, .scalar_len = 8)->result;
+	return NCCL(NCCL_OPERATOR, nccl_operator, true, .comm = comm, .operator= 5,
+		.type = ncclFloat, .residence = 1, .scalar = scalar, .scalar_len = 8)
+		->result;
 }
 
 static bool is_before(const char *said, const char *first, const char *then)
@@ -63,7 +76,10 @@ static bool is_before(const char *said, const char *first, const char *then)
 	return a && b && a < b;
 }
 
-/* A group of two communicators waits for peers, in the lane of the first: the second has no other calls meanwhile, and does not end under it. */
+/*
+ * A group of two communicators waits for peers, in the lane of the first: the second has no other
+ * calls meanwhile, and does not end under it.
+ */
 static void test_one_at_a_time(void)
 {
 	uint64_t both[] = {NCCL_ID(60), NCCL_ID(61), NCCL_ID(61)};
@@ -77,13 +93,17 @@ static void test_one_at_a_time(void)
 		IS(nccl_group(both[i], 1), CUDA_ERROR_NOT_READY);
 		IS(operator_of(both[i]), CUDA_ERROR_NOT_READY);
 	}
-	/* Another such group, and the end of the second, wait their turn; behind the end there is nothing. */
+	/*
+	 * Another such group, and the end of the second, wait their turn; behind the end there is
+	 * nothing.
+	 */
 	MUST(begin_meet(both + 1, 1), CKT_WCALL_LATER);
 	MUST(begin_end(both[1], CKT_NCCL_DESTROY), CKT_WCALL_LATER);
 	IS(begin_meet(both + 1, 1), CUDA_ERROR_INVALID_HANDLE);
 	IS(nccl_group(both[1], 1), CUDA_ERROR_INVALID_HANDLE);
 	IS(operator_of(both[1]), CUDA_ERROR_INVALID_HANDLE);
-	IS(nccl_send(NCCL_ID(62), -1, -1, CKT_NCCL_SPLIT, both[1])->result, CUDA_ERROR_INVALID_HANDLE);
+	IS(nccl_send(NCCL_ID(62), -1, -1, CKT_NCCL_SPLIT, both[1])->result,
+		CUDA_ERROR_INVALID_HANDLE);
 	IS(nccl_end(both[1], CKT_NCCL_DESTROY), ncclInvalidArgument);
 	IS(nccl_end(both[1], CKT_NCCL_REVOKE), ncclInvalidArgument);
 	poll(NULL, 0, 20);
@@ -114,14 +134,18 @@ static void test_state_at_end(void)
 	double_hold("ncclCommDestroy");
 	MUST(begin_end(comm, CKT_NCCL_DESTROY), CKT_WCALL_LATER);
 	double_await(1);
-	IS(NCCL(NCCLCOMMGETASYNCERROR, ncclCommGetAsyncError, false, .comm = comm)->result, CUDA_SUCCESS);
+	IS(NCCL(NCCLCOMMGETASYNCERROR, ncclCommGetAsyncError, false, .comm = comm)->result,
+		CUDA_SUCCESS);
 	double_hold(NULL);
 	until_idle();
 	IS(double_astray(), 0);
 	IS(double_living(), 0);
 }
 
-/* What goes with its context while calls wait in the lane: none of them is made in that context any more. */
+/*
+ * What goes with its context while calls wait in the lane: none of them is made in that context any
+ * more.
+ */
 static void test_gone(void)
 {
 	uint64_t comm = NCCL_ID(64);
@@ -143,7 +167,10 @@ static void test_gone(void)
 	IS(double_astray(), 0);
 }
 
-/* They are paid for as long as the library is at work for them, given up or not, and by how many ranks they have. */
+/*
+ * They are paid for as long as the library is at work for them, given up or not, and by how many
+ * ranks they have.
+ */
 static void test_account(void)
 {
 	enum { LIMIT = 40 << 20 };
@@ -172,7 +199,10 @@ static void test_account(void)
 	IS(double_living(), 0);
 }
 
-/* So many calls wait in a lane that there is no thread for one of them: each fails by itself, and the stack is not what holds them. */
+/*
+ * So many calls wait in a lane that there is no thread for one of them: each fails by itself, and
+ * the stack is not what holds them.
+ */
 static void test_no_room(void)
 {
 	enum { MANY = 20000 };
@@ -187,7 +217,10 @@ static void test_no_room(void)
 	MUST(begin_meet(&comm, 1), CKT_WCALL_LATER);
 	double_await(1);
 	for (unsigned i = 0; i < MANY; i++)
-		MUST(nccl_send(ckt_handle_make(CKT_KIND_LIB_OBJECT, 1, 200000 + i), -1, -1, CKT_NCCL_SPLIT, comm)->result, CUDA_SUCCESS);
+		MUST(nccl_send(ckt_handle_make(CKT_KIND_LIB_OBJECT, 1, 200000 + i), -1, -1,
+			     CKT_NCCL_SPLIT, comm)
+				->result,
+			CUDA_SUCCESS);
 	double_said();
 	small = limit;
 	small.rlim_cur = 100;
@@ -211,5 +244,6 @@ static void test_no_room(void)
 	IS(double_living(), 0);
 }
 
-UNIT_SUITE(worker_nccl_lane, {"one call at a time", test_one_at_a_time}, {"its state at its end", test_state_at_end}, {"gone with its context", test_gone},
-	   {"account", test_account}, {"no room", test_no_room})
+UNIT_SUITE(worker_nccl_lane, {"one call at a time", test_one_at_a_time},
+	{"its state at its end", test_state_at_end}, {"gone with its context", test_gone},
+	{"account", test_account}, {"no room", test_no_room})

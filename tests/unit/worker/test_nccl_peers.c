@@ -1,4 +1,7 @@
-/* server/worker/libs/nccl/nccl_peers.c, checkpoint/freeze/separable.h: which sessions cannot be saved without others. */
+/*
+ * server/worker/libs/nccl/nccl_peers.c, checkpoint/freeze/separable.h: which sessions cannot be
+ * saved without others.
+ */
 #include <errno.h>
 #include <string.h>
 
@@ -15,7 +18,8 @@ static void test_peers(void)
 	NO(ckt_nccl_has_peers(text, sizeof text));
 	nccl_make(NCCL_ID(81), 3, 0);
 	YES(ckt_nccl_has_peers(text, sizeof text));
-	TEXT(text, "the session is rank 0 of a communicator of NCCL with 3 ranks, and other sessions are ranks 1, 2");
+	TEXT(text,
+		"the session is rank 0 of a communicator of NCCL with 3 ranks, and other sessions are ranks 1, 2");
 	IS(nccl_end(NCCL_ID(80), CKT_NCCL_DESTROY), ncclSuccess);
 	nccl_make(NCCL_ID(82), 3, 2);
 	YES(ckt_nccl_has_peers(text, sizeof text));
@@ -48,7 +52,8 @@ static void test_alone(void)
 	IS(ckt_alone_check(&ckt_worker, text, sizeof text), 0);
 	nccl_make(NCCL_ID(86), 2, 1);
 	IS(ckt_alone_check(&ckt_worker, text, sizeof text), -EBUSY);
-	HAS(text, "rank 1 of a communicator of NCCL with 2 ranks, and other sessions are rank 0, and it belongs to no job: start all of them with the same CRICKET_JOB");
+	HAS(text,
+		"rank 1 of a communicator of NCCL with 2 ranks, and other sessions are rank 0, and it belongs to no job: start all of them with the same CRICKET_JOB");
 	strcpy(ckt_worker.job, "train");
 	IS(ckt_alone_check(&ckt_worker, text, sizeof text), -EBUSY);
 	HAS(text, "with cricketctl checkpoint --job train DIR and cricketctl restore --job DIR");
@@ -61,4 +66,5 @@ static void test_alone(void)
 	IS(ckt_alone_check(&ckt_worker, text, sizeof text), 0);
 }
 
-UNIT_SUITE(worker_nccl_peers, {"communicators with others", test_peers}, {"saved alone", test_alone})
+UNIT_SUITE(
+	worker_nccl_peers, {"communicators with others", test_peers}, {"saved alone", test_alone})

@@ -1,4 +1,7 @@
-/* server/worker/libs/nccl/nccl_rendezvous.c: ranks agree on an id of rank 0's, and on none that somebody else left. */
+/*
+ * server/worker/libs/nccl/nccl_rendezvous.c: ranks agree on an id of rank 0's, and on none that
+ * somebody else left.
+ */
 #include <dirent.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -82,7 +85,8 @@ static bool find_place(char path[512])
 			if (file)
 				fclose(file);
 			/* Behind the magic, the process and its start. */
-			if (n == 24 + 2 * CKT_NCCL_ID_BYTES && !memcmp(bytes + 24, identity, CKT_NCCL_ID_BYTES)) {
+			if (n == 24 + 2 * CKT_NCCL_ID_BYTES &&
+				!memcmp(bytes + 24, identity, CKT_NCCL_ID_BYTES)) {
 				snprintf(path, 512, "%s", there);
 				found = true;
 			}
@@ -113,4 +117,5 @@ static void test_spoilt(void)
 	NO(find_place(path));
 }
 
-UNIT_SUITE(worker_nccl_meet, {"rank 0 makes the id", test_meet}, {"what a dead worker left", test_stale}, {"what is none of ours", test_spoilt})
+UNIT_SUITE(worker_nccl_meet, {"rank 0 makes the id", test_meet},
+	{"what a dead worker left", test_stale}, {"what is none of ours", test_spoilt})

@@ -1,4 +1,7 @@
-/* server/worker/libs/nccl/nccl_restore.c: the same messages as of a client, in a worker that does not go yet. */
+/*
+ * server/worker/libs/nccl/nccl_restore.c: the same messages as of a client, in a worker that does
+ * not go yet.
+ */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,7 +28,8 @@ static void test_restore(void)
 	nccl_begin();
 	ckt_worker.go = false;
 	/* Of one that the session does not have, too; told twice, the later word counts. */
-	struct ckt_nccl_ids others[2] = {{.identity = {9}, .id = {98}}, {.identity = {5, 6}, .id = {97}}};
+	struct ckt_nccl_ids others[2] = {
+		{.identity = {9}, .id = {98}}, {.identity = {5, 6}, .id = {97}}};
 	IS(ckt_nccl_ids_add(&ckt_worker, others, 2), 0);
 	IS(ckt_nccl_ids_add(&ckt_worker, &pair, 1), 0);
 	IS(ckt_nccl_ids_add(&ckt_worker, NULL, 0), 0);
@@ -60,7 +64,8 @@ static void test_restore_alone(void)
 	double_await(2);
 	double_hold(NULL);
 	IS(loaded(message, sizeof message), 0);
-	const char *said = double_said(), *first = strstr(said, "InitRank 2 0 id "), *second = strstr(said, "InitRank 2 1 id ");
+	const char *said = double_said(), *first = strstr(said, "InitRank 2 0 id "),
+		   *second = strstr(said, "InitRank 2 1 id ");
 	MUST(first && second, true);
 	IS(atoi(first + 16), atoi(second + 16));
 	YES(atoi(first + 16) != 5);
@@ -82,4 +87,5 @@ static void test_restore_alone(void)
 	IS(ckt_nccl_loaded(&ckt_worker, message, sizeof message), 0);
 }
 
-UNIT_SUITE(worker_nccl_restore, {"of some ranks", test_restore}, {"of all ranks", test_restore_alone})
+UNIT_SUITE(
+	worker_nccl_restore, {"of some ranks", test_restore}, {"of all ranks", test_restore_alone})

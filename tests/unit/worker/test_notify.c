@@ -1,4 +1,7 @@
-/* server/worker/session/notify.c: what the driver tells goes to the client, again to one that comes back, and into the image. */
+/*
+ * server/worker/session/notify.c: what the driver tells goes to the client, again to one that comes
+ * back, and into the image.
+ */
 #include "server/worker/session/notify.h"
 
 #include <poll.h>
@@ -64,7 +67,7 @@ static void test_told(void)
 	IS(ASK(device_notify, .device = 0, .number = FIRST), CUDA_SUCCESS);
 	IS(ASK(device_notify, .device = 0, .number = SECOND), CUDA_SUCCESS);
 	IS(ASK(device_notify, .device = 1, .number = ELSEWHERE), CUDA_SUCCESS);
-	IS(ASK(device_notify, .device = 1, .number = FIRST), CUDA_ERROR_INVALID_VALUE);	/* taken */
+	IS(ASK(device_notify, .device = 1, .number = FIRST), CUDA_ERROR_INVALID_VALUE); /* taken */
 	IS(ASK(device_notify, .device = 2, .number = 8), CUDA_ERROR_INVALID_DEVICE);
 	ckt_driver.cuMemFree_v2(over_budget());
 	MUST(wait_told(t, 2), 2);
@@ -94,7 +97,10 @@ static void test_told(void)
 	IS(CUT(device_notify_end, .number = 1), 0);
 }
 
-/* Made again from an image, they have been told nothing on their new connection, and the driver knows them. */
+/*
+ * Made again from an image, they have been told nothing on their new connection, and the driver
+ * knows them.
+ */
 static void test_image(void)
 {
 	struct ckt_save s = {0};
@@ -104,7 +110,8 @@ static void test_image(void)
 	MUST(image_save(&s), 0);
 	ckt_image *image = image_read();
 	MUST(image->notifications.notifications_len, 2);
-	const ckt_image_notification *second = &image->notifications.notifications_val[0], *elsewhere = second + 1;
+	const ckt_image_notification *second = &image->notifications.notifications_val[0],
+				     *elsewhere = second + 1;
 	IS(second->number, SECOND);
 	IS(second->type, CU_ASYNC_NOTIFICATION_TYPE_OVER_BUDGET);
 	YES(second->instance && second->over_bytes);
@@ -113,7 +120,10 @@ static void test_image(void)
 	IS(elsewhere->instance, 0);
 	IS(ASK(device_notify_end, .number = SECOND), CUDA_SUCCESS);
 	IS(ASK(device_notify_end, .number = ELSEWHERE), CUDA_SUCCESS);
-	struct ckt_loading l = {.worker = &ckt_worker, .message = message, .message_size = sizeof message, .image = *image};
+	struct ckt_loading l = {.worker = &ckt_worker,
+		.message = message,
+		.message_size = sizeof message,
+		.image = *image};
 	MUST(ckt_load_notifications(&l), 0);
 	ckt_notifications_send(&ckt_worker);
 	MUST(told(t, 2), 1);
@@ -125,7 +135,8 @@ static void test_image(void)
 	YES(t[0].instance > second->instance);
 	/* An image that names one twice, or another's device, is refused. */
 	YES(ckt_load_notifications(&l) < 0);
-	image->notifications.notifications_val[0] = (ckt_image_notification){.number = 9, .device = 2};
+	image->notifications.notifications_val[0] =
+		(ckt_image_notification){.number = 9, .device = 2};
 	YES(ckt_load_notifications(&l) < 0);
 	image_free(image);
 	image_files_close();
@@ -137,7 +148,8 @@ static void test_image(void)
 static void test_without(void)
 {
 	char message[CKT_MESSAGE_MAX] = "";
-	struct ckt_loading l = {.worker = &ckt_worker, .message = message, .message_size = sizeof message};
+	struct ckt_loading l = {
+		.worker = &ckt_worker, .message = message, .message_size = sizeof message};
 	ckt_image_notification saved = {.number = 77};
 	struct ckt_driver before = ckt_driver;
 	l.image.notifications.notifications_len = 1;
@@ -162,4 +174,5 @@ static void test_many(void)
 	IS(result, CUDA_SUCCESS);
 }
 
-UNIT_SUITE(notify, {"told", test_told}, {"image", test_image}, {"without", test_without}, {"many", test_many})
+UNIT_SUITE(notify, {"told", test_told}, {"image", test_image}, {"without", test_without},
+	{"many", test_many})

@@ -18,7 +18,8 @@ static void test_life(void)
 	int real;
 	struct ckt_object *object, *other;
 	uint64_t id = ID(LIB_OBJECT, 1);
-	MUST(ckt_library_object_add(&ckt_worker, &library, 3, id, &real, malloc(16), &object), CUDA_SUCCESS);
+	MUST(ckt_library_object_add(&ckt_worker, &library, 3, id, &real, malloc(16), &object),
+		CUDA_SUCCESS);
 	IS(object->context, ckt_handle_primary(0));
 	YES(ckt_library_object_find(&ckt_worker, CKT_LIB_CUDNN, 3, id) == object);
 	/* Another type, another library, another id, another kind of object. */
@@ -26,8 +27,10 @@ static void test_life(void)
 	YES(ckt_library_object_find(&ckt_worker, CKT_LIB_CUBLAS, 3, id) == NULL);
 	YES(ckt_library_object_find(&ckt_worker, CKT_LIB_CUDNN, 3, id + 1) == NULL);
 	YES(ckt_library_object_find(&ckt_worker, CKT_LIB_CUDNN, 3, ckt_handle_primary(0)) == NULL);
-	IS(ckt_library_object_add(&ckt_worker, &library, 3, id, &real, NULL, &other), CUDA_ERROR_INVALID_VALUE);
-	IS(ckt_library_object_add(&ckt_worker, &library, 3, ID(STREAM, 1), &real, NULL, &other), CUDA_ERROR_INVALID_VALUE);
+	IS(ckt_library_object_add(&ckt_worker, &library, 3, id, &real, NULL, &other),
+		CUDA_ERROR_INVALID_VALUE);
+	IS(ckt_library_object_add(&ckt_worker, &library, 3, ID(STREAM, 1), &real, NULL, &other),
+		CUDA_ERROR_INVALID_VALUE);
 	ckt_object_destroy(&ckt_worker, object);
 	YES(ended == &real);
 	YES(ckt_library_object_find(&ckt_worker, CKT_LIB_CUDNN, 3, id) == NULL);
@@ -39,7 +42,9 @@ static void test_context_ends(void)
 	struct ckt_object *object, *context;
 	MUST(ckt_context_create(&ckt_worker, ID(CONTEXT, 77), 0, 0, &context), CUDA_SUCCESS);
 	MUST(ckt_worker_use_context(&ckt_worker, context->id), CUDA_SUCCESS);
-	MUST(ckt_library_object_add(&ckt_worker, &library, 1, ID(LIB_OBJECT, 2), &real, NULL, &object), CUDA_SUCCESS);
+	MUST(ckt_library_object_add(
+		     &ckt_worker, &library, 1, ID(LIB_OBJECT, 2), &real, NULL, &object),
+		CUDA_SUCCESS);
 	IS(object->context, context->id);
 	ended = NULL;
 	IS(ckt_context_destroy(&ckt_worker, context), CUDA_SUCCESS);
@@ -59,4 +64,5 @@ static void test_batched(void)
 	YES(once);
 }
 
-UNIT_SUITE(objects, {"life", test_life}, {"context ends", test_context_ends}, {"batched", test_batched})
+UNIT_SUITE(objects, {"life", test_life}, {"context ends", test_context_ends},
+	{"batched", test_batched})

@@ -1,4 +1,7 @@
-/* The output buffer: whole records with their mark, of the connection's epoch alone, whatever the socket takes. */
+/*
+ * The output buffer: whole records with their mark, of the connection's epoch alone, whatever the
+ * socket takes.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -29,7 +32,7 @@ static void test_epochs(void)
 	int ends[2];
 	ckt_output_init(&output);
 	IS(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
-	NO(put(&output, 0, 1, 8));	/* no client */
+	NO(put(&output, 0, 1, 8)); /* no client */
 	IS(ckt_output_epoch(&output), 0);
 	ckt_output_connect(&output, ends[0], 7, NULL, 0);
 	IS(ckt_output_epoch(&output), 7);
@@ -84,7 +87,8 @@ static void test_first(void)
 		/* Time for what must not come first. */
 		sched_yield();
 		ckt_output_flush(&output);
-		good += recv(ends[1], got, sizeof got, MSG_WAITALL) == sizeof got && memcmp(got, "\x80\x00\x00\x12", 4) == 0 &&
+		good += recv(ends[1], got, sizeof got, MSG_WAITALL) == sizeof got &&
+			memcmp(got, "\x80\x00\x00\x12", 4) == 0 &&
 			memcmp(got + 4, answer, sizeof answer) == 0;
 		ckt_output_connect(&output, -1, 0, NULL, 0);
 		close(ends[0]);
@@ -115,7 +119,8 @@ static void test_slow(void)
 		wrong += result && result != -EAGAIN;
 		again += result == -EAGAIN;
 		/* Less than what came, until the end. */
-		ssize_t n = recv(ends[1], buffer + have, sent < RECORDS ? 20000 : sizeof buffer - have, MSG_DONTWAIT);
+		ssize_t n = recv(ends[1], buffer + have,
+			sent < RECORDS ? 20000 : sizeof buffer - have, MSG_DONTWAIT);
 		have += n > 0 ? (size_t)n : 0;
 		while (have - parsed >= 4) {
 			struct ckt_cursor c = {.p = buffer + parsed, .end = buffer + have};

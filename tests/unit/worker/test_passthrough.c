@@ -1,6 +1,7 @@
 /*
- * server/worker/libs/inside/passthrough.c: the library by itself, in front of a driver of the test's: every name is exported, stubs keep all
- * arguments, a newer version of a hooked function is not given away.
+ * server/worker/libs/inside/passthrough.c: the library by itself, in front of a driver of the
+ * test's: every name is exported, stubs keep all arguments, a newer version of a hooked function is
+ * not given away.
  */
 #include <cuda.h>
 #include <dlfcn.h>
@@ -13,7 +14,8 @@ static uint64_t seen[12];
 static double seen_double[8];
 
 /* More arguments than registers, of both kinds. */
-static CUresult many(uint64_t a, uint64_t b, uint64_t c, uint64_t d, uint64_t e, uint64_t f, double g, double h, uint64_t i, uint64_t j, float k)
+static CUresult many(uint64_t a, uint64_t b, uint64_t c, uint64_t d, uint64_t e, uint64_t f,
+	double g, double h, uint64_t i, uint64_t j, float k)
 {
 	memcpy(seen, (uint64_t[]){a, b, c, d, e, f, i, j}, 8 * sizeof *seen);
 	memcpy(seen_double, (double[]){g, h, (double)k}, 3 * sizeof *seen_double);
@@ -30,19 +32,23 @@ static CUresult free_hooked(CUdeviceptr address)
 	return (CUresult)(address + 2);
 }
 
-static int tomorrow;	/* the driver has a version of cuMemFree for CUDA 99 */
+static int tomorrow; /* the driver has a version of cuMemFree for CUDA 99 */
 
-static CUresult get_address(const char *symbol, void **address, int version, cuuint64_t flags, CUdriverProcAddressQueryResult *status)
+static CUresult get_address(const char *symbol, void **address, int version, cuuint64_t flags,
+	CUdriverProcAddressQueryResult *status)
 {
 	*address = NULL;
 	if (!strcmp(symbol, "cuLaunchKernel"))
-		*address = !(flags & CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM) ? (void *)many : version >= 7000 ? (void *)free_real : NULL;
+		*address = !(flags & CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM) ? (void *)many
+			: version >= 7000 ? (void *)free_real
+					  : NULL;
 	if (!strcmp(symbol, "cuMemFree"))
 		*address = tomorrow && version >= 99000 ? (void *)many : (void *)free_real;
 	else if (!strcmp(symbol, "cuOnlyThisDriverHasIt"))
 		*address = (void *)many;
 	if (status)
-		*status = *address ? CU_GET_PROC_ADDRESS_SUCCESS : CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
+		*status = *address ? CU_GET_PROC_ADDRESS_SUCCESS
+				   : CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
 	return CUDA_SUCCESS;
 }
 
@@ -106,7 +112,8 @@ static void test_stubs(void)
 	void *handle = open_fresh();
 	const char *wrong;
 	MUST(set(handle, hooks, 1, &wrong), 0);
-	CUresult (*function)(uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, double, double, uint64_t, uint64_t, float);
+	CUresult (*function)(uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, double,
+		double, uint64_t, uint64_t, float);
 	*(void **)&function = dlsym(handle, "cuLaunchKernel");
 	IS(function(1, 2, 3, 4, 5, 6, 1.5, 2.5, 7, 8, 3.5f), 4242);
 	for (unsigned i = 0; i < 8; i++)
@@ -154,10 +161,14 @@ static void test_addresses(void)
 	tomorrow = 0;
 }
 
-/* What cuBLAS's runtime asks for: the default stream of each thread came with CUDA 7.0, to functions that were older. */
+/*
+ * What cuBLAS's runtime asks for: the default stream of each thread came with CUDA 7.0, to
+ * functions that were older.
+ */
 static void test_per_thread(void)
 {
-	static const struct ckt_inside_hook both[] = {{"cuLaunchKernel", (void *)many}, {"cuLaunchKernel_ptsz", (void *)free_hooked}};
+	static const struct ckt_inside_hook both[] = {
+		{"cuLaunchKernel", (void *)many}, {"cuLaunchKernel_ptsz", (void *)free_hooked}};
 	static const int versions[] = {7000, 12000, 13000};
 	void *handle = open_fresh(), *found;
 	const char *wrong;
@@ -167,12 +178,17 @@ static void test_per_thread(void)
 	*(void **)&ask = dlsym(handle, "cuGetProcAddress_v2");
 	told[0] = 0;
 	for (unsigned i = 0; i < sizeof versions / sizeof *versions; i++) {
-		IS(ask("cuLaunchKernel", &found, versions[i], CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM, &status), CUDA_SUCCESS);
+		IS(ask("cuLaunchKernel", &found, versions[i],
+			   CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM, &status),
+			CUDA_SUCCESS);
 		YES(found == dlsym(handle, "cuLaunchKernel_ptsz"));
-		IS(ask("cuLaunchKernel", &found, versions[i], CU_GET_PROC_ADDRESS_LEGACY_STREAM, &status), CUDA_SUCCESS);
+		IS(ask("cuLaunchKernel", &found, versions[i], CU_GET_PROC_ADDRESS_LEGACY_STREAM,
+			   &status),
+			CUDA_SUCCESS);
 		YES(found == dlsym(handle, "cuLaunchKernel"));
 	}
 	TEXT(told, "");
 }
 
-UNIT_SUITE(passthrough, {"unset", test_unset}, {"stubs", test_stubs}, {"addresses", test_addresses}, {"per thread", test_per_thread})
+UNIT_SUITE(passthrough, {"unset", test_unset}, {"stubs", test_stubs}, {"addresses", test_addresses},
+	{"per thread", test_per_thread})

@@ -1,4 +1,7 @@
-/* Pausing: memory goes to the host and comes back the same at the same addresses, and a step that fails leaves all as it was. */
+/*
+ * Pausing: memory goes to the host and comes back the same at the same addresses, and a step that
+ * fails leaves all as it was.
+ */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,10 +24,13 @@ static uint64_t free_bytes(void)
 
 static void begin(void)
 {
-	MUST(ckt_vmm_physical_make(&ckt_worker, ID(PHYSICAL, 1), 0, PHYSICAL, CU_MEM_ALLOCATION_COMP_NONE), CUDA_SUCCESS);
+	MUST(ckt_vmm_physical_make(
+		     &ckt_worker, ID(PHYSICAL, 1), 0, PHYSICAL, CU_MEM_ALLOCATION_COMP_NONE),
+		CUDA_SUCCESS);
 	MUST(ckt_vmm_reserve(&ckt_worker, 0, PHYSICAL, 0, 0, &mapped), CUDA_SUCCESS);
 	MUST(ckt_vmm_map(&ckt_worker, mapped, PHYSICAL, 0, ID(PHYSICAL, 1)), CUDA_SUCCESS);
-	MUST(ckt_vmm_set_access(&ckt_worker, mapped, PHYSICAL, CU_MEM_ACCESS_FLAGS_PROT_READWRITE), CUDA_SUCCESS);
+	MUST(ckt_vmm_set_access(&ckt_worker, mapped, PHYSICAL, CU_MEM_ACCESS_FLAGS_PROT_READWRITE),
+		CUDA_SUCCESS);
 	memory = inside_memory(SIZE, 7);
 	inside_fill(memory + CKT_IMAGE_CHUNK, 0, CKT_IMAGE_CHUNK);
 	inside_fill(memory + SIZE - 4, 8, 4);
@@ -99,8 +105,9 @@ static void test_faults(void)
 			IS(ckt_pause(&ckt_worker, &bytes, message, sizeof message), 0);
 		uint64_t now = free_bytes();
 		setenv("CRICKET_FAULT", cases[i].fault, 1);
-		IS(cases[i].pausing ? ckt_pause(&ckt_worker, &bytes, message, sizeof message) : ckt_resume(&ckt_worker, &bytes, message, sizeof message),
-		   cases[i].result);
+		IS(cases[i].pausing ? ckt_pause(&ckt_worker, &bytes, message, sizeof message)
+				    : ckt_resume(&ckt_worker, &bytes, message, sizeof message),
+			cases[i].result);
 		unsetenv("CRICKET_FAULT");
 		HAS(message, cases[i].words);
 		IS(free_bytes(), now);
@@ -111,14 +118,17 @@ static void test_faults(void)
 	}
 }
 
-/* Somebody else has the memory meanwhile: it is said how much is missing, and later it comes back. */
+/*
+ * Somebody else has the memory meanwhile: it is said how much is missing, and later it comes back.
+ */
 static void test_short(void)
 {
 	char message[CKT_MESSAGE_MAX] = "";
 	uint64_t given, missing = 0, other, before = free_bytes();
 	IS(ckt_pause(&ckt_worker, &given, message, sizeof message), 0);
 	uint64_t taken = (free_bytes() - given / 2) / CKT_MEMORY_EXTENT * CKT_MEMORY_EXTENT;
-	MUST(ckt_window_create(&ckt_worker, 0, taken, CU_MEM_ALLOCATION_COMP_NONE, &other), CUDA_SUCCESS);
+	MUST(ckt_window_create(&ckt_worker, 0, taken, CU_MEM_ALLOCATION_COMP_NONE, &other),
+		CUDA_SUCCESS);
 	IS(ckt_resume(&ckt_worker, &missing, message, sizeof message), -ENOMEM);
 	IS(missing, given - free_bytes());
 	HAS(message, "too little memory free");

@@ -1,6 +1,7 @@
 /*
- * server/worker/session/pending.c: calls that wait, over a driver whose events are done when the test says so: the order of a chain, others that
- * go on, data before the answer that says it is there, errors, and draining.  The waiters are the real ones.
+ * server/worker/session/pending.c: calls that wait, over a driver whose events are done when the
+ * test says so: the order of a chain, others that go on, data before the answer that says it is
+ * there, errors, and draining.  The waiters are the real ones.
  */
 #include <CUnit/Basic.h>
 #include <errno.h>
@@ -68,11 +69,13 @@ static int set_up(void)
 static struct ckt_wcall *call_new(uint32_t xid)
 {
 	struct ckt_wcall *call = ckt_wcall_new(worker);
-	call->header = (struct ckt_call_header){.xid = xid, .prog = CKT_CUDA_PROG, .vers = CKT_CUDA_VERS};
+	call->header =
+		(struct ckt_call_header){.xid = xid, .prog = CKT_CUDA_PROG, .vers = CKT_CUDA_VERS};
 	return call;
 }
 
-static void add(uint32_t xid, enum ckt_pending_kind kind, uint64_t chain, struct event *event, struct ckt_fences *of)
+static void add(uint32_t xid, enum ckt_pending_kind kind, uint64_t chain, struct event *event,
+	struct ckt_fences *of)
 {
 	struct ckt_pending *pending = ckt_pending_new(call_new(xid), kind, chain);
 	pending->one = (CUevent)event;
@@ -101,7 +104,9 @@ static uint32_t next_reply(CUresult *ret_result)
 	while (ckt_pending_poll(worker))
 		sched_yield();
 	ckt_output_flush(&worker->output);
-	CU_ASSERT_EQUAL_FATAL(ckt_net_read_record(client, CKT_RECORD_MAX, ckt_net_now_ms() + READ_MS, &data, &size, NULL), 0);
+	CU_ASSERT_EQUAL_FATAL(ckt_net_read_record(client, CKT_RECORD_MAX,
+				      ckt_net_now_ms() + READ_MS, &data, &size, NULL),
+		0);
 	struct ckt_cursor c = {.p = data, .end = data + size};
 	CU_ASSERT_TRUE(ckt_reply_header_get(&c, &header));
 	CUresult result = (CUresult)ckt_get_u32(&c);
@@ -156,7 +161,10 @@ static void test_many_chains(void)
 	CU_ASSERT_EQUAL(ckt_pending_drain(worker, NULL, -1), 0);
 }
 
-/* However the waiters take turns, the copy's bytes come before the answer of the wait that follows it. */
+/*
+ * However the waiters take turns, the copy's bytes come before the answer of the wait that follows
+ * it.
+ */
 static void test_data_first(void)
 {
 	for (uint32_t round = 0; round < ROUNDS; round++) {
@@ -199,7 +207,8 @@ static void test_deliver(void)
 
 static void test_errors(void)
 {
-	struct event bad = {.result = CUDA_ERROR_ILLEGAL_ADDRESS}, data = {.result = CUDA_ERROR_ILLEGAL_ADDRESS};
+	struct event bad = {.result = CUDA_ERROR_ILLEGAL_ADDRESS},
+		     data = {.result = CUDA_ERROR_ILLEGAL_ADDRESS};
 	CUresult result = CUDA_SUCCESS;
 	add(1, CKT_PENDING_WAIT, 1, &bad, &fences);
 	finish(&bad);

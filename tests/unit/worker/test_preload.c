@@ -6,11 +6,18 @@
 #include "checkpoint/load/preload.h"
 #include "tests/unit/worker/inside.h"
 
-enum { LOAD = CKT_JOURNAL_MODULE_LOAD, STREAMS = CKT_JOURNAL_STREAMS, LIMIT = CKT_JOURNAL_LIMIT, ARRAY = CKT_JOURNAL_ARRAY_CREATE };
+enum {
+	LOAD = CKT_JOURNAL_MODULE_LOAD,
+	STREAMS = CKT_JOURNAL_STREAMS,
+	LIMIT = CKT_JOURNAL_LIMIT,
+	ARRAY = CKT_JOURNAL_ARRAY_CREATE
+};
 
-static void replayed(const ckt_image_journal *then, unsigned then_count, const ckt_image_journal *now, unsigned now_count, int result, uint64_t left)
+static void replayed(const ckt_image_journal *then, unsigned then_count,
+	const ckt_image_journal *now, unsigned now_count, int result, uint64_t left)
 {
-	ckt_image before = {.journal = {then_count, (ckt_image_journal *)then}}, image = {.journal = {now_count, (ckt_image_journal *)now}};
+	ckt_image before = {.journal = {then_count, (ckt_image_journal *)then}},
+		  image = {.journal = {now_count, (ckt_image_journal *)now}};
 	ckt_image_journal rest = {0};
 	ckt_preload_done(&before);
 	IS(ckt_preload_replayed(&image, &rest), result);
@@ -20,25 +27,28 @@ static void replayed(const ckt_image_journal *then, unsigned then_count, const c
 
 static void test_journal(void)
 {
-	ckt_image_journal then[] = {{.kind = LOAD, .id = 1}, {.kind = STREAMS, .id = 2, .context = 9}};
-	ckt_image_journal now[] = {{.kind = LOAD, .id = 1}, {.kind = STREAMS, .id = 2, .context = 9}, {.kind = LOAD, .id = 5}};
+	ckt_image_journal then[] = {
+		{.kind = LOAD, .id = 1}, {.kind = STREAMS, .id = 2, .context = 9}};
+	ckt_image_journal now[] = {{.kind = LOAD, .id = 1},
+		{.kind = STREAMS, .id = 2, .context = 9}, {.kind = LOAD, .id = 5}};
 	NO(ckt_preload_active());
 	replayed(NULL, 0, NULL, 0, 0, 0);
-	replayed(NULL, 0, now, 3, 0, 1);	/* all of it is left */
+	replayed(NULL, 0, now, 3, 0, 1); /* all of it is left */
 	replayed(then, 2, now, 2, 2, 0);
 	replayed(then, 2, now, 3, 2, 5);
-	replayed(then, 2, now, 1, -ESTALE, 0);	/* shorter than it was: another session's */
+	replayed(then, 2, now, 1, -ESTALE, 0); /* shorter than it was: another session's */
 	/* The last entry has grown: what came to it is left. */
 	now[1].id = 7;
 	replayed(then, 2, now, 3, 1, 5);
 	now[1].id = 1;
-	replayed(then, 2, now, 3, -ESTALE, 0);	/* shrunk */
+	replayed(then, 2, now, 3, -ESTALE, 0); /* shrunk */
 	now[1].id = 2;
 	now[0].id = 3;
-	replayed(then, 2, now, 3, -ESTALE, 0);	/* not the last one, and not of a kind that grows */
+	replayed(then, 2, now, 3, -ESTALE, 0); /* not the last one, and not of a kind that grows */
 	now[0].id = 1;
-	static const size_t fields[] = {offsetof(ckt_image_journal, kind), offsetof(ckt_image_journal, context), offsetof(ckt_image_journal, hash),
-					offsetof(ckt_image_journal, flags), offsetof(ckt_image_journal, device)};
+	static const size_t fields[] = {offsetof(ckt_image_journal, kind),
+		offsetof(ckt_image_journal, context), offsetof(ckt_image_journal, hash),
+		offsetof(ckt_image_journal, flags), offsetof(ckt_image_journal, device)};
 	for (size_t i = 0; i < COUNT(fields); i++) {
 		((uint8_t *)&now[1])[fields[i]] ^= 1;
 		replayed(then, 2, now, 3, -ESTALE, 0);
@@ -66,21 +76,31 @@ static struct {
 
 static uint64_t base(void)
 {
-	return (ckt_worker.devices[0].memory.base + ckt_worker.slice_size / 2) / CKT_MEMORY_EXTENT * CKT_MEMORY_EXTENT;
+	return (ckt_worker.devices[0].memory.base + ckt_worker.slice_size / 2) / CKT_MEMORY_EXTENT *
+		CKT_MEMORY_EXTENT;
 }
 
-/* Extents from their sizes in chunks, one behind the other with a gap; chunks by their number in the first extent and a hash. */
-static ckt_image *make(const unsigned *sizes, unsigned count, const unsigned (*chunks)[2], unsigned chunk_count)
+/*
+ * Extents from their sizes in chunks, one behind the other with a gap; chunks by their number in
+ * the first extent and a hash.
+ */
+static ckt_image *make(
+	const unsigned *sizes, unsigned count, const unsigned (*chunks)[2], unsigned chunk_count)
 {
 	memset(&made, 0, sizeof made);
 	for (unsigned i = 0; i < count; i++)
-		made.extents[i] = (ckt_image_extent){.address = base() + (uint64_t)i * 64 * CKT_IMAGE_CHUNK, .size = (uint64_t)sizes[i] * CKT_IMAGE_CHUNK};
+		made.extents[i] =
+			(ckt_image_extent){.address = base() + (uint64_t)i * 64 * CKT_IMAGE_CHUNK,
+				.size = (uint64_t)sizes[i] * CKT_IMAGE_CHUNK};
 	for (unsigned i = 0; i < chunk_count; i++) {
-		made.chunks[i] = (ckt_image_chunk){.address = base() + (uint64_t)chunks[i][0] * CKT_IMAGE_CHUNK, .size = CKT_IMAGE_CHUNK};
+		made.chunks[i] = (ckt_image_chunk){
+			.address = base() + (uint64_t)chunks[i][0] * CKT_IMAGE_CHUNK,
+			.size = CKT_IMAGE_CHUNK};
 		memset(made.chunks[i].hash, (int)chunks[i][1], CKT_IMAGE_HASH);
 	}
 	made.device = (ckt_image_device){.extents = {count, made.extents}};
-	made.image = (ckt_image){.devices = {1, &made.device}, .chunks = {chunk_count, made.chunks}};
+	made.image =
+		(ckt_image){.devices = {1, &made.device}, .chunks = {chunk_count, made.chunks}};
 	return &made.image;
 }
 
@@ -93,21 +113,25 @@ static bool is_mapped(uint64_t address)
 static void test_memory(void)
 {
 	static const unsigned one[] = {3}, two[] = {3, 1}, none[] = {0};
-	static const unsigned first[][2] = {{0, 1}, {1, 2}}, second[][2] = {{0, 1}, {1, 9}, {2, 3}}, third[][2] = {{0, 1}}, twice[][2] = {{0, 1}, {0, 1}},
+	static const unsigned first[][2] = {{0, 1}, {1, 2}}, second[][2] = {{0, 1}, {1, 9}, {2, 3}},
+			      third[][2] = {{0, 1}}, twice[][2] = {{0, 1}, {0, 1}},
 			      outside[][2] = {{200, 1}};
 	bool skip[CHUNKS_MAX] = {true, true};
 	int error = 7;
 	ckt_preload_fini();
 	IS(ckt_preload_memory(&ckt_worker, make(one, 1, first, 2), false, skip, &error), 0);
 	IS(error, CUDA_SUCCESS);
-	NO(skip[0] || skip[1]);	/* nothing was there */
+	NO(skip[0] || skip[1]); /* nothing was there */
 	YES(is_mapped(base() + 2 * CKT_IMAGE_CHUNK));
 	IS(inside_word(base()), 0);
 	inside_fill(base(), 1, CKT_IMAGE_CHUNK);
 	inside_fill(base() + CKT_IMAGE_CHUNK, 2, CKT_IMAGE_CHUNK);
 	ckt_preload_done(&made.image);
 	YES(ckt_preload_active());
-	/* The same contents stay, others come, an extent is new, chunks of no extent wait for the last one. */
+	/*
+	 * The same contents stay, others come, an extent is new, chunks of no extent wait for the
+	 * last one.
+	 */
 	ckt_image *image = make(two, 2, second, 3);
 	made.chunks[3] = (ckt_image_chunk){.space = 1, .address = base(), .size = 5};
 	image->chunks.chunks_len = 4;
@@ -122,7 +146,7 @@ static void test_memory(void)
 	made.chunks[1] = (ckt_image_chunk){.space = 1, .address = base(), .size = 5};
 	image->chunks.chunks_len = 2;
 	IS(ckt_preload_memory(&ckt_worker, image, true, skip, &error), 0);
-	YES(skip[0] && !skip[1]);	/* the last one leaves nothing */
+	YES(skip[0] && !skip[1]); /* the last one leaves nothing */
 	IS(inside_word(base()), 1);
 	IS(inside_word(base() + CKT_IMAGE_CHUNK), 0);
 	IS(inside_word(base() + 2 * CKT_IMAGE_CHUNK), 0);
@@ -134,9 +158,10 @@ static void test_memory(void)
 	made.chunks[0].size -= 4;
 	IS(ckt_preload_memory(&ckt_worker, image, false, skip, &error), -EBADMSG);
 	image = make(one, 1, third, 1);
-	made.chunks[0].address += 512;	/* inside of an extent, but at no piece's beginning */
+	made.chunks[0].address += 512; /* inside of an extent, but at no piece's beginning */
 	IS(ckt_preload_memory(&ckt_worker, image, false, skip, &error), -EBADMSG);
-	IS(ckt_preload_memory(&ckt_worker, make(one, 1, outside, 1), false, skip, &error), 0);	/* a variable of a module, say */
+	/* a variable of a module, say */
+	IS(ckt_preload_memory(&ckt_worker, make(one, 1, outside, 1), false, skip, &error), 0);
 	ckt_preload_done(&made.image);
 	/* Extents that no session has. */
 	make(one, 1, third, 0);
@@ -160,14 +185,25 @@ static void test_memory(void)
 static void test_objects(void)
 {
 	enum { PHYSICAL = 0, VARIABLE = 1, ARRAY_CHUNK = 2 };
-	uint64_t id = ID(PHYSICAL, 230), module = ID(MODULE, 230), array = ID(ARRAY, 230), handle = 0, cursor = 0;
-	uint64_t variable = inside_memory(4096, 9);	/* stands for a module's */
+	uint64_t id = ID(PHYSICAL, 230), module = ID(MODULE, 230), array = ID(ARRAY, 230),
+		 handle = 0, cursor = 0;
+	uint64_t variable = inside_memory(4096, 9); /* stands for a module's */
 	ckt_image_physical physical = {.id = id, .size = CKT_IMAGE_CHUNK, .contents = base()};
 	ckt_image_global global = {.name = (char *)"v", .address = variable, .size = 64};
-	ckt_image_module of = {.id = module, .context = ckt_handle_primary(0), .globals = {1, &global}};
-	ckt_image_array saved = {.id = array, .width = 16, .format = CU_AD_FORMAT_UNSIGNED_INT8, .channels = 1, .live = true};
-	ckt_image_chunk chunks[] = {{.address = base(), .size = CKT_IMAGE_CHUNK}, {.address = variable, .size = 64}, {.space = 1, .size = 16}};
-	ckt_image image = {.devices = {1, &made.device}, .physicals = {1, &physical}, .modules = {1, &of}, .arrays = {1, &saved}, .chunks = {3, chunks}};
+	ckt_image_module of = {
+		.id = module, .context = ckt_handle_primary(0), .globals = {1, &global}};
+	ckt_image_array saved = {.id = array,
+		.width = 16,
+		.format = CU_AD_FORMAT_UNSIGNED_INT8,
+		.channels = 1,
+		.live = true};
+	ckt_image_chunk chunks[] = {{.address = base(), .size = CKT_IMAGE_CHUNK},
+		{.address = variable, .size = 64}, {.space = 1, .size = 16}};
+	ckt_image image = {.devices = {1, &made.device},
+		.physicals = {1, &physical},
+		.modules = {1, &of},
+		.arrays = {1, &saved},
+		.chunks = {3, chunks}};
 	bool skip[3];
 	int error;
 	uint32_t size;
@@ -175,7 +211,7 @@ static void test_objects(void)
 	ckt_preload_fini();
 	IS(ckt_preload_memory(&ckt_worker, &image, false, skip, &error), 0);
 	NO(skip[PHYSICAL] || skip[VARIABLE] || skip[ARRAY_CHUNK]);
-	IS(inside_word(base()), 0);	/* mapped, and clear */
+	IS(inside_word(base()), 0); /* mapped, and clear */
 	inside_fill(base(), 5, CKT_IMAGE_CHUNK);
 	ckt_preload_done(&image);
 	NO(ckt_preload_knows(array));

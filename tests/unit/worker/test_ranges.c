@@ -8,13 +8,17 @@
 static void test_join(void)
 {
 	static const struct {
-		uint64_t give, size;	/* units */
-		uint64_t start, joined;	/* the range it becomes */
+		uint64_t give, size;    /* units */
+		uint64_t start, joined; /* the range it becomes */
 		size_t count;
 	} steps[] = {
-		{100, 10, 100, 10, 1}, {200, 10, 200, 10, 2}, {110, 5, 100, 15, 2},	/* behind one */
-		{190, 10, 190, 20, 2},							/* before one */
-		{300, 1, 300, 1, 3},   {0, 1, 0, 1, 4},	      {115, 75, 100, 110, 3},	/* between two */
+		{100, 10, 100, 10, 1},
+		{200, 10, 200, 10, 2},
+		{110, 5, 100, 15, 2},  /* behind one */
+		{190, 10, 190, 20, 2}, /* before one */
+		{300, 1, 300, 1, 3},
+		{0, 1, 0, 1, 4},
+		{115, 75, 100, 110, 3}, /* between two */
 		{UINT64_MAX - 9, 9, UINT64_MAX - 9, 9, 4},
 	};
 	struct ckt_ranges ranges = {0};
@@ -38,8 +42,8 @@ static void test_take(void)
 	ckt_ranges_give(&ranges, 20, 8);
 	ckt_ranges_give(&ranges, 40, 8);
 	IS(ckt_ranges_take(&ranges, 9), CKT_RANGES_NONE);
-	IS(ckt_ranges_take(&ranges, 5), 20);	/* first fit */
-	IS(ckt_ranges_take(&ranges, 4), 10);	/* the whole range goes */
+	IS(ckt_ranges_take(&ranges, 5), 20); /* first fit */
+	IS(ckt_ranges_take(&ranges, 4), 10); /* the whole range goes */
 	IS(ranges.count, 2);
 	IS(ckt_ranges_take(&ranges, 3), 25);
 	IS(ckt_ranges_total(&ranges), 8);
@@ -47,8 +51,20 @@ static void test_take(void)
 		uint64_t start, size;
 		bool taken;
 	} at[] = {
-		{39, 1, false}, {39, 2, false}, {40, 9, false}, {47, 2, false}, {48, 1, false}, {UINT64_MAX, 1, false}, {41, UINT64_MAX, false},
-		{42, 2, true},	{42, 1, false}, {41, 2, false}, {40, 2, true},	{46, 2, true},	{44, 2, true},		{44, 1, false},
+		{39, 1, false},
+		{39, 2, false},
+		{40, 9, false},
+		{47, 2, false},
+		{48, 1, false},
+		{UINT64_MAX, 1, false},
+		{41, UINT64_MAX, false},
+		{42, 2, true},
+		{42, 1, false},
+		{41, 2, false},
+		{40, 2, true},
+		{46, 2, true},
+		{44, 2, true},
+		{44, 1, false},
 	};
 	for (size_t i = 0; i < COUNT(at); i++) {
 		uint64_t before = ckt_ranges_total(&ranges);
@@ -66,8 +82,9 @@ static bool agree(const struct ckt_ranges *ranges, const uint8_t *is_free)
 	uint8_t seen[UNITS] = {0};
 	for (size_t i = 0; i < ranges->count; i++) {
 		const struct ckt_range *r = &ranges->list[i];
-		if (!r->size || r->start + r->size > UNITS || (i && ranges->list[i - 1].start + ranges->list[i - 1].size >= r->start))
-			return false;	/* empty, or it touches its neighbour */
+		if (!r->size || r->start + r->size > UNITS ||
+			(i && ranges->list[i - 1].start + ranges->list[i - 1].size >= r->start))
+			return false; /* empty, or it touches its neighbour */
 		memset(seen + r->start, 1, r->size);
 	}
 	return !memcmp(seen, is_free, UNITS);
@@ -117,8 +134,9 @@ static void test_random(void)
 			if (all(is_free, start, size, 0)) {
 				struct ckt_range joined = ckt_ranges_give(&ranges, start, size);
 				memset(is_free + start, 1, size);
-				wrong += joined.start > start || joined.start + joined.size < start + size ||
-					 !all(is_free, joined.start, joined.size, 1);
+				wrong += joined.start > start ||
+					joined.start + joined.size < start + size ||
+					!all(is_free, joined.start, joined.size, 1);
 			}
 		}
 		wrong += i % 16 == 0 && !agree(&ranges, is_free);

@@ -30,7 +30,10 @@ static void test_programs(void)
 	}
 }
 
-/* What ends an object says so, or it could be captured, and the capture would go on with what is gone. */
+/*
+ * What ends an object says so, or it could be captured, and the capture would go on with what is
+ * gone.
+ */
 static void test_ends_are_marked(void)
 {
 	unsigned ends = 0;
@@ -38,7 +41,8 @@ static void test_ends_are_marked(void)
 		const struct ckt_library *library = ckt_library_of((enum ckt_lib)lib);
 		for (unsigned i = 0; library && i < *library->proc_count; i++) {
 			const struct ckt_proc *proc = &library->procs[i];
-			if (!proc->name || !(proc->flags & CKT_PROC_BATCHED) || !strstr(proc->name, "Destroy"))
+			if (!proc->name || !(proc->flags & CKT_PROC_BATCHED) ||
+				!strstr(proc->name, "Destroy"))
 				continue;
 			CU_ASSERT_TRUE(proc->flags & CKT_PROC_DESTROYS);
 			NO(ckt_lib_is_work(proc));
@@ -55,7 +59,8 @@ static void test_statistics(void)
 	IS(ckt_stat_index(CRICKET_SESSION_PROG, 2), CKT_STAT_SESSION + 2);
 	IS(ckt_stat_index(CRICKET_SESSION_PROG, 8), CKT_STATS);
 	IS(ckt_stat_index(ckt_lib_prog(CKT_LIB_CUBLAS), 0), CKT_STAT_LIBRARIES);
-	IS(ckt_stat_index(ckt_lib_prog(CKT_LIB_CUBLASLT), 1), CKT_STAT_LIBRARIES + CKT_LIB_PROC_MAX + 2);
+	IS(ckt_stat_index(ckt_lib_prog(CKT_LIB_CUBLASLT), 1),
+		CKT_STAT_LIBRARIES + CKT_LIB_PROC_MAX + 2);
 	IS(ckt_stat_index(ckt_lib_prog(CKT_LIB_COUNT - 1), CKT_LIB_PROC_MAX), CKT_STATS - 1);
 	IS(ckt_stat_index(ckt_lib_prog(CKT_LIB_CUBLAS), CKT_LIB_PROC_MAX + 1), CKT_STATS);
 	IS(ckt_stat_index(0x20434bff, 1), CKT_STATS);
@@ -66,4 +71,5 @@ static void test_statistics(void)
 		YES(ckt_stat_name(i) == ckt_cuda_procs[i].name);
 }
 
-UNIT_SUITE(registry, {"programs", test_programs}, {"ends are marked", test_ends_are_marked}, {"statistics", test_statistics})
+UNIT_SUITE(registry, {"programs", test_programs}, {"ends are marked", test_ends_are_marked},
+	{"statistics", test_statistics})

@@ -50,7 +50,10 @@ static void test_replies(void)
 	CU_ASSERT_TRUE(ckt_replies_acked(&replies, 4));
 	CU_ASSERT_EQUAL(replies.bytes, 0);
 	CU_ASSERT_FALSE(ckt_replies_acked(&replies, 5));
-	/* Many: what is not acknowledged is found, in whatever order it was finished; memory does not grow without end. */
+	/*
+	 * Many: what is not acknowledged is found, in whatever order it was finished; memory does
+	 * not grow without end.
+	 */
 	for (uint64_t seq = 5; seq < 50000; seq++) {
 		execute(&replies, seq, seq % 3 != 0);
 		if (seq > 20)
@@ -70,7 +73,10 @@ static void test_replies(void)
 	ckt_replies_fini(&replies);
 }
 
-/* What cannot be: an acknowledgement of what was never executed, and a reply to what was acknowledged. */
+/*
+ * What cannot be: an acknowledgement of what was never executed, and a reply to what was
+ * acknowledged.
+ */
 static void test_edges(void)
 {
 	struct ckt_replies replies;

@@ -1,6 +1,7 @@
 /*
- * server/worker/memory/rescue.c: memory read by another process, as after a device fault: across pieces, memory that the program mapped itself, and
- * what is nowhere.  argv[1] the worker, argv[2] the soft libcuda.so.1.
+ * server/worker/memory/rescue.c: memory read by another process, as after a device fault: across
+ * pieces, memory that the program mapped itself, and what is nowhere.  argv[1] the worker, argv[2]
+ * the soft libcuda.so.1.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -8,9 +9,11 @@
 #include "tests/unit/worker/wire_session.h"
 
 /* The word at the address as the helper process finds it; the call's result. */
-static CUresult rescued(struct wire *w, uint64_t address, uint32_t size, uint32_t *ret_first, uint32_t *ret_last)
+static CUresult rescued(
+	struct wire *w, uint64_t address, uint32_t size, uint32_t *ret_first, uint32_t *ret_last)
 {
-	struct wire_reply reply = WIRE_CALL(w, memory_rescue, false, .address = address, .size = size);
+	struct wire_reply reply =
+		WIRE_CALL(w, memory_rescue, false, .address = address, .size = size);
 	struct ckt_memory_rescue_res res = {0};
 	CUresult result = reply.result;
 	if (!result) {
@@ -26,7 +29,8 @@ static CUresult rescued(struct wire *w, uint64_t address, uint32_t size, uint32_
 static void test_read(void)
 {
 	struct wire *w = session_new();
-	uint64_t small = alloc(w, 4096), big = alloc(w, 6 * MIB), reserved, physical = ckt_handle_make(CKT_KIND_PHYSICAL, 1, 2000);
+	uint64_t small = alloc(w, 4096), big = alloc(w, 6 * MIB), reserved,
+		 physical = ckt_handle_make(CKT_KIND_PHYSICAL, 1, 2000);
 	uint32_t first = 0, last = 0;
 	fill(w, small, 7, 4096);
 	fill(w, big, 8, 6 * MIB);
@@ -45,10 +49,14 @@ static void test_read(void)
 	YES(ckt_address_reserve_res_get(&reply.results, &res));
 	free(reply.data);
 	reserved = res.address;
-	MUST(done(WIRE_CALL(w, physical_create, true, .id = physical, .size = 2 * MIB)), CUDA_SUCCESS);
-	MUST(done(WIRE_CALL(w, mem_map, true, .address = reserved, .size = 2 * MIB, .physical = physical)), CUDA_SUCCESS);
-	MUST(done(WIRE_CALL(w, mem_set_access, true, .address = reserved, .size = 2 * MIB, .access = CU_MEM_ACCESS_FLAGS_PROT_READWRITE)),
-	     CUDA_SUCCESS);
+	MUST(done(WIRE_CALL(w, physical_create, true, .id = physical, .size = 2 * MIB)),
+		CUDA_SUCCESS);
+	MUST(done(WIRE_CALL(
+		     w, mem_map, true, .address = reserved, .size = 2 * MIB, .physical = physical)),
+		CUDA_SUCCESS);
+	MUST(done(WIRE_CALL(w, mem_set_access, true, .address = reserved, .size = 2 * MIB,
+		     .access = CU_MEM_ACCESS_FLAGS_PROT_READWRITE)),
+		CUDA_SUCCESS);
 	fill(w, reserved, 10, 2 * MIB);
 	IS(done(WIRE_CALL(w, ctx_synchronize, false)), CUDA_SUCCESS);
 	IS(rescued(w, reserved + MIB, MIB, &first, &last), CUDA_SUCCESS);

@@ -62,18 +62,27 @@ static void make_busy(struct wire *w)
 	make_streams(w, 0, 34);
 	WIRE_BATCH(w, event_create, .id = EVENT(0), .flags = 0);
 	WIRE_BATCH(w, event_record, .event = EVENT(0), .stream = STREAM(0));
-	CU_ASSERT_EQUAL(done(WIRE_CALL(w, cuCtxSetLimit, true, .limit = CU_LIMIT_STACK_SIZE, .value = 4096)), CUDA_SUCCESS);
-	CU_ASSERT_EQUAL(done(WIRE_CALL(w, pool_create, true, .id = ckt_handle_make(CKT_KIND_POOL, 1, 2000), .device = 0)), CUDA_SUCCESS);
-	CU_ASSERT_EQUAL(
-		done(WIRE_CALL(w, physical_create, true, .id = ckt_handle_make(CKT_KIND_PHYSICAL, 1, 2001), .device = 0, .size = 2 * MIB)),
+	CU_ASSERT_EQUAL(done(WIRE_CALL(w, cuCtxSetLimit, true, .limit = CU_LIMIT_STACK_SIZE,
+				.value = 4096)),
+		CUDA_SUCCESS);
+	CU_ASSERT_EQUAL(done(WIRE_CALL(w, pool_create, true,
+				.id = ckt_handle_make(CKT_KIND_POOL, 1, 2000), .device = 0)),
+		CUDA_SUCCESS);
+	CU_ASSERT_EQUAL(done(WIRE_CALL(w, physical_create, true,
+				.id = ckt_handle_make(CKT_KIND_PHYSICAL, 1, 2001), .device = 0,
+				.size = 2 * MIB)),
 		CUDA_SUCCESS);
 	CU_ASSERT_EQUAL(done(WIRE_CALL(w, ctx_synchronize, false)), CUDA_SUCCESS);
 }
 
-/* Any word of a manifest may be anything: what comes of it is a refusal or a session, and never a dead worker. */
+/*
+ * Any word of a manifest may be anything: what comes of it is a refusal or a session, and never a
+ * dead worker.
+ */
 static void test_hostile(void)
 {
-	static const uint32_t words[] = {0, 1, 2, 0x7fffffff, 0x80000000, 0xffffffff, 0x2000, 0x10000};
+	static const uint32_t words[] = {
+		0, 1, 2, 0x7fffffff, 0x80000000, 0xffffffff, 0x2000, 0x10000};
 	char directory[] = "/tmp/ckt-image-XXXXXX", path[64], message[CKT_MESSAGE_MAX];
 	const char *text = getenv("CKT_TEST_HOSTILE");
 	unsigned count = text ? (unsigned)atoi(text) : 60, refusals = 0;
@@ -88,18 +97,22 @@ static void test_hostile(void)
 	int fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	for (unsigned i = 0; i < count; i++) {
 		memcpy(bad, good, size);
-		uint32_t at = HEADER + next_random(&seed) % (uint32_t)((size - HEADER) / 4) * 4, what = next_random(&seed);
+		uint32_t at = HEADER + next_random(&seed) % (uint32_t)((size - HEADER) / 4) * 4,
+			 what = next_random(&seed);
 		if (what % 3 == 0)
 			bad[at + what / 3 % 4] ^= (uint8_t)(1 << what / 16 % 8);
 		else
 			for (unsigned k = 0; k < 4; k++)
-				bad[at + k] = (uint8_t)(words[what / 3 % (sizeof words / sizeof *words)] >> (24 - 8 * k));
+				bad[at + k] = (uint8_t)(words[what / 3 %
+								(sizeof words / sizeof *words)] >>
+					(24 - 8 * k));
 		write_manifest(path, bad, size);
 		w->may_die = true;
 		int status = wire_start(w, worker_path, driver_path, 0, fd, message);
 		CU_ASSERT_FALSE(w->died);
 		if (w->died)
-			fprintf(stderr, "word at %u of %zu, case %u: the worker died\n", at, size, what);
+			fprintf(stderr, "word at %u of %zu, case %u: the worker died\n", at, size,
+				what);
 		refusals += status != 0;
 		if (!status)
 			kill(w->pid, SIGKILL);
@@ -117,7 +130,10 @@ static void test_hostile(void)
 	remove_directory(directory);
 }
 
-/* A contents' byte, at the beginning, in the middle and at the end of each file, and each file cut: refused, and nothing stays. */
+/*
+ * A contents' byte, at the beginning, in the middle and at the end of each file, and each file cut:
+ * refused, and nothing stays.
+ */
 static void test_damaged(void)
 {
 	char directory[] = "/tmp/ckt-image-XXXXXX", path[64], message[CKT_MESSAGE_MAX];
@@ -186,7 +202,9 @@ static void test_twice(void)
 	CU_ASSERT_EQUAL_FATAL(try_restore(other, directory, message), 0);
 	CU_ASSERT_EQUAL(state(w), CKT_STATE_RESTORED);
 	CU_ASSERT_EQUAL(state(other), CKT_STATE_RESTORED);
-	/* The first one is claimed and goes on; the other one is behind from its first answer on. */
+	/*
+	 * The first one is claimed and goes on; the other one is behind from its first answer on.
+	 */
 	CU_ASSERT_EQUAL_FATAL(wire_hello(w, CKT_HELLO_RESUME, true), CKT_HELLO_OK);
 	CU_ASSERT_EQUAL(w->generation, generation + 1);
 	fill(w, block, 2, 4);
@@ -214,15 +232,18 @@ static void test_twice(void)
 }
 
 /*
- * An image that two servers accept gives two copies of one generation, which have executed the same.  The one that the client took has won; the
- * other refuses it, and so does what was saved of the other.
+ * An image that two servers accept gives two copies of one generation, which have executed the
+ * same.  The one that the client took has won; the other refuses it, and so does what was saved of
+ * the other.
  */
 static void test_two_copies(void)
 {
-	char directory[] = "/tmp/ckt-image-XXXXXX", next[] = "/tmp/ckt-image-XXXXXX", message[CKT_MESSAGE_MAX];
+	char directory[] = "/tmp/ckt-image-XXXXXX", next[] = "/tmp/ckt-image-XXXXXX",
+	     message[CKT_MESSAGE_MAX];
 	make_directory(directory);
 	make_directory(next);
-	struct wire *w = session_new(), *other = calloc(1, sizeof *other), *later = calloc(1, sizeof *later);
+	struct wire *w = session_new(), *other = calloc(1, sizeof *other),
+		    *later = calloc(1, sizeof *later);
 	alloc(w, 2 * MIB);
 	uint64_t first = w->copy;
 	CU_ASSERT_NOT_EQUAL(first, 0);
@@ -256,7 +277,9 @@ static void test_two_copies(void)
 	remove_directory(next);
 	CU_ASSERT_EQUAL(mkdir(next, 0700), 0);
 	other->copy = w->copy;
-	/* The other one's image has a later generation, and is no state that the client has seen. */
+	/*
+	 * The other one's image has a later generation, and is no state that the client has seen.
+	 */
 	save_and_stop(other, next);
 	CU_ASSERT_EQUAL_FATAL(try_restore(later, next, message), 0);
 	later->generation = other->generation;
@@ -279,7 +302,10 @@ static ckt_worker_status_res status_of(struct wire *w)
 	return res;
 }
 
-/* The image's owner is told to who asks and believed by nobody; what the server says goes into the next image. */
+/*
+ * The image's owner is told to who asks and believed by nobody; what the server says goes into the
+ * next image.
+ */
 static void test_owner(void)
 {
 	char directory[] = "/tmp/ckt-image-XXXXXX", message[CKT_MESSAGE_MAX];
@@ -300,10 +326,13 @@ static void test_owner(void)
 	CU_ASSERT_STRING_EQUAL(origin.session, w->session);
 	CU_ASSERT_EQUAL(origin.uid, 1001);
 	CU_ASSERT_EQUAL(origin.generation, generation);
-	CU_ASSERT_EQUAL(memcmp(origin.key, owner.key, sizeof origin.key) | memcmp(origin.seal, owner.seal, sizeof origin.seal), 0);
+	CU_ASSERT_EQUAL(memcmp(origin.key, owner.key, sizeof origin.key) |
+			memcmp(origin.seal, owner.seal, sizeof origin.seal),
+		0);
 	status = status_of(w);
 	CU_ASSERT_NOT_EQUAL(status.uid, 1001);
-	CU_ASSERT_EQUAL(memcmp(status.secret_hash, origin.secret_hash, sizeof origin.secret_hash), 0);
+	CU_ASSERT_EQUAL(
+		memcmp(status.secret_hash, origin.secret_hash, sizeof origin.secret_hash), 0);
 	xdr_free((xdrproc_t)xdr_ckt_worker_status_res, (char *)&status);
 	xdr_free((xdrproc_t)xdr_ckt_worker_origin_res, (char *)&origin);
 	CU_ASSERT_EQUAL_FATAL(wire_hello(w, CKT_HELLO_RESUME, true), CKT_HELLO_OK);
@@ -332,4 +361,5 @@ static void test_unclaimed(void)
 	remove_directory(directory);
 }
 
-UNIT_SUITE(restore, {"hostile", test_hostile}, {"damaged", test_damaged}, {"twice", test_twice}, {"two copies", test_two_copies}, {"owner", test_owner}, {"unclaimed", test_unclaimed})
+UNIT_SUITE(restore, {"hostile", test_hostile}, {"damaged", test_damaged}, {"twice", test_twice},
+	{"two copies", test_two_copies}, {"owner", test_owner}, {"unclaimed", test_unclaimed})

@@ -1,4 +1,7 @@
-/* checkpoint/save/save_contents.c: pieces of memory into files: what is not zero, by the crew, or nothing counts. */
+/*
+ * checkpoint/save/save_contents.c: pieces of memory into files: what is not zero, by the crew, or
+ * nothing counts.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -29,7 +32,7 @@ static void test_words(void)
 		MUST(image_save(&s), 0);
 		ckt_image *image = image_read();
 		IS(image_word(image, memory), 3);
-		IS(image_word(image, memory + CKT_IMAGE_CHUNK), -1);	/* zeros are left out */
+		IS(image_word(image, memory + CKT_IMAGE_CHUNK), -1); /* zeros are left out */
 		IS(image_word(image, memory + (5 << 20) - 4), 3);
 		IS(image->file_bytes.file_bytes_len, ckt_crew_count());
 		IS(file_bytes(image), s.bytes);
@@ -67,7 +70,10 @@ static void count_let_go(struct ckt_save *save, struct ckt_worker *worker)
 	let_go_calls++;
 }
 
-/* The frozen state is copied aside and the session goes on; where it cannot be, the session stands still and the image is the same. */
+/*
+ * The frozen state is copied aside and the session goes on; where it cannot be, the session stands
+ * still and the image is the same.
+ */
 static void test_aside(void)
 {
 	struct ckt_worker *w = &ckt_worker;

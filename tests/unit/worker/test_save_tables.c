@@ -1,4 +1,7 @@
-/* checkpoint/save/save_tables.c: who the session is, its GPUs with their memory, its modules' contents and its journal. */
+/*
+ * checkpoint/save/save_tables.c: who the session is, its GPUs with their memory, its modules'
+ * contents and its journal.
+ */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -6,7 +9,8 @@
 #include "checkpoint/save/image_save.h"
 #include "tests/unit/worker/inside_image.h"
 
-static const char ptx[] = ".version 8.0\n.target sm_70\n.address_size 64\n.visible .entry nothing()\n{\n\tret;\n}\n";
+static const char ptx[] =
+	".version 8.0\n.target sm_70\n.address_size 64\n.visible .entry nothing()\n{\n\tret;\n}\n";
 
 static void test_tables(void)
 {
@@ -28,15 +32,17 @@ static void test_tables(void)
 	unsigned blocks = 0;
 	for (unsigned i = 0; i < image->devices.devices_val[0].blocks.blocks_len; i++) {
 		const ckt_image_block *b = &image->devices.devices_val[0].blocks.blocks_val[i];
-		blocks += (b->address == memory && b->size == 5 << 20) || (b->address == small && b->size == 4096);
+		blocks += (b->address == memory && b->size == 5 << 20) ||
+			(b->address == small && b->size == 4096);
 	}
 	IS(blocks, 2);
 	IS(image->journal.journal_len, ckt_worker.journal_count);
 	IS(image->blobs.blobs_len, ckt_worker.blobs.count);
 	unsigned found = 0;
 	for (unsigned i = 0; i < image->blobs.blobs_len; i++)
-		found += !memcmp(image->blobs.blobs_val[i].hash, module->module.hash, sizeof module->module.hash) &&
-			 image->blobs.blobs_val[i].received == sizeof ptx;
+		found += !memcmp(image->blobs.blobs_val[i].hash, module->module.hash,
+				 sizeof module->module.hash) &&
+			image->blobs.blobs_val[i].received == sizeof ptx;
 	IS(found, 1);
 	image_free(image);
 	image_files_close();
@@ -45,7 +51,10 @@ static void test_tables(void)
 	ckt_module_unload(&ckt_worker, module);
 }
 
-/* Pieces of a chunk's size, the last one shorter; those that the GPU may hash are its own memory, aligned. */
+/*
+ * Pieces of a chunk's size, the last one shorter; those that the GPU may hash are its own memory,
+ * aligned.
+ */
 static void test_pieces(void)
 {
 	struct ckt_saving s = {.worker = &ckt_worker};

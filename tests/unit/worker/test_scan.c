@@ -1,4 +1,7 @@
-/* Which words point into ranges: on the device and in the host's memory, with the ends of ranges included. */
+/*
+ * Which words point into ranges: on the device and in the host's memory, with the ends of ranges
+ * included.
+ */
 #include <endian.h>
 #include <string.h>
 
@@ -11,9 +14,21 @@ static const struct {
 	uint64_t word;
 	bool in[COUNT(ranges)];
 } words[] = {
-	{0, {0}},	       {0x6fff, {0}},	    {0x7000, {1, 0, 0}}, {0x7100, {1, 0, 0}}, {0x7101, {0}},	    {0x9000, {0, 1, 0}},
-	{0x9008, {0, 1, 0}},   {0x9009, {0}},	    {0x7080, {1, 0, 1}}, {0x7090, {1, 0, 1}}, {0x7091, {1, 0, 0}}, {0x8fff, {0}},
-	{UINT64_MAX, {0}},     {0x10000007000, {0}}, {0x9000, {0, 1, 0}},
+	{0, {0}},
+	{0x6fff, {0}},
+	{0x7000, {1, 0, 0}},
+	{0x7100, {1, 0, 0}},
+	{0x7101, {0}},
+	{0x9000, {0, 1, 0}},
+	{0x9008, {0, 1, 0}},
+	{0x9009, {0}},
+	{0x7080, {1, 0, 1}},
+	{0x7090, {1, 0, 1}},
+	{0x7091, {1, 0, 0}},
+	{0x8fff, {0}},
+	{UINT64_MAX, {0}},
+	{0x10000007000, {0}},
+	{0x9000, {0, 1, 0}},
 };
 
 static void begin(struct ckt_scan_hit *hits)
@@ -47,14 +62,19 @@ static void test_device(void)
 	MUST(ckt_driver.cuMemcpyHtoD_v2(memory + (1 << 20), bytes, sizeof bytes), 0);
 	struct ckt_scan_item items[] = {{memory, 1 << 20}, {memory + (1 << 20), 1 << 20}};
 	begin(hits);
-	IS(ckt_scan_run(&ckt_worker, ckt_worker.first_context, 0, ranges, COUNT(ranges), items, 2, hits), CUDA_SUCCESS);
+	IS(ckt_scan_run(
+		   &ckt_worker, ckt_worker.first_context, 0, ranges, COUNT(ranges), items, 2, hits),
+		CUDA_SUCCESS);
 	check(hits, memory, 2);
 	/* Adds to what is there; no item or no range is nothing to do. */
-	IS(ckt_scan_run(&ckt_worker, ckt_worker.first_context, 0, ranges, COUNT(ranges), items, 1, hits), CUDA_SUCCESS);
+	IS(ckt_scan_run(
+		   &ckt_worker, ckt_worker.first_context, 0, ranges, COUNT(ranges), items, 1, hits),
+		CUDA_SUCCESS);
 	check(hits, memory, 3);
 	IS(ckt_scan_run(&ckt_worker, NULL, 0, ranges, COUNT(ranges), items, 0, hits), CUDA_SUCCESS);
 	IS(ckt_scan_run(&ckt_worker, NULL, 0, ranges, 0, items, 2, hits), CUDA_SUCCESS);
-	IS(ckt_scan_run(&ckt_worker, NULL, 0, ranges, 1, items, 1, hits), CUDA_ERROR_INVALID_CONTEXT);
+	IS(ckt_scan_run(&ckt_worker, NULL, 0, ranges, 1, items, 1, hits),
+		CUDA_ERROR_INVALID_CONTEXT);
 	ckt_worker_use_context(&ckt_worker, ckt_handle_primary(0));
 	inside_free(memory);
 }

@@ -1,4 +1,7 @@
-/* server/worker/libs/search.c: which of several files a library is, whose files count, and what is said where there is none. */
+/*
+ * server/worker/libs/search.c: which of several files a library is, whose files count, and what is
+ * said where there is none.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -52,7 +55,11 @@ static struct ckt_search fresh(void)
 {
 	strcpy(root, "/tmp/search-XXXXXX");
 	YES(mkdtemp(root) != NULL);
-	return (struct ckt_search){.root = root, .operator_path = "", .roots = "", .loader_path = "", .owners = {geteuid(), geteuid()}};
+	return (struct ckt_search){.root = root,
+		.operator_path = "",
+		.roots = "",
+		.loader_path = "",
+		.owners = {geteuid(), geteuid()}};
 }
 
 static void remove_tree(void)
@@ -68,7 +75,8 @@ static char message[1024];
 static int find(const struct ckt_search *search, unsigned major, const char *version)
 {
 	*message = 0;
-	return ckt_search_find(search, "libtoy.so", major, version, &found, message, sizeof message);
+	return ckt_search_find(
+		search, "libtoy.so", major, version, &found, message, sizeof message);
 }
 
 static void test_versions(void)
@@ -86,7 +94,10 @@ static void test_versions(void)
 	touch("/usr/local/cuda-12.9/lib64/libtoyLt.so.14.0.0");
 	touch("/usr/local/cuda-12.9/lib64/libtoy.so.15.0.0-broken");
 	link_to("/usr/local/cuda", "cuda-13.0");
-	/* The client's own where it is there, else the highest of its major; without one, the highest of all. */
+	/*
+	 * The client's own where it is there, else the highest of its major; without one, the
+	 * highest of all.
+	 */
 	IS(find(&search, 13, "13.0.2"), 0);
 	HAS(found.path, "/cuda-13.0/lib64/libtoy.so.13.0.2");
 	TEXT(found.version, "13.0.2");
@@ -129,7 +140,10 @@ static void test_rows(void)
 	HAS(found.path, "/nvidia/toy/lib/libtoy.so.12");
 	IS(find(&search, 11, ""), 0);
 	HAS(found.path, "/opt/loader/");
-	/* The operator's directories go before all, whatever lies elsewhere; relative ones are none. */
+	/*
+	 * The operator's directories go before all, whatever lies elsewhere; relative ones are
+	 * none.
+	 */
 	snprintf(path, sizeof path, "relative:/nowhere:%s:", below("/opt/own"));
 	search.operator_path = path;
 	IS(find(&search, 13, "13.0.2"), 0);
@@ -159,7 +173,9 @@ static void test_strangers(void)
 	HAS(message, "not taken: others may write");
 	IS(chmod(below("/usr/local/cuda-13.0/lib64/libtoy.so.13.0.2"), 0644), 0);
 	IS(find(&search, 13, ""), 0);
-	/* Another's file: here everything is ours, and nobody is trusted but user 12345 and root. */
+	/*
+	 * Another's file: here everything is ours, and nobody is trusted but user 12345 and root.
+	 */
 	search.owners[0] = search.owners[1] = 12345;
 	if (geteuid() == 0)
 		IS(chown(root, 4242, 4242), 0);

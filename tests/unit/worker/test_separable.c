@@ -1,4 +1,7 @@
-/* checkpoint/freeze/separable.h, in a worker whose session is tied to nobody; with communicators: test_nccl_peers.c. */
+/*
+ * checkpoint/freeze/separable.h, in a worker whose session is tied to nobody; with communicators:
+ * test_nccl_peers.c.
+ */
 #include <string.h>
 
 #include "checkpoint/freeze/separable.h"

@@ -1,5 +1,6 @@
 /*
- * cricket-worker end to end on the soft GPU, spoken to over the wire: argv[1] the worker, argv[2] the soft libcuda.so.1.
+ * cricket-worker end to end on the soft GPU, spoken to over the wire: argv[1] the worker, argv[2]
+ * the soft libcuda.so.1.
  */
 #include <CUnit/Basic.h>
 #include <fcntl.h>
@@ -23,45 +24,49 @@ static const char *worker_path, *driver_path;
 #define MODULE(n) ckt_handle_make(CKT_KIND_MODULE, 1, 300 + (n))
 #define FUNCTION(n) ckt_handle_make(CKT_KIND_FUNCTION, 1, 400 + (n))
 
-/* counter[0] += step, and out[i] = in[i] * 2 + counter-independent bias from a variable; spin runs until the flag is set. */
-static const char ptx[] = ".version 8.0\n.target sm_90\n.address_size 64\n"
-			  ".visible .global .align 4 .u32 total = 5;\n"
-			  ".global .align 4 .u32 hidden = 7;\n"
-			  ".extern .func (.param .b32 result) vprintf(.param .b64 format, .param .b64 args);\n"
-			  ".global .align 1 .b8 format[10] = {108, 105, 110, 101, 32, 37, 117, 10, 0, 0};\n"
-			  ".visible .entry say(.param .u32 number)\n{\n"
-			  "\t.local .align 8 .b8 frame[8]; .reg .b32 %r<4>; .reg .b64 %d<6>;\n"
-			  "\tld.param.u32 %r1, [number]; mov.u64 %d1, frame; cvta.local.u64 %d2, %d1; st.local.u32 [frame], %r1;\n"
-			  "\tmov.u64 %d3, format; cvta.global.u64 %d4, %d3;\n"
-			  "\t{\n\t.param .b64 p0; st.param.b64 [p0], %d4; .param .b64 p1; st.param.b64 [p1], %d2; .param .b32 r0;\n"
-			  "\tcall.uni (r0), vprintf, (p0, p1);\n\t}\n"
-			  "\tret;\n}\n"
-			  ".visible .entry twice(.param .u64 out, .param .u64 in, .param .u32 n)\n{\n"
-			  "\t.reg .pred %p; .reg .b32 %r<8>; .reg .b64 %d<8>;\n"
-			  "\tld.param.u64 %d1, [out]; ld.param.u64 %d2, [in]; ld.param.u32 %r1, [n];\n"
-			  "\tmov.u32 %r2, %ctaid.x; mov.u32 %r3, %ntid.x; mov.u32 %r4, %tid.x; mad.lo.s32 %r5, %r2, %r3, %r4;\n"
-			  "\tsetp.ge.u32 %p, %r5, %r1; @%p bra DONE;\n"
-			  "\tmul.wide.u32 %d3, %r5, 4; add.u64 %d4, %d2, %d3; ld.global.u32 %r6, [%d4];\n"
-			  "\tshl.b32 %r6, %r6, 1; add.u64 %d5, %d1, %d3; st.global.u32 [%d5], %r6;\n"
-			  "DONE:\n\tret;\n}\n"
-			  ".visible .entry add_total(.param .u32 step)\n{\n"
-			  "\t.reg .b32 %r<4>; .reg .b64 %d<4>;\n"
-			  "\tld.param.u32 %r1, [step]; mov.u64 %d1, total; atom.global.add.u32 %r2, [%d1], %r1;\n"
-			  "\tmov.u64 %d2, hidden; atom.global.add.u32 %r3, [%d2], 1;\n"
-			  "\tret;\n}\n"
-			  ".visible .entry read_hidden(.param .u64 out)\n{\n"
-			  "\t.reg .b32 %r<4>; .reg .b64 %d<4>;\n"
-			  "\tld.param.u64 %d1, [out]; ld.global.u32 %r1, [hidden]; st.global.u32 [%d1], %r1;\n"
-			  "\tret;\n}\n"
-			  ".visible .entry spin(.param .u64 flag)\n{\n"
-			  "\t.reg .pred %p; .reg .b32 %r<4>; .reg .b64 %d<4>;\n"
-			  "\tld.param.u64 %d1, [flag];\n"
-			  "AGAIN:\n\tld.volatile.global.u32 %r1, [%d1]; setp.eq.u32 %p, %r1, 0; @%p bra AGAIN;\n"
-			  "\tret;\n}\n"
-			  ".visible .entry fault()\n{\n"
-			  "\t.reg .b32 %r<4>; .reg .b64 %d<4>;\n"
-			  "\tmov.u64 %d1, 16; mov.u32 %r1, 1; st.global.u32 [%d1], %r1;\n"
-			  "\tret;\n}\n";
+/*
+ * counter[0] += step, and out[i] = in[i] * 2 + counter-independent bias from a variable; spin runs
+ * until the flag is set.
+ */
+static const char ptx[] =
+	".version 8.0\n.target sm_90\n.address_size 64\n"
+	".visible .global .align 4 .u32 total = 5;\n"
+	".global .align 4 .u32 hidden = 7;\n"
+	".extern .func (.param .b32 result) vprintf(.param .b64 format, .param .b64 args);\n"
+	".global .align 1 .b8 format[10] = {108, 105, 110, 101, 32, 37, 117, 10, 0, 0};\n"
+	".visible .entry say(.param .u32 number)\n{\n"
+	"\t.local .align 8 .b8 frame[8]; .reg .b32 %r<4>; .reg .b64 %d<6>;\n"
+	"\tld.param.u32 %r1, [number]; mov.u64 %d1, frame; cvta.local.u64 %d2, %d1; st.local.u32 [frame], %r1;\n"
+	"\tmov.u64 %d3, format; cvta.global.u64 %d4, %d3;\n"
+	"\t{\n\t.param .b64 p0; st.param.b64 [p0], %d4; .param .b64 p1; st.param.b64 [p1], %d2; .param .b32 r0;\n"
+	"\tcall.uni (r0), vprintf, (p0, p1);\n\t}\n"
+	"\tret;\n}\n"
+	".visible .entry twice(.param .u64 out, .param .u64 in, .param .u32 n)\n{\n"
+	"\t.reg .pred %p; .reg .b32 %r<8>; .reg .b64 %d<8>;\n"
+	"\tld.param.u64 %d1, [out]; ld.param.u64 %d2, [in]; ld.param.u32 %r1, [n];\n"
+	"\tmov.u32 %r2, %ctaid.x; mov.u32 %r3, %ntid.x; mov.u32 %r4, %tid.x; mad.lo.s32 %r5, %r2, %r3, %r4;\n"
+	"\tsetp.ge.u32 %p, %r5, %r1; @%p bra DONE;\n"
+	"\tmul.wide.u32 %d3, %r5, 4; add.u64 %d4, %d2, %d3; ld.global.u32 %r6, [%d4];\n"
+	"\tshl.b32 %r6, %r6, 1; add.u64 %d5, %d1, %d3; st.global.u32 [%d5], %r6;\n"
+	"DONE:\n\tret;\n}\n"
+	".visible .entry add_total(.param .u32 step)\n{\n"
+	"\t.reg .b32 %r<4>; .reg .b64 %d<4>;\n"
+	"\tld.param.u32 %r1, [step]; mov.u64 %d1, total; atom.global.add.u32 %r2, [%d1], %r1;\n"
+	"\tmov.u64 %d2, hidden; atom.global.add.u32 %r3, [%d2], 1;\n"
+	"\tret;\n}\n"
+	".visible .entry read_hidden(.param .u64 out)\n{\n"
+	"\t.reg .b32 %r<4>; .reg .b64 %d<4>;\n"
+	"\tld.param.u64 %d1, [out]; ld.global.u32 %r1, [hidden]; st.global.u32 [%d1], %r1;\n"
+	"\tret;\n}\n"
+	".visible .entry spin(.param .u64 flag)\n{\n"
+	"\t.reg .pred %p; .reg .b32 %r<4>; .reg .b64 %d<4>;\n"
+	"\tld.param.u64 %d1, [flag];\n"
+	"AGAIN:\n\tld.volatile.global.u32 %r1, [%d1]; setp.eq.u32 %p, %r1, 0; @%p bra AGAIN;\n"
+	"\tret;\n}\n"
+	".visible .entry fault()\n{\n"
+	"\t.reg .b32 %r<4>; .reg .b64 %d<4>;\n"
+	"\tmov.u64 %d1, 16; mov.u32 %r1, 1; st.global.u32 [%d1], %r1;\n"
+	"\tret;\n}\n";
 
 static struct wire *session_new(uint64_t limit)
 {
@@ -75,8 +80,12 @@ static void session_end(struct wire *w)
 {
 	if (w->fd >= 0) {
 		uint8_t bye[CKT_CALL_HEADER_SIZE];
-		ckt_call_header_put(bye, &(struct ckt_call_header){.xid = 1, .prog = CRICKET_SESSION_PROG, .vers = 1, .proc = CKT_SESSION_BYE,
-								   .acked = w->acked});
+		ckt_call_header_put(bye,
+			&(struct ckt_call_header){.xid = 1,
+				.prog = CRICKET_SESSION_PROG,
+				.vers = 1,
+				.proc = CKT_SESSION_BYE,
+				.acked = w->acked});
 		CU_ASSERT_EQUAL(ckt_net_write_record(w->fd, bye, sizeof bye, -1, -1), 0);
 	}
 	CU_ASSERT_TRUE(wire_ended(w));
@@ -147,24 +156,27 @@ static void load_module(struct wire *w, unsigned n)
 	free(reply.data);
 	if (!have.have) {
 		/* In two pieces. */
-		WIRE_BATCH(w, blob_data, .hash = hash, .hash_len = 32, .total = sizeof ptx - 1, .offset = 0, .data = (uint8_t *)ptx, .data_len = 100);
-		WIRE_BATCH(w, blob_data, .hash = hash, .hash_len = 32, .total = sizeof ptx - 1, .offset = 100, .data = (uint8_t *)ptx + 100,
-			   .data_len = sizeof ptx - 101);
+		WIRE_BATCH(w, blob_data, .hash = hash, .hash_len = 32, .total = sizeof ptx - 1,
+			.offset = 0, .data = (uint8_t *)ptx, .data_len = 100);
+		WIRE_BATCH(w, blob_data, .hash = hash, .hash_len = 32, .total = sizeof ptx - 1,
+			.offset = 100, .data = (uint8_t *)ptx + 100, .data_len = sizeof ptx - 101);
 	}
-	reply = WIRE_CALL(w, module_load, true, .id = MODULE(n), .hash = hash, .hash_len = 32, .error_log_max = 1000);
+	reply = WIRE_CALL(w, module_load, true, .id = MODULE(n), .hash = hash, .hash_len = 32,
+		.error_log_max = 1000);
 	struct ckt_module_load_res res = {.status = 999};
 	CU_ASSERT_EQUAL_FATAL(reply.result, CUDA_SUCCESS);
 	CU_ASSERT_TRUE(ckt_module_load_res_get(&reply.results, &res));
 	if (res.status)
-		fprintf(stderr, "module_load: %u %.*s\n", res.status, (int)res.error_log_len, res.error_log);
+		fprintf(stderr, "module_load: %u %.*s\n", res.status, (int)res.error_log_len,
+			res.error_log);
 	CU_ASSERT_EQUAL_FATAL(res.status, 0);
 	free(reply.data);
 }
 
 static void get_function(struct wire *w, unsigned n, const char *name, unsigned params)
 {
-	struct wire_reply reply = WIRE_CALL(w, module_get_function, true, .module = MODULE(0), .id = FUNCTION(n), .name = name,
-					    .name_len = (uint32_t)strlen(name));
+	struct wire_reply reply = WIRE_CALL(w, module_get_function, true, .module = MODULE(0),
+		.id = FUNCTION(n), .name = name, .name_len = (uint32_t)strlen(name));
 	struct ckt_module_get_function_res res = {0};
 	CU_ASSERT_EQUAL_FATAL(reply.result, CUDA_SUCCESS);
 	CU_ASSERT_TRUE(ckt_module_get_function_res_get(&reply.results, &res));
@@ -184,10 +196,12 @@ static void load_all(struct wire *w)
 	get_function(w, 5, "say", 1);
 }
 
-static void launch(struct wire *w, unsigned function, unsigned blocks, unsigned threads, uint64_t stream, const void *params, uint32_t size)
+static void launch(struct wire *w, unsigned function, unsigned blocks, unsigned threads,
+	uint64_t stream, const void *params, uint32_t size)
 {
-	WIRE_BATCH(w, launch_kernel, .function = FUNCTION(function), .grid_x = blocks, .grid_y = 1, .grid_z = 1, .block_x = threads, .block_y = 1,
-		   .block_z = 1, .stream = stream, .params = params, .params_len = size);
+	WIRE_BATCH(w, launch_kernel, .function = FUNCTION(function), .grid_x = blocks, .grid_y = 1,
+		.grid_z = 1, .block_x = threads, .block_y = 1, .block_z = 1, .stream = stream,
+		.params = params, .params_len = size);
 }
 
 static void launch_twice(struct wire *w, uint64_t out, uint64_t in, uint32_t n)
@@ -201,7 +215,8 @@ static void launch_twice(struct wire *w, uint64_t out, uint64_t in, uint32_t n)
 
 static uint64_t global_address(struct wire *w, const char *name)
 {
-	struct wire_reply reply = WIRE_CALL(w, module_get_global, true, .module = MODULE(0), .name = name, .name_len = (uint32_t)strlen(name));
+	struct wire_reply reply = WIRE_CALL(w, module_get_global, true, .module = MODULE(0),
+		.name = name, .name_len = (uint32_t)strlen(name));
 	struct ckt_module_get_global_res res = {0};
 	CU_ASSERT_EQUAL_FATAL(reply.result, CUDA_SUCCESS);
 	CU_ASSERT_TRUE(ckt_module_get_global_res_get(&reply.results, &res));
@@ -216,9 +231,15 @@ static void test_devices(void)
 	struct wire *w = session_new((uint64_t)1 << 30);
 	uint8_t call[CKT_CALL_HEADER_SIZE], *data;
 	size_t size;
-	ckt_call_header_put(call, &(struct ckt_call_header){.xid = 77, .prog = CRICKET_SESSION_PROG, .vers = 1, .proc = CKT_SESSION_DEVICES});
+	ckt_call_header_put(call,
+		&(struct ckt_call_header){.xid = 77,
+			.prog = CRICKET_SESSION_PROG,
+			.vers = 1,
+			.proc = CKT_SESSION_DEVICES});
 	CU_ASSERT_EQUAL(ckt_net_write_record(w->fd, call, sizeof call, -1, -1), 0);
-	CU_ASSERT_EQUAL_FATAL(ckt_net_read_record(w->fd, CKT_RECORD_MAX, ckt_net_now_ms() + 60000, &data, &size, NULL), 0);
+	CU_ASSERT_EQUAL_FATAL(ckt_net_read_record(w->fd, CKT_RECORD_MAX, ckt_net_now_ms() + 60000,
+				      &data, &size, NULL),
+		0);
 	struct ckt_cursor c = {.p = data, .end = data + size};
 	struct ckt_reply_header header;
 	ckt_devices_res res = {0};
@@ -231,8 +252,11 @@ static void test_devices(void)
 	CU_ASSERT_EQUAL(device->total_bytes, (uint64_t)1 << 30);
 	CU_ASSERT_EQUAL(device->attributes.attributes_len, CU_DEVICE_ATTRIBUTE_MAX);
 	CU_ASSERT_EQUAL(device->attributes.attributes_val[CU_DEVICE_ATTRIBUTE_WARP_SIZE].value, 32);
-	CU_ASSERT_EQUAL(device->attributes.attributes_val[CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY].value, 1);
-	CU_ASSERT_EQUAL(device->attributes.attributes_val[CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED].value, 1);
+	CU_ASSERT_EQUAL(
+		device->attributes.attributes_val[CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY].value, 1);
+	CU_ASSERT_EQUAL(
+		device->attributes.attributes_val[CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED].value,
+		1);
 	xdr_free((xdrproc_t)xdr_ckt_devices_res, (char *)&res);
 	free(data);
 	session_end(w);
@@ -249,15 +273,18 @@ static void test_memory(void)
 		out[i] = (uint8_t)(i * 7 + (i >> 8));
 	put(w, b, out, 1 << 20);
 	WIRE_BATCH(w, memcpy_dtod, .dst = b + (1 << 20), .src = b, .size = 1 << 20);
-	WIRE_BATCH(w, memset, .dst = b, .element_size = 1, .value = 0x11, .width = 100, .height = 1);
+	WIRE_BATCH(
+		w, memset, .dst = b, .element_size = 1, .value = 0x11, .width = 100, .height = 1);
 	CU_ASSERT_EQUAL(get(w, b + (1 << 20), in, 1 << 20), CUDA_SUCCESS);
 	CU_ASSERT_EQUAL(memcmp(in, out, 1 << 20), 0);
 	CU_ASSERT_EQUAL(get(w, b, in, 200), CUDA_SUCCESS);
 	CU_ASSERT_EQUAL(in[99], 0x11);
 	CU_ASSERT_EQUAL(in[100], out[100]);
 	/* 2D: 4 rows of 16 bytes into pitch 64 and back. */
-	WIRE_BATCH(w, memcpy2d_htod, .dst = b, .dst_pitch = 64, .width = 16, .height = 4, .data = out, .data_len = 64);
-	struct wire_reply reply = WIRE_CALL(w, memcpy2d_dtoh, true, .src = b, .src_pitch = 64, .width = 16, .height = 4);
+	WIRE_BATCH(w, memcpy2d_htod, .dst = b, .dst_pitch = 64, .width = 16, .height = 4,
+		.data = out, .data_len = 64);
+	struct wire_reply reply = WIRE_CALL(
+		w, memcpy2d_dtoh, true, .src = b, .src_pitch = 64, .width = 16, .height = 4);
 	struct ckt_memcpy2d_dtoh_res res = {0};
 	CU_ASSERT_EQUAL(reply.result, CUDA_SUCCESS);
 	CU_ASSERT_TRUE(ckt_memcpy2d_dtoh_res_get(&reply.results, &res));
@@ -266,7 +293,8 @@ static void test_memory(void)
 	CU_ASSERT_EQUAL(get(w, b + 64, in, 16), CUDA_SUCCESS);
 	CU_ASSERT_EQUAL(memcmp(in, out + 16, 16), 0);
 	/* Freed, then given again at the same address; not freed twice; not freed in the middle. */
-	CU_ASSERT_EQUAL(done(WIRE_CALL(w, mem_free, true, .address = a + 256)), CUDA_ERROR_INVALID_VALUE);
+	CU_ASSERT_EQUAL(
+		done(WIRE_CALL(w, mem_free, true, .address = a + 256)), CUDA_ERROR_INVALID_VALUE);
 	CU_ASSERT_EQUAL(done(WIRE_CALL(w, mem_free, true, .address = a)), CUDA_SUCCESS);
 	CU_ASSERT_EQUAL(done(WIRE_CALL(w, mem_free, true, .address = a)), CUDA_ERROR_INVALID_VALUE);
 	CU_ASSERT_EQUAL(must_alloc(w, 900), a);
@@ -315,7 +343,8 @@ static void test_launch(void)
 	CU_ASSERT_EQUAL(wrong, 0);
 	CU_ASSERT_EQUAL(wire_stat_calls(w, "launch_kernel"), 1);
 	/* A batched call that fails is reported with the next reply, once. */
-	WIRE_BATCH(w, launch_kernel, .function = FUNCTION(99), .grid_x = 1, .grid_y = 1, .grid_z = 1, .block_x = 1, .block_y = 1, .block_z = 1);
+	WIRE_BATCH(w, launch_kernel, .function = FUNCTION(99), .grid_x = 1, .grid_y = 1,
+		.grid_z = 1, .block_x = 1, .block_y = 1, .block_z = 1);
 	CU_ASSERT_EQUAL(done(WIRE_CALL(w, stream_synchronize, false)), CUDA_SUCCESS);
 	CU_ASSERT_EQUAL(w->deferred, CUDA_ERROR_INVALID_HANDLE);
 	w->deferred = 0;
@@ -341,25 +370,31 @@ static void test_streams_and_events(void)
 	WIRE_BATCH(w, event_create, .id = EVENT(1), .flags = 0);
 	CU_ASSERT_EQUAL(done(WIRE_CALL(w, ctx_synchronize, false)), CUDA_SUCCESS);
 	WIRE_BATCH(w, event_record, .event = EVENT(0), .stream = STREAM(0));
-	CU_ASSERT_EQUAL(done(WIRE_CALL(w, event_synchronize, false, .event = EVENT(0))), CUDA_SUCCESS);
+	CU_ASSERT_EQUAL(
+		done(WIRE_CALL(w, event_synchronize, false, .event = EVENT(0))), CUDA_SUCCESS);
 	launch(w, 3, 1, 1, STREAM(0), &flag, 8);
 	WIRE_BATCH(w, event_record, .event = EVENT(1), .stream = STREAM(0));
-	CU_ASSERT_EQUAL(done(WIRE_CALL(w, stream_query, false, .stream = STREAM(0))), CUDA_ERROR_NOT_READY);
-	CU_ASSERT_EQUAL(done(WIRE_CALL(w, event_query, false, .event = EVENT(1))), CUDA_ERROR_NOT_READY);
+	CU_ASSERT_EQUAL(
+		done(WIRE_CALL(w, stream_query, false, .stream = STREAM(0))), CUDA_ERROR_NOT_READY);
+	CU_ASSERT_EQUAL(
+		done(WIRE_CALL(w, event_query, false, .event = EVENT(1))), CUDA_ERROR_NOT_READY);
 	/* A thread waits; another goes on; nobody holds anybody up. */
 	uint32_t sync = WIRE_SEND(w, stream_synchronize, false, false, .stream = STREAM(0));
 	uint32_t event_sync = WIRE_SEND(w, event_synchronize, false, false, .event = EVENT(1));
-	uint32_t data = WIRE_SEND(w, memcpy_dtoh, true, false, .src = flag, .size = 4, .stream = STREAM(0));
+	uint32_t data =
+		WIRE_SEND(w, memcpy_dtoh, true, false, .src = flag, .size = 4, .stream = STREAM(0));
 	uint64_t block = must_alloc(w, 100);
 	uint32_t freed = WIRE_SEND(w, mem_free, true, false, .address = block);
-	CU_ASSERT_EQUAL(done(WIRE_CALL(w, stream_synchronize, false, .stream = STREAM(1))), CUDA_SUCCESS);
+	CU_ASSERT_EQUAL(
+		done(WIRE_CALL(w, stream_synchronize, false, .stream = STREAM(1))), CUDA_SUCCESS);
 	/* The block is not given out again before the work queued then is done. */
 	uint64_t other = must_alloc(w, 100);
 	CU_ASSERT_NOT_EQUAL(other, block);
 	/* Long enough for the waits to have gone to the waiters. */
 	poll(NULL, 0, 20);
 	uint32_t one = 1;
-	WIRE_BATCH(w, memcpy_htod, .dst = flag, .stream = STREAM(1), .data = (uint8_t *)&one, .data_len = 4);
+	WIRE_BATCH(w, memcpy_htod, .dst = flag, .stream = STREAM(1), .data = (uint8_t *)&one,
+		.data_len = 4);
 	CU_ASSERT_EQUAL(done(wire_read(w, sync)), CUDA_SUCCESS);
 	CU_ASSERT_EQUAL(done(wire_read(w, event_sync)), CUDA_SUCCESS);
 	struct wire_reply reply = wire_read(w, data);
@@ -380,7 +415,9 @@ static void test_streams_and_events(void)
 	session_end(w);
 }
 
-/* What kernels print is here when the reply of the wait is, in order, and more than a pipe holds. */
+/*
+ * What kernels print is here when the reply of the wait is, in order, and more than a pipe holds.
+ */
 static void test_printed(void)
 {
 	struct wire *w = session_new(0);
@@ -413,8 +450,10 @@ static void test_data_before_done(void)
 	for (int i = 0; i < 50; i++) {
 		uint32_t xids[5];
 		for (int k = 0; k < 4; k++)
-			xids[k] = WIRE_SEND(w, memcpy_dtoh, true, false, .src = block, .size = 100000);
-		xids[4] = i % 2 ? WIRE_SEND(w, stream_synchronize, false, false, .stream = 0) : WIRE_SEND(w, ctx_synchronize, false, false, .id = 0);
+			xids[k] = WIRE_SEND(
+				w, memcpy_dtoh, true, false, .src = block, .size = 100000);
+		xids[4] = i % 2 ? WIRE_SEND(w, stream_synchronize, false, false, .stream = 0)
+				: WIRE_SEND(w, ctx_synchronize, false, false, .id = 0);
 		for (int k = 0; k < 5; k++) {
 			struct wire_reply reply = wire_read_any(w);
 			CU_ASSERT_EQUAL(reply.xid, xids[k]);
@@ -451,7 +490,10 @@ static void test_resume(void)
 	CU_ASSERT_EQUAL(wire_hello(w, CKT_HELLO_RESUME, false), CKT_HELLO_DENIED);
 	CU_ASSERT_EQUAL_FATAL(wire_hello(w, CKT_HELLO_RESUME, true), CKT_HELLO_OK);
 	CU_ASSERT_TRUE(w->executed >= seq_before && w->executed <= w->seq);
-	/* Everything since the last acknowledgement again, numbers that were executed among it: each has its effect once. */
+	/*
+	 * Everything since the last acknowledgement again, numbers that were executed among it:
+	 * each has its effect once.
+	 */
 	w->executed = seq_before;
 	wire_resend(w);
 	CU_ASSERT_EQUAL(get_u32(w, total), 25);
@@ -466,7 +508,10 @@ static void test_resume(void)
 	session_end(w);
 }
 
-/* Behind a kernel that never ends its client goes: it is listed as detached, and ends once its time is over. */
+/*
+ * Behind a kernel that never ends its client goes: it is listed as detached, and ends once its time
+ * is over.
+ */
 static void vanish(unsigned disconnect_timeout_ms)
 {
 	struct wire *w = calloc(1, sizeof *w);
@@ -482,7 +527,8 @@ static void vanish(unsigned disconnect_timeout_ms)
 	wire_disconnect(w);
 	if (!disconnect_timeout_ms) {
 		ckt_worker_status_res status = {0};
-		for (int i = 0; i < 60000 && status.state != CKT_STATE_DETACHED; i++, poll(NULL, 0, 1)) {
+		for (int i = 0; i < 60000 && status.state != CKT_STATE_DETACHED;
+			i++, poll(NULL, 0, 1)) {
 			xdr_free((xdrproc_t)xdr_ckt_worker_status_res, (char *)&status);
 			status = wire_status(w);
 		}
@@ -513,7 +559,10 @@ static void test_malformed(void)
 	uint64_t seq = w->seq;
 	for (int kind = 0; kind < 5; kind++) {
 		uint8_t record[CKT_CALL_HEADER_SIZE + 4] = {0};
-		struct ckt_call_header header = {.xid = 5, .prog = CKT_CUDA_PROG, .vers = 1, .proc = wire_proc("mem_get_info")};
+		struct ckt_call_header header = {.xid = 5,
+			.prog = CKT_CUDA_PROG,
+			.vers = 1,
+			.proc = wire_proc("mem_get_info")};
 		size_t size = CKT_CALL_HEADER_SIZE + 4;
 		if (kind == 0)
 			header.proc = wire_proc("mem_alloc"), header.seq = seq + 5; /* gap */
@@ -568,7 +617,8 @@ static void test_checkpoint(void)
 {
 	struct wire *w = session_new((uint64_t)2 << 30);
 	load_all(w);
-	uint64_t total = global_address(w, "total"), small = must_alloc(w, 4096), big = must_alloc(w, 9 << 20), gone = must_alloc(w, 5000);
+	uint64_t total = global_address(w, "total"), small = must_alloc(w, 4096),
+		 big = must_alloc(w, 9 << 20), gone = must_alloc(w, 5000);
 	CU_ASSERT_EQUAL(done(WIRE_CALL(w, mem_free, true, .address = gone)), CUDA_SUCCESS);
 	uint32_t step = 100, values[1000];
 	for (uint32_t i = 0; i < 1000; i++)
@@ -667,8 +717,12 @@ static void test_checkpoint_deadline(void)
 	WIRE_BATCH(w, stream_create, .id = STREAM(1), .flags = CU_STREAM_NON_BLOCKING);
 	CU_ASSERT_EQUAL(done(WIRE_CALL(w, ctx_synchronize, false)), CUDA_SUCCESS);
 	launch(w, 3, 1, 1, STREAM(0), &flag, 8);
-	/* A freeze stops where the worker stands, whatever has been sent: see that it stands behind the launch. */
-	CU_ASSERT_EQUAL(done(WIRE_CALL(w, stream_query, false, .stream = STREAM(0))), CUDA_ERROR_NOT_READY);
+	/*
+	 * A freeze stops where the worker stands, whatever has been sent: see that it stands behind
+	 * the launch.
+	 */
+	CU_ASSERT_EQUAL(
+		done(WIRE_CALL(w, stream_query, false, .stream = STREAM(0))), CUDA_ERROR_NOT_READY);
 	char directory[] = "/tmp/ckt-image-XXXXXX", message[CKT_MESSAGE_MAX] = "", id[32];
 	CU_ASSERT_PTR_NOT_NULL_FATAL(mkdtemp(directory));
 	CU_ASSERT_NOT_EQUAL(wire_save(w, directory, true, 300, message), 0);
@@ -676,8 +730,10 @@ static void test_checkpoint_deadline(void)
 	CU_ASSERT_PTR_NOT_NULL(strstr(message, id));
 	/* It runs on. */
 	uint32_t one = 1;
-	WIRE_BATCH(w, memcpy_htod, .dst = flag, .stream = STREAM(1), .data = (uint8_t *)&one, .data_len = 4);
-	CU_ASSERT_EQUAL(done(WIRE_CALL(w, stream_synchronize, false, .stream = STREAM(0))), CUDA_SUCCESS);
+	WIRE_BATCH(w, memcpy_htod, .dst = flag, .stream = STREAM(1), .data = (uint8_t *)&one,
+		.data_len = 4);
+	CU_ASSERT_EQUAL(
+		done(WIRE_CALL(w, stream_synchronize, false, .stream = STREAM(0))), CUDA_SUCCESS);
 	CU_ASSERT_EQUAL(rmdir(directory), 0);
 	session_end(w);
 }
@@ -687,7 +743,8 @@ static void test_damaged_image(void)
 {
 	struct wire *w = session_new(0);
 	uint64_t block = must_alloc(w, 4 << 20);
-	WIRE_BATCH(w, memset, .dst = block, .element_size = 1, .value = 0x33, .width = 4 << 20, .height = 1);
+	WIRE_BATCH(w, memset, .dst = block, .element_size = 1, .value = 0x33, .width = 4 << 20,
+		.height = 1);
 	CU_ASSERT_EQUAL(done(WIRE_CALL(w, ctx_synchronize, false)), CUDA_SUCCESS);
 	char directory[] = "/tmp/ckt-image-XXXXXX", message[CKT_MESSAGE_MAX] = "";
 	CU_ASSERT_PTR_NOT_NULL_FATAL(mkdtemp(directory));
@@ -726,13 +783,19 @@ int main(int argc, char **argv)
 		const char *name;
 		void (*function)(void);
 	} tests[] = {
-		{"devices", test_devices},	     {"memory", test_memory},
-		{"limit", test_limit},		     {"launch", test_launch},
-		{"streams and events", test_streams_and_events}, {"data before done", test_data_before_done},
+		{"devices", test_devices},
+		{"memory", test_memory},
+		{"limit", test_limit},
+		{"launch", test_launch},
+		{"streams and events", test_streams_and_events},
+		{"data before done", test_data_before_done},
 		{"printed", test_printed},
-		{"resume", test_resume},	     {"vanished client", test_vanished_client},
-		{"malformed", test_malformed},	     {"fault", test_fault},
-		{"checkpoint", test_checkpoint},     {"checkpoint deadline", test_checkpoint_deadline},
+		{"resume", test_resume},
+		{"vanished client", test_vanished_client},
+		{"malformed", test_malformed},
+		{"fault", test_fault},
+		{"checkpoint", test_checkpoint},
+		{"checkpoint deadline", test_checkpoint_deadline},
 		{"damaged image", test_damaged_image},
 	};
 	CU_initialize_registry();

@@ -1,13 +1,16 @@
-/* server/worker/objects/session_devices.c: CUDA_VISIBLE_DEVICES of a worker, from the operator's and the session's GPUs. */
+/*
+ * server/worker/objects/session_devices.c: CUDA_VISIBLE_DEVICES of a worker, from the operator's
+ * and the session's GPUs.
+ */
 #include "server/worker/objects/session_devices.h"
 
 #include <stdlib.h>
 
 #include "tests/unit/suite.h"
 
-#define NARROW(total, ...) \
-	({ \
-		unsigned gpus_[] = {__VA_ARGS__}; \
+#define NARROW(total, ...)                                                      \
+	({                                                                      \
+		unsigned gpus_[] = {__VA_ARGS__};                               \
 		ckt_narrow_devices(gpus_, sizeof gpus_ / sizeof *gpus_, total); \
 	})
 

@@ -1,4 +1,7 @@
-/* checkpoint/freeze/spare_memory.c: spare memory: as much as the session holds, and only where the card keeps a reserve beside it. */
+/*
+ * checkpoint/freeze/spare_memory.c: spare memory: as much as the session holds, and only where the
+ * card keeps a reserve beside it.
+ */
 #include "tests/unit/worker/inside.h"
 
 static void test_take(void)
@@ -13,10 +16,14 @@ static void test_take(void)
 	ckt_worker_spare_take(&ckt_worker, &spare);
 	uint64_t held = 0;
 	for (size_t i = 0; i < ckt_worker.devices[0].memory.extent_count; i++)
-		held += ckt_worker.devices[0].memory.extents[i].use == CKT_EXTENT_CACHED ? 0 : ckt_worker.devices[0].memory.extents[i].size;
+		held += ckt_worker.devices[0].memory.extents[i].use == CKT_EXTENT_CACHED
+			? 0
+			: ckt_worker.devices[0].memory.extents[i].size;
 	YES(held >= 8 << 20);
 	uint64_t beside = ckt_memory_charged(&ckt_worker.devices[0].memory);
-	IS(spare.size, (held + beside + 2 * CKT_MEMORY_EXTENT - 1) / CKT_MEMORY_EXTENT * CKT_MEMORY_EXTENT);
+	IS(spare.size,
+		(held + beside + 2 * CKT_MEMORY_EXTENT - 1) / CKT_MEMORY_EXTENT *
+			CKT_MEMORY_EXTENT);
 	inside_fill(CKT_SPARE_BASE, 5, spare.size);
 	IS(inside_word(CKT_SPARE_BASE + spare.size - 4), 5);
 	/* Its place is taken. */

@@ -1,4 +1,7 @@
-/* Staging memory: pieces of their sizes, none handed out twice, the ring waits for what is in flight. */
+/*
+ * Staging memory: pieces of their sizes, none handed out twice, the ring waits for what is in
+ * flight.
+ */
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,7 +15,8 @@ static void test_to_host(void)
 	static struct ckt_staging_piece *pieces[CKT_STAGING_TO_HOST + CKT_STAGING_SMALLS + 1];
 	size_t count = 0, small = 0;
 	/* Small ones first, then the large ones serve small requests too. */
-	while ((pieces[count] = ckt_staging_to_host(staging, CKT_STAGING_SMALL)) && count < COUNT(pieces) - 1) {
+	while ((pieces[count] = ckt_staging_to_host(staging, CKT_STAGING_SMALL)) &&
+		count < COUNT(pieces) - 1) {
 		small += pieces[count]->size == CKT_STAGING_SMALL;
 		memset(pieces[count]->data, (int)count, pieces[count]->size);
 		count++;
@@ -22,14 +26,17 @@ static void test_to_host(void)
 	CU_ASSERT_PTR_NULL(ckt_staging_to_host(staging, 1));
 	unsigned wrong = 0;
 	for (size_t i = 0; i < count; i++) {
-		wrong += pieces[i]->data[0] != (uint8_t)i || pieces[i]->data[pieces[i]->size - 1] != (uint8_t)i;
-		wrong += pieces[i]->data < staging->base || pieces[i]->data + pieces[i]->size > staging->base + staging->size;
+		wrong += pieces[i]->data[0] != (uint8_t)i ||
+			pieces[i]->data[pieces[i]->size - 1] != (uint8_t)i;
+		wrong += pieces[i]->data < staging->base ||
+			pieces[i]->data + pieces[i]->size > staging->base + staging->size;
 	}
 	IS(wrong, 0);
 	for (size_t i = 0; i < count; i++)
 		ckt_staging_give(staging, pieces[i]);
 	/* Large requests leave the small pieces alone. */
-	for (count = 0; (pieces[count] = ckt_staging_to_host(staging, CKT_STAGING_SMALL + 1)); count++)
+	for (count = 0; (pieces[count] = ckt_staging_to_host(staging, CKT_STAGING_SMALL + 1));
+		count++)
 		IS(pieces[count]->size, CKT_STAGING_PIECE);
 	IS(count, CKT_STAGING_TO_HOST);
 	while (count)

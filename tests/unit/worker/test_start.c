@@ -1,4 +1,7 @@
-/* server/worker/session/start.c: the start: notes of a session, and refusals that name what is wrong, each in a process of its own. */
+/*
+ * server/worker/session/start.c: the start: notes of a session, and refusals that name what is
+ * wrong, each in a process of its own.
+ */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -35,12 +38,16 @@ static void test_devices(void)
 	YES(ckt_worker.started > 0);
 }
 
-/* A fresh worker in a process of its own, which inside.c makes of us: its status, and what it says. */
-static int start_of(const char *driver, const char *gpus, unsigned total, char ret_message[CKT_MESSAGE_MAX], char ret_devices[CKT_MESSAGE_MAX])
+/*
+ * A fresh worker in a process of its own, which inside.c makes of us: its status, and what it says.
+ */
+static int start_of(const char *driver, const char *gpus, unsigned total,
+	char ret_message[CKT_MESSAGE_MAX], char ret_devices[CKT_MESSAGE_MAX])
 {
 	char command[1024], line[CKT_MESSAGE_MAX + 16] = "";
 	int status = -1, at = 0;
-	snprintf(command, sizeof command, "/proc/%d/exe --start '%s' %s %u 2>/dev/null", (int)getpid(), driver, gpus, total);
+	snprintf(command, sizeof command, "/proc/%d/exe --start '%s' %s %u 2>/dev/null",
+		(int)getpid(), driver, gpus, total);
 	FILE *pipe = popen(command, "r");
 	CU_ASSERT_PTR_NOT_NULL_FATAL(pipe);
 	YES(fgets(line, sizeof line, pipe) && sscanf(line, "%d %n", &status, &at) == 1);
@@ -57,7 +64,10 @@ static int start(const char *driver, const char *gpu, char ret_message[CKT_MESSA
 	return start_of(driver, gpu, 2, ret_message, devices);
 }
 
-/* The driver numbers the session's GPUs as the session does, where it is told how many there are; else libraries are (inside_objects.c). */
+/*
+ * The driver numbers the session's GPUs as the session does, where it is told how many there are;
+ * else libraries are (inside_objects.c).
+ */
 static void test_numbers(void)
 {
 	char message[CKT_MESSAGE_MAX], devices[CKT_MESSAGE_MAX];
@@ -85,4 +95,5 @@ static void test_refused(void)
 	IS(start(inside_driver, "1", message), 0);
 }
 
-UNIT_SUITE(start, {"note", test_note}, {"devices", test_devices}, {"numbers", test_numbers}, {"refused", test_refused})
+UNIT_SUITE(start, {"note", test_note}, {"devices", test_devices}, {"numbers", test_numbers},
+	{"refused", test_refused})

@@ -1,4 +1,7 @@
-/* server/worker/libs/state.c: the log of what libraries have made keeps what a restore needs, and nothing else. */
+/*
+ * server/worker/libs/state.c: the log of what libraries have made keeps what a restore needs, and
+ * nothing else.
+ */
 #include <stdlib.h>
 
 #include "server/worker/session/host_budget.h"
@@ -59,10 +62,13 @@ static void test_recipe(void)
 	IS(toy_destroy(b), CUDA_SUCCESS);
 	TEXT(steps_of(b), "");
 	IS(toy_destroy(a), CUDA_SUCCESS);
-	/* The first of a library in a context stays as history: this one, or that of another suite. */
+	/*
+	 * The first of a library in a context stays as history: this one, or that of another suite.
+	 */
 	unsigned first = 0;
 	for (const struct ckt_lib_step *s = ckt_lib_log(); s; s = s->next)
-		first += s->pinned && s->context == ckt_handle_primary(0) && s->lib == TOY_LIB && ckt_lib_step_life(s) == CKT_LIB_PAST;
+		first += s->pinned && s->context == ckt_handle_primary(0) && s->lib == TOY_LIB &&
+			ckt_lib_step_life(s) == CKT_LIB_PAST;
 	IS(first, 1);
 	IS(ckt_lib_log_count(), before ? before : 1);
 	IS(toy_alive, 0);
@@ -130,21 +136,27 @@ static void test_cycles(void)
 static void cycle_context(unsigned n)
 {
 	struct ckt_object *context;
-	MUST(ckt_context_create(&ckt_worker, ID(CONTEXT, 50 + n % 5), 0, 0, &context), CUDA_SUCCESS);
+	MUST(ckt_context_create(&ckt_worker, ID(CONTEXT, 50 + n % 5), 0, 0, &context),
+		CUDA_SUCCESS);
 	MUST(ckt_worker_use_context(&ckt_worker, context->id), CUDA_SUCCESS);
 	MUST(toy_create(OBJECT(70), n), CUDA_SUCCESS);
 	MUST(ckt_context_destroy(&ckt_worker, context), CUDA_SUCCESS);
 	MUST(ckt_worker_use_context(&ckt_worker, ckt_handle_primary(0)), CUDA_SUCCESS);
 }
 
-/* The history of contexts ends where the journal does: from then on nothing is kept of what has gone. */
+/*
+ * The history of contexts ends where the journal does: from then on nothing is kept of what has
+ * gone.
+ */
 static void test_full_journal(void)
 {
 	toy_begin();
 	size_t before = ckt_worker.journal_count, steps = ckt_lib_log_count();
 	cycle_context(0);
 	IS(ckt_lib_log_count(), steps + 1);
-	for (uint32_t i = 0; ckt_journal_add(&ckt_worker, (struct ckt_journal_entry){.kind = CKT_JOURNAL_DIGEST, .id = i}); i++)
+	for (uint32_t i = 0; ckt_journal_add(
+		     &ckt_worker, (struct ckt_journal_entry){.kind = CKT_JOURNAL_DIGEST, .id = i});
+		i++)
 		;
 	size_t full = ckt_worker.journal_count;
 	YES(full > 10000);
@@ -157,8 +169,12 @@ static void test_full_journal(void)
 	IS(ckt_lib_log_count(), steps + 2);
 	IS(toy_destroy(OBJECT(71)), CUDA_SUCCESS);
 	IS(toy_alive, 0);
-	/* The entry of the first cycle goes with the made-up ones: its step has no journal to be of any more. */
-	while (ckt_worker.journal_count > before && ckt_worker.journal[ckt_worker.journal_count - 1].kind == CKT_JOURNAL_DIGEST)
+	/*
+	 * The entry of the first cycle goes with the made-up ones: its step has no journal to be of
+	 * any more.
+	 */
+	while (ckt_worker.journal_count > before &&
+		ckt_worker.journal[ckt_worker.journal_count - 1].kind == CKT_JOURNAL_DIGEST)
 		ckt_worker.journal_count--;
 	toy_end();
 }
@@ -171,14 +187,17 @@ static void test_account(void)
 	toy_account(20000);
 	MUST(toy_create(OBJECT(81), 1), CUDA_SUCCESS);
 	IS(toy_destroy(OBJECT(81)), CUDA_SUCCESS);
-	uint64_t used = ckt_budget_used(), memory = inside_memory(64, 0), with_memory = ckt_budget_used();
+	uint64_t used = ckt_budget_used(), memory = inside_memory(64, 0),
+		 with_memory = ckt_budget_used();
 	MUST(toy_create(OBJECT(81), 1), CUDA_SUCCESS);
-	YES(ckt_budget_used() - with_memory >= 20000 + sizeof(struct ckt_object) + sizeof(struct ckt_library_object));
+	YES(ckt_budget_used() - with_memory >=
+		20000 + sizeof(struct ckt_object) + sizeof(struct ckt_library_object));
 	uint64_t made = ckt_budget_used();
 	for (uint32_t key = 0; key < 4; key++)
 		IS(toy_set(OBJECT(81), key, 1), CUDA_SUCCESS);
 	/* Four steps and the list that names them. */
-	YES(ckt_budget_used() - made >= 4 * (sizeof(struct ckt_lib_step) + 16) + 4 * sizeof(void *));
+	YES(ckt_budget_used() - made >=
+		4 * (sizeof(struct ckt_lib_step) + 16) + 4 * sizeof(void *));
 	uint64_t set = ckt_budget_used();
 	MUST(toy_capture(ID(LIB_CALL, 81), OBJECT(81), memory), CUDA_SUCCESS);
 	uint64_t one = ckt_budget_used() - set;
@@ -187,7 +206,10 @@ static void test_account(void)
 	IS(ckt_budget_used(), set);
 	IS(toy_destroy(OBJECT(81)), CUDA_SUCCESS);
 	IS(ckt_budget_used(), with_memory);
-	/* Whoever creates without end comes to the limit long before its memory is what handles really take. */
+	/*
+	 * Whoever creates without end comes to the limit long before its memory is what handles
+	 * really take.
+	 */
 	ckt_budget_init(ckt_budget_used() + MANY * 20000);
 	unsigned count = 0;
 	while (count < 2 * MANY && toy_create(OBJECT(1000) + count, 1) == CUDA_SUCCESS)
@@ -307,5 +329,6 @@ static void test_workspace(void)
 	toy_end();
 }
 
-UNIT_SUITE(state, {"recipe", test_recipe}, {"journal", test_journal}, {"refused", test_refused}, {"limit", test_limit}, {"workspace", test_workspace},
-	   {"cycles", test_cycles}, {"account", test_account}, {"seal", test_seal}, {"full_journal", test_full_journal})
+UNIT_SUITE(state, {"recipe", test_recipe}, {"journal", test_journal}, {"refused", test_refused},
+	{"limit", test_limit}, {"workspace", test_workspace}, {"cycles", test_cycles},
+	{"account", test_account}, {"seal", test_seal}, {"full_journal", test_full_journal})

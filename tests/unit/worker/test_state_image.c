@@ -1,4 +1,7 @@
-/* server/worker/libs/state_image.c: what libraries have made goes into an image and is made again; images that lie are refused. */
+/*
+ * server/worker/libs/state_image.c: what libraries have made goes into an image and is made again;
+ * images that lie are refused.
+ */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,7 +32,10 @@ static ckt_image *save(void)
 
 static void begin_loading(struct ckt_loading *l, const ckt_image *image)
 {
-	*l = (struct ckt_loading){.worker = &ckt_worker, .image = *image, .message = message, .message_size = sizeof message};
+	*l = (struct ckt_loading){.worker = &ckt_worker,
+		.image = *image,
+		.message = message,
+		.message_size = sizeof message};
 	message[0] = 0;
 }
 
@@ -40,7 +46,8 @@ static int load(const ckt_image *image)
 	begin_loading(&l, image);
 	int error = ckt_lib_load_check(&l);
 	for (u_int i = 0; i < image->journal.journal_len && !error; i++)
-		if (image->journal.journal_val[i].kind == CKT_JOURNAL_LIBRARY && image->journal.journal_val[i].context == ckt_handle_primary(0))
+		if (image->journal.journal_val[i].kind == CKT_JOURNAL_LIBRARY &&
+			image->journal.journal_val[i].context == ckt_handle_primary(0))
 			error = ckt_lib_load_first(&l, &image->journal.journal_val[i]);
 	if (!error)
 		error = ckt_lib_load(&l);
@@ -112,7 +119,10 @@ static void test_again(void)
 	unsigned created = toy_created;
 	IS(load(image), 0);
 	TEXT(message, "");
-	/* The living one, the one that the calls use and, ahead of them, what there is for the history alone; only the first stays. */
+	/*
+	 * The living one, the one that the calls use and, ahead of them, what there is for the
+	 * history alone; only the first stays.
+	 */
 	IS(toy_alive, 1);
 	YES(toy_created - created >= 2);
 	MUST(toy_find(OBJECT(1)) != NULL, true);
@@ -135,10 +145,15 @@ static void test_again(void)
 	for (u_int i = 0; i < image->library_steps.library_steps_len; i++) {
 		const ckt_image_library_step *a = &image->library_steps.library_steps_val[i];
 		wanted += a->life != CKT_LIB_PAST;
-		for (u_int k = 0; k < again->library_steps.library_steps_len && a->life != CKT_LIB_PAST; k++) {
-			const ckt_image_library_step *b = &again->library_steps.library_steps_val[k];
-			same += a->kind == b->kind && a->id == b->id && a->life == b->life && a->workspace == b->workspace &&
-				a->args.args_len == b->args.args_len && !memcmp(a->args.args_val, b->args.args_val, a->args.args_len);
+		for (u_int k = 0;
+			k < again->library_steps.library_steps_len && a->life != CKT_LIB_PAST;
+			k++) {
+			const ckt_image_library_step *b =
+				&again->library_steps.library_steps_val[k];
+			same += a->kind == b->kind && a->id == b->id && a->life == b->life &&
+				a->workspace == b->workspace &&
+				a->args.args_len == b->args.args_len &&
+				!memcmp(a->args.args_val, b->args.args_val, a->args.args_len);
 		}
 	}
 	IS(same, wanted);
@@ -147,7 +162,10 @@ static void test_again(void)
 	end();
 }
 
-/* The journal's steps alone, as of a round ahead of the session; what has ended by the last round ends here too. */
+/*
+ * The journal's steps alone, as of a round ahead of the session; what has ended by the last round
+ * ends here too.
+ */
 static void test_ahead(void)
 {
 	make();
@@ -156,7 +174,8 @@ static void test_ahead(void)
 	forget();
 	begin_loading(&l, image);
 	for (u_int i = 0; i < image->journal.journal_len; i++)
-		if (image->journal.journal_val[i].kind == CKT_JOURNAL_LIBRARY && image->journal.journal_val[i].context == ckt_handle_primary(0))
+		if (image->journal.journal_val[i].kind == CKT_JOURNAL_LIBRARY &&
+			image->journal.journal_val[i].context == ckt_handle_primary(0))
 			IS(ckt_lib_load_first(&l, &image->journal.journal_val[i]), 0);
 	ckt_worker_use_context(&ckt_worker, ckt_handle_primary(0));
 	/* One of an earlier round. */
@@ -172,20 +191,21 @@ static void test_ahead(void)
 static ckt_image_library_step *step_of(ckt_image *image, unsigned kind, unsigned life)
 {
 	for (u_int i = 0; i < image->library_steps.library_steps_len; i++)
-		if (image->library_steps.library_steps_val[i].kind == kind && image->library_steps.library_steps_val[i].life == life)
+		if (image->library_steps.library_steps_val[i].kind == kind &&
+			image->library_steps.library_steps_val[i].life == life)
 			return &image->library_steps.library_steps_val[i];
 	return NULL;
 }
 
 /* The image is as it was behind it. */
-#define LIE(step, field, value, said)                                                                                                     \
-	do {                                                                                                                              \
-		__typeof__((step)->field) kept_ = (step)->field;                                                                          \
-		(step)->field = (value);                                                                                                  \
-		begin_loading(&l, image);                                                                                                 \
-		YES(ckt_lib_load_check(&l) < 0);                                                                                          \
-		HAS(message, said);                                                                                                       \
-		(step)->field = kept_;                                                                                                    \
+#define LIE(step, field, value, said)                            \
+	do {                                                     \
+		__typeof__((step)->field) kept_ = (step)->field; \
+		(step)->field = (value);                         \
+		begin_loading(&l, image);                        \
+		YES(ckt_lib_load_check(&l) < 0);                 \
+		HAS(message, said);                              \
+		(step)->field = kept_;                           \
 	} while (0)
 
 static void test_lies(void)
@@ -193,14 +213,17 @@ static void test_lies(void)
 	make();
 	ckt_image *image = save();
 	struct ckt_loading l;
-	ckt_image_library_step *create = step_of(image, CKT_LIB_CREATE, CKT_LIB_ALIVE), *set = step_of(image, CKT_LIB_SET, 0),
-			       *captured = step_of(image, CKT_LIB_CAPTURE, 0), *used = step_of(image, CKT_LIB_CREATE, CKT_LIB_USED);
+	ckt_image_library_step *create = step_of(image, CKT_LIB_CREATE, CKT_LIB_ALIVE),
+			       *set = step_of(image, CKT_LIB_SET, 0),
+			       *captured = step_of(image, CKT_LIB_CAPTURE, 0),
+			       *used = step_of(image, CKT_LIB_CREATE, CKT_LIB_USED);
 	MUST(create && set && captured && used, true);
 	begin_loading(&l, image);
 	MUST(ckt_lib_load_check(&l), 0);
 	unsigned created = toy_created;
 	LIE(&image->libraries.libraries_val[0], number, CKT_LIB_CUDNN, "the library toy (");
-	LIE(&image->libraries.libraries_val[0], name, (char *)"cuda", "which this Cricket does not know");
+	LIE(&image->libraries.libraries_val[0], name, (char *)"cuda",
+		"which this Cricket does not know");
 	LIE(&image->libraries.libraries_val[0], name, (char *)"nothing", "the library nothing");
 	LIE(&image->libraries.libraries_val[0], major, 13, "of major version 13");
 	LIE(create, library, 1, "its library is none of the image's");
@@ -240,7 +263,10 @@ static void test_lies(void)
 	/* None of that has touched anything. */
 	IS(toy_created, created);
 	IS(toy_alive, 1);
-	/* Bytes that are no arguments, and what the library refuses, show only when it is done again. */
+	/*
+	 * Bytes that are no arguments, and what the library refuses, show only when it is done
+	 * again.
+	 */
 	forget();
 	set->args.args_len -= 4;
 	YES(load(image) < 0);
@@ -287,7 +313,8 @@ static void test_set_elsewhere(void)
 		IS(toy_destroy(OBJECT(21)), CUDA_SUCCESS);
 		for (u_int i = 0; old && i < image->library_steps.library_steps_len; i++)
 			if (image->library_steps.library_steps_val[i].kind == CKT_LIB_SET)
-				image->library_steps.library_steps_val[i].context = ID(CONTEXT, 501);
+				image->library_steps.library_steps_val[i].context =
+					ID(CONTEXT, 501);
 		IS(load(image), 0);
 		TEXT(message, "");
 		MUST(toy_find(OBJECT(21)) != NULL, true);
@@ -298,7 +325,10 @@ static void test_set_elsewhere(void)
 	toy_end();
 }
 
-/* The object's context has gone, with memory that the object had there; a call that was captured with it elsewhere has not. */
+/*
+ * The object's context has gone, with memory that the object had there; a call that was captured
+ * with it elsewhere has not.
+ */
 static void test_context_gone(void)
 {
 	toy_begin();
@@ -362,8 +392,9 @@ static void test_sealed(void)
 }
 
 /*
- * An image of many: n objects that live and n that captured calls alone have, each with memory of its own, n contexts and blocks.  The check and
- * the replay look at a few places for each of them, not at all of the others.
+ * An image of many: n objects that live and n that captured calls alone have, each with memory of
+ * its own, n contexts and blocks.  The check and the replay look at a few places for each of them,
+ * not at all of the others.
  */
 static uint64_t looks_for(u_int n)
 {
@@ -377,16 +408,23 @@ static uint64_t looks_for(u_int n)
 	image.contexts.contexts_val = calloc(n, sizeof(ckt_image_context));
 	device.blocks.blocks_val = calloc(n, sizeof(ckt_image_block));
 	for (u_int i = 0; i < n; i++) {
-		image.contexts.contexts_val[i].id = i ? ID(CONTEXT, 600) + i : ckt_handle_primary(0);
-		device.blocks.blocks_val[i] = (ckt_image_block){.address = (uint64_t)(i + 1) << 21, .size = 1 << 21};
+		image.contexts.contexts_val[i].id =
+			i ? ID(CONTEXT, 600) + i : ckt_handle_primary(0);
+		device.blocks.blocks_val[i] =
+			(ckt_image_block){.address = (uint64_t)(i + 1) << 21, .size = 1 << 21};
 	}
 	for (u_int i = 0; i < 3 * n; i++) {
 		bool dead = i < n;
 		uint64_t id = ID(LIB_OBJECT, 2000) + (i < 2 * n ? i : i - n);
 		memcpy(ckt_put_u64(args[i], id), seed, sizeof seed);
-		steps[i] = (ckt_image_library_step){.kind = i < 2 * n ? CKT_LIB_CREATE : CKT_LIB_SET, .proc = i < 2 * n ? TOY_CREATE : TOY_SET, .id = id,
-			.number = i + 1, .life = dead ? CKT_LIB_USED : CKT_LIB_ALIVE, .args = {i < 2 * n ? 12 : 16, (char *)args[i]},
-			.context = ckt_handle_primary(0)};
+		steps[i] =
+			(ckt_image_library_step){.kind = i < 2 * n ? CKT_LIB_CREATE : CKT_LIB_SET,
+				.proc = i < 2 * n ? TOY_CREATE : TOY_SET,
+				.id = id,
+				.number = i + 1,
+				.life = dead ? CKT_LIB_USED : CKT_LIB_ALIVE,
+				.args = {i < 2 * n ? 12 : 16, (char *)args[i]},
+				.context = ckt_handle_primary(0)};
 		if (dead) {
 			steps[i].workspace = (uint64_t)(i + 1) << 21;
 			steps[i].workspace_bytes = 4096;
@@ -419,7 +457,10 @@ static void test_many(void)
 	toy_begin();
 	uint64_t few = looks_for(500), many = looks_for(16000);
 	YES(few > 0);
-	/* 32 times as many: 32 times as many looks, and not 1024 times; how full the tables are differs. */
+	/*
+	 * 32 times as many: 32 times as many looks, and not 1024 times; how full the tables are
+	 * differs.
+	 */
 	YES(many < 3 * 32 * few);
 	toy_end();
 }
@@ -439,11 +480,15 @@ static void test_settings(void)
 	bool open = ckt_environment_take(&args) != 0;
 	toy_begin();
 	ckt_image *image = save(), other;
-	ckt_image_setting list[2] = {{(char *)"NCCL_DEBUG_SUBSYS", (char *)"ALL"}, {(char *)"NCCL_NET_PLUGIN", (char *)"evil"}};
-	IS(image->library_settings.library_settings_len, ckt_environment_settings()->settings.settings_len);
+	ckt_image_setting list[2] = {{(char *)"NCCL_DEBUG_SUBSYS", (char *)"ALL"},
+		{(char *)"NCCL_NET_PLUGIN", (char *)"evil"}};
+	IS(image->library_settings.library_settings_len,
+		ckt_environment_settings()->settings.settings_len);
 	for (u_int i = 0; i < image->library_settings.library_settings_len; i++) {
-		TEXT(image->library_settings.library_settings_val[i].name, ckt_environment_settings()->settings.settings_val[i].name);
-		TEXT(image->library_settings.library_settings_val[i].value, ckt_environment_settings()->settings.settings_val[i].value);
+		TEXT(image->library_settings.library_settings_val[i].name,
+			ckt_environment_settings()->settings.settings_val[i].name);
+		TEXT(image->library_settings.library_settings_val[i].value,
+			ckt_environment_settings()->settings.settings_val[i].value);
 	}
 	YES(open || image->library_settings.library_settings_len > 0);
 	IS(check(image), 0);
@@ -462,6 +507,7 @@ static void test_settings(void)
 }
 
 UNIT_SUITE(state_image, {"settings", test_settings}, {"again", test_again}, {"ahead", test_ahead},
-	   {"set_elsewhere", test_set_elsewhere}, {"context_gone", test_context_gone}, {"sealed", test_sealed}, {"many", test_many},
-	   /* Restores that failed leave what a worker would end with. */
-	   {"lies", test_lies})
+	{"set_elsewhere", test_set_elsewhere}, {"context_gone", test_context_gone},
+	{"sealed", test_sealed}, {"many", test_many},
+	/* Restores that failed leave what a worker would end with. */
+	{"lies", test_lies})

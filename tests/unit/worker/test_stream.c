@@ -1,4 +1,7 @@
-/* server/worker/objects/stream.c: streams by their commands: ids, flags, the pool that default ones come from, waiting, ordering. */
+/*
+ * server/worker/objects/stream.c: streams by their commands: ids, flags, the pool that default ones
+ * come from, waiting, ordering.
+ */
 #include <poll.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -20,7 +23,8 @@ static void test_make(void)
 	IS(ASK(stream_create, .id = ID(EVENT, 201)), CUDA_ERROR_INVALID_VALUE);
 	IS(ASK(stream_create, .id = 0), CUDA_ERROR_INVALID_VALUE);
 	IS(ASK(stream_create, .id = none, .flags = 0x40), CUDA_ERROR_INVALID_VALUE);
-	CU_ASSERT_PTR_NULL(ckt_objects_find(&ckt_worker.objects, none));	/* what failed leaves no object */
+	/* what failed leaves no object */
+	CU_ASSERT_PTR_NULL(ckt_objects_find(&ckt_worker.objects, none));
 	struct ckt_object *object = ckt_objects_find(&ckt_worker.objects, a);
 	IS(object->context, ckt_handle_primary(0));
 	IS(object->stream.flags, CU_STREAM_NON_BLOCKING);
@@ -46,7 +50,8 @@ static void test_many(void)
 	CUstream real[MANY];
 	uint64_t before = ckt_worker.objects.count;
 	for (unsigned i = 0; i < MANY; i++) {
-		IS(ASK(stream_create, .id = ID(STREAM, 300 + i), .flags = CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
+		IS(ASK(stream_create, .id = ID(STREAM, 300 + i), .flags = CU_STREAM_NON_BLOCKING),
+			CUDA_SUCCESS);
 		real[i] = real_of(ID(STREAM, 300 + i));
 		for (unsigned k = 0; k < i; k++)
 			YES(real[k] != real[i]);
@@ -79,7 +84,8 @@ static void test_wait(void)
 	IS(ASK(stream_wait_event, .stream = b, .event = event), CUDA_SUCCESS);
 	IS(ASK(stream_query, .stream = b), CUDA_ERROR_NOT_READY);
 	IS(ASK(stream_wait_event, .stream = b, .event = ID(EVENT, 299)), CUDA_ERROR_INVALID_HANDLE);
-	IS(ASK(stream_wait_event, .stream = ID(STREAM, 299), .event = event), CUDA_ERROR_INVALID_HANDLE);
+	IS(ASK(stream_wait_event, .stream = ID(STREAM, 299), .event = event),
+		CUDA_ERROR_INVALID_HANDLE);
 	/* The answer comes when the work is done: of the stream that waits for the other's, too. */
 	pthread_create(&thread, NULL, stop_soon, NULL);
 	IS(ASK(stream_synchronize, .stream = b), CUDA_SUCCESS);

@@ -1,4 +1,7 @@
-/* server/worker/objects/stream_attribute.c: what is set of a stream is set on the driver's, is kept, and leaves with the stream. */
+/*
+ * server/worker/objects/stream_attribute.c: what is set of a stream is set on the driver's, is
+ * kept, and leaves with the stream.
+ */
 #include "server/worker/objects/stream_attribute.h"
 
 #include <string.h>
@@ -15,8 +18,10 @@ static void test_set(void)
 	CU_ASSERT_PTR_NULL(ckt_stream_attributes_of(stream));
 	memset(&value, 0, sizeof value);
 	value.priority = -3;
-	IS(ckt_stream_attribute_set(&ckt_worker, id, CU_STREAM_ATTRIBUTE_PRIORITY, &value), CUDA_SUCCESS);
-	IS(ckt_driver.cuStreamGetAttribute(stream->real, CU_STREAM_ATTRIBUTE_PRIORITY, &got), CUDA_SUCCESS);
+	IS(ckt_stream_attribute_set(&ckt_worker, id, CU_STREAM_ATTRIBUTE_PRIORITY, &value),
+		CUDA_SUCCESS);
+	IS(ckt_driver.cuStreamGetAttribute(stream->real, CU_STREAM_ATTRIBUTE_PRIORITY, &got),
+		CUDA_SUCCESS);
 	IS(got.priority, -3);
 	const struct ckt_stream_attributes *kept = ckt_stream_attributes_of(stream);
 	MUST(kept != NULL, true);
@@ -24,16 +29,22 @@ static void test_set(void)
 	IS(kept->values[CU_STREAM_ATTRIBUTE_PRIORITY].priority, -3);
 	/* What the driver refuses is not kept, and neither is what no stream has. */
 	memset(&value, 0, sizeof value);
-	IS(ckt_stream_attribute_set(&ckt_worker, id, CU_STREAM_ATTRIBUTE_SYNCHRONIZATION_POLICY, &value), CUDA_ERROR_INVALID_VALUE);
-	IS(ckt_stream_attribute_set(&ckt_worker, id, (CUstreamAttrID)77, &value), CUDA_ERROR_INVALID_VALUE);
-	IS(ckt_stream_attribute_set(&ckt_worker, id + 1, CU_STREAM_ATTRIBUTE_PRIORITY, &value), CUDA_ERROR_INVALID_HANDLE);
+	IS(ckt_stream_attribute_set(
+		   &ckt_worker, id, CU_STREAM_ATTRIBUTE_SYNCHRONIZATION_POLICY, &value),
+		CUDA_ERROR_INVALID_VALUE);
+	IS(ckt_stream_attribute_set(&ckt_worker, id, (CUstreamAttrID)77, &value),
+		CUDA_ERROR_INVALID_VALUE);
+	IS(ckt_stream_attribute_set(&ckt_worker, id + 1, CU_STREAM_ATTRIBUTE_PRIORITY, &value),
+		CUDA_ERROR_INVALID_HANDLE);
 	IS(kept->set, 1u << CU_STREAM_ATTRIBUTE_PRIORITY);
 	ckt_object_destroy(&ckt_worker, stream);
 	/* The legacy default stream's are the context's. */
 	memset(&value, 0, sizeof value);
 	value.memSyncDomain = CU_LAUNCH_MEM_SYNC_DOMAIN_REMOTE;
-	IS(ckt_stream_attribute_set(&ckt_worker, 0, CU_STREAM_ATTRIBUTE_MEM_SYNC_DOMAIN, &value), CUDA_SUCCESS);
-	IS(ckt_stream_attributes_of(ckt_worker.current)->set, 1u << CU_STREAM_ATTRIBUTE_MEM_SYNC_DOMAIN);
+	IS(ckt_stream_attribute_set(&ckt_worker, 0, CU_STREAM_ATTRIBUTE_MEM_SYNC_DOMAIN, &value),
+		CUDA_SUCCESS);
+	IS(ckt_stream_attributes_of(ckt_worker.current)->set,
+		1u << CU_STREAM_ATTRIBUTE_MEM_SYNC_DOMAIN);
 }
 
 /* What each kind is set to; all of them stand, and no other stream has them. */
@@ -42,20 +53,27 @@ static void set_all(uint64_t stream, uint64_t window)
 	CUstreamAttrValue value;
 	memset(&value, 0, sizeof value);
 	value.accessPolicyWindow = (CUaccessPolicyWindow){.base_ptr = (void *)window,
-							  .num_bytes = 4096,
-							  .hitRatio = 0.5f,
-							  .hitProp = CU_ACCESS_PROPERTY_PERSISTING,
-							  .missProp = CU_ACCESS_PROPERTY_STREAMING};
-	IS(ckt_stream_attribute_set(&ckt_worker, stream, CU_STREAM_ATTRIBUTE_ACCESS_POLICY_WINDOW, &value), CUDA_SUCCESS);
+		.num_bytes = 4096,
+		.hitRatio = 0.5f,
+		.hitProp = CU_ACCESS_PROPERTY_PERSISTING,
+		.missProp = CU_ACCESS_PROPERTY_STREAMING};
+	IS(ckt_stream_attribute_set(
+		   &ckt_worker, stream, CU_STREAM_ATTRIBUTE_ACCESS_POLICY_WINDOW, &value),
+		CUDA_SUCCESS);
 	memset(&value, 0, sizeof value);
 	value.syncPolicy = CU_SYNC_POLICY_BLOCKING_SYNC;
-	IS(ckt_stream_attribute_set(&ckt_worker, stream, CU_STREAM_ATTRIBUTE_SYNCHRONIZATION_POLICY, &value), CUDA_SUCCESS);
+	IS(ckt_stream_attribute_set(
+		   &ckt_worker, stream, CU_STREAM_ATTRIBUTE_SYNCHRONIZATION_POLICY, &value),
+		CUDA_SUCCESS);
 	memset(&value, 0, sizeof value);
 	value.memSyncDomain = CU_LAUNCH_MEM_SYNC_DOMAIN_REMOTE;
-	IS(ckt_stream_attribute_set(&ckt_worker, stream, CU_STREAM_ATTRIBUTE_MEM_SYNC_DOMAIN, &value), CUDA_SUCCESS);
+	IS(ckt_stream_attribute_set(
+		   &ckt_worker, stream, CU_STREAM_ATTRIBUTE_MEM_SYNC_DOMAIN, &value),
+		CUDA_SUCCESS);
 	memset(&value, 0, sizeof value);
 	value.priority = -2;
-	IS(ckt_stream_attribute_set(&ckt_worker, stream, CU_STREAM_ATTRIBUTE_PRIORITY, &value), CUDA_SUCCESS);
+	IS(ckt_stream_attribute_set(&ckt_worker, stream, CU_STREAM_ATTRIBUTE_PRIORITY, &value),
+		CUDA_SUCCESS);
 }
 
 static CUstreamAttrValue get(CUstream real, CUstreamAttrID attribute)
@@ -74,12 +92,17 @@ static void check_all(CUstream real, uint64_t window)
 	YES(value.accessPolicyWindow.hitRatio == 0.5f);
 	IS(value.accessPolicyWindow.hitProp, CU_ACCESS_PROPERTY_PERSISTING);
 	IS(value.accessPolicyWindow.missProp, CU_ACCESS_PROPERTY_STREAMING);
-	IS(get(real, CU_STREAM_ATTRIBUTE_SYNCHRONIZATION_POLICY).syncPolicy, CU_SYNC_POLICY_BLOCKING_SYNC);
-	IS(get(real, CU_STREAM_ATTRIBUTE_MEM_SYNC_DOMAIN).memSyncDomain, CU_LAUNCH_MEM_SYNC_DOMAIN_REMOTE);
+	IS(get(real, CU_STREAM_ATTRIBUTE_SYNCHRONIZATION_POLICY).syncPolicy,
+		CU_SYNC_POLICY_BLOCKING_SYNC);
+	IS(get(real, CU_STREAM_ATTRIBUTE_MEM_SYNC_DOMAIN).memSyncDomain,
+		CU_LAUNCH_MEM_SYNC_DOMAIN_REMOTE);
 	IS(get(real, CU_STREAM_ATTRIBUTE_PRIORITY).priority, -2);
 }
 
-/* The driver's streams, made again from an image as a restore makes them, have what was set of those before. */
+/*
+ * The driver's streams, made again from an image as a restore makes them, have what was set of
+ * those before.
+ */
 static void test_image(void)
 {
 	struct ckt_save s = {0};
@@ -102,22 +125,31 @@ static void test_image(void)
 	CUstreamAttrValue fresh;
 	memset(&fresh, 0, sizeof fresh);
 	fresh.syncPolicy = CU_SYNC_POLICY_SPIN;
-	IS(ckt_stream_attribute_set(&ckt_worker, 0, CU_STREAM_ATTRIBUTE_SYNCHRONIZATION_POLICY, &fresh), CUDA_SUCCESS);
-	struct ckt_loading l = {.worker = &ckt_worker, .message = message, .message_size = sizeof message, .image = *image};
+	IS(ckt_stream_attribute_set(
+		   &ckt_worker, 0, CU_STREAM_ATTRIBUTE_SYNCHRONIZATION_POLICY, &fresh),
+		CUDA_SUCCESS);
+	struct ckt_loading l = {.worker = &ckt_worker,
+		.message = message,
+		.message_size = sizeof message,
+		.image = *image};
 	MUST(ckt_load_streams(&l), 0);
 	MUST(ckt_object_stream(&ckt_worker, set, &after), CUDA_SUCCESS);
 	check_all(after, window);
 	check_all(NULL, window);
 	MUST(ckt_object_stream(&ckt_worker, plain, &other), CUDA_SUCCESS);
 	IS(get(other, CU_STREAM_ATTRIBUTE_ACCESS_POLICY_WINDOW).accessPolicyWindow.num_bytes, 0);
-	IS(get(other, CU_STREAM_ATTRIBUTE_MEM_SYNC_DOMAIN).memSyncDomain, CU_LAUNCH_MEM_SYNC_DOMAIN_DEFAULT);
+	IS(get(other, CU_STREAM_ATTRIBUTE_MEM_SYNC_DOMAIN).memSyncDomain,
+		CU_LAUNCH_MEM_SYNC_DOMAIN_DEFAULT);
 	IS(get(other, CU_STREAM_ATTRIBUTE_PRIORITY).priority, 0);
 	/* And they stand in the tables, for the next image. */
-	const struct ckt_stream_attributes *kept = ckt_stream_attributes_of(ckt_objects_find(&ckt_worker.objects, set));
+	const struct ckt_stream_attributes *kept =
+		ckt_stream_attributes_of(ckt_objects_find(&ckt_worker.objects, set));
 	MUST(kept != NULL, true);
 	IS(kept->set,
-	   1u << CU_STREAM_ATTRIBUTE_ACCESS_POLICY_WINDOW | 1u << CU_STREAM_ATTRIBUTE_SYNCHRONIZATION_POLICY |
-		   1u << CU_STREAM_ATTRIBUTE_MEM_SYNC_DOMAIN | 1u << CU_STREAM_ATTRIBUTE_PRIORITY);
+		1u << CU_STREAM_ATTRIBUTE_ACCESS_POLICY_WINDOW |
+			1u << CU_STREAM_ATTRIBUTE_SYNCHRONIZATION_POLICY |
+			1u << CU_STREAM_ATTRIBUTE_MEM_SYNC_DOMAIN |
+			1u << CU_STREAM_ATTRIBUTE_PRIORITY);
 	image_free(image);
 	image_files_close();
 	ckt_object_destroy(&ckt_worker, ckt_objects_find(&ckt_worker.objects, set));

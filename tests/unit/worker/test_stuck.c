@@ -1,6 +1,7 @@
 /*
- * server/worker/session/lookahead.c over the wire: the executor is inside a call that waits for the GPU, the GPU waits for a host function, and the session
- * goes on, is saved, or ends with its client.  The soft GPU waits at a launch for a stream that has 1024 pieces of work.
+ * server/worker/session/lookahead.c over the wire: the executor is inside a call that waits for the
+ * GPU, the GPU waits for a host function, and the session goes on, is saved, or ends with its
+ * client.  The soft GPU waits at a launch for a stream that has 1024 pieces of work.
  */
 #include <pthread.h>
 #include <signal.h>
@@ -13,8 +14,9 @@
 
 enum { MANY = 1100, SOON_US = 100000 };
 
-static const char ptx[] = ".version 6.4\n.target sm_70\n.address_size 64\n.visible .entry count(.param .u64 p)\n{\n\t.reg .u32 %r<2>; .reg .b64 %d<3>;\n"
-			  "\tld.param.u64 %d1, [p]; ld.global.u32 %r1, [%d1]; add.u32 %r1, %r1, 1; st.global.u32 [%d1], %r1;\n\tret;\n}\n";
+static const char ptx[] =
+	".version 6.4\n.target sm_70\n.address_size 64\n.visible .entry count(.param .u64 p)\n{\n\t.reg .u32 %r<2>; .reg .b64 %d<3>;\n"
+	"\tld.param.u64 %d1, [p]; ld.global.u32 %r1, [%d1]; add.u32 %r1, %r1, 1; st.global.u32 [%d1], %r1;\n\tret;\n}\n";
 
 static uint64_t memory;
 
@@ -29,17 +31,24 @@ static struct wire *begin(void)
 	memory = alloc(w, 4096);
 	fill(w, memory, 0, 4096);
 	ckt_hash(ptx, sizeof ptx - 1, hash);
-	WIRE_BATCH(w, blob_data, .hash = hash, .hash_len = 32, .total = sizeof ptx - 1, .data = (const uint8_t *)ptx, .data_len = sizeof ptx - 1);
-	MUST(done(WIRE_CALL(w, module_load, true, .id = MODULE(0), .hash = hash, .hash_len = 32)), CUDA_SUCCESS);
-	MUST(done(WIRE_CALL(w, module_get_function, true, .module = MODULE(0), .id = FUNCTION(0), .name = "count", .name_len = 5)), CUDA_SUCCESS);
-	MUST(done(WIRE_CALL(w, stream_create, true, .id = STREAM(0), .flags = CU_STREAM_NON_BLOCKING)), CUDA_SUCCESS);
+	WIRE_BATCH(w, blob_data, .hash = hash, .hash_len = 32, .total = sizeof ptx - 1,
+		.data = (const uint8_t *)ptx, .data_len = sizeof ptx - 1);
+	MUST(done(WIRE_CALL(w, module_load, true, .id = MODULE(0), .hash = hash, .hash_len = 32)),
+		CUDA_SUCCESS);
+	MUST(done(WIRE_CALL(w, module_get_function, true, .module = MODULE(0), .id = FUNCTION(0),
+		     .name = "count", .name_len = 5)),
+		CUDA_SUCCESS);
+	MUST(done(WIRE_CALL(
+		     w, stream_create, true, .id = STREAM(0), .flags = CU_STREAM_NON_BLOCKING)),
+		CUDA_SUCCESS);
 	return w;
 }
 
 static void launch(struct wire *w)
 {
-	WIRE_BATCH(w, launch_kernel, .function = FUNCTION(0), .grid_x = 1, .grid_y = 1, .grid_z = 1, .block_x = 1, .block_y = 1, .block_z = 1,
-		   .stream = STREAM(0), .params = (const uint8_t *)&memory, .params_len = sizeof memory);
+	WIRE_BATCH(w, launch_kernel, .function = FUNCTION(0), .grid_x = 1, .grid_y = 1, .grid_z = 1,
+		.block_x = 1, .block_y = 1, .block_z = 1, .stream = STREAM(0),
+		.params = (const uint8_t *)&memory, .params_len = sizeof memory);
 }
 
 /* More than the stream takes: the executor does not come back before the function's end. */
@@ -148,8 +157,14 @@ static void test_pieces(void)
 	stick(w);
 	usleep(SOON_US);
 	uint8_t *p = ckt_put_u32(record, 0x80000000u | (CKT_CALL_HEADER_SIZE + 8));
-	p = ckt_call_header_put(p, &(struct ckt_call_header){.xid = ++w->xid, .prog = CKT_CUDA_PROG, .vers = CKT_CUDA_VERS, .proc = wire_proc("host_func_done"),
-							     .seq = ++w->seq, .thread = 2, .flags = CKT_CALL_BATCHED});
+	p = ckt_call_header_put(p,
+		&(struct ckt_call_header){.xid = ++w->xid,
+			.prog = CKT_CUDA_PROG,
+			.vers = CKT_CUDA_VERS,
+			.proc = wire_proc("host_func_done"),
+			.seq = ++w->seq,
+			.thread = 2,
+			.flags = CKT_CALL_BATCHED});
 	ckt_put_u64(p, w->host_calls[0].instance);
 	IS(write(w->fd, record, 50), 50);
 	usleep(SOON_US / 5);
@@ -159,4 +174,5 @@ static void test_pieces(void)
 	session_end(w);
 }
 
-UNIT_SUITE(stuck, {"turns", test_turns}, {"reset", test_reset}, {"save", test_save}, {"gone", test_gone}, {"pieces", test_pieces})
+UNIT_SUITE(stuck, {"turns", test_turns}, {"reset", test_reset}, {"save", test_save},
+	{"gone", test_gone}, {"pieces", test_pieces})

@@ -1,4 +1,7 @@
-/* server/worker/objects/texture.c: textures and surfaces: descriptions of the right size, resources that are there, and their end. */
+/*
+ * server/worker/objects/texture.c: textures and surfaces: descriptions of the right size, resources
+ * that are there, and their end.
+ */
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,8 +12,11 @@ static CUDA_TEXTURE_DESC desc = {.filterMode = CU_TR_FILTER_MODE_POINT};
 
 static struct ckt_texture_create_args good(uint64_t id)
 {
-	return (struct ckt_texture_create_args){.id = id, .type = CU_RESOURCE_TYPE_ARRAY, .array = ID(ARRAY, 221), .desc = (const uint8_t *)&desc,
-						.desc_len = sizeof desc};
+	return (struct ckt_texture_create_args){.id = id,
+		.type = CU_RESOURCE_TYPE_ARRAY,
+		.array = ID(ARRAY, 221),
+		.desc = (const uint8_t *)&desc,
+		.desc_len = sizeof desc};
 }
 
 static int ask(struct ckt_texture_create_args args, uint64_t *ret_handle)
@@ -18,7 +24,8 @@ static int ask(struct ckt_texture_create_args args, uint64_t *ret_handle)
 	uint8_t bytes[1024];
 	struct ckt_texture_create_res res = {0};
 	ckt_texture_create_args_put(bytes, &args);
-	struct inside_reply *reply = inside_call("texture_create", bytes, ckt_texture_create_args_size(&args), false);
+	struct inside_reply *reply =
+		inside_call("texture_create", bytes, ckt_texture_create_args_size(&args), false);
 	if (!reply->result)
 		YES(ckt_texture_create_res_get(&reply->results, &res));
 	if (ret_handle)
@@ -29,9 +36,10 @@ static int ask(struct ckt_texture_create_args args, uint64_t *ret_handle)
 static void test_textures(void)
 {
 	uint64_t id = ID(TEXTURE, 221), handle, memory = inside_memory(4096, 5), before;
-	MUST(ASK(array_create, .id = ID(ARRAY, 221), .width = 16, .height = 16, .format = CU_AD_FORMAT_FLOAT, .channels = 1,
-		 .flags = CUDA_ARRAY3D_SURFACE_LDST),
-	     CUDA_SUCCESS);
+	MUST(ASK(array_create, .id = ID(ARRAY, 221), .width = 16, .height = 16,
+		     .format = CU_AD_FORMAT_FLOAT, .channels = 1,
+		     .flags = CUDA_ARRAY3D_SURFACE_LDST),
+		CUDA_SUCCESS);
 	before = ckt_worker.objects.count;
 	MUST(ask(good(id), &handle), CUDA_SUCCESS);
 	YES(handle != 0);
@@ -40,8 +48,9 @@ static void test_textures(void)
 	IS(object->texture->handle, handle);
 	IS(object->texture->array, ID(ARRAY, 221));
 	NO(object->texture->has_view);
-	IS(ask(good(id), NULL), CUDA_ERROR_INVALID_VALUE);			/* the id is taken */
-	IS(ask(good(ID(SURFACE, 222)), NULL), CUDA_ERROR_INVALID_VALUE);	/* another kind's */
+	/* the id is taken */
+	IS(ask(good(id), NULL), CUDA_ERROR_INVALID_VALUE);
+	IS(ask(good(ID(SURFACE, 222)), NULL), CUDA_ERROR_INVALID_VALUE); /* another kind's */
 	struct ckt_texture_create_args args = good(ID(TEXTURE, 222));
 	static const uint32_t sizes[] = {0, 1, sizeof desc - 1, sizeof desc + 1, 256};
 	uint8_t view[256] = {0}, long_desc[256] = {0};
@@ -104,8 +113,10 @@ static void test_surfaces(void)
 {
 	uint64_t id = ID(SURFACE, 223);
 	IS(ASK(surface_create, .id = id, .array = ID(ARRAY, 299)), CUDA_ERROR_INVALID_HANDLE);
-	IS(ASK(surface_create, .id = id, .array = ID(ARRAY, 221), .level = 1), CUDA_ERROR_INVALID_HANDLE);
-	IS(ASK(surface_create, .id = ID(TEXTURE, 223), .array = ID(ARRAY, 221)), CUDA_ERROR_INVALID_VALUE);
+	IS(ASK(surface_create, .id = id, .array = ID(ARRAY, 221), .level = 1),
+		CUDA_ERROR_INVALID_HANDLE);
+	IS(ASK(surface_create, .id = ID(TEXTURE, 223), .array = ID(ARRAY, 221)),
+		CUDA_ERROR_INVALID_VALUE);
 	IS(ASK(surface_create, .id = id, .array = ID(ARRAY, 221)), CUDA_SUCCESS);
 	IS(ASK(surface_create, .id = id, .array = ID(ARRAY, 221)), CUDA_ERROR_INVALID_VALUE);
 	IS(ASK(texture_destroy, .id = id), CUDA_ERROR_INVALID_VALUE);
@@ -118,13 +129,18 @@ static void test_surfaces(void)
 
 static void test_width(void)
 {
-	struct inside_reply *reply = INSIDE(texture_linear_width, false, .device = 0, .format = CU_AD_FORMAT_FLOAT, .channels = 1);
+	struct inside_reply *reply = INSIDE(texture_linear_width, false, .device = 0,
+		.format = CU_AD_FORMAT_FLOAT, .channels = 1);
 	struct ckt_texture_linear_width_res res = {0};
 	MUST(reply->result, CUDA_SUCCESS);
 	YES(ckt_texture_linear_width_res_get(&reply->results, &res) && res.elements > 0);
-	IS(ASK(texture_linear_width, .device = 64, .format = CU_AD_FORMAT_FLOAT, .channels = 1), CUDA_ERROR_INVALID_DEVICE);
-	IS(ASK(texture_linear_width, .device = UINT32_MAX, .format = CU_AD_FORMAT_FLOAT, .channels = 1), CUDA_ERROR_INVALID_DEVICE);
-	IS(ASK(texture_linear_width, .device = 0, .format = CU_AD_FORMAT_FLOAT, .channels = 3), CUDA_ERROR_INVALID_VALUE);
+	IS(ASK(texture_linear_width, .device = 64, .format = CU_AD_FORMAT_FLOAT, .channels = 1),
+		CUDA_ERROR_INVALID_DEVICE);
+	IS(ASK(texture_linear_width, .device = UINT32_MAX, .format = CU_AD_FORMAT_FLOAT,
+		   .channels = 1),
+		CUDA_ERROR_INVALID_DEVICE);
+	IS(ASK(texture_linear_width, .device = 0, .format = CU_AD_FORMAT_FLOAT, .channels = 3),
+		CUDA_ERROR_INVALID_VALUE);
 	IS(CUT(texture_linear_width, .channels = 1), 0);
 }
 

@@ -16,7 +16,8 @@ static bool has(const struct ckt_names *names, const char *name)
 
 static void test_names(void)
 {
-	static const char text[] = ".global .align 4 .b8 _Z5table[16];\n.global .u32 $tmp$1 = 3;\0second\0_Z5table";
+	static const char text[] =
+		".global .align 4 .b8 _Z5table[16];\n.global .u32 $tmp$1 = 3;\0second\0_Z5table";
 	struct ckt_names names;
 	CU_ASSERT_EQUAL(ckt_names_collect((const uint8_t *)text, sizeof text, &names), 0);
 	CU_ASSERT_TRUE(has(&names, "_Z5table") && has(&names, "$tmp$1") && has(&names, "second"));
@@ -33,7 +34,8 @@ static void test_names(void)
 	size_t size = ZSTD_compress(packed, sizeof packed, text, sizeof text, 1);
 	CU_ASSERT_FALSE_FATAL(ZSTD_isError(size));
 	for (int entry = 0; entry < 2; entry++) {
-		uint64_t payload = entry ? (size + 7) / 8 * 8 : 8, flags = 0x8000, unpacked = sizeof text;
+		uint64_t payload = entry ? (size + 7) / 8 * 8 : 8, flags = 0x8000,
+			 unpacked = sizeof text;
 		uint32_t header = 64, compressed = (uint32_t)size;
 		memcpy(p, "\x01\x00\x01\x01", 4);
 		memcpy(p + 4, &header, 4);

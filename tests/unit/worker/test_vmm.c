@@ -1,4 +1,7 @@
-/* server/worker/memory/vmm.h: a program maps its physical memory into its own reservations, and nothing anywhere else. */
+/*
+ * server/worker/memory/vmm.h: a program maps its physical memory into its own reservations, and
+ * nothing anywhere else.
+ */
 #include <stdlib.h>
 
 #include "tests/unit/worker/inside.h"
@@ -21,12 +24,13 @@ static void test_reserve(void)
 	size_t before = vmm->reservation_count;
 	uint64_t at[40];
 	int result;
-	for (unsigned i = 0; i < COUNT(at); i++) {	/* more than the table's first room */
+	for (unsigned i = 0; i < COUNT(at); i++) { /* more than the table's first room */
 		at[i] = reserve(0, UNIT, &result);
 		MUST(result, CUDA_SUCCESS);
 	}
 	IS(vmm->reservation_count, before + COUNT(at));
-	static const uint64_t wrong[] = {0, 1, UNIT - 1, UNIT + 1, UINT64_MAX, UINT64_MAX - UNIT + 1};
+	static const uint64_t wrong[] = {
+		0, 1, UNIT - 1, UNIT + 1, UINT64_MAX, UINT64_MAX - UNIT + 1};
 	for (size_t i = 0; i < COUNT(wrong); i++) {
 		reserve(0, wrong[i], &result);
 		YES(result == CUDA_ERROR_INVALID_VALUE || result == CUDA_ERROR_OUT_OF_MEMORY);
@@ -35,7 +39,8 @@ static void test_reserve(void)
 	IS(result, CUDA_ERROR_INVALID_DEVICE);
 	IS(vmm->reservation_count, before + COUNT(at));
 	/* Given back as it was taken, once. */
-	IS(ASK(address_free, .address = at[0], .size = 2 * (uint64_t)UNIT), CUDA_ERROR_INVALID_VALUE);
+	IS(ASK(address_free, .address = at[0], .size = 2 * (uint64_t)UNIT),
+		CUDA_ERROR_INVALID_VALUE);
 	IS(ASK(address_free, .address = at[0] + 4096, .size = UNIT), CUDA_ERROR_INVALID_VALUE);
 	IS(ASK(address_free, .address = 0, .size = 0), CUDA_ERROR_INVALID_VALUE);
 	for (unsigned i = 0; i < COUNT(at); i++)
@@ -54,10 +59,12 @@ static void test_physical(void)
 	IS(ckt_memory_used(memory), used + UNIT);
 	IS(ASK(physical_create, .id = id, .size = UNIT), CUDA_ERROR_INVALID_VALUE);
 	IS(ASK(physical_create, .id = ID(STREAM, 299), .size = UNIT), CUDA_ERROR_INVALID_VALUE);
-	IS(ASK(physical_create, .id = ID(PHYSICAL, 202), .device = 64, .size = UNIT), CUDA_ERROR_INVALID_DEVICE);
+	IS(ASK(physical_create, .id = ID(PHYSICAL, 202), .device = 64, .size = UNIT),
+		CUDA_ERROR_INVALID_DEVICE);
 	static const uint64_t wrong[] = {0, 1, UNIT - 4096, UNIT + 1, UINT64_MAX};
 	for (size_t i = 0; i < COUNT(wrong); i++)
-		IS(ASK(physical_create, .id = ID(PHYSICAL, 202), .size = wrong[i]), CUDA_ERROR_INVALID_VALUE);
+		IS(ASK(physical_create, .id = ID(PHYSICAL, 202), .size = wrong[i]),
+			CUDA_ERROR_INVALID_VALUE);
 	memory->limit = used + UNIT + UNIT / 2;
 	IS(ASK(physical_create, .id = ID(PHYSICAL, 202), .size = UNIT), CUDA_ERROR_OUT_OF_MEMORY);
 	memory->limit = kept;
@@ -75,7 +82,8 @@ static void test_physical(void)
 static void test_map(void)
 {
 	struct ckt_vmm *vmm = &ckt_worker.vmm;
-	uint64_t id = ID(PHYSICAL, 211), small = ID(PHYSICAL, 212), foreign = inside_memory(UNIT, 1);
+	uint64_t id = ID(PHYSICAL, 211), small = ID(PHYSICAL, 212),
+		 foreign = inside_memory(UNIT, 1);
 	size_t before = vmm->mapping_count;
 	int result;
 	uint64_t base = reserve(0, 4 * (uint64_t)UNIT, &result);
@@ -84,11 +92,11 @@ static void test_map(void)
 	const struct {
 		uint64_t address, size, offset, physical;
 	} wrong[] = {
-		{foreign, UNIT, 0, id},				/* the session's, but not reserved */
+		{foreign, UNIT, 0, id}, /* the session's, but not reserved */
 		{base - UNIT, 2 * (uint64_t)UNIT, 0, id},
 		{base + 3 * (uint64_t)UNIT, 2 * (uint64_t)UNIT, 0, id},
 		{base + 5 * (uint64_t)UNIT, UNIT, 0, id},
-		{base, 2 * (uint64_t)UNIT, UNIT, id},		/* longer than the memory behind its offset */
+		{base, 2 * (uint64_t)UNIT, UNIT, id}, /* longer than the memory behind its offset */
 		{base, UNIT, 3 * (uint64_t)UNIT, id},
 		{base, UNIT, UINT64_MAX, id},
 		{base, UINT64_MAX, 0, id},
@@ -97,11 +105,14 @@ static void test_map(void)
 		{base, UNIT, 0, 0},
 	};
 	for (size_t i = 0; i < COUNT(wrong); i++)
-		IS(ASK(mem_map, .address = wrong[i].address, .size = wrong[i].size, .offset = wrong[i].offset, .physical = wrong[i].physical),
-		   CUDA_ERROR_INVALID_VALUE);
+		IS(ASK(mem_map, .address = wrong[i].address, .size = wrong[i].size,
+			   .offset = wrong[i].offset, .physical = wrong[i].physical),
+			CUDA_ERROR_INVALID_VALUE);
 	IS(vmm->mapping_count, before);
 	/* Sorted by address, whatever the order of their making. */
-	MUST(ASK(mem_map, .address = base + 2 * (uint64_t)UNIT, .size = 2 * (uint64_t)UNIT, .physical = id), CUDA_SUCCESS);
+	MUST(ASK(mem_map, .address = base + 2 * (uint64_t)UNIT, .size = 2 * (uint64_t)UNIT,
+		     .physical = id),
+		CUDA_SUCCESS);
 	MUST(ASK(physical_create, .id = small, .size = UNIT), CUDA_SUCCESS);
 	MUST(ASK(mem_map, .address = base, .size = UNIT, .physical = small), CUDA_SUCCESS);
 	IS(vmm->mapping_count, before + 2);
@@ -109,39 +120,55 @@ static void test_map(void)
 		YES(vmm->mappings[i - 1].address < vmm->mappings[i].address);
 	YES(ASK(mem_map, .address = base, .size = UNIT, .physical = id) != CUDA_SUCCESS);
 	IS(ASK(physical_release, .id = id), CUDA_ERROR_INVALID_VALUE);
-	IS(ASK(address_free, .address = base, .size = 4 * (uint64_t)UNIT), CUDA_ERROR_INVALID_VALUE);
+	IS(ASK(address_free, .address = base, .size = 4 * (uint64_t)UNIT),
+		CUDA_ERROR_INVALID_VALUE);
 	struct ckt_object *object = ckt_objects_find(&ckt_worker.objects, id);
-	IS(ckt_vmm_window_on(&ckt_worker, object), 0);	/* no access yet */
+	IS(ckt_vmm_window_on(&ckt_worker, object), 0); /* no access yet */
 	/* Of whole mappings without a gap. */
-	const uint64_t ranges[][2] = {{base, 2 * (uint64_t)UNIT}, {base, 4 * (uint64_t)UNIT}, {base + UNIT, UNIT}, {base, UNIT / 2}, {base, 0},
-				      {base + 3 * (uint64_t)UNIT, UNIT}, {foreign, UNIT}, {0, UINT64_MAX}};
+	const uint64_t ranges[][2] = {{base, 2 * (uint64_t)UNIT}, {base, 4 * (uint64_t)UNIT},
+		{base + UNIT, UNIT}, {base, UNIT / 2}, {base, 0}, {base + 3 * (uint64_t)UNIT, UNIT},
+		{foreign, UNIT}, {0, UINT64_MAX}};
 	for (size_t i = 0; i < COUNT(ranges); i++) {
-		IS(ASK(mem_set_access, .address = ranges[i][0], .size = ranges[i][1], .access = ALL), CUDA_ERROR_INVALID_VALUE);
-		IS(ASK(mem_set_peer_access, .address = ranges[i][0], .size = ranges[i][1], .device = 1, .access = ALL), CUDA_ERROR_INVALID_VALUE);
-		IS(ASK(mem_unmap, .address = ranges[i][0], .size = ranges[i][1]), CUDA_ERROR_INVALID_VALUE);
+		IS(ASK(mem_set_access, .address = ranges[i][0], .size = ranges[i][1],
+			   .access = ALL),
+			CUDA_ERROR_INVALID_VALUE);
+		IS(ASK(mem_set_peer_access, .address = ranges[i][0], .size = ranges[i][1],
+			   .device = 1, .access = ALL),
+			CUDA_ERROR_INVALID_VALUE);
+		IS(ASK(mem_unmap, .address = ranges[i][0], .size = ranges[i][1]),
+			CUDA_ERROR_INVALID_VALUE);
 	}
 	IS(ASK(mem_set_access, .address = base, .size = UNIT, .access = ALL), CUDA_SUCCESS);
-	IS(ckt_vmm_window_on(&ckt_worker, object), 0);	/* another's */
-	IS(ASK(mem_set_access, .address = base + 2 * (uint64_t)UNIT, .size = 2 * (uint64_t)UNIT, .access = ALL), CUDA_SUCCESS);
+	IS(ckt_vmm_window_on(&ckt_worker, object), 0); /* another's */
+	IS(ASK(mem_set_access, .address = base + 2 * (uint64_t)UNIT, .size = 2 * (uint64_t)UNIT,
+		   .access = ALL),
+		CUDA_SUCCESS);
 	IS(ckt_vmm_window_on(&ckt_worker, object), base + 2 * (uint64_t)UNIT);
 	/* The same memory at two places. */
 	uint64_t twice = reserve(0, 2 * (uint64_t)UNIT, &result);
 	MUST(result, CUDA_SUCCESS);
-	MUST(ASK(mem_map, .address = twice, .size = 2 * (uint64_t)UNIT, .physical = id), CUDA_SUCCESS);
-	IS(ASK(mem_set_access, .address = twice, .size = 2 * (uint64_t)UNIT, .access = ALL), CUDA_SUCCESS);
+	MUST(ASK(mem_map, .address = twice, .size = 2 * (uint64_t)UNIT, .physical = id),
+		CUDA_SUCCESS);
+	IS(ASK(mem_set_access, .address = twice, .size = 2 * (uint64_t)UNIT, .access = ALL),
+		CUDA_SUCCESS);
 	inside_fill(base + 3 * (uint64_t)UNIT, 42, 4096);
 	IS(inside_word(twice + UNIT), 42);
 	IS(ASK(mem_unmap, .address = twice, .size = 2 * (uint64_t)UNIT), CUDA_SUCCESS);
 	IS(ASK(address_free, .address = twice, .size = 2 * (uint64_t)UNIT), CUDA_SUCCESS);
 	/* A peer's access is kept beside. */
-	IS(ASK(mem_set_peer_access, .address = base, .size = UNIT, .device = 64, .access = ALL), CUDA_ERROR_INVALID_DEVICE);
+	IS(ASK(mem_set_peer_access, .address = base, .size = UNIT, .device = 64, .access = ALL),
+		CUDA_ERROR_INVALID_DEVICE);
 	if (ckt_device_can_access(&ckt_worker, 1, 0)) {
 		const struct ckt_mapping *m = &vmm->mappings[0];
 		while (m->address != base)
 			m++;
-		IS(ASK(mem_set_peer_access, .address = base, .size = UNIT, .device = 1, .access = ALL), CUDA_SUCCESS);
+		IS(ASK(mem_set_peer_access, .address = base, .size = UNIT, .device = 1,
+			   .access = ALL),
+			CUDA_SUCCESS);
 		IS(m->writers, 2);
-		IS(ASK(mem_set_peer_access, .address = base, .size = UNIT, .device = 1, .access = CU_MEM_ACCESS_FLAGS_PROT_READ), CUDA_SUCCESS);
+		IS(ASK(mem_set_peer_access, .address = base, .size = UNIT, .device = 1,
+			   .access = CU_MEM_ACCESS_FLAGS_PROT_READ),
+			CUDA_SUCCESS);
 		IS(m->writers * 16 + m->readers, 2);
 		IS(m->access, ALL);
 		IS(ckt_vmm_put_access(&ckt_worker, m), CUDA_SUCCESS);
@@ -151,7 +178,8 @@ static void test_map(void)
 	IS(CUT(mem_set_access, .address = base, .size = UNIT), 0);
 	IS(CUT(mem_set_peer_access, .address = base, .size = UNIT), 0);
 	IS(ASK(mem_unmap, .address = base, .size = UNIT), CUDA_SUCCESS);
-	IS(ASK(mem_unmap, .address = base + 2 * (uint64_t)UNIT, .size = 2 * (uint64_t)UNIT), CUDA_SUCCESS);
+	IS(ASK(mem_unmap, .address = base + 2 * (uint64_t)UNIT, .size = 2 * (uint64_t)UNIT),
+		CUDA_SUCCESS);
 	IS(vmm->mapping_count, before);
 	IS(ASK(physical_release, .id = id), CUDA_SUCCESS);
 	IS(ASK(physical_release, .id = small), CUDA_SUCCESS);

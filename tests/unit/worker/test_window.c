@@ -1,4 +1,7 @@
-/* server/worker/memory/window.c: the window: slices of devices, memory mapped and given back, and nothing left where the driver refuses. */
+/*
+ * server/worker/memory/window.c: the window: slices of devices, memory mapped and given back, and
+ * nothing left where the driver refuses.
+ */
 #include <errno.h>
 #include <string.h>
 
@@ -19,8 +22,11 @@ static void test_slices(void)
 	for (unsigned d = 0; d < 2; d++) {
 		IS(ckt_worker.devices[d].memory.base, CKT_WINDOW_BASE + d * ckt_worker.slice_size);
 		IS(ckt_worker.devices[d].memory.size, ckt_worker.slice_size);
-		YES(ckt_worker_device_of(&ckt_worker, ckt_worker.devices[d].memory.base) == &ckt_worker.devices[d]);
-		YES(ckt_worker_device_of(&ckt_worker, ckt_worker.devices[d].memory.base + ckt_worker.slice_size - 1) == &ckt_worker.devices[d]);
+		YES(ckt_worker_device_of(&ckt_worker, ckt_worker.devices[d].memory.base) ==
+			&ckt_worker.devices[d]);
+		YES(ckt_worker_device_of(&ckt_worker,
+			    ckt_worker.devices[d].memory.base + ckt_worker.slice_size - 1) ==
+			&ckt_worker.devices[d]);
 	}
 	CU_ASSERT_PTR_NULL(ckt_worker_device_of(&ckt_worker, CKT_WINDOW_BASE - 1));
 	CU_ASSERT_PTR_NULL(ckt_worker_device_of(&ckt_worker, CKT_WINDOW_BASE + CKT_WINDOW_SIZE));
@@ -35,7 +41,8 @@ static void test_slices(void)
 
 static void test_map(void)
 {
-	uint64_t before = free_bytes(), piece = 0, other = 0, at = CKT_SCRATCH_BASE + ((uint64_t)64 << 20);
+	uint64_t before = free_bytes(), piece = 0, other = 0,
+		 at = CKT_SCRATCH_BASE + ((uint64_t)64 << 20);
 	enum { SIZE = 4 << 20 };
 	IS(ckt_window_map(&ckt_worker, 0, at, SIZE, &piece), CUDA_SUCCESS);
 	IS(free_bytes(), before - SIZE);
@@ -45,9 +52,12 @@ static void test_map(void)
 	YES(ckt_window_map(&ckt_worker, 0, at, SIZE, &other) != CUDA_SUCCESS);
 	YES(ckt_window_map(&ckt_worker, 0, 0x10000000000, SIZE, &other) != CUDA_SUCCESS);
 	YES(ckt_window_map(&ckt_worker, 0, at + SIZE, 0, &other) != CUDA_SUCCESS);
-	IS(ckt_window_create(&ckt_worker, 0, (uint64_t)1 << 40, CU_MEM_ALLOCATION_COMP_NONE, &other), CUDA_ERROR_OUT_OF_MEMORY);
+	IS(ckt_window_create(
+		   &ckt_worker, 0, (uint64_t)1 << 40, CU_MEM_ALLOCATION_COMP_NONE, &other),
+		CUDA_ERROR_OUT_OF_MEMORY);
 	IS(free_bytes(), before - SIZE);
-	IS(ckt_window_create(&ckt_worker, 0, SIZE, CU_MEM_ALLOCATION_COMP_NONE, &other), CUDA_SUCCESS);
+	IS(ckt_window_create(&ckt_worker, 0, SIZE, CU_MEM_ALLOCATION_COMP_NONE, &other),
+		CUDA_SUCCESS);
 	IS(free_bytes(), before - 2 * SIZE);
 	ckt_driver.cuMemRelease(other);
 	ckt_window_unmap(at, SIZE, piece);
@@ -63,7 +73,8 @@ static unsigned asked;
 static __typeof__(ckt_driver.cuMemCreate) real_create;
 static __typeof__(ckt_driver.cuDeviceGetAttribute) real_attribute;
 
-static CUresult create_noted(CUmemGenericAllocationHandle *handle, size_t size, const CUmemAllocationProp *prop, unsigned long long flags)
+static CUresult create_noted(CUmemGenericAllocationHandle *handle, size_t size,
+	const CUmemAllocationProp *prop, unsigned long long flags)
 {
 	asked = prop->allocFlags.compressionType;
 	return real_create(handle, size, prop, flags);
@@ -87,7 +98,8 @@ static void test_compression(void)
 	for (can_compress = 0; can_compress < 2; can_compress++)
 		for (unsigned wanted = 0; wanted < 2; wanted++) {
 			asked = 9;
-			MUST(ckt_window_create(&ckt_worker, 0, CKT_MEMORY_EXTENT, wanted, &handle), CUDA_SUCCESS);
+			MUST(ckt_window_create(&ckt_worker, 0, CKT_MEMORY_EXTENT, wanted, &handle),
+				CUDA_SUCCESS);
 			IS(asked, wanted && can_compress);
 			ckt_driver.cuMemRelease(handle);
 		}
@@ -98,11 +110,13 @@ static void test_compression(void)
 /* Of several servers' sessions each keeps to its part, from before it has anything. */
 static void test_parts(void)
 {
-	uint64_t base = ckt_worker.window_base, size = ckt_worker.window_size, executed = atomic_load(&ckt_worker.replies.executed), address;
+	uint64_t base = ckt_worker.window_base, size = ckt_worker.window_size,
+		 executed = atomic_load(&ckt_worker.replies.executed), address;
 	const struct {
 		unsigned part, parts;
 		int result;
-	} bad[] = {{0, 0, -EINVAL}, {2, 2, -EINVAL}, {0, CKT_WINDOW_PARTS_MAX + 1, -EINVAL}, {UINT32_MAX, 2, -EINVAL}, {0, UINT32_MAX, -EINVAL}};
+	} bad[] = {{0, 0, -EINVAL}, {2, 2, -EINVAL}, {0, CKT_WINDOW_PARTS_MAX + 1, -EINVAL},
+		{UINT32_MAX, 2, -EINVAL}, {0, UINT32_MAX, -EINVAL}};
 	for (size_t i = 0; i < COUNT(bad); i++)
 		IS(ckt_window_part(&ckt_worker, bad[i].part, bad[i].parts), bad[i].result);
 	IS(ckt_worker.window_base, base);
@@ -113,7 +127,9 @@ static void test_parts(void)
 	IS(ckt_window_part(&ckt_worker, 1, 2), -EBUSY);
 	atomic_store(&ckt_worker.replies.executed, 0);
 	for (unsigned part = 0; part < CKT_WINDOW_PARTS_MAX; part++) {
-		struct ckt_worker fresh = {.device_count = 2, .window_base = CKT_WINDOW_BASE, .window_size = CKT_WINDOW_SIZE};
+		struct ckt_worker fresh = {.device_count = 2,
+			.window_base = CKT_WINDOW_BASE,
+			.window_size = CKT_WINDOW_SIZE};
 		for (unsigned d = 0; d < 2; d++)
 			ckt_window_init_device(&fresh, d);
 		IS(ckt_window_part(&fresh, part, CKT_WINDOW_PARTS_MAX), 0);
@@ -123,7 +139,9 @@ static void test_parts(void)
 		YES(2 * fresh.slice_size <= fresh.window_size);
 		for (unsigned d = 0; d < 2; d++) {
 			IS(fresh.devices[d].memory.base, fresh.window_base + d * fresh.slice_size);
-			MUST(ckt_memory_reserve(&fresh.devices[d].memory, CKT_MEMORY_EXTENT, 0, 0, &address), CUDA_SUCCESS);
+			MUST(ckt_memory_reserve(
+				     &fresh.devices[d].memory, CKT_MEMORY_EXTENT, 0, 0, &address),
+				CUDA_SUCCESS);
 			IS(address, fresh.window_base + d * fresh.slice_size);
 			ckt_memory_fini(&fresh.devices[d].memory);
 		}
@@ -139,4 +157,5 @@ static void test_parts(void)
 	NO(ckt_window_holds(UINT64_MAX - CKT_MEMORY_EXTENT + 1, CKT_MEMORY_EXTENT));
 }
 
-UNIT_SUITE(window, {"parts", test_parts}, {"slices", test_slices}, {"map", test_map}, {"compression", test_compression})
+UNIT_SUITE(window, {"parts", test_parts}, {"slices", test_slices}, {"map", test_map},
+	{"compression", test_compression})

@@ -1,6 +1,6 @@
 /*
- * Stands for a genuine library that works at the driver, as cuBLAS's runtime does: some functions it is linked to, the others it asks
- * cuGetProcAddress for.  test_inside*.c, test_genuine.c.
+ * Stands for a genuine library that works at the driver, as cuBLAS's runtime does: some functions
+ * it is linked to, the others it asks cuGetProcAddress for.  test_inside*.c, test_genuine.c.
  */
 #include <cuda.h>
 #include <stdint.h>
@@ -11,10 +11,11 @@
 
 #define TOY __attribute__((visibility("default")))
 
-static const char ptx[] = ".version 7.8\n.target sm_80\n.address_size 64\n"
-			  ".visible .global .align 4 .u32 toy_variable = 17;\n"
-			  ".visible .entry toy_add(.param .u64 at, .param .u32 value)\n{\n.reg .u64 %a; .reg .u32 %v, %w;\n"
-			  "ld.param.u64 %a, [at]; ld.param.u32 %v, [value]; ld.global.u32 %w, [%a]; add.u32 %w, %w, %v; st.global.u32 [%a], %w; ret;\n}\n";
+static const char ptx[] =
+	".version 7.8\n.target sm_80\n.address_size 64\n"
+	".visible .global .align 4 .u32 toy_variable = 17;\n"
+	".visible .entry toy_add(.param .u64 at, .param .u32 value)\n{\n.reg .u64 %a; .reg .u32 %v, %w;\n"
+	"ld.param.u64 %a, [at]; ld.param.u32 %v, [value]; ld.global.u32 %w, [%a]; add.u32 %w, %w, %v; st.global.u32 [%a], %w; ret;\n}\n";
 
 static void *entry(const char *name, cuuint64_t flags)
 {
@@ -48,7 +49,8 @@ TOY int toy_alloc(enum toy_how how, size_t size, uint64_t *ret_address)
 		result = cuMemAllocAsync(&address, size, NULL);
 		break;
 	case TOY_PER_THREAD:
-		*(void **)&alloc_async = entry("cuMemAllocAsync", CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM);
+		*(void **)&alloc_async =
+			entry("cuMemAllocAsync", CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM);
 		result = alloc_async ? alloc_async(&address, size, NULL) : CUDA_ERROR_NOT_FOUND;
 		break;
 	case TOY_PITCH:
@@ -91,7 +93,8 @@ TOY int toy_physical(size_t size, uint64_t *ret_handle)
 {
 	CUdevice device;
 	CUresult result = cuCtxGetDevice(&device);
-	CUmemAllocationProp prop = {.type = CU_MEM_ALLOCATION_TYPE_PINNED, .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = device}};
+	CUmemAllocationProp prop = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
+		.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = device}};
 	CUmemGenericAllocationHandle handle = 0;
 	if (!result)
 		result = cuMemCreate(&handle, size, &prop, 0);
@@ -131,8 +134,9 @@ TOY int toy_limit(size_t stack_bytes)
 
 /* ---- Code as a runtime has it: a library of kernels, from the file or made at run time */
 
-static const char code[] = ".version 7.8\n.target sm_80\n.address_size 64\n.visible .global .align 4 .u32 code_variable = 4;\n"
-			   ".visible .entry first()\n{\nret;\n}\n.visible .entry second()\n{\nret;\n}\n";
+static const char code[] =
+	".version 7.8\n.target sm_80\n.address_size 64\n.visible .global .align 4 .u32 code_variable = 4;\n"
+	".visible .entry first()\n{\nret;\n}\n.visible .entry second()\n{\nret;\n}\n";
 
 TOY int toy_code_load(int heap, void **ret_library)
 {
@@ -140,7 +144,8 @@ TOY int toy_code_load(int heap, void **ret_library)
 	char *copy = heap ? strdup(code) : NULL;
 	CUlibraryOption options[] = {CU_LIBRARY_BINARY_IS_PRESERVED};
 	void *values[] = {(void *)1};
-	CUresult result = cuLibraryLoadData(&library, copy ? copy : code, NULL, NULL, 0, options, values, !copy);
+	CUresult result = cuLibraryLoadData(
+		&library, copy ? copy : code, NULL, NULL, 0, options, values, !copy);
 	free(copy);
 	*ret_library = library;
 	return result;
@@ -191,7 +196,10 @@ TOY int toy_devices(int *ret_count, int *ret_first, int *ret_current)
 	for (int i = 0; i < *ret_count && !result; i++)
 		if (!cuDeviceGet(&device, i) && device == current)
 			*ret_current = i;
-	return result ? result : cuDeviceGet(&device, *ret_count) == CUDA_ERROR_INVALID_DEVICE ? CUDA_SUCCESS : CUDA_ERROR_UNKNOWN;
+	return result ? result
+		: cuDeviceGet(&device, *ret_count) == CUDA_ERROR_INVALID_DEVICE
+		? CUDA_SUCCESS
+		: CUDA_ERROR_UNKNOWN;
 }
 
 TOY int toy_range(uint64_t address, uint64_t *ret_start, size_t *ret_size)
@@ -200,7 +208,8 @@ TOY int toy_range(uint64_t address, uint64_t *ret_start, size_t *ret_size)
 	size_t size = 0;
 	CUcontext context = NULL, current = NULL;
 	CUresult result = cuMemGetAddressRange_v2(&start, ret_size, address);
-	CUpointer_attribute attributes[] = {CU_POINTER_ATTRIBUTE_RANGE_START_ADDR, CU_POINTER_ATTRIBUTE_RANGE_SIZE};
+	CUpointer_attribute attributes[] = {
+		CU_POINTER_ATTRIBUTE_RANGE_START_ADDR, CU_POINTER_ATTRIBUTE_RANGE_SIZE};
 	void *values[] = {&by_attribute, &size};
 	if (!result)
 		result = cuPointerGetAttributes(2, attributes, values, address);

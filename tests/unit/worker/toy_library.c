@@ -25,7 +25,8 @@ static int create(struct ckt_wcall *call)
 	struct toy *toy = calloc(1, sizeof *toy);
 	struct ckt_object *object;
 	toy->seed = seed;
-	CUresult result = ckt_library_object_add(call->worker, ckt_library_of(TOY_LIB), 0, id, toy, NULL, &object);
+	CUresult result = ckt_library_object_add(
+		call->worker, ckt_library_of(TOY_LIB), 0, id, toy, NULL, &object);
 	if (result) {
 		free(toy);
 		return result;
@@ -33,7 +34,8 @@ static int create(struct ckt_wcall *call)
 	toy_alive++;
 	toy_created++;
 	if (toy_workspace)
-		ckt_lib_workspace(call->worker, object, toy_workspace, &toy->workspace, &toy->workspace_bytes);
+		ckt_lib_workspace(call->worker, object, toy_workspace, &toy->workspace,
+			&toy->workspace_bytes);
 	return CUDA_SUCCESS;
 }
 
@@ -65,7 +67,8 @@ static int make(struct ckt_wcall *call)
 
 static uint32_t sum(const struct toy *toy)
 {
-	return toy->seed + toy->settings[0] + toy->settings[1] + toy->settings[2] + toy->settings[3];
+	return toy->seed + toy->settings[0] + toy->settings[1] + toy->settings[2] +
+		toy->settings[3];
 }
 
 static int write_word(struct ckt_wcall *call)
@@ -141,15 +144,20 @@ static const struct ckt_proc procs[TOY_PROCS] = {
 	[TOY_CREATE] = {"toyCreate", create, CKT_PROC_NUMBERED | CKT_PROC_CREATES, 0, 0, 0},
 	[TOY_SET] = {"toySet", set, CKT_PROC_BATCHED | CKT_PROC_NUMBERED | CKT_PROC_SETS, 0, 8, 4},
 	[TOY_WRITE] = {"toyWrite", write_word, CKT_PROC_BATCHED | CKT_PROC_NUMBERED, 0, 0, 0},
-	[TOY_DESTROY] = {"toyDestroy", destroy_call, CKT_PROC_BATCHED | CKT_PROC_NUMBERED | CKT_PROC_DESTROYS, 0, 0, 0},
+	[TOY_DESTROY] = {"toyDestroy", destroy_call,
+		CKT_PROC_BATCHED | CKT_PROC_NUMBERED | CKT_PROC_DESTROYS, 0, 0, 0},
 	[TOY_LATER] = {"toyLater", later, CKT_PROC_BATCHED | CKT_PROC_NUMBERED, 0, 0, 0},
 	[TOY_WRITE_TO] = {"toyWriteTo", write_to, CKT_PROC_BATCHED | CKT_PROC_NUMBERED, 0, 0, 0},
 	[TOY_MAKE] = {"toyMake", make, CKT_PROC_NUMBERED | CKT_PROC_SETS | CKT_PROC_SEALS, 0, 0, 0},
 	[TOY_ASK] = {"toyAsk", ask, 0, 0, 0, 0},
 };
 static const unsigned proc_count = TOY_PROCS;
-static struct ckt_library toy_library = {
-	.name = "toy", .lib = TOY_LIB, .procs = procs, .proc_count = &proc_count, .destroy = destroy, .use_stream = use_stream};
+static struct ckt_library toy_library = {.name = "toy",
+	.lib = TOY_LIB,
+	.procs = procs,
+	.proc_count = &proc_count,
+	.destroy = destroy,
+	.use_stream = use_stream};
 
 void toy_account(uint32_t object_bytes)
 {
@@ -175,7 +183,8 @@ int toy_call(uint32_t proc, const uint8_t *args, size_t size)
 	uint8_t *copy = malloc(size + !size);
 	memcpy(copy, args, size);
 	call->proc = &procs[proc];
-	call->header = (struct ckt_call_header){.prog = ckt_lib_prog(TOY_LIB), .vers = 1, .proc = proc, .flags = CKT_CALL_BATCHED};
+	call->header = (struct ckt_call_header){
+		.prog = ckt_lib_prog(TOY_LIB), .vers = 1, .proc = proc, .flags = CKT_CALL_BATCHED};
 	call->args = (struct ckt_cursor){.p = copy, .end = copy + size};
 	int result = ckt_lib_state_run(call);
 	if (!result && call->status)
@@ -210,7 +219,8 @@ int toy_make(uint64_t id)
 
 int toy_write(uint64_t id, uint64_t address)
 {
-	return call_with(TOY_WRITE, id, (uint32_t[]){(uint32_t)(address >> 32), (uint32_t)address}, 2);
+	return call_with(
+		TOY_WRITE, id, (uint32_t[]){(uint32_t)(address >> 32), (uint32_t)address}, 2);
 }
 
 int toy_destroy(uint64_t id)
@@ -228,7 +238,9 @@ int toy_capture(uint64_t call, uint64_t id, uint64_t address)
 {
 	uint8_t args[16];
 	ckt_put_u64(ckt_put_u64(args, id), address);
-	return INSIDE(lib_capture, true, .id = call, .library = TOY_LIB, .proc = TOY_WRITE, .args = args, .args_len = sizeof args)->result;
+	return INSIDE(lib_capture, true, .id = call, .library = TOY_LIB, .proc = TOY_WRITE,
+		.args = args, .args_len = sizeof args)
+		->result;
 }
 
 int toy_capture_end(uint64_t call)

@@ -43,8 +43,12 @@ void session_free(struct wire *w)
 void session_end(struct wire *w)
 {
 	uint8_t bye[CKT_CALL_HEADER_SIZE];
-	ckt_call_header_put(bye, &(struct ckt_call_header){
-					 .xid = 1, .prog = CRICKET_SESSION_PROG, .vers = 1, .proc = CKT_SESSION_BYE, .acked = w->acked});
+	ckt_call_header_put(bye,
+		&(struct ckt_call_header){.xid = 1,
+			.prog = CRICKET_SESSION_PROG,
+			.vers = 1,
+			.proc = CKT_SESSION_BYE,
+			.acked = w->acked});
 	CU_ASSERT_EQUAL(ckt_net_write_record(w->fd, bye, sizeof bye, -1, -1), 0);
 	session_free(w);
 }
@@ -67,7 +71,8 @@ uint64_t alloc(struct wire *w, uint64_t size)
 
 void fill(struct wire *w, uint64_t at, uint32_t value, uint64_t bytes)
 {
-	WIRE_BATCH(w, memset, .dst = at, .element_size = 4, .value = value, .width = bytes / 4, .height = 1);
+	WIRE_BATCH(w, memset, .dst = at, .element_size = 4, .value = value, .width = bytes / 4,
+		.height = 1);
 	CU_ASSERT_EQUAL(done(WIRE_CALL(w, ctx_synchronize, false)), CUDA_SUCCESS);
 }
 
@@ -111,8 +116,12 @@ void remove_directory(const char *directory)
 
 void save_and_stop(struct wire *w, const char *directory)
 {
-	CU_ASSERT_EQUAL_FATAL(
-		wire_save2(w, directory, (ckt_worker_save2_args){.deadline_ms = WIRE_GUARD_MS, .hold = true, .to_memory = !directory}).status, 0);
+	CU_ASSERT_EQUAL_FATAL(wire_save2(w, directory,
+				      (ckt_worker_save2_args){.deadline_ms = WIRE_GUARD_MS,
+					      .hold = true,
+					      .to_memory = !directory})
+				      .status,
+		0);
 	CU_ASSERT_EQUAL(wire_release(w, true, true, "", "").status, 0);
 	CU_ASSERT_TRUE(wire_ended(w));
 }

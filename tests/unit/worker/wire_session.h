@@ -1,6 +1,7 @@
 /*
- * Whole sessions of a worker of its own (wire_client.h), for suites: begun, filled, saved, restored, ended.  A call that fails where the
- * test needs it ends the test.  The executable's argv[1] is the worker, argv[2] the soft libcuda.so.1.
+ * Whole sessions of a worker of its own (wire_client.h), for suites: begun, filled, saved,
+ * restored, ended.  A call that fails where the test needs it ends the test.  The executable's
+ * argv[1] is the worker, argv[2] the soft libcuda.so.1.
  */
 #pragma once
 

@@ -22,15 +22,20 @@ static void note_use(enum ckt_code_use_kind kind, uint32_t code, const char *sym
 	bool added = ckt_code_use_add(kind, code, symbol, &use);
 	ckt_code_unlock();
 	if (!added) {
-		ckt_warning("no memory to note what a library loaded: variables of modules may lie elsewhere after a restore");
+		ckt_warning(
+			"no memory to note what a library loaded: variables of modules may lie elsewhere after a restore");
 		return;
 	}
-	ckt_inside_note((struct ckt_inside_note){.kind = CKT_NOTE_CODE, .context = context, .use = use});
+	ckt_inside_note(
+		(struct ckt_inside_note){.kind = CKT_NOTE_CODE, .context = context, .use = use});
 	if (ckt_inside_has_tables())
 		ckt_inside_notes_settle(&ckt_worker);
 }
 
-/* Loads the kernel in the current context, at this moment.  ret_function may be the handle that it is launched by. */
+/*
+ * Loads the kernel in the current context, at this moment.  ret_function may be the handle that it
+ * is launched by.
+ */
 static CUresult load_kernel(CUkernel kernel, CUfunction *ret_function)
 {
 	CUresult result = ckt_driver.cuKernelGetFunction(ret_function, kernel);
@@ -71,25 +76,30 @@ static void touch(void *handle)
 
 /* ---- Libraries */
 
-static bool options_repeat(const CUlibraryOption *options, void *const *values, unsigned count, bool *ret_preserved)
+static bool options_repeat(
+	const CUlibraryOption *options, void *const *values, unsigned count, bool *ret_preserved)
 {
 	bool repeat = true;
 	*ret_preserved = false;
 	for (unsigned i = 0; i < count; i++) {
 		if (options[i] == CU_LIBRARY_BINARY_IS_PRESERVED)
 			*ret_preserved = true;
-		else if (options[i] != CU_LIBRARY_HOST_UNIVERSAL_FUNCTION_AND_DATA_TABLE || (values && values[i]))
+		else if (options[i] != CU_LIBRARY_HOST_UNIVERSAL_FUNCTION_AND_DATA_TABLE ||
+			(values && values[i]))
 			repeat = false;
 	}
 	return repeat;
 }
 
-static CUresult CUDAAPI library_load_data(CUlibrary *library, const void *code, CUjit_option *options, void **values, unsigned count,
-					  CUlibraryOption *library_options, void **library_values, unsigned library_count)
+static CUresult CUDAAPI library_load_data(CUlibrary *library, const void *code,
+	CUjit_option *options, void **values, unsigned count, CUlibraryOption *library_options,
+	void **library_values, unsigned library_count)
 {
 	struct ckt_code_place place;
 	uint32_t index = 0;
-	bool preserved, own = !options_repeat(library_options, library_values, library_count, &preserved) || count;
+	bool preserved,
+		own = !options_repeat(library_options, library_values, library_count, &preserved) ||
+		count;
 	bool known = library && ckt_code_locate(code, &place);
 	CUlibrary ahead = NULL;
 	if (known) {
@@ -102,7 +112,8 @@ static CUresult CUDAAPI library_load_data(CUlibrary *library, const void *code, 
 		*library = ahead;
 		return CUDA_SUCCESS;
 	}
-	CUresult result = ckt_driver.cuLibraryLoadData(library, code, options, values, count, library_options, library_values, library_count);
+	CUresult result = ckt_driver.cuLibraryLoadData(library, code, options, values, count,
+		library_options, library_values, library_count);
 	if (result)
 		return result;
 	ckt_inside_count_modules();
@@ -139,7 +150,8 @@ static CUresult CUDAAPI library_get_kernel(CUkernel *kernel, CUlibrary library, 
 	return CUDA_SUCCESS;
 }
 
-static CUresult CUDAAPI library_get_global(CUdeviceptr *address, size_t *size, CUlibrary library, const char *name)
+static CUresult CUDAAPI library_get_global(
+	CUdeviceptr *address, size_t *size, CUlibrary library, const char *name)
 {
 	CUcontext context = NULL;
 	uint32_t index = 0;
@@ -152,7 +164,8 @@ static CUresult CUDAAPI library_get_global(CUdeviceptr *address, size_t *size, C
 		*address = found;
 	ckt_code_lock();
 	/* Variables have addresses of their own, which no handle has. */
-	bool first = ckt_code_library_find(library, &index) && !ckt_code_touched(context, (void *)(uintptr_t)found);
+	bool first = ckt_code_library_find(library, &index) &&
+		!ckt_code_touched(context, (void *)(uintptr_t)found);
 	if (first)
 		ckt_code_touch(context, (void *)(uintptr_t)found, library);
 	ckt_code_unlock();
@@ -163,7 +176,8 @@ static CUresult CUDAAPI library_get_global(CUdeviceptr *address, size_t *size, C
 
 /* ---- Modules, which are of a context: loaded whole */
 
-static CUresult CUDAAPI module_load_data_ex(CUmodule *module, const void *image, unsigned count, CUjit_option *options, void **values)
+static CUresult CUDAAPI module_load_data_ex(
+	CUmodule *module, const void *image, unsigned count, CUjit_option *options, void **values)
 {
 	struct ckt_code_place place;
 	uint32_t index = 0;
@@ -225,31 +239,34 @@ static CUresult CUDAAPI kernel_get_function(CUfunction *function, CUkernel kerne
 	return ckt_driver.cuKernelGetFunction(function, kernel);
 }
 
-#define REAL(name, function) \
+#define REAL(name, function)               \
 	static __typeof__(function) *real; \
-	if (!real) \
-		*(void **)&real = ckt_inside_real(name)
+	if (!real)                         \
+	*(void **)&real = ckt_inside_real(name)
 
-#define LAUNCHES(suffix, text) \
-	static CUresult CUDAAPI launch##suffix(CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned shared, \
-					       CUstream stream, void **parameters, void **extra) \
-	{ \
-		REAL("cuLaunchKernel" text, cuLaunchKernel); \
-		touch(f); \
-		return real(f, gx, gy, gz, bx, by, bz, shared, stream, parameters, extra); \
-	} \
-	static CUresult CUDAAPI launch_ex##suffix(const CUlaunchConfig *config, CUfunction f, void **parameters, void **extra) \
-	{ \
-		REAL("cuLaunchKernelEx" text, cuLaunchKernelEx); \
-		touch(f); \
-		return real(config, f, parameters, extra); \
-	} \
-	static CUresult CUDAAPI launch_cooperative##suffix(CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, \
-							   unsigned shared, CUstream stream, void **parameters) \
-	{ \
-		REAL("cuLaunchCooperativeKernel" text, cuLaunchCooperativeKernel); \
-		touch(f); \
-		return real(f, gx, gy, gz, bx, by, bz, shared, stream, parameters); \
+#define LAUNCHES(suffix, text)                                                                     \
+	static CUresult CUDAAPI launch##suffix(CUfunction f, unsigned gx, unsigned gy,             \
+		unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned shared,               \
+		CUstream stream, void **parameters, void **extra)                                  \
+	{                                                                                          \
+		REAL("cuLaunchKernel" text, cuLaunchKernel);                                       \
+		touch(f);                                                                          \
+		return real(f, gx, gy, gz, bx, by, bz, shared, stream, parameters, extra);         \
+	}                                                                                          \
+	static CUresult CUDAAPI launch_ex##suffix(                                                 \
+		const CUlaunchConfig *config, CUfunction f, void **parameters, void **extra)       \
+	{                                                                                          \
+		REAL("cuLaunchKernelEx" text, cuLaunchKernelEx);                                   \
+		touch(f);                                                                          \
+		return real(config, f, parameters, extra);                                         \
+	}                                                                                          \
+	static CUresult CUDAAPI launch_cooperative##suffix(CUfunction f, unsigned gx, unsigned gy, \
+		unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned shared,               \
+		CUstream stream, void **parameters)                                                \
+	{                                                                                          \
+		REAL("cuLaunchCooperativeKernel" text, cuLaunchCooperativeKernel);                 \
+		touch(f);                                                                          \
+		return real(f, gx, gy, gz, bx, by, bz, shared, stream, parameters);                \
 	}
 
 LAUNCHES(, "")
@@ -267,10 +284,12 @@ static CUresult CUDAAPI set_attribute(CUfunction f, CUfunction_attribute attribu
 	return ckt_driver.cuFuncSetAttribute(f, attribute, value);
 }
 
-static CUresult CUDAAPI occupancy(int *blocks, CUfunction f, int block, size_t shared, unsigned flags)
+static CUresult CUDAAPI occupancy(
+	int *blocks, CUfunction f, int block, size_t shared, unsigned flags)
 {
 	touch(f);
-	return ckt_driver.cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(blocks, f, block, shared, flags);
+	return ckt_driver.cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(
+		blocks, f, block, shared, flags);
 }
 
 const struct ckt_inside_hook ckt_inside_code_hooks[] = {
@@ -309,7 +328,8 @@ static CUresult library_ahead(uint32_t index, const uint8_t *data, CUlibrary *re
 	/* The library has loaded it itself, by a step that came before. */
 	if (ckt_code_library_of(index, ret_library))
 		return CUDA_SUCCESS;
-	CUresult result = ckt_driver.cuLibraryLoadData(ret_library, data, NULL, NULL, 0, options, values, code->preserved);
+	CUresult result = ckt_driver.cuLibraryLoadData(
+		ret_library, data, NULL, NULL, 0, options, values, code->preserved);
 	if (result)
 		return result;
 	code->ahead = *ret_library;
@@ -390,7 +410,8 @@ static CUresult unload_module_ahead(uint32_t index)
 	return ckt_driver.cuModuleUnload(module);
 }
 
-CUresult ckt_code_use_ahead(uint32_t index, const uint8_t *data, enum ckt_code_use_kind kind, const char *symbol)
+CUresult ckt_code_use_ahead(
+	uint32_t index, const uint8_t *data, enum ckt_code_use_kind kind, const char *symbol)
 {
 	CUresult result = CUDA_ERROR_INVALID_VALUE;
 	switch (kind) {

@@ -1,13 +1,16 @@
 /*
- * What libraries load into the driver where it loads lazily, in the order of first uses, and again at a restore.
+ * What libraries load into the driver where it loads lazily, in the order of first uses, and again
+ * at a restore.
  *
  *	library's runtime: cuLibraryLoadData(code) -> cuLibraryGetKernel -> first launch --hook--> load the kernel now | journal: use N, context
  *	restore:           journal: use N -> find the code -> load it ahead -> the kernel ... later the library asks, and is handed what is there
  *
- * A use is the first of a kernel, a variable, or a whole module (cuModuleLoadData) in a context; the hook has the driver load it at that moment, so that
- * the step does not depend on what else would have made the driver load it.  Code is known by the file of the library and its place there, or,
- * where it was made at run time, by its hash; its contents are then among the session's blobs.  What a restore cannot find again it says
- * in the session's note; where variables of the program lie elsewhere then, moved_variables.h finds out.
+ * A use is the first of a kernel, a variable, or a whole module (cuModuleLoadData) in a context;
+ * the hook has the driver load it at that moment, so that the step does not depend on what else
+ * would have made the driver load it.  Code is known by the file of the library and its place
+ * there, or, where it was made at run time, by its hash; its contents are then among the session's
+ * blobs.  What a restore cannot find again it says in the session's note; where variables of the
+ * program lie elsewhere then, moved_variables.h finds out.
  *
  * Threading: the hooks on any thread, under a lock; the rest the executor's or who restores.
  */
@@ -25,13 +28,22 @@ struct ckt_loading;
 struct ckt_saving;
 struct ckt_worker;
 
-enum ckt_code_use_kind { CKT_CODE_KERNEL = 1, CKT_CODE_VARIABLE = 2, CKT_CODE_MODULE = 3, CKT_CODE_UNLOAD = 4, CKT_CODE_MODULE_UNLOAD = 5 };
+enum ckt_code_use_kind {
+	CKT_CODE_KERNEL = 1,
+	CKT_CODE_VARIABLE = 2,
+	CKT_CODE_MODULE = 3,
+	CKT_CODE_UNLOAD = 4,
+	CKT_CODE_MODULE_UNLOAD = 5
+};
 
-/* Where the bytes of code lie that a library gives to the driver: behind a wrapper, in a mapped file or not. */
+/*
+ * Where the bytes of code lie that a library gives to the driver: behind a wrapper, in a mapped
+ * file or not.
+ */
 struct ckt_code_place {
 	const uint8_t *data;
 	uint64_t size;
-	char file[256];			/* "": none */
+	char file[256]; /* "": none */
 	uint64_t offset;
 };
 /* False where it is nothing whose size can be told. */
@@ -50,9 +62,11 @@ int ckt_code_check(struct ckt_loading *l);
 int ckt_code_again(struct ckt_loading *l, const struct ckt_image_journal *entry);
 
 /*
- * Does a use in the current context, with code that lies there, and notes it.  The driver's result.  Before the session goes.
+ * Does a use in the current context, with code that lies there, and notes it.  The driver's
+ * result.  Before the session goes.
  */
-CUresult ckt_code_use_ahead(uint32_t code, const uint8_t *data, enum ckt_code_use_kind kind, const char *symbol);
+CUresult ckt_code_use_ahead(
+	uint32_t code, const uint8_t *data, enum ckt_code_use_kind kind, const char *symbol);
 /* The executor enters a use that was noted: the code's contents are the session's from then on. */
 void ckt_code_keep(struct ckt_worker *worker, uint32_t use);
 /* The context is being destroyed. */

@@ -7,7 +7,9 @@
 
 #include "server/worker/libs/code/code.h"
 
-/* What nvcc puts before a fat binary in a program's data: mark, version, address, another address. */
+/*
+ * What nvcc puts before a fat binary in a program's data: mark, version, address, another address.
+ */
 enum { WRAPPER_MARK = 0x466243b1, FATBIN_MARK = 0xba55ed50 };
 /* Longer is no text of a module. */
 enum { TEXT_MAX = 64 << 20 };
@@ -53,7 +55,8 @@ bool ckt_code_locate(const void *code, struct ckt_code_place *ret)
 		const char *name = strrchr(info.dli_fname, '/');
 		ret->offset = (uint64_t)(ret->data - (const uint8_t *)info.dli_fbase);
 		if (strlen(name ? name + 1 : info.dli_fname) < sizeof ret->file)
-			snprintf(ret->file, sizeof ret->file, "%s", name ? name + 1 : info.dli_fname);
+			snprintf(ret->file, sizeof ret->file, "%s",
+				name ? name + 1 : info.dli_fname);
 	}
 	return true;
 }
@@ -71,7 +74,10 @@ static int look(struct dl_phdr_info *info, size_t size, void *opaque)
 	const char *name = strrchr(info->dlpi_name, '/');
 	if (strcmp(name ? name + 1 : info->dlpi_name, wanted->file))
 		return 0;
-	/* As dladdr tells it: from the beginning of the mapping.  All of it in one segment that may be read. */
+	/*
+	 * As dladdr tells it: from the beginning of the mapping.  All of it in one segment that may
+	 * be read.
+	 */
 	uint64_t base = UINT64_MAX;
 	for (unsigned i = 0; i < info->dlpi_phnum; i++)
 		if (info->dlpi_phdr[i].p_type == PT_LOAD && info->dlpi_phdr[i].p_vaddr < base)
@@ -79,8 +85,9 @@ static int look(struct dl_phdr_info *info, size_t size, void *opaque)
 	for (unsigned i = 0; i < info->dlpi_phnum; i++) {
 		const ElfW(Phdr) *p = &info->dlpi_phdr[i];
 		uint64_t start = p->p_vaddr - base;
-		if (p->p_type == PT_LOAD && p->p_flags & PF_R && wanted->offset >= start && wanted->offset - start <= p->p_memsz &&
-		    wanted->size <= p->p_memsz - (wanted->offset - start))
+		if (p->p_type == PT_LOAD && p->p_flags & PF_R && wanted->offset >= start &&
+			wanted->offset - start <= p->p_memsz &&
+			wanted->size <= p->p_memsz - (wanted->offset - start))
 			wanted->found = (const uint8_t *)(info->dlpi_addr + base + wanted->offset);
 	}
 	return wanted->found != NULL;

@@ -13,18 +13,24 @@ int ckt_code_save(struct ckt_saving *s)
 {
 	ckt_image *image = &s->image;
 	image->codes.codes_val = ckt_save_list(s, ckt_code_count(), sizeof(ckt_image_code));
-	image->code_uses.code_uses_val = ckt_save_list(s, ckt_code_use_count(), sizeof(ckt_image_code_use));
+	image->code_uses.code_uses_val =
+		ckt_save_list(s, ckt_code_use_count(), sizeof(ckt_image_code_use));
 	for (uint32_t i = 0; i < ckt_code_count() && !s->no_memory; i++) {
 		const struct ckt_code *code = ckt_code_entry(i);
 		ckt_image_code *saved = &image->codes.codes_val[image->codes.codes_len++];
-		*saved = (ckt_image_code){.file = ckt_save_string(s, code->file), .offset = code->offset, .size = code->size,
-					  .preserved = code->preserved, .own = code->own};
+		*saved = (ckt_image_code){.file = ckt_save_string(s, code->file),
+			.offset = code->offset,
+			.size = code->size,
+			.preserved = code->preserved,
+			.own = code->own};
 		memcpy(saved->hash, code->hash, sizeof saved->hash);
 	}
 	for (uint32_t i = 0; i < ckt_code_use_count() && !s->no_memory; i++) {
 		const struct ckt_code_use *use = ckt_code_use_at(i);
 		image->code_uses.code_uses_val[image->code_uses.code_uses_len++] =
-			(ckt_image_code_use){.kind = use->kind, .code = use->code, .symbol = ckt_save_string(s, use->symbol)};
+			(ckt_image_code_use){.kind = use->kind,
+				.code = use->code,
+				.symbol = ckt_save_string(s, use->symbol)};
 	}
 	return ckt_save_has_memory(s);
 }
@@ -44,17 +50,22 @@ int ckt_code_check(struct ckt_loading *l)
 			wrong = "is used in a way that this Cricket does not know";
 	}
 	for (u_int i = 0; i < image->journal.journal_len && !wrong; i++)
-		if (image->journal.journal_val[i].kind == CKT_JOURNAL_CODE && image->journal.journal_val[i].id >= image->code_uses.code_uses_len)
+		if (image->journal.journal_val[i].kind == CKT_JOURNAL_CODE &&
+			image->journal.journal_val[i].id >= image->code_uses.code_uses_len)
 			wrong = "has a step in the journal that is not described";
-	return wrong ? ckt_load_refuse(l, -EBADMSG, "the image is damaged: code of a library %s", wrong) : 0;
+	return wrong
+		? ckt_load_refuse(l, -EBADMSG, "the image is damaged: code of a library %s", wrong)
+		: 0;
 }
 
 /* The bytes, where they are what they were; else NULL, with what is wrong. */
-static const uint8_t *find_bytes(const struct ckt_worker *worker, const ckt_image_code *code, const char **ret_wrong)
+static const uint8_t *find_bytes(
+	const struct ckt_worker *worker, const ckt_image_code *code, const char **ret_wrong)
 {
 	uint8_t hash[CKT_HASH_SIZE];
 	if (!code->file[0]) {
-		const struct ckt_blob *blob = ckt_blobs_find(&worker->blobs, (const uint8_t *)code->hash);
+		const struct ckt_blob *blob =
+			ckt_blobs_find(&worker->blobs, (const uint8_t *)code->hash);
 		*ret_wrong = "it is not in the image";
 		return blob && blob->size == code->size ? blob->data : NULL;
 	}
@@ -67,12 +78,15 @@ static const uint8_t *find_bytes(const struct ckt_worker *worker, const ckt_imag
 }
 
 /* Not silent, and no refusal yet: whether it matters the addresses tell (moved_variables.h). */
-static void tell_missing(struct ckt_loading *l, const ckt_image_code *code, const char *symbol, const char *wrong)
+static void tell_missing(
+	struct ckt_loading *l, const ckt_image_code *code, const char *symbol, const char *wrong)
 {
 	static bool told;
 	if (!told)
-		ckt_worker_note(l->worker, "code of the library %s cannot be loaded in its old order (%s%s%s): variables of modules may lie elsewhere",
-				code->file[0] ? code->file : "that was made at run time", *symbol ? symbol : "a module", *symbol ? ": " : ": ", wrong);
+		ckt_worker_note(l->worker,
+			"code of the library %s cannot be loaded in its old order (%s%s%s): variables of modules may lie elsewhere",
+			code->file[0] ? code->file : "that was made at run time",
+			*symbol ? symbol : "a module", *symbol ? ": " : ": ", wrong);
 	told = true;
 }
 
@@ -80,8 +94,11 @@ int ckt_code_again(struct ckt_loading *l, const ckt_image_journal *entry)
 {
 	const ckt_image_code_use *use = &l->image.code_uses.code_uses_val[entry->id];
 	const ckt_image_code *saved = &l->image.codes.codes_val[use->code];
-	struct ckt_code known = {.offset = saved->offset, .size = saved->size, .preserved = saved->preserved, .own = saved->own,
-				 .kept = !saved->file[0]};
+	struct ckt_code known = {.offset = saved->offset,
+		.size = saved->size,
+		.preserved = saved->preserved,
+		.own = saved->own,
+		.kept = !saved->file[0]};
 	const char *wrong;
 	uint32_t code;
 	memcpy(known.hash, saved->hash, sizeof known.hash);
@@ -96,11 +113,13 @@ int ckt_code_again(struct ckt_loading *l, const ckt_image_journal *entry)
 		return 0;
 	}
 	if (!ckt_code_add_known(&known, &code))
-		return ckt_load_refuse(l, -ENOMEM, "the worker has no memory for the list of libraries' code");
+		return ckt_load_refuse(
+			l, -ENOMEM, "the worker has no memory for the list of libraries' code");
 	/* A library's own options may be what made the driver take it. */
 	result = ckt_code_use_ahead(code, data, (enum ckt_code_use_kind)use->kind, use->symbol);
 	if (result == CUDA_ERROR_OUT_OF_MEMORY)
-		return ckt_load_fail(l, result, "code of a library, used first in context", entry->context);
+		return ckt_load_fail(
+			l, result, "code of a library, used first in context", entry->context);
 	if (result)
 		tell_missing(l, saved, use->symbol, "the driver does not take it");
 	return 0;

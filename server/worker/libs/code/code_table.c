@@ -16,7 +16,7 @@ enum { BEGINNING = 4096 };
 struct loaded {
 	CUlibrary library;
 	uint32_t code;
-	uint32_t kernels, touches;	/* in the lists below */
+	uint32_t kernels, touches; /* in the lists below */
 };
 struct module {
 	CUmodule module;
@@ -26,7 +26,7 @@ struct module {
 };
 struct touched {
 	CUcontext context;
-	const void *handle;		/* NULL: free */
+	const void *handle; /* NULL: free */
 	CUlibrary library;
 };
 
@@ -61,7 +61,8 @@ void ckt_code_unlock(void)
 
 uint64_t ckt_code_looks(void)
 {
-	return code.code_keys.looks + code.use_keys.looks + code.loaded_places.looks + code.kernel_places.looks;
+	return code.code_keys.looks + code.use_keys.looks + code.loaded_places.looks +
+		code.kernel_places.looks;
 }
 
 /* Of a list: -1 where nothing has the key. */
@@ -100,8 +101,10 @@ static uint64_t key_of(const struct ckt_code *wanted)
 
 static bool is_same(const struct ckt_code *have, const struct ckt_code *wanted)
 {
-	return have->offset == wanted->offset && have->size == wanted->size && !strcmp(have->file, wanted->file) &&
-	       !memcmp(have->hash, wanted->hash, sizeof have->hash) && have->preserved == wanted->preserved && have->own == wanted->own;
+	return have->offset == wanted->offset && have->size == wanted->size &&
+		!strcmp(have->file, wanted->file) &&
+		!memcmp(have->hash, wanted->hash, sizeof have->hash) &&
+		have->preserved == wanted->preserved && have->own == wanted->own;
 }
 
 bool ckt_code_add_known(const struct ckt_code *wanted, uint32_t *ret_code)
@@ -116,7 +119,8 @@ bool ckt_code_add_known(const struct ckt_code *wanted, uint32_t *ret_code)
 		}
 	if (!charge(sizeof *wanted))
 		return false;
-	if (CKT_GROW(code.codes, code.code_count, code.code_room, 64) || !place_put(&code.code_keys, key, code.code_count)) {
+	if (CKT_GROW(code.codes, code.code_count, code.code_room, 64) ||
+		!place_put(&code.code_keys, key, code.code_count)) {
 		ckt_budget_uncharge(sizeof *wanted);
 		return false;
 	}
@@ -128,13 +132,15 @@ bool ckt_code_add_known(const struct ckt_code *wanted, uint32_t *ret_code)
 
 bool ckt_code_add(const struct ckt_code_place *place, bool preserved, bool own, uint32_t *ret_code)
 {
-	struct ckt_code wanted = {.offset = place->offset, .size = place->size, .preserved = preserved, .own = own};
+	struct ckt_code wanted = {
+		.offset = place->offset, .size = place->size, .preserved = preserved, .own = own};
 	bool in_file = place->file[0];
 	if (in_file)
 		strcpy(wanted.file, place->file);
 	else
 		wanted.offset = 0;
-	ckt_hash(place->data, in_file && place->size > BEGINNING ? BEGINNING : place->size, wanted.hash);
+	ckt_hash(place->data, in_file && place->size > BEGINNING ? BEGINNING : place->size,
+		wanted.hash);
 	if (!ckt_code_add_known(&wanted, ret_code))
 		return false;
 	struct ckt_code *entry = &code.codes[*ret_code];
@@ -160,19 +166,22 @@ CUlibrary ckt_code_take_ahead(uint32_t index)
 
 /* ---- Uses */
 
-bool ckt_code_use_add(enum ckt_code_use_kind kind, uint32_t index, const char *symbol, uint32_t *ret_use)
+bool ckt_code_use_add(
+	enum ckt_code_use_kind kind, uint32_t index, const char *symbol, uint32_t *ret_use)
 {
 	size_t length = strlen(symbol);
 	uint64_t key = ckt_id_map_key((uint64_t)kind << 32 | index, symbol, length);
 	int64_t same = place_find(&code.use_keys, key);
-	if (same >= 0 && code.uses[same].kind == kind && code.uses[same].code == index && !strcmp(code.uses[same].symbol, symbol)) {
+	if (same >= 0 && code.uses[same].kind == kind && code.uses[same].code == index &&
+		!strcmp(code.uses[same].symbol, symbol)) {
 		*ret_use = (uint32_t)same;
 		return true;
 	}
 	if (!charge(sizeof *code.uses + length))
 		return false;
 	char *copy = strdup(symbol);
-	if (!copy || CKT_GROW(code.uses, code.use_count, code.use_room, 256) || !place_put(&code.use_keys, key, code.use_count)) {
+	if (!copy || CKT_GROW(code.uses, code.use_count, code.use_room, 256) ||
+		!place_put(&code.use_keys, key, code.use_count)) {
 		free(copy);
 		ckt_budget_uncharge(sizeof *code.uses + length);
 		return false;
@@ -217,9 +226,11 @@ void ckt_code_keep(struct ckt_worker *worker, uint32_t use)
 
 static size_t slot_of(CUcontext context, const void *handle)
 {
-	uint64_t key = ((uint64_t)(uintptr_t)handle ^ (uint64_t)(uintptr_t)context << 1) * 0x9e3779b97f4a7c15;
+	uint64_t key = ((uint64_t)(uintptr_t)handle ^ (uint64_t)(uintptr_t)context << 1) *
+		0x9e3779b97f4a7c15;
 	size_t i = (key >> 20) & (code.touched_room - 1);
-	while (code.touched[i].handle && (code.touched[i].handle != handle || code.touched[i].context != context))
+	while (code.touched[i].handle &&
+		(code.touched[i].handle != handle || code.touched[i].context != context))
 		i = (i + 1) & (code.touched_room - 1);
 	return i;
 }
@@ -245,7 +256,8 @@ static void rebuild(size_t room, CUcontext without_context, CUlibrary without_li
 	code.touched_room = room;
 	code.touched_count = 0;
 	for (size_t i = 0; i < old_room; i++) {
-		if (!old[i].handle || (without_context && old[i].context == without_context) || (without_library && old[i].library == without_library))
+		if (!old[i].handle || (without_context && old[i].context == without_context) ||
+			(without_library && old[i].library == without_library))
 			continue;
 		code.touched[slot_of(old[i].context, old[i].handle)] = old[i];
 		code.touched_count++;
@@ -282,7 +294,8 @@ bool ckt_code_library_add(CUlibrary library, uint32_t index)
 		return true;
 	if (!charge(sizeof *code.loaded))
 		return false;
-	if (CKT_GROW(code.loaded, code.loaded_count, code.loaded_room, 64) || !place_put(&code.loaded_places, (uintptr_t)library, code.loaded_count)) {
+	if (CKT_GROW(code.loaded, code.loaded_count, code.loaded_room, 64) ||
+		!place_put(&code.loaded_places, (uintptr_t)library, code.loaded_count)) {
 		ckt_budget_uncharge(sizeof *code.loaded);
 		return false;
 	}
@@ -303,7 +316,10 @@ bool ckt_code_library_find(CUlibrary library, uint32_t *ret_code)
 bool ckt_code_library_of(uint32_t index, CUlibrary *ret_library)
 {
 	struct ckt_code *entry = &code.codes[index];
-	/* The one that is known is gone, and another is not: libraries do that to no code that they load twice, as far as is known. */
+	/*
+	 * The one that is known is gone, and another is not: libraries do that to no code that they
+	 * load twice, as far as is known.
+	 */
 	for (size_t i = 0; entry->loads && !entry->library && i < code.loaded_count; i++)
 		if (code.loaded[i].code == index)
 			entry->library = code.loaded[i].library;
@@ -313,7 +329,8 @@ bool ckt_code_library_of(uint32_t index, CUlibrary *ret_library)
 
 static void kernel_drop(size_t place)
 {
-	struct ckt_code_kernel *kernel = &code.kernels[place], *last = &code.kernels[code.kernel_count - 1];
+	struct ckt_code_kernel *kernel = &code.kernels[place],
+			       *last = &code.kernels[code.kernel_count - 1];
 	ckt_id_map_drop(&code.kernel_places, (uintptr_t)kernel->kernel);
 	ckt_budget_uncharge(sizeof *kernel + strlen(kernel->name));
 	free(kernel->name);
@@ -366,13 +383,14 @@ void ckt_code_kernel_add(CUkernel kernel, CUlibrary library, const char *name)
 		return;
 	char *copy = strdup(name);
 	if (!copy || CKT_GROW(code.kernels, code.kernel_count, code.kernel_room, 256) ||
-	    !place_put(&code.kernel_places, (uintptr_t)kernel, code.kernel_count)) {
+		!place_put(&code.kernel_places, (uintptr_t)kernel, code.kernel_count)) {
 		free(copy);
 		ckt_budget_uncharge(sizeof *code.kernels + length);
 		return;
 	}
 	loaded->kernels++;
-	code.kernels[code.kernel_count++] = (struct ckt_code_kernel){kernel, library, loaded->code, copy};
+	code.kernels[code.kernel_count++] =
+		(struct ckt_code_kernel){kernel, library, loaded->code, copy};
 }
 
 const struct ckt_code_kernel *ckt_code_kernel_find(const void *handle)
@@ -406,7 +424,8 @@ bool ckt_code_ahead_module_add(uint32_t index, CUcontext context, CUmodule modul
 CUmodule ckt_code_take_ahead_module(uint32_t index, CUcontext context)
 {
 	for (size_t i = 0; i < code.module_count; i++)
-		if (code.modules[i].ahead && code.modules[i].code == index && code.modules[i].context == context && !code.codes[index].own) {
+		if (code.modules[i].ahead && code.modules[i].code == index &&
+			code.modules[i].context == context && !code.codes[index].own) {
 			code.modules[i].ahead = false;
 			return code.modules[i].module;
 		}

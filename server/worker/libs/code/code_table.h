@@ -1,6 +1,7 @@
 /*
- * The tables behind code.h: which code there is, what of it was used, and by which handles it is known now.  A library loads thousands of each, so
- * each is found by a table, and its bytes are charged to the session.
+ * The tables behind code.h: which code there is, what of it was used, and by which handles it is
+ * known now.  A library loads thousands of each, so each is found by a table, and its bytes are
+ * charged to the session.
  *
  * Threading: the caller holds ckt_code_lock, or is alone (a restore, or a frozen session).
  */
@@ -12,18 +13,22 @@ void ckt_code_lock(void);
 void ckt_code_unlock(void);
 
 struct ckt_code {
-	char file[256];			/* "": contents by their hash */
+	char file[256]; /* "": contents by their hash */
 	uint64_t offset, size;
 	uint8_t hash[32];
-	uint8_t *bytes;			/* of contents that are not among the session's blobs yet */
-	bool kept;			/* they are */
-	bool preserved;			/* the driver was told that the bytes stay */
-	bool own;			/* came with options that a restore cannot give again: what is loaded ahead only stands in its place */
-	CUlibrary ahead;		/* loaded by a restore */
-	bool handed;			/* and given to the library */
-	CUlibrary library;		/* loaded of it last; NULL: none, or it has gone */
-	uint32_t loads;			/* that are there now */
-	uint32_t next;			/* the next one of the same key, and 1; 0: none */
+	uint8_t *bytes; /* of contents that are not among the session's blobs yet */
+	bool kept;      /* they are */
+	bool preserved; /* the driver was told that the bytes stay */
+	/*
+	 * came with options that a restore cannot give again: what is loaded ahead only stands in
+	 * its place
+	 */
+	bool own;
+	CUlibrary ahead;   /* loaded by a restore */
+	bool handed;       /* and given to the library */
+	CUlibrary library; /* loaded of it last; NULL: none, or it has gone */
+	uint32_t loads;    /* that are there now */
+	uint32_t next;     /* the next one of the same key, and 1; 0: none */
 };
 struct ckt_code_use {
 	enum ckt_code_use_kind kind;
@@ -43,11 +48,15 @@ bool ckt_code_add(const struct ckt_code_place *place, bool preserved, bool own, 
 bool ckt_code_add_known(const struct ckt_code *code, uint32_t *ret_code);
 uint32_t ckt_code_count(void);
 struct ckt_code *ckt_code_entry(uint32_t code);
-/* What a restore has loaded of it for the library that asks now, once; NULL where there is none, or it is not the same. */
+/*
+ * What a restore has loaded of it for the library that asks now, once; NULL where there is none, or
+ * it is not the same.
+ */
 CUlibrary ckt_code_take_ahead(uint32_t code);
 
 /* The use, new or not: what comes and goes for ever is one.  False: no memory. */
-bool ckt_code_use_add(enum ckt_code_use_kind kind, uint32_t code, const char *symbol, uint32_t *ret_use);
+bool ckt_code_use_add(
+	enum ckt_code_use_kind kind, uint32_t code, const char *symbol, uint32_t *ret_use);
 uint32_t ckt_code_use_count(void);
 const struct ckt_code_use *ckt_code_use_at(uint32_t use);
 

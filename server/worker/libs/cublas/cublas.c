@@ -11,7 +11,7 @@
 /* Beside the genuine handle. */
 struct notes {
 	uint32_t pointer_mode;
-	struct ckt_cublas_set_args set;		/* as it was last told */
+	struct ckt_cublas_set_args set; /* as it was last told */
 };
 
 static uint32_t version(void)
@@ -38,7 +38,8 @@ static int use_stream(struct ckt_worker *worker, struct ckt_object *object, CUst
 	cublasStatus_t status = ckt_cublas.cublasSetStream_v2(object->real, (cudaStream_t)real);
 	/* It takes the workspace with it. */
 	if (!status && (notes->set.workspace || notes->set.workspace_bytes))
-		status = ckt_cublas.cublasSetWorkspace_v2(object->real, (void *)(uintptr_t)notes->set.workspace, notes->set.workspace_bytes);
+		status = ckt_cublas.cublasSetWorkspace_v2(object->real,
+			(void *)(uintptr_t)notes->set.workspace, notes->set.workspace_bytes);
 	return (int)status;
 }
 
@@ -61,23 +62,28 @@ int ckt_worker_cublas_open(struct ckt_wcall *call)
 	return ckt_library_open_call(call, &ckt_library_cublas);
 }
 
-/* What a handle has beside its stream and workspace: of the functions' names, their type, the field of the messages. */
-#define PROPERTIES(X)                                                                                                                     \
-	X(MathMode, cublasMath_t, math_mode)                                                                                              \
-	X(AtomicsMode, cublasAtomicsMode_t, atomics_mode)                                                                                 \
-	X(SmCountTarget, int, sm_count_target)                                                                                            \
-	X(EmulationStrategy, cublasEmulationStrategy_t, emulation_strategy)                                                               \
-	X(EmulationSpecialValuesSupport, cudaEmulationSpecialValuesSupport, emulation_special_values)                                     \
-	X(FixedPointEmulationMantissaControl, cudaEmulationMantissaControl, emulation_mantissa_control)                                   \
-	X(FixedPointEmulationMaxMantissaBitCount, int, emulation_max_mantissa_bits)                                                       \
+/*
+ * What a handle has beside its stream and workspace: of the functions' names, their type, the field
+ * of the messages.
+ */
+#define PROPERTIES(X)                                                               \
+	X(MathMode, cublasMath_t, math_mode)                                        \
+	X(AtomicsMode, cublasAtomicsMode_t, atomics_mode)                           \
+	X(SmCountTarget, int, sm_count_target)                                      \
+	X(EmulationStrategy, cublasEmulationStrategy_t, emulation_strategy)         \
+	X(EmulationSpecialValuesSupport, cudaEmulationSpecialValuesSupport,         \
+		emulation_special_values)                                           \
+	X(FixedPointEmulationMantissaControl, cudaEmulationMantissaControl,         \
+		emulation_mantissa_control)                                         \
+	X(FixedPointEmulationMaxMantissaBitCount, int, emulation_max_mantissa_bits) \
 	X(FixedPointEmulationMantissaBitOffset, int, emulation_mantissa_bit_offset)
 
 /* What the genuine handle begins with; 0 where the library has no such property. */
-#define ASK(name, type, field)                                                                                                            \
-	{                                                                                                                                 \
-		type value_ = (type)0;                                                                                                    \
-		if (ckt_cublas.cublasGet##name && !ckt_cublas.cublasGet##name(real, &value_))                                             \
-			ret->field = (int32_t)value_;                                                                                     \
+#define ASK(name, type, field)                                                                \
+	{                                                                                     \
+		type value_ = (type)0;                                                        \
+		if (ckt_cublas.cublasGet##name && !ckt_cublas.cublasGet##name(real, &value_)) \
+			ret->field = (int32_t)value_;                                         \
 	}
 #define GIVE(name, type, field) res.field = notes->set.field;
 
@@ -86,7 +92,10 @@ static void ask(cublasHandle_t real, struct ckt_cublas_set_args *ret)
 	PROPERTIES(ASK)
 }
 
-/* A handle being made: the library loads its modules for the first one, which takes seconds, and it waits for the GPU. */
+/*
+ * A handle being made: the library loads its modules for the first one, which takes seconds, and it
+ * waits for the GPU.
+ */
 struct making {
 	struct ckt_beside beside;
 	uint64_t id;
@@ -104,12 +113,15 @@ static void make(struct ckt_beside *beside)
 		ask(making->real, &making->set);
 }
 
-static CUresult enter(struct ckt_worker *worker, const struct making *making, struct notes **ret_notes)
+static CUresult enter(
+	struct ckt_worker *worker, const struct making *making, struct notes **ret_notes)
 {
 	struct ckt_object *object;
 	struct notes *notes = calloc(1, sizeof *notes);
-	CUresult result = notes ? ckt_library_object_add(worker, &ckt_library_cublas, CKT_CUBLAS_TYPE_HANDLE, making->id, making->real, notes, &object) :
-				  CUDA_ERROR_OUT_OF_MEMORY;
+	CUresult result = notes
+		? ckt_library_object_add(worker, &ckt_library_cublas, CKT_CUBLAS_TYPE_HANDLE,
+			  making->id, making->real, notes, &object)
+		: CUDA_ERROR_OUT_OF_MEMORY;
 	if (result) {
 		free(notes);
 		ckt_cublas.cublasDestroy_v2(making->real);
@@ -134,7 +146,8 @@ static int made(struct ckt_beside *beside)
 			return result;
 		PROPERTIES(GIVE)
 	}
-	ckt_cublasCreate_v2_res_put(ckt_wcall_results(call, ckt_cublasCreate_v2_res_size(&res)), &res);
+	ckt_cublasCreate_v2_res_put(
+		ckt_wcall_results(call, ckt_cublasCreate_v2_res_size(&res)), &res);
 	return CUDA_SUCCESS;
 }
 
@@ -149,7 +162,8 @@ int ckt_worker_cublasCreate_v2(struct ckt_wcall *call)
 	struct making *making = calloc(1, sizeof *making);
 	if (!making)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	*making = (struct making){.beside = {.run = make, .done = made, .owner = args.handle}, .id = args.handle};
+	*making = (struct making){
+		.beside = {.run = make, .done = made, .owner = args.handle}, .id = args.handle};
 	return ckt_beside(call, &making->beside);
 }
 
@@ -159,7 +173,8 @@ int ckt_worker_cublasDestroy_v2(struct ckt_wcall *call)
 	struct ckt_cublasDestroy_v2_args args;
 	if (!ckt_cublasDestroy_v2_args_get(&call->args, &args))
 		return CKT_WCALL_GARBAGE;
-	struct ckt_object *object = ckt_library_object_find(call->worker, CKT_LIB_CUBLAS, CKT_CUBLAS_TYPE_HANDLE, args.handle);
+	struct ckt_object *object = ckt_library_object_find(
+		call->worker, CKT_LIB_CUBLAS, CKT_CUBLAS_TYPE_HANDLE, args.handle);
 	/* It went with its context, as far as the program knows. */
 	if (object)
 		ckt_object_destroy(call->worker, object);
@@ -171,18 +186,20 @@ void ckt_cublas_use_pointer_mode(struct ckt_object *handle, uint32_t mode)
 	struct notes *notes = handle->library->data;
 	if (notes->pointer_mode == mode)
 		return;
-	ckt_cublas.cublasSetPointerMode_v2(handle->real, mode ? CUBLAS_POINTER_MODE_DEVICE : CUBLAS_POINTER_MODE_HOST);
+	ckt_cublas.cublasSetPointerMode_v2(
+		handle->real, mode ? CUBLAS_POINTER_MODE_DEVICE : CUBLAS_POINTER_MODE_HOST);
 	notes->pointer_mode = mode;
 }
 
 /* ---- What is set of a handle comes as a whole */
 
 /* One property, if it changed and the library has it; the first status that is not 0 stays. */
-#define SET(name, type, field)                                                                                                            \
-	if (args->field != before->field && ckt_cublas.cublasSet##name && !status)                                                        \
+#define SET(name, type, field)                                                     \
+	if (args->field != before->field && ckt_cublas.cublasSet##name && !status) \
 		status = (int)ckt_cublas.cublasSet##name(real, (type)args->field);
 
-static int set_properties(cublasHandle_t real, const struct ckt_cublas_set_args *args, const struct ckt_cublas_set_args *before)
+static int set_properties(cublasHandle_t real, const struct ckt_cublas_set_args *args,
+	const struct ckt_cublas_set_args *before)
 {
 	int status = 0;
 	PROPERTIES(SET)
@@ -190,22 +207,31 @@ static int set_properties(cublasHandle_t real, const struct ckt_cublas_set_args 
 	return status;
 }
 
-/* A stream takes the workspace with it, which is then set again; that is also how the library gets its own back. */
-static int set_stream(struct ckt_object *object, CUstream stream, const struct ckt_cublas_set_args *args, const struct ckt_cublas_set_args *before)
+/*
+ * A stream takes the workspace with it, which is then set again; that is also how the library gets
+ * its own back.
+ */
+static int set_stream(struct ckt_object *object, CUstream stream,
+	const struct ckt_cublas_set_args *args, const struct ckt_cublas_set_args *before)
 {
 	int status = 0;
 	bool given = args->workspace || args->workspace_bytes;
-	bool other = args->workspace != before->workspace || args->workspace_bytes != before->workspace_bytes;
+	bool other = args->workspace != before->workspace ||
+		args->workspace_bytes != before->workspace_bytes;
 	bool moved = args->stream != before->stream || (other && !given);
 	if (moved)
 		status = (int)ckt_cublas.cublasSetStream_v2(object->real, (cudaStream_t)stream);
 	if (!status && given && (moved || other))
-		status = (int)ckt_cublas.cublasSetWorkspace_v2(object->real, (void *)(uintptr_t)args->workspace, args->workspace_bytes);
+		status = (int)ckt_cublas.cublasSetWorkspace_v2(
+			object->real, (void *)(uintptr_t)args->workspace, args->workspace_bytes);
 	object->library->stream = args->stream;
 	return status;
 }
 
-/* A program may have ended the stream that it set before it was saved.  The handle then is as it was: a call that uses it fails by the stream's id. */
+/*
+ * A program may have ended the stream that it set before it was saved.  The handle then is as it
+ * was: a call that uses it fails by the stream's id.
+ */
 static CUresult find_stream(const struct ckt_wcall *call, uint64_t id, CUstream *ret_stream)
 {
 	CUresult result = ckt_object_stream(call->worker, id, ret_stream);
@@ -222,8 +248,10 @@ int ckt_worker_cublas_set(struct ckt_wcall *call)
 	CUstream stream;
 	if (!ckt_cublas_set_args_get(&call->args, &args))
 		return CKT_WCALL_GARBAGE;
-	struct ckt_object *object = ckt_library_object_find(call->worker, CKT_LIB_CUBLAS, CKT_CUBLAS_TYPE_HANDLE, args.handle);
-	CUresult result = object ? find_stream(call, args.stream, &stream) : CUDA_ERROR_INVALID_HANDLE;
+	struct ckt_object *object = ckt_library_object_find(
+		call->worker, CKT_LIB_CUBLAS, CKT_CUBLAS_TYPE_HANDLE, args.handle);
+	CUresult result =
+		object ? find_stream(call, args.stream, &stream) : CUDA_ERROR_INVALID_HANDLE;
 	if (result)
 		return result;
 	struct notes *notes = object->library->data;
@@ -240,7 +268,8 @@ int ckt_worker_cublas_set_environment_mode(struct ckt_wcall *call)
 	struct ckt_cublas_set_environment_mode_args args;
 	if (!ckt_cublas_set_environment_mode_args_get(&call->args, &args))
 		return CKT_WCALL_GARBAGE;
-	struct ckt_object *object = ckt_library_object_find(call->worker, CKT_LIB_CUBLAS, CKT_CUBLAS_TYPE_HANDLE, args.handle);
+	struct ckt_object *object = ckt_library_object_find(
+		call->worker, CKT_LIB_CUBLAS, CKT_CUBLAS_TYPE_HANDLE, args.handle);
 	if (!object)
 		return CUDA_ERROR_INVALID_HANDLE;
 	/* A build without it has nothing that the mode would change. */

@@ -1,8 +1,8 @@
 /*
  * cuBLASLt in the worker: handlers of rpc/api/cublasLt.api over the genuine library.
  *
- * What travels of a descriptor are its bytes (rpc/cublaslt.h).  The genuine library's own descriptor is made of them when a call needs it and
- * kept for the next call with the same bytes.
+ * What travels of a descriptor are its bytes (rpc/cublaslt.h).  The genuine library's own
+ * descriptor is made of them when a call needs it and kept for the next call with the same bytes.
  *
  * Threading: the executor's.
  */
@@ -22,9 +22,13 @@
 extern const struct ckt_library ckt_library_cublasLt;
 
 /* ---- cublasLt.c */
-/* The real handle of an id of ours or of cuBLAS's, which are as good.  CUDA_ERROR_INVALID_HANDLE. */
+/*
+ * The real handle of an id of ours or of cuBLAS's, which are as good.  CUDA_ERROR_INVALID_HANDLE.
+ */
 CUresult ckt_cublaslt_handle(struct ckt_worker *worker, uint64_t id, cublasLtHandle_t *ret_handle);
-/* Opens the genuine library where no open came before, as in a worker that took the session over. */
+/*
+ * Opens the genuine library where no open came before, as in a worker that took the session over.
+ */
 CUresult ckt_cublaslt_need(struct ckt_worker *worker);
 
 /* ---- Handlers; the generated table points to them */
@@ -49,21 +53,29 @@ int ckt_worker_cublasLtHeuristicsCacheSetCapacity(struct ckt_wcall *call);
 /* ---- cublasLt_descriptor.c */
 /* What a descriptor is in its call: two in one call never share a place in the cache. */
 enum ckt_cublaslt_role {
-	CKT_CUBLASLT_OPERATION, CKT_CUBLASLT_A, CKT_CUBLASLT_B, CKT_CUBLASLT_C, CKT_CUBLASLT_D, CKT_CUBLASLT_TRANSFORM, CKT_CUBLASLT_PREFERENCE,
+	CKT_CUBLASLT_OPERATION,
+	CKT_CUBLASLT_A,
+	CKT_CUBLASLT_B,
+	CKT_CUBLASLT_C,
+	CKT_CUBLASLT_D,
+	CKT_CUBLASLT_TRANSFORM,
+	CKT_CUBLASLT_PREFERENCE,
 	CKT_CUBLASLT_ROLES,
 };
 
 struct ckt_cublaslt_bytes {
 	const uint8_t *bytes;
 	uint32_t length;
-	const uint8_t *emulation;	/* of an operation */
+	const uint8_t *emulation; /* of an operation */
 	uint32_t emulation_length;
 };
 
 /*
- * The genuine library's descriptor for the bytes; no bytes give NULL.  Valid until the same role is asked for again.
- * CKT_WCALL_GARBAGE for bytes that are none; else a cublasStatus_t, that of the library where it refuses an attribute.
+ * The genuine library's descriptor for the bytes; no bytes give NULL.  Valid until the same role is
+ * asked for again. CKT_WCALL_GARBAGE for bytes that are none; else a cublasStatus_t, that of the
+ * library where it refuses an attribute.
  */
-int ckt_cublaslt_descriptor(enum ckt_cublaslt_role role, const struct ckt_cublaslt_bytes *bytes, void **ret_descriptor);
+int ckt_cublaslt_descriptor(
+	enum ckt_cublaslt_role role, const struct ckt_cublaslt_bytes *bytes, void **ret_descriptor);
 /* Ends all that are kept. */
 void ckt_cublaslt_descriptors_end(void);

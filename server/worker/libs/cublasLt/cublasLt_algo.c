@@ -1,4 +1,7 @@
-/* cuBLASLt's questions: heuristics, ids, capabilities, configurations.  The client keeps the answers. */
+/*
+ * cuBLASLt's questions: heuristics, ids, capabilities, configurations.  The client keeps the
+ * answers.
+ */
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,10 +18,10 @@ static void free_pointer(void *p)
 #define FREED __attribute__((cleanup(free_pointer)))
 
 /* Sends results of a message. */
-#define ANSWER(name, call, res)                                                                                                           \
-	({                                                                                                                                \
-		ckt_##name##_res_put(ckt_wcall_results(call, ckt_##name##_res_size(res)), res);                                           \
-		CUDA_SUCCESS;                                                                                                             \
+#define ANSWER(name, call, res)                                                                 \
+	({                                                                                      \
+		ckt_##name##_res_put(ckt_wcall_results(call, ckt_##name##_res_size(res)), res); \
+		CUDA_SUCCESS;                                                                   \
 	})
 
 struct problem {
@@ -26,46 +29,60 @@ struct problem {
 };
 
 /* CKT_WCALL_GARBAGE or a cublasStatus_t.  layouts: four. */
-static int take_problem(const struct ckt_cublaslt_bytes *operation, const struct ckt_cublaslt_bytes *layouts, struct problem *ret)
+static int take_problem(const struct ckt_cublaslt_bytes *operation,
+	const struct ckt_cublaslt_bytes *layouts, struct problem *ret)
 {
-	int status = operation->length ? ckt_cublaslt_descriptor(CKT_CUBLASLT_OPERATION, operation, &ret->operation) : CKT_WCALL_GARBAGE;
+	int status = operation->length
+		? ckt_cublaslt_descriptor(CKT_CUBLASLT_OPERATION, operation, &ret->operation)
+		: CKT_WCALL_GARBAGE;
 	for (int i = 0; !status && i < 4; i++)
-		status = layouts[i].length ? ckt_cublaslt_descriptor(CKT_CUBLASLT_A + i, &layouts[i], &ret->layouts[i]) : CKT_WCALL_GARBAGE;
+		status = layouts[i].length
+			? ckt_cublaslt_descriptor(CKT_CUBLASLT_A + i, &layouts[i], &ret->layouts[i])
+			: CKT_WCALL_GARBAGE;
 	return status;
 }
 
 /* The same fields in two messages. */
-#define TAKE_PROBLEM(args, ret)                                                                                                           \
-	take_problem(&(struct ckt_cublaslt_bytes){(args)->operation, (args)->operation_len, (args)->emulation, (args)->emulation_len},    \
-		     (const struct ckt_cublaslt_bytes[]){{.bytes = (args)->a_layout, .length = (args)->a_layout_len},                     \
-							 {.bytes = (args)->b_layout, .length = (args)->b_layout_len},                     \
-							 {.bytes = (args)->c_layout, .length = (args)->c_layout_len},                     \
-							 {.bytes = (args)->d_layout, .length = (args)->d_layout_len}},                    \
-		     ret)
+#define TAKE_PROBLEM(args, ret)                                                             \
+	take_problem(&(struct ckt_cublaslt_bytes){(args)->operation, (args)->operation_len, \
+			     (args)->emulation, (args)->emulation_len},                     \
+		(const struct ckt_cublaslt_bytes[]){                                        \
+			{.bytes = (args)->a_layout, .length = (args)->a_layout_len},        \
+			{.bytes = (args)->b_layout, .length = (args)->b_layout_len},        \
+			{.bytes = (args)->c_layout, .length = (args)->c_layout_len},        \
+			{.bytes = (args)->d_layout, .length = (args)->d_layout_len}},       \
+		ret)
 
 static bool is_heuristic(const struct ckt_cublasLtMatmulAlgoGetHeuristic_args *args)
 {
 	return args->requested && args->requested <= RESULTS_MAX && args->preference_len &&
-	       (!args->algos_len || args->algos_len == args->requested * CKT_LT_ALGO_BYTES);
+		(!args->algos_len || args->algos_len == args->requested * CKT_LT_ALGO_BYTES);
 }
 
-/* The same question for what a stream's context has; NULL for the device, and where the library is too old to tell them apart. */
+/*
+ * The same question for what a stream's context has; NULL for the device, and where the library is
+ * too old to tell them apart.
+ */
 struct asked_for {
 	CUstream stream;
 };
 
-static cublasStatus_t get_heuristic(cublasLtHandle_t handle, const struct problem *of, void *preference, uint32_t requested,
-				    cublasLtMatmulHeuristicResult_t *results, int *ret_count, const struct asked_for *asked)
+static cublasStatus_t get_heuristic(cublasLtHandle_t handle, const struct problem *of,
+	void *preference, uint32_t requested, cublasLtMatmulHeuristicResult_t *results,
+	int *ret_count, const struct asked_for *asked)
 {
 	void *const *layouts = of->layouts;
 	if (asked && ckt_cublasLt.cublasLtMatmulAlgoGetHeuristicForStream)
-		return ckt_cublasLt.cublasLtMatmulAlgoGetHeuristicForStream(handle, of->operation, layouts[0], layouts[1], layouts[2], layouts[3], preference,
-									    (int)requested, results, ret_count, (cudaStream_t)asked->stream);
-	return ckt_cublasLt.cublasLtMatmulAlgoGetHeuristic(handle, of->operation, layouts[0], layouts[1], layouts[2], layouts[3], preference,
-							   (int)requested, results, ret_count);
+		return ckt_cublasLt.cublasLtMatmulAlgoGetHeuristicForStream(handle, of->operation,
+			layouts[0], layouts[1], layouts[2], layouts[3], preference, (int)requested,
+			results, ret_count, (cudaStream_t)asked->stream);
+	return ckt_cublasLt.cublasLtMatmulAlgoGetHeuristic(handle, of->operation, layouts[0],
+		layouts[1], layouts[2], layouts[3], preference, (int)requested, results, ret_count);
 }
 
-static int answer_heuristic(struct ckt_wcall *call, const struct ckt_cublasLtMatmulAlgoGetHeuristic_args *asked_with, const struct asked_for *asked)
+static int answer_heuristic(struct ckt_wcall *call,
+	const struct ckt_cublasLtMatmulAlgoGetHeuristic_args *asked_with,
+	const struct asked_for *asked)
 {
 	const struct ckt_cublasLtMatmulAlgoGetHeuristic_args args = *asked_with;
 	struct problem problem;
@@ -79,34 +96,46 @@ static int answer_heuristic(struct ckt_wcall *call, const struct ckt_cublasLtMat
 		return result;
 	int status = TAKE_PROBLEM(&args, &problem);
 	if (!status)
-		status = ckt_cublaslt_descriptor(CKT_CUBLASLT_PREFERENCE, &(struct ckt_cublaslt_bytes){.bytes = args.preference, .length = args.preference_len}, &preference);
+		status = ckt_cublaslt_descriptor(CKT_CUBLASLT_PREFERENCE,
+			&(struct ckt_cublaslt_bytes){
+				.bytes = args.preference, .length = args.preference_len},
+			&preference);
 	if (status == CKT_WCALL_GARBAGE)
 		return status;
 	FREED cublasLtMatmulHeuristicResult_t *results = calloc(args.requested, sizeof *results);
 	if (!results)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	for (uint32_t i = 0; i < args.requested && args.algos_len; i++)
-		memcpy(&results[i].algo, args.algos + (size_t)i * CKT_LT_ALGO_BYTES, CKT_LT_ALGO_BYTES);
+		memcpy(&results[i].algo, args.algos + (size_t)i * CKT_LT_ALGO_BYTES,
+			CKT_LT_ALGO_BYTES);
 	if (!status)
-		status = (int)get_heuristic(handle, &problem, preference, args.requested, results, &count, asked);
+		status = (int)get_heuristic(
+			handle, &problem, preference, args.requested, results, &count, asked);
 	if (count < 0 || (uint32_t)count > args.requested)
 		count = 0;
-	struct ckt_cublasLtMatmulAlgoGetHeuristic_res res = {.status = status, .results = (const uint8_t *)results, .results_len = (uint32_t)count * CKT_LT_RESULT_BYTES};
+	struct ckt_cublasLtMatmulAlgoGetHeuristic_res res = {.status = status,
+		.results = (const uint8_t *)results,
+		.results_len = (uint32_t)count * CKT_LT_RESULT_BYTES};
 	return ANSWER(cublasLtMatmulAlgoGetHeuristic, call, &res);
 }
 
 int ckt_worker_cublasLtMatmulAlgoGetHeuristic(struct ckt_wcall *call)
 {
 	struct ckt_cublasLtMatmulAlgoGetHeuristic_args args;
-	return ckt_cublasLtMatmulAlgoGetHeuristic_args_get(&call->args, &args) ? answer_heuristic(call, &args, NULL) : CKT_WCALL_GARBAGE;
+	return ckt_cublasLtMatmulAlgoGetHeuristic_args_get(&call->args, &args)
+		? answer_heuristic(call, &args, NULL)
+		: CKT_WCALL_GARBAGE;
 }
 
 /* What two messages have in common, as fields of the shorter. */
-#define PROBLEM_FIELDS(args)                                                                                                              \
-	.handle = (args).handle, .operation = (args).operation, .operation_len = (args).operation_len, .emulation = (args).emulation,     \
-	.emulation_len = (args).emulation_len, .a_layout = (args).a_layout, .a_layout_len = (args).a_layout_len,                          \
-	.b_layout = (args).b_layout, .b_layout_len = (args).b_layout_len, .c_layout = (args).c_layout,                                    \
-	.c_layout_len = (args).c_layout_len, .d_layout = (args).d_layout, .d_layout_len = (args).d_layout_len
+#define PROBLEM_FIELDS(args)                                                  \
+	.handle = (args).handle, .operation = (args).operation,               \
+	.operation_len = (args).operation_len, .emulation = (args).emulation, \
+	.emulation_len = (args).emulation_len, .a_layout = (args).a_layout,   \
+	.a_layout_len = (args).a_layout_len, .b_layout = (args).b_layout,     \
+	.b_layout_len = (args).b_layout_len, .c_layout = (args).c_layout,     \
+	.c_layout_len = (args).c_layout_len, .d_layout = (args).d_layout,     \
+	.d_layout_len = (args).d_layout_len
 
 /* The answer has the same results as the other's. */
 int ckt_worker_cublasLtMatmulAlgoGetHeuristicForStream(struct ckt_wcall *call)
@@ -118,8 +147,9 @@ int ckt_worker_cublasLtMatmulAlgoGetHeuristicForStream(struct ckt_wcall *call)
 	CUresult result = ckt_object_stream(call->worker, args.stream, &asked.stream);
 	if (result)
 		return result;
-	const struct ckt_cublasLtMatmulAlgoGetHeuristic_args plain = {PROBLEM_FIELDS(args), .preference = args.preference,
-		.preference_len = args.preference_len, .requested = args.requested, .algos = args.algos, .algos_len = args.algos_len};
+	const struct ckt_cublasLtMatmulAlgoGetHeuristic_args plain = {PROBLEM_FIELDS(args),
+		.preference = args.preference, .preference_len = args.preference_len,
+		.requested = args.requested, .algos = args.algos, .algos_len = args.algos_len};
 	return answer_heuristic(call, &plain, &asked);
 }
 
@@ -129,19 +159,22 @@ int ckt_worker_cublasLtMatmulAlgoGetIds(struct ckt_wcall *call)
 	cublasLtHandle_t handle;
 	uint32_t types[6];
 	int ids[IDS_MAX], count = 0;
-	if (!ckt_cublasLtMatmulAlgoGetIds_args_get(&call->args, &args) || args.types_len != 6 || !args.requested || args.requested > IDS_MAX)
+	if (!ckt_cublasLtMatmulAlgoGetIds_args_get(&call->args, &args) || args.types_len != 6 ||
+		!args.requested || args.requested > IDS_MAX)
 		return CKT_WCALL_GARBAGE;
 	CUresult result = ckt_cublaslt_handle(call->worker, args.handle, &handle);
 	if (result)
 		return result;
 	for (unsigned i = 0; i < 6; i++)
 		types[i] = ckt_xdr_u32(args.types_xdr, i);
-	int status = (int)ckt_cublasLt.cublasLtMatmulAlgoGetIds(handle, (cublasComputeType_t)types[0], (cudaDataType_t)types[1], (cudaDataType_t)types[2],
-								(cudaDataType_t)types[3], (cudaDataType_t)types[4], (cudaDataType_t)types[5],
-								(int)args.requested, ids, &count);
+	int status = (int)ckt_cublasLt.cublasLtMatmulAlgoGetIds(handle,
+		(cublasComputeType_t)types[0], (cudaDataType_t)types[1], (cudaDataType_t)types[2],
+		(cudaDataType_t)types[3], (cudaDataType_t)types[4], (cudaDataType_t)types[5],
+		(int)args.requested, ids, &count);
 	if (status || count < 0 || (uint32_t)count > args.requested)
 		count = 0;
-	struct ckt_cublasLtMatmulAlgoGetIds_res res = {.status = status, .ids = (const uint32_t *)ids, .ids_len = (uint32_t)count};
+	struct ckt_cublasLtMatmulAlgoGetIds_res res = {
+		.status = status, .ids = (const uint32_t *)ids, .ids_len = (uint32_t)count};
 	return ANSWER(cublasLtMatmulAlgoGetIds, call, &res);
 }
 
@@ -158,23 +191,29 @@ int ckt_worker_cublasLtMatmulAlgoInit(struct ckt_wcall *call)
 		return result;
 	for (unsigned i = 0; i < 6; i++)
 		types[i] = ckt_xdr_u32(args.types_xdr, i);
-	struct ckt_cublasLtMatmulAlgoInit_res res = {.algo = (const uint8_t *)&algo, .algo_len = sizeof algo};
-	res.status = (int)ckt_cublasLt.cublasLtMatmulAlgoInit(handle, (cublasComputeType_t)types[0], (cudaDataType_t)types[1], (cudaDataType_t)types[2],
-							      (cudaDataType_t)types[3], (cudaDataType_t)types[4], (cudaDataType_t)types[5], args.algo_id, &algo);
+	struct ckt_cublasLtMatmulAlgoInit_res res = {
+		.algo = (const uint8_t *)&algo, .algo_len = sizeof algo};
+	res.status = (int)ckt_cublasLt.cublasLtMatmulAlgoInit(handle, (cublasComputeType_t)types[0],
+		(cudaDataType_t)types[1], (cudaDataType_t)types[2], (cudaDataType_t)types[3],
+		(cudaDataType_t)types[4], (cudaDataType_t)types[5], args.algo_id, &algo);
 	return ANSWER(cublasLtMatmulAlgoInit, call, &res);
 }
 
-static cublasStatus_t check(cublasLtHandle_t handle, const struct problem *of, const cublasLtMatmulAlgo_t *algo, cublasLtMatmulHeuristicResult_t *ret,
-			    const struct asked_for *asked)
+static cublasStatus_t check(cublasLtHandle_t handle, const struct problem *of,
+	const cublasLtMatmulAlgo_t *algo, cublasLtMatmulHeuristicResult_t *ret,
+	const struct asked_for *asked)
 {
 	void *const *layouts = of->layouts;
 	if (asked && ckt_cublasLt.cublasLtMatmulAlgoCheckForStream)
-		return ckt_cublasLt.cublasLtMatmulAlgoCheckForStream(handle, of->operation, layouts[0], layouts[1], layouts[2], layouts[3], algo, ret,
-								     (cudaStream_t)asked->stream);
-	return ckt_cublasLt.cublasLtMatmulAlgoCheck(handle, of->operation, layouts[0], layouts[1], layouts[2], layouts[3], algo, ret);
+		return ckt_cublasLt.cublasLtMatmulAlgoCheckForStream(handle, of->operation,
+			layouts[0], layouts[1], layouts[2], layouts[3], algo, ret,
+			(cudaStream_t)asked->stream);
+	return ckt_cublasLt.cublasLtMatmulAlgoCheck(
+		handle, of->operation, layouts[0], layouts[1], layouts[2], layouts[3], algo, ret);
 }
 
-static int answer_check(struct ckt_wcall *call, const struct ckt_cublasLtMatmulAlgoCheck_args *args, const struct asked_for *asked)
+static int answer_check(struct ckt_wcall *call, const struct ckt_cublasLtMatmulAlgoCheck_args *args,
+	const struct asked_for *asked)
 {
 	struct problem problem;
 	cublasLtHandle_t handle;
@@ -191,14 +230,18 @@ static int answer_check(struct ckt_wcall *call, const struct ckt_cublasLtMatmulA
 	memcpy(&algo, args->algo, sizeof algo);
 	if (!status)
 		status = (int)check(handle, &problem, &algo, &checked, asked);
-	struct ckt_cublasLtMatmulAlgoCheck_res res = {.status = status, .result = (const uint8_t *)&checked, .result_len = sizeof checked};
+	struct ckt_cublasLtMatmulAlgoCheck_res res = {.status = status,
+		.result = (const uint8_t *)&checked,
+		.result_len = sizeof checked};
 	return ANSWER(cublasLtMatmulAlgoCheck, call, &res);
 }
 
 int ckt_worker_cublasLtMatmulAlgoCheck(struct ckt_wcall *call)
 {
 	struct ckt_cublasLtMatmulAlgoCheck_args args;
-	return ckt_cublasLtMatmulAlgoCheck_args_get(&call->args, &args) ? answer_check(call, &args, NULL) : CKT_WCALL_GARBAGE;
+	return ckt_cublasLtMatmulAlgoCheck_args_get(&call->args, &args)
+		? answer_check(call, &args, NULL)
+		: CKT_WCALL_GARBAGE;
 }
 
 int ckt_worker_cublasLtMatmulAlgoCheckForStream(struct ckt_wcall *call)
@@ -210,7 +253,8 @@ int ckt_worker_cublasLtMatmulAlgoCheckForStream(struct ckt_wcall *call)
 	CUresult result = ckt_object_stream(call->worker, args.stream, &asked.stream);
 	if (result)
 		return result;
-	const struct ckt_cublasLtMatmulAlgoCheck_args plain = {PROBLEM_FIELDS(args), .algo = args.algo, .algo_len = args.algo_len};
+	const struct ckt_cublasLtMatmulAlgoCheck_args plain = {
+		PROBLEM_FIELDS(args), .algo = args.algo, .algo_len = args.algo_len};
 	return answer_check(call, &plain, &asked);
 }
 
@@ -220,17 +264,21 @@ int ckt_worker_cublasLtMatmulAlgoCapGetAttribute(struct ckt_wcall *call)
 	cublasLtMatmulAlgo_t algo;
 	_Alignas(16) uint8_t value[CAP_BYTES_MAX] = {0};
 	size_t written = 0;
-	if (!ckt_cublasLtMatmulAlgoCapGetAttribute_args_get(&call->args, &args) || args.algo_len != sizeof algo || args.size > sizeof value)
+	if (!ckt_cublasLtMatmulAlgoCapGetAttribute_args_get(&call->args, &args) ||
+		args.algo_len != sizeof algo || args.size > sizeof value)
 		return CKT_WCALL_GARBAGE;
 	CUresult result = ckt_cublaslt_need(call->worker);
 	if (result)
 		return result;
 	memcpy(&algo, args.algo, sizeof algo);
 	struct ckt_cublasLtMatmulAlgoCapGetAttribute_res res = {.value = value};
-	res.status = (int)ckt_cublasLt.cublasLtMatmulAlgoCapGetAttribute(&algo, (cublasLtMatmulAlgoCapAttributes_t)args.attribute, args.size ? value : NULL,
-									 args.size, &written);
+	res.status = (int)ckt_cublasLt.cublasLtMatmulAlgoCapGetAttribute(&algo,
+		(cublasLtMatmulAlgoCapAttributes_t)args.attribute, args.size ? value : NULL,
+		args.size, &written);
 	res.written = written;
-	res.value_len = res.status || !args.size ? 0 : written < args.size ? (uint32_t)written : args.size;
+	res.value_len = res.status || !args.size ? 0
+		: written < args.size            ? (uint32_t)written
+						 : args.size;
 	return ANSWER(cublasLtMatmulAlgoCapGetAttribute, call, &res);
 }
 
@@ -240,17 +288,21 @@ int ckt_worker_cublasLtMatmulAlgoConfigGetAttribute(struct ckt_wcall *call)
 	cublasLtMatmulAlgo_t algo;
 	_Alignas(16) uint8_t value[CONFIG_BYTES_MAX] = {0};
 	size_t written = 0;
-	if (!ckt_cublasLtMatmulAlgoConfigGetAttribute_args_get(&call->args, &args) || args.algo_len != sizeof algo || args.size > sizeof value)
+	if (!ckt_cublasLtMatmulAlgoConfigGetAttribute_args_get(&call->args, &args) ||
+		args.algo_len != sizeof algo || args.size > sizeof value)
 		return CKT_WCALL_GARBAGE;
 	CUresult result = ckt_cublaslt_need(call->worker);
 	if (result)
 		return result;
 	memcpy(&algo, args.algo, sizeof algo);
 	struct ckt_cublasLtMatmulAlgoConfigGetAttribute_res res = {.value = value};
-	res.status = (int)ckt_cublasLt.cublasLtMatmulAlgoConfigGetAttribute(&algo, (cublasLtMatmulAlgoConfigAttributes_t)args.attribute,
-									    args.size ? value : NULL, args.size, &written);
+	res.status = (int)ckt_cublasLt.cublasLtMatmulAlgoConfigGetAttribute(&algo,
+		(cublasLtMatmulAlgoConfigAttributes_t)args.attribute, args.size ? value : NULL,
+		args.size, &written);
 	res.written = written;
-	res.value_len = res.status || !args.size ? 0 : written < args.size ? (uint32_t)written : args.size;
+	res.value_len = res.status || !args.size ? 0
+		: written < args.size            ? (uint32_t)written
+						 : args.size;
 	return ANSWER(cublasLtMatmulAlgoConfigGetAttribute, call, &res);
 }
 
@@ -259,15 +311,18 @@ int ckt_worker_cublasLtMatmulAlgoConfigSetAttribute(struct ckt_wcall *call)
 	struct ckt_cublasLtMatmulAlgoConfigSetAttribute_args args;
 	cublasLtMatmulAlgo_t algo;
 	_Alignas(16) uint8_t value[CONFIG_BYTES_MAX] = {0};
-	if (!ckt_cublasLtMatmulAlgoConfigSetAttribute_args_get(&call->args, &args) || args.algo_len != sizeof algo || !args.value_len)
+	if (!ckt_cublasLtMatmulAlgoConfigSetAttribute_args_get(&call->args, &args) ||
+		args.algo_len != sizeof algo || !args.value_len)
 		return CKT_WCALL_GARBAGE;
 	CUresult result = ckt_cublaslt_need(call->worker);
 	if (result)
 		return result;
 	memcpy(&algo, args.algo, sizeof algo);
 	memcpy(value, args.value, args.value_len);
-	struct ckt_cublasLtMatmulAlgoConfigSetAttribute_res res = {.algo = (const uint8_t *)&algo, .algo_len = sizeof algo};
-	res.status = (int)ckt_cublasLt.cublasLtMatmulAlgoConfigSetAttribute(&algo, (cublasLtMatmulAlgoConfigAttributes_t)args.attribute, value, args.value_len);
+	struct ckt_cublasLtMatmulAlgoConfigSetAttribute_res res = {
+		.algo = (const uint8_t *)&algo, .algo_len = sizeof algo};
+	res.status = (int)ckt_cublasLt.cublasLtMatmulAlgoConfigSetAttribute(
+		&algo, (cublasLtMatmulAlgoConfigAttributes_t)args.attribute, value, args.value_len);
 	return ANSWER(cublasLtMatmulAlgoConfigSetAttribute, call, &res);
 }
 
@@ -283,7 +338,8 @@ int ckt_worker_cublasLt_versions(struct ckt_wcall *call)
 	res.cudart_version = ckt_cublasLt.cublasLtGetCudartVersion();
 	int *const properties[] = {&res.major, &res.minor, &res.patch};
 	for (int i = 0; !res.status && i < 3; i++)
-		res.status = (int)ckt_cublasLt.cublasLtGetProperty((libraryPropertyType)i, properties[i]);
+		res.status = (int)ckt_cublasLt.cublasLtGetProperty(
+			(libraryPropertyType)i, properties[i]);
 	return ANSWER(cublasLt_versions, call, &res);
 }
 
@@ -301,7 +357,10 @@ int ckt_worker_cublasLtHeuristicsCacheGetCapacity(struct ckt_wcall *call)
 	return ANSWER(cublasLtHeuristicsCacheGetCapacity, call, &res);
 }
 
-/* A larger cache is memory of the worker's: more than a library gives itself by default is not asked for. */
+/*
+ * A larger cache is memory of the worker's: more than a library gives itself by default is not
+ * asked for.
+ */
 int ckt_worker_cublasLtHeuristicsCacheSetCapacity(struct ckt_wcall *call)
 {
 	static bool once;
@@ -313,5 +372,6 @@ int ckt_worker_cublasLtHeuristicsCacheSetCapacity(struct ckt_wcall *call)
 	if (result)
 		return result;
 	uint64_t capacity = args.capacity < CAPACITY_MAX ? args.capacity : CAPACITY_MAX;
-	return ckt_library_done(call, (int)ckt_cublasLt.cublasLtHeuristicsCacheSetCapacity(capacity), &once);
+	return ckt_library_done(
+		call, (int)ckt_cublasLt.cublasLtHeuristicsCacheSetCapacity(capacity), &once);
 }

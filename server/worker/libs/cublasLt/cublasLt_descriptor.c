@@ -1,8 +1,9 @@
 /*
  * The genuine library's descriptors, made of what travelled.
  *
- * Each role has a table of its own with one place for each hash: a descriptor with other bytes replaces the one that was there.  A training
- * step has a few hundred different ones at most, and making one costs about as much as a look-up with collisions would.
+ * Each role has a table of its own with one place for each hash: a descriptor with other bytes
+ * replaces the one that was there.  A training step has a few hundred different ones at most, and
+ * making one costs about as much as a look-up with collisions would.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +13,7 @@
 enum { PLACES = 256 };
 
 struct place {
-	void *real, *emulation;			/* the library's; NULL: nothing here */
+	void *real, *emulation; /* the library's; NULL: nothing here */
 	uint8_t length, emulation_length;
 	uint8_t bytes[CKT_LT_BYTES_MAX], emulation_bytes[CKT_LT_EMULATION_BYTES];
 };
@@ -84,48 +85,67 @@ static cublasStatus_t create(enum ckt_lt_kind kind, const uint8_t *bytes, void *
 {
 	switch (kind) {
 	case CKT_LT_MATMUL:
-		return ckt_cublasLt.cublasLtMatmulDescCreate((cublasLtMatmulDesc_t *)ret_real, (cublasComputeType_t)ckt_lt_word(kind, bytes, CUBLASLT_MATMUL_DESC_COMPUTE_TYPE),
-							     (cudaDataType_t)ckt_lt_word(kind, bytes, CUBLASLT_MATMUL_DESC_SCALE_TYPE));
+		return ckt_cublasLt.cublasLtMatmulDescCreate((cublasLtMatmulDesc_t *)ret_real,
+			(cublasComputeType_t)ckt_lt_word(
+				kind, bytes, CUBLASLT_MATMUL_DESC_COMPUTE_TYPE),
+			(cudaDataType_t)ckt_lt_word(kind, bytes, CUBLASLT_MATMUL_DESC_SCALE_TYPE));
 	case CKT_LT_LAYOUT:
-		return ckt_cublasLt.cublasLtMatrixLayoutCreate((cublasLtMatrixLayout_t *)ret_real, (cudaDataType_t)ckt_lt_word(kind, bytes, CUBLASLT_MATRIX_LAYOUT_TYPE),
-							       long_word(kind, bytes, CUBLASLT_MATRIX_LAYOUT_ROWS), long_word(kind, bytes, CUBLASLT_MATRIX_LAYOUT_COLS),
-							       (int64_t)long_word(kind, bytes, CUBLASLT_MATRIX_LAYOUT_LD));
+		return ckt_cublasLt.cublasLtMatrixLayoutCreate((cublasLtMatrixLayout_t *)ret_real,
+			(cudaDataType_t)ckt_lt_word(kind, bytes, CUBLASLT_MATRIX_LAYOUT_TYPE),
+			long_word(kind, bytes, CUBLASLT_MATRIX_LAYOUT_ROWS),
+			long_word(kind, bytes, CUBLASLT_MATRIX_LAYOUT_COLS),
+			(int64_t)long_word(kind, bytes, CUBLASLT_MATRIX_LAYOUT_LD));
 	case CKT_LT_TRANSFORM:
-		return ckt_cublasLt.cublasLtMatrixTransformDescCreate((cublasLtMatrixTransformDesc_t *)ret_real,
-								      (cudaDataType_t)ckt_lt_word(kind, bytes, CUBLASLT_MATRIX_TRANSFORM_DESC_SCALE_TYPE));
+		return ckt_cublasLt.cublasLtMatrixTransformDescCreate(
+			(cublasLtMatrixTransformDesc_t *)ret_real,
+			(cudaDataType_t)ckt_lt_word(
+				kind, bytes, CUBLASLT_MATRIX_TRANSFORM_DESC_SCALE_TYPE));
 	case CKT_LT_PREFERENCE:
-		return ckt_cublasLt.cublasLtMatmulPreferenceCreate((cublasLtMatmulPreference_t *)ret_real);
+		return ckt_cublasLt.cublasLtMatmulPreferenceCreate(
+			(cublasLtMatmulPreference_t *)ret_real);
 	default:
 		/* Older libraries have none. */
-		return ckt_cublasLt.cublasLtEmulationDescCreate ? ckt_cublasLt.cublasLtEmulationDescCreate((cublasLtEmulationDesc_t *)ret_real)
-								 : CUBLAS_STATUS_NOT_SUPPORTED;
+		return ckt_cublasLt.cublasLtEmulationDescCreate
+			? ckt_cublasLt.cublasLtEmulationDescCreate(
+				  (cublasLtEmulationDesc_t *)ret_real)
+			: CUBLAS_STATUS_NOT_SUPPORTED;
 	}
 }
 
-static cublasStatus_t set_real(enum ckt_lt_kind kind, void *real, int attribute, const void *value, size_t size)
+static cublasStatus_t set_real(
+	enum ckt_lt_kind kind, void *real, int attribute, const void *value, size_t size)
 {
 	switch (kind) {
 	case CKT_LT_MATMUL:
-		return ckt_cublasLt.cublasLtMatmulDescSetAttribute(real, (cublasLtMatmulDescAttributes_t)attribute, value, size);
+		return ckt_cublasLt.cublasLtMatmulDescSetAttribute(
+			real, (cublasLtMatmulDescAttributes_t)attribute, value, size);
 	case CKT_LT_LAYOUT:
-		return ckt_cublasLt.cublasLtMatrixLayoutSetAttribute(real, (cublasLtMatrixLayoutAttribute_t)attribute, value, size);
+		return ckt_cublasLt.cublasLtMatrixLayoutSetAttribute(
+			real, (cublasLtMatrixLayoutAttribute_t)attribute, value, size);
 	case CKT_LT_TRANSFORM:
-		return ckt_cublasLt.cublasLtMatrixTransformDescSetAttribute(real, (cublasLtMatrixTransformDescAttributes_t)attribute, value, size);
+		return ckt_cublasLt.cublasLtMatrixTransformDescSetAttribute(
+			real, (cublasLtMatrixTransformDescAttributes_t)attribute, value, size);
 	case CKT_LT_PREFERENCE:
-		return ckt_cublasLt.cublasLtMatmulPreferenceSetAttribute(real, (cublasLtMatmulPreferenceAttributes_t)attribute, value, size);
+		return ckt_cublasLt.cublasLtMatmulPreferenceSetAttribute(
+			real, (cublasLtMatmulPreferenceAttributes_t)attribute, value, size);
 	default:
-		return ckt_cublasLt.cublasLtEmulationDescSetAttribute(real, (cublasLtEmulationDescAttributes_t)attribute, value, size);
+		return ckt_cublasLt.cublasLtEmulationDescSetAttribute(
+			real, (cublasLtEmulationDescAttributes_t)attribute, value, size);
 	}
 }
 
-/* An attribute whose value a new descriptor has is left as it is: an older library need not know it. */
+/*
+ * An attribute whose value a new descriptor has is left as it is: an older library need not know
+ * it.
+ */
 static cublasStatus_t fill(enum ckt_lt_kind kind, const uint8_t *bytes, void *real)
 {
 	unsigned count;
 	const struct ckt_lt_attribute *all = ckt_lt_attributes(kind, &count);
 	for (unsigned i = 0; i < count; i++) {
 		uint64_t value = 0;
-		if (ckt_lt_get(kind, bytes, all[i].number, &value, all[i].size, NULL) || value == all[i].fresh)
+		if (ckt_lt_get(kind, bytes, all[i].number, &value, all[i].size, NULL) ||
+			value == all[i].fresh)
 			continue;
 		/* Its value is an address in the client. */
 		if (kind == CKT_LT_MATMUL && all[i].number == CKT_LT_MATMUL_EMULATION)
@@ -150,14 +170,18 @@ static cublasStatus_t make(enum ckt_lt_kind kind, const uint8_t *bytes, void **r
 	return status;
 }
 
-static cublasStatus_t build(enum ckt_lt_kind kind, const struct ckt_cublaslt_bytes *from, struct place *place)
+static cublasStatus_t build(
+	enum ckt_lt_kind kind, const struct ckt_cublaslt_bytes *from, struct place *place)
 {
 	empty(kind, place);
-	cublasStatus_t status = from->emulation_length ? make(CKT_LT_EMULATION, from->emulation, &place->emulation) : CUBLAS_STATUS_SUCCESS;
+	cublasStatus_t status = from->emulation_length
+		? make(CKT_LT_EMULATION, from->emulation, &place->emulation)
+		: CUBLAS_STATUS_SUCCESS;
 	if (!status)
 		status = make(kind, from->bytes, &place->real);
 	if (!status && place->emulation)
-		status = set_real(kind, place->real, CKT_LT_MATMUL_EMULATION, &place->emulation, sizeof place->emulation);
+		status = set_real(kind, place->real, CKT_LT_MATMUL_EMULATION, &place->emulation,
+			sizeof place->emulation);
 	if (status) {
 		empty(kind, place);
 		return status;
@@ -172,12 +196,14 @@ static cublasStatus_t build(enum ckt_lt_kind kind, const struct ckt_cublaslt_byt
 
 static bool is_descriptor(enum ckt_lt_kind kind, const struct ckt_cublaslt_bytes *from)
 {
-	if (from->emulation_length && (kind != CKT_LT_MATMUL || from->emulation_length != CKT_LT_EMULATION_BYTES))
+	if (from->emulation_length &&
+		(kind != CKT_LT_MATMUL || from->emulation_length != CKT_LT_EMULATION_BYTES))
 		return false;
 	return ckt_lt_is_descriptor(kind, from->bytes, from->length);
 }
 
-int ckt_cublaslt_descriptor(enum ckt_cublaslt_role role, const struct ckt_cublaslt_bytes *from, void **ret_descriptor)
+int ckt_cublaslt_descriptor(
+	enum ckt_cublaslt_role role, const struct ckt_cublaslt_bytes *from, void **ret_descriptor)
 {
 	enum ckt_lt_kind kind = kind_of(role);
 	*ret_descriptor = NULL;
@@ -189,11 +215,14 @@ int ckt_cublaslt_descriptor(enum ckt_cublaslt_role role, const struct ckt_cublas
 		tables[role] = calloc(PLACES, sizeof *tables[role]);
 	if (!tables[role])
 		return CUBLAS_STATUS_ALLOC_FAILED;
-	uint64_t hash = ckt_lt_hash(ckt_lt_hash(0, from->bytes, from->length), from->emulation, from->emulation_length);
+	uint64_t hash = ckt_lt_hash(
+		ckt_lt_hash(0, from->bytes, from->length), from->emulation, from->emulation_length);
 	struct place *place = &tables[role][hash % PLACES];
-	bool same = place->real && place->length == from->length && !memcmp(place->bytes, from->bytes, from->length) &&
-		    place->emulation_length == from->emulation_length &&
-		    (!from->emulation_length || !memcmp(place->emulation_bytes, from->emulation, from->emulation_length));
+	bool same = place->real && place->length == from->length &&
+		!memcmp(place->bytes, from->bytes, from->length) &&
+		place->emulation_length == from->emulation_length &&
+		(!from->emulation_length ||
+			!memcmp(place->emulation_bytes, from->emulation, from->emulation_length));
 	if (!same) {
 		cublasStatus_t status = build(kind, from, place);
 		if (status)

@@ -1,6 +1,7 @@
 /*
- * cuFFT's handlers that are written by hand; the rest is generated.  A plan is an object whose real handle is the genuine library's number.
- * Streams come with each execution, so that one that a restore made anew is taken without a word.
+ * cuFFT's handlers that are written by hand; the rest is generated.  A plan is an object whose real
+ * handle is the genuine library's number. Streams come with each execution, so that one that a
+ * restore made anew is taken without a word.
  */
 #include "server/worker/libs/cufft/cufft.h"
 
@@ -11,7 +12,9 @@
 static uint32_t version(void)
 {
 	int value = 0;
-	return ckt_cufft.cufftGetVersion && ckt_cufft.cufftGetVersion(&value) == CUFFT_SUCCESS ? (uint32_t)value : 0;
+	return ckt_cufft.cufftGetVersion && ckt_cufft.cufftGetVersion(&value) == CUFFT_SUCCESS
+		? (uint32_t)value
+		: 0;
 }
 
 static void destroy(struct ckt_worker *worker, struct ckt_object *object)
@@ -21,9 +24,11 @@ static void destroy(struct ckt_worker *worker, struct ckt_object *object)
 	ckt_cufft_codes_free(object->library->data);
 }
 
-CUresult ckt_cufft_plan(struct ckt_worker *worker, uint64_t id, struct ckt_object **ret_object, cufftHandle *ret_plan)
+CUresult ckt_cufft_plan(struct ckt_worker *worker, uint64_t id, struct ckt_object **ret_object,
+	cufftHandle *ret_plan)
 {
-	struct ckt_object *object = ckt_library_object_find(worker, CKT_LIB_CUFFT, CKT_CUFFT_TYPE_PLAN, id);
+	struct ckt_object *object =
+		ckt_library_object_find(worker, CKT_LIB_CUFFT, CKT_CUFFT_TYPE_PLAN, id);
 	if (!object)
 		return CUDA_ERROR_INVALID_HANDLE;
 	*ret_object = object;
@@ -38,7 +43,8 @@ int ckt_cufft_use_stream(struct ckt_object *plan, CUstream stream)
 		return CUFFT_SUCCESS;
 	if (!ckt_cufft.cufftSetStream)
 		return CUFFT_NOT_SUPPORTED;
-	cufftResult status = ckt_cufft.cufftSetStream((cufftHandle)(intptr_t)plan->real, (cudaStream_t)stream);
+	cufftResult status =
+		ckt_cufft.cufftSetStream((cufftHandle)(intptr_t)plan->real, (cudaStream_t)stream);
 	if (status == CUFFT_SUCCESS)
 		notes->stream = stream;
 	return (int)status;
@@ -50,13 +56,16 @@ int ckt_worker_cufft_open(struct ckt_wcall *call)
 }
 
 /* A function that an older library lacks. */
-#define CALL(function, ...) (ckt_cufft.function ? (int32_t)ckt_cufft.function(__VA_ARGS__) : (int32_t)CUFFT_NOT_SUPPORTED)
+#define CALL(function, ...)                                            \
+	(ckt_cufft.function ? (int32_t)ckt_cufft.function(__VA_ARGS__) \
+			    : (int32_t)CUFFT_NOT_SUPPORTED)
 
-#define ANSWER(name, res) \
-	do { \
-		call->status = (res).status; \
-		ckt_##name##_res_put(ckt_wcall_results(call, ckt_##name##_res_size(&(res))), &(res)); \
-		return CUDA_SUCCESS; \
+#define ANSWER(name, res)                                                                \
+	do {                                                                             \
+		call->status = (res).status;                                             \
+		ckt_##name##_res_put(                                                    \
+			ckt_wcall_results(call, ckt_##name##_res_size(&(res))), &(res)); \
+		return CUDA_SUCCESS;                                                     \
 	} while (0)
 
 int ckt_worker_cufftCreate(struct ckt_wcall *call)
@@ -74,7 +83,8 @@ int ckt_worker_cufftCreate(struct ckt_wcall *call)
 		free(notes);
 		ANSWER(cufftCreate, res);
 	}
-	CUresult result = ckt_library_object_add(call->worker, &ckt_library_cufft, CKT_CUFFT_TYPE_PLAN, args.plan, (void *)(intptr_t)real, notes, &object);
+	CUresult result = ckt_library_object_add(call->worker, &ckt_library_cufft,
+		CKT_CUFFT_TYPE_PLAN, args.plan, (void *)(intptr_t)real, notes, &object);
 	if (result) {
 		ckt_cufft.cufftDestroy(real);
 		free(notes);
@@ -107,12 +117,16 @@ int ckt_worker_cufftXtSetWorkAreaPolicy(struct ckt_wcall *call)
 	if (result)
 		return result;
 	size_t bytes = args.bytes;
-	struct ckt_cufftXtSetWorkAreaPolicy_res res = {.status = CALL(cufftXtSetWorkAreaPolicy, plan, (cufftXtWorkAreaPolicy)args.policy, args.given ? &bytes : NULL)};
+	struct ckt_cufftXtSetWorkAreaPolicy_res res = {
+		.status = CALL(cufftXtSetWorkAreaPolicy, plan, (cufftXtWorkAreaPolicy)args.policy,
+			args.given ? &bytes : NULL)};
 	res.bytes = bytes;
 	ANSWER(cufftXtSetWorkAreaPolicy, res);
 }
 
-/* ---- What the builds before sent, and what their images hold: rpc/api/cufft.api, 12 to 18 and 30 */
+/*
+ * ---- What the builds before sent, and what their images hold: rpc/api/cufft.api, 12 to 18 and 30
+ */
 
 int ckt_worker_fft_size(struct ckt_wcall *call)
 {
@@ -139,7 +153,10 @@ int ckt_worker_fft_set_work_area(struct ckt_wcall *call)
 	if (!ckt_fft_set_work_area_args_get(&call->args, &args))
 		return CKT_WCALL_GARBAGE;
 	CUresult result = ckt_cufft_plan(call->worker, args.plan, &object, &plan);
-	return result ? (int)result : (int)ckt_library_batched(call, CALL(cufftSetWorkArea, plan, (void *)(uintptr_t)args.address), &once);
+	return result
+		? (int)result
+		: (int)ckt_library_batched(call,
+			  CALL(cufftSetWorkArea, plan, (void *)(uintptr_t)args.address), &once);
 }
 
 int ckt_worker_fft_set_auto_allocation(struct ckt_wcall *call)
@@ -151,7 +168,9 @@ int ckt_worker_fft_set_auto_allocation(struct ckt_wcall *call)
 	if (!ckt_fft_set_auto_allocation_args_get(&call->args, &args))
 		return CKT_WCALL_GARBAGE;
 	CUresult result = ckt_cufft_plan(call->worker, args.plan, &object, &plan);
-	return result ? (int)result : (int)ckt_library_batched(call, CALL(cufftSetAutoAllocation, plan, args.allocate), &once);
+	return result ? (int)result
+		      : (int)ckt_library_batched(
+				call, CALL(cufftSetAutoAllocation, plan, args.allocate), &once);
 }
 
 int ckt_worker_fft_set_property(struct ckt_wcall *call)
@@ -165,7 +184,9 @@ int ckt_worker_fft_set_property(struct ckt_wcall *call)
 	if (result)
 		return result;
 	cufftProperty property = (cufftProperty)args.property;
-	struct ckt_fft_set_property_res res = {.status = args.reset ? CALL(cufftResetPlanProperty, plan, property) : CALL(cufftSetPlanPropertyInt64, plan, property, args.value)};
+	struct ckt_fft_set_property_res res = {.status = args.reset
+			? CALL(cufftResetPlanProperty, plan, property)
+			: CALL(cufftSetPlanPropertyInt64, plan, property, args.value)};
 	ANSWER(fft_set_property, res);
 }
 
@@ -180,7 +201,8 @@ int ckt_worker_fft_get_property(struct ckt_wcall *call)
 	CUresult result = ckt_cufft_plan(call->worker, args.plan, &object, &plan);
 	if (result)
 		return result;
-	struct ckt_fft_get_property_res res = {.status = CALL(cufftGetPlanPropertyInt64, plan, (cufftProperty)args.property, &value)};
+	struct ckt_fft_get_property_res res = {.status = CALL(cufftGetPlanPropertyInt64, plan,
+						       (cufftProperty)args.property, &value)};
 	res.value = value;
 	ANSWER(fft_get_property, res);
 }

@@ -1,4 +1,7 @@
-/* cuFFT in the worker: what the generated handlers need of a plan, and what those written by hand share. */
+/*
+ * cuFFT in the worker: what the generated handlers need of a plan, and what those written by hand
+ * share.
+ */
 #pragma once
 
 #include <cufft.h>
@@ -14,14 +17,18 @@ enum { CKT_CUFFT_CALLBACKS = CUFFT_CB_UNDEFINED };
 
 /* Our own notes on a plan. */
 struct ckt_cufft_notes {
-	CUstream stream;		/* that the genuine plan was told last */
-	struct ckt_cufft_code *codes[CKT_CUFFT_CALLBACKS];	/* cufft_callback.c; by cufftXtCallbackType */
+	CUstream stream; /* that the genuine plan was told last */
+	/* cufft_callback.c; by cufftXtCallbackType */
+	struct ckt_cufft_code *codes[CKT_CUFFT_CALLBACKS];
 };
 
 /* When the genuine plan has ended.  Any thread. */
 void ckt_cufft_codes_free(struct ckt_cufft_notes *notes);
 
-/* Puts what the plan does on that stream; the genuine plan is told only where that changes.  The library's status. */
+/*
+ * Puts what the plan does on that stream; the genuine plan is told only where that changes.  The
+ * library's status.
+ */
 int ckt_cufft_use_stream(struct ckt_object *plan, CUstream stream);
 
 /* Whether a plan could not be made for want of memory. */
@@ -31,4 +38,5 @@ static inline bool ckt_cufft_out_of_memory(int status)
 }
 
 /* The object and the plan behind an id; CUDA_ERROR_INVALID_HANDLE where there is none. */
-CUresult ckt_cufft_plan(struct ckt_worker *worker, uint64_t id, struct ckt_object **ret_object, cufftHandle *ret_plan);
+CUresult ckt_cufft_plan(struct ckt_worker *worker, uint64_t id, struct ckt_object **ret_object,
+	cufftHandle *ret_plan);

@@ -1,6 +1,6 @@
 /*
- * Callbacks that are linked into a plan's kernels.  When the genuine library reads their code is its own business: until the plan ends it
- * stays where it is, the last of each type.
+ * Callbacks that are linked into a plan's kernels.  When the genuine library reads their code is
+ * its own business: until the plan ends it stays where it is, the last of each type.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +10,7 @@
 
 struct ckt_cufft_code {
 	size_t charged;
-	char *symbol;			/* behind the code */
+	char *symbol; /* behind the code */
 	_Alignas(16) uint8_t bytes[];
 };
 
@@ -55,8 +55,8 @@ int ckt_worker_cufftXtSetJITCallback(struct ckt_wcall *call)
 	struct ckt_cufftXtSetJITCallback_args args;
 	struct ckt_object *object;
 	cufftHandle plan;
-	if (!ckt_cufftXtSetJITCallback_args_get(&call->args, &args) || args.type < 0 || args.type > CKT_CUFFT_CALLBACKS ||
-	    memchr(args.symbol, 0, args.symbol_len))
+	if (!ckt_cufftXtSetJITCallback_args_get(&call->args, &args) || args.type < 0 ||
+		args.type > CKT_CUFFT_CALLBACKS || memchr(args.symbol, 0, args.symbol_len))
 		return CKT_WCALL_GARBAGE;
 	if (!ckt_cufft.cufftXtSetJITCallback)
 		return ckt_library_lacks(call, &once);
@@ -67,8 +67,9 @@ int ckt_worker_cufftXtSetJITCallback(struct ckt_wcall *call)
 	if (!code)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	void *info = (void *)(uintptr_t)args.caller_info;
-	struct ckt_cufftXtSetJITCallback_res res = {.status = (int32_t)ckt_cufft.cufftXtSetJITCallback(plan, code->symbol, code->bytes, args.code_len,
-		(cufftXtCallbackType)args.type, args.given ? &info : NULL)};
+	struct ckt_cufftXtSetJITCallback_res res = {
+		.status = (int32_t)ckt_cufft.cufftXtSetJITCallback(plan, code->symbol, code->bytes,
+			args.code_len, (cufftXtCallbackType)args.type, args.given ? &info : NULL)};
 	struct ckt_cufft_notes *notes = object->library->data;
 	if (res.status == CUFFT_SUCCESS && args.type < CKT_CUFFT_CALLBACKS) {
 		code_free(notes->codes[args.type]);
@@ -77,6 +78,7 @@ int ckt_worker_cufftXtSetJITCallback(struct ckt_wcall *call)
 		code_free(code);
 	}
 	call->status = res.status;
-	ckt_cufftXtSetJITCallback_res_put(ckt_wcall_results(call, ckt_cufftXtSetJITCallback_res_size(&res)), &res);
+	ckt_cufftXtSetJITCallback_res_put(
+		ckt_wcall_results(call, ckt_cufftXtSetJITCallback_res_size(&res)), &res);
 	return CUDA_SUCCESS;
 }

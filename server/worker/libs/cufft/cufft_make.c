@@ -1,6 +1,6 @@
 /*
- * Shapes of cuFFT's plans in one message, as the builds before sent them and their images hold them: made, and measured, by the genuine
- * function that the program called.
+ * Shapes of cuFFT's plans in one message, as the builds before sent them and their images hold
+ * them: made, and measured, by the genuine function that the program called.
  */
 #include <stdlib.h>
 
@@ -11,7 +11,10 @@
 enum { FORM_1D = 1, FORM_2D, FORM_3D, FORM_MANY, FORM_MANY64, FORM_XT };
 enum { RANK_MAX = 3, GIVEN_IN = 2, GIVEN_OUT = 4 };
 
-/* A message's shape as the functions take it; those of ints get the low words of what came from ints. */
+/*
+ * A message's shape as the functions take it; those of ints get the low words of what came from
+ * ints.
+ */
 struct shape {
 	struct ckt_fft_measure_args args;
 	int rank;
@@ -35,9 +38,11 @@ static bool unpack(struct shape *s)
 	s->rank = (int)a->n_len;
 	s->has_in = a->given & GIVEN_IN;
 	s->has_out = a->given & GIVEN_OUT;
-	if (a->form < FORM_1D || a->form > FORM_XT || !a->n_len || (a->form <= FORM_3D && a->n_len != a->form))
+	if (a->form < FORM_1D || a->form > FORM_XT || !a->n_len ||
+		(a->form <= FORM_3D && a->n_len != a->form))
 		return false;
-	if (a->in_embed_len != (s->has_in ? a->n_len : 0) || a->out_embed_len != (s->has_out ? a->n_len : 0))
+	if (a->in_embed_len != (s->has_in ? a->n_len : 0) ||
+		a->out_embed_len != (s->has_out ? a->n_len : 0))
 		return false;
 	words(a->n_xdr, a->n_len, s->n64, s->n);
 	words(a->in_embed_xdr, a->in_embed_len, s->in64, s->in);
@@ -51,9 +56,10 @@ static bool unpack(struct shape *s)
 #define DENSE_1D s->n[0], TYPE, (int)a->batch
 #define DENSE_2D s->n[0], s->n[1], TYPE
 #define DENSE_3D s->n[0], s->n[1], s->n[2], TYPE
-#define MANY \
-	s->rank, s->n, s->has_in ? s->in : NULL, (int)a->in_stride, (int)a->in_distance, s->has_out ? s->out : NULL, (int)a->out_stride, \
-		(int)a->out_distance, TYPE, (int)a->batch
+#define MANY                                                                                \
+	s->rank, s->n, s->has_in ? s->in : NULL, (int)a->in_stride, (int)a->in_distance,    \
+		s->has_out ? s->out : NULL, (int)a->out_stride, (int)a->out_distance, TYPE, \
+		(int)a->batch
 #define WIDE_IN s->rank, s->n64, s->has_in ? s->in64 : NULL, a->in_stride, a->in_distance
 #define WIDE_OUT s->has_out ? s->out64 : NULL, a->out_stride, a->out_distance
 
@@ -67,12 +73,16 @@ struct by_form {
 	__typeof__(&cufftXtMakePlanMany) xt;
 };
 
-#define BY_FORM(Verb) \
-	{ckt_cufft.cufft##Verb##1d, ckt_cufft.cufft##Verb##2d, ckt_cufft.cufft##Verb##3d, ckt_cufft.cufft##Verb##Many, ckt_cufft.cufft##Verb##Many64, \
-		ckt_cufft.cufftXt##Verb##Many}
+#define BY_FORM(Verb)                                                                            \
+	{                                                                                        \
+		ckt_cufft.cufft##Verb##1d, ckt_cufft.cufft##Verb##2d, ckt_cufft.cufft##Verb##3d, \
+			ckt_cufft.cufft##Verb##Many, ckt_cufft.cufft##Verb##Many64,              \
+			ckt_cufft.cufftXt##Verb##Many                                            \
+	}
 
 /* Makes the plan, or measures one. */
-static cufftResult call_by_form(const struct by_form *functions, cufftHandle plan, struct shape *s, size_t *bytes)
+static cufftResult call_by_form(
+	const struct by_form *functions, cufftHandle plan, struct shape *s, size_t *bytes)
 {
 	const struct ckt_fft_measure_args *a = &s->args;
 	switch (a->form) {
@@ -87,7 +97,8 @@ static cufftResult call_by_form(const struct by_form *functions, cufftHandle pla
 	case FORM_MANY64:
 		return CALL(functions->many64, plan, WIDE_IN, WIDE_OUT, TYPE, a->batch, bytes);
 	default:
-		return CALL(functions->xt, plan, WIDE_IN, (cudaDataType)a->in_type, WIDE_OUT, (cudaDataType)a->out_type, a->batch, bytes,
+		return CALL(functions->xt, plan, WIDE_IN, (cudaDataType)a->in_type, WIDE_OUT,
+			(cudaDataType)a->out_type, a->batch, bytes,
 			(cudaDataType)a->execution_type);
 	}
 }
@@ -132,7 +143,8 @@ static int made(struct ckt_beside *beside)
 {
 	const struct making *making = (struct making *)beside;
 	struct ckt_wcall *call = beside->call;
-	struct ckt_fft_make_res res = {.status = (int32_t)making->status, .work_bytes = making->bytes};
+	struct ckt_fft_make_res res = {
+		.status = (int32_t)making->status, .work_bytes = making->bytes};
 	call->status = res.status;
 	ckt_fft_make_res_put(ckt_wcall_results(call, ckt_fft_make_res_size(&res)), &res);
 	return CUDA_SUCCESS;
@@ -144,7 +156,8 @@ int ckt_worker_fft_make(struct ckt_wcall *call)
 	struct shape shape = {0};
 	struct ckt_object *object;
 	cufftHandle plan;
-	_Static_assert(sizeof(struct ckt_fft_make_args) == sizeof(struct ckt_fft_measure_args), "make and measure carry the same shape");
+	_Static_assert(sizeof(struct ckt_fft_make_args) == sizeof(struct ckt_fft_measure_args),
+		"make and measure carry the same shape");
 	if (!ckt_fft_measure_args_get(&call->args, &shape.args) || !unpack(&shape))
 		return CKT_WCALL_GARBAGE;
 	CUresult result = ckt_cufft_plan(call->worker, shape.args.plan, &object, &plan);

@@ -30,7 +30,10 @@ static struct {
 
 static __thread uint64_t serving_owner;
 
-/* Where the server says (a copy that the worker's user reaches), installed beside the worker, or where the build makes it. */
+/*
+ * Where the server says (a copy that the worker's user reaches), installed beside the worker, or
+ * where the build makes it.
+ */
 static int find_file(void)
 {
 	static const char *const places[] = {"inside/libcuda.so.1", "libs/inside/libcuda.so.1"};
@@ -70,13 +73,17 @@ static int look_for_relro(struct dl_phdr_info *info, size_t size, void *opaque)
 	for (unsigned i = 0; i < info->dlpi_phnum; i++) {
 		const ElfW(Phdr) *p = &info->dlpi_phdr[i];
 		uintptr_t start = info->dlpi_addr + p->p_vaddr;
-		if (p->p_type == PT_GNU_RELRO && relro->address >= start && relro->address - start < p->p_memsz)
+		if (p->p_type == PT_GNU_RELRO && relro->address >= start &&
+			relro->address - start < p->p_memsz)
 			relro->read_only = true;
 	}
 	return 0;
 }
 
-/* glibc's list of the names that an object was asked for by, and where its struct link_map keeps it: behind the public fields, since glibc 2.3. */
+/*
+ * glibc's list of the names that an object was asked for by, and where its struct link_map keeps
+ * it: behind the public fields, since glibc 2.3.
+ */
 struct libname {
 	char *name;
 	struct libname *next;
@@ -92,8 +99,9 @@ struct link_map_head {
 static const char driver_name[] = "libcuda.so.1";
 
 /*
- * A name that an object was once asked for by stays with it.  The driver opens itself by its own name, and a server's --driver may be that name,
- * too.  What does not look like glibc's structure is left alone: check_found() then says that the driver still has its name.
+ * A name that an object was once asked for by stays with it.  The driver opens itself by its own
+ * name, and a server's --driver may be that name, too.  What does not look like glibc's structure
+ * is left alone: check_found() then says that the driver still has its name.
  */
 static void hide_names(struct link_map *map)
 {
@@ -106,9 +114,11 @@ static void hide_names(struct link_map *map)
 }
 
 /*
- * glibc gives who asks for "libcuda.so.1" the first loaded object of that DT_SONAME or that was asked for by that name, and that is the driver:
- * the worker opens it first, and a session without libraries must not load anything more, or its modules would come to lie elsewhere than in
- * the images of earlier builds.  So the driver loses its name: the offset of its DT_SONAME goes three characters on, to "cuda.so.1".
+ * glibc gives who asks for "libcuda.so.1" the first loaded object of that DT_SONAME or that was
+ * asked for by that name, and that is the driver: the worker opens it first, and a session without
+ * libraries must not load anything more, or its modules would come to lie elsewhere than in the
+ * images of earlier builds.  So the driver loses its name: the offset of its DT_SONAME goes three
+ * characters on, to "cuda.so.1".
  */
 static int hide_driver_name(void *driver)
 {
@@ -148,11 +158,14 @@ void *ckt_inside_real(const char *name)
 
 static void unknown_version(const char *name, int version)
 {
-	ckt_error("%s: a library wants the version of CUDA %d.%d, which this build of cricket-worker does not know: the library may fail; install a "
-		  "newer Cricket", name, version / 1000, version % 1000 / 10);
+	ckt_error(
+		"%s: a library wants the version of CUDA %d.%d, which this build of cricket-worker does not know: the library may fail; install a "
+		"newer Cricket",
+		name, version / 1000, version % 1000 / 10);
 }
 
-static size_t add_hooks(struct ckt_inside_hook *all, size_t count, const struct ckt_inside_hook *more)
+static size_t add_hooks(
+	struct ckt_inside_hook *all, size_t count, const struct ckt_inside_hook *more)
 {
 	for (; more->name && count < HOOKS_MAX; more++)
 		/* What a driver lacks, its libraries do without. */
@@ -175,7 +188,9 @@ static int set_hooks(void *handle, char *ret_message, size_t message_size)
 	const char *wrong = CKT_INSIDE_SET;
 	if (set && set(ckt_inside_real, hooks, count, unknown_version, &wrong) == 0)
 		return 0;
-	snprintf(ret_message, message_size, "%s is not of this build of cricket-worker, or the driver is too old for it (%s)", inside.file, wrong);
+	snprintf(ret_message, message_size,
+		"%s is not of this build of cricket-worker, or the driver is too old for it (%s)",
+		inside.file, wrong);
 	return -ENOEXEC;
 }
 
@@ -191,7 +206,9 @@ static int check_found(void *handle, char *ret_message, size_t message_size)
 		dlclose(found);
 	if (found == handle)
 		return 0;
-	snprintf(ret_message, message_size, "libraries would find another %s than %s in the worker: %s, which was loaded before", driver_name, inside.file, other);
+	snprintf(ret_message, message_size,
+		"libraries would find another %s than %s in the worker: %s, which was loaded before",
+		driver_name, inside.file, other);
 	return -EEXIST;
 }
 
@@ -201,7 +218,8 @@ int ckt_inside_open(struct ckt_worker *worker, char *ret_message, size_t message
 		return 0;
 	int error = find_file();
 	if (error) {
-		snprintf(ret_message, message_size, "inside/libcuda.so.1 is not where it should be, beside cricket-worker: install Cricket again");
+		snprintf(ret_message, message_size,
+			"inside/libcuda.so.1 is not where it should be, beside cricket-worker: install Cricket again");
 		return error;
 	}
 	Dl_info driver;
@@ -212,7 +230,8 @@ int ckt_inside_open(struct ckt_worker *worker, char *ret_message, size_t message
 	inside.driver = dlopen(driver.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
 	error = inside.driver ? hide_driver_name(inside.driver) : -ENOENT;
 	if (error) {
-		snprintf(ret_message, message_size, "%s: cannot stand before this driver: %s", driver.dli_fname, strerror(-error));
+		snprintf(ret_message, message_size, "%s: cannot stand before this driver: %s",
+			driver.dli_fname, strerror(-error));
 		return error;
 	}
 	void *handle = dlopen(inside.file, RTLD_NOW | RTLD_LOCAL);

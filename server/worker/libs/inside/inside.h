@@ -1,6 +1,6 @@
 /*
- * What forwarded libraries do at the driver, inside the worker: the pass-through libcuda.so.1 (inside/) that they find instead of the driver, and
- * the hooks behind it.
+ * What forwarded libraries do at the driver, inside the worker: the pass-through libcuda.so.1
+ * (inside/) that they find instead of the driver, and the hooks behind it.
  *
  *	memory		comes from the session's window and counts against its limits; the program neither sees nor frees it.  It is the
  *			object's whose call is served, and goes when the library frees it.  What a library has not freed when its object has
@@ -12,12 +12,15 @@
  *	modules		are counted
  *	all else	is the driver's
  *
- * Only libraries come here: the worker's own calls go to ckt_driver, the real one.  An image holds nothing of this memory: a library is made
- * anew at a restore, by the calls that made it, and what it had in workspaces it writes before it reads.
+ * Only libraries come here: the worker's own calls go to ckt_driver, the real one.  An image holds
+ * nothing of this memory: a library is made anew at a restore, by the calls that made it, and what
+ * it had in workspaces it writes before it reads.
  *
- * Threading: hooks run on whatever thread a library calls them: the executor's, the one beside it (library_long_call.h), a library's own.  Memory, charges and
- * counts are locked or atomic.  The session's tables (journal, pools) are touched on the executor's thread only, or on a restore's before the
- * executor goes; what another thread does that the journal must know is noted, and entered by the executor in the order of its happening.
+ * Threading: hooks run on whatever thread a library calls them: the executor's, the one beside it
+ * (library_long_call.h), a library's own.  Memory, charges and counts are locked or atomic.  The
+ * session's tables (journal, pools) are touched on the executor's thread only, or on a restore's
+ * before the executor goes; what another thread does that the journal must know is noted, and
+ * entered by the executor in the order of its happening.
  */
 #pragma once
 
@@ -32,33 +35,41 @@ struct ckt_object;
 struct ckt_worker;
 
 /*
- * Puts the pass-through library where libraries look for libcuda.so.1; the second time nothing.  0, or -errno with the reason in a sentence.
- * Precondition: the driver is open.
+ * Puts the pass-through library where libraries look for libcuda.so.1; the second time nothing.  0,
+ * or -errno with the reason in a sentence. Precondition: the driver is open.
  */
 int ckt_inside_open(struct ckt_worker *worker, char *ret_message, size_t message_size);
 
-/* What the calling thread does until _leave is done for that object (0: for the library as such).  Returns what _leave must be given. */
+/*
+ * What the calling thread does until _leave is done for that object (0: for the library as such).
+ * Returns what _leave must be given.
+ */
 uint64_t ckt_inside_enter(uint64_t owner);
 void ckt_inside_leave(uint64_t before);
 /*
- * A library's object, or a captured call, has ended, the library's own end of it included.  What the library freed and nobody could wait for is
- * freed when the GPU is done; what it did not free is the context's from now on, because another object may use it.
+ * A library's object, or a captured call, has ended, the library's own end of it included.  What
+ * the library freed and nobody could wait for is freed when the GPU is done; what it did not free
+ * is the context's from now on, because another object may use it.
  */
 void ckt_inside_owner_ended(struct ckt_worker *worker, uint64_t owner, uint64_t context);
-/* A context that the program made is being destroyed: what libraries have in it goes, as the driver's memory does natively.  Precondition: nothing runs in it. */
+/*
+ * A context that the program made is being destroyed: what libraries have in it goes, as the
+ * driver's memory does natively.  Precondition: nothing runs in it.
+ */
 void ckt_inside_context_ended(struct ckt_worker *worker, const struct ckt_object *context);
 
 /* What libraries have now; modules and libraries: were loaded so far. */
 struct ckt_inside_figures {
-	uint64_t allocations, bytes;	/* in the window */
-	uint64_t host_bytes, other_bytes;	/* pinned; managed and physical */
+	uint64_t allocations, bytes;      /* in the window */
+	uint64_t host_bytes, other_bytes; /* pinned; managed and physical */
 	uint64_t modules, streams, events;
 };
 struct ckt_inside_figures ckt_inside_figures(void);
 
 /* ---- For inside_*.c */
 /* Arrays that end with a NULL name. */
-extern const struct ckt_inside_hook ckt_inside_memory_hooks[], ckt_inside_host_hooks[], ckt_inside_object_hooks[];
+extern const struct ckt_inside_hook ckt_inside_memory_hooks[], ckt_inside_host_hooks[],
+	ckt_inside_object_hooks[];
 /* An allocation of this thread failed for want of memory. */
 extern __thread bool ckt_inside_missed;
 /* The captured call that the thread is making; 0: none. */
@@ -67,13 +78,19 @@ uint64_t ckt_inside_captured_call(void);
 void ckt_inside_free_waiting(struct ckt_worker *worker, uint64_t call);
 
 /* What a library did at the driver that the journal must know. */
-enum ckt_inside_note_kind { CKT_NOTE_STREAM, CKT_NOTE_STREAM_END, CKT_NOTE_EVENT, CKT_NOTE_EVENT_END, CKT_NOTE_CODE };
+enum ckt_inside_note_kind {
+	CKT_NOTE_STREAM,
+	CKT_NOTE_STREAM_END,
+	CKT_NOTE_EVENT,
+	CKT_NOTE_EVENT_END,
+	CKT_NOTE_CODE
+};
 struct ckt_inside_note {
 	enum ckt_inside_note_kind kind;
 	CUcontext context;
 	unsigned flags;
 	int priority;
-	uint32_t use;			/* of code; see code.h */
+	uint32_t use; /* of code; see code.h */
 };
 /* From a thread that may not touch the tables; entered by the next _settle. */
 void ckt_inside_note(struct ckt_inside_note note);

@@ -1,7 +1,9 @@
 /*
- * What libraries do at the driver on threads that may not touch the session's tables: noted there, entered by the executor; see inside.h.
+ * What libraries do at the driver on threads that may not touch the session's tables: noted there,
+ * entered by the executor; see inside.h.
  *
- * Two threads that make things at once have no order to the driver either; what is noted is the order in which they came back from it.
+ * Two threads that make things at once have no order to the driver either; what is noted is the
+ * order in which they came back from it.
  */
 #include <pthread.h>
 #include <stdatomic.h>
@@ -26,7 +28,8 @@ void ckt_inside_note(struct ckt_inside_note note)
 	pthread_mutex_lock(&notes.lock);
 	size_t count = atomic_load(&notes.count);
 	if (CKT_GROW(notes.list, count, notes.room, 32)) {
-		ckt_warning("no memory to note what a library made: variables of modules may lie elsewhere after a restore");
+		ckt_warning(
+			"no memory to note what a library made: variables of modules may lie elsewhere after a restore");
 	} else {
 		notes.list[count] = note;
 		atomic_store(&notes.count, count + 1);
@@ -51,7 +54,8 @@ static void enter(struct ckt_worker *worker, const struct ckt_inside_note *note)
 	switch (note->kind) {
 	case CKT_NOTE_STREAM:
 	case CKT_NOTE_EVENT:
-		ckt_journal_made(worker, context, note->kind == CKT_NOTE_EVENT, note->flags, note->priority);
+		ckt_journal_made(
+			worker, context, note->kind == CKT_NOTE_EVENT, note->flags, note->priority);
 		break;
 	case CKT_NOTE_STREAM_END:
 	case CKT_NOTE_EVENT_END:
@@ -60,7 +64,9 @@ static void enter(struct ckt_worker *worker, const struct ckt_inside_note *note)
 	case CKT_NOTE_CODE:
 		ckt_code_keep(worker, note->use);
 		ckt_journal_grown(worker, context);
-		ckt_journal_add(worker, (struct ckt_journal_entry){.kind = CKT_JOURNAL_CODE, .id = note->use, .context = context->id});
+		ckt_journal_add(worker,
+			(struct ckt_journal_entry){
+				.kind = CKT_JOURNAL_CODE, .id = note->use, .context = context->id});
 		break;
 	}
 }

@@ -1,6 +1,6 @@
 /*
- * Memory of libraries that stays where the driver puts it, and counts all the same: pinned memory of the host, managed memory, physical pieces
- * that a library maps itself.  See inside.h.
+ * Memory of libraries that stays where the driver puts it, and counts all the same: pinned memory
+ * of the host, managed memory, physical pieces that a library maps itself.  See inside.h.
  */
 #include <pthread.h>
 #include <stdatomic.h>
@@ -18,10 +18,10 @@ enum kind { KIND_HOST, KIND_MANAGED, KIND_PHYSICAL };
 /* Who gives it back pays for it no more. */
 struct charge {
 	enum kind kind;
-	uint64_t key;		/* address, or the driver's handle */
+	uint64_t key; /* address, or the driver's handle */
 	uint64_t size;
 	unsigned device;
-	unsigned references;	/* of a handle: cuMemRetainAllocationHandle adds one */
+	unsigned references; /* of a handle: cuMemRetainAllocationHandle adds one */
 };
 
 static struct {
@@ -36,7 +36,9 @@ static struct {
 static CUresult pay(const struct charge *charge)
 {
 	if (charge->kind == KIND_HOST)
-		return ckt_budget_charge(charge->size, "pinned memory of a library") ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+		return ckt_budget_charge(charge->size, "pinned memory of a library")
+			? CUDA_SUCCESS
+			: CUDA_ERROR_OUT_OF_MEMORY;
 	return ckt_memory_charge(&ckt_worker.devices[charge->device].memory, charge->size);
 }
 
@@ -54,7 +56,8 @@ static CUresult note(const struct charge *charge)
 	int error = CKT_GROW(charges.list, charges.count, charges.room, 16);
 	if (!error) {
 		charges.list[charges.count++] = *charge;
-		*(charge->kind == KIND_HOST ? &charges.host_bytes : &charges.other_bytes) += charge->size;
+		*(charge->kind == KIND_HOST ? &charges.host_bytes : &charges.other_bytes) +=
+			charge->size;
 	}
 	pthread_mutex_unlock(&charges.lock);
 	return error ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
@@ -72,7 +75,8 @@ static void count_reference(enum kind kind, uint64_t key, int change)
 		charge->references += (unsigned)change;
 		if (!charge->references) {
 			gone = *charge;
-			*(kind == KIND_HOST ? &charges.host_bytes : &charges.other_bytes) -= gone.size;
+			*(kind == KIND_HOST ? &charges.host_bytes : &charges.other_bytes) -=
+				gone.size;
 			*charge = charges.list[--charges.count];
 		}
 		break;
@@ -85,7 +89,8 @@ static void count_reference(enum kind kind, uint64_t key, int change)
 struct ckt_inside_figures ckt_inside_figures_of_memory(void)
 {
 	pthread_mutex_lock(&charges.lock);
-	struct ckt_inside_figures figures = {.host_bytes = charges.host_bytes, .other_bytes = charges.other_bytes};
+	struct ckt_inside_figures figures = {
+		.host_bytes = charges.host_bytes, .other_bytes = charges.other_bytes};
 	pthread_mutex_unlock(&charges.lock);
 	for (unsigned d = 0; d < ckt_worker.device_count; d++) {
 		struct ckt_memory *memory = &ckt_worker.devices[d].memory;
@@ -146,9 +151,12 @@ static void freed_finish(struct ckt_worker *worker, struct ckt_aside_job *job)
 static CUresult CUDAAPI mem_free_host(void *address)
 {
 	CUcontext context;
-	struct freed *freed = ckt_worker.go && ckt_inside_has_tables() ? calloc(1, sizeof *freed) : NULL;
+	struct freed *freed =
+		ckt_worker.go && ckt_inside_has_tables() ? calloc(1, sizeof *freed) : NULL;
 	if (freed && !ckt_driver.cuCtxGetCurrent(&context) && context) {
-		*freed = (struct freed){.job = {.context = context, .run = freed_run, .finish = freed_finish}, .address = address};
+		*freed = (struct freed){
+			.job = {.context = context, .run = freed_run, .finish = freed_finish},
+			.address = address};
 		ckt_aside_submit(&ckt_worker, &freed->job);
 		return CUDA_SUCCESS;
 	}
@@ -166,7 +174,10 @@ static CUresult CUDAAPI mem_alloc_managed(CUdeviceptr *address, size_t size, uns
 	struct ckt_worker_device *device = ckt_inside_device();
 	if (!device)
 		return CUDA_ERROR_INVALID_CONTEXT;
-	struct charge charge = {.kind = KIND_MANAGED, .size = size, .device = (unsigned)(device - ckt_worker.devices), .references = 1};
+	struct charge charge = {.kind = KIND_MANAGED,
+		.size = size,
+		.device = (unsigned)(device - ckt_worker.devices),
+		.references = 1};
 	CUresult result = pay(&charge);
 	if (result)
 		return result;
@@ -190,7 +201,10 @@ CUresult ckt_inside_free_managed(CUdeviceptr address)
 	return result;
 }
 
-/* ---- Physical pieces.  What is released while it is mapped counts no more, though it stays until it is unmapped: a library does both at once. */
+/*
+ * ---- Physical pieces.  What is released while it is mapped counts no more, though it stays until
+ * it is unmapped: a library does both at once.
+ */
 
 static int device_of(const CUmemAllocationProp *prop)
 {
@@ -202,11 +216,15 @@ static int device_of(const CUmemAllocationProp *prop)
 	return -1;
 }
 
-static CUresult CUDAAPI mem_create(CUmemGenericAllocationHandle *handle, size_t size, const CUmemAllocationProp *prop, unsigned long long flags)
+static CUresult CUDAAPI mem_create(CUmemGenericAllocationHandle *handle, size_t size,
+	const CUmemAllocationProp *prop, unsigned long long flags)
 {
 	int device = device_of(prop);
 	/* Of the host's memory: a piece of the budget. */
-	struct charge charge = {.kind = device < 0 ? KIND_HOST : KIND_PHYSICAL, .size = size, .device = (unsigned)device, .references = 1};
+	struct charge charge = {.kind = device < 0 ? KIND_HOST : KIND_PHYSICAL,
+		.size = size,
+		.device = (unsigned)device,
+		.references = 1};
 	CUresult result = pay(&charge);
 	if (result)
 		return result;

@@ -1,8 +1,9 @@
 /*
  * Device memory of libraries, in the session's window; see inside.h.
  *
- * An allocation on a stream (cuMemAllocAsync) has its memory at once: the window's memory is mapped by the host.  A free waits for what the memory
- * may still be used by, but not on the executor, whose commands the GPU may wait for: there the waiting is done aside.
+ * An allocation on a stream (cuMemAllocAsync) has its memory at once: the window's memory is mapped
+ * by the host.  A free waits for what the memory may still be used by, but not on the executor,
+ * whose commands the GPU may wait for: there the waiting is done aside.
  */
 #include <pthread.h>
 #include <stdlib.h>
@@ -59,7 +60,8 @@ static CUresult CUDAAPI block_alloc(CUdeviceptr *address, size_t size)
 	return allocate(size, address);
 }
 
-static CUresult CUDAAPI mem_alloc_pitch(CUdeviceptr *address, size_t *pitch, size_t width, size_t height, unsigned element)
+static CUresult CUDAAPI mem_alloc_pitch(
+	CUdeviceptr *address, size_t *pitch, size_t width, size_t height, unsigned element)
 {
 	size_t row;
 	if (!pitch || !width || !height || (element != 4 && element != 8 && element != 16))
@@ -83,7 +85,8 @@ static CUresult CUDAAPI mem_alloc_async(CUdeviceptr *address, size_t size, CUstr
 }
 
 /* The pool's own settings stay the driver's, but nothing comes from it. */
-static CUresult CUDAAPI mem_alloc_from_pool_async(CUdeviceptr *address, size_t size, CUmemoryPool pool, CUstream stream)
+static CUresult CUDAAPI mem_alloc_from_pool_async(
+	CUdeviceptr *address, size_t size, CUmemoryPool pool, CUstream stream)
 {
 	(void)pool;
 	(void)stream;
@@ -92,19 +95,23 @@ static CUresult CUDAAPI mem_alloc_from_pool_async(CUdeviceptr *address, size_t s
 
 /* ---- Free */
 
-/* What a library gave back and nobody could wait for: for the next attempt, or until the captured call that uses it has ended. */
+/*
+ * What a library gave back and nobody could wait for: for the next attempt, or until the captured
+ * call that uses it has ended.
+ */
 static struct {
 	pthread_mutex_t lock;
 	struct waiting {
 		struct ckt_memory *memory;
 		uint64_t address;
 		CUcontext context;
-		uint64_t call;		/* 0: of none */
-	} *list;
+		uint64_t call; /* 0: of none */
+	} * list;
 	size_t count, room;
 } waiting = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-static void wait_longer(struct ckt_memory *memory, uint64_t address, CUcontext context, uint64_t call)
+static void wait_longer(
+	struct ckt_memory *memory, uint64_t address, CUcontext context, uint64_t call)
 {
 	pthread_mutex_lock(&waiting.lock);
 	/* Without memory for that the block stays until its context ends. */
@@ -117,7 +124,7 @@ struct freed {
 	struct ckt_aside_job job;
 	struct ckt_memory *memory;
 	uint64_t address;
-	CUevent event;		/* NULL: whatever the context does */
+	CUevent event; /* NULL: whatever the context does */
 	CUresult result;
 };
 
@@ -126,7 +133,8 @@ static CUresult wait_for(CUevent event)
 {
 	CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
 	ckt_driver.cuThreadExchangeStreamCaptureMode(&mode);
-	CUresult result = event ? ckt_driver.cuEventSynchronize(event) : ckt_driver.cuCtxSynchronize();
+	CUresult result =
+		event ? ckt_driver.cuEventSynchronize(event) : ckt_driver.cuCtxSynchronize();
 	ckt_driver.cuThreadExchangeStreamCaptureMode(&mode);
 	if (event)
 		ckt_driver.cuEventDestroy_v2(event);
@@ -139,7 +147,8 @@ static void freed_run(struct ckt_aside_job *job)
 	freed->result = wait_for(freed->event);
 }
 
-static void freed_end(struct ckt_memory *memory, uint64_t address, CUcontext context, CUresult result)
+static void freed_end(
+	struct ckt_memory *memory, uint64_t address, CUcontext context, CUresult result)
 {
 	if (result)
 		wait_longer(memory, address, context, 0);
@@ -156,24 +165,30 @@ static void freed_finish(struct ckt_worker *worker, struct ckt_aside_job *job)
 }
 
 /* event: owned.  context: the current one, or any where the executor runs and there is no event. */
-static void free_behind(struct ckt_memory *memory, uint64_t address, CUcontext context, CUevent event)
+static void free_behind(
+	struct ckt_memory *memory, uint64_t address, CUcontext context, CUevent event)
 {
 	struct ckt_worker *worker = &ckt_worker;
-	struct freed *freed = worker->go && context && ckt_inside_has_tables() ? calloc(1, sizeof *freed) : NULL;
+	struct freed *freed =
+		worker->go && context && ckt_inside_has_tables() ? calloc(1, sizeof *freed) : NULL;
 	if (!freed) {
 		freed_end(memory, address, context, wait_for(event));
 		return;
 	}
-	*freed = (struct freed){.job = {.context = context, .run = freed_run, .finish = freed_finish},
-				.memory = memory,
-				.address = address,
-				.event = event};
+	*freed = (struct freed){
+		.job = {.context = context, .run = freed_run, .finish = freed_finish},
+		.memory = memory,
+		.address = address,
+		.event = event};
 	ckt_aside_submit(worker, &freed->job);
 }
 
 void ckt_inside_free_waiting(struct ckt_worker *worker, uint64_t call)
 {
-	/* Those of other contexts wait for them on the aside thread, which exists once the session goes. */
+	/*
+	 * Those of other contexts wait for them on the aside thread, which exists once the session
+	 * goes.
+	 */
 	if (!worker->go)
 		return;
 	pthread_mutex_lock(&waiting.lock);
@@ -185,7 +200,10 @@ void ckt_inside_free_waiting(struct ckt_worker *worker, uint64_t call)
 		pthread_mutex_unlock(&waiting.lock);
 		free_behind(next.memory, next.address, next.context, NULL);
 		pthread_mutex_lock(&waiting.lock);
-		/* Without memory for a job it was waited for at once, in vain, and lies at the end again: behind what is looked at. */
+		/*
+		 * Without memory for a job it was waited for at once, in vain, and lies at the end
+		 * again: behind what is looked at.
+		 */
 		i = i < waiting.count ? i : waiting.count;
 	}
 	pthread_mutex_unlock(&waiting.lock);
@@ -226,7 +244,10 @@ static CUresult CUDAAPI block_free(CUdeviceptr address)
 	return CUDA_SUCCESS;
 }
 
-/* An event behind the stream's work; none where it captures, because nothing may be put into what is captured. */
+/*
+ * An event behind the stream's work; none where it captures, because nothing may be put into what
+ * is captured.
+ */
 static CUresult event_behind(CUstream stream, CUevent *ret_event)
 {
 	CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
@@ -273,9 +294,12 @@ void ckt_inside_owner_ended(struct ckt_worker *worker, uint64_t owner, uint64_t 
 {
 	uint64_t kept = 0;
 	for (unsigned d = 0; d < worker->device_count; d++)
-		kept += ckt_memory_reown(&worker->devices[d].memory, owner | CKT_MEMORY_LIBRARY, context | CKT_MEMORY_LIBRARY);
+		kept += ckt_memory_reown(&worker->devices[d].memory, owner | CKT_MEMORY_LIBRARY,
+			context | CKT_MEMORY_LIBRARY);
 	if (kept)
-		ckt_debug("a library keeps %llu KiB that it took for object 0x%llx, which has ended", (unsigned long long)kept >> 10, (unsigned long long)owner);
+		ckt_debug(
+			"a library keeps %llu KiB that it took for object 0x%llx, which has ended",
+			(unsigned long long)kept >> 10, (unsigned long long)owner);
 	ckt_inside_free_waiting(worker, owner);
 }
 
@@ -325,12 +349,16 @@ static CUresult CUDAAPI mem_get_address_range(CUdeviceptr *base, size_t *size, C
 	return CUDA_SUCCESS;
 }
 
-static bool answer_attribute(void *data, CUpointer_attribute attribute, const struct ckt_block *block)
+static bool answer_attribute(
+	void *data, CUpointer_attribute attribute, const struct ckt_block *block)
 {
 	CUcontext context;
 	switch ((int)attribute) {
 	case CU_POINTER_ATTRIBUTE_CONTEXT:
-		/* All of a device's libraries work in its primary context, or in the one that is current. */
+		/*
+		 * All of a device's libraries work in its primary context, or in the one that is
+		 * current.
+		 */
 		if (ckt_driver.cuCtxGetCurrent(&context) || !context)
 			return false;
 		*(CUcontext *)data = context;
@@ -346,7 +374,8 @@ static bool answer_attribute(void *data, CUpointer_attribute attribute, const st
 	}
 }
 
-static CUresult CUDAAPI pointer_get_attribute(void *data, CUpointer_attribute attribute, CUdeviceptr address)
+static CUresult CUDAAPI pointer_get_attribute(
+	void *data, CUpointer_attribute attribute, CUdeviceptr address)
 {
 	struct ckt_block block;
 	if (data && block_at(address, &block) && answer_attribute(data, attribute, &block))
@@ -354,7 +383,8 @@ static CUresult CUDAAPI pointer_get_attribute(void *data, CUpointer_attribute at
 	return ckt_driver.cuPointerGetAttribute(data, attribute, address);
 }
 
-static CUresult CUDAAPI pointer_get_attributes(unsigned count, CUpointer_attribute *attributes, void **data, CUdeviceptr address)
+static CUresult CUDAAPI pointer_get_attributes(
+	unsigned count, CUpointer_attribute *attributes, void **data, CUdeviceptr address)
 {
 	struct ckt_block block;
 	CUresult result = ckt_driver.cuPointerGetAttributes(count, attributes, data, address);

@@ -16,10 +16,14 @@ static bool may_count(void)
 static void note(enum ckt_inside_note_kind kind, CUcontext context, unsigned flags, int priority)
 {
 	if (context || !ckt_driver.cuCtxGetCurrent(&context))
-		ckt_inside_note((struct ckt_inside_note){.kind = kind, .context = context, .flags = flags, .priority = priority});
+		ckt_inside_note((struct ckt_inside_note){
+			.kind = kind, .context = context, .flags = flags, .priority = priority});
 }
 
-/* ---- Streams and events: their first ones move what the driver places later, so the journal has them */
+/*
+ * ---- Streams and events: their first ones move what the driver places later, so the journal has
+ * them
+ */
 
 static CUresult create_stream(CUstream *stream, unsigned flags, int priority)
 {
@@ -66,7 +70,8 @@ static CUresult CUDAAPI event_create(CUevent *event, unsigned flags)
 	if (!event)
 		return CUDA_ERROR_INVALID_VALUE;
 	bool counts = may_count();
-	CUresult result = counts ? ckt_journal_event_create(&ckt_worker, flags, event) : ckt_driver.cuEventCreate(event, flags);
+	CUresult result = counts ? ckt_journal_event_create(&ckt_worker, flags, event)
+				 : ckt_driver.cuEventCreate(event, flags);
 	if (!result)
 		ckt_inside_count_events(1);
 	if (!result && !counts)
@@ -94,7 +99,7 @@ static CUresult CUDAAPI event_destroy(CUevent event)
 
 static CUresult CUDAAPI set_limit(CUlimit limit, size_t value)
 {
-	static CUresult(CUDAAPI *real)(CUlimit, size_t);
+	static CUresult(CUDAAPI * real)(CUlimit, size_t);
 	if (may_count())
 		return ckt_driver.cuCtxSetLimit(limit, value);
 	/* The worker's own entry keeps the journal, which is the executor's. */
@@ -103,7 +108,9 @@ static CUresult CUDAAPI set_limit(CUlimit limit, size_t value)
 	return real(limit, value);
 }
 
-/* ---- Devices: the session's, by its numbers, also where the process sees more (session_devices.h) */
+/*
+ * ---- Devices: the session's, by its numbers, also where the process sees more (session_devices.h)
+ */
 
 static CUresult CUDAAPI device_count(int *count)
 {
@@ -142,7 +149,8 @@ static CUresult CUDAAPI module_load_data(CUmodule *module, const void *image)
 	return counted(ckt_driver.cuModuleLoadData(module, image));
 }
 
-static CUresult CUDAAPI module_load_data_ex(CUmodule *module, const void *image, unsigned count, CUjit_option *options, void **values)
+static CUresult CUDAAPI module_load_data_ex(
+	CUmodule *module, const void *image, unsigned count, CUjit_option *options, void **values)
 {
 	return counted(ckt_driver.cuModuleLoadDataEx(module, image, count, options, values));
 }
@@ -152,16 +160,20 @@ static CUresult CUDAAPI module_load_fat_binary(CUmodule *module, const void *bin
 	return counted(ckt_driver.cuModuleLoadFatBinary(module, binary));
 }
 
-static CUresult CUDAAPI library_load_data(CUlibrary *library, const void *code, CUjit_option *options, void **values, unsigned count,
-					  CUlibraryOption *library_options, void **library_values, unsigned library_count)
+static CUresult CUDAAPI library_load_data(CUlibrary *library, const void *code,
+	CUjit_option *options, void **values, unsigned count, CUlibraryOption *library_options,
+	void **library_values, unsigned library_count)
 {
-	return counted(ckt_driver.cuLibraryLoadData(library, code, options, values, count, library_options, library_values, library_count));
+	return counted(ckt_driver.cuLibraryLoadData(library, code, options, values, count,
+		library_options, library_values, library_count));
 }
 
-static CUresult CUDAAPI library_load_from_file(CUlibrary *library, const char *file, CUjit_option *options, void **values, unsigned count,
-					       CUlibraryOption *library_options, void **library_values, unsigned library_count)
+static CUresult CUDAAPI library_load_from_file(CUlibrary *library, const char *file,
+	CUjit_option *options, void **values, unsigned count, CUlibraryOption *library_options,
+	void **library_values, unsigned library_count)
 {
-	return counted(ckt_driver.cuLibraryLoadFromFile(library, file, options, values, count, library_options, library_values, library_count));
+	return counted(ckt_driver.cuLibraryLoadFromFile(library, file, options, values, count,
+		library_options, library_values, library_count));
 }
 
 const struct ckt_inside_hook ckt_inside_object_hooks[] = {

@@ -11,7 +11,8 @@
 enum { NAMES_MAX = 1024 };
 static bool hooked[NAMES_MAX];
 static void (*tell_unknown)(const char *name, int version);
-static CUresult(CUDAAPI *real_address)(const char *, void **, int, cuuint64_t, CUdriverProcAddressQueryResult *);
+static CUresult(CUDAAPI *real_address)(
+	const char *, void **, int, cuuint64_t, CUdriverProcAddressQueryResult *);
 
 static CUresult CUDAAPI not_initialized(void)
 {
@@ -56,7 +57,8 @@ static const struct ckt_inside_entry *entry_of(const char *symbol, int version, 
 		if (strcmp(entry->name, symbol) || entry->version > version)
 			continue;
 		best = entry;
-		*ret_last = i + 1 == ckt_inside_entry_count || strcmp(ckt_inside_entries[i + 1].name, symbol);
+		*ret_last = i + 1 == ckt_inside_entry_count ||
+			strcmp(ckt_inside_entries[i + 1].name, symbol);
 	}
 	return best;
 }
@@ -65,30 +67,36 @@ static const struct ckt_inside_entry *entry_of(const char *symbol, int version, 
 enum { PER_THREAD_SINCE = 7000 };
 
 /*
- * The driver's answer, or our entry for it.  Drivers newer than the table may have a newer version of a hooked function: that is so where they
- * answer what was asked otherwise than what the table's last version is asked by.
+ * The driver's answer, or our entry for it.  Drivers newer than the table may have a newer version
+ * of a hooked function: that is so where they answer what was asked otherwise than what the table's
+ * last version is asked by.
  */
-static void *replace(const char *symbol, int version, cuuint64_t flags, void *answer, bool *ret_unknown)
+static void *replace(
+	const char *symbol, int version, cuuint64_t flags, void *answer, bool *ret_unknown)
 {
 	bool last;
 	const struct ckt_inside_entry *entry = entry_of(symbol, version, &last);
 	*ret_unknown = false;
 	if (!entry)
 		return answer;
-	bool per_thread = flags & CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM && version >= PER_THREAD_SINCE;
+	bool per_thread = flags & CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM &&
+		version >= PER_THREAD_SINCE;
 	unsigned number = per_thread ? entry->per_thread : entry->legacy;
 	if (!hooked[number])
 		return answer;
 	void *known = NULL;
-	int since = per_thread && entry->version < PER_THREAD_SINCE ? PER_THREAD_SINCE : entry->version;
-	if (last && version > since && (real_address(symbol, &known, since, flags, NULL) || known != answer)) {
+	int since =
+		per_thread && entry->version < PER_THREAD_SINCE ? PER_THREAD_SINCE : entry->version;
+	if (last && version > since &&
+		(real_address(symbol, &known, since, flags, NULL) || known != answer)) {
 		*ret_unknown = true;
 		return NULL;
 	}
 	return ckt_inside_names[number].stub;
 }
 
-static CUresult CUDAAPI get_address_v2(const char *symbol, void **address, int version, cuuint64_t flags, CUdriverProcAddressQueryResult *status)
+static CUresult CUDAAPI get_address_v2(const char *symbol, void **address, int version,
+	cuuint64_t flags, CUdriverProcAddressQueryResult *status)
 {
 	CUresult result = real_address(symbol, address, version, flags, status);
 	if (result || !symbol || !address || !*address)
@@ -104,7 +112,8 @@ static CUresult CUDAAPI get_address_v2(const char *symbol, void **address, int v
 }
 
 /* Of CUDA 11.3: the same without the status, and a missing function is an error. */
-static CUresult CUDAAPI get_address(const char *symbol, void **address, int version, cuuint64_t flags)
+static CUresult CUDAAPI get_address(
+	const char *symbol, void **address, int version, cuuint64_t flags)
 {
 	void *found = NULL;
 	CUresult result = get_address_v2(symbol, address ? &found : NULL, version, flags, NULL);
@@ -125,8 +134,9 @@ static int set_hook(const char *name, void *function)
 	return 0;
 }
 
-__attribute__((visibility("default"))) int ckt_inside_set(void *(*symbol)(const char *name), const struct ckt_inside_hook *hooks, size_t hook_count,
-							   void (*unknown)(const char *name, int version), const char **ret_wrong)
+__attribute__((visibility("default"))) int ckt_inside_set(void *(*symbol)(const char *name),
+	const struct ckt_inside_hook *hooks, size_t hook_count,
+	void (*unknown)(const char *name, int version), const char **ret_wrong)
 {
 	*ret_wrong = "the number of names";
 	if (ckt_inside_name_count > NAMES_MAX)
@@ -147,5 +157,8 @@ __attribute__((visibility("default"))) int ckt_inside_set(void *(*symbol)(const 
 			return -1;
 	}
 	*ret_wrong = "cuGetProcAddress";
-	return set_hook("cuGetProcAddress", (void *)get_address) || set_hook("cuGetProcAddress_v2", (void *)get_address_v2) ? -1 : 0;
+	return set_hook("cuGetProcAddress", (void *)get_address) ||
+			set_hook("cuGetProcAddress_v2", (void *)get_address_v2)
+		? -1
+		: 0;
 }

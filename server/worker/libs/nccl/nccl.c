@@ -13,9 +13,12 @@
 #include "server/worker/worker.h"
 
 _Static_assert(sizeof(ncclUniqueId) == CKT_NCCL_ID_BYTES, "an id is what rpc/nccl.h says");
-_Static_assert(offsetof(ncclConfig_t, nvlinkCentricSched) == offsetof(struct ckt_nccl_config, nvlink_centric), "a config is what rpc/nccl.h says");
+_Static_assert(offsetof(ncclConfig_t, nvlinkCentricSched) ==
+		offsetof(struct ckt_nccl_config, nvlink_centric),
+	"a config is what rpc/nccl.h says");
 
-_Static_assert((int)CKT_NCCL_COMM_PROC == (int)CKT_NCCL_PROC_NCCL_COMM, "a communicator is made by what rpc/nccl.h says");
+_Static_assert((int)CKT_NCCL_COMM_PROC == (int)CKT_NCCL_PROC_NCCL_COMM,
+	"a communicator is made by what rpc/nccl.h says");
 
 static _Atomic uint64_t issued;
 
@@ -31,9 +34,10 @@ void ckt_nccl_count(uint64_t operations)
 }
 
 /*
- * Set where NCCL has read nothing yet.  Connecting waits for the peers: at a communicator's making then, and not at a collective, which the executor
- * runs.  Registered memory would be mapped by other workers, and what they map is not the block that was meant but the extent that it lies in: no
- * registering.  Multicast is the operator's to allow, by the server's environment.
+ * Set where NCCL has read nothing yet.  Connecting waits for the peers: at a communicator's making
+ * then, and not at a collective, which the executor runs.  Registered memory would be mapped by
+ * other workers, and what they map is not the block that was meant but the extent that it lies in:
+ * no registering.  Multicast is the operator's to allow, by the server's environment.
  */
 static void set_environment(void)
 {
@@ -45,8 +49,9 @@ static void set_environment(void)
 }
 
 /*
- * A unique id is a thread and a socket of the library's until all ranks have met, perhaps for ever, and a communicator has about three threads: more
- * than a program of hundreds of communicators needs, and less than what a user may have at a node, where all sessions are one.
+ * A unique id is a thread and a socket of the library's until all ranks have met, perhaps for ever,
+ * and a communicator has about three threads: more than a program of hundreds of communicators
+ * needs, and less than what a user may have at a node, where all sessions are one.
  */
 enum { THREADS_MAX = 2048, DESCRIPTORS_LEFT = 128 };
 
@@ -69,9 +74,11 @@ bool ckt_nccl_has_room(void)
 	if (p)
 		threads = (unsigned)strtoul(p + 1, NULL, 10);
 	bool room = fd >= 0 && p && threads < THREADS_MAX && !getrlimit(RLIMIT_NOFILE, &limit) &&
-		    (limit.rlim_cur == RLIM_INFINITY || (rlim_t)fd + DESCRIPTORS_LEFT < limit.rlim_cur);
+		(limit.rlim_cur == RLIM_INFINITY || (rlim_t)fd + DESCRIPTORS_LEFT < limit.rlim_cur);
 	if (!room && !once)
-		ckt_warning("NCCL has taken %u threads and %d descriptors for this session: it gets no further communicators and unique ids", threads, fd);
+		ckt_warning(
+			"NCCL has taken %u threads and %d descriptors for this session: it gets no further communicators and unique ids",
+			threads, fd);
 	once |= !room;
 	return room;
 }
@@ -103,15 +110,19 @@ const struct ckt_library ckt_library_nccl = {
 	.loaded = ckt_nccl_loaded,
 };
 
-int ckt_nccl_unique_id_make(struct ckt_worker *worker, uint8_t ret_id[CKT_NCCL_ID_BYTES], char *ret_message, size_t message_size)
+int ckt_nccl_unique_id_make(struct ckt_worker *worker, uint8_t ret_id[CKT_NCCL_ID_BYTES],
+	char *ret_message, size_t message_size)
 {
 	if (ckt_library_open(worker, &ckt_library_nccl, 0, ret_message, message_size))
 		return -ENOENT;
-	ncclResult_t status = ckt_nccl.ncclGetUniqueId ? ckt_nccl.ncclGetUniqueId((ncclUniqueId *)ret_id) : ncclInvalidUsage;
+	ncclResult_t status = ckt_nccl.ncclGetUniqueId
+		? ckt_nccl.ncclGetUniqueId((ncclUniqueId *)ret_id)
+		: ncclInvalidUsage;
 	if (!status)
 		return 0;
 	snprintf(ret_message, message_size, "NCCL makes no unique id: %s",
-		 ckt_nccl.ncclGetErrorString ? ckt_nccl.ncclGetErrorString(status) : "unknown error");
+		ckt_nccl.ncclGetErrorString ? ckt_nccl.ncclGetErrorString(status)
+					    : "unknown error");
 	return -EIO;
 }
 
@@ -136,15 +147,18 @@ static void identifying_run(struct ckt_aside_job *job)
 	if (!ckt_nccl_has_room())
 		i->status = ncclSystemError;
 	else
-		i->status = ckt_nccl.ncclGetUniqueId ? (int)ckt_nccl.ncclGetUniqueId(&i->id) : (int)ncclInvalidUsage;
+		i->status = ckt_nccl.ncclGetUniqueId ? (int)ckt_nccl.ncclGetUniqueId(&i->id)
+						     : (int)ncclInvalidUsage;
 }
 
 static void identifying_finish(struct ckt_worker *worker, struct ckt_aside_job *job)
 {
 	struct identifying *i = (struct identifying *)job;
-	struct ckt_ncclGetUniqueId_res res = {.status = i->status, .id = (const uint8_t *)&i->id, .id_len = CKT_NCCL_ID_BYTES};
+	struct ckt_ncclGetUniqueId_res res = {
+		.status = i->status, .id = (const uint8_t *)&i->id, .id_len = CKT_NCCL_ID_BYTES};
 	(void)worker;
-	ckt_ncclGetUniqueId_res_put(ckt_wcall_results(i->call, ckt_ncclGetUniqueId_res_size(&res)), &res);
+	ckt_ncclGetUniqueId_res_put(
+		ckt_wcall_results(i->call, ckt_ncclGetUniqueId_res_size(&res)), &res);
 	ckt_wcall_finish(i->call, CUDA_SUCCESS);
 	free(i);
 }
@@ -158,7 +172,8 @@ int ckt_worker_ncclGetUniqueId(struct ckt_wcall *call)
 	struct identifying *i = calloc(1, sizeof *i);
 	if (!i)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	*i = (struct identifying){.aside = {.run = identifying_run, .finish = identifying_finish}, .call = call};
+	*i = (struct identifying){
+		.aside = {.run = identifying_run, .finish = identifying_finish}, .call = call};
 	if (ckt_apart_submit(call->worker, &i->aside)) {
 		free(i);
 		return CUDA_ERROR_OUT_OF_MEMORY;
@@ -192,7 +207,8 @@ int ckt_worker_nccl_load(struct ckt_wcall *call)
 	struct ckt_nccl_load_res res = {.status = (int32_t)load()};
 	call->status = res.status;
 	if (!res.status) {
-		CUresult result = ckt_library_object_add(call->worker, &ckt_library_nccl, CKT_NCCL_TYPE_LOADED, args.id, NULL, NULL, &object);
+		CUresult result = ckt_library_object_add(call->worker, &ckt_library_nccl,
+			CKT_NCCL_TYPE_LOADED, args.id, NULL, NULL, &object);
 		if (result)
 			return (int)result;
 	}
@@ -219,7 +235,8 @@ int ckt_worker_ncclCommGetAsyncError(struct ckt_wcall *call)
 			res.status = (int32_t)ckt_nccl.ncclCommGetAsyncError(real, &error);
 	}
 	res.error = (int32_t)error;
-	ckt_ncclCommGetAsyncError_res_put(ckt_wcall_results(call, ckt_ncclCommGetAsyncError_res_size(&res)), &res);
+	ckt_ncclCommGetAsyncError_res_put(
+		ckt_wcall_results(call, ckt_ncclCommGetAsyncError_res_size(&res)), &res);
 	return CUDA_SUCCESS;
 }
 
@@ -229,12 +246,15 @@ int ckt_worker_ncclGetLastError(struct ckt_wcall *call)
 	struct ckt_nccl_comm *comm = NULL;
 	if (!ckt_ncclGetLastError_args_get(&call->args, &args))
 		return CKT_WCALL_GARBAGE;
-	CUresult result = args.comm ? ckt_nccl_comm_find(call->worker, args.comm, &comm) : CUDA_SUCCESS;
+	CUresult result =
+		args.comm ? ckt_nccl_comm_find(call->worker, args.comm, &comm) : CUDA_SUCCESS;
 	if (result)
 		return (int)result;
 	/* It is the process's last one, whichever communicator is asked. */
 	const char *text = ckt_nccl.ncclGetLastError ? ckt_nccl.ncclGetLastError(NULL) : "";
-	struct ckt_ncclGetLastError_res res = {.text = (const uint8_t *)text, .text_len = (uint32_t)strnlen(text, CKT_NCCLGETLASTERROR_RES_TEXT_MAX)};
-	ckt_ncclGetLastError_res_put(ckt_wcall_results(call, ckt_ncclGetLastError_res_size(&res)), &res);
+	struct ckt_ncclGetLastError_res res = {.text = (const uint8_t *)text,
+		.text_len = (uint32_t)strnlen(text, CKT_NCCLGETLASTERROR_RES_TEXT_MAX)};
+	ckt_ncclGetLastError_res_put(
+		ckt_wcall_results(call, ckt_ncclGetLastError_res_size(&res)), &res);
 	return CUDA_SUCCESS;
 }

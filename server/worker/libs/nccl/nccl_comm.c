@@ -17,7 +17,7 @@ struct waiter {
 	struct waiter *next;
 	struct ckt_wcall *call;
 	uint32_t count;
-	struct ckt_nccl_comm *comms[];	/* references */
+	struct ckt_nccl_comm *comms[]; /* references */
 };
 
 static struct waiter *waiters;
@@ -26,7 +26,8 @@ static struct waiter *waiters;
 
 CUresult ckt_nccl_comm_find(struct ckt_worker *worker, uint64_t id, struct ckt_nccl_comm **ret_comm)
 {
-	struct ckt_object *object = ckt_library_object_find(worker, CKT_LIB_NCCL, CKT_NCCL_TYPE_COMM, id);
+	struct ckt_object *object =
+		ckt_library_object_find(worker, CKT_LIB_NCCL, CKT_NCCL_TYPE_COMM, id);
 	if (!object || !object->real)
 		return CUDA_ERROR_INVALID_HANDLE;
 	*ret_comm = object->real;
@@ -58,10 +59,10 @@ void ckt_nccl_comm_end(struct ckt_object *object)
 
 struct making {
 	struct ckt_nccl_job job;
-	struct ckt_nccl_comm *made, *parent;	/* references; parent NULL: of unique ids */
+	struct ckt_nccl_comm *made, *parent; /* references; parent NULL: of unique ids */
 	uint32_t kind, id_count, excluded_count;
 	int color, key, flags, ranks, rank;
-	bool meets;			/* a restore's, of which nobody was told an id */
+	bool meets; /* a restore's, of which nobody was told an id */
 	int64_t deadline_ms;
 	bool has_config;
 	struct ckt_nccl_config config;
@@ -81,11 +82,15 @@ static ncclResult_t make_of_ids(struct making *m, ncclComm_t *made)
 {
 	if (m->id_count > 1)
 		return ckt_nccl.ncclCommInitRankScalable
-			       ? ckt_nccl.ncclCommInitRankScalable(made, m->ranks, m->rank, (int)m->id_count, m->ids, config_of(m))
-			       : ncclInvalidUsage;
+			? ckt_nccl.ncclCommInitRankScalable(
+				  made, m->ranks, m->rank, (int)m->id_count, m->ids, config_of(m))
+			: ncclInvalidUsage;
 	if (m->has_config && ckt_nccl.ncclCommInitRankConfig)
-		return ckt_nccl.ncclCommInitRankConfig(made, m->ranks, m->ids[0], m->rank, config_of(m));
-	return ckt_nccl.ncclCommInitRank ? ckt_nccl.ncclCommInitRank(made, m->ranks, m->ids[0], m->rank) : ncclInvalidUsage;
+		return ckt_nccl.ncclCommInitRankConfig(
+			made, m->ranks, m->ids[0], m->rank, config_of(m));
+	return ckt_nccl.ncclCommInitRank
+		? ckt_nccl.ncclCommInitRank(made, m->ranks, m->ids[0], m->rank)
+		: ncclInvalidUsage;
 }
 
 static ncclResult_t make_of_parent(struct making *m, ncclComm_t *made)
@@ -94,12 +99,19 @@ static ncclResult_t make_of_parent(struct making *m, ncclComm_t *made)
 	if (!parent)
 		return ncclInvalidArgument;
 	if (m->kind == CKT_NCCL_SPLIT)
-		return ckt_nccl.ncclCommSplit ? ckt_nccl.ncclCommSplit(parent, m->color, m->key, made, config_of(m)) : ncclInvalidUsage;
-	return ckt_nccl.ncclCommShrink ? ckt_nccl.ncclCommShrink(parent, m->excluded, (int)m->excluded_count, made, config_of(m), m->flags)
-				       : ncclInvalidUsage;
+		return ckt_nccl.ncclCommSplit
+			? ckt_nccl.ncclCommSplit(parent, m->color, m->key, made, config_of(m))
+			: ncclInvalidUsage;
+	return ckt_nccl.ncclCommShrink
+		? ckt_nccl.ncclCommShrink(
+			  parent, m->excluded, (int)m->excluded_count, made, config_of(m), m->flags)
+		: ncclInvalidUsage;
 }
 
-/* A communicator that does not block says later what came of it; a parent that does not, of its child. */
+/*
+ * A communicator that does not block says later what came of it; a parent that does not, of its
+ * child.
+ */
 static ncclResult_t poll_until_made(struct making *m, ncclComm_t asked)
 {
 	ncclResult_t state = ncclInProgress;
@@ -116,7 +128,9 @@ static void making_run(struct ckt_nccl_job *job)
 {
 	struct making *m = (struct making *)job;
 	ncclComm_t made = NULL;
-	ncclResult_t status = m->meets ? ckt_nccl_meet(m->made->identity, m->rank, m->deadline_ms, &m->ids[0]) : ncclSuccess;
+	ncclResult_t status = m->meets
+		? ckt_nccl_meet(m->made->identity, m->rank, m->deadline_ms, &m->ids[0])
+		: ncclSuccess;
 	if (!status)
 		status = m->parent ? make_of_parent(m, &made) : make_of_ids(m, &made);
 	/* A parent that does not block says so too, and may give its child only then. */
@@ -141,8 +155,11 @@ static void making_run(struct ckt_nccl_job *job)
 /* In the log stands from now on what it is, and not how it came to be. */
 static void remember(struct ckt_worker *worker, const struct ckt_nccl_comm *comm)
 {
-	struct ckt_object *object = ckt_library_object_find(worker, CKT_LIB_NCCL, CKT_NCCL_TYPE_COMM, comm->id);
-	struct ckt_lib_step *step = object && object->real == comm && object->library->recipe ? object->library->recipe->create : NULL;
+	struct ckt_object *object =
+		ckt_library_object_find(worker, CKT_LIB_NCCL, CKT_NCCL_TYPE_COMM, comm->id);
+	struct ckt_lib_step *step = object && object->real == comm && object->library->recipe
+		? object->library->recipe->create
+		: NULL;
 	if (!step || step->args_bytes < KIND_AT + 4)
 		return;
 	ckt_put_u32(step->args + RANKS_AT, (uint32_t)comm->ranks);
@@ -163,7 +180,9 @@ static void making_finish(struct ckt_worker *worker, struct ckt_nccl_job *job)
 	made->rank = m->rank;
 	if (made->status)
 		ckt_warning("a communicator of NCCL could not be made: %s",
-			    ckt_nccl.ncclGetErrorString ? ckt_nccl.ncclGetErrorString((ncclResult_t)made->status) : "unknown error");
+			ckt_nccl.ncclGetErrorString
+				? ckt_nccl.ncclGetErrorString((ncclResult_t)made->status)
+				: "unknown error");
 	if (!made->gone)
 		remember(worker, made);
 	if (!made->gone && made->real)
@@ -186,11 +205,14 @@ static bool is_text(const char *text, uint32_t length)
 static bool is_sound(const struct ckt_nccl_comm_args *args)
 {
 	bool of_ids = args->kind == CKT_NCCL_INIT;
-	if (args->kind >= CKT_NCCL_KINDS || args->identity_len != CKT_NCCL_ID_BYTES || args->ids_len % CKT_NCCL_ID_BYTES)
+	if (args->kind >= CKT_NCCL_KINDS || args->identity_len != CKT_NCCL_ID_BYTES ||
+		args->ids_len % CKT_NCCL_ID_BYTES)
 		return false;
 	if (!is_text(args->net, args->net_len) || !is_text(args->name, args->name_len))
 		return false;
-	if (of_ids && (!args->ids_len || args->ranks < 1 || args->ranks > CKT_NCCL_RANKS_MAX || args->rank < 0 || args->rank >= args->ranks))
+	if (of_ids &&
+		(!args->ids_len || args->ranks < 1 || args->ranks > CKT_NCCL_RANKS_MAX ||
+			args->rank < 0 || args->rank >= args->ranks))
 		return false;
 	return of_ids ? !args->parent : args->kind == CKT_NCCL_NONE || args->parent != 0;
 }
@@ -224,7 +246,8 @@ static struct making *making_new(const struct ckt_nccl_comm_args *args)
 	for (uint32_t i = 0; i < args->excluded_len; i++)
 		excluded[i] = (int)ckt_xdr_u32(args->excluded_xdr, i);
 	m->has_config = args->config_len > 0;
-	ckt_nccl_config_make(args->config_xdr, args->config_len, ckt_library_loaded(CKT_LIB_NCCL)->version, &m->config);
+	ckt_nccl_config_make(args->config_xdr, args->config_len,
+		ckt_library_loaded(CKT_LIB_NCCL)->version, &m->config);
 	memcpy(m->net, args->net, args->net_len);
 	memcpy(m->name, args->name, args->name_len);
 	return m;
@@ -251,19 +274,23 @@ static CUresult make_anew(struct ckt_worker *worker, struct making *m, const uin
 /* ---- Handlers */
 
 /*
- * What the library keeps of a communicator by itself on the host, and of each of its ranks, here and where the ranks meet.  It is paid for as long as
- * a call that makes it lasts, whether somebody wants it still or not.
+ * What the library keeps of a communicator by itself on the host, and of each of its ranks, here
+ * and where the ranks meet.  It is paid for as long as a call that makes it lasts, whether somebody
+ * wants it still or not.
  */
 enum { COMM_BYTES = 4 << 20, RANK_BYTES = 1 << 10 };
 
-static struct ckt_nccl_comm *comm_new(struct ckt_worker *worker, const struct ckt_nccl_comm_args *args, const struct making *m,
-				      const struct ckt_nccl_comm *parent)
+static struct ckt_nccl_comm *comm_new(struct ckt_worker *worker,
+	const struct ckt_nccl_comm_args *args, const struct making *m,
+	const struct ckt_nccl_comm *parent)
 {
 	int ranks = parent ? parent->ranks : args->ranks;
-	uint64_t bytes = sizeof(struct ckt_nccl_comm) + COMM_BYTES + (ranks > 0 ? (uint64_t)ranks * RANK_BYTES : 0);
+	uint64_t bytes = sizeof(struct ckt_nccl_comm) + COMM_BYTES +
+		(ranks > 0 ? (uint64_t)ranks * RANK_BYTES : 0);
 	if (args->kind == CKT_NCCL_NONE)
 		bytes = sizeof(struct ckt_nccl_comm);
-	struct ckt_nccl_comm *comm = ckt_budget_charge(bytes, "communicators") ? calloc(1, sizeof *comm) : NULL;
+	struct ckt_nccl_comm *comm =
+		ckt_budget_charge(bytes, "communicators") ? calloc(1, sizeof *comm) : NULL;
 	if (!comm)
 		return NULL;
 	comm->charged = bytes;
@@ -278,7 +305,8 @@ static struct ckt_nccl_comm *comm_new(struct ckt_worker *worker, const struct ck
 	return comm;
 }
 
-static CUresult begin(struct ckt_wcall *call, const struct ckt_nccl_comm_args *args, struct making *m)
+static CUresult begin(
+	struct ckt_wcall *call, const struct ckt_nccl_comm_args *args, struct making *m)
 {
 	struct ckt_worker *worker = call->worker;
 	struct ckt_nccl_comm *parent = NULL, *comm;
@@ -297,7 +325,8 @@ static CUresult begin(struct ckt_wcall *call, const struct ckt_nccl_comm_args *a
 	comm = comm_new(worker, args, m, parent);
 	if (!comm)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	result = ckt_library_object_add(worker, &ckt_library_nccl, CKT_NCCL_TYPE_COMM, args->id, comm, NULL, &object);
+	result = ckt_library_object_add(
+		worker, &ckt_library_nccl, CKT_NCCL_TYPE_COMM, args->id, comm, NULL, &object);
 	if (result) {
 		ckt_nccl_comm_unref(comm);
 		return result;
@@ -361,8 +390,10 @@ static void settle_answer(struct waiter *waiter)
 		words[CKT_NCCL_SETTLE_WORDS * i + 2] = (uint32_t)(there ? comm->rank : -1);
 		words[CKT_NCCL_SETTLE_WORDS * i + 3] = 0;
 	}
-	struct ckt_nccl_settle_res res = {.states = words, .states_len = CKT_NCCL_SETTLE_WORDS * waiter->count};
-	ckt_nccl_settle_res_put(ckt_wcall_results(waiter->call, ckt_nccl_settle_res_size(&res)), &res);
+	struct ckt_nccl_settle_res res = {
+		.states = words, .states_len = CKT_NCCL_SETTLE_WORDS * waiter->count};
+	ckt_nccl_settle_res_put(
+		ckt_wcall_results(waiter->call, ckt_nccl_settle_res_size(&res)), &res);
 }
 
 static void look_for_waiters(void)
@@ -390,7 +421,8 @@ int ckt_worker_nccl_settle(struct ckt_wcall *call)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	waiter->call = call;
 	for (uint32_t i = 0; i < args.comms_len; i++) {
-		CUresult result = ckt_nccl_comm_find(call->worker, ckt_xdr_u64(args.comms_xdr, i), &waiter->comms[i]);
+		CUresult result = ckt_nccl_comm_find(
+			call->worker, ckt_xdr_u64(args.comms_xdr, i), &waiter->comms[i]);
 		if (result) {
 			waiter_free(waiter);
 			return (int)result;
@@ -421,16 +453,17 @@ static void ending_run(struct ckt_nccl_job *job)
 {
 	struct ending *e = (struct ending *)job;
 	ncclComm_t real = job->comm->real;
-	ncclResult_t (*simple)(ncclComm_t) = e->how == CKT_NCCL_FINALIZE  ? ckt_nccl.ncclCommFinalize
-					     : e->how == CKT_NCCL_DESTROY ? ckt_nccl.ncclCommDestroy
-									  : ckt_nccl.ncclCommAbort;
+	ncclResult_t (*simple)(ncclComm_t) = e->how == CKT_NCCL_FINALIZE ? ckt_nccl.ncclCommFinalize
+		: e->how == CKT_NCCL_DESTROY                             ? ckt_nccl.ncclCommDestroy
+									 : ckt_nccl.ncclCommAbort;
 	/* It ends once. */
 	if (e->how == CKT_NCCL_DESTROY || e->how == CKT_NCCL_ABORT)
 		real = atomic_exchange(&job->comm->real, NULL);
 	if (!real)
 		job->status = ncclInvalidArgument;
 	else if (e->how == CKT_NCCL_REVOKE)
-		job->status = ckt_nccl.ncclCommRevoke ? (int)ckt_nccl.ncclCommRevoke(real, e->flags) : (int)ncclInvalidUsage;
+		job->status = ckt_nccl.ncclCommRevoke ? (int)ckt_nccl.ncclCommRevoke(real, e->flags)
+						      : (int)ncclInvalidUsage;
 	else
 		job->status = simple ? (int)simple(real) : (int)ncclInvalidUsage;
 }
@@ -441,7 +474,8 @@ static void ending_finish(struct ckt_worker *worker, struct ckt_nccl_job *job)
 	struct ckt_nccl_comm *comm = job->comm;
 	struct ckt_nccl_end_res res = {.status = job->status};
 	if (!comm->gone && (e->how == CKT_NCCL_DESTROY || e->how == CKT_NCCL_ABORT)) {
-		struct ckt_object *object = ckt_objects_find_kind(&worker->objects, comm->id, CKT_KIND_LIB_OBJECT);
+		struct ckt_object *object =
+			ckt_objects_find_kind(&worker->objects, comm->id, CKT_KIND_LIB_OBJECT);
 		if (object && object->real == comm)
 			ckt_object_destroy(worker, object);
 	}
@@ -468,7 +502,8 @@ int ckt_worker_nccl_end(struct ckt_wcall *call)
 	if (result)
 		return (int)result;
 	if (args.how == CKT_NCCL_FORGET) {
-		struct ckt_object *object = ckt_objects_find_kind(&call->worker->objects, comm->id, CKT_KIND_LIB_OBJECT);
+		struct ckt_object *object = ckt_objects_find_kind(
+			&call->worker->objects, comm->id, CKT_KIND_LIB_OBJECT);
 		if (object)
 			ckt_object_destroy(call->worker, object);
 		return answer_end(call, ncclSuccess);
@@ -479,8 +514,12 @@ int ckt_worker_nccl_end(struct ckt_wcall *call)
 	if (!e)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	bool abort = args.how == CKT_NCCL_ABORT || args.how == CKT_NCCL_REVOKE;
-	*e = (struct ending){.job = {.run = ending_run, .finish = ending_finish, .alone = abort && !comm->pending}, .call = call, .how = args.how,
-			     .flags = args.flags};
+	*e = (struct ending){.job = {.run = ending_run,
+				     .finish = ending_finish,
+				     .alone = abort && !comm->pending},
+		.call = call,
+		.how = args.how,
+		.flags = args.flags};
 	if (args.how == CKT_NCCL_ABORT)
 		comm->ending = true;
 	comm->freed |= args.how == CKT_NCCL_DESTROY || args.how == CKT_NCCL_ABORT;

@@ -1,4 +1,6 @@
-/* Operations on streams, one group at a time, and the operators that the program makes; see nccl.h. */
+/*
+ * Operations on streams, one group at a time, and the operators that the program makes; see nccl.h.
+ */
 #include <stdlib.h>
 
 #include "server/worker/driver.h"
@@ -7,7 +9,7 @@
 
 struct operation {
 	struct ckt_nccl_operation wire;
-	struct ckt_nccl_comm *comm;	/* a reference, but on the executor */
+	struct ckt_nccl_comm *comm; /* a reference, but on the executor */
 	cudaStream_t stream;
 };
 
@@ -37,7 +39,8 @@ static int end_operator(struct ckt_nccl_comm *comm, uint32_t number)
 		return ncclSuccess;
 	ncclRedOp_t real = made->real;
 	*made = comm->operators[--comm->operator_count];
-	return ckt_nccl.ncclRedOpDestroy ? (int)ckt_nccl.ncclRedOpDestroy(real, comm->real) : (int)ncclInvalidUsage;
+	return ckt_nccl.ncclRedOpDestroy ? (int)ckt_nccl.ncclRedOpDestroy(real, comm->real)
+					 : (int)ncclInvalidUsage;
 }
 
 static int make_operator(struct ckt_nccl_comm *comm, const struct ckt_nccl_operator_args *args)
@@ -45,19 +48,22 @@ static int make_operator(struct ckt_nccl_comm *comm, const struct ckt_nccl_opera
 	_Alignas(16) uint8_t value[16] = {0};
 	uint64_t address;
 	ncclRedOp_t real;
-	struct ckt_nccl_made_operator *grown = reallocarray(comm->operators, comm->operator_count + 1, sizeof *grown);
+	struct ckt_nccl_made_operator *grown =
+		reallocarray(comm->operators, comm->operator_count + 1, sizeof *grown);
 	if (!grown)
 		return ncclSystemError;
 	comm->operators = grown;
 	memcpy(value, args->scalar, args->scalar_len);
 	memcpy(&address, value, sizeof address);
-	void *scalar = args->residence == ncclScalarDevice ? (void *)(uintptr_t)address : (void *)value;
+	void *scalar =
+		args->residence == ncclScalarDevice ? (void *)(uintptr_t)address : (void *)value;
 	if (!ckt_nccl.ncclRedOpCreatePreMulSum)
 		return ncclInvalidUsage;
-	ncclResult_t status =
-		ckt_nccl.ncclRedOpCreatePreMulSum(&real, scalar, (ncclDataType_t)args->type, (ncclScalarResidence_t)args->residence, comm->real);
+	ncclResult_t status = ckt_nccl.ncclRedOpCreatePreMulSum(&real, scalar,
+		(ncclDataType_t)args->type, (ncclScalarResidence_t)args->residence, comm->real);
 	if (!status)
-		comm->operators[comm->operator_count++] = (struct ckt_nccl_made_operator){args->operator, real};
+		comm->operators[comm->operator_count++] =
+			(struct ckt_nccl_made_operator){args->operator, real };
 	return (int)status;
 }
 
@@ -66,8 +72,10 @@ int ckt_worker_nccl_operator(struct ckt_wcall *call)
 	static bool once;
 	struct ckt_nccl_operator_args args;
 	struct ckt_nccl_comm *comm;
-	if (!ckt_nccl_operator_args_get(&call->args, &args) || args.residence > CKT_NCCL_OPERATOR_ENDS || args.operator < CKT_NCCL_OPERATORS ||
-	    args.operator >= CKT_NCCL_OPERATORS + CKT_NCCL_OPERATORS_MAX)
+	if (!ckt_nccl_operator_args_get(&call->args, &args) ||
+		args.residence > CKT_NCCL_OPERATOR_ENDS ||
+		args.operator<CKT_NCCL_OPERATORS || args.operator>=
+		CKT_NCCL_OPERATORS + CKT_NCCL_OPERATORS_MAX)
 		return CKT_WCALL_GARBAGE;
 	/* The library reads as many bytes as the type has. */
 	if (args.residence != CKT_NCCL_OPERATOR_ENDS && args.scalar_len != 8)
@@ -91,7 +99,7 @@ int ckt_worker_nccl_operator(struct ckt_wcall *call)
 static ncclResult_t reduction(const struct operation *o, ncclRedOp_t *ret_operator)
 {
 	*ret_operator = (ncclRedOp_t)o->wire.operator;
-	if (o->wire.operator < CKT_NCCL_OPERATORS)
+	if (o->wire.operator<CKT_NCCL_OPERATORS)
 		return ncclSuccess;
 	const struct ckt_nccl_made_operator *made = find_operator(o->comm, o->wire.operator);
 	if (made)
@@ -114,13 +122,16 @@ static ncclResult_t put(const struct operation *o)
 		return ncclInvalidArgument;
 	switch ((enum ckt_nccl_function)w->function) {
 	case CKT_NCCL_ALL_REDUCE:
-		return CALL(ncclAllReduce, send, receive, w->count, type, operator, comm, o->stream);
+		return CALL(
+			ncclAllReduce, send, receive, w->count, type, operator, comm, o->stream);
 	case CKT_NCCL_REDUCE:
-		return CALL(ncclReduce, send, receive, w->count, type, operator, w->root, comm, o->stream);
+		return CALL(ncclReduce, send, receive, w->count, type, operator, w->root, comm,
+			o->stream);
 	case CKT_NCCL_BROADCAST:
 		return CALL(ncclBroadcast, send, receive, w->count, type, w->root, comm, o->stream);
 	case CKT_NCCL_REDUCE_SCATTER:
-		return CALL(ncclReduceScatter, send, receive, w->count, type, operator, comm, o->stream);
+		return CALL(ncclReduceScatter, send, receive, w->count, type, operator, comm,
+			o->stream);
 	case CKT_NCCL_ALL_GATHER:
 		return CALL(ncclAllGather, send, receive, w->count, type, comm, o->stream);
 	case CKT_NCCL_ALL_TO_ALL:
@@ -162,18 +173,23 @@ static void run(struct group *group)
 	group->job.status = first && first != ncclInProgress ? (int)first : (int)last;
 	if (!group->job.status && !group->simulate)
 		ckt_nccl_count(group->count);
-	for (uint32_t i = 0; i < group->count && group->job.status && group->job.status != ncclInProgress; i++) {
+	for (uint32_t i = 0;
+		i < group->count && group->job.status && group->job.status != ncclInProgress; i++) {
 		int none = 0;
-		atomic_compare_exchange_strong(&group->operations[i].comm->failed, &none, group->job.status);
+		atomic_compare_exchange_strong(
+			&group->operations[i].comm->failed, &none, group->job.status);
 	}
 }
 
 /* here: on the executor, and now. */
-static CUresult take(struct ckt_worker *worker, const uint8_t *bytes, bool here, struct operation *ret)
+static CUresult take(
+	struct ckt_worker *worker, const uint8_t *bytes, bool here, struct operation *ret)
 {
 	CUstream stream;
 	ckt_nccl_operation_get(bytes, &ret->wire);
-	CUresult result = ret->wire.function < CKT_NCCL_FUNCTIONS ? ckt_nccl_comm_find(worker, ret->wire.comm, &ret->comm) : CUDA_ERROR_INVALID_VALUE;
+	CUresult result = ret->wire.function < CKT_NCCL_FUNCTIONS
+		? ckt_nccl_comm_find(worker, ret->wire.comm, &ret->comm)
+		: CUDA_ERROR_INVALID_VALUE;
 	if (!result)
 		result = ckt_nccl_comm_settled(worker, ret->comm);
 	if (!result && (here || ret->comm->closed))
@@ -186,7 +202,8 @@ static CUresult take(struct ckt_worker *worker, const uint8_t *bytes, bool here,
 }
 
 /* A handler's result where it is not CUDA_SUCCESS. */
-static int group_new(struct ckt_worker *worker, const uint8_t *operations, uint32_t bytes, bool here, struct group **ret_group)
+static int group_new(struct ckt_worker *worker, const uint8_t *operations, uint32_t bytes,
+	bool here, struct group **ret_group)
 {
 	uint32_t count = bytes / CKT_NCCL_OPERATION_BYTES;
 	if (!count || bytes % CKT_NCCL_OPERATION_BYTES)
@@ -196,7 +213,8 @@ static int group_new(struct ckt_worker *worker, const uint8_t *operations, uint3
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	group->count = count;
 	for (uint32_t i = 0; i < count; i++) {
-		CUresult result = take(worker, operations + (size_t)i * CKT_NCCL_OPERATION_BYTES, here, &group->operations[i]);
+		CUresult result = take(worker, operations + (size_t)i * CKT_NCCL_OPERATION_BYTES,
+			here, &group->operations[i]);
 		if (result) {
 			free(group);
 			return (int)result;
@@ -237,7 +255,8 @@ static void meet_finish(struct ckt_worker *worker, struct ckt_nccl_job *job)
 	(void)worker;
 	for (uint32_t i = 0; i < group->count; i++)
 		ckt_nccl_comm_unref(group->operations[i].comm);
-	ckt_nccl_group_meet_res_put(ckt_wcall_results(group->call, ckt_nccl_group_meet_res_size(&res)), &res);
+	ckt_nccl_group_meet_res_put(
+		ckt_wcall_results(group->call, ckt_nccl_group_meet_res_size(&res)), &res);
 	ckt_wcall_finish(group->call, CUDA_SUCCESS);
 	free(group);
 }

@@ -3,7 +3,8 @@
  *
  *	PRELOAD -> NCCL_MAKE: ids whose root is this worker -> whoever restores hands each to all workers that have a rank: NCCL_IDS -> START
  *
- * After PRELOAD, because a library that is opened before the session's own history has been gone through would be no part of that.
+ * After PRELOAD, because a library that is opened before the session's own history has been gone
+ * through would be no part of that.
  *
  * Threading: the control socket's threads.
  */

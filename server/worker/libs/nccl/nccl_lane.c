@@ -17,7 +17,10 @@ CUresult ckt_nccl_comm_idle(const struct ckt_nccl_comm *comm)
 	return comm->first || comm->running || comm->beside ? CUDA_ERROR_NOT_READY : CUDA_SUCCESS;
 }
 
-/* What no object has any more.  While a call that waits for peers has it still it is left to that call's end. */
+/*
+ * What no object has any more.  While a call that waits for peers has it still it is left to that
+ * call's end.
+ */
 void ckt_nccl_comm_drop_gone(struct ckt_nccl_comm *comm)
 {
 	if (!comm->gone || comm->first || comm->running || comm->beside || comm->pending)
@@ -79,7 +82,9 @@ static bool launch(struct ckt_worker *worker, struct ckt_nccl_job *job)
 	occupy(job, false);
 	static bool once;
 	if (!once)
-		ckt_warning("more calls of NCCL wait for other ranks than a worker has threads for (%d)", CKT_APART_MAX);
+		ckt_warning(
+			"more calls of NCCL wait for other ranks than a worker has threads for (%d)",
+			CKT_APART_MAX);
 	once = true;
 	job->status = ncclSystemError;
 	return false;
@@ -101,7 +106,10 @@ static void finish_one(struct ckt_worker *worker, struct ckt_nccl_job *job)
 	ckt_nccl_comm_unref(comm);
 }
 
-/* One after the other without calling itself: a client may have put any number of calls there that no thread is to be had for. */
+/*
+ * One after the other without calling itself: a client may have put any number of calls there that
+ * no thread is to be had for.
+ */
 static void advance(struct ckt_worker *worker, struct ckt_nccl_comm *comm)
 {
 	comm->refs++;
@@ -147,7 +155,8 @@ static void finish_job(struct ckt_worker *worker, struct ckt_aside_job *aside)
 	ckt_nccl_comm_unref(comm);
 }
 
-void ckt_nccl_job_submit(struct ckt_worker *worker, struct ckt_nccl_comm *comm, struct ckt_nccl_job *job)
+void ckt_nccl_job_submit(
+	struct ckt_worker *worker, struct ckt_nccl_comm *comm, struct ckt_nccl_job *job)
 {
 	job->comm = comm;
 	job->next = NULL;

@@ -23,7 +23,8 @@ void ckt_nccl_peers_add(struct ckt_nccl_comm *comm)
 void ckt_nccl_peers_remove(struct ckt_nccl_comm *comm)
 {
 	pthread_mutex_lock(&lock);
-	for (struct ckt_nccl_comm **link = &first; comm->known && *link; link = &(*link)->next_known)
+	for (struct ckt_nccl_comm **link = &first; comm->known && *link;
+		link = &(*link)->next_known)
 		if (*link == comm) {
 			*link = comm->next_known;
 			comm->known = false;
@@ -36,7 +37,8 @@ void ckt_nccl_peers_remove(struct ckt_nccl_comm *comm)
 static bool is_here(const struct ckt_nccl_comm *like, int rank)
 {
 	for (const struct ckt_nccl_comm *comm = first; comm; comm = comm->next_known)
-		if (comm->rank == rank && !memcmp(comm->identity, like->identity, CKT_NCCL_ID_BYTES))
+		if (comm->rank == rank &&
+			!memcmp(comm->identity, like->identity, CKT_NCCL_ID_BYTES))
 			return true;
 	return false;
 }
@@ -51,7 +53,8 @@ static int name_ranks(const struct ckt_nccl_comm *comm, bool here, char *text, s
 		if (is_here(comm, rank) != here)
 			continue;
 		if (count++ < NAMED_MAX)
-			used += (size_t)snprintf(list + used, sizeof list - used, "%s%d", used ? ", " : "", rank);
+			used += (size_t)snprintf(
+				list + used, sizeof list - used, "%s%d", used ? ", " : "", rank);
 	}
 	if (count > NAMED_MAX)
 		snprintf(text, size, "ranks %s and %d others", list, count - NAMED_MAX);
@@ -70,7 +73,9 @@ bool ckt_nccl_has_peers(char *ret_text, size_t text_size)
 		if (!found)
 			continue;
 		name_ranks(comm, true, here, sizeof here);
-		snprintf(ret_text, text_size, "the session is %s of a communicator of NCCL with %d ranks, and other sessions are %s", here, comm->ranks, elsewhere);
+		snprintf(ret_text, text_size,
+			"the session is %s of a communicator of NCCL with %d ranks, and other sessions are %s",
+			here, comm->ranks, elsewhere);
 	}
 	pthread_mutex_unlock(&lock);
 	return found;

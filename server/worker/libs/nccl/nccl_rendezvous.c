@@ -1,7 +1,8 @@
 /*
- * How the ranks of a communicator agree on a new unique id at a restore where nobody told them one (ckt_nccl_ids_add): rank 0 makes it and leaves it
- * in the host's shared memory, under the communicator's identity and the server's name, until all ranks have met.  So this is for ranks of one
- * server, whose workers are one user's.
+ * How the ranks of a communicator agree on a new unique id at a restore where nobody told them one
+ * (ckt_nccl_ids_add): rank 0 makes it and leaves it in the host's shared memory, under the
+ * communicator's identity and the server's name, until all ranks have met.  So this is for ranks of
+ * one server, whose workers are one user's.
  *
  * Threading: any number of threads.
  */
@@ -25,7 +26,8 @@ enum { LOOK_NS = 2000000, PATH_BYTES = 128 };
 
 struct notice {
 	char magic[8];
-	uint64_t pid, started;		/* of rank 0's worker: what a dead one left is no meeting place */
+	/* of rank 0's worker: what a dead one left is no meeting place */
+	uint64_t pid, started;
 	uint8_t identity[CKT_NCCL_ID_BYTES], id[CKT_NCCL_ID_BYTES];
 };
 
@@ -90,16 +92,19 @@ static bool look(const char *path, const uint8_t *identity, ncclUniqueId *ret_id
 	int fd = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
 	if (fd < 0)
 		return false;
-	bool there = !fstat(fd, &st) && S_ISREG(st.st_mode) && st.st_uid == geteuid() && read(fd, &notice, sizeof notice) == (ssize_t)sizeof notice;
+	bool there = !fstat(fd, &st) && S_ISREG(st.st_mode) && st.st_uid == geteuid() &&
+		read(fd, &notice, sizeof notice) == (ssize_t)sizeof notice;
 	close(fd);
-	if (!there || memcmp(notice.magic, magic, sizeof magic) || memcmp(notice.identity, identity, CKT_NCCL_ID_BYTES) ||
-	    !notice.started || start_time(notice.pid) != notice.started)
+	if (!there || memcmp(notice.magic, magic, sizeof magic) ||
+		memcmp(notice.identity, identity, CKT_NCCL_ID_BYTES) || !notice.started ||
+		start_time(notice.pid) != notice.started)
 		return false;
 	memcpy(ret_id, notice.id, CKT_NCCL_ID_BYTES);
 	return true;
 }
 
-ncclResult_t ckt_nccl_meet(const uint8_t *identity, int rank, int64_t deadline_ms, ncclUniqueId *ret_id)
+ncclResult_t ckt_nccl_meet(
+	const uint8_t *identity, int rank, int64_t deadline_ms, ncclUniqueId *ret_id)
 {
 	char path[PATH_BYTES];
 	name_place(identity, path);
@@ -111,14 +116,17 @@ ncclResult_t ckt_nccl_meet(const uint8_t *identity, int rank, int64_t deadline_m
 		}
 		return ncclSuccess;
 	}
-	struct notice notice = {.pid = (uint64_t)getpid(), .started = start_time((uint64_t)getpid())};
+	struct notice notice = {
+		.pid = (uint64_t)getpid(), .started = start_time((uint64_t)getpid())};
 	memcpy(notice.magic, magic, sizeof magic);
 	memcpy(notice.identity, identity, CKT_NCCL_ID_BYTES);
-	ncclResult_t status = ckt_nccl.ncclGetUniqueId ? ckt_nccl.ncclGetUniqueId(ret_id) : ncclInvalidUsage;
+	ncclResult_t status =
+		ckt_nccl.ncclGetUniqueId ? ckt_nccl.ncclGetUniqueId(ret_id) : ncclInvalidUsage;
 	memcpy(notice.id, ret_id, CKT_NCCL_ID_BYTES);
 	int error = status ? 0 : leave(path, &notice);
 	if (error)
-		ckt_warning("%s: %s: the other ranks of a communicator do not hear of its new id", path, strerror(-error));
+		ckt_warning("%s: %s: the other ranks of a communicator do not hear of its new id",
+			path, strerror(-error));
 	return error ? ncclSystemError : status;
 }
 

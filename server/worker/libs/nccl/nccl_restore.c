@@ -13,7 +13,8 @@ enum { RESTORE_MS = 60000, GRACE_MS = 2000 };
 static struct {
 	struct ckt_nccl_ids *pairs;
 	size_t count;
-	int64_t deadline_ms;		/* of the restore's communicators; 0: it has begun with none */
+	/* of the restore's communicators; 0: it has begun with none */
+	int64_t deadline_ms;
 } restore;
 
 static bool is_made(void *data)
@@ -27,7 +28,9 @@ int ckt_nccl_ids_add(struct ckt_worker *worker, const struct ckt_nccl_ids *pairs
 	(void)worker;
 	if (count > CKT_NCCL_PAIRS_MAX - restore.count)
 		return -ENOSPC;
-	struct ckt_nccl_ids *all = count ? reallocarray(restore.pairs, restore.count + count, sizeof *all) : restore.pairs;
+	struct ckt_nccl_ids *all = count
+		? reallocarray(restore.pairs, restore.count + count, sizeof *all)
+		: restore.pairs;
 	if (count && !all)
 		return -ENOMEM;
 	if (count)
@@ -37,7 +40,8 @@ int ckt_nccl_ids_add(struct ckt_worker *worker, const struct ckt_nccl_ids *pairs
 	return 0;
 }
 
-bool ckt_nccl_new_id(struct ckt_worker *worker, const uint8_t *identity, ncclUniqueId *ret_id, int64_t *ret_deadline_ms)
+bool ckt_nccl_new_id(struct ckt_worker *worker, const uint8_t *identity, ncclUniqueId *ret_id,
+	int64_t *ret_deadline_ms)
 {
 	(void)worker;
 	if (!restore.deadline_ms)
@@ -55,8 +59,9 @@ static struct ckt_object *next_comm(struct ckt_worker *worker, uint32_t *cursor)
 {
 	struct ckt_object *object;
 	while ((object = ckt_objects_next(&worker->objects, cursor)))
-		if (ckt_handle_kind(object->id) == CKT_KIND_LIB_OBJECT && object->library->library->lib == CKT_LIB_NCCL &&
-		    object->library->type == CKT_NCCL_TYPE_COMM && object->real)
+		if (ckt_handle_kind(object->id) == CKT_KIND_LIB_OBJECT &&
+			object->library->library->lib == CKT_LIB_NCCL &&
+			object->library->type == CKT_NCCL_TYPE_COMM && object->real)
 			return object;
 	return NULL;
 }
@@ -80,15 +85,18 @@ CUresult ckt_nccl_comm_settled(struct ckt_worker *worker, struct ckt_nccl_comm *
 	if (worker->go)
 		return CUDA_ERROR_NOT_READY;
 	/* Those that meet nobody say so themselves. */
-	return ckt_apart_wait(worker, is_made, comm, restore.deadline_ms + GRACE_MS) ? CUDA_ERROR_TIMEOUT : CUDA_SUCCESS;
+	return ckt_apart_wait(worker, is_made, comm, restore.deadline_ms + GRACE_MS)
+		? CUDA_ERROR_TIMEOUT
+		: CUDA_SUCCESS;
 }
 
-static int report(struct ckt_worker *worker, const struct ckt_nccl_comm *comm, char *ret_message, size_t message_size)
+static int report(struct ckt_worker *worker, const struct ckt_nccl_comm *comm, char *ret_message,
+	size_t message_size)
 {
 	snprintf(ret_message, message_size,
-		 "a communicator of %d ranks was not made anew: %d of them are in this session, and the others did not come within %d s; restore the job's "
-		 "sessions together, by cricketctl restore --job",
-		 comm->ranks, here(worker, comm->identity), RESTORE_MS / 1000);
+		"a communicator of %d ranks was not made anew: %d of them are in this session, and the others did not come within %d s; restore the job's "
+		"sessions together, by cricketctl restore --job",
+		comm->ranks, here(worker, comm->identity), RESTORE_MS / 1000);
 	return -ETIMEDOUT;
 }
 
@@ -101,8 +109,11 @@ int ckt_nccl_loaded(struct ckt_worker *worker, char *ret_message, size_t message
 			return report(worker, comm, ret_message, message_size);
 		if (!comm->status)
 			continue;
-		snprintf(ret_message, message_size, "a communicator of %d ranks could not be made anew: %s", comm->ranks,
-			 ckt_nccl.ncclGetErrorString ? ckt_nccl.ncclGetErrorString((ncclResult_t)comm->status) : "unknown error");
+		snprintf(ret_message, message_size,
+			"a communicator of %d ranks could not be made anew: %s", comm->ranks,
+			ckt_nccl.ncclGetErrorString
+				? ckt_nccl.ncclGetErrorString((ncclResult_t)comm->status)
+				: "unknown error");
 		return -EIO;
 	}
 	/* They are of no further use: an id serves once. */
