@@ -1,5 +1,5 @@
 /*
- * Ids of objects: made by the client, known to both sides; see docs/ARCHITECTURE.md, "Handles".
+ * Ids of objects: made by the client, known to both sides; see docs/wire.md, "Handles".
  *
  *	63      60  56 55                 24 23           0
  *	| server | kind | generation         | slot         |

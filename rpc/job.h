@@ -1,5 +1,5 @@
 /*
- * The name of a job: sessions of one user that are saved together (docs/ARCHITECTURE.md, "Jobs").
+ * The name of a job: sessions of one user that are saved together (docs/control.md, "Jobs").
  *
  * It travels in a hello as a capability of this name, behind the colon the job's.
  */

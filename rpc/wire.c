@@ -1,4 +1,4 @@
-/* The two fixed message headers; see wire.h and docs/ARCHITECTURE.md, "The wire". */
+/* The two fixed message headers; see wire.h and docs/wire.md. */
 #include "rpc/wire.h"
 
 enum {

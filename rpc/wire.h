@@ -1,6 +1,5 @@
 /*
- * Flat coding of XDR (RFC 4506) and of the two fixed message headers (docs/ARCHITECTURE.md, "The
- * wire").
+ * Flat coding of XDR (RFC 4506) and of the two fixed message headers (docs/wire.md).
  *
  * Encoders write where the caller has room for exactly the size that the matching _size function
  * gave, and return the end. Decoders read through a cursor that remembers the first failure: after

@@ -1,6 +1,6 @@
 /*
  * Jobs: sessions of one user, at one or several servers, that are saved as one cut and restored
- * together (docs/ARCHITECTURE.md, "Jobs").
+ * together (docs/control.md, "Jobs").
  *
  * Threading: the main thread, but for saving and restoring, where each session has one of its own.
  * Exit codes, said.

@@ -11,7 +11,7 @@ HEAD = """\
  * Made by rpc/gen from rpc/api/{name}.api: do not edit.
  *
  * The {title} program.  A batched call is never answered (its result here is void).  The answer of any other is the function's {result}
- * and, only where that is 0, the results.  Message headers: docs/ARCHITECTURE.md, "The wire".
+ * and, only where that is 0, the results.  Message headers: docs/wire.md.
  */
 """
 

@@ -1,6 +1,6 @@
 """ONC RPC records and the hand-written protocols, as far as the tests of cricket-server need them.
 
-Written against rpc/*.x and docs/ARCHITECTURE.md, not against our C code, so that the two check each other.
+Written against rpc/*.x and docs/wire.md, not against our C code, so that the two check each other.
 """
 import array
 import hashlib
