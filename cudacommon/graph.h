@@ -192,8 +192,8 @@ struct ckt_exec *ckt_exec_find(CUgraphExec handle);
  * other's.  ret_info: may be NULL; its nodes are the update's.  Where it fails some child graphs of
  * the update may have been put in order already.
  */
-CUresult ckt_graph_adopt(struct ckt_graph *to,
-	const struct ckt_graph *from); /* the parameters; precondition: paired */
+/* the parameters; precondition: paired */
+CUresult ckt_graph_adopt(struct ckt_graph *to, const struct ckt_graph *from);
 CUgraphExecUpdateResult ckt_graph_pair(
 	struct ckt_graph *graph, struct ckt_graph *update, CUgraphExecUpdateResultInfo *ret_info);
 

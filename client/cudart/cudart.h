@@ -77,8 +77,8 @@ extern int ckt_rt_device_count;
 
 /* init.c.  All return without recording. */
 cudaError_t ckt_rt_driver(void); /* cuInit, the list of devices; 0, or for ever the same error */
-cudaError_t ckt_rt_driver_error(
-	void); /* what ckt_rt_driver failed with, if it was called; never initialises */
+/* what ckt_rt_driver failed with, if it was called; never initialises */
+cudaError_t ckt_rt_driver_error(void);
 cudaError_t ckt_rt_enter_slow(void);
 cudaError_t ckt_rt_primary(int device, CUcontext *ret_context); /* retains it at first use */
 cudaError_t ckt_rt_check_device(int device);

@@ -107,8 +107,8 @@ struct ptx_arena {
 	size_t used, size;
 	bool failed;
 };
-void *ckt_ptx_arena_alloc(
-	struct ptx_arena *arena, size_t size); /* zeroed; NULL when out of memory */
+/* zeroed; NULL when out of memory */
+void *ckt_ptx_arena_alloc(struct ptx_arena *arena, size_t size);
 char *ckt_ptx_arena_string(struct ptx_arena *arena, const char *text, size_t size);
 void ckt_ptx_arena_free(struct ptx_arena *arena);
 
@@ -121,8 +121,8 @@ struct ptx_map {
 	size_t n, capacity;
 };
 void *ckt_ptx_map_get(const struct ptx_map *map, const char *key, size_t size);
-int ckt_ptx_map_put(
-	struct ptx_map *map, const char *key, size_t size, void *value); /* the key is not copied */
+/* the key is not copied */
+int ckt_ptx_map_put(struct ptx_map *map, const char *key, size_t size, void *value);
 void ckt_ptx_map_free(struct ptx_map *map);
 
 /* A growing array of plain elements; 0 or -ENOMEM. */
@@ -486,8 +486,8 @@ void ckt_ptx_parse_module_variable(
 /* A parameter list "( .param ... )" into an array; start offset given, end answered. */
 struct ckt_ptx_param *ckt_ptx_parse_params(
 	struct ptx_parser *p, size_t *ret_n, uint32_t *offset, enum ptx_space space, bool declare);
-struct ptx_symbol *ckt_ptx_symbol(
-	struct ptx_parser *p, const char *name, size_t size); /* of this text, or NULL */
+/* of this text, or NULL */
+struct ptx_symbol *ckt_ptx_symbol(struct ptx_parser *p, const char *name, size_t size);
 struct ptx_symbol *ckt_ptx_symbol_new(struct ptx_parser *p, const char *name,
 	enum ptx_symbol_kind kind, enum ptx_linkage linkage);
 void ckt_ptx_declare(struct ptx_parser *p, const char *name, size_t size, struct ptx_name *entry);
@@ -509,8 +509,8 @@ bool ckt_ptx_type_takes(enum ptx_type type, enum ptx_type reg);
 int32_t ckt_ptx_reg_alloc(struct ptx_parser *p, enum ptx_type type);
 int32_t ckt_ptx_constant(struct ptx_parser *p, uint64_t value, uint64_t high,
 	struct ptx_symbol *symbol, unsigned lane_bytes);
-void ckt_ptx_need_opcode(struct ptx_parser
-		*p); /* fails where the opcode of p->raw is unknown or refused whatever follows */
+/* fails where the opcode of p->raw is unknown or refused whatever follows */
+void ckt_ptx_need_opcode(struct ptx_parser *p);
 void ckt_ptx_decode(struct ptx_parser *p); /* p->raw into p->function->code */
 /*
  * Whether the modifiers and types go together, for a .target (legal.c); an opcode without a rule is
@@ -519,16 +519,16 @@ void ckt_ptx_decode(struct ptx_parser *p); /* p->raw into p->function->code */
 /* Before the two below, once in a process; false without memory, and then it can be tried again. */
 bool ckt_ptx_index_rules(void);
 bool ckt_ptx_legal(const struct ptx_raw *raw, unsigned target);
-const char *ckt_ptx_stranger(
-	const struct ptx_raw *raw); /* a modifier that no rule of the opcode has, or NULL */
-struct ptx_insn *ckt_ptx_emit(struct ptx_parser *p,
-	ptx_handler *fn); /* with the guard of p->raw; valid until the next emit */
+/* a modifier that no rule of the opcode has, or NULL */
+const char *ckt_ptx_stranger(const struct ptx_raw *raw);
+/* with the guard of p->raw; valid until the next emit */
+struct ptx_insn *ckt_ptx_emit(struct ptx_parser *p, ptx_handler *fn);
 bool ckt_ptx_mod(struct ptx_parser *p, const char *name); /* takes the modifier when it is there */
 bool ckt_ptx_mod_prefix(struct ptx_parser *p, const char *prefix); /* takes all that begin so */
-int ckt_ptx_mod_one(struct ptx_parser *p,
-	const char *const *names); /* takes the first of a NULL-ended list, or -1 */
-enum ptx_type ckt_ptx_mod_type(
-	struct ptx_parser *p); /* takes the next type; T_NONE when there is none */
+/* takes the first of a NULL-ended list, or -1 */
+int ckt_ptx_mod_one(struct ptx_parser *p, const char *const *names);
+/* takes the next type; T_NONE when there is none */
+enum ptx_type ckt_ptx_mod_type(struct ptx_parser *p);
 enum ptx_type ckt_ptx_need_type(struct ptx_parser *p);
 void ckt_ptx_need_operands(struct ptx_parser *p, unsigned least, unsigned most);
 _Noreturn void ckt_ptx_bad(struct ptx_parser *p, const char *why);
@@ -545,15 +545,15 @@ int32_t ckt_ptx_dest_of(struct ptx_parser *p, const struct ptx_operand *o, enum 
 unsigned ckt_ptx_lane_bytes(enum ptx_type type);
 void ckt_ptx_label(
 	struct ptx_parser *p, const struct ptx_operand *o, uint32_t insn, int32_t *place);
-void ckt_ptx_need_symbol(
-	struct ptx_parser *p, struct ptx_symbol *symbol); /* notes that the function uses it */
+/* notes that the function uses it */
+void ckt_ptx_need_symbol(struct ptx_parser *p, struct ptx_symbol *symbol);
 
 struct ptx_opcode {
 	const char *name;
 	void (*decode)(struct ptx_parser *p);
 };
-void ckt_ptx_decode_refused(
-	struct ptx_parser *p); /* of what PTX has and this interpreter does not */
+/* of what PTX has and this interpreter does not */
+void ckt_ptx_decode_refused(struct ptx_parser *p);
 /* One table a file op_*.c, ended by a NULL name. */
 ptx_handler
 	ckt_ptx_exec_refused; /* op_control.c: the only instruction of a function that is refused */
@@ -566,8 +566,8 @@ extern const struct ptx_opcode ckt_ptx_opcodes_int[], ckt_ptx_opcodes_bits[],
 
 /* ---- Traces (trace.c) */
 bool ckt_ptx_trace_wanted(void);
-void ckt_ptx_trace_note(
-	struct ptx_parser *p, size_t first); /* p->raw became the instructions from first on */
+/* p->raw became the instructions from first on */
+void ckt_ptx_trace_note(struct ptx_parser *p, size_t first);
 void ckt_ptx_trace_start(struct ptx_block *block);
 /*
  * Behind the instruction at pc of f, of which the traced lane took part or whose guard it failed.
@@ -730,8 +730,8 @@ enum ptx_slice { SLICE_RAN, SLICE_BLOCKED, SLICE_DONE, SLICE_WAITING, SLICE_FAUL
 enum ptx_slice ckt_ptx_warp_run(struct ptx_warp *w, unsigned budget);
 enum ptx_slice ckt_ptx_block_run(struct ptx_block *block);
 enum ptx_slice ckt_ptx_cluster_run(struct ptx_cluster *cluster);
-void ckt_ptx_cluster_check(
-	struct ptx_cluster *cluster); /* completes its barrier when all living threads have come */
+/* completes its barrier when all living threads have come */
+void ckt_ptx_cluster_check(struct ptx_cluster *cluster);
 void ckt_ptx_group_store(struct ptx_warp *w, struct ptx_frame *frame, uint32_t mask, uint32_t pc);
 struct ptx_frame *ckt_ptx_frame_enter(struct ptx_warp *w, const struct ckt_ptx_function *function,
 	struct ptx_frame *parent, uint32_t mask);

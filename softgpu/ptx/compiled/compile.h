@@ -15,8 +15,8 @@
 extern const char ckt_ptx_kernel_head[]; /* kernel_head.in and lane.h */
 
 /* What is known of an entry's machine code; NULL where nothing is compiled. */
-struct ptx_compiled *ckt_ptx_compile_new(
-	struct ckt_ptx_module *module); /* precondition: the module's lock is held */
+/* precondition: the module's lock is held */
+struct ptx_compiled *ckt_ptx_compile_new(struct ckt_ptx_module *module);
 /*
  * Has the kernel compiled for `prepared`, now or once it is hot; insns: instructions of warps that
  * ran since the last call.

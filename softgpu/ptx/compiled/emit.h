@@ -82,8 +82,8 @@ static inline bool ckt_emit_is_register(int32_t operand)
 {
 	return operand != PTX_OPERAND_NONE && operand >= 0;
 }
-const struct ptx_constant *ckt_emit_constant(
-	const struct ckt_ptx_function *f, int32_t operand); /* NULL where it is none */
+/* NULL where it is none */
+const struct ptx_constant *ckt_emit_constant(const struct ckt_ptx_function *f, int32_t operand);
 /* Where a row of an operand's values stands: "R + 128", "K + 0". */
 static inline const char *ckt_emit_row(int32_t operand, char text[EMIT_VALUE])
 {
@@ -141,8 +141,8 @@ void ckt_emit_say_access(struct emitter *e, uint32_t pc, const struct emit_acces
  */
 const char *ckt_emit_say_way(struct emitter *e, uint32_t pc, int32_t address,
 	unsigned address_bytes, uint32_t size, char text[EMIT_VALUE]);
-void ckt_emit_forget_ways(
-	struct emitter *e, uint32_t pc); /* of the registers that the instruction writes */
+/* of the registers that the instruction writes */
+void ckt_emit_forget_ways(struct emitter *e, uint32_t pc);
 
 /* ---- atom and red (emit_atom.c) */
 
@@ -159,5 +159,5 @@ void ckt_emit_say_warp(struct emitter *e, uint32_t pc);
 
 void ckt_emit_say_call(struct emitter *e, uint32_t pc); /* of the handler, for the lanes m */
 
-void ckt_emit_say_guard(struct emitter *e,
-	const struct ptx_insn *i); /* m becomes the lanes that run the instruction */
+/* m becomes the lanes that run the instruction */
+void ckt_emit_say_guard(struct emitter *e, const struct ptx_insn *i);

@@ -38,8 +38,8 @@ extern ckt_hello_status hello_status;
 
 /* Runs a subcommand; what it said is in out and err. */
 extern char out[8192], err[8192];
-int run(int (*command)(const struct ckt_ctl_args *args), struct ckt_ctl_args args,
-	...); /* words, NULL */
+/* words, NULL */
+int run(int (*command)(const struct ckt_ctl_args *args), struct ckt_ctl_args args, ...);
 /* Forgets calls and answers. */
 void begin(void);
 /* Procedures of the calls that came are these, in order. */
