@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "softgpu/ptx/compiled/compile.h"
+#include "softgpu/ptx/front/containers.h"
 
 enum {
 	MOST_OBJECTS = 1024, /* some 50 KiB each */

@@ -18,7 +18,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "softgpu/memory/memmap.h"
 #include "softgpu/ptx/compiled/compile.h"
+#include "softgpu/ptx/execution/sched.h"
+#include "softgpu/ptx/execution/trace.h"
+#include "softgpu/ptx/program.h"
 
 enum {
 	/* instructions of warps: seconds of interpreting, what compiling costs */

@@ -10,7 +10,7 @@
 
 #include <limits.h>
 
-#include "softgpu/ptx/internal.h"
+#include "softgpu/ptx/program.h"
 
 extern const char ckt_ptx_kernel_head[]; /* kernel_head.in and lane.h */
 

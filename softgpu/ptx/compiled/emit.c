@@ -19,7 +19,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "softgpu/memory/memmap.h"
 #include "softgpu/ptx/compiled/emit.h"
+#include "softgpu/ptx/execution/grid.h"
+#include "softgpu/ptx/execution/sched.h"
+#include "softgpu/ptx/machine.h"
+#include "softgpu/ptx/program.h"
 
 enum { MOST_INSNS = 10000 }; /* of all functions: a minute of compiling */
 

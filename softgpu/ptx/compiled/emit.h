@@ -17,6 +17,8 @@
 
 #include "softgpu/ptx/compiled/compile.h"
 #include "softgpu/ptx/compiled/form.h"
+#include "softgpu/ptx/machine.h"
+#include "softgpu/ptx/program.h"
 
 enum {
 	/* instructions of one: a compiler's time grows faster than their number */

@@ -4,6 +4,8 @@
 #include <stdio.h>
 
 #include "softgpu/ptx/compiled/emit.h"
+#include "softgpu/ptx/machine.h"
+#include "softgpu/ptx/program.h"
 
 bool ckt_emit_find_access(const struct emitter *e, uint32_t pc, struct emit_access *a)
 {

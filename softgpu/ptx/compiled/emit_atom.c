@@ -6,6 +6,9 @@
 
 #include "softgpu/ptx/execution/atom.h"
 #include "softgpu/ptx/compiled/emit.h"
+#include "softgpu/ptx/front/types.h"
+#include "softgpu/ptx/machine.h"
+#include "softgpu/ptx/program.h"
 
 enum { KIND_UNSIGNED, KIND_SIGNED, KIND_FLOAT };
 

@@ -6,6 +6,8 @@
 #include <string.h>
 
 #include "softgpu/ptx/compiled/emit.h"
+#include "softgpu/ptx/machine.h"
+#include "softgpu/ptx/program.h"
 
 extern const struct ptx_form *const __start_ptx_forms[] __attribute__((visibility("hidden")));
 extern const struct ptx_form *const __stop_ptx_forms[] __attribute__((visibility("hidden")));

@@ -5,6 +5,8 @@
 #include <string.h>
 
 #include "softgpu/ptx/compiled/emit.h"
+#include "softgpu/ptx/machine.h"
+#include "softgpu/ptx/program.h"
 
 /*
  * Whether a compiler finds no vector instructions for it: such a one gets a loop of its own, so

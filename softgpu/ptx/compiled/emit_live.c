@@ -5,6 +5,8 @@
 #include <string.h>
 
 #include "softgpu/ptx/compiled/emit.h"
+#include "softgpu/ptx/machine.h"
+#include "softgpu/ptx/program.h"
 
 static bool ends_block(const struct emitter *e, uint32_t pc)
 {

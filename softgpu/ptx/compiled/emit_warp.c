@@ -6,6 +6,9 @@
 
 #include "softgpu/ptx/compiled/emit.h"
 #include "softgpu/ptx/execution/warp.h"
+#include "softgpu/ptx/front/types.h"
+#include "softgpu/ptx/machine.h"
+#include "softgpu/ptx/program.h"
 
 /* A constant that is known now, the same for all lanes. */
 static bool known(const struct emitter *e, int32_t operand, uint32_t *ret_value)

@@ -7,7 +7,7 @@
  */
 #pragma once
 
-#include "softgpu/ptx/internal.h"
+#include "softgpu/ptx/program.h"
 
 enum ptx_form_kind {
 	FORM_PLAIN, /* called; touches the registers a, b, c, d, e of its instruction only */

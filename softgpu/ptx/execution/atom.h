@@ -4,7 +4,8 @@
  */
 #pragma once
 
-#include "softgpu/ptx/internal.h"
+#include "softgpu/ptx/front/types.h"
+#include "softgpu/ptx/machine.h"
 #include "softgpu/ptx/lane.h"
 
 /* insn->side. */

@@ -5,7 +5,12 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "softgpu/ptx/internal.h"
+#include "softgpu/memory/memmap.h"
+#include "softgpu/ptx/execution/builtin.h"
+#include "softgpu/ptx/execution/grid.h"
+#include "softgpu/ptx/execution/memory.h"
+#include "softgpu/ptx/machine.h"
+#include "softgpu/ptx/program.h"
 
 int ckt_ptx_builtin_find(const char *name)
 {

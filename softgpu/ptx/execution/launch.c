@@ -12,8 +12,14 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "softgpu/memory/memmap.h"
 #include "softgpu/ptx/compiled/compile.h"
-#include "softgpu/ptx/internal.h"
+#include "softgpu/ptx/execution/grid.h"
+#include "softgpu/ptx/execution/sched.h"
+#include "softgpu/ptx/execution/trace.h"
+#include "softgpu/ptx/front/link.h"
+#include "softgpu/ptx/machine.h"
+#include "softgpu/ptx/program.h"
 
 enum {
 	RESIDENT_BYTES = 256 << 20, /* of all resident blocks of an ordinary grid */

@@ -2,7 +2,11 @@
  * From a device address to memory of this process, checked: alignment, the space's bounds, the
  * pages the device may touch.
  */
-#include "softgpu/ptx/internal.h"
+#include "softgpu/memory/memmap.h"
+#include "softgpu/ptx/execution/grid.h"
+#include "softgpu/ptx/execution/memory.h"
+#include "softgpu/ptx/machine.h"
+#include "softgpu/ptx/program.h"
 
 static uint8_t *shared(struct ptx_warp *w, unsigned lane, uint64_t address, uint32_t size)
 {

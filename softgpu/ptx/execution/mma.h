@@ -9,6 +9,8 @@
 #pragma once
 
 #include "softgpu/ptx/execution/op.h"
+#include "softgpu/ptx/execution/grid.h"
+#include "softgpu/ptx/front/parser.h"
 
 enum mma_element {
 	M_NONE = 0,

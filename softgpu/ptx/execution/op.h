@@ -4,7 +4,10 @@
 #pragma once
 
 #include "softgpu/ptx/compiled/form.h"
-#include "softgpu/ptx/internal.h"
+#include "softgpu/ptx/execution/grid.h"
+#include "softgpu/ptx/execution/lanes.h"
+#include "softgpu/ptx/front/parser.h"
+#include "softgpu/ptx/machine.h"
 #include "softgpu/ptx/lane.h"
 
 /*

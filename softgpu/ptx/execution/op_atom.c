@@ -5,8 +5,17 @@
 #include <math.h>
 #include <string.h>
 
+#include "softgpu/memory/memmap.h"
 #include "softgpu/ptx/execution/atom.h"
 #include "softgpu/ptx/execution/op.h"
+#include "softgpu/ptx/execution/grid.h"
+#include "softgpu/ptx/execution/lanes.h"
+#include "softgpu/ptx/execution/memory.h"
+#include "softgpu/ptx/front/decode.h"
+#include "softgpu/ptx/front/parser.h"
+#include "softgpu/ptx/front/types.h"
+#include "softgpu/ptx/machine.h"
+#include "softgpu/ptx/program.h"
 
 static const char *const atomic_names[] = {
 	"add", "min", "max", "inc", "dec", "and", "or", "xor", "exch", "cas", NULL};

@@ -7,7 +7,17 @@
  */
 #include <string.h>
 
+#include "softgpu/memory/memmap.h"
 #include "softgpu/ptx/execution/op.h"
+#include "softgpu/ptx/execution/grid.h"
+#include "softgpu/ptx/execution/lanes.h"
+#include "softgpu/ptx/execution/memory.h"
+#include "softgpu/ptx/execution/sched.h"
+#include "softgpu/ptx/front/decode.h"
+#include "softgpu/ptx/front/parser.h"
+#include "softgpu/ptx/front/types.h"
+#include "softgpu/ptx/machine.h"
+#include "softgpu/ptx/program.h"
 
 #define HANDLER(name) static int name(struct ptx_warp *w, const struct ptx_insn *i, uint32_t m)
 

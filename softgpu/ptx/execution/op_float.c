@@ -7,6 +7,13 @@
 #include <string.h>
 
 #include "softgpu/ptx/execution/op.h"
+#include "softgpu/ptx/execution/grid.h"
+#include "softgpu/ptx/execution/lanes.h"
+#include "softgpu/ptx/front/decode.h"
+#include "softgpu/ptx/front/parser.h"
+#include "softgpu/ptx/front/types.h"
+#include "softgpu/ptx/machine.h"
+#include "softgpu/ptx/program.h"
 
 #pragma STDC FENV_ACCESS ON
 

@@ -4,6 +4,13 @@
 #include <string.h>
 
 #include "softgpu/ptx/execution/op.h"
+#include "softgpu/ptx/execution/grid.h"
+#include "softgpu/ptx/execution/lanes.h"
+#include "softgpu/ptx/front/decode.h"
+#include "softgpu/ptx/front/parser.h"
+#include "softgpu/ptx/front/types.h"
+#include "softgpu/ptx/machine.h"
+#include "softgpu/ptx/program.h"
 
 /* Place of an integer type in a table of handlers. */
 enum { I_U16, I_S16, I_U32, I_S32, I_U64, I_S64, I_COUNT };

@@ -13,7 +13,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "softgpu/ptx/internal.h"
+#include "softgpu/ptx/execution/grid.h"
+#include "softgpu/ptx/execution/sched.h"
+#include "softgpu/ptx/execution/trace.h"
+#include "softgpu/ptx/machine.h"
+#include "softgpu/ptx/program.h"
 
 enum {
 	WARP_INSNS = 4096,     /* a slice of a warp while others of its block wait */

@@ -6,7 +6,12 @@
 #include <time.h>
 
 #include "softgpu/ptx/compiled/form.h"
-#include "softgpu/ptx/internal.h"
+#include "softgpu/ptx/execution/grid.h"
+#include "softgpu/ptx/execution/lanes.h"
+#include "softgpu/ptx/execution/sreg.h"
+#include "softgpu/ptx/front/types.h"
+#include "softgpu/ptx/machine.h"
+#include "softgpu/ptx/program.h"
 
 enum sreg {
 	S_TID_X,

@@ -17,7 +17,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "softgpu/ptx/internal.h"
+#include "softgpu/ptx/execution/grid.h"
+#include "softgpu/ptx/execution/trace.h"
+#include "softgpu/ptx/front/containers.h"
+#include "softgpu/ptx/front/decode.h"
+#include "softgpu/ptx/front/parser.h"
+#include "softgpu/ptx/machine.h"
+#include "softgpu/ptx/program.h"
 
 static struct {
 	FILE *file;

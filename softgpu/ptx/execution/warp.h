@@ -4,7 +4,9 @@
  */
 #pragma once
 
-#include "softgpu/ptx/internal.h"
+#include <stdint.h>
+
+#include "softgpu/ptx/front/types.h"
 
 enum ptx_warp_op { W_BARRIER, W_SHFL, W_VOTE, W_MATCH, W_REDUX, W_ELECT };
 enum { SHFL_UP, SHFL_DOWN, SHFL_BFLY, SHFL_IDX };

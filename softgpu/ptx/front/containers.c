@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "softgpu/ptx/internal.h"
+#include "softgpu/ptx/front/containers.h"
 
 struct ptx_arena_chunk {
 	struct ptx_arena_chunk *next;

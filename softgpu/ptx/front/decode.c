@@ -8,7 +8,17 @@
 #include <string.h>
 
 #include "softgpu/ptx/compiled/form.h"
-#include "softgpu/ptx/internal.h"
+#include "softgpu/ptx/execution/grid.h"
+#include "softgpu/ptx/execution/lanes.h"
+#include "softgpu/ptx/execution/sreg.h"
+#include "softgpu/ptx/execution/trace.h"
+#include "softgpu/ptx/front/containers.h"
+#include "softgpu/ptx/front/decode.h"
+#include "softgpu/ptx/front/legal.h"
+#include "softgpu/ptx/front/parser.h"
+#include "softgpu/ptx/front/types.h"
+#include "softgpu/ptx/machine.h"
+#include "softgpu/ptx/program.h"
 
 _Noreturn void ckt_ptx_bad(struct ptx_parser *p, const char *why)
 {

@@ -15,7 +15,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "softgpu/ptx/internal.h"
+#include "softgpu/ptx/front/containers.h"
+#include "softgpu/ptx/front/legal.h"
+#include "softgpu/ptx/front/parser.h"
+#include "softgpu/ptx/front/types.h"
+#include "softgpu/ptx/machine.h"
 
 static const struct {
 	const char *name, *words;

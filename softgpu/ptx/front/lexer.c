@@ -7,7 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "softgpu/ptx/internal.h"
+#include "softgpu/ptx/front/containers.h"
+#include "softgpu/ptx/front/parser.h"
 
 /*
  * One line of the log for p->raw's instruction or the current token's place, then back to the

@@ -8,7 +8,12 @@
 #include <string.h>
 
 #include "softgpu/ptx/compiled/compile.h"
-#include "softgpu/ptx/internal.h"
+#include "softgpu/ptx/execution/builtin.h"
+#include "softgpu/ptx/front/containers.h"
+#include "softgpu/ptx/front/link.h"
+#include "softgpu/ptx/front/parser.h"
+#include "softgpu/ptx/machine.h"
+#include "softgpu/ptx/program.h"
 
 static enum ckt_ptx_result complain(struct ptx_parser *p, enum ckt_ptx_result result,
 	const char *what, const struct ptx_symbol *s)

@@ -6,7 +6,10 @@
 #include <string.h>
 
 #include "softgpu/ptx/compiled/compile.h"
-#include "softgpu/ptx/internal.h"
+#include "softgpu/ptx/front/containers.h"
+#include "softgpu/ptx/front/link.h"
+#include "softgpu/ptx/front/parser.h"
+#include "softgpu/ptx/program.h"
 
 static void parse_one(struct ptx_parser *p, const struct ckt_ptx_text *text, unsigned unit)
 {

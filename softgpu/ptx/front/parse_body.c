@@ -5,7 +5,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "softgpu/ptx/internal.h"
+#include "softgpu/ptx/execution/sreg.h"
+#include "softgpu/ptx/front/containers.h"
+#include "softgpu/ptx/front/decode.h"
+#include "softgpu/ptx/front/parser.h"
+#include "softgpu/ptx/front/types.h"
+#include "softgpu/ptx/machine.h"
+#include "softgpu/ptx/program.h"
 
 void ckt_ptx_declare(struct ptx_parser *p, const char *name, size_t size, struct ptx_name *entry)
 {

@@ -3,7 +3,10 @@
  */
 #include <string.h>
 
-#include "softgpu/ptx/internal.h"
+#include "softgpu/ptx/front/decode.h"
+#include "softgpu/ptx/front/parser.h"
+#include "softgpu/ptx/front/types.h"
+#include "softgpu/ptx/machine.h"
 
 static const struct {
 	const char *name;

@@ -3,6 +3,7 @@
 
 #include "harness.h"
 #include "softgpu/ptx/compiled/emit.h"
+#include "softgpu/ptx/front/link.h"
 
 /* Of a text's first function, or of all of its module; malloc'd, NULL where there is none. */
 static inline char *emitted(const char *text, bool whole)

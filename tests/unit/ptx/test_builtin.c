@@ -3,7 +3,8 @@
  * malloc and free, and what is no function.
  */
 #include "harness.h"
-#include "softgpu/ptx/internal.h"
+#include "softgpu/ptx/execution/builtin.h"
+#include "softgpu/ptx/execution/grid.h"
 
 /* One printf: the format and up to two arguments of 8 bytes as they lie in memory. */
 static const char *print(const char *format, uint64_t a, uint64_t b)

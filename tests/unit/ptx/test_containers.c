@@ -1,6 +1,6 @@
 /* softgpu/ptx/front/containers.c: memory of a module, the map from names, growing arrays. */
 #include "harness.h"
-#include "softgpu/ptx/internal.h"
+#include "softgpu/ptx/front/containers.h"
 
 static void test_arena(void)
 {

@@ -3,6 +3,8 @@
  * touches.
  */
 #include "emitted.h"
+#include "softgpu/ptx/execution/sreg.h"
+#include "softgpu/ptx/execution/lanes.h"
 
 static int handler_without_form(struct ptx_warp *w, const struct ptx_insn *i, uint32_t m)
 {

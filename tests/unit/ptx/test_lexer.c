@@ -3,7 +3,8 @@
  * that end anywhere.
  */
 #include "harness.h"
-#include "softgpu/ptx/internal.h"
+#include "softgpu/ptx/front/parser.h"
+#include "softgpu/ptx/program.h"
 
 static char log_text[256];
 

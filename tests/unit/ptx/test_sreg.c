@@ -3,7 +3,8 @@
  * names there are.
  */
 #include "harness.h"
-#include "softgpu/ptx/internal.h"
+#include "softgpu/ptx/execution/sreg.h"
+#include "softgpu/ptx/front/types.h"
 
 static uint32_t out[512];
 

@@ -5,7 +5,8 @@
 #include <unistd.h>
 
 #include "harness.h"
-#include "softgpu/ptx/internal.h"
+#include "softgpu/ptx/execution/trace.h"
+#include "softgpu/ptx/program.h"
 
 static const char *ptx_run;
 

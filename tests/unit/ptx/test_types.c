@@ -3,7 +3,9 @@
  * asked of ptxas 13.0, in initialisers of .u64 and .f64 variables.
  */
 #include "harness.h"
-#include "softgpu/ptx/internal.h"
+#include "softgpu/ptx/front/decode.h"
+#include "softgpu/ptx/front/types.h"
+#include "softgpu/ptx/program.h"
 
 /* The first bytes of a variable with that initialiser. */
 static bool value_of(const char *type, const char *expression, uint64_t *ret)

@@ -1,0 +1,45 @@
+/* From a device address to memory of this process (memory.c). */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "softgpu/memory/memmap.h"
+#include "softgpu/ptx/execution/grid.h"
+
+/*
+ * Host memory behind a device address as lane `lane` sees it, checked, or NULL after recording the
+ * fault.
+ */
+uint8_t *ckt_ptx_memory(struct ptx_warp *w, unsigned lane, enum ptx_space space, uint64_t address,
+	uint32_t size, uint8_t access);
+/*
+ * The same, quick where the lane's page is that of the access before, or the address plainly one of
+ * the block's shared memory. size_bytes is at most 16 or a power of two: an aligned access stays in
+ * its page.
+ */
+static inline uint8_t *ckt_ptx_memory_quick(struct ptx_warp *w, unsigned lane, enum ptx_space space,
+	uint64_t address, uint32_t size_bytes, uint8_t access)
+{
+	bool aligned = !(address & (size_bytes - 1));
+	if (space == SP_SHARED) {
+		if (aligned && address < PTX_SHARED_MAX &&
+			address + size_bytes <= w->block->shared_bytes)
+			return w->block->shared + address;
+	} else if (space <= SP_CONST) {
+		/*
+		 * Pages of memory lie below every window, so one that was looked up is global
+		 * memory's.
+		 */
+		uint64_t page = (address >> CKT_SOFT_PAGE_SHIFT) + 1;
+		if (aligned &&
+			page == (access & CKT_SOFT_PAGE_WRITE ? w->last_page_write : w->last_page))
+			return (uint8_t *)(uintptr_t)address;
+	}
+	return ckt_ptx_memory(w, lane, space, address, size_bytes, access);
+}
+static inline uint8_t *ckt_ptx_local(struct ptx_warp *w, unsigned lane, uint32_t offset)
+{
+	return w->local + (size_t)lane * w->stack_bytes + offset;
+}

@@ -1,0 +1,11 @@
+/* Special registers (sreg.c). */
+#pragma once
+
+#include <stddef.h>
+
+#include "softgpu/ptx/front/types.h"
+#include "softgpu/ptx/program.h"
+
+int ckt_ptx_sreg_find(const char *name, size_t size); /* -1: not one */
+enum ptx_type ckt_ptx_sreg_type(int sreg);
+ptx_handler ckt_ptx_exec_sreg; /* x: the register, d: 4 or 8 bytes by y */

@@ -1,0 +1,18 @@
+/* CRICKET_SOFT_TRACE (trace.c). */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "softgpu/ptx/execution/grid.h"
+#include "softgpu/ptx/front/parser.h"
+
+bool ckt_ptx_trace_wanted(void);
+/* p->raw became the instructions from first on */
+void ckt_ptx_trace_note(struct ptx_parser *p, size_t first);
+void ckt_ptx_trace_start(struct ptx_block *block);
+/*
+ * Behind the instruction at pc of f, of which the traced lane took part or whose guard it failed.
+ */
+void ckt_ptx_trace_step(struct ptx_warp *w, const struct ptx_frame *frame,
+	const struct ckt_ptx_function *f, uint32_t pc, bool ran);
