@@ -6,6 +6,7 @@
 
 #include "server/worker/driver.h"
 #include "base/grow.h"
+#include "checkpoint/object_kind.h"
 #include "server/worker/worker.h"
 
 enum { JOURNAL_MAX = 100000 };
@@ -18,12 +19,10 @@ static bool merge(struct ckt_worker *worker, const struct ckt_journal_entry *ent
 	if (!last || last->kind != entry->kind || last->context != entry->context ||
 		last->flags != entry->flags || last->device != entry->device)
 		return false;
-	if (entry->kind == CKT_JOURNAL_LIMIT)
-		last->id = entry->id;
-	else if (entry->kind == CKT_JOURNAL_STREAMS || entry->kind == CKT_JOURNAL_EVENTS)
-		last->id += entry->id;
-	else
+	const struct ckt_journal_step *step = ckt_journal_step_of(entry->kind);
+	if (!step || step->merge == CKT_JOURNAL_APART)
 		return false;
+	last->id = entry->id + (step->merge == CKT_JOURNAL_ADDS ? last->id : 0);
 	return true;
 }
 

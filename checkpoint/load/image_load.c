@@ -16,9 +16,6 @@
 #include "server/worker/driver.h"
 #include "server/worker/session/fault.h"
 #include "checkpoint/load/image_load.h"
-#include "server/worker/ipc/ipc.h"
-#include "server/worker/libs/code/code.h"
-#include "server/worker/libs/state.h"
 #include "checkpoint/load/preload.h"
 
 int ckt_load_refuse(struct ckt_loading *l, int error, const char *format, ...)
@@ -113,6 +110,21 @@ static int check_globals(struct ckt_loading *l)
 		? ckt_load_refuse(l, error,
 			  "the worker has no memory for the list of variables that lie elsewhere")
 		: error;
+}
+
+static int load_contexts(struct ckt_loading *l)
+{
+	return ckt_load_objects(l, CKT_LOAD_CONTEXTS);
+}
+
+static int load_handles(struct ckt_loading *l)
+{
+	return ckt_load_objects(l, CKT_LOAD_HANDLES);
+}
+
+static int load_rest(struct ckt_loading *l)
+{
+	return ckt_load_objects(l, CKT_LOAD_REST);
 }
 
 static int load_identity(struct ckt_loading *l)
@@ -238,9 +250,7 @@ int ckt_worker_preload(struct ckt_worker *worker, int broker, const ckt_worker_s
 		ckt_load_journal, check_globals, ckt_load_memory_ahead};
 	error = ckt_load_check(&l, args);
 	if (!error)
-		error = ckt_lib_load_check(&l);
-	if (!error)
-		error = ckt_code_check(&l);
+		error = ckt_load_check_objects(&l);
 	for (size_t i = 0; i < sizeof steps / sizeof *steps && !error; i++)
 		error = steps[i](&l);
 	if (!error)
@@ -265,21 +275,15 @@ int ckt_worker_load(struct ckt_worker *worker, int broker, const ckt_worker_star
 	static const struct {
 		int (*load)(struct ckt_loading *);
 		const char *what;
-	} steps[] = {{load_blobs, "module contents"}, {ckt_load_check_code, "code"},
-		{ckt_load_journal, "modules"}, {ckt_load_contexts, "contexts"},
-		{check_globals, "variables"}, {ckt_load_functions, "functions"},
-		{ckt_load_streams, "streams"}, {ckt_load_events, "events"},
-		{ckt_load_memory, "memory"}, {ckt_ipc_load, "shared memory"},
-		{ckt_load_pools, "pools"}, {ckt_load_arrays, "arrays"}, {ckt_lib_load, "libraries"},
-		{ckt_load_graphs, "graphs"}, {ckt_load_seen, "addresses"},
-		{ckt_load_notifications, "notifications"}};
+	} steps[] = {{load_blobs, "module contents"}, {ckt_load_check_code, "checking code"},
+		{ckt_load_journal, "modules"}, {load_contexts, "contexts"},
+		{check_globals, "variables"}, {load_handles, "functions, streams and events"},
+		{ckt_load_memory, "memory"}, {load_rest, "the rest"}};
 	error = ckt_load_check(&l, args);
 	if (!error)
-		error = ckt_lib_load_check(&l);
+		error = ckt_load_check_objects(&l);
 	if (!error)
-		error = ckt_code_check(&l);
-	if (!error)
-		error = ckt_ipc_load_begin(&l);
+		error = ckt_load_begin(&l);
 	if (!error)
 		error = told_to_fail(&l, CKT_FAULT_RESTORE_CHECKED);
 	for (size_t i = 0; i < sizeof steps / sizeof *steps && !error; i++) {

@@ -1,7 +1,9 @@
 /*
  * The steps of making a session again from an image (image_load.c).
  *
- *	check -> blobs -> check_code -> journal -> contexts -> functions, streams, events -> memory and contents -> pools, arrays, graphs
+ *	check -> blobs -> check_code -> journal -> contexts -> variables -> functions, streams, events -> memory and contents -> the rest
+ *
+ * What is made of each kind of object stands beside the kind: object_kind.h.
  *
  * Each returns 0, or -errno and a sentence in `message`; then the process ends.  Threading: the
  * thread that restores.
@@ -14,6 +16,7 @@
 
 #include "checkpoint/format/store.h"
 #include "checkpoint/load/moved_variables.h"
+#include "checkpoint/object_kind.h"
 #include "server/worker/worker.h"
 
 struct ckt_loading {
@@ -50,35 +53,22 @@ uint64_t ckt_load_bytes_on(const ckt_image *image, unsigned d);
 int ckt_load_check(struct ckt_loading *l, const ckt_worker_start_args *args);
 /* Precondition: the device's context may be made. */
 int ckt_load_check_memory(struct ckt_loading *l, unsigned d);
-int ckt_load_check_code(struct ckt_loading *l);
 
 /* load_journal.c */
 int ckt_load_journal(struct ckt_loading *l);
 
-/* load_objects.c */
-int ckt_load_contexts(struct ckt_loading *l);
-int ckt_load_functions(struct ckt_loading *l);
-int ckt_load_streams(struct ckt_loading *l);
-int ckt_load_events(struct ckt_loading *l);
-int ckt_load_pools(struct ckt_loading *l);
-int ckt_load_arrays(struct ckt_loading *l);
-int ckt_load_graphs(struct ckt_loading *l);
-int ckt_load_seen(struct ckt_loading *l);
-/* notify.c */
-int ckt_load_notifications(struct ckt_loading *l);
+/* load_objects.c: walks over the kinds of objects. */
+int ckt_load_check_objects(struct ckt_loading *l);
+int ckt_load_begin(struct ckt_loading *l);
+int ckt_load_check_code(struct ckt_loading *l);
+int ckt_load_objects(struct ckt_loading *l, enum ckt_load_stage stage);
+int ckt_load_contents_loaded(struct ckt_loading *l);
 
 /* load_memory.c */
 int ckt_load_map_memory(struct ckt_loading *l);
-int ckt_load_map_physicals(struct ckt_loading *l);
-/* What the program mapped of other sessions, once that is there. */
-int ckt_load_map_imported(struct ckt_loading *l);
 /* As physical memory asked for it. */
 unsigned ckt_load_compression(const ckt_image *image, uint64_t physical);
-int ckt_load_unmap_contents(struct ckt_loading *l);
 int ckt_load_clear_memory(struct ckt_loading *l);
-
-/* hostmem_image.c */
-int ckt_load_map_host(struct ckt_loading *l);
 
 /* load_contents.c */
 int ckt_load_memory(struct ckt_loading *l);

@@ -257,9 +257,7 @@ int ckt_load_memory(struct ckt_loading *l)
 	if (!error && ckt_fault_fails(CKT_FAULT_RESTORE_MEMORY))
 		error = ckt_load_refuse(l, -ENOMEM, "told to find no memory");
 	if (!error)
-		error = ckt_load_map_physicals(l);
-	if (!error)
-		error = ckt_load_map_host(l);
+		error = ckt_load_objects(l, CKT_LOAD_MEMORY);
 	if (!error)
 		error = ckt_load_clear_memory(l);
 	if (error)
@@ -269,5 +267,21 @@ int ckt_load_memory(struct ckt_loading *l)
 	if (!error)
 		error = ckt_moved_check(
 			&l->moved, l->worker, &l->image, l->message, l->message_size);
-	return error ? error : ckt_load_unmap_contents(l);
+	return error ? error : ckt_load_contents_loaded(l);
 }
+
+/* ---- The kernels that hash, in the journal: they are modules, and move addresses like others */
+
+static int replay_digest(struct ckt_loading *l, const ckt_image_journal *entry)
+{
+	if (entry->device < l->worker->device_count)
+		ckt_digest_load(l->worker, entry->device);
+	return 0;
+}
+
+static const struct ckt_journal_step steps[] = {
+	{.kind = CKT_JOURNAL_DIGEST, .replay = replay_digest},
+	{0},
+};
+
+const struct ckt_object_kind ckt_digest_kind = {.name = "kernels that hash", .steps = steps};

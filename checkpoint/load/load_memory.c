@@ -1,6 +1,5 @@
 /*
- * Memory of a session at its addresses again: allocations, what the program mapped itself, and
- * zeros where the image has nothing.
+ * Memory of a session at its addresses again: allocations, and zeros where the image has nothing.
  */
 #include <errno.h>
 
@@ -37,126 +36,12 @@ int ckt_load_map_memory(struct ckt_loading *l)
 	return 0;
 }
 
-/*
- * Another session's physical memory is there later than this one's: then what it is mapped at
- * comes.
- */
-static bool is_turn(const struct ckt_loading *l, uint64_t physical, bool imported)
-{
-	if (!l->image.shared_imports.shared_imports_len)
-		return true;
-	struct ckt_object *object =
-		ckt_objects_find_kind(&l->worker->objects, physical, CKT_KIND_PHYSICAL);
-	return imported ? physical && (!object || object->physical.imported) : object != NULL;
-}
-
-/*
- * A GPU that reached another's memory must do so where the session goes on, or its kernels would
- * fault.
- */
-static int map_for_peers(struct ckt_loading *l, bool imported)
-{
-	struct ckt_worker *worker = l->worker;
-	for (unsigned i = 0; i < l->image.peer_accesses.peer_accesses_len; i++) {
-		const ckt_image_peer_access *p = &l->image.peer_accesses.peer_accesses_val[i];
-		uint64_t size = 0, physical = 0;
-		for (unsigned k = 0; k < l->image.mappings.mappings_len && !size; k++)
-			if (l->image.mappings.mappings_val[k].address == p->address) {
-				size = l->image.mappings.mappings_val[k].size;
-				physical = l->image.mappings.mappings_val[k].physical;
-			}
-		if (!is_turn(l, physical, imported))
-			continue;
-		for (unsigned d = 0; d < CKT_DEVICES_MAX; d++) {
-			if (!((p->readers | p->writers) >> d & 1))
-				continue;
-			CUresult result = ckt_vmm_set_peer_access(worker, p->address, size, d,
-				p->writers >> d & 1 ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE
-						    : CU_MEM_ACCESS_FLAGS_PROT_READ);
-			if (result)
-				return ckt_load_fail(l, result,
-					"a GPU's access to another's memory at", p->address);
-		}
-	}
-	return 0;
-}
-
 unsigned ckt_load_compression(const ckt_image *image, uint64_t physical)
 {
 	for (unsigned i = 0; i < image->compressibles.compressibles_len; i++)
 		if (image->compressibles.compressibles_val[i].physical == physical)
 			return image->compressibles.compressibles_val[i].compression;
 	return CU_MEM_ALLOCATION_COMP_NONE;
-}
-
-static int load_mappings(struct ckt_loading *l, bool imported)
-{
-	struct ckt_worker *worker = l->worker;
-	const ckt_image *image = &l->image;
-	for (unsigned i = 0; i < image->mappings.mappings_len; i++) {
-		const ckt_image_mapping *m = &image->mappings.mappings_val[i];
-		if (!is_turn(l, m->physical, imported))
-			continue;
-		CUresult result = ckt_vmm_map(worker, m->address, m->size, m->offset, m->physical);
-		if (!result && m->access)
-			result = ckt_vmm_set_access(worker, m->address, m->size, m->access);
-		if (result)
-			return ckt_load_fail(l, result, "the mapping at", m->address);
-	}
-	return map_for_peers(l, imported);
-}
-
-int ckt_load_map_physicals(struct ckt_loading *l)
-{
-	struct ckt_worker *worker = l->worker;
-	const ckt_image *image = &l->image;
-	uint64_t address;
-	for (unsigned i = 0; i < image->reservations.reservations_len; i++) {
-		const ckt_image_reservation *r = &image->reservations.reservations_val[i];
-		CUresult result = ckt_vmm_reserve(worker, 0, r->size, 0, r->address, &address);
-		if (result || address != r->address)
-			return ckt_load_fail(l, result ? result : CUDA_ERROR_OUT_OF_MEMORY,
-				"the reservation at", r->address);
-	}
-	for (unsigned i = 0; i < image->physicals.physicals_len; i++) {
-		const ckt_image_physical *p = &image->physicals.physicals_val[i];
-		CUresult result = ckt_vmm_physical_make(
-			worker, p->id, p->device, p->size, ckt_load_compression(image, p->id));
-		if (!result && p->contents_only) {
-			result = ckt_vmm_reserve(
-				worker, p->device, p->size, 0, p->contents, &address);
-			if (!result && address != p->contents)
-				result = CUDA_ERROR_OUT_OF_MEMORY;
-			if (!result)
-				result = ckt_vmm_map(worker, address, p->size, 0, p->id);
-			if (!result)
-				result = ckt_vmm_set_access(worker, address, p->size,
-					CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
-		}
-		if (result)
-			return ckt_load_fail(l, result, "physical memory", p->id);
-	}
-	return load_mappings(l, false);
-}
-
-int ckt_load_map_imported(struct ckt_loading *l)
-{
-	return load_mappings(l, true);
-}
-
-/* What was mapped for the contents alone goes again. */
-int ckt_load_unmap_contents(struct ckt_loading *l)
-{
-	for (unsigned i = 0; i < l->image.physicals.physicals_len; i++) {
-		const ckt_image_physical *p = &l->image.physicals.physicals_val[i];
-		CUresult result = p->contents_only ? ckt_vmm_unmap(l->worker, p->contents, p->size)
-						   : CUDA_SUCCESS;
-		if (!result && p->contents_only)
-			result = ckt_vmm_free(l->worker, p->contents, p->size);
-		if (result)
-			return ckt_load_fail(l, result, "physical memory", p->id);
-	}
-	return 0;
 }
 
 static CUresult clear(uint64_t address, uint64_t size)

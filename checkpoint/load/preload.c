@@ -9,6 +9,7 @@
 #include "server/worker/objects/array_image.h"
 #include "server/worker/driver.h"
 #include "checkpoint/load/image_load.h"
+#include "checkpoint/object_kind.h"
 #include "checkpoint/journal.h"
 #include "server/worker/worker.h"
 
@@ -82,9 +83,10 @@ int ckt_preload_replayed(const ckt_image *image, ckt_image_journal *ret_left)
 		if (now->id == then->id)
 			continue;
 		/* The last entry is still open: what repeats it is added to it. */
-		bool counts = now->kind == CKT_JOURNAL_STREAMS || now->kind == CKT_JOURNAL_EVENTS;
-		if (i != count - 1 ||
-			!(now->kind == CKT_JOURNAL_LIMIT || (counts && now->id > then->id)))
+		const struct ckt_journal_step *step = ckt_journal_step_of(now->kind);
+		bool counts = step && step->merge == CKT_JOURNAL_ADDS;
+		bool replaces = step && step->merge == CKT_JOURNAL_REPLACES;
+		if (i != count - 1 || !(replaces || (counts && now->id > then->id)))
 			return -ESTALE;
 		*ret_left = *now;
 		ret_left->id -= counts ? then->id : 0;

@@ -12,9 +12,6 @@
 #include "server/worker/session/fault.h"
 #include "server/worker/memory/kernel_heap.h"
 #include "checkpoint/save/image_save.h"
-#include "server/worker/ipc/ipc.h"
-#include "server/worker/libs/code/code.h"
-#include "server/worker/libs/state.h"
 
 static int told_to_fail(struct ckt_saving *s, enum ckt_worker_fault point)
 {
@@ -105,18 +102,6 @@ int ckt_worker_save(
 	if (!result)
 		result = ckt_save_objects(&s);
 	if (!result)
-		result = ckt_save_notifications(&s);
-	if (!result)
-		result = ckt_lib_save(&s);
-	if (!result)
-		result = ckt_code_save(&s);
-	if (!result)
-		result = ckt_save_vmm(&s);
-	if (!result)
-		result = ckt_ipc_save(&s);
-	if (!result)
-		result = ckt_save_host(&s);
-	if (!result)
 		result = find_changed(&s);
 	if (!result)
 		result = ckt_save_let_go(&s);
@@ -124,7 +109,7 @@ int ckt_worker_save(
 		result = ckt_save_contents(&s);
 	if (!result && save->incremental)
 		result = share_contents(&s);
-	ckt_save_give_vmm_back(&s);
+	ckt_save_give_back(&s);
 	if (!result)
 		result = told_to_fail(&s, CKT_FAULT_CONTENTS);
 	if (!result)
@@ -145,10 +130,9 @@ int ckt_worker_save(
 			s.image.chunks.chunks_len);
 		remember(&s);
 	}
-	ckt_save_free_host(&s);
+	ckt_save_free_objects(&s);
 	xdr_free((xdrproc_t)xdr_ckt_image, (char *)&s.image);
 	free(s.pieces);
-	ckt_save_free_arrays(&s);
 	/* The control thread changed its own current context only; the executor's is untouched. */
 	return result;
 }

@@ -30,6 +30,7 @@ struct ckt_saving {
 	uint64_t key[4];
 	bool hashed;
 	bool vmm_given_back;
+	CUevent event_base;   /* times of events count from this one; NULL: none is known yet */
 	uint8_t **array_data; /* contents of arrays, by their place in the image */
 	unsigned array_count;
 	uint8_t **host_data; /* of host memory that is not shared, likewise */
@@ -51,21 +52,12 @@ int ckt_save_add_pieces(struct ckt_saving *s, unsigned space, unsigned device, u
 	const uint8_t *data, uint64_t size);
 int ckt_save_tables(struct ckt_saving *s);
 
-/* save_objects.c.  0 or -errno and a sentence in `message`. */
+/* save_objects.c: walks over the kinds of objects.  0 or -errno and a sentence in `message`. */
 int ckt_save_objects(struct ckt_saving *s);
-/* notify.c */
-int ckt_save_notifications(struct ckt_saving *s);
-/*
- * Precondition: the other tables are made.  Memory that is mapped nowhere is mapped until it is
- * given back.
- */
-int ckt_save_vmm(struct ckt_saving *s);
-void ckt_save_give_vmm_back(struct ckt_saving *s);
-void ckt_save_free_arrays(struct ckt_saving *s);
-
-/* hostmem_image.c */
-int ckt_save_host(struct ckt_saving *s);
-void ckt_save_free_host(struct ckt_saving *s);
+/* So that the session may go on: memory that was mapped for the image alone, and the like. */
+void ckt_save_give_back(struct ckt_saving *s);
+/* Before the image is freed. */
+void ckt_save_free_objects(struct ckt_saving *s);
 
 /* save_contents.c */
 /*

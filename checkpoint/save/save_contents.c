@@ -279,7 +279,7 @@ int ckt_save_let_go(struct ckt_saving *s)
 		return 0;
 	}
 	int error = run_crew(s, true);
-	ckt_save_give_vmm_back(s);
+	ckt_save_give_back(s);
 	if (!error)
 		s->save->let_go(s->save, s->worker);
 	return error;

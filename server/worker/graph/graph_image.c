@@ -8,8 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "checkpoint/load/image_load.h"
+#include "checkpoint/save/image_save.h"
 #include "server/worker/driver.h"
 #include "server/worker/graph/graph.h"
+#include "server/worker/objects/object_kinds.h"
 #include "server/worker/worker.h"
 
 static CUresult save_disabled(struct ckt_graph_node *node, void *data)
@@ -80,3 +83,39 @@ CUresult ckt_graph_load(struct ckt_worker *worker, const ckt_image_graph *saved)
 	}
 	return result;
 }
+
+/* ---- The table of operations */
+
+static int prepare(struct ckt_saving *s, struct ckt_object *const *objects, size_t count)
+{
+	(void)objects;
+	s->image.graphs.graphs_val = ckt_save_list(s, count, sizeof(ckt_image_graph));
+	return 0;
+}
+
+static int save(struct ckt_saving *s, struct ckt_object *object)
+{
+	ckt_image_graph *saved = &s->image.graphs.graphs_val[s->image.graphs.graphs_len++];
+	s->no_memory |= ckt_graph_save(object, saved) != 0;
+	return ckt_save_has_memory(s);
+}
+
+static int load(struct ckt_loading *l, unsigned i)
+{
+	const ckt_image_graph *saved = &l->image.graphs.graphs_val[i];
+	CUresult result =
+		saved->context ? ckt_worker_use_context(l->worker, saved->context) : CUDA_SUCCESS;
+	if (!result)
+		result = ckt_graph_load(l->worker, saved);
+	return result ? ckt_load_fail(l, result, "graph", saved->id) : 0;
+}
+
+const struct ckt_object_kind ckt_graph_kind = {
+	.name = "graphs",
+	.handles = CKT_HANDLES(GRAPH) | CKT_HANDLES(GRAPH_EXEC),
+	.prepare = prepare,
+	.save = save,
+	.stage = CKT_LOAD_REST,
+	.list = CKT_IMAGE_LIST(graphs),
+	.load = load,
+};

@@ -40,9 +40,6 @@ void ckt_ipc_socket_name(char ret_socket[CKT_IPC_SOCKET]);
 
 /* ---- ipc_image.c */
 
-struct ckt_saving;
-struct ckt_loading;
-
 /* Whether anything is shared; then the message says so.  Such a session cannot be paused. */
 bool ckt_ipc_is_shared(char *ret_message, size_t message_size);
 /*
@@ -55,10 +52,3 @@ bool ckt_ipc_obstacle(struct ckt_worker *worker, char *ret_message, size_t messa
  */
 void ckt_ipc_close(void);
 void ckt_ipc_reopen(void);
-int ckt_ipc_save(struct ckt_saving *s);
-/* Before anything is made: checks what the image says, and lets others find this session. */
-int ckt_ipc_load_begin(struct ckt_loading *l);
-/*
- * Behind the session's own memory and its contents: gives others what they had, and takes theirs.
- */
-int ckt_ipc_load(struct ckt_loading *l);

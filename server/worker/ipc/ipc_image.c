@@ -15,6 +15,8 @@
 #include "server/worker/ipc/ipc.h"
 #include "server/worker/ipc/ipc_notice.h"
 #include "server/worker/ipc/ipc_state.h"
+#include "server/worker/memory/vmm_image.h"
+#include "server/worker/objects/object_kinds.h"
 
 /* One that left a notice may have much to read. */
 enum { LOADING_MS = 1200000, LOOK_NS = 5000000, NAMED_MAX = 4 };
@@ -185,7 +187,7 @@ void ckt_ipc_reopen(void)
 
 /* ---- Saving */
 
-int ckt_ipc_save(struct ckt_saving *s)
+static int save_rest(struct ckt_saving *s)
 {
 	ckt_image *image = &s->image;
 	size_t imports = 0;
@@ -233,7 +235,7 @@ static bool handle_good(const char *bytes, struct ckt_ipc_handle *ret)
 		ret->kind >= CKT_IPC_BLOCK && ret->kind <= CKT_IPC_EVENT;
 }
 
-int ckt_ipc_load_begin(struct ckt_loading *l)
+static int begin(struct ckt_loading *l)
 {
 	const ckt_image *image = &l->image;
 	struct ckt_ipc_handle handle;
@@ -409,7 +411,7 @@ static int load_import(struct ckt_loading *l, const ckt_image_import *saved)
 	return error;
 }
 
-int ckt_ipc_load(struct ckt_loading *l)
+static int load(struct ckt_loading *l)
 {
 	int error = load_exports(l, false);
 	pthread_mutex_lock(&ckt_ipc.lock);
@@ -422,7 +424,7 @@ int ckt_ipc_load(struct ckt_loading *l)
 	for (unsigned i = 0; i < l->image.shared_imports.shared_imports_len && !error; i++)
 		error = load_import(l, &l->image.shared_imports.shared_imports_val[i]);
 	if (!error && l->image.shared_imports.shared_imports_len)
-		error = ckt_load_map_imported(l);
+		error = ckt_vmm_load_imported(l);
 	if (!error)
 		error = load_exports(l, true);
 	pthread_mutex_lock(&ckt_ipc.lock);
@@ -430,3 +432,15 @@ int ckt_ipc_load(struct ckt_loading *l)
 	pthread_mutex_unlock(&ckt_ipc.lock);
 	return error;
 }
+
+/*
+ * begin: others find this session once it is sure to come.  load: gives others what they had, and
+ * takes theirs.
+ */
+const struct ckt_object_kind ckt_shared_kind = {
+	.name = "shared memory",
+	.save_rest = save_rest,
+	.begin = begin,
+	.stage = CKT_LOAD_REST,
+	.load_rest = load,
+};

@@ -19,6 +19,8 @@
 #include "server/worker/libs/id_map.h"
 #include "server/worker/libs/libs.h"
 #include "server/worker/libs/state.h"
+#include "server/worker/objects/object_kinds.h"
+#include "server/worker/worker.h"
 
 /* Places looked at by the checks and by loading; for tests. */
 uint64_t ckt_lib_load_looks;
@@ -558,3 +560,19 @@ int ckt_lib_load(struct ckt_loading *l)
 		end_dead(worker);
 	return error;
 }
+
+static const struct ckt_journal_step steps[] = {
+	{.kind = CKT_JOURNAL_LIBRARY, .replay = ckt_lib_load_first},
+	{0},
+};
+
+/* Objects and calls are saved with the log of libraries, not one by one. */
+const struct ckt_object_kind ckt_library_kind = {
+	.name = "libraries",
+	.handles = CKT_HANDLES(LIB_OBJECT) | CKT_HANDLES(LIB_CALL),
+	.steps = steps,
+	.save_rest = ckt_lib_save,
+	.check = ckt_lib_load_check,
+	.stage = CKT_LOAD_REST,
+	.load_rest = ckt_lib_load,
+};

@@ -9,9 +9,11 @@
 
 #include "checkpoint/load/image_load.h"
 #include "checkpoint/save/image_save.h"
+#include "server/worker/objects/object_kinds.h"
+#include "server/worker/worker.h"
 
 /* The program may run on before the rest is written. */
-int ckt_save_host(struct ckt_saving *s)
+static int save_rest(struct ckt_saving *s)
 {
 	const struct ckt_hostmem *host = &s->worker->host;
 	bool elsewhere = ckt_hostmem_is_elsewhere(host);
@@ -43,7 +45,7 @@ int ckt_save_host(struct ckt_saving *s)
 	return 0;
 }
 
-void ckt_save_free_host(struct ckt_saving *s)
+static void free_data(struct ckt_saving *s)
 {
 	for (unsigned i = 0; i < s->image.host.host_len; i++)
 		free(s->host_data[i]);
@@ -51,13 +53,18 @@ void ckt_save_free_host(struct ckt_saving *s)
 }
 
 /* Private until the client comes. */
-int ckt_load_map_host(struct ckt_loading *l)
+static int load(struct ckt_loading *l, unsigned i)
 {
-	for (unsigned i = 0; i < l->image.host.host_len; i++) {
-		const ckt_image_host *h = &l->image.host.host_val[i];
-		CUresult result = ckt_hostmem_restore(l->worker, h->address, h->size, h->shared);
-		if (result)
-			return ckt_load_fail(l, result, "host memory at", h->address);
-	}
-	return 0;
+	const ckt_image_host *h = &l->image.host.host_val[i];
+	CUresult result = ckt_hostmem_restore(l->worker, h->address, h->size, h->shared);
+	return result ? ckt_load_fail(l, result, "host memory at", h->address) : 0;
 }
+
+const struct ckt_object_kind ckt_hostmem_kind = {
+	.name = "host memory",
+	.save_rest = save_rest,
+	.free = free_data,
+	.stage = CKT_LOAD_MEMORY,
+	.list = CKT_IMAGE_LIST(host),
+	.load = load,
+};

@@ -6,8 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "server/worker/driver.h"
+#include "checkpoint/load/image_load.h"
 #include "checkpoint/load/preload.h"
+#include "checkpoint/save/image_save.h"
+#include "server/worker/driver.h"
+#include "server/worker/objects/object_kinds.h"
 
 /* ---- Tables */
 
@@ -373,3 +376,147 @@ int ckt_textures_load(
 		snprintf(ret_message, message_size, "no memory for the session's textures");
 	return error;
 }
+
+/* ---- The tables of operations */
+
+static int prepare_arrays(struct ckt_saving *s, struct ckt_object *const *objects, size_t count)
+{
+	size_t most = count + s->worker->journal_count;
+	(void)objects;
+	s->image.arrays.arrays_val = ckt_save_list(s, most, sizeof(ckt_image_array));
+	s->array_data = ckt_save_list(s, most, sizeof *s->array_data);
+	return 0;
+}
+
+/*
+ * An array of another context than its device's primary one cannot be read by the crew: the host
+ * gets it at once.
+ */
+static CUresult read_array(struct ckt_saving *s, struct ckt_object *object,
+	const struct ckt_object *context, uint8_t **ret_data)
+{
+	*ret_data = s->array_data[s->array_count - 1] = malloc(object->array->bytes);
+	CUresult result = *ret_data ? ckt_driver.cuCtxSetCurrent(context ? context->real : NULL)
+				    : CUDA_ERROR_OUT_OF_MEMORY;
+	return result ? result : ckt_array_read(object, *ret_data);
+}
+
+static int save_array(struct ckt_saving *s, struct ckt_object *object)
+{
+	unsigned index = s->image.arrays.arrays_len++;
+	struct ckt_object *context = ckt_objects_find(&s->worker->objects, object->context);
+	bool here = context && context->ctx.primary;
+	uint8_t *data = NULL;
+	s->array_count = s->image.arrays.arrays_len;
+	ckt_array_save(object, &s->image.arrays.arrays_val[index]);
+	CUresult result = here ? CUDA_SUCCESS : read_array(s, object, context, &data);
+	if (result) {
+		snprintf(s->message, s->message_size, "array 0x%llx cannot be read: CUDA error %d",
+			(unsigned long long)object->id, result);
+		return -EIO;
+	}
+	size_t before = s->piece_count;
+	int error = ckt_save_add_pieces(s, s->image.blobs.blobs_len + index + 1,
+		here ? context->ctx.device : 0, 0, data, object->array->bytes);
+	for (size_t i = before; i < s->piece_count; i++) {
+		s->pieces[i].owner = object->id;
+		s->pieces[i].array = here ? object : NULL;
+	}
+	return error;
+}
+
+/* What is gone but stands in the journal, which names arrays by id. */
+static int save_dead_arrays(struct ckt_saving *s)
+{
+	struct ckt_worker *worker = s->worker;
+	for (size_t i = 0; i < worker->journal_count; i++) {
+		const struct ckt_journal_entry *entry = &worker->journal[i];
+		if (entry->kind == CKT_JOURNAL_ARRAY_CREATE &&
+			!ckt_objects_find(&worker->objects, entry->id))
+			ckt_array_save_dead(
+				entry, &s->image.arrays.arrays_val[s->image.arrays.arrays_len++]);
+	}
+	return 0;
+}
+
+static void free_arrays(struct ckt_saving *s)
+{
+	for (unsigned i = 0; i < s->array_count; i++)
+		free(s->array_data[i]);
+	free(s->array_data);
+}
+
+static int replay_create(struct ckt_loading *l, const ckt_image_journal *entry)
+{
+	for (unsigned i = 0; i < l->image.arrays.arrays_len; i++) {
+		const ckt_image_array *saved = &l->image.arrays.arrays_val[i];
+		if (saved->id != entry->id)
+			continue;
+		CUresult result = ckt_array_load(l->worker, saved);
+		return result ? ckt_load_fail(l, result, "array", saved->id) : 0;
+	}
+	return ckt_load_refuse(l, -EBADMSG,
+		"the image is damaged: its journal names an array that it does not describe");
+}
+
+static int replay_destroy(struct ckt_loading *l, const ckt_image_journal *entry)
+{
+	struct ckt_object *object = ckt_objects_find(&l->worker->objects, entry->id);
+	if (object && ckt_array_kind.handles >> ckt_handle_kind(object->id) & 1 &&
+		!ckt_worker_use_context(l->worker, object->context))
+		ckt_array_destroy(l->worker, object);
+	return 0;
+}
+
+static const struct ckt_journal_step steps[] = {
+	{.kind = CKT_JOURNAL_ARRAY_CREATE, .replay = replay_create},
+	{.kind = CKT_JOURNAL_ARRAY_DESTROY, .replay = replay_destroy},
+	{0},
+};
+
+static int load_arrays(struct ckt_loading *l)
+{
+	return ckt_arrays_load_contents(
+		l->worker, &l->image, &l->reader, l->skip, l->message, l->message_size);
+}
+
+const struct ckt_object_kind ckt_array_kind = {
+	.name = "arrays",
+	.handles = CKT_HANDLES(ARRAY) | CKT_HANDLES(MIPMAP),
+	.steps = steps,
+	.prepare = prepare_arrays,
+	.save = save_array,
+	.save_rest = save_dead_arrays,
+	.free = free_arrays,
+	.stage = CKT_LOAD_REST,
+	.load_rest = load_arrays,
+};
+
+static int prepare_textures(struct ckt_saving *s, struct ckt_object *const *objects, size_t count)
+{
+	(void)objects;
+	s->image.textures.textures_val = ckt_save_list(s, count, sizeof(ckt_image_texture));
+	return 0;
+}
+
+static int save_texture(struct ckt_saving *s, struct ckt_object *object)
+{
+	ckt_image_texture *saved =
+		&s->image.textures.textures_val[s->image.textures.textures_len++];
+	s->no_memory |= ckt_texture_save(object, saved) != 0;
+	return ckt_save_has_memory(s);
+}
+
+static int load_textures(struct ckt_loading *l)
+{
+	return ckt_textures_load(l->worker, &l->image, l->message, l->message_size);
+}
+
+const struct ckt_object_kind ckt_texture_kind = {
+	.name = "textures",
+	.handles = CKT_HANDLES(TEXTURE) | CKT_HANDLES(SURFACE),
+	.prepare = prepare_textures,
+	.save = save_texture,
+	.stage = CKT_LOAD_REST,
+	.load_rest = load_textures,
+};

@@ -25,3 +25,7 @@ CUresult ckt_stream_attribute_set(struct ckt_worker *worker, uint64_t stream,
 	CUstreamAttrID attribute, const CUstreamAttrValue *value);
 /* What was set of a stream's or a context's object; NULL where nothing was. */
 const struct ckt_stream_attributes *ckt_stream_attributes_of(const struct ckt_object *object);
+
+/* stream_image.c.  Into the image's list, which has room: what was set of a stream or a context. */
+struct ckt_saving;
+void ckt_stream_attributes_save(struct ckt_saving *s, const struct ckt_object *object);

@@ -10,6 +10,7 @@
 #include "server/worker/driver.h"
 #include "checkpoint/load/image_load.h"
 #include "checkpoint/save/image_save.h"
+#include "server/worker/objects/object_kinds.h"
 #include "server/worker/worker.h"
 
 struct registration {
@@ -177,7 +178,7 @@ int ckt_worker_device_notify_end(struct ckt_wcall *call)
 
 /* ---- Images */
 
-int ckt_save_notifications(struct ckt_saving *s)
+static int save_rest(struct ckt_saving *s)
 {
 	pthread_mutex_lock(&lock);
 	s->image.notifications.notifications_val =
@@ -191,27 +192,32 @@ int ckt_save_notifications(struct ckt_saving *s)
 	return ckt_save_has_memory(s);
 }
 
-int ckt_load_notifications(struct ckt_loading *l)
+static int load(struct ckt_loading *l, unsigned i)
 {
-	for (unsigned i = 0; i < l->image.notifications.notifications_len; i++) {
-		const ckt_image_notification *saved = &l->image.notifications.notifications_val[i];
-		if (!ckt_worker_device_find(l->worker, saved->device))
-			return ckt_load_fail(
-				l, CUDA_ERROR_INVALID_DEVICE, "notification", saved->number);
-		CUresult result = add(l->worker,
-			&(struct registration){.number = saved->number,
-				.device = saved->device,
-				.instance = saved->instance,
-				.type = saved->type,
-				.over_bytes = saved->over_bytes,
-				.waiting = saved->instance != 0},
-			true);
-		if (result == CUDA_ERROR_OUT_OF_MEMORY || result == CUDA_ERROR_INVALID_VALUE)
-			return ckt_load_fail(l, result, "notification", saved->number);
-		if (result)
-			ckt_warning(
-				"the driver has no notifications (%d): the program hears of none from now on",
-				result);
-	}
+	const ckt_image_notification *saved = &l->image.notifications.notifications_val[i];
+	if (!ckt_worker_device_find(l->worker, saved->device))
+		return ckt_load_fail(l, CUDA_ERROR_INVALID_DEVICE, "notification", saved->number);
+	CUresult result = add(l->worker,
+		&(struct registration){.number = saved->number,
+			.device = saved->device,
+			.instance = saved->instance,
+			.type = saved->type,
+			.over_bytes = saved->over_bytes,
+			.waiting = saved->instance != 0},
+		true);
+	if (result == CUDA_ERROR_OUT_OF_MEMORY || result == CUDA_ERROR_INVALID_VALUE)
+		return ckt_load_fail(l, result, "notification", saved->number);
+	if (result)
+		ckt_warning(
+			"the driver has no notifications (%d): the program hears of none from now on",
+			result);
 	return 0;
 }
+
+const struct ckt_object_kind ckt_notification_kind = {
+	.name = "notifications",
+	.save_rest = save_rest,
+	.stage = CKT_LOAD_REST,
+	.list = CKT_IMAGE_LIST(notifications),
+	.load = load,
+};

@@ -11,6 +11,7 @@
 #include "rpc/hostmem.h"
 #include "checkpoint/load/image_load.h"
 #include "checkpoint/save/image_save.h"
+#include "server/worker/objects/object_kinds.h"
 #include "tests/unit/worker/inside.h"
 
 #define GRAIN CKT_HOST_GRAIN
@@ -29,7 +30,7 @@ static void test_image(void)
 	h.size = 2 * GRAIN;
 	MUST(ckt_hostmem_restore(&ckt_worker, CKT_HOST_BASE, h.size, false), CUDA_SUCCESS);
 	inside_fill(CKT_HOST_BASE, 6, 64);
-	MUST(ckt_save_host(&s), 0);
+	MUST(ckt_hostmem_kind.save_rest(&s), 0);
 	IS(s.image.host.host_len, 1);
 	h = s.image.host.host_val[0];
 	IS(h.address, CKT_HOST_BASE);
@@ -41,7 +42,7 @@ static void test_image(void)
 	/* A copy: the program goes on. */
 	inside_fill(CKT_HOST_BASE, 9, 4);
 	IS(((const uint32_t *)s.pieces[0].data)[0], 6);
-	ckt_save_free_host(&s);
+	ckt_hostmem_kind.free(&s);
 	free(s.pieces);
 	free(s.image.host.host_val);
 	/* Made again: once, where nothing lies. */
@@ -49,28 +50,28 @@ static void test_image(void)
 		.worker = &ckt_worker, .message = message, .message_size = sizeof message};
 	l.image.host.host_val = &h;
 	l.image.host.host_len = 1;
-	YES(ckt_load_map_host(&l) != 0);
+	YES(ckt_hostmem_kind.load(&l, 0) != 0);
 	HAS(message, "host memory at");
 	MUST(ASK(host_unmap, .address = CKT_HOST_BASE, .size = 2 * GRAIN), CUDA_SUCCESS);
 	h.address += 1;
-	YES(ckt_load_map_host(&l) != 0);
+	YES(ckt_hostmem_kind.load(&l, 0) != 0);
 	h.address -= 1;
-	IS(ckt_load_map_host(&l), 0);
+	IS(ckt_hostmem_kind.load(&l, 0), 0);
 	NO(host->unfilled);
 	IS(inside_word(CKT_HOST_BASE), 0);
 	/* Where it was shared its contents are the client's: not in the image. */
 	MUST(ASK(host_unmap, .address = CKT_HOST_BASE, .size = 2 * GRAIN), CUDA_SUCCESS);
 	h.shared = true;
-	IS(ckt_load_map_host(&l), 0);
+	IS(ckt_hostmem_kind.load(&l, 0), 0);
 	YES(host->unfilled);
 	s = (struct ckt_saving){.worker = &ckt_worker,
 		.save = &save,
 		.message = message,
 		.message_size = sizeof message};
-	IS(ckt_save_host(&s), 0);
+	IS(ckt_hostmem_kind.save_rest(&s), 0);
 	YES(s.image.host.host_len == 1 && s.image.host.host_val[0].shared);
 	IS(s.piece_count, 0);
-	ckt_save_free_host(&s);
+	ckt_hostmem_kind.free(&s);
 	free(s.image.host.host_val);
 	/* The client comes with its file. */
 	int fd = memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING);

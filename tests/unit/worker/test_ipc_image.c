@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "checkpoint/load/image_load.h"
+#include "server/worker/objects/object_kinds.h"
 #include "server/worker/ipc/ipc.h"
 #include "server/worker/ipc/ipc_state.h"
 #include "tests/unit/worker/inside_image.h"
@@ -48,7 +49,7 @@ static void check(struct case_ c)
 			.copy = 5,
 			.shared_exports = {1, &c.export},
 			.shared_imports = {1, &c.import}}};
-	int error = ckt_ipc_load_begin(&l);
+	int error = ckt_shared_kind.begin(&l);
 	/*
 	 * A client that comes back may change the owner, while others of its job are still
 	 * restored.
@@ -57,7 +58,7 @@ static void check(struct case_ c)
 		YES(ckt_ipc_was_owner(77));
 		YES(ckt_ipc_was_owner(ckt_worker.uid));
 		NO(ckt_ipc_was_owner(78));
-		error = ckt_ipc_load(&l);
+		error = ckt_shared_kind.load_rest(&l);
 	}
 	if (c.says) {
 		YES(error < 0);

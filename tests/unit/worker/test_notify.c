@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "checkpoint/load/image_load.h"
+#include "server/worker/objects/object_kinds.h"
 #include "tests/unit/worker/inside_image.h"
 
 enum { FIRST = 5, SECOND = 6, ELSEWHERE = 7 };
@@ -97,6 +98,14 @@ static void test_told(void)
 	IS(CUT(device_notify_end, .number = 1), 0);
 }
 
+static int load(struct ckt_loading *l)
+{
+	int error = 0;
+	for (unsigned i = 0; i < l->image.notifications.notifications_len && !error; i++)
+		error = ckt_notification_kind.load(l, i);
+	return error;
+}
+
 /*
  * Made again from an image, they have been told nothing on their new connection, and the driver
  * knows them.
@@ -124,7 +133,7 @@ static void test_image(void)
 		.message = message,
 		.message_size = sizeof message,
 		.image = *image};
-	MUST(ckt_load_notifications(&l), 0);
+	MUST(load(&l), 0);
 	ckt_notifications_send(&ckt_worker);
 	MUST(told(t, 2), 1);
 	IS(t[0].number, SECOND);
@@ -134,10 +143,10 @@ static void test_image(void)
 	IS(t[0].number, SECOND);
 	YES(t[0].instance > second->instance);
 	/* An image that names one twice, or another's device, is refused. */
-	YES(ckt_load_notifications(&l) < 0);
+	YES(load(&l) < 0);
 	image->notifications.notifications_val[0] =
 		(ckt_image_notification){.number = 9, .device = 2};
-	YES(ckt_load_notifications(&l) < 0);
+	YES(load(&l) < 0);
 	image_free(image);
 	image_files_close();
 	IS(ASK(device_notify_end, .number = SECOND), CUDA_SUCCESS);
@@ -157,7 +166,7 @@ static void test_without(void)
 	ckt_driver.cuDeviceRegisterAsyncNotification = NULL;
 	IS(ASK(device_notify, .device = 0, .number = FIRST), CUDA_ERROR_NOT_SUPPORTED);
 	IS(ASK(device_notify_end, .number = FIRST), CUDA_ERROR_INVALID_VALUE);
-	IS(ckt_load_notifications(&l), 0);
+	IS(load(&l), 0);
 	IS(ASK(device_notify_end, .number = 77), CUDA_SUCCESS);
 	ckt_driver = before;
 }

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "checkpoint/load/image_load.h"
+#include "server/worker/objects/object_kinds.h"
 #include "tests/unit/worker/inside_image.h"
 
 static void test_set(void)
@@ -132,7 +133,9 @@ static void test_image(void)
 		.message = message,
 		.message_size = sizeof message,
 		.image = *image};
-	MUST(ckt_load_streams(&l), 0);
+	for (unsigned i = 0; i < image->streams.streams_len; i++)
+		MUST(ckt_stream_kind.load(&l, i), 0);
+	MUST(ckt_stream_kind.load_rest(&l), 0);
 	MUST(ckt_object_stream(&ckt_worker, set, &after), CUDA_SUCCESS);
 	check_all(after, window);
 	check_all(NULL, window);

@@ -6,6 +6,8 @@
 #include "checkpoint/load/image_load.h"
 #include "checkpoint/save/image_save.h"
 #include "server/worker/libs/code/code_table.h"
+#include "server/worker/objects/object_kinds.h"
+#include "server/worker/worker.h"
 
 enum { BEGINNING = 4096 };
 
@@ -124,3 +126,15 @@ int ckt_code_again(struct ckt_loading *l, const ckt_image_journal *entry)
 		tell_missing(l, saved, use->symbol, "the driver does not take it");
 	return 0;
 }
+
+static const struct ckt_journal_step steps[] = {
+	{.kind = CKT_JOURNAL_CODE, .replay = ckt_code_again},
+	{0},
+};
+
+const struct ckt_object_kind ckt_code_kind = {
+	.name = "code of libraries",
+	.steps = steps,
+	.save_rest = ckt_code_save,
+	.check = ckt_code_check,
+};

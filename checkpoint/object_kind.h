@@ -1,0 +1,96 @@
+/*
+ * A kind of object of a session, as images have it: a table of operations for each kind.  The table
+ * stands beside the kind's own code; ckt_object_kinds, which the user of checkpoint/ defines, lists
+ * all of them.  Saving, loading and the journal walk that list and know no kind by name.
+ *
+ *	save	prepare of each kind -> save of each object, in the order of its making -> save_rest of each kind
+ *		-> contents -> give_back of each kind (the session may go on) -> free of each kind
+ *	load	check of each kind -> begin of each kind -> modules' contents -> check_code of each kind -> the journal's steps
+ *		-> load of each entry and load_rest of each kind, stage by stage -> contents_loaded of each kind
+ *
+ * Within a stage the list gives the order.  It is part of the history of addresses: another order
+ * of driver calls makes images of today's sessions come back with other addresses.
+ *
+ * Every operation may be NULL: nothing is to be done then.  Operations return 0, or -errno and a
+ * sentence in the message of `s` or `l`.  Threading: the thread that saves or restores.
+ */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "checkpoint/format/image.h"
+#include "checkpoint/journal.h"
+
+struct ckt_loading;
+struct ckt_object;
+struct ckt_saving;
+
+/* What has to be there before a kind is made again. */
+enum ckt_load_stage {
+	CKT_LOAD_CONTEXTS, /* the journal is replayed */
+	CKT_LOAD_HANDLES,  /* contexts are there, and variables of modules lie where they are to */
+	CKT_LOAD_MEMORY,   /* device memory of the allocator is there; contents come behind this */
+	CKT_LOAD_REST,     /* all contents of memory are there */
+};
+
+/* What an entry of the journal does to the one before it, where only id differs. */
+enum ckt_journal_merge {
+	CKT_JOURNAL_APART,    /* nothing: both stand */
+	CKT_JOURNAL_REPLACES, /* the later id counts */
+	CKT_JOURNAL_ADDS,     /* the ids are numbers, and are added */
+};
+
+struct ckt_journal_step {
+	enum ckt_journal_kind kind;
+	enum ckt_journal_merge merge;
+	/* Does the step again; entry: of the image. */
+	int (*replay)(struct ckt_loading *l, const ckt_image_journal *entry);
+};
+
+struct ckt_object_kind {
+	/* The plural, for logs. */
+	const char *name;
+	/* Handles that name such objects (a bit 1 << enum ckt_kind for each); 0: none do. */
+	uint64_t handles;
+	/* Steps of the journal that make and end such objects; the last has no replay. */
+	const struct ckt_journal_step *steps;
+
+	/* Makes room in the lists of the image.  objects: all of the session, in order. */
+	int (*prepare)(struct ckt_saving *s, struct ckt_object *const *objects, size_t count);
+	int (*save)(struct ckt_saving *s, struct ckt_object *object);
+	/* Saves what hangs on no object. */
+	int (*save_rest)(struct ckt_saving *s);
+	/* Gives back what saving took of the session.  It may be called twice. */
+	void (*give_back)(struct ckt_saving *s);
+	/* Frees what saving needed; it may not have come as far as prepare. */
+	void (*free)(struct ckt_saving *s);
+
+	/* Whether the session can go on here, before anything is made; images taken ahead too. */
+	int (*check)(struct ckt_loading *l);
+	/* All checks are passed; not for images taken ahead. */
+	int (*begin)(struct ckt_loading *l);
+	/* Whether the code fits, once modules' contents are there. */
+	int (*check_code)(struct ckt_loading *l);
+	enum ckt_load_stage stage;
+	/* Where a ckt_image has its list (CKT_IMAGE_LIST); load makes entry i of it again. */
+	size_t list;
+	int (*load)(struct ckt_loading *l, unsigned i);
+	/* Behind all of them. */
+	int (*load_rest)(struct ckt_loading *l);
+	int (*contents_loaded)(struct ckt_loading *l);
+};
+
+#define CKT_IMAGE_LIST(name) offsetof(ckt_image, name.name##_len)
+#define CKT_HANDLES(kind) ((uint64_t)1 << CKT_KIND_##kind)
+
+/* Defined by the user of checkpoint/, in the order of loading; the last is NULL. */
+extern const struct ckt_object_kind *const ckt_object_kinds[];
+
+/* load_contents.c.  The kernels that hash are code of checkpoint's own, and have a step. */
+extern const struct ckt_object_kind ckt_digest_kind;
+
+/* The kind of objects with such handles (enum ckt_kind); NULL: none. */
+const struct ckt_object_kind *ckt_object_kind_of(unsigned handle_kind);
+/* NULL where no kind knows the step. */
+const struct ckt_journal_step *ckt_journal_step_of(unsigned kind);
