@@ -16,6 +16,8 @@
  */
 #pragma once
 
+#include <cuda.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -48,6 +50,25 @@ struct ckt_journal_step {
 	int (*replay)(struct ckt_loading *l, const ckt_image_journal *entry);
 };
 
+/*
+ * A range of contents that an image describes.  Its chunks are known by owner and offset: in a
+ * range without an owner, and in variables (of their module), the offset is the address.
+ */
+struct ckt_contents {
+	uint64_t owner;   /* an object's id; 0: device memory of the allocator */
+	uint64_t offset;  /* of its beginning */
+	uint64_t address; /* where it lies, device memory; 0: nowhere that has an address */
+	uint64_t size;
+	unsigned device; /* UINT32_MAX: the image does not say */
+	/* in which it can be cleared; 0: its owner does that */
+	uint64_t context;
+	bool taken; /* memory that a restore takes of the device for it alone */
+};
+typedef void ckt_contents_visit(const struct ckt_contents *contents, void *opaque);
+
+/* Where a piece of an object goes that has no address, or comes from. */
+enum ckt_piece_way { CKT_PIECE_TO_HOST, CKT_PIECE_FROM_HOST, CKT_PIECE_TO_DEVICE };
+
 struct ckt_object_kind {
 	/* The plural, for logs. */
 	const char *name;
@@ -79,6 +100,17 @@ struct ckt_object_kind {
 	/* Behind all of them. */
 	int (*load_rest)(struct ckt_loading *l);
 	int (*contents_loaded)(struct ckt_loading *l);
+
+	/* Visits the ranges of contents that the image has of such objects. */
+	void (*contents)(const ckt_image *image, ckt_contents_visit *visit, void *opaque);
+	/* Contents without an address of an image that is taken ahead. */
+	int (*load_ahead)(struct ckt_loading *l);
+	/*
+	 * Moves a piece of such contents, by its offset, between the object and memory, in the
+	 * order of the stream.  Precondition: the piece lies in the object.
+	 */
+	CUresult (*move_piece)(const struct ckt_object *object, uint64_t offset, uint64_t size,
+		enum ckt_piece_way way, uint64_t at, CUstream stream);
 };
 
 #define CKT_IMAGE_LIST(name) offsetof(ckt_image, name.name##_len)
@@ -89,8 +121,15 @@ extern const struct ckt_object_kind *const ckt_object_kinds[];
 
 /* load_contents.c.  The kernels that hash are code of checkpoint's own, and have a step. */
 extern const struct ckt_object_kind ckt_digest_kind;
+/* load_memory.c.  Device memory of the allocator: no objects, but contents. */
+extern const struct ckt_object_kind ckt_memory_kind;
 
 /* The kind of objects with such handles (enum ckt_kind); NULL: none. */
 const struct ckt_object_kind *ckt_object_kind_of(unsigned handle_kind);
+/* Of all kinds. */
+void ckt_contents_visit_all(const ckt_image *image, ckt_contents_visit *visit, void *opaque);
+/* By the kind of the object. */
+CUresult ckt_piece_move(const struct ckt_object *object, uint64_t id, uint64_t offset,
+	uint64_t size, enum ckt_piece_way way, uint64_t at, CUstream stream);
 /* NULL where no kind knows the step. */
 const struct ckt_journal_step *ckt_journal_step_of(unsigned kind);

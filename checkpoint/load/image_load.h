@@ -64,8 +64,9 @@ int ckt_load_check_code(struct ckt_loading *l);
 int ckt_load_objects(struct ckt_loading *l, enum ckt_load_stage stage);
 int ckt_load_contents_loaded(struct ckt_loading *l);
 
+int ckt_load_ahead(struct ckt_loading *l);
+
 /* load_memory.c */
-int ckt_load_map_memory(struct ckt_loading *l);
 /* As physical memory asked for it. */
 unsigned ckt_load_compression(const ckt_image *image, uint64_t physical);
 int ckt_load_clear_memory(struct ckt_loading *l);

@@ -1,22 +1,28 @@
 /* Whether a session can go on here: the window, the GPUs, their memory, code for them. */
 #include <errno.h>
 
-#include "server/worker/objects/array_image.h"
-#include "server/worker/module/module_binary.h"
 #include "server/worker/driver.h"
 #include "checkpoint/load/image_load.h"
 #include "checkpoint/load/preload.h"
+#include "checkpoint/object_kind.h"
+
+struct sum {
+	unsigned device;
+	uint64_t bytes;
+};
+
+static void add_bytes(const struct ckt_contents *contents, void *opaque)
+{
+	struct sum *sum = opaque;
+	if (contents->taken && contents->device == sum->device)
+		sum->bytes += contents->size;
+}
 
 uint64_t ckt_load_bytes_on(const ckt_image *image, unsigned d)
 {
-	const ckt_image_device *device = &image->devices.devices_val[d];
-	uint64_t bytes = 0;
-	for (unsigned i = 0; i < device->extents.extents_len; i++)
-		bytes += device->extents.extents_val[i].size;
-	for (unsigned i = 0; i < image->physicals.physicals_len; i++)
-		if (image->physicals.physicals_val[i].device == d)
-			bytes += image->physicals.physicals_val[i].size;
-	return bytes + ckt_arrays_bytes_on(image, d);
+	struct sum sum = {.device = d};
+	ckt_contents_visit_all(image, add_bytes, &sum);
+	return sum.bytes;
 }
 
 /*

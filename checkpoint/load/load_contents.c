@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "base/log.h"
-#include "server/worker/objects/array_image.h"
 #include "checkpoint/content_threads.h"
 #include "checkpoint/kernels/digest.h"
 #include "server/worker/driver.h"
@@ -240,9 +239,7 @@ int ckt_load_memory_ahead(struct ckt_loading *l)
 		error = ckt_load_refuse(l, -EIO, "clearing the GPU's memory failed");
 	if (!error)
 		error = read_chunks(l);
-	return error ? error
-		     : ckt_arrays_load_contents(l->worker, &l->image, &l->reader, l->skip,
-			       l->message, l->message_size);
+	return error ? error : ckt_load_ahead(l);
 }
 
 int ckt_load_memory(struct ckt_loading *l)
@@ -252,10 +249,6 @@ int ckt_load_memory(struct ckt_loading *l)
 	ckt_crew_look(l->worker);
 	int64_t begun = ckt_now_ns();
 	int error = ckt_preload_active() ? prepare_extents(l) : 0;
-	if (!error)
-		error = ckt_load_map_memory(l);
-	if (!error && ckt_fault_fails(CKT_FAULT_RESTORE_MEMORY))
-		error = ckt_load_refuse(l, -ENOMEM, "told to find no memory");
 	if (!error)
 		error = ckt_load_objects(l, CKT_LOAD_MEMORY);
 	if (!error)

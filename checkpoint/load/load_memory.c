@@ -6,8 +6,10 @@
 #include "server/worker/driver.h"
 #include "checkpoint/load/image_load.h"
 #include "checkpoint/load/preload.h"
+#include "checkpoint/object_kind.h"
+#include "server/worker/session/fault.h"
 
-int ckt_load_map_memory(struct ckt_loading *l)
+static int map_memory(struct ckt_loading *l)
 {
 	struct ckt_worker *worker = l->worker;
 	for (unsigned d = 0; d < worker->device_count; d++) {
@@ -33,8 +35,32 @@ int ckt_load_map_memory(struct ckt_loading *l)
 				(unsigned long long)(memory->held >> 20),
 				(unsigned long long)(memory->limit >> 20));
 	}
-	return 0;
+	return ckt_fault_fails(CKT_FAULT_RESTORE_MEMORY)
+		? ckt_load_refuse(l, -ENOMEM, "told to find no memory")
+		: 0;
 }
+
+static void visit_extents(const ckt_image *image, ckt_contents_visit *visit, void *opaque)
+{
+	for (unsigned d = 0; d < image->devices.devices_len; d++)
+		for (unsigned i = 0; i < image->devices.devices_val[d].extents.extents_len; i++) {
+			const ckt_image_extent *e =
+				&image->devices.devices_val[d].extents.extents_val[i];
+			visit(&(struct ckt_contents){.offset = e->address,
+				      .address = e->address,
+				      .size = e->size,
+				      .device = d,
+				      .taken = true},
+				opaque);
+		}
+}
+
+const struct ckt_object_kind ckt_memory_kind = {
+	.name = "device memory",
+	.stage = CKT_LOAD_MEMORY,
+	.load_rest = map_memory,
+	.contents = visit_extents,
+};
 
 unsigned ckt_load_compression(const ckt_image *image, uint64_t physical)
 {

@@ -42,6 +42,15 @@ int ckt_load_contents_loaded(struct ckt_loading *l)
 	return error;
 }
 
+int ckt_load_ahead(struct ckt_loading *l)
+{
+	int error = 0;
+	for (const struct ckt_object_kind *const *kind = ckt_object_kinds; *kind && !error; kind++)
+		if ((*kind)->load_ahead)
+			error = (*kind)->load_ahead(l);
+	return error;
+}
+
 /* A list of the image begins with its length: XDR's arrays are a u_int and a pointer. */
 static u_int length(const ckt_image *image, size_t list)
 {

@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "base/sorted.h"
-#include "server/worker/objects/array_image.h"
 #include "server/worker/driver.h"
 #include "checkpoint/load/image_load.h"
 #include "checkpoint/object_kind.h"
@@ -134,42 +133,20 @@ static void cut(struct pieces *pieces, struct piece whole, uint64_t size)
 	}
 }
 
+static void cut_range(const struct ckt_contents *contents, void *pieces)
+{
+	cut(pieces,
+		(struct piece){.owner = contents->owner,
+			.address = contents->offset,
+			.at = contents->address,
+			.context = contents->context},
+		contents->size);
+}
+
 static void cut_image(const ckt_image *image, struct pieces *pieces)
 {
 	pieces->count = 0;
-	for (unsigned d = 0; d < image->devices.devices_len; d++)
-		for (unsigned i = 0; i < image->devices.devices_val[d].extents.extents_len; i++) {
-			const ckt_image_extent *e =
-				&image->devices.devices_val[d].extents.extents_val[i];
-			cut(pieces, (struct piece){.address = e->address, .at = e->address},
-				e->size);
-		}
-	for (unsigned i = 0; i < image->physicals.physicals_len; i++) {
-		const ckt_image_physical *p = &image->physicals.physicals_val[i];
-		cut(pieces,
-			(struct piece){.owner = p->id,
-				.at = p->contents,
-				.context = ckt_handle_primary(p->device)},
-			p->size);
-	}
-	for (unsigned m = 0; m < image->modules.modules_len; m++) {
-		const ckt_image_module *module = &image->modules.modules_val[m];
-		for (unsigned i = 0; i < module->globals.globals_len; i++) {
-			const ckt_image_global *g = &module->globals.globals_val[i];
-			cut(pieces,
-				(struct piece){.owner = module->id,
-					.address = g->address,
-					.at = g->address,
-					.context = module->context},
-				g->size);
-		}
-	}
-	for (unsigned i = 0; i < image->arrays.arrays_len; i++) {
-		const ckt_image_array *array = &image->arrays.arrays_val[i];
-		if (array->live)
-			cut(pieces, (struct piece){.owner = array->id},
-				ckt_array_image_bytes(array));
-	}
+	ckt_contents_visit_all(image, cut_range, pieces);
 }
 
 /* All that the image has, in pieces of zeros. */
@@ -201,26 +178,27 @@ static int by_start(const void *a, const void *b)
 	return x->start < y->start ? -1 : x->start > y->start;
 }
 
+/* Counted only where there is no list yet. */
+static void add_range(const struct ckt_contents *contents, void *opaque)
+{
+	struct ranges *ranges = opaque;
+	if (!contents->owner || !contents->address)
+		return;
+	if (ranges->list)
+		ranges->list[ranges->count] = (struct range){contents->address, contents->size,
+			contents->owner, contents->address - contents->offset};
+	ranges->count++;
+}
+
 static int find_ranges(const ckt_image *image, struct ranges *ret_ranges)
 {
-	size_t count = image->physicals.physicals_len;
-	for (unsigned m = 0; m < image->modules.modules_len; m++)
-		count += image->modules.modules_val[m].globals.globals_len;
-	*ret_ranges = (struct ranges){.list = calloc(count + 1, sizeof *ret_ranges->list)};
+	*ret_ranges = (struct ranges){0};
+	ckt_contents_visit_all(image, add_range, ret_ranges);
+	ret_ranges->list = calloc(ret_ranges->count + 1, sizeof *ret_ranges->list);
 	if (!ret_ranges->list)
 		return -ENOMEM;
-	for (unsigned i = 0; i < image->physicals.physicals_len; i++) {
-		const ckt_image_physical *p = &image->physicals.physicals_val[i];
-		ret_ranges->list[ret_ranges->count++] =
-			(struct range){p->contents, p->size, p->id, p->contents};
-	}
-	for (unsigned m = 0; m < image->modules.modules_len; m++) {
-		const ckt_image_module *module = &image->modules.modules_val[m];
-		for (unsigned i = 0; i < module->globals.globals_len; i++)
-			ret_ranges->list[ret_ranges->count++] =
-				(struct range){module->globals.globals_val[i].address,
-					module->globals.globals_val[i].size, module->id, 0};
-	}
+	ret_ranges->count = 0;
+	ckt_contents_visit_all(image, add_range, ret_ranges);
 	qsort(ret_ranges->list, ret_ranges->count, sizeof *ret_ranges->list, by_start);
 	return 0;
 }

@@ -8,7 +8,7 @@
 #include <sys/random.h>
 
 #include "base/log.h"
-#include "server/worker/objects/array.h"
+#include "checkpoint/object_kind.h"
 #include "server/worker/driver.h"
 #include "server/worker/worker.h"
 
@@ -87,9 +87,9 @@ static CUresult hash_arrays(struct ckt_worker *worker, unsigned device, struct c
 				(struct ckt_hash_item){place + n * CKT_IMAGE_CHUNK, pieces[i].size};
 			batch[n] = &pieces[i];
 			if (!result)
-				result = ckt_array_move_piece(pieces[i].array, pieces[i].address,
-					pieces[i].size, CKT_ARRAY_TO_DEVICE, items[n].address,
-					NULL);
+				result = ckt_piece_move(pieces[i].array, pieces[i].owner,
+					pieces[i].address, pieces[i].size, CKT_PIECE_TO_DEVICE,
+					items[n].address, NULL);
 			n++;
 		}
 		if (result || !n || (n < BATCH && i + 1 < count))

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/log.h"
-#include "server/worker/objects/array.h"
+#include "checkpoint/object_kind.h"
 #include "checkpoint/content_threads.h"
 #include "checkpoint/kernels/digest.h"
 #include "server/worker/driver.h"
@@ -42,8 +42,8 @@ static CUresult fetch(struct ckt_saving *s, struct ckt_crew_member *member,
 	CUresult error = ckt_crew_use_device(member, piece->device);
 	CUstream stream = ckt_crew_stream(member, piece->device);
 	if (!error && piece->array && !piece->copy)
-		error = ckt_array_move_piece(piece->array, piece->address, piece->size,
-			CKT_ARRAY_TO_HOST, (uintptr_t)member->buffers[buffer], stream);
+		error = ckt_piece_move(piece->array, piece->owner, piece->address, piece->size,
+			CKT_PIECE_TO_HOST, (uintptr_t)member->buffers[buffer], stream);
 	else if (!error)
 		error = ckt_driver.cuMemcpyDtoHAsync_v2(member->buffers[buffer],
 			piece->copy ? piece->copy : piece->address, piece->size, stream);
@@ -230,8 +230,8 @@ static CUresult copy_aside(struct ckt_saving *s)
 	for (size_t i = 0; i < s->piece_count && !result;) {
 		struct ckt_piece *piece = &s->pieces[i];
 		if (takes_array(piece, spare, used)) {
-			result = ckt_array_move_piece(piece->array, piece->address, piece->size,
-				CKT_ARRAY_TO_DEVICE, CKT_SPARE_BASE + used, NULL);
+			result = ckt_piece_move(piece->array, piece->owner, piece->address,
+				piece->size, CKT_PIECE_TO_DEVICE, CKT_SPARE_BASE + used, NULL);
 			piece->copy = CKT_SPARE_BASE + used;
 			used += align(piece->size);
 			i++;

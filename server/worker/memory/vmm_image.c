@@ -222,6 +222,20 @@ static int unmap_contents(struct ckt_loading *l)
 	return 0;
 }
 
+static void visit_contents(const ckt_image *image, ckt_contents_visit *visit, void *opaque)
+{
+	for (unsigned i = 0; i < image->physicals.physicals_len; i++) {
+		const ckt_image_physical *p = &image->physicals.physicals_val[i];
+		visit(&(struct ckt_contents){.owner = p->id,
+			      .address = p->contents,
+			      .size = p->size,
+			      .device = p->device,
+			      .context = ckt_handle_primary(p->device),
+			      .taken = true},
+			opaque);
+	}
+}
+
 const struct ckt_object_kind ckt_physical_kind = {
 	.name = "memory that the program maps",
 	.handles = CKT_HANDLES(PHYSICAL),
@@ -230,4 +244,5 @@ const struct ckt_object_kind ckt_physical_kind = {
 	.stage = CKT_LOAD_MEMORY,
 	.load_rest = load,
 	.contents_loaded = unmap_contents,
+	.contents = visit_contents,
 };

@@ -256,6 +256,23 @@ static int load_seen(struct ckt_loading *l)
 	return 0;
 }
 
+static void visit_variables(const ckt_image *image, ckt_contents_visit *visit, void *opaque)
+{
+	for (unsigned m = 0; m < image->modules.modules_len; m++) {
+		const ckt_image_module *module = &image->modules.modules_val[m];
+		for (unsigned i = 0; i < module->globals.globals_len; i++) {
+			const ckt_image_global *g = &module->globals.globals_val[i];
+			visit(&(struct ckt_contents){.owner = module->id,
+				      .offset = g->address,
+				      .address = g->address,
+				      .size = g->size,
+				      .device = UINT32_MAX,
+				      .context = module->context},
+				opaque);
+		}
+	}
+}
+
 const struct ckt_object_kind ckt_module_kind = {
 	.name = "modules",
 	.handles = CKT_HANDLES(MODULE),
@@ -263,6 +280,7 @@ const struct ckt_object_kind ckt_module_kind = {
 	.prepare = prepare_modules,
 	.save = save_module,
 	.check_code = check_code,
+	.contents = visit_variables,
 };
 
 const struct ckt_object_kind ckt_function_kind = {

@@ -237,9 +237,9 @@ static CUDA_MEMCPY3D first_box(
 	return box;
 }
 
-static void set_ends(CUDA_MEMCPY3D *box, CUarray array, enum ckt_array_way way, uint64_t at)
+static void set_ends(CUDA_MEMCPY3D *box, CUarray array, enum ckt_piece_way way, uint64_t at)
 {
-	if (way == CKT_ARRAY_FROM_HOST) {
+	if (way == CKT_PIECE_FROM_HOST) {
 		box->srcMemoryType = CU_MEMORYTYPE_HOST;
 		box->srcHost = (const void *)(uintptr_t)at;
 		box->srcPitch = box->WidthInBytes;
@@ -252,15 +252,15 @@ static void set_ends(CUDA_MEMCPY3D *box, CUarray array, enum ckt_array_way way, 
 	box->srcArray = array;
 	box->dstPitch = box->WidthInBytes;
 	box->dstHeight = box->Height;
-	box->dstMemoryType = way == CKT_ARRAY_TO_HOST ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE;
-	if (way == CKT_ARRAY_TO_HOST)
+	box->dstMemoryType = way == CKT_PIECE_TO_HOST ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE;
+	if (way == CKT_PIECE_TO_HOST)
 		box->dstHost = (void *)(uintptr_t)at;
 	else
 		box->dstDevice = at;
 }
 
 CUresult ckt_array_move_piece(const struct ckt_object *object, uint64_t offset, uint64_t size,
-	enum ckt_array_way way, uint64_t at, CUstream stream)
+	enum ckt_piece_way way, uint64_t at, CUstream stream)
 {
 	const struct ckt_warray *array = object->array;
 	CUresult result = CUDA_SUCCESS;
@@ -273,7 +273,7 @@ CUresult ckt_array_move_piece(const struct ckt_object *object, uint64_t offset, 
 		for (; offset < bytes && size && !result;) {
 			uint64_t left = bytes - offset < size ? bytes - offset : size;
 			CUDA_MEMCPY3D box =
-				first_box(&extent, offset, left, way == CKT_ARRAY_FROM_HOST);
+				first_box(&extent, offset, left, way == CKT_PIECE_FROM_HOST);
 			set_ends(&box, array->levels ? array->level[i] : object->real, way, at);
 			uint64_t moved = box.WidthInBytes * box.Height * box.Depth;
 			result = ckt_driver.cuMemcpy3DAsync_v2(&box, stream);

@@ -11,6 +11,7 @@
 #include <cuda.h>
 
 #include "base/array.h"
+#include "checkpoint/object_kind.h"
 
 struct ckt_object;
 struct ckt_worker;
@@ -58,9 +59,8 @@ CUresult ckt_array_write(const struct ckt_object *object, const uint8_t *data);
  * stream: boxes, for a piece begins and ends anywhere in a row.  Precondition: the piece lies in
  * the array.
  */
-enum ckt_array_way { CKT_ARRAY_TO_HOST, CKT_ARRAY_FROM_HOST, CKT_ARRAY_TO_DEVICE };
 CUresult ckt_array_move_piece(const struct ckt_object *object, uint64_t offset, uint64_t size,
-	enum ckt_array_way way, uint64_t at, CUstream stream);
+	enum ckt_piece_way way, uint64_t at, CUstream stream);
 
 /* ---- texture.c; in the current context */
 /* The driver's object as described; *ret_handle is not the description's. */

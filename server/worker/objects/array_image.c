@@ -89,24 +89,26 @@ CUresult ckt_array_load(struct ckt_worker *worker, const ckt_image_array *saved)
 	return result ? result : ckt_array_make(worker, saved->id, &desc, saved->levels, &object);
 }
 
-uint64_t ckt_array_image_bytes(const ckt_image_array *saved)
+static unsigned device_of(const ckt_image *image, uint64_t context)
 {
-	CUDA_ARRAY3D_DESCRIPTOR desc = desc_of(saved);
-	return ckt_array_total_bytes(&desc, saved->levels);
+	for (unsigned i = 0; i < image->contexts.contexts_len; i++)
+		if (image->contexts.contexts_val[i].id == context)
+			return image->contexts.contexts_val[i].device;
+	return UINT32_MAX;
 }
 
-uint64_t ckt_arrays_bytes_on(const ckt_image *image, unsigned device)
+static void visit_contents(const ckt_image *image, ckt_contents_visit *visit, void *opaque)
 {
-	uint64_t bytes = 0;
 	for (unsigned i = 0; i < image->arrays.arrays_len; i++) {
 		const ckt_image_array *saved = &image->arrays.arrays_val[i];
 		CUDA_ARRAY3D_DESCRIPTOR desc = desc_of(saved);
-		for (unsigned c = 0; saved->live && c < image->contexts.contexts_len; c++)
-			if (image->contexts.contexts_val[c].id == saved->context &&
-				image->contexts.contexts_val[c].device == device)
-				bytes += ckt_array_total_bytes(&desc, saved->levels);
+		if (saved->live)
+			visit(&(struct ckt_contents){.owner = saved->id,
+				      .size = ckt_array_total_bytes(&desc, saved->levels),
+				      .device = device_of(image, saved->context),
+				      .taken = true},
+				opaque);
 	}
-	return bytes;
 }
 
 /* ---- Contents */
@@ -163,7 +165,7 @@ static int load_changed(struct ckt_object *object, const struct contents *c, CUr
 			: -EBADMSG;
 		if (!error)
 			result = ckt_array_move_piece(object, chunk->address, chunk->size,
-				CKT_ARRAY_FROM_HOST, (uintptr_t)data, NULL);
+				CKT_PIECE_FROM_HOST, (uintptr_t)data, NULL);
 	}
 	if (data)
 		memset(data, 0, CKT_IMAGE_CHUNK);
@@ -171,7 +173,7 @@ static int load_changed(struct ckt_object *object, const struct contents *c, CUr
 		at += size)
 		result = fits(object, at, size)
 			? ckt_array_move_piece(
-				  object, at, size, CKT_ARRAY_FROM_HOST, (uintptr_t)data, NULL)
+				  object, at, size, CKT_PIECE_FROM_HOST, (uintptr_t)data, NULL)
 			: CUDA_ERROR_INVALID_VALUE;
 	CUresult waited = ckt_driver.cuStreamSynchronize(NULL);
 	free(data);
@@ -490,6 +492,9 @@ const struct ckt_object_kind ckt_array_kind = {
 	.free = free_arrays,
 	.stage = CKT_LOAD_REST,
 	.load_rest = load_arrays,
+	.contents = visit_contents,
+	.load_ahead = load_arrays,
+	.move_piece = ckt_array_move_piece,
 };
 
 static int prepare_textures(struct ckt_saving *s, struct ckt_object *const *objects, size_t count)

@@ -12,10 +12,6 @@ void ckt_array_save_dead(const struct ckt_journal_entry *entry, ckt_image_array 
 int ckt_texture_save(const struct ckt_object *object, ckt_image_texture *ret_saved);
 /* In the current context, as the journal has it. */
 CUresult ckt_array_load(struct ckt_worker *worker, const ckt_image_array *saved);
-/* Bytes of its contents; 0 where it is none that could be. */
-uint64_t ckt_array_image_bytes(const ckt_image_array *saved);
-/* Bytes of live arrays on the device. */
-uint64_t ckt_arrays_bytes_on(const ckt_image *image, unsigned device);
 
 /*
  * Contents of the live arrays, which the journal has made but for those it had no room for. skip:

@@ -9,6 +9,7 @@ const struct ckt_object_kind *const ckt_object_kinds[] = {
 	&ckt_stream_kind,
 	&ckt_event_kind,
 	/* Addresses of device memory and of host memory, before contents come. */
+	&ckt_memory_kind,
 	&ckt_physical_kind,
 	&ckt_hostmem_kind,
 	/* Others wait for what this session shares: as soon as its contents are there. */

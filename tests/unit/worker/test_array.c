@@ -200,18 +200,18 @@ static void test_pieces(void)
 		unsigned at = cases[c][0], size = cases[c][1];
 		IS(ckt_array_write(object, whole), CUDA_SUCCESS);
 		memset(got, 0, sizeof got);
-		IS(ckt_array_move_piece(object, at, size, CKT_ARRAY_TO_HOST, (uintptr_t)got, NULL),
+		IS(ckt_array_move_piece(object, at, size, CKT_PIECE_TO_HOST, (uintptr_t)got, NULL),
 			CUDA_SUCCESS);
 		IS(ckt_driver.cuStreamSynchronize(NULL), CUDA_SUCCESS);
 		IS(memcmp(got, whole + at, size), 0);
-		IS(ckt_array_move_piece(object, at, size, CKT_ARRAY_TO_DEVICE, device, NULL),
+		IS(ckt_array_move_piece(object, at, size, CKT_PIECE_TO_DEVICE, device, NULL),
 			CUDA_SUCCESS);
 		IS(ckt_driver.cuMemcpyDtoH_v2(got, device, size), CUDA_SUCCESS);
 		IS(memcmp(got, whole + at, size), 0);
 		memcpy(want, whole, BYTES);
 		memset(want + at, 0xee, size);
 		IS(ckt_array_move_piece(
-			   object, at, size, CKT_ARRAY_FROM_HOST, (uintptr_t)(want + at), NULL),
+			   object, at, size, CKT_PIECE_FROM_HOST, (uintptr_t)(want + at), NULL),
 			CUDA_SUCCESS);
 		IS(ckt_driver.cuStreamSynchronize(NULL), CUDA_SUCCESS);
 		IS(ckt_array_read(object, got), CUDA_SUCCESS);
@@ -224,11 +224,11 @@ static void test_pieces(void)
 		CUDA_SUCCESS);
 	object = ckt_objects_find(&ckt_worker.objects, mips);
 	IS(ckt_array_write(object, whole), CUDA_SUCCESS);
-	IS(ckt_array_move_piece(object, 60, 22, CKT_ARRAY_TO_HOST, (uintptr_t)got, NULL),
+	IS(ckt_array_move_piece(object, 60, 22, CKT_PIECE_TO_HOST, (uintptr_t)got, NULL),
 		CUDA_SUCCESS);
 	IS(ckt_driver.cuStreamSynchronize(NULL), CUDA_SUCCESS);
 	IS(memcmp(got, whole + 60, 22), 0);
-	IS(ckt_array_move_piece(object, 80, 4, CKT_ARRAY_TO_HOST, (uintptr_t)got, NULL),
+	IS(ckt_array_move_piece(object, 80, 4, CKT_PIECE_TO_HOST, (uintptr_t)got, NULL),
 		CUDA_SUCCESS);
 	IS(ckt_driver.cuStreamSynchronize(NULL), CUDA_SUCCESS);
 	IS(memcmp(got, whole + 80, 4), 0);

@@ -9,6 +9,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "checkpoint/load/image_load.h"
 #include "server/worker/objects/array_image.h"
 #include "tests/unit/worker/inside.h"
 
@@ -37,13 +38,13 @@ static void test_tables(void)
 	/* Counted on its device, where it is alive. */
 	ckt_image_context context = {.id = ckt_handle_primary(0)};
 	ckt_image image = {.arrays = {1, &saved}, .contexts = {1, &context}};
-	IS(ckt_arrays_bytes_on(&image, 0), 64 * 16);
-	IS(ckt_arrays_bytes_on(&image, 1), 0);
+	IS(ckt_load_bytes_on(&image, 0), 64 * 16);
+	IS(ckt_load_bytes_on(&image, 1), 0);
 	saved.live = false;
-	IS(ckt_arrays_bytes_on(&image, 0), 0);
+	IS(ckt_load_bytes_on(&image, 0), 0);
 	saved.live = true;
 	saved.width = UINT64_MAX;
-	IS(ckt_arrays_bytes_on(&image, 0), 0); /* none that could be */
+	IS(ckt_load_bytes_on(&image, 0), 0); /* none that could be */
 	ckt_array_destroy(&ckt_worker, object);
 	/* Made again from what was saved; hostile ones are not. */
 	saved.width = 64;
