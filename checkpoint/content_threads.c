@@ -10,8 +10,8 @@
 #include "checkpoint/format/store.h"
 #include "base/log.h"
 #include "base/processors.h"
-#include "server/worker/driver.h"
-#include "server/worker/memory/fixed_address.h"
+#include "rpc/gen/cuda_driver.h"
+#include "checkpoint/session.h"
 #include "server/worker/worker.h"
 
 /* Like the staging memory, far from where the loader and the driver put things. */
@@ -62,7 +62,8 @@ int ckt_crew_start(struct ckt_worker *worker)
 	enum { BYTES = 2 * CKT_IMAGE_CHUNK };
 	crew.count = cores();
 	crew.first = worker->current ? worker->current->real : NULL;
-	crew.buffers = ckt_place_map(BUFFERS_BASE, (size_t)crew.count * BYTES, 0);
+	crew.buffers =
+		ckt_session_operations.map_place(BUFFERS_BASE, (size_t)crew.count * BYTES, 0);
 	if (!crew.buffers)
 		return -errno;
 	for (unsigned i = 0; i < crew.count; i++) {

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "server/worker/driver.h"
+#include "rpc/gen/cuda_driver.h"
 #include "base/grow.h"
 #include "checkpoint/object_kind.h"
 #include "server/worker/worker.h"

@@ -15,13 +15,9 @@
 
 #include "base/log.h"
 #include "rpc/net.h"
-#include "server/worker/session/blocking_call.h"
-#include "server/worker/session/long_call.h"
-#include "server/worker/driver.h"
+#include "checkpoint/session.h"
+#include "rpc/gen/cuda_driver.h"
 #include "server/worker/objects/fence.h"
-#include "server/worker/session/hostfunc.h"
-#include "server/worker/ipc/ipc.h"
-#include "server/worker/libs/inside/inside.h"
 #include "server/worker/worker.h"
 
 enum { PART_MS = 1000 };
@@ -112,7 +108,7 @@ static int drain_context(struct ckt_worker *worker, struct ckt_object *context)
 		while (ready < count && ckt_net_now_ms() < worker->freeze_deadline_ms) {
 			if (ckt_driver.cuEventQuery(events[ready]) != CUDA_ERROR_NOT_READY)
 				ready++;
-			else if (ckt_hostcalls_waiting(worker))
+			else if (ckt_session_operations.host_function_runs(worker))
 				break;
 			else
 				nanosleep(&(struct timespec){.tv_nsec = 50000}, NULL);
@@ -122,7 +118,7 @@ static int drain_context(struct ckt_worker *worker, struct ckt_object *context)
 		free(events);
 		if (!count)
 			return 0;
-		if (ckt_hostcalls_waiting(worker))
+		if (ckt_session_operations.host_function_runs(worker))
 			return -EAGAIN;
 		if (ready < count) {
 			name_stream(fences, worker->freeze_message, sizeof worker->freeze_message);
@@ -235,7 +231,7 @@ void ckt_executor_freeze(struct ckt_worker *worker)
 	 * What other ranks do may depend on commands of this session that are still to come: we go
 	 * on serving, and the call's end is our next attempt.
 	 */
-	bool apart = ckt_apart_is_busy(worker);
+	bool apart = ckt_session_operations.waits_for_others(worker);
 	if (apart)
 		snprintf(worker->freeze_message, sizeof worker->freeze_message,
 			"a call of the program waits for other ranks that do not come: save the whole job, or give a longer deadline");
@@ -243,10 +239,11 @@ void ckt_executor_freeze(struct ckt_worker *worker)
 		return;
 	int error = apart ? -ETIMEDOUT : 0;
 	if (!error &&
-		ckt_ipc_obstacle(worker, worker->freeze_message, sizeof worker->freeze_message))
+		ckt_session_operations.is_shared_with_running(
+			worker, worker->freeze_message, sizeof worker->freeze_message))
 		error = -EOPNOTSUPP;
 	if (!error)
-		error = ckt_aside_drain(worker, worker->freeze_deadline_ms);
+		error = ckt_session_operations.finish_calls(worker, worker->freeze_deadline_ms);
 	if (!error)
 		error = ckt_pending_drain(worker, NULL, worker->freeze_deadline_ms);
 	if (!error)
@@ -264,14 +261,15 @@ void ckt_executor_freeze(struct ckt_worker *worker)
 		snprintf(worker->freeze_message, sizeof worker->freeze_message,
 			"a call of the program waits for work on the GPU that does not finish: end it, or give a longer deadline");
 	if (!error) {
-		ckt_inside_notes_settle(worker);
+		ckt_session_operations.settle_notes(worker);
 		ckt_pending_deliver(worker);
 		flush_all(worker);
 	}
 	/* Whoever opened something before that is in this look. */
 	if (!error) {
-		ckt_ipc_close();
-		if (ckt_ipc_obstacle(worker, worker->freeze_message, sizeof worker->freeze_message))
+		ckt_session_operations.close_sharing();
+		if (ckt_session_operations.is_shared_with_running(
+			    worker, worker->freeze_message, sizeof worker->freeze_message))
 			error = -EOPNOTSUPP;
 	}
 	pthread_mutex_lock(&worker->mail_lock);
@@ -300,7 +298,7 @@ void ckt_executor_freeze(struct ckt_worker *worker)
 	if (end)
 		part_from_client(worker);
 	else
-		ckt_ipc_reopen();
+		ckt_session_operations.reopen_sharing();
 	pthread_mutex_lock(&worker->mail_lock);
 	worker->frozen = false;
 	pthread_cond_broadcast(&worker->mail_cond);

@@ -14,14 +14,10 @@
 #define PATIENCE_MAX_NS 1000000000
 #define GIVE_NS 10000000
 
-#include "server/worker/session/long_call.h"
-#include "server/worker/driver.h"
+#include "rpc/gen/cuda_driver.h"
 #include "server/worker/objects/fence.h"
-#include "server/worker/session/hostfunc.h"
+#include "checkpoint/session.h"
 #include "server/worker/worker.h"
-
-/* server/worker/libs/nccl/nccl_members.h, which a build without NCCL's headers lacks. */
-uint64_t ckt_nccl_issued(struct ckt_worker *worker) __attribute__((weak));
 
 struct kept {
 	struct kept *next;
@@ -78,12 +74,6 @@ void ckt_hold_give(struct ckt_worker *worker)
 	pthread_mutex_unlock(&replies.lock);
 }
 
-/* Collectives that were put on streams so far; none without a library that has such. */
-static uint64_t issued(struct ckt_worker *worker)
-{
-	return ckt_nccl_issued ? ckt_nccl_issued(worker) : 0;
-}
-
 int ckt_hold_set(struct ckt_worker *worker, uint32_t action, uint64_t commands,
 	uint64_t issued_bound, char *ret_message, size_t message_size)
 {
@@ -126,7 +116,7 @@ void ckt_hold_look(struct ckt_worker *worker, struct ckt_worker_hold_res *ret, c
 	if (!ret->drained)
 		snprintf(ret_message, CKT_MESSAGE_MAX, "%s", hold->message);
 	pthread_mutex_unlock(&worker->mail_lock);
-	ret->issued = issued(worker);
+	ret->issued = ckt_session_operations.collectives_issued(worker);
 	ret->executed = atomic_load(&worker->replies.executed);
 	ret->message = ret_message;
 }
@@ -159,8 +149,8 @@ static bool withholds(struct ckt_worker *worker)
 {
 	struct ckt_hold *hold = &worker->hold;
 	int64_t now = ckt_now_ns();
-	uint64_t ended = ckt_hostcalls_ended();
-	hold->host_seen |= ckt_hostcalls_waiting(worker);
+	uint64_t ended = ckt_session_operations.host_functions_ended();
+	hold->host_seen |= ckt_session_operations.host_function_runs(worker);
 	if (!hold->host_seen || atomic_load(&hold->left))
 		return false;
 	if (ended != hold->host_ended) {
@@ -187,9 +177,10 @@ void ckt_hold_refresh(struct ckt_worker *worker)
 bool ckt_hold_stops(struct ckt_worker *worker)
 {
 	struct ckt_hold *hold = &worker->hold;
-	if (!hold->on || ckt_hostcalls_waiting(worker))
+	if (!hold->on || ckt_session_operations.host_function_runs(worker))
 		return false;
-	if (hold->issued_bound && issued(worker) >= hold->issued_bound)
+	if (hold->issued_bound &&
+		ckt_session_operations.collectives_issued(worker) >= hold->issued_bound)
 		atomic_store(&hold->left, 0);
 	return !atomic_load_explicit(&hold->left, memory_order_relaxed);
 }
@@ -233,7 +224,7 @@ static bool streams_work(struct ckt_worker *worker)
 
 static bool is_busy(struct ckt_worker *worker)
 {
-	if (ckt_hostcalls_waiting(worker)) {
+	if (ckt_session_operations.host_function_runs(worker)) {
 		say(worker, "a host function of the program does not return", 0);
 		return true;
 	}

@@ -1,5 +1,5 @@
 /* Pausing and resuming; see pause.h. */
-#include "server/worker/ipc/ipc.h"
+#include "checkpoint/session.h"
 #include "checkpoint/freeze/pause.h"
 
 #include <errno.h>
@@ -11,8 +11,8 @@
 #include "checkpoint/format/store.h"
 #include "base/log.h"
 #include "checkpoint/content_threads.h"
-#include "server/worker/driver.h"
-#include "server/worker/session/fault.h"
+#include "rpc/gen/cuda_driver.h"
+#include "checkpoint/fault.h"
 #include "server/worker/worker.h"
 
 /*
@@ -295,7 +295,7 @@ int ckt_pause(
 	/*
 	 * What others have mapped would stay on the GPU, and what comes back would be other memory.
 	 */
-	if (ckt_ipc_is_shared(ret_message, message_size))
+	if (ckt_session_operations.is_shared(ret_message, message_size))
 		return -EOPNOTSUPP;
 	ckt_pools_poll(worker);
 	int error = collect(worker);

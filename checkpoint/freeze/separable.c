@@ -4,10 +4,8 @@
 #include <errno.h>
 #include <stdio.h>
 
-#include "server/worker/libs/nccl/nccl_members.h"
+#include "checkpoint/session.h"
 #include "server/worker/worker.h"
-
-bool ckt_nccl_has_peers(char *ret_text, size_t text_size) __attribute__((weak));
 
 int ckt_alone_check(struct ckt_worker *worker, char *ret_message, size_t message_size)
 {
@@ -16,7 +14,7 @@ int ckt_alone_check(struct ckt_worker *worker, char *ret_message, size_t message
 	bool held = worker->hold.wanted;
 	snprintf(job, sizeof job, "%s", worker->job);
 	pthread_mutex_unlock(&worker->mail_lock);
-	if (held || !ckt_nccl_has_peers || !ckt_nccl_has_peers(tie, sizeof tie))
+	if (held || !ckt_session_operations.has_peers(tie, sizeof tie))
 		return 0;
 	if (*job)
 		snprintf(ret_message, message_size,

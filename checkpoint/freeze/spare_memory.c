@@ -1,7 +1,7 @@
 /*
  * Spare memory for frozen state; see struct ckt_spare.  Threading: one operation at a time.
  */
-#include "server/worker/driver.h"
+#include "rpc/gen/cuda_driver.h"
 #include "checkpoint/content_threads.h"
 #include "server/worker/worker.h"
 

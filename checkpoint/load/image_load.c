@@ -11,10 +11,10 @@
 #include <unistd.h>
 
 #include "base/log.h"
-#include "server/worker/session/host_budget.h"
+#include "checkpoint/session.h"
 #include "checkpoint/save/chain.h"
-#include "server/worker/driver.h"
-#include "server/worker/session/fault.h"
+#include "rpc/gen/cuda_driver.h"
+#include "checkpoint/fault.h"
 #include "checkpoint/load/image_load.h"
 #include "checkpoint/load/preload.h"
 
@@ -61,11 +61,12 @@ static int load_blobs(struct ckt_loading *l)
 		uint64_t size = image->blobs.blobs_val[i].received;
 		if (is_loaded(l, &image->blobs.blobs_val[i]))
 			continue;
-		if (size > CKT_BLOBS_BYTES_MAX || !ckt_budget_charge(size, "modules of an image"))
+		if (size > CKT_BLOBS_BYTES_MAX ||
+			!ckt_session_operations.charge(size, "modules of an image"))
 			result = ckt_load_refuse(l, -ENOMEM,
 				"the session's modules take more than this server allows (--session-host-memory)");
 		else if (!(data[i] = calloc(size + 1, 1)))
-			ckt_budget_uncharge(size);
+			ckt_session_operations.uncharge(size);
 		if (!result && !data[i])
 			result = ckt_load_refuse(l, -ENOMEM, "no memory for the session's modules");
 	}
@@ -92,7 +93,7 @@ static int load_blobs(struct ckt_loading *l)
 			ckt_load_refuse(l, result,
 				"the image is damaged: a module is not what its hash says");
 		if (data[i])
-			ckt_budget_uncharge(blob->received);
+			ckt_session_operations.uncharge(blob->received);
 		free(data[i]);
 	}
 	free(data);
@@ -177,7 +178,7 @@ static int charge_manifest(struct ckt_loading *l, const int *places)
 		? ckt_image_manifest_bytes_open(l->worker->memory_fds[0])
 		: ckt_image_manifest_bytes(places[0]);
 	l->manifest_bytes = bytes > 0 ? (uint64_t)bytes * DECODED_FACTOR : 0;
-	if (ckt_budget_charge(l->manifest_bytes, "the manifest of an image"))
+	if (ckt_session_operations.charge(l->manifest_bytes, "the manifest of an image"))
 		return 0;
 	uint64_t mib = (uint64_t)bytes >> 20;
 	l->manifest_bytes = 0;
@@ -230,7 +231,7 @@ static void close_image(struct ckt_loading *l)
 		if (worker->image_places[--worker->image_count] >= 0)
 			close(worker->image_places[worker->image_count]);
 	ckt_memory_files_close(worker);
-	ckt_budget_uncharge(l->manifest_bytes);
+	ckt_session_operations.uncharge(l->manifest_bytes);
 	ckt_moved_fini(&l->moved);
 	free(l->skip);
 }

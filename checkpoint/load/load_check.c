@@ -1,7 +1,7 @@
 /* Whether a session can go on here: the window, the GPUs, their memory, code for them. */
 #include <errno.h>
 
-#include "server/worker/driver.h"
+#include "rpc/gen/cuda_driver.h"
 #include "checkpoint/load/image_load.h"
 #include "checkpoint/load/preload.h"
 #include "checkpoint/object_kind.h"

@@ -8,8 +8,8 @@
 #include "base/log.h"
 #include "checkpoint/content_threads.h"
 #include "checkpoint/kernels/digest.h"
-#include "server/worker/driver.h"
-#include "server/worker/session/fault.h"
+#include "rpc/gen/cuda_driver.h"
+#include "checkpoint/fault.h"
 #include "checkpoint/load/image_load.h"
 #include "checkpoint/load/preload.h"
 

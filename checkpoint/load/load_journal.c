@@ -9,7 +9,7 @@
 #include "checkpoint/load/preload.h"
 #include "checkpoint/object_kind.h"
 #include "rpc/gen/cuda_driver.h"
-#include "server/worker/session/fault.h"
+#include "checkpoint/fault.h"
 
 /* For tests: something else takes the place of the next variables. */
 static void take_place(struct ckt_loading *l)

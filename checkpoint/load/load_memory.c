@@ -3,11 +3,11 @@
  */
 #include <errno.h>
 
-#include "server/worker/driver.h"
+#include "rpc/gen/cuda_driver.h"
 #include "checkpoint/load/image_load.h"
 #include "checkpoint/load/preload.h"
 #include "checkpoint/object_kind.h"
-#include "server/worker/session/fault.h"
+#include "checkpoint/fault.h"
 
 static int map_memory(struct ckt_loading *l)
 {

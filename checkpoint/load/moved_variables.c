@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/sorted.h"
-#include "server/worker/driver.h"
+#include "rpc/gen/cuda_driver.h"
 #include "base/grow.h"
 #include "checkpoint/kernels/scan.h"
 #include "server/worker/worker.h"

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/sorted.h"
-#include "server/worker/driver.h"
+#include "rpc/gen/cuda_driver.h"
 #include "checkpoint/load/image_load.h"
 #include "checkpoint/object_kind.h"
 #include "checkpoint/journal.h"

@@ -9,7 +9,7 @@
 
 #include "base/log.h"
 #include "checkpoint/object_kind.h"
-#include "server/worker/driver.h"
+#include "rpc/gen/cuda_driver.h"
 #include "server/worker/worker.h"
 
 struct entry {

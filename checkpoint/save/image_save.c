@@ -9,8 +9,8 @@
 
 #include "base/log.h"
 #include "checkpoint/content_threads.h"
-#include "server/worker/session/fault.h"
-#include "server/worker/memory/kernel_heap.h"
+#include "checkpoint/fault.h"
+#include "checkpoint/session.h"
 #include "checkpoint/save/image_save.h"
 
 static int told_to_fail(struct ckt_saving *s, enum ckt_worker_fault point)
@@ -95,7 +95,7 @@ int ckt_worker_save(
 		? ckt_chain_base_use(worker, save->base, ret_message, message_size)
 		: 0;
 	if (!result)
-		result = ckt_heap_check(worker, ret_message, message_size);
+		result = ckt_session_operations.check_saved(worker, ret_message, message_size);
 	if (result)
 		return result;
 	result = ckt_save_tables(&s);

@@ -8,8 +8,8 @@
 #include "checkpoint/object_kind.h"
 #include "checkpoint/content_threads.h"
 #include "checkpoint/kernels/digest.h"
-#include "server/worker/driver.h"
-#include "server/worker/session/fault.h"
+#include "rpc/gen/cuda_driver.h"
+#include "checkpoint/fault.h"
 #include "checkpoint/save/image_save.h"
 
 static bool is_due(const struct ckt_saving *s, const struct ckt_piece *piece)

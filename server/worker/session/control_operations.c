@@ -20,7 +20,7 @@
 #include "checkpoint/save/chain.h"
 #include "server/worker/session/control.h"
 #include "checkpoint/content_threads.h"
-#include "server/worker/session/fault.h"
+#include "checkpoint/fault.h"
 #include "checkpoint/freeze/pause.h"
 #include "server/worker/worker.h"
 

@@ -4,7 +4,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "server/worker/session/fault.h"
+#include "checkpoint/fault.h"
 #include "tests/unit/suite.h"
 
 static void test_points(void)

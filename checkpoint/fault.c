@@ -1,5 +1,5 @@
 /* Points of failure; see fault.h. */
-#include "server/worker/session/fault.h"
+#include "checkpoint/fault.h"
 
 #include <signal.h>
 #include <stdlib.h>
