@@ -23,6 +23,7 @@ struct piece {
 	/* in which it can be cleared; 0: an extent's or an array's */
 	uint64_t context;
 	uint32_t size;
+	bool fresh;    /* zeros when it is made: memory, and no variable */
 	bool contents; /* else zeros */
 	bool known;    /* was there in the image before */
 	bool clear;    /* is zeros from now on, and something else lies there */
@@ -139,7 +140,8 @@ static void cut_range(const struct ckt_contents *contents, void *pieces)
 		(struct piece){.owner = contents->owner,
 			.address = contents->offset,
 			.at = contents->address,
-			.context = contents->context},
+			.context = contents->context,
+			.fresh = contents->taken},
 		contents->size);
 }
 
@@ -260,9 +262,9 @@ static void compare_pieces(struct pieces *now, const struct pieces *old)
 	for (size_t i = 0; i < now->count; i++) {
 		struct piece *piece = &now->list[i];
 		const struct piece *before = find(old, piece->owner, piece->address);
-		bool variable = piece->owner && ckt_handle_kind(piece->owner) == CKT_KIND_MODULE;
 		piece->known = before && before->size == piece->size;
-		piece->clear = !piece->contents && (piece->known ? before->contents : variable);
+		piece->clear =
+			!piece->contents && (piece->known ? before->contents : !piece->fresh);
 	}
 }
 
