@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "server/daemon/peer/control.h"
+#include "server/daemon/policy/ask.h"
 #include "base/log.h"
 
 enum {
@@ -71,13 +72,15 @@ void ckt_control_events(struct ckt_peer *peer, void *decoded, int *passed_fd)
 	ckt_control_events_args *args = decoded;
 	(void)passed_fd;
 	peer->events_after = args->after > last ? last : args->after;
-	char buffer[CKT_MESSAGE_MAX];
+	struct ckt_decision decision;
 	if (tell(peer))
 		return;
 	/* This call has no place for a sentence; the log has. */
-	peer->wants_events = ckt_admit_events(peer, buffer);
+	ckt_ask_event_listener(peer, &decision);
+	peer->wants_events = !decision.answer;
 	if (!peer->wants_events) {
-		ckt_log_limited(peer->server, CKT_LIMIT_REFUSED, "%s: %s", peer->who.text, buffer);
+		ckt_log_limited(
+			peer->server, CKT_LIMIT_REFUSED, "%s: %s", peer->who.text, decision.reason);
 		ckt_peer_close(peer);
 	}
 }

@@ -32,6 +32,8 @@
 #include "server/daemon/nvml/nvml.h"
 #include "server/daemon/session/session_marks.h"
 #include "server/daemon/peer/peer.h"
+#include "server/daemon/policy/admission.h"
+#include "server/daemon/policy/policy.h"
 #include "base/log.h"
 #include "server/daemon/session/server_key.h"
 #include "server/daemon/session/session.h"
@@ -194,6 +196,7 @@ static int init_driver(struct ckt_server *server, char *message)
 static int init(struct ckt_server *server, char *message)
 {
 	struct ckt_options *options = &server->options;
+	server->policy = &ckt_policy_limits;
 	server->lock_fd = -1;
 	server->started = time(NULL);
 	if (gethostname(server->host, sizeof server->host - 1))

@@ -18,6 +18,7 @@
 #include "server/daemon/peer/record_stream.h"
 
 struct ckt_admission;
+struct ckt_policy;
 struct ckt_peer;
 struct ckt_session;
 struct ckt_kept;
@@ -96,6 +97,7 @@ struct ckt_server {
 	uint64_t session_serial;                   /* the last one given out */
 	struct ckt_peer *peers_first, *peers_last; /* oldest first */
 	unsigned peers_waiting;
+	const struct ckt_policy *policy; /* chosen in main.c; see policy.h */
 	struct ckt_admission *admission; /* see admission.c; NULL until somebody connects */
 	unsigned descriptor_count;       /* that the server may have open; 0: not known */
 	struct ckt_log_bucket log_buckets[CKT_LIMITS];

@@ -15,6 +15,7 @@
 #include "checkpoint/format/broker.h"
 #include "server/daemon/peer/control.h"
 #include "server/daemon/events.h"
+#include "server/daemon/policy/ask.h"
 #include "server/daemon/session/job.h"
 #include "server/daemon/image/memory_images.h"
 #include "server/daemon/session/session_marks.h"
@@ -234,16 +235,10 @@ void ckt_control_save(struct ckt_peer *peer, void *decoded, int *passed_fd)
 		save_reply(peer, "", &result, NULL);
 		return;
 	}
-	if (session->phase != CKT_SESSION_LIVE)
-		snprintf(buffer, sizeof buffer, "session %s is starting or ending: try again",
-			session->id);
-	else if (session->holder)
-		snprintf(buffer, sizeof buffer,
-			"session %s is held by another checkpoint or migration: try again",
-			session->id);
-	else if (ckt_job_is_foreign(session, peer))
-		snprintf(buffer, sizeof buffer,
-			"session %s is held by a checkpoint of its job: try again", session->id);
+	struct ckt_decision decision;
+	ckt_ask_save(session, peer, false, &decision);
+	if (decision.answer)
+		snprintf(buffer, sizeof buffer, "%s", decision.reason);
 	else if (*args->stage && !stage && !args->to_memory)
 		snprintf(buffer, sizeof buffer, "there is no stage '%s' here", args->stage);
 	else if (stage && !ckt_stage_has_room(peer, stage, session->status.memory_bytes, buffer))
@@ -437,7 +432,7 @@ void ckt_control_quiesce(struct ckt_peer *peer, void *decoded, int *passed_fd)
 void ckt_control_image(struct ckt_peer *peer, void *decoded, int *passed_fd)
 {
 	ckt_control_image_args *args = decoded;
-	char buffer[CKT_MESSAGE_MAX];
+	struct ckt_decision decision;
 	ckt_control_result result = {CKT_CONTROL_OK, (char *)""};
 	if (!peer->images)
 		peer->images = calloc(CKT_CONTROL_CHAIN_MAX, sizeof *peer->images);
@@ -447,9 +442,12 @@ void ckt_control_image(struct ckt_peer *peer, void *decoded, int *passed_fd)
 		args->index >= CKT_CONTROL_CHAIN_MAX) {
 		result = (ckt_control_result){CKT_CONTROL_REFUSED,
 			(char *)"a chain is at most 64 images, passed one after the other"};
-	} else if (!ckt_admit_descriptor(peer, buffer)) {
-		result = (ckt_control_result){CKT_CONTROL_REFUSED, buffer};
 	} else {
+		ckt_ask_descriptor(peer, &decision);
+		if (decision.answer)
+			result = (ckt_control_result){CKT_CONTROL_REFUSED, decision.reason};
+	}
+	if (!result.status) {
 		peer->images[peer->image_count++] = *passed_fd;
 		*passed_fd = -1;
 	}

@@ -1,21 +1,20 @@
-/* Bytes in --image-dir; see admission.h. */
+/* Bytes in --image-dir; see image_space.h. */
+#include "server/daemon/image/image_space.h"
+
 #include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <sys/statvfs.h>
-#include <unistd.h>
 
-#include "server/daemon/policy/admission.h"
+#include "server/daemon/policy/policy.h"
 #include "server/daemon/server.h"
-
-enum { LEFT_PART = 20 }; /* of the file system, which stays for others */
 
 struct ckt_space {
 	struct ckt_space *next;
 	unsigned refs;
 	struct ckt_identity identity;
-	uint64_t bytes, max_bytes; /* max_bytes 0: half of the file system */
-	bool trusted;
+	const struct ckt_policy *policy;
+	uint64_t bytes, limit_bytes; /* limit_bytes: see ckt_image_bytes_facts */
 };
 
 /* One lock for all: a piece of an image is a megabyte. */
@@ -35,9 +34,8 @@ struct ckt_space *ckt_space_get(
 		*space = (struct ckt_space){.next = spaces,
 			.refs = 1,
 			.identity = *identity,
-			.max_bytes = server->options.image_space,
-			.trusted = identity->kind == CKT_IDENTITY_USER &&
-				(identity->uid == 0 || identity->uid == geteuid())};
+			.policy = server->policy,
+			.limit_bytes = server->options.image_space};
 		spaces = space;
 	}
 	pthread_mutex_unlock(&lock);
@@ -71,25 +69,40 @@ void ckt_space_put(struct ckt_space *space)
 	pthread_mutex_unlock(&lock);
 }
 
-int ckt_space_take(struct ckt_space *space, int dir_fd, uint64_t bytes)
+/* Of the space, with the lock held, and of the file system. */
+static void ask(
+	struct ckt_space *space, int dir_fd, uint64_t bytes, struct ckt_decision *ret_decision)
 {
 	struct statvfs fs;
-	int result = 0;
-	bool known = fstatvfs(dir_fd, &fs) == 0 && fs.f_blocks;
-	uint64_t total = known ? (uint64_t)fs.f_blocks * fs.f_frsize : 0,
-		 left = known ? (uint64_t)fs.f_bavail * fs.f_frsize : 0;
+	struct ckt_image_bytes_facts facts = {.identity = space->identity,
+		.limit_bytes = space->limit_bytes,
+		.taken_bytes = space->bytes,
+		.wanted_bytes = bytes,
+		.file_system_known = fstatvfs(dir_fd, &fs) == 0 && fs.f_blocks};
+	if (facts.file_system_known) {
+		facts.file_system_bytes = (uint64_t)fs.f_blocks * fs.f_frsize;
+		facts.free_bytes = (uint64_t)fs.f_bavail * fs.f_frsize;
+	}
+	space->policy->image_bytes(&facts, ret_decision);
+}
+
+void ckt_space_check(
+	struct ckt_space *space, int dir_fd, uint64_t bytes, struct ckt_decision *ret_decision)
+{
 	pthread_mutex_lock(&lock);
-	uint64_t max = space->max_bytes ? space->max_bytes : known ? total / 2 : UINT64_MAX;
-	if (space->trusted)
-		result = 0;
-	else if (bytes > max || space->bytes > max - bytes)
-		result = -EDQUOT;
-	else if (known && left < total / LEFT_PART + bytes)
-		result = -ENOSPC;
-	if (!result)
+	ask(space, dir_fd, bytes, ret_decision);
+	pthread_mutex_unlock(&lock);
+}
+
+int ckt_space_take(struct ckt_space *space, int dir_fd, uint64_t bytes)
+{
+	struct ckt_decision decision;
+	pthread_mutex_lock(&lock);
+	ask(space, dir_fd, bytes, &decision);
+	if (!decision.answer)
 		space->bytes += bytes;
 	pthread_mutex_unlock(&lock);
-	return result;
+	return !decision.answer ? 0 : decision.answer == CKT_POLICY_NO_SPACE ? -ENOSPC : -EDQUOT;
 }
 
 void ckt_space_note(struct ckt_space *space, uint64_t bytes)

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "server/daemon/peer/control.h"
+#include "server/daemon/policy/ask.h"
 #include "base/log.h"
 #include "server/daemon/image/stage.h"
 
@@ -37,11 +38,15 @@ static uint64_t total_bytes(const struct ckt_server *server)
 	return bytes;
 }
 
+static uint64_t host_bytes(void)
+{
+	return (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
 static uint64_t limit_bytes(const struct ckt_server *server)
 {
-	if (server->options.image_memory)
-		return server->options.image_memory;
-	return (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE) / 2;
+	const struct ckt_policy_server facts = ckt_policy_server_of(server);
+	return server->policy->image_memory_bytes(&facts, host_bytes());
 }
 
 /* The number behind a key of a file, or alone in it; false where there is none. */
@@ -75,22 +80,20 @@ static uint64_t free_bytes(void)
 	return available;
 }
 
-static bool has_room(const struct ckt_server *server, uint64_t bytes, char buffer[CKT_MESSAGE_MAX])
+static bool has_room(
+	const struct ckt_session *session, uint64_t bytes, char buffer[CKT_MESSAGE_MAX])
 {
-	uint64_t used = total_bytes(server), limit = limit_bytes(server), available = free_bytes();
-	if (bytes > limit || used > limit - bytes)
-		snprintf(buffer, CKT_MESSAGE_MAX,
-			"the session has %llu MiB, and images in memory take %llu of %llu MiB (--image-memory): remove some with "
-			"'cricketctl image remove'",
-			(unsigned long long)(bytes >> 20), (unsigned long long)(used >> 20),
-			(unsigned long long)(limit >> 20));
-	else if (bytes > available)
-		snprintf(buffer, CKT_MESSAGE_MAX,
-			"the session has %llu MiB and the server's host %llu MiB of memory free: save it in a directory",
-			(unsigned long long)(bytes >> 20), (unsigned long long)(available >> 20));
-	else
-		return true;
-	return false;
+	const struct ckt_policy_server server = ckt_policy_server_of(session->server);
+	const struct ckt_image_memory_facts facts = {.identity = session->identity,
+		.wanted_bytes = bytes,
+		.taken_bytes = total_bytes(session->server),
+		.host_bytes = host_bytes(),
+		.free_bytes = free_bytes()};
+	struct ckt_decision decision;
+	session->server->policy->image_memory(&server, &facts, &decision);
+	if (decision.answer)
+		snprintf(buffer, CKT_MESSAGE_MAX, "%s", decision.reason);
+	return !decision.answer;
 }
 
 /* ---- One image */
@@ -137,7 +140,7 @@ struct ckt_kept *ckt_kept_make(struct ckt_peer *peer, const char *name,
 		snprintf(buffer, CKT_MESSAGE_MAX,
 			"there is an image '%s' in memory, of another session: write another name",
 			name);
-	else if (has_room(server, memory_bytes, buffer) && !(kept = calloc(1, sizeof *kept)))
+	else if (has_room(session, memory_bytes, buffer) && !(kept = calloc(1, sizeof *kept)))
 		snprintf(buffer, CKT_MESSAGE_MAX, "out of memory");
 	if (!kept)
 		return NULL;

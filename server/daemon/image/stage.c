@@ -10,7 +10,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "server/daemon/image/image_space.h"
 #include "server/daemon/peer/control.h"
+#include "server/daemon/policy/ask.h"
 #include "base/fault_point.h"
 #include "base/log.h"
 
@@ -174,17 +176,15 @@ unsigned ckt_stages_of_peer(const struct ckt_peer *peer)
 bool ckt_stage_has_room(struct ckt_peer *peer, struct ckt_stage *stage, uint64_t bytes,
 	char buffer[CKT_MESSAGE_MAX])
 {
-	int result = stage->space ? ckt_space_take(stage->space, stage->fd, bytes) : 0;
-	if (!result && stage->space)
-		ckt_space_release(stage->space, bytes);
-	if (result)
+	struct ckt_decision decision;
+	if (!stage->space)
+		return true;
+	ckt_space_check(stage->space, stage->fd, bytes, &decision);
+	if (decision.answer)
 		snprintf(buffer, CKT_MESSAGE_MAX,
-			"an image of %llu bytes has no room on %.100s: %s",
-			(unsigned long long)bytes, peer->server->host,
-			result == -EDQUOT
-				? "this user's or address's images would take more than --image-space; remove one first"
-				: "the file system of --image-dir is almost full");
-	return !result;
+			"an image of %llu bytes has no room on %.100s: %.300s",
+			(unsigned long long)bytes, peer->server->host, decision.reason);
+	return !decision.answer;
 }
 
 void ckt_stage_recount(struct ckt_peer *peer, const char *name)
@@ -275,10 +275,11 @@ struct ckt_stage *ckt_stage_find(struct ckt_peer *peer, const char *name)
 	if (strncmp(name, "tmp-", 4) == 0)
 		return NULL;
 	uint32_t owner = kept_owner(peer->server, name);
-	char refusal[CKT_MESSAGE_MAX];
-	return ckt_peer_may(peer, owner) && ckt_admit_descriptor(peer, refusal)
-		? stage_new(peer, name, owner, false)
-		: NULL;
+	struct ckt_decision decision;
+	if (!ckt_peer_may(peer, owner))
+		return NULL;
+	ckt_ask_descriptor(peer, &decision);
+	return decision.answer ? NULL : stage_new(peer, name, owner, false);
 }
 
 /* ---- Calls */
@@ -290,10 +291,11 @@ void ckt_control_stage_make(struct ckt_peer *peer, void *args, int *passed_fd)
 	ckt_control_stage_res res = {.stage = (char *)""};
 	struct ckt_stage *stage = NULL;
 	char buffer[CKT_MESSAGE_MAX] = "";
+	struct ckt_decision decision;
 	(void)args, (void)passed_fd;
+	ckt_ask_stage(peer, &decision);
 	/* Two numbers: the name is all that a peer without a uid shows for it. */
-	bool random = ckt_admit_stage(peer, buffer) &&
-		getrandom(number, sizeof number, 0) == sizeof number;
+	bool random = !decision.answer && getrandom(number, sizeof number, 0) == sizeof number;
 	snprintf(name, sizeof name, "tmp-%016llx%016llx", (unsigned long long)number[0],
 		(unsigned long long)number[1]);
 	if (random && mkdirat(peer->server->image_dir_fd, name, 0700) == 0)
@@ -301,8 +303,8 @@ void ckt_control_stage_make(struct ckt_peer *peer, void *args, int *passed_fd)
 	ckt_fault(CKT_FAULT_SERVER_STAGE_MADE);
 	if (stage)
 		res.stage = name;
-	else if (*buffer)
-		res.result = (ckt_control_result){CKT_CONTROL_REFUSED, buffer};
+	else if (decision.answer)
+		res.result = (ckt_control_result){CKT_CONTROL_REFUSED, decision.reason};
 	else
 		ckt_control_result_set(&res.result, buffer, CKT_CONTROL_REFUSED,
 			"cannot make a directory in --image-dir of the server on %s: %s",

@@ -14,6 +14,7 @@
 
 #include "server/daemon/peer/peer.h"
 
+struct ckt_space;
 struct ckt_stage;
 
 /*

@@ -18,6 +18,7 @@
 
 #include "base/fault_point.h"
 #include "base/log.h"
+#include "server/daemon/image/image_space.h"
 #include "server/daemon/image/stage.h"
 
 enum { CONNECTIONS_MAX = 16, IDLE_MS = 60000, THREAD_STACK = 256 << 10 };

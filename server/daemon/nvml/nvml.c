@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "server/daemon/policy/ask.h"
 #include "server/daemon/nvml/nvml_reader.h"
 #include "base/log.h"
 
@@ -58,19 +59,27 @@ static void name_gpu(const struct ckt_driver_gpu *gpu, struct ckt_reader_gpu *re
 			u[12], u[13], u[14], u[15]);
 }
 
-/* Whether sessions get that GPU. */
-static bool given(const struct ckt_server *server, u_int gpu)
+static struct ckt_share share_of(const struct ckt_peer *peer)
 {
-	u_int gpus[CKT_DEVICES_MAX], count = ckt_session_gpus(server, gpus);
-	for (u_int i = 0; i < count; i++)
-		if (gpus[i] == gpu)
-			return gpu < server->driver.gpu_count;
+	const struct ckt_identity identity = ckt_identity_of_peer(peer);
+	struct ckt_share share;
+	ckt_ask_share(peer->server, &identity, &share);
+	return share;
+}
+
+/* Whether that peer's sessions get that GPU. */
+static bool given(const struct ckt_peer *peer, u_int gpu)
+{
+	const struct ckt_share share = share_of(peer);
+	for (u_int i = 0; i < share.gpu_count; i++)
+		if (share.gpus[i] == gpu)
+			return gpu < peer->server->driver.gpu_count;
 	return false;
 }
 
-static uint64_t limited(const struct ckt_server *server, uint64_t bytes)
+static uint64_t limited(const struct ckt_share *share, uint64_t bytes)
 {
-	uint64_t limit = server->options.session_memory;
+	uint64_t limit = share->device_memory_bytes;
 	return limit && limit < bytes ? limit : bytes;
 }
 
@@ -248,21 +257,21 @@ void ckt_control_devices(struct ckt_peer *peer, void *args, int *passed_fd)
 {
 	(void)args, (void)passed_fd;
 	struct ckt_server *server = peer->server;
-	u_int gpus[CKT_DEVICES_MAX], count = ckt_session_gpus(server, gpus);
+	struct ckt_share share = share_of(peer);
 	ckt_control_device devices[CKT_DEVICES_MAX];
 	ckt_control_devices_res res = {
 		.cuda_version = server->driver.cuda_version, .devices = {0, devices}};
-	for (u_int i = 0; i < count; i++) {
-		if (gpus[i] >= server->driver.gpu_count)
+	for (u_int i = 0; i < share.gpu_count; i++) {
+		if (share.gpus[i] >= server->driver.gpu_count)
 			continue;
-		struct ckt_driver_gpu *gpu = &server->driver.gpus[gpus[i]];
+		struct ckt_driver_gpu *gpu = &server->driver.gpus[share.gpus[i]];
 		ckt_control_device *device = &devices[res.devices.devices_len++];
-		*device = (ckt_control_device){.ordinal = gpus[i],
+		*device = (ckt_control_device){.ordinal = share.gpus[i],
 			.name = gpu->name,
 			.pci_bus_id = gpu->pci_bus_id,
 			.major = (u_int)gpu->major,
 			.minor = (u_int)gpu->minor,
-			.memory_bytes = limited(server, gpu->memory_bytes)};
+			.memory_bytes = limited(&share, gpu->memory_bytes)};
 		memcpy(device->uuid, gpu->uuid, sizeof device->uuid);
 	}
 	ckt_peer_reply(peer, (xdrproc_t)xdr_ckt_control_devices_res, &res);
@@ -313,8 +322,8 @@ void ckt_control_nvml(struct ckt_peer *peer, void *decoded, int *passed_fd)
 		: NULL;
 	struct question question = {.done = nvml_done, .asked = {.function = args->function}};
 	(void)passed_fd;
-	if (!function || !function->name || (!function->system && !given(server, args->gpu)) ||
-		(function->device2 && !given(server, args->other))) {
+	if (!function || !function->name || (!function->system && !given(peer, args->gpu)) ||
+		(function->device2 && !given(peer, args->other))) {
 		ckt_control_nvml_res res = {.result = function && function->name
 				? CKT_NVML_INVALID_ARGUMENT
 				: CKT_NVML_NOT_SUPPORTED,
@@ -376,7 +385,7 @@ static void use_answered(struct use *use)
 	 * more than there is.
 	 */
 	uint64_t total = use->total_bytes, left = total;
-	if (!use->genuine || peer->server->options.session_memory)
+	if (!use->genuine || share_of(peer).device_memory_bytes)
 		left = use->own_bytes < total ? total - use->own_bytes : 0;
 	res.total_bytes = total;
 	res.free_bytes = use->genuine && use->free_bytes < left ? use->free_bytes : left;
@@ -429,7 +438,8 @@ static void use_of_sessions(
 	use->peer = peer;
 	use->gpu = gpu;
 	use->asked = 1;
-	use->total_bytes = limited(peer->server, peer->server->driver.gpus[gpu].memory_bytes);
+	const struct ckt_share share = share_of(peer);
+	use->total_bytes = limited(&share, peer->server->driver.gpus[gpu].memory_bytes);
 	use->genuine = answer && !answer->result;
 	if (use->genuine) {
 		use->from_nvml = *answer;
@@ -461,7 +471,7 @@ void ckt_control_gpu_use(struct ckt_peer *peer, void *decoded, int *passed_fd)
 	const ckt_control_gpu_args *args = decoded;
 	struct question question = {.done = use_done, .gpu = args->gpu};
 	(void)passed_fd;
-	if (!given(peer->server, args->gpu)) {
+	if (!given(peer, args->gpu)) {
 		ckt_control_gpu_use_res res = {.result = CKT_NVML_INVALID_ARGUMENT};
 		ckt_peer_reply(peer, (xdrproc_t)xdr_ckt_control_gpu_use_res, &res);
 		return;

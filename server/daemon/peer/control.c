@@ -14,6 +14,7 @@
 #include "server/daemon/session/session_marks.h"
 #include "server/daemon/nvml/nvml.h"
 #include "server/daemon/peer/peer.h"
+#include "server/daemon/policy/ask.h"
 #include "server/daemon/session/worker_request.h"
 #include "server/daemon/session/restore_claim.h"
 #include "base/log.h"
@@ -83,13 +84,14 @@ static void call_info(struct ckt_peer *peer, void *decoded, int *passed_fd)
 	ckt_control_gpu gpus[CKT_DEVICES_MAX];
 	ckt_control_address listening[CKT_CONTROL_LISTEN_MAX];
 	unsigned gpu_count = 0, listening_count = 0;
-	for (unsigned i = 0; i < server->driver.gpu_count && i < CKT_DEVICES_MAX; i++) {
-		bool used = server->gpu_count == 0;
-		for (unsigned k = 0; k < server->gpu_count; k++)
-			used |= server->gpus[k] == i;
-		if (used)
-			gpus[gpu_count++] = (ckt_control_gpu){i, server->driver.gpus[i].name,
-				server->driver.gpus[i].memory_bytes};
+	struct ckt_identity identity = ckt_identity_of_peer(peer);
+	struct ckt_share share;
+	ckt_ask_share(server, &identity, &share);
+	for (unsigned i = 0; i < share.gpu_count; i++) {
+		struct ckt_driver_gpu *gpu = &server->driver.gpus[share.gpus[i]];
+		if (share.gpus[i] < server->driver.gpu_count)
+			gpus[gpu_count++] =
+				(ckt_control_gpu){share.gpus[i], gpu->name, gpu->memory_bytes};
 	}
 	for (unsigned i = 1; i < server->listener_count && listening_count < CKT_CONTROL_LISTEN_MAX;
 		i++)
@@ -403,13 +405,12 @@ static void call_checkpoint(struct ckt_peer *peer, void *decoded, int *passed_fd
 	*passed_fd = -1;
 	char buffer[CKT_MESSAGE_MAX];
 	ckt_control_checkpoint_res res = {.session = ""};
+	struct ckt_decision decision = {0};
 	struct ckt_session *session = ckt_control_select(peer, args->session, &res.result, buffer);
-	if (session && session->phase != CKT_SESSION_LIVE) {
-		ckt_control_result_set(&res.result, buffer, CKT_CONTROL_REFUSED,
-			"session %s is starting or ending: try again", session->id);
-	} else if (session && ckt_job_is_foreign(session, peer)) {
-		ckt_control_result_set(&res.result, buffer, CKT_CONTROL_REFUSED,
-			"session %s is held by a checkpoint of its job: try again", session->id);
+	if (session)
+		ckt_ask_save(session, peer, true, &decision);
+	if (decision.answer) {
+		res.result = (ckt_control_result){CKT_CONTROL_REFUSED, decision.reason};
 	} else if (session && !ckt_broker_is(broker_fd)) {
 		res.result = (ckt_control_result){CKT_CONTROL_REFUSED, (char *)CKT_NO_BROKER};
 	} else if (session) {
@@ -442,26 +443,9 @@ static void restore_done(struct ckt_session *session, void *context, int error, 
 /* Why a restore cannot even begin; empty where it can. */
 void ckt_control_restore_obstacle(struct ckt_peer *peer, int gpu, char buffer[CKT_MESSAGE_MAX])
 {
-	struct ckt_server *server = peer->server;
-	struct ckt_identity identity = ckt_identity_of_peer(peer);
-	unsigned max = server->options.max_sessions;
-	bool gpu_allowed =
-		gpu < (int)server->driver.gpu_count && (gpu < 0 || server->gpu_count == 0);
-	for (unsigned i = 0; i < server->gpu_count; i++)
-		gpu_allowed |= gpu == (int)server->gpus[i] || gpu < 0;
-	buffer[0] = 0;
-	if (server->stopping)
-		snprintf(
-			buffer, CKT_MESSAGE_MAX, "the server on %s is shutting down", server->host);
-	else if (max && server->session_count >= max)
-		snprintf(buffer, CKT_MESSAGE_MAX,
-			"the server on %s has all its %u sessions (--max-sessions)", server->host,
-			max);
-	else if (!gpu_allowed)
-		snprintf(buffer, CKT_MESSAGE_MAX,
-			"GPU %d is not among those of this server: see cricketctl info", gpu);
-	else
-		ckt_admit_session(server, &identity, buffer);
+	struct ckt_decision decision;
+	ckt_ask_session(peer, true, gpu, &decision);
+	snprintf(buffer, CKT_MESSAGE_MAX, "%s", decision.reason);
 }
 
 static void call_restore(struct ckt_peer *peer, void *decoded, int *passed_fd)

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "server/daemon/peer/peer.h"
+#include "server/daemon/policy/admission.h"
 #include "base/log.h"
 
 static void listener_ready(struct ckt_source *source, uint32_t events)

@@ -11,6 +11,8 @@
 #include <unistd.h>
 
 #include "server/daemon/peer/control.h"
+#include "server/daemon/policy/admission.h"
+#include "server/daemon/policy/ask.h"
 #include "server/daemon/session/job.h"
 #include "server/daemon/session/session_marks.h"
 #include "base/log.h"
@@ -124,17 +126,26 @@ void ckt_peer_reply(struct ckt_peer *peer, xdrproc_t xdr_result, void *result)
 	}
 }
 
+static struct ckt_control_facts control_facts(const struct ckt_peer *peer, uint32_t owner_uid)
+{
+	return (struct ckt_control_facts){
+		.uid = peer->who.kind == CKT_PEER_UNIX ? peer->who.uid : CKT_UID_UNKNOWN,
+		.token = peer->token,
+		.owner_uid = owner_uid};
+}
+
+static bool may_control(const struct ckt_peer *peer, const struct ckt_control_facts *facts)
+{
+	const struct ckt_policy_server server = ckt_policy_server_of(peer->server);
+	struct ckt_decision decision;
+	peer->server->policy->control(&server, facts, &decision);
+	return !decision.answer;
+}
+
 bool ckt_peer_may(const struct ckt_peer *peer, uint32_t owner_uid)
 {
-	if (peer->token)
-		return true;
-	/*
-	 * Peers without a name are many, not one user: what one of them owns is none of the others'
-	 * business.
-	 */
-	if (ckt_peer_is_anonymous(peer))
-		return false;
-	return peer->who.uid == 0 || peer->who.uid == geteuid() || peer->who.uid == owner_uid;
+	const struct ckt_control_facts facts = control_facts(peer, owner_uid);
+	return may_control(peer, &facts);
 }
 
 bool ckt_peer_is_anonymous(const struct ckt_peer *peer)
@@ -145,7 +156,9 @@ bool ckt_peer_is_anonymous(const struct ckt_peer *peer)
 
 bool ckt_peer_may_session(const struct ckt_peer *peer, const struct ckt_session *session)
 {
-	return (peer->shown && peer->shown == session->serial) || ckt_peer_may(peer, session->uid);
+	struct ckt_control_facts facts = control_facts(peer, session->uid);
+	facts.secret = peer->shown && peer->shown == session->serial;
+	return may_control(peer, &facts);
 }
 
 /* ---- Hello */
@@ -189,24 +202,26 @@ static void deny_late(struct ckt_timer *timer)
 static void deny(struct ckt_peer *peer, const char *why)
 {
 	unsigned delay_ms = ckt_admit_failed(peer->server, &peer->source);
-	peer->denial = why;
 	if (!delay_ms) {
 		refuse(peer, CKT_HELLO_DENIED, "%s", why);
 		return;
 	}
+	snprintf(peer->denial, sizeof peer->denial, "%s", why);
 	ckt_stream_pause(&peer->stream, true);
 	peer->timer.fire = deny_late;
 	ckt_timer_set(&peer->server->loop, &peer->timer, delay_ms);
 }
 
-/*
- * The secret proves a client; over the UNIX socket the user must be the session's too, so that a
- * secret that was read somewhere is of no use to another user of the host.
- */
-static bool may_resume(const struct ckt_peer *peer, uint32_t owner_uid)
+/* Whether the session of its hello, which that user owns, may be this peer's. */
+static void ask_client(const struct ckt_peer *peer, uint32_t owner_uid, bool unclaimed,
+	struct ckt_decision *ret_decision)
 {
-	return peer->who.kind != CKT_PEER_UNIX || owner_uid == CKT_UID_UNKNOWN ||
-		ckt_peer_may(peer, owner_uid);
+	const struct ckt_policy_server server = ckt_policy_server_of(peer->server);
+	const struct ckt_client_facts facts = {.control = control_facts(peer, owner_uid),
+		.session = peer->hello.session,
+		.local = peer->who.kind == CKT_PEER_UNIX,
+		.unclaimed = unclaimed};
+	peer->server->policy->client(&server, &facts, ret_decision);
 }
 
 /*
@@ -218,8 +233,11 @@ static bool read_mark(
 	const char *id = peer->hello.session;
 	uint8_t hash[CKT_AUTH_HASH_SIZE];
 	uint32_t owner;
-	if (!ckt_mark_read(peer->server, id, mark, &owner, ret_text, text_size) ||
-		!may_resume(peer, owner))
+	struct ckt_decision decision;
+	if (!ckt_mark_read(peer->server, id, mark, &owner, ret_text, text_size))
+		return false;
+	ask_client(peer, owner, false, &decision);
+	if (decision.answer)
 		return false;
 	ckt_auth_hash(peer->hello.secret, sizeof peer->hello.secret, hash);
 	return owner == CKT_UID_UNKNOWN || ckt_mark_is_proven(peer->server, id, mark) ||
@@ -272,44 +290,42 @@ static bool hello_header(struct ckt_cursor *c, uint32_t *ret_xid, const uint8_t 
 	return good && !c->bad;
 }
 
+/* What its token proves: the header's HMAC is of the arguments and of our nonce. */
+static int proof_of(const struct ckt_peer *peer, const struct ckt_cursor *args, const uint8_t *hmac)
+{
+	const struct ckt_token *token = &peer->server->token;
+	uint8_t expected[CKT_AUTH_HMAC_SIZE];
+	if (!hmac || !token->size_bytes)
+		return CKT_PROOF_NONE;
+	ckt_auth_hmac(token, peer->nonce, args->p, (size_t)(args->end - args->p), expected);
+	return ckt_auth_equal(hmac, expected, sizeof expected) ? CKT_PROOF_RIGHT : CKT_PROOF_WRONG;
+}
+
 /* Whether the peer gets in; a refusal is sent. Nothing of the arguments is decoded yet. */
 static bool admit(struct ckt_peer *peer, const struct ckt_cursor *args, const uint8_t *hmac)
 {
-	struct ckt_server *server = peer->server;
-	if (hmac && server->token.size_bytes) {
-		uint8_t expected[CKT_AUTH_HMAC_SIZE];
-		ckt_auth_hmac(&server->token, peer->nonce, args->p, (size_t)(args->end - args->p),
-			expected);
-		if (!ckt_auth_equal(hmac, expected, sizeof expected)) {
-			deny(peer,
-				"the token is not this server's: CRICKET_TOKEN_FILE must name a copy of its token file");
-			return false;
-		}
-		peer->token = true;
-	}
-	if (peer->token || peer->who.kind == CKT_PEER_UNIX || server->options.insecure)
+	const struct ckt_policy_server server = ckt_policy_server_of(peer->server);
+	const struct ckt_entry_facts facts = {.local = peer->who.kind == CKT_PEER_UNIX,
+		.loopback = peer->who.kind == CKT_PEER_LOOPBACK,
+		.token = proof_of(peer, args, hmac)};
+	struct ckt_decision decision;
+	peer->server->policy->entry(&server, &facts, &decision);
+	peer->token = facts.token == CKT_PROOF_RIGHT;
+	if (!decision.answer)
 		return true;
-	/*
-	 * A forwarded port makes everybody look local: so a token that there is counts for loopback
-	 * too, and no peer there has a uid.
-	 */
-	if (server->token.size_bytes) {
-		refuse(peer, CKT_HELLO_DENIED,
-			"this server wants a token: set CRICKET_TOKEN_FILE to a copy of its token file");
-		return false;
-	}
-	if (peer->who.kind == CKT_PEER_LOOPBACK)
-		return true;
-	refuse(peer, CKT_HELLO_DENIED,
-		"this server takes no clients from other hosts: start it with --token-file");
+	if (facts.token == CKT_PROOF_WRONG)
+		deny(peer, decision.reason);
+	else
+		refuse(peer, CKT_HELLO_DENIED, "%s", decision.reason);
 	return false;
 }
 
 static void control_begin(struct ckt_peer *peer)
 {
-	char buffer[CKT_MESSAGE_MAX];
-	if (!ckt_admit_control(peer, buffer)) {
-		refuse(peer, CKT_HELLO_FULL, "%s", buffer);
+	struct ckt_decision decision;
+	ckt_ask_control_connection(peer, &decision);
+	if (decision.answer) {
+		refuse(peer, CKT_HELLO_FULL, "%s", decision.reason);
 		return;
 	}
 	left_greeting(peer);
@@ -427,10 +443,6 @@ static void start_session(struct ckt_peer *peer)
 		.hello = &peer->hello,
 		.image_fd = -1,
 		.gpu = -1};
-	if (!ckt_admit_session(peer->server, &spec.identity, message)) {
-		refuse(peer, CKT_HELLO_FULL, "%s", message);
-		return;
-	}
 	int error = ckt_session_create(peer->server, &spec, &session, message, sizeof message);
 	if (error == -ENODEV || error == -EINVAL) {
 		/* The program wanted it so. */
@@ -444,49 +456,53 @@ static void start_session(struct ckt_peer *peer)
 	}
 }
 
-static bool is_full(const struct ckt_server *server)
-{
-	return server->options.max_sessions &&
-		server->session_count >= server->options.max_sessions;
-}
-
 static void slot_late(struct ckt_timer *timer)
 {
 	struct ckt_peer *peer = CKT_CONTAINER(timer, struct ckt_peer, timer);
 	peer->wants_slot = false;
-	refuse(peer, CKT_HELLO_FULL,
-		"the server on %s has all its %u sessions (--max-sessions): try again later, or another server",
-		peer->server->host, peer->server->options.max_sessions);
+	refuse(peer, CKT_HELLO_FULL, "%s", peer->denial);
+}
+
+/*
+ * A program that has just ended still takes its place while its worker gives the memory back: so
+ * the refusal waits.
+ */
+static void wait_for_slot(struct ckt_peer *peer, const char *reason)
+{
+	snprintf(peer->denial, sizeof peer->denial, "%s", reason);
+	left_greeting(peer);
+	peer->phase = CKT_PEER_WAITING;
+	peer->wants_slot = true;
+	ckt_stream_pause(&peer->stream, true);
+	peer->timer.fire = slot_late;
+	ckt_timer_set(&peer->server->loop, &peer->timer, SLOT_TIMEOUT_MS);
 }
 
 static void hello_new(struct ckt_peer *peer)
 {
-	struct ckt_server *server = peer->server;
-	if (server->stopping) {
-		refuse(peer, CKT_HELLO_SHUTTING_DOWN, "the server on %s is shutting down",
-			server->host);
-	} else if (!is_full(server)) {
+	struct ckt_decision decision;
+	ckt_ask_session(peer, false, -1, &decision);
+	if (!decision.answer)
 		start_session(peer);
-	} else {
-		/*
-		 * A program that has just ended still takes its place while its worker gives the
-		 * memory back.
-		 */
-		left_greeting(peer);
-		peer->phase = CKT_PEER_WAITING;
-		peer->wants_slot = true;
-		ckt_stream_pause(&peer->stream, true);
-		peer->timer.fire = slot_late;
-		ckt_timer_set(&server->loop, &peer->timer, SLOT_TIMEOUT_MS);
-	}
+	else if (decision.answer == CKT_POLICY_WAIT)
+		wait_for_slot(peer, decision.reason);
+	else
+		refuse(peer,
+			decision.answer == CKT_POLICY_STOPPING ? CKT_HELLO_SHUTTING_DOWN
+							       : CKT_HELLO_FULL,
+			"%s", decision.reason);
 }
 
 void ckt_peer_session_gone(struct ckt_server *server)
 {
 	struct ckt_peer *peer = server->peers_first;
+	struct ckt_decision decision;
 	while (peer && !peer->wants_slot)
 		peer = peer->next;
-	if (!peer || (is_full(server) && !server->stopping))
+	if (!peer)
+		return;
+	ckt_ask_session(peer, false, -1, &decision);
+	if (decision.answer == CKT_POLICY_WAIT)
 		return;
 	peer->wants_slot = false;
 	ckt_timer_clear(&peer->timer);
@@ -496,10 +512,14 @@ void ckt_peer_session_gone(struct ckt_server *server)
 static void hello_existing(struct ckt_peer *peer)
 {
 	struct ckt_session *session = ckt_session_find(peer->server, peer->hello.session);
-	if (!session)
+	struct ckt_decision decision;
+	if (!session) {
 		refuse_absent(peer);
-	else if (!session->unclaimed && !may_resume(peer, session->uid))
-		refuse(peer, CKT_HELLO_DENIED, "session %s belongs to another user", session->id);
+		return;
+	}
+	ask_client(peer, session->uid, session->unclaimed, &decision);
+	if (decision.answer)
+		refuse(peer, CKT_HELLO_DENIED, "%s", decision.reason);
 	else
 		wait_for(peer, session); /* the secret is the worker's to check, who knows it */
 }
@@ -527,9 +547,10 @@ static void hello(struct ckt_peer *peer, const uint8_t *data, size_t size)
 			CKT_PROTOCOL_VERSION, CKT_VERSION, peer->hello.protocol, peer->hello.build);
 		return;
 	}
-	char buffer[CKT_MESSAGE_MAX];
-	if (!ckt_admit_hello(peer, buffer)) {
-		refuse(peer, CKT_HELLO_FULL, "%s", buffer);
+	struct ckt_decision decision;
+	ckt_ask_waiting(peer, &decision);
+	if (decision.answer) {
+		refuse(peer, CKT_HELLO_FULL, "%s", decision.reason);
 		return;
 	}
 	switch (peer->hello.kind) {

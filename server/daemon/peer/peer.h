@@ -7,7 +7,7 @@
  */
 #pragma once
 
-#include "server/daemon/policy/admission.h"
+#include "server/daemon/policy/identity.h"
 #include "rpc/control.h"
 #include "rpc/session.h"
 #include "server/daemon/server.h"
@@ -26,11 +26,11 @@ struct ckt_peer {
 	struct ckt_auth_peer who;
 	struct ckt_identity source; /* who it was before its hello */
 	int64_t since_ms;
-	const char *denial; /* to be said later */
-	bool wants_slot;    /* waits for a session to end, --max-sessions */
-	bool token;         /* showed the right one */
-	uint64_t shown;     /* serial of the session whose secret it showed; 0: none */
-	uint32_t xid;       /* of the call in hand */
+	char denial[CKT_MESSAGE_MAX]; /* to be said later */
+	bool wants_slot;              /* waits for a session to end, --max-sessions */
+	bool token;                   /* showed the right one */
+	uint64_t shown;               /* serial of the session whose secret it showed; 0: none */
+	uint32_t xid;                 /* of the call in hand */
 	uint32_t proc;
 	struct ckt_broker *broker; /* of ours: opens files of stages for the call in hand */
 	struct ckt_hello_args hello;

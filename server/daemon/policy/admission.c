@@ -1,24 +1,17 @@
-/* Admission; see admission.h. */
+/* Connections that have said nothing; see admission.h. */
 #include "server/daemon/policy/admission.h"
 
-#include <stdarg.h>
-#include <stdio.h>
+#include <limits.h>
 #include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "server/daemon/peer/peer.h"
-#include "base/log.h"
-#include "server/daemon/session/session.h"
-#include "server/daemon/image/stage.h"
+#include "server/daemon/policy/ask.h"
 
 enum {
 	BUCKETS = 1024,
 	STRANGERS_MAX = 4096, /* addresses that failed and have nothing open now */
-	FAILURES_FREE = 3,    /* a mistyped path of a token file is no attack */
-	FIRST_DELAY_MS = 100,
-	FORGET_MS = 60000, /* a failure counts for so long after the last one */
-	RIPE_MS = 1000,    /* whoever means it has said hello by then */
+	FORGET_MS = 60000,    /* a failure counts for so long after the last one */
+	RIPE_MS = 1000,       /* whoever means it has said hello by then */
 };
 
 /* What is known of an address, or of a user, before anybody said hello. */
@@ -33,39 +26,6 @@ struct ckt_admission {
 	struct ckt_source_entry *buckets[BUCKETS];
 	unsigned entries, waiting;
 };
-
-/* ---- Identities */
-
-struct ckt_identity ckt_identity_of(const struct ckt_auth_peer *who, bool token)
-{
-	struct ckt_identity identity = {.kind = CKT_IDENTITY_ADDRESS};
-	if (token)
-		return (struct ckt_identity){.kind = CKT_IDENTITY_TOKEN};
-	if (who->kind == CKT_PEER_UNIX)
-		return (struct ckt_identity){.kind = CKT_IDENTITY_USER, .uid = who->uid};
-	memcpy(identity.network, who->address, sizeof identity.network);
-	/* Whoever has one address of an IPv6 network has all of the last 64 bits. */
-	if (!ckt_auth_address_is_v4(who->address))
-		memset(identity.network + 8, 0, 8);
-	return identity;
-}
-
-struct ckt_identity ckt_identity_of_peer(const struct ckt_peer *peer)
-{
-	return ckt_identity_of(&peer->who, peer->token);
-}
-
-bool ckt_identity_same(const struct ckt_identity *a, const struct ckt_identity *b)
-{
-	return a->kind == b->kind && a->uid == b->uid &&
-		memcmp(a->network, b->network, sizeof a->network) == 0;
-}
-
-static bool is_trusted(const struct ckt_identity *identity)
-{
-	return identity->kind == CKT_IDENTITY_USER &&
-		(identity->uid == 0 || identity->uid == geteuid());
-}
 
 /* ---- Sources */
 
@@ -159,22 +119,6 @@ void ckt_admission_fini(struct ckt_server *server)
 
 /* ---- Connections */
 
-static unsigned waiting_max(const struct ckt_server *server)
-{
-	/*
-	 * With few descriptors there are fewer: half of them, since sessions and control need
-	 * theirs.
-	 */
-	unsigned max = server->options.max_waiting, half = server->descriptor_count / 2;
-	return half && half < max ? half : max;
-}
-
-static unsigned waiting_max_each(const struct ckt_server *server)
-{
-	unsigned each = server->options.max_waiting_per_peer, half = waiting_max(server) / 2;
-	return each ? each : half ? half : 1;
-}
-
 /* Among those that have not said hello: the first of this identity, or the last. */
 static struct ckt_peer *find_waiting(
 	struct ckt_server *server, const struct ckt_identity *identity, bool oldest)
@@ -220,21 +164,6 @@ void ckt_admit_no_descriptor(struct ckt_server *server)
 		drop_for(server, most, "no descriptor is left");
 }
 
-/*
- * Descriptors are given out from the lowest on, so the number of this one says how many are open.
- * The last ones are for root and the server's user, and before those some for peers of which each
- * has few.
- */
-static bool descriptor_allows(
-	const struct ckt_server *server, const struct ckt_source_entry *entry, int fd)
-{
-	unsigned total = server->descriptor_count, reserve = total / 16 < 64 ? total / 16 : 64;
-	if (!total || (unsigned)fd + 2 * reserve < total)
-		return true;
-	return is_trusted(&entry->identity) ||
-		((unsigned)fd + reserve < total && entry->waiting < 4);
-}
-
 /* Whether this one's place is to be had by dropping another one of the same. */
 static bool replace_own(struct ckt_server *server, const struct ckt_source_entry *entry)
 {
@@ -245,6 +174,35 @@ static bool replace_own(struct ckt_server *server, const struct ckt_source_entry
 	return true;
 }
 
+static bool make_place(
+	struct ckt_server *server, struct ckt_source_entry *entry, unsigned descriptor)
+{
+	const struct ckt_policy_server facts_of_server = ckt_policy_server_of(server);
+	struct ckt_decision decision;
+	for (;;) {
+		const struct ckt_source_entry *most = most_waiting(server->admission);
+		const struct ckt_connection_facts facts = {.source = entry->identity,
+			.source_waiting = entry->waiting,
+			.waiting = server->admission->waiting,
+			.source_has_most = most == entry,
+			.descriptor = descriptor};
+		switch (server->policy->connection(&facts_of_server, &facts, &decision)) {
+		case CKT_CONNECTION_ADMIT:
+			return true;
+		case CKT_CONNECTION_REPLACE_MOST:
+			drop_for(server, most, decision.reason);
+			return true;
+		case CKT_CONNECTION_REPLACE_OWN:
+			if (replace_own(server, entry))
+				break;
+			/* fallthrough */
+		case CKT_CONNECTION_REFUSE:
+			ckt_log_limited(server, CKT_LIMIT_DROPPED, "%s", decision.reason);
+			return false;
+		}
+	}
+}
+
 bool ckt_admit_connection(struct ckt_server *server, const struct ckt_identity *source, int fd)
 {
 	struct ckt_source_entry *entry = entry_of(server, source, true);
@@ -253,22 +211,8 @@ bool ckt_admit_connection(struct ckt_server *server, const struct ckt_identity *
 	/* So that what is dropped below does not take the entry along. */
 	entry->waiting++;
 	server->admission->waiting++;
-	bool good = descriptor_allows(server, entry, fd) &&
-		(entry->waiting <= waiting_max_each(server) || is_trusted(source) ||
-			replace_own(server, entry));
-	if (good && server->admission->waiting > waiting_max(server)) {
-		const struct ckt_source_entry *most = most_waiting(server->admission);
-		/* It has most itself, counted with this one. */
-		good = most != entry || replace_own(server, entry);
-		if (most != entry)
-			drop_for(server, most,
-				"too many wait, and its address has most (--max-waiting)");
-	}
-	if (good)
+	if (make_place(server, entry, (unsigned)fd))
 		return true;
-	ckt_log_limited(server, CKT_LIMIT_DROPPED,
-		"a connection was dropped before its hello: its address or user has too many that wait "
-		"(--max-waiting-per-peer)");
 	ckt_admit_greeted(server, source);
 	return false;
 }
@@ -285,142 +229,15 @@ void ckt_admit_greeted(struct ckt_server *server, const struct ckt_identity *sou
 
 unsigned ckt_admit_failed(struct ckt_server *server, const struct ckt_identity *source)
 {
+	const struct ckt_policy_server facts = ckt_policy_server_of(server);
 	struct ckt_source_entry *entry = entry_of(server, source, true);
 	int64_t now = ckt_net_now_ms();
-	unsigned max_ms = server->options.max_delay * 1000;
+	/* Without memory as long as anybody waits. */
 	if (!entry)
-		return max_ms;
+		return server->policy->denial_delay_ms(&facts, UINT_MAX);
 	if (now - entry->failed_ms > FORGET_MS)
 		entry->failures = 0;
 	entry->failed_ms = now;
-	if (++entry->failures <= FAILURES_FREE)
-		return 0;
-	unsigned doublings = entry->failures - FAILURES_FREE - 1;
-	unsigned delay_ms = doublings < 16 ? (unsigned)FIRST_DELAY_MS << doublings : max_ms;
-	return delay_ms < max_ms ? delay_ms : max_ms;
-}
-
-/* ---- Calls */
-
-struct held {
-	unsigned control, events, descriptors;
-};
-
-static struct held held_by(const struct ckt_server *server, const struct ckt_identity *identity)
-{
-	struct held held = {.control = ckt_data_connections(identity)};
-	for (const struct ckt_peer *peer = server->peers_first; peer; peer = peer->next) {
-		struct ckt_identity own = ckt_identity_of_peer(peer);
-		if (peer->phase != CKT_PEER_CONTROL || !ckt_identity_same(&own, identity))
-			continue;
-		held.control++;
-		held.events += peer->wants_events;
-		held.descriptors += peer->image_count;
-	}
-	held.descriptors += held.control + ckt_stages_of(server, identity);
-	return held;
-}
-
-static bool __attribute__((format(printf, 3, 4)))
-full(const struct ckt_server *server, char buffer[CKT_MESSAGE_MAX], const char *format, ...)
-{
-	va_list arguments;
-	char what[CKT_MESSAGE_MAX - 150];
-	va_start(arguments, format);
-	vsnprintf(what, sizeof what, format, arguments);
-	va_end(arguments);
-	snprintf(buffer, CKT_MESSAGE_MAX, "the server on %.100s: %.360s", server->host, what);
-	return false;
-}
-
-/* A quarter of all descriptors. */
-static unsigned descriptors_max(const struct ckt_server *server)
-{
-	return server->descriptor_count / 4;
-}
-
-bool ckt_admit_hello(struct ckt_peer *peer, char buffer[CKT_MESSAGE_MAX])
-{
-	struct ckt_server *server = peer->server;
-	struct ckt_identity identity = ckt_identity_of_peer(peer);
-	unsigned max = waiting_max_each(server), have = 0;
-	if (is_trusted(&identity))
-		return true;
-	for (const struct ckt_peer *other = server->peers_first; other; other = other->next) {
-		struct ckt_identity own = ckt_identity_of_peer(other);
-		have += other->phase == CKT_PEER_WAITING && ckt_identity_same(&own, &identity);
-	}
-	return have < max ||
-		full(server, buffer,
-			"this user or address has %u connections that wait for a session already (--max-waiting-per-peer)",
-			max);
-}
-
-bool ckt_admit_control(struct ckt_peer *peer, char buffer[CKT_MESSAGE_MAX])
-{
-	struct ckt_server *server = peer->server;
-	struct ckt_identity identity = ckt_identity_of_peer(peer);
-	unsigned max = server->options.max_connections_per_user;
-	if (is_trusted(&identity) || !max || held_by(server, &identity).control < max)
-		return true;
-	return full(server, buffer,
-		"this user or address has %u control connections already (--max-connections-per-user): end one first",
-		max);
-}
-
-bool ckt_admit_session(struct ckt_server *server, const struct ckt_identity *identity,
-	char buffer[CKT_MESSAGE_MAX])
-{
-	unsigned all = server->options.max_sessions, max = server->options.max_sessions_per_user,
-		 have = 0;
-	if (!max && all)
-		max = all - all / 4;
-	if (is_trusted(identity) || !max)
-		return true;
-	for (const struct ckt_session *session = server->sessions; session; session = session->next)
-		have += ckt_identity_same(&session->identity, identity);
-	return have < max ||
-		full(server, buffer,
-			"this user or address has %u sessions already (--max-sessions-per-user): end one first",
-			max);
-}
-
-bool ckt_admit_descriptor(struct ckt_peer *peer, char buffer[CKT_MESSAGE_MAX])
-{
-	struct ckt_identity identity = ckt_identity_of_peer(peer);
-	unsigned max = descriptors_max(peer->server);
-	if (is_trusted(&identity) || !max || held_by(peer->server, &identity).descriptors < max)
-		return true;
-	return full(peer->server, buffer,
-		"this user or address has %u descriptors of the server's already (a quarter of ulimit -n)",
-		max);
-}
-
-bool ckt_admit_stage(struct ckt_peer *peer, char buffer[CKT_MESSAGE_MAX])
-{
-	struct ckt_server *server = peer->server;
-	struct ckt_identity identity = ckt_identity_of_peer(peer);
-	unsigned max = server->options.max_stages_per_user;
-	if (ckt_stages_of_peer(peer) >= CKT_CONTROL_CHAIN_MAX)
-		return full(server, buffer,
-			"one connection makes %d images at most, as many as a chain has",
-			CKT_CONTROL_CHAIN_MAX);
-	if (!is_trusted(&identity) && max && ckt_stages_of(server, &identity) >= max)
-		return full(server, buffer,
-			"this user or address has %u images under way already (--max-stages-per-user): end one first",
-			max);
-	return ckt_admit_descriptor(peer, buffer);
-}
-
-bool ckt_admit_events(struct ckt_peer *peer, char buffer[CKT_MESSAGE_MAX])
-{
-	struct ckt_server *server = peer->server;
-	struct ckt_identity identity = ckt_identity_of_peer(peer);
-	/* The other half of its connections stay for calls. */
-	unsigned max = (server->options.max_connections_per_user + 1) / 2;
-	if (is_trusted(&identity) || !max || held_by(server, &identity).events < max)
-		return true;
-	return full(server, buffer,
-		"this user or address has %u connections that wait for events already (half of --max-connections-per-user)",
-		max);
+	entry->failures++;
+	return server->policy->denial_delay_ms(&facts, entry->failures);
 }

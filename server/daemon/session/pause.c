@@ -11,6 +11,7 @@
 
 #include "server/daemon/peer/control.h"
 #include "server/daemon/events.h"
+#include "server/daemon/policy/ask.h"
 #include "server/daemon/session/session_marks.h"
 #include "server/daemon/session/pause.h"
 #include "server/daemon/session/worker_request.h"
@@ -27,16 +28,19 @@ static void bytes_reply(struct ckt_peer *peer, const char *session,
 }
 
 /* NULL: answered already. */
-static struct ckt_session *select_live(struct ckt_peer *peer, const char *prefix)
+static struct ckt_session *select_allowed(struct ckt_peer *peer, const char *prefix,
+	void (*ask)(const struct ckt_session *session, struct ckt_decision *ret_decision))
 {
 	char buffer[CKT_MESSAGE_MAX];
+	struct ckt_decision decision;
 	ckt_control_result result = {0};
 	struct ckt_session *session = ckt_control_select(peer, prefix, &result, buffer);
-	if (session && session->phase == CKT_SESSION_LIVE && !session->holder && !session->job_hold)
-		return session;
-	if (session)
-		ckt_control_result_set(&result, buffer, CKT_CONTROL_REFUSED,
-			"session %s is starting, ending or being saved: try again", session->id);
+	if (session) {
+		ask(session, &decision);
+		if (!decision.answer)
+			return session;
+		result = (ckt_control_result){CKT_CONTROL_REFUSED, decision.reason};
+	}
 	bytes_reply(peer, "", &result, 0);
 	return NULL;
 }
@@ -117,7 +121,7 @@ static void unpause_done(struct ckt_session *session, void *context, int error, 
 void ckt_control_unpause(struct ckt_peer *peer, void *decoded, int *passed_fd)
 {
 	ckt_control_session_args *args = decoded;
-	struct ckt_session *session = select_live(peer, args->session);
+	struct ckt_session *session = select_allowed(peer, args->session, ckt_ask_resume);
 	(void)passed_fd;
 	if (!session)
 		return;
@@ -174,7 +178,7 @@ static void pause_done(struct ckt_session *session, void *context, int error, vo
 void ckt_control_pause(struct ckt_peer *peer, void *decoded, int *passed_fd)
 {
 	ckt_control_pause_args *args = decoded;
-	struct ckt_session *session = select_live(peer, args->session);
+	struct ckt_session *session = select_allowed(peer, args->session, ckt_ask_pause);
 	struct pause *pause = session ? calloc(1, sizeof *pause) : NULL;
 	struct ckt_worker_pause_args call = {.deadline_ms = args->deadline_ms};
 	char text[32];

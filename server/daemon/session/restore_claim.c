@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "server/daemon/policy/ask.h"
 #include "server/daemon/session/session_marks.h"
 #include "server/daemon/session/server_key.h"
 
@@ -21,10 +22,15 @@ struct ckt_claimant ckt_claimant_of(const struct ckt_peer *peer)
 	return claimant;
 }
 
-bool ckt_claimant_may(const struct ckt_claimant *claimant, uint32_t owner_uid)
+bool ckt_claimant_may(
+	const struct ckt_server *server, const struct ckt_claimant *claimant, uint32_t owner_uid)
 {
-	return claimant->for_others ||
-		(claimant->uid != CKT_UID_UNKNOWN && claimant->uid == owner_uid);
+	const struct ckt_policy_server server_facts = ckt_policy_server_of(server);
+	const struct ckt_control_facts facts = {
+		.uid = claimant->uid, .token = claimant->for_others, .owner_uid = owner_uid};
+	struct ckt_decision decision;
+	server->policy->control(&server_facts, &facts, &decision);
+	return !decision.answer;
 }
 
 /* A user that a seal names must have been one; an anonymous owner stays so. */
@@ -51,7 +57,7 @@ static int check_marks(
 		char text[CKT_ADDRESS_MAX + 1];
 		uint32_t owner;
 		if (!ckt_mark_read(session->server, id, marks[i], &owner, text, sizeof text) ||
-			ckt_claimant_may(&session->claimant, owner))
+			ckt_claimant_may(session->server, &session->claimant, owner))
 			continue;
 		/*
 		 * Nobody is known to own it, or who wrote it had the id from an image: the proof
@@ -87,7 +93,7 @@ int ckt_claim_check(struct ckt_session *session, const struct ckt_worker_origin_
 		: ckt_session_find(session->server, id);
 	if (result || !other)
 		return result;
-	bool may = ckt_claimant_may(&session->claimant, other->uid) ||
+	bool may = ckt_claimant_may(session->server, &session->claimant, other->uid) ||
 		(session->claimant.shown && session->claimant.shown == other->serial);
 	*ret_other = other;
 	*ret_end = false;

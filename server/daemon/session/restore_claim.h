@@ -19,7 +19,8 @@
 /* What of the peer counts for a restore that it asks for; a copy, since the peer may go first. */
 struct ckt_claimant ckt_claimant_of(const struct ckt_peer *peer);
 /* Whether it may end or replace what this user has here. */
-bool ckt_claimant_may(const struct ckt_claimant *claimant, uint32_t owner_uid);
+bool ckt_claimant_may(
+	const struct ckt_server *server, const struct ckt_claimant *claimant, uint32_t owner_uid);
 
 /*
  * Settles the session's owner and whether it may have the id.  0: at once; 1: it replaces

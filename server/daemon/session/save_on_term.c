@@ -13,6 +13,7 @@
 #include "checkpoint/format/broker.h"
 #include "server/daemon/peer/control.h"
 #include "server/daemon/events.h"
+#include "server/daemon/policy/ask.h"
 #include "server/daemon/session/session_marks.h"
 #include "server/daemon/session/worker_request.h"
 #include "base/log.h"
@@ -182,12 +183,14 @@ static bool hold_with_job(struct ckt_session *session)
 void ckt_term_save_all(struct ckt_server *server)
 {
 	char probe[CKT_PATH_MAX];
+	struct ckt_decision decision;
 	if (!server->options.on_term)
 		return;
 	snprintf(probe, sizeof probe, "%.4000s/x", directory_of(server));
 	int made = ckt_paths_make_parent(probe);
 	for (struct ckt_session *session = server->sessions; session; session = session->next) {
-		if (session->phase != CKT_SESSION_LIVE || session->holder)
+		ckt_ask_save(session, NULL, false, &decision);
+		if (decision.answer)
 			continue;
 		if (made)
 			ckt_error("session %s: not written at SIGTERM: %s", session->id,

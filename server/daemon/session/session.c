@@ -15,6 +15,7 @@
 
 #include "server/daemon/peer/control.h"
 #include "server/daemon/events.h"
+#include "server/daemon/policy/ask.h"
 #include "server/daemon/session/job.h"
 #include "server/daemon/image/memory_images.h"
 #include "server/daemon/session/session_marks.h"
@@ -449,15 +450,6 @@ static int send_images(struct ckt_session *session, const struct ckt_session_spe
 	return 0;
 }
 
-u_int ckt_session_gpus(const struct ckt_server *server, u_int ret_gpus[CKT_DEVICES_MAX])
-{
-	bool all = server->gpu_count == 0;
-	u_int count = all ? server->driver.gpu_count : server->gpu_count;
-	for (u_int i = 0; i < count && i < CKT_DEVICES_MAX; i++)
-		ret_gpus[i] = all ? i : server->gpus[i];
-	return count < CKT_DEVICES_MAX ? count : CKT_DEVICES_MAX;
-}
-
 /* The pieces of the client's CUDA_VISIBLE_DEVICES behind one another; false where it has none. */
 static bool visible_text(const ckt_hello_args *hello, char ret_text[CKT_VISIBLE_TEXT_MAX + 1])
 {
@@ -487,20 +479,21 @@ static int narrow(struct ckt_session *session, const ckt_hello_args *hello)
 {
 	const struct ckt_server *server = session->server;
 	char text[CKT_VISIBLE_TEXT_MAX + 1];
-	u_int gpus[CKT_DEVICES_MAX], chosen[CKT_DEVICES_MAX],
-		count = ckt_session_gpus(server, gpus);
+	u_int chosen[CKT_DEVICES_MAX];
+	struct ckt_share share;
 	uint8_t uuids[CKT_DEVICES_MAX][CKT_VISIBLE_UUID];
 	if (!visible_text(hello, text))
 		return 0;
-	for (u_int i = 0; i < count; i++)
-		memcpy(uuids[i], server->driver.gpus[gpus[i]].uuid, CKT_VISIBLE_UUID);
+	ckt_ask_share(server, &session->identity, &share);
+	for (u_int i = 0; i < share.gpu_count; i++)
+		memcpy(uuids[i], server->driver.gpus[share.gpus[i]].uuid, CKT_VISIBLE_UUID);
 	session->narrowed = true;
-	int visible = ckt_visible_select(text, uuids, count, chosen);
+	int visible = ckt_visible_select(text, uuids, share.gpu_count, chosen);
 	if (visible < 0)
 		return visible;
 	session->visible_count = (unsigned)visible;
 	for (u_int i = 0; i < session->visible_count; i++)
-		session->visible[i] = gpus[chosen[i]];
+		session->visible[i] = share.gpus[chosen[i]];
 	return session->visible_count ? 0 : -ENODEV;
 }
 
@@ -508,33 +501,33 @@ static int narrow(struct ckt_session *session, const ckt_hello_args *hello)
  * The server's GPUs; the one that was asked for changes places with the first, so that a session's
  * further ones stay.
  */
-static u_int list_gpus(const struct ckt_session *session, u_int ret_gpus[CKT_DEVICES_MAX])
+static u_int list_gpus(const struct ckt_session *session, struct ckt_share *share)
 {
-	const struct ckt_server *server = session->server;
 	u_int wanted = (u_int)session->gpu;
 	if (session->narrowed) {
-		memcpy(ret_gpus, session->visible, session->visible_count * sizeof *ret_gpus);
+		memcpy(share->gpus, session->visible, session->visible_count * sizeof *share->gpus);
 		return session->visible_count;
 	}
-	if (session->gpu < 0 && server->gpu_count == 0)
+	const struct ckt_server *server = session->server;
+	if (session->gpu < 0 && !server->gpu_count && share->gpu_count == server->driver.gpu_count)
 		return 0; /* the worker takes what there is */
-	u_int count = ckt_session_gpus(server, ret_gpus);
-	for (u_int i = 0; i < count && session->gpu >= 0; i++)
-		if (ret_gpus[i] == wanted) {
-			ret_gpus[i] = ret_gpus[0];
-			ret_gpus[0] = wanted;
+	for (u_int i = 0; i < share->gpu_count && session->gpu >= 0; i++)
+		if (share->gpus[i] == wanted) {
+			share->gpus[i] = share->gpus[0];
+			share->gpus[0] = wanted;
 			break;
 		}
-	return count;
+	return share->gpu_count;
 }
 
 static int send_start(struct ckt_session *session, int image_fd, bool ahead)
 {
 	struct ckt_server *server = session->server;
 	char path[CKT_PATH_MAX];
-	u_int gpus[CKT_DEVICES_MAX];
+	struct ckt_share share;
 	int pass_fd = -1;
 	session_path(session, path);
+	ckt_ask_share(server, &session->identity, &share);
 	if (image_fd >= 0) {
 		pass_fd = fcntl(image_fd, F_DUPFD_CLOEXEC, 3);
 		if (pass_fd < 0)
@@ -544,13 +537,13 @@ static int send_start(struct ckt_session *session, int image_fd, bool ahead)
 		.session = session->restore ? "" : session->id,
 		.socket = path,
 		.driver = server->driver.path,
-		.gpus = {.gpus_len = list_gpus(session, gpus), .gpus_val = gpus},
-		.memory_limit_bytes = server->options.session_memory,
+		.gpus = {.gpus_len = list_gpus(session, &share), .gpus_val = share.gpus},
+		.memory_limit_bytes = share.device_memory_bytes,
 		.claim_timeout_ms = session->restore ? server->options.claim_timeout * 1000
 						     : DETACHED_TIMEOUT_MS,
 		.disconnect_timeout_ms = DETACHED_TIMEOUT_MS,
 		.restore = session->restore,
-		.host_memory_bytes = server->options.session_host_memory,
+		.host_memory_bytes = share.host_memory_bytes,
 	};
 	int result = ckt_session_call(session, ahead ? CKT_WORKER_PRELOAD : CKT_WORKER_START,
 		(xdrproc_t)xdr_ckt_worker_start_args, &args, pass_fd,

@@ -9,7 +9,7 @@
  */
 #pragma once
 
-#include "server/daemon/policy/admission.h"
+#include "server/daemon/policy/identity.h"
 #include "rpc/job.h"
 #include "rpc/session.h"
 #include "rpc/worker.h"
@@ -76,7 +76,7 @@ struct ckt_session {
 	int failure;
 	char failure_message[CKT_MESSAGE_MAX];
 	uint32_t uid;                 /* the owner, CKT_UID_UNKNOWN where not known */
-	struct ckt_identity identity; /* whom it counts for, see admission.h */
+	struct ckt_identity identity; /* whom it counts for */
 	struct ckt_claimant claimant; /* of a restore */
 	bool proven;                  /* that the id is its own, and not what an image says */
 	/* restored for a user who is not known yet: who shows the secret over the UNIX socket */
@@ -127,8 +127,6 @@ int ckt_session_adopt_all(struct ckt_server *server);
  * -errno.
  */
 int ckt_session_preload(struct ckt_session *session, const struct ckt_session_spec *spec);
-/* What a session may have by --gpus: ordinals; how many. */
-u_int ckt_session_gpus(const struct ckt_server *server, u_int ret_gpus[CKT_DEVICES_MAX]);
 struct ckt_session *ckt_session_find(struct ckt_server *server, const char *id);
 /* Calls once, when a STARTING session is live or has failed; at once when it is live already. */
 int ckt_session_wait_started(struct ckt_session *session, ckt_session_waiter call, void *context);

@@ -39,6 +39,7 @@ int unit_setup(int argc, char **argv)
 	ckt_log_init("test", CKT_LOG_ERROR, NULL);
 	ckt_options_init(&server.options);
 	kept_options = server.options;
+	server.policy = &ckt_policy_limits;
 	snprintf(server.socket_path, sizeof server.socket_path, "%s/s", directory);
 	snprintf(server.socket_dir, sizeof server.socket_dir, "%s/s.d", directory);
 	snprintf(server.host, sizeof server.host, "here");

@@ -6,8 +6,11 @@
 
 #include "server/daemon/peer/control.h"
 #include "server/daemon/peer/peer.h"
+#include "server/daemon/policy/admission.h"
+#include "server/daemon/policy/ask.h"
 #include "server/daemon/server.h"
 #include "server/daemon/session/session.h"
+#include "server/daemon/image/image_space.h"
 #include "server/daemon/image/stage.h"
 #include "tests/unit/suite.h"
 

@@ -1,6 +1,5 @@
 /*
- * server/daemon/policy/admission.c: who gives way when something is full, and what each may take.
- * Counts only: no clock is compared.
+ * server/daemon/policy/admission.c: who gives way when too many connections say nothing. Counts only: no clock is compared.
  */
 #include <string.h>
 #include <sys/socket.h>
@@ -69,29 +68,6 @@ static void limits(unsigned waiting, unsigned each)
 {
 	server.options.max_waiting = waiting;
 	server.options.max_waiting_per_peer = each;
-}
-
-static void test_identities(void)
-{
-	struct ckt_auth_peer a = address(2), b = address(3),
-			     six = {.kind = CKT_PEER_REMOTE,
-				     .address = {0x20, 1, [7] = 1, [15] = 1}},
-			     neighbour = six, other = six;
-	neighbour.address[15] = neighbour.address[8] = 9;
-	other.address[7] = 2;
-	struct ckt_identity of[] = {ckt_identity_of(&a, false), ckt_identity_of(&b, false),
-		ckt_identity_of(&six, false), ckt_identity_of(&other, false),
-		ckt_identity_of(&a, true),
-		ckt_identity_of(&(struct ckt_auth_peer){.kind = CKT_PEER_UNIX, .uid = 7}, false),
-		ckt_identity_of(&(struct ckt_auth_peer){.kind = CKT_PEER_UNIX, .uid = 8}, false)};
-	for (size_t i = 0; i < COUNT(of); i++)
-		for (size_t k = 0; k < COUNT(of); k++)
-			IS(ckt_identity_same(&of[i], &of[k]), i == k);
-	/* A network of 64 bits is one host's; the token is one identity wherever it is shown. */
-	struct ckt_identity near = ckt_identity_of(&neighbour, false),
-			    token = ckt_identity_of(&b, true);
-	YES(ckt_identity_same(&near, &of[2]));
-	YES(ckt_identity_same(&token, &of[4]));
 }
 
 /* 127.0.0.2 floods: 127.0.0.3 gets in, and what waited before stays. */
@@ -195,75 +171,9 @@ static void test_failures(void)
 			.network = {1, [1] = (uint8_t)i, [2] = (uint8_t)(i >> 8)}};
 		IS(ckt_admit_failed(&server, &one), 0);
 	}
-}
-
-static void test_calls(void)
-{
-	char buffer[CKT_MESSAGE_MAX];
-	struct ckt_peer peers[6];
-	memset(peers, 0, sizeof peers);
-	server.options.max_connections_per_user = 4;
-	for (size_t i = 0; i < COUNT(peers); i++) {
-		peers[i] = (struct ckt_peer){.server = &server,
-			.who = user(1001),
-			.phase = CKT_PEER_CONTROL,
-			.next = i + 1 < COUNT(peers) ? &peers[i + 1] : NULL};
-		peers[i].wants_events = i < 2;
-	}
-	peers[5].who = user(1002);
-	server.peers_first = &peers[0];
-	NO(ckt_admit_control(&peers[0], buffer));
-	HAS(buffer, "--max-connections-per-user");
-	YES(ckt_admit_control(&peers[5], buffer));
-	NO(ckt_admit_events(&peers[0], buffer));
-	HAS(buffer, "wait for events");
-	YES(ckt_admit_events(&peers[5], buffer));
-	peers[0].who.uid = 0;
-	YES(ckt_admit_control(&peers[0], buffer) && ckt_admit_events(&peers[0], buffer));
-	/* Descriptors: a quarter of all. */
-	server.descriptor_count = 32;
-	peers[1].image_count = 5;
-	NO(ckt_admit_descriptor(&peers[1], buffer));
-	HAS(buffer, "ulimit -n");
-	YES(ckt_admit_descriptor(&peers[5], buffer));
-	server.descriptor_count = 0;
-	for (size_t i = 0; i < 4; i++)
-		peers[i].phase = CKT_PEER_WAITING;
-	limits(4, 3);
-	NO(ckt_admit_hello(&peers[1], buffer));
-	YES(ckt_admit_hello(&peers[5], buffer));
-	server.peers_first = NULL;
-}
-
-static void test_sessions(void)
-{
-	char buffer[CKT_MESSAGE_MAX];
-	struct ckt_session *sessions[3];
-	struct ckt_identity one = {.kind = CKT_IDENTITY_USER, .uid = 1001},
-			    other = {.kind = CKT_IDENTITY_USER, .uid = 1002},
-			    root = {.kind = CKT_IDENTITY_USER};
-	static const char *const ids[] = {"0000000000a1", "0000000000a2", "0000000000a3"};
-	for (size_t i = 0; i < 3; i++) {
-		sessions[i] = session_new(ids[i]);
-		sessions[i]->identity = one;
-	}
-	server.options.max_sessions = 4;
-	server.options.max_sessions_per_user = 0;
-	NO(ckt_admit_session(&server, &one, buffer));
-	HAS(buffer, "--max-sessions-per-user");
-	YES(ckt_admit_session(&server, &other, buffer));
-	YES(ckt_admit_session(&server, &root, buffer));
-	server.options.max_sessions_per_user = 4;
-	YES(ckt_admit_session(&server, &one, buffer));
-	server.options.max_sessions = server.options.max_sessions_per_user = 0;
-	YES(ckt_admit_session(&server, &one, buffer));
-	for (size_t i = 0; i < 3; i++)
-		session_drop(sessions[i]);
 	ckt_admission_fini(&server);
 	CU_ASSERT_PTR_NULL(server.admission);
 }
 
-UNIT_SUITE(admission, {"identities", test_identities}, {"flood", test_flood},
-	{"many addresses", test_many_addresses}, {"users", test_users},
-	{"descriptors", test_descriptors}, {"failures", test_failures}, {"calls", test_calls},
-	{"sessions", test_sessions})
+UNIT_SUITE(admission, {"flood", test_flood}, {"many addresses", test_many_addresses},
+	{"users", test_users}, {"descriptors", test_descriptors}, {"failures", test_failures})

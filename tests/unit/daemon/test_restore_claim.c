@@ -219,10 +219,11 @@ static void test_claimant(void)
 	IS(ckt_claimant_of(&peer).uid, CKT_UID_UNKNOWN);
 	peer.token = true;
 	YES(ckt_claimant_of(&peer).for_others);
-	YES(ckt_claimant_may(&alice, ALICE) && ckt_claimant_may(&root, ALICE) &&
-		ckt_claimant_may(&token, 0));
-	NO(ckt_claimant_may(&mallory, ALICE) || ckt_claimant_may(&nobody, ALICE) ||
-		ckt_claimant_may(&nobody, CKT_UID_UNKNOWN));
+	YES(ckt_claimant_may(&server, &alice, ALICE) && ckt_claimant_may(&server, &root, ALICE) &&
+		ckt_claimant_may(&server, &token, 0));
+	NO(ckt_claimant_may(&server, &mallory, ALICE) ||
+		ckt_claimant_may(&server, &nobody, ALICE) ||
+		ckt_claimant_may(&server, &nobody, CKT_UID_UNKNOWN));
 }
 
 UNIT_SUITE(restore_claim, {"owner", test_owner}, {"marks", test_marks}, {"sessions", test_sessions},

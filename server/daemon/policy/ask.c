@@ -1,0 +1,155 @@
+/* The facts of every question; see ask.h. */
+#include "server/daemon/policy/ask.h"
+
+#include "server/daemon/image/stage.h"
+#include "server/daemon/peer/peer.h"
+#include "server/daemon/server.h"
+#include "server/daemon/session/job.h"
+#include "server/daemon/session/session.h"
+
+struct ckt_policy_server ckt_policy_server_of(const struct ckt_server *server)
+{
+	return (struct ckt_policy_server){.options = &server->options,
+		.host = server->host,
+		.descriptor_max = server->descriptor_count,
+		.session_count = server->session_count,
+		.driver_gpu_count = server->driver.gpu_count,
+		.gpus = server->gpus,
+		.gpu_count = server->gpu_count,
+		.stopping = server->stopping,
+		.has_token = server->token.size_bytes != 0};
+}
+
+struct ckt_identity ckt_identity_of_peer(const struct ckt_peer *peer)
+{
+	return ckt_identity_of(&peer->who, peer->token);
+}
+
+/* What peers of one identity have. */
+struct held {
+	unsigned waiting, control, events, descriptors;
+};
+
+static struct held held_by(const struct ckt_server *server, const struct ckt_identity *identity)
+{
+	struct held held = {.control = ckt_data_connections(identity)};
+	for (const struct ckt_peer *peer = server->peers_first; peer; peer = peer->next) {
+		struct ckt_identity own = ckt_identity_of_peer(peer);
+		if (!ckt_identity_same(&own, identity))
+			continue;
+		held.waiting += peer->phase == CKT_PEER_WAITING;
+		if (peer->phase != CKT_PEER_CONTROL)
+			continue;
+		held.control++;
+		held.events += peer->wants_events;
+		held.descriptors += peer->image_count;
+	}
+	held.descriptors += held.control + ckt_stages_of(server, identity);
+	return held;
+}
+
+/* The facts of a question about what this peer's identity has. */
+struct peer_facts {
+	struct ckt_policy_server server;
+	const struct ckt_policy *policy;
+	struct ckt_identity identity;
+	struct held held;
+};
+
+static struct peer_facts facts_of(const struct ckt_peer *peer)
+{
+	struct peer_facts facts = {.server = ckt_policy_server_of(peer->server),
+		.policy = peer->server->policy,
+		.identity = ckt_identity_of_peer(peer)};
+	facts.held = held_by(peer->server, &facts.identity);
+	return facts;
+}
+
+void ckt_ask_waiting(const struct ckt_peer *peer, struct ckt_decision *ret_decision)
+{
+	const struct peer_facts facts = facts_of(peer);
+	const struct ckt_count_facts count = {facts.identity, facts.held.waiting};
+	facts.policy->waiting(&facts.server, &count, ret_decision);
+}
+
+void ckt_ask_control_connection(const struct ckt_peer *peer, struct ckt_decision *ret_decision)
+{
+	const struct peer_facts facts = facts_of(peer);
+	const struct ckt_count_facts count = {facts.identity, facts.held.control};
+	facts.policy->control_connection(&facts.server, &count, ret_decision);
+}
+
+void ckt_ask_event_listener(const struct ckt_peer *peer, struct ckt_decision *ret_decision)
+{
+	const struct peer_facts facts = facts_of(peer);
+	const struct ckt_count_facts count = {facts.identity, facts.held.events};
+	facts.policy->event_listener(&facts.server, &count, ret_decision);
+}
+
+void ckt_ask_descriptor(const struct ckt_peer *peer, struct ckt_decision *ret_decision)
+{
+	const struct peer_facts facts = facts_of(peer);
+	const struct ckt_count_facts count = {facts.identity, facts.held.descriptors};
+	facts.policy->descriptor(&facts.server, &count, ret_decision);
+}
+
+void ckt_ask_stage(const struct ckt_peer *peer, struct ckt_decision *ret_decision)
+{
+	const struct peer_facts facts = facts_of(peer);
+	const struct ckt_stage_facts stage = {.identity = facts.identity,
+		.of_connection = ckt_stages_of_peer(peer),
+		.of_identity = ckt_stages_of(peer->server, &facts.identity),
+		.descriptors = facts.held.descriptors};
+	facts.policy->stage(&facts.server, &stage, ret_decision);
+}
+
+void ckt_ask_session(
+	const struct ckt_peer *peer, bool restore, int gpu, struct ckt_decision *ret_decision)
+{
+	const struct ckt_policy_server server = ckt_policy_server_of(peer->server);
+	struct ckt_session_facts facts = {
+		.identity = ckt_identity_of_peer(peer), .gpu = gpu, .restore = restore};
+	for (const struct ckt_session *session = peer->server->sessions; session;
+		session = session->next)
+		facts.of_identity += ckt_identity_same(&session->identity, &facts.identity);
+	peer->server->policy->session(&server, &facts, ret_decision);
+}
+
+void ckt_ask_share(const struct ckt_server *server, const struct ckt_identity *identity,
+	struct ckt_share *ret_share)
+{
+	const struct ckt_policy_server facts = ckt_policy_server_of(server);
+	server->policy->share(&facts, &(struct ckt_share_facts){*identity}, ret_share);
+}
+
+static struct ckt_busy_facts busy_of(const struct ckt_session *session)
+{
+	return (struct ckt_busy_facts){.session = session->id,
+		.live = session->phase == CKT_SESSION_LIVE,
+		.held = session->holder != NULL,
+		.held_by_job = session->job_hold != NULL};
+}
+
+void ckt_ask_save(const struct ckt_session *session, const struct ckt_peer *peer, bool beside,
+	struct ckt_decision *ret_decision)
+{
+	const struct ckt_policy_server server = ckt_policy_server_of(session->server);
+	struct ckt_busy_facts facts = busy_of(session);
+	facts.held &= !beside;
+	facts.held_by_job = peer && ckt_job_is_foreign(session, peer);
+	session->server->policy->save(&server, &facts, ret_decision);
+}
+
+void ckt_ask_pause(const struct ckt_session *session, struct ckt_decision *ret_decision)
+{
+	const struct ckt_policy_server server = ckt_policy_server_of(session->server);
+	const struct ckt_busy_facts facts = busy_of(session);
+	session->server->policy->pause(&server, &facts, ret_decision);
+}
+
+void ckt_ask_resume(const struct ckt_session *session, struct ckt_decision *ret_decision)
+{
+	const struct ckt_policy_server server = ckt_policy_server_of(session->server);
+	const struct ckt_busy_facts facts = busy_of(session);
+	session->server->policy->resume(&server, &facts, ret_decision);
+}

@@ -1,0 +1,31 @@
+/* Identities; see identity.h. */
+#include "server/daemon/policy/identity.h"
+
+#include <string.h>
+#include <unistd.h>
+
+struct ckt_identity ckt_identity_of(const struct ckt_auth_peer *who, bool token)
+{
+	struct ckt_identity identity = {.kind = CKT_IDENTITY_ADDRESS};
+	if (token)
+		return (struct ckt_identity){.kind = CKT_IDENTITY_TOKEN};
+	if (who->kind == CKT_PEER_UNIX)
+		return (struct ckt_identity){.kind = CKT_IDENTITY_USER, .uid = who->uid};
+	memcpy(identity.network, who->address, sizeof identity.network);
+	/* Whoever has one address of an IPv6 network has all of the last 64 bits. */
+	if (!ckt_auth_address_is_v4(who->address))
+		memset(identity.network + 8, 0, 8);
+	return identity;
+}
+
+bool ckt_identity_same(const struct ckt_identity *a, const struct ckt_identity *b)
+{
+	return a->kind == b->kind && a->uid == b->uid &&
+		memcmp(a->network, b->network, sizeof a->network) == 0;
+}
+
+bool ckt_identity_is_operator(const struct ckt_identity *identity)
+{
+	return identity->kind == CKT_IDENTITY_USER &&
+		(identity->uid == 0 || identity->uid == geteuid());
+}

@@ -1,0 +1,32 @@
+/*
+ * An identity: whom sessions, connections, stages and bytes count for.
+ *
+ *	before the hello	the network address (IPv6: its /64), or the user of a UNIX socket
+ *	afterwards		the user, the token, or nobody at that address
+ *
+ * Threading: no shared state.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "rpc/identity.h"
+
+struct ckt_identity {
+	enum {
+		CKT_IDENTITY_NONE,
+		CKT_IDENTITY_ADDRESS,
+		CKT_IDENTITY_USER,
+		CKT_IDENTITY_TOKEN
+	} kind;
+	uint32_t uid; /* CKT_IDENTITY_USER */
+	/* CKT_IDENTITY_ADDRESS: IPv4 as ::ffff:a.b.c.d, IPv6 with its last 64 bits zero */
+	uint8_t network[16];
+};
+
+/* Before its hello the peer is whom the kernel names. */
+struct ckt_identity ckt_identity_of(const struct ckt_auth_peer *who, bool token);
+bool ckt_identity_same(const struct ckt_identity *a, const struct ckt_identity *b);
+/* Root or the server's own user. */
+bool ckt_identity_is_operator(const struct ckt_identity *identity);

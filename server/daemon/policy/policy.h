@@ -1,0 +1,218 @@
+/*
+ * What the server asks before it gives something away.
+ *
+ *	caller --facts--> ask.c --facts--> struct ckt_policy (limits.c) --decision--> caller acts on it
+ *
+ * A policy is a table of pure functions: a struct of facts in, a decision with a reason out.  It
+ * opens nothing, changes nothing and keeps nothing; counts are taken from the server's own lists at
+ * the time of the question (ask.c), so that they cannot be wrong.  limits.c, the one policy there
+ * is, decides by the limits in the server's options.
+ *
+ * To add a policy (quotas, a scheduler of GPUs, priorities):
+ *  - write FILE.c beside limits.c with its own `const struct ckt_policy`.  A question that the new
+ *    policy leaves as it is takes the function of limits.c: start from a copy of ckt_policy_limits.
+ *  - choose it in main.c, which sets ckt_server.policy; nothing else names a policy.
+ *  - a fact that the new policy needs and no question has yet becomes a field of that question's
+ *    facts, filled in ask.c.
+ *  - an answer that comes later (a queue) is CKT_POLICY_WAIT: the caller asks again once a session
+ *    has ended, see ckt_peer_session_gone.
+ *
+ * Reasons name the limit and the remedy and reach the user as they are.
+ *
+ * Threading: any thread; the facts are the caller's.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "rpc/session.h"
+#include "server/daemon/policy/identity.h"
+
+struct ckt_options;
+
+enum ckt_policy_answer {
+	CKT_POLICY_YES,
+	CKT_POLICY_WAIT,      /* not now: ask again once a session has ended */
+	CKT_POLICY_FULL,      /* a limit is reached */
+	CKT_POLICY_NO_SPACE,  /* the file system or the host has no more */
+	CKT_POLICY_DENIED,    /* it belongs to somebody else, or nothing proves who asks */
+	CKT_POLICY_BUSY,      /* something else is done with it */
+	CKT_POLICY_NO_DEVICE, /* not among the GPUs of this server */
+	CKT_POLICY_STOPPING,  /* the server ends */
+};
+
+struct ckt_decision {
+	enum ckt_policy_answer answer;
+	char reason[CKT_MESSAGE_MAX]; /* "" with CKT_POLICY_YES */
+};
+
+/* The server, as every question has it.  Nothing in it is owned. */
+struct ckt_policy_server {
+	const struct ckt_options *options;
+	const char *host;
+	unsigned descriptor_max; /* that the server may have open; 0: not known */
+	unsigned session_count;
+	unsigned driver_gpu_count; /* what the driver finds */
+	const unsigned *gpus;      /* as --gpus; none: all that the driver finds */
+	unsigned gpu_count;
+	bool stopping, has_token;
+};
+
+/* ---- Connections */
+
+/* A connection was accepted; its peer has said nothing yet. */
+struct ckt_connection_facts {
+	struct ckt_identity source;
+	/* Connections that have said nothing, this one included. */
+	unsigned source_waiting, waiting;
+	bool source_has_most;
+	/*
+	 * Descriptors are given out from the lowest on, so the number of this one says how many are
+	 * open.
+	 */
+	unsigned descriptor;
+};
+
+enum ckt_connection_answer {
+	CKT_CONNECTION_ADMIT,
+	CKT_CONNECTION_REFUSE,
+	/* in place of an older one of the same source that says nothing; then ask again */
+	CKT_CONNECTION_REPLACE_OWN,
+	CKT_CONNECTION_REPLACE_MOST, /* in place of the latest one of the source that has most */
+};
+
+/* A peer said hello. */
+struct ckt_entry_facts {
+	bool local;    /* over the server's UNIX socket */
+	bool loopback; /* from this host, over TCP */
+	enum { CKT_PROOF_NONE, CKT_PROOF_RIGHT, CKT_PROOF_WRONG } token;
+};
+
+/* How many of something the identity has that asks for one more. */
+struct ckt_count_facts {
+	struct ckt_identity identity;
+	unsigned count;
+};
+
+struct ckt_stage_facts {
+	struct ckt_identity identity;
+	unsigned of_connection, of_identity; /* images under way */
+	unsigned descriptors;                /* see ckt_policy.descriptor */
+};
+
+/* ---- Sessions */
+
+struct ckt_session_facts {
+	struct ckt_identity identity;
+	unsigned of_identity; /* sessions */
+	int gpu;              /* that a restore asks for; -1: any */
+	bool restore;
+};
+
+struct ckt_share_facts {
+	struct ckt_identity identity;
+};
+
+struct ckt_share {
+	unsigned gpus[CKT_DEVICES_MAX]; /* ordinals of the driver's, ascending */
+	unsigned gpu_count;
+	uint64_t device_memory_bytes, host_memory_bytes; /* 0: no limit */
+};
+
+/* Who wants to see or control what a user owns. */
+struct ckt_control_facts {
+	uint32_t uid; /* CKT_UID_UNKNOWN: nothing but the address is known */
+	bool token;   /* showed the server's: acts for every user */
+	bool secret;  /* showed that session's */
+	uint32_t owner_uid;
+};
+
+/* A program's connection for a session that exists. */
+struct ckt_client_facts {
+	struct ckt_control_facts control;
+	const char *session;
+	bool local;     /* over the server's UNIX socket */
+	bool unclaimed; /* restored for a user who has not come yet */
+};
+
+/* What is done with a session now. */
+struct ckt_busy_facts {
+	const char *session;
+	bool live;        /* neither starting nor ending */
+	bool held;        /* frozen for a checkpoint or a migration */
+	bool held_by_job; /* stopped with its job, and not by who asks */
+};
+
+/* ---- Bytes */
+
+struct ckt_image_bytes_facts {
+	struct ckt_identity identity;
+	uint64_t limit_bytes; /* --image-space; 0: half of the file system */
+	uint64_t taken_bytes, wanted_bytes;
+	bool file_system_known;
+	uint64_t file_system_bytes, free_bytes;
+};
+
+struct ckt_image_memory_facts {
+	struct ckt_identity identity;
+	uint64_t wanted_bytes, taken_bytes;
+	uint64_t host_bytes, free_bytes;
+};
+
+struct ckt_policy {
+	const char *name;
+	/* May this peer connect?  The reason is for the log. */
+	enum ckt_connection_answer (*connection)(const struct ckt_policy_server *server,
+		const struct ckt_connection_facts *facts, struct ckt_decision *ret_decision);
+	/* How long does the answer to a wrong token or secret wait, with so many in a row? */
+	unsigned (*denial_delay_ms)(const struct ckt_policy_server *server, unsigned failures);
+	/* May it come in, with what it showed? */
+	void (*entry)(const struct ckt_policy_server *server, const struct ckt_entry_facts *facts,
+		struct ckt_decision *ret_decision);
+	/* May one more of its connections wait for a session? */
+	void (*waiting)(const struct ckt_policy_server *server, const struct ckt_count_facts *facts,
+		struct ckt_decision *ret_decision);
+	/* May it have another control connection, another listener to events? */
+	void (*control_connection)(const struct ckt_policy_server *server,
+		const struct ckt_count_facts *facts, struct ckt_decision *ret_decision);
+	void (*event_listener)(const struct ckt_policy_server *server,
+		const struct ckt_count_facts *facts, struct ckt_decision *ret_decision);
+	/* May the server keep another descriptor open for it? */
+	void (*descriptor)(const struct ckt_policy_server *server,
+		const struct ckt_count_facts *facts, struct ckt_decision *ret_decision);
+	/* May it have another stage? */
+	void (*stage)(const struct ckt_policy_server *server, const struct ckt_stage_facts *facts,
+		struct ckt_decision *ret_decision);
+
+	/* May it have another session? */
+	void (*session)(const struct ckt_policy_server *server,
+		const struct ckt_session_facts *facts, struct ckt_decision *ret_decision);
+	/* Which GPUs does a session see, and how much memory does it get? */
+	void (*share)(const struct ckt_policy_server *server, const struct ckt_share_facts *facts,
+		struct ckt_share *ret_share);
+	/* May this user see and control what that one owns? */
+	void (*control)(const struct ckt_policy_server *server,
+		const struct ckt_control_facts *facts, struct ckt_decision *ret_decision);
+	/* May this program's connection have that session? */
+	void (*client)(const struct ckt_policy_server *server, const struct ckt_client_facts *facts,
+		struct ckt_decision *ret_decision);
+	/* May a session pause or resume now, may it be saved? */
+	void (*pause)(const struct ckt_policy_server *server, const struct ckt_busy_facts *facts,
+		struct ckt_decision *ret_decision);
+	void (*resume)(const struct ckt_policy_server *server, const struct ckt_busy_facts *facts,
+		struct ckt_decision *ret_decision);
+	void (*save)(const struct ckt_policy_server *server, const struct ckt_busy_facts *facts,
+		struct ckt_decision *ret_decision);
+
+	/* So many more bytes in --image-dir?  The reason is a clause, for "no room: REASON". */
+	void (*image_bytes)(
+		const struct ckt_image_bytes_facts *facts, struct ckt_decision *ret_decision);
+	/* How many bytes may images in the host's memory have in all?  One more of this size? */
+	uint64_t (*image_memory_bytes)(const struct ckt_policy_server *server, uint64_t host_bytes);
+	void (*image_memory)(const struct ckt_policy_server *server,
+		const struct ckt_image_memory_facts *facts, struct ckt_decision *ret_decision);
+};
+
+/* limits.c */
+extern const struct ckt_policy ckt_policy_limits;

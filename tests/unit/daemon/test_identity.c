@@ -1,0 +1,50 @@
+/* server/daemon/policy/identity.c: whom things count for. */
+#include <unistd.h>
+
+#include "inside.h"
+
+static struct ckt_auth_peer address(uint8_t last)
+{
+	return (struct ckt_auth_peer){.kind = CKT_PEER_LOOPBACK,
+		.uid = CKT_UID_UNKNOWN,
+		.address = {[10] = 0xff, [11] = 0xff, [12] = 127, [15] = last}};
+}
+
+static void test_identities(void)
+{
+	struct ckt_auth_peer a = address(2), b = address(3),
+			     six = {.kind = CKT_PEER_REMOTE,
+				     .address = {0x20, 1, [7] = 1, [15] = 1}},
+			     neighbour = six, other = six;
+	neighbour.address[15] = neighbour.address[8] = 9;
+	other.address[7] = 2;
+	struct ckt_identity of[] = {ckt_identity_of(&a, false), ckt_identity_of(&b, false),
+		ckt_identity_of(&six, false), ckt_identity_of(&other, false),
+		ckt_identity_of(&a, true),
+		ckt_identity_of(&(struct ckt_auth_peer){.kind = CKT_PEER_UNIX, .uid = 7}, false),
+		ckt_identity_of(&(struct ckt_auth_peer){.kind = CKT_PEER_UNIX, .uid = 8}, false)};
+	for (size_t i = 0; i < COUNT(of); i++)
+		for (size_t k = 0; k < COUNT(of); k++)
+			IS(ckt_identity_same(&of[i], &of[k]), i == k);
+	/* A network of 64 bits is one host's; the token is one identity wherever it is shown. */
+	struct ckt_identity near = ckt_identity_of(&neighbour, false),
+			    token = ckt_identity_of(&b, true);
+	YES(ckt_identity_same(&near, &of[2]));
+	YES(ckt_identity_same(&token, &of[4]));
+}
+
+static void test_operators(void)
+{
+	const struct ckt_identity operators[] = {{.kind = CKT_IDENTITY_USER, .uid = 0},
+		{.kind = CKT_IDENTITY_USER, .uid = geteuid()}},
+				  others[] = {{.kind = CKT_IDENTITY_USER, .uid = geteuid() + 1},
+					  {.kind = CKT_IDENTITY_TOKEN},
+					  {.kind = CKT_IDENTITY_ADDRESS},
+					  {.kind = CKT_IDENTITY_NONE}};
+	for (size_t i = 0; i < COUNT(operators); i++)
+		YES(ckt_identity_is_operator(&operators[i]));
+	for (size_t i = 0; i < COUNT(others); i++)
+		NO(ckt_identity_is_operator(&others[i]));
+}
+
+UNIT_SUITE(identity, {"identities", test_identities}, {"operators", test_operators})
