@@ -85,7 +85,6 @@ def archive_member(data):
     """The only object of an ar archive."""
     offset, members = 8, []
     while offset + 60 <= len(data):
-        name = data[offset:offset + 16].decode().strip()
         size = int(data[offset + 48:offset + 58])
         body = data[offset + 60:offset + 60 + size]
         if body[:4] == b'\x7fELF':
@@ -141,7 +140,7 @@ class Build:
             lengths = prefix_lengths(temporary.name, elf.names[section], {v: s for _, v, s in functions.values()})
         touched = elf.relocated(section) if self.is_archive else set()
         self.entries = {}
-        for name, (_, value, size) in sorted(functions.items(), key=lambda item: item[1][1]):
+        for name, (_, value, _) in sorted(functions.items(), key=lambda item: item[1][1]):
             prefix = data[base + value:base + value + lengths[value]]
             if value % SLOT or touched & set(range(value - 3, value + len(prefix))):
                 raise SystemExit('%s: %s is not aligned or its prefix is relocated' % (version, name))

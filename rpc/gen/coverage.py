@@ -17,7 +17,6 @@ import json
 import os
 import re
 import sys
-import textwrap
 
 sys.dont_write_bytecode = True
 
@@ -204,7 +203,7 @@ def refusals_section(source):
     for words, functions in (row[:2] for row in rows):
         for name in functions.split(", "):
             of.setdefault(name, []).append(words)
-    return ["## Refused parameters and modes", "", "Of functions that are otherwise supported, in every version (`rpc/api/refusals.txt`). The runtime's functions over them refuse the same.",
+    return ["## Refused parameters and modes", "", "Of functions that are otherwise supported, in every version (`rpc/api/refusals.txt`). The runtime's functions over them refuse the same.",  # noqa: E501
             "", "| function | not supported |", "|---|---|", *(f"| `{name}` | {'; '.join(of[name])} |" for name in sorted(of)), ""], wrong
 
 
@@ -220,7 +219,7 @@ def attributes_section(source, truth):
         wanted = {f"{function}({name})={value}" for name, (_, value, _) in meant.items()}
         wrong += [f"tests/truth/api.list: {case} needs {row}" for row in sorted(wanted - listed)]
         wrong += [f"tests/truth/api.list: {case} {row} is not what server/worker/objects/device.c says" for row in sorted(listed - wanted)]
-    return ["## Attributes of a device", "", f"On the recorded GPU {len(recorded)} attributes were compared, and {len(meant)} are meant to differ (`server/worker/objects/device.c`); so do the properties "
+    return ["## Attributes of a device", "", f"On the recorded GPU {len(recorded)} attributes were compared, and {len(meant)} are meant to differ (`server/worker/objects/device.c`); so do the properties "  # noqa: E501
             "of the runtime that are made of them.", "", "| attribute | there | through Cricket | why |", "|---|---|---|---|",
             *(f"| `{name}` | {there} | {here} | {reason} |" for name, (there, here, reason) in sorted(meant.items())), ""], wrong
 

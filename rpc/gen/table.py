@@ -347,7 +347,7 @@ class _Parser:
         elif direction in ("scalar", "zero", "result", "update") and len(names) == 2 and names[1].isdigit():
             limit = self.count(names.pop(), f"most bytes of {names[0]}")
         elif direction in ("string", "optional") or direction in ("in", "out") and len(names) != 1 or not names:
-            self.fail({"string": "string NAME MAX expected", "optional": "optional NAME COUNT MAX [BY SIZE] expected", "in": "in NAME, or in NAME COUNT MAX [BY SIZE] expected"}.get(
+            self.fail({"string": "string NAME MAX expected", "optional": "optional NAME COUNT MAX [BY SIZE] expected", "in": "in NAME, or in NAME COUNT MAX [BY SIZE] expected"}.get(  # noqa: E501
                 direction, f"{direction} NAME expected"))
         for name in names:
             if self.name(name, "a parameter") in into:

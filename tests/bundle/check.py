@@ -11,7 +11,7 @@ import sys
 
 CEILING = (2, 34)
 MUST = ("bin/cricket-server", "bin/cricketctl", "bin/cricket-run", "lib/cricket/libcricket-client.so", "lib/cricket/libcuda.so.1",
-        "lib/cricket/libcudart.so.13", "lib/cricket/libnvidia-ml.so.1", "libexec/cricket/cricket-worker", "libexec/cricket/inside/libcuda.so.1", "libexec/cricket/soft/libcuda.so.1")
+        "lib/cricket/libcudart.so.13", "lib/cricket/libnvidia-ml.so.1", "libexec/cricket/cricket-worker", "libexec/cricket/inside/libcuda.so.1", "libexec/cricket/soft/libcuda.so.1")  # noqa: E501
 # glibc's own, and ours.
 ALLOWED = re.compile(r"^(libc|libm|libdl|libpthread|librt|ld-linux-x86-64|ld-linux-aarch64)\.so|^libcu(da|dart)\.so|^libnvidia-ml\.so|^libcricket-")
 

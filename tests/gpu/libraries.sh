@@ -18,7 +18,7 @@ bundle=$here/../../cricket
 [ -x "$bundle/bin/cricket-run" ] || bundle=$here/../../build/bundle/cricket
 cuda=${CUDA_HOME:-/usr/local/cuda}
 built=$here/../libraries programs=$here/../programs
-out=gpu-results modes="native again unix tcp checkpoint" driver= build_only= path= limit=120
+out=gpu-results modes="native again unix tcp checkpoint" driver='' build_only='' path='' limit=120
 names=()
 while [ $# -gt 0 ]; do
 	case $1 in

@@ -1,8 +1,9 @@
 """Trainings on two GPUs by torchrun (workloads/ranks.py), natively and through Cricket: what tests/gpu/ddp and tests/gpu/tensor_parallel are.
 
-A rank is a session.  It runs twice natively (what native itself does not repeat is said, and not compared), over TCP and over the UNIX socket, and
-checkpointed as one job: cricketctl checkpoint --job while it runs on (how long it stood still is printed), then with --stop, all servers killed, restore --job on a second server (checkpoint: while it trains; held: while its ranks
-stand still).  Losses have to be the same bit for bit, and a step may take LIMIT times native's.
+A rank is a session. It runs twice natively (what native itself does not repeat is said, and not compared), over TCP and over the UNIX
+socket, and checkpointed as one job: cricketctl checkpoint --job while it runs on (how long it stood still is printed), then with --stop,
+all servers killed, restore --job on a second server (checkpoint: while it trains; held: while its ranks stand still). Losses have to be the
+same bit for bit, and a step may take LIMIT times native's.
 """
 
 import argparse

@@ -255,7 +255,7 @@ def text(data):
 def clean_environment(visible=None):
     """The caller's environment without anything that would lead a program elsewhere, and the program's CUDA_VISIBLE_DEVICES."""
     env = {k: v for k, v in os.environ.items()
-           if (not k.startswith(("CRICKET_", "CKT_TEST_")) or k in ("CRICKET_SOFT_DEVICES", "CRICKET_SOFT_COMPILE", "CRICKET_SOFT_WAITS", "CRICKET_LIBRARIES")) and k not in ("REMOTE_GPU_ADDRESS", "LD_PRELOAD", "LD_AUDIT")}
+           if (not k.startswith(("CRICKET_", "CKT_TEST_")) or k in ("CRICKET_SOFT_DEVICES", "CRICKET_SOFT_COMPILE", "CRICKET_SOFT_WAITS", "CRICKET_LIBRARIES")) and k not in ("REMOTE_GPU_ADDRESS", "LD_PRELOAD", "LD_AUDIT")}  # noqa: E501
     if visible is not None:
         env["CUDA_VISIBLE_DEVICES"] = visible
     return env
@@ -709,7 +709,7 @@ def route_card(j):
         os.environ["HOME"] = before
 
 
-ROUTES = {"refused": route_refused, "hop": route_hop, "card": route_card, "checkpoint": route_checkpoint, "job": route_job, "apart": route_apart, "again": route_again, "twice": route_twice, "migrate": route_migrate,
+ROUTES = {"refused": route_refused, "hop": route_hop, "card": route_card, "checkpoint": route_checkpoint, "job": route_job, "apart": route_apart, "again": route_again, "twice": route_twice, "migrate": route_migrate,  # noqa: E501
           "pause": route_pause, "memory": route_memory}
 
 

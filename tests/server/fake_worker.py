@@ -71,7 +71,7 @@ def origin(_r, _fds):
 
 def status():
     hello = state["hello"] or {"program": "", "host": "", "pid": 0}
-    return (text(state["session"]) + u32(6 if state.get("paused") else 4 if state.get("held") else 1 if clients else 3 if state.get("restored") else 2) + text(hello["program"]) + text(hello["host"]) +
+    return (text(state["session"]) + u32(6 if state.get("paused") else 4 if state.get("held") else 1 if clients else 3 if state.get("restored") else 2) + text(hello["program"]) + text(hello["host"]) +  # noqa: E501
             u32(hello["pid"]) + u32(state["uid"]) + u32(os.getpid()) + u32(0) + u64(4096) + u64(state["started"]) +
             secret_hash() + u64(state["generation"]) +
             u64(5) + text(describe_process()[:512]))

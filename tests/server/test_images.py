@@ -14,7 +14,7 @@ import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)))
 import wire  # noqa: E402
-from fixture import CTL, GUARD, ServerTest, alive, wait_until  # noqa: E402
+from fixture import CTL, GUARD, ServerTest, wait_until  # noqa: E402
 from wire import text, u32, u64  # noqa: E402
 
 MAKE, LIST, REMOVE, DATA, READ, WRITE, SAVE, RELEASE, KEEP = 7, 8, 9, 10, 11, 12, 13, 14, 21

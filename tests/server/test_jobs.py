@@ -171,12 +171,12 @@ class Jobs(Whole):
             ctl = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
             self.addCleanup(ctl.wait)
             self.addCleanup(ctl.kill)
-            code = 0
+            code, err = 0, ""
             # Another one is refused as long as the first has them.
             end = time.monotonic() + 60
             while code != 1 or "held by another checkpoint" not in err:
                 self.assertLess(time.monotonic(), end, "it never held them")
-                code, _, err = self.checkpoint([server], "--job", "nobody" if not os.path.exists("/proc/%d/fd/4" % ctl.pid) else "train", os.path.join(self.dir, "second"), "--deadline", "1")
+                code, _, err = self.checkpoint([server], "--job", "nobody" if not os.path.exists("/proc/%d/fd/4" % ctl.pid) else "train", os.path.join(self.dir, "second"), "--deadline", "1")  # noqa: E501
             session = next(iter(self.job_of(server)))
             self.assertIn("held by a checkpoint of its job", self.may_fail(server, "checkpoint", session, os.path.join(self.dir, "one"))[2])
             ctl.send_signal(number)

@@ -17,6 +17,7 @@ KINDS = os.environ["CKT_TEST_KINDS"]
 
 class Moves(Whole):
     def test_parked_and_restored_elsewhere(self):
+        expected = None
         for redirect in (False, True):
             name = "redirect" if redirect else "restore"
             first, image = self.server("first-" + name), os.path.join(self.dir, "image-" + name)
@@ -171,6 +172,7 @@ class Moves(Whole):
     def test_migrate_paused(self):
         """The GPU is full: park it, move it.  It goes on where it arrives."""
         servers = [self.server("first"), self.server("second")]
+        expected = None
         for i, words in enumerate((("--for", "2h"), ())):
             program, session = self.start(servers[0], "p%d" % i)
             self.ctl(servers[0], "pause", session, *words)

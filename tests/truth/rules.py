@@ -7,7 +7,7 @@ import itertools
 import pathlib
 import re
 
-TABLE = pathlib.Path(__file__).resolve().parents[2] / 'softgpu' / 'ptx' / 'legal.c'
+TABLE = pathlib.Path(__file__).resolve().parents[2] / 'softgpu' / 'ptx' / 'front' / 'legal.c'
 # Their modifiers choose space, order, scope, shape or layout, each for itself.
 BY_ALTERNATIVE = set('ld ldu st atom red cp mbarrier fence membar bar barrier tex tld4 suld sust wmma mma ldmatrix stmatrix prefetch cvta isspacep'.split())
 TYPE = re.compile(r'(pred|[bsu](1|2|4|8|16|32|64|128)|[us]16x2|b?f16(x2)?|f32(x2)?|f64|tf32|e[45]m[23](x2)?|ue8m0x2)$')

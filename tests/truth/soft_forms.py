@@ -89,7 +89,7 @@ def compare(form, mine, real):
 def opcodes():
 	"""What the interpreter's tables name."""
 	found = set()
-	for source in (HERE.parents[1] / 'softgpu' / 'ptx').glob('*.c'):
+	for source in (HERE.parents[1] / 'softgpu' / 'ptx').rglob('*.c'):
 		for table in re.findall(r'struct ptx_opcode ckt_ptx_opcodes_\w+\[\] = (\{.*?\});', source.read_text(), re.S):
 			found |= set(re.findall(r'\{"(\w+)"', table))
 	return found

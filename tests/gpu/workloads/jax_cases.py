@@ -107,7 +107,7 @@ def linalg():
     la, sp = jnp.linalg, jax.scipy.linalg
     functions = {"cholesky": (la.cholesky, s), "qr": (la.qr, numbers(70, 40)), "svd": (la.svd, numbers(50, 30)), "svd_values": (lambda v: la.svd(v, compute_uv=False), a),
                  "eigh": (la.eigh, s), "eigvalsh": (la.eigvalsh, s), "inv": (la.inv, a), "det": (la.det, a), "slogdet": (la.slogdet, a), "pinv": (la.pinv, numbers(40, 20)),
-                 "solve": (lambda v: la.solve(v, rhs), a), "lstsq": (lambda v: la.lstsq(v, numbers(70, 2, seed=3))[0], numbers(70, 40)), "matrix_power": (lambda v: la.matrix_power(v, 5), s),
+                 "solve": (lambda v: la.solve(v, rhs), a), "lstsq": (lambda v: la.lstsq(v, numbers(70, 2, seed=3))[0], numbers(70, 40)), "matrix_power": (lambda v: la.matrix_power(v, 5), s),  # noqa: E501
                  "norm_nuclear": (lambda v: la.norm(v, "nuc"), a), "lu": (sp.lu_factor, a), "cho_solve": (lambda v: sp.cho_solve(sp.cho_factor(v), rhs), s),
                  "triangular": (lambda v: sp.solve_triangular(v, rhs, lower=True), np.tril(s) + np.eye(60, dtype=np.float32)), "expm": (sp.expm, a / 20),
                  "tridiagonal": (lambda v: jax.lax.linalg.tridiagonal_solve(v[0] / 9, jnp.diag(v) + 4, v[1] / 9, jnp.asarray(rhs)), s),

@@ -150,7 +150,7 @@ def speed():
         if N < 1 << 18:
             n, times = min(n, N), 3
         x = torch.zeros(n, device=device)
-        for again in range(2):
+        for _ in range(2):
             dist.all_reduce(x)
             torch.cuda.synchronize()
             dist.barrier()

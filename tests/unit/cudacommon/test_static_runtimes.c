@@ -7,7 +7,8 @@
 static void names_are_distinct(void)
 {
 	for (unsigned i = 0; i < ckt_static_names_count; i++) {
-		CU_ASSERT(strncmp(ckt_static_names[i], "cuda", 4) == 0 || strncmp(ckt_static_names[i], "__cuda", 6) == 0);
+		CU_ASSERT(strncmp(ckt_static_names[i], "cuda", 4) == 0 ||
+			strncmp(ckt_static_names[i], "__cuda", 6) == 0);
 		CU_ASSERT(ckt_static_fixed[i] <= CKT_STATIC_SLOT);
 		for (unsigned j = 0; j < i; j++)
 			CU_ASSERT(strcmp(ckt_static_names[i], ckt_static_names[j]) != 0);
@@ -33,7 +34,8 @@ static void blocks_are_sound(void)
 			seen[block->slots[j].name] = true;
 			offset += (j ? block->slots[j].gap : 0) * CKT_STATIC_SLOT;
 			/* Only an entry whose 16 bytes no linker changes can be an anchor. */
-			anchor_is_entry |= offset == block->anchor_offset && ckt_static_fixed[block->slots[j].name] == CKT_STATIC_SLOT;
+			anchor_is_entry |= offset == block->anchor_offset &&
+				ckt_static_fixed[block->slots[j].name] == CKT_STATIC_SLOT;
 		}
 		CU_ASSERT(anchor_is_entry);
 		for (unsigned j = 0; j < i; j++)
@@ -44,7 +46,8 @@ static void blocks_are_sound(void)
 static void every_release_has_both_runs(void)
 {
 	for (unsigned i = 0; i < ckt_static_blocks_count; i++)
-		for (const char *release = ckt_static_blocks[i].releases; *release; release += strspn(release, " ")) {
+		for (const char *release = ckt_static_blocks[i].releases; *release;
+			release += strspn(release, " ")) {
 			char name[32] = "";
 			unsigned found = 0;
 			size_t length = strcspn(release, " ");

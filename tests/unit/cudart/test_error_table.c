@@ -7,7 +7,8 @@ static void test_texts(void)
 	const char *last = "";
 	unsigned known = 0;
 	for (int i = 0; i < 1000; i++) {
-		const char *name = cudaGetErrorName((cudaError_t)i), *text = cudaGetErrorString((cudaError_t)i);
+		const char *name = cudaGetErrorName((cudaError_t)i),
+			   *text = cudaGetErrorString((cudaError_t)i);
 		bool has_name = strcmp(name, "unrecognized error code") != 0;
 		IS(has_name, strcmp(text, "unrecognized error code") != 0);
 		if (!has_name)

@@ -1,0 +1,97 @@
+#!/usr/bin/env python3
+"""Our own checks of tests/lint notice what they are for."""
+import os
+import sys
+import unittest
+
+sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)))
+import includes  # noqa: E402
+import lint  # noqa: E402
+import names  # noqa: E402
+import subjects  # noqa: E402
+
+ROOMS = {"base": [], "rpc": ["base"], "client/conn": ["rpc", "base"], "server": ["rpc/wire.h"]}
+
+
+class Includes(unittest.TestCase):
+    def complaints(self, files, exceptions=None):
+        return includes.check("", files, ROOMS, exceptions or {})
+
+    def test_allowed(self):
+        self.assertEqual(self.complaints({"client/conn/a.c": ["rpc/wire.h", "base/log.h", "client/conn/a.h", "x.h"], "server/a.c": ["rpc/wire.h"]}), [])
+
+    def test_forbidden(self):
+        self.assertEqual(len(self.complaints({"base/a.c": ["rpc/wire.h"], "server/a.c": ["rpc/net.h", "client/conn/a.h"]})), 3)
+        self.assertEqual(len(self.complaints({"client/other/a.c": []})), 1)
+
+    def test_exceptions(self):
+        files = {"base/a.c": ["rpc/wire.h"]}
+        self.assertEqual(self.complaints(files, {("base", "rpc"): 1}), [])
+        self.assertEqual(len(self.complaints(files, {("base", "rpc"): 2})), 1)
+        self.assertEqual(len(self.complaints({}, {("base", "rpc"): 1})), 1)
+
+    def test_circles(self):
+        files = {"base/a.h": ["base/b.h"], "base/b.h": ["base/c.h"], "base/c.h": []}
+        self.assertEqual(self.complaints(files), [])
+        files["base/c.h"] = ["base/a.h"]
+        self.assertEqual(self.complaints(files), ["headers include each other: base/a.h base/b.h base/c.h"])
+
+    def test_table(self):
+        rooms, exceptions = includes.read_rooms(os.path.join(lint.HERE, "rooms.txt"))
+        self.assertEqual(rooms["base"], [])
+        for room, allowed in rooms.items():
+            for word in allowed:
+                self.assertTrue(includes.room_of(word + "/x", rooms), f"{room}: {word}")
+        self.assertTrue(all(count > 0 for count in exceptions.values()))
+
+
+class Names(unittest.TestCase):
+    def complaints(self, files, listed=()):
+        return names.check(files, set(listed))[0]
+
+    def test_once(self):
+        self.assertEqual(self.complaints({"base/a.c": "static int f(void)\n{\n}\nint g(void)\n{\n}\n", "rpc/a.c": "static int f(void)\n{\n}\nint g(void);\n"}), [])
+
+    def test_twice(self):
+        self.assertEqual(len(self.complaints({"base/a.c": "int g(int a,\n\tint b)\n{\n}\n", "rpc/a.c": "int g(void)\n{\n}\n"})), 1)
+        self.assertEqual(len(self.complaints({"base/a.h": "struct s {\n};\n", "rpc/a.h": "struct s { int a; };\n"})), 1)
+        self.assertEqual(self.complaints({"base/a.c": "struct s {\n};\n", "rpc/a.c": "struct s { int a; };\n"}), [])
+        self.assertEqual(len(self.complaints({"base/a.c": "struct ckt_s {\n};\n", "rpc/a.c": "struct ckt_s { int a; };\n"})), 1)
+
+    def test_api(self):
+        self.assertEqual(self.complaints({"client/a.c": "CUresult cuInit(unsigned flags)\n{\n}\n", "softgpu/a.c": "CUresult cuInit(unsigned flags)\n{\n}\n"}), [])
+
+    def test_hooks(self):
+        files = {"cudacommon/a.h": "int ckt_h(void);\n", "client/a.c": "int ckt_h(void)\n{\n}\n", "softgpu/a.c": "int ckt_h(void)\n{\n}\n"}
+        self.assertEqual(self.complaints(files), [])
+        self.assertEqual(len(self.complaints({**files, "server/a.c": "int ckt_h(void)\n{\n}\n"})), 1)
+
+    def test_listed(self):
+        files = {"base/a.c": "int g(void)\n{\n}\n", "rpc/a.c": "int g(void)\n{\n}\n"}
+        self.assertEqual(self.complaints(files, ["g()"]), [])
+        self.assertEqual(len(self.complaints(files, ["g()", "h()"])), 1)
+
+
+class Subjects(unittest.TestCase):
+    def test_good(self):
+        for subject in ("rpc: bound the replies kept for a client", "client/cuda, softgpu: share pointer attributes", "README: say what it is",
+                        "server/worker: pass descriptors on", "tests/gpu: need two GPUs", "Format the whole tree"):
+            self.assertIsNone(subjects.wrong(subject), subject)
+
+    def test_bad(self):
+        for subject in ("rpc: bounds the replies", "rpc: bounded the replies", "rpc: bounding replies", "rpc: the replies are bounded", "no room",
+                        "rpc: " + "x" * 70):
+            self.assertIsNotNone(subjects.wrong(subject), subject)
+
+
+class Tools(unittest.TestCase):
+    def test_said(self):
+        self.assertEqual(lint.said("false"), ["false: exit status 1"])
+        self.assertEqual(lint.those("error:", ["a", "x error: y"]), ["x error: y"])
+        self.assertEqual(lint.those("error:", ["crashed"]), ["crashed"])
+        self.assertEqual(lint.said("sh", "-c", "echo wrong; exit 1"), ["wrong"])
+        self.assertEqual(lint.said("sh", "-c", "echo fine"), [])
+
+
+if __name__ == "__main__":
+    unittest.main()
