@@ -4,7 +4,7 @@
  */
 #pragma once
 
-#include "cudacommon/cudacommon.h"
+#include "cudacommon/interface.h"
 
 struct ckt_advice {
 	bool read_mostly;

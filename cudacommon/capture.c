@@ -79,7 +79,7 @@ static struct capture *find_blocking(void)
 {
 	for (struct capture *c = captures; c; c = c->next)
 		for (struct ckt_capture_stream *s = c->streams;
-			s && c->context == ckt_driver_context_now(); s = s->next)
+			s && c->context == ckt_cudacommon_context_now(); s = s->next)
 			if (s->blocking && !s->gone)
 				return c;
 	return NULL;
@@ -537,7 +537,7 @@ static CUresult begin(uint64_t stream, CUstreamCaptureMode mode, struct ckt_grap
 		return result;
 	}
 	c->id = next_id++;
-	c->context = ckt_driver_context_now();
+	c->context = ckt_cudacommon_context_now();
 	c->mode = mode;
 	c->thread = pthread_self();
 	c->graph = graph;
@@ -576,7 +576,7 @@ CKT_EXPORT CUresult cuStreamBeginCaptureToGraph(CUstream handle, CUgraph graph_h
 	ckt_graph_enter();
 	struct ckt_graph *graph = ckt_graph_find(graph_handle);
 	if (graph && graph->call)
-		return ckt_graph_leave(CKT_DRIVER_UNSUPPORTED(
+		return ckt_graph_leave(CKT_CUDACOMMON_UNSUPPORTED(
 			"a capture to the graph of a captured library call"));
 	return ckt_graph_leave(graph && !graph->capturing
 			? begin(stream, mode, graph, list, data, count)

@@ -1,5 +1,5 @@
 /* Batches of copies, and boxes between contexts: each is one of the library's own copies. */
-#include "cudacommon/cudacommon.h"
+#include "cudacommon/interface.h"
 
 static bool order_is_known(CUmemcpySrcAccessOrder order)
 {
@@ -53,7 +53,7 @@ static CUresult element_bytes(const CUmemcpy3DOperand *operand, size_t *ret_byte
 	CUresult result = cuArray3DGetDescriptor_v2(&descriptor, operand->op.array.array);
 	if (result)
 		return result;
-	unsigned bytes = ckt_driver_element_bytes(descriptor.Format, descriptor.NumChannels);
+	unsigned bytes = ckt_cudacommon_element_bytes(descriptor.Format, descriptor.NumChannels);
 	if (!bytes || (*ret_bytes && *ret_bytes != bytes))
 		return CUDA_ERROR_INVALID_VALUE;
 	*ret_bytes = bytes;

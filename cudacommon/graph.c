@@ -150,7 +150,7 @@ CUresult ckt_node_new(struct ckt_graph *graph, CUgraphNodeType type,
 	}
 	node->graph = graph;
 	node->type = type;
-	node->context = ckt_driver_context_now();
+	node->context = ckt_cudacommon_context_now();
 	graph->nodes[graph->count++] = node;
 	CUresult result = CUDA_SUCCESS;
 	for (size_t i = 0; i < count && !result; i++)
@@ -263,7 +263,7 @@ struct ckt_node *ckt_graph_find_copy(struct ckt_graph *graph, uint64_t origin)
 CKT_EXPORT CUresult cuGraphCreate(CUgraph *ret_graph, unsigned int flags)
 {
 	struct ckt_graph *graph;
-	CUresult result = ckt_driver_initialized();
+	CUresult result = ckt_cudacommon_initialized();
 	if (result)
 		return result;
 	if (!ret_graph || flags)

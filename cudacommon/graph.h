@@ -1,6 +1,6 @@
 /*
  * Graphs: nodes, edges and parameters are plain memory here, and so is stream capture.  What is
- * launched the library makes of that when a graph is instantiated (cudacommon.h): the client sends
+ * launched the library makes of that when a graph is instantiated (interface.h): the client sends
  * a description to the worker (rpc/graph.h), so that building and asking cost no round trip and a
  * session that is checkpointed in the middle of a capture has nothing of it to save; the soft GPU
  * puts the nodes on a stream.
@@ -11,7 +11,7 @@
  */
 #pragma once
 
-#include "cudacommon/cudacommon.h"
+#include "cudacommon/interface.h"
 
 struct ckt_capture_stream;
 struct ckt_function;

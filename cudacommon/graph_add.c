@@ -13,7 +13,7 @@ static CUresult begin(CUgraphNode *ret, CUgraph handle, const CUgraphNode *list,
 	if (!ret || !graph || (count && !list))
 		return CUDA_ERROR_INVALID_VALUE;
 	if (graph->call)
-		return CKT_DRIVER_UNSUPPORTED("a node in the graph of a captured library call");
+		return CKT_CUDACOMMON_UNSUPPORTED("a node in the graph of a captured library call");
 	struct ckt_node **nodes = calloc(count + 1, sizeof(struct ckt_node *));
 	if (!nodes)
 		return CUDA_ERROR_OUT_OF_MEMORY;
@@ -35,9 +35,9 @@ static CUresult begin(CUgraphNode *ret, CUgraph handle, const CUgraphNode *list,
 static CUresult context_of(CUcontext handle, uint64_t *ret_context)
 {
 	if (!handle)
-		return ckt_driver_context(ret_context);
+		return ckt_cudacommon_context(ret_context);
 	*ret_context = ckt_handle_id(handle);
-	return ckt_driver_context_check(handle);
+	return ckt_cudacommon_context_check(handle);
 }
 
 /* The graph itself becomes the node's, and keeps its handle. */
@@ -197,12 +197,12 @@ static CUresult set_params(struct ckt_node *node, const CUgraphNodeParams *p)
 	case CU_GRAPH_NODE_TYPE_EMPTY:
 		return CUDA_SUCCESS;
 	case CU_GRAPH_NODE_TYPE_WAIT_EVENT:
-		result = ckt_driver_event_check(p->eventWait.event);
+		result = ckt_cudacommon_event_check(p->eventWait.event);
 		if (!result)
 			node->event = p->eventWait.event;
 		return result;
 	case CU_GRAPH_NODE_TYPE_EVENT_RECORD:
-		result = ckt_driver_event_check(p->eventRecord.event);
+		result = ckt_cudacommon_event_check(p->eventRecord.event);
 		if (!result)
 			node->event = p->eventRecord.event;
 		return result;
@@ -228,7 +228,8 @@ static CUresult set_params(struct ckt_node *node, const CUgraphNodeParams *p)
 			: CKT_AS_CUDA_NOT_SUPPORTED;
 	case CU_GRAPH_NODE_TYPE_EXT_SEMAS_SIGNAL:
 	case CU_GRAPH_NODE_TYPE_EXT_SEMAS_WAIT:
-		return ckt_driver_unsupported("nodes for external semaphores", &once_semaphores);
+		return ckt_cudacommon_unsupported(
+			"nodes for external semaphores", &once_semaphores);
 	default:
 		return CUDA_ERROR_INVALID_VALUE;
 	}

@@ -19,7 +19,7 @@ static void leave(struct ckt_graph_call *call)
 {
 	if (!call || --call->count)
 		return;
-	ckt_driver_call_end(call->id);
+	ckt_cudacommon_call_end(call->id);
 	free(call);
 }
 
@@ -50,7 +50,7 @@ CUresult ckt_graph_call_append(struct ckt_capture_stream *stream, uint64_t id)
 	CUresult result = call ? ckt_graph_new(true, &child) : CUDA_ERROR_OUT_OF_MEMORY;
 	if (result) {
 		free(call);
-		ckt_driver_call_end(id);
+		ckt_cudacommon_call_end(id);
 		return result;
 	}
 	*call = (struct ckt_graph_call){.id = id, .count = 1};

@@ -57,7 +57,7 @@ static CUresult add(struct ckt_graph *graph, uint64_t context, unsigned value, u
 static CUresult context_of(CUcontext handle, uint64_t *ret_context)
 {
 	*ret_context = ckt_handle_id(handle);
-	return handle ? ckt_driver_context_check(handle) : CUDA_ERROR_INVALID_CONTEXT;
+	return handle ? ckt_cudacommon_context_check(handle) : CUDA_ERROR_INVALID_CONTEXT;
 }
 
 /* A handle made for a body is good everywhere in the graph that the body is in. */
@@ -242,7 +242,7 @@ bool ckt_graph_is_body(const struct ckt_graph *graph)
 
 static bool is_pageable(CUmemorytype type, const void *host)
 {
-	return type == CU_MEMORYTYPE_HOST && !ckt_driver_is_known(ckt_handle_id(host));
+	return type == CU_MEMORYTYPE_HOST && !ckt_cudacommon_is_known(ckt_handle_id(host));
 }
 
 static CUgraphInstantiateResult check_node(const struct ckt_node *node)

@@ -1,6 +1,6 @@
 /*
  * Executable graphs: made, launched and destroyed; what is launched is the library's
- * (cudacommon.h).
+ * (interface.h).
  */
 #include <stdlib.h>
 
@@ -33,7 +33,7 @@ static CUresult instantiate(
 	if (flags & CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH && ckt_graph_has_conditions(graph))
 		return CUDA_ERROR_INVALID_VALUE;
 	if (flags & CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH)
-		return ckt_driver_unsupported("a graph that kernels launch", &once);
+		return ckt_cudacommon_unsupported("a graph that kernels launch", &once);
 	struct ckt_exec *exec = ckt_exec_new();
 	if (!exec)
 		return CUDA_ERROR_OUT_OF_MEMORY;
@@ -45,7 +45,7 @@ static CUresult instantiate(
 		free(exec);
 		return result;
 	}
-	exec->object.context = ckt_driver_context_now();
+	exec->object.context = ckt_cudacommon_context_now();
 	exec->flags = flags;
 	ckt_exec_look(exec);
 	result = ckt_exec_memory_init(exec);
@@ -100,7 +100,7 @@ CKT_EXPORT CUresult cuGraphInstantiateWithParams(
 		return CUDA_ERROR_INVALID_VALUE;
 	params->hErrNode_out = NULL;
 	params->result_out = CUDA_GRAPH_INSTANTIATE_ERROR;
-	CUresult result = ckt_driver_context(&context);
+	CUresult result = ckt_cudacommon_context(&context);
 	if (!result && params->flags & CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD)
 		result = ckt_stream_resolve(params->hUploadStream, &stream);
 	if (result)
@@ -110,7 +110,7 @@ CKT_EXPORT CUresult cuGraphInstantiateWithParams(
 	if (graph && ckt_graph_is_body(graph))
 		return ckt_graph_leave(CKT_AS_CUDA_NOT_SUPPORTED);
 	if (graph && graph->call)
-		return ckt_graph_leave(CKT_DRIVER_UNSUPPORTED(
+		return ckt_graph_leave(CKT_CUDACOMMON_UNSUPPORTED(
 			"an executable graph of a captured library call alone"));
 	if (!ret || !graph || graph->capturing || graph->owner ||
 		params->flags & ~(cuuint64_t)FLAGS)

@@ -37,7 +37,7 @@ _Atomic unsigned ckt_graph_blocks;
 
 /* Precondition of everything static here: entered. */
 static struct ckt_graph_block *blocks;
-static uint64_t used_high[CKT_DRIVER_DEVICES_MAX], reserved_high[CKT_DRIVER_DEVICES_MAX];
+static uint64_t used_high[CKT_CUDA_DEVICES_MAX], reserved_high[CKT_CUDA_DEVICES_MAX];
 
 static struct ckt_graph_block *find(uint64_t address)
 {
@@ -81,7 +81,7 @@ static void block_settle(struct ckt_graph_block *b)
 			*p = b->next;
 			break;
 		}
-	ckt_driver_graph_memory_free(b->address, b->context);
+	ckt_cudacommon_graph_memory_free(b->address, b->context);
 	free(b);
 	ckt_graph_blocks--;
 }
@@ -93,7 +93,7 @@ static CUresult block_new(
 	struct ckt_graph_block *b = calloc(1, sizeof *b);
 	if (!b)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	CUresult result = ckt_driver_graph_memory(device, size, &address, &granted);
+	CUresult result = ckt_cudacommon_graph_memory(device, size, &address, &granted);
 	if (result) {
 		free(b);
 		return result;
@@ -102,7 +102,7 @@ static CUresult block_new(
 		.address = address,
 		.size = size,
 		.granted = granted,
-		.context = ckt_driver_context_now(),
+		.context = ckt_cudacommon_context_now(),
 		.device = device,
 		.graph = graph};
 	blocks = b;
@@ -328,12 +328,12 @@ CUresult ckt_alloc_params_check(const CUDA_MEM_ALLOC_NODE_PARAMS_v2 *p, CUdevice
 		return p->poolProps.allocType == CU_MEM_ALLOCATION_TYPE_INVALID ||
 				!p->poolProps.location.type
 			? CUDA_ERROR_INVALID_VALUE
-			: ckt_driver_unsupported(
+			: ckt_cudacommon_unsupported(
 				  "graph memory of the host or managed", &once_place);
 	if (p->poolProps.handleTypes != CU_MEM_HANDLE_TYPE_NONE)
-		return ckt_driver_unsupported(
+		return ckt_cudacommon_unsupported(
 			"graph memory shared with other processes", &once_shared);
-	result = ckt_driver_device(p->poolProps.location.id);
+	result = ckt_cudacommon_device(p->poolProps.location.id);
 	if (result)
 		return result;
 	if (p->accessDescCount && !p->accessDescs)
@@ -341,7 +341,7 @@ CUresult ckt_alloc_params_check(const CUDA_MEM_ALLOC_NODE_PARAMS_v2 *p, CUdevice
 	for (size_t i = 0; i < p->accessDescCount; i++) {
 		const CUmemAccessDesc *access = &p->accessDescs[i];
 		if (access->location.type != CU_MEM_LOCATION_TYPE_DEVICE ||
-			ckt_driver_device(access->location.id))
+			ckt_cudacommon_device(access->location.id))
 			return CUDA_ERROR_INVALID_VALUE;
 		/* Other devices cannot be given any; see cuMemPoolSetAccess. */
 		if (access->location.id != p->poolProps.location.id &&
@@ -381,13 +381,13 @@ CKT_EXPORT CUresult cuGraphMemFreeNodeGetParams(CUgraphNode handle, CUdeviceptr 
 /* Nothing is kept that no graph names. */
 CKT_EXPORT CUresult cuDeviceGraphMemTrim(CUdevice device)
 {
-	return ckt_driver_device(device);
+	return ckt_cudacommon_device(device);
 }
 
 CKT_EXPORT CUresult cuDeviceGetGraphMemAttribute(
 	CUdevice device, CUgraphMem_attribute attribute, void *value)
 {
-	CUresult result = ckt_driver_device(device);
+	CUresult result = ckt_cudacommon_device(device);
 	if (result)
 		return result;
 	if (!value)
@@ -417,7 +417,7 @@ CKT_EXPORT CUresult cuDeviceGetGraphMemAttribute(
 CKT_EXPORT CUresult cuDeviceSetGraphMemAttribute(
 	CUdevice device, CUgraphMem_attribute attribute, void *value)
 {
-	CUresult result = ckt_driver_device(device);
+	CUresult result = ckt_cudacommon_device(device);
 	if (result)
 		return result;
 	/* A high mark can be reset, and to nothing else. */

@@ -36,7 +36,7 @@ static void pack(struct ckt_kernel_node *k, const struct ckt_kernel_spec *spec)
 {
 	for (unsigned i = 0; i < spec->param_count; i++) {
 		size_t offset, size;
-		ckt_driver_kernel_param(spec, i, &offset, &size);
+		ckt_cudacommon_kernel_param(spec, i, &offset, &size);
 		k->pointers[i] = k->params + offset;
 		memcpy(k->pointers[i], spec->params[i], size);
 	}
@@ -45,7 +45,7 @@ static void pack(struct ckt_kernel_node *k, const struct ckt_kernel_spec *spec)
 /* Takes the new parameters over, also on failure. */
 static CUresult kernel_exchange(struct ckt_node *node, struct ckt_kernel_node *k)
 {
-	CUresult result = ckt_driver_kernel_packed(k->params, k->param_bytes);
+	CUresult result = ckt_cudacommon_kernel_packed(k->params, k->param_bytes);
 	if (result) {
 		kernel_drop(k);
 		return result;
@@ -122,7 +122,7 @@ static CUresult check_side(
 		return CUDA_ERROR_INVALID_VALUE;
 	}
 	/* What a pointer is, is settled here: the client's worker could not tell. */
-	*type = ckt_driver_on_device(address) ? CU_MEMORYTYPE_DEVICE : CU_MEMORYTYPE_HOST;
+	*type = ckt_cudacommon_on_device(address) ? CU_MEMORYTYPE_DEVICE : CU_MEMORYTYPE_HOST;
 	*ret_host = (const void *)(uintptr_t)address;
 	return address ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
@@ -134,7 +134,7 @@ static CUresult check_extent(const CUDA_MEMCPY3D *c, CUmemorytype type, CUarray 
 	if (type != CU_MEMORYTYPE_ARRAY)
 		return pitch && x + c->WidthInBytes > pitch ? CUDA_ERROR_INVALID_VALUE
 							    : CUDA_SUCCESS;
-	return ckt_driver_array_box(
+	return ckt_cudacommon_array_box(
 		handle, (size_t[3]){x, y, z}, (size_t[3]){c->WidthInBytes, c->Height, c->Depth});
 }
 
@@ -254,7 +254,7 @@ CUresult ckt_kernel_spec_read(const CUDA_KERNEL_NODE_PARAMS *p, struct ckt_kerne
 		.shared_bytes = p->sharedMemBytes,
 		.context = ckt_handle_id(p->ctx),
 		.params = p->kernelParams};
-	CUresult result = ckt_driver_kernel(&spec);
+	CUresult result = ckt_cudacommon_kernel(&spec);
 	spec.packed_bytes = result ? 0 : spec.param_bytes;
 	if (!result)
 		result = ckt_launch_extra(p->extra, &spec.packed, &spec.packed_bytes);

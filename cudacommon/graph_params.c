@@ -18,7 +18,7 @@ CKT_EXPORT CUresult cuGraphKernelNodeGetParams_v2(CUgraphNode handle, CUDA_KERNE
 	if (!node || !ret)
 		return ckt_graph_leave(CUDA_ERROR_INVALID_VALUE);
 	struct ckt_kernel_node *k = &node->kernel;
-	bool is_kernel = ckt_driver_is_kernel(k->handle);
+	bool is_kernel = ckt_cudacommon_is_kernel(k->handle);
 	*ret = (CUDA_KERNEL_NODE_PARAMS){.func = is_kernel ? NULL : k->handle,
 		.kern = is_kernel ? (CUkernel)k->handle : NULL,
 		.gridDimX = k->grid[0],
@@ -50,8 +50,9 @@ CKT_EXPORT CUresult cuGraphKernelNodeGetParams(CUgraphNode handle, CUDA_KERNEL_N
 /* A side in host memory that the GPU reaches is a device's for us alone. */
 static CUmemorytype side_of_program(CUmemorytype type, CUdeviceptr address)
 {
-	return type == CU_MEMORYTYPE_DEVICE && ckt_driver_is_reached(address) ? CU_MEMORYTYPE_HOST
-									      : type;
+	return type == CU_MEMORYTYPE_DEVICE && ckt_cudacommon_is_reached(address)
+		? CU_MEMORYTYPE_HOST
+		: type;
 }
 
 CKT_EXPORT CUresult cuGraphMemcpyNodeGetParams(CUgraphNode handle, CUDA_MEMCPY3D *ret)
@@ -190,7 +191,7 @@ CKT_EXPORT CUresult cuGraphKernelNodeSetAttribute(
 		result = set_attribute(node, id, value);
 	else if (!result && id == CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE)
 		result = value->deviceUpdatableKernelNode.deviceUpdatable
-			? CKT_DRIVER_UNSUPPORTED("a device-updatable kernel node")
+			? CKT_CUDACOMMON_UNSUPPORTED("a device-updatable kernel node")
 			: CUDA_SUCCESS;
 	else if (!result)
 		result = CUDA_ERROR_INVALID_VALUE;

@@ -4,7 +4,7 @@
  */
 #pragma once
 
-#include "cudacommon/cudacommon.h"
+#include "cudacommon/interface.h"
 
 enum {
 	CKT_JIT_GIVEN_MAX = 64,       /* as many as the worker takes */

@@ -5,7 +5,7 @@
 static CUresult check_event(CUevent event, int flags)
 {
 	unsigned made;
-	CUresult result = ckt_driver_event_flags(event, &made);
+	CUresult result = ckt_cudacommon_event_flags(event, &made);
 	if (result)
 		return result;
 	if (flags & ~CU_EVENT_RECORD_EXTERNAL)
@@ -46,7 +46,7 @@ CUresult ckt_launch_attribute_check(const CUlaunchAttribute *attribute, bool cap
 		if (!capturing)
 			return CKT_AS_CUDA_NOT_SUPPORTED;
 		return attribute->value.deviceUpdatableKernelNode.deviceUpdatable
-			? CKT_DRIVER_UNSUPPORTED("a device-updatable kernel node")
+			? CKT_CUDACOMMON_UNSUPPORTED("a device-updatable kernel node")
 			: CUDA_SUCCESS;
 	default:
 		return CUDA_ERROR_INVALID_VALUE;

@@ -4,7 +4,7 @@
  */
 #pragma once
 
-#include "cudacommon/cudacommon.h"
+#include "cudacommon/interface.h"
 
 /*
  * CUDA_SUCCESS where the launch may bring the attribute along.  capturing: it becomes a node.

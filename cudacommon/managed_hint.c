@@ -7,7 +7,7 @@
 CUresult ckt_managed_check(CUdeviceptr address, size_t size)
 {
 	uint64_t base, whole;
-	CUresult result = ckt_driver_managed(address, &base, &whole);
+	CUresult result = ckt_cudacommon_managed(address, &base, &whole);
 	return !result && (!size || size > whole - (address - base)) ? CUDA_ERROR_INVALID_VALUE
 								     : result;
 }
@@ -16,7 +16,7 @@ static CUresult check_location(CUmemLocation location)
 {
 	switch (location.type) {
 	case CU_MEM_LOCATION_TYPE_DEVICE:
-		return ckt_driver_device(location.id);
+		return ckt_cudacommon_device(location.id);
 	case CU_MEM_LOCATION_TYPE_HOST:
 	case CU_MEM_LOCATION_TYPE_HOST_NUMA:
 	case CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT:
@@ -132,7 +132,7 @@ CKT_EXPORT CUresult cuStreamAttachMemAsync(
 	uint64_t id, base, whole;
 	CUresult result = ckt_stream_resolve(stream, &id);
 	if (!result)
-		result = ckt_driver_managed(address, &base, &whole);
+		result = ckt_cudacommon_managed(address, &base, &whole);
 	if (result)
 		return result;
 	if (base != address || (size && size != whole) ||

@@ -28,7 +28,7 @@ static CUresult check_address(const CUstreamBatchMemOpParams *op)
 	uint64_t address = op->writeValue.address;
 	unsigned width = ckt_memop_width(op->operation);
 	return address && address % width == 0
-		? ckt_driver_memop_address(address, width, ckt_memop_is_wait(op->operation))
+		? ckt_cudacommon_memop_address(address, width, ckt_memop_is_wait(op->operation))
 		: CUDA_ERROR_INVALID_VALUE;
 }
 
@@ -39,7 +39,7 @@ static CUresult check_op(const CUstreamBatchMemOpParams *op)
 	case CU_STREAM_MEM_OP_WAIT_VALUE_32:
 	case CU_STREAM_MEM_OP_WAIT_VALUE_64:
 		if (op->waitValue.flags & CU_STREAM_WAIT_VALUE_FLUSH)
-			return ckt_driver_unsupported("flushing remote writes", &once);
+			return ckt_cudacommon_unsupported("flushing remote writes", &once);
 		return op->waitValue.flags > CU_STREAM_WAIT_VALUE_NOR ? CUDA_ERROR_INVALID_VALUE
 								      : check_address(op);
 	case CU_STREAM_MEM_OP_WRITE_VALUE_32:
@@ -50,7 +50,7 @@ static CUresult check_op(const CUstreamBatchMemOpParams *op)
 			? CUDA_ERROR_INVALID_VALUE
 			: CUDA_SUCCESS;
 	case CU_STREAM_MEM_OP_FLUSH_REMOTE_WRITES:
-		return ckt_driver_unsupported("flushing remote writes", &once);
+		return ckt_cudacommon_unsupported("flushing remote writes", &once);
 	default:
 		return CUDA_ERROR_INVALID_VALUE;
 	}

@@ -3,7 +3,7 @@
  */
 #pragma once
 
-#include "cudacommon/cudacommon.h"
+#include "cudacommon/interface.h"
 
 /* Bytes that the operation touches; 0 for those without an address. */
 unsigned ckt_memop_width(CUstreamBatchMemOpType type);

@@ -1,5 +1,5 @@
 /*
- * Memory pools.  The library's allocator holds the blocks (cudacommon.h); here are the handles,
+ * Memory pools.  The library's allocator holds the blocks (interface.h); here are the handles,
  * what a device's current pool is, and the checks that CUDA makes at once.
  */
 #include <stdatomic.h>
@@ -18,9 +18,9 @@ struct ckt_pool {
 	struct access access;
 };
 
-static struct access default_access[CKT_DRIVER_DEVICES_MAX];
+static struct access default_access[CKT_CUDA_DEVICES_MAX];
 
-static _Atomic uint64_t current_pools[CKT_DRIVER_DEVICES_MAX]; /* 0: the default pool */
+static _Atomic uint64_t current_pools[CKT_CUDA_DEVICES_MAX]; /* 0: the default pool */
 
 /* The device of a pool's handle; false where it is none. */
 static bool find(CUmemoryPool handle, CUdevice *ret_device)
@@ -28,7 +28,7 @@ static bool find(CUmemoryPool handle, CUdevice *ret_device)
 	uint64_t id = ckt_handle_id(handle);
 	uint32_t slot = ckt_handle_slot(id);
 	if (slot > 0 && id == ckt_handle_default_pool(slot - 1) &&
-		!ckt_driver_device((CUdevice)(slot - 1))) {
+		!ckt_cudacommon_device((CUdevice)(slot - 1))) {
 		*ret_device = (CUdevice)(slot - 1);
 		return true;
 	}
@@ -56,7 +56,7 @@ CKT_EXPORT CUresult cuDeviceGetDefaultMemPool(CUmemoryPool *pool, CUdevice devic
 {
 	if (!pool)
 		return CUDA_ERROR_INVALID_VALUE;
-	CUresult result = ckt_driver_device(device);
+	CUresult result = ckt_cudacommon_device(device);
 	if (!result)
 		*pool = as_handle(ckt_handle_default_pool((unsigned)device));
 	return result;
@@ -66,7 +66,7 @@ CKT_EXPORT CUresult cuDeviceGetMemPool(CUmemoryPool *pool, CUdevice device)
 {
 	if (!pool)
 		return CUDA_ERROR_INVALID_VALUE;
-	CUresult result = ckt_driver_device(device);
+	CUresult result = ckt_cudacommon_device(device);
 	if (!result)
 		*pool = as_handle(current_pool(device));
 	return result;
@@ -75,7 +75,7 @@ CKT_EXPORT CUresult cuDeviceGetMemPool(CUmemoryPool *pool, CUdevice device)
 CKT_EXPORT CUresult cuDeviceSetMemPool(CUdevice device, CUmemoryPool pool)
 {
 	CUdevice of;
-	CUresult result = ckt_driver_device(device);
+	CUresult result = ckt_cudacommon_device(device);
 	if (result)
 		return result;
 	if (!find(pool, &of) || of != device)
@@ -95,9 +95,9 @@ static CUresult read_location(
 		(type != CU_MEM_ALLOCATION_TYPE_PINNED && type != CU_MEM_ALLOCATION_TYPE_MANAGED))
 		return CUDA_ERROR_INVALID_VALUE;
 	if (location->type != CU_MEM_LOCATION_TYPE_DEVICE || type != CU_MEM_ALLOCATION_TYPE_PINNED)
-		return ckt_driver_unsupported(
+		return ckt_cudacommon_unsupported(
 			"memory pools of the host or of managed memory", &once);
-	CUresult result = ckt_driver_device(location->id);
+	CUresult result = ckt_cudacommon_device(location->id);
 	if (result)
 		return result == CUDA_ERROR_INVALID_DEVICE ? CUDA_ERROR_INVALID_VALUE : result;
 	*ret_device = location->id;
@@ -142,10 +142,10 @@ CKT_EXPORT CUresult cuMemPoolCreate(CUmemoryPool *ret_pool, const CUmemPoolProps
 	if (result)
 		return result;
 	if (props->handleTypes != CU_MEM_HANDLE_TYPE_NONE)
-		return ckt_driver_unsupported(
+		return ckt_cudacommon_unsupported(
 			"memory pools shared with other processes", &once_shared);
 	if (props->usage)
-		return ckt_driver_unsupported(
+		return ckt_cudacommon_unsupported(
 			"memory pools for the decompression engine", &once_usage);
 	struct ckt_pool *pool = calloc(1, sizeof *pool);
 	if (!pool)
@@ -251,7 +251,7 @@ static CUresult check_access(const CUmemAccessDesc *desc, CUdevice own)
 	int can = 1;
 	if (desc->location.type != CU_MEM_LOCATION_TYPE_DEVICE)
 		return CUDA_ERROR_INVALID_VALUE;
-	CUresult result = ckt_driver_device(desc->location.id);
+	CUresult result = ckt_cudacommon_device(desc->location.id);
 	if (result)
 		return result;
 	if (desc->location.id == own)
@@ -296,7 +296,7 @@ CKT_EXPORT CUresult cuMemPoolGetAccess(
 	if (!flags || !location || !find(pool, &device) ||
 		location->type != CU_MEM_LOCATION_TYPE_DEVICE)
 		return CUDA_ERROR_INVALID_VALUE;
-	CUresult result = ckt_driver_device(location->id);
+	CUresult result = ckt_cudacommon_device(location->id);
 	if (result)
 		return result;
 	struct access *access = access_of(pool);

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cudacommon/cudacommon.h"
+#include "cudacommon/interface.h"
 #include "base/fork.h"
 
 struct CUtexref_st {
@@ -30,7 +30,7 @@ static struct CUtexref_st *references;
 static CUresult enter(CUtexref handle)
 {
 	uint64_t context;
-	CUresult result = ckt_driver_context(&context);
+	CUresult result = ckt_cudacommon_context(&context);
 	if (result)
 		return result;
 	pthread_mutex_lock(&lock);
@@ -52,7 +52,7 @@ CKT_EXPORT CUresult cuTexRefCreate(CUtexref *ret_reference)
 	uint64_t context;
 	if (!ret_reference)
 		return CUDA_ERROR_INVALID_VALUE;
-	CUresult result = ckt_driver_context(&context);
+	CUresult result = ckt_cudacommon_context(&context);
 	if (result)
 		return result;
 	struct CUtexref_st *r = calloc(1, sizeof *r);
@@ -150,7 +150,8 @@ CKT_EXPORT CUresult cuTexRefSetAddress_v2(
 	CUresult result = alignment(&unit);
 	if (result)
 		return result;
-	if (address && ((address % unit && !ret_offset) || !ckt_driver_is_memory(address, bytes)))
+	if (address &&
+		((address % unit && !ret_offset) || !ckt_cudacommon_is_memory(address, bytes)))
 		return CUDA_ERROR_INVALID_VALUE;
 	result = enter(r);
 	if (result)
@@ -168,10 +169,11 @@ CKT_EXPORT CUresult cuTexRefSetAddress2D_v3(
 	CUresult result = alignment(&unit);
 	if (result)
 		return result;
-	unsigned bytes = desc ? ckt_driver_element_bytes(desc->Format, desc->NumChannels) : 0;
+	unsigned bytes = desc ? ckt_cudacommon_element_bytes(desc->Format, desc->NumChannels) : 0;
 	if (!bytes || address % unit || !desc->Width || !desc->Height ||
 		pitch < desc->Width * bytes ||
-		!ckt_driver_is_memory(address, pitch * (desc->Height - 1) + desc->Width * bytes))
+		!ckt_cudacommon_is_memory(
+			address, pitch * (desc->Height - 1) + desc->Width * bytes))
 		return CUDA_ERROR_INVALID_VALUE;
 	result = enter(r);
 	if (result)
@@ -261,7 +263,7 @@ GETTER(cuTexRefGetFlags, unsigned int, flags)
 CKT_EXPORT CUresult cuTexRefSetFormat(CUtexref r, CUarray_format format, int channels)
 {
 	bool known = (channels == 1 || channels == 2 || channels == 4) &&
-		ckt_driver_element_bytes(format, (unsigned)channels);
+		ckt_cudacommon_element_bytes(format, (unsigned)channels);
 	CUresult result = known ? enter(r) : CUDA_ERROR_INVALID_VALUE;
 	if (result)
 		return result;

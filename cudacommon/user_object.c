@@ -76,7 +76,7 @@ void ckt_user_drop(struct ckt_graph *graph)
 CKT_EXPORT CUresult cuUserObjectCreate(
 	CUuserObject *ret, void *data, CUhostFn destroy, unsigned int count, unsigned int flags)
 {
-	CUresult result = ckt_driver_initialized();
+	CUresult result = ckt_cudacommon_initialized();
 	if (result)
 		return result;
 	if (!ret || !destroy || !count || count > INT32_MAX ||

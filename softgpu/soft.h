@@ -26,6 +26,7 @@
 #include <cudaProfiler.h>
 #pragma GCC visibility pop
 
+#include "cudacommon/devices_max.h"
 #include "softgpu/memory/memmap.h"
 #include "softgpu/ptx/ptx.h"
 
@@ -33,7 +34,6 @@ enum {
 	CKT_SOFT_PAGE = 1 << CKT_SOFT_PAGE_SHIFT,
 	CKT_SOFT_GRANULE = 2 << 20, /* of physical memory (cuMemCreate) */
 	CKT_SOFT_DRIVER_VERSION = 13000,
-	CKT_SOFT_DEVICES_MAX = 64,
 };
 
 /* ---- log.c: stderr only */
@@ -48,7 +48,7 @@ void ckt_soft_say_once(const char *format, ...) __attribute__((format(printf, 1,
 /* One line where CRICKET_LOG starts with "debug". */
 void ckt_soft_debug(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /*
- * CUDA itself does not support it, with any driver; nothing is said.  As cudacommon/cudacommon.h
+ * CUDA itself does not support it, with any driver; nothing is said.  As cudacommon/interface.h
  * has it.
  */
 #define CKT_AS_CUDA_NOT_SUPPORTED CUDA_ERROR_NOT_SUPPORTED
@@ -301,7 +301,7 @@ struct ckt_soft_range {
 	/* cuMemMap */
 	struct ckt_soft_physical *physical;
 	uint64_t offset;
-	uint8_t access[CKT_SOFT_DEVICES_MAX]; /* CUmemAccess_flags by device */
+	uint8_t access[CKT_CUDA_DEVICES_MAX]; /* CUmemAccess_flags by device */
 };
 
 /* Copies the range that holds address.  False where there is none. */

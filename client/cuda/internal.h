@@ -11,7 +11,7 @@
 #include <cuda.h>
 
 #include "client/conn/call.h"
-#include "cudacommon/cudacommon.h"
+#include "cudacommon/interface.h"
 #include "rpc/gen/cuda_codec.h"
 #include "rpc/session.h"
 

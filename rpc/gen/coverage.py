@@ -37,8 +37,8 @@ A function that CUDA's own driver never lets succeed on the recorded GPU *refuse
 # Left out of the count: what is about a display, a video decoder or Windows.
 NOT_COUNTED = ("cuGraphics*", "cudaGraphics*", "cudaGL*", "cudaVDPAU*", "cudaEGL*", "cudaEventCreateFromEGLSync", "cuEGL*", "cuGL*", "cuVDPAU*",
                "*NvSci*", "cuDeviceGetLuid")
-SAYS_UNSUPPORTED = re.compile(r'ckt_(?:call|driver|rt)_unsupported\(((?:[^"();]|"[^"]*"|\([^)]*\))*?),\s*&\w+\)')
-DRIVER_UNSUPPORTED = re.compile(r'CKT_DRIVER_UNSUPPORTED\(\s*("[^"]*")\)')
+SAYS_UNSUPPORTED = re.compile(r'ckt_(?:call|cudacommon|rt)_unsupported\(((?:[^"();]|"[^"]*"|\([^)]*\))*?),\s*&\w+\)')
+DRIVER_UNSUPPORTED = re.compile(r'CKT_CUDACOMMON_UNSUPPORTED\(\s*("[^"]*")\)')
 OVERRIDE = re.compile(r'\{CU_DEVICE_ATTRIBUTE_(\w+), (-?\d+),\s+"([^"]+)"\}')
 TESTS_SHOWN = 2
 

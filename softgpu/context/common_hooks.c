@@ -1,29 +1,29 @@
 /*
- * What the soft GPU brings to cudacommon/, beside executable graphs: see cudacommon/cudacommon.h.
+ * What the soft GPU brings to cudacommon/, beside executable graphs: see cudacommon/interface.h.
  */
 #include "cudacommon/graph.h"
 #include "softgpu/memory/array.h"
 
-CUresult ckt_driver_unsupported(const char *what, bool *once)
+CUresult ckt_cudacommon_unsupported(const char *what, bool *once)
 {
 	if (!__atomic_exchange_n(once, true, __ATOMIC_RELAXED))
 		ckt_soft_say_once("%s is not supported", what);
 	return CUDA_ERROR_NOT_SUPPORTED;
 }
 
-CUresult ckt_driver_initialized(void)
+CUresult ckt_cudacommon_initialized(void)
 {
 	return ckt_soft_initialized();
 }
 
-CUresult ckt_driver_device(CUdevice device)
+CUresult ckt_cudacommon_device(CUdevice device)
 {
 	CUresult result = ckt_soft_initialized();
 	return result != CUDA_SUCCESS || ckt_soft_device(device) ? result
 								 : CUDA_ERROR_INVALID_DEVICE;
 }
 
-CUresult ckt_driver_context(uint64_t *ret_context)
+CUresult ckt_cudacommon_context(uint64_t *ret_context)
 {
 	struct ckt_soft_context *context;
 	CUresult result = ckt_soft_enter(&context);
@@ -32,7 +32,7 @@ CUresult ckt_driver_context(uint64_t *ret_context)
 	return result;
 }
 
-uint64_t ckt_driver_context_now(void)
+uint64_t ckt_cudacommon_context_now(void)
 {
 	struct ckt_soft_context *context;
 	return ckt_soft_enter_faulted(&context) == CUDA_SUCCESS ? context->object.handle : 0;
@@ -45,12 +45,12 @@ static bool is_handle(const void *handle, enum ckt_soft_kind kind)
 	return object != NULL;
 }
 
-CUresult ckt_driver_context_check(CUcontext handle)
+CUresult ckt_cudacommon_context_check(CUcontext handle)
 {
 	return is_handle(handle, CKT_SOFT_CONTEXT) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-CUresult ckt_driver_event_check(CUevent handle)
+CUresult ckt_cudacommon_event_check(CUevent handle)
 {
 	return is_handle(handle, CKT_SOFT_EVENT) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
@@ -93,7 +93,7 @@ static CUresult function_of(
 	return result;
 }
 
-CUresult ckt_driver_kernel(struct ckt_kernel_spec *spec)
+CUresult ckt_cudacommon_kernel(struct ckt_kernel_spec *spec)
 {
 	struct ckt_soft_function *function;
 	CUresult result = function_of(spec, &function);
@@ -109,7 +109,7 @@ CUresult ckt_driver_kernel(struct ckt_kernel_spec *spec)
 	return result;
 }
 
-void ckt_driver_kernel_param(
+void ckt_cudacommon_kernel_param(
 	const struct ckt_kernel_spec *spec, unsigned i, size_t *ret_offset, size_t *ret_size)
 {
 	struct ckt_soft_function *function;
@@ -121,36 +121,36 @@ void ckt_driver_kernel_param(
 	ckt_soft_object_put(&function->object);
 }
 
-CUresult ckt_driver_kernel_packed(const void *packed, size_t size)
+CUresult ckt_cudacommon_kernel_packed(const void *packed, size_t size)
 {
 	(void)packed, (void)size;
 	return CUDA_SUCCESS;
 }
 
-bool ckt_driver_is_kernel(CUfunction handle)
+bool ckt_cudacommon_is_kernel(CUfunction handle)
 {
 	return is_handle(handle, CKT_SOFT_KERNEL);
 }
 
-bool ckt_driver_on_device(uint64_t address)
+bool ckt_cudacommon_on_device(uint64_t address)
 {
 	struct ckt_soft_range range;
 	return ckt_soft_range_find(address, &range) && range.kind != CKT_SOFT_RANGE_HOST &&
 		range.kind != CKT_SOFT_RANGE_REGISTERED;
 }
 
-bool ckt_driver_is_reached(uint64_t address)
+bool ckt_cudacommon_is_reached(uint64_t address)
 {
 	return false; /* its nodes keep the side that they were given */
 }
 
-bool ckt_driver_is_known(uint64_t address)
+bool ckt_cudacommon_is_known(uint64_t address)
 {
 	struct ckt_soft_range range;
 	return ckt_soft_range_find(address, &range);
 }
 
-CUresult ckt_driver_array_box(CUarray handle, const size_t at[3], const size_t extent[3])
+CUresult ckt_cudacommon_array_box(CUarray handle, const size_t at[3], const size_t extent[3])
 {
 	struct ckt_soft_array *array;
 	struct ckt_soft_copy size = {.width = extent[0], .height = extent[1], .depth = extent[2]};
@@ -163,7 +163,7 @@ CUresult ckt_driver_array_box(CUarray handle, const size_t at[3], const size_t e
 	return result;
 }
 
-CUresult ckt_driver_managed(uint64_t address, uint64_t *ret_base, uint64_t *ret_size)
+CUresult ckt_cudacommon_managed(uint64_t address, uint64_t *ret_base, uint64_t *ret_size)
 {
 	struct ckt_soft_context *context;
 	struct ckt_soft_range range;
@@ -178,13 +178,13 @@ CUresult ckt_driver_managed(uint64_t address, uint64_t *ret_base, uint64_t *ret_
 	return CUDA_SUCCESS;
 }
 
-bool ckt_driver_is_memory(uint64_t address, uint64_t size)
+bool ckt_cudacommon_is_memory(uint64_t address, uint64_t size)
 {
-	return ckt_driver_on_device(address) &&
+	return ckt_cudacommon_on_device(address) &&
 		ckt_soft_memory_ok(address, size, CKT_SOFT_PAGE_READ);
 }
 
-unsigned ckt_driver_element_bytes(CUarray_format format, unsigned channels)
+unsigned ckt_cudacommon_element_bytes(CUarray_format format, unsigned channels)
 {
 	struct ckt_soft_format known;
 	return (channels == 1 || channels == 2 || channels == 4) && ckt_soft_format(format, &known)

@@ -109,8 +109,8 @@ static CUmemorytype type_of(const struct ckt_soft_copy_end *end)
 	case CKT_SOFT_PLACE_HOST:
 		return CU_MEMORYTYPE_HOST;
 	default:
-		return ckt_driver_on_device(end->address) ? CU_MEMORYTYPE_DEVICE
-							  : CU_MEMORYTYPE_HOST;
+		return ckt_cudacommon_on_device(end->address) ? CU_MEMORYTYPE_DEVICE
+							      : CU_MEMORYTYPE_HOST;
 	}
 }
 

@@ -8,7 +8,7 @@
  */
 #include <stdlib.h>
 
-#include "cudacommon/cudacommon.h"
+#include "cudacommon/interface.h"
 #include "cudacommon/pool_arena.h"
 #include "softgpu/soft.h"
 

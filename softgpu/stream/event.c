@@ -68,7 +68,7 @@ static CUresult event_get(CUevent handle, struct ckt_soft_event **ret_event)
 	return CUDA_SUCCESS;
 }
 
-CUresult ckt_driver_event_flags(CUevent handle, unsigned *ret_flags)
+CUresult ckt_cudacommon_event_flags(CUevent handle, unsigned *ret_flags)
 {
 	struct ckt_soft_event *event = handle ? ckt_soft_object_get(handle, CKT_SOFT_EVENT) : NULL;
 	if (!event)

@@ -228,7 +228,8 @@ static CUmemorytype place_of(CUmemorytype type, const void *host, CUdeviceptr de
 {
 	if (type != CU_MEMORYTYPE_HOST && type != CU_MEMORYTYPE_DEVICE)
 		return type;
-	return ckt_driver_on_device(type == CU_MEMORYTYPE_HOST ? (uint64_t)(uintptr_t)host : device)
+	return ckt_cudacommon_on_device(
+		       type == CU_MEMORYTYPE_HOST ? (uint64_t)(uintptr_t)host : device)
 		? CU_MEMORYTYPE_DEVICE
 		: CU_MEMORYTYPE_HOST;
 }
@@ -552,7 +553,7 @@ CUresult ckt_exec_upload(struct ckt_exec *exec, uint64_t stream)
 
 /* ---- Memory of graphs */
 
-CUresult ckt_driver_graph_memory(
+CUresult ckt_cudacommon_graph_memory(
 	CUdevice device, size_t size, uint64_t *ret_address, uint64_t *ret_granted)
 {
 	struct ckt_soft_context *context;
@@ -579,7 +580,7 @@ static void release(struct ckt_soft_context *context, void *payload)
 		ckt_soft_memory_release(&range);
 }
 
-void ckt_driver_graph_memory_free(uint64_t address, uint64_t number)
+void ckt_cudacommon_graph_memory_free(uint64_t address, uint64_t number)
 {
 	struct ckt_soft_context *context;
 	if (ckt_soft_context_get((CUcontext)(uintptr_t)number, &context) != CUDA_SUCCESS)
@@ -592,7 +593,7 @@ void ckt_driver_graph_memory_free(uint64_t address, uint64_t number)
  * Graphs of its own have no library calls: what a library puts on a stream that captures are nodes
  * like any other.
  */
-void ckt_driver_call_end(uint64_t id)
+void ckt_cudacommon_call_end(uint64_t id)
 {
 	(void)id;
 }

@@ -63,7 +63,7 @@ static void run_batch(struct ckt_soft_context *context, void *payload)
 	}
 }
 
-CUresult ckt_driver_memop_address(uint64_t address, unsigned width, bool waits)
+CUresult ckt_cudacommon_memop_address(uint64_t address, unsigned width, bool waits)
 {
 	return ckt_soft_memory_ok(address, width, waits ? CKT_SOFT_PAGE_READ : CKT_SOFT_PAGE_WRITE)
 		? CUDA_SUCCESS

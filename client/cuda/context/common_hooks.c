@@ -1,24 +1,24 @@
-/* What the client brings to cudacommon/: see cudacommon/cudacommon.h. */
+/* What the client brings to cudacommon/: see cudacommon/interface.h. */
 #include "client/cuda/memory/array.h"
 #include "client/cuda/graph/worker_graph.h"
 
-CUresult ckt_driver_unsupported(const char *what, bool *once)
+CUresult ckt_cudacommon_unsupported(const char *what, bool *once)
 {
 	return ckt_call_unsupported(what, once);
 }
 
-CUresult ckt_driver_initialized(void)
+CUresult ckt_cudacommon_initialized(void)
 {
 	return ckt_device_count() ? CUDA_SUCCESS : CUDA_ERROR_NOT_INITIALIZED;
 }
 
-CUresult ckt_driver_device(CUdevice device)
+CUresult ckt_cudacommon_device(CUdevice device)
 {
 	CUresult result;
 	return ckt_device_get(device, &result) ? CUDA_SUCCESS : result;
 }
 
-CUresult ckt_driver_context(uint64_t *ret_context)
+CUresult ckt_cudacommon_context(uint64_t *ret_context)
 {
 	struct ckt_context *context;
 	CUresult result = ckt_context_current(&context);
@@ -27,24 +27,24 @@ CUresult ckt_driver_context(uint64_t *ret_context)
 	return result;
 }
 
-uint64_t ckt_driver_context_now(void)
+uint64_t ckt_cudacommon_context_now(void)
 {
 	return ckt_call_context;
 }
 
-CUresult ckt_driver_context_check(CUcontext handle)
+CUresult ckt_cudacommon_context_check(CUcontext handle)
 {
 	return ckt_object_find(ckt_handle_id(handle), CKT_KIND_CONTEXT) ? CUDA_SUCCESS
 									: CUDA_ERROR_INVALID_VALUE;
 }
 
-CUresult ckt_driver_event_check(CUevent handle)
+CUresult ckt_cudacommon_event_check(CUevent handle)
 {
 	return ckt_object_find(ckt_handle_id(handle), CKT_KIND_EVENT) ? CUDA_SUCCESS
 								      : CUDA_ERROR_INVALID_VALUE;
 }
 
-CUresult ckt_driver_kernel(struct ckt_kernel_spec *spec)
+CUresult ckt_cudacommon_kernel(struct ckt_kernel_spec *spec)
 {
 	CUresult result = ckt_function_resolve(spec->handle, &spec->function);
 	if (!result)
@@ -57,43 +57,43 @@ CUresult ckt_driver_kernel(struct ckt_kernel_spec *spec)
 	return CUDA_SUCCESS;
 }
 
-void ckt_driver_kernel_param(
+void ckt_cudacommon_kernel_param(
 	const struct ckt_kernel_spec *spec, unsigned i, size_t *ret_offset, size_t *ret_size)
 {
 	*ret_offset = spec->function->param_offsets[i];
 	*ret_size = spec->function->param_sizes[i];
 }
 
-CUresult ckt_driver_kernel_packed(const void *packed, size_t size)
+CUresult ckt_cudacommon_kernel_packed(const void *packed, size_t size)
 {
 	return ckt_host_map_params(packed, size);
 }
 
-bool ckt_driver_is_kernel(CUfunction handle)
+bool ckt_cudacommon_is_kernel(CUfunction handle)
 {
 	return ckt_handle_kind(ckt_handle_id(handle)) == CKT_KIND_KERNEL;
 }
 
-bool ckt_driver_on_device(uint64_t address)
+bool ckt_cudacommon_on_device(uint64_t address)
 {
 	struct ckt_range range;
 	return ckt_range_find(address, &range) && ckt_range_reaches_device(&range);
 }
 
-bool ckt_driver_is_reached(uint64_t address)
+bool ckt_cudacommon_is_reached(uint64_t address)
 {
 	struct ckt_range range;
 	return ckt_range_find(address, &range) && !ckt_range_kind_is_device(range.kind) &&
 		range.mapped;
 }
 
-bool ckt_driver_is_known(uint64_t address)
+bool ckt_cudacommon_is_known(uint64_t address)
 {
 	struct ckt_range range;
 	return ckt_range_find(address, &range);
 }
 
-CUresult ckt_driver_array_box(CUarray handle, const size_t at[3], const size_t extent[3])
+CUresult ckt_cudacommon_array_box(CUarray handle, const size_t at[3], const size_t extent[3])
 {
 	const struct ckt_array *array = ckt_array_find(handle);
 	if (!array)
@@ -103,7 +103,7 @@ CUresult ckt_driver_array_box(CUarray handle, const size_t at[3], const size_t e
 		: CUDA_ERROR_INVALID_VALUE;
 }
 
-CUresult ckt_driver_managed(uint64_t address, uint64_t *ret_base, uint64_t *ret_size)
+CUresult ckt_cudacommon_managed(uint64_t address, uint64_t *ret_base, uint64_t *ret_size)
 {
 	struct ckt_range range;
 	if (!ckt_device_count())
@@ -115,12 +115,12 @@ CUresult ckt_driver_managed(uint64_t address, uint64_t *ret_base, uint64_t *ret_
 	return CUDA_SUCCESS;
 }
 
-bool ckt_driver_is_memory(uint64_t address, uint64_t size)
+bool ckt_cudacommon_is_memory(uint64_t address, uint64_t size)
 {
 	return ckt_range_is_device(address, size);
 }
 
-unsigned ckt_driver_element_bytes(CUarray_format format, unsigned channels)
+unsigned ckt_cudacommon_element_bytes(CUarray_format format, unsigned channels)
 {
 	struct ckt_array_element element;
 	return ckt_array_element(format, channels, &element) ? element.bytes : 0;

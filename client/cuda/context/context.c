@@ -329,7 +329,7 @@ CKT_EXPORT CUresult cuCtxCreate_v3(CUcontext *context, CUexecAffinityParam *para
 	unsigned int flags, CUdevice device)
 {
 	return n_params
-		? CKT_DRIVER_UNSUPPORTED(
+		? CKT_CUDACOMMON_UNSUPPORTED(
 			  "a context on a part of the device (cuCtxCreate_v3 with parameters)")
 		: create(context, flags, device, 3020);
 }
@@ -338,7 +338,7 @@ CKT_EXPORT CUresult cuCtxCreate_v4(
 	CUcontext *context, CUctxCreateParams *params, unsigned int flags, CUdevice device)
 {
 	if (params && (params->numExecAffinityParams || params->cigParams))
-		return CKT_DRIVER_UNSUPPORTED(
+		return CKT_CUDACOMMON_UNSUPPORTED(
 			"a context on a part of the device, or for graphics (cuCtxCreate_v4 with parameters)");
 	return create(context, flags, device, 3020);
 }

@@ -54,7 +54,7 @@ static void free_orphan(uint64_t address)
 			continue;
 		*link = orphan->next;
 		/* Behind all that was put on streams. */
-		ckt_driver_graph_memory_free(orphan->address, orphan->context);
+		ckt_cudacommon_graph_memory_free(orphan->address, orphan->context);
 		free(orphan);
 		return;
 	}
@@ -102,7 +102,7 @@ CUresult ckt_lib_capture(uint64_t stream, uint32_t proc, const void *args, size_
 		return result;
 	*ret_captured = true;
 	if (size > CKT_DATA_MAX)
-		return ckt_graph_leave(CKT_DRIVER_UNSUPPORTED(
+		return ckt_graph_leave(CKT_CUDACOMMON_UNSUPPORTED(
 			"a captured library call with more than 1 MiB of arguments"));
 	struct call *call = calloc(1, sizeof *call);
 	if (!call || !ckt_object_add(&call->object, CKT_KIND_LIB_CALL)) {
@@ -120,7 +120,7 @@ CUresult ckt_lib_capture(uint64_t stream, uint32_t proc, const void *args, size_
 	return ckt_graph_leave(result);
 }
 
-void ckt_driver_call_end(uint64_t id)
+void ckt_cudacommon_call_end(uint64_t id)
 {
 	struct call *call = ckt_object_find(id, CKT_KIND_LIB_CALL);
 	if (!call)

@@ -97,7 +97,7 @@ CUresult ckt_exec_change_node(
 	uint8_t *data = size > CKT_DATA_MAX ? NULL : malloc(size);
 	if (!data)
 		return size > CKT_DATA_MAX
-			? CKT_DRIVER_UNSUPPORTED(
+			? CKT_CUDACOMMON_UNSUPPORTED(
 				  "a change of more than 1 MiB to a node of an executable graph")
 			: CUDA_ERROR_OUT_OF_MEMORY;
 	ckt_node_wire_put(data, to);
@@ -190,7 +190,7 @@ CUresult ckt_exec_launch(struct ckt_exec *exec, uint64_t stream)
 
 /* ---- Memory of graphs: the worker frees it when what is queued now is done */
 
-CUresult ckt_driver_graph_memory(
+CUresult ckt_cudacommon_graph_memory(
 	CUdevice device, size_t size, uint64_t *ret_address, uint64_t *ret_granted)
 {
 	struct ckt_reply reply;
@@ -216,7 +216,7 @@ CUresult ckt_driver_graph_memory(
 	return CUDA_SUCCESS;
 }
 
-void ckt_driver_graph_memory_free(uint64_t address, uint64_t context)
+void ckt_cudacommon_graph_memory_free(uint64_t address, uint64_t context)
 {
 	uint64_t saved = ckt_call_context;
 	ckt_range_remove(address, CKT_RANGE_DEVICE, NULL);

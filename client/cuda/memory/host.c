@@ -55,7 +55,7 @@ CKT_EXPORT CUresult cuMemHostRegister_v2(void *memory, size_t size, unsigned int
 	if (result)
 		return result;
 	if (flags & CU_MEMHOSTREGISTER_IOMEMORY)
-		return CKT_DRIVER_UNSUPPORTED(
+		return CKT_CUDACOMMON_UNSUPPORTED(
 			"registering memory of a device (CU_MEMHOSTREGISTER_IOMEMORY)");
 	if (ckt_range_find(base, &range) || ckt_range_find(base + size - 1, &range))
 		return range.kind >= CKT_RANGE_HOST_ALLOC

@@ -581,7 +581,7 @@ static CUresult region_of_chunk(
 		 * Drivers of two servers put variables at the same addresses, and this process has
 		 * each but once.
 		 */
-		result = CKT_DRIVER_UNSUPPORTED(
+		result = CKT_CUDACOMMON_UNSUPPORTED(
 			"a managed variable at an address that another server's has");
 	} else if (r) {
 		/* What is open holds nothing of the new variable yet. */

@@ -17,7 +17,7 @@ static struct ckt_event *find(CUevent handle)
 	return ckt_object_find(ckt_handle_id(handle), CKT_KIND_EVENT);
 }
 
-CUresult ckt_driver_event_flags(CUevent handle, unsigned *ret_flags)
+CUresult ckt_cudacommon_event_flags(CUevent handle, unsigned *ret_flags)
 {
 	const struct ckt_event *event = find(handle);
 	if (event)

@@ -5,7 +5,7 @@
 #include "client/cuda/context/route.h"
 #include "rpc/graph.h"
 
-CUresult ckt_driver_memop_address(uint64_t address, unsigned width, bool waits)
+CUresult ckt_cudacommon_memop_address(uint64_t address, unsigned width, bool waits)
 {
 	static bool once;
 	struct ckt_range range;

@@ -68,7 +68,7 @@ class Coverage(unittest.TestCase):
 
     def test_refused_parameters(self):
         source = self.source(**{
-            "cudacommon/a.c": 'return ckt_driver_unsupported("one thing", &once);\n\treturn many ? ckt_call_unsupported(f(x) > 1 ? "two" :\n\t"three", &once_more) : 0;',
+            "cudacommon/a.c": 'return ckt_cudacommon_unsupported("one thing", &once);\n\treturn many ? ckt_call_unsupported(f(x) > 1 ? "two" :\n\t"three", &once_more) : 0;',
             "rpc/api/refusals.txt": "# why\none thing\tcuA, cuB\ntwo\tcuB\nthree\tcuC\n"})
         lines, wrong = coverage.refusals_section(source)
         self.assertEqual(wrong, [])

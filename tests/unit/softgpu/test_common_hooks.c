@@ -42,13 +42,13 @@ static void test_places(void)
 	OK(cuMemAlloc(&memory, 256));
 	OK(cuMemAllocHost(&host, 256));
 	OK(cuArray3DCreate(&array, &descriptor));
-	YES(ckt_driver_on_device(memory + 255));
-	NO(ckt_driver_on_device((uintptr_t)host));
-	NO(ckt_driver_on_device((uintptr_t)&here));
-	OK(ckt_driver_array_box(array, (size_t[3]){16, 1, 0}, (size_t[3]){16, 3, 1}));
-	CHECK_RESULT(ckt_driver_array_box(array, (size_t[3]){20, 1, 0}, (size_t[3]){16, 3, 1}),
+	YES(ckt_cudacommon_on_device(memory + 255));
+	NO(ckt_cudacommon_on_device((uintptr_t)host));
+	NO(ckt_cudacommon_on_device((uintptr_t)&here));
+	OK(ckt_cudacommon_array_box(array, (size_t[3]){16, 1, 0}, (size_t[3]){16, 3, 1}));
+	CHECK_RESULT(ckt_cudacommon_array_box(array, (size_t[3]){20, 1, 0}, (size_t[3]){16, 3, 1}),
 		CUDA_ERROR_INVALID_VALUE);
-	CHECK_RESULT(ckt_driver_array_box((CUarray)&here, (size_t[3]){0}, (size_t[3]){4, 1, 1}),
+	CHECK_RESULT(ckt_cudacommon_array_box((CUarray)&here, (size_t[3]){0}, (size_t[3]){4, 1, 1}),
 		CUDA_ERROR_INVALID_HANDLE);
 	OK(cuArrayDestroy(array));
 	OK(cuMemFreeHost(host));
@@ -62,17 +62,17 @@ static void test_functions(void)
 	test_context();
 	spec.handle =
 		files_kernel(".visible .entry two(.param .u32 a, .param .u64 b) { ret; }\n", "two");
-	OK(ckt_driver_kernel(&spec));
+	OK(ckt_cudacommon_kernel(&spec));
 	IS(spec.param_count, 2);
 	IS(spec.param_bytes, 16);
-	ckt_driver_kernel_param(&spec, 1, &offset, &size);
+	ckt_cudacommon_kernel_param(&spec, 1, &offset, &size);
 	IS(offset, 8);
 	IS(size, 8);
-	NO(ckt_driver_is_kernel(spec.handle));
+	NO(ckt_cudacommon_is_kernel(spec.handle));
 	spec.block[0] = 2048;
-	CHECK_RESULT(ckt_driver_kernel(&spec), CUDA_ERROR_INVALID_VALUE);
+	CHECK_RESULT(ckt_cudacommon_kernel(&spec), CUDA_ERROR_INVALID_VALUE);
 	spec.handle = (CUfunction)&spec;
-	CHECK_RESULT(ckt_driver_kernel(&spec), CUDA_ERROR_INVALID_HANDLE);
+	CHECK_RESULT(ckt_cudacommon_kernel(&spec), CUDA_ERROR_INVALID_HANDLE);
 }
 
 UNIT_SUITE(softgpu / context / common_hooks, {"streams", test_streams}, {"places", test_places},

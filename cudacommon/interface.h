@@ -19,11 +19,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "cudacommon/devices_max.h"
 #include "cudacommon/object.h"
 
 #define CKT_EXPORT __attribute__((visibility("default")))
-
-enum { CKT_DRIVER_DEVICES_MAX = 64 };
 
 struct ckt_exec;
 struct ckt_graph;
@@ -31,29 +30,29 @@ struct ckt_kernel_spec;
 struct ckt_node;
 
 /* Says once that something is not supported; CUDA_ERROR_NOT_SUPPORTED. */
-CUresult ckt_driver_unsupported(const char *what, bool *once);
-#define CKT_DRIVER_UNSUPPORTED(what)                  \
-	({                                            \
-		static bool once_;                    \
-		ckt_driver_unsupported(what, &once_); \
+CUresult ckt_cudacommon_unsupported(const char *what, bool *once);
+#define CKT_CUDACOMMON_UNSUPPORTED(what)                  \
+	({                                                \
+		static bool once_;                        \
+		ckt_cudacommon_unsupported(what, &once_); \
 	})
 /* CUDA itself does not support it, with any driver; nothing is said. */
 #define CKT_AS_CUDA_NOT_SUPPORTED CUDA_ERROR_NOT_SUPPORTED
 /* Dealt with by the caller, who names it where a program gets it. */
 #define CKT_INTERNAL_NOT_SUPPORTED CUDA_ERROR_NOT_SUPPORTED
 /* CUDA_ERROR_NOT_INITIALIZED before cuInit. */
-CUresult ckt_driver_initialized(void);
+CUresult ckt_cudacommon_initialized(void);
 /* Whether that is a device of this process. */
-CUresult ckt_driver_device(CUdevice device);
+CUresult ckt_cudacommon_device(CUdevice device);
 /* The thread's current context, looked at. */
-CUresult ckt_driver_context(uint64_t *ret_context);
+CUresult ckt_cudacommon_context(uint64_t *ret_context);
 /* The one that calls go to, not looked at; 0 where there is none. */
-uint64_t ckt_driver_context_now(void);
+uint64_t ckt_cudacommon_context_now(void);
 /* A context by its handle; CUDA_ERROR_INVALID_VALUE where it is none. */
-CUresult ckt_driver_context_check(CUcontext handle);
-CUresult ckt_driver_event_check(CUevent handle);
+CUresult ckt_cudacommon_context_check(CUcontext handle);
+CUresult ckt_cudacommon_event_check(CUevent handle);
 /* CUevent_flags that it was made with; CUDA_ERROR_INVALID_HANDLE where it is none. */
-CUresult ckt_driver_event_flags(CUevent handle, unsigned *ret_flags);
+CUresult ckt_cudacommon_event_flags(CUevent handle, unsigned *ret_flags);
 /*
  * 0 and 1 stay, they mean the legacy default stream; the thread's own default stream gets its
  * number.
@@ -82,31 +81,31 @@ unsigned ckt_stream_node_attributes(
  * Finds the function of a kernel node and checks the launch for the current context: function,
  * param_count and param_bytes of the spec.
  */
-CUresult ckt_driver_kernel(struct ckt_kernel_spec *spec);
+CUresult ckt_cudacommon_kernel(struct ckt_kernel_spec *spec);
 /* Precondition: i < spec->param_count. */
-void ckt_driver_kernel_param(
+void ckt_cudacommon_kernel_param(
 	const struct ckt_kernel_spec *spec, unsigned i, size_t *ret_offset, size_t *ret_size);
 /* A kernel node has these parameters from now on. */
-CUresult ckt_driver_kernel_packed(const void *packed, size_t size);
+CUresult ckt_cudacommon_kernel_packed(const void *packed, size_t size);
 /* Whether the function of a launch is a CUkernel. */
-bool ckt_driver_is_kernel(CUfunction handle);
+bool ckt_cudacommon_is_kernel(CUfunction handle);
 /* Whether the device reaches the address by itself. */
-bool ckt_driver_on_device(uint64_t address);
+bool ckt_cudacommon_on_device(uint64_t address);
 /* Whether that is so of memory that the program has from the host's side. */
-bool ckt_driver_is_reached(uint64_t address);
+bool ckt_cudacommon_is_reached(uint64_t address);
 /* Whether it is memory of CUDA's, or registered with it. */
-bool ckt_driver_is_known(uint64_t address);
+bool ckt_cudacommon_is_known(uint64_t address);
 /*
  * CUDA_ERROR_INVALID_HANDLE where it is no array, CUDA_ERROR_INVALID_VALUE where the box is not in
  * it.
  */
-CUresult ckt_driver_array_box(CUarray array, const size_t at[3], const size_t extent[3]);
+CUresult ckt_cudacommon_array_box(CUarray array, const size_t at[3], const size_t extent[3]);
 /*
  * Whether all of it is memory that devices may use, of one allocation or of mappings side by side.
  */
-bool ckt_driver_is_memory(uint64_t address, uint64_t size);
+bool ckt_cudacommon_is_memory(uint64_t address, uint64_t size);
 /* Of an element of an array; 0 where there is none of that kind. */
-unsigned ckt_driver_element_bytes(CUarray_format format, unsigned channels);
+unsigned ckt_cudacommon_element_bytes(CUarray_format format, unsigned channels);
 /*
  * A copy between contexts that is not asynchronous comes behind what both have been given (before:
  * true, ahead of the copy), and ahead of what they will be given (false, behind it).
@@ -117,12 +116,12 @@ CUresult ckt_copy_join(CUcontext dst_context, CUcontext src_context, bool before
  * The managed memory in which the address lies; CUDA_ERROR_INVALID_VALUE where it is none,
  * CUDA_ERROR_NOT_INITIALIZED before cuInit.
  */
-CUresult ckt_driver_managed(uint64_t address, uint64_t *ret_base, uint64_t *ret_size);
+CUresult ckt_cudacommon_managed(uint64_t address, uint64_t *ret_base, uint64_t *ret_size);
 
 /* ---- Memory operations */
 
 /* Whether one may write there, or wait for a value there: width bytes, aligned. */
-CUresult ckt_driver_memop_address(uint64_t address, unsigned width, bool waits);
+CUresult ckt_cudacommon_memop_address(uint64_t address, unsigned width, bool waits);
 /* Puts checked ones on a stream. */
 CUresult ckt_memop_submit(uint64_t stream, const CUstreamBatchMemOpParams *ops, unsigned count);
 
@@ -161,7 +160,7 @@ CUresult ckt_exec_launch(struct ckt_exec *exec, uint64_t stream);
 /* ---- Library calls in graphs */
 
 /* Locked: no graph stands for the call any more. */
-void ckt_driver_call_end(uint64_t id);
+void ckt_cudacommon_call_end(uint64_t id);
 
 /* ---- Memory pools, by the number of their handle */
 
@@ -178,7 +177,7 @@ CUresult ckt_pool_free(uint64_t address, uint64_t stream);
 
 /* ---- Memory that graphs allocate */
 
-CUresult ckt_driver_graph_memory(
+CUresult ckt_cudacommon_graph_memory(
 	CUdevice device, size_t size, uint64_t *ret_address, uint64_t *ret_granted);
 /* Behind all launches so far; context: the one in which it was allocated. */
-void ckt_driver_graph_memory_free(uint64_t address, uint64_t context);
+void ckt_cudacommon_graph_memory_free(uint64_t address, uint64_t context);
