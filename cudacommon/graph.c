@@ -9,12 +9,12 @@ CKT_LOCK(ckt_graph_lock);
 
 struct ckt_graph *ckt_graph_find(CUgraph handle)
 {
-	return ckt_object_find(ckt_handle_id(handle), CKT_KIND_GRAPH);
+	return ckt_cudacommon_object_find(ckt_handle_id(handle), CKT_KIND_GRAPH);
 }
 
 struct ckt_node *ckt_node_find(CUgraphNode handle)
 {
-	return ckt_object_find(ckt_handle_id(handle), CKT_KIND_GRAPH_NODE);
+	return ckt_cudacommon_object_find(ckt_handle_id(handle), CKT_KIND_GRAPH_NODE);
 }
 
 CUgraphNode ckt_node_handle(const struct ckt_node *node)
@@ -27,7 +27,7 @@ CUgraphNode ckt_node_handle(const struct ckt_node *node)
 CUresult ckt_graph_new(bool named, struct ckt_graph **ret_graph)
 {
 	struct ckt_graph *graph = calloc(1, sizeof *graph);
-	if (!graph || (named && !ckt_object_add(&graph->object, CKT_KIND_GRAPH))) {
+	if (!graph || (named && !ckt_cudacommon_object_add(&graph->object, CKT_KIND_GRAPH))) {
 		free(graph);
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
@@ -53,7 +53,7 @@ static void node_dispose(struct ckt_node *node)
 	free(node->out.list);
 	node->in = node->out = (struct ckt_edges){0};
 	if (node->object.id)
-		ckt_object_remove(&node->object);
+		ckt_cudacommon_object_remove(&node->object);
 	else
 		free(node);
 }
@@ -89,7 +89,7 @@ void ckt_graph_free(struct ckt_graph *graph)
 	graph->conditions = NULL;
 	graph->condition_count = 0;
 	if (graph->object.id)
-		ckt_object_remove(&graph->object);
+		ckt_cudacommon_object_remove(&graph->object);
 	else
 		free(graph);
 }
@@ -144,7 +144,7 @@ CUresult ckt_node_new(struct ckt_graph *graph, CUgraphNodeType type,
 		graph->nodes = nodes;
 		graph->room = room;
 	}
-	if (named && !ckt_object_add(&node->object, CKT_KIND_GRAPH_NODE)) {
+	if (named && !ckt_cudacommon_object_add(&node->object, CKT_KIND_GRAPH_NODE)) {
 		free(node);
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}

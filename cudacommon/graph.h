@@ -79,7 +79,7 @@ struct ckt_condition {
 };
 
 struct ckt_node {
-	struct ckt_object object; /* id 0: inside an executable graph */
+	struct ckt_cudacommon_object object; /* id 0: inside an executable graph */
 	struct ckt_graph *graph;
 	CUgraphNodeType type;
 	uint64_t origin; /* the node that this one was copied from; 0: none */
@@ -118,8 +118,8 @@ struct ckt_user_ref {
 };
 
 struct ckt_graph {
-	struct ckt_object object; /* id 0: inside an executable graph */
-	struct ckt_node **nodes;  /* in the order of their making */
+	struct ckt_cudacommon_object object; /* id 0: inside an executable graph */
+	struct ckt_node **nodes;             /* in the order of their making */
 	size_t count, room;
 	struct ckt_node *owner; /* the node that holds it, or NULL */
 	struct ckt_user_ref *users;
@@ -145,7 +145,7 @@ struct ckt_exec_block {
 
 /* What is launched.  The library's own part of it stands behind (ckt_exec_new). */
 struct ckt_exec {
-	struct ckt_object object;
+	struct ckt_cudacommon_object object;
 	/* a copy of its own: origins are the nodes of the graph it was made from */
 	struct ckt_graph *graph;
 	uint64_t flags;

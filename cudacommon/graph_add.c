@@ -283,7 +283,8 @@ CKT_EXPORT CUresult cuGraphExecNodeSetParams(
 	CUgraphExec exec_handle, CUgraphNode handle, CUgraphNodeParams *params)
 {
 	ckt_graph_enter();
-	struct ckt_exec *exec = ckt_object_find(ckt_handle_id(exec_handle), CKT_KIND_GRAPH_EXEC);
+	struct ckt_exec *exec =
+		ckt_cudacommon_object_find(ckt_handle_id(exec_handle), CKT_KIND_GRAPH_EXEC);
 	struct ckt_node *node =
 		exec && handle ? ckt_graph_find_copy(exec->graph, ckt_handle_id(handle)) : NULL;
 	if (!node || !params || node->type != params->type)

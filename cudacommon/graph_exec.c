@@ -8,7 +8,7 @@
 
 struct ckt_exec *ckt_exec_find(CUgraphExec handle)
 {
-	return ckt_object_find(ckt_handle_id(handle), CKT_KIND_GRAPH_EXEC);
+	return ckt_cudacommon_object_find(ckt_handle_id(handle), CKT_KIND_GRAPH_EXEC);
 }
 
 static struct ckt_exec *find(CUgraphExec handle)
@@ -38,7 +38,7 @@ static CUresult instantiate(
 	if (!exec)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	CUresult result = ckt_graph_copy(graph, false, &exec->graph);
-	if (!result && !ckt_object_add(&exec->object, CKT_KIND_GRAPH_EXEC))
+	if (!result && !ckt_cudacommon_object_add(&exec->object, CKT_KIND_GRAPH_EXEC))
 		result = CUDA_ERROR_OUT_OF_MEMORY;
 	if (result) {
 		ckt_graph_free(exec->graph);
@@ -50,14 +50,14 @@ static CUresult instantiate(
 	ckt_exec_look(exec);
 	result = ckt_exec_memory_init(exec);
 	bool alone = !result && (exec->block_count || ckt_graph_has_conditions(exec->graph));
-	if (alone && ckt_object_find(graph->only_exec, CKT_KIND_GRAPH_EXEC))
+	if (alone && ckt_cudacommon_object_find(graph->only_exec, CKT_KIND_GRAPH_EXEC))
 		result = CKT_AS_CUDA_NOT_SUPPORTED;
 	if (!result)
 		result = ckt_exec_make(exec, graph, flags, stream);
 	if (result) {
 		ckt_exec_memory_fini(exec);
 		ckt_graph_free(exec->graph);
-		ckt_object_remove(&exec->object);
+		ckt_cudacommon_object_remove(&exec->object);
 		return result;
 	}
 	if (alone)
@@ -202,7 +202,7 @@ CKT_EXPORT CUresult cuGraphExecDestroy(CUgraphExec handle)
 	ckt_exec_memory_fini(exec);
 	ckt_graph_free(exec->graph);
 	exec->graph = NULL;
-	ckt_object_remove(&exec->object);
+	ckt_cudacommon_object_remove(&exec->object);
 	return ckt_graph_leave(result);
 }
 

@@ -31,7 +31,8 @@ static uint32_t log_max(unsigned value)
 }
 
 /* An option that is no number for the compiler; false where it is one. */
-static bool read_place(struct ckt_jit *jit, struct given *given, CUjit_option option, void **slot)
+static bool read_place(
+	struct ckt_cudacommon_jit *jit, struct given *given, CUjit_option option, void **slot)
 {
 	unsigned value = (unsigned)(uintptr_t)*slot;
 	switch (option) {
@@ -84,7 +85,7 @@ static bool valid(CUjit_option option, unsigned value)
 }
 
 static CUresult read_number(
-	struct ckt_jit *jit, struct given *given, CUjit_option option, void **slot)
+	struct ckt_cudacommon_jit *jit, struct given *given, CUjit_option option, void **slot)
 {
 	unsigned value = (unsigned)(uintptr_t)*slot;
 	if (option == CU_JIT_THREADS_PER_BLOCK) {
@@ -108,12 +109,12 @@ static CUresult read_number(
 	return CUDA_SUCCESS;
 }
 
-CUresult ckt_jit_read(
-	struct ckt_jit *jit, unsigned n_options, const CUjit_option *options, void **values)
+CUresult ckt_jit_read(struct ckt_cudacommon_jit *jit, unsigned n_options,
+	const CUjit_option *options, void **values)
 {
 	struct given given = {0};
 	CUresult result = CUDA_SUCCESS;
-	*jit = (struct ckt_jit){.start_ns = now_ns()};
+	*jit = (struct ckt_cudacommon_jit){.start_ns = now_ns()};
 	if (n_options && (!options || !values))
 		return CUDA_ERROR_INVALID_VALUE;
 	for (unsigned i = 0; i < n_options && !result; i++)
@@ -127,8 +128,8 @@ CUresult ckt_jit_read(
 	return result;
 }
 
-CUresult ckt_jit_read_linker(
-	struct ckt_jit *jit, unsigned n_options, const CUjit_option *options, void **values)
+CUresult ckt_jit_read_linker(struct ckt_cudacommon_jit *jit, unsigned n_options,
+	const CUjit_option *options, void **values)
 {
 	CUresult result = ckt_jit_read(jit, n_options, options, values);
 	for (unsigned i = 0; i < n_options && !result; i++)
@@ -154,7 +155,7 @@ static void give(char *buffer, uint32_t max, void **size_slot, const char *text,
 		memcpy(size_slot, &used, sizeof used);
 }
 
-void ckt_jit_finish(const struct ckt_jit *jit, const char *info, uint32_t info_len,
+void ckt_jit_finish(const struct ckt_cudacommon_jit *jit, const char *info, uint32_t info_len,
 	const char *error, uint32_t error_len)
 {
 	give(jit->info_log, jit->info_log_max, jit->info_size_slot, info, info_len);

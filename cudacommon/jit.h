@@ -11,7 +11,7 @@ enum {
 	CKT_JIT_LOG_GIVEN_MAX = 65536 /* of a log: nobody reads more */
 };
 
-struct ckt_jit {
+struct ckt_cudacommon_jit {
 	/*
 	 * For the compiler: numbers.  Places to write to, and lists of this process, are not among
 	 * them.
@@ -30,13 +30,13 @@ struct ckt_jit {
  * Keeps pointers into values for what comes back.  CUDA_ERROR_INVALID_VALUE for an option that
  * there is not.
  */
-CUresult ckt_jit_read(
-	struct ckt_jit *jit, unsigned n_options, const CUjit_option *options, void **values);
+CUresult ckt_jit_read(struct ckt_cudacommon_jit *jit, unsigned n_options,
+	const CUjit_option *options, void **values);
 /* The linker's: it has no strategy where nothing fits. */
-CUresult ckt_jit_read_linker(
-	struct ckt_jit *jit, unsigned n_options, const CUjit_option *options, void **values);
+CUresult ckt_jit_read_linker(struct ckt_cudacommon_jit *jit, unsigned n_options,
+	const CUjit_option *options, void **values);
 /* Whether an option's value is a place to be written to, of the call that it was given to. */
 bool ckt_jit_writes(CUjit_option option);
 /* What came of it, once compiling is over. */
-void ckt_jit_finish(const struct ckt_jit *jit, const char *info, uint32_t info_len,
+void ckt_jit_finish(const struct ckt_cudacommon_jit *jit, const char *info, uint32_t info_len,
 	const char *error, uint32_t error_len);

@@ -7,9 +7,9 @@
 enum { LEAF_BITS = 12, LEAF_SIZE = 1 << LEAF_BITS, ROOT_SIZE = CKT_HANDLE_SLOTS / LEAF_SIZE };
 
 struct slot {
-	struct ckt_object *_Atomic object;
+	struct ckt_cudacommon_object *_Atomic object;
 	/* the slot's last dead object, freed when the slot is reused */
-	struct ckt_object *graveyard;
+	struct ckt_cudacommon_object *graveyard;
 	uint32_t generation;
 	uint32_t next_free; /* slot number; 0 ends the list */
 };
@@ -53,7 +53,7 @@ static uint32_t take_slot(void)
 	return slot_at(next_fresh, true) ? next_fresh++ : 0;
 }
 
-uint64_t ckt_object_add(struct ckt_object *object, enum ckt_kind kind)
+uint64_t ckt_cudacommon_object_add(struct ckt_cudacommon_object *object, enum ckt_kind kind)
 {
 	pthread_mutex_lock(&table_lock);
 	uint32_t number = take_slot();
@@ -73,7 +73,7 @@ uint64_t ckt_object_add(struct ckt_object *object, enum ckt_kind kind)
 	return object->id;
 }
 
-void ckt_object_add_fixed(struct ckt_object *object, uint64_t id)
+void ckt_cudacommon_object_add_fixed(struct ckt_cudacommon_object *object, uint64_t id)
 {
 	pthread_mutex_lock(&table_lock);
 	struct slot *slot = slot_at(ckt_handle_slot(id), true);
@@ -85,17 +85,17 @@ void ckt_object_add_fixed(struct ckt_object *object, uint64_t id)
 	pthread_mutex_unlock(&table_lock);
 }
 
-void *ckt_object_find(uint64_t id, enum ckt_kind kind)
+void *ckt_cudacommon_object_find(uint64_t id, enum ckt_kind kind)
 {
 	if (ckt_handle_kind(id) != kind)
 		return NULL;
 	struct slot *slot = slot_at(ckt_handle_slot(id), false);
-	struct ckt_object *object =
+	struct ckt_cudacommon_object *object =
 		slot ? atomic_load_explicit(&slot->object, memory_order_acquire) : NULL;
 	return object && object->id == id ? object : NULL;
 }
 
-bool ckt_object_was(uint64_t id, enum ckt_kind kind)
+bool ckt_cudacommon_object_was(uint64_t id, enum ckt_kind kind)
 {
 	uint32_t number = ckt_handle_slot(id);
 	if (ckt_handle_kind(id) != kind || number < CKT_HANDLE_FIRST_SLOT)
@@ -108,17 +108,17 @@ bool ckt_object_was(uint64_t id, enum ckt_kind kind)
 	return ckt_handle_make(kind, asked, number) == id && asked && asked <= generation;
 }
 
-const void *ckt_object_past(uint64_t id, enum ckt_kind kind)
+const void *ckt_cudacommon_object_past(uint64_t id, enum ckt_kind kind)
 {
-	if (!ckt_object_was(id, kind))
+	if (!ckt_cudacommon_object_was(id, kind))
 		return NULL;
 	pthread_mutex_lock(&table_lock);
-	const struct ckt_object *past = slot_at(ckt_handle_slot(id), false)->graveyard;
+	const struct ckt_cudacommon_object *past = slot_at(ckt_handle_slot(id), false)->graveyard;
 	pthread_mutex_unlock(&table_lock);
 	return past && past->id == id ? past : NULL;
 }
 
-void ckt_object_remove(struct ckt_object *object)
+void ckt_cudacommon_object_remove(struct ckt_cudacommon_object *object)
 {
 	uint32_t number = ckt_handle_slot(object->id);
 	pthread_mutex_lock(&table_lock);
@@ -139,15 +139,15 @@ void ckt_object_remove(struct ckt_object *object)
 	pthread_mutex_unlock(&table_lock);
 }
 
-void ckt_object_each(
-	enum ckt_kind kind, void (*visit)(struct ckt_object *object, void *data), void *data)
+void ckt_cudacommon_object_each(enum ckt_kind kind,
+	void (*visit)(struct ckt_cudacommon_object *object, void *data), void *data)
 {
 	pthread_mutex_lock(&table_lock);
 	uint32_t end = next_fresh;
 	pthread_mutex_unlock(&table_lock);
 	for (uint32_t number = 1; number < end; number++) {
 		struct slot *slot = slot_at(number, false);
-		struct ckt_object *object =
+		struct ckt_cudacommon_object *object =
 			slot ? atomic_load_explicit(&slot->object, memory_order_acquire) : NULL;
 		if (object && object->kind == kind)
 			visit(object, data);
@@ -156,18 +156,18 @@ void ckt_object_each(
 
 struct of_context {
 	uint64_t context;
-	void (*visit)(struct ckt_object *object);
+	void (*visit)(struct ckt_cudacommon_object *object);
 };
 
-static void visit_of_context(struct ckt_object *object, void *data)
+static void visit_of_context(struct ckt_cudacommon_object *object, void *data)
 {
 	const struct of_context *of = data;
 	if (object->context == of->context)
 		of->visit(object);
 }
 
-void ckt_object_each_of_context(
-	enum ckt_kind kind, uint64_t context, void (*visit)(struct ckt_object *object))
+void ckt_cudacommon_object_each_of_context(
+	enum ckt_kind kind, uint64_t context, void (*visit)(struct ckt_cudacommon_object *object))
 {
-	ckt_object_each(kind, visit_of_context, &(struct of_context){context, visit});
+	ckt_cudacommon_object_each(kind, visit_of_context, &(struct of_context){context, visit});
 }

@@ -18,7 +18,7 @@
 
 #include "rpc/handle.h"
 
-struct ckt_object {
+struct ckt_cudacommon_object {
 	uint64_t id;
 	enum ckt_kind kind;
 	uint64_t context; /* id of the context it belongs to; 0 where none */
@@ -26,28 +26,28 @@ struct ckt_object {
 };
 
 /*
- * Gives the object an id of this kind and enters it; the object (malloc'd by the caller, ckt_object
+ * Gives the object an id of this kind and enters it; the object (malloc'd by the caller, ckt_cudacommon_object
  * first) belongs to the table from then on.  0 when the table is full.
  */
-uint64_t ckt_object_add(struct ckt_object *object, enum ckt_kind kind);
+uint64_t ckt_cudacommon_object_add(struct ckt_cudacommon_object *object, enum ckt_kind kind);
 /* Enters an object under a constant id (a primary context). */
-void ckt_object_add_fixed(struct ckt_object *object, uint64_t id);
+void ckt_cudacommon_object_add_fixed(struct ckt_cudacommon_object *object, uint64_t id);
 /* NULL where the id is not that of a living object of this kind. */
-void *ckt_object_find(uint64_t id, enum ckt_kind kind);
+void *ckt_cudacommon_object_find(uint64_t id, enum ckt_kind kind);
 /* Whether the id was given out for an object of this kind, however long ago. */
-bool ckt_object_was(uint64_t id, enum ckt_kind kind);
+bool ckt_cudacommon_object_was(uint64_t id, enum ckt_kind kind);
 /*
  * What was removed, while its slot rests: to be read only.  NULL where it was freed since, or never
  * was.
  */
-const void *ckt_object_past(uint64_t id, enum ckt_kind kind);
+const void *ckt_cudacommon_object_past(uint64_t id, enum ckt_kind kind);
 /* Takes it out and frees it a while later. */
-void ckt_object_remove(struct ckt_object *object);
+void ckt_cudacommon_object_remove(struct ckt_cudacommon_object *object);
 /* Calls back for every living object of the kind; the callback may remove it. */
-void ckt_object_each(
-	enum ckt_kind kind, void (*visit)(struct ckt_object *object, void *data), void *data);
+void ckt_cudacommon_object_each(enum ckt_kind kind,
+	void (*visit)(struct ckt_cudacommon_object *object, void *data), void *data);
 /* The same for those of one context. */
-void ckt_object_each_of_context(
-	enum ckt_kind kind, uint64_t context, void (*visit)(struct ckt_object *object));
+void ckt_cudacommon_object_each_of_context(
+	enum ckt_kind kind, uint64_t context, void (*visit)(struct ckt_cudacommon_object *object));
 
 #define ckt_handle_id(handle) ((uint64_t)(uintptr_t)(handle))

@@ -12,8 +12,8 @@ struct access {
 	_Atomic uint64_t readers, writers;
 };
 
-struct ckt_pool {
-	struct ckt_object object;
+struct ckt_cudacommon_pool {
+	struct ckt_cudacommon_object object;
 	CUdevice device;
 	struct access access;
 };
@@ -32,7 +32,7 @@ static bool find(CUmemoryPool handle, CUdevice *ret_device)
 		*ret_device = (CUdevice)(slot - 1);
 		return true;
 	}
-	struct ckt_pool *pool = ckt_object_find(id, CKT_KIND_POOL);
+	struct ckt_cudacommon_pool *pool = ckt_cudacommon_object_find(id, CKT_KIND_POOL);
 	if (pool)
 		*ret_device = pool->device;
 	return pool != NULL;
@@ -41,8 +41,9 @@ static bool find(CUmemoryPool handle, CUdevice *ret_device)
 static uint64_t current_pool(CUdevice device)
 {
 	uint64_t id = atomic_load(&current_pools[device]);
-	return id && ckt_object_find(id, CKT_KIND_POOL) ? id
-							: ckt_handle_default_pool((unsigned)device);
+	return id && ckt_cudacommon_object_find(id, CKT_KIND_POOL)
+		? id
+		: ckt_handle_default_pool((unsigned)device);
 }
 
 static CUmemoryPool as_handle(uint64_t id)
@@ -147,18 +148,18 @@ CKT_EXPORT CUresult cuMemPoolCreate(CUmemoryPool *ret_pool, const CUmemPoolProps
 	if (props->usage)
 		return ckt_cudacommon_unsupported(
 			"memory pools for the decompression engine", &once_usage);
-	struct ckt_pool *pool = calloc(1, sizeof *pool);
+	struct ckt_cudacommon_pool *pool = calloc(1, sizeof *pool);
 	if (!pool)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	pool->device = device;
 	pool->object.context = ckt_handle_primary((unsigned)device);
-	if (!ckt_object_add(&pool->object, CKT_KIND_POOL)) {
+	if (!ckt_cudacommon_object_add(&pool->object, CKT_KIND_POOL)) {
 		free(pool);
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
 	result = ckt_pool_make(pool->object.id, device, props->maxSize);
 	if (result)
-		ckt_object_remove(&pool->object);
+		ckt_cudacommon_object_remove(&pool->object);
 	else
 		*ret_pool = as_handle(pool->object.id);
 	return result;
@@ -166,14 +167,15 @@ CKT_EXPORT CUresult cuMemPoolCreate(CUmemoryPool *ret_pool, const CUmemPoolProps
 
 CKT_EXPORT CUresult cuMemPoolDestroy(CUmemoryPool handle)
 {
-	struct ckt_pool *pool = ckt_object_find(ckt_handle_id(handle), CKT_KIND_POOL);
+	struct ckt_cudacommon_pool *pool =
+		ckt_cudacommon_object_find(ckt_handle_id(handle), CKT_KIND_POOL);
 	/* A default pool cannot be destroyed. */
 	if (!pool)
 		return CUDA_ERROR_INVALID_VALUE;
 	/* From here on its device's current pool, where it was that, is the default one. */
 	CUresult result = ckt_pool_unmake(pool->object.id);
 	if (!result)
-		ckt_object_remove(&pool->object);
+		ckt_cudacommon_object_remove(&pool->object);
 	return result;
 }
 
@@ -242,7 +244,8 @@ CKT_EXPORT CUresult cuMemPoolGetAttribute(
 
 static struct access *access_of(CUmemoryPool handle)
 {
-	struct ckt_pool *pool = ckt_object_find(ckt_handle_id(handle), CKT_KIND_POOL);
+	struct ckt_cudacommon_pool *pool =
+		ckt_cudacommon_object_find(ckt_handle_id(handle), CKT_KIND_POOL);
 	return pool ? &pool->access : &default_access[ckt_handle_slot(ckt_handle_id(handle)) - 1];
 }
 

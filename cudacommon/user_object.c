@@ -7,7 +7,7 @@
 #include "cudacommon/graph.h"
 
 struct user_object {
-	struct ckt_object object;
+	struct ckt_cudacommon_object object;
 	void *data;
 	CUhostFn destroy;
 	unsigned count;
@@ -15,7 +15,7 @@ struct user_object {
 
 static struct user_object *find(uint64_t id)
 {
-	return ckt_object_find(id, CKT_KIND_USER_OBJECT);
+	return ckt_cudacommon_object_find(id, CKT_KIND_USER_OBJECT);
 }
 
 /*
@@ -28,7 +28,7 @@ static void release(struct user_object *user, unsigned count)
 		return;
 	CUhostFn destroy = user->destroy;
 	void *data = user->data;
-	ckt_object_remove(&user->object);
+	ckt_cudacommon_object_remove(&user->object);
 	destroy(data);
 }
 
@@ -88,7 +88,7 @@ CKT_EXPORT CUresult cuUserObjectCreate(
 	user->data = data;
 	user->destroy = destroy;
 	user->count = count;
-	if (!ckt_object_add(&user->object, CKT_KIND_USER_OBJECT)) {
+	if (!ckt_cudacommon_object_add(&user->object, CKT_KIND_USER_OBJECT)) {
 		free(user);
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}

@@ -505,18 +505,18 @@ CUresult ckt_soft_file_read(const char *path, void **ret_data, size_t *ret_size_
 enum { CKT_SOFT_LOG_MAX = 1024 };
 
 /* JIT options as cuModuleLoadDataEx and cuLinkCreate take them. */
-struct ckt_jit;
+struct ckt_cudacommon_jit;
 
 /* The capability that the options ask for; false, and 0, where they ask for none. */
-bool ckt_soft_jit_target(const struct ckt_jit *jit, unsigned *ret_target);
+bool ckt_soft_jit_target(const struct ckt_cudacommon_jit *jit, unsigned *ret_target);
 /* Whether a text compiled with the options would load on a device. */
-CUresult ckt_soft_jit_check(const struct ckt_jit *jit, unsigned capability);
-void ckt_soft_jit_finish(const struct ckt_jit *jit, const char *error);
+CUresult ckt_soft_jit_check(const struct ckt_cudacommon_jit *jit, unsigned capability);
+void ckt_soft_jit_finish(const struct ckt_cudacommon_jit *jit, const char *error);
 /*
  * Whether the caller learns from its log that there is nothing for the device: it may have
  * something else to load, so nobody else is told.
  */
-bool ckt_soft_jit_tells(const struct ckt_jit *jit, CUresult result);
+bool ckt_soft_jit_tells(const struct ckt_cudacommon_jit *jit, CUresult result);
 
 /* Parses; on failure writes one line to log and returns CUDA's code. */
 CUresult ckt_soft_code_load(const struct ckt_soft_texts *texts, unsigned capability,

@@ -67,7 +67,7 @@ struct ckt_stream_hints {
 
 /* ---- context.c */
 struct ckt_context {
-	struct ckt_object object;
+	struct ckt_cudacommon_object object;
 	CUdevice device;
 	unsigned flags;
 	bool primary;
@@ -115,7 +115,7 @@ CUresult ckt_stream_hints(CUstream stream, struct ckt_stream_hints **ret_hints);
 
 /* ---- module.c, function.c */
 struct ckt_function {
-	struct ckt_object object;
+	struct ckt_cudacommon_object object;
 	uint64_t module;
 	struct ckt_function *next; /* of the same module */
 	char *name;
@@ -127,7 +127,7 @@ struct ckt_function {
 };
 
 struct ckt_module {
-	struct ckt_object object;
+	struct ckt_cudacommon_object object;
 	pthread_mutex_t lock;
 	struct ckt_function *functions;
 	uint8_t hash[32];
@@ -185,7 +185,7 @@ enum ckt_range_kind {
 	CKT_RANGE_HOST_REGISTERED
 };
 
-struct ckt_range {
+struct ckt_client_range {
 	uint64_t base, size;
 	enum ckt_range_kind kind;
 	uint64_t context;
@@ -212,23 +212,23 @@ unsigned ckt_context_node(uint64_t context);
  */
 CUresult ckt_range_room(void);
 /* Precondition: ckt_range_room(). */
-void ckt_range_add(const struct ckt_range *range);
+void ckt_range_add(const struct ckt_client_range *range);
 /* Removes the range that begins at base and is of that kind; false where there is none. */
-bool ckt_range_remove(uint64_t base, enum ckt_range_kind kind, struct ckt_range *ret_range);
+bool ckt_range_remove(uint64_t base, enum ckt_range_kind kind, struct ckt_client_range *ret_range);
 void ckt_range_remove_owner(uint64_t owner);
 /* The context is gone, and with it the memory that was allocated in it. */
 void ckt_range_remove_context(uint64_t context);
 /* Copies of the range that may return early do not: CU_POINTER_ATTRIBUTE_SYNC_MEMOPS. */
 bool ckt_range_set_sync(uint64_t address, bool sync);
 /* The range that holds the address. */
-bool ckt_range_find(uint64_t address, struct ckt_range *ret_range);
+bool ckt_range_find(uint64_t address, struct ckt_client_range *ret_range);
 static inline bool ckt_range_kind_is_device(enum ckt_range_kind kind)
 {
 	return kind < CKT_RANGE_HOST_ALLOC;
 }
 
 /* Also host memory that is mapped: what reaches it goes by the device. */
-static inline bool ckt_range_reaches_device(const struct ckt_range *range)
+static inline bool ckt_range_reaches_device(const struct ckt_client_range *range)
 {
 	return ckt_range_kind_is_device(range->kind) || range->mapped;
 }
@@ -318,9 +318,9 @@ extern _Atomic unsigned ckt_registered_count;
  * Where the device has the registered memory from here on.  Precondition: of kind
  * CKT_RANGE_HOST_REGISTERED.
  */
-CUresult ckt_registered_map(const struct ckt_range *range, uint64_t *ret_address);
+CUresult ckt_registered_map(const struct ckt_client_range *range, uint64_t *ret_address);
 /* The range is not registered any more: it has what the GPU wrote. */
-CUresult ckt_registered_forget(const struct ckt_range *range);
+CUresult ckt_registered_forget(const struct ckt_client_range *range);
 void ckt_registered_forget_context(uint64_t context);
 /* Host memory that lies in one of those, all of it: gives the device's address in its place. */
 bool ckt_registered_side(uint64_t *address, uint64_t size);
@@ -413,7 +413,7 @@ bool ckt_shared_now(uint64_t address);
 extern _Atomic unsigned ckt_host_mappable; /* allocations that are not mapped yet */
 CUresult ckt_host_alloc(
 	struct ckt_context *context, size_t size, unsigned flags, void **ret_memory);
-CUresult ckt_host_free(const struct ckt_range *range);
+CUresult ckt_host_free(const struct ckt_client_range *range);
 /*
  * Maps the pinned allocation that holds the address, if it is not: CUDA_ERROR_NOT_SUPPORTED where
  * its address cannot be had.

@@ -24,7 +24,7 @@
 enum { PENDING_MAX = 4096, SUSPECTS_MAX = 256 };
 
 static struct ckt_runtime runtime;
-static struct ckt_object suspects[SUSPECTS_MAX];
+static struct ckt_loaded_object suspects[SUSPECTS_MAX];
 static const struct link_map *pending_maps[PENDING_MAX];
 static unsigned pending_count;
 static bool started, wants_ptx;
@@ -82,9 +82,9 @@ static void treat_pending(void)
 	unsigned count = 0;
 
 	for (unsigned i = 0; i < pending_count; i++) {
-		struct ckt_object object;
+		struct ckt_loaded_object object;
 
-		if (!pending_maps[i] || !ckt_object_from_link_map(&object, pending_maps[i]))
+		if (!pending_maps[i] || !ckt_loaded_object_from_link_map(&object, pending_maps[i]))
 			continue;
 		if (!runtime.found && ckt_runtime_recognise(&runtime, &object))
 			continue;

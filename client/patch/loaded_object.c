@@ -9,7 +9,7 @@
 #include <sys/auxv.h>
 #include <unistd.h>
 
-void ckt_object_from_info(struct ckt_object *object, const struct dl_phdr_info *info)
+void ckt_loaded_object_from_info(struct ckt_loaded_object *object, const struct dl_phdr_info *info)
 {
 	object->path = info->dlpi_name ? info->dlpi_name : "";
 	object->base = info->dlpi_addr;
@@ -17,7 +17,7 @@ void ckt_object_from_info(struct ckt_object *object, const struct dl_phdr_info *
 	object->phnum = info->dlpi_phnum;
 }
 
-bool ckt_object_from_link_map(struct ckt_object *object, const struct link_map *map)
+bool ckt_loaded_object_from_link_map(struct ckt_loaded_object *object, const struct link_map *map)
 {
 	object->path = map->l_name ? map->l_name : "";
 	object->base = map->l_addr;
@@ -40,7 +40,8 @@ bool ckt_object_from_link_map(struct ckt_object *object, const struct link_map *
 	return true;
 }
 
-bool ckt_object_dynamic(const struct ckt_object *object, struct ckt_dynamic *ret_dynamic)
+bool ckt_loaded_object_dynamic(
+	const struct ckt_loaded_object *object, struct ckt_dynamic *ret_dynamic)
 {
 	struct ckt_dynamic found = {0};
 	size_t soname = 0;
@@ -115,7 +116,7 @@ const ElfW(Sym) * ckt_dynamic_entry(const struct ckt_dynamic *dynamic, const cha
 }
 
 void *ckt_dynamic_symbol(
-	const struct ckt_object *object, const struct ckt_dynamic *dynamic, const char *name)
+	const struct ckt_loaded_object *object, const struct ckt_dynamic *dynamic, const char *name)
 {
 	const ElfW(Sym) *symbol = ckt_dynamic_entry(dynamic, name);
 
@@ -131,12 +132,12 @@ bool ckt_dynamic_needs(const struct ckt_dynamic *dynamic, const char *soname)
 	return false;
 }
 
-const char *ckt_object_file(const struct ckt_object *object)
+const char *ckt_loaded_object_file(const struct ckt_loaded_object *object)
 {
 	return object->path[0] ? object->path : "/proc/self/exe";
 }
 
-const char *ckt_object_name(const struct ckt_object *object)
+const char *ckt_loaded_object_name(const struct ckt_loaded_object *object)
 {
 	static char program[PATH_MAX];
 

@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct ckt_object {
+struct ckt_loaded_object {
 	const char *path; /* borrowed; "" for the program itself */
 	uintptr_t base;   /* what is added to the file's addresses */
 	const ElfW(Phdr) * phdr;
@@ -27,20 +27,21 @@ struct ckt_dynamic {
 	const ElfW(Dyn) * entries;
 };
 
-void ckt_object_from_info(struct ckt_object *object, const struct dl_phdr_info *info);
+void ckt_loaded_object_from_info(struct ckt_loaded_object *object, const struct dl_phdr_info *info);
 /*
  * Finds the program headers through the ELF header that lies at the start of a mapping.  False
  * where there is none.
  */
-bool ckt_object_from_link_map(struct ckt_object *object, const struct link_map *map);
+bool ckt_loaded_object_from_link_map(struct ckt_loaded_object *object, const struct link_map *map);
 /* False where the object has no dynamic section or one without symbols. */
-bool ckt_object_dynamic(const struct ckt_object *object, struct ckt_dynamic *ret_dynamic);
+bool ckt_loaded_object_dynamic(
+	const struct ckt_loaded_object *object, struct ckt_dynamic *ret_dynamic);
 /* The entry and the address of a function the object exports, or NULL. */
 const ElfW(Sym) * ckt_dynamic_entry(const struct ckt_dynamic *dynamic, const char *name);
-void *ckt_dynamic_symbol(
-	const struct ckt_object *object, const struct ckt_dynamic *dynamic, const char *name);
+void *ckt_dynamic_symbol(const struct ckt_loaded_object *object, const struct ckt_dynamic *dynamic,
+	const char *name);
 bool ckt_dynamic_needs(const struct ckt_dynamic *dynamic, const char *soname);
 /* What to open to read the object's file. */
-const char *ckt_object_file(const struct ckt_object *object);
+const char *ckt_loaded_object_file(const struct ckt_loaded_object *object);
 /* For messages: the program's real path instead of the link to it.  Valid until the next call. */
-const char *ckt_object_name(const struct ckt_object *object);
+const char *ckt_loaded_object_name(const struct ckt_loaded_object *object);

@@ -36,7 +36,7 @@ static bool jump(void *from, const void *to)
 }
 
 /* How the page of an address is mapped, as far as the file says. */
-static int protection(const struct ckt_object *object, uintptr_t address)
+static int protection(const struct ckt_loaded_object *object, uintptr_t address)
 {
 	for (unsigned i = 0; i < object->phnum; i++) {
 		const ElfW(Phdr) *segment = &object->phdr[i];
@@ -55,7 +55,7 @@ static int protection(const struct ckt_object *object, uintptr_t address)
  * it elsewhere.
  */
 static bool hide(
-	const struct ckt_object *object, const struct ckt_dynamic *dynamic, const char *name)
+	const struct ckt_loaded_object *object, const struct ckt_dynamic *dynamic, const char *name)
 {
 	ElfW(Sym) *symbol = (ElfW(Sym) *)ckt_dynamic_entry(dynamic, name);
 	uintptr_t low = (uintptr_t)symbol & -(uintptr_t)PAGE,
@@ -75,22 +75,22 @@ static bool is_release_of(const struct ckt_dynamic *dynamic, const char *soname)
 	return strncmp(dynamic->soname, soname, strlen(soname)) == 0;
 }
 
-bool ckt_nvrtc_redirect(const struct ckt_object *object)
+bool ckt_nvrtc_redirect(const struct ckt_loaded_object *object)
 {
 	static const char *const names[][2] = {
 		{"nvrtcGetCUBIN", "nvrtcGetPTX"}, {"nvrtcGetCUBINSize", "nvrtcGetPTXSize"}};
 	struct ckt_dynamic dynamic;
 
-	if (!ckt_object_dynamic(object, &dynamic) || !dynamic.soname)
+	if (!ckt_loaded_object_dynamic(object, &dynamic) || !dynamic.soname)
 		return false;
 	if (is_release_of(&dynamic, "libnvJitLink.so.")) {
 		if (hide(object, &dynamic, "nvJitLinkVersion"))
 			ckt_say_debug(
 				"%s is hidden from those who would link to machine code with it",
-				ckt_object_name(object));
+				ckt_loaded_object_name(object));
 		else
 			ckt_say("cannot hide %s: changing its symbols was refused (%s); the soft GPU does not run the machine code that it gives",
-				ckt_object_name(object), strerror(errno));
+				ckt_loaded_object_name(object), strerror(errno));
 		return true;
 	}
 	if (!is_release_of(&dynamic, "libnvrtc.so."))
@@ -102,10 +102,11 @@ bool ckt_nvrtc_redirect(const struct ckt_object *object)
 		/* NVRTC before 11.1 has no machine code to give. */
 		if (from && to && !jump(from, to)) {
 			ckt_say("cannot make %s give PTX: changing its code was refused (%s); the soft GPU does not run the machine code that it gives",
-				ckt_object_name(object), strerror(errno));
+				ckt_loaded_object_name(object), strerror(errno));
 			return true;
 		}
 	}
-	ckt_say_debug("%s gives PTX where machine code is asked for", ckt_object_name(object));
+	ckt_say_debug(
+		"%s gives PTX where machine code is asked for", ckt_loaded_object_name(object));
 	return true;
 }

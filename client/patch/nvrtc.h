@@ -23,4 +23,4 @@ bool ckt_nvrtc_wanted(char *const *environment);
  * nvrtcGetPTX and nvrtcGetPTXSize, or libnvJitLink.so, in which nobody finds nvJitLinkVersion any
  * more.
  */
-bool ckt_nvrtc_redirect(const struct ckt_object *object);
+bool ckt_nvrtc_redirect(const struct ckt_loaded_object *object);

@@ -24,7 +24,7 @@ struct match {
 	uintptr_t zero;
 };
 
-bool ckt_runtime_recognise(struct ckt_runtime *runtime, const struct ckt_object *object)
+bool ckt_runtime_recognise(struct ckt_runtime *runtime, const struct ckt_loaded_object *object)
 {
 	struct ckt_dynamic dynamic;
 
@@ -32,7 +32,7 @@ bool ckt_runtime_recognise(struct ckt_runtime *runtime, const struct ckt_object 
 	 * The preload library carries the same SONAME but exports none of its names; NVIDIA's own
 	 * opens the driver with dlopen.
 	 */
-	if (!ckt_object_dynamic(object, &dynamic) || !dynamic.soname ||
+	if (!ckt_loaded_object_dynamic(object, &dynamic) || !dynamic.soname ||
 		strcmp(dynamic.soname, "libcudart.so.13") != 0 ||
 		!ckt_dynamic_needs(&dynamic, "libcuda.so.1") ||
 		!ckt_dynamic_symbol(object, &dynamic, "cudaMalloc"))
@@ -43,7 +43,7 @@ bool ckt_runtime_recognise(struct ckt_runtime *runtime, const struct ckt_object 
 	return true;
 }
 
-bool ckt_redirect_suspect(const struct ckt_object *object)
+bool ckt_redirect_suspect(const struct ckt_loaded_object *object)
 {
 	for (unsigned i = 0; i < object->phnum; i++)
 		if (object->phdr[i].p_type == PT_TLS)
@@ -115,7 +115,7 @@ static unsigned find_in_segment(
 	return count;
 }
 
-static unsigned find_blocks(const struct ckt_object *object, struct match *matches)
+static unsigned find_blocks(const struct ckt_loaded_object *object, struct match *matches)
 {
 	unsigned count = 0;
 
@@ -166,11 +166,11 @@ int ckt_redirect_write(const struct ckt_runtime *runtime, unsigned major,
 	return mprotect((void *)low, high - low, PROT_READ | PROT_EXEC) < 0 ? -errno : 0;
 }
 
-void ckt_redirect_say_refused(const struct ckt_object *object, int error)
+void ckt_redirect_say_refused(const struct ckt_loaded_object *object, int error)
 {
 	ckt_say("cannot redirect the CUDA runtime in %s: changing its code was refused (%s); its CUDA calls will fail. Allow execmod for it, or "
 		"link the program with -cudart shared",
-		ckt_object_name(object), strerror(-error));
+		ckt_loaded_object_name(object), strerror(-error));
 }
 
 static unsigned block_entries(const struct match *match, struct ckt_redirect_entry *entries)
@@ -195,7 +195,7 @@ static unsigned block_entries(const struct match *match, struct ckt_redirect_ent
 	return count;
 }
 
-static enum ckt_redirect_result redirect_matches(const struct ckt_object *object,
+static enum ckt_redirect_result redirect_matches(const struct ckt_loaded_object *object,
 	const struct ckt_runtime *runtime, const struct match *matches, unsigned count)
 {
 	struct ckt_redirect_entry entries[ENTRIES_MAX];
@@ -216,7 +216,7 @@ static enum ckt_redirect_result redirect_matches(const struct ckt_object *object
 			releases = matches[i].block->releases;
 	}
 	ckt_say_debug("redirected %u entry points in %s (static CUDA runtime %s)", total,
-		ckt_object_name(object), releases);
+		ckt_loaded_object_name(object), releases);
 	return CKT_REDIRECT_DONE;
 }
 
@@ -224,7 +224,7 @@ static enum ckt_redirect_result redirect_matches(const struct ckt_object *object
  * Texts that every release holds: in an object that passed ckt_redirect_suspect() they mean a
  * static runtime.
  */
-static bool holds_runtime_texts(const struct ckt_object *object)
+static bool holds_runtime_texts(const struct ckt_loaded_object *object)
 {
 	static const char text[] = "cudaErrorCudartUnloading";
 
@@ -240,7 +240,7 @@ static bool holds_runtime_texts(const struct ckt_object *object)
 }
 
 enum ckt_redirect_result ckt_redirect_object(
-	const struct ckt_object *object, const struct ckt_runtime *runtime)
+	const struct ckt_loaded_object *object, const struct ckt_runtime *runtime)
 {
 	struct match matches[MATCHES_MAX];
 	unsigned heads = 0;
@@ -264,6 +264,6 @@ enum ckt_redirect_result ckt_redirect_object(
 		return result;
 	ckt_say("%s holds a static CUDA runtime that this Cricket does not know (it knows NVIDIA's releases %s); its CUDA calls will fail "
 		"with cudaErrorNotSupported. Link the program with -cudart shared, or keep its symbol table",
-		ckt_object_name(object), ckt_static_releases);
+		ckt_loaded_object_name(object), ckt_static_releases);
 	return CKT_REDIRECT_UNKNOWN;
 }

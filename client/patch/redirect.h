@@ -16,7 +16,7 @@
 
 /* Our libcudart.so.13, found among the loaded objects. */
 struct ckt_runtime {
-	struct ckt_object object;
+	struct ckt_loaded_object object;
 	struct ckt_dynamic dynamic;
 	bool found;
 };
@@ -29,18 +29,18 @@ enum ckt_redirect_result {
 };
 
 /* True when the object is our libcudart.so.13 and not NVIDIA's, which has the same SONAME. */
-bool ckt_runtime_recognise(struct ckt_runtime *runtime, const struct ckt_object *object);
+bool ckt_runtime_recognise(struct ckt_runtime *runtime, const struct ckt_loaded_object *object);
 /*
  * Cheap: looks at the program headers.  A static runtime always brings a page of thread-local data,
  * aligned to a page.
  */
-bool ckt_redirect_suspect(const struct ckt_object *object);
+bool ckt_redirect_suspect(const struct ckt_loaded_object *object);
 /*
  * Precondition: ckt_redirect_suspect(object).  runtime may be one that was not found: then nothing
  * is changed.
  */
 enum ckt_redirect_result ckt_redirect_object(
-	const struct ckt_object *object, const struct ckt_runtime *runtime);
+	const struct ckt_loaded_object *object, const struct ckt_runtime *runtime);
 /*
  * The function that stands for `name` in a program compiled for CUDA `major`; never NULL, see
  * compat.c.
@@ -55,16 +55,16 @@ struct ckt_redirect_entry {
 int ckt_redirect_write(const struct ckt_runtime *runtime, unsigned major,
 	const struct ckt_redirect_entry *entries, unsigned count);
 /* Tells the user that ckt_redirect_write failed. */
-void ckt_redirect_say_refused(const struct ckt_object *object, int error);
+void ckt_redirect_say_refused(const struct ckt_loaded_object *object, int error);
 /*
  * NVIDIA's own shared runtime, 12 or 13, by its exported names: a program may come with one and
  * open it by path.
  */
 enum ckt_redirect_result ckt_redirect_shared(
-	const struct ckt_object *object, const struct ckt_runtime *runtime);
+	const struct ckt_loaded_object *object, const struct ckt_runtime *runtime);
 /*
  * By the names in the file's .symtab or the exported ones; for releases that the table does not
  * know.
  */
 enum ckt_redirect_result ckt_redirect_by_symbols(
-	const struct ckt_object *object, const struct ckt_runtime *runtime);
+	const struct ckt_loaded_object *object, const struct ckt_runtime *runtime);

@@ -19,27 +19,27 @@ enum { SUSPECTS_MAX = 64, GENUINE_MAX = 32 };
 
 struct walk {
 	struct ckt_runtime runtime;
-	struct ckt_object suspects[SUSPECTS_MAX];
+	struct ckt_loaded_object suspects[SUSPECTS_MAX];
 	unsigned count;
-	struct ckt_object genuine[GENUINE_MAX]; /* libraries that can have a shim */
+	struct ckt_loaded_object genuine[GENUINE_MAX]; /* libraries that can have a shim */
 	unsigned genuine_count;
 	bool wants_ptx;
 };
 
-static bool can_have_shim(const struct ckt_object *object)
+static bool can_have_shim(const struct ckt_loaded_object *object)
 {
 	struct ckt_dynamic dynamic;
 
-	return ckt_object_dynamic(object, &dynamic) && dynamic.soname &&
+	return ckt_loaded_object_dynamic(object, &dynamic) && dynamic.soname &&
 		ckt_library_known(dynamic.soname);
 }
 
 static int visit(struct dl_phdr_info *info, size_t size, void *opaque)
 {
 	struct walk *walk = opaque;
-	struct ckt_object object;
+	struct ckt_loaded_object object;
 
-	ckt_object_from_info(&object, info);
+	ckt_loaded_object_from_info(&object, info);
 	if (!walk->runtime.found && ckt_runtime_recognise(&walk->runtime, &object))
 		return 0;
 	if (walk->wants_ptx && ckt_nvrtc_redirect(&object))
@@ -71,9 +71,9 @@ static void take_over(const struct walk *walk, char **environment)
 	for (unsigned i = 0; i < walk->genuine_count; i++) {
 		struct ckt_dynamic dynamic;
 
-		if (ckt_object_dynamic(&walk->genuine[i], &dynamic) &&
+		if (ckt_loaded_object_dynamic(&walk->genuine[i], &dynamic) &&
 			ckt_library_path(dynamic.soname, shim) &&
-			!is_same_file(ckt_object_file(&walk->genuine[i]), shim))
+			!is_same_file(ckt_loaded_object_file(&walk->genuine[i]), shim))
 			ckt_takeover_object(&walk->genuine[i]);
 	}
 }

@@ -49,7 +49,7 @@ static bool file_symtab(const struct ckt_elf_file *file, struct symbols *ret_sym
 	return false;
 }
 
-static bool executable_address(const struct ckt_object *object, uintptr_t address)
+static bool executable_address(const struct ckt_loaded_object *object, uintptr_t address)
 {
 	for (unsigned i = 0; i < object->phnum; i++) {
 		const ElfW(Phdr) *segment = &object->phdr[i];
@@ -78,7 +78,7 @@ static int name_index(const char *name)
  * runtime.  A program may have functions with such names of its own, so the file must also hold one
  * of the archive's private names, which are hashes behind a fixed prefix.
  */
-static unsigned collect(const struct ckt_object *object, const struct symbols *symbols,
+static unsigned collect(const struct ckt_loaded_object *object, const struct symbols *symbols,
 	struct ckt_redirect_entry *entries, unsigned *ret_major)
 {
 	static const char private_prefix[] = "libcudart_static_";
@@ -112,7 +112,7 @@ static unsigned collect(const struct ckt_object *object, const struct symbols *s
 	return is_private && essential == 3 ? count : 0;
 }
 
-static enum ckt_redirect_result write_entries(const struct ckt_object *object,
+static enum ckt_redirect_result write_entries(const struct ckt_loaded_object *object,
 	const struct ckt_runtime *runtime, unsigned major, const struct ckt_redirect_entry *entries,
 	unsigned count)
 {
@@ -127,14 +127,14 @@ static enum ckt_redirect_result write_entries(const struct ckt_object *object,
 }
 
 enum ckt_redirect_result ckt_redirect_by_symbols(
-	const struct ckt_object *object, const struct ckt_runtime *runtime)
+	const struct ckt_loaded_object *object, const struct ckt_runtime *runtime)
 {
 	struct ckt_redirect_entry entries[ENTRIES_MAX];
 	struct symbols symbols;
 	struct ckt_elf_file file;
 	unsigned major = 13, count = 0;
 
-	if (!ckt_elf_file_map(&file, ckt_object_file(object)))
+	if (!ckt_elf_file_map(&file, ckt_loaded_object_file(object)))
 		return CKT_REDIRECT_NONE;
 	if (file_symtab(&file, &symbols))
 		count = collect(object, &symbols, entries, &major);
@@ -142,18 +142,18 @@ enum ckt_redirect_result ckt_redirect_by_symbols(
 	enum ckt_redirect_result result = write_entries(object, runtime, major, entries, count);
 	if (result == CKT_REDIRECT_DONE)
 		ckt_say_debug("redirected %u entry points in %s by their names", count,
-			ckt_object_name(object));
+			ckt_loaded_object_name(object));
 	return result;
 }
 
 enum ckt_redirect_result ckt_redirect_shared(
-	const struct ckt_object *object, const struct ckt_runtime *runtime)
+	const struct ckt_loaded_object *object, const struct ckt_runtime *runtime)
 {
 	struct ckt_redirect_entry entries[ENTRIES_MAX];
 	struct ckt_dynamic dynamic;
 	unsigned count = 0;
 
-	if (!ckt_object_dynamic(object, &dynamic) || !dynamic.soname)
+	if (!ckt_loaded_object_dynamic(object, &dynamic) || !dynamic.soname)
 		return CKT_REDIRECT_NONE;
 	unsigned major = strcmp(dynamic.soname, "libcudart.so.12") == 0 ? 12
 		: strcmp(dynamic.soname, "libcudart.so.13") == 0        ? 13
@@ -173,6 +173,7 @@ enum ckt_redirect_result ckt_redirect_shared(
 	}
 	enum ckt_redirect_result result = write_entries(object, runtime, major, entries, count);
 	if (result == CKT_REDIRECT_DONE)
-		ckt_say_debug("redirected %u functions of %s", count, ckt_object_name(object));
+		ckt_say_debug(
+			"redirected %u functions of %s", count, ckt_loaded_object_name(object));
 	return result;
 }

@@ -156,7 +156,7 @@ void *ckt_takeover_resolve(struct slot *slot)
 
 /* ---- Taking over */
 
-static bool is_text(const struct ckt_object *object, uintptr_t address)
+static bool is_text(const struct ckt_loaded_object *object, uintptr_t address)
 {
 	for (unsigned i = 0; i < object->phnum; i++) {
 		const ElfW(Phdr) *segment = &object->phdr[i];
@@ -174,7 +174,7 @@ static bool is_text(const struct ckt_object *object, uintptr_t address)
  * A function, and one that the jump fits into: those at a multiple of 16 have the room up to the
  * next, however short they are.
  */
-static bool is_entry(const struct ckt_object *object, const ElfW(Sym) * symbol)
+static bool is_entry(const struct ckt_loaded_object *object, const ElfW(Sym) * symbol)
 {
 	return symbol->st_shndx != SHN_UNDEF && ELF64_ST_TYPE(symbol->st_info) == STT_FUNC &&
 		(symbol->st_size >= JUMP_BYTES || symbol->st_value % SLOT == 0) &&
@@ -228,7 +228,7 @@ static void sort(struct slot *slots, size_t count)
 	}
 }
 
-static void extent(const struct ckt_object *object, uintptr_t *ret_low, uintptr_t *ret_high)
+static void extent(const struct ckt_loaded_object *object, uintptr_t *ret_low, uintptr_t *ret_high)
 {
 	*ret_low = UINTPTR_MAX;
 	*ret_high = 0;
@@ -247,7 +247,7 @@ static void extent(const struct ckt_object *object, uintptr_t *ret_low, uintptr_
  * Within reach of a jump of 32 bits from all of the object: the kernel is asked for places below
  * and above it.
  */
-static uint8_t *map_near(const struct ckt_object *object, size_t bytes)
+static uint8_t *map_near(const struct ckt_loaded_object *object, size_t bytes)
 {
 	enum { STEP = 1 << 20, STEPS = 1024 };
 	uintptr_t low, high;
@@ -273,7 +273,7 @@ static uint8_t *map_near(const struct ckt_object *object, size_t bytes)
 	return NULL;
 }
 
-static bool make_region(const struct ckt_object *object, const char *soname, uint32_t count,
+static bool make_region(const struct ckt_loaded_object *object, const char *soname, uint32_t count,
 	struct region *ret_region)
 {
 	/* one more ends the last function's names */
@@ -293,8 +293,8 @@ static bool make_region(const struct ckt_object *object, const char *soname, uin
 	return true;
 }
 
-static uint32_t fill_slots(const struct ckt_object *object, const struct ckt_dynamic *dynamic,
-	struct region *region, uint32_t first, uint32_t end)
+static uint32_t fill_slots(const struct ckt_loaded_object *object,
+	const struct ckt_dynamic *dynamic, struct region *region, uint32_t first, uint32_t end)
 {
 	uint32_t count = 0;
 
@@ -355,14 +355,14 @@ static int overwrite(const struct region *region, uint32_t count)
 	return 0;
 }
 
-bool ckt_takeover_object(const struct ckt_object *object)
+bool ckt_takeover_object(const struct ckt_loaded_object *object)
 {
 	struct ckt_dynamic dynamic;
 	struct region region;
 	uint32_t first, end, count;
 	int error = -ENOMEM;
 
-	if (!ckt_object_dynamic(object, &dynamic) || !dynamic.soname)
+	if (!ckt_loaded_object_dynamic(object, &dynamic) || !dynamic.soname)
 		return false;
 	exported(&dynamic, &first, &end);
 	if (first == end)
@@ -374,12 +374,12 @@ bool ckt_takeover_object(const struct ckt_object *object)
 			munmap(region.library, region.slots_bytes + region.stubs_bytes);
 		if (!error && count)
 			ckt_say_debug("%u functions of %s lead to its shim", count,
-				ckt_object_name(object));
+				ckt_loaded_object_name(object));
 		if (!error)
 			return count > 0;
 	}
 	ckt_say("cannot put the shim in the place of %s: changing its code was refused (%s); its calls do not reach the server. Start the program with "
 		"cricket-run",
-		ckt_object_name(object), strerror(-error));
+		ckt_loaded_object_name(object), strerror(-error));
 	return false;
 }

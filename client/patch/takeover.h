@@ -19,4 +19,4 @@
  * False where it could not be done, which is said.  Precondition: there is a shim for the object's
  * SONAME, and it is not the shim.
  */
-bool ckt_takeover_object(const struct ckt_object *object);
+bool ckt_takeover_object(const struct ckt_loaded_object *object);

@@ -52,7 +52,7 @@ static void *ours(const char *name)
 }
 
 /* A slot of the global offset table may have become read-only behind the loader. */
-static bool is_sealed(const struct ckt_object *object, uintptr_t address)
+static bool is_sealed(const struct ckt_loaded_object *object, uintptr_t address)
 {
 	for (unsigned i = 0; i < object->phnum; i++) {
 		uintptr_t start = object->base + object->phdr[i].p_vaddr;
@@ -64,7 +64,7 @@ static bool is_sealed(const struct ckt_object *object, uintptr_t address)
 	return false;
 }
 
-static bool set_slot(const struct ckt_object *object, void **slot, void *target)
+static bool set_slot(const struct ckt_loaded_object *object, void **slot, void *target)
 {
 	uintptr_t page_bytes = (uintptr_t)sysconf(_SC_PAGESIZE),
 		  page = (uintptr_t)slot & -page_bytes;
@@ -78,7 +78,7 @@ static bool set_slot(const struct ckt_object *object, void **slot, void *target)
 	return true;
 }
 
-unsigned ckt_files_redirect(const struct ckt_object *object)
+unsigned ckt_files_redirect(const struct ckt_loaded_object *object)
 {
 	/* Twice: what is called, and what is pointed to. */
 	uintptr_t tables[2] = {0};
@@ -86,7 +86,7 @@ unsigned ckt_files_redirect(const struct ckt_object *object)
 	unsigned changed = 0;
 	struct ckt_dynamic dynamic;
 
-	if (!ckt_object_dynamic(object, &dynamic))
+	if (!ckt_loaded_object_dynamic(object, &dynamic))
 		return 0;
 	for (const ElfW(Dyn) *entry = dynamic.entries; entry->d_tag != DT_NULL; entry++) {
 		uintptr_t address = entry->d_un.d_ptr < object->base
@@ -123,11 +123,11 @@ unsigned ckt_files_redirect(const struct ckt_object *object)
 
 static int visit(struct dl_phdr_info *info, size_t size, void *data)
 {
-	struct ckt_object object;
+	struct ckt_loaded_object object;
 	const char *slash;
 
 	(void)size, (void)data;
-	ckt_object_from_info(&object, info);
+	ckt_loaded_object_from_info(&object, info);
 	slash = strrchr(object.path, '/');
 	if (!object.path[0] || strncmp(slash ? slash + 1 : object.path, "libpython", 9) == 0)
 		ckt_files_redirect(&object);

@@ -6,7 +6,7 @@
 #include "cudacommon/jit.h"
 #include "softgpu/soft.h"
 
-bool ckt_soft_jit_target(const struct ckt_jit *jit, unsigned *ret_target)
+bool ckt_soft_jit_target(const struct ckt_cudacommon_jit *jit, unsigned *ret_target)
 {
 	bool found = false;
 	*ret_target = 0;
@@ -19,7 +19,7 @@ bool ckt_soft_jit_target(const struct ckt_jit *jit, unsigned *ret_target)
 }
 
 /* Options that no text compiles with. */
-static bool is_impossible(const struct ckt_jit *jit)
+static bool is_impossible(const struct ckt_cudacommon_jit *jit)
 {
 	for (uint32_t i = 0; i < jit->count; i++)
 		if (jit->keys[i] == CU_JIT_NEW_SM3X_OPT ||
@@ -28,7 +28,7 @@ static bool is_impossible(const struct ckt_jit *jit)
 	return false;
 }
 
-CUresult ckt_soft_jit_check(const struct ckt_jit *jit, unsigned capability)
+CUresult ckt_soft_jit_check(const struct ckt_cudacommon_jit *jit, unsigned capability)
 {
 	static const unsigned old[] = {30, 32, 35, 37, 50, 52, 53, 60, 61, 62, 70, 72},
 			      known[] = {75, 80, 86, 87, 88, 89, 90, 100, 101, 103, 110, 120, 121};
@@ -50,12 +50,12 @@ CUresult ckt_soft_jit_check(const struct ckt_jit *jit, unsigned capability)
 	return CUDA_ERROR_INVALID_VALUE;
 }
 
-void ckt_soft_jit_finish(const struct ckt_jit *jit, const char *error)
+void ckt_soft_jit_finish(const struct ckt_cudacommon_jit *jit, const char *error)
 {
 	ckt_jit_finish(jit, "", 0, error, (uint32_t)strlen(error));
 }
 
-bool ckt_soft_jit_tells(const struct ckt_jit *jit, CUresult result)
+bool ckt_soft_jit_tells(const struct ckt_cudacommon_jit *jit, CUresult result)
 {
 	return result == CUDA_ERROR_NO_BINARY_FOR_GPU && jit->error_log_max > 1;
 }

@@ -269,7 +269,7 @@ CUresult CUDAAPI cuLibraryLoadData(CUlibrary *library, const void *code, CUjit_o
 	CUresult result = ckt_soft_initialized();
 	if (result != CUDA_SUCCESS)
 		return result;
-	struct ckt_jit jit;
+	struct ckt_cudacommon_jit jit;
 	result = ckt_jit_read(&jit, numJitOptions, jitOptions, jitOptionsValues);
 	if (result != CUDA_SUCCESS)
 		return result;

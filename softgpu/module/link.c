@@ -14,7 +14,7 @@ struct link_state {
 	pthread_mutex_t lock; /* everything below */
 	unsigned capability;
 	struct ckt_soft_texts texts;
-	struct ckt_jit jit;
+	struct ckt_cudacommon_jit jit;
 	void *image; /* after cuLinkComplete */
 	size_t image_size;
 };
@@ -35,7 +35,7 @@ CUresult CUDAAPI cuLinkCreate_v2(
 	CUresult result = ckt_soft_enter(&context);
 	if (result != CUDA_SUCCESS)
 		return result;
-	struct ckt_jit jit;
+	struct ckt_cudacommon_jit jit;
 	result = ckt_jit_read_linker(&jit, numOptions, options, optionValues);
 	if (result != CUDA_SUCCESS)
 		return result;
@@ -127,7 +127,7 @@ CUresult CUDAAPI cuLinkAddData_v2(CUlinkState handle, CUjitInputType type, void 
 	CUresult result = link_get(handle, &state);
 	if (result != CUDA_SUCCESS)
 		return result;
-	struct ckt_jit ignored;
+	struct ckt_cudacommon_jit ignored;
 	result = ckt_jit_read_linker(&ignored, numOptions, options, optionValues);
 	if (result == CUDA_SUCCESS && (!data || !size))
 		result = CUDA_ERROR_INVALID_VALUE;

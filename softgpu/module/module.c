@@ -267,7 +267,7 @@ CUresult CUDAAPI cuModuleLoadDataEx(CUmodule *module, const void *image, unsigne
 	CUresult result = ckt_soft_enter(&context);
 	if (result != CUDA_SUCCESS)
 		return result;
-	struct ckt_jit jit;
+	struct ckt_cudacommon_jit jit;
 	result = ckt_jit_read(&jit, numOptions, options, optionValues);
 	if (result != CUDA_SUCCESS)
 		return result;

@@ -70,11 +70,11 @@ static bool captures(uint64_t stream)
 
 static uint64_t object_make(void)
 {
-	struct ckt_object *object = calloc(1, sizeof *object);
+	struct ckt_cudacommon_object *object = calloc(1, sizeof *object);
 	if (!object)
 		return 0;
 	object->context = ckt_call_context;
-	uint64_t id = ckt_object_add(object, CKT_KIND_LIB_OBJECT);
+	uint64_t id = ckt_cudacommon_object_add(object, CKT_KIND_LIB_OBJECT);
 	if (!id)
 		free(object);
 	return id;
@@ -82,9 +82,9 @@ static uint64_t object_make(void)
 
 static void object_drop(uint64_t id)
 {
-	struct ckt_object *object = ckt_object_find(id, CKT_KIND_LIB_OBJECT);
+	struct ckt_cudacommon_object *object = ckt_cudacommon_object_find(id, CKT_KIND_LIB_OBJECT);
 	if (object)
-		ckt_object_remove(object);
+		ckt_cudacommon_object_remove(object);
 }
 
 static void unsupported(const char *name, bool *once)

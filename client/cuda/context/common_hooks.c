@@ -34,14 +34,16 @@ uint64_t ckt_cudacommon_context_now(void)
 
 CUresult ckt_cudacommon_context_check(CUcontext handle)
 {
-	return ckt_object_find(ckt_handle_id(handle), CKT_KIND_CONTEXT) ? CUDA_SUCCESS
-									: CUDA_ERROR_INVALID_VALUE;
+	return ckt_cudacommon_object_find(ckt_handle_id(handle), CKT_KIND_CONTEXT)
+		? CUDA_SUCCESS
+		: CUDA_ERROR_INVALID_VALUE;
 }
 
 CUresult ckt_cudacommon_event_check(CUevent handle)
 {
-	return ckt_object_find(ckt_handle_id(handle), CKT_KIND_EVENT) ? CUDA_SUCCESS
-								      : CUDA_ERROR_INVALID_VALUE;
+	return ckt_cudacommon_object_find(ckt_handle_id(handle), CKT_KIND_EVENT)
+		? CUDA_SUCCESS
+		: CUDA_ERROR_INVALID_VALUE;
 }
 
 CUresult ckt_cudacommon_kernel(struct ckt_kernel_spec *spec)
@@ -76,20 +78,20 @@ bool ckt_cudacommon_is_kernel(CUfunction handle)
 
 bool ckt_cudacommon_on_device(uint64_t address)
 {
-	struct ckt_range range;
+	struct ckt_client_range range;
 	return ckt_range_find(address, &range) && ckt_range_reaches_device(&range);
 }
 
 bool ckt_cudacommon_is_reached(uint64_t address)
 {
-	struct ckt_range range;
+	struct ckt_client_range range;
 	return ckt_range_find(address, &range) && !ckt_range_kind_is_device(range.kind) &&
 		range.mapped;
 }
 
 bool ckt_cudacommon_is_known(uint64_t address)
 {
-	struct ckt_range range;
+	struct ckt_client_range range;
 	return ckt_range_find(address, &range);
 }
 
@@ -105,7 +107,7 @@ CUresult ckt_cudacommon_array_box(CUarray handle, const size_t at[3], const size
 
 CUresult ckt_cudacommon_managed(uint64_t address, uint64_t *ret_base, uint64_t *ret_size)
 {
-	struct ckt_range range;
+	struct ckt_client_range range;
 	if (!ckt_device_count())
 		return CUDA_ERROR_NOT_INITIALIZED;
 	if (!ckt_range_find(address, &range) || range.kind != CKT_RANGE_MANAGED)

@@ -32,7 +32,7 @@ static void init_once(void)
 		primaries[d].device = (CUdevice)d;
 		primaries[d].primary = true;
 		primaries[d].api_version = 3020;
-		ckt_object_add_fixed(&primaries[d].object, ckt_handle_primary(d));
+		ckt_cudacommon_object_add_fixed(&primaries[d].object, ckt_handle_primary(d));
 	}
 }
 
@@ -71,7 +71,8 @@ CUresult ckt_context_current(struct ckt_context **ret_context)
 {
 	if (!ckt_call_context)
 		return initialised() ? CUDA_ERROR_NOT_INITIALIZED : CUDA_ERROR_INVALID_CONTEXT;
-	struct ckt_context *context = ckt_object_find(ckt_call_context, CKT_KIND_CONTEXT);
+	struct ckt_context *context =
+		ckt_cudacommon_object_find(ckt_call_context, CKT_KIND_CONTEXT);
 	if (!context || context->destroyed)
 		return CUDA_ERROR_CONTEXT_IS_DESTROYED;
 	*ret_context = context;
@@ -80,7 +81,7 @@ CUresult ckt_context_current(struct ckt_context **ret_context)
 
 static struct ckt_context *find(CUcontext handle)
 {
-	return ckt_object_find(ckt_handle_id(handle), CKT_KIND_CONTEXT);
+	return ckt_cudacommon_object_find(ckt_handle_id(handle), CKT_KIND_CONTEXT);
 }
 
 /*
@@ -89,7 +90,7 @@ static struct ckt_context *find(CUcontext handle)
  */
 static bool is_or_was(CUcontext handle)
 {
-	return find(handle) || ckt_object_was(ckt_handle_id(handle), CKT_KIND_CONTEXT);
+	return find(handle) || ckt_cudacommon_object_was(ckt_handle_id(handle), CKT_KIND_CONTEXT);
 }
 
 static void make_current(uint64_t id)
@@ -123,7 +124,7 @@ static void pop(void)
 /* The worker has ended all that was in the context. */
 static void forget_contents(uint64_t context)
 {
-	struct ckt_context *of = ckt_object_find(context, CKT_KIND_CONTEXT);
+	struct ckt_context *of = ckt_cudacommon_object_find(context, CKT_KIND_CONTEXT);
 	if (of)
 		of->hints = (struct ckt_stream_hints){0};
 	ckt_registered_forget_context(context);
@@ -260,19 +261,19 @@ static CUresult create(
 	context->device = device;
 	context->flags = flags;
 	context->api_version = api_version;
-	if (!ckt_object_add(&context->object, CKT_KIND_CONTEXT)) {
+	if (!ckt_cudacommon_object_add(&context->object, CKT_KIND_CONTEXT)) {
 		free(context);
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
 	uint64_t current = ckt_call_context;
-	if (current && !ckt_object_find(current, CKT_KIND_CONTEXT))
+	if (current && !ckt_cudacommon_object_find(current, CKT_KIND_CONTEXT))
 		ckt_context_use(0); /* destroyed, which is no hindrance */
 	result = create_there(context);
 	ckt_context_use(current);
 	if (!result)
 		result = push(context->object.id);
 	if (result) {
-		ckt_object_remove(&context->object);
+		ckt_cudacommon_object_remove(&context->object);
 		return result;
 	}
 	ckt_spin_schedule(flags);
@@ -284,7 +285,7 @@ struct others {
 	bool first, newer;
 };
 
-static void look(struct ckt_object *object, void *data)
+static void look(struct ckt_cudacommon_object *object, void *data)
 {
 	const struct ckt_context *context = (const struct ckt_context *)object;
 	struct others *others = data;
@@ -299,7 +300,7 @@ static void look(struct ckt_object *object, void *data)
 static bool has_room(bool first)
 {
 	struct others others = {0};
-	ckt_object_each(CKT_KIND_CONTEXT, look, &others);
+	ckt_cudacommon_object_each(CKT_KIND_CONTEXT, look, &others);
 	return !(first ? others.newer : others.first);
 }
 
@@ -360,7 +361,7 @@ CKT_EXPORT CUresult cuCtxDestroy_v2(CUcontext handle)
 	forget_contents(context->object.id);
 	if (stack && stack->depth && stack->ids[stack->depth - 1] == context->object.id)
 		pop();
-	ckt_object_remove(&context->object);
+	ckt_cudacommon_object_remove(&context->object);
 	return CUDA_SUCCESS;
 }
 
@@ -460,7 +461,7 @@ CKT_EXPORT CUresult cuCtxGetDevice(CUdevice *device)
 	CUresult result = ckt_context_current(&context);
 	/* Also that of one which is destroyed. */
 	const struct ckt_context *past = result == CUDA_ERROR_CONTEXT_IS_DESTROYED
-		? ckt_object_past(ckt_call_context, CKT_KIND_CONTEXT)
+		? ckt_cudacommon_object_past(ckt_call_context, CKT_KIND_CONTEXT)
 		: NULL;
 	if (!result)
 		*device = context->device;

@@ -11,10 +11,10 @@ void ckt_context_use(uint64_t context)
 
 struct ckt_conn *ckt_context_conn(uint64_t id)
 {
-	const struct ckt_context *context = ckt_object_find(id, CKT_KIND_CONTEXT);
+	const struct ckt_context *context = ckt_cudacommon_object_find(id, CKT_KIND_CONTEXT);
 	/* What is destroyed says so itself, at its own server. */
 	if (!context)
-		context = ckt_object_past(id, CKT_KIND_CONTEXT);
+		context = ckt_cudacommon_object_past(id, CKT_KIND_CONTEXT);
 	return context ? ckt_call_conn_of((unsigned)context->device) : ckt_call_conn;
 }
 
@@ -25,13 +25,13 @@ unsigned ckt_context_node(uint64_t context)
 
 struct ckt_conn *ckt_object_conn(uint64_t id, enum ckt_kind kind)
 {
-	const struct ckt_object *object = ckt_object_find(id, kind);
+	const struct ckt_cudacommon_object *object = ckt_cudacommon_object_find(id, kind);
 	return object ? ckt_context_conn(object->context) : ckt_call_conn;
 }
 
 struct ckt_conn *ckt_address_conn(uint64_t address)
 {
-	struct ckt_range range;
+	struct ckt_client_range range;
 	return ckt_range_find(address, &range) && ckt_range_reaches_device(&range)
 		? ckt_context_conn(range.context)
 		: ckt_call_conn;
@@ -49,13 +49,13 @@ struct ckt_route ckt_route_to_context(uint64_t context)
 
 struct ckt_route ckt_route_to_object(uint64_t id, enum ckt_kind kind)
 {
-	const struct ckt_object *object = ckt_object_find(id, kind);
+	const struct ckt_cudacommon_object *object = ckt_cudacommon_object_find(id, kind);
 	return object ? ckt_route_to_context(object->context) : (struct ckt_route){0};
 }
 
 struct ckt_route ckt_route_to_address(uint64_t address)
 {
-	struct ckt_range range;
+	struct ckt_client_range range;
 	return ckt_range_find(address, &range) ? ckt_route_to_context(range.context)
 					       : (struct ckt_route){0};
 }
@@ -81,7 +81,8 @@ struct ckt_route ckt_route_to_conn(struct ckt_conn *conn)
 struct ckt_route ckt_route_to_pool(uint64_t pool)
 {
 	uint32_t slot = ckt_handle_slot(pool);
-	const struct ckt_object *object = ckt_object_find(pool, CKT_KIND_POOL);
+	const struct ckt_cudacommon_object *object =
+		ckt_cudacommon_object_find(pool, CKT_KIND_POOL);
 	if (object)
 		slot = ckt_handle_slot(object->context);
 	return slot ? ckt_route_to_device((CUdevice)slot - 1) : (struct ckt_route){0};

@@ -15,7 +15,7 @@
 #include "cudacommon/capture.h"
 
 struct call {
-	struct ckt_object object;
+	struct ckt_cudacommon_object object;
 	uint64_t workspace; /* 0: none */
 };
 
@@ -33,7 +33,7 @@ struct search {
 	bool found;
 };
 
-static void look(struct ckt_object *object, void *data)
+static void look(struct ckt_cudacommon_object *object, void *data)
 {
 	struct search *search = data;
 	search->found |= ((struct call *)object)->workspace == search->address;
@@ -42,7 +42,7 @@ static void look(struct ckt_object *object, void *data)
 static bool is_used(uint64_t address)
 {
 	struct search search = {.address = address};
-	ckt_object_each(CKT_KIND_LIB_CALL, look, &search);
+	ckt_cudacommon_object_each(CKT_KIND_LIB_CALL, look, &search);
 	return search.found;
 }
 
@@ -105,7 +105,7 @@ CUresult ckt_lib_capture(uint64_t stream, uint32_t proc, const void *args, size_
 		return ckt_graph_leave(CKT_CUDACOMMON_UNSUPPORTED(
 			"a captured library call with more than 1 MiB of arguments"));
 	struct call *call = calloc(1, sizeof *call);
-	if (!call || !ckt_object_add(&call->object, CKT_KIND_LIB_CALL)) {
+	if (!call || !ckt_cudacommon_object_add(&call->object, CKT_KIND_LIB_CALL)) {
 		free(call);
 		return ckt_graph_leave(CUDA_ERROR_OUT_OF_MEMORY);
 	}
@@ -114,7 +114,7 @@ CUresult ckt_lib_capture(uint64_t stream, uint32_t proc, const void *args, size_
 	result = CKT_BATCHED(lib_capture, LIB_CAPTURE, .id = call->object.id, .library = proc >> 16,
 		.proc = proc & 0xffff, .args = args, .args_len = (uint32_t)size);
 	if (result)
-		ckt_object_remove(&call->object);
+		ckt_cudacommon_object_remove(&call->object);
 	else
 		result = ckt_graph_call_append(capturing, call->object.id);
 	return ckt_graph_leave(result);
@@ -122,14 +122,14 @@ CUresult ckt_lib_capture(uint64_t stream, uint32_t proc, const void *args, size_
 
 void ckt_cudacommon_call_end(uint64_t id)
 {
-	struct call *call = ckt_object_find(id, CKT_KIND_LIB_CALL);
+	struct call *call = ckt_cudacommon_object_find(id, CKT_KIND_LIB_CALL);
 	if (!call)
 		return;
 	uint64_t workspace = call->workspace;
 	CKT_ROUTE_CONTEXT(call->object.context);
 	/* Where the session is lost the worker has forgotten it anyway. */
 	CKT_BATCHED(lib_capture_end, LIB_CAPTURE_END, .id = id);
-	ckt_object_remove(&call->object);
+	ckt_cudacommon_object_remove(&call->object);
 	if (workspace && !is_used(workspace))
 		free_orphan(workspace);
 }

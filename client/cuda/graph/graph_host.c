@@ -208,7 +208,7 @@ void ckt_exec_before_host(
 	uint64_t exec_id, uint64_t node_id, CUhostFn *ret_function, void **ret_data)
 {
 	ckt_graph_enter();
-	const struct ckt_exec *exec = ckt_object_find(exec_id, CKT_KIND_GRAPH_EXEC);
+	const struct ckt_exec *exec = ckt_cudacommon_object_find(exec_id, CKT_KIND_GRAPH_EXEC);
 	struct ckt_node *node = exec ? ckt_graph_find_copy(exec->graph, node_id) : NULL;
 	if (node && node->type == CU_GRAPH_NODE_TYPE_HOST) {
 		struct visit visit = {.rows = peek_rows, .to_host = true, .exec = exec_id};
@@ -222,7 +222,7 @@ void ckt_exec_before_host(
 void ckt_exec_after_host(uint64_t exec_id, uint64_t node_id)
 {
 	ckt_graph_enter();
-	const struct ckt_exec *exec = ckt_object_find(exec_id, CKT_KIND_GRAPH_EXEC);
+	const struct ckt_exec *exec = ckt_cudacommon_object_find(exec_id, CKT_KIND_GRAPH_EXEC);
 	struct ckt_node *node = exec ? ckt_graph_find_copy(exec->graph, node_id) : NULL;
 	if (node) {
 		struct visit visit = {.rows = poke_rows, .exec = exec_id};

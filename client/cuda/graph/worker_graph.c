@@ -206,7 +206,7 @@ CUresult ckt_cudacommon_graph_memory(
 	ckt_reply_release(&reply);
 	if (result)
 		return result;
-	ckt_range_add(&(struct ckt_range){.base = res.address,
+	ckt_range_add(&(struct ckt_client_range){.base = res.address,
 		.size = size,
 		.kind = CKT_RANGE_DEVICE,
 		.context = ckt_call_context,

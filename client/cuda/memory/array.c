@@ -11,12 +11,12 @@
 
 struct ckt_array *ckt_array_find(CUarray handle)
 {
-	return ckt_object_find(ckt_handle_id(handle), CKT_KIND_ARRAY);
+	return ckt_cudacommon_object_find(ckt_handle_id(handle), CKT_KIND_ARRAY);
 }
 
 static struct ckt_mipmap *find_mipmap(CUmipmappedArray handle)
 {
-	return ckt_object_find(ckt_handle_id(handle), CKT_KIND_MIPMAP);
+	return ckt_cudacommon_object_find(ckt_handle_id(handle), CKT_KIND_MIPMAP);
 }
 
 bool ckt_array_holds(const struct ckt_array *array, uint64_t x, uint64_t y, uint64_t z,
@@ -65,7 +65,7 @@ static struct ckt_array *array_new(const CUDA_ARRAY3D_DESCRIPTOR *desc, uint64_t
 	array->object.context = context;
 	array->desc = *desc;
 	ckt_array_extent(desc, &array->extent);
-	if (!ckt_object_add(&array->object, CKT_KIND_ARRAY)) {
+	if (!ckt_cudacommon_object_add(&array->object, CKT_KIND_ARRAY)) {
 		free(array);
 		return NULL;
 	}
@@ -97,7 +97,7 @@ CKT_EXPORT CUresult cuArray3DCreate_v2(CUarray *ret_array, const CUDA_ARRAY3D_DE
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	result = create(array->object.id, desc, 0);
 	if (result)
-		ckt_object_remove(&array->object);
+		ckt_cudacommon_object_remove(&array->object);
 	else
 		*ret_array = (CUarray)(uintptr_t)array->object.id;
 	return result;
@@ -137,7 +137,7 @@ CKT_EXPORT CUresult cuArrayDestroy(CUarray handle)
 		return CUDA_ERROR_INVALID_HANDLE;
 	uint64_t id = array->wire, owner = array->object.context;
 	/* Taken out first, so that of two threads destroying the same one one is told. */
-	ckt_object_remove(&array->object);
+	ckt_cudacommon_object_remove(&array->object);
 	return destroy(id, owner);
 }
 
@@ -203,9 +203,10 @@ CKT_EXPORT CUresult cuArrayGetMemoryRequirements(
 static void drop_levels(struct ckt_mipmap *mipmap)
 {
 	for (unsigned i = 0; i < mipmap->level_count; i++) {
-		struct ckt_array *array = ckt_object_find(mipmap->levels[i], CKT_KIND_ARRAY);
+		struct ckt_array *array =
+			ckt_cudacommon_object_find(mipmap->levels[i], CKT_KIND_ARRAY);
 		if (array)
-			ckt_object_remove(&array->object);
+			ckt_cudacommon_object_remove(&array->object);
 	}
 }
 
@@ -239,7 +240,7 @@ CKT_EXPORT CUresult cuMipmappedArrayCreate(
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	mipmap->object.context = context->object.id;
 	mipmap->desc = *desc;
-	if (!ckt_object_add(&mipmap->object, CKT_KIND_MIPMAP)) {
+	if (!ckt_cudacommon_object_add(&mipmap->object, CKT_KIND_MIPMAP)) {
 		free(mipmap);
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
@@ -249,7 +250,7 @@ CKT_EXPORT CUresult cuMipmappedArrayCreate(
 		result = create(mipmap->object.id, desc, levels);
 	if (result) {
 		drop_levels(mipmap);
-		ckt_object_remove(&mipmap->object);
+		ckt_cudacommon_object_remove(&mipmap->object);
 		return result;
 	}
 	*ret_mipmap = (CUmipmappedArray)(uintptr_t)mipmap->object.id;
@@ -283,7 +284,7 @@ CKT_EXPORT CUresult cuMipmappedArrayDestroy(CUmipmappedArray handle)
 		return CUDA_ERROR_INVALID_HANDLE;
 	uint64_t id = mipmap->object.id, owner = mipmap->object.context;
 	drop_levels(mipmap);
-	ckt_object_remove(&mipmap->object);
+	ckt_cudacommon_object_remove(&mipmap->object);
 	return destroy(id, owner);
 }
 
@@ -303,7 +304,9 @@ CKT_EXPORT CUresult cuMipmappedArrayGetMemoryRequirements(
 
 void ckt_array_forget_context(uint64_t context)
 {
-	ckt_object_each_of_context(CKT_KIND_MIPMAP, context, ckt_object_remove);
-	ckt_object_each_of_context(CKT_KIND_ARRAY, context, ckt_object_remove);
+	ckt_cudacommon_object_each_of_context(
+		CKT_KIND_MIPMAP, context, ckt_cudacommon_object_remove);
+	ckt_cudacommon_object_each_of_context(
+		CKT_KIND_ARRAY, context, ckt_cudacommon_object_remove);
 	ckt_texture_forget_context(context);
 }

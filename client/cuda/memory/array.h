@@ -9,7 +9,7 @@
 #include "base/array.h"
 
 struct ckt_array {
-	struct ckt_object object;
+	struct ckt_cudacommon_object object;
 	CUDA_ARRAY3D_DESCRIPTOR desc; /* of a level, with its size */
 	struct ckt_array_extent extent;
 	uint64_t wire; /* id that the worker knows */
@@ -18,7 +18,7 @@ struct ckt_array {
 };
 
 struct ckt_mipmap {
-	struct ckt_object object;
+	struct ckt_cudacommon_object object;
 	CUDA_ARRAY3D_DESCRIPTOR desc;
 	unsigned level_count;
 	uint64_t levels[CKT_ARRAY_LEVELS_MAX]; /* ids of arrays */

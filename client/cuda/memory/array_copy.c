@@ -19,7 +19,7 @@ struct side {
 static CUresult read_memory(
 	CUmemorytype type, const void *host, CUdeviceptr device, struct side *ret)
 {
-	struct ckt_range range;
+	struct ckt_client_range range;
 	switch (type) {
 	case CU_MEMORYTYPE_HOST:
 		ret->address = ckt_handle_id(host);

@@ -10,7 +10,7 @@
 /* Unified addressing: what the pointer is decides. */
 static bool is_device(uint64_t address)
 {
-	struct ckt_range range;
+	struct ckt_client_range range;
 	return ckt_range_find(address, &range) && ckt_range_reaches_device(&range);
 }
 
@@ -84,7 +84,7 @@ static CUresult wait_between(uint64_t waiting, uint64_t before)
 /* None means the current one, as an H200 has it. */
 static bool is_context(CUcontext context)
 {
-	return !context || ckt_object_find(ckt_handle_id(context), CKT_KIND_CONTEXT);
+	return !context || ckt_cudacommon_object_find(ckt_handle_id(context), CKT_KIND_CONTEXT);
 }
 
 CUresult ckt_copy_join(CUcontext dst_context, CUcontext src_context, bool before)

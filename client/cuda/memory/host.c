@@ -32,7 +32,7 @@ CKT_EXPORT CUresult cuMemAllocHost_v2(void **memory, size_t size)
 
 CKT_EXPORT CUresult cuMemFreeHost(void *memory)
 {
-	struct ckt_range range;
+	struct ckt_client_range range;
 	if (!memory)
 		return CUDA_SUCCESS;
 	if (!ckt_range_remove((uint64_t)(uintptr_t)memory, CKT_RANGE_HOST_ALLOC, &range))
@@ -43,7 +43,7 @@ CKT_EXPORT CUresult cuMemFreeHost(void *memory)
 CKT_EXPORT CUresult cuMemHostRegister_v2(void *memory, size_t size, unsigned int flags)
 {
 	struct ckt_context *context;
-	struct ckt_range range;
+	struct ckt_client_range range;
 	unsigned known = CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP |
 		CU_MEMHOSTREGISTER_READ_ONLY;
 	uint64_t base = (uint64_t)(uintptr_t)memory;
@@ -63,7 +63,7 @@ CKT_EXPORT CUresult cuMemHostRegister_v2(void *memory, size_t size, unsigned int
 			: CUDA_ERROR_INVALID_VALUE;
 	if (ckt_range_room())
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	ckt_range_add(&(struct ckt_range){.base = base,
+	ckt_range_add(&(struct ckt_client_range){.base = base,
 		.size = size,
 		.kind = CKT_RANGE_HOST_REGISTERED,
 		.context = context->object.id,
@@ -74,7 +74,7 @@ CKT_EXPORT CUresult cuMemHostRegister_v2(void *memory, size_t size, unsigned int
 
 CKT_EXPORT CUresult cuMemHostUnregister(void *memory)
 {
-	struct ckt_range range;
+	struct ckt_client_range range;
 	if (!memory)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (!ckt_range_remove((uint64_t)(uintptr_t)memory, CKT_RANGE_HOST_REGISTERED, &range))
@@ -87,7 +87,7 @@ CKT_EXPORT CUresult cuMemHostUnregister(void *memory)
 
 CKT_EXPORT CUresult cuMemHostGetFlags(unsigned int *flags, void *memory)
 {
-	struct ckt_range range;
+	struct ckt_client_range range;
 	if (!flags || !ckt_range_find((uint64_t)(uintptr_t)memory, &range) ||
 		range.kind < CKT_RANGE_HOST_ALLOC)
 		return CUDA_ERROR_INVALID_VALUE;
@@ -98,7 +98,7 @@ CKT_EXPORT CUresult cuMemHostGetFlags(unsigned int *flags, void *memory)
 
 CUresult ckt_host_reach(uint64_t *address)
 {
-	struct ckt_range range;
+	struct ckt_client_range range;
 	if (!ckt_range_find(*address, &range) || range.kind < CKT_RANGE_HOST_ALLOC)
 		return CUDA_ERROR_INVALID_VALUE;
 	uint64_t base = range.base;

@@ -37,7 +37,7 @@ bool ckt_ipc_own(const struct ckt_ipc_handle *handle)
 
 CKT_EXPORT CUresult cuIpcGetMemHandle(CUipcMemHandle *handle, CUdeviceptr address)
 {
-	struct ckt_range range;
+	struct ckt_client_range range;
 	struct ckt_reply reply;
 	struct ckt_ipc_mem_get_res res;
 	if (!handle)
@@ -79,7 +79,7 @@ static CUresult open_new(struct opened *entry)
 		entry->address = res.address;
 		entry->next = opened;
 		opened = entry;
-		ckt_range_add(&(struct ckt_range){.base = res.address,
+		ckt_range_add(&(struct ckt_client_range){.base = res.address,
 			.size = res.size,
 			.kind = CKT_RANGE_IMPORTED,
 			.context = context->object.id,

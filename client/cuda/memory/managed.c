@@ -507,7 +507,7 @@ CKT_EXPORT CUresult cuMemAllocManaged(CUdeviceptr *ret_address, size_t size, uns
 	region_enter(r);
 	pthread_mutex_unlock(&ckt_managed_lock);
 	errno = saved_errno;
-	ckt_range_add(&(struct ckt_range){.base = address,
+	ckt_range_add(&(struct ckt_client_range){.base = address,
 		.size = size,
 		.kind = CKT_RANGE_MANAGED,
 		.context = context->object.id,

@@ -36,7 +36,7 @@ struct pinned {
 	uint64_t context;
 	struct arena *arena; /* NULL: a reservation of its own */
 	uint32_t device;
-	struct ckt_object *physical; /* what is mapped there, or NULL */
+	struct ckt_cudacommon_object *physical; /* what is mapped there, or NULL */
 };
 
 _Atomic unsigned ckt_host_mappable;
@@ -155,7 +155,7 @@ CUresult ckt_host_alloc(struct ckt_context *context, size_t size, unsigned flags
 	errno = saved_errno;
 	if (memory == MAP_FAILED)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	ckt_range_add(&(struct ckt_range){.base = (uint64_t)(uintptr_t)memory,
+	ckt_range_add(&(struct ckt_client_range){.base = (uint64_t)(uintptr_t)memory,
 		.size = size,
 		.kind = CKT_RANGE_HOST_ALLOC,
 		.context = context->object.id,
@@ -175,11 +175,11 @@ static void unmap_device(struct pinned *p, bool mapped)
 		CKT_BATCHED(
 			mem_unmap, MEM_UNMAP, .address = p->base, .size = round_up(p->size, SLOT));
 	CKT_BATCHED(physical_release, PHYSICAL_RELEASE, .id = p->physical->id);
-	ckt_object_remove(p->physical);
+	ckt_cudacommon_object_remove(p->physical);
 	p->physical = NULL;
 }
 
-CUresult ckt_host_free(const struct ckt_range *range)
+CUresult ckt_host_free(const struct ckt_client_range *range)
 {
 	CUresult result = CUDA_SUCCESS;
 	struct pinned **place, *p;
@@ -218,7 +218,7 @@ static CUresult map_device(struct pinned *p)
 {
 	uint64_t size = round_up(p->size, SLOT);
 	p->physical = calloc(1, sizeof *p->physical);
-	if (!p->physical || !ckt_object_add(p->physical, CKT_KIND_PHYSICAL)) {
+	if (!p->physical || !ckt_cudacommon_object_add(p->physical, CKT_KIND_PHYSICAL)) {
 		free(p->physical);
 		p->physical = NULL;
 		return CUDA_ERROR_OUT_OF_MEMORY;
@@ -227,7 +227,7 @@ static CUresult map_device(struct pinned *p)
 	CUresult result = CKT_WAITED(physical_create, PHYSICAL_CREATE, CKT_CALL_F_NUMBERED, NULL,
 		.id = id, .device = p->device, .size = size);
 	if (result) {
-		ckt_object_remove(p->physical);
+		ckt_cudacommon_object_remove(p->physical);
 		p->physical = NULL;
 		return result;
 	}
@@ -274,7 +274,7 @@ static CUresult map(struct pinned *p)
 CUresult ckt_host_map(uint64_t address)
 {
 	CUresult result = CKT_INTERNAL_NOT_SUPPORTED; /* host.c names it */
-	struct ckt_range range;
+	struct ckt_client_range range;
 	if (ckt_range_find(address, &range) && range.mapped)
 		return CUDA_SUCCESS;
 	pthread_mutex_lock(&lock);
@@ -292,7 +292,7 @@ CUresult ckt_host_map_params(const void *packed, size_t size)
 {
 	const uint64_t *words = packed;
 	CUresult result = CUDA_SUCCESS;
-	struct ckt_range range;
+	struct ckt_client_range range;
 	if (!atomic_load_explicit(&ckt_host_mappable, memory_order_relaxed))
 		return CUDA_SUCCESS;
 	for (size_t i = 0; i < size / sizeof *words && !result; i++)
@@ -304,7 +304,7 @@ CUresult ckt_host_map_params(const void *packed, size_t size)
 
 bool ckt_host_open(uint64_t address, uint64_t size, bool write)
 {
-	struct ckt_range range;
+	struct ckt_client_range range;
 	if (!ckt_range_find(address, &range) || !range.mapped || range.shared)
 		return false;
 	/*

@@ -330,7 +330,7 @@ CUresult ckt_copy_fetch(const struct ckt_copy2d *c, uint64_t exec, uint64_t stre
  */
 static bool is_sync(uint64_t address)
 {
-	struct ckt_range range;
+	struct ckt_client_range range;
 	return ckt_range_find(address, &range) && (range.sync || range.shared);
 }
 
@@ -340,7 +340,7 @@ static bool is_sync(uint64_t address)
  */
 static bool is_mapped(uint64_t address)
 {
-	struct ckt_range range;
+	struct ckt_client_range range;
 	return ckt_range_find(address, &range) && range.mapped;
 }
 

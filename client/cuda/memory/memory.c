@@ -35,7 +35,7 @@ static CUresult alloc(CUdeviceptr *ret_address, size_t size)
 		return CUDA_ERROR_UNKNOWN;
 	}
 	ckt_reply_release(&reply);
-	ckt_range_add(&(struct ckt_range){.base = res.address,
+	ckt_range_add(&(struct ckt_client_range){.base = res.address,
 		.size = size,
 		.kind = CKT_RANGE_DEVICE,
 		.context = context->object.id,
@@ -69,7 +69,7 @@ CKT_EXPORT CUresult cuMemAllocPitch_v2(CUdeviceptr *address, size_t *ret_pitch, 
 
 CKT_EXPORT CUresult cuMemFree_v2(CUdeviceptr address)
 {
-	struct ckt_range range;
+	struct ckt_client_range range;
 	if (!address)
 		return ckt_call_fault();
 	if (!ckt_device_count())
@@ -126,7 +126,7 @@ CKT_EXPORT CUresult cuMemGetInfo_v2(size_t *ret_free, size_t *ret_total)
 
 CKT_EXPORT CUresult cuMemGetAddressRange_v2(CUdeviceptr *base, size_t *size, CUdeviceptr address)
 {
-	struct ckt_range range;
+	struct ckt_client_range range;
 	if (!ckt_device_count())
 		return CUDA_ERROR_NOT_INITIALIZED;
 	/*
@@ -149,15 +149,15 @@ CKT_EXPORT CUresult cuMemGetAddressRange_v2(CUdeviceptr *base, size_t *size, CUd
  */
 static bool out_of_reach(CUdeviceptr dst, uint64_t stream)
 {
-	struct ckt_range range;
-	const struct ckt_object *of = stream > ckt_handle_id(CU_STREAM_LEGACY)
-		? ckt_object_find(stream, CKT_KIND_STREAM)
+	struct ckt_client_range range;
+	const struct ckt_cudacommon_object *of = stream > ckt_handle_id(CU_STREAM_LEGACY)
+		? ckt_cudacommon_object_find(stream, CKT_KIND_STREAM)
 		: NULL;
 	if (ckt_device_count() < 2 || !ckt_range_find(dst, &range) ||
 		range.kind != CKT_RANGE_DEVICE || range.pool)
 		return false;
 	const struct ckt_context *context =
-		ckt_object_find(of ? of->context : ckt_call_context, CKT_KIND_CONTEXT);
+		ckt_cudacommon_object_find(of ? of->context : ckt_call_context, CKT_KIND_CONTEXT);
 	return context && range.device != context->device &&
 		!(atomic_load(&context->peers) >> range.device & 1);
 }

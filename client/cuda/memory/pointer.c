@@ -1,24 +1,24 @@
 /* Pointer attributes, answered from the client's own record of the program's memory. */
 #include "client/cuda/internal.h"
 
-static bool is_device(const struct ckt_range *range)
+static bool is_device(const struct ckt_client_range *range)
 {
 	return ckt_range_kind_is_device(range->kind);
 }
 
-static bool is_managed(const struct ckt_range *range)
+static bool is_managed(const struct ckt_client_range *range)
 {
 	return range->kind == CKT_RANGE_MANAGED ||
 		(range->kind == CKT_RANGE_GLOBAL && range->flags);
 }
 
-static bool is_mappable(const struct ckt_range *range)
+static bool is_mappable(const struct ckt_client_range *range)
 {
 	return range->kind == CKT_RANGE_HOST_ALLOC && range->owner;
 }
 
-static CUresult get(
-	void *data, CUpointer_attribute attribute, uint64_t address, const struct ckt_range *range)
+static CUresult get(void *data, CUpointer_attribute attribute, uint64_t address,
+	const struct ckt_client_range *range)
 {
 	bool device = is_device(range);
 	switch (attribute) {
@@ -84,7 +84,7 @@ static CUresult get(
 CKT_EXPORT CUresult cuPointerGetAttribute(
 	void *data, CUpointer_attribute attribute, CUdeviceptr pointer)
 {
-	struct ckt_range range;
+	struct ckt_client_range range;
 	if (!data)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (!ckt_device_count())
@@ -131,7 +131,7 @@ static void get_empty(void *data, CUpointer_attribute attribute)
 CKT_EXPORT CUresult cuPointerGetAttributes(
 	unsigned int n, CUpointer_attribute *attributes, void **data, CUdeviceptr pointer)
 {
-	struct ckt_range range;
+	struct ckt_client_range range;
 	if (!n || !attributes || !data)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (!ckt_device_count())

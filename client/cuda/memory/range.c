@@ -17,7 +17,7 @@
  * means that of the server where the thread's calls go.
  */
 struct table {
-	struct ckt_range *ranges;
+	struct ckt_client_range *ranges;
 	size_t count, capacity;
 };
 
@@ -45,7 +45,7 @@ static size_t upper(const struct table *table, uint64_t address)
 }
 
 /* The range that holds the address, or NULL.  Precondition: lock held. */
-static struct ckt_range *holder(const struct table *table, uint64_t address)
+static struct ckt_client_range *holder(const struct table *table, uint64_t address)
 {
 	size_t at = upper(table, address);
 	return at && address - table->ranges[at - 1].base < table->ranges[at - 1].size
@@ -74,7 +74,7 @@ static bool has_room(struct table *table)
 	if (table->capacity - table->count >= SLACK)
 		return true;
 	size_t wanted = table->capacity * 2 + SLACK;
-	struct ckt_range *larger = reallocarray(table->ranges, wanted, sizeof *larger);
+	struct ckt_client_range *larger = reallocarray(table->ranges, wanted, sizeof *larger);
 	if (!larger)
 		return false;
 	table->ranges = larger;
@@ -99,7 +99,7 @@ CUresult ckt_range_room(void)
 	return room ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-void ckt_range_add(const struct ckt_range *range)
+void ckt_range_add(const struct ckt_client_range *range)
 {
 	pthread_rwlock_wrlock(&lock);
 	struct table *table = &tables[ckt_conn_count > 1 ? ckt_context_node(range->context) : 0];
@@ -122,7 +122,7 @@ void ckt_range_add(const struct ckt_range *range)
 	pthread_rwlock_unlock(&lock);
 }
 
-bool ckt_range_remove(uint64_t base, enum ckt_range_kind kind, struct ckt_range *ret_range)
+bool ckt_range_remove(uint64_t base, enum ckt_range_kind kind, struct ckt_client_range *ret_range)
 {
 	bool found = false;
 	pthread_rwlock_wrlock(&lock);
@@ -142,19 +142,20 @@ bool ckt_range_remove(uint64_t base, enum ckt_range_kind kind, struct ckt_range 
 	return found;
 }
 
-static bool is_owned(const struct ckt_range *range, uint64_t owner)
+static bool is_owned(const struct ckt_client_range *range, uint64_t owner)
 {
 	return range->kind == CKT_RANGE_GLOBAL && range->owner == owner;
 }
 
-static bool is_of_context(const struct ckt_range *range, uint64_t context)
+static bool is_of_context(const struct ckt_client_range *range, uint64_t context)
 {
 	bool theirs = range->kind == CKT_RANGE_DEVICE || range->kind == CKT_RANGE_GLOBAL ||
 		range->kind == CKT_RANGE_MANAGED || range->kind == CKT_RANGE_IMPORTED;
 	return theirs && range->context == context;
 }
 
-static void remove_all(bool (*is_meant)(const struct ckt_range *range, uint64_t id), uint64_t id)
+static void remove_all(
+	bool (*is_meant)(const struct ckt_client_range *range, uint64_t id), uint64_t id)
 {
 	pthread_rwlock_wrlock(&lock);
 	for (unsigned n = 0; n < ckt_conn_count; n++) {
@@ -181,17 +182,17 @@ void ckt_range_remove_context(uint64_t context)
 bool ckt_range_set_sync(uint64_t address, bool sync)
 {
 	pthread_rwlock_wrlock(&lock);
-	struct ckt_range *range = holder(table_of(address), address);
+	struct ckt_client_range *range = holder(table_of(address), address);
 	if (range)
 		range->sync = sync;
 	pthread_rwlock_unlock(&lock);
 	return range != NULL;
 }
 
-bool ckt_range_find(uint64_t address, struct ckt_range *ret_range)
+bool ckt_range_find(uint64_t address, struct ckt_client_range *ret_range)
 {
 	pthread_rwlock_rdlock(&lock);
-	const struct ckt_range *range = holder(table_of(address), address);
+	const struct ckt_client_range *range = holder(table_of(address), address);
 	if (range)
 		*ret_range = *range;
 	pthread_rwlock_unlock(&lock);
@@ -203,10 +204,10 @@ bool ckt_range_is_device(uint64_t address, uint64_t size)
 	bool good = true;
 	pthread_rwlock_rdlock(&lock);
 	const struct table *table = table_of(address);
-	const struct ckt_range *ranges = table->ranges;
+	const struct ckt_client_range *ranges = table->ranges;
 	size_t at = upper(table, address);
 	do {
-		const struct ckt_range *range = at ? &ranges[at - 1] : NULL;
+		const struct ckt_client_range *range = at ? &ranges[at - 1] : NULL;
 		uint64_t offset = range ? address - range->base : 0;
 		good = range && offset < range->size && ckt_range_reaches_device(range) &&
 			(range->kind != CKT_RANGE_MAPPED ||
@@ -227,7 +228,7 @@ bool ckt_range_is_device(uint64_t address, uint64_t size)
 
 bool ckt_range_require_device(const char *what, uint64_t address, uint64_t size)
 {
-	struct ckt_range range;
+	struct ckt_client_range range;
 	if (ckt_range_is_device(address, size))
 		return true;
 	if (ckt_range_find(address, &range))
@@ -274,7 +275,7 @@ void ckt_range_set_peer(uint64_t address, uint64_t size, CUdevice device, unsign
 	const struct table *table = table_of(address);
 	for (size_t at = address ? upper(table, address - 1) : 0;
 		at < table->count && table->ranges[at].base - address < size; at++) {
-		struct ckt_range *range = &table->ranges[at];
+		struct ckt_client_range *range = &table->ranges[at];
 		if (range->kind == CKT_RANGE_MAPPED) {
 			range->readers &= ~bit;
 			range->writers &= ~bit;
@@ -286,7 +287,7 @@ void ckt_range_set_peer(uint64_t address, uint64_t size, CUdevice device, unsign
 }
 
 /* Host memory that begins at base, or NULL.  Precondition: lock held. */
-static struct ckt_range *host_alloc(uint64_t base)
+static struct ckt_client_range *host_alloc(uint64_t base)
 {
 	const struct table *table = table_of(base);
 	for (size_t at = upper(table, base); at-- > 0 && table->ranges[at].base == base;)
@@ -298,7 +299,7 @@ static struct ckt_range *host_alloc(uint64_t base)
 void ckt_range_set_mapped(uint64_t base)
 {
 	pthread_rwlock_wrlock(&lock);
-	struct ckt_range *range = host_alloc(base);
+	struct ckt_client_range *range = host_alloc(base);
 	if (range)
 		range->mapped = true;
 	pthread_rwlock_unlock(&lock);
@@ -307,7 +308,7 @@ void ckt_range_set_mapped(uint64_t base)
 void ckt_range_set_shared(uint64_t base, bool shared)
 {
 	pthread_rwlock_wrlock(&lock);
-	struct ckt_range *range = host_alloc(base);
+	struct ckt_client_range *range = host_alloc(base);
 	if (range)
 		range->shared = shared;
 	pthread_rwlock_unlock(&lock);
@@ -315,14 +316,14 @@ void ckt_range_set_shared(uint64_t base, bool shared)
 
 bool ckt_range_is_shared(uint64_t address, uint64_t size)
 {
-	struct ckt_range range;
+	struct ckt_client_range range;
 	return ckt_range_find(address, &range) && range.shared &&
 		size <= range.size - (address - range.base);
 }
 
 bool ckt_range_is_pinned(const void *address, uint64_t size)
 {
-	struct ckt_range range;
+	struct ckt_client_range range;
 	uint64_t base = (uint64_t)(uintptr_t)address;
 	return ckt_range_find(base, &range) &&
 		(range.kind == CKT_RANGE_HOST_ALLOC || range.kind == CKT_RANGE_HOST_REGISTERED) &&

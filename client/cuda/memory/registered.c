@@ -236,9 +236,9 @@ static void release(struct twin *t)
 	free(t);
 }
 
-static CUresult make(const struct ckt_range *range, struct twin **ret_twin)
+static CUresult make(const struct ckt_client_range *range, struct twin **ret_twin)
 {
-	struct ckt_context *context = ckt_object_find(range->context, CKT_KIND_CONTEXT);
+	struct ckt_context *context = ckt_cudacommon_object_find(range->context, CKT_KIND_CONTEXT);
 	struct twin *t = calloc(1, sizeof *t);
 	void *twin = NULL;
 	if (!context || !t || !(t->shadow = malloc(range->size))) {
@@ -272,7 +272,7 @@ static CUresult make(const struct ckt_range *range, struct twin **ret_twin)
 	return CUDA_SUCCESS;
 }
 
-CUresult ckt_registered_map(const struct ckt_range *range, uint64_t *ret_address)
+CUresult ckt_registered_map(const struct ckt_client_range *range, uint64_t *ret_address)
 {
 	CUresult result = CUDA_SUCCESS;
 	uint64_t saved = ckt_call_context;
@@ -319,7 +319,7 @@ static bool has_context(const struct twin *t, uint64_t context)
 	return t->context == context;
 }
 
-CUresult ckt_registered_forget(const struct ckt_range *range)
+CUresult ckt_registered_forget(const struct ckt_client_range *range)
 {
 	uint64_t saved = ckt_call_context, twin = range->base;
 	/* Nobody asked for its device address. */

@@ -37,9 +37,9 @@ static struct entry **place_of(uint64_t handle, uint64_t context, bool surface)
 
 static void drop_object(uint64_t id)
 {
-	struct ckt_object *object = ckt_object_find(id, ckt_handle_kind(id));
+	struct ckt_cudacommon_object *object = ckt_cudacommon_object_find(id, ckt_handle_kind(id));
 	if (object)
-		ckt_object_remove(object);
+		ckt_cudacommon_object_remove(object);
 }
 
 /* The object of the current context, copied. */
@@ -64,11 +64,11 @@ static CUresult new_entry(bool surface, struct entry **ret_entry)
 	if (result)
 		return result;
 	struct entry *entry = calloc(1, sizeof *entry);
-	struct ckt_object *object = calloc(1, sizeof *object);
+	struct ckt_cudacommon_object *object = calloc(1, sizeof *object);
 	if (object)
 		object->context = context->object.id;
 	if (!entry || !object ||
-		!ckt_object_add(object, surface ? CKT_KIND_SURFACE : CKT_KIND_TEXTURE)) {
+		!ckt_cudacommon_object_add(object, surface ? CKT_KIND_SURFACE : CKT_KIND_TEXTURE)) {
 		free(entry);
 		free(object);
 		return CUDA_ERROR_OUT_OF_MEMORY;
@@ -153,7 +153,7 @@ static CUresult read_resource(const CUDA_RESOURCE_DESC *desc, struct ckt_texture
 		args->level = array->level;
 		return CUDA_SUCCESS;
 	case CU_RESOURCE_TYPE_MIPMAPPED_ARRAY:
-		mipmap = ckt_object_find(
+		mipmap = ckt_cudacommon_object_find(
 			ckt_handle_id(desc->res.mipmap.hMipmappedArray), CKT_KIND_MIPMAP);
 		if (!mipmap)
 			return CUDA_ERROR_INVALID_HANDLE;

@@ -18,7 +18,7 @@ static struct ckt_conn *home(CUstream stream)
 /* Pinned memory is everybody's, as long as it is not mapped. */
 static bool is_device(uint64_t address, bool device)
 {
-	struct ckt_range range;
+	struct ckt_client_range range;
 	return device && ckt_range_find(address, &range) && ckt_range_reaches_device(&range);
 }
 
@@ -153,14 +153,14 @@ static void add_context(struct placing *placing, uint64_t context)
 
 static void add_memory(struct placing *placing, uint64_t address)
 {
-	struct ckt_range range;
+	struct ckt_client_range range;
 	if (ckt_range_find(address, &range) && ckt_range_reaches_device(&range))
 		add_context(placing, range.context);
 }
 
 static void add_object(struct placing *placing, uint64_t id, enum ckt_kind kind)
 {
-	const struct ckt_object *object = ckt_object_find(id, kind);
+	const struct ckt_cudacommon_object *object = ckt_cudacommon_object_find(id, kind);
 	if (object)
 		add_context(placing, object->context);
 }

@@ -18,7 +18,7 @@
 #define GRANULARITY ((uint64_t)2 << 20)
 
 struct ckt_physical {
-	struct ckt_object object;
+	struct ckt_cudacommon_object object;
 	uint64_t size;
 	CUmemAllocationProp prop;
 	unsigned handles, mappings; /* vmm_lock */
@@ -174,7 +174,7 @@ CKT_EXPORT CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t siz
 		physical->prop.allocFlags.compressionType = CU_MEM_ALLOCATION_COMP_NONE;
 	physical->handles = 1;
 	physical->object.context = ckt_handle_primary((unsigned)prop->location.id);
-	if (!ckt_object_add(&physical->object, CKT_KIND_PHYSICAL)) {
+	if (!ckt_cudacommon_object_add(&physical->object, CKT_KIND_PHYSICAL)) {
 		free(physical);
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
@@ -185,7 +185,7 @@ CKT_EXPORT CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t siz
 	if (result == CUDA_ERROR_OUT_OF_MEMORY && ckt_pool_may_settle() && !cuCtxSynchronize())
 		result = create(physical, device);
 	if (result)
-		ckt_object_remove(&physical->object);
+		ckt_cudacommon_object_remove(&physical->object);
 	else
 		*handle = physical->object.id;
 	return result;
@@ -194,7 +194,7 @@ CKT_EXPORT CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t siz
 /* The physical memory behind a handle that the program holds.  Precondition: vmm_lock held. */
 static struct ckt_physical *find(CUmemGenericAllocationHandle handle)
 {
-	struct ckt_physical *physical = ckt_object_find(handle, CKT_KIND_PHYSICAL);
+	struct ckt_physical *physical = ckt_cudacommon_object_find(handle, CKT_KIND_PHYSICAL);
 	return physical && physical->handles ? physical : NULL;
 }
 
@@ -206,7 +206,7 @@ static CUresult settle(struct ckt_physical *physical)
 	CKT_ROUTE(ckt_route_to_object(physical->object.id, CKT_KIND_PHYSICAL));
 	CUresult result =
 		CKT_BATCHED(physical_release, PHYSICAL_RELEASE, .id = physical->object.id);
-	ckt_object_remove(&physical->object);
+	ckt_cudacommon_object_remove(&physical->object);
 	return result;
 }
 
@@ -225,14 +225,15 @@ CKT_EXPORT CUresult cuMemRelease(CUmemGenericAllocationHandle handle)
 
 CKT_EXPORT CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *handle, void *address)
 {
-	struct ckt_range range;
+	struct ckt_client_range range;
 	CUresult result = CUDA_ERROR_INVALID_VALUE;
 	if (!handle)
 		return result;
 	pthread_mutex_lock(&vmm_lock);
 	if (ckt_range_find((uint64_t)(uintptr_t)address, &range) &&
 		range.kind == CKT_RANGE_MAPPED) {
-		struct ckt_physical *physical = ckt_object_find(range.owner, CKT_KIND_PHYSICAL);
+		struct ckt_physical *physical =
+			ckt_cudacommon_object_find(range.owner, CKT_KIND_PHYSICAL);
 		if (physical) {
 			physical->handles++;
 			*handle = physical->object.id;
@@ -310,7 +311,7 @@ static CUresult import(
 		*ret = fresh;
 	} else {
 		/* The session's own: one more reference. */
-		*ret = ckt_object_find(res.id, CKT_KIND_PHYSICAL);
+		*ret = ckt_cudacommon_object_find(res.id, CKT_KIND_PHYSICAL);
 		result = *ret ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 	}
 	ckt_reply_release(&reply);
@@ -329,14 +330,14 @@ CKT_EXPORT CUresult cuMemImportFromShareableHandle(
 		return CUDA_ERROR_INVALID_VALUE;
 	ckt_stream_beside = true;
 	struct ckt_physical *fresh = calloc(1, sizeof *fresh);
-	if (!fresh || !ckt_object_add(&fresh->object, CKT_KIND_PHYSICAL)) {
+	if (!fresh || !ckt_cudacommon_object_add(&fresh->object, CKT_KIND_PHYSICAL)) {
 		free(fresh);
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
 	pthread_mutex_lock(&vmm_lock);
 	CUresult result = import(&ticket, fresh, &found);
 	if (found != fresh)
-		ckt_object_remove(&fresh->object);
+		ckt_cudacommon_object_remove(&fresh->object);
 	if (!result) {
 		found->handles++;
 		*handle = found->object.id;
@@ -370,7 +371,7 @@ CKT_EXPORT CUresult cuMemMap(CUdeviceptr address, size_t size, size_t offset,
 			.size = size, .offset = offset, .physical = handle);
 		if (!result) {
 			physical->mappings++;
-			ckt_range_add(&(struct ckt_range){.base = address,
+			ckt_range_add(&(struct ckt_client_range){.base = address,
 				.size = size,
 				.kind = CKT_RANGE_MAPPED,
 				.context = ckt_handle_primary((unsigned)physical->prop.location.id),
@@ -386,7 +387,7 @@ CKT_EXPORT CUresult cuMemMap(CUdeviceptr address, size_t size, size_t offset,
 /* Whether the range is made up of whole mappings. */
 static bool whole(uint64_t address, uint64_t size)
 {
-	struct ckt_range range;
+	struct ckt_client_range range;
 	if (!size || address + size < address)
 		return false;
 	for (uint64_t at = address; at < address + size; at += range.size)
@@ -399,7 +400,7 @@ static bool whole(uint64_t address, uint64_t size)
 CKT_EXPORT CUresult cuMemUnmap(CUdeviceptr address, size_t size)
 {
 	CUresult result = CUDA_ERROR_INVALID_VALUE;
-	struct ckt_range range;
+	struct ckt_client_range range;
 	pthread_mutex_lock(&vmm_lock);
 	if (whole(address, size)) {
 		CKT_ROUTE_ADDRESS(address);
@@ -408,7 +409,7 @@ CKT_EXPORT CUresult cuMemUnmap(CUdeviceptr address, size_t size)
 			at < address + size && ckt_range_remove(at, CKT_RANGE_MAPPED, &range);
 			at += range.size) {
 			struct ckt_physical *physical =
-				ckt_object_find(range.owner, CKT_KIND_PHYSICAL);
+				ckt_cudacommon_object_find(range.owner, CKT_KIND_PHYSICAL);
 			if (physical) {
 				physical->mappings--;
 				settle(physical);
@@ -470,7 +471,7 @@ static CUresult set_access(uint64_t address, uint64_t size, const CUmemAccessDes
 {
 	CUresult result = CUDA_SUCCESS;
 	for (uint64_t at = address, end = address + size; at < end && !result;) {
-		struct ckt_range first, next;
+		struct ckt_client_range first, next;
 		ckt_range_find(at, &first);
 		uint64_t behind = at + first.size;
 		while (behind < end && ckt_range_find(behind, &next) && next.device == first.device)
@@ -497,7 +498,7 @@ CKT_EXPORT CUresult cuMemSetAccess(
 CKT_EXPORT CUresult cuMemGetAccess(
 	unsigned long long *flags, const CUmemLocation *location, CUdeviceptr address)
 {
-	struct ckt_range range;
+	struct ckt_client_range range;
 	CUresult result;
 	if (!flags || !location || location->type != CU_MEM_LOCATION_TYPE_DEVICE)
 		return CUDA_ERROR_INVALID_VALUE;

@@ -86,7 +86,7 @@ CUresult ckt_pool_alloc(
 	ckt_reply_release(&reply);
 	if (!good)
 		return CUDA_ERROR_UNKNOWN;
-	ckt_range_add(&(struct ckt_range){.base = res.address,
+	ckt_range_add(&(struct ckt_client_range){.base = res.address,
 		.size = size,
 		.kind = CKT_RANGE_DEVICE,
 		.context = ckt_call_context,
@@ -98,7 +98,7 @@ CUresult ckt_pool_alloc(
 
 CUresult ckt_pool_free(uint64_t address, uint64_t stream)
 {
-	struct ckt_range range;
+	struct ckt_client_range range;
 	if (!ckt_range_remove(address, CKT_RANGE_DEVICE, &range))
 		return CUDA_ERROR_INVALID_VALUE;
 	CUresult result = CUDA_SUCCESS;

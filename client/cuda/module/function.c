@@ -41,10 +41,10 @@ static CUresult fetch(
 	 * The id must be known before the call: a placeholder takes the slot, the real record its
 	 * place.
 	 */
-	struct ckt_object *placeholder = calloc(1, sizeof *placeholder);
+	struct ckt_cudacommon_object *placeholder = calloc(1, sizeof *placeholder);
 	if (!placeholder)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	uint64_t id = ckt_object_add(placeholder, CKT_KIND_FUNCTION);
+	uint64_t id = ckt_cudacommon_object_add(placeholder, CKT_KIND_FUNCTION);
 	if (!id) {
 		free(placeholder);
 		return CUDA_ERROR_OUT_OF_MEMORY;
@@ -56,7 +56,7 @@ static CUresult fetch(
 		.name_len = (uint32_t)strlen(name));
 	ckt_context_use(saved);
 	if (result) {
-		ckt_object_remove(placeholder);
+		ckt_cudacommon_object_remove(placeholder);
 		return result;
 	}
 	struct ckt_function *f = NULL;
@@ -67,12 +67,12 @@ static CUresult fetch(
 		result = CUDA_ERROR_OUT_OF_MEMORY;
 	ckt_reply_release(&reply);
 	if (result) {
-		ckt_object_remove(placeholder);
+		ckt_cudacommon_object_remove(placeholder);
 		return result;
 	}
 	f->object.context = module->object.context;
 	f->module = module->object.id;
-	ckt_object_add_fixed(&f->object, id);
+	ckt_cudacommon_object_add_fixed(&f->object, id);
 	free(placeholder);
 	*ret_function = f;
 	return CUDA_SUCCESS;
@@ -104,12 +104,12 @@ CUresult ckt_module_function(
 CUresult ckt_function_resolve(CUfunction handle, struct ckt_function **ret_function)
 {
 	uint64_t id = ckt_handle_id(handle);
-	struct ckt_function *f = ckt_object_find(id, CKT_KIND_FUNCTION);
+	struct ckt_function *f = ckt_cudacommon_object_find(id, CKT_KIND_FUNCTION);
 	if (f) {
 		*ret_function = f;
 		return CUDA_SUCCESS;
 	}
-	if (ckt_object_find(id, CKT_KIND_KERNEL))
+	if (ckt_cudacommon_object_find(id, CKT_KIND_KERNEL))
 		return ckt_kernel_function(id, ret_function);
 	return ckt_device_count() ? CUDA_ERROR_INVALID_HANDLE : CUDA_ERROR_NOT_INITIALIZED;
 }

@@ -180,8 +180,8 @@ __attribute__((noinline)) static CUresult launch_shared(const struct ckt_functio
 
 static uint64_t context_of(uint64_t stream)
 {
-	const struct ckt_object *of = stream > ckt_handle_id(CU_STREAM_LEGACY)
-		? ckt_object_find(stream, CKT_KIND_STREAM)
+	const struct ckt_cudacommon_object *of = stream > ckt_handle_id(CU_STREAM_LEGACY)
+		? ckt_cudacommon_object_find(stream, CKT_KIND_STREAM)
 		: NULL;
 	return of ? of->context : ckt_call_context;
 }

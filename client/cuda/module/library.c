@@ -18,7 +18,7 @@ struct loaded {
 };
 
 struct library {
-	struct ckt_object object;
+	struct ckt_cudacommon_object object;
 	pthread_mutex_t lock;
 	/* a copy, or the program's own where it says that it keeps it */
 	void *data;
@@ -33,13 +33,13 @@ struct library {
 };
 
 struct kernel {
-	struct ckt_object object;
+	struct ckt_cudacommon_object object;
 	struct kernel *next;
 	uint64_t library;
 	char name[];
 };
 
-static void renew(struct ckt_object *object, void *unused)
+static void renew(struct ckt_cudacommon_object *object, void *unused)
 {
 	(void)unused;
 	((struct library *)object)->lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
@@ -47,18 +47,18 @@ static void renew(struct ckt_object *object, void *unused)
 
 static void forked(void)
 {
-	ckt_object_each(CKT_KIND_LIBRARY, renew, NULL);
+	ckt_cudacommon_object_each(CKT_KIND_LIBRARY, renew, NULL);
 }
 CKT_IN_CHILD(forked);
 
 static struct library *find_library(CUlibrary handle)
 {
-	return ckt_object_find(ckt_handle_id(handle), CKT_KIND_LIBRARY);
+	return ckt_cudacommon_object_find(ckt_handle_id(handle), CKT_KIND_LIBRARY);
 }
 
 static struct kernel *find_kernel(uint64_t id)
 {
-	return ckt_object_find(id, CKT_KIND_KERNEL);
+	return ckt_cudacommon_object_find(id, CKT_KIND_KERNEL);
 }
 
 /*
@@ -73,7 +73,8 @@ static CUresult module_in(struct library *library, struct ckt_module **ret_modul
 		return result;
 	struct loaded *place = NULL;
 	for (unsigned i = 0; i < library->loaded_count; i++) {
-		*ret_module = ckt_object_find(library->loaded[i].module, CKT_KIND_MODULE);
+		*ret_module =
+			ckt_cudacommon_object_find(library->loaded[i].module, CKT_KIND_MODULE);
 		if (*ret_module && library->loaded[i].context == context->object.id)
 			return CUDA_SUCCESS;
 		/* Its context has ended or was reset. */
@@ -90,7 +91,7 @@ static CUresult module_in(struct library *library, struct ckt_module **ret_modul
 	if (!place)
 		place = &library->loaded[library->loaded_count++];
 	*place = (struct loaded){.context = context->object.id, .module = ckt_handle_id(module)};
-	*ret_module = ckt_object_find(ckt_handle_id(module), CKT_KIND_MODULE);
+	*ret_module = ckt_cudacommon_object_find(ckt_handle_id(module), CKT_KIND_MODULE);
 	return CUDA_SUCCESS;
 }
 
@@ -145,7 +146,7 @@ static CUresult load(CUlibrary *ret_library, const void *data, size_t size, bool
 	library->options = kept;
 	library->values = kept_values;
 	if (!library->data || !kept || !kept_values ||
-		!ckt_object_add(&library->object, CKT_KIND_LIBRARY)) {
+		!ckt_cudacommon_object_add(&library->object, CKT_KIND_LIBRARY)) {
 		free_library(library);
 		free(library);
 		return CUDA_ERROR_OUT_OF_MEMORY;
@@ -177,7 +178,7 @@ static CUresult load(CUlibrary *ret_library, const void *data, size_t size, bool
 	library->n_options = n_kept;
 	if (result) {
 		free_library(library);
-		ckt_object_remove(&library->object);
+		ckt_cudacommon_object_remove(&library->object);
 	} else {
 		*ret_library = (CUlibrary)(uintptr_t)library->object.id;
 	}
@@ -224,17 +225,17 @@ CKT_EXPORT CUresult cuLibraryUnload(CUlibrary handle)
 		return CUDA_ERROR_INVALID_HANDLE;
 	for (unsigned i = 0; i < library->loaded_count; i++) {
 		struct ckt_module *module =
-			ckt_object_find(library->loaded[i].module, CKT_KIND_MODULE);
+			ckt_cudacommon_object_find(library->loaded[i].module, CKT_KIND_MODULE);
 		if (module)
 			ckt_module_unload(module);
 	}
 	for (struct kernel *k = library->kernels; k;) {
 		struct kernel *next = k->next;
-		ckt_object_remove(&k->object);
+		ckt_cudacommon_object_remove(&k->object);
 		k = next;
 	}
 	free_library(library);
-	ckt_object_remove(&library->object);
+	ckt_cudacommon_object_remove(&library->object);
 	return CUDA_SUCCESS;
 }
 
@@ -251,7 +252,7 @@ static CUresult intern_kernel(struct library *library, const char *name, CUkerne
 		if (k) {
 			strcpy(k->name, name);
 			k->library = library->object.id;
-			if (ckt_object_add(&k->object, CKT_KIND_KERNEL)) {
+			if (ckt_cudacommon_object_add(&k->object, CKT_KIND_KERNEL)) {
 				k->next = library->kernels;
 				library->kernels = k;
 			} else {
@@ -386,7 +387,7 @@ CUresult ckt_kernel_function(uint64_t id, struct ckt_function **ret_function)
 	struct ckt_module *module;
 	struct kernel *kernel = find_kernel(id);
 	struct library *library =
-		kernel ? ckt_object_find(kernel->library, CKT_KIND_LIBRARY) : NULL;
+		kernel ? ckt_cudacommon_object_find(kernel->library, CKT_KIND_LIBRARY) : NULL;
 	if (!library)
 		return CUDA_ERROR_INVALID_HANDLE;
 	pthread_mutex_lock(&library->lock);
@@ -477,7 +478,7 @@ CKT_EXPORT CUresult cuKernelGetParamInfo(
 	struct ckt_function *function;
 	struct kernel *kernel = find_kernel(ckt_handle_id(handle));
 	struct library *library =
-		kernel ? ckt_object_find(kernel->library, CKT_KIND_LIBRARY) : NULL;
+		kernel ? ckt_cudacommon_object_find(kernel->library, CKT_KIND_LIBRARY) : NULL;
 	if (!library)
 		return CUDA_ERROR_INVALID_HANDLE;
 	CUresult result = any_module(library, &module);

@@ -13,8 +13,8 @@
 enum { INPUTS_MAX = 256, NAMES_MAX = 65536 };
 
 struct link {
-	struct ckt_object object;
-	struct ckt_jit jit;
+	struct ckt_cudacommon_object object;
+	struct ckt_cudacommon_jit jit;
 	uint32_t count;
 	uint32_t types[INPUTS_MAX];
 	uint8_t hashes[INPUTS_MAX * 32];
@@ -26,7 +26,7 @@ struct link {
 
 static struct link *find(CUlinkState state)
 {
-	return ckt_object_find(ckt_handle_id(state), CKT_KIND_LINK);
+	return ckt_cudacommon_object_find(ckt_handle_id(state), CKT_KIND_LINK);
 }
 
 CKT_EXPORT CUresult cuLinkCreate_v2(
@@ -47,7 +47,7 @@ CKT_EXPORT CUresult cuLinkCreate_v2(
 		free(link);
 		return result;
 	}
-	if (!ckt_object_add(&link->object, CKT_KIND_LINK)) {
+	if (!ckt_cudacommon_object_add(&link->object, CKT_KIND_LINK)) {
 		free(link);
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
@@ -61,7 +61,7 @@ CKT_EXPORT CUresult cuLinkAddData_v2(CUlinkState state, CUjitInputType type, voi
 	struct link *link = find(state);
 	if (!link)
 		return CUDA_ERROR_INVALID_HANDLE;
-	struct ckt_jit of_input;
+	struct ckt_cudacommon_jit of_input;
 	if (!data || !size || (unsigned)type >= CU_JIT_NUM_INPUT_TYPES ||
 		ckt_jit_read_linker(&of_input, n_options, options, values))
 		return CUDA_ERROR_INVALID_VALUE;
@@ -180,6 +180,6 @@ CKT_EXPORT CUresult cuLinkDestroy(CUlinkState state)
 		return CUDA_ERROR_INVALID_HANDLE;
 	free(link->cubin);
 	link->cubin = NULL;
-	ckt_object_remove(&link->object);
+	ckt_cudacommon_object_remove(&link->object);
 	return CUDA_SUCCESS;
 }

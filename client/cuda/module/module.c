@@ -16,10 +16,10 @@
 
 static struct ckt_module *find(CUmodule handle)
 {
-	return ckt_object_find(ckt_handle_id(handle), CKT_KIND_MODULE);
+	return ckt_cudacommon_object_find(ckt_handle_id(handle), CKT_KIND_MODULE);
 }
 
-static CUresult load_at_worker(struct ckt_module *module, struct ckt_jit *jit)
+static CUresult load_at_worker(struct ckt_module *module, struct ckt_cudacommon_jit *jit)
 {
 	struct ckt_reply reply;
 	struct ckt_module_load_res res;
@@ -43,7 +43,7 @@ static CUresult load_at_worker(struct ckt_module *module, struct ckt_jit *jit)
 	return result;
 }
 
-static void renew(struct ckt_object *object, void *unused)
+static void renew(struct ckt_cudacommon_object *object, void *unused)
 {
 	(void)unused;
 	((struct ckt_module *)object)->lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
@@ -51,7 +51,7 @@ static void renew(struct ckt_object *object, void *unused)
 
 static void forked(void)
 {
-	ckt_object_each(CKT_KIND_MODULE, renew, NULL);
+	ckt_cudacommon_object_each(CKT_KIND_MODULE, renew, NULL);
 }
 CKT_IN_CHILD(forked);
 
@@ -59,7 +59,7 @@ CUresult ckt_module_load(const void *data, size_t size, unsigned n_options, CUji
 	void **values, CUmodule *ret_module)
 {
 	struct ckt_context *context;
-	struct ckt_jit jit;
+	struct ckt_cudacommon_jit jit;
 	CUresult result = ckt_context_current(&context);
 	if (!result)
 		result = ckt_jit_read(&jit, n_options, options, values);
@@ -75,13 +75,13 @@ CUresult ckt_module_load(const void *data, size_t size, unsigned n_options, CUji
 		free(module);
 		return result;
 	}
-	if (!ckt_object_add(&module->object, CKT_KIND_MODULE)) {
+	if (!ckt_cudacommon_object_add(&module->object, CKT_KIND_MODULE)) {
 		free(module);
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
 	result = load_at_worker(module, &jit);
 	if (result)
-		ckt_object_remove(&module->object);
+		ckt_cudacommon_object_remove(&module->object);
 	else
 		*ret_module = (CUmodule)(uintptr_t)module->object.id;
 	return result;
@@ -157,21 +157,21 @@ static void forget(struct ckt_module *module)
 	ckt_range_remove_owner(module->object.id);
 	for (struct ckt_function *f = module->functions; f;) {
 		struct ckt_function *next = f->next;
-		ckt_object_remove(&f->object);
+		ckt_cudacommon_object_remove(&f->object);
 		f = next;
 	}
 	module->functions = NULL;
-	ckt_object_remove(&module->object);
+	ckt_cudacommon_object_remove(&module->object);
 }
 
-static void forget_object(struct ckt_object *object)
+static void forget_object(struct ckt_cudacommon_object *object)
 {
 	forget((struct ckt_module *)object);
 }
 
 void ckt_module_forget_context(uint64_t context)
 {
-	ckt_object_each_of_context(CKT_KIND_MODULE, context, forget_object);
+	ckt_cudacommon_object_each_of_context(CKT_KIND_MODULE, context, forget_object);
 }
 
 CUresult ckt_module_unload(struct ckt_module *module)
@@ -221,7 +221,7 @@ CUresult ckt_module_variable(
 	struct ckt_module *module = find(handle);
 	struct ckt_reply reply;
 	struct ckt_module_get_variable_res res;
-	struct ckt_range known;
+	struct ckt_client_range known;
 	if (!name || strlen(name) > 65536)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (!module)
@@ -243,13 +243,13 @@ CUresult ckt_module_variable(
 		!(ckt_range_find(res.address, &known) && known.base == res.address &&
 			ckt_context_conn(known.context) == ckt_call_conn)) {
 		struct ckt_context *context =
-			ckt_object_find(module->object.context, CKT_KIND_CONTEXT);
+			ckt_cudacommon_object_find(module->object.context, CKT_KIND_CONTEXT);
 		if (res.managed)
 			result = ckt_managed_variable(
 				res.address, res.size, module->object.context, module->object.id);
 		if (result)
 			return result;
-		ckt_range_add(&(struct ckt_range){.base = res.address,
+		ckt_range_add(&(struct ckt_client_range){.base = res.address,
 			.size = res.size,
 			.kind = CKT_RANGE_GLOBAL,
 			.owner = module->object.id,

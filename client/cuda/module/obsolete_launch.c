@@ -33,7 +33,7 @@ static CUresult enter(CUfunction handle, struct setting **ret_setting)
 	pthread_mutex_lock(&lock);
 	struct setting **link = &settings, *s;
 	while ((s = *link) && s->function != f->object.id) {
-		if (ckt_object_find(s->function, CKT_KIND_FUNCTION)) {
+		if (ckt_cudacommon_object_find(s->function, CKT_KIND_FUNCTION)) {
 			link = &s->next;
 		} else {
 			*link = s->next;

@@ -8,13 +8,13 @@
 #include "rpc/ipc.h"
 
 struct ckt_event {
-	struct ckt_object object;
+	struct ckt_cudacommon_object object;
 	unsigned flags;
 };
 
 static struct ckt_event *find(CUevent handle)
 {
-	return ckt_object_find(ckt_handle_id(handle), CKT_KIND_EVENT);
+	return ckt_cudacommon_object_find(ckt_handle_id(handle), CKT_KIND_EVENT);
 }
 
 CUresult ckt_cudacommon_event_flags(CUevent handle, unsigned *ret_flags)
@@ -32,7 +32,7 @@ static struct ckt_event *new_event(const struct ckt_context *context, unsigned f
 		return NULL;
 	event->object.context = context->object.id;
 	event->flags = flags;
-	if (ckt_object_add(&event->object, CKT_KIND_EVENT))
+	if (ckt_cudacommon_object_add(&event->object, CKT_KIND_EVENT))
 		return event;
 	free(event);
 	return NULL;
@@ -40,7 +40,7 @@ static struct ckt_event *new_event(const struct ckt_context *context, unsigned f
 
 CUresult ckt_event_arrived(uint64_t id)
 {
-	const struct ckt_event *event = ckt_object_find(id, CKT_KIND_EVENT);
+	const struct ckt_event *event = ckt_cudacommon_object_find(id, CKT_KIND_EVENT);
 	if (__builtin_expect(!event || !(event->flags & CU_EVENT_INTERPROCESS), 1))
 		return CUDA_SUCCESS;
 	CUresult result = CKT_WAITED(event_query, EVENT_QUERY, 0, NULL, .event = id);
@@ -63,7 +63,7 @@ CKT_EXPORT CUresult cuEventCreate(CUevent *ret_event, unsigned int flags)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	result = CKT_BATCHED(event_create, EVENT_CREATE, .id = event->object.id, .flags = flags);
 	if (result)
-		ckt_object_remove(&event->object);
+		ckt_cudacommon_object_remove(&event->object);
 	else
 		*ret_event = (CUevent)(uintptr_t)event->object.id;
 	return result;
@@ -85,19 +85,19 @@ CKT_EXPORT CUresult cuEventDestroy_v2(CUevent handle)
 	 */
 	if (event->flags & CU_EVENT_INTERPROCESS)
 		result = CKT_WAITED(event_query, EVENT_QUERY, 0, NULL, .event = event->object.id);
-	ckt_object_remove(&event->object);
+	ckt_cudacommon_object_remove(&event->object);
 	return result == CUDA_ERROR_INVALID_HANDLE ? CUDA_SUCCESS : result;
 }
 
-static void forget(struct ckt_object *object)
+static void forget(struct ckt_cudacommon_object *object)
 {
 	ckt_capture_event_forget(object->id);
-	ckt_object_remove(object);
+	ckt_cudacommon_object_remove(object);
 }
 
 void ckt_event_forget_context(uint64_t context)
 {
-	ckt_object_each_of_context(CKT_KIND_EVENT, context, forget);
+	ckt_cudacommon_object_each_of_context(CKT_KIND_EVENT, context, forget);
 }
 
 CKT_EXPORT CUresult cuEventRecordWithFlags(CUevent handle, CUstream stream, unsigned int flags)
@@ -113,7 +113,8 @@ CKT_EXPORT CUresult cuEventRecordWithFlags(CUevent handle, CUstream stream, unsi
 	if (result)
 		return result;
 	/* Event and stream must belong to the same context. */
-	const struct ckt_object *of = id > 1 ? ckt_object_find(id, CKT_KIND_STREAM) : NULL;
+	const struct ckt_cudacommon_object *of =
+		id > 1 ? ckt_cudacommon_object_find(id, CKT_KIND_STREAM) : NULL;
 	if (event->object.context != (of ? of->context : ckt_call_context))
 		return CUDA_ERROR_INVALID_HANDLE;
 	bool done;
@@ -137,7 +138,8 @@ CKT_EXPORT CUresult cuEventRecord(CUevent handle, CUstream stream)
 CKT_EXPORT CUresult cuCtxRecordEvent(CUcontext handle, CUevent event_handle)
 {
 	struct ckt_event *event = find(event_handle);
-	struct ckt_context *context = ckt_object_find(ckt_handle_id(handle), CKT_KIND_CONTEXT);
+	struct ckt_context *context =
+		ckt_cudacommon_object_find(ckt_handle_id(handle), CKT_KIND_CONTEXT);
 	if (!context)
 		return CUDA_ERROR_INVALID_CONTEXT;
 	if (!event || event->object.context != context->object.id)
@@ -155,7 +157,8 @@ CKT_EXPORT CUresult cuCtxRecordEvent(CUcontext handle, CUevent event_handle)
 CKT_EXPORT CUresult cuCtxWaitEvent(CUcontext handle, CUevent event_handle)
 {
 	struct ckt_event *event = find(event_handle);
-	struct ckt_context *context = ckt_object_find(ckt_handle_id(handle), CKT_KIND_CONTEXT);
+	struct ckt_context *context =
+		ckt_cudacommon_object_find(ckt_handle_id(handle), CKT_KIND_CONTEXT);
 	if (!context)
 		return CUDA_ERROR_INVALID_CONTEXT;
 	if (!event)
@@ -275,7 +278,7 @@ CKT_EXPORT CUresult cuIpcOpenEventHandle(CUevent *ret_event, CUipcEventHandle ha
 		.id = event->object.id, .handle = (const uint8_t *)&ours,
 		.handle_len = sizeof ours);
 	if (result)
-		ckt_object_remove(&event->object);
+		ckt_cudacommon_object_remove(&event->object);
 	else
 		*ret_event = (CUevent)(uintptr_t)event->object.id;
 	return result;

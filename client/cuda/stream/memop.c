@@ -8,7 +8,7 @@
 CUresult ckt_cudacommon_memop_address(uint64_t address, unsigned width, bool waits)
 {
 	static bool once;
-	struct ckt_range range;
+	struct ckt_client_range range;
 	if (!ckt_range_is_device(address, width) &&
 		ckt_range_is_pinned((void *)(uintptr_t)address, width)) {
 		CUresult result = ckt_host_map(address);

@@ -10,8 +10,8 @@
 #include "cudacommon/capture.h"
 #include "base/fork.h"
 
-struct ckt_stream {
-	struct ckt_object object;
+struct ckt_client_stream {
+	struct ckt_cudacommon_object object;
 	unsigned flags;
 	CUdevice device;
 	unsigned long long unique;
@@ -31,12 +31,12 @@ static _Atomic unsigned long long next_unique = 16;
 
 _Atomic bool ckt_stream_beside;
 
-static void destroy_stream(struct ckt_stream *stream)
+static void destroy_stream(struct ckt_client_stream *stream)
 {
 	CKT_ROUTE_CONTEXT(stream->object.context);
 	ckt_capture_stream_gone(stream->object.id);
 	CKT_BATCHED(stream_destroy, STREAM_DESTROY, .id = stream->object.id);
-	ckt_object_remove(&stream->object);
+	ckt_cudacommon_object_remove(&stream->object);
 }
 
 /* The thread ends: its default streams go, as CUDA's do. */
@@ -45,7 +45,8 @@ static void thread_ends(void *list)
 	struct thread_stream *s = list;
 	while (s) {
 		struct thread_stream *next = s->next;
-		struct ckt_stream *stream = ckt_object_find(s->stream, CKT_KIND_STREAM);
+		struct ckt_client_stream *stream =
+			ckt_cudacommon_object_find(s->stream, CKT_KIND_STREAM);
 		if (stream)
 			destroy_stream(stream);
 		free(s);
@@ -60,14 +61,14 @@ static void make_key(void)
 
 /* Precondition: calls go to the context. */
 static CUresult create_in(const struct ckt_context *context, unsigned flags, int priority,
-	struct ckt_stream **ret_stream)
+	struct ckt_client_stream **ret_stream)
 {
 	const struct ckt_device *device = ckt_device_get(context->device, NULL);
 	if (priority > device->least_priority)
 		priority = device->least_priority;
 	if (priority < device->greatest_priority)
 		priority = device->greatest_priority;
-	struct ckt_stream *stream = calloc(1, sizeof *stream);
+	struct ckt_client_stream *stream = calloc(1, sizeof *stream);
 	if (!stream)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	stream->object.context = context->object.id;
@@ -75,20 +76,20 @@ static CUresult create_in(const struct ckt_context *context, unsigned flags, int
 	stream->hints.priority = priority;
 	stream->device = context->device;
 	stream->unique = atomic_fetch_add(&next_unique, 1);
-	if (!ckt_object_add(&stream->object, CKT_KIND_STREAM)) {
+	if (!ckt_cudacommon_object_add(&stream->object, CKT_KIND_STREAM)) {
 		free(stream);
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
 	CUresult result = CKT_BATCHED(stream_create, STREAM_CREATE, .id = stream->object.id,
 		.flags = flags, .priority = priority);
 	if (result)
-		ckt_object_remove(&stream->object);
+		ckt_cudacommon_object_remove(&stream->object);
 	else
 		*ret_stream = stream;
 	return result;
 }
 
-static CUresult create(unsigned flags, int priority, struct ckt_stream **ret_stream)
+static CUresult create(unsigned flags, int priority, struct ckt_client_stream **ret_stream)
 {
 	struct ckt_context *context;
 	CUresult result = ckt_context_current(&context);
@@ -98,14 +99,14 @@ static CUresult create(unsigned flags, int priority, struct ckt_stream **ret_str
 CUresult ckt_stream_aside(uint64_t context_id, uint64_t *ret_id)
 {
 	static CKT_LOCK(lock);
-	struct ckt_context *context = ckt_object_find(context_id, CKT_KIND_CONTEXT);
-	struct ckt_stream *stream = NULL;
+	struct ckt_context *context = ckt_cudacommon_object_find(context_id, CKT_KIND_CONTEXT);
+	struct ckt_client_stream *stream = NULL;
 	if (!context)
 		return CUDA_ERROR_INVALID_CONTEXT;
 	pthread_mutex_lock(&lock);
 	CUresult result = CUDA_SUCCESS;
 	/* It went if the context did, a primary one to come again. */
-	if (!ckt_object_find(context->aside, CKT_KIND_STREAM)) {
+	if (!ckt_cudacommon_object_find(context->aside, CKT_KIND_STREAM)) {
 		uint64_t saved = ckt_call_context;
 		ckt_context_use(context_id);
 		result = create_in(context, CU_STREAM_NON_BLOCKING, 0, &stream);
@@ -129,11 +130,11 @@ static CUresult per_thread(uint64_t *ret_id)
 	while (entry && entry->context != context->object.id)
 		entry = entry->next;
 	/* It went if the context did, a primary one to come again. */
-	if (entry && ckt_object_find(entry->stream, CKT_KIND_STREAM)) {
+	if (entry && ckt_cudacommon_object_find(entry->stream, CKT_KIND_STREAM)) {
 		*ret_id = entry->stream;
 		return CUDA_SUCCESS;
 	}
-	struct ckt_stream *stream;
+	struct ckt_client_stream *stream;
 	result = create(CU_STREAM_DEFAULT, 0, &stream);
 	if (result)
 		return result;
@@ -158,7 +159,8 @@ CUresult ckt_stream_resolve(CUstream handle, uint64_t *ret_id)
 	uint64_t id = ckt_handle_id(handle);
 	if (id == ckt_handle_id(CU_STREAM_PER_THREAD))
 		return per_thread(ret_id);
-	if (id > ckt_handle_id(CU_STREAM_LEGACY) && !ckt_object_find(id, CKT_KIND_STREAM))
+	if (id > ckt_handle_id(CU_STREAM_LEGACY) &&
+		!ckt_cudacommon_object_find(id, CKT_KIND_STREAM))
 		return CUDA_ERROR_INVALID_HANDLE;
 	if (!ckt_call_context) {
 		struct ckt_context *context;
@@ -172,23 +174,23 @@ CUresult ckt_stream_resolve(CUstream handle, uint64_t *ret_id)
 
 unsigned ckt_stream_flags(uint64_t id)
 {
-	const struct ckt_stream *stream = ckt_object_find(id, CKT_KIND_STREAM);
+	const struct ckt_client_stream *stream = ckt_cudacommon_object_find(id, CKT_KIND_STREAM);
 	return stream ? stream->flags : CU_STREAM_DEFAULT;
 }
 
 /* The stream's record; *ret_stream NULL for the legacy default stream. */
-static CUresult find(CUstream handle, struct ckt_stream **ret_stream)
+static CUresult find(CUstream handle, struct ckt_client_stream **ret_stream)
 {
 	uint64_t id;
 	CUresult result = ckt_stream_resolve(handle, &id);
 	if (!result)
-		*ret_stream = id > 1 ? ckt_object_find(id, CKT_KIND_STREAM) : NULL;
+		*ret_stream = id > 1 ? ckt_cudacommon_object_find(id, CKT_KIND_STREAM) : NULL;
 	return result;
 }
 
 CUresult ckt_stream_hints(CUstream handle, struct ckt_stream_hints **ret_hints)
 {
-	struct ckt_stream *stream;
+	struct ckt_client_stream *stream;
 	struct ckt_context *context;
 	CUresult result = find(handle, &stream);
 	if (!result && !stream)
@@ -201,7 +203,7 @@ CUresult ckt_stream_hints(CUstream handle, struct ckt_stream_hints **ret_hints)
 CKT_EXPORT CUresult cuStreamCreateWithPriority(
 	CUstream *ret_stream, unsigned int flags, int priority)
 {
-	struct ckt_stream *stream;
+	struct ckt_client_stream *stream;
 	if (!ret_stream || flags & ~(unsigned)CU_STREAM_NON_BLOCKING)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (flags & CU_STREAM_NON_BLOCKING)
@@ -219,26 +221,27 @@ CKT_EXPORT CUresult cuStreamCreate(CUstream *stream, unsigned int flags)
 
 CKT_EXPORT CUresult cuStreamDestroy_v2(CUstream handle)
 {
-	struct ckt_stream *stream = ckt_object_find(ckt_handle_id(handle), CKT_KIND_STREAM);
+	struct ckt_client_stream *stream =
+		ckt_cudacommon_object_find(ckt_handle_id(handle), CKT_KIND_STREAM);
 	if (!stream)
 		return ckt_call_context ? CUDA_ERROR_INVALID_HANDLE : CUDA_ERROR_INVALID_CONTEXT;
 	CKT_ROUTE_CONTEXT(stream->object.context);
 	ckt_capture_stream_gone(stream->object.id);
 	CUresult result = CKT_BATCHED(stream_destroy, STREAM_DESTROY, .id = stream->object.id);
 	if (!result)
-		ckt_object_remove(&stream->object);
+		ckt_cudacommon_object_remove(&stream->object);
 	return result;
 }
 
-static void forget(struct ckt_object *object)
+static void forget(struct ckt_cudacommon_object *object)
 {
 	ckt_capture_stream_gone(object->id);
-	ckt_object_remove(object);
+	ckt_cudacommon_object_remove(object);
 }
 
 void ckt_stream_forget_context(uint64_t context)
 {
-	ckt_object_each_of_context(CKT_KIND_STREAM, context, forget);
+	ckt_cudacommon_object_each_of_context(CKT_KIND_STREAM, context, forget);
 }
 
 CUresult ckt_stream_wait(uint64_t stream)
@@ -275,7 +278,7 @@ CKT_EXPORT CUresult cuStreamWaitEvent(CUstream handle, CUevent event, unsigned i
 	CUresult result = ckt_stream_resolve(handle, &id);
 	if (result)
 		return result;
-	if (!ckt_object_find(ckt_handle_id(event), CKT_KIND_EVENT))
+	if (!ckt_cudacommon_object_find(ckt_handle_id(event), CKT_KIND_EVENT))
 		return CUDA_ERROR_INVALID_HANDLE;
 	if (flags & ~(unsigned)CU_EVENT_WAIT_EXTERNAL)
 		return CUDA_ERROR_INVALID_VALUE;
@@ -306,7 +309,7 @@ CKT_EXPORT CUresult cuStreamGetPriority(CUstream handle, int *priority)
 
 CKT_EXPORT CUresult cuStreamGetFlags(CUstream handle, unsigned int *flags)
 {
-	struct ckt_stream *stream;
+	struct ckt_client_stream *stream;
 	if (!flags)
 		return CUDA_ERROR_INVALID_VALUE;
 	CUresult result = find(handle, &stream);
@@ -317,7 +320,7 @@ CKT_EXPORT CUresult cuStreamGetFlags(CUstream handle, unsigned int *flags)
 
 CKT_EXPORT CUresult cuStreamGetDevice(CUstream handle, CUdevice *device)
 {
-	struct ckt_stream *stream;
+	struct ckt_client_stream *stream;
 	if (!device)
 		return CUDA_ERROR_INVALID_VALUE;
 	CUresult result = find(handle, &stream);
@@ -331,7 +334,7 @@ CKT_EXPORT CUresult cuStreamGetDevice(CUstream handle, CUdevice *device)
 
 CKT_EXPORT CUresult cuStreamGetId(CUstream handle, unsigned long long *id)
 {
-	struct ckt_stream *stream;
+	struct ckt_client_stream *stream;
 	if (!id)
 		return CUDA_ERROR_INVALID_VALUE;
 	CUresult result = find(handle, &stream);
@@ -342,7 +345,7 @@ CKT_EXPORT CUresult cuStreamGetId(CUstream handle, unsigned long long *id)
 
 CKT_EXPORT CUresult cuStreamGetCtx(CUstream handle, CUcontext *context)
 {
-	struct ckt_stream *stream;
+	struct ckt_client_stream *stream;
 	if (!context)
 		return CUDA_ERROR_INVALID_VALUE;
 	CUresult result = find(handle, &stream);
@@ -363,7 +366,7 @@ CKT_EXPORT CUresult cuStreamGetCtx_v2(CUstream handle, CUcontext *context, CUgre
 /* A session has none. */
 CKT_EXPORT CUresult cuStreamGetGreenCtx(CUstream handle, CUgreenCtx *green)
 {
-	struct ckt_stream *stream;
+	struct ckt_client_stream *stream;
 	if (!green)
 		return CUDA_ERROR_INVALID_VALUE;
 	CUresult result = find(handle, &stream);

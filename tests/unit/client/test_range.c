@@ -30,19 +30,19 @@ unsigned ckt_context_node(uint64_t context)
 static void add(
 	uint64_t base, uint64_t size, enum ckt_range_kind kind, unsigned flags, uint64_t owner)
 {
-	ckt_range_add(&(struct ckt_range){
+	ckt_range_add(&(struct ckt_client_range){
 		.base = base, .size = size, .kind = kind, .flags = flags, .owner = owner});
 }
 
 static bool found(uint64_t address, uint64_t base)
 {
-	struct ckt_range range = {0};
+	struct ckt_client_range range = {0};
 	return ckt_range_find(address, &range) && range.base == base;
 }
 
 static void test_edges(void)
 {
-	struct ckt_range range;
+	struct ckt_client_range range;
 	CU_ASSERT_FALSE(ckt_range_find(0, &range));
 	CU_ASSERT_FALSE(ckt_range_is_device(0, 1));
 	CU_ASSERT_FALSE(ckt_range_overlaps(0, UINT64_MAX));
@@ -116,7 +116,7 @@ static void test_mappings(void)
 		ckt_range_is_device(0x40000, 0x1000) && ckt_range_is_device(0x42000, 0x2000));
 	ckt_range_set_flags(0x40001, 0x7000, CKT_RANGE_MAPPED, write);
 	CU_ASSERT_TRUE(ckt_range_is_device(0x40000, 0x4000));
-	struct ckt_range range = {0};
+	struct ckt_client_range range = {0};
 	CU_ASSERT_TRUE(ckt_range_find(0x46000, &range) && range.flags == 0);
 	ckt_range_set_flags(0, UINT64_MAX, CKT_RANGE_MAPPED, CU_MEM_ACCESS_FLAGS_PROT_NONE);
 	CU_ASSERT_FALSE(ckt_range_is_device(0x43000, 1));
@@ -128,7 +128,7 @@ static void test_mappings(void)
 
 static void test_owners(void)
 {
-	struct ckt_range range = {0};
+	struct ckt_client_range range = {0};
 	uint64_t last = 0;
 	for (uint64_t i = 0; i < 6; i++) {
 		add(0x50000 + i * 0x100, 0x10, i == 4 ? CKT_RANGE_MAPPED : CKT_RANGE_GLOBAL, 0,
@@ -148,7 +148,7 @@ static void test_owners(void)
 /* A registered buffer may lie at the address of another kind's range. */
 static void test_same_base(void)
 {
-	struct ckt_range range;
+	struct ckt_client_range range;
 	add(0x60000, 64, CKT_RANGE_HOST_ALLOC, 1, 0);
 	add(0x60000, 32, CKT_RANGE_MANAGED, 2, 0);
 	CU_ASSERT_TRUE(ckt_range_remove(0x60000, CKT_RANGE_HOST_ALLOC, &range) && range.flags == 1);
@@ -185,13 +185,13 @@ static void test_model(void)
  */
 static void test_two_servers(void)
 {
-	struct ckt_range range;
+	struct ckt_client_range range;
 	ckt_conn_count = 2;
-	ckt_range_add(&(struct ckt_range){
+	ckt_range_add(&(struct ckt_client_range){
 		.base = 0x50000, .size = 16, .kind = CKT_RANGE_GLOBAL, .context = 0, .owner = 7});
-	ckt_range_add(&(struct ckt_range){
+	ckt_range_add(&(struct ckt_client_range){
 		.base = 0x50000, .size = 32, .kind = CKT_RANGE_GLOBAL, .context = 1, .owner = 8});
-	ckt_range_add(&(struct ckt_range){
+	ckt_range_add(&(struct ckt_client_range){
 		.base = 0x60000, .size = 16, .kind = CKT_RANGE_DEVICE, .context = 1});
 	for (node = 0; node < 2; node++) {
 		CU_ASSERT_TRUE(ckt_range_find(0x5000f, &range) && range.owner == 7 + node &&

@@ -10,7 +10,7 @@ static void test_read(void)
 		CU_JIT_TARGET, CU_JIT_OPTIMIZATION_LEVEL};
 	void *values[] = {info, (void *)8, error, (void *)(uintptr_t)0x700000008, NULL, (void *)90,
 		(void *)4};
-	struct ckt_jit jit;
+	struct ckt_cudacommon_jit jit;
 	IS(ckt_jit_read(&jit, 7, options, values), CUDA_SUCCESS);
 	YES(jit.info_log == info && jit.error_log == error && jit.wall_time_slot == &values[4]);
 	YES(jit.info_size_slot == &values[1] && jit.error_size_slot == &values[3]);
@@ -52,7 +52,7 @@ static void test_read(void)
 
 static void test_refused(void)
 {
-	struct ckt_jit jit;
+	struct ckt_cudacommon_jit jit;
 	CUjit_option option = CU_JIT_NUM_OPTIONS;
 	void *value = NULL;
 	IS(ckt_jit_read(&jit, 1, &option, &value), CUDA_ERROR_INVALID_VALUE);
@@ -95,7 +95,7 @@ static void test_answers(void)
 {
 	static const unsigned threads[][2] = {
 		{1, 32}, {32, 32}, {33, 64}, {1024, 1024}, {5000, 1024}, {0, 0}};
-	struct ckt_jit jit;
+	struct ckt_cudacommon_jit jit;
 	for (size_t k = 0; k < COUNT(threads); k++) {
 		CUjit_option option = CU_JIT_THREADS_PER_BLOCK;
 		void *value = (void *)(uintptr_t)threads[k][0];

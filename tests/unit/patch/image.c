@@ -104,10 +104,10 @@ void image_free(uint8_t *image)
 	munmap(image, IMAGE_BYTES);
 }
 
-struct ckt_object image_object(const uint8_t *image, const char *path)
+struct ckt_loaded_object image_object(const uint8_t *image, const char *path)
 {
 	const struct layout *layout = (const struct layout *)image;
-	return (struct ckt_object){.path = path,
+	return (struct ckt_loaded_object){.path = path,
 		.base = (uintptr_t)image,
 		.phdr = layout->phdr,
 		.phnum = layout->header.e_phnum};

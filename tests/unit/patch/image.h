@@ -31,7 +31,7 @@ struct image_plan {
 /* Its start; the text is 0xcc throughout.  image_free() it. */
 uint8_t *image_make(const struct image_plan *plan);
 void image_free(uint8_t *image);
-struct ckt_object image_object(const uint8_t *image, const char *path);
+struct ckt_loaded_object image_object(const uint8_t *image, const char *path);
 /*
  * Where the jump at this place of the image goes; NULL where the bytes are as they were, (void *)-1
  * for anything else.

@@ -165,8 +165,8 @@ static void locations_and_edges_of_12(void)
 
 static int visit(struct dl_phdr_info *info, size_t size, void *data)
 {
-	ckt_object_from_info(&runtime.object, info);
-	runtime.found = ckt_object_dynamic(&runtime.object, &runtime.dynamic);
+	ckt_loaded_object_from_info(&runtime.object, info);
+	runtime.found = ckt_loaded_object_dynamic(&runtime.object, &runtime.dynamic);
 	return 1; /* the first one is the program */
 }
 

@@ -53,13 +53,13 @@ static void test_names(void)
 	}
 }
 
-static struct ckt_object object_of(const void *address)
+static struct ckt_loaded_object object_of(const void *address)
 {
-	struct ckt_object object = {0};
+	struct ckt_loaded_object object = {0};
 	Dl_info info;
 	struct link_map *map;
 	if (dladdr1(address, &info, (void **)&map, RTLD_DL_LINKMAP) == 0 ||
-		!ckt_object_from_link_map(&object, map))
+		!ckt_loaded_object_from_link_map(&object, map))
 		CU_FAIL_FATAL("no object");
 	return object;
 }
@@ -78,7 +78,7 @@ static void test_redirect(void)
 		*(void **)&point = dlsym(handle, "point_stat");
 		if (!has_driver())
 			IS(point("/dev/nvidia0", &status), -1);
-		struct ckt_object object = object_of((void *)call);
+		struct ckt_loaded_object object = object_of((void *)call);
 		YES(ckt_files_redirect(&object) >= 1);
 		IS(call("/dev/nvidia0", &status), 0);
 		IS(point("/dev/nvidiactl", &status), 0);
@@ -89,7 +89,7 @@ static void test_redirect(void)
 			IS(stat("/dev/nvidia0", &status), -1);
 	}
 	/* An object without a dynamic section has nothing. */
-	struct ckt_object none = {.path = ""};
+	struct ckt_loaded_object none = {.path = ""};
 	IS(ckt_files_redirect(&none), 0);
 }
 

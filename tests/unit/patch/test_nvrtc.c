@@ -21,7 +21,7 @@ static void test_redirect(void)
 {
 	void *library = dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL);
 	struct link_map *map;
-	struct ckt_object object;
+	struct ckt_loaded_object object;
 	CU_ASSERT_PTR_NOT_NULL_FATAL(library);
 	CU_ASSERT_EQUAL_FATAL(dlinfo(library, RTLD_DI_LINKMAP, &map), 0);
 	int (*get_size)(void *, size_t *) =
@@ -31,7 +31,7 @@ static void test_redirect(void)
 	size_t size = 0;
 	char text = 0;
 	CU_ASSERT_EQUAL(get(&program, &text), 14);
-	CU_ASSERT_TRUE_FATAL(ckt_object_from_link_map(&object, map));
+	CU_ASSERT_TRUE_FATAL(ckt_loaded_object_from_link_map(&object, map));
 	CU_ASSERT_TRUE(ckt_nvrtc_redirect(&object));
 	CU_ASSERT_EQUAL(get_size(&program, &size), 1);
 	CU_ASSERT_EQUAL(size, 110);
@@ -47,11 +47,11 @@ static void test_linker(void)
 {
 	void *library = dlopen(LINKER, RTLD_NOW | RTLD_LOCAL);
 	struct link_map *map;
-	struct ckt_object object;
+	struct ckt_loaded_object object;
 	CU_ASSERT_PTR_NOT_NULL_FATAL(library);
 	CU_ASSERT_EQUAL_FATAL(dlinfo(library, RTLD_DI_LINKMAP, &map), 0);
 	CU_ASSERT_PTR_NOT_NULL(dlsym(library, "nvJitLinkVersion"));
-	CU_ASSERT_TRUE_FATAL(ckt_object_from_link_map(&object, map));
+	CU_ASSERT_TRUE_FATAL(ckt_loaded_object_from_link_map(&object, map));
 	for (unsigned i = 0; i < 2; i++) {
 		CU_ASSERT_TRUE(ckt_nvrtc_redirect(&object));
 		CU_ASSERT_PTR_NULL(dlsym(library, "nvJitLinkVersion"));
@@ -66,11 +66,11 @@ static void test_linker(void)
 static void test_others(void)
 {
 	struct link_map *map;
-	struct ckt_object object;
+	struct ckt_loaded_object object;
 	Dl_info info;
 	CU_ASSERT_NOT_EQUAL_FATAL(
 		dladdr1((void *)dlopen, &info, (void **)&map, RTLD_DL_LINKMAP), 0);
-	CU_ASSERT_TRUE_FATAL(ckt_object_from_link_map(&object, map));
+	CU_ASSERT_TRUE_FATAL(ckt_loaded_object_from_link_map(&object, map));
 	CU_ASSERT_FALSE(ckt_nvrtc_redirect(&object));
 }
 

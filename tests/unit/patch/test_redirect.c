@@ -44,7 +44,7 @@ static void test_recognise(void)
 	};
 	for (size_t i = 0; i < COUNT(rows); i++) {
 		uint8_t *image = image_make(&rows[i].plan);
-		struct ckt_object object = image_object(image, "made");
+		struct ckt_loaded_object object = image_object(image, "made");
 		struct ckt_runtime runtime = {0};
 		IS(ckt_runtime_recognise(&runtime, &object), rows[i].ours);
 		IS(runtime.found, rows[i].ours);
@@ -68,7 +68,7 @@ static void test_suspect(void)
 	for (size_t i = 0; i < COUNT(rows); i++) {
 		ElfW(Phdr) phdr[] = {
 			{.p_type = PT_LOAD, .p_align = 4096, .p_memsz = 4096}, rows[i].phdr};
-		struct ckt_object object = {.path = "made", .phdr = phdr, .phnum = 2};
+		struct ckt_loaded_object object = {.path = "made", .phdr = phdr, .phnum = 2};
 		IS(ckt_redirect_suspect(&object), rows[i].suspect);
 		object.phnum = 1;
 		NO(ckt_redirect_suspect(&object));
@@ -88,7 +88,7 @@ static void test_write(void)
 {
 	static const struct image_plan plan = {.soname = "libtext.so"};
 	uint8_t *ours_image = image_make(&ours), *image = image_make(&plan);
-	struct ckt_object object = image_object(ours_image, "ours");
+	struct ckt_loaded_object object = image_object(ours_image, "ours");
 	struct ckt_runtime runtime = {0};
 	MUST(ckt_runtime_recognise(&runtime, &object), true);
 	unsigned known = name_of("cudaMalloc"), unknown = name_of("cudaFree");
@@ -122,7 +122,7 @@ static void test_write_refused(void)
 	munmap(image + IMAGE_DATA, IMAGE_PAGE);
 	IS(ckt_redirect_write(&runtime, 13, entries, 2), -ENOMEM);
 	YES(!image_jump(image, IMAGE_TEXT));
-	struct ckt_object object = image_object(image, "/made/library.so");
+	struct ckt_loaded_object object = image_object(image, "/made/library.so");
 	image_stderr_begin();
 	ckt_redirect_say_refused(&object, -EACCES);
 	const char *said = image_stderr_end();
@@ -136,8 +136,8 @@ static void test_unknown(void)
 {
 	static const struct image_plan plan = {.soname = "libprogram.so", .tls = true};
 	uint8_t *ours_image = image_make(&ours), *image = image_make(&plan);
-	struct ckt_object object = image_object(ours_image, "ours"),
-			  suspect = image_object(image, "/made/library.so");
+	struct ckt_loaded_object object = image_object(ours_image, "ours"),
+				 suspect = image_object(image, "/made/library.so");
 	struct ckt_runtime runtime = {0}, none = {0};
 	MUST(ckt_runtime_recognise(&runtime, &object), true);
 	YES(ckt_redirect_suspect(&suspect));

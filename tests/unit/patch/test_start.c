@@ -9,7 +9,7 @@
 
 static void visit_image(struct walk *walk, const uint8_t *image)
 {
-	struct ckt_object object = image_object(image, "made");
+	struct ckt_loaded_object object = image_object(image, "made");
 	struct dl_phdr_info info = {.dlpi_addr = object.base,
 		.dlpi_name = object.path,
 		.dlpi_phdr = object.phdr,

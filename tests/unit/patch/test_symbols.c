@@ -20,7 +20,7 @@ static struct ckt_runtime runtime;
 static uint8_t *make_ours(void)
 {
 	uint8_t *image = image_make(&ours);
-	struct ckt_object object = image_object(image, "ours");
+	struct ckt_loaded_object object = image_object(image, "ours");
 	memset(&runtime, 0, sizeof runtime);
 	MUST(ckt_runtime_recognise(&runtime, &object), true);
 	return image;
@@ -60,7 +60,7 @@ static void test_shared(void)
 	uint8_t *ours_image = make_ours();
 	for (size_t i = 0; i < COUNT(rows); i++) {
 		uint8_t *image = image_make(&rows[i].plan);
-		struct ckt_object object = image_object(image, "made");
+		struct ckt_loaded_object object = image_object(image, "made");
 		IS(ckt_redirect_shared(&object, &runtime), rows[i].result);
 		IS((uintptr_t)image_jump(image, IMAGE_TEXT),
 			rows[i].changed ? (uintptr_t)ours_image + IMAGE_TEXT : 0);
@@ -111,7 +111,7 @@ static enum ckt_redirect_result redirect(const uint8_t *image, const void *bytes
 	int fd = mkstemp(path);
 	IS(write(fd, bytes, size), size);
 	close(fd);
-	struct ckt_object object = image_object(image, path);
+	struct ckt_loaded_object object = image_object(image, path);
 	enum ckt_redirect_result result = ckt_redirect_by_symbols(&object, &runtime);
 	unlink(path);
 	return result;
@@ -208,7 +208,7 @@ static void test_hostile_files(void)
 	make_file(&file, names);
 	for (size_t size = 0; size < sizeof file; size += 40)
 		IS(redirect(image, &file, size), CKT_REDIRECT_NONE);
-	struct ckt_object object = image_object(image, "/nonexistent");
+	struct ckt_loaded_object object = image_object(image, "/nonexistent");
 	IS(ckt_redirect_by_symbols(&object, &runtime), CKT_REDIRECT_NONE);
 	/* And whole it is one. */
 	IS(redirect(image, &file, sizeof file), CKT_REDIRECT_DONE);

@@ -17,10 +17,10 @@ static void test_functions(void)
 {
 	void *library = dlopen(GENUINE, RTLD_NOW | RTLD_LOCAL);
 	struct link_map *map;
-	struct ckt_object object;
+	struct ckt_loaded_object object;
 	CU_ASSERT_PTR_NOT_NULL_FATAL(library);
 	IS(dlinfo(library, RTLD_DI_LINKMAP, &map), 0);
-	CU_ASSERT_TRUE_FATAL(ckt_object_from_link_map(&object, map));
+	CU_ASSERT_TRUE_FATAL(ckt_loaded_object_from_link_map(&object, map));
 	int (*who)(int, double) = (int (*)(int, double))dlsym(library, "cublasWho"),
 			(*alias)(int, double) = (int (*)(int, double))dlsym(library, "cublasAlias");
 	int (*only)(void) = (int (*)(void))dlsym(library, "cublasGenuineOnly"),
@@ -53,7 +53,7 @@ static void test_nothing(void)
 			.symbols = {{"cublasData", IMAGE_DATA, .is_data = true}}}};
 	for (size_t i = 0; i < COUNT(plans); i++) {
 		uint8_t *image = image_make(&plans[i]);
-		struct ckt_object object = image_object(image, "made");
+		struct ckt_loaded_object object = image_object(image, "made");
 		NO(ckt_takeover_object(&object));
 		CU_ASSERT_PTR_NULL(image_jump(image, IMAGE_TEXT));
 		image_free(image);

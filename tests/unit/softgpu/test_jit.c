@@ -18,7 +18,7 @@ static void test_targets(void)
 		{CU_JIT_NEW_SM3X_OPT, 0, CUDA_ERROR_INVALID_PTX, CUDA_ERROR_INVALID_PTX},
 		{CU_JIT_OPTIMIZATION_LEVEL, 4, CUDA_SUCCESS, CUDA_SUCCESS},
 		{CU_JIT_OPTIMIZATION_LEVEL, ~0u, CUDA_ERROR_INVALID_PTX, CUDA_ERROR_INVALID_PTX}};
-	struct ckt_jit jit;
+	struct ckt_cudacommon_jit jit;
 	for (size_t k = 0; k < sizeof(targets) / sizeof(targets[0]); k++) {
 		CUjit_option option = targets[k].option;
 		void *value = (void *)(uintptr_t)targets[k].value;
@@ -40,7 +40,7 @@ static void test_tells(void)
 	char log[16];
 	CUjit_option options[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
 	void *values[] = {log, (void *)sizeof(log)}, *none[] = {log, (void *)0};
-	struct ckt_jit jit;
+	struct ckt_cudacommon_jit jit;
 	IS(ckt_jit_read(&jit, 2, options, values), CUDA_SUCCESS);
 	YES(ckt_soft_jit_tells(&jit, CUDA_ERROR_NO_BINARY_FOR_GPU));
 	YES(!ckt_soft_jit_tells(&jit, CUDA_ERROR_INVALID_PTX));
