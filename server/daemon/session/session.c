@@ -637,11 +637,48 @@ static int listen_for(
 	return result;
 }
 
-int ckt_session_create(struct ckt_server *server, const struct ckt_session_spec *spec,
+/* Of the session's and the process's own from here on: what the caller wants it to be. */
+static void take_spec(struct ckt_session *session, const struct ckt_session_spec *spec)
+{
+	struct ckt_share share;
+	session->uid = spec->uid;
+	session->identity = spec->identity;
+	session->claimant = spec->claimant;
+	session->proven = spec->hello != NULL;
+	session->generation = 1;
+	session->restore = spec->image_fd >= 0 || spec->kept;
+	session->child = true;
+	session->gpu = spec->gpu;
+	ckt_ask_share(session->server, &session->identity, &share);
+	session->status.gpu = spec->gpu >= 0 ? spec->gpu : share.gpu_count ? (int)share.gpus[0] : 0;
+}
+
+/* What the client says of itself.  0, or as narrow() with the reason. */
+static int take_hello(struct ckt_session *session, const ckt_hello_args *hello, char *ret_message,
+	size_t message_size)
+{
+	int result = narrow(session, hello);
+	if (result) {
+		snprintf(ret_message, message_size,
+			result == -ENODEV ? "CUDA_VISIBLE_DEVICES leaves none of the GPUs of %s"
+					  : "CUDA_VISIBLE_DEVICES names a GPU of %s twice",
+			session->server->host);
+		return result;
+	}
+	if (session->visible_count)
+		session->status.gpu = (int)session->visible[0];
+	ckt_job_of_hello(hello, session->job);
+	replace(&session->status.program_name, hello->program_name);
+	replace(&session->status.client, hello->host);
+	session->status.client_pid = hello->pid;
+	return 0;
+}
+
+/* The session with its id, and no worker yet. */
+static int session_from_spec(struct ckt_server *server, const struct ckt_session_spec *spec,
 	struct ckt_session **ret_session, char *ret_message, size_t message_size)
 {
 	char id[CKT_SESSION_ID_SIZE + 1] = "";
-	int listen_fd = -1;
 	uint8_t secret_hash[CKT_SECRET_HASH_SIZE] = {0};
 	if (spec->hello)
 		ckt_auth_hash(spec->hello->secret, CKT_SECRET_SIZE, secret_hash);
@@ -657,66 +694,68 @@ int ckt_session_create(struct ckt_server *server, const struct ckt_session_spec 
 		snprintf(ret_message, message_size, "out of memory");
 		return -ENOMEM;
 	}
-	session->uid = spec->uid;
-	session->identity = spec->identity;
-	session->claimant = spec->claimant;
-	session->proven = spec->hello != NULL;
-	session->generation = 1;
 	memcpy(session->secret_hash, secret_hash, sizeof secret_hash);
-	session->restore = spec->image_fd >= 0 || spec->kept;
-	session->child = true;
-	session->gpu = spec->gpu;
-	session->status.gpu = spec->gpu >= 0 ? spec->gpu
-		: server->gpu_count          ? (int)server->gpus[0]
-					     : 0;
-	result = spec->hello ? narrow(session, spec->hello) : 0;
-	if (result) {
-		snprintf(ret_message, message_size,
-			result == -ENODEV ? "CUDA_VISIBLE_DEVICES leaves none of the GPUs of %s"
-					  : "CUDA_VISIBLE_DEVICES names a GPU of %s twice",
-			server->host);
+	take_spec(session, spec);
+	result = spec->hello ? take_hello(session, spec->hello, ret_message, message_size) : 0;
+	if (result)
 		session_free(session, false);
+	else
+		*ret_session = session;
+	return result;
+}
+
+static int spawn(struct ckt_session *session, char *ret_message, size_t message_size)
+{
+	int listen_fd = -1;
+	int result = listen_for(session, &listen_fd, ret_message, message_size);
+	if (result)
 		return result;
-	}
-	if (session->visible_count)
-		session->status.gpu = (int)session->visible[0];
-	if (spec->hello) {
-		ckt_job_of_hello(spec->hello, session->job);
-		replace(&session->status.program_name, spec->hello->program_name);
-		replace(&session->status.client, spec->hello->host);
-		session->status.client_pid = spec->hello->pid;
-	}
-	result = listen_for(session, &listen_fd, ret_message, message_size);
-	if (!result) {
-		/* Workers may count on the usual mode. */
-		fcntl(listen_fd, F_SETFL, fcntl(listen_fd, F_GETFL) & ~O_NONBLOCK);
-		result = ckt_spawn_worker(
-			server, listen_fd, &session->pid, ret_message, message_size);
-		close(listen_fd);
-	}
+	/* Workers may count on the usual mode. */
+	fcntl(listen_fd, F_SETFL, fcntl(listen_fd, F_GETFL) & ~O_NONBLOCK);
+	result = ckt_spawn_worker(
+		session->server, listen_fd, &session->pid, ret_message, message_size);
+	close(listen_fd);
+	return result;
+}
+
+/* Tells the new worker what it is to be.  On failure worker_gone cleans up. */
+static int start(struct ckt_session *session, const struct ckt_session_spec *spec)
+{
+	struct ckt_server *server = session->server;
+	session_insert(session);
+	server->session_count++;
+	session->timer.fire = start_late;
+	ckt_timer_set(&server->loop, &session->timer, START_TIMEOUT_MS);
+	int result = tell_owner(session);
+	if (!result)
+		result = spec->kept ? ckt_kept_send(spec->kept, session)
+				    : send_images(session, spec);
+	if (!result)
+		result = send_start(session, spec->image_fd, spec->ahead);
+	if (result)
+		ckt_session_kill(session, "cannot reach its worker");
+	return result;
+}
+
+int ckt_session_create(struct ckt_server *server, const struct ckt_session_spec *spec,
+	struct ckt_session **ret_session, char *ret_message, size_t message_size)
+{
+	struct ckt_session *session;
+	int result = session_from_spec(server, spec, &session, ret_message, message_size);
+	if (result)
+		return result;
+	result = spawn(session, ret_message, message_size);
 	if (result) {
 		session_free(session, false);
 		return result;
 	}
 	result = watch(session, session->pid);
-	if (!result) {
-		session_insert(session);
-		server->session_count++;
-		session->timer.fire = start_late;
-		ckt_timer_set(&server->loop, &session->timer, START_TIMEOUT_MS);
-		result = tell_owner(session);
-		if (!result)
-			result = spec->kept ? ckt_kept_send(spec->kept, session)
-					    : send_images(session, spec);
-		if (!result)
-			result = send_start(session, spec->image_fd, spec->ahead);
-		/* worker_gone cleans up. */
-		if (result)
-			ckt_session_kill(session, "cannot reach its worker");
-	} else {
+	if (result) {
 		kill(session->pid, SIGKILL);
 		waitpid(session->pid, NULL, 0);
 		session_free(session, false);
+	} else {
+		result = start(session, spec);
 	}
 	if (result) {
 		snprintf(ret_message, message_size, "cannot reach the new worker: %s",
