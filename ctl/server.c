@@ -2,13 +2,13 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include "ctl/ctl.h"
 #include "rpc/hello.h"
 #include "rpc/identity.h"
 #include "rpc/session.h"
+#include "rpc/transport/transport.h"
 
 enum { CONNECT_TIMEOUT_MS = 5000, HELLO_TIMEOUT_MS = 10000 };
 
@@ -95,7 +95,9 @@ void ckt_ctl_disconnect(struct ckt_ctl_server *server)
 
 void ckt_ctl_hang_up(struct ckt_ctl_server *server)
 {
-	shutdown(server->fd, SHUT_RDWR);
+	struct ckt_transport connection;
+	ckt_transport_init_socket(&connection, server->fd);
+	ckt_transport_shutdown(&connection);
 }
 
 /*

@@ -1,6 +1,6 @@
 /*
  * Addresses, sockets and whole records, for set-up and control.  The command stream of a session
- * has its own buffered paths in client/conn and server/worker; the bytes are the same.
+ * has its own buffers in client/conn and server/worker.  Both use rpc/transport/transport.h.
  *
  * Errors: 0 or -errno, -EPROTO for bytes that are no record, -EMSGSIZE for a record above the given
  * bound, -ETIMEDOUT. Threading: no shared state.
@@ -48,16 +48,23 @@ void ckt_address_format(const struct ckt_address *address, char *ret_text, size_
 int ckt_net_connect(const struct ckt_address *address, int timeout_ms, int *ret_fd,
 	char *ret_message, size_t message_size);
 /*
+ * What both ends of a TCP connection set: TCP_NODELAY, and keep-alive (below).  ckt_net_connect has
+ * done it; the server does it to a connection that it accepted.
+ */
+void ckt_net_prepare(int fd);
+/*
  * A listening, non-blocking, close-on-exec socket.  UNIX: binds with the mode given; the path must
  * not exist.
  */
 int ckt_net_listen(const struct ckt_address *address, int mode, int *ret_fd, char *ret_message,
 	size_t message_size);
+/* Both ends are on one host and share descriptors: a UNIX socket. */
+bool ckt_net_is_local(int fd);
 /* The address that a listening TCP socket really has (after port 0). */
 int ckt_net_local_address(int fd, struct ckt_address *ret_address);
 
 /*
- * ---- Peers that vanished without a word (keep_alive.c); all of it does nothing to a UNIX socket
+ * ---- Peers that vanished without a word (transport/keep_alive.c); all of it does nothing to a UNIX socket
  */
 enum { CKT_NET_VANISHED_MS = 26000 };
 /*

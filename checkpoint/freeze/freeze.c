@@ -5,11 +5,8 @@
 #include <errno.h>
 #include <poll.h>
 #include <stdio.h>
-#include <linux/sockios.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
-#include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -147,10 +144,8 @@ static int drain(struct ckt_worker *worker)
 static void flush_all(struct ckt_worker *worker)
 {
 	while (worker->client_fd >= 0 && ckt_output_flush(&worker->output) == -EAGAIN &&
-		ckt_net_now_ms() < worker->freeze_deadline_ms) {
-		struct pollfd p = {.fd = worker->client_fd, .events = POLLOUT};
-		poll(&p, 1, 100);
-	}
+		ckt_net_now_ms() < worker->freeze_deadline_ms)
+		ckt_transport_wait(&worker->input.transport, CKT_TRANSPORT_WRITE, 100);
 }
 
 /* A callback; text NULL: without arguments. */
@@ -194,16 +189,10 @@ static void part_from_client(struct ckt_worker *worker)
 	else
 		say_goodbye(worker);
 	flush_all(worker);
-	shutdown(worker->client_fd, SHUT_WR);
+	ckt_transport_finish(&worker->input.transport);
 	for (;;) {
 		ckt_input_discard(&worker->input);
-		int unacknowledged = 0;
-		struct sockaddr_storage address;
-		socklen_t size = sizeof address;
-		/* Over a UNIX socket it lies in the peer's queue already. */
-		if (getsockname(worker->client_fd, (struct sockaddr *)&address, &size) ||
-			address.ss_family == AF_UNIX ||
-			ioctl(worker->client_fd, SIOCOUTQ, &unacknowledged) || !unacknowledged ||
+		if (!ckt_transport_undelivered(&worker->input.transport) ||
 			ckt_net_now_ms() >= deadline)
 			return;
 		poll(NULL, 0, 1);

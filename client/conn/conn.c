@@ -15,10 +15,11 @@
 #include "client/conn/spin.h"
 #include "base/fork.h"
 #include "rpc/gen/cuda_codec.h"
+#include "rpc/record.h"
 #include "base/log.h"
 
 struct ckt_conn ckt_conn = {
-	.fd = -1,
+	.transport = CKT_TRANSPORT_NONE,
 	.connecting_fd = -1,
 	.lock = PTHREAD_MUTEX_INITIALIZER,
 	.send_lock = PTHREAD_MUTEX_INITIALIZER,
@@ -188,7 +189,7 @@ static CUresult begin(struct ckt_conn *conn, struct ckt_call *call, uint32_t pro
 	unsigned mode = conn->mode;
 	if (__builtin_expect(mode & CKT_CONN_SEVERAL, 0))
 		context = ckt_call_id_slow(context);
-	ckt_put_u32(call->record, 0x80000000u | (size - CKT_MARK_SIZE));
+	ckt_mark_put(call->record, size - CKT_MARK_SIZE);
 	call->p = ckt_call_header_put(call->record + CKT_MARK_SIZE,
 		&(struct ckt_call_header){.xid = call->xid,
 			.prog = prog,
@@ -451,7 +452,8 @@ CUresult ckt_call_unsupported(const char *name, bool *once)
 
 void ckt_conn_init(struct ckt_conn *conn)
 {
-	conn->fd = conn->connecting_fd = -1;
+	ckt_transport_init_socket(&conn->transport, -1);
+	conn->connecting_fd = -1;
 	pthread_mutex_init(&conn->lock, NULL);
 	pthread_mutex_init(&conn->send_lock, NULL);
 	pthread_mutex_init(&conn->read_lock, NULL);
@@ -528,7 +530,7 @@ static void forked_child(void)
 		if (!conn)
 			continue;
 		atomic_store(&conn->state, CKT_CONN_FORKED);
-		close_copy(&conn->fd);
+		close_copy(&conn->transport.fd);
 		close_copy(&conn->connecting_fd);
 		pthread_mutex_init(&conn->lock, NULL);
 		pthread_mutex_init(&conn->read_lock, NULL);
@@ -590,7 +592,7 @@ CUresult ckt_conn_open_session(
 				ckt_settings.connect_timeout_ms, &fd, &ok, moved, sizeof moved,
 				message, sizeof message);
 		if (!result) {
-			conn->fd = fd;
+			ckt_transport_init_socket(&conn->transport, fd);
 			break;
 		}
 		if (result != -EREMCHG || hops == 8)
@@ -675,9 +677,7 @@ void ckt_conn_end(struct ckt_conn *conn)
 	conn->error = CUDA_ERROR_NO_DEVICE;
 	atomic_store(&conn->state, CKT_CONN_LOST);
 	pthread_mutex_unlock(&conn->lock);
-	if (conn->fd >= 0)
-		close(conn->fd);
-	conn->fd = -1;
+	ckt_transport_close(&conn->transport);
 }
 
 __attribute__((destructor)) static void program_ends(void)

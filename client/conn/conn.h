@@ -23,6 +23,7 @@
 #include "client/conn/call.h"
 #include "rpc/net.h"
 #include "rpc/session.h"
+#include "rpc/transport/transport.h"
 
 enum {
 	CKT_RING_SIZE = 4 << 20, /* at least three records of the largest size fit */
@@ -72,10 +73,10 @@ struct ckt_waiter {
 
 /* Functions work on the connection that they are given; a thread's calls go over ckt_call_conn. */
 struct ckt_conn {
-	_Atomic int state; /* enum ckt_conn_state */
-	CUresult error;    /* with CKT_CONN_LOST */
-	_Atomic int fd;
-	_Atomic int connecting_fd; /* not yet fd; -1 where there is none */
+	_Atomic int state;              /* enum ckt_conn_state */
+	CUresult error;                 /* with CKT_CONN_LOST */
+	struct ckt_transport transport; /* rpc/transport/transport.h says who may use it when */
+	_Atomic int connecting_fd;      /* not yet fd; -1 where there is none */
 	/* counts connections: an error of an earlier one is old news */
 	_Atomic uint64_t epoch;
 	pid_t pid;

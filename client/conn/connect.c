@@ -97,11 +97,7 @@ static int put_visible(
 /* Descriptors go to the same host alone. */
 static int memory_for(int fd)
 {
-	int domain = 0;
-	socklen_t size = sizeof domain;
-	return getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &size) == 0 && domain == AF_UNIX
-		? ckt_host_memory_file()
-		: -1;
+	return ckt_net_is_local(fd) ? ckt_host_memory_file() : -1;
 }
 
 uint64_t ckt_conn_copy_of(const struct ckt_hello_ok *ok)

@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include "client/conn/settings.h"
@@ -16,8 +15,6 @@ int ckt_control_connect(const char *address_text, int64_t deadline_ms, int *ret_
 	char *ret_message, size_t message_size)
 {
 	struct ckt_address address;
-	struct sockaddr_storage peer;
-	socklen_t size = sizeof peer;
 	char program[CKT_NAME_MAX], cause[CKT_MESSAGE_MAX];
 	int fd, result = ckt_address_parse(address_text, &address, ret_message, message_size);
 	if (result)
@@ -31,8 +28,7 @@ int ckt_control_connect(const char *address_text, int64_t deadline_ms, int *ret_
 				: "; set REMOTE_GPU_ADDRESS to a host that runs cricket-server");
 		return result;
 	}
-	bool is_unix =
-		getpeername(fd, (struct sockaddr *)&peer, &size) == 0 && peer.ss_family == AF_UNIX;
+	bool is_unix = ckt_net_is_local(fd);
 	ckt_program_name(program, sizeof program);
 	*ret_message = 0;
 	result = ckt_hello_control(fd, is_unix, program, ckt_settings.token_file, deadline_ms,

@@ -84,9 +84,7 @@ static void close_socket(struct ckt_conn *conn)
 {
 	/* A sender that still has the old descriptor holds this lock. */
 	pthread_mutex_lock(&conn->send_lock);
-	if (conn->fd >= 0)
-		close(conn->fd);
-	conn->fd = -1;
+	ckt_transport_close(&conn->transport);
 	pthread_mutex_unlock(&conn->send_lock);
 }
 

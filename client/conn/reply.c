@@ -3,7 +3,6 @@
  * belong.  See conn.h.
  */
 #include <errno.h>
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +10,7 @@
 
 #include "client/conn/conn.h"
 #include "base/log.h"
+#include "rpc/record.h"
 
 /*
  * Takes the waiter of this xid out of the tables; NULL where nobody waits (any more).
@@ -96,7 +96,7 @@ void ckt_conn_trim(struct ckt_conn *conn, uint64_t executed)
 			memcpy(&seq, record + CKT_MARK_SIZE + 32, sizeof seq);
 			if (be64toh(seq) > executed)
 				return;
-			next = conn->head + CKT_MARK_SIZE + (be32toh(mark) & 0x7fffffff);
+			next = conn->head + CKT_MARK_SIZE + ckt_mark_size(record);
 		}
 		if (next > sent)
 			return;
@@ -277,11 +277,8 @@ static int handle_received(struct ckt_conn *conn)
 {
 	while (conn->receive_end - conn->receive_start >= CKT_MARK_SIZE) {
 		const uint8_t *p = conn->receive + conn->receive_start;
-		uint32_t mark;
-		memcpy(&mark, p, sizeof mark);
-		mark = be32toh(mark);
-		size_t size = mark & 0x7fffffff;
-		if (!(mark >> 31) || size > CKT_RECORD_MAX)
+		size_t size;
+		if (ckt_mark_get(p, CKT_RECORD_MAX, &size))
 			return -EPROTO;
 		if (conn->receive_end - conn->receive_start < CKT_MARK_SIZE + size)
 			break;
@@ -305,32 +302,21 @@ int ckt_conn_read(struct ckt_conn *conn, int timeout_ms)
 {
 	int saved_errno = errno, result = 0;
 	for (;;) {
-		ssize_t n = recv(conn->fd, conn->receive + conn->receive_end,
-			CKT_RECEIVE_SIZE - conn->receive_end, MSG_DONTWAIT);
+		ssize_t n = ckt_transport_read(&conn->transport, conn->receive + conn->receive_end,
+			CKT_RECEIVE_SIZE - conn->receive_end);
 		if (n > 0) {
 			conn->receive_end += (size_t)n;
 			result = handle_received(conn);
 			break;
 		}
-		if (n == 0) {
-			result = -ECONNRESET;
+		if (n != -EAGAIN || timeout_ms == 0) {
+			result = (int)n;
 			break;
 		}
-		if (errno == EINTR)
-			continue;
-		if (errno != EAGAIN) {
-			result = -errno;
-			break;
-		}
-		if (timeout_ms == 0) {
-			result = -EAGAIN;
-			break;
-		}
-
-		struct pollfd p = {.fd = conn->fd, .events = POLLIN};
-		if (poll(&p, 1, timeout_ms) == 0) {
-			result = ckt_net_vanished(conn->fd, CKT_NET_VANISHED_MS) ? -ETIMEDOUT
-										 : -EAGAIN;
+		if (ckt_transport_wait(&conn->transport, CKT_TRANSPORT_READ, timeout_ms) == 0) {
+			bool vanished =
+				ckt_transport_vanished(&conn->transport, CKT_NET_VANISHED_MS);
+			result = vanished ? -ETIMEDOUT : -EAGAIN;
 			break;
 		}
 	}

@@ -115,22 +115,8 @@ static int find_session(struct ckt_conn *conn, int *ret_fd, struct ckt_hello_ok 
 	return -EAGAIN;
 }
 
-static int write_all(int fd, const uint8_t *p, size_t size)
-{
-	while (size) {
-		ssize_t n = send(fd, p, size, MSG_NOSIGNAL);
-		if (n < 0 && errno != EINTR)
-			return -errno;
-		if (n > 0) {
-			p += n;
-			size -= (size_t)n;
-		}
-	}
-	return 0;
-}
-
 /* Precondition: send_lock and lock held, nobody reads. */
-static int send_again(struct ckt_conn *conn, int fd, uint64_t executed)
+static int send_again(struct ckt_conn *conn, struct ckt_transport *to, uint64_t executed)
 {
 	atomic_store(&conn->sent, atomic_load(&conn->tail));
 	ckt_conn_trim(conn, executed);
@@ -139,7 +125,7 @@ static int send_again(struct ckt_conn *conn, int fd, uint64_t executed)
 			continue;
 		if (!w->message)
 			return -ENOMEM;
-		int result = write_all(fd, w->message, w->message_size);
+		int result = ckt_transport_write_all(to, w->message, w->message_size, -1);
 		if (result)
 			return result;
 	}
@@ -195,14 +181,15 @@ static int switch_to(struct ckt_conn *conn, int fd, const struct ckt_hello_ok *o
 {
 	pthread_mutex_lock(&conn->send_lock);
 	pthread_mutex_lock(&conn->lock);
-	int result = send_again(conn, fd, ok->executed);
+	struct ckt_transport found;
+	ckt_transport_init_socket(&found, fd);
+	int result = send_again(conn, &found, ok->executed);
 	if (!result) {
 		conn->generation = ok->generation;
 		conn->offered_copy = ckt_conn_copy_of(ok);
 		snprintf(conn->server, sizeof conn->server, "%s", ok->server);
-		if (conn->fd >= 0)
-			close(conn->fd);
-		conn->fd = fd;
+		ckt_transport_close(&conn->transport);
+		ckt_transport_init_socket(&conn->transport, ckt_transport_release(&found));
 		conn->epoch++;
 		atomic_store(&conn->state, CKT_CONN_OPEN);
 		pthread_cond_broadcast(&conn->state_cond);

@@ -11,7 +11,6 @@
  */
 #include <errno.h>
 #include <linux/futex.h>
-#include <poll.h>
 #include <signal.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -31,10 +30,11 @@ static bool reader_free(const struct ckt_conn *conn)
  * The socket is full.  The worker may in turn be waiting for us to take its replies, so whoever
  * waits here also reads when nobody does.
  */
-static void wait_writable(struct ckt_conn *conn, int fd)
+static void wait_writable(struct ckt_conn *conn)
 {
-	struct pollfd p = {.fd = fd, .events = POLLIN | POLLOUT};
-	if (poll(&p, 1, 100) <= 0 || p.revents & POLLOUT)
+	int ready =
+		ckt_transport_wait(&conn->transport, CKT_TRANSPORT_READ | CKT_TRANSPORT_WRITE, 100);
+	if (ready <= 0 || ready & CKT_TRANSPORT_WRITE)
 		return;
 	pthread_mutex_lock(&conn->read_lock);
 	bool mine = reader_free(conn);
@@ -49,14 +49,12 @@ static void wait_writable(struct ckt_conn *conn, int fd)
 			pthread_cond_broadcast(&conn->read_cond);
 	}
 	pthread_mutex_unlock(&conn->read_lock);
-	if (!mine) {
-		p.events = POLLOUT;
-		poll(&p, 1, 10);
-	}
+	if (!mine)
+		ckt_transport_wait(&conn->transport, CKT_TRANSPORT_WRITE, 10);
 }
 
 /* Precondition: send_lock held.  wait: until all is sent, else what the socket takes at once. */
-static int send_some(struct ckt_conn *conn, int fd, bool wait)
+static int send_some(struct ckt_conn *conn, bool wait)
 {
 	for (;;) {
 		uint64_t sent = atomic_load_explicit(&conn->sent, memory_order_relaxed);
@@ -77,19 +75,19 @@ static int send_some(struct ckt_conn *conn, int fd, bool wait)
 			end = lap_end;
 		if (gap > sent && gap < end)
 			end = gap;
-		ssize_t n = send(fd, conn->ring + sent % CKT_RING_SIZE, end - sent,
-			MSG_NOSIGNAL | MSG_DONTWAIT);
+		ssize_t n = ckt_transport_write(
+			&conn->transport, conn->ring + sent % CKT_RING_SIZE, end - sent);
 		if (n >= 0)
 			atomic_store_explicit(
 				&conn->sent, sent + (uint64_t)n, memory_order_release);
-		else if (errno == EAGAIN && !wait)
+		else if (n != -EAGAIN)
+			return (int)n;
+		else if (!wait)
 			return 0;
-		else if (errno == EAGAIN && ckt_net_vanished(fd, CKT_NET_VANISHED_MS))
+		else if (ckt_transport_vanished(&conn->transport, CKT_NET_VANISHED_MS))
 			return -ETIMEDOUT;
-		else if (errno == EAGAIN)
-			wait_writable(conn, fd);
-		else if (errno != EINTR)
-			return -errno;
+		else
+			wait_writable(conn);
 	}
 }
 
@@ -97,8 +95,7 @@ int ckt_conn_send(struct ckt_conn *conn)
 {
 	int saved_errno = errno;
 	pthread_mutex_lock(&conn->send_lock);
-	int result =
-		atomic_load(&conn->state) == CKT_CONN_OPEN ? send_some(conn, conn->fd, true) : 0;
+	int result = atomic_load(&conn->state) == CKT_CONN_OPEN ? send_some(conn, true) : 0;
 	pthread_mutex_unlock(&conn->send_lock);
 	errno = saved_errno;
 	return result;
@@ -205,7 +202,7 @@ static void send_first(struct ckt_conn *conn)
 	int saved_errno = errno;
 	if (pthread_mutex_trylock(&conn->send_lock) == 0) {
 		if (atomic_load(&conn->state) == CKT_CONN_OPEN)
-			send_some(conn, conn->fd, false);
+			send_some(conn, false);
 		pthread_mutex_unlock(&conn->send_lock);
 	}
 	errno = saved_errno;

@@ -8,9 +8,7 @@
  * to the next call: a program that needs its GPU no more is not to hear that its server went away.
  */
 #include <errno.h>
-#include <poll.h>
 #include <signal.h>
-#include <sys/socket.h>
 
 #include "client/conn/conn.h"
 #include "base/log.h"
@@ -20,12 +18,11 @@ static bool wait_for_end(struct ckt_conn *conn, uint64_t epoch)
 {
 	pthread_mutex_lock(&conn->read_lock);
 	bool watch = atomic_load(&conn->state) == CKT_CONN_OPEN && conn->epoch == epoch;
-	struct pollfd p = {.fd = conn->fd, .events = POLLRDHUP};
 	conn->watching = watch;
 	pthread_mutex_unlock(&conn->read_lock);
 	if (!watch)
 		return false;
-	while (poll(&p, 1, -1) < 0 && errno == EINTR)
+	while (ckt_transport_wait(&conn->transport, CKT_TRANSPORT_ENDED, -1) == -EINTR)
 		;
 	pthread_mutex_lock(&conn->read_lock);
 	conn->watching = false;
@@ -83,8 +80,7 @@ void ckt_conn_watch_start(struct ckt_conn *conn)
 
 void ckt_conn_watch_leave(struct ckt_conn *conn)
 {
-	if (conn->fd >= 0)
-		shutdown(conn->fd, SHUT_RDWR);
+	ckt_transport_shutdown(&conn->transport);
 	pthread_mutex_lock(&conn->read_lock);
 	while (conn->watching)
 		pthread_cond_wait(&conn->read_cond, &conn->read_lock);

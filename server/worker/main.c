@@ -14,7 +14,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -71,13 +70,13 @@ static void watch_client(struct ckt_worker *worker, int64_t now)
 	static uint64_t hung_up_epoch;
 	static int64_t hung_up_ms;
 	pthread_mutex_lock(&worker->output.lock);
-	int fd = worker->output.fd;
+	struct ckt_transport *client = &worker->output.transport;
 	uint64_t epoch = worker->output.epoch;
-	struct pollfd p = {.fd = fd, .events = POLLRDHUP};
-	bool hung_up = fd >= 0 && poll(&p, 1, 0) > 0 && p.revents & (POLLRDHUP | POLLHUP | POLLERR);
+	bool connected = ckt_transport_open(client);
+	bool hung_up = connected && ckt_transport_wait(client, CKT_TRANSPORT_ENDED, 0) > 0;
 	/* Replies are under way and its host is gone: the executor sees an end. */
-	if (fd >= 0 && !hung_up && ckt_net_vanished(fd, CKT_NET_VANISHED_MS))
-		shutdown(fd, SHUT_RDWR);
+	if (connected && !hung_up && ckt_transport_vanished(client, CKT_NET_VANISHED_MS))
+		ckt_transport_shutdown(client);
 	pthread_mutex_unlock(&worker->output.lock);
 	if (!hung_up || hung_up_epoch != epoch) {
 		hung_up_epoch = hung_up ? epoch : 0;

@@ -48,6 +48,7 @@ UNIT = {
     "ctl/job": "ctl",
     "cudacommon": "cudacommon",
     "rpc": "rpc",
+    "rpc/transport": "rpc",
     "server/daemon": "daemon",
     "server/daemon/image": "daemon",
     "server/daemon/nvml": "daemon",

@@ -12,12 +12,12 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/fault_point.h"
 #include "base/log.h"
+#include "rpc/transport/transport.h"
 #include "server/daemon/image/image_space.h"
 #include "server/daemon/image/stage.h"
 
@@ -118,9 +118,11 @@ void ckt_data_destroy(struct ckt_data *data)
 	data->dead = true;
 	pthread_rwlock_unlock(&data->lock);
 	pthread_mutex_lock(&data->fds_lock);
-	for (unsigned i = 0; i < CONNECTIONS_MAX; i++)
-		if (data->fds[i] >= 0)
-			shutdown(data->fds[i], SHUT_RDWR);
+	for (unsigned i = 0; i < CONNECTIONS_MAX; i++) {
+		struct ckt_transport connection;
+		ckt_transport_init_socket(&connection, data->fds[i]);
+		ckt_transport_shutdown(&connection);
+	}
 	pthread_mutex_unlock(&data->fds_lock);
 	data_unref(data);
 }

@@ -603,7 +603,7 @@ static void greet(struct ckt_peer *peer)
 		    (xdrproc_t)xdr_ckt_greeting, &greeting, &data, &size) == 0)
 		ckt_stream_send(&peer->stream, data, size, -1);
 	else
-		shutdown(peer->stream.source.fd, SHUT_RDWR);
+		ckt_transport_shutdown(&peer->stream.transport);
 }
 
 void ckt_peer_accept(struct ckt_server *server, int fd)
@@ -624,7 +624,6 @@ void ckt_peer_accept_as(struct ckt_server *server, int fd, const struct ckt_auth
 		return;
 	}
 	struct ckt_peer *peer = calloc(1, sizeof *peer);
-	int one = 1;
 	if (!peer || getrandom(peer->nonce, sizeof peer->nonce, 0) != sizeof peer->nonce) {
 		ckt_admit_greeted(server, &source);
 		free(peer);
@@ -647,8 +646,7 @@ void ckt_peer_accept_as(struct ckt_server *server, int fd, const struct ckt_auth
 		return;
 	}
 	if (peer->who.kind != CKT_PEER_UNIX) {
-		setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
-		ckt_net_keep_alive(fd);
+		ckt_net_prepare(fd);
 		ckt_net_must_read(fd, CKT_NET_VANISHED_MS);
 	}
 	peer->previous = server->peers_last;

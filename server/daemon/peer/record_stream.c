@@ -4,10 +4,9 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
-#include "rpc/net.h"
+#include "rpc/record.h"
 
 struct ckt_stream_out {
 	struct ckt_stream_out *next;
@@ -35,25 +34,12 @@ static void update_events(struct ckt_stream *stream)
 				(stream->out_first ? EPOLLOUT : 0));
 }
 
-/* One sendmsg of what is left of a record.  The descriptor goes with the first byte. */
-static ssize_t write_some(int fd, struct ckt_stream_out *out)
+/* What is left of a record, in one call.  The descriptor goes with the first byte. */
+static ssize_t write_some(struct ckt_stream *stream, const struct ckt_stream_out *out)
 {
-	struct iovec iov[2];
-	size_t parts = 0, skip = 0;
-	if (out->sent < CKT_MARK_SIZE)
-		iov[parts++] = (struct iovec){
-			.iov_base = out->mark + out->sent, .iov_len = CKT_MARK_SIZE - out->sent};
-	else
-		skip = out->sent - CKT_MARK_SIZE;
-	iov[parts++] = (struct iovec){.iov_base = out->data + skip, .iov_len = out->size - skip};
-	struct msghdr message = {.msg_iov = iov, .msg_iovlen = parts};
-	union ckt_net_fd_room room;
-	ckt_net_fd_put(&message, &room, out->sent ? -1 : out->fd);
-	ssize_t n;
-	do
-		n = sendmsg(fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
-	while (n < 0 && errno == EINTR);
-	return n < 0 ? -errno : n;
+	struct iovec parts[2];
+	size_t count = ckt_record_parts(out->mark, out->data, out->size, out->sent, parts);
+	return ckt_transport_write_fd(&stream->transport, parts, count, out->sent ? -1 : out->fd);
 }
 
 /* 0 or -errno; what the socket does not take stays queued. */
@@ -61,7 +47,7 @@ static int flush(struct ckt_stream *stream)
 {
 	while (stream->out_first) {
 		struct ckt_stream_out *out = stream->out_first;
-		ssize_t n = write_some(stream->source.fd, out);
+		ssize_t n = write_some(stream, out);
 		if (n == -EAGAIN)
 			break;
 		if (n < 0)
@@ -80,24 +66,16 @@ static int flush(struct ckt_stream *stream)
 
 static ssize_t read_some(struct ckt_stream *stream, void *data, size_t size)
 {
-	union ckt_net_fd_room room;
-	struct iovec iov = {.iov_base = data, .iov_len = size};
-	struct msghdr message = {.msg_iov = &iov, .msg_iovlen = 1};
-	if (stream->take_fds)
-		ckt_net_fd_expect(&message, &room);
-	ssize_t n;
-	do
-		n = recvmsg(stream->source.fd, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-	while (n < 0 && errno == EINTR);
-	if (n < 0)
-		return -errno;
-	int fd = ckt_net_fd_take(&message);
+	if (!stream->take_fds)
+		return ckt_transport_read(&stream->transport, data, size);
+	int fd;
+	ssize_t n = ckt_transport_read_fd(&stream->transport, data, size, &fd);
 	if (fd >= 0) {
 		if (stream->passed_fd >= 0)
 			close(stream->passed_fd);
 		stream->passed_fd = fd;
 	}
-	return n ? n : -ECONNRESET;
+	return n;
 }
 
 /* 1: a whole record lies in stream->data; 0: more must come; -errno. */
@@ -120,14 +98,9 @@ static int read_record(struct ckt_stream *stream)
 		}
 		if (!mark)
 			return 1;
-		uint32_t word;
-		memcpy(&word, stream->mark, sizeof word);
-		word = be32toh(word);
-		if (!(word >> 31))
-			return -EPROTO;
-		stream->size = word & 0x7fffffff;
-		if (stream->size > stream->max_bytes)
-			return -EMSGSIZE;
+		int result = ckt_mark_get(stream->mark, stream->max_bytes, &stream->size);
+		if (result)
+			return result;
 		stream->data = malloc(stream->size ? stream->size : 1);
 		if (!stream->data)
 			return -ENOMEM;
@@ -179,6 +152,7 @@ int ckt_stream_init(struct ckt_stream *stream, struct ckt_loop *loop, int fd)
 	stream->out_first = NULL;
 	stream->out_last = &stream->out_first;
 	stream->source = (struct ckt_source){.fd = fd, .ready = stream_ready};
+	ckt_transport_init_socket(&stream->transport, fd);
 	int result = ckt_loop_add(loop, &stream->source, EPOLLIN);
 	if (result)
 		stream->source.fd = -1;
@@ -191,6 +165,7 @@ int ckt_stream_detach(struct ckt_stream *stream)
 	if (fd < 0)
 		return -1;
 	ckt_loop_remove(stream->loop, &stream->source);
+	ckt_transport_release(&stream->transport);
 	free(stream->data);
 	stream->data = NULL;
 	if (stream->passed_fd >= 0)
@@ -214,8 +189,9 @@ void ckt_stream_fini(struct ckt_stream *stream)
 	 * The peer is to see the end now: a child of ours that was forked a moment ago still has a
 	 * copy, with which a close alone tells nobody.
 	 */
-	shutdown(fd, SHUT_RDWR);
-	close(fd);
+	ckt_transport_init_socket(&stream->transport, fd);
+	ckt_transport_shutdown(&stream->transport);
+	ckt_transport_close(&stream->transport);
 }
 
 void ckt_stream_pause(struct ckt_stream *stream, bool paused)
@@ -236,12 +212,12 @@ int ckt_stream_send(struct ckt_stream *stream, uint8_t *data, size_t size, int p
 		 * connection.
 		 */
 		if (!out && stream->source.fd >= 0)
-			shutdown(stream->source.fd, SHUT_RDWR);
+			ckt_transport_shutdown(&stream->transport);
 		int error = out ? -EPIPE : -ENOMEM;
 		free(out);
 		return error;
 	}
-	ckt_put_u32(out->mark, 0x80000000u | (uint32_t)size);
+	ckt_mark_put(out->mark, size);
 	out->data = data;
 	out->size = size;
 	out->fd = pass_fd;

@@ -12,12 +12,14 @@
 #include <sys/types.h>
 
 #include "server/daemon/loop.h"
+#include "rpc/transport/transport.h"
 #include "rpc/wire.h"
 
 struct ckt_stream_out;
 
 struct ckt_stream {
-	struct ckt_source source;
+	struct ckt_source source; /* its fd is the transport's, for the loop to wait on */
+	struct ckt_transport transport;
 	struct ckt_loop *loop;
 	size_t max_bytes; /* of one record */
 	/* descriptors that come along are kept; otherwise the kernel drops them */

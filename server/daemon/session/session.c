@@ -801,19 +801,18 @@ static void adopted_status(struct ckt_session *session, void *context, int error
 
 static int adopt(struct ckt_server *server, const char *id)
 {
-	struct ucred credentials;
-	socklen_t size = sizeof credentials;
+	pid_t pid = 0;
+	uid_t uid;
 	struct ckt_session *session = session_new(server, id);
 	if (!session)
 		return -ENOMEM;
 	int result = ckt_request_connect(session, CKT_LINK_SHORT);
-	if (!result &&
-		getsockopt(session->links[CKT_LINK_SHORT].stream.source.fd, SOL_SOCKET, SO_PEERCRED,
-			&credentials, &size))
-		result = -errno;
+	if (!result)
+		result = ckt_transport_peer_process(
+			&session->links[CKT_LINK_SHORT].stream.transport, &pid, &uid);
 	/* Who called listen() on it: see spawn.c. */
 	if (!result)
-		result = watch(session, credentials.pid);
+		result = watch(session, pid);
 	if (result) {
 		/* Only a dead worker's socket goes: it is all that leads to a live one. */
 		session_free(session, result != -ECONNREFUSED && result != -ESRCH);

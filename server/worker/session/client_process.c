@@ -10,6 +10,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "rpc/transport/transport.h"
+
 #ifndef SO_PEERPIDFD
 #define SO_PEERPIDFD 77 /* Linux 6.5 */
 #endif
@@ -65,8 +67,10 @@ int ckt_client_process_by_number(int socket_fd, int pid)
 	if (fd < 0)
 		return -1;
 	unsigned long long theirs = start_of(number), ours = start_of("self");
-	struct pollfd p = {.fd = socket_fd, .events = POLLRDHUP};
-	if (theirs && ours && theirs <= ours && poll(&p, 1, 0) == 0)
+	struct ckt_transport client;
+	ckt_transport_init_socket(&client, socket_fd);
+	if (theirs && ours && theirs <= ours &&
+		ckt_transport_wait(&client, CKT_TRANSPORT_ENDED, 0) == 0)
 		return fd;
 	close(fd);
 	return -1;
@@ -74,15 +78,17 @@ int ckt_client_process_by_number(int socket_fd, int pid)
 
 int ckt_client_process_open(int socket_fd, uint32_t claimed_pid)
 {
-	struct ucred peer;
-	socklen_t size = sizeof peer;
+	struct ckt_transport client;
+	pid_t pid;
+	uid_t uid;
 	int fd = -1;
-	if (getsockopt(socket_fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) || peer.pid <= 0 ||
-		!calls_itself(peer.pid, claimed_pid))
+	socklen_t size = sizeof fd;
+	ckt_transport_init_socket(&client, socket_fd);
+	if (ckt_transport_peer_process(&client, &pid, &uid) || pid <= 0 ||
+		!calls_itself(pid, claimed_pid))
 		return -1;
-	size = sizeof fd;
 	if (getsockopt(socket_fd, SOL_SOCKET, SO_PEERPIDFD, &fd, &size) || fd < 0)
-		fd = ckt_client_process_by_number(socket_fd, peer.pid);
+		fd = ckt_client_process_by_number(socket_fd, pid);
 	else
 		fcntl(fd, F_SETFD, FD_CLOEXEC);
 	return fd;

@@ -15,6 +15,7 @@
 #include "checkpoint/format/broker.h"
 #include "base/log.h"
 #include "rpc/net.h"
+#include "rpc/record.h"
 #include "server/worker/session/client_process.h"
 #include "server/worker/session/control.h"
 #include "server/worker/ipc/ipc.h"
@@ -34,7 +35,7 @@ int ckt_control_reply(struct ckt_request *request, xdrproc_t xdr, void *res)
 	int result = ckt_net_encode_reply(request->xid, 0, xdr, res, &data, &size);
 	if (result)
 		return result;
-	result = ckt_net_write_record(
+	result = ckt_record_write(
 		request->connection, data, size, ckt_net_now_ms() + REPLY_TIMEOUT_MS, -1);
 	free(data);
 	return result;
@@ -464,13 +465,12 @@ static int dispatch(struct ckt_request *request, uint32_t proc)
 	}
 }
 
-static bool may_control(int connection)
+static bool may_control(struct ckt_transport *connection)
 {
-	struct ucred peer;
-	socklen_t size = sizeof peer;
-	if (getsockopt(connection, SOL_SOCKET, SO_PEERCRED, &peer, &size))
-		return false;
-	return peer.uid == 0 || peer.uid == getuid();
+	pid_t pid;
+	uid_t uid;
+	return ckt_transport_peer_process(connection, &pid, &uid) == 0 &&
+		(uid == 0 || uid == getuid());
 }
 
 /*
@@ -481,12 +481,13 @@ struct bond {
 	bool preloaded, held, stopped;
 };
 
-static struct bond serve(struct ckt_worker *worker, int connection, int *memory_fd)
+static struct bond serve(
+	struct ckt_worker *worker, struct ckt_transport *connection, int *memory_fd)
 {
 	struct bond bond = {0};
 	for (;;) {
-		struct pollfd p = {.fd = connection, .events = POLLIN};
-		if (poll(&p, 1, -1) < 0 && errno != EINTR)
+		int ready = ckt_transport_wait(connection, CKT_TRANSPORT_READ, -1);
+		if (ready < 0 && ready != -EINTR)
 			return bond;
 		struct ckt_request request = {.worker = worker,
 			.connection = connection,
@@ -494,8 +495,8 @@ static struct bond serve(struct ckt_worker *worker, int connection, int *memory_
 			.memory_fd = memory_fd};
 		uint8_t *data;
 		size_t size;
-		if (ckt_net_read_record(connection, 65536, ckt_net_now_ms() + REQUEST_TIMEOUT_MS,
-			    &data, &size, &request.passed_fd))
+		if (ckt_record_read(connection, 65536, ckt_net_now_ms() + REQUEST_TIMEOUT_MS, &data,
+			    &size, &request.passed_fd))
 			return bond;
 		struct ckt_call_header header = {0};
 		request.args = (struct ckt_cursor){.p = data, .end = data + size};
@@ -528,12 +529,14 @@ static void *control_thread(void *opaque)
 		poll(p, 2, -1);
 		if (p[1].revents)
 			ckt_ipc_serve(opaque);
-		int connection = accept4(control_fd, NULL, NULL, SOCK_CLOEXEC);
-		if (connection < 0)
+		int fd = accept4(control_fd, NULL, NULL, SOCK_CLOEXEC);
+		if (fd < 0)
 			continue;
+		struct ckt_transport connection;
+		ckt_transport_init_socket(&connection, fd);
 		int memory_fd = -1;
-		struct bond bond = may_control(connection) ? serve(opaque, connection, &memory_fd)
-							   : (struct bond){0};
+		struct bond bond = may_control(&connection) ? serve(opaque, &connection, &memory_fd)
+							    : (struct bond){0};
 		if (memory_fd >= 0)
 			close(memory_fd);
 		if (bond.preloaded && !ckt_control_started())
@@ -542,7 +545,7 @@ static void *control_thread(void *opaque)
 			ckt_operation_let_go(opaque);
 		if (bond.stopped)
 			ckt_hold_set(opaque, CKT_HOLD_END, 0, 0, NULL, 0);
-		close(connection);
+		ckt_transport_close(&connection);
 	}
 	return NULL;
 }

@@ -8,13 +8,14 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "rpc/transport/transport.h"
 #include "rpc/wire.h"
 
 struct ckt_worker;
 
 struct ckt_request {
 	struct ckt_worker *worker;
-	int connection;
+	struct ckt_transport *connection; /* the control thread's */
 	uint32_t xid;
 	struct ckt_cursor args;
 	int passed_fd; /* owned; -1 when taken */

@@ -8,7 +8,6 @@
  * Threading: one operation at a time (operation_lock); PROGRESS waits for none.
  */
 #include <errno.h>
-#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -428,8 +427,7 @@ static int progress(struct ckt_request *request)
  */
 static bool asker_gone(const struct ckt_request *request)
 {
-	struct pollfd p = {.fd = request->connection, .events = POLLRDHUP};
-	return poll(&p, 1, 0) > 0 && p.revents & (POLLRDHUP | POLLHUP | POLLERR);
+	return ckt_transport_wait(request->connection, CKT_TRANSPORT_ENDED, 0) > 0;
 }
 
 int ckt_operation_serve(struct ckt_request *request, uint32_t proc)

@@ -18,6 +18,7 @@
 #include "rpc/hostmem.h"
 #include "base/log.h"
 #include "rpc/net.h"
+#include "rpc/record.h"
 #include "base/processors.h"
 #include "server/worker/session/blocking_call.h"
 #include "server/worker/session/long_call.h"
@@ -406,10 +407,8 @@ static enum progress next_command(struct ckt_worker *worker)
 	const uint8_t *p = worker->input.data + worker->input.head;
 	if (have < CKT_MARK_SIZE)
 		return PROGRESS_NEED_INPUT;
-	struct ckt_cursor mark = {.p = p, .end = p + CKT_MARK_SIZE};
-	uint32_t word = ckt_get_u32(&mark);
-	size_t size = word & 0x7fffffff;
-	if (!(word >> 31) || size > CKT_RECORD_MAX || size < CKT_CALL_HEADER_SIZE)
+	size_t size;
+	if (ckt_mark_get(p, CKT_RECORD_MAX, &size) || size < CKT_CALL_HEADER_SIZE)
 		return PROGRESS_BROKEN;
 	if (have < CKT_MARK_SIZE + size)
 		return PROGRESS_NEED_INPUT;
@@ -467,11 +466,16 @@ static enum progress run_input(struct ckt_worker *worker)
 static void sleep_until_something(struct ckt_worker *worker, bool want_input)
 {
 	bool want_output = ckt_output_waiting(&worker->output) > 0;
-	struct pollfd fds[2] = {
-		{.fd = worker->wake_fd, .events = POLLIN}, {.fd = worker->client_fd}};
-	fds[1].events = (short)((want_input ? POLLIN : 0) | (want_output ? POLLOUT : 0));
+	struct ckt_transport *client = &worker->input.transport;
+	unsigned want =
+		(want_input ? CKT_TRANSPORT_READ : 0) | (want_output ? CKT_TRANSPORT_WRITE : 0);
 	/* A client that hangs up is none of our business while its commands wait. */
-	bool listen = worker->client_fd >= 0 && fds[1].events;
+	bool listen = worker->client_fd >= 0 && want;
+	if (listen && want_input && ckt_transport_pending(client))
+		return;
+	struct pollfd fds[2] = {{.fd = worker->wake_fd, .events = POLLIN}};
+	if (listen)
+		fds[1] = ckt_transport_pollfd(client, want);
 	ckt_lookahead_asleep(&worker->lookahead, true);
 	poll(fds, listen ? 2 : 1, ckt_hold_check(worker) ? HOLD_LOOK_MS : -1);
 	ckt_lookahead_asleep(&worker->lookahead, false);

@@ -4,13 +4,15 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
+
+#include "rpc/record.h"
 
 enum { AHEAD_AT_FIRST = 64 << 10 };
 
 int ckt_input_init(struct ckt_input *input)
 {
-	*input = (struct ckt_input){.fd = -1, .data = malloc(CKT_INPUT_SIZE)};
+	*input = (struct ckt_input){.data = malloc(CKT_INPUT_SIZE)};
+	ckt_transport_init_socket(&input->transport, -1);
 	pthread_mutex_init(&input->lock, NULL);
 	return input->data ? 0 : -ENOMEM;
 }
@@ -18,7 +20,7 @@ int ckt_input_init(struct ckt_input *input)
 void ckt_input_connect(struct ckt_input *input, int fd)
 {
 	pthread_mutex_lock(&input->lock);
-	input->fd = fd;
+	ckt_transport_init_socket(&input->transport, fd);
 	input->head = input->tail = 0;
 	input->ahead_head = input->ahead_tail = 0;
 	atomic_store_explicit(&input->begun, 0, memory_order_relaxed);
@@ -40,21 +42,13 @@ static void make_room(struct ckt_input *input)
 }
 
 /* As ckt_input_receive.  Precondition: locked. */
-static int receive_some(int fd, uint8_t *to, size_t room, size_t *tail)
+static int receive_some(struct ckt_input *input, uint8_t *to, size_t room, size_t *tail)
 {
-	for (;;) {
-		ssize_t n = recv(fd, to, room, MSG_DONTWAIT);
-		if (n > 0) {
-			*tail += (size_t)n;
-			return 1;
-		}
-		if (n == 0)
-			return -ECONNRESET;
-		if (errno == EAGAIN)
-			return 0;
-		if (errno != EINTR)
-			return -errno;
-	}
+	ssize_t n = ckt_transport_read(&input->transport, to, room);
+	if (n < 0)
+		return n == -EAGAIN ? 0 : (int)n;
+	*tail += (size_t)n;
+	return 1;
 }
 
 int ckt_input_receive(struct ckt_input *input)
@@ -72,7 +66,7 @@ int ckt_input_receive(struct ckt_input *input)
 			input->ahead_head = input->ahead_tail = 0;
 		result = 1;
 	} else {
-		result = receive_some(input->fd, input->data + input->tail, room, &input->tail);
+		result = receive_some(input, input->data + input->tail, room, &input->tail);
 	}
 	pthread_mutex_unlock(&input->lock);
 	return result;
@@ -83,8 +77,7 @@ void ckt_input_discard(struct ckt_input *input)
 	pthread_mutex_lock(&input->lock);
 	input->head = input->tail = input->ahead_head = input->ahead_tail = 0;
 	atomic_store_explicit(&input->begun, 0, memory_order_relaxed);
-	for (size_t dropped = 0;
-		receive_some(input->fd, input->data, CKT_INPUT_SIZE, &dropped) > 0;)
+	for (size_t dropped = 0; receive_some(input, input->data, CKT_INPUT_SIZE, &dropped) > 0;)
 		;
 	pthread_mutex_unlock(&input->lock);
 }
@@ -106,7 +99,7 @@ static bool take_ahead(struct ckt_input *input)
 			input->ahead_room = room;
 		}
 		/* An end or an error is the executor's to find: it finds it again. */
-		if (receive_some(input->fd, input->ahead + input->ahead_tail,
+		if (receive_some(input, input->ahead + input->ahead_tail,
 			    input->ahead_room - input->ahead_tail, &input->ahead_tail) <= 0)
 			return some;
 		some = true;
@@ -134,7 +127,7 @@ static bool copy_out(
 bool ckt_input_look(struct ckt_input *input, ckt_input_visit visit, void *data)
 {
 	pthread_mutex_lock(&input->lock);
-	bool taken = input->fd >= 0 && take_ahead(input);
+	bool taken = ckt_transport_open(&input->transport) && take_ahead(input);
 	/*
 	 * The executor may be beyond it by now; what it adds to or moves in `data` waits for the
 	 * lock.
@@ -146,10 +139,8 @@ bool ckt_input_look(struct ckt_input *input, ckt_input_visit visit, void *data)
 		struct ckt_call_header header;
 		if (!copy_out(input, begun, at, bytes, CKT_MARK_SIZE))
 			break;
-		struct ckt_cursor mark = {.p = bytes, .end = bytes + CKT_MARK_SIZE};
-		uint32_t word = ckt_get_u32(&mark);
-		size_t size = word & 0x7fffffff;
-		if (!(word >> 31) || size > CKT_RECORD_MAX || size < CKT_CALL_HEADER_SIZE ||
+		size_t size;
+		if (ckt_mark_get(bytes, CKT_RECORD_MAX, &size) || size < CKT_CALL_HEADER_SIZE ||
 			total - at < CKT_MARK_SIZE + size)
 			break;
 		size_t seen = size < sizeof bytes ? size : sizeof bytes;

@@ -17,6 +17,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "rpc/transport/transport.h"
 #include "rpc/wire.h"
 
 enum {
@@ -29,7 +30,7 @@ enum {
 
 struct ckt_input {
 	pthread_mutex_t lock;
-	int fd; /* of the connection; -1: none.  Not ours */
+	struct ckt_transport transport; /* a copy: the executor closes the connection */
 	uint8_t *data;
 	size_t head, tail;
 	_Atomic size_t begun; /* head, for who looks ahead */

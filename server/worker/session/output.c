@@ -4,13 +4,13 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 
-#include "rpc/wire.h"
+#include "rpc/record.h"
 
 void ckt_output_init(struct ckt_output *output)
 {
-	*output = (struct ckt_output){.fd = -1};
+	*output = (struct ckt_output){0};
+	ckt_transport_init_socket(&output->transport, -1);
 	pthread_mutex_init(&output->lock, NULL);
 }
 
@@ -44,7 +44,7 @@ static int make_room(struct ckt_output *output, size_t size)
 /* Precondition: there is room.  Where the record's bytes go. */
 static uint8_t *put_mark(struct ckt_output *output, size_t size)
 {
-	uint8_t *p = ckt_put_u32(output->data + output->tail, 0x80000000u | (uint32_t)size);
+	uint8_t *p = ckt_mark_put(output->data + output->tail, size);
 	output->tail += size + CKT_MARK_SIZE;
 	return p;
 }
@@ -58,7 +58,7 @@ int ckt_output_connect(
 	int result = first ? make_room(output, size + CKT_MARK_SIZE) : 0;
 	if (first && !result)
 		memcpy(put_mark(output, size), first, size);
-	output->fd = result ? -1 : fd;
+	ckt_transport_init_socket(&output->transport, result ? -1 : fd);
 	output->epoch = result ? 0 : epoch;
 	pthread_mutex_unlock(&output->lock);
 	return result;
@@ -67,14 +67,14 @@ int ckt_output_connect(
 uint8_t *ckt_output_begin(struct ckt_output *output, uint64_t epoch, size_t size)
 {
 	pthread_mutex_lock(&output->lock);
-	if (output->fd < 0 || output->epoch != epoch || output->broken) {
+	if (!ckt_transport_open(&output->transport) || output->epoch != epoch || output->broken) {
 		pthread_mutex_unlock(&output->lock);
 		return NULL;
 	}
 	/* A reply that finds no room is asked for again by the client that comes back. */
 	if (make_room(output, size + CKT_MARK_SIZE)) {
 		output->broken = true;
-		shutdown(output->fd, SHUT_RDWR);
+		ckt_transport_shutdown(&output->transport);
 		pthread_mutex_unlock(&output->lock);
 		return NULL;
 	}
@@ -90,18 +90,16 @@ int ckt_output_flush(struct ckt_output *output)
 {
 	int result = 0;
 	pthread_mutex_lock(&output->lock);
-	while (output->head < output->tail && output->fd >= 0 && !output->broken) {
-		ssize_t n = send(output->fd, output->data + output->head,
-			output->tail - output->head, MSG_DONTWAIT | MSG_NOSIGNAL);
+	while (output->head < output->tail && ckt_transport_open(&output->transport) &&
+		!output->broken) {
+		ssize_t n = ckt_transport_write(&output->transport, output->data + output->head,
+			output->tail - output->head);
 		if (n >= 0) {
 			output->head += (size_t)n;
 			continue;
 		}
-		if (errno == EINTR)
-			continue;
-		result = -errno;
-		if (errno != EAGAIN)
-			output->broken = true;
+		result = (int)n;
+		output->broken = n != -EAGAIN;
 		break;
 	}
 	pthread_mutex_unlock(&output->lock);
@@ -111,7 +109,9 @@ int ckt_output_flush(struct ckt_output *output)
 size_t ckt_output_waiting(struct ckt_output *output)
 {
 	pthread_mutex_lock(&output->lock);
-	size_t waiting = output->broken || output->fd < 0 ? 0 : output->tail - output->head;
+	size_t waiting = output->broken || !ckt_transport_open(&output->transport)
+		? 0
+		: output->tail - output->head;
 	pthread_mutex_unlock(&output->lock);
 	return waiting;
 }

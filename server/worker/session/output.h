@@ -14,13 +14,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "rpc/transport/transport.h"
+
 enum { CKT_OUTPUT_HIGH = 8 << 20 };
 
 struct ckt_output {
 	pthread_mutex_t lock;
-	int fd;         /* the executor's, -1 without a client */
-	uint64_t epoch; /* of the connection; 0: none */
-	bool broken;    /* a send failed: the executor will see it at its next receive */
+	struct ckt_transport transport; /* a copy: the executor closes the connection */
+	uint64_t epoch;                 /* of the connection; 0: none */
+	bool broken; /* a send failed: the executor will see it at its next receive */
 	uint8_t *data;
 	size_t head, tail, room;
 };

@@ -17,7 +17,7 @@ int parts_open(void)
 	int fds[2];
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds))
 		abort();
-	conn->fd = fds[0];
+	ckt_transport_init_socket(&conn->transport, fds[0]);
 	conn->ring = ring;
 	conn->receive = receive;
 	conn->head = conn->executed = conn->last_ack_position = 0;
@@ -41,9 +41,7 @@ void parts_close(int peer)
 {
 	ckt_conn.state = CKT_CONN_CLOSED;
 	ckt_waiter_finish_all(&ckt_conn, CUDA_ERROR_UNKNOWN);
-	if (ckt_conn.fd >= 0)
-		close(ckt_conn.fd);
-	ckt_conn.fd = -1;
+	ckt_transport_close(&ckt_conn.transport);
 	if (peer >= 0)
 		close(peer);
 }

@@ -42,19 +42,19 @@ static void test_nobody(void)
 		if (texts[i])
 			write_hold(texts[i]);
 		ckt_conn_quiesce(&ckt_conn);
-		YES(ckt_conn.fd >= 0);
+		YES(ckt_conn.transport.fd >= 0);
 		YES(access(quiet, F_OK) != 0);
 	}
 	/* A link might lead anywhere. */
 	unlink(hold);
 	MUST(symlink("/proc/sys/kernel/pid_max", hold), 0);
 	ckt_conn_quiesce(&ckt_conn);
-	YES(ckt_conn.fd >= 0);
+	YES(ckt_conn.transport.fd >= 0);
 	unlink(hold);
 	/* Without a state directory there is nowhere to look. */
 	ckt_settings.state_dir[0] = 0;
 	ckt_conn_quiesce(&ckt_conn);
-	YES(ckt_conn.fd >= 0);
+	YES(ckt_conn.transport.fd >= 0);
 	IS(ckt_conn.generation, 1);
 	parts_close(peer);
 	rmdir(directory);
@@ -73,7 +73,7 @@ static void *let_go(void *unused)
 		said_pid = -1;
 	if (file)
 		fclose(file);
-	was_closed = ckt_conn.fd == -1;
+	was_closed = ckt_conn.transport.fd == -1;
 	unlink(hold);
 	return NULL;
 }
@@ -112,7 +112,7 @@ static void test_holder_dead(void)
 	ckt_conn_quiesce(&ckt_conn);
 	YES(access(hold, F_OK) != 0);
 	YES(access(quiet, F_OK) != 0);
-	IS(ckt_conn.fd, -1);
+	IS(ckt_conn.transport.fd, -1);
 	parts_close(peer);
 	IS(rmdir(directory), 0);
 	ckt_settings.state_dir[0] = 0;

@@ -51,7 +51,7 @@ static void test_watch(void)
 	IS(ckt_conn.state, CKT_CONN_OPEN);
 	/* Another connection is watched in turn, and left before its descriptor is closed. */
 	ckt_conn_take_reader(&ckt_conn);
-	close(ckt_conn.fd);
+	close(ckt_conn.transport.fd);
 	close(peer);
 	pthread_mutex_lock(&ckt_conn.state_lock);
 	peer = parts_open();

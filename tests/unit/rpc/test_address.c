@@ -1,4 +1,4 @@
-/* rpc/address.c: text forms of addresses: what is one, what is none and says so. */
+/* rpc/transport/address.c: text forms of addresses: what is one, what is none and says so. */
 #include <CUnit/Basic.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /*
- * rpc/keep_alive.c: what connections are set to, and a peer that vanishes: a network of the test's
+ * rpc/transport/keep_alive.c: what connections are set to, and a peer that vanishes: a network of the test's
  * own whose loopback goes down.
  */
 #include <errno.h>

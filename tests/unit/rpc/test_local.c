@@ -1,4 +1,4 @@
-/* rpc/local.c: where a server that was told nothing has its socket (rpc/identity.h). */
+/* rpc/transport/local.c: where a server that was told nothing has its socket (rpc/identity.h). */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -95,11 +95,11 @@ static void test_deferred(void)
 	/* A reply to a connection that is gone has told nobody. */
 	ckt_worker_defer(&ckt_worker, CUDA_ERROR_LAUNCH_FAILED);
 	struct ckt_wcall *late = call_new(6, 0, 0);
-	ckt_output_connect(&ckt_worker.output, ckt_worker.output.fd, 2, NULL, 0);
+	ckt_output_connect(&ckt_worker.output, ckt_worker.output.transport.fd, 2, NULL, 0);
 	ckt_wcall_finish(late, CUDA_SUCCESS);
 	IS(inside_sent(bytes, sizeof bytes), 0);
 	IS(atomic_exchange(&ckt_worker.deferred, 0), CUDA_ERROR_LAUNCH_FAILED);
-	ckt_output_connect(&ckt_worker.output, ckt_worker.output.fd, 1, NULL, 0);
+	ckt_output_connect(&ckt_worker.output, ckt_worker.output.transport.fd, 1, NULL, 0);
 }
 
 static void test_kept(void)

@@ -24,7 +24,7 @@ static void connect_pair(void)
 
 static void disconnect(void)
 {
-	int fd = input.fd;
+	int fd = input.transport.fd;
 	ckt_input_connect(&input, -1);
 	close(fd);
 	close(peer);

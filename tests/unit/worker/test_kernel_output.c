@@ -58,7 +58,7 @@ static void test_send(void)
 	IS(texts(text, 1), 4);
 	IS(strcmp(text, lines), 0);
 	/* Nobody there: it waits in the pipe. */
-	int fd = ckt_worker.output.fd;
+	int fd = ckt_worker.output.transport.fd;
 	ckt_output_connect(&ckt_worker.output, -1, 0, NULL, 0);
 	IS(write(ends[1], "later", 5), 5);
 	ckt_printed_send(&ckt_worker);

@@ -23,8 +23,10 @@ static int ask(int (*serve)(struct ckt_request *request, bool ready), bool ready
 	XDR xdr;
 	xdrmem_create(&xdr, (char *)bytes, sizeof bytes, XDR_ENCODE);
 	MUST(xdr_args(&xdr, args), true);
+	struct ckt_transport connection;
+	ckt_transport_init_socket(&connection, ends[0]);
 	struct ckt_request request = {.worker = &ckt_worker,
-		.connection = ends[0],
+		.connection = &connection,
 		.xid = 9,
 		.passed_fd = -1,
 		.args = {.p = bytes, .end = bytes + xdr_getpos(&xdr)}};
@@ -127,8 +129,10 @@ static void test_tell(void)
 	IS(tell(128, true), -ENOSPC);
 	HAS(text, "the ids of communicators cannot be taken: No space left");
 	/* Cut short, or of more than there may be: the connection ends. */
+	struct ckt_transport connection;
+	ckt_transport_init_socket(&connection, ends[0]);
 	struct ckt_request request = {
-		.worker = &ckt_worker, .connection = ends[0], .passed_fd = -1};
+		.worker = &ckt_worker, .connection = &connection, .passed_fd = -1};
 	uint8_t bytes[8] = {0, 0, 0, 1, 1, 2, 3, 4};
 	request.args = (struct ckt_cursor){.p = bytes, .end = bytes + sizeof bytes};
 	YES(ckt_nccl_ids_serve_pairs(&request, true) < 0);

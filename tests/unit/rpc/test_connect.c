@@ -1,6 +1,6 @@
 /*
- * Sockets and whole records: what a peer can send, how long is waited, who owns a descriptor that
- * came along.
+ * rpc/transport/connect.c, and whole records over what it connects: what a peer can send, how long
+ * is waited, who owns a descriptor that came along.
  */
 #include <CUnit/Basic.h>
 #include <errno.h>

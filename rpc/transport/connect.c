@@ -1,4 +1,4 @@
-/* Sockets and whole records; see net.h. */
+/* Connecting and listening; see net.h. */
 #include "rpc/net.h"
 
 #include <errno.h>
@@ -15,6 +15,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "rpc/transport/transport.h"
+
 int64_t ckt_net_now_ms(void)
 {
 	struct timespec now;
@@ -22,24 +24,11 @@ int64_t ckt_net_now_ms(void)
 	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
-/* 0 when ready; -ETIMEDOUT. */
-static int wait_ready(int fd, short events, int64_t deadline_ms)
+void ckt_net_prepare(int fd)
 {
-	for (;;) {
-		int timeout = -1;
-		if (deadline_ms >= 0) {
-			int64_t left = deadline_ms - ckt_net_now_ms();
-			if (left <= 0)
-				return -ETIMEDOUT;
-			timeout = left > 1000000 ? 1000000 : (int)left;
-		}
-		struct pollfd p = {.fd = fd, .events = events};
-		int n = poll(&p, 1, timeout);
-		if (n > 0)
-			return 0;
-		if (n < 0 && errno != EINTR)
-			return -errno;
-	}
+	int one = 1;
+	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+	ckt_net_keep_alive(fd);
 }
 
 static int connect_one(int family, const struct sockaddr *address, socklen_t length,
@@ -56,7 +45,9 @@ static int connect_one(int family, const struct sockaddr *address, socklen_t len
 			result = connect(fd, address, length) ? -errno : 0;
 		}
 		if (result == -EINPROGRESS) {
-			result = wait_ready(fd, POLLOUT, deadline_ms);
+			struct ckt_transport t;
+			ckt_transport_init_socket(&t, fd);
+			result = ckt_transport_wait_until(&t, CKT_TRANSPORT_WRITE, deadline_ms);
 			int error = 0;
 			socklen_t size = sizeof error;
 			if (!result && getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &size) == 0)
@@ -68,11 +59,8 @@ static int connect_one(int family, const struct sockaddr *address, socklen_t len
 		return result;
 	}
 	fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) & ~O_NONBLOCK);
-	if (family != AF_UNIX) {
-		int one = 1;
-		setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
-		ckt_net_keep_alive(fd);
-	}
+	if (family != AF_UNIX)
+		ckt_net_prepare(fd);
 	*ret_fd = fd;
 	return 0;
 }
@@ -238,6 +226,13 @@ int ckt_net_listen(const struct ckt_address *address, int mode, int *ret_fd, cha
 	return result;
 }
 
+bool ckt_net_is_local(int fd)
+{
+	int domain = 0;
+	socklen_t size = sizeof domain;
+	return getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &size) == 0 && domain == AF_UNIX;
+}
+
 int ckt_net_local_address(int fd, struct ckt_address *ret_address)
 {
 	struct sockaddr_storage storage;
@@ -251,147 +246,5 @@ int ckt_net_local_address(int fd, struct ckt_address *ret_address)
 		return -EINVAL;
 	address.port = (uint16_t)atoi(port);
 	*ret_address = address;
-	return 0;
-}
-
-/* ---- Descriptors */
-
-void ckt_net_fd_put(struct msghdr *message, union ckt_net_fd_room *room, int fd)
-{
-	if (fd < 0)
-		return;
-	*room = (union ckt_net_fd_room){.bytes = {0}};
-	message->msg_control = room;
-	message->msg_controllen = sizeof *room;
-	struct cmsghdr *c = CMSG_FIRSTHDR(message);
-	c->cmsg_level = SOL_SOCKET;
-	c->cmsg_type = SCM_RIGHTS;
-	c->cmsg_len = CMSG_LEN(sizeof fd);
-	memcpy(CMSG_DATA(c), &fd, sizeof fd);
-}
-
-void ckt_net_fd_expect(struct msghdr *message, union ckt_net_fd_room *room)
-{
-	message->msg_control = room;
-	message->msg_controllen = sizeof *room;
-}
-
-int ckt_net_fd_take(struct msghdr *message)
-{
-	int taken = -1;
-	for (struct cmsghdr *c = CMSG_FIRSTHDR(message); c; c = CMSG_NXTHDR(message, c)) {
-		if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
-			continue;
-		for (size_t at = CMSG_LEN(0); at + sizeof(int) <= c->cmsg_len; at += sizeof(int)) {
-			int fd;
-			memcpy(&fd, (const char *)c + at, sizeof fd);
-			if (taken < 0)
-				taken = fd;
-			else
-				close(fd);
-		}
-	}
-	return taken;
-}
-
-/* ---- Records */
-
-static int receive(int fd, void *data, size_t size, int64_t deadline_ms, int *ret_fd)
-{
-	uint8_t *p = data;
-	while (size) {
-		union ckt_net_fd_room room;
-		struct iovec iov = {.iov_base = p, .iov_len = size};
-		struct msghdr message = {.msg_iov = &iov, .msg_iovlen = 1};
-		ckt_net_fd_expect(&message, &room);
-		ssize_t n = recvmsg(fd, &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
-		if (n < 0) {
-			if (errno == EINTR)
-				continue;
-			if (errno != EAGAIN)
-				return -errno;
-			int result = wait_ready(fd, POLLIN, deadline_ms);
-			if (result)
-				return result;
-			continue;
-		}
-		int passed = ckt_net_fd_take(&message);
-		if (ret_fd && *ret_fd < 0)
-			*ret_fd = passed;
-		else if (passed >= 0)
-			close(passed);
-		if (n == 0)
-			return -ECONNRESET;
-		p += n;
-		size -= (size_t)n;
-	}
-	return 0;
-}
-
-int ckt_net_read_record(int fd, size_t max_bytes, int64_t deadline_ms, uint8_t **ret_data,
-	size_t *ret_size, int *ret_fd)
-{
-	uint8_t mark[CKT_MARK_SIZE];
-	int passed = -1;
-	uint8_t *data = NULL;
-	int result = receive(fd, mark, sizeof mark, deadline_ms, &passed);
-	if (!result) {
-		uint32_t word;
-		memcpy(&word, mark, sizeof word);
-		word = be32toh(word);
-		size_t size = word & 0x7fffffff;
-		if (!(word >> 31))
-			result = -EPROTO;
-		else if (size > max_bytes)
-			result = -EMSGSIZE;
-		else if (!(data = malloc(size ? size : 1)))
-			result = -ENOMEM;
-		else
-			result = receive(fd, data, size, deadline_ms, &passed);
-		if (!result)
-			*ret_size = size;
-	}
-	if (result || !ret_fd) {
-		if (passed >= 0)
-			close(passed);
-	} else {
-		*ret_fd = passed;
-	}
-	if (result) {
-		free(data);
-		return result;
-	}
-	*ret_data = data;
-	return 0;
-}
-
-int ckt_net_write_record(int fd, const uint8_t *data, size_t size, int64_t deadline_ms, int pass_fd)
-{
-	uint8_t mark[CKT_MARK_SIZE];
-	ckt_put_u32(mark, 0x80000000u | (uint32_t)size);
-	size_t sent = 0, total = size + sizeof mark;
-	while (sent < total) {
-		struct iovec iov[2];
-		int parts = 0;
-		if (sent < sizeof mark)
-			iov[parts++] = (struct iovec){
-				.iov_base = mark + sent, .iov_len = sizeof mark - sent};
-		size_t skip = sent < sizeof mark ? 0 : sent - sizeof mark;
-		iov[parts++] =
-			(struct iovec){.iov_base = (void *)(data + skip), .iov_len = size - skip};
-		struct msghdr message = {.msg_iov = iov, .msg_iovlen = (size_t)parts};
-		union ckt_net_fd_room room;
-		ckt_net_fd_put(&message, &room, sent ? -1 : pass_fd);
-		ssize_t n = sendmsg(fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
-		if (n >= 0) {
-			sent += (size_t)n;
-		} else if (errno == EAGAIN) {
-			int result = wait_ready(fd, POLLOUT, deadline_ms);
-			if (result)
-				return result;
-		} else if (errno != EINTR) {
-			return -errno;
-		}
-	}
 	return 0;
 }

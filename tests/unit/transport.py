@@ -1,0 +1,112 @@
+#!/usr/bin/env python3
+"""Bytes of sessions and of control move through rpc/transport/ alone (rpc/transport/transport.h).
+
+A product file elsewhere that calls recv, send, poll, shutdown or their relatives is an error unless EXCEPTIONS says what the call is for, and an
+exception that nobody needs any more is an error too.  Record marks are made and parsed in rpc/record.h alone: no other file has their masks.
+"""
+import pathlib
+import re
+import sys
+
+TOP = pathlib.Path(__file__).resolve().parents[2]
+ROOMS = ('base', 'cudacommon', 'rpc', 'checkpoint', 'client', 'ctl', 'server')
+TRANSPORT = 'rpc/transport/'
+MARKS = 'rpc/record.h'
+CALLS = 'recv recvfrom recvmsg recvmmsg send sendto sendmsg sendmmsg read readv write writev poll ppoll select shutdown connect setsockopt getsockopt'
+CALL = re.compile(r'(?<![\w.>])(' + '|'.join(CALLS.split()) + r')\(')
+MASK = re.compile(r'0x80000000\b|0x7fffffff\b|0x80000000u|0x7fffffffu', re.IGNORECASE)
+STRING = re.compile(r'"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'')
+COMMENT = re.compile(r'/\*.*?\*/|//[^\n]*', re.DOTALL)
+
+# File, its calls, and what they are for.
+EXCEPTIONS = """
+base/log.c write log lines
+rpc/identity.c read,getsockopt the token file; who the accepted peer is, before it has a transport
+checkpoint/format/broker.c recv,recvmsg,send,sendmsg,poll,shutdown,getsockopt the file broker's own sequenced-packet socket between server and worker: no records
+checkpoint/format/chunk.c write image files
+checkpoint/format/store.c write image files
+checkpoint/freeze/freeze.c poll sleeping
+client/conn/connect.c read the token file
+client/conn/quiesce.c read the file of a hold
+client/conn/reply.c write the program's standard output
+client/cuda/context/driver_log.c write the program's log file
+client/cuda/memory/ipc.c write the file of an exported handle
+client/cuda/module/module.c read module files
+client/nvml/system.c read /proc
+client/patch/patch_log.c write the log file
+client/preload/system_calls.c read,readv,recv,recvfrom,recvmmsg,recvmsg,send,sendmmsg,sendmsg,sendto,write,writev the program's own system calls, interposed
+client/run/run_soft.c connect asks whether a server listens; no byte moves
+ctl/client/client.c write files of a saved client
+ctl/client/criu.c poll,recv,send CRIU's own sequenced-packet socket and protocol
+ctl/client/process.c read /proc
+ctl/doctor/doctor.c read,write a pipe to a child
+ctl/files.c write files
+ctl/job/job_manifest.c write files
+server/daemon/image/memory_images.c read cgroup files
+server/daemon/image/stage.c read a file of the stage
+server/daemon/main.c read a signalfd
+server/daemon/nvml/driver_probe.c poll,read,write a pipe to a child
+server/daemon/nvml/nvml.c recv,send a socketpair to the NVML reader, our child
+server/daemon/nvml/nvml_reader.c recv,send the other end of it
+server/daemon/session/server_key.c read,write the key file
+server/daemon/session/session_marks.c read mark files of sessions
+server/daemon/session/spawn.c read,write a pipe to a child
+server/daemon/session/worker_files.c write files for the worker
+server/daemon/session/worker_request.c connect a worker's socket, without waiting; its bytes are a record stream's
+server/daemon/systemd_notify.c sendto systemd's notification socket
+server/worker/ipc/ipc_notice.c read,write notice files
+server/worker/ipc/ipc_talk.c connect,getsockopt,recv,recvmsg,send,sendmsg,setsockopt sequenced packets between two workers: no records
+server/worker/libs/nccl/nccl.c read files
+server/worker/libs/nccl/nccl_rendezvous.c read,write rendezvous files
+server/worker/main.c poll sleeping
+server/worker/memory/rescue.c poll,recv,recvmsg,send,sendmsg a socketpair to the worker's helper process
+server/worker/session/client_process.c getsockopt,poll,read the client's pidfd, and /proc; no byte moves
+server/worker/session/control.c poll two listening sockets
+server/worker/session/executor.c poll,read,write its eventfd, polled beside the transport's descriptor
+server/worker/session/kernel_output.c poll,read pipes of the kernels' output
+"""
+
+
+def exceptions():
+    listed = {}
+    for line in EXCEPTIONS.strip().splitlines():
+        path, calls, reason = line.split(' ', 2)
+        listed[path] = set(calls.split(','))
+        assert reason, line
+    return listed
+
+
+def used(text):
+    """The calls and masks of one source text: (set of calls, whether there is a mask)."""
+    code = COMMENT.sub(' ', STRING.sub('""', text))
+    return set(CALL.findall(code)), bool(MASK.search(code))
+
+
+def main():
+    # The check itself must see what it looks for.
+    assert used('n = recv(fd, p, 1, 0); x = "send(";') == ({'recv'}, False)
+    assert used('/* poll( */ t->read(t); x & 0x7fffffff') == (set(), True)
+    listed, bad, files = exceptions(), [], 0
+    for room in ROOMS:
+        for path in sorted((TOP / room).rglob('*.[ch]')):
+            name = path.relative_to(TOP).as_posix()
+            calls, mask = used(path.read_text())
+            files += 1
+            if mask and name != MARKS:
+                bad.append(f'{name}: masks of record marks belong to {MARKS}: use ckt_mark_put, ckt_mark_get or ckt_mark_size')
+            if name.startswith(TRANSPORT):
+                continue
+            allowed = listed.pop(name, set())
+            for call in sorted(calls - allowed):
+                bad.append(f'{name}: {call}() outside {TRANSPORT}: use rpc/transport/transport.h, or list here what it is for')
+            for call in sorted(allowed - calls):
+                bad.append(f'{name}: has no {call}() any more: take it off the list')
+    bad += [f'{name}: there is no such file: take it off the list' for name in listed]
+    for line in bad:
+        print(line)
+    print(f'{files} files')
+    return 1 if bad or not files else 0
+
+
+if __name__ == '__main__':
+    sys.exit(main())
