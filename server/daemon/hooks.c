@@ -169,7 +169,7 @@ void ckt_hooks_clean(const char *text, bool is_name, char *ret_text, size_t text
 {
 	static const char others[] = "._+-@:,/=";
 	size_t n = 0;
-	for (; text[n] && n < text_size - 1; n++) {
+	for (; n < text_size - 1 && text[n]; n++) {
 		char c = text[n];
 		bool good = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
 			(c >= '0' && c <= '9') || strchr(others, c) || (!is_name && c == ' ');
