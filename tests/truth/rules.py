@@ -16,7 +16,7 @@ TYPE = re.compile(r'(pred|[bsu](1|2|4|8|16|32|64|128)|[us]16x2|b?f16(x2)?|f32(x2
 def table():
 	"""[(opcode, target or 0, [slot])]: a slot is a list of alternatives, '' among them where it is optional."""
 	text = TABLE.read_text()
-	sets = dict(re.findall(r'\{"(\w+)", "([^"]+)"\}', text))
+	sets = dict(re.findall(r'\{"(\w+)",\s+"([^"]+)"\}', text))
 	out = []
 	for rule in re.findall(r'"([^"]+)"', text[text.index('const rules[]'):text.index('/* ---- Matching')]):
 		target = 0
