@@ -15,6 +15,7 @@ struct comm {
 enum { COMMS = 16384, ANSWERS = 16 };
 
 struct ckt_nccl_config double_config;
+_Atomic unsigned double_without_blocking;
 char double_net[64], double_name[64];
 _Atomic int double_state;
 
@@ -71,6 +72,7 @@ static ncclComm_t make(int ranks, int rank, const ncclConfig_t *config)
 	struct comm *c = &comms[comm_count];
 	*c = (struct comm){.number = comm_count++, .ranks = ranks, .rank = rank, .alive = true};
 	double_config = given ? *given : (struct ckt_nccl_config){0};
+	double_without_blocking += given && !given->blocking;
 	snprintf(double_net, sizeof double_net, "%s", given && given->net ? given->net : "");
 	snprintf(double_name, sizeof double_name, "%s", given && given->name ? given->name : "");
 	pthread_mutex_unlock(&lock);

@@ -24,6 +24,8 @@ unsigned double_living(void), double_astray(void);
  * copies.
  */
 extern struct ckt_nccl_config double_config;
+/* Communicators made so far whose config says that they do not block. */
+extern _Atomic unsigned double_without_blocking;
 extern char double_net[64], double_name[64];
 /* What ncclCommGetAsyncError says of a communicator. */
 extern _Atomic int double_state;

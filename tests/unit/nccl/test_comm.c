@@ -213,6 +213,7 @@ static void test_without_blocking(void)
 	ncclResult_t error = ncclSuccess;
 	int value;
 	begin();
+	unsigned before = double_without_blocking;
 	config.blocking = 0;
 	double_state = ncclInProgress;
 	double_answer("ncclCommInitRankConfig", ncclInProgress);
@@ -226,7 +227,8 @@ static void test_without_blocking(void)
 	for (int i = 0; i < 10000 && error == ncclInProgress; i++)
 		IS(ncclCommGetAsyncError(comm, &error), ncclSuccess);
 	IS(error, ncclSuccess);
-	IS(double_config.blocking, 0);
+	/* Counted, so that no other communicator's config is looked at. */
+	IS(double_without_blocking, before + 1);
 	IS(ncclCommCount(comm, &value), ncclSuccess);
 	double_answer("ncclGroupEnd", ncclInProgress);
 	IS(ncclAllReduce(NULL, NULL, 1, ncclFloat, ncclSum, comm, NULL), ncclInProgress);
