@@ -12,14 +12,16 @@
 #include "checkpoint/format/store.h"
 #include "ctl/job/job.h"
 #include "rpc/ipc.h"
+#include "rpc/library_step.h"
 
-enum { ANSWER_MS = 90000, PAST = 2, MEMBERS_MAX = 1 << 20, NEEDS_MAX = 4096 };
+enum { ANSWER_MS = 90000, MEMBERS_MAX = 1 << 20, NEEDS_MAX = 4096 };
 
 /* ---- Reading */
 
 static bool is_communicator(const ckt_image *image, const ckt_image_library_step *step)
 {
-	return step->kind == 1 && step->life != PAST && step->proc == CKT_NCCL_COMM_PROC &&
+	return step->kind == CKT_LIB_CREATE && step->life != CKT_LIB_PAST &&
+		step->proc == CKT_NCCL_COMM_PROC &&
 		step->library < image->libraries.libraries_len &&
 		image->libraries.libraries_val[step->library].number == CKT_LIB_NCCL;
 }

@@ -24,6 +24,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "rpc/library_step.h"
 #include "rpc/wire.h"
 #include "server/worker/session/call.h"
 
@@ -34,15 +35,6 @@ enum {
 	CKT_LIB_STEPS_MAX = 1 << 20, /* of a session: as many as objects */
 	CKT_LIB_SETS_MAX = 4096,     /* of one object */
 	CKT_LIB_USES_MAX = 256,      /* objects of one captured call */
-};
-
-enum ckt_lib_step_kind { CKT_LIB_CREATE = 1, CKT_LIB_SET = 2, CKT_LIB_CAPTURE = 3 };
-
-/* What has become of a created object. */
-enum ckt_lib_life {
-	CKT_LIB_ALIVE = 0,
-	CKT_LIB_USED = 1, /* destroyed, but a captured call uses it as it was */
-	CKT_LIB_PAST = 2, /* destroyed, and only part of the history of addresses */
 };
 
 struct ckt_lib_step {
