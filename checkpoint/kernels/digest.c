@@ -1,11 +1,11 @@
-/* The BLAKE3 kernel (gen_digest.py) and its launch; see digest.h. */
+/* The launch of the BLAKE3 kernel (digest.cu); see digest.h. */
 #include "checkpoint/kernels/digest.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/log.h"
-#include "checkpoint/kernels/digest_kernel.h"
+#include "checkpoint/kernels/digest_ptx.h"
 #include "server/worker/driver.h"
 #include "server/worker/module/module_loading.h"
 #include "server/worker/worker.h"
@@ -19,7 +19,7 @@ static struct {
 
 const char *ckt_digest_kernel(void)
 {
-	return digest_kernel;
+	return digest_ptx;
 }
 
 bool ckt_digest_pays(uint64_t bytes)
@@ -40,7 +40,7 @@ void ckt_digest_load(struct ckt_worker *worker, unsigned device)
 	if (kernels[device].function || on_cpu(&worker->devices[device]) || !context ||
 		ckt_driver.cuCtxSetCurrent(context->real))
 		return;
-	CUresult result = ckt_driver.cuModuleLoadDataEx(&module, digest_kernel, 0, NULL, NULL);
+	CUresult result = ckt_driver.cuModuleLoadDataEx(&module, digest_ptx, 0, NULL, NULL);
 	ckt_journal_add(
 		worker, (struct ckt_journal_entry){.kind = CKT_JOURNAL_DIGEST, .device = device});
 	if (!result)

@@ -1,47 +1,15 @@
-/* The scanning kernel and its launch; see scan.h. */
+/* The launch of the scanning kernel (scan.cu); see scan.h. */
 #include "checkpoint/kernels/scan.h"
 
 #include <endian.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "checkpoint/kernels/scan_ptx.h"
 #include "server/worker/driver.h"
 #include "server/worker/worker.h"
 
 enum { THREADS = 256 };
-
-/*
- * A block takes one item.  A word is first compared with the hull of all ranges, [low, low + span],
- * which nearly always is the end of it.  Ranges are (address, size), hits (count, first).
- */
-static const char kernel[] =
-	".version 6.4\n"
-	".target sm_70\n"
-	".address_size 64\n"
-	".visible .entry ckt_scan(.param .u64 items, .param .u64 ranges, .param .u64 hits, .param .u64 low, .param .u64 span, .param .u32 "
-	"count)\n"
-	"{\n"
-	"\t.reg .pred %p; .reg .b32 %r<8>; .reg .b64 %d<24>;\n"
-	"\tld.param.u64 %d1, [items]; ld.param.u64 %d2, [ranges]; ld.param.u64 %d3, [hits];\n"
-	"\tld.param.u64 %d4, [low]; ld.param.u64 %d5, [span]; ld.param.u32 %r1, [count];\n"
-	"\tmov.u32 %r2, %ctaid.x; mov.u32 %r3, %tid.x;\n"
-	"\tmul.wide.u32 %d6, %r2, 16; add.u64 %d6, %d1, %d6; ld.global.v2.u64 {%d7, %d8}, [%d6];\n"
-	"\tadd.u64 %d8, %d7, %d8; mul.wide.u32 %d9, %r3, 8; add.u64 %d7, %d7, %d9;\n"
-	"WORD:\n"
-	"\tsetp.ge.u64 %p, %d7, %d8; @%p bra DONE;\n"
-	"\tld.global.u64 %d10, [%d7]; sub.u64 %d11, %d10, %d4; setp.gt.u64 %p, %d11, %d5; @%p bra NEXT;\n"
-	"\tmov.u32 %r4, 0;\n"
-	"RANGE:\n"
-	"\tsetp.ge.u32 %p, %r4, %r1; @%p bra NEXT;\n"
-	"\tmul.wide.u32 %d12, %r4, 16; add.u64 %d13, %d2, %d12; ld.global.v2.u64 {%d14, %d15}, [%d13];\n"
-	"\tadd.u32 %r4, %r4, 1; sub.u64 %d16, %d10, %d14; setp.gt.u64 %p, %d16, %d15; @%p bra RANGE;\n"
-	"\tadd.u64 %d17, %d3, %d12; mov.u64 %d18, 1; atom.global.add.u64 %d19, [%d17], %d18; atom.global.min.u64 %d19, [%d17+8], %d7;\n"
-	"\tbra RANGE;\n"
-	"NEXT:\n"
-	"\tadd.u64 %d7, %d7, 2048; bra WORD;\n"
-	"DONE:\n"
-	"\tret;\n"
-	"}\n";
 
 static CUresult run(CUfunction function, const struct ckt_scan_range *ranges, size_t range_count,
 	const struct ckt_scan_item *items, size_t item_count, struct ckt_scan_hit *hits)
@@ -84,7 +52,7 @@ CUresult ckt_scan_run(struct ckt_worker *worker, CUcontext context, unsigned dev
 	size = (size + CKT_MEMORY_EXTENT - 1) / CKT_MEMORY_EXTENT * CKT_MEMORY_EXTENT;
 	CUresult result = ckt_driver.cuCtxSetCurrent(context);
 	if (!result)
-		result = ckt_driver.cuModuleLoadDataEx(&module, kernel, 0, NULL, NULL);
+		result = ckt_driver.cuModuleLoadDataEx(&module, scan_ptx, 0, NULL, NULL);
 	if (result)
 		return result;
 	result = ckt_driver.cuModuleGetFunction(&function, module, "ckt_scan");

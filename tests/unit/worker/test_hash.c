@@ -97,6 +97,40 @@ static void test_equal(void)
 	inside_free(memory);
 }
 
+/*
+ * What images hold: values that the kernel of 2026-11-23 returned, before it was CUDA C.  They never
+ * change: an image that builds on another finds by them what has changed.
+ */
+static void test_recorded(void)
+{
+	static const struct {
+		uint64_t size;
+		struct ckt_hash_value value;
+	} recorded[] = {
+		{15, {{0x958aa4c86d8d2ea1, 0x26c0d482b80e1128}, 0xff}},
+		{16, {{0x5d6b6938d374e06d, 0xfb1b78ac1fd64922}, 0xfede9ffcc1ff3c8e}},
+		{4096 + 7, {{0xbab3f6f43a6b0250, 0x8faf215507a5f131}, UINT64_MAX}},
+		{16384 + 16 * 300 + 3, {{0x3f30a4c500f6cc8, 0xc0ed833c1f22d909}, UINT64_MAX}},
+		{1 << 20, {{0x1d135645fc4b66a3, 0xfe7502136164c63f}, UINT64_MAX}},
+	};
+	enum { ROOM = 2 << 20 };
+	uint64_t memory = inside_memory(ROOM, 0);
+	uint8_t *data = malloc(ROOM);
+	for (uint32_t i = 0, state = 1; i < ROOM; i++, state = state * 1664525 + 1013904223)
+		data[i] = (uint8_t)(state >> 24);
+	MUST(ckt_driver.cuMemcpyHtoD_v2(memory, data, ROOM), 0);
+	for (size_t i = 0; i < COUNT(recorded); i++) {
+		struct ckt_hash_item item = {memory, recorded[i].size};
+		struct ckt_hash_value value;
+		IS(ckt_hash_run(&ckt_worker, 0, key, &item, 1, &value), CUDA_SUCCESS);
+		IS(value.hash[0], recorded[i].value.hash[0]);
+		IS(value.hash[1], recorded[i].value.hash[1]);
+		IS(value.any, recorded[i].value.any);
+	}
+	free(data);
+	inside_free(memory);
+}
+
 static void test_refused(void)
 {
 	struct ckt_hash_item item = {0x1000, 16};
@@ -108,4 +142,4 @@ static void test_refused(void)
 	IS(ckt_hash_run(&ckt_worker, 1, key, &item, 1, &value), CUDA_ERROR_NOT_SUPPORTED);
 }
 
-UNIT_SUITE(hash, {"equal", test_equal}, {"refused", test_refused})
+UNIT_SUITE(hash, {"equal", test_equal}, {"recorded", test_recorded}, {"refused", test_refused})
