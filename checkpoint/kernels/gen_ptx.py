@@ -7,7 +7,7 @@ Writes each X.ptx beside X.cu.  With --check it writes nothing and says what dif
 
 nvcc compiles for the oldest GPU that it knows.  The kernels use nothing that is newer than PTX ISA 6.4 and sm_70, so that is what the files declare:
 a driver refuses PTX of a later ISA or GPU than its own.  ptxas, which stands beside nvcc, refuses an instruction that the declared ISA or GPU lacks.
-The first line of a file names the hash of its source and the compiler, so that a changed source is noticed without nvcc, and texts of two compilers
+The first line of a file names the hash of its code and the compiler, so that a changed source is noticed without nvcc, and texts of two compilers
 are not compared.
 """
 import argparse
@@ -25,8 +25,10 @@ DECLARED = {".version": ".version 6.4", ".target": ".target sm_70"}
 
 
 def source_hash(name):
-    with open(os.path.join(HERE, name + ".cu"), "rb") as source:
-        return hashlib.sha256(source.read()).hexdigest()
+    """Of the code alone: comments and spaces may change."""
+    with open(os.path.join(HERE, name + ".cu"), encoding="utf-8") as source:
+        code = re.sub(r"/\*.*?\*/|//[^\n]*", " ", source.read(), flags=re.S)
+    return hashlib.sha256(" ".join(code.split()).encode()).hexdigest()
 
 
 def compiler(nvcc):
