@@ -297,7 +297,7 @@ int ckt_pause(
 	 */
 	if (ckt_session_operations.is_shared(ret_message, message_size))
 		return -EOPNOTSUPP;
-	ckt_pools_poll(worker);
+	ckt_worker_pools_poll(worker);
 	int error = collect(worker);
 	CUresult result = CUDA_SUCCESS;
 	if (!error)

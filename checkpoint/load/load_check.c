@@ -120,7 +120,7 @@ int ckt_load_check(struct ckt_loading *l, const ckt_worker_start_args *args)
 		if (error)
 			return error;
 	}
-	if (ckt_pools_init(worker))
+	if (ckt_worker_pools_init(worker))
 		return ckt_load_refuse(
 			l, -ENOMEM, "the worker has no memory for the pools of its GPUs");
 	if (image->driver_version && image->driver_version != worker->driver_version)

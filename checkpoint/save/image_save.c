@@ -89,7 +89,7 @@ int ckt_worker_save(
 	for (unsigned i = 0; i < CKT_CREW_SIZE; i++)
 		s.writers[i].fd = -1;
 	/* Nothing runs: blocks that were freed on a stream are free now, or their pool's. */
-	ckt_pools_poll(worker);
+	ckt_worker_pools_poll(worker);
 	ckt_crew_look(worker);
 	int result = save->incremental
 		? ckt_chain_base_use(worker, save->base, ret_message, message_size)

@@ -24,7 +24,7 @@
 
 /* ---- Objects */
 
-CUresult ckt_graph_data_make(
+CUresult ckt_worker_graph_data_make(
 	struct ckt_worker *worker, uint64_t id, uint64_t total, struct ckt_object **ret_object)
 {
 	struct ckt_object *object;
@@ -34,7 +34,7 @@ CUresult ckt_graph_data_make(
 	if (result)
 		return result;
 	bool charged = ckt_budget_charge(total, "graphs");
-	struct ckt_graph_data *data = charged ? calloc(1, sizeof *data) : NULL;
+	struct ckt_worker_graph_data *data = charged ? calloc(1, sizeof *data) : NULL;
 	if (data)
 		data->data = malloc(total + 1);
 	if (!data || !data->data) {
@@ -51,10 +51,10 @@ CUresult ckt_graph_data_make(
 	return CUDA_SUCCESS;
 }
 
-void ckt_graph_object_fini(struct ckt_worker *worker, struct ckt_object *object)
+void ckt_worker_graph_object_fini(struct ckt_worker *worker, struct ckt_object *object)
 {
 	if (ckt_handle_kind(object->id) == CKT_KIND_GRAPH) {
-		struct ckt_graph_data *data = object->real;
+		struct ckt_worker_graph_data *data = object->real;
 		if (data) {
 			ckt_budget_uncharge(data->total);
 			free(data->data);
@@ -63,30 +63,31 @@ void ckt_graph_object_fini(struct ckt_worker *worker, struct ckt_object *object)
 		object->real = NULL;
 		return;
 	}
-	struct ckt_graph_exec *exec = object->real;
+	struct ckt_worker_graph_exec *exec = object->real;
 	object->real = NULL;
 	if (exec)
-		ckt_graph_exec_drop(worker, exec);
+		ckt_worker_graph_exec_drop(worker, exec);
 }
 
-static CUresult decode(const uint8_t *data, size_t size, struct ckt_graph **ret_graph)
+static CUresult decode(const uint8_t *data, size_t size, struct ckt_worker_graph **ret_graph)
 {
-	*ret_graph = ckt_graph_decode(data, size);
+	*ret_graph = ckt_worker_graph_decode(data, size);
 	return *ret_graph         ? CUDA_SUCCESS
 		: errno == ENOMEM ? CUDA_ERROR_OUT_OF_MEMORY
 				  : CUDA_ERROR_INVALID_VALUE;
 }
 
 /* Takes the finished description out of its object, which goes. */
-static CUresult take_data(struct ckt_worker *worker, uint64_t id, struct ckt_graph **ret_graph)
+static CUresult take_data(
+	struct ckt_worker *worker, uint64_t id, struct ckt_worker_graph **ret_graph)
 {
 	struct ckt_object *object = ckt_objects_find_kind(&worker->objects, id, CKT_KIND_GRAPH);
 	if (!object)
 		return CUDA_ERROR_INVALID_VALUE;
-	struct ckt_graph_data *data = object->real;
+	struct ckt_worker_graph_data *data = object->real;
 	CUresult result = data->received == data->total ? decode(data->data, data->total, ret_graph)
 							: CUDA_ERROR_INVALID_VALUE;
-	ckt_graph_object_fini(worker, object);
+	ckt_worker_graph_object_fini(worker, object);
 	ckt_objects_remove(&worker->objects, object);
 	return result;
 }
@@ -96,19 +97,19 @@ struct making {
 	struct ckt_aside_job job;
 	struct ckt_wcall *call; /* NULL in a restore */
 	uint64_t id, context;
-	struct ckt_graph_exec *exec; /* not anybody's yet */
+	struct ckt_worker_graph_exec *exec; /* not anybody's yet */
 	CUDA_GRAPH_INSTANTIATE_PARAMS params;
 	CUresult result;
 };
 
-static CUresult count_node(struct ckt_graph_node *node, void *data)
+static CUresult count_node(struct ckt_worker_graph_node *node, void *data)
 {
-	struct ckt_graph_exec *exec = data;
+	struct ckt_worker_graph_exec *exec = data;
 	/* On an H200 20000 kernel nodes take 44 MiB. */
 	enum { NODE_DEVICE_BYTES = 2304 };
 	uint64_t call, nodes = node->graph_count ? 0 : 1;
 	CUgraph graph;
-	if (node->type == CKT_GRAPH_NODE_LIBRARY && ckt_graph_event_get(node, &call)) {
+	if (node->type == CKT_GRAPH_NODE_LIBRARY && ckt_worker_graph_event_get(node, &call)) {
 		const struct ckt_lib_call *captured = ckt_lib_call_find(&ckt_worker, call, &graph);
 		nodes = captured ? captured->node_count : 0;
 	}
@@ -116,10 +117,10 @@ static CUresult count_node(struct ckt_graph_node *node, void *data)
 	return CUDA_SUCCESS;
 }
 
-static CUresult charge_device(struct ckt_worker *worker, struct ckt_graph_exec *exec)
+static CUresult charge_device(struct ckt_worker *worker, struct ckt_worker_graph_exec *exec)
 {
 	exec->device = worker->current ? worker->current->ctx.device : 0;
-	ckt_graph_each(exec->graph, count_node, exec);
+	ckt_worker_graph_each(exec->graph, count_node, exec);
 	CUresult result =
 		ckt_memory_charge(&worker->devices[exec->device].memory, exec->device_bytes);
 	if (result)
@@ -127,32 +128,33 @@ static CUresult charge_device(struct ckt_worker *worker, struct ckt_graph_exec *
 	return result;
 }
 
-static CUresult note_host_node(struct ckt_graph_node *node, void *data)
+static CUresult note_host_node(struct ckt_worker_graph_node *node, void *data)
 {
-	struct ckt_graph_exec *exec = data;
+	struct ckt_worker_graph_exec *exec = data;
 	exec->has_host_nodes |= node->type == CU_GRAPH_NODE_TYPE_HOST;
 	return CUDA_SUCCESS;
 }
 
 /* Precondition: the context is current.  Takes over the graph; making_end comes next. */
-static CUresult making_begin(struct ckt_worker *worker, struct making *m, struct ckt_graph *graph)
+static CUresult making_begin(
+	struct ckt_worker *worker, struct making *m, struct ckt_worker_graph *graph)
 {
 	m->exec = calloc(1, sizeof *m->exec);
 	if (!m->exec) {
-		ckt_graph_free(graph);
+		ckt_worker_graph_free(graph);
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
 	m->exec->graph = graph;
-	if (!ckt_graph_charge(graph) || charge_device(worker, m->exec))
+	if (!ckt_worker_graph_charge(graph) || charge_device(worker, m->exec))
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	m->exec->flags = m->params.flags;
-	ckt_graph_each(graph, note_host_node, m->exec);
-	struct ckt_graph_build build = {.worker = worker,
+	ckt_worker_graph_each(graph, note_host_node, m->exec);
+	struct ckt_worker_graph_build build = {.worker = worker,
 		.segments = &m->exec->segments,
 		.conditions = &m->exec->conditions,
 		.exec = m->id};
-	CUresult result = ckt_graph_segments_cover(&m->exec->segments, graph);
-	return result ? result : ckt_graph_make(&build, graph);
+	CUresult result = ckt_worker_graph_segments_cover(&m->exec->segments, graph);
+	return result ? result : ckt_worker_graph_make(&build, graph);
 }
 
 static void making_run(struct ckt_aside_job *job)
@@ -175,15 +177,15 @@ static CUresult making_end(
 		object->real = m->exec;
 		*ret_object = object;
 	} else if (m->exec) {
-		ckt_graph_exec_drop(worker, m->exec);
+		ckt_worker_graph_exec_drop(worker, m->exec);
 	}
 	return result;
 }
 
-CUresult ckt_graph_exec_make(struct ckt_worker *worker, uint64_t id, uint64_t context,
+CUresult ckt_worker_graph_exec_make(struct ckt_worker *worker, uint64_t id, uint64_t context,
 	uint64_t flags, const uint8_t *data, size_t size, struct ckt_object **ret_object)
 {
-	struct ckt_graph *graph;
+	struct ckt_worker_graph *graph;
 	CUresult result = decode(data, size, &graph);
 	/* Uploading at once was for the first instantiation. */
 	struct making m = {.id = id,
@@ -197,7 +199,7 @@ CUresult ckt_graph_exec_make(struct ckt_worker *worker, uint64_t id, uint64_t co
 	return making_end(worker, &m, ret_object);
 }
 
-static struct ckt_graph_exec *find_exec(struct ckt_worker *worker, uint64_t id)
+static struct ckt_worker_graph_exec *find_exec(struct ckt_worker *worker, uint64_t id)
 {
 	struct ckt_object *object =
 		ckt_objects_find_kind(&worker->objects, id, CKT_KIND_GRAPH_EXEC);
@@ -216,15 +218,16 @@ int ckt_worker_graph_data(struct ckt_wcall *call)
 		ckt_objects_find_kind(&worker->objects, args.graph, CKT_KIND_GRAPH);
 	if (object && args.offset == 0) {
 		/* An earlier one was never used. */
-		ckt_graph_object_fini(worker, object);
+		ckt_worker_graph_object_fini(worker, object);
 		ckt_objects_remove(&worker->objects, object);
 		object = NULL;
 	}
-	CUresult result = object ? CUDA_SUCCESS
-				 : ckt_graph_data_make(worker, args.graph, args.total, &object);
+	CUresult result = object
+		? CUDA_SUCCESS
+		: ckt_worker_graph_data_make(worker, args.graph, args.total, &object);
 	if (result)
 		return result;
-	struct ckt_graph_data *data = object->real;
+	struct ckt_worker_graph_data *data = object->real;
 	if (data->total != args.total || data->received != args.offset ||
 		args.data_len > data->total - data->received)
 		return CUDA_ERROR_INVALID_VALUE;
@@ -234,7 +237,7 @@ int ckt_worker_graph_data(struct ckt_wcall *call)
 }
 
 /* The client's id of the driver's node; 0 where there is none. */
-static uint64_t id_of(const struct ckt_graph *graph, CUgraphNode real)
+static uint64_t id_of(const struct ckt_worker_graph *graph, CUgraphNode real)
 {
 	for (uint32_t i = 0; i < graph->node_count; i++) {
 		if (real && graph->nodes[i].real == real)
@@ -266,8 +269,8 @@ int ckt_worker_graph_instantiate(struct ckt_wcall *call)
 	struct ckt_graph_instantiate_args args;
 	if (!ckt_graph_instantiate_args_get(&call->args, &args))
 		return CKT_WCALL_GARBAGE;
-	ckt_graph_life_poll(worker);
-	struct ckt_graph *graph;
+	ckt_worker_graph_life_poll(worker);
+	struct ckt_worker_graph *graph;
 	CUresult result = take_data(worker, args.graph, &graph);
 	if (result)
 		return result;
@@ -284,7 +287,7 @@ int ckt_worker_graph_instantiate(struct ckt_wcall *call)
 	if (!result && args.flags & CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD)
 		result = ckt_object_stream(worker, args.upload_stream, &m->params.hUploadStream);
 	if (result) {
-		ckt_graph_free(graph);
+		ckt_worker_graph_free(graph);
 		free(m);
 		return result;
 	}
@@ -297,7 +300,7 @@ int ckt_worker_graph_instantiate(struct ckt_wcall *call)
 }
 
 /* The nodes of an update stand for those that they update. */
-static void pair(struct ckt_graph *update, struct ckt_graph *graph)
+static void pair(struct ckt_worker_graph *update, struct ckt_worker_graph *graph)
 {
 	for (uint32_t i = 0; i < update->node_count && i < graph->node_count; i++) {
 		update->nodes[i].updates = &graph->nodes[i];
@@ -308,10 +311,10 @@ static void pair(struct ckt_graph *update, struct ckt_graph *graph)
 }
 
 /* The records of an update that the driver took; the nodes keep their ids. */
-static void adopt(struct ckt_graph *update, struct ckt_graph *graph)
+static void adopt(struct ckt_worker_graph *update, struct ckt_worker_graph *graph)
 {
 	for (uint32_t i = 0; i < update->node_count && i < graph->node_count; i++) {
-		struct ckt_graph_node *from = &update->nodes[i], *to = &graph->nodes[i];
+		struct ckt_worker_graph_node *from = &update->nodes[i], *to = &graph->nodes[i];
 		for (uint32_t k = 0; k < from->graph_count && k < to->graph_count; k++)
 			adopt(from->graphs[k], to->graphs[k]);
 		free(to->record);
@@ -329,23 +332,23 @@ int ckt_worker_graph_exec_update(struct ckt_wcall *call)
 	struct ckt_graph_exec_update_args args;
 	if (!ckt_graph_exec_update_args_get(&call->args, &args))
 		return CKT_WCALL_GARBAGE;
-	struct ckt_graph *update = NULL;
-	struct ckt_graph_exec *exec = find_exec(worker, args.exec);
+	struct ckt_worker_graph *update = NULL;
+	struct ckt_worker_graph_exec *exec = find_exec(worker, args.exec);
 	CUresult taken = take_data(worker, args.graph, &update);
 	if (taken || !exec) {
-		ckt_graph_free(update);
+		ckt_worker_graph_free(update);
 		return taken ? taken : CUDA_ERROR_INVALID_VALUE;
 	}
-	struct ckt_graph_conditions conditions = {0};
-	struct ckt_graph_build build = {.worker = worker,
+	struct ckt_worker_graph_conditions conditions = {0};
+	struct ckt_worker_graph_build build = {.worker = worker,
 		.segments = &exec->segments,
 		.conditions = &conditions,
 		.exec = args.exec};
 	CUgraphExecUpdateResultInfo info = {.result = CU_GRAPH_EXEC_UPDATE_ERROR};
 	pair(update, exec->graph);
-	CUresult result = ckt_graph_segments_cover(&exec->segments, update);
+	CUresult result = ckt_worker_graph_segments_cover(&exec->segments, update);
 	if (!result)
-		result = ckt_graph_make(&build, update);
+		result = ckt_worker_graph_make(&build, update);
 	if (!result)
 		result = ckt_driver.cuGraphExecUpdate_v2(exec->real, update->real, &info);
 	struct ckt_graph_exec_update_res res = {.result = result,
@@ -357,9 +360,9 @@ int ckt_worker_graph_exec_update(struct ckt_wcall *call)
 	else
 		adopt(update, exec->graph);
 	if (!result)
-		result = ckt_graph_conditions_take(&exec->conditions, &conditions);
-	ckt_graph_conditions_fini(&conditions);
-	ckt_graph_free(update);
+		result = ckt_worker_graph_conditions_take(&exec->conditions, &conditions);
+	ckt_worker_graph_conditions_fini(&conditions);
+	ckt_worker_graph_free(update);
 	ckt_graph_exec_update_res_put(
 		ckt_wcall_results(call, ckt_graph_exec_update_res_size(&res)), &res);
 	return CUDA_SUCCESS;
@@ -369,34 +372,35 @@ int ckt_worker_graph_exec_set_node(struct ckt_wcall *call)
 {
 	struct ckt_worker *worker = call->worker;
 	struct ckt_graph_exec_set_node_args args;
-	struct ckt_graph_node update;
+	struct ckt_worker_graph_node update;
 	if (!ckt_graph_exec_set_node_args_get(&call->args, &args))
 		return CKT_WCALL_GARBAGE;
 	struct ckt_cursor c = {.p = args.node, .end = args.node + args.node_len};
-	if (!ckt_graph_node_decode(&c, 0, &update))
+	if (!ckt_worker_graph_node_decode(&c, 0, &update))
 		return CUDA_ERROR_INVALID_VALUE;
-	struct ckt_graph_exec *exec = find_exec(worker, args.exec);
-	struct ckt_graph_node *node = exec ? ckt_graph_find(exec->graph, update.id) : NULL;
+	struct ckt_worker_graph_exec *exec = find_exec(worker, args.exec);
+	struct ckt_worker_graph_node *node =
+		exec ? ckt_worker_graph_find(exec->graph, update.id) : NULL;
 	if (!node || node->type != update.type) {
-		ckt_graph_node_fini(&update);
+		ckt_worker_graph_node_fini(&update);
 		return CUDA_ERROR_INVALID_VALUE;
 	}
-	struct ckt_graph_build build = {.worker = worker,
+	struct ckt_worker_graph_build build = {.worker = worker,
 		.segments = &exec->segments,
 		.conditions = &exec->conditions,
 		.exec = args.exec};
-	struct ckt_graph single = {.nodes = &update, .node_count = 1};
-	struct ckt_graph target = {.nodes = node, .node_count = 1};
+	struct ckt_worker_graph single = {.nodes = &update, .node_count = 1};
+	struct ckt_worker_graph target = {.nodes = node, .node_count = 1};
 	pair(&single, &target);
 	update.real = node->real;
-	CUresult result = ckt_graph_segments_cover(&exec->segments, &single);
+	CUresult result = ckt_worker_graph_segments_cover(&exec->segments, &single);
 	if (!result)
-		result = ckt_graph_node_apply(&build, exec->real, &update);
+		result = ckt_worker_graph_node_apply(&build, exec->real, &update);
 	if (!result) {
 		adopt(&single, &target);
-		ckt_graph_charge(exec->graph);
+		ckt_worker_graph_charge(exec->graph);
 	}
-	ckt_graph_node_fini(&update);
+	ckt_worker_graph_node_fini(&update);
 	return result;
 }
 
@@ -405,8 +409,9 @@ int ckt_worker_graph_exec_set_enabled(struct ckt_wcall *call)
 	struct ckt_graph_exec_set_enabled_args args;
 	if (!ckt_graph_exec_set_enabled_args_get(&call->args, &args))
 		return CKT_WCALL_GARBAGE;
-	struct ckt_graph_exec *exec = find_exec(call->worker, args.exec);
-	struct ckt_graph_node *node = exec ? ckt_graph_find(exec->graph, args.node) : NULL;
+	struct ckt_worker_graph_exec *exec = find_exec(call->worker, args.exec);
+	struct ckt_worker_graph_node *node =
+		exec ? ckt_worker_graph_find(exec->graph, args.node) : NULL;
 	if (!node)
 		return CUDA_ERROR_INVALID_VALUE;
 	CUresult result = ckt_driver.cuGraphNodeSetEnabled(exec->real, node->real, args.enabled);
@@ -435,24 +440,24 @@ int ckt_worker_graph_dot(struct ckt_wcall *call)
 	struct ckt_graph_dot_args args;
 	if (!ckt_graph_dot_args_get(&call->args, &args))
 		return CKT_WCALL_GARBAGE;
-	struct ckt_graph *graph;
+	struct ckt_worker_graph *graph;
 	CUresult result = take_data(worker, args.graph, &graph);
 	if (result)
 		return result;
-	struct ckt_graph_exec *drawn = calloc(1, sizeof *drawn);
+	struct ckt_worker_graph_exec *drawn = calloc(1, sizeof *drawn);
 	if (!drawn) {
-		ckt_graph_free(graph);
+		ckt_worker_graph_free(graph);
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
 	drawn->graph = graph;
-	struct ckt_graph_build build = {
+	struct ckt_worker_graph_build build = {
 		.worker = worker, .segments = &drawn->segments, .conditions = &drawn->conditions};
 	char path[32], *text = NULL;
 	int fd = memfd_create("graph", MFD_CLOEXEC);
 	result = fd < 0 ? CUDA_ERROR_OPERATING_SYSTEM
-			: ckt_graph_segments_cover(&drawn->segments, graph);
+			: ckt_worker_graph_segments_cover(&drawn->segments, graph);
 	if (!result)
-		result = ckt_graph_make(&build, graph);
+		result = ckt_worker_graph_make(&build, graph);
 	snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
 	if (!result)
 		result = ckt_driver.cuGraphDebugDotPrint
@@ -471,18 +476,19 @@ int ckt_worker_graph_dot(struct ckt_wcall *call)
 	free(text);
 	if (fd >= 0)
 		close(fd);
-	ckt_graph_exec_drop(worker, drawn);
+	ckt_worker_graph_exec_drop(worker, drawn);
 	return result;
 }
 
 /* ---- Launch */
 
-static CUresult note_event(struct ckt_graph_node *node, void *data)
+static CUresult note_event(struct ckt_worker_graph_node *node, void *data)
 {
 	struct ckt_worker *worker = data;
 	uint64_t id;
 	struct ckt_object *event;
-	if (node->type == CU_GRAPH_NODE_TYPE_EVENT_RECORD && ckt_graph_event_get(node, &id) &&
+	if (node->type == CU_GRAPH_NODE_TYPE_EVENT_RECORD &&
+		ckt_worker_graph_event_get(node, &id) &&
 		(event = ckt_objects_find_kind(&worker->objects, id, CKT_KIND_EVENT))) {
 		event->event.recorded = true;
 		event->event.from_image = false;
@@ -497,20 +503,20 @@ int ckt_worker_graph_launch(struct ckt_wcall *call)
 	CUstream stream;
 	if (!ckt_graph_launch_args_get(&call->args, &args))
 		return CKT_WCALL_GARBAGE;
-	struct ckt_graph_exec *exec = find_exec(worker, args.exec);
+	struct ckt_worker_graph_exec *exec = find_exec(worker, args.exec);
 	if (!exec)
 		return CUDA_ERROR_INVALID_HANDLE;
 	CUevent event;
 	CUresult result = ckt_object_stream(worker, args.stream, &stream);
 	if (!result)
-		result = ckt_graph_use_begin(worker, exec, args.stream, &event);
+		result = ckt_worker_graph_use_begin(worker, exec, args.stream, &event);
 	if (!result)
 		result = ckt_driver.cuGraphLaunch(exec->real, stream);
 	if (result)
 		return result;
-	ckt_graph_each(exec->graph, note_event, worker);
-	ckt_graph_life_poll(worker);
-	return ckt_graph_use_end(exec, event, stream);
+	ckt_worker_graph_each(exec->graph, note_event, worker);
+	ckt_worker_graph_life_poll(worker);
+	return ckt_worker_graph_use_end(exec, event, stream);
 }
 
 int ckt_worker_graph_upload(struct ckt_wcall *call)
@@ -519,7 +525,7 @@ int ckt_worker_graph_upload(struct ckt_wcall *call)
 	CUstream stream;
 	if (!ckt_graph_upload_args_get(&call->args, &args))
 		return CKT_WCALL_GARBAGE;
-	struct ckt_graph_exec *exec = find_exec(call->worker, args.exec);
+	struct ckt_worker_graph_exec *exec = find_exec(call->worker, args.exec);
 	if (!exec)
 		return CUDA_ERROR_INVALID_HANDLE;
 	CUresult result = ckt_object_stream(call->worker, args.stream, &stream);

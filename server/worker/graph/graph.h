@@ -14,11 +14,11 @@
 #include "rpc/wire.h"
 
 struct ckt_worker;
-struct ckt_graph;
+struct ckt_worker_graph;
 struct ckt_object;
 
 /* One node of a description. */
-struct ckt_graph_node {
+struct ckt_worker_graph_node {
 	uint64_t id;   /* the client's */
 	uint32_t type; /* CUgraphNodeType */
 	bool disabled;
@@ -26,7 +26,7 @@ struct ckt_graph_node {
 	/* owned; of a child graph: NULL, of a conditional node: what stands before the bodies */
 	uint8_t *record;
 	uint32_t record_bytes;
-	struct ckt_graph **graphs; /* owned: the child graph, or the bodies */
+	struct ckt_worker_graph **graphs; /* owned: the child graph, or the bodies */
 	uint32_t graph_count;
 	CUgraphNode real;
 	/*
@@ -34,37 +34,37 @@ struct ckt_graph_node {
 	 * called for.
 	 */
 	uint64_t exec;
-	struct ckt_graph_node *updates;
+	struct ckt_worker_graph_node *updates;
 };
 
-struct ckt_graph_edge {
+struct ckt_worker_graph_edge {
 	uint32_t from, to;
 	uint32_t data;
 };
 
-struct ckt_graph {
-	struct ckt_graph_node *nodes;
-	struct ckt_graph_edge *edges;
+struct ckt_worker_graph {
+	struct ckt_worker_graph_node *nodes;
+	struct ckt_worker_graph_edge *edges;
 	uint32_t node_count, edge_count;
 	CUgraph real;     /* NULL before it is made, and in child graphs afterwards */
 	uint64_t charged; /* of the host's memory, for all that is in it */
 };
 
 /* Stands for a range of the client's memory. */
-struct ckt_graph_segment {
+struct ckt_worker_graph_segment {
 	uint64_t address, size; /* the client's */
 	uint8_t *data;          /* mmap'd and registered with the driver */
 	bool registered;
 };
 
-struct ckt_graph_segments {
-	struct ckt_graph_segment *list;
+struct ckt_worker_graph_segments {
+	struct ckt_worker_graph_segment *list;
 	size_t count;
 };
 
 /* The driver's handles of conditions for the client's. */
-struct ckt_graph_conditions {
-	struct ckt_graph_condition {
+struct ckt_worker_graph_conditions {
+	struct ckt_worker_graph_condition {
 		uint64_t handle;
 		CUgraphConditionalHandle real;
 	} * list;
@@ -72,18 +72,18 @@ struct ckt_graph_conditions {
 };
 
 /* An executable graph: hangs in its object. */
-struct ckt_graph_exec {
+struct ckt_worker_graph_exec {
 	/* what it was made from, kept up to date with the parameters set since */
-	struct ckt_graph *graph;
+	struct ckt_worker_graph *graph;
 	uint64_t flags;
 	CUgraphExec real;
-	struct ckt_graph_segments segments;
-	struct ckt_graph_conditions conditions;
+	struct ckt_worker_graph_segments segments;
+	struct ckt_worker_graph_conditions conditions;
 	/*
 	 * Where its latest work on each stream ends; none for a graph of which nothing of ours is
 	 * used.
 	 */
-	struct ckt_graph_use {
+	struct ckt_worker_graph_use {
 		uint64_t context, stream;
 		CUevent event;
 	} * uses;
@@ -95,7 +95,7 @@ struct ckt_graph_exec {
 };
 
 /* A description being sent: hangs in its object. */
-struct ckt_graph_data {
+struct ckt_worker_graph_data {
 	uint8_t *data;
 	uint64_t total, received;
 };
@@ -104,91 +104,95 @@ struct ckt_graph_data {
 /*
  * NULL where the bytes are no description (errno 0), or where there is no memory for it (ENOMEM).
  */
-struct ckt_graph *ckt_graph_decode(const uint8_t *data, size_t size);
+struct ckt_worker_graph *ckt_worker_graph_decode(const uint8_t *data, size_t size);
 /* One node at the cursor; false where there is none.  The caller owns what it points to. */
-bool ckt_graph_node_decode(struct ckt_cursor *c, unsigned depth, struct ckt_graph_node *ret_node);
-void ckt_graph_node_fini(struct ckt_graph_node *node);
+bool ckt_worker_graph_node_decode(
+	struct ckt_cursor *c, unsigned depth, struct ckt_worker_graph_node *ret_node);
+void ckt_worker_graph_node_fini(struct ckt_worker_graph_node *node);
 /* Also destroys the driver's. */
-void ckt_graph_free(struct ckt_graph *graph);
+void ckt_worker_graph_free(struct ckt_worker_graph *graph);
 /*
  * Charges what the graph takes here and in the driver, as it is now; false where it does not fit,
  * and it has what it had.
  */
-bool ckt_graph_charge(struct ckt_graph *graph);
-size_t ckt_graph_encoded_size(const struct ckt_graph *graph);
-uint8_t *ckt_graph_encode(uint8_t *p, const struct ckt_graph *graph);
+bool ckt_worker_graph_charge(struct ckt_worker_graph *graph);
+size_t ckt_worker_graph_encoded_size(const struct ckt_worker_graph *graph);
+uint8_t *ckt_worker_graph_encode(uint8_t *p, const struct ckt_worker_graph *graph);
 /* Calls for every node, those of child graphs and bodies too, until visit returns an error. */
-CUresult ckt_graph_each(struct ckt_graph *graph,
-	CUresult (*visit)(struct ckt_graph_node *node, void *data), void *data);
-struct ckt_graph_node *ckt_graph_find(struct ckt_graph *graph, uint64_t id);
+CUresult ckt_worker_graph_each(struct ckt_worker_graph *graph,
+	CUresult (*visit)(struct ckt_worker_graph_node *node, void *data), void *data);
+struct ckt_worker_graph_node *ckt_worker_graph_find(struct ckt_worker_graph *graph, uint64_t id);
 
 /* ---- graph_memory.c */
 /* Makes segments for the host memory that the graph's nodes touch and that no segment holds yet. */
-CUresult ckt_graph_segments_cover(struct ckt_graph_segments *segments, struct ckt_graph *graph);
+CUresult ckt_worker_graph_segments_cover(
+	struct ckt_worker_graph_segments *segments, struct ckt_worker_graph *graph);
 /*
  * The worker's address of size bytes at the client's address; NULL where no segment holds them all.
  */
-uint8_t *ckt_graph_segments_find(
-	const struct ckt_graph_segments *segments, uint64_t address, uint64_t size);
+uint8_t *ckt_worker_graph_segments_find(
+	const struct ckt_worker_graph_segments *segments, uint64_t address, uint64_t size);
 /* Precondition: nothing uses them any more. */
-void ckt_graph_segments_fini(struct ckt_graph_segments *segments);
+void ckt_worker_graph_segments_fini(struct ckt_worker_graph_segments *segments);
 
 /* ---- graph_build.c: the driver's graphs */
-struct ckt_graph_build {
+struct ckt_worker_graph_build {
 	struct ckt_worker *worker;
-	struct ckt_graph_segments *segments;
-	struct ckt_graph_conditions *conditions;
+	struct ckt_worker_graph_segments *segments;
+	struct ckt_worker_graph_conditions *conditions;
 	uint64_t exec;
 };
 
 /* Fills graph->real and the nodes' real handles. */
-CUresult ckt_graph_make(const struct ckt_graph_build *build, struct ckt_graph *graph);
+CUresult ckt_worker_graph_make(
+	const struct ckt_worker_graph_build *build, struct ckt_worker_graph *graph);
 /* Sets the node's parameters in the executable graph to what its record says now. */
-CUresult ckt_graph_node_apply(
-	const struct ckt_graph_build *build, CUgraphExec exec, struct ckt_graph_node *node);
+CUresult ckt_worker_graph_node_apply(const struct ckt_worker_graph_build *build, CUgraphExec exec,
+	struct ckt_worker_graph_node *node);
 
 /* ---- graph_condition.c */
 /*
  * The driver's handles for those that were made for a graph of which `real` is the driver's, nodes
  * in graphs inside of it included.
  */
-CUresult ckt_graph_conditions_make(
-	const struct ckt_graph_build *build, CUgraph real, const struct ckt_graph *graph);
+CUresult ckt_worker_graph_conditions_make(const struct ckt_worker_graph_build *build, CUgraph real,
+	const struct ckt_worker_graph *graph);
 /* Puts the driver's handles in the place of the client's. */
-void ckt_graph_conditions_replace(
-	const struct ckt_graph_conditions *conditions, uint8_t *params, size_t size);
+void ckt_worker_graph_conditions_replace(
+	const struct ckt_worker_graph_conditions *conditions, uint8_t *params, size_t size);
 /* Precondition: the node's handle was made.  The driver's graphs of the bodies are empty yet. */
-CUresult ckt_graph_conditional_add(
-	const struct ckt_graph_build *build, CUgraph graph, struct ckt_graph_node *node);
+CUresult ckt_worker_graph_conditional_add(const struct ckt_worker_graph_build *build, CUgraph graph,
+	struct ckt_worker_graph_node *node);
 /* Those of an update are known too, from now on; it is left empty. */
-CUresult ckt_graph_conditions_take(
-	struct ckt_graph_conditions *conditions, struct ckt_graph_conditions *from);
-void ckt_graph_conditions_fini(struct ckt_graph_conditions *conditions);
+CUresult ckt_worker_graph_conditions_take(
+	struct ckt_worker_graph_conditions *conditions, struct ckt_worker_graph_conditions *from);
+void ckt_worker_graph_conditions_fini(struct ckt_worker_graph_conditions *conditions);
 
 /* ---- graph_life.c */
 /*
  * Before work that uses the graph is put on the stream: the event to be recorded behind it; NULL
  * where none is needed.
  */
-CUresult ckt_graph_use_begin(struct ckt_worker *worker, struct ckt_graph_exec *exec,
+CUresult ckt_worker_graph_use_begin(struct ckt_worker *worker, struct ckt_worker_graph_exec *exec,
 	uint64_t stream, CUevent *ret_event);
 /* Behind it. */
-CUresult ckt_graph_use_end(struct ckt_graph_exec *exec, CUevent event, CUstream stream);
+CUresult ckt_worker_graph_use_end(
+	struct ckt_worker_graph_exec *exec, CUevent event, CUstream stream);
 /* The stream goes on when what others do with the graph is done. */
-CUresult ckt_graph_use_wait(struct ckt_worker *worker, const struct ckt_graph_exec *exec,
-	uint64_t stream_id, CUstream stream);
+CUresult ckt_worker_graph_use_wait(struct ckt_worker *worker,
+	const struct ckt_worker_graph_exec *exec, uint64_t stream_id, CUstream stream);
 /* Its end, now or when the GPU is through with it; takes over the memory, too. */
-void ckt_graph_exec_drop(struct ckt_worker *worker, struct ckt_graph_exec *exec);
+void ckt_worker_graph_exec_drop(struct ckt_worker *worker, struct ckt_worker_graph_exec *exec);
 /* Buries what the GPU is through with by now. */
-void ckt_graph_life_poll(struct ckt_worker *worker);
+void ckt_worker_graph_life_poll(struct ckt_worker *worker);
 /* The context is about to be destroyed, and idle. */
-void ckt_graph_forget_context(struct ckt_worker *worker, uint64_t context);
+void ckt_worker_graph_forget_context(struct ckt_worker *worker, uint64_t context);
 
 /* ---- graph.c */
 /* The rest of a restore: the executable graph from its description. */
-CUresult ckt_graph_exec_make(struct ckt_worker *worker, uint64_t id, uint64_t context,
+CUresult ckt_worker_graph_exec_make(struct ckt_worker *worker, uint64_t id, uint64_t context,
 	uint64_t flags, const uint8_t *data, size_t size, struct ckt_object **ret_object);
-CUresult ckt_graph_data_make(
+CUresult ckt_worker_graph_data_make(
 	struct ckt_worker *worker, uint64_t id, uint64_t total, struct ckt_object **ret_object);
 /* Frees what hangs in an object of either kind; the object stays. */
-void ckt_graph_object_fini(struct ckt_worker *worker, struct ckt_object *object);
+void ckt_worker_graph_object_fini(struct ckt_worker *worker, struct ckt_object *object);

@@ -45,14 +45,14 @@ static bool by_pointers(CUfunction function, uint32_t size)
 	return false;
 }
 
-static CUresult kernel_params(const struct ckt_graph_build *build,
-	const struct ckt_graph_node *node, struct kernel_params *ret,
-	struct ckt_graph_kernel *ret_kernel)
+static CUresult kernel_params(const struct ckt_worker_graph_build *build,
+	const struct ckt_worker_graph_node *node, struct kernel_params *ret,
+	struct ckt_worker_graph_kernel *ret_kernel)
 {
-	struct ckt_graph_kernel *k = ret_kernel;
+	struct ckt_worker_graph_kernel *k = ret_kernel;
 	CUfunction function;
 	CUcontext context;
-	if (!ckt_graph_kernel_get(node, k))
+	if (!ckt_worker_graph_kernel_get(node, k))
 		return CUDA_ERROR_INVALID_VALUE;
 	CUresult result = ckt_object_function(build->worker, k->function, &function);
 	/* Its local memory counts when it can be launched. */
@@ -65,7 +65,7 @@ static CUresult kernel_params(const struct ckt_graph_build *build,
 		return result;
 	ckt_objects_find(&build->worker->objects, k->function)->function.launched = true;
 	memcpy(packed, k->params, k->params_bytes);
-	ckt_graph_conditions_replace(build->conditions, packed, k->params_bytes);
+	ckt_worker_graph_conditions_replace(build->conditions, packed, k->params_bytes);
 	ret->size = k->params_bytes;
 	ret->extra[0] = CU_LAUNCH_PARAM_BUFFER_POINTER;
 	ret->extra[1] = packed;
@@ -129,11 +129,11 @@ static CUresult refuse_attribute(CUlaunchAttributeID id)
 	return ckt_worker_unsupported(what, &said[index]);
 }
 
-static CUresult add_kernel(
-	const struct ckt_graph_build *build, CUgraph graph, struct ckt_graph_node *node)
+static CUresult add_kernel(const struct ckt_worker_graph_build *build, CUgraph graph,
+	struct ckt_worker_graph_node *node)
 {
 	struct kernel_params params;
-	struct ckt_graph_kernel kernel;
+	struct ckt_worker_graph_kernel kernel;
 	CUresult result = kernel_params(build, node, &params, &kernel);
 	if (!result)
 		result = ckt_driver.cuGraphAddKernelNode_v2(
@@ -160,15 +160,15 @@ static CUresult add_kernel(
  * An address of the client's memory becomes that of its buffer; the first byte touched decides, so
  * that offsets stay as they are.
  */
-static CUresult map_side(const struct ckt_graph_build *build, const struct ckt_graph_copy *copy,
-	struct ckt_graph_side *side)
+static CUresult map_side(const struct ckt_worker_graph_build *build,
+	const struct ckt_worker_graph_copy *copy, struct ckt_worker_graph_side *side)
 {
 	uint64_t begin, size;
 	if (side->type != CU_MEMORYTYPE_HOST)
 		return CUDA_SUCCESS;
-	if (!ckt_graph_side_span(copy, side, &begin, &size))
+	if (!ckt_worker_graph_side_span(copy, side, &begin, &size))
 		return CUDA_ERROR_INVALID_VALUE;
-	uint8_t *data = ckt_graph_segments_find(build->segments, begin, size);
+	uint8_t *data = ckt_worker_graph_segments_find(build->segments, begin, size);
 	if (!data && size)
 		return CUDA_ERROR_INVALID_VALUE;
 	side->address = (uint64_t)(uintptr_t)data - (begin - side->address);
@@ -176,8 +176,8 @@ static CUresult map_side(const struct ckt_graph_build *build, const struct ckt_g
 }
 
 /* The array of a side that is one; what stood for its level is no height. */
-static CUresult array_side(
-	const struct ckt_graph_build *build, struct ckt_graph_side *side, CUarray *ret_array)
+static CUresult array_side(const struct ckt_worker_graph_build *build,
+	struct ckt_worker_graph_side *side, CUarray *ret_array)
 {
 	if (side->type != CU_MEMORYTYPE_ARRAY)
 		return CUDA_SUCCESS;
@@ -190,11 +190,11 @@ static CUresult array_side(
 	return result;
 }
 
-static CUresult copy_params(const struct ckt_graph_build *build, const struct ckt_graph_node *node,
-	CUDA_MEMCPY3D *ret, CUcontext *ret_context)
+static CUresult copy_params(const struct ckt_worker_graph_build *build,
+	const struct ckt_worker_graph_node *node, CUDA_MEMCPY3D *ret, CUcontext *ret_context)
 {
-	struct ckt_graph_copy c;
-	if (!ckt_graph_copy_get(node, &c))
+	struct ckt_worker_graph_copy c;
+	if (!ckt_worker_graph_copy_get(node, &c))
 		return CUDA_ERROR_INVALID_VALUE;
 	CUresult result = ckt_object_context(build->worker, node->context, ret_context);
 	if (!result)
@@ -246,11 +246,12 @@ static CUresult copy_params(const struct ckt_graph_build *build, const struct ck
 	return CUDA_SUCCESS;
 }
 
-static CUresult fill_params(const struct ckt_graph_build *build, const struct ckt_graph_node *node,
-	CUDA_MEMSET_NODE_PARAMS_v1 *ret, CUcontext *ret_context)
+static CUresult fill_params(const struct ckt_worker_graph_build *build,
+	const struct ckt_worker_graph_node *node, CUDA_MEMSET_NODE_PARAMS_v1 *ret,
+	CUcontext *ret_context)
 {
-	struct ckt_graph_fill fill;
-	if (!ckt_graph_fill_get(node, &fill))
+	struct ckt_worker_graph_fill fill;
+	if (!ckt_worker_graph_fill_get(node, &fill))
 		return CUDA_ERROR_INVALID_VALUE;
 	*ret = (CUDA_MEMSET_NODE_PARAMS_v1){.dst = fill.dst,
 		.pitch = fill.pitch,
@@ -261,16 +262,17 @@ static CUresult fill_params(const struct ckt_graph_build *build, const struct ck
 	return ckt_object_context(build->worker, node->context, ret_context);
 }
 
-static CUresult node_event(
-	const struct ckt_graph_build *build, const struct ckt_graph_node *node, CUevent *ret_event)
+static CUresult node_event(const struct ckt_worker_graph_build *build,
+	const struct ckt_worker_graph_node *node, CUevent *ret_event)
 {
 	uint64_t id;
-	return ckt_graph_event_get(node, &id) ? ckt_object_event(build->worker, id, ret_event)
-					      : CUDA_ERROR_INVALID_VALUE;
+	return ckt_worker_graph_event_get(node, &id)
+		? ckt_object_event(build->worker, id, ret_event)
+		: CUDA_ERROR_INVALID_VALUE;
 }
 
-static CUresult memop_params(const struct ckt_graph_build *build, const struct ckt_graph_node *node,
-	CUDA_BATCH_MEM_OP_NODE_PARAMS *ret)
+static CUresult memop_params(const struct ckt_worker_graph_build *build,
+	const struct ckt_worker_graph_node *node, CUDA_BATCH_MEM_OP_NODE_PARAMS *ret)
 {
 	static CUstreamBatchMemOpParams ops[CKT_MEMOPS_MAX]; /* the executor's alone, as above */
 	struct ckt_cursor c = {.p = node->record, .end = node->record + node->record_bytes};
@@ -283,11 +285,11 @@ static CUresult memop_params(const struct ckt_graph_build *build, const struct c
 	return ckt_object_context(build->worker, node->context, &ret->ctx);
 }
 
-static CUresult add_child(
-	const struct ckt_graph_build *build, CUgraph graph, struct ckt_graph_node *node)
+static CUresult add_child(const struct ckt_worker_graph_build *build, CUgraph graph,
+	struct ckt_worker_graph_node *node)
 {
-	struct ckt_graph *child = node->graphs[0];
-	CUresult result = ckt_graph_make(build, child);
+	struct ckt_worker_graph *child = node->graphs[0];
+	CUresult result = ckt_worker_graph_make(build, child);
 	if (!result)
 		result = ckt_driver.cuGraphAddChildGraphNode(
 			&node->real, graph, NULL, 0, child->real);
@@ -314,22 +316,24 @@ static CUresult add_child(
 }
 
 /* The graph that a library call was captured into. */
-static CUresult call_graph(
-	const struct ckt_graph_build *build, const struct ckt_graph_node *node, CUgraph *ret_graph)
+static CUresult call_graph(const struct ckt_worker_graph_build *build,
+	const struct ckt_worker_graph_node *node, CUgraph *ret_graph)
 {
 	uint64_t id;
-	return ckt_graph_event_get(node, &id) && ckt_lib_call_find(build->worker, id, ret_graph)
+	return ckt_worker_graph_event_get(node, &id) &&
+			ckt_lib_call_find(build->worker, id, ret_graph)
 		? CUDA_SUCCESS
 		: CUDA_ERROR_INVALID_VALUE;
 }
 
-static CUresult fill(const struct ckt_graph_build *build, CUgraph real, struct ckt_graph *graph);
+static CUresult fill(
+	const struct ckt_worker_graph_build *build, CUgraph real, struct ckt_worker_graph *graph);
 
 /* The driver makes the bodies, and they stay the node's. */
-static CUresult add_conditional(
-	const struct ckt_graph_build *build, CUgraph graph, struct ckt_graph_node *node)
+static CUresult add_conditional(const struct ckt_worker_graph_build *build, CUgraph graph,
+	struct ckt_worker_graph_node *node)
 {
-	CUresult result = ckt_graph_conditional_add(build, graph, node);
+	CUresult result = ckt_worker_graph_conditional_add(build, graph, node);
 	for (uint32_t i = 0; i < node->graph_count; i++) {
 		if (!result)
 			result = fill(build, node->graphs[i]->real, node->graphs[i]);
@@ -338,8 +342,8 @@ static CUresult add_conditional(
 	return result;
 }
 
-static CUresult add_node(
-	const struct ckt_graph_build *build, CUgraph graph, struct ckt_graph_node *node)
+static CUresult add_node(const struct ckt_worker_graph_build *build, CUgraph graph,
+	struct ckt_worker_graph_node *node)
 {
 	CUDA_MEMCPY3D copy;
 	CUDA_MEMSET_NODE_PARAMS_v1 fill;
@@ -401,7 +405,7 @@ static CUresult add_node(
 	}
 }
 
-static CUresult add_edges(CUgraph real, struct ckt_graph *graph)
+static CUresult add_edges(CUgraph real, struct ckt_worker_graph *graph)
 {
 	size_t count = graph->edge_count;
 	CUgraphNode *from = calloc(count + 1, sizeof *from), *to = calloc(count + 1, sizeof *to);
@@ -409,7 +413,7 @@ static CUresult add_edges(CUgraph real, struct ckt_graph *graph)
 	CUresult result = from && to && data ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 	bool special = false;
 	for (size_t i = 0; i < count && !result; i++) {
-		const struct ckt_graph_edge *edge = &graph->edges[i];
+		const struct ckt_worker_graph_edge *edge = &graph->edges[i];
 		from[i] = graph->nodes[edge->from].real;
 		to[i] = graph->nodes[edge->to].real;
 		data[i] = (CUgraphEdgeData){.from_port = (unsigned char)(edge->data >> 16),
@@ -433,15 +437,17 @@ static CUresult add_edges(CUgraph real, struct ckt_graph *graph)
 	return result;
 }
 
-static CUresult fill(const struct ckt_graph_build *build, CUgraph real, struct ckt_graph *graph)
+static CUresult fill(
+	const struct ckt_worker_graph_build *build, CUgraph real, struct ckt_worker_graph *graph)
 {
-	CUresult result = ckt_graph_conditions_make(build, real, graph);
+	CUresult result = ckt_worker_graph_conditions_make(build, real, graph);
 	for (uint32_t i = 0; i < graph->node_count && !result; i++)
 		result = add_node(build, real, &graph->nodes[i]);
 	return !result && graph->edge_count ? add_edges(real, graph) : result;
 }
 
-CUresult ckt_graph_make(const struct ckt_graph_build *build, struct ckt_graph *graph)
+CUresult ckt_worker_graph_make(
+	const struct ckt_worker_graph_build *build, struct ckt_worker_graph *graph)
 {
 	CUresult result = ckt_driver.cuGraphCreate(&graph->real, 0);
 	if (result)
@@ -449,11 +455,11 @@ CUresult ckt_graph_make(const struct ckt_graph_build *build, struct ckt_graph *g
 	return result ? result : fill(build, graph->real, graph);
 }
 
-CUresult ckt_graph_node_apply(
-	const struct ckt_graph_build *build, CUgraphExec exec, struct ckt_graph_node *node)
+CUresult ckt_worker_graph_node_apply(const struct ckt_worker_graph_build *build, CUgraphExec exec,
+	struct ckt_worker_graph_node *node)
 {
 	struct kernel_params kernel;
-	struct ckt_graph_kernel record;
+	struct ckt_worker_graph_kernel record;
 	CUDA_MEMCPY3D copy;
 	CUDA_MEMSET_NODE_PARAMS_v1 fill;
 	CUDA_BATCH_MEM_OP_NODE_PARAMS memops;
@@ -483,7 +489,7 @@ CUresult ckt_graph_node_apply(
 			      : ckt_driver.cuGraphExecMemsetNodeSetParams(
 					exec, node->real, &fill, context);
 	case CU_GRAPH_NODE_TYPE_GRAPH:
-		result = ckt_graph_make(build, node->graphs[0]);
+		result = ckt_worker_graph_make(build, node->graphs[0]);
 		if (!result)
 			result = ckt_driver.cuGraphExecChildGraphNodeSetParams(
 				exec, node->real, node->graphs[0]->real);

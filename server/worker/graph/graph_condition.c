@@ -11,8 +11,8 @@
 #include "server/worker/graph/graph_record.h"
 #include "server/worker/worker.h"
 
-static const struct ckt_graph_condition *find(
-	const struct ckt_graph_conditions *conditions, uint64_t handle)
+static const struct ckt_worker_graph_condition *find(
+	const struct ckt_worker_graph_conditions *conditions, uint64_t handle)
 {
 	for (size_t i = 0; i < conditions->count; i++)
 		if (conditions->list[i].handle == handle)
@@ -20,25 +20,26 @@ static const struct ckt_graph_condition *find(
 	return NULL;
 }
 
-static CUresult add(
-	struct ckt_graph_conditions *conditions, uint64_t handle, CUgraphConditionalHandle real)
+static CUresult add(struct ckt_worker_graph_conditions *conditions, uint64_t handle,
+	CUgraphConditionalHandle real)
 {
-	struct ckt_graph_condition *list =
+	struct ckt_worker_graph_condition *list =
 		realloc(conditions->list, (conditions->count + 1) * sizeof *list);
 	if (!list)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	conditions->list = list;
-	list[conditions->count++] = (struct ckt_graph_condition){.handle = handle, .real = real};
+	list[conditions->count++] =
+		(struct ckt_worker_graph_condition){.handle = handle, .real = real};
 	return CUDA_SUCCESS;
 }
 
-static CUresult make(const struct ckt_graph_build *build, CUgraph real,
-	const struct ckt_graph_node *node, uint32_t depth)
+static CUresult make(const struct ckt_worker_graph_build *build, CUgraph real,
+	const struct ckt_worker_graph_node *node, uint32_t depth)
 {
-	struct ckt_graph_conditional c;
+	struct ckt_worker_graph_conditional c;
 	CUgraphConditionalHandle handle;
 	CUcontext context;
-	if (!ckt_graph_conditional_get(node, &c) || !c.handle)
+	if (!ckt_worker_graph_conditional_get(node, &c) || !c.handle)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (c.up != depth || find(build->conditions, c.handle))
 		return CUDA_SUCCESS;
@@ -51,12 +52,12 @@ static CUresult make(const struct ckt_graph_build *build, CUgraph real,
 	return result ? result : add(build->conditions, c.handle, handle);
 }
 
-static CUresult make_all(const struct ckt_graph_build *build, CUgraph real,
-	const struct ckt_graph *graph, uint32_t depth)
+static CUresult make_all(const struct ckt_worker_graph_build *build, CUgraph real,
+	const struct ckt_worker_graph *graph, uint32_t depth)
 {
 	CUresult result = CUDA_SUCCESS;
 	for (uint32_t i = 0; i < graph->node_count && !result; i++) {
-		const struct ckt_graph_node *node = &graph->nodes[i];
+		const struct ckt_worker_graph_node *node = &graph->nodes[i];
 		if (node->type == CU_GRAPH_NODE_TYPE_CONDITIONAL)
 			result = make(build, real, node, depth);
 		for (uint32_t k = 0; k < node->graph_count && !result; k++)
@@ -65,33 +66,33 @@ static CUresult make_all(const struct ckt_graph_build *build, CUgraph real,
 	return result;
 }
 
-CUresult ckt_graph_conditions_make(
-	const struct ckt_graph_build *build, CUgraph real, const struct ckt_graph *graph)
+CUresult ckt_worker_graph_conditions_make(const struct ckt_worker_graph_build *build, CUgraph real,
+	const struct ckt_worker_graph *graph)
 {
 	return make_all(build, real, graph, 0);
 }
 
-void ckt_graph_conditions_replace(
-	const struct ckt_graph_conditions *conditions, uint8_t *params, size_t size)
+void ckt_worker_graph_conditions_replace(
+	const struct ckt_worker_graph_conditions *conditions, uint8_t *params, size_t size)
 {
 	for (size_t at = 0; conditions->count && at + sizeof(uint64_t) <= size;
 		at += sizeof(uint64_t)) {
 		uint64_t word;
 		memcpy(&word, params + at, sizeof word);
-		const struct ckt_graph_condition *condition = find(conditions, word);
+		const struct ckt_worker_graph_condition *condition = find(conditions, word);
 		if (condition)
 			memcpy(params + at, &condition->real, sizeof condition->real);
 	}
 }
 
-CUresult ckt_graph_conditional_add(
-	const struct ckt_graph_build *build, CUgraph graph, struct ckt_graph_node *node)
+CUresult ckt_worker_graph_conditional_add(const struct ckt_worker_graph_build *build, CUgraph graph,
+	struct ckt_worker_graph_node *node)
 {
-	struct ckt_graph_conditional c;
+	struct ckt_worker_graph_conditional c;
 	CUgraphNodeParams params = {.type = CU_GRAPH_NODE_TYPE_CONDITIONAL};
-	if (!ckt_graph_conditional_get(node, &c))
+	if (!ckt_worker_graph_conditional_get(node, &c))
 		return CUDA_ERROR_INVALID_VALUE;
-	const struct ckt_graph_condition *condition = find(build->conditions, c.handle);
+	const struct ckt_worker_graph_condition *condition = find(build->conditions, c.handle);
 	if (!condition)
 		return CUDA_ERROR_INVALID_VALUE;
 	params.conditional.handle = condition->real;
@@ -109,11 +110,12 @@ CUresult ckt_graph_conditional_add(
 	return result;
 }
 
-CUresult ckt_graph_conditions_take(
-	struct ckt_graph_conditions *conditions, struct ckt_graph_conditions *from)
+CUresult ckt_worker_graph_conditions_take(
+	struct ckt_worker_graph_conditions *conditions, struct ckt_worker_graph_conditions *from)
 {
 	for (size_t i = 0; i < from->count; i++) {
-		const struct ckt_graph_condition *known = find(conditions, from->list[i].handle);
+		const struct ckt_worker_graph_condition *known =
+			find(conditions, from->list[i].handle);
 		CUresult result = known ? CUDA_SUCCESS : add(conditions, from->list[i].handle, 0);
 		if (result)
 			return result;
@@ -121,12 +123,12 @@ CUresult ckt_graph_conditions_take(
 			->list[known ? known - conditions->list : (ptrdiff_t)conditions->count - 1]
 			.real = from->list[i].real;
 	}
-	ckt_graph_conditions_fini(from);
+	ckt_worker_graph_conditions_fini(from);
 	return CUDA_SUCCESS;
 }
 
-void ckt_graph_conditions_fini(struct ckt_graph_conditions *conditions)
+void ckt_worker_graph_conditions_fini(struct ckt_worker_graph_conditions *conditions)
 {
 	free(conditions->list);
-	*conditions = (struct ckt_graph_conditions){0};
+	*conditions = (struct ckt_worker_graph_conditions){0};
 }

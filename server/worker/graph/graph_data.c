@@ -14,7 +14,7 @@
 #include "server/worker/graph/graph.h"
 #include "server/worker/worker.h"
 
-static struct ckt_graph_exec *find_exec(struct ckt_worker *worker, uint64_t id)
+static struct ckt_worker_graph_exec *find_exec(struct ckt_worker *worker, uint64_t id)
 {
 	struct ckt_object *object =
 		ckt_objects_find_kind(&worker->objects, id, CKT_KIND_GRAPH_EXEC);
@@ -70,19 +70,20 @@ int ckt_worker_graph_host_data(struct ckt_wcall *call)
 	CUstream stream;
 	if (!ckt_graph_host_data_args_get(&call->args, &args))
 		return CKT_WCALL_GARBAGE;
-	struct ckt_graph_exec *exec = find_exec(call->worker, args.exec);
+	struct ckt_worker_graph_exec *exec = find_exec(call->worker, args.exec);
 	if (!exec)
 		return CUDA_ERROR_INVALID_HANDLE;
-	uint8_t *place = ckt_graph_segments_find(&exec->segments, args.address, args.data_len);
+	uint8_t *place =
+		ckt_worker_graph_segments_find(&exec->segments, args.address, args.data_len);
 	if (!place)
 		return CUDA_ERROR_INVALID_VALUE;
 	CUevent event;
 	CUresult result = ckt_object_stream(call->worker, args.stream, &stream);
 	/* Launches before may still read there. */
 	if (!result)
-		result = ckt_graph_use_wait(call->worker, exec, args.stream, stream);
+		result = ckt_worker_graph_use_wait(call->worker, exec, args.stream, stream);
 	if (!result)
-		result = ckt_graph_use_begin(call->worker, exec, args.stream, &event);
+		result = ckt_worker_graph_use_begin(call->worker, exec, args.stream, &event);
 	if (result)
 		return result;
 	struct move *m = new_move(args.data_len);
@@ -95,7 +96,7 @@ int ckt_worker_graph_host_data(struct ckt_wcall *call)
 		.charged = m->charged};
 	memcpy(m->bytes, args.data, args.data_len);
 	result = queue_move(m, stream);
-	return result ? result : ckt_graph_use_end(exec, event, stream);
+	return result ? result : ckt_worker_graph_use_end(exec, event, stream);
 }
 
 int ckt_worker_graph_fetch(struct ckt_wcall *call)
@@ -105,7 +106,7 @@ int ckt_worker_graph_fetch(struct ckt_wcall *call)
 	CUstream stream;
 	if (!ckt_graph_fetch_args_get(&call->args, &args))
 		return CKT_WCALL_GARBAGE;
-	struct ckt_graph_exec *exec = find_exec(worker, args.exec);
+	struct ckt_worker_graph_exec *exec = find_exec(worker, args.exec);
 	if (!exec)
 		return CUDA_ERROR_INVALID_HANDLE;
 	uint64_t size = (uint64_t)args.width * args.height, extent;
@@ -113,7 +114,7 @@ int ckt_worker_graph_fetch(struct ckt_wcall *call)
 		__builtin_mul_overflow(args.pitch, args.height - 1, &extent) ||
 		__builtin_add_overflow(extent, args.width, &extent))
 		return CUDA_ERROR_INVALID_VALUE;
-	const uint8_t *from = ckt_graph_segments_find(&exec->segments, args.address, extent);
+	const uint8_t *from = ckt_worker_graph_segments_find(&exec->segments, args.address, extent);
 	if (!from)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (!worker->current)
@@ -121,7 +122,7 @@ int ckt_worker_graph_fetch(struct ckt_wcall *call)
 	CUevent event;
 	CUresult result = ckt_object_stream(worker, args.stream, &stream);
 	if (!result)
-		result = ckt_graph_use_begin(worker, exec, args.stream, &event);
+		result = ckt_worker_graph_use_begin(worker, exec, args.stream, &event);
 	if (result)
 		return result;
 	/*
@@ -140,7 +141,7 @@ int ckt_worker_graph_fetch(struct ckt_wcall *call)
 			.charged = m->charged};
 		result = queue_move(m, stream);
 		if (!result)
-			ckt_graph_use_end(exec, event, stream);
+			ckt_worker_graph_use_end(exec, event, stream);
 	} else {
 		drop_move(m);
 		result = CUDA_ERROR_OUT_OF_MEMORY;
@@ -159,11 +160,11 @@ int ckt_worker_graph_peek(struct ckt_wcall *call)
 	struct ckt_graph_peek_args args;
 	if (!ckt_graph_peek_args_get(&call->args, &args))
 		return CKT_WCALL_GARBAGE;
-	struct ckt_graph_exec *exec = find_exec(call->worker, args.exec);
+	struct ckt_worker_graph_exec *exec = find_exec(call->worker, args.exec);
 	if (!exec)
 		return CUDA_ERROR_INVALID_HANDLE;
 	const uint8_t *from = args.size <= CKT_GRAPH_PEEK_RES_DATA_MAX
-		? ckt_graph_segments_find(&exec->segments, args.address, args.size)
+		? ckt_worker_graph_segments_find(&exec->segments, args.address, args.size)
 		: NULL;
 	if (!from)
 		return CUDA_ERROR_INVALID_VALUE;
@@ -178,10 +179,10 @@ int ckt_worker_graph_poke(struct ckt_wcall *call)
 	struct ckt_graph_poke_args args;
 	if (!ckt_graph_poke_args_get(&call->args, &args))
 		return CKT_WCALL_GARBAGE;
-	struct ckt_graph_exec *exec = find_exec(call->worker, args.exec);
+	struct ckt_worker_graph_exec *exec = find_exec(call->worker, args.exec);
 	if (!exec)
 		return CUDA_ERROR_INVALID_HANDLE;
-	uint8_t *to = ckt_graph_segments_find(&exec->segments, args.address, args.data_len);
+	uint8_t *to = ckt_worker_graph_segments_find(&exec->segments, args.address, args.data_len);
 	if (!to)
 		return CUDA_ERROR_INVALID_VALUE;
 	memcpy(to, args.data, args.data_len);

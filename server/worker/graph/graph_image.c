@@ -15,7 +15,7 @@
 #include "server/worker/objects/object_kinds.h"
 #include "server/worker/worker.h"
 
-static CUresult save_disabled(struct ckt_graph_node *node, void *data)
+static CUresult save_disabled(struct ckt_worker_graph_node *node, void *data)
 {
 	ckt_image_graph *saved = data;
 	if (!node->disabled)
@@ -29,17 +29,17 @@ static CUresult save_disabled(struct ckt_graph_node *node, void *data)
 	return CUDA_SUCCESS;
 }
 
-int ckt_graph_save(const struct ckt_object *object, ckt_image_graph *saved)
+int ckt_worker_graph_save(const struct ckt_object *object, ckt_image_graph *saved)
 {
 	*saved = (ckt_image_graph){.id = object->id, .context = object->context};
 	size_t size;
-	const struct ckt_graph_data *data = object->real;
-	const struct ckt_graph_exec *exec = object->real;
+	const struct ckt_worker_graph_data *data = object->real;
+	const struct ckt_worker_graph_exec *exec = object->real;
 	bool is_exec = ckt_handle_kind(object->id) == CKT_KIND_GRAPH_EXEC;
 	if (is_exec) {
 		saved->flags = exec->flags;
-		saved->total = size = ckt_graph_encoded_size(exec->graph);
-		if (ckt_graph_each(exec->graph, save_disabled, saved))
+		saved->total = size = ckt_worker_graph_encoded_size(exec->graph);
+		if (ckt_worker_graph_each(exec->graph, save_disabled, saved))
 			return -ENOMEM;
 	} else {
 		saved->total = data->total;
@@ -50,32 +50,32 @@ int ckt_graph_save(const struct ckt_object *object, ckt_image_graph *saved)
 		return -ENOMEM;
 	saved->data.data_len = (u_int)size;
 	if (is_exec)
-		ckt_graph_encode((uint8_t *)saved->data.data_val, exec->graph);
+		ckt_worker_graph_encode((uint8_t *)saved->data.data_val, exec->graph);
 	else
 		memcpy(saved->data.data_val, data->data, size);
 	return 0;
 }
 
-CUresult ckt_graph_load(struct ckt_worker *worker, const ckt_image_graph *saved)
+CUresult ckt_worker_graph_load(struct ckt_worker *worker, const ckt_image_graph *saved)
 {
 	struct ckt_object *object;
 	if (ckt_handle_kind(saved->id) == CKT_KIND_GRAPH) {
 		CUresult result = saved->data.data_len <= saved->total
-			? ckt_graph_data_make(worker, saved->id, saved->total, &object)
+			? ckt_worker_graph_data_make(worker, saved->id, saved->total, &object)
 			: CUDA_ERROR_INVALID_VALUE;
 		if (result)
 			return result;
-		struct ckt_graph_data *data = object->real;
+		struct ckt_worker_graph_data *data = object->real;
 		memcpy(data->data, saved->data.data_val, saved->data.data_len);
 		data->received = saved->data.data_len;
 		return CUDA_SUCCESS;
 	}
-	CUresult result = ckt_graph_exec_make(worker, saved->id, saved->context, saved->flags,
-		(const uint8_t *)saved->data.data_val, saved->data.data_len, &object);
+	CUresult result = ckt_worker_graph_exec_make(worker, saved->id, saved->context,
+		saved->flags, (const uint8_t *)saved->data.data_val, saved->data.data_len, &object);
 	for (u_int i = 0; i < saved->disabled.disabled_len && !result; i++) {
-		struct ckt_graph_exec *exec = object->real;
-		struct ckt_graph_node *node =
-			ckt_graph_find(exec->graph, saved->disabled.disabled_val[i]);
+		struct ckt_worker_graph_exec *exec = object->real;
+		struct ckt_worker_graph_node *node =
+			ckt_worker_graph_find(exec->graph, saved->disabled.disabled_val[i]);
 		if (!node)
 			return CUDA_ERROR_INVALID_VALUE;
 		node->disabled = true;
@@ -96,7 +96,7 @@ static int prepare(struct ckt_saving *s, struct ckt_object *const *objects, size
 static int save(struct ckt_saving *s, struct ckt_object *object)
 {
 	ckt_image_graph *saved = &s->image.graphs.graphs_val[s->image.graphs.graphs_len++];
-	s->no_memory |= ckt_graph_save(object, saved) != 0;
+	s->no_memory |= ckt_worker_graph_save(object, saved) != 0;
 	return ckt_save_has_memory(s);
 }
 
@@ -106,7 +106,7 @@ static int load(struct ckt_loading *l, unsigned i)
 	CUresult result =
 		saved->context ? ckt_worker_use_context(l->worker, saved->context) : CUDA_SUCCESS;
 	if (!result)
-		result = ckt_graph_load(l->worker, saved);
+		result = ckt_worker_graph_load(l->worker, saved);
 	return result ? ckt_load_fail(l, result, "graph", saved->id) : 0;
 }
 

@@ -9,6 +9,6 @@ struct ckt_object;
 struct ckt_worker;
 
 /* 0 or -ENOMEM. */
-int ckt_graph_save(const struct ckt_object *object, ckt_image_graph *ret_saved);
+int ckt_worker_graph_save(const struct ckt_object *object, ckt_image_graph *ret_saved);
 /* Precondition: the graph's context is current. */
-CUresult ckt_graph_load(struct ckt_worker *worker, const ckt_image_graph *saved);
+CUresult ckt_worker_graph_load(struct ckt_worker *worker, const ckt_image_graph *saved);

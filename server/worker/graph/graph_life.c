@@ -18,7 +18,7 @@
 struct remains {
 	struct ckt_aside_job job;
 	struct remains *next;
-	struct ckt_graph_exec exec;
+	struct ckt_worker_graph_exec exec;
 };
 
 static struct remains *remains;
@@ -32,7 +32,7 @@ static uint64_t context_of(struct ckt_worker *worker, uint64_t stream)
 	return object ? object->context : worker->current ? worker->current->id : 0;
 }
 
-static bool is_past(const struct ckt_graph_use *use)
+static bool is_past(const struct ckt_worker_graph_use *use)
 {
 	return ckt_driver.cuEventQuery(use->event) == CUDA_SUCCESS;
 }
@@ -40,11 +40,11 @@ static bool is_past(const struct ckt_graph_use *use)
 /*
  * The entry of the stream, or one that is past and of the same context, or a new one with an event.
  */
-static CUresult place(struct ckt_worker *worker, struct ckt_graph_exec *exec, uint64_t stream,
-	struct ckt_graph_use **ret_use)
+static CUresult place(struct ckt_worker *worker, struct ckt_worker_graph_exec *exec,
+	uint64_t stream, struct ckt_worker_graph_use **ret_use)
 {
 	uint64_t context = context_of(worker, stream);
-	struct ckt_graph_use *found = NULL;
+	struct ckt_worker_graph_use *found = NULL;
 	for (size_t i = 0; i < exec->use_count; i++)
 		if (exec->uses[i].context == context && exec->uses[i].stream == stream)
 			found = &exec->uses[i];
@@ -56,7 +56,8 @@ static CUresult place(struct ckt_worker *worker, struct ckt_graph_exec *exec, ui
 		*ret_use = found;
 		return CUDA_SUCCESS;
 	}
-	struct ckt_graph_use *uses = realloc(exec->uses, (exec->use_count + 1) * sizeof *uses);
+	struct ckt_worker_graph_use *uses =
+		realloc(exec->uses, (exec->use_count + 1) * sizeof *uses);
 	if (!uses)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	exec->uses = uses;
@@ -70,16 +71,16 @@ static CUresult place(struct ckt_worker *worker, struct ckt_graph_exec *exec, ui
 	if (before && worker->current != before)
 		ckt_worker_use_context(worker, before->id);
 	if (!result)
-		uses[exec->use_count++] = (struct ckt_graph_use){
+		uses[exec->use_count++] = (struct ckt_worker_graph_use){
 			.context = context, .stream = stream, .event = event};
 	*ret_use = &uses[exec->use_count - 1];
 	return result;
 }
 
-CUresult ckt_graph_use_begin(
-	struct ckt_worker *worker, struct ckt_graph_exec *exec, uint64_t stream, CUevent *ret_event)
+CUresult ckt_worker_graph_use_begin(struct ckt_worker *worker, struct ckt_worker_graph_exec *exec,
+	uint64_t stream, CUevent *ret_event)
 {
-	struct ckt_graph_use *use;
+	struct ckt_worker_graph_use *use;
 	*ret_event = NULL;
 	if (!exec->segments.count && !exec->has_host_nodes)
 		return CUDA_SUCCESS;
@@ -89,7 +90,8 @@ CUresult ckt_graph_use_begin(
 	return result;
 }
 
-CUresult ckt_graph_use_end(struct ckt_graph_exec *exec, CUevent event, CUstream stream)
+CUresult ckt_worker_graph_use_end(
+	struct ckt_worker_graph_exec *exec, CUevent event, CUstream stream)
 {
 	CUresult result = event ? ckt_driver.cuEventRecord(event, stream) : CUDA_SUCCESS;
 	/* Nobody will know when it is over: that is never. */
@@ -98,8 +100,8 @@ CUresult ckt_graph_use_end(struct ckt_graph_exec *exec, CUevent event, CUstream 
 	return result;
 }
 
-CUresult ckt_graph_use_wait(struct ckt_worker *worker, const struct ckt_graph_exec *exec,
-	uint64_t stream_id, CUstream stream)
+CUresult ckt_worker_graph_use_wait(struct ckt_worker *worker,
+	const struct ckt_worker_graph_exec *exec, uint64_t stream_id, CUstream stream)
 {
 	uint64_t context = context_of(worker, stream_id);
 	CUresult result = CUDA_SUCCESS;
@@ -111,7 +113,7 @@ CUresult ckt_graph_use_wait(struct ckt_worker *worker, const struct ckt_graph_ex
 
 /* ---- The end */
 
-static bool all_past(const struct ckt_graph_exec *exec)
+static bool all_past(const struct ckt_worker_graph_exec *exec)
 {
 	for (size_t i = 0; i < exec->use_count; i++)
 		if (!is_past(&exec->uses[i]))
@@ -122,10 +124,10 @@ static bool all_past(const struct ckt_graph_exec *exec)
 /* Beside the executor. */
 static void bury(struct ckt_aside_job *job)
 {
-	struct ckt_graph_exec *exec = &((struct remains *)job)->exec;
-	ckt_graph_segments_fini(&exec->segments);
-	ckt_graph_conditions_fini(&exec->conditions);
-	ckt_graph_free(exec->graph);
+	struct ckt_worker_graph_exec *exec = &((struct remains *)job)->exec;
+	ckt_worker_graph_segments_fini(&exec->segments);
+	ckt_worker_graph_conditions_fini(&exec->conditions);
+	ckt_worker_graph_free(exec->graph);
 }
 
 static void buried(struct ckt_worker *worker, struct ckt_aside_job *job)
@@ -134,7 +136,7 @@ static void buried(struct ckt_worker *worker, struct ckt_aside_job *job)
 	free(job);
 }
 
-static void drop_events(struct ckt_graph_exec *exec)
+static void drop_events(struct ckt_worker_graph_exec *exec)
 {
 	for (size_t i = 0; i < exec->use_count; i++)
 		ckt_driver.cuEventDestroy_v2(exec->uses[i].event);
@@ -143,7 +145,7 @@ static void drop_events(struct ckt_graph_exec *exec)
 	exec->use_count = 0;
 }
 
-void ckt_graph_life_poll(struct ckt_worker *worker)
+void ckt_worker_graph_life_poll(struct ckt_worker *worker)
 {
 	for (struct remains **r = &remains; *r;) {
 		struct remains *dead = *r;
@@ -159,7 +161,7 @@ void ckt_graph_life_poll(struct ckt_worker *worker)
 	}
 }
 
-void ckt_graph_exec_drop(struct ckt_worker *worker, struct ckt_graph_exec *exec)
+void ckt_worker_graph_exec_drop(struct ckt_worker *worker, struct ckt_worker_graph_exec *exec)
 {
 	if (exec->real)
 		ckt_driver.cuGraphExecDestroy(exec->real);
@@ -178,10 +180,10 @@ void ckt_graph_exec_drop(struct ckt_worker *worker, struct ckt_graph_exec *exec)
 	}
 	dead->next = remains;
 	remains = dead;
-	ckt_graph_life_poll(worker);
+	ckt_worker_graph_life_poll(worker);
 }
 
-static void forget(struct ckt_graph_exec *exec, uint64_t context)
+static void forget(struct ckt_worker_graph_exec *exec, uint64_t context)
 {
 	for (size_t i = 0; i < exec->use_count;) {
 		if (exec->uses[i].context != context) {
@@ -195,7 +197,7 @@ static void forget(struct ckt_graph_exec *exec, uint64_t context)
 	}
 }
 
-void ckt_graph_forget_context(struct ckt_worker *worker, uint64_t context)
+void ckt_worker_graph_forget_context(struct ckt_worker *worker, uint64_t context)
 {
 	struct ckt_object *object;
 	for (uint32_t cursor = 0; (object = ckt_objects_next(&worker->objects, &cursor));)

@@ -3,14 +3,14 @@
 
 #include "rpc/graph.h"
 
-static struct ckt_cursor cursor(const struct ckt_graph_node *node)
+static struct ckt_cursor cursor(const struct ckt_worker_graph_node *node)
 {
 	return (struct ckt_cursor){.p = node->record, .end = node->record + node->record_bytes};
 }
 
-static struct ckt_graph_side get_side(struct ckt_cursor *c)
+static struct ckt_worker_graph_side get_side(struct ckt_cursor *c)
 {
-	struct ckt_graph_side side = {.type = ckt_get_u32(c)};
+	struct ckt_worker_graph_side side = {.type = ckt_get_u32(c)};
 	side.address = ckt_get_u64(c);
 	side.x = ckt_get_u64(c);
 	side.y = ckt_get_u64(c);
@@ -20,7 +20,8 @@ static struct ckt_graph_side get_side(struct ckt_cursor *c)
 	return side;
 }
 
-bool ckt_graph_copy_get(const struct ckt_graph_node *node, struct ckt_graph_copy *ret)
+bool ckt_worker_graph_copy_get(
+	const struct ckt_worker_graph_node *node, struct ckt_worker_graph_copy *ret)
 {
 	struct ckt_cursor c = cursor(node);
 	ret->src = get_side(&c);
@@ -31,8 +32,8 @@ bool ckt_graph_copy_get(const struct ckt_graph_node *node, struct ckt_graph_copy
 	return ckt_cursor_done(&c);
 }
 
-bool ckt_graph_side_span(const struct ckt_graph_copy *copy, const struct ckt_graph_side *side,
-	uint64_t *ret_begin, uint64_t *ret_size)
+bool ckt_worker_graph_side_span(const struct ckt_worker_graph_copy *copy,
+	const struct ckt_worker_graph_side *side, uint64_t *ret_begin, uint64_t *ret_size)
 {
 	uint64_t first, last, slice, rows;
 	*ret_begin = side->address;
@@ -56,7 +57,8 @@ bool ckt_graph_side_span(const struct ckt_graph_copy *copy, const struct ckt_gra
 	return true;
 }
 
-bool ckt_graph_kernel_get(const struct ckt_graph_node *node, struct ckt_graph_kernel *ret)
+bool ckt_worker_graph_kernel_get(
+	const struct ckt_worker_graph_node *node, struct ckt_worker_graph_kernel *ret)
 {
 	struct ckt_cursor c = cursor(node);
 	ret->function = ckt_get_u64(&c);
@@ -71,7 +73,8 @@ bool ckt_graph_kernel_get(const struct ckt_graph_node *node, struct ckt_graph_ke
 	return ckt_cursor_done(&c) && ret->attributes_bytes % (4 + CKT_GRAPH_ATTRIBUTE_BYTES) == 0;
 }
 
-bool ckt_graph_fill_get(const struct ckt_graph_node *node, struct ckt_graph_fill *ret)
+bool ckt_worker_graph_fill_get(
+	const struct ckt_worker_graph_node *node, struct ckt_worker_graph_fill *ret)
 {
 	struct ckt_cursor c = cursor(node);
 	ret->dst = ckt_get_u64(&c);
@@ -83,14 +86,15 @@ bool ckt_graph_fill_get(const struct ckt_graph_node *node, struct ckt_graph_fill
 	return ckt_cursor_done(&c);
 }
 
-bool ckt_graph_event_get(const struct ckt_graph_node *node, uint64_t *ret_event)
+bool ckt_worker_graph_event_get(const struct ckt_worker_graph_node *node, uint64_t *ret_event)
 {
 	struct ckt_cursor c = cursor(node);
 	*ret_event = ckt_get_u64(&c);
 	return ckt_cursor_done(&c);
 }
 
-bool ckt_graph_conditional_get(const struct ckt_graph_node *node, struct ckt_graph_conditional *ret)
+bool ckt_worker_graph_conditional_get(
+	const struct ckt_worker_graph_node *node, struct ckt_worker_graph_conditional *ret)
 {
 	struct ckt_cursor c = cursor(node);
 	ret->handle = ckt_get_u64(&c);

@@ -6,41 +6,44 @@
 
 #include "server/worker/graph/graph.h"
 
-struct ckt_graph_side {
+struct ckt_worker_graph_side {
 	uint32_t type; /* CUmemorytype */
 	uint64_t address, x, y, z, pitch, height;
 };
 
-struct ckt_graph_copy {
-	struct ckt_graph_side src, dst;
+struct ckt_worker_graph_copy {
+	struct ckt_worker_graph_side src, dst;
 	uint64_t width, height, depth;
 };
 
-struct ckt_graph_kernel {
+struct ckt_worker_graph_kernel {
 	uint64_t function;
 	uint32_t grid[3], block[3], shared_bytes;
 	const uint8_t *attributes, *params;
 	uint32_t attributes_bytes, params_bytes;
 };
 
-struct ckt_graph_fill {
+struct ckt_worker_graph_fill {
 	uint64_t dst, pitch;
 	uint32_t value, element_size;
 	uint64_t width, height;
 };
 
 /* Of a conditional node: what stands before the bodies. */
-struct ckt_graph_conditional {
+struct ckt_worker_graph_conditional {
 	uint64_t handle, context;
 	uint32_t value, flags, up, type, count;
 };
 
-bool ckt_graph_copy_get(const struct ckt_graph_node *node, struct ckt_graph_copy *ret);
+bool ckt_worker_graph_copy_get(
+	const struct ckt_worker_graph_node *node, struct ckt_worker_graph_copy *ret);
 /* Bytes from the first to the last that the copy touches on that side. */
-bool ckt_graph_side_span(const struct ckt_graph_copy *copy, const struct ckt_graph_side *side,
-	uint64_t *ret_begin, uint64_t *ret_size);
-bool ckt_graph_kernel_get(const struct ckt_graph_node *node, struct ckt_graph_kernel *ret);
-bool ckt_graph_fill_get(const struct ckt_graph_node *node, struct ckt_graph_fill *ret);
-bool ckt_graph_event_get(const struct ckt_graph_node *node, uint64_t *ret_event);
-bool ckt_graph_conditional_get(
-	const struct ckt_graph_node *node, struct ckt_graph_conditional *ret);
+bool ckt_worker_graph_side_span(const struct ckt_worker_graph_copy *copy,
+	const struct ckt_worker_graph_side *side, uint64_t *ret_begin, uint64_t *ret_size);
+bool ckt_worker_graph_kernel_get(
+	const struct ckt_worker_graph_node *node, struct ckt_worker_graph_kernel *ret);
+bool ckt_worker_graph_fill_get(
+	const struct ckt_worker_graph_node *node, struct ckt_worker_graph_fill *ret);
+bool ckt_worker_graph_event_get(const struct ckt_worker_graph_node *node, uint64_t *ret_event);
+bool ckt_worker_graph_conditional_get(
+	const struct ckt_worker_graph_node *node, struct ckt_worker_graph_conditional *ret);

@@ -39,7 +39,7 @@ static bool try_again(struct ckt_worker *worker, struct ckt_beside *beside)
 		return false;
 	beside->again = true;
 	ckt_inside_free_waiting(worker, 0);
-	ckt_pools_release(worker, context->ctx.device, true);
+	ckt_worker_pools_release(worker, context->ctx.device, true);
 	/* Behind the frees that wait beside. */
 	ckt_aside_submit(worker, &beside->job);
 	return true;

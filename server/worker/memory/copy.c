@@ -27,7 +27,8 @@ static CUresult allocate(
 		return CUDA_ERROR_INVALID_DEVICE;
 	uint64_t owner = call->header.context ? call->header.context : ckt_handle_primary(ordinal);
 	CUresult result = ckt_memory_alloc(&device->memory, size, owner, ret_address);
-	if (result == CUDA_ERROR_OUT_OF_MEMORY && ckt_pools_release(call->worker, ordinal, true))
+	if (result == CUDA_ERROR_OUT_OF_MEMORY &&
+		ckt_worker_pools_release(call->worker, ordinal, true))
 		result = ckt_memory_alloc(&device->memory, size, owner, ret_address);
 	return result;
 }
@@ -132,7 +133,7 @@ int ckt_worker_mem_get_info(struct ckt_wcall *call)
 	if (!device)
 		return CUDA_ERROR_INVALID_DEVICE;
 	size_t free_bytes, total;
-	ckt_pools_poll(worker);
+	ckt_worker_pools_poll(worker);
 	ckt_aside_settle(worker);
 	CUresult result = ckt_driver.cuMemGetInfo_v2(&free_bytes, &total);
 	if (result)

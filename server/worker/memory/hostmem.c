@@ -217,7 +217,7 @@ static void wait_for_all(struct ckt_worker *worker)
 	ckt_driver.cuCtxSetCurrent(before);
 }
 
-static CUresult look_for_host(struct ckt_graph_node *node, void *unused)
+static CUresult look_for_host(struct ckt_worker_graph_node *node, void *unused)
 {
 	/* Kernels have addresses only.  What the driver makes of a copy's is its own affair. */
 	for (uint32_t at = 0;
@@ -242,10 +242,11 @@ static ckt_image_graph *take_graphs(struct ckt_worker *worker, size_t *ret_count
 	for (size_t i = 0; i < count && list; i++) {
 		if (ckt_handle_kind(objects[i]->id) != CKT_KIND_GRAPH_EXEC)
 			continue;
-		if (!ckt_graph_each(((struct ckt_graph_exec *)objects[i]->real)->graph,
+		if (!ckt_worker_graph_each(
+			    ((struct ckt_worker_graph_exec *)objects[i]->real)->graph,
 			    look_for_host, NULL))
 			continue;
-		ckt_graph_save(objects[i], &list[taken++]);
+		ckt_worker_graph_save(objects[i], &list[taken++]);
 		ckt_object_destroy(worker, objects[i]);
 	}
 	free(objects);
@@ -259,7 +260,7 @@ static void give_graphs(struct ckt_worker *worker, ckt_image_graph *list, size_t
 	for (size_t i = 0; i < count; i++) {
 		CUresult result = ckt_worker_use_context(worker, list[i].context);
 		if (!result)
-			result = ckt_graph_load(worker, &list[i]);
+			result = ckt_worker_graph_load(worker, &list[i]);
 		if (result)
 			ckt_warning("graph 0x%llx cannot be made again: CUDA error %d",
 				(unsigned long long)list[i].id, result);

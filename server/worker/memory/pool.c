@@ -11,7 +11,7 @@
 #include "base/grow.h"
 #include "server/worker/worker.h"
 
-int ckt_pools_init(struct ckt_worker *worker)
+int ckt_worker_pools_init(struct ckt_worker *worker)
 {
 	struct ckt_pools *pools = &worker->pools;
 	free(pools->defaults);
@@ -24,7 +24,7 @@ int ckt_pools_init(struct ckt_worker *worker)
 	return 0;
 }
 
-struct ckt_pool *ckt_pool_find(struct ckt_worker *worker, uint64_t id)
+struct ckt_pool *ckt_worker_pool_find(struct ckt_worker *worker, uint64_t id)
 {
 	uint32_t slot = ckt_handle_slot(id);
 	if (slot > 0 && slot <= worker->device_count && worker->pools.defaults[slot - 1].id == id)
@@ -38,7 +38,8 @@ static struct ckt_memory *memory_of(struct ckt_worker *worker, const struct ckt_
 	return &worker->devices[pool->device].memory;
 }
 
-CUresult ckt_pool_make(struct ckt_worker *worker, uint64_t id, unsigned device, uint64_t max_bytes)
+CUresult ckt_worker_pool_make(
+	struct ckt_worker *worker, uint64_t id, unsigned device, uint64_t max_bytes)
 {
 	struct ckt_object *object;
 	if (device >= worker->device_count)
@@ -112,7 +113,7 @@ static void free_kept(struct ckt_worker *worker, size_t index)
 	struct ckt_pool_kept kept = worker->pools.kept[index];
 	kept_remove(&worker->pools, index);
 	ckt_memory_free_end(&worker->devices[kept.device].memory, kept.address);
-	struct ckt_pool *pool = kept.pool ? ckt_pool_find(worker, kept.pool) : NULL;
+	struct ckt_pool *pool = kept.pool ? ckt_worker_pool_find(worker, kept.pool) : NULL;
 	if (pool)
 		retire(worker, pool);
 }
@@ -124,7 +125,7 @@ static void free_kept(struct ckt_worker *worker, size_t index)
 static void trim(struct ckt_worker *worker, uint64_t id, uint64_t keep_bytes)
 {
 	struct ckt_pools *pools = &worker->pools;
-	struct ckt_pool *pool = ckt_pool_find(worker, id);
+	struct ckt_pool *pool = ckt_worker_pool_find(worker, id);
 	for (size_t i = 0; pool && i < pools->kept_count;) {
 		if (pools->kept[i].pool != id || !is_done(&pools->kept[i])) {
 			i++;
@@ -133,7 +134,7 @@ static void trim(struct ckt_worker *worker, uint64_t id, uint64_t keep_bytes)
 		if (ckt_memory_account(memory_of(worker, pool), id).reserved <= keep_bytes)
 			break;
 		free_kept(worker, i);
-		pool = ckt_pool_find(worker, id);
+		pool = ckt_worker_pool_find(worker, id);
 	}
 	if (pool)
 		ckt_memory_pool_trim(memory_of(worker, pool), id, keep_bytes);
@@ -146,14 +147,14 @@ static void trim_figures(struct ckt_worker *worker)
 		struct ckt_memory *memory = &worker->devices[d].memory;
 		for (size_t i = 0; i < memory->account_count; i++) {
 			const struct ckt_pool *pool =
-				ckt_pool_find(worker, memory->accounts[i].pool);
+				ckt_worker_pool_find(worker, memory->accounts[i].pool);
 			ckt_memory_pool_trim(memory, memory->accounts[i].pool,
 				pool ? pool->release_threshold : 0);
 		}
 	}
 }
 
-void ckt_pools_poll(struct ckt_worker *worker)
+void ckt_worker_pools_poll(struct ckt_worker *worker)
 {
 	struct ckt_pools *pools = &worker->pools;
 	bool unfinished = false;
@@ -161,7 +162,8 @@ void ckt_pools_poll(struct ckt_worker *worker)
 		unfinished |= !is_done(&pools->kept[i]);
 	for (size_t i = 0; i < pools->kept_count;) {
 		struct ckt_pool_kept *kept = &pools->kept[i];
-		struct ckt_pool *pool = kept->pool ? ckt_pool_find(worker, kept->pool) : NULL;
+		struct ckt_pool *pool =
+			kept->pool ? ckt_worker_pool_find(worker, kept->pool) : NULL;
 		bool goes = !kept->fences && (!pool || pool->destroyed);
 		if (!kept->fences && pool && kept->due) {
 			goes |= ckt_memory_account(kept->memory, pool->id).arena.reserved >
@@ -181,7 +183,8 @@ void ckt_pools_poll(struct ckt_worker *worker)
 		pools->synchronized = false;
 }
 
-void ckt_pools_waited(struct ckt_worker *worker, uint64_t stream, const struct ckt_fences *fences)
+void ckt_worker_pools_waited(
+	struct ckt_worker *worker, uint64_t stream, const struct ckt_fences *fences)
 {
 	struct ckt_pools *pools = &worker->pools;
 	pools->synchronized = true;
@@ -195,7 +198,7 @@ void ckt_pools_waited(struct ckt_worker *worker, uint64_t stream, const struct c
 	}
 }
 
-bool ckt_pools_release(struct ckt_worker *worker, unsigned device, bool waited)
+bool ckt_worker_pools_release(struct ckt_worker *worker, unsigned device, bool waited)
 {
 	struct ckt_pools *pools = &worker->pools;
 	bool any = false;
@@ -211,7 +214,7 @@ bool ckt_pools_release(struct ckt_worker *worker, unsigned device, bool waited)
 	return any;
 }
 
-void ckt_pools_forget_context(struct ckt_worker *worker, struct ckt_object *context)
+void ckt_worker_pools_forget_context(struct ckt_worker *worker, struct ckt_object *context)
 {
 	struct ckt_pools *pools = &worker->pools;
 	for (size_t i = 0; i < pools->kept_count;) {
@@ -225,7 +228,7 @@ void ckt_pools_forget_context(struct ckt_worker *worker, struct ckt_object *cont
 	}
 }
 
-CUresult ckt_pool_adopt_kept(struct ckt_worker *worker, unsigned device, uint64_t address)
+CUresult ckt_worker_pool_adopt_kept(struct ckt_worker *worker, unsigned device, uint64_t address)
 {
 	uint64_t owner, granted;
 	struct ckt_memory *memory = &worker->devices[device].memory;
@@ -255,7 +258,7 @@ int ckt_worker_pool_create(struct ckt_wcall *call)
 	struct ckt_pool_create_args args;
 	if (!ckt_pool_create_args_get(&call->args, &args))
 		return CKT_WCALL_GARBAGE;
-	return ckt_pool_make(call->worker, args.id, args.device, args.max_bytes);
+	return ckt_worker_pool_make(call->worker, args.id, args.device, args.max_bytes);
 }
 
 int ckt_worker_pool_destroy(struct ckt_wcall *call)
@@ -268,7 +271,7 @@ int ckt_worker_pool_destroy(struct ckt_wcall *call)
 	if (!object || object->pool->destroyed)
 		return CUDA_ERROR_INVALID_VALUE;
 	object->pool->destroyed = true;
-	ckt_pools_poll(worker);
+	ckt_worker_pools_poll(worker);
 	object = ckt_objects_find_kind(&worker->objects, args.id, CKT_KIND_POOL);
 	if (object)
 		retire(worker, object->pool);
@@ -281,7 +284,7 @@ int ckt_worker_pool_set_attribute(struct ckt_wcall *call)
 	struct ckt_pool_set_attribute_args args;
 	if (!ckt_pool_set_attribute_args_get(&call->args, &args))
 		return CKT_WCALL_GARBAGE;
-	struct ckt_pool *pool = ckt_pool_find(worker, args.pool);
+	struct ckt_pool *pool = ckt_worker_pool_find(worker, args.pool);
 	if (!pool)
 		return CUDA_ERROR_INVALID_VALUE;
 	struct ckt_memory *memory = memory_of(worker, pool);
@@ -314,8 +317,8 @@ int ckt_worker_pool_get_attribute(struct ckt_wcall *call)
 	struct ckt_pool_get_attribute_res res;
 	if (!ckt_pool_get_attribute_args_get(&call->args, &args))
 		return CKT_WCALL_GARBAGE;
-	ckt_pools_poll(worker);
-	struct ckt_pool *pool = ckt_pool_find(worker, args.pool);
+	ckt_worker_pools_poll(worker);
+	struct ckt_pool *pool = ckt_worker_pool_find(worker, args.pool);
 	if (!pool)
 		return CUDA_ERROR_INVALID_VALUE;
 	struct ckt_account account = ckt_memory_account(memory_of(worker, pool), pool->id);
@@ -353,7 +356,7 @@ int ckt_worker_pool_trim(struct ckt_wcall *call)
 	struct ckt_pool_trim_args args;
 	if (!ckt_pool_trim_args_get(&call->args, &args))
 		return CKT_WCALL_GARBAGE;
-	if (!ckt_pool_find(call->worker, args.pool))
+	if (!ckt_worker_pool_find(call->worker, args.pool))
 		return CUDA_ERROR_INVALID_VALUE;
 	trim(call->worker, args.pool, args.keep_bytes);
 	return CUDA_SUCCESS;
@@ -444,7 +447,8 @@ static CUresult allocate(struct ckt_worker *worker, const struct ckt_pool *pool,
 	if (!may_grow(worker, pool, size, name))
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	CUresult result = ckt_memory_alloc(memory, size, owner, ret_address);
-	if (result == CUDA_ERROR_OUT_OF_MEMORY && ckt_pools_release(worker, pool->device, false))
+	if (result == CUDA_ERROR_OUT_OF_MEMORY &&
+		ckt_worker_pools_release(worker, pool->device, false))
 		result = ckt_memory_alloc(memory, size, owner, ret_address);
 	if (!result)
 		ckt_memory_assign(memory, *ret_address, pool->id, name);
@@ -462,7 +466,7 @@ int ckt_worker_mem_alloc_async(struct ckt_wcall *call)
 	CUresult result = ckt_object_stream(worker, args.stream, &stream);
 	if (result)
 		return result;
-	struct ckt_pool *pool = ckt_pool_find(worker, args.pool);
+	struct ckt_pool *pool = ckt_worker_pool_find(worker, args.pool);
 	if (!worker->current)
 		return CUDA_ERROR_INVALID_CONTEXT;
 	if (!pool || pool->destroyed || !args.size || args.size > memory_of(worker, pool)->size)

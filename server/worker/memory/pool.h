@@ -65,23 +65,25 @@ struct ckt_pools {
 #define CKT_POOL_ALL_STREAMS UINT64_MAX
 
 /* 0 or -ENOMEM. */
-int ckt_pools_init(struct ckt_worker *worker);
+int ckt_worker_pools_init(struct ckt_worker *worker);
 /* NULL where there is no such pool. */
-struct ckt_pool *ckt_pool_find(struct ckt_worker *worker, uint64_t id);
-CUresult ckt_pool_make(struct ckt_worker *worker, uint64_t id, unsigned device, uint64_t max_bytes);
+struct ckt_pool *ckt_worker_pool_find(struct ckt_worker *worker, uint64_t id);
+CUresult ckt_worker_pool_make(
+	struct ckt_worker *worker, uint64_t id, unsigned device, uint64_t max_bytes);
 /* A block that the image says its pool keeps. */
-CUresult ckt_pool_adopt_kept(struct ckt_worker *worker, unsigned device, uint64_t address);
+CUresult ckt_worker_pool_adopt_kept(struct ckt_worker *worker, unsigned device, uint64_t address);
 /*
  * Looks which events are done, frees what is waiting only for that, and, after a wait of the
  * program, what pools should not keep.
  */
-void ckt_pools_poll(struct ckt_worker *worker);
+void ckt_worker_pools_poll(struct ckt_worker *worker);
 /* The program waits for a stream (of the context with these fences), or for all of them. */
-void ckt_pools_waited(struct ckt_worker *worker, uint64_t stream, const struct ckt_fences *fences);
+void ckt_worker_pools_waited(
+	struct ckt_worker *worker, uint64_t stream, const struct ckt_fences *fences);
 /*
  * Frees every kept block of the device that nothing uses any more; false where there was none.
  * waited: only those that the program waited for, as for an allocation that is none of a pool.
  */
-bool ckt_pools_release(struct ckt_worker *worker, unsigned device, bool waited);
+bool ckt_worker_pools_release(struct ckt_worker *worker, unsigned device, bool waited);
 /* The context ends, its streams have finished, and its blocks go with it. */
-void ckt_pools_forget_context(struct ckt_worker *worker, struct ckt_object *context);
+void ckt_worker_pools_forget_context(struct ckt_worker *worker, struct ckt_object *context);

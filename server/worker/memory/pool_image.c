@@ -50,12 +50,13 @@ static int load(struct ckt_loading *l, unsigned i)
 {
 	struct ckt_worker *worker = l->worker;
 	const ckt_image_pool *saved = &l->image.pools.pools_val[i];
-	struct ckt_pool *pool = ckt_pool_find(worker, saved->id);
-	CUresult result = pool ? CUDA_SUCCESS
-			       : ckt_pool_make(worker, saved->id, saved->device, saved->max_bytes);
+	struct ckt_pool *pool = ckt_worker_pool_find(worker, saved->id);
+	CUresult result = pool
+		? CUDA_SUCCESS
+		: ckt_worker_pool_make(worker, saved->id, saved->device, saved->max_bytes);
 	if (result)
 		return ckt_load_fail(l, result, "memory pool", saved->id);
-	pool = ckt_pool_find(worker, saved->id);
+	pool = ckt_worker_pool_find(worker, saved->id);
 	pool->reuse = saved->reuse;
 	pool->release_threshold = saved->release_threshold;
 	pool->destroyed = saved->destroyed;
@@ -64,7 +65,7 @@ static int load(struct ckt_loading *l, unsigned i)
 		ckt_memory_assign(memory, saved->blocks.blocks_val[k].address, pool->id,
 			CKT_POOL_ARENA_NOBODY);
 		if (saved->blocks.blocks_val[k].kept)
-			result = ckt_pool_adopt_kept(
+			result = ckt_worker_pool_adopt_kept(
 				worker, pool->device, saved->blocks.blocks_val[k].address);
 		if (result)
 			return ckt_load_fail(l, result, "memory of a pool at",

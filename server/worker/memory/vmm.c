@@ -65,7 +65,7 @@ CUresult ckt_vmm_physical_make(struct ckt_worker *worker, uint64_t id, unsigned 
 	if (!size || size % CKT_MEMORY_EXTENT)
 		return CUDA_ERROR_INVALID_VALUE;
 	CUresult result = ckt_memory_charge(memory, size);
-	if (result == CUDA_ERROR_OUT_OF_MEMORY && ckt_pools_release(worker, device, true))
+	if (result == CUDA_ERROR_OUT_OF_MEMORY && ckt_worker_pools_release(worker, device, true))
 		result = ckt_memory_charge(memory, size);
 	if (result)
 		return result;
@@ -76,7 +76,7 @@ CUresult ckt_vmm_physical_make(struct ckt_worker *worker, uint64_t id, unsigned 
 			? CUDA_SUCCESS
 			: ckt_window_create(worker, device, size, compression, &handle);
 		if (result == CUDA_ERROR_OUT_OF_MEMORY) {
-			ckt_pools_release(worker, device, true);
+			ckt_worker_pools_release(worker, device, true);
 			ckt_memory_trim(memory);
 			result = ckt_window_create(worker, device, size, compression, &handle);
 		}

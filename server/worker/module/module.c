@@ -226,7 +226,7 @@ static void load_finish(struct ckt_worker *worker, struct ckt_aside_job *job)
 	struct load *load = (struct load *)job;
 	struct ckt_object *object;
 	if (load->result == CUDA_ERROR_OUT_OF_MEMORY && !load->again &&
-		ckt_pools_release(worker, load->device, true)) {
+		ckt_worker_pools_release(worker, load->device, true)) {
 		load->again = true;
 		ckt_aside_submit(worker, job);
 		return;

@@ -309,7 +309,7 @@ int ckt_worker_array_create(struct ckt_wcall *call)
 			"sparse arrays, arrays without memory and arrays for video");
 	CUresult result = ckt_array_make(worker, args.id, &desc, args.levels, &object);
 	if (result == CUDA_ERROR_OUT_OF_MEMORY && worker->current &&
-		ckt_pools_release(worker, worker->current->ctx.device, true))
+		ckt_worker_pools_release(worker, worker->current->ctx.device, true))
 		result = ckt_array_make(worker, args.id, &desc, args.levels, &object);
 	return result;
 }

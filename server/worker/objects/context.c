@@ -272,7 +272,7 @@ void ckt_object_destroy(struct ckt_worker *worker, struct ckt_object *object)
 		break;
 	case CKT_KIND_GRAPH:
 	case CKT_KIND_GRAPH_EXEC:
-		ckt_graph_object_fini(worker, object);
+		ckt_worker_graph_object_fini(worker, object);
 		break;
 	case CKT_KIND_LIB_OBJECT:
 		ckt_library_object_end(worker, object);
@@ -315,7 +315,7 @@ static void destroy_contents(struct ckt_worker *worker, struct ckt_object *conte
 	/* Libraries end some of theirs beside the executor. */
 	ckt_aside_drain(worker, -1);
 	ckt_ipc_forget_context(worker, context->id);
-	ckt_pools_forget_context(worker, context);
+	ckt_worker_pools_forget_context(worker, context);
 	ckt_lib_forget_workspaces(context->id);
 	ckt_memory_free_owned(&worker->devices[context->ctx.device].memory, context->id);
 }
@@ -329,7 +329,7 @@ CUresult ckt_context_destroy(struct ckt_worker *worker, struct ckt_object *conte
 	destroy_contents(worker, context);
 	ckt_inside_context_ended(worker, context);
 	ckt_lib_capture_forget_context(context->id);
-	ckt_graph_forget_context(worker, context->id);
+	ckt_worker_graph_forget_context(worker, context->id);
 	ckt_staging_forget(&worker->staging, context->ctx.fences);
 	ckt_fences_destroy(context->ctx.fences, true);
 	free(context->ctx.stream_attributes);
@@ -380,7 +380,7 @@ int ckt_worker_ctx_synchronize(struct ckt_wcall *call)
 	}
 	if (!worker->current)
 		return CUDA_ERROR_INVALID_CONTEXT;
-	ckt_pools_waited(worker, 0, worker->current->ctx.fences);
+	ckt_worker_pools_waited(worker, 0, worker->current->ctx.fences);
 	struct ckt_fences *fences = worker->current->ctx.fences;
 	struct ckt_pending *pending = ckt_pending_new(call, CKT_PENDING_WAIT, worker->current->id);
 	if (!pending)

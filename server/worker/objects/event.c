@@ -146,7 +146,7 @@ int ckt_worker_event_synchronize(struct ckt_wcall *call)
 		return result;
 	result = ckt_driver.cuEventQuery(event);
 	/* Of which stream the event is does not matter much: what is not done stays. */
-	ckt_pools_waited(worker, CKT_POOL_ALL_STREAMS, NULL);
+	ckt_worker_pools_waited(worker, CKT_POOL_ALL_STREAMS, NULL);
 	if (result != CUDA_ERROR_NOT_READY) {
 		if (!result)
 			result = ckt_driver.cuEventSynchronize(event);

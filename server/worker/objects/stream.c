@@ -118,7 +118,7 @@ int ckt_worker_stream_synchronize(struct ckt_wcall *call)
 	if (result)
 		return result;
 	if (worker->current)
-		ckt_pools_waited(worker, args.stream, fences_of(worker, args.stream));
+		ckt_worker_pools_waited(worker, args.stream, fences_of(worker, args.stream));
 	result = ckt_driver.cuStreamQuery(stream);
 	if (result != CUDA_ERROR_NOT_READY) {
 		/*

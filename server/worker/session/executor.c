@@ -533,7 +533,7 @@ static void serve(struct ckt_worker *worker)
 			active_until_ns = now + worker->spin_ns;
 		if (full || stopped || now >= active_until_ns) {
 			if (worker->pools.synchronized)
-				ckt_pools_poll(worker);
+				ckt_worker_pools_poll(worker);
 			sleep_until_something(worker, !full && !stopped);
 			active_until_ns = 0;
 		}

@@ -65,7 +65,7 @@ static void call_client(uint64_t number, uint64_t exec, int status, struct place
 
 void ckt_hostcall_graph(void *data)
 {
-	const struct ckt_graph_node *node = data;
+	const struct ckt_worker_graph_node *node = data;
 	call_client(node->id, node->exec, CUDA_SUCCESS, (struct place){.chain = 0});
 }
 

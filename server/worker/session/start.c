@@ -187,8 +187,8 @@ static int make_pools(struct ckt_worker *worker, char *ret_message, size_t messa
 	for (unsigned d = 0; d < worker->device_count; d++)
 		ckt_window_init_device(worker, d);
 	struct ckt_object *context;
-	CUresult result = ckt_pools_init(worker) ? CUDA_ERROR_OUT_OF_MEMORY
-						 : ckt_context_primary(worker, 0, &context);
+	CUresult result = ckt_worker_pools_init(worker) ? CUDA_ERROR_OUT_OF_MEMORY
+							: ckt_context_primary(worker, 0, &context);
 	if (!result)
 		result = ckt_worker_use_context(worker, context->id);
 	if (result)

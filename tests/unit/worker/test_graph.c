@@ -48,30 +48,30 @@ static size_t make(uint8_t *data)
 }
 
 /* In memory of exactly that size, so that a byte too far is found by a sanitizer. */
-static struct ckt_graph *decode(const uint8_t *data, size_t size)
+static struct ckt_worker_graph *decode(const uint8_t *data, size_t size)
 {
 	uint8_t *copy = malloc(size + !size);
 	memcpy(copy, data, size);
-	struct ckt_graph *graph = ckt_graph_decode(copy, size);
+	struct ckt_worker_graph *graph = ckt_worker_graph_decode(copy, size);
 	free(copy);
 	return graph;
 }
 
 /* What the worker asks of every node. */
-static CUresult look(struct ckt_graph_node *node, void *data)
+static CUresult look(struct ckt_worker_graph_node *node, void *data)
 {
-	struct ckt_graph_copy copy;
-	struct ckt_graph_kernel kernel;
-	struct ckt_graph_fill fill;
+	struct ckt_worker_graph_copy copy;
+	struct ckt_worker_graph_kernel kernel;
+	struct ckt_worker_graph_fill fill;
 	uint64_t event;
 	unsigned *looked = data;
 	++*looked;
 	if (node->graph_count)
 		return CUDA_SUCCESS;
-	ckt_graph_copy_get(node, &copy);
-	ckt_graph_kernel_get(node, &kernel);
-	ckt_graph_fill_get(node, &fill);
-	ckt_graph_event_get(node, &event);
+	ckt_worker_graph_copy_get(node, &copy);
+	ckt_worker_graph_kernel_get(node, &kernel);
+	ckt_worker_graph_fill_get(node, &fill);
+	ckt_worker_graph_event_get(node, &event);
 	return CUDA_SUCCESS;
 }
 
@@ -80,18 +80,18 @@ static void test_round_trip(void)
 	uint8_t data[1024], again[1024];
 	size_t size = make(data);
 	unsigned looked = 0;
-	struct ckt_graph *graph = decode(data, size);
+	struct ckt_worker_graph *graph = decode(data, size);
 	CU_ASSERT_PTR_NOT_NULL_FATAL(graph);
 	CU_ASSERT_EQUAL(graph->node_count, 4);
 	CU_ASSERT_EQUAL(graph->edge_count, 2);
-	CU_ASSERT_EQUAL(ckt_graph_encoded_size(graph), size);
-	CU_ASSERT_PTR_EQUAL(ckt_graph_encode(again, graph), again + size);
+	CU_ASSERT_EQUAL(ckt_worker_graph_encoded_size(graph), size);
+	CU_ASSERT_PTR_EQUAL(ckt_worker_graph_encode(again, graph), again + size);
 	CU_ASSERT_EQUAL(memcmp(data, again, size), 0);
-	CU_ASSERT_PTR_NOT_NULL(ckt_graph_find(graph, 20));
-	CU_ASSERT_PTR_NULL(ckt_graph_find(graph, 21));
-	ckt_graph_each(graph, look, &looked);
+	CU_ASSERT_PTR_NOT_NULL(ckt_worker_graph_find(graph, 20));
+	CU_ASSERT_PTR_NULL(ckt_worker_graph_find(graph, 21));
+	ckt_worker_graph_each(graph, look, &looked);
 	CU_ASSERT_EQUAL(looked, 5);
-	ckt_graph_free(graph);
+	ckt_worker_graph_free(graph);
 }
 
 static void test_cut(void)
@@ -99,9 +99,9 @@ static void test_cut(void)
 	uint8_t data[1024];
 	size_t size = make(data);
 	for (size_t n = 0; n < size; n++) {
-		struct ckt_graph *graph = decode(data, n);
+		struct ckt_worker_graph *graph = decode(data, n);
 		CU_ASSERT_PTR_NULL(graph);
-		ckt_graph_free(graph);
+		ckt_worker_graph_free(graph);
 	}
 	/* Nor with something behind it. */
 	memset(data + size, 0, 4);
@@ -118,14 +118,14 @@ static void test_changed(void)
 		for (unsigned v = 0; v < sizeof values; v++) {
 			uint8_t before = data[i];
 			data[i] = values[v];
-			struct ckt_graph *graph = decode(data, size);
+			struct ckt_worker_graph *graph = decode(data, size);
 			if (graph) {
 				for (uint32_t e = 0; e < graph->edge_count; e++)
 					CU_ASSERT_TRUE(graph->edges[e].from < graph->node_count &&
 						graph->edges[e].to < graph->node_count);
-				ckt_graph_each(graph, look, &looked);
+				ckt_worker_graph_each(graph, look, &looked);
 			}
-			ckt_graph_free(graph);
+			ckt_worker_graph_free(graph);
 			data[i] = before;
 		}
 	CU_ASSERT_TRUE(looked > 0);
@@ -141,9 +141,9 @@ static void test_deep(void)
 			(uint32_t)size);
 		size = (size_t)(ckt_put_u32(p, 0) - data);
 		memcpy(inner, data, size);
-		struct ckt_graph *graph = decode(data, size);
+		struct ckt_worker_graph *graph = decode(data, size);
 		CU_ASSERT_EQUAL(graph != NULL, depth < CKT_GRAPH_DEPTH_MAX);
-		ckt_graph_free(graph);
+		ckt_worker_graph_free(graph);
 	}
 }
 

@@ -163,36 +163,38 @@ static void test_nested(void)
 /* Whole words alone, and only those that are handles. */
 static void test_replace(void)
 {
-	struct ckt_graph_condition list[] = {{handle_of(1), 100}, {handle_of(2), 200}};
-	struct ckt_graph_conditions conditions = {list, 2};
+	struct ckt_worker_graph_condition list[] = {{handle_of(1), 100}, {handle_of(2), 200}};
+	struct ckt_worker_graph_conditions conditions = {list, 2};
 	uint64_t words[] = {handle_of(2), 7, handle_of(1), handle_of(3), handle_of(1)};
 	uint64_t expected[] = {200, 7, 100, handle_of(3), handle_of(1)};
-	ckt_graph_conditions_replace(&conditions, (uint8_t *)words, sizeof words - 1);
+	ckt_worker_graph_conditions_replace(&conditions, (uint8_t *)words, sizeof words - 1);
 	IS(memcmp(words, expected, sizeof words), 0);
 	uint8_t shifted[24] = {0}, same[24] = {0};
 	memcpy(shifted + 4, &list[0].handle, 8);
 	memcpy(same + 4, &list[0].handle, 8);
-	ckt_graph_conditions_replace(&conditions, shifted, sizeof shifted);
+	ckt_worker_graph_conditions_replace(&conditions, shifted, sizeof shifted);
 	IS(memcmp(shifted, same, sizeof same), 0);
 }
 
 static void test_take(void)
 {
-	struct ckt_graph_conditions known = {0},
-				    update = {calloc(2, sizeof(struct ckt_graph_condition)), 2};
-	update.list[0] = (struct ckt_graph_condition){handle_of(1), 100};
-	update.list[1] = (struct ckt_graph_condition){handle_of(2), 200};
-	IS(ckt_graph_conditions_take(&known, &update), CUDA_SUCCESS);
+	struct ckt_worker_graph_conditions
+		known = {0},
+		update = {calloc(2, sizeof(struct ckt_worker_graph_condition)), 2};
+	update.list[0] = (struct ckt_worker_graph_condition){handle_of(1), 100};
+	update.list[1] = (struct ckt_worker_graph_condition){handle_of(2), 200};
+	IS(ckt_worker_graph_conditions_take(&known, &update), CUDA_SUCCESS);
 	IS(known.count, 2);
 	IS(update.count, 0);
-	update = (struct ckt_graph_conditions){calloc(1, sizeof(struct ckt_graph_condition)), 1};
-	update.list[0] = (struct ckt_graph_condition){handle_of(2), 300};
-	IS(ckt_graph_conditions_take(&known, &update), CUDA_SUCCESS);
+	update = (struct ckt_worker_graph_conditions){
+		calloc(1, sizeof(struct ckt_worker_graph_condition)), 1};
+	update.list[0] = (struct ckt_worker_graph_condition){handle_of(2), 300};
+	IS(ckt_worker_graph_conditions_take(&known, &update), CUDA_SUCCESS);
 	IS(known.count, 2);
 	IS(known.list[0].real, 100);
 	IS(known.list[1].real, 300);
-	ckt_graph_conditions_fini(&known);
-	ckt_graph_conditions_fini(&known);
+	ckt_worker_graph_conditions_fini(&known);
+	ckt_worker_graph_conditions_fini(&known);
 }
 
 static void test_refused(void)

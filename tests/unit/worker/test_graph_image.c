@@ -14,7 +14,7 @@ static void destroy(uint64_t id)
 {
 	struct ckt_object *object = ckt_objects_find(&ckt_worker.objects, id);
 	CU_ASSERT_PTR_NOT_NULL_FATAL(object);
-	ckt_graph_object_fini(&ckt_worker, object);
+	ckt_worker_graph_object_fini(&ckt_worker, object);
 	ckt_objects_remove(&ckt_worker.objects, object);
 }
 
@@ -36,7 +36,7 @@ static void test_exec(void)
 	uint32_t size = (uint32_t)(d.p - d.bytes);
 	IS(ASK(graph_exec_set_enabled, .exec = id, .node = 2, .enabled = 0), CUDA_SUCCESS);
 	struct ckt_object *object = ckt_objects_find(&ckt_worker.objects, id);
-	ckt_graph_save(object, &saved);
+	ckt_worker_graph_save(object, &saved);
 	IS(saved.id, id);
 	IS(saved.context, ckt_handle_primary(0));
 	IS(saved.total, size);
@@ -45,8 +45,8 @@ static void test_exec(void)
 	IS(saved.disabled.disabled_len, 1);
 	IS(saved.disabled.disabled_val[0], 2);
 	destroy(id);
-	IS(ckt_graph_load(&ckt_worker, &saved), CUDA_SUCCESS);
-	IS(ckt_graph_load(&ckt_worker, &saved), CUDA_ERROR_INVALID_VALUE); /* it is there */
+	IS(ckt_worker_graph_load(&ckt_worker, &saved), CUDA_SUCCESS);
+	IS(ckt_worker_graph_load(&ckt_worker, &saved), CUDA_ERROR_INVALID_VALUE); /* it is there */
 	IS(ASK(graph_launch, .exec = id), CUDA_SUCCESS);
 	ckt_driver.cuCtxSynchronize();
 	IS(inside_word(memory), 5);
@@ -58,14 +58,14 @@ static void test_exec(void)
 	destroy(id);
 	/* A disabled node that it does not have; bytes that are no graph. */
 	saved.disabled.disabled_val[0] = 3;
-	IS(ckt_graph_load(&ckt_worker, &saved), CUDA_ERROR_INVALID_VALUE);
+	IS(ckt_worker_graph_load(&ckt_worker, &saved), CUDA_ERROR_INVALID_VALUE);
 	if (ckt_objects_find(&ckt_worker.objects, id))
 		destroy(id);
 	unsigned taken = 0;
 	saved.disabled.disabled_len = 0;
 	for (u_int cut = 0; cut < size; cut++) {
 		saved.data.data_len = cut;
-		taken += ckt_graph_load(&ckt_worker, &saved) == CUDA_SUCCESS;
+		taken += ckt_worker_graph_load(&ckt_worker, &saved) == CUDA_SUCCESS;
 		CU_ASSERT_PTR_NULL(ckt_objects_find(&ckt_worker.objects, id));
 	}
 	IS(taken, 0);
@@ -82,12 +82,12 @@ static void test_data(void)
 	uint32_t size = graph_end(&d), half = size / 2;
 	IS(ASK(graph_data, .graph = id, .total = size, .data = d.bytes, .data_len = half),
 		CUDA_SUCCESS);
-	ckt_graph_save(ckt_objects_find(&ckt_worker.objects, id), &saved);
+	ckt_worker_graph_save(ckt_objects_find(&ckt_worker.objects, id), &saved);
 	IS(saved.total, size);
 	IS(saved.data.data_len, half);
 	destroy(id);
-	IS(ckt_graph_load(&ckt_worker, &saved), CUDA_SUCCESS);
-	struct ckt_graph_data *data = ckt_objects_find(&ckt_worker.objects, id)->real;
+	IS(ckt_worker_graph_load(&ckt_worker, &saved), CUDA_SUCCESS);
+	struct ckt_worker_graph_data *data = ckt_objects_find(&ckt_worker.objects, id)->real;
 	IS(data->received, half);
 	IS(memcmp(data->data, d.bytes, half), 0);
 	/* The rest comes by the wire, as if nothing had been. */
@@ -98,9 +98,9 @@ static void test_data(void)
 	destroy(id);
 	/* More than it is to be, and more than any is. */
 	saved.total = half - 1;
-	IS(ckt_graph_load(&ckt_worker, &saved), CUDA_ERROR_INVALID_VALUE);
+	IS(ckt_worker_graph_load(&ckt_worker, &saved), CUDA_ERROR_INVALID_VALUE);
 	saved.total = (uint64_t)CKT_GRAPH_BYTES_MAX + 1;
-	IS(ckt_graph_load(&ckt_worker, &saved), CUDA_ERROR_INVALID_VALUE);
+	IS(ckt_worker_graph_load(&ckt_worker, &saved), CUDA_ERROR_INVALID_VALUE);
 	CU_ASSERT_PTR_NULL(ckt_objects_find(&ckt_worker.objects, id));
 	saved_free(&saved);
 }

@@ -9,17 +9,17 @@
 
 enum { H = CU_MEMORYTYPE_HOST, D = CU_MEMORYTYPE_DEVICE };
 
-static struct ckt_graph *decode(struct description *d)
+static struct ckt_worker_graph *decode(struct description *d)
 {
 	uint32_t size = graph_end(d);
-	struct ckt_graph *graph = ckt_graph_decode(d->bytes, size);
+	struct ckt_worker_graph *graph = ckt_worker_graph_decode(d->bytes, size);
 	CU_ASSERT_PTR_NOT_NULL_FATAL(graph);
 	return graph;
 }
 
 static void test_cover(void)
 {
-	struct ckt_graph_segments segments = {0};
+	struct ckt_worker_graph_segments segments = {0};
 	struct description d;
 	graph_begin(&d);
 	graph_copy(&d, 1, (struct graph_side){H, 0x5000}, (struct graph_side){D, 0x100000}, 100, 1);
@@ -34,8 +34,8 @@ static void test_cover(void)
 		&d, 5, (struct graph_side){D, 0x777000}, (struct graph_side){D, 0x888000}, 10, 1);
 	/* nothing */
 	graph_copy(&d, 6, (struct graph_side){H, 0x777000}, (struct graph_side){D, 0x888000}, 0, 1);
-	struct ckt_graph *graph = decode(&d);
-	IS(ckt_graph_segments_cover(&segments, graph), CUDA_SUCCESS);
+	struct ckt_worker_graph *graph = decode(&d);
+	IS(ckt_worker_graph_segments_cover(&segments, graph), CUDA_SUCCESS);
 	static const struct {
 		uint64_t address, size;
 		bool found;
@@ -57,34 +57,34 @@ static void test_cover(void)
 	};
 	for (size_t i = 0; i < COUNT(cases); i++) {
 		uint8_t *place =
-			ckt_graph_segments_find(&segments, cases[i].address, cases[i].size);
+			ckt_worker_graph_segments_find(&segments, cases[i].address, cases[i].size);
 		IS(place != NULL, cases[i].found);
 		if (place)
 			IS((uintptr_t)place & 4095, cases[i].address & 4095);
 	}
 	IS(segments.count, 4);
-	YES(ckt_graph_segments_find(&segments, 0x5040, 1) ==
-		ckt_graph_segments_find(&segments, 0x5000, 1) + 0x40);
+	YES(ckt_worker_graph_segments_find(&segments, 0x5040, 1) ==
+		ckt_worker_graph_segments_find(&segments, 0x5000, 1) + 0x40);
 	/*
 	 * The same again needs nothing new; a wider range gets a buffer of its own, and is found
 	 * there.
 	 */
-	IS(ckt_graph_segments_cover(&segments, graph), CUDA_SUCCESS);
+	IS(ckt_worker_graph_segments_cover(&segments, graph), CUDA_SUCCESS);
 	IS(segments.count, 4);
-	ckt_graph_free(graph);
-	uint8_t *before = ckt_graph_segments_find(&segments, 0x5000, 4);
+	ckt_worker_graph_free(graph);
+	uint8_t *before = ckt_worker_graph_segments_find(&segments, 0x5000, 4);
 	graph_begin(&d);
 	graph_copy(
 		&d, 1, (struct graph_side){H, 0x5000}, (struct graph_side){D, 0x100000}, 0x2000, 1);
 	graph = decode(&d);
-	IS(ckt_graph_segments_cover(&segments, graph), CUDA_SUCCESS);
+	IS(ckt_worker_graph_segments_cover(&segments, graph), CUDA_SUCCESS);
 	IS(segments.count, 5);
-	YES(ckt_graph_segments_find(&segments, 0x5000, 4) != before);
-	memset(ckt_graph_segments_find(&segments, 0x5000, 0x2000), 1, 0x2000);
-	ckt_graph_free(graph);
-	ckt_graph_segments_fini(&segments);
+	YES(ckt_worker_graph_segments_find(&segments, 0x5000, 4) != before);
+	memset(ckt_worker_graph_segments_find(&segments, 0x5000, 0x2000), 1, 0x2000);
+	ckt_worker_graph_free(graph);
+	ckt_worker_graph_segments_fini(&segments);
 	IS(segments.count, 0);
-	ckt_graph_segments_fini(&segments);
+	ckt_worker_graph_segments_fini(&segments);
 }
 
 static void test_hostile(void)
@@ -100,25 +100,25 @@ static void test_hostile(void)
 		{{H, 0x5001}, UINT64_MAX - 0x6000, 1, CUDA_ERROR_OUT_OF_MEMORY},
 	};
 	for (size_t i = 0; i < COUNT(cases); i++) {
-		struct ckt_graph_segments segments = {0};
+		struct ckt_worker_graph_segments segments = {0};
 		struct description d;
 		graph_begin(&d);
 		graph_copy(&d, 1, cases[i].side, (struct graph_side){D, 0x100000}, cases[i].width,
 			cases[i].height);
-		struct ckt_graph *graph = decode(&d);
-		IS(ckt_graph_segments_cover(&segments, graph), cases[i].result);
+		struct ckt_worker_graph *graph = decode(&d);
+		IS(ckt_worker_graph_segments_cover(&segments, graph), cases[i].result);
 		IS(segments.count, 0);
-		ckt_graph_free(graph);
-		ckt_graph_segments_fini(&segments);
+		ckt_worker_graph_free(graph);
+		ckt_worker_graph_segments_fini(&segments);
 	}
-	struct ckt_graph_segments segments = {0};
+	struct ckt_worker_graph_segments segments = {0};
 	struct description d;
 	graph_begin(&d);
 	graph_node(&d, 1, CU_GRAPH_NODE_TYPE_MEMCPY, (const uint8_t *)"short", 5);
-	struct ckt_graph *graph = decode(&d);
-	IS(ckt_graph_segments_cover(&segments, graph), CUDA_ERROR_INVALID_VALUE);
-	ckt_graph_free(graph);
-	ckt_graph_segments_fini(&segments);
+	struct ckt_worker_graph *graph = decode(&d);
+	IS(ckt_worker_graph_segments_cover(&segments, graph), CUDA_ERROR_INVALID_VALUE);
+	ckt_worker_graph_free(graph);
+	ckt_worker_graph_segments_fini(&segments);
 }
 
 UNIT_SUITE(graph_memory, {"cover", test_cover}, {"hostile", test_hostile})

@@ -9,21 +9,21 @@
 #include "server/worker/graph/graph_record.h"
 #include "tests/unit/suite.h"
 
-static bool any(const struct ckt_graph_node *node, unsigned kind)
+static bool any(const struct ckt_worker_graph_node *node, unsigned kind)
 {
-	struct ckt_graph_copy copy;
-	struct ckt_graph_kernel kernel;
-	struct ckt_graph_fill fill;
+	struct ckt_worker_graph_copy copy;
+	struct ckt_worker_graph_kernel kernel;
+	struct ckt_worker_graph_fill fill;
 	uint64_t event;
 	switch (kind) {
 	case 0:
-		return ckt_graph_copy_get(node, &copy);
+		return ckt_worker_graph_copy_get(node, &copy);
 	case 1:
-		return ckt_graph_kernel_get(node, &kernel);
+		return ckt_worker_graph_kernel_get(node, &kernel);
 	case 2:
-		return ckt_graph_fill_get(node, &fill);
+		return ckt_worker_graph_fill_get(node, &fill);
 	default:
-		return ckt_graph_event_get(node, &event);
+		return ckt_worker_graph_event_get(node, &event);
 	}
 }
 
@@ -65,7 +65,8 @@ static void test_exact(void)
 		for (size_t n = 0; n <= size + 4; n++) {
 			uint8_t *copy = malloc(n + !n);
 			memcpy(copy, bytes, n);
-			struct ckt_graph_node node = {.record = copy, .record_bytes = (uint32_t)n};
+			struct ckt_worker_graph_node node = {
+				.record = copy, .record_bytes = (uint32_t)n};
 			IS(any(&node, kind), n == size);
 			free(copy);
 		}
@@ -75,39 +76,39 @@ static void test_exact(void)
 static void test_values(void)
 {
 	uint8_t bytes[512];
-	struct ckt_graph_node node = {.record = bytes};
-	struct ckt_graph_copy copy;
-	struct ckt_graph_kernel kernel;
-	struct ckt_graph_fill fill;
+	struct ckt_worker_graph_node node = {.record = bytes};
+	struct ckt_worker_graph_copy copy;
+	struct ckt_worker_graph_kernel kernel;
+	struct ckt_worker_graph_fill fill;
 	uint64_t event;
 	node.record_bytes = (uint32_t)put(0, bytes);
-	YES(ckt_graph_copy_get(&node, &copy));
+	YES(ckt_worker_graph_copy_get(&node, &copy));
 	IS(copy.src.address, 100);
 	IS(copy.dst.type, 2);
 	IS(copy.dst.x * 1000000 + copy.dst.pitch * 1000 + copy.dst.height, 201204205);
 	IS(copy.width + copy.height + copy.depth, 900 + 901 + 902);
 	node.record_bytes = (uint32_t)put(1, bytes);
-	YES(ckt_graph_kernel_get(&node, &kernel));
+	YES(ckt_worker_graph_kernel_get(&node, &kernel));
 	IS(kernel.function, 77);
 	IS(kernel.grid[2] * 100 + kernel.block[0] * 10 + kernel.shared_bytes, 347);
 	IS(kernel.attributes_bytes, 2 * (4 + CKT_GRAPH_ATTRIBUTE_BYTES));
 	IS(kernel.params_bytes, 10);
 	/* Half an attribute is none. */
 	ckt_put_u32(bytes + 36, 4 + CKT_GRAPH_ATTRIBUTE_BYTES + 4);
-	NO(ckt_graph_kernel_get(&node, &kernel));
+	NO(ckt_worker_graph_kernel_get(&node, &kernel));
 	node.record_bytes = (uint32_t)put(2, bytes);
-	YES(ckt_graph_fill_get(&node, &fill));
+	YES(ckt_worker_graph_fill_get(&node, &fill));
 	IS(fill.dst * 100000 + fill.pitch * 10000 + fill.value * 1000 + fill.element_size * 100 +
 			fill.width * 10 + fill.height,
 		123456);
 	node.record_bytes = (uint32_t)put(3, bytes);
-	YES(ckt_graph_event_get(&node, &event) && event == 1234);
+	YES(ckt_worker_graph_event_get(&node, &event) && event == 1234);
 }
 
 static void test_span(void)
 {
 	static const struct {
-		struct ckt_graph_side side;
+		struct ckt_worker_graph_side side;
 		uint64_t width, height, depth;
 		bool good;
 		uint64_t begin, size;
@@ -129,11 +130,11 @@ static void test_span(void)
 		{{.address = 7, .pitch = 4, .height = 4}, 1, 1, UINT64_MAX, false, 0, 0},
 	};
 	for (size_t i = 0; i < COUNT(cases); i++) {
-		struct ckt_graph_copy copy = {.width = cases[i].width,
+		struct ckt_worker_graph_copy copy = {.width = cases[i].width,
 			.height = cases[i].height,
 			.depth = cases[i].depth};
 		uint64_t begin = 0, size = 0;
-		bool good = ckt_graph_side_span(&copy, &cases[i].side, &begin, &size);
+		bool good = ckt_worker_graph_side_span(&copy, &cases[i].side, &begin, &size);
 		if (!IS(good, cases[i].good) || !IS(good ? begin : 0, cases[i].begin) ||
 			!IS(good ? size : 0, cases[i].size))
 			CU_FAIL("of a row of the table");

@@ -176,27 +176,28 @@ static void test_graphs(void)
 	graph_begin(&d);
 	graph_copy(&d, 1, (struct graph_side){CU_MEMORYTYPE_DEVICE, CKT_HOST_BASE, 0, 0, 0, 64, 1},
 		(struct graph_side){CU_MEMORYTYPE_DEVICE, device, 0, 0, 0, 64, 1}, 64, 1);
-	MUST(ckt_graph_exec_make(
+	MUST(ckt_worker_graph_exec_make(
 		     &ckt_worker, id, ckt_handle_primary(0), 0, d.bytes, graph_end(&d), &with),
 		CUDA_SUCCESS);
 	graph_begin(&d);
 	graph_fill(&d, 1, device, 3, 4, 16);
-	MUST(ckt_graph_exec_make(&ckt_worker, other, ckt_handle_primary(0), 0, d.bytes,
+	MUST(ckt_worker_graph_exec_make(&ckt_worker, other, ckt_handle_primary(0), 0, d.bytes,
 		     graph_end(&d), &without),
 		CUDA_SUCCESS);
-	const void *before = ((struct ckt_graph_exec *)with->real)->real, *kept = without->real;
-	IS(ckt_driver.cuGraphNodeSetEnabled(((struct ckt_graph_exec *)with->real)->real,
-		   ((struct ckt_graph_exec *)with->real)->graph->nodes[0].real, 0),
+	const void *before = ((struct ckt_worker_graph_exec *)with->real)->real,
+		   *kept = without->real;
+	IS(ckt_driver.cuGraphNodeSetEnabled(((struct ckt_worker_graph_exec *)with->real)->real,
+		   ((struct ckt_worker_graph_exec *)with->real)->graph->nodes[0].real, 0),
 		CUDA_SUCCESS);
-	((struct ckt_graph_exec *)with->real)->graph->nodes[0].disabled = true;
+	((struct ckt_worker_graph_exec *)with->real)->graph->nodes[0].disabled = true;
 	ckt_hostmem_attach(&ckt_worker, file_of(FILE_BYTES, 6, F_SEAL_SHRINK, NULL));
 	with = ckt_objects_find_kind(&ckt_worker.objects, id, CKT_KIND_GRAPH_EXEC);
 	without = ckt_objects_find_kind(&ckt_worker.objects, other, CKT_KIND_GRAPH_EXEC);
 	CU_ASSERT_FATAL(with && without);
-	YES(((struct ckt_graph_exec *)with->real)->real != before);
+	YES(((struct ckt_worker_graph_exec *)with->real)->real != before);
 	YES(without->real == kept);
 	/* As it was, with what was left out. */
-	struct ckt_graph_exec *exec = with->real;
+	struct ckt_worker_graph_exec *exec = with->real;
 	YES(exec->graph->nodes[0].disabled);
 	IS(ckt_driver.cuGraphLaunch(exec->real, NULL), CUDA_SUCCESS);
 	IS(inside_word(device), 1);

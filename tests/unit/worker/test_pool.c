@@ -117,14 +117,14 @@ static void test_trim(void)
 	uint64_t a = alloc(2 * MIB, 0, &result);
 	IS(ASK(mem_free_async, .address = a, .stream = 0), CUDA_SUCCESS);
 	ckt_driver.cuCtxSynchronize();
-	ckt_pools_poll(&ckt_worker);
+	ckt_worker_pools_poll(&ckt_worker);
 	IS(ckt_worker.pools.kept_count, 1);
 	/* Not for a wait for another stream. */
-	ckt_pools_waited(&ckt_worker, ID(STREAM, 1), ckt_worker.current->ctx.fences);
-	ckt_pools_poll(&ckt_worker);
+	ckt_worker_pools_waited(&ckt_worker, ID(STREAM, 1), ckt_worker.current->ctx.fences);
+	ckt_worker_pools_poll(&ckt_worker);
 	IS(get(pool(), CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT), PAGE);
-	ckt_pools_waited(&ckt_worker, 0, ckt_worker.current->ctx.fences);
-	ckt_pools_poll(&ckt_worker);
+	ckt_worker_pools_waited(&ckt_worker, 0, ckt_worker.current->ctx.fences);
+	ckt_worker_pools_poll(&ckt_worker);
 	IS(ckt_worker.pools.kept_count, 0);
 	IS(get(pool(), CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT), 0);
 	NO(ckt_worker.pools.synchronized);
@@ -147,18 +147,18 @@ static void test_limits(void)
 	IS(ASK(pool_destroy, .id = ID(POOL, 3)), CUDA_ERROR_INVALID_VALUE);
 	IS(ASK(mem_alloc_async, .pool = ID(POOL, 3), .size = 1, .stream = 0),
 		CUDA_ERROR_INVALID_VALUE);
-	CU_ASSERT_PTR_NOT_NULL(ckt_pool_find(&ckt_worker, ID(POOL, 3)));
+	CU_ASSERT_PTR_NOT_NULL(ckt_worker_pool_find(&ckt_worker, ID(POOL, 3)));
 	IS(ASK(mem_free_async, .address = res.address, .stream = 0), CUDA_SUCCESS);
 	ckt_driver.cuCtxSynchronize();
-	ckt_pools_poll(&ckt_worker);
-	CU_ASSERT_PTR_NULL(ckt_pool_find(&ckt_worker, ID(POOL, 3)));
+	ckt_worker_pools_poll(&ckt_worker);
+	CU_ASSERT_PTR_NULL(ckt_worker_pool_find(&ckt_worker, ID(POOL, 3)));
 	IS(ASK(pool_destroy, .id = pool()), CUDA_SUCCESS);
-	CU_ASSERT_PTR_NULL(ckt_pool_find(&ckt_worker, pool()));
+	CU_ASSERT_PTR_NULL(ckt_worker_pool_find(&ckt_worker, pool()));
 	alloc(4, 0, &result);
 	IS(result, CUDA_ERROR_INVALID_VALUE);
 	IS(ASK(pool_destroy, .id = ckt_handle_default_pool(0)), CUDA_ERROR_INVALID_VALUE);
-	CU_ASSERT_PTR_NOT_NULL(ckt_pool_find(&ckt_worker, ckt_handle_default_pool(1)));
-	CU_ASSERT_PTR_NULL(ckt_pool_find(&ckt_worker, ckt_handle_default_pool(2)));
+	CU_ASSERT_PTR_NOT_NULL(ckt_worker_pool_find(&ckt_worker, ckt_handle_default_pool(1)));
+	CU_ASSERT_PTR_NULL(ckt_worker_pool_find(&ckt_worker, ckt_handle_default_pool(2)));
 }
 
 static void test_refused(void)
@@ -187,7 +187,7 @@ static void test_refused(void)
 	IS(ASK(mem_alloc_async, .pool = id, .size = 4, .stream = ID(STREAM, 99)),
 		CUDA_ERROR_INVALID_HANDLE);
 	IS(ASK(mem_free_async, .address = 0x1000, .stream = 0), CUDA_ERROR_INVALID_VALUE);
-	IS(ckt_pool_adopt_kept(&ckt_worker, 0, 0x1000), CUDA_ERROR_INVALID_VALUE);
+	IS(ckt_worker_pool_adopt_kept(&ckt_worker, 0, 0x1000), CUDA_ERROR_INVALID_VALUE);
 	IS(CUT(mem_alloc_async, .pool = id, .size = 4), 0);
 	IS(CUT(pool_set_attribute, .pool = id, .attribute = 1), 0);
 	for (int i = 1; i <= 2; i++)

@@ -37,7 +37,7 @@ static void test_pool(void)
 	l.image = *image;
 	for (unsigned i = 0; i < 3; i++)
 		MUST(ckt_pool_kind.load(&l, i), 0);
-	struct ckt_pool *pool = ckt_pool_find(&ckt_worker, ID(POOL, 41));
+	struct ckt_pool *pool = ckt_worker_pool_find(&ckt_worker, ID(POOL, 41));
 	CU_ASSERT_PTR_NOT_NULL_FATAL(pool);
 	IS(pool->max_bytes, 12345678);
 	IS(pool->release_threshold, 4096);

@@ -43,7 +43,7 @@ static CUresult allocate(uint64_t size, CUdeviceptr *ret_address)
 	CUresult result = ckt_memory_alloc(&device->memory, size, ckt_inside_owner(), &address);
 	/* As for the program's own: what pools keep, and what is being given back. */
 	if (result == CUDA_ERROR_OUT_OF_MEMORY && ckt_inside_has_tables()) {
-		ckt_pools_release(worker, (unsigned)(device - worker->devices), true);
+		ckt_worker_pools_release(worker, (unsigned)(device - worker->devices), true);
 		ckt_inside_free_waiting(worker, 0);
 		ckt_aside_settle(worker);
 		result = ckt_memory_alloc(&device->memory, size, ckt_inside_owner(), &address);
