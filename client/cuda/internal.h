@@ -140,13 +140,13 @@ struct ckt_module {
 CUresult ckt_image_extent(const void *image, const void **ret_data, size_t *ret_size);
 /* Makes sure that the worker holds these bytes; ret_hash: 32 bytes. */
 CUresult ckt_blob_send(const void *data, size_t size, uint8_t *ret_hash);
-CUresult ckt_module_load(const void *data, size_t size, unsigned n_options, CUjit_option *options,
-	void **values, CUmodule *ret_module);
-CUresult ckt_module_function(
+CUresult ckt_client_module_load(const void *data, size_t size, unsigned n_options,
+	CUjit_option *options, void **values, CUmodule *ret_module);
+CUresult ckt_client_module_function(
 	struct ckt_module *module, const char *name, struct ckt_function **ret_function);
-CUresult ckt_module_unload(struct ckt_module *module);
+CUresult ckt_client_module_unload(struct ckt_module *module);
 /* What lived in a context that has ended or was reset: its handles are no handles any more. */
-void ckt_module_forget_context(uint64_t context);
+void ckt_client_module_forget_context(uint64_t context);
 void ckt_stream_forget_context(uint64_t context);
 void ckt_event_forget_context(uint64_t context);
 /*
@@ -157,13 +157,13 @@ CUresult ckt_event_arrived(uint64_t event);
 /*
  * Address, size and whether it is declared __managed__; then the program can use it from here on.
  */
-CUresult ckt_module_variable(
+CUresult ckt_client_module_variable(
 	CUmodule handle, const char *name, CUdeviceptr *address, size_t *size, bool *ret_managed);
 /*
  * Calls visit for the names of at most max functions, in the module's order; stops at the first
  * error.
  */
-CUresult ckt_module_each_function(struct ckt_module *module, unsigned max,
+CUresult ckt_client_module_each_function(struct ckt_module *module, unsigned max,
 	CUresult (*visit)(void *data, const char *name), void *data);
 /* The file's bytes in malloc'd memory with at least one NUL behind them. */
 CUresult ckt_file_read(const char *path, void **ret_data, size_t *ret_size);
@@ -259,11 +259,11 @@ bool ckt_pool_may_settle(void);
 
 /* ---- ipc.c */
 struct ckt_ipc_handle;
-bool ckt_ipc_own(const struct ckt_ipc_handle *handle);
-CUresult ckt_ipc_file_make(const uint8_t *handle, int *ret_fd);
+bool ckt_client_ipc_own(const struct ckt_ipc_handle *handle);
+CUresult ckt_client_ipc_file_make(const uint8_t *handle, int *ret_fd);
 /* False where the file is none of ours. */
-bool ckt_ipc_file_read(int fd, struct ckt_ipc_handle *ret);
-void ckt_ipc_forget_context(uint64_t context);
+bool ckt_client_ipc_file_read(int fd, struct ckt_ipc_handle *ret);
+void ckt_client_ipc_forget_context(uint64_t context);
 
 /* ---- managed.c */
 extern _Atomic unsigned ckt_managed_count;

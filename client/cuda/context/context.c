@@ -129,8 +129,8 @@ static void forget_contents(uint64_t context)
 		of->hints = (struct ckt_stream_hints){0};
 	ckt_registered_forget_context(context);
 	ckt_managed_forget_context(context);
-	ckt_module_forget_context(context);
-	ckt_ipc_forget_context(context);
+	ckt_client_module_forget_context(context);
+	ckt_client_ipc_forget_context(context);
 	ckt_range_remove_context(context);
 	ckt_array_forget_context(context);
 	ckt_stream_forget_context(context);

@@ -73,7 +73,7 @@ static CUresult each(struct visit *visit, const struct ckt_graph *graph)
 	return result;
 }
 
-bool ckt_graph_has_host_memory(const struct ckt_graph *graph)
+bool ckt_client_graph_has_host_memory(const struct ckt_graph *graph)
 {
 	struct visit visit = {0};
 	each(&visit, graph);
@@ -82,7 +82,7 @@ bool ckt_graph_has_host_memory(const struct ckt_graph *graph)
 	return visit.count > 0;
 }
 
-unsigned ckt_graph_host_nodes(const struct ckt_graph *graph)
+unsigned ckt_client_graph_host_nodes(const struct ckt_graph *graph)
 {
 	unsigned count = 0;
 	for (size_t i = 0; i < graph->count; i++) {
@@ -92,7 +92,7 @@ unsigned ckt_graph_host_nodes(const struct ckt_graph *graph)
 		struct ckt_graph *const *graphs = ckt_node_graphs(graph->nodes[i], &inner);
 		count += graph->nodes[i]->type == CU_GRAPH_NODE_TYPE_HOST;
 		for (size_t k = 0; k < inner; k++)
-			count += ckt_graph_host_nodes(graphs[k]);
+			count += ckt_client_graph_host_nodes(graphs[k]);
 	}
 	return count;
 }

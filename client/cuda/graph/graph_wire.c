@@ -12,7 +12,7 @@ static size_t conditional_size(const struct ckt_conditional_node *c)
 {
 	size_t size = CKT_GRAPH_CONDITIONAL_BYTES;
 	for (unsigned i = 0; i < c->count; i++)
-		size += ckt_graph_wire_size(c->bodies[i]);
+		size += ckt_client_graph_wire_size(c->bodies[i]);
 	return size;
 }
 
@@ -29,7 +29,7 @@ static size_t record_size(const struct ckt_node *node)
 	case CU_GRAPH_NODE_TYPE_MEMSET:
 		return 4 * 8 + 2 * 4;
 	case CU_GRAPH_NODE_TYPE_GRAPH:
-		return node->child->call ? 8 : ckt_graph_wire_size(node->child);
+		return node->child->call ? 8 : ckt_client_graph_wire_size(node->child);
 	case CU_GRAPH_NODE_TYPE_CONDITIONAL:
 		return conditional_size(&node->conditional);
 	case CU_GRAPH_NODE_TYPE_EVENT_RECORD:
@@ -50,7 +50,7 @@ size_t ckt_node_wire_size(const struct ckt_node *node)
 	return 24 + record_size(node);
 }
 
-size_t ckt_graph_wire_size(const struct ckt_graph *graph)
+size_t ckt_client_graph_wire_size(const struct ckt_graph *graph)
 {
 	size_t size = 8;
 	for (size_t i = 0; i < graph->count; i++)
@@ -121,7 +121,7 @@ static uint8_t *put_conditional(uint8_t *p, const struct ckt_conditional_node *c
 	p = ckt_put_u32(p, c->type);
 	p = ckt_put_u32(p, c->count);
 	for (unsigned i = 0; i < c->count; i++)
-		p = ckt_graph_wire_put(p, c->bodies[i]);
+		p = ckt_client_graph_wire_put(p, c->bodies[i]);
 	return p;
 }
 
@@ -141,7 +141,7 @@ static uint8_t *put_record(uint8_t *p, const struct ckt_node *node)
 		return ckt_put_u64(p, node->fill.height);
 	case CU_GRAPH_NODE_TYPE_GRAPH:
 		return node->child->call ? ckt_put_u64(p, ckt_graph_call_id(node->child))
-					 : ckt_graph_wire_put(p, node->child);
+					 : ckt_client_graph_wire_put(p, node->child);
 	case CU_GRAPH_NODE_TYPE_CONDITIONAL:
 		return put_conditional(p, &node->conditional);
 	case CU_GRAPH_NODE_TYPE_EVENT_RECORD:
@@ -173,7 +173,7 @@ uint8_t *ckt_node_wire_put(uint8_t *p, const struct ckt_node *node)
 	return put_record(ckt_put_u32(p, (uint32_t)record_size(node)), node);
 }
 
-uint8_t *ckt_graph_wire_put(uint8_t *p, const struct ckt_graph *graph)
+uint8_t *ckt_client_graph_wire_put(uint8_t *p, const struct ckt_graph *graph)
 {
 	uint32_t edges = 0;
 	p = ckt_put_u32(p, (uint32_t)graph->count);
@@ -195,15 +195,15 @@ uint8_t *ckt_graph_wire_put(uint8_t *p, const struct ckt_graph *graph)
 	return p;
 }
 
-CUresult ckt_graph_send(const struct ckt_graph *graph, uint64_t id)
+CUresult ckt_client_graph_send(const struct ckt_graph *graph, uint64_t id)
 {
-	size_t size = ckt_graph_wire_size(graph);
+	size_t size = ckt_client_graph_wire_size(graph);
 	if (size > CKT_GRAPH_BYTES_MAX || graph->count > CKT_GRAPH_NODES_MAX)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	uint8_t *data = malloc(size);
 	if (!data)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	ckt_graph_wire_put(data, graph);
+	ckt_client_graph_wire_put(data, graph);
 	CUresult result = CUDA_SUCCESS;
 	for (size_t at = 0; at < size && !result; at += CKT_DATA_MAX) {
 		size_t piece = size - at < CKT_DATA_MAX ? size - at : CKT_DATA_MAX;

@@ -24,10 +24,10 @@ CUresult ckt_exec_make(
 {
 	struct ckt_reply reply;
 	struct ckt_graph_instantiate_res res;
-	CUresult result = ckt_graph_place(exec->graph, &exec->object.context);
+	CUresult result = ckt_client_graph_place(exec->graph, &exec->object.context);
 	CKT_ROUTE_CONTEXT(exec->object.context);
 	if (!result)
-		result = ckt_graph_send(exec->graph, graph->object.id);
+		result = ckt_client_graph_send(exec->graph, graph->object.id);
 	if (!result)
 		result = CKT_WAITED(graph_instantiate, GRAPH_INSTANTIATE, CKT_CALL_F_NUMBERED,
 			&reply, .exec = exec->object.id, .graph = graph->object.id, .flags = flags,
@@ -48,8 +48,8 @@ CUresult ckt_exec_unmake(struct ckt_exec *exec)
 
 void ckt_exec_look(struct ckt_exec *exec)
 {
-	own(exec)->has_host_memory = ckt_graph_has_host_memory(exec->graph);
-	own(exec)->host_nodes = ckt_graph_host_nodes(exec->graph);
+	own(exec)->has_host_memory = ckt_client_graph_has_host_memory(exec->graph);
+	own(exec)->host_nodes = ckt_client_graph_host_nodes(exec->graph);
 }
 
 void ckt_exec_settle_users(const struct ckt_exec *exec)
@@ -130,7 +130,7 @@ CUresult ckt_exec_update(
 	struct ckt_reply reply;
 	struct ckt_graph_exec_update_res res;
 	CKT_ROUTE_CONTEXT(exec->object.context);
-	CUresult result = ckt_graph_send(graph, graph->object.id);
+	CUresult result = ckt_client_graph_send(graph, graph->object.id);
 	if (!result)
 		result = CKT_WAITED(graph_exec_update, GRAPH_EXEC_UPDATE, CKT_CALL_F_NUMBERED,
 			&reply, .exec = exec->object.id, .graph = graph->object.id);
@@ -154,7 +154,7 @@ CUresult ckt_exec_upload(struct ckt_exec *exec, uint64_t stream)
 {
 	if (ckt_conn_count > 1 &&
 		ckt_context_conn(exec->object.context) != ckt_object_conn(stream, CKT_KIND_STREAM))
-		return ckt_graph_between();
+		return ckt_client_graph_between();
 	CKT_ROUTE_CONTEXT(exec->object.context);
 	return CKT_BATCHED(graph_upload, GRAPH_UPLOAD, .exec = exec->object.id, .stream = stream);
 }
@@ -165,7 +165,7 @@ CUresult ckt_exec_launch(struct ckt_exec *exec, uint64_t stream)
 	CUresult result = CUDA_SUCCESS;
 	if (__builtin_expect(ckt_conn_count > 1, 0) &&
 		ckt_context_conn(exec->object.context) != ckt_object_conn(stream, CKT_KIND_STREAM))
-		return ckt_graph_between();
+		return ckt_client_graph_between();
 	CKT_ROUTE_CONTEXT(exec->object.context);
 	if (__builtin_expect(!e->has_host_memory && !e->host_nodes, 1)) {
 		result = ckt_managed_before_launch();
@@ -230,8 +230,8 @@ CKT_EXPORT CUresult cuGraphDebugDotPrint(CUgraph handle, const char *path, unsig
 {
 	ckt_graph_enter();
 	const struct ckt_graph *graph = ckt_graph_find(handle);
-	CUresult result =
-		graph && path ? ckt_graph_send(graph, graph->object.id) : CUDA_ERROR_INVALID_VALUE;
+	CUresult result = graph && path ? ckt_client_graph_send(graph, graph->object.id)
+					: CUDA_ERROR_INVALID_VALUE;
 	ckt_graph_leave(CUDA_SUCCESS);
 	if (result)
 		return result;

@@ -14,16 +14,16 @@ struct ckt_client_exec {
 };
 
 /* ---- graph_wire.c */
-size_t ckt_graph_wire_size(const struct ckt_graph *graph);
-uint8_t *ckt_graph_wire_put(uint8_t *p, const struct ckt_graph *graph);
+size_t ckt_client_graph_wire_size(const struct ckt_graph *graph);
+uint8_t *ckt_client_graph_wire_put(uint8_t *p, const struct ckt_graph *graph);
 size_t ckt_node_wire_size(const struct ckt_node *node);
 uint8_t *ckt_node_wire_put(uint8_t *p, const struct ckt_node *node);
 /* Sends the description under the id. */
-CUresult ckt_graph_send(const struct ckt_graph *graph, uint64_t id);
+CUresult ckt_client_graph_send(const struct ckt_graph *graph, uint64_t id);
 
 /* ---- graph_host.c: the client's memory in graphs */
-bool ckt_graph_has_host_memory(const struct ckt_graph *graph);
-unsigned ckt_graph_host_nodes(const struct ckt_graph *graph);
+bool ckt_client_graph_has_host_memory(const struct ckt_graph *graph);
+unsigned ckt_client_graph_host_nodes(const struct ckt_graph *graph);
 /* Not locked: before and behind a launch. */
 CUresult ckt_exec_send_memory(struct ckt_exec *exec, uint64_t stream);
 CUresult ckt_exec_fetch_memory(struct ckt_exec *exec, uint64_t stream);

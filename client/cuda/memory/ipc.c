@@ -27,7 +27,7 @@ struct opened {
 static CKT_LOCK(lock);
 static struct opened *opened;
 
-bool ckt_ipc_own(const struct ckt_ipc_handle *handle)
+bool ckt_client_ipc_own(const struct ckt_ipc_handle *handle)
 {
 	for (unsigned i = 0; i < ckt_conn_count; i++)
 		if (strncmp(handle->session, ckt_conns[i]->session, sizeof handle->session) == 0)
@@ -105,7 +105,7 @@ CKT_EXPORT CUresult cuIpcOpenMemHandle_v2(
 	if (memcmp(ours.magic, CKT_IPC_MAGIC, sizeof ours.magic) != 0 || ours.kind != CKT_IPC_BLOCK)
 		return CUDA_ERROR_INVALID_VALUE;
 	/* CUDA refuses a process its own memory so. */
-	if (ckt_ipc_own(&ours))
+	if (ckt_client_ipc_own(&ours))
 		return CUDA_ERROR_INVALID_CONTEXT;
 	ckt_stream_beside = true;
 	pthread_mutex_lock(&lock);
@@ -166,7 +166,7 @@ CKT_EXPORT CUresult cuIpcCloseMemHandle(CUdeviceptr address)
 	return result;
 }
 
-void ckt_ipc_forget_context(uint64_t context)
+void ckt_client_ipc_forget_context(uint64_t context)
 {
 	pthread_mutex_lock(&lock);
 	for (struct opened **place = &opened; *place;) {
@@ -183,7 +183,7 @@ void ckt_ipc_forget_context(uint64_t context)
 
 /* ---- Files that stand for memory */
 
-CUresult ckt_ipc_file_make(const uint8_t *handle, int *ret_fd)
+CUresult ckt_client_ipc_file_make(const uint8_t *handle, int *ret_fd)
 {
 	int fd = memfd_create("cricket-memory", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	if (fd < 0)
@@ -197,7 +197,7 @@ CUresult ckt_ipc_file_make(const uint8_t *handle, int *ret_fd)
 	return CUDA_SUCCESS;
 }
 
-bool ckt_ipc_file_read(int fd, struct ckt_ipc_handle *ret)
+bool ckt_client_ipc_file_read(int fd, struct ckt_ipc_handle *ret)
 {
 	return pread(fd, ret, sizeof *ret, 0) == sizeof *ret &&
 		memcmp(ret->magic, CKT_IPC_MAGIC, sizeof ret->magic) == 0 &&

@@ -30,7 +30,7 @@ bool ckt_copy_is_between(const struct ckt_copy2d *c)
 		(from && ckt_address_conn(c->src) != conn);
 }
 
-CUresult ckt_graph_between(void)
+CUresult ckt_client_graph_between(void)
 {
 	static bool once;
 	return ckt_call_unsupported("a graph over several servers", &once);
@@ -48,7 +48,7 @@ static CUresult settle(CUstream stream)
 	if (result)
 		return result;
 	if (capturing)
-		return ckt_graph_leave(ckt_graph_between());
+		return ckt_graph_leave(ckt_client_graph_between());
 	return CKT_WAITED(stream_synchronize, STREAM_SYNCHRONIZE, 0, NULL, .stream = id);
 }
 
@@ -130,7 +130,7 @@ CUresult ckt_wait_between(uint64_t stream, CUevent event)
 	if (result)
 		return result;
 	if (capturing)
-		return ckt_graph_leave(ckt_graph_between());
+		return ckt_graph_leave(ckt_client_graph_between());
 	result = ckt_capture_event_check(ckt_handle_id(event));
 	return result ? result : cuEventSynchronize(event);
 }
@@ -199,14 +199,14 @@ static void place(struct placing *placing, const struct ckt_graph *graph)
 	}
 }
 
-CUresult ckt_graph_place(const struct ckt_graph *graph, uint64_t *context)
+CUresult ckt_client_graph_place(const struct ckt_graph *graph, uint64_t *context)
 {
 	struct placing placing = {0};
 	if (ckt_conn_count == 1)
 		return CUDA_SUCCESS;
 	place(&placing, graph);
 	if (placing.several)
-		return ckt_graph_between();
+		return ckt_client_graph_between();
 	if (placing.context && ckt_context_conn(placing.context) != ckt_context_conn(*context))
 		*context = placing.context;
 	return CUDA_SUCCESS;

@@ -20,9 +20,9 @@ CUresult ckt_copy_between(const struct ckt_copy2d *copy);
  */
 CUresult ckt_wait_between(uint64_t stream, CUevent event);
 /* CUDA_ERROR_NOT_SUPPORTED, said once: a graph lives at one server. */
-CUresult ckt_graph_between(void);
+CUresult ckt_client_graph_between(void);
 /*
  * The same where the graph's nodes are of several; else *context, of its executable form, becomes
  * one at their server.
  */
-CUresult ckt_graph_place(const struct ckt_graph *graph, uint64_t *context);
+CUresult ckt_client_graph_place(const struct ckt_graph *graph, uint64_t *context);

@@ -281,7 +281,7 @@ CKT_EXPORT CUresult cuMemExportToShareableHandle(void *ret_fd, CUmemGenericAlloc
 	if (result)
 		return result;
 	if (ckt_physical_export_res_get(&reply.results, &res) && res.handle_len == CKT_IPC_HANDLE)
-		result = ckt_ipc_file_make(res.handle, ret_fd);
+		result = ckt_client_ipc_file_make(res.handle, ret_fd);
 	else
 		result = CUDA_ERROR_UNKNOWN;
 	ckt_reply_release(&reply);
@@ -326,7 +326,7 @@ CKT_EXPORT CUresult cuMemImportFromShareableHandle(
 	if (!ckt_device_count())
 		return CUDA_ERROR_NOT_INITIALIZED;
 	if (!handle || type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR ||
-		!ckt_ipc_file_read((int)(intptr_t)fd, &ticket))
+		!ckt_client_ipc_file_read((int)(intptr_t)fd, &ticket))
 		return CUDA_ERROR_INVALID_VALUE;
 	ckt_stream_beside = true;
 	struct ckt_physical *fresh = calloc(1, sizeof *fresh);

@@ -78,7 +78,7 @@ static CUresult fetch(
 	return CUDA_SUCCESS;
 }
 
-CUresult ckt_module_function(
+CUresult ckt_client_module_function(
 	struct ckt_module *module, const char *name, struct ckt_function **ret_function)
 {
 	CUresult result = CUDA_SUCCESS;

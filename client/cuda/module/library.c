@@ -84,8 +84,8 @@ static CUresult module_in(struct library *library, struct ckt_module **ret_modul
 	if (!place && library->loaded_count == CONTEXTS_MAX)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	CUmodule module;
-	result = ckt_module_load(library->data, library->size, library->n_options, library->options,
-		library->values, &module);
+	result = ckt_client_module_load(library->data, library->size, library->n_options,
+		library->options, library->values, &module);
 	if (result)
 		return result;
 	if (!place)
@@ -227,7 +227,7 @@ CKT_EXPORT CUresult cuLibraryUnload(CUlibrary handle)
 		struct ckt_module *module =
 			ckt_cudacommon_object_find(library->loaded[i].module, CKT_KIND_MODULE);
 		if (module)
-			ckt_module_unload(module);
+			ckt_client_module_unload(module);
 	}
 	for (struct kernel *k = library->kernels; k;) {
 		struct kernel *next = k->next;
@@ -280,7 +280,7 @@ CKT_EXPORT CUresult cuLibraryGetKernel(CUkernel *kernel, CUlibrary handle, const
 		return CUDA_ERROR_INVALID_HANDLE;
 	CUresult result = any_module(library, &module);
 	if (!result)
-		result = ckt_module_function(module, name, &function);
+		result = ckt_client_module_function(module, name, &function);
 	return result ? result : intern_kernel(library, name, kernel);
 }
 
@@ -317,7 +317,7 @@ CKT_EXPORT CUresult cuLibraryGetManaged(
 	bool managed;
 	CUresult result = cuLibraryGetModule(&module, handle);
 	if (!result)
-		result = ckt_module_variable(module, name, &address, &size, &managed);
+		result = ckt_client_module_variable(module, name, &address, &size, &managed);
 	if (result || !managed)
 		return result ? result : CUDA_ERROR_NOT_FOUND;
 	if (ret_address)
@@ -377,7 +377,7 @@ CKT_EXPORT CUresult cuLibraryEnumerateKernels(CUkernel *kernels, unsigned int n,
 		return CUDA_ERROR_INVALID_HANDLE;
 	CUresult result = any_module(library, &module);
 	struct kernel_list list = {.library = library, .kernels = kernels};
-	return result ? result : ckt_module_each_function(module, n, collect, &list);
+	return result ? result : ckt_client_module_each_function(module, n, collect, &list);
 }
 
 /* ---- Kernels */
@@ -393,7 +393,7 @@ CUresult ckt_kernel_function(uint64_t id, struct ckt_function **ret_function)
 	pthread_mutex_lock(&library->lock);
 	CUresult result = module_in(library, &module);
 	pthread_mutex_unlock(&library->lock);
-	return result ? result : ckt_module_function(module, kernel->name, ret_function);
+	return result ? result : ckt_client_module_function(module, kernel->name, ret_function);
 }
 
 CKT_EXPORT CUresult cuKernelGetFunction(CUfunction *function, CUkernel handle)
@@ -483,7 +483,7 @@ CKT_EXPORT CUresult cuKernelGetParamInfo(
 		return CUDA_ERROR_INVALID_HANDLE;
 	CUresult result = any_module(library, &module);
 	if (!result)
-		result = ckt_module_function(module, kernel->name, &function);
+		result = ckt_client_module_function(module, kernel->name, &function);
 	return result ? result
 		      : cuFuncGetParamInfo(
 				(CUfunction)(uintptr_t)function->object.id, index, offset, size);

@@ -55,8 +55,8 @@ static void forked(void)
 }
 CKT_IN_CHILD(forked);
 
-CUresult ckt_module_load(const void *data, size_t size, unsigned n_options, CUjit_option *options,
-	void **values, CUmodule *ret_module)
+CUresult ckt_client_module_load(const void *data, size_t size, unsigned n_options,
+	CUjit_option *options, void **values, CUmodule *ret_module)
 {
 	struct ckt_context *context;
 	struct ckt_cudacommon_jit jit;
@@ -95,7 +95,8 @@ CKT_EXPORT CUresult cuModuleLoadDataEx(CUmodule *module, const void *image, unsi
 	if (!module || !image || (n_options && !options))
 		return CUDA_ERROR_INVALID_VALUE;
 	CUresult result = ckt_image_extent(image, &data, &size);
-	return result ? result : ckt_module_load(data, size, n_options, options, values, module);
+	return result ? result
+		      : ckt_client_module_load(data, size, n_options, options, values, module);
 }
 
 CKT_EXPORT CUresult cuModuleLoadData(CUmodule *module, const void *image)
@@ -169,12 +170,12 @@ static void forget_object(struct ckt_cudacommon_object *object)
 	forget((struct ckt_module *)object);
 }
 
-void ckt_module_forget_context(uint64_t context)
+void ckt_client_module_forget_context(uint64_t context)
 {
 	ckt_cudacommon_object_each_of_context(CKT_KIND_MODULE, context, forget_object);
 }
 
-CUresult ckt_module_unload(struct ckt_module *module)
+CUresult ckt_client_module_unload(struct ckt_module *module)
 {
 	CKT_ROUTE_CONTEXT(module->object.context);
 	ckt_host_settle();
@@ -188,7 +189,7 @@ CUresult ckt_module_unload(struct ckt_module *module)
 CKT_EXPORT CUresult cuModuleUnload(CUmodule handle)
 {
 	struct ckt_module *module = find(handle);
-	return module ? ckt_module_unload(module) : CUDA_ERROR_INVALID_HANDLE;
+	return module ? ckt_client_module_unload(module) : CUDA_ERROR_INVALID_HANDLE;
 }
 
 CKT_EXPORT CUresult cuModuleGetLoadingMode(CUmoduleLoadingMode *mode)
@@ -209,13 +210,13 @@ CKT_EXPORT CUresult cuModuleGetFunction(CUfunction *function, CUmodule handle, c
 		return CUDA_ERROR_INVALID_VALUE;
 	if (!module)
 		return CUDA_ERROR_INVALID_HANDLE;
-	CUresult result = ckt_module_function(module, name, &found);
+	CUresult result = ckt_client_module_function(module, name, &found);
 	if (!result)
 		*function = (CUfunction)(uintptr_t)found->object.id;
 	return result;
 }
 
-CUresult ckt_module_variable(
+CUresult ckt_client_module_variable(
 	CUmodule handle, const char *name, CUdeviceptr *address, size_t *size, bool *ret_managed)
 {
 	struct ckt_module *module = find(handle);
@@ -269,7 +270,7 @@ CKT_EXPORT CUresult cuModuleGetGlobal_v2(
 	CUdeviceptr *address, size_t *size, CUmodule handle, const char *name)
 {
 	bool managed;
-	return ckt_module_variable(handle, name, address, size, &managed);
+	return ckt_client_module_variable(handle, name, address, size, &managed);
 }
 
 /* ---- Listing functions: names come in pages of whole NUL-terminated strings. */
@@ -304,7 +305,7 @@ CKT_EXPORT CUresult cuModuleGetFunctionCount(unsigned int *count, CUmodule handl
 	return CUDA_SUCCESS;
 }
 
-CUresult ckt_module_each_function(struct ckt_module *module, unsigned max,
+CUresult ckt_client_module_each_function(struct ckt_module *module, unsigned max,
 	CUresult (*visit)(void *data, const char *name), void *data)
 {
 	uint32_t seen = 0, total = 1;
@@ -342,7 +343,7 @@ static CUresult collect(void *data, const char *name)
 {
 	struct function_list *list = data;
 	struct ckt_function *function;
-	CUresult result = ckt_module_function(list->module, name, &function);
+	CUresult result = ckt_client_module_function(list->module, name, &function);
 	if (!result)
 		list->functions[list->count++] = (CUfunction)(uintptr_t)function->object.id;
 	return result;
@@ -357,5 +358,5 @@ CKT_EXPORT CUresult cuModuleEnumerateFunctions(
 	if (!module)
 		return CUDA_ERROR_INVALID_HANDLE;
 	struct function_list list = {.module = module, .functions = functions};
-	return ckt_module_each_function(module, n, collect, &list);
+	return ckt_client_module_each_function(module, n, collect, &list);
 }

@@ -268,7 +268,7 @@ CKT_EXPORT CUresult cuIpcOpenEventHandle(CUevent *ret_event, CUipcEventHandle ha
 	if (memcmp(ours.magic, CKT_IPC_MAGIC, sizeof ours.magic) != 0 || ours.kind != CKT_IPC_EVENT)
 		return CUDA_ERROR_MAP_FAILED;
 	/* Its own memory CUDA refuses a process so, and its own events. */
-	if (ckt_ipc_own(&ours))
+	if (ckt_client_ipc_own(&ours))
 		return CUDA_ERROR_INVALID_CONTEXT;
 	struct ckt_event *event =
 		new_event(context, CU_EVENT_INTERPROCESS | CU_EVENT_DISABLE_TIMING);
