@@ -32,7 +32,7 @@ static bool started, wants_ptx;
 __attribute__((visibility("default"))) unsigned la_version(unsigned version)
 {
 	ckt_say_init(environ);
-	ckt_libraries_init((const void *)la_version, environ);
+	ckt_patch_libraries_init((const void *)la_version, environ);
 	wants_ptx = ckt_nvrtc_wanted(environ);
 	return version < LAV_CURRENT ? version : LAV_CURRENT;
 }
@@ -44,7 +44,7 @@ __attribute__((visibility("default"))) unsigned la_version(unsigned version)
 __attribute__((visibility("default"))) char *la_objsearch(
 	const char *name, uintptr_t *cookie, unsigned flag)
 {
-	const char *shim = flag == LA_SER_ORIG ? ckt_library_shim(name) : NULL;
+	const char *shim = flag == LA_SER_ORIG ? ckt_patch_library_shim(name) : NULL;
 
 	if (shim && strcmp(shim, name) != 0)
 		ckt_say_debug("%s is taken for %s", shim, name);
@@ -55,7 +55,7 @@ __attribute__((visibility("default"))) char *la_objsearch(
 __attribute__((visibility("default"))) unsigned la_objopen(
 	struct link_map *map, Lmid_t namespace_id, uintptr_t *cookie)
 {
-	ckt_library_loaded(map->l_name);
+	ckt_patch_library_loaded(map->l_name);
 	if (pending_count < PENDING_MAX)
 		pending_maps[pending_count++] = map;
 	return 0;

@@ -84,7 +84,7 @@ static void read_choice(const char *text)
 	off[CUBLASLT] = off[CUBLASLT] || off[CUBLAS];
 }
 
-void ckt_libraries_init_in(const char *path, char *const *environment)
+void ckt_patch_libraries_init_in(const char *path, char *const *environment)
 {
 	const char *address = value_of(environment, "REMOTE_GPU_ADDRESS");
 	bool is_local = address && strncmp(address, "local:", 6) == 0;
@@ -98,13 +98,13 @@ void ckt_libraries_init_in(const char *path, char *const *environment)
 	read_choice(value_of(environment, "CRICKET_LIBRARIES"));
 }
 
-void ckt_libraries_init(const void *address, char *const *environment)
+void ckt_patch_libraries_init(const void *address, char *const *environment)
 {
 	static char path[PATH_MAX];
 	size_t used = 0;
 	Dl_info info;
 
-	ckt_libraries_init_in(NULL, environment);
+	ckt_patch_libraries_init_in(NULL, environment);
 	if (!dladdr(address, &info) || !info.dli_fname || !strchr(info.dli_fname, '/'))
 		return;
 	/* The program may go to another directory. */
@@ -118,7 +118,7 @@ void ckt_libraries_init(const void *address, char *const *environment)
 		return;
 	strcpy(path + used, info.dli_fname);
 	*strrchr(path, '/') = 0;
-	ckt_libraries_init_in(path, environment);
+	ckt_patch_libraries_init_in(path, environment);
 }
 
 static bool join(char ret_path[PATH_MAX], const struct library *library, unsigned major)
@@ -232,21 +232,21 @@ static bool find(const char *name, struct wanted *ret_wanted)
 	return found;
 }
 
-bool ckt_library_known(const char *name)
+bool ckt_patch_library_known(const char *name)
 {
 	struct wanted wanted;
 
 	return parse(name, &wanted);
 }
 
-bool ckt_library_path(const char *name, char ret_path[PATH_MAX])
+bool ckt_patch_library_path(const char *name, char ret_path[PATH_MAX])
 {
 	struct wanted wanted;
 
 	return find(name, &wanted) && join(ret_path, &libraries[wanted.library], wanted.major);
 }
 
-const char *ckt_library_shim(const char *name)
+const char *ckt_patch_library_shim(const char *name)
 {
 	struct wanted wanted;
 	char path[PATH_MAX], *kept, *made;
@@ -267,7 +267,7 @@ const char *ckt_library_shim(const char *name)
 	return made;
 }
 
-void ckt_library_loaded(const char *name)
+void ckt_patch_library_loaded(const char *name)
 {
 	struct wanted wanted;
 
@@ -275,7 +275,7 @@ void ckt_library_loaded(const char *name)
 		atomic_store(&last_loaded[wanted.library], wanted.major + 1);
 }
 
-int ckt_library_refusal(const char *soname)
+int ckt_patch_library_refusal(const char *soname)
 {
 	struct wanted wanted;
 

@@ -31,7 +31,7 @@ static bool can_have_shim(const struct ckt_loaded_object *object)
 	struct ckt_dynamic dynamic;
 
 	return ckt_loaded_object_dynamic(object, &dynamic) && dynamic.soname &&
-		ckt_library_known(dynamic.soname);
+		ckt_patch_library_known(dynamic.soname);
 }
 
 static int visit(struct dl_phdr_info *info, size_t size, void *opaque)
@@ -67,12 +67,12 @@ static void take_over(const struct walk *walk, char **environment)
 {
 	char shim[PATH_MAX];
 
-	ckt_libraries_init((const void *)take_over, environment);
+	ckt_patch_libraries_init((const void *)take_over, environment);
 	for (unsigned i = 0; i < walk->genuine_count; i++) {
 		struct ckt_dynamic dynamic;
 
 		if (ckt_loaded_object_dynamic(&walk->genuine[i], &dynamic) &&
-			ckt_library_path(dynamic.soname, shim) &&
+			ckt_patch_library_path(dynamic.soname, shim) &&
 			!is_same_file(ckt_loaded_object_file(&walk->genuine[i]), shim))
 			ckt_takeover_object(&walk->genuine[i]);
 	}

@@ -133,7 +133,7 @@ void *ckt_takeover_resolve(struct slot *slot)
 	void *handle = atomic_load(&library->handle), *function = NULL;
 
 	if (!handle) {
-		const char *shim = ckt_library_shim(library->soname);
+		const char *shim = ckt_patch_library_shim(library->soname);
 
 		handle = shim ? dlopen(shim, RTLD_NOW | RTLD_LOCAL) : NULL;
 		if (handle)
@@ -147,7 +147,7 @@ void *ckt_takeover_resolve(struct slot *slot)
 	if (!function) {
 		if (handle)
 			ckt_say("%s of %s is not supported", slot->name, library->soname);
-		function = refusal(ckt_library_refusal(library->soname));
+		function = refusal(ckt_patch_library_refusal(library->soname));
 	}
 	atomic_store(&slot->target, function);
 	errno = saved;

@@ -84,7 +84,7 @@ void ckt_dlopen_init(char *const *environment)
  */
 static bool open_needed(const char *soname, void *opaque)
 {
-	const char *shim = ckt_library_shim(soname);
+	const char *shim = ckt_patch_library_shim(soname);
 
 	if (!shim)
 		return false;
@@ -98,7 +98,7 @@ static bool open_needed(const char *soname, void *opaque)
 	else
 		ckt_say_debug(
 			"%s is taken for %s, which %s needs", shim, soname, (const char *)opaque);
-	ckt_library_loaded(shim);
+	ckt_patch_library_loaded(shim);
 	return true;
 }
 
@@ -120,7 +120,7 @@ const char *ckt_dlopen_name(const char *name, int flags, const void *caller)
 
 	if (!real_dlopen() || !on || !name || !name[0])
 		return name;
-	shim = ckt_library_shim(name);
+	shim = ckt_patch_library_shim(name);
 	if (shim) {
 		/*
 		 * NVIDIA's can be there: one that the program was linked with, whose functions lead
@@ -130,7 +130,7 @@ const char *ckt_dlopen_name(const char *name, int flags, const void *caller)
 			shim = name;
 		else if (strcmp(shim, name) != 0)
 			ckt_say_debug("%s is taken for %s", shim, name);
-		ckt_library_loaded(shim);
+		ckt_patch_library_loaded(shim);
 	} else if (!(flags & RTLD_NOLOAD)) {
 		if (!dladdr1(caller, &info, (void **)&map, RTLD_DL_LINKMAP))
 			map = NULL;

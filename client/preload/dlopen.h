@@ -17,7 +17,7 @@
 
 /*
  * Before any library is opened; what runs earlier passes through.  Precondition:
- * ckt_libraries_init.
+ * ckt_patch_libraries_init.
  */
 void ckt_dlopen_init(char *const *environment);
 /*

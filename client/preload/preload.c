@@ -42,7 +42,7 @@ __attribute__((constructor)) static void prepare(int argc, char **argv, char **e
 {
 	int saved = errno;
 
-	ckt_libraries_init((const void *)prepare, environment);
+	ckt_patch_libraries_init((const void *)prepare, environment);
 	ckt_dlopen_init(environment);
 	if (strncmp(program_invocation_short_name, "python", 6) == 0) {
 		tell_triton();

@@ -116,11 +116,11 @@ static void test_search(void)
 	static char *none[] = {NULL};
 	uintptr_t cookie = 0;
 	char plain[] = "libplain.so", genuine[] = "/x/libcublas.so.13";
-	ckt_libraries_init_in(SHIMS, none);
+	ckt_patch_libraries_init_in(SHIMS, none);
 	TEXT(la_objsearch(genuine, &cookie, LA_SER_ORIG), SHIMS "/libcublas.so.13");
 	CU_ASSERT_PTR_EQUAL(la_objsearch(genuine, &cookie, LA_SER_LIBPATH), genuine);
 	CU_ASSERT_PTR_EQUAL(la_objsearch(plain, &cookie, LA_SER_ORIG), plain);
-	ckt_libraries_init_in(NULL, none);
+	ckt_patch_libraries_init_in(NULL, none);
 	CU_ASSERT_PTR_EQUAL(la_objsearch(genuine, &cookie, LA_SER_ORIG), genuine);
 }
 

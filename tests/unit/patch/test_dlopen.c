@@ -30,7 +30,7 @@ static int who(void *handle)
 
 static void test_names(void)
 {
-	ckt_libraries_init_in(SHIMS, no_environment);
+	ckt_patch_libraries_init_in(SHIMS, no_environment);
 	ckt_dlopen_init(no_environment);
 	static const char *const kept[] = {"libc.so.6", "/nowhere/libx.so", "", "libcublas.so.11"};
 	for (size_t i = 0; i < COUNT(kept); i++)
@@ -72,7 +72,7 @@ static void test_needed(void)
 	CU_ASSERT_PTR_NOT_NULL(dlopen(NULL, RTLD_NOW));
 	char *off[] = {(char *)"LD_AUDIT=libcricket-audit.so", NULL};
 	ckt_dlopen_init(off);
-	ckt_libraries_init_in(NULL, no_environment);
+	ckt_patch_libraries_init_in(NULL, no_environment);
 }
 
 UNIT_SUITE(dlopen, {"names", test_names}, {"audit", test_audit}, {"needed", test_needed})

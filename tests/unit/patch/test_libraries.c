@@ -36,7 +36,7 @@ static void drop(void)
 		unlink(in_directory(made[i]));
 	unlink(in_directory("libcublas.so"));
 	rmdir(directory);
-	ckt_libraries_init_in(NULL, no_environment);
+	ckt_patch_libraries_init_in(NULL, no_environment);
 }
 
 /* NULL: none. */
@@ -44,9 +44,9 @@ static void leads(const char *name, const char *shim)
 {
 	char path[PATH_MAX];
 	errno = 5;
-	const char *found = ckt_library_shim(name);
+	const char *found = ckt_patch_library_shim(name);
 	IS(errno, 5);
-	IS(ckt_library_path(name, path), shim != NULL);
+	IS(ckt_patch_library_path(name, path), shim != NULL);
 	if (!shim) {
 		CU_ASSERT_PTR_NULL(found);
 		return;
@@ -55,7 +55,7 @@ static void leads(const char *name, const char *shim)
 	TEXT(found, in_directory(shim));
 	TEXT(path, found);
 	/* It stays, and its own path leads to itself. */
-	CU_ASSERT_PTR_EQUAL(ckt_library_shim(found), found);
+	CU_ASSERT_PTR_EQUAL(ckt_patch_library_shim(found), found);
 }
 
 static void test_names(void)
@@ -100,16 +100,16 @@ static void test_names(void)
 		{"libcublas.so.-13", NULL},
 	};
 	make();
-	ckt_libraries_init_in(directory, no_environment);
+	ckt_patch_libraries_init_in(directory, no_environment);
 	for (size_t i = 0; i < COUNT(rows); i++)
 		leads(rows[i].name, rows[i].shim);
 	leads(NULL, NULL);
-	YES(ckt_library_known("/x/libnccl.so.2"));
-	YES(ckt_library_known("libcublas.so"));
-	NO(ckt_library_known("libcudart.so.13"));
-	IS(ckt_library_refusal("libcublas.so.13"), 15);
-	IS(ckt_library_refusal("libcufft.so.11"), 16);
-	IS(ckt_library_refusal("libother.so.1"), 1);
+	YES(ckt_patch_library_known("/x/libnccl.so.2"));
+	YES(ckt_patch_library_known("libcublas.so"));
+	NO(ckt_patch_library_known("libcudart.so.13"));
+	IS(ckt_patch_library_refusal("libcublas.so.13"), 15);
+	IS(ckt_patch_library_refusal("libcufft.so.11"), 16);
+	IS(ckt_patch_library_refusal("libother.so.1"), 1);
 	drop();
 	leads("libcublas.so.13", NULL);
 }
@@ -119,20 +119,20 @@ static void test_versions(void)
 {
 	char link[PATH_MAX];
 	make();
-	ckt_libraries_init_in(directory, no_environment);
+	ckt_patch_libraries_init_in(directory, no_environment);
 	strcpy(link, in_directory("libcublas.so"));
 	IS(symlink("libcublas.so.12", link), 0);
 	leads(link, "libcublas.so.12");
 	leads("libcublas.so", "libcublas.so.13");
-	ckt_library_loaded("/x/libcublas.so.12.1");
+	ckt_patch_library_loaded("/x/libcublas.so.12.1");
 	leads("libcublas.so", "libcublas.so.12");
 	leads("libcublas.so.13", "libcublas.so.13");
-	ckt_library_loaded("libcublas.so.13");
+	ckt_patch_library_loaded("libcublas.so.13");
 	leads("libcublas.so", "libcublas.so.13");
 	/* What says nothing. */
-	ckt_library_loaded("libcublas.so");
-	ckt_library_loaded("libcublas.so.7");
-	ckt_library_loaded(NULL);
+	ckt_patch_library_loaded("libcublas.so");
+	ckt_patch_library_loaded("libcublas.so.7");
+	ckt_patch_library_loaded(NULL);
 	leads("libcublas.so", "libcublas.so.13");
 	leads("libcublasLt.so", "libcublasLt.so.13");
 	drop();
@@ -162,14 +162,14 @@ static void test_choice(void)
 	make();
 	for (size_t i = 0; i < COUNT(rows); i++) {
 		char *environment[] = {(char *)"A=1", (char *)rows[i].choice, NULL};
-		ckt_libraries_init_in(directory, environment);
+		ckt_patch_libraries_init_in(directory, environment);
 		leads("libcublas.so.13", rows[i].cublas ? "libcublas.so.13" : NULL);
 		leads("libcublasLt.so.13", rows[i].lt ? "libcublasLt.so.13" : NULL);
 		leads("libcufft.so.11", rows[i].fft ? "libcufft.so.11" : NULL);
 	}
 	/* NVIDIA's cuBLAS needs its own cuBLASLt. */
 	unlink(in_directory("libcublas.so.12"));
-	ckt_libraries_init_in(directory, no_environment);
+	ckt_patch_libraries_init_in(directory, no_environment);
 	leads("libcublasLt.so.12", NULL);
 	leads("libcublasLt.so.13", "libcublasLt.so.13");
 	drop();
@@ -178,9 +178,9 @@ static void test_choice(void)
 /* Beside the program itself, where there is none. */
 static void test_beside(void)
 {
-	ckt_libraries_init((const void *)test_beside, no_environment);
+	ckt_patch_libraries_init((const void *)test_beside, no_environment);
 	leads("libcufft.so.11", NULL);
-	ckt_libraries_init(NULL, no_environment);
+	ckt_patch_libraries_init(NULL, no_environment);
 	leads("libcufft.so.11", NULL);
 }
 

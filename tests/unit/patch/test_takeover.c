@@ -27,7 +27,7 @@ static void test_functions(void)
 	    *data = dlsym(library, "cublasData");
 	CU_ASSERT_FATAL(who && alias && only && data);
 	IS(who(3, 4), 107);
-	ckt_libraries_init_in(SHIMS, no_environment);
+	ckt_patch_libraries_init_in(SHIMS, no_environment);
 	CU_ASSERT_TRUE_FATAL(ckt_takeover_object(&object));
 	errno = 5;
 	IS(who(3, 4), 207);
@@ -41,7 +41,7 @@ static void test_functions(void)
 	IS(only(), 15);
 	TEXT(image_stderr_end(),
 		"cricket: cublasGenuineOnly of libcublas.so.13 is not supported\n");
-	ckt_libraries_init_in(NULL, no_environment);
+	ckt_patch_libraries_init_in(NULL, no_environment);
 }
 
 /* Nothing that can be called, or nothing at all. */
