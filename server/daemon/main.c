@@ -234,7 +234,7 @@ static int init(struct ckt_server *server, char *message)
 	result = init_driver(server, message);
 	if (result)
 		return result == -EINVAL ? EXIT_USAGE : EXIT_FAILURE;
-	result = ckt_libraries_init(server, message, MESSAGE_SIZE);
+	result = ckt_daemon_libraries_init(server, message, MESSAGE_SIZE);
 	if (result)
 		return result == -EINVAL ? EXIT_USAGE : EXIT_FAILURE;
 	if (ckt_spawn_check(server, message, MESSAGE_SIZE))
@@ -274,7 +274,7 @@ static void fini(struct ckt_server *server)
 	explicit_bzero(&server->token, sizeof server->token);
 	explicit_bzero(&server->key, sizeof server->key);
 	ckt_loop_fini(&server->loop);
-	ckt_libraries_fini(server);
+	ckt_daemon_libraries_fini(server);
 	ckt_options_fini(&server->options);
 }
 

@@ -139,8 +139,8 @@ int ckt_reach_copy_together(
 int ckt_paths_make_parent(const char *path);
 
 /* libraries.c.  Precondition: the driver is chosen. */
-int ckt_libraries_init(struct ckt_server *server, char *ret_message, size_t message_size);
-void ckt_libraries_fini(struct ckt_server *server);
+int ckt_daemon_libraries_init(struct ckt_server *server, char *ret_message, size_t message_size);
+void ckt_daemon_libraries_fini(struct ckt_server *server);
 
 /* spawn.c */
 /* Whether the workers' user may read all these files. */

@@ -137,7 +137,7 @@ static int add_soft(struct ckt_server *server)
 	return error;
 }
 
-int ckt_libraries_init(struct ckt_server *server, char *ret_message, size_t message_size)
+int ckt_daemon_libraries_init(struct ckt_server *server, char *ret_message, size_t message_size)
 {
 	const char *path = server->options.library_path;
 	int error = path ? check_path(path, ret_message, message_size) : 0;
@@ -157,7 +157,7 @@ int ckt_libraries_init(struct ckt_server *server, char *ret_message, size_t mess
 	return error;
 }
 
-void ckt_libraries_fini(struct ckt_server *server)
+void ckt_daemon_libraries_fini(struct ckt_server *server)
 {
 	while (server->library_variable_count)
 		free(server->library_variables[--server->library_variable_count]);

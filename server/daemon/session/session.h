@@ -16,7 +16,7 @@
 #include "server/daemon/server.h"
 
 struct ckt_peer;
-struct ckt_request;
+struct ckt_worker_request;
 
 /*
  * A worker serves each connection in order, so what takes long has one of its own and STATUS need
@@ -27,7 +27,7 @@ enum ckt_link_kind { CKT_LINK_SHORT, CKT_LINK_LONG, CKT_LINKS };
 struct ckt_link {
 	struct ckt_stream stream; /* source.fd is -1 while not connected */
 	struct ckt_session *session;
-	struct ckt_request *requests;
+	struct ckt_worker_request *requests;
 };
 
 /* error: 0, or -errno with a sentence in message. */

@@ -12,8 +12,8 @@
 
 enum { QUEUED_MAX = 1 << 20 };
 
-struct ckt_request {
-	struct ckt_request *next;
+struct ckt_worker_request {
+	struct ckt_worker_request *next;
 	struct ckt_link *link;
 	struct ckt_timer timer;
 	uint32_t xid;
@@ -25,16 +25,16 @@ struct ckt_request {
 	max_align_t result[];
 };
 
-static void request_unlink(struct ckt_request *request)
+static void request_unlink(struct ckt_worker_request *request)
 {
-	struct ckt_request **place = &request->link->requests;
+	struct ckt_worker_request **place = &request->link->requests;
 	while (*place != request)
 		place = &(*place)->next;
 	*place = request->next;
 	ckt_timer_clear(&request->timer);
 }
 
-static void request_end(struct ckt_request *request, int error, void *result)
+static void request_end(struct ckt_worker_request *request, int error, void *result)
 {
 	request_unlink(request);
 	request->done(request->link->session, request->context, error, result);
@@ -46,7 +46,7 @@ static void request_end(struct ckt_request *request, int error, void *result)
 static void request_late(struct ckt_timer *timer)
 {
 	/* A reply that comes yet finds no request and is dropped. */
-	request_end(CKT_CONTAINER(timer, struct ckt_request, timer), -ETIMEDOUT, NULL);
+	request_end(CKT_CONTAINER(timer, struct ckt_worker_request, timer), -ETIMEDOUT, NULL);
 }
 
 static void link_fail(struct ckt_link *link, int error)
@@ -86,7 +86,7 @@ static void link_record(struct ckt_stream *stream, uint8_t *data, size_t size, i
 	if (passed_fd >= 0)
 		close(passed_fd);
 	bool good = ckt_reply_header_get(&c, &header);
-	struct ckt_request *request = link->requests;
+	struct ckt_worker_request *request = link->requests;
 	while (good && request && request->xid != header.xid)
 		request = request->next;
 	if (good && request) {
@@ -148,7 +148,7 @@ int ckt_session_call(struct ckt_session *session, uint32_t proc, xdrproc_t xdr_a
 		? CKT_LINK_LONG
 		: CKT_LINK_SHORT;
 	struct ckt_link *link = &session->links[kind];
-	struct ckt_request *request = calloc(1, sizeof *request + result_size);
+	struct ckt_worker_request *request = calloc(1, sizeof *request + result_size);
 	int result = request ? ckt_request_connect(session, kind) : -ENOMEM;
 	/*
 	 * A worker that reads nothing is to cost neither memory nor the descriptors that wait to be
@@ -157,7 +157,7 @@ int ckt_session_call(struct ckt_session *session, uint32_t proc, xdrproc_t xdr_a
 	if (!result && ckt_stream_queued(&link->stream) > QUEUED_MAX)
 		result = -ETIMEDOUT;
 	if (!result) {
-		*request = (struct ckt_request){.link = link,
+		*request = (struct ckt_worker_request){.link = link,
 			.xid = ++session->next_xid,
 			.xdr_result = xdr_result,
 			.result_size = result_size,

@@ -25,10 +25,10 @@ static const char *variable(const char *name)
 
 static int init(const char *path, char message[512])
 {
-	ckt_libraries_fini(&fresh);
+	ckt_daemon_libraries_fini(&fresh);
 	fresh.options.library_path = (char *)path;
 	*message = 0;
-	return ckt_libraries_init(&fresh, message, 512);
+	return ckt_daemon_libraries_init(&fresh, message, 512);
 }
 
 static void test_told(void)
@@ -54,7 +54,7 @@ static void test_told(void)
 	IS(init(two, message), 0);
 	TEXT(variable("CRICKET_LIBRARY_PATH"), two);
 	TEXT(variable("CRICKET_LIBRARY_SOFT"), "/usr/lib:/usr/lib/libs");
-	ckt_libraries_fini(&fresh);
+	ckt_daemon_libraries_fini(&fresh);
 	IS(fresh.library_variable_count, 0);
 }
 
@@ -77,7 +77,7 @@ static void test_refused(void)
 		IS(init(path_in("libs-open"), message), -EINVAL);
 		HAS(message, "belongs to user 4242");
 	}
-	ckt_libraries_fini(&fresh);
+	ckt_daemon_libraries_fini(&fresh);
 }
 
 /* The soft GPU's own libraries where only root goes: copies are told. */
@@ -108,7 +108,7 @@ static void test_out_of_reach(void)
 	unlink(path);
 	IS(rmdir(copies), 0);
 	fresh.user = (struct ckt_worker_user){0};
-	ckt_libraries_fini(&fresh);
+	ckt_daemon_libraries_fini(&fresh);
 }
 
 UNIT_SUITE(libraries, {"told", test_told}, {"refused", test_refused},
