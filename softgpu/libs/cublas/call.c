@@ -17,7 +17,7 @@ static void run_message(const void *data)
 		ckt_softlib_fail(message->job.name, strerror(-error));
 }
 
-cublasStatus_t ckt_cublas_status(CUresult result)
+cublasStatus_t ckt_soft_cublas_status(CUresult result)
 {
 	switch (result) {
 	case CUDA_SUCCESS:
@@ -34,13 +34,13 @@ cublasStatus_t ckt_cublas_status(CUresult result)
 	}
 }
 
-cublasStatus_t ckt_cublas_unsupported(const char *name)
+cublasStatus_t ckt_soft_cublas_unsupported(const char *name)
 {
 	ckt_softlib_unsupported(name);
 	return CUBLAS_STATUS_NOT_SUPPORTED;
 }
 
-cudaDataType ckt_cublas_scale_type(cublasComputeType_t compute, cudaDataType matrix)
+cudaDataType ckt_soft_cublas_scale_type(cublasComputeType_t compute, cudaDataType matrix)
 {
 	bool complex = ckt_blas_type_complex(matrix);
 	switch (compute) {
@@ -85,7 +85,7 @@ static bool fits(const struct ckt_blas_job *job)
 	return true;
 }
 
-cublasStatus_t ckt_cublas_submit(cublasHandle_t handle, struct ckt_blas_job *job,
+cublasStatus_t ckt_soft_cublas_submit(cublasHandle_t handle, struct ckt_blas_job *job,
 	const struct ckt_cublas_family *family, unsigned flags)
 {
 	if (!handle)
@@ -93,7 +93,7 @@ cublasStatus_t ckt_cublas_submit(cublasHandle_t handle, struct ckt_blas_job *job
 	if (ckt_softlib_failed())
 		return CUBLAS_STATUS_EXECUTION_FAILED;
 	if (!fits(job))
-		return ckt_cublas_unsupported(job->name);
+		return ckt_soft_cublas_unsupported(job->name);
 	cublasStatus_t status = family->check(job);
 	if (status == CUBLAS_STATUS_SUCCESS && (flags & CKT_CUBLAS_ALPHA))
 		status = fix_scalar(handle, &job->alpha);
@@ -117,5 +117,5 @@ cublasStatus_t ckt_cublas_submit(cublasHandle_t handle, struct ckt_blas_job *job
 		if (result == CUDA_SUCCESS && ckt_softlib_failed())
 			return CUBLAS_STATUS_EXECUTION_FAILED;
 	}
-	return ckt_cublas_status(result);
+	return ckt_soft_cublas_status(result);
 }

@@ -69,7 +69,7 @@ static cublasStatus_t submit(cublasHandle_t handle, const struct groups *groups)
 		group_job(groups, g, 0, &job);
 		cublasStatus_t status = ckt_cublas_gemm.check(&job);
 		if (status == CUBLAS_STATUS_NOT_SUPPORTED)
-			return ckt_cublas_unsupported(groups->name);
+			return ckt_soft_cublas_unsupported(groups->name);
 		if (status != CUBLAS_STATUS_SUCCESS)
 			return status;
 	}
@@ -78,7 +78,7 @@ static cublasStatus_t submit(cublasHandle_t handle, const struct groups *groups)
 		group_job(groups, g, before, &job);
 		before += job.batch;
 		if (job.batch)
-			status = ckt_cublas_submit(
+			status = ckt_soft_cublas_submit(
 				handle, &job, &ckt_cublas_gemm, CKT_CUBLAS_ALPHA | CKT_CUBLAS_BETA);
 	}
 	return status;
@@ -116,7 +116,7 @@ static cublasStatus_t submit(cublasHandle_t handle, const struct groups *groups)
 		const struct groups groups = {#function, group_count, transa_array, transb_array, \
 			m_array, n_array, k_array, lda_array, ldb_array, ldc_array, group_size,   \
 			is_wide, alpha_array, beta_array,                                         \
-			ckt_cublas_scale_type(computeType, Atype), LIST(Aarray, Atype),           \
+			ckt_soft_cublas_scale_type(computeType, Atype), LIST(Aarray, Atype),      \
 			LIST(Barray, Btype), LIST(Carray, Ctype), (int)computeType};              \
 		return submit(handle, &groups);                                                   \
 	}

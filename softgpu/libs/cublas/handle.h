@@ -48,14 +48,14 @@ enum {
 };
 
 /* The job's factors hold addresses; it is completed and copied.  job->name is a string constant. */
-cublasStatus_t ckt_cublas_submit(cublasHandle_t handle, struct ckt_blas_job *job,
+cublasStatus_t ckt_soft_cublas_submit(cublasHandle_t handle, struct ckt_blas_job *job,
 	const struct ckt_cublas_family *family, unsigned flags);
 
-cublasStatus_t ckt_cublas_status(CUresult result);
+cublasStatus_t ckt_soft_cublas_status(CUresult result);
 /* The type of a factor for a type of computation, with matrices that are complex or not. */
-cudaDataType ckt_cublas_scale_type(cublasComputeType_t compute, cudaDataType matrix);
+cudaDataType ckt_soft_cublas_scale_type(cublasComputeType_t compute, cudaDataType matrix);
 /* Refuses a function by its name. */
-cublasStatus_t ckt_cublas_unsupported(const char *name);
+cublasStatus_t ckt_soft_cublas_unsupported(const char *name);
 
 extern const struct ckt_cublas_family ckt_cublas_gemm, ckt_cublas_gemv, ckt_cublas_gbmv,
 	ckt_cublas_trmv, ckt_cublas_tbmv, ckt_cublas_tpmv, ckt_cublas_trsv, ckt_cublas_tbsv,

@@ -71,7 +71,7 @@ CKT_CUBLAS_API cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t li
 	if (requestedAlgoCount <= 0 || !heuristicResultsArray || !returnAlgoCount || !preference)
 		return CUBLAS_STATUS_INVALID_VALUE;
 	cublasStatus_t status =
-		ckt_lt_product_make(&product, operationDesc, Adesc, Bdesc, Cdesc, Ddesc);
+		ckt_soft_cublaslt_product_make(&product, operationDesc, Adesc, Bdesc, Cdesc, Ddesc);
 	/* The genuine library leaves the count alone when an argument is wrong. */
 	if (status != CUBLAS_STATUS_INVALID_VALUE)
 		*returnAlgoCount = 0;
@@ -95,7 +95,7 @@ CKT_CUBLAS_API cublasStatus_t cublasLtMatmulAlgoCheck(cublasLtHandle_t lightHand
 	if (!result || !is_ours(algo))
 		return CUBLAS_STATUS_INVALID_VALUE;
 	cublasStatus_t status =
-		ckt_lt_product_make(&product, operationDesc, Adesc, Bdesc, Cdesc, Ddesc);
+		ckt_soft_cublaslt_product_make(&product, operationDesc, Adesc, Bdesc, Cdesc, Ddesc);
 	if (status != CUBLAS_STATUS_SUCCESS)
 		return status;
 	/* The algorithm may be the result's own. */

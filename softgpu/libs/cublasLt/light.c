@@ -105,13 +105,13 @@ CKT_CUBLAS_API cublasStatus_t cublasLtLoggerForceDisable(void)
 	return CUBLAS_STATUS_SUCCESS;
 }
 
-cublasStatus_t ckt_cublaslt_unsupported(const char *name)
+cublasStatus_t ckt_soft_cublaslt_unsupported(const char *name)
 {
 	ckt_softlib_unsupported(name);
 	return CUBLAS_STATUS_NOT_SUPPORTED;
 }
 
-cublasStatus_t ckt_cublaslt_status(CUresult result)
+cublasStatus_t ckt_soft_cublaslt_status(CUresult result)
 {
 	switch (result) {
 	case CUDA_SUCCESS:

@@ -13,8 +13,8 @@
 #define CKT_CUBLAS_API __attribute__((visibility("default")))
 
 /* Refuses a function by its name, a string constant. */
-cublasStatus_t ckt_cublaslt_unsupported(const char *name);
-cublasStatus_t ckt_cublaslt_status(CUresult result);
+cublasStatus_t ckt_soft_cublaslt_unsupported(const char *name);
+cublasStatus_t ckt_soft_cublaslt_status(CUresult result);
 
 /* A product as a descriptor and four layouts tell it. */
 struct ckt_lt_product {
@@ -27,13 +27,14 @@ struct ckt_lt_product {
  * Without addresses: D's operand is the result's, C's what is added.  INVALID_VALUE where sizes do
  * not fit, NOT_SUPPORTED.
  */
-cublasStatus_t ckt_lt_product_make(struct ckt_lt_product *product, const void *description,
-	const void *a, const void *b, const void *c, const void *d);
+cublasStatus_t ckt_soft_cublaslt_product_make(struct ckt_lt_product *product,
+	const void *description, const void *a, const void *b, const void *c, const void *d);
 /* A layout as an operand without an address, with its sizes. */
-cublasStatus_t ckt_lt_layout_read(const void *layout, struct ckt_blas_operand *ret_operand,
-	int64_t *ret_rows, int64_t *ret_columns, int64_t *ret_batch);
+cublasStatus_t ckt_soft_cublaslt_layout_read(const void *layout,
+	struct ckt_blas_operand *ret_operand, int64_t *ret_rows, int64_t *ret_columns,
+	int64_t *ret_batch);
 /*
  * A factor by its address and the pointer mode; INVALID_VALUE for NULL, NOT_SUPPORTED for vectors.
  */
-cublasStatus_t ckt_lt_scalar(
+cublasStatus_t ckt_soft_cublaslt_scalar(
 	struct ckt_blas_scalar *scalar, const void *p, uint32_t type, uint32_t pointer_mode);

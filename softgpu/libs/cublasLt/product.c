@@ -18,8 +18,9 @@ static uint32_t matmul_word(const void *description, int attribute, uint32_t mis
 	return value;
 }
 
-cublasStatus_t ckt_lt_layout_read(const void *layout, struct ckt_blas_operand *ret_operand,
-	int64_t *ret_rows, int64_t *ret_columns, int64_t *ret_batch)
+cublasStatus_t ckt_soft_cublaslt_layout_read(const void *layout,
+	struct ckt_blas_operand *ret_operand, int64_t *ret_rows, int64_t *ret_columns,
+	int64_t *ret_batch)
 {
 	if (!layout)
 		return CUBLAS_STATUS_INVALID_VALUE;
@@ -185,8 +186,8 @@ static bool unknown_wish(const void *description)
 		CUBLAS_FILL_MODE_FULL;
 }
 
-cublasStatus_t ckt_lt_product_make(struct ckt_lt_product *product, const void *description,
-	const void *a, const void *b, const void *c, const void *d)
+cublasStatus_t ckt_soft_cublaslt_product_make(struct ckt_lt_product *product,
+	const void *description, const void *a, const void *b, const void *c, const void *d)
 {
 	struct ckt_blas_job *job = &product->job;
 	int64_t rows[4], columns[4], batch[4];
@@ -196,7 +197,7 @@ cublasStatus_t ckt_lt_product_make(struct ckt_lt_product *product, const void *d
 	const void *layouts[] = {a, b, c, d};
 	struct ckt_blas_operand *operands[] = {&job->A, &job->B, &job->C, &job->D};
 	for (int i = 0; i < 4; i++) {
-		cublasStatus_t status = ckt_lt_layout_read(
+		cublasStatus_t status = ckt_soft_cublaslt_layout_read(
 			layouts[i], operands[i], &rows[i], &columns[i], &batch[i]);
 		if (status != CUBLAS_STATUS_SUCCESS)
 			return status;
@@ -226,7 +227,7 @@ cublasStatus_t ckt_lt_product_make(struct ckt_lt_product *product, const void *d
 	return read_epilogue(product, description);
 }
 
-cublasStatus_t ckt_lt_scalar(
+cublasStatus_t ckt_soft_cublaslt_scalar(
 	struct ckt_blas_scalar *scalar, const void *p, uint32_t type, uint32_t pointer_mode)
 {
 	size_t size = ckt_blas_type_size((cudaDataType)type);
@@ -289,15 +290,15 @@ CKT_CUBLAS_API cublasStatus_t cublasLtMatmul(cublasLtHandle_t lightHandle,
 	if (ckt_softlib_failed())
 		return CUBLAS_STATUS_EXECUTION_FAILED;
 	cublasStatus_t status =
-		ckt_lt_product_make(&product, computeDesc, Adesc, Bdesc, Cdesc, Ddesc);
+		ckt_soft_cublaslt_product_make(&product, computeDesc, Adesc, Bdesc, Cdesc, Ddesc);
 	uint32_t mode = 0, scale = 0;
 	if (status == CUBLAS_STATUS_SUCCESS) {
 		mode = matmul_word(computeDesc, CUBLASLT_MATMUL_DESC_POINTER_MODE, 0);
 		scale = matmul_word(computeDesc, CUBLASLT_MATMUL_DESC_SCALE_TYPE, 0);
-		status = ckt_lt_scalar(&product.job.alpha, alpha, scale, mode);
+		status = ckt_soft_cublaslt_scalar(&product.job.alpha, alpha, scale, mode);
 	}
 	if (status == CUBLAS_STATUS_SUCCESS)
-		status = ckt_lt_scalar(&product.job.beta, beta, scale, mode);
+		status = ckt_soft_cublaslt_scalar(&product.job.beta, beta, scale, mode);
 	/* A factor on the host is one for all. */
 	if (mode == CKT_LT_POINTER_DEVICE) {
 		product.job.alpha.stride = (int64_t)word64(
@@ -311,6 +312,6 @@ CKT_CUBLAS_API cublasStatus_t cublasLtMatmul(cublasLtHandle_t lightHandle,
 		ckt_softlib_unsupported("cublasLtMatmul of these types, layouts or attributes");
 	if (status != CUBLAS_STATUS_SUCCESS)
 		return status;
-	return ckt_cublaslt_status(
+	return ckt_soft_cublaslt_status(
 		ckt_softlib_enqueue((CUstream)stream, run_product, &product, sizeof product));
 }

@@ -17,7 +17,8 @@ static cublasStatus_t read_term(struct ckt_blas_operand *operand, const void *la
 	int op, const struct ckt_blas_job *job)
 {
 	int64_t rows, columns, batch;
-	cublasStatus_t status = ckt_lt_layout_read(layout, operand, &rows, &columns, &batch);
+	cublasStatus_t status =
+		ckt_soft_cublaslt_layout_read(layout, operand, &rows, &columns, &batch);
 	if (status != CUBLAS_STATUS_SUCCESS)
 		return status;
 	if ((op == CUBLAS_OP_N ? rows : columns) != job->m ||
@@ -35,7 +36,7 @@ static cublasStatus_t read_factor(struct ckt_blas_scalar *scalar, const void *fa
 		*scalar = (struct ckt_blas_scalar){.type = CUDA_R_32F};
 		return CUBLAS_STATUS_SUCCESS;
 	}
-	return ckt_lt_scalar(scalar, factor,
+	return ckt_soft_cublaslt_scalar(scalar, factor,
 		ckt_lt_word(CKT_LT_TRANSFORM, description, CKT_LT_TRANSFORM_SCALE_TYPE),
 		ckt_lt_word(CKT_LT_TRANSFORM, description, CKT_LT_TRANSFORM_POINTER_MODE));
 }
@@ -47,7 +48,7 @@ static cublasStatus_t make(struct ckt_blas_job *job, const void *description, co
 	if (!description || (!a && !b))
 		return CUBLAS_STATUS_INVALID_VALUE;
 	cublasStatus_t status =
-		ckt_lt_layout_read(c_layout, &job->C, &job->m, &job->n, &job->batch);
+		ckt_soft_cublaslt_layout_read(c_layout, &job->C, &job->m, &job->n, &job->batch);
 	job->C.p = c;
 	job->transa = (int)ckt_lt_word(
 		CKT_LT_TRANSFORM, description, CUBLASLT_MATRIX_TRANSFORM_DESC_TRANSA);
@@ -83,6 +84,6 @@ CKT_CUBLAS_API cublasStatus_t cublasLtMatrixTransform(cublasLtHandle_t lightHand
 		ckt_softlib_unsupported("cublasLtMatrixTransform of these types or layouts");
 	if (status != CUBLAS_STATUS_SUCCESS)
 		return status;
-	return ckt_cublaslt_status(
+	return ckt_soft_cublaslt_status(
 		ckt_softlib_enqueue((CUstream)stream, run_transform, &job, sizeof job));
 }

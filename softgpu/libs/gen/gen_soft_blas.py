@@ -168,7 +168,7 @@ class Job:
 		for name in ('alphaType', 'csType'):
 			if name in names:
 				return name
-		return 'ckt_cublas_scale_type(computeType, Atype)'
+		return 'ckt_soft_cublas_scale_type(computeType, Atype)'
 
 	def text(self):
 		lines = ['.%s = %s,' % item for item in self.fields.items()]
@@ -186,7 +186,7 @@ def emit_call(function, family, extra):
 		early = '\tif (handle && !%s)\n\t\treturn CUBLAS_STATUS_SUCCESS;\n' % job.fields['batch']
 	flags = ' | '.join(job.flags + extra.get('flags', [])) or '0'
 	return ('CKT_CUBLAS_API %s\n{\n%s\tstruct ckt_blas_job job = {\n\t\t.name = "%s",\n%s\t};\n'
-		'\treturn ckt_cublas_submit(handle, &job, &ckt_cublas_%s, %s);\n}\n' %
+		'\treturn ckt_soft_cublas_submit(handle, &job, &ckt_cublas_%s, %s);\n}\n' %
 		(function.declaration(), early, function.name, lines, family, flags))
 
 
@@ -241,7 +241,7 @@ def main():
 	out = ['/* Made by softgpu/libs/gen/gen_soft_blas.py: do not edit. */\n#include "softgpu/libs/cublas/handle.h"\n', more]
 	if args.header == 'cublasLt.h':
 		out[0] = out[0].replace('cublas/handle.h', 'cublasLt/objects.h')
-	refuse = 'ckt_cublas_unsupported' if args.header == 'cublas_v2.h' else 'ckt_cublaslt_unsupported'
+	refuse = 'ckt_soft_cublas_unsupported' if args.header == 'cublas_v2.h' else 'ckt_soft_cublaslt_unsupported'
 	for name, function in functions.items():
 		if name in own:
 			continue
