@@ -69,36 +69,37 @@ void ckt_space_put(struct ckt_space *space)
 	pthread_mutex_unlock(&lock);
 }
 
-/* Of the space, with the lock held, and of the file system. */
-static void ask(
-	struct ckt_space *space, int dir_fd, uint64_t bytes, struct ckt_decision *ret_decision)
+/* Not under the lock: a file system that hangs must not keep other identities waiting. */
+static struct ckt_image_bytes_facts facts_of(
+	const struct ckt_space *space, int dir_fd, uint64_t wanted_bytes)
 {
 	struct statvfs fs;
 	struct ckt_image_bytes_facts facts = {.identity = space->identity,
 		.limit_bytes = space->limit_bytes,
-		.taken_bytes = space->bytes,
-		.wanted_bytes = bytes,
+		.wanted_bytes = wanted_bytes,
 		.file_system_known = fstatvfs(dir_fd, &fs) == 0 && fs.f_blocks};
 	if (facts.file_system_known) {
 		facts.file_system_bytes = (uint64_t)fs.f_blocks * fs.f_frsize;
 		facts.free_bytes = (uint64_t)fs.f_bavail * fs.f_frsize;
 	}
-	space->policy->image_bytes(&facts, ret_decision);
+	return facts;
 }
 
 void ckt_space_check(
 	struct ckt_space *space, int dir_fd, uint64_t bytes, struct ckt_decision *ret_decision)
 {
-	pthread_mutex_lock(&lock);
-	ask(space, dir_fd, bytes, ret_decision);
-	pthread_mutex_unlock(&lock);
+	struct ckt_image_bytes_facts facts = facts_of(space, dir_fd, bytes);
+	facts.taken_bytes = ckt_space_taken(space);
+	space->policy->image_bytes(&facts, ret_decision);
 }
 
 int ckt_space_take(struct ckt_space *space, int dir_fd, uint64_t bytes)
 {
 	struct ckt_decision decision;
+	struct ckt_image_bytes_facts facts = facts_of(space, dir_fd, bytes);
 	pthread_mutex_lock(&lock);
-	ask(space, dir_fd, bytes, &decision);
+	facts.taken_bytes = space->bytes;
+	space->policy->image_bytes(&facts, &decision);
 	if (!decision.answer)
 		space->bytes += bytes;
 	pthread_mutex_unlock(&lock);

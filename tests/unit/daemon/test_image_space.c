@@ -1,6 +1,10 @@
 /* server/daemon/image/image_space.c: bytes of images, counted by identity. */
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <sys/statvfs.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "inside.h"
@@ -55,4 +59,59 @@ static void test_space(void)
 	close(dir);
 }
 
-UNIT_SUITE(space, {"space", test_space})
+/* ---- A file system that hangs */
+
+static struct {
+	struct ckt_space *others; /* NULL: the file system answers */
+	pthread_t thread;
+	bool free_meanwhile;
+} hanging;
+
+static void *use_others(void *others)
+{
+	ckt_space_note(others, 1);
+	return NULL;
+}
+
+/* In libc's place: while it runs another thread wants the space of another identity. */
+int fstatvfs(int fd, struct statvfs *ret)
+{
+	char path[40];
+	struct timespec until;
+	if (hanging.others) {
+		pthread_create(&hanging.thread, NULL, use_others, hanging.others);
+		clock_gettime(CLOCK_REALTIME, &until);
+		until.tv_sec += 5;
+		hanging.free_meanwhile = !pthread_timedjoin_np(hanging.thread, NULL, &until);
+		hanging.others = NULL;
+	}
+	snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+	return statvfs(path, ret);
+}
+
+static void test_hanging(void)
+{
+	struct ckt_identity one = {.kind = CKT_IDENTITY_USER, .uid = 1001},
+			    other = {.kind = CKT_IDENTITY_USER, .uid = 1002};
+	struct ckt_space *mine = ckt_space_get(&server, &one),
+			 *others = ckt_space_get(&server, &other);
+	struct ckt_decision decision;
+	for (int check = 0; check < 2; check++) {
+		hanging.others = others;
+		hanging.free_meanwhile = false;
+		if (check)
+			ckt_space_check(mine, -1, 1, &decision);
+		else
+			IS(ckt_space_take(mine, -1, 1), 0);
+		YES(hanging.free_meanwhile);
+		if (!hanging.free_meanwhile)
+			pthread_join(hanging.thread, NULL);
+	}
+	IS(ckt_space_taken(others), 2);
+	ckt_space_release(mine, 1);
+	ckt_space_release(others, 2);
+	ckt_space_put(mine);
+	ckt_space_put(others);
+}
+
+UNIT_SUITE(space, {"space", test_space}, {"hanging", test_hanging})
