@@ -24,8 +24,12 @@ bool ckt_identity_same(const struct ckt_identity *a, const struct ckt_identity *
 		memcmp(a->network, b->network, sizeof a->network) == 0;
 }
 
+bool ckt_uid_is_operator(uint32_t uid)
+{
+	return uid == 0 || uid == geteuid();
+}
+
 bool ckt_identity_is_operator(const struct ckt_identity *identity)
 {
-	return identity->kind == CKT_IDENTITY_USER &&
-		(identity->uid == 0 || identity->uid == geteuid());
+	return identity->kind == CKT_IDENTITY_USER && ckt_uid_is_operator(identity->uid);
 }

@@ -28,5 +28,6 @@ struct ckt_identity {
 /* Before its hello the peer is whom the kernel names. */
 struct ckt_identity ckt_identity_of(const struct ckt_auth_peer *who, bool token);
 bool ckt_identity_same(const struct ckt_identity *a, const struct ckt_identity *b);
-/* Root or the server's own user. */
+/* Root or the server's own user: both can end every session anyway. */
+bool ckt_uid_is_operator(uint32_t uid);
 bool ckt_identity_is_operator(const struct ckt_identity *identity);

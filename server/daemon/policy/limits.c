@@ -6,7 +6,6 @@
  */
 #include <stdarg.h>
 #include <stdio.h>
-#include <unistd.h>
 
 #include "rpc/control.h"
 #include "server/daemon/options.h"
@@ -274,9 +273,7 @@ static void limit_control(const struct ckt_policy_server *server,
 	 */
 	bool known = facts->uid != CKT_UID_UNKNOWN;
 	if (facts->token || facts->secret ||
-		(known &&
-			(facts->uid == 0 || facts->uid == geteuid() ||
-				facts->uid == facts->owner_uid)))
+		(known && (ckt_uid_is_operator(facts->uid) || facts->uid == facts->owner_uid)))
 		yes(ret_decision);
 	else
 		no(ret_decision, CKT_POLICY_DENIED,

@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "server/daemon/policy/ask.h"
 #include "server/daemon/session/session_marks.h"
@@ -16,9 +15,8 @@ struct ckt_claimant ckt_claimant_of(const struct ckt_peer *peer)
 		.uid = peer->who.kind == CKT_PEER_UNIX ? peer->who.uid : CKT_UID_UNKNOWN,
 		.shown = peer->shown,
 		.token = peer->token};
-	bool local = peer->who.kind == CKT_PEER_UNIX && peer->who.uid != CKT_UID_UNKNOWN;
-	claimant.for_others =
-		peer->token || (local && (peer->who.uid == 0 || peer->who.uid == geteuid()));
+	claimant.for_others = peer->token ||
+		(claimant.uid != CKT_UID_UNKNOWN && ckt_uid_is_operator(claimant.uid));
 	return claimant;
 }
 

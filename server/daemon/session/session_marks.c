@@ -13,6 +13,7 @@
 
 #include "base/log.h"
 #include "rpc/session.h"
+#include "server/daemon/policy/identity.h"
 #include "server/daemon/session/server_key.h"
 
 enum { AGE_MAX_S = 86400, WATCH_MS = 3600 * 1000, TEXT_MAX = 512 };
@@ -85,8 +86,8 @@ int ckt_mark_write(const struct ckt_server *server, const char *session, enum ck
 	if (!good_id(session))
 		return -EINVAL;
 	if (mark_read(server, session, mark, &owner, &was_proven, before, sizeof before) &&
-		owner != CKT_UID_UNKNOWN && owner_uid != 0 && owner_uid != geteuid() &&
-		owner != owner_uid && (was_proven || !proven))
+		owner != CKT_UID_UNKNOWN && !ckt_uid_is_operator(owner_uid) && owner != owner_uid &&
+		(was_proven || !proven))
 		return -EPERM;
 	snprintf(line, sizeof line, "%s", text);
 	line[strcspn(line, "\n")] = 0;
@@ -159,7 +160,7 @@ void ckt_mark_remove(
 	uint32_t owner;
 	if (!good_id(session))
 		return;
-	if (uid != 0 && uid != geteuid() &&
+	if (!ckt_uid_is_operator(uid) &&
 		ckt_mark_read(server, session, mark, &owner, text, sizeof text) && owner != uid &&
 		owner != CKT_UID_UNKNOWN)
 		return;

@@ -45,6 +45,8 @@ static void test_operators(void)
 		YES(ckt_identity_is_operator(&operators[i]));
 	for (size_t i = 0; i < COUNT(others); i++)
 		NO(ckt_identity_is_operator(&others[i]));
+	YES(ckt_uid_is_operator(0) && ckt_uid_is_operator(geteuid()));
+	NO(ckt_uid_is_operator(geteuid() + 1) || ckt_uid_is_operator(CKT_UID_UNKNOWN));
 }
 
 UNIT_SUITE(identity, {"identities", test_identities}, {"operators", test_operators})
