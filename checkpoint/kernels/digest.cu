@@ -17,6 +17,8 @@ typedef unsigned long long word64;
 typedef unsigned word;
 
 enum { THREADS = 256, ROW = 1024, WORDS = 8, LEAF = 1024, BLOCK = 64, BLOCKS = LEAF / BLOCK };
+/* Blocks that a multiprocessor of an H100 has shared memory for: they need registers, too. */
+enum { BLOCKS_EACH = 4 };
 enum { CHUNK_START = 1, CHUNK_END = 2, PARENT = 4, ROOT = 8 };
 
 #define IV \
@@ -100,7 +102,7 @@ static __device__ void load_block(word m[2 * WORDS], const uint4 *at)
 	}
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS)
+extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_EACH)
 	ckt_digest(const ulonglong2 *table, uint4 *out)
 {
 	const ulonglong2 item = table[blockIdx.x];
