@@ -37,7 +37,7 @@ _Atomic unsigned ckt_graph_blocks;
 
 /* Precondition of everything static here: entered. */
 static struct ckt_graph_block *blocks;
-static uint64_t used_high[CKT_CUDA_DEVICES_MAX], reserved_high[CKT_CUDA_DEVICES_MAX];
+static uint64_t used_high[CKT_DEVICES_MAX], reserved_high[CKT_DEVICES_MAX];
 
 static struct ckt_graph_block *find(uint64_t address)
 {

@@ -19,7 +19,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "cudacommon/devices_max.h"
+#include "base/bounds.h"
 #include "cudacommon/object.h"
 
 #define CKT_EXPORT __attribute__((visibility("default")))

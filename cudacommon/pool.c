@@ -18,9 +18,9 @@ struct ckt_cudacommon_pool {
 	struct access access;
 };
 
-static struct access default_access[CKT_CUDA_DEVICES_MAX];
+static struct access default_access[CKT_DEVICES_MAX];
 
-static _Atomic uint64_t current_pools[CKT_CUDA_DEVICES_MAX]; /* 0: the default pool */
+static _Atomic uint64_t current_pools[CKT_DEVICES_MAX]; /* 0: the default pool */
 
 /* The device of a pool's handle; false where it is none. */
 static bool find(CUmemoryPool handle, CUdevice *ret_device)

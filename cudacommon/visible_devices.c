@@ -48,10 +48,10 @@ static int by_number(const char *text, unsigned count)
 int ckt_visible_select(
 	const char *text, const uint8_t (*uuids)[CKT_VISIBLE_UUID], unsigned count, unsigned *ret)
 {
-	bool seen[CKT_VISIBLE_MAX] = {false};
+	bool seen[CKT_DEVICES_MAX] = {false};
 	int n = 0, by_name = -1;
-	if (count > CKT_VISIBLE_MAX)
-		count = CKT_VISIBLE_MAX;
+	if (count > CKT_DEVICES_MAX)
+		count = CKT_DEVICES_MAX;
 	while (*text) {
 		while (isspace((unsigned char)*text))
 			text++;

@@ -9,7 +9,9 @@
 
 #include <stdint.h>
 
-enum { CKT_VISIBLE_UUID = 16, CKT_VISIBLE_MAX = 64 };
+#include "base/bounds.h"
+
+enum { CKT_VISIBLE_UUID = 16 };
 
 /*
  * The text of a variable in a hello, in pieces: capabilities of this name, value the number of the

@@ -12,6 +12,7 @@
 #include <stdint.h>
 #include <sys/socket.h>
 
+#include "base/bounds.h"
 #include "rpc/wire.h"
 
 enum { CKT_DEFAULT_PORT = 7350, CKT_ADDRESS_TEXT_MAX = 512 };
@@ -34,8 +35,7 @@ int ckt_address_parse(
  * Not 0: -errno and a sentence that says which address it is and what to do: one is empty, or there
  * twice, or is none.
  */
-enum { CKT_ADDRESSES_MAX = 8 }; /* as many as the window has parts: CKT_WINDOW_PARTS_MAX */
-int ckt_address_split(const char *text, char ret_texts[CKT_ADDRESSES_MAX][CKT_ADDRESS_TEXT_MAX],
+int ckt_address_split(const char *text, char ret_texts[CKT_SERVERS_MAX][CKT_ADDRESS_TEXT_MAX],
 	unsigned *ret_count, char *ret_message, size_t message_size);
 /* The text form back. */
 void ckt_address_format(const struct ckt_address *address, char *ret_text, size_t text_size);

@@ -26,7 +26,7 @@
 #include <cudaProfiler.h>
 #pragma GCC visibility pop
 
-#include "cudacommon/devices_max.h"
+#include "base/bounds.h"
 #include "softgpu/memory/memmap.h"
 #include "softgpu/ptx/ptx.h"
 
@@ -301,7 +301,7 @@ struct ckt_soft_range {
 	/* cuMemMap */
 	struct ckt_soft_physical *physical;
 	uint64_t offset;
-	uint8_t access[CKT_CUDA_DEVICES_MAX]; /* CUmemAccess_flags by device */
+	uint8_t access[CKT_DEVICES_MAX]; /* CUmemAccess_flags by device */
 };
 
 /* Copies the range that holds address.  False where there is none. */

@@ -1,6 +1,7 @@
 /* The manifest: coding, checksum, structure.  See store.h. */
 #include "checkpoint/format/store.h"
 #include "base/array.h"
+#include "base/bounds.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -11,6 +12,8 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+_Static_assert(CKT_IMAGE_DEVICES == CKT_DEVICES_MAX, "an image has the devices of a session");
 
 /* Everything of fixed size before the body. */
 enum { HEADER_SIZE = 3 * 4 + 8 + CKT_IMAGE_HASH };

@@ -16,6 +16,7 @@
 
 #include <cuda.h>
 
+#include "base/bounds.h"
 #include "rpc/wire.h"
 
 enum {
@@ -81,7 +82,6 @@ extern __thread uint64_t ckt_call_context __attribute__((tls_model("initial-exec
 /* The connection that they go over: the one to the context's device.  Never NULL. */
 extern __thread struct ckt_conn *ckt_call_conn __attribute__((tls_model("initial-exec")));
 
-enum { CKT_NODES_MAX = 8 }; /* CKT_ADDRESSES_MAX */
 /* How many servers the program has sessions at: 1, but for a list of addresses. */
 extern unsigned ckt_conn_count;
 /* Which of them the thread's calls go to, from 0. */

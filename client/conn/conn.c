@@ -525,7 +525,7 @@ static void forked_child(void)
 	int how = atomic_load(&opening);
 	if (how == OPENING_NONE || how == OPENING_FAILED)
 		return;
-	for (unsigned i = 0; i < CKT_ADDRESSES_MAX; i++) {
+	for (unsigned i = 0; i < CKT_SERVERS_MAX; i++) {
 		struct ckt_conn *conn = ckt_conns[i];
 		if (!conn)
 			continue;

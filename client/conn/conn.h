@@ -148,7 +148,7 @@ struct ckt_conn {
 
 /* The first; there are more only where REMOTE_GPU_ADDRESS is a list. */
 extern struct ckt_conn ckt_conn;
-extern struct ckt_conn *ckt_conns[CKT_ADDRESSES_MAX];
+extern struct ckt_conn *ckt_conns[CKT_SERVERS_MAX];
 
 /* A connection that is made in memory of zeros. */
 void ckt_conn_init(struct ckt_conn *conn);

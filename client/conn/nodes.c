@@ -23,10 +23,6 @@
 #include "base/log.h"
 #include "cudacommon/visible_devices.h"
 
-_Static_assert((int)CKT_ADDRESSES_MAX == (int)CKT_WINDOW_PARTS_MAX &&
-		(int)CKT_ADDRESSES_MAX == (int)CKT_NODES_MAX,
-	"a part of the window for each server");
-
 /* Behind the contexts of 63 devices the constants among the ids end (rpc/handle.h). */
 enum { DEVICES_MAX = 63, NUMBERS_MAX = 4 * DEVICES_MAX };
 
@@ -35,14 +31,14 @@ struct place {
 	unsigned number; /* of the device at its server */
 };
 
-struct ckt_conn *ckt_conns[CKT_ADDRESSES_MAX] = {&ckt_conn};
+struct ckt_conn *ckt_conns[CKT_SERVERS_MAX] = {&ckt_conn};
 unsigned ckt_conn_count = 1;
 
 static unsigned opened; /* of ckt_conns, while they are being opened */
 static struct place places[CKT_DEVICES_MAX];
 static unsigned place_count;
-static struct ckt_conn *conn_of_node[CKT_ADDRESSES_MAX];
-static char numbers[CKT_ADDRESSES_MAX]
+static struct ckt_conn *conn_of_node[CKT_SERVERS_MAX];
+static char numbers[CKT_SERVERS_MAX]
 		   [NUMBERS_MAX]; /* the wanted GPUs of each as its CUDA_VISIBLE_DEVICES */
 
 struct ckt_conn *ckt_call_conn_of(unsigned device)
@@ -111,7 +107,7 @@ static CUresult list_gpus(
 		ckt_control_devices_res res = {0};
 		if (ask_devices(ckt_settings.addresses[node], &res))
 			return CUDA_ERROR_NO_DEVICE;
-		for (u_int i = 0; i < res.devices.devices_len && count < CKT_VISIBLE_MAX;
+		for (u_int i = 0; i < res.devices.devices_len && count < CKT_DEVICES_MAX;
 			i++, count++) {
 			ret_places[count] = (struct place){.node = node, .number = i};
 			memcpy(ret_uuids[count], res.devices.devices_val[i].uuid, CKT_VISIBLE_UUID);
@@ -128,9 +124,9 @@ static CUresult list_gpus(
  */
 static CUresult select_devices(const char *visible, unsigned *ret_count)
 {
-	struct place all[CKT_VISIBLE_MAX];
-	uint8_t uuids[CKT_VISIBLE_MAX][CKT_VISIBLE_UUID];
-	unsigned count, chosen[CKT_VISIBLE_MAX], taken[CKT_ADDRESSES_MAX] = {0};
+	struct place all[CKT_DEVICES_MAX];
+	uint8_t uuids[CKT_DEVICES_MAX][CKT_VISIBLE_UUID];
+	unsigned count, chosen[CKT_DEVICES_MAX], taken[CKT_SERVERS_MAX] = {0};
 	CUresult result = list_gpus(all, uuids, &count);
 	if (result)
 		return result;
@@ -221,7 +217,7 @@ static unsigned append_devices(unsigned node, unsigned of_node, unsigned count)
 
 CUresult ckt_nodes_open(struct ckt_devices_res *ret_devices)
 {
-	struct ckt_devices_res of_node[CKT_ADDRESSES_MAX] = {0};
+	struct ckt_devices_res of_node[CKT_SERVERS_MAX] = {0};
 	const char *visible = getenv("CUDA_VISIBLE_DEVICES");
 	unsigned count = 0;
 	/*

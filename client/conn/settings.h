@@ -15,7 +15,7 @@ struct ckt_settings {
 	/* REMOTE_GPU_ADDRESS, else the local server's socket */
 	char address[CKT_ADDRESS_TEXT_MAX];
 	/* where REMOTE_GPU_ADDRESS is a list */
-	char addresses[CKT_ADDRESSES_MAX][CKT_ADDRESS_TEXT_MAX];
+	char addresses[CKT_SERVERS_MAX][CKT_ADDRESS_TEXT_MAX];
 	unsigned address_count;  /* 1 where it is none */
 	char address_error[512]; /* what is wrong with the list */
 	bool address_given;

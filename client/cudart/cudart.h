@@ -20,13 +20,13 @@
 #include <cuda.h>
 #include <cuda_runtime_api.h>
 
+#include "base/bounds.h"
 #include "client/cudart/variants.h"
 
 #define CKT_RT_API __attribute__((visibility("default")))
 #define CKT_RT_UNLIKELY(x) __builtin_expect(!!(x), 0)
 
 enum {
-	CKT_RT_DEVICES_MAX = 64, /* CUDA's own limit is lower */
 	/* launches nested in the arguments of a launch; deeper ones use the heap */
 	CKT_RT_CALLS_INLINE = 3,
 };
@@ -72,7 +72,7 @@ struct ckt_rt_device {
 	struct cudaDeviceProp *_Atomic properties; /* owned, for ever; NULL until asked for */
 };
 
-extern struct ckt_rt_device ckt_rt_devices[CKT_RT_DEVICES_MAX];
+extern struct ckt_rt_device ckt_rt_devices[CKT_DEVICES_MAX];
 extern int ckt_rt_device_count;
 
 /* init.c.  All return without recording. */

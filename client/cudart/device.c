@@ -7,7 +7,7 @@
  * their order.
  */
 static CKT_LOCK(valid_lock);
-static int valid_devices[CKT_RT_DEVICES_MAX];
+static int valid_devices[CKT_DEVICES_MAX];
 static int valid_count;
 
 CKT_RT_API cudaError_t cudaGetDeviceCount(int *count)
@@ -101,7 +101,7 @@ CKT_RT_API cudaError_t cudaSetValidDevices(int *device_arr, int len)
 
 cudaError_t ckt_rt_choose_valid(CUcontext *ret_context)
 {
-	int order[CKT_RT_DEVICES_MAX];
+	int order[CKT_DEVICES_MAX];
 	cudaError_t error = cudaErrorDevicesUnavailable;
 	pthread_mutex_lock(&valid_lock);
 	int count = valid_count ? valid_count : ckt_rt_device_count;

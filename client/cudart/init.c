@@ -12,7 +12,7 @@
 
 _Thread_local struct ckt_rt_thread ckt_rt_thread __attribute__((tls_model("initial-exec")));
 _Atomic uint32_t ckt_rt_epoch = 1;
-struct ckt_rt_device ckt_rt_devices[CKT_RT_DEVICES_MAX];
+struct ckt_rt_device ckt_rt_devices[CKT_DEVICES_MAX];
 int ckt_rt_device_count;
 
 enum { INIT_NONE = 0, INIT_BEGUN, INIT_DONE, INIT_FAILED };
@@ -87,8 +87,8 @@ static cudaError_t initialise(void)
 		return (cudaError_t)result;
 	if (count <= 0)
 		return cudaErrorNoDevice;
-	if (count > CKT_RT_DEVICES_MAX)
-		count = CKT_RT_DEVICES_MAX;
+	if (count > CKT_DEVICES_MAX)
+		count = CKT_DEVICES_MAX;
 	for (int i = 0; i < count; i++) {
 		result = cuDeviceGet(&ckt_rt_devices[i].handle, i);
 		if (result)

@@ -380,7 +380,7 @@ CKT_RT_API void __cudaUnregisterFatBinary(void **fatCubinHandle)
 	for (struct ckt_rt_kernel *kernel = module->kernels, *next; kernel; kernel = next) {
 		next = kernel->next;
 		atomic_store(&kernel->kernel, NULL);
-		for (int i = 0; i < CKT_RT_DEVICES_MAX && i < ckt_rt_device_count; i++)
+		for (int i = 0; i < CKT_DEVICES_MAX && i < ckt_rt_device_count; i++)
 			clear_slot(&kernel->functions, i);
 		kernel->next = NULL;
 		__atomic_store_n(&kernel->module, NULL, __ATOMIC_RELEASE);
@@ -388,7 +388,7 @@ CKT_RT_API void __cudaUnregisterFatBinary(void **fatCubinHandle)
 	for (struct ckt_rt_variable *variable = module->variables, *next; variable;
 		variable = next) {
 		next = variable->next;
-		for (int i = 0; i < CKT_RT_DEVICES_MAX && i < ckt_rt_device_count; i++)
+		for (int i = 0; i < CKT_DEVICES_MAX && i < ckt_rt_device_count; i++)
 			clear_slot(&variable->addresses, i);
 		variable->next = NULL;
 		__atomic_store_n(&variable->module, NULL, __ATOMIC_RELEASE);

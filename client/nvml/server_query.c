@@ -19,7 +19,7 @@
 enum { FAILURE_KEPT_MS = 10000 };
 
 static pthread_once_t settings_once = PTHREAD_ONCE_INIT;
-static _Atomic int64_t failed_ms[CKT_ADDRESSES_MAX]; /* when; 0: never */
+static _Atomic int64_t failed_ms[CKT_SERVERS_MAX]; /* when; 0: never */
 static atomic_flag told = ATOMIC_FLAG_INIT;
 
 static void tell(const char *message)

@@ -121,7 +121,7 @@ static void check_server(struct ckt_doctor *doctor, const struct ckt_ctl_args *a
 /* Of a list each. */
 static void check_servers(struct ckt_doctor *doctor, const struct ckt_ctl_args *args)
 {
-	char addresses[CKT_ADDRESSES_MAX][CKT_ADDRESS_TEXT_MAX], message[CKT_MESSAGE_MAX];
+	char addresses[CKT_SERVERS_MAX][CKT_ADDRESS_TEXT_MAX], message[CKT_MESSAGE_MAX];
 	const char *address = args->server ? args->server : getenv("REMOTE_GPU_ADDRESS");
 	unsigned count;
 	if (!address || !strchr(address, ',')) {

@@ -115,7 +115,7 @@ static bool is_there(char (*texts)[CKT_ADDRESS_TEXT_MAX], unsigned count, const 
 	return false;
 }
 
-int ckt_address_split(const char *text, char ret_texts[CKT_ADDRESSES_MAX][CKT_ADDRESS_TEXT_MAX],
+int ckt_address_split(const char *text, char ret_texts[CKT_SERVERS_MAX][CKT_ADDRESS_TEXT_MAX],
 	unsigned *ret_count, char *ret_message, size_t message_size)
 {
 	unsigned count = 0;
@@ -153,9 +153,9 @@ int ckt_address_split(const char *text, char ret_texts[CKT_ADDRESSES_MAX][CKT_AD
 				whole);
 			return -EINVAL;
 		}
-		if (count == CKT_ADDRESSES_MAX) {
+		if (count == CKT_SERVERS_MAX) {
 			snprintf(ret_message, message_size, "the list has more than %d addresses",
-				CKT_ADDRESSES_MAX);
+				CKT_SERVERS_MAX);
 			return -E2BIG;
 		}
 		strcpy(ret_texts[count++], whole);

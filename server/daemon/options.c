@@ -73,7 +73,7 @@ static int check_directories(const char *value)
 
 static int check_gpus(const char *value)
 {
-	unsigned gpus[CKT_GPUS_MAX], count;
+	unsigned gpus[CKT_DEVICES_MAX], count;
 	return ckt_gpus_parse(value, gpus, &count);
 }
 
@@ -197,9 +197,9 @@ int ckt_size_parse(const char *text, uint64_t *ret_bytes)
 	return 0;
 }
 
-int ckt_gpus_parse(const char *text, unsigned ret_gpus[CKT_GPUS_MAX], unsigned *ret_count)
+int ckt_gpus_parse(const char *text, unsigned ret_gpus[CKT_DEVICES_MAX], unsigned *ret_count)
 {
-	bool wanted[CKT_GPUS_MAX] = {false};
+	bool wanted[CKT_DEVICES_MAX] = {false};
 	unsigned count = 0;
 	if (strcmp(text, "all") == 0) {
 		*ret_count = 0;
@@ -212,7 +212,7 @@ int ckt_gpus_parse(const char *text, unsigned ret_gpus[CKT_GPUS_MAX], unsigned *
 			if (!isdigit((unsigned char)*p))
 				return -EINVAL;
 			range[i] = strtoul(p, &end, 10);
-			if (range[i] >= CKT_GPUS_MAX)
+			if (range[i] >= CKT_DEVICES_MAX)
 				return -EINVAL;
 			p = end;
 			if (i == 0 && *p == '-') {
@@ -232,7 +232,7 @@ int ckt_gpus_parse(const char *text, unsigned ret_gpus[CKT_GPUS_MAX], unsigned *
 		if (*p++ != ',')
 			return -EINVAL;
 	}
-	for (unsigned gpu = 0; gpu < CKT_GPUS_MAX; gpu++)
+	for (unsigned gpu = 0; gpu < CKT_DEVICES_MAX; gpu++)
 		if (wanted[gpu])
 			ret_gpus[count++] = gpu;
 	*ret_count = count;

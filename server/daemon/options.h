@@ -10,7 +10,9 @@
 #include <stdint.h>
 #include <stdio.h>
 
-enum { CKT_LISTEN_MAX = 64, CKT_GPUS_MAX = 64, CKT_OPTION_MESSAGE_MAX = 512 };
+#include "base/bounds.h"
+
+enum { CKT_LISTEN_MAX = 64, CKT_OPTION_MESSAGE_MAX = 512 };
 
 struct ckt_list {
 	char *items[CKT_LISTEN_MAX];
@@ -68,4 +70,4 @@ void ckt_options_help(FILE *file);
 /* "1G", "512M", "4096"; K, M, G and T are powers of 1024, with or without "B" or "iB". */
 int ckt_size_parse(const char *text, uint64_t *ret_bytes);
 /* "all" gives no entries; otherwise ascending driver ordinals without repetition. */
-int ckt_gpus_parse(const char *text, unsigned ret_gpus[CKT_GPUS_MAX], unsigned *ret_count);
+int ckt_gpus_parse(const char *text, unsigned ret_gpus[CKT_DEVICES_MAX], unsigned *ret_count);

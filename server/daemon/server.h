@@ -71,7 +71,7 @@ struct ckt_server {
 	time_t key_made;
 	uint8_t key_name[CKT_KEY_NAME_SIZE];
 	struct ckt_driver_info driver;
-	unsigned gpus[CKT_GPUS_MAX]; /* as --gpus; none: all */
+	unsigned gpus[CKT_DEVICES_MAX]; /* as --gpus; none: all */
 	unsigned gpu_count;
 	/* of a worker's environment; owned; see libraries.c */
 	char *library_variables[CKT_LIBRARY_VARIABLES];
@@ -111,7 +111,7 @@ struct ckt_server {
 
 	struct ckt_source signals;
 	struct ckt_timer marks_timer, memory_timer;
-	bool memory_low[CKT_GPUS_MAX]; /* was told */
+	bool memory_low[CKT_DEVICES_MAX]; /* was told */
 	struct ckt_timer stop_timer, lonely_timer;
 	bool stopping, killing;
 	unsigned term_saves; /* images being written because of SIGTERM */

@@ -33,7 +33,7 @@ static const struct ckt_soft_arch archs[] = {
 	{121, 100, 99, 1536, 24},
 };
 
-static struct ckt_soft_device devices[CKT_CUDA_DEVICES_MAX];
+static struct ckt_soft_device devices[CKT_DEVICES_MAX];
 static int n_devices;
 static CKT_LOCK(init_lock);
 static atomic_int
@@ -141,7 +141,7 @@ static CUresult parse_devices(void)
 	for (const char *p = list;;) {
 		const char *end = strchrnul(p, ',');
 		struct ckt_soft_device *device = &devices[n_devices];
-		if (n_devices == CKT_CUDA_DEVICES_MAX || !parse_device(p, end, device)) {
+		if (n_devices == CKT_DEVICES_MAX || !parse_device(p, end, device)) {
 			char known[128];
 			size_t used = 0;
 			for (size_t i = 0; i < sizeof(archs) / sizeof(*archs); i++)
@@ -152,7 +152,7 @@ static CUresult parse_devices(void)
 				"CRICKET_SOFT_DEVICES=%s: \"%.*s\" is not CAPABILITY[:MEMORY[:BUDGET]], for example 12.0:8G (capabilities:%s; "
 				"memory and budget: "
 				"a number and K, M, G or T, at least 16M; at most %d devices)",
-				list, (int)(end - p), p, known, CKT_CUDA_DEVICES_MAX);
+				list, (int)(end - p), p, known, CKT_DEVICES_MAX);
 			n_devices = 0;
 			return CUDA_ERROR_NO_DEVICE;
 		}
@@ -179,8 +179,8 @@ static void device_uuid(const struct ckt_soft_device *device, uint8_t ret_uuid[1
 static CUresult narrow_devices(void)
 {
 	const char *text = getenv("CUDA_VISIBLE_DEVICES");
-	uint8_t uuids[CKT_CUDA_DEVICES_MAX][CKT_VISIBLE_UUID];
-	unsigned chosen[CKT_CUDA_DEVICES_MAX], all = (unsigned)n_devices;
+	uint8_t uuids[CKT_DEVICES_MAX][CKT_VISIBLE_UUID];
+	unsigned chosen[CKT_DEVICES_MAX], all = (unsigned)n_devices;
 	if (!text)
 		return CUDA_SUCCESS;
 	for (unsigned i = 0; i < all; i++)

@@ -45,7 +45,7 @@ static struct reservation *reservations;
 static struct {
 	int fd_plus_one;
 	uint64_t end;
-} files[CKT_CUDA_DEVICES_MAX];
+} files[CKT_DEVICES_MAX];
 
 /* Precondition: vmm_lock is held. */
 static struct reservation *find_reservation(uint64_t base, uint64_t size)

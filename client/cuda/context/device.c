@@ -6,10 +6,6 @@
 #include "client/conn/conn.h"
 #include "client/cuda/internal.h"
 #include "client/cuda/context/route.h"
-#include "cudacommon/devices_max.h"
-
-_Static_assert((int)CKT_CUDA_DEVICES_MAX == (int)CKT_DEVICES_MAX,
-	"a process has as many devices as a session has");
 
 unsigned ckt_device_count(void)
 {

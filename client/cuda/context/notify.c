@@ -35,7 +35,7 @@ struct listener {
 static CKT_LOCK(lock);
 static pthread_cond_t returned = PTHREAD_COND_INITIALIZER;
 static struct CUasyncCallbackEntry_st *entries;
-static struct listener listeners[CKT_ADDRESSES_MAX]; /* by the connection's number */
+static struct listener listeners[CKT_SERVERS_MAX]; /* by the connection's number */
 static uint64_t next_number;
 static __thread bool in_callback __attribute__((tls_model("initial-exec")));
 
@@ -44,7 +44,7 @@ static void forked(void)
 {
 	returned = (pthread_cond_t)PTHREAD_COND_INITIALIZER;
 	entries = NULL;
-	for (unsigned i = 0; i < CKT_ADDRESSES_MAX; i++)
+	for (unsigned i = 0; i < CKT_SERVERS_MAX; i++)
 		listeners[i] = (struct listener){0};
 	in_callback = false;
 }

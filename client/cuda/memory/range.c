@@ -35,7 +35,7 @@ static void forked(void)
 }
 CKT_IN_CHILD(forked);
 
-static struct table tables[CKT_NODES_MAX];
+static struct table tables[CKT_SERVERS_MAX];
 static uint64_t next_buffer_id = 1;
 
 /* Index of the first range whose base is above the address.  Precondition: lock held. */

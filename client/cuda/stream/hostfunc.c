@@ -53,7 +53,7 @@ static void forked(void)
 CKT_IN_CHILD(forked);
 
 static struct registered *registered, **registered_last = &registered;
-static struct caller callers[CKT_ADDRESSES_MAX]; /* by the connection's number */
+static struct caller callers[CKT_SERVERS_MAX]; /* by the connection's number */
 static uint64_t next_number;
 static __thread bool in_host_thread __attribute__((tls_model("initial-exec")));
 

@@ -9,6 +9,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/bounds.h"
+
 struct ckt_driver_gpu {
 	char name[128];
 	uint64_t memory_bytes;
@@ -22,7 +24,7 @@ struct ckt_driver_info {
 	bool soft;
 	int cuda_version; /* cuDriverGetVersion; 0 where it does not tell */
 	unsigned gpu_count;
-	struct ckt_driver_gpu gpus[64];
+	struct ckt_driver_gpu gpus[CKT_DEVICES_MAX];
 };
 
 /*

@@ -149,7 +149,7 @@ void ckt_window_init_device(struct ckt_worker *worker, unsigned device)
 
 int ckt_window_part(struct ckt_worker *worker, unsigned part, unsigned parts)
 {
-	if (!parts || parts > CKT_WINDOW_PARTS_MAX || part >= parts)
+	if (!parts || parts > CKT_SERVERS_MAX || part >= parts)
 		return -EINVAL;
 	uint64_t size = CKT_WINDOW_SIZE / parts / CKT_MEMORY_EXTENT * CKT_MEMORY_EXTENT,
 		 base = CKT_WINDOW_BASE + part * size;

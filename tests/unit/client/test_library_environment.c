@@ -12,7 +12,7 @@
 #include "tests/unit/suite.h"
 
 static struct ckt_conn servers[2];
-struct ckt_conn *ckt_conns[CKT_ADDRESSES_MAX] = {&servers[0], &servers[1]};
+struct ckt_conn *ckt_conns[CKT_SERVERS_MAX] = {&servers[0], &servers[1]};
 unsigned ckt_conn_count = 2;
 
 static unsigned sent, values;

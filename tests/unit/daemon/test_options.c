@@ -56,7 +56,7 @@ static void test_gpus(void)
 {
 	static const char *const bad[] = {"", ",", "1,", ",1", "a", "1-", "-1", "3-1", "64", "1-64",
 		"1 2", "0-1-2", "99999999999999999999", "ALL"};
-	unsigned gpus[CKT_GPUS_MAX], count = 9;
+	unsigned gpus[CKT_DEVICES_MAX], count = 9;
 	CU_ASSERT_EQUAL(ckt_gpus_parse("all", gpus, &count), 0);
 	CU_ASSERT_EQUAL(count, 0);
 	CU_ASSERT_EQUAL(ckt_gpus_parse("5,0,2-3,3", gpus, &count), 0);

@@ -83,7 +83,7 @@ static void test_split(void)
 		{"a,b:x", "'b:x': 'x' is no port number"},
 		{"a:1,a:2,a:3,a:4,a:5,a:6,a:7,a:8,a:9", "more than 8 addresses"},
 	};
-	char texts[CKT_ADDRESSES_MAX][CKT_ADDRESS_TEXT_MAX], message[512],
+	char texts[CKT_SERVERS_MAX][CKT_ADDRESS_TEXT_MAX], message[512],
 		longest[CKT_ADDRESS_TEXT_MAX + 8] = "a,";
 	unsigned count;
 	for (size_t i = 0; i < sizeof good / sizeof *good; i++) {

@@ -115,7 +115,7 @@ static void test_parts(void)
 	const struct {
 		unsigned part, parts;
 		int result;
-	} bad[] = {{0, 0, -EINVAL}, {2, 2, -EINVAL}, {0, CKT_WINDOW_PARTS_MAX + 1, -EINVAL},
+	} bad[] = {{0, 0, -EINVAL}, {2, 2, -EINVAL}, {0, CKT_SERVERS_MAX + 1, -EINVAL},
 		{UINT32_MAX, 2, -EINVAL}, {0, UINT32_MAX, -EINVAL}};
 	for (size_t i = 0; i < COUNT(bad); i++)
 		IS(ckt_window_part(&ckt_worker, bad[i].part, bad[i].parts), bad[i].result);
@@ -126,14 +126,14 @@ static void test_parts(void)
 	atomic_store(&ckt_worker.replies.executed, 1);
 	IS(ckt_window_part(&ckt_worker, 1, 2), -EBUSY);
 	atomic_store(&ckt_worker.replies.executed, 0);
-	for (unsigned part = 0; part < CKT_WINDOW_PARTS_MAX; part++) {
+	for (unsigned part = 0; part < CKT_SERVERS_MAX; part++) {
 		struct ckt_worker fresh = {.device_count = 2,
 			.window_base = CKT_WINDOW_BASE,
 			.window_size = CKT_WINDOW_SIZE};
 		for (unsigned d = 0; d < 2; d++)
 			ckt_window_init_device(&fresh, d);
-		IS(ckt_window_part(&fresh, part, CKT_WINDOW_PARTS_MAX), 0);
-		IS(ckt_window_part(&fresh, part, CKT_WINDOW_PARTS_MAX), 0);
+		IS(ckt_window_part(&fresh, part, CKT_SERVERS_MAX), 0);
+		IS(ckt_window_part(&fresh, part, CKT_SERVERS_MAX), 0);
 		YES(ckt_window_holds(fresh.window_base, fresh.window_size));
 		YES(fresh.window_base == CKT_WINDOW_BASE + part * fresh.window_size);
 		YES(2 * fresh.slice_size <= fresh.window_size);
