@@ -4,9 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "rpc/gen/cuda_driver.h"
 #include "base/grow.h"
 #include "checkpoint/object_kind.h"
+#include "rpc/gen/cuda_driver.h"
+#include "server/worker/objects/context.h"
 #include "server/worker/worker.h"
 
 enum { JOURNAL_MAX = 100000 };

@@ -11,10 +11,13 @@
 #include <unistd.h>
 
 #include "base/log.h"
-#include "rpc/net.h"
+#include "checkpoint/freeze/freeze.h"
 #include "checkpoint/session.h"
 #include "rpc/gen/cuda_driver.h"
+#include "rpc/net.h"
+#include "server/worker/objects/context.h"
 #include "server/worker/objects/fence.h"
+#include "server/worker/session/executor.h"
 #include "server/worker/worker.h"
 
 enum { PART_MS = 1000 };

@@ -14,9 +14,12 @@
 #define PATIENCE_MAX_NS 1000000000
 #define GIVE_NS 10000000
 
-#include "rpc/gen/cuda_driver.h"
-#include "server/worker/objects/fence.h"
 #include "checkpoint/session.h"
+#include "rpc/gen/cuda_driver.h"
+#include "server/worker/objects/context.h"
+#include "server/worker/objects/fence.h"
+#include "server/worker/session/call.h"
+#include "server/worker/session/executor.h"
 #include "server/worker/worker.h"
 
 struct kept {

@@ -1,6 +1,8 @@
 /* Pausing and resuming; see pause.h. */
-#include "checkpoint/session.h"
 #include "checkpoint/freeze/pause.h"
+#include "checkpoint/session.h"
+#include "server/worker/memory/window.h"
+#include "server/worker/session/control_operations.h"
 
 #include <errno.h>
 #include <stdio.h>

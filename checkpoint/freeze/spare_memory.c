@@ -1,8 +1,10 @@
 /*
  * Spare memory for frozen state; see struct ckt_spare.  Threading: one operation at a time.
  */
-#include "rpc/gen/cuda_driver.h"
 #include "checkpoint/content_threads.h"
+#include "checkpoint/freeze/spare_memory.h"
+#include "rpc/gen/cuda_driver.h"
+#include "server/worker/memory/window.h"
 #include "server/worker/worker.h"
 
 CUresult ckt_worker_spare_use(struct ckt_worker *worker)

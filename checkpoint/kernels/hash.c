@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "checkpoint/kernels/hash_ptx.h"
 #include "server/worker/driver.h"
+#include "server/worker/memory/window.h"
 #include "server/worker/module/module_loading.h"
 #include "server/worker/worker.h"
 

@@ -7,6 +7,7 @@
 
 #include "checkpoint/kernels/scan_ptx.h"
 #include "server/worker/driver.h"
+#include "server/worker/memory/window.h"
 #include "server/worker/worker.h"
 
 enum { THREADS = 256 };

@@ -11,12 +11,15 @@
 #include <unistd.h>
 
 #include "base/log.h"
-#include "checkpoint/session.h"
-#include "checkpoint/save/chain.h"
-#include "rpc/gen/cuda_driver.h"
 #include "checkpoint/fault.h"
 #include "checkpoint/load/image_load.h"
+#include "checkpoint/load/load.h"
 #include "checkpoint/load/preload.h"
+#include "checkpoint/save/chain.h"
+#include "checkpoint/session.h"
+#include "rpc/gen/cuda_driver.h"
+#include "server/worker/objects/context.h"
+#include "server/worker/session/control_operations.h"
 
 int ckt_load_refuse(struct ckt_loading *l, int error, const char *format, ...)
 {

@@ -1,10 +1,13 @@
 /* Whether a session can go on here: the window, the GPUs, their memory, code for them. */
 #include <errno.h>
 
-#include "rpc/gen/cuda_driver.h"
 #include "checkpoint/load/image_load.h"
 #include "checkpoint/load/preload.h"
 #include "checkpoint/object_kind.h"
+#include "rpc/gen/cuda_driver.h"
+#include "server/worker/memory/window.h"
+#include "server/worker/objects/context.h"
+#include "server/worker/session/start.h"
 
 struct sum {
 	unsigned device;

@@ -7,11 +7,12 @@
 
 #include "base/log.h"
 #include "checkpoint/content_threads.h"
-#include "checkpoint/kernels/digest.h"
-#include "rpc/gen/cuda_driver.h"
 #include "checkpoint/fault.h"
+#include "checkpoint/kernels/digest.h"
 #include "checkpoint/load/image_load.h"
 #include "checkpoint/load/preload.h"
+#include "rpc/gen/cuda_driver.h"
+#include "server/worker/session/control_operations.h"
 
 static bool inside(const ckt_image_chunk *chunk, uint64_t address, uint64_t size)
 {

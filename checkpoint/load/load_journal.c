@@ -5,11 +5,12 @@
 #include <errno.h>
 
 #include "base/log.h"
+#include "checkpoint/fault.h"
 #include "checkpoint/load/image_load.h"
 #include "checkpoint/load/preload.h"
 #include "checkpoint/object_kind.h"
 #include "rpc/gen/cuda_driver.h"
-#include "checkpoint/fault.h"
+#include "server/worker/objects/context.h"
 
 /* For tests: something else takes the place of the next variables. */
 static void take_place(struct ckt_loading *l)

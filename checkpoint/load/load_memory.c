@@ -3,11 +3,12 @@
  */
 #include <errno.h>
 
-#include "rpc/gen/cuda_driver.h"
+#include "checkpoint/fault.h"
 #include "checkpoint/load/image_load.h"
 #include "checkpoint/load/preload.h"
 #include "checkpoint/object_kind.h"
-#include "checkpoint/fault.h"
+#include "rpc/gen/cuda_driver.h"
+#include "server/worker/objects/context.h"
 
 static int map_memory(struct ckt_loading *l)
 {

@@ -6,10 +6,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/sorted.h"
-#include "rpc/gen/cuda_driver.h"
 #include "base/grow.h"
+#include "base/sorted.h"
 #include "checkpoint/kernels/scan.h"
+#include "rpc/gen/cuda_driver.h"
+#include "server/worker/objects/context.h"
+#include "server/worker/session/start.h"
 #include "server/worker/worker.h"
 
 static int add(struct ckt_moved *moved, struct ckt_moved_variable variable)

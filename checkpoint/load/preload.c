@@ -6,10 +6,12 @@
 #include <string.h>
 
 #include "base/sorted.h"
-#include "rpc/gen/cuda_driver.h"
+#include "checkpoint/journal.h"
 #include "checkpoint/load/image_load.h"
 #include "checkpoint/object_kind.h"
-#include "checkpoint/journal.h"
+#include "rpc/gen/cuda_driver.h"
+#include "server/worker/memory/window.h"
+#include "server/worker/objects/context.h"
 #include "server/worker/worker.h"
 
 /*

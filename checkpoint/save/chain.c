@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "checkpoint/object_kind.h"
 #include "rpc/gen/cuda_driver.h"
+#include "server/worker/memory/window.h"
 #include "server/worker/worker.h"
 
 struct entry {

@@ -10,8 +10,10 @@
 #include "base/log.h"
 #include "checkpoint/content_threads.h"
 #include "checkpoint/fault.h"
-#include "checkpoint/session.h"
 #include "checkpoint/save/image_save.h"
+#include "checkpoint/save/save.h"
+#include "checkpoint/session.h"
+#include "server/worker/session/control_operations.h"
 
 static int told_to_fail(struct ckt_saving *s, enum ckt_worker_fault point)
 {

@@ -11,9 +11,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "checkpoint/content_threads.h"
 #include "checkpoint/format/store.h"
 #include "checkpoint/save/chain.h"
-#include "checkpoint/content_threads.h"
+#include "checkpoint/save/save.h"
 #include "server/worker/worker.h"
 
 struct ckt_saving {

@@ -5,12 +5,15 @@
 #include <string.h>
 
 #include "base/log.h"
-#include "checkpoint/object_kind.h"
 #include "checkpoint/content_threads.h"
-#include "checkpoint/kernels/digest.h"
-#include "rpc/gen/cuda_driver.h"
 #include "checkpoint/fault.h"
+#include "checkpoint/freeze/spare_memory.h"
+#include "checkpoint/kernels/digest.h"
+#include "checkpoint/object_kind.h"
 #include "checkpoint/save/image_save.h"
+#include "checkpoint/save/save.h"
+#include "rpc/gen/cuda_driver.h"
+#include "server/worker/memory/window.h"
 
 static bool is_due(const struct ckt_saving *s, const struct ckt_piece *piece)
 {

@@ -19,8 +19,10 @@
 
 #include "base/log.h"
 #include "rpc/net.h"
-#include "server/worker/session/client_process.h"
 #include "server/worker/memory/rescue.h"
+#include "server/worker/session/client_process.h"
+#include "server/worker/session/control.h"
+#include "server/worker/session/start.h"
 #include "server/worker/worker.h"
 
 enum { CONTROL_FD = 3, WATCH_MS = 200, STUCK_MS = 1000, START_MS = 10000 };

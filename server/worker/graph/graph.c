@@ -14,12 +14,13 @@
 
 #include "rpc/gen/cuda_codec.h"
 #include "rpc/graph.h"
-#include "server/worker/session/long_call.h"
-#include "server/worker/session/host_budget.h"
 #include "server/worker/driver.h"
-#include "server/worker/objects/fence.h"
 #include "server/worker/graph/graph_record.h"
 #include "server/worker/libs/state.h"
+#include "server/worker/objects/context.h"
+#include "server/worker/objects/fence.h"
+#include "server/worker/session/host_budget.h"
+#include "server/worker/session/long_call.h"
 #include "server/worker/worker.h"
 
 /* ---- Objects */

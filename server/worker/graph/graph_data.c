@@ -8,10 +8,11 @@
 #include <time.h>
 
 #include "rpc/gen/cuda_codec.h"
-#include "server/worker/session/host_budget.h"
 #include "server/worker/driver.h"
-#include "server/worker/objects/fence.h"
 #include "server/worker/graph/graph.h"
+#include "server/worker/memory/copy.h"
+#include "server/worker/objects/fence.h"
+#include "server/worker/session/host_budget.h"
 #include "server/worker/worker.h"
 
 static struct ckt_worker_graph_exec *find_exec(struct ckt_worker *worker, uint64_t id)

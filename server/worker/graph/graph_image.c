@@ -12,6 +12,7 @@
 #include "checkpoint/save/image_save.h"
 #include "server/worker/driver.h"
 #include "server/worker/graph/graph.h"
+#include "server/worker/objects/context.h"
 #include "server/worker/objects/object_kinds.h"
 #include "server/worker/worker.h"
 

@@ -9,9 +9,10 @@
  */
 #include <stdlib.h>
 
-#include "server/worker/session/long_call.h"
 #include "server/worker/driver.h"
 #include "server/worker/graph/graph.h"
+#include "server/worker/objects/context.h"
+#include "server/worker/session/long_call.h"
 #include "server/worker/worker.h"
 
 /* An executable graph on its way out. */

@@ -10,13 +10,15 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "rpc/gen/cuda_codec.h"
+#include "base/grow.h"
 #include "base/log.h"
+#include "rpc/gen/cuda_codec.h"
 #include "rpc/net.h"
 #include "server/worker/driver.h"
-#include "base/grow.h"
-#include "server/worker/session/handlers.h"
 #include "server/worker/ipc/ipc_state.h"
+#include "server/worker/memory/window.h"
+#include "server/worker/objects/device.h"
+#include "server/worker/session/handlers.h"
 
 enum { EXPORTS_MAX = 4096, TAKERS_MAX = 1024, LATER_MS = 60000, LATER_LOOK_NS = 2000000 };
 

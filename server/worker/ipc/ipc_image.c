@@ -8,14 +8,16 @@
 #include <unistd.h>
 
 #include "base/log.h"
-#include "rpc/net.h"
-#include "server/worker/driver.h"
 #include "checkpoint/load/image_load.h"
 #include "checkpoint/save/image_save.h"
+#include "rpc/net.h"
+#include "server/worker/driver.h"
 #include "server/worker/ipc/ipc.h"
 #include "server/worker/ipc/ipc_notice.h"
 #include "server/worker/ipc/ipc_state.h"
 #include "server/worker/memory/vmm_image.h"
+#include "server/worker/objects/context.h"
+#include "server/worker/objects/device.h"
 #include "server/worker/objects/object_kinds.h"
 
 /* One that left a notice may have much to read. */

@@ -10,14 +10,16 @@
  */
 #include <stdlib.h>
 
-#include "rpc/gen/cuda_codec.h"
 #include "base/log.h"
-#include "server/worker/session/long_call.h"
-#include "server/worker/session/host_budget.h"
+#include "rpc/gen/cuda_codec.h"
 #include "server/worker/driver.h"
 #include "server/worker/libs/inside/inside.h"
 #include "server/worker/libs/libs.h"
 #include "server/worker/libs/state.h"
+#include "server/worker/objects/context.h"
+#include "server/worker/session/call.h"
+#include "server/worker/session/host_budget.h"
+#include "server/worker/session/long_call.h"
 #include "server/worker/worker.h"
 
 /* A node with the driver's of it, in the graph and in those made of it; as graph_tree.c. */

@@ -4,6 +4,7 @@
 
 #include "base/log.h"
 #include "server/worker/libs/call.h"
+#include "server/worker/memory/copy.h"
 
 void ckt_library_free(void *pointer)
 {

@@ -6,6 +6,7 @@
 #include "server/worker/libs/inside/inside.h"
 #include "server/worker/libs/libs.h"
 #include "server/worker/libs/state.h"
+#include "server/worker/objects/context.h"
 #include "server/worker/worker.h"
 
 static void run(struct ckt_aside_job *job)

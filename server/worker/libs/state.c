@@ -4,12 +4,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "server/worker/session/host_budget.h"
-#include "server/worker/driver.h"
 #include "base/grow.h"
+#include "server/worker/driver.h"
 #include "server/worker/libs/id_map.h"
 #include "server/worker/libs/inside/inside.h"
 #include "server/worker/libs/libs.h"
+#include "server/worker/session/call.h"
+#include "server/worker/session/host_budget.h"
 #include "server/worker/worker.h"
 
 static struct {

@@ -11,15 +11,18 @@
 #include <string.h>
 
 #include "base/log.h"
-#include "server/worker/session/long_call.h"
-#include "server/worker/driver.h"
 #include "checkpoint/load/image_load.h"
 #include "checkpoint/save/image_save.h"
+#include "server/worker/driver.h"
 #include "server/worker/libs/environment.h"
 #include "server/worker/libs/id_map.h"
 #include "server/worker/libs/libs.h"
 #include "server/worker/libs/state.h"
+#include "server/worker/objects/context.h"
 #include "server/worker/objects/object_kinds.h"
+#include "server/worker/session/call.h"
+#include "server/worker/session/long_call.h"
+#include "server/worker/session/start.h"
 #include "server/worker/worker.h"
 
 /* Places looked at by the checks and by loading; for tests. */

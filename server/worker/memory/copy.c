@@ -7,10 +7,13 @@
 #include <time.h>
 
 #include "rpc/gen/cuda_codec.h"
-#include "server/worker/session/long_call.h"
 #include "server/worker/driver.h"
 #include "server/worker/ipc/ipc.h"
+#include "server/worker/memory/copy.h"
+#include "server/worker/objects/context.h"
+#include "server/worker/objects/device.h"
 #include "server/worker/objects/fence.h"
+#include "server/worker/session/long_call.h"
 #include "server/worker/worker.h"
 
 /*

@@ -8,14 +8,16 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "rpc/gen/cuda_codec.h"
-#include "rpc/hostmem.h"
 #include "base/log.h"
 #include "base/sorted.h"
-#include "server/worker/session/host_budget.h"
+#include "rpc/gen/cuda_codec.h"
+#include "rpc/hostmem.h"
 #include "server/worker/driver.h"
 #include "server/worker/graph/graph.h"
 #include "server/worker/graph/graph_image.h"
+#include "server/worker/memory/window.h"
+#include "server/worker/objects/context.h"
+#include "server/worker/session/host_budget.h"
 #include "server/worker/worker.h"
 
 static void *pointer(uint64_t address)

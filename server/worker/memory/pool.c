@@ -5,10 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/grow.h"
 #include "rpc/gen/cuda_codec.h"
 #include "server/worker/driver.h"
+#include "server/worker/objects/device.h"
 #include "server/worker/objects/fence.h"
-#include "base/grow.h"
 #include "server/worker/worker.h"
 
 int ckt_worker_pools_init(struct ckt_worker *worker)

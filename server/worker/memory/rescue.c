@@ -21,9 +21,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "rpc/gen/cuda_codec.h"
 #include "base/log.h"
+#include "rpc/gen/cuda_codec.h"
 #include "server/worker/driver.h"
+#include "server/worker/objects/device.h"
 #include "server/worker/worker.h"
 
 /* The helper's socket there.  Starting a driver takes seconds on a large machine. */

@@ -4,12 +4,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "rpc/gen/cuda_codec.h"
-#include "base/sorted.h"
-#include "server/worker/driver.h"
 #include "base/grow.h"
-#include "server/worker/ipc/ipc.h"
+#include "base/sorted.h"
 #include "checkpoint/load/preload.h"
+#include "rpc/gen/cuda_codec.h"
+#include "server/worker/driver.h"
+#include "server/worker/ipc/ipc.h"
+#include "server/worker/memory/window.h"
+#include "server/worker/objects/device.h"
 #include "server/worker/worker.h"
 
 /* ---- Reservations */

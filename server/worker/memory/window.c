@@ -7,6 +7,8 @@
 #include <stdio.h>
 
 #include "server/worker/driver.h"
+#include "server/worker/memory/window.h"
+#include "server/worker/objects/device.h"
 #include "server/worker/worker.h"
 
 static CUmemAllocationProp properties(CUdevice ordinal)

@@ -3,16 +3,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "rpc/gen/cuda_codec.h"
 #include "base/log.h"
-#include "server/worker/session/long_call.h"
-#include "server/worker/session/host_budget.h"
+#include "rpc/gen/cuda_codec.h"
 #include "server/worker/driver.h"
 #include "server/worker/memory/kernel_heap.h"
 #include "server/worker/module/jit.h"
+#include "server/worker/module/module.h"
+#include "server/worker/module/module_check.h"
 #include "server/worker/module/module_loading.h"
 #include "server/worker/module/module_size.h"
-#include "server/worker/module/module_check.h"
+#include "server/worker/session/host_budget.h"
+#include "server/worker/session/long_call.h"
 #include "server/worker/worker.h"
 
 enum { PARAMS_MAX = 4096 };

@@ -8,8 +8,10 @@
 #include "checkpoint/load/image_load.h"
 #include "checkpoint/save/image_save.h"
 #include "rpc/gen/cuda_driver.h"
+#include "server/worker/module/module.h"
 #include "server/worker/module/module_binary.h"
 #include "server/worker/module/variable_names.h"
+#include "server/worker/objects/context.h"
 #include "server/worker/objects/object_kinds.h"
 #include "server/worker/worker.h"
 

@@ -4,8 +4,9 @@
 #include <stdlib.h>
 
 #include "rpc/gen/cuda_codec.h"
-#include "server/worker/session/long_call.h"
 #include "server/worker/driver.h"
+#include "server/worker/memory/copy.h"
+#include "server/worker/session/long_call.h"
 #include "server/worker/worker.h"
 
 unsigned ckt_array_level_count(const struct ckt_warray *array)

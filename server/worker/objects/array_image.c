@@ -10,6 +10,7 @@
 #include "checkpoint/load/preload.h"
 #include "checkpoint/save/image_save.h"
 #include "server/worker/driver.h"
+#include "server/worker/objects/context.h"
 #include "server/worker/objects/object_kinds.h"
 
 /* ---- Tables */

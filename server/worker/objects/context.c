@@ -4,18 +4,23 @@
  */
 #include <stdlib.h>
 
-#include "rpc/gen/cuda_codec.h"
 #include "base/log.h"
-#include "server/worker/objects/array.h"
-#include "server/worker/session/long_call.h"
-#include "server/worker/driver.h"
-#include "server/worker/objects/fence.h"
-#include "server/worker/graph/graph.h"
 #include "checkpoint/kernels/hash.h"
+#include "rpc/gen/cuda_codec.h"
+#include "server/worker/driver.h"
+#include "server/worker/graph/graph.h"
 #include "server/worker/ipc/ipc.h"
 #include "server/worker/libs/inside/inside.h"
 #include "server/worker/libs/libs.h"
 #include "server/worker/libs/state.h"
+#include "server/worker/module/module.h"
+#include "server/worker/objects/array.h"
+#include "server/worker/objects/context.h"
+#include "server/worker/objects/device.h"
+#include "server/worker/objects/event.h"
+#include "server/worker/objects/fence.h"
+#include "server/worker/objects/stream.h"
+#include "server/worker/session/long_call.h"
 #include "server/worker/worker.h"
 
 /* ---- Look-ups */

@@ -5,6 +5,7 @@
 #include "checkpoint/load/image_load.h"
 #include "checkpoint/save/image_save.h"
 #include "rpc/gen/cuda_driver.h"
+#include "server/worker/objects/context.h"
 #include "server/worker/objects/object_kinds.h"
 #include "server/worker/objects/stream_attribute.h"
 #include "server/worker/worker.h"

@@ -6,6 +6,8 @@
 
 #include "rpc/gen/cuda_codec.h"
 #include "server/worker/driver.h"
+#include "server/worker/objects/context.h"
+#include "server/worker/objects/device.h"
 #include "server/worker/worker.h"
 
 /*
@@ -227,4 +229,19 @@ int ckt_worker_device_p2p_atomic(struct ckt_wcall *call)
 		ckt_device_p2p_atomic_res_put(
 			ckt_wcall_results(call, ckt_device_p2p_atomic_res_size(&res)), &res);
 	return result;
+}
+
+struct ckt_worker_device *ckt_worker_device_find(struct ckt_worker *worker, uint32_t device)
+{
+	return device < worker->device_count ? &worker->devices[device] : NULL;
+}
+
+struct ckt_worker_device *ckt_worker_device_of(struct ckt_worker *worker, uint64_t address)
+{
+	for (unsigned d = 0; d < worker->device_count; d++) {
+		struct ckt_memory *memory = &worker->devices[d].memory;
+		if (address >= memory->base && address - memory->base < memory->size)
+			return &worker->devices[d];
+	}
+	return NULL;
 }

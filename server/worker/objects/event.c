@@ -2,6 +2,8 @@
 #include "rpc/gen/cuda_codec.h"
 #include "server/worker/driver.h"
 #include "server/worker/ipc/ipc.h"
+#include "server/worker/objects/context.h"
+#include "server/worker/objects/event.h"
 #include "server/worker/worker.h"
 
 CUresult ckt_event_make(

@@ -3,7 +3,9 @@
 
 #include "rpc/gen/cuda_codec.h"
 #include "server/worker/driver.h"
+#include "server/worker/objects/context.h"
 #include "server/worker/objects/fence.h"
+#include "server/worker/objects/stream.h"
 #include "server/worker/worker.h"
 
 /*

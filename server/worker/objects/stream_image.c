@@ -4,7 +4,9 @@
 #include "base/log.h"
 #include "checkpoint/load/image_load.h"
 #include "checkpoint/save/image_save.h"
+#include "server/worker/objects/context.h"
 #include "server/worker/objects/object_kinds.h"
+#include "server/worker/objects/stream.h"
 #include "server/worker/objects/stream_attribute.h"
 #include "server/worker/worker.h"
 

@@ -3,8 +3,10 @@
 #include <string.h>
 
 #include "rpc/gen/cuda_codec.h"
-#include "server/worker/objects/array.h"
 #include "server/worker/driver.h"
+#include "server/worker/objects/array.h"
+#include "server/worker/objects/context.h"
+#include "server/worker/objects/device.h"
 #include "server/worker/worker.h"
 
 static CUresult resource_of(

@@ -7,6 +7,7 @@
 
 #include "rpc/net.h"
 #include "server/worker/driver.h"
+#include "server/worker/session/executor.h"
 #include "server/worker/worker.h"
 
 enum { LOOK_NS = 200000 };

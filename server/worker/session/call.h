@@ -107,3 +107,15 @@ CUresult ckt_object_event(struct ckt_worker *worker, uint64_t id, CUevent *ret_e
 CUresult ckt_object_module(struct ckt_worker *worker, uint64_t id, CUmodule *ret_module);
 CUresult ckt_object_function(struct ckt_worker *worker, uint64_t id, CUfunction *ret_function);
 CUresult ckt_object_context(struct ckt_worker *worker, uint64_t id, CUcontext *ret_context);
+
+/* From the executor only. */
+/* NULL where there is no memory. */
+struct ckt_wcall *ckt_wcall_new(struct ckt_worker *worker);
+/* Before a call is executed: memory for its reply, where that is kept.  0 or -ENOMEM. */
+int ckt_wcall_prepare(struct ckt_wcall *call);
+void ckt_wcall_free(struct ckt_wcall *call);
+void ckt_wcall_reject(struct ckt_wcall *call, uint32_t accept_stat);
+/* Sends the stored reply of a numbered call that came again, or notes who waits for it now. */
+void ckt_wcall_replay(
+	struct ckt_worker *worker, const struct ckt_call_header *header, uint64_t epoch);
+void ckt_worker_defer(struct ckt_worker *worker, CUresult result);

@@ -12,15 +12,18 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "checkpoint/format/broker.h"
 #include "base/log.h"
+#include "checkpoint/format/broker.h"
 #include "rpc/net.h"
 #include "rpc/record.h"
-#include "server/worker/session/client_process.h"
-#include "server/worker/session/control.h"
 #include "server/worker/ipc/ipc.h"
 #include "server/worker/libs/libs.h"
 #include "server/worker/libs/nccl/nccl_ids.h"
+#include "server/worker/session/client_process.h"
+#include "server/worker/session/control.h"
+#include "server/worker/session/control_operations.h"
+#include "server/worker/session/executor.h"
+#include "server/worker/session/start.h"
 #include "server/worker/worker.h"
 
 enum { CONTROL_THREADS = 6, REQUEST_TIMEOUT_MS = 5000, REPLY_TIMEOUT_MS = 5000 };

@@ -35,3 +35,5 @@ int ckt_control_reply(struct ckt_request *request, xdrproc_t xdr, void *res);
 void ckt_operation_let_go(struct ckt_worker *worker);
 /* START has succeeded. */
 bool ckt_control_started(void);
+
+int ckt_control_start(struct ckt_worker *worker, int listen_fd);

@@ -12,15 +12,19 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "checkpoint/format/broker.h"
 #include "base/log.h"
-#include "rpc/net.h"
-#include "checkpoint/freeze/separable.h"
-#include "checkpoint/save/chain.h"
-#include "server/worker/session/control.h"
 #include "checkpoint/content_threads.h"
 #include "checkpoint/fault.h"
+#include "checkpoint/format/broker.h"
+#include "checkpoint/freeze/freeze.h"
 #include "checkpoint/freeze/pause.h"
+#include "checkpoint/freeze/separable.h"
+#include "checkpoint/freeze/spare_memory.h"
+#include "checkpoint/save/chain.h"
+#include "checkpoint/save/save.h"
+#include "rpc/net.h"
+#include "server/worker/session/control.h"
+#include "server/worker/session/control_operations.h"
 #include "server/worker/worker.h"
 
 static pthread_mutex_t operation_lock = PTHREAD_MUTEX_INITIALIZER;

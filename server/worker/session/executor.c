@@ -15,19 +15,26 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include "rpc/hostmem.h"
 #include "base/log.h"
+#include "base/processors.h"
+#include "checkpoint/freeze/freeze.h"
+#include "rpc/hostmem.h"
 #include "rpc/net.h"
 #include "rpc/record.h"
-#include "base/processors.h"
-#include "server/worker/session/blocking_call.h"
-#include "server/worker/session/long_call.h"
 #include "server/worker/driver.h"
-#include "server/worker/session/hostfunc.h"
 #include "server/worker/libs/environment.h"
 #include "server/worker/libs/libs.h"
 #include "server/worker/libs/state.h"
+#include "server/worker/memory/window.h"
+#include "server/worker/objects/context.h"
+#include "server/worker/objects/device.h"
+#include "server/worker/session/blocking_call.h"
+#include "server/worker/session/call.h"
+#include "server/worker/session/executor.h"
+#include "server/worker/session/hostfunc.h"
+#include "server/worker/session/long_call.h"
 #include "server/worker/session/notify.h"
+#include "server/worker/session/start.h"
 #include "server/worker/worker.h"
 
 /* Commands between two looks at waits that may be done, while input keeps coming. */
@@ -45,21 +52,6 @@ void ckt_executor_wake(struct ckt_worker *worker)
 	uint64_t one = 1;
 	ssize_t ignored = write(worker->wake_fd, &one, sizeof one);
 	(void)ignored;
-}
-
-struct ckt_worker_device *ckt_worker_device_find(struct ckt_worker *worker, uint32_t device)
-{
-	return device < worker->device_count ? &worker->devices[device] : NULL;
-}
-
-struct ckt_worker_device *ckt_worker_device_of(struct ckt_worker *worker, uint64_t address)
-{
-	for (unsigned d = 0; d < worker->device_count; d++) {
-		struct ckt_memory *memory = &worker->devices[d].memory;
-		if (address >= memory->base && address - memory->base < memory->size)
-			return &worker->devices[d];
-	}
-	return NULL;
 }
 
 /* ---- The client comes and goes */

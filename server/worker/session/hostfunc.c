@@ -9,6 +9,7 @@
 #include "rpc/net.h"
 #include "server/worker/driver.h"
 #include "server/worker/graph/graph.h"
+#include "server/worker/session/executor.h"
 #include "server/worker/worker.h"
 
 /*

@@ -9,6 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "server/worker/session/executor.h"
 #include "server/worker/worker.h"
 
 enum { PIPE_SIZE = 1 << 20, DATA_WAITING_MAX = 4 << 20 };

@@ -5,6 +5,7 @@
 
 #include "rpc/net.h"
 #include "server/worker/driver.h"
+#include "server/worker/session/executor.h"
 #include "server/worker/session/hostfunc.h"
 #include "server/worker/worker.h"
 

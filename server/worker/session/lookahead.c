@@ -5,6 +5,7 @@
 #include <time.h>
 
 #include "rpc/gen/cuda_codec.h"
+#include "server/worker/session/executor.h"
 #include "server/worker/session/hostfunc.h"
 #include "server/worker/worker.h"
 

@@ -5,12 +5,14 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-#include "rpc/gen/cuda_codec.h"
 #include "base/log.h"
-#include "server/worker/driver.h"
 #include "checkpoint/load/image_load.h"
 #include "checkpoint/save/image_save.h"
+#include "rpc/gen/cuda_codec.h"
+#include "server/worker/driver.h"
+#include "server/worker/objects/device.h"
 #include "server/worker/objects/object_kinds.h"
+#include "server/worker/session/executor.h"
 #include "server/worker/worker.h"
 
 struct registration {

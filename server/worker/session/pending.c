@@ -6,6 +6,7 @@
 
 #include "server/worker/driver.h"
 #include "server/worker/objects/fence.h"
+#include "server/worker/session/executor.h"
 #include "server/worker/session/hostfunc.h"
 #include "server/worker/worker.h"
 

@@ -16,18 +16,24 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "checkpoint/format/store.h"
 #include "base/log.h"
-#include "rpc/net.h"
 #include "checkpoint/content_threads.h"
-#include "server/worker/session/long_call.h"
-#include "server/worker/session/host_budget.h"
-#include "server/worker/driver.h"
-#include "checkpoint/load/image_load.h"
-#include "server/worker/module/module_loading.h"
-#include "server/worker/objects/session_devices.h"
-#include "server/worker/memory/rescue.h"
+#include "checkpoint/format/store.h"
 #include "checkpoint/kernels/hash.h"
+#include "checkpoint/load/image_load.h"
+#include "checkpoint/load/load.h"
+#include "rpc/net.h"
+#include "server/worker/driver.h"
+#include "server/worker/memory/rescue.h"
+#include "server/worker/memory/window.h"
+#include "server/worker/module/module_loading.h"
+#include "server/worker/objects/context.h"
+#include "server/worker/objects/session_devices.h"
+#include "server/worker/objects/stream.h"
+#include "server/worker/session/executor.h"
+#include "server/worker/session/host_budget.h"
+#include "server/worker/session/long_call.h"
+#include "server/worker/session/start.h"
 #include "server/worker/worker.h"
 
 /* Since this minor version of images the hash kernel is part of a session's history. */

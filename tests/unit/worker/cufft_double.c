@@ -5,8 +5,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "server/worker/session/long_call.h"
 #include "server/worker/libs/state.h"
+#include "server/worker/objects/context.h"
+#include "server/worker/session/call.h"
+#include "server/worker/session/long_call.h"
 
 cufftResult double_status;
 size_t double_bytes = 4096;

@@ -12,9 +12,14 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "checkpoint/freeze/freeze.h"
 #include "rpc/net.h"
+#include "server/worker/module/module.h"
+#include "server/worker/objects/context.h"
 #include "server/worker/session/blocking_call.h"
+#include "server/worker/session/call.h"
 #include "server/worker/session/long_call.h"
+#include "server/worker/session/start.h"
 
 const char *inside_driver;
 void (*inside_watch)(bool runs);

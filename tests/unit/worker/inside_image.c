@@ -1,3 +1,5 @@
+#include "checkpoint/save/save.h"
+#include "server/worker/objects/context.h"
 #include "tests/unit/worker/inside_image.h"
 
 #include <stdlib.h>

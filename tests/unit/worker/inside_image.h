@@ -2,6 +2,7 @@
 #pragma once
 
 #include "checkpoint/format/store.h"
+#include "checkpoint/save/save.h"
 #include "tests/unit/worker/inside.h"
 
 extern int image_fds[CKT_IMAGE_MEMORY_FILES];

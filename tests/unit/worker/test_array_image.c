@@ -11,6 +11,7 @@
 
 #include "checkpoint/load/image_load.h"
 #include "server/worker/objects/array_image.h"
+#include "server/worker/objects/context.h"
 #include "tests/unit/worker/inside.h"
 
 static const CUDA_ARRAY3D_DESCRIPTOR flat = {

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "server/worker/session/call.h"
 #include "tests/unit/worker/inside.h"
 
 static uint8_t bytes[1 << 16];

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "rpc/graph.h"
+#include "server/worker/objects/context.h"
 #include "server/worker/session/host_budget.h"
 #include "tests/unit/worker/graphs.h"
 #include "tests/unit/worker/toy_library.h"

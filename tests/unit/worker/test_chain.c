@@ -7,9 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "server/worker/objects/array.h"
-#include "server/worker/session/long_call.h"
 #include "checkpoint/save/chain.h"
+#include "server/worker/objects/array.h"
+#include "server/worker/objects/context.h"
+#include "server/worker/session/long_call.h"
 #include "tests/unit/worker/inside.h"
 
 enum { PIECES = 4 };

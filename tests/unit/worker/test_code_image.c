@@ -6,8 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "checkpoint/load/image_load.h"
 #include "checkpoint/journal.h"
+#include "checkpoint/load/image_load.h"
+#include "checkpoint/save/save.h"
 #include "server/worker/libs/code/code_table.h"
 #include "tests/unit/worker/inside.h"
 #include "tests/unit/worker/inside_image.h"

@@ -3,8 +3,9 @@
 #include <stdatomic.h>
 #include <string.h>
 
-#include "checkpoint/format/store.h"
 #include "checkpoint/content_threads.h"
+#include "checkpoint/format/store.h"
+#include "server/worker/objects/context.h"
 #include "tests/unit/worker/inside.h"
 
 static _Atomic unsigned ran[CKT_CREW_SIZE], fails;

@@ -5,6 +5,9 @@
 #include <stdlib.h>
 
 #include "rpc/handle.h"
+#include "server/worker/objects/context.h"
+#include "server/worker/objects/event.h"
+#include "server/worker/objects/stream.h"
 #include "tests/unit/worker/inside.h"
 
 static void test_look_ups(void)

@@ -5,6 +5,8 @@
 
 #include "checkpoint/load/image_load.h"
 #include "checkpoint/save/image_save.h"
+#include "checkpoint/save/save.h"
+#include "server/worker/objects/context.h"
 #include "server/worker/objects/object_kinds.h"
 #include "tests/unit/worker/inside_image.h"
 

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "server/worker/memory/copy.h"
 #include "server/worker/objects/fence.h"
 #include "tests/unit/worker/inside.h"
 

@@ -4,6 +4,8 @@
  */
 #include "server/worker/libs/cublas/cublas.h"
 #include "server/worker/libs/state.h"
+#include "server/worker/objects/context.h"
+#include "server/worker/objects/stream.h"
 
 #include <stdlib.h>
 

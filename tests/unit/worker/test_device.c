@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "server/worker/objects/device.h"
 #include "tests/unit/worker/inside.h"
 
 static const struct {

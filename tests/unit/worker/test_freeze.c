@@ -5,7 +5,10 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "checkpoint/freeze/freeze.h"
+#include "server/worker/objects/context.h"
 #include "server/worker/objects/fence.h"
+#include "server/worker/objects/stream.h"
 #include "tests/unit/worker/inside.h"
 
 static void test_again(void)

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "server/worker/module/module.h"
+#include "server/worker/objects/context.h"
 #include "server/worker/session/hostfunc.h"
 #include "tests/unit/worker/graphs.h"
 

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "server/worker/module/module.h"
 #include "tests/unit/worker/graphs.h"
 
 /* Counts at p; the condition is whether that is less than the limit. */

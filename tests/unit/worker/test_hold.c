@@ -7,6 +7,9 @@
 #include <time.h>
 
 #include "checkpoint/freeze/hold.h"
+#include "server/worker/objects/context.h"
+#include "server/worker/objects/stream.h"
+#include "server/worker/session/call.h"
 #include "tests/unit/worker/inside.h"
 
 static char message[CKT_MESSAGE_MAX];

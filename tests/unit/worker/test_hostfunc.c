@@ -8,6 +8,8 @@
 #include <string.h>
 
 #include "rpc/net.h"
+#include "server/worker/objects/context.h"
+#include "server/worker/objects/stream.h"
 #include "server/worker/session/hostfunc.h"
 #include "tests/unit/worker/inside.h"
 

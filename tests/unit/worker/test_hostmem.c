@@ -10,6 +10,8 @@
 
 #include "rpc/hostmem.h"
 #include "server/worker/memory/hostmem.h"
+#include "server/worker/memory/window.h"
+#include "server/worker/objects/context.h"
 #include "tests/unit/worker/graphs.h"
 
 #define GRAIN CKT_HOST_GRAIN

@@ -8,9 +8,11 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "rpc/hostmem.h"
 #include "checkpoint/load/image_load.h"
 #include "checkpoint/save/image_save.h"
+#include "checkpoint/save/save.h"
+#include "rpc/hostmem.h"
+#include "server/worker/memory/window.h"
 #include "server/worker/objects/object_kinds.h"
 #include "tests/unit/worker/inside.h"
 

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "checkpoint/save/chain.h"
+#include "checkpoint/save/save.h"
 #include "tests/unit/worker/inside_image.h"
 
 /* What a chain promises: only what changed since the image that is built on. */

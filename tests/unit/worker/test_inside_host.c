@@ -5,9 +5,10 @@
 #include <pthread.h>
 #include <string.h>
 
-#include "server/worker/session/long_call.h"
-#include "server/worker/session/host_budget.h"
 #include "server/worker/libs/inside/inside.h"
+#include "server/worker/objects/device.h"
+#include "server/worker/session/host_budget.h"
+#include "server/worker/session/long_call.h"
 #include "tests/unit/worker/inside.h"
 #include "tests/unit/worker/toy.h"
 

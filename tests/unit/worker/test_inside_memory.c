@@ -5,9 +5,10 @@
 #include <pthread.h>
 #include <string.h>
 
-#include "server/worker/session/long_call.h"
 #include "server/worker/libs/inside/inside.h"
 #include "server/worker/libs/state.h"
+#include "server/worker/objects/context.h"
+#include "server/worker/session/long_call.h"
 #include "tests/unit/worker/inside.h"
 #include "tests/unit/worker/toy.h"
 

@@ -10,9 +10,11 @@
 #include <string.h>
 
 #include "checkpoint/load/image_load.h"
-#include "server/worker/objects/object_kinds.h"
+#include "checkpoint/save/save.h"
 #include "server/worker/ipc/ipc.h"
 #include "server/worker/ipc/ipc_state.h"
+#include "server/worker/objects/device.h"
+#include "server/worker/objects/object_kinds.h"
 #include "tests/unit/worker/inside_image.h"
 
 static atomic_bool over;

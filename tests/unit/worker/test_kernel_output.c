@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "server/worker/session/call.h"
 #include "tests/unit/worker/inside.h"
 
 static uint8_t bytes[1 << 18];

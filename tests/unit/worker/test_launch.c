@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "server/worker/module/module.h"
 #include "tests/unit/worker/inside.h"
 
 static const char ptx[] =

@@ -4,6 +4,9 @@
 #include <unistd.h>
 
 #include "server/worker/libs/call.h"
+#include "server/worker/objects/context.h"
+#include "server/worker/objects/stream.h"
+#include "server/worker/session/call.h"
 #include "tests/unit/worker/inside.h"
 
 static const struct ckt_library library = {.name = "toy", .lib = CKT_LIB_CUDNN};

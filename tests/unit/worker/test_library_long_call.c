@@ -6,10 +6,11 @@
 #include <stdlib.h>
 
 #include "rpc/net.h"
-#include "server/worker/session/long_call.h"
-#include "server/worker/libs/library_long_call.h"
 #include "server/worker/libs/inside/inside.h"
+#include "server/worker/libs/library_long_call.h"
 #include "server/worker/libs/libs.h"
+#include "server/worker/objects/context.h"
+#include "server/worker/session/long_call.h"
 #include "tests/unit/worker/inside.h"
 #include "tests/unit/worker/toy.h"
 

@@ -2,6 +2,10 @@
  * Looking ahead: host functions end whose host_func_done lies in the input, but for those behind
  * commands of their own thread.
  */
+#include "server/worker/memory/copy.h"
+#include "server/worker/objects/context.h"
+#include "server/worker/objects/stream.h"
+#include "server/worker/session/call.h"
 #include "server/worker/session/lookahead.h"
 
 #include <poll.h>

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "checkpoint/load/moved_variables.h"
+#include "server/worker/objects/context.h"
 #include "tests/unit/worker/inside.h"
 
 static const char ptx[] =

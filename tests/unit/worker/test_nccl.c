@@ -1,5 +1,6 @@
 /* server/worker/libs/nccl/nccl.c: the library as a whole, and what a hostile client sends it. */
 #include "server/worker/libs/nccl/nccl.h"
+#include "server/worker/objects/context.h"
 
 #include <stdlib.h>
 #include <string.h>

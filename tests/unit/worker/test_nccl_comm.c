@@ -3,8 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "server/worker/session/blocking_call.h"
 #include "server/worker/libs/state.h"
+#include "server/worker/session/blocking_call.h"
+#include "server/worker/session/call.h"
 #include "tests/unit/worker/nccl_kit.h"
 
 static struct ckt_nccl_comm *find(uint64_t id)

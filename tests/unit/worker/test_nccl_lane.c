@@ -7,7 +7,9 @@
 #include <string.h>
 #include <sys/resource.h>
 
+#include "server/worker/objects/context.h"
 #include "server/worker/session/blocking_call.h"
+#include "server/worker/session/call.h"
 #include "server/worker/session/host_budget.h"
 #include "tests/unit/worker/nccl_kit.h"
 

@@ -9,6 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "checkpoint/save/save.h"
+#include "server/worker/module/module.h"
+#include "server/worker/objects/context.h"
 #include "tests/unit/worker/graphs.h"
 #include "tests/unit/worker/inside_image.h"
 

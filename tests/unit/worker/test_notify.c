@@ -2,6 +2,7 @@
  * server/worker/session/notify.c: what the driver tells goes to the client, again to one that comes
  * back, and into the image.
  */
+#include "checkpoint/save/save.h"
 #include "server/worker/session/notify.h"
 
 #include <poll.h>

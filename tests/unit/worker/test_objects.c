@@ -2,6 +2,7 @@
 #include <stdlib.h>
 
 #include "server/worker/libs/libs.h"
+#include "server/worker/objects/context.h"
 #include "tests/unit/worker/inside.h"
 
 static void *ended;

@@ -8,6 +8,8 @@
 
 #include "checkpoint/format/store.h"
 #include "checkpoint/freeze/pause.h"
+#include "server/worker/memory/window.h"
+#include "server/worker/objects/context.h"
 #include "tests/unit/worker/inside.h"
 
 enum { SIZE = 6 << 20, PHYSICAL = 4 << 20 };

@@ -14,6 +14,7 @@
 #include "rpc/net.h"
 #include "server/worker/driver.h"
 #include "server/worker/objects/fence.h"
+#include "server/worker/session/call.h"
 #include "server/worker/worker.h"
 
 enum { ROUNDS = 400, READ_MS = 60000 };

@@ -4,6 +4,8 @@
  */
 #include <stdlib.h>
 
+#include "server/worker/objects/context.h"
+#include "server/worker/objects/stream.h"
 #include "tests/unit/worker/inside.h"
 
 enum { MIB = 1 << 20, PAGE = 32 << 20 }; /* what an H200 reserves at once */

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "checkpoint/load/preload.h"
+#include "server/worker/objects/context.h"
 #include "tests/unit/worker/inside.h"
 
 enum {

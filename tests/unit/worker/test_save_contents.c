@@ -10,7 +10,9 @@
 #include <unistd.h>
 
 #include "checkpoint/content_threads.h"
+#include "checkpoint/freeze/spare_memory.h"
 #include "checkpoint/save/image_save.h"
+#include "checkpoint/save/save.h"
 #include "tests/unit/worker/inside_image.h"
 
 /* The sizes that an image says its files have. */

@@ -2,6 +2,8 @@
 #include <errno.h>
 
 #include "checkpoint/save/image_save.h"
+#include "checkpoint/save/save.h"
+#include "server/worker/objects/context.h"
 #include "tests/unit/worker/inside_image.h"
 
 /* In the order of their making, not of their ids. */

@@ -7,6 +7,9 @@
 #include <string.h>
 
 #include "checkpoint/save/image_save.h"
+#include "checkpoint/save/save.h"
+#include "server/worker/memory/window.h"
+#include "server/worker/module/module.h"
 #include "tests/unit/worker/inside_image.h"
 
 static const char ptx[] =

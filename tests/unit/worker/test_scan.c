@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "checkpoint/kernels/scan.h"
+#include "server/worker/objects/context.h"
 #include "tests/unit/worker/inside.h"
 
 static const struct ckt_scan_range ranges[] = {{0x7000, 0x100}, {0x9000, 8}, {0x7080, 0x10}};

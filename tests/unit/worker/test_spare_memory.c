@@ -2,6 +2,8 @@
  * checkpoint/freeze/spare_memory.c: spare memory: as much as the session holds, and only where the
  * card keeps a reserve beside it.
  */
+#include "checkpoint/freeze/spare_memory.h"
+#include "server/worker/memory/window.h"
 #include "tests/unit/worker/inside.h"
 
 static void test_take(void)

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "server/worker/session/start.h"
 #include "tests/unit/worker/inside.h"
 
 static void test_note(void)

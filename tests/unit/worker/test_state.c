@@ -4,6 +4,7 @@
  */
 #include <stdlib.h>
 
+#include "server/worker/objects/context.h"
 #include "server/worker/session/host_budget.h"
 #include "tests/unit/worker/toy_library.h"
 

@@ -7,7 +7,9 @@
 #include <stdlib.h>
 
 #include "checkpoint/load/image_load.h"
+#include "checkpoint/save/save.h"
 #include "server/worker/libs/environment.h"
+#include "server/worker/objects/context.h"
 #include "tests/unit/worker/graphs.h"
 #include "tests/unit/worker/inside_image.h"
 #include "tests/unit/worker/toy_library.h"

@@ -6,6 +6,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 
+#include "server/worker/objects/stream.h"
 #include "tests/unit/worker/inside.h"
 
 static CUstream real_of(uint64_t id)

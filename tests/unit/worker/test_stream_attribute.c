@@ -2,6 +2,9 @@
  * server/worker/objects/stream_attribute.c: what is set of a stream is set on the driver's, is
  * kept, and leaves with the stream.
  */
+#include "checkpoint/save/save.h"
+#include "server/worker/objects/context.h"
+#include "server/worker/objects/stream.h"
 #include "server/worker/objects/stream_attribute.h"
 
 #include <string.h>

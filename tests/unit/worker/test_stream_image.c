@@ -5,7 +5,10 @@
 
 #include "checkpoint/load/image_load.h"
 #include "checkpoint/save/image_save.h"
+#include "checkpoint/save/save.h"
+#include "server/worker/objects/context.h"
 #include "server/worker/objects/object_kinds.h"
+#include "server/worker/objects/stream.h"
 #include "server/worker/objects/stream_attribute.h"
 #include "tests/unit/worker/inside_image.h"
 

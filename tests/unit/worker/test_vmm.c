@@ -4,6 +4,7 @@
  */
 #include <stdlib.h>
 
+#include "server/worker/objects/device.h"
 #include "tests/unit/worker/inside.h"
 
 enum { UNIT = 2 << 20, ALL = CU_MEM_ACCESS_FLAGS_PROT_READWRITE };

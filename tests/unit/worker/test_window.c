@@ -5,6 +5,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include "server/worker/memory/window.h"
+#include "server/worker/objects/device.h"
 #include "tests/unit/worker/inside.h"
 
 static uint64_t free_bytes(void)

@@ -1,4 +1,6 @@
 /* See toy_library.h. */
+#include "server/worker/objects/context.h"
+#include "server/worker/session/call.h"
 #include "tests/unit/worker/toy_library.h"
 
 #include <stdlib.h>

@@ -2,11 +2,13 @@
 #include <errno.h>
 #include <string.h>
 
-#include "server/worker/module/blob.h"
 #include "checkpoint/load/image_load.h"
 #include "checkpoint/save/image_save.h"
 #include "server/worker/libs/code/code_table.h"
+#include "server/worker/module/blob.h"
+#include "server/worker/objects/context.h"
 #include "server/worker/objects/object_kinds.h"
+#include "server/worker/session/start.h"
 #include "server/worker/worker.h"
 
 enum { BEGINNING = 4096 };

@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "server/worker/libs/library_long_call.h"
 #include "server/worker/libs/state.h"
+#include "server/worker/objects/context.h"
 #include "server/worker/worker.h"
 
 /* Beside the genuine handle. */

@@ -4,9 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "rpc/gen/cublas_functions.h"
 #include "base/log.h"
+#include "rpc/gen/cublas_functions.h"
 #include "server/worker/libs/library_long_call.h"
+#include "server/worker/objects/context.h"
 #include "server/worker/worker.h"
 
 static uint32_t version(void)

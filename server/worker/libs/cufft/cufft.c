@@ -7,6 +7,7 @@
 
 #include <stdlib.h>
 
+#include "server/worker/objects/context.h"
 #include "server/worker/worker.h"
 
 static uint32_t version(void)

@@ -8,12 +8,13 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-#include "base/log.h"
-#include "server/worker/session/long_call.h"
-#include "server/worker/driver.h"
 #include "base/grow.h"
+#include "base/log.h"
+#include "server/worker/driver.h"
 #include "server/worker/libs/code/code.h"
 #include "server/worker/libs/inside/inside.h"
+#include "server/worker/objects/device.h"
+#include "server/worker/session/long_call.h"
 #include "server/worker/worker.h"
 
 struct ckt_worker_device *ckt_inside_device(void)

@@ -3,10 +3,11 @@
 #include <time.h>
 
 #include "base/log.h"
-#include "server/worker/session/blocking_call.h"
-#include "server/worker/session/host_budget.h"
 #include "server/worker/libs/nccl/nccl.h"
 #include "server/worker/libs/state.h"
+#include "server/worker/objects/context.h"
+#include "server/worker/session/blocking_call.h"
+#include "server/worker/session/host_budget.h"
 #include "server/worker/worker.h"
 
 enum { POLL_NS = 200000 };

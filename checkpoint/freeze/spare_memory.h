@@ -1,0 +1,28 @@
+/*
+ * Device memory that the program does not use, for frozen state.
+ *
+ * Threading: the control thread that froze the session.
+ */
+#pragma once
+
+#include <cuda.h>
+#include <stdint.h>
+
+struct ckt_worker;
+
+/*
+ * Memory of the first device for frozen state, while an image is written behind the running
+ * program.
+ */
+struct ckt_spare {
+	uint64_t size, piece;
+};
+
+/*
+ * As much spare memory as the session holds, where the card has room beyond a reserve for
+ * the program.
+ */
+void ckt_worker_spare_take(struct ckt_worker *worker, struct ckt_spare *ret_spare);
+void ckt_worker_spare_give(struct ckt_worker *worker, struct ckt_spare *spare);
+/* Makes the first device's primary context current. */
+CUresult ckt_worker_spare_use(struct ckt_worker *worker);

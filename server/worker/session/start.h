@@ -1,0 +1,28 @@
+/*
+ * How a session begins and ends: what START asks for is checked and built here.
+ *
+ * Threading: a control thread starts; ckt_worker_end from any.
+ */
+#pragma once
+
+#include <stddef.h>
+
+#include "rpc/worker.h"
+
+struct ckt_worker;
+
+/*
+ * Before a start with restore = true, once for each image that comes: see preload.h.  Nothing runs
+ * yet.  0 or -errno and a sentence.
+ */
+int ckt_worker_start_ahead(struct ckt_worker *worker, const ckt_worker_start_args *args,
+	int image_fd, char *ret_message, size_t message_size);
+/* 0 or -errno and a sentence. */
+int ckt_worker_start(struct ckt_worker *worker, const ckt_worker_start_args *args, int image_fd,
+	char *ret_message, size_t message_size);
+/* Ends the process at once, whatever the GPU does. */
+void ckt_worker_end(const char *why) __attribute__((noreturn));
+void ckt_worker_harden(int argc, char **argv);
+/* A sentence that listings and cricketctl restore show with the session. */
+void ckt_worker_note(struct ckt_worker *worker, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
