@@ -1,4 +1,4 @@
-/* Threads for contents; see crew.h. */
+/* Threads for contents; see content_threads.h. */
 #include "checkpoint/content_threads.h"
 
 #include <errno.h>
@@ -7,12 +7,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "checkpoint/format/store.h"
 #include "base/log.h"
 #include "base/processors.h"
-#include "rpc/gen/cuda_driver.h"
+#include "checkpoint/format/store.h"
+#include "checkpoint/memory_operations.h"
 #include "checkpoint/session.h"
-#include "server/worker/worker.h"
+#include "checkpoint/state.h"
+#include "rpc/gen/cuda_driver.h"
+#include "rpc/handle.h"
+#include "rpc/not_supported.h"
 
 /* Like the staging memory, far from where the loader and the driver put things. */
 #define BUFFERS_BASE 0x1f8000000000ull
@@ -61,7 +64,7 @@ int ckt_crew_start(struct ckt_worker *worker)
 {
 	enum { BYTES = 2 * CKT_IMAGE_CHUNK };
 	crew.count = cores();
-	crew.first = worker->current ? worker->current->real : NULL;
+	crew.first = ckt_session_operations.first_context(worker);
 	crew.buffers =
 		ckt_session_operations.map_place(BUFFERS_BASE, (size_t)crew.count * BYTES, 0);
 	if (!crew.buffers)
@@ -74,7 +77,7 @@ int ckt_crew_start(struct ckt_worker *worker)
 		/*
 		 * Streams are part of the history of addresses, and older ones had none of these.
 		 */
-		if (worker->old_image ||
+		if (ckt_checkpoint_of(worker)->old_image ||
 			ckt_driver.cuStreamCreateWithPriority(
 				&member->stream, CU_STREAM_NON_BLOCKING, 0))
 			member->stream = NULL;
@@ -110,11 +113,9 @@ void ckt_crew_prepare(void)
 
 void ckt_crew_look(struct ckt_worker *worker)
 {
-	for (unsigned d = 0; d < worker->device_count; d++) {
-		struct ckt_object *context =
-			ckt_objects_find(&worker->objects, ckt_handle_primary(d));
-		crew.contexts[d] = context ? context->real : NULL;
-	}
+	for (unsigned d = 0; d < ckt_device_count(worker); d++)
+		crew.contexts[d] =
+			ckt_session_operations.real_context(worker, ckt_handle_primary(d));
 }
 
 int ckt_crew_run(int (*work)(struct ckt_crew_member *member, void *opaque), void *opaque)

@@ -14,10 +14,8 @@
 
 #include <cuda.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
-
-struct ckt_object;
-struct ckt_worker;
 
 enum ckt_journal_kind {
 	CKT_JOURNAL_MODULE_LOAD = 1,
@@ -51,46 +49,15 @@ struct ckt_journal_entry {
 	CUDA_ARRAY3D_DESCRIPTOR desc; /* of an array that is made */
 };
 
+struct ckt_journal {
+	struct ckt_journal_entry *list;
+	size_t count, room;
+	/* so many stand in an image that others build on: they are only added to */
+	size_t saved;
+};
+
 /*
  * False: the journal is full, or there is no memory, and the step is not in it; restores do
  * without.
  */
-bool ckt_journal_add(struct ckt_worker *worker, struct ckt_journal_entry entry);
-/* From now on cuCtxSetLimit is noted.  Precondition: the driver is open. */
-void ckt_journal_watch(struct ckt_worker *worker);
-/* A new context, which is current: what it begins with. */
-void ckt_journal_context(struct ckt_object *context);
-/* A kernel with more local memory than any before was launched in the current context. */
-void ckt_journal_local(struct ckt_worker *worker, const struct ckt_object *function);
-
-/*
- * Local memory that kernels of a library have made the driver take stands in the journal before
- * what comes now.
- */
-void ckt_journal_grown(struct ckt_worker *worker, struct ckt_object *context);
-/*
- * Before such a launch: its local memory counts.  CUDA_ERROR_OUT_OF_MEMORY where the session may
- * not have it.
- */
-CUresult ckt_journal_local_charge(struct ckt_worker *worker, const struct ckt_object *function);
-
-/*
- * Streams and events that live at once; in the current context, and of any.  What a restore has
- * made ahead is taken first.
- */
-CUresult ckt_journal_stream_create(
-	struct ckt_worker *worker, unsigned flags, int priority, CUstream *ret_stream);
-void ckt_journal_stream_destroy(struct ckt_worker *worker, uint64_t context, CUstream stream);
-CUresult ckt_journal_event_create(struct ckt_worker *worker, unsigned flags, CUevent *ret_event);
-void ckt_journal_event_destroy(struct ckt_worker *worker, uint64_t context, CUevent event);
-/*
- * The same for one that another thread has made of the driver in that context, and that it has
- * ended.
- */
-void ckt_journal_made(struct ckt_worker *worker, struct ckt_object *context, bool event,
-	unsigned flags, int priority);
-void ckt_journal_gone(struct ckt_object *context, bool event);
-/* Does a step of kind STREAMS or EVENTS again, in the current context: makes them ahead. */
-CUresult ckt_journal_make_ahead(struct ckt_worker *worker, const struct ckt_journal_entry *entry);
-/* What was made ahead and is not alive any more goes. */
-void ckt_journal_ahead_fini(struct ckt_worker *worker);
+bool ckt_journal_add(struct ckt_journal *journal, struct ckt_journal_entry entry);

@@ -3,9 +3,9 @@
  * stands beside the kind's own code; ckt_object_kinds, which the user of checkpoint/ defines, lists
  * all of them.  Saving, loading and the journal walk that list and know no kind by name.
  *
- *	save	prepare of each kind -> save of each object, in the order of its making -> save_rest of each kind
+ *	save	save_table of each kind -> prepare of each kind -> save of each object, in the order of its making -> save_rest of each kind
  *		-> contents -> give_back of each kind (the session may go on) -> free of each kind
- *	load	check of each kind -> begin of each kind -> modules' contents -> check_code of each kind -> the journal's steps
+ *	load	check of each kind -> begin of each kind -> the first stage -> check_code of each kind -> the journal's steps
  *		-> load of each entry and load_rest of each kind, stage by stage -> contents_loaded of each kind
  *
  * Within a stage the list gives the order.  It is part of the history of addresses: another order
@@ -30,10 +30,12 @@ struct ckt_saving;
 
 /* What has to be there before a kind is made again. */
 enum ckt_load_stage {
+	CKT_LOAD_CODE,     /* nothing; code is checked and the journal replayed behind this */
 	CKT_LOAD_CONTEXTS, /* the journal is replayed */
 	CKT_LOAD_HANDLES,  /* contexts are there, and variables of modules lie where they are to */
 	CKT_LOAD_MEMORY,   /* device memory of the allocator is there; contents come behind this */
 	CKT_LOAD_REST,     /* all contents of memory are there */
+	CKT_LOAD_IDENTITY, /* everything is there */
 };
 
 /* What an entry of the journal does to the one before it, where only id differs. */
@@ -77,6 +79,8 @@ struct ckt_object_kind {
 	/* Steps of the journal that make and end such objects; the last has no replay. */
 	const struct ckt_journal_step *steps;
 
+	/* Saves what stands in the image ahead of all objects. */
+	int (*save_table)(struct ckt_saving *s);
 	/* Makes room in the lists of the image.  objects: all of the session, in order. */
 	int (*prepare)(struct ckt_saving *s, struct ckt_object *const *objects, size_t count);
 	int (*save)(struct ckt_saving *s, struct ckt_object *object);
@@ -121,8 +125,6 @@ extern const struct ckt_object_kind *const ckt_object_kinds[];
 
 /* load_contents.c.  The kernels that hash are code of checkpoint's own, and have a step. */
 extern const struct ckt_object_kind ckt_digest_kind;
-/* load_memory.c.  Device memory of the allocator: no objects, but contents. */
-extern const struct ckt_object_kind ckt_memory_kind;
 
 /* The kind of objects with such handles (enum ckt_kind); NULL: none. */
 const struct ckt_object_kind *ckt_object_kind_of(unsigned handle_kind);

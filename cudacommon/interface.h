@@ -21,6 +21,7 @@
 
 #include "base/bounds.h"
 #include "cudacommon/object.h"
+#include "rpc/not_supported.h"
 
 #define CKT_EXPORT __attribute__((visibility("default")))
 
@@ -38,8 +39,6 @@ CUresult ckt_cudacommon_unsupported(const char *what, bool *once);
 	})
 /* CUDA itself does not support it, with any driver; nothing is said. */
 #define CKT_AS_CUDA_NOT_SUPPORTED CUDA_ERROR_NOT_SUPPORTED
-/* Dealt with by the caller, who names it where a program gets it. */
-#define CKT_INTERNAL_NOT_SUPPORTED CUDA_ERROR_NOT_SUPPORTED
 /* CUDA_ERROR_NOT_INITIALIZED before cuInit. */
 CUresult ckt_cudacommon_initialized(void);
 /* Whether that is a device of this process. */

@@ -5,10 +5,25 @@
  */
 #pragma once
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
+
+#include "rpc/worker.h"
 
 struct ckt_worker;
+
+/* Under the lock of session.h, but for what the executor alone touches while it stops. */
+struct ckt_freeze {
+	bool wanted, frozen;
+	_Atomic int error;
+	int64_t deadline_ms;
+	char message[CKT_MESSAGE_MAX]; /* what would not finish */
+	bool end;                      /* the session ends instead of continuing */
+	bool quiesce;                  /* the executor, frozen, is to part from the client */
+	int64_t since_ns;              /* CLOCK_MONOTONIC */
+};
 
 /*
  * Stops the executor between commands with everything finished; 0 or -errno and a sentence naming

@@ -2,9 +2,15 @@
 #include "checkpoint/freeze/hold.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "base/clock.h"
+#include "checkpoint/session.h"
+#include "checkpoint/state.h"
+#include "rpc/wire.h"
 
 /*
  * For how long replies are withheld without a host function's end, at first and at most, and for
@@ -13,14 +19,6 @@
 #define PATIENCE_NS 50000000
 #define PATIENCE_MAX_NS 1000000000
 #define GIVE_NS 10000000
-
-#include "checkpoint/session.h"
-#include "rpc/gen/cuda_driver.h"
-#include "server/worker/objects/context.h"
-#include "server/worker/objects/fence.h"
-#include "server/worker/session/call.h"
-#include "server/worker/session/executor.h"
-#include "server/worker/worker.h"
 
 struct kept {
 	struct kept *next;
@@ -37,7 +35,7 @@ static struct {
 bool ckt_hold_keep(struct ckt_worker *worker, uint64_t epoch, const struct ckt_reply_header *header,
 	const uint8_t *body, size_t size)
 {
-	if (!atomic_load_explicit(&worker->hold.withhold, memory_order_relaxed))
+	if (!atomic_load_explicit(&ckt_checkpoint_of(worker)->hold.withhold, memory_order_relaxed))
 		return false;
 	struct kept *kept = malloc(sizeof *kept + CKT_REPLY_HEADER_SIZE + size);
 	if (!kept)
@@ -48,7 +46,7 @@ bool ckt_hold_keep(struct ckt_worker *worker, uint64_t epoch, const struct ckt_r
 		memcpy(p, body, size);
 	pthread_mutex_lock(&replies.lock);
 	/* Under the lock: what comes behind the last look at the list would stay there. */
-	bool keep = atomic_load(&worker->hold.withhold);
+	bool keep = atomic_load(&ckt_checkpoint_of(worker)->hold.withhold);
 	if (keep) {
 		*replies.last = kept;
 		replies.last = &kept->next;
@@ -62,14 +60,10 @@ bool ckt_hold_keep(struct ckt_worker *worker, uint64_t epoch, const struct ckt_r
 void ckt_hold_give(struct ckt_worker *worker)
 {
 	pthread_mutex_lock(&replies.lock);
-	atomic_store(&worker->hold.withhold, false);
+	atomic_store(&ckt_checkpoint_of(worker)->hold.withhold, false);
 	while (replies.first) {
 		struct kept *kept = replies.first;
-		uint8_t *p = ckt_output_begin(&worker->output, kept->epoch, kept->size);
-		if (p) {
-			memcpy(p, kept->record, kept->size);
-			ckt_output_end(&worker->output);
-		}
+		ckt_session_operations.send_record(worker, kept->epoch, kept->record, kept->size);
 		replies.first = kept->next;
 		free(kept);
 	}
@@ -80,9 +74,9 @@ void ckt_hold_give(struct ckt_worker *worker)
 int ckt_hold_set(struct ckt_worker *worker, uint32_t action, uint64_t commands,
 	uint64_t issued_bound, char *ret_message, size_t message_size)
 {
-	struct ckt_hold *hold = &worker->hold;
+	struct ckt_hold *hold = &ckt_checkpoint_of(worker)->hold;
 	int result = 0;
-	pthread_mutex_lock(&worker->mail_lock);
+	pthread_mutex_lock(ckt_session_operations.lock(worker));
 	if (action == CKT_HOLD_STOP && hold->wanted) {
 		result = -EBUSY;
 		snprintf(ret_message, message_size,
@@ -98,18 +92,18 @@ int ckt_hold_set(struct ckt_worker *worker, uint32_t action, uint64_t commands,
 		hold->issued = issued_bound;
 		hold->epoch++;
 	}
-	pthread_mutex_unlock(&worker->mail_lock);
-	atomic_store(&worker->mail, true);
-	ckt_executor_wake(worker);
+	pthread_mutex_unlock(ckt_session_operations.lock(worker));
+	ckt_session_operations.wake(worker);
 	return result;
 }
 
 void ckt_hold_look(struct ckt_worker *worker, struct ckt_worker_hold_res *ret, char *ret_message)
 {
-	struct ckt_hold *hold = &worker->hold;
-	pthread_mutex_lock(&worker->mail_lock);
+	const struct ckt_checkpoint *state = ckt_checkpoint_of(worker);
+	const struct ckt_hold *hold = &state->hold;
+	pthread_mutex_lock(ckt_session_operations.lock(worker));
 	/* Its memory is in the host's and its executor stands: nothing is left to do. */
-	bool still = worker->paused || worker->frozen;
+	bool still = state->paused || state->freeze.frozen;
 	ret->held = hold->wanted;
 	ret->drained = hold->wanted && (still || atomic_load(&hold->drained) == hold->epoch);
 	ret->copied = hold->copied;
@@ -118,22 +112,22 @@ void ckt_hold_look(struct ckt_worker *worker, struct ckt_worker_hold_res *ret, c
 					    : hold->commands;
 	if (!ret->drained)
 		snprintf(ret_message, CKT_MESSAGE_MAX, "%s", hold->message);
-	pthread_mutex_unlock(&worker->mail_lock);
+	pthread_mutex_unlock(ckt_session_operations.lock(worker));
 	ret->issued = ckt_session_operations.collectives_issued(worker);
-	ret->executed = atomic_load(&worker->replies.executed);
+	ret->executed = ckt_session_operations.executed(worker);
 	ret->message = ret_message;
 }
 
 void ckt_hold_copied(struct ckt_worker *worker)
 {
-	pthread_mutex_lock(&worker->mail_lock);
-	worker->hold.copied = true;
-	pthread_mutex_unlock(&worker->mail_lock);
+	pthread_mutex_lock(ckt_session_operations.lock(worker));
+	ckt_checkpoint_of(worker)->hold.copied = true;
+	pthread_mutex_unlock(ckt_session_operations.lock(worker));
 }
 
 void ckt_hold_take(struct ckt_worker *worker)
 {
-	struct ckt_hold *hold = &worker->hold;
+	struct ckt_hold *hold = &ckt_checkpoint_of(worker)->hold;
 	if (hold->seen == hold->epoch)
 		return;
 	hold->on = hold->wanted;
@@ -150,7 +144,7 @@ void ckt_hold_take(struct ckt_worker *worker)
 /* Whether replies are withheld for now. */
 static bool withholds(struct ckt_worker *worker)
 {
-	struct ckt_hold *hold = &worker->hold;
+	struct ckt_hold *hold = &ckt_checkpoint_of(worker)->hold;
 	int64_t now = ckt_now_ns();
 	uint64_t ended = ckt_session_operations.host_functions_ended();
 	hold->host_seen |= ckt_session_operations.host_function_runs(worker);
@@ -170,7 +164,7 @@ static bool withholds(struct ckt_worker *worker)
 
 void ckt_hold_refresh(struct ckt_worker *worker)
 {
-	struct ckt_hold *hold = &worker->hold;
+	struct ckt_hold *hold = &ckt_checkpoint_of(worker)->hold;
 	if (hold->on && atomic_load(&hold->drained) != hold->seen && withholds(worker))
 		atomic_store(&hold->withhold, true);
 	else if (atomic_load(&hold->withhold))
@@ -179,7 +173,7 @@ void ckt_hold_refresh(struct ckt_worker *worker)
 
 bool ckt_hold_stops(struct ckt_worker *worker)
 {
-	struct ckt_hold *hold = &worker->hold;
+	struct ckt_hold *hold = &ckt_checkpoint_of(worker)->hold;
 	if (!hold->on || ckt_session_operations.host_function_runs(worker))
 		return false;
 	if (hold->issued_bound &&
@@ -190,7 +184,7 @@ bool ckt_hold_stops(struct ckt_worker *worker)
 
 void ckt_hold_spend(struct ckt_worker *worker)
 {
-	struct ckt_hold *hold = &worker->hold;
+	struct ckt_hold *hold = &ckt_checkpoint_of(worker)->hold;
 	uint64_t left = atomic_load_explicit(&hold->left, memory_order_relaxed);
 	/* Commands around a host function's end are nobody's step. */
 	if (left)
@@ -198,49 +192,33 @@ void ckt_hold_spend(struct ckt_worker *worker)
 	atomic_store_explicit(&hold->drained, 0, memory_order_relaxed);
 }
 
-static void say(struct ckt_worker *worker, const char *format, unsigned long long number)
+static void say(struct ckt_worker *worker, const char *text)
 {
-	pthread_mutex_lock(&worker->mail_lock);
-	snprintf(worker->hold.message, sizeof worker->hold.message, format, number);
-	pthread_mutex_unlock(&worker->mail_lock);
-}
-
-/* Whether a stream of any context has work. */
-static bool streams_work(struct ckt_worker *worker)
-{
-	struct ckt_object *object, *before = worker->current;
-	uint64_t stream = 0;
-	bool busy = false;
-	for (uint32_t cursor = 0; !busy && (object = ckt_objects_next(&worker->objects, &cursor));)
-		/* A faulted context has nothing to wait for; saving will say so. */
-		if (ckt_handle_kind(object->id) == CKT_KIND_CONTEXT &&
-			!ckt_worker_use_context(worker, object->id))
-			busy = ckt_fences_busy(object->ctx.fences, &stream);
-	if (before)
-		ckt_worker_use_context(worker, before->id);
-	if (busy && stream)
-		say(worker, "a kernel or copy on stream 0x%llx does not finish", stream);
-	else if (busy)
-		say(worker, "a kernel or copy on the default stream does not finish", 0);
-	return busy;
+	struct ckt_hold *hold = &ckt_checkpoint_of(worker)->hold;
+	pthread_mutex_lock(ckt_session_operations.lock(worker));
+	snprintf(hold->message, sizeof hold->message, "%s", text);
+	pthread_mutex_unlock(ckt_session_operations.lock(worker));
 }
 
 static bool is_busy(struct ckt_worker *worker)
 {
+	char text[CKT_MESSAGE_MAX];
 	if (ckt_session_operations.host_function_runs(worker)) {
-		say(worker, "a host function of the program does not return", 0);
+		say(worker, "a host function of the program does not return");
 		return true;
 	}
-	if (streams_work(worker))
+	if (ckt_session_operations.streams_work(worker, text, sizeof text)) {
+		say(worker, text);
 		return true;
+	}
 	/* Nothing runs that replies could lead to more of. */
 	ckt_hold_give(worker);
 	/*
 	 * Whatever has begun a call and answers it later: waits, long calls of the driver,
 	 * creations that wait for peers.
 	 */
-	if (ckt_wcalls_open()) {
-		say(worker, "a call of the program does not return", 0);
+	if (ckt_session_operations.calls_open()) {
+		say(worker, "a call of the program does not return");
 		return true;
 	}
 	return false;
@@ -248,7 +226,7 @@ static bool is_busy(struct ckt_worker *worker)
 
 bool ckt_hold_check(struct ckt_worker *worker)
 {
-	struct ckt_hold *hold = &worker->hold;
+	struct ckt_hold *hold = &ckt_checkpoint_of(worker)->hold;
 	if (!hold->on || atomic_load(&hold->drained) == hold->seen)
 		return false;
 	ckt_hold_refresh(worker);

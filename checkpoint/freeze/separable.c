@@ -1,19 +1,21 @@
-/* Sessions that cannot be saved without others; see alone.h. */
+/* Sessions that cannot be saved without others; see separable.h. */
 #include "checkpoint/freeze/separable.h"
 
 #include <errno.h>
 #include <stdio.h>
 
 #include "checkpoint/session.h"
-#include "server/worker/worker.h"
+#include "checkpoint/state.h"
+#include "rpc/job.h"
 
 int ckt_alone_check(struct ckt_worker *worker, char *ret_message, size_t message_size)
 {
-	char tie[600], job[sizeof worker->job];
-	pthread_mutex_lock(&worker->mail_lock);
-	bool held = worker->hold.wanted;
-	snprintf(job, sizeof job, "%s", worker->job);
-	pthread_mutex_unlock(&worker->mail_lock);
+	char tie[600], job[CKT_JOB_NAME_MAX + 1];
+	pthread_mutex_t *lock = ckt_session_operations.lock(worker);
+	pthread_mutex_lock(lock);
+	bool held = ckt_checkpoint_of(worker)->hold.wanted;
+	snprintf(job, sizeof job, "%s", ckt_session_operations.job(worker));
+	pthread_mutex_unlock(lock);
 	if (held || !ckt_session_operations.has_peers(tie, sizeof tie))
 		return 0;
 	if (*job)

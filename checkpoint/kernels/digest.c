@@ -6,10 +6,11 @@
 
 #include "base/log.h"
 #include "checkpoint/kernels/digest_ptx.h"
-#include "server/worker/driver.h"
-#include "server/worker/memory/window.h"
-#include "server/worker/module/module_loading.h"
-#include "server/worker/worker.h"
+#include "checkpoint/memory_operations.h"
+#include "checkpoint/session.h"
+#include "checkpoint/state.h"
+#include "rpc/gen/cuda_driver.h"
+#include "rpc/handle.h"
 
 enum { THREADS = 256, UNIT = 1024, SIZE_MAX_ITEM = 2 << 20 };
 
@@ -28,28 +29,29 @@ bool ckt_digest_pays(uint64_t bytes)
 	return bytes >= (uint64_t)512 << 20 || getenv("CKT_DIGEST_ANY");
 }
 
-static bool on_cpu(const struct ckt_worker_device *device)
+static bool on_cpu(struct ckt_worker *worker, unsigned device)
 {
 	return !getenv("CKT_DIGEST_ANY") &&
-		strncmp(device->name, "Cricket Soft GPU", strlen("Cricket Soft GPU")) == 0;
+		strncmp(ckt_memory_operations.describe(worker, device).name, "Cricket Soft GPU",
+			strlen("Cricket Soft GPU")) == 0;
 }
 
 void ckt_digest_load(struct ckt_worker *worker, unsigned device)
 {
-	struct ckt_object *context = ckt_objects_find(&worker->objects, ckt_handle_primary(device));
+	CUcontext context = ckt_session_operations.real_context(worker, ckt_handle_primary(device));
 	CUmodule module;
-	if (kernels[device].function || on_cpu(&worker->devices[device]) || !context ||
-		ckt_driver.cuCtxSetCurrent(context->real))
+	if (kernels[device].function || on_cpu(worker, device) || !context ||
+		ckt_driver.cuCtxSetCurrent(context))
 		return;
 	CUresult result = ckt_driver.cuModuleLoadDataEx(&module, digest_ptx, 0, NULL, NULL);
-	ckt_journal_add(
-		worker, (struct ckt_journal_entry){.kind = CKT_JOURNAL_DIGEST, .device = device});
+	ckt_journal_add(&ckt_checkpoint_of(worker)->journal,
+		(struct ckt_journal_entry){.kind = CKT_JOURNAL_DIGEST, .device = device});
 	if (!result)
-		result = ckt_loading_whole(module);
+		result = ckt_session_operations.load_whole(module);
 	if (!result)
 		result = ckt_driver.cuModuleGetFunction(
 			&kernels[device].function, module, "ckt_digest");
-	kernels[device].context = context->real;
+	kernels[device].context = context;
 	if (result)
 		ckt_info(
 			"the kernel that hashes images cannot be loaded (CUDA error %d): the CPU does it",
@@ -88,11 +90,11 @@ CUresult ckt_digest_run(struct ckt_worker *worker, unsigned device, CUstream str
 	size = (size + CKT_MEMORY_EXTENT - 1) / CKT_MEMORY_EXTENT * CKT_MEMORY_EXTENT;
 	CUresult result = ckt_driver.cuCtxSetCurrent(kernels[device].context);
 	if (!result)
-		result = ckt_window_map(worker, device, CKT_SCRATCH_BASE, size, &piece);
+		result = ckt_memory_operations.map(worker, device, CKT_SCRATCH_BASE, size, &piece);
 	if (result)
 		return result;
 	result = ckt_digest_launch(
 		kernels[device].function, stream, CKT_SCRATCH_BASE, items, count, ret_digests);
-	ckt_window_unmap(CKT_SCRATCH_BASE, size, piece);
+	ckt_memory_operations.unmap(CKT_SCRATCH_BASE, size, piece);
 	return result;
 }

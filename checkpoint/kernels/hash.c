@@ -6,10 +6,12 @@
 
 #include "base/log.h"
 #include "checkpoint/kernels/hash_ptx.h"
-#include "server/worker/driver.h"
-#include "server/worker/memory/window.h"
-#include "server/worker/module/module_loading.h"
-#include "server/worker/worker.h"
+#include "checkpoint/memory_operations.h"
+#include "checkpoint/session.h"
+#include "checkpoint/state.h"
+#include "rpc/gen/cuda_driver.h"
+#include "rpc/handle.h"
+#include "rpc/not_supported.h"
 
 enum { THREADS = 256 };
 
@@ -35,11 +37,11 @@ void ckt_hash_reserve(struct ckt_worker *worker)
 void ckt_hash_load(struct ckt_worker *worker, unsigned device)
 {
 	CUmodule module;
-	if (!hashes.reserved || worker->old_image)
+	if (!hashes.reserved || ckt_checkpoint_of(worker)->old_image)
 		return;
 	CUresult result = ckt_driver.cuModuleLoadDataEx(&module, hash_ptx, 0, NULL, NULL);
 	if (!result)
-		result = ckt_loading_whole(module);
+		result = ckt_session_operations.load_whole(module);
 	if (!result)
 		result = ckt_driver.cuModuleGetFunction(
 			&hashes.functions[device], module, "ckt_hash");
@@ -67,19 +69,19 @@ static CUresult run(CUfunction function, uint64_t scratch, const uint64_t key[4]
 CUresult ckt_hash_run(struct ckt_worker *worker, unsigned device, const uint64_t key[4],
 	const struct ckt_hash_item *items, size_t count, struct ckt_hash_value *ret_values)
 {
-	struct ckt_object *context = ckt_objects_find(&worker->objects, ckt_handle_primary(device));
+	CUcontext context = ckt_session_operations.real_context(worker, ckt_handle_primary(device));
 	if (!count)
 		return CUDA_SUCCESS;
 	if (!context || !hashes.functions[device])
 		return CKT_INTERNAL_NOT_SUPPORTED;
 	uint64_t size = count * (sizeof *items + sizeof *ret_values), piece;
 	size = (size + CKT_MEMORY_EXTENT - 1) / CKT_MEMORY_EXTENT * CKT_MEMORY_EXTENT;
-	CUresult result = ckt_driver.cuCtxSetCurrent(context->real);
+	CUresult result = ckt_driver.cuCtxSetCurrent(context);
 	if (!result)
-		result = ckt_window_map(worker, device, CKT_SCRATCH_BASE, size, &piece);
+		result = ckt_memory_operations.map(worker, device, CKT_SCRATCH_BASE, size, &piece);
 	if (result)
 		return result;
 	result = run(hashes.functions[device], CKT_SCRATCH_BASE, key, items, count, ret_values);
-	ckt_window_unmap(CKT_SCRATCH_BASE, size, piece);
+	ckt_memory_operations.unmap(CKT_SCRATCH_BASE, size, piece);
 	return result;
 }

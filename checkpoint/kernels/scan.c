@@ -6,9 +6,8 @@
 #include <string.h>
 
 #include "checkpoint/kernels/scan_ptx.h"
-#include "server/worker/driver.h"
-#include "server/worker/memory/window.h"
-#include "server/worker/worker.h"
+#include "checkpoint/memory_operations.h"
+#include "rpc/gen/cuda_driver.h"
 
 enum { THREADS = 256 };
 
@@ -58,10 +57,10 @@ CUresult ckt_scan_run(struct ckt_worker *worker, CUcontext context, unsigned dev
 		return result;
 	result = ckt_driver.cuModuleGetFunction(&function, module, "ckt_scan");
 	if (!result)
-		result = ckt_window_map(worker, device, CKT_SCRATCH_BASE, size, &piece);
+		result = ckt_memory_operations.map(worker, device, CKT_SCRATCH_BASE, size, &piece);
 	if (!result) {
 		result = run(function, ranges, range_count, items, item_count, ret_hits);
-		ckt_window_unmap(CKT_SCRATCH_BASE, size, piece);
+		ckt_memory_operations.unmap(CKT_SCRATCH_BASE, size, piece);
 	}
 	ckt_driver.cuModuleUnload(module);
 	return result;

@@ -17,7 +17,9 @@
 #include "checkpoint/format/store.h"
 #include "checkpoint/load/moved_variables.h"
 #include "checkpoint/object_kind.h"
-#include "server/worker/worker.h"
+#include "rpc/worker.h"
+
+struct ckt_worker;
 
 struct ckt_loading {
 	struct ckt_worker *worker;

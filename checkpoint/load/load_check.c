@@ -3,11 +3,10 @@
 
 #include "checkpoint/load/image_load.h"
 #include "checkpoint/load/preload.h"
+#include "checkpoint/memory_operations.h"
 #include "checkpoint/object_kind.h"
+#include "checkpoint/session.h"
 #include "rpc/gen/cuda_driver.h"
-#include "server/worker/memory/window.h"
-#include "server/worker/objects/context.h"
-#include "server/worker/session/start.h"
 
 struct sum {
 	unsigned device;
@@ -43,21 +42,19 @@ static bool in_journal(const ckt_image *image, unsigned d)
 
 int ckt_load_check_memory(struct ckt_loading *l, unsigned d)
 {
-	struct ckt_worker_device *device = &l->worker->devices[d];
-	struct ckt_object *context;
 	size_t free_bytes, total;
 	uint64_t need = ckt_load_bytes_on(&l->image, d);
 	if (!need)
 		return 0;
-	if (ckt_context_primary(l->worker, d, &context) ||
-		ckt_worker_use_context(l->worker, context->id) ||
+	if (ckt_session_operations.use_primary(l->worker, d) ||
 		ckt_driver.cuMemGetInfo_v2(&free_bytes, &total))
 		return ckt_load_refuse(l, -ENODEV, "GPU %u does not answer", d);
 	/* Most of what was pre-loaded is there; the rest is found, or is not. */
 	if (free_bytes < need && !ckt_preload_active())
 		return ckt_load_refuse(l, -ENOMEM,
 			"the session needs %llu MiB of GPU memory and %s has %llu MiB free: %llu MiB are missing",
-			(unsigned long long)(need >> 20), device->name,
+			(unsigned long long)(need >> 20),
+			ckt_memory_operations.describe(l->worker, d).name,
 			(unsigned long long)(free_bytes >> 20),
 			(unsigned long long)(need - free_bytes + (1 << 20) - 1) >> 20);
 	return 0;
@@ -65,14 +62,14 @@ int ckt_load_check_memory(struct ckt_loading *l, unsigned d)
 
 static int check_device(struct ckt_loading *l, unsigned d)
 {
-	struct ckt_worker_device *device = &l->worker->devices[d];
+	const struct ckt_device_description device = ckt_memory_operations.describe(l->worker, d);
 	const ckt_image_device *saved = &l->image.devices.devices_val[d];
-	if (saved->major != device->major || saved->minor != device->minor) {
+	if (saved->major != device.major || saved->minor != device.minor) {
 		l->other_model = true;
-		ckt_worker_note(l->worker,
+		ckt_session_operations.note(l->worker,
 			"began on %.64s (capability %d.%d) and goes on on %.64s (%d.%d): what the program knows of its GPU is the former's",
-			saved->name, saved->major, saved->minor, device->name, device->major,
-			device->minor);
+			saved->name, saved->major, saved->minor, device.name, device.major,
+			device.minor);
 	}
 	return in_journal(&l->image, d) ? 0 : ckt_load_check_memory(l, d);
 }
@@ -81,15 +78,17 @@ int ckt_load_check(struct ckt_loading *l, const ckt_worker_start_args *args)
 {
 	struct ckt_worker *worker = l->worker;
 	ckt_image *image = &l->image;
-	if (!ckt_window_holds(image->window_base, image->window_bytes))
+	const struct ckt_memory_layout layout = ckt_memory_operations.layout(worker);
+	const int driver_version = ckt_memory_operations.driver_version(worker);
+	if (!ckt_memory_operations.window_holds(image->window_base, image->window_bytes))
 		return ckt_load_refuse(l, -EINVAL,
 			"the session's memory lies at 0x%llx and this Cricket's window at 0x%llx: restore it with a build of the same kind",
 			(unsigned long long)image->window_base,
 			(unsigned long long)CKT_WINDOW_BASE);
-	if (image->devices.devices_len > worker->device_count)
+	if (image->devices.devices_len > layout.device_count)
 		return ckt_load_refuse(l, -ENODEV,
 			"the session has %u GPUs and this server gives it %u",
-			image->devices.devices_len, worker->device_count);
+			image->devices.devices_len, layout.device_count);
 	if (args->memory_limit_bytes)
 		for (unsigned d = 0; d < image->devices.devices_len; d++)
 			if (ckt_load_bytes_on(image, d) > args->memory_limit_bytes)
@@ -98,12 +97,12 @@ int ckt_load_check(struct ckt_loading *l, const ckt_worker_start_args *args)
 					(unsigned long long)(ckt_load_bytes_on(image, d) >> 20),
 					(unsigned long long)(args->memory_limit_bytes >> 20));
 	if (ckt_preload_active()) {
-		if (worker->device_count != image->devices.devices_len ||
-			worker->slice_size != image->slice_bytes ||
-			worker->window_base != image->window_base)
+		if (layout.device_count != image->devices.devices_len ||
+			layout.slice_size != image->slice_bytes ||
+			layout.base != image->window_base)
 			return ckt_load_refuse(l, -ESTALE,
 				"the session is another than the one that was pre-loaded");
-		for (unsigned d = 0; d < worker->device_count; d++) {
+		for (unsigned d = 0; d < ckt_device_count(worker); d++) {
 			int error = check_device(l, d);
 			if (error)
 				return error;
@@ -111,26 +110,25 @@ int ckt_load_check(struct ckt_loading *l, const ckt_worker_start_args *args)
 		return 0;
 	}
 	/* More GPUs than it had stay unseen, so that its slices are as they were. */
-	worker->device_count = image->devices.devices_len;
-	worker->slice_size = image->slice_bytes;
-	worker->window_base = image->window_base;
-	worker->window_size = image->window_bytes;
+	ckt_memory_operations.place(worker,
+		&(struct ckt_memory_layout){.device_count = image->devices.devices_len,
+			.base = image->window_base,
+			.size = image->window_bytes,
+			.slice_size = image->slice_bytes});
 	/* The limit is the server's of now, never the image's. */
-	for (unsigned d = 0; d < worker->device_count; d++) {
-		ckt_memory_fini(&worker->devices[d].memory);
-		ckt_window_init_device(worker, d);
+	for (unsigned d = 0; d < ckt_device_count(worker); d++) {
 		int error = check_device(l, d);
 		if (error)
 			return error;
 	}
-	if (ckt_worker_pools_init(worker))
+	if (ckt_memory_operations.make_pools(worker))
 		return ckt_load_refuse(
 			l, -ENOMEM, "the worker has no memory for the pools of its GPUs");
-	if (image->driver_version && image->driver_version != worker->driver_version)
-		ckt_worker_note(worker,
+	if (image->driver_version && image->driver_version != driver_version)
+		ckt_session_operations.note(worker,
 			"was saved with a driver for CUDA %d.%d and goes on with %s one, for CUDA %d.%d",
 			image->driver_version / 1000, image->driver_version % 1000 / 10,
-			image->driver_version < worker->driver_version ? "a newer" : "an older",
-			worker->driver_version / 1000, worker->driver_version % 1000 / 10);
+			image->driver_version < driver_version ? "a newer" : "an older",
+			driver_version / 1000, driver_version % 1000 / 10);
 	return 0;
 }

@@ -5,14 +5,17 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "checkpoint/content_threads.h"
 #include "checkpoint/fault.h"
 #include "checkpoint/kernels/digest.h"
 #include "checkpoint/load/image_load.h"
 #include "checkpoint/load/preload.h"
+#include "checkpoint/memory_operations.h"
+#include "checkpoint/session.h"
+#include "checkpoint/state.h"
 #include "rpc/gen/cuda_driver.h"
-#include "server/worker/session/control_operations.h"
 
 static bool inside(const ckt_image_chunk *chunk, uint64_t address, uint64_t size)
 {
@@ -62,9 +65,8 @@ static bool chunk_device(
 		for (unsigned i = 0; i < module->globals.globals_len; i++) {
 			const ckt_image_global *g = &module->globals.globals_val[i];
 			if (inside(chunk, g->address, g->size)) {
-				struct ckt_object *context =
-					ckt_objects_find(&l->worker->objects, module->context);
-				*ret_device = context ? context->ctx.device : 0;
+				*ret_device = ckt_session_operations.device_of(
+					l->worker, module->context);
 				return true;
 			}
 		}
@@ -123,7 +125,7 @@ static int verify_memory(struct ckt_loading *l)
 	int error = items && digests && chunks
 		? 0
 		: ckt_load_refuse(l, -ENOMEM, "no memory for hashes");
-	for (unsigned d = 0; d < l->worker->device_count && !error; d++)
+	for (unsigned d = 0; d < ckt_device_count(l->worker) && !error; d++)
 		error = verify_on(l, d, items, digests, chunks);
 	free(items);
 	free(digests);
@@ -168,8 +170,8 @@ static int read_pieces(struct ckt_crew_member *member, void *opaque)
 				ckt_crew_stream(member, device));
 		before = error ? -1 : (int)device;
 		buffer = !buffer;
-		atomic_fetch_add_explicit(
-			&l->worker->progress.done, chunk->size, memory_order_relaxed);
+		atomic_fetch_add_explicit(&ckt_checkpoint_of(l->worker)->progress.done, chunk->size,
+			memory_order_relaxed);
 	}
 	if (!error)
 		error = sent(member, before);
@@ -180,7 +182,7 @@ static int read_pieces(struct ckt_crew_member *member, void *opaque)
 
 static void load_digests(struct ckt_loading *l)
 {
-	for (unsigned d = 0; d < l->worker->device_count; d++)
+	for (unsigned d = 0; d < ckt_device_count(l->worker); d++)
 		if (ckt_digest_pays(ckt_load_bytes_on(&l->image, d)))
 			ckt_digest_load(l->worker, d);
 }
@@ -217,9 +219,9 @@ static int read_chunks(struct ckt_loading *l)
 		total += l->image.chunks.chunks_val[i].space || (l->skip && l->skip[i])
 			? 0
 			: l->image.chunks.chunks_val[i].size;
-	ckt_progress_begin(l->worker, "restore", total);
+	ckt_progress_begin(&ckt_checkpoint_of(l->worker)->progress, "restore", total);
 	int error = ckt_crew_run(read_pieces, l);
-	atomic_store(&l->worker->progress.phase, NULL);
+	ckt_progress_end(&ckt_checkpoint_of(l->worker)->progress);
 	ckt_debug("restore: contents: %.1f ms", (double)(ckt_now_ns() - begun) * 1e-6);
 	if (error && l->driver_error)
 		return ckt_load_refuse(
@@ -268,7 +270,7 @@ int ckt_load_memory(struct ckt_loading *l)
 
 static int replay_digest(struct ckt_loading *l, const ckt_image_journal *entry)
 {
-	if (entry->device < l->worker->device_count)
+	if (entry->device < ckt_device_count(l->worker))
 		ckt_digest_load(l->worker, entry->device);
 	return 0;
 }

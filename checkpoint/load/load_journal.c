@@ -9,8 +9,8 @@
 #include "checkpoint/load/image_load.h"
 #include "checkpoint/load/preload.h"
 #include "checkpoint/object_kind.h"
+#include "checkpoint/session.h"
 #include "rpc/gen/cuda_driver.h"
-#include "server/worker/objects/context.h"
 
 /* For tests: something else takes the place of the next variables. */
 static void take_place(struct ckt_loading *l)
@@ -18,10 +18,8 @@ static void take_place(struct ckt_loading *l)
 	static const char ptx[] =
 		".version 6.4\n.target sm_70\n.address_size 64\n.visible .global .align 8 .b8 place[65536];\n";
 	CUmodule module;
-	struct ckt_object *primary;
 	if (!ckt_fault_fails(CKT_FAULT_RESTORE_MOVED) ||
-		ckt_context_primary(l->worker, 0, &primary) ||
-		ckt_worker_use_context(l->worker, primary->id))
+		ckt_session_operations.use_primary(l->worker, 0))
 		return;
 	if (ckt_driver.cuModuleLoadDataEx(&module, ptx, 0, NULL, NULL))
 		ckt_warning("told to fail, and could not");

@@ -1,67 +1,12 @@
-/*
- * Memory of a session at its addresses again: allocations, and zeros where the image has nothing.
- */
+/* Memory of a session where the image has nothing: zeros. */
 #include <errno.h>
 
-#include "checkpoint/fault.h"
 #include "checkpoint/load/image_load.h"
 #include "checkpoint/load/preload.h"
-#include "checkpoint/object_kind.h"
+#include "checkpoint/memory_operations.h"
+#include "checkpoint/session.h"
 #include "rpc/gen/cuda_driver.h"
-#include "server/worker/objects/context.h"
-
-static int map_memory(struct ckt_loading *l)
-{
-	struct ckt_worker *worker = l->worker;
-	for (unsigned d = 0; d < worker->device_count; d++) {
-		const ckt_image_device *saved = &l->image.devices.devices_val[d];
-		struct ckt_memory *memory = &worker->devices[d].memory;
-		for (unsigned i = 0; i < saved->extents.extents_len; i++) {
-			const ckt_image_extent *e = &saved->extents.extents_val[i];
-			CUresult result = ckt_memory_adopt_extent(
-				memory, e->address, e->size, (enum ckt_extent_use)e->use);
-			if (result)
-				return ckt_load_fail(l, result, "memory at", e->address);
-		}
-		for (unsigned i = 0; i < saved->blocks.blocks_len; i++) {
-			const ckt_image_block *b = &saved->blocks.blocks_val[i];
-			CUresult result =
-				ckt_memory_adopt_block(memory, b->address, b->size, b->owner);
-			if (result)
-				return ckt_load_fail(l, result, "the allocation at", b->address);
-		}
-		if (ckt_memory_is_over(memory))
-			return ckt_load_refuse(l, -ENOMEM,
-				"the session's memory, modules and limits take %llu MiB and this server allows %llu (--session-memory)",
-				(unsigned long long)(memory->held >> 20),
-				(unsigned long long)(memory->limit >> 20));
-	}
-	return ckt_fault_fails(CKT_FAULT_RESTORE_MEMORY)
-		? ckt_load_refuse(l, -ENOMEM, "told to find no memory")
-		: 0;
-}
-
-static void visit_extents(const ckt_image *image, ckt_contents_visit *visit, void *opaque)
-{
-	for (unsigned d = 0; d < image->devices.devices_len; d++)
-		for (unsigned i = 0; i < image->devices.devices_val[d].extents.extents_len; i++) {
-			const ckt_image_extent *e =
-				&image->devices.devices_val[d].extents.extents_val[i];
-			visit(&(struct ckt_contents){.offset = e->address,
-				      .address = e->address,
-				      .size = e->size,
-				      .device = d,
-				      .taken = true},
-				opaque);
-		}
-}
-
-const struct ckt_object_kind ckt_memory_kind = {
-	.name = "device memory",
-	.stage = CKT_LOAD_MEMORY,
-	.load_rest = map_memory,
-	.contents = visit_extents,
-};
+#include "rpc/handle.h"
 
 unsigned ckt_load_compression(const ckt_image *image, uint64_t physical)
 {
@@ -96,12 +41,12 @@ int ckt_load_clear_memory(struct ckt_loading *l)
 {
 	struct ckt_worker *worker = l->worker;
 	CUresult result = CUDA_SUCCESS;
-	for (unsigned d = 0; d < worker->device_count && !result; d++) {
+	for (unsigned d = 0; d < ckt_device_count(worker) && !result; d++) {
 		const ckt_image_device *saved = &l->image.devices.devices_val[d];
 		unsigned extents = l->skip ? 0 : saved->extents.extents_len;
 		if (!ckt_load_bytes_on(&l->image, d))
 			continue;
-		result = ckt_worker_use_context(worker, ckt_handle_primary(d));
+		result = ckt_session_operations.use_context(worker, ckt_handle_primary(d));
 		for (unsigned i = 0; i < extents && !result; i++)
 			result = clear(saved->extents.extents_val[i].address,
 				saved->extents.extents_val[i].size);
@@ -120,7 +65,7 @@ int ckt_load_clear_memory(struct ckt_loading *l)
 		const ckt_image_module *module = &l->image.modules.modules_val[m];
 		if (!module->globals.globals_len)
 			continue;
-		result = ckt_worker_use_context(worker, module->context);
+		result = ckt_session_operations.use_context(worker, module->context);
 		for (unsigned i = 0; i < module->globals.globals_len && !result; i++)
 			result = clear(module->globals.globals_val[i].address,
 				module->globals.globals_val[i].size);

@@ -2,6 +2,7 @@
  * Objects of a session, made again by the tables of their kinds: what the journal does not make,
  * and what is to be checked before.
  */
+#include "base/clock.h"
 #include "base/log.h"
 #include "checkpoint/load/image_load.h"
 #include "checkpoint/object_kind.h"

@@ -1,4 +1,4 @@
-/* Variables that moved; see image_moved.h. */
+/* Variables that moved; see moved_variables.h. */
 #include "checkpoint/load/moved_variables.h"
 
 #include <errno.h>
@@ -9,10 +9,8 @@
 #include "base/grow.h"
 #include "base/sorted.h"
 #include "checkpoint/kernels/scan.h"
+#include "checkpoint/session.h"
 #include "rpc/gen/cuda_driver.h"
-#include "server/worker/objects/context.h"
-#include "server/worker/session/start.h"
-#include "server/worker/worker.h"
 
 static int add(struct ckt_moved *moved, struct ckt_moved_variable variable)
 {
@@ -31,14 +29,13 @@ static bool is_seen(const ckt_image *image, uint64_t module, const char *name)
 	return !image->seen_known;
 }
 
-static int compare(struct ckt_moved *moved, const struct ckt_object *object, const ckt_image *image,
+static int compare(struct ckt_moved *moved, CUmodule real, const ckt_image *image,
 	const ckt_image_module *module, ckt_image_global *global, char *ret_message,
 	size_t message_size)
 {
 	CUdeviceptr address;
 	size_t size;
-	CUresult result =
-		ckt_driver.cuModuleGetGlobal_v2(&address, &size, object->real, global->name);
+	CUresult result = ckt_driver.cuModuleGetGlobal_v2(&address, &size, real, global->name);
 	if (result || size != global->size) {
 		snprintf(ret_message, message_size,
 			"variable %.256s of module 0x%llx is gone or has another size (CUDA error %d)",
@@ -90,16 +87,15 @@ int ckt_moved_find(struct ckt_moved *moved, struct ckt_worker *worker, ckt_image
 {
 	for (unsigned m = 0; m < image->modules.modules_len; m++) {
 		const ckt_image_module *module = &image->modules.modules_val[m];
-		struct ckt_object *object =
-			ckt_objects_find_kind(&worker->objects, module->id, CKT_KIND_MODULE);
-		if (!object || ckt_worker_use_context(worker, module->context)) {
+		CUmodule real = ckt_session_operations.real_module(worker, module->id);
+		if (!real || ckt_session_operations.use_context(worker, module->context)) {
 			snprintf(ret_message, message_size,
 				"the image is damaged: its journal does not make module 0x%llx",
 				(unsigned long long)module->id);
 			return -EBADMSG;
 		}
 		for (unsigned i = 0; i < module->globals.globals_len; i++) {
-			int error = compare(moved, object, image, module,
+			int error = compare(moved, real, image, module,
 				&module->globals.globals_val[i], ret_message, message_size);
 			if (error)
 				return error;
@@ -170,13 +166,12 @@ static CUresult scan(struct ckt_worker *worker, const ckt_image *image,
 	CUresult result = CUDA_SUCCESS;
 	for (unsigned i = 0; i < image->contexts.contexts_len && !result; i++) {
 		const ckt_image_context *context = &image->contexts.contexts_val[i];
-		struct ckt_object *object =
-			ckt_objects_find_kind(&worker->objects, context->id, CKT_KIND_CONTEXT);
+		CUcontext real = ckt_session_operations.real_context(worker, context->id);
 		struct items items = {0};
 		if (collect(&items, image, context))
 			result = CUDA_ERROR_OUT_OF_MEMORY;
-		else if (object)
-			result = ckt_scan_run(worker, object->real, context->device, ranges, count,
+		else if (real)
+			result = ckt_scan_run(worker, real, context->device, ranges, count,
 				items.list, items.count, hits);
 		free(items.list);
 	}
@@ -220,7 +215,7 @@ int ckt_moved_check(const struct ckt_moved *moved, struct ckt_worker *worker,
 		error = -EADDRNOTAVAIL;
 	}
 	if (!error)
-		ckt_worker_note(worker,
+		ckt_session_operations.note(worker,
 			"%zu variables of modules lie elsewhere than when the image was written (the first is %.128s); nothing "
 			"points to where they lay",
 			moved->count, moved->list[0].global->name);

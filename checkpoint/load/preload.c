@@ -8,11 +8,11 @@
 #include "base/sorted.h"
 #include "checkpoint/journal.h"
 #include "checkpoint/load/image_load.h"
+#include "checkpoint/memory_operations.h"
 #include "checkpoint/object_kind.h"
+#include "checkpoint/session.h"
 #include "rpc/gen/cuda_driver.h"
-#include "server/worker/memory/window.h"
-#include "server/worker/objects/context.h"
-#include "server/worker/worker.h"
+#include "rpc/handle.h"
 
 /*
  * A chunk's place.  Known by owner and address: those of extents (0) and variables (their module)
@@ -289,8 +289,8 @@ static void drop_extents(struct ckt_worker *worker, const ckt_image *image)
 	for (size_t i = 0; i < preload.extent_count; i++)
 		if (!image_has(image, preload.extents[i].device, preload.extents[i].address,
 			    preload.extents[i].size)) {
-			ckt_memory_preload_drop(&worker->devices[preload.extents[i].device].memory,
-				preload.extents[i].address);
+			ckt_memory_operations.preload_drop(
+				worker, preload.extents[i].device, preload.extents[i].address);
 			preload.extents[i].size = 0;
 		}
 }
@@ -310,13 +310,13 @@ static CUresult map_extents(
 {
 	const ckt_image_device *device = &image->devices.devices_val[d];
 	CUresult result = device->extents.extents_len
-		? ckt_worker_use_context(worker, ckt_handle_primary(d))
+		? ckt_session_operations.use_context(worker, ckt_handle_primary(d))
 		: CUDA_SUCCESS;
 	for (unsigned i = 0; i < device->extents.extents_len && !result; i++) {
 		const ckt_image_extent *e = &device->extents.extents_val[i];
 		if (is_mapped(d, e->address, e->size))
 			continue;
-		result = ckt_memory_preload(&worker->devices[d].memory, e->address, e->size);
+		result = ckt_memory_operations.preload(worker, d, e->address, e->size);
 		if (!result)
 			result = ckt_driver.cuMemsetD8_v2(e->address, 0, e->size);
 		for (uint64_t at = 0; at < e->size && !result; at += CKT_IMAGE_CHUNK) {
@@ -333,7 +333,7 @@ static CUresult clear_extents(
 {
 	const ckt_image_device *device = &image->devices.devices_val[d];
 	CUresult result = device->extents.extents_len
-		? ckt_worker_use_context(worker, ckt_handle_primary(d))
+		? ckt_session_operations.use_context(worker, ckt_handle_primary(d))
 		: CUDA_SUCCESS;
 	for (unsigned i = 0; i < device->extents.extents_len && !result; i++) {
 		const ckt_image_extent *e = &device->extents.extents_val[i];
@@ -374,8 +374,7 @@ static CUresult map_physical(struct ckt_worker *worker, struct physical *p)
 {
 	CUresult result = ckt_driver.cuMemMap(p->contents, p->size, 0, p->handle, 0);
 	if (!result &&
-		(result = ckt_window_set_access(worker, p->device, p->contents, p->size,
-			 CU_MEM_ACCESS_FLAGS_PROT_READWRITE)))
+		(result = ckt_memory_operations.allow(worker, p->device, p->contents, p->size)))
 		ckt_driver.cuMemUnmap(p->contents, p->size);
 	p->mapped = !result;
 	return result;
@@ -435,11 +434,12 @@ static CUresult make_physicals(struct ckt_worker *worker, unsigned device_count,
 		bool fresh = !p->handle;
 		if (p->mapped)
 			continue;
-		if (p->device >= device_count || !ckt_window_holds(p->contents, p->size))
+		if (p->device >= device_count ||
+			!ckt_memory_operations.window_holds(p->contents, p->size))
 			return CUDA_ERROR_INVALID_VALUE;
-		result = ckt_worker_use_context(worker, ckt_handle_primary(p->device));
+		result = ckt_session_operations.use_context(worker, ckt_handle_primary(p->device));
 		if (!result && fresh)
-			result = ckt_window_create(
+			result = ckt_memory_operations.create(
 				worker, p->device, p->size, p->compression, &p->handle);
 		if (!result)
 			result = map_physical(worker, p);
@@ -496,10 +496,10 @@ CUresult ckt_preload_clear(struct ckt_worker *worker)
 		if (!piece->clear || !piece->context)
 			continue;
 		/* What is copied there comes by other streams. */
-		if (waiting && worker->current->id != piece->context)
+		if (waiting && ckt_session_operations.current_context(worker) != piece->context)
 			result = ckt_driver.cuCtxSynchronize();
 		if (!result)
-			result = ckt_worker_use_context(worker, piece->context);
+			result = ckt_session_operations.use_context(worker, piece->context);
 		if (!result)
 			result = ckt_driver.cuMemsetD8_v2(piece->at, 0, piece->size);
 		waiting = true;

@@ -8,10 +8,11 @@
 #include <sys/random.h>
 
 #include "base/log.h"
+#include "checkpoint/memory_operations.h"
 #include "checkpoint/object_kind.h"
+#include "checkpoint/session.h"
 #include "rpc/gen/cuda_driver.h"
-#include "server/worker/memory/window.h"
-#include "server/worker/worker.h"
+#include "rpc/handle.h"
 
 struct entry {
 	uint64_t owner, address;
@@ -67,7 +68,7 @@ static CUresult hash_arrays(struct ckt_worker *worker, unsigned device, struct c
 	size_t count, const uint64_t key[4])
 {
 	enum { BATCH = 32 };
-	struct ckt_object *context = ckt_objects_find(&worker->objects, ckt_handle_primary(device));
+	CUcontext context = ckt_session_operations.real_context(worker, ckt_handle_primary(device));
 	struct ckt_hash_item items[BATCH];
 	struct ckt_hash_value values[BATCH];
 	struct ckt_piece *batch[BATCH];
@@ -78,10 +79,10 @@ static CUresult hash_arrays(struct ckt_worker *worker, unsigned device, struct c
 	for (size_t i = 0, n = 0; i < count && !result; i++) {
 		if (pieces[i].array && pieces[i].device == device) {
 			if (!memory) {
-				result = context ? ckt_driver.cuCtxSetCurrent(context->real)
+				result = context ? ckt_driver.cuCtxSetCurrent(context)
 						 : CUDA_ERROR_INVALID_CONTEXT;
 				if (!result)
-					result = ckt_window_map(
+					result = ckt_memory_operations.map(
 						worker, device, place, size, &memory);
 			}
 			items[n] =
@@ -104,7 +105,7 @@ static CUresult hash_arrays(struct ckt_worker *worker, unsigned device, struct c
 		n = 0;
 	}
 	if (memory)
-		ckt_window_unmap(place, size, memory);
+		ckt_memory_operations.unmap(place, size, memory);
 	return result;
 }
 
@@ -114,7 +115,7 @@ int ckt_chain_hash(
 	struct ckt_hash_item *items = list(count, sizeof *items);
 	struct ckt_hash_value *values = list(count, sizeof *values);
 	CUresult result = items && values ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
-	for (unsigned d = 0; d < worker->device_count && !result; d++) {
+	for (unsigned d = 0; d < ckt_device_count(worker) && !result; d++) {
 		size_t n = 0;
 		for (size_t i = 0; i < count; i++)
 			if (pieces[i].hashable && pieces[i].device == d)
@@ -444,11 +445,10 @@ int ckt_chain_base_piece(
 	return 0;
 }
 
-static int check_base(const struct ckt_worker *worker, const ckt_image *image, char *ret_message,
-	size_t message_size)
+static int check_base(
+	struct ckt_worker *worker, const ckt_image *image, char *ret_message, size_t message_size)
 {
-	if (strcmp(image->session, worker->session) != 0 ||
-		memcmp(image->secret_hash, worker->secret_hash, sizeof image->secret_hash) != 0) {
+	if (!ckt_session_operations.is_image_of(worker, image)) {
 		snprintf(ret_message, message_size,
 			"the image to build on is of session %s, not of this one: name an image of this session",
 			image->session);
@@ -462,8 +462,8 @@ static int check_base(const struct ckt_worker *worker, const ckt_image *image, c
 	return 0;
 }
 
-int ckt_chain_base_use(const struct ckt_worker *worker, const char id[CKT_IMAGE_ID],
-	char *ret_message, size_t message_size)
+int ckt_chain_base_use(struct ckt_worker *worker, const char id[CKT_IMAGE_ID], char *ret_message,
+	size_t message_size)
 {
 	ckt_image image = {0};
 	if (ckt_chain_continues(id))

@@ -64,8 +64,8 @@ int ckt_chain_base_piece(
  * Makes `id` the last image, by the manifest that came in pieces where it is not.  -ESTALE: there
  * is none; -EINVAL: it is of another session, and the last image is as before.
  */
-int ckt_chain_base_use(const struct ckt_worker *worker, const char id[CKT_IMAGE_ID],
-	char *ret_message, size_t message_size);
+int ckt_chain_base_use(struct ckt_worker *worker, const char id[CKT_IMAGE_ID], char *ret_message,
+	size_t message_size);
 /* A fresh key, where a chain begins.  0, or -EIO where the kernel gives no random bytes. */
 int ckt_chain_key(bool begin, uint64_t ret_key[4]);
 /* Hashes what can be hashed. 0 or -errno: then none has a hash. */

@@ -10,10 +10,11 @@
 #include "base/log.h"
 #include "checkpoint/content_threads.h"
 #include "checkpoint/fault.h"
+#include "checkpoint/memory_operations.h"
 #include "checkpoint/save/image_save.h"
 #include "checkpoint/save/save.h"
 #include "checkpoint/session.h"
-#include "server/worker/session/control_operations.h"
+#include "checkpoint/state.h"
 
 static int told_to_fail(struct ckt_saving *s, enum ckt_worker_fault point)
 {
@@ -40,13 +41,14 @@ static int find_changed(struct ckt_saving *s)
 		return -EIO;
 	}
 	/* What lies in the host's memory is not for the GPU to hash. */
-	if (save->keep_hashes && !s->worker->paused) {
-		ckt_progress_begin(s->worker, "hash", save->memory_bytes);
+	if (save->keep_hashes && !ckt_checkpoint_of(s->worker)->paused) {
+		ckt_progress_begin(
+			&ckt_checkpoint_of(s->worker)->progress, "hash", save->memory_bytes);
 		s->hashed = !ckt_chain_hash(s->worker, s->pieces, s->piece_count, s->key);
 	}
 	if (save->incremental)
 		ckt_chain_compare(s->pieces, s->piece_count);
-	ckt_progress_begin(s->worker, "save", save->memory_bytes);
+	ckt_progress_begin(&ckt_checkpoint_of(s->worker)->progress, "save", save->memory_bytes);
 	return told_to_fail(s, CKT_FAULT_HASHED);
 }
 
@@ -91,7 +93,7 @@ int ckt_worker_save(
 	for (unsigned i = 0; i < CKT_CREW_SIZE; i++)
 		s.writers[i].fd = -1;
 	/* Nothing runs: blocks that were freed on a stream are free now, or their pool's. */
-	ckt_worker_pools_poll(worker);
+	ckt_memory_operations.settle_pools(worker);
 	ckt_crew_look(worker);
 	int result = save->incremental
 		? ckt_chain_base_use(worker, save->base, ret_message, message_size)

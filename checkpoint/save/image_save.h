@@ -15,7 +15,8 @@
 #include "checkpoint/format/store.h"
 #include "checkpoint/save/chain.h"
 #include "checkpoint/save/save.h"
-#include "server/worker/worker.h"
+
+struct ckt_worker;
 
 struct ckt_saving {
 	struct ckt_worker *worker;

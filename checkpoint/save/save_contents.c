@@ -4,16 +4,18 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "checkpoint/content_threads.h"
 #include "checkpoint/fault.h"
 #include "checkpoint/freeze/spare_memory.h"
 #include "checkpoint/kernels/digest.h"
+#include "checkpoint/memory_operations.h"
 #include "checkpoint/object_kind.h"
 #include "checkpoint/save/image_save.h"
 #include "checkpoint/save/save.h"
+#include "checkpoint/state.h"
 #include "rpc/gen/cuda_driver.h"
-#include "server/worker/memory/window.h"
 
 static bool is_due(const struct ckt_saving *s, const struct ckt_piece *piece)
 {
@@ -27,7 +29,8 @@ static struct ckt_piece *next_piece(struct ckt_saving *s)
 		struct ckt_piece *piece = &s->pieces[i];
 		if (piece->same) {
 			if (!s->early)
-				atomic_fetch_add_explicit(&s->worker->progress.done, piece->size,
+				atomic_fetch_add_explicit(
+					&ckt_checkpoint_of(s->worker)->progress.done, piece->size,
 					memory_order_relaxed);
 		} else if (is_due(s, piece)) {
 			return piece;
@@ -109,8 +112,8 @@ static int write_pieces(struct ckt_crew_member *member, void *opaque)
 		const void *data = piece->data ? piece->data : member->buffers[buffer];
 		result = ckt_fault_fails(CKT_FAULT_WRITE) ? -EIO : write_piece(writer, piece, data);
 		if (!piece->space || piece->owner)
-			atomic_fetch_add_explicit(
-				&s->worker->progress.done, piece->size, memory_order_relaxed);
+			atomic_fetch_add_explicit(&ckt_checkpoint_of(s->worker)->progress.done,
+				piece->size, memory_order_relaxed);
 		/* Nothing may still write into the buffers when we are gone. */
 		if (result && following)
 			arrived(s, member, following);
@@ -130,7 +133,7 @@ static void make_digests(struct ckt_saving *s)
 	struct ckt_digest *digests = calloc(s->piece_count + 1, sizeof *digests);
 	struct ckt_piece **pieces = calloc(s->piece_count + 1, sizeof *pieces);
 	bool possible = items && digests && pieces;
-	for (unsigned d = 0; d < s->worker->device_count && possible; d++) {
+	for (unsigned d = 0; d < ckt_device_count(s->worker) && possible; d++) {
 		size_t n = 0;
 		for (size_t i = 0; i < s->piece_count; i++) {
 			struct ckt_piece *piece = &s->pieces[i];

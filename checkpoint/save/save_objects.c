@@ -5,6 +5,8 @@
 
 #include "checkpoint/object_kind.h"
 #include "checkpoint/save/image_save.h"
+#include "checkpoint/session.h"
+#include "rpc/handle.h"
 
 static int prepare(struct ckt_saving *s, struct ckt_object *const *objects, size_t count)
 {
@@ -17,12 +19,13 @@ static int prepare(struct ckt_saving *s, struct ckt_object *const *objects, size
 
 static int save(struct ckt_saving *s, struct ckt_object *object)
 {
-	const struct ckt_object_kind *kind = ckt_object_kind_of(ckt_handle_kind(object->id));
+	const uint64_t id = ckt_session_operations.object_id(object);
+	const struct ckt_object_kind *kind = ckt_object_kind_of(ckt_handle_kind(id));
 	if (kind)
 		return kind->save ? kind->save(s, object) : 0;
 	snprintf(s->message, s->message_size,
-		"object 0x%llx is of a kind (%d) that cannot be saved yet",
-		(unsigned long long)object->id, ckt_handle_kind(object->id));
+		"object 0x%llx is of a kind (%d) that cannot be saved yet", (unsigned long long)id,
+		ckt_handle_kind(id));
 	return -EOPNOTSUPP;
 }
 
@@ -38,7 +41,7 @@ static int save_rest(struct ckt_saving *s)
 int ckt_save_objects(struct ckt_saving *s)
 {
 	size_t count;
-	struct ckt_object **objects = ckt_objects_in_order(&s->worker->objects, &count);
+	struct ckt_object **objects = ckt_session_operations.objects_in_order(s->worker, &count);
 	s->no_memory |= !objects;
 	int error = objects ? prepare(s, objects, count) : ckt_save_has_memory(s);
 	for (size_t i = 0; i < count && !error; i++)

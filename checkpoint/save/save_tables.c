@@ -1,4 +1,4 @@
-/* Tables of an image: who the session is, its replies, GPUs, modules' contents and journal. */
+/* Tables of an image: its name, those of the kinds of objects, and the journal. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -6,11 +6,12 @@
 #include <sys/random.h>
 #include <time.h>
 
-#include "checkpoint/save/chain.h"
-#include "checkpoint/kernels/digest.h"
 #include "base/grow.h"
+#include "checkpoint/kernels/digest.h"
+#include "checkpoint/memory_operations.h"
+#include "checkpoint/object_kind.h"
 #include "checkpoint/save/image_save.h"
-#include "checkpoint/freeze/pause.h"
+#include "checkpoint/state.h"
 
 void *ckt_save_list(struct ckt_saving *s, size_t count, size_t size)
 {
@@ -54,24 +55,15 @@ int ckt_save_add_pieces(struct ckt_saving *s, unsigned space, unsigned device, u
 	return 0;
 }
 
-static int take_identity(struct ckt_saving *s)
+/* The name of the image, and what wrote it. */
+static int name_image(struct ckt_saving *s)
 {
-	struct ckt_worker *worker = s->worker;
 	ckt_image *image = &s->image;
-	image->session = ckt_save_string(s, worker->session);
-	memcpy(image->secret_hash, worker->secret_hash, sizeof image->secret_hash);
-	image->generation = worker->generation;
-	image->program_name = ckt_save_string(s, worker->program_name);
-	image->client = ckt_save_string(s, worker->client);
-	image->client_pid = worker->client_pid;
-	image->uid = worker->uid;
-	memcpy(image->key, worker->owner.key, sizeof image->key);
-	memcpy(image->seal, worker->owner.seal, sizeof image->seal);
-	image->copy = worker->copy;
-	image->started = worker->started;
+	image->chain = s->save->keep_hashes;
+	image->start = ckt_checkpoint_of(s->worker)->start;
 	image->saved = time(NULL);
 	image->build = ckt_save_string(s, CKT_VERSION);
-	image->driver_version = worker->driver_version;
+	image->driver_version = ckt_memory_operations.driver_version(s->worker);
 	if (getrandom(image->id, sizeof image->id, 0) != sizeof image->id) {
 		snprintf(s->message, s->message_size,
 			"the kernel gives no random bytes for the name of the image");
@@ -79,111 +71,20 @@ static int take_identity(struct ckt_saving *s)
 	}
 	memcpy(s->save->image, image->id, sizeof image->id);
 	image->hash_kind = CKT_IMAGE_BLAKE3;
-	image->window_base = worker->window_base;
-	image->window_bytes = worker->window_size;
-	image->slice_bytes = worker->slice_size;
-	image->memory_limit_bytes = worker->memory_limit;
 	return ckt_save_has_memory(s);
-}
-
-static int take_replies(struct ckt_saving *s)
-{
-	struct ckt_replies *replies = &s->worker->replies;
-	s->image.executed = atomic_load(&replies->executed);
-	s->image.acked = replies->acked;
-	s->image.deferred = atomic_load(&s->worker->deferred);
-	s->image.replies.replies_val = ckt_save_list(s, replies->count, sizeof(ckt_image_reply));
-	for (size_t i = 0; i < replies->count && !s->no_memory; i++) {
-		struct ckt_stored *stored = &replies->list[replies->first + i];
-		ckt_image_reply *reply =
-			&s->image.replies.replies_val[s->image.replies.replies_len++];
-		reply->seq = stored->seq;
-		reply->proc = stored->proc;
-		reply->deferred = stored->deferred;
-		reply->accept_stat = stored->accept_stat;
-		reply->body.body_val = ckt_save_list(s, stored->size, 1);
-		if (!reply->body.body_val)
-			break;
-		reply->body.body_len = (u_int)stored->size;
-		memcpy(reply->body.body_val, stored->body, stored->size);
-	}
-	return ckt_save_has_memory(s);
-}
-
-static int take_devices(struct ckt_saving *s)
-{
-	struct ckt_worker *worker = s->worker;
-	s->image.devices.devices_val =
-		ckt_save_list(s, worker->device_count, sizeof(ckt_image_device));
-	if (!s->image.devices.devices_val)
-		return ckt_save_has_memory(s);
-	s->image.devices.devices_len = worker->device_count;
-	for (unsigned d = 0; d < worker->device_count; d++) {
-		struct ckt_worker_device *from = &worker->devices[d];
-		struct ckt_memory *memory = &from->memory;
-		ckt_image_device *device = &s->image.devices.devices_val[d];
-		device->name = ckt_save_string(s, from->name);
-		device->major = from->major;
-		device->minor = from->minor;
-		device->total_bytes = from->total;
-		device->extents.extents_val =
-			ckt_save_list(s, memory->extent_count, sizeof(ckt_image_extent));
-		device->blocks.blocks_val =
-			ckt_save_list(s, memory->block_count, sizeof(ckt_image_block));
-		int error = ckt_save_has_memory(s);
-		for (size_t i = 0; i < memory->extent_count && !error; i++) {
-			struct ckt_extent *e = &memory->extents[i];
-			/* What libraries have for themselves they take again: memory.h. */
-			if (e->use == CKT_EXTENT_CACHED || ckt_memory_extent_is_library(memory, i))
-				continue;
-			device->extents.extents_val[device->extents.extents_len++] =
-				(ckt_image_extent){e->address, e->size, e->use};
-			error = ckt_save_add_pieces(
-				s, 0, d, e->address, ckt_pause_copy(e->address, 0), e->size);
-		}
-		if (error)
-			return error;
-		for (size_t i = 0; i < memory->block_count; i++) {
-			struct ckt_block *b = &memory->blocks[i];
-			if (b->owner & CKT_MEMORY_LIBRARY)
-				continue;
-			device->blocks.blocks_val[device->blocks.blocks_len++] =
-				(ckt_image_block){b->address, b->size, b->owner};
-		}
-	}
-	return 0;
-}
-
-static int take_blobs(struct ckt_saving *s)
-{
-	struct ckt_blobs *blobs = &s->worker->blobs;
-	s->image.blobs.blobs_val = ckt_save_list(s, blobs->count, sizeof(ckt_image_blob));
-	int error = ckt_save_has_memory(s);
-	for (size_t i = 0; i < blobs->count && !error; i++) {
-		struct ckt_blob *from = blobs->list[i];
-		ckt_image_blob *blob = &s->image.blobs.blobs_val[s->image.blobs.blobs_len++];
-		memcpy(blob->hash, from->hash, sizeof blob->hash);
-		blob->size = from->size;
-		blob->received = from->received;
-		if (!s->save->incremental || !ckt_chain_has_blob(blob))
-			error = ckt_save_add_pieces(
-				s, s->image.blobs.blobs_len, 0, 0, from->data, from->received);
-	}
-	return error;
 }
 
 static int take_journal(struct ckt_saving *s)
 {
-	struct ckt_worker *worker = s->worker;
-	s->image.journal.journal_val =
-		ckt_save_list(s, worker->journal_count, sizeof(ckt_image_journal));
+	struct ckt_journal *journal = &ckt_checkpoint_of(s->worker)->journal;
+	s->image.journal.journal_val = ckt_save_list(s, journal->count, sizeof(ckt_image_journal));
 	if (!s->image.journal.journal_val)
 		return ckt_save_has_memory(s);
-	s->image.journal.journal_len = (u_int)worker->journal_count;
+	s->image.journal.journal_len = (u_int)journal->count;
 	if (s->save->keep_hashes)
-		worker->journal_saved = worker->journal_count;
-	for (size_t i = 0; i < worker->journal_count; i++) {
-		struct ckt_journal_entry *from = &worker->journal[i];
+		journal->saved = journal->count;
+	for (size_t i = 0; i < journal->count; i++) {
+		struct ckt_journal_entry *from = &journal->list[i];
 		ckt_image_journal *entry = &s->image.journal.journal_val[i];
 		*entry = (ckt_image_journal){.kind = from->kind,
 			.id = from->id,
@@ -198,8 +99,9 @@ static int take_journal(struct ckt_saving *s)
 /* Before the journal is taken, as it is an entry of it. */
 static void prepare_digests(struct ckt_saving *s)
 {
-	for (unsigned d = 0;
-		d < s->worker->device_count && !s->save->incremental && !s->worker->paused; d++) {
+	if (s->save->incremental || ckt_checkpoint_of(s->worker)->paused)
+		return;
+	for (unsigned d = 0; d < ckt_device_count(s->worker); d++) {
 		uint64_t bytes = 0;
 		for (size_t i = 0; i < s->piece_count; i++)
 			bytes += !s->pieces[i].space && s->pieces[i].device == d ? s->pieces[i].size
@@ -211,15 +113,10 @@ static void prepare_digests(struct ckt_saving *s)
 
 int ckt_save_tables(struct ckt_saving *s)
 {
-	s->image.chain = s->save->keep_hashes;
-	s->image.start = s->worker->start;
-	int error = take_identity(s);
-	if (!error)
-		error = take_replies(s);
-	if (!error)
-		error = take_devices(s);
-	if (!error)
-		error = take_blobs(s);
+	int error = name_image(s);
+	for (const struct ckt_object_kind *const *kind = ckt_object_kinds; *kind && !error; kind++)
+		if ((*kind)->save_table)
+			error = (*kind)->save_table(s);
 	if (error)
 		return error;
 	prepare_digests(s);

@@ -101,8 +101,8 @@ static void watch(struct ckt_worker *worker)
 		enum ckt_session_state state = worker->state;
 		bool alone = (state == CKT_STATE_STARTING || state == CKT_STATE_RESTORED ||
 				     state == CKT_STATE_DETACHED) &&
-			worker->detached_ms && worker->new_client.fd < 0 && !worker->freeze &&
-			!worker->frozen;
+			worker->detached_ms && worker->new_client.fd < 0 &&
+			!worker->checkpoint.freeze.wanted && !worker->checkpoint.freeze.frozen;
 		unsigned timeout_ms = state == CKT_STATE_DETACHED ? worker->disconnect_timeout_ms
 								  : worker->claim_timeout_ms;
 		/*
@@ -110,7 +110,8 @@ static void watch(struct ckt_worker *worker)
 		 * for its end.
 		 */
 		bool dead = (state == CKT_STATE_RUNNING || state == CKT_STATE_DETACHED) &&
-			worker->new_client.fd < 0 && !worker->freeze && !worker->frozen &&
+			worker->new_client.fd < 0 && !worker->checkpoint.freeze.wanted &&
+			!worker->checkpoint.freeze.frozen &&
 			ckt_client_process_is_dead(worker->client_process);
 		bool over = alone && now - worker->detached_ms > timeout_ms;
 		pthread_mutex_unlock(&worker->mail_lock);

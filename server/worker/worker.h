@@ -20,27 +20,27 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stddef.h>
 
+#include "checkpoint/state.h"
 #include "rpc/job.h"
 #include "rpc/session.h"
 #include "rpc/worker.h"
-#include "server/worker/module/blob.h"
-#include "server/worker/session/call.h"
-#include "server/worker/session/handlers.h"
-#include "checkpoint/freeze/hold.h"
 #include "server/worker/memory/hostmem.h"
-#include "server/worker/session/input.h"
-#include "checkpoint/journal.h"
-#include "server/worker/session/lookahead.h"
 #include "server/worker/memory/memory.h"
-#include "server/worker/objects/object.h"
-#include "server/worker/session/output.h"
-#include "server/worker/session/pending.h"
 #include "server/worker/memory/pool.h"
-#include "server/worker/session/kernel_output.h"
-#include "server/worker/session/replies.h"
 #include "server/worker/memory/staging.h"
 #include "server/worker/memory/vmm.h"
+#include "server/worker/module/blob.h"
+#include "server/worker/objects/object.h"
+#include "server/worker/session/call.h"
+#include "server/worker/session/handlers.h"
+#include "server/worker/session/input.h"
+#include "server/worker/session/kernel_output.h"
+#include "server/worker/session/lookahead.h"
+#include "server/worker/session/output.h"
+#include "server/worker/session/pending.h"
+#include "server/worker/session/replies.h"
 
 enum {
 	/* how long a command or a wait is looked for before somebody blocks */
@@ -70,15 +70,6 @@ struct ckt_stat {
 	uint64_t calls, batched, waited, bytes_in, bytes_out;
 };
 
-/* What a long operation is doing; written by whoever does it, read by any control thread. */
-struct ckt_progress {
-	const char *_Atomic phase; /* a literal; NULL: nothing */
-	_Atomic uint64_t done, total;
-};
-
-/* Of an image and what it may build on. */
-enum { CKT_IMAGE_PLACES = 1 + CKT_IMAGE_CHAIN_MAX };
-
 struct ckt_parting {
 	bool parked;
 	char message[CKT_MESSAGE_MAX];
@@ -86,6 +77,8 @@ struct ckt_parting {
 };
 
 struct ckt_worker {
+	struct ckt_checkpoint checkpoint; /* first: see checkpoint/state.h */
+
 	/* Set by START, constant afterwards. */
 	char session[CKT_SESSION_ID_SIZE + 1];
 	char socket[CKT_WORKER_PATH_MAX];
@@ -98,23 +91,13 @@ struct ckt_worker {
 	int driver_version;
 	int64_t started; /* seconds since the epoch */
 	char note[CKT_MESSAGE_MAX];
-	int image_places[CKT_IMAGE_PLACES]; /* by IMAGE, -1 where none came */
-	unsigned image_count;
-	int memory_fds[CKT_IMAGE_MEMORY_FILES]; /* by MEMORY */
-	unsigned memory_count;
 	CUcontext first_context; /* the first device's primary one */
-	bool old_image;          /* restored from one whose history has no hash kernel */
 
 	/* The executor's. */
 	struct ckt_objects objects;
-	unsigned start; /* CKT_IMAGE_START_*: how this process was started */
 	/* context object whose real context is current on the executor, or NULL */
 	struct ckt_object *current;
 	struct ckt_blobs blobs;
-	struct ckt_journal_entry *journal;
-	size_t journal_count, journal_room;
-	/* so many stand in an image that others build on: they are only added to */
-	size_t journal_saved;
 	uint32_t local_bytes; /* most of any kernel that was launched */
 	struct ckt_pools pools;
 	struct ckt_vmm vmm;
@@ -136,7 +119,6 @@ struct ckt_worker {
 	struct ckt_pendings pending;
 	struct ckt_printed printed;
 	_Atomic int deferred; /* first error of a batched call, not yet reported */
-	struct ckt_progress progress;
 	_Atomic bool start_seen;
 	struct ckt_stat *stats; /* by ckt_stat_index(); relaxed atomics */
 
@@ -150,18 +132,8 @@ struct ckt_worker {
 		int memory_fd; /* the file of its pinned memory, or -1 */
 		uint32_t xid;
 	} new_client;
-	bool go; /* the tables are the executor's from now on */
-	bool freeze, frozen;
-	_Atomic int freeze_error;
-	int64_t freeze_deadline_ms;
-	char freeze_message[CKT_MESSAGE_MAX];
-	bool end_after_freeze;
-	bool quiesce;               /* the executor, frozen, is to part from the client */
-	int64_t frozen_ns;          /* since when it stands, CLOCK_MONOTONIC */
+	bool go;                    /* the tables are the executor's from now on */
 	struct ckt_parting parting; /* what the client hears at the end */
-	bool paused;                /* frozen, and its memory in the host's */
-
-	struct ckt_hold hold;
 
 	/* Listings and identity, mail_lock. */
 	enum ckt_session_state state;
@@ -188,3 +160,5 @@ enum {
 	CKT_STAT_LIBRARIES = CKT_STAT_SESSION + 8,
 	CKT_STATS = CKT_STAT_LIBRARIES + (CKT_LIB_COUNT - 1) * (CKT_LIB_PROC_MAX + 1),
 };
+
+_Static_assert(offsetof(struct ckt_worker, checkpoint) == 0, "ckt_checkpoint_of");

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Every path that returns CUDA_ERROR_NOT_SUPPORTED names itself: it goes through the helper of its part, which says once what is not supported.
 
-	client/cuda, driver	CKT_CUDACOMMON_UNSUPPORTED, ckt_call_unsupported	client/cudart	ckt_rt_unsupported
+	client/cuda, cudacommon	CKT_CUDACOMMON_UNSUPPORTED, ckt_call_unsupported	client/cudart	ckt_rt_unsupported
 	server/worker		CKT_WORKER_UNSUPPORTED				softgpu		CKT_SOFT_UNSUPPORTED
 
 What CUDA itself answers with every driver is CKT_AS_CUDA_NOT_SUPPORTED, and what no program gets CKT_INTERNAL_NOT_SUPPORTED.  The code itself
@@ -23,9 +23,8 @@ ALLOWED = {
 	'client/libs/cublas_status.h': 1,	# translated to cuBLAS's
 	'client/libs/nccl/comm.c': 1,	# translated to NCCL's
 	'client/patch/compat.c': None,	# refuse(), and adapters over functions that our runtime has
-	'cudacommon/interface.h': 2,		# the two words
+	'cudacommon/interface.h': 1,		# CKT_AS_CUDA_NOT_SUPPORTED
 	'server/worker/session/call.c': 1,	# ckt_worker_unsupported
-	'server/worker/session/call.h': 1,	# CKT_INTERNAL_NOT_SUPPORTED
 	'server/worker/libs/inside/passthrough.c': 1,	# to a library, about what the driver lacks
 	'softgpu/context/common_hooks.c': 1,	# ckt_cudacommon_unsupported
 	'softgpu/context/log.c': 1,		# ckt_soft_unsupported
@@ -35,7 +34,7 @@ ALLOWED = {
 
 def main():
 	bad = 0
-	for directory in ('client', 'cudacommon', 'server/worker', 'softgpu'):
+	for directory in ('checkpoint', 'client', 'cudacommon', 'server/worker', 'softgpu'):
 		for path in sorted((TOP / directory).rglob('*.[ch]')):
 			name = str(path.relative_to(TOP))
 			if 'client/nvml' in name or name.endswith(('error.c', 'error_table.c')):

@@ -25,7 +25,7 @@ rpc/identity.c read,getsockopt the token file; who the accepted peer is, before 
 checkpoint/format/broker.c recv,recvmsg,send,sendmsg,poll,shutdown,getsockopt the file broker's own sequenced-packet socket between server and worker: no records
 checkpoint/format/chunk.c write image files
 checkpoint/format/store.c write image files
-checkpoint/freeze/freeze.c poll sleeping
+server/worker/session/parting.c poll sleeping
 client/conn/connect.c read the token file
 client/conn/quiesce.c read the file of a hold
 client/conn/reply.c write the program's standard output

@@ -9,6 +9,7 @@
 #include "server/worker/driver.h"
 #include "server/worker/graph/graph_record.h"
 #include "server/worker/libs/state.h"
+#include "server/worker/objects/context_limits.h"
 #include "server/worker/session/hostfunc.h"
 #include "server/worker/objects/memop.h"
 #include "server/worker/worker.h"
@@ -57,7 +58,7 @@ static CUresult kernel_params(const struct ckt_worker_graph_build *build,
 	CUresult result = ckt_object_function(build->worker, k->function, &function);
 	/* Its local memory counts when it can be launched. */
 	if (!result)
-		result = ckt_journal_local_charge(
+		result = ckt_limits_charge_local(
 			build->worker, ckt_objects_find(&build->worker->objects, k->function));
 	if (!result)
 		result = ckt_object_context(build->worker, node->context, &context);

@@ -107,7 +107,7 @@ void ckt_ipc_serve(struct ckt_worker *worker)
 		return;
 	if (ckt_ipc_hear(worker, connection, &question)) {
 		pthread_mutex_lock(&worker->mail_lock);
-		answer.held = worker->hold.wanted;
+		answer.held = worker->checkpoint.hold.wanted;
 		memcpy(answer.job, worker->job, sizeof answer.job);
 		answer.copy = worker->copy;
 		pthread_mutex_unlock(&worker->mail_lock);

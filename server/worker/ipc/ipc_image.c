@@ -54,7 +54,7 @@ static void add_other(struct others *others, const char session[CKT_IPC_SESSION]
 static bool stands_with(struct ckt_worker *worker, const struct ckt_ipc_answer *other)
 {
 	pthread_mutex_lock(&worker->mail_lock);
-	bool result = worker->hold.wanted && other->held && *worker->job &&
+	bool result = worker->checkpoint.hold.wanted && other->held && *worker->job &&
 		strcmp(worker->job, other->job) == 0;
 	pthread_mutex_unlock(&worker->mail_lock);
 	return result;
@@ -154,7 +154,7 @@ bool ckt_ipc_obstacle(struct ckt_worker *worker, char *ret_message, size_t messa
 		strcat(names, " and others");
 	pthread_mutex_lock(&worker->mail_lock);
 	memcpy(job, worker->job, sizeof job);
-	bool held = worker->hold.wanted;
+	bool held = worker->checkpoint.hold.wanted;
 	pthread_mutex_unlock(&worker->mail_lock);
 	if (held)
 		snprintf(ret_message, message_size,

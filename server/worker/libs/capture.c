@@ -17,6 +17,7 @@
 #include "server/worker/libs/libs.h"
 #include "server/worker/libs/state.h"
 #include "server/worker/objects/context.h"
+#include "server/worker/objects/counted_handles.h"
 #include "server/worker/session/call.h"
 #include "server/worker/session/host_budget.h"
 #include "server/worker/session/long_call.h"
@@ -57,7 +58,7 @@ static CUresult private_stream(struct ckt_worker *worker, CUstream *ret_stream)
 	}
 	if (place == CONTEXTS_MAX)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	CUresult result = ckt_journal_stream_create(
+	CUresult result = ckt_counted_stream_create(
 		worker, CU_STREAM_NON_BLOCKING, 0, &streams[place].stream);
 	if (result)
 		streams[place].stream = NULL;
@@ -71,7 +72,7 @@ void ckt_lib_capture_forget_context(uint64_t context)
 {
 	for (unsigned i = 0; i < CONTEXTS_MAX; i++)
 		if (streams[i].stream && streams[i].context == context) {
-			ckt_journal_stream_destroy(&ckt_worker, context, streams[i].stream);
+			ckt_counted_stream_destroy(&ckt_worker, context, streams[i].stream);
 			streams[i].stream = NULL;
 		}
 }

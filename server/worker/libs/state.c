@@ -210,7 +210,7 @@ static void created(struct ckt_worker *worker, struct ckt_lib_step *step, struct
 	if (!context || context->ctx.libraries & 1u << step->lib)
 		return;
 	/* What a full journal does not hold nobody does again, so nothing need be kept of it. */
-	step->pinned = ckt_journal_add(worker,
+	step->pinned = ckt_journal_add(&worker->checkpoint.journal,
 		(struct ckt_journal_entry){.kind = CKT_JOURNAL_LIBRARY,
 			.id = step->number,
 			.context = step->context,

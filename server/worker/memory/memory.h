@@ -15,6 +15,7 @@
 #include <cuda.h>
 #include <pthread.h>
 
+#include "checkpoint/addresses.h"
 #include "cudacommon/pool_arena.h"
 #include "server/worker/memory/ranges.h"
 
@@ -22,7 +23,6 @@ enum {
 	CKT_MEMORY_ALIGNMENT = 512, /* what cuMemAlloc gives on every GPU we know */
 	CKT_MEMORY_SMALL_MAX = 1 << 20,
 };
-#define CKT_MEMORY_EXTENT ((uint64_t)2 << 20)
 /* Mapping costs 0.1 ms; more than this kept back would be missed by other sessions of the card. */
 #define CKT_MEMORY_CACHE_MAX ((uint64_t)64 << 20)
 /*

@@ -25,9 +25,9 @@ static int save_physical(struct ckt_saving *s, struct ckt_object *object)
 	CUresult result = CUDA_SUCCESS;
 	if (!mapped)
 		result = ckt_vmm_reserve(worker, object->physical.device, size, 0, 0, &address);
-	if (!mapped && !result && !worker->paused)
+	if (!mapped && !result && !worker->checkpoint.paused)
 		result = ckt_vmm_map(worker, address, size, 0, object->id);
-	if (!mapped && !result && !worker->paused)
+	if (!mapped && !result && !worker->checkpoint.paused)
 		result = ckt_vmm_set_access(
 			worker, address, size, CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
 	s->image.physicals.physicals_val[s->image.physicals.physicals_len++] =
@@ -98,7 +98,7 @@ static void give_back(struct ckt_saving *s)
 	for (unsigned i = 0; i < s->image.physicals.physicals_len && !s->vmm_given_back; i++) {
 		const ckt_image_physical *physical = &s->image.physicals.physicals_val[i];
 		if (physical->contents_only && physical->contents) {
-			if (!s->worker->paused)
+			if (!s->worker->checkpoint.paused)
 				ckt_vmm_unmap(s->worker, physical->contents, physical->size);
 			ckt_vmm_free(s->worker, physical->contents, physical->size);
 		}

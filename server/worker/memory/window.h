@@ -10,32 +10,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct ckt_worker;
+#include "checkpoint/addresses.h"
 
-/*
- * One window for every worker, so that an address never changes; sanitizers leave room for a
- * smaller one elsewhere.
- */
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define CKT_WINDOW_BASE 0x7e8000000000ull
-#define CKT_WINDOW_SIZE (256ull << 30)
-#define CKT_SCRATCH_SIZE (4ull << 30)
-#define CKT_HOST_SIZE (16ull << 30)
-#else
-#define CKT_WINDOW_BASE 0x200000000000ull
-#define CKT_WINDOW_SIZE (4ull << 40)
-#define CKT_SCRATCH_SIZE (1ull << 40)
-#define CKT_HOST_SIZE (1ull << 40)
-#endif
-/* Addresses behind the window for the worker's own memory. */
-#define CKT_SCRATCH_BASE (CKT_WINDOW_BASE + CKT_WINDOW_SIZE)
-/* Its second half is for frozen state. */
-#define CKT_SPARE_BASE (CKT_SCRATCH_BASE + CKT_SCRATCH_SIZE / 2)
-/*
- * Addresses of pinned memory that the client shares: the driver must not have them, because it
- * gives what is registered the address that it has.
- */
-#define CKT_HOST_BASE (CKT_SCRATCH_BASE + CKT_SCRATCH_SIZE)
+struct ckt_worker;
 
 /* Keeps to a part of the window; see CKT_SESSION_WINDOW.  0 or -errno. */
 int ckt_window_part(struct ckt_worker *worker, unsigned part, unsigned parts);

@@ -8,6 +8,7 @@
 #include "rpc/gen/cuda_codec.h"
 #include "base/log.h"
 #include "server/worker/driver.h"
+#include "server/worker/objects/context_limits.h"
 #include "server/worker/worker.h"
 
 /* The executor's alone.  What the driver might read behind a short buffer is ours too. */
@@ -33,7 +34,7 @@ static int launched(struct ckt_wcall *call, struct ckt_object *function, CUresul
 	function->function.launched = true;
 	if (__builtin_expect(function->function.local_bytes > call->worker->local_bytes, 0) &&
 		!result)
-		ckt_journal_local(call->worker, function);
+		ckt_limits_launched(call->worker, function);
 	return result;
 }
 
@@ -41,7 +42,7 @@ static int launched(struct ckt_wcall *call, struct ckt_object *function, CUresul
 static CUresult local_memory(struct ckt_wcall *call, const struct ckt_object *function)
 {
 	return __builtin_expect(function->function.local_bytes > call->worker->local_bytes, 0)
-		? ckt_journal_local_charge(call->worker, function)
+		? ckt_limits_charge_local(call->worker, function)
 		: CUDA_SUCCESS;
 }
 

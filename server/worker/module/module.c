@@ -12,6 +12,7 @@
 #include "server/worker/module/module_check.h"
 #include "server/worker/module/module_loading.h"
 #include "server/worker/module/module_size.h"
+#include "server/worker/objects/context_limits.h"
 #include "server/worker/session/host_budget.h"
 #include "server/worker/session/long_call.h"
 #include "server/worker/worker.h"
@@ -175,8 +176,8 @@ static CUresult load_enter(
 	struct ckt_journal_entry entry = {
 		.kind = CKT_JOURNAL_MODULE_LOAD, .id = id, .context = object->context};
 	memcpy(entry.hash, load->hash, CKT_HASH_SIZE);
-	ckt_journal_grown(worker, ckt_objects_find(&worker->objects, object->context));
-	ckt_journal_add(worker, entry);
+	ckt_limits_grown(worker, ckt_objects_find(&worker->objects, object->context));
+	ckt_journal_add(&worker->checkpoint.journal, entry);
 	*ret_object = object;
 	return CUDA_SUCCESS;
 }
@@ -286,7 +287,7 @@ void ckt_module_unload(struct ckt_worker *worker, struct ckt_object *module)
 	ckt_aside_drain(worker, -1);
 	ckt_driver.cuModuleUnload(module->real);
 	uncharge_module(worker, module->context, module->module.device_bytes);
-	ckt_journal_add(worker,
+	ckt_journal_add(&worker->checkpoint.journal,
 		(struct ckt_journal_entry){.kind = CKT_JOURNAL_MODULE_UNLOAD, .id = module->id});
 	ckt_objects_remove(&worker->objects, module);
 }
@@ -308,7 +309,7 @@ static void unload_finish(struct ckt_worker *worker, struct ckt_aside_job *job)
 {
 	struct unload *unload = (struct unload *)job;
 	uncharge_module(worker, unload->context, unload->device_bytes);
-	ckt_journal_add(worker,
+	ckt_journal_add(&worker->checkpoint.journal,
 		(struct ckt_journal_entry){.kind = CKT_JOURNAL_MODULE_UNLOAD, .id = unload->id});
 	ckt_wcall_finish(unload->call, CUDA_SUCCESS);
 	free(unload);

@@ -65,7 +65,7 @@ CUresult ckt_array_make(struct ckt_worker *worker, uint64_t id, const CUDA_ARRAY
 		ckt_objects_remove(&worker->objects, object);
 		return result;
 	}
-	ckt_journal_add(worker,
+	ckt_journal_add(&worker->checkpoint.journal,
 		(struct ckt_journal_entry){.kind = CKT_JOURNAL_ARRAY_CREATE,
 			.id = id,
 			.context = object->context,
@@ -81,21 +81,21 @@ CUresult ckt_array_make(struct ckt_worker *worker, uint64_t id, const CUDA_ARRAY
  */
 static void journal_end(struct ckt_worker *worker, uint64_t id)
 {
-	for (size_t i = worker->journal_count; i-- > worker->journal_saved;) {
-		struct ckt_journal_entry *entry = &worker->journal[i];
+	for (size_t i = worker->checkpoint.journal.count; i-- > worker->checkpoint.journal.saved;) {
+		struct ckt_journal_entry *entry = &worker->checkpoint.journal.list[i];
 		if (entry->kind == CKT_JOURNAL_MODULE_LOAD ||
 			entry->kind == CKT_JOURNAL_CONTEXT_CREATE ||
 			entry->kind == CKT_JOURNAL_DIGEST)
 			break;
 		if (entry->kind != CKT_JOURNAL_ARRAY_CREATE || entry->id != id)
 			continue;
-		for (; i + 1 < worker->journal_count; i++)
-			worker->journal[i] = worker->journal[i + 1];
-		worker->journal_count--;
+		for (; i + 1 < worker->checkpoint.journal.count; i++)
+			worker->checkpoint.journal.list[i] = worker->checkpoint.journal.list[i + 1];
+		worker->checkpoint.journal.count--;
 		return;
 	}
-	ckt_journal_add(
-		worker, (struct ckt_journal_entry){.kind = CKT_JOURNAL_ARRAY_DESTROY, .id = id});
+	ckt_journal_add(&worker->checkpoint.journal,
+		(struct ckt_journal_entry){.kind = CKT_JOURNAL_ARRAY_DESTROY, .id = id});
 }
 
 static void destroy_real(bool mipmapped, void *real)

@@ -384,7 +384,7 @@ int ckt_textures_load(
 
 static int prepare_arrays(struct ckt_saving *s, struct ckt_object *const *objects, size_t count)
 {
-	size_t most = count + s->worker->journal_count;
+	size_t most = count + s->worker->checkpoint.journal.count;
 	(void)objects;
 	s->image.arrays.arrays_val = ckt_save_list(s, most, sizeof(ckt_image_array));
 	s->array_data = ckt_save_list(s, most, sizeof *s->array_data);
@@ -432,8 +432,8 @@ static int save_array(struct ckt_saving *s, struct ckt_object *object)
 static int save_dead_arrays(struct ckt_saving *s)
 {
 	struct ckt_worker *worker = s->worker;
-	for (size_t i = 0; i < worker->journal_count; i++) {
-		const struct ckt_journal_entry *entry = &worker->journal[i];
+	for (size_t i = 0; i < worker->checkpoint.journal.count; i++) {
+		const struct ckt_journal_entry *entry = &worker->checkpoint.journal.list[i];
 		if (entry->kind == CKT_JOURNAL_ARRAY_CREATE &&
 			!ckt_objects_find(&worker->objects, entry->id))
 			ckt_array_save_dead(

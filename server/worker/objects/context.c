@@ -16,6 +16,7 @@
 #include "server/worker/module/module.h"
 #include "server/worker/objects/array.h"
 #include "server/worker/objects/context.h"
+#include "server/worker/objects/context_limits.h"
 #include "server/worker/objects/device.h"
 #include "server/worker/objects/event.h"
 #include "server/worker/objects/fence.h"
@@ -149,9 +150,9 @@ CUresult ckt_context_primary(
 			make_current(worker, before);
 			return CUDA_ERROR_OUT_OF_MEMORY;
 		}
-		ckt_journal_context(object);
+		ckt_limits_begin(object);
 		if (device)
-			ckt_journal_add(worker,
+			ckt_journal_add(&worker->checkpoint.journal,
 				(struct ckt_journal_entry){
 					.kind = CKT_JOURNAL_PRIMARY, .device = device});
 		ckt_hash_load(worker, device);
@@ -236,8 +237,8 @@ CUresult ckt_context_create(struct ckt_worker *worker, uint64_t id, unsigned fla
 		make_current(worker, before);
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
-	ckt_journal_context(object);
-	ckt_journal_add(worker,
+	ckt_limits_begin(object);
+	ckt_journal_add(&worker->checkpoint.journal,
 		(struct ckt_journal_entry){.kind = CKT_JOURNAL_CONTEXT_CREATE,
 			.id = id,
 			.flags = flags,
@@ -342,7 +343,7 @@ CUresult ckt_context_destroy(struct ckt_worker *worker, struct ckt_object *conte
 	make_current(worker, before);
 	result = ckt_driver.cuCtxDestroy_v2(context->real);
 	ckt_context_uncharge(worker, context, context->ctx.charged);
-	ckt_journal_add(worker,
+	ckt_journal_add(&worker->checkpoint.journal,
 		(struct ckt_journal_entry){.kind = CKT_JOURNAL_CONTEXT_DESTROY, .id = context->id});
 	ckt_objects_remove(&worker->objects, context);
 	return result;

@@ -3,6 +3,7 @@
 #include "server/worker/driver.h"
 #include "server/worker/ipc/ipc.h"
 #include "server/worker/objects/context.h"
+#include "server/worker/objects/counted_handles.h"
 #include "server/worker/objects/event.h"
 #include "server/worker/worker.h"
 
@@ -16,7 +17,7 @@ CUresult ckt_event_make(
 	if (result)
 		return result;
 	CUevent real;
-	result = ckt_journal_event_create(worker, flags, &real);
+	result = ckt_counted_event_create(worker, flags, &real);
 	if (result) {
 		ckt_objects_remove(&worker->objects, object);
 		return result;
@@ -36,7 +37,7 @@ void ckt_event_unmake(struct ckt_worker *worker, struct ckt_object *object)
 		return;
 	}
 	ckt_ipc_forget(object->id);
-	ckt_journal_event_destroy(worker, object->context, object->real);
+	ckt_counted_event_destroy(worker, object->context, object->real);
 }
 
 int ckt_worker_event_create(struct ckt_wcall *call)

@@ -2,6 +2,9 @@
 #include "server/worker/objects/object_kinds.h"
 
 const struct ckt_object_kind *const ckt_object_kinds[] = {
+	/* Tables ahead of all objects, which come back when everything else is there. */
+	&ckt_identity_kind,
+	&ckt_reply_kind,
 	&ckt_context_kind,
 	&ckt_digest_kind,
 	&ckt_module_kind,
@@ -10,6 +13,8 @@ const struct ckt_object_kind *const ckt_object_kinds[] = {
 	&ckt_event_kind,
 	/* Addresses of device memory and of host memory, before contents come. */
 	&ckt_memory_kind,
+	/* In an image, modules' contents stand behind those of device memory. */
+	&ckt_blob_kind,
 	&ckt_physical_kind,
 	&ckt_hostmem_kind,
 	/* Others wait for what this session shares: as soon as its contents are there. */

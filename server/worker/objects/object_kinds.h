@@ -10,9 +10,13 @@
 extern const struct ckt_object_kind ckt_context_kind, ckt_stream_kind, ckt_event_kind,
 	ckt_array_kind, ckt_texture_kind;
 /* module/ */
-extern const struct ckt_object_kind ckt_module_kind, ckt_function_kind, ckt_seen_kind;
+extern const struct ckt_object_kind ckt_module_kind, ckt_function_kind, ckt_seen_kind,
+	ckt_blob_kind;
 /* memory/ */
-extern const struct ckt_object_kind ckt_physical_kind, ckt_hostmem_kind, ckt_pool_kind;
+extern const struct ckt_object_kind ckt_memory_kind, ckt_physical_kind, ckt_hostmem_kind,
+	ckt_pool_kind;
+/* session/ */
+extern const struct ckt_object_kind ckt_identity_kind, ckt_reply_kind;
 /* graph/, ipc/, libs/, session/ */
 extern const struct ckt_object_kind ckt_graph_kind, ckt_shared_kind, ckt_library_kind,
 	ckt_code_kind, ckt_notification_kind;

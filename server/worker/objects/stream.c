@@ -4,6 +4,7 @@
 #include "rpc/gen/cuda_codec.h"
 #include "server/worker/driver.h"
 #include "server/worker/objects/context.h"
+#include "server/worker/objects/counted_handles.h"
 #include "server/worker/objects/fence.h"
 #include "server/worker/objects/stream.h"
 #include "server/worker/worker.h"
@@ -49,9 +50,9 @@ CUresult ckt_stream_make(struct ckt_worker *worker, uint64_t id, unsigned flags,
 	if (poolable(worker, worker->current->id, flags, priority) && pools[flags].count)
 		real = pools[flags].list[--pools[flags].count];
 	else
-		result = ckt_journal_stream_create(worker, flags, priority, &real);
+		result = ckt_counted_stream_create(worker, flags, priority, &real);
 	if (!result && ckt_fences_expect(worker->current->ctx.fences)) {
-		ckt_journal_stream_destroy(worker, worker->current->id, real);
+		ckt_counted_stream_destroy(worker, worker->current->id, real);
 		result = CUDA_ERROR_OUT_OF_MEMORY;
 	}
 	if (result) {
@@ -76,7 +77,7 @@ void ckt_stream_unmake(struct ckt_worker *worker, struct ckt_object *object)
 		ckt_driver.cuStreamQuery(object->real) == CUDA_SUCCESS)
 		pools[flags].list[pools[flags].count++] = object->real;
 	else
-		ckt_journal_stream_destroy(worker, object->context, object->real);
+		ckt_counted_stream_destroy(worker, object->context, object->real);
 }
 
 int ckt_worker_stream_create(struct ckt_wcall *call)

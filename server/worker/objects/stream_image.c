@@ -5,6 +5,7 @@
 #include "checkpoint/load/image_load.h"
 #include "checkpoint/save/image_save.h"
 #include "server/worker/objects/context.h"
+#include "server/worker/objects/counted_handles.h"
 #include "server/worker/objects/object_kinds.h"
 #include "server/worker/objects/stream.h"
 #include "server/worker/objects/stream_attribute.h"
@@ -65,7 +66,7 @@ int ckt_load_made_ahead(struct ckt_loading *l, const ckt_image_journal *entry)
 {
 	CUresult result = ckt_worker_use_context(l->worker, entry->context);
 	if (!result)
-		result = ckt_journal_make_ahead(l->worker,
+		result = ckt_counted_make_ahead(l->worker,
 			&(struct ckt_journal_entry){.kind = entry->kind,
 				.id = entry->id,
 				.flags = entry->flags,

@@ -10,6 +10,7 @@
 
 #include <cuda.h>
 
+#include "rpc/not_supported.h"
 #include "rpc/wire.h"
 
 struct ckt_worker;
@@ -88,8 +89,6 @@ CUresult ckt_worker_unsupported(const char *what, bool *once);
 		static bool once_;                    \
 		ckt_worker_unsupported(what, &once_); \
 	})
-/* Dealt with in the worker: no program gets it. */
-#define CKT_INTERNAL_NOT_SUPPORTED CUDA_ERROR_NOT_SUPPORTED
 
 /*
  * The driver: every function of cuda.h by its exported name, filled by ckt_driver_open (generated);

@@ -12,6 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "checkpoint/content_threads.h"
 #include "checkpoint/fault.h"
@@ -30,26 +31,13 @@
 static pthread_mutex_t operation_lock = PTHREAD_MUTEX_INITIALIZER;
 static bool held; /* frozen until RELEASE */
 
-void ckt_progress_begin(struct ckt_worker *worker, const char *phase, uint64_t total)
-{
-	atomic_store(&worker->progress.phase, NULL);
-	atomic_store(&worker->progress.done, 0);
-	atomic_store(&worker->progress.total, total);
-	atomic_store(&worker->progress.phase, phase);
-}
-
-static void progress_end(struct ckt_worker *worker)
-{
-	atomic_store(&worker->progress.phase, NULL);
-}
-
 /* Precondition: operation_lock held. */
 static int freeze(
 	struct ckt_worker *worker, unsigned deadline_ms, char *ret_message, size_t message_size)
 {
-	if (held || worker->paused)
+	if (held || worker->checkpoint.paused)
 		return 0;
-	ckt_progress_begin(worker, "freeze", 0);
+	ckt_progress_begin(&worker->checkpoint.progress, "freeze", 0);
 	int error = ckt_worker_freeze(worker, deadline_ms, ret_message, message_size);
 	if (!error && ckt_fault_fails(CKT_FAULT_FROZEN)) {
 		snprintf(ret_message, message_size, "told to fail");
@@ -62,7 +50,7 @@ static int freeze(
 /* Precondition: operation_lock held.  Lets go on what nothing holds. */
 static void thaw(struct ckt_worker *worker)
 {
-	if (!held && !worker->paused)
+	if (!held && !worker->checkpoint.paused)
 		ckt_worker_thaw(worker, false);
 }
 
@@ -70,14 +58,14 @@ static void thaw(struct ckt_worker *worker)
 static void set_paused(struct ckt_worker *worker, bool paused)
 {
 	pthread_mutex_lock(&worker->mail_lock);
-	worker->paused = paused;
+	worker->checkpoint.paused = paused;
 	pthread_mutex_unlock(&worker->mail_lock);
 }
 
 /* The image is written behind the running program from here on. */
 static void let_go(struct ckt_save *save, struct ckt_worker *worker)
 {
-	save->stopped_us = (uint64_t)(ckt_now_ns() - worker->frozen_ns) / 1000;
+	save->stopped_us = (uint64_t)(ckt_now_ns() - worker->checkpoint.freeze.since_ns) / 1000;
 	save->gone = true;
 	thaw(worker);
 	ckt_hold_copied(worker);
@@ -108,7 +96,7 @@ static int save(struct ckt_request *request)
 			if (!end)
 				thaw(worker);
 		}
-		progress_end(worker);
+		ckt_progress_end(&worker->checkpoint.progress);
 	}
 	result = ckt_control_reply(request, (xdrproc_t)xdr_ckt_worker_save_res, &res);
 	/* The client hears of the end only now: the image is written and the server knows. */
@@ -125,7 +113,7 @@ static int save2_locked(
 {
 	struct ckt_worker *worker = request->worker;
 	if (!ckt_control_started() ||
-		(args->to_memory ? worker->memory_count != CKT_IMAGE_MEMORY_FILES
+		(args->to_memory ? worker->checkpoint.source.memory_count != CKT_IMAGE_MEMORY_FILES
 				 : !ckt_broker_is(request->passed_fd))) {
 		snprintf(res->message, CKT_MESSAGE_MAX, "nothing to save, or nowhere to save it");
 		return -EINVAL;
@@ -141,13 +129,13 @@ static int save2_locked(
 	if (refused)
 		return refused;
 	struct ckt_save save = {.broker = request->passed_fd,
-		.memory_fds = args->to_memory ? worker->memory_fds : NULL,
+		.memory_fds = args->to_memory ? worker->checkpoint.source.memory_fds : NULL,
 		.compress = args->compress,
 		.incremental = args->incremental,
 		.keep_hashes = args->keep_hashes,
 		.base = args->base};
 	ckt_crew_prepare();
-	if (!args->hold && !held && !worker->paused) {
+	if (!args->hold && !held && !worker->checkpoint.paused) {
 		ckt_worker_spare_take(worker, &save.spare);
 		save.let_go = let_go;
 	}
@@ -158,8 +146,9 @@ static int save2_locked(
 	}
 	error = ckt_worker_save(worker, &save, res->message, CKT_MESSAGE_MAX);
 	ckt_worker_spare_give(worker, &save.spare);
-	res->stopped_us =
-		save.gone ? save.stopped_us : (u_quad_t)(ckt_now_ns() - worker->frozen_ns) / 1000;
+	res->stopped_us = save.gone
+		? save.stopped_us
+		: (u_quad_t)(ckt_now_ns() - worker->checkpoint.freeze.since_ns) / 1000;
 	/* What could not be saved goes on, unless it stood before. */
 	held = held || (!error && args->hold);
 	request->held = !error && args->hold;
@@ -185,8 +174,8 @@ static int save2(struct ckt_request *request)
 	pthread_mutex_lock(&operation_lock);
 	res.status = save2_locked(request, &args, &res);
 	if (args.to_memory)
-		ckt_memory_files_close(request->worker);
-	progress_end(request->worker);
+		ckt_image_source_close_memory(&request->worker->checkpoint.source);
+	ckt_progress_end(&request->worker->checkpoint.progress);
 	pthread_mutex_unlock(&operation_lock);
 	return ckt_control_reply(request, (xdrproc_t)xdr_ckt_worker_save2_res, &res);
 }
@@ -291,7 +280,7 @@ static int go_on(
 		set_paused(worker, false);
 		thaw(worker);
 	}
-	progress_end(worker);
+	ckt_progress_end(&worker->checkpoint.progress);
 	return result;
 }
 
@@ -306,10 +295,10 @@ static int pause_session(struct ckt_request *request)
 	ckt_worker_result res = {.message = message, .status = -EINVAL};
 	uint64_t bytes = 0;
 	pthread_mutex_lock(&operation_lock);
-	if (!ckt_control_started() || worker->paused) {
+	if (!ckt_control_started() || worker->checkpoint.paused) {
 		snprintf(message, sizeof message,
-			worker->paused ? "the session is paused already"
-				       : "the worker has no session yet");
+			worker->checkpoint.paused ? "the session is paused already"
+						  : "the worker has no session yet");
 	} else {
 		ckt_crew_prepare();
 		res.status = freeze(worker, args.deadline_ms, message, sizeof message);
@@ -318,7 +307,7 @@ static int pause_session(struct ckt_request *request)
 			set_paused(worker, !res.status);
 			thaw(worker);
 		}
-		progress_end(worker);
+		ckt_progress_end(&worker->checkpoint.progress);
 	}
 	res.bytes = bytes;
 	result = ckt_control_reply(request, (xdrproc_t)xdr_ckt_worker_result, &res);
@@ -342,7 +331,7 @@ static int unpause(struct ckt_request *request)
 	ckt_worker_result res = {.message = message, .status = -EINVAL};
 	uint64_t bytes = 0;
 	pthread_mutex_lock(&operation_lock);
-	if (!worker->paused) {
+	if (!worker->checkpoint.paused) {
 		snprintf(message, sizeof message, "the session is not paused");
 	} else {
 		res.status = go_on(worker, &bytes, message, sizeof message);
@@ -369,11 +358,11 @@ static int image(struct ckt_request *request)
 			"the file broker of an image comes before the start, and its number is below %d",
 			CKT_IMAGE_PLACES);
 	} else {
-		while (worker->image_count <= args.index)
-			worker->image_places[worker->image_count++] = -1;
-		if (worker->image_places[args.index] >= 0)
-			close(worker->image_places[args.index]);
-		worker->image_places[args.index] = request->passed_fd;
+		while (worker->checkpoint.source.count <= args.index)
+			worker->checkpoint.source.places[worker->checkpoint.source.count++] = -1;
+		if (worker->checkpoint.source.places[args.index] >= 0)
+			close(worker->checkpoint.source.places[args.index]);
+		worker->checkpoint.source.places[args.index] = request->passed_fd;
 		request->passed_fd = -1;
 	}
 	pthread_mutex_unlock(&operation_lock);
@@ -381,12 +370,6 @@ static int image(struct ckt_request *request)
 }
 
 /* Precondition: operation_lock held, or not started. */
-void ckt_memory_files_close(struct ckt_worker *worker)
-{
-	while (worker->memory_count)
-		close(worker->memory_fds[--worker->memory_count]);
-}
-
 static int memory(struct ckt_request *request)
 {
 	struct ckt_worker *worker = request->worker;
@@ -398,15 +381,16 @@ static int memory(struct ckt_request *request)
 	ckt_worker_result res = {.message = message};
 	pthread_mutex_lock(&operation_lock);
 	if (args.index == 0)
-		ckt_memory_files_close(worker);
-	if (request->passed_fd < 0 || args.index != worker->memory_count ||
+		ckt_image_source_close_memory(&worker->checkpoint.source);
+	if (request->passed_fd < 0 || args.index != worker->checkpoint.source.memory_count ||
 		args.index >= CKT_IMAGE_MEMORY_FILES) {
 		res.status = -EINVAL;
 		snprintf(message, sizeof message,
 			"the files of an image in memory come one after the other, %d of them",
 			CKT_IMAGE_MEMORY_FILES);
 	} else {
-		worker->memory_fds[worker->memory_count++] = request->passed_fd;
+		worker->checkpoint.source.memory_fds[worker->checkpoint.source.memory_count++] =
+			request->passed_fd;
 		request->passed_fd = -1;
 	}
 	pthread_mutex_unlock(&operation_lock);
@@ -415,7 +399,7 @@ static int memory(struct ckt_request *request)
 
 static int progress(struct ckt_request *request)
 {
-	struct ckt_progress *progress = &request->worker->progress;
+	struct ckt_progress *progress = &request->worker->checkpoint.progress;
 	const char *phase = atomic_load(&progress->phase);
 	ckt_worker_progress_res res = {.phase = (char *)(phase ? phase : "")};
 	if (phase) {

@@ -8,10 +8,6 @@
 #include <stdint.h>
 
 struct ckt_request;
-struct ckt_worker;
 
 /* SAVE, SAVE2, RELEASE, PROGRESS and the like; -EPROTO for a procedure that is none of these. */
 int ckt_operation_serve(struct ckt_request *request, uint32_t proc);
-/* Lets go of what MEMORY brought. */
-void ckt_memory_files_close(struct ckt_worker *worker);
-void ckt_progress_begin(struct ckt_worker *worker, const char *phase, uint64_t total);

@@ -15,6 +15,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/processors.h"
 #include "checkpoint/freeze/freeze.h"
@@ -145,7 +146,7 @@ static void take_mail(struct ckt_worker *worker)
 	ckt_apart_finish(worker);
 	pthread_mutex_lock(&worker->mail_lock);
 	ckt_hold_take(worker);
-	bool freeze = worker->freeze;
+	bool freeze = worker->checkpoint.freeze.wanted;
 	pthread_mutex_unlock(&worker->mail_lock);
 	if (freeze)
 		ckt_executor_freeze(worker);
@@ -438,7 +439,7 @@ static enum progress next_command(struct ckt_worker *worker)
 static enum progress run_input(struct ckt_worker *worker)
 {
 	for (unsigned n = 0; !atomic_load_explicit(&worker->mail, memory_order_relaxed); n++) {
-		if (worker->hold.on) {
+		if (worker->checkpoint.hold.on) {
 			if (ckt_hold_stops(worker))
 				return PROGRESS_NEED_INPUT;
 			ckt_hold_spend(worker);
@@ -487,7 +488,7 @@ static void serve(struct ckt_worker *worker)
 			take_mail(worker);
 			continue;
 		}
-		if (worker->hold.on)
+		if (worker->checkpoint.hold.on)
 			ckt_hold_refresh(worker);
 		bool full = ckt_output_waiting(&worker->output) > CKT_OUTPUT_HIGH;
 		enum progress progress = full ? PROGRESS_NEED_INPUT : run_input(worker);
@@ -502,7 +503,7 @@ static void serve(struct ckt_worker *worker)
 		}
 		if (progress == PROGRESS_MORE && !full)
 			continue;
-		bool stopped = worker->hold.on && ckt_hold_stops(worker);
+		bool stopped = worker->checkpoint.hold.on && ckt_hold_stops(worker);
 		int got = full || stopped ? 0 : ckt_input_receive(&worker->input);
 		if (got < 0) {
 			ckt_executor_disconnect(worker, "its connection was closed");

@@ -2,20 +2,13 @@
 #include "server/worker/session/pending.h"
 
 #include <stdlib.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "server/worker/driver.h"
 #include "server/worker/objects/fence.h"
 #include "server/worker/session/executor.h"
 #include "server/worker/session/hostfunc.h"
 #include "server/worker/worker.h"
-
-int64_t ckt_now_ns(void)
-{
-	struct timespec now;
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
-}
 
 struct ckt_pending *ckt_pending_new(
 	struct ckt_wcall *call, enum ckt_pending_kind kind, uint64_t chain)

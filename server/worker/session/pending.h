@@ -54,8 +54,6 @@ struct ckt_pendings {
 	unsigned zombies; /* answered, but a waiter still holds their events */
 };
 
-int64_t ckt_now_ns(void);
-
 /* Starts the waiters. 0 or -errno. */
 int ckt_pendings_init(struct ckt_worker *worker);
 /* A zeroed item of the call, NULL where there is no memory; ckt_pending_add takes it over. */

@@ -28,6 +28,7 @@
 #include "server/worker/memory/window.h"
 #include "server/worker/module/module_loading.h"
 #include "server/worker/objects/context.h"
+#include "server/worker/objects/context_limits.h"
 #include "server/worker/objects/session_devices.h"
 #include "server/worker/objects/stream.h"
 #include "server/worker/session/executor.h"
@@ -169,7 +170,7 @@ static int open_driver(struct ckt_worker *worker, const ckt_worker_start_args *a
 	bool narrow = !start || *start & CKT_IMAGE_START_NARROW;
 	ckt_loading_prepare(start ? &lazy : NULL);
 	if (narrow)
-		worker->start |= CKT_IMAGE_START_NARROW;
+		worker->checkpoint.start |= CKT_IMAGE_START_NARROW;
 	const char *total = getenv("CRICKET_GPUS");
 	narrow = narrow &&
 		ckt_narrow_devices(args->gpus.gpus_val, args->gpus.gpus_len,
@@ -183,8 +184,8 @@ static int open_driver(struct ckt_worker *worker, const ckt_worker_start_args *a
 		return fail(result, "cuInit", ret_message, message_size);
 	ckt_driver.cuDriverGetVersion(&worker->driver_version);
 	if (ckt_loading_is_lazy())
-		worker->start |= CKT_IMAGE_START_LAZY;
-	ckt_journal_watch(worker);
+		worker->checkpoint.start |= CKT_IMAGE_START_LAZY;
+	ckt_limits_watch(worker);
 	return open_devices(worker, args, narrow, ret_message, message_size);
 }
 
@@ -220,9 +221,10 @@ static int make_pools(struct ckt_worker *worker, char *ret_message, size_t messa
 
 static unsigned image_minor(const struct ckt_worker *worker, int image_fd)
 {
-	if (worker->memory_count)
-		return ckt_image_minor_open(worker->memory_fds[0]);
-	return ckt_image_minor(worker->image_count ? worker->image_places[0] : image_fd);
+	if (worker->checkpoint.source.memory_count)
+		return ckt_image_minor_open(worker->checkpoint.source.memory_fds[0]);
+	return ckt_image_minor(
+		worker->checkpoint.source.count ? worker->checkpoint.source.places[0] : image_fd);
 }
 
 /* Everything that comes before the first image and the first command, once. */
@@ -258,7 +260,7 @@ static int prepare(struct ckt_worker *worker, const ckt_worker_start_args *args,
 	if (!error)
 		ckt_hostmem_reserve(worker);
 	if (!error) {
-		worker->old_image = minor < MINOR_WITH_HASHES;
+		worker->checkpoint.old_image = minor < MINOR_WITH_HASHES;
 		ckt_hash_reserve(worker);
 	}
 	if (!error)

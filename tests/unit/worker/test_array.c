@@ -16,7 +16,7 @@ static void test_make(void)
 	struct ckt_memory *memory = &ckt_worker.devices[0].memory;
 	uint64_t id = ID(ARRAY, 201), used = ckt_memory_used(memory),
 		 objects = ckt_worker.objects.count, kept = memory->limit;
-	size_t journal = ckt_worker.journal_count;
+	size_t journal = ckt_worker.checkpoint.journal.count;
 	static const struct {
 		uint64_t width, height, depth;
 		uint32_t format, channels, flags, levels;
@@ -53,20 +53,20 @@ static void test_make(void)
 	memory->limit = kept;
 	IS(ckt_memory_used(memory), used);
 	IS(ckt_worker.objects.count, objects);
-	IS(ckt_worker.journal_count, journal);
+	IS(ckt_worker.checkpoint.journal.count, journal);
 	MUST(ASK(array_create, .id = id, .width = 64, .height = 16, .format = BYTE, .channels = 1),
 		CUDA_SUCCESS);
 	IS(ckt_memory_used(memory), used + 64 * 16);
 	IS(ASK(array_create, .id = id, .width = 64, .height = 16, .format = BYTE, .channels = 1),
 		CUDA_ERROR_INVALID_VALUE);
 	IS(ckt_memory_used(memory), used + 64 * 16);
-	IS(ckt_worker.journal_count, journal + 1);
+	IS(ckt_worker.checkpoint.journal.count, journal + 1);
 	IS(ASK(array_destroy, .id = ID(ARRAY, 299)), CUDA_ERROR_INVALID_HANDLE);
 	IS(ASK(array_destroy, .id = id), CUDA_SUCCESS);
 	IS(ASK(array_destroy, .id = id), CUDA_ERROR_INVALID_HANDLE);
 	ckt_aside_drain(&ckt_worker, -1);
 	IS(ckt_memory_used(memory), used);
-	IS(ckt_worker.journal_count, journal); /* came and went: no trace */
+	IS(ckt_worker.checkpoint.journal.count, journal); /* came and went: no trace */
 	IS(CUT(array_create, .id = id), 0);
 	IS(CUT(array_destroy, .id = id), 0);
 	ckt_aside_drain(&ckt_worker, -1);
@@ -241,16 +241,17 @@ static void test_pieces(void)
 static void test_journal(void)
 {
 	uint64_t id = ID(ARRAY, 211);
-	size_t journal = ckt_worker.journal_count, saved = ckt_worker.journal_saved;
+	size_t journal = ckt_worker.checkpoint.journal.count,
+	       saved = ckt_worker.checkpoint.journal.saved;
 	MUST(ASK(array_create, .id = id, .width = 64, .height = 16, .format = BYTE, .channels = 1),
 		CUDA_SUCCESS);
-	ckt_worker.journal_saved = ckt_worker.journal_count;
+	ckt_worker.checkpoint.journal.saved = ckt_worker.checkpoint.journal.count;
 	IS(ASK(array_destroy, .id = id), CUDA_SUCCESS);
 	ckt_aside_drain(&ckt_worker, -1);
-	IS(ckt_worker.journal_count, journal + 2);
-	IS(ckt_worker.journal[journal + 1].kind, CKT_JOURNAL_ARRAY_DESTROY);
-	ckt_worker.journal_count = journal;
-	ckt_worker.journal_saved = saved;
+	IS(ckt_worker.checkpoint.journal.count, journal + 2);
+	IS(ckt_worker.checkpoint.journal.list[journal + 1].kind, CKT_JOURNAL_ARRAY_DESTROY);
+	ckt_worker.checkpoint.journal.count = journal;
+	ckt_worker.checkpoint.journal.saved = saved;
 	ckt_aside_drain(&ckt_worker, -1);
 }
 

@@ -21,7 +21,7 @@ static void test_tables(void)
 {
 	struct ckt_object *object;
 	ckt_image_array saved, dead;
-	size_t before = ckt_worker.journal_count;
+	size_t before = ckt_worker.checkpoint.journal.count;
 	MUST(ckt_array_make(&ckt_worker, ID(ARRAY, 31), &flat, 0, &object), CUDA_SUCCESS);
 	ckt_array_save(object, &saved);
 	IS(saved.id, ID(ARRAY, 31));
@@ -30,8 +30,10 @@ static void test_tables(void)
 			saved.channels,
 		6416001);
 	YES(saved.live);
-	YES(ckt_worker.journal_count > before);
-	ckt_array_save_dead(&ckt_worker.journal[ckt_worker.journal_count - 1], &dead);
+	YES(ckt_worker.checkpoint.journal.count > before);
+	ckt_array_save_dead(
+		&ckt_worker.checkpoint.journal.list[ckt_worker.checkpoint.journal.count - 1],
+		&dead);
 	NO(dead.live);
 	dead.live = true;
 	/* all that a restore needs to make one like it */
@@ -62,7 +64,7 @@ static void test_tables(void)
 		CU_ASSERT_PTR_NULL(ckt_objects_find(&ckt_worker.objects, saved.id));
 	}
 	ckt_worker_use_context(&ckt_worker, ckt_handle_primary(0));
-	ckt_worker.journal_count = before;
+	ckt_worker.checkpoint.journal.count = before;
 }
 
 static void test_contents(void)

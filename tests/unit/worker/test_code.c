@@ -49,14 +49,15 @@ static void end(void)
 static unsigned uses(size_t since)
 {
 	unsigned count = 0;
-	for (size_t i = since; i < ckt_worker.journal_count; i++)
-		count += ckt_worker.journal[i].kind == CKT_JOURNAL_CODE;
+	for (size_t i = since; i < ckt_worker.checkpoint.journal.count; i++)
+		count += ckt_worker.checkpoint.journal.list[i].kind == CKT_JOURNAL_CODE;
 	return count;
 }
 
 static const struct ckt_code_use *last_use(void)
 {
-	const struct ckt_journal_entry *last = &ckt_worker.journal[ckt_worker.journal_count - 1];
+	const struct ckt_journal_entry *last =
+		&ckt_worker.checkpoint.journal.list[ckt_worker.checkpoint.journal.count - 1];
 	MUST(last->kind, CKT_JOURNAL_CODE);
 	IS(last->context, ckt_worker.current->id);
 	return ckt_code_use_at((uint32_t)last->id);
@@ -66,7 +67,7 @@ static void test_uses(void)
 {
 	begin();
 	const struct toy *toy = toy_library();
-	size_t since = ckt_worker.journal_count;
+	size_t since = ckt_worker.checkpoint.journal.count;
 	void *library;
 	uint64_t address;
 	MUST(toy->toy_code_load(0, &library), CUDA_SUCCESS);
@@ -133,7 +134,7 @@ static void test_thread(void)
 	void *library;
 	pthread_t thread;
 	MUST(toy->toy_code_load(0, &library), CUDA_SUCCESS);
-	size_t since = ckt_worker.journal_count;
+	size_t since = ckt_worker.checkpoint.journal.count;
 	MUST(pthread_create(&thread, NULL, other_thread, library), 0);
 	pthread_join(thread, NULL);
 	IS(uses(since), 0);
@@ -162,7 +163,7 @@ static void test_ahead(void)
 	CU_ASSERT_PTR_NOT_NULL_FATAL(ahead);
 	IS(ckt_code_use_ahead(code, data, CKT_CODE_VARIABLE, "code_variable"), CUDA_SUCCESS);
 	YES(ckt_code_entry(code)->ahead == ahead);
-	size_t since = ckt_worker.journal_count;
+	size_t since = ckt_worker.checkpoint.journal.count;
 	MUST(toy->toy_code_load(0, &library), CUDA_SUCCESS);
 	YES(library == (void *)ahead);
 	IS(toy->toy_code_run(library, "second"), CUDA_SUCCESS);
@@ -185,7 +186,7 @@ static void test_modules(void)
 {
 	begin();
 	const struct toy *toy = toy_library();
-	size_t since = ckt_worker.journal_count;
+	size_t since = ckt_worker.checkpoint.journal.count;
 	void *module, *again;
 	MUST(toy->toy_code_module(&module), CUDA_SUCCESS);
 	IS(uses(since), 1);
@@ -196,7 +197,7 @@ static void test_modules(void)
 	IS(toy->toy_code_module_unload(module), CUDA_SUCCESS);
 	IS(last_use()->kind, CKT_CODE_MODULE_UNLOAD);
 	IS(ckt_code_use_ahead(code, data, CKT_CODE_MODULE, ""), CUDA_SUCCESS);
-	since = ckt_worker.journal_count;
+	since = ckt_worker.checkpoint.journal.count;
 	MUST(toy->toy_code_module(&module), CUDA_SUCCESS);
 	IS(uses(since), 0);
 	MUST(toy->toy_code_module(&again), CUDA_SUCCESS);

@@ -70,11 +70,11 @@ static void test_image(void)
 	code->hash[0] ^= 1;
 	/* Done again it is a step of the journal again, of a use that is known. */
 	uint32_t uses = ckt_code_use_count();
-	size_t steps = ckt_worker.journal_count;
+	size_t steps = ckt_worker.checkpoint.journal.count;
 	IS(again(image, entry, message), 0);
 	IS(ckt_code_use_count(), uses);
-	MUST(ckt_worker.journal_count, steps + 1);
-	IS(ckt_worker.journal[steps].id, entry->id);
+	MUST(ckt_worker.checkpoint.journal.count, steps + 1);
+	IS(ckt_worker.checkpoint.journal.list[steps].id, entry->id);
 	entry->context = ID(CONTEXT, 999);
 	YES(again(image, entry, message) < 0);
 	entry->context = ckt_handle_primary(0);

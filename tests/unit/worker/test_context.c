@@ -44,7 +44,7 @@ static void test_look_ups(void)
 static void test_create(void)
 {
 	uint64_t id = ID(CONTEXT, 201);
-	size_t journal = ckt_worker.journal_count;
+	size_t journal = ckt_worker.checkpoint.journal.count;
 	uint64_t before = ckt_worker.objects.count;
 	IS(ASK(ctx_create, .id = id, .device = 64), CUDA_ERROR_INVALID_DEVICE);
 	IS(ASK(ctx_create, .id = id, .device = UINT32_MAX), CUDA_ERROR_INVALID_DEVICE);
@@ -52,11 +52,11 @@ static void test_create(void)
 	IS(ASK(ctx_create, .id = ckt_handle_primary(0)), CUDA_ERROR_INVALID_VALUE);
 	IS(ASK(ctx_create, .id = id, .flags = 0x80000000), CUDA_ERROR_INVALID_VALUE);
 	IS(ckt_worker.objects.count, before);
-	IS(ckt_worker.journal_count, journal);
+	IS(ckt_worker.checkpoint.journal.count, journal);
 	MUST(ASK(ctx_create, .id = id, .flags = CU_CTX_SCHED_SPIN), CUDA_SUCCESS);
 	IS(ASK(ctx_create, .id = id), CUDA_ERROR_INVALID_VALUE);
-	IS(ckt_worker.journal_count, journal + 1);
-	IS(ckt_worker.journal[journal].kind, CKT_JOURNAL_CONTEXT_CREATE);
+	IS(ckt_worker.checkpoint.journal.count, journal + 1);
+	IS(ckt_worker.checkpoint.journal.list[journal].kind, CKT_JOURNAL_CONTEXT_CREATE);
 	/* It is not the current one. */
 	IS(ckt_worker.current->id, ckt_handle_primary(0));
 	IS(ASK(ctx_synchronize, .id = id), CUDA_SUCCESS);

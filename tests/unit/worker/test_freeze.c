@@ -15,11 +15,11 @@ static void test_again(void)
 {
 	char message[CKT_MESSAGE_MAX] = "";
 	for (int i = 0; i < 20; i++) {
-		YES(ckt_worker.frozen && ckt_worker.freeze);
+		YES(ckt_worker.checkpoint.freeze.frozen && ckt_worker.checkpoint.freeze.wanted);
 		IS(inside_freeze(5000, message), 0);
 	}
 	TEXT(message, "");
-	YES(ckt_worker.frozen_ns > 0);
+	YES(ckt_worker.checkpoint.freeze.since_ns > 0);
 }
 
 static void test_busy(void)
@@ -34,7 +34,7 @@ static void test_busy(void)
 	inside_spin(real);
 	IS(inside_freeze(100, message), -EBUSY);
 	HAS(message, "on stream 0x200000001000bb9 does not finish");
-	NO(ckt_worker.frozen);
+	NO(ckt_worker.checkpoint.freeze.frozen);
 	/* It went on serving: the next try is a new one, and once the work ends it succeeds. */
 	inside_stop();
 	IS(ckt_worker_freeze(&ckt_worker, 5000, message, sizeof message), 0);

@@ -38,7 +38,7 @@ static void take(void)
 /* In these tests nobody else is frozen: as the executor would see it. */
 static bool is_drained(void)
 {
-	return ckt_worker.hold.drained == ckt_worker.hold.epoch;
+	return ckt_worker.checkpoint.hold.drained == ckt_worker.checkpoint.hold.epoch;
 }
 
 static void test_steps(void)
@@ -88,7 +88,7 @@ static void test_drained(void)
 	take();
 	YES(ckt_hold_check(&ckt_worker));
 	NO(is_drained());
-	HAS(ckt_worker.hold.message,
+	HAS(ckt_worker.checkpoint.hold.message,
 		"a kernel or copy on stream 0x200000001000bb9 does not finish");
 	inside_stop();
 	IS(ckt_driver.cuStreamSynchronize(real), CUDA_SUCCESS);
@@ -108,7 +108,7 @@ static void test_drained(void)
 	struct ckt_wcall *call = ckt_wcall_new(&ckt_worker);
 	call->header = (struct ckt_call_header){0};
 	YES(ckt_hold_check(&ckt_worker));
-	HAS(ckt_worker.hold.message, "a call of the program does not return");
+	HAS(ckt_worker.checkpoint.hold.message, "a call of the program does not return");
 	ckt_wcall_free(call);
 	NO(ckt_hold_check(&ckt_worker));
 	IS(set(CKT_HOLD_END, 0, 0), 0);
@@ -123,7 +123,7 @@ static void test_withheld(void)
 	uint64_t epoch = ckt_output_epoch(&ckt_worker.output);
 	inside_sent(got, sizeof got);
 	NO(ckt_hold_keep(&ckt_worker, epoch, &header, body, sizeof body));
-	ckt_worker.hold.withhold = true;
+	ckt_worker.checkpoint.hold.withhold = true;
 	YES(ckt_hold_keep(&ckt_worker, epoch, &header, body, sizeof body));
 	/* of a connection that is gone */
 	YES(ckt_hold_keep(&ckt_worker, epoch + 1, &header, body, sizeof body));
@@ -136,18 +136,18 @@ static void test_withheld(void)
 	IS(set(CKT_HOLD_STOP, 0, 0), 0);
 	take();
 	ckt_hold_refresh(&ckt_worker);
-	NO(ckt_worker.hold.withhold);
-	ckt_worker.hold.host_seen = true;
+	NO(ckt_worker.checkpoint.hold.withhold);
+	ckt_worker.checkpoint.hold.host_seen = true;
 	ckt_hold_refresh(&ckt_worker);
-	YES(ckt_worker.hold.withhold);
+	YES(ckt_worker.checkpoint.hold.withhold);
 	/* Not for ever, where none ends. */
-	ckt_worker.hold.patience_ns = 1;
+	ckt_worker.checkpoint.hold.patience_ns = 1;
 	nanosleep(&(struct timespec){.tv_nsec = 1000}, NULL);
 	ckt_hold_refresh(&ckt_worker);
-	NO(ckt_worker.hold.withhold);
+	NO(ckt_worker.checkpoint.hold.withhold);
 	IS(set(CKT_HOLD_END, 0, 0), 0);
 	take();
-	NO(ckt_worker.hold.host_seen);
+	NO(ckt_worker.checkpoint.hold.host_seen);
 }
 
 UNIT_SUITE(hold, {"steps", test_steps}, {"drained", test_drained}, {"withheld", test_withheld})

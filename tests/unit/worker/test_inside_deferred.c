@@ -52,18 +52,18 @@ static void test_threads(void)
 	context->ctx.most[1] = events;
 	uint64_t charged = context->ctx.charged;
 	on_thread(make, made);
-	size_t steps = ckt_worker.journal_count;
+	size_t steps = ckt_worker.checkpoint.journal.count;
 	IS(context->ctx.live[0], streams);
 	ckt_inside_notes_settle(&ckt_worker);
 	IS(context->ctx.live[0], streams + 2);
 	IS(context->ctx.live[1], events + 1);
 	YES(context->ctx.charged > charged);
 	/* In their order: two streams, an event. */
-	MUST(ckt_worker.journal_count, steps + 2);
-	IS(ckt_worker.journal[steps].kind, CKT_JOURNAL_STREAMS);
-	IS(ckt_worker.journal[steps].id, 2);
-	IS(ckt_worker.journal[steps].context, context->id);
-	IS(ckt_worker.journal[steps + 1].kind, CKT_JOURNAL_EVENTS);
+	MUST(ckt_worker.checkpoint.journal.count, steps + 2);
+	IS(ckt_worker.checkpoint.journal.list[steps].kind, CKT_JOURNAL_STREAMS);
+	IS(ckt_worker.checkpoint.journal.list[steps].id, 2);
+	IS(ckt_worker.checkpoint.journal.list[steps].context, context->id);
+	IS(ckt_worker.checkpoint.journal.list[steps + 1].kind, CKT_JOURNAL_EVENTS);
 	on_thread(end, made);
 	ckt_inside_notes_settle(&ckt_worker);
 	IS(context->ctx.live[0], streams);
@@ -72,17 +72,17 @@ static void test_threads(void)
 	on_thread(make, made);
 	on_thread(end, made);
 	ckt_inside_notes_settle(&ckt_worker);
-	IS(ckt_worker.journal_count, steps + 2);
+	IS(ckt_worker.checkpoint.journal.count, steps + 2);
 }
 
 /* One of a context that is gone is nobody's. */
 static void test_unknown_context(void)
 {
-	size_t steps = ckt_worker.journal_count;
+	size_t steps = ckt_worker.checkpoint.journal.count;
 	ckt_inside_note(
 		(struct ckt_inside_note){.kind = CKT_NOTE_STREAM, .context = (CUcontext)&steps});
 	ckt_inside_notes_settle(&ckt_worker);
-	IS(ckt_worker.journal_count, steps);
+	IS(ckt_worker.checkpoint.journal.count, steps);
 }
 
 UNIT_SUITE(libs_inside_notes, {"threads", test_threads}, {"unknown context", test_unknown_context})

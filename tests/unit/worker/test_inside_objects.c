@@ -29,14 +29,15 @@ static void test_streams_and_events(void)
 	ckt_worker.executor = pthread_self();
 	context->ctx.most[0] = streams;
 	context->ctx.most[1] = events;
-	size_t steps = ckt_worker.journal_count;
+	size_t steps = ckt_worker.checkpoint.journal.count;
 	IS(toy->toy_stream(&object[0]), CUDA_SUCCESS);
 	IS(toy->toy_event(&object[1]), CUDA_SUCCESS);
 	IS(context->ctx.live[0], streams + 1);
 	IS(context->ctx.live[1], events + 1);
 	/* A step each, or one more of the last step. */
-	YES(ckt_worker.journal_count > steps);
-	IS(ckt_worker.journal[ckt_worker.journal_count - 1].kind, CKT_JOURNAL_EVENTS);
+	YES(ckt_worker.checkpoint.journal.count > steps);
+	IS(ckt_worker.checkpoint.journal.list[ckt_worker.checkpoint.journal.count - 1].kind,
+		CKT_JOURNAL_EVENTS);
 	IS(ckt_inside_figures().streams, before.streams + 1);
 	IS(ckt_inside_figures().events, before.events + 1);
 	IS(toy->toy_stream_destroy(object[0]), CUDA_SUCCESS);
@@ -55,12 +56,13 @@ static void test_limits(void)
 	pthread_t executor = ckt_worker.executor;
 	ckt_worker.executor = pthread_self();
 	IS(toy->toy_limit(2048), CUDA_SUCCESS);
-	IS(ckt_worker.journal[ckt_worker.journal_count - 1].kind, CKT_JOURNAL_LIMIT);
-	IS(ckt_worker.journal[ckt_worker.journal_count - 1].id, 2048);
+	IS(ckt_worker.checkpoint.journal.list[ckt_worker.checkpoint.journal.count - 1].kind,
+		CKT_JOURNAL_LIMIT);
+	IS(ckt_worker.checkpoint.journal.list[ckt_worker.checkpoint.journal.count - 1].id, 2048);
 	ckt_worker.executor = executor;
-	size_t steps = ckt_worker.journal_count;
+	size_t steps = ckt_worker.checkpoint.journal.count;
 	IS(toy->toy_limit(1024), CUDA_SUCCESS);
-	IS(ckt_worker.journal_count, steps);
+	IS(ckt_worker.checkpoint.journal.count, steps);
 }
 
 static void test_modules(void)

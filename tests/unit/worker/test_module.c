@@ -51,13 +51,13 @@ static void test_load(void)
 	/* an address of the client's is none here */
 	IS(res.status, CUDA_ERROR_NOT_SUPPORTED);
 	IS(ckt_worker.objects.count, objects);
-	size_t journal = ckt_worker.journal_count;
+	size_t journal = ckt_worker.checkpoint.journal.count;
 	reply = INSIDE(module_load, false, .id = id, .hash = hashes[0], .hash_len = CKT_HASH_SIZE,
 		.option_keys = keys, .option_keys_len = 1, .option_values = values,
 		.option_values_len = 1);
 	YES(ckt_module_load_res_get(&reply->results, &res));
 	MUST(res.status, CUDA_SUCCESS);
-	IS(ckt_worker.journal_count, journal + 1);
+	IS(ckt_worker.checkpoint.journal.count, journal + 1);
 	const struct ckt_object *object = ckt_objects_find(&ckt_worker.objects, id);
 	MUST(object->module.option_count, 1);
 	IS(object->module.option_keys[0], CU_JIT_MAX_REGISTERS);

@@ -40,7 +40,7 @@ static void test_whole(void)
 	CUmodule module;
 	CUfunction function;
 	YES(ckt_loading_is_lazy());
-	YES(ckt_worker.start & CKT_IMAGE_START_LAZY);
+	YES(ckt_worker.checkpoint.start & CKT_IMAGE_START_LAZY);
 	MUST(ckt_driver.cuModuleLoadData(&module, ptx), CUDA_SUCCESS);
 	ckt_driver.cuMemGetInfo_v2(&before, &total);
 	IS(ckt_loading_whole(module), CUDA_SUCCESS);

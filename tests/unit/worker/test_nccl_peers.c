@@ -58,9 +58,9 @@ static void test_alone(void)
 	IS(ckt_alone_check(&ckt_worker, text, sizeof text), -EBUSY);
 	HAS(text, "with cricketctl checkpoint --job train DIR and cricketctl restore --job DIR");
 	/* With its job it may. */
-	ckt_worker.hold.wanted = true;
+	ckt_worker.checkpoint.hold.wanted = true;
 	IS(ckt_alone_check(&ckt_worker, text, sizeof text), 0);
-	ckt_worker.hold.wanted = false;
+	ckt_worker.checkpoint.hold.wanted = false;
 	*ckt_worker.job = 0;
 	IS(nccl_end(NCCL_ID(86), CKT_NCCL_DESTROY), ncclSuccess);
 	IS(ckt_alone_check(&ckt_worker, text, sizeof text), 0);

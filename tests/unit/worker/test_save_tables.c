@@ -39,7 +39,7 @@ static void test_tables(void)
 			(b->address == small && b->size == 4096);
 	}
 	IS(blocks, 2);
-	IS(image->journal.journal_len, ckt_worker.journal_count);
+	IS(image->journal.journal_len, ckt_worker.checkpoint.journal.count);
 	IS(image->blobs.blobs_len, ckt_worker.blobs.count);
 	unsigned found = 0;
 	for (unsigned i = 0; i < image->blobs.blobs_len; i++)

@@ -39,10 +39,10 @@ static void test_take(void)
 	ckt_worker_spare_take(&ckt_worker, &spare);
 	IS(spare.size, 0);
 	inside_free(most);
-	ckt_worker.old_image = true;
+	ckt_worker.checkpoint.old_image = true;
 	ckt_worker_spare_take(&ckt_worker, &spare);
 	IS(spare.size, 0);
-	ckt_worker.old_image = false;
+	ckt_worker.checkpoint.old_image = false;
 	ckt_worker.device_count = 2;
 	inside_free(memory);
 	ckt_memory_trim(&ckt_worker.devices[0].memory);

@@ -80,8 +80,8 @@ static void test_recipe(void)
 static unsigned journal_entries(void)
 {
 	unsigned count = 0;
-	for (size_t i = 0; i < ckt_worker.journal_count; i++)
-		count += ckt_worker.journal[i].kind == CKT_JOURNAL_LIBRARY;
+	for (size_t i = 0; i < ckt_worker.checkpoint.journal.count; i++)
+		count += ckt_worker.checkpoint.journal.list[i].kind == CKT_JOURNAL_LIBRARY;
 	return count;
 }
 
@@ -98,7 +98,8 @@ static void test_journal(void)
 	MUST(toy_create(OBJECT(12), 1), CUDA_SUCCESS);
 	MUST(toy_create(OBJECT(13), 1), CUDA_SUCCESS);
 	IS(journal_entries(), before + 1);
-	const struct ckt_journal_entry *entry = &ckt_worker.journal[ckt_worker.journal_count - 1];
+	const struct ckt_journal_entry *entry =
+		&ckt_worker.checkpoint.journal.list[ckt_worker.checkpoint.journal.count - 1];
 	IS(entry->context, context->id);
 	IS(entry->flags, TOY_LIB);
 	/* A context takes its objects along. */
@@ -119,7 +120,7 @@ static void test_cycles(void)
 	uint64_t a = OBJECT(61);
 	MUST(toy_create(a, 1), CUDA_SUCCESS);
 	IS(toy_destroy(a), CUDA_SUCCESS);
-	size_t steps = ckt_lib_log_count(), journal = ckt_worker.journal_count;
+	size_t steps = ckt_lib_log_count(), journal = ckt_worker.checkpoint.journal.count;
 	uint64_t used = ckt_budget_used();
 	for (unsigned i = 0; i < CYCLES; i++) {
 		MUST(toy_create(a + i % 7, i), CUDA_SUCCESS);
@@ -128,7 +129,7 @@ static void test_cycles(void)
 		MUST(toy_destroy(a + i % 7), CUDA_SUCCESS);
 	}
 	IS(ckt_lib_log_count(), steps);
-	IS(ckt_worker.journal_count, journal);
+	IS(ckt_worker.checkpoint.journal.count, journal);
 	IS(ckt_budget_used(), used);
 	toy_end();
 }
@@ -152,18 +153,18 @@ static void cycle_context(unsigned n)
 static void test_full_journal(void)
 {
 	toy_begin();
-	size_t before = ckt_worker.journal_count, steps = ckt_lib_log_count();
+	size_t before = ckt_worker.checkpoint.journal.count, steps = ckt_lib_log_count();
 	cycle_context(0);
 	IS(ckt_lib_log_count(), steps + 1);
-	for (uint32_t i = 0; ckt_journal_add(
-		     &ckt_worker, (struct ckt_journal_entry){.kind = CKT_JOURNAL_DIGEST, .id = i});
+	for (uint32_t i = 0; ckt_journal_add(&ckt_worker.checkpoint.journal,
+		     (struct ckt_journal_entry){.kind = CKT_JOURNAL_DIGEST, .id = i});
 		i++)
 		;
-	size_t full = ckt_worker.journal_count;
+	size_t full = ckt_worker.checkpoint.journal.count;
 	YES(full > 10000);
 	for (unsigned i = 0; i < 2000; i++)
 		cycle_context(i);
-	IS(ckt_worker.journal_count, full);
+	IS(ckt_worker.checkpoint.journal.count, full);
 	IS(ckt_lib_log_count(), steps + 1);
 	/* What lives is remembered all the same. */
 	MUST(toy_create(OBJECT(71), 1), CUDA_SUCCESS);
@@ -174,9 +175,10 @@ static void test_full_journal(void)
 	 * The entry of the first cycle goes with the made-up ones: its step has no journal to be of
 	 * any more.
 	 */
-	while (ckt_worker.journal_count > before &&
-		ckt_worker.journal[ckt_worker.journal_count - 1].kind == CKT_JOURNAL_DIGEST)
-		ckt_worker.journal_count--;
+	while (ckt_worker.checkpoint.journal.count > before &&
+		ckt_worker.checkpoint.journal.list[ckt_worker.checkpoint.journal.count - 1].kind ==
+			CKT_JOURNAL_DIGEST)
+		ckt_worker.checkpoint.journal.count--;
 	toy_end();
 }
 

@@ -7,6 +7,7 @@
 #include "checkpoint/save/image_save.h"
 #include "checkpoint/save/save.h"
 #include "server/worker/objects/context.h"
+#include "server/worker/objects/counted_handles.h"
 #include "server/worker/objects/object_kinds.h"
 #include "server/worker/objects/stream.h"
 #include "server/worker/objects/stream_attribute.h"
@@ -80,7 +81,7 @@ static void test_journal(void)
 	IS(ckt_stream_kind.steps[0].kind, CKT_JOURNAL_STREAMS);
 	IS(ckt_stream_kind.steps[0].merge, CKT_JOURNAL_ADDS);
 	MUST(ckt_stream_kind.steps[0].replay(&l, &entry), 0);
-	ckt_journal_ahead_fini(&ckt_worker);
+	ckt_counted_ahead_fini(&ckt_worker);
 	entry.context = ID(CONTEXT, 77);
 	YES(ckt_stream_kind.steps[0].replay(&l, &entry) < 0);
 	HAS(message, "streams or events of context");

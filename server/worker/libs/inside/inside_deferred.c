@@ -14,6 +14,8 @@
 #include "checkpoint/journal.h"
 #include "server/worker/libs/code/code.h"
 #include "server/worker/libs/inside/inside.h"
+#include "server/worker/objects/context_limits.h"
+#include "server/worker/objects/counted_handles.h"
 #include "server/worker/worker.h"
 
 static struct {
@@ -54,17 +56,17 @@ static void enter(struct ckt_worker *worker, const struct ckt_inside_note *note)
 	switch (note->kind) {
 	case CKT_NOTE_STREAM:
 	case CKT_NOTE_EVENT:
-		ckt_journal_made(
+		ckt_counted_made(
 			worker, context, note->kind == CKT_NOTE_EVENT, note->flags, note->priority);
 		break;
 	case CKT_NOTE_STREAM_END:
 	case CKT_NOTE_EVENT_END:
-		ckt_journal_gone(context, note->kind == CKT_NOTE_EVENT_END);
+		ckt_counted_gone(context, note->kind == CKT_NOTE_EVENT_END);
 		break;
 	case CKT_NOTE_CODE:
 		ckt_code_keep(worker, note->use);
-		ckt_journal_grown(worker, context);
-		ckt_journal_add(worker,
+		ckt_limits_grown(worker, context);
+		ckt_journal_add(&worker->checkpoint.journal,
 			(struct ckt_journal_entry){
 				.kind = CKT_JOURNAL_CODE, .id = note->use, .context = context->id});
 		break;

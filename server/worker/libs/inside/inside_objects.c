@@ -2,6 +2,7 @@
 #include "server/worker/driver.h"
 #include "checkpoint/journal.h"
 #include "server/worker/libs/inside/inside.h"
+#include "server/worker/objects/counted_handles.h"
 #include "server/worker/worker.h"
 
 /* The executor's context is the current one, so that its journal can count what is made in it. */
@@ -30,7 +31,7 @@ static CUresult create_stream(CUstream *stream, unsigned flags, int priority)
 	if (!stream)
 		return CUDA_ERROR_INVALID_VALUE;
 	bool counts = may_count();
-	CUresult result = counts ? ckt_journal_stream_create(&ckt_worker, flags, priority, stream)
+	CUresult result = counts ? ckt_counted_stream_create(&ckt_worker, flags, priority, stream)
 				 : ckt_driver.cuStreamCreateWithPriority(stream, flags, priority);
 	if (!result)
 		ckt_inside_count_streams(1);
@@ -55,7 +56,7 @@ static CUresult CUDAAPI stream_destroy(CUstream stream)
 	CUresult result = ckt_driver.cuStreamGetCtx(stream, &context);
 	bool counted = !result && may_count() && context == ckt_worker.current->real;
 	if (counted)
-		ckt_journal_stream_destroy(&ckt_worker, ckt_worker.current->id, stream);
+		ckt_counted_stream_destroy(&ckt_worker, ckt_worker.current->id, stream);
 	else
 		result = ckt_driver.cuStreamDestroy_v2(stream);
 	if (!result)
@@ -70,7 +71,7 @@ static CUresult CUDAAPI event_create(CUevent *event, unsigned flags)
 	if (!event)
 		return CUDA_ERROR_INVALID_VALUE;
 	bool counts = may_count();
-	CUresult result = counts ? ckt_journal_event_create(&ckt_worker, flags, event)
+	CUresult result = counts ? ckt_counted_event_create(&ckt_worker, flags, event)
 				 : ckt_driver.cuEventCreate(event, flags);
 	if (!result)
 		ckt_inside_count_events(1);
@@ -87,7 +88,7 @@ static CUresult CUDAAPI event_destroy(CUevent event)
 		return CUDA_ERROR_INVALID_HANDLE;
 	bool counted = may_count();
 	if (counted)
-		ckt_journal_event_destroy(&ckt_worker, ckt_worker.current->id, event);
+		ckt_counted_event_destroy(&ckt_worker, ckt_worker.current->id, event);
 	else
 		result = ckt_driver.cuEventDestroy_v2(event);
 	if (!result)

@@ -1,0 +1,18 @@
+/* What a long operation is doing; see progress.h. */
+#include "checkpoint/progress.h"
+
+#include <stddef.h>
+
+void ckt_progress_begin(struct ckt_progress *progress, const char *phase, uint64_t total)
+{
+	/* Nobody sees the numbers of one phase under the name of another. */
+	atomic_store(&progress->phase, NULL);
+	atomic_store(&progress->done, 0);
+	atomic_store(&progress->total, total);
+	atomic_store(&progress->phase, phase);
+}
+
+void ckt_progress_end(struct ckt_progress *progress)
+{
+	atomic_store(&progress->phase, NULL);
+}

@@ -1,0 +1,7 @@
+/* The word for "not supported" that no program gets; tests/unit/not_supported.py. */
+#pragma once
+
+#include <cuda.h>
+
+/* Dealt with by the caller, who names it where a program gets it. */
+#define CKT_INTERNAL_NOT_SUPPORTED CUDA_ERROR_NOT_SUPPORTED

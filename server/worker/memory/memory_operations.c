@@ -1,0 +1,190 @@
+/* What checkpoint/ needs of a session's GPUs, by the worker; see checkpoint/memory_operations.h. */
+#include "checkpoint/memory_operations.h"
+
+#include "rpc/gen/cuda_driver.h"
+#include "server/worker/memory/window.h"
+#include "server/worker/worker.h"
+
+/* ---- GPUs */
+
+static struct ckt_memory_layout layout(struct ckt_worker *worker)
+{
+	return (struct ckt_memory_layout){.device_count = worker->device_count,
+		.base = worker->window_base,
+		.size = worker->window_size,
+		.slice_size = worker->slice_size};
+}
+
+static void place(struct ckt_worker *worker, const struct ckt_memory_layout *wanted)
+{
+	worker->device_count = wanted->device_count;
+	worker->slice_size = wanted->slice_size;
+	worker->window_base = wanted->base;
+	worker->window_size = wanted->size;
+	for (unsigned d = 0; d < worker->device_count; d++) {
+		ckt_memory_fini(&worker->devices[d].memory);
+		ckt_window_init_device(worker, d);
+	}
+}
+
+static struct ckt_device_description describe(struct ckt_worker *worker, unsigned device)
+{
+	const struct ckt_worker_device *d = &worker->devices[device];
+	return (struct ckt_device_description){
+		.name = d->name, .major = d->major, .minor = d->minor};
+}
+
+static int driver_version(struct ckt_worker *worker)
+{
+	return worker->driver_version;
+}
+
+/* ---- Physical memory */
+
+static CUresult allow(struct ckt_worker *worker, unsigned device, uint64_t address, uint64_t size)
+{
+	return ckt_window_set_access(
+		worker, device, address, size, CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
+}
+
+static CUresult preload(struct ckt_worker *worker, unsigned device, uint64_t address, uint64_t size)
+{
+	return ckt_memory_preload(&worker->devices[device].memory, address, size);
+}
+
+static void preload_drop(struct ckt_worker *worker, unsigned device, uint64_t address)
+{
+	ckt_memory_preload_drop(&worker->devices[device].memory, address);
+}
+
+/* ---- All of the session's memory */
+
+static uint64_t held_bytes(struct ckt_worker *worker, unsigned device)
+{
+	struct ckt_memory *memory = &worker->devices[device].memory;
+	uint64_t bytes = 0;
+	pthread_mutex_lock(&memory->lock);
+	for (size_t i = 0; i < memory->extent_count; i++)
+		bytes += memory->extents[i].use == CKT_EXTENT_CACHED ? 0 : memory->extents[i].size;
+	pthread_mutex_unlock(&memory->lock);
+	return bytes + ckt_memory_charged(memory);
+}
+
+static int visit_regions(struct ckt_worker *worker, ckt_region_visit *visit, void *opaque)
+{
+	int error = 0;
+	for (unsigned d = 0; d < worker->device_count; d++) {
+		struct ckt_memory *memory = &worker->devices[d].memory;
+		ckt_memory_trim(memory);
+		for (size_t i = 0; i < memory->extent_count && !error; i++)
+			error = visit(&(struct ckt_region){.device = d,
+					      .address = memory->extents[i].address,
+					      .size = memory->extents[i].size},
+				opaque);
+	}
+	struct ckt_object *object;
+	for (uint32_t cursor = 0; !error && (object = ckt_objects_next(&worker->objects, &cursor));)
+		if (ckt_handle_kind(object->id) == CKT_KIND_PHYSICAL)
+			error = visit(&(struct ckt_region){.device = object->physical.device,
+					      .size = object->physical.size,
+					      .physical = object->id},
+				opaque);
+	return error;
+}
+
+static struct ckt_extent *extent_of(struct ckt_worker *worker, const struct ckt_region *region)
+{
+	struct ckt_memory *memory = &worker->devices[region->device].memory;
+	for (size_t i = 0; i < memory->extent_count; i++)
+		if (memory->extents[i].address == region->address)
+			return &memory->extents[i];
+	return NULL;
+}
+
+static CUresult show(struct ckt_worker *worker, const struct ckt_region *region, uint64_t address)
+{
+	struct ckt_object *object = ckt_objects_find(&worker->objects, region->physical);
+	if (!object)
+		return CUDA_ERROR_INVALID_VALUE;
+	CUresult result = ckt_driver.cuMemMap(address, region->size, 0, object->physical.handle, 0);
+	if (!result && (result = allow(worker, region->device, address, region->size)))
+		ckt_driver.cuMemUnmap(address, region->size);
+	return result;
+}
+
+static void give_up(struct ckt_worker *worker, const struct ckt_region *region)
+{
+	struct ckt_extent *extent = region->physical ? NULL : extent_of(worker, region);
+	if (extent)
+		ckt_window_unmap(extent->address, extent->size, extent->piece);
+	else if (region->physical)
+		ckt_driver.cuMemRelease(
+			ckt_objects_find(&worker->objects, region->physical)->physical.handle);
+}
+
+static CUresult take_back(struct ckt_worker *worker, const struct ckt_region *region)
+{
+	struct ckt_extent *extent = region->physical ? NULL : extent_of(worker, region);
+	if (extent)
+		return ckt_window_map(
+			worker, region->device, region->address, region->size, &extent->piece);
+	if (!region->physical)
+		return CUDA_SUCCESS;
+	struct ckt_object *object = ckt_objects_find(&worker->objects, region->physical);
+	return ckt_window_create(worker, region->device, region->size, object->physical.compression,
+		&object->physical.handle);
+}
+
+/* The first `count` of them. */
+static void unmap_mappings(struct ckt_worker *worker, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		ckt_driver.cuMemUnmap(
+			worker->vmm.mappings[i].address, worker->vmm.mappings[i].size);
+}
+
+static void unmap_program(struct ckt_worker *worker)
+{
+	unmap_mappings(worker, worker->vmm.mapping_count);
+}
+
+static CUresult map_program(struct ckt_worker *worker)
+{
+	for (size_t i = 0; i < worker->vmm.mapping_count; i++) {
+		struct ckt_mapping *m = &worker->vmm.mappings[i];
+		struct ckt_object *object = ckt_objects_find(&worker->objects, m->physical);
+		CUresult result = object ? ckt_driver.cuMemMap(m->address, m->size, m->offset,
+						   object->physical.handle, 0)
+					 : CUDA_ERROR_INVALID_VALUE;
+		if (!result && (result = ckt_vmm_put_access(worker, m)))
+			ckt_driver.cuMemUnmap(m->address, m->size);
+		if (result) {
+			unmap_mappings(worker, i);
+			return result;
+		}
+	}
+	return CUDA_SUCCESS;
+}
+
+const struct ckt_memory_operations ckt_memory_operations = {
+	.layout = layout,
+	.place = place,
+	.window_holds = ckt_window_holds,
+	.describe = describe,
+	.driver_version = driver_version,
+	.make_pools = ckt_worker_pools_init,
+	.settle_pools = ckt_worker_pools_poll,
+	.create = ckt_window_create,
+	.allow = allow,
+	.map = ckt_window_map,
+	.unmap = ckt_window_unmap,
+	.preload = preload,
+	.preload_drop = preload_drop,
+	.held_bytes = held_bytes,
+	.visit_regions = visit_regions,
+	.show = show,
+	.give_up = give_up,
+	.take_back = take_back,
+	.map_program = map_program,
+	.unmap_program = unmap_program,
+};
