@@ -155,11 +155,14 @@ def _take_results(library, p):
              "\t\tresult_ = CUDA_ERROR_UNKNOWN;"]
     outs = p.of("out")
     done = [f"*{q.name} = {'' if isinstance(q.type, wire.Struct) else f'(__typeof__(*{q.name}))'}res_.{q.name};" for q in outs]
-    done += [f"{expression};" for expression in p.afterwards]
     if done:
         lines.append("\telse if (!res_.status) {" if len(done) > 1 else "\telse if (!res_.status)")
         lines += [f"\t\t{line}" for line in done] + (["\t}"] if len(done) > 1 else [])
-    return lines + ["\tclient_->release(&reply_);", f"\treturn {_status(library, 'result_', 'result_ ? 0 : res_.status')};"]
+    lines.append("\tclient_->release(&reply_);")
+    if p.afterwards:
+        # What comes afterwards may be a call of its own.
+        lines += ["\tif (!result_ && !res_.status) {"] + [f"\t\t{expression};" for expression in p.afterwards] + ["\t}"]
+    return lines + [f"\treturn {_status(library, 'result_', 'result_ ? 0 : res_.status')};"]
 
 
 def _send(library, p):
@@ -337,6 +340,8 @@ def _take(library, p, q):
         return [], f"(void *)(uintptr_t)args.{n}"
     if q.way == "in":
         return [f"\t{_element(q)} v_{n} = args.{n};" if isinstance(q.type, wire.Struct) else f"\t{_element(q)} v_{n} = ({_element(q)})args.{n};"], f"&v_{n}"
+    if q.way == "out" and q.place:
+        return [f"\t{_element(q)} *at_{n} = {q.place};", f"\tmemset(at_{n}, 0, sizeof(*at_{n}));"], f"at_{n}"
     if q.way == "out":
         return [f"\t{_element(q)} v_{n};", f"\tmemset(&v_{n}, 0, sizeof(v_{n}));"], f"&v_{n}"
     if q.way == "string":
@@ -372,7 +377,7 @@ def _finish(library, p):
     if p.batched:
         return ["\treturn ckt_library_done(call, status_, &once_);"]
     lines = [f"\tconst struct ckt_{p.name}_res res_ = {{", "\t\t.status = status_,"]
-    lines += [f"\t\t.{q.name} = v_{q.name}," for q in p.of("out")]
+    lines += [f"\t\t.{q.name} = {f'*at_{q.name}' if q.place else f'v_{q.name}'}," for q in p.of("out")]
     return ["\tcall->status = status_;"] + lines + ["\t};", f"\tckt_{p.name}_res_put(ckt_wcall_results(call, ckt_{p.name}_res_size(&res_)), &res_);", "\treturn CUDA_SUCCESS;"]
 
 
@@ -436,6 +441,10 @@ def _handler_beside(library, p):
             fields += [f"\t_Alignas(16) uint8_t {n}[{q.type.limit}];", f"\tbool has_{n};"]
             sets += [f"\town_->has_{n} = {f'args.{n}_len > 0' if q.null else 'true'};", f"\tif (args.{n}_len)", f"\t\tmemcpy(own_->{n}, args.{n}, args.{n}_len);"]
             passed.append(f"own_->has_{n} ? (void *)own_->{n} : NULL")
+        elif q.way == "out" and q.place:
+            fields.append(f"\t{_element(q)} *{n};")
+            sets += [f"\town_->{n} = {q.place};", f"\tmemset(own_->{n}, 0, sizeof(*own_->{n}));"]
+            passed.append(f"own_->{n}")
         elif q.way == "out":
             fields.append(f"\t{_element(q)} {n};")
             passed.append(f"&own_->{n}")
@@ -446,7 +455,7 @@ def _handler_beside(library, p):
             sets.append(f"\town_->{n} = {value};")
             passed.append(f"own_->{n}")
     return _BESIDE_HEAD.format(name=library.name, p=p.name, object=p.object.name, fields="\n".join(fields), passed=", ".join(passed),
-                               outs="\n".join(f"\t\t.{q.name} = own_->{q.name}," for q in p.of("out")), checks="\n".join(_array_checks(p)),
+                               outs="\n".join(f"\t\t.{q.name} = {'*' if q.place else ''}own_->{q.name}," for q in p.of("out")), checks="\n".join(_array_checks(p)),
                                takes="\n".join(takes), sets="\n".join(sets)).split("\n")
 
 

@@ -26,7 +26,8 @@ MODE_WAYS = ("scalar", "result", "update")
 class Parameter:
     """way: object, stream, value, device, scalar, result, update, in, in_array, out, string.  type: of the field, None where there is none.
     size: an expression in C of the bytes of a value or of an array's element; count: of the latter's elements; limit: the most elements of an
-    array, the most bytes of a value.  null: a scalar that may be NULL, which is a zero, or an array that may, of whose elements there is one at least."""
+    array, the most bytes of a value.  null: a scalar that may be NULL, which is a zero, or an array that may, of whose elements there is one at least.
+    place: of `out`, where in the worker the library writes; None: a variable of the handler's."""
     parameter: object
     way: str
     type: object
@@ -34,6 +35,7 @@ class Parameter:
     count: str = None
     limit: int = None
     null: bool = False
+    place: str = None
 
     @property
     def name(self):
@@ -250,7 +252,8 @@ class ForwardedModel(Model):
             return self._array(p, function, q, pointer, element, size)
         if pointer.size:
             raise self.table.error(pointer.line, f"{what}: BY stands behind the bound of an array")
-        return Parameter(q, pointer.direction, self._wire_type(p, pointer.line, element, q.name), size=size)
+        return Parameter(q, pointer.direction, self._wire_type(p, pointer.line, element, q.name), size=size,
+                         place=pointer.place)
 
     def _array(self, p, function, q, pointer, element, size):
         counter = next((r for r in function.parameters if r.name == pointer.count), None)

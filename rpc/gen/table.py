@@ -42,10 +42,11 @@ class Field:
 class Pointer:
     """What a pointer parameter of a generated function is: direction of DIRECTIONS or FORWARDED; count is the name of the parameter that
     says how many elements an `in` or `optional` array has, None for one element; limit is the bound of a string or of an array; size is an expression
-    in C of the bytes of one element, None where its type says it."""
+    in C of the bytes of one element, None where its type says it; place, of `out`: an expression in C of the worker's, for where the library
+    writes, None for a variable of the handler's."""
 
-    def __init__(self, direction, name, count, limit, line, size=None):
-        self.direction, self.name, self.count, self.limit, self.line, self.size = direction, name, count, limit, line, size
+    def __init__(self, direction, name, count, limit, line, size=None, place=None):
+        self.direction, self.name, self.count, self.limit, self.line, self.size, self.place = direction, name, count, limit, line, size, place
 
 
 class Procedure:
@@ -332,8 +333,13 @@ class _Parser:
 
     def forwarded_pointer(self, into, owner, words):
         """device NAME ... | scalar, zero, result, update NAME ... [MOST] [BY SIZE] | in NAME [COUNT MAX [BY SIZE]] | optional NAME COUNT MAX [BY SIZE] |
-        out NAME | string NAME MAX"""
-        direction, names, size, count, limit = words[0], words[1:], None, None, None
+        out NAME [AT PLACE] | string NAME MAX"""
+        direction, names, size, count, limit, place = words[0], words[1:], None, None, None, None
+        if "AT" in names and direction == "out":
+            at = names.index("AT")
+            names, place = names[:at], " ".join(names[at + 1:])
+            if not place:
+                self.fail("AT PLACE: an expression in C of where the library writes expected")
         if "BY" in names and direction in ("scalar", "zero", "result", "update", "in", "optional"):
             at = names.index("BY")
             names, size = names[:at], " ".join(names[at + 1:])
@@ -352,7 +358,7 @@ class _Parser:
         for name in names:
             if self.name(name, "a parameter") in into:
                 self.fail(f"{owner} says already what {name} is")
-            into[name] = Pointer(direction, name, count, limit, self.line, size)
+            into[name] = Pointer(direction, name, count, limit, self.line, size, place)
 
     def default(self, words):
         """Lines before the procedures: device NAME ... | scalar NAME ... | check NAME|TYPE EXPRESSION with `it` | learns TYPE ..."""

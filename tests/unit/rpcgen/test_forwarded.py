@@ -156,6 +156,7 @@ class Mistakes(unittest.TestCase):
         self.fails("1 boxPut batched\n\tdevice data\n\tthen done()\n", 3, "generated and waits")
         self.fails("1 boxFactor waits\n\tout info\n\tthen\n", 3, "then EXPRESSION expected")
         self.fails("1 boxPlan waits\n\tout size\n\tin n rank 3\n\toptional embed\n", 4, "optional NAME COUNT MAX")
+        self.fails("1 boxFactor waits\n\tout info AT\n", 2, "AT PLACE: an expression in C")
 
     def test_checks(self):
         self.fails("check m\n1 boxDot batched\n", 1, "check NAME|TYPE EXPRESSION expected")
@@ -256,8 +257,19 @@ class Made(unittest.TestCase):
         for part in ("(boxNumber_t)(uintptr_t)v_number->real", "ckt_box_use_stream(v_number, stream_)", "ckt_beside(call, &own_->beside)",
                      "own_->has_embed ? (void *)own_->embed : NULL", "args.embed_len && args.embed_len != (uint64_t)args.rank", "ckt_box_out_of_memory"):
             self.assertIn(part, dispatch)
+        # What comes afterwards may call again: the reply is given back before.
+        self.assertLess(stubs.index("client_->release(&reply_);", stubs.index("boxPlan(")), stubs.index("kept(own_number);"))
         self.assertIn("test_no_object(boxPlan(0, ", test)
         self.assertIn("test_pass == PASS_NULL ? NULL : test_array", test)
+
+    def test_places(self):
+        """Where the library writes more than the one element that travels, the handler has a place for it."""
+        made = model("1 boxPlan waits numbered\n\tin n rank 3\n\toptional embed rank 3\n\tout size AT ckt_box_sizes(v_number)\n\tseals\n\tbeside\n"
+                     "2 boxFactor waits\n\tout info AT ckt_box_infos(v_handle)\n")
+        dispatch = emit_forwarded.dispatch(made)
+        for part in ("\tlong *size;\n", "own_->size = ckt_box_sizes(v_number);", ".size = *own_->size,", "int *at_info = ckt_box_infos(v_handle);",
+                     ".info = *at_info,"):
+            self.assertIn(part, dispatch)
 
     def test_exports(self):
         text = emit_forwarded.version_script("libbox.so.1")(self.model)
