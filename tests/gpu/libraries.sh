@@ -4,7 +4,7 @@
 #	libraries.sh [--bundle DIR] [--out DIR] [--modes "MODE ..."] [--library-path DIR:DIR] [--limit SECONDS] [PROGRAM ...]
 #	libraries.sh --build-only DIR [PROGRAM ...]
 #
-# PROGRAM: cufft cufft_callback curand cusolver cusparse cudnn blas_statuses blas_workspaces (libraries/NAME.cu), and fft, blas_graph, blas_xt, cublaslt of the test programs (default: all that are there).
+# PROGRAM: cufft cufft_callback curand cusolver cusparse cudnn blas_statuses blas_workspaces (libraries/NAME.cu), and fft, fft_gpus, blas_graph, blas_xt, cublaslt of the test programs (default: all that are there).
 # Each runs natively twice, over the UNIX socket, over TCP, and over TCP checkpointed half way, its server killed, and restored on a second one.
 # Calls of blas_statuses that kill the genuine library are left out and listed.
 # It prints a hash of each result: they must be the same in all modes; what differs in the second native run is told as "varies".
@@ -35,7 +35,7 @@ while [ $# -gt 0 ]; do
 done
 declare -A link=([cufft]=-lcufft [cufft_callback]="-lcufft -lnvrtc" [curand]=-lcurand [cusolver]="-lcusolver -lcublas" [cusparse]=-lcusparse [cudnn]=-lcudnn [blas_workspaces]=-lcublas [blas_statuses]="-lcublas -lcublasLt")
 compiled=(cufft cufft_callback curand cusolver cusparse cudnn blas_statuses blas_workspaces)
-[ ${#names[@]} -gt 0 ] || names=("${compiled[@]}" fft blas_graph blas_xt cublaslt)
+[ ${#names[@]} -gt 0 ] || names=("${compiled[@]}" fft fft_gpus blas_graph blas_xt cublaslt)
 
 # One program into the folder `built`, unless it is newer than its source.
 build() {

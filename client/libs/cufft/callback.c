@@ -20,9 +20,9 @@ CKT_LIB_EXPORT cufftResult cufftXtSetJITCallback(cufftHandle handle,
 	const char *lto_callback_symbol_name, const void *lto_callback_fatbin,
 	size_t lto_callback_fatbin_size, cufftXtCallbackType type, void **caller_info)
 {
-	static bool once;
+	static bool once, once_gpus;
 	struct ckt_cufftXtSetJITCallback_res res;
-	const struct ckt_lib_object *plan = ckt_cufft_take_plan(handle);
+	const struct ckt_cufft_plan *plan = ckt_cufft_plan_of(handle);
 	if (!plan)
 		return CUFFT_INVALID_PLAN;
 	if (!lto_callback_symbol_name || !lto_callback_fatbin || !lto_callback_fatbin_size)
@@ -34,8 +34,12 @@ CKT_LIB_EXPORT cufftResult cufftXtSetJITCallback(cufftHandle handle,
 	CUresult result = ckt_cufft_enter();
 	if (result)
 		return ckt_cufft_failed(result);
-	/* One pointer a GPU, and a plan has one GPU. */
-	const struct ckt_cufftXtSetJITCallback_args args = {.plan = plan->id,
+	/* One pointer a GPU. */
+	for (unsigned i = 1; caller_info && plan->gpus && i < plan->gpus->count; i++)
+		if (caller_info[i] != caller_info[0])
+			return (cufftResult)ckt_cufft_unsupported(
+				"cufftXtSetJITCallback with a pointer for each GPU", &once_gpus);
+	const struct ckt_cufftXtSetJITCallback_args args = {.plan = plan->object.id,
 		.type = (int32_t)type,
 		.given = caller_info != NULL,
 		.caller_info = caller_info ? (uintptr_t)caller_info[0] : 0,

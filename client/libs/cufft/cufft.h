@@ -21,11 +21,21 @@
 #include "client/libs/libs.h"
 #include "rpc/gen/cufft_codec.h"
 
+/* The GPUs that a plan was given, in the program's order. */
+struct ckt_cufft_client_gpus {
+	unsigned count;
+	int ordinals[MAX_CUDA_DESCRIPTOR_GPUS]; /* the program's */
+	uint64_t contexts[MAX_CUDA_DESCRIPTOR_GPUS];
+};
+
 struct ckt_cufft_plan {
-	struct ckt_lib_object object; /* first; id 0: no plan */
-	cudaStream_t stream;          /* as the program gave it */
+	struct ckt_lib_object object;       /* first; id 0: no plan */
+	cudaStream_t stream;                /* as the program gave it */
+	struct ckt_cufft_client_gpus *gpus; /* NULL: that of its context */
 	bool made;
-	bool real; /* one of its sides is */
+	bool real;              /* one of its sides is */
+	unsigned complex_bytes; /* of a complex number; 0: none is known */
+	uint64_t host_bytes;    /* of all its numbers as complex ones, packed */
 };
 
 /* 12 or 11: of the SONAME that this copy of the shim has. */
@@ -34,6 +44,7 @@ extern const uint32_t ckt_lib_major;
 /* ---- plan.c */
 /* The session with the library open there; an error where there is none. */
 CUresult ckt_cufft_enter(void);
+struct ckt_cufft_plan *ckt_cufft_plan_of(cufftHandle handle);
 /* NULL where the number is none. */
 struct ckt_lib_object *ckt_cufft_take_plan(cufftHandle handle);
 /* The status for a call that did not reach the library. */
@@ -91,6 +102,22 @@ static inline bool ckt_cufft_is_real(const struct ckt_lib_object *plan)
  */
 void ckt_cufft_made(struct ckt_lib_object *plan, cufftType type);
 void ckt_cufft_made_of(struct ckt_lib_object *plan, cudaDataType input, cudaDataType output);
+/* Its rows and how long they are.  Of a transform with a real side half of a row is complex. */
+void ckt_cufft_shaped(struct ckt_lib_object *plan, uint64_t rows, uint64_t length);
+/* The rows of one transform: the product of all dimensions but the last. */
+#define CKT_CUFFT_ROWS(n, rank)                         \
+	({                                              \
+		uint64_t rows_ = 1;                     \
+		for (int i_ = 0; i_ + 1 < (rank); i_++) \
+			rows_ *= (uint64_t)(n)[i_];     \
+		rows_;                                  \
+	})
+
+/* ---- gpus.c */
+/* The library told sizes of a plan for several GPUs: sizes[] has the first, and gets all. */
+void ckt_cufft_sizes_told(struct ckt_lib_object *plan, size_t *sizes);
+/* cufftXtSetWorkArea of such a plan. */
+cufftResult ckt_cufft_set_work_areas(struct ckt_cufft_plan *plan, void **areas);
 
 /* ---- execute.c */
 /* Whether the plan can be executed now, as the library has it; the id of its stream. */

@@ -1,21 +1,38 @@
 /* Plans that are created and made in one call. */
 #include "client/libs/cufft/cufft.h"
 
-static void made(struct ckt_lib_object *object, bool real)
+static void made(struct ckt_lib_object *object, bool real, unsigned complex_bytes)
 {
 	struct ckt_cufft_plan *plan = (struct ckt_cufft_plan *)object;
 	plan->real = real;
+	plan->complex_bytes = complex_bytes;
 	plan->made = true;
 }
 
 void ckt_cufft_made(struct ckt_lib_object *plan, cufftType type)
 {
-	made(plan, type != CUFFT_C2C && type != CUFFT_Z2Z);
+	bool single = type == CUFFT_C2C || type == CUFFT_R2C || type == CUFFT_C2R;
+	made(plan, type != CUFFT_C2C && type != CUFFT_Z2Z,
+		single ? sizeof(cufftComplex) : sizeof(cufftDoubleComplex));
 }
 
 void ckt_cufft_made_of(struct ckt_lib_object *plan, cudaDataType input, cudaDataType output)
 {
-	made(plan, input != output);
+	bool single = input == CUDA_C_32F || input == CUDA_R_32F;
+	bool wide = input == CUDA_C_64F || input == CUDA_R_64F;
+	made(plan, input != output,
+		single         ? sizeof(cufftComplex)
+			: wide ? sizeof(cufftDoubleComplex)
+			       : 0);
+}
+
+void ckt_cufft_shaped(struct ckt_lib_object *object, uint64_t rows, uint64_t length)
+{
+	struct ckt_cufft_plan *plan = (struct ckt_cufft_plan *)object;
+	uint64_t numbers, bytes;
+	bool fits = !__builtin_mul_overflow(rows, plan->real ? length / 2 + 1 : length, &numbers) &&
+		!__builtin_mul_overflow(numbers, plan->complex_bytes, &bytes);
+	plan->host_bytes = fits ? bytes : 0;
 }
 
 /* The program's variable is written only where the plan was made. */

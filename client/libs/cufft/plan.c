@@ -60,7 +60,7 @@ static struct ckt_cufft_plan *find(cufftHandle handle)
 		: NULL;
 }
 
-static struct ckt_cufft_plan *plan_of(cufftHandle handle)
+struct ckt_cufft_plan *ckt_cufft_plan_of(cufftHandle handle)
 {
 	pthread_mutex_lock(&lock);
 	struct ckt_cufft_plan *plan = find(handle);
@@ -70,7 +70,7 @@ static struct ckt_cufft_plan *plan_of(cufftHandle handle)
 
 struct ckt_lib_object *ckt_cufft_take_plan(cufftHandle handle)
 {
-	struct ckt_cufft_plan *plan = plan_of(handle);
+	struct ckt_cufft_plan *plan = ckt_cufft_plan_of(handle);
 	return plan ? &plan->object : NULL;
 }
 
@@ -158,31 +158,41 @@ CKT_LIB_EXPORT cufftResult cufftCreate(cufftHandle *handle)
 CKT_LIB_EXPORT cufftResult cufftDestroy(cufftHandle handle)
 {
 	uint64_t id = 0;
+	struct ckt_cufft_client_gpus *gpus = NULL;
 	if (handle == CUFFT_PLAN_NULL)
 		return CUFFT_SUCCESS;
 	pthread_mutex_lock(&lock);
 	struct ckt_cufft_plan *plan = find(handle);
 	if (plan) {
 		id = plan->object.id;
+		gpus = plan->gpus;
 		plan->object.id = 0;
+		plan->gpus = NULL;
 	}
 	pthread_mutex_unlock(&lock);
+	free(gpus);
 	return id ? drop(id) : CUFFT_INVALID_PLAN;
 }
 
 CKT_LIB_EXPORT cufftResult cufftSetStream(cufftHandle handle, cudaStream_t stream)
 {
-	struct ckt_cufft_plan *plan = plan_of(handle);
+	struct ckt_cufft_plan *plan = ckt_cufft_plan_of(handle);
 	if (!plan)
 		return CUFFT_INVALID_PLAN;
 	plan->stream = stream;
 	return CUFFT_SUCCESS;
 }
 
-/* One area a GPU, and a plan has one GPU. */
-CKT_LIB_EXPORT cufftResult cufftXtSetWorkArea(cufftHandle plan, void **workArea)
+/* One area a GPU. */
+CKT_LIB_EXPORT cufftResult cufftXtSetWorkArea(cufftHandle handle, void **workArea)
 {
-	return workArea ? cufftSetWorkArea(plan, workArea[0]) : CUFFT_INVALID_VALUE;
+	struct ckt_cufft_plan *plan = ckt_cufft_plan_of(handle);
+	if (!plan)
+		return CUFFT_INVALID_PLAN;
+	if (!workArea)
+		return CUFFT_INVALID_VALUE;
+	return plan->gpus ? ckt_cufft_set_work_areas(plan, workArea)
+			  : cufftSetWorkArea(handle, workArea[0]);
 }
 
 /* Where the size goes may be NULL. */
@@ -190,7 +200,7 @@ CKT_LIB_EXPORT cufftResult cufftXtSetWorkAreaPolicy(
 	cufftHandle handle, cufftXtWorkAreaPolicy policy, size_t *workSize)
 {
 	struct ckt_cufftXtSetWorkAreaPolicy_res res;
-	const struct ckt_cufft_plan *plan = plan_of(handle);
+	const struct ckt_cufft_plan *plan = ckt_cufft_plan_of(handle);
 	if (!plan)
 		return CUFFT_INVALID_PLAN;
 	CUresult result = ckt_cufft_enter();

@@ -127,7 +127,7 @@ cufftResult cufftSetWorkArea(cufftHandle handle, void *workArea)
 	return CUFFT_SUCCESS;
 }
 
-/* One area for each GPU, and a plan has one GPU. */
+/* One area for each GPU; the CPU, which works for all of them, has use for one. */
 cufftResult cufftXtSetWorkArea(cufftHandle plan, void **workArea)
 {
 	return workArea ? cufftSetWorkArea(plan, workArea[0]) : CUFFT_INVALID_VALUE;
@@ -141,8 +141,10 @@ cufftResult cufftGetSize(cufftHandle handle, size_t *workSize)
 	if (!plan)
 		return CUFFT_INVALID_PLAN;
 	bool made = plan->shape != NULL;
-	if (made)
+	if (made) {
 		*workSize = ckt_layout_work_bytes(&plan->shape->layout);
+		ckt_plan_spread_size(plan, workSize);
+	}
 	ckt_plan_unlock();
 	return made ? CUFFT_SUCCESS : CUFFT_INVALID_PLAN;
 }
@@ -151,17 +153,17 @@ cufftResult cufftGetSize(cufftHandle handle, size_t *workSize)
 cufftResult cufftXtSetWorkAreaPolicy(
 	cufftHandle plan, cufftXtWorkAreaPolicy policy, size_t *workSize)
 {
-	size_t needed;
+	size_t needed[MAX_CUDA_DESCRIPTOR_GPUS];
 	if (policy != CUFFT_WORKAREA_MINIMAL && policy != CUFFT_WORKAREA_USER &&
 		policy != CUFFT_WORKAREA_PERFORMANCE)
 		return CUFFT_INVALID_VALUE;
-	cufftResult result = cufftGetSize(plan, &needed);
+	cufftResult result = cufftGetSize(plan, needed);
 	if (result != CUFFT_SUCCESS)
 		return result;
-	if (policy == CUFFT_WORKAREA_USER && (!workSize || *workSize < needed))
+	if (policy == CUFFT_WORKAREA_USER && (!workSize || *workSize < needed[0]))
 		return workSize ? CUFFT_INVALID_SIZE : CUFFT_INVALID_VALUE;
 	if (policy != CUFFT_WORKAREA_USER && workSize)
-		*workSize = needed;
+		*workSize = needed[0];
 	return CUFFT_SUCCESS;
 }
 

@@ -39,10 +39,14 @@ static cufftResult measure(const struct ckt_layout_request *request, size_t *ret
 static cufftResult measure_for(
 	cufftHandle handle, const struct ckt_layout_request *request, size_t *ret_work_bytes)
 {
-	if (!ckt_plan_lock(handle))
+	struct ckt_plan *plan = ckt_plan_lock(handle);
+	if (!plan)
 		return CUFFT_INVALID_PLAN;
+	cufftResult result = measure(request, ret_work_bytes);
+	if (result == CUFFT_SUCCESS)
+		ckt_plan_spread_size(plan, ret_work_bytes);
 	ckt_plan_unlock();
-	return measure(request, ret_work_bytes);
+	return result;
 }
 
 static cufftResult create_and_make(

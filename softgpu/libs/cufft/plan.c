@@ -135,13 +135,24 @@ cufftResult ckt_plan_make(
 	if (plan->shape)
 		return CUFFT_INVALID_PLAN;
 	cufftResult result = ckt_layout_init(&layout, request);
+	/* Over several GPUs numbers lie as they come. */
+	if (result == CUFFT_SUCCESS && plan->gpu_count && !layout.basic)
+		result = CUFFT_NOT_SUPPORTED;
 	if (result == CUFFT_SUCCESS && ckt_softlib_context(&context) != CUDA_SUCCESS)
 		result = CUFFT_SETUP_FAILED;
 	if (result == CUFFT_SUCCESS)
 		result = make_shape(plan, &layout);
-	if (result == CUFFT_SUCCESS)
+	if (result == CUFFT_SUCCESS) {
 		*ret_work_bytes = ckt_layout_work_bytes(&layout);
+		ckt_plan_spread_size(plan, ret_work_bytes);
+	}
 	return result;
+}
+
+void ckt_plan_spread_size(const struct ckt_plan *plan, size_t *sizes)
+{
+	for (unsigned i = 1; i < plan->gpu_count; i++)
+		sizes[i] = sizes[0];
 }
 
 struct job {
@@ -158,11 +169,7 @@ static void run_job(const void *data)
 		ckt_shape_release(job->shape);
 }
 
-/*
- * Whether the driver knows memory at both ends: an address that it does not know would end the
- * process.
- */
-static bool is_memory(const void *first, size_t bytes)
+bool ckt_plan_is_memory(const void *first, size_t bytes)
 {
 	const struct ckt_softlib_driver *d = ckt_softlib_driver();
 	unsigned int type;
@@ -209,9 +216,9 @@ cufftResult ckt_plan_run(struct ckt_plan *plan, void *in, void *out, bool invers
 		return CUFFT_INVALID_VALUE;
 	if (!plan->work)
 		return CUFFT_NO_WORKSPACE;
-	if (!is_memory(in, ckt_layout_extent(layout, true, in == out)) ||
-		!is_memory(out, ckt_layout_extent(layout, false, in == out)) ||
-		!is_memory(job.work, ckt_layout_work_bytes(layout)))
+	if (!ckt_plan_is_memory(in, ckt_layout_extent(layout, true, in == out)) ||
+		!ckt_plan_is_memory(out, ckt_layout_extent(layout, false, in == out)) ||
+		!ckt_plan_is_memory(job.work, ckt_layout_work_bytes(layout)))
 		return CUFFT_EXEC_FAILED;
 	if (d->stream_capture_info(plan->stream, &status, NULL, &graph, NULL, NULL) != CUDA_SUCCESS)
 		return CUFFT_EXEC_FAILED;

@@ -10,6 +10,7 @@
 #pragma once
 
 #include <cuda.h>
+#include <cudalibxt.h>
 #include <stdatomic.h>
 
 #include "softgpu/libs/cufft/layout.h"
@@ -29,6 +30,8 @@ struct ckt_plan {
 	CUdeviceptr own_work; /* what the plan allocated itself */
 	bool auto_allocate;
 	int64_t properties[CKT_PLAN_PROPERTIES];
+	unsigned gpu_count; /* 0: that of the current context */
+	int gpus[MAX_CUDA_DESCRIPTOR_GPUS];
 };
 
 void ckt_shape_hold(struct ckt_shape *shape);
@@ -39,7 +42,14 @@ cufftResult ckt_plan_destroy(cufftHandle handle);
 /* Locks the table; NULL, and nothing locked, where there is no such plan. */
 struct ckt_plan *ckt_plan_lock(cufftHandle handle);
 void ckt_plan_unlock(void);
-/* ret_work_bytes: written on success.  Precondition: locked. */
+/* Sizes go to one place for each GPU of a plan: the first has it, and they are the same. */
+void ckt_plan_spread_size(const struct ckt_plan *plan, size_t *sizes);
+/*
+ * Whether the driver knows memory at both ends: an address that it does not know would end the
+ * process.
+ */
+bool ckt_plan_is_memory(const void *first, size_t bytes);
+/* ret_work_bytes: written on success, for each GPU.  Precondition: locked. */
 cufftResult ckt_plan_make(
 	struct ckt_plan *plan, const struct ckt_layout_request *request, size_t *ret_work_bytes);
 /* Precondition: locked, made. */

@@ -1,6 +1,6 @@
 /*
- * What the soft GPU's cuFFT does not do: several GPUs, and callbacks, which are device code inside
- * the transform.
+ * What the soft GPU's cuFFT does not do: callbacks, which are device code inside the transform, and
+ * the factors of a transform over several GPUs, whose order here is the natural one.
  */
 #include <cufft.h>
 #include <cufftXt.h>
@@ -18,4 +18,12 @@
 CUFFTAPI cufftResult cufftDebug(void);
 
 REFUSED(cufftDebug, (void))
-#include "rpc/cufft_refused.inc"
+REFUSED(cufftXtQueryPlan, (cufftHandle plan, void *queryStruct, cufftXtQueryType queryType))
+REFUSED(cufftXtSetCallback,
+	(cufftHandle plan, void **callback_routine, cufftXtCallbackType cbType, void **caller_info))
+REFUSED(cufftXtClearCallback, (cufftHandle plan, cufftXtCallbackType cbType))
+REFUSED(cufftXtSetCallbackSharedSize,
+	(cufftHandle plan, cufftXtCallbackType cbType, size_t sharedSize))
+REFUSED(cufftXtSetJITCallback,
+	(cufftHandle plan, const char *lto_callback_symbol_name, const void *lto_callback_fatbin,
+		size_t lto_callback_fatbin_size, cufftXtCallbackType type, void **caller_info))

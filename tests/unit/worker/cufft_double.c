@@ -14,6 +14,8 @@ cufftResult double_status;
 size_t double_bytes = 4096;
 CUresult double_wait_fails, double_before_work, double_begin_fails, double_capture;
 uint64_t double_context;
+unsigned double_node;
+CUresult double_alloc_fails;
 unsigned double_waited, double_batched;
 bool double_capture_ended;
 
@@ -56,11 +58,25 @@ static void record_wide(const long long *values, int count)
 	record(values ? "]" : "");
 }
 
+/* How many GPUs the plan of the last call has: a size is written for each. */
+static unsigned gpus_of_plan = 1;
+
+/* Each plan's; 0: that of its context. */
+enum { PLANS = 4096 };
+static uint8_t plan_gpus[PLANS];
+
+static cufftHandle called(cufftHandle plan)
+{
+	unsigned gpus = plan_gpus[(unsigned)plan % PLANS];
+	gpus_of_plan = gpus ? gpus : 1;
+	return plan;
+}
+
 static cufftResult sized(size_t *ret_bytes)
 {
 	record(")\n");
-	if (double_status == CUFFT_SUCCESS)
-		*ret_bytes = double_bytes;
+	for (unsigned i = 0; double_status == CUFFT_SUCCESS && i < gpus_of_plan; i++)
+		ret_bytes[i] = double_bytes + i;
 	return double_status;
 }
 
@@ -142,7 +158,7 @@ static cufftResult d_set_jit_callback(cufftHandle plan, const char *symbol, cons
 
 static cufftResult d_get_size(cufftHandle plan, size_t *bytes)
 {
-	record("get_size(%d", plan);
+	record("get_size(%d", called(plan));
 	return sized(bytes);
 }
 
@@ -151,25 +167,25 @@ static cufftResult d_get_size(cufftHandle plan, size_t *bytes)
 	static cufftResult d_##prefix##_1d(                                                       \
 		cufftHandle plan, int nx, cufftType type, int batch, size_t *bytes)               \
 	{                                                                                         \
-		record(#prefix "_1d(%d %d %d %d", plan, nx, (int)type, batch);                    \
+		record(#prefix "_1d(%d %d %d %d", called(plan), nx, (int)type, batch);            \
 		return sized(bytes);                                                              \
 	}                                                                                         \
 	static cufftResult d_##prefix##_2d(                                                       \
 		cufftHandle plan, int nx, int ny, cufftType type, size_t *bytes)                  \
 	{                                                                                         \
-		record(#prefix "_2d(%d %d %d %d", plan, nx, ny, (int)type);                       \
+		record(#prefix "_2d(%d %d %d %d", called(plan), nx, ny, (int)type);               \
 		return sized(bytes);                                                              \
 	}                                                                                         \
 	static cufftResult d_##prefix##_3d(                                                       \
 		cufftHandle plan, int nx, int ny, int nz, cufftType type, size_t *bytes)          \
 	{                                                                                         \
-		record(#prefix "_3d(%d %d %d %d %d", plan, nx, ny, nz, (int)type);                \
+		record(#prefix "_3d(%d %d %d %d %d", called(plan), nx, ny, nz, (int)type);        \
 		return sized(bytes);                                                              \
 	}                                                                                         \
 	static cufftResult d_##prefix##_many(cufftHandle plan, int rank, int *n, int *in, int is, \
 		int id, int *out, int os, int od, cufftType type, int batch, size_t *bytes)       \
 	{                                                                                         \
-		record(#prefix "_many(%d", plan);                                                 \
+		record(#prefix "_many(%d", called(plan));                                         \
 		record_ints(n, rank);                                                             \
 		record_ints(in, rank);                                                            \
 		record(" %d %d", is, id);                                                         \
@@ -182,18 +198,21 @@ DENSE(size)
 
 static cufftResult d_estimate_1d(int nx, cufftType type, int batch, size_t *bytes)
 {
+	gpus_of_plan = 1;
 	record("estimate_1d(%d %d %d", nx, (int)type, batch);
 	return sized(bytes);
 }
 
 static cufftResult d_estimate_2d(int nx, int ny, cufftType type, size_t *bytes)
 {
+	gpus_of_plan = 1;
 	record("estimate_2d(%d %d %d", nx, ny, (int)type);
 	return sized(bytes);
 }
 
 static cufftResult d_estimate_3d(int nx, int ny, int nz, cufftType type, size_t *bytes)
 {
+	gpus_of_plan = 1;
 	record("estimate_3d(%d %d %d %d", nx, ny, nz, (int)type);
 	return sized(bytes);
 }
@@ -201,6 +220,7 @@ static cufftResult d_estimate_3d(int nx, int ny, int nz, cufftType type, size_t 
 static cufftResult d_estimate_many(int rank, int *n, int *in, int is, int id, int *out, int os,
 	int od, cufftType type, int batch, size_t *bytes)
 {
+	gpus_of_plan = 1;
 	record("estimate_many(");
 	record_ints(n, rank);
 	record_ints(in, rank);
@@ -215,7 +235,7 @@ static cufftResult d_estimate_many(int rank, int *n, int *in, int is, int id, in
 		long long *in, long long is, long long id, long long *out, long long os,     \
 		long long od, cufftType type, long long batch, size_t *bytes)                \
 	{                                                                                    \
-		record(#prefix "_many64(%d", plan);                                          \
+		record(#prefix "_many64(%d", called(plan));                                  \
 		record_wide(n, rank);                                                        \
 		record_wide(in, rank);                                                       \
 		record(" %lld %lld", is, id);                                                \
@@ -228,7 +248,7 @@ static cufftResult d_estimate_many(int rank, int *n, int *in, int is, int id, in
 		long long os, long long od, cudaDataType ot, long long batch, size_t *bytes, \
 		cudaDataType et)                                                             \
 	{                                                                                    \
-		record(#prefix "_xt(%d", plan);                                              \
+		record(#prefix "_xt(%d", called(plan));                                      \
 		record_wide(n, rank);                                                        \
 		record_wide(in, rank);                                                       \
 		record(" %lld %lld %d", is, id, (int)it);                                    \
@@ -259,7 +279,130 @@ EXEC_ONE_WAY(c2r, cufftComplex, cufftReal)
 EXEC_ONE_WAY(d2z, cufftDoubleReal, cufftDoubleComplex)
 EXEC_ONE_WAY(z2d, cufftDoubleComplex, cufftDoubleReal)
 
+/* ---- Several GPUs */
+
+static cufftResult d_set_gpus(cufftHandle plan, int count, int *gpus)
+{
+	record("set_gpus(%d", plan);
+	record_ints(gpus, count);
+	record(")\n");
+	if (double_status == CUFFT_SUCCESS)
+		plan_gpus[(unsigned)plan % PLANS] = (uint8_t)count;
+	return double_status;
+}
+
+static void record_descriptor(const cudaLibXtDesc *d)
+{
+	record(" {%d", d->subFormat);
+	for (int i = 0; i < d->descriptor->nGPUs; i++)
+		record(" %d:%p+%zu", d->descriptor->GPUs[i], d->descriptor->data[i],
+			d->descriptor->size[i]);
+	record("}");
+}
+
+static cufftResult exec_descriptor(
+	const char *name, cufftHandle plan, cudaLibXtDesc *in, cudaLibXtDesc *out, int direction)
+{
+	record("exec_descriptor%s(%d", name, plan);
+	record_descriptor(in);
+	if (in == out)
+		record(" same");
+	else
+		record_descriptor(out);
+	record(" %d)\n", direction);
+	out->subFormat = CUFFT_XT_FORMAT_INPLACE_SHUFFLED;
+	return double_status;
+}
+
+#define DESCRIPTOR(name)                                                                \
+	static cufftResult d_descriptor_##name(                                         \
+		cufftHandle plan, cudaLibXtDesc *in, cudaLibXtDesc *out, int direction) \
+	{                                                                               \
+		return exec_descriptor("_" #name, plan, in, out, direction);            \
+	}
+#define DESCRIPTOR_ONE_WAY(name)                                         \
+	static cufftResult d_descriptor_##name(                          \
+		cufftHandle plan, cudaLibXtDesc *in, cudaLibXtDesc *out) \
+	{                                                                \
+		return exec_descriptor("_" #name, plan, in, out, 0);     \
+	}
+DESCRIPTOR(any)
+DESCRIPTOR(c2c)
+DESCRIPTOR(z2z)
+DESCRIPTOR_ONE_WAY(r2c)
+DESCRIPTOR_ONE_WAY(c2r)
+DESCRIPTOR_ONE_WAY(d2z)
+DESCRIPTOR_ONE_WAY(z2d)
+
+/* Of the host's side the first and the last byte that it has, which come back one more. */
+static cufftResult d_xt_memcpy(cufftHandle plan, void *to, void *from, cufftXtCopyType type)
+{
+	record("xt_memcpy(%d %d", plan, (int)type);
+	if (type == CUFFT_COPY_HOST_TO_DEVICE) {
+		record_descriptor(to);
+		record(" %d %d", ((uint8_t *)from)[0], ((uint8_t *)from)[double_bytes - 1]);
+	} else if (type == CUFFT_COPY_DEVICE_TO_HOST) {
+		memset(to, 77, double_bytes);
+		record_descriptor(from);
+	} else {
+		record_descriptor(to);
+		record_descriptor(from);
+	}
+	record(")\n");
+	return double_status;
+}
+
+static cufftResult d_xt_malloc(cufftHandle plan, cudaLibXtDesc **made, cufftXtSubFormat format)
+{
+	static cudaXtDesc memory;
+	static cudaLibXtDesc descriptor = {.descriptor = &memory};
+	record("xt_malloc(%d %d)\n", called(plan), (int)format);
+	memory.nGPUs = (int)gpus_of_plan;
+	for (int i = 0; i < memory.nGPUs; i++) {
+		memory.GPUs[i] = i;
+		memory.size[i] = double_bytes + (size_t)i;
+	}
+	*made = &descriptor;
+	return double_status;
+}
+
+static cufftResult d_xt_free(cudaLibXtDesc *made)
+{
+	record("xt_free(%d)\n", made->descriptor->nGPUs);
+	return CUFFT_SUCCESS;
+}
+
+static cufftResult d_query_plan(cufftHandle plan, void *answer, cufftXtQueryType type)
+{
+	cufftXt1dFactors *factors = answer;
+	record("query_plan(%d %d)\n", plan, (int)type);
+	*factors = (cufftXt1dFactors){.size = 4711, .factor2Shift = 12};
+	return double_status;
+}
+
+static cufftResult d_xt_set_work_area(cufftHandle plan, void **areas)
+{
+	record("xt_set_work_area(%d", called(plan));
+	for (unsigned i = 0; i < gpus_of_plan; i++)
+		record(" %p", areas[i]);
+	record(")\n");
+	return double_status;
+}
+
 static const struct ckt_cufft_functions the_double = {
+	.cufftXtSetGPUs = d_set_gpus,
+	.cufftXtExecDescriptor = d_descriptor_any,
+	.cufftXtExecDescriptorC2C = d_descriptor_c2c,
+	.cufftXtExecDescriptorZ2Z = d_descriptor_z2z,
+	.cufftXtExecDescriptorR2C = d_descriptor_r2c,
+	.cufftXtExecDescriptorC2R = d_descriptor_c2r,
+	.cufftXtExecDescriptorD2Z = d_descriptor_d2z,
+	.cufftXtExecDescriptorZ2D = d_descriptor_z2d,
+	.cufftXtMemcpy = d_xt_memcpy,
+	.cufftXtMalloc = d_xt_malloc,
+	.cufftXtFree = d_xt_free,
+	.cufftXtQueryPlan = d_query_plan,
+	.cufftXtSetWorkArea = d_xt_set_work_area,
 	.cufftXtSetJITCallback = d_set_jit_callback,
 	.cufftCreate = d_create,
 	.cufftDestroy = d_destroy,
@@ -463,6 +606,54 @@ static void unsupported(const char *name, bool *once)
 	record("unsupported(%s)\n", name);
 }
 
+static CUresult device_context(int device, uint64_t *ret_context)
+{
+	*ret_context = ckt_handle_primary((unsigned)device);
+	return device >= 0 && device < 2 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
+}
+
+static void use_context(uint64_t id)
+{
+	double_context = id;
+}
+
+static unsigned node(uint64_t id)
+{
+	return id == ckt_handle_primary(1) ? double_node : 0;
+}
+
+static int device(void)
+{
+	return double_context == ckt_handle_primary(1);
+}
+
+/* The session's memory, as a client gets it. */
+static CUresult workspace_alloc(size_t bytes, uint64_t *ret_address)
+{
+	record("alloc(%d %zu)\n", device(), bytes);
+	return double_alloc_fails
+		? double_alloc_fails
+		: ckt_memory_alloc(&ckt_worker.devices[device()].memory, bytes, 1, ret_address);
+}
+
+static CUresult workspace_free(uint64_t address)
+{
+	record("free(%d)\n", device());
+	return ckt_memory_free_library(&ckt_worker.devices[device()].memory, address);
+}
+
+/* An address of the soft GPU is one of the process. */
+static CUresult copy_2d(const CUDA_MEMCPY2D *copy, CUstream on, bool async)
+{
+	bool in = copy->srcMemoryType == CU_MEMORYTYPE_HOST;
+	const void *from = in ? copy->srcHost : (const void *)copy->srcDevice;
+	void *to = in ? (void *)copy->dstDevice : copy->dstHost;
+	IS(copy->Height, 1);
+	IS(async, 0);
+	memcpy(to, from, copy->WidthInBytes);
+	return CUDA_SUCCESS;
+}
+
 void double_begin(void)
 {
 	static const struct ckt_client_table table = {.version = CKT_CLIENT_TABLE_VERSION,
@@ -479,9 +670,18 @@ void double_begin(void)
 		.stream = stream,
 		.object_make = object_make,
 		.object_drop = object_drop,
-		.unsupported = unsupported};
+		.unsupported = unsupported,
+		.device_context = device_context,
+		.use_context = use_context,
+		.node = node,
+		.device = device,
+		.workspace_alloc = workspace_alloc,
+		.workspace_free = workspace_free,
+		.copy_2d = copy_2d};
 	ckt_client_found = &table;
 	ckt_cufft = the_double;
+	double_node = 0;
+	double_alloc_fails = CUDA_SUCCESS;
 	double_status = CUFFT_SUCCESS;
 	double_wait_fails = double_before_work = double_begin_fails = double_capture = CUDA_SUCCESS;
 	double_context = ckt_handle_primary(0);

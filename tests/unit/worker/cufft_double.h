@@ -23,6 +23,10 @@ extern size_t double_bytes;
 extern CUresult double_wait_fails, double_before_work, double_begin_fails, double_capture;
 /* What the next call of the table finds: the thread's context. */
 extern uint64_t double_context;
+/* Which server the second GPU is at; the first is at 0. */
+extern unsigned double_node;
+/* What allocations of the client's say. */
+extern CUresult double_alloc_fails;
 /* How many messages of each class went. */
 extern unsigned double_waited, double_batched;
 /* The stream that captures has ended its capture when the call comes to it. */

@@ -22,7 +22,10 @@ static void destroy(struct ckt_worker *worker, struct ckt_object *object)
 {
 	if (ckt_cufft.cufftDestroy)
 		ckt_cufft.cufftDestroy((cufftHandle)(intptr_t)object->real);
-	ckt_cufft_codes_free(object->library->data);
+	struct ckt_cufft_notes *notes = object->library->data;
+	ckt_cufft_codes_free(notes);
+	free(notes->gpus);
+	notes->gpus = NULL;
 }
 
 CUresult ckt_cufft_plan(struct ckt_worker *worker, uint64_t id, struct ckt_object **ret_object,
@@ -117,11 +120,12 @@ int ckt_worker_cufftXtSetWorkAreaPolicy(struct ckt_wcall *call)
 	CUresult result = ckt_cufft_plan(call->worker, args.plan, &object, &plan);
 	if (result)
 		return result;
-	size_t bytes = args.bytes;
+	size_t *bytes = ckt_cufft_sizes(object);
+	*bytes = args.bytes;
 	struct ckt_cufftXtSetWorkAreaPolicy_res res = {
 		.status = CALL(cufftXtSetWorkAreaPolicy, plan, (cufftXtWorkAreaPolicy)args.policy,
-			args.given ? &bytes : NULL)};
-	res.bytes = bytes;
+			args.given ? bytes : NULL)};
+	res.bytes = *bytes;
 	ANSWER(cufftXtSetWorkAreaPolicy, res);
 }
 
@@ -134,14 +138,15 @@ int ckt_worker_fft_size(struct ckt_wcall *call)
 	struct ckt_fft_size_args args;
 	struct ckt_object *object;
 	cufftHandle plan;
-	size_t bytes = 0;
 	if (!ckt_fft_size_args_get(&call->args, &args))
 		return CKT_WCALL_GARBAGE;
 	CUresult result = ckt_cufft_plan(call->worker, args.plan, &object, &plan);
 	if (result)
 		return result;
-	struct ckt_fft_size_res res = {.status = CALL(cufftGetSize, plan, &bytes)};
-	res.work_bytes = bytes;
+	size_t *bytes = ckt_cufft_sizes(object);
+	*bytes = 0;
+	struct ckt_fft_size_res res = {.status = CALL(cufftGetSize, plan, bytes)};
+	res.work_bytes = *bytes;
 	ANSWER(fft_size, res);
 }
 

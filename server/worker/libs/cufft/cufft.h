@@ -15,15 +15,33 @@ extern const struct ckt_library ckt_library_cufft;
 
 enum { CKT_CUFFT_CALLBACKS = CUFFT_CB_UNDEFINED };
 
+/* The GPUs that a plan was given. */
+struct ckt_cufft_worker_gpus {
+	unsigned count;
+	uint64_t contexts[MAX_CUDA_DESCRIPTOR_GPUS];
+	int ordinals[MAX_CUDA_DESCRIPTOR_GPUS]; /* the genuine library's */
+	size_t sizes[MAX_CUDA_DESCRIPTOR_GPUS]; /* that it told last */
+};
+
 /* Our own notes on a plan. */
 struct ckt_cufft_notes {
 	CUstream stream; /* that the genuine plan was told last */
+	size_t size;     /* that the library told last */
+	/* cufft_gpus.c; NULL: that of its context */
+	struct ckt_cufft_worker_gpus *gpus;
 	/* cufft_callback.c; by cufftXtCallbackType */
 	struct ckt_cufft_code *codes[CKT_CUFFT_CALLBACKS];
 };
 
 /* When the genuine plan has ended.  Any thread. */
 void ckt_cufft_codes_free(struct ckt_cufft_notes *notes);
+
+/* Where the genuine library may write a size of the plan: one for each of its GPUs. */
+static inline size_t *ckt_cufft_sizes(struct ckt_object *plan)
+{
+	struct ckt_cufft_notes *notes = plan->library->data;
+	return notes->gpus ? notes->gpus->sizes : &notes->size;
+}
 
 /*
  * Puts what the plan does on that stream; the genuine plan is told only where that changes.  The

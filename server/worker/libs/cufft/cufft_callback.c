@@ -66,10 +66,13 @@ int ckt_worker_cufftXtSetJITCallback(struct ckt_wcall *call)
 	struct ckt_cufft_code *code = code_new(&args);
 	if (!code)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	void *info = (void *)(uintptr_t)args.caller_info;
+	/* The library reads one for each GPU of the plan. */
+	void *info[MAX_CUDA_DESCRIPTOR_GPUS];
+	for (unsigned i = 0; i < MAX_CUDA_DESCRIPTOR_GPUS; i++)
+		info[i] = (void *)(uintptr_t)args.caller_info;
 	struct ckt_cufftXtSetJITCallback_res res = {
 		.status = (int32_t)ckt_cufft.cufftXtSetJITCallback(plan, code->symbol, code->bytes,
-			args.code_len, (cufftXtCallbackType)args.type, args.given ? &info : NULL)};
+			args.code_len, (cufftXtCallbackType)args.type, args.given ? info : NULL)};
 	struct ckt_cufft_notes *notes = object->library->data;
 	if (res.status == CUFFT_SUCCESS && args.type < CKT_CUFFT_CALLBACKS) {
 		code_free(notes->codes[args.type]);

@@ -126,7 +126,7 @@ struct making {
 	struct ckt_beside beside;
 	struct shape shape;
 	cufftHandle plan;
-	size_t bytes;
+	size_t *bytes; /* of the plan's notes: one for each of its GPUs */
 	cufftResult status;
 };
 
@@ -134,8 +134,8 @@ static void make(struct ckt_beside *beside)
 {
 	struct making *making = (struct making *)beside;
 	const struct by_form functions = BY_FORM(MakePlan);
-	making->bytes = 0;
-	making->status = call_by_form(&functions, making->plan, &making->shape, &making->bytes);
+	*making->bytes = 0;
+	making->status = call_by_form(&functions, making->plan, &making->shape, making->bytes);
 	beside->failed = making->status == CUFFT_ALLOC_FAILED;
 }
 
@@ -144,7 +144,7 @@ static int made(struct ckt_beside *beside)
 	const struct making *making = (struct making *)beside;
 	struct ckt_wcall *call = beside->call;
 	struct ckt_fft_make_res res = {
-		.status = (int32_t)making->status, .work_bytes = making->bytes};
+		.status = (int32_t)making->status, .work_bytes = *making->bytes};
 	call->status = res.status;
 	ckt_fft_make_res_put(ckt_wcall_results(call, ckt_fft_make_res_size(&res)), &res);
 	return CUDA_SUCCESS;
@@ -168,6 +168,7 @@ int ckt_worker_fft_make(struct ckt_wcall *call)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	making->shape = shape;
 	making->plan = plan;
+	making->bytes = ckt_cufft_sizes(object);
 	making->beside.run = make;
 	making->beside.done = made;
 	making->beside.owner = shape.args.plan;
@@ -179,20 +180,22 @@ int ckt_worker_fft_measure(struct ckt_wcall *call)
 	struct shape shape = {0};
 	struct ckt_object *object;
 	cufftHandle plan;
-	size_t bytes = 0;
+	size_t estimated = 0, *bytes = &estimated;
 	if (!ckt_fft_measure_args_get(&call->args, &shape.args) || !unpack(&shape))
 		return CKT_WCALL_GARBAGE;
 	struct ckt_fft_measure_res res = {0};
 	if (!shape.args.plan) {
-		res.status = (int32_t)estimate(&shape, &bytes);
+		res.status = (int32_t)estimate(&shape, bytes);
 	} else {
 		CUresult result = ckt_cufft_plan(call->worker, shape.args.plan, &object, &plan);
 		if (result)
 			return result;
 		const struct by_form functions = BY_FORM(GetSize);
-		res.status = (int32_t)call_by_form(&functions, plan, &shape, &bytes);
+		bytes = ckt_cufft_sizes(object);
+		*bytes = 0;
+		res.status = (int32_t)call_by_form(&functions, plan, &shape, bytes);
 	}
-	res.work_bytes = bytes;
+	res.work_bytes = *bytes;
 	ckt_fft_measure_res_put(ckt_wcall_results(call, ckt_fft_measure_res_size(&res)), &res);
 	return CUDA_SUCCESS;
 }
