@@ -1,7 +1,13 @@
-/* The command line of cricketctl; see ctl.h. */
+/* The command line of cricketctl; see args.h. */
+#include "ctl/args.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 
-#include "ctl/ctl.h"
+#include "ctl/command.h"
 
 struct option {
 	const char *name;

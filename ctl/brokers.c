@@ -1,10 +1,15 @@
-/* Files of images, opened for workers with the rights of our user; see ctl.h. */
+/* Files of images, opened for workers with the rights of our user; see brokers.h. */
+#include "ctl/brokers.h"
+
 #include <errno.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "checkpoint/format/broker.h"
-#include "ctl/ctl.h"
+#include "ctl/command.h"
+#include "ctl/files.h"
+#include "ctl/server.h"
+#include "rpc/control.h"
 
 enum { ANSWER_MS = 30000 };
 

@@ -5,14 +5,20 @@
  * that cricketctl left in each, and, for directories that were moved, found by looking at the
  * neighbours of the first.
  */
+#include "ctl/chain.h"
+
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "ctl/chain.h"
+#include "ctl/command.h"
+#include "ctl/files.h"
+#include "rpc/control.h"
 
 void ckt_ctl_chain_close(struct ckt_ctl_chain *chain)
 {

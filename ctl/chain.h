@@ -1,8 +1,10 @@
 /* An image and those it builds on, open; see chain.c. */
 #pragma once
 
+#include <stdbool.h>
+
 #include "checkpoint/format/store.h"
-#include "ctl/ctl.h"
+#include "ctl/files.h"
 
 struct ckt_ctl_chain {
 	char path[CKT_CTL_PATH_SIZE];

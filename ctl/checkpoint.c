@@ -6,17 +6,29 @@
  * elsewhere the server keeps the image until it has been fetched.  A session that is to be stopped
  * stays frozen until its image has its name.
  */
+#include "ctl/checkpoint.h"
+
 #include <errno.h>
 #include <fcntl.h>
+#include <jansson.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "ctl/chain.h"
-#include "checkpoint/format/broker.h"
-#include "ctl/client/client.h"
-#include "ctl/job/job.h"
 #include "base/fault_point.h"
+#include "checkpoint/format/broker.h"
+#include "ctl/chain.h"
+#include "ctl/checkpoint_every.h"
+#include "ctl/client/client.h"
+#include "ctl/command.h"
+#include "ctl/files.h"
+#include "ctl/job/job.h"
+#include "ctl/print.h"
+#include "ctl/progress.h"
+#include "ctl/server.h"
+#include "ctl/subcommands.h"
+#include "ctl/transfer.h"
 
 /* Of --with-client. */
 static struct ckt_ctl_client client = {.fd = -1};

@@ -6,16 +6,28 @@
  * images of a chain go together, once KEEP newer ones stand without it, and what is there can
  * always be restored.
  */
+#include "ctl/checkpoint_every.h"
+
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "ctl/ctl.h"
+#include "ctl/checkpoint.h"
+#include "ctl/command.h"
+#include "ctl/files.h"
+#include "ctl/pause.h"
+#include "ctl/server.h"
+#include "rpc/control.h"
+#include "rpc/net.h"
 
 enum { NUMBER_MAX = 999999, KEEP_MAX = 1000, LIST_MAX = 2 * KEEP_MAX + 64 };
 

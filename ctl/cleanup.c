@@ -6,10 +6,13 @@
  * the first registration, before any other thread of ours, which so have them blocked.  Where
  * somebody has blocked them already (checkpoint --every reads them itself) there is none.
  */
+#include "ctl/cleanup.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,7 +20,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "ctl/ctl.h"
+#include "ctl/files.h"
 
 enum { TRIES = 50, TRY_NS = 10000000 };
 

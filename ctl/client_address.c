@@ -3,14 +3,16 @@
  * address.  A second one, "generation N", makes it one for clients of that generation and later: a
  * client that was restored together with its session.  See client/conn/resume.c for the reader.
  */
+#include "ctl/client_address.h"
+
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "ctl/ctl.h"
 #include "base/fault_point.h"
 
 enum { PATH_SIZE = 4096 };

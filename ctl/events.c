@@ -3,9 +3,17 @@
  * on.
  */
 #include <errno.h>
+#include <jansson.h>
+#include <stdio.h>
 #include <string.h>
 
-#include "ctl/ctl.h"
+#include "ctl/command.h"
+#include "ctl/print.h"
+#include "ctl/server.h"
+#include "ctl/subcommands.h"
+#include "rpc/control.h"
+#include "rpc/net.h"
+#include "rpc/session.h"
 
 enum { ANSWER_MS = 300 };
 

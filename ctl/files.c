@@ -1,16 +1,23 @@
-/* Directories of images on this host; see ctl.h. */
+/* Directories of images on this host; see files.h. */
+#include "ctl/files.h"
+
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "ctl/ctl.h"
 #include "base/fault_point.h"
+#include "ctl/cleanup.h"
+#include "ctl/command.h"
+#include "ctl/transfer.h"
+#include "rpc/control.h"
 
 enum { PATH_SIZE = CKT_CTL_PATH_SIZE, DEPTH_MAX = 8 };
 

@@ -5,6 +5,10 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <jansson.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
@@ -12,7 +16,12 @@
 
 #include "ctl/chain.h"
 #include "ctl/client/client.h"
-#include "ctl/ctl.h"
+#include "ctl/command.h"
+#include "ctl/files.h"
+#include "ctl/memory_images.h"
+#include "ctl/print.h"
+#include "ctl/progress.h"
+#include "ctl/subcommands.h"
 
 static const char *hex(const char *bytes, size_t size, char *buffer)
 {

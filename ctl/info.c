@@ -1,5 +1,13 @@
 /* cricketctl info */
-#include "ctl/ctl.h"
+
+#include <jansson.h>
+#include <stdio.h>
+
+#include "ctl/command.h"
+#include "ctl/print.h"
+#include "ctl/server.h"
+#include "ctl/subcommands.h"
+#include "rpc/control.h"
 
 enum { TIMEOUT_MS = 10000 };
 

@@ -1,5 +1,12 @@
 /* cricketctl kill SESSION */
-#include "ctl/ctl.h"
+
+#include <jansson.h>
+
+#include "ctl/command.h"
+#include "ctl/print.h"
+#include "ctl/server.h"
+#include "ctl/subcommands.h"
+#include "rpc/control.h"
 
 enum { TIMEOUT_MS = 30000 };
 

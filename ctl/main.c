@@ -2,9 +2,13 @@
  * cricketctl: looks after the sessions of a cricket-server.  One process, one thread, one
  * connection, a call or two.
  */
+#include <stdio.h>
 #include <string.h>
 
-#include "ctl/ctl.h"
+#include "ctl/args.h"
+#include "ctl/command.h"
+#include "ctl/print.h"
+#include "ctl/subcommands.h"
 
 static const struct ckt_ctl_command commands[] = {
 	{"ps", 0, 0, false, "", "ps", "list sessions", ckt_ctl_ps},

@@ -1,8 +1,16 @@
 /* cricketctl image list, cricketctl image remove memory:NAME: images in the memory of a server. */
+#include "ctl/memory_images.h"
+
 #include <inttypes.h>
+#include <jansson.h>
+#include <stdio.h>
 #include <string.h>
 
-#include "ctl/ctl.h"
+#include "ctl/command.h"
+#include "ctl/files.h"
+#include "ctl/print.h"
+#include "ctl/server.h"
+#include "rpc/control.h"
 
 enum { ANSWER_MS = 15000 };
 

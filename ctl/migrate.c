@@ -16,6 +16,10 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
@@ -24,9 +28,21 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "checkpoint/format/store.h"
-#include "ctl/ctl.h"
 #include "base/fault_point.h"
+#include "checkpoint/format/store.h"
+#include "ctl/brokers.h"
+#include "ctl/checkpoint.h"
+#include "ctl/cleanup.h"
+#include "ctl/command.h"
+#include "ctl/files.h"
+#include "ctl/print.h"
+#include "ctl/progress.h"
+#include "ctl/restore.h"
+#include "ctl/server.h"
+#include "ctl/subcommands.h"
+#include "ctl/transfer.h"
+#include "rpc/control.h"
+#include "rpc/session.h"
 
 enum { ROUNDS_MAX = 8, ANSWER_MS = 30000, ENOUGH_PERCENT = 1 };
 

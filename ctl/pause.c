@@ -1,9 +1,19 @@
 /* cricketctl pause SESSION [--for 30m | --until 18:00], resume SESSION */
+#include "ctl/pause.h"
+
+#include <jansson.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
-#include "ctl/ctl.h"
+#include "ctl/checkpoint.h"
+#include "ctl/command.h"
+#include "ctl/print.h"
+#include "ctl/progress.h"
+#include "ctl/server.h"
+#include "ctl/subcommands.h"
+#include "rpc/control.h"
 
 enum { DAYS_MAX = 366 };
 

@@ -1,10 +1,13 @@
-/* How things are printed; see ctl.h. */
+/* How things are printed; see print.h. */
+#include "ctl/print.h"
+
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
-#include "ctl/ctl.h"
+#include "ctl/command.h"
 #include "rpc/worker.h"
 
 const char *ckt_ctl_state_name(unsigned state)

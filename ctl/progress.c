@@ -4,13 +4,22 @@
  *
  * Threading: a thread draws; counting is atomic.
  */
+#include "ctl/progress.h"
+
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "ctl/ctl.h"
+#include "ctl/command.h"
+#include "ctl/print.h"
+#include "ctl/server.h"
+#include "rpc/control.h"
+#include "rpc/net.h"
+#include "rpc/session.h"
 
 enum { PERIOD_MS = 200, ANSWER_MS = 2000, WIDTH = 30 };
 

@@ -1,8 +1,19 @@
 /* cricketctl ps */
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "ctl/ctl.h"
+#include "ctl/command.h"
+#include "ctl/print.h"
+#include "ctl/server.h"
+#include "ctl/subcommands.h"
+#include "rpc/control.h"
+#include "rpc/job.h"
+#include "rpc/net.h"
+#include "rpc/session.h"
 
 enum { TIMEOUT_MS = 15000 };
 

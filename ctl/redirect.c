@@ -2,9 +2,16 @@
  * cricketctl redirect SESSION --to ADDRESS: tells the client on this host where its session lives
  * now.
  */
+#include <jansson.h>
+#include <stdio.h>
 #include <string.h>
 
-#include "ctl/ctl.h"
+#include "ctl/client_address.h"
+#include "ctl/command.h"
+#include "ctl/print.h"
+#include "ctl/server.h"
+#include "ctl/subcommands.h"
+#include "rpc/session.h"
 
 int ckt_ctl_redirect(const struct ckt_ctl_args *args)
 {

@@ -5,17 +5,31 @@
  * and the server removes its copies when this connection ends.  An image in the server's memory is
  * only named, memory:NAME.
  */
+#include "ctl/restore.h"
+
 #include <errno.h>
 #include <fcntl.h>
+#include <jansson.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "ctl/chain.h"
 #include "checkpoint/format/broker.h"
+#include "ctl/brokers.h"
+#include "ctl/chain.h"
 #include "ctl/client/client.h"
+#include "ctl/client_address.h"
+#include "ctl/command.h"
+#include "ctl/files.h"
 #include "ctl/job/job.h"
+#include "ctl/print.h"
+#include "ctl/progress.h"
+#include "ctl/server.h"
+#include "ctl/subcommands.h"
+#include "ctl/transfer.h"
 #include "rpc/identity.h"
+#include "rpc/net.h"
 
 enum { ANSWER_MS = 15000 };
 

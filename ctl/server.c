@@ -1,10 +1,14 @@
-/* The connection to a server; see ctl.h. */
+/* The connection to a server; see server.h. */
+#include "ctl/server.h"
+
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "ctl/ctl.h"
+#include "ctl/command.h"
+#include "ctl/print.h"
 #include "rpc/hello.h"
 #include "rpc/identity.h"
 #include "rpc/session.h"

@@ -1,8 +1,14 @@
 /* cricketctl stats SESSION */
+#include <jansson.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "ctl/ctl.h"
+#include "ctl/command.h"
+#include "ctl/print.h"
+#include "ctl/server.h"
+#include "ctl/subcommands.h"
+#include "rpc/control.h"
 
 enum { TIMEOUT_MS = 20000 };
 

@@ -4,18 +4,28 @@
  *
  * Threading: a thread for each connection; they share a cursor over the pieces of all files.
  */
+#include "ctl/transfer.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <dirent.h>
 #include <unistd.h>
 
-#include "ctl/ctl.h"
 #include "base/fault_point.h"
+#include "ctl/command.h"
+#include "ctl/files.h"
+#include "ctl/progress.h"
+#include "ctl/server.h"
+#include "rpc/control.h"
+#include "rpc/net.h"
 
 enum { CONNECTIONS = 4, ANSWER_MS = 60000 };
 

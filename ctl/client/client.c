@@ -1,19 +1,32 @@
 /* The client's process, saved and restored with its session; see client.h. */
 #include "ctl/client/client.h"
 
+#include "base/fault_point.h"
+#include "ctl/client/process_watch.h"
+#include "ctl/command.h"
+#include "ctl/files.h"
+#include "ctl/print.h"
+#include "ctl/progress.h"
+#include "ctl/server.h"
+#include "rpc/control.h"
+#include "rpc/net.h"
+#include "rpc/session.h"
+#include "rpc/worker.h"
+
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/sendfile.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
-
-#include "base/fault_point.h"
-#include "rpc/worker.h"
-#include "ctl/client/process_watch.h"
 
 enum {
 	ANSWER_MS = 15000,

@@ -13,8 +13,12 @@
 #pragma once
 
 #include "ctl/client/criu.h"
-#include "ctl/ctl.h"
 #include "ctl/client/process.h"
+#include "rpc/session.h"
+
+struct ckt_ctl_args;
+struct ckt_ctl_partial;
+struct ckt_ctl_server;
 
 struct ckt_ctl_client {
 	struct ckt_criu criu;

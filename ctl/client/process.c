@@ -1,6 +1,10 @@
 /* The process of a client; see process.h. */
 #include "ctl/client/process.h"
 
+#include "ctl/client_address.h"
+#include "ctl/print.h"
+#include "rpc/net.h"
+
 #include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
@@ -13,8 +17,6 @@
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
-
-#include "ctl/ctl.h"
 
 enum { LOOK_NS = 5000000 };
 

@@ -1,11 +1,24 @@
 /* cricketctl doctor [CMD]: what on this host would stop a program, and what helps. */
 #include "ctl/doctor/doctor.h"
 
+#include "base/environment.h"
+#include "ctl/command.h"
+#include "ctl/print.h"
+#include "ctl/server.h"
+#include "ctl/subcommands.h"
+#include "rpc/control.h"
+#include "rpc/net.h"
+#include "rpc/nvml.h"
+#include "rpc/session.h"
+
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <jansson.h>
 #include <limits.h>
 #include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -13,9 +26,6 @@
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#include "base/environment.h"
-#include "rpc/nvml.h"
 
 extern char **environ;
 

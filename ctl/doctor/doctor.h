@@ -4,9 +4,9 @@
  */
 #pragma once
 
+#include <jansson.h>
 #include <stdbool.h>
-
-#include "ctl/ctl.h"
+#include <stdio.h>
 
 enum ckt_finding { CKT_FINDING_OK, CKT_FINDING_WARNING, CKT_FINDING_FAIL };
 

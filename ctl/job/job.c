@@ -7,17 +7,30 @@
  * With --stop they stand until DIR has its name, and end then.  Whatever fails before that leaves
  * no DIR and lets all go on: by our word, or because our connections end.
  */
+#include "ctl/job/job.h"
+
 #include <errno.h>
 #include <fcntl.h>
+#include <jansson.h>
 #include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
-#include "ctl/job/job.h"
 #include "base/fault_point.h"
+#include "ctl/checkpoint.h"
+#include "ctl/command.h"
+#include "ctl/files.h"
+#include "ctl/print.h"
+#include "ctl/server.h"
+#include "ctl/transfer.h"
+#include "rpc/control.h"
+#include "rpc/job.h"
 
 enum { ANSWER_MS = 15000, LOOK_NS = 2000000, KEEP_NS = 200000000 };
 

@@ -7,8 +7,16 @@
  */
 #pragma once
 
-#include "ctl/ctl.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "ctl/command.h"
+#include "ctl/server.h"
+#include "rpc/control.h"
+#include "rpc/job.h"
 #include "rpc/nccl.h"
+#include "rpc/session.h"
 
 enum { CKT_CTL_RANKS_MAX = CKT_CONTROL_JOB_SESSIONS };
 

@@ -14,10 +14,19 @@
  * the wait before a phase grows.
  */
 #include <errno.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 #include <time.h>
 
+#include "ctl/command.h"
+#include "ctl/files.h"
 #include "ctl/job/job.h"
+#include "ctl/print.h"
+#include "rpc/net.h"
+#include "rpc/session.h"
 
 enum {
 	GRACE_MS = 20,

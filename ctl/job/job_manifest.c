@@ -4,13 +4,22 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "ctl/command.h"
+#include "ctl/files.h"
 #include "ctl/job/job.h"
+#include "ctl/print.h"
+#include "rpc/job.h"
+#include "rpc/session.h"
 
 #define NAME "job.json"
 enum { FORMAT = 1, BYTES_MAX = 1 << 20 };

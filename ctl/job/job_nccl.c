@@ -6,13 +6,23 @@
  * new one of which all ranks are told.
  */
 #include <errno.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "checkpoint/format/store.h"
+#include "ctl/command.h"
+#include "ctl/files.h"
 #include "ctl/job/job.h"
+#include "ctl/print.h"
+#include "ctl/server.h"
+#include "rpc/control.h"
 #include "rpc/ipc.h"
 #include "rpc/library_step.h"
+#include "rpc/session.h"
 
 enum { ANSWER_MS = 90000, MEMBERS_MAX = 1 << 20, NEEDS_MAX = 4096 };
 

@@ -11,12 +11,23 @@
  *	else						PRELOAD of each -> a new id for each communicator, told to all its ranks -> PRELOAD last of each
  */
 #include <fcntl.h>
+#include <jansson.h>
 #include <pthread.h>
+#include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "ctl/command.h"
+#include "ctl/files.h"
 #include "ctl/job/job.h"
+#include "ctl/print.h"
+#include "ctl/restore.h"
+#include "ctl/server.h"
+#include "rpc/control.h"
+#include "rpc/job.h"
+#include "rpc/session.h"
 
 enum { ANSWER_MS = 30000 };
 

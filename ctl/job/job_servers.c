@@ -1,9 +1,19 @@
 /* The servers of a job, and what they hold for us; see job.h. */
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
+#include "ctl/command.h"
+#include "ctl/files.h"
 #include "ctl/job/job.h"
+#include "ctl/print.h"
+#include "ctl/server.h"
+#include "rpc/control.h"
+#include "rpc/net.h"
 
 enum { ANSWER_MS = 15000 };
 

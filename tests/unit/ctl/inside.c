@@ -1,19 +1,29 @@
 /* See inside.h. */
+#include "base/log.h"
+#include "checkpoint/format/store.h"
+#include "ctl/cleanup.h"
+#include "ctl/command.h"
 #include "inside.h"
+#include "rpc/control.h"
+#include "rpc/net.h"
+#include "rpc/session.h"
+#include "rpc/wire.h"
 
 #include <fcntl.h>
 #include <pthread.h>
+#include <rpc/rpc.h>
 #include <signal.h>
 #include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-#include "checkpoint/format/store.h"
-#include "base/log.h"
 
 char directory[64], address[96], out[8192], err[8192];
 struct reply replies[64];

@@ -3,9 +3,15 @@
  */
 #pragma once
 
+#include <rpc/rpc.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <sys/types.h>
 
-#include "ctl/ctl.h"
+#include "ctl/command.h"
+#include "rpc/session.h"
+#include "rpc/wire.h"
 #include "tests/unit/suite.h"
 
 extern char directory[64]; /* everything lies in it */

@@ -1,6 +1,13 @@
 /* See saves.h. */
+#include "rpc/control.h"
+#include "rpc/net.h"
+#include "rpc/wire.h"
 #include "saves.h"
 
+#include <rpc/rpc.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 
 uint8_t save_id;

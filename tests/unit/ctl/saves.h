@@ -1,7 +1,11 @@
 /* A server that saves: writes an image into the directory that comes along. */
 #pragma once
 
+#include <stdbool.h>
+#include <stdint.h>
+
 #include "inside.h"
+#include "rpc/control.h"
 
 /* Of the next image; counts up.  ancestor: of increments. */
 extern uint8_t save_id;

@@ -2,7 +2,8 @@
 #include <CUnit/Basic.h>
 #include <string.h>
 
-#include "ctl/ctl.h"
+#include "ctl/args.h"
+#include "ctl/command.h"
 
 static int none(const struct ckt_ctl_args *args)
 {

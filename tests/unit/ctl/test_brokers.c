@@ -4,11 +4,19 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <rpc/rpc.h>
+#include <stdbool.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "checkpoint/format/broker.h"
+#include "ctl/brokers.h"
+#include "ctl/command.h"
+#include "ctl/server.h"
 #include "inside.h"
+#include "rpc/control.h"
+#include "rpc/net.h"
+#include "rpc/wire.h"
 
 static ckt_control_result answer = {CKT_CONTROL_OK, (char *)""};
 static unsigned asked, refuse_at;

@@ -2,13 +2,18 @@
  * ctl/chain.c: chains of images: found by what each names as its base, and beside the first where
  * they were moved.
  */
+#include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "ctl/chain.h"
+#include "ctl/command.h"
+#include "ctl/files.h"
 #include "inside.h"
+#include "rpc/control.h"
 
 static unsigned count;
 static char last_path[CKT_CTL_PATH_SIZE];

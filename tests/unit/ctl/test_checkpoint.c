@@ -3,9 +3,17 @@
  * name or nothing, the session held until then.
  */
 #include <dirent.h>
+#include <jansson.h>
+#include <rpc/rpc.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 
+#include "ctl/command.h"
+#include "ctl/subcommands.h"
+#include "rpc/control.h"
 #include "saves.h"
 
 static unsigned entries(const char *path)

@@ -2,9 +2,16 @@
  * ctl/checkpoint_every.c: cricketctl checkpoint --every: chains of --keep images, old chains go
  * whole, and the end of the session is the end of the work.
  */
+#include <rpc/rpc.h>
+#include <stdbool.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 
+#include "ctl/command.h"
+#include "ctl/subcommands.h"
+#include "rpc/control.h"
+#include "rpc/wire.h"
 #include "saves.h"
 
 /* The session ends before the Nth image. */

@@ -1,5 +1,7 @@
 /* ctl/cleanup.c: an interrupted cricketctl removes the directory in the making, and that alone. */
 #include <signal.h>
+#include <stddef.h>
+#include <stdio.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>

@@ -10,6 +10,8 @@
 #include <unistd.h>
 
 #include "ctl/client/client.h"
+#include "ctl/command.h"
+#include "ctl/server.h"
 #include "inside.h"
 
 static void test_copy(void)

@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "ctl/client_address.h"
 #include "inside.h"
 
 static char message[512];

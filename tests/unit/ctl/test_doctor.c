@@ -4,6 +4,10 @@
  */
 #include <CUnit/Basic.h>
 #include <fcntl.h>
+#include <jansson.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>

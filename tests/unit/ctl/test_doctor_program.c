@@ -3,6 +3,9 @@
  * every damage survived.
  */
 #include <elf.h>
+#include <jansson.h>
+#include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>

@@ -2,9 +2,17 @@
  * ctl/events.c: cricketctl events: what there is at once, a line each; with --follow until the
  * server is gone.
  */
+#include <jansson.h>
+#include <rpc/rpc.h>
+#include <stdbool.h>
 #include <string.h>
 
+#include "ctl/command.h"
+#include "ctl/subcommands.h"
 #include "inside.h"
+#include "rpc/control.h"
+#include "rpc/net.h"
+#include "rpc/wire.h"
 
 static unsigned pages;
 

@@ -6,12 +6,18 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "ctl/cleanup.h"
+#include "ctl/command.h"
+#include "ctl/files.h"
 #include "inside.h"
 
 static int places(const struct ckt_ctl_args *args)

@@ -2,11 +2,17 @@
  * ctl/image.c: images on this host: shown, verified, compared and flattened; damaged ones refused.
  */
 #include <fcntl.h>
+#include <jansson.h>
+#include <rpc/rpc.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "checkpoint/format/store.h"
+#include "ctl/command.h"
+#include "ctl/subcommands.h"
 #include "inside.h"
 
 /* With a block of memory whose contents are that byte. */

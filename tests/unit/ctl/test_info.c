@@ -1,7 +1,15 @@
 /* ctl/info.c: cricketctl info: the server, its GPUs, who may connect. */
+#include <jansson.h>
+#include <rpc/rpc.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <string.h>
 
+#include "ctl/command.h"
+#include "ctl/subcommands.h"
 #include "inside.h"
+#include "rpc/control.h"
 
 static ckt_control_gpu gpus[] = {
 	{.ordinal = 3, .name = (char *)"GPU X", .memory_bytes = (uint64_t)8 << 30}};

@@ -2,10 +2,19 @@
  * ctl/job/job.c, ctl/job/job_servers.c: what is asked of the server for a job's checkpoint, what
  * comes of each answer, and that nothing is left of one that fails.
  */
+#include <jansson.h>
+#include <rpc/rpc.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <string.h>
 
-#include "inside.h"
+#include "ctl/command.h"
 #include "ctl/job/job.h"
+#include "ctl/subcommands.h"
+#include "inside.h"
+#include "rpc/control.h"
+#include "rpc/wire.h"
 
 static ckt_control_rank told[2];
 static ckt_control_job_res held;

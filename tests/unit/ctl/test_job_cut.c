@@ -2,6 +2,9 @@
  * ctl/job/job_cut.c: whom to let on, until none has anything left to do: over sessions that are
  * played here, whose work waits for each other's.
  */
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <string.h>
 
 #include "inside.h"

@@ -3,13 +3,16 @@
  * refused.
  */
 #include <fcntl.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "inside.h"
+#include "ctl/command.h"
 #include "ctl/job/job.h"
+#include "inside.h"
+#include "rpc/job.h"
 
 static struct ckt_ctl_job_entry *entries;
 static unsigned count;

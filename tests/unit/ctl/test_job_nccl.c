@@ -3,13 +3,23 @@
  * told of before they are restored.
  */
 #include <fcntl.h>
+#include <rpc/rpc.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "checkpoint/format/store.h"
-#include "inside.h"
+#include "ctl/command.h"
 #include "ctl/job/job.h"
+#include "ctl/subcommands.h"
+#include "inside.h"
+#include "rpc/control.h"
+#include "rpc/net.h"
+#include "rpc/session.h"
+#include "rpc/wire.h"
 
 enum { COMM_BYTES = 172 };
 

@@ -1,9 +1,18 @@
 /* ctl/job/job_restore.c: every session to its server and GPU, all or none. */
+#include <rpc/rpc.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 
-#include "inside.h"
+#include "ctl/command.h"
 #include "ctl/job/job.h"
+#include "ctl/subcommands.h"
+#include "inside.h"
+#include "rpc/control.h"
+#include "rpc/net.h"
+#include "rpc/wire.h"
 
 static ckt_control_restore_res restored;
 static unsigned restores, kills, gpus[8];

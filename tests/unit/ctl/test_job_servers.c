@@ -2,10 +2,14 @@
  * ctl/job/job_servers.c: several servers of one job, what each is told, and what of their answers
  * counts.
  */
+#include <rpc/rpc.h>
+#include <stdint.h>
 #include <string.h>
 
-#include "inside.h"
+#include "ctl/command.h"
 #include "ctl/job/job.h"
+#include "inside.h"
+#include "rpc/control.h"
 
 static ckt_control_rank told = {.session = (char *)"0123456789ab",
 	.program_name = (char *)"p\033",

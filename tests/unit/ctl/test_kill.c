@@ -1,7 +1,13 @@
 /* ctl/kill.c: cricketctl kill: one call, and what the server answers is the exit code. */
+#include <rpc/rpc.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <string.h>
 
+#include "ctl/command.h"
+#include "ctl/subcommands.h"
 #include "inside.h"
+#include "rpc/control.h"
 
 static void test_kill(void)
 {

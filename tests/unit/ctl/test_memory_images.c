@@ -1,7 +1,13 @@
 /* ctl/memory_images.c: cricketctl image list and image remove memory:NAME. */
+#include <jansson.h>
+#include <rpc/rpc.h>
+#include <stddef.h>
 #include <string.h>
 
+#include "ctl/command.h"
+#include "ctl/memory_images.h"
 #include "inside.h"
+#include "rpc/control.h"
 
 static void test_list(void)
 {

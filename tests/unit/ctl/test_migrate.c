@@ -2,9 +2,20 @@
  * ctl/migrate.c: cricketctl migrate: rounds until the changes stop shrinking, the source ends last,
  * and any failure before leaves it running.
  */
+#include <jansson.h>
+#include <rpc/rpc.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "ctl/command.h"
+#include "ctl/subcommands.h"
+#include "rpc/control.h"
+#include "rpc/net.h"
+#include "rpc/wire.h"
 #include "saves.h"
 
 static ckt_control_stats_res stats = {.result = {CKT_CONTROL_OK, (char *)""},

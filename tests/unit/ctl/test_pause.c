@@ -1,9 +1,18 @@
 /* ctl/pause.c: cricketctl pause and resume: durations, times of day, and what is asked. */
+#include <rpc/rpc.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
+#include "ctl/command.h"
+#include "ctl/pause.h"
+#include "ctl/subcommands.h"
 #include "inside.h"
+#include "rpc/control.h"
 
 static void test_durations(void)
 {

@@ -1,8 +1,12 @@
 /* ctl/print.c: how sizes, times, states and foreign text are printed. */
 #include <CUnit/Basic.h>
+#include <jansson.h>
 #include <string.h>
 
-#include "ctl/ctl.h"
+#include "ctl/command.h"
+#include "ctl/print.h"
+#include "ctl/server.h"
+#include "rpc/control.h"
 
 static void test_texts(void)
 {

@@ -5,11 +5,18 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <pty.h>
+#include <rpc/rpc.h>
+#include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "ctl/command.h"
+#include "ctl/progress.h"
+#include "ctl/server.h"
 #include "inside.h"
+#include "rpc/control.h"
 
 static void test_none(void)
 {

@@ -2,9 +2,18 @@
  * ctl/ps.c: cricketctl ps: the keys that scripts read, pages of sessions, a peer's text on a
  * terminal.
  */
+#include <jansson.h>
+#include <rpc/rpc.h>
+#include <stdbool.h>
+#include <stddef.h>
 #include <string.h>
 
+#include "ctl/command.h"
+#include "ctl/subcommands.h"
 #include "inside.h"
+#include "rpc/control.h"
+#include "rpc/net.h"
+#include "rpc/wire.h"
 
 static ckt_control_session sessions[2] = {
 	{.session = (char *)"0123456789ab",

@@ -2,9 +2,12 @@
  * ctl/redirect.c: cricketctl redirect: a whole id and an address that a client can use, or nothing
  * is written.
  */
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "ctl/command.h"
+#include "ctl/subcommands.h"
 #include "inside.h"
 
 static void test_redirect(void)

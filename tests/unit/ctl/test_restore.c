@@ -2,10 +2,19 @@
  * ctl/restore.c: restores: which GPU, from where, what the server is asked, and what is said of its
  * answer.
  */
+#include <jansson.h>
+#include <rpc/rpc.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "ctl/command.h"
+#include "ctl/restore.h"
+#include "ctl/subcommands.h"
 #include "inside.h"
+#include "rpc/control.h"
 
 static ckt_control_restore_res restored;
 

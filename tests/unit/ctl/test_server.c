@@ -2,11 +2,20 @@
  * ctl/server.c: the connection to a server: exit codes and sentences for every way in which there
  * is none.
  */
+#include <rpc/rpc.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "ctl/command.h"
+#include "ctl/server.h"
 #include "inside.h"
+#include "rpc/control.h"
+#include "rpc/session.h"
+#include "rpc/wire.h"
 
 static void test_connect(void)
 {

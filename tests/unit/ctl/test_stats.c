@@ -1,7 +1,12 @@
 /* ctl/stats.c: cricketctl stats: most called first, with a total. */
+#include <jansson.h>
+#include <rpc/rpc.h>
 #include <string.h>
 
+#include "ctl/command.h"
+#include "ctl/subcommands.h"
 #include "inside.h"
+#include "rpc/control.h"
 
 static void test_stats(void)
 {

@@ -4,12 +4,23 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <rpc/rpc.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "ctl/command.h"
+#include "ctl/server.h"
+#include "ctl/transfer.h"
 #include "inside.h"
+#include "rpc/control.h"
+#include "rpc/net.h"
+#include "rpc/wire.h"
 
 /* What the server's stage holds. */
 static struct {

@@ -1,0 +1,6 @@
+/* checkpoint --every. */
+#pragma once
+
+struct ckt_ctl_args;
+
+int ckt_ctl_every(const struct ckt_ctl_args *args);

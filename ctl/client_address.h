@@ -1,0 +1,12 @@
+/* The file in which the client of a session looks for its server. */
+#pragma once
+
+#include <stddef.h>
+
+/* Writes the file; 0, or -errno with the reason. */
+int ckt_ctl_state_write(
+	const char *session, const char *address, char *ret_message, size_t message_size);
+int ckt_ctl_state_write_in(const char *state_directory, const char *session, const char *text,
+	char *ret_message, size_t message_size);
+/* Makes it and what is above it, for this user alone. */
+int ckt_ctl_state_directory(char *path);

@@ -1,0 +1,56 @@
+/*
+ * A subcommand of cricketctl: a row of the table in main.c, and the arguments that it gets.
+ *
+ * It gives back the exit code; what went wrong has been said on stderr by then.
+ */
+#pragma once
+
+#include <stdbool.h>
+
+/* The contract with scripts. */
+enum {
+	CKT_EXIT_DONE = 0,
+	CKT_EXIT_REFUSED = 1,
+	CKT_EXIT_USAGE = 2,
+	CKT_EXIT_NO_SERVER = 3,
+	CKT_EXIT_NO_SESSION = 4,
+};
+
+enum { CKT_CTL_SERVERS_MAX = 16 };
+
+struct ckt_ctl_args {
+	/* the last --server; NULL: REMOTE_GPU_ADDRESS, then the local socket */
+	const char *server;
+	const char *servers[CKT_CTL_SERVERS_MAX]; /* every one, for jobs */
+	unsigned server_count;
+	const char *job; /* checkpoint --job NAME, restore --job DIR */
+	bool json, help, version;
+	bool stop;                     /* checkpoint --stop */
+	bool with_client;              /* checkpoint, restore --with-client */
+	const char *deadline;          /* checkpoint --deadline SECONDS */
+	const char *gpu;               /* restore --gpu N; of a job N,N,... */
+	const char *place;             /* restore --job --place N,N,...: numbers of --server */
+	const char *to;                /* redirect, migrate --to ADDRESS */
+	const char *client_address;    /* migrate, restore --client-address ADDRESS */
+	const char *incremental;       /* checkpoint --incremental BASE */
+	const char *every, *keep;      /* checkpoint --every 30s --keep 3 */
+	const char *server_side;       /* checkpoint, restore --server-side NAME */
+	bool to_memory, compress;      /* checkpoint */
+	const char *pause_for, *until; /* pause --for 30m --until 18:00 */
+	bool follow;                   /* events --follow */
+	const char *command;           /* the subcommand */
+	char *const *words;            /* what follows it; not owned */
+	int word_count;
+};
+
+struct ckt_ctl_command {
+	const char *name;
+	int min_words, max_words;
+	/* everything from the first word on is a command of the user's, options included */
+	bool rest;
+	const char *options; /* space separated long options of its own */
+	const char *synopsis;
+	const char *help;
+	int (*run)(const struct ckt_ctl_args *args);
+	const char *note; /* for its own --help; NULL: none */
+};

@@ -1,0 +1,23 @@
+/* A bar on stderr, where that is a terminal. */
+#pragma once
+
+#include <stdint.h>
+
+struct ckt_ctl_args;
+struct ckt_ctl_progress;
+struct ckt_ctl_server;
+
+/*
+ * NULL where stderr is no terminal, and the others take that.  The server is asked what the
+ * session's worker does; an empty session: what is being restored; NULL: there is no server.
+ */
+struct ckt_ctl_progress *ckt_ctl_progress_begin(
+	const struct ckt_ctl_args *args, const struct ckt_ctl_server *server, const char *session);
+/*
+ * From here on it counts what ckt_ctl_progress_add says instead of asking the worker, until the
+ * phase is empty again.
+ */
+void ckt_ctl_progress_phase(
+	struct ckt_ctl_progress *progress, const char *phase, uint64_t total_bytes);
+void ckt_ctl_progress_add(struct ckt_ctl_progress *progress, uint64_t bytes);
+void ckt_ctl_progress_end(struct ckt_ctl_progress *progress);

@@ -1,0 +1,57 @@
+/*
+ * The connection to a server, and calls over it.
+ *
+ * Functions give back exit codes, with the reason said.
+ */
+#pragma once
+
+#include <rpc/rpc.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "ctl/command.h"
+#include "rpc/control.h"
+#include "rpc/net.h"
+
+struct ckt_ctl_server {
+	int fd;
+	bool is_unix;
+	char address[CKT_ADDRESS_TEXT_MAX]; /* for messages */
+};
+
+/* An exit code, with the reason in ret_message (cause and remedy in one sentence). */
+int ckt_ctl_try_connect(const struct ckt_ctl_args *args, struct ckt_ctl_server *ret_server,
+	char *ret_message, size_t message_size);
+/* The same, said. */
+int ckt_ctl_connect(const struct ckt_ctl_args *args, struct ckt_ctl_server *ret_server);
+/*
+ * As above, and over the server's UNIX socket where it can be reached from here, so that
+ * descriptors can travel.
+ */
+int ckt_ctl_connect_near(const struct ckt_ctl_args *args, struct ckt_ctl_server *ret_server);
+void ckt_ctl_disconnect(struct ckt_ctl_server *server);
+/* Ends the connection for whoever waits for an answer over it on another thread, whose it stays. */
+void ckt_ctl_hang_up(struct ckt_ctl_server *server);
+/*
+ * One call; ret_result is zeroed by the caller and freed with xdr_free.  timeout_ms -1: as long as
+ * it takes. An exit code; said.
+ */
+int ckt_ctl_call(struct ckt_ctl_server *server, uint32_t proc, xdrproc_t xdr_args, void *args,
+	xdrproc_t xdr_result, void *ret_result, int timeout_ms, int pass_fd);
+/* The exit code for what the server answered; a refusal is said. */
+int ckt_ctl_result(const ckt_control_result *result);
+/*
+ * Whether the text has the form of a session or of a prefix of one; CKT_EXIT_NO_SESSION with the
+ * reason said.
+ */
+int ckt_ctl_check_session(const char *text);
+/* Connects and checks. */
+int ckt_ctl_connect_for(
+	const struct ckt_ctl_args *args, const char *session, struct ckt_ctl_server *ret_server);
+/*
+ * One call over a connection of its own; session: checked as above, NULL for none.  The rest as
+ * ckt_ctl_call.
+ */
+int ckt_ctl_ask(const struct ckt_ctl_args *args, const char *session, uint32_t proc,
+	xdrproc_t xdr_args, void *call, xdrproc_t xdr_result, void *ret_result, int timeout_ms);
