@@ -83,6 +83,6 @@ void ckt_environment_check(void)
 	if (atomic_flag_test_and_set(&checked))
 		return;
 	while ((entry = ckt_environment_unknown(environ, &cursor)) != NULL)
-		ckt_log_user("the environment variable %.*s is not known; ignoring it",
+		ckt_log_user("environment variable %.*s is unknown; ignoring it",
 			(int)strcspn(entry, "="), entry);
 }

@@ -37,12 +37,14 @@ static int check(
 		return -error;
 	}
 	if (S_ISLNK(status.st_mode)) {
-		snprintf(ret_message, message_size, "'%.300s' is a symbolic link now", path);
+		snprintf(ret_message, message_size,
+			"'%.300s' is a symbolic link; name the file itself", path);
 		return -ELOOP;
 	}
 	if (!is_one_of(status.st_uid, users, count)) {
 		snprintf(ret_message, message_size,
-			"'%.300s' belongs to user %u: give it to root, or to the user who runs cricket-server",
+			"'%.300s' belongs to user %u: give it to root or to the user "
+			"who runs cricket-server",
 			path, status.st_uid);
 		return -EPERM;
 	}
@@ -50,8 +52,8 @@ static int check(
 	bool open = status.st_mode & S_IWOTH ||
 		(status.st_mode & S_IWGRP && !group_is_roots(status.st_gid));
 	if (open && !sticky) {
-		snprintf(ret_message, message_size, "others may write '%.300s': chmod go-w it",
-			path);
+		snprintf(ret_message, message_size,
+			"other users can write '%.300s': run chmod go-w on it", path);
 		return -EPERM;
 	}
 	return 0;
@@ -63,7 +65,7 @@ int ckt_trusted_path(const char *path, const uid_t *users, size_t user_count, ch
 	char part[PATH_MAX];
 	size_t length = strlen(path);
 	if (*path != '/' || length >= sizeof part) {
-		snprintf(ret_message, message_size, "'%.300s' is no absolute path", path);
+		snprintf(ret_message, message_size, "'%.300s' is not an absolute path", path);
 		return -EINVAL;
 	}
 	int error = check("/", users, user_count, ret_message, message_size);

@@ -105,8 +105,8 @@ void ckt_crew_prepare(void)
 		? ckt_driver.cuMemHostRegister_v2(crew.buffers, size, CU_MEMHOSTREGISTER_PORTABLE)
 		: CKT_INTERNAL_NOT_SUPPORTED;
 	if (result)
-		ckt_info(
-			"the buffers for images are not pinned (CUDA error %d): saving and restoring will be slower",
+		ckt_info("cannot pin the buffers for images (CUDA error %d): "
+			 "checkpoints and restores will be slower",
 			result);
 	crew.pinned = true;
 }

@@ -111,7 +111,7 @@ static int take_option(int argc, char **argv, int *at, struct ckt_ctl_args *args
 	const struct option *option =
 		strncmp(argv[*at], "--", 2) == 0 ? find_option(name, length) : NULL;
 	if (!option)
-		return usage("'%s' is no option%s", argv[*at], "");
+		return usage("unknown option '%s'%s", argv[*at], "");
 	*used |= 1u << (option - options);
 	if (option->flag_offset != SIZE_MAX) {
 		if (name[length])
@@ -126,7 +126,7 @@ static int take_option(int argc, char **argv, int *at, struct ckt_ctl_args *args
 	*(const char **)((char *)args + option->value_offset) = value;
 	if (option->value_offset == offsetof(struct ckt_ctl_args, server)) {
 		if (args->server_count == CKT_CTL_SERVERS_MAX)
-			return usage("--server: '%s' is one too many%s", value, "");
+			return usage("--server: '%s' is one address too many%s", value, "");
 		args->servers[args->server_count++] = value;
 	}
 	return CKT_EXIT_DONE;
@@ -144,8 +144,8 @@ static int check(
 	if (args->word_count < command->min_words ||
 		(args->word_count > command->max_words && !command->rest))
 		return usage(args->word_count < command->min_words
-				? "something is missing; write: cricketctl %s%s"
-				: "'%s' is too much; write: cricketctl %s",
+				? "missing argument; usage: cricketctl %s%s"
+				: "unexpected argument '%s'; usage: cricketctl %s",
 			args->word_count < command->min_words ? command->synopsis
 							      : args->words[command->max_words],
 			args->word_count < command->min_words ? "" : command->synopsis);
@@ -177,7 +177,7 @@ int ckt_ctl_parse(const struct ckt_ctl_command *commands, int argc, char **argv,
 				command->name && strcmp(command->name, argv[i]) != 0;)
 				command++;
 			if (!command->name)
-				return usage("'%s' is no subcommand%s", argv[i], "");
+				return usage("unknown subcommand '%s'%s", argv[i], "");
 			args.command = command->name;
 			continue;
 		}

@@ -88,7 +88,7 @@ static int add(struct ckt_ctl_chain *chain, const char *path)
 	int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (fd < 0)
 		return ckt_ctl_refuse(path,
-			errno == ENOTDIR ? "is no directory, and an image is one"
+			errno == ENOTDIR ? "is not a directory, and an image is a directory"
 					 : strerror(errno));
 	chain->fds[chain->count++] = fd;
 	return CKT_EXIT_DONE;
@@ -132,7 +132,8 @@ int ckt_ctl_chain_open(const char *first, bool strict, struct ckt_ctl_chain *cha
 		const char *id = chain->image.ancestors.ancestors_val[i].id;
 		if (!follow_to(path, id, path) && !find_neighbour(chain->path, id, path))
 			status = ckt_ctl_refuse(chain->path,
-				"builds on an image that is neither where it was nor beside it");
+				"builds on an image that is neither at its recorded "
+				"path nor beside it");
 		if (status == CKT_EXIT_DONE)
 			status = add(chain, path);
 	}

@@ -234,7 +234,8 @@ static int save_here(
 	if (status == CKT_EXIT_DONE && args->incremental) {
 		status = ckt_ctl_path_copy(args->incremental, base.path);
 		if (status == CKT_EXIT_DONE && !ckt_ctl_image_id(base.path, base.id))
-			status = ckt_ctl_refuse(base.path, "is no image that another can build on");
+			status = ckt_ctl_refuse(
+				base.path, "is not an image that another can build on");
 	}
 	if (status == CKT_EXIT_DONE)
 		status = save_image(
@@ -309,7 +310,9 @@ int ckt_ctl_checkpoint(const struct ckt_ctl_args *args)
 	if (status == CKT_EXIT_DONE && args->to_memory) {
 		if (args->server_side || args->every || args->incremental) {
 			fprintf(stderr,
-				"cricketctl: --to-memory makes a whole image in one place: no --server-side, --every or --incremental goes with it\n");
+				"cricketctl: --to-memory makes one complete image in "
+				"memory: leave out --server-side, --every and "
+				"--incremental\n");
 			status = CKT_EXIT_USAGE;
 		} else if (args->word_count == 2) {
 			status = ckt_ctl_check_kept(args->words[1]);
@@ -321,13 +324,15 @@ int ckt_ctl_checkpoint(const struct ckt_ctl_args *args)
 		(args->server_side || (args->every && (args->incremental || args->stop)) ||
 			(args->keep && !args->every))) {
 		fprintf(stderr,
-			"cricketctl: --every goes alone or with --keep, --incremental and --every with a directory here\n");
+			"cricketctl: --every needs a directory here: combine it with "
+			"--keep and --incremental only\n");
 		status = CKT_EXIT_USAGE;
 	}
 	if (status == CKT_EXIT_DONE && args->with_client &&
 		(args->server_side || args->every || args->to_memory)) {
 		fprintf(stderr,
-			"cricketctl: --with-client goes with a directory here, and not with --every\n");
+			"cricketctl: --with-client needs a directory here and excludes "
+			"--every\n");
 		status = CKT_EXIT_USAGE;
 	}
 	if (status == CKT_EXIT_DONE && args->every)

@@ -96,7 +96,8 @@ static int open_series(const char *path, struct series *series)
 	if (!series->next)
 		series->next = 1;
 	return series->next > NUMBER_MAX
-		? ckt_ctl_refuse(series->directory, "is full of images: name another directory")
+		? ckt_ctl_refuse(
+			  series->directory, "has no room for more images: name another directory")
 		: CKT_EXIT_DONE;
 }
 

@@ -47,7 +47,8 @@ int ckt_ctl_state_write(
 	int result = state_dir(directory);
 	if (result) {
 		snprintf(ret_message, message_size,
-			"where the file should lie is not known: set HOME or CRICKET_STATE_DIR");
+			"no directory is known for the file: set HOME or "
+			"CRICKET_STATE_DIR");
 		return result;
 	}
 	return ckt_ctl_state_write_in(directory, session, address, ret_message, message_size);

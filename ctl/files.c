@@ -38,7 +38,8 @@ int ckt_ctl_check_place(const struct ckt_ctl_args *args, bool here)
 	}
 	if (name && (!ckt_ctl_name_good(name) || strncmp(name, "tmp-", 4) == 0)) {
 		fprintf(stderr,
-			"cricketctl: --server-side: '%s' is not valid: write at most %d of a-z, 0-9 and -, not tmp- at the beginning\n",
+			"cricketctl: --server-side: '%s' is not valid: write at most "
+			"%d of a-z, 0-9 and -, and do not begin with tmp-\n",
 			name, CKT_CONTROL_NAME_MAX);
 		return CKT_EXIT_USAGE;
 	}
@@ -50,7 +51,8 @@ int ckt_ctl_check_kept(const char *name)
 	if (ckt_ctl_name_good(name) && strlen(name) <= CKT_CONTROL_KEPT_NAME_MAX)
 		return CKT_EXIT_DONE;
 	fprintf(stderr,
-		"cricketctl: '%s' is no name of an image in memory: write at most %d of a-z, 0-9 and -\n",
+		"cricketctl: '%s' is not a name of an image in memory: write at most "
+		"%d of a-z, 0-9 and -\n",
 		name, CKT_CONTROL_KEPT_NAME_MAX);
 	return CKT_EXIT_USAGE;
 }
@@ -90,7 +92,7 @@ static int check_target(const char *path)
 	if (lstat(path, &st))
 		return errno == ENOENT ? CKT_EXIT_DONE : ckt_ctl_refuse(path, strerror(errno));
 	if (!S_ISDIR(st.st_mode))
-		return ckt_ctl_refuse(path, "exists and is no directory: name another");
+		return ckt_ctl_refuse(path, "exists and is not a directory: name another");
 	DIR *dir = opendir(path);
 	if (!dir)
 		return ckt_ctl_refuse(path, strerror(errno));
@@ -231,8 +233,7 @@ void ckt_ctl_partial_drop(struct ckt_ctl_partial *partial)
 	partial->fd = -1;
 	ckt_ctl_tree_remove(AT_FDCWD, partial->temporary, 0);
 	if (access(partial->temporary, F_OK) == 0)
-		fprintf(stderr, "cricketctl: %s is left over and may be removed\n",
-			partial->temporary);
+		fprintf(stderr, "cricketctl: you can remove %s, a leftover\n", partial->temporary);
 	partial->temporary[0] = 0;
 	ckt_ctl_cleanup_set(NULL);
 }

@@ -210,7 +210,8 @@ static int verify(const struct ckt_ctl_args *args, const struct ckt_ctl_chain *c
 			"chunks", (int)chain->image.chunks.chunks_len, "bytes", (json_int_t)bytes,
 			"damaged", (json_int_t)bad));
 	else if (!bad) {
-		printf("%s is whole: %u chunks, %s\n", chain->path, chain->image.chunks.chunks_len,
+		printf("%s is undamaged: %u chunks, %s\n", chain->path,
+			chain->image.chunks.chunks_len,
 			ckt_ctl_size_text(bytes, size, sizeof size));
 		status = ckt_ctl_flush();
 	}
@@ -237,7 +238,8 @@ static int diff(
 	char size[32];
 	if (one->image.hash_kind != two->image.hash_kind)
 		return ckt_ctl_refuse(two->path,
-			"names its contents by another hash than the first: flatten the older one first");
+			"uses another hash for its contents than the first image: "
+			"flatten the older one first");
 	/* An image without contents has no list. */
 	if (a_count)
 		qsort(a, a_count, sizeof *a, by_place);
@@ -398,8 +400,9 @@ int ckt_ctl_image(const struct ckt_ctl_args *args)
 		verb++;
 	if (verb == VERBS || args->word_count != verbs[verb].words) {
 		fprintf(stderr,
-			"cricketctl: write: image show DIR, image verify DIR, image diff OLD NEW, image flatten DIR NEW, image list or "
-			"image remove memory:NAME\n");
+			"cricketctl: usage: image show DIR, image verify DIR, image "
+			"diff OLD NEW, image flatten DIR NEW, image list or image "
+			"remove memory:NAME\n");
 		return CKT_EXIT_USAGE;
 	}
 	if (verbs[verb].alone)

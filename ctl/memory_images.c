@@ -66,7 +66,8 @@ int ckt_ctl_kept_remove(const struct ckt_ctl_args *args)
 	ckt_control_result result = {0};
 	if (!name) {
 		fprintf(stderr,
-			"cricketctl: image remove: write memory:NAME; images in directories are removed as such\n");
+			"cricketctl: image remove: write memory:NAME; remove images in "
+			"directories with rm -r\n");
 		return CKT_EXIT_USAGE;
 	}
 	int status = ckt_ctl_check_kept(name);

@@ -86,7 +86,8 @@ static int make_directory(struct migration *m, uint64_t bytes)
 	}
 	m->directory[0] = 0;
 	return ckt_ctl_refuse("migrate",
-		"there is no room for the session's memory: set TMPDIR to a directory with enough of it");
+		"found no room for the session's memory: set TMPDIR to a directory "
+		"with enough space");
 }
 
 static int session_memory(struct ckt_ctl_server *server, char *session, uint64_t *ret_bytes)
@@ -279,7 +280,8 @@ static int switch_over(struct migration *m)
 	m->stopped_ms = now_ms() - begun_ms;
 	if (status == CKT_EXIT_NO_SERVER)
 		fprintf(stderr,
-			"cricketctl: whether session %s ended there is not known; its copy at %s waits to be claimed\n",
+			"cricketctl: cannot tell whether session %s ended at its old "
+			"server; its copy at %s waits for the client\n",
 			m->session, m->target.address);
 	else if (status != CKT_EXIT_DONE)
 		kill_copy(m);
@@ -347,7 +349,8 @@ int ckt_ctl_migrate(const struct ckt_ctl_args *args)
 		status = ckt_ctl_parse_gpu(args->gpu, &m.gpu);
 	if (status == CKT_EXIT_DONE && !args->to && !args->gpu) {
 		fprintf(stderr,
-			"cricketctl: migrate: say where: --to ADDRESS, or --gpu N for another GPU of the same server\n");
+			"cricketctl: migrate: give --to ADDRESS, or --gpu N for "
+			"another GPU of the same server\n");
 		return CKT_EXIT_USAGE;
 	}
 	if (status == CKT_EXIT_DONE)

@@ -64,7 +64,8 @@ static int parse_until(const struct ckt_ctl_args *args, int64_t *ret_until)
 	int64_t seconds;
 	*ret_until = 0;
 	if (args->pause_for && args->until) {
-		fprintf(stderr, "cricketctl: pause: --for and --until are one or the other\n");
+		fprintf(stderr,
+			"cricketctl: pause: --for and --until exclude each other: give one\n");
 		return CKT_EXIT_USAGE;
 	}
 	if (args->pause_for && parse_duration(args->pause_for, &seconds)) {

@@ -81,6 +81,6 @@ int ckt_ctl_json_print(json_t *value)
 	json_decref(value);
 	putchar('\n');
 	if (failed)
-		fprintf(stderr, "cricketctl: cannot print the answer as JSON\n");
+		fprintf(stderr, "cricketctl: cannot print the result as JSON\n");
 	return failed ? CKT_EXIT_REFUSED : ckt_ctl_flush();
 }

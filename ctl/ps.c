@@ -122,7 +122,9 @@ int ckt_ctl_ps(const struct ckt_ctl_args *args)
 		more = false;
 	else if (!server.is_unix && (!token || !*token))
 		fprintf(stderr,
-			"cricketctl: the server at %s shows no sessions over TCP without a token: use its UNIX socket, or CRICKET_TOKEN_FILE\n",
+			"cricketctl: the server at %s lists no sessions over TCP "
+			"without a token: use its UNIX socket, or set "
+			"CRICKET_TOKEN_FILE\n",
 			server.address);
 	if (more)
 		jobs_read(args, &jobs);

@@ -31,7 +31,8 @@ int ckt_ctl_redirect(const struct ckt_ctl_args *args)
 	if (ckt_ctl_check_session(session) != CKT_EXIT_DONE)
 		return CKT_EXIT_NO_SESSION;
 	if (strlen(session) != CKT_SESSION_ID_SIZE) {
-		fprintf(stderr, "cricketctl: '%s' is not a whole id: write all %d digits\n",
+		fprintf(stderr,
+			"cricketctl: '%s' is not a complete session ID: write all %d digits\n",
 			session, CKT_SESSION_ID_SIZE);
 		return CKT_EXIT_NO_SESSION;
 	}

@@ -42,7 +42,8 @@ int ckt_ctl_parse_gpu(const char *text, int *ret_gpu)
 	long gpu = strtol(text, &end, 10);
 	if (*text < '0' || *text > '9' || *end || gpu >= CKT_DEVICES_MAX) {
 		fprintf(stderr,
-			"cricketctl: --gpu: '%s' is not valid: write the driver's number of a GPU, see cricketctl info\n",
+			"cricketctl: --gpu: '%s' is not valid: write the driver's "
+			"number of a GPU; see cricketctl info\n",
 			text);
 		return CKT_EXIT_USAGE;
 	}
@@ -127,7 +128,8 @@ void ckt_ctl_tell_client(
 	if (ours)
 		fprintf(stderr, "cricketctl: %s\n", message);
 	fprintf(stderr,
-		"cricketctl: unless %s is where the client looks already, run on %s, as its user:\n  cricketctl redirect %s --to %s\n",
+		"cricketctl: if the client does not look for the session at %s, run "
+		"this on %s as its user:\n  cricketctl redirect %s --to %s\n",
 		address, ckt_ctl_clean(client, clean, sizeof clean), session, address);
 }
 
@@ -178,7 +180,8 @@ int ckt_ctl_passing_open(const struct ckt_ctl_args *args, struct ckt_ctl_server 
 		       : ckt_ctl_refuse(path, "out of memory");
 	if (status == CKT_EXIT_DONE && p->chain.count > CKT_CONTROL_CHAIN_MAX)
 		status = ckt_ctl_refuse(path,
-			"builds on more images than can be: make one of them with 'cricketctl image flatten'");
+			"builds on too many images: merge one of its images with "
+			"'cricketctl image flatten'");
 	if (status == CKT_EXIT_DONE && !server->is_unix)
 		status = chain_send(args, server, &p->chain, p->names, progress);
 	for (; status == CKT_EXIT_DONE && !server->is_unix && p->stage_count < p->chain.count;
@@ -277,7 +280,7 @@ int ckt_ctl_restore(const struct ckt_ctl_args *args)
 		return ckt_ctl_job_restore(args);
 	int gpu, status = ckt_ctl_parse_gpu(args->gpu, &gpu);
 	if (status == CKT_EXIT_DONE && args->place) {
-		fprintf(stderr, "cricketctl: --place is for restore --job\n");
+		fprintf(stderr, "cricketctl: --place needs restore --job\n");
 		status = CKT_EXIT_USAGE;
 	}
 	if (status == CKT_EXIT_DONE)

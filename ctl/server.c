@@ -27,12 +27,13 @@ static int say_hello(struct ckt_ctl_server *server, char *ret_message, size_t me
 		if (result == -ENOKEY)
 			snprintf(ret_message, message_size, "%s", why);
 		else
-			snprintf(ret_message, message_size, "the server at %s refuses: %s",
-				server->address, why);
+			snprintf(ret_message, message_size,
+				"the server at %s refuses the connection: %s", server->address,
+				why);
 		return CKT_EXIT_REFUSED;
 	}
 	snprintf(ret_message, message_size, "no cricket-server answers at %s: %s", server->address,
-		result == -EPROTO || result == -EMSGSIZE ? "what is there speaks another protocol"
+		result == -EPROTO || result == -EMSGSIZE ? "the peer speaks another protocol"
 							 : strerror(-result));
 	return CKT_EXIT_NO_SERVER;
 }
@@ -75,8 +76,7 @@ int ckt_ctl_try_connect(const struct ckt_ctl_args *args, struct ckt_ctl_server *
 	/* A list is for programs, which have a session at each. */
 	if (address && strchr(address, ',')) {
 		snprintf(ret_message, message_size,
-			"'%.200s' names several servers: give the one that is meant with --server",
-			address);
+			"'%.200s' names several servers: choose one with --server", address);
 		return CKT_EXIT_USAGE;
 	}
 	if (address && *address)
@@ -197,7 +197,8 @@ int ckt_ctl_check_session(const char *text)
 		return CKT_EXIT_DONE;
 	/* Well written or not, there is no such session. */
 	fprintf(stderr,
-		"cricketctl: there is no session '%s': ids are %d digits 0-9 a-f, see cricketctl ps\n",
+		"cricketctl: there is no session '%s': an ID has %d digits 0-9 a-f; "
+		"see cricketctl ps\n",
 		text, CKT_SESSION_ID_SIZE);
 	return CKT_EXIT_NO_SESSION;
 }

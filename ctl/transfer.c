@@ -205,7 +205,7 @@ static int run(struct transfer *transfer)
 	pthread_mutex_destroy(&transfer->lock);
 	if (!transfer->error)
 		return CKT_EXIT_DONE;
-	fprintf(stderr, "cricketctl: the image did not get %s %s: %s\n",
+	fprintf(stderr, "cricketctl: cannot transfer the image %s %s: %s\n",
 		transfer->to_server ? "to" : "here from", transfer->address,
 		strerror(-transfer->error));
 	return CKT_EXIT_REFUSED;
@@ -247,7 +247,7 @@ int ckt_ctl_fetch(const struct ckt_ctl_args *args, struct ckt_ctl_server *server
 		/* The server's word is not taken for a name here. */
 		if (!ckt_ctl_name_good(res.files.files_val[i].name))
 			status = ckt_ctl_refuse(
-				server->address, "names a file that an image does not have");
+				server->address, "names a file that does not belong to an image");
 		else
 			strcpy(transfer.files[transfer.count].name, res.files.files_val[i].name);
 		total += transfer.files[transfer.count++].bytes = res.files.files_val[i].bytes;

@@ -30,9 +30,9 @@ int ckt_auth_token_load(
 	}
 	if (!S_ISREG(st.st_mode) || st.st_mode & 0007) {
 		snprintf(ret_message, message_size,
-			S_ISREG(st.st_mode)
-				? "token file %s is open to every user (mode %04o): chmod 600 it"
-				: "token file %s is no ordinary file (mode %04o)",
+			S_ISREG(st.st_mode) ? "other users can read or write token file %s (mode "
+					      "%04o): run chmod 600 on it"
+					    : "token file %s is not a regular file (mode %04o)",
 			path, (unsigned)st.st_mode & 07777);
 		close(fd);
 		return -EPERM;

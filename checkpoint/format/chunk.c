@@ -163,7 +163,7 @@ int ckt_image_reader_init_open(struct ckt_image_reader *reader, const ckt_image 
 			result = -EBADMSG;
 	if (!result)
 		return 0;
-	snprintf(ret_message, message_size, "the image in memory is not whole: %s",
+	snprintf(ret_message, message_size, "the image in memory is incomplete: %s",
 		strerror(-result));
 	ckt_image_reader_fini(reader);
 	return result;
@@ -191,11 +191,14 @@ int ckt_image_reader_init(struct ckt_image_reader *reader, const ckt_image *imag
 			(uint64_t)st.st_size != bytes) {
 			if (file)
 				snprintf(ret_message, message_size,
-					"the image builds on another (number %u of its chain), and %s of that is missing or has another size",
+					"the image builds on another (number %u of its "
+					"chain), and %s of that image is missing or "
+					"has the wrong size",
 					dir, name);
 			else
 				snprintf(ret_message, message_size,
-					"the image is damaged: %s is missing or has another size than the manifest says",
+					"the image is damaged: %s is missing or its "
+					"size differs from the manifest's",
 					name);
 			ckt_image_reader_fini(reader);
 			return -EBADMSG;

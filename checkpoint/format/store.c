@@ -70,7 +70,7 @@ static int check_devices(const ckt_image *image, char *ret_message, size_t messa
 {
 	if (!image->devices.devices_len ||
 		image->slice_bytes > image->window_bytes / image->devices.devices_len)
-		return damaged(ret_message, message_size, "its devices do not fit its window");
+		return damaged(ret_message, message_size, "its devices do not match its window");
 	for (unsigned d = 0; d < image->devices.devices_len; d++) {
 		const ckt_image_device *device = &image->devices.devices_val[d];
 		uint64_t base = image->window_base + d * image->slice_bytes;
@@ -79,8 +79,8 @@ static int check_devices(const ckt_image *image, char *ret_message, size_t messa
 			uint64_t at = e->address - base;
 			if (e->address < base || at > image->slice_bytes ||
 				e->size > image->slice_bytes - at || e->use > 1)
-				return damaged(ret_message, message_size,
-					"memory lies outside its window");
+				return damaged(
+					ret_message, message_size, "memory is outside its window");
 		}
 	}
 	return 0;
@@ -102,7 +102,7 @@ static int check_arrays(const ckt_image *image, char *ret_message, size_t messag
 {
 	for (unsigned i = 0; i < image->arrays.arrays_len; i++)
 		if (image->arrays.arrays_val[i].live && !array_bytes(image, i))
-			return damaged(ret_message, message_size, "an array has no size");
+			return damaged(ret_message, message_size, "an array has size 0");
 	return 0;
 }
 
@@ -113,16 +113,18 @@ static int check_chunks(const ckt_image *image, char *ret_message, size_t messag
 		if (chunk->size == 0 || chunk->size > CKT_IMAGE_CHUNK ||
 			chunk->stored > chunk->size ||
 			(chunk->encoding == CKT_IMAGE_RAW && chunk->stored != chunk->size))
-			return damaged(ret_message, message_size, "a chunk has no sense");
+			return damaged(ret_message, message_size,
+				"a chunk has an invalid size or position");
 		unsigned own = image->file_bytes.file_bytes_len;
 		if (chunk->file >= own && chunk->file - own >= image->elsewhere.elsewhere_len)
-			return damaged(ret_message, message_size, "a chunk lies in no file");
+			return damaged(ret_message, message_size,
+				"a chunk names a file that does not exist");
 		uint64_t file = chunk->file < own
 			? image->file_bytes.file_bytes_val[chunk->file]
 			: image->elsewhere.elsewhere_val[chunk->file - own].bytes;
 		if (chunk->offset > file || chunk->stored > file - chunk->offset)
 			return damaged(ret_message, message_size,
-				"a chunk lies behind the end of its file");
+				"a chunk extends past the end of its file");
 		if (chunk->space > image->blobs.blobs_len) {
 			uint64_t index = chunk->space - image->blobs.blobs_len - 1,
 				 bytes = index < image->arrays.arrays_len
@@ -130,13 +132,13 @@ static int check_chunks(const ckt_image *image, char *ret_message, size_t messag
 				: 0;
 			if (chunk->address > bytes || chunk->size > bytes - chunk->address)
 				return damaged(ret_message, message_size,
-					"a chunk lies in no blob and no array");
+					"a chunk belongs to no blob and no array");
 		} else if (chunk->space) {
 			const ckt_image_blob *blob = &image->blobs.blobs_val[chunk->space - 1];
 			if (chunk->address > blob->received ||
 				chunk->size > blob->received - chunk->address)
-				return damaged(
-					ret_message, message_size, "a chunk lies outside its blob");
+				return damaged(ret_message, message_size,
+					"a chunk extends outside its blob");
 		}
 	}
 	for (unsigned i = 0; i < image->elsewhere.elsewhere_len; i++)
@@ -147,12 +149,12 @@ static int check_chunks(const ckt_image *image, char *ret_message, size_t messag
 	for (unsigned i = 0; i < image->blobs.blobs_len; i++)
 		if (image->blobs.blobs_val[i].received > image->blobs.blobs_val[i].size)
 			return damaged(
-				ret_message, message_size, "a blob holds more than it should");
+				ret_message, message_size, "a blob holds more than its size");
 	for (unsigned i = 0; i < image->modules.modules_len; i++)
 		if (image->modules.modules_val[i].option_keys.option_keys_len !=
 			image->modules.modules_val[i].option_values.option_values_len)
 			return damaged(
-				ret_message, message_size, "a module's options are not pairs");
+				ret_message, message_size, "a module's options are incomplete");
 	return 0;
 }
 
@@ -160,7 +162,8 @@ static int check_sequence(const ckt_image *image, char *ret_message, size_t mess
 {
 	uint64_t last = image->acked;
 	if (image->acked > image->executed)
-		return damaged(ret_message, message_size, "more was acknowledged than executed");
+		return damaged(
+			ret_message, message_size, "more commands were acknowledged than executed");
 	for (unsigned i = 0; i < image->replies.replies_len; i++) {
 		uint64_t seq = image->replies.replies_val[i].seq;
 		if (seq <= last || seq > image->executed)
@@ -180,15 +183,16 @@ int ckt_image_decode(const uint8_t *data, size_t size, ckt_image *ret_image, cha
 	xdrmem_create(
 		&xdr, (char *)data, size < HEADER_SIZE ? (u_int)size : HEADER_SIZE, XDR_DECODE);
 	if (!xdr_ckt_image_header(&xdr, &header) || header.magic != CKT_IMAGE_MAGIC)
-		return damaged(ret_message, message_size, "this is no manifest of an image");
+		return damaged(ret_message, message_size, "not a manifest of an image");
 	if (header.major != CKT_IMAGE_MAJOR) {
 		snprintf(ret_message, message_size,
-			"the image has version %u.%u, this Cricket reads %d.x: restore it with the version that wrote it",
+			"the image has version %u.%u, but this Cricket reads %d.x: "
+			"restore it with the Cricket version that wrote it",
 			header.major, header.minor, CKT_IMAGE_MAJOR);
 		return -EPROTONOSUPPORT;
 	}
 	if (header.body_bytes != size - HEADER_SIZE)
-		return damaged(ret_message, message_size, "the manifest is cut off, or too long");
+		return damaged(ret_message, message_size, "the manifest is truncated or too long");
 	checksum(data + HEADER_SIZE, header.body_bytes, sum);
 	if (memcmp(sum, header.checksum, sizeof sum))
 		return damaged(ret_message, message_size, "the manifest's checksum is wrong");
@@ -274,7 +278,8 @@ static int write_manifest(int fd, const ckt_image *image)
 static int wrote(int result, char *ret_message, size_t message_size)
 {
 	if (result)
-		snprintf(ret_message, message_size, "writing the manifest: %s", strerror(-result));
+		snprintf(ret_message, message_size, "cannot write the manifest: %s",
+			strerror(-result));
 	return result;
 }
 
@@ -333,7 +338,7 @@ static int read_manifest(
 	int result = fd < 0 ? fd : read_file(fd, max_bytes, &data, &size);
 	if (result) {
 		snprintf(ret_message, message_size,
-			"the directory holds no whole image: manifest: %s", strerror(-result));
+			"the directory holds no complete image: manifest: %s", strerror(-result));
 		return result;
 	}
 	result = ckt_image_decode(data, size, ret_image, ret_message, message_size);
@@ -349,7 +354,8 @@ static bool has_size(const struct stat *st, uint64_t bytes)
 static int wrong_file(ckt_image *image, unsigned file, char *ret_message, size_t message_size)
 {
 	snprintf(ret_message, message_size,
-		"the image is damaged: data-%u is missing or has another size than the manifest says",
+		"the image is damaged: data-%u is missing or its size differs from the "
+		"manifest's",
 		file);
 	xdr_free((xdrproc_t)xdr_ckt_image, (char *)image);
 	return -EBADMSG;

@@ -44,7 +44,8 @@ int ckt_worker_freeze(
 		result = -ETIMEDOUT;
 		if (!freeze->message[0])
 			snprintf(freeze->message, sizeof freeze->message,
-				"the worker is inside a call of the driver that does not return");
+				"the worker is inside a driver call that does not "
+				"return");
 	}
 	if (result) {
 		freeze->wanted = false;
@@ -109,7 +110,8 @@ static int finish(struct ckt_worker *worker, struct ckt_freeze *freeze, bool *re
 	 */
 	if (session->waits_for_others(worker)) {
 		snprintf(message, size,
-			"a call of the program waits for other ranks that do not come: save the whole job, or give a longer deadline");
+			"a call of the program waits for other ranks that do not "
+			"arrive: save the whole job, or give a longer deadline");
 		*ret_again = ckt_net_now_ms() < freeze->deadline_ms;
 		return -ETIMEDOUT;
 	}
@@ -129,7 +131,8 @@ static int finish(struct ckt_worker *worker, struct ckt_freeze *freeze, bool *re
 		snprintf(message, size, "a host function of the program does not return");
 	else if (error == -ETIMEDOUT)
 		snprintf(message, size,
-			"a call of the program waits for work on the GPU that does not finish: end it, or give a longer deadline");
+			"a call of the program waits for GPU work that does not "
+			"finish: end it, or give a longer deadline");
 	if (error)
 		return error;
 	session->settle_notes(worker);

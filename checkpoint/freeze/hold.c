@@ -80,7 +80,7 @@ int ckt_hold_set(struct ckt_worker *worker, uint32_t action, uint64_t commands,
 	if (action == CKT_HOLD_STOP && hold->wanted) {
 		result = -EBUSY;
 		snprintf(ret_message, message_size,
-			"another checkpoint of its job holds it: try again");
+			"another checkpoint of its job holds the session: try again");
 	} else if (action == CKT_HOLD_STEP && !hold->wanted) {
 		result = -EINVAL;
 		snprintf(ret_message, message_size, "the session is not held");

@@ -238,10 +238,13 @@ int ckt_pause(
 		forget();
 		if (result)
 			snprintf(ret_message, message_size,
-				"copying the GPU's memory to the host: CUDA error %d", result);
+				"cannot copy the GPU's memory to the host: CUDA error "
+				"%d",
+				result);
 		else
 			snprintf(ret_message, message_size,
-				"the host has no memory for the session's: %s", strerror(-error));
+				"the host has too little memory for the session's: %s",
+				strerror(-error));
 		return error ? error : -EIO;
 	}
 	ckt_memory_operations.unmap_program(worker);
@@ -250,12 +253,12 @@ int ckt_pause(
 		uint64_t bytes;
 		/* Where it does not come back the session is paused after all. */
 		if (!ckt_resume(worker, &bytes, ret_message, message_size)) {
-			snprintf(ret_message, message_size, "told to fail");
+			snprintf(ret_message, message_size, "CRICKET_FAULT made this step fail");
 			return -EIO;
 		}
 	}
 	*ret_bytes = paused.bytes;
-	ckt_info("paused: %llu MiB of the GPU's memory given up",
+	ckt_info("paused: released %llu MiB of the GPU's memory",
 		(unsigned long long)(paused.bytes >> 20));
 	return 0;
 }
@@ -268,7 +271,8 @@ int ckt_resume(
 	if (result == CUDA_ERROR_OUT_OF_MEMORY) {
 		*ret_bytes = missing ? missing : CKT_MEMORY_EXTENT;
 		snprintf(ret_message, message_size,
-			"the GPU has too little memory free: %llu MiB are missing; the session stays paused",
+			"the GPU has too little free memory: %llu MiB more are needed; "
+			"the session stays paused",
 			(unsigned long long)(*ret_bytes >> 20) + 1);
 		return -ENOMEM;
 	}
@@ -277,7 +281,9 @@ int ckt_resume(
 		copied = CUDA_ERROR_UNKNOWN;
 	if (result) {
 		snprintf(ret_message, message_size,
-			"taking the memory back: CUDA error %d; the session stays paused", result);
+			"cannot allocate the session's memory again: CUDA error %d; "
+			"the session stays paused",
+			result);
 		return -EIO;
 	}
 	if (copied) {
@@ -285,7 +291,8 @@ int ckt_resume(
 		ckt_memory_operations.unmap_program(worker);
 		give_up(worker, paused.count);
 		snprintf(ret_message, message_size,
-			"copying the memory back to the GPU: CUDA error %d; the session stays paused",
+			"cannot copy the memory back to the GPU: CUDA error %d; the "
+			"session stays paused",
 			copied);
 		return -EIO;
 	}

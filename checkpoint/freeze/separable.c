@@ -20,11 +20,14 @@ int ckt_alone_check(struct ckt_worker *worker, char *ret_message, size_t message
 		return 0;
 	if (*job)
 		snprintf(ret_message, message_size,
-			"%s: save, or move, all of them together, with cricketctl checkpoint --job %s DIR and cricketctl restore --job DIR",
+			"%s: save or move all of them together, with cricketctl "
+			"checkpoint --job %s DIR and cricketctl restore --job DIR",
 			tie, job);
 	else
 		snprintf(ret_message, message_size,
-			"%s, and it belongs to no job: start all of them with the same CRICKET_JOB, and save them together with cricketctl checkpoint --job",
+			"%s, and the session belongs to no job: start all of them with "
+			"the same CRICKET_JOB, and save them together with cricketctl "
+			"checkpoint --job",
 			tie);
 	return -EBUSY;
 }

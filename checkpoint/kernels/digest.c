@@ -53,8 +53,8 @@ void ckt_digest_load(struct ckt_worker *worker, unsigned device)
 			&kernels[device].function, module, "ckt_digest");
 	kernels[device].context = context;
 	if (result)
-		ckt_info(
-			"the kernel that hashes images cannot be loaded (CUDA error %d): the CPU does it",
+		ckt_info("cannot load the kernel that hashes images (CUDA error %d): "
+			 "the CPU hashes instead",
 			result);
 }
 

@@ -28,7 +28,7 @@ void ckt_hash_reserve(struct ckt_worker *worker)
 		at != CKT_SCRATCH_BASE) {
 		if (at)
 			ckt_driver.cuMemAddressFree(at, CKT_SCRATCH_SIZE);
-		ckt_warning("no addresses for hashes: images are always whole");
+		ckt_warning("no device addresses for hashes: every image will be complete");
 		return;
 	}
 	hashes.reserved = true;
@@ -47,7 +47,7 @@ void ckt_hash_load(struct ckt_worker *worker, unsigned device)
 			&hashes.functions[device], module, "ckt_hash");
 	if (result)
 		ckt_warning(
-			"the hash kernel cannot be loaded (CUDA error %d): images are always whole",
+			"cannot load the hash kernel (CUDA error %d): every image will be complete",
 			result);
 }
 

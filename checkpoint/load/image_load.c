@@ -33,13 +33,15 @@ int ckt_load_fail(struct ckt_loading *l, CUresult result, const char *what, uint
 {
 	const char *name = NULL;
 	ckt_driver.cuGetErrorName(result, &name);
-	return ckt_load_refuse(l, -EIO, "%s 0x%llx could not be made again: %s (%d)", what,
+	return ckt_load_refuse(l, -EIO, "cannot recreate %s 0x%llx: %s (%d)", what,
 		(unsigned long long)id, name ? name : "CUDA error", result);
 }
 
 static int told_to_fail(struct ckt_loading *l, enum ckt_worker_fault point)
 {
-	return ckt_fault_fails(point) ? ckt_load_refuse(l, -EIO, "told to fail") : 0;
+	return ckt_fault_fails(point)
+		? ckt_load_refuse(l, -EIO, "CRICKET_FAULT made this step fail")
+		: 0;
 }
 
 /*
@@ -50,8 +52,8 @@ static int check_globals(struct ckt_loading *l)
 {
 	int error = ckt_moved_find(&l->moved, l->worker, &l->image, l->message, l->message_size);
 	return error == -ENOMEM
-		? ckt_load_refuse(l, error,
-			  "the worker has no memory for the list of variables that lie elsewhere")
+		? ckt_load_refuse(
+			  l, error, "the worker has no memory for the list of moved variables")
 		: error;
 }
 
@@ -97,7 +99,8 @@ static int charge_manifest(struct ckt_loading *l, const int *places)
 	uint64_t mib = (uint64_t)bytes >> 20;
 	l->manifest_bytes = 0;
 	return ckt_load_refuse(l, -ENOMEM,
-		"the image's manifest has %llu MiB, and reading it would take more than this server allows (--session-host-memory)",
+		"the image's manifest has %llu MiB, and reading it would exceed what "
+		"this server allows (--session-host-memory)",
 		(unsigned long long)mib);
 }
 

@@ -48,11 +48,12 @@ int ckt_load_check_memory(struct ckt_loading *l, unsigned d)
 		return 0;
 	if (ckt_session_operations.use_primary(l->worker, d) ||
 		ckt_driver.cuMemGetInfo_v2(&free_bytes, &total))
-		return ckt_load_refuse(l, -ENODEV, "GPU %u does not answer", d);
+		return ckt_load_refuse(l, -ENODEV, "GPU %u does not respond", d);
 	/* Most of what was pre-loaded is there; the rest is found, or is not. */
 	if (free_bytes < need && !ckt_preload_active())
 		return ckt_load_refuse(l, -ENOMEM,
-			"the session needs %llu MiB of GPU memory and %s has %llu MiB free: %llu MiB are missing",
+			"the session needs %llu MiB of GPU memory, but %s has only "
+			"%llu MiB free: %llu MiB are missing",
 			(unsigned long long)(need >> 20),
 			ckt_memory_operations.describe(l->worker, d).name,
 			(unsigned long long)(free_bytes >> 20),
@@ -67,7 +68,8 @@ static int check_device(struct ckt_loading *l, unsigned d)
 	if (saved->major != device.major || saved->minor != device.minor) {
 		l->other_model = true;
 		ckt_session_operations.note(l->worker,
-			"began on %.64s (capability %d.%d) and goes on on %.64s (%d.%d): what the program knows of its GPU is the former's",
+			"was saved on %.64s (capability %d.%d) and resumes on %.64s "
+			"(%d.%d): the program still sees the first GPU's properties",
 			saved->name, saved->major, saved->minor, device.name, device.major,
 			device.minor);
 	}
@@ -82,26 +84,28 @@ int ckt_load_check(struct ckt_loading *l, const ckt_worker_start_args *args)
 	const int driver_version = ckt_memory_operations.driver_version(worker);
 	if (!ckt_memory_operations.window_holds(image->window_base, image->window_bytes))
 		return ckt_load_refuse(l, -EINVAL,
-			"the session's memory lies at 0x%llx and this Cricket's window at 0x%llx: restore it with a build of the same kind",
+			"the session's memory is at 0x%llx, but this Cricket's window "
+			"is at 0x%llx: restore it with the build that saved it",
 			(unsigned long long)image->window_base,
 			(unsigned long long)CKT_WINDOW_BASE);
 	if (image->devices.devices_len > layout.device_count)
 		return ckt_load_refuse(l, -ENODEV,
-			"the session has %u GPUs and this server gives it %u",
+			"the session has %u GPUs, but this server gives it %u",
 			image->devices.devices_len, layout.device_count);
 	if (args->memory_limit_bytes)
 		for (unsigned d = 0; d < image->devices.devices_len; d++)
 			if (ckt_load_bytes_on(image, d) > args->memory_limit_bytes)
 				return ckt_load_refuse(l, -ENOMEM,
-					"the session holds %llu MiB and this server allows %llu (--session-memory)",
+					"the session holds %llu MiB, but this server "
+					"allows %llu (--session-memory)",
 					(unsigned long long)(ckt_load_bytes_on(image, d) >> 20),
 					(unsigned long long)(args->memory_limit_bytes >> 20));
 	if (ckt_preload_active()) {
 		if (layout.device_count != image->devices.devices_len ||
 			layout.slice_size != image->slice_bytes ||
 			layout.base != image->window_base)
-			return ckt_load_refuse(l, -ESTALE,
-				"the session is another than the one that was pre-loaded");
+			return ckt_load_refuse(
+				l, -ESTALE, "this is not the session that was preloaded");
 		for (unsigned d = 0; d < ckt_device_count(worker); d++) {
 			int error = check_device(l, d);
 			if (error)
@@ -126,7 +130,8 @@ int ckt_load_check(struct ckt_loading *l, const ckt_worker_start_args *args)
 			l, -ENOMEM, "the worker has no memory for the pools of its GPUs");
 	if (image->driver_version && image->driver_version != driver_version)
 		ckt_session_operations.note(worker,
-			"was saved with a driver for CUDA %d.%d and goes on with %s one, for CUDA %d.%d",
+			"was saved with a driver for CUDA %d.%d and resumes with %s "
+			"one, for CUDA %d.%d",
 			image->driver_version / 1000, image->driver_version % 1000 / 10,
 			image->driver_version < driver_version ? "a newer" : "an older",
 			driver_version / 1000, driver_version % 1000 / 10);

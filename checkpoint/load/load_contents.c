@@ -107,11 +107,12 @@ static int verify_on(struct ckt_loading *l, unsigned device, struct ckt_hash_ite
 		ckt_digest_run(l->worker, device, ckt_crew_first_stream(device), items, n, digests);
 	if (result)
 		return ckt_load_refuse(
-			l, -EIO, "verifying the GPU's memory: CUDA error %d", result);
+			l, -EIO, "cannot verify the GPU's memory: CUDA error %d", result);
 	for (size_t i = 0; i < n; i++)
 		if (memcmp(digests[i].sum, chunks[i]->hash, sizeof digests[i].sum))
 			return ckt_load_refuse(l, -EBADMSG,
-				"the image is damaged: contents of the GPU's memory at 0x%llx",
+				"the image is damaged: contents of the GPU's memory at "
+				"0x%llx",
 				(unsigned long long)chunks[i]->address);
 	return 0;
 }
@@ -204,10 +205,10 @@ static int prepare_extents(struct ckt_loading *l)
 		*(l->skip[i] ? &there : &rest) += module ? 0 : chunk->size;
 	}
 	if (!l->ahead && !error)
-		ckt_info("restore: %llu bytes are there already, %llu are to be read",
+		ckt_info("restore: %llu bytes are already loaded, %llu are to be read",
 			(unsigned long long)there, (unsigned long long)rest);
-	return error ? ckt_load_refuse(l, error, "the image's memory cannot be pre-loaded: %s",
-			       strerror(-error))
+	return error ? ckt_load_refuse(
+			       l, error, "cannot preload the image's memory: %s", strerror(-error))
 		     : 0;
 }
 
@@ -225,7 +226,7 @@ static int read_chunks(struct ckt_loading *l)
 	ckt_debug("restore: contents: %.1f ms", (double)(ckt_now_ns() - begun) * 1e-6);
 	if (error && l->driver_error)
 		return ckt_load_refuse(
-			l, error, "writing the GPU's memory: CUDA error %d", l->driver_error);
+			l, error, "cannot write the GPU's memory: CUDA error %d", l->driver_error);
 	return error ? ckt_load_refuse(l, error,
 			       "the image is damaged: contents of the GPU's memory: %s",
 			       strerror(-error))
@@ -239,7 +240,7 @@ int ckt_load_memory_ahead(struct ckt_loading *l)
 	ckt_crew_look(l->worker);
 	int error = prepare_extents(l);
 	if (!error && ckt_preload_clear(l->worker))
-		error = ckt_load_refuse(l, -EIO, "clearing the GPU's memory failed");
+		error = ckt_load_refuse(l, -EIO, "cannot clear the GPU's memory");
 	if (!error)
 		error = read_chunks(l);
 	return error ? error : ckt_load_ahead(l);

@@ -22,17 +22,17 @@ static void take_place(struct ckt_loading *l)
 		ckt_session_operations.use_primary(l->worker, 0))
 		return;
 	if (ckt_driver.cuModuleLoadDataEx(&module, ptx, 0, NULL, NULL))
-		ckt_warning("told to fail, and could not");
+		ckt_warning("CRICKET_FAULT names a failure that cannot be made here");
 }
 
 static int replay(struct ckt_loading *l, const ckt_image_journal *entry)
 {
 	const struct ckt_journal_step *step = ckt_journal_step_of(entry->kind);
-	return step
-		? step->replay(l, entry)
-		: ckt_load_refuse(l, -EPROTONOSUPPORT,
-			  "the image holds a journal entry (%u) that this Cricket does not know",
-			  entry->kind);
+	return step ? step->replay(l, entry)
+		    : ckt_load_refuse(l, -EPROTONOSUPPORT,
+			      "the image holds a journal entry (%u) that this Cricket "
+			      "does not know",
+			      entry->kind);
 }
 
 int ckt_load_journal(struct ckt_loading *l)
@@ -41,7 +41,8 @@ int ckt_load_journal(struct ckt_loading *l)
 	int first = ckt_preload_replayed(&l->image, &part), error = 0;
 	if (first < 0)
 		return ckt_load_refuse(l, first,
-			"the session's modules have another past than what was pre-loaded");
+			"the session's module history does not match the preloaded "
+			"image");
 	if (!ckt_preload_active())
 		take_place(l);
 	for (unsigned i = (unsigned)first; i < l->image.journal.journal_len && !error; i++)

@@ -28,8 +28,9 @@ static int clear_ahead(struct ckt_loading *l, CUresult result)
 {
 	if (!result)
 		result = ckt_preload_clear(l->worker);
-	return result ? ckt_load_refuse(l, -EIO, "clearing the GPU's memory: CUDA error %d", result)
-		      : 0;
+	return result
+		? ckt_load_refuse(l, -EIO, "cannot clear the GPU's memory: CUDA error %d", result)
+		: 0;
 }
 
 /*
@@ -72,6 +73,7 @@ int ckt_load_clear_memory(struct ckt_loading *l)
 		if (!result)
 			result = ckt_driver.cuCtxSynchronize();
 	}
-	return result ? ckt_load_refuse(l, -EIO, "clearing the GPU's memory: CUDA error %d", result)
-		      : 0;
+	return result
+		? ckt_load_refuse(l, -EIO, "cannot clear the GPU's memory: CUDA error %d", result)
+		: 0;
 }

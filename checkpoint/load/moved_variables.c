@@ -38,7 +38,8 @@ static int compare(struct ckt_moved *moved, CUmodule real, const ckt_image *imag
 	CUresult result = ckt_driver.cuModuleGetGlobal_v2(&address, &size, real, global->name);
 	if (result || size != global->size) {
 		snprintf(ret_message, message_size,
-			"variable %.256s of module 0x%llx is gone or has another size (CUDA error %d)",
+			"variable %.256s of module 0x%llx is missing or has another "
+			"size (CUDA error %d)",
 			global->name, (unsigned long long)module->id, result);
 		return -EIO;
 	}
@@ -46,9 +47,10 @@ static int compare(struct ckt_moved *moved, CUmodule real, const ckt_image *imag
 		return 0;
 	if (is_seen(image, module->id, global->name)) {
 		snprintf(ret_message, message_size,
-			"variable %.256s of module 0x%llx, whose address the program knows, lies at 0x%llx now and lay at 0x%llx: the "
-			"driver has another "
-			"history here; restore with the same driver and GPU, and with address space randomisation off",
+			"variable %.256s of module 0x%llx, whose address the program "
+			"knows, is at 0x%llx now and was at 0x%llx: the driver's "
+			"allocation history differs; restore with the same driver and "
+			"GPU, and with address space randomisation off",
 			global->name, (unsigned long long)module->id, (unsigned long long)address,
 			(unsigned long long)global->address);
 		return -EADDRNOTAVAIL;
@@ -90,7 +92,8 @@ int ckt_moved_find(struct ckt_moved *moved, struct ckt_worker *worker, ckt_image
 		CUmodule real = ckt_session_operations.real_module(worker, module->id);
 		if (!real || ckt_session_operations.use_context(worker, module->context)) {
 			snprintf(ret_message, message_size,
-				"the image is damaged: its journal does not make module 0x%llx",
+				"the image is damaged: its journal does not load "
+				"module 0x%llx",
 				(unsigned long long)module->id);
 			return -EBADMSG;
 		}
@@ -197,7 +200,8 @@ int ckt_moved_check(const struct ckt_moved *moved, struct ckt_worker *worker,
 					 : CUDA_ERROR_OUT_OF_MEMORY;
 	if (result) {
 		snprintf(ret_message, message_size,
-			"variables of modules lie elsewhere, and what points to them cannot be found out: CUDA error %d",
+			"variables of modules have moved, and Cricket cannot find out "
+			"what points to them: CUDA error %d",
 			result);
 		error = -EIO;
 	}
@@ -206,9 +210,10 @@ int ckt_moved_check(const struct ckt_moved *moved, struct ckt_worker *worker,
 		if (!hits[i].count)
 			continue;
 		snprintf(ret_message, message_size,
-			"variable %.256s of module 0x%llx lies at 0x%llx now and lay at 0x%llx, and %llu words of the session point there "
-			"(the first at 0x%llx): "
-			"restore with the same driver and GPU, and with address space randomisation off",
+			"variable %.256s of module 0x%llx is at 0x%llx now and was at "
+			"0x%llx, and %llu words of the session point to its old "
+			"address (the first at 0x%llx): restore with the same driver "
+			"and GPU, and with address space randomisation off",
 			variable->global->name, (unsigned long long)variable->module->id,
 			(unsigned long long)variable->to, (unsigned long long)variable->from,
 			(unsigned long long)hits[i].count, (unsigned long long)hits[i].first);
@@ -216,8 +221,9 @@ int ckt_moved_check(const struct ckt_moved *moved, struct ckt_worker *worker,
 	}
 	if (!error)
 		ckt_session_operations.note(worker,
-			"%zu variables of modules lie elsewhere than when the image was written (the first is %.128s); nothing "
-			"points to where they lay",
+			"%zu variables of modules have moved since the image was "
+			"written (the first is %.128s); nothing points to their old "
+			"addresses",
 			moved->count, moved->list[0].global->name);
 	free(ranges);
 	free(hits);

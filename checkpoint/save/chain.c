@@ -134,14 +134,14 @@ int ckt_chain_hash(
 		 * image.
 		 */
 		if (!result && hash_arrays(worker, d, pieces, count, key))
-			ckt_info(
-				"arrays could not be hashed on the GPU: their contents are compared");
+			ckt_info("cannot hash arrays on the GPU: comparing their "
+				 "contents instead");
 	}
 	free(items);
 	free(values);
 	if (!result)
 		return 0;
-	ckt_warning("the GPU's memory could not be hashed: CUDA error %d", result);
+	ckt_warning("cannot hash the GPU's memory: CUDA error %d", result);
 	for (size_t i = 0; i < count; i++)
 		pieces[i].hashed = pieces[i].same = false;
 	return result == CUDA_ERROR_OUT_OF_MEMORY ? -ENOMEM : -EOPNOTSUPP;
@@ -450,13 +450,15 @@ static int check_base(
 {
 	if (!ckt_session_operations.is_image_of(worker, image)) {
 		snprintf(ret_message, message_size,
-			"the image to build on is of session %s, not of this one: name an image of this session",
+			"the base image belongs to session %s, not to this one: name "
+			"an image of this session",
 			image->session);
 		return -EINVAL;
 	}
 	if (memcmp(image->id, base.id, CKT_IMAGE_ID) != 0 || image->hash_kind != CKT_IMAGE_BLAKE3) {
 		snprintf(ret_message, message_size,
-			"the image to build on is of a version of Cricket that made no chains: save a whole one");
+			"the base image is from a version of Cricket without chains: "
+			"save a complete image");
 		return -EINVAL;
 	}
 	return 0;
@@ -470,7 +472,8 @@ int ckt_chain_base_use(struct ckt_worker *worker, const char id[CKT_IMAGE_ID], c
 		return 0;
 	if (!base.size || memcmp(base.id, id, CKT_IMAGE_ID) != 0) {
 		snprintf(ret_message, message_size,
-			"the image to build on is not the last one of this session, and its manifest did not come along");
+			"the base image is not the last image of this session, and its "
+			"manifest was not sent");
 		return -ESTALE;
 	}
 	int error = ckt_image_decode(base.data, base.size, &image, ret_message, message_size);
@@ -478,7 +481,8 @@ int ckt_chain_base_use(struct ckt_worker *worker, const char id[CKT_IMAGE_ID], c
 		error = check_base(worker, &image, ret_message, message_size);
 		if (!error && (error = set_last(&image)))
 			snprintf(ret_message, message_size,
-				"the worker has no memory for the manifest of the image to build on");
+				"the worker has no memory for the manifest of the base "
+				"image");
 		xdr_free((xdrproc_t)xdr_ckt_image, (char *)&image);
 	}
 	forget_base();

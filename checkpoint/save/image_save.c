@@ -20,7 +20,7 @@ static int told_to_fail(struct ckt_saving *s, enum ckt_worker_fault point)
 {
 	if (!ckt_fault_fails(point))
 		return 0;
-	snprintf(s->message, s->message_size, "told to fail");
+	snprintf(s->message, s->message_size, "CRICKET_FAULT made this step fail");
 	return -EIO;
 }
 
@@ -37,7 +37,7 @@ static int find_changed(struct ckt_saving *s)
 		save->memory_bytes += is_counted(&s->pieces[i]) ? s->pieces[i].size : 0;
 	if (ckt_chain_key(!save->incremental || !ckt_chain_hashed(), s->key)) {
 		snprintf(s->message, s->message_size,
-			"the kernel gives no random bytes for the key of the hashes");
+			"cannot get random bytes for the key of the hashes");
 		return -EIO;
 	}
 	/* What lies in the host's memory is not for the GPU to hash. */
@@ -69,7 +69,7 @@ static int share_contents(struct ckt_saving *s)
 		return ckt_save_has_memory(s);
 	}
 	snprintf(s->message, s->message_size,
-		"the image would build on too many others: save a whole one");
+		"the image's chain would be too long: save a complete image");
 	return error;
 }
 

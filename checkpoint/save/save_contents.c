@@ -147,7 +147,8 @@ static void make_digests(struct ckt_saving *s)
 		CUresult result =
 			ckt_digest_run(s->worker, d, ckt_crew_first_stream(d), items, n, digests);
 		if (result)
-			ckt_info("hashing on the GPU: CUDA error %d; the CPU does it", result);
+			ckt_info("cannot hash on the GPU: CUDA error %d; the CPU hashes instead",
+				result);
 		for (size_t i = 0; i < n && !result; i++) {
 			pieces[i]->digest = digests[i];
 			pieces[i]->digested = true;
@@ -173,9 +174,9 @@ static int run_crew(struct ckt_saving *s, bool early)
 	if (result) {
 		if (s->driver_error)
 			snprintf(s->message, s->message_size,
-				"reading the GPU's memory: CUDA error %d", s->driver_error);
+				"cannot read the GPU's memory: CUDA error %d", s->driver_error);
 		else
-			snprintf(s->message, s->message_size, "writing the image: %s",
+			snprintf(s->message, s->message_size, "cannot write the image: %s",
 				strerror(-result));
 	}
 	return result;
@@ -249,8 +250,8 @@ static CUresult copy_aside(struct ckt_saving *s)
 			result = ckt_driver.cuMemcpyDtoDAsync_v2(
 				CKT_SPARE_BASE + used, piece->address, size, NULL);
 		if (result)
-			ckt_warning(
-				"%llu bytes at 0x%llx (space %u, %zu pieces) cannot be copied aside: CUDA error %d",
+			ckt_warning("cannot copy aside %llu bytes at 0x%llx (space %u, %zu "
+				    "pieces): CUDA error %d",
 				(unsigned long long)size, (unsigned long long)piece->address,
 				piece->space, count, result);
 		uint64_t at = CKT_SPARE_BASE + used;
@@ -277,8 +278,8 @@ int ckt_save_let_go(struct ckt_saving *s)
 		 * Nothing is lost: the session stands still while its image is written, as without
 		 * spare memory.
 		 */
-		ckt_warning(
-			"the session stands still while its image is written: copying its memory aside: CUDA error %d",
+		ckt_warning("cannot copy the session's memory aside: CUDA error %d; the "
+			    "session stays frozen while its image is written",
 			result);
 		for (size_t i = 0; i < s->piece_count; i++)
 			s->pieces[i].copy = 0;

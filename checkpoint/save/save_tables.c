@@ -32,7 +32,8 @@ int ckt_save_has_memory(struct ckt_saving *s)
 	if (!s->no_memory)
 		return 0;
 	snprintf(s->message, s->message_size,
-		"the worker has no memory left for the tables of the image; the session goes on");
+		"the worker has no memory for the tables of the image; the session "
+		"continues");
 	return -ENOMEM;
 }
 
@@ -65,8 +66,7 @@ static int name_image(struct ckt_saving *s)
 	image->build = ckt_save_string(s, CKT_VERSION);
 	image->driver_version = ckt_memory_operations.driver_version(s->worker);
 	if (getrandom(image->id, sizeof image->id, 0) != sizeof image->id) {
-		snprintf(s->message, s->message_size,
-			"the kernel gives no random bytes for the name of the image");
+		snprintf(s->message, s->message_size, "cannot get random bytes for the image's ID");
 		return -EIO;
 	}
 	memcpy(s->save->image, image->id, sizeof image->id);

@@ -440,8 +440,8 @@ CUresult ckt_call_unsupported(const char *name, bool *once)
 	if (ckt_call_noted)
 		ckt_call_noted(name);
 	if (!__atomic_exchange_n(once, true, __ATOMIC_RELAXED))
-		ckt_log_user(
-			"%s is not supported yet: it returned CUDA_ERROR_NOT_SUPPORTED (docs/coverage.md lists what is)",
+		ckt_log_user("%s is not supported: it returned CUDA_ERROR_NOT_SUPPORTED "
+			     "(docs/coverage.md lists what is)",
 			name);
 	else
 		ckt_debug("%s: not supported", name);
@@ -482,8 +482,8 @@ static CUresult take_part(struct ckt_conn *conn, unsigned part, unsigned parts)
 		ckt_reply_release(&reply);
 	}
 	if (result)
-		ckt_log_user(
-			"no GPU: the server at %s cannot be one of several: update it, or use it alone",
+		ckt_log_user("no GPU: the server at %s is too old to be one of several: "
+			     "update it, or use it alone",
 			conn->address_text);
 	return result ? CUDA_ERROR_NO_DEVICE : CUDA_SUCCESS;
 }
@@ -571,7 +571,8 @@ static CUresult no_session(const struct ckt_conn *conn, int error, const char *m
 	else
 		ckt_log_user("no GPU: %s: %s%s", conn->address_text, message,
 			ckt_settings.address_count > 1
-				? "; every server of REMOTE_GPU_ADDRESS must answer, or be taken out of it"
+				? "; every server of REMOTE_GPU_ADDRESS must answer: "
+				  "remove it from the list or repair it"
 				: "");
 	return error == -ENXIO ? CUDA_ERROR_INVALID_DEVICE : CUDA_ERROR_NO_DEVICE;
 }
@@ -583,7 +584,8 @@ CUresult ckt_conn_open_session(
 	struct ckt_hello_ok ok = {0};
 	conn->mode = (ckt_settings.sync ? CKT_CONN_SYNC : 0) | (parts > 1 ? CKT_CONN_SEVERAL : 0);
 	if (getrandom(conn->secret, sizeof conn->secret, 0) != sizeof conn->secret) {
-		ckt_log_user("no random bytes for the session's secret: %s", strerror(errno));
+		ckt_log_user(
+			"cannot get random bytes for the session's secret: %s", strerror(errno));
 		return CUDA_ERROR_NO_DEVICE;
 	}
 	for (int hops = 0;; hops++) {

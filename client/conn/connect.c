@@ -22,7 +22,8 @@ static int read_token(uint8_t *ret_token, size_t *ret_size, char *ret_message, s
 	const char *path = ckt_settings.token_file;
 	if (!path) {
 		snprintf(ret_message, message_size,
-			"the server wants a token: set CRICKET_TOKEN_FILE to a file that holds it");
+			"the server requires a token: set CRICKET_TOKEN_FILE to a file "
+			"that holds it");
 		return -EACCES;
 	}
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -224,11 +225,13 @@ int ckt_connect(struct ckt_conn *conn, const char *address_text, enum ckt_hello_
 	if (result) {
 		if (!ckt_settings.address_given && kind == CKT_HELLO_NEW)
 			snprintf(ret_message, message_size,
-				"%s; set REMOTE_GPU_ADDRESS to a host that runs cricket-server",
+				"%s; set REMOTE_GPU_ADDRESS to a host that runs "
+				"cricket-server",
 				cause);
 		else
 			snprintf(ret_message, message_size,
-				"%s; is cricket-server running there and REMOTE_GPU_ADDRESS right?",
+				"%s; check that cricket-server runs there and that "
+				"REMOTE_GPU_ADDRESS is right",
 				cause);
 		return result;
 	}
@@ -247,7 +250,8 @@ int ckt_connect(struct ckt_conn *conn, const char *address_text, enum ckt_hello_
 		close(fd);
 		if (!*ret_message)
 			snprintf(ret_message, message_size,
-				"%s during the hello; is this really a cricket-server's port?",
+				"%s during the hello; check that this is a "
+				"cricket-server's port",
 				strerror(-result));
 		return result;
 	}

@@ -40,7 +40,8 @@ int ckt_control_connect(const char *address_text, int64_t deadline_ms, int *ret_
 	close(fd);
 	if (!*ret_message)
 		snprintf(ret_message, message_size,
-			"%s during the hello at %s; is this really a cricket-server's port?",
+			"%s during the hello at %s; check that this is a "
+			"cricket-server's port",
 			strerror(-result), address_text);
 	return result;
 }

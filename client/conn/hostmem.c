@@ -96,8 +96,8 @@ bool ckt_host_memory_answer(const struct ckt_hello_ok *ok)
 	} else if (!granted || memory.state != SHARED || base != memory.base ||
 		room != memory.room) {
 		if (memory.state == SHARED)
-			ckt_debug(
-				"pinned memory is not shared with the worker any more: it is kept coherent by copies");
+			ckt_debug("pinned memory is no longer shared with the worker: "
+				  "copies keep it coherent");
 		memory.state = LOST;
 	}
 	bool fill = memory.state == LOST && capability(ok, CKT_CAPABILITY_HOST_UNFILLED);

@@ -49,8 +49,9 @@ void ckt_environment_send(void)
 			settings[args.settings.settings_len++] =
 				(ckt_setting){(char *)name, (char *)value};
 		else
-			ckt_log_user(
-				"%s: only letters, digits and .,:;=+^- reach the libraries at the server, and at most %d of them: ignoring it",
+			ckt_log_user("%s: a value for the server's libraries holds only "
+				     "letters, digits and .,:;=+^-, and at most %d of them: "
+				     "ignoring it",
 				name, CKT_LIBRARY_VALUE_MAX);
 	}
 	sent = true;

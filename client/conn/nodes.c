@@ -88,12 +88,12 @@ static int ask_devices(const char *address, ckt_control_devices_res *ret)
 		close(fd);
 		if (result)
 			snprintf(message, sizeof message,
-				"the server at %s does not tell its GPUs: %s", address,
+				"the server at %s does not list its GPUs: %s", address,
 				strerror(-result));
 	}
 	if (result)
-		ckt_log_user(
-			"no GPU: %s; every server of REMOTE_GPU_ADDRESS must answer, or be taken out of it",
+		ckt_log_user("no GPU: %s; every server of REMOTE_GPU_ADDRESS must answer: "
+			     "remove it from the list or repair it",
 			message);
 	return result;
 }
@@ -191,7 +191,7 @@ static CUresult join_devices(
 	for (unsigned d = 0; d < count; d++) {
 		struct ckt_devices_res *node = &from[places[d].node];
 		if (places[d].number >= node->devices.devices_len) {
-			ckt_log_user("no GPU: the server at %s gave other GPUs than it told of",
+			ckt_log_user("no GPU: the server at %s offers other GPUs than it announced",
 				ckt_settings.addresses[places[d].node]);
 			free(list);
 			return CUDA_ERROR_NO_DEVICE;
@@ -207,8 +207,8 @@ static CUresult join_devices(
 static unsigned append_devices(unsigned node, unsigned of_node, unsigned count)
 {
 	if (of_node > DEVICES_MAX - count)
-		ckt_log_user(
-			"the servers have more GPUs than the %d that a program can see: those at the end of the list are left out",
+		ckt_log_user("the servers have more GPUs than the %d that a program can "
+			     "see: ignoring those at the end of the list",
 			DEVICES_MAX);
 	for (unsigned i = 0; i < of_node && count < DEVICES_MAX; i++)
 		places[count++] = (struct place){.node = node, .number = i};

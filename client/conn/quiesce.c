@@ -94,7 +94,7 @@ static void wait_for_end_of(const char *hold, pid_t holder)
 	struct timespec pause = {.tv_nsec = WAIT_NS};
 	while (access(hold, F_OK) == 0) {
 		if (kill(holder, 0) && errno == ESRCH) {
-			ckt_debug("process %d, which wanted this process quiet, has ended",
+			ckt_debug("process %d, which asked this process to be quiet, has ended",
 				(int)holder);
 			unlink(hold);
 			return;
@@ -107,8 +107,8 @@ void ckt_conn_quiesce(struct ckt_conn *conn)
 {
 	/* It would have the other connections open. */
 	if (ckt_conn_count > 1) {
-		ckt_log_user(
-			"a program with sessions at several servers cannot be saved with its client: session %s goes on",
+		ckt_log_user("a program with sessions at several servers cannot be saved "
+			     "with its client: session %s continues",
 			conn->session);
 		return;
 	}
@@ -120,7 +120,7 @@ void ckt_conn_quiesce(struct ckt_conn *conn)
 		? (pid_t)strtol(line, NULL, 10)
 		: 0;
 	if (holder <= 0) {
-		ckt_debug("told to be quiet, but nobody on this host wants it: ignoring");
+		ckt_debug("asked to be quiet, but no process on this host requests it: ignoring");
 		return;
 	}
 	close_socket(conn);

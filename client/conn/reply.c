@@ -179,8 +179,8 @@ static int handle_reply(struct ckt_conn *conn, struct ckt_cursor *c)
 		return 0; /* Asked again after a break and answered twice. */
 	CUresult result = CUDA_SUCCESS;
 	if (header.accept_stat) {
-		ckt_log_user(
-			"the server did not understand a call (accept_stat %u): client and server do not fit together",
+		ckt_log_user("the server rejected a call (accept_stat %u): client and "
+			     "server do not match; install the same version on both hosts",
 			header.accept_stat);
 		result = CUDA_ERROR_NOT_SUPPORTED; /* named above */
 	} else if (!waiter->session_proc) {

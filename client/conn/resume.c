@@ -224,7 +224,7 @@ static bool look_for_session(struct ckt_conn *conn, char *message, size_t messag
 			xdr_free((xdrproc_t)xdr_ckt_hello_ok, (char *)&ok);
 			if (!result) {
 				if (told)
-					ckt_log_user("session %s goes on at %s", conn->session,
+					ckt_log_user("session %s continues at %s", conn->session,
 						conn->address_text);
 				atomic_store(&conn->parked, false);
 				return true;

@@ -188,8 +188,8 @@ void ckt_conn_flusher_start(struct ckt_conn *conn)
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	conn->flusher_running = !error;
 	if (error)
-		ckt_debug(
-			"no thread to send in the background (%d): ignoring, every call is sent at once",
+		ckt_debug("cannot start a thread that sends in the background (%d): "
+			  "ignoring, every call is sent at once",
 			error);
 }
 

@@ -27,8 +27,8 @@ static void load_log(void)
 		if (text[length] == ':' && text[length + 1])
 			file = text + length + 1;
 		if (ckt_log_level_parse(level_name, &level)) {
-			ckt_log_user(
-				"CRICKET_LOG=%s: '%s' is no level: error, warning, info, debug or quiet",
+			ckt_log_user("CRICKET_LOG=%s: '%s' is not a level; use error, "
+				     "warning, info, debug or quiet",
 				text, level_name);
 			level = CKT_LOG_QUIET;
 		}
@@ -92,9 +92,9 @@ static bool take_job(const char *name, const char *text)
 	if (ckt_job_name_good(text))
 		snprintf(ckt_settings.job, sizeof ckt_settings.job, "%s", text);
 	else
-		ckt_log_user(
-			"%s=%.64s: a job's name is at most %d letters, digits and . _ : -, a letter or digit first; the session belongs to no job: set "
-			"CRICKET_JOB to such a name",
+		ckt_log_user("%s=%.64s: a job name has at most %d letters, digits and . _ : "
+			     "-, with a letter or digit first; the session belongs to no "
+			     "job: set CRICKET_JOB to a valid name",
 			name, text, CKT_JOB_NAME_MAX);
 	return true;
 }

@@ -71,8 +71,9 @@ void ckt_conn_watch_start(struct ckt_conn *conn)
 	int error = pthread_create(&thread, NULL, watch_main, conn);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	if (error)
-		ckt_debug(
-			"no thread to watch the connection (%d): ignoring, the process can be saved only while it waits in a call",
+		ckt_debug("cannot start a thread that watches the connection (%d): "
+			  "ignoring, the process can be saved only while it waits in a "
+			  "call",
 			error);
 	else
 		pthread_detach(thread);

@@ -78,7 +78,7 @@ static cudaError_t initialise(void)
 	 * asked about.
 	 */
 	if (version / 1000 < CUDART_VERSION / 1000) {
-		ckt_log_user("the driver serves CUDA %d.%d, this program needs %d.0",
+		ckt_log_user("the driver supports CUDA %d.%d, but this program needs %d.0",
 			version / 1000, version % 1000 / 10, CUDART_VERSION / 1000);
 		return cudaErrorInsufficientDriver;
 	}

@@ -83,7 +83,7 @@ static CUresult link_prelinked(
 	if (result == CUDA_SUCCESS)
 		result = cuLinkComplete(state, ret_image, &size);
 	if (result) {
-		ckt_debug("linking a module of -rdc=true: %d %s", (int)result, log);
+		ckt_debug("cannot link a module of -rdc=true: %d %s", (int)result, log);
 		cuLinkDestroy(state);
 		return result;
 	}
@@ -122,7 +122,7 @@ static CUresult tell(struct ckt_rt_module *module, CUresult result)
 	struct ckt_rt_link_log *log = module->link_log;
 	if (result == CUDA_ERROR_NO_BINARY_FOR_GPU && log && log->text[0] && !module->told) {
 		module->told = true;
-		ckt_log_user("module not loaded: %s", log->text);
+		ckt_log_user("cannot load a module: %s", log->text);
 	}
 	return result;
 }

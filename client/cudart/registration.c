@@ -262,8 +262,8 @@ CKT_RT_API void **__cudaRegisterFatBinary(void *fatCubin)
 			module->prelinked = wrapper->prelinked;
 	} else {
 		/* Its kernels then answer cudaErrorInvalidKernelImage. */
-		ckt_log_user(
-			"a fat binary with wrapper 0x%x version %u: this version of Cricket knows 1 and 2 only",
+		ckt_log_user("a fat binary with wrapper 0x%x version %u: this version of "
+			     "Cricket knows only versions 1 and 2",
 			wrapper->magic, wrapper->version);
 	}
 	pthread_mutex_lock(&table_lock);
@@ -361,7 +361,7 @@ CKT_RT_API char __cudaInitModule(void **fatCubinHandle)
 	if (!error && module)
 		error = ckt_rt_module_managed(module);
 	if (error)
-		ckt_log_user("managed variables of the program could not be made: %s",
+		ckt_log_user("cannot create the program's managed variables: %s",
 			cudaGetErrorString(error));
 	return ckt_rt_return(error) == cudaSuccess;
 }

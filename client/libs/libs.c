@@ -65,8 +65,8 @@ const struct ckt_client_table *ckt_client_find(void)
 	said |= say;
 	pthread_mutex_unlock(&lock);
 	if (say)
-		ckt_log_user(
-			"a library of Cricket's finds no libcuda.so.1 of the same version: start the program by cricket-run");
+		ckt_log_user("a library of Cricket's finds no libcuda.so.1 of the same "
+			     "version: start the program with cricket-run");
 	return table;
 }
 
@@ -149,6 +149,6 @@ CUresult ckt_lib_open(
 	}
 	pthread_mutex_unlock(&opening);
 	if (result)
-		ckt_debug("%s: the server has none: %d", name, (int)result);
+		ckt_debug("%s: the server does not have the library: %d", name, (int)result);
 	return result;
 }

@@ -33,7 +33,7 @@ static int pass(unsigned number, const void *device, const void *other, const un
 	if (result || !ret_res->result)
 		return result;
 	result = ret_res->result;
-	ckt_debug("%s: the server answers %d", function->name, result);
+	ckt_debug("%s: the server returned %d", function->name, result);
 	xdr_free((xdrproc_t)xdr_ckt_control_nvml_res, (char *)ret_res);
 	return result;
 }

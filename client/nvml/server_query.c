@@ -62,7 +62,7 @@ int ckt_nvml_call(unsigned server, uint32_t proc, xdrproc_t xdr_args, void *args
 			snprintf(message, sizeof message, "the server at %s does not answer: %s%s",
 				address, strerror(-result),
 				result == -ECONNRESET || result == -EPROTO
-					? "; is it older than this client?"
+					? "; the server may be older than this client"
 					: "");
 		close(fd);
 	}

@@ -85,11 +85,13 @@ bool ckt_nvrtc_redirect(const struct ckt_loaded_object *object)
 		return false;
 	if (is_release_of(&dynamic, "libnvJitLink.so.")) {
 		if (hide(object, &dynamic, "nvJitLinkVersion"))
-			ckt_say_debug(
-				"%s is hidden from those who would link to machine code with it",
+			ckt_say_debug("hiding %s from libraries that would link machine code "
+				      "with it",
 				ckt_loaded_object_name(object));
 		else
-			ckt_say("cannot hide %s: changing its symbols was refused (%s); the soft GPU does not run the machine code that it gives",
+			ckt_say("cannot hide %s: the system refused to change its symbols "
+				"(%s); the soft GPU does not run the machine code that it "
+				"produces",
 				ckt_loaded_object_name(object), strerror(errno));
 		return true;
 	}
@@ -101,12 +103,13 @@ bool ckt_nvrtc_redirect(const struct ckt_loaded_object *object)
 
 		/* NVRTC before 11.1 has no machine code to give. */
 		if (from && to && !jump(from, to)) {
-			ckt_say("cannot make %s give PTX: changing its code was refused (%s); the soft GPU does not run the machine code that it gives",
+			ckt_say("cannot make %s produce PTX: the system refused to change its "
+				"code (%s); the soft GPU does not run the machine code that it "
+				"produces",
 				ckt_loaded_object_name(object), strerror(errno));
 			return true;
 		}
 	}
-	ckt_say_debug(
-		"%s gives PTX where machine code is asked for", ckt_loaded_object_name(object));
+	ckt_say_debug("%s produces PTX instead of machine code", ckt_loaded_object_name(object));
 	return true;
 }

@@ -168,8 +168,9 @@ int ckt_redirect_write(const struct ckt_runtime *runtime, unsigned major,
 
 void ckt_redirect_say_refused(const struct ckt_loaded_object *object, int error)
 {
-	ckt_say("cannot redirect the CUDA runtime in %s: changing its code was refused (%s); its CUDA calls will fail. Allow execmod for it, or "
-		"link the program with -cudart shared",
+	ckt_say("cannot redirect the CUDA runtime in %s: the system refused to change its code "
+		"(%s); its CUDA calls will fail. Allow execmod for it, or link the program "
+		"with -cudart shared",
 		ckt_loaded_object_name(object), strerror(-error));
 }
 
@@ -262,8 +263,9 @@ enum ckt_redirect_result ckt_redirect_object(
 	result = ckt_redirect_by_symbols(object, runtime);
 	if (result != CKT_REDIRECT_NONE || !holds_runtime_texts(object))
 		return result;
-	ckt_say("%s holds a static CUDA runtime that this Cricket does not know (it knows NVIDIA's releases %s); its CUDA calls will fail "
-		"with cudaErrorNotSupported. Link the program with -cudart shared, or keep its symbol table",
+	ckt_say("%s holds a static CUDA runtime that this Cricket does not know (it knows "
+		"NVIDIA's releases %s); its CUDA calls will fail with cudaErrorNotSupported. "
+		"Link the program with -cudart shared, or keep its symbol table",
 		ckt_loaded_object_name(object), ckt_static_releases);
 	return CKT_REDIRECT_UNKNOWN;
 }

@@ -139,7 +139,7 @@ void *ckt_takeover_resolve(struct slot *slot)
 		if (handle)
 			atomic_store(&library->handle, handle);
 		else
-			ckt_say("cannot open %s in the place of %s: %s", shim ? shim : "the shim",
+			ckt_say("cannot open %s in place of %s: %s", shim ? shim : "the shim",
 				library->soname, dlerror());
 	}
 	if (handle)
@@ -378,8 +378,8 @@ bool ckt_takeover_object(const struct ckt_loaded_object *object)
 		if (!error)
 			return count > 0;
 	}
-	ckt_say("cannot put the shim in the place of %s: changing its code was refused (%s); its calls do not reach the server. Start the program with "
-		"cricket-run",
+	ckt_say("cannot replace %s by its shim: the system refused to change its code (%s); "
+		"its calls do not reach the server. Start the program with cricket-run",
 		ckt_loaded_object_name(object), strerror(-error));
 	return false;
 }

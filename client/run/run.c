@@ -79,7 +79,8 @@ bool run_find_libraries(char ret_directory[PATH_MAX])
 	if (given && given[0]) {
 		if (holds_libraries(given) && realpath(given, ret_directory))
 			return true;
-		run_say("no libcricket-client.so in CRICKET_LIBDIR=%s: correct the variable or unset it",
+		run_say("CRICKET_LIBDIR=%s holds no libcricket-client.so: correct the variable "
+			"or unset it",
 			given);
 		return false;
 	}
@@ -87,8 +88,8 @@ bool run_find_libraries(char ret_directory[PATH_MAX])
 		if (join(candidate, own, relative[i]) && holds_libraries(candidate) &&
 			realpath(candidate, ret_directory))
 			return true;
-	run_say("the client libraries are neither in ../lib/cricket beside this program nor in %s: install again, or name their directory in "
-		"CRICKET_LIBDIR",
+	run_say("the client libraries are neither in ../lib/cricket beside this program nor in "
+		"%s: install Cricket again, or name their directory in CRICKET_LIBDIR",
 		CKT_LIBDIR_FROM_BINDIR);
 	return false;
 }
@@ -159,14 +160,16 @@ bool run_prepare_environment(const struct run_options *options, const char *addr
 	int size;
 
 	if (driver && strchr(driver, ',') && access(driver, F_OK)) {
-		run_say("local: is this machine's own driver and stands alone: there can be no other address beside it");
+		run_say("local: is this machine's own driver and cannot be combined with other "
+			"addresses: remove one");
 		return false;
 	}
 	if (!run_find_libraries(directory))
 		return false;
 	if (strpbrk(directory, " :")) {
 		/* The loader splits its lists there, and there is no way to quote. */
-		run_say("the path %s holds a space or a colon, which LD_PRELOAD cannot hold: move the libraries or name a link to them in CRICKET_LIBDIR",
+		run_say("the path %s holds a space or a colon, which LD_PRELOAD cannot hold: "
+			"move the libraries, or name a link to them in CRICKET_LIBDIR",
 			directory);
 		return false;
 	}
@@ -243,7 +246,8 @@ static int parse(int argc, char **argv, struct run_options *options)
 		}
 	}
 	if (options->soft && options->server) {
-		run_say("--soft and --server exclude each other: --soft starts a server of its own");
+		run_say("--soft and --server exclude each other: --soft starts a server of its "
+			"own");
 		return EXIT_USAGE;
 	}
 	if (options->server && !options->server[0]) {

@@ -202,7 +202,8 @@ static bool start_server(struct soft *soft, const struct run_options *options)
 	int status;
 
 	if (!run_find_program("cricket-server", "../../server/daemon/cricket-server", path)) {
-		run_say("--soft needs cricket-server beside cricket-run: install it, or use --server");
+		run_say("--soft needs cricket-server beside cricket-run: install it, or use "
+			"--server");
 		return false;
 	}
 	soft->server = fork();

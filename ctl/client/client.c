@@ -137,7 +137,8 @@ int ckt_ctl_client_find(
 	gethostname(here, sizeof here - 1);
 	if (facts.state != CKT_STATE_RUNNING && facts.state != CKT_STATE_PAUSED) {
 		snprintf(message, sizeof message,
-			"session %s is %s, and its client is saved with it only while the two are connected",
+			"session %s is %s: its client can be saved only while the two "
+			"are connected",
 			facts.session, ckt_ctl_state_name(facts.state));
 		return refuse(message);
 	}
@@ -155,7 +156,8 @@ int ckt_ctl_client_find(
 		return status;
 	if (*facts.other) {
 		snprintf(message, sizeof message,
-			"process %d, below %s, has session %s of its own: a process tree is saved with one session only",
+			"process %d, a descendant of %s, has session %s of its own: "
+			"Cricket saves a process tree with one session only",
 			(int)facts.other_pid, facts.program, facts.other);
 		return refuse(message);
 	}
@@ -185,7 +187,8 @@ static int make_quiet(struct ckt_ctl_client *client, struct ckt_ctl_server *serv
 	if (status == CKT_EXIT_DONE &&
 		ckt_hold_wait_quiet(&client->process, client->session, QUIET_MS)) {
 		snprintf(message, sizeof message,
-			"%s (process %d) did not become quiet: is it stopped, or is its Cricket older than this one?",
+			"%s (process %d) did not become quiet: it may be stopped, or "
+			"its Cricket may be older than this one",
 			client->process.program, (int)client->process.pid);
 		status = refuse(message);
 	}
@@ -462,8 +465,9 @@ static int check_ids(const struct ckt_ctl_client *client)
 		if (!ckt_process_describe(client->ids[i], who, sizeof who))
 			continue;
 		snprintf(message, sizeof message,
-			"%s needs process number %d again, which is in use here (%s): end that, restore on another host, or in a PID namespace of "
-			"its own: unshare --pid --fork --mount-proc cricketctl restore ...",
+			"%s needs process number %d, but %s has it here: end that "
+			"process, restore on another host, or use a PID namespace: "
+			"unshare --pid --fork --mount-proc cricketctl restore ...",
 			client->process.program, (int)client->ids[i], who);
 		return refuse(message);
 	}
@@ -480,19 +484,21 @@ int ckt_ctl_client_open(const char *path, struct ckt_ctl_client *ret_client)
 	int fd = open(place, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (fd < 0)
 		return ckt_ctl_refuse(path,
-			errno == ENOENT
-				? "holds no client: it was written without --with-client; restore it without that, and the "
-				  "client that waits for it goes on"
-				: strerror(errno));
+			errno == ENOENT ? "holds no client: it was written without "
+					  "--with-client; restore it without --with-client, and "
+					  "the client that waits for it continues"
+					: strerror(errno));
 	int status = CKT_EXIT_DONE;
 	json_t *json = NULL;
 	if (!is_ours(fd))
 		status = ckt_ctl_refuse(place,
-			"belongs to another user, or others may write there: what is restored from it could be any program; "
-			"restore it as that user, or, if you trust it, make it yours (chown -R)");
+			"belongs to another user, or other users can write it: what is "
+			"restored from it could be any program; restore it as that "
+			"user, or, if you trust it, make it yours (chown -R)");
 	else if (!(json = read_description(fd)) || !take_description(json, ret_client))
-		status = ckt_ctl_refuse(
-			place, "is no image of a process that this version of Cricket can restore");
+		status = ckt_ctl_refuse(place,
+			"is not an image of a process that this version of Cricket can "
+			"restore");
 	json_decref(json);
 	if (status == CKT_EXIT_DONE)
 		status = check_ids(ret_client);
@@ -567,7 +573,8 @@ static int wait_claimed(
 		nanosleep(&(struct timespec){.tv_nsec = 20000000}, NULL);
 	}
 	snprintf(message, sizeof message,
-		"process %d is restored, but does not reach session %s: tell it where: cricketctl redirect %s --to HOST:PORT",
+		"process %d is restored but does not reach session %s: give it the "
+		"address: cricketctl redirect %s --to HOST:PORT",
 		(int)client->process.pid, session, session);
 	return refuse(message);
 }
@@ -585,7 +592,7 @@ int ckt_ctl_client_restore(const struct ckt_ctl_args *args, struct ckt_ctl_clien
 	ckt_fault(CKT_FAULT_CTL_CLIENT_RESTORE);
 	int status = each_session(server, take_facts, &facts);
 	if (status == CKT_EXIT_DONE && strcmp(session, client->session) != 0)
-		status = refuse("the client in this image is another session's");
+		status = refuse("the client in this image belongs to another session");
 	if (status == CKT_EXIT_DONE) {
 		ckt_hold_remove(&client->process, session);
 		int result =

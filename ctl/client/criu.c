@@ -453,8 +453,8 @@ static int request(const struct ckt_criu *criu, struct place *place, const struc
 		return 0;
 	}
 	if (result == -ETIMEDOUT) {
-		snprintf(stalled, sizeof stalled, "%s: it did nothing for %u s and was ended", what,
-			(task->timeout_ms ? task->timeout_ms : task->stall_ms) / 1000);
+		snprintf(stalled, sizeof stalled, "%s: made no progress for %u s and was ended",
+			what, (task->timeout_ms ? task->timeout_ms : task->stall_ms) / 1000);
 		what = stalled;
 	}
 	explain(place, response, result, what, ret_message, message_size);
@@ -486,11 +486,13 @@ int ckt_criu_version_check(
 	ckt_criu_version_text(CKT_CRIU_VERSION_MIN, least);
 	if (version)
 		snprintf(ret_message, message_size,
-			"%s is CRIU %s, and --with-client needs %s or later: install that, or put it first in PATH",
+			"%s is CRIU %s, but --with-client needs %s or later: install "
+			"that, or put it first in PATH",
 			path, ckt_criu_version_text(version, text), least);
 	else
 		snprintf(ret_message, message_size,
-			"%s does not say its version, and --with-client needs CRIU %s or later: try '%s --version'",
+			"%s does not report its version, but --with-client needs CRIU "
+			"%s or later: try '%s --version'",
 			path, least, path);
 	return -EPROTONOSUPPORT;
 }
@@ -505,16 +507,19 @@ int ckt_criu_rights_check(const struct ckt_criu_rights *rights, const char *path
 		if (rights->effective & (admin | restore))
 			return 0;
 		snprintf(ret_message, message_size,
-			"root here has neither CAP_SYS_ADMIN nor CAP_CHECKPOINT_RESTORE, one of which CRIU needs: "
-			"start the container with '--cap-add CHECKPOINT_RESTORE --cap-add SYS_PTRACE', or as privileged");
+			"root has neither CAP_SYS_ADMIN nor CAP_CHECKPOINT_RESTORE "
+			"here, and CRIU needs one of them: start the container with "
+			"'--cap-add CHECKPOINT_RESTORE --cap-add SYS_PTRACE', or as "
+			"privileged");
 		return -EPERM;
 	}
 	*ret_unprivileged = true;
 	if (rights->file_capabilities || rights->ambient & (admin | restore))
 		return 0;
 	snprintf(ret_message, message_size,
-		"saving and restoring a process needs root or CAP_CHECKPOINT_RESTORE: run 'sudo cricketctl ...', or once "
-		"'sudo setcap cap_checkpoint_restore,cap_sys_ptrace+eip %s'",
+		"saving and restoring a process needs root or CAP_CHECKPOINT_RESTORE: "
+		"run 'sudo cricketctl ...', or once 'sudo setcap "
+		"cap_checkpoint_restore,cap_sys_ptrace+eip %s'",
 		path);
 	return -EPERM;
 }
@@ -572,8 +577,7 @@ static int check_kernel(const struct ckt_criu *criu, char *ret_message, size_t m
 		return no_place(&place, result, ret_message, message_size);
 	put_common(&opts, criu, place.fd, &place);
 	char what[4200];
-	snprintf(what, sizeof what, "CRIU cannot work on this kernel, as '%s check' says",
-		criu->path);
+	snprintf(what, sizeof what, "CRIU cannot work on this kernel: see '%s check'", criu->path);
 	const struct task task = {
 		.type = TYPE_CHECK, .opts = &opts, .timeout_ms = ASK_TIMEOUT_S * 1000};
 	return request(criu, &place, &task, what, &response, ret_message, message_size);
@@ -585,8 +589,9 @@ int ckt_criu_find(struct ckt_criu *ret_criu, char *ret_message, size_t message_s
 	struct ckt_criu_rights rights;
 	if (find_program(criu.path, sizeof criu.path)) {
 		snprintf(ret_message, message_size,
-			"--with-client needs CRIU 4.1 or later, and there is no criu in PATH: install it on this host (in most distributions the "
-			"package 'criu')");
+			"--with-client needs CRIU 4.1 or later, but PATH has no criu: "
+			"install it on this host (most distributions have a package "
+			"'criu')");
 		return -ENOENT;
 	}
 	criu.version = ask_version(criu.path);

@@ -66,7 +66,7 @@ bool ckt_process_describe(pid_t pid, char *ret_text, size_t text_size)
 		snprintf(ret_text, text_size, "another process");
 	else if (state == 'Z')
 		snprintf(ret_text, text_size,
-			"%s, which has ended, but process %d has not taken note yet",
+			"%s, which has ended, but process %d has not noticed yet",
 			ckt_ctl_clean(name, clean, sizeof clean), (int)parent);
 	else
 		snprintf(ret_text, text_size, "%s", ckt_ctl_clean(name, clean, sizeof clean));
@@ -183,39 +183,45 @@ int ckt_process_look(pid_t pid, const char *program, struct ckt_process *ret_pro
 	snprintf(path, sizeof path, "/proc/%d", (int)pid);
 	if (stat(path, &st)) {
 		snprintf(ret_message, message_size,
-			"there is no process %d here: the program runs on another host, or in a container: run cricketctl there",
+			"process %d does not exist here: the program runs on another "
+			"host or in a container: run cricketctl there",
 			(int)pid);
 		return -ESRCH;
 	}
 	if (geteuid() && st.st_uid != geteuid()) {
 		snprintf(ret_message, message_size,
-			"process %d is another user's: run cricketctl as that user, or as root",
+			"process %d belongs to another user: run cricketctl as that "
+			"user or as root",
 			(int)pid);
 		return -EPERM;
 	}
 	if (find_foreign_namespace(pid, &foreign)) {
 		snprintf(ret_message, message_size,
-			"process %d runs in a %s namespace of its own: run cricketctl and CRIU in its container",
+			"process %d runs in a %s namespace of its own: run cricketctl "
+			"and CRIU in its container",
 			(int)pid, foreign);
 		return -EXDEV;
 	}
 	const char *base = read_link(pid, "exe", exe, sizeof exe) ? strrchr(exe, '/') : NULL;
 	if (!base || strcmp(base + 1, program) != 0) {
 		snprintf(ret_message, message_size,
-			"process %d here is not %s: the program runs on another host, or in a container: run cricketctl there",
+			"process %d here is not %s: the program runs on another host "
+			"or in a container: run cricketctl there",
 			(int)pid, program);
 		return -ESRCH;
 	}
 	if (!read_state_dir(pid, ret_process->state_dir)) {
 		snprintf(ret_message, message_size,
-			"process %d was started with neither HOME nor CRICKET_STATE_DIR, so its library has no place where it "
-			"could be told to be quiet: start it with one of them",
+			"process %d was started with neither HOME nor "
+			"CRICKET_STATE_DIR, so cricketctl has no directory in which to "
+			"ask it to be quiet: start it with one of them",
 			(int)pid);
 		return -ENOENT;
 	}
 	if (ret_process->state_dir[0] != '/') {
 		snprintf(ret_message, message_size,
-			"process %d was started with CRICKET_STATE_DIR=%.200s, which is no path from the root: start it with one",
+			"process %d was started with CRICKET_STATE_DIR=%.200s, which "
+			"is not an absolute path: start it with one",
 			(int)pid, ret_process->state_dir);
 		return -EINVAL;
 	}

@@ -65,13 +65,16 @@ static void check_nvml(struct ckt_doctor *doctor, struct ckt_ctl_server *server,
 		    (xdrproc_t)xdr_ckt_control_nvml_res, &res, 10000, -1) != CKT_EXIT_DONE)
 		return;
 	if (res.result == CKT_NVML_SUCCESS)
-		ckt_doctor_note(doctor, CKT_FINDING_OK, "nvml", NULL, "the server's NVML answers");
+		ckt_doctor_note(doctor, CKT_FINDING_OK, "nvml", NULL, "the server's NVML works");
 	else
 		ckt_doctor_note(doctor, CKT_FINDING_WARNING, "nvml",
-			"install NVIDIA's driver there as a whole, or name its directory in the server's LD_LIBRARY_PATH",
+			"install NVIDIA's whole driver there, or name its directory in "
+			"the server's LD_LIBRARY_PATH",
 			res.result == CKT_NVML_TIMEOUT
-				? "the server's NVML does not answer: no temperature, utilisation and the like"
-				: "the server finds no NVML that works: no temperature, utilisation and the like");
+				? "the server's NVML does not answer: no temperature, "
+				  "utilisation and similar values"
+				: "the server finds no working NVML: no temperature, "
+				  "utilisation and similar values");
 	xdr_free((xdrproc_t)xdr_ckt_control_nvml_res, (char *)&res);
 }
 
@@ -122,7 +125,8 @@ static void check_server(struct ckt_doctor *doctor, const struct ckt_ctl_args *a
 		if (info.max_sessions && info.sessions >= info.max_sessions)
 			ckt_doctor_note(doctor, CKT_FINDING_FAIL, "sessions",
 				"end some with cricketctl kill, or raise --max-sessions",
-				"the server has all its %u sessions", info.max_sessions);
+				"the server has reached its limit of %u sessions",
+				info.max_sessions);
 		xdr_free((xdrproc_t)xdr_ckt_control_info_res, (char *)&info);
 	}
 	ckt_ctl_disconnect(&server);
@@ -140,7 +144,7 @@ static void check_servers(struct ckt_doctor *doctor, const struct ckt_ctl_args *
 	}
 	if (ckt_address_split(address, addresses, &count, message, sizeof message)) {
 		ckt_doctor_note(doctor, CKT_FINDING_FAIL, "server",
-			"write a,b:7351: host, host:port, unix:/path or file:PATH each", "%s",
+			"write a,b:7351: each host, host:port, unix:/path or file:PATH", "%s",
 			message);
 		return;
 	}
@@ -210,7 +214,7 @@ static void check_library(struct ckt_doctor *doctor)
 	if (!find_library(path))
 		ckt_doctor_note(doctor, CKT_FINDING_FAIL, "library",
 			"install Cricket again, or set CRICKET_LIBDIR to the directory of libcricket-client.so",
-			"libcricket-client.so is not where it should be");
+			"libcricket-client.so is not in its directory");
 	else if (!can_load(path, reason, sizeof reason))
 		ckt_doctor_note(doctor, CKT_FINDING_FAIL, "library",
 			"the library needs glibc 2.34 or later and x86-64", "%s: %s", path, reason);
@@ -256,11 +260,12 @@ static void check_text(struct ckt_doctor *doctor)
 	if (error)
 		ckt_doctor_note(doctor, CKT_FINDING_FAIL, "text",
 			"allow it (SELinux: setsebool selinuxuser_execmod 1), or build programs with -cudart shared",
-			"changed program text may not be executed here (%s): programs with the static CUDA runtime cannot be redirected",
+			"this host refuses to execute changed program text (%s): "
+			"programs with the static CUDA runtime cannot be redirected",
 			strerror(error));
 	else
 		ckt_doctor_note(
-			doctor, CKT_FINDING_OK, "text", NULL, "program text may be redirected");
+			doctor, CKT_FINDING_OK, "text", NULL, "program text can be redirected");
 }
 
 static void check_limits(struct ckt_doctor *doctor)
@@ -268,8 +273,8 @@ static void check_limits(struct ckt_doctor *doctor)
 	struct rlimit limit;
 	if (getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY)
 		ckt_doctor_note(doctor, CKT_FINDING_WARNING, "ulimit", "ulimit -v unlimited",
-			"the address space is limited to %llu KiB: managed and mapped memory need a reservation of terabytes, and "
-			"so does a server here",
+			"the address space is limited to %llu KiB: managed and mapped "
+			"memory must reserve terabytes, and so must a server here",
 			(unsigned long long)limit.rlim_cur / 1024);
 	else
 		ckt_doctor_note(
@@ -278,7 +283,8 @@ static void check_limits(struct ckt_doctor *doctor)
 	/* For this process only, which ends soon. */
 	if (before < 0 || personality((unsigned)before | ADDR_NO_RANDOMIZE) < 0)
 		ckt_doctor_note(doctor, CKT_FINDING_WARNING, "personality",
-			"in a container: --security-opt seccomp=unconfined, or a profile that allows personality",
+			"in a container, use --security-opt seccomp=unconfined or a "
+			"profile that allows personality",
 			"address space randomisation cannot be switched off here: a cricket-server on this host may fail to "
 			"restore modules with globals");
 	else
@@ -293,8 +299,8 @@ static void check_environment(struct ckt_doctor *doctor)
 	for (const char *entry; (entry = ckt_environment_unknown(environ, &cursor));) {
 		unknown++;
 		ckt_doctor_note(doctor, CKT_FINDING_WARNING, "environment",
-			"cricket(7) lists the variables that there are",
-			"%.*s is no variable of Cricket's", (int)strcspn(entry, "="), entry);
+			"see cricket(7) for the list of variables",
+			"%.*s is not a variable of Cricket", (int)strcspn(entry, "="), entry);
 	}
 	if (!unknown)
 		ckt_doctor_note(doctor, CKT_FINDING_OK, "environment", NULL,

@@ -221,11 +221,13 @@ static void check_runtime(struct ckt_doctor *doctor, const struct file *file, co
 	 */
 	if (shared && strcmp(shared, "libcudart.so.12") == 0)
 		ckt_doctor_note(doctor, CKT_FINDING_OK, "runtime", NULL,
-			"it uses the shared CUDA runtime, %s, which has to be installed here: its functions lead to Cricket's",
+			"it uses the shared CUDA runtime, %s, which must be installed "
+			"here: its functions lead to Cricket's",
 			shared);
 	else if (shared && strcmp(shared, "libcudart.so.13") != 0)
 		ckt_doctor_note(doctor, CKT_FINDING_FAIL, "runtime", "build it with CUDA 12 or 13",
-			"it needs %s, and Cricket stands in for libcudart.so.12 and libcudart.so.13",
+			"it needs %s, but Cricket replaces libcudart.so.12 and "
+			"libcudart.so.13 only",
 			shared);
 	else if (shared)
 		ckt_doctor_note(doctor, CKT_FINDING_OK, "runtime", NULL,
@@ -242,7 +244,8 @@ static void check_runtime(struct ckt_doctor *doctor, const struct file *file, co
 			"it uses the driver API, %s", driver);
 	else if (!shared)
 		ckt_doctor_note(doctor, CKT_FINDING_OK, "runtime", NULL,
-			"no CUDA in the program's own file: what it loads later counts");
+			"the program's own file holds no CUDA: the libraries that it "
+			"loads later matter");
 }
 
 static void check_elf(
@@ -321,7 +324,7 @@ void ckt_doctor_program(struct ckt_doctor *doctor, const char *command)
 		}
 		if (access(path, X_OK))
 			ckt_doctor_note(doctor, CKT_FINDING_FAIL, "program", "chmod +x it",
-				"%s may not be executed: %s", path, strerror(errno));
+				"cannot execute %s: %s", path, strerror(errno));
 		bool script = script_interpreter(&file, current);
 		if (script)
 			ckt_doctor_note(doctor, CKT_FINDING_OK, "script", NULL,
@@ -333,5 +336,5 @@ void ckt_doctor_program(struct ckt_doctor *doctor, const char *command)
 			return;
 	}
 	ckt_doctor_note(doctor, CKT_FINDING_FAIL, "program", "name the program itself",
-		"too many scripts, one starting the other");
+		"too many scripts start one another");
 }

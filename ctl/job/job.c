@@ -276,7 +276,7 @@ static int print(const struct ckt_ctl_job *job, const char *path, const struct w
 	if (job->args->stop)
 		printf("and ended\n");
 	else
-		printf("stopped for %.1f ms, of which %.1f ms until all stood still\n", stopped_ms,
+		printf("stopped for %.1f ms, of which %.1f ms until all were frozen\n", stopped_ms,
 			cut_ms);
 	return ckt_ctl_flush();
 }
@@ -285,14 +285,16 @@ static int check_usage(const struct ckt_ctl_args *args)
 {
 	if (!ckt_job_name_good(args->job)) {
 		fprintf(stderr,
-			"cricketctl: --job: '%s' is no name of a job: at most %d letters, digits and . _ : -, a letter or digit first\n",
+			"cricketctl: --job: '%s' is not a job name: use at most %d "
+			"letters, digits and . _ : -, with a letter or digit first\n",
 			args->job, CKT_JOB_NAME_MAX);
 		return CKT_EXIT_USAGE;
 	}
 	if (args->word_count != 1 || args->server_side || args->to_memory || args->every ||
 		args->keep || args->incremental || args->with_client) {
 		fprintf(stderr,
-			"cricketctl: checkpoint --job NAME DIR goes with --server, --stop, --deadline and --compress alone\n");
+			"cricketctl: checkpoint --job NAME DIR can be combined with "
+			"--server, --stop, --deadline and --compress only\n");
 		return CKT_EXIT_USAGE;
 	}
 	return CKT_EXIT_DONE;

@@ -190,7 +190,8 @@ static int refuse_late(const struct ckt_ctl_job *job, unsigned deadline_ms)
 	}
 	if (!first)
 		return ckt_ctl_refuse(job->name,
-			"the sessions did not stand still together within the deadline: try again, or give a longer --deadline");
+			"the sessions did not freeze together within the deadline: try "
+			"again, or give a longer --deadline");
 	int used = snprintf(message, sizeof message, "%s did not drain within %u s: %s",
 		ckt_ctl_rank_text(first, text, sizeof text), deadline_ms / 1000,
 		*first->message ? ckt_ctl_clean(first->message, clean, sizeof clean)
@@ -202,9 +203,9 @@ static int refuse_late(const struct ckt_ctl_job *job, unsigned deadline_ms)
 			(unsigned long long)most_issued(job->ranks, job->rank_count));
 	if (late > 1)
 		used += snprintf(message + used, sizeof message - (size_t)used,
-			"; %u others did not either", late - 1);
+			"; %u other sessions did not drain either", late - 1);
 	snprintf(message + used, sizeof message - (size_t)used,
-		"; all go on: end that work, or give a longer --deadline");
+		"; all sessions continue: end that work, or give a longer --deadline");
 	return ckt_ctl_refuse(job->name, message);
 }
 

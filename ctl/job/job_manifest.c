@@ -116,5 +116,6 @@ int ckt_ctl_job_manifest_read(const char *path, char ret_job[CKT_JOB_NAME_MAX + 
 	return good && entries
 		? CKT_EXIT_DONE
 		: ckt_ctl_refuse(path,
-			  "holds no job that this version of Cricket can restore: name the directory that checkpoint --job wrote");
+			  "holds no job that this version of Cricket can restore: name "
+			  "the directory that checkpoint --job wrote");
 }

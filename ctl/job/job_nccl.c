@@ -138,8 +138,10 @@ static int refuse_missing(
 {
 	char message[700];
 	snprintf(message, sizeof message,
-		"session %s is rank %d of a communicator of NCCL with %d ranks, and no session of the job is rank %d, so that it could not be made anew: start "
-		"all ranks with CRICKET_JOB=%s and name the servers of all, or, where a rank is just ending its part, try again",
+		"session %s is rank %d of an NCCL communicator with %d ranks, but no "
+		"session of the job is rank %d, so the communicator could not be "
+		"recreated: start all ranks with CRICKET_JOB=%s and name the servers "
+		"of all, or try again if a rank is just ending",
 		sessions[one->session], one->nccl.rank, one->nccl.ranks, rank, job);
 	return ckt_ctl_refuse(job, message);
 }
@@ -154,9 +156,12 @@ static int check_one(struct ckt_ctl_members *members, size_t first, size_t end, 
 		bool twice = i > first && list[i].nccl.rank == list[i - 1].nccl.rank;
 		if (twice || list[i].nccl.ranks != list[first].nccl.ranks) {
 			snprintf(message, sizeof message,
-				"the images of sessions %s and %s do not fit together: a communicator of NCCL %s; one of them is of another time",
+				"the images of sessions %s and %s do not match: an "
+				"NCCL communicator %s; restore the images of one "
+				"checkpoint",
 				sessions[list[first].session], sessions[list[i].session],
-				twice ? "has one rank twice" : "has different numbers of ranks");
+				twice ? "has two members with one rank"
+				      : "has different numbers of ranks");
 			return ckt_ctl_refuse(job, message);
 		}
 		if (list[i].nccl.rank != wanted)
@@ -203,13 +208,16 @@ int ckt_ctl_members_place(const struct ckt_ctl_members *members, const char *job
 			owner++;
 		if (owner == count)
 			snprintf(message, sizeof message,
-				"session %.12s had memory or events of session %.64s open, which is not in the job's images",
+				"session %.12s had opened memory or events of session "
+				"%.64s, which the job's images do not include",
 				sessions[need->session],
 				ckt_ctl_clean(need->owner, clean, sizeof clean));
 		else if (here && servers[owner] && strcmp(here, servers[owner]) != 0)
 			snprintf(message, sizeof message,
-				"sessions %.12s and %.12s share memory or events, which are within one host, and %.100s and %.100s are two "
-				"servers: place both at one with --place",
+				"sessions %.12s and %.12s share memory or events, "
+				"which works within one host only, but %.100s and "
+				"%.100s are two servers: place both sessions at one "
+				"server with --place",
 				sessions[need->session], sessions[owner], here, servers[owner]);
 		else
 			continue;
@@ -232,7 +240,8 @@ static int make_some(struct ckt_ctl_member *const *roots, unsigned count,
 		status = ckt_ctl_result(&res.result);
 	if (status == CKT_EXIT_DONE && res.ids.ids_len != count)
 		status = ckt_ctl_refuse(server->address,
-			"makes another number of ids for communicators than it was asked for");
+			"returned another number of IDs for communicators than "
+			"requested");
 	for (unsigned i = 0; i < count && status == CKT_EXIT_DONE; i++)
 		memcpy(roots[i]->id, res.ids.ids_val[i].id, CKT_NCCL_ID_BYTES);
 	xdr_free((xdrproc_t)xdr_ckt_control_nccl_make_res, (char *)&res);

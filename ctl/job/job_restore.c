@@ -114,7 +114,8 @@ static int judge(struct restoration *r)
 		if (r->restorers[i].whole)
 			kill_one(&r->restorers[i]);
 	fprintf(stderr,
-		"cricketctl: job %s: %u of %u sessions could not be restored, so none is; the images in %s are as they were\n",
+		"cricketctl: job %s: %u of %u sessions could not be restored, so none "
+		"was; the images in %s are unchanged\n",
 		r->job, failed, r->count, r->path);
 	return status;
 }
@@ -237,7 +238,8 @@ static int prepare(struct restoration *r)
 	int status = parse_numbers(r->args->gpu, "--gpu", CKT_DEVICES_MAX, gpus, &gpu_count);
 	if (status == CKT_EXIT_DONE && r->args->place && !servers) {
 		fprintf(stderr,
-			"cricketctl: --place counts the servers of --server, and none is named\n");
+			"cricketctl: --place counts the servers of --server, but no "
+			"--server is given\n");
 		status = CKT_EXIT_USAGE;
 	}
 	if (status == CKT_EXIT_DONE)
@@ -277,7 +279,8 @@ int ckt_ctl_job_restore(const struct ckt_ctl_args *args)
 	struct restoration r = {.args = args};
 	if (args->word_count || args->server_side || args->with_client) {
 		fprintf(stderr,
-			"cricketctl: restore --job DIR goes with --server, --place, --gpu and --client-address alone\n");
+			"cricketctl: restore --job DIR can be combined with --server, "
+			"--place, --gpu and --client-address only\n");
 		return CKT_EXIT_USAGE;
 	}
 	int status = ckt_ctl_path_copy(args->job, r.path);

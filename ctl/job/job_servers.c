@@ -155,9 +155,10 @@ static int check_all(struct ckt_ctl_job *job)
 		const struct ckt_ctl_rank *rank = &job->ranks[i];
 		if (rank->seen && rank->held)
 			continue;
-		snprintf(message, sizeof message, "%s %s: the other sessions go on",
+		snprintf(message, sizeof message, "%s %s: the other sessions continue",
 			ckt_ctl_rank_text(rank, text, sizeof text),
-			rank->seen ? "went on before all was saved" : "ended meanwhile");
+			rank->seen ? "continued before all sessions were saved"
+				   : "ended meanwhile");
 		return ckt_ctl_refuse(job->name, message);
 	}
 	return CKT_EXIT_DONE;

@@ -54,7 +54,8 @@ int ckt_address_parse(
 	}
 	if (strncmp(text, "local:", 6) == 0) {
 		snprintf(ret_message, message_size,
-			"'%s': only cricket-run knows how to use the local driver: cricket-run --server %s COMMAND",
+			"'%s': only cricket-run can use the local driver; run "
+			"cricket-run --server %s COMMAND",
 			text, text);
 		return -EINVAL;
 	}
@@ -64,7 +65,7 @@ int ckt_address_parse(
 		host_end = strchr(host, ']');
 		if (!host_end || (host_end[1] && host_end[1] != ':')) {
 			snprintf(ret_message, message_size,
-				"'%s' is no address; write [v6-address]:port", text);
+				"'%s' is not an address; write [v6-address]:port", text);
 			return -EINVAL;
 		}
 		port = host_end[1] ? host_end + 2 : NULL;
@@ -78,13 +79,15 @@ int ckt_address_parse(
 	size_t length = (size_t)(host_end - host);
 	if ((length == 0 && !port) || length >= sizeof address.host) {
 		snprintf(ret_message, message_size,
-			"'%s' is no address; write host, host:port, unix:/path or file:PATH", text);
+			"'%s' is not an address; write host, host:port, unix:/path or "
+			"file:PATH",
+			text);
 		return -EINVAL;
 	}
 	memcpy(address.host, host, length);
 	if (port && parse_port(port, &address.port)) {
-		snprintf(ret_message, message_size, "'%s': '%s' is no port number; write host:port",
-			text, port);
+		snprintf(ret_message, message_size,
+			"'%s': '%s' is not a port number; write host:port", text, port);
 		return -EINVAL;
 	}
 	*ret_address = address;
@@ -125,7 +128,8 @@ int ckt_address_split(const char *text, char ret_texts[CKT_SERVERS_MAX][CKT_ADDR
 		size_t length = strcspn(p, ",");
 		if (!length) {
 			snprintf(ret_message, message_size,
-				"address %u of the list '%.200s' is empty: take out the comma too many",
+				"address %u of the list '%.200s' is empty: remove the "
+				"extra comma",
 				count + 1, text);
 			return -EINVAL;
 		}
@@ -138,7 +142,8 @@ int ckt_address_split(const char *text, char ret_texts[CKT_SERVERS_MAX][CKT_ADDR
 		snprintf(one, sizeof one, "%.*s", (int)length, p);
 		if (strncmp(one, "local:", 6) == 0) {
 			snprintf(ret_message, message_size,
-				"'%.200s' is this machine's own driver and stands alone: take it out of the list",
+				"'%.200s' is this machine's own driver and cannot be "
+				"combined with other addresses: remove it from the list",
 				one);
 			return -EINVAL;
 		}
@@ -149,7 +154,8 @@ int ckt_address_split(const char *text, char ret_texts[CKT_SERVERS_MAX][CKT_ADDR
 		ckt_address_format(&address, whole, sizeof whole);
 		if (is_there(ret_texts, count, whole)) {
 			snprintf(ret_message, message_size,
-				"'%.200s' is in the list twice: a program has one session at a server",
+				"'%.200s' is in the list twice: a program has one "
+				"session per server",
 				whole);
 			return -EINVAL;
 		}

@@ -91,8 +91,7 @@ static int read_address_file(
 	char *text = fgets(line, sizeof line, file);
 	fclose(file);
 	if (!text) {
-		snprintf(
-			ret_message, message_size, "%s is empty: it should hold one address", path);
+		snprintf(ret_message, message_size, "%s is empty; it must hold one address", path);
 		return -EINVAL;
 	}
 	text[strcspn(text, " \t\r\n")] = 0;
@@ -201,7 +200,7 @@ int ckt_net_listen(const struct ckt_address *address, int mode, int *ret_fd, cha
 {
 	int result;
 	if (address->type == CKT_ADDRESS_FILE) {
-		snprintf(ret_message, message_size, "file: is no address to listen on");
+		snprintf(ret_message, message_size, "file: cannot be an address to listen on");
 		return -EINVAL;
 	}
 	if (address->type == CKT_ADDRESS_UNIX) {

@@ -88,8 +88,9 @@ static void run_one(const char *path, char *const *variables)
 	while (waitpid(pid, NULL, WNOHANG) == 0)
 		if (sigtimedwait(&child, NULL, &limit) < 0 && errno == EAGAIN) {
 			dprintf(STDERR_FILENO,
-				"cricket-server: hook %s takes longer than %d s: killed\n", path,
-				TIMEOUT_S);
+				"cricket-server: hook %s takes longer than %d s: "
+				"killed\n",
+				path, TIMEOUT_S);
 			kill(-pid, SIGKILL);
 			waitpid(pid, NULL, 0);
 			return;
@@ -153,7 +154,7 @@ static void start_next(void)
 		fcntl(fd, F_SETFD, FD_CLOEXEC);
 	runner = (struct ckt_source){.fd = fd, .ready = runner_ended};
 	if (fd < 0 || ckt_loop_add(&owner->loop, &runner, EPOLLIN)) {
-		ckt_warning("hooks cannot be run: %s", strerror(errno));
+		ckt_warning("cannot run hooks: %s", strerror(errno));
 		if (fd >= 0)
 			close(fd);
 		runner.fd = -1;
@@ -194,7 +195,7 @@ void ckt_hooks_run(struct ckt_server *server, const struct ckt_control_event *ev
 			(unsigned long long)event->number) < 0 ||
 		asprintf(&run->variables[6], "REMOTE_GPU_ADDRESS=unix:%s", server->socket_path) <
 			0) {
-		ckt_warning("session %s: no hook is run for event %s: too many wait",
+		ckt_warning("session %s: running no hook for event %s: too many are queued",
 			event->session, event->name);
 		if (run)
 			run_free(run);

@@ -17,7 +17,7 @@ static void tell(struct ckt_server *server, enum ckt_log_limit kind)
 {
 	struct ckt_log_bucket *bucket = &server->log_buckets[kind];
 	if (bucket->suppressed)
-		ckt_warning("%llu more messages about %s were left out",
+		ckt_warning("left out %llu more messages about %s",
 			(unsigned long long)bucket->suppressed, kinds[kind]);
 	bucket->suppressed = 0;
 }

@@ -105,7 +105,7 @@ static void signal_ready(struct ckt_source *source, uint32_t events)
 		kill_sessions(server);
 		return;
 	}
-	ckt_info("%s: no new sessions; %u running get %u s",
+	ckt_info("%s: accepting no new sessions; the %u running ones get %u s",
 		info.ssi_signo == SIGTERM ? "SIGTERM" : "SIGINT", server->session_count,
 		server->options.grace);
 	ckt_notify("STOPPING=1");
@@ -164,8 +164,9 @@ static int init_paths(struct ckt_server *server, char *message)
 	snprintf(server->socket_dir, sizeof server->socket_dir, "%.4000s.d", server->socket_path);
 	if (ckt_paths_find_worker(server->worker_path)) {
 		snprintf(message, MESSAGE_SIZE,
-			"cricket-worker is not where it should be, beside this program in ../libexec/cricket: "
-			"install again, or name the directory in CRICKET_LIBEXEC");
+			"cricket-worker is not in ../libexec/cricket beside this "
+			"program: install Cricket again, or name the directory in "
+			"CRICKET_LIBEXEC");
 		return -ENOENT;
 	}
 	return 0;

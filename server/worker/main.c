@@ -96,7 +96,8 @@ static void watch(struct ckt_worker *worker)
 		poll(NULL, 0, WATCH_MS);
 		int64_t now = ckt_net_now_ms();
 		if (!atomic_load(&worker->start_seen) && now - begun > START_MS)
-			ckt_worker_end("the server that started it never said what to do");
+			ckt_worker_end(
+				"the server that started the worker never told it what to do");
 		pthread_mutex_lock(&worker->mail_lock);
 		enum ckt_session_state state = worker->state;
 		bool alone = (state == CKT_STATE_STARTING || state == CKT_STATE_RESTORED ||

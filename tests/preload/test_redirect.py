@@ -246,7 +246,7 @@ class Redirect(unittest.TestCase):
             self.skipTest('this kernel has no PR_SET_MDWE')
         result = subprocess.run([program], env=self.stage.environment(), preexec_fn=lambda: libc.prctl(65, 1, 0, 0, 0), check=False,
                                 capture_output=True, text=True)
-        self.assertRegex(result.stderr, r'^cricket: cannot redirect the CUDA runtime in \S+: changing its code was refused .*\n')
+        self.assertRegex(result.stderr, r'^cricket: cannot redirect the CUDA runtime in \S+: the system refused to change its code .*\n')
 
 
 def main():

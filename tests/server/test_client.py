@@ -102,12 +102,12 @@ class Client(unittest.TestCase):
                 f.write(text)
             return "file:" + path
         dead, empty, other = note("dead", "127.0.0.1:1\n"), note("empty", ""), note("other", "gpunode:what\n")
-        for address, cause, remedy in (("127.0.0.1:1", "Connection refused", "is cricket-server running there"),
-                                       ("unix:/nonexistent/s", "No such file", "is cricket-server running there"),
+        for address, cause, remedy in (("127.0.0.1:1", "Connection refused", "check that cricket-server runs there"),
+                                       ("unix:/nonexistent/s", "No such file", "check that cricket-server runs there"),
                                        ("no-such-host.invalid", "", "REMOTE_GPU_ADDRESS"), (dead, "127.0.0.1:1: Connection refused", "REMOTE_GPU_ADDRESS"),
-                                       ("file:/nonexistent", "No such file", "REMOTE_GPU_ADDRESS"), (empty, "is empty", "should hold one address"),
-                                       (other, "'what' is no port number", "write host:port"), ("gpunode:what", "'what' is no port number", "write host:port"),
-                                       ("gpunode:", "'' is no port number", "write host:port"), ("[::1", "no address", "write [v6-address]:port"),
+                                       ("file:/nonexistent", "No such file", "REMOTE_GPU_ADDRESS"), (empty, "is empty", "must hold one address"),
+                                       (other, "'what' is not a port number", "write host:port"), ("gpunode:what", "'what' is not a port number", "write host:port"),
+                                       ("gpunode:", "'' is not a port number", "write host:port"), ("[::1", "is not an address", "write [v6-address]:port"),
                                        ("unix:", "names no path", "write unix:/path")):
             with self.subTest(address=address):
                 out, err = self.devices(address)
@@ -131,7 +131,7 @@ class Client(unittest.TestCase):
             out, err = self.devices(address)
             thread.join()
         self.assertEqual(out, "100 100\n")
-        self.assertRegex(err, r"\Acricket: no GPU: %s: .*is this really a cricket-server's port\?\n\Z" % re.escape(address))
+        self.assertRegex(err, r"\Acricket: no GPU: %s: .*check that this is a cricket-server's port\n\Z" % re.escape(address))
 
     def test_unknown_variables(self):
         out, err = self.devices(self.server().address, CRICKET_TOKEN_FIEL="x", CRICKET_SYNC="1", CRICKET_="", CRICKETS="1")

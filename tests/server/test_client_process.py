@@ -168,7 +168,7 @@ class Messages(Case):
     def test_absent(self):
         for words in (("checkpoint", self.session, self.image, "--with-client"), ("restore", self.dir, "--with-client")):
             said = self.refused(self.first, *words)
-            self.assertIn("there is no criu in PATH", said)
+            self.assertIn("PATH has no criu", said)
             self.assertIn("install it", said)
         self.finish()
 
@@ -176,9 +176,9 @@ class Messages(Case):
         self.fake()
         for version in ("3.17.1", "4.0"):
             said = self.refused(self.first, "checkpoint", self.session, self.image, "--with-client", FAKE_CRIU_VERSION=version)
-            self.assertIn("is CRIU %s, and --with-client needs 4.1 or later" % version, said)
+            self.assertIn("is CRIU %s, but --with-client needs 4.1 or later" % version, said)
         said = self.refused(self.first, "checkpoint", self.session, self.image, "--with-client", FAKE_CRIU_VERSION="none")
-        self.assertIn("does not say its version", said)
+        self.assertIn("does not report its version", said)
         self.finish()
 
     @unittest.skipIf(os.geteuid() != 0, "not run as root")
@@ -240,13 +240,13 @@ class Messages(Case):
                        {"state_dir": "relative"}, {"state_dir": "/" * 5000}, {"stdio": ["", ""]}, {"stdio": [1, 2, 3]}, {"program": None}, None):
             with open(os.path.join(client, "client.json"), "w", encoding="utf-8") as f:
                 f.write(json.dumps({**well, **change}) if change is not None else "{")
-            self.assertIn("is no image of a process", self.refused(self.first, "restore", self.image, "--with-client", **good))
+            self.assertIn("is not an image of a process", self.refused(self.first, "restore", self.image, "--with-client", **good))
         with open(os.path.join(client, "client.json"), "w", encoding="utf-8") as f:
             f.write(json.dumps({**well, "ids": [os.getpid()]}))
-        self.assertIn("needs process number %d again, which is in use here (python" % os.getpid(),
+        self.assertIn("needs process number %d, but python" % os.getpid(),
                       self.refused(self.first, "restore", self.image, "--with-client", **good))
         os.chmod(client, 0o770)
-        self.assertIn("others may write there", self.refused(self.first, "restore", self.image, "--with-client", **good))
+        self.assertIn("other users can write it", self.refused(self.first, "restore", self.image, "--with-client", **good))
         os.chmod(client, 0o700)
         os.chown(client, 65534, 65534)
         self.assertIn("belongs to another user", self.refused(self.first, "restore", self.image, "--with-client", **good))

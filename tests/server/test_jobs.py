@@ -139,7 +139,7 @@ class Jobs(Whole):
         os.rename(victim, victim + ".away")
         code, _, err = self.may_fail(second, "restore", "--job", path)
         self.assertEqual(code, 1, err)
-        self.assertIn("1 of 2 sessions could not be restored, so none is", err)
+        self.assertIn("1 of 2 sessions could not be restored, so none was", err)
         self.assertEqual(runner.sessions_of(self.tree, second), [])
         os.rename(victim + ".away", victim)
         first.kill()

@@ -44,7 +44,7 @@ class Moves(Whole):
             self.assertEqual(out, self.expected() if not redirect else expected)
             expected = out
             self.assertEqual(err.count("stopped on purpose"), 1, err)
-            self.assertEqual(err.count("goes on at"), 1, err)
+            self.assertEqual(err.count("continues at"), 1, err)
             state = os.path.join(self.home, ".local", "state", "cricket")
             self.assertEqual(os.stat(state).st_mode & 0o777, 0o700)
             self.assertEqual(os.stat(os.path.join(state, session)).st_mode & 0o777, 0o600)
@@ -141,7 +141,7 @@ class Moves(Whole):
             other, theirs = self.start(second, "other%d" % far, **shown)
             code, _, err = self.may_fail(second, "checkpoint", theirs, path("no"), "--incremental", names[0])
             self.assertEqual(code, 1)
-            self.assertIn("is of session %s" % session, err)
+            self.assertIn("belongs to session %s" % session, err)
             self.assertFalse(os.path.exists(path("no")))
             self.finish(other)
             second.kill()
@@ -215,7 +215,7 @@ class Moves(Whole):
         servers = [self.server("first"), self.server("second")]
         program, session = self.start(servers[0])
         done = json.loads(self.ctl(servers[0], "migrate", session, "--to", servers[1].address, "--json"))
-        ((there, rest),) = re.findall(r"restore: (\d+) bytes are there already, (\d+) are to be read", self.log_of(servers[1]))
+        ((there, rest),) = re.findall(r"restore: (\d+) bytes are already loaded, (\d+) are to be read", self.log_of(servers[1]))
         self.assertGreaterEqual(int(there), 2 << 20)
         self.assertLess(int(rest), 1 << 20)
         self.assertGreater(done["stopped_ms"], 0)
@@ -227,7 +227,7 @@ class Moves(Whole):
         program, session = self.start(servers[0], program=KINDS)
         for i in range(4):
             self.ctl(servers[i % 2], "migrate", session, "--to", servers[1 - i % 2].address)
-        counts = [re.findall(r"restore: (\d+) bytes are there already, (\d+) are to be read", self.log_of(server)) for server in servers]
+        counts = [re.findall(r"restore: (\d+) bytes are already loaded, (\d+) are to be read", self.log_of(server)) for server in servers]
         self.assertEqual([len(c) for c in counts], [2, 2])
         for there, rest in counts[0] + counts[1]:
             # 8 MiB of each, of which the first piece of 2 MiB changes.
@@ -250,7 +250,7 @@ class Moves(Whole):
         done = subprocess.run([self.tree.tool("cricketctl"), "--server", server.address, "migrate", session, "--to", subset.address],
                               capture_output=True, check=False)
         self.assertEqual(done.returncode, 1)
-        self.assertIn(b"3 GPUs and this server gives it 2", done.stderr)
+        self.assertIn(b"3 GPUs, but this server gives it 2", done.stderr)
         self.assertEqual(runner.sessions_of(self.tree, subset), [])
         self.assertEqual(self.finish(program)[0], self.expected())
         program, session = self.start(subset, "of-subset")

@@ -40,13 +40,13 @@ class Nodes(Whole):
         nobody = "unix:" + os.path.join(self.dir, "nobody")
         many = ",".join("host%d" % i for i in range(9))
         for number, (address, *says) in enumerate([
-                (self.first.address + ",", "REMOTE_GPU_ADDRESS", "address 2 of the list", "is empty: take out the comma too many"),
+                (self.first.address + ",", "REMOTE_GPU_ADDRESS", "address 2 of the list", "is empty: remove the extra comma"),
                 ("," + self.first.address, "address 1 of the list"),
                 (self.first.address + "," + self.first.address, self.first.address, "is in the list twice"),
                 (many, "more than 8 addresses"),
-                (self.first.address + ",local:", "'local:' is this machine's own driver and stands alone"),
-                (self.first.address + ",host:x", "'host:x': 'x' is no port number"),
-                (self.first.address + "," + nobody, nobody, "every server of REMOTE_GPU_ADDRESS must answer, or be taken out of it")]):
+                (self.first.address + ",local:", "'local:' is this machine's own driver and cannot be combined with other addresses"),
+                (self.first.address + ",host:x", "'host:x': 'x' is not a port number"),
+                (self.first.address + "," + nobody, nobody, "every server of REMOTE_GPU_ADDRESS must answer: remove it from the list or repair it")]):
             code, out, err = self.run_at(address, name="bad%d" % number)
             self.assertNotEqual(code, 0, address)
             self.assertEqual(len(err.splitlines()), 1, err)
@@ -56,7 +56,7 @@ class Nodes(Whole):
         done = subprocess.run([self.tree.tool("cricket-run"), "--server", "local:," + self.first.address, PROGRAM], capture_output=True, check=False,
                               env=runner.clean_environment(), timeout=60)
         self.assertEqual(done.returncode, 126, done.stderr)
-        self.assertIn(b"stands alone", done.stderr)
+        self.assertIn(b"cannot be combined with other addresses", done.stderr)
         # What had been opened is closed again.
         self.wait(lambda: not self.sessions(self.first))
 
@@ -67,7 +67,7 @@ class Nodes(Whole):
         self.assertNotEqual(code, 0)
         self.assertEqual(len(err.splitlines()), 1, err)
         self.assertIn(full.address, err)
-        self.assertIn("must answer, or be taken out of it", err)
+        self.assertIn("must answer: remove it from the list or repair it", err)
         self.wait(lambda: not self.sessions(self.first))
         holder.process.kill()
 
@@ -105,7 +105,7 @@ class Nodes(Whole):
         environment = {**os.environ, "REMOTE_GPU_ADDRESS": self.both}
         done = subprocess.run([self.tree.tool("cricketctl"), "ps"], env=environment, capture_output=True, text=True, check=False, timeout=60)
         self.assertEqual(done.returncode, 2, done.stdout)
-        self.assertIn("names several servers: give the one that is meant with --server", done.stderr)
+        self.assertIn("names several servers: choose one with --server", done.stderr)
         done = subprocess.run([self.tree.tool("cricketctl"), "doctor", "--json"], env=environment, capture_output=True, text=True, check=False, timeout=60)
         servers = [c["message"] for c in json.loads(done.stdout)["checks"] if c["name"] == "server"]
         self.assertEqual([s.split()[-1] for s in servers], [self.first.address, self.second.address])

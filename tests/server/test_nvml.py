@@ -86,12 +86,12 @@ class Listing(Nvml):
         self.start_soft("--token-file", path)
         address = "127.0.0.1:%d" % self.tcp[1]
         self.assertEqual(self.ask("init", "count", address=address, CRICKET_TOKEN_FILE=path), ["0", "0 2"])
-        for token_file, words in (("", "wants a token"), (os.path.join(self.dir, "none"), "No such file")):
+        for token_file, words in (("", "requires a token"), (os.path.join(self.dir, "none"), "No such file")):
             lines = self.ask("init", "init", address=address, CRICKET_TOKEN_FILE=token_file, stderr=words)
             self.assertEqual(lines, [str(NOT_LOADED)] * 2)
         with open(path, "w", encoding="utf-8") as f:
             f.write(TOKEN[::-1])
-        self.ask("init", address=address, CRICKET_TOKEN_FILE=path, stderr="the token is not this server's")
+        self.ask("init", address=address, CRICKET_TOKEN_FILE=path, stderr="the token does not match the server's")
 
     def test_forks_and_threads(self):
         self.start_soft()
@@ -213,13 +213,13 @@ class Genuine(Nvml):
             checks = json.loads(self.ctl("doctor", "--json").stdout)["checks"]
             return [(c["result"], c["message"]) for c in checks if c["name"] == "nvml"]
         server = self.start_genuine()
-        self.assertEqual(found(), [("ok", "the server's NVML answers")])
+        self.assertEqual(found(), [("ok", "the server's NVML works")])
         server.terminate()
         server.wait(GUARD)
         server = self.start_genuine(FAKE_NVML_INIT="9")
         ((result, message),) = found()
         self.assertEqual(result, "warning")
-        self.assertIn("finds no NVML that works", message)
+        self.assertIn("finds no working NVML", message)
         server.terminate()
         server.wait(GUARD)
         self.start_soft()

@@ -39,7 +39,7 @@ class Parked(Whole):
         self.ctl(second, "restore", image)
         out, err = self.finish(program)
         self.assertEqual(out, self.expected())
-        self.assertEqual((err.count("stopped on purpose"), err.count("goes on at")), (1, 1), err)
+        self.assertEqual((err.count("stopped on purpose"), err.count("continues at")), (1, 1), err)
 
     def test_park_timeout(self):
         program, session, image = self.stopped(CRICKET_PARK_TIMEOUT="1")

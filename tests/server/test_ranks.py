@@ -45,12 +45,12 @@ class Ranks(Whole):
                           ["checkpoint", session, image, "--every", "1s"], ["migrate", session, "--to", target.address], ["migrate", session, "--gpu", "0"]):
                 code, _, err = self.command("--server", server.address, *words)
                 self.assertEqual(code, 1, words)
-                self.assertIn("of a communicator of NCCL with 2 ranks, and other sessions are rank ", err, words)
+                self.assertIn("of an NCCL communicator with 2 ranks, and other sessions are rank ", err, words)
                 self.assertIn("with cricketctl checkpoint --job train DIR and cricketctl restore --job DIR", err, words)
                 said.add(err[err.index("the session is"):].split(":")[0])
             # With --every the directory of the chain may be there, without an image.
             shutil.rmtree(image, ignore_errors=True)
-        self.assertEqual(said, {"the session is rank %d of a communicator of NCCL with 2 ranks, and other sessions are rank %d" % (a, 1 - a) for a in (0, 1)})
+        self.assertEqual(said, {"the session is rank %d of an NCCL communicator with 2 ranks, and other sessions are rank %d" % (a, 1 - a) for a in (0, 1)})
         self.assertEqual(runner.sessions_of(self.tree, target), [])
         self.assertEqual(sorted(s["session"] for s in runner.sessions_of(self.tree, server)), sessions)
         # All of them together.
@@ -63,7 +63,7 @@ class Ranks(Whole):
         program, sessions = self.ranks(server, job="")
         code, _, err = self.command("--server", server.address, "checkpoint", sessions[0], os.path.join(self.dir, "alone"))
         self.assertEqual(code, 1)
-        self.assertIn("it belongs to no job: start all of them with the same CRICKET_JOB", err)
+        self.assertIn("the session belongs to no job: start all of them with the same CRICKET_JOB", err)
         # Nothing of their workers lies in /dev/shm, which they need not have.
         for pid in server.workers():
             with open("/proc/%d/maps" % pid, encoding="utf-8") as file:
@@ -101,7 +101,7 @@ class Ranks(Whole):
         path = os.path.join(self.dir, "part")
         code, _, err = self.command("--server", server.address, "checkpoint", "--job", "train", path, "--stop")
         self.assertEqual(code, 1)
-        self.assertIn("session %s is rank 0 of a communicator of NCCL with 2 ranks, and no session of the job is rank 1" % sessions[0], err)
+        self.assertIn("session %s is rank 0 of an NCCL communicator with 2 ranks, but no session of the job is rank 1" % sessions[0], err)
         self.assertEqual([e for e in os.listdir(self.dir) if e.startswith("part")], [])
         code, _, err = self.command("--server", server.address, "--server", other.address, "checkpoint", "--job", "train", path, "--stop")
         self.assertEqual(code, 0, err)

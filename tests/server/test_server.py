@@ -317,7 +317,7 @@ class Anonymous(ServerTest):
                 for session in (owned, anonymous, strange):
                     self.assertIs(self.controls(address, session), False, "root's process at this end is no right")
                 self.assertIs(self.controls(address, anonymous, mine), True)
-                self.assertIn("its secret is another", self.controls(address, anonymous, other))
+                self.assertIn("secret does not match", self.controls(address, anonymous, other))
                 self.assertIn("is not on", self.controls(address, "0" * 12, mine))
             with wire.Peer(forwarder.address) as control:
                 self.assertEqual(control.hello(wire.HELLO_CONTROL, session=anonymous, secret=mine)[0], wire.OK)
@@ -353,7 +353,7 @@ class Anonymous(ServerTest):
             stage = answer.text()
             answer = control.call(STAGE_KEEP, wire.text(stage) + wire.text("mine"))
             self.assertEqual(answer.u32(), 1)
-            self.assertIn("nobody would own it", answer.text())
+            self.assertIn("would have no owner", answer.text())
             # Its name is its secret: another connection that shows it may use it.
             with wire.Peer(self.tcp) as second:
                 second.hello(wire.HELLO_CONTROL)
@@ -552,7 +552,7 @@ class Life(ServerTest):
         self.start()
         other = self.spawn()
         self.assertEqual(other.wait(GUARD), 1)
-        self.assertIn("in use", self.log())
+        self.assertIn("a running server uses", self.log())
         self.start(socket=self.socket + "2")
         self.assertEqual(self.ps(), [])
         plain = os.path.join(self.dir, "plain")
@@ -689,7 +689,7 @@ class Ctl(ServerTest):
         twice = next(first for first in firsts if firsts.count(first) > 1)
         done = self.ctl("stats", twice)
         self.assertEqual(done.returncode, 4)
-        self.assertIn("fits", done.stderr)
+        self.assertIn("is a prefix of 2 session IDs", done.stderr)
         for peer in peers:
             peer.close()
 

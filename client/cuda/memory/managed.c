@@ -73,8 +73,9 @@ static void rescue_bytes(struct ckt_managed_region *r, uint64_t offset, uint64_t
 			ckt_reply_release(&reply);
 		} else if (!once) {
 			once = true;
-			ckt_log_user(
-				"a kernel failed, and what it left in managed memory cannot be read (CUDA error %d): the program finds what it had before",
+			ckt_log_user("a kernel failed, and what it left in managed memory "
+				     "cannot be read (CUDA error %d): the program finds the "
+				     "earlier contents",
 				result);
 		}
 		offset += size;
@@ -618,8 +619,8 @@ CUresult ckt_managed_variable(uint64_t address, uint64_t size, uint64_t context,
 	errno = saved_errno;
 	if (result && !once) {
 		once = true;
-		ckt_log_user(
-			"a managed variable lies at 0x%llx on the GPU's machine, and that address is taken in this program: it was refused",
+		ckt_log_user("a managed variable is at 0x%llx on the GPU's machine, but "
+			     "this program uses that address: refusing it",
 			(unsigned long long)address);
 	}
 	return result;

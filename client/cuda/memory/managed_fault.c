@@ -191,8 +191,8 @@ static bool serve_fault(uint64_t address, bool write)
 	pthread_mutex_unlock(&ckt_managed_lock);
 	ckt_call_forbidden = in_host_function;
 	if (result)
-		ckt_log_user(
-			"managed memory at 0x%llx could not be fetched from the GPU (CUDA error %d): the program cannot go on",
+		ckt_log_user("cannot fetch managed memory at 0x%llx from the GPU (CUDA "
+			     "error %d): the program cannot continue",
 			(unsigned long long)address, result);
 	return r && !result;
 }

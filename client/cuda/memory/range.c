@@ -109,7 +109,7 @@ void ckt_range_add(const struct ckt_client_range *range)
 	 */
 	if (table->count == table->capacity && !has_room(table)) {
 		pthread_rwlock_unlock(&lock);
-		ckt_log_user("no memory left to remember %llu bytes at 0x%llx",
+		ckt_log_user("no memory left to record %llu bytes at 0x%llx",
 			(unsigned long long)range->size, (unsigned long long)range->base);
 		return;
 	}

@@ -121,7 +121,7 @@ bool ckt_shared_alloc(const struct ckt_context *context, uint64_t size, uint64_t
 		return false;
 	CUresult result = map(piece, base, context->object.id);
 	if (result) {
-		ckt_debug("%llu bytes of pinned memory are not shared: CUDA error %d",
+		ckt_debug("cannot share %llu bytes of pinned memory: CUDA error %d",
 			(unsigned long long)size, result);
 		give_addresses(piece);
 		return false;

@@ -18,8 +18,7 @@ static void base_done(struct ckt_session *session, void *context, int error, voi
 	ckt_control_result result = {CKT_CONTROL_OK, buffer};
 	if (error)
 		ckt_control_result_set(&result, buffer, CKT_CONTROL_REFUSED,
-			"session %s: its worker cannot be reached: %s", session->id,
-			strerror(-error));
+			"session %s: cannot reach its worker: %s", session->id, strerror(-error));
 	else if (res->status)
 		ckt_control_result_set(&result, buffer, CKT_CONTROL_REFUSED, "session %s: %.400s",
 			session->id, res->message);
@@ -52,8 +51,7 @@ void ckt_control_base(struct ckt_peer *peer, void *decoded, int *passed_fd)
 			return;
 		}
 		ckt_control_result_set(&result, buffer, CKT_CONTROL_REFUSED,
-			"session %s: its worker cannot be reached: %s", session->id,
-			strerror(-error));
+			"session %s: cannot reach its worker: %s", session->id, strerror(-error));
 	}
 	ckt_peer_reply(peer, (xdrproc_t)xdr_ckt_control_result, &result);
 }

@@ -34,10 +34,10 @@ static void let_go_done(struct ckt_session *session, void *context, int error, v
 	struct ckt_worker_result *res = answer;
 	(void)context;
 	if (error || res->status)
-		ckt_warning("session %s: cannot let it go on: %s", session->id,
+		ckt_warning("session %s: cannot let it continue: %s", session->id,
 			error ? strerror(-error) : res->message);
 	else
-		ckt_info("session %s: goes on: nobody holds it any more", session->id);
+		ckt_info("session %s: continues: no connection holds it any more", session->id);
 }
 
 void ckt_image_let_go(struct ckt_session *session)
@@ -49,7 +49,7 @@ void ckt_image_let_go(struct ckt_session *session)
 	/* A copy on another GPU of ours was to take its place. */
 	for (struct ckt_session *other = session->server->sessions; other; other = other->next)
 		if (strcmp(other->successor_of, session->id) == 0)
-			ckt_session_kill(other, "the session it was to replace goes on");
+			ckt_session_kill(other, "the session that it was to replace continues");
 	if (session->phase == CKT_SESSION_LIVE)
 		ckt_session_call(session, CKT_WORKER_RELEASE,
 			(xdrproc_t)xdr_ckt_worker_release_args, &args, -1,
@@ -80,7 +80,8 @@ void ckt_image_peer_gone(struct ckt_peer *peer)
 			ckt_image_let_go(session);
 	for (struct ckt_session *session = peer->server->sessions; session; session = session->next)
 		if (session->preloader == peer && session->phase == CKT_SESSION_STARTING)
-			ckt_session_kill(session, "nobody moves a session here any more");
+			ckt_session_kill(
+				session, "the connection that moved a session here has ended");
 	drop_broker(peer);
 	drop_images(peer);
 }
@@ -125,7 +126,8 @@ static void save_done(struct ckt_session *session, void *context, int error, voi
 		ckt_stage_recount(peer, save->name);
 	if (error)
 		ckt_control_result_set(&result, buffer, CKT_CONTROL_REFUSED,
-			"session %s: its worker ended or failed while it wrote the image: %s",
+			"session %s: its worker ended or failed while it wrote the "
+			"image: %s",
 			session->id, ckt_request_problem(error));
 	else if (res->status)
 		ckt_control_result_set(&result, buffer, CKT_CONTROL_REFUSED, "session %s: %.400s",
@@ -196,7 +198,7 @@ static void save_measured(struct ckt_session *session, void *context, int error,
 	if (save->kept && !problem)
 		return;
 	if (problem)
-		snprintf(buffer, sizeof buffer, "session %s: its worker cannot be reached: %s",
+		snprintf(buffer, sizeof buffer, "session %s: cannot reach its worker: %s",
 			session->id, problem);
 	ckt_kept_free(save->kept);
 	ckt_control_result result = {CKT_CONTROL_REFUSED, buffer};
@@ -240,7 +242,7 @@ void ckt_control_save(struct ckt_peer *peer, void *decoded, int *passed_fd)
 	if (decision.answer)
 		snprintf(buffer, sizeof buffer, "%s", decision.reason);
 	else if (*args->stage && !stage && !args->to_memory)
-		snprintf(buffer, sizeof buffer, "there is no stage '%s' here", args->stage);
+		snprintf(buffer, sizeof buffer, "this server has no stage '%s'", args->stage);
 	else if (stage && !ckt_stage_has_room(peer, stage, session->status.memory_bytes, buffer))
 		;
 	else if (!(save = save_new(peer, args)))
@@ -257,7 +259,7 @@ void ckt_control_save(struct ckt_peer *peer, void *decoded, int *passed_fd)
 		} else {
 			const char *why = save_broker(peer, stage, *passed_fd, &broker_fd, &own_fd);
 			if (why)
-				snprintf(buffer, sizeof buffer, "session %s cannot be saved: %s",
+				snprintf(buffer, sizeof buffer, "cannot save session %s: %s",
 					session->id, why);
 			else
 				problem = save_begin(session, save, broker_fd);
@@ -269,9 +271,8 @@ void ckt_control_save(struct ckt_peer *peer, void *decoded, int *passed_fd)
 			return;
 		}
 		if (problem)
-			snprintf(buffer, sizeof buffer,
-				"session %s: its worker cannot be reached: %s", session->id,
-				problem);
+			snprintf(buffer, sizeof buffer, "session %s: cannot reach its worker: %s",
+				session->id, problem);
 		drop_broker(peer);
 		free(save);
 	}
@@ -357,7 +358,7 @@ void ckt_control_release(struct ckt_peer *peer, void *decoded, int *passed_fd)
 		.moved_to = args->moved_to};
 	if (session && session->holder != peer) {
 		ckt_control_result_set(&result, buffer, CKT_CONTROL_REFUSED,
-			"session %s is not held by this connection", session->id);
+			"this connection does not hold session %s", session->id);
 	} else if (release) {
 		*release = (struct release){.peer = peer, .end = args->end, .parked = args->parked};
 		snprintf(release->moved_to, sizeof release->moved_to, "%s", args->moved_to);
@@ -394,7 +395,8 @@ static void quiesce_done(struct ckt_session *session, void *context, int error, 
 	ckt_control_result result = {CKT_CONTROL_OK, buffer};
 	if (error)
 		ckt_control_result_set(&result, buffer, CKT_CONTROL_REFUSED,
-			"session %s: its worker cannot make its client quiet (%s): start the session with this version of Cricket",
+			"session %s: its worker cannot make its client quiet (%s): "
+			"start the session with this version of Cricket",
 			session->id, strerror(-error));
 	else if (res->status)
 		ckt_control_result_set(&result, buffer, CKT_CONTROL_REFUSED, "session %s: %.400s",
@@ -412,7 +414,7 @@ void ckt_control_quiesce(struct ckt_peer *peer, void *decoded, int *passed_fd)
 	(void)passed_fd;
 	if (session && session->holder != peer) {
 		ckt_control_result_set(&result, buffer, CKT_CONTROL_REFUSED,
-			"session %s is not held by this connection", session->id);
+			"this connection does not hold session %s", session->id);
 	} else if (session) {
 		int error = ckt_session_call(session, CKT_WORKER_QUIESCE, NULL, NULL, -1,
 			(xdrproc_t)xdr_ckt_worker_result, sizeof(struct ckt_worker_result),
@@ -441,7 +443,7 @@ void ckt_control_image(struct ckt_peer *peer, void *decoded, int *passed_fd)
 	} else if (!peer->images || args->index != peer->image_count ||
 		args->index >= CKT_CONTROL_CHAIN_MAX) {
 		result = (ckt_control_result){CKT_CONTROL_REFUSED,
-			(char *)"a chain is at most 64 images, passed one after the other"};
+			(char *)"a chain has at most 64 images, passed one after the other"};
 	} else {
 		ckt_ask_descriptor(peer, &decision);
 		if (decision.answer)
@@ -481,7 +483,7 @@ static void answer_restore(
 		if (ckt_session_wait_started(session, restore_done, peer) == 0)
 			return;
 		ckt_peer_release(peer);
-		ckt_session_kill(session, "nobody waits for it");
+		ckt_session_kill(session, "no connection waits for it");
 		snprintf(buffer, CKT_MESSAGE_MAX, "out of memory");
 	}
 	drop_broker(peer);
@@ -508,7 +510,7 @@ static unsigned collect(struct ckt_peer *peer, const ckt_control_stage_args *sta
 	for (unsigned i = 0; i < count; i++) {
 		struct ckt_stage *stage = ckt_stage_find(peer, stages[i].stage);
 		if (!stage) {
-			snprintf(buffer, CKT_MESSAGE_MAX, "there is no stage '%s' here",
+			snprintf(buffer, CKT_MESSAGE_MAX, "this server has no stage '%s'",
 				stages[i].stage);
 			return 0;
 		}
@@ -516,7 +518,7 @@ static unsigned collect(struct ckt_peer *peer, const ckt_control_stage_args *sta
 	}
 	int result = ckt_broker_start(directories, count, CKT_BROKER_READ, &peer->broker, ret_own);
 	if (result) {
-		snprintf(buffer, CKT_MESSAGE_MAX, "the image's files cannot be opened: %s",
+		snprintf(buffer, CKT_MESSAGE_MAX, "cannot open the image's files: %s",
 			strerror(-result));
 		return 0;
 	}
@@ -541,7 +543,8 @@ void ckt_control_restore2(struct ckt_peer *peer, void *decoded, int *passed_fd)
 	(void)passed_fd;
 	if (name && !kept)
 		snprintf(buffer, sizeof buffer,
-			"there is no image '%.57s' in memory on %s (or it is another user's)",
+			"there is no image '%.57s' in memory on %s, or it belongs to "
+			"another user",
 			ckt_stage_name_good(name) ? name : "?", peer->server->host);
 	else if (kept || count)
 		ckt_control_restore_obstacle(peer, args->gpu, buffer);
@@ -569,7 +572,7 @@ struct ckt_session *ckt_image_find_ahead(
 	bool good = session && session->preloader == peer &&
 		session->phase == CKT_SESSION_STARTING && !session->preloading;
 	if (*copy && !good)
-		snprintf(buffer, CKT_MESSAGE_MAX, "the copy '%.12s' is not there any more",
+		snprintf(buffer, CKT_MESSAGE_MAX, "the copy '%.12s' no longer exists",
 			strspn(copy, "0123456789abcdef") == strlen(copy) ? copy : "?");
 	return good ? session : NULL;
 }

@@ -128,17 +128,20 @@ struct ckt_kept *ckt_kept_make(struct ckt_peer *peer, const char *name,
 	struct ckt_kept *older = find(server, name), *kept = NULL;
 	if (!ckt_stage_name_good(name) || strlen(name) > CKT_CONTROL_KEPT_NAME_MAX)
 		snprintf(buffer, CKT_MESSAGE_MAX,
-			"names of images in memory are made of a-z, 0-9 and -, at most %d",
+			"the name of an image in memory consists of at most %d "
+			"characters of a-z, 0-9 and -",
 			CKT_CONTROL_KEPT_NAME_MAX);
 	else if (ckt_peer_is_anonymous(peer))
 		snprintf(buffer, CKT_MESSAGE_MAX,
-			"image '%s' cannot be kept in memory on %s: over TCP without a token nobody would own it; use the "
-			"server's UNIX socket or a token",
+			"cannot keep image '%s' in memory on %s: over TCP without a "
+			"token it would have no owner; use the server's UNIX socket or "
+			"a token",
 			name, server->host);
 	else if (older &&
 		(strcmp(older->session, session->id) != 0 || !ckt_peer_may(peer, older->uid)))
 		snprintf(buffer, CKT_MESSAGE_MAX,
-			"there is an image '%s' in memory, of another session: write another name",
+			"an image '%s' of another session is in memory: choose another "
+			"name",
 			name);
 	else if (has_room(session, memory_bytes, buffer) && !(kept = calloc(1, sizeof *kept)))
 		snprintf(buffer, CKT_MESSAGE_MAX, "out of memory");
@@ -157,7 +160,7 @@ struct ckt_kept *ckt_kept_make(struct ckt_peer *peer, const char *name,
 	for (unsigned i = 0; i < CKT_IMAGE_MEMORY_FILES; i++) {
 		kept->fds[i] = memfd_create("cricket-image", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 		if (kept->fds[i] < 0) {
-			snprintf(buffer, CKT_MESSAGE_MAX, "no memory file can be made: %s",
+			snprintf(buffer, CKT_MESSAGE_MAX, "cannot make a memory file: %s",
 				strerror(errno));
 			ckt_kept_free(kept);
 			return NULL;
@@ -172,7 +175,7 @@ static void taken(struct ckt_session *session, void *context, int error, void *a
 	(void)context;
 	/* What needs the files is refused by the worker then. */
 	if (error || res->status)
-		ckt_warning("session %s: its worker takes no image in memory: %s", session->id,
+		ckt_warning("session %s: its worker accepts no image in memory: %s", session->id,
 			error ? strerror(-error) : res->message);
 }
 
@@ -200,8 +203,8 @@ void ckt_kept_commit(struct ckt_kept *kept, const char image[CKT_CONTROL_IMAGE_I
 		/* Nobody who holds a duplicate changes it any more. */
 		if (fcntl(kept->fds[i], F_ADD_SEALS,
 			    F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE))
-			ckt_warning("image %s in memory cannot be sealed: %s", kept->name,
-				strerror(errno));
+			ckt_warning(
+				"cannot seal image %s in memory: %s", kept->name, strerror(errno));
 		kept->bytes += fstat(kept->fds[i], &st) ? 0 : (uint64_t)st.st_blocks * 512;
 	}
 	memcpy(kept->image, image, sizeof kept->image);
@@ -215,7 +218,7 @@ void ckt_kept_fini(struct ckt_server *server)
 {
 	while (server->kept) {
 		if (server->kept->written)
-			ckt_warning("image %s of session %s was in memory: it ends with the server",
+			ckt_warning("image %s of session %s was in memory and ends with the server",
 				server->kept->name, server->kept->session);
 		ckt_kept_free(server->kept);
 	}
@@ -268,7 +271,8 @@ void ckt_control_kept_remove(struct ckt_peer *peer, void *decoded, int *passed_f
 		ckt_kept_free(kept);
 	else
 		ckt_control_result_set(&result, buffer, CKT_CONTROL_REFUSED,
-			"there is no image '%.64s' in memory on %s (or it is another user's)",
+			"there is no image '%.64s' in memory on %s, or it belongs to "
+			"another user",
 			ckt_stage_name_good(args->stage) ? args->stage : "?", peer->server->host);
 	ckt_peer_reply(peer, (xdrproc_t)xdr_ckt_control_result, &result);
 }

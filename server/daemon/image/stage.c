@@ -55,7 +55,7 @@ static void remove_directory(int parent, const char *name)
 	if (dir)
 		closedir(dir);
 	if (unlinkat(parent, name, AT_REMOVEDIR) && errno != ENOENT)
-		ckt_warning("stage %s cannot be removed: %s", name, strerror(errno));
+		ckt_warning("cannot remove stage %s: %s", name, strerror(errno));
 }
 
 static uint64_t directory_bytes(int fd)
@@ -182,7 +182,7 @@ bool ckt_stage_has_room(struct ckt_peer *peer, struct ckt_stage *stage, uint64_t
 	ckt_space_check(stage->space, stage->fd, bytes, &decision);
 	if (decision.answer)
 		snprintf(buffer, CKT_MESSAGE_MAX,
-			"an image of %llu bytes has no room on %.100s: %.300s",
+			"an image of %llu bytes does not fit on %.100s: %.300s",
 			(unsigned long long)bytes, peer->server->host, decision.reason);
 	return !decision.answer;
 }
@@ -321,7 +321,7 @@ static struct ckt_stage *find_or_say(struct ckt_peer *peer, const char *name,
 	*ret_result = (ckt_control_result){CKT_CONTROL_OK, (char *)""};
 	if (!stage)
 		ckt_control_result_set(ret_result, buffer, CKT_CONTROL_REFUSED,
-			"there is no image '%s' on %s (or it is another user's)",
+			"there is no image '%s' on %s, or it belongs to another user",
 			ckt_stage_name_good(name) ? name : "?", peer->server->host);
 	return stage;
 }
@@ -409,11 +409,13 @@ void ckt_control_stage_keep(struct ckt_peer *peer, void *decoded, int *passed_fd
 				    : keep(peer->server, stage, args->name);
 	if (error) {
 		ckt_control_result_set(&result, buffer, CKT_CONTROL_REFUSED,
-			"the image cannot be kept as '%.64s': %s",
+			"cannot keep the image as '%.64s': %s",
 			ckt_stage_name_good(args->name) ? args->name : "?",
-			error == -EINVAL ? "names are made of a-z, 0-9 and -, at most 64"
+			error == -EINVAL
+				? "a name consists of at most 64 characters of a-z, 0-9 and -"
 				: error == -EACCES
-				? "over TCP without a token nobody would own it; use the server's UNIX socket or a token"
+				? "over TCP without a token the image would have no "
+				  "owner; use the server's UNIX socket or a token"
 				: strerror(-error));
 	} else if (stage) {
 		snprintf(stage->name, sizeof stage->name, "%s", args->name);

@@ -55,7 +55,7 @@ static int load(const char *library, struct driver_api *api, struct probe *probe
 		slots[i] = dlsym(handle, names[i]);
 		if (!slots[i] && i < NEEDED) {
 			snprintf(probe->message, sizeof probe->message,
-				"%s has no %s: it is no CUDA driver", library, names[i]);
+				"%s has no %s, so it is not a CUDA driver", library, names[i]);
 			return -ENOEXEC;
 		}
 	}
@@ -93,7 +93,7 @@ static int ask(const char *library, struct probe *probe)
 		code = api.count(&count);
 	if (code || count <= 0) {
 		if (code)
-			snprintf(probe->message, sizeof probe->message, "%s answers CUDA error %d",
+			snprintf(probe->message, sizeof probe->message, "%s returns CUDA error %d",
 				library, code);
 		else
 			snprintf(probe->message, sizeof probe->message, "%s finds no GPU", library);
@@ -205,7 +205,8 @@ int ckt_driver_choose(const char *choice, const char *soft_path, struct ckt_driv
 	}
 	if (!soft_path) {
 		snprintf(ret_message, message_size,
-			"%s%sthe soft GPU is not installed (CRICKET_LIBEXEC names its directory): give --driver PATH",
+			"%s%sthe soft GPU is not installed (CRICKET_LIBEXEC names its "
+			"directory): give --driver PATH",
 			reason, *reason ? ", and " : "");
 		return -ENOENT;
 	}
@@ -219,7 +220,8 @@ int ckt_driver_choose(const char *choice, const char *soft_path, struct ckt_driv
 	ret_info->soft = true;
 	if (automatic)
 		snprintf(ret_message, message_size,
-			"no GPU here (%s): using the soft GPU, which computes on the CPU, slowly",
+			"no GPU here (%s): using the soft GPU, which computes slowly "
+			"on the CPU",
 			reason);
 	return 0;
 }

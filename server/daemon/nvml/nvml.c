@@ -135,7 +135,7 @@ static void give_up(struct ckt_nvml *nvml)
 static void reader_hung(struct ckt_timer *timer)
 {
 	struct ckt_nvml *nvml = CKT_CONTAINER(timer, struct ckt_nvml, hung);
-	ckt_warning("NVML has not answered for %d s: process %d is ended", HUNG_MS / 1000,
+	ckt_warning("NVML has not answered for %d s: ending its reader, process %d", HUNG_MS / 1000,
 		(int)nvml->pid);
 	give_up(nvml);
 }

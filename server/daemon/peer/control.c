@@ -64,13 +64,15 @@ struct ckt_session *ckt_control_select(struct ckt_peer *peer, const char *prefix
 		return found;
 	if (length && count > 1)
 		ckt_control_result_set(ret_result, buffer, CKT_CONTROL_AMBIGUOUS,
-			"'%s' fits %u sessions: write more of it", prefix, count);
+			"'%s' is a prefix of %u session IDs: write more of the ID", prefix, count);
 	else
 		ckt_control_result_set(ret_result, buffer, CKT_CONTROL_NO_SESSION,
 			ckt_peer_is_anonymous(peer)
-				? "session '%s' cannot be controlled on %s over TCP without a token: use the server's UNIX "
-				  "socket, or --token-file there and CRICKET_TOKEN_FILE here"
-				: "there is no session '%s' on %s (or it is another user's)",
+				? "cannot control session '%s' on %s over TCP without a "
+				  "token: use the server's UNIX socket, or --token-file "
+				  "there and CRICKET_TOKEN_FILE here"
+				: "there is no session '%s' on %s, or it belongs to "
+				  "another user",
 			prefix, peer->server->host);
 	return NULL;
 }
@@ -360,7 +362,8 @@ static void save_done(struct ckt_session *session, void *context, int error, voi
 	ckt_control_result result = {CKT_CONTROL_OK, buffer};
 	if (error)
 		ckt_control_result_set(&result, buffer, CKT_CONTROL_REFUSED,
-			"session %s: its worker ended or failed while it wrote the image: %s",
+			"session %s: its worker ended or failed while it wrote the "
+			"image: %s",
 			session->id, ckt_request_problem(error));
 	else if (res->status)
 		ckt_control_result_set(&result, buffer, CKT_CONTROL_REFUSED, "session %s: %.400s",
@@ -419,8 +422,7 @@ static void call_checkpoint(struct ckt_peer *peer, void *decoded, int *passed_fd
 		if (!error)
 			return;
 		ckt_control_result_set(&res.result, buffer, CKT_CONTROL_REFUSED,
-			"session %s: its worker cannot be reached: %s", session->id,
-			strerror(-error));
+			"session %s: cannot reach its worker: %s", session->id, strerror(-error));
 	}
 	if (broker_fd >= 0)
 		close(broker_fd);
@@ -471,7 +473,7 @@ static void call_restore(struct ckt_peer *peer, void *decoded, int *passed_fd)
 			return;
 		}
 		ckt_peer_release(peer);
-		ckt_session_kill(session, "nobody waits for it");
+		ckt_session_kill(session, "no connection waits for it");
 		snprintf(buffer, sizeof buffer, "out of memory");
 	}
 	if (broker_fd >= 0)
@@ -579,7 +581,7 @@ void ckt_control_call(struct ckt_peer *peer, uint8_t *data, size_t size, int pas
 		if (decoder)
 			xdr_free(decoder, (char *)&args);
 	} else {
-		ckt_debug("%s: no control call of this version", peer->who.text);
+		ckt_debug("%s: unknown control call for this version", peer->who.text);
 		ckt_peer_close(peer);
 	}
 	if (passed_fd >= 0)

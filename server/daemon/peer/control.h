@@ -24,7 +24,7 @@ void ckt_control_restore_obstacle(struct ckt_peer *peer, int gpu, char buffer[CK
  * for cannot be told.
  */
 #define CKT_NO_BROKER \
-	"no file broker came along with the call: use the cricketctl of the server's version"
+	"the call came without a file broker: use the cricketctl of the server's version"
 
 /* image.c: the peer ends: what it holds goes on, what it passed is closed. */
 void ckt_image_peer_gone(struct ckt_peer *peer);

@@ -79,15 +79,15 @@ static int listen_tcp(
 	}
 	if (!is_loopback(fd) && !server->token.size_bytes && !server->options.insecure) {
 		snprintf(ret_message, message_size,
-			"--listen: '%s' can be reached from other hosts: give --token-file FILE (or --insecure where everyone may use the "
-			"GPUs)",
+			"--listen: other hosts can reach '%s': give --token-file FILE "
+			"(or --insecure if everyone may use the GPUs)",
 			text);
 		close(fd);
 		return -EPERM;
 	}
 	if (!is_loopback(fd))
-		ckt_warning(
-			"%s: connections are %s and not encrypted: use it inside a network that you trust, or through a tunnel",
+		ckt_warning("%s: connections are %s and not encrypted: use it inside a network "
+			    "that you trust, or through a tunnel",
 			text,
 			server->options.insecure ? "neither authenticated"
 						 : "authenticated by the token");
@@ -148,7 +148,8 @@ static int listen_unix(struct ckt_server *server, char *ret_message, size_t mess
 	/* "SOCKET.d/" + id + ".sock" must fit a socket address too. */
 	if (strlen(path) + 2 + 1 + 12 + 5 >= 108) {
 		snprintf(ret_message, message_size,
-			"--socket: '%s' is too long (more than 87 bytes): give a shorter path",
+			"--socket: '%s' is too long (more than 87 bytes): give a "
+			"shorter path",
 			path);
 		return -ENAMETOOLONG;
 	}
@@ -157,14 +158,15 @@ static int listen_unix(struct ckt_server *server, char *ret_message, size_t mess
 		result = take_lock(server);
 	if (result && result != -EWOULDBLOCK) {
 		snprintf(ret_message, message_size,
-			"--socket: '%s': %s: give a path in a directory of yours", path,
+			"--socket: '%s': %s: give a path in your own directory", path,
 			strerror(-result));
 		return result;
 	}
 	strcpy(address.host, path);
 	if (result || is_alive(&address)) {
 		snprintf(ret_message, message_size,
-			"--socket: '%s' is in use by a running server: end that one, or give another path",
+			"--socket: a running server uses '%s': end that server, or "
+			"give another path",
 			path);
 		return -EADDRINUSE;
 	}
@@ -172,7 +174,9 @@ static int listen_unix(struct ckt_server *server, char *ret_message, size_t mess
 	if (lstat(path, &st) == 0) {
 		if (!S_ISSOCK(st.st_mode)) {
 			snprintf(ret_message, message_size,
-				"--socket: '%s' exists and is no socket: give another path", path);
+				"--socket: '%s' exists and is not a socket: give "
+				"another path",
+				path);
 			return -EEXIST;
 		}
 		unlink(path);
@@ -208,7 +212,8 @@ int ckt_listen_open(struct ckt_server *server, char *ret_message, size_t message
 			result = listen_tcp(server, list->items[i], ret_message, message_size);
 		} else if (list->count > 1) {
 			snprintf(ret_message, message_size,
-				"--listen: 'none' and other addresses exclude each other: leave one out");
+				"--listen: 'none' cannot be combined with other "
+				"addresses: leave one out");
 			result = -EINVAL;
 		}
 	}
@@ -256,7 +261,8 @@ int ckt_listen_write_address_file(struct ckt_server *server, char *ret_message, 
 	}
 	if (result)
 		snprintf(ret_message, message_size,
-			"--address-file: '%s': %s: give a path in a directory that can be written",
+			"--address-file: '%s': %s: give a path in a directory that you "
+			"can write",
 			path, strerror(-result));
 	else
 		server->address_file_written = true;

@@ -113,7 +113,7 @@ void ckt_peer_reply(struct ckt_peer *peer, xdrproc_t xdr_result, void *result)
 	uint8_t *data;
 	size_t size;
 	if (ckt_net_encode_reply(peer->xid, 0, xdr_result, result, &data, &size)) {
-		ckt_error("%s: cannot encode an answer", peer->who.text);
+		ckt_error("%s: cannot encode a reply", peer->who.text);
 		ckt_peer_close(peer);
 		return;
 	}
@@ -258,7 +258,8 @@ static void refuse_absent(struct ckt_peer *peer)
 		refuse_text(peer, CKT_HELLO_MOVED, message, text);
 	} else if (read_mark(peer, CKT_MARK_PARKED, text, sizeof text)) {
 		refuse(peer, CKT_HELLO_PARKED,
-			"session %s was stopped on purpose on %s: wait until it is restored",
+			"session %s was stopped on purpose on %s: wait until it is "
+			"restored",
 			peer->hello.session, server->host);
 	} else {
 		refuse(peer, CKT_HELLO_NO_SESSION, "session %s is not on %s", peer->hello.session,
@@ -354,7 +355,7 @@ static void secret_known(struct ckt_session *session, void *context, int error, 
 		peer->shown = session->serial;
 		control_begin(peer);
 	} else {
-		deny(peer, "the secret is not this session's: its secret is another");
+		deny(peer, "the client's secret does not match the session's");
 	}
 }
 
@@ -415,8 +416,8 @@ static void session_ready(
 				: ckt_session_hand_over(
 					  session, peer->xid, &peer->hello, &peer->who, fd, is_new);
 	if (result) {
-		ckt_warning("session %s: cannot hand its client over: %s", session->id,
-			strerror(-result));
+		ckt_warning("session %s: cannot pass its client's connection to the worker: %s",
+			session->id, strerror(-result));
 		if (is_new)
 			ckt_session_kill(session, "it has no client");
 	}
@@ -529,7 +530,7 @@ static void hello(struct ckt_peer *peer, const uint8_t *data, size_t size)
 	struct ckt_cursor c = {.p = data, .end = data + size};
 	const uint8_t *hmac;
 	if (size < HELLO_HEADER_SIZE || !hello_header(&c, &peer->xid, &hmac)) {
-		ckt_debug("%s: the first message is no hello", peer->who.text);
+		ckt_debug("%s: the first message is not a hello", peer->who.text);
 		ckt_peer_close(peer);
 		return;
 	}
@@ -537,13 +538,15 @@ static void hello(struct ckt_peer *peer, const uint8_t *data, size_t size)
 		return;
 	if (ckt_net_decode(&c, (xdrproc_t)xdr_ckt_hello_args, &peer->hello)) {
 		peer->hello = (struct ckt_hello_args){0};
-		ckt_debug("%s: the hello does not decode", peer->who.text);
+		ckt_debug("%s: cannot decode the hello", peer->who.text);
 		ckt_peer_close(peer);
 		return;
 	}
 	if (peer->hello.protocol != CKT_PROTOCOL_VERSION) {
 		refuse(peer, CKT_HELLO_BAD_VERSION,
-			"the server speaks protocol version %d (Cricket %s), the client %u (Cricket %.40s): install the same",
+			"the server speaks protocol version %d (Cricket %s), the "
+			"client %u (Cricket %.40s): install the same version on both "
+			"hosts",
 			CKT_PROTOCOL_VERSION, CKT_VERSION, peer->hello.protocol, peer->hello.build);
 		return;
 	}

@@ -159,7 +159,8 @@ void ckt_admit_no_descriptor(struct ckt_server *server)
 	const struct ckt_source_entry *most =
 		server->admission ? most_waiting(server->admission) : NULL;
 	ckt_log_limited(server, CKT_LIMIT_DESCRIPTORS,
-		"no descriptor for a new connection: raise the limit (ulimit -n, LimitNOFILE)");
+		"no descriptor for a new connection: raise the limit (ulimit -n, "
+		"LimitNOFILE)");
 	if (most)
 		drop_for(server, most, "no descriptor is left");
 }

@@ -84,8 +84,8 @@ static enum ckt_connection_answer limit_connection(const struct ckt_policy_serve
 	const struct ckt_connection_facts *facts, struct ckt_decision *ret_decision)
 {
 	no(ret_decision, CKT_POLICY_FULL,
-		"a connection was dropped before its hello: its address or user has too many that wait "
-		"(--max-waiting-per-peer)");
+		"connection dropped before its hello: too many of its address or "
+		"user are waiting (--max-waiting-per-peer)");
 	if (!descriptor_allows(server, facts))
 		return CKT_CONNECTION_REFUSE;
 	if (facts->source_waiting > waiting_max_each(server) &&
@@ -98,7 +98,8 @@ static enum ckt_connection_answer limit_connection(const struct ckt_policy_serve
 	if (facts->source_has_most)
 		return CKT_CONNECTION_REPLACE_OWN;
 	no(ret_decision, CKT_POLICY_FULL,
-		"too many wait, and its address has most (--max-waiting)");
+		"too many connections are waiting, and most are from this address "
+		"(--max-waiting)");
 	return CKT_CONNECTION_REPLACE_MOST;
 }
 
@@ -122,15 +123,18 @@ static void limit_entry(const struct ckt_policy_server *server, const struct ckt
 	bool open = server->options->insecure || (facts->loopback && !server->has_token);
 	if (facts->token == CKT_PROOF_WRONG)
 		no(ret_decision, CKT_POLICY_DENIED,
-			"the token is not this server's: CRICKET_TOKEN_FILE must name a copy of its token file");
+			"the token does not match the server's: CRICKET_TOKEN_FILE "
+			"must name a copy of its token file");
 	else if (facts->token == CKT_PROOF_RIGHT || facts->local || open)
 		yes(ret_decision);
 	else if (server->has_token)
 		no(ret_decision, CKT_POLICY_DENIED,
-			"this server wants a token: set CRICKET_TOKEN_FILE to a copy of its token file");
+			"this server requires a token: set CRICKET_TOKEN_FILE to a "
+			"copy of its token file");
 	else
 		no(ret_decision, CKT_POLICY_DENIED,
-			"this server takes no clients from other hosts: start it with --token-file");
+			"this server accepts no clients from other hosts: start it "
+			"with --token-file");
 }
 
 /* Whether the limit lets somebody who has so many have one more. */
@@ -147,7 +151,8 @@ static void limit_waiting(const struct ckt_policy_server *server,
 		yes(ret_decision);
 	else
 		full(server, ret_decision,
-			"this user or address has %u connections that wait for a session already (--max-waiting-per-peer)",
+			"this user or address already has %u connections that wait for "
+			"a session (--max-waiting-per-peer)",
 			max);
 }
 
@@ -159,7 +164,8 @@ static void limit_control_connection(const struct ckt_policy_server *server,
 		yes(ret_decision);
 	else
 		full(server, ret_decision,
-			"this user or address has %u control connections already (--max-connections-per-user): end one first",
+			"this user or address already has %u control connections "
+			"(--max-connections-per-user): end one first",
 			max);
 }
 
@@ -172,7 +178,8 @@ static void limit_event_listener(const struct ckt_policy_server *server,
 		yes(ret_decision);
 	else
 		full(server, ret_decision,
-			"this user or address has %u connections that wait for events already (half of --max-connections-per-user)",
+			"this user or address already has %u connections that wait for "
+			"events (half of --max-connections-per-user)",
 			max);
 }
 
@@ -184,7 +191,8 @@ static void limit_descriptor(const struct ckt_policy_server *server,
 		yes(ret_decision);
 	else
 		full(server, ret_decision,
-			"this user or address has %u descriptors of the server's already (a quarter of ulimit -n)",
+			"this user or address already holds %u of the server's "
+			"descriptors (a quarter of ulimit -n)",
 			max);
 }
 
@@ -194,11 +202,12 @@ static void limit_stage(const struct ckt_policy_server *server, const struct ckt
 	unsigned max = server->options->max_stages_per_user;
 	if (facts->of_connection >= CKT_CONTROL_CHAIN_MAX)
 		full(server, ret_decision,
-			"one connection makes %d images at most, as many as a chain has",
+			"one connection makes at most %d images, the length of a chain",
 			CKT_CONTROL_CHAIN_MAX);
 	else if (!is_below(&facts->identity, facts->of_identity, max))
 		full(server, ret_decision,
-			"this user or address has %u images under way already (--max-stages-per-user): end one first",
+			"this user or address already has %u images in transfer "
+			"(--max-stages-per-user): end one first",
 			max);
 	else
 		limit_descriptor(server,
@@ -247,17 +256,19 @@ static void limit_session(const struct ckt_policy_server *server,
 			server->host);
 	else if (all && server->session_count >= all)
 		no(ret_decision, CKT_POLICY_WAIT,
-			facts->restore
-				? "the server on %s has all its %u sessions (--max-sessions)"
-				: "the server on %s has all its %u sessions (--max-sessions): try again later, or another server",
+			facts->restore ? "the server on %s has reached its limit of %u sessions "
+					 "(--max-sessions)"
+				       : "the server on %s has reached its limit of %u sessions "
+					 "(--max-sessions): try again later, or use another "
+					 "server",
 			server->host, all);
 	else if (!has_gpu(server, facts->gpu))
 		no(ret_decision, CKT_POLICY_NO_DEVICE,
-			"GPU %d is not among those of this server: see cricketctl info",
-			facts->gpu);
+			"this server has no GPU %d: see cricketctl info", facts->gpu);
 	else if (!is_below(&facts->identity, facts->of_identity, each))
 		full(server, ret_decision,
-			"this user or address has %u sessions already (--max-sessions-per-user): end one first",
+			"this user or address already has %u sessions "
+			"(--max-sessions-per-user): end one first",
 			each);
 	else
 		yes(ret_decision);
@@ -278,7 +289,8 @@ static void limit_control(const struct ckt_policy_server *server,
 	else
 		no(ret_decision, CKT_POLICY_DENIED,
 			known ? "it belongs to another user"
-			      : "nobody is known to own it over TCP without a token");
+			      : "over TCP without a token the server cannot tell whether "
+				"it is yours");
 }
 
 /*
@@ -338,7 +350,8 @@ static void limit_image_bytes(
 		yes(ret_decision);
 	else if (facts->wanted_bytes > max || facts->taken_bytes > max - facts->wanted_bytes)
 		no(ret_decision, CKT_POLICY_FULL,
-			"this user's or address's images would take more than --image-space; remove one first");
+			"the images of this user or address would exceed "
+			"--image-space; remove one first");
 	else if (facts->file_system_known &&
 		facts->free_bytes < facts->file_system_bytes / FREE_PART + facts->wanted_bytes)
 		no(ret_decision, CKT_POLICY_NO_SPACE,
@@ -361,13 +374,15 @@ static void limit_image_memory(const struct ckt_policy_server *server,
 	uint64_t max = limit_image_memory_bytes(server, facts->host_bytes);
 	if (wanted > max || taken > max - wanted)
 		no(ret_decision, CKT_POLICY_FULL,
-			"the session has %llu MiB, and images in memory take %llu of %llu MiB (--image-memory): remove some with "
-			"'cricketctl image remove'",
+			"the session has %llu MiB, and images in memory take %llu of "
+			"%llu MiB (--image-memory): remove some with 'cricketctl image "
+			"remove'",
 			(unsigned long long)(wanted >> 20), (unsigned long long)(taken >> 20),
 			(unsigned long long)(max >> 20));
 	else if (wanted > facts->free_bytes)
 		no(ret_decision, CKT_POLICY_NO_SPACE,
-			"the session has %llu MiB and the server's host %llu MiB of memory free: save it in a directory",
+			"the session has %llu MiB, but the server's host has only %llu "
+			"MiB of memory free: save it in a directory",
 			(unsigned long long)(wanted >> 20),
 			(unsigned long long)(facts->free_bytes >> 20));
 	else

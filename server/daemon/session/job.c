@@ -41,7 +41,7 @@ void ckt_job_adopt(struct ckt_session *session)
 		(xdrproc_t)xdr_ckt_worker_job_res, sizeof(struct ckt_worker_job_res), CALL_MS,
 		adopted, NULL);
 	if (result)
-		ckt_debug("session %s: its worker does not tell its job: %s", session->id,
+		ckt_debug("session %s: its worker does not report its job: %s", session->id,
 			strerror(-result));
 }
 
@@ -73,11 +73,13 @@ static bool find_owner(const struct ckt_peer *peer, const char *job, uint32_t *r
 	}
 	if (other)
 		snprintf(buffer, CKT_MESSAGE_MAX,
-			"several users have a job '%s' on %s: run cricketctl as the one whose job is meant",
+			"several users have a job '%s' on %s: run cricketctl as the "
+			"user whose job you mean",
 			job, peer->server->host);
 	else if (!first)
 		snprintf(buffer, CKT_MESSAGE_MAX,
-			"there is no session of a job '%s' on %s (or it is another user's): see cricketctl ps",
+			"there is no session of a job '%s' on %s, or it belongs to "
+			"another user: see cricketctl ps",
 			job, peer->server->host);
 	return first && !other;
 }
@@ -130,7 +132,7 @@ static void let_go_done(struct ckt_session *session, void *context, int error, v
 {
 	(void)context, (void)result;
 	if (error)
-		ckt_warning("session %s: cannot let it go on with its job: %s", session->id,
+		ckt_warning("session %s: cannot let it continue with its job: %s", session->id,
 			strerror(-error));
 }
 
@@ -162,7 +164,8 @@ static void let_all_go(struct ckt_peer *peer)
 void ckt_job_peer_gone(struct ckt_peer *peer)
 {
 	if (peer->holds_job)
-		ckt_info("%s: nobody holds its job any more: the sessions go on", peer->who.text);
+		ckt_info("%s: no connection holds its job any more: the sessions continue",
+			peer->who.text);
 	let_all_go(peer);
 }
 
@@ -230,7 +233,7 @@ static void answered(struct ckt_session *session, void *context, int error, void
 	bool failed = error || res->status;
 	if (failed && round->kind == ROUND_HOLD && !*round->failure)
 		snprintf(round->failure, sizeof round->failure,
-			"session %s cannot be held with its job: %.400s", session->id,
+			"cannot hold session %s with its job: %.400s", session->id,
 			error == -EPROTO ? "its worker is of an older version"
 				: error  ? ckt_request_problem(error)
 					 : res->message);
@@ -295,7 +298,7 @@ static int take_all(
 		const char *why = obstacle(session);
 		if (why || ++count > CKT_CONTROL_JOB_SESSIONS) {
 			snprintf(buffer, CKT_MESSAGE_MAX, "job '%s': session %s %s: try again", job,
-				session->id, why ? why : "is one too many");
+				session->id, why ? why : "exceeds the number of sessions in a job");
 			return -EBUSY;
 		}
 	}
@@ -326,15 +329,16 @@ void ckt_control_job_hold(struct ckt_peer *peer, void *decoded, int *passed_fd)
 	uint32_t uid = CKT_UID_UNKNOWN;
 	(void)passed_fd;
 	if (peer->holds_job)
-		snprintf(buffer, sizeof buffer, "this connection holds a job already");
+		snprintf(buffer, sizeof buffer, "this connection already holds a job");
 	else if (!ckt_job_name_good(args->job))
 		snprintf(buffer, sizeof buffer,
-			"that is no name of a job: at most %d letters, digits and . _ : -, a letter or digit first",
+			"not a job name: use at most %d letters, digits and . _ : -, "
+			"with a letter or digit first",
 			CKT_JOB_NAME_MAX);
 	else if (find_owner(peer, args->job, &uid, buffer)) {
 		int error = take_all(peer, args->job, uid, buffer);
 		if (error && !*buffer)
-			snprintf(buffer, sizeof buffer, "job '%s' cannot be held: %s", args->job,
+			snprintf(buffer, sizeof buffer, "cannot hold job '%s': %s", args->job,
 				strerror(-error));
 		if (*buffer)
 			for (struct ckt_session *session = peer->server->sessions; session;
@@ -369,7 +373,7 @@ void ckt_control_job_look(struct ckt_peer *peer, void *decoded, int *passed_fd)
 	ckt_control_job_look_args *args = decoded;
 	(void)passed_fd;
 	if (!peer->holds_job) {
-		refuse(peer, (char *)"this connection holds no job");
+		refuse(peer, (char *)"this connection does not hold a job");
 		return;
 	}
 	struct round *round = round_new(peer, ROUND_LOOK);
@@ -389,7 +393,7 @@ void ckt_control_job_end(struct ckt_peer *peer, void *decoded, int *passed_fd)
 {
 	(void)decoded, (void)passed_fd;
 	if (!peer->holds_job) {
-		refuse(peer, (char *)"this connection holds no job");
+		refuse(peer, (char *)"this connection does not hold a job");
 		return;
 	}
 	struct round *round = round_new(peer, ROUND_END);

@@ -38,7 +38,7 @@ static void make_done(struct ckt_session *session, void *context, int error, voi
 	ckt_control_result result = {CKT_CONTROL_OK, buffer};
 	if (error)
 		ckt_control_result_set(&result, buffer, CKT_CONTROL_REFUSED,
-			"session %s: its worker makes no ids for communicators: %s", session->id,
+			"session %s: its worker makes no IDs for communicators: %s", session->id,
 			ckt_request_problem(error));
 	else if (made->status)
 		ckt_control_result_set(&result, buffer, CKT_CONTROL_REFUSED, "session %s: %.400s",
@@ -56,7 +56,7 @@ void ckt_control_nccl_make(struct ckt_peer *peer, void *decoded, int *passed_fd)
 	(void)passed_fd;
 	if (!session && !*buffer)
 		snprintf(buffer, sizeof buffer,
-			"ids of communicators are made by a copy, which has to be named");
+			"a copy makes the IDs of communicators: name the copy");
 	int error = session
 		? ckt_session_call(session, CKT_WORKER_NCCL_MAKE,
 			  (xdrproc_t)xdr_ckt_worker_nccl_make_args, &call, -1,
@@ -81,7 +81,7 @@ static void told(struct ckt_session *session, void *context, int error, void *an
 	ckt_control_result result = {CKT_CONTROL_OK, buffer};
 	if (error)
 		ckt_control_result_set(&result, buffer, CKT_CONTROL_REFUSED,
-			"session %s: its worker takes no ids of communicators: %s", session->id,
+			"session %s: its worker accepts no IDs of communicators: %s", session->id,
 			ckt_request_problem(error));
 	else if (res->status)
 		ckt_control_result_set(&result, buffer, CKT_CONTROL_REFUSED, "session %s: %.400s",
@@ -102,7 +102,7 @@ void ckt_control_nccl_ids(struct ckt_peer *peer, void *decoded, int *passed_fd)
 	(void)passed_fd;
 	if (!session && !*buffer)
 		snprintf(buffer, sizeof buffer,
-			"ids of communicators are told to a copy, which has to be named");
+			"a copy receives the IDs of communicators: name the copy");
 	int error = session ? ckt_session_call(session, CKT_WORKER_NCCL_IDS,
 				      (xdrproc_t)xdr_ckt_worker_nccl_ids_args, &call, -1,
 				      (xdrproc_t)xdr_ckt_worker_result,

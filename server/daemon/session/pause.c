@@ -69,7 +69,8 @@ static bool unpaused(struct ckt_session *session, int error, const struct ckt_wo
 	}
 	if (!error && res->status == -ENOMEM)
 		snprintf(buffer, CKT_MESSAGE_MAX,
-			"session %s stays paused: %llu bytes of GPU memory are missing",
+			"session %s stays paused: the GPU lacks %llu bytes of free "
+			"memory",
 			session->id, (unsigned long long)res->bytes);
 	else
 		snprintf(buffer, CKT_MESSAGE_MAX, "session %s: %.400s", session->id,
@@ -139,7 +140,7 @@ void ckt_pause_adopt(struct ckt_session *session)
 		    session->server, session->id, CKT_MARK_PAUSED, &owner, text, sizeof text))
 		return;
 	int64_t until = strtoll(text, NULL, 10);
-	ckt_info("session %s: is paused%s", session->id, until ? ", and goes on at its time" : "");
+	ckt_info("session %s: paused%s", session->id, until ? ", and resumes at its time" : "");
 	if (until)
 		set_timer(session, until);
 }

@@ -66,7 +66,8 @@ static int check_marks(
 				!ckt_mark_is_proven(session->server, id, marks[i])))
 			continue;
 		snprintf(ret_message, CKT_MESSAGE_MAX,
-			"session %s was here last and belongs to another user: that user restores it, or root",
+			"session %s was last here and belongs to another user: restore "
+			"it as that user or as root",
 			id);
 		return -EPERM;
 	}
@@ -80,7 +81,8 @@ int ckt_claim_check(struct ckt_session *session, const struct ckt_worker_origin_
 	int sealed = ckt_key_seal_check(session->server, origin);
 	if (sealed < 0) {
 		snprintf(ret_message, CKT_MESSAGE_MAX,
-			"the image says that this server wrote it, and its seal is wrong: it was changed since");
+			"the image names this server as its writer, but its seal is "
+			"wrong: the image was changed");
 		return sealed;
 	}
 	session->proven = sealed || ckt_key_fits(id, (const uint8_t *)origin->secret_hash);

@@ -46,7 +46,7 @@ static void release_done(struct ckt_session *session, void *context, int error, 
 	struct ckt_worker_result *res = answer;
 	(void)context;
 	if (error || res->status)
-		ckt_session_kill(session, "it is written, and does not end by itself");
+		ckt_session_kill(session, "its image is written, and it does not end by itself");
 	else
 		ckt_session_expect_end(session);
 }
@@ -70,12 +70,12 @@ static void save_done(struct ckt_session *session, void *context, int error, voi
 		why = strerror(errno);
 	}
 	if (result) {
-		ckt_error("session %s: not written at SIGTERM: %s", save->session, why);
+		ckt_error("session %s: not saved at SIGTERM: %s", save->session, why);
 		remove_partial(save);
 		if (!error && !res->status)
 			ckt_image_let_go(session);
 	} else {
-		ckt_info("session %s: written at SIGTERM", save->session);
+		ckt_info("session %s: saved at SIGTERM", save->session);
 		ckt_event(session, CKT_EVENT_SAVED, "%llu bytes, at SIGTERM",
 			(unsigned long long)res->bytes);
 		ckt_mark_write(save->server, save->session, CKT_MARK_PARKED, session->uid,
@@ -85,7 +85,7 @@ static void save_done(struct ckt_session *session, void *context, int error, voi
 			    (xdrproc_t)xdr_ckt_worker_result, sizeof(struct ckt_worker_result),
 			    RELEASE_TIMEOUT_MS, release_done, NULL))
 			ckt_session_kill(
-				session, "it is written, and its worker cannot be reached");
+				session, "its image is written, and its worker cannot be reached");
 	}
 	close(save->directory_fd);
 	close(save->parent_fd);
@@ -149,7 +149,7 @@ static void begin(struct ckt_session *session)
 {
 	int result = save_begin(session->server, session, directory_of(session->server));
 	if (result)
-		ckt_error("session %s: not written at SIGTERM: %s", session->id, strerror(-result));
+		ckt_error("session %s: not saved at SIGTERM: %s", session->id, strerror(-result));
 }
 
 static void held(struct ckt_session *session, void *context, int error, void *answer)
@@ -193,7 +193,7 @@ void ckt_term_save_all(struct ckt_server *server)
 		if (decision.answer)
 			continue;
 		if (made)
-			ckt_error("session %s: not written at SIGTERM: %s", session->id,
+			ckt_error("session %s: not saved at SIGTERM: %s", session->id,
 				strerror(-made));
 		else if (!hold_with_job(session))
 			begin(session);

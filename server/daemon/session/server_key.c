@@ -107,7 +107,9 @@ int ckt_key_load(struct ckt_server *server, char *ret_message, size_t message_si
 	}
 	if (result) {
 		snprintf(ret_message, message_size,
-			"the server's key '%s': %s; remove it and a new one is made", path,
+			"the server's key '%s': %s; remove the file, and the server "
+			"makes a new key",
+			path,
 			result == -EPERM ? "it must be a file of the server's user with mode 0600"
 				: result == -EBADMSG ? "it does not have 32 bytes"
 						     : strerror(-result));

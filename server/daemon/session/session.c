@@ -130,7 +130,8 @@ static void describe_end(
 				strsignal(info.si_status));
 		}
 	} else {
-		snprintf(ret_text, text_size, "started by an earlier server, so how is not known");
+		snprintf(ret_text, text_size,
+			"started by an earlier server, which alone could tell how it ended");
 	}
 }
 
@@ -184,7 +185,8 @@ static void worker_gone(struct ckt_source *source, uint32_t events)
 static void kill_now(struct ckt_timer *timer)
 {
 	struct ckt_session *session = CKT_CONTAINER(timer, struct ckt_session, timer);
-	ckt_warning("session %s: worker %d does not end: killed", session->id, (int)session->pid);
+	ckt_warning(
+		"session %s: killed worker %d, which did not end", session->id, (int)session->pid);
 	syscall(SYS_pidfd_send_signal, session->pidfd.fd, SIGKILL, NULL, 0);
 }
 
@@ -243,14 +245,14 @@ static void session_refuse(struct ckt_session *session, int error, const char *m
 static void start_late(struct ckt_timer *timer)
 {
 	session_refuse(CKT_CONTAINER(timer, struct ckt_session, timer), -ETIMEDOUT,
-		"the worker does not get ready");
+		"the worker did not get ready in time");
 }
 
 static void ignore_answer(struct ckt_session *session, void *context, int error, void *result)
 {
 	(void)context, (void)result;
 	if (error)
-		ckt_warning("session %s: its worker does not take its owner: %s", session->id,
+		ckt_warning("session %s: its worker does not accept its owner: %s", session->id,
 			strerror(-error));
 }
 
@@ -307,7 +309,7 @@ static void inherit_name(struct ckt_server *server, const char *id)
 		if (strcmp(session->successor_of, id) != 0)
 			continue;
 		session->successor_of[0] = 0;
-		ckt_info("session %s: goes on as worker %d", id, (int)session->pid);
+		ckt_info("session %s: continues as worker %d", id, (int)session->pid);
 		if (take_name(session, id))
 			ckt_session_kill(session, "cannot rename its socket");
 		tell_owner(session);
@@ -329,7 +331,7 @@ static void restored_named(struct ckt_session *session, void *context, int error
 	if (error || strlen(origin->session) != CKT_SESSION_ID_SIZE ||
 		strspn(origin->session, "0123456789abcdef") != CKT_SESSION_ID_SIZE) {
 		session_refuse(session, error ? error : -EPROTO,
-			"the restored worker does not tell its session");
+			"the restored worker does not name its session");
 		return;
 	}
 	memcpy(session->secret_hash, origin->secret_hash, sizeof session->secret_hash);
@@ -345,7 +347,7 @@ static void restored_named(struct ckt_session *session, void *context, int error
 			ckt_session_kill(other,
 				session->proven && !other->proven
 					? "its id belongs to another session"
-					: "a newer state of the session comes");
+					: "a newer state of the session replaces it");
 	} else if (strcmp(origin->session, session->id) != 0 &&
 		take_name(session, origin->session)) {
 		session_refuse(session, -EIO, "cannot rename the session's socket");
@@ -399,7 +401,7 @@ static void preloaded(struct ckt_session *session, void *context, int error, voi
 	if (!has_answered(session, error, result))
 		return;
 	ckt_timer_clear(&session->timer);
-	ckt_info("session %s: worker %d has taken an image ahead", session->id, (int)session->pid);
+	ckt_info("session %s: worker %d has preloaded an image", session->id, (int)session->pid);
 	wait_call_all(&session->on_started, session, 0, "");
 }
 
@@ -685,7 +687,8 @@ static int session_from_spec(struct ckt_server *server, const struct ckt_session
 	int result = make_id(server, spec->hello ? secret_hash : NULL, id);
 	if (result == -EADDRINUSE) {
 		snprintf(ret_message, message_size,
-			"%d sessions have this client's secret already: choose another one",
+			"%d sessions already have this client's secret: choose another "
+			"one",
 			CKT_SESSION_ID_TRIES);
 		return result;
 	}
@@ -851,8 +854,7 @@ int ckt_session_adopt_all(struct ckt_server *server)
 		if (result)
 			ckt_log(result == -ECONNREFUSED || result == -ESRCH ? CKT_LOG_INFO
 									    : CKT_LOG_WARNING,
-				"session %s: its worker cannot be reached: %s", id,
-				strerror(-result));
+				"session %s: cannot reach its worker: %s", id, strerror(-result));
 	}
 	closedir(dir);
 	return 0;
@@ -871,7 +873,7 @@ static void client_taken(struct ckt_session *session, void *context, int error, 
 	struct hand_over *hand_over = context;
 	ckt_hello_status status = result ? *(ckt_hello_status *)result : CKT_HELLO_FAILED;
 	if (error || status != CKT_HELLO_OK) {
-		ckt_info("session %s: the worker did not take its client: %s", session->id,
+		ckt_info("session %s: the worker did not accept its client: %s", session->id,
 			error ? strerror(-error) : "refused");
 		if (hand_over->is_new && session->phase == CKT_SESSION_LIVE)
 			ckt_session_kill(session, "it has no client");
@@ -890,8 +892,8 @@ static void memory_taken(struct ckt_session *session, void *context, int error, 
 {
 	(void)context, (void)result;
 	if (error)
-		ckt_debug("session %s: its client's memory was not taken: %s", session->id,
-			strerror(-error));
+		ckt_debug("session %s: its worker did not accept its client's memory: %s",
+			session->id, strerror(-error));
 }
 
 int ckt_session_host_memory(struct ckt_session *session, int fd)

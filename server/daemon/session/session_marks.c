@@ -131,7 +131,7 @@ static bool mark_read(const struct ckt_server *server, const char *session, enum
 	/* A server of a build before this wrote its marks before there was a key. */
 	if (!parse(server, session, mark, line, ret_owner, ret_proven, &text) &&
 		(st.st_mtime >= server->key_made || has_mac(line))) {
-		ckt_warning("%s was not written by this server: ignoring", path);
+		ckt_warning("this server did not write %s: ignoring it", path);
 		return false;
 	}
 	snprintf(ret_text, text_size, "%s", text);

@@ -89,20 +89,24 @@ int ckt_spawn_find_user(struct ckt_server *server, char *ret_message, size_t mes
 	struct passwd *entry = getpwnam(name ? name : "cricket");
 	if (!entry && name) {
 		snprintf(ret_message, message_size,
-			"--user: '%s': no such user; make one with 'useradd --system %s', or name another",
+			"--user: user '%s' does not exist; create it with 'useradd "
+			"--system %s', or name another",
 			name, name);
 		return -EINVAL;
 	}
 	ret_message[0] = 0;
 	if (!entry) {
 		snprintf(ret_message, message_size,
-			"there is no user 'cricket' (useradd --system cricket): workers run as 'nobody'; --user NAME names another");
+			"user 'cricket' does not exist (useradd --system cricket): "
+			"workers run as 'nobody'; --user NAME names another");
 		entry = getpwnam("nobody");
 	}
 	if (!entry || entry->pw_uid == 0) {
 		snprintf(ret_message, message_size,
-			entry ? "--user: '%s' is root, and workers never are: name another user"
-			      : "--user: there is neither a user '%s' nor 'nobody': name another",
+			entry ? "--user: '%s' is root, but workers never run as root: name "
+				"another user"
+			      : "--user: neither user '%s' nor 'nobody' exists: name "
+				"another user",
 			name ? name : "cricket");
 		return -EINVAL;
 	}
@@ -196,7 +200,8 @@ int ckt_spawn_check(struct ckt_server *server, char *ret_message, size_t message
 		snprintf(ret_message, message_size, "cannot become user '%s'", name);
 	else if (obstacle)
 		snprintf(ret_message, message_size,
-			"user '%s' may not %s %s: give that user access to it and the directories above, or --user NAME",
+			"user '%s' may not %s %s: give that user access to it and to "
+			"the directories above, or use --user NAME",
 			name, obstacle == 2 ? "execute" : "read",
 			obstacle == 2 ? server->worker_path : server->driver.path);
 	else

@@ -42,7 +42,7 @@ static void call_done(struct ckt_session *session, void *context, int error, voi
 
 static void give_up(struct long_call *call, int error, const char *why)
 {
-	ckt_warning("session %s: worker %d %s: given up", call->session->id,
+	ckt_warning("session %s: worker %d %s: giving up", call->session->id,
 		(int)call->session->pid, why);
 	/* The connection's end tells the worker that nobody waits any more, should it ever look. */
 	ckt_request_hang_up(call->session, CKT_LINK_LONG, error);
@@ -61,8 +61,7 @@ static void looked(struct ckt_session *session, void *context, int error, void *
 	}
 	if (error) {
 		/* One that has died is not one that hangs. */
-		give_up(call, error,
-			error == -ETIMEDOUT ? "does not answer" : "is not to be reached");
+		give_up(call, error, error == -ETIMEDOUT ? "does not answer" : "cannot be reached");
 		return;
 	}
 	if (strcmp(call->phase, progress->phase) != 0 || call->done_bytes != progress->done_bytes) {
@@ -115,6 +114,7 @@ int ckt_session_call_long(struct ckt_session *session, uint32_t proc, xdrproc_t 
 const char *ckt_request_problem(int error)
 {
 	return error == -ETIMEDOUT
-		? "it does not answer: the process is stopped or hangs; let it go on, or end the session with cricketctl kill"
+		? "the worker does not answer: its process is stopped or hangs; let it "
+		  "continue, or end the session with cricketctl kill"
 		: strerror(-error);
 }

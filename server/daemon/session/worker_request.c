@@ -64,7 +64,7 @@ void ckt_request_fail_all(struct ckt_session *session, int error)
 static void link_closed(struct ckt_stream *stream, int error)
 {
 	struct ckt_link *link = CKT_CONTAINER(stream, struct ckt_link, stream);
-	ckt_debug("session %s: connection to the worker closed: %s", link->session->id,
+	ckt_debug("session %s: the connection to the worker closed: %s", link->session->id,
 		strerror(-error));
 	ckt_stream_fini(stream);
 	/* Either its death is about to be seen, or the next call connects again. */
@@ -96,8 +96,7 @@ static void link_record(struct ckt_stream *stream, uint8_t *data, size_t size, i
 			error = ckt_net_decode(&c, request->xdr_result, result);
 		request_end(request, error, error ? NULL : result);
 	} else if (!good) {
-		ckt_warning(
-			"session %s: the worker sent bytes that are no reply", link->session->id);
+		ckt_warning("session %s: the worker sent a malformed reply", link->session->id);
 		link_closed(stream, -EPROTO);
 	}
 	free(data);

@@ -113,8 +113,10 @@ static bool look_at_owners(
 		if (ckt_ipc_ask_session(worker, &import->handle, &question, &answer, NULL) ||
 			answer.found != CKT_IPC_HERE) {
 			snprintf(ret_message, message_size,
-				"the session shares memory with other processes: it has %s open that session %.12s has given up since, and nobody can make that "
-				"again; have the program close it first",
+				"the session shares memory with other processes: it "
+				"has opened %s that session %.12s has since freed, so "
+				"nobody can recreate it; have the program close it "
+				"first",
 				import->handle.kind == CKT_IPC_EVENT ? "an event" : "memory",
 				import->handle.session);
 			return false;
@@ -131,8 +133,10 @@ bool ckt_ipc_is_shared(char *ret_message, size_t message_size)
 	if (!ckt_ipc.export_count && !ckt_ipc.imports)
 		return false;
 	snprintf(ret_message, message_size,
-		"the session shares memory with other processes, or events (cudaIpcGetMemHandle, cudaIpcOpenMemHandle, "
-		"cuMemExportToShareableHandle, cudaIpcGetEventHandle): it must free what it exported and close what it opened first");
+		"the session shares memory or events with other processes "
+		"(cudaIpcGetMemHandle, cudaIpcOpenMemHandle, "
+		"cuMemExportToShareableHandle, cudaIpcGetEventHandle): it must free "
+		"what it exported and close what it opened first");
 	return true;
 }
 
@@ -158,15 +162,17 @@ bool ckt_ipc_obstacle(struct ckt_worker *worker, char *ret_message, size_t messa
 	pthread_mutex_unlock(&worker->mail_lock);
 	if (held)
 		snprintf(ret_message, message_size,
-			"the session shares memory with other processes, those of session %s, which is not held with job '%s': start all of them with "
+			"the session shares memory with the processes of session %s, "
+			"which is not held with job '%s': start all of them with "
 			"CRICKET_JOB=%s, or have them close what they share",
 			names, job, job);
 	else
 		snprintf(ret_message, message_size,
-			"the session shares memory with other processes, those of session %s, and is saved together with them only: cricketctl checkpoint "
-			"--job %s DIR%s",
+			"the session shares memory with the processes of session %s "
+			"and can be saved only together with them: cricketctl "
+			"checkpoint --job %s DIR%s",
 			names, *job ? job : "NAME",
-			*job ? "" : ", of programs that run with CRICKET_JOB=NAME");
+			*job ? "" : ", for programs that run with CRICKET_JOB=NAME");
 	return true;
 }
 
@@ -245,13 +251,15 @@ static int begin(struct ckt_loading *l)
 		if (!handle_good(image->shared_exports.shared_exports_val[i].handle, &handle) ||
 			strncmp(handle.session, image->session, sizeof handle.session))
 			return ckt_load_refuse(l, -EBADMSG,
-				"the image is damaged: what the session shares with others has no handle of its own");
+				"the image is damaged: memory or an event that the "
+				"session shares has no handle");
 	for (unsigned i = 0; i < image->shared_imports.shared_imports_len; i++)
 		if (!handle_good(image->shared_imports.shared_imports_val[i].handle, &handle) ||
 			image->shared_imports.shared_imports_val[i].device >=
 				l->worker->device_count)
 			return ckt_load_refuse(l, -EBADMSG,
-				"the image is damaged: what the session had open of another has no handle, or no GPU");
+				"the image is damaged: memory or an event that the "
+				"session opened has no handle, or no GPU");
 	if (!image->shared_exports.shared_exports_len)
 		return 0;
 	pthread_mutex_lock(&l->worker->mail_lock);
@@ -266,8 +274,8 @@ static int begin(struct ckt_loading *l)
 	pthread_mutex_unlock(&ckt_ipc.lock);
 	int error = ckt_ipc_notice_leave(l->worker, ckt_ipc.session);
 	if (error)
-		ckt_warning(
-			"/dev/shm: %s: other sessions do not find what this one shared with them",
+		ckt_warning("/dev/shm: %s: other sessions cannot find what this one shared "
+			    "with them",
 			strerror(-error));
 	return 0;
 }
@@ -325,20 +333,25 @@ static int fetch(struct ckt_loading *l, const struct ckt_ipc_import *import,
 		int64_t passed = ckt_net_now_ms() - begun;
 		if (!error && ret->found == CKT_IPC_NONE)
 			return ckt_load_refuse(l, -ENOENT,
-				"the session had %s of session %.12s open, which that one's image does not share: restore the images of "
-				"one checkpoint of the job",
+				"the session had opened %s of session %.12s, but that "
+				"session's image does not share it: restore the images "
+				"of one checkpoint of the job",
 				import->handle.kind == CKT_IPC_EVENT ? "an event" : "memory",
 				owner);
 		if (!error && ret->found == CKT_IPC_HERE)
 			break;
 		if ((error && seen) || passed > LOADING_MS)
 			return ckt_load_refuse(l, -ENOENT,
-				"the session had memory or events of session %.12s open, and that one could not be restored",
+				"the session had opened memory or events of session "
+				"%.12s, but that session could not be restored",
 				owner);
 		if (error && passed > ckt_ipc_absent_ms)
 			return ckt_load_refuse(l, -ENOENT,
-				"the session had memory or events of session %.12s open, which is not restored at this server for the same "
-				"user: restore all sessions of the job at one time (cricketctl restore --job DIR), those that share memory at one server",
+				"the session had opened memory or events of session "
+				"%.12s, which is not restored at this server for the "
+				"same user: restore all sessions of the job together "
+				"(cricketctl restore --job DIR), those that share "
+				"memory at one server",
 				owner);
 		seen |= !error;
 		nanosleep(&(struct timespec){.tv_nsec = LOOK_NS}, NULL);
@@ -351,9 +364,8 @@ static int fetch(struct ckt_loading *l, const struct ckt_ipc_import *import,
 		close(*ret_fd);
 	*ret_fd = -1;
 	return ckt_load_refuse(l, -ESTALE,
-		"the session had %" PRIu64 " bytes of session %.12s open, which now has %" PRIu64
-		" bytes there%s: restore the images of "
-		"one checkpoint of the job",
+		"the session had opened %" PRIu64 " bytes of session %.12s, which now has %" PRIu64
+		" bytes there%s: restore the images of one checkpoint of the job",
 		import->size, owner, ret->size,
 		ret->copy == import->copy ? "" : ", and is restored from an image of another time");
 }
@@ -390,7 +402,8 @@ static int load_import(struct ckt_loading *l, const ckt_image_import *saved)
 	struct ckt_ipc_import *import = calloc(1, sizeof *import);
 	if (!import)
 		return ckt_load_refuse(l, -ENOMEM,
-			"the worker has no memory for what the session shares with others");
+			"the worker has no memory for what the session shares with "
+			"others");
 	*import = (struct ckt_ipc_import){.id = saved->id,
 		.context = saved->context,
 		.device = saved->device,

@@ -129,7 +129,7 @@ static CUresult capture(struct ckt_wcall *call, uint64_t id, CUstream stream, CU
 	if (result && graph)
 		ckt_driver.cuGraphDestroy(graph);
 	if (result && !running.disturbed)
-		ckt_warning("%s could not be captured: CUDA error %d, the library's status %d",
+		ckt_warning("cannot capture %s: CUDA error %d, the library's status %d",
 			call->proc->name, result, call->status);
 	*ret_graph = graph;
 	return result;

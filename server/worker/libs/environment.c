@@ -24,7 +24,8 @@ static int check(const ckt_setting *setting)
 {
 	if (ckt_library_environment_allows(setting->name, setting->value))
 		return 0;
-	ckt_warning("a variable for libraries may not travel, or its value is no word: %.64s",
+	ckt_warning("an environment variable for libraries is not allowed, or its value holds "
+		    "other characters: %.64s",
 		setting->name);
 	return -EINVAL;
 }

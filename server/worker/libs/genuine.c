@@ -58,7 +58,7 @@ static int open_found(struct ckt_genuine *genuine, char *ret_message, size_t mes
 		return 0;
 	const char *cause = dlerror();
 	snprintf(ret_message, message_size, "the server cannot load %s: %s", genuine->found.path,
-		cause ? cause : "no reason was given");
+		cause ? cause : "the loader gave no reason");
 	return -ENOEXEC;
 }
 

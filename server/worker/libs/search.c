@@ -246,10 +246,11 @@ static void tell(
 		snprintf(name, sizeof name, "%s.%u", look->stem, look->major);
 	else
 		snprintf(name, sizeof name, "%s", look->stem);
-	snprintf(ret_message, size, "the server has no %s: looked in ", name);
+	snprintf(ret_message, size, "the server has no %s: searched ", name);
 	append_dirs(ret_message, size, "its --library-path", &rows[ROW_OPERATOR]);
 	if (look->search->soft_path) {
-		append_dirs(ret_message, size, " and beside its soft GPU", &rows[ROW_SOFT]);
+		append_dirs(
+			ret_message, size, " and the directory of its soft GPU", &rows[ROW_SOFT]);
 	} else {
 		append_dirs(ret_message, size, ", its CUDA toolkits and Python's nvidia packages",
 			&rows[ROW_INSTALLED]);

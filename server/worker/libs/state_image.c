@@ -117,7 +117,8 @@ static int check_library(struct ckt_loading *l, const ckt_image_library *saved)
 		library_of(&l->image, (u_int)(saved - l->image.libraries.libraries_val));
 	if (!library || library->lib != saved->number)
 		return ckt_load_refuse(l, -EPROTONOSUPPORT,
-			"the session uses the library %.64s (%u), which this Cricket does not know",
+			"the session uses the library %.64s (%u), which this Cricket "
+			"does not know",
 			saved->name, saved->number);
 	if (library->soname &&
 		ckt_library_open(l->worker, library, saved->api_version, message, sizeof message))
@@ -126,11 +127,13 @@ static int check_library(struct ckt_loading *l, const ckt_image_library *saved)
 	const struct ckt_library_loaded *loaded = ckt_library_loaded(library->lib);
 	if (loaded->major != saved->major)
 		return ckt_load_refuse(l, -ENOENT,
-			"the session uses %.64s of major version %u, and this server has %u (%.512s): install the former",
+			"the session uses %.64s of major version %u, but this server "
+			"has %u (%.512s): install the session's version",
 			saved->name, saved->major, loaded->major, loaded->file);
 	if (loaded->version != saved->api_version)
 		ckt_worker_note(l->worker,
-			"was saved with version %u of %.64s and goes on with version %u: results may differ in their last bits",
+			"was saved with version %u of %.64s and resumes with version "
+			"%u: results may differ in their last bits",
 			saved->api_version, saved->name, loaded->version);
 	return 0;
 }
@@ -190,7 +193,7 @@ static const char *judge(struct judged *judged, const ckt_image_library_step *st
 {
 	enum { STATE = CKT_PROC_CREATES | CKT_PROC_SETS | CKT_PROC_DESTROYS };
 	if (!library)
-		return "its library is none of the image's";
+		return "its library is not in the image";
 	if (step->proc >= *library->proc_count || !library->procs[step->proc].handler)
 		return "the library has no such procedure";
 	const struct ckt_proc *proc = &library->procs[step->proc];
@@ -200,7 +203,7 @@ static const char *judge(struct judged *judged, const ckt_image_library_step *st
 	bool captured = step->kind == CKT_LIB_CAPTURE;
 	if ((!wanted && !captured) || (proc->flags & STATE) != wanted ||
 		(captured && !ckt_lib_is_work(proc)))
-		return "its procedure does nothing of that kind";
+		return "its procedure is of another kind";
 	struct ckt_cursor id = {.p = (const uint8_t *)step->args.args_val + proc->id_at,
 		.end = (const uint8_t *)step->args.args_val + step->args.args_len};
 	if (!captured &&
@@ -211,11 +214,11 @@ static const char *judge(struct judged *judged, const ckt_image_library_step *st
 		return "its object is of another kind";
 	if (step->life > CKT_LIB_PAST ||
 		(step->kind != CKT_LIB_CREATE && (step->life || step->workspace)))
-		return "its object cannot have ended so";
+		return "its object cannot have ended in this way";
 	if (step->workspace &&
 		(step->life == CKT_LIB_PAST ||
 			!has_block(judged, step->workspace, step->workspace_bytes)))
-		return "its workspace is no memory of the session";
+		return "its workspace is not memory of the session";
 	/*
 	 * What is set is set in the object's own context, and what captured calls alone have may
 	 * have had one that is gone.
@@ -223,7 +226,7 @@ static const char *judge(struct judged *judged, const ckt_image_library_step *st
 	bool needed = step->kind == CKT_LIB_CAPTURE ||
 		(step->kind == CKT_LIB_CREATE && step->life == CKT_LIB_ALIVE);
 	if (needed && !has_context(judged, step->context))
-		return "its context is none of the image's";
+		return "its context is not in the image";
 	return NULL;
 }
 
@@ -250,7 +253,7 @@ static const char *judge_order(const ckt_image *image, const struct created *lis
 	for (u_int i = 0; i < image->library_steps.library_steps_len; i++) {
 		const ckt_image_library_step *step = &image->library_steps.library_steps_val[i];
 		if (i && step->number <= step[-1].number)
-			return "its steps are in no order";
+			return "its steps are out of order";
 		if (step->kind != CKT_LIB_SET)
 			continue;
 		size_t low = 0, high = count;
@@ -263,7 +266,7 @@ static const char *judge_order(const ckt_image *image, const struct created *lis
 		}
 		if (low == count || list[low].id != step->id || list[low].number > step->number ||
 			list[low].library != step->library)
-			return "something is set of an object that is not there";
+			return "a step sets an object that does not exist";
 	}
 	return NULL;
 }
@@ -332,9 +335,11 @@ static int load_settings(struct ckt_loading *l)
 	int error = ckt_environment_take(&args);
 	if (error == -EINVAL)
 		return ckt_load_refuse(l, -EBADMSG,
-			"the image is damaged: it sets a variable for libraries that may not travel, or not with that value");
+			"the image is damaged: it sets a variable for libraries that "
+			"is not allowed, or to such a value");
 	return error ? ckt_load_refuse(l, error,
-			       "the settings of the session's libraries cannot be taken (%s)",
+			       "cannot restore the settings of the session's libraries "
+			       "(%s)",
 			       strerror(-error))
 		     : 0;
 }
@@ -460,8 +465,8 @@ static int replay(struct ckt_loading *l, const ckt_image_library_step *saved, bo
 			l, -EBADMSG, "the image is damaged: malformed arguments of %s", name);
 	if (!result && (status || (saved->kind == CKT_LIB_CREATE && !find(worker, saved->id))))
 		return ckt_load_refuse(l, -EIO,
-			"%s of object 0x%llx could not be done again: the library answered %d",
-			name, (unsigned long long)saved->id, status);
+			"cannot repeat %s of object 0x%llx: the library returned %d", name,
+			(unsigned long long)saved->id, status);
 	return result ? ckt_load_fail(l, (CUresult)result, name, saved->id) : 0;
 }
 
@@ -482,7 +487,8 @@ int ckt_lib_load_first(struct ckt_loading *l, const struct ckt_image_journal *en
 	const ckt_image_library_step *saved = find_number(&l->image, entry->id);
 	if (!saved)
 		return ckt_load_refuse(l, -EBADMSG,
-			"the image is damaged: its journal names a library's object that it does not describe");
+			"the image is damaged: its journal names a library's object "
+			"that it does not describe");
 	/*
 	 * The session's memory comes later: what the library takes for itself must not lie in its
 	 * place.

@@ -43,8 +43,8 @@ void ckt_hostmem_reserve(struct ckt_worker *worker)
 	host->fd = -1;
 	host->reserved = close_off(CKT_HOST_BASE, CKT_HOST_SIZE, MAP_FIXED_NOREPLACE);
 	if (!host->reserved)
-		ckt_info(
-			"pinned memory is not shared with clients of this host: its addresses are taken");
+		ckt_info("pinned memory is not shared with clients of this host: its "
+			 "address range is in use");
 }
 
 /* ---- One mapping */
@@ -111,7 +111,7 @@ static void unback(struct ckt_worker *worker, struct ckt_host_mapping *m)
 {
 	CUresult result = with_driver(worker, leave, m);
 	if (result)
-		ckt_warning("host memory at 0x%llx cannot be taken from the driver: CUDA error %d",
+		ckt_warning("cannot take host memory at 0x%llx from the driver: CUDA error %d",
 			(unsigned long long)m->address, result);
 	close_off(m->address, m->size, MAP_FIXED);
 	if (m->own)
@@ -264,7 +264,7 @@ static void give_graphs(struct ckt_worker *worker, ckt_image_graph *list, size_t
 		if (!result)
 			result = ckt_worker_graph_load(worker, &list[i]);
 		if (result)
-			ckt_warning("graph 0x%llx cannot be made again: CUDA error %d",
+			ckt_warning("cannot recreate graph 0x%llx: CUDA error %d",
 				(unsigned long long)list[i].id, result);
 		xdr_free((xdrproc_t)xdr_ckt_image_graph, (char *)&list[i]);
 	}

@@ -278,8 +278,9 @@ int ckt_heap_check(struct ckt_worker *worker, char *ret_message, size_t message_
 		if (ckt_handle_kind(object->id) != CKT_KIND_CONTEXT || !object->ctx.heap_kernel[0])
 			continue;
 		snprintf(ret_message, message_size,
-			"kernel %s, which was launched, takes memory with malloc or new, and the driver lets nobody save that: take it with cudaMalloc "
-			"before the launch",
+			"kernel %s was launched and takes memory with malloc or new, "
+			"and the driver offers no way to save that memory: allocate it "
+			"with cudaMalloc before the launch",
 			object->ctx.heap_kernel);
 		return -EOPNOTSUPP;
 	}

@@ -74,12 +74,13 @@ static int load(struct ckt_loading *l)
 		}
 		if (ckt_memory_is_over(memory))
 			return ckt_load_refuse(l, -ENOMEM,
-				"the session's memory, modules and limits take %llu MiB and this server allows %llu (--session-memory)",
+				"the session's memory, modules and limits take %llu "
+				"MiB, but this server allows %llu (--session-memory)",
 				(unsigned long long)(memory->held >> 20),
 				(unsigned long long)(memory->limit >> 20));
 	}
 	return ckt_fault_fails(CKT_FAULT_RESTORE_MEMORY)
-		? ckt_load_refuse(l, -ENOMEM, "told to find no memory")
+		? ckt_load_refuse(l, -ENOMEM, "CRICKET_FAULT made this allocation fail")
 		: 0;
 }
 

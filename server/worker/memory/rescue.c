@@ -197,8 +197,8 @@ static CUresult ask_helper(const struct request *request, int piece, uint8_t *da
 		take_bytes(&result, sizeof result) && (result || take_bytes(data, request->length));
 	if (good)
 		return (CUresult)result;
-	ckt_warning(
-		"what a failed kernel left in memory cannot be read: the helper process for it ended");
+	ckt_warning("cannot read what a failed kernel left in memory: the helper process "
+		    "ended");
 	close(helper.fd);
 	helper.fd = -1;
 	helper.failed = true;

@@ -42,7 +42,7 @@ static int save_physical(struct ckt_saving *s, struct ckt_object *object)
 			(ckt_image_compressible){object->id, object->physical.compression};
 	if (result) {
 		snprintf(s->message, s->message_size,
-			"physical memory 0x%llx cannot be read: CUDA error %d",
+			"cannot read physical memory 0x%llx: CUDA error %d",
 			(unsigned long long)object->id, result);
 		return -EIO;
 	}

@@ -130,7 +130,9 @@ CUresult ckt_window_reserve(struct ckt_worker *worker, char *ret_message, size_t
 	}
 	if (result) {
 		snprintf(ret_message, message_size,
-			"the driver did not grant the %llu GiB of addresses at 0x%llx (error %d): is the worker's address space limited (ulimit -v)?",
+			"the driver did not grant the %llu GiB of addresses at 0x%llx "
+			"(error %d): check the limit of the worker's address space "
+			"(ulimit -v)",
 			(unsigned long long)(CKT_WINDOW_SIZE >> 30),
 			(unsigned long long)CKT_WINDOW_BASE, result);
 		return result;

@@ -52,7 +52,8 @@ static int load(struct ckt_loading *l)
 			continue;
 		if (size > CKT_BLOBS_BYTES_MAX || !ckt_budget_charge(size, "modules of an image"))
 			result = ckt_load_refuse(l, -ENOMEM,
-				"the session's modules take more than this server allows (--session-host-memory)");
+				"the session's modules exceed what this server allows "
+				"(--session-host-memory)");
 		else if (!(data[i] = calloc(size + 1, 1)))
 			ckt_budget_uncharge(size);
 		if (!result && !data[i])
@@ -65,7 +66,7 @@ static int load(struct ckt_loading *l)
 			result = ckt_image_reader_chunk(
 				&l->reader, chunk, data[chunk->space - 1] + chunk->address);
 		if (result)
-			ckt_load_refuse(l, result, "the image is damaged: a module's contents: %s",
+			ckt_load_refuse(l, result, "the image is damaged: contents of a module: %s",
 				strerror(-result));
 	}
 	for (unsigned i = 0; i < image->blobs.blobs_len; i++) {
@@ -76,10 +77,11 @@ static int load(struct ckt_loading *l)
 				data[i], blob->received);
 		if (result == -ENOMEM && !refused)
 			ckt_load_refuse(l, result,
-				"the session's modules take more than this server allows (--session-host-memory)");
+				"the session's modules exceed what this server allows "
+				"(--session-host-memory)");
 		else if (result && !refused)
 			ckt_load_refuse(l, result,
-				"the image is damaged: a module is not what its hash says");
+				"the image is damaged: a module does not match its hash");
 		if (data[i])
 			ckt_budget_uncharge(blob->received);
 		free(data[i]);

@@ -67,19 +67,19 @@ static const char *check_header(struct file *file)
 	memcpy(h, file->data, sizeof *h);
 	if (h->e_ident[EI_CLASS] != ELFCLASS64 || h->e_ident[EI_DATA] != ELFDATA2LSB ||
 		h->e_ident[EI_VERSION] != EV_CURRENT)
-		return "is no 64-bit little-endian ELF file";
+		return "is not a 64-bit little-endian ELF file";
 	if (h->e_ehsize < sizeof *h || h->e_ehsize > file->size)
 		return "has an ELF header of another size";
 	if (h->e_phnum &&
 		(h->e_phentsize != sizeof(Elf64_Phdr) ||
 			!table_inside(file, h->e_phoff, h->e_phnum, sizeof(Elf64_Phdr))))
-		return "has a program table that lies outside of it";
+		return "has a program table that lies outside the file";
 	file->section_count = h->e_shnum;
 	file->names = h->e_shstrndx;
 	if (!h->e_shoff)
-		return h->e_shnum ? "has sections and no table of them" : NULL;
+		return h->e_shnum ? "has sections but no table of them" : NULL;
 	if (h->e_shentsize != sizeof(Elf64_Shdr) || !inside(file, h->e_shoff, sizeof(Elf64_Shdr)))
-		return "has a section table that lies outside of it";
+		return "has a section table that lies outside the file";
 	/* More than 65279 sections: the first entry has the numbers. */
 	Elf64_Shdr first = section_at(file, 0);
 	if (!h->e_shnum)
@@ -88,7 +88,7 @@ static const char *check_header(struct file *file)
 		file->names = first.sh_link;
 	return table_inside(file, h->e_shoff, file->section_count, sizeof(Elf64_Shdr))
 		? NULL
-		: "has a section table that lies outside of it";
+		: "has a section table that lies outside the file";
 }
 
 static const char *check_segments(const struct file *file)
@@ -98,7 +98,7 @@ static const char *check_segments(const struct file *file)
 		memcpy(&segment, file->data + file->header.e_phoff + i * sizeof segment,
 			sizeof segment);
 		if (segment.p_filesz && !inside(file, segment.p_offset, segment.p_filesz))
-			return "has a segment that lies outside of it";
+			return "has a segment that lies outside the file";
 	}
 	return NULL;
 }
@@ -114,7 +114,7 @@ static const char *check_symbols(const struct file *file, const Elf64_Shdr *tabl
 {
 	if (table->sh_entsize != sizeof(Elf64_Sym) || table->sh_size % sizeof(Elf64_Sym) ||
 		table->sh_link >= file->section_count)
-		return "has a symbol table of no sense";
+		return "has an invalid symbol table";
 	Elf64_Shdr strings = section_at(file, table->sh_link);
 	if (!strings_good(file, &strings))
 		return "has symbols without a table of their names";
@@ -122,9 +122,9 @@ static const char *check_symbols(const struct file *file, const Elf64_Shdr *tabl
 		Elf64_Sym symbol;
 		memcpy(&symbol, file->data + table->sh_offset + at, sizeof symbol);
 		if (symbol.st_name && symbol.st_name >= strings.sh_size)
-			return "has a symbol whose name lies outside of its table";
+			return "has a symbol whose name lies outside the table of names";
 		if (symbol.st_shndx >= file->section_count && symbol.st_shndx < SHN_LORESERVE)
-			return "has a symbol in a section that it does not have";
+			return "has a symbol in a section that does not exist";
 	}
 	return NULL;
 }
@@ -134,7 +134,7 @@ static const char *check_relocations(const struct file *file, const Elf64_Shdr *
 	size_t entry = table->sh_type == SHT_REL ? sizeof(Elf64_Rel) : sizeof(Elf64_Rela);
 	if (table->sh_entsize != entry || table->sh_size % entry ||
 		table->sh_link >= file->section_count || table->sh_info >= file->section_count)
-		return "has a relocation table of no sense";
+		return "has an invalid relocation table";
 	Elf64_Shdr symbols = section_at(file, table->sh_link),
 		   target = section_at(file, table->sh_info);
 	uint64_t count = symbols.sh_type == SHT_SYMTAB || symbols.sh_type == SHT_DYNSYM
@@ -144,11 +144,11 @@ static const char *check_relocations(const struct file *file, const Elf64_Shdr *
 		Elf64_Rel relocation;
 		memcpy(&relocation, file->data + table->sh_offset + at, sizeof relocation);
 		if (ELF64_R_SYM(relocation.r_info) && ELF64_R_SYM(relocation.r_info) >= count)
-			return "has a relocation for a symbol that it does not have";
+			return "has a relocation for a symbol that does not exist";
 		/* In what was linked for a host it is an address. */
 		if ((file->header.e_type == ET_REL || file->header.e_machine == EM_CUDA_NUMBER) &&
 			relocation.r_offset >= target.sh_size)
-			return "has a relocation outside of its section";
+			return "has a relocation outside its section";
 	}
 	return NULL;
 }
@@ -157,9 +157,9 @@ static const char *check_section(
 	const struct file *file, const Elf64_Shdr *section, const Elf64_Shdr *names)
 {
 	if (section->sh_name >= names->sh_size)
-		return "has a section whose name lies outside of its table";
+		return "has a section whose name lies outside the table of names";
 	if (has_bytes(section) && !inside(file, section->sh_offset, section->sh_size))
-		return "has a section that lies outside of it";
+		return "has a section that lies outside the file";
 	return NULL;
 }
 
@@ -168,11 +168,11 @@ static const char *check_sections(const struct file *file)
 	if (!file->section_count)
 		return NULL;
 	if (file->names >= file->section_count)
-		return "has no names of its sections";
+		return "has no section names";
 	Elf64_Shdr names = section_at(file, file->names);
 	if (!inside(file, names.sh_offset, names.sh_size) || !names.sh_size ||
 		!strings_good(file, &names))
-		return "has no names of its sections";
+		return "has no section names";
 	/* All of them first: the tables refer to each other. */
 	const char *why = NULL;
 	for (uint64_t i = 0; i < file->section_count && !why; i++) {
@@ -193,7 +193,7 @@ const char *ckt_elf_check(const uint8_t *data, size_t size)
 {
 	struct file file = {.data = data, .size = size};
 	if (!ckt_elf_is(data, size))
-		return "is no ELF file";
+		return "is not an ELF file";
 	const char *why = check_header(&file);
 	if (!why)
 		why = check_segments(&file);

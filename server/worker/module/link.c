@@ -40,7 +40,7 @@ static CUresult link_check(const struct link *link)
 		result = ckt_module_check_input(
 			link->inputs[i].type, blob->data, blob->size, &check);
 		if (result) {
-			ckt_warning("%.64s is not linked: %s", link->inputs[i].name, check.why);
+			ckt_warning("cannot link %.64s: %s", link->inputs[i].name, check.why);
 			ckt_jit_say(link->logs, check.why);
 		}
 	}

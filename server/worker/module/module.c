@@ -119,7 +119,7 @@ static void load_run(struct ckt_aside_job *job)
 	load->result = ckt_module_check(load->blob->data, load->blob->size, &check);
 	if (load->result) {
 		ckt_warning(
-			"module 0x%llx is not loaded: %s", (unsigned long long)load->id, check.why);
+			"cannot load module 0x%llx: %s", (unsigned long long)load->id, check.why);
 		ckt_jit_say(load->logs, check.why);
 		return;
 	}
@@ -129,7 +129,8 @@ static void load_run(struct ckt_aside_job *job)
 	load->result = ckt_memory_charge(load->memory, load->device_bytes);
 	if (load->result) {
 		ckt_jit_say(load->logs,
-			"the module's code and variables take more than the session may have (--session-memory)");
+			"the module's code and variables exceed what the session may "
+			"have (--session-memory)");
 		return;
 	}
 	load->result = ckt_driver.cuModuleLoadDataEx(

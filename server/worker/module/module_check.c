@@ -75,7 +75,7 @@ static CUresult check_payload(const struct ckt_binary_entry *entry, const uint8_
 {
 	const char *why = entry->kind == CKT_BINARY_KIND_CODE ? ckt_elf_check(data, size) : NULL;
 	if (!why && entry->kind == CKT_BINARY_KIND_PTX && !is_text(data, size))
-		why = "is no text";
+		why = "is not text";
 	return why ? refuse(check, CUDA_ERROR_INVALID_IMAGE,
 			     entry->kind == CKT_BINARY_KIND_CODE ? "machine code in the fat binary"
 								 : "PTX in the fat binary",
@@ -87,7 +87,7 @@ static CUresult check_entry(const struct ckt_binary_entry *entry, struct ckt_mod
 {
 	if (!header_good(entry))
 		return refuse(check, CUDA_ERROR_INVALID_IMAGE, "an entry of the fat binary",
-			"has names that lie outside of it");
+			"has names that lie outside the entry");
 	if (!matters(entry, check))
 		return !entry->compressed || entry->unpacked <= check->unpacked_max
 			? CUDA_SUCCESS
@@ -105,7 +105,7 @@ static CUresult check_entry(const struct ckt_binary_entry *entry, struct ckt_mod
 			"cannot be unpacked: no memory");
 	if (error)
 		return refuse(check, CUDA_ERROR_INVALID_IMAGE, "an entry of the fat binary",
-			"does not unpack to what it says");
+			"does not unpack to its stated size");
 	if (entry->unpacked > check->unpacked)
 		check->unpacked = entry->unpacked;
 	CUresult result = check_payload(entry, data, entry->unpacked, check);
@@ -119,13 +119,13 @@ static CUresult check_container(const uint8_t *image, size_t size, struct ckt_mo
 	struct ckt_binary_entry entry;
 	if (!ckt_binary_open(image, size, &cursor))
 		return refuse(check, CUDA_ERROR_INVALID_IMAGE, "the fat binary",
-			"claims more than was sent");
+			"claims to be longer than what was sent");
 	int more;
 	CUresult result = CUDA_SUCCESS;
 	while (!result && (more = ckt_binary_next(&cursor, &entry)))
 		result = more < 0
 			? refuse(check, CUDA_ERROR_INVALID_IMAGE, "an entry of the fat binary",
-				  "claims more than there is")
+				  "claims to be longer than the fat binary")
 			: check_entry(&entry, check);
 	return result;
 }
@@ -135,7 +135,8 @@ CUresult ckt_module_check(const uint8_t *image, size_t size, struct ckt_module_c
 	uint32_t magic = size < 4 ? 0 : (uint32_t)word(image, 4);
 	if (magic == CKT_BINARY_WRAPPER_MAGIC)
 		return refuse(check, CUDA_ERROR_INVALID_IMAGE, "the module",
-			"is a pointer into the client's memory, which a client follows itself");
+			"is a pointer into the client's memory, which only a client "
+			"can follow");
 	if (magic == CKT_BINARY_MAGIC)
 		return check_container(image, size, check);
 	if (ckt_elf_is(image, size)) {
@@ -145,7 +146,8 @@ CUresult ckt_module_check(const uint8_t *image, size_t size, struct ckt_module_c
 	}
 	return is_text(image, size) ? CUDA_SUCCESS
 				    : refuse(check, CUDA_ERROR_INVALID_IMAGE, "the module",
-					      "is neither PTX nor machine code nor a fat binary");
+					      "is neither PTX nor machine code nor a "
+					      "fat binary");
 }
 
 /* ---- The linker's inputs */
@@ -171,7 +173,8 @@ static void check_containers(void *opaque, const struct ckt_elf_section *section
 		}
 		if (!ckt_binary_open(at, (size_t)(end - at), &cursor))
 			object->result = refuse(object->check, CUDA_ERROR_INVALID_IMAGE,
-				"a fat binary in the object", "claims more than there is");
+				"a fat binary in the object",
+				"claims to be longer than the object");
 		else
 			object->result =
 				check_container(at, (size_t)(cursor.end - at), object->check);
@@ -223,7 +226,7 @@ static CUresult check_archive(const uint8_t *image, size_t size, struct ckt_modu
 		if (memcmp(header.ar_fmag, ARFMAG, 2) ||
 			!number(header.ar_size, sizeof header.ar_size, &bytes) || bytes > size - at)
 			return refuse(check, CUDA_ERROR_INVALID_IMAGE, "a member of the library",
-				"claims more than there is");
+				"claims to be longer than the library");
 		/*
 		 * "/" and "//": symbols and long names, which begin with a slash and go on with
 		 * none of a name's digits.
@@ -256,7 +259,7 @@ CUresult ckt_module_check_input(
 	if (type == CU_JIT_INPUT_NVVM && is_intermediate(image, size))
 		return CUDA_SUCCESS;
 	if (type == CU_JIT_INPUT_PTX && !is_text(image, size))
-		return refuse(check, CUDA_ERROR_INVALID_IMAGE, "the linker's input", "is no PTX");
+		return refuse(check, CUDA_ERROR_INVALID_IMAGE, "the linker's input", "is not PTX");
 	if (ckt_elf_is(image, size))
 		return check_object(image, size, check);
 	return ckt_module_check(image, size, check);

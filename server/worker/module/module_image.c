@@ -150,7 +150,8 @@ static int check_code(struct ckt_loading *l)
 		if (!ckt_binary_fits(blob->data, blob->size,
 			    (unsigned)(device->major * 10 + device->minor), &has_ptx))
 			return ckt_load_refuse(l, -ENODEV,
-				"module 0x%llx (%.200s) %s, and this GPU is %s (%d.%d): restore it on a GPU of the model it ran on",
+				"module 0x%llx (%.200s) %s, and this GPU is %s "
+				"(%d.%d): restore it on a GPU of the model it ran on",
 				(unsigned long long)module->id, name_of(image, module->id),
 				has_ptx ? "has PTX for newer GPUs only"
 					: "has machine code for other GPUs only, and no PTX",
@@ -178,7 +179,8 @@ static int replay_load(struct ckt_loading *l, const ckt_image_journal *entry)
 	struct ckt_object *object;
 	if (live && memcmp(live->hash, entry->hash, sizeof live->hash))
 		return ckt_load_refuse(l, -EBADMSG,
-			"the image is damaged: module 0x%llx is another in its journal",
+			"the image is damaged: its journal describes module 0x%llx "
+			"differently",
 			(unsigned long long)entry->id);
 	for (uint32_t i = 0; i < count; i++)
 		values[i] = live->option_values.option_values_val[i];
@@ -242,7 +244,8 @@ static int load_seen(struct ckt_loading *l)
 			&l->worker->objects, image->seen.seen_val[i].module, CKT_KIND_MODULE);
 		if (!module)
 			return ckt_load_refuse(l, -EBADMSG,
-				"the image is damaged: a variable is known of a module that is not there");
+				"the image is damaged: a variable belongs to a module "
+				"that does not exist");
 		if (ckt_module_note_seen(module, image->seen.seen_val[i].name))
 			return ckt_load_refuse(
 				l, -ENOMEM, "the worker has no memory for the names of variables");

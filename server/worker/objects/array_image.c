@@ -201,8 +201,7 @@ static int load_contents(struct ckt_worker *worker, const ckt_image_array *saved
 		snprintf(ret_message, message_size, "the image is damaged: an array's contents: %s",
 			strerror(-error));
 	else if (result)
-		snprintf(ret_message, message_size,
-			"array 0x%llx could not be made again: CUDA error %d",
+		snprintf(ret_message, message_size, "cannot recreate array 0x%llx: CUDA error %d",
 			(unsigned long long)saved->id, result);
 	return result ? -EIO : error;
 }
@@ -328,8 +327,9 @@ static int load_texture(
 		}
 		ckt_texture_real_unmake(saved->surface, handle);
 		snprintf(ret_message, message_size,
-			"texture 0x%llx had the handle 0x%llx and does not get it again (0x%llx now): programs keep such handles; restore with the "
-			"same driver",
+			"texture 0x%llx had the handle 0x%llx but got another "
+			"(0x%llx): programs keep such handles; restore with the same "
+			"driver",
 			(unsigned long long)saved->id, (unsigned long long)t.handle,
 			(unsigned long long)handle);
 		return -EADDRNOTAVAIL;
@@ -338,8 +338,7 @@ static int load_texture(
 		(result = ckt_texture_add(m->worker, saved->id, saved->surface, &t, &object)))
 		ckt_texture_real_unmake(saved->surface, handle);
 	if (result)
-		snprintf(ret_message, message_size,
-			"texture 0x%llx could not be made again: CUDA error %d",
+		snprintf(ret_message, message_size, "cannot recreate texture 0x%llx: CUDA error %d",
 			(unsigned long long)saved->id, result);
 	return result ? -EIO : 0;
 }
@@ -414,7 +413,7 @@ static int save_array(struct ckt_saving *s, struct ckt_object *object)
 	ckt_array_save(object, &s->image.arrays.arrays_val[index]);
 	CUresult result = here ? CUDA_SUCCESS : read_array(s, object, context, &data);
 	if (result) {
-		snprintf(s->message, s->message_size, "array 0x%llx cannot be read: CUDA error %d",
+		snprintf(s->message, s->message_size, "cannot read array 0x%llx: CUDA error %d",
 			(unsigned long long)object->id, result);
 		return -EIO;
 	}

@@ -37,7 +37,8 @@ static int save(struct ckt_saving *s, struct ckt_object *object)
 		result = ckt_driver.cuCtxSynchronize();
 	if (result) {
 		snprintf(s->message, s->message_size,
-			"context 0x%llx cannot be saved: a kernel in it has failed (CUDA error %d)",
+			"cannot save context 0x%llx: one of its kernels has failed "
+			"(CUDA error %d)",
 			(unsigned long long)object->id, result);
 		return -EIO;
 	}

@@ -99,7 +99,7 @@ static int load_base(struct ckt_loading *l)
 		ckt_driver.cuEventCreate(&worker->time_base, CU_EVENT_DEFAULT) ||
 		ckt_driver.cuEventRecord(worker->time_base, primary->ctx.fences->helper) ||
 		ckt_driver.cuEventSynchronize(worker->time_base))
-		return ckt_load_refuse(l, -EIO, "the driver records no events");
+		return ckt_load_refuse(l, -EIO, "the driver cannot record events");
 	worker->image_base_ms = last;
 	return 0;
 }

@@ -45,8 +45,8 @@ bool ckt_narrow_devices(const unsigned *gpus, unsigned count, unsigned total)
 		bool found = !before || find_entry(before, gpus[i], &entry, &length);
 		if (gpus[i] >= total || !found || used + length + 2 > sizeof text) {
 			/* The driver then says which one is missing. */
-			ckt_warning(
-				"GPU %u is none of the server's %u: the session's libraries see the server's GPUs",
+			ckt_warning("GPU %u is outside the server's %u: the session's "
+				    "libraries will see all GPUs of the server",
 				gpus[i], total);
 			return false;
 		}

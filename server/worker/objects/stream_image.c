@@ -104,8 +104,8 @@ static int load_attributes(struct ckt_loading *l)
 		if (result == CUDA_ERROR_INVALID_HANDLE || result == CUDA_ERROR_INVALID_CONTEXT)
 			return ckt_load_fail(l, result, "stream", saved->stream);
 		if (result)
-			ckt_warning(
-				"attribute %u of stream %llx is not taken by this device (%d): ignoring it",
+			ckt_warning("this device rejects attribute %u of stream %llx (%d): "
+				    "ignoring it",
 				saved->attribute, (unsigned long long)saved->stream, result);
 	}
 	return 0;

@@ -56,12 +56,11 @@ static int start(struct ckt_request *request)
 	pthread_mutex_lock(&control_lock);
 	if (started) {
 		res.status = -EALREADY;
-		snprintf(message, sizeof message, "this worker has a session");
+		snprintf(message, sizeof message, "this worker already has a session");
 	} else if (request->passed_fd >= 0 && !ckt_broker_is(request->passed_fd)) {
 		res.status = -EINVAL;
 		request->end = true;
-		snprintf(message, sizeof message,
-			"what came along to restore from is no file broker");
+		snprintf(message, sizeof message, "the restore came without a file broker");
 	} else {
 		res.status = ckt_worker_start(
 			request->worker, &args, request->passed_fd, message, sizeof message);
@@ -89,7 +88,8 @@ static int preload(struct ckt_request *request)
 	if (started || !args.restore ||
 		(request->passed_fd >= 0 && !ckt_broker_is(request->passed_fd))) {
 		snprintf(message, sizeof message,
-			"only what is to be restored is pre-loaded, and only before it is");
+			"an image can be preloaded only for a session that is to be "
+			"restored, and only before that");
 	} else {
 		res.status = ckt_worker_start_ahead(
 			request->worker, &args, request->passed_fd, message, sizeof message);
@@ -171,20 +171,22 @@ static ckt_hello_status check_client(struct ckt_worker *worker, const ckt_hello_
 		differ |= hash[i] ^ worker->secret_hash[i];
 	if (hello->kind != CKT_HELLO_RESUME || !worker->has_owner ||
 		strcmp(hello->session, worker->session) || differ) {
-		snprintf(ret_message, message_size, "session %s is not this client's",
+		snprintf(ret_message, message_size, "session %s belongs to another client",
 			worker->session);
 		return CKT_HELLO_DENIED;
 	}
 	if (hello->generation > worker->generation) {
 		snprintf(ret_message, message_size,
-			"the client has seen generation %llu of this session, and this is generation %llu: it runs elsewhere",
+			"the client has seen generation %llu of this session, but this "
+			"is generation %llu: the session runs elsewhere",
 			(unsigned long long)hello->generation,
 			(unsigned long long)worker->generation);
 		return CKT_HELLO_STALE;
 	}
 	if (went_elsewhere(worker, hello)) {
 		snprintf(ret_message, message_size,
-			"the client went on with another copy of this session: this one ends unclaimed");
+			"the client resumed another copy of this session: this copy "
+			"ends unclaimed");
 		return CKT_HELLO_STALE;
 	}
 	/*
@@ -193,7 +195,8 @@ static ckt_hello_status check_client(struct ckt_worker *worker, const ckt_hello_
 	 */
 	if (hello->acked > atomic_load(&worker->replies.executed)) {
 		snprintf(ret_message, message_size,
-			"the client has results of %llu commands of this session, and this copy of it has executed %llu",
+			"the client has results of %llu commands of this session, but "
+			"this copy has executed only %llu",
 			(unsigned long long)hello->acked,
 			(unsigned long long)atomic_load(&worker->replies.executed));
 		return CKT_HELLO_STALE;
@@ -371,7 +374,7 @@ static int hold(struct ckt_request *request)
 	if (!ckt_control_started())
 		snprintf(message, sizeof message, "the worker has no session yet");
 	else if (args.action > CKT_HOLD_END)
-		snprintf(message, sizeof message, "there is no such way to hold a session");
+		snprintf(message, sizeof message, "unknown way to hold a session");
 	else
 		res.status = args.action == CKT_HOLD_LOOK
 			? 0
@@ -513,7 +516,8 @@ static struct bond serve(
 		if (request.passed_fd >= 0)
 			close(request.passed_fd);
 		if (request.end)
-			ckt_worker_end(started ? "the server said so" : "it could not start");
+			ckt_worker_end(started ? "the server ended the session"
+					       : "the worker could not start");
 		bond.preloaded |= request.ahead;
 		bond.held |= request.held;
 		bond.stopped |= request.stopped;
@@ -543,7 +547,7 @@ static void *control_thread(void *opaque)
 		if (memory_fd >= 0)
 			close(memory_fd);
 		if (bond.preloaded && !ckt_control_started())
-			ckt_worker_end("the session that it was to get stays where it is");
+			ckt_worker_end("the session that was to move here stays at its server");
 		if (bond.held)
 			ckt_operation_let_go(opaque);
 		if (bond.stopped)

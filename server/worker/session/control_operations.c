@@ -40,7 +40,7 @@ static int freeze(
 	ckt_progress_begin(&worker->checkpoint.progress, "freeze", 0);
 	int error = ckt_worker_freeze(worker, deadline_ms, ret_message, message_size);
 	if (!error && ckt_fault_fails(CKT_FAULT_FROZEN)) {
-		snprintf(ret_message, message_size, "told to fail");
+		snprintf(ret_message, message_size, "CRICKET_FAULT made this step fail");
 		ckt_worker_thaw(worker, false);
 		return -EIO;
 	}
@@ -84,7 +84,8 @@ static int save(struct ckt_request *request)
 	pthread_mutex_lock(&operation_lock);
 	if (!ckt_control_started() || !ckt_broker_is(request->passed_fd)) {
 		snprintf(message, sizeof message,
-			"nothing to save, or no file broker to save it by");
+			"there is nothing to save, or the call came without a file "
+			"broker");
 	} else if (!(res.status = ckt_alone_check(worker, message, sizeof message))) {
 		ckt_crew_prepare();
 		res.status = freeze(worker, args.deadline_ms, message, sizeof message);
@@ -115,11 +116,13 @@ static int save2_locked(
 	if (!ckt_control_started() ||
 		(args->to_memory ? worker->checkpoint.source.memory_count != CKT_IMAGE_MEMORY_FILES
 				 : !ckt_broker_is(request->passed_fd))) {
-		snprintf(res->message, CKT_MESSAGE_MAX, "nothing to save, or nowhere to save it");
+		snprintf(res->message, CKT_MESSAGE_MAX,
+			"there is nothing to save, or nowhere to save it");
 		return -EINVAL;
 	}
 	if (args->to_memory && args->incremental) {
-		snprintf(res->message, CKT_MESSAGE_MAX, "an image in memory builds on no other");
+		snprintf(res->message, CKT_MESSAGE_MAX,
+			"an image in memory cannot build on another");
 		return -EINVAL;
 	}
 	/* Known before anything stands still. */
@@ -208,7 +211,7 @@ static int release(struct ckt_request *request)
 		/* Where it cannot end nobody is told, and it goes on here. */
 		if (args.end && ckt_fault_fails(CKT_FAULT_RELEASE)) {
 			res.status = -EIO;
-			snprintf(message, sizeof message, "told to fail");
+			snprintf(message, sizeof message, "CRICKET_FAULT made this step fail");
 		}
 		request->end = args.end && !res.status;
 		/* The client has been told, and its connection is over, before the answer. */
@@ -238,8 +241,7 @@ static int base(struct ckt_request *request)
 		args.base, args.offset, args.data.data_val, args.data.data_len);
 	pthread_mutex_unlock(&operation_lock);
 	if (res.status)
-		snprintf(message, sizeof message,
-			"the manifest of the image to build on cannot be taken: %s",
+		snprintf(message, sizeof message, "cannot take the manifest of the base image: %s",
 			strerror(-res.status));
 	xdr_free((xdrproc_t)xdr_ckt_worker_base_args, (char *)&args);
 	return ckt_control_reply(request, (xdrproc_t)xdr_ckt_worker_result, &res);
@@ -264,7 +266,7 @@ void ckt_operation_let_go(struct ckt_worker *worker)
 {
 	pthread_mutex_lock(&operation_lock);
 	if (held) {
-		ckt_info("nobody holds the session any more: it goes on");
+		ckt_info("no connection holds the session any more: it continues");
 		held = false;
 		thaw(worker);
 	}
@@ -297,7 +299,7 @@ static int pause_session(struct ckt_request *request)
 	pthread_mutex_lock(&operation_lock);
 	if (!ckt_control_started() || worker->checkpoint.paused) {
 		snprintf(message, sizeof message,
-			worker->checkpoint.paused ? "the session is paused already"
+			worker->checkpoint.paused ? "the session is already paused"
 						  : "the worker has no session yet");
 	} else {
 		ckt_crew_prepare();
@@ -317,8 +319,8 @@ static int pause_session(struct ckt_request *request)
 	 */
 	if (result && !res.status) {
 		int error = go_on(worker, &bytes, message, sizeof message);
-		ckt_warning("whoever asked for a pause is gone: %s",
-			error ? message : "the session goes on");
+		ckt_warning("the caller that asked for a pause is gone: %s",
+			error ? message : "the session continues");
 	}
 	pthread_mutex_unlock(&operation_lock);
 	return result;
@@ -355,7 +357,8 @@ static int image(struct ckt_request *request)
 		args.index >= CKT_IMAGE_PLACES) {
 		res.status = -EINVAL;
 		snprintf(message, sizeof message,
-			"the file broker of an image comes before the start, and its number is below %d",
+			"the file broker of an image must come before the start, with "
+			"a number below %d",
 			CKT_IMAGE_PLACES);
 	} else {
 		while (worker->checkpoint.source.count <= args.index)
@@ -386,7 +389,7 @@ static int memory(struct ckt_request *request)
 		args.index >= CKT_IMAGE_MEMORY_FILES) {
 		res.status = -EINVAL;
 		snprintf(message, sizeof message,
-			"the files of an image in memory come one after the other, %d of them",
+			"the files of an image in memory must come in order, %d of them",
 			CKT_IMAGE_MEMORY_FILES);
 	} else {
 		worker->checkpoint.source.memory_fds[worker->checkpoint.source.memory_count++] =
@@ -423,7 +426,8 @@ int ckt_operation_serve(struct ckt_request *request, uint32_t proc)
 	if ((proc == CKT_WORKER_SAVE || proc == CKT_WORKER_SAVE2 || proc == CKT_WORKER_PAUSE ||
 		    proc == CKT_WORKER_QUIESCE) &&
 		asker_gone(request)) {
-		ckt_warning("whoever asked for a save or a pause is gone: nothing is done");
+		ckt_warning("the caller that asked for a save or a pause is gone: ignoring the "
+			    "request");
 		return -ECONNRESET;
 	}
 	switch (proc) {

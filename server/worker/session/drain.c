@@ -19,7 +19,8 @@ static void name_stream(struct ckt_fences *fences, char *ret_message, size_t mes
 	for (size_t i = 0; i < fences->dirty_count; i++)
 		if (ckt_driver.cuStreamQuery(fences->dirty[i]->real) == CUDA_ERROR_NOT_READY) {
 			snprintf(ret_message, message_size,
-				"a kernel or copy on stream 0x%llx does not finish: end it, or give a longer deadline",
+				"a kernel or copy on stream 0x%llx does not finish: "
+				"end it, or give a longer deadline",
 				(unsigned long long)fences->dirty[i]->id);
 			return;
 		}

@@ -119,7 +119,7 @@ static void take_client(struct ckt_worker *worker)
 	pthread_mutex_unlock(&worker->mail_lock);
 	if (fd < 0)
 		return;
-	ckt_executor_disconnect(worker, "a newer connection took over");
+	ckt_executor_disconnect(worker, "a newer connection replaced it");
 	worker->client_fd = fd;
 	worker->client_epoch = ++epochs;
 	ckt_input_connect(&worker->input, fd);
@@ -128,7 +128,7 @@ static void take_client(struct ckt_worker *worker)
 	pthread_mutex_unlock(&worker->mail_lock);
 	ckt_hostmem_attach(worker, memory_fd);
 	if (answer_hello(worker, xid)) {
-		ckt_executor_disconnect(worker, "no memory is left for the answer to its hello");
+		ckt_executor_disconnect(worker, "no memory is left for the reply to its hello");
 		return;
 	}
 	ckt_hostcalls_resend(worker);
@@ -155,8 +155,8 @@ static void take_mail(struct ckt_worker *worker)
 /* A command that was not begun is not lost: the client comes back, and sends it again. */
 static enum progress no_memory_for(struct ckt_wcall *call)
 {
-	ckt_warning(
-		"%s: the worker has no memory for the call; its client is disconnected and sends it again",
+	ckt_warning("%s: the worker has no memory for the call; it disconnects the client, "
+		    "which sends the call again",
 		call && call->proc ? call->proc->name : "a command");
 	ckt_wcall_free(call);
 	return PROGRESS_BROKEN;
@@ -297,8 +297,8 @@ static bool may_answer(struct ckt_worker *worker, const struct ckt_call_header *
 {
 	bool unacknowledged = header->seq && ckt_replies_full(&worker->replies);
 	if (unacknowledged)
-		ckt_warning(
-			"the client acknowledges no replies: as many as may be kept (%d, or %d MiB) wait for it, and its connection ends",
+		ckt_warning("the client acknowledges no replies: the maximum (%d, or %d "
+			    "MiB) waits for it, and its connection ends",
 			CKT_REPLIES_MAX, CKT_REPLIES_BYTES_MAX >> 20);
 	else if (ckt_wcalls_open() > CALLS_MAX)
 		ckt_warning("the client has more than %d calls open, and its connection ends",
@@ -364,7 +364,7 @@ static enum progress library_call(struct ckt_worker *worker, const struct ckt_li
 	count(worker, header, stat, size + CKT_MARK_SIZE);
 	switch (check_sequence(worker, header, call->proc->flags)) {
 	case CKT_SEQ_BROKEN:
-		ckt_warning("%s: number %llu where %llu was expected", call->proc->name,
+		ckt_warning("%s: got call number %llu instead of %llu", call->proc->name,
 			(unsigned long long)header->seq,
 			(unsigned long long)atomic_load(&worker->replies.executed) + 1);
 		ckt_wcall_free(call);
@@ -498,7 +498,7 @@ static void serve(struct ckt_worker *worker)
 		}
 		if (progress == PROGRESS_BROKEN) {
 			ckt_output_flush(&worker->output);
-			ckt_executor_disconnect(worker, "a command of its could not be taken");
+			ckt_executor_disconnect(worker, "one of its commands was rejected");
 			return;
 		}
 		if (progress == PROGRESS_MORE && !full)

@@ -23,8 +23,8 @@ static void say(uint64_t bytes, const char *what)
 	if ((before && now - before < SAY_EVERY_MS) ||
 		!atomic_compare_exchange_strong(&said_ms, &before, now))
 		return;
-	ckt_warning(
-		"%s: %llu MiB of host memory do not fit: the session has %llu MiB and may have %llu; raise --session-host-memory",
+	ckt_warning("%s: %llu MiB of host memory do not fit: the session has %llu MiB of "
+		    "at most %llu; raise --session-host-memory",
 		what, (unsigned long long)((bytes + (1 << 20) - 1) >> 20),
 		(unsigned long long)(atomic_load(&used) >> 20), (unsigned long long)(limit >> 20));
 }

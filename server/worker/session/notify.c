@@ -210,8 +210,8 @@ static int load(struct ckt_loading *l, unsigned i)
 	if (result == CUDA_ERROR_OUT_OF_MEMORY || result == CUDA_ERROR_INVALID_VALUE)
 		return ckt_load_fail(l, result, "notification", saved->number);
 	if (result)
-		ckt_warning(
-			"the driver has no notifications (%d): the program hears of none from now on",
+		ckt_warning("the driver has no notifications (%d): the program receives "
+			    "none from now on",
 			result);
 	return 0;
 }

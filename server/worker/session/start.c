@@ -74,7 +74,8 @@ void ckt_worker_harden(int argc, char **argv)
 		execv("/proc/self/exe", argv);
 	}
 	snprintf(ckt_worker.note, sizeof ckt_worker.note,
-		"address space randomisation could not be switched off: after a restore, variables of modules may lie elsewhere");
+		"cannot switch off address space randomisation: after a restore, "
+		"variables of modules may have moved");
 }
 
 void ckt_worker_note(struct ckt_worker *worker, const char *format, ...)
@@ -143,7 +144,7 @@ static int open_devices(struct ckt_worker *worker, const ckt_worker_start_args *
 	if (!result && count == 0)
 		result = CUDA_ERROR_NO_DEVICE;
 	if (result)
-		return fail(result, "counting the GPUs", ret_message, message_size);
+		return fail(result, "cannot count the GPUs", ret_message, message_size);
 	if (args->gpus.gpus_len) {
 		for (unsigned i = 0; i < args->gpus.gpus_len && i < CKT_DEVICES_MAX; i++) {
 			unsigned number = args->gpus.gpus_val[i];
@@ -199,7 +200,7 @@ static int make_pools(struct ckt_worker *worker, char *ret_message, size_t messa
 	if (!result)
 		result = ckt_worker_use_context(worker, context->id);
 	if (result)
-		return fail(result, "making the first context", ret_message, message_size);
+		return fail(result, "cannot create the first context", ret_message, message_size);
 	worker->first_context = context->real;
 	ckt_stream_pool_fill();
 	int error = ckt_staging_init(&worker->staging);
@@ -214,7 +215,7 @@ static int make_pools(struct ckt_worker *worker, char *ret_message, size_t messa
 	if (!error)
 		error = ckt_executor_start(worker);
 	if (error)
-		snprintf(ret_message, message_size, "starting the worker's threads: %s",
+		snprintf(ret_message, message_size, "cannot start the worker's threads: %s",
 			strerror(-error));
 	return error;
 }

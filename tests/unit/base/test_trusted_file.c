@@ -30,7 +30,7 @@ static void test_modes(void)
 	HAS(message, "'/nowhere'");
 	IS(chmod(file, 0646), 0);
 	IS(ckt_trusted_path(file, &us, 1, message, sizeof message), -EPERM);
-	HAS(message, "others may write");
+	HAS(message, "other users can write");
 	HAS(message, file);
 	IS(chmod(file, 0644), 0);
 	IS(chmod(dir, 0757), 0);

@@ -186,7 +186,7 @@ static void test_reader(void)
 	elsewhere.bytes = 5;
 	size = 7;
 	IS(ckt_image_reader_init(&r, &image, dirs, 2, message, sizeof message), -EBADMSG);
-	HAS(message, "data-0 is missing or has another size");
+	HAS(message, "data-0 is missing or its size differs");
 	size = 6;
 	/* A link where a file should be, though it leads to just that file. */
 	IS(renameat(dirs[0], "data-0", dirs[0], "data-1"), 0);
@@ -221,7 +221,7 @@ static void test_open(void)
 	/* The caller's descriptors are still open. */
 	YES(fcntl(fds[1], F_GETFD) >= 0);
 	IS(ckt_image_reader_init_open(&r, &image, fds, 1, message, sizeof message), -EBADMSG);
-	HAS(message, "the image in memory is not whole");
+	HAS(message, "the image in memory is incomplete");
 	image.file_bytes.file_bytes_len = 2;
 	IS(ckt_image_reader_init_open(&r, &image, fds, 2, message, sizeof message), -EBADMSG);
 	image.file_bytes.file_bytes_len = 1;

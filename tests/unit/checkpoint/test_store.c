@@ -55,11 +55,11 @@ static void test_header(void)
 		int result;
 		const char *words;
 	} table[] = {
-		{0, -EBADMSG, "no manifest"},
-		{3, -EBADMSG, "no manifest"},
-		{7, -EPROTONOSUPPORT, "restore it with the version that wrote it"},
-		{15, -EBADMSG, "cut off, or too long"},
-		{19, -EBADMSG, "cut off, or too long"},
+		{0, -EBADMSG, "not a manifest"},
+		{3, -EBADMSG, "not a manifest"},
+		{7, -EPROTONOSUPPORT, "restore it with the Cricket version that wrote it"},
+		{15, -EBADMSG, "truncated or too long"},
+		{19, -EBADMSG, "truncated or too long"},
 		{20, -EBADMSG, "checksum"},
 		{51, -EBADMSG, "checksum"},
 		{52, -EBADMSG, "checksum"},
@@ -84,13 +84,13 @@ static void test_header(void)
 	image.devices.devices_len = 0;
 	MUST(ckt_image_encode(&image, &data, &size), 0);
 	IS(ckt_image_decode(data, size, &back, message, sizeof message), -EBADMSG);
-	HAS(message, "do not fit its window");
+	HAS(message, "do not match its window");
 	free(data);
 	image = small();
 	image.acked = 5;
 	MUST(ckt_image_encode(&image, &data, &size), 0);
 	IS(ckt_image_decode(data, size, &back, message, sizeof message), -EBADMSG);
-	HAS(message, "more was acknowledged than executed");
+	HAS(message, "more commands were acknowledged than executed");
 	free(data);
 }
 
@@ -102,7 +102,7 @@ static void test_directory(void)
 	int dir = open(directory, O_RDONLY | O_DIRECTORY);
 	IS(ckt_image_minor(dir), 0);
 	IS(ckt_image_read(dir, &back, message, sizeof message), -ENOENT);
-	HAS(message, "holds no whole image");
+	HAS(message, "holds no complete image");
 	IS(ckt_image_write(dir, &image, message, sizeof message), 0);
 	IS(ckt_image_minor(dir), CKT_IMAGE_MINOR);
 	IS(ckt_image_read(dir, &back, message, sizeof message), 0);
@@ -116,7 +116,7 @@ static void test_directory(void)
 	HAS(message, "File too large");
 	/* Never over another one. */
 	IS(ckt_image_write(dir, &image, message, sizeof message), -EEXIST);
-	HAS(message, "writing the manifest: File exists");
+	HAS(message, "cannot write the manifest: File exists");
 	IS(unlinkat(dir, "manifest", 0), 0);
 	/* No file, a link to one, nothing in it. */
 	IS(mkdirat(dir, "manifest", 0700), 0);
@@ -136,7 +136,7 @@ static void test_directory(void)
 	image.file_bytes.file_bytes_val = &bytes;
 	IS(ckt_image_write(dir, &image, message, sizeof message), 0);
 	IS(ckt_image_read(dir, &back, message, sizeof message), -EBADMSG);
-	HAS(message, "data-0 is missing or has another size");
+	HAS(message, "data-0 is missing or its size differs");
 	int fd = openat(dir, "data-0", O_WRONLY | O_CREAT, 0600);
 	IS(write(fd, "abc", 3), 3);
 	IS(ckt_image_read(dir, &back, message, sizeof message), 0);

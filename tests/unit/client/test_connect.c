@@ -134,8 +134,8 @@ static void test_answers(void)
 		{CKT_HELLO_FULL, -EACCES, "because"},
 		{CKT_HELLO_STALE, -EACCES, "because"},
 		{CKT_HELLO_BAD_VERSION, -EACCES, "because"},
-		{-2, -EPROTO, "is this really a cricket-server's port?"},
-		{-3, -EPROTO, "is this really a cricket-server's port?"},
+		{-2, -EPROTO, "check that this is a cricket-server's port"},
+		{-3, -EPROTO, "check that this is a cricket-server's port"},
 	};
 	ckt_conn.visible = NULL;
 	for (size_t i = 0; i < COUNT(rows); i++) {
@@ -228,7 +228,7 @@ static void test_nobody(void)
 	IS(ckt_connect(&ckt_conn, "unix:/nonexistent", CKT_HELLO_NEW, 1000, &fd, &ok, moved,
 		   sizeof moved, message, sizeof message),
 		-ENOENT);
-	HAS(message, "REMOTE_GPU_ADDRESS right?");
+	HAS(message, "REMOTE_GPU_ADDRESS is right");
 	IS(fd, -1);
 }
 

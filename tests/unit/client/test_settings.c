@@ -191,7 +191,7 @@ static void test_log(void)
 	IS(ckt_log_level, CKT_LOG_ERROR);
 	load("CRICKET_LOG", "warning:", NULL, NULL);
 	IS(ckt_log_level, CKT_LOG_WARNING);
-	HAS(load("CRICKET_LOG", "loud", NULL, NULL), "'loud' is no level");
+	HAS(load("CRICKET_LOG", "loud", NULL, NULL), "'loud' is not a level");
 	IS(ckt_log_level, CKT_LOG_QUIET);
 	HAS(load("CRICKET_LOG", "error:/nonexistent/file", NULL, NULL),
 		"CRICKET_LOG: cannot open /nonexistent/file");
@@ -226,7 +226,7 @@ static void test_job(void)
 		{"TORCHELASTIC_RUN_ID", "6f1b2c1e-0000-4000-8000-aaaaaaaaaaaa", NULL, NULL,
 			"6f1b2c1e-0000-4000-8000-aaaaaaaaaaaa", ""},
 		{"TORCHELASTIC_RUN_ID", "a b", NULL, NULL, "",
-			"TORCHELASTIC_RUN_ID=a b: a job's name is"},
+			"TORCHELASTIC_RUN_ID=a b: a job name has"},
 		{"CRICKET_JOB", "a/b", "SLURM_JOB_ID", "7", "",
 			"the session belongs to no job: set CRICKET_JOB"},
 	};

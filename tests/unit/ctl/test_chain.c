@@ -71,7 +71,7 @@ static void test_find(void)
 	HAS(last_path, "/chain/renamed");
 	IS(rename(path_in("chain/renamed"), path_in("away")), 0);
 	IS(try_open("chain/second", true), CKT_EXIT_REFUSED);
-	HAS(err, "neither where it was nor beside it");
+	HAS(err, "neither at its recorded path nor beside it");
 	YES(ckt_ctl_image_id(path_in("chain/third"), id) && id[0] == 'c');
 	NO(ckt_ctl_image_id(path_in("chain"), id));
 	NO(ckt_ctl_image_id(path_in("nowhere"), id));
@@ -82,7 +82,7 @@ static void test_damaged(void)
 	char text[64];
 	IS(try_open("nowhere", true), CKT_EXIT_REFUSED);
 	IS(try_open("chain/third/manifest", true), CKT_EXIT_REFUSED);
-	HAS(err, "is no directory, and an image is one");
+	HAS(err, "is not a directory, and an image is a directory");
 	/* A manifest that cannot be read is for others to judge, unless it is wanted. */
 	IS(mkdir(path_in("chain/bad"), 0700), 0);
 	write_file(path_in("chain/bad/manifest"), "this is none");

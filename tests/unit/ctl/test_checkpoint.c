@@ -108,7 +108,7 @@ static void test_here(void)
 	IS(run(ckt_ctl_checkpoint, (struct ckt_ctl_args){.incremental = path_in("cp")}, "0123",
 		   path_in("cp/four"), NULL),
 		CKT_EXIT_REFUSED);
-	HAS(err, "is no image that another can build on");
+	HAS(err, "is not an image that another can build on");
 	/*
 	 * Where the worker does not remember the base, its manifest goes along, and the save is
 	 * asked for again.

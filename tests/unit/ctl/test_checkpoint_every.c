@@ -96,7 +96,7 @@ static void test_refused(void)
 	IS(run(ckt_ctl_checkpoint, (struct ckt_ctl_args){.every = "1s"}, "0123", path_in("every3"),
 		   NULL),
 		CKT_EXIT_REFUSED);
-	HAS(err, "is full of images");
+	HAS(err, "has no room for more images");
 	IS(save_count, 0);
 }
 

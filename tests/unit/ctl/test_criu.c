@@ -28,10 +28,10 @@ static void test_version(void)
 		{40200, 0, ""},
 		{50000, 0, ""},
 		{40099, -EPROTONOSUPPORT,
-			"/x/criu is CRIU 4.0.99, and --with-client needs 4.1 or later"},
-		{40000, -EPROTONOSUPPORT, "is CRIU 4.0, and"},
-		{31701, -EPROTONOSUPPORT, "is CRIU 3.17.1, and"},
-		{0, -EPROTONOSUPPORT, "/x/criu does not say its version"},
+			"/x/criu is CRIU 4.0.99, but --with-client needs 4.1 or later"},
+		{40000, -EPROTONOSUPPORT, "is CRIU 4.0, but"},
+		{31701, -EPROTONOSUPPORT, "is CRIU 3.17.1, but"},
+		{0, -EPROTONOSUPPORT, "/x/criu does not report its version"},
 	};
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		*message = 0;
@@ -146,7 +146,7 @@ static void test_stalled(void)
 	CU_ASSERT_EQUAL(ckt_criu_restore(&criu, here, NULL, 0, NULL, &pid, message, sizeof message),
 		-ETIMEDOUT);
 	CU_ASSERT_PTR_NOT_NULL(strstr(message,
-		"CRIU could not restore the process: it did nothing for 1 s and was ended"));
+		"CRIU could not restore the process: made no progress for 1 s and was ended"));
 	CU_ASSERT_EQUAL(pid, 0);
 	CU_ASSERT_EQUAL(waitpid(-1, NULL, 0), -1);
 	CU_ASSERT_EQUAL(errno, ECHILD);

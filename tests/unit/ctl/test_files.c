@@ -101,7 +101,7 @@ static void test_partial(void)
 {
 	run(partials, (struct ckt_ctl_args){0}, NULL);
 	HAS(err, "exists and is not empty");
-	HAS(err, "is no directory");
+	HAS(err, "is not a directory");
 }
 
 static void test_base(void)

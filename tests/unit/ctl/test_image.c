@@ -118,7 +118,7 @@ static void test_verify(void)
 	char byte;
 	IS(run(ckt_ctl_image, (struct ckt_ctl_args){0}, "verify", path_in("one"), NULL),
 		CKT_EXIT_DONE);
-	HAS(out, "is whole: 1 chunks");
+	HAS(out, "is undamaged: 1 chunks");
 	IS(run(ckt_ctl_image, (struct ckt_ctl_args){0}, "flatten", path_in("one"), path_in("flat"),
 		   NULL),
 		CKT_EXIT_DONE);

@@ -68,11 +68,11 @@ static void test_usage(void)
 		struct ckt_ctl_args args;
 		const char *word, *says;
 	} cases[] = {
-		{{.job = "a b"}, "x", "--job: 'a b' is no name of a job"},
-		{{.job = "a"}, NULL, "checkpoint --job NAME DIR goes with"},
+		{{.job = "a b"}, "x", "--job: 'a b' is not a job name"},
+		{{.job = "a"}, NULL, "checkpoint --job NAME DIR can be combined with"},
 		{{.job = "a", .every = "1s"}, "x",
-			"goes with --server, --stop, --deadline and --compress alone"},
-		{{.job = "a", .with_client = true}, "x", "goes with"},
+			"can be combined with --server, --stop, --deadline and --compress only"},
+		{{.job = "a", .with_client = true}, "x", "can be combined with"},
 		{{.job = "a", .deadline = "0"}, "x", "--deadline: '0' is not valid"},
 	};
 	for (size_t i = 0; i < COUNT(cases); i++) {
@@ -142,7 +142,7 @@ static void test_failed(void)
 	told[0].held = false;
 	IS(run(ckt_ctl_checkpoint, (struct ckt_ctl_args){.job = "mine"}, path_in("late"), NULL),
 		CKT_EXIT_REFUSED);
-	HAS(err, "went on before all was saved");
+	HAS(err, "continued before all sessions were saved");
 	start();
 	saved.result = (ckt_control_result){CKT_CONTROL_REFUSED, (char *)"no room"};
 	IS(run(ckt_ctl_checkpoint, (struct ckt_ctl_args){.job = "mine"}, path_in("late"), NULL),

@@ -143,11 +143,11 @@ static void test_check(void)
 	/* A rank that is nowhere. */
 	IS(judge(&world[1], 1, own, 2), CKT_EXIT_REFUSED);
 	HAS(err,
-		"session 0123456789ab is rank 1 of a communicator of NCCL with 2 ranks, and no session of the job is rank 0");
+		"session 0123456789ab is rank 1 of an NCCL communicator with 2 ranks, but no session of the job is rank 0");
 	HAS(err, "CRICKET_JOB=mine");
 	IS(judge(own, 2, &world[0], 1), CKT_EXIT_REFUSED);
 	HAS(err,
-		"session ba9876543210 is rank 0 of a communicator of NCCL with 2 ranks, and no session of the job is rank 1");
+		"session ba9876543210 is rank 0 of an NCCL communicator with 2 ranks, but no session of the job is rank 1");
 	/* Images that lie. */
 	const struct comm three = {1, 3, 1, 0, 0};
 	IS(judge(&world[0], 1, &three, 1), CKT_EXIT_REFUSED);
@@ -155,7 +155,7 @@ static void test_check(void)
 	IS(judge(&world[1], 1, &world[1], 1), CKT_EXIT_REFUSED);
 	HAS(err, "no session of the job is rank 0");
 	IS(judge(world, 2, &world[1], 1), CKT_EXIT_REFUSED);
-	HAS(err, "has one rank twice");
+	HAS(err, "has two members with one rank");
 }
 
 /* ---- The restore: everything is asked for in its order */
@@ -266,7 +266,7 @@ static void test_restore(void)
 		answer_ids = wrong;
 		IS(run(ckt_ctl_restore, (struct ckt_ctl_args){.job = path}, NULL),
 			CKT_EXIT_REFUSED);
-		HAS(err, "makes another number of ids for communicators than it was asked for");
+		HAS(err, "returned another number of IDs for communicators than requested");
 		IS(tells, 0);
 		IS(preloads[1], 0);
 	}
@@ -275,7 +275,7 @@ static void test_restore(void)
 	start();
 	image_of(names[1], &liar, 1);
 	IS(run(ckt_ctl_restore, (struct ckt_ctl_args){.job = path}, NULL), CKT_EXIT_REFUSED);
-	HAS(err, "do not fit together");
+	HAS(err, "do not match: an NCCL communicator");
 	IS(preloads[0], 0);
 	start();
 	image_of(names[1], NULL, 0);
@@ -333,10 +333,10 @@ static void test_place(void)
 	places[1] = "there:1";
 	YES(run(place_command, (struct ckt_ctl_args){0}, NULL) != CKT_EXIT_DONE);
 	HAS(err,
-		"share memory or events, which are within one host, and there:1 and here:1 are two servers");
+		"share memory or events, which works within one host only, but there:1 and here:1 are two servers");
 	owner = "0123456789ac";
 	YES(run(place_command, (struct ckt_ctl_args){0}, NULL) != CKT_EXIT_DONE);
-	HAS(err, "session 0123456789ac open, which is not in the job's images");
+	HAS(err, "session 0123456789ac, which the job's images do not include");
 }
 
 UNIT_SUITE(job_nccl, {"which fit together", test_check}, {"where memory is shared", test_place},

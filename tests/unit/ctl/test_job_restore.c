@@ -87,7 +87,7 @@ static void test_none(void)
 	restored.result = (ckt_control_result){CKT_CONTROL_REFUSED, (char *)"no such GPU"};
 	IS(run(ckt_ctl_restore, (struct ckt_ctl_args){.job = path}, NULL), CKT_EXIT_REFUSED);
 	HAS(err, "no such GPU");
-	HAS(err, "job mine: 1 of 2 sessions could not be restored, so none is");
+	HAS(err, "job mine: 1 of 2 sessions could not be restored, so none was");
 	IS(kills, 1);
 	YES(exists(path_in("job/job.json")));
 	/* Nothing is asked where that is no job, or the line is wrong. */
@@ -101,7 +101,7 @@ static void test_none(void)
 		CKT_EXIT_USAGE);
 	IS(run(ckt_ctl_restore, (struct ckt_ctl_args){.job = path, .place = "0"}, NULL),
 		CKT_EXIT_USAGE);
-	HAS(err, "--place counts the servers of --server, and none is named");
+	HAS(err, "--place counts the servers of --server, but no --server is given");
 	IS(run(ckt_ctl_restore,
 		   (struct ckt_ctl_args){
 			   .job = path, .place = "0,1", .servers = {address}, .server_count = 1},

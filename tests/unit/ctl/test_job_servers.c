@@ -63,7 +63,7 @@ static void test_two(void)
 		replies[proc] = (struct reply){(xdrproc_t)xdr_ckt_control_job_res, &res, NULL};
 	IS(run(use, (struct ckt_ctl_args){0}, NULL), CKT_EXIT_DONE);
 	HAS(err, "ended meanwhile");
-	HAS(err, "went on before all was saved");
+	HAS(err, "continued before all sessions were saved");
 	unsigned steps = 0;
 	for (unsigned i = 0; i < seen_count; i++) {
 		ckt_control_job_look_args args = {0};

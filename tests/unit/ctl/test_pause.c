@@ -80,7 +80,7 @@ static void test_pause(void)
 	IS(run(ckt_ctl_pause, (struct ckt_ctl_args){.until = "10:00", .pause_for = "1m"}, "0123",
 		   NULL),
 		CKT_EXIT_USAGE);
-	HAS(err, "one or the other");
+	HAS(err, "exclude each other");
 	IS(run(ckt_ctl_pause, (struct ckt_ctl_args){.pause_for = "soon"}, "0123", NULL),
 		CKT_EXIT_USAGE);
 	IS(run(ckt_ctl_pause, (struct ckt_ctl_args){.deadline = "0"}, "0123", NULL),

@@ -63,7 +63,7 @@ static void test_look(void)
 		{"CRICKET_STATE_DIR=/state", NULL, 0, ""},
 		{"HOME=/home/x", "other", -ESRCH, "is not other"},
 		{"OTHER=1", NULL, -ENOENT, "neither HOME nor CRICKET_STATE_DIR"},
-		{"CRICKET_STATE_DIR=relative", NULL, -EINVAL, "no path from the root"},
+		{"CRICKET_STATE_DIR=relative", NULL, -EINVAL, "not an absolute path"},
 		{"CRICKET_STATE_DIR=", NULL, -ENOENT, "neither HOME"},
 	};
 	for (size_t i = 0; i < COUNT(cases); i++) {
@@ -87,7 +87,7 @@ static void test_look(void)
 			IS(process.uid, geteuid());
 		end(pid);
 		IS(ckt_process_look(pid, base, &process, message, sizeof message), -ESRCH);
-		HAS(message, "there is no process");
+		HAS(message, "does not exist here");
 	}
 }
 

@@ -69,9 +69,9 @@ static void test_usage(void)
 			"name either a directory here or --server-side"},
 		{{.server_side = "Name"}, NULL, CKT_EXIT_USAGE,
 			"--server-side: 'Name' is not valid"},
-		{{.server_side = "tmp-1"}, NULL, CKT_EXIT_USAGE, "not tmp- at the beginning"},
+		{{.server_side = "tmp-1"}, NULL, CKT_EXIT_USAGE, "do not begin with tmp-"},
 		{{.gpu = "x"}, "dir", CKT_EXIT_USAGE, "--gpu: 'x' is not valid"},
-		{{0}, "memory:A", CKT_EXIT_USAGE, "is no name of an image in memory"},
+		{{0}, "memory:A", CKT_EXIT_USAGE, "is not a name of an image in memory"},
 		{{.with_client = true}, "memory:good", CKT_EXIT_USAGE,
 			"--with-client needs a directory here"},
 		{{.with_client = true, .server_side = "name"}, NULL, CKT_EXIT_USAGE,
@@ -112,10 +112,10 @@ static void test_chain(void)
 	IS(asked.stages.stages_len, 0);
 	xdr_free((xdrproc_t)xdr_ckt_control_restore2_args, (char *)&asked);
 	/* Refused: said, and nothing else. */
-	start(CKT_CONTROL_REFUSED, "GPU 3 is not among those of this server");
+	start(CKT_CONTROL_REFUSED, "this server has no GPU 3");
 	IS(run(ckt_ctl_restore, (struct ckt_ctl_args){0}, path_in("second"), NULL),
 		CKT_EXIT_REFUSED);
-	HAS(err, "GPU 3 is not among those of this server");
+	HAS(err, "this server has no GPU 3");
 	TEXT(out, "");
 	calls_are(calls, 3);
 	ckt_control_result no = {CKT_CONTROL_REFUSED, (char *)"a chain is at most so long"};

@@ -57,7 +57,7 @@ static void test_connect(void)
 	hello_status = CKT_HELLO_DENIED;
 	args.server = address;
 	IS(ckt_ctl_try_connect(&args, &server, message, sizeof message), CKT_EXIT_REFUSED);
-	HAS(message, "refuses: not you");
+	HAS(message, "refuses the connection: not you");
 }
 
 static int check_sessions(const struct ckt_ctl_args *args)
@@ -91,7 +91,7 @@ static int check_results(const struct ckt_ctl_args *args)
 static void test_codes(void)
 {
 	run(check_sessions, (struct ckt_ctl_args){0}, NULL);
-	HAS(err, "ids are 12 digits 0-9 a-f");
+	HAS(err, "an ID has 12 digits 0-9 a-f");
 	run(check_results, (struct ckt_ctl_args){0}, NULL);
 	HAS(err, "cricketctl: why");
 	/* a terminal is not the server's to command */

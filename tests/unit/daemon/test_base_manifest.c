@@ -43,7 +43,7 @@ static void test_base(void)
 	session->phase = CKT_SESSION_LIVE;
 	worker.hang_up = true;
 	IS(base(fd, session->id, 1), CKT_CONTROL_REFUSED);
-	HAS(text, "cannot be reached");
+	HAS(text, "cannot reach its worker");
 	worker.hang_up = false;
 	close(fd);
 	run_for(3);

@@ -74,11 +74,11 @@ static void test_obstacles(void)
 		{-1, 0, 0, false, ""},
 		{0, 0, 0, false, ""},
 		{2, 0, 0, false, ""},
-		{3, 0, 0, false, "GPU 3 is not among those"},
+		{3, 0, 0, false, "this server has no GPU 3"},
 		{-1, 1, 0, false, ""},
 		{2, 1, 0, false, ""},
-		{0, 1, 0, false, "GPU 0 is not among those"},
-		{-1, 0, 1, false, "has all its 1 sessions (--max-sessions)"},
+		{0, 1, 0, false, "this server has no GPU 0"},
+		{-1, 0, 1, false, "has reached its limit of 1 sessions (--max-sessions)"},
 		{-1, 0, 2, false, ""},
 		{-1, 0, 0, true, "is shutting down"},
 	};
@@ -128,8 +128,8 @@ static void test_checkpoint(void)
 		int fd, status, phase;
 		ckt_control_status result;
 		const char *says;
-	} cases[] = {{-1, 0, CKT_SESSION_LIVE, CKT_CONTROL_REFUSED, "no file broker came along"},
-		{dir, 0, CKT_SESSION_LIVE, CKT_CONTROL_REFUSED, "no file broker came along"},
+	} cases[] = {{-1, 0, CKT_SESSION_LIVE, CKT_CONTROL_REFUSED, "without a file broker"},
+		{dir, 0, CKT_SESSION_LIVE, CKT_CONTROL_REFUSED, "without a file broker"},
 		{broker, 0, CKT_SESSION_LIVE, CKT_CONTROL_OK, ""},
 		{broker, -28, CKT_SESSION_LIVE, CKT_CONTROL_REFUSED, "the disk is full"},
 		{broker, 0, CKT_SESSION_STARTING, CKT_CONTROL_REFUSED,

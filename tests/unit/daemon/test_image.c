@@ -52,13 +52,13 @@ static void test_hold(void)
 	int one = control_new(), two = control_new(), dir = open(directory, O_RDONLY | O_DIRECTORY),
 	    broker = broker_new();
 	IS(save(one, "", -1, true), CKT_CONTROL_REFUSED);
-	HAS(text, "no file broker came along");
+	HAS(text, "without a file broker");
 	/* A directory is never taken, whosever it is. */
 	IS(save(one, "", dir, true), CKT_CONTROL_REFUSED);
-	HAS(text, "no file broker came along");
+	HAS(text, "without a file broker");
 	IS(worker.descriptors, 0);
 	IS(save(one, "none", broker, true), CKT_CONTROL_REFUSED);
-	HAS(text, "there is no stage 'none' here");
+	HAS(text, "this server has no stage 'none'");
 	worker.status = -16;
 	worker.message = "a kernel does not finish";
 	IS(save(one, "", broker, true), CKT_CONTROL_REFUSED);
@@ -69,7 +69,7 @@ static void test_hold(void)
 	CU_ASSERT_PTR_NULL(session->holder);
 	IS(release(one), CKT_CONTROL_REFUSED);
 	IS(quiesce(one), CKT_CONTROL_REFUSED);
-	HAS(text, "is not held by this connection");
+	HAS(text, "this connection does not hold");
 	IS(save(one, "", broker, true), CKT_CONTROL_OK);
 	YES(session->holder != NULL);
 	IS(save(two, "", broker, false), CKT_CONTROL_REFUSED);
@@ -123,12 +123,12 @@ static void test_chain(void)
 	static const struct {
 		uint32_t proc;
 		const char *stage, *says;
-	} wrong[] = {{CKT_CONTROL_RESTORE2, NULL, "no file broker came along"},
-		{CKT_CONTROL_RESTORE2, "none", "there is no stage 'none' here"},
+	} wrong[] = {{CKT_CONTROL_RESTORE2, NULL, "without a file broker"},
+		{CKT_CONTROL_RESTORE2, "none", "this server has no stage 'none'"},
 		{CKT_CONTROL_RESTORE2, "memory:none", "there is no image 'none' in memory on here"},
 		{CKT_CONTROL_RESTORE2, "memory:../x", "there is no image '?' in memory"},
-		{CKT_CONTROL_PRELOAD, NULL, "no file broker came along"},
-		{CKT_CONTROL_PRELOAD, "none", "there is no stage 'none' here"}};
+		{CKT_CONTROL_PRELOAD, NULL, "without a file broker"},
+		{CKT_CONTROL_PRELOAD, "none", "this server has no stage 'none'"}};
 	for (size_t i = 0; i < COUNT(wrong); i++) {
 		IS(restore(fd, wrong[i].proc, (char *)wrong[i].stage, (char *)""),
 			CKT_CONTROL_REFUSED);
@@ -152,7 +152,7 @@ static void test_chain(void)
 	IS(peer->image_count, CKT_CONTROL_CHAIN_MAX);
 	/* A copy that is not there any more, or was never one's own. */
 	IS(restore(fd, CKT_CONTROL_PRELOAD, NULL, (char *)"0123456789ab"), CKT_CONTROL_REFUSED);
-	HAS(text, "the copy '0123456789ab' is not there any more");
+	HAS(text, "the copy '0123456789ab' no longer exists");
 	IS(peer->image_count, 0); /* and the chain with it */
 	IS(server.session_count, before);
 	close(dir);

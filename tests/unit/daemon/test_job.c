@@ -109,7 +109,7 @@ static void test_hold(void)
 			   *none = session_of("0000000000a4", "", geteuid());
 	int first = control_new(), second = control_new();
 	IS(hold(first, "no such"), CKT_CONTROL_REFUSED);
-	HAS(text, "that is no name of a job");
+	HAS(text, "not a job name");
 	IS(hold(first, "nobody"), CKT_CONTROL_REFUSED);
 	HAS(text, "there is no session of a job 'nobody'");
 	IS(look(first, NULL, 0), CKT_CONTROL_REFUSED);
@@ -122,7 +122,7 @@ static void test_hold(void)
 	YES(last.ranks.ranks_val[0].held && last.ranks.ranks_val[0].drained);
 	YES(one->job_hold && two->job_hold && !other->job_hold && !none->job_hold);
 	IS(hold(first, "mine"), CKT_CONTROL_REFUSED);
-	HAS(text, "holds a job already");
+	HAS(text, "already holds a job");
 	IS(hold(second, "mine"), CKT_CONTROL_REFUSED);
 	HAS(text, "session 0000000000a1 is held by another checkpoint");
 	/* Whoever shows the key may save one. */
@@ -168,7 +168,7 @@ static void test_failure(void)
 	worker.status = -EINVAL;
 	worker.message = "no";
 	IS(hold(fd, "mine"), CKT_CONTROL_REFUSED);
-	HAS(text, "session 0000000000a1 cannot be held with its job: no");
+	HAS(text, "cannot hold session 0000000000a1 with its job: no");
 	IS(last.ranks.ranks_len, 0);
 	YES(!one->job_hold && !two->job_hold);
 	worker.status = 0;

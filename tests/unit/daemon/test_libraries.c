@@ -69,7 +69,7 @@ static void test_refused(void)
 	IS(mkdir(path_in("libs-open"), 0755), 0);
 	IS(chmod(path_in("libs-open"), 0777), 0);
 	IS(init(path_in("libs-open"), message), -EINVAL);
-	HAS(message, "others may write");
+	HAS(message, "other users can write");
 	IS(chmod(path_in("libs-open"), 0755), 0);
 	IS(init(path_in("libs-open"), message), 0);
 	if (geteuid() == 0) {

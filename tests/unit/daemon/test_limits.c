@@ -93,7 +93,7 @@ static void test_entry(void)
 	HAS(decision.reason, "set CRICKET_TOKEN_FILE");
 	IS(entry(false, false, CKT_PROOF_RIGHT), CKT_POLICY_YES);
 	IS(entry(true, false, CKT_PROOF_WRONG), CKT_POLICY_DENIED);
-	HAS(decision.reason, "not this server's");
+	HAS(decision.reason, "does not match the server's");
 	options.insecure = true;
 	IS(entry(false, true, CKT_PROOF_NONE), CKT_POLICY_YES);
 	IS(entry(false, true, CKT_PROOF_WRONG), CKT_POLICY_DENIED);
@@ -180,7 +180,7 @@ static void test_session(void)
 	IS(session(&user, 2, -1, false), CKT_POLICY_FULL);
 	facts.session_count = 8;
 	IS(session(&root, 0, -1, false), CKT_POLICY_WAIT);
-	HAS(decision.reason, "try again later, or another server");
+	HAS(decision.reason, "try again later, or use another server");
 	IS(session(&root, 0, -1, true), CKT_POLICY_WAIT);
 	HAS(decision.reason, "(--max-sessions)");
 	facts.session_count = 0;

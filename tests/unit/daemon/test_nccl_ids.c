@@ -81,9 +81,9 @@ static void test_own(void)
 	/* One that answers with more than there may be has answered nothing. */
 	worker.accept_stat = 1;
 	IS(make(fd, copy, 1), CKT_CONTROL_REFUSED);
-	HAS(text, "makes no ids for communicators");
+	HAS(text, "makes no IDs for communicators");
 	IS(tell(fd, copy, 1), CKT_CONTROL_REFUSED);
-	HAS(text, "takes no ids of communicators");
+	HAS(text, "accepts no IDs of communicators");
 	worker.accept_stat = 0;
 	close(fd);
 	drop(session);
@@ -96,12 +96,12 @@ static void test_foreign(void)
 	int other = control_new();
 	unsigned before = worker.calls[CKT_WORKER_NCCL_MAKE] + worker.calls[CKT_WORKER_NCCL_IDS];
 	IS(make(other, copy, 1), CKT_CONTROL_REFUSED);
-	HAS(text, "the copy '0000000000c1' is not there any more");
+	HAS(text, "the copy '0000000000c1' no longer exists");
 	IS(tell(other, copy, 1), CKT_CONTROL_REFUSED);
 	IS(make(fd, "", 1), CKT_CONTROL_REFUSED);
-	HAS(text, "a copy, which has to be named");
+	HAS(text, "name the copy");
 	IS(tell(fd, "", 1), CKT_CONTROL_REFUSED);
-	HAS(text, "a copy, which has to be named");
+	HAS(text, "name the copy");
 	IS(make(fd, "\x1b[2J", 1), CKT_CONTROL_REFUSED);
 	HAS(text, "the copy '?'");
 	/* While it loads, and once it is a session. */

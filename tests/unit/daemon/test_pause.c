@@ -63,7 +63,7 @@ static void test_calls(void)
 	YES(session->pause_timer.link != NULL);
 	worker.status = -ENOMEM;
 	IS(call(fd, CKT_CONTROL_UNPAUSE, id, 0, &bytes, text), CKT_CONTROL_REFUSED);
-	HAS(text, "stays paused: 4096 bytes of GPU memory are missing");
+	HAS(text, "stays paused: the GPU lacks 4096 bytes of free memory");
 	IS(bytes, 4096);
 	YES(marked(id, mark));
 	worker.status = 0;

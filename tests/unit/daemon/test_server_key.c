@@ -64,7 +64,7 @@ static void test_file(void)
 	/* What is not as it should be is not replaced behind anybody's back. */
 	IS(chmod(path_in("state/server-key"), 0640), 0);
 	IS(load(&two, path_in("state"), NULL), -EPERM);
-	HAS(message, "with mode 0600; remove it and a new one is made");
+	HAS(message, "with mode 0600; remove the file, and the server makes a new key");
 	write_file(path_in("state/server-key"), "short", 0600);
 	IS(load(&two, path_in("state"), NULL), -EBADMSG);
 	HAS(message, "does not have 32 bytes");

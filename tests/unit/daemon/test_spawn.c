@@ -97,7 +97,7 @@ static void test_user(void)
 	if (geteuid() == 0) {
 		server.options.user = (char *)"root";
 		IS(ckt_spawn_find_user(&server, message, sizeof message), -EINVAL);
-		HAS(message, "workers never are");
+		HAS(message, "workers never run as root");
 		server.options.user = (char *)"nobody";
 		IS(ckt_spawn_find_user(&server, message, sizeof message), 0);
 		YES(server.user.change && server.user.uid != 0 && server.user.group_count > 0);

@@ -42,8 +42,9 @@ static void test_failures(void)
 	static const struct {
 		enum how how;
 		const char *says;
-	} rows[] = {{HANGS_UP, "is it older than this client?"}, {CUTS_SHORT, "does not answer"},
-		{SAYS_NONSENSE, "does not answer"}, {REFUSES, "not you"}};
+	} rows[] = {{HANGS_UP, "the server may be older than this client"},
+		{CUTS_SHORT, "does not answer"}, {SAYS_NONSENSE, "does not answer"},
+		{REFUSES, "not you"}};
 	ckt_control_devices_res res;
 	for (size_t i = 0; i < COUNT(rows); i++) {
 		answers_reset();
@@ -74,7 +75,7 @@ static void test_mute(void)
 	ckt_settings.connect_timeout_ms = 50;
 	stderr_begin();
 	IS(ask_devices(&res), CKT_NVML_DRIVER_NOT_LOADED);
-	HAS(stderr_end(), "is this really a cricket-server's port?");
+	HAS(stderr_end(), "check that this is a cricket-server's port");
 	ckt_settings.connect_timeout_ms = kept;
 }
 

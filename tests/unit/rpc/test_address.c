@@ -74,13 +74,14 @@ static void test_split(void)
 	} bad[] = {
 		{"", "address 1 of the list '' is empty"},
 		{",a", "address 1 of the list"},
-		{"a,", "address 2 of the list 'a,' is empty: take out the comma too many"},
+		{"a,", "address 2 of the list 'a,' is empty: remove the extra comma"},
 		{"a,,b", "address 2 of the list"},
 		{"a,a:7350", "'a:7350' is in the list twice"},
 		{"unix:/s,unix:/s", "'unix:/s' is in the list twice"},
-		{"a,local:", "'local:' is this machine's own driver and stands alone"},
-		{"local:/x/libcuda.so.1,a", "stands alone"},
-		{"a,b:x", "'b:x': 'x' is no port number"},
+		{"a,local:",
+			"'local:' is this machine's own driver and cannot be combined with other addresses"},
+		{"local:/x/libcuda.so.1,a", "cannot be combined with other addresses"},
+		{"a,b:x", "'b:x': 'x' is not a port number"},
 		{"a:1,a:2,a:3,a:4,a:5,a:6,a:7,a:8,a:9", "more than 8 addresses"},
 	};
 	char texts[CKT_SERVERS_MAX][CKT_ADDRESS_TEXT_MAX], message[512],

@@ -42,7 +42,7 @@ static void test_token_file(void)
 		{"0123456789abcdef", 16, 0640, 0, 16, NULL},
 		{"0123456789abcdef", 16, 0604, -EPERM, 0, "chmod 600"},
 		{"0123456789abcdef", 16, 0602, -EPERM, 0, "mode 0602"},
-		{"0123456789abcdef", 16, 0601, -EPERM, 0, "open to every user"},
+		{"0123456789abcdef", 16, 0601, -EPERM, 0, "other users can read or write"},
 		{"0123456789abcde\n", 16, 0600, -EINVAL, 0, "less than 16 bytes"},
 		{"\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n", 16, 0600, -EINVAL, 0, "less than 16 bytes"},
 		{"", 0, 0600, -EINVAL, 0, "less than 16 bytes"},
@@ -71,8 +71,8 @@ static void test_no_token_file(void)
 		int result;
 	} rows[] = {
 		{"/nonexistent", "No such file", -ENOENT},
-		{"/dev/null", "no ordinary file", -EPERM},
-		{"/tmp", "no ordinary file", -EPERM},
+		{"/dev/null", "not a regular file", -EPERM},
+		{"/tmp", "not a regular file", -EPERM},
 	};
 	for (size_t i = 0; i < COUNT(rows); i++) {
 		struct ckt_token token;

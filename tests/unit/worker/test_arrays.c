@@ -254,12 +254,12 @@ static void lie(ckt_image *image, enum lie what)
 
 static void test_lies(void)
 {
-	static const char *const said[] = {[HANDLE] = "does not get it again",
-		[KIND] = "could not be made again",
-		[SIZE] = "has no size",
+	static const char *const said[] = {[HANDLE] = "but got another",
+		[KIND] = "cannot recreate",
+		[SIZE] = "an array has size 0",
 		[GONE] = "does not describe",
 		[DESC] = "description",
-		[CHUNK] = "in no blob and no array",
+		[CHUNK] = "belongs to no blob and no array",
 		[LEVELS] = ""};
 	char directory[] = "/tmp/ckt-image-XXXXXX", message[CKT_MESSAGE_MAX], path[64];
 	struct wire *w = session_new();

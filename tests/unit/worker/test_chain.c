@@ -172,7 +172,7 @@ static void test_base(void)
 					     : -EINVAL);
 		IS(ckt_chain_continues(id), round == 0);
 		if (round == 1)
-			HAS(message, "is of session ffffffffffff");
+			HAS(message, "belongs to session ffffffffffff");
 		if (round == 0)
 			IS(ckt_chain_base_use(&ckt_worker, id, message, sizeof message), 0);
 		id[0] ^= 1;

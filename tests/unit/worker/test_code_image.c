@@ -82,7 +82,7 @@ static void test_image(void)
 	unsigned before = use->code;
 	use->code = image->codes.codes_len;
 	IS(check(image, message), -EBADMSG);
-	HAS(message, "is used and not there");
+	HAS(message, "is used but missing");
 	use->code = before;
 	use->kind = 77;
 	IS(check(image, message), -EBADMSG);

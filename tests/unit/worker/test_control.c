@@ -72,7 +72,7 @@ static void test_calls(void)
 	YES(ask(fd, CRICKET_WORKER_PROG, CKT_WORKER_PRELOAD, (xdrproc_t)xdr_ckt_worker_start_args,
 		&start, (xdrproc_t)xdr_ckt_worker_start_res, &res));
 	IS(res.status, -EINVAL);
-	HAS(res.message, "only what is to be restored is pre-loaded");
+	HAS(res.message, "only for a session that is to be restored");
 	xdr_free((xdrproc_t)xdr_ckt_worker_start_res, (char *)&res);
 	/* A client before there is a session, and without a socket. */
 	ckt_worker_client_args client = {.hello = {.session = (char *)"",

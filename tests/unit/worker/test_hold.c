@@ -54,7 +54,7 @@ static void test_steps(void)
 	take();
 	YES(ckt_hold_stops(&ckt_worker));
 	IS(set(CKT_HOLD_STOP, 0, 0), -EBUSY);
-	HAS(message, "another checkpoint of its job holds it");
+	HAS(message, "another checkpoint of its job holds the session");
 	IS(set(CKT_HOLD_STEP, 2, 0), 0);
 	take();
 	for (int i = 0; i < 2; i++) {

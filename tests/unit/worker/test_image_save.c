@@ -18,7 +18,7 @@ static void test_incremental(void)
 	image_files_new();
 	next.base = (const char *)whole.image;
 	IS(image_save(&next), -ESTALE);
-	HAS(image_message, "its manifest did not come along");
+	HAS(image_message, "its manifest was not sent");
 	image_files_close();
 	image_files_new();
 	MUST(image_save(&whole), 0);

@@ -76,7 +76,7 @@ static void test_share(void)
 	IS(get(address, &again), CUDA_SUCCESS);
 	IS(memcmp(&handle, &again, sizeof handle), 0); /* exported once */
 	YES(ckt_ipc_is_shared(message, sizeof message));
-	HAS(message, "shares memory with other processes");
+	HAS(message, "shares memory or events with other processes");
 	/* Only who knows the secret gets it, of the same user, in a question of the right form. */
 	struct ckt_ipc_question question = ckt_ipc_question(
 					&ckt_worker, CKT_IPC_FETCH, CKT_IPC_BLOCK, handle.secret),

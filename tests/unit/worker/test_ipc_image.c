@@ -127,14 +127,14 @@ static void test_load(void)
 		check(c);        \
 	} while (0)
 	/* A session that nobody restores; handles and secrets that are none; another user's. */
-	REFUSED("of session 0a1b2c3d4e5e open, which is not restored at this server",
+	REFUSED("of session 0a1b2c3d4e5e, which is not restored at this server",
 		c.theirs = handle_of("0a1b2c3d4e5e", 1));
-	REFUSED("which that one's image does not share", c.theirs.secret[0] ^= 1);
-	REFUSED("which that one's image does not share", c.theirs.kind = CKT_IPC_PHYSICAL);
-	REFUSED("which that one's image does not share", c.theirs.kind = CKT_IPC_EVENT);
-	REFUSED("no handle of its own", c.own.kind = 0);
-	REFUSED("no handle of its own", c.own.magic[0] = 0);
-	REFUSED("no handle of its own", c.own = handle_of("0a1b2c3d4e5e", 1));
+	REFUSED("but that session's image does not share it", c.theirs.secret[0] ^= 1);
+	REFUSED("but that session's image does not share it", c.theirs.kind = CKT_IPC_PHYSICAL);
+	REFUSED("but that session's image does not share it", c.theirs.kind = CKT_IPC_EVENT);
+	REFUSED("the session shares has no handle", c.own.kind = 0);
+	REFUSED("the session shares has no handle", c.own.magic[0] = 0);
+	REFUSED("the session shares has no handle", c.own = handle_of("0a1b2c3d4e5e", 1));
 	REFUSED("has no handle, or no GPU", c.theirs.kind = 4);
 	REFUSED("has no handle, or no GPU", c.theirs.magic[7] = 'x');
 	REFUSED("has no handle, or no GPU", c.import.device = 99);
@@ -144,14 +144,13 @@ static void test_load(void)
 	REFUSED("restore the images of one checkpoint", c.import.offset = good.import.offset + 16);
 	REFUSED("is restored from an image of another time", c.import.copy = 6);
 	/* Addresses that are taken, of nobody, of no window; a context that is none. */
-	REFUSED("could not be made again", c.import.id = address);
-	REFUSED("could not be made again", c.import.id = 0);
-	REFUSED("could not be made again", c.import.id = 0x1000);
-	REFUSED("could not be made again",
-		c.import.id = ckt_worker.window_base + ckt_worker.window_size);
-	REFUSED("could not be made again", c.import.context = ID(CONTEXT, 299));
-	REFUSED("could not be made again", c.export.id = 0x1000);
-	REFUSED("could not be made again", c.export.id = address + 16);
+	REFUSED("cannot recreate", c.import.id = address);
+	REFUSED("cannot recreate", c.import.id = 0);
+	REFUSED("cannot recreate", c.import.id = 0x1000);
+	REFUSED("cannot recreate", c.import.id = ckt_worker.window_base + ckt_worker.window_size);
+	REFUSED("cannot recreate", c.import.context = ID(CONTEXT, 299));
+	REFUSED("cannot recreate", c.export.id = 0x1000);
+	REFUSED("cannot recreate", c.export.id = address + 16);
 	check(good);
 	NO(ckt_ipc_was_owner(77)); /* of a session that was not restored */
 	atomic_store(&over, true);
@@ -208,7 +207,7 @@ static void test_obstacle(void)
 	NO(ckt_ipc_obstacle(&ckt_worker, message, sizeof message));
 	ckt_ipc_enter_import(&import);
 	YES(ckt_ipc_obstacle(&ckt_worker, message, sizeof message));
-	HAS(message, "session 0a1b2c3d4e5e has given up");
+	HAS(message, "session 0a1b2c3d4e5e has since freed");
 	ckt_ipc.imports = NULL;
 	ckt_ipc.takers = realloc(ckt_ipc.takers, sizeof taker);
 	ckt_ipc.takers[0] = taker;

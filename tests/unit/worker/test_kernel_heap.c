@@ -126,7 +126,7 @@ static void test_session(void)
 	IS(ckt_heap_check(&ckt_worker, message, sizeof message), 0);
 	snprintf(context->ctx.heap_kernel, sizeof context->ctx.heap_kernel, "takes");
 	IS(ckt_heap_check(&ckt_worker, message, sizeof message), -EOPNOTSUPP);
-	HAS(message, "kernel takes, which was launched, takes memory with malloc or new");
+	HAS(message, "kernel takes was launched and takes memory with malloc or new");
 	context->ctx.heap_kernel[0] = 0;
 	IS(ckt_heap_check(&ckt_worker, message, sizeof message), 0);
 }

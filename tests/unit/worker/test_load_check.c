@@ -25,7 +25,7 @@ static void test_other_model(void)
 	save_and_stop(w, directory);
 	w->devices = "9.0:2G";
 	restore(w, directory);
-	CU_ASSERT_TRUE(noted(w, "(capability 12.0) and goes on on Cricket Soft GPU"));
+	CU_ASSERT_TRUE(noted(w, "(capability 12.0) and resumes on Cricket Soft GPU"));
 	CU_ASSERT_EQUAL(get_u32(w, block + 4 * MIB - 4), 9);
 	launch(w, 0, ADD, &step, 4);
 	CU_ASSERT_EQUAL(hidden(w, 0, block), 207);
@@ -83,7 +83,7 @@ static void test_too_little(void)
 		CU_ASSERT_PTR_NOT_NULL_FATAL(figures);
 		CU_ASSERT_EQUAL(
 			sscanf(figures,
-				"needs 64 MiB of GPU memory and Cricket Soft GPU has %u MiB free: %u MiB are missing",
+				"needs 64 MiB of GPU memory, but Cricket Soft GPU has only %u MiB free: %u MiB are missing",
 				&has, &missing),
 			2);
 		CU_ASSERT_TRUE(has >= 30 && has <= 32);

@@ -36,8 +36,8 @@ static void test_moved(void)
 	save_and_stop(w, first);
 	moved_fault(w, true);
 	restore(w, first);
-	CU_ASSERT_TRUE(noted(w, "6 variables of modules lie elsewhere"));
-	CU_ASSERT_TRUE(noted(w, "nothing points to where they lay"));
+	CU_ASSERT_TRUE(noted(w, "6 variables of modules have moved"));
+	CU_ASSERT_TRUE(noted(w, "nothing points to their old addresses"));
 	for (unsigned n = 0; n < 2; n++) {
 		CU_ASSERT_EQUAL(hidden(w, n, block), 7 + steps[n]);
 		launch(w, n, POINT, &block, 8);
@@ -54,7 +54,7 @@ static void test_moved(void)
 	restore(w, second);
 	CU_ASSERT_EQUAL(hidden(w, 0, block), 107);
 	CU_ASSERT_EQUAL(hidden(w, 1, block), 1007);
-	CU_ASSERT_TRUE(noted(w, "lie elsewhere"));
+	CU_ASSERT_TRUE(noted(w, "have moved since"));
 	launch(w, 1, POINT, &block, 8);
 	CU_ASSERT_EQUAL(get(w, block, 8), was[1]);
 	session_end(w);

@@ -80,7 +80,7 @@ static void test_module(void)
 	IS(ckt_seen_kind.load_rest(&l), -EBADMSG);
 	entry.hash[0] ^= 1;
 	IS(ckt_module_kind.steps[0].replay(&l, &entry), -EBADMSG);
-	HAS(message, "is another in its journal");
+	HAS(message, "its journal describes module");
 	entry.hash[0] ^= 1;
 	MUST(ckt_module_kind.steps[0].replay(&l, &entry), 0);
 	MUST(ckt_function_kind.load(&l, 0), 0);

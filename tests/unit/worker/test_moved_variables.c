@@ -149,9 +149,9 @@ static void test_pointers(void)
 		IS(ckt_moved_check(&moved, &ckt_worker, &image, message, sizeof message),
 			cases[i].refused ? -EADDRNOTAVAIL : 0);
 		if (cases[i].refused)
-			HAS(message, "1 words of the session point there");
+			HAS(message, "1 words of the session point to its old address");
 		else
-			HAS(ckt_worker.note, "1 variables of modules lie elsewhere");
+			HAS(ckt_worker.note, "1 variables of modules have moved");
 		ckt_moved_fini(&moved);
 	}
 	ckt_worker.note[0] = 0;

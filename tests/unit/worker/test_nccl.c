@@ -115,6 +115,6 @@ static void test_cut(void)
 	TEXT(double_said(), "");
 }
 
-UNIT_SUITE(worker_nccl, {"unique ids", test_unique_id}, {"modules", test_load},
+UNIT_SUITE(worker_nccl, {"unique IDs", test_unique_id}, {"modules", test_load},
 	{"questions", test_questions}, {"a library that lacks them", test_missing},
 	{"messages that are none", test_cut})

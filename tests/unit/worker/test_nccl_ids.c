@@ -72,7 +72,7 @@ static void test_make(void)
 	IS(count, 0);
 	((struct ckt_library_loaded *)ckt_library_loaded(CKT_LIB_NCCL))->open = true;
 	IS(make(1, false, &count, id), -EINVAL);
-	HAS(text, "between a session's first image and its last one");
+	HAS(text, "between its first image and its last");
 	IS(count, 0);
 	IS(make(3, true, &count, id), 0);
 	IS(count, 3);
@@ -81,10 +81,10 @@ static void test_make(void)
 	IS(make(0, true, &count, id), -EINVAL);
 	IS(make(CKT_WORKER_NCCL_IDS_MAX + 1, true, &count, id), -EINVAL);
 	IS(make(UINT32_MAX, true, &count, id), -EINVAL);
-	HAS(text, "1 to 128 unique ids of NCCL at once, and 1024 in all");
+	HAS(text, "1 to 128 unique IDs of NCCL at once, and 1024 in all");
 	double_answer("ncclGetUniqueId", ncclSystemError);
 	IS(make(1, true, &count, id), -EIO);
-	HAS(text, "NCCL makes no unique id: ");
+	HAS(text, "NCCL cannot make a unique ID: ");
 	IS(count, 0);
 	double_answer("ncclGetUniqueId", ncclSuccess);
 	int status = 0;
@@ -127,7 +127,7 @@ static void test_tell(void)
 		status = tell(128, true);
 	IS(status, 0);
 	IS(tell(128, true), -ENOSPC);
-	HAS(text, "the ids of communicators cannot be taken: No space left");
+	HAS(text, "cannot take the IDs of communicators: No space left");
 	/* Cut short, or of more than there may be: the connection ends. */
 	struct ckt_transport connection;
 	ckt_transport_init_socket(&connection, ends[0]);

@@ -19,7 +19,7 @@ static void test_peers(void)
 	nccl_make(NCCL_ID(81), 3, 0);
 	YES(ckt_nccl_has_peers(text, sizeof text));
 	TEXT(text,
-		"the session is rank 0 of a communicator of NCCL with 3 ranks, and other sessions are ranks 1, 2");
+		"the session is rank 0 of an NCCL communicator with 3 ranks, and other sessions are ranks 1, 2");
 	IS(nccl_end(NCCL_ID(80), CKT_NCCL_DESTROY), ncclSuccess);
 	nccl_make(NCCL_ID(82), 3, 2);
 	YES(ckt_nccl_has_peers(text, sizeof text));
@@ -53,7 +53,7 @@ static void test_alone(void)
 	nccl_make(NCCL_ID(86), 2, 1);
 	IS(ckt_alone_check(&ckt_worker, text, sizeof text), -EBUSY);
 	HAS(text,
-		"rank 1 of a communicator of NCCL with 2 ranks, and other sessions are rank 0, and it belongs to no job: start all of them with the same CRICKET_JOB");
+		"rank 1 of an NCCL communicator with 2 ranks, and other sessions are rank 0, and the session belongs to no job: start all of them with the same CRICKET_JOB");
 	strcpy(ckt_worker.job, "train");
 	IS(ckt_alone_check(&ckt_worker, text, sizeof text), -EBUSY);
 	HAS(text, "with cricketctl checkpoint --job train DIR and cricketctl restore --job DIR");

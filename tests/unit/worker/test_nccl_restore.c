@@ -77,7 +77,7 @@ static void test_restore_alone(void)
 	double_answer("ncclCommInitRank", ncclSystemError);
 	IS(nccl_send(NCCL_ID(72), 1, 0, CKT_NCCL_INIT, 0)->result, CUDA_SUCCESS);
 	IS(loaded(message, sizeof message), -EIO);
-	TEXT(message, "a communicator of 1 ranks could not be made anew: the system");
+	TEXT(message, "cannot recreate a communicator of 1 ranks: the system");
 	/* A log that lies. */
 	ckt_worker.go = false;
 	IS(nccl_send(NCCL_ID(73), 2, 2, CKT_NCCL_SPLIT, 1)->result, CUDA_ERROR_INVALID_VALUE);

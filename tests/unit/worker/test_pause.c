@@ -95,10 +95,10 @@ static void test_faults(void)
 		int result;
 		const char *words;
 	} cases[] = {
-		{"fail:20", true, -EIO, "copying the GPU's memory to the host"},
-		{"fail:21", true, -EIO, "told to fail"},
+		{"fail:20", true, -EIO, "cannot copy the GPU's memory to the host"},
+		{"fail:21", true, -EIO, "CRICKET_FAULT made this step fail"},
 		{"fail:22", false, -ENOMEM, "the session stays paused"},
-		{"fail:23", false, -EIO, "copying the memory back to the GPU"},
+		{"fail:23", false, -EIO, "cannot copy the memory back to the GPU"},
 	};
 	char message[CKT_MESSAGE_MAX] = "";
 	uint64_t bytes, before = free_bytes();
@@ -133,7 +133,7 @@ static void test_short(void)
 		CUDA_SUCCESS);
 	IS(ckt_resume(&ckt_worker, &missing, message, sizeof message), -ENOMEM);
 	IS(missing, given - free_bytes());
-	HAS(message, "too little memory free");
+	HAS(message, "too little free memory");
 	CU_ASSERT_PTR_NOT_NULL(ckt_pause_copy(memory, 0));
 	ckt_driver.cuMemRelease(other);
 	IS(ckt_resume(&ckt_worker, &missing, message, sizeof message), 0);

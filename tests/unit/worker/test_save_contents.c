@@ -58,7 +58,7 @@ static void test_full(void)
 		IS(fcntl(image_fds[i], F_ADD_SEALS, F_SEAL_GROW), 0);
 	}
 	IS(image_save(&s), -EPERM);
-	HAS(image_message, "writing the image");
+	HAS(image_message, "cannot write the image");
 	image_files_close();
 	inside_free(memory);
 }

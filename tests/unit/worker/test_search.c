@@ -170,7 +170,7 @@ static void test_strangers(void)
 	TEXT(found.version, "13.0.2");
 	IS(chmod(below("/usr/local/cuda-13.0/lib64/libtoy.so.13.0.2"), 0666), 0);
 	IS(find(&search, 13, ""), -ENOENT);
-	HAS(message, "not taken: others may write");
+	HAS(message, "not taken: other users can write");
 	IS(chmod(below("/usr/local/cuda-13.0/lib64/libtoy.so.13.0.2"), 0644), 0);
 	IS(find(&search, 13, ""), 0);
 	/*

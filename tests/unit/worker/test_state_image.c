@@ -228,31 +228,31 @@ static void test_lies(void)
 		"which this Cricket does not know");
 	LIE(&image->libraries.libraries_val[0], name, (char *)"nothing", "the library nothing");
 	LIE(&image->libraries.libraries_val[0], major, 13, "of major version 13");
-	LIE(create, library, 1, "its library is none of the image's");
-	LIE(create, kind, 0, "its procedure does nothing of that kind");
-	LIE(create, kind, 9, "its procedure does nothing of that kind");
-	LIE(create, kind, CKT_LIB_CAPTURE, "its procedure does nothing of that kind");
-	LIE(create, proc, TOY_SET, "its procedure does nothing of that kind");
+	LIE(create, library, 1, "its library is not in the image");
+	LIE(create, kind, 0, "its procedure is of another kind");
+	LIE(create, kind, 9, "its procedure is of another kind");
+	LIE(create, kind, CKT_LIB_CAPTURE, "its procedure is of another kind");
+	LIE(create, proc, TOY_SET, "its procedure is of another kind");
 	LIE(create, proc, TOY_PROCS, "no such procedure");
 	LIE(create, proc, 0, "no such procedure");
 	LIE(create, proc, UINT32_MAX, "no such procedure");
-	LIE(set, proc, TOY_WRITE, "its procedure does nothing of that kind");
-	LIE(captured, proc, TOY_ASK, "its procedure does nothing of that kind");
-	LIE(captured, proc, TOY_CREATE, "its procedure does nothing of that kind");
-	LIE(captured, proc, TOY_DESTROY, "its procedure does nothing of that kind");
+	LIE(set, proc, TOY_WRITE, "its procedure is of another kind");
+	LIE(captured, proc, TOY_ASK, "its procedure is of another kind");
+	LIE(captured, proc, TOY_CREATE, "its procedure is of another kind");
+	LIE(captured, proc, TOY_DESTROY, "its procedure is of another kind");
 	LIE(create, id, OBJECT(8), "for another object");
 	LIE(create, args.args_len, 7, "for another object");
 	LIE(captured, id, OBJECT(8), "of another kind");
-	LIE(create, life, 3, "ended so");
-	LIE(set, life, CKT_LIB_USED, "ended so");
-	LIE(used, life, CKT_LIB_PAST, "no memory of the session");
-	LIE(used, workspace, 0x1000, "no memory of the session");
-	LIE(used, workspace_bytes, 1ull << 40, "no memory of the session");
-	LIE(set, workspace, used->workspace, "ended so");
-	LIE(create, context, ID(CONTEXT, 999), "its context is none of the image's");
-	LIE(captured, context, ID(CONTEXT, 999), "its context is none of the image's");
-	LIE(set, number, 1ull << 60, "in no order");
-	LIE(create, life, CKT_LIB_PAST, "not there");
+	LIE(create, life, 3, "ended in this way");
+	LIE(set, life, CKT_LIB_USED, "ended in this way");
+	LIE(used, life, CKT_LIB_PAST, "not memory of the session");
+	LIE(used, workspace, 0x1000, "not memory of the session");
+	LIE(used, workspace_bytes, 1ull << 40, "not memory of the session");
+	LIE(set, workspace, used->workspace, "ended in this way");
+	LIE(create, context, ID(CONTEXT, 999), "its context is not in the image");
+	LIE(captured, context, ID(CONTEXT, 999), "its context is not in the image");
+	LIE(set, number, 1ull << 60, "out of order");
+	LIE(create, life, CKT_LIB_PAST, "does not exist");
 	for (u_int i = 0; i < image->journal.journal_len; i++)
 		if (image->journal.journal_val[i].kind == CKT_JOURNAL_LIBRARY)
 			LIE(&image->journal.journal_val[i], id, 1ull << 50, "does not describe");
@@ -279,7 +279,7 @@ static void test_lies(void)
 	toy_status = 3;
 	YES(load(image) < 0);
 	HAS(message, "toyCreate of object");
-	HAS(message, "answered 3");
+	HAS(message, "returned 3");
 	toy_status = 0;
 	image_free(image);
 	inside_free(memory);
@@ -474,7 +474,7 @@ static int check(const ckt_image *image)
 	return ckt_lib_load_check(&l);
 }
 
-/* What the program set for libraries is in the image; what may not travel is taken from none. */
+/* What the program set for libraries is in the image; what is not allowed, or to such a value is taken from none. */
 static void test_settings(void)
 {
 	ckt_setting taken = {(char *)"NCCL_DEBUG_SUBSYS", (char *)"ALL"};
@@ -498,7 +498,7 @@ static void test_settings(void)
 	other.library_settings.library_settings_len = 2;
 	other.library_settings.library_settings_val = list;
 	IS(check(&other), -EBADMSG);
-	HAS(message, "may not travel");
+	HAS(message, "is not allowed, or to such a value");
 	CU_ASSERT_PTR_NULL(getenv("NCCL_NET_PLUGIN"));
 	list[1] = (ckt_image_setting){(char *)"NCCL_ALGO", (char *)"/etc/passwd"};
 	IS(check(&other), -EBADMSG);

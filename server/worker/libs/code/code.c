@@ -22,8 +22,8 @@ static void note_use(enum ckt_code_use_kind kind, uint32_t code, const char *sym
 	bool added = ckt_code_use_add(kind, code, symbol, &use);
 	ckt_code_unlock();
 	if (!added) {
-		ckt_warning(
-			"no memory to note what a library loaded: variables of modules may lie elsewhere after a restore");
+		ckt_warning("no memory to record what a library loaded: variables of "
+			    "modules may move at a restore");
 		return;
 	}
 	ckt_inside_note(

@@ -45,11 +45,11 @@ int ckt_code_check(struct ckt_loading *l)
 	const char *wrong = NULL;
 	for (u_int i = 0; i < image->codes.codes_len && !wrong; i++)
 		if (strchr(image->codes.codes_val[i].file, '/') || !image->codes.codes_val[i].size)
-			wrong = "is none of a library";
+			wrong = "does not name a library";
 	for (u_int i = 0; i < image->code_uses.code_uses_len && !wrong; i++) {
 		const ckt_image_code_use *use = &image->code_uses.code_uses_val[i];
 		if (use->code >= image->codes.codes_len)
-			wrong = "is used and not there";
+			wrong = "is used but missing";
 		else if (use->kind < CKT_CODE_KERNEL || use->kind > CKT_CODE_MODULE_UNLOAD)
 			wrong = "is used in a way that this Cricket does not know";
 	}
@@ -70,11 +70,11 @@ static const uint8_t *find_bytes(
 	if (!code->file[0]) {
 		const struct ckt_blob *blob =
 			ckt_blobs_find(&worker->blobs, (const uint8_t *)code->hash);
-		*ret_wrong = "it is not in the image";
+		*ret_wrong = "the image does not hold it";
 		return blob && blob->size == code->size ? blob->data : NULL;
 	}
 	const uint8_t *data = ckt_code_find_file(code->file, code->offset, code->size);
-	*ret_wrong = "no such library is open here, or another build of it";
+	*ret_wrong = "no such library is open here, or it is another build";
 	if (!data)
 		return NULL;
 	ckt_hash(data, code->size < BEGINNING ? code->size : BEGINNING, hash);
@@ -88,7 +88,8 @@ static void tell_missing(
 	static bool told;
 	if (!told)
 		ckt_worker_note(l->worker,
-			"code of the library %s cannot be loaded in its old order (%s%s%s): variables of modules may lie elsewhere",
+			"code of the library %s cannot be loaded in its old order "
+			"(%s%s%s): variables of modules may move",
 			code->file[0] ? code->file : "that was made at run time",
 			*symbol ? symbol : "a module", *symbol ? ": " : ": ", wrong);
 	told = true;

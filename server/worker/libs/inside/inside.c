@@ -158,9 +158,8 @@ void *ckt_inside_real(const char *name)
 
 static void unknown_version(const char *name, int version)
 {
-	ckt_error(
-		"%s: a library wants the version of CUDA %d.%d, which this build of cricket-worker does not know: the library may fail; install a "
-		"newer Cricket",
+	ckt_error("%s: a library wants the version of CUDA %d.%d, which this build of "
+		  "cricket-worker does not know: the library may fail; install a newer Cricket",
 		name, version / 1000, version % 1000 / 10);
 }
 
@@ -189,7 +188,8 @@ static int set_hooks(void *handle, char *ret_message, size_t message_size)
 	if (set && set(ckt_inside_real, hooks, count, unknown_version, &wrong) == 0)
 		return 0;
 	snprintf(ret_message, message_size,
-		"%s is not of this build of cricket-worker, or the driver is too old for it (%s)",
+		"%s belongs to another build of cricket-worker, or the driver is too "
+		"old for it (%s)",
 		inside.file, wrong);
 	return -ENOEXEC;
 }
@@ -207,7 +207,8 @@ static int check_found(void *handle, char *ret_message, size_t message_size)
 	if (found == handle)
 		return 0;
 	snprintf(ret_message, message_size,
-		"libraries would find another %s than %s in the worker: %s, which was loaded before",
+		"libraries would find another %s than %s in the worker: %s, which was "
+		"loaded earlier",
 		driver_name, inside.file, other);
 	return -EEXIST;
 }
@@ -219,7 +220,8 @@ int ckt_inside_open(struct ckt_worker *worker, char *ret_message, size_t message
 	int error = find_file();
 	if (error) {
 		snprintf(ret_message, message_size,
-			"inside/libcuda.so.1 is not where it should be, beside cricket-worker: install Cricket again");
+			"inside/libcuda.so.1 is missing beside cricket-worker: install "
+			"Cricket again");
 		return error;
 	}
 	Dl_info driver;
@@ -230,7 +232,8 @@ int ckt_inside_open(struct ckt_worker *worker, char *ret_message, size_t message
 	inside.driver = dlopen(driver.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
 	error = inside.driver ? hide_driver_name(inside.driver) : -ENOENT;
 	if (error) {
-		snprintf(ret_message, message_size, "%s: cannot stand before this driver: %s",
+		snprintf(ret_message, message_size,
+			"%s: cannot redirect the libraries' calls of this driver: %s",
 			driver.dli_fname, strerror(-error));
 		return error;
 	}

@@ -30,8 +30,8 @@ void ckt_inside_note(struct ckt_inside_note note)
 	pthread_mutex_lock(&notes.lock);
 	size_t count = atomic_load(&notes.count);
 	if (CKT_GROW(notes.list, count, notes.room, 32)) {
-		ckt_warning(
-			"no memory to note what a library made: variables of modules may lie elsewhere after a restore");
+		ckt_warning("no memory to record what a library created: variables of "
+			    "modules may move at a restore");
 	} else {
 		notes.list[count] = note;
 		atomic_store(&notes.count, count + 1);

@@ -298,8 +298,8 @@ void ckt_inside_owner_ended(struct ckt_worker *worker, uint64_t owner, uint64_t 
 		kept += ckt_memory_reown(&worker->devices[d].memory, owner | CKT_MEMORY_LIBRARY,
 			context | CKT_MEMORY_LIBRARY);
 	if (kept)
-		ckt_debug(
-			"a library keeps %llu KiB that it took for object 0x%llx, which has ended",
+		ckt_debug("a library keeps %llu KiB that it allocated for object 0x%llx, "
+			  "which has ended",
 			(unsigned long long)kept >> 10, (unsigned long long)owner);
 	ckt_inside_free_waiting(worker, owner);
 }

@@ -76,8 +76,9 @@ bool ckt_nccl_has_room(void)
 	bool room = fd >= 0 && p && threads < THREADS_MAX && !getrlimit(RLIMIT_NOFILE, &limit) &&
 		(limit.rlim_cur == RLIM_INFINITY || (rlim_t)fd + DESCRIPTORS_LEFT < limit.rlim_cur);
 	if (!room && !once)
-		ckt_warning(
-			"NCCL has taken %u threads and %d descriptors for this session: it gets no further communicators and unique ids",
+		ckt_warning("NCCL has taken %u threads and %d descriptors for this "
+			    "session: the session gets no further communicators and unique "
+			    "IDs",
 			threads, fd);
 	once |= !room;
 	return room;
@@ -120,7 +121,7 @@ int ckt_nccl_unique_id_make(struct ckt_worker *worker, uint8_t ret_id[CKT_NCCL_I
 		: ncclInvalidUsage;
 	if (!status)
 		return 0;
-	snprintf(ret_message, message_size, "NCCL makes no unique id: %s",
+	snprintf(ret_message, message_size, "NCCL cannot make a unique ID: %s",
 		ckt_nccl.ncclGetErrorString ? ckt_nccl.ncclGetErrorString(status)
 					    : "unknown error");
 	return -EIO;

@@ -180,7 +180,7 @@ static void making_finish(struct ckt_worker *worker, struct ckt_nccl_job *job)
 	made->ranks = m->ranks;
 	made->rank = m->rank;
 	if (made->status)
-		ckt_warning("a communicator of NCCL could not be made: %s",
+		ckt_warning("cannot make a communicator of NCCL: %s",
 			ckt_nccl.ncclGetErrorString
 				? ckt_nccl.ncclGetErrorString((ncclResult_t)made->status)
 				: "unknown error");

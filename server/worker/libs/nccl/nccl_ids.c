@@ -30,7 +30,8 @@ static int refuse(bool there, bool ready, char message[CKT_MESSAGE_MAX])
 		snprintf(message, CKT_MESSAGE_MAX, "this build has no NCCL");
 	else if (!ready)
 		snprintf(message, CKT_MESSAGE_MAX,
-			"ids of communicators come between a session's first image and its last one");
+			"a session accepts IDs of communicators only between its first "
+			"image and its last");
 	return there && ready ? 0 : -EINVAL;
 }
 
@@ -39,7 +40,8 @@ static int make(struct ckt_worker *worker, unsigned count, ckt_worker_nccl_id *r
 {
 	if (!count || count > CKT_WORKER_NCCL_IDS_MAX || count > CKT_NCCL_MADE_MAX - made) {
 		snprintf(message, CKT_MESSAGE_MAX,
-			"a worker makes 1 to %d unique ids of NCCL at once, and %d in all",
+			"a worker makes 1 to %d unique IDs of NCCL at once, and %d in "
+			"all",
 			(int)CKT_WORKER_NCCL_IDS_MAX, CKT_NCCL_MADE_MAX);
 		return -EINVAL;
 	}
@@ -85,8 +87,7 @@ int ckt_nccl_ids_serve_pairs(struct ckt_request *request, bool ready)
 			(const struct ckt_nccl_ids *)args.pairs.pairs_val, args.pairs.pairs_len);
 		if (res.status)
 			snprintf(message, sizeof message,
-				"the ids of communicators cannot be taken: %s",
-				strerror(-res.status));
+				"cannot take the IDs of communicators: %s", strerror(-res.status));
 	}
 	xdr_free((xdrproc_t)xdr_ckt_worker_nccl_ids_args, (char *)&args);
 	return ckt_control_reply(request, (xdrproc_t)xdr_ckt_worker_result, &res);

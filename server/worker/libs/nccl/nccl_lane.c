@@ -82,8 +82,8 @@ static bool launch(struct ckt_worker *worker, struct ckt_nccl_job *job)
 	occupy(job, false);
 	static bool once;
 	if (!once)
-		ckt_warning(
-			"more calls of NCCL wait for other ranks than a worker has threads for (%d)",
+		ckt_warning("more calls of NCCL wait for other ranks than the worker has "
+			    "threads for (%d)",
 			CKT_APART_MAX);
 	once = true;
 	job->status = ncclSystemError;

@@ -74,7 +74,8 @@ bool ckt_nccl_has_peers(char *ret_text, size_t text_size)
 			continue;
 		name_ranks(comm, true, here, sizeof here);
 		snprintf(ret_text, text_size,
-			"the session is %s of a communicator of NCCL with %d ranks, and other sessions are %s",
+			"the session is %s of an NCCL communicator with %d ranks, and "
+			"other sessions are %s",
 			here, comm->ranks, elsewhere);
 	}
 	pthread_mutex_unlock(&lock);

@@ -125,7 +125,7 @@ ncclResult_t ckt_nccl_meet(
 	memcpy(notice.id, ret_id, CKT_NCCL_ID_BYTES);
 	int error = status ? 0 : leave(path, &notice);
 	if (error)
-		ckt_warning("%s: %s: the other ranks of a communicator do not hear of its new id",
+		ckt_warning("%s: %s: cannot tell the other ranks of a communicator its new ID",
 			path, strerror(-error));
 	return error ? ncclSystemError : status;
 }

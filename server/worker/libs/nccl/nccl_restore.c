@@ -94,7 +94,8 @@ static int report(struct ckt_worker *worker, const struct ckt_nccl_comm *comm, c
 	size_t message_size)
 {
 	snprintf(ret_message, message_size,
-		"a communicator of %d ranks was not made anew: %d of them are in this session, and the others did not come within %d s; restore the job's "
+		"cannot recreate a communicator of %d ranks: %d of them are in this "
+		"session, and the others did not arrive within %d s; restore the job's "
 		"sessions together, by cricketctl restore --job",
 		comm->ranks, here(worker, comm->identity), RESTORE_MS / 1000);
 	return -ETIMEDOUT;
@@ -110,7 +111,7 @@ int ckt_nccl_loaded(struct ckt_worker *worker, char *ret_message, size_t message
 		if (!comm->status)
 			continue;
 		snprintf(ret_message, message_size,
-			"a communicator of %d ranks could not be made anew: %s", comm->ranks,
+			"cannot recreate a communicator of %d ranks: %s", comm->ranks,
 			ckt_nccl.ncclGetErrorString
 				? ckt_nccl.ncclGetErrorString((ncclResult_t)comm->status)
 				: "unknown error");
