@@ -17,6 +17,7 @@ import json
 import os
 import re
 import sys
+import textwrap
 
 sys.dont_write_bytecode = True
 
@@ -27,11 +28,13 @@ HEAD = """\
 
 Made by `rpc/gen/coverage.py` (`meson compile -C BUILD coverage-doc`): do not edit. CUDA {major}.{minor}.
 
-*Implemented* means proven: a test calls the function, and all it answers was compared with what an NVIDIA GPU's own driver and runtime
-answer to the same call (`tests/truth/api`, `tests/truth/misuse.txt`). A function that is not supported returns
-`CUDA_ERROR_NOT_SUPPORTED` or `cudaErrorNotSupported` and is named once in the log. Versions of a function (`_v2`, `_ptsz`) are listed under
-its name, with the suffixes where only some of them are meant. Interop with graphics and video and what exists for Windows alone is not counted.
-A function that CUDA's own driver never lets succeed on the recorded GPU *refuses as CUDA does*: its refusals agree, and it is not counted as implemented.
+*Implemented* means proven: a test calls the function, and all its results were compared with those
+that an NVIDIA GPU's own driver and runtime returned to the same call (`tests/truth/api`,
+`tests/truth/misuse.txt`). An unsupported function returns `CUDA_ERROR_NOT_SUPPORTED` or
+`cudaErrorNotSupported` and is logged once. Versions of a function (`_v2`, `_ptsz`) are listed under
+its name; suffixes follow the name if only some versions are meant. Functions for graphics and video
+interop and for Windows are not counted. A function that CUDA's own driver never lets succeed on the
+recorded GPU *refuses as CUDA does*: its refusals agree, and it is not counted as implemented.
 """
 
 # Left out of the count: what is about a display, a video decoder or Windows.
@@ -43,6 +46,11 @@ OVERRIDE = re.compile(r'\{CU_DEVICE_ATTRIBUTE_(\w+), (-?\d+),\s+"([^"]+)"\}')
 TESTS_SHOWN = 2
 
 _SUFFIX = re.compile(r"^(\w+?)((?:_v\d+)?(?:_ptsz|_ptds)?)$")
+
+
+def wrapped(text):
+    """The lines of a paragraph of a document."""
+    return textwrap.wrap(text, 100, break_long_words=False, break_on_hyphens=False)
 
 
 def folded(names, every):
@@ -152,9 +160,11 @@ def section(title, written, unsupported, note, truth):
     whole = sum(map(counted, every))
     percent = 100 * sum(map(counted, proven)) / whole
     agreeing = percent + 100 * sum(map(counted, refusing)) / whole
-    lines = [f"## {title}", "", f"{len(every)} exported functions, {whole} of them counted: {sum(map(counted, proven))} implemented ({percent:.1f}%), "
-             f"{len(refusing)} refuse as CUDA does, {sum(map(len, unproven.values()))} written but not proven, {len(unsupported)} not supported.{note}", "",
-             "### Implemented", ""]
+    refuse = "refuses" if len(refusing) == 1 else "refuse"
+    lines = [f"## {title}", "", *wrapped(
+        f"{len(every)} exported functions, {whole} of them counted: {sum(map(counted, proven))} implemented ({percent:.1f}%), "
+        f"{len(refusing)} {refuse} as CUDA does, {sum(map(len, unproven.values()))} written but not proven, {len(unsupported)} not supported.{note}"),
+        "", "### Implemented", ""]
     tests = {}
     for name in sorted(proven):
         shown = truth.proofs[name]
@@ -181,8 +191,8 @@ def driver_section(data, truth):
     implemented = [f["name"] for f in data["functions"] if f["class"] in emit_coverage.IMPLEMENTED]
     unsupported = {f["name"]: f["reason"] for f in data["functions"] if f["class"] not in emit_coverage.IMPLEMENTED}
     waits = sum(p["mode"] == "waits" for p in data["procedures"])
-    note = f" They stand on {len(data['procedures'])} procedures, {waits} that wait for an answer and " \
-           f"{len(data['procedures']) - waits} that do not; `rpc/api/cuda.api` has them all."
+    note = f" They use {len(data['procedures'])} procedures: {waits} wait for a reply and " \
+           f"{len(data['procedures']) - waits} do not; `rpc/api/cuda.api` lists them all."
     return section("Driver API, `libcuda.so.1`", implemented, unsupported, note, truth)
 
 
@@ -203,8 +213,10 @@ def refusals_section(source):
     for words, functions in (row[:2] for row in rows):
         for name in functions.split(", "):
             of.setdefault(name, []).append(words)
-    return ["## Refused parameters and modes", "", "Of functions that are otherwise supported, in every version (`rpc/api/refusals.txt`). The runtime's functions over them refuse the same.",  # noqa: E501
-            "", "| function | not supported |", "|---|---|", *(f"| `{name}` | {'; '.join(of[name])} |" for name in sorted(of)), ""], wrong
+    return ["## Refused parameters and modes", "", *wrapped(
+        "These functions are supported except for the listed parameters, in every version (`rpc/api/refusals.txt`). "
+        "The runtime's functions that call them refuse the same."), "",
+            "| function | not supported |", "|---|---|", *(f"| `{name}` | {'; '.join(of[name])} |" for name in sorted(of)), ""], wrong
 
 
 def attributes_section(source, truth):
@@ -219,8 +231,9 @@ def attributes_section(source, truth):
         wanted = {f"{function}({name})={value}" for name, (_, value, _) in meant.items()}
         wrong += [f"tests/truth/api.list: {case} needs {row}" for row in sorted(wanted - listed)]
         wrong += [f"tests/truth/api.list: {case} {row} is not what server/worker/objects/device.c says" for row in sorted(listed - wanted)]
-    return ["## Attributes of a device", "", f"On the recorded GPU {len(recorded)} attributes were compared, and {len(meant)} are meant to differ (`server/worker/objects/device.c`); so do the properties "  # noqa: E501
-            "of the runtime that are made of them.", "", "| attribute | there | through Cricket | why |", "|---|---|---|---|",
+    return ["## Attributes of a device", "", *wrapped(
+        f"{len(recorded)} attributes were compared with the recorded GPU. {len(meant)} differ on purpose (`server/worker/objects/device.c`), "
+        "and so do the runtime's properties that come from them."), "", "| attribute | there | through Cricket | why |", "|---|---|---|---|",
             *(f"| `{name}` | {there} | {here} | {reason} |" for name, (there, here, reason) in sorted(meant.items())), ""], wrong
 
 
@@ -242,7 +255,7 @@ def runtime_section(map_path, unsupported_path, truth):
                 unsupported[name] = reason
                 break
     return section("Runtime API, `libcudart.so.13`", [n for n in names if n not in unsupported], unsupported,
-                   " What a function of the driver API does not support, the runtime over it does not either.", truth)
+                   " If a driver function does not support something, neither do the runtime functions that call it.", truth)
 
 
 def too_low(what, reached, least):

@@ -4,6 +4,7 @@ NVML does not travel as messages of its own: every call is one CKT_CONTROL_NVML 
 carries bounds the forms that a function may have.
 """
 
+import textwrap
 from dataclasses import dataclass, field
 
 import emit_client
@@ -127,17 +128,23 @@ def client(model):
 DOCUMENT = """\
 # NVML in the client
 
-Generated from `rpc/api/nvml.api`. `{soname}` exports {all} functions: {local} are answered by Cricket itself, {waits} are asked of the genuine
-library on the server, and {unsupported} are refused with `NVML_ERROR_NOT_SUPPORTED`, named once in the log. Nothing that changes a GPU is passed on.
-Where the server has no NVML (the soft GPU), what would be asked is not supported either.
+Generated from `rpc/api/nvml.api` (`ninja nvml-doc`): do not edit.
+
+{summary}
 """
+
+
+SUMMARY = """\
+`{soname}` exports {all} functions. Cricket answers {local} itself, forwards {waits} to the genuine library on the server, and refuses {unsupported} \
+with `NVML_ERROR_NOT_SUPPORTED`, logged once. No function that changes a GPU is forwarded. If the server has no NVML (the soft GPU), forwarded \
+functions are not supported either."""
 
 
 def _wrapped(names):
     line, lines = "", []
     for name in sorted(names):
         word = f"`{name}`"
-        if line and len(line) + len(word) > 150:
+        if line and len(line) + len(word) > 97:
             lines.append(line + ",")
             line = ""
         line += (", " if line else "") + word
@@ -146,6 +153,7 @@ def _wrapped(names):
 
 def document(model):
     groups = {kind: [e.name for e in model.entries if e.kind == kind] for kind in ("local", "waits", "unsupported")}
-    text = DOCUMENT.format(soname=model.library.soname, all=len(model.entries), **{kind: len(names) for kind, names in groups.items()})
-    titles = {"local": "Answered by Cricket", "waits": "Asked of the server's NVML", "unsupported": "Refused"}
+    summary = SUMMARY.format(soname=model.library.soname, all=len(model.entries), **{kind: len(names) for kind, names in groups.items()})
+    text = DOCUMENT.format(summary=textwrap.fill(summary, 100, break_long_words=False, break_on_hyphens=False))
+    titles = {"local": "Answered by Cricket", "waits": "Forwarded to the server's NVML", "unsupported": "Refused"}
     return text + "".join(f"\n## {titles[kind]}\n\n{_wrapped(names)}\n" for kind, names in groups.items())
