@@ -5,9 +5,10 @@
 #include <stdarg.h>
 #include <stdlib.h>
 
+#include "base/log.h"
+#include "server/daemon/log_limited.h"
 #include "server/daemon/peer/control.h"
 #include "server/daemon/policy/ask.h"
-#include "base/log.h"
 
 enum {
 	/* a follower that is further behind misses some and sees it by the numbers */

@@ -2,6 +2,8 @@
  * Messages that strangers bring about: some of each kind at once, then one a second, and how many
  * were left out. A flood of connections must fill neither a disk nor the journal.
  */
+#include "server/daemon/log_limited.h"
+
 #include <stdarg.h>
 #include <stdio.h>
 

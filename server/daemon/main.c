@@ -27,18 +27,25 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/log.h"
 #include "server/daemon/events.h"
 #include "server/daemon/image/memory_images.h"
+#include "server/daemon/image/stage.h"
+#include "server/daemon/log_limited.h"
 #include "server/daemon/nvml/nvml.h"
-#include "server/daemon/session/session_marks.h"
+#include "server/daemon/paths.h"
+#include "server/daemon/peer/listen.h"
 #include "server/daemon/peer/peer.h"
 #include "server/daemon/policy/admission.h"
 #include "server/daemon/policy/policy.h"
-#include "base/log.h"
+#include "server/daemon/session/libraries.h"
+#include "server/daemon/session/save_on_term.h"
 #include "server/daemon/session/server_key.h"
 #include "server/daemon/session/session.h"
-#include "server/daemon/image/stage.h"
-#include "server/daemon/session/save_on_term.h"
+#include "server/daemon/session/session_marks.h"
+#include "server/daemon/session/spawn.h"
+#include "server/daemon/session/worker_leftovers.h"
+#include "server/daemon/systemd_notify.h"
 
 enum { EXIT_USAGE = 2, MESSAGE_SIZE = 1024, LONELY_MS = 500 };
 

@@ -1,4 +1,6 @@
 /* Where our own files lie: beside the executable, installed or in the build tree. */
+#include "server/daemon/paths.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

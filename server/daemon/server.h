@@ -8,13 +8,14 @@
 #include <sys/types.h>
 #include <time.h>
 
-#include "server/daemon/nvml/driver_probe.h"
-#include "server/daemon/loop.h"
-#include "server/daemon/options.h"
 #include "rpc/identity.h"
 #include "rpc/net.h"
 #include "rpc/session.h"
 #include "rpc/worker.h"
+#include "server/daemon/log_limited.h"
+#include "server/daemon/loop.h"
+#include "server/daemon/nvml/driver_probe.h"
+#include "server/daemon/options.h"
 #include "server/daemon/peer/record_stream.h"
 
 struct ckt_admission;
@@ -41,21 +42,6 @@ struct ckt_worker_user {
 };
 
 enum { CKT_LIBRARY_VARIABLES = 8 };
-
-/* Messages that strangers bring about, by kind; see log_limited.c. */
-enum ckt_log_limit {
-	CKT_LIMIT_REFUSED,
-	CKT_LIMIT_DROPPED,
-	CKT_LIMIT_DESCRIPTORS,
-	CKT_LIMIT_IMAGES,
-	CKT_LIMITS
-};
-
-struct ckt_log_bucket {
-	unsigned used;
-	int64_t since_ms; /* 0: never used */
-	uint64_t suppressed;
-};
 
 struct ckt_listener {
 	struct ckt_source source;
@@ -116,56 +102,6 @@ struct ckt_server {
 	bool stopping, killing;
 	unsigned term_saves; /* images being written because of SIGTERM */
 };
-
-/* listen.c: sockets and files that the server owns.  -errno with the reason in ret_message. */
-int ckt_listen_open(struct ckt_server *server, char *ret_message, size_t message_size);
-int ckt_listen_write_address_file(
-	struct ckt_server *server, char *ret_message, size_t message_size);
-void ckt_listen_close(struct ckt_server *server);
-
-/* paths.c */
-int ckt_paths_find_worker(char ret_path[CKT_PATH_MAX]);
-int ckt_paths_find_soft(char ret_path[CKT_PATH_MAX]);
-int ckt_paths_find_inside(char ret_path[CKT_PATH_MAX]);
-/*
- * Precondition: root.  Copies the file to where every user reaches it and puts that path in its
- * place. 0 or -errno.
- */
-int ckt_reach_copy(char path[CKT_PATH_MAX]);
-/* The same for files that need each other: copies of all in one directory. */
-int ckt_reach_copy_together(
-	const char *const *files, size_t count, char ret_directory[CKT_PATH_MAX]);
-/* Makes the directory of a file and those above it that are missing (0755). */
-int ckt_paths_make_parent(const char *path);
-
-/* libraries.c.  Precondition: the driver is chosen. */
-int ckt_daemon_libraries_init(struct ckt_server *server, char *ret_message, size_t message_size);
-void ckt_daemon_libraries_fini(struct ckt_server *server);
-
-/* spawn.c */
-/* Whether the workers' user may read all these files. */
-bool ckt_spawn_user_reads(const struct ckt_server *server, const char *const *files, size_t count);
-int ckt_spawn_find_user(struct ckt_server *server, char *ret_message, size_t message_size);
-/* Whether that user could execute the worker and read the driver. */
-int ckt_spawn_check(struct ckt_server *server, char *ret_message, size_t message_size);
-/*
- * Starts a worker with listen_fd as its descriptor 3.  The worker is the one that the kernel names
- * as the other end of a later connection to that socket (SO_PEERCRED).
- */
-int ckt_spawn_worker(struct ckt_server *server, int listen_fd, pid_t *ret_pid, char *ret_message,
-	size_t message_size);
-
-/* log_limited.c: as ckt_info, but only so many of a kind. */
-void ckt_log_limited(struct ckt_server *server, enum ckt_log_limit kind, const char *format, ...)
-	__attribute__((format(printf, 3, 4)));
-/* Tells what was left out. */
-void ckt_log_limited_fini(struct ckt_server *server);
-
-/* worker_leftovers.c: removes from /dev/shm what workers left that are gone. */
-void ckt_leftovers_sweep(const struct ckt_server *server);
-
-/* systemd_notify.c: tells systemd, where it asked to be told. */
-void ckt_notify(const char *state);
 
 /* main.c: the number of sessions changed while stopping. */
 void ckt_server_session_gone(struct ckt_server *server);

@@ -1,4 +1,6 @@
 /* The systemd notification protocol: one datagram to the socket that NOTIFY_SOCKET names. */
+#include "server/daemon/systemd_notify.h"
+
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>

@@ -10,11 +10,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "server/daemon/image/image_space.h"
-#include "server/daemon/peer/control.h"
-#include "server/daemon/policy/ask.h"
 #include "base/fault_point.h"
 #include "base/log.h"
+#include "server/daemon/image/image_space.h"
+#include "server/daemon/log_limited.h"
+#include "server/daemon/paths.h"
+#include "server/daemon/peer/control.h"
+#include "server/daemon/policy/ask.h"
 
 struct ckt_stage {
 	struct ckt_stage *next;

@@ -1,4 +1,6 @@
 /* What the server listens on, and the files that tell others where. */
+#include "server/daemon/peer/listen.h"
+
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -11,9 +13,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/log.h"
+#include "server/daemon/paths.h"
 #include "server/daemon/peer/peer.h"
 #include "server/daemon/policy/admission.h"
-#include "base/log.h"
 
 static void listener_ready(struct ckt_source *source, uint32_t events)
 {

@@ -10,15 +10,16 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/log.h"
+#include "server/daemon/image/stage.h"
+#include "server/daemon/log_limited.h"
 #include "server/daemon/peer/control.h"
 #include "server/daemon/policy/admission.h"
 #include "server/daemon/policy/ask.h"
 #include "server/daemon/session/job.h"
-#include "server/daemon/session/session_marks.h"
-#include "base/log.h"
 #include "server/daemon/session/server_key.h"
 #include "server/daemon/session/session.h"
-#include "server/daemon/image/stage.h"
+#include "server/daemon/session/session_marks.h"
 
 enum {
 	HELLO_TIMEOUT_MS = 5000,

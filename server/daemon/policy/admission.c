@@ -4,6 +4,7 @@
 #include <limits.h>
 #include <stdlib.h>
 
+#include "server/daemon/log_limited.h"
 #include "server/daemon/peer/peer.h"
 #include "server/daemon/policy/ask.h"
 

@@ -9,6 +9,8 @@
  *	CRICKET_LIBRARY_OWNER	whose files count beside root's: the server's user
  *	CRICKET_INSIDE		the libcuda.so.1 that libraries find in the worker
  */
+#include "server/daemon/session/libraries.h"
+
 #include <errno.h>
 #include <glob.h>
 #include <limits.h>
@@ -20,7 +22,10 @@
 #include <unistd.h>
 
 #include "base/trusted_file.h"
+#include "server/daemon/paths.h"
 #include "server/daemon/server.h"
+#include "server/daemon/session/spawn.h"
+#include "server/daemon/session/worker_files.h"
 
 static int __attribute__((format(printf, 2, 3)))
 add(struct ckt_server *server, const char *format, ...)

@@ -3,6 +3,8 @@
  * client told to wait.  For batch systems that announce the end of a job.  A session that cannot be
  * written is ended like without the option, after the grace period.
  */
+#include "server/daemon/session/save_on_term.h"
+
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -10,14 +12,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/log.h"
 #include "checkpoint/format/broker.h"
-#include "server/daemon/peer/control.h"
 #include "server/daemon/events.h"
+#include "server/daemon/paths.h"
+#include "server/daemon/peer/control.h"
 #include "server/daemon/policy/ask.h"
 #include "server/daemon/session/session_marks.h"
 #include "server/daemon/session/worker_request.h"
-#include "base/log.h"
-#include "server/daemon/session/save_on_term.h"
 
 enum { DEADLINE_MS = 60000, RELEASE_TIMEOUT_MS = 60000, HOLD_TIMEOUT_MS = 5000 };
 

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "rpc/identity.h"
+#include "server/daemon/paths.h"
 #include "server/daemon/server.h"
 
 enum { STRETCH = 4096, PURPOSE_SIZE = CKT_AUTH_NONCE_SIZE };

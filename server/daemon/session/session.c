@@ -13,18 +13,20 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "server/daemon/peer/control.h"
-#include "server/daemon/events.h"
-#include "server/daemon/policy/ask.h"
-#include "server/daemon/session/job.h"
-#include "server/daemon/image/memory_images.h"
-#include "server/daemon/session/session_marks.h"
-#include "server/daemon/session/pause.h"
-#include "server/daemon/session/worker_request.h"
-#include "server/daemon/session/restore_claim.h"
 #include "base/log.h"
 #include "cudacommon/visible_devices.h"
+#include "server/daemon/events.h"
+#include "server/daemon/image/memory_images.h"
+#include "server/daemon/peer/control.h"
+#include "server/daemon/policy/ask.h"
+#include "server/daemon/session/job.h"
+#include "server/daemon/session/pause.h"
+#include "server/daemon/session/restore_claim.h"
 #include "server/daemon/session/server_key.h"
+#include "server/daemon/session/session_marks.h"
+#include "server/daemon/session/spawn.h"
+#include "server/daemon/session/worker_leftovers.h"
+#include "server/daemon/session/worker_request.h"
 
 enum {
 	/* a driver's first context after boot takes long, and a restore reads the whole image */

@@ -5,6 +5,8 @@
  *
  * The environment is empty but for what `passed` names.
  */
+#include "server/daemon/session/spawn.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
@@ -23,6 +25,7 @@
 
 #include "rpc/module_loading.h"
 #include "server/daemon/server.h"
+#include "server/daemon/session/worker_files.h"
 
 extern char **environ;
 

@@ -7,6 +7,8 @@
  * are: servers of one build share them, another build never finds the wrong one, nothing needs to
  * be removed when a server is killed, and /run is empty after a reboot.
  */
+#include "server/daemon/session/worker_files.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <nettle/sha2.h>
@@ -17,6 +19,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "server/daemon/paths.h"
 #include "server/daemon/server.h"
 
 #define COPIES "/run/cricket/libexec"

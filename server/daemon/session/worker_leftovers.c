@@ -4,6 +4,8 @@
  * processes may open (softgpu/stream/event_shared.c).  Their maker holds a lock on each as long as
  * it lives, so one that can be locked is nobody's.
  */
+#include "server/daemon/session/worker_leftovers.h"
+
 #include <dirent.h>
 #include <fcntl.h>
 #include <string.h>

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "inside.h"
+#include "server/daemon/session/libraries.h"
 
 static struct ckt_server fresh;
 

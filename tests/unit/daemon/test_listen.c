@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "inside.h"
+#include "server/daemon/peer/listen.h"
 
 static char message[512];
 

@@ -4,8 +4,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "inside.h"
 #include "base/log.h"
+#include "inside.h"
+#include "server/daemon/log_limited.h"
 
 static unsigned count(const char *text, const char *word)
 {

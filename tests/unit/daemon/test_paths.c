@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "inside.h"
+#include "server/daemon/paths.h"
 
 static void test_find(void)
 {

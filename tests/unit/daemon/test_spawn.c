@@ -13,8 +13,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "rpc/module_loading.h"
 #include "inside.h"
+#include "rpc/module_loading.h"
+#include "server/daemon/session/spawn.h"
 
 static int listener(void)
 {

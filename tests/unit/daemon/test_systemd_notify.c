@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "inside.h"
+#include "server/daemon/systemd_notify.h"
 
 static void test_notify(void)
 {

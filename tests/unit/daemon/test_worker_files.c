@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "inside.h"
+#include "server/daemon/session/worker_files.h"
 
 static void test_refused(void)
 {

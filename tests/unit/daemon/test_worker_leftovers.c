@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "inside.h"
+#include "server/daemon/session/worker_leftovers.h"
 
 static const char *name_of(const char *what)
 {

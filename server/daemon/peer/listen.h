@@ -1,0 +1,11 @@
+/* Sockets and files that the server owns.  -errno with the reason in ret_message. */
+#pragma once
+
+#include <stddef.h>
+
+struct ckt_server;
+
+int ckt_listen_open(struct ckt_server *server, char *ret_message, size_t message_size);
+int ckt_listen_write_address_file(
+	struct ckt_server *server, char *ret_message, size_t message_size);
+void ckt_listen_close(struct ckt_server *server);

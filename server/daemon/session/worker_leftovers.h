@@ -1,0 +1,7 @@
+/* What workers left that are gone. */
+#pragma once
+
+struct ckt_server;
+
+/* Removes it from /dev/shm. */
+void ckt_leftovers_sweep(const struct ckt_server *server);

@@ -1,0 +1,5 @@
+/* What systemd hears of the server. */
+#pragma once
+
+/* Tells systemd, where it asked to be told. */
+void ckt_notify(const char *state);
