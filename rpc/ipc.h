@@ -14,6 +14,8 @@
 
 enum { CKT_IPC_HANDLE = 64, CKT_IPC_SECRET = 16, CKT_IPC_SOCKET = 8, CKT_IPC_SESSION = 12 };
 #define CKT_IPC_MAGIC "CKTIPC02"
+/* Of files in /dev/shm by which sessions that were restored are found. */
+#define CKT_IPC_NOTICE_PREFIX "cricket-ipc-"
 
 enum ckt_ipc_kind { CKT_IPC_BLOCK = 1, CKT_IPC_PHYSICAL = 2, CKT_IPC_EVENT = 3 };
 

@@ -228,16 +228,22 @@ int ckt_ctl_members_place(const struct ckt_ctl_members *members, const char *job
 
 /* ---- New ids */
 
+/* Calls a server about communicators of a copy; `result` lies in ret_answer. */
+static int ask(struct ckt_ctl_server *server, uint32_t proc, xdrproc_t xdr_args, void *call,
+	xdrproc_t xdr_answer, void *ret_answer, const ckt_control_result *result)
+{
+	int status =
+		ckt_ctl_call(server, proc, xdr_args, call, xdr_answer, ret_answer, ANSWER_MS, -1);
+	return status == CKT_EXIT_DONE ? ckt_ctl_result(result) : status;
+}
+
 static int make_some(struct ckt_ctl_member *const *roots, unsigned count,
 	struct ckt_ctl_server *server, const char *copy)
 {
 	ckt_control_nccl_make_args call = {.copy = (char *)copy, .count = count};
 	ckt_control_nccl_make_res res = {0};
-	int status = ckt_ctl_call(server, CKT_CONTROL_NCCL_MAKE,
-		(xdrproc_t)xdr_ckt_control_nccl_make_args, &call,
-		(xdrproc_t)xdr_ckt_control_nccl_make_res, &res, ANSWER_MS, -1);
-	if (status == CKT_EXIT_DONE)
-		status = ckt_ctl_result(&res.result);
+	int status = ask(server, CKT_CONTROL_NCCL_MAKE, (xdrproc_t)xdr_ckt_control_nccl_make_args,
+		&call, (xdrproc_t)xdr_ckt_control_nccl_make_res, &res, &res.result);
 	if (status == CKT_EXIT_DONE && res.ids.ids_len != count)
 		status = ckt_ctl_refuse(server->address,
 			"returned another number of IDs for communicators than "
@@ -286,11 +292,8 @@ static int tell_some(struct ckt_ctl_server *server, const char *copy, ckt_contro
 {
 	ckt_control_nccl_ids_args call = {.copy = (char *)copy, .pairs = {count, pairs}};
 	ckt_control_result result = {0};
-	int status =
-		ckt_ctl_call(server, CKT_CONTROL_NCCL_IDS, (xdrproc_t)xdr_ckt_control_nccl_ids_args,
-			&call, (xdrproc_t)xdr_ckt_control_result, &result, ANSWER_MS, -1);
-	if (status == CKT_EXIT_DONE)
-		status = ckt_ctl_result(&result);
+	int status = ask(server, CKT_CONTROL_NCCL_IDS, (xdrproc_t)xdr_ckt_control_nccl_ids_args,
+		&call, (xdrproc_t)xdr_ckt_control_result, &result, &result);
 	xdr_free((xdrproc_t)xdr_ckt_control_result, (char *)&result);
 	return status;
 }

@@ -54,10 +54,10 @@ server/daemon/session/spawn.c read,write a pipe to a child
 server/daemon/session/worker_files.c write files for the worker
 server/daemon/session/worker_request.c connect a worker's socket, without waiting; its bytes are a record stream's
 server/daemon/systemd_notify.c sendto systemd's notification socket
-server/worker/ipc/ipc_notice.c read,write notice files
+server/worker/session/notice_file.c read,write notice files
 server/worker/ipc/ipc_talk.c connect,getsockopt,recv,recvmsg,send,sendmsg,setsockopt sequenced packets between two workers: no records
 server/worker/libs/nccl/nccl.c read files
-server/worker/libs/nccl/nccl_rendezvous.c read,write rendezvous files
+server/worker/libs/nccl/nccl_rendezvous.c read /proc
 server/worker/main.c poll sleeping
 server/worker/memory/rescue.c poll,recv,recvmsg,send,sendmsg a socketpair to the worker's helper process
 server/worker/session/client_process.c getsockopt,poll,read the client's pidfd, and /proc; no byte moves

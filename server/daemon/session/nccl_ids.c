@@ -15,6 +15,54 @@
 
 enum { MAKE_MS = 60000, TELL_MS = 15000 };
 
+/* What is asked of the worker of a copy. */
+struct question {
+	uint32_t proc;
+	xdrproc_t xdr_args, xdr_result;
+	size_t result_size;
+	int timeout_ms;
+	ckt_request_done done;
+	const char *what; /* that a copy does with IDs */
+};
+
+/* Asks, and holds the peer until that is done; false with the reason. */
+static bool ask(struct ckt_peer *peer, const char *copy, const struct question *question,
+	void *args, char ret_reason[CKT_MESSAGE_MAX])
+{
+	struct ckt_session *session = ckt_image_find_ahead(peer, copy, ret_reason);
+	if (!session) {
+		if (!*ret_reason)
+			snprintf(ret_reason, CKT_MESSAGE_MAX,
+				"a copy %s the IDs of communicators: name the copy",
+				question->what);
+		return false;
+	}
+	int error = ckt_session_call(session, question->proc, question->xdr_args, args, -1,
+		question->xdr_result, question->result_size, question->timeout_ms, question->done,
+		peer);
+	if (error) {
+		snprintf(ret_reason, CKT_MESSAGE_MAX, "cannot reach the worker of the copy: %s",
+			strerror(-error));
+		return false;
+	}
+	ckt_peer_hold(peer);
+	return true;
+}
+
+/* What the answer comes to; what: that its worker does not do. */
+static void judge(const struct ckt_session *session, int error, uint32_t status,
+	const char *message, const char *what, ckt_control_result *result,
+	char buffer[CKT_MESSAGE_MAX])
+{
+	if (error)
+		ckt_control_result_set(result, buffer, CKT_CONTROL_REFUSED,
+			"session %s: its worker %s: %s", session->id, what,
+			ckt_request_problem(error));
+	else if (status)
+		ckt_control_result_set(result, buffer, CKT_CONTROL_REFUSED, "session %s: %.400s",
+			session->id, message);
+}
+
 static void make_reply(struct ckt_peer *peer, const ckt_control_result *result,
 	const ckt_worker_nccl_make_res *made)
 {
@@ -36,41 +84,30 @@ static void make_done(struct ckt_session *session, void *context, int error, voi
 	const ckt_worker_nccl_make_res *made = answer;
 	char buffer[CKT_MESSAGE_MAX] = "";
 	ckt_control_result result = {CKT_CONTROL_OK, buffer};
-	if (error)
-		ckt_control_result_set(&result, buffer, CKT_CONTROL_REFUSED,
-			"session %s: its worker makes no IDs for communicators: %s", session->id,
-			ckt_request_problem(error));
-	else if (made->status)
-		ckt_control_result_set(&result, buffer, CKT_CONTROL_REFUSED, "session %s: %.400s",
-			session->id, made->message);
+	judge(session, error, error ? 0 : (uint32_t)made->status, error ? NULL : made->message,
+		"makes no IDs for communicators", &result, buffer);
 	if (ckt_peer_release(peer))
 		make_reply(peer, &result, made);
 }
+
+static const struct question make = {
+	.proc = CKT_WORKER_NCCL_MAKE,
+	.xdr_args = (xdrproc_t)xdr_ckt_worker_nccl_make_args,
+	.xdr_result = (xdrproc_t)xdr_ckt_worker_nccl_make_res,
+	.result_size = sizeof(struct ckt_worker_nccl_make_res),
+	.timeout_ms = MAKE_MS,
+	.done = make_done,
+	.what = "makes",
+};
 
 void ckt_control_nccl_make(struct ckt_peer *peer, void *decoded, int *passed_fd)
 {
 	ckt_control_nccl_make_args *args = decoded;
 	char buffer[CKT_MESSAGE_MAX] = "";
-	struct ckt_session *session = ckt_image_find_ahead(peer, args->copy, buffer);
 	ckt_worker_nccl_make_args call = {.count = args->count};
 	(void)passed_fd;
-	if (!session && !*buffer)
-		snprintf(buffer, sizeof buffer,
-			"a copy makes the IDs of communicators: name the copy");
-	int error = session
-		? ckt_session_call(session, CKT_WORKER_NCCL_MAKE,
-			  (xdrproc_t)xdr_ckt_worker_nccl_make_args, &call, -1,
-			  (xdrproc_t)xdr_ckt_worker_nccl_make_res,
-			  sizeof(struct ckt_worker_nccl_make_res), MAKE_MS, make_done, peer)
-		: 0;
-	if (session && !error) {
-		ckt_peer_hold(peer);
-		return;
-	}
-	if (error)
-		snprintf(buffer, sizeof buffer, "cannot reach the worker of the copy: %s",
-			strerror(-error));
-	make_reply(peer, &(ckt_control_result){CKT_CONTROL_REFUSED, buffer}, NULL);
+	if (!ask(peer, args->copy, &make, &call, buffer))
+		make_reply(peer, &(ckt_control_result){CKT_CONTROL_REFUSED, buffer}, NULL);
 }
 
 static void told(struct ckt_session *session, void *context, int error, void *answer)
@@ -79,42 +116,32 @@ static void told(struct ckt_session *session, void *context, int error, void *an
 	const ckt_worker_result *res = answer;
 	char buffer[CKT_MESSAGE_MAX] = "";
 	ckt_control_result result = {CKT_CONTROL_OK, buffer};
-	if (error)
-		ckt_control_result_set(&result, buffer, CKT_CONTROL_REFUSED,
-			"session %s: its worker accepts no IDs of communicators: %s", session->id,
-			ckt_request_problem(error));
-	else if (res->status)
-		ckt_control_result_set(&result, buffer, CKT_CONTROL_REFUSED, "session %s: %.400s",
-			session->id, res->message);
+	judge(session, error, error ? 0 : (uint32_t)res->status, error ? NULL : res->message,
+		"accepts no IDs of communicators", &result, buffer);
 	if (ckt_peer_release(peer))
 		ckt_peer_reply(peer, (xdrproc_t)xdr_ckt_control_result, &result);
 }
+
+static const struct question tell = {
+	.proc = CKT_WORKER_NCCL_IDS,
+	.xdr_args = (xdrproc_t)xdr_ckt_worker_nccl_ids_args,
+	.xdr_result = (xdrproc_t)xdr_ckt_worker_result,
+	.result_size = sizeof(struct ckt_worker_result),
+	.timeout_ms = TELL_MS,
+	.done = told,
+	.what = "receives",
+};
 
 void ckt_control_nccl_ids(struct ckt_peer *peer, void *decoded, int *passed_fd)
 {
 	ckt_control_nccl_ids_args *args = decoded;
 	char buffer[CKT_MESSAGE_MAX] = "";
-	struct ckt_session *session = ckt_image_find_ahead(peer, args->copy, buffer);
 	_Static_assert(
 		sizeof(ckt_control_nccl_pair) == sizeof(ckt_worker_nccl_pair), "the same pairs");
 	ckt_worker_nccl_ids_args call = {
 		.pairs = {args->pairs.pairs_len, (ckt_worker_nccl_pair *)args->pairs.pairs_val}};
 	(void)passed_fd;
-	if (!session && !*buffer)
-		snprintf(buffer, sizeof buffer,
-			"a copy receives the IDs of communicators: name the copy");
-	int error = session ? ckt_session_call(session, CKT_WORKER_NCCL_IDS,
-				      (xdrproc_t)xdr_ckt_worker_nccl_ids_args, &call, -1,
-				      (xdrproc_t)xdr_ckt_worker_result,
-				      sizeof(struct ckt_worker_result), TELL_MS, told, peer)
-			    : 0;
-	if (session && !error) {
-		ckt_peer_hold(peer);
-		return;
-	}
-	if (error)
-		snprintf(buffer, sizeof buffer, "cannot reach the worker of the copy: %s",
-			strerror(-error));
-	ckt_peer_reply(peer, (xdrproc_t)xdr_ckt_control_result,
-		&(ckt_control_result){CKT_CONTROL_REFUSED, buffer});
+	if (!ask(peer, args->copy, &tell, &call, buffer))
+		ckt_peer_reply(peer, (xdrproc_t)xdr_ckt_control_result,
+			&(ckt_control_result){CKT_CONTROL_REFUSED, buffer});
 }

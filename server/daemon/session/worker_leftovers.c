@@ -13,10 +13,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "rpc/ipc.h"
 #include "server/daemon/server.h"
 
 #define EVENT_PREFIX "cricket-shared-event-"
-#define NOTICE_PREFIX "cricket-ipc-"
 
 static bool has_prefix(const char *name, const char *prefix)
 {
@@ -41,7 +41,7 @@ void ckt_leftovers_sweep(const struct ckt_server *server)
 	DIR *dir = opendir("/dev/shm");
 	for (const struct dirent *entry; dir && (entry = readdir(dir));)
 		if (((server->driver.soft && has_prefix(entry->d_name, EVENT_PREFIX)) ||
-			    has_prefix(entry->d_name, NOTICE_PREFIX)) &&
+			    has_prefix(entry->d_name, CKT_IPC_NOTICE_PREFIX)) &&
 			is_nobodys(dirfd(dir), entry->d_name, owner))
 			unlinkat(dirfd(dir), entry->d_name, 0);
 	if (dir)

@@ -3,19 +3,15 @@
 
 #include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/file.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "server/worker/ipc/ipc.h"
+#include "server/worker/session/notice_file.h"
 #include "server/worker/worker.h"
 
 enum { NAME_BYTES = 96, HASHED_BYTES = 16, TRIES = 16 };
-
-#define DIRECTORY "/dev/shm"
 
 struct notice {
 	char magic[8];
@@ -33,11 +29,9 @@ static void name_notices(const struct ckt_worker *worker, const char session[CKT
 		char session[CKT_IPC_SESSION], directory[CKT_WORKER_PATH_MAX];
 	} what;
 	uint8_t hash[CKT_HASH_SIZE];
-	const char *slash = strrchr(worker->socket, '/');
 	memset(&what, 0, sizeof what);
 	memcpy(what.session, session, CKT_IPC_SESSION);
-	if (slash)
-		memcpy(what.directory, worker->socket, (size_t)(slash - worker->socket));
+	memcpy(what.directory, worker->socket, ckt_notice_server_length(worker));
 	ckt_hash(&what, sizeof what, hash);
 	int n = snprintf(ret_name, NAME_BYTES, CKT_IPC_NOTICE_PREFIX);
 	for (unsigned i = 0; i < HASHED_BYTES; i++)
@@ -47,31 +41,15 @@ static void name_notices(const struct ckt_worker *worker, const char session[CKT
 static int leave(struct ckt_worker *worker, const char session[CKT_IPC_SESSION])
 {
 	struct notice notice;
-	char name[NAME_BYTES], path[NAME_BYTES + 32], fresh[NAME_BYTES + 48];
+	char name[NAME_BYTES], path[NAME_BYTES + 32];
+	/* It stays open, and with it the lock, until the process ends. */
+	int fd;
 	memcpy(notice.magic, magic, sizeof magic);
 	memcpy(notice.session, session, sizeof notice.session);
 	ckt_ipc_socket_name(notice.socket);
 	name_notices(worker, session, name);
-	snprintf(path, sizeof path, DIRECTORY "/%s-%d", name, (int)getpid());
-	snprintf(fresh, sizeof fresh, "%s.new", path);
-	unlink(fresh);
-	int fd = open(fresh, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-	if (fd < 0)
-		return -errno;
-	/*
-	 * Locked before it has its name: nobody takes it for a dead one's.  The descriptor stays
-	 * open, and with it the lock.
-	 */
-	int error = flock(fd, LOCK_EX | LOCK_NB)                              ? -errno
-		: write(fd, &notice, sizeof notice) == (ssize_t)sizeof notice ? 0
-									      : -EIO;
-	if (!error && rename(fresh, path))
-		error = -errno;
-	if (error) {
-		unlink(fresh);
-		close(fd);
-	}
-	return error;
+	snprintf(path, sizeof path, CKT_NOTICE_DIRECTORY "/%s-%d", name, (int)getpid());
+	return ckt_notice_leave(path, &notice, sizeof notice, &fd);
 }
 
 int ckt_ipc_notice_leave(struct ckt_worker *worker, const char session[CKT_IPC_SESSION])
@@ -90,17 +68,9 @@ static bool read_notice(int directory, const char *name, const char session[CKT_
 	char ret_socket[CKT_IPC_SOCKET])
 {
 	struct notice notice;
-	struct stat st;
-	/* Neither a link nor a pipe, which anybody may put there, is followed or waited for. */
-	int fd = openat(directory, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-	if (fd < 0)
-		return false;
-	bool good = !fstat(fd, &st) && S_ISREG(st.st_mode) && st.st_uid == geteuid() &&
-		flock(fd, LOCK_SH | LOCK_NB) && errno == EWOULDBLOCK &&
-		read(fd, &notice, sizeof notice) == (ssize_t)sizeof notice &&
+	bool good = ckt_notice_read(directory, name, true, &notice, sizeof notice) &&
 		!memcmp(notice.magic, magic, sizeof magic) &&
 		!memcmp(notice.session, session, sizeof notice.session);
-	close(fd);
 	if (good)
 		memcpy(ret_socket, notice.socket, sizeof notice.socket);
 	return good;
@@ -111,7 +81,7 @@ unsigned ckt_ipc_notice_find(struct ckt_worker *worker, const char session[CKT_I
 {
 	char name[NAME_BYTES];
 	unsigned count = 0;
-	DIR *directory = opendir(DIRECTORY);
+	DIR *directory = opendir(CKT_NOTICE_DIRECTORY);
 	name_notices(worker, session, name);
 	for (const struct dirent *entry;
 		directory && count < CKT_IPC_NOTICES_MAX && (entry = readdir(directory));)

@@ -13,9 +13,6 @@
 
 #include "rpc/ipc.h"
 
-/* server/daemon/session/worker_leftovers.c knows it too. */
-#define CKT_IPC_NOTICE_PREFIX "cricket-ipc-"
-
 enum { CKT_IPC_NOTICES_MAX = 16 };
 
 struct ckt_worker;

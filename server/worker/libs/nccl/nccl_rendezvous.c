@@ -13,13 +13,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "base/log.h"
 #include "rpc/net.h"
 #include "server/worker/libs/nccl/nccl.h"
+#include "server/worker/session/notice_file.h"
 #include "server/worker/worker.h"
 
 enum { LOOK_NS = 2000000, PATH_BYTES = 128 };
@@ -59,43 +59,19 @@ static uint64_t start_time(uint64_t pid)
 static void name_place(const uint8_t *identity, char path[PATH_BYTES])
 {
 	uint8_t hashed[CKT_NCCL_ID_BYTES];
-	const char *slash = strrchr(ckt_worker.socket, '/');
-	size_t length = slash ? (size_t)(slash - ckt_worker.socket) : 0;
-	ckt_nccl_identity_derive(identity, 0, CKT_NCCL_NONE, ckt_worker.socket, length, hashed);
-	int n = snprintf(path, PATH_BYTES, "/dev/shm/cricket-nccl-%u-", (unsigned)geteuid());
+	ckt_nccl_identity_derive(identity, 0, CKT_NCCL_NONE, ckt_worker.socket,
+		ckt_notice_server_length(&ckt_worker), hashed);
+	int n = snprintf(
+		path, PATH_BYTES, CKT_NOTICE_DIRECTORY "/cricket-nccl-%u-", (unsigned)geteuid());
 	for (unsigned i = 8; i < 24; i++)
 		n += snprintf(path + n, PATH_BYTES - (size_t)n, "%02x", hashed[i]);
-}
-
-/* 0 or -errno. */
-static int leave(const char *path, const struct notice *notice)
-{
-	char fresh[PATH_BYTES + 16];
-	snprintf(fresh, sizeof fresh, "%s.%d", path, (int)getpid());
-	unlink(fresh);
-	int fd = open(fresh, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-	if (fd < 0)
-		return -errno;
-	int error = write(fd, notice, sizeof *notice) == (ssize_t)sizeof *notice ? 0 : -EIO;
-	close(fd);
-	if (!error && rename(fresh, path))
-		error = -errno;
-	if (error)
-		unlink(fresh);
-	return error;
 }
 
 static bool look(const char *path, const uint8_t *identity, ncclUniqueId *ret_id)
 {
 	struct notice notice;
-	struct stat st;
-	int fd = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
-	if (fd < 0)
-		return false;
-	bool there = !fstat(fd, &st) && S_ISREG(st.st_mode) && st.st_uid == geteuid() &&
-		read(fd, &notice, sizeof notice) == (ssize_t)sizeof notice;
-	close(fd);
-	if (!there || memcmp(notice.magic, magic, sizeof magic) ||
+	if (!ckt_notice_read(AT_FDCWD, path, false, &notice, sizeof notice) ||
+		memcmp(notice.magic, magic, sizeof magic) ||
 		memcmp(notice.identity, identity, CKT_NCCL_ID_BYTES) || !notice.started ||
 		start_time(notice.pid) != notice.started)
 		return false;
@@ -123,7 +99,7 @@ ncclResult_t ckt_nccl_meet(
 	ncclResult_t status =
 		ckt_nccl.ncclGetUniqueId ? ckt_nccl.ncclGetUniqueId(ret_id) : ncclInvalidUsage;
 	memcpy(notice.id, ret_id, CKT_NCCL_ID_BYTES);
-	int error = status ? 0 : leave(path, &notice);
+	int error = status ? 0 : ckt_notice_leave(path, &notice, sizeof notice, NULL);
 	if (error)
 		ckt_warning("%s: %s: cannot tell the other ranks of a communicator its new ID",
 			path, strerror(-error));

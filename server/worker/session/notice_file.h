@@ -1,0 +1,27 @@
+/*
+ * Small files in the host's shared memory by which workers of one server find each other: whole or
+ * not there, and read only where this user wrote them.
+ *
+ * Threading: any.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct ckt_worker;
+
+#define CKT_NOTICE_DIRECTORY "/dev/shm"
+
+/* How much of worker->socket is the server's directory, which names of notices depend on. */
+size_t ckt_notice_server_length(const struct ckt_worker *worker);
+/*
+ * Takes the place of a file of that name.  ret_fd: NULL, or a descriptor that holds a lock on the
+ * file from before it has its name, the caller's.  0 or -errno.
+ */
+int ckt_notice_leave(const char *path, const void *notice, size_t size, int *ret_fd);
+/*
+ * directory: AT_FDCWD for a path.  locked: only where another process holds the lock.  False where
+ * it is no such file.
+ */
+bool ckt_notice_read(int directory, const char *name, bool locked, void *ret_notice, size_t size);
