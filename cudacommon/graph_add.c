@@ -120,119 +120,173 @@ static bool is_padded(const CUgraphNodeParams *p)
 	return true;
 }
 
+/* Attributes are set by their own function and stay. */
+static CUresult keep_attributes(
+	const struct ckt_node *node, struct ckt_kernel_spec *spec, CUlaunchAttribute **ret_kept)
+{
+	*ret_kept = NULL;
+	if (!node->kernel.attribute_count)
+		return CUDA_SUCCESS;
+	size_t bytes = node->kernel.attribute_count * sizeof **ret_kept;
+	CUlaunchAttribute *kept = malloc(bytes);
+	if (!kept)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	memcpy(kept, node->kernel.attributes, bytes);
+	spec->attributes = kept;
+	spec->attribute_count = node->kernel.attribute_count;
+	*ret_kept = kept;
+	return CUDA_SUCCESS;
+}
+
+static CUresult set_kernel(struct ckt_node *node, const CUgraphNodeParams *p, uint64_t *ret_context)
+{
+	CUDA_KERNEL_NODE_PARAMS kernel;
+	struct ckt_kernel_spec spec;
+	CUlaunchAttribute *kept;
+	_Static_assert(sizeof kernel == sizeof p->kernel, "one layout");
+	memcpy(&kernel, &p->kernel, sizeof kernel);
+	CUresult result = context_of(kernel.ctx, ret_context);
+	if (!result)
+		result = ckt_kernel_spec_read(&kernel, &spec);
+	if (!result)
+		result = keep_attributes(node, &spec, &kept);
+	if (result)
+		return result;
+	result = ckt_node_set_kernel(node, &spec);
+	free(kept);
+	return result;
+}
+
+static CUresult set_copy(struct ckt_node *node, const CUgraphNodeParams *p, uint64_t *ret_context)
+{
+	CUresult result = context_of(p->memcpy.copyCtx, ret_context);
+	return result ? result : ckt_node_set_copy(node, &p->memcpy.copyParams);
+}
+
+static CUresult set_fill(struct ckt_node *node, const CUgraphNodeParams *p, uint64_t *ret_context)
+{
+	CUDA_MEMSET_NODE_PARAMS fill = {.dst = p->memset.dst,
+		.pitch = p->memset.pitch,
+		.value = p->memset.value,
+		.elementSize = p->memset.elementSize,
+		.width = p->memset.width,
+		.height = p->memset.height};
+	CUresult result = context_of(p->memset.ctx, ret_context);
+	return result ? result : ckt_node_set_fill(node, &fill);
+}
+
+static CUresult set_host(struct ckt_node *node, const CUgraphNodeParams *p, uint64_t *ret_context)
+{
+	if (!p->host.fn)
+		return CUDA_ERROR_INVALID_VALUE;
+	node->host = (CUDA_HOST_NODE_PARAMS){.fn = p->host.fn, .userData = p->host.userData};
+	return CUDA_SUCCESS;
+}
+
+static CUresult set_child(struct ckt_node *node, const CUgraphNodeParams *p, uint64_t *ret_context)
+{
+	struct ckt_graph *copy, *child = ckt_graph_find(p->graph.graph);
+	if (!child || child == node->graph)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (ckt_graph_is_body(child) || ckt_graph_has_conditions(child))
+		return CKT_AS_CUDA_NOT_SUPPORTED;
+	if (p->graph.ownership == CU_GRAPH_CHILD_GRAPH_OWNERSHIP_MOVE)
+		return move_child(node, child);
+	if (p->graph.ownership != CU_GRAPH_CHILD_GRAPH_OWNERSHIP_CLONE)
+		return CUDA_ERROR_INVALID_VALUE;
+	CUresult result = ckt_graph_copy(child, node->object.id != 0, &copy);
+	if (result)
+		return result;
+	ckt_graph_free(node->child);
+	node->child = copy;
+	copy->owner = node;
+	return CUDA_SUCCESS;
+}
+
+static CUresult set_nothing(
+	struct ckt_node *node, const CUgraphNodeParams *p, uint64_t *ret_context)
+{
+	return CUDA_SUCCESS;
+}
+
+static CUresult set_event(struct ckt_node *node, CUevent event)
+{
+	CUresult result = ckt_cudacommon_event_check(event);
+	if (!result)
+		node->event = event;
+	return result;
+}
+
+static CUresult set_wait(struct ckt_node *node, const CUgraphNodeParams *p, uint64_t *ret_context)
+{
+	return set_event(node, p->eventWait.event);
+}
+
+static CUresult set_record(struct ckt_node *node, const CUgraphNodeParams *p, uint64_t *ret_context)
+{
+	return set_event(node, p->eventRecord.event);
+}
+
+/* What such a node does is settled when it is added. */
+static CUresult set_block(struct ckt_node *node, const CUgraphNodeParams *p, uint64_t *ret_context)
+{
+	return node->memory.block ? CKT_AS_CUDA_NOT_SUPPORTED : set_memory(node, p);
+}
+
+static CUresult set_memop(struct ckt_node *node, const CUgraphNodeParams *p, uint64_t *ret_context)
+{
+	CUresult result = context_of(p->memOp.ctx, ret_context);
+	if (!result)
+		result = ckt_memop_check(p->memOp.paramArray, p->memOp.count, p->memOp.flags);
+	return result ? result : ckt_node_set_memop(node, &p->memOp);
+}
+
+/* What such a node does is settled when it is added; its bodies change by their own nodes. */
+static CUresult set_conditional(
+	struct ckt_node *node, const CUgraphNodeParams *p, uint64_t *ret_context)
+{
+	return node->object.id && !node->conditional.count
+		? ckt_node_set_conditional(node, &p->conditional)
+		: CKT_AS_CUDA_NOT_SUPPORTED;
+}
+
+static CUresult refuse_semaphores(
+	struct ckt_node *node, const CUgraphNodeParams *p, uint64_t *ret_context)
+{
+	return CKT_CUDACOMMON_UNSUPPORTED("nodes for external semaphores");
+}
+
+/*
+ * By the type of the node.  *ret_context holds the node's context and is written by those kinds
+ * whose parameters name another.
+ */
+typedef CUresult set_function(
+	struct ckt_node *node, const CUgraphNodeParams *p, uint64_t *ret_context);
+static set_function *const setters[] = {
+	[CU_GRAPH_NODE_TYPE_KERNEL] = set_kernel,
+	[CU_GRAPH_NODE_TYPE_MEMCPY] = set_copy,
+	[CU_GRAPH_NODE_TYPE_MEMSET] = set_fill,
+	[CU_GRAPH_NODE_TYPE_HOST] = set_host,
+	[CU_GRAPH_NODE_TYPE_GRAPH] = set_child,
+	[CU_GRAPH_NODE_TYPE_EMPTY] = set_nothing,
+	[CU_GRAPH_NODE_TYPE_WAIT_EVENT] = set_wait,
+	[CU_GRAPH_NODE_TYPE_EVENT_RECORD] = set_record,
+	[CU_GRAPH_NODE_TYPE_EXT_SEMAS_SIGNAL] = refuse_semaphores,
+	[CU_GRAPH_NODE_TYPE_EXT_SEMAS_WAIT] = refuse_semaphores,
+	[CU_GRAPH_NODE_TYPE_MEM_ALLOC] = set_block,
+	[CU_GRAPH_NODE_TYPE_MEM_FREE] = set_block,
+	[CU_GRAPH_NODE_TYPE_BATCH_MEM_OP] = set_memop,
+	[CU_GRAPH_NODE_TYPE_CONDITIONAL] = set_conditional,
+};
+
 /* Precondition: locked.  The new parameters of a node, in the union's general form. */
 static CUresult set_params(struct ckt_node *node, const CUgraphNodeParams *p)
 {
-	struct ckt_kernel_spec spec;
-	static bool once_semaphores;
 	uint64_t context = node->context;
-	struct ckt_graph *child, *copy;
-	CUresult result;
-	if (!is_padded(p))
+	size_t type = (size_t)p->type;
+	if (!is_padded(p) || type >= sizeof setters / sizeof *setters || !setters[type])
 		return CUDA_ERROR_INVALID_VALUE;
-	switch (p->type) {
-	case CU_GRAPH_NODE_TYPE_KERNEL: {
-		CUDA_KERNEL_NODE_PARAMS kernel;
-		_Static_assert(sizeof kernel == sizeof p->kernel, "one layout");
-		memcpy(&kernel, &p->kernel, sizeof kernel);
-		result = context_of(kernel.ctx, &context);
-		if (!result)
-			result = ckt_kernel_spec_read(&kernel, &spec);
-		/* Attributes are set by their own function and stay. */
-		CUlaunchAttribute *kept = NULL;
-		if (!result && node->kernel.attribute_count) {
-			size_t bytes = node->kernel.attribute_count * sizeof *kept;
-			kept = malloc(bytes);
-			if (!kept)
-				return CUDA_ERROR_OUT_OF_MEMORY;
-			memcpy(kept, node->kernel.attributes, bytes);
-			spec.attributes = kept;
-			spec.attribute_count = node->kernel.attribute_count;
-		}
-		if (!result)
-			result = ckt_node_set_kernel(node, &spec);
-		free(kept);
-		break;
-	}
-	case CU_GRAPH_NODE_TYPE_MEMCPY:
-		result = context_of(p->memcpy.copyCtx, &context);
-		if (!result)
-			result = ckt_node_set_copy(node, &p->memcpy.copyParams);
-		break;
-	case CU_GRAPH_NODE_TYPE_MEMSET: {
-		CUDA_MEMSET_NODE_PARAMS fill = {.dst = p->memset.dst,
-			.pitch = p->memset.pitch,
-			.value = p->memset.value,
-			.elementSize = p->memset.elementSize,
-			.width = p->memset.width,
-			.height = p->memset.height};
-		result = context_of(p->memset.ctx, &context);
-		if (!result)
-			result = ckt_node_set_fill(node, &fill);
-		break;
-	}
-	case CU_GRAPH_NODE_TYPE_HOST:
-		if (!p->host.fn)
-			return CUDA_ERROR_INVALID_VALUE;
-		node->host =
-			(CUDA_HOST_NODE_PARAMS){.fn = p->host.fn, .userData = p->host.userData};
-		return CUDA_SUCCESS;
-	case CU_GRAPH_NODE_TYPE_GRAPH:
-		child = ckt_graph_find(p->graph.graph);
-		if (!child || child == node->graph)
-			return CUDA_ERROR_INVALID_VALUE;
-		if (ckt_graph_is_body(child) || ckt_graph_has_conditions(child))
-			return CKT_AS_CUDA_NOT_SUPPORTED;
-		if (p->graph.ownership == CU_GRAPH_CHILD_GRAPH_OWNERSHIP_MOVE)
-			return move_child(node, child);
-		if (p->graph.ownership != CU_GRAPH_CHILD_GRAPH_OWNERSHIP_CLONE)
-			return CUDA_ERROR_INVALID_VALUE;
-		result = ckt_graph_copy(child, node->object.id != 0, &copy);
-		if (result)
-			return result;
-		ckt_graph_free(node->child);
-		node->child = copy;
-		copy->owner = node;
-		return CUDA_SUCCESS;
-	case CU_GRAPH_NODE_TYPE_EMPTY:
-		return CUDA_SUCCESS;
-	case CU_GRAPH_NODE_TYPE_WAIT_EVENT:
-		result = ckt_cudacommon_event_check(p->eventWait.event);
-		if (!result)
-			node->event = p->eventWait.event;
-		return result;
-	case CU_GRAPH_NODE_TYPE_EVENT_RECORD:
-		result = ckt_cudacommon_event_check(p->eventRecord.event);
-		if (!result)
-			node->event = p->eventRecord.event;
-		return result;
-	case CU_GRAPH_NODE_TYPE_MEM_ALLOC:
-	case CU_GRAPH_NODE_TYPE_MEM_FREE:
-		/* What such a node does is settled when it is added. */
-		return node->memory.block ? CKT_AS_CUDA_NOT_SUPPORTED : set_memory(node, p);
-	case CU_GRAPH_NODE_TYPE_BATCH_MEM_OP:
-		result = context_of(p->memOp.ctx, &context);
-		if (!result)
-			result = ckt_memop_check(
-				p->memOp.paramArray, p->memOp.count, p->memOp.flags);
-		if (!result)
-			result = ckt_node_set_memop(node, &p->memOp);
-		break;
-	case CU_GRAPH_NODE_TYPE_CONDITIONAL:
-		/*
-		 * What such a node does is settled when it is added; its bodies change by their own
-		 * nodes.
-		 */
-		return node->object.id && !node->conditional.count
-			? ckt_node_set_conditional(node, &p->conditional)
-			: CKT_AS_CUDA_NOT_SUPPORTED;
-	case CU_GRAPH_NODE_TYPE_EXT_SEMAS_SIGNAL:
-	case CU_GRAPH_NODE_TYPE_EXT_SEMAS_WAIT:
-		return ckt_cudacommon_unsupported(
-			"nodes for external semaphores", &once_semaphores);
-	default:
-		return CUDA_ERROR_INVALID_VALUE;
-	}
+	CUresult result = setters[type](node, p, &context);
 	if (!result)
 		node->context = context;
 	return result;
