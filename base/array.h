@@ -1,6 +1,6 @@
 /*
- * Sizes of CUDA arrays, which both sides reckon with: bytes of a row, rows of a slice, slices; of
- * compressed formats in whole blocks.
+ * Sizes of CUDA arrays as both sides compute them: bytes of a row, rows of a slice, slices;
+ * compressed formats count in whole blocks.
  */
 #pragma once
 
@@ -20,7 +20,10 @@ struct ckt_array_extent {
 	struct ckt_array_element element;
 };
 
-/* False for formats that are neither plain nor compressed: planar ones lie in several pieces. */
+/*
+ * False for planar formats: they are neither plain nor compressed, because they consist of several
+ * parts.
+ */
 static inline bool ckt_array_element(
 	uint32_t format, uint32_t channels, struct ckt_array_element *ret_element)
 {
@@ -43,8 +46,8 @@ static inline bool ckt_array_element(
 		break;
 	default:
 		/*
-		 * Three formats in a row for one, two and four channels: bytes and words without a
-		 * sign, then with one.
+		 * Each row lists three formats, for one, two and four channels: unsigned bytes and
+		 * words, then signed ones.
 		 */
 		if (format >= CU_AD_FORMAT_UNORM_INT8X1 && format <= CU_AD_FORMAT_SNORM_INT16X4) {
 			uint32_t i = format - CU_AD_FORMAT_UNORM_INT8X1;
@@ -69,7 +72,7 @@ static inline uint64_t ckt_array_halved(uint64_t size, unsigned level)
 	return !size ? 0 : size >> level ? size >> level : 1;
 }
 
-/* Whether depth is the third dimension, and not layers or faces. */
+/* Whether depth is the third dimension rather than a count of layers or faces. */
 static inline bool ckt_array_is_3d(const CUDA_ARRAY3D_DESCRIPTOR *desc)
 {
 	return desc->Depth && !(desc->Flags & (CUDA_ARRAY3D_LAYERED | CUDA_ARRAY3D_CUBEMAP));
@@ -87,7 +90,7 @@ static inline CUDA_ARRAY3D_DESCRIPTOR ckt_array_level(
 	return r;
 }
 
-/* CUDA makes no more levels than there can be. */
+/* CUDA makes no more levels than this. */
 static inline unsigned ckt_array_levels(const CUDA_ARRAY3D_DESCRIPTOR *desc, unsigned asked)
 {
 	uint64_t longest = desc->Width > desc->Height ? desc->Width : desc->Height;
@@ -99,7 +102,7 @@ static inline unsigned ckt_array_levels(const CUDA_ARRAY3D_DESCRIPTOR *desc, uns
 	return asked < levels ? (asked ? asked : 1) : levels;
 }
 
-/* False where the format is none of ours or the sizes are beyond what any GPU makes. */
+/* False if the format is unknown or the sizes exceed what any GPU makes. */
 static inline bool ckt_array_extent(
 	const CUDA_ARRAY3D_DESCRIPTOR *desc, struct ckt_array_extent *ret_extent)
 {
@@ -114,7 +117,7 @@ static inline bool ckt_array_extent(
 		.rows = (height + element.side - 1) / element.side,
 		.slices = desc->Depth ? desc->Depth : 1,
 		.element = element};
-	/* Far above any GPU's memory, far below what overflows. */
+	/* Far above any GPU's memory, far below an overflow. */
 	return ret_extent->row_bytes * ret_extent->rows <= (uint64_t)1 << 42 &&
 		ret_extent->slices <=
 		((uint64_t)1 << 46) / (ret_extent->row_bytes * ret_extent->rows);
@@ -125,7 +128,7 @@ static inline uint64_t ckt_array_bytes(const struct ckt_array_extent *extent)
 	return extent->row_bytes * extent->rows * extent->slices;
 }
 
-/* Bytes of all levels (0 levels: a plain array); 0 where it is no array that could be. */
+/* Bytes of all levels (0 levels: a plain array); 0 if no such array can exist. */
 static inline uint64_t ckt_array_total_bytes(const CUDA_ARRAY3D_DESCRIPTOR *desc, uint32_t levels)
 {
 	uint64_t bytes = 0;

@@ -1,6 +1,6 @@
 /*
- * Every CRICKET_* variable there is, for the check of a user's spelling and for the manual pages.
- * Any thread; no errors.
+ * All CRICKET_* variables, to check a user's spelling and to generate the manual pages. Any thread;
+ * no errors.
  */
 #pragma once
 
@@ -21,6 +21,7 @@ extern const size_t ckt_environment_variables_count;
  */
 const char *ckt_environment_unknown(char *const *environment, size_t *cursor);
 /*
- * Names each unknown one on stderr, once in a process.  Called when the first connection is made.
+ * Names each unknown variable on stderr, once in a process.  The client calls it when it opens its
+ * first connection.
  */
 void ckt_environment_check(void);

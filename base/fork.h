@@ -1,14 +1,14 @@
 /*
- * What a forked child finds of our locks: a thread that the child does not have may have held any
- * of them, and nobody would release it. So the child makes them new (ckt_fork_renew), before
- * anything of it runs.  What they protect may be half changed; the child gets no CUDA where that
- * matters (client/conn/conn.c, client/cudart/init.c), so it is not looked at.
+ * When a program forks, a thread that the child lacks may hold any of our locks, and nobody would
+ * release it. So the child makes them new (ckt_fork_renew), before anything of it runs.  The data
+ * that they protect may be half changed. The child gets no CUDA where that matters
+ * (client/conn/conn.c, client/cudart/init.c), so it does not read them.
  *
  *	static CKT_LOCK(lock);			a mutex that a child gets free
  *	CKT_IN_CHILD(forked)			calls forked() in the child: for locks inside of objects, and other kinds
  *
- * Pointers to both lie in a section each, so a library finds its own.  tests/unit/locks.py sees to
- * it that no mutex is declared another way.
+ * Each macro puts a pointer into a section of its own, so that a library finds its own entries.
+ * tests/unit/locks.py checks that no mutex is declared in another way.
  */
 #pragma once
 

@@ -1,8 +1,8 @@
 /*
- * Built where glibc is 2.38 or newer, strtol() and its relatives are called by names that older
- * systems lack; the bundle is to run there. So those names are ours: static libraries of the
- * distribution (tirpc, jansson) and our own code find these first.  The one difference, "0b" before
- * binary digits, nobody asks for.
+ * When glibc is 2.38 or newer, code is compiled to call strtol() and its relatives by names that
+ * older systems lack; the bundle must run there. So this file defines those names, and static
+ * libraries of the distribution (tirpc, jansson) and our own code find these first.  The only
+ * difference is "0b" before binary digits, which nobody uses.
  */
 #include <stdarg.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /*
- * Arrays that grow.  Where there is no memory for that they stay as they are, and what wanted it
- * fails with -ENOMEM.
+ * Arrays that grow.  Without memory the array stays as it is, and the caller's operation fails with
+ * -ENOMEM.
  */
 #pragma once
 
@@ -11,7 +11,7 @@
 #include <string.h>
 
 /*
- * Room in *array for one entry behind `count`; `first`: for how many in the beginning.  0 or
+ * Makes room in *array for one entry after `count`; `first`: the initial number of entries.  0 or
  * -ENOMEM.
  */
 static inline int ckt_grow(void *array, size_t count, size_t *room, size_t first, size_t entry_size)
@@ -32,7 +32,7 @@ static inline int ckt_grow(void *array, size_t count, size_t *room, size_t first
 #define CKT_GROW(list, count, room, first) \
 	ckt_grow(&(list), (count), &(room), (first), sizeof *(list))
 
-/* The same, and a gap at the index: what stood there and behind it has moved up, and is counted. */
+/* The same, with a gap at the index: the entries from there on move up, and count grows by one. */
 #define CKT_GROW_AT(list, count, room, first, index)                                             \
 	({                                                                                       \
 		size_t at_ = (index);                                                            \

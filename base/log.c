@@ -60,7 +60,10 @@ static void write_line(int fd, const char *prefix, const char *format, va_list a
 	size_t length = (size_t)n + (m < 0 ? 0 : (size_t)m);
 	if (length > sizeof line - 2)
 		length = sizeof line - 2;
-	/* Parts of it may be a peer's: it stays one line, and commands nobody's terminal. */
+	/*
+	 * A peer may have chosen parts of the line: it stays one line, and holds no commands for a
+	 * terminal.
+	 */
 	for (size_t i = (size_t)n; i < length; i++)
 		if ((unsigned char)line[i] < 32 || line[i] == 127)
 			line[i] = '?';

@@ -31,8 +31,8 @@ extern enum ckt_log_level ckt_log_level;
  */
 int ckt_log_init(const char *name, enum ckt_log_level level, const char *file);
 /*
- * The same on an open descriptor, which stays the caller's: opening it again by its name needs a
- * right to the file behind it.
+ * The same on an open descriptor, which stays the caller's. The worker uses it because opening the
+ * file again by its name needs rights to the file.
  */
 void ckt_log_init_fd(const char *name, enum ckt_log_level level, int fd);
 /* "error", "warning", "info", "debug", "quiet"; -EINVAL otherwise. */

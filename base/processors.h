@@ -1,12 +1,10 @@
-/* How many processors this process may run on, and from how many on it pays to poll. */
+/* How many processors this process may run on, and with how many polling pays. */
 #pragma once
 
 #include <sched.h>
 #include <unistd.h>
 
-/*
- * With no more than these neither side of a connection polls for long: they have none of their own.
- */
+/* With this many or fewer, neither side of a connection polls for long: the sides share them. */
 enum { CKT_FEW_PROCESSORS = 4 };
 
 static inline unsigned ckt_processors(void)

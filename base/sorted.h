@@ -1,17 +1,11 @@
-/*
- * Looking up in arrays whose entries stand in the order of a number that each has, an address for
- * the most part.
- */
+/* Look-up in arrays that are sorted by a number of each entry, mostly an address. */
 #pragma once
 
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 
-/*
- * How many entries have a number that is not above the key, which is the index of the first one
- * behind it.
- */
+/* Counts the entries whose number is not above the key: the index of the first entry after it. */
 static inline size_t ckt_sorted_upper(
 	const void *list, size_t count, size_t entry_size, size_t number_offset, uint64_t key)
 {
@@ -29,7 +23,7 @@ static inline size_t ckt_sorted_upper(
 	return low;
 }
 
-/* The same by the name of the number, a uint64_t. */
+/* The same for the member of that name, a uint64_t. */
 #define CKT_SORTED_UPPER(list, count, number, key)                                  \
 	({                                                                          \
 		_Static_assert(_Generic((list)->number, uint64_t : 1, default : 0), \

@@ -1,4 +1,4 @@
-/* Whose files a process may run; see trusted.h. */
+/* Whose files a process may run; see trusted_file.h. */
 #include "base/trusted_file.h"
 
 #include <errno.h>

@@ -1,8 +1,6 @@
 /*
- * Whose files a process may run: those that nobody could have put there or changed but root and
- * named users.
- *
- * Threading: any.  Errors: -EPERM and the like, with a sentence.
+ * Checks that only root and named users could have placed or changed a file that a process is about
+ * to run.  Threading: any.  Errors: -EPERM and others, with a sentence.
  */
 #pragma once
 
@@ -10,11 +8,10 @@
 #include <sys/types.h>
 
 /*
- * The path, which has no symbolic links (realpath), and every directory above it: owned by root or
- * by one of the users, and writable by nobody else.  A directory with the sticky bit may be
- * writable for all, because what lies in it is only its owner's to replace; one that the group may
- * write counts as root's own where the group is root's, or `staff`, as Debian has it for
- * /usr/local.
+ * Checks the path, which has no symbolic links (realpath), and every directory above it: each must
+ * belong to root or one of the users, and nobody else may write it.  A directory with the sticky
+ * bit may be writable for all, because only an entry's owner can replace it. A directory that its
+ * group may write passes if the group is root's, or `staff`, which Debian uses for /usr/local.
  */
 int ckt_trusted_path(const char *path, const uid_t *users, size_t user_count, char *ret_message,
 	size_t message_size);

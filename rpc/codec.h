@@ -1,12 +1,12 @@
 /*
- * What the generated codecs share (rpc/gen/emit_codec.py): numbers with a fraction, and arrays of
+ * What the generated codecs share (rpc/gen/emit_codec.py): floating-point numbers and arrays of
  * integers.  Rules as in rpc/wire.h.
  */
 #pragma once
 
 #include "rpc/wire.h"
 
-/* One word of an array as it lies in a message. */
+/* One word of an array as the message holds it. */
 static inline uint32_t ckt_xdr_u32(const uint8_t *xdr, uint32_t index)
 {
 	uint32_t v;

@@ -1,6 +1,6 @@
 /*
- * cuBLAS as C sees it here, on both sides: the functions that its header declares in C++ alone need
- * types that C does not have.
+ * cuBLAS as C sees it here, on both sides: NVIDIA's header declares some functions in C++ only, and
+ * those need types that C lacks.
  */
 #pragma once
 
@@ -15,7 +15,7 @@ typedef __nv_bfloat16_raw __nv_bfloat16;
 
 #include "rpc/cublas_exported.h"
 
-/* Bytes of an element; 0: a type that no scalar has. */
+/* Bytes of an element; 0 for a type that no scalar has. */
 static inline size_t ckt_cublas_type_bytes(cudaDataType type)
 {
 	switch (type) {
@@ -41,7 +41,7 @@ static inline size_t ckt_cublas_type_bytes(cudaDataType type)
 	}
 }
 
-/* Bytes of alpha and beta: of the type that is computed in, complex where the result is. */
+/* Bytes of alpha and beta, which have the compute type, complex if the result is complex. */
 static inline size_t ckt_cublas_scale_bytes(cublasComputeType_t compute, cudaDataType result)
 {
 	bool complex = result == CUDA_C_32F || result == CUDA_C_64F || result == CUDA_C_16F ||

@@ -1,7 +1,7 @@
 /*
- * What libcublasLt.so of CUDA 13.2 and 13.5 exports and older headers do not declare: the generator
- * reads it beside them, so that the shim and the worker know these functions whatever toolkit they
- * are built with.  A newer header declares the same.
+ * Functions that libcublasLt.so of CUDA 13.2 and 13.5 exports but older headers do not declare. The
+ * generator reads this file beside those headers, so that the shim and the worker know these
+ * functions whatever toolkit builds them.  Newer headers declare the same.
  */
 #pragma once
 

@@ -1,7 +1,7 @@
 /*
- * What libcublas.so exports and no header of NVIDIA's declares, as cuSOLVER calls it: the generator
- * reads it beside them.  cusolverDnCreate sets the mode of its handle to 1, which the genuine
- * library passes on to the handles that it makes for itself.
+ * Functions that libcublas.so exports but no NVIDIA header declares; cuSOLVER calls them. The
+ * generator reads this file beside the headers.  cusolverDnCreate sets the mode of its handle to 1,
+ * and the genuine library passes it on to the handles that it creates for itself.
  */
 #pragma once
 

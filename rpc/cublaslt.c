@@ -101,9 +101,9 @@ static const struct ckt_lt_attribute emulation[] = {
 };
 
 /*
- * least_bytes: the smallest struct of the form, as cublasLt.h of some release had it; bytes: what
- * we use of it.  CUDA 13.2 gave the matmul descriptor more attributes without a longer struct; the
- * form before it comes from older clients and images alone.
+ * least_bytes: the smallest struct of the form in any release's cublasLt.h; bytes: the part that we
+ * use.  CUDA 13.2 gave the matmul descriptor more attributes without a longer struct; the form
+ * before it comes from older clients and images alone.
  */
 struct form {
 	uint16_t least_bytes, bytes;
@@ -205,7 +205,7 @@ int ckt_lt_init(enum ckt_lt_kind kind, void *descriptor, size_t size_bytes)
 		return CKT_LT_INVALID_VALUE;
 	if (!form)
 		return CKT_LT_ALLOC_FAILED;
-	/* Gaps too: the bytes are compared. */
+	/* Clears gaps too, because the bytes are compared. */
 	memset(descriptor, 0, ckt_lt_form_bytes(kind, form));
 	for (unsigned i = 0; i < count; i++)
 		if (all[i].form <= form)
@@ -247,7 +247,7 @@ int ckt_lt_get(enum ckt_lt_kind kind, const void *descriptor, int attribute, voi
 	const uint8_t *place = (const uint8_t *)descriptor + found->offset;
 	if (size_bytes) {
 		memcpy(ret_value, place, kept_bytes(found));
-		/* Its sign, as the genuine library has it. */
+		/* With its sign, as in the genuine library. */
 		memset((uint8_t *)ret_value + kept_bytes(found),
 			place[kept_bytes(found) - 1] & 0x80 ? 0xff : 0,
 			found->size - kept_bytes(found));
@@ -266,7 +266,10 @@ uint32_t ckt_lt_word(enum ckt_lt_kind kind, const void *descriptor, int attribut
 
 unsigned ckt_lt_scalar_bytes(uint32_t type)
 {
-	/* By cudaDataType_t (library_types.h).  Of four-bit types what holds one, or a pair. */
+	/*
+	 * By cudaDataType_t (library_types.h).  Of four-bit types the byte that holds one, or a
+	 * pair.
+	 */
 	static const uint8_t bytes[] = {[0] = 4,
 		[1] = 8,
 		[2] = 2,

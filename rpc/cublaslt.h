@@ -3,15 +3,15 @@
  *
  * A descriptor is plain memory of the program's: it may lie in an opaque struct that the program
  * owns, be copied with memcpy and thrown away without a call.  So all of it lies in these bytes,
- * and the bytes themselves travel with the calls that use it (both sides are x86-64). Attributes
- * have fixed places; the table says where.  Facts of NVIDIA's interface (cublasLt.h, and what its
+ * and the bytes themselves travel with the calls that use it (both sides are x86-64). The table
+ * gives the fixed offset of each attribute.  Facts of NVIDIA's interface (cublasLt.h, and what its
  * builds 13.1 and 13.10 answer without a GPU); the header is not needed to build.
  *
- * Descriptors come in forms: a program built with an older toolkit hands over a shorter struct,
- * which has no room for newer attributes, and the library then does not know them.  Of a matmul
- * descriptor the first word is its form.  A layout says in the upper half of its batch mode how
- * many forms after the first it is, a preference in a word of its own: there older releases of this
- * table left zeros.  Others have one form.
+ * Descriptors come in forms: a program built with an older toolkit passes a shorter struct without
+ * room for newer attributes, so the library ignores those.  The first word of a matmul descriptor
+ * is its form.  A layout stores its form, counted from the first, in the upper half of its batch
+ * mode, and a preference stores it in a word of its own; older releases of this table left zeros
+ * there.  Other descriptors have one form.
  */
 #pragma once
 
@@ -78,60 +78,63 @@ enum ckt_lt_pointer_mode {
 enum ckt_lt_batch_mode { CKT_LT_BATCH_STRIDED, CKT_LT_BATCH_POINTERS, CKT_LT_BATCH_GROUPED };
 
 struct ckt_lt_attribute {
-	uint8_t number, offset, size, form; /* form: the first that has it */
+	uint8_t number, offset, size, form; /* form: the first form that has the attribute */
 	bool pointer;                       /* a device address, or the emulation descriptor */
-	/* its value in a new descriptor, of `size` bytes; some are arguments of the creation */
+	/* value in a new descriptor, of `size` bytes; some are arguments of the creation */
 	uint64_t fresh;
-	/* bytes that it has in the descriptor, where these are fewer: a number with a sign */
+	/* bytes in the descriptor, if fewer: a signed number */
 	uint8_t kept;
 };
 
 /* The table of a kind. */
 const struct ckt_lt_attribute *ckt_lt_attributes(enum ckt_lt_kind kind, unsigned *ret_count);
-/* The form that a struct of so many bytes has room for; 0: none. */
+/* The form for which a struct of this many bytes has room; 0: none. */
 unsigned ckt_lt_form(enum ckt_lt_kind kind, size_t size_bytes);
 /* Bytes of a form; 0: there is no such form. */
 size_t ckt_lt_form_bytes(enum ckt_lt_kind kind, unsigned form);
-/* Of a descriptor in memory; 0: it is none.  descriptor has the bytes of the first form. */
+/*
+ * The form of a descriptor in memory; 0: not a descriptor.  descriptor has the bytes of the first
+ * form.
+ */
 size_t ckt_lt_bytes(enum ckt_lt_kind kind, const void *descriptor);
-/* Whether so many bytes that somebody sent are a descriptor. */
+/* Whether this many bytes from a peer can be a descriptor. */
 bool ckt_lt_is_descriptor(enum ckt_lt_kind kind, const void *bytes, size_t size_bytes);
 
 /*
- * Fills the descriptor with what it has when it is new.  SUCCESS, ALLOC_FAILED for too few bytes,
+ * Fills the descriptor with the values of a new one.  SUCCESS, ALLOC_FAILED for too few bytes,
  * INVALID_VALUE for NULL.
  */
 int ckt_lt_init(enum ckt_lt_kind kind, void *descriptor, size_t size_bytes);
 /*
- * As cublasLt*SetAttribute: INVALID_VALUE for NULL, an unknown attribute, one that the form has
- * not, or another size than the attribute's.
+ * As cublasLt*SetAttribute: INVALID_VALUE for NULL, an unknown attribute, one that the form lacks,
+ * or a size other than the attribute's.
  */
 int ckt_lt_set(enum ckt_lt_kind kind, void *descriptor, int attribute, const void *value,
 	size_t size_bytes);
 /*
- * As cublasLt*GetAttribute: size_bytes 0 asks for the size.  ret_written may be NULL where
- * size_bytes is not 0; it is kept at an error.
+ * As cublasLt*GetAttribute: size_bytes 0 asks for the size.  ret_written may be NULL if size_bytes
+ * is not 0; an error leaves it unchanged.
  */
 int ckt_lt_get(enum ckt_lt_kind kind, const void *descriptor, int attribute, void *ret_value,
 	size_t size_bytes, size_t *ret_written);
 /* A 32-bit attribute of a descriptor that has it. */
 uint32_t ckt_lt_word(enum ckt_lt_kind kind, const void *descriptor, int attribute);
 
-/* Bytes of a scalar of that cudaDataType_t: 0 for a type that is none. */
+/* Bytes of a scalar of that cudaDataType_t; 0 for an unknown type. */
 unsigned ckt_lt_scalar_bytes(uint32_t type);
 /*
- * What a heuristic may know of the pointers in a matmul descriptor or a layout is how they are
- * aligned: replaces each but the emulation descriptor's by the lowest power of two in it, at most
- * ALIGNMENT_MAX; NULL stays NULL.
+ * A heuristic may know only the alignment of the pointers in a matmul descriptor or a layout:
+ * replaces each pointer except the emulation descriptor's by the largest power of two that divides
+ * it, at most ALIGNMENT_MAX; NULL stays NULL.
  */
 void ckt_lt_reduce_pointers(enum ckt_lt_kind kind, void *descriptor);
 /*
- * Whether the operation has a factor for each of a batch where factors lie on the host: as many as
- * the batch would have to travel, which one alone does, and the library would read behind it.
+ * Whether the operation has one factor for each matrix of a batch, on the host.  Then all of them
+ * would have to travel; only one does, and the library would read past it.
  */
 bool ckt_lt_strides_on_host(const void *matmul);
 /*
- * Of messages and descriptors, for tables in memory alone; a hash before it goes on with more
- * bytes.
+ * A hash of messages and descriptors, for tables in memory only; `hash` continues an earlier one
+ * with more bytes.
  */
 uint64_t ckt_lt_hash(uint64_t hash, const uint8_t *bytes, size_t size);

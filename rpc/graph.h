@@ -24,11 +24,11 @@
  *	empty	empty
  *	library	u64 call: a library call that the worker has captured under that id (CKT_GRAPH_NODE_LIBRARY; no type of CUDA's)
  *
- * A condition's handle is the client's too, a random number.  The worker puts the driver's own in
- * its place wherever it stands in a kernel's parameters, at multiples of eight bytes.
+ * The client also chooses a condition's handle, a random number.  The worker replaces it by the
+ * driver's own handle wherever a kernel's parameters hold it at a multiple of eight bytes.
  *
- * Host addresses are the client's.  The worker has a buffer for each range that nodes touch; ranges
- * that overlap share one.
+ * Host addresses are the client's.  The worker has a buffer for each range that nodes touch;
+ * overlapping ranges share one.
  */
 #pragma once
 
@@ -36,12 +36,12 @@ enum {
 	/* of a description: ten thousands of nodes with full parameters */
 	CKT_GRAPH_BYTES_MAX = 256 << 20,
 	CKT_GRAPH_NODES_MAX = 1 << 20,
-	CKT_GRAPH_DEPTH_MAX = 16, /* child graphs and bodies inside each other */
+	CKT_GRAPH_DEPTH_MAX = 16, /* child graphs and bodies inside one another */
 	/* of a conditional node; cudacommon/graph.h has the same */
 	CKT_GRAPH_BODIES_MAX = 1 << 16,
 	CKT_GRAPH_ATTRIBUTE_BYTES = 64,
 	CKT_GRAPH_CONDITIONAL_BYTES = 36, /* before the bodies */
-	/* a node's type: the library call that a child graph stands for */
+	/* a node's type: a library call, which a child graph represents in CUDA */
 	CKT_GRAPH_NODE_LIBRARY = 0x10000,
 	CKT_MEMOP_BYTES = 24,
 	CKT_MEMOPS_MAX = 256, /* of one batch: the driver's own bound */

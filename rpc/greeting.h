@@ -1,7 +1,7 @@
 /*
- * The hello as every client says it, whatever its kind: the greeting read, the head of the hello's
- * record written, the answer read. Functions return 0 or -errno; -EPROTO: no cricket-server.
- * Threading: no shared state.
+ * The hello that every kind of client says: it reads the greeting, writes the head of the hello's
+ * record, and reads the reply. Functions return 0 or -errno; -EPROTO: the peer is not a
+ * cricket-server. Threading: no shared state.
  */
 #pragma once
 
@@ -14,13 +14,13 @@ enum { CKT_HELLO_HEAD_MAX = 24 + 8 + CKT_HMAC_SIZE + 8 }; /* call, credential, v
 
 /* xdr_free() it on success. */
 int ckt_greeting_read(int fd, int64_t deadline_ms, ckt_greeting *ret_greeting);
-/* Whether the server takes credentials of the flavour. */
+/* Whether the server accepts credentials of the flavour. */
 bool ckt_greeting_offers(const ckt_greeting *greeting, uint32_t flavour);
 /*
- * The header of a hello's record, behind which its arguments come: one of its own, because no
- * session exists that could count its calls. digest: the token's, CKT_HMAC_SIZE bytes; NULL for a
- * hello without one.  Returns where the arguments go, at most CKT_HELLO_HEAD_MAX bytes on.
+ * Writes the header of a hello's record; the arguments follow it. A hello has its own header
+ * because no session exists yet to count its calls. digest: the token's, CKT_HMAC_SIZE bytes; NULL
+ * for a hello without one.  Returns where the arguments go, at most CKT_HELLO_HEAD_MAX bytes on.
  */
 uint8_t *ckt_hello_head_put(uint8_t *p, uint32_t xid, const uint8_t *digest);
-/* xdr_free() it on success, also where the server refuses. */
+/* xdr_free() it on success, also if the server refuses. */
 int ckt_hello_answer_read(int fd, uint32_t xid, int64_t deadline_ms, ckt_hello_res *ret_res);

@@ -22,7 +22,7 @@ enum ckt_kind {
 	CKT_KIND_PHYSICAL = 20, /* of cuMemCreate */
 	/* a mipmapped array; the arrays of its levels are the client's alone */
 	CKT_KIND_MIPMAP = 21,
-	/* to the worker: a description that was sent and not yet used */
+	/* to the worker: a description that was sent but not yet used */
 	CKT_KIND_GRAPH = 12,
 	CKT_KIND_GRAPH_EXEC = 13,
 	CKT_KIND_LIB_OBJECT = 27, /* of a forwarded library: a handle, a plan, a descriptor */

@@ -50,7 +50,7 @@ int ckt_hello_control(int fd, bool is_unix, const char *program, const char *tok
 	int result = ckt_greeting_read(fd, deadline_ms, &greeting);
 	if (!result && ckt_greeting_offers(&greeting, CKT_AUTH_CRICKET_TOKEN) && token_file &&
 		*token_file && ckt_auth_token_load(token_file, &token, ret_message, message_size)) {
-		/* On the local socket who we are is enough. */
+		/* On the local socket the peer's user is proof enough. */
 		result = is_unix ? 0 : -ENOKEY;
 		token.size_bytes = 0;
 	}

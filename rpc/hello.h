@@ -1,6 +1,6 @@
 /*
- * The client's side of a hello of kind CONTROL, for whoever asks a server something without a
- * session: cricketctl and the client's NVML. Threading: no shared state.
+ * The client's side of a hello of kind CONTROL, for callers without a session: cricketctl and the
+ * client's NVML. Threading: no shared state.
  */
 #pragma once
 
@@ -9,10 +9,10 @@
 #include <stdint.h>
 
 /*
- * On a new connection: reads the greeting, says hello and reads the answer.  token_file: NULL or
- * empty where there is none; used only where the server takes a token, so that CRICKET_TOKEN_FILE
- * may stay set for all servers.  is_unix: who we are may be enough there. 0; -ENOKEY: the token
- * cannot be used, -EACCES: refused, each with a sentence in ret_message; else -errno, -EPROTO: no
+ * On a new connection: reads the greeting, says hello and reads the reply.  token_file: NULL or
+ * empty for none; used only if the server accepts a token, so that CRICKET_TOKEN_FILE may stay set
+ * for all servers.  is_unix: the peer's user may suffice. 0; -ENOKEY: the token cannot be used,
+ * -EACCES: refused, each with a sentence in ret_message; else -errno, -EPROTO: the peer is not a
  * cricket-server.
  */
 int ckt_hello_control(int fd, bool is_unix, const char *program, const char *token_file,

@@ -37,7 +37,7 @@ int ckt_auth_token_load(
 		close(fd);
 		return -EPERM;
 	}
-	/* One byte more than allowed, so that a longer file is noticed. */
+	/* Reads one byte more than allowed, to notice a longer file. */
 	uint8_t bytes[CKT_TOKEN_MAX + 1];
 	ssize_t n;
 	size_t size = 0;
@@ -99,8 +99,8 @@ bool ckt_auth_equal(const void *a, const void *b, size_t size_bytes)
 /* ---- Peers */
 
 /*
- * As an IPv6 address, ::ffff:a.b.c.d for IPv4: whichever way a packet came, one host is one
- * address.
+ * As an IPv6 address, ::ffff:a.b.c.d for IPv4: one host has one address, whichever way a packet
+ * came.
  */
 static bool address_from(const struct sockaddr_storage *storage, uint8_t ret[16])
 {
@@ -157,8 +157,8 @@ int ckt_auth_peer_get(int fd, struct ckt_auth_peer *ret_peer)
 		return -EAFNOSUPPORT;
 	snprintf(peer.text, sizeof peer.text, strchr(host, ':') ? "[%s]:%s" : "%s:%s", host, port);
 	/*
-	 * Whose process it is, nobody can know: what connects from here may be a forwarder that
-	 * speaks for another host.
+	 * The kernel cannot tell whose process it is: the peer may be a forwarder that speaks for
+	 * another host.
 	 */
 	if (address_is_loopback(peer.address))
 		peer.kind = CKT_PEER_LOOPBACK;

@@ -1,8 +1,7 @@
 /*
- * Who is at the other end of a connection: the shared token, and the user behind a UNIX socket.
- *
- * Errors: 0 or -errno, the cause and the remedy in ret_message.  Threading: no shared state.
- * (Not auth.h: libtirpc has a <rpc/auth.h>.)
+ * Who is the peer of a connection: the shared token, and the user behind a UNIX socket.  Errors: 0
+ * or -errno, the cause and the remedy in ret_message.  Threading: no shared state. (Not auth.h:
+ * libtirpc has a <rpc/auth.h>.)
  */
 #pragma once
 
@@ -11,7 +10,8 @@
 #include <stdint.h>
 
 enum {
-	CKT_TOKEN_MIN = 16, /* shorter ones can be guessed off line from one recorded hello */
+	CKT_TOKEN_MIN =
+		16, /* an attacker can guess shorter tokens off line from one recorded hello */
 	CKT_TOKEN_MAX = 1024,
 	CKT_AUTH_NONCE_SIZE = 32,
 	CKT_AUTH_HMAC_SIZE = 32,
@@ -26,7 +26,7 @@ struct ckt_token {
 };
 
 /*
- * The file's contents without white space at the end.  Refuses a file that others than owner and
+ * The file's contents without trailing white space.  Refuses a file that others than owner and
  * group may read or write.
  */
 int ckt_auth_token_load(
@@ -34,9 +34,9 @@ int ckt_auth_token_load(
 /* HMAC-SHA256(token, nonce || args). */
 void ckt_auth_hmac(const struct ckt_token *token, const uint8_t nonce[CKT_AUTH_NONCE_SIZE],
 	const void *args, size_t args_bytes, uint8_t ret_hmac[CKT_AUTH_HMAC_SIZE]);
-/* SHA-256: what is kept of a session's secret. */
+/* SHA-256: the server keeps this hash of a session's secret. */
 void ckt_auth_hash(const void *data, size_t size_bytes, uint8_t ret_hash[CKT_AUTH_HASH_SIZE]);
-/* In a time that does not depend on where they differ. */
+/* Compares in constant time. */
 bool ckt_auth_equal(const void *a, const void *b, size_t size_bytes);
 
 struct ckt_auth_peer {
@@ -48,16 +48,16 @@ struct ckt_auth_peer {
 };
 
 /*
- * Asks the kernel about a connected socket.  A TCP peer has no uid, from this host neither: it may
- * be a forwarder's.
+ * Asks the kernel about a connected socket.  A TCP peer never has a uid, not even on this host: it
+ * may be a forwarder.
  */
 int ckt_auth_peer_get(int fd, struct ckt_auth_peer *ret_peer);
-/* Whether it is ::ffff:a.b.c.d. */
+/* Whether the address is ::ffff:a.b.c.d. */
 bool ckt_auth_address_is_v4(const uint8_t address[16]);
 
 /*
- * Where a server of this user (root: of the host) has its UNIX socket when it is told nothing:
- * /run/cricket/socket for root, else $XDG_RUNTIME_DIR/cricket/socket, else /tmp/cricket-UID/socket
- * in a directory that must belong to the user.
+ * The default path of this user's UNIX socket: /run/cricket/socket for root, else
+ * $XDG_RUNTIME_DIR/cricket/socket, else /tmp/cricket-UID/socket in a directory that must belong to
+ * the user.
  */
 int ckt_local_socket_path(char *ret_path, size_t path_size, char *ret_message, size_t message_size);

@@ -1,7 +1,7 @@
 /*
- * What a program hands to another to share something with it: 64 bytes, a CUipcMemHandle or
- * CUipcEventHandle, or the contents of the file that stands for an exported allocation.  It is good
- * between sessions of one user on one node, as long as the owner's session has it.
+ * A program passes this handle to another to share memory or an event: 64 bytes, a CUipcMemHandle
+ * or CUipcEventHandle, or the contents of the file that represents an exported allocation.  It is
+ * valid between sessions of one user on one node, as long as the owner's session has the object.
  *
  *	offset  0 magic | 8 session (12) | 20 kind | 24 socket (8) | 32 secret (16) | 48 zeros
  *

@@ -18,10 +18,10 @@ static const struct {
 	{"CUSPARSE_LOG_LEVEL", "what cuSPARSE prints on stdout"},
 	{"CUSPARSE_LOG_MASK", "the same"},
 	/*
-	 * Without NCCL_SOCKET_IFNAME, NCCL_IB_HCA and NCCL_COMM_ID: these name what the program's
-	 * machine has; NCCL_NVLS_ENABLE is the operator's.  Without NCCL_CUMEM_ENABLE, because what
-	 * cudaMalloc gives in a worker has no cudaIpcMemHandle_t, and NCCL_LAUNCH_MODE, one of
-	 * whose modes makes the ranks of a process wait for each other.
+	 * Without NCCL_SOCKET_IFNAME, NCCL_IB_HCA and NCCL_COMM_ID: these name devices of the
+	 * program's machine; the operator sets NCCL_NVLS_ENABLE.  Without NCCL_CUMEM_ENABLE,
+	 * because memory of cudaMalloc in a worker has no cudaIpcMemHandle_t, and without
+	 * NCCL_LAUNCH_MODE, one of whose modes makes the ranks of a process wait for each other.
 	 */
 	{"NCCL_ALGO", "algorithms of collectives"},
 	{"NCCL_PROTO", "protocols of collectives"},

@@ -53,8 +53,8 @@ int ckt_net_decode(const struct ckt_cursor *c, xdrproc_t xdr_proc, void *ret)
 		return -EPROTO;
 	xdrmem_create(&xdr, (char *)c->p, (u_int)(c->end - c->p), XDR_DECODE);
 	/*
-	 * A half-decoded value holds allocations of its own, and bytes left over mean that the two
-	 * sides do not agree.
+	 * A partly decoded value may own allocations, and leftover bytes mean that the two sides
+	 * disagree.
 	 */
 	if (!xdr_proc(&xdr, ret) || xdr_getpos(&xdr) != (u_int)(c->end - c->p)) {
 		xdr_free(xdr_proc, ret);

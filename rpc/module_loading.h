@@ -1,6 +1,6 @@
 /*
- * How the driver of a new session's worker loads modules, EAGER or LAZY, where the operator's
- * CUDA_MODULE_LOADING does not say it; what that means is in server/worker/module/module_loading.h.
+ * How the driver of a new session's worker loads modules, EAGER or LAZY, unless the operator sets
+ * CUDA_MODULE_LOADING; server/worker/module/module_loading.h explains both.
  */
 #pragma once
 

@@ -1,4 +1,4 @@
-/* What both sides of NCCL make of a config and of an identity; see nccl.h. */
+/* How both sides read a config and an identity of NCCL; see nccl.h. */
 #include "rpc/nccl.h"
 
 const size_t ckt_nccl_numbers[CKT_NCCL_NUMBERS] = {
@@ -51,8 +51,8 @@ bool ckt_nccl_member_read(const uint8_t *args, size_t bytes, struct ckt_nccl_mem
 	struct ckt_cursor c = {.p = args, .end = args + bytes};
 	uint32_t length = 0;
 	/*
-	 * Its own id and its parent's, and behind the kind colour, key and flags: nothing that a
-	 * restore goes by.
+	 * Skips its own id and its parent's, and after the kind colour, key and flags: a restore
+	 * does not use them.
 	 */
 	ckt_get_u64(&c);
 	ckt_get_u64(&c);

@@ -1,11 +1,12 @@
 /*
- * NCCL's messages, as far as rpc/api/nccl.api says no more than "bytes": the operations of a group,
- * the numbers of an ncclConfig_t, and the identity of a communicator.
+ * The parts of NCCL's messages that rpc/api/nccl.api calls "bytes": the operations of a group, the
+ * numbers of an ncclConfig_t, and the identity of a communicator.
  *
- * An identity is what all ranks of a communicator agree on without a word: the unique id that it
- * was made of, or of a split one a hash of its parent's, of how many were made of the parent
- * before, and of its colour.  It stays the same for good.  A restore makes a communicator of a new
- * unique id, and it is by the identity that the ranks' workers are told the same one.
+ * All ranks of a communicator know its identity without exchanging messages: it is the unique ID
+ * that the communicator was made from. For a split communicator it is a hash of its parent's
+ * identity, of how many were split from the parent before, and of its colour.  It never changes.  A
+ * restore makes a communicator from a new unique ID, and the ranks' workers find the same ID by the
+ * identity.
  */
 #pragma once
 
@@ -21,13 +22,13 @@ enum {
 	CKT_NCCL_ID_BYTES = 128,
 	CKT_NCCL_IDS_MAX = 1024, /* unique ids of one communicator */
 	CKT_NCCL_EXCLUDED_MAX = 4096,
-	CKT_NCCL_SETTLE_MAX = 1024, /* communicators that are waited for together */
+	CKT_NCCL_SETTLE_MAX = 1024, /* communicators that are awaited together */
 	CKT_NCCL_SETTLE_WORDS = 4,  /* of each: status, ranks, rank, 0 */
 	CKT_NCCL_NAME_MAX = 256,
 	CKT_NCCL_RANKS_MAX = 1 << 20,
 };
 
-/* How a communicator is made; NONE: none came of it, as a log remembers. */
+/* How a communicator is made; NONE: the attempt failed, as a log remembers. */
 enum ckt_nccl_kind {
 	CKT_NCCL_INIT,
 	CKT_NCCL_SPLIT,
@@ -36,7 +37,7 @@ enum ckt_nccl_kind {
 	CKT_NCCL_KINDS
 };
 
-/* What ends, and how.  FORGET: the client has no use for it; no rank is asked. */
+/* What ends, and how.  FORGET: the client drops it without asking any rank. */
 enum ckt_nccl_how {
 	CKT_NCCL_FINALIZE,
 	CKT_NCCL_DESTROY,
@@ -60,7 +61,7 @@ enum ckt_nccl_function {
 	CKT_NCCL_FUNCTIONS
 };
 
-/* NCCL's own operators; the program's have numbers from here on. */
+/* NCCL's own operators; numbers of the program's operators begin here. */
 enum { CKT_NCCL_OPERATORS = 5, CKT_NCCL_OPERATORS_MAX = 4096, CKT_NCCL_OPERATOR_ENDS = 2 };
 
 struct ckt_nccl_operation {
@@ -104,10 +105,7 @@ static inline void ckt_nccl_operation_get(const uint8_t *p, struct ckt_nccl_oper
 	ret->count = ckt_get_u64(&c);
 }
 
-/*
- * An ncclConfig_t as NCCL 2.30 has it; that of an older release is the beginning of it, and says so
- * by its size.
- */
+/* An ncclConfig_t as NCCL 2.30 has it; an older release's is a prefix of it and gives its size. */
 struct ckt_nccl_config {
 	size_t size;
 	uint32_t magic, version;
@@ -122,14 +120,14 @@ struct ckt_nccl_config {
 #define CKT_NCCL_CONFIG_MAGIC 0xcafebeefu
 #define CKT_NCCL_CONFIG_UNSET INT_MIN
 
-/* Where its numbers are, in their order on the wire; a new one is appended. */
+/* The offsets of its numbers, in their order on the wire; append new ones. */
 enum { CKT_NCCL_NUMBERS = 16, CKT_NCCL_NUMBERS_MAX = 32 };
 extern const size_t ckt_nccl_numbers[CKT_NCCL_NUMBERS];
 
-/* The number of what `bytes` of a config hold, and the UNSET ones behind. */
+/* How many numbers `bytes` of a config hold; the rest are UNSET. */
 void ckt_nccl_config_numbers(
 	const struct ckt_nccl_config *config, size_t bytes, uint32_t numbers[CKT_NCCL_NUMBERS]);
-/* Numbers as they came; those that this build does not know are left out. */
+/* Copies the numbers as they came, without those that this build does not know. */
 void ckt_nccl_config_make(
 	const uint8_t *numbers_xdr, uint32_t count, uint32_t version, struct ckt_nccl_config *ret);
 
@@ -140,15 +138,15 @@ struct ckt_nccl_member {
 };
 
 /*
- * The procedure nccl_comm (rpc/api/nccl.api), whose arguments these are; false: there is no
- * communicator of it.
+ * Decodes the arguments of procedure nccl_comm (rpc/api/nccl.api); false if they make no
+ * communicator.
  */
 enum { CKT_NCCL_COMM_PROC = 12 };
 bool ckt_nccl_member_read(const uint8_t *args, size_t bytes, struct ckt_nccl_member *ret_member);
 
 /*
- * The identity of a communicator that is made of another; key: the colour, or what else tells it
- * from its sisters.
+ * The identity of a communicator that is made from another; key: the colour, or what else
+ * distinguishes it from its siblings.
  */
 void ckt_nccl_identity_derive(const uint8_t parent[CKT_NCCL_ID_BYTES], uint32_t number,
 	uint32_t kind, const void *key, size_t key_bytes, uint8_t ret_identity[CKT_NCCL_ID_BYTES]);

@@ -2,8 +2,8 @@
  * Addresses, sockets and whole records, for set-up and control.  The command stream of a session
  * has its own buffers in client/conn and server/worker.  Both use rpc/transport/transport.h.
  *
- * Errors: 0 or -errno, -EPROTO for bytes that are no record, -EMSGSIZE for a record above the given
- * bound, -ETIMEDOUT. Threading: no shared state.
+ * Errors: 0 or -errno, -EPROTO for bytes that are not a record, -EMSGSIZE for a record above the
+ * given bound, -ETIMEDOUT. Threading: no shared state.
  */
 #pragma once
 
@@ -31,25 +31,25 @@ struct ckt_address {
 int ckt_address_parse(
 	const char *text, struct ckt_address *ret_address, char *ret_message, size_t message_size);
 /*
- * The servers of a list separated by commas, each in its one text form: `a` comes out as `a:7350`.
- * Not 0: -errno and a sentence that says which address it is and what to do: one is empty, or there
- * twice, or is none.
+ * The servers of a list separated by commas, each in its canonical form: `a` becomes `a:7350`. Else
+ * -errno and a sentence that names the address and the remedy: it is empty, listed twice, or not an
+ * address.
  */
 int ckt_address_split(const char *text, char ret_texts[CKT_SERVERS_MAX][CKT_ADDRESS_TEXT_MAX],
 	unsigned *ret_count, char *ret_message, size_t message_size);
-/* The text form back. */
+/* Writes the address as text. */
 void ckt_address_format(const struct ckt_address *address, char *ret_text, size_t text_size);
 
 /*
- * Connects within timeout_ms (of all candidate addresses together); `file:` is read first and its
- * line is the address. The descriptor is close-on-exec and blocking, TCP_NODELAY set; the caller
+ * Connects within timeout_ms (all candidate addresses together); for `file:` it reads the address
+ * from the file first. The descriptor is close-on-exec and blocking, with TCP_NODELAY; the caller
  * owns it.  ret_message gets the cause in words.
  */
 int ckt_net_connect(const struct ckt_address *address, int timeout_ms, int *ret_fd,
 	char *ret_message, size_t message_size);
 /*
- * What both ends of a TCP connection set: TCP_NODELAY, and keep-alive (below).  ckt_net_connect has
- * done it; the server does it to a connection that it accepted.
+ * What both ends of a TCP connection set: TCP_NODELAY and keep-alive (below).  ckt_net_connect
+ * calls it; the server calls it for accepted connections.
  */
 void ckt_net_prepare(int fd);
 /*
@@ -58,9 +58,9 @@ void ckt_net_prepare(int fd);
  */
 int ckt_net_listen(const struct ckt_address *address, int mode, int *ret_fd, char *ret_message,
 	size_t message_size);
-/* Both ends are on one host and share descriptors: a UNIX socket. */
+/* Whether both ends are on one host and share descriptors: a UNIX socket. */
 bool ckt_net_is_local(int fd);
-/* The address that a listening TCP socket really has (after port 0). */
+/* The real address of a listening TCP socket (after port 0). */
 int ckt_net_local_address(int fd, struct ckt_address *ret_address);
 
 /*
@@ -68,16 +68,16 @@ int ckt_net_local_address(int fd, struct ckt_address *ret_address);
  */
 enum { CKT_NET_VANISHED_MS = 26000 };
 /*
- * An idle connection ends with ETIMEDOUT once its peer has given no sign for CKT_NET_VANISHED_MS.
- * ckt_net_connect has done it.
+ * An idle connection ends with ETIMEDOUT if its peer gives no sign for CKT_NET_VANISHED_MS.
+ * ckt_net_connect calls it.
  */
 void ckt_net_keep_alive(int fd);
 /*
- * The connection ends with ETIMEDOUT, too, where the peer does not take what is sent within that
- * time; 0: it may take its time.
+ * The connection also ends with ETIMEDOUT if the peer does not accept sent data within that time;
+ * 0: no limit.
  */
 void ckt_net_must_read(int fd, unsigned within_ms);
-/* Whether data are under way, and the peer's host has given no sign for that long. */
+/* Whether unacknowledged data are in flight and the peer's host has given no sign for that long. */
 bool ckt_net_vanished(int fd, unsigned after_ms);
 
 /*
@@ -101,15 +101,15 @@ union ckt_net_fd_room {
 	char bytes[CMSG_SPACE(sizeof(int))];
 };
 /*
- * It goes along with the message, and stays the caller's; -1: nothing does.  *room lives as long as
+ * The descriptor travels with the message and stays the caller's; -1: none.  *room lives as long as
  * the message.
  */
 void ckt_net_fd_put(struct msghdr *message, union ckt_net_fd_room *room, int fd);
-/* Before a message is received: there is room for one.  Ask for MSG_CMSG_CLOEXEC. */
+/* Before receiving a message: makes room for one descriptor.  Use MSG_CMSG_CLOEXEC. */
 void ckt_net_fd_expect(struct msghdr *message, union ckt_net_fd_room *room);
 /*
- * The descriptor that came along, now the caller's, or -1.  Whatever else came is closed: the
- * room's padding has room for a second one.
+ * The received descriptor, now the caller's, or -1.  Closes any further one: the padding of the
+ * room fits a second.
  */
 int ckt_net_fd_take(struct msghdr *message);
 
@@ -122,13 +122,13 @@ int ckt_net_encode_call(uint32_t xid, uint32_t prog, uint32_t proc, xdrproc_t xd
 int ckt_net_encode_reply(uint32_t xid, uint64_t executed, xdrproc_t xdr_res, void *res,
 	uint8_t **ret_data, size_t *ret_size);
 /*
- * The reverse: xdr-decodes what follows the header; *ret must be zeroed before and freed with
+ * The reverse: xdr-decodes what follows the header; *ret must be zeroed before, and freed with
  * xdr_free after success.
  */
 int ckt_net_decode(const struct ckt_cursor *c, xdrproc_t xdr, void *ret);
 /*
- * Sends a call and reads its reply (for one outstanding call at a time). -EPROTO where the reply is
- * another's or not accepted.
+ * Sends a call and reads its reply (one outstanding call at a time). -EPROTO if the reply belongs
+ * to another call or is not accepted.
  */
 int ckt_net_call(int fd, uint32_t prog, uint32_t proc, xdrproc_t xdr_args, void *args,
 	xdrproc_t xdr_res, void *ret_res, int64_t deadline_ms, int pass_fd);

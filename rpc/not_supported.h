@@ -3,5 +3,5 @@
 
 #include <cuda.h>
 
-/* Dealt with by the caller, who names it where a program gets it. */
+/* The caller deals with it, and logs its name if a program gets it. */
 #define CKT_INTERNAL_NOT_SUPPORTED CUDA_ERROR_NOT_SUPPORTED

@@ -1,6 +1,6 @@
 /*
- * NVML as both sides know it: its numbers, and the table of functions that are passed on
- * (rpc/api/nvml.api).  Facts of NVIDIA's interface; its header is not needed to build.
+ * NVML as both sides know it: its numbers, and the table of forwarded functions (rpc/api/nvml.api).
+ * These are facts of NVIDIA's interface; the build does not need its header.
  */
 #pragma once
 
@@ -28,7 +28,7 @@ enum ckt_nvml_return {
 enum {
 	CKT_NVML_SELECTORS_MAX = 3,
 	CKT_NVML_OUTS_MAX = 4,
-	CKT_NVML_DATA_BYTES = 1024, /* all that one call puts out */
+	CKT_NVML_DATA_BYTES = 1024, /* the most that one call returns */
 	/* of an nvmlFieldValue_t: id, scope, when, latency, type, result, value */
 	CKT_NVML_FIELD_BYTES = 40,
 };
@@ -36,8 +36,8 @@ enum {
 enum ckt_nvml_kind { CKT_NVML_DATA, CKT_NVML_VERSIONED, CKT_NVML_TEXT, CKT_NVML_FIELD };
 
 /*
- * The C parameters in order: device (not with system), a second device, selectors, then what is put
- * out.
+ * The C parameters in order: device (not with system), a second device, selectors, then the
+ * outputs.
  */
 struct ckt_nvml_function {
 	const char *name; /* NULL: no function has this number */
@@ -50,10 +50,10 @@ struct ckt_nvml_function {
 extern const struct ckt_nvml_function ckt_nvml_functions[];
 extern const unsigned ckt_nvml_functions_count;
 
-/* 0 where there is none of that name. */
+/* 0 if no function has that name. */
 unsigned ckt_nvml_number(const char *name);
 
-/* The size in the first word of a versioned structure, 0 where it cannot be one. */
+/* The size in the first word of a versioned structure; 0 if it cannot be such a word. */
 static inline unsigned ckt_nvml_version_size(uint32_t version)
 {
 	unsigned size = version & 0xffffff;

@@ -1,12 +1,12 @@
 /*
- * Records: the record mark of ONC RPC over a stream (RFC 5531, section 11), and whole records over a
- * transport.
+ * Records: the record mark of ONC RPC over a stream (RFC 5531, section 11), and whole records over
+ * a transport.
  *
  *	mark (4 bytes, big endian)        | data
  *	bit 31: last fragment, always set | bits 30..0: bytes that follow
  *
- * Errors: 0 or -errno; -EPROTO for bytes that are no record, -EMSGSIZE for a record above the given
- * bound, -ETIMEDOUT.  Threading: as the transport.
+ * Errors: 0 or -errno; -EPROTO for bytes that are not a record, -EMSGSIZE for a record above the
+ * given bound, -ETIMEDOUT.  Threading: as the transport.
  */
 #pragma once
 
@@ -17,7 +17,7 @@
 #include "rpc/transport/transport.h"
 #include "rpc/wire.h"
 
-/* Writes the mark of a record of `size` bytes: where its data begin. */
+/* Writes the mark of a record of `size` bytes; returns where its data begin. */
 static inline uint8_t *ckt_mark_put(uint8_t *p, size_t size)
 {
 	return ckt_put_u32(p, UINT32_C(0x80000000) | (uint32_t)size);
@@ -30,7 +30,7 @@ static inline size_t ckt_mark_size(const uint8_t *p)
 	return ckt_get_u32(&mark) & UINT32_C(0x7fffffff);
 }
 
-/* The same for a peer's mark.  Fragments are refused: nobody sends them. */
+/* The same for a peer's mark.  Refuses fragments, which no peer of ours sends. */
 static inline int ckt_mark_get(const uint8_t *p, size_t max_bytes, size_t *ret_size)
 {
 	size_t size = ckt_mark_size(p);
@@ -43,8 +43,8 @@ static inline int ckt_mark_get(const uint8_t *p, size_t max_bytes, size_t *ret_s
 }
 
 /*
- * The parts of a record that are left to write after `sent` bytes, mark included: their number.  No
- * copy is made.
+ * The parts of a record that remain after `sent` bytes, mark included; returns their number.
+ * Copies nothing.
  */
 size_t ckt_record_parts(const uint8_t mark[CKT_MARK_SIZE], const uint8_t *data, size_t size,
 	size_t sent, struct iovec ret_parts[2]);

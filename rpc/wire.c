@@ -42,7 +42,7 @@ uint8_t *ckt_reply_header_put(uint8_t *p, const struct ckt_reply_header *header)
 	return ckt_put_u32(p, header->accept_stat);
 }
 
-/* Marks the cursor bad where the next word is another. */
+/* Marks the cursor bad if the next word differs. */
 static void expect_u32(struct ckt_cursor *c, uint32_t value)
 {
 	if (ckt_get_u32(c) != value)

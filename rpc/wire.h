@@ -33,9 +33,8 @@ enum {
 };
 
 /*
- * The libraries that are forwarded at their own API.  Each is a program of ONC RPC on the session's
- * connection, with the header, the numbering, the batching and the CUresult in front of the results
- * that CUDA's own program has.
+ * The forwarded libraries.  Each is an ONC RPC program on the session's connection. It has the
+ * header, the numbering, the batching and the leading CUresult of CUDA's own program.
  */
 enum ckt_lib {
 	CKT_LIB_CUDA,
@@ -51,7 +50,7 @@ enum ckt_lib {
 };
 
 enum {
-	CKT_LIB_PROG = 0x20434b20, /* and the library's number: its program */
+	CKT_LIB_PROG = 0x20434b20, /* plus the library's number: its program */
 	CKT_LIB_VERS = 1,
 	CKT_LIB_PROC_MAX = 2047, /* the highest number of a procedure */
 };
@@ -64,7 +63,7 @@ static inline uint32_t ckt_lib_prog(uint32_t lib)
 	return lib == CKT_LIB_CUDA ? (uint32_t)CKT_CUDA_PROG : CKT_LIB_PROG + lib;
 }
 
-/* CKT_LIB_COUNT where the program is none of them. */
+/* CKT_LIB_COUNT if no library has that program. */
 static inline enum ckt_lib ckt_lib_of_prog(uint32_t prog)
 {
 	if (prog == CKT_CUDA_PROG)
@@ -194,7 +193,7 @@ static inline const uint8_t *ckt_get_opaque(
 	return data;
 }
 
-/* True where everything was read and nothing is left over. */
+/* True if everything was read and nothing is left over. */
 static inline bool ckt_cursor_done(const struct ckt_cursor *c)
 {
 	return !c->bad && c->p == c->end;
@@ -206,6 +205,6 @@ static inline bool ckt_cursor_done(const struct ckt_cursor *c)
  */
 uint8_t *ckt_call_header_put(uint8_t *p, const struct ckt_call_header *header);
 uint8_t *ckt_reply_header_put(uint8_t *p, const struct ckt_reply_header *header);
-/* Leave the cursor behind the header; false (cursor bad) where the bytes are no such header. */
+/* Leave the cursor after the header; false (cursor bad) if the bytes are not such a header. */
 bool ckt_call_header_get(struct ckt_cursor *c, struct ckt_call_header *ret_header);
 bool ckt_reply_header_get(struct ckt_cursor *c, struct ckt_reply_header *ret_header);

@@ -150,7 +150,7 @@ int ckt_address_split(const char *text, char ret_texts[CKT_SERVERS_MAX][CKT_ADDR
 		int result = ckt_address_parse(one, &address, ret_message, message_size);
 		if (result)
 			return result;
-		/* As one form: `a` and `a:7350` are the same server. */
+		/* In canonical form: `a` and `a:7350` are the same server. */
 		ckt_address_format(&address, whole, sizeof whole);
 		if (is_there(ret_texts, count, whole)) {
 			snprintf(ret_message, message_size,

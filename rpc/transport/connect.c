@@ -39,7 +39,9 @@ static int connect_one(int family, const struct sockaddr *address, socklen_t len
 		return -errno;
 	int result = connect(fd, address, length) ? -errno : 0;
 	if (result == -EINPROGRESS || result == -EAGAIN) {
-		/* A UNIX socket with a full backlog says EAGAIN and must be asked again. */
+		/*
+		 * A UNIX socket with a full backlog returns EAGAIN, and the caller must try again.
+		 */
 		while (result == -EAGAIN && ckt_net_now_ms() < deadline_ms) {
 			poll(NULL, 0, 10);
 			result = connect(fd, address, length) ? -errno : 0;
@@ -163,7 +165,7 @@ int ckt_net_connect(const struct ckt_address *address, int timeout_ms, int *ret_
 		return result;
 	result = connect_within(&from_file, deadline_ms, ret_fd, cause, sizeof cause);
 	if (result) {
-		/* The caller knows the file's name alone. */
+		/* The caller knows only the file's name. */
 		ckt_address_format(&from_file, text, sizeof text);
 		snprintf(ret_message, message_size, "%s: %s", text, cause);
 	}
@@ -181,7 +183,7 @@ static int listen_on(
 		setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
 	if (family == AF_INET6)
 		setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &one, sizeof one);
-	/* Until listen() nobody can connect, so the mode is right before it counts. */
+	/* Nobody can connect until listen(), so the mode is set in time. */
 	if (bind(fd, address, length) ||
 		(family == AF_UNIX &&
 			chmod(((const struct sockaddr_un *)address)->sun_path, (mode_t)mode)) ||

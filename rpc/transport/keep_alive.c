@@ -21,7 +21,7 @@ _Static_assert((IDLE_S + INTERVAL_S * PROBES) * 1000 == CKT_NET_VANISHED_MS,
 void ckt_net_keep_alive(int fd)
 {
 	int one = 1, idle = IDLE_S, interval = INTERVAL_S, probes = PROBES;
-	/* A UNIX socket knows none of it, and needs none: its kernel is the peer's. */
+	/* A UNIX socket has none of these options and needs none: the peer's kernel is ours. */
 	setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &one, sizeof one);
 	setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof idle);
 	setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &interval, sizeof interval);
@@ -33,22 +33,22 @@ void ckt_net_must_read(int fd, unsigned within_ms)
 	setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &within_ms, sizeof within_ms);
 }
 
-/* Milliseconds since the last sign of a peer that owes one; 0 where it owes none. */
+/* Milliseconds since the last sign of a peer that owes one; 0 if it owes none. */
 static unsigned owed_ms(int fd)
 {
 	struct tcp_info info;
 	socklen_t size = sizeof info;
 	/*
-	 * Asked between a system call and the look at its error; a UNIX socket fails here with one
-	 * of its own.
+	 * Called between a system call and the check of its error, so errno is kept; on a UNIX
+	 * socket this fails with an error of its own.
 	 */
 	int saved_errno = errno, failed = getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &size);
 	errno = saved_errno;
 	if (failed)
 		return 0;
 	/*
-	 * A peer that does not read answers each probe of its window, at once; but between two of
-	 * those minutes may pass.
+	 * A peer that does not read answers each window probe at once; but two probes may be
+	 * minutes apart.
 	 */
 	return info.tcpi_unacked || info.tcpi_probes >= 2 ? info.tcpi_last_ack_recv : 0;
 }

@@ -1,6 +1,6 @@
 /*
- * Where a user's own server has its socket; see identity.h.  Apart from the rest of it, because
- * clients need no more.
+ * The default socket of a user's own server; see identity.h.  In a file of its own, because clients
+ * need no more of it.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -23,7 +23,7 @@ int ckt_local_socket_path(char *ret_path, size_t path_size, char *ret_message, s
 		snprintf(ret_path, path_size, "%s/cricket/socket", runtime);
 		return 0;
 	}
-	/* Anyone can make a directory in /tmp under our name. */
+	/* Anyone can create a directory in /tmp under our name. */
 	snprintf(directory, sizeof directory, "/tmp/cricket-%u", (unsigned)geteuid());
 	if (lstat(directory, &st) == 0
 			? !S_ISDIR(st.st_mode) || st.st_uid != geteuid() || st.st_mode & 0022

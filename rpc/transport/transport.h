@@ -78,7 +78,9 @@ struct ckt_transport_operations {
 	int (*peer_process)(struct ckt_transport *t, pid_t *ret_pid, uid_t *ret_uid);
 	/* Something was written that would be lost if this host failed now. */
 	bool (*undelivered)(struct ckt_transport *t);
-	/* No more is written: the peer reads an end behind what was.  Reading goes on. */
+	/*
+	 * Ends the writing side: the peer reads an end after all written bytes.  Reading continues.
+	 */
 	void (*finish)(struct ckt_transport *t);
 	/* Both directions end at once, for every process that has a copy. */
 	void (*shutdown)(struct ckt_transport *t);
@@ -136,7 +138,7 @@ static inline bool ckt_transport_undelivered(struct ckt_transport *t)
 {
 	return t->operations->undelivered(t);
 }
-/* One entry for a poll over several descriptors; one that is not open gets fd -1. */
+/* One entry for a poll over several descriptors; a closed transport gets fd -1. */
 static inline struct pollfd ckt_transport_pollfd(struct ckt_transport *t, unsigned want)
 {
 	int fd = t->fd;
@@ -152,11 +154,11 @@ int ckt_transport_peer_process(struct ckt_transport *t, pid_t *ret_pid, uid_t *r
 int ckt_transport_wait(struct ckt_transport *t, unsigned want, int timeout_ms);
 /* The same until CLOCK_MONOTONIC deadline_ms (-1: forever), through signals.  0 or -errno. */
 int ckt_transport_wait_until(struct ckt_transport *t, unsigned want, int64_t deadline_ms);
-/* All of it, waiting where the transport takes no more.  0 or -errno. */
+/* Writes everything and waits while the transport accepts no more.  0 or -errno. */
 int ckt_transport_write_all(
 	struct ckt_transport *t, const void *data, size_t size, int64_t deadline_ms);
 
-/* These do nothing where the transport is not open. */
+/* These do nothing if the transport is not open. */
 void ckt_transport_finish(struct ckt_transport *t);
 void ckt_transport_shutdown(struct ckt_transport *t);
 void ckt_transport_close(struct ckt_transport *t);
