@@ -1,6 +1,6 @@
 /*
  * What a program advised about ranges of managed memory; any thread.  For managed_hint.c,
- * managed_range.c and who allocates such memory.
+ * managed_range.c and allocators of such memory.
  */
 #pragma once
 
@@ -16,7 +16,7 @@ struct ckt_advice {
 /* Changes what holds in [begin, begin + size). */
 CUresult ckt_advice_change(uint64_t begin, uint64_t size,
 	void (*change)(struct ckt_advice *advice, const void *data), const void *data);
-/* The addresses are used anew. */
+/* The addresses were reused: forgets their advice. */
 void ckt_advice_forget(uint64_t begin, uint64_t size);
 /* Whether all of it is managed memory of one allocation. */
 CUresult ckt_managed_check(CUdeviceptr address, size_t size);

@@ -22,8 +22,8 @@ CUresult ckt_capture_record_slow(uint64_t event, uint64_t stream, unsigned flags
 CUresult ckt_capture_wait_slow(uint64_t stream, uint64_t event, unsigned flags, bool *ret_done);
 
 /*
- * *ret is NULL where the stream does not capture; else the graphs' lock is held: append a node,
- * then ckt_graph_leave.
+ * ret is NULL if the stream does not capture; else the caller holds the graphs' lock: append a
+ * node, then call ckt_graph_leave.
  */
 static inline CUresult ckt_capture_enter(uint64_t stream, struct ckt_capture_stream **ret)
 {
@@ -34,21 +34,21 @@ static inline CUresult ckt_capture_enter(uint64_t stream, struct ckt_capture_str
 		: ckt_capture_enter_slow(stream, ret);
 }
 
-/* Waiting for a stream and asking about it are not for streams that capture. */
+/* A stream that captures can be neither waited for nor queried. */
 static inline CUresult ckt_capture_forbid(uint64_t stream)
 {
 	return __builtin_expect(ckt_capture_count == 0, 1) ? CUDA_SUCCESS
 							   : ckt_capture_forbid_slow(stream);
 }
 
-/* Calls that CUDA counts as potentially unsafe for captures, of other threads too. */
+/* Calls that CUDA counts as potentially unsafe for captures, also those of other threads. */
 static inline CUresult ckt_capture_unsafe(void)
 {
 	return __builtin_expect(ckt_capture_count == 0, 1) ? CUDA_SUCCESS
 							   : ckt_capture_unsafe_slow();
 }
 
-/* Waiting for everything in a context is not for one in which a stream captures. */
+/* A context in which a stream captures cannot be synchronized. */
 static inline CUresult ckt_capture_context_check(uint64_t context)
 {
 	return __builtin_expect(ckt_capture_count == 0, 1)
@@ -70,7 +70,7 @@ static inline void ckt_capture_event_forget(uint64_t event)
 		ckt_capture_event_forget_slow(event);
 }
 
-/* *ret_done: the capture took it, nothing is to be sent. */
+/* ret_done: the capture took the call, nothing is to be sent. */
 static inline CUresult ckt_capture_record(
 	uint64_t event, uint64_t stream, unsigned flags, bool *ret_done)
 {
@@ -90,17 +90,17 @@ static inline CUresult ckt_capture_wait(
 }
 
 /*
- * Precondition: entered.  A node of the type behind what the stream has captured; the caller sets
- * its parameters.
+ * Precondition: entered.  Appends a node of the type after what the stream has captured; the caller
+ * sets its parameters.
  */
 CUresult ckt_capture_append(
 	struct ckt_capture_stream *stream, CUgraphNodeType type, struct ckt_node **ret_node);
 /* Precondition: entered.  A launch; the spec's attributes are the launch's. */
 CUresult ckt_capture_kernel(
 	struct ckt_capture_stream *stream, const struct ckt_kernel_spec *spec, bool cooperative);
-/* Precondition: entered.  Allocating and freeing on a stream that captures are nodes. */
+/* Precondition: entered.  On a stream that captures, allocating and freeing become nodes. */
 CUresult ckt_capture_alloc(
 	struct ckt_capture_stream *stream, CUdevice device, size_t size, uint64_t *ret_address);
 CUresult ckt_capture_free(struct ckt_capture_stream *stream, uint64_t address);
-/* The stream goes. */
+/* The stream is about to be destroyed. */
 void ckt_capture_stream_gone(uint64_t stream);

@@ -1,7 +1,7 @@
 /*
- * Graphs: nodes, edges and parameters are plain memory here, and so is stream capture.  What is
- * launched the library makes of that when a graph is instantiated (interface.h): the client sends
- * a description to the worker (rpc/graph.h), so that building and asking cost no round trip and a
+ * Graphs: nodes, edges and parameters are plain memory here, and so is stream capture.  The library
+ * makes the executable form when a graph is instantiated (interface.h): the client sends a
+ * description to the worker (rpc/graph.h), so that building and asking cost no round trip and a
  * session that is checkpointed in the middle of a capture has nothing of it to save; the soft GPU
  * puts the nodes on a stream.
  *
@@ -33,7 +33,7 @@ struct ckt_kernel_node {
 	struct ckt_function *function; /* the client's */
 	unsigned grid[3], block[3], shared_bytes;
 	uint8_t *params; /* packed, owned */
-	/* into params, owned; NULL where the program gave a packed buffer */
+	/* into params, owned; NULL if the program gave a packed buffer */
 	void **pointers;
 	unsigned pointer_count;
 	size_t param_bytes;
@@ -84,7 +84,7 @@ struct ckt_node {
 	CUgraphNodeType type;
 	uint64_t origin; /* the node that this one was copied from; 0: none */
 	uint64_t context;
-	uint32_t index; /* scratch: the place in its graph while it is encoded */
+	uint32_t index; /* scratch: its index in the graph while the graph is encoded */
 	bool mark;      /* scratch */
 	bool disabled;  /* in an executable graph */
 	struct ckt_edges in, out;
@@ -151,7 +151,7 @@ struct ckt_exec {
 	uint64_t flags;
 	struct ckt_exec_block *blocks; /* of memory that it allocates or frees */
 	size_t block_count;
-	bool uses_memory; /* was launched or uploaded */
+	bool uses_memory; /* was launched or uploaded before */
 };
 
 extern pthread_mutex_t ckt_graph_lock;
@@ -177,7 +177,10 @@ CUresult ckt_node_new(struct ckt_graph *graph, CUgraphNodeType type,
 	struct ckt_node *const *dependencies, const CUgraphEdgeData *data, size_t count,
 	struct ckt_node **ret_node);
 void ckt_node_free(struct ckt_node *node);
-/* Marks the nodes of the graph that come before those (or behind, where forward), they included. */
+/*
+ * Marks the nodes of the graph that precede those (or follow them, if forward), including
+ * themselves.
+ */
 void ckt_graph_unmark(struct ckt_graph *graph);
 void ckt_graph_mark(struct ckt_node *node, bool forward);
 struct ckt_node *ckt_graph_find_copy(struct ckt_graph *graph, uint64_t origin);
@@ -188,9 +191,9 @@ struct ckt_exec *ckt_exec_find(CUgraphExec handle);
 
 /* ---- graph_update.c */
 /*
- * Pairs the nodes of two graphs as an update does, and puts those of the update in the order of the
- * other's.  ret_info: may be NULL; its nodes are the update's.  Where it fails some child graphs of
- * the update may have been put in order already.
+ * Pairs the nodes of two graphs as an update does, and sorts those of the update in the order of
+ * the other's.  ret_info: may be NULL; its nodes are the update's.  On failure some child graphs of
+ * the update may already be sorted.
  */
 /* the parameters; precondition: paired */
 CUresult ckt_graph_adopt(struct ckt_graph *to, const struct ckt_graph *from);
@@ -209,19 +212,19 @@ void ckt_node_drop_conditional(struct ckt_node *node);
 /* The condition of the node of an update, not its bodies. */
 void ckt_node_adopt_condition(struct ckt_node *to, const struct ckt_node *from);
 bool ckt_graph_is_body(const struct ckt_graph *graph);
-/* Whether all that is in bodies may be there; ret_node: the one that may not. */
+/* Whether bodies may hold all their nodes; ret_node: the one that they may not. */
 CUgraphInstantiateResult ckt_graph_check_bodies(
 	const struct ckt_graph *graph, const struct ckt_node **ret_node);
 
 /* ---- graph_call.c */
 /*
- * A captured call that the library knows by this id becomes the capture's next node.  Takes the
- * call over, also on failure.
+ * Appends a captured call, which the library knows by this id, as the capture's next node.  Takes
+ * the call over, also on failure.
  */
 CUresult ckt_graph_call_append(struct ckt_capture_stream *stream, uint64_t id);
-/* The call that the graph stands for; 0: none. */
+/* The call that the graph represents; 0: none. */
 uint64_t ckt_graph_call_id(const struct ckt_graph *graph);
-/* The graph stands for what the other one stands for. */
+/* The graph represents what the other one represents. */
 void ckt_graph_call_share(struct ckt_graph *to, const struct ckt_graph *from);
 void ckt_graph_call_drop(struct ckt_graph *graph);
 
@@ -233,8 +236,8 @@ static inline bool ckt_node_is_memory(const struct ckt_node *node)
 		node->type == CU_GRAPH_NODE_TYPE_MEM_FREE;
 }
 /*
- * A block for an allocation of the graph behind those nodes.  It is a node's next, or has to be
- * left.
+ * A block for an allocation of the graph after those nodes.  The caller gives it to a node or
+ * leaves it.
  */
 CUresult ckt_graph_block_take(struct ckt_graph *graph, struct ckt_node *const *behind, size_t count,
 	CUdevice device, size_t size, struct ckt_graph_block **ret_block);
@@ -251,15 +254,15 @@ bool ckt_graph_has_memory(const struct ckt_graph *graph);
 CUresult ckt_alloc_params_check(const CUDA_MEM_ALLOC_NODE_PARAMS_v2 *params, CUdevice *ret_device);
 CUresult ckt_exec_memory_init(struct ckt_exec *exec);
 void ckt_exec_memory_fini(struct ckt_exec *exec);
-/* It is about to be there on the device: uploaded. */
+/* The graph is about to exist on the device: uploaded. */
 void ckt_exec_memory_use(struct ckt_exec *exec);
-/* Not locked, as is the next: before a launch, whose rules are checked. */
+/* Not locked, as is the next: checks the rules before a launch. */
 CUresult ckt_exec_memory_launch(struct ckt_exec *exec);
-/* The program frees an address: false where it is no graph's. */
+/* The program frees an address: false if no graph owns it. */
 bool ckt_graph_memory_free(uint64_t address, CUresult *ret_result);
 
 /* ---- graph_node.c */
-/* The packed buffer of `extra`: NULL where there is none, and then *ret_size stays as it is. */
+/* The packed buffer of `extra`; NULL if there is none, and *ret_size is unchanged. */
 CUresult ckt_launch_extra(void **extra, const void **ret_buffer, size_t *ret_size);
 
 struct ckt_kernel_spec {
@@ -275,14 +278,14 @@ struct ckt_kernel_spec {
 	const void *packed; /* or */
 	size_t packed_bytes;
 };
-/* Each replaces the node's parameters; nothing is changed on failure. */
+/* Each replaces the node's parameters; failure changes nothing. */
 CUresult ckt_node_set_kernel(struct ckt_node *node, const struct ckt_kernel_spec *spec);
 CUresult ckt_node_set_copy(struct ckt_node *node, const CUDA_MEMCPY3D *copy);
 CUresult ckt_node_set_fill(struct ckt_node *node, const CUDA_MEMSET_NODE_PARAMS *fill);
 CUresult ckt_node_set_memop(struct ckt_node *node, const CUDA_BATCH_MEM_OP_NODE_PARAMS_v2 *params);
 CUresult ckt_node_copy_params(struct ckt_node *to, const struct ckt_node *from, bool named);
 void ckt_node_drop_params(struct ckt_node *node);
-/* What a launch's description means as a node; checks it for the current context. */
+/* Turns a launch's description into a node's parameters; checks it for the current context. */
 CUresult ckt_kernel_spec_read(
 	const CUDA_KERNEL_NODE_PARAMS *params, struct ckt_kernel_spec *ret_spec);
 

@@ -8,12 +8,12 @@
 
 enum {
 	CKT_JIT_GIVEN_MAX = 64,       /* as many as the worker takes */
-	CKT_JIT_LOG_GIVEN_MAX = 65536 /* of a log: nobody reads more */
+	CKT_JIT_LOG_GIVEN_MAX = 65536 /* of a log: longer ones are cut off */
 };
 
 struct ckt_cudacommon_jit {
 	/*
-	 * For the compiler: numbers.  Places to write to, and lists of this process, are not among
+	 * For the compiler: numbers only.  Output buffers, and lists of this process, are not among
 	 * them.
 	 */
 	uint32_t keys[CKT_JIT_GIVEN_MAX];
@@ -26,17 +26,14 @@ struct ckt_cudacommon_jit {
 	uint64_t start_ns;
 };
 
-/*
- * Keeps pointers into values for what comes back.  CUDA_ERROR_INVALID_VALUE for an option that
- * there is not.
- */
+/* Keeps pointers into values for the outputs.  CUDA_ERROR_INVALID_VALUE for an unknown option. */
 CUresult ckt_jit_read(struct ckt_cudacommon_jit *jit, unsigned n_options,
 	const CUjit_option *options, void **values);
-/* The linker's: it has no strategy where nothing fits. */
+/* The linker's: it has no strategy for the case that nothing fits. */
 CUresult ckt_jit_read_linker(struct ckt_cudacommon_jit *jit, unsigned n_options,
 	const CUjit_option *options, void **values);
-/* Whether an option's value is a place to be written to, of the call that it was given to. */
+/* Whether an option's value is an output buffer of the call that received it. */
 bool ckt_jit_writes(CUjit_option option);
-/* What came of it, once compiling is over. */
+/* Writes the outputs once compiling is over. */
 void ckt_jit_finish(const struct ckt_cudacommon_jit *jit, const char *info, uint32_t info_len,
 	const char *error, uint32_t error_len);

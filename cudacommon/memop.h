@@ -5,7 +5,7 @@
 
 #include "cudacommon/interface.h"
 
-/* Bytes that the operation touches; 0 for those without an address. */
+/* Bytes that the operation accesses; 0 for those without an address. */
 unsigned ckt_memop_width(CUstreamBatchMemOpType type);
 bool ckt_memop_is_wait(CUstreamBatchMemOpType type);
 CUresult ckt_memop_check(const CUstreamBatchMemOpParams *ops, unsigned count, unsigned flags);

@@ -21,27 +21,26 @@
 struct ckt_cudacommon_object {
 	uint64_t id;
 	enum ckt_kind kind;
-	uint64_t context; /* id of the context it belongs to; 0 where none */
+	uint64_t context; /* id of the context it belongs to; 0 for none */
 	bool dead;
 };
 
 /*
- * Gives the object an id of this kind and enters it; the object (malloc'd by the caller, ckt_cudacommon_object
- * first) belongs to the table from then on.  0 when the table is full.
+ * Gives the object an id of this kind and enters it; the object (malloc'd by the caller,
+ * ckt_cudacommon_object first) belongs to the table from then on.  0 if the table is full.
  */
 uint64_t ckt_cudacommon_object_add(struct ckt_cudacommon_object *object, enum ckt_kind kind);
 /* Enters an object under a constant id (a primary context). */
 void ckt_cudacommon_object_add_fixed(struct ckt_cudacommon_object *object, uint64_t id);
-/* NULL where the id is not that of a living object of this kind. */
+/* NULL if the id does not name a living object of this kind. */
 void *ckt_cudacommon_object_find(uint64_t id, enum ckt_kind kind);
-/* Whether the id was given out for an object of this kind, however long ago. */
+/* Whether the id was ever given to an object of this kind. */
 bool ckt_cudacommon_object_was(uint64_t id, enum ckt_kind kind);
 /*
- * What was removed, while its slot rests: to be read only.  NULL where it was freed since, or never
- * was.
+ * A removed object while its slot rests: read only.  NULL if it was freed since, or never existed.
  */
 const void *ckt_cudacommon_object_past(uint64_t id, enum ckt_kind kind);
-/* Takes it out and frees it a while later. */
+/* Removes the object and frees it a while later. */
 void ckt_cudacommon_object_remove(struct ckt_cudacommon_object *object);
 /* Calls back for every living object of the kind; the callback may remove it. */
 void ckt_cudacommon_object_each(enum ckt_kind kind,

@@ -1,8 +1,8 @@
 /*
- * What a memory pool's attributes tell, as NVIDIA's driver counts it (an H200's, driver 580): what
- * is used is what was asked for, byte for byte; what is reserved are pages of 32 MiB, in which
- * blocks lie one behind the other in units of 512 bytes.  This is the counting alone: where a block
- * really lies is its allocator's affair.
+ * A memory pool's attributes, as NVIDIA's driver counts them (an H200's, driver 580): used bytes
+ * are requested bytes, exactly; reserved bytes are pages of 32 MiB, in which blocks follow one
+ * another in units of 512 bytes.  This file only counts: the allocator decides where a block really
+ * is.
  *
  *	pages   |--------|--------|........|--------|       . given back: no block lies there
  *	slots   UUUUHHU  UUUUUU                 HHH         U used, H held: freed on a stream that may not have come there yet
@@ -20,7 +20,7 @@
 
 #define CKT_POOL_ARENA_PAGE ((uint64_t)32 << 20)
 #define CKT_POOL_ARENA_UNIT ((uint64_t)512)
-/* No stream's: held until it is said to be done. */
+/* No stream's: held until the caller says that it is done. */
 #define CKT_POOL_ARENA_NOBODY UINT64_MAX
 
 struct ckt_pool_slot {
@@ -42,20 +42,20 @@ struct ckt_pool_arena {
 void ckt_pool_arena_fini(struct ckt_pool_arena *arena);
 /* Bytes that would be reserved in addition for an allocation of that size. */
 uint64_t ckt_pool_arena_growth(const struct ckt_pool_arena *arena, uint64_t bytes, uint64_t stream);
-/* False without memory for the counting: then the block is not counted. */
+/* False without memory for the record: then the block is not counted. */
 bool ckt_pool_arena_take(
 	struct ckt_pool_arena *arena, uint64_t key, uint64_t bytes, uint64_t stream);
 /*
- * The block is freed on the stream: not used from now on, but its place is that stream's for the
- * time being.
+ * The block is freed on the stream: it no longer counts as used, but for now only that stream can
+ * reuse its place.
  */
 void ckt_pool_arena_hold(struct ckt_pool_arena *arena, uint64_t key, uint64_t stream);
-/* The block's place is free, whatever it was. */
+/* The block's place is free, whatever it was before. */
 void ckt_pool_arena_drop(struct ckt_pool_arena *arena, uint64_t key);
 /* Gives back pages without blocks, as long as keep bytes stay reserved. */
 void ckt_pool_arena_trim(struct ckt_pool_arena *arena, uint64_t keep);
-/* The high marks become what there is now. */
+/* Resets the high marks to the present values. */
 void ckt_pool_arena_reset_used(struct ckt_pool_arena *arena);
 void ckt_pool_arena_reset_reserved(struct ckt_pool_arena *arena);
-/* What CUDA makes of a pool's largest size; 0: none. */
+/* The value that CUDA gives a pool's largest size; 0: none. */
 uint64_t ckt_pool_arena_limit(uint64_t max_bytes);

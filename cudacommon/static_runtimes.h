@@ -2,8 +2,8 @@
  * Where the entry points of the static CUDA runtime lie, for every release known when
  * gen_static_runtimes.py last ran.  Constant data; no threads, no errors.
  *
- * A release's entry points are two runs of code that the linker moves as a whole.  A run looks like
- * this in memory, whatever the program's file has been stripped of:
+ * A release's entry points are two runs of code that the linker moves as a whole.  A run has this
+ * layout in memory, even in a stripped program:
  *
  *	zero ------------------ anchor ------------------------------- last entry
  *	| slot | slot | slot    | slot: its first 16 bytes are found by content
@@ -30,7 +30,7 @@ struct ckt_static_slot {
 };
 
 struct ckt_static_block {
-	const char *releases; /* "13.0.48 13.0.88": those that share it */
+	const char *releases; /* "13.0.48 13.0.88": the releases that share it */
 	unsigned major;       /* 12 or 13: which ABI its callers were compiled for */
 	bool is_head;         /* the registration functions; otherwise the ordinary API */
 	unsigned count;
@@ -44,7 +44,7 @@ struct ckt_static_block {
 extern const char ckt_static_releases[]; /* "12.0 to 13.5", for messages */
 extern const unsigned ckt_static_names_count;
 extern const char *const ckt_static_names[];
-/* How many bytes at the start of the function no linker changes; 16 at most. */
+/* How many bytes at the start of the function the linker never changes; 16 at most. */
 extern const uint8_t ckt_static_fixed[];
 extern const unsigned ckt_static_anchors_count;
 extern const uint64_t ckt_static_anchors[][2];

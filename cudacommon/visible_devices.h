@@ -1,9 +1,8 @@
 /*
- * CUDA_VISIBLE_DEVICES: which of the GPUs there are a program is to see, and in which order.
- *
- * Entries are separated by commas: the number of a GPU, or GPU- and the beginning of its UUID, as
- * long as only one GPU's begins so; all of the first one's kind.  The first entry that names none
- * ends the list.  A GPU that is named twice is an error.  So two H200s have it.
+ * CUDA_VISIBLE_DEVICES: which of the GPUs a program sees, and in which order.  Entries are
+ * separated by commas: the number of a GPU, or GPU- and a unique prefix of its UUID; all have the
+ * first entry's kind. The first entry that names no GPU ends the list.  Naming a GPU twice is an
+ * error.  Two H200s behave in this way.
  */
 #pragma once
 
@@ -14,15 +13,15 @@
 enum { CKT_VISIBLE_UUID = 16 };
 
 /*
- * The text of a variable in a hello, in pieces: capabilities of this name, value the number of the
- * piece, behind the colon the text.
+ * The text of the variable in a hello, in pieces: capabilities of this name; value: the number of
+ * the piece; the text follows the colon.
  */
 #define CKT_VISIBLE_CAPABILITY "visible:"
 enum { CKT_VISIBLE_PIECE = 56, CKT_VISIBLE_TEXT_MAX = 2016 };
 
 /*
- * uuids: of `count` GPUs; ret: room for that many indices into them.  Gives how many are visible,
- * -EINVAL where one is named twice.
+ * uuids: of `count` GPUs; ret: room for that many indices into them.  Returns how many are visible,
+ * -EINVAL if one is named twice.
  */
 int ckt_visible_select(
 	const char *text, const uint8_t (*uuids)[CKT_VISIBLE_UUID], unsigned count, unsigned *ret);
