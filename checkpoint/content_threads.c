@@ -17,7 +17,7 @@
 #include "rpc/handle.h"
 #include "rpc/not_supported.h"
 
-/* Like the staging memory, far from where the loader and the driver put things. */
+/* Like the staging memory, far from the mappings of the loader and the driver. */
 #define BUFFERS_BASE 0x1f8000000000ull
 
 static struct {
@@ -75,7 +75,8 @@ int ckt_crew_start(struct ckt_worker *worker)
 		member->buffers[0] = member->buffer = crew.buffers + (size_t)i * BYTES;
 		member->buffers[1] = member->buffer + CKT_IMAGE_CHUNK;
 		/*
-		 * Streams are part of the history of addresses, and older ones had none of these.
+		 * Streams are part of the history of addresses, and older images' sessions had none
+		 * of these.
 		 */
 		if (ckt_checkpoint_of(worker)->old_image ||
 			ckt_driver.cuStreamCreateWithPriority(

@@ -1,8 +1,8 @@
 /*
- * Threads for moving contents between the GPU and files, made at the start like all others (their
- * stacks must not shift what the driver maps later) and idle otherwise; as many as the machine has
- * cores.  Each has a stream and two pieces of pinned memory, so that one is copied while the other
- * is hashed and written.
+ * Threads that move contents between the GPU and files, as many as the machine has cores.  They are
+ * made at the start, like all threads, because a later thread's stack would shift what the driver
+ * maps next; otherwise they are idle. Each has a stream and two pieces of pinned memory, so that it
+ * copies one while it hashes and writes the other.
  */
 #pragma once
 
@@ -18,9 +18,9 @@ enum { CKT_CREW_SIZE = 16 }; /* at most */
 struct ckt_crew_member {
 	struct ckt_worker *worker;
 	unsigned index;
-	uint8_t *buffers[2]; /* CKT_IMAGE_CHUNK bytes each, pinned where the driver can */
+	uint8_t *buffers[2]; /* CKT_IMAGE_CHUNK bytes each, pinned if the driver can */
 	uint8_t *buffer;     /* the first */
-	CUstream stream;     /* of the first device; NULL where there is none */
+	CUstream stream;     /* of the first device; NULL if there is none */
 	CUcontext current;
 };
 
@@ -28,20 +28,20 @@ struct ckt_crew_member {
 int ckt_crew_start(struct ckt_worker *worker);
 unsigned ckt_crew_count(void);
 /*
- * Touches and pins the buffers, once; before anything stands still. Changes the thread's current
+ * Touches and pins the buffers, once, before anything is frozen. Changes the thread's current
  * context.
  */
 void ckt_crew_prepare(void);
 /*
- * Precondition: the session is frozen or does not run yet.  What ckt_crew_use_device finds from now
- * on.
+ * Sets what ckt_crew_use_device finds from now on.  Precondition: the session is frozen or does not
+ * run yet.
  */
 void ckt_crew_look(struct ckt_worker *worker);
-/* Runs work(member, opaque) on every member and waits; the first error. One at a time. */
+/* Runs work(member, opaque) on every member and waits; returns the first error. One at a time. */
 int ckt_crew_run(int (*work)(struct ckt_crew_member *member, void *opaque), void *opaque);
-/* Makes the context of the device current on the member's thread. */
+/* Makes the device's context current on the member's thread. */
 CUresult ckt_crew_use_device(struct ckt_crew_member *member, unsigned device);
 /* The first member's, for work between runs. */
 CUstream ckt_crew_first_stream(unsigned device);
-/* The member's stream where it belongs to the device, else the default one. */
+/* The member's stream if it belongs to the device, else the default stream. */
 CUstream ckt_crew_stream(struct ckt_crew_member *member, unsigned device);

@@ -9,7 +9,7 @@
 
 enum { JOURNAL_MAX = 100000 };
 
-/* Whether the entry only repeats the last one, or overrules it. */
+/* Whether the entry only repeats the last one, or replaces it. */
 static bool merge(struct ckt_journal *journal, const struct ckt_journal_entry *entry)
 {
 	struct ckt_journal_entry *last = journal->count ? &journal->list[journal->count - 1] : NULL;
@@ -32,7 +32,7 @@ bool ckt_journal_add(struct ckt_journal *journal, struct ckt_journal_entry entry
 		struct ckt_journal_entry *list =
 			room > JOURNAL_MAX ? NULL : realloc(journal->list, room * sizeof *list);
 		/*
-		 * A restore then makes the live modules only and checks their addresses as always.
+		 * A restore then loads only the live modules, and checks their addresses as always.
 		 */
 		if (!list)
 			return false;

@@ -1,14 +1,14 @@
 /*
- * The journal: what moved the driver's own addresses, in its order, what is gone included.  A
- * restore does it all again, so that variables of modules come to lie where they lay; each step
- * done again is noted again.
+ * The journal: every step that moved the driver's own addresses, in order, including steps for
+ * objects that are gone.  A restore repeats the steps, so that variables of modules get their old
+ * addresses, and enters each in its own journal.
  *
- * It is kept short: streams and events count only where more of them live at once than ever before
- * (what is given back, the driver hands out again), repetitions of one step are one entry, and an
- * array that came and went with no module loaded meanwhile is none. Pinned memory and small graphs
- * were measured to move nothing.
+ * The journal is kept short: streams and events count only if more of them live at once than ever
+ * before (the driver reuses destroyed ones), repetitions of one step are one entry, and an array
+ * that was made and destroyed with no module loaded in between has none. Measurements showed that
+ * pinned memory and small graphs move nothing.
  *
- * Threading: the executor, or who restores.
+ * Threading: the executor, or the thread that restores.
  */
 #pragma once
 
@@ -46,7 +46,7 @@ struct ckt_journal_entry {
 	uint64_t id, context;
 	uint8_t hash[32];
 	uint32_t flags, device;
-	CUDA_ARRAY3D_DESCRIPTOR desc; /* of an array that is made */
+	CUDA_ARRAY3D_DESCRIPTOR desc; /* of an array that the step makes */
 };
 
 struct ckt_journal {
@@ -57,7 +57,7 @@ struct ckt_journal {
 };
 
 /*
- * False: the journal is full, or there is no memory, and the step is not in it; restores do
- * without.
+ * False if the journal is full or there is no memory: then the step is missing, and restores do
+ * without it.
  */
 bool ckt_journal_add(struct ckt_journal *journal, struct ckt_journal_entry entry);

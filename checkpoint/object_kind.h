@@ -28,19 +28,19 @@ struct ckt_loading;
 struct ckt_object;
 struct ckt_saving;
 
-/* What has to be there before a kind is made again. */
+/* What must exist before a kind is loaded. */
 enum ckt_load_stage {
 	CKT_LOAD_CODE,     /* nothing; code is checked and the journal replayed behind this */
 	CKT_LOAD_CONTEXTS, /* the journal is replayed */
-	CKT_LOAD_HANDLES,  /* contexts are there, and variables of modules lie where they are to */
-	CKT_LOAD_MEMORY,   /* device memory of the allocator is there; contents come behind this */
+	CKT_LOAD_HANDLES,  /* contexts exist, and variables of modules have their final addresses */
+	CKT_LOAD_MEMORY,   /* device memory of the allocator exists; contents follow */
 	CKT_LOAD_REST,     /* all contents of memory are there */
 	CKT_LOAD_IDENTITY, /* everything is there */
 };
 
-/* What an entry of the journal does to the one before it, where only id differs. */
+/* How an entry of the journal combines with the one before it, if only their ids differ. */
 enum ckt_journal_merge {
-	CKT_JOURNAL_APART,    /* nothing: both stand */
+	CKT_JOURNAL_APART,    /* not at all: both stay */
 	CKT_JOURNAL_REPLACES, /* the later id counts */
 	CKT_JOURNAL_ADDS,     /* the ids are numbers, and are added */
 };
@@ -48,7 +48,7 @@ enum ckt_journal_merge {
 struct ckt_journal_step {
 	enum ckt_journal_kind kind;
 	enum ckt_journal_merge merge;
-	/* Does the step again; entry: of the image. */
+	/* Repeats the step; entry: of the image. */
 	int (*replay)(struct ckt_loading *l, const ckt_image_journal *entry);
 };
 
@@ -59,16 +59,16 @@ struct ckt_journal_step {
 struct ckt_contents {
 	uint64_t owner;   /* an object's id; 0: device memory of the allocator */
 	uint64_t offset;  /* of its beginning */
-	uint64_t address; /* where it lies, device memory; 0: nowhere that has an address */
+	uint64_t address; /* its address in device memory; 0: it has none */
 	uint64_t size;
 	unsigned device; /* UINT32_MAX: the image does not say */
-	/* in which it can be cleared; 0: its owner does that */
+	/* in which it can be cleared; 0: its owner clears it */
 	uint64_t context;
-	bool taken; /* memory that a restore takes of the device for it alone */
+	bool taken; /* memory that a restore allocates from the device only for it */
 };
 typedef void ckt_contents_visit(const struct ckt_contents *contents, void *opaque);
 
-/* Where a piece of an object goes that has no address, or comes from. */
+/* Where a piece of an object without an address goes to or comes from. */
 enum ckt_piece_way { CKT_PIECE_TO_HOST, CKT_PIECE_FROM_HOST, CKT_PIECE_TO_DEVICE };
 
 struct ckt_object_kind {
@@ -76,7 +76,7 @@ struct ckt_object_kind {
 	const char *name;
 	/* Handles that name such objects (a bit 1 << enum ckt_kind for each); 0: none do. */
 	uint64_t handles;
-	/* Steps of the journal that make and end such objects; the last has no replay. */
+	/* Steps of the journal that make and end such objects; the last has no replay function. */
 	const struct ckt_journal_step *steps;
 
 	/* Saves what stands in the image ahead of all objects. */
@@ -84,34 +84,36 @@ struct ckt_object_kind {
 	/* Makes room in the lists of the image.  objects: all of the session, in order. */
 	int (*prepare)(struct ckt_saving *s, struct ckt_object *const *objects, size_t count);
 	int (*save)(struct ckt_saving *s, struct ckt_object *object);
-	/* Saves what hangs on no object. */
+	/* Saves what belongs to no object. */
 	int (*save_rest)(struct ckt_saving *s);
-	/* Gives back what saving took of the session.  It may be called twice. */
+	/* Returns what saving took of the session.  May be called twice. */
 	void (*give_back)(struct ckt_saving *s);
-	/* Frees what saving needed; it may not have come as far as prepare. */
+	/* Frees what saving needed, even if prepare was not reached. */
 	void (*free)(struct ckt_saving *s);
 
-	/* Whether the session can go on here, before anything is made; images taken ahead too. */
+	/*
+	 * Whether the session can resume here, before anything is made; also for preloaded images.
+	 */
 	int (*check)(struct ckt_loading *l);
-	/* All checks are passed; not for images taken ahead. */
+	/* All checks have passed; not for preloaded images. */
 	int (*begin)(struct ckt_loading *l);
-	/* Whether the code fits, once modules' contents are there. */
+	/* Whether the code fits, once the modules' contents are loaded. */
 	int (*check_code)(struct ckt_loading *l);
 	enum ckt_load_stage stage;
-	/* Where a ckt_image has its list (CKT_IMAGE_LIST); load makes entry i of it again. */
+	/* The image's list of them (CKT_IMAGE_LIST); load recreates entry i. */
 	size_t list;
 	int (*load)(struct ckt_loading *l, unsigned i);
-	/* Behind all of them. */
+	/* Runs after all entries. */
 	int (*load_rest)(struct ckt_loading *l);
 	int (*contents_loaded)(struct ckt_loading *l);
 
 	/* Visits the ranges of contents that the image has of such objects. */
 	void (*contents)(const ckt_image *image, ckt_contents_visit *visit, void *opaque);
-	/* Contents without an address of an image that is taken ahead. */
+	/* Loads contents without an address from a preloaded image. */
 	int (*load_ahead)(struct ckt_loading *l);
 	/*
 	 * Moves a piece of such contents, by its offset, between the object and memory, in the
-	 * order of the stream.  Precondition: the piece lies in the object.
+	 * order of the stream.  Precondition: the piece is inside the object.
 	 */
 	CUresult (*move_piece)(const struct ckt_object *object, uint64_t offset, uint64_t size,
 		enum ckt_piece_way way, uint64_t at, CUstream stream);
@@ -123,7 +125,7 @@ struct ckt_object_kind {
 /* Defined by the user of checkpoint/, in the order of loading; the last is NULL. */
 extern const struct ckt_object_kind *const ckt_object_kinds[];
 
-/* load_contents.c.  The kernels that hash are code of checkpoint's own, and have a step. */
+/* load_contents.c.  The kernels that hash belong to checkpoint/ and have a step. */
 extern const struct ckt_object_kind ckt_digest_kind;
 
 /* The kind of objects with such handles (enum ckt_kind); NULL: none. */
@@ -133,5 +135,5 @@ void ckt_contents_visit_all(const ckt_image *image, ckt_contents_visit *visit, v
 /* By the kind of the object. */
 CUresult ckt_piece_move(const struct ckt_object *object, uint64_t id, uint64_t offset,
 	uint64_t size, enum ckt_piece_way way, uint64_t at, CUstream stream);
-/* NULL where no kind knows the step. */
+/* NULL if no kind knows the step. */
 const struct ckt_journal_step *ckt_journal_step_of(unsigned kind);

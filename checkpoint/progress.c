@@ -5,7 +5,9 @@
 
 void ckt_progress_begin(struct ckt_progress *progress, const char *phase, uint64_t total)
 {
-	/* Nobody sees the numbers of one phase under the name of another. */
+	/*
+	 * Under the lock, so that nobody reads the numbers of one phase with the name of another.
+	 */
 	atomic_store(&progress->phase, NULL);
 	atomic_store(&progress->done, 0);
 	atomic_store(&progress->total, total);

@@ -30,11 +30,13 @@ struct ckt_session_operations {
 		__attribute__((format(printf, 2, 3)));
 
 	/* ---- The host's memory.  Any thread. */
-	/* Charges the session's account; false where it does not fit: then nothing is charged. */
+	/*
+	 * Charges the session's account; false if the amount does not fit: then nothing is charged.
+	 */
 	bool (*charge)(uint64_t bytes, const char *what);
 	void (*uncharge)(uint64_t bytes);
 	/*
-	 * Private memory near an address that nobody else wants, for the rest of the process; NULL
+	 * Private memory near an address that nothing else uses, for the rest of the process; NULL
 	 * with errno set.
 	 */
 	void *(*map_place)(uint64_t wish, size_t size_bytes, int flags);
@@ -67,8 +69,10 @@ struct ckt_session_operations {
 	uint64_t (*executed)(struct ckt_worker *worker);
 	/* A call of the program waits for other processes, which may need commands of this one. */
 	bool (*waits_for_others)(struct ckt_worker *worker);
-	/* Waits until calls on threads of their own are done: 0, -ETIMEDOUT, or -EAGAIN where a host
-	 * function runs in the client. */
+	/*
+	 * Waits until calls on threads of their own are done: 0, -ETIMEDOUT, or -EAGAIN if a host
+	 * function runs in the client.
+	 */
 	int (*finish_calls)(struct ckt_worker *worker, int64_t deadline_ms);
 	/* Waits until every call that waits for the GPU is answered: the same errors. */
 	int (*finish_waits)(struct ckt_worker *worker, int64_t deadline_ms);
@@ -97,32 +101,32 @@ struct ckt_session_operations {
 	/* The executor sleeps from now on, and does so no longer.  Precondition: locked. */
 	void (*begin_sleep)(struct ckt_worker *worker);
 	void (*end_sleep)(struct ckt_worker *worker, bool session_ends);
-	/* A host function of the program runs: its end is a command. */
+	/* Whether a host function of the program runs: its end is a command. */
 	bool (*host_function_runs)(struct ckt_worker *worker);
 	uint64_t (*host_functions_ended)(void);
-	/* Enters what other threads have noted of objects. */
+	/* Enters steps that other threads have recorded for objects. */
 	void (*settle_notes)(struct ckt_worker *worker);
 	/* Collectives that were put on streams so far. */
 	uint64_t (*collectives_issued)(struct ckt_worker *worker);
 
 	/* ---- Other sessions; the sentence says which. */
-	/* Anything is shared with them. */
+	/* Whether anything is shared with other sessions. */
 	bool (*is_shared)(char *ret_message, size_t message_size);
-	/* Something is shared with one that does not stand still with this one. */
+	/* Whether anything is shared with a session that is not frozen together with this one. */
 	bool (*is_shared_with_running)(
 		struct ckt_worker *worker, char *ret_message, size_t message_size);
-	/* From close to reopen, others get nothing more of this session. */
+	/* From close to reopen, other sessions can open nothing more of this session. */
 	void (*close_sharing)(void);
 	void (*reopen_sharing)(void);
 	/* The name of the job that it belongs to; "": none.  Precondition: locked. */
 	const char *(*job)(struct ckt_worker *worker);
-	/* Communicators of libraries tie it to others. */
+	/* Whether communicators of libraries tie it to other sessions. */
 	bool (*has_peers)(char *ret_text, size_t text_size);
 
 	/* ---- Images */
 	/* The image is one of this session, by its ID and its secret. */
 	bool (*is_image_of)(struct ckt_worker *worker, const ckt_image *image);
-	/* 0, or -EOPNOTSUPP and a sentence: the session has something that no image can hold. */
+	/* 0, or -EOPNOTSUPP and a sentence: no image can hold something that the session has. */
 	int (*check_saved)(struct ckt_worker *worker, char *ret_message, size_t message_size);
 };
 

@@ -120,7 +120,7 @@ static void leaf(const uint8_t *data, size_t size, uint64_t counter, uint32_t ro
 	memcpy(out, all[0], 32);
 }
 
-/* Pairs of nodes to nodes; root only where there is one pair. */
+/* Combines pairs of nodes; root only if there is one pair. */
 static void parents(const uint32_t (*nodes)[8], size_t pairs, uint32_t root, uint32_t (*out)[8])
 {
 	static const uint64_t zeros[LANES];
@@ -167,8 +167,8 @@ static void subtree(
 		count++;
 	}
 	/*
-	 * Level by level, an odd one passing through: the same tree as splitting at the largest
-	 * power of two.
+	 * Level by level, an odd node passing through: this gives the same tree as splitting at the
+	 * largest power of two.
 	 */
 	while (count > 1) {
 		parents((const uint32_t(*)[8])nodes, count / 2, count == 2 ? root : 0, nodes);

@@ -48,8 +48,8 @@ static void unref(struct ckt_broker *broker)
 }
 
 /*
- * In somebody else's directory a file must be that owner's too: a second name of a foreign file (a
- * hard link) would hand out with our rights what the directory's owner may not read.
+ * In another user's directory a file must belong to that user too: a hard link to a foreign file
+ * would otherwise pass on, with our rights, what the directory's owner may not read.
  */
 static int check_file(int directory, int fd)
 {
@@ -66,7 +66,7 @@ static int open_file(int directory, bool make, unsigned file)
 	char name[32] = "manifest";
 	if (file != CKT_BROKER_MANIFEST)
 		snprintf(name, sizeof name, "data-%u", file);
-	/* A pipe is not waited for. */
+	/* O_NONBLOCK: opening a pipe must not wait. */
 	int flags = O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC |
 		(make ? O_WRONLY | O_CREAT | O_EXCL : O_RDONLY);
 	int fd = openat(directory, name, flags, 0600);
@@ -129,7 +129,7 @@ static void *serve(void *opaque)
 		if (opened >= 0)
 			close(opened);
 	}
-	/* Who waits for an answer sees the end. */
+	/* Callers that wait for an answer see the end. */
 	shutdown(broker->fd, SHUT_RDWR);
 	unref(broker);
 	return NULL;
@@ -143,7 +143,7 @@ static int start_thread(struct ckt_broker *broker)
 	pthread_attr_init(&attributes);
 	pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
 	pthread_attr_setstacksize(&attributes, STACK_BYTES);
-	/* Signals are other threads' to take. */
+	/* Other threads take the signals. */
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
 	int error = pthread_create(&thread, &attributes, serve, broker);
@@ -208,7 +208,7 @@ void ckt_broker_stop(struct ckt_broker *broker)
 
 unsigned ckt_broker_answer_ms = 60000;
 
-/* One ask at a time: there is one for each file, so nobody waits for long. */
+/* One question at a time: there is one for each file, so no caller waits for long. */
 static pthread_mutex_t ask_lock = PTHREAD_MUTEX_INITIALIZER;
 
 bool ckt_broker_is(int fd)
@@ -232,7 +232,7 @@ static int check_answer(int fd, enum ckt_broker_right right)
 	return right == CKT_BROKER_MAKE && st.st_size ? -EEXIST : 0;
 }
 
-/* The answer to this ask, past late ones to others. */
+/* Reads the answer to this question, past late answers to others. */
 static int receive(int broker, uint32_t tag, int64_t deadline_ms, int *ret_fd)
 {
 	for (;;) {
@@ -287,8 +287,8 @@ int ckt_broker_open(int broker, enum ckt_broker_right right, unsigned directory,
 		: n < 0 ? -errno
 			: -EPROTO;
 	/*
-	 * Not once for each file: those who wait for their turn, and who comes after them, are told
-	 * at once.
+	 * After one failure all waiting and later callers fail at once, instead of each waiting in
+	 * turn.
 	 */
 	if (result == -ETIMEDOUT)
 		shutdown(broker, SHUT_RDWR);

@@ -28,7 +28,10 @@ void ckt_image_hash(ckt_image_hash_kind kind, const void *data, size_t size, cha
 
 static bool all_zero(const uint8_t *data, size_t size)
 {
-	/* Compared with itself one byte on: the first byte decides, memcmp is as fast as memory. */
+	/*
+	 * Compares the memory with itself one byte on: the first byte decides, and memcmp is as
+	 * fast as memory.
+	 */
 	return size == 0 || (data[0] == 0 && memcmp(data, data + 1, size - 1) == 0);
 }
 

@@ -17,7 +17,10 @@ _Static_assert(CKT_IMAGE_DEVICES == CKT_DEVICES_MAX, "an image has the devices o
 
 /* Everything of fixed size before the body. */
 enum { HEADER_SIZE = 3 * 4 + 8 + CKT_IMAGE_HASH };
-/* An empty list is four bytes; more than enough for all that minor versions have appended. */
+/*
+ * An empty list takes four bytes; this is more than enough for all that minor versions have
+ * appended.
+ */
 enum { APPENDED_BYTES_MAX = 256 };
 #define MANIFEST_BYTES_MAX ((uint64_t)4 << 30)
 
@@ -197,8 +200,8 @@ int ckt_image_decode(const uint8_t *data, size_t size, ckt_image *ret_image, cha
 	if (memcmp(sum, header.checksum, sizeof sum))
 		return damaged(ret_message, message_size, "the manifest's checksum is wrong");
 	/*
-	 * Lists that an older minor version did not know are empty: zeros behind its end read as
-	 * that.
+	 * An older minor version did not know some lists: zeros after its end decode as empty
+	 * lists.
 	 */
 	size_t padding = header.minor < CKT_IMAGE_MINOR ? APPENDED_BYTES_MAX : 0;
 	uint8_t *padded = padding ? calloc(1, header.body_bytes + padding) : NULL;
@@ -300,7 +303,7 @@ int ckt_image_write_open(
 	return wrote(write_manifest(manifest_fd, image), ret_message, message_size);
 }
 
-/* The whole file, wherever the descriptor stands. */
+/* The whole file, whatever the descriptor's offset. */
 static int read_file(int fd, uint64_t max_bytes, uint8_t **ret_data, size_t *ret_size)
 {
 	struct stat st;

@@ -15,10 +15,10 @@
 #include "checkpoint/format/image.h"
 
 /*
- * A place is where an image's files are: a descriptor of its directory, for those who may open
- * files there, or the socket of a broker (broker.h), for workers.  `directory` is its number in the
- * chain, which only a broker looks at; file: as in an ask of a broker.  A descriptor, the caller's,
- * or -errno.
+ * A place is where an image's files are: for processes with rights, a descriptor of its directory;
+ * for workers, the socket of a broker (broker.h).  `directory` is its number in the chain, which
+ * only a broker uses; file: as in a question to a broker.  Returns a descriptor, the caller's, or
+ * -errno.
  */
 int ckt_image_open(int place, enum ckt_broker_right right, unsigned directory, unsigned file);
 
@@ -34,14 +34,14 @@ struct ckt_image_writer {
 	size_t count, room;
 };
 
-/* Makes data-FILE at the place (which must not have it). */
+/* Makes data-FILE at the place, which must not have it. */
 int ckt_image_writer_init(struct ckt_image_writer *writer, int place, unsigned file, bool compress);
-/* The same with an empty file that is open already; fd is duplicated. */
+/* The same with an open, empty file; duplicates fd. */
 int ckt_image_writer_init_open(
 	struct ckt_image_writer *writer, int fd, unsigned file, bool compress);
 /*
- * Nothing is written for zeros.  size <= CKT_IMAGE_CHUNK.  hash: of the data, by the writer's
- * hash_kind, or NULL: it is made here.
+ * Writes nothing for zeros.  size <= CKT_IMAGE_CHUNK.  hash: of the data, by the writer's
+ * hash_kind; NULL: computed here.
  */
 int ckt_image_writer_add(struct ckt_image_writer *writer, unsigned space, uint64_t address,
 	const void *data, uint32_t size, const uint8_t hash[CKT_IMAGE_HASH]);
@@ -53,21 +53,19 @@ int ckt_image_writer_finish(struct ckt_image_writer *writer);
 void ckt_image_writer_fini(struct ckt_image_writer *writer);
 
 /*
- * Encodes, checksums, writes and fsyncs the manifest, then the directory; behind a broker that is
- * its owner's to do.
+ * Encodes, checksums, writes and fsyncs the manifest, then the directory; behind a broker, the
+ * directory's owner does the latter.
  */
 int ckt_image_write(int place, const ckt_image *image, char *ret_message, size_t message_size);
 /*
- * Reads and checks it: magic, version, checksum, structure, size of the data files.  Free with
- * xdr_free(xdr_ckt_image).
+ * Reads and checks the manifest: magic, version, checksum, structure, size of the data files.  Free
+ * with xdr_free(xdr_ckt_image).
  */
 int ckt_image_read(int place, ckt_image *ret_image, char *ret_message, size_t message_size);
-/*
- * -EFBIG where the manifest has more: who opens the files may have another one by now, or it grew.
- */
+/* -EFBIG if the manifest is larger: whoever opens the files may have replaced it, or it grew. */
 int ckt_image_read_within(int place, uint64_t max_bytes, ckt_image *ret_image, char *ret_message,
 	size_t message_size);
-/* The minor version that wrote it, without a look at anything else; 0 where it cannot be told. */
+/* The minor version that wrote it, without other checks; 0 if it cannot be read. */
 unsigned ckt_image_minor(int place);
 /*
  * An image whose files are open, as one in memory is: fds[0] is its manifest, fds[1 + N] data-N.
@@ -78,7 +76,7 @@ int ckt_image_write_open(
 int ckt_image_read_open(const int *fds, unsigned count, ckt_image *ret_image, char *ret_message,
 	size_t message_size);
 unsigned ckt_image_minor_open(int manifest_fd);
-/* The size that a manifest says it has, or -errno. */
+/* The size that a manifest gives for itself, or -errno. */
 int64_t ckt_image_manifest_bytes_open(int manifest_fd);
 int64_t ckt_image_manifest_bytes(int place);
 
@@ -97,22 +95,22 @@ struct ckt_image_reader {
 };
 
 /*
- * places[0] is the image's, places[1 + n] that of image->ancestors[n] (as many as count says; what
- * no chunk needs may be missing).  Checks that they are what the manifest says, by size; a chunk's
- * hash tells the rest.
+ * places[0] belongs to the image, places[1 + n] to image->ancestors[n] (as many as count says;
+ * those that no chunk needs may be missing).  Checks their sizes against the manifest; chunk hashes
+ * check the rest.
  */
 int ckt_image_reader_init(struct ckt_image_reader *reader, const ckt_image *image,
 	const int *places, unsigned count, char *ret_message, size_t message_size);
 int ckt_image_reader_init_open(struct ckt_image_reader *reader, const ckt_image *image,
 	const int *fds, unsigned count, char *ret_message, size_t message_size);
-/* One chunk's contents into data (chunk->size bytes), checked against its hash. */
+/* Reads one chunk's contents into data (chunk->size bytes) and checks its hash. */
 int ckt_image_reader_chunk(
 	const struct ckt_image_reader *reader, const ckt_image_chunk *chunk, void *ret_data);
-/* The same, but its hash is the caller's to check, and that it must. */
+/* The same, but the caller must check the hash. */
 int ckt_image_reader_chunk_unchecked(
 	const struct ckt_image_reader *reader, const ckt_image_chunk *chunk, void *ret_data);
 void ckt_image_reader_fini(struct ckt_image_reader *reader);
 
-/* The same of an image that builds on no other, by its directory alone. */
+/* The same for an image that builds on no other, by its directory alone. */
 int ckt_image_chunk_read(
 	int place, const ckt_image *image, const ckt_image_chunk *chunk, void *ret_data);

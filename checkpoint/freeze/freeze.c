@@ -1,6 +1,6 @@
 /*
- * Stopping at a command boundary: the executor stands between two commands, every call that waited
- * for the GPU is answered and its reply given to the socket, and the GPU has nothing left to do.
+ * Stops the session at a command boundary: the executor stops between two commands, every call that
+ * waited for the GPU has been answered and its reply passed to the socket, and the GPU is idle.
  */
 #include "checkpoint/freeze/freeze.h"
 
@@ -30,7 +30,7 @@ int ckt_worker_freeze(
 	freeze->wanted = true;
 	session->wake(worker);
 	/*
-	 * The executor keeps the deadline itself; should it be stuck inside the driver, nobody else
+	 * The executor keeps the deadline itself; if it is stuck inside the driver, no other thread
 	 * can tell why.
 	 */
 	struct timespec until;
@@ -63,7 +63,7 @@ void ckt_worker_thaw(struct ckt_worker *worker, bool end)
 	freeze->end = end;
 	freeze->wanted = false;
 	pthread_cond_broadcast(session->changed(worker));
-	/* The executor has left: whoever freezes next must not take this time for the next one. */
+	/* The executor has left: the next freeze must not take this time for its own. */
 	while (freeze->frozen)
 		pthread_cond_wait(session->changed(worker), lock);
 	pthread_mutex_unlock(lock);
@@ -82,8 +82,8 @@ void ckt_worker_quiesce(struct ckt_worker *worker)
 }
 
 /*
- * The client sends again what it had sent beyond the boundary.  Precondition: frozen, locked (given
- * up meanwhile).
+ * The client sends again what it had sent beyond the boundary.  Precondition: frozen, locked
+ * (unlocked meanwhile).
  */
 static void quiesce(struct ckt_worker *worker, struct ckt_freeze *freeze)
 {
@@ -96,7 +96,7 @@ static void quiesce(struct ckt_worker *worker, struct ckt_freeze *freeze)
 }
 
 /*
- * Finishes what was begun: 0, or an error and a sentence in the message.  ret_again: that needs
+ * Finishes what was begun: 0, or an error and a sentence in the message.  ret_again: this needs
  * further commands, and there is time for them.
  */
 static int finish(struct ckt_worker *worker, struct ckt_freeze *freeze, bool *ret_again)
@@ -105,8 +105,8 @@ static int finish(struct ckt_worker *worker, struct ckt_freeze *freeze, bool *re
 	const size_t size = sizeof freeze->message;
 	*ret_again = false;
 	/*
-	 * What other ranks do may depend on commands of this session that are still to come: the
-	 * executor serves on, and the call's end is the next attempt.
+	 * The work of other ranks may depend on later commands of this session: the executor
+	 * continues, and the next attempt is made when the call ends.
 	 */
 	if (session->waits_for_others(worker)) {
 		snprintf(message, size,
@@ -123,8 +123,8 @@ static int finish(struct ckt_worker *worker, struct ckt_freeze *freeze, bool *re
 	if (!error)
 		error = session->finish_streams(worker, freeze->deadline_ms, message, size);
 	/*
-	 * A host function must run in the client before the GPU becomes idle, and its answer is a
-	 * command: the executor serves on, and its end is the next attempt.
+	 * A host function must run in the client before the GPU becomes idle, and its end is a
+	 * command: the executor continues, and the next attempt is made when it ends.
 	 */
 	*ret_again = error == -EAGAIN && ckt_net_now_ms() < freeze->deadline_ms;
 	if (error == -EAGAIN)
@@ -138,16 +138,16 @@ static int finish(struct ckt_worker *worker, struct ckt_freeze *freeze, bool *re
 	session->settle_notes(worker);
 	session->deliver(worker);
 	/*
-	 * What is answered must have left before the image counts as the truth: the client takes
-	 * what it was sent as done.
+	 * All replies must have left before the image becomes the truth: the client considers what
+	 * it received as done.
 	 */
 	session->flush(worker, freeze->deadline_ms);
-	/* Whoever opened something before that is in this look. */
+	/* This look also covers sessions that opened something before. */
 	session->close_sharing();
 	return session->is_shared_with_running(worker, message, size) ? -EOPNOTSUPP : 0;
 }
 
-/* Until nobody wants it frozen any more.  Precondition: locked. */
+/* Until the freeze is lifted.  Precondition: locked. */
 static void sleep_frozen(struct ckt_worker *worker, struct ckt_freeze *freeze)
 {
 	while (freeze->wanted) {

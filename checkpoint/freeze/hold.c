@@ -1,4 +1,4 @@
-/* Standing still with a job; see hold.h. */
+/* Stopping together with a job; see hold.h. */
 #include "checkpoint/freeze/hold.h"
 
 #include <errno.h>
@@ -13,8 +13,8 @@
 #include "rpc/wire.h"
 
 /*
- * For how long replies are withheld without a host function's end, at first and at most, and for
- * how long they are given then.
+ * How long replies are withheld without a host function's end, at first and at most, and how long
+ * they are then released.
  */
 #define PATIENCE_NS 50000000
 #define PATIENCE_MAX_NS 1000000000
@@ -45,7 +45,7 @@ bool ckt_hold_keep(struct ckt_worker *worker, uint64_t epoch, const struct ckt_r
 	if (size)
 		memcpy(p, body, size);
 	pthread_mutex_lock(&replies.lock);
-	/* Under the lock: what comes behind the last look at the list would stay there. */
+	/* Under the lock: an entry after the last look at the list would stay there. */
 	bool keep = atomic_load(&ckt_checkpoint_of(worker)->hold.withhold);
 	if (keep) {
 		*replies.last = kept;
@@ -102,7 +102,7 @@ void ckt_hold_look(struct ckt_worker *worker, struct ckt_worker_hold_res *ret, c
 	const struct ckt_checkpoint *state = ckt_checkpoint_of(worker);
 	const struct ckt_hold *hold = &state->hold;
 	pthread_mutex_lock(ckt_session_operations.lock(worker));
-	/* Its memory is in the host's and its executor stands: nothing is left to do. */
+	/* The host holds its memory and its executor is stopped: no work is left. */
 	bool still = state->paused || state->freeze.frozen;
 	ret->held = hold->wanted;
 	ret->drained = hold->wanted && (still || atomic_load(&hold->drained) == hold->epoch);
@@ -186,7 +186,7 @@ void ckt_hold_spend(struct ckt_worker *worker)
 {
 	struct ckt_hold *hold = &ckt_checkpoint_of(worker)->hold;
 	uint64_t left = atomic_load_explicit(&hold->left, memory_order_relaxed);
-	/* Commands around a host function's end are nobody's step. */
+	/* Commands around a host function's end do not count as steps. */
 	if (left)
 		atomic_store_explicit(&hold->left, left - 1, memory_order_relaxed);
 	atomic_store_explicit(&hold->drained, 0, memory_order_relaxed);
@@ -211,11 +211,11 @@ static bool is_busy(struct ckt_worker *worker)
 		say(worker, text);
 		return true;
 	}
-	/* Nothing runs that replies could lead to more of. */
+	/* Nothing runs whose replies could lead to more work. */
 	ckt_hold_give(worker);
 	/*
-	 * Whatever has begun a call and answers it later: waits, long calls of the driver,
-	 * creations that wait for peers.
+	 * Calls that have begun and are answered later: waits, long calls of the driver, creations
+	 * that wait for peers.
 	 */
 	if (ckt_session_operations.calls_open()) {
 		say(worker, "a call of the program does not return");

@@ -1,16 +1,16 @@
 /*
- * A session that stands still with its job: no command of its client's is executed, while the GPU
- * finishes what it has.
+ * A session that is stopped with its job: the worker executes no command of its client, while the
+ * GPU finishes its work.
  *
  *	STOP -> stopped, draining -> drained
  *	STEP n -> executes up to n further commands, because another session's work waits for something that they do -> stopped again
- *	END, or the end of the connection that said STOP -> goes on
+ *	END, or the end of the connection that said STOP -> continues
  *
- * Other than frozen (freeze.c) it can be let on for a few commands, and nobody waits inside the
- * worker.  While a host function of the program runs, commands are executed in any case: its end is
- * one of them.  So that the program does not put one after the other there, replies are withheld
- * meanwhile, as long as its host functions end one by one: they may need what another thread of the
- * program does.
+ * Unlike a frozen session (freeze.c) it can continue for a few commands, and no thread waits inside
+ * the worker.  While a host function of the program runs, the worker executes commands in any case,
+ * because the function's end is one of them.  It withholds replies meanwhile, so that the program
+ * does not issue one host function after another, as long as they end one by one: they may need
+ * what another thread of the program does.
  *
  * Threading: ckt_hold_set, ckt_hold_look, ckt_hold_copied and ckt_hold_keep from any thread; the
  * rest is the executor's.
@@ -34,19 +34,19 @@ struct ckt_hold {
 	uint64_t epoch;            /* of the latest STOP or STEP */
 	uint64_t commands, issued; /* of that step */
 	bool copied;
-	char message[CKT_MESSAGE_MAX]; /* what is not done */
+	char message[CKT_MESSAGE_MAX]; /* what is unfinished */
 
 	/* The executor's. */
 	bool on;
-	uint64_t seen; /* epoch that it goes by */
+	uint64_t seen; /* the epoch that it uses */
 	uint64_t issued_bound;
 	bool host_seen;      /* a host function ran since STOP */
 	uint64_t host_ended; /* how many had ended when that was last looked at */
-	int64_t since_ns;    /* when one ended last, or answers were withheld again */
+	int64_t since_ns;    /* when the last one ended, or replies were withheld again */
 	int64_t patience_ns;
 
 	_Atomic uint64_t left;    /* commands that may still be executed */
-	_Atomic uint64_t drained; /* epoch in which nothing was left to do; 0: not */
+	_Atomic uint64_t drained; /* epoch in which no work was left; 0: not */
 	_Atomic bool withhold;    /* replies are kept for now */
 };
 
@@ -55,21 +55,21 @@ int ckt_hold_set(struct ckt_worker *worker, uint32_t action, uint64_t commands, 
 	char *ret_message, size_t message_size);
 /* ret_message: the result's, CKT_MESSAGE_MAX bytes. */
 void ckt_hold_look(struct ckt_worker *worker, struct ckt_worker_hold_res *ret, char *ret_message);
-/* An image has all that it needs of the session. */
+/* An image has copied all that it needs of the session. */
 void ckt_hold_copied(struct ckt_worker *worker);
 
 /* Precondition: mail_lock held. */
 void ckt_hold_take(struct ckt_worker *worker);
 /* Whether commands wait. */
 bool ckt_hold_stops(struct ckt_worker *worker);
-/* Keeps a reply for later; false where it is to be sent. */
+/* Keeps a reply for later; false if it is to be sent. */
 bool ckt_hold_keep(struct ckt_worker *worker, uint64_t epoch, const struct ckt_reply_header *header,
 	const uint8_t *body, size_t size);
-/* Sends what was kept, and keeps no more. */
+/* Sends the kept replies, and keeps no more. */
 void ckt_hold_give(struct ckt_worker *worker);
 /* Decides anew whether replies are withheld. */
 void ckt_hold_refresh(struct ckt_worker *worker);
 /* A command is about to be executed. */
 void ckt_hold_spend(struct ckt_worker *worker);
-/* Finds out whether anything is unfinished; true where that is to be done again soon. */
+/* Finds out whether anything is unfinished; true if the caller must ask again soon. */
 bool ckt_hold_check(struct ckt_worker *worker);

@@ -19,10 +19,12 @@
 
 struct region {
 	struct ckt_region memory;
-	/* where it is read and written: physical memory of the program at an address of ours */
+	/*
+	 * where it is read and written: the program's physical memory, mapped at an address of ours
+	 */
 	uint64_t address;
 	uint8_t *host;
-	bool *zero; /* by piece: nothing of it in the host's memory */
+	bool *zero; /* by piece: the host's memory holds nothing of it */
 };
 
 static struct {
@@ -60,7 +62,7 @@ static int add(const struct ckt_region *memory, void *opaque)
 		region.address = *scratch;
 		*scratch += memory->size;
 	}
-	/* Touched as it is filled: pieces of zeros cost nothing. */
+	/* Each page is touched when it is filled, so pieces of zeros take no memory. */
 	region.host = mmap(NULL, memory->size, PROT_READ | PROT_WRITE,
 		MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	region.zero = calloc(memory->size / CKT_IMAGE_CHUNK + 1, sizeof *region.zero);
@@ -132,7 +134,7 @@ static int copy_pieces(struct ckt_crew_member *member, void *opaque)
 	size_t first = 0, region = 0;
 	unsigned device = 0;
 	for (size_t n; !paused.error && (n = paused.next++, true);) {
-		/* The nth piece of all: numbers only grow. */
+		/* The nth piece of all: the numbers only grow. */
 		while (region < paused.count &&
 			n - first >= (paused.regions[region].memory.size + CKT_IMAGE_CHUNK - 1) /
 					CKT_IMAGE_CHUNK)
@@ -174,7 +176,7 @@ static CUresult copy(struct ckt_worker *worker, bool back)
 
 /* ---- Physical memory */
 
-/* Of the first `count` regions.  Precondition: none of the program's own mappings is left. */
+/* Of the first `count` regions.  Precondition: none of the program's own mappings remains. */
 static void give_up(struct ckt_worker *worker, size_t count)
 {
 	for (size_t i = 0; i < count; i++)
@@ -199,7 +201,7 @@ static CUresult take_back(struct ckt_worker *worker)
 	return result;
 }
 
-/* How much less than needed is free, over all devices. */
+/* How many bytes are missing, over all devices. */
 static uint64_t missing_bytes(struct ckt_worker *worker)
 {
 	uint64_t missing = 0;
@@ -223,7 +225,8 @@ int ckt_pause(
 	struct ckt_worker *worker, uint64_t *ret_bytes, char *ret_message, size_t message_size)
 {
 	/*
-	 * What others have mapped would stay on the GPU, and what comes back would be other memory.
+	 * Memory that other sessions have mapped would stay on the GPU, and the resume would
+	 * allocate other memory.
 	 */
 	if (ckt_session_operations.is_shared(ret_message, message_size))
 		return -EOPNOTSUPP;
@@ -251,7 +254,7 @@ int ckt_pause(
 	give_up(worker, paused.count);
 	if (ckt_fault_fails(CKT_FAULT_PAUSE_GIVEN_UP)) {
 		uint64_t bytes;
-		/* Where it does not come back the session is paused after all. */
+		/* If the memory cannot be allocated again, the session is paused after all. */
 		if (!ckt_resume(worker, &bytes, ret_message, message_size)) {
 			snprintf(ret_message, message_size, "CRICKET_FAULT made this step fail");
 			return -EIO;
@@ -287,7 +290,7 @@ int ckt_resume(
 		return -EIO;
 	}
 	if (copied) {
-		/* The host still has everything: as if nothing had been tried. */
+		/* The host still has everything: nothing has changed. */
 		ckt_memory_operations.unmap_program(worker);
 		give_up(worker, paused.count);
 		snprintf(ret_message, message_size,

@@ -1,8 +1,6 @@
 /*
- * A paused session: its device memory lies in the host's, the physical memory is given up, the
- * addresses stay reserved.
- *
- * Threading: one operation at a time, with the session frozen.
+ * A paused session: the host holds its device memory, the physical memory is released, the
+ * addresses stay reserved. Threading: one operation at a time, with the session frozen.
  */
 #pragma once
 
@@ -11,17 +9,16 @@
 
 struct ckt_worker;
 
-/* 0 or -errno and a sentence; after an error everything is as before.  ret_bytes: given up. */
+/* 0 or -errno and a sentence; after an error everything is as before.  ret_bytes: released. */
 int ckt_pause(
 	struct ckt_worker *worker, uint64_t *ret_bytes, char *ret_message, size_t message_size);
 /*
- * -ENOMEM: ret_bytes are missing, and the session is paused as before; otherwise ret_bytes were
- * taken.
+ * -ENOMEM: ret_bytes are missing, and the session stays paused; otherwise ret_bytes were allocated.
  */
 int ckt_resume(
 	struct ckt_worker *worker, uint64_t *ret_bytes, char *ret_message, size_t message_size);
 /*
- * The host's copy of what lies at the address (physical 0), or of physical memory; NULL where the
+ * The host's copy of the memory at the address (physical 0), or of physical memory; NULL if the
  * session is not paused.
  */
 const uint8_t *ckt_pause_copy(uint64_t address, uint64_t physical);

@@ -13,11 +13,11 @@ CUresult ckt_worker_spare_use(struct ckt_worker *worker)
 
 void ckt_worker_spare_take(struct ckt_worker *worker, struct ckt_spare *ret_spare)
 {
-	/* What stays free for the program while the image is written. */
+	/* The part that stays free for the program while the image is written. */
 	enum { RESERVE_SHARE = 16 };
 	size_t free_bytes = 0, total = 0;
 	*ret_spare = (struct ckt_spare){0};
-	/* More devices are saved frozen. */
+	/* Sessions with more devices stay frozen while they are saved. */
 	if (ckt_device_count(worker) != 1 || ckt_checkpoint_of(worker)->old_image ||
 		ckt_worker_spare_use(worker) || ckt_driver.cuMemGetInfo_v2(&free_bytes, &total))
 		return;

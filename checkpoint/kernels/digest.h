@@ -34,12 +34,12 @@ bool ckt_digest_pays(uint64_t bytes);
  * Where it fails the CPU hashes.
  */
 void ckt_digest_load(struct ckt_worker *worker, unsigned device);
-/* The device has the kernel, and it takes this piece of memory. */
+/* Whether the device has the kernel and the kernel takes this piece of memory. */
 bool ckt_digest_takes(unsigned device, uint64_t address, uint64_t size);
 /*
  * Precondition: ckt_digest_takes them all; they are mapped in the primary context, and nothing
- * writes to them.  On the stream, which belongs to that context; waits.  Changes the thread's
- * current context.
+ * writes to them.  Runs on the stream, which belongs to that context, and waits.  Changes the
+ * thread's current context.
  */
 CUresult ckt_digest_run(struct ckt_worker *worker, unsigned device, CUstream stream,
 	const struct ckt_hash_item *items, size_t count, struct ckt_digest *ret_digests);

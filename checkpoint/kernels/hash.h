@@ -29,11 +29,11 @@ struct ckt_hash_value {
 	uint64_t any; /* 0: nothing but zeros */
 };
 
-/* Addresses for ckt_hash_run's own memory; without them there are no hashes, and no error. */
-void ckt_hash_reserve(struct ckt_worker *worker);
 /*
- * Precondition: the primary context of the device is current.  Where it fails there are no hashes.
+ * Reserves addresses for ckt_hash_run's own memory; without them there are no hashes, and no error.
  */
+void ckt_hash_reserve(struct ckt_worker *worker);
+/* Precondition: the primary context of the device is current.  If it fails there are no hashes. */
 void ckt_hash_load(struct ckt_worker *worker, unsigned device);
 /*
  * Precondition: the whole is mapped, and nothing writes to it.  Changes the thread's current

@@ -24,7 +24,7 @@ struct ckt_scan_range {
 
 struct ckt_scan_hit {
 	uint64_t count;
-	uint64_t first; /* where the first such word lies */
+	uint64_t first; /* where the first such word is */
 };
 
 /*

@@ -1,7 +1,7 @@
 /*
- * Making a session again from an image, in a worker that has just started: everything that can be
- * checked is checked first; any failure ends the process, so nothing of it stays.  The steps have
- * files of their own, load_*.c.
+ * Loads a session from an image into a worker that has just started.  It checks everything that can
+ * be checked first; any failure ends the process, so nothing remains.  The steps have files of
+ * their own, load_*.c.
  */
 #include <errno.h>
 #include <stdarg.h>
@@ -45,8 +45,8 @@ static int told_to_fail(struct ckt_loading *l, enum ckt_worker_fault point)
 }
 
 /*
- * Programs hold the addresses of a module's variables anywhere, so a variable must lie where it
- * lay, or nobody must know.
+ * Programs keep the addresses of a module's variables anywhere, so a variable must get its old
+ * address, or nothing may know the old one.
  */
 static int check_globals(struct ckt_loading *l)
 {
@@ -85,8 +85,8 @@ static struct ckt_image_source *source_of(const struct ckt_loading *l)
 enum { DECODED_FACTOR = 4 };
 
 /*
- * What the manifest takes while it is read: its bytes, and at most three times as much for what
- * they describe.
+ * The memory for reading the manifest: its bytes, and at most three times as much for what they
+ * describe.
  */
 static int charge_manifest(struct ckt_loading *l, const int *places)
 {
@@ -112,7 +112,7 @@ static int open_image(struct ckt_loading *l, const int *places, unsigned place_c
 	if (charged)
 		return charged;
 	if (!source->memory_count) {
-		/* No more than was charged for. */
+		/* No more than was charged. */
 		int error = ckt_image_read_within(places[0], l->manifest_bytes / DECODED_FACTOR,
 			&l->image, l->message, l->message_size);
 		return error ? error

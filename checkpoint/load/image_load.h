@@ -3,7 +3,7 @@
  *
  *	check -> blobs -> check_code -> journal -> contexts -> variables -> functions, streams, events -> memory and contents -> the rest
  *
- * What is made of each kind of object stands beside the kind: object_kind.h.
+ * object_kind.h says how each kind of object is loaded.
  *
  * Each returns 0, or -errno and a sentence in `message`; then the process ends.  Threading: the
  * thread that restores.
@@ -28,7 +28,7 @@ struct ckt_loading {
 	struct ckt_moved moved;
 	bool other_model; /* than the session had: another capability */
 	bool ahead;       /* pre-loaded only */
-	bool *skip;       /* chunks that are not to be read; NULL: none */
+	bool *skip;       /* chunks that are already loaded; NULL: none */
 	_Atomic size_t next;
 	_Atomic int driver_error;
 	char *message;
@@ -43,15 +43,15 @@ struct ckt_loading {
  * Before anything is opened.
  */
 unsigned ckt_load_start(struct ckt_worker *worker, int image_fd);
-/* Says why, and returns the error. */
+/* Records the reason, and returns the error. */
 int ckt_load_refuse(struct ckt_loading *l, int error, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
-/* The same where the driver did not do it. */
+/* The same for an error of the driver. */
 int ckt_load_fail(struct ckt_loading *l, CUresult result, const char *what, uint64_t id);
 
 /* load_check.c */
 uint64_t ckt_load_bytes_on(const ckt_image *image, unsigned d);
-/* Whether the session fits in here; sets up the worker's devices as it had them. */
+/* Whether the session fits in here; gives the worker the devices that the session had. */
 int ckt_load_check(struct ckt_loading *l, const ckt_worker_start_args *args);
 /* Precondition: the device's context may be made. */
 int ckt_load_check_memory(struct ckt_loading *l, unsigned d);

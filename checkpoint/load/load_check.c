@@ -1,4 +1,4 @@
-/* Whether a session can go on here: the window, the GPUs, their memory, code for them. */
+/* Whether a session can resume here: the window, the GPUs, their memory, code for them. */
 #include <errno.h>
 
 #include "checkpoint/load/image_load.h"
@@ -28,8 +28,8 @@ uint64_t ckt_load_bytes_on(const ckt_image *image, unsigned d)
 }
 
 /*
- * Whether its context came in the course of the program, among what moves addresses: then it does
- * so again.
+ * Whether the program created its context among other steps that move addresses: then the restore
+ * repeats the step.
  */
 static bool in_journal(const ckt_image *image, unsigned d)
 {
@@ -49,7 +49,7 @@ int ckt_load_check_memory(struct ckt_loading *l, unsigned d)
 	if (ckt_session_operations.use_primary(l->worker, d) ||
 		ckt_driver.cuMemGetInfo_v2(&free_bytes, &total))
 		return ckt_load_refuse(l, -ENODEV, "GPU %u does not respond", d);
-	/* Most of what was pre-loaded is there; the rest is found, or is not. */
+	/* Most of a preloaded session is already here; the rest fits, or fails later. */
 	if (free_bytes < need && !ckt_preload_active())
 		return ckt_load_refuse(l, -ENOMEM,
 			"the session needs %llu MiB of GPU memory, but %s has only "
@@ -113,13 +113,13 @@ int ckt_load_check(struct ckt_loading *l, const ckt_worker_start_args *args)
 		}
 		return 0;
 	}
-	/* More GPUs than it had stay unseen, so that its slices are as they were. */
+	/* The session does not see more GPUs than it had, so that its slices stay the same. */
 	ckt_memory_operations.place(worker,
 		&(struct ckt_memory_layout){.device_count = image->devices.devices_len,
 			.base = image->window_base,
 			.size = image->window_bytes,
 			.slice_size = image->slice_bytes});
-	/* The limit is the server's of now, never the image's. */
+	/* The limit is this server's present one, never the image's. */
 	for (unsigned d = 0; d < ckt_device_count(worker); d++) {
 		int error = check_device(l, d);
 		if (error)

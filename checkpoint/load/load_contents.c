@@ -24,8 +24,8 @@ static bool inside(const ckt_image_chunk *chunk, uint64_t address, uint64_t size
 }
 
 /*
- * Device memory of the image: its extents and variables.  A chunk elsewhere would be somebody
- * else's memory.
+ * Device memory of the image: its extents and variables.  A chunk outside them would write to other
+ * memory.
  */
 static bool chunk_device(
 	const struct ckt_loading *l, const ckt_image_chunk *chunk, unsigned *ret_device)
@@ -74,7 +74,7 @@ static bool chunk_device(
 	return false;
 }
 
-/* Waits for what the member has sent to the GPU. */
+/* Waits for the data that the member has sent to the GPU. */
 static CUresult sent(struct ckt_crew_member *member, int device)
 {
 	return device < 0
@@ -82,7 +82,7 @@ static CUresult sent(struct ckt_crew_member *member, int device)
 		: ckt_driver.cuStreamSynchronize(ckt_crew_stream(member, (unsigned)device));
 }
 
-/* The GPU verifies it when all have arrived. */
+/* The GPU verifies the chunks when all have arrived. */
 static bool gpu_verifies(const struct ckt_loading *l, const ckt_image_chunk *chunk, unsigned device)
 {
 	return l->image.hash_kind == CKT_IMAGE_BLAKE3 &&
@@ -144,7 +144,7 @@ static int read_chunk(
 		: ckt_image_reader_chunk(&l->reader, chunk, ret_data);
 }
 
-/* While one chunk is on its way to the GPU, the next is read and, by the CPU, verified. */
+/* While one chunk is on its way to the GPU, the next is read and, if the CPU verifies, verified. */
 static int read_pieces(struct ckt_crew_member *member, void *opaque)
 {
 	struct ckt_loading *l = opaque;
@@ -188,7 +188,7 @@ static void load_digests(struct ckt_loading *l)
 			ckt_digest_load(l->worker, d);
 }
 
-/* Extents as the image has them, and which chunks are still to be read. */
+/* Allocates extents as in the image, and finds which chunks are still to be read. */
 static int prepare_extents(struct ckt_loading *l)
 {
 	int driver_error = 0;

@@ -1,6 +1,6 @@
 /*
- * The journal of a session, gone through again: modules, contexts, arrays and what else moves the
- * addresses of what comes after it.
+ * Replays the journal of a session: modules, contexts, arrays and everything else that moves the
+ * addresses of later objects.
  */
 #include <errno.h>
 
@@ -12,7 +12,7 @@
 #include "checkpoint/session.h"
 #include "rpc/gen/cuda_driver.h"
 
-/* For tests: something else takes the place of the next variables. */
+/* For tests: another module takes the addresses of the next variables. */
 static void take_place(struct ckt_loading *l)
 {
 	static const char ptx[] =

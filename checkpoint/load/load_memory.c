@@ -1,4 +1,4 @@
-/* Memory of a session where the image has nothing: zeros. */
+/* Clears the memory of a session for which the image has no chunks. */
 #include <errno.h>
 
 #include "checkpoint/load/image_load.h"
@@ -22,7 +22,8 @@ static CUresult clear(uint64_t address, uint64_t size)
 }
 
 /*
- * What was taken ahead needs what has become zeros only; variables of new modules are among that.
+ * In a preloaded session only memory that has become zeros needs clearing; that includes variables
+ * of new modules.
  */
 static int clear_ahead(struct ckt_loading *l, CUresult result)
 {
@@ -34,9 +35,9 @@ static int clear_ahead(struct ckt_loading *l, CUresult result)
 }
 
 /*
- * Chunks of zeros are not in the image, and what lies in fresh memory and fresh variables is not
- * the program's.  A fill is over only when its own context has been waited for: what is read
- * afterwards goes by other streams.
+ * The image holds no chunks of zeros, and fresh memory and fresh variables hold arbitrary bytes.  A
+ * fill is complete only when its own context has been synchronized, because later reads use other
+ * streams.
  */
 int ckt_load_clear_memory(struct ckt_loading *l)
 {

@@ -1,6 +1,6 @@
 /*
- * Objects of a session, made again by the tables of their kinds: what the journal does not make,
- * and what is to be checked before.
+ * Loads the objects of a session by the tables of their kinds: those that the journal does not
+ * make, and the checks before.
  */
 #include "base/clock.h"
 #include "base/log.h"

@@ -69,7 +69,9 @@ static int by_place(const void *a, const void *b)
 	return x->from < y->from ? -1 : x->from > y->from;
 }
 
-/* Each chunk once, by where it lay: a variable may lie now where another one did. */
+/*
+ * Each chunk once, by its old address: a variable's new address may be another one's old address.
+ */
 static void relocate(struct ckt_moved *moved, ckt_image *image)
 {
 	qsort(moved->list, moved->count, sizeof *moved->list, by_place);
@@ -137,7 +139,7 @@ static int cut(struct items *items, uint64_t address, uint64_t size)
 	return 0;
 }
 
-/* Memory that belongs to the context; what is the device's counts as its primary one's. */
+/* Memory that belongs to the context; the device's memory counts as its primary context's. */
 static int collect(struct items *items, const ckt_image *image, const ckt_image_context *context)
 {
 	const ckt_image_device *device = context->device < image->devices.devices_len

@@ -1,10 +1,8 @@
 /*
- * Variables of modules that a restore finds elsewhere than they lay.
- *
- * Where the program knows the address, or a word of the session's memory points there, the restore
- * is refused; else the variable's contents go to where it lies now, and the session takes note.
- *
- * Threading: the thread that restores.  0 or -errno and a sentence.
+ * Variables of modules whose addresses differ after a restore.  If the program knows the old
+ * address, or a word of the session's memory points there, the restore is refused. Otherwise the
+ * variable's contents go to its new address, and the session's note says so.  Threading: the thread
+ * that restores.  0 or -errno and a sentence.
  */
 #pragma once
 
@@ -23,12 +21,12 @@ struct ckt_moved {
 };
 
 /*
- * Compares each variable with where it lies, and sets the image's addresses to that.  Precondition:
- * its modules are loaded.
+ * Compares the address of each variable with its old one, and updates the image.  Precondition: its
+ * modules are loaded.
  */
 int ckt_moved_find(struct ckt_moved *moved, struct ckt_worker *worker, ckt_image *image,
 	char *ret_message, size_t message_size);
-/* Whether anything points to where they lay.  Precondition: all contents are in place. */
+/* Whether anything points to their old addresses.  Precondition: all contents are in place. */
 int ckt_moved_check(const struct ckt_moved *moved, struct ckt_worker *worker,
 	const ckt_image *image, char *ret_message, size_t message_size);
 void ckt_moved_fini(struct ckt_moved *moved);

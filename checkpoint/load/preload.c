@@ -1,4 +1,4 @@
-/* Sessions that are taken ahead; see preload.h. */
+/* Preloaded sessions; see preload.h. */
 #include "checkpoint/load/preload.h"
 
 #include <errno.h>
@@ -15,20 +15,20 @@
 #include "rpc/handle.h"
 
 /*
- * A chunk's place.  Known by owner and address: those of extents (0) and variables (their module)
+ * The place of a chunk, by owner and address: addresses in extents (0) and variables (their module)
  * are absolute, others count from 0.
  */
 struct piece {
 	uint64_t owner; /* physical memory, module or array */
 	uint64_t address;
-	uint64_t at; /* where it lies now; an array's: its offset */
+	uint64_t at; /* its present address; an array's: its offset */
 	/* in which it can be cleared; 0: an extent's or an array's */
 	uint64_t context;
 	uint32_t size;
-	bool fresh;    /* zeros when it is made: memory, and no variable */
+	bool fresh;    /* zeros when it is made: memory, but no variable */
 	bool contents; /* else zeros */
-	bool known;    /* was there in the image before */
-	bool clear;    /* is zeros from now on, and something else lies there */
+	bool known;    /* the image before had it */
+	bool clear;    /* is zeros from now on, but its memory holds other bytes */
 	char hash[CKT_IMAGE_HASH];
 };
 
@@ -37,10 +37,7 @@ struct pieces {
 	size_t count;
 };
 
-/*
- * Physical memory of the program's own, mapped where the image has its contents until the session
- * adopts it.
- */
+/* Physical memory of the program, mapped at the image's addresses until the session adopts it. */
 struct physical {
 	uint64_t id, size, handle, contents;
 	unsigned device, compression;
@@ -84,7 +81,7 @@ int ckt_preload_replayed(const ckt_image *image, ckt_image_journal *ret_left)
 			return -ESTALE;
 		if (now->id == then->id)
 			continue;
-		/* The last entry is still open: what repeats it is added to it. */
+		/* The last entry is still open: repetitions are added to it. */
 		const struct ckt_journal_step *step = ckt_journal_step_of(now->kind);
 		bool counts = step && step->merge == CKT_JOURNAL_ADDS;
 		bool replaces = step && step->merge == CKT_JOURNAL_REPLACES;
@@ -122,7 +119,7 @@ static struct piece *find(const struct pieces *pieces, uint64_t owner, uint64_t 
 		: NULL;
 }
 
-/* As saving cuts it; counted only where there is no list yet. */
+/* In the pieces that saving makes; only counts them if there is no list yet. */
 static void cut(struct pieces *pieces, struct piece whole, uint64_t size)
 {
 	for (uint64_t at = 0; at < size; at += CKT_IMAGE_CHUNK, pieces->count++) {
@@ -153,7 +150,7 @@ static void cut_image(const ckt_image *image, struct pieces *pieces)
 	ckt_contents_visit_all(image, cut_range, pieces);
 }
 
-/* All that the image has, in pieces of zeros. */
+/* Everything that the image has, in pieces of zeros. */
 static int cut_all(const ckt_image *image, struct pieces *ret_pieces)
 {
 	*ret_pieces = (struct pieces){0};
@@ -182,7 +179,7 @@ static int by_start(const void *a, const void *b)
 	return x->start < y->start ? -1 : x->start > y->start;
 }
 
-/* Counted only where there is no list yet. */
+/* Only counts if there is no list yet. */
 static void add_range(const struct ckt_contents *contents, void *opaque)
 {
 	struct ranges *ranges = opaque;
@@ -237,7 +234,7 @@ static bool in_extent(const ckt_image *image, uint64_t address)
 	return false;
 }
 
-/* The hashes of the image's chunks at their pieces. */
+/* Enters the hashes of the image's chunks in their pieces. */
 static int fill_pieces(const ckt_image *image, const struct ranges *ranges, struct pieces *pieces)
 {
 	for (unsigned i = 0; i < image->chunks.chunks_len; i++) {
@@ -256,8 +253,8 @@ static int fill_pieces(const ckt_image *image, const struct ranges *ranges, stru
 }
 
 /*
- * What was there before, and what of that is to become zeros; a variable that was not may hold
- * anything.
+ * Which pieces were there before, and which of them must become zeros; a variable that was not
+ * there may hold anything.
  */
 static void compare_pieces(struct pieces *now, const struct pieces *old)
 {
@@ -283,7 +280,7 @@ static bool image_has(const ckt_image *image, unsigned device, uint64_t address,
 	return false;
 }
 
-/* What the image has no longer goes first, so that there is memory for what it has now. */
+/* Extents that the image no longer has go first, to make room for new ones. */
 static void drop_extents(struct ckt_worker *worker, const ckt_image *image)
 {
 	for (size_t i = 0; i < preload.extent_count; i++)
@@ -304,7 +301,7 @@ static bool is_mapped(unsigned device, uint64_t address, uint64_t size)
 	return false;
 }
 
-/* Those that are new are cleared at once: forgets what pieces there were. */
+/* New extents are cleared at once: forgets the pieces that were there. */
 static CUresult map_extents(
 	struct ckt_worker *worker, const ckt_image *image, unsigned d, struct pieces *old)
 {
@@ -343,7 +340,7 @@ static CUresult clear_extents(
 				result = ckt_driver.cuMemsetD8_v2(piece->at, 0, piece->size);
 		}
 	}
-	/* What is copied there comes by other streams. */
+	/* Later copies to it use other streams. */
 	if (!result && device->extents.extents_len)
 		result = ckt_driver.cuCtxSynchronize();
 	return result;
@@ -381,9 +378,9 @@ static CUresult map_physical(struct ckt_worker *worker, struct physical *p)
 }
 
 /*
- * What the image has, with the handles that are there already; those that it has no longer are
- * given back, and all lie nowhere that it does not have them.  At the last one nothing stays
- * mapped, for the session maps it.
+ * Brings the program's own memory to the image's state, with the handles that exist already.  Gives
+ * back handles that the image no longer has, and unmaps memory where the image does not map it.
+ * For the last image nothing stays mapped, because the session maps it.
  */
 static int choose_physicals(const ckt_image *image, bool last)
 {
@@ -495,7 +492,7 @@ CUresult ckt_preload_clear(struct ckt_worker *worker)
 		const struct piece *piece = &preload.pieces.list[i];
 		if (!piece->clear || !piece->context)
 			continue;
-		/* What is copied there comes by other streams. */
+		/* Later copies to it use other streams. */
 		if (waiting && ckt_session_operations.current_context(worker) != piece->context)
 			result = ckt_driver.cuCtxSynchronize();
 		if (!result)

@@ -21,7 +21,7 @@ struct entry {
 	const ckt_image_chunk *chunk; /* of last.image; NULL: zeros */
 };
 
-/* Where the image has contents: of memory, or of the array `owner`. */
+/* A place of contents in the image: of memory, or of the array `owner`. */
 struct place {
 	uint64_t owner, address;
 	const ckt_image_chunk *chunk;
@@ -63,7 +63,7 @@ int ckt_chain_key(bool begin, uint64_t ret_key[4])
 	return 0;
 }
 
-/* Contents of arrays are laid out in spare memory for it, as many as there is room for. */
+/* Arrays are copied to spare memory to hash them, as many as there is room for. */
 static CUresult hash_arrays(struct ckt_worker *worker, unsigned device, struct ckt_piece *pieces,
 	size_t count, const uint64_t key[4])
 {
@@ -129,10 +129,7 @@ int ckt_chain_hash(
 				pieces[i].hashed = true;
 				pieces[i].same = !pieces[i].value.any;
 			}
-		/*
-		 * Where there is no room for it, their contents are compared on their way into the
-		 * image.
-		 */
+		/* Without room, contents are compared on their way into the image. */
 		if (!result && hash_arrays(worker, d, pieces, count, key))
 			ckt_info("cannot hash arrays on the GPU: comparing their "
 				 "contents instead");
@@ -173,8 +170,8 @@ static const ckt_image_chunk *find_chunk(uint64_t owner, uint64_t address, uint3
 }
 
 /*
- * By the keyed hash where both sides have one; else the contents' own hash decides, once it is made
- * (ckt_chain_resembles).
+ * By the keyed hash if both sides have one; else the contents' own hash decides, once it is
+ * computed (ckt_chain_resembles).
  */
 void ckt_chain_compare(struct ckt_piece *pieces, size_t count)
 {
@@ -365,7 +362,7 @@ static int index_chunks(void)
 	return 0;
 }
 
-/* Takes the image over.  -ENOMEM: there is no last image. */
+/* Takes the image over.  -ENOMEM: there is no last image then. */
 static int set_last(ckt_image *image)
 {
 	ckt_chain_break();
@@ -388,7 +385,7 @@ int ckt_chain_advance(
 	if (error || !key)
 		return error;
 	last.entries = list(count, sizeof *last.entries);
-	/* Without them all of it is compared by what the image says. */
+	/* Without keyed hashes everything is compared by the image's own hashes. */
 	if (!last.entries)
 		return 0;
 	memcpy(last.key, kept, sizeof kept);
@@ -407,7 +404,7 @@ int ckt_chain_advance(
 
 /* ---- Another base than the last image */
 
-/* Its manifest, as it comes in pieces before the save that names it. */
+/* The manifest, as it arrives in pieces before the save that names it. */
 static struct {
 	char id[CKT_IMAGE_ID];
 	uint8_t *data;
@@ -502,7 +499,7 @@ static size_t cut(
 	return count;
 }
 
-/* Extents only: the rest is taken as changed, once. */
+/* Extents only: the rest counts as changed, once. */
 static size_t cut_all(const ckt_image *image, struct ckt_piece *pieces)
 {
 	size_t count = 0;
@@ -520,7 +517,7 @@ void ckt_chain_adopt(struct ckt_worker *worker, ckt_image *image)
 	size_t count = cut_all(image, NULL);
 	struct ckt_piece *pieces = list(count, sizeof *pieces);
 	uint64_t key[4];
-	/* Where this cannot be, the next image is a whole one. */
+	/* If this fails, the next image is complete. */
 	if (!pieces || ckt_chain_key(true, key)) {
 		free(pieces);
 		return;

@@ -1,5 +1,5 @@
 /*
- * Writing a frozen session as an image: the tables first, into a ckt_image, then contents by the
+ * Writes a frozen session as an image: first the tables, into a ckt_image, then contents by the
  * crew, the manifest last.
  */
 #include <errno.h>
@@ -24,7 +24,7 @@ static int told_to_fail(struct ckt_saving *s, enum ckt_worker_fault point)
 	return -EIO;
 }
 
-/* Modules are not counted: they are known by their hash, and written once. */
+/* Modules are not counted: their hash identifies them, and they are written once. */
 static bool is_counted(const struct ckt_piece *piece)
 {
 	return !piece->space || piece->owner;
@@ -40,7 +40,7 @@ static int find_changed(struct ckt_saving *s)
 			"cannot get random bytes for the key of the hashes");
 		return -EIO;
 	}
-	/* What lies in the host's memory is not for the GPU to hash. */
+	/* The GPU does not hash data in the host's memory. */
 	if (save->keep_hashes && !ckt_checkpoint_of(s->worker)->paused) {
 		ckt_progress_begin(
 			&ckt_checkpoint_of(s->worker)->progress, "hash", save->memory_bytes);
@@ -74,8 +74,8 @@ static int share_contents(struct ckt_saving *s)
 }
 
 /*
- * Precondition: the image is written.  One that nobody means to build on leaves the chain that
- * there is as it was.
+ * Precondition: the image is written.  An image on which nobody intends to build leaves the
+ * existing chain unchanged.
  */
 static void remember(struct ckt_saving *s)
 {
@@ -92,7 +92,9 @@ int ckt_worker_save(
 		.message_size = message_size};
 	for (unsigned i = 0; i < CKT_CREW_SIZE; i++)
 		s.writers[i].fd = -1;
-	/* Nothing runs: blocks that were freed on a stream are free now, or their pool's. */
+	/*
+	 * Nothing runs: blocks that were freed on a stream are now free, or belong to their pool.
+	 */
 	ckt_memory_operations.settle_pools(worker);
 	ckt_crew_look(worker);
 	int result = save->incremental
@@ -137,6 +139,6 @@ int ckt_worker_save(
 	ckt_save_free_objects(&s);
 	xdr_free((xdrproc_t)xdr_ckt_image, (char *)&s.image);
 	free(s.pieces);
-	/* The control thread changed its own current context only; the executor's is untouched. */
+	/* Only the control thread's own current context has changed, not the executor's. */
 	return result;
 }

@@ -32,23 +32,23 @@ struct ckt_saving {
 	uint64_t key[4];
 	bool hashed;
 	bool vmm_given_back;
-	CUevent event_base;   /* times of events count from this one; NULL: none is known yet */
+	CUevent event_base;   /* event times count from this event; NULL: none is known yet */
 	uint8_t **array_data; /* contents of arrays, by their place in the image */
 	unsigned array_count;
 	uint8_t **host_data; /* of host memory that is not shared, likewise */
-	bool early;          /* still frozen: what has no copy */
+	bool early;          /* still frozen: pieces without a copy */
 	bool no_memory;      /* a table could not be made; `message` says so */
 };
 
 /*
- * save_tables.c.  Cleared memory with room for one more, and copies of strings.  NULL where there
- * is no memory, and `no_memory` is set, so that a few in a row need one look.
+ * save_tables.c.  Cleared memory with room for one more, and copies of strings.  Without memory
+ * they return NULL and set `no_memory`, so that several calls in a row need one check.
  */
 void *ckt_save_list(struct ckt_saving *s, size_t count, size_t size);
 char *ckt_save_string(struct ckt_saving *s, const char *text);
-/* 0, or -ENOMEM and a sentence in `message` where a list or a string was not to be had. */
+/* 0, or -ENOMEM and a sentence in `message` if a list or a string could not be allocated. */
 int ckt_save_has_memory(struct ckt_saving *s);
-/* In pieces of a chunk's size: `data`, or the memory of that device where it is NULL. */
+/* In pieces of a chunk's size: `data`, or the memory of that device if `data` is NULL. */
 /* 0 or -ENOMEM. */
 int ckt_save_add_pieces(struct ckt_saving *s, unsigned space, unsigned device, uint64_t address,
 	const uint8_t *data, uint64_t size);
@@ -56,15 +56,15 @@ int ckt_save_tables(struct ckt_saving *s);
 
 /* save_objects.c: walks over the kinds of objects.  0 or -errno and a sentence in `message`. */
 int ckt_save_objects(struct ckt_saving *s);
-/* So that the session may go on: memory that was mapped for the image alone, and the like. */
+/* Before the session continues: unmaps memory that was mapped only for the image. */
 void ckt_save_give_back(struct ckt_saving *s);
 /* Before the image is freed. */
 void ckt_save_free_objects(struct ckt_saving *s);
 
 /* save_contents.c */
 /*
- * Copies what is to be written into spare memory of its device as far as that goes, and writes the
- * rest at once: then nothing of the session is needed any more, and it goes on.
+ * Copies the contents to write into spare memory of their device, as far as it reaches, and writes
+ * the rest at once. The session continues after that.
  */
 int ckt_save_let_go(struct ckt_saving *s);
 int ckt_save_contents(struct ckt_saving *s);

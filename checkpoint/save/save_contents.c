@@ -22,7 +22,7 @@ static bool is_due(const struct ckt_saving *s, const struct ckt_piece *piece)
 	return !piece->same && !piece->written && (!s->early || !piece->copy);
 }
 
-/* The next piece that is to be written now, or NULL. */
+/* The next piece that is due, or NULL. */
 static struct ckt_piece *next_piece(struct ckt_saving *s)
 {
 	for (size_t i; (i = s->next++) < s->piece_count;) {
@@ -39,7 +39,7 @@ static struct ckt_piece *next_piece(struct ckt_saving *s)
 	return NULL;
 }
 
-/* Begins the piece's way into the member's buffer. */
+/* Starts copying the piece into the member's buffer. */
 static CUresult fetch(struct ckt_saving *s, struct ckt_crew_member *member,
 	const struct ckt_piece *piece, unsigned buffer)
 {
@@ -79,7 +79,7 @@ static int make_file(const struct ckt_save *save, struct ckt_image_writer *write
 				: ckt_image_writer_init(writer, save->broker, file, save->compress);
 }
 
-/* Unless the image that this one builds on holds the same. */
+/* Skips the piece if the base image holds the same contents. */
 static int write_piece(struct ckt_image_writer *writer, struct ckt_piece *piece, const void *data)
 {
 	if (piece->candidate && !piece->digested) {
@@ -93,7 +93,7 @@ static int write_piece(struct ckt_image_writer *writer, struct ckt_piece *piece,
 		piece->digested ? piece->digest.sum : NULL);
 }
 
-/* While one piece is hashed and written, the next is on its way. */
+/* While one piece is hashed and written, the next is being copied. */
 static int write_pieces(struct ckt_crew_member *member, void *opaque)
 {
 	struct ckt_saving *s = opaque;
@@ -114,7 +114,7 @@ static int write_pieces(struct ckt_crew_member *member, void *opaque)
 		if (!piece->space || piece->owner)
 			atomic_fetch_add_explicit(&ckt_checkpoint_of(s->worker)->progress.done,
 				piece->size, memory_order_relaxed);
-		/* Nothing may still write into the buffers when we are gone. */
+		/* No copy may still write into the buffers when this returns. */
 		if (result && following)
 			arrived(s, member, following);
 		piece = following;
@@ -124,8 +124,8 @@ static int write_pieces(struct ckt_crew_member *member, void *opaque)
 }
 
 /*
- * What is due now and lies on a GPU is hashed there.  What cannot be is the CPU's, so there is no
- * error.
+ * Hashes on the GPU the pieces that are due and in its memory.  The CPU hashes those that fail, so
+ * there is no error.
  */
 static void make_digests(struct ckt_saving *s)
 {
@@ -182,7 +182,7 @@ static int run_crew(struct ckt_saving *s, bool early)
 	return result;
 }
 
-/* What lies behind it is hashed where it lies. */
+/* Arrays that do not fit are hashed where they are. */
 static uint64_t align(uint64_t size)
 {
 	return (size + 255) & ~(uint64_t)255;
@@ -195,8 +195,8 @@ static bool takes_array(const struct ckt_piece *piece, const struct ckt_spare *s
 }
 
 /*
- * Memory of the window: any range of it can be copied at once.  Two variables of modules that lie
- * one behind the other cannot.
+ * Memory of the window: any range of it can be copied at once.  Two adjacent variables of modules
+ * cannot.
  */
 static bool in_window(const struct ckt_piece *piece)
 {
@@ -209,10 +209,7 @@ static bool takes_memory(const struct ckt_piece *piece)
 	return !piece->same && !piece->data && !piece->array && piece->device == 0;
 }
 
-/*
- * The pieces from `i` on that go in one copy, since they lie one behind the other: their number,
- * and their size.
- */
+/* The adjacent pieces from `i` on that one copy can carry: their number, and their size. */
 static size_t neighbours(const struct ckt_saving *s, size_t i, uint64_t room, uint64_t *ret_size)
 {
 	const struct ckt_piece *first = &s->pieces[i];
@@ -227,7 +224,7 @@ static size_t neighbours(const struct ckt_saving *s, size_t i, uint64_t room, ui
 }
 
 /*
- * Copies what there is room for into the spare memory, in the order of the device's default stream.
+ * Copies as many pieces as fit into the spare memory, in the order of the device's default stream.
  */
 static CUresult copy_aside(struct ckt_saving *s)
 {
@@ -275,7 +272,7 @@ int ckt_save_let_go(struct ckt_saving *s)
 	CUresult result = copy_aside(s);
 	if (result) {
 		/*
-		 * Nothing is lost: the session stands still while its image is written, as without
+		 * Nothing is lost: the session stays frozen while its image is written, as without
 		 * spare memory.
 		 */
 		ckt_warning("cannot copy the session's memory aside: CUDA error %d; the "

@@ -1,4 +1,4 @@
-/* Objects of a session in an image: a walk over the tables of their kinds. */
+/* Saves the objects of a session in an image: a walk over the tables of their kinds. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* Tables of an image: its name, those of the kinds of objects, and the journal. */
+/* Saves the tables of an image: its name, those of the kinds of objects, and the journal. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -96,7 +96,7 @@ static int take_journal(struct ckt_saving *s)
 	return 0;
 }
 
-/* Before the journal is taken, as it is an entry of it. */
+/* Before the journal is copied, because this is an entry of it. */
 static void prepare_digests(struct ckt_saving *s)
 {
 	if (s->save->incremental || ckt_checkpoint_of(s->worker)->paused)
