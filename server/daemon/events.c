@@ -11,12 +11,12 @@
 #include "server/daemon/policy/ask.h"
 
 enum {
-	/* a follower that is further behind misses some and sees it by the numbers */
+	/* a follower that is further behind misses some, and sees it by the numbers */
 	KEPT = 512,
 	MEMORY_WATCH_MS = 5000,
 	STATUS_TIMEOUT_MS = 2000,
 	MEMORY_LOW_PERCENT = 90,
-	/* lower, so that a session at the border does not tell it again and again */
+	/* lower, so that a session near the threshold does not report it again and again */
 	MEMORY_FINE_PERCENT = 85,
 };
 
@@ -45,7 +45,7 @@ static ckt_control_event describe(struct kept *kept)
 		.detail = kept->detail};
 }
 
-/* Whether there was something to tell. */
+/* Whether there was something to report. */
 static bool tell(struct ckt_peer *peer)
 {
 	ckt_control_event events[CKT_CONTROL_EVENTS_MAX];
@@ -76,7 +76,7 @@ void ckt_control_events(struct ckt_peer *peer, void *decoded, int *passed_fd)
 	struct ckt_decision decision;
 	if (tell(peer))
 		return;
-	/* This call has no place for a sentence; the log has. */
+	/* This call has no field for a sentence; the log says why. */
 	ckt_ask_event_listener(peer, &decision);
 	peer->wants_events = !decision.answer;
 	if (!peer->wants_events) {

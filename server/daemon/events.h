@@ -1,11 +1,8 @@
 /*
- * What happens to sessions, for those who follow (cricketctl events) and for executables in --hooks
- * DIR.
- *
- * The last events are kept in memory; hooks run one event after the other in a child of the server,
- * each with a time limit, so that neither a slow follower nor a slow hook holds up the loop.
- *
- * Threading: the loop's thread.
+ * Events of sessions, for cricketctl events and for executables in --hooks DIR.  The server keeps
+ * the last events in memory. Hooks run one event after the other in a child of the server, each
+ * with a time limit, so that neither a slow follower nor a slow hook holds up the loop.  Threading:
+ * the loop's thread.
  */
 #pragma once
 
@@ -26,12 +23,15 @@ enum ckt_event_name {
 
 void ckt_event(struct ckt_session *session, enum ckt_event_name name, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
-/* Checks --hooks and begins to look at memory. -errno with the reason. */
+/* Checks --hooks and begins to watch memory. -errno with the reason. */
 int ckt_events_init(struct ckt_server *server, char *ret_message, size_t message_size);
 
 /* hooks.c: queues a run of every executable in the directory. */
 struct ckt_control_event;
 int ckt_hooks_check(const char *directory, char *ret_message, size_t message_size);
-/* A peer's text as hooks find it in their environment: nothing in it means anything to a shell. */
+/*
+ * A peer's text as hooks find it in their environment: without characters that mean anything to a
+ * shell.
+ */
 void ckt_hooks_clean(const char *text, bool is_name, char *ret_text, size_t text_size);
 void ckt_hooks_run(struct ckt_server *server, const struct ckt_control_event *event);

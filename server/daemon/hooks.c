@@ -49,7 +49,7 @@ int ckt_hooks_check(const char *directory, char *ret_message, size_t message_siz
 {
 	struct stat st;
 	int result = stat(directory, &st) ? -errno : !S_ISDIR(st.st_mode) ? -ENOTDIR : 0;
-	/* Whoever can write there can run programs as the server's user. */
+	/* A user who can write there can run programs as the server's user. */
 	if (!result && ((st.st_uid != geteuid() && st.st_uid != 0) || st.st_mode & 0022))
 		result = -EPERM;
 	if (result)
@@ -110,7 +110,7 @@ static void run_all(const char *directory, char *const *variables)
 	sigprocmask(SIG_SETMASK, &child, NULL);
 	dup2(null, STDIN_FILENO);
 	dup2(STDERR_FILENO, STDOUT_FILENO);
-	/* Sockets of ours would stay open in a hook that does not end. */
+	/* Our sockets would stay open in a hook that does not end. */
 	ckt_close_from(3);
 	count = scandir(directory, &list, plain_name, alphasort);
 	for (int i = 0; i < count && i < HOOKS_MAX; i++) {
@@ -162,9 +162,9 @@ static void start_next(void)
 }
 
 /*
- * Texts of peers go to shells sooner or later: what means something to one, ends a line or moves a
- * cursor becomes '_'.  A name has no spaces and begins with no '-', so that it stays one word and
- * no option; events tell it as it is.
+ * Peers' texts reach shells sooner or later: '_' replaces characters with a meaning to a shell,
+ * line ends and cursor movements.  A name has no spaces and does not begin with '-', so that it
+ * stays one word and is no option; `events` prints the original.
  */
 void ckt_hooks_clean(const char *text, bool is_name, char *ret_text, size_t text_size)
 {

@@ -1,6 +1,6 @@
 /*
- * Messages that strangers bring about: some of each kind at once, then one a second, and how many
- * were left out. A flood of connections must fill neither a disk nor the journal.
+ * Messages that strangers cause: some of each kind at once, then one a second, and how many were
+ * left out. A flood of connections must fill neither a disk nor the journal.
  */
 #include "server/daemon/log_limited.h"
 
@@ -36,7 +36,7 @@ static bool take(struct ckt_log_bucket *bucket, unsigned burst)
 	int64_t now = ckt_net_now_ms();
 	if (!bucket->since_ms)
 		bucket->since_ms = now;
-	/* `used` runs out by one a second. */
+	/* `used` decreases by one a second. */
 	uint64_t back = (uint64_t)(now - bucket->since_ms) / REFILL_MS;
 	bucket->since_ms += (int64_t)back * REFILL_MS;
 	bucket->used = bucket->used > back ? bucket->used - (unsigned)back : 0;
@@ -52,7 +52,7 @@ void ckt_log_limited(struct ckt_server *server, enum ckt_log_limit kind, const c
 	char text[1024];
 	va_list arguments;
 	if (!take(bucket, server->options.log_burst)) {
-		/* Told once things calm down or ten seconds have passed, whichever comes first. */
+		/* Logged once things calm down, or after ten seconds, whichever comes first. */
 		if (!bucket->suppressed++ && !server->log_timer.link) {
 			server->log_timer.fire = tell_all;
 			ckt_timer_set(&server->loop, &server->log_timer, TELL_MS);

@@ -42,8 +42,7 @@ int ckt_loop_run(struct ckt_loop *loop)
 			timeout = left < 0 ? 0 : left > 3600000 ? 3600000 : (int)left;
 		}
 		/*
-		 * One at a time: a callback may free the source of an event that would lie behind
-		 * it in the same batch.
+		 * One at a time: a callback may free the source of a later event in the same batch.
 		 */
 		struct epoll_event event;
 		int n = epoll_wait(loop->epoll_fd, &event, 1, timeout);
@@ -54,9 +53,9 @@ int ckt_loop_run(struct ckt_loop *loop)
 			source->ready(source, event.events);
 		}
 		/*
-		 * First what came in time: who was held up (a machine that slept, a busy one) must
-		 * not take an answer that lies there for none.  But a peer that always has
-		 * something to say holds no timer up for long.
+		 * Events before timers: after a delay (a machine that slept, a busy one) a waiting
+		 * reply must not be taken for a missing one.  But a peer that always sends holds up
+		 * no timer for long.
 		 */
 		if (n > 0 && ++handled < HANDLED_MAX)
 			continue;

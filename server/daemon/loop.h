@@ -38,11 +38,11 @@ int ckt_loop_run(struct ckt_loop *loop);
 int ckt_loop_add(struct ckt_loop *loop, struct ckt_source *source, uint32_t events);
 int ckt_loop_change(struct ckt_loop *loop, struct ckt_source *source, uint32_t events);
 /*
- * The descriptor stays open and goes back to the caller; source->fd becomes -1. Must happen before
- * the descriptor is handed on: epoll watches the open file, not the number.
+ * The caller keeps the descriptor open; source->fd becomes -1. Must happen before the descriptor is
+ * passed on: epoll watches the open file, not the number.
  */
 int ckt_loop_remove(struct ckt_loop *loop, struct ckt_source *source);
 
-/* Sets or moves; timer->fire is set by the caller. */
+/* Sets or moves the timer; the caller sets timer->fire. */
 void ckt_timer_set(struct ckt_loop *loop, struct ckt_timer *timer, int64_t delay_ms);
 void ckt_timer_clear(struct ckt_timer *timer);

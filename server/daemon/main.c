@@ -79,7 +79,7 @@ static void grace_over(struct ckt_timer *timer)
 	kill_sessions(server);
 }
 
-/* Without a client nothing can come of the grace period. */
+/* Without a client the grace period is of no use. */
 static void end_if_alone(struct ckt_session *session, void *context, int error, void *result)
 {
 	struct ckt_worker_status_res *status = result;
@@ -214,8 +214,8 @@ static int init(struct ckt_server *server, char *message)
 		ckt_auth_token_load(options->token_file, &server->token, message, MESSAGE_SIZE))
 		return EXIT_USAGE;
 	/*
-	 * The directories of the sockets and the address file are for everybody to find; what is
-	 * not has its mode said.
+	 * Everybody must find the directories of the sockets and the address file; private files
+	 * get their mode explicitly.
 	 */
 	umask(022);
 	raise_descriptor_limit(server);

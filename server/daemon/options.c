@@ -279,7 +279,7 @@ static const struct option_entry *find(const char *name)
 	return NULL;
 }
 
-/* replace: the first item of a list from this origin pushes out those of the weaker one. */
+/* replace: the first item of a list from this origin replaces those of the weaker origin. */
 static int assign(struct ckt_options *options, const struct option_entry *entry, const char *value,
 	bool replace)
 {

@@ -55,15 +55,15 @@ struct ckt_options {
 void ckt_options_init(struct ckt_options *options);
 void ckt_options_fini(struct ckt_options *options);
 /*
- * Command line over --config FILE over defaults.  Zeroed or initialised options; to be freed with
+ * Command line over --config FILE over defaults.  Zeroed or initialised options; free them with
  * _fini in every case.
  */
 int ckt_options_parse(struct ckt_options *options, int argc, char *const *argv, char *ret_message,
 	size_t message_size);
-/* One INI file; what is in it replaces what options hold. */
+/* One INI file; its values replace those in options. */
 int ckt_options_load(
 	struct ckt_options *options, const char *path, char *ret_message, size_t message_size);
-/* An INI that ckt_options_load reads back to the same values. */
+/* Writes an INI file that ckt_options_load reads back to the same values. */
 void ckt_options_print(const struct ckt_options *options, FILE *file);
 void ckt_options_help(FILE *file);
 

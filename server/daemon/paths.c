@@ -1,4 +1,4 @@
-/* Where our own files lie: beside the executable, installed or in the build tree. */
+/* The paths of our own files: beside the executable, installed or in the build tree. */
 #include "server/daemon/paths.h"
 
 #include <errno.h>

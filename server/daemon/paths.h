@@ -7,5 +7,5 @@ int ckt_paths_find_worker(char ret_path[CKT_PATH_MAX]);
 int ckt_paths_find_soft(char ret_path[CKT_PATH_MAX]);
 int ckt_paths_find_inside(char ret_path[CKT_PATH_MAX]);
 
-/* Makes the directory of a file and those above it that are missing (0755). */
+/* Makes the missing directories above a file (0755). */
 int ckt_paths_make_parent(const char *path);

@@ -63,7 +63,7 @@ struct ckt_server {
 	char *library_variables[CKT_LIBRARY_VARIABLES];
 	unsigned library_variable_count;
 	char inside_variable[CKT_PATH_MAX + 16];
-	/* the libcuda.so.1 of workers' libraries; empty: there is none */
+	/* the libcuda.so.1 of workers' libraries; empty: none */
 	char inside_path[CKT_PATH_MAX];
 	struct ckt_worker_user user;
 	char worker_path[CKT_PATH_MAX];
@@ -80,7 +80,7 @@ struct ckt_server {
 
 	struct ckt_session *sessions; /* sorted by id */
 	unsigned session_count;
-	uint64_t session_serial;                   /* the last one given out */
+	uint64_t session_serial;                   /* the last one used */
 	struct ckt_peer *peers_first, *peers_last; /* oldest first */
 	unsigned peers_waiting;
 	const struct ckt_policy *policy; /* chosen in main.c; see policy.h */
@@ -100,7 +100,7 @@ struct ckt_server {
 	bool memory_low[CKT_DEVICES_MAX]; /* was told */
 	struct ckt_timer stop_timer, lonely_timer;
 	bool stopping, killing;
-	unsigned term_saves; /* images being written because of SIGTERM */
+	unsigned term_saves; /* images that are being written because of SIGTERM */
 };
 
 /* main.c: the number of sessions changed while stopping. */

@@ -46,7 +46,7 @@ void ckt_image_let_go(struct ckt_session *session)
 	session->holder = NULL;
 	ckt_mark_remove(session->server, session->id, CKT_MARK_PARKED, session->uid);
 	ckt_mark_remove(session->server, session->id, CKT_MARK_MOVED, session->uid);
-	/* A copy on another GPU of ours was to take its place. */
+	/* A copy on another GPU of this server was to replace it. */
 	for (struct ckt_session *other = session->server->sessions; other; other = other->next)
 		if (strcmp(other->successor_of, session->id) == 0)
 			ckt_session_kill(other, "the session that it was to replace continues");
@@ -57,7 +57,7 @@ void ckt_image_let_go(struct ckt_session *session)
 			RELEASE_TIMEOUT_MS, let_go_done, NULL);
 }
 
-/* A stage's files are opened by us; nobody does so once the call is over, or its peer gone. */
+/* The server opens a stage's files, but not after the call or its peer has ended. */
 static void drop_broker(struct ckt_peer *peer)
 {
 	ckt_broker_stop(peer->broker);
@@ -92,7 +92,7 @@ struct save {
 	struct ckt_peer *peer;
 	bool hold;
 	struct ckt_kept *kept; /* in the making */
-	/* Until the worker has told how large its session is. */
+	/* Until the worker has reported the size of its session. */
 	struct ckt_worker_save2_args call;
 	char name[CKT_CONTROL_NAME_MAX + 1];
 };
@@ -137,7 +137,7 @@ static void save_done(struct ckt_session *session, void *context, int error, voi
 			(unsigned long long)res->bytes, (unsigned long long)res->stopped_us);
 	if (done && save->hold)
 		session->holder = peer;
-	/* Nobody waits for it any more: then nothing of it stays. */
+	/* Nobody waits for the image any more: removes it. */
 	if (done && save->kept && !peer->gone)
 		ckt_kept_commit(save->kept, res->image);
 	else
@@ -166,7 +166,7 @@ static struct save *save_new(struct ckt_peer *peer, const ckt_control_save_args 
 	return save;
 }
 
-/* NULL, or why the worker cannot be asked; then the save is the caller's. */
+/* NULL, or why the worker cannot be asked; then the caller frees the save. */
 static const char *save_begin(struct ckt_session *session, struct save *save, int broker_fd)
 {
 	int pass_fd = save->kept ? -1 : fcntl(broker_fd, F_DUPFD_CLOEXEC, 3);
@@ -183,7 +183,7 @@ static const char *save_begin(struct ckt_session *session, struct save *save, in
 	return result ? strerror(-result) : NULL;
 }
 
-/* How much memory it takes is known: the last moment to refuse before anything stands still. */
+/* The session's size is known: this is the last moment to refuse before anything is frozen. */
 static void save_measured(struct ckt_session *session, void *context, int error, void *answer)
 {
 	struct save *save = context;
@@ -208,8 +208,8 @@ static void save_measured(struct ckt_session *session, void *context, int error,
 }
 
 /*
- * Who opens the image's files: the caller, with its own rights, or for a stage we.  *ret_own: to be
- * closed.
+ * Who opens the image's files: the caller with its own rights, or the server for a stage.
+ * *ret_own: to be closed.
  */
 static const char *save_broker(
 	struct ckt_peer *peer, struct ckt_stage *stage, int passed_fd, int *ret_fd, int *ret_own)
@@ -308,8 +308,8 @@ static void release_done(struct ckt_session *session, void *context, int error, 
 	char buffer[CKT_MESSAGE_MAX] = "";
 	ckt_control_result result = {CKT_CONTROL_OK, buffer};
 	/*
-	 * A worker that died or does not answer has ended too, or is ended: its session stands as
-	 * the image or the copy has it, and the mark tells the client.
+	 * A worker that died or does not answer has ended, or is ended: its session is in the image
+	 * or the copy, and the mark tells the client.
 	 */
 	if (error ? !release->end : res->status) {
 		if (release->end)
@@ -328,7 +328,7 @@ static void release_done(struct ckt_session *session, void *context, int error, 
 		release_reply(release, result);
 }
 
-/* What a client will be told must be on the disk before the worker tells it the first time. */
+/* The mark must be on the disk before the worker first tells the client. */
 static int release_mark(struct ckt_session *session, const ckt_control_release_args *args)
 {
 	if (!args->end)
@@ -471,10 +471,7 @@ static void restore_done(struct ckt_session *session, void *context, int error, 
 	ckt_peer_reply(peer, (xdrproc_t)xdr_ckt_control_restore_res, &res);
 }
 
-/*
- * The answer comes when the session has started; at once where there is none, whose reason is in
- * buffer.
- */
+/* Replies when the session has started; at once if there is none, with the reason in buffer. */
 static void answer_restore(
 	struct ckt_peer *peer, struct ckt_session *session, char buffer[CKT_MESSAGE_MAX])
 {
@@ -493,8 +490,9 @@ static void answer_restore(
 }
 
 /*
- * The brokers of the chain: those that the caller passed, which stay the peer's, or one of ours for
- * all of its stages, which is to be closed once it is on its way. 0, or why not in buffer.
+ * The brokers of the chain: those that the caller passed, which stay the peer's, or one of the
+ * server's for all of its stages, to be closed once it is sent. 0, or an error with the reason in
+ * buffer.
  */
 static unsigned collect(struct ckt_peer *peer, const ckt_control_stage_args *stages, unsigned count,
 	int ret_fds[CKT_CONTROL_CHAIN_MAX], int *ret_own, char buffer[CKT_MESSAGE_MAX])
@@ -577,7 +575,7 @@ struct ckt_session *ckt_image_find_ahead(
 	return good ? session : NULL;
 }
 
-/* The session is STARTING, and whoever waits for it is told, or it is ended. */
+/* The session is STARTING: its waiters are told, or it is ended. */
 static struct ckt_session *begin_ahead(struct ckt_peer *peer, const ckt_control_preload_args *args,
 	const struct ckt_session_spec *spec, char buffer[CKT_MESSAGE_MAX])
 {

@@ -17,7 +17,7 @@ struct ckt_space {
 	uint64_t bytes, limit_bytes; /* limit_bytes: see ckt_image_bytes_facts */
 };
 
-/* One lock for all: a piece of an image is a megabyte. */
+/* One lock for all: an image's piece is a megabyte, so it is taken rarely. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct ckt_space *spaces;
 
@@ -58,7 +58,7 @@ void ckt_space_put(struct ckt_space *space)
 	space->refs--;
 	for (struct ckt_space **place = &spaces; *place;) {
 		struct ckt_space *one = *place;
-		/* What is kept on the disk goes on counting. */
+		/* Images that are kept on the disk still count. */
 		if (one->refs || one->bytes) {
 			place = &one->next;
 		} else {
@@ -69,7 +69,7 @@ void ckt_space_put(struct ckt_space *space)
 	pthread_mutex_unlock(&lock);
 }
 
-/* Not under the lock: a file system that hangs must not keep other identities waiting. */
+/* Outside the lock: a file system that hangs must not block other identities. */
 static struct ckt_image_bytes_facts facts_of(
 	const struct ckt_space *space, int dir_fd, uint64_t wanted_bytes)
 {

@@ -1,8 +1,4 @@
-/*
- * Bytes in --image-dir, those of one identity together.
- *
- * Threading: any thread.
- */
+/* Bytes in --image-dir, counted for each identity.  Threading: any thread. */
 #pragma once
 
 #include <stdint.h>
@@ -18,15 +14,15 @@ struct ckt_space *ckt_space_get(
 	const struct ckt_server *server, const struct ckt_identity *identity);
 struct ckt_space *ckt_space_ref(struct ckt_space *space);
 void ckt_space_put(struct ckt_space *space);
-/* Whether the policy gives it so many more; takes none. */
+/* Whether the policy would allow so many more; takes none. */
 void ckt_space_check(
 	struct ckt_space *space, int dir_fd, uint64_t bytes, struct ckt_decision *ret_decision);
 /*
- * 0; -EDQUOT where it has no right to so many more, -ENOSPC where the file system of dir_fd keeps
+ * 0; -EDQUOT if the identity may not have so many more, -ENOSPC if the file system of dir_fd keeps
  * its last bytes for others.
  */
 int ckt_space_take(struct ckt_space *space, int dir_fd, uint64_t bytes);
-/* Without asking: what is there already. */
+/* Counts without asking: for files that already exist. */
 void ckt_space_note(struct ckt_space *space, uint64_t bytes);
 void ckt_space_release(struct ckt_space *space, uint64_t bytes);
 uint64_t ckt_space_taken(const struct ckt_space *space);

@@ -1,4 +1,4 @@
-/* Images in memory; see kept.h. */
+/* Images in memory; see memory_images.h. */
 #include "server/daemon/image/memory_images.h"
 
 #include <errno.h>
@@ -23,7 +23,7 @@ struct ckt_kept {
 	char image[CKT_CONTROL_IMAGE_ID];
 	uint32_t uid;
 	bool written;
-	uint64_t bytes; /* until it is written: what it may come to */
+	uint64_t bytes; /* until it is written: its estimated size */
 	time_t saved;
 	int fds[CKT_IMAGE_MEMORY_FILES];
 };
@@ -49,7 +49,7 @@ static uint64_t limit_bytes(const struct ckt_server *server)
 	return server->policy->image_memory_bytes(&facts, host_bytes());
 }
 
-/* The number behind a key of a file, or alone in it; false where there is none. */
+/* The number after a key in a file, or the only one in it; false if there is none. */
 static bool read_number(const char *path, const char *key, uint64_t *ret_number)
 {
 	char text[4096];
@@ -66,7 +66,7 @@ static bool read_number(const char *path, const char *key, uint64_t *ret_number)
 	return at && end != at + strlen(key);
 }
 
-/* What this host, and the control group that we share with our workers, still has. */
+/* The memory that this host, and the control group that we share with our workers, has left. */
 static uint64_t free_bytes(void)
 {
 	uint64_t available = UINT64_MAX, max, current;
@@ -173,7 +173,7 @@ static void taken(struct ckt_session *session, void *context, int error, void *a
 {
 	struct ckt_worker_result *res = answer;
 	(void)context;
-	/* What needs the files is refused by the worker then. */
+	/* The worker then refuses calls that need the files. */
 	if (error || res->status)
 		ckt_warning("session %s: its worker accepts no image in memory: %s", session->id,
 			error ? strerror(-error) : res->message);
@@ -200,7 +200,7 @@ void ckt_kept_commit(struct ckt_kept *kept, const char image[CKT_CONTROL_IMAGE_I
 	ckt_kept_free(find(kept->server, kept->name));
 	kept->bytes = 0;
 	for (unsigned i = 0; i < CKT_IMAGE_MEMORY_FILES; i++) {
-		/* Nobody who holds a duplicate changes it any more. */
+		/* Seals the files, so that holders of duplicates can no longer change them. */
 		if (fcntl(kept->fds[i], F_ADD_SEALS,
 			    F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE))
 			ckt_warning(

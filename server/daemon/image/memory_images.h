@@ -16,21 +16,21 @@
 struct ckt_kept;
 
 /*
- * Empty files for an image of this session, whose memory is that large.  NULL with a sentence in
+ * Empty files for an image of this session, whose memory has that size.  NULL with a sentence in
  * buffer.
  */
 struct ckt_kept *ckt_kept_make(struct ckt_peer *peer, const char *name,
 	const struct ckt_session *session, uint64_t memory_bytes, char buffer[CKT_MESSAGE_MAX]);
-/* Hands duplicates of its files to the worker, before what is called next.  0 or -errno. */
+/* Sends duplicates of its files to the worker, ahead of the next call.  0 or -errno. */
 int ckt_kept_send(const struct ckt_kept *kept, struct ckt_session *session);
-/* It is written: from now on it is there under its name. */
+/* The image is complete: from now on it is listed under its name. */
 void ckt_kept_commit(struct ckt_kept *kept, const char image[CKT_CONTROL_IMAGE_ID]);
 void ckt_kept_free(struct ckt_kept *kept);
 void ckt_kept_fini(struct ckt_server *server);
 
 /* "memory:NAME" -> NAME, else NULL. */
 const char *ckt_kept_name(const char *stage);
-/* One that the peer may use, or NULL. */
+/* An image that the peer may use, or NULL. */
 struct ckt_kept *ckt_kept_find(struct ckt_peer *peer, const char *name);
 
 void ckt_control_kept_list(struct ckt_peer *peer, void *args, int *passed_fd);

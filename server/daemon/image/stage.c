@@ -20,15 +20,15 @@
 
 struct ckt_stage {
 	struct ckt_stage *next;
-	struct ckt_peer *peer; /* goes with it */
+	struct ckt_peer *peer; /* removed with it */
 	char name[CKT_CONTROL_NAME_MAX + 1];
 	uint32_t uid;
 	bool temporary, anonymous;
 	int fd;
 	struct ckt_data *data;        /* NULL until a data connection comes */
-	struct ckt_identity identity; /* whom it counts for; a kept one: who owns it */
+	struct ckt_identity identity; /* the identity for which it counts; a kept one: its owner */
 	struct ckt_space *space;
-	/* of the space; not what came over data connections, until they end */
+	/* of the space; data connections' bytes are added when they end */
 	uint64_t counted_bytes;
 };
 
@@ -80,7 +80,7 @@ static uint64_t directory_bytes(int fd)
 
 static struct ckt_identity owner_identity(uint32_t uid)
 {
-	/* Who kept it without a uid showed the token. */
+	/* A peer without a uid that kept it had shown the token. */
 	return uid == CKT_UID_UNKNOWN
 		? (struct ckt_identity){.kind = CKT_IDENTITY_TOKEN}
 		: (struct ckt_identity){.kind = CKT_IDENTITY_USER, .uid = uid};
@@ -116,7 +116,7 @@ int ckt_stages_init(struct ckt_server *server, char *ret_message, size_t message
 	server->image_dir_fd = result ? -1 : open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (!result && server->image_dir_fd < 0)
 		result = -errno;
-	/* Images hold what programs computed: nobody else's business. */
+	/* Images hold what programs computed, which is private. */
 	if (!result &&
 		(fstat(server->image_dir_fd, &st) || st.st_uid != geteuid() || st.st_mode & 0077))
 		result = -EPERM;
@@ -236,7 +236,7 @@ static struct ckt_stage *stage_new(
 		free(stage);
 		return NULL;
 	}
-	/* Of a kept one its owner's count has it already. */
+	/* A kept stage is already in its owner's count. */
 	stage->identity = temporary ? ckt_identity_of_peer(peer) : owner_identity(uid);
 	stage->counted_bytes = temporary ? 0 : directory_bytes(stage->fd);
 	stage->space = ckt_space_get(server, &stage->identity);
@@ -245,7 +245,7 @@ static struct ckt_stage *stage_new(
 	return stage;
 }
 
-/* Whose a kept stage is; a file that cannot be read makes it root's. */
+/* The owner of a kept stage; if the file cannot be read, root owns it. */
 static uint32_t kept_owner(const struct ckt_server *server, const char *name)
 {
 	char file[CKT_CONTROL_NAME_MAX + 16], text[32] = "";
@@ -258,8 +258,8 @@ static uint32_t kept_owner(const struct ckt_server *server, const char *name)
 }
 
 /*
- * The random name of a stage that a peer without a name made is known to that peer alone, and so is
- * what its further connections show.
+ * A peer without an identity alone knows the random name of its stage, so its further connections
+ * show that name.
  */
 static bool may_use(const struct ckt_peer *peer, const struct ckt_stage *stage)
 {
@@ -296,7 +296,7 @@ void ckt_control_stage_make(struct ckt_peer *peer, void *args, int *passed_fd)
 	struct ckt_decision decision;
 	(void)args, (void)passed_fd;
 	ckt_ask_stage(peer, &decision);
-	/* Two numbers: the name is all that a peer without a uid shows for it. */
+	/* Two numbers: the name is all that a peer without a uid can show. */
 	bool random = !decision.answer && getrandom(number, sizeof number, 0) == sizeof number;
 	snprintf(name, sizeof name, "tmp-%016llx%016llx", (unsigned long long)number[0],
 		(unsigned long long)number[1]);
@@ -372,7 +372,7 @@ void ckt_control_stage_remove(struct ckt_peer *peer, void *decoded, int *passed_
 	ckt_peer_reply(peer, (xdrproc_t)xdr_ckt_control_result, &result);
 }
 
-/* The owner's file comes first: a directory without it is nobody's but root's. */
+/* The owner's file comes first: only root may use a directory without it. */
 static int keep(struct ckt_server *server, struct ckt_stage *stage, const char *name)
 {
 	char file[CKT_CONTROL_NAME_MAX + 16];
@@ -385,7 +385,7 @@ static int keep(struct ckt_server *server, struct ckt_stage *stage, const char *
 		O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (fd < 0)
 		return -errno;
-	/* The worker wrote files only: their names are for us to keep. */
+	/* The worker wrote only the files; the server syncs the directory. */
 	int result =
 		dprintf(fd, "%u\n", stage->uid) < 0 || fsync(fd) || fsync(stage->fd) ? -errno : 0;
 	close(fd);
@@ -439,17 +439,17 @@ void ckt_control_stage_data(struct ckt_peer *peer, void *decoded, int *passed_fd
 	if (!stage)
 		return;
 	struct ckt_identity identity = ckt_identity_of_peer(peer);
-	/* What lies in the socket from here on is the thread's to read. */
+	/* Later bytes in the socket are the thread's to read. */
 	struct ckt_data *data = stage->data;
 	int fd = !data || ckt_stream_queued(&peer->stream) ? -1 : ckt_stream_detach(&peer->stream);
-	/* Its thread has a time limit of its own, which disks may need. */
+	/* Its thread has a time limit of its own, which allows for slow disks. */
 	if (fd >= 0)
 		ckt_net_must_read(fd, 0);
 	int error = fd < 0 ? -EPROTO : ckt_data_serve(data, fd, &identity);
 	if (error)
 		ckt_log_limited(peer->server, CKT_LIMIT_IMAGES, "%s: cannot serve an image: %s",
 			peer->who.text, strerror(-error));
-	/* A kept stage that this very connection opened goes with it: its thread does not. */
+	/* The end of this connection removes a kept stage that it opened, but not the thread. */
 	if (data && !stage->temporary && stage->peer == peer) {
 		stage->data = NULL;
 		ckt_data_release(data);

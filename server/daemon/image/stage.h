@@ -1,12 +1,12 @@
 /*
  * Stages: images that travel over the network, each in a directory of its own below --image-dir.
  *
- *	--image-dir/tmp-RANDOM	belongs to the connection that made it and goes with it, or when the server starts again
+ *	--image-dir/tmp-RANDOM	belongs to the connection that made it; removed with it, or when the server starts again
  *	--image-dir/NAME	was kept; NAME.owner says whose it is
  *
  * A connection that carries an image's files is served by a thread of its own (stage_data.c),
- * because files are waited for.  Nothing that a peer names is opened but plain files of the stage,
- * [a-z0-9-]+.
+ * because files are waited for.  Of all that a peer names, the thread opens only plain files of the
+ * stage, [a-z0-9-]+.
  *
  * Threading: the loop's thread.
  */
@@ -18,26 +18,26 @@ struct ckt_space;
 struct ckt_stage;
 
 /*
- * Makes --image-dir where it is missing and clears what an earlier server left. -errno with the
+ * Makes --image-dir if it is missing and removes what an earlier server left. -errno with the
  * reason.
  */
 int ckt_stages_init(struct ckt_server *server, char *ret_message, size_t message_size);
-/* Removes what is temporary, and the default directory where it is empty. */
+/* Removes temporary stages, and the default directory if it is empty. */
 void ckt_stages_fini(struct ckt_server *server);
 /*
- * A stage that the peer may use: one that some connection made, or a kept one. NULL where there is
+ * A stage that the peer may use: one that some connection made, or a kept one. NULL if there is
  * none.
  */
 struct ckt_stage *ckt_stage_find(struct ckt_peer *peer, const char *name);
 /* Its directory; stays the stage's. */
 int ckt_stage_fd(const struct ckt_stage *stage);
-/* How many that identity, or that connection, has made that are not kept. */
+/* How many stages that identity, or that connection, has made that are not kept. */
 unsigned ckt_stages_of(const struct ckt_server *server, const struct ckt_identity *identity);
 unsigned ckt_stages_of_peer(const struct ckt_peer *peer);
-/* Whether so many bytes more may lie in it; false with a sentence in buffer. */
+/* Whether so many more bytes may be in it; false with a sentence in buffer. */
 bool ckt_stage_has_room(struct ckt_peer *peer, struct ckt_stage *stage, uint64_t bytes,
 	char buffer[CKT_MESSAGE_MAX]);
-/* A worker has written in it: what there is now counts for who made it. */
+/* A worker has written in it: counts its present size for its owner. */
 void ckt_stage_recount(struct ckt_peer *peer, const char *name);
 /* The peer ends. */
 void ckt_stage_peer_gone(struct ckt_peer *peer);
@@ -49,14 +49,14 @@ struct ckt_data;
 
 /* dir_fd is duplicated, space referenced; it may be NULL. */
 struct ckt_data *ckt_data_create(int dir_fd, struct ckt_space *space);
-/* Connections of that identity that carry files, of all stages. */
+/* Connections of that identity that carry files, over all stages. */
 unsigned ckt_data_connections(const struct ckt_identity *identity);
 /*
  * Starts a thread that serves READ and WRITE on fd, which becomes its own in every case.  0 or
  * -errno.
  */
 int ckt_data_serve(struct ckt_data *data, int fd, const struct ckt_identity *identity);
-/* Leaves it to its threads, if any. */
+/* Leaves the stage to its threads, if any. */
 void ckt_data_release(struct ckt_data *data);
-/* No thread touches the directory after this returns. */
+/* After this returns no thread accesses the directory. */
 void ckt_data_destroy(struct ckt_data *data);

@@ -1,6 +1,6 @@
 /*
- * Connections that carry the files of a stage: a thread each, since reading and writing files waits
- * for disks and the loop must not.
+ * Connections that carry the files of a stage: a thread each, because reading and writing files
+ * waits for disks and the loop must not wait.
  *
  * Threading: the loop makes and ends; the threads share the directory under a lock that each holds
  * for one piece at most, so that an end waits for a piece and no longer.
@@ -26,10 +26,10 @@ static const uint64_t file_bytes_max = UINT64_C(1) << 50;
 
 struct ckt_data {
 	atomic_uint refs;
-	pthread_rwlock_t lock; /* read: a piece is being moved; write: the end */
+	pthread_rwlock_t lock; /* read: while a piece is moved; write: at the end */
 	bool dead;
 	int dir_fd;
-	struct ckt_space *space; /* what is written is taken from; NULL: not counted */
+	struct ckt_space *space; /* the account for written bytes; NULL: not counted */
 	_Atomic uint64_t taken_bytes;
 	atomic_uint files;
 	pthread_mutex_t fds_lock;
@@ -78,7 +78,7 @@ static void data_unref(struct ckt_data *data)
 	if (atomic_fetch_sub(&data->refs, 1) != 1)
 		return;
 	close(data->dir_fd);
-	/* What is left of it on the disk its stage counts. */
+	/* Its stage counts what remains of it on the disk. */
 	if (data->space)
 		ckt_space_release(data->space, atomic_load(&data->taken_bytes));
 	ckt_space_put(data->space);
@@ -317,7 +317,7 @@ int ckt_data_serve(struct ckt_data *data, int fd, const struct ckt_identity *ide
 	pthread_attr_init(&attributes);
 	pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
 	pthread_attr_setstacksize(&attributes, THREAD_STACK);
-	/* Signals are the loop's. */
+	/* The loop takes the signals. */
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
 	result = -pthread_create(&thread, &attributes, data_thread, connection);

@@ -1,4 +1,4 @@
-/* The probe of a CUDA driver in a child; see driver.h. */
+/* The probe of a CUDA driver in a child; see driver_probe.h. */
 #include "server/daemon/nvml/driver_probe.h"
 
 #include <dlfcn.h>
@@ -25,14 +25,14 @@ struct probe {
 	struct ckt_driver_info info;
 };
 
-/* Prototypes as in cuda.h; the daemon needs nothing else of it. */
+/* Prototypes as in cuda.h; the daemon needs nothing else from it. */
 struct driver_api {
 	int (*init)(unsigned flags);
 	int (*count)(int *count);
 	int (*get)(int *device, int ordinal);
 	int (*name)(char *name, int length, int device);
 	int (*memory)(size_t *bytes, int device);
-	/* The rest a driver may lack. */
+	/* A driver may lack the rest. */
 	int (*uuid)(uint8_t uuid[16], int device);
 	int (*pci_bus_id)(char *text, int length, int device);
 	int (*attribute)(int *value, int attribute, int device);
@@ -66,7 +66,7 @@ static int load(const char *library, struct driver_api *api, struct probe *probe
 	return 0;
 }
 
-/* Without these, GPUs have numbers only. */
+/* Without these functions, GPUs have numbers only. */
 static void ask_more(const struct driver_api *api, int device, struct ckt_driver_gpu *ret_gpu)
 {
 	enum { MAJOR = 75, MINOR = 76 }; /* CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_* */
@@ -121,9 +121,7 @@ static void __attribute__((noreturn)) probe_child(const char *library, int out)
 {
 	static struct probe probe;
 	int null = open("/dev/null", O_RDWR);
-	/*
-	 * Should the library found be our own client's, it must not come back to this very server.
-	 */
+	/* If the library is our own client, it must not connect to this very server. */
 	setenv("REMOTE_GPU_ADDRESS", "unix:/nonexistent", 1);
 	unsetenv("CRICKET_LOG");
 	dup2(null, STDIN_FILENO);

@@ -22,15 +22,15 @@ struct ckt_driver_gpu {
 struct ckt_driver_info {
 	char path[4096];
 	bool soft;
-	int cuda_version; /* cuDriverGetVersion; 0 where it does not tell */
+	int cuda_version; /* cuDriverGetVersion; 0 if it returns none */
 	unsigned gpu_count;
 	struct ckt_driver_gpu gpus[CKT_DEVICES_MAX];
 };
 
 /*
- * choice: "auto", "soft" or a path; soft_path: NULL where the soft GPU was not found.  With "auto"
- * ret_message says in one sentence why the soft GPU was taken, and is empty otherwise.  -errno with
- * the reason in ret_message.
+ * choice: "auto", "soft" or a path; soft_path: NULL if the soft GPU was not found.  With "auto"
+ * ret_message says in one sentence why the soft GPU was chosen, and is empty otherwise.  -errno
+ * with the reason in ret_message.
  */
 int ckt_driver_choose(const char *choice, const char *soft_path, struct ckt_driver_info *ret_info,
 	char *ret_message, size_t message_size);

@@ -14,21 +14,21 @@
 #include "base/log.h"
 
 enum {
-	ANSWER_MS = 3000, /* well below what a client waits */
-	/* NVML's start takes long where the driver keeps nothing ready: seconds a GPU */
+	ANSWER_MS = 3000, /* well below the client's time limit */
+	/* NVML starts slowly if the driver keeps nothing ready: seconds for each GPU */
 	HUNG_MS = 60000,
-	AGAIN_MS = 10000,  /* a reader that ended is not started again before */
-	ABSENT_MS = 60000, /* nor one that found no NVML: a driver may be loaded later */
+	AGAIN_MS = 10000,  /* wait before a reader that ended is started again */
+	ABSENT_MS = 60000, /* wait after one that found no NVML: a driver may be loaded later */
 	WORKER_MS = 1000,
 };
 
 const char *ckt_nvml_library;
 
-/* answer: NULL where there is none in time. */
+/* answer: NULL if none came in time. */
 struct question {
 	struct question *next;
 	struct ckt_reader_question asked;
-	struct ckt_peer *peer; /* held; NULL once it was told that it takes too long */
+	struct ckt_peer *peer; /* held; NULL once it was told about the timeout */
 	void (*done)(struct ckt_peer *peer, struct question *question,
 		const struct ckt_reader_answer *answer);
 	struct ckt_timer timer;
@@ -41,8 +41,8 @@ struct ckt_nvml {
 	struct ckt_source source;       /* fd -1: no reader runs */
 	pid_t pid;                      /* 0: none is left */
 	int64_t again_ms;               /* when one may be started again */
-	bool absent;                    /* it said that there is no NVML */
-	struct question *first, **last; /* the first is with the reader */
+	bool absent;                    /* it reported that there is no NVML */
+	struct question *first, **last; /* the reader has the first question */
 	struct ckt_timer hung;
 	struct ckt_reader_answer answer;
 };
@@ -97,8 +97,8 @@ static void question_done(struct question *question, const struct ckt_reader_ans
 }
 
 /*
- * A process that hangs in the driver does not even end when it is killed: nobody waits for it, and
- * no other one is started beside it.
+ * A process that hangs in the driver does not end even when it is killed: the server neither waits
+ * for it nor starts another one beside it.
  */
 static bool reap(struct ckt_nvml *nvml)
 {
@@ -119,7 +119,7 @@ static void reader_end(struct ckt_nvml *nvml)
 	nvml->again_ms = ckt_net_now_ms() + (nvml->absent ? ABSENT_MS : AGAIN_MS);
 }
 
-/* None of those that wait gets an answer. */
+/* All waiting questions end without an answer. */
 static void give_up(struct ckt_nvml *nvml)
 {
 	reader_end(nvml);
@@ -202,7 +202,9 @@ static void ask_next(struct ckt_nvml *nvml)
 		return;
 	nvml->hung.fire = reader_hung;
 	ckt_timer_set(&nvml->server->loop, &nvml->hung, HUNG_MS);
-	/* One message is under way at most, so this never waits; an end shows as one. */
+	/*
+	 * At most one message is in flight, so this never waits; a dead reader shows as an error.
+	 */
 	if (send(nvml->source.fd, &nvml->first->asked, sizeof nvml->first->asked,
 		    MSG_DONTWAIT | MSG_NOSIGNAL) < 0)
 		ckt_debug("NVML's reader: %s", strerror(errno));
@@ -228,7 +230,7 @@ void ckt_nvml_fini(struct ckt_server *server)
 	server->nvml = NULL;
 }
 
-/* done is called from within where there is no NVML. */
+/* Calls done at once if there is no NVML. */
 static void ask(struct ckt_peer *peer, const struct question *like)
 {
 	struct ckt_nvml *nvml = nvml_of(peer->server);
@@ -290,8 +292,8 @@ static void nvml_done(
 	if (answer) {
 		res.result = answer->result;
 		/*
-		 * An older NVML lacks the function, or does not know a GPU that is part of one:
-		 * nothing can be said.
+		 * An older NVML lacks the function, or does not know a part of a GPU: not
+		 * supported.
 		 */
 		if (res.result == CKT_NVML_FUNCTION_NOT_FOUND || res.result == CKT_NVML_NOT_FOUND)
 			res.result = CKT_NVML_NOT_SUPPORTED;
@@ -300,8 +302,8 @@ static void nvml_done(
 		res.text = (char *)answer->text;
 	}
 	/*
-	 * Programs compare versions before they do anything else; without NVIDIA's driver CUDA's is
-	 * as good as any.
+	 * Programs compare versions before anything else; without NVIDIA's driver, CUDA's version
+	 * serves.
 	 */
 	if (res.result == CKT_NVML_NOT_SUPPORTED &&
 		ckt_nvml_functions[question->asked.function].system) {
@@ -347,7 +349,7 @@ struct use {
 	unsigned asked; /* answers still to come, and one for the asking itself */
 	uint64_t total_bytes, free_bytes, own_bytes;
 	struct ckt_reader_answer from_nvml;
-	bool genuine; /* from_nvml holds something */
+	bool genuine; /* from_nvml is valid */
 	unsigned count;
 	struct use_session {
 		pid_t worker;
@@ -356,8 +358,8 @@ struct use {
 };
 
 /*
- * What the session's worker has on the GPU, as nvidia-smi would show it, else as the worker itself
- * counts.
+ * What the session's worker has on the GPU, as nvidia-smi would show it, or else by the worker's
+ * own count.
  */
 static uint64_t shown_bytes(const struct use *use, const struct use_session *session)
 {
@@ -381,8 +383,8 @@ static void use_answered(struct use *use)
 		processes[i].memory_bytes = shown_bytes(use, &use->sessions[i]);
 	}
 	/*
-	 * As cuMemGetInfo tells it: a limit leaves what the program has not used of it, and never
-	 * more than there is.
+	 * As cuMemGetInfo reports it: the free part of the limit, but never more than the GPU has
+	 * free.
 	 */
 	uint64_t total = use->total_bytes, left = total;
 	if (!use->genuine || share_of(peer).device_memory_bytes)
@@ -415,10 +417,7 @@ static void use_worker(struct ckt_session *session, void *context, int error, vo
 	use_answered(use);
 }
 
-/*
- * A peer that nobody knows is told of the sessions that say they belong to the same process of the
- * same host, and of no others.
- */
+/* A peer without an identity sees only the sessions that name the same process of the same host. */
 static bool may_see(const struct ckt_peer *peer, const struct ckt_session *session)
 {
 	if (ckt_peer_is_anonymous(peer))

@@ -1,14 +1,14 @@
 /*
- * What the client's libnvidia-ml.so.1 asks: which GPUs there are, what the genuine NVML says of
- * them, and who uses how much of them. Nothing of it starts a session or touches a GPU.
+ * The questions of the client's libnvidia-ml.so.1: which GPUs exist, what the genuine NVML reports,
+ * and who uses how much of them. No question starts a session or uses a GPU.
  *
  *	peer --DEVICES--> answered at once, from what the driver told when the server started
  *	     --NVML-----> queue -> the reader's process (nvml_reader.h) -> answered
  *	     --GPU_USE--> queue -> the reader's process -> the workers that the caller may see: what they have on it -> answered
  *
- * The reader is started by the first question that needs it, one question at a time; one that does
- * not answer in time is told so, and one that does not answer for long is ended.  The soft GPU has
- * none.
+ * The first question that needs the reader starts it.  It gets one question at a time; a question
+ * without a timely answer returns a timeout, and a reader that hangs is ended.  The soft GPU has no
+ * reader.
  *
  * Threading: the loop's thread.
  */

@@ -13,7 +13,7 @@
 
 #include "base/close_from.h"
 
-enum { GUARD_BYTES = 64 }; /* behind what a call may put out */
+enum { GUARD_BYTES = 64 }; /* after a call's outputs */
 
 typedef void *device_t;
 
@@ -58,8 +58,8 @@ bool ckt_reader_open(const char *library)
 }
 
 /*
- * A part of a GPU (MIG) has a UUID that is not the GPU's, and NVML's figures of the whole are not
- * its own: it is not found.
+ * A part of a GPU (MIG) has a UUID of its own, and NVML's figures of the whole GPU do not apply to
+ * it: it is not found.
  */
 static int find(const struct ckt_reader_gpu *gpu, device_t *ret_device)
 {
@@ -90,8 +90,8 @@ static void answer_use(device_t device, struct ckt_reader_answer *answer)
 }
 
 /*
- * Every parameter is a number or a pointer, and there are six at most: on the ABIs we build for
- * each is in a register of its own, so one prototype stands for all of NVML's.
+ * Every parameter is a number or a pointer, and there are six at most: on our ABIs each is in a
+ * register of its own, so one prototype fits all of NVML's.
  */
 typedef int (*any_function)(uint64_t a, uint64_t b, uint64_t c, uint64_t d, uint64_t e, uint64_t f);
 
@@ -208,7 +208,7 @@ static void __attribute__((noreturn)) serve(const char *library, int fd)
 	_exit(0);
 }
 
-/* In the child: nothing of the server's stays open here, its lock and its sockets above all. */
+/* In the child: closes everything of the server's, above all its lock and its sockets. */
 static void __attribute__((noreturn)) become_reader(const char *library, int fd, pid_t server)
 {
 	sigset_t none;
@@ -226,9 +226,7 @@ static void __attribute__((noreturn)) become_reader(const char *library, int fd,
 		signal(number, SIG_DFL);
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
-	/*
-	 * Should the library found be our own client's, it must not come back to this very server.
-	 */
+	/* If the library is our own client, it must not connect to this very server. */
 	setenv("REMOTE_GPU_ADDRESS", "unix:/nonexistent", 1);
 	unsetenv("CRICKET_LOG");
 	serve(library, 3);

@@ -26,7 +26,7 @@ struct ckt_reader_question {
 };
 
 struct ckt_reader_answer {
-	/* nvmlReturn_t; LIBRARY_NOT_FOUND where there is no NVML that works */
+	/* nvmlReturn_t; LIBRARY_NOT_FOUND if there is no working NVML */
 	int32_t result;
 	uint32_t data_bytes;
 	uint8_t data[CKT_NVML_DATA_BYTES];
@@ -40,7 +40,7 @@ struct ckt_reader_answer {
 	} processes[CKT_READER_PROCESSES_MAX];
 };
 
-/* Loads that library and starts it; false where it cannot be had.  Once in a process. */
+/* Loads that library and initializes it; false if that fails.  Once in a process. */
 bool ckt_reader_open(const char *library);
 void ckt_reader_answer(
 	const struct ckt_reader_question *question, struct ckt_reader_answer *ret_answer);

@@ -1,5 +1,5 @@
 /*
- * What cricketctl asks for.  One call of a peer at a time; what has to ask a worker answers from a
+ * The calls of cricketctl.  A peer has one call at a time; a call that asks a worker replies from a
  * callback, with the peer held.
  */
 #include <errno.h>
@@ -21,7 +21,7 @@
 #include "server/daemon/session/session.h"
 
 enum {
-	/* a worker that does not answer is listed as it was known last */
+	/* a worker that does not answer is listed with its last known state */
 	STATUS_TIMEOUT_MS = 1000,
 	STATS_TIMEOUT_MS = 10000,
 };
@@ -45,7 +45,7 @@ void ckt_control_result_set(ckt_control_result *result, char buffer[CKT_MESSAGE_
 
 /* ---- Which session */
 
-/* Among those that the peer may see. NULL: result says why. */
+/* A session that the peer may see. NULL: result says why. */
 struct ckt_session *ckt_control_select(struct ckt_peer *peer, const char *prefix,
 	ckt_control_result *ret_result, char buffer[CKT_MESSAGE_MAX])
 {
@@ -182,7 +182,7 @@ static void list_answered(struct list *list)
 	free(list);
 }
 
-/* Keeps the answer: the strings change hands. */
+/* Keeps the reply: takes over its strings. */
 static void keep_status(
 	struct ckt_session *session, int error, struct ckt_worker_status_res *status)
 {
@@ -345,8 +345,8 @@ static void save_finish(
 }
 
 /*
- * With --stop the answer waits for the worker's end, so that a restore on this very server does not
- * meet it.
+ * With --stop the reply waits for the worker's end, so that a restore at this server does not meet
+ * it.
  */
 static void save_stopped(struct ckt_session *session, void *context, int error, const char *message)
 {
@@ -442,7 +442,7 @@ static void restore_done(struct ckt_session *session, void *context, int error, 
 	ckt_peer_reply(peer, (xdrproc_t)xdr_ckt_control_restore_res, &res);
 }
 
-/* Why a restore cannot even begin; empty where it can. */
+/* Why a restore cannot even begin; empty if it can. */
 void ckt_control_restore_obstacle(struct ckt_peer *peer, int gpu, char buffer[CKT_MESSAGE_MAX])
 {
 	struct ckt_decision decision;
@@ -508,7 +508,9 @@ union control_args {
 	ckt_control_nccl_ids_args nccl_ids;
 };
 
-/* passed_fd: what came along; set to -1 by who takes it over. */
+/*
+ * passed_fd: the descriptor that came with the call; set to -1 by the function that takes it over.
+ */
 struct call {
 	xdrproc_t decoder; /* NULL: no arguments */
 	void (*call)(struct ckt_peer *peer, void *args, int *passed_fd);
@@ -571,8 +573,8 @@ void ckt_control_call(struct ckt_peer *peer, uint8_t *data, size_t size, int pas
 		peer->xid = header.xid;
 		peer->proc = header.proc;
 		/*
-		 * No further call is read before this one is answered, and a peer that hangs up is
-		 * noticed.  The hold keeps the peer for us where the call ends it.
+		 * No further call is read before this one is answered, but a hang-up is noticed.
+		 * The hold keeps the peer alive if the call ends it.
 		 */
 		ckt_peer_hold(peer);
 		ckt_stream_pause(&peer->stream, true);

@@ -2,7 +2,8 @@
  * The control calls, spread over several files: control.c (listings, simple images), stage.c
  * (images that travel), image.c (chains, held sessions), pause.c, events.c.  Each gets the decoded
  * arguments and answers with ckt_peer_reply, at once or from a callback with the peer held;
- * passed_fd is the descriptor that came along or -1, set to -1 by who takes it over.
+ * passed_fd is the descriptor that came with the call or -1; the function that takes it over sets
+ * it to -1.
  *
  * Threading: the loop's thread.
  */
@@ -13,22 +14,22 @@
 
 void ckt_control_result_set(ckt_control_result *result, char buffer[CKT_MESSAGE_MAX],
 	ckt_control_status status, const char *format, ...) __attribute__((format(printf, 4, 5)));
-/* Among those that the peer may see. NULL: result says why. */
+/* A session that the peer may see. NULL: result says why. */
 struct ckt_session *ckt_control_select(struct ckt_peer *peer, const char *prefix,
 	ckt_control_result *ret_result, char buffer[CKT_MESSAGE_MAX]);
-/* Why a restore cannot even begin; empty where it can. */
+/* Why a restore cannot even begin; empty if it can. */
 void ckt_control_restore_obstacle(struct ckt_peer *peer, int gpu, char buffer[CKT_MESSAGE_MAX]);
 
 /*
- * A directory, as a cricketctl of an older build passes it, is never opened: whose rights it stands
- * for cannot be told.
+ * A cricketctl of an older build passes a directory.  The server never opens it, because it cannot
+ * tell whose rights it carries.
  */
 #define CKT_NO_BROKER \
 	"the call came without a file broker: use the cricketctl of the server's version"
 
-/* image.c: the peer ends: what it holds goes on, what it passed is closed. */
+/* image.c: the peer ends: releases what it holds, closes what it passed. */
 void ckt_image_peer_gone(struct ckt_peer *peer);
-/* Nobody holds the session any more. */
+/* No connection holds the session any more. */
 void ckt_image_let_go(struct ckt_session *session);
 
 void ckt_control_stage_make(struct ckt_peer *peer, void *args, int *passed_fd);
@@ -43,8 +44,8 @@ void ckt_control_quiesce(struct ckt_peer *peer, void *args, int *passed_fd);
 void ckt_control_image(struct ckt_peer *peer, void *args, int *passed_fd);
 void ckt_control_preload(struct ckt_peer *peer, void *args, int *passed_fd);
 /*
- * The copy of that name which the peer took ahead, where its worker has nothing to do; NULL for
- * none, and why in buffer unless the name is empty.
+ * The copy of that name which the peer preloaded, if its worker is idle; NULL for none, and why in
+ * buffer unless the name is empty.
  */
 struct ckt_session *ckt_image_find_ahead(
 	struct ckt_peer *peer, const char *copy, char buffer[CKT_MESSAGE_MAX]);

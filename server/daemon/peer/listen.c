@@ -1,4 +1,4 @@
-/* What the server listens on, and the files that tell others where. */
+/* The sockets on which the server listens, and the files that publish their addresses. */
 #include "server/daemon/peer/listen.h"
 
 #include <arpa/inet.h>
@@ -28,7 +28,9 @@ static void listener_ready(struct ckt_source *source, uint32_t events)
 		ckt_peer_accept(listener->server, fd);
 	} else if (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS) {
 		ckt_admit_no_descriptor(listener->server);
-		/* The connection stays in the queue and would wake the loop again at once. */
+		/*
+		 * Otherwise the connection would stay in the queue and wake the loop again at once.
+		 */
 		usleep(10000);
 	}
 }
@@ -67,7 +69,8 @@ static int listen_tcp(
 	int fd;
 	int result = ckt_address_parse(text, &address, problem, sizeof problem);
 	/*
-	 * ":7350" keeps the default host: to be open to the network takes writing 0.0.0.0 or [::].
+	 * ":7350" keeps the default host: only an explicit 0.0.0.0 or [::] opens the server to the
+	 * network.
 	 */
 	if (!result && !*address.host)
 		strcpy(address.host, "127.0.0.1");
@@ -104,7 +107,7 @@ static int listen_tcp(
 	return add_listener(server, fd, bound);
 }
 
-/* Whether somebody answers on the socket. */
+/* Whether a server answers on the socket. */
 static bool is_alive(const struct ckt_address *address)
 {
 	char message[256];
@@ -116,9 +119,8 @@ static bool is_alive(const struct ckt_address *address)
 }
 
 /*
- * The lock beside the socket, which the kernel gives back when we die.  -EWOULDBLOCK where another
- * server has it.  An ending server removes the file, so what was locked must still be what the path
- * names.
+ * The lock beside the socket, which the kernel releases when we die.  -EWOULDBLOCK if another
+ * server has it.  An ending server removes the file, so the path must still name the locked file.
  */
 static int take_lock(struct ckt_server *server)
 {
@@ -173,7 +175,7 @@ static int listen_unix(struct ckt_server *server, char *ret_message, size_t mess
 			path);
 		return -EADDRINUSE;
 	}
-	/* What is left is of a dead server; anything but a socket is not ours to remove. */
+	/* The socket of a dead server; anything but a socket is not ours to remove. */
 	if (lstat(path, &st) == 0) {
 		if (!S_ISSOCK(st.st_mode)) {
 			snprintf(ret_message, message_size,
@@ -285,7 +287,7 @@ void ckt_listen_close(struct ckt_server *server)
 		unlink(server->options.address_file);
 	if (server->socket_bound) {
 		unlink(server->socket_path);
-		/* Stays where sockets of sessions are left. */
+		/* Stays if sockets of sessions remain. */
 		rmdir(server->socket_dir);
 	}
 	if (server->lock_fd >= 0) {

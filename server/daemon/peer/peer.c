@@ -26,7 +26,7 @@ enum {
 	SLOT_TIMEOUT_MS = 2000,
 	SECRET_TIMEOUT_MS = 2000,
 	CONTROL_IDLE_MS = 60000, /* an idle cricketctl costs a descriptor */
-	JOB_IDLE_MS = 10000,     /* and one that holds a job costs its programs' time */
+	JOB_IDLE_MS = 10000,     /* a connection that holds a job costs its programs' time */
 	CONTROL_MAX = 64 << 10,  /* every control call is far smaller */
 	HELLO_HEADER_SIZE = 40,  /* a call with an empty credential */
 	VERSION = 1,             /* of CRICKET_SESSION_PROG */
@@ -197,7 +197,7 @@ static void deny_late(struct ckt_timer *timer)
 }
 
 /*
- * What was shown is wrong: whoever tries often waits for the answer, and counts as waiting
+ * A wrong token or secret: a source that tries often waits for the reply, and counts as waiting
  * meanwhile.
  */
 static void deny(struct ckt_peer *peer, const char *why)
@@ -213,7 +213,7 @@ static void deny(struct ckt_peer *peer, const char *why)
 	ckt_timer_set(&peer->server->loop, &peer->timer, delay_ms);
 }
 
-/* Whether the session of its hello, which that user owns, may be this peer's. */
+/* Whether the peer may have the session of its hello, which that user owns. */
 static void ask_client(const struct ckt_peer *peer, uint32_t owner_uid, bool unclaimed,
 	struct ckt_decision *ret_decision)
 {
@@ -226,7 +226,7 @@ static void ask_client(const struct ckt_peer *peer, uint32_t owner_uid, bool unc
 }
 
 /*
- * A mark under an id that an image alone named says nothing to a client whose secret makes that id.
+ * A mark under an ID that only an image named means nothing to a client whose secret makes that ID.
  */
 static bool read_mark(
 	const struct ckt_peer *peer, enum ckt_mark mark, char *ret_text, size_t text_size)
@@ -246,7 +246,7 @@ static bool read_mark(
 }
 
 /*
- * A session that is not here: it may have been sent away or stopped on purpose, and then its client
+ * A session that is not here: it may have moved or been stopped on purpose, and then its client
  * must not give up.
  */
 static void refuse_absent(struct ckt_peer *peer)
@@ -269,8 +269,8 @@ static void refuse_absent(struct ckt_peer *peer)
 }
 
 /*
- * Reads the header and the token of a hello; the cursor stays at the arguments.  False: not such a
- * call at all.
+ * Reads the header and the token of a hello; the cursor stays at the arguments.  False: not a
+ * hello.
  */
 static bool hello_header(struct ckt_cursor *c, uint32_t *ret_xid, const uint8_t **ret_hmac)
 {
@@ -292,7 +292,7 @@ static bool hello_header(struct ckt_cursor *c, uint32_t *ret_xid, const uint8_t 
 	return good && !c->bad;
 }
 
-/* What its token proves: the header's HMAC is of the arguments and of our nonce. */
+/* What its token proves: the header's HMAC covers the arguments and our nonce. */
 static int proof_of(const struct ckt_peer *peer, const struct ckt_cursor *args, const uint8_t *hmac)
 {
 	const struct ckt_token *token = &peer->server->token;
@@ -303,7 +303,7 @@ static int proof_of(const struct ckt_peer *peer, const struct ckt_cursor *args, 
 	return ckt_auth_equal(hmac, expected, sizeof expected) ? CKT_PROOF_RIGHT : CKT_PROOF_WRONG;
 }
 
-/* Whether the peer gets in; a refusal is sent. Nothing of the arguments is decoded yet. */
+/* Whether the peer may connect; sends a refusal. None of the arguments is decoded yet. */
 static bool admit(struct ckt_peer *peer, const struct ckt_cursor *args, const uint8_t *hmac)
 {
 	const struct ckt_policy_server server = ckt_policy_server_of(peer->server);
@@ -360,7 +360,7 @@ static void secret_known(struct ckt_session *session, void *context, int error, 
 	}
 }
 
-/* Who names a session shows its secret, and controls it whoever owns it. */
+/* A client that names a session shows its secret, and controls it whoever owns it. */
 static void hello_control(struct ckt_peer *peer)
 {
 	struct ckt_session *session =
@@ -399,7 +399,7 @@ static void session_ready(
 			message);
 		return;
 	}
-	/* A peer that has not even read the greeting has no business here. */
+	/* A peer that has not even read the greeting is dropped. */
 	int fd = ckt_stream_queued(&peer->stream) ? -1 : ckt_stream_detach(&peer->stream);
 	int memory_fd = peer->memory_fd;
 	peer->memory_fd = -1;
@@ -447,7 +447,7 @@ static void start_session(struct ckt_peer *peer)
 		.gpu = -1};
 	int error = ckt_session_create(peer->server, &spec, &session, message, sizeof message);
 	if (error == -ENODEV || error == -EINVAL) {
-		/* The program wanted it so. */
+		/* The program chose that. */
 		refuse(peer, error == -ENODEV ? CKT_HELLO_NO_DEVICE : CKT_HELLO_INVALID_DEVICE,
 			"%s", message);
 	} else if (error) {
@@ -466,8 +466,8 @@ static void slot_late(struct ckt_timer *timer)
 }
 
 /*
- * A program that has just ended still takes its place while its worker gives the memory back: so
- * the refusal waits.
+ * A program that has just ended still occupies its place while its worker frees the memory: so the
+ * refusal waits.
  */
 static void wait_for_slot(struct ckt_peer *peer, const char *reason)
 {
@@ -523,7 +523,7 @@ static void hello_existing(struct ckt_peer *peer)
 	if (decision.answer)
 		refuse(peer, CKT_HELLO_DENIED, "%s", decision.reason);
 	else
-		wait_for(peer, session); /* the secret is the worker's to check, who knows it */
+		wait_for(peer, session); /* only the worker can check the secret */
 }
 
 static void hello(struct ckt_peer *peer, const uint8_t *data, size_t size)
@@ -622,7 +622,7 @@ void ckt_peer_accept(struct ckt_server *server, int fd)
 void ckt_peer_accept_as(struct ckt_server *server, int fd, const struct ckt_auth_peer *who)
 {
 	struct ckt_identity source = ckt_identity_of(who, false);
-	/* First of all, so that a flood costs no more than this. */
+	/* First of all, so that a flood costs only this. */
 	if (!ckt_admit_connection(server, &source, fd)) {
 		close(fd);
 		return;

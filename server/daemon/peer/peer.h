@@ -1,5 +1,6 @@
 /*
- * A connection from a client or from cricketctl, from accept to hand-over or end.
+ * A connection from a client or from cricketctl, from accept until it is passed to a worker or
+ * ends.
  *
  *	GREETED --hello NEW, RESUME, DATA--> WAITING for the worker --> socket handed over, peer freed
  *	        --hello CONTROL------------> CONTROL: one call at a time, answered by control.c
@@ -21,18 +22,18 @@ struct ckt_peer {
 	struct ckt_timer timer; /* until the hello is complete */
 	enum { CKT_PEER_GREETED, CKT_PEER_WAITING, CKT_PEER_CONTROL } phase;
 	unsigned holds; /* callbacks that will come with this peer as context */
-	bool gone;      /* freed when holds gets to 0 */
+	bool gone;      /* freed when holds reaches 0 */
 	uint8_t nonce[CKT_NONCE_SIZE];
 	struct ckt_auth_peer who;
-	struct ckt_identity source; /* who it was before its hello */
+	struct ckt_identity source; /* its identity before its hello */
 	int64_t since_ms;
-	char denial[CKT_MESSAGE_MAX]; /* to be said later */
+	char denial[CKT_MESSAGE_MAX]; /* to be sent later */
 	bool wants_slot;              /* waits for a session to end, --max-sessions */
-	bool token;                   /* showed the right one */
+	bool token;                   /* showed the right token */
 	uint64_t shown;               /* serial of the session whose secret it showed; 0: none */
-	uint32_t xid;                 /* of the call in hand */
+	uint32_t xid;                 /* of the current call */
 	uint32_t proc;
-	struct ckt_broker *broker; /* of ours: opens files of stages for the call in hand */
+	struct ckt_broker *broker; /* of ours: opens files of stages for the current call */
 	struct ckt_hello_args hello;
 	int memory_fd; /* came with the hello: the client's pinned memory; -1 */
 	int *images;   /* what IMAGE passed: file brokers */
@@ -50,21 +51,21 @@ void ckt_peer_accept(struct ckt_server *server, int fd);
 void ckt_peer_accept_as(struct ckt_server *server, int fd, const struct ckt_auth_peer *who);
 void ckt_peer_close(struct ckt_peer *peer);
 void ckt_peer_hold(struct ckt_peer *peer);
-/* False where the peer has gone meanwhile and is freed now. */
+/* False if the peer has gone meanwhile and is freed now. */
 bool ckt_peer_release(struct ckt_peer *peer);
-/* Sends the result of the call in hand; a control peer is then read again. */
+/* Sends the result of the current call; a control peer is then read again. */
 void ckt_peer_reply(struct ckt_peer *peer, xdrproc_t xdr_result, void *result);
 /*
- * Whether the peer may see and control what this user owns.  A peer without a uid and a token, over
- * TCP, owns nothing.
+ * Whether the peer may see and control what this user owns.  Over TCP, a peer without a uid and a
+ * token owns nothing.
  */
 bool ckt_peer_may(const struct ckt_peer *peer, uint32_t owner_uid);
-/* The same for a session, which a peer may also control by its secret. */
+/* The same for a session; a peer may also control a session whose secret it showed. */
 bool ckt_peer_may_session(const struct ckt_peer *peer, const struct ckt_session *session);
-/* Nothing but the address is known of the peer: TCP without a token. */
+/* Only the address of the peer is known: TCP without a token. */
 bool ckt_peer_is_anonymous(const struct ckt_peer *peer);
 
-/* A session has ended: whoever waits for that comes next. */
+/* A session has ended: serves peers that wait for that. */
 void ckt_peer_session_gone(struct ckt_server *server);
 
 /* control.c: takes data and passed_fd over. */

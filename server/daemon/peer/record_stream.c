@@ -1,4 +1,4 @@
-/* Records without waiting; see stream.h. */
+/* Records without waiting; see record_stream.h. */
 #include "server/daemon/peer/record_stream.h"
 
 #include <errno.h>
@@ -34,7 +34,7 @@ static void update_events(struct ckt_stream *stream)
 				(stream->out_first ? EPOLLOUT : 0));
 }
 
-/* What is left of a record, in one call.  The descriptor goes with the first byte. */
+/* Writes the rest of a record in one call.  The descriptor goes with the first byte. */
 static ssize_t write_some(struct ckt_stream *stream, const struct ckt_stream_out *out)
 {
 	struct iovec parts[2];
@@ -42,7 +42,7 @@ static ssize_t write_some(struct ckt_stream *stream, const struct ckt_stream_out
 	return ckt_transport_write_fd(&stream->transport, parts, count, out->sent ? -1 : out->fd);
 }
 
-/* 0 or -errno; what the socket does not take stays queued. */
+/* 0 or -errno; the rest stays queued. */
 static int flush(struct ckt_stream *stream)
 {
 	while (stream->out_first) {
@@ -128,7 +128,7 @@ static void stream_ready(struct ckt_source *source, uint32_t events)
 	}
 	if (!(events & (EPOLLIN | EPOLLERR | EPOLLHUP)))
 		return;
-	/* One record an event, so that a busy peer cannot hold the loop. */
+	/* One record per event, so that a busy peer cannot hold the loop. */
 	int result = read_record(stream);
 	if (result < 0) {
 		stream->closed(stream, result);
@@ -186,8 +186,8 @@ void ckt_stream_fini(struct ckt_stream *stream)
 	if (fd < 0)
 		return;
 	/*
-	 * The peer is to see the end now: a child of ours that was forked a moment ago still has a
-	 * copy, with which a close alone tells nobody.
+	 * Shuts down, so that the peer sees the end now: a recently forked child may still have a
+	 * copy, and then close alone has no effect.
 	 */
 	ckt_transport_init_socket(&stream->transport, fd);
 	ckt_transport_shutdown(&stream->transport);
@@ -208,8 +208,7 @@ int ckt_stream_send(struct ckt_stream *stream, uint8_t *data, size_t size, int p
 		if (pass_fd >= 0)
 			close(pass_fd);
 		/*
-		 * Nobody is to wait for what was never sent: the loop meets the end of the
-		 * connection.
+		 * Nobody waits for what was never sent: the loop notices the end of the connection.
 		 */
 		if (!out && stream->source.fd >= 0)
 			ckt_transport_shutdown(&stream->transport);
@@ -224,7 +223,7 @@ int ckt_stream_send(struct ckt_stream *stream, uint8_t *data, size_t size, int p
 	*stream->out_last = out;
 	stream->out_last = &out->next;
 	/*
-	 * A failure is not told in the middle of the caller's work: the loop meets it again when it
+	 * A failure is not reported in the middle of the caller's work: the loop notices it when it
 	 * tries to write the rest.
 	 */
 	if (flush(stream))
@@ -235,7 +234,7 @@ int ckt_stream_send(struct ckt_stream *stream, uint8_t *data, size_t size, int p
 void ckt_stream_finish(struct ckt_stream *stream)
 {
 	stream->finish = true;
-	/* With nothing left to write the loop would not wake up by itself. */
+	/* With nothing left to write, the loop would not wake up by itself. */
 	if (stream->source.fd >= 0)
 		ckt_loop_change(stream->loop, &stream->source, EPOLLOUT);
 }

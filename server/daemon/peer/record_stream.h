@@ -1,9 +1,9 @@
 /*
- * Records over a socket, without waiting.  Reads never take a byte beyond the record in hand, so
- * that the socket can be handed to another process between two records.  The descriptor itself
+ * Records over a socket, without waiting.  Reads never take a byte beyond the current record, so
+ * that the socket can be passed to another process between two records.  The descriptor itself
  * stays in the mode it was in (every call says MSG_DONTWAIT).
  *
- * Errors given to `closed`: -ECONNRESET at the end of the stream, -EPROTO for bytes that are no
+ * Errors given to `closed`: -ECONNRESET at the end of the stream, -EPROTO for bytes that are not a
  * record, -EMSGSIZE above max_bytes.
  */
 #pragma once
@@ -22,9 +22,9 @@ struct ckt_stream {
 	struct ckt_transport transport;
 	struct ckt_loop *loop;
 	size_t max_bytes; /* of one record */
-	/* descriptors that come along are kept; otherwise the kernel drops them */
+	/* keep descriptors that come with a record; otherwise the kernel drops them */
 	bool take_fds;
-	bool paused; /* reads nothing, but notices a peer that hangs up */
+	bool paused; /* reads nothing, but notices when the peer hangs up */
 	bool finish; /* see ckt_stream_finish */
 
 	uint8_t mark[CKT_MARK_SIZE];
@@ -46,17 +46,17 @@ struct ckt_stream {
 
 /* Takes fd over on success. */
 int ckt_stream_init(struct ckt_stream *stream, struct ckt_loop *loop, int fd);
-/* Ends the connection, whoever else has a copy of the descriptor, and frees what is queued. */
+/* Ends the connection for all copies of the descriptor, and frees the queue. */
 void ckt_stream_fini(struct ckt_stream *stream);
 /* Takes the descriptor out of the stream; nothing may be queued. */
 int ckt_stream_detach(struct ckt_stream *stream);
 void ckt_stream_pause(struct ckt_stream *stream, bool paused);
 /*
- * Queues a record and writes what the socket takes.  data (malloc'd) and pass_fd (-1 for none)
- * become the stream's in every case. Failures to write come through `closed`.
+ * Queues a record and writes what the socket accepts.  data (malloc'd) and pass_fd (-1 for none)
+ * become the stream's in every case. Write errors come through `closed`.
  */
 int ckt_stream_send(struct ckt_stream *stream, uint8_t *data, size_t size, int pass_fd);
-/* Reads no more and calls `closed` once everything queued is written. */
+/* Stops reading, and calls `closed` once everything queued is written. */
 void ckt_stream_finish(struct ckt_stream *stream);
 /* Bytes queued and not yet written. */
 size_t ckt_stream_queued(const struct ckt_stream *stream);

@@ -1,4 +1,4 @@
-/* Connections that have said nothing; see admission.h. */
+/* Connections that have not said hello; see admission.h. */
 #include "server/daemon/policy/admission.h"
 
 #include <limits.h>
@@ -10,12 +10,12 @@
 
 enum {
 	BUCKETS = 1024,
-	STRANGERS_MAX = 4096, /* addresses that failed and have nothing open now */
-	FORGET_MS = 60000,    /* a failure counts for so long after the last one */
-	RIPE_MS = 1000,       /* whoever means it has said hello by then */
+	STRANGERS_MAX = 4096, /* addresses that failed and have no open connection */
+	FORGET_MS = 60000,    /* how long a failure counts after the last one */
+	RIPE_MS = 1000,       /* a genuine client has said hello by then */
 };
 
-/* What is known of an address, or of a user, before anybody said hello. */
+/* What is known of an address, or of a user, before a hello. */
 struct ckt_source_entry {
 	struct ckt_source_entry *next;
 	struct ckt_identity identity;
@@ -51,7 +51,7 @@ static bool is_idle(const struct ckt_source_entry *entry, int64_t now)
 	return !entry->waiting && (!entry->failures || now - entry->failed_ms > FORGET_MS);
 }
 
-/* Removes what is not worth being remembered; force: one that only failed, too. */
+/* Removes entries that need not be remembered; force: also one that has only failures. */
 static void sweep(struct ckt_admission *admission, bool force)
 {
 	int64_t now = ckt_net_now_ms();
@@ -146,7 +146,7 @@ static const struct ckt_source_entry *most_waiting(const struct ckt_admission *a
 static void drop_for(
 	struct ckt_server *server, const struct ckt_source_entry *entry, const char *why)
 {
-	/* Its latest: those that came before are closer to their hello. */
+	/* Drops its latest: earlier ones are closer to their hello. */
 	struct ckt_peer *peer = find_waiting(server, &entry->identity, false);
 	if (!peer)
 		return;
@@ -166,7 +166,7 @@ void ckt_admit_no_descriptor(struct ckt_server *server)
 		drop_for(server, most, "no descriptor is left");
 }
 
-/* Whether this one's place is to be had by dropping another one of the same. */
+/* Whether a place can be freed by dropping another connection of the same source. */
 static bool replace_own(struct ckt_server *server, const struct ckt_source_entry *entry)
 {
 	struct ckt_peer *oldest = find_waiting(server, &entry->identity, true);
@@ -210,7 +210,7 @@ bool ckt_admit_connection(struct ckt_server *server, const struct ckt_identity *
 	struct ckt_source_entry *entry = entry_of(server, source, true);
 	if (!entry)
 		return false;
-	/* So that what is dropped below does not take the entry along. */
+	/* So that dropping one below does not remove the entry. */
 	entry->waiting++;
 	server->admission->waiting++;
 	if (make_place(server, entry, (unsigned)fd))
@@ -234,7 +234,7 @@ unsigned ckt_admit_failed(struct ckt_server *server, const struct ckt_identity *
 	const struct ckt_policy_server facts = ckt_policy_server_of(server);
 	struct ckt_source_entry *entry = entry_of(server, source, true);
 	int64_t now = ckt_net_now_ms();
-	/* Without memory as long as anybody waits. */
+	/* If there is no memory, all wait. */
 	if (!entry)
 		return server->policy->denial_delay_ms(&facts, UINT_MAX);
 	if (now - entry->failed_ms > FORGET_MS)

@@ -1,9 +1,7 @@
 /*
- * Connections that have said nothing: who gives way when there are too many, and who has to wait
- * after a wrong token.  When they are full, the source that has most of them gives way; how many is
- * too many says the policy.
- *
- * Threading: the loop's thread.
+ * Connections that have not said hello: which one is dropped when there are too many, and how long
+ * one waits after a wrong token.  When they are full, the source with the most of them loses one;
+ * the policy says how many are too many.  Threading: the loop's thread.
  */
 #pragma once
 
@@ -14,20 +12,20 @@
 struct ckt_server;
 
 /*
- * A connection was accepted as this descriptor.  True: it may say hello; somebody else's may have
- * been dropped for it.  Every true is followed by one ckt_admit_greeted, once the peer said hello
- * or went.
+ * A connection was accepted as this descriptor.  True: it may say hello; another source's
+ * connection may have been dropped for it.  One ckt_admit_greeted follows every true, when the peer
+ * has said hello or gone.
  */
 bool ckt_admit_connection(struct ckt_server *server, const struct ckt_identity *source, int fd);
 void ckt_admit_greeted(struct ckt_server *server, const struct ckt_identity *source);
 /*
- * There was no descriptor for one: gives some back, from who has most connections that have said
- * nothing.
+ * There was no descriptor for a new connection: drops some of the source with the most connections
+ * that have not said hello.
  */
 void ckt_admit_no_descriptor(struct ckt_server *server);
 /*
- * How long the answer to a wrong token or secret is to wait: more with each from that address, 0
- * for the first few.
+ * How long the reply to a wrong token or secret waits: longer with each from that address, 0 for
+ * the first few.
  */
 unsigned ckt_admit_failed(struct ckt_server *server, const struct ckt_identity *source);
 

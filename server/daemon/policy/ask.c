@@ -25,7 +25,7 @@ struct ckt_identity ckt_identity_of_peer(const struct ckt_peer *peer)
 	return ckt_identity_of(&peer->who, peer->token);
 }
 
-/* What peers of one identity have. */
+/* The counts of peers of one identity. */
 struct held {
 	unsigned waiting, control, events, descriptors;
 };

@@ -12,14 +12,14 @@ struct ckt_server;
 struct ckt_session;
 
 struct ckt_policy_server ckt_policy_server_of(const struct ckt_server *server);
-/* Whom the peer's sessions, connections and bytes count for. */
+/* The identity for which the peer's sessions, connections and bytes count. */
 struct ckt_identity ckt_identity_of_peer(const struct ckt_peer *peer);
 
 /* After its hello: a place among those that wait for a worker, a control connection. */
 void ckt_ask_waiting(const struct ckt_peer *peer, struct ckt_decision *ret_decision);
 void ckt_ask_control_connection(const struct ckt_peer *peer, struct ckt_decision *ret_decision);
 void ckt_ask_event_listener(const struct ckt_peer *peer, struct ckt_decision *ret_decision);
-/* A descriptor that the peer passed and that stays open. */
+/* A descriptor that the peer passed and that the server keeps open. */
 void ckt_ask_descriptor(const struct ckt_peer *peer, struct ckt_decision *ret_decision);
 void ckt_ask_stage(const struct ckt_peer *peer, struct ckt_decision *ret_decision);
 /* gpu: that a restore wants; -1: any. */
@@ -28,8 +28,8 @@ void ckt_ask_session(
 void ckt_ask_share(const struct ckt_server *server, const struct ckt_identity *identity,
 	struct ckt_share *ret_share);
 /*
- * peer: who wants it saved; NULL: the server.  beside: also while another checkpoint or migration
- * holds it.
+ * peer: who asks for the save; NULL: the server.  beside: also while another checkpoint or
+ * migration holds the session.
  */
 void ckt_ask_save(const struct ckt_session *session, const struct ckt_peer *peer, bool beside,
 	struct ckt_decision *ret_decision);

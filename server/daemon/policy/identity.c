@@ -12,7 +12,7 @@ struct ckt_identity ckt_identity_of(const struct ckt_auth_peer *who, bool token)
 	if (who->kind == CKT_PEER_UNIX)
 		return (struct ckt_identity){.kind = CKT_IDENTITY_USER, .uid = who->uid};
 	memcpy(identity.network, who->address, sizeof identity.network);
-	/* Whoever has one address of an IPv6 network has all of the last 64 bits. */
+	/* A holder of one address of an IPv6 network can use all of the last 64 bits. */
 	if (!ckt_auth_address_is_v4(who->address))
 		memset(identity.network + 8, 0, 8);
 	return identity;

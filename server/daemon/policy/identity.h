@@ -1,5 +1,5 @@
 /*
- * An identity: whom sessions, connections, stages and bytes count for.
+ * An identity: the party for which sessions, connections, stages and bytes count.
  *
  *	before the hello	the network address (IPv6: its /64), or the user of a UNIX socket
  *	afterwards		the user, the token, or nobody at that address
@@ -25,7 +25,7 @@ struct ckt_identity {
 	uint8_t network[16];
 };
 
-/* Before its hello the peer is whom the kernel names. */
+/* The identity before the hello: as the kernel reports the peer. */
 struct ckt_identity ckt_identity_of(const struct ckt_auth_peer *who, bool token);
 bool ckt_identity_same(const struct ckt_identity *a, const struct ckt_identity *b);
 /* Root or the server's own user: both can end every session anyway. */

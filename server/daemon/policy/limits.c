@@ -1,8 +1,8 @@
 /*
  * The policy of fixed limits, each with its option; see policy.h.
  *
- * One identity cannot take what others need.  Root and the server's own user can end every session
- * anyway: only what there is in all limits them.
+ * One identity cannot exhaust what others need.  Root and the server's own user can end every
+ * session anyway, so only the totals limit them.
  */
 #include <stdarg.h>
 #include <stdio.h>
@@ -12,11 +12,11 @@
 #include "server/daemon/policy/policy.h"
 
 enum {
-	FAILURES_FREE = 3, /* a mistyped path of a token file is no attack */
+	FAILURES_FREE = 3, /* a mistyped path of a token file is not an attack */
 	FIRST_DELAY_MS = 100,
 	RESERVE_MAX = 64, /* descriptors, or a sixteenth of all */
 	RESERVE_EACH = 4, /* waiting connections of a source that may use the reserve */
-	FREE_PART = 20,   /* of the file system, which stays for others */
+	FREE_PART = 20,   /* of the file system, reserved for others */
 };
 
 static void yes(struct ckt_decision *ret_decision)
@@ -52,7 +52,7 @@ static void __attribute__((format(printf, 3, 4))) full(const struct ckt_policy_s
 static unsigned waiting_max(const struct ckt_policy_server *server)
 {
 	/*
-	 * With few descriptors there are fewer: half of them, since sessions and control need
+	 * With few descriptors the limit is lower: half of them, since sessions and control need
 	 * theirs.
 	 */
 	unsigned max = server->options->max_waiting, half = server->descriptor_max / 2;
@@ -66,8 +66,8 @@ static unsigned waiting_max_each(const struct ckt_policy_server *server)
 }
 
 /*
- * The last descriptors are for root and the server's user, and before those some for sources of
- * which each has few connections.
+ * The last descriptors are for root and the server's user; some before those are for sources with
+ * few connections.
  */
 static bool descriptor_allows(
 	const struct ckt_policy_server *server, const struct ckt_connection_facts *facts)
@@ -117,8 +117,8 @@ static void limit_entry(const struct ckt_policy_server *server, const struct ckt
 	struct ckt_decision *ret_decision)
 {
 	/*
-	 * A forwarded port makes everybody look local: so a token that there is counts for loopback
-	 * too, and no peer there has a uid.
+	 * A forwarded port makes every peer look local: so a token is required over loopback too,
+	 * and no such peer has a uid.
 	 */
 	bool open = server->options->insecure || (facts->loopback && !server->has_token);
 	if (facts->token == CKT_PROOF_WRONG)
@@ -137,7 +137,7 @@ static void limit_entry(const struct ckt_policy_server *server, const struct ckt
 			"with --token-file");
 }
 
-/* Whether the limit lets somebody who has so many have one more. */
+/* Whether the limit allows one more for an identity that has so many. */
 static bool is_below(const struct ckt_identity *identity, unsigned count, unsigned max)
 {
 	return ckt_identity_is_operator(identity) || !max || count < max;
@@ -172,7 +172,7 @@ static void limit_control_connection(const struct ckt_policy_server *server,
 static void limit_event_listener(const struct ckt_policy_server *server,
 	const struct ckt_count_facts *facts, struct ckt_decision *ret_decision)
 {
-	/* The other half of its connections stay for calls. */
+	/* The other half of its connections is for calls. */
 	unsigned max = (server->options->max_connections_per_user + 1) / 2;
 	if (is_below(&facts->identity, facts->count, max))
 		yes(ret_decision);
@@ -278,10 +278,7 @@ static void limit_control(const struct ckt_policy_server *server,
 	const struct ckt_control_facts *facts, struct ckt_decision *ret_decision)
 {
 	(void)server;
-	/*
-	 * Peers without a name are many, not one user: what one of them owns is none of the others'
-	 * business.
-	 */
+	/* Peers without an identity are many users: none may control what another owns. */
 	bool known = facts->uid != CKT_UID_UNKNOWN;
 	if (facts->token || facts->secret ||
 		(known && (ckt_uid_is_operator(facts->uid) || facts->uid == facts->owner_uid)))
@@ -294,8 +291,8 @@ static void limit_control(const struct ckt_policy_server *server,
 }
 
 /*
- * The secret proves a client; over the UNIX socket the user must be the session's too, so that a
- * secret that was read somewhere is of no use to another user of the host.
+ * The secret proves a client; over the UNIX socket the peer's user must also be the session's, so
+ * that a stolen secret is of no use to another user of the host.
  */
 static void limit_client(const struct ckt_policy_server *server,
 	const struct ckt_client_facts *facts, struct ckt_decision *ret_decision)

@@ -1,5 +1,5 @@
 /*
- * What the server asks before it gives something away.
+ * The questions that the server asks before it grants something.
  *
  *	caller --facts--> ask.c --facts--> struct ckt_policy (limits.c) --decision--> caller acts on it
  *
@@ -35,9 +35,9 @@ enum ckt_policy_answer {
 	CKT_POLICY_YES,
 	CKT_POLICY_WAIT,      /* not now: ask again once a session has ended */
 	CKT_POLICY_FULL,      /* a limit is reached */
-	CKT_POLICY_NO_SPACE,  /* the file system or the host has no more */
-	CKT_POLICY_DENIED,    /* it belongs to somebody else, or nothing proves who asks */
-	CKT_POLICY_BUSY,      /* something else is done with it */
+	CKT_POLICY_NO_SPACE,  /* the file system or the host has no more room */
+	CKT_POLICY_DENIED,    /* it belongs to another user, or nothing proves who asks */
+	CKT_POLICY_BUSY,      /* another operation uses it */
 	CKT_POLICY_NO_DEVICE, /* not among the GPUs of this server */
 	CKT_POLICY_STOPPING,  /* the server ends */
 };
@@ -61,15 +61,14 @@ struct ckt_policy_server {
 
 /* ---- Connections */
 
-/* A connection was accepted; its peer has said nothing yet. */
+/* A connection was accepted; its peer has not said hello yet. */
 struct ckt_connection_facts {
 	struct ckt_identity source;
-	/* Connections that have said nothing, this one included. */
+	/* Connections that have not said hello, this one included. */
 	unsigned source_waiting, waiting;
 	bool source_has_most;
 	/*
-	 * Descriptors are given out from the lowest on, so the number of this one says how many are
-	 * open.
+	 * The system gives out the lowest free descriptor, so this number says how many are open.
 	 */
 	unsigned descriptor;
 };
@@ -77,9 +76,9 @@ struct ckt_connection_facts {
 enum ckt_connection_answer {
 	CKT_CONNECTION_ADMIT,
 	CKT_CONNECTION_REFUSE,
-	/* in place of an older one of the same source that says nothing; then ask again */
+	/* in place of an older one of the same source that has not said hello; then ask again */
 	CKT_CONNECTION_REPLACE_OWN,
-	CKT_CONNECTION_REPLACE_MOST, /* in place of the latest one of the source that has most */
+	CKT_CONNECTION_REPLACE_MOST, /* in place of the latest one of the source with the most */
 };
 
 /* A peer said hello. */
@@ -89,7 +88,7 @@ struct ckt_entry_facts {
 	enum { CKT_PROOF_NONE, CKT_PROOF_RIGHT, CKT_PROOF_WRONG } token;
 };
 
-/* How many of something the identity has that asks for one more. */
+/* How many of something the asking identity already has. */
 struct ckt_count_facts {
 	struct ckt_identity identity;
 	unsigned count;
@@ -115,20 +114,20 @@ struct ckt_share_facts {
 };
 
 struct ckt_share {
-	unsigned gpus[CKT_DEVICES_MAX]; /* ordinals of the driver's, ascending */
+	unsigned gpus[CKT_DEVICES_MAX]; /* the driver's ordinals, ascending */
 	unsigned gpu_count;
 	uint64_t device_memory_bytes, host_memory_bytes; /* 0: no limit */
 };
 
 /* Who wants to see or control what a user owns. */
 struct ckt_control_facts {
-	uint32_t uid; /* CKT_UID_UNKNOWN: nothing but the address is known */
-	bool token;   /* showed the server's: acts for every user */
+	uint32_t uid; /* CKT_UID_UNKNOWN: only the address is known */
+	bool token;   /* showed the server's token: acts for every user */
 	bool secret;  /* showed that session's */
 	uint32_t owner_uid;
 };
 
-/* A program's connection for a session that exists. */
+/* A program's connection for an existing session. */
 struct ckt_client_facts {
 	struct ckt_control_facts control;
 	const char *session;
@@ -136,12 +135,12 @@ struct ckt_client_facts {
 	bool unclaimed; /* restored for a user who has not come yet */
 };
 
-/* What is done with a session now. */
+/* The present state of a session. */
 struct ckt_busy_facts {
 	const char *session;
 	bool live;        /* neither starting nor ending */
 	bool held;        /* frozen for a checkpoint or a migration */
-	bool held_by_job; /* stopped with its job, and not by who asks */
+	bool held_by_job; /* stopped with its job, by another caller */
 };
 
 /* ---- Bytes */
@@ -165,9 +164,9 @@ struct ckt_policy {
 	/* May this peer connect?  The reason is for the log. */
 	enum ckt_connection_answer (*connection)(const struct ckt_policy_server *server,
 		const struct ckt_connection_facts *facts, struct ckt_decision *ret_decision);
-	/* How long does the answer to a wrong token or secret wait, with so many in a row? */
+	/* How long does the reply to a wrong token or secret wait, after so many in a row? */
 	unsigned (*denial_delay_ms)(const struct ckt_policy_server *server, unsigned failures);
-	/* May it come in, with what it showed? */
+	/* May it connect, with what it showed? */
 	void (*entry)(const struct ckt_policy_server *server, const struct ckt_entry_facts *facts,
 		struct ckt_decision *ret_decision);
 	/* May one more of its connections wait for a session? */
@@ -205,10 +204,16 @@ struct ckt_policy {
 	void (*save)(const struct ckt_policy_server *server, const struct ckt_busy_facts *facts,
 		struct ckt_decision *ret_decision);
 
-	/* So many more bytes in --image-dir?  The reason is a clause, for "no room: REASON". */
+	/*
+	 * May it have so many more bytes in --image-dir?  The reason is a clause, for "no room:
+	 * REASON".
+	 */
 	void (*image_bytes)(
 		const struct ckt_image_bytes_facts *facts, struct ckt_decision *ret_decision);
-	/* How many bytes may images in the host's memory have in all?  One more of this size? */
+	/*
+	 * How many bytes may all images in the host's memory have together?  May one more of this
+	 * size be made?
+	 */
 	uint64_t (*image_memory_bytes)(const struct ckt_policy_server *server, uint64_t host_bytes);
 	void (*image_memory)(const struct ckt_policy_server *server,
 		const struct ckt_image_memory_facts *facts, struct ckt_decision *ret_decision);

@@ -30,7 +30,7 @@ static void adopted(struct ckt_session *session, void *context, int error, void 
 {
 	const struct ckt_worker_job_res *res = result;
 	(void)context;
-	/* A worker of an older version knows of no jobs. */
+	/* A worker of an older version does not know jobs. */
 	if (!error && ckt_job_name_good(res->job))
 		strcpy(session->job, res->job);
 }
@@ -51,8 +51,8 @@ static bool is_of(const struct ckt_session *session, const struct ckt_peer *peer
 }
 
 /*
- * The caller's own job where there is one of the name; else, for those who may do more, the one
- * that has it.  False: why is in buffer.
+ * The caller's own job of that name if there is one; else, for privileged callers, the only one
+ * that has it.  False: the reason is in buffer.
  */
 static bool find_owner(const struct ckt_peer *peer, const char *job, uint32_t *ret_uid,
 	char buffer[CKT_MESSAGE_MAX])
@@ -277,7 +277,7 @@ static struct round *round_new(struct ckt_peer *peer, int kind)
 
 /* ---- The calls */
 
-/* Why it cannot be held; NULL where it can. */
+/* Why the session cannot be held; NULL if it can. */
 static const char *obstacle(const struct ckt_session *session)
 {
 	if (session->phase != CKT_SESSION_LIVE)

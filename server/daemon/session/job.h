@@ -1,13 +1,15 @@
 /*
  * Jobs: which sessions belong to one, and holding all of them for a connection of cricketctl.
  *
- *	JOB_HOLD -> every session of the job is stopped -> JOB_LOOK with steps, as often as needed -> all stand still with nothing left to do
- *		 -> each is saved over a connection of its own, which shows the key -> JOB_END, or the connection's end -> all go on
+ *	JOB_HOLD -> every session of the job is stopped
+ *		 -> JOB_LOOK with steps, as often as needed -> all are stopped with no work left
+ *		 -> each is saved over a connection of its own, which shows the key
+ *		 -> JOB_END, or the connection's end -> all continue
  *
- * A job is a name and a user: sessions of another user with the same name are not of it, whoever
- * asks.  Only who may save a session may hold it.  The connection's end, ten seconds without a word
- * of it, and the end of this server all let the sessions go on: the first two are ours to see, the
- * last one the workers'.
+ * A job is a name and a user: sessions of another user with the same name never belong to it.  A
+ * caller may hold a session only if it may save it.  Three things let the sessions continue: the
+ * connection's end, ten seconds without a message on it, and the end of this server.  The server
+ * notices the first two, the workers the last one.
  *
  * Threading: the loop's thread.
  */
@@ -22,7 +24,7 @@
 /* Of a session that is held with its job. */
 struct ckt_job_hold {
 	struct ckt_peer *peer; /* whose connection holds it */
-	bool lost;             /* its worker let it go on meanwhile */
+	bool lost;             /* its worker let it continue meanwhile */
 	bool drained, copied;
 	uint64_t commands, issued, executed;
 	char message[CKT_MESSAGE_MAX + 1];
@@ -32,9 +34,9 @@ struct ckt_job_hold {
 void ckt_job_of_hello(const ckt_hello_args *hello, char ret_job[CKT_JOB_NAME_MAX + 1]);
 /* Asks the worker of a session that an earlier server started. */
 void ckt_job_adopt(struct ckt_session *session);
-/* Whether somebody else has stopped it than this connection, or one that showed its key. */
+/* Whether a connection stopped it other than this one, or one that showed its key. */
 bool ckt_job_is_foreign(const struct ckt_session *session, const struct ckt_peer *peer);
-/* The peer ends: what it holds goes on. */
+/* The peer ends: releases the sessions that it holds. */
 void ckt_job_peer_gone(struct ckt_peer *peer);
 
 void ckt_control_jobs(struct ckt_peer *peer, void *args, int *passed_fd);

@@ -107,8 +107,8 @@ static size_t keep_libraries(char **paths, size_t count)
 }
 
 /*
- * Where workers find the soft GPU's own libraries: installed they lie beside its driver; the build
- * has a directory for them.
+ * Where workers find the soft GPU's own libraries: beside its driver if installed; the build has a
+ * directory for them.
  */
 static int add_soft(struct ckt_server *server)
 {
@@ -122,7 +122,7 @@ static int add_soft(struct ckt_server *server)
 		snprintf(pattern, sizeof pattern, "%.*s/%s", length, driver, patterns[i]);
 		glob(pattern, i ? GLOB_APPEND : 0, NULL, &found);
 	}
-	/* globfree() frees by the count and the order that it gave. */
+	/* globfree() uses the count and the order that it set. */
 	char **paths = calloc(found.gl_pathc + 1, sizeof *paths);
 	if (!paths) {
 		globfree(&found);

@@ -1,7 +1,7 @@
 /*
- * Unique ids of communicators whose sessions are restored together: asked of one copy that was
- * taken ahead, and handed to others, here or at another server.  We believe neither side: they are
- * bytes between the caller and its own workers.
+ * Unique ids of communicators whose sessions are restored together: made by one preloaded copy, and
+ * sent to others, here or at another server.  The server trusts neither side: it only passes bytes
+ * between the caller and the caller's own workers.
  *
  * Threading: the loop's thread.
  */

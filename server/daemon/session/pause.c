@@ -1,5 +1,5 @@
 /*
- * Pauses: the worker gives its GPU memory up and its client's calls wait.
+ * Pauses: the worker releases its GPU memory and its client's calls wait.
  *
  *	PAUSE -> worker PAUSE -> SOCKET.d/SESSION.paused says until when (a server started again goes by it) -> timer -> worker UNPAUSE
  *
@@ -27,7 +27,7 @@ static void bytes_reply(struct ckt_peer *peer, const char *session,
 	ckt_peer_reply(peer, (xdrproc_t)xdr_ckt_control_bytes_res, &res);
 }
 
-/* NULL: answered already. */
+/* NULL: already answered. */
 static struct ckt_session *select_allowed(struct ckt_peer *peer, const char *prefix,
 	void (*ask)(const struct ckt_session *session, struct ckt_decision *ret_decision))
 {
@@ -57,7 +57,7 @@ static void set_timer(struct ckt_session *session, int64_t until)
 		&session->server->loop, &session->pause_timer, delay_s < 0 ? 0 : delay_s * 1000);
 }
 
-/* The sentence for a failure goes to buffer. */
+/* Writes the sentence for a failure to buffer. */
 static bool unpaused(struct ckt_session *session, int error, const struct ckt_worker_result *res,
 	char buffer[CKT_MESSAGE_MAX])
 {
@@ -85,7 +85,7 @@ static void timed_done(struct ckt_session *session, void *context, int error, vo
 	if (unpaused(session, error, answer, buffer))
 		return;
 	ckt_warning("%s", buffer);
-	/* Somebody else's resume answers -EINVAL: then there is nothing left to do. */
+	/* Another caller's resume returns -EINVAL: then nothing remains to do. */
 	struct ckt_worker_result *res = answer;
 	if (error || res->status == -ENOMEM)
 		ckt_timer_set(&session->server->loop, &session->pause_timer, RETRY_MS);
@@ -186,7 +186,7 @@ void ckt_control_pause(struct ckt_peer *peer, void *decoded, int *passed_fd)
 	(void)passed_fd;
 	if (!session)
 		return;
-	/* Before the pause: a server that dies in between leaves nothing paused for ever. */
+	/* Before the pause: a server that dies in between leaves no session paused for ever. */
 	snprintf(text, sizeof text, "%lld", (long long)args->until);
 	int error = pause ? ckt_mark_write(peer->server, session->id, CKT_MARK_PAUSED, session->uid,
 				    session->proven, text)
@@ -228,7 +228,7 @@ static void progress_done(struct ckt_session *session, void *context, int error,
 	ckt_peer_reply(peer, (xdrproc_t)xdr_ckt_control_progress_res, &res);
 }
 
-/* Until it is restored, a session has no name that others know. */
+/* Until it is restored, other processes do not know the session's name. */
 static struct ckt_session *find_restoring(struct ckt_peer *peer)
 {
 	for (struct ckt_session *session = peer->server->sessions; session; session = session->next)

@@ -3,5 +3,5 @@
 
 #include "server/daemon/session/session.h"
 
-/* A session that an earlier server left: its pause goes on. */
+/* A session that an earlier server left: its pause continues. */
 void ckt_pause_adopt(struct ckt_session *session);

@@ -31,7 +31,7 @@ bool ckt_claimant_may(
 	return !decision.answer;
 }
 
-/* A user that a seal names must have been one; an anonymous owner stays so. */
+/* A seal must name a real user; an anonymous owner stays anonymous. */
 static void settle_owner(
 	struct ckt_session *session, const struct ckt_worker_origin_res *origin, bool sealed)
 {
@@ -46,7 +46,7 @@ static void settle_owner(
 		session->unclaimed = by->uid == 0 || by->token;
 }
 
-/* Somebody else stopped it here, or sent it away: that user's program waits for it. */
+/* Another user stopped the session here, or moved it away: that user's program waits for it. */
 static int check_marks(
 	const struct ckt_session *session, const char *id, char ret_message[CKT_MESSAGE_MAX])
 {
@@ -57,10 +57,7 @@ static int check_marks(
 		if (!ckt_mark_read(session->server, id, marks[i], &owner, text, sizeof text) ||
 			ckt_claimant_may(session->server, &session->claimant, owner))
 			continue;
-		/*
-		 * Nobody is known to own it, or who wrote it had the id from an image: the proof
-		 * decides.
-		 */
+		/* No owner is known, or the owner got the ID from an image: the proof decides. */
 		if (session->proven &&
 			(owner == CKT_UID_UNKNOWN ||
 				!ckt_mark_is_proven(session->server, id, marks[i])))
@@ -97,13 +94,10 @@ int ckt_claim_check(struct ckt_session *session, const struct ckt_worker_origin_
 		(session->claimant.shown && session->claimant.shown == other->serial);
 	*ret_other = other;
 	*ret_end = false;
-	/* It moves from one GPU of ours to another. */
+	/* It moves from one GPU of this server to another. */
 	if (may && other->holder)
 		return 1;
-	/*
-	 * What an earlier move left and nobody claimed: the session itself stands frozen at its
-	 * source.
-	 */
+	/* An unclaimed copy of an earlier move: the session itself is frozen at its source. */
 	*ret_end = true;
 	if (may && session->preloader)
 		return 1;

@@ -1,8 +1,8 @@
 /*
- * Who may restore a session under the id that its image names, and whose it is then.
+ * Decides who may restore a session under the ID that its image names, and who owns it then.
  *
- * An image's word counts for nothing: anybody writes one.  What counts is who asked, what is here,
- * and what the server's own key says:
+ * The image proves nothing, because anybody can write one.  The decision depends on who asks, on
+ * the sessions and marks that exist here, and on the server's own key:
  *
  *	the owner	is who asked.  Only root, the server's user and holders of the token restore for somebody else: for the user that a seal
  *			of this server names, or, without a seal, for whoever shows the session's secret first.
@@ -16,15 +16,15 @@
 #include "server/daemon/peer/peer.h"
 #include "server/daemon/session/session.h"
 
-/* What of the peer counts for a restore that it asks for; a copy, since the peer may go first. */
+/* A copy of the peer's facts that matter for its restore, since the peer may go first. */
 struct ckt_claimant ckt_claimant_of(const struct ckt_peer *peer);
 /* Whether it may end or replace what this user has here. */
 bool ckt_claimant_may(
 	const struct ckt_server *server, const struct ckt_claimant *claimant, uint32_t owner_uid);
 
 /*
- * Settles the session's owner and whether it may have the id.  0: at once; 1: it replaces
- * *ret_other, which is held or to be ended (*ret_end) and whose end it waits for; -errno with the
+ * Decides the session's owner and whether it may have the ID.  0: at once; 1: it replaces
+ * *ret_other, which is held or must be ended (*ret_end), and waits for its end; -errno with the
  * reason.
  */
 int ckt_claim_check(struct ckt_session *session, const struct ckt_worker_origin_res *origin,

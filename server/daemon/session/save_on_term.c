@@ -167,8 +167,8 @@ static void held(struct ckt_session *session, void *context, int error, void *an
 }
 
 /*
- * What has ties to other sessions is saved only where they are, too; here all are.  False: it is
- * held by nobody, and saved at once.
+ * A session that shares something with others is saved only if they are saved too, and here all
+ * are.  False: it is not held, and is saved at once.
  */
 static bool hold_with_job(struct ckt_session *session)
 {

@@ -1,10 +1,12 @@
-/* What --on-term says is done at SIGTERM; see term.c.  Threading: the loop's thread. */
+/*
+ * What --on-term makes the server do at SIGTERM; see save_on_term.c.  Threading: the loop's thread.
+ */
 #pragma once
 
 #include "server/daemon/session/session.h"
 
 /*
- * Begins to write all sessions, which end then by themselves; server->term_saves counts those that
- * are under way.
+ * Begins to write all sessions, which then end by themselves; server->term_saves counts those in
+ * progress.
  */
 void ckt_term_save_all(struct ckt_server *server);

@@ -21,7 +21,7 @@ _Static_assert((int)CKT_SECRET_HASH_SIZE == CKT_AUTH_HASH_SIZE, "a secret's hash
 
 /* ---- The file */
 
-/* The nth place for it; false: there are no more. */
+/* The nth candidate path; false: there are no more. */
 static bool key_path(const struct ckt_server *server, unsigned n, char ret_path[CKT_PATH_MAX])
 {
 	const char *given = getenv("STATE_DIRECTORY"), *state = getenv("XDG_STATE_HOME"),
@@ -44,7 +44,7 @@ static bool key_path(const struct ckt_server *server, unsigned n, char ret_path[
 }
 
 /*
- * Under its own name at once, whole or not at all; another server of this user may have been
+ * Linked under its own name, so that it appears complete; another server of this user may be
  * faster.
  */
 static int make_key(const char *path)
@@ -92,7 +92,8 @@ int ckt_key_load(struct ckt_server *server, char *ret_message, size_t message_si
 	uint8_t name[CKT_SEAL_SIZE];
 	int result = -ENOENT;
 	/*
-	 * One that cannot be written falls to the next; one that is not as it should be does not.
+	 * If a directory cannot be written, the next candidate is used; if a key is invalid, it is
+	 * not.
 	 */
 	for (unsigned n = 0;
 		result && result != -EPERM && result != -EBADMSG && key_path(server, n, path);

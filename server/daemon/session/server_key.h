@@ -1,5 +1,5 @@
 /*
- * The server's key, and what it vouches for: marks (session_marks.h) and the seals of images.
+ * The server's key, and what it signs: marks (session_marks.h) and the seals of images.
  *
  * The key is 32 random bytes in a file of mode 0600, made at the first start:
  * $STATE_DIRECTORY/server-key where systemd gives such a directory, else
@@ -26,8 +26,7 @@ struct ckt_server;
 enum {
 	CKT_KEY_SIZE = 32,
 	/*
-	 * ids that a secret may have: a client that asks again after a lost answer gets the next
-	 * one
+	 * ids that a secret may have: a client that asks again after a lost reply gets the next one
 	 */
 	CKT_SESSION_ID_TRIES = 4,
 };
@@ -41,7 +40,7 @@ void ckt_key_mac(const struct ckt_server *server, const char *purpose, const voi
 /* attempt < CKT_SESSION_ID_TRIES */
 void ckt_key_session_id(const uint8_t secret_hash[CKT_SECRET_HASH_SIZE], unsigned attempt,
 	char ret_id[CKT_SESSION_ID_SIZE + 1]);
-/* Whether it is one of the ids that a session with this secret has. */
+/* Whether it is one of the ids that this secret gives. */
 bool ckt_key_fits(const char *id, const uint8_t secret_hash[CKT_SECRET_HASH_SIZE]);
 
 /*
@@ -53,6 +52,6 @@ void ckt_key_seal(const struct ckt_server *server, const char *session, uint32_t
 	struct ckt_worker_owner_args *ret_owner);
 /*
  * 1: the image's seal is ours and right; 0: it has none, or another server's; -EBADMSG: it claims
- * to be ours and is not.
+ * to be ours but is wrong.
  */
 int ckt_key_seal_check(const struct ckt_server *server, const struct ckt_worker_origin_res *origin);

@@ -31,7 +31,7 @@
 enum {
 	/* a driver's first context after boot takes long, and a restore reads the whole image */
 	START_TIMEOUT_MS = 120000,
-	KILL_TIMEOUT_MS = 5000, /* freeing a large context takes its time */
+	KILL_TIMEOUT_MS = 5000, /* freeing a large context takes long */
 	/*
 	 * A worker without a client must be gone within ten seconds; the rest is for noticing and
 	 * freeing.
@@ -258,11 +258,11 @@ static void ignore_answer(struct ckt_session *session, void *context, int error,
 			strerror(-error));
 }
 
-/* Whose it is, and our seal of that for its images. */
+/* Tells the worker its owner, and our seal of that for its images. */
 static int tell_owner(struct ckt_session *session)
 {
 	struct ckt_worker_owner_args args = {.uid = session->uid};
-	/* An id that an image alone names must not come back with our word for it. */
+	/* An ID that only an image named must not come back with our seal. */
 	if (session->proven)
 		ckt_key_seal(session->server, session->id, session->uid, session->secret_hash,
 			session->generation, &args);
@@ -320,7 +320,7 @@ static void inherit_name(struct ckt_server *server, const char *id)
 	}
 }
 
-/* The image names the session; until it is known the socket has a made-up name. */
+/* The image names the session; until then the socket has a temporary name. */
 static void restored_named(struct ckt_session *session, void *context, int error, void *result)
 {
 	struct ckt_worker_origin_res *origin = result;
@@ -360,13 +360,11 @@ static void restored_named(struct ckt_session *session, void *context, int error
 	session_live(session);
 }
 
-/*
- * Whether the worker has done what it was told while it starts; where not, whoever waits is told.
- */
+/* Whether the worker has done the first calls of its start; if not, its waiters are told. */
 static bool has_answered(
 	struct ckt_session *session, int error, const struct ckt_worker_start_res *res)
 {
-	/* With the worker dead, whoever waits is told how it ended by worker_gone. */
+	/* If the worker is dead, worker_gone tells the waiters how it ended. */
 	if (session->phase != CKT_SESSION_STARTING || error == -ECONNRESET)
 		return false;
 	if (!error && !res->status)
@@ -407,7 +405,7 @@ static void preloaded(struct ckt_session *session, void *context, int error, voi
 	wait_call_all(&session->on_started, session, 0, "");
 }
 
-/* Random, or the next one that the secret has. */
+/* Random, or the secret's next ID. */
 static int make_id(
 	struct ckt_server *server, const uint8_t *secret_hash, char ret_id[CKT_SESSION_ID_SIZE + 1])
 {
@@ -454,7 +452,7 @@ static int send_images(struct ckt_session *session, const struct ckt_session_spe
 	return 0;
 }
 
-/* The pieces of the client's CUDA_VISIBLE_DEVICES behind one another; false where it has none. */
+/* Joins the pieces of the client's CUDA_VISIBLE_DEVICES; false if it sent none. */
 static bool visible_text(const ckt_hello_args *hello, char ret_text[CKT_VISIBLE_TEXT_MAX + 1])
 {
 	size_t used = 0;
@@ -476,8 +474,8 @@ static bool visible_text(const ckt_hello_args *hello, char ret_text[CKT_VISIBLE_
 }
 
 /*
- * A program may see less than the server gives it, in an order of its own: never more.  -ENODEV
- * where nothing is left, -EINVAL where one is named twice.
+ * A program may see fewer GPUs than the server gives it, in an order of its own, but never more.
+ * -ENODEV if none remains, -EINVAL if one is named twice.
  */
 static int narrow(struct ckt_session *session, const ckt_hello_args *hello)
 {
@@ -502,8 +500,8 @@ static int narrow(struct ckt_session *session, const ckt_hello_args *hello)
 }
 
 /*
- * The server's GPUs; the one that was asked for changes places with the first, so that a session's
- * further ones stay.
+ * The server's GPUs; the requested one changes places with the first, so that a session's further
+ * ones stay.
  */
 static u_int list_gpus(const struct ckt_session *session, struct ckt_share *share)
 {
@@ -514,7 +512,7 @@ static u_int list_gpus(const struct ckt_session *session, struct ckt_share *shar
 	}
 	const struct ckt_server *server = session->server;
 	if (session->gpu < 0 && !server->gpu_count && share->gpu_count == server->driver.gpu_count)
-		return 0; /* the worker takes what there is */
+		return 0; /* the worker uses what exists */
 	for (u_int i = 0; i < share->gpu_count && session->gpu >= 0; i++)
 		if (share->gpus[i] == wanted) {
 			share->gpus[i] = share->gpus[0];
@@ -574,7 +572,7 @@ static char *copy(const char *text)
 	return strdup(text ? text : "");
 }
 
-/* What is told of a session, and only that: without memory it stays as it was. */
+/* Copies what is listed of a session; without memory it stays as it was. */
 static void replace(char **text, const char *by)
 {
 	char *new = copy(by);
@@ -614,9 +612,8 @@ static struct ckt_session *session_new(struct ckt_server *server, const char *id
 }
 
 /*
- * /proc/net/unix shows everybody the name that a socket was bound to, so that is one which says
- * nothing; where its file is moved to afterwards is seen by those alone who may enter the
- * directory.
+ * /proc/net/unix shows everybody the name to which a socket was bound, so that name is random; only
+ * users who may enter the directory see the file's later name.
  */
 static int listen_for(
 	const struct ckt_session *session, int *ret_fd, char *ret_message, size_t message_size)
@@ -641,7 +638,7 @@ static int listen_for(
 	return result;
 }
 
-/* Of the session's and the process's own from here on: what the caller wants it to be. */
+/* Belongs to the session and the process from here on: the caller's wishes. */
 static void take_spec(struct ckt_session *session, const struct ckt_session_spec *spec)
 {
 	struct ckt_share share;
@@ -657,7 +654,7 @@ static void take_spec(struct ckt_session *session, const struct ckt_session_spec
 	session->status.gpu = spec->gpu >= 0 ? spec->gpu : share.gpu_count ? (int)share.gpus[0] : 0;
 }
 
-/* What the client says of itself.  0, or as narrow() with the reason. */
+/* What the client says about itself.  0, or as narrow() with the reason. */
 static int take_hello(struct ckt_session *session, const ckt_hello_args *hello, char *ret_message,
 	size_t message_size)
 {
@@ -715,7 +712,7 @@ static int spawn(struct ckt_session *session, char *ret_message, size_t message_
 	int result = listen_for(session, &listen_fd, ret_message, message_size);
 	if (result)
 		return result;
-	/* Workers may count on the usual mode. */
+	/* Workers may rely on blocking mode. */
 	fcntl(listen_fd, F_SETFL, fcntl(listen_fd, F_GETFL) & ~O_NONBLOCK);
 	result = ckt_spawn_worker(
 		session->server, listen_fd, &session->pid, ret_message, message_size);
@@ -723,7 +720,7 @@ static int spawn(struct ckt_session *session, char *ret_message, size_t message_
 	return result;
 }
 
-/* Tells the new worker what it is to be.  On failure worker_gone cleans up. */
+/* Tells the new worker what it becomes.  On failure worker_gone cleans up. */
 static int start(struct ckt_session *session, const struct ckt_session_spec *spec)
 {
 	struct ckt_server *server = session->server;
@@ -782,24 +779,24 @@ static void adopted_status(struct ckt_session *session, void *context, int error
 	if (error || session->phase != CKT_SESSION_LIVE)
 		return;
 	session->uid = status->uid;
-	/* Who had it over TCP nobody knows any more. */
+	/* Over TCP the owner is not known any more. */
 	if (status->uid != CKT_UID_UNKNOWN)
 		session->identity =
 			(struct ckt_identity){.kind = CKT_IDENTITY_USER, .uid = status->uid};
 	session->started = status->started;
 	memcpy(session->secret_hash, status->secret_hash, sizeof session->secret_hash);
 	session->generation = status->generation;
-	/* What the earlier server knew beyond that is not known any more. */
+	/* The rest of the earlier server's knowledge is lost. */
 	session->proven = ckt_key_fits(session->id, (const uint8_t *)status->secret_hash);
-	/* Restored by root for a user who has not come yet. */
+	/* Root restored it for a user who has not come yet. */
 	session->unclaimed = status->state == CKT_STATE_RESTORED &&
 		(status->uid == 0 || status->uid == CKT_UID_UNKNOWN);
 	ckt_pause_adopt(session);
 	ckt_job_adopt(session);
-	/* Whoever had it frozen spoke to the server that died. */
+	/* The connection that held it frozen was the dead server's. */
 	if (status->state == CKT_STATE_FROZEN)
 		ckt_image_let_go(session);
-	/* Its server died before it told the worker what to be. */
+	/* Its server died before it told the worker what it becomes. */
 	if (status->state == CKT_STATE_STARTING && !*status->program_name)
 		ckt_session_kill(session, "it was never started");
 }
@@ -815,16 +812,16 @@ static int adopt(struct ckt_server *server, const char *id)
 	if (!result)
 		result = ckt_transport_peer_process(
 			&session->links[CKT_LINK_SHORT].stream.transport, &pid, &uid);
-	/* Who called listen() on it: see spawn.c. */
+	/* The process that called listen() on it: see spawn.c. */
 	if (!result)
 		result = watch(session, pid);
 	if (result) {
-		/* Only a dead worker's socket goes: it is all that leads to a live one. */
+		/* Removes only a dead worker's socket: nothing else leads to a live one. */
 		session_free(session, result != -ECONNREFUSED && result != -ESRCH);
 		return result;
 	}
 	session->phase = CKT_SESSION_LIVE;
-	/* Until its worker has told: nothing is ended on a doubt. */
+	/* Until its worker has answered: nothing is ended on a doubt. */
 	session->proven = true;
 	session_insert(session);
 	server->session_count++;
@@ -842,8 +839,8 @@ int ckt_session_adopt_all(struct ckt_server *server)
 	for (struct dirent *entry; (entry = readdir(dir));) {
 		char id[CKT_SESSION_ID_SIZE + 1] = "";
 		/*
-		 * Of a server that died before it gave it its name: its worker has been told
-		 * nothing and ends.
+		 * The server died before it named the session: the worker has been told nothing,
+		 * and ends.
 		 */
 		if (strncmp(entry->d_name, "new-", 4) == 0)
 			unlinkat(dirfd(dir), entry->d_name, 0);

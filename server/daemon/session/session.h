@@ -19,8 +19,8 @@ struct ckt_peer;
 struct ckt_worker_request;
 
 /*
- * A worker serves each connection in order, so what takes long has one of its own and STATUS need
- * not wait behind it.
+ * A worker serves each connection in order, so long calls have a connection of their own and STATUS
+ * need not wait for them.
  */
 enum ckt_link_kind { CKT_LINK_SHORT, CKT_LINK_LONG, CKT_LINKS };
 
@@ -34,7 +34,7 @@ struct ckt_link {
 typedef void (*ckt_session_waiter)(
 	struct ckt_session *session, void *context, int error, const char *message);
 /*
- * result: what the worker answered, decoded, freed by the caller; NULL with an error (-ETIMEDOUT,
+ * result: the worker's reply, decoded, freed by the caller; NULL with an error (-ETIMEDOUT,
  * -ECONNRESET, -EPROTO).
  */
 typedef void (*ckt_request_done)(
@@ -51,14 +51,14 @@ struct ckt_claimant {
 	uint32_t uid;   /* CKT_UID_UNKNOWN over TCP */
 	uint64_t shown; /* serial of the session whose secret it showed; 0 */
 	bool token;
-	bool for_others; /* root, the server's user, or who knows the token */
+	bool for_others; /* root, the server's user, or a holder of the token */
 };
 
 struct ckt_session {
 	struct ckt_server *server;
 	struct ckt_session *next;
 	char id[CKT_SESSION_ID_SIZE + 1];
-	/* from 1, and no other session's ever: ids are inherited, and pids come again */
+	/* from 1, never reused: ids are inherited, and pids come again */
 	uint64_t serial;
 	enum { CKT_SESSION_STARTING, CKT_SESSION_LIVE, CKT_SESSION_ENDING } phase;
 	bool child; /* of this process, not adopted */
@@ -70,16 +70,18 @@ struct ckt_session {
 	struct ckt_timer timer; /* start, or kill */
 	struct ckt_wait *on_started, *on_gone;
 	/*
-	 * Why it did not start: told once the worker is gone, so that a failed start leaves nothing
-	 * by then.
+	 * Why it did not start: reported once the worker is gone, so that a failed start leaves
+	 * nothing by then.
 	 */
 	int failure;
 	char failure_message[CKT_MESSAGE_MAX];
-	uint32_t uid;                 /* the owner, CKT_UID_UNKNOWN where not known */
+	uint32_t uid;                 /* the owner; CKT_UID_UNKNOWN if not known */
 	struct ckt_identity identity; /* whom it counts for */
 	struct ckt_claimant claimant; /* of a restore */
-	bool proven;                  /* that the id is its own, and not what an image says */
-	/* restored for a user who is not known yet: who shows the secret over the UNIX socket */
+	bool proven;                  /* that the id is its own, and not only the image's word */
+	/*
+	 * restored for a user who is not known yet: whoever shows the secret over the UNIX socket
+	 */
 	bool unclaimed;
 	uint8_t secret_hash[CKT_SECRET_HASH_SIZE];
 	uint64_t generation;
@@ -88,23 +90,23 @@ struct ckt_session {
 	/* the program asked for these alone, by CUDA_VISIBLE_DEVICES */
 	bool narrowed;
 	unsigned visible[CKT_DEVICES_MAX], visible_count;
-	struct ckt_peer *holder; /* whose connection keeps it frozen, see image.c */
-	/* whose connection it is taken ahead for; STARTING until that is done */
+	struct ckt_peer *holder; /* the connection that keeps it frozen, see image.c */
+	/* the connection for which it is preloaded; STARTING until that is done */
 	struct ckt_peer *preloader;
 	bool preloading;                /* an answer is awaited */
 	struct ckt_timer pause_timer;   /* see pause.c */
-	char job[CKT_JOB_NAME_MAX + 1]; /* as its client said last; empty: none */
+	char job[CKT_JOB_NAME_MAX + 1]; /* as its client last reported; empty: none */
 	struct ckt_job_hold *job_hold;  /* stopped with its job, see job.c; NULL: not */
-	/* takes that name once the session that has it now is gone */
+	/* takes that name once the session that has it is gone */
 	char successor_of[CKT_SESSION_ID_SIZE + 1];
-	/* The latest answer to STATUS; filled in from the hello until then. */
+	/* The latest reply to STATUS; filled in from the hello until then. */
 	struct ckt_worker_status_res status;
 };
 
-/* What a new worker is to be. */
+/* What a new worker becomes. */
 struct ckt_session_spec {
 	uint32_t uid;
-	struct ckt_identity identity;       /* whom it counts for */
+	struct ckt_identity identity;       /* the identity for which it counts */
 	struct ckt_claimant claimant;       /* of a restore */
 	const struct ckt_hello_args *hello; /* NULL for a restore */
 	/* restore: the broker of the image's files, stays the caller's; -1 */
@@ -113,45 +115,42 @@ struct ckt_session_spec {
 	unsigned image_count;
 	const struct ckt_kept *kept; /* restore: an image in memory, with image_fd -1 */
 	int gpu;                     /* -1: as --gpus */
-	bool ahead;                  /* restore: taken ahead, see ckt_session_preload */
+	bool ahead;                  /* restore: preload, see ckt_session_preload */
 };
 
 /* -errno with the reason.  The session is STARTING. */
 int ckt_session_create(struct ckt_server *server, const struct ckt_session_spec *spec,
 	struct ckt_session **ret_session, char *ret_message, size_t message_size);
-/* Takes in the workers that live in the socket directory and removes what dead ones left. */
+/* Adopts the workers that live in the socket directory and removes the files of dead ones. */
 int ckt_session_adopt_all(struct ckt_server *server);
 /*
  * Another image for a session that was created with spec->ahead, or, with spec->ahead false, the
- * last one: then it becomes that image's. ckt_session_wait_started tells when it is loaded.  0 or
+ * last one, which the session becomes. ckt_session_wait_started tells when it is loaded.  0 or
  * -errno.
  */
 int ckt_session_preload(struct ckt_session *session, const struct ckt_session_spec *spec);
 struct ckt_session *ckt_session_find(struct ckt_server *server, const char *id);
-/* Calls once, when a STARTING session is live or has failed; at once when it is live already. */
+/* Calls once, when a STARTING session is live or has failed; at once if it is already live. */
 int ckt_session_wait_started(struct ckt_session *session, ckt_session_waiter call, void *context);
 /* Calls once, when the worker is gone. */
 int ckt_session_wait_gone(struct ckt_session *session, ckt_session_waiter call, void *context);
-/* Asks the worker to end, and kills it when it does not. */
+/* Asks the worker to end, and kills it if it does not. */
 void ckt_session_kill(struct ckt_session *session, const char *why);
 
-/* The worker is about to end by itself; it is killed where it does not. */
+/* The worker is about to end by itself; kills it if it does not. */
 void ckt_session_expect_end(struct ckt_session *session);
 
 /*
  * Sends a call to the worker.  pass_fd becomes the session's in every case (-1: none).  done is
  * called exactly once, never from within, unless an error is returned.  timeout_ms 0: waits as long
- * as the worker lives; only where something else limits it: the start's or the end's timer, or
- * ckt_session_call_long.
+ * as the worker lives; use it only if something else limits the wait: the start's or the end's
+ * timer, or ckt_session_call_long.
  */
 int ckt_session_call(struct ckt_session *session, uint32_t proc, xdrproc_t xdr_args, void *args,
 	int pass_fd, xdrproc_t xdr_result, size_t result_size, int timeout_ms,
 	ckt_request_done done, void *context);
-/* Hands a client's socket over; fd becomes the session's in every case. */
-/*
- * Ahead of it: the file of the client's pinned memory, the callee's from here on; -1: it brought
- * none.
- */
+/* Passes a client's socket to the worker; fd becomes the session's in every case. */
+/* Precedes it: the file of the client's pinned memory, the callee's from here on; -1: none came. */
 int ckt_session_host_memory(struct ckt_session *session, int fd);
 int ckt_session_hand_over(struct ckt_session *session, uint32_t xid,
 	const struct ckt_hello_args *hello, const struct ckt_auth_peer *peer, int fd, bool is_new);

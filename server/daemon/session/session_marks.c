@@ -1,4 +1,4 @@
-/* What outlives a worker or the server; see marks.h. */
+/* Facts that outlive a worker or the server; see session_marks.h. */
 #include "server/daemon/session/session_marks.h"
 
 #include <dirent.h>
@@ -20,7 +20,7 @@ enum { AGE_MAX_S = 86400, WATCH_MS = 3600 * 1000, TEXT_MAX = 512 };
 
 static const char *const suffixes[CKT_MARKS] = {"parked", "moved", "paused"};
 
-/* Ids come from peers too. */
+/* Peers can choose ids too. */
 static bool good_id(const char *session)
 {
 	return strlen(session) == CKT_SESSION_ID_SIZE &&
@@ -53,7 +53,7 @@ static bool has_mac(const char *line)
 	return strncmp(line, "v2 ", 3) == 0 || strncmp(line, "v3 ", 3) == 0;
 }
 
-/* Takes the line apart in place. */
+/* Splits the line in place. */
 static bool parse(const struct ckt_server *server, const char *session, enum ckt_mark mark,
 	char *line, uint32_t *ret_owner, bool *ret_proven, char **ret_text)
 {
@@ -128,7 +128,7 @@ static bool mark_read(const struct ckt_server *server, const char *session, enum
 	line[strcspn(line, "\n")] = 0;
 	*ret_owner = CKT_UID_UNKNOWN;
 	*ret_proven = false;
-	/* A server of a build before this wrote its marks before there was a key. */
+	/* An earlier build wrote its marks before there was a key. */
 	if (!parse(server, session, mark, line, ret_owner, ret_proven, &text) &&
 		(st.st_mtime >= server->key_made || has_mac(line))) {
 		ckt_warning("this server did not write %s: ignoring it", path);
@@ -178,7 +178,7 @@ bool ckt_mark_exists(const struct ckt_server *server, const char *session)
 	return false;
 }
 
-/* "ID.parked" and the like; a temporary one that a killed server left counts too. */
+/* "ID.parked" and similar names; a killed server's temporary file counts too. */
 static bool is_mark(const char *name)
 {
 	const char *end = name + CKT_SESSION_ID_SIZE;

@@ -1,7 +1,7 @@
 /*
  * Starting a worker: a direct child in a session of its own, without privileges, with a fixed
  * stack, without address space randomisation and with an environment that is the same on every node
- * (what the driver allocates where depends on all of that).
+ * (all of this influences the driver's addresses).
  *
  * The environment is empty but for what `passed` names.
  */
@@ -36,11 +36,11 @@ static const char *const passed[] = {
 	"CUDA_VISIBLE_DEVICES=",
 	"CUDA_DEVICE_ORDER=",
 	"CUDA_CACHE_",
-	/* a control daemon of the operator's */
+	/* an operator's control daemon */
 	"CUDA_MPS_",
 	"CRICKET_SOFT_",
 	"CRICKET_FAULT=",
-	/* clusters and containers keep the driver's parts there */
+	/* clusters and containers put parts of the driver there */
 	"LD_LIBRARY_PATH=",
 	"ASAN_OPTIONS=",
 	"UBSAN_OPTIONS=",
@@ -134,8 +134,8 @@ static int become_user(const struct ckt_worker_user *user)
 }
 
 /*
- * 0; 1 where nobody can become that user, 2 where it may not execute the worker, 3 where not read
- * the driver, 4 where not inside_path.
+ * 0; 1 if nobody can become that user, 2 if it may not execute the worker, 3 if it may not read the
+ * driver, 4 if not inside_path.
  */
 static int look_as_user(const struct ckt_server *server)
 {
@@ -182,10 +182,7 @@ bool ckt_spawn_user_reads(const struct ckt_server *server, const char *const *fi
 int ckt_spawn_check(struct ckt_server *server, char *ret_message, size_t message_size)
 {
 	int obstacle = try_user(server);
-	/*
-	 * Our own files may lie where only root goes; a driver of the operator's is the operator's
-	 * to open.
-	 */
+	/* Only root may reach our own files; the operator's driver is the operator's to open. */
 	if (server->user.change && obstacle == 2 && ckt_reach_copy(server->worker_path) == 0)
 		obstacle = try_user(server);
 	if (server->user.change && obstacle == 3 && server->driver.soft &&
@@ -195,7 +192,7 @@ int ckt_spawn_check(struct ckt_server *server, char *ret_message, size_t message
 		obstacle = try_user(server);
 	snprintf(server->inside_variable, sizeof server->inside_variable, "CRICKET_INSIDE=%s",
 		server->inside_path);
-	/* Only programs with libraries miss it, and they are told. */
+	/* Only programs with libraries miss it, and they get a message. */
 	if (obstacle == 4)
 		obstacle = *server->inside_path = 0;
 	const char *name = server->user.change ? server->user.name : "this user";
@@ -217,7 +214,7 @@ struct failure {
 	char step[32];
 };
 
-/* Runs in the child.  Comes back only on failure. */
+/* Runs in the child.  Returns only on failure. */
 static void start(struct ckt_server *server, int listen_fd, const char *const *environment,
 	struct failure *failure)
 {
@@ -226,14 +223,14 @@ static void start(struct ckt_server *server, int listen_fd, const char *const *e
 	struct rlimit stack = {STACK_BYTES, STACK_BYTES}, none = {0, 0};
 	sigset_t no_signals;
 	const char *step = "descriptors";
-	/* listen_fd is moved out of the way first: it may be one of 0 to 3 itself. */
+	/* Moves listen_fd out of the way first: it may be one of 0 to 3 itself. */
 	int null = open("/dev/null", O_RDONLY | O_CLOEXEC),
 	    high = fcntl(listen_fd, F_DUPFD_CLOEXEC, 10);
 	if (null < 0 || high < 0 || dup2(null, STDIN_FILENO) < 0 || dup2(high, 3) < 0)
 		goto out;
 	/*
-	 * Ours are close-on-exec anyway; this is for what we inherited.  Sandboxes without the call
-	 * are none the worse.
+	 * Our descriptors are close-on-exec anyway; this is for inherited ones.  Sandboxes without
+	 * the call are no worse off.
 	 */
 	syscall(SYS_close_range, 4, ~0u, 4 /* CLOSE_RANGE_CLOEXEC */);
 	/* Kill signals for the server's group or terminal are not meant for sessions. */
@@ -244,7 +241,7 @@ static void start(struct ckt_server *server, int listen_fd, const char *const *e
 	if (setrlimit(RLIMIT_STACK, &stack) || setrlimit(RLIMIT_CORE, &none) ||
 		setrlimit(RLIMIT_NOFILE, &server->descriptors))
 		goto out;
-	/* Docker's seccomp profile refuses this; the worker looks for itself and notes it. */
+	/* Docker's seccomp profile refuses this; the worker checks it and notes it. */
 	personality(ADDR_NO_RANDOMIZE);
 	step = "user";
 	errno = -become_user(&server->user);
@@ -253,9 +250,7 @@ static void start(struct ckt_server *server, int listen_fd, const char *const *e
 	step = "no_new_privs";
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
 		goto out;
-	/*
-	 * Again, by the worker's own process: this is whom SO_PEERCRED names to those who connect.
-	 */
+	/* Again, by the worker's own process: SO_PEERCRED names it to those who connect. */
 	step = "listen";
 	if (listen(3, 64))
 		goto out;

@@ -24,7 +24,7 @@
 
 #define COPIES "/run/cricket/libexec"
 
-/* Whoever else could write there would choose what runs as the workers' user. */
+/* Another user who could write there would choose what runs as the workers' user. */
 static int check_directory(const char *path)
 {
 	struct stat status;
@@ -51,8 +51,8 @@ static int write_all(int fd, const uint8_t *data, size_t size)
 }
 
 /*
- * Under a name of its own first: another server may be at it too, and both rename the same contents
- * into place.
+ * Under a temporary name first: another server may copy at the same time, and both rename the same
+ * contents.
  */
 static int write_copy(const char *target, const uint8_t *data, size_t size)
 {

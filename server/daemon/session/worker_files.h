@@ -6,10 +6,10 @@
 #include "server/daemon/server.h"
 
 /*
- * Precondition: root.  Copies the file to where every user reaches it and puts that path in its
- * place. 0 or -errno.
+ * Precondition: root.  Copies the file to a place that every user reaches and replaces the path. 0
+ * or -errno.
  */
 int ckt_reach_copy(char path[CKT_PATH_MAX]);
-/* The same for files that need each other: copies of all in one directory. */
+/* The same for files that need one another: copies all into one directory. */
 int ckt_reach_copy_together(
 	const char *const *files, size_t count, char ret_directory[CKT_PATH_MAX]);

@@ -26,7 +26,7 @@ static bool has_prefix(const char *name, const char *prefix)
 static bool is_nobodys(int dir, const char *name, uid_t owner)
 {
 	struct stat st;
-	/* Neither a link nor a pipe, which anybody may put there, is followed or waited for. */
+	/* Follows no link and waits for no pipe, because anybody may put them there. */
 	int fd = openat(dir, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 	bool result = fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_uid == owner &&
 		flock(fd, LOCK_EX | LOCK_NB) == 0;

@@ -1,4 +1,4 @@
-/* Calls to workers that take as long as there is progress; see request.h. */
+/* Calls to workers that may take as long as they make progress; see worker_request.h. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,10 +8,10 @@
 #include "base/log.h"
 
 enum {
-	GRACE_MS = 1000, /* for the answer, beyond the worker's own deadline */
+	GRACE_MS = 1000, /* for the reply, beyond the worker's own deadline */
 	LOOK_MS = 1000,
-	ANSWER_MS = 1000,  /* PROGRESS waits for nothing in the worker */
-	STALL_MS = 600000, /* the disk's turn, fsync, moves no bytes that anybody counts */
+	ANSWER_MS = 1000,  /* the worker answers PROGRESS without waiting */
+	STALL_MS = 600000, /* fsync, which waits for the disk, moves no bytes that anybody counts */
 };
 
 struct long_call {
@@ -20,7 +20,7 @@ struct long_call {
 	bool ended, asking;
 	char phase[CKT_NAME_MAX + 1];
 	uint64_t done_bytes;
-	int64_t moved_ms; /* when it was seen to come on last */
+	int64_t moved_ms; /* when its last progress was seen */
 	ckt_request_done done;
 	void *context;
 };
@@ -44,7 +44,7 @@ static void give_up(struct long_call *call, int error, const char *why)
 {
 	ckt_warning("session %s: worker %d %s: giving up", call->session->id,
 		(int)call->session->pid, why);
-	/* The connection's end tells the worker that nobody waits any more, should it ever look. */
+	/* The connection's end tells the worker, whenever it looks, that nobody waits any more. */
 	ckt_request_hang_up(call->session, CKT_LINK_LONG, error);
 }
 
@@ -60,7 +60,7 @@ static void looked(struct ckt_session *session, void *context, int error, void *
 		return;
 	}
 	if (error) {
-		/* One that has died is not one that hangs. */
+		/* A worker that has died does not hang. */
 		give_up(call, error, error == -ETIMEDOUT ? "does not answer" : "cannot be reached");
 		return;
 	}

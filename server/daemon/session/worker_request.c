@@ -21,7 +21,7 @@ struct ckt_worker_request {
 	size_t result_size;
 	ckt_request_done done;
 	void *context;
-	/* result_size bytes: a reply needs no memory that could be missing when it comes */
+	/* result_size bytes, allocated now: the reply then needs no memory that could be missing */
 	max_align_t result[];
 };
 
@@ -45,7 +45,7 @@ static void request_end(struct ckt_worker_request *request, int error, void *res
 
 static void request_late(struct ckt_timer *timer)
 {
-	/* A reply that comes yet finds no request and is dropped. */
+	/* A later reply finds no request and is dropped. */
 	request_end(CKT_CONTAINER(timer, struct ckt_worker_request, timer), -ETIMEDOUT, NULL);
 }
 
@@ -67,7 +67,7 @@ static void link_closed(struct ckt_stream *stream, int error)
 	ckt_debug("session %s: the connection to the worker closed: %s", link->session->id,
 		strerror(-error));
 	ckt_stream_fini(stream);
-	/* Either its death is about to be seen, or the next call connects again. */
+	/* Either its death will be noticed soon, or the next call connects again. */
 	link_fail(link, error ? error : -ECONNRESET);
 }
 
@@ -139,10 +139,7 @@ int ckt_session_call(struct ckt_session *session, uint32_t proc, xdrproc_t xdr_a
 			proc == CKT_WORKER_RELEASE || proc == CKT_WORKER_PAUSE ||
 			proc == CKT_WORKER_UNPAUSE || proc == CKT_WORKER_QUIESCE ||
 			proc == CKT_WORKER_BASE ||
-			/*
-						   * The files come before the save, or before the
-						   * start.
-						   */
+			/* The files come before the save, or before the start. */
 			(proc == CKT_WORKER_MEMORY && session->phase == CKT_SESSION_LIVE)
 		? CKT_LINK_LONG
 		: CKT_LINK_SHORT;
@@ -150,7 +147,7 @@ int ckt_session_call(struct ckt_session *session, uint32_t proc, xdrproc_t xdr_a
 	struct ckt_worker_request *request = calloc(1, sizeof *request + result_size);
 	int result = request ? ckt_request_connect(session, kind) : -ENOMEM;
 	/*
-	 * A worker that reads nothing is to cost neither memory nor the descriptors that wait to be
+	 * A worker that reads nothing must cost neither memory nor the descriptors that wait to be
 	 * passed.
 	 */
 	if (!result && ckt_stream_queued(&link->stream) > QUEUED_MAX)

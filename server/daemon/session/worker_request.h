@@ -1,5 +1,5 @@
 /*
- * Calls to a worker that are under way; the part of session.c that knows records.  Threading: the
+ * Calls to a worker that are in progress; the part of session.c that knows records.  Threading: the
  * loop's thread.
  */
 #pragma once
@@ -9,14 +9,14 @@
 /* 0 or -errno. */
 int ckt_request_connect(struct ckt_session *session, enum ckt_link_kind kind);
 /*
- * Ends the connection: what waits for an answer over it gets the error, and the worker drops what
- * it has not begun.
+ * Ends the connection: calls that wait for a reply over it get the error, and the worker drops
+ * those that it has not begun.
  */
 void ckt_request_hang_up(struct ckt_session *session, enum ckt_link_kind kind, int error);
 /*
- * worker_long_call.c: as ckt_session_call, for what goes over CKT_LINK_LONG and may take any time
- * as long as it comes on.  deadline_ms: what the worker was told.  From then on it is asked for its
- * progress; where it does not answer, or has not come on for ten minutes, the call ends with
+ * worker_long_call.c: as ckt_session_call, for calls over CKT_LINK_LONG, which may take any time as
+ * long as they make progress.  deadline_ms: the worker's deadline.  After it the server asks for
+ * the progress; if the worker does not answer, or makes none for ten minutes, the call ends with
  * -ETIMEDOUT.
  */
 int ckt_session_call_long(struct ckt_session *session, uint32_t proc, xdrproc_t xdr_args,
@@ -24,5 +24,5 @@ int ckt_session_call_long(struct ckt_session *session, uint32_t proc, xdrproc_t 
 	ckt_request_done done, void *context);
 /* What became of a worker, for a message: "session ...: its worker ...: %s". */
 const char *ckt_request_problem(int error);
-/* Tells everyone who waits that there will be no answer. */
+/* Tells all waiting callers that no reply will come. */
 void ckt_request_fail_all(struct ckt_session *session, int error);
