@@ -12,8 +12,8 @@
 struct option {
 	const char *name;
 	bool everywhere;
-	size_t flag_offset, value_offset; /* one of the two; SIZE_MAX: not */
-	/* what --help of a subcommand says; value: NULL for a flag */
+	size_t flag_offset, value_offset; /* one of the two offsets; SIZE_MAX: the other one */
+	/* the text of a subcommand's --help; value: NULL for a flag */
 	const char *value, *help;
 };
 
@@ -158,7 +158,7 @@ int ckt_ctl_parse(const struct ckt_ctl_command *commands, int argc, char **argv,
 	struct ckt_ctl_args args = {0};
 	const struct ckt_ctl_command *command = NULL;
 	unsigned used = 0;
-	int words = 1; /* the words are moved to the front of argv, which is ours */
+	int words = 1; /* moves the words to the front of argv, which is ours */
 	for (int i = 1; i < argc; i++) {
 		if (argv[i][0] == '-' && argv[i][1] && strcmp(argv[i], "--") != 0) {
 			int status = take_option(argc, argv, &i, &args, &used);

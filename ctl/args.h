@@ -10,5 +10,8 @@
 int ckt_ctl_parse(const struct ckt_ctl_command *commands, int argc, char **argv,
 	struct ckt_ctl_args *ret_args, const struct ckt_ctl_command **ret_command);
 
-/* What --help says of the options of that subcommand (NULL: none) and of those that all have. */
+/*
+ * What --help prints about the options of that subcommand (NULL: none) and about those that all
+ * have.
+ */
 void ckt_ctl_print_options(const struct ckt_ctl_command *command);

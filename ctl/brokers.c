@@ -21,7 +21,7 @@ int ckt_ctl_chain_pass(struct ckt_ctl_server *server, const int *directories, un
 	    result = ckt_broker_start(directories, count, CKT_BROKER_READ, &broker, &fd);
 	if (result)
 		return ckt_ctl_refuse("restore", strerror(-result));
-	/* The server counts the images; one broker opens the files of all. */
+	/* The server counts the images; one broker opens the files of all of them. */
 	for (unsigned i = 0; i < count && status == CKT_EXIT_DONE; i++) {
 		ckt_control_image_args call = {.index = i};
 		ckt_control_result answer = {0};

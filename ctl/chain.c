@@ -1,9 +1,7 @@
 /*
- * The directories of an image and of those it builds on.
- *
- * A manifest names its ancestors by id, newest first; where they lie is told by the file `base`
- * that cricketctl left in each, and, for directories that were moved, found by looking at the
- * neighbours of the first.
+ * The directories of an image and its ancestors.  A manifest names its ancestors by ID, newest
+ * first. The file `base` that cricketctl left in each directory tells where its base is; for moved
+ * directories cricketctl searches the neighbours of the first.
  */
 #include "ctl/chain.h"
 
@@ -67,7 +65,7 @@ static bool find_neighbour(const char *first, const char *id, char ret_path[CKT_
 	return found;
 }
 
-/* Images in between that hold nothing of use are no ancestors, but they lead to them. */
+/* Images in between that hold nothing useful are not ancestors, but they lead to them. */
 static bool follow_to(const char *from, const char *id, char ret_path[CKT_CTL_PATH_SIZE])
 {
 	char path[CKT_CTL_PATH_SIZE], base[CKT_CTL_PATH_SIZE];

@@ -1,4 +1,4 @@
-/* An image and those it builds on, open; see chain.c. */
+/* An image and its ancestors, open; see chain.c. */
 #pragma once
 
 #include <stdbool.h>
@@ -16,10 +16,10 @@ struct ckt_ctl_chain {
 };
 
 /*
- * An exit code, said. To be closed after success.  Without strict a manifest that cannot be read is
- * left for others to judge: the chain is then what the files `base` say.
+ * An exit code, with the error printed. Close it after success.  Without strict the server judges a
+ * manifest that cannot be read: the `base` files then give the chain.
  */
 int ckt_ctl_chain_open(const char *first, bool strict, struct ckt_ctl_chain *chain);
 void ckt_ctl_chain_close(struct ckt_ctl_chain *chain);
-/* False where that is no image. */
+/* False if that is not an image. */
 bool ckt_ctl_image_id(const char *path, char ret_id[CKT_IMAGE_ID]);

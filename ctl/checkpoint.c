@@ -1,10 +1,10 @@
 /*
  * cricketctl checkpoint SESSION DIR
  *
- * The image is written into a new directory beside DIR, which takes DIR's name once all of it is on
- * the disk: DIR is whole or not there. On the server's host the worker writes there itself; from
- * elsewhere the server keeps the image until it has been fetched.  A session that is to be stopped
- * stays frozen until its image has its name.
+ * The image is written into a new directory beside DIR, which gets DIR's name once it is completely
+ * on the disk: DIR is complete or missing. On the server's host the worker writes there itself;
+ * otherwise the server keeps the image until it is fetched.  With --stop the session stays frozen
+ * until its image has its name.
  */
 #include "ctl/checkpoint.h"
 
@@ -137,7 +137,7 @@ static int save_once(struct ckt_ctl_server *server, ckt_control_save_args *call,
 				   : ckt_broker_start(&directory, 1, CKT_BROKER_MAKE, &broker, &fd);
 	if (result)
 		return ckt_ctl_refuse("checkpoint", strerror(-result));
-	/* How long the writing takes depends on the disk, so only the draining has a deadline. */
+	/* The disk decides how long the writing takes, so only the draining has a deadline. */
 	int status = ckt_ctl_call(server, CKT_CONTROL_SAVE, (xdrproc_t)xdr_ckt_control_save_args,
 		call, (xdrproc_t)xdr_ckt_control_save_res, ret_res, -1, fd);
 	if (fd >= 0)
@@ -181,7 +181,7 @@ static int finish(const struct ckt_ctl_args *args, struct ckt_ctl_server *server
 	return status == CKT_EXIT_DONE ? print(args, res, place) : status;
 }
 
-/* The image gets its name, or nothing of it stays. ret_res is to be freed in every case. */
+/* The image gets its name, or nothing of it remains. Free ret_res in every case. */
 static int save_image(const struct ckt_ctl_args *args, struct ckt_ctl_server *server,
 	unsigned deadline_ms, const struct ckt_ctl_base *base, const char *path,
 	ckt_control_save_res *ret_res)

@@ -21,8 +21,8 @@ int ckt_ctl_save_next(const struct ckt_ctl_args *args, struct ckt_ctl_server *se
 int ckt_ctl_parse_deadline(const char *text, unsigned *ret_ms);
 /*
  * directory: where the image's files are made, with this user's rights; -1: call->stage or memory.
- * base_fd: the directory of the image that call->base names, whose manifest goes along where the
- * worker does not remember it; or -1.
+ * base_fd: the directory of the image that call->base names; its manifest is sent if the worker
+ * does not remember it; or -1.
  */
 int ckt_ctl_save(struct ckt_ctl_server *server, ckt_control_save_args *call, int directory,
 	int base_fd, ckt_control_save_res *ret_res);

@@ -1,10 +1,10 @@
 /*
  * cricketctl checkpoint SESSION DIR --every 30s --keep 3: DIR/0001, DIR/0002, ... until the session
- * ends or we are told to.
+ * or this process ends.
  *
- * Each builds on the one before, and after KEEP of them a whole image begins a new chain; so the
- * images of a chain go together, once KEEP newer ones stand without it, and what is there can
- * always be restored.
+ * Each image builds on the one before, and after KEEP of them a complete image begins a new chain.
+ * The images of a chain are removed together, once KEEP newer ones do not need it, so every image
+ * in DIR can always be restored.
  */
 #include "ctl/checkpoint_every.h"
 
@@ -73,7 +73,7 @@ static int parse(const struct ckt_ctl_args *args, struct series *series, int64_t
 	return CKT_EXIT_DONE;
 }
 
-/* Images of an earlier run stay as they are: whose chains they are is not ours to know. */
+/* Images of an earlier run stay, because we do not know which chains need them. */
 static int open_series(const char *path, struct series *series)
 {
 	int status = ckt_ctl_path_copy(path, series->directory);
@@ -102,8 +102,8 @@ static int open_series(const char *path, struct series *series)
 }
 
 /*
- * A chain of which no image is among the newest goes. Newest first, so that whatever stops us
- * leaves no image without its base.
+ * Removes a chain with no image among the newest. Newest first, so that an interruption leaves no
+ * image without its base.
  */
 static void prune(struct series *series)
 {
@@ -132,8 +132,8 @@ static int save_one(
 	int status = ckt_ctl_save_next(args, server, whole ? NULL : &series->base, path, id);
 	if (status == CKT_EXIT_REFUSED && !whole) {
 		/*
-		 * Somebody else's checkpoint came in between, or this worker cannot: a whole image
-		 * always can.
+		 * Another checkpoint came in between, or this worker cannot write an increment: a
+		 * complete image always works.
 		 */
 		whole = true;
 		status = ckt_ctl_save_next(args, server, NULL, path, id);
@@ -153,7 +153,7 @@ static int save_one(
 	return CKT_EXIT_DONE;
 }
 
-/* Signals are read while we wait: an image that has begun is finished. */
+/* Signals are handled while we wait, so an image that has begun is finished. */
 static bool wait_until(int64_t due_ms)
 {
 	sigset_t set;
@@ -182,7 +182,7 @@ int ckt_ctl_every(const struct ckt_ctl_args *args)
 	for (bool first = true; status == CKT_EXIT_DONE; first = false) {
 		int64_t begun_ms = ckt_net_now_ms();
 		struct ckt_ctl_server server;
-		/* Anew each time: the server may have been started again meanwhile. */
+		/* Connects each time anew, because the server may have been restarted. */
 		status = ckt_ctl_connect_near(args, &server);
 		if (status == CKT_EXIT_DONE) {
 			status = ckt_ctl_check_session(args->words[0]);
@@ -190,7 +190,7 @@ int ckt_ctl_every(const struct ckt_ctl_args *args)
 				status = save_one(args, &server, &series);
 			ckt_ctl_disconnect(&server);
 		}
-		/* The program has ended: that is what all this was waiting for. */
+		/* The program has ended, and so does the series. */
 		if (status == CKT_EXIT_NO_SESSION && !first)
 			return CKT_EXIT_DONE;
 		if (status == CKT_EXIT_DONE && !wait_until(begun_ms + period_s * 1000))

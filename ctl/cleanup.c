@@ -36,7 +36,7 @@ static void *wait_thread(void *opaque)
 	while (sigwait(&signals, &number))
 		;
 	pthread_mutex_lock(&lock);
-	/* A worker that still writes there may make a file between two steps of the removal. */
+	/* A worker that still writes there may create a file between two steps of the removal. */
 	for (unsigned i = 0; i < TRIES && *registered; i++) {
 		ckt_ctl_tree_remove(AT_FDCWD, registered, 0);
 		if (access(registered, F_OK))

@@ -26,7 +26,7 @@ static int state_dir(char ret_path[PATH_SIZE])
 	return n < 0 ? -ENOENT : n >= PATH_SIZE - 32 ? -ENAMETOOLONG : 0;
 }
 
-/* All of them that are missing, for this user alone. */
+/* Creates all of them that are missing, for this user only. */
 int ckt_ctl_state_directory(char *path)
 {
 	for (char *slash = strchr(path + 1, '/');; slash = strchr(slash + 1, '/')) {

@@ -8,5 +8,5 @@ int ckt_ctl_state_write(
 	const char *session, const char *address, char *ret_message, size_t message_size);
 int ckt_ctl_state_write_in(const char *state_directory, const char *session, const char *text,
 	char *ret_message, size_t message_size);
-/* Makes it and what is above it, for this user alone. */
+/* Makes the directory and those above it, for this user only. */
 int ckt_ctl_state_directory(char *path);

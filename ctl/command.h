@@ -39,14 +39,14 @@ struct ckt_ctl_args {
 	const char *pause_for, *until; /* pause --for 30m --until 18:00 */
 	bool follow;                   /* events --follow */
 	const char *command;           /* the subcommand */
-	char *const *words;            /* what follows it; not owned */
+	char *const *words;            /* the arguments after it; not owned */
 	int word_count;
 };
 
 struct ckt_ctl_command {
 	const char *name;
 	int min_words, max_words;
-	/* everything from the first word on is a command of the user's, options included */
+	/* the words from the first one on are a command of the user's, options included */
 	bool rest;
 	const char *options; /* space separated long options of its own */
 	const char *synopsis;

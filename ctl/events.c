@@ -39,7 +39,7 @@ static int print_event(const struct ckt_ctl_args *args, const ckt_control_event 
 	return failed ? CKT_EXIT_REFUSED : ckt_ctl_flush();
 }
 
-/* What there is comes at once; a server that waits has nothing. */
+/* Existing events arrive at once; if the server waits, there are none. */
 int ckt_ctl_events(const struct ckt_ctl_args *args)
 {
 	struct ckt_ctl_server server;

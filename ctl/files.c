@@ -85,7 +85,7 @@ int ckt_ctl_path_parent(const char *path, char ret_parent[PATH_SIZE])
 	return slash ? (int)(slash - ret_parent) + 1 : 0;
 }
 
-/* An empty directory may be replaced; anything else that exists stays. */
+/* An empty directory may be replaced; everything else that exists stays. */
 static int check_target(const char *path)
 {
 	struct stat st;
@@ -123,7 +123,7 @@ void ckt_ctl_tree_remove(int parent, const char *name, unsigned depth)
 	unlinkat(parent, name, AT_REMOVEDIR);
 }
 
-/* What a cricketctl that was killed left of the same image. */
+/* Leftovers of a killed cricketctl for the same image. */
 static void remove_stale(const char *path)
 {
 	char parent[PATH_SIZE], prefix[PATH_SIZE + 16];
@@ -149,7 +149,7 @@ void ckt_ctl_stale_remove(const char *parent, const char *prefix)
 		closedir(dir);
 }
 
-/* Whether the open directory is what the path leads to. */
+/* Whether the path leads to the open directory. */
 static bool is_still(const char *path, int fd)
 {
 	struct stat there, ours;
@@ -170,8 +170,8 @@ int ckt_ctl_directory_make(char *path, int *ret_fd)
 		int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
 		error = fd < 0 || flock(fd, LOCK_EX | LOCK_NB) ? errno : 0;
 		/*
-		 * Before it was locked, another cricketctl may have taken it for one that a dead
-		 * one left, and removed it.
+		 * Before the lock, another cricketctl may have taken the directory for a dead one's
+		 * leftover and removed it.
 		 */
 		if (!error && is_still(path, fd)) {
 			*ret_fd = fd;
@@ -249,7 +249,7 @@ int ckt_ctl_base_write(int dir_fd, const char *from, const char *base)
 	if (!realpath(parent, real) || !realpath(base_parent, base_real))
 		return -errno;
 	(void)at;
-	/* Neighbours stay a chain when they are moved together. */
+	/* A relative path keeps neighbours a chain when they are moved together. */
 	if (strcmp(real, base_real) == 0)
 		snprintf(text, sizeof text, "../%s\n", base + base_at);
 	else if (realpath(base, real))

@@ -18,26 +18,26 @@ int ckt_ctl_check_place(const struct ckt_ctl_args *args, bool here);
 int ckt_ctl_check_kept(const char *name);
 /* "memory:NAME" -> NAME, else NULL. */
 const char *ckt_ctl_kept_name(const char *place);
-/* Without the slashes at the end. */
+/* Without trailing slashes. */
 int ckt_ctl_path_copy(const char *text, char ret_path[CKT_CTL_PATH_SIZE]);
-/* Gives back where the last name begins. */
+/* Returns the start of the last name. */
 int ckt_ctl_path_parent(const char *path, char ret_parent[CKT_CTL_PATH_SIZE]);
 /*
- * Removes what killed processes of ours left under this prefix in a directory; those that live hold
- * a lock.
+ * Removes what killed processes of ours left in a directory under this prefix; living ones hold a
+ * lock.
  */
 void ckt_ctl_stale_remove(const char *parent, const char *prefix);
 /*
- * A new directory, open and locked, which goes when a signal ends us.  path: ends with six
+ * A new directory, open and locked, which is removed if a signal ends us.  path: ends with six
  * characters, which it changes.  0 or -errno: then there is none.
  */
 int ckt_ctl_directory_make(char *path, int *ret_fd);
-/* Best effort: what is left over is named to the user. */
+/* Best effort: tells the user what remains. */
 void ckt_ctl_tree_remove(int parent, const char *name, unsigned depth);
 
 /*
- * An image in the making: a directory beside its place, locked as long as we live, which takes the
- * name once all is on the disk.
+ * An unfinished image: a directory beside its final path, locked as long as we live, which gets the
+ * final name once everything is on the disk.
  */
 struct ckt_ctl_partial {
 	char path[CKT_CTL_PATH_SIZE], temporary[CKT_CTL_PATH_SIZE + 32];

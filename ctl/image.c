@@ -1,6 +1,6 @@
 /*
  * cricketctl image show|verify|diff|flatten: looks at images on this host, without a server; list
- * and remove: see kept.c.
+ * and remove: see memory_images.c.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -302,8 +302,8 @@ static int diff(
 /* ---- flatten */
 
 /*
- * All contents into one file of the new image; what the manifest says of files and chunks is
- * replaced.
+ * Copies all contents into one file of the new image and updates the manifest's lists of files and
+ * chunks.
  */
 static int copy_contents(const struct ckt_ctl_args *args, const struct ckt_ctl_chain *chain,
 	struct ckt_image_writer *writer, char *data)
@@ -350,7 +350,10 @@ static int flatten_to(
 		image.chunks.chunks_val = writer.chunks;
 		image.ancestors.ancestors_len = 0;
 		image.elsewhere.elsewhere_len = 0;
-		/* What builds on the old one counts on its data files, so this is another image. */
+		/*
+		 * Images that build on the old one rely on its data files, so this is another
+		 * image.
+		 */
 		image.chain = false;
 		if (getrandom(image.id, sizeof image.id, 0) != sizeof image.id)
 			status = ckt_ctl_refuse(chain->path, strerror(errno));

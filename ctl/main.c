@@ -1,6 +1,6 @@
 /*
- * cricketctl: looks after the sessions of a cricket-server.  One process, one thread, one
- * connection, a call or two.
+ * cricketctl: controls the sessions of a cricket-server.  One process, one thread, one connection,
+ * a call or two.
  */
 #include <stdio.h>
 #include <string.h>

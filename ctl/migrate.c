@@ -49,7 +49,8 @@ enum { ROUNDS_MAX = 8, ANSWER_MS = 30000, ENOUGH_PERCENT = 1 };
 struct round {
 	int fd;
 	char name[16];
-	char stage[CKT_CONTROL_NAME_MAX + 1]; /* at the target; empty: it gets the descriptor */
+	char stage[CKT_CONTROL_NAME_MAX +
+		1]; /* at the target; empty: the target gets the descriptor */
 	unsigned char image[CKT_CONTROL_IMAGE_ID];
 };
 
@@ -69,7 +70,7 @@ struct migration {
 	struct ckt_ctl_progress *progress;
 };
 
-/* The first place with room for the whole session, memory before disks. */
+/* The first place with room for the whole session; memory before disks. */
 static int make_directory(struct migration *m, uint64_t bytes)
 {
 	const char *places[] = {getenv("TMPDIR"), "/dev/shm", "/tmp"};
@@ -117,7 +118,7 @@ static int round_open(struct migration *m, struct round *round)
 	return round->fd < 0 ? ckt_ctl_refuse(path, strerror(errno)) : CKT_EXIT_DONE;
 }
 
-/* From the source to our directory, and on to a target that no descriptor reaches. */
+/* From the source to our directory, and on to a target that cannot get descriptors. */
 static int round_save(struct migration *m, bool hold)
 {
 	struct round *round = &m->rounds[m->count];
@@ -144,7 +145,7 @@ static int round_save(struct migration *m, bool hold)
 			m->count > 1 ? m->rounds[m->count - 2].fd : -1, &res);
 	if (status == CKT_EXIT_DONE && *stage)
 		status = ckt_ctl_fetch(m->args, &m->source, stage, round->fd, false, m->progress);
-	/* The last one goes with the connection, while nothing waits for it. */
+	/* The last stage is removed with the connection, while nobody waits for that. */
 	if (status == CKT_EXIT_DONE && *stage && !hold)
 		status = ckt_ctl_stage_remove(&m->source, stage);
 	if (status == CKT_EXIT_DONE && *round->stage)
@@ -184,10 +185,7 @@ static int copy_rounds(struct migration *m)
 	return status;
 }
 
-/*
- * The last round and those it builds on, newest first; one that holds nothing of use is none of
- * them.
- */
+/* The last round and those it builds on, newest first, without rounds that hold nothing useful. */
 static unsigned choose_rounds(struct migration *m, struct round *ret_rounds[ROUNDS_MAX + 2])
 {
 	ckt_image image = {0};

@@ -14,7 +14,7 @@ struct ckt_ctl_server;
 struct ckt_ctl_progress *ckt_ctl_progress_begin(
 	const struct ckt_ctl_args *args, const struct ckt_ctl_server *server, const char *session);
 /*
- * From here on it counts what ckt_ctl_progress_add says instead of asking the worker, until the
+ * From here on it shows the count of ckt_ctl_progress_add instead of asking the worker, until the
  * phase is empty again.
  */
 void ckt_ctl_progress_phase(

@@ -18,9 +18,9 @@ int ckt_ctl_restore_image(const struct ckt_ctl_args *args, struct ckt_ctl_server
 	const char *path, int gpu, struct ckt_ctl_progress *progress,
 	char ret_session[CKT_SESSION_ID_SIZE + 1]);
 /*
- * The same in parts, where something comes between the taking of an image and its becoming a
- * session: after PRELOAD there is a copy, which is the connection's until with `last` it is the
- * session.  path: read here; sent to a server that takes no descriptors.
+ * The same in steps, for work between loading the image and starting the session: PRELOAD makes a
+ * copy, which belongs to the connection until `last` makes it the session.  path: read here; sent
+ * to a server that accepts no descriptors.
  */
 struct ckt_ctl_passing;
 int ckt_ctl_passing_open(const struct ckt_ctl_args *args, struct ckt_ctl_server *server,
@@ -30,8 +30,8 @@ void ckt_ctl_passing_close(struct ckt_ctl_passing *passing);
 int ckt_ctl_passing_preload(struct ckt_ctl_passing *passing, struct ckt_ctl_server *server, int gpu,
 	bool last, char copy[CKT_SESSION_ID_SIZE + 1]);
 /*
- * What a restore or a move means to the client: its file is written where it is ours to write, else
- * the line to run there is printed.
+ * Tells the client about a restore or a move: writes its file if it is ours to write, else prints
+ * the command to run there.
  */
 void ckt_ctl_tell_client(
 	const struct ckt_ctl_args *args, struct ckt_ctl_server *server, const char *session);

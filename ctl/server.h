@@ -23,15 +23,15 @@ struct ckt_ctl_server {
 /* An exit code, with the reason in ret_message (cause and remedy in one sentence). */
 int ckt_ctl_try_connect(const struct ckt_ctl_args *args, struct ckt_ctl_server *ret_server,
 	char *ret_message, size_t message_size);
-/* The same, said. */
+/* The same, with the error printed. */
 int ckt_ctl_connect(const struct ckt_ctl_args *args, struct ckt_ctl_server *ret_server);
 /*
- * As above, and over the server's UNIX socket where it can be reached from here, so that
- * descriptors can travel.
+ * As above, and over the server's UNIX socket if it can be reached from here, so that descriptors
+ * can be passed.
  */
 int ckt_ctl_connect_near(const struct ckt_ctl_args *args, struct ckt_ctl_server *ret_server);
 void ckt_ctl_disconnect(struct ckt_ctl_server *server);
-/* Ends the connection for whoever waits for an answer over it on another thread, whose it stays. */
+/* Ends the connection for a call that waits for a reply on another thread, which keeps it. */
 void ckt_ctl_hang_up(struct ckt_ctl_server *server);
 /*
  * One call; ret_result is zeroed by the caller and freed with xdr_free.  timeout_ms -1: as long as
@@ -39,11 +39,11 @@ void ckt_ctl_hang_up(struct ckt_ctl_server *server);
  */
 int ckt_ctl_call(struct ckt_ctl_server *server, uint32_t proc, xdrproc_t xdr_args, void *args,
 	xdrproc_t xdr_result, void *ret_result, int timeout_ms, int pass_fd);
-/* The exit code for what the server answered; a refusal is said. */
+/* The exit code for the server's result; prints a refusal. */
 int ckt_ctl_result(const ckt_control_result *result);
 /*
- * Whether the text has the form of a session or of a prefix of one; CKT_EXIT_NO_SESSION with the
- * reason said.
+ * Whether the text has the form of a session ID or a prefix; CKT_EXIT_NO_SESSION with the error
+ * printed.
  */
 int ckt_ctl_check_session(const char *text);
 /* Connects and checks. */

@@ -52,7 +52,7 @@ static int refuse(const char *message)
 
 /* ---- Sessions */
 
-/* Calls visit for all of them, until it gives back false. */
+/* Calls visit for each of them, until it returns false. */
 static int each_session(struct ckt_ctl_server *server,
 	bool (*visit)(const ckt_control_session *session, void *data), void *data)
 {
@@ -78,7 +78,7 @@ static int each_session(struct ckt_ctl_server *server,
 
 struct facts {
 	const char *prefix;
-	unsigned count; /* of sessions that fit */
+	unsigned count; /* number of matching sessions */
 	char session[CKT_SESSION_ID_SIZE + 1], program[CKT_NAME_MAX + 1], host[CKT_ADDRESS_MAX + 1];
 	pid_t pid;
 	unsigned state;
@@ -241,7 +241,7 @@ struct saving {
 	int status;
 };
 
-/* All of the process is written: the image as a whole gets its name. */
+/* The process is completely written: the image as a whole gets its name. */
 static int commit(void *data)
 {
 	struct saving *saving = data;
@@ -269,7 +269,7 @@ struct bar {
 static void bar_moved(uint64_t bytes, void *data)
 {
 	struct bar *bar = data;
-	/* A process of CRIU's that has ended takes its count along. */
+	/* A process of CRIU's that has ended takes its count with it. */
 	if (bytes > bar->moved) {
 		ckt_ctl_progress_add(bar->progress, bytes - bar->moved);
 		bar->moved = bytes;
@@ -291,8 +291,7 @@ static int dump(const struct ckt_ctl_args *args, struct ckt_ctl_client *client,
 	struct saving saving = {
 		.client = client, .partial = partial, .fd = -1, .status = CKT_EXIT_DONE};
 	/*
-	 * Before it: from here to there no thread of the program can have come and gone but by the
-	 * program itself.
+	 * Read before the dump: from then on only the program itself can start or end its threads.
 	 */
 	saving.description = describe(client);
 	if (!saving.description || mkdirat(partial->fd, "client", 0700) ||
@@ -306,7 +305,7 @@ static int dump(const struct ckt_ctl_args *args, struct ckt_ctl_client *client,
 		stop ? commit : NULL, &saving, &(struct ckt_criu_progress){bar_moved, &bar},
 		message, sizeof message);
 	ckt_ctl_progress_end(bar.progress);
-	/* A process that goes on need not stand still until its image is on the disk. */
+	/* With keep_running the process need not stay stopped until its image is on the disk. */
 	if (!result && !stop)
 		commit(&saving);
 	int status = saving.status;
@@ -445,8 +444,8 @@ static json_t *read_description(int dir_fd)
 }
 
 /*
- * What CRIU restores runs as whoever the image says: an image that another user could have written
- * is for that user to restore.
+ * CRIU restores the process with the rights that the image names: if another user could have
+ * written the image, that user must restore it.
  */
 static bool is_ours(int fd)
 {
@@ -534,8 +533,8 @@ static bool is_pipe(const char *key)
 }
 
 /*
- * Pipes of its standard descriptors led to processes that are not there any more: our own take
- * their place.
+ * Pipes of its standard descriptors led to processes that are gone: our own descriptors replace
+ * them.
  */
 static unsigned collect_pipes(const struct ckt_process *process,
 	struct ckt_criu_inherit ret_inherit[CKT_CRIU_INHERIT_MAX])
@@ -565,7 +564,7 @@ static int wait_claimed(
 		int status = each_session(server, take_facts, &facts);
 		if (status != CKT_EXIT_DONE)
 			return status;
-		/* One that has ended by now found it too. */
+		/* A process that has ended by now was connected, too. */
 		if (!facts.count || facts.state != CKT_STATE_RESTORED)
 			return CKT_EXIT_DONE;
 		if (ckt_net_now_ms() >= deadline_ms)

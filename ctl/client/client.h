@@ -5,10 +5,10 @@
  *	checkpoint: find -> (image of the session written, session held) -> save
  *	restore: open -> (session restored) -> restore
  *
- * Its image is DIR/client: CRIU's files, and client.json, one line, written last: what of the
- * process must be known before it is restored.
+ * Its image is DIR/client: CRIU's files, and client.json, one line, written last: the facts that a
+ * restore needs beforehand.
  *
- * Exit codes, said.  Threading: the main thread.
+ * Exit codes, with the error printed.  Threading: the main thread.
  */
 #pragma once
 
@@ -30,28 +30,25 @@ struct ckt_ctl_client {
 	unsigned id_count;
 };
 
-/*
- * That the client can be saved, found out before anything stands still.  prefix: a session's id or
- * its beginning.
- */
+/* Checks that the client can be saved, before anything is frozen.  prefix: of a session's ID. */
 int ckt_ctl_client_find(
 	struct ckt_ctl_server *server, const char *prefix, struct ckt_ctl_client *ret_client);
 /*
- * The session is held; the image gets its name with both halves in it, or not at all.  With --stop
- * the process has ended then.
+ * The session is held; the image gets its name only with both halves in it.  With --stop the
+ * process has then ended.
  */
 int ckt_ctl_client_save(const struct ckt_ctl_args *args, struct ckt_ctl_client *client,
 	struct ckt_ctl_server *server, struct ckt_ctl_partial *partial);
 
-/* That the process can be restored here, found out before anything is. */
+/* Checks that the process can be restored here, before anything is restored. */
 int ckt_ctl_client_open(const char *path, struct ckt_ctl_client *ret_client);
 /*
- * The session is restored; where the process cannot be, the session goes again.  Ends once the two
- * have found each other.
+ * The session is restored; if the process cannot be, the session is ended again.  Returns once the
+ * two are connected.
  */
 int ckt_ctl_client_restore(const struct ckt_ctl_args *args, struct ckt_ctl_client *client,
 	struct ckt_ctl_server *server, const char *session);
 void ckt_ctl_client_close(struct ckt_ctl_client *client);
 
-/* The client of one image into another, where it has one.  0 or -errno. */
+/* Copies the client of one image into another, if there is one.  0 or -errno. */
 int ckt_ctl_client_copy(int from_fd, int to_fd);

@@ -21,8 +21,8 @@
 enum {
 	CAP_BIT_SYS_ADMIN = 21,
 	CAP_BIT_CHECKPOINT_RESTORE = 40,
-	ASK_TIMEOUT_S = 60, /* for what takes no time */
-	LOOK_MS = 200,      /* how often one that works is looked at */
+	ASK_TIMEOUT_S = 60, /* limit for requests that are immediate */
+	LOOK_MS = 200,      /* how often a working CRIU is checked */
 	MESSAGE_SIZE = 65536,
 	LOG_LEVEL = 4,
 };
@@ -126,7 +126,7 @@ static bool get_varint(struct reader *r, uint64_t *ret_value)
 	return false;
 }
 
-/* False at the end, and at what is no such message. */
+/* False at the end, and for a malformed message. */
 static bool get_field(struct reader *r, struct field *ret_field)
 {
 	uint64_t key, size = 0;
@@ -221,13 +221,13 @@ struct worker {
 	struct ckt_watch watch;
 };
 
-/* A request: what is asked, what is done with what CRIU tells in between, how long it may take. */
+/* A request: its message, its callback for CRIU's notices, its time limit. */
 struct task {
 	unsigned type;
 	const struct message *opts;
 	int (*written)(void *data);
 	void *data;
-	unsigned timeout_ms; /* in all; 0: as long as it gets on */
+	unsigned timeout_ms; /* in all; 0: no limit as long as it makes progress */
 	unsigned stall_ms;
 	int images_fd;
 	const struct ckt_criu_progress *progress;
@@ -258,7 +258,7 @@ static int start(const char *path, bool silent, struct worker *ret_worker)
 	return result;
 }
 
-/* It ends by itself once nobody talks to it. */
+/* It ends by itself once its socket is closed. */
 static void finish(struct worker *worker)
 {
 	close(worker->fd);
@@ -287,8 +287,7 @@ uint64_t ckt_criu_image_bytes(int directory)
 }
 
 /*
- * Until it has something to say; ended where it has done nothing for too long, and all that it had
- * made with it.
+ * Waits for CRIU's message; ends CRIU if it makes no progress for too long, with all its processes.
  */
 static int await(struct worker *worker, const struct task *task)
 {
@@ -330,7 +329,7 @@ static int hear(struct worker *worker, const struct task *task, struct response 
 	return 0;
 }
 
-/* Asks and waits for the answer; what CRIU tells in between goes to written. */
+/* Sends a request and waits for the reply; passes CRIU's notices to `written`. */
 static int ask(struct worker *worker, const struct task *task, struct response *response)
 {
 	struct message request = {0};
@@ -363,7 +362,7 @@ void ckt_criu_log_error(const char *path, char *ret_text, size_t text_size)
 		const char *error = strstr(line, "Error (");
 		const char *text = error ? strstr(error, "): ") : NULL;
 		/*
-		 * Said by every CRIU that may not raise its limit of open files, and of no
+		 * Every CRIU that may not raise its limit of open files logs this; it has no
 		 * consequence.
 		 */
 		if (!text || strstr(text, "RLIMIT_NOFILE"))
@@ -404,8 +403,8 @@ static void place_remove(struct place *place)
 }
 
 /*
- * The sentence for a request that failed: what CRIU said, and where the rest is. The log stays,
- * where there is one.
+ * The sentence for a failed request: CRIU's error, and where the log is. The log stays, if there is
+ * one.
  */
 static void explain(struct place *place, const struct response *response, int result,
 	const char *what, char *ret_message, size_t message_size)
@@ -539,7 +538,7 @@ static void read_rights(const char *path, struct ckt_criu_rights *ret_rights)
 		getxattr(path, "security.capability", value, sizeof value) > 0;
 }
 
-/* As the shell does, and then where only root's PATH leads. */
+/* As the shell does, and then in directories that only root's PATH names. */
 static int find_program(char *ret_path, size_t path_size)
 {
 	const char *path = getenv("PATH");
@@ -631,7 +630,7 @@ int ckt_criu_dump(const struct ckt_criu *criu, pid_t pid, int images_fd, bool ke
 	put_number(&opts, OPT_LEAVE_RUNNING, keep_running);
 	put_number(&opts, OPT_SHELL_JOB, true);
 	put_number(&opts, OPT_FILE_LOCKS, true);
-	put_number(&opts, OPT_MANAGE_CGROUPS_MODE, 0); /* it comes back in ours */
+	put_number(&opts, OPT_MANAGE_CGROUPS_MODE, 0); /* it is restored into ours */
 	put_number(&opts, OPT_NOTIFY_SCRIPTS, written != NULL);
 	snprintf(what, sizeof what, "CRIU could not save process %d", (int)pid);
 	const struct task task = {.type = TYPE_DUMP,

@@ -23,13 +23,14 @@ struct ckt_criu {
 	unsigned version;  /* major * 10000 + minor * 100 + sublevel */
 	bool unprivileged; /* with CAP_CHECKPOINT_RESTORE instead of root's rights */
 	/*
-	 * for so long a dump or restore may do nothing at all before it is ended; 0:
-	 * CKT_CRIU_STALL_MS
+	 * how long a dump or restore may make no progress before it is ended; 0: CKT_CRIU_STALL_MS
 	 */
 	unsigned stall_ms;
 };
 
-/* What decides whether CRIU may work for us; separate from looking it up for the tests. */
+/*
+ * The facts that decide whether CRIU can work for us; separate from looking them up, for the tests.
+ */
 struct ckt_criu_rights {
 	bool root;
 	uint64_t effective, ambient; /* as in /proc/self/status */
@@ -37,15 +38,12 @@ struct ckt_criu_rights {
 };
 
 struct ckt_criu_inherit {
-	/* as readlink() of the descriptor said in the process that was saved */
+	/* what readlink() returned for the descriptor in the process that was saved */
 	char key[64];
-	int fd; /* ours that takes its place */
+	int fd; /* our descriptor that replaces it */
 };
 
-/*
- * Reads what CRIU should need to be told about from CRICKET's side: present, new enough, allowed,
- * and the kernel good for it.
- */
+/* Checks what CRIU needs: present, new enough, allowed, and supported by the kernel. */
 int ckt_criu_find(struct ckt_criu *ret_criu, char *ret_message, size_t message_size);
 
 /* The pieces of find. */
@@ -54,27 +52,27 @@ int ckt_criu_version_check(
 int ckt_criu_rights_check(const struct ckt_criu_rights *rights, const char *path,
 	bool *ret_unprivileged, char *ret_message, size_t message_size);
 const char *ckt_criu_version_text(unsigned version, char ret_text[CKT_CRIU_TEXT]);
-/* The first error of a log of CRIU's, without time and place; empty where there is none. */
+/* The first error in a log of CRIU's, without time and place; empty if there is none. */
 void ckt_criu_log_error(const char *path, char *ret_text, size_t text_size);
 
 /* Of the files in a directory. */
 uint64_t ckt_criu_image_bytes(int directory);
 
-/* Told now and then, while CRIU works, how much it has moved. */
+/* Called now and then, while CRIU works, with how much it has moved. */
 struct ckt_criu_progress {
 	void (*moved)(uint64_t bytes, void *data);
 	void *data;
 };
 
 /*
- * The process and all below it into the directory.  keep_running: they go on afterwards; otherwise
- * they are killed, and before that, with all of the image written and all of them standing still,
- * written(data) is called: where it gives back an error, they go on after all.
+ * Saves the process and all its descendants into the directory.  keep_running: they continue
+ * afterwards. Otherwise they are killed. Before that, with the image complete and all of them
+ * stopped, written(data) is called: if it returns an error, they continue after all.
  */
 int ckt_criu_dump(const struct ckt_criu *criu, pid_t pid, int images_fd, bool keep_running,
 	int (*written)(void *data), void *data, const struct ckt_criu_progress *progress,
 	char *ret_message, size_t message_size);
-/* What a restore that failed had made is gone again. */
+/* Removes what a failed restore had made. */
 int ckt_criu_restore(const struct ckt_criu *criu, int images_fd,
 	const struct ckt_criu_inherit *inherit, unsigned inherit_count,
 	const struct ckt_criu_progress *progress, pid_t *ret_pid, char *ret_message,

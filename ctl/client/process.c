@@ -22,7 +22,7 @@ enum { LOOK_NS = 5000000 };
 
 /* ---- /proc */
 
-/* pid 0: ourselves, by whatever number this /proc knows us. */
+/* pid 0: ourselves, by our number in this /proc. */
 static bool read_link(pid_t pid, const char *name, char *ret_text, size_t size)
 {
 	char path[64];
@@ -35,7 +35,7 @@ static bool read_link(pid_t pid, const char *name, char *ret_text, size_t size)
 	return n > 0;
 }
 
-/* The parent of a process and its state; false where there is none of that number. */
+/* The parent of a process and its state; false if there is no such process. */
 static bool read_parent(
 	pid_t pid, pid_t *ret_parent, char *ret_state, char *ret_name, size_t name_size)
 {
@@ -119,7 +119,7 @@ unsigned ckt_process_tree(pid_t pid, pid_t ret_ids[CKT_PROCESS_TREE_MAX])
 	return count;
 }
 
-/* The value of a variable the process was started with. */
+/* The value of a variable with which the process was started. */
 static bool read_variable(
 	const char *environment, size_t size, const char *name, char *ret_value, size_t value_size)
 {
@@ -157,7 +157,7 @@ static bool read_state_dir(pid_t pid, char ret_path[CKT_PROCESS_PATH])
 	return found;
 }
 
-/* Names of namespaces that are not ours; a process there is not to be brought back here. */
+/* Names of namespaces that are not ours; a process in them cannot be restored here. */
 static bool find_foreign_namespace(pid_t pid, const char **ret_name)
 {
 	static const char *const names[] = {"pid", "mnt", "net", "user", "ipc", "uts"};

@@ -1,8 +1,7 @@
 /*
- * The process of a client on this host, as /proc tells, and the files through which it and we agree
- * that it is quiet (see client/conn/quiesce.c for its side).
- *
- * Errors: -errno with a sentence in ret_message.  Threading: the main thread.
+ * The process of a client on this host, as /proc describes it, and the files through which it and
+ * cricketctl agree that it is quiet (client/conn/quiesce.c is its side).  Errors: -errno with a
+ * sentence in ret_message.  Threading: the main thread.
  */
 #pragma once
 
@@ -22,26 +21,26 @@ struct ckt_process {
 	char stdio[3][64];                /* what descriptors 0, 1 and 2 are; empty: closed */
 };
 
-/* Refuses what runs in namespaces of its own, and what is not the program of that name. */
+/* Refuses a process in namespaces of its own, and one that is not the program of that name. */
 int ckt_process_look(pid_t pid, const char *program, struct ckt_process *ret_process,
 	char *ret_message, size_t message_size);
 /*
- * It, everything below it, and all of their threads: the numbers that must be free when they come
- * back.
+ * The numbers of the process, its descendants and all their threads: they must be free for a
+ * restore.
  */
 unsigned ckt_process_tree(pid_t pid, pid_t ret_ids[CKT_PROCESS_TREE_MAX]);
 /* Processes alone. */
 bool ckt_process_is_below(pid_t pid, pid_t ancestor);
-/* Who has that number, in words; false: nobody. */
+/* Describes the process with that number; false: there is none. */
 bool ckt_process_describe(pid_t pid, char *ret_text, size_t text_size);
-/* It has ended, and its parent will take note any moment. */
+/* The process has ended, but its parent has not yet taken note. */
 bool ckt_process_is_over(pid_t pid);
 
-/* All of these act as the user whose files they are, so that root follows no other user's links. */
+/* All of these act as the user who owns the files, so that root follows no other user's links. */
 int ckt_hold_make(const struct ckt_process *process, const char *session);
 int ckt_hold_wait_quiet(
 	const struct ckt_process *process, const char *session, unsigned timeout_ms);
 void ckt_hold_remove(const struct ckt_process *process, const char *session);
-/* The address is for clients of this generation and later. */
+/* The address is for clients of this generation and later ones. */
 int ckt_hold_redirect(const struct ckt_process *process, const char *session, const char *address,
 	uint64_t generation);

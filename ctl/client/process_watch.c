@@ -1,4 +1,4 @@
-/* Processes watched from outside; see watch.h. */
+/* Watches processes from outside; see process_watch.h. */
 #include "ctl/client/process_watch.h"
 
 #include <ctype.h>
@@ -50,7 +50,7 @@ static uint64_t read_ticks(pid_t pid)
 	return user + system;
 }
 
-/* All processes below the one, it left out. */
+/* All descendants of the process, without itself. */
 static void each_below(pid_t ancestor, void (*visit)(pid_t pid, void *data), void *data)
 {
 	DIR *dir = opendir("/proc");
@@ -69,7 +69,7 @@ static void add_work(pid_t pid, void *data)
 	uint64_t got = read_number(pid, "io", "rchar:"), put = read_number(pid, "io", "wchar:");
 	sum->read_bytes += got;
 	sum->written_bytes += put;
-	/* A process that has come or gone is a change too. */
+	/* A process that has started or ended is a change too. */
 	sum->work += read_ticks(pid) + got + put + (uint64_t)pid * 1000003;
 }
 
@@ -93,7 +93,7 @@ struct list {
 	unsigned count;
 };
 
-/* Those that have ended are ours to take note of, or their own parents'. */
+/* Ended processes are ours to reap, or their own parents'. */
 static void stop_one(pid_t pid, void *data)
 {
 	struct list *list = data;
@@ -104,8 +104,8 @@ static void stop_one(pid_t pid, void *data)
 }
 
 /*
- * Of one that is killed the children have another parent, and are not found below us any more:
- * first all are found, then all killed.
+ * A killed process's children get another parent and are no longer among our descendants: first
+ * find all, then kill all.
  */
 void ckt_watch_kill(void)
 {

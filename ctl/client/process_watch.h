@@ -1,8 +1,6 @@
 /*
- * The processes that this one has set to work, watched from outside: what they have moved, and
- * whether they get on.
- *
- * Threading: one watch, one thread.
+ * Watches the processes that this one started: what they have moved, and whether they make
+ * progress.  Threading: one watch, one thread.
  */
 #pragma once
 
@@ -10,9 +8,9 @@
 #include <sys/types.h>
 
 struct ckt_watch {
-	/* by all below us since they began, of those that still run */
+	/* by all descendants since they began, of those that still run */
 	uint64_t read_bytes, written_bytes;
-	/* what changes while they do anything: processor time and what they moved */
+	/* what changes while they work: processor time and what they moved */
 	uint64_t work;
 	int64_t changed_ms;
 };

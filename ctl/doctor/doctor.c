@@ -1,4 +1,4 @@
-/* cricketctl doctor [CMD]: what on this host would stop a program, and what helps. */
+/* cricketctl doctor [CMD]: what on this host would stop a program, and the remedy. */
 #include "ctl/doctor/doctor.h"
 
 #include "base/environment.h"
@@ -55,7 +55,7 @@ void ckt_doctor_note(struct ckt_doctor *doctor, enum ckt_finding finding, const 
 		printf("%-21s %s\n", "", remedy);
 }
 
-/* What PyTorch's figures and nvidia-smi come from; its absence stops nobody. */
+/* The source of PyTorch's figures and nvidia-smi; no program stops without it. */
 static void check_nvml(struct ckt_doctor *doctor, struct ckt_ctl_server *server, unsigned gpu)
 {
 	ckt_control_nvml_args call = {
@@ -155,7 +155,7 @@ static void check_servers(struct ckt_doctor *doctor, const struct ckt_ctl_args *
 	}
 }
 
-/* Installed beside us, or in the build tree; CRICKET_LIBDIR as for cricket-run. */
+/* Beside this program if installed, or in the build tree; CRICKET_LIBDIR as for cricket-run. */
 static bool find_library(char ret_path[PATH_SIZE])
 {
 	static const char *const places[] = {"../lib/cricket", "../lib/x86_64-linux-gnu/cricket",
@@ -179,7 +179,7 @@ static bool find_library(char ret_path[PATH_SIZE])
 	return false;
 }
 
-/* In a child: a library that cannot be loaded may take its process along. */
+/* In a child: loading a broken library may end the process. */
 static bool can_load(const char *path, char *ret_reason, size_t reason_size)
 {
 	int pipe_fds[2], status = 0;
@@ -229,10 +229,7 @@ static void check_library(struct ckt_doctor *doctor)
 			"LD_PRELOAD does not name libcricket-client.so in this shell");
 }
 
-/*
- * What the redirection of a statically linked runtime does: text made writable, then executable
- * again.
- */
+/* What redirecting a statically linked runtime does: makes text writable, then executable again. */
 static void check_text(struct ckt_doctor *doctor)
 {
 	long page = sysconf(_SC_PAGESIZE);

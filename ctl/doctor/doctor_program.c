@@ -1,4 +1,4 @@
-/* What kind of program it is, as far as its file tells; nothing is executed. */
+/* What kind of program a file is, as far as the file tells; nothing is executed. */
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -29,7 +29,7 @@ static const void *at(const struct file *file, uint64_t offset, uint64_t size)
 	return offset <= file->size && size <= file->size - offset ? file->data + offset : NULL;
 }
 
-/* An entry of one of ELF's tables, which are aligned in a file that is one. */
+/* An entry of one of ELF's tables, which are aligned in a valid file. */
 static const void *entry_at(const struct file *file, uint64_t offset, uint64_t size)
 {
 	return offset % 8 ? NULL : at(file, offset, size);
@@ -103,7 +103,7 @@ static uint64_t offset_of(const struct file *file, const Elf64_Ehdr *elf, uint64
 	return UINT64_MAX;
 }
 
-/* The first DT_NEEDED that begins so, or NULL. */
+/* The first DT_NEEDED with that prefix, or NULL. */
 static const char *needs(const struct file *file, const Elf64_Ehdr *elf, const char *beginning)
 {
 	const Elf64_Phdr *dynamic = header_of(file, elf, PT_DYNAMIC);
@@ -216,8 +216,8 @@ static void check_runtime(struct ckt_doctor *doctor, const struct file *file, co
 		   *driver = needs(file, elf, "libcuda.so.");
 	const char *releases = find_static_runtime(file, elf);
 	/*
-	 * The client redirects the functions of CUDA 12's library, where the loader finds it, to
-	 * its own.
+	 * The client redirects the functions of CUDA 12's library to its own, if the loader finds
+	 * that library.
 	 */
 	if (shared && strcmp(shared, "libcudart.so.12") == 0)
 		ckt_doctor_note(doctor, CKT_FINDING_OK, "runtime", NULL,
@@ -284,7 +284,7 @@ static void check_elf(
 }
 
 /*
- * "#!interpreter [argument]": the interpreter is what gets the libraries.  False where it is no
+ * "#!interpreter [argument]": the interpreter gets the libraries.  False if the file is not a
  * script.
  */
 static bool script_interpreter(const struct file *file, char ret_command[PATH_SIZE])

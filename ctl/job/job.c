@@ -42,7 +42,7 @@ struct saver {
 	int parent_fd;
 	pthread_t thread;
 	bool begun;
-	struct ckt_ctl_server server; /* a connection of its own, which shows the key */
+	struct ckt_ctl_server server; /* a connection of its own, which shows the job's key */
 	uint64_t bytes, memory_bytes;
 	int status;
 	_Atomic bool over;
@@ -148,7 +148,9 @@ static bool has_failed(const struct ckt_ctl_job *job, const struct saver *savers
 	return false;
 }
 
-/* Nothing more is needed of the sessions, or it has failed; with --stop: all images are there. */
+/*
+ * The sessions are no longer needed, or the save has failed; with --stop: all images are complete.
+ */
 static bool may_end(const struct ckt_ctl_job *job, const struct saver *savers)
 {
 	for (unsigned i = 0; i < job->rank_count; i++)
@@ -157,7 +159,7 @@ static bool may_end(const struct ckt_ctl_job *job, const struct saver *savers)
 	return true;
 }
 
-/* While they are saved; held as long as anyone needs it. */
+/* While they are saved; the hold lasts as long as any save needs it. */
 static int watch_saves(struct ckt_ctl_job *job, struct saver *savers)
 {
 	int status = CKT_EXIT_DONE;
@@ -166,7 +168,7 @@ static int watch_saves(struct ckt_ctl_job *job, struct saver *savers)
 		nanosleep(&(struct timespec){.tv_nsec = job->args->stop ? KEEP_NS / 10 : LOOK_NS},
 			NULL);
 	}
-	/* Held to the end: with --stop until they have ended, else until here. */
+	/* Held to the end: with --stop until the sessions have ended, else until here. */
 	if (status == CKT_EXIT_DONE)
 		status = job->args->stop ? ckt_ctl_job_look(job) : ckt_ctl_job_end(job);
 	job->over_ns = ckt_ctl_job_now_ns();
@@ -196,7 +198,7 @@ static int end_sessions(struct ckt_ctl_job *job, struct saver *savers)
 	return status;
 }
 
-/* Whether the images could be restored together, while the sessions can still go on. */
+/* Whether the images could be restored together, while the sessions can still continue. */
 static int check_communicators(const struct ckt_ctl_job *job, int parent_fd)
 {
 	struct ckt_ctl_members members = {0};
@@ -229,7 +231,7 @@ static int save_all(struct ckt_ctl_job *job, unsigned deadline_ms, struct ckt_ct
 		return ckt_ctl_refuse("checkpoint", "out of memory");
 	begin_all(job, savers, deadline_ms, partial->fd);
 	int status = watch_saves(job, savers);
-	/* What is still being written for nothing ends with its connection. */
+	/* Closing its connection stops a write that is no longer needed. */
 	for (unsigned i = 0; status != CKT_EXIT_DONE && i < job->rank_count; i++)
 		if (savers[i].server.fd >= 0)
 			ckt_ctl_hang_up(&savers[i].server);
@@ -251,9 +253,9 @@ static int save_all(struct ckt_ctl_job *job, unsigned deadline_ms, struct ckt_ct
 }
 
 /*
- * How long the job stood still: from just before the first session was told to, until the last
- * one's server had answered that it goes on; so never less than any session did, and more by at
- * most two round trips.  With --stop: until all images were whole.
+ * How long the job was stopped: from just before the first session was told to stop, until the last
+ * one's server replied that it continues.  So it is never less than any session's time, and at most
+ * two round trips more.  With --stop: until all images were complete.
  */
 static int print(const struct ckt_ctl_job *job, const char *path, const struct written *written)
 {

@@ -2,8 +2,8 @@
  * Jobs: sessions of one user, at one or several servers, that are saved as one cut and restored
  * together (docs/control.md, "Jobs").
  *
- * Threading: the main thread, but for saving and restoring, where each session has one of its own.
- * Exit codes, said.
+ * Threading: the main thread, except that each session is saved and restored on a thread of its
+ * own. Exit codes, with the error printed.
  */
 #pragma once
 
@@ -20,20 +20,20 @@
 
 enum { CKT_CTL_RANKS_MAX = CKT_CONTROL_JOB_SESSIONS };
 
-/* A session of the job, and what its server said last of it. */
+/* A session of the job, and its server's last report. */
 struct ckt_ctl_rank {
 	unsigned server; /* which of the job's */
 	char session[CKT_SESSION_ID_SIZE + 1];
 	char program[CKT_NAME_MAX + 1], client[CKT_ADDRESS_MAX + 1];
-	char message[CKT_MESSAGE_MAX + 1]; /* what is not done */
+	char message[CKT_MESSAGE_MAX + 1]; /* what is unfinished */
 	uint32_t pid;
 	int gpu;
 	bool seen, held, drained, copied;
 	uint64_t memory_bytes, commands, issued, executed;
-	/* What it is to be told with the next look. */
+	/* The step that the next look carries. */
 	bool step;
 	uint64_t step_commands, step_issued;
-	bool stuck; /* was not drained when others were let on */
+	bool stuck; /* was not drained when others were allowed to continue */
 };
 
 struct ckt_ctl_job {
@@ -48,37 +48,37 @@ struct ckt_ctl_job {
 	unsigned server_count;
 	struct ckt_ctl_rank *ranks;
 	unsigned rank_count;
-	int64_t held_ms; /* since when the first stands, at the earliest */
+	int64_t held_ms; /* since when the first is stopped, at the earliest */
 	/*
-	 * By a finer clock: just before the first was told to stand, all stood with nothing left to
-	 * do, the last had gone on or all were whole.
+	 * By a finer clock: just before the first was stopped, when all were stopped with no work
+	 * left, when the last continued or all were saved.
 	 */
 	int64_t held_ns, cut_ns, over_ns;
 };
 
 /* ---- job_servers.c */
-/* Connects to every --server, or the one that is meant without. */
+/* Connects to every --server, or to the default one. */
 int ckt_ctl_job_connect(const struct ckt_ctl_args *args, struct ckt_ctl_job *job);
 void ckt_ctl_job_close(struct ckt_ctl_job *job);
 int64_t ckt_ctl_job_now_ns(void);
-/* Stops all sessions of the job, everywhere or nowhere. */
+/* Stops all sessions of the job, or none. */
 int ckt_ctl_job_hold(struct ckt_ctl_job *job);
-/* Tells the steps and asks for all states. */
+/* Sends the steps and asks for all states. */
 int ckt_ctl_job_look(struct ckt_ctl_job *job);
-/* All go on; refused where one was not held all the time. */
+/* All continue; refused if one was not held all the time. */
 int ckt_ctl_job_end(struct ckt_ctl_job *job);
 /* "session 0123456789ab (program, process 7 on host)" */
 const char *ckt_ctl_rank_text(const struct ckt_ctl_rank *rank, char *buffer, size_t size);
 
 /* ---- job_cut.c: letting some on until none has anything left to do */
 struct ckt_ctl_cut {
-	bool stepping, counted;         /* some are let on; by their counts */
+	bool stepping, counted;         /* some continue, by their counts */
 	int64_t since_ms;               /* of this phase, or of the latest step */
-	int64_t grace_ms;               /* for which all stand before some are let on */
+	int64_t grace_ms;               /* how long all are stopped before some continue */
 	uint64_t quantum, idle_quantum; /* commands of the latest step; of one for all */
 };
 void ckt_ctl_cut_begin(struct ckt_ctl_cut *cut, int64_t now_ms);
-/* True: all stand still and are done.  Else what they are to be told is in the ranks. */
+/* True: all are stopped with no work left.  Otherwise the ranks hold the next steps. */
 bool ckt_ctl_cut_decide(
 	struct ckt_ctl_cut *cut, struct ckt_ctl_rank *ranks, unsigned count, int64_t now_ms);
 int ckt_ctl_job_cut(struct ckt_ctl_job *job, unsigned deadline_ms);
@@ -104,33 +104,31 @@ struct ckt_ctl_members {
 	} * list;                              /* by communicator, then rank */
 	size_t count;
 	struct ckt_ctl_need {
-		char owner[CKT_SESSION_ID_SIZE + 1]; /* session that has memory or events */
-		unsigned session;                    /* which has them open */
+		char owner[CKT_SESSION_ID_SIZE + 1]; /* the session that owns memory or events */
+		unsigned session;                    /* the session that has opened them */
 	} * needs;
 	size_t need_count;
 };
-/* Those of the image in that directory; session: its place.  0, or -errno and a sentence. */
+/* Reads those of the image in that directory; session: its index.  0, or -errno and a sentence. */
 int ckt_ctl_members_read(struct ckt_ctl_members *members, int dir_fd, unsigned session,
 	char *ret_message, size_t message_size);
 /*
- * All are read: each communicator has all its ranks, once each.  job: its name; sessions: names by
- * place.  Exit codes, said, as of the others.
+ * All are read: each communicator must have each of its ranks once.  job: its name; sessions: names
+ * by index.  Exit codes, with the error printed, as for the others.
  */
 int ckt_ctl_members_check(
 	struct ckt_ctl_members *members, const char *job, const char *const *sessions);
 bool ckt_ctl_members_shared(const struct ckt_ctl_members *members);
 /*
- * Memory is shared within a host: an owner is in the job, and goes to the same server.  servers: by
- * place, NULL each where there is one.
+ * Memory is shared within a host: its owner must be in the job and go to the same server.  servers:
+ * by index, all NULL if there is only one.
  */
 int ckt_ctl_members_place(const struct ckt_ctl_members *members, const char *job,
 	const char *const *sessions, const char *const *servers, unsigned count);
-/*
- * New ids, each made by the copy that has rank 0; servers[i] and copies[i] are those of session i.
- */
+/* New IDs, each made by the copy that has rank 0; servers[i] and copies[i] belong to session i. */
 int ckt_ctl_members_make(struct ckt_ctl_members *members, struct ckt_ctl_server *const *servers,
 	const char *const *copies);
-/* Tells a copy the ids of all that its session shares. */
+/* Sends a copy the IDs of all communicators that its session has. */
 int ckt_ctl_members_tell(const struct ckt_ctl_members *members, struct ckt_ctl_server *server,
 	const char *copy, unsigned session);
 void ckt_ctl_members_free(struct ckt_ctl_members *members);

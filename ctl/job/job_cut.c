@@ -87,7 +87,7 @@ static bool stop_all(struct ckt_ctl_rank *ranks, unsigned count)
 	return any;
 }
 
-/* Lets on those whose turn it is; where nobody is done, all. */
+/* Lets those continue whose turn it is; if none is done, all. */
 static void let_on(const struct ckt_ctl_cut *cut, struct ckt_ctl_rank *ranks, unsigned count,
 	uint64_t quantum, bool everybody)
 {
@@ -99,7 +99,7 @@ static void let_on(const struct ckt_ctl_cut *cut, struct ckt_ctl_rank *ranks, un
 	}
 }
 
-/* One that others were let on for has got through. */
+/* A session that others were let on for has finished its work. */
 static bool has_progress(const struct ckt_ctl_rank *ranks, unsigned count)
 {
 	for (unsigned i = 0; i < count; i++)
@@ -108,7 +108,7 @@ static bool has_progress(const struct ckt_ctl_rank *ranks, unsigned count)
 	return false;
 }
 
-/* What they were let on for is issued, did not help, and there is somebody to let on further. */
+/* They have issued their commands, which did not help, and others can continue further. */
 static bool used_up(const struct ckt_ctl_rank *ranks, unsigned count)
 {
 	for (unsigned i = 0; i < count; i++)
@@ -141,7 +141,7 @@ bool ckt_ctl_cut_decide(
 {
 	int64_t passed_ms = now_ms - cut->since_ms;
 	if (count_done(ranks, count) == count) {
-		/* What was let on and found nothing to do is stopped before that counts. */
+		/* A session that continued and found no work is stopped before that counts. */
 		if (!stop_all(ranks, count))
 			return true;
 		cut->stepping = false;
@@ -163,8 +163,8 @@ bool ckt_ctl_cut_decide(
 		cut->quantum *= cut->quantum < UINT32_MAX ? 2 : 1;
 	} else if (passed_ms >= IDLE_MS) {
 		/*
-		 * Whoever could go on has nothing to do: what the others would issue next may be
-		 * what all wait for.
+		 * All that could continue have no work: the next commands of the others may be what
+		 * all wait for.
 		 */
 		cut->since_ms = now_ms;
 		let_on(cut, ranks, count, cut->idle_quantum, true);

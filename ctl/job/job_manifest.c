@@ -1,6 +1,6 @@
 /*
- * DIR/job.json: which sessions a job's image holds; see job.h.  One line of JSON, written last,
- * read as what anybody may have written.
+ * DIR/job.json: which sessions a job's image holds; see job.h.  One line of JSON, written last, and
+ * read as untrusted input.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -69,7 +69,7 @@ static json_t *read_json(const char *path)
 	return json;
 }
 
-/* The session's id is a file name here: nothing but what an id is made of. */
+/* The session's ID becomes a file name here: only the characters of an ID are allowed. */
 static bool take_entry(json_t *json, const struct ckt_ctl_job_entry *before, unsigned count,
 	struct ckt_ctl_job_entry *ret_entry)
 {

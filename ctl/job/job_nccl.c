@@ -90,7 +90,7 @@ int ckt_ctl_members_read(struct ckt_ctl_members *members, int dir_fd, unsigned s
 		return error;
 	for (u_int i = 0; i < image.library_steps.library_steps_len && !error; i++) {
 		const ckt_image_library_step *step = &image.library_steps.library_steps_val[i];
-		/* What none came of is none to make anew. */
+		/* Communicators whose creation failed need no recreation. */
 		if (is_communicator(&image, step) &&
 			ckt_nccl_member_read(
 				(const uint8_t *)step->args.args_val, step->args.args_len, &member))
@@ -122,7 +122,7 @@ static int by_communicator(const void *a, const void *b)
 	return x->nccl.rank != y->nccl.rank ? (x->nccl.rank < y->nccl.rank ? -1 : 1) : 0;
 }
 
-/* Behind the last rank of the communicator that begins there. */
+/* The end of the ranks of the communicator that begins there. */
 static size_t end_of(const struct ckt_ctl_members *members, size_t first)
 {
 	size_t end = first + 1;
@@ -254,7 +254,7 @@ static int make_some(struct ckt_ctl_member *const *roots, unsigned count,
 	return status;
 }
 
-/* The next ones after *at whose rank 0 that session is. */
+/* The next communicators after *at whose rank 0 is that session. */
 static unsigned next_roots(struct ckt_ctl_members *members, unsigned session, size_t *at,
 	struct ckt_ctl_member **roots)
 {

@@ -39,8 +39,8 @@ struct restorer {
 	pthread_t thread;
 	bool begun;
 	struct ckt_ctl_server server;
-	struct ckt_ctl_passing *passing;       /* NULL: at one go */
-	char session[CKT_SESSION_ID_SIZE + 1]; /* or the copy that is to be it */
+	struct ckt_ctl_passing *passing;       /* NULL: in one step */
+	char session[CKT_SESSION_ID_SIZE + 1]; /* or the copy that becomes the session */
 	bool whole;                            /* it is the session */
 	int status;
 };
@@ -98,7 +98,7 @@ static void kill_one(struct restorer *one)
 	xdr_free((xdrproc_t)xdr_ckt_control_result, (char *)&result);
 }
 
-/* All or none: where one could not be restored, the others end, and the images stay. */
+/* All or none: if one could not be restored, the others end, and the images stay. */
 static int judge(struct restoration *r)
 {
 	int status = CKT_EXIT_DONE;
@@ -120,7 +120,7 @@ static int judge(struct restoration *r)
 	return status;
 }
 
-/* Side by side. */
+/* In parallel. */
 static int run_all(struct restoration *r, void *(*thread)(void *restorer))
 {
 	for (unsigned i = 0; i < r->count; i++) {
@@ -137,8 +137,8 @@ static int run_all(struct restoration *r, void *(*thread)(void *restorer))
 }
 
 /*
- * Between a copy's first image and its last one: all are there, and none has begun to make what it
- * makes together with others.
+ * Between a copy's first image and its last one: all copies exist, and none has begun to make
+ * objects together with others.
  */
 static int introduce(struct restoration *r)
 {
@@ -168,7 +168,7 @@ static int restore_all(struct restoration *r)
 	return status == CKT_EXIT_DONE ? run_all(r, last_thread) : status;
 }
 
-/* An image that cannot be read is the server's to judge. */
+/* The server judges an image that cannot be read. */
 static int read_members(struct restoration *r)
 {
 	char message[512];
@@ -197,7 +197,7 @@ static int read_members(struct restoration *r)
 	return status;
 }
 
-/* --gpu 1,0 and --place 0,1: the first session's, the second's, and from the beginning again. */
+/* --gpu 1,0 and --place 0,1: the first session's, the second's, and again from the beginning. */
 static int parse_numbers(const char *text, const char *option, unsigned end,
 	int ret_numbers[CKT_CTL_RANKS_MAX], unsigned *ret_count)
 {
@@ -219,7 +219,7 @@ static int parse_numbers(const char *text, const char *option, unsigned end,
 	return CKT_EXIT_DONE;
 }
 
-/* The number of a session's server among those that are named. */
+/* The number of a session's server among the named ones. */
 static unsigned place_of(
 	const struct restoration *r, unsigned session, const int *places, unsigned place_count)
 {

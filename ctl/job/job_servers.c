@@ -90,7 +90,7 @@ static void note(struct ckt_ctl_rank *rank, const ckt_control_rank *told)
 	snprintf(rank->message, sizeof rank->message, "%s", told->message);
 }
 
-/* One call to one server, which answers with its sessions; grow: they are the job's from now on. */
+/* One call to one server, which returns its sessions; grow: they belong to the job from now on. */
 static int call(struct ckt_ctl_job *job, unsigned server, uint32_t proc, xdrproc_t xdr_args,
 	void *args, bool grow)
 {
@@ -142,7 +142,10 @@ int ckt_ctl_job_hold(struct ckt_ctl_job *job)
 	for (unsigned i = 0; i < job->server_count && status == CKT_EXIT_DONE; i++)
 		status = call(job, i, CKT_CONTROL_JOB_HOLD, (xdrproc_t)xdr_ckt_control_job_args,
 			&args, true);
-	/* As launchers start them, so that a list of GPUs at a restore means what one expects. */
+	/*
+	 * In the order in which launchers start them, so that a list of GPUs at a restore has the
+	 * expected meaning.
+	 */
 	if (status == CKT_EXIT_DONE && job->rank_count)
 		qsort(job->ranks, job->rank_count, sizeof *job->ranks, by_place);
 	return status;
@@ -192,7 +195,7 @@ int ckt_ctl_job_end(struct ckt_ctl_job *job)
 	int status = CKT_EXIT_DONE;
 	for (unsigned i = 0; i < job->rank_count; i++)
 		job->ranks[i].seen = false;
-	/* All are let go, whatever one says. */
+	/* All sessions continue, whatever one server replies. */
 	for (unsigned s = 0; s < job->server_count; s++) {
 		int one = call(job, s, CKT_CONTROL_JOB_END, NULL, NULL, false);
 		status = status == CKT_EXIT_DONE ? one : status;
