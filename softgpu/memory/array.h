@@ -1,7 +1,7 @@
 /*
- * CUDA arrays: memory of a device that only copies, textures and surfaces reach.  Rows lie one
- * behind the other without gaps, slices (or layers, or faces) too, the levels of a mipmapped array
- * as well; kernels cannot reach it by address.
+ * CUDA arrays: device memory for copies, textures and surfaces only.  Rows are contiguous, and so
+ * are slices (or layers, or faces) and the levels of a mipmapped array; kernels cannot reach it by
+ * address.
  */
 #pragma once
 
@@ -9,7 +9,7 @@
 
 enum { CKT_SOFT_LEVELS_MAX = 18 }; /* of a width of 131072 */
 
-/* The memory of an array, or of all levels of a mipmapped one; goes with its last user. */
+/* The memory of an array, or of all levels of a mipmapped one; freed with its last user. */
 struct ckt_soft_store {
 	atomic_uint refs;
 	struct ckt_soft_device *device;
@@ -19,10 +19,10 @@ struct ckt_soft_store {
 struct ckt_soft_format {
 	enum ckt_ptx_channel channel;
 	uint8_t channel_bytes;
-	bool normalized; /* reads as floats whatever the texture says */
+	bool normalized; /* reads as floats, whatever the texture says */
 };
 
-/* False where the format is not one that textures of the soft GPU know. */
+/* False if textures of the soft GPU do not know the format. */
 bool ckt_soft_format(CUarray_format format, struct ckt_soft_format *ret_format);
 
 struct ckt_soft_array {
@@ -36,7 +36,7 @@ struct ckt_soft_array {
 	enum ckt_ptx_texture_shape shape;
 	struct ckt_ptx_image image;
 	uint32_t element_bytes;
-	bool is_level; /* of a mipmapped array, which destroys it */
+	bool is_level; /* of the mipmapped array that destroys it */
 };
 
 struct ckt_soft_mipmap {
@@ -51,16 +51,16 @@ struct ckt_soft_mipmap {
 /* With a reference; CUDA_ERROR_INVALID_HANDLE. */
 CUresult ckt_soft_array_get(CUarray handle, struct ckt_soft_array **ret_array);
 /*
- * The end of a copy in the array at x bytes, row y, slice z; *copy says how much.
- * CUDA_ERROR_INVALID_VALUE where it leaves the array.
+ * One end of a copy: x bytes, row y, slice z of the array; *copy gives the size.
+ * CUDA_ERROR_INVALID_VALUE if it leaves the array.
  */
 CUresult ckt_soft_array_end(const struct ckt_soft_array *array, size_t x, size_t y, size_t z,
 	const struct ckt_soft_copy *copy, struct ckt_soft_copy_end *ret_end);
-/* All arrays, textures and surfaces of a context that closes. */
+/* Destroys all arrays, textures and surfaces of a closing context. */
 void ckt_soft_arrays_forget(struct ckt_soft_context *context);
 
 /* ---- texture.c */
 void ckt_soft_textures_forget(struct ckt_soft_context *context);
-/* What kernels ask; see ptx.h. */
+/* What kernels query; see ptx.h. */
 const struct ckt_ptx_texture *ckt_soft_texture_find(void *data, uint64_t handle);
 const struct ckt_ptx_texture *ckt_soft_surface_find(void *data, uint64_t handle);

@@ -8,7 +8,7 @@
 enum ckt_soft_place {
 	CKT_SOFT_PLACE_HOST = 1, /* any memory of the process */
 	CKT_SOFT_PLACE_DEVICE,   /* must be accessible to devices */
-	CKT_SOFT_PLACE_ANY,      /* the address itself tells (unified addressing) */
+	CKT_SOFT_PLACE_ANY,      /* the address itself decides (unified addressing) */
 	CKT_SOFT_PLACE_ARRAY,    /* inside an array: checked when the end was made */
 };
 
@@ -25,13 +25,13 @@ struct ckt_soft_copy {
 	uint64_t width, height, depth; /* bytes, rows, slices */
 };
 
-/* Does it, without checks. */
+/* Copies without checks. */
 void ckt_soft_copy_run(const struct ckt_soft_copy *copy);
 /*
- * Checks addresses and submits; waits where `wait`, or where CUDA's rules for pageable memory ask
- * for it.
+ * Checks addresses and submits; waits if `wait` is set, or if CUDA's rules for pageable memory
+ * require it.
  */
 CUresult ckt_soft_copy_submit(const struct ckt_soft_copy *copy, CUstream stream, bool wait);
-/* CUDA_ERROR_INVALID_VALUE unless every byte of the end may be touched as its place says. */
+/* CUDA_ERROR_INVALID_VALUE unless every byte of the end may be accessed as its place says. */
 CUresult ckt_soft_copy_check(
 	const struct ckt_soft_copy_end *end, const struct ckt_soft_copy *copy, uint8_t bits);

@@ -4,9 +4,9 @@
  *
  * Device memory of the soft GPU is ordinary memory of this process and a device address is the
  * address itself.  The driver marks a page when memory is mapped (cuMemMap + cuMemSetAccess,
- * cuMemAlloc, pinned host memory) and unmarks it when it goes; the interpreter asks before every
- * global, generic and constant access.  Reads are lock-free; marking takes a lock. A leaf covers 1
- * GiB and, once made, lives as long as the process.
+ * cuMemAlloc, pinned host memory) and unmarks it when it is unmapped; the interpreter asks before
+ * every global, generic and constant access.  Reads are lock-free; marking takes a lock. A leaf
+ * covers 1 GiB and, once made, lives as long as the process.
  */
 #pragma once
 
@@ -38,7 +38,7 @@ static inline bool ckt_soft_memmap_page_ok(uint64_t address, uint8_t bits)
 		(leaf[(address >> CKT_SOFT_PAGE_SHIFT) & (CKT_SOFT_LEAF_PAGES - 1)] & bits) == bits;
 }
 
-/* True where the whole access [address, address + size_bytes), size_bytes >= 1, is allowed. */
+/* True if the whole access [address, address + size_bytes), size_bytes >= 1, is allowed. */
 static inline bool ckt_soft_memmap_ok(uint64_t address, uint32_t size_bytes, uint8_t bits)
 {
 	return ckt_soft_memmap_page_ok(address, bits) &&

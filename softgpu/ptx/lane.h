@@ -1,9 +1,7 @@
 /*
- * What one lane computes: the helpers that handlers and compiled kernels share, so that both answer
- * the same bits.
- *
- * The text of this file is also the head of every compiled kernel (emit*.c), where there are no
- * system headers: builtins only, and no #include but those for the handlers' sake.
+ * What one lane computes: helpers that handlers and compiled kernels share, so that both give the
+ * same bits.  This file's text is also the head of every compiled kernel (emit*.c), where there are
+ * no system headers: it uses builtins only, and its #include lines serve the handlers.
  */
 #ifndef CKT_PTX_COMPILED
 #pragma once
@@ -52,7 +50,9 @@ static inline uint64_t ptx_double_bits(double d)
 static inline float ckt_ptx_half_to_float(uint16_t half)
 {
 	uint32_t rest = half & 0x7fff, sign = (uint32_t)(half & 0x8000) << 16;
-	/* Whole numbers are exact in a float, and quicker than arithmetic with subnormal floats. */
+	/*
+	 * A float holds integers exactly, and this is faster than arithmetic with subnormal floats.
+	 */
 	uint32_t subnormal = ptx_float_bits((float)(int32_t)(rest & 0x3ff) * 0x1p-24f);
 	return ptx_float(sign |
 		(rest < 0x400                   ? subnormal
@@ -63,12 +63,12 @@ static inline float ckt_ptx_bf16_to_float(uint16_t bits)
 {
 	return ptx_float((uint32_t)bits << 16);
 }
-/* To nearest even, in loops that vectorise. */
+/* To nearest even, in loops that the compiler vectorises. */
 static inline uint16_t ptx_half_from_float(float v)
 {
 	uint32_t bits = ptx_float_bits(v), sign = bits >> 16 & 0x8000;
 	bits &= 0x7fffffff;
-	/* Below 2^-14 the sum with 1/2 is rounded where a subnormal half is. */
+	/* Below 2^-14 the sum with 1/2 is rounded at the same bit as a subnormal half. */
 	uint32_t subnormal = ptx_float_bits(ptx_float(bits) + 0.5f) - 0x3f000000;
 	uint32_t normal = (bits + 0xfff + (bits >> 13 & 1) - (112u << 23)) >> 13;
 	normal = normal < 0x7c00 ? normal : 0x7c00;
@@ -90,8 +90,8 @@ static inline float ptx_flush(float f)
 	return ptx_float(bits & (0x80000000u | -(uint32_t)((bits & 0x7f800000u) != 0)));
 }
 /*
- * Whether a value at or below the least normal f32 is below it after rounding with an exponent
- * without bound.
+ * Whether a value at or below the least normal f32 would be below it if its exponent had no lower
+ * bound.
  */
 static inline bool ptx_tiny(double magnitude, int rounding)
 {

@@ -32,7 +32,7 @@ struct ckt_blas_operand {
 	bool row;       /* rows lie one behind the other, not columns */
 };
 
-/* A factor: in the job since the call, or at an address that is read when the job runs. */
+/* A factor: in the job itself, or at an address that is read when the job runs. */
 struct ckt_blas_scalar {
 	const void *p; /* NULL: value */
 	cudaDataType type;
@@ -51,18 +51,18 @@ struct ckt_blas_job {
 	const char *name;
 	struct ckt_blas_operand A, B, C, D, x, y;
 	struct ckt_blas_scalar alpha, beta;
-	/* What level 1 gives back: the address, on the host or the device. */
+	/* Where level 1 writes its result: the address, on the host or the device. */
 	struct ckt_blas_operand result, c, s, a, b, param, d1, d2, x1, y1;
 	int64_t m, n, k, kl, ku, nrhs, batch;
 	int trans, transa, transb, uplo, side, diag;
 	int compute, algo;      /* cublasComputeType_t, and for functions without one 0 */
-	cudaDataType execution; /* what is computed with where one is named */
+	cudaDataType execution; /* the type of the computation, if the call names one */
 	bool hermitian, conjugate, minimum; /* which of two functions */
 	int *pivot, *info;
 	const struct ckt_blas_epilogue *epilogue;
 };
 
-/* What cublasLtMatmul does with a product besides: all optional. */
+/* What cublasLtMatmul adds to a product: all optional. */
 struct ckt_blas_epilogue {
 	enum {
 		CKT_BLAS_KEEP,
@@ -87,10 +87,10 @@ struct ckt_blas_epilogue {
 
 /* ---- convert.c */
 
-/* Bytes of an element; 0 for a type that nothing here knows. */
+/* Bytes of an element; 0 for an unknown type. */
 size_t ckt_blas_type_size(cudaDataType type);
 bool ckt_blas_type_complex(cudaDataType type);
-/* The type that is computed with: R_32F, R_64F, C_32F or C_64F. */
+/* The type of the computation: R_32F, R_64F, C_32F or C_64F. */
 cudaDataType ckt_blas_type_compute(cudaDataType type);
 /*
  * count elements, step elements from one to the next, as compute's type one behind the other; and

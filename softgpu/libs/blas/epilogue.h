@@ -1,4 +1,4 @@
-/* What is done with a product before it is rounded (cublasLtEpilogue_t). */
+/* Operations on a product before it is rounded (cublasLtEpilogue_t). */
 #pragma once
 
 #include "softgpu/libs/blas/blas.h"

@@ -8,7 +8,7 @@
 
 #include "softgpu/libs/blas/blas.h"
 
-/* A factor as OpenBLAS takes it: by value where it is real, else by address. */
+/* A factor as OpenBLAS expects it: by value if it is real, else by address. */
 struct ckt_blas_factor {
 	float f[2];
 	double d[2];
@@ -46,8 +46,8 @@ static inline enum CBLAS_DIAG ckt_blas_diag(int diag)
 }
 
 /*
- * OpenBLAS has room for work areas of as many threads at a time as it was built for; more than that
- * wait here.
+ * OpenBLAS has work areas for as many concurrent threads as it was built for; further ones wait
+ * here.
  */
 void ckt_blas_enter(void);
 void ckt_blas_leave(void);

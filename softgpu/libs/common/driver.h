@@ -37,16 +37,16 @@ struct ckt_softlib_driver {
 };
 
 /*
- * The process's libcuda.so.1; NULL where it has none, or one that lacks a function, which is logged
+ * The process's libcuda.so.1; NULL if there is none, or if it lacks a function, which is logged
  * once.  Lives as long as the process.
  */
 const struct ckt_softlib_driver *ckt_softlib_driver(void);
 
-/* A function of it that not every driver has. */
+/* One of its functions that not every driver has. */
 void *ckt_softlib_symbol(const char *name);
 /*
- * The calling thread's context; without one the first device's primary context becomes it, as the
- * CUDA runtime has it.
+ * The calling thread's context; without one it becomes the first device's primary context, as in
+ * the CUDA runtime.
  */
 CUresult ckt_softlib_context(CUcontext *ret_context);
 
@@ -61,13 +61,16 @@ CUresult ckt_softlib_enqueue(
 /* Waits until all work of the stream has run; an error in a capture. */
 CUresult ckt_softlib_wait(CUstream stream);
 
-/* Says once a name that something is not supported.  Names are kept for ever: string constants. */
+/*
+ * Logs once for each name that something is not supported.  Names are kept for ever: string
+ * constants.
+ */
 void ckt_softlib_unsupported(const char *name);
 
 /*
- * For work that runs: something went wrong that no status can tell any more.  It is logged, and the
- * next calls say so.
+ * For work that is already running: an error that no status can report any more.  It is logged, and
+ * the next calls return it.
  */
 void ckt_softlib_fail(const char *name, const char *cause);
-/* Whether that was said, once for each time. */
+/* Whether such an error was reported, once for each. */
 bool ckt_softlib_failed(void);

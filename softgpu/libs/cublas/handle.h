@@ -25,7 +25,7 @@ struct cublasContext {
 	int *emulation_count;
 };
 
-/* What a family of functions does: how it runs and what is refused before. */
+/* What a family of functions does: how it runs, and what it refuses first. */
 struct ckt_cublas_family {
 	int (*run)(const struct ckt_blas_job *job);
 	cublasStatus_t (*check)(const struct ckt_blas_job *job);
@@ -36,14 +36,11 @@ enum {
 	CKT_CUBLAS_ALPHA = 1,
 	CKT_CUBLAS_BETA = 2,
 	/*
-	 * it writes numbers where the pointer mode says: on the host they are there when the call
-	 * returns
+	 * it writes numbers where the pointer mode says; on the host they are complete when the
+	 * call returns
 	 */
 	CKT_CUBLAS_RESULT = 4,
-	/*
-	 * info is one int on the host, in either mode: 0, since arguments that are wrong are
-	 * refused
-	 */
+	/* info is one int on the host, in either mode: 0, since wrong arguments are refused */
 	CKT_CUBLAS_HOST_INFO = 8,
 };
 
@@ -52,9 +49,9 @@ cublasStatus_t ckt_soft_cublas_submit(cublasHandle_t handle, struct ckt_blas_job
 	const struct ckt_cublas_family *family, unsigned flags);
 
 cublasStatus_t ckt_soft_cublas_status(CUresult result);
-/* The type of a factor for a type of computation, with matrices that are complex or not. */
+/* The type of a factor for a compute type, with complex matrices or not. */
 cudaDataType ckt_soft_cublas_scale_type(cublasComputeType_t compute, cudaDataType matrix);
-/* Refuses a function by its name. */
+/* Refuses a function and logs its name. */
 cublasStatus_t ckt_soft_cublas_unsupported(const char *name);
 
 extern const struct ckt_cublas_family ckt_cublas_gemm, ckt_cublas_gemv, ckt_cublas_gbmv,

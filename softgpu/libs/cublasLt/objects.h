@@ -12,11 +12,11 @@
 
 #define CKT_CUBLAS_API __attribute__((visibility("default")))
 
-/* Refuses a function by its name, a string constant. */
+/* Refuses a function and logs its name, a string constant. */
 cublasStatus_t ckt_soft_cublaslt_unsupported(const char *name);
 cublasStatus_t ckt_soft_cublaslt_status(CUresult result);
 
-/* A product as a descriptor and four layouts tell it. */
+/* A product as a descriptor and four layouts describe it. */
 struct ckt_lt_product {
 	struct ckt_blas_job job;
 	struct ckt_blas_epilogue epilogue;
@@ -24,8 +24,8 @@ struct ckt_lt_product {
 };
 
 /*
- * Without addresses: D's operand is the result's, C's what is added.  INVALID_VALUE where sizes do
- * not fit, NOT_SUPPORTED.
+ * Without addresses: D's operand is the result's, C's the addend's.  INVALID_VALUE if sizes do not
+ * match, NOT_SUPPORTED.
  */
 cublasStatus_t ckt_soft_cublaslt_product_make(struct ckt_lt_product *product,
 	const void *description, const void *a, const void *b, const void *c, const void *d);

@@ -1,6 +1,6 @@
 /*
- * What a plan transforms: shape, where its numbers lie, of which type they are; and the transform
- * itself, on memory that the CPU reads.
+ * What a plan transforms: its shape, the layout and type of its numbers, and the transform itself,
+ * on memory that the CPU reads.
  */
 #pragma once
 
@@ -18,7 +18,7 @@ enum { CKT_LAYOUT_RANK = 3 };
 enum ckt_layout_kind { CKT_COMPLEX_TO_COMPLEX, CKT_REAL_TO_COMPLEX, CKT_COMPLEX_TO_REAL };
 enum ckt_layout_precision { CKT_HALF, CKT_BRAIN, CKT_SINGLE, CKT_DOUBLE };
 
-/* Where the numbers of one side lie, counted in numbers of its own type. */
+/* Where the numbers of one side are, counted in numbers of its own type. */
 struct ckt_layout_side {
 	int64_t strides[CKT_LAYOUT_RANK], distance;
 };
@@ -29,15 +29,15 @@ struct ckt_layout {
 	int rank;
 	int64_t n[CKT_LAYOUT_RANK], batch;
 	/*
-	 * No embeds were given: rows lie close together, and those of a real side are padded where
-	 * the transform is in place.
+	 * Without embeds rows are contiguous, and those of a real side are padded if the transform
+	 * is in place.
 	 */
 	bool basic;
-	struct ckt_layout_side in, out; /* out of place, where basic */
+	struct ckt_layout_side in, out; /* out of place, if basic */
 	struct ckt_transform *along[CKT_LAYOUT_RANK];
 };
 
-/* What the callers of plan-making functions give.  embeds: rank numbers, or NULL. */
+/* The arguments of plan-making functions.  embeds: rank numbers, or NULL. */
 struct ckt_layout_request {
 	enum ckt_layout_kind kind;
 	enum ckt_layout_precision precision;
@@ -48,7 +48,7 @@ struct ckt_layout_request {
 
 /* Checks the request and fills in the layout, without its transforms. */
 cufftResult ckt_layout_init(struct ckt_layout *layout, const struct ckt_layout_request *request);
-/* Makes the transforms: CUFFT_ALLOC_FAILED where there is no memory. */
+/* Makes the transforms: CUFFT_ALLOC_FAILED if there is no memory. */
 cufftResult ckt_layout_make(struct ckt_layout *layout);
 void ckt_layout_fini(struct ckt_layout *layout);
 
@@ -61,7 +61,7 @@ bool ckt_layout_from_data_types(cudaDataType in, cudaDataType out, cudaDataType 
 
 /* Bytes of work area that a run needs. */
 size_t ckt_layout_work_bytes(const struct ckt_layout *layout);
-/* Bytes from the first to behind the last number that a run reads (input) or writes. */
+/* Bytes from the first number to the end of the last that a run reads (input) or writes. */
 size_t ckt_layout_extent(const struct ckt_layout *layout, bool input, bool in_place);
 /* work: ckt_layout_work_bytes() of memory. */
 void ckt_layout_run(

@@ -1,11 +1,11 @@
 /*
- * The plans of the soft GPU's cuFFT: numbers that programs hold, and what stands behind them.
+ * The plans of the soft GPU's cuFFT: the numbers that programs hold, and the plans that they name.
  *
  *     cufftCreate -> settings -> a MakePlan function, once -> executions -> cufftDestroy
  *
- * One lock guards the table and all plans.  What executions need of a plan is a shape, which they
- * hold for themselves, since a plan may be destroyed while they wait; a graph that captured some
- * holds it as a user object.
+ * One lock guards the table and all plans.  Executions need only a plan's shape, and hold a
+ * reference to it, since a plan may be destroyed while they wait; a graph that captured some holds
+ * it as a user object.
  */
 #pragma once
 
@@ -39,7 +39,7 @@ void ckt_shape_release(struct ckt_shape *shape);
 
 cufftResult ckt_plan_create(cufftHandle *ret_handle);
 cufftResult ckt_plan_destroy(cufftHandle handle);
-/* Locks the table; NULL, and nothing locked, where there is no such plan. */
+/* Locks the table; NULL, with nothing locked, if there is no such plan. */
 struct ckt_plan *ckt_plan_lock(cufftHandle handle);
 void ckt_plan_unlock(void);
 /* Sizes go to one place for each GPU of a plan: the first has it, and they are the same. */

@@ -22,6 +22,6 @@ void ckt_transform_destroy(struct ckt_transform *transform);
 size_t ckt_transform_length(const struct ckt_transform *transform);
 /* How many numbers of scratch a run of that length needs. */
 size_t ckt_transform_scratch_of(size_t length);
-/* In place, not scaled: exponent -2 pi i / n, or + where inverse. */
+/* In place, not scaled: exponent -2 pi i / n, or + if inverse. */
 void ckt_transform_run(const struct ckt_transform *transform, struct ckt_complex *row,
 	struct ckt_complex *scratch, bool inverse);

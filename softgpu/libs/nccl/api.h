@@ -1,4 +1,4 @@
-/* Prototypes where the header has none, and NCCL's second names. */
+/* Prototypes that the header lacks, and NCCL's second names. */
 #pragma once
 
 #include <nccl.h>
@@ -7,9 +7,6 @@ ncclResult_t ncclGroupStart(void);
 ncclResult_t ncclGroupEnd(void);
 void ncclResetDebugInit(void);
 
-/*
- * Every function of NCCL has a second name, by which a profiler that takes the first one's place
- * reaches it.
- */
+/* Every function of NCCL has a second name. A profiler that replaces the first name calls it. */
 #define CKT_ALIAS(name) \
 	extern __typeof__(nccl##name) pnccl##name __attribute__((alias("nccl" #name)))

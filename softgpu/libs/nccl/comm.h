@@ -2,7 +2,7 @@
  * Communicators: what a rank knows of itself, and how it comes to its end.
  *
  *	made -> in progress (a job meets the others) -> ready -> in progress (finalize) -> finalized
- *	  abort, from any state: both planes stop, whoever waits comes back, the handle is gone
+ *	  abort, from any state: both planes stop, every wait returns, the handle is gone
  *
  * Work on streams names a communicator by its number, never by its address: it may run when the
  * communicator is long gone, as a graph's does. All functions may be called from any thread.
@@ -29,7 +29,7 @@ struct ncclComm {
 	uint64_t number;
 	unsigned holders; /* of the table's lock */
 
-	int rank, size; /* of a split's known when it is ready */
+	int rank, size; /* known for a split when it is ready */
 	int device;
 	CUcontext context;
 	bool blocking;
@@ -41,7 +41,7 @@ struct ncclComm {
 	bool ready; /* it has met the others */
 	bool finalized, revoked;
 	ncclResult_t error; /* the first; ncclSuccess */
-	size_t pending;     /* work on streams that has not run, but for graphs' */
+	size_t pending;     /* work on streams that has not run, except graphs' */
 	struct ckt_user_op *ops;
 	size_t op_count;
 
@@ -49,7 +49,7 @@ struct ncclComm {
 	pthread_mutex_t running; /* of the data plane: one work at a time */
 	uint64_t sequence;       /* collectives that ran */
 
-	/* Of the calls that put work on streams, one at a time: what was put there last. */
+	/* For calls that put work on streams, one at a time: where the last work went. */
 	pthread_mutex_t issue;
 	CUevent after, after_captured;
 	CUstream stream;
@@ -57,30 +57,28 @@ struct ncclComm {
 };
 
 /*
- * The last error's text of this process, for ncclGetLastError and stderr where NCCL_DEBUG asks for
- * it.
+ * The last error's text of this process, for ncclGetLastError, and for stderr if NCCL_DEBUG asks
+ * for it.
  */
 void ckt_comm_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 const char *ckt_comm_said(void);
 
 /*
- * A new one in the table, busy and held once for whoever makes it ready by ckt_comm_set_size and
- * ckt_comm_done.
+ * A new one in the table, busy and held once for the job that makes it ready by ckt_comm_set_size
+ * and ckt_comm_done.
  */
 ncclResult_t ckt_comm_make(
 	int device, CUcontext context, bool blocking, struct ncclComm **ret_comm);
 ncclResult_t ckt_comm_set_size(struct ncclComm *comm, int rank, int size);
 
-/*
- * Of a handle, or of a number: held, NULL where there is none.  Each is given back by ckt_comm_put.
- */
+/* By handle or by number: held, NULL if there is none.  ckt_comm_put releases it. */
 struct ncclComm *ckt_comm_get(ncclComm_t handle);
 struct ncclComm *ckt_comm_find(uint64_t number);
 void ckt_comm_put(struct ncclComm *comm);
-/* Takes it from the table: nobody finds it any more. */
+/* Removes it from the table: later look-ups do not find it. */
 void ckt_comm_remove(struct ncclComm *comm);
 
-/* A job is done with it; an error stays. */
+/* A job has finished with it; an error stays. */
 void ckt_comm_done(struct ncclComm *comm, ncclResult_t result);
 /* The first error stays. */
 void ckt_comm_fail(struct ncclComm *comm, ncclResult_t result);

@@ -1,7 +1,7 @@
 /*
- * Groups of calls: what a thread calls between ncclGroupStart and ncclGroupEnd begins at the end,
- * together.  A call outside of a group is a group by itself.  Jobs make communicators and wait for
- * other ranks; work goes onto streams.
+ * Groups of calls: the calls of a thread between ncclGroupStart and ncclGroupEnd all begin at the
+ * end.  A call outside a group is a group by itself.  Jobs make communicators and wait for other
+ * ranks; work goes onto streams.
  */
 #pragma once
 
@@ -11,8 +11,8 @@
 struct ckt_job {
 	struct ckt_job *next;
 	ncclResult_t (*run)(struct ckt_job *job);
-	struct ncclComm *comm; /* what is made or worked on; held */
-	/* the program's, cleared where a blocking one fails; may be NULL */
+	struct ncclComm *comm; /* the communicator that the job makes or uses; held */
+	/* the program's, cleared if a blocking job fails; may be NULL */
 	ncclComm_t *handle;
 	/* held; jobs of one parent run one after the other.  NULL: none */
 	struct ncclComm *parent;
@@ -23,9 +23,9 @@ struct ckt_job {
 };
 
 void ckt_group_enter(void);
-/* Gives the first error of the group where it is the outermost's end, else what it is given. */
+/* Returns the first error of the group at the end of the outermost one, else its argument. */
 ncclResult_t ckt_group_leave(ncclResult_t result);
 
-/* The group's from here on, also where it fails.  Between enter and leave. */
+/* Belongs to the group from here on, also if it fails.  Between enter and leave. */
 ncclResult_t ckt_group_job(const struct ckt_job *job);
 ncclResult_t ckt_group_work(struct ncclComm *comm, CUstream stream, const struct ckt_op *op);

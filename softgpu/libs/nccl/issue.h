@@ -6,5 +6,5 @@
 /* streams[i] is that of work->ops[i]; fills in the rest of the work.  The work is copied. */
 ncclResult_t ckt_issue(struct ncclComm *comm, struct ckt_work *work, const CUstream *streams);
 
-/* Gives back what ckt_issue made for the communicator. */
+/* Releases what ckt_issue made for the communicator. */
 void ckt_issue_end(struct ncclComm *comm);

@@ -11,7 +11,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* What to do with the inputs. */
+/* The operation on the inputs. */
 struct ckt_reduction {
 	ncclRedOp_t op; /* ncclSum to ncclAvg */
 	/*
@@ -22,7 +22,7 @@ struct ckt_reduction {
 	char immediate[8];  /* a number of the type */
 };
 
-/* Of one number; 0 for no type. */
+/* Bytes of one number; 0 for an unknown type. */
 size_t ckt_type_size(ncclDataType_t type);
 
 /* out[i] = op of in[0][i] ... in[n - 1][i]; out may be one of them. */

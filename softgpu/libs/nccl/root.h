@@ -2,10 +2,10 @@
  * Where the ranks of a communicator meet: a thread of the process that made the unique id.
  *
  *	rank -> root   hello: the id's secret, the rank, of how many, on which device
- *	root -> rank   a socket for each peer and plane, once all are there; or what is wrong
+ *	root -> rank   a socket for each peer and plane, once all are there; or the error
  *
- * The id names an abstract socket and holds a secret that is in no list of sockets.  Only processes
- * of one user meet.
+ * The ID names an abstract socket and holds a secret that no list of sockets shows.  Only processes
+ * of one user can meet.
  */
 #pragma once
 
@@ -13,15 +13,15 @@
 
 #include "softgpu/libs/nccl/mesh.h"
 
-/* A new id; starts the thread when it is the process's first. */
+/* A new ID; starts the thread for the process's first one. */
 ncclResult_t ckt_root_make(ncclUniqueId *ret_id);
 
-/* Whether it is one of ours. */
+/* Whether it is an ID of ours. */
 bool ckt_root_is_id(const ncclUniqueId *id);
 
 /*
- * Waits for all ranks of the mesh, unless its control plane is stopped; then it has its sockets.
- * `ret_why`: a constant text where it fails.
+ * Waits for all ranks of the mesh, unless its control plane is stopped; then the mesh has its
+ * sockets. `ret_why`: a constant text on failure.
  */
 ncclResult_t ckt_root_join(
 	const ncclUniqueId *id, struct ckt_mesh *mesh, int device, const char **ret_why);

@@ -1,4 +1,4 @@
-/* What runs on streams: the collectives, sends and receives of one communicator in one group. */
+/* The work on streams: the collectives, sends and receives of one communicator in one group. */
 #pragma once
 
 #include "softgpu/libs/nccl/comm.h"
@@ -34,9 +34,9 @@ struct ckt_work {
 };
 
 /*
- * Collectives in their order, then all sends and receives beside each other; a function for a
+ * Runs collectives in their order, then all sends and receives in parallel; a function for a
  * stream, with a copy of a struct ckt_work.
  */
 void ckt_run_work(const void *work);
-/* The same at once.  0, or -errno as of the mesh. */
+/* The same at once.  0, or -errno as in mesh.h. */
 int ckt_run(struct ckt_mesh *mesh, uint64_t *sequence, const struct ckt_op *ops, size_t count);

@@ -1,10 +1,9 @@
 /*
- * Kernels as machine code: the C text of a kernel (emit*.c), the compiler that is run on it
- * (compile.c) and what is kept of that (cache.c).
- *
- * CRICKET_SOFT_COMPILE: 0 never, 1 before a kernel's first launch, unset when a kernel has run for
- * a while; then a thread compiles while the interpreter goes on, and blocks that begin later run
- * the machine code.  Without a compiler, or where it fails, the interpreter goes on.
+ * Kernels as machine code: the C text of a kernel (emit*.c), the compiler that translates it
+ * (compile.c) and the cache of results (cache.c).  CRICKET_SOFT_COMPILE: 0 never, 1 before a
+ * kernel's first launch, unset when a kernel has run for a while; then a thread compiles while the
+ * interpreter continues, and blocks that begin later run the machine code.  Without a compiler, or
+ * if it fails, the interpreter continues.
  */
 #pragma once
 
@@ -14,23 +13,23 @@
 
 extern const char ckt_ptx_kernel_head[]; /* kernel_head.in and lane.h */
 
-/* What is known of an entry's machine code; NULL where nothing is compiled. */
+/* The state of an entry's machine code; NULL if nothing is compiled. */
 /* precondition: the module's lock is held */
 struct ptx_compiled *ckt_ptx_compile_new(struct ckt_ptx_module *module);
 /*
- * Has the kernel compiled for `prepared`, now or once it is hot; insns: instructions of warps that
- * ran since the last call.
+ * Compiles the kernel for `prepared`, now or once it is hot; insns: instructions of warps that ran
+ * since the last call.
  */
 void ckt_ptx_compile_start(
 	const struct ckt_ptx_function *entry, const struct ptx_prepared *prepared);
 void ckt_ptx_compile_heat(
 	const struct ckt_ptx_function *entry, const struct ptx_prepared *prepared, uint64_t insns);
 /*
- * What runs the functions of the entry, by function index, NULL where the interpreter does; NULL
- * where it runs all.
+ * The compiled functions of the entry, by function index, NULL for those that the interpreter runs;
+ * NULL if it runs all.
  */
 ptx_runner *const *ckt_ptx_compile_runners(const struct ptx_prepared *prepared);
-/* An entry, or the module, goes. */
+/* An entry, or the module, is freed. */
 void ckt_ptx_compile_drop(struct ptx_compiled *compiled);
 
 /*
@@ -41,7 +40,7 @@ void ckt_ptx_compile_drop(struct ptx_compiled *compiled);
 char *ckt_ptx_emit_kernel(
 	const struct ckt_ptx_function *entry, const struct ptx_prepared *prepared);
 
-bool ckt_ptx_emit_fits(const struct ckt_ptx_module *module); /* whether all of it is not too long */
+bool ckt_ptx_emit_fits(const struct ckt_ptx_module *module); /* whether all of it is short enough */
 
 /*
  * ---- What is kept: $XDG_CACHE_HOME/cricket/kernels, else ~/.cache/cricket/kernels; of the user
@@ -51,17 +50,19 @@ bool ckt_ptx_emit_fits(const struct ckt_ptx_module *module); /* whether all of i
 enum { CKT_PTX_KEY = 65 }; /* hexadecimal, NUL-terminated */
 
 /*
- * The folder, made where it is missing.  0, or -errno: -EPERM where others could write to it,
- * -ENOENT where no place for it is known.
+ * The folder, created if it is missing.  0, or -errno: -EPERM if others could write to it, -ENOENT
+ * if no place for it is known.
  */
 int ckt_ptx_cache_folder(char *ret_path, size_t size);
-/* The name of a text's machine code: what made it is in `maker` (compiler, options, processor). */
+/*
+ * The name of a text's machine code; `maker` describes what made it (compiler, options, processor).
+ */
 void ckt_ptx_cache_key(const char *text, const char *maker, char ret_key[CKT_PTX_KEY]);
-/* Path of an object that is there and nobody else's; false where there is none. */
+/* Path of an object that exists and belongs to this user; false if there is none. */
 bool ckt_ptx_cache_find(const char *folder, const char *key, char *ret_path, size_t size);
 /*
- * Keeps what that descriptor holds as the object of the key, and removes the oldest where there are
- * too many.  0 or -errno.
+ * Keeps the descriptor's contents as the object of the key, and removes the oldest objects if there
+ * are too many.  0 or -errno.
  */
 int ckt_ptx_cache_store(
 	const char *folder, const char *key, int object, char *ret_path, size_t size);

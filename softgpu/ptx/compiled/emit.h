@@ -21,7 +21,7 @@
 #include "softgpu/ptx/program.h"
 
 enum {
-	/* instructions of one: a compiler's time grows faster than their number */
+	/* instructions of a function: a compiler's time grows faster than their number */
 	EMIT_STRETCH = 64,
 	EMIT_VALUE = 48, /* bytes of the longest name of an operand's value, or its text */
 	EMIT_ACCESSES = 512,
@@ -84,9 +84,9 @@ static inline bool ckt_emit_is_register(int32_t operand)
 {
 	return operand != PTX_OPERAND_NONE && operand >= 0;
 }
-/* NULL where it is none */
+/* NULL for none */
 const struct ptx_constant *ckt_emit_constant(const struct ckt_ptx_function *f, int32_t operand);
-/* Where a row of an operand's values stands: "R + 128", "K + 0". */
+/* Where a row of an operand's values is: "R + 128", "K + 0". */
 static inline const char *ckt_emit_row(int32_t operand, char text[EMIT_VALUE])
 {
 	snprintf(text, EMIT_VALUE, "%s + %u", operand < 0 ? "K" : "R",
@@ -101,8 +101,8 @@ static inline const char *ckt_emit_type(unsigned bytes)
 /* ---- Blocks and what lives in them (emit_live.c) */
 
 void ckt_emit_find_blocks(struct emitter *e);
-bool ckt_emit_find_live(struct emitter *e); /* false: out of memory, or more than is worth it */
-/* e->live becomes what is read behind instruction end - 1 of block b. */
+bool ckt_emit_find_live(struct emitter *e); /* false: out of memory, or too much code */
+/* Sets e->live to what is read after instruction end - 1 of block b. */
 void ckt_emit_live_at(struct emitter *e, const struct emit_block *b, uint32_t end);
 bool ckt_emit_is_live(struct emitter *e, int32_t reg); /* in e->live */
 

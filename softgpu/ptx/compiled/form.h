@@ -1,9 +1,8 @@
 /*
- * What a handler does, for kernels that are compiled (emit*.c): every handler may have a form.
- *
- * Forms stand behind their handlers in the files op_*.c, so that both come from the same
- * expression, and are found by the handler's address.  A handler without a form is called by
- * compiled code like any other, and taken to touch every register.
+ * What a handler does, for compiled kernels (emit*.c): every handler may have a form.  Forms are
+ * beside their handlers in the files op_*.c, so that both use the same expression; the handler's
+ * address finds the form.  Compiled code calls a handler without a form like any other, and assumes
+ * that it touches every register.
  */
 #pragma once
 
@@ -41,14 +40,14 @@ struct ptx_form {
 	ptx_handler *fn;
 	const char *name, *text;
 	/*
-	 * Or NULL: text for the usual case, which may set doubt (or wide_doubt, of what has 8 bytes
-	 * a lane) instead of answering the right bits: which NaN an f64 is, whether .ftz flushes
-	 * the least normal number.  Then all lanes are computed again by `text`.
+	 * Or NULL: text for the usual case, which may set doubt (or wide_doubt, for operands with 8
+	 * bytes a lane) instead of computing the right bits: which NaN an f64 is, whether .ftz
+	 * flushes the least normal number.  Then `text` computes all lanes again.
 	 */
 	const char *quick;
 	/*
 	 * The registers that an instruction names, PTX_OPERAND_NONE among them, at most
-	 * PTX_FORM_REGS; answers how many, more than those where there may be others.
+	 * PTX_FORM_REGS; returns how many, or more than those if there may be others.
 	 */
 	unsigned (*regs)(const struct ptx_insn *i, int32_t *ret_regs);
 	enum ptx_form_kind kind;
@@ -68,8 +67,8 @@ const struct ptx_form *ckt_ptx_form(ptx_handler *fn); /* or NULL */
 uint8_t ckt_ptx_element_slot(const struct ptx_insn *i, unsigned k, bool *ret_signed);
 
 /*
- * A special register of 32 bits as an expression of compiled code, of a lane or the same for all;
- * false where it is neither (sreg.c).
+ * A 32-bit special register as an expression of compiled code, of a lane or the same for all; false
+ * if it is neither (sreg.c).
  */
 bool ckt_ptx_sreg_text(int sreg, char *text, size_t size);
 bool ckt_ptx_sreg_uniform_text(int sreg, char *text, size_t size);

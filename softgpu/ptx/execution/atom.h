@@ -14,6 +14,6 @@ struct atomic {
 	enum ptx_type type;
 	enum ptx_space space;
 	uint8_t bytes, n; /* of one element; how many elements */
-	/* PTX_OPERAND_NONE: no answer wanted */
+	/* PTX_OPERAND_NONE: the result is not wanted */
 	int32_t d[PTX_MAX_ELEMENTS], b[PTX_MAX_ELEMENTS], c;
 };

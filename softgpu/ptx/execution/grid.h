@@ -20,7 +20,7 @@ struct ptx_frame {
 	struct ptx_frame *parent;
 	/* every frame that the warp ever made, to free them with it */
 	struct ptx_frame *all_next;
-	const struct ptx_call *call; /* by which it was entered; NULL for an entry's */
+	const struct ptx_call *call; /* the call that entered it; NULL for an entry's */
 	uint8_t *regs;
 	const uint8_t *pool;
 	uint32_t return_pc, depth, lanes, local_base, capacity;
@@ -53,12 +53,12 @@ struct ptx_warp {
 	uint32_t mask; /* the running group's lanes */
 	uint32_t pc;   /* next instruction */
 	uint32_t live, index;
-	/* the lane whose instructions are written down, as a mask, or 0 */
+	/* the mask of the lane whose instructions are traced, or 0 */
 	uint32_t traced;
 	struct ptx_block *block;
 	uint8_t *local; /* lane l: local + l * stack_bytes */
 	uint32_t stack_bytes;
-	uint32_t polls; /* reads that look like waiting, in this slice */
+	uint32_t polls; /* reads that look like a wait loop, in this slice */
 	uint32_t fair_left, clock;
 	/* the group that has waited longest runs next, kept from slice to slice */
 	bool oldest_next;
@@ -73,7 +73,7 @@ struct ptx_warp {
 	/* lanes waiting for the whole grid, since which phase of it */
 	uint32_t grid_arrived, grid_phase[PTX_LANES];
 	uint32_t tid[3][PTX_LANES];
-	uint64_t stage[PTX_LANES]; /* what waiting lanes bring to a shuffle or vote */
+	uint64_t stage[PTX_LANES]; /* the values of waiting lanes for a shuffle or vote */
 	struct ptx_frame *spare;   /* frames to use again */
 	struct ptx_frame *all_frames;
 	struct ptx_frame *base;
@@ -85,7 +85,7 @@ struct ptx_warp {
  */
 struct ptx_cluster {
 	uint32_t n;
-	bool arrived;                              /* somebody waits for the barrier to complete */
+	bool arrived; /* some thread waits for the barrier to complete */
 	struct ptx_block *blocks[PTX_MAX_CLUSTER]; /* by rank */
 };
 
@@ -111,7 +111,7 @@ struct ptx_grid {
 	const struct ckt_ptx_function *entry;
 	const struct ptx_prepared *prepared;
 	const struct ckt_ptx_launch *launch;
-	uint32_t cluster[3], cluster_size; /* ones where the launch has none */
+	uint32_t cluster[3], cluster_size; /* ones if the launch has none */
 	/* clusters, in fact; under the pool's lock */
 	uint64_t n_blocks, next_block, done_blocks;
 	uint32_t resident, window, running;
@@ -130,6 +130,6 @@ struct ptx_grid {
 	pthread_cond_t done;
 };
 
-/* Records the first fault of the grid and stops it; answers RUN_FAULT. */
+/* Records the first fault of the grid and stops it; returns RUN_FAULT. */
 int ckt_ptx_fault(struct ptx_warp *w, unsigned lane, enum ckt_ptx_fault fault, const char *format,
 	...) __attribute__((format(printf, 4, 5)));

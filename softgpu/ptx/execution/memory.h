@@ -15,7 +15,7 @@
 uint8_t *ckt_ptx_memory(struct ptx_warp *w, unsigned lane, enum ptx_space space, uint64_t address,
 	uint32_t size, uint8_t access);
 /*
- * The same, quick where the lane's page is that of the access before, or the address plainly one of
+ * The same, fast if the lane's page is that of the previous access, or the address is clearly in
  * the block's shared memory. size_bytes is at most 16 or a power of two: an aligned access stays in
  * its page.
  */

@@ -2,9 +2,8 @@
  * Matrices spread over the registers of a warp, for op_mma.c (multiplying) and op_matrix.c (loading
  * and storing).
  *
- * mma fixes which lane holds which element; of wmma it is unspecified.  Here a wmma fragment holds
- * its matrix row by row, lane after lane, again from the start where the registers hold more than
- * the matrix has.
+ * mma defines which lane holds which element; wmma does not.  Here a wmma fragment holds its matrix
+ * row by row, lane after lane, and starts again if the registers hold more than the matrix.
  */
 #pragma once
 
@@ -41,12 +40,12 @@ struct mma_fragment {
 	int32_t regs[MMA_MAX_REGS];
 };
 
-/* Fills all but the registers; fails for a type and shape that do not go together. */
+/* Fills everything but the registers; fails if type and shape do not match. */
 void ckt_ptx_mma_fragment(struct ptx_parser *p, struct mma_fragment *f, char matrix, bool linear,
 	enum mma_element type, unsigned rows, unsigned columns);
 void ckt_ptx_mma_operands(
 	struct ptx_parser *p, struct mma_fragment *f, unsigned index, bool is_destination);
-/* Where element j of lane l lies. */
+/* The place of element j of lane l. */
 static inline void mma_locate(
 	const struct mma_fragment *f, unsigned l, unsigned j, unsigned *row, unsigned *column)
 {
@@ -79,7 +78,7 @@ void ckt_ptx_decode_mma(struct ptx_parser *p, bool wmma);
 bool ckt_ptx_mma_shape(struct ptx_parser *p, unsigned shape[3]);
 
 /*
- * For instructions that the whole warp runs together: true where all living lanes are here, with *m
- * holding them; otherwise the lanes wait and the handler answers RUN_PICK.
+ * For instructions that the whole warp executes together: true if all living lanes are here, with
+ * *m holding them; otherwise the lanes wait and the handler returns RUN_PICK.
  */
 bool ckt_ptx_whole_warp(struct ptx_warp *w, uint32_t *m);

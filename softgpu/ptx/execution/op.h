@@ -11,16 +11,17 @@
 #include "softgpu/ptx/lane.h"
 
 /*
- * For opcodes that exist for integers and floats: takes the instruction when one of its type
- * modifiers is a floating type and answers true.  op_float.c.
+ * For opcodes that exist for integers and floats: accepts the instruction if one of its type
+ * modifiers is a floating type, and returns true.  op_float.c.
  */
 bool ckt_ptx_decode_float(struct ptx_parser *p);
 
-/* Half precision, rounded to nearest even where something is lost (half.c). */
+/* Half precision, rounded to nearest even if bits are lost (half.c). */
 uint16_t ckt_ptx_half_from_double(double value, int rounding);
 uint16_t ckt_ptx_bf16_from_double(double value, int rounding);
 /*
- * The 8-bit formats; rounded to nearest even, what is too large becomes the largest finite number.
+ * The 8-bit formats; rounded to nearest even, and too large values become the largest finite
+ * number.
  */
 float ckt_ptx_e4m3_to_float(uint8_t bits);
 float ckt_ptx_e5m2_to_float(uint8_t bits);
@@ -32,13 +33,13 @@ void ckt_ptx_decode_warp_barrier(struct ptx_parser *p);
 /* barrier.cluster (op_cluster.c). */
 void ckt_ptx_decode_cluster_barrier(struct ptx_parser *p);
 /*
- * Takes bytes off what a memory barrier in shared memory waits for; false after a fault
+ * Subtracts bytes from those that a memory barrier in shared memory waits for; false after a fault
  * (op_async.c).
  */
 bool ckt_ptx_mbarrier_complete(struct ptx_warp *w, unsigned lane, uint64_t address, uint32_t bytes);
 /*
- * cp.async.bulk and cp.reduce.async.bulk, with p->raw.op and the modifiers up to .bulk taken
- * (op_cluster.c).
+ * cp.async.bulk and cp.reduce.async.bulk; p->raw.op and the modifiers up to .bulk are already
+ * consumed (op_cluster.c).
  */
 void ckt_ptx_decode_bulk(struct ptx_parser *p);
 
@@ -56,8 +57,8 @@ struct ptx_address {
 	enum ptx_space space;
 };
 /*
- * Where a lane goes: base and offset are added in the width of the base, so an address of 32 bits
- * wraps.  An operand of PTX_OPERAND_NONE is relative to the frame.
+ * The address of a lane: base and offset are added in the width of the base, so an address of 32
+ * bits wraps.  An operand of PTX_OPERAND_NONE is relative to the frame.
  */
 static inline uint64_t ckt_ptx_lane_address(
 	const struct ptx_warp *w, int32_t operand, int32_t bytes, int64_t imm, unsigned l)

@@ -8,11 +8,9 @@
 #include "softgpu/ptx/front/parser.h"
 
 bool ckt_ptx_trace_wanted(void);
-/* p->raw became the instructions from first on */
+/* p->raw became the instructions from `first` on */
 void ckt_ptx_trace_note(struct ptx_parser *p, size_t first);
 void ckt_ptx_trace_start(struct ptx_block *block);
-/*
- * Behind the instruction at pc of f, of which the traced lane took part or whose guard it failed.
- */
+/* After the instruction at pc of f, which the traced lane executed or whose guard it failed. */
 void ckt_ptx_trace_step(struct ptx_warp *w, const struct ptx_frame *frame,
 	const struct ckt_ptx_function *f, uint32_t pc, bool ran);

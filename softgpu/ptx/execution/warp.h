@@ -13,7 +13,7 @@ enum { SHFL_UP, SHFL_DOWN, SHFL_BFLY, SHFL_IDX };
 enum { VOTE_ALL, VOTE_ANY, VOTE_UNI, VOTE_BALLOT };
 enum { REDUX_ADD, REDUX_MIN, REDUX_MAX, REDUX_AND, REDUX_OR, REDUX_XOR };
 
-/* insn->side of those that wait for each other. */
+/* insn->side of instructions whose lanes wait for one another. */
 struct warp_insn {
 	enum ptx_warp_op op;
 	unsigned mode;

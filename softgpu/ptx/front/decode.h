@@ -9,24 +9,25 @@
 int32_t ckt_ptx_reg_alloc(struct ptx_parser *p, enum ptx_type type);
 int32_t ckt_ptx_constant(struct ptx_parser *p, uint64_t value, uint64_t high,
 	struct ptx_symbol *symbol, unsigned lane_bytes);
-/* fails where the opcode of p->raw is unknown or refused whatever follows */
+/* fails if the opcode of p->raw is unknown or always refused */
 void ckt_ptx_need_opcode(struct ptx_parser *p);
 void ckt_ptx_decode(struct ptx_parser *p); /* p->raw into p->function->code */
 
 /* with the guard of p->raw; valid until the next emit */
 struct ptx_insn *ckt_ptx_emit(struct ptx_parser *p, ptx_handler *fn);
-bool ckt_ptx_mod(struct ptx_parser *p, const char *name); /* takes the modifier when it is there */
-bool ckt_ptx_mod_prefix(struct ptx_parser *p, const char *prefix); /* takes all that begin so */
-/* takes the first of a NULL-ended list, or -1 */
+bool ckt_ptx_mod(struct ptx_parser *p, const char *name); /* consumes the modifier if it is there */
+bool ckt_ptx_mod_prefix(
+	struct ptx_parser *p, const char *prefix); /* consumes all modifiers with that prefix */
+/* consumes the first of a NULL-ended list, or -1 */
 int ckt_ptx_mod_one(struct ptx_parser *p, const char *const *names);
-/* takes the next type; T_NONE when there is none */
+/* consumes the next type; T_NONE if there is none */
 enum ptx_type ckt_ptx_mod_type(struct ptx_parser *p);
 enum ptx_type ckt_ptx_need_type(struct ptx_parser *p);
 void ckt_ptx_need_operands(struct ptx_parser *p, unsigned least, unsigned most);
 _Noreturn void ckt_ptx_bad(struct ptx_parser *p, const char *why);
 /*
- * A source of lane_bytes (4, 8, 16; 0: predicate) a lane as an operand offset, emitting what must
- * be computed first.
+ * A source of lane_bytes (4, 8, 16; 0: predicate) a lane as an operand offset; emits what must be
+ * computed first.
  */
 int32_t ckt_ptx_source(struct ptx_parser *p, unsigned index, enum ptx_type type);
 int32_t ckt_ptx_source_of(struct ptx_parser *p, const struct ptx_operand *o, enum ptx_type type);
@@ -44,9 +45,9 @@ struct ptx_opcode {
 	const char *name;
 	void (*decode)(struct ptx_parser *p);
 };
-/* of what PTX has and this interpreter does not */
+/* for PTX that exists but that this interpreter lacks */
 void ckt_ptx_decode_refused(struct ptx_parser *p);
-/* One table a file op_*.c, ended by a NULL name. */
+/* One table for each file op_*.c, ended by a NULL name. */
 ptx_handler
 	ckt_ptx_exec_refused; /* op_control.c: the only instruction of a function that is refused */
 extern const struct ptx_opcode ckt_ptx_opcodes_int[], ckt_ptx_opcodes_bits[],

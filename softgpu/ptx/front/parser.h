@@ -49,9 +49,12 @@ struct ptx_operand {
 	uint64_t value; /* constant; offset of a symbol or address */
 	bool minus;     /* -r, of a register */
 	uint8_t part;   /* r.b0 to r.b3, r.h0, r.h1: 1 to 6; else 0 */
-	/* name[...]: what ld and st take for an address without brackets around it */
+	/* name[...]: the form that ld and st accept for an address without brackets */
 	bool indexed;
-	/* name[register+constant]: bytes that the register in `reg`, of `type`, counts; else 0 */
+	/*
+	 * name[register+constant]: bytes that one step of the register in `reg`, of `type`, counts;
+	 * else 0
+	 */
 	uint8_t index_scale;
 	struct ptx_symbol *symbol;
 	struct ptx_variable *variable; /* OP_LOCAL: local or parameter variable of the function */
@@ -69,7 +72,7 @@ struct ptx_raw {
 	bool mod_used[PTX_MAX_MODS];
 	unsigned n_mods;
 	bool guarded;
-	/* an operand has a part or a minus sign; who knows them clears it */
+	/* an operand has a part or a minus sign; a decoder that handles it clears this */
 	bool adorned;
 	struct ptx_operand guard;
 	struct ptx_operand operands[PTX_MAX_OPERANDS];
@@ -145,13 +148,13 @@ struct ptx_parser {
 	struct ptx_label_fixup *fixups;
 	size_t n_fixups, cap_fixups;
 	struct ptx_map constants;
-	struct ptx_map spellings; /* of instructions, seen to be legal */
+	struct ptx_map spellings; /* of instructions that were found legal */
 	int32_t cc;               /* predicate that holds the carry, or -1 */
 	struct ptx_raw raw;
 	struct ptx_operand pool[256]; /* elements of the operands of raw */
 	/* depth: of nested expressions and lists, bounded since they recurse */
 	unsigned n_pool, depth;
-	/* broken: what is wrong is no PTX, so that nothing of the text is any good */
+	/* broken: the text is not PTX, so nothing of it is usable */
 	bool in_instruction, broken;
 
 	char message[512]; /* of the last failure */
@@ -163,7 +166,7 @@ struct ptx_parser {
 
 _Noreturn void ckt_ptx_fail(struct ptx_parser *p, enum ckt_ptx_result result, const char *format,
 	...) __attribute__((format(printf, 3, 4)));
-/* Likewise, of what no document has: the text is refused, not the function alone. */
+/* The same for what no document describes: refuses the text instead of the function. */
 #define ckt_ptx_fail_broken(p, ...) \
 	((p)->broken = true, ckt_ptx_fail(p, CKT_PTX_INVALID, __VA_ARGS__))
 _Noreturn void ckt_ptx_out_of_memory(struct ptx_parser *p);
@@ -189,7 +192,9 @@ struct ptx_prototype *ckt_ptx_parse_prototype(struct ptx_parser *p);
 void ckt_ptx_parse_local_variable(struct ptx_parser *p, enum ptx_space space);
 void ckt_ptx_parse_module_variable(
 	struct ptx_parser *p, enum ptx_linkage linkage, enum ptx_space space);
-/* A parameter list "( .param ... )" into an array; start offset given, end answered. */
+/*
+ * Parses a parameter list "( .param ... )" into an array; takes the start offset, returns the end.
+ */
 struct ckt_ptx_param *ckt_ptx_parse_params(
 	struct ptx_parser *p, size_t *ret_n, uint32_t *offset, enum ptx_space space, bool declare);
 /* of this text, or NULL */

@@ -42,7 +42,7 @@ unsigned ckt_ptx_type_bytes(enum ptx_type type);
 bool ckt_ptx_type_signed(enum ptx_type type);
 bool ckt_ptx_type_float(enum ptx_type type);
 /*
- * Whether a register may stand where an instruction says `type`: as wide, and no integer for a
- * float where neither is mere bits.
+ * Whether an instruction of `type` may use the register: the same width, and not an integer for a
+ * float unless one is untyped bits.
  */
 bool ckt_ptx_type_takes(enum ptx_type type, enum ptx_type reg);
