@@ -11,19 +11,16 @@
 struct ckt_object;
 struct ckt_worker;
 
-/* From now on cuCtxSetLimit is noted.  Precondition: the driver is open. */
+/* Enters every cuCtxSetLimit from now on.  Precondition: the driver is open. */
 void ckt_limits_watch(struct ckt_worker *worker);
-/* A new context, which is current: what it begins with. */
+/* Enters the first steps of a new context, which is current. */
 void ckt_limits_begin(struct ckt_object *context);
 /*
  * Before a launch of a kernel with more local memory than any before: that memory counts.
  * CUDA_ERROR_OUT_OF_MEMORY where the session may not have it.
  */
 CUresult ckt_limits_charge_local(struct ckt_worker *worker, const struct ckt_object *function);
-/* A kernel with more local memory than any before was launched in the current context. */
+/* Enters the launch of a kernel with more local memory than any before in the current context. */
 void ckt_limits_launched(struct ckt_worker *worker, const struct ckt_object *function);
-/*
- * Local memory that kernels of a library have made the driver take stands in the journal before
- * what comes now.
- */
+/* Enters local memory that kernels of a library have made the driver take, before the next step. */
 void ckt_limits_grown(struct ckt_worker *worker, struct ckt_object *context);

@@ -28,7 +28,7 @@ void ckt_counted_event_destroy(struct ckt_worker *worker, uint64_t context, CUev
 void ckt_counted_made(struct ckt_worker *worker, struct ckt_object *context, bool event,
 	unsigned flags, int priority);
 void ckt_counted_gone(struct ckt_object *context, bool event);
-/* Does a step of kind STREAMS or EVENTS again, in the current context: makes them ahead. */
+/* Repeats a step of kind STREAMS or EVENTS in the current context: makes them ahead. */
 CUresult ckt_counted_make_ahead(struct ckt_worker *worker, const struct ckt_journal_entry *entry);
 /* Ends what was made ahead and was not taken. */
 void ckt_counted_ahead_fini(struct ckt_worker *worker);
