@@ -42,3 +42,22 @@ bool ckt_journal_add(struct ckt_journal *journal, struct ckt_journal_entry entry
 	journal->list[journal->count++] = entry;
 	return true;
 }
+
+void ckt_journal_array_ended(struct ckt_journal *journal, uint64_t id)
+{
+	for (size_t i = journal->count; i-- > journal->saved;) {
+		struct ckt_journal_entry *entry = &journal->list[i];
+		if (entry->kind == CKT_JOURNAL_MODULE_LOAD ||
+			entry->kind == CKT_JOURNAL_CONTEXT_CREATE ||
+			entry->kind == CKT_JOURNAL_DIGEST)
+			break;
+		if (entry->kind != CKT_JOURNAL_ARRAY_CREATE || entry->id != id)
+			continue;
+		for (; i + 1 < journal->count; i++)
+			journal->list[i] = journal->list[i + 1];
+		journal->count--;
+		return;
+	}
+	ckt_journal_add(
+		journal, (struct ckt_journal_entry){.kind = CKT_JOURNAL_ARRAY_DESTROY, .id = id});
+}

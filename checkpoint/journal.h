@@ -61,3 +61,8 @@ struct ckt_journal {
  * without it.
  */
 bool ckt_journal_add(struct ckt_journal *journal, struct ckt_journal_entry entry);
+/*
+ * An array that came and went with no module loaded meanwhile leaves no trace, unless an image that
+ * others build on has it.
+ */
+void ckt_journal_array_ended(struct ckt_journal *journal, uint64_t id);

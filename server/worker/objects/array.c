@@ -75,29 +75,6 @@ CUresult ckt_array_make(struct ckt_worker *worker, uint64_t id, const CUDA_ARRAY
 	return CUDA_SUCCESS;
 }
 
-/*
- * An array that came and went with no module loaded meanwhile leaves no trace, unless an image that
- * others build on has it.
- */
-static void journal_end(struct ckt_worker *worker, uint64_t id)
-{
-	for (size_t i = worker->checkpoint.journal.count; i-- > worker->checkpoint.journal.saved;) {
-		struct ckt_journal_entry *entry = &worker->checkpoint.journal.list[i];
-		if (entry->kind == CKT_JOURNAL_MODULE_LOAD ||
-			entry->kind == CKT_JOURNAL_CONTEXT_CREATE ||
-			entry->kind == CKT_JOURNAL_DIGEST)
-			break;
-		if (entry->kind != CKT_JOURNAL_ARRAY_CREATE || entry->id != id)
-			continue;
-		for (; i + 1 < worker->checkpoint.journal.count; i++)
-			worker->checkpoint.journal.list[i] = worker->checkpoint.journal.list[i + 1];
-		worker->checkpoint.journal.count--;
-		return;
-	}
-	ckt_journal_add(&worker->checkpoint.journal,
-		(struct ckt_journal_entry){.kind = CKT_JOURNAL_ARRAY_DESTROY, .id = id});
-}
-
 static void destroy_real(bool mipmapped, void *real)
 {
 	if (mipmapped)
@@ -120,7 +97,7 @@ void ckt_array_destroy(struct ckt_worker *worker, struct ckt_object *object)
 	destroy_real(object->array->levels, object->real);
 	if (memory)
 		ckt_memory_uncharge(memory, object->array->bytes);
-	journal_end(worker, object->id);
+	ckt_journal_array_ended(&worker->checkpoint.journal, object->id);
 	ckt_objects_remove(&worker->objects, object);
 }
 
@@ -144,7 +121,7 @@ static void end_finish(struct ckt_worker *worker, struct ckt_aside_job *job)
 	struct ckt_memory *memory = memory_of(worker, end->context);
 	if (memory)
 		ckt_memory_uncharge(memory, end->bytes);
-	journal_end(worker, end->id);
+	ckt_journal_array_ended(&worker->checkpoint.journal, end->id);
 	free(end);
 }
 

@@ -42,7 +42,7 @@ struct ckt_object {
 			bool primary;
 			/* that have made an object in it: a bit for each enum ckt_lib */
 			uint32_t libraries;
-			/* streams and events beyond those made at the start; see journal.h */
+			/* streams and events beyond those made at the start; counted_handles.h */
 			uint32_t live[2], most[2];
 			uint64_t stack_bytes;         /* that is charged for each thread */
 			uint64_t journal_stack_bytes; /* the limit as last seen */

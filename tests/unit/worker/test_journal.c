@@ -1,4 +1,5 @@
 /* The journal is short: what repeats is one entry. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "checkpoint/journal.h"
@@ -50,4 +51,36 @@ static void test_merge(void)
 	ckt_worker.checkpoint.journal.count = before;
 }
 
-UNIT_SUITE(journal, {"merge", test_merge})
+static void add(struct ckt_journal *journal, enum ckt_journal_kind kind, uint64_t id)
+{
+	YES(ckt_journal_add(journal, (struct ckt_journal_entry){.kind = kind, .id = id}));
+}
+
+/* The others keep their order, and what stands in an image stays. */
+static void test_array(void)
+{
+	struct ckt_journal journal = {0};
+	add(&journal, CKT_JOURNAL_MODULE_LOAD, 1);
+	for (uint64_t id = 2; id < 6; id++)
+		add(&journal, CKT_JOURNAL_ARRAY_CREATE, id);
+	ckt_journal_array_ended(&journal, 3);
+	MUST(journal.count, 4);
+	IS(journal.list[1].id, 2);
+	IS(journal.list[2].id, 4);
+	IS(journal.list[3].id, 5);
+	/* A module has come after it. */
+	add(&journal, CKT_JOURNAL_MODULE_LOAD, 6);
+	ckt_journal_array_ended(&journal, 4);
+	MUST(journal.count, 6);
+	IS(journal.list[5].kind, CKT_JOURNAL_ARRAY_DESTROY);
+	IS(journal.list[5].id, 4);
+	/* An image that others build on has it. */
+	add(&journal, CKT_JOURNAL_ARRAY_CREATE, 7);
+	journal.saved = journal.count;
+	ckt_journal_array_ended(&journal, 7);
+	IS(journal.count, 8);
+	IS(journal.list[7].kind, CKT_JOURNAL_ARRAY_DESTROY);
+	free(journal.list);
+}
+
+UNIT_SUITE(journal, {"merge", test_merge}, {"array", test_array})

@@ -7,7 +7,7 @@
  *			ended it may share among its objects: that stays and counts, and goes with the context, as natively
  *	pinned memory	is the driver's and counts against the session's host memory; managed memory and physical pieces (cuMemCreate) are the
  *			driver's and count against the limit of device memory
- *	streams, events	are made and counted as the program's own (journal.h), where the executor makes them
+ *	streams, events	are made and counted as the program's own (counted_handles.h), where the executor makes them
  *	limits		as the program's
  *	modules		are counted
  *	all else	is the driver's
