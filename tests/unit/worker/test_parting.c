@@ -2,6 +2,7 @@
  * server/worker/session/parting.c: the client hears why its connection ends, and what was sent
  * before arrives.
  */
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -46,6 +47,8 @@ static uint32_t heard(const char *text)
 	ckt_output_connect(&worker.output, -1, 0, NULL, 0);
 	ckt_input_connect(&worker.input, -1);
 	worker.client_fd = -1;
+	free(worker.input.data);
+	free(worker.output.data);
 	return header.proc;
 }
 
