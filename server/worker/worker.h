@@ -43,11 +43,11 @@
 #include "server/worker/session/replies.h"
 
 enum {
-	/* how long a command or a wait is looked for before somebody blocks */
+	/* how long a command or a wait is polled for before a thread blocks */
 	CKT_SPIN_NS = 50000,
 	/*
-	 * how long a command where there are processors: a program thinks between an answer and its
-	 * next launch
+	 * how long a command is polled for if there are processors: a program computes between a
+	 * reply and its next launch
 	 */
 	CKT_SPIN_LONG_NS = 200000,
 };
@@ -55,7 +55,7 @@ enum {
 struct ckt_worker_device {
 	CUdevice ordinal;
 	/*
-	 * the server's; the driver's numbers are the session's where it sees these GPUs alone
+	 * the server's numbers; the driver's are the session's if the driver sees only these GPUs
 	 * (session_devices.h)
 	 */
 	unsigned number;
@@ -98,7 +98,7 @@ struct ckt_worker {
 	/* context object whose real context is current on the executor, or NULL */
 	struct ckt_object *current;
 	struct ckt_blobs blobs;
-	uint32_t local_bytes; /* most of any kernel that was launched */
+	uint32_t local_bytes; /* the most of any kernel that was launched */
 	struct ckt_pools pools;
 	struct ckt_vmm vmm;
 	struct ckt_hostmem host;
@@ -106,7 +106,7 @@ struct ckt_worker {
 	int client_fd;
 	uint64_t client_epoch;
 	pthread_t executor;
-	int64_t spin_ns; /* how long it looks for a command before it sleeps */
+	int64_t spin_ns; /* how long it polls for a command before it sleeps */
 	/* recorded at the restore: image_ms of events count from image_base_ms before it */
 	CUevent time_base;
 	float image_base_ms;
@@ -133,13 +133,13 @@ struct ckt_worker {
 		uint32_t xid;
 	} new_client;
 	bool go;                    /* the tables are the executor's from now on */
-	struct ckt_parting parting; /* what the client hears at the end */
+	struct ckt_parting parting; /* the message for the client at the end */
 
 	/* Listings and identity, mail_lock. */
 	enum ckt_session_state state;
 	bool has_owner;
 	uint8_t secret_hash[CKT_SECRET_HASH_SIZE];
-	struct ckt_worker_owner_args owner;  /* as the server said last */
+	struct ckt_worker_owner_args owner;  /* as the server last reported */
 	struct ckt_worker_origin_res origin; /* of the image; without its session */
 	/* which of several with one generation this is, and which the image's was; 0: not known */
 	uint64_t copy, copy_before;

@@ -1,8 +1,8 @@
 /*
  * Graphs in the worker: descriptions (rpc/graph.h) as trees, the driver's graphs made from them,
- * and what stands for host memory of the client.  Threading: the executor alone (or whoever has
- * frozen it), but for the bytes of segments, which the GPU and host functions of the driver touch
- * in stream order.
+ * and the buffers that replace the client's host memory.  Threading: the executor alone (or whoever
+ * has frozen it), but for the bytes of segments, which the GPU and host functions of the driver
+ * touch in stream order.
  */
 #pragma once
 
@@ -30,8 +30,8 @@ struct ckt_worker_graph_node {
 	uint32_t graph_count;
 	CUgraphNode real;
 	/*
-	 * Of a host node: for the call back.  Where the node only updates another one, that one is
-	 * called for.
+	 * Of a host node: for the callback.  If the node only updates another one, the other one is
+	 * called.
 	 */
 	uint64_t exec;
 	struct ckt_worker_graph_node *updates;
@@ -50,7 +50,7 @@ struct ckt_worker_graph {
 	uint64_t charged; /* of the host's memory, for all that is in it */
 };
 
-/* Stands for a range of the client's memory. */
+/* Replaces a range of the client's memory. */
 struct ckt_worker_graph_segment {
 	uint64_t address, size; /* the client's */
 	uint8_t *data;          /* mmap'd and registered with the driver */
@@ -73,15 +73,15 @@ struct ckt_worker_graph_conditions {
 
 /* An executable graph: hangs in its object. */
 struct ckt_worker_graph_exec {
-	/* what it was made from, kept up to date with the parameters set since */
+	/* the description that made it, kept up to date with the parameters set since */
 	struct ckt_worker_graph *graph;
 	uint64_t flags;
 	CUgraphExec real;
 	struct ckt_worker_graph_segments segments;
 	struct ckt_worker_graph_conditions conditions;
 	/*
-	 * Where its latest work on each stream ends; none for a graph of which nothing of ours is
-	 * used.
+	 * Events after its latest work on each stream; none for a graph that uses nothing of the
+	 * worker's.
 	 */
 	struct ckt_worker_graph_use {
 		uint64_t context, stream;
@@ -91,7 +91,7 @@ struct ckt_worker_graph_exec {
 	bool has_host_nodes;
 	unsigned device;
 	uint64_t device_bytes; /* charged for its nodes */
-	bool immortal;         /* of some of its work nobody knows when it ends */
+	bool immortal;         /* no event tells when some of its work ends */
 };
 
 /* A description being sent: hangs in its object. */
@@ -101,19 +101,17 @@ struct ckt_worker_graph_data {
 };
 
 /* ---- graph_tree.c */
-/*
- * NULL where the bytes are no description (errno 0), or where there is no memory for it (ENOMEM).
- */
+/* NULL if the bytes are not a description (errno 0), or if there is no memory for it (ENOMEM). */
 struct ckt_worker_graph *ckt_worker_graph_decode(const uint8_t *data, size_t size);
-/* One node at the cursor; false where there is none.  The caller owns what it points to. */
+/* One node at the cursor; false if there is none.  The caller owns what it points to. */
 bool ckt_worker_graph_node_decode(
 	struct ckt_cursor *c, unsigned depth, struct ckt_worker_graph_node *ret_node);
 void ckt_worker_graph_node_fini(struct ckt_worker_graph_node *node);
 /* Also destroys the driver's. */
 void ckt_worker_graph_free(struct ckt_worker_graph *graph);
 /*
- * Charges what the graph takes here and in the driver, as it is now; false where it does not fit,
- * and it has what it had.
+ * Charges the graph's present memory here and in the driver; false if it does not fit, and the
+ * charge stays.
  */
 bool ckt_worker_graph_charge(struct ckt_worker_graph *graph);
 size_t ckt_worker_graph_encoded_size(const struct ckt_worker_graph *graph);
@@ -127,9 +125,7 @@ struct ckt_worker_graph_node *ckt_worker_graph_find(struct ckt_worker_graph *gra
 /* Makes segments for the host memory that the graph's nodes touch and that no segment holds yet. */
 CUresult ckt_worker_graph_segments_cover(
 	struct ckt_worker_graph_segments *segments, struct ckt_worker_graph *graph);
-/*
- * The worker's address of size bytes at the client's address; NULL where no segment holds them all.
- */
+/* The worker's address of size bytes at the client's address; NULL if no segment holds them all. */
 uint8_t *ckt_worker_graph_segments_find(
 	const struct ckt_worker_graph_segments *segments, uint64_t address, uint64_t size);
 /* Precondition: nothing uses them any more. */
@@ -152,44 +148,44 @@ CUresult ckt_worker_graph_node_apply(const struct ckt_worker_graph_build *build,
 
 /* ---- graph_condition.c */
 /*
- * The driver's handles for those that were made for a graph of which `real` is the driver's, nodes
- * in graphs inside of it included.
+ * The driver's handles for those that were made for a graph whose driver's graph is `real`,
+ * including nodes in nested graphs.
  */
 CUresult ckt_worker_graph_conditions_make(const struct ckt_worker_graph_build *build, CUgraph real,
 	const struct ckt_worker_graph *graph);
-/* Puts the driver's handles in the place of the client's. */
+/* Replaces the client's handles by the driver's. */
 void ckt_worker_graph_conditions_replace(
 	const struct ckt_worker_graph_conditions *conditions, uint8_t *params, size_t size);
-/* Precondition: the node's handle was made.  The driver's graphs of the bodies are empty yet. */
+/* Precondition: the node's handle was made.  The driver's graphs of the bodies are still empty. */
 CUresult ckt_worker_graph_conditional_add(const struct ckt_worker_graph_build *build, CUgraph graph,
 	struct ckt_worker_graph_node *node);
-/* Those of an update are known too, from now on; it is left empty. */
+/* Also makes the handles of an update known from now on; the update's list becomes empty. */
 CUresult ckt_worker_graph_conditions_take(
 	struct ckt_worker_graph_conditions *conditions, struct ckt_worker_graph_conditions *from);
 void ckt_worker_graph_conditions_fini(struct ckt_worker_graph_conditions *conditions);
 
 /* ---- graph_life.c */
 /*
- * Before work that uses the graph is put on the stream: the event to be recorded behind it; NULL
- * where none is needed.
+ * Before work that uses the graph goes on the stream: the event to record after it; NULL if none is
+ * needed.
  */
 CUresult ckt_worker_graph_use_begin(struct ckt_worker *worker, struct ckt_worker_graph_exec *exec,
 	uint64_t stream, CUevent *ret_event);
 /* Behind it. */
 CUresult ckt_worker_graph_use_end(
 	struct ckt_worker_graph_exec *exec, CUevent event, CUstream stream);
-/* The stream goes on when what others do with the graph is done. */
+/* Makes the stream wait until other streams' work with the graph is done. */
 CUresult ckt_worker_graph_use_wait(struct ckt_worker *worker,
 	const struct ckt_worker_graph_exec *exec, uint64_t stream_id, CUstream stream);
-/* Its end, now or when the GPU is through with it; takes over the memory, too. */
+/* Destroys it, now or when the GPU has finished with it; takes over the memory, too. */
 void ckt_worker_graph_exec_drop(struct ckt_worker *worker, struct ckt_worker_graph_exec *exec);
-/* Buries what the GPU is through with by now. */
+/* Frees graphs with which the GPU has finished. */
 void ckt_worker_graph_life_poll(struct ckt_worker *worker);
 /* The context is about to be destroyed, and idle. */
 void ckt_worker_graph_forget_context(struct ckt_worker *worker, uint64_t context);
 
 /* ---- graph.c */
-/* The rest of a restore: the executable graph from its description. */
+/* The last step of a restore: makes the executable graph from its description. */
 CUresult ckt_worker_graph_exec_make(struct ckt_worker *worker, uint64_t id, uint64_t context,
 	uint64_t flags, const uint8_t *data, size_t size, struct ckt_object **ret_object);
 CUresult ckt_worker_graph_data_make(

@@ -1,6 +1,6 @@
 /*
- * Records of nodes, decoded; see rpc/graph.h.  Every function is false where the bytes are no such
- * record.
+ * Records of nodes, decoded; see rpc/graph.h.  Every function returns false if the bytes are not
+ * such a record.
  */
 #pragma once
 

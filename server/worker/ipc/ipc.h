@@ -23,19 +23,19 @@
 struct ckt_worker;
 
 /*
- * The socket that other workers come to, or -1: then nothing is shared.  Called once, before any
- * thread.
+ * The socket to which other workers connect, or -1: then nothing is shared.  Called once, before
+ * any thread.
  */
 int ckt_ipc_listen(void);
-/* One caller, within a second or two. */
+/* Serves one caller, for a second or two at most. */
 void ckt_ipc_serve(struct ckt_worker *worker);
-/* The memory goes: nobody opens it any more, and who has it open keeps it. */
+/* The memory is freed: nobody can open it any more, but sessions that have opened it keep it. */
 void ckt_ipc_forget(uint64_t address_or_id);
 void ckt_ipc_forget_context(struct ckt_worker *worker, uint64_t context);
 /* An imported physical object is released, an imported event destroyed. */
 void ckt_ipc_physical_gone(uint64_t id);
 void ckt_ipc_event_gone(uint64_t id);
-/* The abstract name of the socket that other workers come to; zeros: none. */
+/* The abstract name of the socket to which other workers connect; zeros: none. */
 void ckt_ipc_socket_name(char ret_socket[CKT_IPC_SOCKET]);
 
 /* ---- ipc_image.c */
@@ -43,12 +43,13 @@ void ckt_ipc_socket_name(char ret_socket[CKT_IPC_SOCKET]);
 /* Whether anything is shared; then the message says so.  Such a session cannot be paused. */
 bool ckt_ipc_is_shared(char *ret_message, size_t message_size);
 /*
- * Whether it cannot be saved now: it shares something with a session that does not stand still with
- * it, or whose owner has given it up.
+ * Whether the session cannot be saved now: it shares something with a session that is not frozen
+ * with it, or whose owner has freed it.
  */
 bool ckt_ipc_obstacle(struct ckt_worker *worker, char *ret_message, size_t message_size);
 /*
- * Nobody gets anything of this session until it goes on: what others open now would be in no image.
+ * Other sessions can open nothing of this session until it continues: such an opening would be in
+ * no image.
  */
 void ckt_ipc_close(void);
 void ckt_ipc_reopen(void);

@@ -1,9 +1,9 @@
 /*
- * Where a restored session that shares memory is found by those who look for it by its id: a small
- * file in the host's shared memory, named by a hash of the server's directory and the session's id,
- * and by its worker, which holds it locked for as long as it lives.  So a dead one's is told from a
- * living one's, and a server removes it (server/daemon/session/worker_leftovers.c).  Anybody's
- * image may claim an id, so there may be several, and each is asked.
+ * How other sessions find a restored session that shares memory by its ID: a small file in the
+ * host's shared memory, named by a hash of the server's directory and the session's id, and by its
+ * worker, which holds it locked for as long as it lives.  So a dead one's is told from a living
+ * one's, and a server removes it (server/daemon/session/worker_leftovers.c).  Anybody's image may
+ * claim an id, so there may be several, and each is asked.
  *
  * Threading: any.
  */
@@ -17,8 +17,8 @@ enum { CKT_IPC_NOTICES_MAX = 16 };
 
 struct ckt_worker;
 
-/* Of this worker, once; it stays until the process ends.  0 or -errno. */
+/* Makes this worker's notice, once; it stays until the process ends.  0 or -errno. */
 int ckt_ipc_notice_leave(struct ckt_worker *worker, const char session[CKT_IPC_SESSION]);
-/* The sockets of living workers of this server that left one for the session; how many. */
+/* The sockets of living workers of this server with a notice for the session; returns how many. */
 unsigned ckt_ipc_notice_find(struct ckt_worker *worker, const char session[CKT_IPC_SESSION],
 	char ret_sockets[CKT_IPC_NOTICES_MAX][CKT_IPC_SOCKET]);

@@ -27,11 +27,11 @@ struct ckt_ipc_import {
 	uint64_t offset, size, whole;
 	uint64_t piece; /* of a block */
 	unsigned device;
-	/* which copy of its owner's session it is of; as of the last look */
+	/* which copy of its owner's session it belongs to, as last checked */
 	uint64_t copy;
 };
 
-/* Whoever fetched something: may have it open. */
+/* A worker that fetched something: it may have it open. */
 struct ckt_ipc_taker {
 	char session[CKT_IPC_SESSION];
 	char socket[CKT_IPC_SOCKET];
@@ -48,9 +48,9 @@ extern struct ckt_ipc {
 	unsigned export_count;
 	struct ckt_ipc_taker *takers;
 	size_t taker_count, taker_room;
-	/* the session stands still for its image: nobody gets anything */
+	/* the session is frozen for its image: others can open nothing */
 	bool closed;
-	bool loading;                     /* what is not there may come yet */
+	bool loading;                     /* what is missing may still come */
 	uint64_t restored_copy;           /* which copy the image was taken of; 0: not restored */
 	uint32_t restored_uid, image_uid; /* of a restored session */
 	char session[CKT_IPC_SESSION];    /* of the image; zeros: not restored */
@@ -58,25 +58,25 @@ extern struct ckt_ipc {
 	char name[CKT_IPC_SOCKET];
 } ckt_ipc;
 
-/* For how long a restore waits for a session that nobody has seen. */
+/* How long a restore waits for a session that nobody has seen. */
 extern unsigned ckt_ipc_absent_ms;
 /*
- * Whether the session was restored for that user, or was that user's when the image was taken: the
- * client that comes back may change its owner, while other sessions of the job are still restored.
- * Whoever asks knows a secret of the program besides.
+ * Whether the session was restored for that user, or belonged to that user when the image was
+ * taken: the returning client may change its owner while other sessions of the job are still being
+ * restored. The asking worker also knows a secret of the program.
  */
 bool ckt_ipc_was_owner(uint32_t uid);
-/* Enters what is shared under the handle, or under a new one where that is NULL. */
+/* Enters what is shared under the handle, or under a new one if that is NULL. */
 CUresult ckt_ipc_export_physical(struct ckt_worker *worker, struct ckt_object *object,
 	const struct ckt_ipc_handle *handle, struct ckt_ipc_export **ret);
 CUresult ckt_ipc_export_block(struct ckt_worker *worker, uint64_t address,
 	const struct ckt_ipc_handle *handle, struct ckt_ipc_export **ret);
 CUresult ckt_ipc_export_event(struct ckt_worker *worker, struct ckt_object *object,
 	const struct ckt_ipc_handle *handle, struct ckt_ipc_export **ret);
-/* Memory that was fetched, fd is closed.  Fills in piece and device. */
+/* Memory that was fetched; closes fd.  Fills in piece and device. */
 CUresult ckt_ipc_take_memory(
 	struct ckt_worker *worker, int fd, struct ckt_ipc_import *import, uint64_t *ret_piece);
-/* Maps a block's piece at address, or where there is room for 0; on failure nothing of it stays. */
+/* Maps a block's piece at address, or at any free address for 0; on failure nothing of it stays. */
 CUresult ckt_ipc_map_block(
 	struct ckt_worker *worker, struct ckt_ipc_import *import, unsigned here, uint64_t address);
 /* The object of an import of that kind: *piece is consumed. */

@@ -44,7 +44,7 @@ struct ckt_ipc_question {
 
 struct ckt_ipc_answer {
 	uint32_t found;
-	uint32_t held;          /* stands still with its job */
+	uint32_t held;          /* is frozen with its job */
 	uint64_t whole;         /* bytes behind the descriptor */
 	uint64_t offset, size;  /* of the allocation */
 	CUipcEventHandle event; /* the driver's: of an event, which has no descriptor */
@@ -58,22 +58,25 @@ struct ckt_ipc_answer {
 	char pad[3];
 };
 
-/* Fills in who asks. */
+/* Fills in the asking session. */
 struct ckt_ipc_question ckt_ipc_question(
 	struct ckt_worker *worker, enum ckt_ipc_want want, uint32_t kind, const uint8_t *secret);
 /*
- * -ESRCH where nobody answers.  ret_fd: NULL, or the descriptor that came along, else -1; the
- * caller's.
+ * -ESRCH if nobody answers.  ret_fd: NULL, or receives the descriptor that came with the answer,
+ * else -1; the caller's.
  */
 int ckt_ipc_ask(const char socket[CKT_IPC_SOCKET], const struct ckt_ipc_question *question,
 	struct ckt_ipc_answer *ret_answer, int *ret_fd);
 /*
- * The same of the session's worker, wherever it is now: where the handle says, else where its
- * notice does.
+ * The same for the session's worker, wherever it is now: at the handle's address, else at its
+ * notice's.
  */
 int ckt_ipc_ask_session(struct ckt_worker *worker, const struct ckt_ipc_handle *handle,
 	const struct ckt_ipc_question *question, struct ckt_ipc_answer *ret_answer, int *ret_fd);
-/* Takes a question from a connection, of this user's processes and this session's owner only. */
+/*
+ * Receives a question from a connection; accepts only processes of this user and this session's
+ * owner.
+ */
 bool ckt_ipc_hear(struct ckt_worker *worker, int connection, struct ckt_ipc_question *ret_question);
 /* fd -1: none goes along. */
 void ckt_ipc_reply(int connection, const struct ckt_ipc_answer *answer, int fd);

@@ -10,9 +10,9 @@
 #include "rpc/session.h"
 
 /*
- * All of them or none: 0; -EINVAL where one may not travel; -EBUSY where a library is open and one
- * is other than it was then (the same again, as after a new connection, is 0).
+ * Sets all of them or none: 0; -EINVAL if one is not allowed; -EBUSY if a library is open and one
+ * differs from its value then (the same values again, as after a new connection, give 0).
  */
 int ckt_environment_take(const ckt_environment_args *args);
-/* What was taken, for an image; valid until the next one. */
+/* The accepted settings, for an image; valid until the next ones. */
 const ckt_environment_args *ckt_environment_settings(void);

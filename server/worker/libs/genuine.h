@@ -26,5 +26,5 @@ struct ckt_genuine {
 int ckt_genuine_open(struct ckt_worker *worker, const char *stem, unsigned major,
 	const char *version, const struct ckt_genuine **ret_genuine, char *ret_message,
 	size_t message_size);
-/* What was opened, in its order: NULL at the end. */
+/* The opened libraries, in their order: NULL at the end. */
 const struct ckt_genuine *ckt_genuine_at(unsigned index);

@@ -15,28 +15,26 @@
 struct ckt_id_map {
 	struct ckt_id_map_place {
 		uint64_t key;
-		/*
-		 * NULL: nothing here, and never was since the last time that the table was laid out
-		 */
+		/* NULL: nothing here, since the table was last laid out */
 		void *value;
 	} * places;
 	size_t room, taken; /* taken: those that were dropped included */
 	size_t count;
-	uint64_t looks; /* places that were looked at, of all calls; for tests */
+	uint64_t looks; /* places that all calls probed; for tests */
 };
 
 /*
- * value is not NULL; what had the key before is replaced, for which no memory is needed.  False: no
- * memory, and all is as it was.
+ * value is not NULL; it replaces the key's earlier value, which needs no memory.  False: no memory,
+ * and nothing has changed.
  */
 bool ckt_id_map_put(struct ckt_id_map *map, uint64_t key, void *value);
-/* NULL: nothing has the key. */
+/* NULL if the key is not there. */
 void *ckt_id_map_find(struct ckt_id_map *map, uint64_t key);
-/* Nothing where nothing has the key. */
+/* Does nothing if the key is not there. */
 void ckt_id_map_drop(struct ckt_id_map *map, uint64_t key);
 void ckt_id_map_fini(struct ckt_id_map *map);
 /*
- * A number for bytes, of the process's secret too.  Different bytes may have the same one: whoever
- * finds something compares.
+ * A hash of bytes that also depends on the process's secret.  Different bytes may have the same
+ * one: compare what you find.
  */
 uint64_t ckt_id_map_key(uint64_t state, const void *data, size_t size);

@@ -20,15 +20,15 @@
 
 struct ckt_beside {
 	struct ckt_aside_job job;
-	struct ckt_wcall *call; /* NULL: nobody is answered */
+	struct ckt_wcall *call; /* NULL: no reply is sent */
 	uint64_t owner;         /* the library's object that it is for */
 	uint64_t context;       /* 0: the call's */
 	/*
-	 * Calls the library; touches nothing else but its own struct.  failed: for want of memory,
-	 * as far as the library says.
+	 * Calls the library; touches nothing but its own struct.  failed: for lack of memory, as
+	 * far as the library reports it.
 	 */
 	void (*run)(struct ckt_beside *beside);
-	/* With the context current: what a handler returns, a CUresult. */
+	/* With the context current: returns what a handler returns, a CUresult. */
 	int (*done)(struct ckt_beside *beside);
 	bool failed;
 	/* ---- Its own */
@@ -36,7 +36,7 @@ struct ckt_beside {
 };
 
 /*
- * Takes over the malloc'd struct that begins with it, and frees it behind `done`.  What the handler
- * returns: CKT_WCALL_LATER, or done's result.
+ * Takes over the malloc'd struct that begins with it, and frees it after `done`.  Returns the
+ * handler's result: CKT_WCALL_LATER, or done's result.
  */
 int ckt_beside(struct ckt_wcall *call, struct ckt_beside *beside);

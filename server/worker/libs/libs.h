@@ -51,8 +51,8 @@ struct ckt_library {
 	 */
 	unsigned version_unit;
 	/*
-	 * Of the host's memory, that an object of it is taken to cost: the genuine library's own
-	 * part with the notes here; see docs/libraries.md.
+	 * The host memory that an object of it is estimated to cost: the genuine library's part and
+	 * the notes here; see docs/libraries.md.
 	 */
 	uint32_t object_bytes;
 	/* Ends the real object, whatever its type.  The context that it was made in is current. */
@@ -76,13 +76,13 @@ struct ckt_library {
 /* ---- registry.c */
 /* For tests: a made-up library, found under its number; NULL otherwise. */
 extern const struct ckt_library *ckt_library_toy;
-/* NULL where this build or any has no such library. */
+/* NULL if this build has no such library. */
 const struct ckt_library *ckt_library_of_prog(uint32_t prog);
 const struct ckt_library *ckt_library_of(enum ckt_lib lib);
 const struct ckt_library *ckt_library_named(const char *name);
-/* Where calls of a procedure are counted in ckt_worker.stats; CKT_STATS where they are not. */
+/* Where calls of a procedure are counted in ckt_worker.stats; CKT_STATS if they are not. */
 uint32_t ckt_stat_index(uint32_t prog, uint32_t proc);
-/* The procedure's name, for listings; NULL where there is none. */
+/* The procedure's name, for listings; NULL if there is none. */
 const char *ckt_stat_name(uint32_t index);
 
 /* ---- load.c */
@@ -120,16 +120,16 @@ struct ckt_library_object {
 /* An object for the id, made in the current context. */
 CUresult ckt_library_object_add(struct ckt_worker *worker, const struct ckt_library *library,
 	unsigned type, uint64_t id, void *real, void *data, struct ckt_object **ret_object);
-/* NULL where the id is none of that library and type. */
+/* NULL if the id does not name one of that library and type. */
 struct ckt_object *ckt_library_object_find(
 	struct ckt_worker *worker, enum ckt_lib lib, unsigned type, uint64_t id);
-/* Ends the real object: ckt_object_destroy() calls it, which also forgets what is ended. */
+/* Ends the real object: ckt_object_destroy() calls it, and also forgets the object. */
 void ckt_library_object_end(struct ckt_worker *worker, struct ckt_object *object);
-/* What the object table frees with the object; NULL is nothing. */
+/* Frees what the object owns; NULL is allowed. */
 void ckt_library_object_free(struct ckt_library_object *made);
 
 /*
- * What became of a batched call: a status that is not 0 is logged once a function, and is what the
- * session's next waited call returns (CUDA_ERROR_UNKNOWN), because nobody waits for this one.
+ * Records the status of a batched call: one that is not 0 is logged once for each function, and the
+ * session's next waited call returns it (CUDA_ERROR_UNKNOWN), because nobody waits for this one.
  */
 CUresult ckt_library_batched(const struct ckt_wcall *call, int status, bool *once);

@@ -6,6 +6,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* ops: room for CKT_MEMOPS_MAX.  False where the bytes are no operations. */
+/* ops: room for CKT_MEMOPS_MAX.  False if the bytes are not operations. */
 bool ckt_memops_decode(
 	const uint8_t *data, size_t size, CUstreamBatchMemOpParams *ops, unsigned *ret_count);

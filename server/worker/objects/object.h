@@ -48,7 +48,7 @@ struct ckt_object {
 			uint64_t journal_stack_bytes; /* the limit as last seen */
 			/* of its device's memory: itself, its limits, its streams */
 			uint64_t charged;
-			/* that took, or may have taken, memory of its own; see kernel_heap.h */
+			/* that took, or may have taken, heap memory; see kernel_heap.h */
 			char heap_kernel[128];
 			/* the streams that may have work; see fence.h */
 			struct ckt_fences *fences;
@@ -104,7 +104,7 @@ struct ckt_object {
 			uint64_t size;
 			uint64_t handle;      /* the driver's */
 			unsigned compression; /* CUmemAllocationCompType, as asked for */
-			bool imported;        /* another session's, which pays for it */
+			bool imported; /* belongs to another session, which is charged for it */
 		} physical;
 		struct ckt_library_object *library; /* owned; see libs/libs.h */
 		struct ckt_lib_call *lib_call;      /* owned; see libs/state.h */
@@ -134,15 +134,15 @@ static inline struct ckt_object *ckt_objects_find_kind(
 }
 
 /*
- * A zeroed object for a new id.  CUDA_ERROR_INVALID_VALUE where the id's kind, its slot (below
- * CKT_HANDLE_FIRST_SLOT unless reserved is true) or the server's bit is not the client's to use, or
- * the slot is taken; CUDA_ERROR_OUT_OF_MEMORY at the limit.
+ * A zeroed object for a new id.  CUDA_ERROR_INVALID_VALUE if the client may not use the id's kind,
+ * its slot (below CKT_HANDLE_FIRST_SLOT unless reserved is true) or the server's bit, or if the
+ * slot is taken; CUDA_ERROR_OUT_OF_MEMORY at the limit.
  */
 CUresult ckt_objects_add(struct ckt_objects *objects, uint64_t id, enum ckt_kind kind,
 	bool reserved, struct ckt_object **ret_object);
-/* Forgets and frees it with what it owns. */
+/* Forgets the object and frees it with what it owns. */
 void ckt_objects_remove(struct ckt_objects *objects, struct ckt_object *object);
-/* Next object behind slot *cursor (start with 0), in the order of slots; NULL at the end. */
+/* Next object after slot *cursor (start with 0), in the order of slots; NULL at the end. */
 struct ckt_object *ckt_objects_next(const struct ckt_objects *objects, uint32_t *cursor);
 /* All objects in the order of their making; the caller frees the array. */
 struct ckt_object **ckt_objects_in_order(const struct ckt_objects *objects, size_t *ret_count);

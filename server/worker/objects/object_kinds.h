@@ -1,6 +1,6 @@
 /*
- * The kinds of objects of a session, as images have them (checkpoint/object_kind.h).  Each table
- * stands in the kind's own file; object_kinds.c lists them in the order of loading.
+ * The kinds of objects of a session, as images have them (checkpoint/object_kind.h).  Each table is
+ * in the kind's own file; object_kinds.c lists them in the order of loading.
  */
 #pragma once
 

@@ -14,7 +14,7 @@
 #include <stddef.h>
 
 /*
- * gpus: numbers among the `total` GPUs that the operator's variable leaves; total 0: not told, and
+ * gpus: numbers among the `total` GPUs that the operator's variable leaves; total 0: unknown, and
  * nothing is done.  True: the driver numbers the session's GPUs from 0 now.  Precondition: the
  * driver is not open.
  */

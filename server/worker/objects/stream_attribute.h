@@ -23,9 +23,12 @@ struct ckt_stream_attributes {
  */
 CUresult ckt_stream_attribute_set(struct ckt_worker *worker, uint64_t stream,
 	CUstreamAttrID attribute, const CUstreamAttrValue *value);
-/* What was set of a stream's or a context's object; NULL where nothing was. */
+/* The attributes that were set on a stream's or a context's object; NULL if none were. */
 const struct ckt_stream_attributes *ckt_stream_attributes_of(const struct ckt_object *object);
 
-/* stream_image.c.  Into the image's list, which has room: what was set of a stream or a context. */
+/*
+ * stream_image.c.  Adds the attributes of a stream or a context to the image's list, which has
+ * room.
+ */
 struct ckt_saving;
 void ckt_stream_attributes_save(struct ckt_saving *s, const struct ckt_object *object);

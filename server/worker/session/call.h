@@ -28,11 +28,9 @@ struct ckt_wcall {
 	const struct ckt_proc *proc;
 	struct ckt_call_header header;
 	struct ckt_cursor args; /* valid until the handler returns */
-	/*
-	 * what a forwarded library answered, where that is not in the handler's result; 0: success
-	 */
+	/* the forwarded library's status, if the handler's result does not hold it; 0: success */
 	int status;
-	struct ckt_lib_step *step; /* to be remembered where it succeeds; see libs/state.h */
+	struct ckt_lib_step *step; /* to be recorded if it succeeds; see libs/state.h */
 	struct ckt_wcall_private *private;
 };
 
@@ -50,7 +48,7 @@ enum {
 	CKT_PROC_SETS = 16,
 	CKT_PROC_STATELESS = 32,
 	CKT_PROC_OBJECT = 64, /* there is such an id: of what the call is for */
-	/* with CKT_PROC_SETS: what was set before it counts for it, whatever is set later */
+	/* with CKT_PROC_SETS: earlier settings matter for it, whatever is set later */
 	CKT_PROC_SEALS = 128,
 };
 
@@ -71,8 +69,8 @@ extern const unsigned ckt_cuda_proc_count;
 
 /*
  * Room for exactly size_bytes of results in the reply; call at most once, before returning
- * CUDA_SUCCESS.  Never NULL: where there is no memory for them they go nowhere, and the call fails
- * with CUDA_ERROR_OUT_OF_MEMORY.  Do not call for a batched call.
+ * CUDA_SUCCESS.  Never NULL: without memory the results are dropped, and the call fails with
+ * CUDA_ERROR_OUT_OF_MEMORY.  Do not call for a batched call.
  */
 uint8_t *ckt_wcall_results(struct ckt_wcall *call, size_t size_bytes);
 /* Calls that are not answered yet. */
@@ -80,7 +78,7 @@ unsigned ckt_wcalls_open(void);
 void ckt_wcall_finish(struct ckt_wcall *call, CUresult result);
 
 /*
- * CUDA_ERROR_NOT_SUPPORTED, named once: in the log, and on the program's stderr before the call
+ * CUDA_ERROR_NOT_SUPPORTED, reported once: in the log, and on the program's stderr before the call
  * returns (kernel_output.h).
  */
 CUresult ckt_worker_unsupported(const char *what, bool *once);
@@ -98,8 +96,8 @@ struct ckt_driver;
 extern struct ckt_driver ckt_driver;
 
 /*
- * Real handle of a client's id.  CUDA_ERROR_INVALID_HANDLE (INVALID_CONTEXT for contexts) where
- * there is none of that kind. Stream ids 0, 1 and 2 give the driver's special handles.
+ * Real handle of a client's id.  CUDA_ERROR_INVALID_HANDLE (INVALID_CONTEXT for contexts) if there
+ * is none of that kind. Stream ids 0, 1 and 2 give the driver's special handles.
  */
 CUresult ckt_object_stream(struct ckt_worker *worker, uint64_t id, CUstream *ret_stream);
 CUresult ckt_object_event(struct ckt_worker *worker, uint64_t id, CUevent *ret_event);
@@ -108,13 +106,13 @@ CUresult ckt_object_function(struct ckt_worker *worker, uint64_t id, CUfunction 
 CUresult ckt_object_context(struct ckt_worker *worker, uint64_t id, CUcontext *ret_context);
 
 /* From the executor only. */
-/* NULL where there is no memory. */
+/* NULL if there is no memory. */
 struct ckt_wcall *ckt_wcall_new(struct ckt_worker *worker);
-/* Before a call is executed: memory for its reply, where that is kept.  0 or -ENOMEM. */
+/* Before a call is executed: memory for its reply, if that is kept.  0 or -ENOMEM. */
 int ckt_wcall_prepare(struct ckt_wcall *call);
 void ckt_wcall_free(struct ckt_wcall *call);
 void ckt_wcall_reject(struct ckt_wcall *call, uint32_t accept_stat);
-/* Sends the stored reply of a numbered call that came again, or notes who waits for it now. */
+/* Sends the stored reply of a numbered call that came again, or records who waits for it now. */
 void ckt_wcall_replay(
 	struct ckt_worker *worker, const struct ckt_call_header *header, uint64_t epoch);
 void ckt_worker_defer(struct ckt_worker *worker, CUresult result);

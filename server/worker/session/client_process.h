@@ -14,7 +14,7 @@
 
 /*
  * A descriptor of the process (pidfd) that connected this socket and calls itself claimed_pid; -1
- * where that is not known.
+ * if that is not known.
  */
 int ckt_client_process_open(int socket_fd, uint32_t claimed_pid);
 /*
@@ -22,5 +22,5 @@ int ckt_client_process_open(int socket_fd, uint32_t claimed_pid);
  * that is older than this one.
  */
 int ckt_client_process_by_number(int socket_fd, int pid);
-/* Whether it has ended; false where it is not known. */
+/* Whether it has ended; false if that is not known. */
 bool ckt_client_process_is_dead(int process_fd);

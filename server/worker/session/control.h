@@ -19,19 +19,26 @@ struct ckt_request {
 	uint32_t xid;
 	struct ckt_cursor args;
 	int passed_fd; /* owned; -1 when taken */
-	/* what HOST_MEMORY brought over this connection; owned by it, -1 when taken */
+	/*
+	 * the descriptor that HOST_MEMORY brought over this connection; owned by it, -1 when taken
+	 */
 	int *memory_fd;
-	bool end;   /* after the answer */
-	bool ahead; /* a session was pre-loaded: it goes with this connection */
-	/* commands wait until HOLD's END: they go on when this connection ends without */
+	bool end;   /* after the reply */
+	bool ahead; /* a session was preloaded: it ends with this connection */
+	/* commands wait until HOLD's END: they continue when this connection ends without it */
 	bool stopped;
-	/* the session was frozen until RELEASE: it goes on when this connection ends without */
+	/*
+	 * the session was frozen until RELEASE: it continues when this connection ends without it
+	 */
 	bool held;
 };
 
-/* 0 or -errno: the connection is of no use any more. */
+/* 0 or -errno: the connection cannot be used any more. */
 int ckt_control_reply(struct ckt_request *request, xdrproc_t xdr, void *res);
-/* The connection over which the session was frozen has ended: nobody else would let it go on. */
+/*
+ * The connection over which the session was frozen has ended: nothing else would let the session
+ * continue.
+ */
 void ckt_operation_let_go(struct ckt_worker *worker);
 /* START has succeeded. */
 bool ckt_control_started(void);

@@ -1,7 +1,6 @@
 /*
- * Calls on the control socket that take long: saving, releasing, and how far they are.
- *
- * Threading: control threads.
+ * Calls on the control socket that take long: saving, releasing, and their progress.  Threading:
+ * control threads.
  */
 #pragma once
 
@@ -9,5 +8,5 @@
 
 struct ckt_request;
 
-/* SAVE, SAVE2, RELEASE, PROGRESS and the like; -EPROTO for a procedure that is none of these. */
+/* SAVE, SAVE2, RELEASE, PROGRESS and others; -EPROTO for any other procedure. */
 int ckt_operation_serve(struct ckt_request *request, uint32_t proc);

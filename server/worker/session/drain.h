@@ -12,8 +12,8 @@
 struct ckt_worker;
 
 /*
- * Waits until no stream of any context has work: 0, -EAGAIN where a host function of the program
- * runs, or -EBUSY and a sentence that names the stream.
+ * Waits until no stream of any context has work: 0, -EAGAIN if a host function of the program runs,
+ * or -EBUSY and a sentence that names the stream.
  */
 int ckt_streams_drain(
 	struct ckt_worker *worker, int64_t deadline_ms, char *ret_message, size_t message_size);

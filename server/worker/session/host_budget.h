@@ -1,8 +1,8 @@
 /*
- * What a session takes of the memory of its host on behalf of its client: one account of one
- * worker, which is one session.  Everything that a peer can make grow is charged before it is
- * taken: contents of modules, descriptions of graphs and their buffers, bytes on their way, replies
- * that are kept, objects, blocks, pages of pinned memory, the manifest of an image.
+ * The host memory that a session uses on behalf of its client: one account for each worker, that
+ * is, each session.  Everything that a peer can make grow is charged before it is allocated:
+ * contents of modules, descriptions of graphs and their buffers, bytes on their way, replies that
+ * are kept, objects, blocks, pages of pinned memory, the manifest of an image.
  *
  * Threading: any.
  */
@@ -13,9 +13,9 @@
 
 /* bytes: of the server's --session-host-memory; 0: no limit. */
 void ckt_budget_init(uint64_t limit_bytes);
-/* false: it does not fit, and nothing is charged; what it is for goes to the log, now and then. */
+/* false: it does not fit, and nothing is charged; the log names its purpose now and then. */
 bool ckt_budget_charge(uint64_t bytes, const char *what);
-/* What is there already, whether it fits or not. */
+/* Charges what exists already, whether it fits or not. */
 void ckt_budget_add(uint64_t bytes);
 void ckt_budget_uncharge(uint64_t bytes);
 uint64_t ckt_budget_used(void);

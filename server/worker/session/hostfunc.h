@@ -34,7 +34,7 @@ struct ckt_host_calls {
  * executable graph.
  */
 void ckt_hostcall_graph(void *data);
-/* The executor's: sends what the client has not been told.  Data that is there goes first. */
+/* The executor's: sends calls that the client has not been told.  Data that is ready goes first. */
 void ckt_hostcalls_send(struct ckt_worker *worker);
 /*
  * The same for another thread while the executor is stuck.  The driver, which may hold a lock of
@@ -42,22 +42,22 @@ void ckt_hostcalls_send(struct ckt_worker *worker);
  * function's own stream had copied before its turn is there.
  */
 void ckt_hostcalls_send_stuck(struct ckt_worker *worker);
-/* The executor's: a new connection has not been told anything. */
+/* The executor's: a new connection has not been told any calls. */
 void ckt_hostcalls_resend(struct ckt_worker *worker);
 /*
  * True while a host function waits for the client: the GPU will not become idle before it is
  * answered.
  */
 bool ckt_hostcalls_waiting(struct ckt_worker *worker);
-/* From any thread: the client has run it.  False: it is none that waits. */
+/* From any thread: the client has run it.  False: no such function waits. */
 bool ckt_hostcall_end(struct ckt_worker *worker, uint64_t instance);
 /* Blocks until a host function waits for the client. */
 void ckt_hostcalls_await(void);
 /* How many have ended so far. */
 uint64_t ckt_hostcalls_ended(void);
 /*
- * A moment's rest for who waits for the GPU until deadline_ms: 0, -ETIMEDOUT, or -EAGAIN where a
- * host function waits for the client, whose answer is a command that only the executor can take.
- * deadline_ms -1: always 0.
+ * A short sleep for a thread that waits for the GPU until deadline_ms: 0, -ETIMEDOUT, or -EAGAIN if
+ * a host function waits for the client, because only the executor can receive its end. deadline_ms
+ * -1: always 0.
  */
 int ckt_hostcalls_rest(struct ckt_worker *worker, int64_t deadline_ms);

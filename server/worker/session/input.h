@@ -24,7 +24,7 @@ enum {
 	CKT_INPUT_SIZE = 8 << 20,
 	/* More than a client keeps unanswered: its ring is smaller. */
 	CKT_INPUT_AHEAD_MAX = 8 << 20,
-	/* So many bytes of a command's arguments are seen by who looks ahead. */
+	/* How many bytes of a command's arguments a look ahead sees. */
 	CKT_INPUT_SEEN = 16,
 };
 
@@ -40,13 +40,13 @@ struct ckt_input {
 
 /* 0 or -ENOMEM. */
 int ckt_input_init(struct ckt_input *input);
-/* A connection begins (fd >= 0) or ends (-1): what came over the one before is dropped. */
+/* A connection begins (fd >= 0) or ends (-1): drops the bytes of the one before. */
 void ckt_input_connect(struct ckt_input *input, int fd);
 /* The executor's.  1: something came; 0: nothing is there; negative: the connection is gone. */
 int ckt_input_receive(struct ckt_input *input);
 /* The executor's: takes away what the connection holds, without looking at it. */
 void ckt_input_discard(struct ckt_input *input);
-/* The executor's: the record that begins at head is its own from now on. */
+/* The executor's: takes over the record that begins at head. */
 static inline void ckt_input_take(struct ckt_input *input, size_t bytes)
 {
 	input->head += bytes;

@@ -28,5 +28,5 @@ struct ckt_printed {
 /* Replaces stdout and stderr; the log must go elsewhere before.  0 or -errno. */
 int ckt_printed_init(struct ckt_printed *printed);
 int ckt_printed_start(struct ckt_worker *worker);
-/* Sends what is there now.  Never blocks. */
+/* Sends the text that is there now.  Never blocks. */
 void ckt_printed_send(struct ckt_worker *worker);

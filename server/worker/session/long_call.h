@@ -34,12 +34,12 @@ void ckt_aside_submit(struct ckt_worker *worker, struct ckt_aside_job *job);
 /* Finishes what has run. */
 void ckt_aside_finish(struct ckt_worker *worker);
 /*
- * Waits until every job is finished.  deadline_ms -1: none; else -ETIMEDOUT, or -EAGAIN where a
- * host function waits for the client.
+ * Waits until every job is finished.  deadline_ms -1: none; else -ETIMEDOUT, or -EAGAIN if a host
+ * function waits for the client.
  */
 int ckt_aside_drain(struct ckt_worker *worker, int64_t deadline_ms);
 /*
- * What is being given back is given back before memory is counted or missed: waits for it, but no
- * longer than a second. True: it is.
+ * Before memory is counted or missed: waits until pending frees are done, but no longer than a
+ * second. True: they are.
  */
 bool ckt_aside_settle(struct ckt_worker *worker);

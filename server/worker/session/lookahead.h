@@ -25,7 +25,7 @@ struct ckt_worker;
 
 struct ckt_lookahead {
 	_Atomic uint64_t beats; /* the executor's steps: commands, and looks for them */
-	/* it waits for input, and takes what comes; or it is frozen */
+	/* it waits for input, and reads what comes; or it is frozen */
 	_Atomic bool asleep;
 };
 

@@ -1,8 +1,6 @@
 /*
- * Small files in the host's shared memory by which workers of one server find each other: whole or
- * not there, and read only where this user wrote them.
- *
- * Threading: any.
+ * Small files in the host's shared memory by which workers of one server find each other: complete
+ * or missing, and read only if this user wrote them.  Threading: any.
  */
 #pragma once
 
@@ -16,12 +14,12 @@ struct ckt_worker;
 /* How much of worker->socket is the server's directory, which names of notices depend on. */
 size_t ckt_notice_server_length(const struct ckt_worker *worker);
 /*
- * Takes the place of a file of that name.  ret_fd: NULL, or a descriptor that holds a lock on the
- * file from before it has its name, the caller's.  0 or -errno.
+ * Replaces a file of that name.  ret_fd: NULL, or a descriptor, the caller's, that holds a lock on
+ * the file from before it has its name.  0 or -errno.
  */
 int ckt_notice_leave(const char *path, const void *notice, size_t size, int *ret_fd);
 /*
- * directory: AT_FDCWD for a path.  locked: only where another process holds the lock.  False where
- * it is no such file.
+ * directory: AT_FDCWD for a path.  locked: only if another process holds the lock.  False if it is
+ * not such a file.
  */
 bool ckt_notice_read(int directory, const char *name, bool locked, void *ret_notice, size_t size);

@@ -13,10 +13,10 @@
 
 struct ckt_worker;
 
-/* More than a program has a use for. */
+/* More than a program needs. */
 enum { CKT_NOTIFICATIONS_MAX = 4096 };
 
-/* The executor's: sends what the client has not been told. */
+/* The executor's: sends notifications that the client has not been told. */
 void ckt_notifications_send(struct ckt_worker *worker);
 /* The executor's: a new connection may not have been told the latest. */
 void ckt_notifications_resend(struct ckt_worker *worker);

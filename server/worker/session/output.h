@@ -1,5 +1,5 @@
 /*
- * What goes to the client: one buffer behind a lock, so that the executor and the waiters write
+ * The bytes for the client: one buffer behind a lock, so that the executor and the waiters write
  * whole records.
  *
  * Records are appended and leave with the next flush; the socket is never waited for.  Where it
@@ -29,22 +29,24 @@ struct ckt_output {
 
 void ckt_output_init(struct ckt_output *output);
 /*
- * Begins a connection (fd >= 0, epoch) or ends it (-1, 0); what was not sent is dropped.  A first
- * record (the answer to the hello; NULL for none) goes ahead of whatever other threads have to say
- * as soon as somebody is there.  -ENOMEM: there is no connection.
+ * Begins a connection (fd >= 0, epoch) or ends it (-1, 0); drops unsent bytes.  A first record (the
+ * reply to the hello; NULL for none) precedes everything that other threads send.  -ENOMEM: there
+ * is no connection.
  */
 int ckt_output_connect(
 	struct ckt_output *output, int fd, uint64_t epoch, const uint8_t *first, size_t size);
 
 /*
- * Locks; room for a record of size bytes, its mark already written.  NULL (not locked) where epoch
- * is not the connection's.
+ * Locks; room for a record of size bytes, its mark already written.  NULL (not locked) if epoch is
+ * not the connection's.
  */
 uint8_t *ckt_output_begin(struct ckt_output *output, uint64_t epoch, size_t size);
 /* Unlocks. */
 void ckt_output_end(struct ckt_output *output);
 
-/* Sends what the socket takes.  0: all of it; -EAGAIN; another error: the connection is broken. */
+/*
+ * Sends what the socket accepts.  0: everything; -EAGAIN; another error: the connection is broken.
+ */
 int ckt_output_flush(struct ckt_output *output);
 size_t ckt_output_waiting(struct ckt_output *output);
 /* The connection's number, 0 for none. */

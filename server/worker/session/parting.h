@@ -1,7 +1,6 @@
 /*
- * Ending the client's connection so that what was sent still arrives.
- *
- * Threading: the executor, frozen or about to be.
+ * Ends the client's connection so that everything sent still arrives.  Threading: the executor,
+ * frozen or about to be.
  */
 #pragma once
 
@@ -10,10 +9,10 @@
 
 struct ckt_worker;
 
-/* Sends what lies in the output, as far as the client takes it until then. */
+/* Sends the output's bytes, as far as the client accepts them until then. */
 void ckt_parting_flush(struct ckt_worker *worker, int64_t deadline_ms);
 /*
- * Sends all and ends the connection.  quiesce: the client is told to be quiet and may come back;
- * else it is told what worker->parting says.
+ * Sends everything and ends the connection.  quiesce: tells the client to be quiet, and it may come
+ * back; else tells it what worker->parting says.
  */
 void ckt_parting_end(struct ckt_worker *worker, bool quiesce);

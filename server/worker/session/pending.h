@@ -32,7 +32,7 @@ struct ckt_pending {
 	uint64_t order;       /* of the list */
 	CUevent one, *events; /* events is &one, or malloc'd */
 	unsigned count;
-	bool own_events; /* taken from fences, given back */
+	bool own_events; /* taken from fences, returned to them */
 	struct ckt_staging_piece *piece;
 	size_t size;
 	unsigned device;
@@ -56,16 +56,19 @@ struct ckt_pendings {
 
 /* Starts the waiters. 0 or -errno. */
 int ckt_pendings_init(struct ckt_worker *worker);
-/* A zeroed item of the call, NULL where there is no memory; ckt_pending_add takes it over. */
+/* A zeroed item of the call, NULL if there is no memory; ckt_pending_add takes it over. */
 struct ckt_pending *ckt_pending_new(
 	struct ckt_wcall *call, enum ckt_pending_kind kind, uint64_t chain);
 void ckt_pending_add(struct ckt_worker *worker, struct ckt_pending *pending);
 /*
- * The executor's: completes what is done, hands what has been hot for long enough to the waiters.
- * True while something is hot.
+ * The executor's: completes items that are done, and passes those that have been hot long enough to
+ * the waiters. True while something is hot.
  */
 bool ckt_pending_poll(struct ckt_worker *worker);
-/* Before a reply that says that work is done: what kernels printed and the data that is there. */
+/*
+ * Before a reply that says that work is done: sends what kernels printed and the data that is
+ * ready.
+ */
 void ckt_pending_deliver(struct ckt_worker *worker);
 /*
  * The same for who must not ask the driver, before work of that chain is told of which was queued

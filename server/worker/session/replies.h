@@ -27,9 +27,9 @@ struct ckt_stored {
 	uint64_t seq;
 	uint32_t proc; /* ckt_stat_index() */
 	bool done;
-	int32_t deferred; /* that went with it */
+	int32_t deferred; /* the descriptor that went with it */
 	uint32_t accept_stat;
-	/* While pending, or after a resend: who waits. */
+	/* While pending, or after a resend: the connection that waits. */
 	uint32_t xid;
 	uint64_t epoch;
 	uint8_t *body; /* from the CUresult on; owned */
@@ -47,8 +47,8 @@ struct ckt_replies {
 };
 
 /*
- * A client acknowledges what it has with its next command, so what is kept is what its threads wait
- * for.  One that does not is not served on: it would fill our memory.
+ * A client acknowledges what it has with its next command, so only its waiting threads' replies are
+ * kept.  A client that does not acknowledge is not served further: it would fill our memory.
  */
 enum { CKT_REPLIES_MAX = 1 << 16, CKT_REPLIES_BYTES_MAX = 64 << 20 };
 
@@ -57,11 +57,11 @@ void ckt_replies_fini(struct ckt_replies *replies);
 
 enum ckt_seq_verdict ckt_replies_check(struct ckt_replies *replies, uint64_t seq);
 /*
- * The client has everything up to and including acked.  false: it acknowledges what was never
- * executed.
+ * The client has everything up to and including acked.  false: it acknowledges commands that were
+ * never executed.
  */
 bool ckt_replies_acked(struct ckt_replies *replies, uint64_t acked);
-/* So many are kept that no further one may be. */
+/* The maximum is kept: no further reply may be. */
 bool ckt_replies_full(struct ckt_replies *replies);
 /* Makes the pending entry of a waited call; executed is advanced by the caller.  0 or -ENOMEM. */
 int ckt_replies_expect(

@@ -1,7 +1,6 @@
 /*
- * How a session begins and ends: what START asks for is checked and built here.
- *
- * Threading: a control thread starts; ckt_worker_end from any.
+ * How a session begins and ends: checks and builds what START asks for.  Threading: a control
+ * thread starts; ckt_worker_end from any.
  */
 #pragma once
 
@@ -12,7 +11,7 @@
 struct ckt_worker;
 
 /*
- * Before a start with restore = true, once for each image that comes: see preload.h.  Nothing runs
+ * Before a start with restore = true, once for each arriving image: see preload.h.  Nothing runs
  * yet.  0 or -errno and a sentence.
  */
 int ckt_worker_start_ahead(struct ckt_worker *worker, const ckt_worker_start_args *args,

@@ -37,8 +37,7 @@ enum ckt_code_use_kind {
 };
 
 /*
- * Where the bytes of code lie that a library gives to the driver: behind a wrapper, in a mapped
- * file or not.
+ * The bytes of code that a library gives to the driver: behind a wrapper, in a mapped file or not.
  */
 struct ckt_code_place {
 	const uint8_t *data;
@@ -46,9 +45,9 @@ struct ckt_code_place {
 	char file[256]; /* "": none */
 	uint64_t offset;
 };
-/* False where it is nothing whose size can be told. */
+/* False if its size cannot be found out. */
 bool ckt_code_locate(const void *code, struct ckt_code_place *ret_place);
-/* The loaded file of that name has that many bytes there; NULL otherwise. */
+/* The bytes in the loaded file of that name; NULL if it has fewer, or is not loaded. */
 const uint8_t *ckt_code_find_file(const char *file, uint64_t offset, uint64_t size);
 
 /* Hooks, for a driver that loads lazily; ends with a NULL name. */
@@ -56,18 +55,18 @@ extern const struct ckt_inside_hook ckt_inside_code_hooks[];
 
 /* ---- In images (code_image.c) */
 int ckt_code_save(struct ckt_saving *s);
-/* Whether the lists are what they say.  -EBADMSG. */
+/* Whether the lists are consistent.  -EBADMSG. */
 int ckt_code_check(struct ckt_loading *l);
 /* The journal's step of this kind. */
 int ckt_code_again(struct ckt_loading *l, const struct ckt_image_journal *entry);
 
 /*
- * Does a use in the current context, with code that lies there, and notes it.  The driver's
- * result.  Before the session goes.
+ * Repeats a use in the current context, with the code that is there, and records it.  The driver's
+ * result.  Before the session runs.
  */
 CUresult ckt_code_use_ahead(
 	uint32_t code, const uint8_t *data, enum ckt_code_use_kind kind, const char *symbol);
-/* The executor enters a use that was noted: the code's contents are the session's from then on. */
+/* The executor enters a recorded use: the code's contents belong to the session from then on. */
 void ckt_code_keep(struct ckt_worker *worker, uint32_t use);
 /* The context is being destroyed. */
 void ckt_code_forget_context(CUcontext context);

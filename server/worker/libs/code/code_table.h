@@ -1,8 +1,6 @@
 /*
- * The tables behind code.h: which code there is, what of it was used, and by which handles it is
- * known now.  A library loads thousands of each, so each is found by a table, and its bytes are
- * charged to the session.
- *
+ * The tables behind code.h: which code exists, what was used of it, and its present handles.  A
+ * library loads thousands of each, so tables find them, and their bytes are charged to the session.
  * Threading: the caller holds ckt_code_lock, or is alone (a restore, or a frozen session).
  */
 #pragma once
@@ -20,13 +18,13 @@ struct ckt_code {
 	bool kept;      /* they are */
 	bool preserved; /* the driver was told that the bytes stay */
 	/*
-	 * came with options that a restore cannot give again: what is loaded ahead only stands in
+	 * came with options that a restore cannot give again: code that is loaded ahead only keeps
 	 * its place
 	 */
 	bool own;
 	CUlibrary ahead;   /* loaded by a restore */
-	bool handed;       /* and given to the library */
-	CUlibrary library; /* loaded of it last; NULL: none, or it has gone */
+	bool handed;       /* and was given to the library */
+	CUlibrary library; /* the latest that was loaded from it; NULL: none, or it is gone */
 	uint32_t loads;    /* that are there now */
 	uint32_t next;     /* the next one of the same key, and 1; 0: none */
 };
@@ -49,12 +47,12 @@ bool ckt_code_add_known(const struct ckt_code *code, uint32_t *ret_code);
 uint32_t ckt_code_count(void);
 struct ckt_code *ckt_code_entry(uint32_t code);
 /*
- * What a restore has loaded of it for the library that asks now, once; NULL where there is none, or
- * it is not the same.
+ * What a restore has loaded of it, for the library that asks now, once; NULL if there is none, or
+ * it differs.
  */
 CUlibrary ckt_code_take_ahead(uint32_t code);
 
-/* The use, new or not: what comes and goes for ever is one.  False: no memory. */
+/* The use, new or not: repeated loading and unloading counts as one.  False: no memory. */
 bool ckt_code_use_add(
 	enum ckt_code_use_kind kind, uint32_t code, const char *symbol, uint32_t *ret_use);
 uint32_t ckt_code_use_count(void);
@@ -62,12 +60,12 @@ const struct ckt_code_use *ckt_code_use_at(uint32_t use);
 
 bool ckt_code_library_add(CUlibrary library, uint32_t code);
 bool ckt_code_library_find(CUlibrary library, uint32_t *ret_code);
-/* A library that is loaded of it. */
+/* A library that was loaded from it. */
 bool ckt_code_library_of(uint32_t code, CUlibrary *ret_library);
 /* With its kernels; used: something of it was touched. */
 bool ckt_code_library_drop(CUlibrary library, uint32_t *ret_code, bool *ret_used);
 
-/* Nothing where the library is not known. */
+/* Does nothing for an unknown library. */
 void ckt_code_kernel_add(CUkernel kernel, CUlibrary library, const char *name);
 const struct ckt_code_kernel *ckt_code_kernel_find(const void *handle);
 
@@ -77,7 +75,7 @@ bool ckt_code_ahead_module_add(uint32_t code, CUcontext context, CUmodule module
 CUmodule ckt_code_take_ahead_module(uint32_t code, CUcontext context);
 bool ckt_code_module_drop(CUmodule module, uint32_t *ret_code);
 
-/* Places that all look-ups looked at; for tests. */
+/* Places that all look-ups probed; for tests. */
 uint64_t ckt_code_looks(void);
 
 /* What was used in a context, by its handle there. */

@@ -8,5 +8,5 @@
 
 extern const struct ckt_library ckt_library_cublas;
 
-/* Where the call's scalars lie; the genuine handle is told only where that changes. */
+/* Sets the pointer mode of the call's scalars; tells the genuine handle only about changes. */
 void ckt_cublas_use_pointer_mode(struct ckt_object *handle, uint32_t mode);

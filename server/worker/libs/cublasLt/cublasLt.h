@@ -22,13 +22,9 @@
 extern const struct ckt_library ckt_library_cublasLt;
 
 /* ---- cublasLt.c */
-/*
- * The real handle of an id of ours or of cuBLAS's, which are as good.  CUDA_ERROR_INVALID_HANDLE.
- */
+/* The real handle for an id of ours or of cuBLAS's; both are valid.  CUDA_ERROR_INVALID_HANDLE. */
 CUresult ckt_cublaslt_handle(struct ckt_worker *worker, uint64_t id, cublasLtHandle_t *ret_handle);
-/*
- * Opens the genuine library where no open came before, as in a worker that took the session over.
- */
+/* Opens the genuine library if no open came before, as in a worker that took the session over. */
 CUresult ckt_cublaslt_need(struct ckt_worker *worker);
 
 /* ---- Handlers; the generated table points to them */
@@ -51,7 +47,7 @@ int ckt_worker_cublasLtHeuristicsCacheGetCapacity(struct ckt_wcall *call);
 int ckt_worker_cublasLtHeuristicsCacheSetCapacity(struct ckt_wcall *call);
 
 /* ---- cublasLt_descriptor.c */
-/* What a descriptor is in its call: two in one call never share a place in the cache. */
+/* The role of a descriptor in its call: two in one call never share a place in the cache. */
 enum ckt_cublaslt_role {
 	CKT_CUBLASLT_OPERATION,
 	CKT_CUBLASLT_A,
@@ -72,8 +68,8 @@ struct ckt_cublaslt_bytes {
 
 /*
  * The genuine library's descriptor for the bytes; no bytes give NULL.  Valid until the same role is
- * asked for again. CKT_WCALL_GARBAGE for bytes that are none; else a cublasStatus_t, that of the
- * library where it refuses an attribute.
+ * asked for again. CKT_WCALL_GARBAGE for malformed bytes; else a cublasStatus_t, the library's if
+ * it refuses an attribute.
  */
 int ckt_cublaslt_descriptor(
 	enum ckt_cublaslt_role role, const struct ckt_cublaslt_bytes *bytes, void **ret_descriptor);

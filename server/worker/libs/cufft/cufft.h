@@ -20,13 +20,13 @@ struct ckt_cufft_worker_gpus {
 	unsigned count;
 	uint64_t contexts[MAX_CUDA_DESCRIPTOR_GPUS];
 	int ordinals[MAX_CUDA_DESCRIPTOR_GPUS]; /* the genuine library's */
-	size_t sizes[MAX_CUDA_DESCRIPTOR_GPUS]; /* that it told last */
+	size_t sizes[MAX_CUDA_DESCRIPTOR_GPUS]; /* that it reported last */
 };
 
 /* Our own notes on a plan. */
 struct ckt_cufft_notes {
-	CUstream stream; /* that the genuine plan was told last */
-	size_t size;     /* that the library told last */
+	CUstream stream; /* that the genuine plan was given last */
+	size_t size;     /* that the library reported last */
 	/* cufft_gpus.c; NULL: that of its context */
 	struct ckt_cufft_worker_gpus *gpus;
 	/* cufft_callback.c; by cufftXtCallbackType */
@@ -44,17 +44,17 @@ static inline size_t *ckt_cufft_sizes(struct ckt_object *plan)
 }
 
 /*
- * Puts what the plan does on that stream; the genuine plan is told only where that changes.  The
- * library's status.
+ * Puts the plan's work on that stream; tells the genuine plan only about changes.  The library's
+ * status.
  */
 int ckt_cufft_use_stream(struct ckt_object *plan, CUstream stream);
 
-/* Whether a plan could not be made for want of memory. */
+/* Whether a plan could not be made for lack of memory. */
 static inline bool ckt_cufft_out_of_memory(int status)
 {
 	return status == CUFFT_ALLOC_FAILED;
 }
 
-/* The object and the plan behind an id; CUDA_ERROR_INVALID_HANDLE where there is none. */
+/* The object and the plan behind an id; CUDA_ERROR_INVALID_HANDLE if there is none. */
 CUresult ckt_cufft_plan(struct ckt_worker *worker, uint64_t id, struct ckt_object **ret_object,
 	cufftHandle *ret_plan);

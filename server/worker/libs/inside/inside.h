@@ -47,14 +47,14 @@ int ckt_inside_open(struct ckt_worker *worker, char *ret_message, size_t message
 uint64_t ckt_inside_enter(uint64_t owner);
 void ckt_inside_leave(uint64_t before);
 /*
- * A library's object, or a captured call, has ended, the library's own end of it included.  What
- * the library freed and nobody could wait for is freed when the GPU is done; what it did not free
- * is the context's from now on, because another object may use it.
+ * A library's object, or a captured call, has ended, and its end in the library, too.  Memory that
+ * the library freed when nothing could wait is freed when the GPU is done; memory that it did not
+ * free belongs to the context from now on, because another object may use it.
  */
 void ckt_inside_owner_ended(struct ckt_worker *worker, uint64_t owner, uint64_t context);
 /*
- * A context that the program made is being destroyed: what libraries have in it goes, as the
- * driver's memory does natively.  Precondition: nothing runs in it.
+ * A context that the program made is being destroyed: frees what libraries have in it, as natively.
+ * Precondition: nothing runs in it.
  */
 void ckt_inside_context_ended(struct ckt_worker *worker, const struct ckt_object *context);
 
@@ -70,14 +70,14 @@ struct ckt_inside_figures ckt_inside_figures(void);
 /* Arrays that end with a NULL name. */
 extern const struct ckt_inside_hook ckt_inside_memory_hooks[], ckt_inside_host_hooks[],
 	ckt_inside_object_hooks[];
-/* An allocation of this thread failed for want of memory. */
+/* An allocation of this thread failed for lack of memory. */
 extern __thread bool ckt_inside_missed;
 /* The captured call that the thread is making; 0: none. */
 uint64_t ckt_inside_captured_call(void);
 /* Frees what waits for another attempt, or for the end of that captured call.  The executor's. */
 void ckt_inside_free_waiting(struct ckt_worker *worker, uint64_t call);
 
-/* What a library did at the driver that the journal must know. */
+/* An operation of a library at the driver that the journal must contain. */
 enum ckt_inside_note_kind {
 	CKT_NOTE_STREAM,
 	CKT_NOTE_STREAM_END,
@@ -94,16 +94,16 @@ struct ckt_inside_note {
 };
 /* From a thread that may not touch the tables; entered by the next _settle. */
 void ckt_inside_note(struct ckt_inside_note note);
-/* Enters what other threads have noted.  Precondition: ckt_inside_has_tables(). */
+/* Enters what other threads have recorded.  Precondition: ckt_inside_has_tables(). */
 void ckt_inside_notes_settle(struct ckt_worker *worker);
 /* Whether the calling thread may touch the session's tables. */
 bool ckt_inside_has_tables(void);
-/* The owner of what is allocated now. */
+/* The owner of memory that is allocated now. */
 uint64_t ckt_inside_owner(void);
 struct ckt_worker_device *ckt_inside_device(void);
-/* The driver's own function; NULL where it has none. */
+/* The driver's own function; NULL if it has none. */
 void *ckt_inside_real(const char *name);
-/* Memory that the driver placed itself, and what all of it comes to. */
+/* Memory that the driver placed itself, and its total. */
 CUresult ckt_inside_free_managed(CUdeviceptr address);
 struct ckt_inside_figures ckt_inside_figures_of_memory(void);
 /* Counts, from any thread. */

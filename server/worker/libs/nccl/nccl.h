@@ -33,24 +33,27 @@
 #include "server/worker/libs/call.h"
 #include "server/worker/libs/nccl/nccl_members.h"
 
-/* Beside the kinds that the generator counts. */
+/* Besides the kinds that the generator counts. */
 enum { CKT_NCCL_TYPE_LOADED = 2 };
 
 enum { CKT_NCCL_TYPES_MAX = 64 };
 
 struct ckt_nccl_comm;
 
-/* A call in a communicator's lane; the beginning of what a caller keeps of it. */
+/* A call in a communicator's lane; the first member of the caller's struct. */
 struct ckt_nccl_job {
 	struct ckt_aside_job aside;
 	struct ckt_nccl_job *next;
 	struct ckt_nccl_comm *comm; /* a reference */
 	bool alone;                 /* not in the lane */
 	bool makes;                 /* a communicator, for which there must be room */
-	/* Beside `comm`, those that it is for, each once; malloc'd, freed with the job. */
+	/*
+	 * Besides `comm`, the communicators that it is for, each once; malloc'd, freed with the
+	 * job.
+	 */
 	struct ckt_nccl_comm **others;
 	unsigned other_count;
-	/* the library's, by run; ncclSystemError where there was no thread for it */
+	/* the library's, set by run; ncclSystemError if there was no thread for it */
 	int status;
 	/* On a thread of its own. */
 	void (*run)(struct ckt_nccl_job *job);
@@ -63,14 +66,14 @@ struct ckt_nccl_comm {
 	uint64_t id;
 	CUcontext context;
 	_Atomic(ncclComm_t) real; /* NULL: there is none */
-	_Atomic bool ending;      /* whoever polls it stops */
+	_Atomic bool ending;      /* stops every thread that polls it */
 	bool pending;             /* being made */
 	bool gone;                /* its object has ended */
-	bool closed;              /* an end was asked for: no operations any more */
-	bool freed;               /* by that end the library has none */
+	bool closed;              /* an end was requested: no operations any more */
+	bool freed;               /* with that end the library freed it */
 	bool running;             /* a call of a lane is for it */
 	bool started;             /* that of its own lane */
-	bool postponed;           /* its lane waits for what runs for others */
+	bool postponed;           /* its lane waits for calls of others */
 	unsigned beside;          /* calls for it that are in no lane: aborts, revocations */
 	unsigned mark;            /* to take each once */
 	uint64_t charged;         /* of the host's memory */
@@ -93,13 +96,13 @@ extern const struct ckt_library ckt_library_nccl;
 
 /* ---- nccl.c */
 /*
- * Whether the worker may have more threads and descriptors of NCCL's: a unique id and a
- * communicator have some each.
+ * Whether the worker may have more threads and descriptors of NCCL's: each unique id and each
+ * communicator needs some.
  */
 bool ckt_nccl_has_room(void);
 
 /* ---- nccl_comm.c */
-/* The communicator behind an id; CUDA_ERROR_INVALID_HANDLE where it is none. */
+/* The communicator behind an id; CUDA_ERROR_INVALID_HANDLE if there is none. */
 CUresult ckt_nccl_comm_find(
 	struct ckt_worker *worker, uint64_t id, struct ckt_nccl_comm **ret_comm);
 void ckt_nccl_comm_unref(struct ckt_nccl_comm *comm);
