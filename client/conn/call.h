@@ -22,7 +22,7 @@
 enum {
 	CKT_CALL_F_NUMBERED = 1, /* changes state: gets a sequence number */
 	CKT_CALL_F_BATCHED = 2,  /* no reply; implies NUMBERED */
-	/* goes through also where the context has a sticky error: it gets rid of the context */
+	/* is sent although the context has a sticky error, because it destroys the context */
 	CKT_CALL_F_ANYWAY = 4,
 };
 
@@ -41,7 +41,7 @@ struct ckt_call {
 };
 
 struct ckt_reply {
-	struct ckt_cursor results; /* behind the CUresult; valid until ckt_reply_release */
+	struct ckt_cursor results; /* after the CUresult; valid until ckt_reply_release */
 	void *owned;               /* NULL: nothing to release */
 	uint8_t small[256];        /* holds short results */
 };
@@ -54,37 +54,37 @@ struct ckt_reply {
  */
 CUresult ckt_call_begin(struct ckt_call *call, uint32_t proc, size_t args_bytes, unsigned flags);
 /*
- * The error of a kernel that failed in the thread's context, for calls that are answered here;
- * CUDA_SUCCESS where none did.
+ * The error of a kernel that failed in the thread's context, for calls that the client answers;
+ * CUDA_SUCCESS if none did.
  */
 CUresult ckt_call_fault(void);
 /* CUDA_SUCCESS; with CRICKET_SYNC=1 the call is waited for and its own result comes back. */
 CUresult ckt_call_queue(struct ckt_call *call);
 /*
- * The call's own CUresult, or an earlier deferred error where the call itself succeeded.  reply may
- * be NULL where there are no results.
+ * The call's own CUresult, or an earlier deferred error if the call itself succeeded.  reply may be
+ * NULL if there are no results.
  */
 CUresult ckt_call_wait(struct ckt_call *call, struct ckt_reply *ret_reply);
 void ckt_reply_release(struct ckt_reply *reply);
 
 /*
- * A call whose reply is dealt with by whichever thread reads it, before any later reply is handed
- * out: `done` must not call back into the connection.  It is called exactly once, also when the
- * session is lost (then with that error and an empty cursor).
+ * A call whose reply is handled by the thread that reads it, before any later reply is delivered:
+ * `done` must not call back into the connection.  It is called exactly once, also when the session
+ * is lost (then with that error and an empty cursor).
  */
 typedef void (*ckt_call_done)(void *data, CUresult result, struct ckt_cursor *results);
 void ckt_call_async(struct ckt_call *call, ckt_call_done done, void *data);
-/* Returns once finished(data) is true; every reply that arrives makes it look again. */
+/* Returns once finished(data) is true; checks it again with every reply that arrives. */
 void ckt_call_wait_until(bool (*finished)(void *data), void *data);
 
 /* The context of the calling thread's next calls (an id, 0 for none): travels in every header. */
 extern __thread uint64_t ckt_call_context __attribute__((tls_model("initial-exec")));
-/* The connection that they go over: the one to the context's device.  Never NULL. */
+/* The connection that those calls use: the one to the context's device.  Never NULL. */
 extern __thread struct ckt_conn *ckt_call_conn __attribute__((tls_model("initial-exec")));
 
-/* How many servers the program has sessions at: 1, but for a list of addresses. */
+/* The number of servers with sessions of the program: 1, except for a list of addresses. */
 extern unsigned ckt_conn_count;
-/* Which of them the thread's calls go to, from 0. */
+/* Which of them the thread's calls use, from 0. */
 unsigned ckt_call_node(void);
 /* The connection to the device of that number. */
 struct ckt_conn *ckt_call_conn_of(unsigned device);
@@ -94,7 +94,7 @@ struct ckt_conn *ckt_call_conn_of(unsigned device);
  */
 uint32_t ckt_call_device_slow(unsigned device);
 uint64_t ckt_call_id_slow(uint64_t id);
-/* The program's number of what the current connection's server calls so. */
+/* The program's number for the current connection's server number. */
 uint32_t ckt_call_device_back(uint32_t number);
 
 static inline uint32_t ckt_call_device(unsigned device)
@@ -124,10 +124,10 @@ extern void (*_Atomic ckt_conn_host_call)(
 struct ckt_notify_args;
 extern void (*_Atomic ckt_conn_notify)(struct ckt_conn *conn, const struct ckt_notify_args *args);
 
-/* The context was reset: what its kernels did is forgotten. */
+/* The context was reset: forgets the errors of its kernels. */
 void ckt_call_forget_fault(uint64_t context);
 
 /* Logs the name once per function and process; always CUDA_ERROR_NOT_SUPPORTED. */
 CUresult ckt_call_unsupported(const char *name, bool *once);
-/* Is told each time, where there is one. */
+/* Is told each time, if there is one. */
 extern void (*ckt_call_noted)(const char *name);

@@ -27,9 +27,11 @@
 
 enum {
 	CKT_RING_SIZE = 4 << 20, /* at least three records of the largest size fit */
-	/* room that only session procedures may use, and half of it the ends of host functions */
+	/*
+	 * room that only session procedures may use, and half of it only the ends of host functions
+	 */
 	CKT_RING_CORNER = 64 << 10,
-	/* bytes of commands after which the client asks how far the worker is */
+	/* bytes of commands after which the client asks for the worker's progress */
 	CKT_ACK_EVERY = 1 << 20,
 	CKT_WAITER_BUCKETS = 256,
 	CKT_FAULTS_MAX = 32,
@@ -39,7 +41,7 @@ enum {
 enum ckt_conn_state {
 	CKT_CONN_CLOSED = 0, /* before cuInit */
 	CKT_CONN_OPEN,
-	CKT_CONN_RESUMING, /* broken; one thread connects again, the others wait */
+	CKT_CONN_RESUMING, /* broken; one thread reconnects, the others wait */
 	CKT_CONN_LOST,     /* for good: every call returns conn.error */
 	CKT_CONN_FORKED,   /* a child of the process that connected */
 };
@@ -64,7 +66,7 @@ struct ckt_waiter {
 	CUresult result;
 	ckt_call_done callback; /* NULL: a thread sleeps on this waiter */
 	void *data;
-	struct ckt_reply *reply; /* where a sleeping thread wants results */
+	struct ckt_reply *reply; /* where a sleeping thread wants its results */
 	/* a copy of the record, to ask again after a break */
 	uint32_t message_size;
 	uint8_t *message;
@@ -76,13 +78,13 @@ struct ckt_conn {
 	_Atomic int state;              /* enum ckt_conn_state */
 	CUresult error;                 /* with CKT_CONN_LOST */
 	struct ckt_transport transport; /* rpc/transport/transport.h says who may use it when */
-	_Atomic int connecting_fd;      /* not yet fd; -1 where there is none */
-	/* counts connections: an error of an earlier one is old news */
+	_Atomic int connecting_fd;      /* a descriptor that is still connecting; -1 for none */
+	/* counts connections: an error of an earlier one is ignored */
 	_Atomic uint64_t epoch;
 	pid_t pid;
 	unsigned number;     /* in ckt_conns */
 	const char *visible; /* CUDA_VISIBLE_DEVICES for this server, or NULL */
-	/* CKT_CONN_SYNC, CKT_CONN_SEVERAL: one word, because every call looks at it */
+	/* CKT_CONN_SYNC, CKT_CONN_SEVERAL: one word, because every call reads it */
 	unsigned mode;
 
 	/* Identity */
@@ -90,21 +92,21 @@ struct ckt_conn {
 	uint8_t secret[CKT_SECRET_SIZE];
 	uint64_t generation;
 	/*
-	 * of the session, which has executed something of ours last: CKT_CAPABILITY_COPY; 0: not
-	 * known
+	 * of the copy of the session that last executed a command of ours: CKT_CAPABILITY_COPY; 0:
+	 * not known
 	 */
 	uint64_t copy;
-	uint64_t offered_copy; /* the one that answers */
+	uint64_t offered_copy; /* the copy that answers */
 	char address_text[CKT_ADDRESS_TEXT_MAX];
 	char server[CKT_NAME_MAX + 1];
-	_Atomic bool parked;                /* stopped on purpose: look for it without limit */
-	_Atomic bool quiesce;               /* told to be quiet: see quiesce.c */
-	char moved_to[CKT_ADDRESS_MAX + 1]; /* told by the server before it let go */
+	_Atomic bool parked;  /* stopped on purpose: look for the session without a time limit */
+	_Atomic bool quiesce; /* asked to be quiet: see quiesce.c */
+	char moved_to[CKT_ADDRESS_MAX + 1]; /* the server told us before it closed the connection */
 
 	pthread_mutex_t lock;
 	uint8_t *ring;
 	uint64_t head;
-	/* what the worker said it has executed: commands up to it have left the ring */
+	/* the worker's last executed command: commands up to it have left the ring */
 	uint64_t executed;
 	_Atomic uint64_t sent, tail;
 	/* where the latest skipped gap at a lap's end begins */
@@ -137,7 +139,7 @@ struct ckt_conn {
 	uint8_t *receive;
 	size_t receive_start, receive_end;
 
-	/* The flusher thread: sends what nobody waits for */
+	/* The flusher thread: sends commands for which no thread waits */
 	pthread_t flusher;
 	bool flusher_running;
 	_Atomic uint32_t flusher_asleep; /* futex: 1 while it sleeps */
@@ -146,30 +148,27 @@ struct ckt_conn {
 	pthread_cond_t state_cond; /* another epoch, or lost */
 };
 
-/* The first; there are more only where REMOTE_GPU_ADDRESS is a list. */
+/* The first connection; there are more only if REMOTE_GPU_ADDRESS is a list. */
 extern struct ckt_conn ckt_conn;
 extern struct ckt_conn *ckt_conns[CKT_SERVERS_MAX];
 
-/* A connection that is made in memory of zeros. */
+/* Initializes a connection in zeroed memory. */
 void ckt_conn_init(struct ckt_conn *conn);
 
 /* ---- conn.c */
 /*
- * Connects once; later calls return the first answer.  CUDA_ERROR_NO_DEVICE with one line on stderr
- * where it cannot.
+ * Connects once; later calls return the first result.  CUDA_ERROR_NO_DEVICE with one line on stderr
+ * if it fails.
  */
 CUresult ckt_conn_open(void);
-/*
- * What the servers told about their devices, in the program's order; NULL before a successful
- * open.  Immutable.
- */
+/* The servers' device lists, in the program's order; NULL before a successful open.  Immutable. */
 const struct ckt_devices_res *ckt_conn_devices(void);
 /*
- * Returns once finished(data) is true; every reply that arrives over this connection makes it look
- * again.
+ * Returns once finished(data) is true; checks it again with every reply that arrives over this
+ * connection.
  */
 void ckt_conn_wait_until(struct ckt_conn *conn, bool (*finished)(void *data), void *data);
-/* The same for a thread that nobody of the program waits for: it does not poll (spin.h). */
+/* The same for a thread of the library's own: it does not poll (spin.h). */
 void ckt_conn_listen_until(struct ckt_conn *conn, bool (*finished)(void *data), void *data);
 /* A session procedure without arguments, waited for. */
 CUresult ckt_conn_session_call(struct ckt_conn *conn, uint32_t proc, struct ckt_reply *ret_reply);
@@ -183,11 +182,11 @@ CUresult ckt_conn_open_session(
 void ckt_conn_end(struct ckt_conn *conn);
 
 /* ---- nodes.c: a list of servers */
-/* Opens a session at each; devices in their order.  Nothing stays open where it fails. */
+/* Opens a session at each; devices in their order.  If one fails, nothing stays open. */
 CUresult ckt_nodes_open(struct ckt_devices_res *ret_devices);
 
 /* ---- connect.c */
-/* Which copy of the session answered; 0: it did not say. */
+/* Which copy of the session answered; 0: unknown. */
 uint64_t ckt_conn_copy_of(const struct ckt_hello_ok *ok);
 /*
  * Connects, exchanges greeting and hello.  kind: NEW or RESUME.  0, or -errno/-EACCES/... with a
@@ -198,31 +197,26 @@ int ckt_connect(struct ckt_conn *conn, const char *address_text, enum ckt_hello_
 	size_t moved_size, char *ret_message, size_t message_size);
 
 /* ---- send.c */
-/* Writes what is encoded; waits for the socket.  0, or -errno when the connection broke. */
+/* Writes the encoded commands; waits for the socket.  0, or -errno if the connection broke. */
 int ckt_conn_send(struct ckt_conn *conn);
 void ckt_conn_flusher_start(struct ckt_conn *conn);
 void ckt_conn_flusher_kick(struct ckt_conn *conn);
 
 /* ---- reply.c */
 /*
- * Reads what there is, at most waiting timeout_ms, and hands out the replies.  Precondition: the
+ * Reads what has arrived, waiting at most timeout_ms, and delivers the replies.  Precondition: the
  * caller holds the reader's place.
  */
 int ckt_conn_read(struct ckt_conn *conn, int timeout_ms);
 void ckt_conn_trim(struct ckt_conn *conn, uint64_t executed);
-/*
- * The sticky error of the context, CUDA_SUCCESS where there is none.  Precondition: conn.lock held.
- */
+/* The sticky error of the context, CUDA_SUCCESS if there is none.  Precondition: conn.lock held. */
 CUresult ckt_conn_fault(const struct ckt_conn *conn, uint64_t context);
 void ckt_waiter_finish_all(struct ckt_conn *conn, CUresult error);
 
-/* Takes the reader's place from whoever has it and gives it up again. */
+/* Takes the reader's place from its holder and releases it again. */
 void ckt_conn_take_reader(struct ckt_conn *conn);
 void ckt_conn_leave_reader(struct ckt_conn *conn);
-/*
- * What the worker sent before its end is still there to be read.  Precondition: the caller holds
- * the reader's place.
- */
+/* Reads what the worker sent before its end.  Precondition: the caller holds the reader's place. */
 void ckt_conn_read_last_words(struct ckt_conn *conn);
 
 /* ---- watch.c: a thread that sleeps until the worker ends the connection */
@@ -235,15 +229,15 @@ void ckt_conn_watch_leave(struct ckt_conn *conn);
 
 /* ---- quiesce.c */
 /*
- * Told to be quiet.  Precondition: the caller holds the reader's place, the state is RESUMING, and
- * nobody watches the descriptor.
+ * The server asked us to be quiet.  Precondition: the caller holds the reader's place, the state is
+ * RESUMING, and nobody watches the descriptor.
  */
 void ckt_conn_quiesce(struct ckt_conn *conn);
 
 /* ---- resume.c */
 /*
- * The address in the session's file; false where there is none for us: an address of a session that
- * was restored together with a saved process is for that process alone, whose generation is higher.
+ * The address in the session's file; false if there is none for us: an address of a session that
+ * was restored together with a saved process is only for that process, whose generation is higher.
  */
 bool ckt_conn_file_address(const struct ckt_conn *conn, char *ret_address, size_t size);
 /*

@@ -14,27 +14,27 @@
 
 #include "rpc/session.h"
 
-/* The descriptor for a hello, -1 where none goes along.  It stays ours. */
+/* The descriptor for a hello, -1 if none is sent.  It stays ours. */
 int ckt_host_memory_file(void);
 /*
- * What a hello was answered.  True where what the worker has of the memory is to be filled:
+ * Handles the reply to a hello.  True if the worker's copy of the memory must be filled:
  * ckt_host_memory_fill.
  */
 bool ckt_host_memory_answer(const struct ckt_hello_ok *ok);
-/* Whether memory can be shared now, and at which addresses. */
+/* Whether memory can be shared now, and its addresses. */
 bool ckt_host_memory_place(uint64_t *ret_base, uint64_t *ret_bytes);
 /*
- * The file's part [offset, offset + size) at its own address.  False where it cannot be had: those
- * addresses or the file's number are somebody else's.
+ * Maps the file's part [offset, offset + size) at its own address.  False if that fails: something
+ * else uses those addresses, or the file's descriptor number.
  */
 bool ckt_host_memory_map(uint64_t offset, uint64_t size);
-/* The addresses are free again, and the file's pages go back to the system. */
+/* Frees the addresses, and returns the file's pages to the system. */
 void ckt_host_memory_unmap(uint64_t offset, uint64_t size);
 
 /*
- * Called on LOST, without any lock and before anything is sent over fd: the memory is not shared
- * any more, and what it holds is to be told with ckt_host_memory_fill.  0 or -errno.
+ * Called on LOST, without any lock and before anything is sent over fd: the memory is no longer
+ * shared, and ckt_host_memory_fill must send its contents.  0 or -errno.
  */
 extern int (*_Atomic ckt_host_memory_lost)(int fd);
-/* 0 or -errno.  size 0: that was all. */
+/* 0 or -errno.  size 0: the last piece. */
 int ckt_host_memory_fill(int fd, uint64_t address, const void *data, uint64_t size);

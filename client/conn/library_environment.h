@@ -1,4 +1,7 @@
-/* What libraries in the worker see of the program's environment; see library_environment.c. */
+/*
+ * The part of the program's environment that libraries in the worker see; see
+ * library_environment.c.
+ */
 #pragma once
 
 /* Once a process, before a library is used; the session is open.  Any thread. */

@@ -1,6 +1,6 @@
 /*
- * What the environment says, read once when the program first needs a device.  cricket(7) lists
- * every variable.
+ * The settings from the environment, read once when the program first needs a device.  cricket(7)
+ * lists every variable.
  */
 #pragma once
 
@@ -14,10 +14,10 @@ enum { CKT_STANDBY_MAX = 16 };
 struct ckt_settings {
 	/* REMOTE_GPU_ADDRESS, else the local server's socket */
 	char address[CKT_ADDRESS_TEXT_MAX];
-	/* where REMOTE_GPU_ADDRESS is a list */
+	/* the servers, if REMOTE_GPU_ADDRESS is a list */
 	char addresses[CKT_SERVERS_MAX][CKT_ADDRESS_TEXT_MAX];
-	unsigned address_count;  /* 1 where it is none */
-	char address_error[512]; /* what is wrong with the list */
+	unsigned address_count;  /* 1 if it is not a list */
+	char address_error[512]; /* the error in the list */
 	bool address_given;
 	char standby[CKT_STANDBY_MAX][CKT_ADDRESS_TEXT_MAX]; /* CRICKET_STANDBY */
 	unsigned standby_count;
@@ -27,12 +27,12 @@ struct ckt_settings {
 	/* CRICKET_SPIN: how long a waiting thread polls before it sleeps */
 	int spin_us;
 	bool spin_given;     /* by the user */
-	unsigned processors; /* that this program may run on */
+	unsigned processors; /* on which this program may run */
 	int connect_timeout_ms;
 	int64_t reconnect_timeout_ms;   /* CRICKET_RECONNECT_TIMEOUT, in seconds */
 	int64_t park_timeout_ms;        /* CRICKET_PARK_TIMEOUT, in seconds; 0: no limit */
 	char job[CKT_JOB_NAME_MAX + 1]; /* CRICKET_JOB, else the launcher's; empty: none */
-	/* CRICKET_STATE_DIR, else ~/.local/state/cricket; empty where there is no home */
+	/* CRICKET_STATE_DIR, else ~/.local/state/cricket; empty if there is no home */
 	char state_dir[CKT_ADDRESS_TEXT_MAX];
 };
 

@@ -1,7 +1,7 @@
 /*
- * How a thread waits for an answer: as the program asked CUDA to wait for the GPU (CU_CTX_SCHED_*),
- * because that is what it waits for. To sleep and to be woken costs tens of microseconds, which a
- * program that asks for an answer each step pays each step.
+ * How a thread waits for a reply: in the way in which the program asked CUDA to wait for the GPU
+ * (CU_CTX_SCHED_*), because the reply depends on the GPU. Sleeping and waking costs tens of
+ * microseconds, in each step of a program that waits for a reply in each step.
  *
  *	spin		polls
  *	yield, auto	polls where this program's waiting threads leave processors to others; yield offers its own at each look
@@ -23,12 +23,12 @@ struct ckt_spin {
 	bool yield;
 };
 
-/* What the program asked for last, for whichever context. */
+/* The program's latest request, for whichever context. */
 void ckt_spin_schedule(unsigned flags);
-/* A thread begins to wait for an answer; ckt_spin_end follows. */
+/* A thread begins to wait for a reply; ckt_spin_end follows. */
 struct ckt_spin ckt_spin_begin(void);
 void ckt_spin_end(void);
-/* A wait for whatever comes, which may be never: it polls for CRICKET_SPIN alone. */
+/* A wait for an event that may never come: it polls for CRICKET_SPIN only. */
 struct ckt_spin ckt_spin_short(void);
-/* True where the thread is to look again at once. */
+/* True if the thread must look again at once. */
 bool ckt_spin_again(const struct ckt_spin *spin);

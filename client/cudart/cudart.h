@@ -41,7 +41,7 @@ struct ckt_rt_call {
 
 /* One a thread, in static TLS: keep it small. */
 struct ckt_rt_thread {
-	uint32_t epoch; /* ckt_rt_epoch when the fields below were found; 0: never */
+	uint32_t epoch; /* ckt_rt_epoch when the fields below were set; 0: never */
 	int device;
 	CUcontext context; /* current when last looked */
 	cudaError_t last_error;
@@ -53,10 +53,7 @@ struct ckt_rt_thread {
 };
 
 extern _Thread_local struct ckt_rt_thread ckt_rt_thread __attribute__((tls_model("initial-exec")));
-/*
- * Grows whenever what threads remember of their context may be wrong: reset of a device, fork.
- * Never 0.
- */
+/* Grows whenever a thread's cached context may be wrong: reset of a device, fork. Never 0. */
 extern _Atomic uint32_t ckt_rt_epoch;
 
 struct ckt_rt_device {
@@ -76,13 +73,13 @@ extern struct ckt_rt_device ckt_rt_devices[CKT_DEVICES_MAX];
 extern int ckt_rt_device_count;
 
 /* init.c.  All return without recording. */
-cudaError_t ckt_rt_driver(void); /* cuInit, the list of devices; 0, or for ever the same error */
-/* what ckt_rt_driver failed with, if it was called; never initialises */
+cudaError_t ckt_rt_driver(void); /* cuInit, the list of devices; 0, or always the same error */
+/* the error of ckt_rt_driver, if it was called; never initialises */
 cudaError_t ckt_rt_driver_error(void);
 cudaError_t ckt_rt_enter_slow(void);
 cudaError_t ckt_rt_primary(int device, CUcontext *ret_context); /* retains it at first use */
 cudaError_t ckt_rt_check_device(int device);
-/* device.c: a thread that never chose takes the first valid device that gives a context. */
+/* device.c: a thread that never chose a device takes the first valid one that gives a context. */
 cudaError_t ckt_rt_choose_valid(CUcontext *ret_context);
 void ckt_rt_log_init(void);
 /* Logs the name once; always cudaErrorNotSupported, recorded. */
@@ -102,9 +99,9 @@ static inline cudaError_t ckt_rt_enter(void)
 	return ckt_rt_enter_slow();
 }
 
-/* error.c: records a failed call's error and answers what the call returns. */
+/* error.c: records a failed call's error and returns the call's result. */
 cudaError_t ckt_rt_failed(cudaError_t error);
-/* What killed the current context, if anything did. */
+/* The error that destroyed the current context, if any. */
 cudaError_t ckt_rt_fault(void);
 
 static inline cudaError_t ckt_rt_return(cudaError_t error)
@@ -210,21 +207,20 @@ struct ckt_rt_module {
 	struct ckt_rt_module *next;
 };
 
-/* registration.c.  Look-ups are lock-free; NULL where nothing is registered. */
+/* registration.c.  Look-ups are lock-free; NULL if nothing is registered. */
 struct ckt_rt_kernel *ckt_rt_kernel_find(const void *host);
 struct ckt_rt_variable *ckt_rt_variable_find(const void *host);
-/* The same for kernels, but NULL, too, for what was registered and is no longer. */
+/* The same for kernels, but also NULL for kernels that are no longer registered. */
 struct ckt_rt_kernel *ckt_rt_kernel_living(const void *host);
-/* By where the variable lies, once it is known there; takes a lock. */
+/* By the variable's address, once it is known; takes a lock. */
 struct ckt_rt_variable *ckt_rt_managed_find(const void *address);
 /* Enters a driver's kernel, so that launches accept it; NULL without memory. */
 struct ckt_rt_kernel *ckt_rt_kernel_adopt(CUkernel kernel);
 /*
- * The stub of a driver's function or kernel (either may be NULL), by search; NULL where there is
- * none.
+ * The stub of a driver's function or kernel (either may be NULL), by search; NULL if there is none.
  */
 const void *ckt_rt_kernel_host(CUfunction function, CUkernel handle);
-/* Forgets what was cached for a device whose primary context has gone. */
+/* Forgets the cached values for a device whose primary context is gone. */
 void ckt_rt_modules_reset(int device);
 
 /* module.c.  Precondition of all: entered.  Nothing is recorded. */
@@ -269,7 +265,7 @@ cudaError_t ckt_rt_channel(
 	CUarray_format format, unsigned channels, struct cudaChannelFormatDesc *ret_desc);
 /* Bytes of one element of an array.  Precondition: entered. */
 cudaError_t ckt_rt_array_element(cudaArray_const_t array, size_t *ret_bytes);
-/* memcpy.c: memory types that a kind says. */
+/* memcpy.c: the memory types that a kind names. */
 CUmemorytype ckt_rt_source_type(enum cudaMemcpyKind kind);
 CUmemorytype ckt_rt_destination_type(enum cudaMemcpyKind kind);
 /* memcpy3d.c: the driver's form of a three-dimensional copy.  Precondition: entered. */

@@ -24,13 +24,15 @@ struct ckt_route {
 	struct ckt_conn *conn;
 };
 
-/* Makes the thread's calls those of the context (0: of none), of which nothing is checked. */
+/* Makes the thread's next calls use the context (0: none), without checks. */
 void ckt_context_use(uint64_t context);
-/* The connection to the context's device; the current one's for 0 and for what is no context. */
+/* The connection to the context's device; the current one for 0 and for an invalid context. */
 struct ckt_conn *ckt_context_conn(uint64_t context);
-/* The same for the context of an object, a stream or the like, of whichever kind. */
+/* The same for the context of an object, such as a stream, of any kind. */
 struct ckt_conn *ckt_object_conn(uint64_t id, enum ckt_kind kind);
-/* The connection to what has the address, the current one for memory of the program's own. */
+/*
+ * The connection to the server that has the address, the current one for the program's own memory.
+ */
 struct ckt_conn *ckt_address_conn(uint64_t address);
 
 struct ckt_route ckt_route_to_context(uint64_t context);

@@ -19,7 +19,7 @@ CUresult ckt_lib_capture(uint64_t stream, uint32_t proc, const void *args, size_
 /* Device memory in the current context for a handle; also while a stream captures. */
 CUresult ckt_lib_workspace_alloc(size_t bytes, uint64_t *ret_address);
 /*
- * The handle goes.  It is freed with the last captured call that uses it, or at once, behind all
- * work.
+ * The handle has ended: frees the memory with the last captured call that uses it, or at once,
+ * after all work.
  */
 CUresult ckt_lib_workspace_free(uint64_t address);

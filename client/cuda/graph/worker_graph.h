@@ -1,5 +1,5 @@
 /*
- * What the client makes of graphs: descriptions for the worker, and the copies of host memory
+ * What the client derives from graphs: descriptions for the worker, and the copies of host memory
  * around a launch.
  */
 #pragma once
@@ -24,7 +24,7 @@ CUresult ckt_client_graph_send(const struct ckt_graph *graph, uint64_t id);
 /* ---- graph_host.c: the client's memory in graphs */
 bool ckt_client_graph_has_host_memory(const struct ckt_graph *graph);
 unsigned ckt_client_graph_host_nodes(const struct ckt_graph *graph);
-/* Not locked: before and behind a launch. */
+/* Not locked: before and after a launch. */
 CUresult ckt_exec_send_memory(struct ckt_exec *exec, uint64_t stream);
 CUresult ckt_exec_fetch_memory(struct ckt_exec *exec, uint64_t stream);
 /* Not locked: around a host node's function. */

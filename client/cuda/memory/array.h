@@ -1,7 +1,7 @@
 /*
- * CUDA arrays as the client knows them: what was asked for, so that copies are checked here.  An
- * array of a level of a mipmapped array is the client's alone; the worker knows it as the mipmapped
- * array and the number of the level.
+ * CUDA arrays as the client knows them: their descriptions, so that it can check copies.  An array
+ * of a level of a mipmapped array is the client's alone; the worker knows it as the mipmapped array
+ * and the number of the level.
  */
 #pragma once
 
@@ -24,13 +24,13 @@ struct ckt_mipmap {
 	uint64_t levels[CKT_ARRAY_LEVELS_MAX]; /* ids of arrays */
 };
 
-/* NULL where the handle is none. */
+/* NULL for an invalid handle. */
 struct ckt_array *ckt_array_find(CUarray handle);
 /* Whether the box is inside the array; CUDA takes parts of elements. */
 bool ckt_array_holds(const struct ckt_array *array, uint64_t x, uint64_t y, uint64_t z,
 	uint64_t width, uint64_t height, uint64_t depth);
 /* Copies where one side or both are arrays; array_copy.c. */
 CUresult ckt_array_copy(const CUDA_MEMCPY3D *copy, CUstream stream, bool async);
-/* What lives in a context that goes or is reset; texture.c has its own. */
+/* Destroys what lives in a context that ends or is reset; texture.c has its own. */
 void ckt_array_forget_context(uint64_t context);
 void ckt_texture_forget_context(uint64_t context);

@@ -30,13 +30,13 @@ struct ckt_managed_span {
 };
 
 /*
- * How the program goes through a region, in chunks: how much the next fault takes follows from it
+ * How the program goes through a region, in chunks; it decides how much the next fault fetches
  * (managed_fault.c).
  */
 struct ckt_managed_walk {
-	uint64_t next;   /* where the next fault would go on */
-	uint64_t window; /* how many the last one took */
-	/* of the walk: faults that each went on where the one before had ended */
+	uint64_t next;   /* the chunk at which the next fault would continue */
+	uint64_t window; /* how many chunks the last one fetched */
+	/* of the walk: faults that each continued where the one before had ended */
 	uint64_t begin, length;
 	/* the longest one before the region was closed the last time */
 	uint64_t past_begin, past_length;
@@ -52,24 +52,24 @@ struct ckt_managed_region {
 	uint8_t *alias;      /* the same memory, always open */
 	uint8_t *states;     /* per chunk */
 	size_t valid, dirty; /* chunks that are not DEVICE; chunks that are DIRTY */
-	/* the program's own memory (mapped.c, shared.c), which stays when the region goes */
+	/* the program's own memory (mapped.c, shared.c), which stays when the region is removed */
 	bool adopted;
-	/* shared with the worker: all of it is open, and nothing is ours to do yet */
+	/* shared with the worker: all of it is open, and the client does nothing yet */
 	_Atomic bool asleep;
 	struct ckt_managed_span *spans; /* NULL: all of it is ours */
 	size_t span_count;
 	struct ckt_managed_walk walk;
-	/* per chunk, what an EARLY one held when it was opened; NULL: none was */
+	/* per chunk, the contents of an EARLY one when it was opened; NULL: none was */
 	uint8_t **twins;
 };
 
 extern pthread_mutex_t ckt_managed_lock;
 
-/* NULL where the address is in none. */
+/* NULL if the address is in no region. */
 struct ckt_managed_region *ckt_managed_find(uint64_t address);
 /*
- * Waits for all that was put on the GPU before.  Unlocked meanwhile: what the GPU does next may be
- * a host function that wants managed memory, too.
+ * Waits for all earlier work of the GPU.  Unlocked meanwhile, because that work may include a host
+ * function that wants managed memory, too.
  */
 CUresult ckt_managed_wait(uint64_t context);
 CUresult ckt_managed_fetch(struct ckt_managed_region *r, uint64_t first, uint64_t count);
@@ -79,31 +79,30 @@ CUresult ckt_managed_send(struct ckt_managed_region *r, uint64_t offset, uint64_
 void ckt_managed_set_states(
 	struct ckt_managed_region *r, uint64_t first, uint64_t count, enum ckt_managed_state state);
 
-/* Whether all that was put on the GPU is known to be done. */
+/* Whether all work that was put on the GPU is known to be done. */
 bool ckt_managed_idle(void);
 /* Calls it for every region. */
 void ckt_managed_each(void (*what)(struct ckt_managed_region *r));
 
 /* ---- early_writes.c */
-/* Opens a chunk that the device has for the program's write, though the GPU may still work. */
+/* Opens a chunk that the device has for the program's write, although the GPU may still work. */
 CUresult ckt_managed_open_early(struct ckt_managed_region *r, uint64_t chunk);
-/* Sends what the program changed of such chunks, and closes them; *sent: something was. */
+/* Sends the program's changes to such chunks, and closes them; *sent: there were changes. */
 CUresult ckt_managed_close_early(struct ckt_managed_region *r, bool *sent);
 void ckt_managed_drop_early(struct ckt_managed_region *r);
 
 /* ---- managed_fault.c */
 /*
- * Fetches the chunks that the device has and opens all of them, for writing where that is asked
- * for.
+ * Fetches the chunks that the device has and opens all of them, for writing if that is requested.
  */
 CUresult ckt_managed_open(struct ckt_managed_region *r, uint64_t first, uint64_t count, bool write);
 /* The region is being closed. */
 void ckt_managed_walk_end(struct ckt_managed_walk *walk);
-/* Installs the handler of SIGSEGV, and takes it away again. */
+/* Installs the handler of SIGSEGV, and removes it again. */
 void ckt_managed_watch(void);
 void ckt_managed_unwatch(void);
 
 /* ---- system_call_buffers.c */
-/* The region's addresses are, or are no longer, memory that system calls have to ask for. */
+/* The region's addresses are, or are no longer, memory for which system calls must ask. */
 void ckt_buffers_enter(uint64_t base, uint64_t size);
 void ckt_buffers_leave(uint64_t base, uint64_t size);

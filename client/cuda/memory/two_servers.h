@@ -10,19 +10,19 @@
 struct ckt_graph;
 
 /*
- * Whether the copy is one; then ckt_copy_between makes it.  Precondition: there are several
- * servers.
+ * Whether the copy is between servers; then ckt_copy_between makes it.  Precondition: there are
+ * several servers.
  */
 bool ckt_copy_is_between(const struct ckt_copy2d *copy);
 CUresult ckt_copy_between(const struct ckt_copy2d *copy);
 /*
- * What a stream is to wait for is an event of another server: waits here.  Precondition: resolved.
+ * Waits here for an event of another server before the stream continues.  Precondition: resolved.
  */
 CUresult ckt_wait_between(uint64_t stream, CUevent event);
-/* CUDA_ERROR_NOT_SUPPORTED, said once: a graph lives at one server. */
+/* CUDA_ERROR_NOT_SUPPORTED, logged once: a graph belongs to one server. */
 CUresult ckt_client_graph_between(void);
 /*
- * The same where the graph's nodes are of several; else *context, of its executable form, becomes
+ * The same if the graph's nodes belong to several; else *context, of its executable form, becomes
  * one at their server.
  */
 CUresult ckt_client_graph_place(const struct ckt_graph *graph, uint64_t *context);

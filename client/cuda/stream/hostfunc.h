@@ -12,7 +12,7 @@
 
 extern _Atomic uint64_t ckt_host_enqueued, ckt_host_settled;
 
-/* So many functions will be called for work that is about to be sent. */
+/* Announces that so many functions will be called for work that is about to be sent. */
 CUresult ckt_host_expect(unsigned count);
 void ckt_host_settle_slow(void);
 /* Whether this is the thread that runs them: streams wait for it. */
