@@ -1,4 +1,4 @@
-/* Reading CUDA_VISIBLE_DEVICES; see visible.h. */
+/* Reading CUDA_VISIBLE_DEVICES; see visible_devices.h. */
 #include "cudacommon/visible_devices.h"
 
 #include <ctype.h>

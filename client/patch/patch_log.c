@@ -1,5 +1,5 @@
 /*
- * See say.h.
+ * See patch_log.h.
  */
 #include "client/patch/patch_log.h"
 

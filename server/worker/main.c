@@ -27,7 +27,7 @@
 
 enum { CONTROL_FD = 3, WATCH_MS = 200, STUCK_MS = 1000, START_MS = 10000 };
 
-/* Signals arrive through one thread that does nothing else. */
+/* One thread, which does nothing else, receives the signals. */
 static void *signals(void *opaque)
 {
 	int number;
@@ -44,7 +44,7 @@ static int start_signals(void)
 	sigaddset(&set, SIGINT);
 	signal(SIGPIPE, SIG_IGN);
 	signal(SIGHUP, SIG_IGN);
-	/* An image beyond ulimit -f is an error to report, no end. */
+	/* An image beyond ulimit -f is an error to report, not an end. */
 	signal(SIGXFSZ, SIG_IGN);
 	if (pthread_sigmask(SIG_BLOCK, &set, NULL))
 		return -EINVAL;
@@ -64,7 +64,7 @@ static int redirect_output(struct ckt_worker *worker)
 }
 
 /*
- * A client that hung up is the executor's to notice.  Where it cannot, stuck in the driver behind a
+ * The executor notices a client that hung up. If it cannot, because the driver is stuck behind a
  * kernel that never ends, the session must end all the same.
  */
 static void watch_client(struct ckt_worker *worker, int64_t now)
@@ -76,7 +76,7 @@ static void watch_client(struct ckt_worker *worker, int64_t now)
 	uint64_t epoch = worker->output.epoch;
 	bool connected = ckt_transport_open(client);
 	bool hung_up = connected && ckt_transport_wait(client, CKT_TRANSPORT_ENDED, 0) > 0;
-	/* Replies are under way and its host is gone: the executor sees an end. */
+	/* Replies are unacknowledged and its host is gone: the executor sees an end. */
 	if (connected && !hung_up && ckt_transport_vanished(client, CKT_NET_VANISHED_MS))
 		ckt_transport_shutdown(client);
 	pthread_mutex_unlock(&worker->output.lock);

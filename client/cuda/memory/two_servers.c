@@ -1,4 +1,4 @@
-/* What concerns two servers; see between.h. */
+/* What concerns two servers; see two_servers.h. */
 #include "client/cuda/memory/two_servers.h"
 
 #include <stdlib.h>

@@ -78,7 +78,7 @@ static CUresult decode(const uint8_t *data, size_t size, struct ckt_worker_graph
 				  : CUDA_ERROR_INVALID_VALUE;
 }
 
-/* Takes the finished description out of its object, which goes. */
+/* Takes the finished description out of its object, which is destroyed. */
 static CUresult take_data(
 	struct ckt_worker *worker, uint64_t id, struct ckt_worker_graph **ret_graph)
 {
@@ -98,7 +98,7 @@ struct making {
 	struct ckt_aside_job job;
 	struct ckt_wcall *call; /* NULL in a restore */
 	uint64_t id, context;
-	struct ckt_worker_graph_exec *exec; /* not anybody's yet */
+	struct ckt_worker_graph_exec *exec; /* not yet entered */
 	CUDA_GRAPH_INSTANTIATE_PARAMS params;
 	CUresult result;
 };
@@ -165,7 +165,7 @@ static void making_run(struct ckt_aside_job *job)
 		&m->exec->real, m->exec->graph->real, &m->params);
 }
 
-/* The object, where all went well, or nothing is left. */
+/* Makes the object if everything succeeded; otherwise nothing remains. */
 static CUresult making_end(
 	struct ckt_worker *worker, const struct making *m, struct ckt_object **ret_object)
 {
@@ -188,7 +188,7 @@ CUresult ckt_worker_graph_exec_make(struct ckt_worker *worker, uint64_t id, uint
 {
 	struct ckt_worker_graph *graph;
 	CUresult result = decode(data, size, &graph);
-	/* Uploading at once was for the first instantiation. */
+	/* Only the first instantiation uploads at once. */
 	struct making m = {.id = id,
 		.context = context,
 		.params = {.flags = flags & ~(uint64_t)CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD}};
@@ -237,7 +237,7 @@ int ckt_worker_graph_data(struct ckt_wcall *call)
 	return CUDA_SUCCESS;
 }
 
-/* The client's id of the driver's node; 0 where there is none. */
+/* The client's id of the driver's node; 0 if there is none. */
 static uint64_t id_of(const struct ckt_worker_graph *graph, CUgraphNode real)
 {
 	for (uint32_t i = 0; i < graph->node_count; i++) {
@@ -256,7 +256,7 @@ static void making_finish(struct ckt_worker *worker, struct ckt_aside_job *job)
 {
 	struct making *m = (struct making *)job;
 	struct ckt_object *object;
-	/* A graph that the driver finds wrong is an answer, with what is wrong. */
+	/* If the driver rejects a graph, that is a reply, with the reason. */
 	struct ckt_graph_instantiate_res res = {.status = making_end(worker, m, &object)};
 	ckt_graph_instantiate_res_put(
 		ckt_wcall_results(m->call, ckt_graph_instantiate_res_size(&res)), &res);
@@ -300,7 +300,7 @@ int ckt_worker_graph_instantiate(struct ckt_wcall *call)
 	return CKT_WCALL_LATER;
 }
 
-/* The nodes of an update stand for those that they update. */
+/* The nodes of an update replace those that they update. */
 static void pair(struct ckt_worker_graph *update, struct ckt_worker_graph *graph)
 {
 	for (uint32_t i = 0; i < update->node_count && i < graph->node_count; i++) {

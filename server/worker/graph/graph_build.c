@@ -17,7 +17,7 @@
 enum { PARAMS_MAX = 4096 };
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 
-/* The executor's alone (a restore runs before it, a freeze while it stands). */
+/* Only the executor's (a restore runs before it, a freeze while it is stopped). */
 static _Alignas(64) uint8_t packed[32768 + 64];
 static void *pointers[PARAMS_MAX + 1];
 
@@ -28,7 +28,7 @@ struct kernel_params {
 };
 
 /*
- * One pointer for each parameter where the driver tells the layout: cooperative kernels take no
+ * One pointer for each parameter, if the driver reports the layout: cooperative kernels accept no
  * packed buffer.
  */
 static bool by_pointers(CUfunction function, uint32_t size)
@@ -158,8 +158,8 @@ static CUresult add_kernel(const struct ckt_worker_graph_build *build, CUgraph g
 }
 
 /*
- * An address of the client's memory becomes that of its buffer; the first byte touched decides, so
- * that offsets stay as they are.
+ * Translates an address of the client's memory to its buffer's; the first byte touched decides, so
+ * that offsets stay the same.
  */
 static CUresult map_side(const struct ckt_worker_graph_build *build,
 	const struct ckt_worker_graph_copy *copy, struct ckt_worker_graph_side *side)
@@ -176,7 +176,7 @@ static CUresult map_side(const struct ckt_worker_graph_build *build,
 	return CUDA_SUCCESS;
 }
 
-/* The array of a side that is one; what stood for its level is no height. */
+/* The array of a side, if it is one; the field that held its level is not a height. */
 static CUresult array_side(const struct ckt_worker_graph_build *build,
 	struct ckt_worker_graph_side *side, CUarray *ret_array)
 {
@@ -204,10 +204,7 @@ static CUresult copy_params(const struct ckt_worker_graph_build *build,
 		result = map_side(build, &c, &c.dst);
 	if (result)
 		return result;
-	/*
-	 * The driver knows nothing of the client's memory, so nothing else may be left to it to
-	 * find out.
-	 */
+	/* The driver knows nothing of the client's memory, so the worker must check everything. */
 	if ((c.src.type != CU_MEMORYTYPE_HOST && c.src.type != CU_MEMORYTYPE_DEVICE &&
 		    c.src.type != CU_MEMORYTYPE_ARRAY) ||
 		(c.dst.type != CU_MEMORYTYPE_HOST && c.dst.type != CU_MEMORYTYPE_DEVICE &&
@@ -295,8 +292,7 @@ static CUresult add_child(const struct ckt_worker_graph_build *build, CUgraph gr
 		result = ckt_driver.cuGraphAddChildGraphNode(
 			&node->real, graph, NULL, 0, child->real);
 	/*
-	 * The driver has made a copy, and parameters are set by the copy's nodes, which come in the
-	 * order of their making.
+	 * The driver has made a copy; its nodes, in the order of their making, set the parameters.
 	 */
 	CUgraph inner;
 	size_t count = child->node_count;
@@ -399,7 +395,7 @@ static CUresult add_node(const struct ckt_worker_graph_build *build, CUgraph gra
 			: ckt_driver.cuGraphAddBatchMemOpNode(&node->real, graph, NULL, 0, &memops);
 	case CU_GRAPH_NODE_TYPE_MEM_ALLOC:
 	case CU_GRAPH_NODE_TYPE_MEM_FREE:
-		/* The memory is there as long as the client has such a node. */
+		/* The memory exists as long as the client has such a node. */
 		return ckt_driver.cuGraphAddEmptyNode(&node->real, graph, NULL, 0);
 	default:
 		return CKT_WORKER_UNSUPPORTED("a node of this kind");
@@ -423,7 +419,7 @@ static CUresult add_edges(CUgraph real, struct ckt_worker_graph *graph)
 		special |= edge->data != 0;
 	}
 	/*
-	 * What a driver or a device does not take as a programmatic edge is an ordinary one, which
+	 * If a driver or a device rejects a programmatic edge, an ordinary one replaces it, which
 	 * orders more.
 	 */
 	bool added = !result && special && ckt_driver.cuGraphAddDependencies_v2 &&

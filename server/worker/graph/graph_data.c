@@ -80,7 +80,7 @@ int ckt_worker_graph_host_data(struct ckt_wcall *call)
 		return CUDA_ERROR_INVALID_VALUE;
 	CUevent event;
 	CUresult result = ckt_object_stream(call->worker, args.stream, &stream);
-	/* Launches before may still read there. */
+	/* Earlier launches may still read there. */
 	if (!result)
 		result = ckt_worker_graph_use_wait(call->worker, exec, args.stream, stream);
 	if (!result)
@@ -127,8 +127,8 @@ int ckt_worker_graph_fetch(struct ckt_wcall *call)
 	if (result)
 		return result;
 	/*
-	 * Pieces of the pool may be all taken until a host function is answered, and its answer is
-	 * a command behind this one.
+	 * All pieces of the pool may be taken until a host function ends, and its end is a command
+	 * after this one.
 	 */
 	struct ckt_staging_piece *piece = ckt_staging_own(size);
 	struct move *m = new_move(0);
@@ -155,7 +155,7 @@ int ckt_worker_graph_fetch(struct ckt_wcall *call)
 	return ckt_worker_reply_when_done(call, result, args.stream, stream, piece, size);
 }
 
-/* A host node's function is about to run in the client: what the nodes before it wrote is there. */
+/* A host node's function is about to run in the client: sends what the nodes before it wrote. */
 int ckt_worker_graph_peek(struct ckt_wcall *call)
 {
 	struct ckt_graph_peek_args args;
@@ -174,7 +174,7 @@ int ckt_worker_graph_peek(struct ckt_wcall *call)
 	return CUDA_SUCCESS;
 }
 
-/* It has run: what the nodes behind it read is as it left it. */
+/* It has run: fetches what it left for the nodes after it. */
 int ckt_worker_graph_poke(struct ckt_wcall *call)
 {
 	struct ckt_graph_poke_args args;

@@ -15,7 +15,7 @@
 #include "server/worker/session/long_call.h"
 #include "server/worker/worker.h"
 
-/* An executable graph on its way out. */
+/* An executable graph that is being destroyed. */
 struct remains {
 	struct ckt_aside_job job;
 	struct remains *next;
@@ -95,7 +95,7 @@ CUresult ckt_worker_graph_use_end(
 	struct ckt_worker_graph_exec *exec, CUevent event, CUstream stream)
 {
 	CUresult result = event ? ckt_driver.cuEventRecord(event, stream) : CUDA_SUCCESS;
-	/* Nobody will know when it is over: that is never. */
+	/* No event will tell when it is over: treats it as never. */
 	if (result)
 		exec->immortal = true;
 	return result;

@@ -76,7 +76,7 @@ static CUresult add(struct ckt_worker_graph_segments *segments, uint64_t address
 	struct ckt_worker_graph_segment *segment = &list[segments->count++];
 	*segment = (struct ckt_worker_graph_segment){
 		.address = address, .size = size, .data = data + offset};
-	/* Without it the copies are slower and just as right. */
+	/* Without registration the copies are slower but still correct. */
 	segment->registered = ckt_driver.cuMemHostRegister_v2 &&
 		ckt_driver.cuMemHostRegister_v2(data, room, CU_MEMHOSTREGISTER_PORTABLE) ==
 			CUDA_SUCCESS;
@@ -105,9 +105,7 @@ CUresult ckt_worker_graph_segments_cover(
 uint8_t *ckt_worker_graph_segments_find(
 	const struct ckt_worker_graph_segments *segments, uint64_t address, uint64_t size)
 {
-	/*
-	 * The latest first: where parameters were set anew, it is the one that holds all of them.
-	 */
+	/* The latest first: if parameters were changed, it holds all of them. */
 	for (size_t i = segments->count; i-- > 0;) {
 		const struct ckt_worker_graph_segment *s = &segments->list[i];
 		if (address >= s->address && address - s->address <= s->size &&

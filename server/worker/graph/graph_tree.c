@@ -62,10 +62,7 @@ static bool decode_graphs(
 	return node->graphs && ckt_cursor_done(c);
 }
 
-/*
- * The bodies of a conditional node stand behind its record, whose last word says how many there
- * are.
- */
+/* The bodies of a conditional node follow its record, whose last word gives their number. */
 static bool decode_conditional(
 	struct ckt_worker_graph_node *node, const uint8_t *record, uint32_t size, unsigned depth)
 {
@@ -106,7 +103,9 @@ static struct ckt_worker_graph *decode(struct ckt_cursor *c, unsigned depth)
 	if (!graph)
 		return NULL;
 	uint32_t count = ckt_get_u32(c);
-	/* Not more than the bytes can hold, so that a number alone cannot take our memory. */
+	/*
+	 * At most as many as the bytes can hold, so that a number alone cannot exhaust our memory.
+	 */
 	if (c->bad || count > CKT_GRAPH_NODES_MAX ||
 		count > (size_t)(c->end - c->p) / NODE_BYTES_MIN)
 		goto bad;
@@ -175,7 +174,7 @@ uint8_t *ckt_worker_graph_encode(uint8_t *p, const struct ckt_worker_graph *grap
 			p = ckt_put_opaque(p, node->record, node->record_bytes);
 			continue;
 		}
-		/* Before graphs stands nothing, or whole words. */
+		/* Before graphs there is nothing, or whole words. */
 		p = ckt_put_u32(p, (uint32_t)record_size(node));
 		if (node->record_bytes)
 			memcpy(p, node->record, node->record_bytes);
@@ -229,8 +228,8 @@ static CUresult count_node(struct ckt_worker_graph_node *node, void *data)
 bool ckt_worker_graph_charge(struct ckt_worker_graph *graph)
 {
 	/*
-	 * A node with the driver's of it, in the graph and in the executable one: generous, and
-	 * measured on none but NVIDIA's 580.
+	 * An estimate for a node with the driver's part, in the graph and in the executable one:
+	 * generous, and measured only on NVIDIA's 580.
 	 */
 	enum { NODE_BYTES = 4096 };
 	uint64_t nodes = 0, before = graph->charged;

@@ -51,7 +51,7 @@ static struct ckt_ipc_export *find_secret(uint32_t kind, const uint8_t *secret)
 	return e;
 }
 
-/* Precondition: lock held.  A worker that is gone is found out when it is asked. */
+/* Precondition: lock held.  A question to a worker that is gone finds that out. */
 static bool note_taker(const struct ckt_ipc_question *question)
 {
 	for (size_t i = 0; i < ckt_ipc.taker_count; i++) {
@@ -174,7 +174,7 @@ static CUresult enter(struct ckt_worker *worker, struct ckt_ipc_export entry, ui
 	return CUDA_SUCCESS;
 }
 
-/* The entry of what was exported before, or a new one. */
+/* The entry of an earlier export, or a new one. */
 static CUresult export_memory(struct ckt_worker *worker, struct ckt_ipc_export entry, uint32_t kind,
 	uint64_t piece, const struct ckt_ipc_handle *handle, struct ckt_ipc_export **ret_export)
 {
@@ -275,8 +275,8 @@ bool ckt_ipc_answer_good(const struct ckt_ipc_answer *answer, uint32_t kind, int
 }
 
 /*
- * Asks the owner's worker; while that stands still for its image, later.  False where it is not to
- * be had.  *ret_fd: -1 for an event.
+ * Asks the owner's worker; while that is frozen for its image, tries later.  False if it fails.
+ * *ret_fd: -1 for an event.
  */
 static bool fetch(struct ckt_worker *worker, const struct ckt_ipc_handle *handle,
 	struct ckt_ipc_answer *ret, int *ret_fd)
@@ -296,8 +296,8 @@ static bool fetch(struct ckt_worker *worker, const struct ckt_ipc_handle *handle
 }
 
 /*
- * The session's number of the GPU that the memory lies on; the one given where the driver does not
- * tell, or names another.
+ * The session's number of the GPU that holds the memory; the given one if the driver does not tell,
+ * or names another.
  */
 static unsigned device_of(struct ckt_worker *worker, uint64_t piece, unsigned otherwise)
 {
@@ -413,7 +413,7 @@ void ckt_ipc_enter_import(struct ckt_ipc_import *import)
 	pthread_mutex_unlock(&ckt_ipc.lock);
 }
 
-/* Out of the list; NULL where there is none.  The caller's. */
+/* Removes it from the list; NULL if there is none.  The caller's. */
 static struct ckt_ipc_import *remove_import(uint32_t kind, uint64_t id)
 {
 	struct ckt_ipc_import *import = NULL;
@@ -480,7 +480,7 @@ int ckt_worker_ipc_mem_get(struct ckt_wcall *call)
 	return CUDA_SUCCESS;
 }
 
-/* The entry for what a handle names; NULL where it is none, or there is no memory. */
+/* The entry for a handle; NULL if the handle is invalid, or there is no memory. */
 static struct ckt_ipc_import *new_import(
 	struct ckt_worker *worker, const uint8_t *bytes, uint32_t length, uint32_t kind)
 {
@@ -557,7 +557,7 @@ int ckt_worker_physical_export(struct ckt_wcall *call)
 	return CUDA_SUCCESS;
 }
 
-/* Its own memory a session gets under the id that it has. */
+/* A session opens its own memory under the id that it has. */
 int ckt_worker_physical_import(struct ckt_wcall *call)
 {
 	struct ckt_worker *worker = call->worker;

@@ -20,11 +20,11 @@
 #include "server/worker/objects/device.h"
 #include "server/worker/objects/object_kinds.h"
 
-/* One that left a notice may have much to read. */
+/* A session that left a notice may have much to read. */
 enum { LOADING_MS = 1200000, LOOK_NS = 5000000, NAMED_MAX = 4 };
 
 /*
- * Sessions of a job are restored side by side, so an owner that leaves no notice for so long does
+ * Sessions of a job are restored in parallel, so an owner that leaves no notice for this long will
  * not come.
  */
 unsigned ckt_ipc_absent_ms = 15000;
@@ -33,7 +33,7 @@ _Static_assert(CKT_IMAGE_SHARED_HANDLE == CKT_IPC_HANDLE, "one size");
 
 /* ---- Whether a session can be saved */
 
-/* Sessions that share something with this one and do not stand still with it. */
+/* Sessions that share something with this one and are not frozen with it. */
 struct others {
 	char named[NAMED_MAX][CKT_IPC_SESSION + 1];
 	unsigned count;
@@ -65,7 +65,7 @@ static bool is_own(const struct ckt_worker *worker, const char session[CKT_IPC_S
 	return memcmp(worker->session, session, CKT_IPC_SESSION) == 0;
 }
 
-/* Those that have opened something; who has closed it all, or is gone, is forgotten. */
+/* Asks those that have opened something; forgets those that have closed everything, or are gone. */
 static void look_at_takers(struct ckt_worker *worker, struct others *others)
 {
 	struct ckt_ipc_question question = ckt_ipc_question(worker, CKT_IPC_OPEN, 0, NULL);
@@ -90,8 +90,8 @@ static void look_at_takers(struct ckt_worker *worker, struct others *others)
 		}
 		pthread_mutex_lock(&ckt_ipc.lock);
 		/*
-		 * It may have fetched something again meanwhile, but is known by another number
-		 * then: the last one took its place.
+		 * It may have fetched something again meanwhile, but then under another number: the
+		 * last entry took its place.
 		 */
 		if (i < ckt_ipc.taker_count &&
 			memcmp(&ckt_ipc.takers[i], &taker, sizeof taker) == 0)
@@ -100,7 +100,7 @@ static void look_at_takers(struct ckt_worker *worker, struct others *others)
 	}
 }
 
-/* The owners of what is open here.  False: one of them has it no more. */
+/* Checks the owners of everything that is open here.  False: one of them has freed it. */
 static bool look_at_owners(
 	struct ckt_worker *worker, struct others *others, char *ret_message, size_t message_size)
 {
@@ -290,7 +290,10 @@ static int load_export(struct ckt_loading *l, const ckt_image_export *saved, boo
 	handle_good(saved->handle, &handle);
 	if (handle.kind == CKT_IPC_PHYSICAL) {
 		object = ckt_objects_find_kind(&worker->objects, saved->id, CKT_KIND_PHYSICAL);
-		/* What this session passed on of another's is there once it has that again. */
+		/*
+		 * Memory of another session that this session passed on is available once this
+		 * session has it again.
+		 */
 		if (object ? object->physical.imported != imported : !imported)
 			return 0;
 		if (object)
@@ -316,7 +319,7 @@ static int load_exports(struct ckt_loading *l, bool imported)
 	return error;
 }
 
-/* Waits until the owner has what is wanted. */
+/* Waits until the owner has the memory or event. */
 static int fetch(struct ckt_loading *l, const struct ckt_ipc_import *import,
 	struct ckt_ipc_answer *ret, int *ret_fd)
 {
@@ -431,8 +434,8 @@ static int load(struct ckt_loading *l)
 	int error = load_exports(l, false);
 	pthread_mutex_lock(&ckt_ipc.lock);
 	/*
-	 * Only what it passed on of others' is still to come: whoever asks for anything else asks
-	 * in vain, and two do not wait for each other.
+	 * Only what it passed on for others is still missing: questions for anything else fail at
+	 * once, so two sessions do not wait for each other.
 	 */
 	ckt_ipc.loading = ckt_ipc.export_count < l->image.shared_exports.shared_exports_len;
 	pthread_mutex_unlock(&ckt_ipc.lock);
@@ -449,8 +452,8 @@ static int load(struct ckt_loading *l)
 }
 
 /*
- * begin: others find this session once it is sure to come.  load: gives others what they had, and
- * takes theirs.
+ * begin: other sessions can find this one once it is certain to be restored.  load: gives others
+ * what they had, and takes theirs.
  */
 const struct ckt_object_kind ckt_shared_kind = {
 	.name = "shared memory",

@@ -21,7 +21,7 @@ struct notice {
 
 static const char magic[8] = "cktipcn1";
 
-/* What the names of a session's notices begin with. */
+/* The prefix of a session's notices. */
 static void name_notices(const struct ckt_worker *worker, const char session[CKT_IPC_SESSION],
 	char ret_name[NAME_BYTES])
 {
@@ -42,7 +42,7 @@ static int leave(struct ckt_worker *worker, const char session[CKT_IPC_SESSION])
 {
 	struct notice notice;
 	char name[NAME_BYTES], path[NAME_BYTES + 32];
-	/* It stays open, and with it the lock, until the process ends. */
+	/* It stays open, and keeps the lock, until the process ends. */
 	int fd;
 	memcpy(notice.magic, magic, sizeof magic);
 	memcpy(notice.session, session, sizeof notice.session);
@@ -56,8 +56,7 @@ int ckt_ipc_notice_leave(struct ckt_worker *worker, const char session[CKT_IPC_S
 {
 	int error = -EAGAIN;
 	/*
-	 * A server that removes what dead workers left has a new file locked for a moment, or
-	 * removes it.
+	 * A server that removes dead workers' files locks a new file for a moment, or removes it.
 	 */
 	for (int i = 0; i < TRIES && error; i++)
 		error = leave(worker, session);

@@ -20,7 +20,7 @@ int ckt_ipc_listen(void)
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
 	socklen_t size = sizeof(sa_family_t);
 	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	/* Bound to no name, it gets one from the kernel that nobody else can have meanwhile. */
+	/* Binding to no name makes the kernel choose one that nobody else has. */
 	if (fd < 0 || bind(fd, (struct sockaddr *)&address, size) || listen(fd, 16))
 		goto none;
 	size = sizeof address;
@@ -118,8 +118,8 @@ int ckt_ipc_ask(const char socket_name[CKT_IPC_SOCKET], const struct ckt_ipc_que
 }
 
 /*
- * The same, of a worker that may be another session's by now: the kernel gives the names of dead
- * workers' sockets to others.
+ * The same for a worker that may now be another session's: the kernel reuses the names of dead
+ * workers' sockets.
  */
 static int ask_one(const char socket_name[CKT_IPC_SOCKET], const char session[CKT_IPC_SESSION],
 	const struct ckt_ipc_question *question, struct ckt_ipc_answer *ret_answer, int *ret_fd)
@@ -138,7 +138,9 @@ int ckt_ipc_ask_session(struct ckt_worker *worker, const struct ckt_ipc_handle *
 	const struct ckt_ipc_question *question, struct ckt_ipc_answer *ret_answer, int *ret_fd)
 {
 	char sockets[CKT_IPC_NOTICES_MAX][CKT_IPC_SOCKET];
-	/* Who was there when the handle was made is not who is restored with this session. */
+	/*
+	 * The worker from the time of the handle is not the one that is restored with this session.
+	 */
 	int result = question->restoring
 		? -ESRCH
 		: ask_one(handle->socket, handle->session, question, ret_answer, ret_fd);
@@ -150,7 +152,7 @@ int ckt_ipc_ask_session(struct ckt_worker *worker, const struct ckt_ipc_handle *
 	for (unsigned i = 0; i < count; i++) {
 		struct ckt_ipc_answer answer;
 		int fd = -1;
-		/* One that has it is believed before one that has not. */
+		/* A worker that has it takes precedence over one that has not. */
 		if (ask_one(sockets[i], handle->session, question, &answer, ret_fd ? &fd : NULL))
 			continue;
 		if (result || answer.found != CKT_IPC_NONE) {

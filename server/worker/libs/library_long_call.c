@@ -1,4 +1,4 @@
-/* Calls of libraries beside the executor; see beside.h. */
+/* Calls of libraries beside the executor; see library_long_call.h. */
 #include "server/worker/libs/library_long_call.h"
 
 #include <stdlib.h>

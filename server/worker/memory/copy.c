@@ -48,7 +48,7 @@ int ckt_worker_mem_alloc(struct ckt_wcall *call)
 	return result;
 }
 
-/* The block goes, and the call is answered, when what is queued now is done. */
+/* When all queued work is done, frees the block and answers the call. */
 static int free_behind_work(struct ckt_wcall *call, uint64_t address)
 {
 	struct ckt_worker *worker = call->worker;
@@ -64,7 +64,7 @@ static int free_behind_work(struct ckt_wcall *call, uint64_t address)
 		ckt_memory_free_cancel(&device->memory, address);
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
-	/* It is the work of the memory's own context that counts, whatever is current. */
+	/* The work of the memory's own context counts, whatever context is current. */
 	if (!worker->current || worker->current->id != owner)
 		ckt_worker_use_context(worker, owner);
 	if (worker->current) {
@@ -114,7 +114,7 @@ int ckt_worker_graph_mem_alloc(struct ckt_wcall *call)
 	return result;
 }
 
-/* Nobody waits for it, and where its context went first it is gone. */
+/* Nobody waits for it, and if its context was destroyed first, it is gone. */
 int ckt_worker_graph_mem_free(struct ckt_wcall *call)
 {
 	struct ckt_graph_mem_free_args args;

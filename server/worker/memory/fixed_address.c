@@ -1,4 +1,4 @@
-/* Memory at an address of our choice; see place.h. */
+/* Memory at an address of our choice; see fixed_address.h. */
 #include "server/worker/memory/fixed_address.h"
 
 #include <stdbool.h>

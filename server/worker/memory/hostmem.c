@@ -25,7 +25,7 @@ static void *pointer(uint64_t address)
 	return (void *)(uintptr_t)address;
 }
 
-/* Nothing lies there, and nothing else comes there. */
+/* Reserves the range, so that nothing else is mapped there. */
 static bool close_off(uint64_t address, uint64_t size, int flags)
 {
 	void *place = mmap(pointer(address), size, PROT_NONE,
@@ -82,7 +82,10 @@ static CUresult leave(const struct ckt_host_mapping *m)
 	return ckt_driver.cuMemHostUnregister(pointer(m->address));
 }
 
-/* Gives the addresses pages, the file's or (fd -1) fresh ones, and the driver both. */
+/*
+ * Maps pages to the addresses, the file's or (fd -1) fresh ones, and registers them with the
+ * driver.
+ */
 static CUresult back_pages(struct ckt_worker *worker, const struct ckt_host_mapping *m, int fd)
 {
 	int flags = MAP_FIXED | (fd < 0 ? MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE : MAP_SHARED);
@@ -121,13 +124,13 @@ static void unback(struct ckt_worker *worker, struct ckt_host_mapping *m)
 
 /* ---- The table */
 
-/* Index of the first mapping behind the address. */
+/* Index of the first mapping after the address. */
 static size_t upper(const struct ckt_hostmem *host, uint64_t address)
 {
 	return CKT_SORTED_UPPER(host->mappings, host->count, address, address);
 }
 
-/* Whether something of [address, address + size) is mapped, or it is no range to map at all. */
+/* Whether part of [address, address + size) is mapped, or the range cannot be mapped at all. */
 static bool is_refused(const struct ckt_hostmem *host, uint64_t address, uint64_t size)
 {
 	uint64_t offset = address - CKT_HOST_BASE;
@@ -189,7 +192,7 @@ void ckt_hostmem_fill(struct ckt_worker *worker, uint64_t address, const uint8_t
 
 /* ---- The client's file */
 
-/* Of a file that can get no shorter, so that no page of it goes away under the GPU. */
+/* The file must be sealed against shrinking, so that no page disappears under the GPU. */
 static bool is_usable(int fd, uint64_t bytes)
 {
 	struct stat st;
@@ -206,7 +209,7 @@ static uint64_t bytes_in_use(const struct ckt_hostmem *host)
 	return last->address + last->size - CKT_HOST_BASE;
 }
 
-/* No kernel may be at the memory while its pages change. */
+/* No kernel may use the memory while its pages change. */
 static void wait_for_all(struct ckt_worker *worker)
 {
 	struct ckt_object *object;
@@ -221,7 +224,7 @@ static void wait_for_all(struct ckt_worker *worker)
 
 static CUresult look_for_host(struct ckt_worker_graph_node *node, void *unused)
 {
-	/* Kernels have addresses only.  What the driver makes of a copy's is its own affair. */
+	/* Kernels have only addresses.  The driver decides how a copy uses them. */
 	for (uint32_t at = 0;
 		node->type != CU_GRAPH_NODE_TYPE_KERNEL && at + 8 <= node->record_bytes; at += 4) {
 		struct ckt_cursor c = {
@@ -273,7 +276,7 @@ static void give_graphs(struct ckt_worker *worker, ckt_image_graph *list, size_t
 	free(list);
 }
 
-/* Changes the pages of everything that is mapped; where that fails half way, the rest is fresh. */
+/* Replaces the pages of all mappings; if that fails half way, the rest gets fresh pages. */
 static bool exchange(struct ckt_worker *worker, int fd)
 {
 	struct ckt_hostmem *host = &worker->host;

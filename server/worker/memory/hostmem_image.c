@@ -12,7 +12,7 @@
 #include "server/worker/objects/object_kinds.h"
 #include "server/worker/worker.h"
 
-/* The program may run on before the rest is written. */
+/* The program may continue before the rest is written. */
 static int save_rest(struct ckt_saving *s)
 {
 	const struct ckt_hostmem *host = &s->worker->host;

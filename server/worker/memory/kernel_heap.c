@@ -1,4 +1,4 @@
-/* Memory that kernels take themselves; see heap.h. */
+/* Memory that kernels take themselves; see kernel_heap.h. */
 #include "server/worker/memory/kernel_heap.h"
 
 #include <ctype.h>
@@ -101,7 +101,7 @@ static bool code_reaches(const uint8_t *data, size_t size, const char *kernel)
 {
 	struct code code;
 	bool used = false, by_pointer = false;
-	/* What cannot be read, but names it, may call it. */
+	/* Code that cannot be parsed but holds the name may call it. */
 	if (!open_code(data, size, &code))
 		return memmem(data, size, "malloc", sizeof "malloc") != NULL;
 	for (size_t i = 0; i < code.symbol_count; i++)
@@ -171,8 +171,8 @@ static bool leads(const struct leads *l, const char *word, size_t length)
 enum place { NOWHERE, IN_KERNEL, IN_FUNCTION };
 
 /*
- * One pass: functions that lead there are added.  True where the kernel does, or where an
- * initialiser names such a function, for then any kernel may call it by its address.
+ * One pass: adds functions that lead there.  True if the kernel leads there, or if an initialiser
+ * names such a function, because then any kernel may call it by its address.
  */
 static bool pass(const char *text, size_t size, const char *kernel, struct leads *l)
 {
@@ -236,7 +236,7 @@ static int search_part(void *opaque, const struct ckt_binary_part *part)
 bool ckt_heap_reached(const uint8_t *image, size_t size, const char *kernel)
 {
 	struct search search = {.kernel = kernel};
-	/* What cannot be looked at may hold anything. */
+	/* Code that cannot be examined may hold anything. */
 	return ckt_binary_walk(image, size, search_part, &search) != 0 || search.reached;
 }
 

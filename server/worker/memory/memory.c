@@ -95,7 +95,10 @@ static void cache_drop(struct ckt_memory *memory)
 			extent_release(memory, i);
 }
 
-/* Empties addresses that were just taken: what overlaps them is cached, as they were free. */
+/*
+ * Empties addresses that were just taken: overlapping extents are cached, since the addresses were
+ * free.
+ */
 static void extents_clear(struct ckt_memory *memory, uint64_t address, uint64_t size)
 {
 	size_t i = upper_extent(memory, address);
@@ -105,7 +108,7 @@ static void extents_clear(struct ckt_memory *memory, uint64_t address, uint64_t 
 		extent_release(memory, i);
 }
 
-/* Takes the mapping away again where there is no memory to remember it in. */
+/* Unmaps it again if there is no memory to record it. */
 static CUresult extent_insert(struct ckt_memory *memory, const struct ckt_extent *e)
 {
 	size_t i = upper_extent(memory, e->address);
@@ -185,7 +188,7 @@ static struct ckt_account *account_find(struct ckt_memory *memory, uint64_t pool
 	return NULL;
 }
 
-/* Room for one more account, made before there is a block to count: counting must not fail. */
+/* Makes room for one more account before there is a block to count: counting must not fail. */
 static int account_room(struct ckt_memory *memory)
 {
 	return CKT_GROW(memory->accounts, memory->account_count, memory->account_room, 16);
@@ -202,7 +205,7 @@ static struct ckt_account *account_get(struct ckt_memory *memory, uint64_t pool)
 	return account;
 }
 
-/* A block comes to its pool or leaves it, or the program takes it or gives it back. */
+/* A block enters or leaves its pool, or the program allocates or frees it. */
 static void account_move(struct ckt_memory *memory, uint64_t pool, int64_t used, int64_t reserved)
 {
 	if (!pool)
@@ -216,7 +219,7 @@ static void account_move(struct ckt_memory *memory, uint64_t pool, int64_t used,
 		account->reserved_high = account->reserved;
 }
 
-/* The block is the program's, whatever it was before: to its pool's figures. */
+/* The block now belongs to the program: adds it to its pool's figures. */
 static void pool_take(struct ckt_memory *memory, const struct ckt_block *block, uint64_t stream)
 {
 	if (!block->pool)
@@ -266,7 +269,7 @@ static void block_free(struct ckt_memory *memory, size_t index)
 		extent_free(memory, block.address);
 		return;
 	}
-	/* Every extent that lies whole in the joined range holds no block any more. */
+	/* Extents that are completely inside the joined range hold no block any more. */
 	struct ckt_range joined = ckt_ranges_give(&memory->small, block.address, block.granted);
 	uint64_t first = round_up(joined.start, CKT_MEMORY_EXTENT),
 		 end = joined.start + joined.size;
@@ -281,7 +284,7 @@ uint64_t ckt_memory_granted(uint64_t size)
 		size <= CKT_MEMORY_SMALL_MAX ? (uint64_t)CKT_MEMORY_ALIGNMENT : CKT_MEMORY_EXTENT);
 }
 
-/* Physical memory counts, not what of it is handed out: a small block holds its whole extent. */
+/* Physical memory counts, whatever part of it is in use: a small block holds its whole extent. */
 static bool over_limit(const struct ckt_memory *memory, uint64_t more)
 {
 	if (!memory->limit)
@@ -648,7 +651,7 @@ void ckt_memory_account_drop(struct ckt_memory *memory, uint64_t pool)
 
 /* ---- What the program manages itself */
 
-/* Takes aligned addresses: more than needed, and the ends given back. */
+/* Takes aligned addresses: takes more than needed, and returns the ends. */
 static uint64_t take_aligned(struct ckt_memory *memory, uint64_t size, uint64_t alignment)
 {
 	if (alignment <= CKT_MEMORY_EXTENT)

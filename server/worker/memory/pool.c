@@ -89,7 +89,7 @@ static void kept_remove(struct ckt_pools *pools, size_t index)
 		(pools->kept_count - index) * sizeof *pools->kept);
 }
 
-/* Whether nothing queued can still use the block. */
+/* Whether no queued work can still use the block. */
 static bool is_done(struct ckt_pool_kept *kept)
 {
 	if (kept->fences && ckt_driver.cuEventQuery(kept->event) != CUDA_ERROR_NOT_READY)
@@ -387,7 +387,7 @@ static uint64_t name_of(uint64_t stream, const struct ckt_fences *fences)
 
 /*
  * A kept block for an allocation on the stream; wait: also one that other streams may still use.
- * kept_count where there is none.
+ * kept_count if there is none.
  */
 static size_t choose(struct ckt_pools *pools, const struct ckt_pool *pool, uint64_t granted,
 	uint64_t stream, const struct ckt_fences *fences, bool wait)
@@ -402,8 +402,8 @@ static size_t choose(struct ckt_pools *pools, const struct ckt_pool *pool, uint6
 }
 
 /*
- * Whether the pool may have as much as it would with the block; where it grows, what other streams
- * are done with is looked for first.
+ * Whether the pool may reach its size with the block; if it grows, first looks for blocks with
+ * which other streams are done.
  */
 static bool may_grow(
 	struct ckt_worker *worker, const struct ckt_pool *pool, uint64_t size, uint64_t name)
@@ -532,7 +532,7 @@ int ckt_worker_mem_free_async(struct ckt_wcall *call)
 		if (result)
 			ckt_fences_event_give(kept.fences, kept.event);
 	}
-	/* In a context that has failed nothing runs any more. */
+	/* In a context that has failed, nothing runs any more. */
 	if (result) {
 		kept.fences = NULL;
 		ckt_memory_pool_done(kept.memory, kept.address);

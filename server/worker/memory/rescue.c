@@ -205,7 +205,7 @@ static CUresult ask_helper(const struct request *request, int piece, uint8_t *da
 	return CUDA_ERROR_UNKNOWN;
 }
 
-/* The physical memory behind the address, and where in it. */
+/* The physical memory behind the address, and the offset in it. */
 static bool find_piece(struct ckt_worker *worker, uint64_t address, CUdevice *ret_ordinal,
 	uint64_t *ret_handle, struct request *ret_request)
 {

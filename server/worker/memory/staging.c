@@ -47,7 +47,7 @@ static void wait_piece(struct ckt_staging_piece *piece)
 {
 	if (!piece->event)
 		return;
-	/* An error is the stream's and will be reported where the program asks. */
+	/* An error belongs to the stream and is reported when the program asks. */
 	if (ckt_driver.cuEventQuery(piece->event) == CUDA_ERROR_NOT_READY)
 		ckt_driver.cuEventSynchronize(piece->event);
 	ckt_fences_event_give(piece->fences, piece->event);

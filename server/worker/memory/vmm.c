@@ -16,7 +16,7 @@
 
 /* ---- Reservations */
 
-/* True where the range lies in one reservation of the program. */
+/* True if the range is inside one reservation of the program. */
 static bool reserved(const struct ckt_vmm *vmm, uint64_t address, uint64_t size)
 {
 	for (size_t i = 0; i < vmm->reservation_count; i++) {
@@ -37,7 +37,7 @@ CUresult ckt_vmm_reserve(struct ckt_worker *worker, unsigned device, uint64_t si
 	struct ckt_worker_device *hinted = hint ? ckt_worker_device_of(worker, hint) : NULL;
 	CUresult result = ckt_memory_reserve(&(hinted ? hinted : &worker->devices[device])->memory,
 		size, alignment, hint, ret_address);
-	/* Addresses belong to no device: another one's slice serves as well. */
+	/* Addresses belong to no device: another device's slice works as well. */
 	for (unsigned d = 0; result == CUDA_ERROR_OUT_OF_MEMORY && d < worker->device_count; d++)
 		result = ckt_memory_reserve(
 			&worker->devices[d].memory, size, alignment, 0, ret_address);
@@ -201,7 +201,7 @@ CUresult ckt_vmm_set_access(
 	size_t first, count;
 	if (!whole(vmm, address, size, &first, &count))
 		return CUDA_ERROR_INVALID_VALUE;
-	/* What is mapped side by side may be the memory of different devices. */
+	/* Adjacent mappings may be memory of different devices. */
 	for (size_t i = first; i < first + count; i++) {
 		struct ckt_mapping *m = &vmm->mappings[i];
 		CUresult result = give(worker, m, own_device(worker, m), access);

@@ -92,7 +92,7 @@ static int save_rest(struct ckt_saving *s)
 	return result;
 }
 
-/* What was mapped for the image alone goes again. */
+/* Unmaps what was mapped only for the image. */
 static void give_back(struct ckt_saving *s)
 {
 	for (unsigned i = 0; i < s->image.physicals.physicals_len && !s->vmm_given_back; i++) {
@@ -121,10 +121,7 @@ static bool is_turn(const struct ckt_loading *l, uint64_t physical, bool importe
 	return imported ? physical && (!object || object->physical.imported) : object != NULL;
 }
 
-/*
- * A GPU that reached another's memory must do so where the session goes on, or its kernels would
- * fault.
- */
+/* A GPU that could access another's memory must be able to here too, or its kernels would fault. */
 static int map_for_peers(struct ckt_loading *l, bool imported)
 {
 	struct ckt_worker *worker = l->worker;
@@ -207,7 +204,7 @@ int ckt_vmm_load_imported(struct ckt_loading *l)
 	return load_mappings(l, true);
 }
 
-/* What was mapped for the contents alone goes again. */
+/* Unmaps what was mapped only for the contents. */
 static int unmap_contents(struct ckt_loading *l)
 {
 	for (unsigned i = 0; i < l->image.physicals.physicals_len; i++) {

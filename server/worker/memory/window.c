@@ -32,7 +32,7 @@ CUresult ckt_window_create(struct ckt_worker *worker, unsigned device, uint64_t 
 	CUmemGenericAllocationHandle handle;
 	CUresult result = ckt_driver.cuMemCreate(&handle, size, &prop, 0);
 	if (result == CUDA_ERROR_NOT_SUPPORTED || result == CUDA_ERROR_INVALID_VALUE) {
-		/* A driver that cannot export still has memory. */
+		/* A driver that cannot export can still allocate. */
 		prop.requestedHandleTypes = CU_MEM_HANDLE_TYPE_NONE;
 		result = ckt_driver.cuMemCreate(&handle, size, &prop, 0);
 	}
@@ -159,7 +159,7 @@ int ckt_window_part(struct ckt_worker *worker, unsigned part, unsigned parts)
 		 base = CKT_WINDOW_BASE + part * size;
 	if (worker->window_base == base && worker->window_size == size)
 		return 0;
-	/* What has an address keeps it. */
+	/* Memory that already has an address keeps it. */
 	if (atomic_load(&worker->replies.executed))
 		return -EBUSY;
 	worker->window_base = base;

@@ -1,4 +1,4 @@
-/* Parts of module images; see binary.h. */
+/* Parts of module images; see module_binary.h. */
 #include "server/worker/module/module_binary.h"
 
 #include <errno.h>

@@ -1,4 +1,4 @@
-/* Eager and lazy loading; see loading.h. */
+/* Eager and lazy loading; see module_loading.h. */
 #include "server/worker/module/module_loading.h"
 
 #include <stdlib.h>

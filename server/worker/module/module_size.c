@@ -1,4 +1,4 @@
-/* Bytes of device memory of a module; see module_bytes.h. */
+/* Bytes of device memory of a module; see module_size.h. */
 #include "server/worker/module/module_size.h"
 
 #include <ctype.h>

@@ -1,4 +1,4 @@
-/* Names in images; see names.h. */
+/* Names in images; see variable_names.h. */
 #include "server/worker/module/variable_names.h"
 
 #include <ctype.h>

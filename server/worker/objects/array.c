@@ -83,7 +83,7 @@ static void destroy_real(bool mipmapped, void *real)
 		ckt_driver.cuArrayDestroy(real);
 }
 
-/* Of the device of its context, where that is still there. */
+/* Of its context's device, if the context still exists. */
 static struct ckt_memory *memory_of(struct ckt_worker *worker, uint64_t context_id)
 {
 	struct ckt_object *context = ckt_objects_find(&worker->objects, context_id);
@@ -101,7 +101,7 @@ void ckt_array_destroy(struct ckt_worker *worker, struct ckt_object *object)
 	ckt_objects_remove(&worker->objects, object);
 }
 
-/* An array being destroyed: nobody finds it any more. */
+/* An array that is being destroyed: nobody can find it any more. */
 struct end {
 	struct ckt_aside_job job;
 	uint64_t id, context, bytes;
@@ -185,8 +185,8 @@ CUresult ckt_array_write(const struct ckt_object *object, const uint8_t *data)
 }
 
 /*
- * The largest box that begins there and goes no further than the piece: a part of a row, rows of a
- * slice, or slices.
+ * The largest box that begins there and fits the piece: a part of a row, rows of a slice, or
+ * slices.
  */
 static CUDA_MEMCPY3D first_box(
 	const struct ckt_array_extent *extent, uint64_t offset, uint64_t size, bool write)

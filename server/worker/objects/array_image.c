@@ -150,7 +150,7 @@ static int load_all(struct ckt_object *object, const struct contents *c, CUresul
 	return error;
 }
 
-/* Of an array that was taken ahead: what has changed since. */
+/* Of an array that was preloaded: what has changed since. */
 static int load_changed(struct ckt_object *object, const struct contents *c, CUresult *ret_result)
 {
 	uint8_t *data = malloc(CKT_IMAGE_CHUNK);
@@ -276,7 +276,7 @@ static CUresult make_empty(struct making *m, bool surface, uint64_t *ret_handle)
 	return result;
 }
 
-/* A program may free what a texture reads before the texture. */
+/* A program may free the memory that a texture reads before the texture. */
 static bool may_be_gone(struct ckt_worker *worker, const struct ckt_wtexture *t)
 {
 	if (t->type == CU_RESOURCE_TYPE_LINEAR || t->type == CU_RESOURCE_TYPE_PITCH2D)
@@ -427,7 +427,7 @@ static int save_array(struct ckt_saving *s, struct ckt_object *object)
 	return error;
 }
 
-/* What is gone but stands in the journal, which names arrays by id. */
+/* Arrays that are gone but in the journal, which names arrays by id. */
 static int save_dead_arrays(struct ckt_saving *s)
 {
 	struct ckt_worker *worker = s->worker;

@@ -180,7 +180,7 @@ void ckt_context_uncharge(struct ckt_worker *worker, struct ckt_object *context,
 	context->ctx.charged -= bytes;
 }
 
-/* Free memory of the current context's device; 0 where it is not told. */
+/* Free memory of the current context's device; 0 if unknown. */
 static uint64_t free_bytes(void)
 {
 	size_t free_bytes, total;
@@ -310,7 +310,7 @@ static void destroy_contents(struct ckt_worker *worker, struct ckt_object *conte
 	ckt_driver.cuCtxSynchronize();
 	size_t count;
 	struct ckt_object **list = ckt_objects_in_order(&worker->objects, &count), *last;
-	/* Without memory for a list: the newest one, again and again. */
+	/* Without memory for a list: destroys the newest one, again and again. */
 	while (!list && (last = last_of(worker, context)))
 		ckt_object_destroy(worker, last);
 	/* Backwards, so that functions go before their modules. */
@@ -318,7 +318,7 @@ static void destroy_contents(struct ckt_worker *worker, struct ckt_object *conte
 		if (list[i] != context && list[i]->context == context->id)
 			ckt_object_destroy(worker, list[i]);
 	free(list);
-	/* Libraries end some of theirs beside the executor. */
+	/* Libraries end some of their objects beside the executor. */
 	ckt_aside_drain(worker, -1);
 	ckt_ipc_forget_context(worker, context->id);
 	ckt_worker_pools_forget_context(worker, context);
@@ -448,7 +448,7 @@ int ckt_worker_primary_ctx_reset(struct ckt_wcall *call)
 		return CUDA_SUCCESS;
 	make_current(worker, context);
 	destroy_contents(worker, context);
-	/* What kernels took has no owner any more. */
+	/* Nothing owns the memory that kernels allocated any more. */
 	context->ctx.heap_kernel[0] = 0;
 	if (before)
 		make_current(worker, before);

@@ -136,7 +136,7 @@ static bool collect_stream(struct collection *c, CUstream stream)
 					larger[(*c->count)++] = event;
 					return true;
 				}
-				/* No memory to remember it in: it is waited for here. */
+				/* No memory to record it: waits for it here. */
 				result = ckt_driver.cuEventSynchronize(event);
 			}
 			ckt_fences_event_give(c->fences, event);

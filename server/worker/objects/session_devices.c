@@ -1,4 +1,4 @@
-/* The session's GPUs as the only ones; see narrow.h. */
+/* The session's GPUs as the only ones; see session_devices.h. */
 #include "server/worker/objects/session_devices.h"
 
 #include <stdio.h>

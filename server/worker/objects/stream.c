@@ -66,11 +66,11 @@ CUresult ckt_stream_make(struct ckt_worker *worker, uint64_t id, unsigned flags,
 	return CUDA_SUCCESS;
 }
 
-/* Back to the pool where it is idle, else really destroyed. */
+/* Returns it to the pool if it is idle, else really destroys it. */
 void ckt_stream_unmake(struct ckt_worker *worker, struct ckt_object *object)
 {
 	unsigned flags = object->stream.flags;
-	/* Whoever got it next would find what this one set. */
+	/* The next user would find this one's settings. */
 	if (!object->stream.attributes &&
 		poolable(worker, object->context, flags, object->stream.priority) &&
 		pools[flags].count < CKT_STREAM_POOL &&

@@ -89,7 +89,10 @@ static int load(struct ckt_loading *l, unsigned i)
 	return result ? ckt_load_fail(l, result, "stream", saved->id) : 0;
 }
 
-/* What this device does not take has no meaning for results: the stream goes on without. */
+/*
+ * An attribute that this device rejects does not matter for results: the stream continues without
+ * it.
+ */
 static int load_attributes(struct ckt_loading *l)
 {
 	for (unsigned i = 0; i < l->image.stream_attributes.stream_attributes_len; i++) {

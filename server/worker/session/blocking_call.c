@@ -1,4 +1,4 @@
-/* Calls that may last for ever; see apart.h. */
+/* Calls that may last for ever; see blocking_call.h. */
 #include "server/worker/session/blocking_call.h"
 
 #include <errno.h>

@@ -37,7 +37,7 @@ struct call_with_private {
 static __thread struct call_with_private *spare;
 static _Atomic unsigned open_calls;
 
-/* Where results go that there is no memory for: written by whoever has such, never read. */
+/* Where results go if there is no memory for them: written by any thread, never read. */
 static uint8_t sink[CKT_RECORD_MAX];
 
 struct ckt_wcall *ckt_wcall_new(struct ckt_worker *worker)
@@ -99,7 +99,7 @@ int ckt_wcall_prepare(struct ckt_wcall *call)
 	return is_kept(call) && !call->private->kept_body ? -ENOMEM : 0;
 }
 
-/* Memory that small results need not ask for. */
+/* Memory that small results can use without an allocation. */
 static uint8_t *small_body(const struct ckt_wcall *call)
 {
 	return is_kept(call) ? call->private->kept_body : call->private->inline_body;
@@ -171,7 +171,7 @@ static void answer(struct ckt_wcall *call, uint32_t accept_stat)
 		send_reply(worker, stored->epoch, proc, &header, private->body, private->size);
 		private->body = NULL;
 	} else if (accept_stat) {
-		/* Not begun, so nothing of it is kept. */
+		/* The call has not begun, so nothing of it is kept. */
 		send_reply(worker, private->epoch, proc, &header, NULL, 0);
 	}
 	pthread_mutex_unlock(&worker->replies.lock);
@@ -180,7 +180,7 @@ static void answer(struct ckt_wcall *call, uint32_t accept_stat)
 void ckt_wcall_finish(struct ckt_wcall *call, CUresult result)
 {
 	struct ckt_wcall_private *private = call->private;
-	/* What the driver printed about a failure comes before it: the program may end at once. */
+	/* The driver's output about a failure comes before it: the program may end at once. */
 	if (__builtin_expect(result && result != CUDA_ERROR_NOT_READY, 0))
 		ckt_printed_send(call->worker);
 	if (call->header.flags & CKT_CALL_BATCHED) {

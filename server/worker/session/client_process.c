@@ -18,7 +18,7 @@
 
 enum { TEXT_MAX = 8192 };
 
-/* Without stdio: workers allocate nothing that another node's would not. */
+/* Without stdio, so that every worker's allocations are the same. */
 static bool read_text(const char *path, char ret_text[TEXT_MAX])
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -43,7 +43,7 @@ static bool calls_itself(int pid, uint32_t claimed_pid)
 	return last && strtoul(last + 1, NULL, 10) == claimed_pid;
 }
 
-/* Clock ticks from the boot to its start; 0 where it cannot be told. */
+/* Clock ticks from the boot to its start; 0 if unknown. */
 static unsigned long long start_of(const char *process)
 {
 	char path[64], text[TEXT_MAX];

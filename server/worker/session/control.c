@@ -74,7 +74,7 @@ static int start(struct ckt_request *request)
 	return ckt_control_reply(request, (xdrproc_t)xdr_ckt_worker_start_res, &res);
 }
 
-/* Modules and memory of a session that still runs elsewhere. */
+/* Preloads modules and memory of a session that still runs elsewhere. */
 static int preload(struct ckt_request *request)
 {
 	ckt_worker_start_args args = {0};
@@ -104,7 +104,7 @@ static int preload(struct ckt_request *request)
 	return ckt_control_reply(request, (xdrproc_t)xdr_ckt_worker_start_res, &res);
 }
 
-/* No START comes in between. */
+/* START cannot come in between. */
 static int serve_ids(
 	struct ckt_request *request, int (*serve)(struct ckt_request *request, bool ready))
 {
@@ -125,8 +125,8 @@ static uint64_t told(const ckt_hello_args *hello, const char *name)
 }
 
 /*
- * Whether another copy of the session, restored from the same image as this one, has executed
- * something of the client's already; or whether this one comes of such a copy.
+ * Whether another copy of the session, restored from the same image as this one, has already
+ * executed a command of the client; or whether this copy comes from such a copy.
  */
 static bool went_elsewhere(const struct ckt_worker *worker, const ckt_hello_args *hello)
 {
@@ -136,7 +136,7 @@ static bool went_elsewhere(const struct ckt_worker *worker, const ckt_hello_args
 		return false;
 	if (hello->generation == worker->generation)
 		return copy != worker->copy && copy != before;
-	/* An idle program may have been moved on without a command in between. */
+	/* An idle program may have been moved without a command in between. */
 	return hello->generation + 1 == worker->generation && copy != before && attached != before;
 }
 
@@ -190,8 +190,8 @@ static ckt_hello_status check_client(struct ckt_worker *worker, const ckt_hello_
 		return CKT_HELLO_STALE;
 	}
 	/*
-	 * It has answers to commands that were not given here: this is a copy that another one has
-	 * left behind.
+	 * It has replies to commands that this copy has not executed: another copy is ahead of this
+	 * one.
 	 */
 	if (hello->acked > atomic_load(&worker->replies.executed)) {
 		snprintf(ret_message, message_size,
@@ -276,11 +276,11 @@ static int client(struct ckt_request *request)
 		if (status == CKT_HELLO_OK)
 			ckt_executor_wake(worker);
 	}
-	/* The hello is the worker's to answer, refusals too. */
+	/* The worker answers the hello, also with refusals. */
 	if (status != CKT_HELLO_OK && request->passed_fd >= 0)
 		refuse_client(request->passed_fd, args.xid, status, message);
 	close_memory(request);
-	/* Nothing of the secret stays in memory but its hash. */
+	/* Only the secret's hash stays in memory. */
 	explicit_bzero(args.hello.secret, sizeof args.hello.secret);
 	xdr_free((xdrproc_t)xdr_ckt_worker_client_args, (char *)&args);
 	return ckt_control_reply(request, (xdrproc_t)xdr_ckt_hello_status, &status);
@@ -479,10 +479,7 @@ static bool may_control(struct ckt_transport *connection)
 		(uid == 0 || uid == getuid());
 }
 
-/*
- * What a connection's end brings about: a session that it pre-loaded or held has nobody else to
- * speak for it.
- */
+/* The effect of a connection's end: nothing else keeps a session that it preloaded or held. */
 struct bond {
 	bool preloaded, held, stopped;
 };

@@ -47,7 +47,7 @@ static int freeze(
 	return error;
 }
 
-/* Precondition: operation_lock held.  Lets go on what nothing holds. */
+/* Precondition: operation_lock held.  Lets the session continue if nothing holds it. */
 static void thaw(struct ckt_worker *worker)
 {
 	if (!held && !worker->checkpoint.paused)
@@ -62,7 +62,7 @@ static void set_paused(struct ckt_worker *worker, bool paused)
 	pthread_mutex_unlock(&worker->mail_lock);
 }
 
-/* The image is written behind the running program from here on. */
+/* From here on the image is written while the program runs. */
 static void let_go(struct ckt_save *save, struct ckt_worker *worker)
 {
 	save->stopped_us = (uint64_t)(ckt_now_ns() - worker->checkpoint.freeze.since_ns) / 1000;
@@ -100,7 +100,7 @@ static int save(struct ckt_request *request)
 		ckt_progress_end(&worker->checkpoint.progress);
 	}
 	result = ckt_control_reply(request, (xdrproc_t)xdr_ckt_worker_save_res, &res);
-	/* The client hears of the end only now: the image is written and the server knows. */
+	/* The client is told about the end only now: the image is written and the server knows. */
 	if (end)
 		ckt_worker_thaw(worker, true);
 	request->end = end;
@@ -125,7 +125,7 @@ static int save2_locked(
 			"an image in memory cannot build on another");
 		return -EINVAL;
 	}
-	/* Known before anything stands still. */
+	/* Checked before anything is frozen. */
 	int refused = ckt_alone_check(worker, res->message, CKT_MESSAGE_MAX);
 	if (!refused && args->incremental)
 		refused = ckt_chain_base_use(worker, args->base, res->message, CKT_MESSAGE_MAX);
@@ -152,7 +152,7 @@ static int save2_locked(
 	res->stopped_us = save.gone
 		? save.stopped_us
 		: (u_quad_t)(ckt_now_ns() - worker->checkpoint.freeze.since_ns) / 1000;
-	/* What could not be saved goes on, unless it stood before. */
+	/* If the save fails the session continues, unless it was frozen before. */
 	held = held || (!error && args->hold);
 	request->held = !error && args->hold;
 	if (!save.gone)
@@ -208,13 +208,13 @@ static int release(struct ckt_request *request)
 		snprintf(message, sizeof message, "the session is not held");
 	} else {
 		held = false;
-		/* Where it cannot end nobody is told, and it goes on here. */
+		/* If it cannot end, nobody is told, and it continues here. */
 		if (args.end && ckt_fault_fails(CKT_FAULT_RELEASE)) {
 			res.status = -EIO;
 			snprintf(message, sizeof message, "CRICKET_FAULT made this step fail");
 		}
 		request->end = args.end && !res.status;
-		/* The client has been told, and its connection is over, before the answer. */
+		/* The client is told, and its connection ended, before the reply. */
 		if (request->end) {
 			set_parting(worker, &args);
 			ckt_worker_thaw(worker, true);
@@ -314,7 +314,7 @@ static int pause_session(struct ckt_request *request)
 	res.bytes = bytes;
 	result = ckt_control_reply(request, (xdrproc_t)xdr_ckt_worker_result, &res);
 	/*
-	 * Whoever asked has given up meanwhile and believes that the session runs: nobody would
+	 * The caller has given up meanwhile and believes that the session runs: nothing else would
 	 * resume it.
 	 */
 	if (result && !res.status) {
@@ -413,8 +413,8 @@ static int progress(struct ckt_request *request)
 }
 
 /*
- * The server gives up on a worker that was stopped for longer than it waits: then what it asked
- * must not happen behind its back.
+ * The server gives up on a worker that was stopped for longer than it waits: then the worker must
+ * not execute the request later.
  */
 static bool asker_gone(const struct ckt_request *request)
 {

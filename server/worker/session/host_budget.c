@@ -1,4 +1,4 @@
-/* The account of host memory; see budget.h. */
+/* The account of host memory; see host_budget.h. */
 #include "server/worker/session/host_budget.h"
 
 #include <stdatomic.h>

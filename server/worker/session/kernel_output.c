@@ -1,4 +1,4 @@
-/* Kernel output; see printed.h. */
+/* Kernel output; see kernel_output.h. */
 #include "server/worker/session/kernel_output.h"
 
 #include <errno.h>

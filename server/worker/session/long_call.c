@@ -1,4 +1,4 @@
-/* Long calls of the driver beside the executor; see aside.h. */
+/* Long calls of the driver beside the executor; see long_call.h. */
 #include "server/worker/session/long_call.h"
 
 #include <pthread.h>
