@@ -12,43 +12,58 @@
 static const char prefix[] = "CRICKET_";
 
 const struct ckt_environment_variable ckt_environment_variables[] = {
-	{"CRICKET_FAULT", "number of a point that fails on purpose, for tests"},
+	{"number of a point that fails on purpose, for tests",
+		"number of a point that fails on purpose, for tests"},
 	{"CRICKET_JOB",
-		"the job whose part the program's session is, for cricketctl checkpoint --job; SLURM's job or torchrun's run unless given"},
+		"the job of the program's session, for cricketctl checkpoint --job; by "
+		"default SLURM's job or torchrun's run"},
 	{"CRICKET_LIBDIR", "where cricket-run finds the client libraries"},
 	{"CRICKET_LIBEXEC", "where cricket-server finds cricket-worker and the soft GPU"},
 	{"CRICKET_LIBRARIES",
-		"which libraries' shims take the genuine ones' place: names such as cublas,cufft, -NAME for all but one, none; all unless given"},
+		"the libraries that shims replace: names such as cublas,cufft, -NAME "
+		"for all but one, none; by default all"},
 	{"CRICKET_LOG",
-		"LEVEL[:FILE] with LEVEL quiet, error, warning, info or debug: what is logged, and where instead of stderr"},
+		"what is logged, and where instead of stderr: LEVEL[:FILE] with LEVEL "
+		"quiet, error, warning, info or debug"},
 	{"CRICKET_PARK_TIMEOUT",
-		"seconds for which a session that was stopped on purpose is waited for; 0, without limit, unless given"},
+		"how many seconds a client waits for a session that was stopped on "
+		"purpose; by default 0, without limit"},
 	{"CRICKET_RECONNECT_TIMEOUT",
-		"seconds for which a session whose connection broke is looked for; 60 unless given"},
+		"how many seconds a client looks for a session after its connection "
+		"broke; by default 60"},
 	{"CRICKET_SHARE_MEMORY", "0: pinned memory is not shared with a server on this host"},
 	{"CRICKET_SOFT_COMPILE",
-		"the soft GPU's kernels as machine code: 0 never, 1 from the first launch; those that run a lot unless given"},
+		"the soft GPU's kernels as machine code: 0 never, 1 from the first "
+		"launch; by default those that run a lot"},
 	{"CRICKET_SOFT_DEVICES",
-		"the soft GPU's devices, capability:memory[,...]; 12.0:8G unless given"},
+		"the soft GPU's devices, capability:memory[,...]; by default 12.0:8G"},
 	{"CRICKET_SOFT_PTX",
-		"1, which cricket-run --soft sets: NVRTC gives PTX where machine code is asked for, and nvJitLink is not found"},
+		"1, which cricket-run --soft sets: NVRTC gives PTX in place of machine "
+		"code, and nvJitLink is not found"},
 	{"CRICKET_SOFT_TRACE",
-		"file for the instructions of one thread on the soft GPU, with the registers that they name"},
+		"file for the instructions of one thread on the soft GPU, with their "
+		"registers"},
 	{"CRICKET_SOFT_TRACE_THREAD",
-		"KERNEL[:BX,BY,BZ[:TX,TY,TZ]]: which thread; the first of the first block of any kernel unless given"},
+		"which thread: KERNEL[:BX,BY,BZ[:TX,TY,TZ]]; by default the first of "
+		"the first block of any kernel"},
 	{"CRICKET_SOFT_WAITS",
-		"where the soft GPU's calls wait for it by themselves, as NVIDIA's driver's may: load, launch; nowhere unless given"},
+		"where the soft GPU's calls wait for it by themselves, as NVIDIA's "
+		"driver's may: load, launch; by default nowhere"},
 	{"CRICKET_SPIN",
-		"microseconds for which a waiting thread polls before it sleeps; unless given, as the "
-		"program's schedule flags (cudaSetDeviceFlags) say: up to 0.1 s where it has more than 4 processors "
-		"and half of them are free of such threads, not with cudaDeviceScheduleBlockingSync"},
+		"how many microseconds a waiting thread polls before it sleeps; by "
+		"default as the program's schedule flags (cudaSetDeviceFlags) say: up "
+		"to 0.1 s if there are more than 4 processors and half of them are "
+		"free of such threads, not with cudaDeviceScheduleBlockingSync"},
 	{"CRICKET_STANDBY",
-		"host:port,...: servers to look at when the session is not found at its own address"},
+		"host:port,...: servers to try if the session is not at its own address"},
 	{"CRICKET_STATE_DIR",
-		"where cricketctl leaves the new address of a session that moved; ~/.local/state/cricket unless given"},
+		"where cricketctl writes the new address of a moved session; by "
+		"default ~/.local/state/cricket"},
 	{"CRICKET_SYNC",
-		"1 waits for every call, so that an error is reported by the call that caused it"},
-	{"CRICKET_TOKEN_FILE", "file with the token of a server that asks for one"},
+		"1 waits for every call, so that the call that caused an error reports "
+		"it"},
+	{"file with the token of a server that requires one",
+		"file with the token of a server that asks for one"},
 };
 const size_t ckt_environment_variables_count =
 	sizeof(ckt_environment_variables) / sizeof(ckt_environment_variables[0]);
