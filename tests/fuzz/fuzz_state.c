@@ -10,8 +10,10 @@
 #include <string.h>
 
 #include "checkpoint/load/image_load.h"
+#include "rpc/handle.h"
 #include "server/worker/libs/libs.h"
 #include "server/worker/libs/state.h"
+#include "server/worker/worker.h"
 
 enum { LIST_MAX = 15, ARGS_MAX = 24 };
 

@@ -1,4 +1,5 @@
 /* See bridge.h. */
+#include "server/worker/objects/context.h"
 #include "tests/unit/cublaslt/bridge.h"
 
 #include <stdlib.h>

@@ -6,6 +6,7 @@
 
 #include "rpc/gen/cublas_functions.h"
 #include "rpc/handle.h"
+#include "server/worker/objects/context.h"
 #include "tests/unit/cublaslt/bridge.h"
 
 static void test_life(void)

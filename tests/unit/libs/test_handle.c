@@ -1,5 +1,7 @@
 /* client/libs/cublas/handle.c: handles of cuBLAS, what is set of them, and what that costs. */
 #include "client/libs/cublas/cublas.h"
+#include "server/worker/objects/context.h"
+#include "server/worker/objects/stream.h"
 #include "tests/unit/libs/double_cublas.h"
 #include "tests/unit/libs/loop.h"
 
