@@ -12,8 +12,7 @@
 static const char prefix[] = "CRICKET_";
 
 const struct ckt_environment_variable ckt_environment_variables[] = {
-	{"number of a point that fails on purpose, for tests",
-		"number of a point that fails on purpose, for tests"},
+	{"CRICKET_FAULT", "number of a point that fails on purpose, for tests"},
 	{"CRICKET_JOB",
 		"the job of the program's session, for cricketctl checkpoint --job; by "
 		"default SLURM's job or torchrun's run"},
@@ -62,8 +61,7 @@ const struct ckt_environment_variable ckt_environment_variables[] = {
 	{"CRICKET_SYNC",
 		"1 waits for every call, so that the call that caused an error reports "
 		"it"},
-	{"file with the token of a server that requires one",
-		"file with the token of a server that asks for one"},
+	{"CRICKET_TOKEN_FILE", "file with the token of a server that requires one"},
 };
 const size_t ckt_environment_variables_count =
 	sizeof(ckt_environment_variables) / sizeof(ckt_environment_variables[0]);
