@@ -8,7 +8,7 @@
  *	call.p = ckt_x_args_put(call.p, &args);		   exactly args_size bytes, straight into the command queue
  *	result = ckt_call_wait(&call, &reply);		   or return ckt_call_queue(&call) for a batched call
  *	... decode reply.results when result is CUDA_SUCCESS ...
- *	ckt_reply_release(&reply);
+ *	ckt_call_reply_release(&reply);
  *
  * Between begin and queue/wait the queue's lock is held: encode and nothing else.
  */
@@ -41,7 +41,7 @@ struct ckt_call {
 };
 
 struct ckt_reply {
-	struct ckt_cursor results; /* after the CUresult; valid until ckt_reply_release */
+	struct ckt_cursor results; /* after the CUresult; valid until ckt_call_reply_release */
 	void *owned;               /* NULL: nothing to release */
 	uint8_t small[256];        /* holds short results */
 };
@@ -65,7 +65,7 @@ CUresult ckt_call_queue(struct ckt_call *call);
  * NULL if there are no results.
  */
 CUresult ckt_call_wait(struct ckt_call *call, struct ckt_reply *ret_reply);
-void ckt_reply_release(struct ckt_reply *reply);
+void ckt_call_reply_release(struct ckt_reply *reply);
 
 /*
  * A call whose reply is handled by the thread that reads it, before any later reply is delivered:

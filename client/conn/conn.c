@@ -291,7 +291,7 @@ void ckt_call_async(struct ckt_call *call, ckt_call_done done, void *data)
 		struct ckt_reply reply;
 		CUresult result = ckt_call_wait(call, &reply);
 		done(data, result, &reply.results);
-		ckt_reply_release(&reply);
+		ckt_call_reply_release(&reply);
 		return;
 	}
 	waiter->callback = done;
@@ -393,19 +393,19 @@ CUresult ckt_call_wait(struct ckt_call *call, struct ckt_reply *ret_reply)
 		free(waiter.message);
 	CUresult result = waiter.result;
 	if (result) {
-		ckt_reply_release(ret_reply);
+		ckt_call_reply_release(ret_reply);
 	} else if (__builtin_expect(conn->deferred != CUDA_SUCCESS, 0)) {
 		pthread_mutex_lock(&conn->lock);
 		result = conn->deferred;
 		conn->deferred = CUDA_SUCCESS;
 		pthread_mutex_unlock(&conn->lock);
 		if (result)
-			ckt_reply_release(ret_reply);
+			ckt_call_reply_release(ret_reply);
 	}
 	return result;
 }
 
-void ckt_reply_release(struct ckt_reply *reply)
+void ckt_call_reply_release(struct ckt_reply *reply)
 {
 	if (reply) {
 		free(reply->owned);
@@ -479,7 +479,7 @@ static CUresult take_part(struct ckt_conn *conn, unsigned part, unsigned parts)
 		if (ckt_net_decode(&reply.results, (xdrproc_t)xdr_ckt_window_res, &res) ||
 			res.status)
 			result = CUDA_ERROR_NO_DEVICE;
-		ckt_reply_release(&reply);
+		ckt_call_reply_release(&reply);
 	}
 	if (result)
 		ckt_log_user("no GPU: the server at %s is too old to be one of several: "
@@ -499,7 +499,7 @@ static CUresult fetch_devices(struct ckt_conn *conn, struct ckt_devices_res *ret
 		ckt_log_user("the server at %s sent no usable device list", conn->address_text);
 		result = CUDA_ERROR_NO_DEVICE;
 	}
-	ckt_reply_release(&reply);
+	ckt_call_reply_release(&reply);
 	return result;
 }
 

@@ -11,7 +11,7 @@
 #include "rpc/net.h"
 #include "rpc/session.h"
 
-int ckt_control_connect(const char *address_text, int64_t deadline_ms, int *ret_fd,
+int ckt_conn_control_connect(const char *address_text, int64_t deadline_ms, int *ret_fd,
 	char *ret_message, size_t message_size)
 {
 	struct ckt_address address;

@@ -8,5 +8,5 @@
 #include <stdint.h>
 
 /* 0, or -errno and a sentence that names the server.  The caller owns the descriptor. */
-int ckt_control_connect(const char *address_text, int64_t deadline_ms, int *ret_fd,
+int ckt_conn_control_connect(const char *address_text, int64_t deadline_ms, int *ret_fd,
 	char *ret_message, size_t message_size);

@@ -23,7 +23,7 @@ static void send_to(struct ckt_conn *conn, ckt_environment_args *args)
 		if (ckt_net_decode(&reply.results, (xdrproc_t)xdr_ckt_environment_res, &res) ||
 			res.status)
 			result = CUDA_ERROR_INVALID_VALUE;
-		ckt_reply_release(&reply);
+		ckt_call_reply_release(&reply);
 	}
 	/* A server before this has no libraries either. */
 	if (result)
@@ -31,7 +31,7 @@ static void send_to(struct ckt_conn *conn, ckt_environment_args *args)
 			args->settings.settings_val[0].name, conn->address_text, res.status);
 }
 
-void ckt_environment_send(void)
+void ckt_conn_environment_send(void)
 {
 	static CKT_LOCK(lock);
 	static bool sent;

@@ -5,4 +5,4 @@
 #pragma once
 
 /* Once a process, before a library is used; the session is open.  Any thread. */
-void ckt_environment_send(void);
+void ckt_conn_environment_send(void);

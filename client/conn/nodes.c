@@ -81,7 +81,7 @@ static int ask_devices(const char *address, ckt_control_devices_res *ret)
 	char message[2 * CKT_MESSAGE_MAX] = "";
 	int fd;
 	int64_t deadline_ms = ckt_net_now_ms() + ckt_settings.connect_timeout_ms;
-	int result = ckt_control_connect(address, deadline_ms, &fd, message, sizeof message);
+	int result = ckt_conn_control_connect(address, deadline_ms, &fd, message, sizeof message);
 	if (!result) {
 		result = ckt_net_call(fd, CRICKET_CONTROL_PROG, CKT_CONTROL_DEVICES, NULL, NULL,
 			(xdrproc_t)xdr_ckt_control_devices_res, ret, deadline_ms, -1);

@@ -51,9 +51,9 @@
 
 /* ---- device.c */
 /* NULL with the error to return in ret_result (may be NULL): not initialised, or no such device. */
-const struct ckt_device *ckt_device_get(CUdevice device, CUresult *ret_result);
-int ckt_device_attribute(CUdevice device, CUdevice_attribute attribute);
-unsigned ckt_device_count(void);
+const struct ckt_device *ckt_client_device_get(CUdevice device, CUresult *ret_result);
+int ckt_client_device_attribute(CUdevice device, CUdevice_attribute attribute);
+unsigned ckt_client_device_count(void);
 
 /* ---- stream_attribute.c */
 struct ckt_stream_hints {
@@ -75,7 +75,7 @@ struct ckt_context {
 	unsigned api_version;
 	bool destroyed;
 	bool first;                    /* made by the first cuCtxCreate */
-	uint64_t aside;                /* ckt_stream_aside */
+	uint64_t aside;                /* ckt_client_stream_aside */
 	unsigned attached;             /* by cuCtxAttach, beside who made it */
 	struct ckt_stream_hints hints; /* of the legacy default stream */
 	/* devices whose memory this context may reach: cuCtxEnablePeerAccess */
@@ -86,12 +86,12 @@ struct ckt_context {
  * The calling thread's context; CUDA_ERROR_NOT_INITIALIZED, CUDA_ERROR_INVALID_CONTEXT or
  * CUDA_ERROR_CONTEXT_IS_DESTROYED where there is none.
  */
-CUresult ckt_context_current(struct ckt_context **ret_context);
+CUresult ckt_client_context_current(struct ckt_context **ret_context);
 /* Makes the objects of the primary contexts; called once by cuInit. */
-void ckt_context_init(void);
+void ckt_client_context_init(void);
 
 /* ---- driver_log.c: what is not supported stands there */
-void ckt_driver_log_init(void);
+void ckt_client_driver_log_init(void);
 
 /* ---- stream.c */
 /*
@@ -104,14 +104,14 @@ extern _Atomic bool ckt_stream_beside;
  * The stream has done what it was given, and the program has what came of it.  The stream:
  * resolved.
  */
-CUresult ckt_stream_wait(uint64_t stream);
+CUresult ckt_client_stream_wait(uint64_t stream);
 /* A stream of the context's for our own copies, which waits for no other. */
-CUresult ckt_stream_aside(uint64_t context, uint64_t *ret_id);
+CUresult ckt_client_stream_aside(uint64_t context, uint64_t *ret_id);
 /*
  * What was set on the stream that is an attribute: the stream's own, or the context's for the
  * default stream.
  */
-CUresult ckt_stream_hints(CUstream stream, struct ckt_stream_hints **ret_hints);
+CUresult ckt_client_stream_hints(CUstream stream, struct ckt_stream_hints **ret_hints);
 
 /* ---- module.c, function.c */
 struct ckt_function {
@@ -137,9 +137,9 @@ struct ckt_module {
  * Bytes of a module image by its own header: fat binary (container or nvcc's wrapper), ELF, or
  * text.  *ret_data is where it begins.
  */
-CUresult ckt_image_extent(const void *image, const void **ret_data, size_t *ret_size);
+CUresult ckt_client_image_extent(const void *image, const void **ret_data, size_t *ret_size);
 /* Makes sure that the worker holds these bytes; ret_hash: 32 bytes. */
-CUresult ckt_blob_send(const void *data, size_t size, uint8_t *ret_hash);
+CUresult ckt_client_blob_send(const void *data, size_t size, uint8_t *ret_hash);
 CUresult ckt_client_module_load(const void *data, size_t size, unsigned n_options,
 	CUjit_option *options, void **values, CUmodule *ret_module);
 CUresult ckt_client_module_function(
@@ -147,13 +147,13 @@ CUresult ckt_client_module_function(
 CUresult ckt_client_module_unload(struct ckt_module *module);
 /* What lived in a context that has ended or was reset: its handles are no handles any more. */
 void ckt_client_module_forget_context(uint64_t context);
-void ckt_stream_forget_context(uint64_t context);
-void ckt_event_forget_context(uint64_t context);
+void ckt_client_stream_forget_context(uint64_t context);
+void ckt_client_event_forget_context(uint64_t context);
 /*
  * Of an event of several processes: what was put on a stream for it is there when the call returns,
  * as another process may be told so next.
  */
-CUresult ckt_event_arrived(uint64_t event);
+CUresult ckt_client_event_arrived(uint64_t event);
 /*
  * Address, size and whether it is declared __managed__; then the program can use it from here on.
  */
@@ -166,12 +166,12 @@ CUresult ckt_client_module_variable(
 CUresult ckt_client_module_each_function(struct ckt_module *module, unsigned max,
 	CUresult (*visit)(void *data, const char *name), void *data);
 /* The file's bytes in malloc'd memory with at least one NUL behind them. */
-CUresult ckt_file_read(const char *path, void **ret_data, size_t *ret_size);
+CUresult ckt_client_file_read(const char *path, void **ret_data, size_t *ret_size);
 /* A CUfunction, or a CUkernel cast to one, as the function in the current context. */
-CUresult ckt_function_resolve(CUfunction handle, struct ckt_function **ret_function);
+CUresult ckt_client_function_resolve(CUfunction handle, struct ckt_function **ret_function);
 
 /* ---- library.c */
-CUresult ckt_kernel_function(uint64_t kernel, struct ckt_function **ret_function);
+CUresult ckt_client_kernel_function(uint64_t kernel, struct ckt_function **ret_function);
 
 /* ---- range.c: what memory the program has */
 enum ckt_range_kind {
@@ -204,7 +204,7 @@ struct ckt_client_range {
 };
 
 /* Which server the context is at; see route.c. */
-unsigned ckt_context_node(uint64_t context);
+unsigned ckt_client_context_node(uint64_t context);
 
 /*
  * Room for what is about to be entered: asked for before the server is.  CUDA_ERROR_OUT_OF_MEMORY
@@ -307,7 +307,7 @@ CUresult ckt_managed_hand_over(uint64_t address, uint64_t size);
  * Host memory that is allocated or registered: gives the device's address in its place, from here
  * on good there.
  */
-CUresult ckt_host_reach(uint64_t *address);
+CUresult ckt_client_host_reach(uint64_t *address);
 
 /*
  * ---- registered.c: memory that the program registered and whose address on the device it asked
@@ -398,7 +398,7 @@ static inline CUresult ckt_managed_before_access(uint64_t address, uint64_t size
 
 /* ---- launch.c */
 /* What CUDA checks of a launch at once, in the current context. */
-CUresult ckt_launch_check(const struct ckt_function *f, const unsigned grid[3],
+CUresult ckt_client_launch_check(const struct ckt_function *f, const unsigned grid[3],
 	const unsigned block[3], unsigned shared_bytes);
 
 /* ---- shared.c: pinned memory of which the worker, on this host, has the very pages */
@@ -411,21 +411,21 @@ bool ckt_shared_now(uint64_t address);
 
 /* ---- mapped.c: pinned memory at addresses that the device can have as well */
 extern _Atomic unsigned ckt_host_mappable; /* allocations that are not mapped yet */
-CUresult ckt_host_alloc(
+CUresult ckt_client_host_alloc(
 	struct ckt_context *context, size_t size, unsigned flags, void **ret_memory);
-CUresult ckt_host_free(const struct ckt_client_range *range);
+CUresult ckt_client_host_free(const struct ckt_client_range *range);
 /*
  * Maps the pinned allocation that holds the address, if it is not: CUDA_ERROR_NOT_SUPPORTED where
  * its address cannot be had.
  */
-CUresult ckt_host_map(uint64_t address);
+CUresult ckt_client_host_map(uint64_t address);
 /*
  * Of mapped memory: waits for the GPU and fetches, so that it can be used where nothing may fault.
  * False where it is not mapped.
  */
-bool ckt_host_open(uint64_t address, uint64_t size, bool write);
-/* As ckt_host_map, for every address among the packed parameters of a kernel. */
-CUresult ckt_host_map_params(const void *packed, size_t size);
+bool ckt_client_host_open(uint64_t address, uint64_t size, bool write);
+/* As ckt_client_host_map, for every address among the packed parameters of a kernel. */
+CUresult ckt_client_host_map_params(const void *packed, size_t size);
 
 /* ---- memcpy.c */
 /*
@@ -456,25 +456,26 @@ struct ckt_copy2d {
 bool ckt_staged_copy(const struct ckt_copy2d *c, uint64_t stream, CUresult *ret_result);
 
 /* Bytes of the host as they are now, at least one, to the device. */
-CUresult ckt_copy_send(uint64_t dst, const void *data, uint64_t size, uint64_t stream);
-CUresult ckt_copy(uint64_t dst, bool dst_device, uint64_t src, bool src_device, uint64_t size,
-	CUstream stream, bool async);
-CUresult ckt_copy_2d(const struct ckt_copy2d *copy);
+CUresult ckt_client_copy_send(uint64_t dst, const void *data, uint64_t size, uint64_t stream);
+CUresult ckt_client_copy(uint64_t dst, bool dst_device, uint64_t src, bool src_device,
+	uint64_t size, CUstream stream, bool async);
+CUresult ckt_client_copy_2d(const struct ckt_copy2d *copy);
 /*
  * To the host from what an executable graph has left of it: src is the same host memory.  Goes on
  * in the background.
  */
-CUresult ckt_copy_fetch(const struct ckt_copy2d *copy, uint64_t exec, uint64_t stream);
+CUresult ckt_client_copy_fetch(const struct ckt_copy2d *copy, uint64_t exec, uint64_t stream);
 /*
- * The ways of ckt_copy_2d where one side is an array and the other the host's memory: everything is
+ * The ways of ckt_client_copy_2d where one side is an array and the other the host's memory: everything is
  * checked, height and depth not 0.
  */
-CUresult ckt_copy_from_array(const struct ckt_copy2d *copy, uint64_t stream);
-CUresult ckt_copy_to_array(const struct ckt_copy2d *copy, uint64_t stream);
+CUresult ckt_client_copy_from_array(const struct ckt_copy2d *copy, uint64_t stream);
+CUresult ckt_client_copy_to_array(const struct ckt_copy2d *copy, uint64_t stream);
 /*
  * What a side that should be device memory is: pinned memory makes *device false; false where it is
  * neither.
  */
-bool ckt_copy_side_is_right(const char *what, uint64_t address, bool *device, uint64_t extent);
+bool ckt_client_copy_side_is_right(
+	const char *what, uint64_t address, bool *device, uint64_t extent);
 /* Waits for copies to the host that are still under way and touch this memory. */
-void ckt_copy_settle(const void *address, uint64_t size);
+void ckt_client_copy_settle(const void *address, uint64_t size);

@@ -34,7 +34,7 @@ static const struct ckt_client_table *search(void)
 	char path[4096];
 	const struct ckt_client_table *table =
 		table_of(dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD));
-	if (table || !dladdr((const void *)ckt_client_find, &here) || !here.dli_fname)
+	if (table || !dladdr((const void *)ckt_lib_client_find, &here) || !here.dli_fname)
 		return table;
 	const char *slash = strrchr(here.dli_fname, '/');
 	int length = slash ? (int)(slash - here.dli_fname) : 1;
@@ -44,7 +44,7 @@ static const struct ckt_client_table *search(void)
 	return table ? table : table_of(dlopen("libcuda.so.1", RTLD_NOW));
 }
 
-const struct ckt_client_table *ckt_client_find(void)
+const struct ckt_client_table *ckt_lib_client_find(void)
 {
 	static CKT_LOCK(lock);
 	static bool said;

@@ -124,14 +124,14 @@ struct ckt_client_table {
 };
 
 /* NULL, said once on stderr, where no libcuda.so.1 of ours is to be had. */
-const struct ckt_client_table *ckt_client_find(void);
+const struct ckt_client_table *ckt_lib_client_find(void);
 
 extern const struct ckt_client_table *_Atomic ckt_client_found;
 
 static inline const struct ckt_client_table *ckt_client(void)
 {
 	const struct ckt_client_table *table = ckt_client_found;
-	return __builtin_expect(table != NULL, 1) ? table : ckt_client_find();
+	return __builtin_expect(table != NULL, 1) ? table : ckt_lib_client_find();
 }
 
 /*

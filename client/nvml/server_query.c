@@ -54,7 +54,7 @@ int ckt_nvml_call(unsigned server, uint32_t proc, xdrproc_t xdr_args, void *args
 	}
 	/* One deadline for all of it. */
 	int64_t deadline_ms = now_ms + ckt_settings.connect_timeout_ms;
-	int result = ckt_control_connect(address, deadline_ms, &fd, message, sizeof message);
+	int result = ckt_conn_control_connect(address, deadline_ms, &fd, message, sizeof message);
 	if (!result) {
 		result = ckt_net_call(fd, CRICKET_CONTROL_PROG, proc, xdr_args, args, xdr_res, ret,
 			deadline_ms, -1);

@@ -17,7 +17,7 @@ STUBS = """\
 CUresult ckt_stream_resolve(CUstream stream, uint64_t *ret_id);
 /* client/cuda/context/context.c */
 struct ckt_context;
-CUresult ckt_context_current(struct ckt_context **ret_context);
+CUresult ckt_client_context_current(struct ckt_context **ret_context);
 
 /* Old versions that the header does not declare in every mode, and declared ones alike. */
 #pragma GCC diagnostic ignored "-Wmissing-prototypes"
@@ -102,7 +102,7 @@ def _receive(p):
         if q.way in ("out", "inout"):
             cast = "" if isinstance(q.type, wire.Struct) else f"({q.parameter.type.get_pointee().spelling})"
             lines.append(f"\t\t*{q.name} = {cast}res.{q.name};")
-    return lines + ["\t}", "\tckt_reply_release(&reply);", "\treturn result;"]
+    return lines + ["\t}", "\tckt_call_reply_release(&reply);", "\treturn result;"]
 
 
 def _call(entry, p):
@@ -114,7 +114,7 @@ def _call(entry, p):
         size = f"{args}_size(&args)"
     flags = "CKT_CALL_F_BATCHED" if p.batched else "CKT_CALL_F_NUMBERED" if p.numbered else "0"
     # Whatever is generated is about the current context: a call without one is refused here, not answered for some other.
-    lines += ["\tstruct ckt_context *context;", "\tCUresult result = ckt_context_current(&context);", "\tif (result)", "\t\treturn result;",
+    lines += ["\tstruct ckt_context *context;", "\tCUresult result = ckt_client_context_current(&context);", "\tif (result)", "\t\treturn result;",
               "\tstruct ckt_call call;", f"\tresult = ckt_call_begin(&call, CKT_PROC_{p.name.upper()}, {size}, {flags});",
               "\tif (result)", "\t\treturn result;"]
     if p.args:

@@ -14,11 +14,11 @@ static CUresult enter_context(void)
 	struct ckt_context *current;
 	CUcontext primary;
 	CUdevice device;
-	if (ckt_context_current(&current) == CUDA_SUCCESS)
+	if (ckt_client_context_current(&current) == CUDA_SUCCESS)
 		return CUDA_SUCCESS;
 	CUresult result = cuInit(0);
 	if (!result)
-		result = ckt_context_current(&current);
+		result = ckt_client_context_current(&current);
 	if (result != CUDA_ERROR_INVALID_CONTEXT)
 		return result;
 	result = cuDeviceGet(&device, 0);
@@ -31,7 +31,7 @@ static CUresult enter(void)
 {
 	CUresult result = enter_context();
 	if (!result)
-		ckt_environment_send();
+		ckt_conn_environment_send();
 	return result;
 }
 
@@ -50,7 +50,7 @@ static CUresult before_work(uint64_t stream, uint64_t *addresses, unsigned count
 	 */
 	if (__builtin_expect(
 		    atomic_load_explicit(&ckt_host_mappable, memory_order_relaxed) != 0, 0))
-		result = ckt_host_map_params(addresses, count * sizeof *addresses);
+		result = ckt_client_host_map_params(addresses, count * sizeof *addresses);
 	if (!result)
 		result = ckt_capture_enter(stream, &capturing);
 	if (result)
@@ -102,7 +102,7 @@ static CUresult queue_status(struct ckt_call *call, int *ret_status)
 	if (result)
 		return result;
 	*ret_status = (int)ckt_get_u32(&reply.results);
-	ckt_reply_release(&reply);
+	ckt_call_reply_release(&reply);
 	return CUDA_SUCCESS;
 }
 
@@ -114,18 +114,19 @@ static CUresult copy_2d(const CUDA_MEMCPY2D *copy, CUstream stream, bool async)
 static int capability(void)
 {
 	struct ckt_context *current;
-	if (ckt_context_current(&current))
+	if (ckt_client_context_current(&current))
 		return 0;
 	return 10 *
-		ckt_device_attribute(
+		ckt_client_device_attribute(
 			current->device, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR) +
-		ckt_device_attribute(current->device, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
+		ckt_client_device_attribute(
+			current->device, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
 }
 
 static int device(void)
 {
 	struct ckt_context *current;
-	return ckt_context_current(&current) ? -1 : (int)current->device;
+	return ckt_client_context_current(&current) ? -1 : (int)current->device;
 }
 
 static CUresult device_context(int number, uint64_t *ret_context)
@@ -142,7 +143,7 @@ static CUresult device_context(int number, uint64_t *ret_context)
 
 static uint64_t generation(uint64_t id)
 {
-	return ckt_context_conn(id)->generation;
+	return ckt_client_context_conn(id)->generation;
 }
 
 static const struct ckt_client_devices devices = {
@@ -165,22 +166,22 @@ CKT_EXPORT const struct ckt_client_table ckt_client_table = {
 	.begin = ckt_call_begin,
 	.queue = ckt_call_queue,
 	.wait = ckt_call_wait,
-	.release = ckt_reply_release,
+	.release = ckt_call_reply_release,
 	.before_work = before_work,
 	.stream = ckt_stream_resolve,
 	.object_make = object_make,
 	.object_drop = object_drop,
 	.unsupported = unsupported,
-	.capture = ckt_lib_capture,
-	.workspace_alloc = ckt_lib_workspace_alloc,
-	.workspace_free = ckt_lib_workspace_free,
+	.capture = ckt_client_lib_capture,
+	.workspace_alloc = ckt_client_lib_workspace_alloc,
+	.workspace_free = ckt_client_lib_workspace_free,
 	.queue_status = queue_status,
 	.copy_2d = copy_2d,
 	.capability = capability,
 	.device = device,
 	.device_context = device_context,
-	.use_context = ckt_context_use,
-	.node = ckt_context_node,
+	.use_context = ckt_client_context_use,
+	.node = ckt_client_context_node,
 	.generation = generation,
 	.devices = &devices,
 	.captures = captures,

@@ -9,19 +9,19 @@ CUresult ckt_cudacommon_unsupported(const char *what, bool *once)
 
 CUresult ckt_cudacommon_initialized(void)
 {
-	return ckt_device_count() ? CUDA_SUCCESS : CUDA_ERROR_NOT_INITIALIZED;
+	return ckt_client_device_count() ? CUDA_SUCCESS : CUDA_ERROR_NOT_INITIALIZED;
 }
 
 CUresult ckt_cudacommon_device(CUdevice device)
 {
 	CUresult result;
-	return ckt_device_get(device, &result) ? CUDA_SUCCESS : result;
+	return ckt_client_device_get(device, &result) ? CUDA_SUCCESS : result;
 }
 
 CUresult ckt_cudacommon_context(uint64_t *ret_context)
 {
 	struct ckt_context *context;
-	CUresult result = ckt_context_current(&context);
+	CUresult result = ckt_client_context_current(&context);
 	if (!result)
 		*ret_context = context->object.id;
 	return result;
@@ -48,9 +48,9 @@ CUresult ckt_cudacommon_event_check(CUevent handle)
 
 CUresult ckt_cudacommon_kernel(struct ckt_kernel_spec *spec)
 {
-	CUresult result = ckt_function_resolve(spec->handle, &spec->function);
+	CUresult result = ckt_client_function_resolve(spec->handle, &spec->function);
 	if (!result)
-		result = ckt_launch_check(
+		result = ckt_client_launch_check(
 			spec->function, spec->grid, spec->block, spec->shared_bytes);
 	if (result)
 		return result;
@@ -68,7 +68,7 @@ void ckt_cudacommon_kernel_param(
 
 CUresult ckt_cudacommon_kernel_packed(const void *packed, size_t size)
 {
-	return ckt_host_map_params(packed, size);
+	return ckt_client_host_map_params(packed, size);
 }
 
 bool ckt_cudacommon_is_kernel(CUfunction handle)
@@ -97,10 +97,10 @@ bool ckt_cudacommon_is_known(uint64_t address)
 
 CUresult ckt_cudacommon_array_box(CUarray handle, const size_t at[3], const size_t extent[3])
 {
-	const struct ckt_array *array = ckt_array_find(handle);
+	const struct ckt_array *array = ckt_client_array_find(handle);
 	if (!array)
 		return CUDA_ERROR_INVALID_HANDLE;
-	return ckt_array_holds(array, at[0], at[1], at[2], extent[0], extent[1], extent[2])
+	return ckt_client_array_holds(array, at[0], at[1], at[2], extent[0], extent[1], extent[2])
 		? CUDA_SUCCESS
 		: CUDA_ERROR_INVALID_VALUE;
 }
@@ -108,7 +108,7 @@ CUresult ckt_cudacommon_array_box(CUarray handle, const size_t at[3], const size
 CUresult ckt_cudacommon_managed(uint64_t address, uint64_t *ret_base, uint64_t *ret_size)
 {
 	struct ckt_client_range range;
-	if (!ckt_device_count())
+	if (!ckt_client_device_count())
 		return CUDA_ERROR_NOT_INITIALIZED;
 	if (!ckt_range_find(address, &range) || range.kind != CKT_RANGE_MANAGED)
 		return CUDA_ERROR_INVALID_VALUE;

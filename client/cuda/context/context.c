@@ -28,7 +28,7 @@ static pthread_key_t stack_key;
 static void init_once(void)
 {
 	pthread_key_create(&stack_key, free);
-	for (unsigned d = 0; d < ckt_device_count(); d++) {
+	for (unsigned d = 0; d < ckt_client_device_count(); d++) {
 		primaries[d].device = (CUdevice)d;
 		primaries[d].primary = true;
 		primaries[d].api_version = 3020;
@@ -36,7 +36,7 @@ static void init_once(void)
 	}
 }
 
-void ckt_context_init(void)
+void ckt_client_context_init(void)
 {
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
 	pthread_once(&once, init_once);
@@ -64,10 +64,10 @@ static struct context_stack *thread_stack(void)
 /* CUDA_SUCCESS with NULL where the thread has no context. */
 static CUresult initialised(void)
 {
-	return ckt_device_get(0, &(CUresult){0}) ? CUDA_SUCCESS : CUDA_ERROR_NOT_INITIALIZED;
+	return ckt_client_device_get(0, &(CUresult){0}) ? CUDA_SUCCESS : CUDA_ERROR_NOT_INITIALIZED;
 }
 
-CUresult ckt_context_current(struct ckt_context **ret_context)
+CUresult ckt_client_context_current(struct ckt_context **ret_context)
 {
 	if (!ckt_call_context)
 		return initialised() ? CUDA_ERROR_NOT_INITIALIZED : CUDA_ERROR_INVALID_CONTEXT;
@@ -97,7 +97,7 @@ static void make_current(uint64_t id)
 {
 	static _Atomic uint64_t first;
 	uint64_t none = 0;
-	ckt_context_use(id);
+	ckt_client_context_use(id);
 	/* More than one context: what is in the one does not wait for the other. */
 	if (id && !atomic_compare_exchange_strong(&first, &none, id) && none != id)
 		ckt_stream_beside = true;
@@ -118,7 +118,7 @@ static CUresult push(uint64_t id)
 static void pop(void)
 {
 	stack->depth--;
-	ckt_context_use(stack->depth ? stack->ids[stack->depth - 1] : 0);
+	ckt_client_context_use(stack->depth ? stack->ids[stack->depth - 1] : 0);
 }
 
 /* The worker has ended all that was in the context. */
@@ -132,9 +132,9 @@ static void forget_contents(uint64_t context)
 	ckt_client_module_forget_context(context);
 	ckt_client_ipc_forget_context(context);
 	ckt_range_remove_context(context);
-	ckt_array_forget_context(context);
-	ckt_stream_forget_context(context);
-	ckt_event_forget_context(context);
+	ckt_client_array_forget_context(context);
+	ckt_client_stream_forget_context(context);
+	ckt_client_event_forget_context(context);
 	ckt_call_forget_fault(context);
 }
 
@@ -145,7 +145,7 @@ CKT_EXPORT CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device
 	CUresult result;
 	if (!context)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (!ckt_device_get(device, &result))
+	if (!ckt_client_device_get(device, &result))
 		return result;
 	struct ckt_context *primary = &primaries[device];
 	CKT_ROUTE_DEVICE(device);
@@ -168,7 +168,7 @@ CKT_EXPORT CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device
 CKT_EXPORT CUresult cuDevicePrimaryCtxReset_v2(CUdevice device)
 {
 	CUresult result;
-	if (!ckt_device_get(device, &result))
+	if (!ckt_client_device_get(device, &result))
 		return result;
 	struct ckt_context *primary = &primaries[device];
 	CKT_ROUTE_DEVICE(device);
@@ -191,7 +191,7 @@ CKT_EXPORT CUresult cuDevicePrimaryCtxReset_v2(CUdevice device)
 CKT_EXPORT CUresult cuDevicePrimaryCtxRelease_v2(CUdevice device)
 {
 	CUresult result;
-	if (!ckt_device_get(device, &result))
+	if (!ckt_client_device_get(device, &result))
 		return result;
 	struct ckt_context *primary = &primaries[device];
 	pthread_mutex_lock(&primary_lock);
@@ -213,7 +213,7 @@ CKT_EXPORT CUresult cuDevicePrimaryCtxRelease(CUdevice device)
 CKT_EXPORT CUresult cuDevicePrimaryCtxSetFlags_v2(CUdevice device, unsigned int flags)
 {
 	CUresult result;
-	if (!ckt_device_get(device, &result))
+	if (!ckt_client_device_get(device, &result))
 		return result;
 	if (flags & ~(unsigned)CU_CTX_FLAGS_MASK || (flags & CU_CTX_SCHED_MASK) == 3 ||
 		(flags & CU_CTX_SCHED_MASK) > 4)
@@ -228,7 +228,7 @@ CKT_EXPORT CUresult cuDevicePrimaryCtxGetState(CUdevice device, unsigned int *fl
 	CUresult result;
 	if (!flags || !active)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (!ckt_device_get(device, &result))
+	if (!ckt_client_device_get(device, &result))
 		return result;
 	*flags = primaries[device].flags;
 	*active = primaries[device].retained > 0 && !primaries[device].destroyed;
@@ -251,7 +251,7 @@ static CUresult create(
 	CUresult result;
 	if (!ret_context)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (!ckt_device_get(device, &result))
+	if (!ckt_client_device_get(device, &result))
 		return result;
 	if (flags & ~(unsigned)CU_CTX_FLAGS_MASK)
 		return CUDA_ERROR_INVALID_VALUE;
@@ -267,9 +267,9 @@ static CUresult create(
 	}
 	uint64_t current = ckt_call_context;
 	if (current && !ckt_cudacommon_object_find(current, CKT_KIND_CONTEXT))
-		ckt_context_use(0); /* destroyed, which is no hindrance */
+		ckt_client_context_use(0); /* destroyed, which is no hindrance */
 	result = create_there(context);
-	ckt_context_use(current);
+	ckt_client_context_use(current);
 	if (!result)
 		result = push(context->object.id);
 	if (result) {
@@ -314,7 +314,7 @@ CKT_EXPORT CUresult cuCtxCreate(CUcontext *context, unsigned int flags, CUdevice
 	CUresult result;
 	if (!context)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (!ckt_device_get(device, &result))
+	if (!ckt_client_device_get(device, &result))
 		return result;
 	if ((flags & CU_CTX_SCHED_MASK) == 3)
 		return CUDA_ERROR_INVALID_VALUE;
@@ -371,7 +371,7 @@ CKT_EXPORT CUresult cuCtxAttach(CUcontext *ret_context, unsigned int flags)
 	struct ckt_context *context;
 	if (!ret_context || flags)
 		return CUDA_ERROR_INVALID_VALUE;
-	CUresult result = ckt_context_current(&context);
+	CUresult result = ckt_client_context_current(&context);
 	if (result)
 		return result;
 	context->attached++;
@@ -458,7 +458,7 @@ CKT_EXPORT CUresult cuCtxGetDevice(CUdevice *device)
 	struct ckt_context *context;
 	if (!device)
 		return CUDA_ERROR_INVALID_VALUE;
-	CUresult result = ckt_context_current(&context);
+	CUresult result = ckt_client_context_current(&context);
 	/* Also that of one which is destroyed. */
 	const struct ckt_context *past = result == CUDA_ERROR_CONTEXT_IS_DESTROYED
 		? ckt_cudacommon_object_past(ckt_call_context, CKT_KIND_CONTEXT)
@@ -488,7 +488,7 @@ CKT_EXPORT CUresult cuCtxGetFlags(unsigned int *flags)
 	struct ckt_context *context;
 	if (!flags)
 		return CUDA_ERROR_INVALID_VALUE;
-	CUresult result = ckt_context_current(&context);
+	CUresult result = ckt_client_context_current(&context);
 	if (!result)
 		*flags = context->flags | (context->primary ? CU_CTX_MAP_HOST : 0);
 	return result;
@@ -497,7 +497,7 @@ CKT_EXPORT CUresult cuCtxGetFlags(unsigned int *flags)
 CKT_EXPORT CUresult cuCtxSetFlags(unsigned int flags)
 {
 	struct ckt_context *context;
-	CUresult result = ckt_context_current(&context);
+	CUresult result = ckt_client_context_current(&context);
 	if (result)
 		return result;
 	if (flags & ~(unsigned)CU_CTX_FLAGS_MASK)
@@ -516,7 +516,7 @@ CKT_EXPORT CUresult cuCtxGetId(CUcontext handle, unsigned long long *id)
 	if (handle)
 		result = (context = find(handle)) ? CUDA_SUCCESS : CUDA_ERROR_CONTEXT_IS_DESTROYED;
 	else
-		result = ckt_context_current(&context);
+		result = ckt_client_context_current(&context);
 	if (!result)
 		*id = context->object.id;
 	return result;
@@ -531,7 +531,7 @@ CKT_EXPORT CUresult cuCtxGetApiVersion(CUcontext handle, unsigned int *version)
 	if (handle)
 		result = (context = find(handle)) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
 	else
-		result = ckt_context_current(&context);
+		result = ckt_client_context_current(&context);
 	if (!result)
 		*version = context->api_version;
 	return result;
@@ -540,10 +540,10 @@ CKT_EXPORT CUresult cuCtxGetApiVersion(CUcontext handle, unsigned int *version)
 CKT_EXPORT CUresult cuCtxGetStreamPriorityRange(int *least, int *greatest)
 {
 	struct ckt_context *context;
-	CUresult result = ckt_context_current(&context);
+	CUresult result = ckt_client_context_current(&context);
 	if (result)
 		return result;
-	const struct ckt_device *device = ckt_device_get(context->device, NULL);
+	const struct ckt_device *device = ckt_client_device_get(context->device, NULL);
 	if (least)
 		*least = device->least_priority;
 	if (greatest)
@@ -561,7 +561,7 @@ static CUresult synchronize(const struct ckt_context *context)
 CKT_EXPORT CUresult cuCtxSynchronize(void)
 {
 	struct ckt_context *context;
-	CUresult result = ckt_context_current(&context);
+	CUresult result = ckt_client_context_current(&context);
 	if (!result)
 		result = ckt_capture_context_check(context->object.id);
 	return result ? result : synchronize(context);
@@ -586,7 +586,7 @@ CKT_EXPORT CUresult cuCtxSynchronize_v2(CUcontext handle)
 static CUresult peer_of(
 	CUcontext handle, struct ckt_context **ret_context, struct ckt_context **ret_peer)
 {
-	CUresult result = ckt_context_current(ret_context);
+	CUresult result = ckt_client_context_current(ret_context);
 	if (result)
 		return result;
 	*ret_peer = find(handle);

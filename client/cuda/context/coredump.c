@@ -143,13 +143,13 @@ CKT_EXPORT CUresult cuCoredumpSetAttributeGlobal(
 CKT_EXPORT CUresult cuCoredumpGetAttribute(CUcoredumpSettings attribute, void *value, size_t *size)
 {
 	struct ckt_context *context;
-	CUresult result = ckt_context_current(&context);
+	CUresult result = ckt_client_context_current(&context);
 	return result ? result : cuCoredumpGetAttributeGlobal(attribute, value, size);
 }
 
 CKT_EXPORT CUresult cuCoredumpSetAttribute(CUcoredumpSettings attribute, void *value, size_t *size)
 {
 	struct ckt_context *context;
-	CUresult result = ckt_context_current(&context);
+	CUresult result = ckt_client_context_current(&context);
 	return result ? result : cuCoredumpSetAttributeGlobal(attribute, value, size);
 }

@@ -7,13 +7,13 @@
 #include "client/cuda/internal.h"
 #include "client/cuda/context/route.h"
 
-unsigned ckt_device_count(void)
+unsigned ckt_client_device_count(void)
 {
 	const struct ckt_devices_res *all = ckt_conn_devices();
 	return all ? all->devices.devices_len : 0;
 }
 
-const struct ckt_device *ckt_device_get(CUdevice device, CUresult *ret_result)
+const struct ckt_device *ckt_client_device_get(CUdevice device, CUresult *ret_result)
 {
 	const struct ckt_devices_res *all = ckt_conn_devices();
 	CUresult result = CUDA_SUCCESS;
@@ -26,7 +26,7 @@ const struct ckt_device *ckt_device_get(CUdevice device, CUresult *ret_result)
 	return result ? NULL : &all->devices.devices_val[device];
 }
 
-int ckt_device_attribute(CUdevice device, CUdevice_attribute attribute)
+int ckt_client_device_attribute(CUdevice device, CUdevice_attribute attribute)
 {
 	int value = 0;
 	return cuDeviceGetAttribute(&value, attribute, device) ? 0 : value;
@@ -38,8 +38,8 @@ CKT_EXPORT CUresult cuInit(unsigned int flags)
 		return CUDA_ERROR_INVALID_VALUE;
 	CUresult result = ckt_conn_open();
 	if (!result) {
-		ckt_context_init();
-		ckt_driver_log_init();
+		ckt_client_context_init();
+		ckt_client_driver_log_init();
 	}
 	return result;
 }
@@ -63,7 +63,7 @@ CKT_EXPORT CUresult cuDeviceGet(CUdevice *device, int ordinal)
 	CUresult result;
 	if (!device)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (ckt_device_get(ordinal, &result))
+	if (ckt_client_device_get(ordinal, &result))
 		*device = ordinal;
 	return result;
 }
@@ -74,7 +74,7 @@ CKT_EXPORT CUresult cuDeviceGetCount(int *count)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (!ckt_conn_devices())
 		return CUDA_ERROR_NOT_INITIALIZED;
-	*count = (int)ckt_device_count();
+	*count = (int)ckt_client_device_count();
 	return CUDA_SUCCESS;
 }
 
@@ -83,7 +83,7 @@ CKT_EXPORT CUresult cuDeviceGetName(char *name, int length, CUdevice device)
 	CUresult result;
 	if (!name || length <= 0)
 		return CUDA_ERROR_INVALID_VALUE;
-	const struct ckt_device *d = ckt_device_get(device, &result);
+	const struct ckt_device *d = ckt_client_device_get(device, &result);
 	if (d)
 		snprintf(name, (size_t)length, "%s", d->name);
 	return result;
@@ -94,7 +94,7 @@ CKT_EXPORT CUresult cuDeviceGetUuid_v2(CUuuid *uuid, CUdevice device)
 	CUresult result;
 	if (!uuid)
 		return CUDA_ERROR_INVALID_VALUE;
-	const struct ckt_device *d = ckt_device_get(device, &result);
+	const struct ckt_device *d = ckt_client_device_get(device, &result);
 	if (d)
 		memcpy(uuid->bytes, d->uuid, sizeof uuid->bytes);
 	return result;
@@ -105,7 +105,7 @@ CKT_EXPORT CUresult cuDeviceTotalMem_v2(size_t *bytes, CUdevice device)
 	CUresult result;
 	if (!bytes)
 		return CUDA_ERROR_INVALID_VALUE;
-	const struct ckt_device *d = ckt_device_get(device, &result);
+	const struct ckt_device *d = ckt_client_device_get(device, &result);
 	*bytes = d ? d->total_bytes : 0;
 	return result;
 }
@@ -115,7 +115,7 @@ CKT_EXPORT CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute attribut
 	CUresult result;
 	if (!value)
 		return CUDA_ERROR_INVALID_VALUE;
-	const struct ckt_device *d = ckt_device_get(device, &result);
+	const struct ckt_device *d = ckt_client_device_get(device, &result);
 	if (!d)
 		return result;
 	if ((unsigned)attribute == 0 || (unsigned)attribute >= d->attributes.attributes_len)
@@ -142,27 +142,30 @@ CKT_EXPORT CUresult cuDeviceGetProperties(CUdevprop *prop, CUdevice device)
 	CUresult result;
 	if (!prop)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (!ckt_device_get(device, &result))
+	if (!ckt_client_device_get(device, &result))
 		return result;
 	*prop = (CUdevprop){
-		.maxThreadsPerBlock =
-			ckt_device_attribute(device, CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK),
-		.maxThreadsDim = {ckt_device_attribute(device, CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X),
-			ckt_device_attribute(device, CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Y),
-			ckt_device_attribute(device, CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Z)},
-		.maxGridSize = {ckt_device_attribute(device, CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X),
-			ckt_device_attribute(device, CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y),
-			ckt_device_attribute(device, CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z)},
-		.sharedMemPerBlock = ckt_device_attribute(
+		.maxThreadsPerBlock = ckt_client_device_attribute(
+			device, CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK),
+		.maxThreadsDim = {ckt_client_device_attribute(
+					  device, CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X),
+			ckt_client_device_attribute(device, CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Y),
+			ckt_client_device_attribute(device, CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Z)},
+		.maxGridSize = {ckt_client_device_attribute(
+					device, CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X),
+			ckt_client_device_attribute(device, CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y),
+			ckt_client_device_attribute(device, CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z)},
+		.sharedMemPerBlock = ckt_client_device_attribute(
 			device, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK),
-		.totalConstantMemory =
-			ckt_device_attribute(device, CU_DEVICE_ATTRIBUTE_TOTAL_CONSTANT_MEMORY),
-		.SIMDWidth = ckt_device_attribute(device, CU_DEVICE_ATTRIBUTE_WARP_SIZE),
-		.memPitch = ckt_device_attribute(device, CU_DEVICE_ATTRIBUTE_MAX_PITCH),
-		.regsPerBlock =
-			ckt_device_attribute(device, CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_BLOCK),
-		.clockRate = ckt_device_attribute(device, CU_DEVICE_ATTRIBUTE_CLOCK_RATE),
-		.textureAlign = ckt_device_attribute(device, CU_DEVICE_ATTRIBUTE_TEXTURE_ALIGNMENT),
+		.totalConstantMemory = ckt_client_device_attribute(
+			device, CU_DEVICE_ATTRIBUTE_TOTAL_CONSTANT_MEMORY),
+		.SIMDWidth = ckt_client_device_attribute(device, CU_DEVICE_ATTRIBUTE_WARP_SIZE),
+		.memPitch = ckt_client_device_attribute(device, CU_DEVICE_ATTRIBUTE_MAX_PITCH),
+		.regsPerBlock = ckt_client_device_attribute(
+			device, CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_BLOCK),
+		.clockRate = ckt_client_device_attribute(device, CU_DEVICE_ATTRIBUTE_CLOCK_RATE),
+		.textureAlign =
+			ckt_client_device_attribute(device, CU_DEVICE_ATTRIBUTE_TEXTURE_ALIGNMENT),
 	};
 	return CUDA_SUCCESS;
 }
@@ -172,7 +175,7 @@ CKT_EXPORT CUresult cuDeviceGetPCIBusId(char *bus_id, int length, CUdevice devic
 	CUresult result;
 	if (!bus_id || length <= 0)
 		return CUDA_ERROR_INVALID_VALUE;
-	const struct ckt_device *d = ckt_device_get(device, &result);
+	const struct ckt_device *d = ckt_client_device_get(device, &result);
 	if (!d)
 		return result;
 	if ((size_t)length <= strlen(d->pci_bus_id))
@@ -200,8 +203,8 @@ CKT_EXPORT CUresult cuDeviceGetByPCIBusId(CUdevice *device, const char *bus_id)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (!ckt_conn_devices())
 		return CUDA_ERROR_NOT_INITIALIZED;
-	for (unsigned i = 0; i < ckt_device_count(); i++) {
-		const struct ckt_device *d = ckt_device_get((CUdevice)i, NULL);
+	for (unsigned i = 0; i < ckt_client_device_count(); i++) {
+		const struct ckt_device *d = ckt_client_device_get((CUdevice)i, NULL);
 		if (parse_bus_id(d->pci_bus_id, have) && memcmp(wanted, have, sizeof wanted) == 0) {
 			*device = (CUdevice)i;
 			return CUDA_SUCCESS;
@@ -215,8 +218,8 @@ CKT_EXPORT CUresult cuDeviceCanAccessPeer(int *can, CUdevice device, CUdevice pe
 	CUresult result;
 	if (!can)
 		return CUDA_ERROR_INVALID_VALUE;
-	const struct ckt_device *d = ckt_device_get(device, &result);
-	if (!d || !ckt_device_get(peer, &result))
+	const struct ckt_device *d = ckt_client_device_get(device, &result);
+	if (!d || !ckt_client_device_get(peer, &result))
 		return result;
 	*can = device != peer && (d->can_access_peer >> peer & 1);
 	return CUDA_SUCCESS;
@@ -254,6 +257,6 @@ CKT_EXPORT CUresult cuDeviceGetP2PAttribute(
 		*value = res.value;
 	else
 		result = CUDA_ERROR_UNKNOWN;
-	ckt_reply_release(&reply);
+	ckt_call_reply_release(&reply);
 	return result;
 }

@@ -11,7 +11,7 @@ CKT_EXPORT CUresult cuDeviceGetExecAffinitySupport(
 	CUresult result;
 	if (!can)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (!ckt_device_get(device, &result))
+	if (!ckt_client_device_get(device, &result))
 		return result;
 	*can = 0;
 	return CUDA_SUCCESS;
@@ -22,13 +22,13 @@ CKT_EXPORT CUresult cuCtxGetExecAffinity(CUexecAffinityParam *param, CUexecAffin
 	struct ckt_context *context;
 	if (!param)
 		return CUDA_ERROR_INVALID_VALUE;
-	CUresult result = ckt_context_current(&context);
+	CUresult result = ckt_client_context_current(&context);
 	if (result)
 		return result;
 	if (type != CU_EXEC_AFFINITY_TYPE_SM_COUNT)
 		return CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY;
 	*param = (CUexecAffinityParam){.type = type};
-	param->param.smCount.val = (unsigned)ckt_device_attribute(
+	param->param.smCount.val = (unsigned)ckt_client_device_attribute(
 		context->device, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
 	return CUDA_SUCCESS;
 }
@@ -60,7 +60,7 @@ static CUresult ask_host_atomic(
 		*ret_capabilities = res.capabilities;
 	else
 		result = CUDA_ERROR_UNKNOWN;
-	ckt_reply_release(&reply);
+	ckt_call_reply_release(&reply);
 	return result;
 }
 
@@ -73,11 +73,12 @@ CKT_EXPORT CUresult cuDeviceGetHostAtomicCapabilities(unsigned int *capabilities
 	const CUatomicOperation *operations, unsigned int count, CUdevice device)
 {
 	CUresult result;
-	if (!ckt_device_get(device, &result))
+	if (!ckt_client_device_get(device, &result))
 		return result;
 	result = no_atomics(capabilities, operations, count);
 	if (result ||
-		!ckt_device_attribute(device, CU_DEVICE_ATTRIBUTE_HOST_NATIVE_ATOMIC_SUPPORTED))
+		!ckt_client_device_attribute(
+			device, CU_DEVICE_ATTRIBUTE_HOST_NATIVE_ATOMIC_SUPPORTED))
 		return result;
 	for (unsigned i = 0; i < count && !result; i++)
 		result = ask_host_atomic(operations[i], device, &capabilities[i]);
@@ -104,7 +105,7 @@ static CUresult ask_atomic(
 		*ret_capabilities = res.capabilities;
 	else
 		result = CUDA_ERROR_UNKNOWN;
-	ckt_reply_release(&reply);
+	ckt_call_reply_release(&reply);
 	return result;
 }
 
@@ -112,7 +113,7 @@ CKT_EXPORT CUresult cuDeviceGetP2PAtomicCapabilities(unsigned int *capabilities,
 	const CUatomicOperation *operations, unsigned int count, CUdevice from, CUdevice to)
 {
 	CUresult result;
-	if (!ckt_device_get(from, &result) || !ckt_device_get(to, &result))
+	if (!ckt_client_device_get(from, &result) || !ckt_client_device_get(to, &result))
 		return result;
 	result = no_atomics(capabilities, operations, count);
 	if (!result && from == to)

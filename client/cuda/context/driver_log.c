@@ -45,7 +45,7 @@ static void note(const char *name)
 	errno = saved_errno;
 }
 
-void ckt_driver_log_init(void)
+void ckt_client_driver_log_init(void)
 {
 	ckt_call_noted = note;
 }

@@ -195,7 +195,7 @@ CKT_EXPORT CUresult cuDeviceRegisterAsyncNotification(
 		return CUDA_ERROR_NOT_PERMITTED;
 	if (!call || !ret_handle)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (!ckt_device_get(device, &result))
+	if (!ckt_client_device_get(device, &result))
 		return result;
 	CKT_ROUTE_DEVICE(device);
 	struct CUasyncCallbackEntry_st *entry = malloc(sizeof *entry);
@@ -223,7 +223,7 @@ CKT_EXPORT CUresult cuDeviceUnregisterAsyncNotification(
 	CUresult result;
 	if (in_callback)
 		return CUDA_ERROR_NOT_PERMITTED;
-	if (!ckt_device_get(device, &result))
+	if (!ckt_client_device_get(device, &result))
 		return result;
 	CKT_ROUTE_DEVICE(device);
 	if (!take(handle, device))

@@ -18,7 +18,7 @@ CKT_EXPORT CUresult cuDeviceTotalMem(unsigned int *bytes, CUdevice device)
 
 static CUresult wrong_context(void)
 {
-	return ckt_device_count() ? CUDA_ERROR_INVALID_CONTEXT : CUDA_ERROR_NOT_INITIALIZED;
+	return ckt_client_device_count() ? CUDA_ERROR_INVALID_CONTEXT : CUDA_ERROR_NOT_INITIALIZED;
 }
 
 CKT_EXPORT CUresult cuMemAlloc(CUdeviceptr_v1 *address, unsigned int bytes)

@@ -130,7 +130,7 @@ CKT_EXPORT CUresult cuGetExportTable(const void **table, const CUuuid *id)
 
 static CUresult profiler(unsigned on)
 {
-	return ckt_device_count()
+	return ckt_client_device_count()
 		? CKT_WAITED(profiler, PROFILER, CKT_CALL_F_NUMBERED, NULL, .on = on)
 		: CUDA_ERROR_NOT_INITIALIZED;
 }

@@ -2,14 +2,14 @@
 #include "client/conn/conn.h"
 #include "client/cuda/context/route.h"
 
-void ckt_context_use(uint64_t context)
+void ckt_client_context_use(uint64_t context)
 {
 	ckt_call_context = context;
 	if (__builtin_expect(ckt_conn_count > 1, 0))
-		ckt_call_conn = context ? ckt_context_conn(context) : ckt_conns[0];
+		ckt_call_conn = context ? ckt_client_context_conn(context) : ckt_conns[0];
 }
 
-struct ckt_conn *ckt_context_conn(uint64_t id)
+struct ckt_conn *ckt_client_context_conn(uint64_t id)
 {
 	const struct ckt_context *context = ckt_cudacommon_object_find(id, CKT_KIND_CONTEXT);
 	/* What is destroyed says so itself, at its own server. */
@@ -18,32 +18,32 @@ struct ckt_conn *ckt_context_conn(uint64_t id)
 	return context ? ckt_call_conn_of((unsigned)context->device) : ckt_call_conn;
 }
 
-unsigned ckt_context_node(uint64_t context)
+unsigned ckt_client_context_node(uint64_t context)
 {
-	return ckt_context_conn(context)->number;
+	return ckt_client_context_conn(context)->number;
 }
 
-struct ckt_conn *ckt_object_conn(uint64_t id, enum ckt_kind kind)
+struct ckt_conn *ckt_client_object_conn(uint64_t id, enum ckt_kind kind)
 {
 	const struct ckt_cudacommon_object *object = ckt_cudacommon_object_find(id, kind);
-	return object ? ckt_context_conn(object->context) : ckt_call_conn;
+	return object ? ckt_client_context_conn(object->context) : ckt_call_conn;
 }
 
-struct ckt_conn *ckt_address_conn(uint64_t address)
+struct ckt_conn *ckt_client_address_conn(uint64_t address)
 {
 	struct ckt_client_range range;
 	return ckt_range_find(address, &range) && ckt_range_reaches_device(&range)
-		? ckt_context_conn(range.context)
+		? ckt_client_context_conn(range.context)
 		: ckt_call_conn;
 }
 
 struct ckt_route ckt_route_to_context(uint64_t context)
 {
-	struct ckt_route route = {.away = ckt_context_conn(context) != ckt_call_conn,
+	struct ckt_route route = {.away = ckt_client_context_conn(context) != ckt_call_conn,
 		.context = ckt_call_context,
 		.conn = ckt_call_conn};
 	if (route.away)
-		ckt_context_use(context);
+		ckt_client_context_use(context);
 	return route;
 }
 
@@ -62,8 +62,9 @@ struct ckt_route ckt_route_to_address(uint64_t address)
 
 struct ckt_route ckt_route_to_device(CUdevice device)
 {
-	return ckt_route_to_conn(
-		ckt_device_get(device, NULL) ? ckt_call_conn_of((unsigned)device) : ckt_call_conn);
+	return ckt_route_to_conn(ckt_client_device_get(device, NULL)
+			? ckt_call_conn_of((unsigned)device)
+			: ckt_call_conn);
 }
 
 struct ckt_route ckt_route_to_conn(struct ckt_conn *conn)

@@ -25,15 +25,15 @@ struct ckt_route {
 };
 
 /* Makes the thread's next calls use the context (0: none), without checks. */
-void ckt_context_use(uint64_t context);
+void ckt_client_context_use(uint64_t context);
 /* The connection to the context's device; the current one for 0 and for an invalid context. */
-struct ckt_conn *ckt_context_conn(uint64_t context);
+struct ckt_conn *ckt_client_context_conn(uint64_t context);
 /* The same for the context of an object, such as a stream, of any kind. */
-struct ckt_conn *ckt_object_conn(uint64_t id, enum ckt_kind kind);
+struct ckt_conn *ckt_client_object_conn(uint64_t id, enum ckt_kind kind);
 /*
  * The connection to the server that has the address, the current one for the program's own memory.
  */
-struct ckt_conn *ckt_address_conn(uint64_t address);
+struct ckt_conn *ckt_client_address_conn(uint64_t address);
 
 struct ckt_route ckt_route_to_context(uint64_t context);
 struct ckt_route ckt_route_to_object(uint64_t id, enum ckt_kind kind);

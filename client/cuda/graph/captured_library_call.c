@@ -60,7 +60,7 @@ static void free_orphan(uint64_t address)
 	}
 }
 
-CUresult ckt_lib_workspace_alloc(size_t bytes, uint64_t *ret_address)
+CUresult ckt_client_lib_workspace_alloc(size_t bytes, uint64_t *ret_address)
 {
 	CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
 	CUdeviceptr address = 0;
@@ -75,7 +75,7 @@ CUresult ckt_lib_workspace_alloc(size_t bytes, uint64_t *ret_address)
 	return result;
 }
 
-CUresult ckt_lib_workspace_free(uint64_t address)
+CUresult ckt_client_lib_workspace_free(uint64_t address)
 {
 	ckt_graph_enter();
 	bool used = is_used(address);
@@ -92,7 +92,7 @@ CUresult ckt_lib_workspace_free(uint64_t address)
 
 /* ---- Calls */
 
-CUresult ckt_lib_capture(uint64_t stream, uint32_t proc, const void *args, size_t size,
+CUresult ckt_client_lib_capture(uint64_t stream, uint32_t proc, const void *args, size_t size,
 	uint64_t workspace, bool *ret_captured)
 {
 	struct ckt_capture_stream *capturing;

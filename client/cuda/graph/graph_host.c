@@ -115,8 +115,8 @@ static CUresult each_piece(struct visit *visit, const struct rows *r,
 
 static CUresult send_piece(struct visit *visit, uint64_t address, uint32_t size)
 {
-	ckt_copy_settle((void *)(uintptr_t)address, size);
-	ckt_host_open(address, size, false);
+	ckt_client_copy_settle((void *)(uintptr_t)address, size);
+	ckt_client_host_open(address, size, false);
 	return CKT_BATCHED(graph_host_data, GRAPH_HOST_DATA, .exec = visit->exec,
 		.stream = visit->stream, .address = address,
 		.data = (const uint8_t *)(uintptr_t)address, .data_len = size);
@@ -127,7 +127,7 @@ static CUresult send_rows(struct visit *visit, const struct rows *r)
 	return each_piece(visit, r, send_piece);
 }
 
-CUresult ckt_exec_send_memory(struct ckt_exec *exec, uint64_t stream)
+CUresult ckt_client_exec_send_memory(struct ckt_exec *exec, uint64_t stream)
 {
 	struct visit visit = {.rows = send_rows, .exec = exec->object.id, .stream = stream};
 	CUresult result = each(&visit, exec->graph);
@@ -141,19 +141,19 @@ static CUresult fetch_rows(struct visit *visit, const struct rows *r)
 	CUresult result = CUDA_SUCCESS;
 	for (uint64_t z = 0; z < r->depth && !result; z++) {
 		uint64_t address = r->address + z * r->slice;
-		result = ckt_copy_fetch(&(struct ckt_copy2d){.dst = address,
-						.src = address,
-						.dst_pitch = r->pitch,
-						.src_pitch = r->pitch,
-						.width = r->width,
-						.height = r->height,
-						.async = true},
+		result = ckt_client_copy_fetch(&(struct ckt_copy2d){.dst = address,
+						       .src = address,
+						       .dst_pitch = r->pitch,
+						       .src_pitch = r->pitch,
+						       .width = r->width,
+						       .height = r->height,
+						       .async = true},
 			visit->exec, visit->stream);
 	}
 	return result;
 }
 
-CUresult ckt_exec_fetch_memory(struct ckt_exec *exec, uint64_t stream)
+CUresult ckt_client_exec_fetch_memory(struct ckt_exec *exec, uint64_t stream)
 {
 	struct visit visit = {
 		.rows = fetch_rows, .to_host = true, .exec = exec->object.id, .stream = stream};
@@ -172,7 +172,7 @@ static CUresult peek_piece(struct visit *visit, uint64_t address, uint32_t size)
 		return result;
 	if (ckt_graph_peek_res_get(&reply.results, &res) && res.data_len == size)
 		memcpy((void *)(uintptr_t)address, res.data, size);
-	ckt_reply_release(&reply);
+	ckt_call_reply_release(&reply);
 	return CUDA_SUCCESS;
 }
 
@@ -204,7 +204,7 @@ static void around(struct visit *visit, struct ckt_node *node, bool forward)
 	}
 }
 
-void ckt_exec_before_host(
+void ckt_client_exec_before_host(
 	uint64_t exec_id, uint64_t node_id, CUhostFn *ret_function, void **ret_data)
 {
 	ckt_graph_enter();
@@ -219,7 +219,7 @@ void ckt_exec_before_host(
 	ckt_graph_leave(CUDA_SUCCESS);
 }
 
-void ckt_exec_after_host(uint64_t exec_id, uint64_t node_id)
+void ckt_client_exec_after_host(uint64_t exec_id, uint64_t node_id)
 {
 	ckt_graph_enter();
 	const struct ckt_exec *exec = ckt_cudacommon_object_find(exec_id, CKT_KIND_GRAPH_EXEC);

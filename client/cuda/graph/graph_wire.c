@@ -39,13 +39,13 @@ static size_t record_size(const struct ckt_node *node)
 	case CU_GRAPH_NODE_TYPE_MEM_ALLOC:
 		return 16;
 	case CU_GRAPH_NODE_TYPE_BATCH_MEM_OP:
-		return 4 + ckt_memop_wire_size(node->memop.count);
+		return 4 + ckt_client_memop_wire_size(node->memop.count);
 	default:
 		return 0;
 	}
 }
 
-size_t ckt_node_wire_size(const struct ckt_node *node)
+size_t ckt_client_node_wire_size(const struct ckt_node *node)
 {
 	return 24 + record_size(node);
 }
@@ -54,7 +54,7 @@ size_t ckt_client_graph_wire_size(const struct ckt_graph *graph)
 {
 	size_t size = 8;
 	for (size_t i = 0; i < graph->count; i++)
-		size += ckt_node_wire_size(graph->nodes[i]) + 12 * graph->nodes[i]->in.count;
+		size += ckt_client_node_wire_size(graph->nodes[i]) + 12 * graph->nodes[i]->in.count;
 	return size;
 }
 
@@ -91,7 +91,7 @@ static uint8_t *put_side(uint8_t *p, CUmemorytype type, const void *host, CUdevi
 static uint8_t *put_array_side(uint8_t *p, CUarray handle, size_t x, size_t y, size_t z)
 {
 	/* One that is gone by now is none to the worker, either. */
-	const struct ckt_array *array = ckt_array_find(handle);
+	const struct ckt_array *array = ckt_client_array_find(handle);
 	return put_side(p, CU_MEMORYTYPE_ARRAY, NULL, array ? array->wire : 0, x, y, z, 0,
 		array ? array->level : 0);
 }
@@ -153,14 +153,14 @@ static uint8_t *put_record(uint8_t *p, const struct ckt_node *node)
 	case CU_GRAPH_NODE_TYPE_MEM_FREE:
 		return ckt_put_u64(p, ckt_graph_block_address(node->memory.block));
 	case CU_GRAPH_NODE_TYPE_BATCH_MEM_OP:
-		return ckt_memop_wire_put(
+		return ckt_client_memop_wire_put(
 			ckt_put_u32(p, node->memop.flags), node->memop.ops, node->memop.count);
 	default:
 		return p;
 	}
 }
 
-uint8_t *ckt_node_wire_put(uint8_t *p, const struct ckt_node *node)
+uint8_t *ckt_client_node_wire_put(uint8_t *p, const struct ckt_node *node)
 {
 	/*
 	 * A node of a copy is known by what it was copied from: that is what the program has a
@@ -180,7 +180,7 @@ uint8_t *ckt_client_graph_wire_put(uint8_t *p, const struct ckt_graph *graph)
 	for (size_t i = 0; i < graph->count; i++) {
 		graph->nodes[i]->index = (uint32_t)i;
 		edges += (uint32_t)graph->nodes[i]->in.count;
-		p = ckt_node_wire_put(p, graph->nodes[i]);
+		p = ckt_client_node_wire_put(p, graph->nodes[i]);
 	}
 	p = ckt_put_u32(p, edges);
 	for (size_t i = 0; i < graph->count; i++)

@@ -36,7 +36,7 @@ CUresult ckt_exec_make(
 		return result;
 	result = ckt_graph_instantiate_res_get(&reply.results, &res) ? (CUresult)res.status
 								     : CUDA_ERROR_UNKNOWN;
-	ckt_reply_release(&reply);
+	ckt_call_reply_release(&reply);
 	return result;
 }
 
@@ -93,14 +93,14 @@ CUresult ckt_exec_change_node(
 	/* What a host node calls is known here alone. */
 	if (node->type == CU_GRAPH_NODE_TYPE_HOST)
 		return CUDA_SUCCESS;
-	size_t size = ckt_node_wire_size(to);
+	size_t size = ckt_client_node_wire_size(to);
 	uint8_t *data = size > CKT_DATA_MAX ? NULL : malloc(size);
 	if (!data)
 		return size > CKT_DATA_MAX
 			? CKT_CUDACOMMON_UNSUPPORTED(
 				  "a change of more than 1 MiB to a node of an executable graph")
 			: CUDA_ERROR_OUT_OF_MEMORY;
-	ckt_node_wire_put(data, to);
+	ckt_client_node_wire_put(data, to);
 	CKT_ROUTE_CONTEXT(exec->object.context);
 	CUresult result;
 	if (changes_arguments_only(node, to))
@@ -144,7 +144,7 @@ CUresult ckt_exec_update(
 	} else {
 		result = CUDA_ERROR_UNKNOWN;
 	}
-	ckt_reply_release(&reply);
+	ckt_call_reply_release(&reply);
 	return result;
 }
 
@@ -153,7 +153,8 @@ CUresult ckt_exec_update(
 CUresult ckt_exec_upload(struct ckt_exec *exec, uint64_t stream)
 {
 	if (ckt_conn_count > 1 &&
-		ckt_context_conn(exec->object.context) != ckt_object_conn(stream, CKT_KIND_STREAM))
+		ckt_client_context_conn(exec->object.context) !=
+			ckt_client_object_conn(stream, CKT_KIND_STREAM))
 		return ckt_client_graph_between();
 	CKT_ROUTE_CONTEXT(exec->object.context);
 	return CKT_BATCHED(graph_upload, GRAPH_UPLOAD, .exec = exec->object.id, .stream = stream);
@@ -164,7 +165,8 @@ CUresult ckt_exec_launch(struct ckt_exec *exec, uint64_t stream)
 	const struct ckt_client_exec *e = own(exec);
 	CUresult result = CUDA_SUCCESS;
 	if (__builtin_expect(ckt_conn_count > 1, 0) &&
-		ckt_context_conn(exec->object.context) != ckt_object_conn(stream, CKT_KIND_STREAM))
+		ckt_client_context_conn(exec->object.context) !=
+			ckt_client_object_conn(stream, CKT_KIND_STREAM))
 		return ckt_client_graph_between();
 	CKT_ROUTE_CONTEXT(exec->object.context);
 	if (__builtin_expect(!e->has_host_memory && !e->host_nodes, 1)) {
@@ -175,17 +177,17 @@ CUresult ckt_exec_launch(struct ckt_exec *exec, uint64_t stream)
 	}
 	if (e->has_host_memory) {
 		ckt_host_settle();
-		result = ckt_exec_send_memory(exec, stream);
+		result = ckt_client_exec_send_memory(exec, stream);
 	}
 	/* Behind the reading of memory that this closes. */
 	if (!result)
 		result = ckt_managed_before_launch();
 	if (!result)
-		result = ckt_host_expect(e->host_nodes);
+		result = ckt_client_host_expect(e->host_nodes);
 	if (!result)
 		result = CKT_BATCHED(
 			graph_launch, GRAPH_LAUNCH, .exec = exec->object.id, .stream = stream);
-	return result || !e->has_host_memory ? result : ckt_exec_fetch_memory(exec, stream);
+	return result || !e->has_host_memory ? result : ckt_client_exec_fetch_memory(exec, stream);
 }
 
 /* ---- Memory of graphs: the worker frees it when what is queued now is done */
@@ -203,7 +205,7 @@ CUresult ckt_cudacommon_graph_memory(
 		return result;
 	result = ckt_graph_mem_alloc_res_get(&reply.results, &res) ? CUDA_SUCCESS
 								   : CUDA_ERROR_UNKNOWN;
-	ckt_reply_release(&reply);
+	ckt_call_reply_release(&reply);
 	if (result)
 		return result;
 	ckt_range_add(&(struct ckt_client_range){.base = res.address,
@@ -220,9 +222,9 @@ void ckt_cudacommon_graph_memory_free(uint64_t address, uint64_t context)
 {
 	uint64_t saved = ckt_call_context;
 	ckt_range_remove(address, CKT_RANGE_DEVICE, NULL);
-	ckt_context_use(context);
+	ckt_client_context_use(context);
 	CKT_BATCHED(graph_mem_free, GRAPH_MEM_FREE, .address = address);
-	ckt_context_use(saved);
+	ckt_client_context_use(saved);
 }
 
 /* The driver draws it: a description goes to the worker, the text comes back. */
@@ -246,6 +248,6 @@ CKT_EXPORT CUresult cuGraphDebugDotPrint(CUgraph handle, const char *path, unsig
 		result = CUDA_ERROR_OPERATING_SYSTEM;
 	if (file && fclose(file))
 		result = CUDA_ERROR_OPERATING_SYSTEM;
-	ckt_reply_release(&reply);
+	ckt_call_reply_release(&reply);
 	return result;
 }

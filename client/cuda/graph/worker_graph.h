@@ -16,8 +16,8 @@ struct ckt_client_exec {
 /* ---- graph_wire.c */
 size_t ckt_client_graph_wire_size(const struct ckt_graph *graph);
 uint8_t *ckt_client_graph_wire_put(uint8_t *p, const struct ckt_graph *graph);
-size_t ckt_node_wire_size(const struct ckt_node *node);
-uint8_t *ckt_node_wire_put(uint8_t *p, const struct ckt_node *node);
+size_t ckt_client_node_wire_size(const struct ckt_node *node);
+uint8_t *ckt_client_node_wire_put(uint8_t *p, const struct ckt_node *node);
 /* Sends the description under the id. */
 CUresult ckt_client_graph_send(const struct ckt_graph *graph, uint64_t id);
 
@@ -25,12 +25,13 @@ CUresult ckt_client_graph_send(const struct ckt_graph *graph, uint64_t id);
 bool ckt_client_graph_has_host_memory(const struct ckt_graph *graph);
 unsigned ckt_client_graph_host_nodes(const struct ckt_graph *graph);
 /* Not locked: before and after a launch. */
-CUresult ckt_exec_send_memory(struct ckt_exec *exec, uint64_t stream);
-CUresult ckt_exec_fetch_memory(struct ckt_exec *exec, uint64_t stream);
+CUresult ckt_client_exec_send_memory(struct ckt_exec *exec, uint64_t stream);
+CUresult ckt_client_exec_fetch_memory(struct ckt_exec *exec, uint64_t stream);
 /* Not locked: around a host node's function. */
-void ckt_exec_before_host(uint64_t exec, uint64_t node, CUhostFn *ret_function, void **ret_data);
-void ckt_exec_after_host(uint64_t exec, uint64_t node);
+void ckt_client_exec_before_host(
+	uint64_t exec, uint64_t node, CUhostFn *ret_function, void **ret_data);
+void ckt_client_exec_after_host(uint64_t exec, uint64_t node);
 
 /* ---- memop.c */
-size_t ckt_memop_wire_size(unsigned count);
-uint8_t *ckt_memop_wire_put(uint8_t *p, const CUstreamBatchMemOpParams *ops, unsigned count);
+size_t ckt_client_memop_wire_size(unsigned count);
+uint8_t *ckt_client_memop_wire_put(uint8_t *p, const CUstreamBatchMemOpParams *ops, unsigned count);

@@ -9,7 +9,7 @@
 #include "client/cuda/context/route.h"
 #include "cudacommon/capture.h"
 
-struct ckt_array *ckt_array_find(CUarray handle)
+struct ckt_array *ckt_client_array_find(CUarray handle)
 {
 	return ckt_cudacommon_object_find(ckt_handle_id(handle), CKT_KIND_ARRAY);
 }
@@ -19,7 +19,7 @@ static struct ckt_mipmap *find_mipmap(CUmipmappedArray handle)
 	return ckt_cudacommon_object_find(ckt_handle_id(handle), CKT_KIND_MIPMAP);
 }
 
-bool ckt_array_holds(const struct ckt_array *array, uint64_t x, uint64_t y, uint64_t z,
+bool ckt_client_array_holds(const struct ckt_array *array, uint64_t x, uint64_t y, uint64_t z,
 	uint64_t width, uint64_t height, uint64_t depth)
 {
 	const struct ckt_array_extent *e = &array->extent;
@@ -75,7 +75,7 @@ static struct ckt_array *array_new(const CUDA_ARRAY3D_DESCRIPTOR *desc, uint64_t
 
 static CUresult enter(const void *out, struct ckt_context **ret_context)
 {
-	CUresult result = ckt_context_current(ret_context);
+	CUresult result = ckt_client_context_current(ret_context);
 	if (!result && !out)
 		result = CUDA_ERROR_INVALID_VALUE;
 	return result ? result : ckt_capture_unsafe();
@@ -118,11 +118,11 @@ CKT_EXPORT CUresult cuArrayCreate_v2(CUarray *ret_array, const CUDA_ARRAY_DESCRI
 static CUresult destroy(uint64_t id, uint64_t context)
 {
 	uint64_t saved = ckt_call_context;
-	ckt_context_use(context);
+	ckt_client_context_use(context);
 	CUresult result =
 		CKT_WAITED(ctx_synchronize, CTX_SYNCHRONIZE, 0, NULL, .id = ckt_call_id(context));
 	CUresult sent = CKT_BATCHED(array_destroy, ARRAY_DESTROY, .id = id);
-	ckt_context_use(saved);
+	ckt_client_context_use(saved);
 	return result ? result : sent;
 }
 
@@ -132,7 +132,7 @@ CKT_EXPORT CUresult cuArrayDestroy(CUarray handle)
 	CUresult result = enter(&context, &context);
 	if (result)
 		return result;
-	struct ckt_array *array = ckt_array_find(handle);
+	struct ckt_array *array = ckt_client_array_find(handle);
 	if (!array || array->is_level)
 		return CUDA_ERROR_INVALID_HANDLE;
 	uint64_t id = array->wire, owner = array->object.context;
@@ -144,12 +144,12 @@ CKT_EXPORT CUresult cuArrayDestroy(CUarray handle)
 CKT_EXPORT CUresult cuArray3DGetDescriptor_v2(CUDA_ARRAY3D_DESCRIPTOR *desc, CUarray handle)
 {
 	struct ckt_context *context;
-	CUresult result = ckt_context_current(&context);
+	CUresult result = ckt_client_context_current(&context);
 	if (result)
 		return result;
 	if (!desc)
 		return CUDA_ERROR_INVALID_VALUE;
-	struct ckt_array *array = ckt_array_find(handle);
+	struct ckt_array *array = ckt_client_array_find(handle);
 	if (!array)
 		return CUDA_ERROR_INVALID_HANDLE;
 	*desc = array->desc;
@@ -175,7 +175,7 @@ CKT_EXPORT CUresult cuArrayGetDescriptor_v2(CUDA_ARRAY_DESCRIPTOR *desc, CUarray
 static CUresult none_of(const void *out, bool found)
 {
 	struct ckt_context *context;
-	CUresult result = ckt_context_current(&context);
+	CUresult result = ckt_client_context_current(&context);
 	if (result)
 		return result;
 	return !found ? CUDA_ERROR_INVALID_HANDLE : CUDA_ERROR_INVALID_VALUE;
@@ -183,19 +183,19 @@ static CUresult none_of(const void *out, bool found)
 
 CKT_EXPORT CUresult cuArrayGetPlane(CUarray *plane, CUarray handle, unsigned int index)
 {
-	return none_of(plane, ckt_array_find(handle));
+	return none_of(plane, ckt_client_array_find(handle));
 }
 
 CKT_EXPORT CUresult cuArrayGetSparseProperties(
 	CUDA_ARRAY_SPARSE_PROPERTIES *properties, CUarray handle)
 {
-	return none_of(properties, ckt_array_find(handle));
+	return none_of(properties, ckt_client_array_find(handle));
 }
 
 CKT_EXPORT CUresult cuArrayGetMemoryRequirements(
 	CUDA_ARRAY_MEMORY_REQUIREMENTS *requirements, CUarray handle, CUdevice device)
 {
-	return none_of(requirements, ckt_array_find(handle));
+	return none_of(requirements, ckt_client_array_find(handle));
 }
 
 /* ---- Mipmapped arrays */
@@ -261,7 +261,7 @@ CKT_EXPORT CUresult cuMipmappedArrayGetLevel(
 	CUarray *ret_level, CUmipmappedArray handle, unsigned int level)
 {
 	struct ckt_context *context;
-	CUresult result = ckt_context_current(&context);
+	CUresult result = ckt_client_context_current(&context);
 	if (result)
 		return result;
 	struct ckt_mipmap *mipmap = find_mipmap(handle);
@@ -302,11 +302,11 @@ CKT_EXPORT CUresult cuMipmappedArrayGetMemoryRequirements(
 
 /* ---- The end of a context */
 
-void ckt_array_forget_context(uint64_t context)
+void ckt_client_array_forget_context(uint64_t context)
 {
 	ckt_cudacommon_object_each_of_context(
 		CKT_KIND_MIPMAP, context, ckt_cudacommon_object_remove);
 	ckt_cudacommon_object_each_of_context(
 		CKT_KIND_ARRAY, context, ckt_cudacommon_object_remove);
-	ckt_texture_forget_context(context);
+	ckt_client_texture_forget_context(context);
 }

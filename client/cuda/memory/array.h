@@ -25,12 +25,12 @@ struct ckt_mipmap {
 };
 
 /* NULL for an invalid handle. */
-struct ckt_array *ckt_array_find(CUarray handle);
+struct ckt_array *ckt_client_array_find(CUarray handle);
 /* Whether the box is inside the array; CUDA takes parts of elements. */
-bool ckt_array_holds(const struct ckt_array *array, uint64_t x, uint64_t y, uint64_t z,
+bool ckt_client_array_holds(const struct ckt_array *array, uint64_t x, uint64_t y, uint64_t z,
 	uint64_t width, uint64_t height, uint64_t depth);
 /* Copies where one side or both are arrays; array_copy.c. */
-CUresult ckt_array_copy(const CUDA_MEMCPY3D *copy, CUstream stream, bool async);
+CUresult ckt_client_array_copy(const CUDA_MEMCPY3D *copy, CUstream stream, bool async);
 /* Destroys what lives in a context that ends or is reset; texture.c has its own. */
-void ckt_array_forget_context(uint64_t context);
-void ckt_texture_forget_context(uint64_t context);
+void ckt_client_array_forget_context(uint64_t context);
+void ckt_client_texture_forget_context(uint64_t context);

@@ -61,14 +61,14 @@ static CUresult place_memory(struct side *s, const CUDA_MEMCPY3D *c, size_t x, s
 static CUresult place_array(
 	struct side *s, const CUDA_MEMCPY3D *c, CUarray handle, size_t x, size_t y, size_t z)
 {
-	s->array = ckt_array_find(handle);
+	s->array = ckt_client_array_find(handle);
 	if (!s->array)
 		return CUDA_ERROR_INVALID_HANDLE;
 	s->device = true;
 	s->x = x;
 	s->y = y;
 	s->z = z;
-	return ckt_array_holds(s->array, x, y, z, c->WidthInBytes, c->Height, c->Depth)
+	return ckt_client_array_holds(s->array, x, y, z, c->WidthInBytes, c->Height, c->Depth)
 		? CUDA_SUCCESS
 		: CUDA_ERROR_INVALID_VALUE;
 }
@@ -107,7 +107,7 @@ static CUresult check_memory(struct side *s, const CUDA_MEMCPY3D *c, bool write)
 	if (s->array)
 		return CUDA_SUCCESS;
 	if (!span_of(s, c, &span) ||
-		!ckt_copy_side_is_right(
+		!ckt_client_copy_side_is_right(
 			write ? "copy to" : "copy from", s->address, &s->device, span))
 		return CUDA_ERROR_INVALID_VALUE;
 	s->device = s->device || ckt_registered_side(&s->address, span);
@@ -145,11 +145,11 @@ static struct ckt_copy2d with_host(const struct side *array, const CUDA_MEMCPY3D
 static bool is_elsewhere(const struct side *s)
 {
 	if (s->array)
-		return ckt_context_conn(s->array->object.context) != ckt_call_conn;
-	return s->device && ckt_address_conn(s->address) != ckt_call_conn;
+		return ckt_client_context_conn(s->array->object.context) != ckt_call_conn;
+	return s->device && ckt_client_address_conn(s->address) != ckt_call_conn;
 }
 
-CUresult ckt_array_copy(const CUDA_MEMCPY3D *c, CUstream handle, bool async)
+CUresult ckt_client_array_copy(const CUDA_MEMCPY3D *c, CUstream handle, bool async)
 {
 	static bool once;
 	struct side src = {0}, dst = {0};
@@ -187,7 +187,7 @@ CUresult ckt_array_copy(const CUDA_MEMCPY3D *c, CUstream handle, bool async)
 		copy.src_pitch = src.pitch;
 		copy.memory_slice = src.slice;
 		copy.dst = dst.x;
-		return ckt_copy_to_array(&copy, stream);
+		return ckt_client_copy_to_array(&copy, stream);
 	}
 	if (!dst.device) {
 		struct ckt_copy2d copy = with_host(&src, c, async);
@@ -195,10 +195,10 @@ CUresult ckt_array_copy(const CUDA_MEMCPY3D *c, CUstream handle, bool async)
 		copy.dst_pitch = dst.pitch;
 		copy.memory_slice = dst.slice;
 		copy.src = src.x;
-		return ckt_copy_from_array(&copy, stream);
+		return ckt_client_copy_from_array(&copy, stream);
 	}
 	result = on_device(&src, &dst, c, stream);
-	return result || async || !ckt_registered_any() ? result : ckt_stream_wait(stream);
+	return result || async || !ckt_registered_any() ? result : ckt_client_stream_wait(stream);
 }
 
 /* ---- Bytes of an array, row behind row */
@@ -225,9 +225,11 @@ static CUresult copy_run(const CUDA_MEMCPY3D *template, uint64_t dst_offset, uin
 	const struct ckt_array *dst = NULL, *src = NULL;
 	CUresult result = CUDA_SUCCESS;
 	if (template->dstMemoryType == CU_MEMORYTYPE_ARRAY)
-		result = check_run(dst = ckt_array_find(template->dstArray), dst_offset, size);
+		result = check_run(
+			dst = ckt_client_array_find(template->dstArray), dst_offset, size);
 	if (!result && template->srcMemoryType == CU_MEMORYTYPE_ARRAY)
-		result = check_run(src = ckt_array_find(template->srcArray), src_offset, size);
+		result = check_run(
+			src = ckt_client_array_find(template->srcArray), src_offset, size);
 	for (uint64_t at = 0; at < size && !result;) {
 		CUDA_MEMCPY3D part = *template;
 		uint64_t width = left(dst, dst_offset + at, left(src, src_offset + at, size - at)),
@@ -247,7 +249,7 @@ static CUresult copy_run(const CUDA_MEMCPY3D *template, uint64_t dst_offset, uin
 		part.WidthInBytes = width;
 		part.Height = rows;
 		part.Depth = 1;
-		result = ckt_array_copy(&part, stream, async);
+		result = ckt_client_array_copy(&part, stream, async);
 		at += width * rows;
 	}
 	return result;

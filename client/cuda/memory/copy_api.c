@@ -1,5 +1,5 @@
 /*
- * The driver API's copy functions over ckt_copy_2d: which side is what, and cutting boxes into
+ * The driver API's copy functions over ckt_client_copy_2d: which side is what, and cutting boxes into
  * planes.  Arrays: array_copy.c.
  */
 #include "client/cuda/memory/array.h"
@@ -21,44 +21,44 @@ static uint64_t host(const void *pointer)
 
 CKT_EXPORT CUresult cuMemcpyHtoD_v2(CUdeviceptr dst, const void *src, size_t size)
 {
-	return ckt_copy(dst, true, host(src), is_device(host(src)), size, NULL, false);
+	return ckt_client_copy(dst, true, host(src), is_device(host(src)), size, NULL, false);
 }
 
 CKT_EXPORT CUresult cuMemcpyHtoDAsync_v2(
 	CUdeviceptr dst, const void *src, size_t size, CUstream stream)
 {
-	return ckt_copy(dst, true, host(src), is_device(host(src)), size, stream, true);
+	return ckt_client_copy(dst, true, host(src), is_device(host(src)), size, stream, true);
 }
 
 CKT_EXPORT CUresult cuMemcpyDtoH_v2(void *dst, CUdeviceptr src, size_t size)
 {
-	return ckt_copy(host(dst), is_device(host(dst)), src, true, size, NULL, false);
+	return ckt_client_copy(host(dst), is_device(host(dst)), src, true, size, NULL, false);
 }
 
 CKT_EXPORT CUresult cuMemcpyDtoHAsync_v2(void *dst, CUdeviceptr src, size_t size, CUstream stream)
 {
-	return ckt_copy(host(dst), is_device(host(dst)), src, true, size, stream, true);
+	return ckt_client_copy(host(dst), is_device(host(dst)), src, true, size, stream, true);
 }
 
 CKT_EXPORT CUresult cuMemcpyDtoD_v2(CUdeviceptr dst, CUdeviceptr src, size_t size)
 {
-	return ckt_copy(dst, true, src, true, size, NULL, false);
+	return ckt_client_copy(dst, true, src, true, size, NULL, false);
 }
 
 CKT_EXPORT CUresult cuMemcpyDtoDAsync_v2(
 	CUdeviceptr dst, CUdeviceptr src, size_t size, CUstream stream)
 {
-	return ckt_copy(dst, true, src, true, size, stream, true);
+	return ckt_client_copy(dst, true, src, true, size, stream, true);
 }
 
 CKT_EXPORT CUresult cuMemcpy(CUdeviceptr dst, CUdeviceptr src, size_t size)
 {
-	return ckt_copy(dst, is_device(dst), src, is_device(src), size, NULL, false);
+	return ckt_client_copy(dst, is_device(dst), src, is_device(src), size, NULL, false);
 }
 
 CKT_EXPORT CUresult cuMemcpyAsync(CUdeviceptr dst, CUdeviceptr src, size_t size, CUstream stream)
 {
-	return ckt_copy(dst, is_device(dst), src, is_device(src), size, stream, true);
+	return ckt_client_copy(dst, is_device(dst), src, is_device(src), size, stream, true);
 }
 
 /* The default stream of one context waits for what another's has been given. */
@@ -68,16 +68,16 @@ static CUresult wait_between(uint64_t waiting, uint64_t before)
 	CUevent event;
 	if (waiting == before)
 		return CUDA_SUCCESS;
-	ckt_context_use(before);
+	ckt_client_context_use(before);
 	CUresult result = cuEventCreate(&event, CU_EVENT_DISABLE_TIMING);
 	if (!result) {
 		result = cuEventRecord(event, NULL);
-		ckt_context_use(waiting);
+		ckt_client_context_use(waiting);
 		if (!result)
 			result = cuStreamWaitEvent(NULL, event, 0);
 		cuEventDestroy(event);
 	}
-	ckt_context_use(saved);
+	ckt_client_context_use(saved);
 	return result;
 }
 
@@ -106,7 +106,7 @@ CKT_EXPORT CUresult cuMemcpyPeer(
 {
 	CUresult result = ckt_copy_join(dst_context, src_context, true);
 	if (!result)
-		result = ckt_copy(dst, true, src, true, size, NULL, false);
+		result = ckt_client_copy(dst, true, src, true, size, NULL, false);
 	return result ? result : ckt_copy_join(dst_context, src_context, false);
 }
 
@@ -124,7 +124,7 @@ CKT_EXPORT CUresult cuMemcpyPeerAsync(CUdeviceptr dst, CUcontext dst_context, CU
 		if (result)
 			return result;
 	}
-	return ckt_copy(dst, true, src, true, size, stream, true);
+	return ckt_client_copy(dst, true, src, true, size, stream, true);
 }
 
 /* ---- Two and three dimensions */
@@ -161,23 +161,23 @@ static CUresult copy_2d(const CUDA_MEMCPY2D *copy, CUstream stream, bool async)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (copy->srcMemoryType == CU_MEMORYTYPE_ARRAY ||
 		copy->dstMemoryType == CU_MEMORYTYPE_ARRAY)
-		return ckt_array_copy(&(CUDA_MEMCPY3D){.srcXInBytes = copy->srcXInBytes,
-					      .srcY = copy->srcY,
-					      .srcMemoryType = copy->srcMemoryType,
-					      .srcHost = copy->srcHost,
-					      .srcDevice = copy->srcDevice,
-					      .srcArray = copy->srcArray,
-					      .srcPitch = copy->srcPitch,
-					      .dstXInBytes = copy->dstXInBytes,
-					      .dstY = copy->dstY,
-					      .dstMemoryType = copy->dstMemoryType,
-					      .dstHost = copy->dstHost,
-					      .dstDevice = copy->dstDevice,
-					      .dstArray = copy->dstArray,
-					      .dstPitch = copy->dstPitch,
-					      .WidthInBytes = copy->WidthInBytes,
-					      .Height = copy->Height,
-					      .Depth = 1},
+		return ckt_client_array_copy(&(CUDA_MEMCPY3D){.srcXInBytes = copy->srcXInBytes,
+						     .srcY = copy->srcY,
+						     .srcMemoryType = copy->srcMemoryType,
+						     .srcHost = copy->srcHost,
+						     .srcDevice = copy->srcDevice,
+						     .srcArray = copy->srcArray,
+						     .srcPitch = copy->srcPitch,
+						     .dstXInBytes = copy->dstXInBytes,
+						     .dstY = copy->dstY,
+						     .dstMemoryType = copy->dstMemoryType,
+						     .dstHost = copy->dstHost,
+						     .dstDevice = copy->dstDevice,
+						     .dstArray = copy->dstArray,
+						     .dstPitch = copy->dstPitch,
+						     .WidthInBytes = copy->WidthInBytes,
+						     .Height = copy->Height,
+						     .Depth = 1},
 			stream, async);
 	CUresult result = read_side(copy->srcMemoryType, copy->srcHost, copy->srcDevice, &src);
 	if (!result)
@@ -192,7 +192,7 @@ static CUresult copy_2d(const CUDA_MEMCPY2D *copy, CUstream stream, bool async)
 	if (copy->srcXInBytes + copy->WidthInBytes > src_pitch ||
 		copy->dstXInBytes + copy->WidthInBytes > dst_pitch)
 		return CUDA_ERROR_INVALID_VALUE;
-	return ckt_copy_2d(
+	return ckt_client_copy_2d(
 		&(struct ckt_copy2d){.dst = dst.base + copy->dstY * dst_pitch + copy->dstXInBytes,
 			.dst_pitch = dst_pitch,
 			.dst_device = dst.device,
@@ -242,7 +242,7 @@ static CUresult copy_3d(const CUDA_MEMCPY3D *copy, CUstream stream, bool async)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (copy->srcMemoryType == CU_MEMORYTYPE_ARRAY ||
 		copy->dstMemoryType == CU_MEMORYTYPE_ARRAY)
-		return ckt_array_copy(copy, stream, async);
+		return ckt_client_array_copy(copy, stream, async);
 	CUresult result = read_side(copy->srcMemoryType, copy->srcHost, copy->srcDevice, &src);
 	if (!result)
 		result = read_side(copy->dstMemoryType, copy->dstHost, copy->dstDevice, &dst);
@@ -266,16 +266,17 @@ static CUresult copy_3d(const CUDA_MEMCPY3D *copy, CUstream stream, bool async)
 		!fits(&src, from, src_pitch, src_height, copy))
 		return CUDA_ERROR_INVALID_VALUE;
 	for (uint64_t z = 0; z < copy->Depth && !result; z++)
-		result = ckt_copy_2d(&(struct ckt_copy2d){.dst = to + z * dst_height * dst_pitch,
-			.src = from + z * src_height * src_pitch,
-			.dst_pitch = dst_pitch,
-			.src_pitch = src_pitch,
-			.dst_device = dst.device,
-			.src_device = src.device,
-			.width = copy->WidthInBytes,
-			.height = copy->Height,
-			.stream = stream,
-			.async = async});
+		result = ckt_client_copy_2d(
+			&(struct ckt_copy2d){.dst = to + z * dst_height * dst_pitch,
+				.src = from + z * src_height * src_pitch,
+				.dst_pitch = dst_pitch,
+				.src_pitch = src_pitch,
+				.dst_device = dst.device,
+				.src_device = src.device,
+				.width = copy->WidthInBytes,
+				.height = copy->Height,
+				.stream = stream,
+				.async = async});
 	return result;
 }
 

@@ -101,7 +101,7 @@ static void close_and_wait(struct ckt_managed_region *r)
 	bool sent = false;
 	if (!r->twins)
 		return;
-	ckt_context_use(r->context);
+	ckt_client_context_use(r->context);
 	if (!ckt_managed_close_early(r, &sent) && sent)
 		CKT_WAITED(stream_synchronize, STREAM_SYNCHRONIZE, 0, NULL, .stream = r->stream);
 }
@@ -111,6 +111,6 @@ void ckt_managed_send_early(void)
 	uint64_t saved = ckt_call_context;
 	pthread_mutex_lock(&ckt_managed_lock);
 	ckt_managed_each(close_and_wait);
-	ckt_context_use(saved);
+	ckt_client_context_use(saved);
 	pthread_mutex_unlock(&ckt_managed_lock);
 }

@@ -13,7 +13,7 @@ CKT_EXPORT CUresult cuMemHostAlloc(void **ret_memory, size_t size, unsigned int 
 		CU_MEMHOSTALLOC_WRITECOMBINED;
 	if (!ret_memory || flags & ~known)
 		return CUDA_ERROR_INVALID_VALUE;
-	CUresult result = ckt_context_current(&context);
+	CUresult result = ckt_client_context_current(&context);
 	if (!result && !size) {
 		*ret_memory = NULL;
 		return CUDA_SUCCESS;
@@ -22,7 +22,7 @@ CKT_EXPORT CUresult cuMemHostAlloc(void **ret_memory, size_t size, unsigned int 
 		result = ckt_capture_unsafe();
 	if (!result)
 		result = ckt_call_fault();
-	return result ? result : ckt_host_alloc(context, size, flags, ret_memory);
+	return result ? result : ckt_client_host_alloc(context, size, flags, ret_memory);
 }
 
 CKT_EXPORT CUresult cuMemAllocHost_v2(void **memory, size_t size)
@@ -37,7 +37,7 @@ CKT_EXPORT CUresult cuMemFreeHost(void *memory)
 		return CUDA_SUCCESS;
 	if (!ckt_range_remove((uint64_t)(uintptr_t)memory, CKT_RANGE_HOST_ALLOC, &range))
 		return CUDA_ERROR_INVALID_VALUE;
-	return ckt_host_free(&range);
+	return ckt_client_host_free(&range);
 }
 
 CKT_EXPORT CUresult cuMemHostRegister_v2(void *memory, size_t size, unsigned int flags)
@@ -49,7 +49,7 @@ CKT_EXPORT CUresult cuMemHostRegister_v2(void *memory, size_t size, unsigned int
 	uint64_t base = (uint64_t)(uintptr_t)memory;
 	if (!memory || size == 0 || flags & ~(known | CU_MEMHOSTREGISTER_IOMEMORY))
 		return CUDA_ERROR_INVALID_VALUE;
-	CUresult result = ckt_context_current(&context);
+	CUresult result = ckt_client_context_current(&context);
 	if (!result)
 		result = ckt_capture_unsafe();
 	if (result)
@@ -81,7 +81,7 @@ CKT_EXPORT CUresult cuMemHostUnregister(void *memory)
 		return ckt_range_find((uint64_t)(uintptr_t)memory, &range)
 			? CUDA_ERROR_INVALID_VALUE
 			: CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
-	ckt_copy_settle(memory, range.size);
+	ckt_client_copy_settle(memory, range.size);
 	return ckt_registered_forget(&range);
 }
 
@@ -96,13 +96,13 @@ CKT_EXPORT CUresult cuMemHostGetFlags(unsigned int *flags, void *memory)
 	return CUDA_SUCCESS;
 }
 
-CUresult ckt_host_reach(uint64_t *address)
+CUresult ckt_client_host_reach(uint64_t *address)
 {
 	struct ckt_client_range range;
 	if (!ckt_range_find(*address, &range) || range.kind < CKT_RANGE_HOST_ALLOC)
 		return CUDA_ERROR_INVALID_VALUE;
 	uint64_t base = range.base;
-	CUresult result = range.kind == CKT_RANGE_HOST_ALLOC ? ckt_host_map(*address)
+	CUresult result = range.kind == CKT_RANGE_HOST_ALLOC ? ckt_client_host_map(*address)
 							     : ckt_registered_map(&range, &base);
 	*address = base + (*address - range.base);
 	return result;
@@ -115,7 +115,7 @@ CKT_EXPORT CUresult cuMemHostGetDevicePointer_v2(
 	uint64_t address = (uint64_t)(uintptr_t)memory;
 	if (!device_pointer || flags)
 		return CUDA_ERROR_INVALID_VALUE;
-	CUresult result = ckt_host_reach(&address);
+	CUresult result = ckt_client_host_reach(&address);
 	if (result == CUDA_ERROR_NOT_SUPPORTED)
 		return ckt_call_unsupported(ckt_conn_count > 1
 				? "the device address of host memory with several servers"

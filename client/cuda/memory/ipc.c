@@ -42,7 +42,7 @@ CKT_EXPORT CUresult cuIpcGetMemHandle(CUipcMemHandle *handle, CUdeviceptr addres
 	struct ckt_ipc_mem_get_res res;
 	if (!handle)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (!ckt_device_count())
+	if (!ckt_client_device_count())
 		return CUDA_ERROR_NOT_INITIALIZED;
 	if (!ckt_range_find(address, &range) || range.kind != CKT_RANGE_DEVICE || range.pool)
 		return CUDA_ERROR_INVALID_VALUE;
@@ -56,7 +56,7 @@ CKT_EXPORT CUresult cuIpcGetMemHandle(CUipcMemHandle *handle, CUdeviceptr addres
 		memcpy(handle, res.handle, sizeof *handle);
 	else
 		result = CUDA_ERROR_UNKNOWN;
-	ckt_reply_release(&reply);
+	ckt_call_reply_release(&reply);
 	return result;
 }
 
@@ -66,7 +66,7 @@ static CUresult open_new(struct opened *entry)
 	struct ckt_context *context;
 	struct ckt_reply reply;
 	struct ckt_ipc_mem_open_res res;
-	CUresult result = ckt_context_current(&context);
+	CUresult result = ckt_client_context_current(&context);
 	if (!result)
 		result = ckt_range_room();
 	if (!result)
@@ -87,7 +87,7 @@ static CUresult open_new(struct opened *entry)
 	} else {
 		result = CUDA_ERROR_UNKNOWN;
 	}
-	ckt_reply_release(&reply);
+	ckt_call_reply_release(&reply);
 	return result;
 }
 
@@ -99,7 +99,7 @@ CKT_EXPORT CUresult cuIpcOpenMemHandle_v2(
 	memcpy(&ours, &handle, sizeof ours);
 	if (!address || flags != CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS)
 		return CUDA_ERROR_INVALID_VALUE;
-	CUresult result = ckt_context_current(&context);
+	CUresult result = ckt_client_context_current(&context);
 	if (result)
 		return result;
 	if (memcmp(ours.magic, CKT_IPC_MAGIC, sizeof ours.magic) != 0 || ours.kind != CKT_IPC_BLOCK)
@@ -137,19 +137,19 @@ CKT_EXPORT CUresult cuIpcOpenMemHandle_v2(
 static CUresult close_memory(struct opened *entry)
 {
 	uint64_t saved = ckt_call_context;
-	ckt_context_use(entry->context);
+	ckt_client_context_use(entry->context);
 	CUresult result = cuCtxSynchronize();
 	if (!result)
 		result = CKT_WAITED(ipc_mem_close, IPC_MEM_CLOSE, CKT_CALL_F_NUMBERED, NULL,
 			.address = entry->address);
-	ckt_context_use(saved);
+	ckt_client_context_use(saved);
 	return result;
 }
 
 CKT_EXPORT CUresult cuIpcCloseMemHandle(CUdeviceptr address)
 {
 	CUresult result = CUDA_ERROR_INVALID_VALUE;
-	if (!ckt_device_count())
+	if (!ckt_client_device_count())
 		return CUDA_ERROR_NOT_INITIALIZED;
 	pthread_mutex_lock(&lock);
 	for (struct opened **place = &opened; *place; place = &(*place)->next) {

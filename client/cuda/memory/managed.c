@@ -50,7 +50,7 @@ static uint64_t work_done;
 
 static CUresult send_bytes(struct ckt_managed_region *r, uint64_t offset, uint64_t end)
 {
-	return ckt_copy_send(r->base + offset, r->alias + offset, end - offset, r->stream);
+	return ckt_client_copy_send(r->base + offset, r->alias + offset, end - offset, r->stream);
 }
 
 /*
@@ -70,7 +70,7 @@ static void rescue_bytes(struct ckt_managed_region *r, uint64_t offset, uint64_t
 		if (!result) {
 			if (ckt_memory_rescue_res_get(&reply.results, &res) && res.data_len == size)
 				memcpy(r->alias + offset, res.data, size);
-			ckt_reply_release(&reply);
+			ckt_call_reply_release(&reply);
 		} else if (!once) {
 			once = true;
 			ckt_log_user("a kernel failed, and what it left in managed memory "
@@ -93,7 +93,7 @@ static CUresult fetch_bytes(struct ckt_managed_region *r, uint64_t offset, uint6
 		.src_device = true,
 		.width = end - offset,
 		.height = 1};
-	CUresult result = ckt_copy_fetch(&c, 0, r->stream);
+	CUresult result = ckt_client_copy_fetch(&c, 0, r->stream);
 	if (!result || !ckt_call_fault())
 		return result;
 	rescue_bytes(r, offset, end);
@@ -194,7 +194,7 @@ static CUresult hand_over(struct ckt_managed_region *only, bool close)
 	for (struct ckt_managed_region *r = only ? only : regions; r && !result;
 		r = only ? NULL : r->next) {
 		bool sent = r->fresh;
-		ckt_context_use(r->context);
+		ckt_client_context_use(r->context);
 		result = ckt_managed_close_early(r, &sent);
 		if (!result)
 			result = flush(r, &sent);
@@ -207,7 +207,7 @@ static CUresult hand_over(struct ckt_managed_region *only, bool close)
 		if (close && !result)
 			close_all(r);
 	}
-	ckt_context_use(saved);
+	ckt_client_context_use(saved);
 	return result;
 }
 
@@ -376,7 +376,7 @@ static CUresult region_of_program(uint64_t base, uint64_t size, uint64_t context
 	enum ckt_managed_state state, struct ckt_managed_region **ret_region)
 {
 	uint64_t stream;
-	CUresult result = ckt_stream_aside(context, &stream);
+	CUresult result = ckt_client_stream_aside(context, &stream);
 	if (result)
 		return result;
 	struct ckt_managed_region *r = calloc(1, sizeof *r);
@@ -467,7 +467,7 @@ static CUresult device_alloc(uint32_t device, uint64_t size, uint64_t *ret_addre
 	if (result)
 		return result;
 	bool good = ckt_mem_alloc_res_get(&reply.results, &res);
-	ckt_reply_release(&reply);
+	ckt_call_reply_release(&reply);
 	*ret_address = good ? res.address : 0;
 	return good ? CUDA_SUCCESS : CUDA_ERROR_UNKNOWN;
 }
@@ -479,7 +479,7 @@ CKT_EXPORT CUresult cuMemAllocManaged(CUdeviceptr *ret_address, size_t size, uns
 	uint64_t address, stream;
 	if (!ret_address || !size || (flags != CU_MEM_ATTACH_GLOBAL && flags != CU_MEM_ATTACH_HOST))
 		return CUDA_ERROR_INVALID_VALUE;
-	CUresult result = ckt_context_current(&context);
+	CUresult result = ckt_client_context_current(&context);
 	if (result)
 		return result;
 	uint64_t rounded = (size + CHUNK - 1) / CHUNK * CHUNK;
@@ -487,7 +487,7 @@ CKT_EXPORT CUresult cuMemAllocManaged(CUdeviceptr *ret_address, size_t size, uns
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	if (rounded < REGION_MIN)
 		rounded = REGION_MIN;
-	result = ckt_stream_aside(context->object.id, &stream);
+	result = ckt_client_stream_aside(context->object.id, &stream);
 	if (!result)
 		result = ckt_range_room();
 	if (!result)
@@ -577,7 +577,7 @@ static CUresult region_of_chunk(
 {
 	struct ckt_managed_region *r = ckt_managed_find(address);
 	CUresult result = CUDA_SUCCESS;
-	if (r && ckt_context_conn(r->context) != ckt_context_conn(context)) {
+	if (r && ckt_client_context_conn(r->context) != ckt_client_context_conn(context)) {
 		/*
 		 * Drivers of two servers put variables at the same addresses, and this process has
 		 * each but once.
@@ -600,7 +600,7 @@ CUresult ckt_managed_variable(uint64_t address, uint64_t size, uint64_t context,
 {
 	static bool once;
 	uint64_t stream;
-	CUresult result = ckt_stream_aside(context, &stream);
+	CUresult result = ckt_client_stream_aside(context, &stream);
 	int saved_errno = errno;
 	struct ckt_managed_region *r;
 	if (result)

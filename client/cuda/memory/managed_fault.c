@@ -179,15 +179,15 @@ static bool serve_fault(uint64_t address, bool write)
 		r && r->adopted && !r->asleep && write && !in_host_function && !ckt_managed_idle();
 	if (r && !early && !in_host_function &&
 		r->states[(address - r->base) / CHUNK] == CKT_MANAGED_DEVICE) {
-		ckt_context_use(r->context);
+		ckt_client_context_use(r->context);
 		result = ckt_managed_wait(r->context);
 		r = ckt_managed_find(address);
 	}
 	if (r && !result) {
-		ckt_context_use(r->context);
+		ckt_client_context_use(r->context);
 		result = open_touched(r, address, write, early);
 	}
-	ckt_context_use(saved);
+	ckt_client_context_use(saved);
 	pthread_mutex_unlock(&ckt_managed_lock);
 	ckt_call_forbidden = in_host_function;
 	if (result)

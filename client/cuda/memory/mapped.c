@@ -61,7 +61,7 @@ static uint64_t reserve(uint32_t device, uint64_t size)
 		    .device = device, .size = size, .alignment = 0, .hint = 0))
 		return 0;
 	bool good = ckt_address_reserve_res_get(&reply.results, &res);
-	ckt_reply_release(&reply);
+	ckt_call_reply_release(&reply);
 	return good ? res.address : 0;
 }
 
@@ -137,7 +137,8 @@ static struct pinned *alloc_mappable(struct ckt_context *context, uint64_t size)
 	return p;
 }
 
-CUresult ckt_host_alloc(struct ckt_context *context, size_t size, unsigned flags, void **ret_memory)
+CUresult ckt_client_host_alloc(
+	struct ckt_context *context, size_t size, unsigned flags, void **ret_memory)
 {
 	size_t rounded = round_up(size, CHUNK);
 	if (rounded < size || ckt_range_room())
@@ -179,18 +180,18 @@ static void unmap_device(struct pinned *p, bool mapped)
 	p->physical = NULL;
 }
 
-CUresult ckt_host_free(const struct ckt_client_range *range)
+CUresult ckt_client_host_free(const struct ckt_client_range *range)
 {
 	CUresult result = CUDA_SUCCESS;
 	struct pinned **place, *p;
-	ckt_copy_settle((void *)(uintptr_t)range->base, range->size);
+	ckt_client_copy_settle((void *)(uintptr_t)range->base, range->size);
 	/* Kernels may still be at it. */
 	if (range->mapped) {
 		uint64_t saved = ckt_call_context;
-		ckt_context_use(range->context);
+		ckt_client_context_use(range->context);
 		result = CKT_WAITED(ctx_synchronize, CTX_SYNCHRONIZE, 0, NULL,
 			.id = ckt_call_id(range->context));
-		ckt_context_use(saved);
+		ckt_client_context_use(saved);
 		if (ckt_shared_free(range->base))
 			return result;
 		ckt_managed_forget(range->base);
@@ -259,7 +260,7 @@ static CUresult map(struct pinned *p)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
 	/* Copies that began before write to the memory itself, which is open until they have. */
-	ckt_copy_settle(memory, p->size);
+	ckt_client_copy_settle(memory, p->size);
 	result = ckt_managed_adopt(p->base, p->size, alias, p->context);
 	if (result) {
 		munmap(alias, p->size);
@@ -271,7 +272,7 @@ static CUresult map(struct pinned *p)
 	return CUDA_SUCCESS;
 }
 
-CUresult ckt_host_map(uint64_t address)
+CUresult ckt_client_host_map(uint64_t address)
 {
 	CUresult result = CKT_INTERNAL_NOT_SUPPORTED; /* host.c names it */
 	struct ckt_client_range range;
@@ -288,7 +289,7 @@ CUresult ckt_host_map(uint64_t address)
 	return result;
 }
 
-CUresult ckt_host_map_params(const void *packed, size_t size)
+CUresult ckt_client_host_map_params(const void *packed, size_t size)
 {
 	const uint64_t *words = packed;
 	CUresult result = CUDA_SUCCESS;
@@ -298,11 +299,11 @@ CUresult ckt_host_map_params(const void *packed, size_t size)
 	for (size_t i = 0; i < size / sizeof *words && !result; i++)
 		if (ckt_range_find(words[i], &range) && range.kind == CKT_RANGE_HOST_ALLOC &&
 			range.owner && !range.mapped)
-			result = ckt_host_map(words[i]);
+			result = ckt_client_host_map(words[i]);
 	return result;
 }
 
-bool ckt_host_open(uint64_t address, uint64_t size, bool write)
+bool ckt_client_host_open(uint64_t address, uint64_t size, bool write)
 {
 	struct ckt_client_range range;
 	if (!ckt_range_find(address, &range) || !range.mapped || range.shared)

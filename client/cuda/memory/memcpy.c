@@ -79,7 +79,7 @@ static bool settled(void *data)
 	return clear;
 }
 
-void ckt_copy_settle(const void *address, uint64_t size)
+void ckt_client_copy_settle(const void *address, uint64_t size)
 {
 	struct span span = {
 		.begin = (uint64_t)(uintptr_t)address, .end = (uint64_t)(uintptr_t)address + size};
@@ -278,7 +278,7 @@ static CUresult copy_to_host(const struct ckt_copy2d *c, uint64_t exec, uint64_t
 	 * A graph's copy may lead to memory that was mapped since: it must stay open until the
 	 * bytes are there.
 	 */
-	bool opened = exec && ckt_host_open(c->dst, extent, true);
+	bool opened = exec && ckt_client_host_open(c->dst, extent, true);
 	/* Of shared memory kernels that come behind are to find the bytes. */
 	bool background = (exec && !opened) ||
 		(c->async && !opened && ckt_range_is_pinned((void *)(uintptr_t)c->dst, extent) &&
@@ -313,12 +313,12 @@ static CUresult copy_to_host(const struct ckt_copy2d *c, uint64_t exec, uint64_t
 	return result;
 }
 
-CUresult ckt_copy_from_array(const struct ckt_copy2d *c, uint64_t stream)
+CUresult ckt_client_copy_from_array(const struct ckt_copy2d *c, uint64_t stream)
 {
 	return copy_to_host(c, 0, stream);
 }
 
-CUresult ckt_copy_fetch(const struct ckt_copy2d *c, uint64_t exec, uint64_t stream)
+CUresult ckt_client_copy_fetch(const struct ckt_copy2d *c, uint64_t exec, uint64_t stream)
 {
 	return copy_to_host(c, exec, stream);
 }
@@ -362,7 +362,7 @@ static CUresult finish(CUresult result, const struct ckt_copy2d *c, uint64_t str
 	if (!ckt_registered_any() && !is_seen_at_once(c, stream) && !is_sync(c->dst) &&
 		!(c->src_device && (is_sync(c->src) || is_mapped(c->src))))
 		return result;
-	return ckt_stream_wait(stream);
+	return ckt_client_stream_wait(stream);
 }
 
 /* ---- To the device */
@@ -417,15 +417,15 @@ static CUresult issue_to_array(void *unused, const struct ckt_copy2d *c, uint64_
 	return result;
 }
 
-CUresult ckt_copy_to_array(const struct ckt_copy2d *c, uint64_t stream)
+CUresult ckt_client_copy_to_array(const struct ckt_copy2d *c, uint64_t stream)
 {
-	ckt_copy_settle((void *)(uintptr_t)c->src,
+	ckt_client_copy_settle((void *)(uintptr_t)c->src,
 		(c->height - 1) * c->src_pitch + c->width +
 			(c->depth ? c->depth - 1 : 0) * c->memory_slice);
 	return finish(issue_slices(c, stream, false, issue_to_array, NULL), c, stream);
 }
 
-CUresult ckt_copy_send(uint64_t dst, const void *data, uint64_t size, uint64_t stream)
+CUresult ckt_client_copy_send(uint64_t dst, const void *data, uint64_t size, uint64_t stream)
 {
 	struct ckt_copy2d c = {
 		.dst = dst, .src = (uint64_t)(uintptr_t)data, .width = size, .height = 1};
@@ -435,7 +435,8 @@ CUresult ckt_copy_send(uint64_t dst, const void *data, uint64_t size, uint64_t s
 static CUresult copy_to_device(const struct ckt_copy2d *c, uint64_t stream)
 {
 	/* The source may be the target of a copy that has not arrived yet. */
-	ckt_copy_settle((void *)(uintptr_t)c->src, (c->height - 1) * c->src_pitch + c->width);
+	ckt_client_copy_settle(
+		(void *)(uintptr_t)c->src, (c->height - 1) * c->src_pitch + c->width);
 	return issue_rows(c, stream, issue_to_device, NULL);
 }
 
@@ -445,8 +446,10 @@ static CUresult copy_host_to_host(const struct ckt_copy2d *c, uint64_t stream)
 		CKT_WAITED(stream_synchronize, STREAM_SYNCHRONIZE, 0, NULL, .stream = stream);
 	if (result)
 		return result;
-	ckt_copy_settle((void *)(uintptr_t)c->src, (c->height - 1) * c->src_pitch + c->width);
-	ckt_copy_settle((void *)(uintptr_t)c->dst, (c->height - 1) * c->dst_pitch + c->width);
+	ckt_client_copy_settle(
+		(void *)(uintptr_t)c->src, (c->height - 1) * c->src_pitch + c->width);
+	ckt_client_copy_settle(
+		(void *)(uintptr_t)c->dst, (c->height - 1) * c->dst_pitch + c->width);
 	for (uint64_t row = 0; row < c->height; row++)
 		memmove((uint8_t *)(uintptr_t)c->dst + row * c->dst_pitch,
 			(const uint8_t *)(uintptr_t)c->src + row * c->src_pitch, c->width);
@@ -481,7 +484,8 @@ static CUresult capture(struct ckt_capture_stream *capturing, const struct ckt_c
  * Unified addressing: pinned memory is as good as device memory where a device's address is asked
  * for; the bytes go the host's way.
  */
-bool ckt_copy_side_is_right(const char *what, uint64_t address, bool *device, uint64_t extent)
+bool ckt_client_copy_side_is_right(
+	const char *what, uint64_t address, bool *device, uint64_t extent)
 {
 	if (!*device)
 		return address;
@@ -516,12 +520,12 @@ static void prefer_message(struct ckt_copy2d *c)
 		c->dst_device = false;
 }
 
-CUresult ckt_copy_2d(const struct ckt_copy2d *asked)
+CUresult ckt_client_copy_2d(const struct ckt_copy2d *asked)
 {
 	struct ckt_copy2d own = *asked, *c = &own;
 	uint64_t stream, dst_extent, src_extent;
-	if (__builtin_expect(ckt_conn_count > 1, 0) && ckt_copy_is_between(asked))
-		return ckt_copy_between(asked);
+	if (__builtin_expect(ckt_conn_count > 1, 0) && ckt_client_copy_is_between(asked))
+		return ckt_client_copy_between(asked);
 	CKT_ROUTE_STREAM(c->stream);
 	CUresult result = ckt_stream_resolve(c->stream, &stream);
 	if (result)
@@ -535,8 +539,8 @@ CUresult ckt_copy_2d(const struct ckt_copy2d *asked)
 		__builtin_mul_overflow(c->height - 1, c->src_pitch, &src_extent) ||
 		__builtin_add_overflow(src_extent, c->width, &src_extent))
 		return CUDA_ERROR_INVALID_VALUE;
-	if (!ckt_copy_side_is_right("copy to", c->dst, &c->dst_device, dst_extent) ||
-		!ckt_copy_side_is_right("copy from", c->src, &c->src_device, src_extent))
+	if (!ckt_client_copy_side_is_right("copy to", c->dst, &c->dst_device, dst_extent) ||
+		!ckt_client_copy_side_is_right("copy from", c->src, &c->src_device, src_extent))
 		return CUDA_ERROR_INVALID_VALUE;
 	c->dst_device = c->dst_device || ckt_registered_side(&c->dst, dst_extent);
 	c->src_device = c->src_device || ckt_registered_side(&c->src, src_extent);
@@ -565,10 +569,10 @@ CUresult ckt_copy_2d(const struct ckt_copy2d *asked)
 	return c->async ? result : ckt_registered_after_wait(result, 0);
 }
 
-CUresult ckt_copy(uint64_t dst, bool dst_device, uint64_t src, bool src_device, uint64_t size,
-	CUstream stream, bool async)
+CUresult ckt_client_copy(uint64_t dst, bool dst_device, uint64_t src, bool src_device,
+	uint64_t size, CUstream stream, bool async)
 {
-	return ckt_copy_2d(&(struct ckt_copy2d){.dst = dst,
+	return ckt_client_copy_2d(&(struct ckt_copy2d){.dst = dst,
 		.src = src,
 		.dst_pitch = size,
 		.src_pitch = size,

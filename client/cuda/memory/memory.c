@@ -15,7 +15,7 @@ static CUresult alloc(CUdeviceptr *ret_address, size_t size)
 	struct ckt_mem_alloc_res res;
 	if (!ret_address || size == 0)
 		return CUDA_ERROR_INVALID_VALUE;
-	CUresult result = ckt_context_current(&context);
+	CUresult result = ckt_client_context_current(&context);
 	if (!result)
 		result = ckt_capture_unsafe();
 	if (result)
@@ -31,10 +31,10 @@ static CUresult alloc(CUdeviceptr *ret_address, size_t size)
 	if (result)
 		return result;
 	if (!ckt_mem_alloc_res_get(&reply.results, &res)) {
-		ckt_reply_release(&reply);
+		ckt_call_reply_release(&reply);
 		return CUDA_ERROR_UNKNOWN;
 	}
-	ckt_reply_release(&reply);
+	ckt_call_reply_release(&reply);
 	ckt_range_add(&(struct ckt_client_range){.base = res.address,
 		.size = size,
 		.kind = CKT_RANGE_DEVICE,
@@ -72,10 +72,10 @@ CKT_EXPORT CUresult cuMemFree_v2(CUdeviceptr address)
 	struct ckt_client_range range;
 	if (!address)
 		return ckt_call_fault();
-	if (!ckt_device_count())
+	if (!ckt_client_device_count())
 		return CUDA_ERROR_NOT_INITIALIZED;
 	struct ckt_context *context;
-	CUresult unsafe = ckt_call_context ? ckt_context_current(&context) : CUDA_SUCCESS;
+	CUresult unsafe = ckt_call_context ? ckt_client_context_current(&context) : CUDA_SUCCESS;
 	/* What a kernel failed over stays: the program may look at it. */
 	if (!unsafe)
 		unsafe = ckt_call_fault();
@@ -93,10 +93,10 @@ CKT_EXPORT CUresult cuMemFree_v2(CUdeviceptr address)
 	else if (!ckt_range_remove(address, CKT_RANGE_DEVICE, &range))
 		return CUDA_ERROR_INVALID_VALUE;
 	uint64_t saved = ckt_call_context;
-	ckt_context_use(range.context);
+	ckt_client_context_use(range.context);
 	CUresult result =
 		CKT_WAITED(mem_free, MEM_FREE, CKT_CALL_F_NUMBERED, NULL, .address = address);
-	ckt_context_use(saved);
+	ckt_client_context_use(saved);
 	return result;
 }
 
@@ -105,7 +105,7 @@ CKT_EXPORT CUresult cuMemGetInfo_v2(size_t *ret_free, size_t *ret_total)
 	struct ckt_context *context;
 	struct ckt_reply reply;
 	struct ckt_mem_get_info_res res;
-	CUresult result = ckt_context_current(&context);
+	CUresult result = ckt_client_context_current(&context);
 	if (result)
 		return result;
 	result = CKT_WAITED(mem_get_info, MEM_GET_INFO, 0, &reply,
@@ -120,14 +120,14 @@ CKT_EXPORT CUresult cuMemGetInfo_v2(size_t *ret_free, size_t *ret_total)
 	} else {
 		result = CUDA_ERROR_UNKNOWN;
 	}
-	ckt_reply_release(&reply);
+	ckt_call_reply_release(&reply);
 	return result;
 }
 
 CKT_EXPORT CUresult cuMemGetAddressRange_v2(CUdeviceptr *base, size_t *size, CUdeviceptr address)
 {
 	struct ckt_client_range range;
-	if (!ckt_device_count())
+	if (!ckt_client_device_count())
 		return CUDA_ERROR_NOT_INITIALIZED;
 	/*
 	 * Unified addressing: pinned memory of the host has a range too, with the size that was
@@ -153,7 +153,7 @@ static bool out_of_reach(CUdeviceptr dst, uint64_t stream)
 	const struct ckt_cudacommon_object *of = stream > ckt_handle_id(CU_STREAM_LEGACY)
 		? ckt_cudacommon_object_find(stream, CKT_KIND_STREAM)
 		: NULL;
-	if (ckt_device_count() < 2 || !ckt_range_find(dst, &range) ||
+	if (ckt_client_device_count() < 2 || !ckt_range_find(dst, &range) ||
 		range.kind != CKT_RANGE_DEVICE || range.pool)
 		return false;
 	const struct ckt_context *context =
@@ -182,11 +182,11 @@ static CUresult set(CUdeviceptr dst, size_t pitch, unsigned element_size, unsign
 	uint64_t address = dst;
 	if (!ckt_range_is_device(dst, extent) &&
 		ckt_range_is_pinned((void *)(uintptr_t)dst, extent) &&
-		(result = ckt_host_reach(&address)))
+		(result = ckt_client_host_reach(&address)))
 		return result;
 	dst = address;
 	if (!ckt_range_require_device("memset", dst, extent) || out_of_reach(dst, id) ||
-		(ckt_conn_count > 1 && ckt_address_conn(dst) != ckt_call_conn))
+		(ckt_conn_count > 1 && ckt_client_address_conn(dst) != ckt_call_conn))
 		return CUDA_ERROR_INVALID_VALUE;
 	struct ckt_capture_stream *capturing;
 	result = ckt_capture_enter(id, &capturing);
@@ -212,7 +212,7 @@ static CUresult set(CUdeviceptr dst, size_t pitch, unsigned element_size, unsign
 		.stream = id);
 	/* Where the program sees it happen. */
 	bool seen = ckt_range_is_shared(dst, extent) || ckt_registered_any();
-	return result || stream || !seen ? result : ckt_stream_wait(id);
+	return result || stream || !seen ? result : ckt_client_stream_wait(id);
 }
 
 #define MEMSET_FUNCTIONS(bits, type)                                                            \

@@ -87,7 +87,7 @@ CKT_EXPORT CUresult cuPointerGetAttribute(
 	struct ckt_client_range range;
 	if (!data)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (!ckt_device_count())
+	if (!ckt_client_device_count())
 		return CUDA_ERROR_NOT_INITIALIZED;
 	if (!ckt_range_find(pointer, &range))
 		return CUDA_ERROR_INVALID_VALUE;
@@ -98,7 +98,7 @@ CKT_EXPORT CUresult cuPointerGetAttribute(
 	if (attribute == CU_POINTER_ATTRIBUTE_DEVICE_POINTER &&
 		(is_mappable(&range) || range.kind == CKT_RANGE_HOST_REGISTERED)) {
 		uint64_t address = pointer;
-		CUresult result = ckt_host_reach(&address);
+		CUresult result = ckt_client_host_reach(&address);
 		if (result)
 			return result;
 	}
@@ -134,7 +134,7 @@ CKT_EXPORT CUresult cuPointerGetAttributes(
 	struct ckt_client_range range;
 	if (!n || !attributes || !data)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (!ckt_device_count())
+	if (!ckt_client_device_count())
 		return CUDA_ERROR_NOT_INITIALIZED;
 	bool known = ckt_range_find(pointer, &range);
 	for (unsigned i = 0; i < n; i++) {

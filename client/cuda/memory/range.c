@@ -102,7 +102,8 @@ CUresult ckt_range_room(void)
 void ckt_range_add(const struct ckt_client_range *range)
 {
 	pthread_rwlock_wrlock(&lock);
-	struct table *table = &tables[ckt_conn_count > 1 ? ckt_context_node(range->context) : 0];
+	struct table *table =
+		&tables[ckt_conn_count > 1 ? ckt_client_context_node(range->context) : 0];
 	/*
 	 * The room was looked for; more threads than the slack without memory all at once are not
 	 * to be had.

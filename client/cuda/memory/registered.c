@@ -88,7 +88,8 @@ static struct twin *find(uint64_t address, uint64_t size)
 static CUresult give(const struct twin *t, uint64_t begin, uint64_t end, uint64_t stream)
 {
 	if (!ckt_range_is_shared(t->base, 1))
-		return ckt_copy_send(t->base + begin, t->shadow + begin, end - begin, stream);
+		return ckt_client_copy_send(
+			t->base + begin, t->shadow + begin, end - begin, stream);
 	memcpy((void *)(uintptr_t)(t->base + begin), t->shadow + begin, end - begin);
 	return CUDA_SUCCESS;
 }
@@ -122,7 +123,7 @@ static CUresult fetch(struct twin *t, uint64_t stream)
 			take(t, at, res.data, size);
 		else
 			result = CUDA_ERROR_UNKNOWN;
-		ckt_reply_release(&reply);
+		ckt_call_reply_release(&reply);
 	}
 	return result;
 }
@@ -142,7 +143,7 @@ static CUresult push_one(struct twin *t)
 {
 	uint64_t stream;
 	bool sent = false;
-	CUresult result = ckt_stream_aside(t->context, &stream);
+	CUresult result = ckt_client_stream_aside(t->context, &stream);
 	for (uint64_t at = 0, end; !result &&
 		next_change(t->memory, t->shadow, t->size, t->behind ? 0 : BLOCK, &at, &end);
 		at = end) {
@@ -177,8 +178,8 @@ CUresult ckt_registered_before_work_slow(void)
 	uint64_t saved = ckt_call_context;
 	pthread_mutex_lock(&lock);
 	for (struct twin *t = twins; t && !result; t = t->next) {
-		ckt_context_use(t->context);
-		if (t->behind && !ckt_host_thread() && is_scattered(t)) {
+		ckt_client_context_use(t->context);
+		if (t->behind && !ckt_client_host_thread() && is_scattered(t)) {
 			uint64_t base = t->base;
 			result = catch_up(t->context);
 			for (t = twins; t && t->base != base;)
@@ -192,7 +193,7 @@ CUresult ckt_registered_before_work_slow(void)
 		t->elsewhere |= saved != t->context;
 	}
 	pthread_mutex_unlock(&lock);
-	ckt_context_use(saved);
+	ckt_client_context_use(saved);
 	return result;
 }
 
@@ -204,15 +205,15 @@ CUresult ckt_registered_after_wait_slow(uint64_t context)
 	for (struct twin *t = twins; t && !result; t = t->next) {
 		if (!t->behind)
 			continue;
-		ckt_context_use(t->context);
-		result = ckt_stream_aside(t->context, &stream);
+		ckt_client_context_use(t->context);
+		result = ckt_client_stream_aside(t->context, &stream);
 		if (!result)
 			result = fetch(t, stream);
 		if (!result && t->context == context && !t->elsewhere)
 			t->behind = false;
 	}
 	pthread_mutex_unlock(&lock);
-	ckt_context_use(saved);
+	ckt_client_context_use(saved);
 	return result;
 }
 
@@ -249,16 +250,16 @@ static CUresult make(const struct ckt_client_range *range, struct twin **ret_twi
 		.shadow = t->shadow,
 		.size = range->size,
 		.context = range->context};
-	CUresult result = ckt_host_alloc(context, t->size, 0, &twin);
+	CUresult result = ckt_client_host_alloc(context, t->size, 0, &twin);
 	if (!result) {
 		t->base = (uint64_t)(uintptr_t)twin;
 		/*
 		 * It is ours alone until it is mapped; then the device's side is all that counts.
 		 */
-		ckt_copy_settle(t->memory, t->size);
+		ckt_client_copy_settle(t->memory, t->size);
 		memcpy(t->shadow, t->memory, t->size);
 		memcpy(twin, t->shadow, t->size);
-		result = ckt_host_map(t->base);
+		result = ckt_client_host_map(t->base);
 		if (!result)
 			result = ckt_managed_hand_over(t->base, t->size);
 		if (result)
@@ -279,9 +280,9 @@ CUresult ckt_registered_map(const struct ckt_client_range *range, uint64_t *ret_
 	pthread_mutex_lock(&lock);
 	struct twin *t = find(range->base, range->size);
 	if (!t) {
-		ckt_context_use(range->context);
+		ckt_client_context_use(range->context);
 		result = make(range, &t);
-		ckt_context_use(saved);
+		ckt_client_context_use(saved);
 		if (!result) {
 			t->next = twins;
 			twins = t;
@@ -325,7 +326,7 @@ CUresult ckt_registered_forget(const struct ckt_client_range *range)
 	/* Nobody asked for its device address. */
 	if (!ckt_registered_side(&twin, range->size))
 		return CUDA_SUCCESS;
-	ckt_context_use(range->context);
+	ckt_client_context_use(range->context);
 	CUresult result = CKT_WAITED(
 		ctx_synchronize, CTX_SYNCHRONIZE, 0, NULL, .id = ckt_call_id(range->context));
 	if (!result)
@@ -335,7 +336,7 @@ CUresult ckt_registered_forget(const struct ckt_client_range *range)
 		cuMemFreeHost((void *)(uintptr_t)t->base);
 		release(t);
 	}
-	ckt_context_use(saved);
+	ckt_client_context_use(saved);
 	return result;
 }
 

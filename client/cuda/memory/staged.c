@@ -115,7 +115,7 @@ static bool is_ready(void)
 	struct ckt_context *context;
 	uint64_t address;
 	if (!pieces[0].address) {
-		if (ckt_context_current(&context) ||
+		if (ckt_client_context_current(&context) ||
 			!ckt_shared_alloc(context, (uint64_t)PIECES * PIECE, &address))
 			return false;
 		for (unsigned i = 0; i < PIECES; i++)
@@ -137,7 +137,8 @@ bool ckt_staged_copy(const struct ckt_copy2d *c, uint64_t stream, CUresult *ret_
 	bool ready = is_ready();
 	/* The host's side may be the target of a copy that has not arrived yet. */
 	if (ready)
-		ckt_copy_settle((void *)(uintptr_t)(c->dst_device ? c->src : c->dst), c->width);
+		ckt_client_copy_settle(
+			(void *)(uintptr_t)(c->dst_device ? c->src : c->dst), c->width);
 	if (ready)
 		*ret_result = c->dst_device
 			? to_device(c->dst, (const uint8_t *)(uintptr_t)c->src, c->width, stream)

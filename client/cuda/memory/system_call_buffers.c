@@ -92,7 +92,7 @@ static struct entered enter(void)
 
 static void leave(const struct entered *e)
 {
-	ckt_context_use(e->context);
+	ckt_client_context_use(e->context);
 	pthread_mutex_unlock(&ckt_managed_lock);
 	ckt_call_forbidden = e->forbidden;
 	errno = e->saved_errno;
@@ -127,7 +127,7 @@ static CUresult open_part(uint64_t *address, uint64_t end, bool write, bool wait
 	if (r && !r->asleep && wait) {
 		chunks_of(r, *address, end, &first, &count, &upto);
 		if (device_has_any(r, first, count)) {
-			ckt_context_use(r->context);
+			ckt_client_context_use(r->context);
 			result = ckt_managed_wait(r->context);
 			r = ckt_managed_find(*address);
 		}
@@ -137,7 +137,7 @@ static CUresult open_part(uint64_t *address, uint64_t end, bool write, bool wait
 		return result;
 	}
 	chunks_of(r, *address, end, &first, &count, &upto);
-	ckt_context_use(r->context);
+	ckt_client_context_use(r->context);
 	*address = upto;
 	return ckt_managed_open(r, first, count, write);
 }
@@ -167,7 +167,7 @@ static void *open_buffer(void *memory, size_t size, bool write)
  */
 static void send_late(struct ckt_managed_region *r, uint64_t from, uint64_t to)
 {
-	ckt_context_use(r->context);
+	ckt_client_context_use(r->context);
 	if (!ckt_managed_send(r, from - r->base, to - r->base))
 		CKT_WAITED(stream_synchronize, STREAM_SYNCHRONIZE, 0, NULL, .stream = r->stream);
 }

@@ -21,7 +21,7 @@ static CUresult encode(CUtensorMap *map, struct ckt_tensor_map_encode_args *args
 	if (!map || (uintptr_t)map % 64 || !dims || (rank > 1 && !strides) || !steps || rank < 1 ||
 		rank > RANK_MAX)
 		return CUDA_ERROR_INVALID_VALUE;
-	CUresult result = ckt_context_current(&context);
+	CUresult result = ckt_client_context_current(&context);
 	if (result)
 		return result;
 	args->dims = dims;
@@ -45,7 +45,7 @@ static CUresult encode(CUtensorMap *map, struct ckt_tensor_map_encode_args *args
 		memcpy(map, res.map, sizeof *map);
 	else
 		result = CUDA_ERROR_UNKNOWN;
-	ckt_reply_release(&reply);
+	ckt_call_reply_release(&reply);
 	return result;
 }
 
@@ -126,7 +126,7 @@ CKT_EXPORT CUresult cuTensorMapReplaceAddress(CUtensorMap *map, void *address)
 	struct ckt_tensor_map_replace_res res;
 	if (!map || (uintptr_t)map % 64)
 		return CUDA_ERROR_INVALID_VALUE;
-	CUresult result = ckt_context_current(&context);
+	CUresult result = ckt_client_context_current(&context);
 	if (!result)
 		result = CKT_WAITED(tensor_map_replace, TENSOR_MAP_REPLACE, 0, &reply,
 			.map = (const uint8_t *)map, .map_len = sizeof *map,
@@ -137,6 +137,6 @@ CKT_EXPORT CUresult cuTensorMapReplaceAddress(CUtensorMap *map, void *address)
 		memcpy(map, res.map, sizeof *map);
 	else
 		result = CUDA_ERROR_UNKNOWN;
-	ckt_reply_release(&reply);
+	ckt_call_reply_release(&reply);
 	return result;
 }

@@ -46,7 +46,7 @@ static void drop_object(uint64_t id)
 static CUresult look_up(uint64_t handle, bool surface, const void *out, struct entry *ret_entry)
 {
 	struct ckt_context *context;
-	CUresult result = ckt_context_current(&context);
+	CUresult result = ckt_client_context_current(&context);
 	if (result)
 		return result;
 	pthread_mutex_lock(&entries_lock);
@@ -60,7 +60,7 @@ static CUresult look_up(uint64_t handle, bool surface, const void *out, struct e
 static CUresult new_entry(bool surface, struct entry **ret_entry)
 {
 	struct ckt_context *context;
-	CUresult result = ckt_context_current(&context);
+	CUresult result = ckt_client_context_current(&context);
 	if (result)
 		return result;
 	struct entry *entry = calloc(1, sizeof *entry);
@@ -106,7 +106,7 @@ static void drop_entry(struct entry *entry)
 static CUresult take(uint64_t handle, bool surface, struct entry **ret_entry)
 {
 	struct ckt_context *context;
-	CUresult result = ckt_context_current(&context);
+	CUresult result = ckt_client_context_current(&context);
 	if (result)
 		return result;
 	pthread_mutex_lock(&entries_lock);
@@ -118,7 +118,7 @@ static CUresult take(uint64_t handle, bool surface, struct entry **ret_entry)
 	return entry ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-void ckt_texture_forget_context(uint64_t context)
+void ckt_client_texture_forget_context(uint64_t context)
 {
 	pthread_mutex_lock(&entries_lock);
 	for (unsigned i = 0; i < BUCKETS; i++) {
@@ -146,7 +146,7 @@ static CUresult read_resource(const CUDA_RESOURCE_DESC *desc, struct ckt_texture
 	args->flags = desc->flags;
 	switch (desc->resType) {
 	case CU_RESOURCE_TYPE_ARRAY:
-		array = ckt_array_find(desc->res.array.hArray);
+		array = ckt_client_array_find(desc->res.array.hArray);
 		if (!array)
 			return CUDA_ERROR_INVALID_HANDLE;
 		args->array = array->wire;
@@ -165,7 +165,7 @@ static CUresult read_resource(const CUDA_RESOURCE_DESC *desc, struct ckt_texture
 		args->channels = desc->res.linear.numChannels;
 		args->width = desc->res.linear.sizeInBytes;
 		/* Pinned memory can be read by the device only where it is mapped. */
-		return ckt_host_map_params(&args->address, sizeof args->address);
+		return ckt_client_host_map_params(&args->address, sizeof args->address);
 	case CU_RESOURCE_TYPE_PITCH2D:
 		args->address = desc->res.pitch2D.devPtr;
 		args->format = desc->res.pitch2D.format;
@@ -173,7 +173,7 @@ static CUresult read_resource(const CUDA_RESOURCE_DESC *desc, struct ckt_texture
 		args->width = desc->res.pitch2D.width;
 		args->height = desc->res.pitch2D.height;
 		args->pitch = desc->res.pitch2D.pitchInBytes;
-		return ckt_host_map_params(&args->address, sizeof args->address);
+		return ckt_client_host_map_params(&args->address, sizeof args->address);
 	default:
 		return CUDA_ERROR_INVALID_VALUE;
 	}
@@ -196,7 +196,7 @@ static CUresult send_create(struct ckt_texture_create_args *args, uint64_t *ret_
 		*ret_handle = res.handle;
 	else
 		result = CUDA_ERROR_UNKNOWN;
-	ckt_reply_release(&reply);
+	ckt_call_reply_release(&reply);
 	return result;
 }
 
@@ -210,7 +210,7 @@ CKT_EXPORT CUresult cuTexObjectCreate(CUtexObject *ret_texture, const CUDA_RESOU
 		.desc_len = sizeof *desc,
 		.view = (const uint8_t *)view,
 		.view_len = view ? sizeof *view : 0};
-	if (!ckt_device_count())
+	if (!ckt_client_device_count())
 		return CUDA_ERROR_NOT_INITIALIZED;
 	if (!ret_texture || !desc)
 		return CUDA_ERROR_INVALID_VALUE;
@@ -281,7 +281,7 @@ CKT_EXPORT CUresult cuDeviceGetTexture1DLinearMaxWidth(
 	CUresult result;
 	struct ckt_reply reply;
 	struct ckt_texture_linear_width_res res;
-	if (!ckt_device_get(device, &result))
+	if (!ckt_client_device_get(device, &result))
 		return result;
 	if (!ret_width)
 		return CUDA_ERROR_INVALID_VALUE;
@@ -295,7 +295,7 @@ CKT_EXPORT CUresult cuDeviceGetTexture1DLinearMaxWidth(
 		*ret_width = res.elements;
 	else
 		result = CUDA_ERROR_UNKNOWN;
-	ckt_reply_release(&reply);
+	ckt_call_reply_release(&reply);
 	return result;
 }
 
@@ -308,7 +308,7 @@ CKT_EXPORT CUresult cuSurfObjectCreate(
 	struct ckt_reply reply;
 	struct ckt_surface_create_res res;
 	struct ckt_texture_create_args source = {0};
-	if (!ckt_device_count())
+	if (!ckt_client_device_count())
 		return CUDA_ERROR_NOT_INITIALIZED;
 	if (!ret_surface || !resource || resource->resType != CU_RESOURCE_TYPE_ARRAY)
 		return CUDA_ERROR_INVALID_VALUE;
@@ -326,7 +326,7 @@ CKT_EXPORT CUresult cuSurfObjectCreate(
 			entry->handle = res.handle;
 		else
 			result = CUDA_ERROR_UNKNOWN;
-		ckt_reply_release(&reply);
+		ckt_call_reply_release(&reply);
 	}
 	if (result) {
 		drop_entry(entry);

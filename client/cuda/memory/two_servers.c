@@ -12,7 +12,7 @@
 
 static struct ckt_conn *home(CUstream stream)
 {
-	return ckt_object_conn(ckt_handle_id(stream), CKT_KIND_STREAM);
+	return ckt_client_object_conn(ckt_handle_id(stream), CKT_KIND_STREAM);
 }
 
 /* Pinned memory is everybody's, as long as it is not mapped. */
@@ -22,12 +22,12 @@ static bool is_device(uint64_t address, bool device)
 	return device && ckt_range_find(address, &range) && ckt_range_reaches_device(&range);
 }
 
-bool ckt_copy_is_between(const struct ckt_copy2d *c)
+bool ckt_client_copy_is_between(const struct ckt_copy2d *c)
 {
 	struct ckt_conn *conn = home(c->stream);
 	bool to = is_device(c->dst, c->dst_device), from = is_device(c->src, c->src_device);
-	return (to && ckt_address_conn(c->dst) != conn) ||
-		(from && ckt_address_conn(c->src) != conn);
+	return (to && ckt_client_address_conn(c->dst) != conn) ||
+		(from && ckt_client_address_conn(c->src) != conn);
 }
 
 CUresult ckt_client_graph_between(void)
@@ -59,7 +59,7 @@ static CUresult copy_at(uint64_t address, const struct ckt_copy2d *c)
 	CKT_ROUTE_ADDRESS(address);
 	there.stream = NULL;
 	there.async = false;
-	CUresult result = ckt_copy_2d(&there);
+	CUresult result = ckt_client_copy_2d(&there);
 	return result || !there.dst_device ? result : cuStreamSynchronize(NULL);
 }
 
@@ -95,7 +95,7 @@ static CUresult copy_through(const struct ckt_copy2d *c)
 	return result;
 }
 
-CUresult ckt_copy_between(const struct ckt_copy2d *c)
+CUresult ckt_client_copy_between(const struct ckt_copy2d *c)
 {
 	uint64_t extent;
 	bool to = is_device(c->dst, c->dst_device), from = is_device(c->src, c->src_device);
@@ -118,7 +118,7 @@ CUresult ckt_copy_between(const struct ckt_copy2d *c)
 	CUresult result = settle(c->stream);
 	if (result)
 		return result;
-	if (to && from && ckt_address_conn(c->dst) != ckt_address_conn(c->src))
+	if (to && from && ckt_client_address_conn(c->dst) != ckt_client_address_conn(c->src))
 		return copy_through(c);
 	return copy_at(to ? c->dst : c->src, c);
 }
@@ -148,7 +148,8 @@ static void add_context(struct placing *placing, uint64_t context)
 		return;
 	if (!placing->context)
 		placing->context = context;
-	placing->several |= ckt_context_conn(context) != ckt_context_conn(placing->context);
+	placing->several |=
+		ckt_client_context_conn(context) != ckt_client_context_conn(placing->context);
 }
 
 static void add_memory(struct placing *placing, uint64_t address)
@@ -207,7 +208,8 @@ CUresult ckt_client_graph_place(const struct ckt_graph *graph, uint64_t *context
 	place(&placing, graph);
 	if (placing.several)
 		return ckt_client_graph_between();
-	if (placing.context && ckt_context_conn(placing.context) != ckt_context_conn(*context))
+	if (placing.context &&
+		ckt_client_context_conn(placing.context) != ckt_client_context_conn(*context))
 		*context = placing.context;
 	return CUDA_SUCCESS;
 }

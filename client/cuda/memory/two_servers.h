@@ -10,11 +10,11 @@
 struct ckt_graph;
 
 /*
- * Whether the copy is between servers; then ckt_copy_between makes it.  Precondition: there are
+ * Whether the copy is between servers; then ckt_client_copy_between makes it.  Precondition: there are
  * several servers.
  */
-bool ckt_copy_is_between(const struct ckt_copy2d *copy);
-CUresult ckt_copy_between(const struct ckt_copy2d *copy);
+bool ckt_client_copy_is_between(const struct ckt_copy2d *copy);
+CUresult ckt_client_copy_between(const struct ckt_copy2d *copy);
 /*
  * Waits here for an event of another server before the stream continues.  Precondition: resolved.
  */

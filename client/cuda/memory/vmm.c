@@ -43,10 +43,11 @@ CKT_EXPORT CUresult cuMemAddressReserve(CUdeviceptr *ret_address, size_t size, s
 	struct ckt_address_reserve_res res;
 	if (!ret_address || flags || !size || size % GRANULARITY || alignment & (alignment - 1))
 		return CUDA_ERROR_INVALID_VALUE;
-	if (!ckt_device_count())
+	if (!ckt_client_device_count())
 		return CUDA_ERROR_NOT_INITIALIZED;
-	uint32_t device =
-		ckt_context_current(&context) ? 0 : ckt_call_device((unsigned)context->device);
+	uint32_t device = ckt_client_context_current(&context)
+		? 0
+		: ckt_call_device((unsigned)context->device);
 	struct reservation *entry = malloc(sizeof *entry);
 	if (!entry)
 		return CUDA_ERROR_OUT_OF_MEMORY;
@@ -55,7 +56,7 @@ CKT_EXPORT CUresult cuMemAddressReserve(CUdeviceptr *ret_address, size_t size, s
 	if (!result) {
 		if (!ckt_address_reserve_res_get(&reply.results, &res))
 			result = CUDA_ERROR_UNKNOWN;
-		ckt_reply_release(&reply);
+		ckt_call_reply_release(&reply);
 	}
 	if (result) {
 		free(entry);
@@ -117,7 +118,7 @@ static CUresult check_prop(const CUmemAllocationProp *prop)
 	if (prop->allocFlags.gpuDirectRDMACapable || prop->allocFlags.usage)
 		return ckt_call_unsupported(
 			"memory for GPUDirect RDMA or sparse arrays", &once_flags);
-	ckt_device_get(prop->location.id, &result);
+	ckt_client_device_get(prop->location.id, &result);
 	return result;
 }
 
@@ -284,7 +285,7 @@ CKT_EXPORT CUresult cuMemExportToShareableHandle(void *ret_fd, CUmemGenericAlloc
 		result = ckt_client_ipc_file_make(res.handle, ret_fd);
 	else
 		result = CUDA_ERROR_UNKNOWN;
-	ckt_reply_release(&reply);
+	ckt_call_reply_release(&reply);
 	return result;
 }
 
@@ -314,7 +315,7 @@ static CUresult import(
 		*ret = ckt_cudacommon_object_find(res.id, CKT_KIND_PHYSICAL);
 		result = *ret ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 	}
-	ckt_reply_release(&reply);
+	ckt_call_reply_release(&reply);
 	return result;
 }
 
@@ -323,7 +324,7 @@ CKT_EXPORT CUresult cuMemImportFromShareableHandle(
 {
 	struct ckt_ipc_handle ticket;
 	struct ckt_physical *found = NULL;
-	if (!ckt_device_count())
+	if (!ckt_client_device_count())
 		return CUDA_ERROR_NOT_INITIALIZED;
 	if (!handle || type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR ||
 		!ckt_client_ipc_file_read((int)(intptr_t)fd, &ticket))
@@ -437,7 +438,7 @@ static CUresult check_access(const CUmemAccessDesc *desc, CUdevice own)
 			desc->flags != CU_MEM_ACCESS_FLAGS_PROT_READ &&
 			desc->flags != CU_MEM_ACCESS_FLAGS_PROT_READWRITE))
 		return CUDA_ERROR_INVALID_VALUE;
-	if (!ckt_device_get(desc->location.id, &result))
+	if (!ckt_client_device_get(desc->location.id, &result))
 		return result == CUDA_ERROR_INVALID_DEVICE ? CUDA_ERROR_INVALID_VALUE : result;
 	if (desc->location.id != own && desc->flags != CU_MEM_ACCESS_FLAGS_PROT_NONE)
 		cuDeviceCanAccessPeer(&can, desc->location.id, own);
@@ -502,7 +503,7 @@ CKT_EXPORT CUresult cuMemGetAccess(
 	CUresult result;
 	if (!flags || !location || location->type != CU_MEM_LOCATION_TYPE_DEVICE)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (!ckt_device_get(location->id, &result))
+	if (!ckt_client_device_get(location->id, &result))
 		return result;
 	if (!ckt_range_find(address, &range) || range.kind != CKT_RANGE_MAPPED)
 		return CUDA_ERROR_INVALID_VALUE;

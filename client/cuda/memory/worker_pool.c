@@ -58,7 +58,7 @@ CUresult ckt_pool_get(uint64_t pool, CUmemPool_attribute attribute, uint64_t *re
 		*ret_value = res.value;
 	else
 		result = CUDA_ERROR_UNKNOWN;
-	ckt_reply_release(&reply);
+	ckt_call_reply_release(&reply);
 	return result;
 }
 
@@ -83,7 +83,7 @@ CUresult ckt_pool_alloc(
 	if (result)
 		return result;
 	bool good = ckt_mem_alloc_async_res_get(&reply.results, &res);
-	ckt_reply_release(&reply);
+	ckt_call_reply_release(&reply);
 	if (!good)
 		return CUDA_ERROR_UNKNOWN;
 	ckt_range_add(&(struct ckt_client_range){.base = res.address,
@@ -104,7 +104,8 @@ CUresult ckt_pool_free(uint64_t address, uint64_t stream)
 	CUresult result = CUDA_SUCCESS;
 	/* On a stream of another server: the program waits for it. */
 	if (ckt_conn_count > 1 &&
-		ckt_context_conn(range.context) != ckt_object_conn(stream, CKT_KIND_STREAM)) {
+		ckt_client_context_conn(range.context) !=
+			ckt_client_object_conn(stream, CKT_KIND_STREAM)) {
 		result = cuStreamSynchronize(to_stream(stream));
 		stream = ckt_handle_id(CU_STREAM_LEGACY);
 	}

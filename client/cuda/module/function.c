@@ -50,11 +50,11 @@ static CUresult fetch(
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
 	uint64_t saved = ckt_call_context;
-	ckt_context_use(module->object.context);
+	ckt_client_context_use(module->object.context);
 	CUresult result = CKT_WAITED(module_get_function, MODULE_GET_FUNCTION, CKT_CALL_F_NUMBERED,
 		&reply, .module = module->object.id, .id = id, .name = name,
 		.name_len = (uint32_t)strlen(name));
-	ckt_context_use(saved);
+	ckt_client_context_use(saved);
 	if (result) {
 		ckt_cudacommon_object_remove(placeholder);
 		return result;
@@ -65,7 +65,7 @@ static CUresult fetch(
 		result = CUDA_ERROR_UNKNOWN;
 	else if (!(f = make(&res, name)))
 		result = CUDA_ERROR_OUT_OF_MEMORY;
-	ckt_reply_release(&reply);
+	ckt_call_reply_release(&reply);
 	if (result) {
 		ckt_cudacommon_object_remove(placeholder);
 		return result;
@@ -101,7 +101,7 @@ CUresult ckt_client_module_function(
 	return result;
 }
 
-CUresult ckt_function_resolve(CUfunction handle, struct ckt_function **ret_function)
+CUresult ckt_client_function_resolve(CUfunction handle, struct ckt_function **ret_function)
 {
 	uint64_t id = ckt_handle_id(handle);
 	struct ckt_function *f = ckt_cudacommon_object_find(id, CKT_KIND_FUNCTION);
@@ -110,8 +110,8 @@ CUresult ckt_function_resolve(CUfunction handle, struct ckt_function **ret_funct
 		return CUDA_SUCCESS;
 	}
 	if (ckt_cudacommon_object_find(id, CKT_KIND_KERNEL))
-		return ckt_kernel_function(id, ret_function);
-	return ckt_device_count() ? CUDA_ERROR_INVALID_HANDLE : CUDA_ERROR_NOT_INITIALIZED;
+		return ckt_client_kernel_function(id, ret_function);
+	return ckt_client_device_count() ? CUDA_ERROR_INVALID_HANDLE : CUDA_ERROR_NOT_INITIALIZED;
 }
 
 CKT_EXPORT CUresult cuFuncGetAttribute(
@@ -120,7 +120,7 @@ CKT_EXPORT CUresult cuFuncGetAttribute(
 	struct ckt_function *f;
 	if (!value || (unsigned)attribute >= CU_FUNC_ATTRIBUTE_MAX)
 		return CUDA_ERROR_INVALID_VALUE;
-	CUresult result = ckt_function_resolve(handle, &f);
+	CUresult result = ckt_client_function_resolve(handle, &f);
 	if (result)
 		return result;
 	if (!(f->attribute_valid >> attribute & 1))
@@ -134,7 +134,7 @@ CKT_EXPORT CUresult cuFuncSetAttribute(CUfunction handle, CUfunction_attribute a
 	struct ckt_function *f;
 	if ((unsigned)attribute >= CU_FUNC_ATTRIBUTE_MAX)
 		return CUDA_ERROR_INVALID_VALUE;
-	CUresult result = ckt_function_resolve(handle, &f);
+	CUresult result = ckt_client_function_resolve(handle, &f);
 	if (result)
 		return result;
 	CKT_ROUTE_CONTEXT(f->object.context);
@@ -152,7 +152,7 @@ CKT_EXPORT CUresult cuFuncSetCacheConfig(CUfunction handle, CUfunc_cache config)
 	struct ckt_function *f;
 	if ((unsigned)config > CU_FUNC_CACHE_PREFER_EQUAL)
 		return CUDA_ERROR_INVALID_VALUE;
-	CUresult result = ckt_function_resolve(handle, &f);
+	CUresult result = ckt_client_function_resolve(handle, &f);
 	CKT_ROUTE_CONTEXT(result ? 0 : f->object.context);
 	return result ? result
 		      : CKT_BATCHED(function_set_cache_config, FUNCTION_SET_CACHE_CONFIG,
@@ -164,7 +164,7 @@ CKT_EXPORT CUresult cuFuncGetModule(CUmodule *module, CUfunction handle)
 	struct ckt_function *f;
 	if (!module)
 		return CUDA_ERROR_INVALID_VALUE;
-	CUresult result = ckt_function_resolve(handle, &f);
+	CUresult result = ckt_client_function_resolve(handle, &f);
 	if (!result)
 		*module = (CUmodule)(uintptr_t)f->module;
 	return result;
@@ -175,7 +175,7 @@ CKT_EXPORT CUresult cuFuncGetName(const char **name, CUfunction handle)
 	struct ckt_function *f;
 	if (!name)
 		return CUDA_ERROR_INVALID_VALUE;
-	CUresult result = ckt_function_resolve(handle, &f);
+	CUresult result = ckt_client_function_resolve(handle, &f);
 	if (!result)
 		*name = f->name;
 	return result;
@@ -187,7 +187,7 @@ CKT_EXPORT CUresult cuFuncGetParamInfo(
 	struct ckt_function *f;
 	if (!offset)
 		return CUDA_ERROR_INVALID_VALUE;
-	CUresult result = ckt_function_resolve(handle, &f);
+	CUresult result = ckt_client_function_resolve(handle, &f);
 	if (result)
 		return result;
 	if (index >= f->param_count)
@@ -203,7 +203,7 @@ CKT_EXPORT CUresult cuFuncIsLoaded(CUfunctionLoadingState *state, CUfunction han
 	struct ckt_function *f;
 	if (!state)
 		return CUDA_ERROR_INVALID_VALUE;
-	CUresult result = ckt_function_resolve(handle, &f);
+	CUresult result = ckt_client_function_resolve(handle, &f);
 	if (!result)
 		*state = CU_FUNCTION_LOADING_STATE_LOADED;
 	return result;
@@ -212,7 +212,7 @@ CKT_EXPORT CUresult cuFuncIsLoaded(CUfunctionLoadingState *state, CUfunction han
 CKT_EXPORT CUresult cuFuncLoad(CUfunction handle)
 {
 	struct ckt_function *f;
-	return ckt_function_resolve(handle, &f);
+	return ckt_client_function_resolve(handle, &f);
 }
 
 /* ---- Occupancy: the device's arithmetic, asked at the worker */
@@ -225,7 +225,7 @@ CKT_EXPORT CUresult cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(
 	struct ckt_occupancy_blocks_res res;
 	if (!blocks || block_size <= 0)
 		return CUDA_ERROR_INVALID_VALUE;
-	CUresult result = ckt_function_resolve(handle, &f);
+	CUresult result = ckt_client_function_resolve(handle, &f);
 	if (result)
 		return result;
 	CKT_ROUTE_CONTEXT(f->object.context);
@@ -237,7 +237,7 @@ CKT_EXPORT CUresult cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(
 		*blocks = res.blocks;
 	else
 		result = CUDA_ERROR_UNKNOWN;
-	ckt_reply_release(&reply);
+	ckt_call_reply_release(&reply);
 	return result;
 }
 
@@ -256,7 +256,7 @@ CKT_EXPORT CUresult cuOccupancyAvailableDynamicSMemPerBlock(
 	struct ckt_occupancy_available_smem_res res;
 	if (!bytes)
 		return CUDA_ERROR_INVALID_VALUE;
-	CUresult result = ckt_function_resolve(handle, &f);
+	CUresult result = ckt_client_function_resolve(handle, &f);
 	if (result)
 		return result;
 	CKT_ROUTE_CONTEXT(f->object.context);
@@ -268,7 +268,7 @@ CKT_EXPORT CUresult cuOccupancyAvailableDynamicSMemPerBlock(
 		*bytes = res.shared_bytes;
 	else
 		result = CUDA_ERROR_UNKNOWN;
-	ckt_reply_release(&reply);
+	ckt_call_reply_release(&reply);
 	return result;
 }
 
@@ -281,7 +281,7 @@ static CUresult clusters(
 	if (!ret_clusters || !config || (config->numAttrs && !config->attrs) ||
 		config->numAttrs > CKT_OCCUPANCY_CLUSTERS_ATTRS_MAX / sizeof *config->attrs)
 		return CUDA_ERROR_INVALID_VALUE;
-	CUresult result = ckt_function_resolve(handle, &f);
+	CUresult result = ckt_client_function_resolve(handle, &f);
 	if (result)
 		return result;
 	CKT_ROUTE_CONTEXT(f->object.context);
@@ -298,7 +298,7 @@ static CUresult clusters(
 		*ret_clusters = res.clusters;
 	else
 		result = CUDA_ERROR_UNKNOWN;
-	ckt_reply_release(&reply);
+	ckt_call_reply_release(&reply);
 	return result;
 }
 
@@ -326,13 +326,14 @@ CKT_EXPORT CUresult cuOccupancyMaxPotentialBlockSizeWithFlags(int *min_grid, int
 	struct ckt_context *context;
 	if (!min_grid || !best_block)
 		return CUDA_ERROR_INVALID_VALUE;
-	CUresult result = ckt_function_resolve(handle, &f);
+	CUresult result = ckt_client_function_resolve(handle, &f);
 	if (!result)
-		result = ckt_context_current(&context);
+		result = ckt_client_context_current(&context);
 	if (result)
 		return result;
-	int warp = ckt_device_attribute(context->device, CU_DEVICE_ATTRIBUTE_WARP_SIZE);
-	int units = ckt_device_attribute(context->device, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
+	int warp = ckt_client_device_attribute(context->device, CU_DEVICE_ATTRIBUTE_WARP_SIZE);
+	int units = ckt_client_device_attribute(
+		context->device, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
 	int most = f->attributes[CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK];
 	if (limit > 0 && limit < most)
 		most = limit;
@@ -348,7 +349,7 @@ CKT_EXPORT CUresult cuOccupancyMaxPotentialBlockSizeWithFlags(int *min_grid, int
 			best_blocks = blocks;
 			best_size = block;
 		}
-		if (best_threads >= ckt_device_attribute(context->device,
+		if (best_threads >= ckt_client_device_attribute(context->device,
 					    CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR))
 			break;
 	}

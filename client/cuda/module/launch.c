@@ -33,14 +33,14 @@ static const struct limits *device_limits(CUdevice device)
 	struct limits *l = &limits[device];
 	if (__builtin_expect(!__atomic_load_n(&l->known, __ATOMIC_ACQUIRE), 0)) {
 		for (int i = 0; i < 3; i++) {
-			l->grid[i] = (unsigned)ckt_device_attribute(
+			l->grid[i] = (unsigned)ckt_client_device_attribute(
 				device, CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X + i);
-			l->block[i] = (unsigned)ckt_device_attribute(
+			l->block[i] = (unsigned)ckt_client_device_attribute(
 				device, CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X + i);
 		}
-		l->threads = (unsigned)ckt_device_attribute(
+		l->threads = (unsigned)ckt_client_device_attribute(
 			device, CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK);
-		l->registers = (unsigned)ckt_device_attribute(
+		l->registers = (unsigned)ckt_client_device_attribute(
 			device, CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_BLOCK);
 		__atomic_store_n(&l->known, true, __ATOMIC_RELEASE);
 	}
@@ -71,14 +71,14 @@ static CUresult check(const struct ckt_function *f, const struct launch *l, CUde
 	return CUDA_SUCCESS;
 }
 
-CUresult ckt_launch_check(const struct ckt_function *f, const unsigned grid[3],
+CUresult ckt_client_launch_check(const struct ckt_function *f, const unsigned grid[3],
 	const unsigned block[3], unsigned shared_bytes)
 {
 	struct ckt_context *context;
 	struct launch l = {.grid = {grid[0], grid[1], grid[2]},
 		.block = {block[0], block[1], block[2]},
 		.shared_bytes = shared_bytes};
-	CUresult result = ckt_context_current(&context);
+	CUresult result = ckt_client_context_current(&context);
 	return result ? result : check(f, &l, context->device);
 }
 
@@ -170,7 +170,7 @@ __attribute__((noinline)) static CUresult launch_shared(const struct ckt_functio
 		memcpy(copy, packed, size);
 	else if (f->param_count)
 		put_params(copy, f, params);
-	CUresult result = ckt_host_map_params(copy, size);
+	CUresult result = ckt_client_host_map_params(copy, size);
 	if (!result)
 		result = ckt_managed_before_launch();
 	if (result)
@@ -193,9 +193,9 @@ static CUresult launch_here(
 	struct ckt_context *context;
 	const void *packed;
 	size_t size;
-	CUresult result = ckt_function_resolve(handle, &f);
+	CUresult result = ckt_client_function_resolve(handle, &f);
 	if (!result)
-		result = ckt_context_current(&context);
+		result = ckt_client_context_current(&context);
 	if (!result)
 		result = ckt_stream_resolve(stream, &l->stream);
 	if (!result && f->object.context != context_of(l->stream))
@@ -260,9 +260,9 @@ static CUresult launch(
 		: saved;
 	if (__builtin_expect(there == saved, 1))
 		return launch_here(handle, l, stream, params, extra);
-	ckt_context_use(there);
+	ckt_client_context_use(there);
 	CUresult result = launch_here(handle, l, stream, params, extra);
-	ckt_context_use(saved);
+	ckt_client_context_use(saved);
 	return result;
 }
 
@@ -285,7 +285,7 @@ CKT_EXPORT CUresult cuLaunchCooperativeKernel(CUfunction handle, unsigned int gr
 		.shared_bytes = shared_bytes,
 		.cooperative = 1};
 	struct ckt_context *context;
-	CUresult result = ckt_context_current(&context);
+	CUresult result = ckt_client_context_current(&context);
 	if (result)
 		return result;
 	/* All blocks must be resident together, and whether they are is reported at once. */
@@ -295,7 +295,7 @@ CKT_EXPORT CUresult cuLaunchCooperativeKernel(CUfunction handle, unsigned int gr
 	if (result)
 		return result;
 	uint64_t most = (uint64_t)blocks *
-		(unsigned)ckt_device_attribute(
+		(unsigned)ckt_client_device_attribute(
 			context->device, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
 	if ((uint64_t)grid_x * grid_y * grid_z > most)
 		return CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE;

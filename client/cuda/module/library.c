@@ -68,7 +68,7 @@ static struct kernel *find_kernel(uint64_t id)
 static CUresult module_in(struct library *library, struct ckt_module **ret_module)
 {
 	struct ckt_context *context;
-	CUresult result = ckt_context_current(&context);
+	CUresult result = ckt_client_context_current(&context);
 	if (result)
 		return result;
 	struct loaded *place = NULL;
@@ -104,17 +104,17 @@ static CUresult any_module(struct library *library, struct ckt_module **ret_modu
 	struct ckt_context *context;
 	CUcontext primary;
 	uint64_t saved = ckt_call_context;
-	CUresult result = ckt_context_current(&context);
+	CUresult result = ckt_client_context_current(&context);
 	if (result) {
 		result = cuDevicePrimaryCtxRetain(&primary, 0);
 		if (result)
 			return result;
-		ckt_context_use(ckt_handle_id(primary));
+		ckt_client_context_use(ckt_handle_id(primary));
 	}
 	pthread_mutex_lock(&library->lock);
 	result = module_in(library, ret_module);
 	pthread_mutex_unlock(&library->lock);
-	ckt_context_use(saved);
+	ckt_client_context_use(saved);
 	return result;
 }
 
@@ -132,7 +132,7 @@ static void free_library(struct library *library)
 static CUresult load(CUlibrary *ret_library, const void *data, size_t size, bool copy,
 	CUjit_option *options, void **values, unsigned n_options)
 {
-	if (!ckt_device_count())
+	if (!ckt_client_device_count())
 		return CUDA_ERROR_NOT_INITIALIZED;
 	struct library *library = calloc(1, sizeof *library);
 	if (!library)
@@ -197,7 +197,7 @@ CKT_EXPORT CUresult cuLibraryLoadData(CUlibrary *library, const void *code,
 	for (unsigned i = 0; i < n_options && options; i++)
 		if (options[i] == CU_LIBRARY_BINARY_IS_PRESERVED)
 			preserved = !values || values[i];
-	CUresult result = ckt_image_extent(code, &data, &size);
+	CUresult result = ckt_client_image_extent(code, &data, &size);
 	return result ? result
 		      : load(library, data, size, !preserved, jit_options, jit_values, n_jit);
 }
@@ -210,7 +210,7 @@ CKT_EXPORT CUresult cuLibraryLoadFromFile(CUlibrary *library, const char *path,
 	size_t size;
 	if (!library || !path)
 		return CUDA_ERROR_INVALID_VALUE;
-	CUresult result = ckt_file_read(path, &data, &size);
+	CUresult result = ckt_client_file_read(path, &data, &size);
 	if (result)
 		return result;
 	result = cuLibraryLoadData(library, data, jit_options, jit_values, n_jit, NULL, NULL, 0);
@@ -382,7 +382,7 @@ CKT_EXPORT CUresult cuLibraryEnumerateKernels(CUkernel *kernels, unsigned int n,
 
 /* ---- Kernels */
 
-CUresult ckt_kernel_function(uint64_t id, struct ckt_function **ret_function)
+CUresult ckt_client_kernel_function(uint64_t id, struct ckt_function **ret_function)
 {
 	struct ckt_module *module;
 	struct kernel *kernel = find_kernel(id);
@@ -401,7 +401,7 @@ CKT_EXPORT CUresult cuKernelGetFunction(CUfunction *function, CUkernel handle)
 	struct ckt_function *f;
 	if (!function)
 		return CUDA_ERROR_INVALID_VALUE;
-	CUresult result = ckt_kernel_function(ckt_handle_id(handle), &f);
+	CUresult result = ckt_client_kernel_function(ckt_handle_id(handle), &f);
 	if (!result)
 		*function = (CUfunction)(uintptr_t)f->object.id;
 	return result;
@@ -418,10 +418,10 @@ static CUresult function_on(CUkernel handle, CUdevice device, CUfunction *ret_fu
 	if (result)
 		return result;
 	struct ckt_context *current;
-	if (ckt_context_current(&current) || current->device != device)
-		ckt_context_use(ckt_handle_id(primary));
+	if (ckt_client_context_current(&current) || current->device != device)
+		ckt_client_context_use(ckt_handle_id(primary));
 	result = cuKernelGetFunction(ret_function, handle);
-	ckt_context_use(saved);
+	ckt_client_context_use(saved);
 	cuDevicePrimaryCtxRelease_v2(device);
 	return result;
 }

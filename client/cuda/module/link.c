@@ -35,7 +35,7 @@ CKT_EXPORT CUresult cuLinkCreate_v2(
 	struct ckt_context *context;
 	if (!state || (n_options && (!options || !values)))
 		return CUDA_ERROR_INVALID_VALUE;
-	CUresult result = ckt_context_current(&context);
+	CUresult result = ckt_client_context_current(&context);
 	if (result)
 		return result;
 	struct link *link = calloc(1, sizeof *link);
@@ -70,7 +70,7 @@ CKT_EXPORT CUresult cuLinkAddData_v2(CUlinkState state, CUjitInputType type, voi
 	size_t name_size = strlen(name) + 1;
 	if (link->count == INPUTS_MAX || link->names_size + name_size > NAMES_MAX)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	CUresult result = ckt_blob_send(data, size, link->hashes + link->count * 32);
+	CUresult result = ckt_client_blob_send(data, size, link->hashes + link->count * 32);
 	if (result)
 		return result;
 	link->types[link->count++] = type;
@@ -86,7 +86,7 @@ CKT_EXPORT CUresult cuLinkAddFile_v2(CUlinkState state, CUjitInputType type, con
 	size_t size;
 	if (!path)
 		return CUDA_ERROR_INVALID_VALUE;
-	CUresult result = ckt_file_read(path, &data, &size);
+	CUresult result = ckt_client_file_read(path, &data, &size);
 	if (result)
 		return result;
 	/* Text inputs are handed over with their NUL. */
@@ -116,7 +116,7 @@ static CUresult read_result(struct link *link, const uint8_t *hash, uint64_t siz
 		else
 			result = CUDA_ERROR_UNKNOWN;
 		offset += part;
-		ckt_reply_release(&reply);
+		ckt_call_reply_release(&reply);
 	}
 	if (result) {
 		free(cubin);
@@ -161,7 +161,7 @@ CKT_EXPORT CUresult cuLinkComplete(CUlinkState state, void **cubin, size_t *size
 	} else {
 		result = CUDA_ERROR_UNKNOWN;
 	}
-	ckt_reply_release(&reply);
+	ckt_call_reply_release(&reply);
 	if (!result)
 		result = read_result(link, hash, result_size);
 	if (!result) {

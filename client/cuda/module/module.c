@@ -39,7 +39,7 @@ static CUresult load_at_worker(struct ckt_module *module, struct ckt_cudacommon_
 	} else {
 		result = CUDA_ERROR_UNKNOWN;
 	}
-	ckt_reply_release(&reply);
+	ckt_call_reply_release(&reply);
 	return result;
 }
 
@@ -60,7 +60,7 @@ CUresult ckt_client_module_load(const void *data, size_t size, unsigned n_option
 {
 	struct ckt_context *context;
 	struct ckt_cudacommon_jit jit;
-	CUresult result = ckt_context_current(&context);
+	CUresult result = ckt_client_context_current(&context);
 	if (!result)
 		result = ckt_jit_read(&jit, n_options, options, values);
 	if (result)
@@ -70,7 +70,7 @@ CUresult ckt_client_module_load(const void *data, size_t size, unsigned n_option
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	pthread_mutex_init(&module->lock, NULL);
 	module->object.context = context->object.id;
-	result = ckt_blob_send(data, size, module->hash);
+	result = ckt_client_blob_send(data, size, module->hash);
 	if (result) {
 		free(module);
 		return result;
@@ -94,7 +94,7 @@ CKT_EXPORT CUresult cuModuleLoadDataEx(CUmodule *module, const void *image, unsi
 	size_t size;
 	if (!module || !image || (n_options && !options))
 		return CUDA_ERROR_INVALID_VALUE;
-	CUresult result = ckt_image_extent(image, &data, &size);
+	CUresult result = ckt_client_image_extent(image, &data, &size);
 	return result ? result
 		      : ckt_client_module_load(data, size, n_options, options, values, module);
 }
@@ -115,7 +115,7 @@ CKT_EXPORT CUresult cuModuleLoad(CUmodule *module, const char *path)
 	size_t size;
 	if (!module || !path)
 		return CUDA_ERROR_INVALID_VALUE;
-	CUresult result = ckt_file_read(path, &data, &size);
+	CUresult result = ckt_client_file_read(path, &data, &size);
 	if (!result) {
 		result = cuModuleLoadData(module, data);
 		free(data);
@@ -123,7 +123,7 @@ CKT_EXPORT CUresult cuModuleLoad(CUmodule *module, const char *path)
 	return result;
 }
 
-CUresult ckt_file_read(const char *path, void **ret_data, size_t *ret_size)
+CUresult ckt_client_file_read(const char *path, void **ret_data, size_t *ret_size)
 {
 	struct stat status;
 	int saved_errno = errno;
@@ -196,7 +196,7 @@ CKT_EXPORT CUresult cuModuleGetLoadingMode(CUmoduleLoadingMode *mode)
 {
 	if (!mode)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (!ckt_device_count())
+	if (!ckt_client_device_count())
 		return CUDA_ERROR_NOT_INITIALIZED;
 	*mode = CU_MODULE_LAZY_LOADING;
 	return CUDA_SUCCESS;
@@ -236,13 +236,13 @@ CUresult ckt_client_module_variable(
 	if (result)
 		return result;
 	bool good = ckt_module_get_variable_res_get(&reply.results, &res);
-	ckt_reply_release(&reply);
+	ckt_call_reply_release(&reply);
 	if (!good)
 		return CUDA_ERROR_UNKNOWN;
 	/* At another server the same address is another variable's. */
 	if (res.size &&
 		!(ckt_range_find(res.address, &known) && known.base == res.address &&
-			ckt_context_conn(known.context) == ckt_call_conn)) {
+			ckt_client_context_conn(known.context) == ckt_call_conn)) {
 		struct ckt_context *context =
 			ckt_cudacommon_object_find(module->object.context, CKT_KIND_CONTEXT);
 		if (res.managed)
@@ -282,7 +282,7 @@ static CUresult list_page(struct ckt_module *module, uint32_t first, struct ckt_
 	CUresult result = CKT_WAITED(module_list_functions, MODULE_LIST_FUNCTIONS, 0, reply,
 		.module = module->object.id, .first = first);
 	if (!result && !ckt_module_list_functions_res_get(&reply->results, ret_res)) {
-		ckt_reply_release(reply);
+		ckt_call_reply_release(reply);
 		result = CUDA_ERROR_UNKNOWN;
 	}
 	return result;
@@ -301,7 +301,7 @@ CKT_EXPORT CUresult cuModuleGetFunctionCount(unsigned int *count, CUmodule handl
 	if (result)
 		return result;
 	*count = res.total;
-	ckt_reply_release(&reply);
+	ckt_call_reply_release(&reply);
 	return CUDA_SUCCESS;
 }
 
@@ -326,7 +326,7 @@ CUresult ckt_client_module_each_function(struct ckt_module *module, unsigned max
 			at += (uint32_t)length + 1;
 			seen++;
 		}
-		ckt_reply_release(&reply);
+		ckt_call_reply_release(&reply);
 		if (seen == before)
 			break;
 	}

@@ -54,7 +54,7 @@ static bool elf_extent(const uint8_t *image, size_t *ret_size)
 	return true;
 }
 
-CUresult ckt_image_extent(const void *image, const void **ret_data, size_t *ret_size)
+CUresult ckt_client_image_extent(const void *image, const void **ret_data, size_t *ret_size)
 {
 	uint32_t magic;
 	uint16_t header_size;
@@ -92,7 +92,7 @@ CUresult ckt_image_extent(const void *image, const void **ret_data, size_t *ret_
 	return CUDA_SUCCESS;
 }
 
-CUresult ckt_blob_send(const void *data, size_t size, uint8_t *ret_hash)
+CUresult ckt_client_blob_send(const void *data, size_t size, uint8_t *ret_hash)
 {
 	struct sha256_ctx sha;
 	struct ckt_reply reply;
@@ -105,7 +105,7 @@ CUresult ckt_blob_send(const void *data, size_t size, uint8_t *ret_hash)
 	if (result)
 		return result;
 	bool have = ckt_blob_have_res_get(&reply.results, &res) && res.have;
-	ckt_reply_release(&reply);
+	ckt_call_reply_release(&reply);
 	for (size_t offset = 0; offset < size && !have && !result; offset += CKT_DATA_MAX) {
 		size_t part = size - offset < CKT_DATA_MAX ? size - offset : CKT_DATA_MAX;
 		result = CKT_BATCHED(blob_data, BLOB_DATA, .hash = ret_hash, .hash_len = 32,

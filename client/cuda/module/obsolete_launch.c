@@ -27,7 +27,7 @@ static struct setting *settings;
 static CUresult enter(CUfunction handle, struct setting **ret_setting)
 {
 	struct ckt_function *f;
-	CUresult result = ckt_function_resolve(handle, &f);
+	CUresult result = ckt_client_function_resolve(handle, &f);
 	if (result)
 		return result;
 	pthread_mutex_lock(&lock);
@@ -59,14 +59,15 @@ CKT_EXPORT CUresult cuFuncSetBlockShape(CUfunction handle, int x, int y, int z)
 {
 	struct setting *s;
 	struct ckt_context *context;
-	CUresult result = ckt_context_current(&context);
+	CUresult result = ckt_client_context_current(&context);
 	if (result)
 		return result;
 	int side[3] = {x, y, z},
-	    most = ckt_device_attribute(context->device, CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK);
+	    most = ckt_client_device_attribute(
+		    context->device, CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK);
 	for (int i = 0; i < 3; i++)
 		if (side[i] <= 0 ||
-			side[i] > ckt_device_attribute(
+			side[i] > ckt_client_device_attribute(
 					  context->device, CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X + i))
 			return CUDA_ERROR_INVALID_VALUE;
 	if ((int64_t)x * y * z > most)

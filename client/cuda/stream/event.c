@@ -38,7 +38,7 @@ static struct ckt_event *new_event(const struct ckt_context *context, unsigned f
 	return NULL;
 }
 
-CUresult ckt_event_arrived(uint64_t id)
+CUresult ckt_client_event_arrived(uint64_t id)
 {
 	const struct ckt_event *event = ckt_cudacommon_object_find(id, CKT_KIND_EVENT);
 	if (__builtin_expect(!event || !(event->flags & CU_EVENT_INTERPROCESS), 1))
@@ -52,7 +52,7 @@ CKT_EXPORT CUresult cuEventCreate(CUevent *ret_event, unsigned int flags)
 	struct ckt_context *context;
 	if (!ret_event)
 		return CUDA_ERROR_INVALID_VALUE;
-	CUresult result = ckt_context_current(&context);
+	CUresult result = ckt_client_context_current(&context);
 	if (result)
 		return result;
 	unsigned known = CU_EVENT_BLOCKING_SYNC | CU_EVENT_DISABLE_TIMING | CU_EVENT_INTERPROCESS;
@@ -95,7 +95,7 @@ static void forget(struct ckt_cudacommon_object *object)
 	ckt_cudacommon_object_remove(object);
 }
 
-void ckt_event_forget_context(uint64_t context)
+void ckt_client_event_forget_context(uint64_t context)
 {
 	ckt_cudacommon_object_each_of_context(CKT_KIND_EVENT, context, forget);
 }
@@ -126,7 +126,7 @@ CKT_EXPORT CUresult cuEventRecordWithFlags(CUevent handle, CUstream stream, unsi
 		return CUDA_ERROR_ILLEGAL_STATE;
 	result = CKT_BATCHED(event_record, EVENT_RECORD, .event = event->object.id, .stream = id,
 		.flags = flags);
-	return result ? result : ckt_event_arrived(event->object.id);
+	return result ? result : ckt_client_event_arrived(event->object.id);
 }
 
 CKT_EXPORT CUresult cuEventRecord(CUevent handle, CUstream stream)
@@ -168,7 +168,8 @@ CKT_EXPORT CUresult cuCtxWaitEvent(CUcontext handle, CUevent event_handle)
 		result = ckt_capture_event_check(event->object.id);
 	/* Of another server: it is waited for here, and what the context is given comes later. */
 	if (!result && ckt_conn_count > 1 &&
-		ckt_context_conn(event->object.context) != ckt_context_conn(context->object.id))
+		ckt_client_context_conn(event->object.context) !=
+			ckt_client_context_conn(context->object.id))
 		return cuEventSynchronize(event_handle);
 	CKT_ROUTE_CONTEXT(context->object.id);
 	return result
@@ -209,7 +210,8 @@ CKT_EXPORT CUresult cuEventElapsedTime_v2(float *milliseconds, CUevent start, CU
 		return CUDA_ERROR_INVALID_HANDLE;
 	/* Clocks of two servers are not compared, nor are those of two devices. */
 	if (ckt_conn_count > 1 &&
-		ckt_context_conn(first->object.context) != ckt_context_conn(second->object.context))
+		ckt_client_context_conn(first->object.context) !=
+			ckt_client_context_conn(second->object.context))
 		return CUDA_ERROR_INVALID_HANDLE;
 	struct ckt_reply reply;
 	struct ckt_event_elapsed_time_res res;
@@ -222,7 +224,7 @@ CKT_EXPORT CUresult cuEventElapsedTime_v2(float *milliseconds, CUevent start, CU
 		*milliseconds = res.milliseconds;
 	else
 		result = CUDA_ERROR_UNKNOWN;
-	ckt_reply_release(&reply);
+	ckt_call_reply_release(&reply);
 	return result;
 }
 
@@ -251,7 +253,7 @@ CKT_EXPORT CUresult cuIpcGetEventHandle(CUipcEventHandle *ret, CUevent handle)
 		memcpy(ret, res.handle, sizeof *ret);
 	else
 		result = CUDA_ERROR_UNKNOWN;
-	ckt_reply_release(&reply);
+	ckt_call_reply_release(&reply);
 	return result;
 }
 
@@ -262,7 +264,7 @@ CKT_EXPORT CUresult cuIpcOpenEventHandle(CUevent *ret_event, CUipcEventHandle ha
 	memcpy(&ours, &handle, sizeof ours);
 	if (!ret_event)
 		return CUDA_ERROR_INVALID_VALUE;
-	CUresult result = ckt_context_current(&context);
+	CUresult result = ckt_client_context_current(&context);
 	if (result)
 		return result;
 	if (memcmp(ours.magic, CKT_IPC_MAGIC, sizeof ours.magic) != 0 || ours.kind != CKT_IPC_EVENT)

@@ -103,12 +103,12 @@ static void run(struct caller *caller, const struct ckt_host_call_args *call)
 	if (!call->exec) {
 		run_registered(call);
 	} else {
-		ckt_exec_before_host(call->exec, call->number, &function, &data);
+		ckt_client_exec_before_host(call->exec, call->number, &function, &data);
 		ckt_call_forbidden = true;
 		if (function)
 			function(data);
 		ckt_call_forbidden = false;
-		ckt_exec_after_host(call->exec, call->number);
+		ckt_client_exec_after_host(call->exec, call->number);
 	}
 	ckt_managed_after_host();
 	pthread_mutex_lock(&lock);
@@ -193,7 +193,7 @@ static CUresult start_thread(struct caller *caller)
 	return CUDA_SUCCESS;
 }
 
-CUresult ckt_host_expect(unsigned count)
+CUresult ckt_client_host_expect(unsigned count)
 {
 	if (!count)
 		return CUDA_SUCCESS;
@@ -210,12 +210,12 @@ CUresult ckt_host_expect(unsigned count)
 	return result;
 }
 
-bool ckt_host_thread(void)
+bool ckt_client_host_thread(void)
 {
 	return in_host_thread;
 }
 
-void ckt_host_settle_slow(void)
+void ckt_client_host_settle_slow(void)
 {
 	uint64_t upto = ckt_host_enqueued;
 	if (in_host_thread)
@@ -265,7 +265,7 @@ static CUresult enqueue(const struct registered *what)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	*r = *what;
 	r->next = NULL;
-	result = ckt_host_expect(1);
+	result = ckt_client_host_expect(1);
 	if (result) {
 		free(r);
 		return result;

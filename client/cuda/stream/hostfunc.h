@@ -13,10 +13,10 @@
 extern _Atomic uint64_t ckt_host_enqueued, ckt_host_settled;
 
 /* Announces that so many functions will be called for work that is about to be sent. */
-CUresult ckt_host_expect(unsigned count);
-void ckt_host_settle_slow(void);
+CUresult ckt_client_host_expect(unsigned count);
+void ckt_client_host_settle_slow(void);
 /* Whether this is the thread that runs them: streams wait for it. */
-bool ckt_host_thread(void);
+bool ckt_client_host_thread(void);
 
 /*
  * Before host memory is read for a copy, or something is sent that the worker can only do while the
@@ -26,5 +26,5 @@ bool ckt_host_thread(void);
 static inline void ckt_host_settle(void)
 {
 	if (__builtin_expect(ckt_host_enqueued != ckt_host_settled, 0))
-		ckt_host_settle_slow();
+		ckt_client_host_settle_slow();
 }

@@ -11,7 +11,7 @@ CUresult ckt_cudacommon_memop_address(uint64_t address, unsigned width, bool wai
 	struct ckt_client_range range;
 	if (!ckt_range_is_device(address, width) &&
 		ckt_range_is_pinned((void *)(uintptr_t)address, width)) {
-		CUresult result = ckt_host_map(address);
+		CUresult result = ckt_client_host_map(address);
 		if (result)
 			return result;
 	}
@@ -27,12 +27,12 @@ CUresult ckt_cudacommon_memop_address(uint64_t address, unsigned width, bool wai
 	return CUDA_SUCCESS;
 }
 
-size_t ckt_memop_wire_size(unsigned count)
+size_t ckt_client_memop_wire_size(unsigned count)
 {
 	return (size_t)count * CKT_MEMOP_BYTES;
 }
 
-uint8_t *ckt_memop_wire_put(uint8_t *p, const CUstreamBatchMemOpParams *ops, unsigned count)
+uint8_t *ckt_client_memop_wire_put(uint8_t *p, const CUstreamBatchMemOpParams *ops, unsigned count)
 {
 	for (unsigned i = 0; i < count; i++) {
 		const CUstreamBatchMemOpParams *op = &ops[i];
@@ -55,7 +55,7 @@ CUresult ckt_memop_submit(uint64_t stream, const CUstreamBatchMemOpParams *ops, 
 	for (unsigned i = 0; i < count; i++) {
 		unsigned width = ckt_memop_width(ops[i].operation);
 		if (width && ckt_conn_count > 1 &&
-			ckt_address_conn(ops[i].writeValue.address) != ckt_call_conn)
+			ckt_client_address_conn(ops[i].writeValue.address) != ckt_call_conn)
 			return CUDA_ERROR_INVALID_VALUE;
 		CUresult result = width ? ckt_managed_before_access(ops[i].writeValue.address,
 						  width, !ckt_memop_is_wait(ops[i].operation))
@@ -63,7 +63,7 @@ CUresult ckt_memop_submit(uint64_t stream, const CUstreamBatchMemOpParams *ops, 
 		if (result)
 			return result;
 	}
-	ckt_memop_wire_put(data, ops, count);
+	ckt_client_memop_wire_put(data, ops, count);
 	return CKT_BATCHED(stream_mem_ops, STREAM_MEM_OPS, .stream = stream, .ops = data,
-		.ops_len = (uint32_t)ckt_memop_wire_size(count));
+		.ops_len = (uint32_t)ckt_client_memop_wire_size(count));
 }

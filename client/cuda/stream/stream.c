@@ -63,7 +63,7 @@ static void make_key(void)
 static CUresult create_in(const struct ckt_context *context, unsigned flags, int priority,
 	struct ckt_client_stream **ret_stream)
 {
-	const struct ckt_device *device = ckt_device_get(context->device, NULL);
+	const struct ckt_device *device = ckt_client_device_get(context->device, NULL);
 	if (priority > device->least_priority)
 		priority = device->least_priority;
 	if (priority < device->greatest_priority)
@@ -92,11 +92,11 @@ static CUresult create_in(const struct ckt_context *context, unsigned flags, int
 static CUresult create(unsigned flags, int priority, struct ckt_client_stream **ret_stream)
 {
 	struct ckt_context *context;
-	CUresult result = ckt_context_current(&context);
+	CUresult result = ckt_client_context_current(&context);
 	return result ? result : create_in(context, flags, priority, ret_stream);
 }
 
-CUresult ckt_stream_aside(uint64_t context_id, uint64_t *ret_id)
+CUresult ckt_client_stream_aside(uint64_t context_id, uint64_t *ret_id)
 {
 	static CKT_LOCK(lock);
 	struct ckt_context *context = ckt_cudacommon_object_find(context_id, CKT_KIND_CONTEXT);
@@ -108,9 +108,9 @@ CUresult ckt_stream_aside(uint64_t context_id, uint64_t *ret_id)
 	/* It went if the context did, a primary one to come again. */
 	if (!ckt_cudacommon_object_find(context->aside, CKT_KIND_STREAM)) {
 		uint64_t saved = ckt_call_context;
-		ckt_context_use(context_id);
+		ckt_client_context_use(context_id);
 		result = create_in(context, CU_STREAM_NON_BLOCKING, 0, &stream);
-		ckt_context_use(saved);
+		ckt_client_context_use(saved);
 		if (!result)
 			context->aside = stream->object.id;
 	}
@@ -123,7 +123,7 @@ CUresult ckt_stream_aside(uint64_t context_id, uint64_t *ret_id)
 static CUresult per_thread(uint64_t *ret_id)
 {
 	struct ckt_context *context;
-	CUresult result = ckt_context_current(&context);
+	CUresult result = ckt_client_context_current(&context);
 	if (result)
 		return result;
 	struct thread_stream *entry = thread_streams;
@@ -164,7 +164,7 @@ CUresult ckt_stream_resolve(CUstream handle, uint64_t *ret_id)
 		return CUDA_ERROR_INVALID_HANDLE;
 	if (!ckt_call_context) {
 		struct ckt_context *context;
-		CUresult result = ckt_context_current(&context);
+		CUresult result = ckt_client_context_current(&context);
 		if (result)
 			return result;
 	}
@@ -188,13 +188,13 @@ static CUresult find(CUstream handle, struct ckt_client_stream **ret_stream)
 	return result;
 }
 
-CUresult ckt_stream_hints(CUstream handle, struct ckt_stream_hints **ret_hints)
+CUresult ckt_client_stream_hints(CUstream handle, struct ckt_stream_hints **ret_hints)
 {
 	struct ckt_client_stream *stream;
 	struct ckt_context *context;
 	CUresult result = find(handle, &stream);
 	if (!result && !stream)
-		result = ckt_context_current(&context);
+		result = ckt_client_context_current(&context);
 	if (!result)
 		*ret_hints = stream ? &stream->hints : &context->hints;
 	return result;
@@ -239,12 +239,12 @@ static void forget(struct ckt_cudacommon_object *object)
 	ckt_cudacommon_object_remove(object);
 }
 
-void ckt_stream_forget_context(uint64_t context)
+void ckt_client_stream_forget_context(uint64_t context)
 {
 	ckt_cudacommon_object_each_of_context(CKT_KIND_STREAM, context, forget);
 }
 
-CUresult ckt_stream_wait(uint64_t stream)
+CUresult ckt_client_stream_wait(uint64_t stream)
 {
 	return CKT_WAIT_FOR_GPU(
 		CKT_WAITED(stream_synchronize, STREAM_SYNCHRONIZE, 0, NULL, .stream = stream), 0);
@@ -257,7 +257,7 @@ CKT_EXPORT CUresult cuStreamSynchronize(CUstream handle)
 	CUresult result = ckt_stream_resolve(handle, &id);
 	if (!result)
 		result = ckt_capture_forbid(id);
-	return result ? result : ckt_stream_wait(id);
+	return result ? result : ckt_client_stream_wait(id);
 }
 
 CKT_EXPORT CUresult cuStreamQuery(CUstream handle)
@@ -283,7 +283,7 @@ CKT_EXPORT CUresult cuStreamWaitEvent(CUstream handle, CUevent event, unsigned i
 	if (flags & ~(unsigned)CU_EVENT_WAIT_EXTERNAL)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (__builtin_expect(ckt_conn_count > 1, 0) &&
-		ckt_object_conn(ckt_handle_id(event), CKT_KIND_EVENT) != ckt_call_conn)
+		ckt_client_object_conn(ckt_handle_id(event), CKT_KIND_EVENT) != ckt_call_conn)
 		return ckt_wait_between(id, event);
 	bool done;
 	result = ckt_capture_wait(id, ckt_handle_id(event), flags, &done);
@@ -293,7 +293,7 @@ CKT_EXPORT CUresult cuStreamWaitEvent(CUstream handle, CUevent event, unsigned i
 		return CUDA_ERROR_ILLEGAL_STATE;
 	result = CKT_BATCHED(stream_wait_event, STREAM_WAIT_EVENT, .stream = id,
 		.event = ckt_handle_id(event), .flags = flags);
-	return result ? result : ckt_event_arrived(ckt_handle_id(event));
+	return result ? result : ckt_client_event_arrived(ckt_handle_id(event));
 }
 
 CKT_EXPORT CUresult cuStreamGetPriority(CUstream handle, int *priority)
@@ -301,7 +301,7 @@ CKT_EXPORT CUresult cuStreamGetPriority(CUstream handle, int *priority)
 	struct ckt_stream_hints *hints;
 	if (!priority)
 		return CUDA_ERROR_INVALID_VALUE;
-	CUresult result = ckt_stream_hints(handle, &hints);
+	CUresult result = ckt_client_stream_hints(handle, &hints);
 	if (!result)
 		*priority = hints->priority;
 	return result;

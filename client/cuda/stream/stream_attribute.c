@@ -76,7 +76,7 @@ CKT_EXPORT CUresult cuStreamGetAttribute(
 	struct ckt_stream_hints *hints;
 	if (!value)
 		return CUDA_ERROR_INVALID_VALUE;
-	CUresult result = ckt_stream_hints(handle, &hints);
+	CUresult result = ckt_client_stream_hints(handle, &hints);
 	if (result)
 		return result;
 	if (!ckt_stream_attribute_known(attribute))
@@ -104,14 +104,14 @@ CKT_EXPORT CUresult cuStreamSetAttribute(
 		return CUDA_ERROR_INVALID_VALUE;
 	CKT_ROUTE_STREAM(handle);
 	CUstreamAttrValue value = *given;
-	CUresult result = ckt_stream_hints(handle, &hints);
+	CUresult result = ckt_client_stream_hints(handle, &hints);
 	if (!result)
 		result = ckt_stream_resolve(handle, &stream);
 	if (!result)
-		result = ckt_context_current(&context);
+		result = ckt_client_context_current(&context);
 	if (!result)
 		result = ckt_stream_attribute_check(attribute, &value,
-			ckt_device_attribute(context->device,
+			ckt_client_device_attribute(context->device,
 				CU_DEVICE_ATTRIBUTE_MAX_ACCESS_POLICY_WINDOW_SIZE));
 	if (!result && attribute == CU_STREAM_ATTRIBUTE_PRIORITY)
 		result = clamp(&value.priority);
@@ -127,11 +127,11 @@ CKT_EXPORT CUresult cuStreamCopyAttributes(CUstream target, CUstream source)
 	struct ckt_stream_hints *to, *from;
 	uint64_t stream;
 	CKT_ROUTE_STREAM(target);
-	CUresult result = ckt_stream_hints(target, &to);
+	CUresult result = ckt_client_stream_hints(target, &to);
 	if (!result)
 		result = ckt_stream_resolve(target, &stream);
 	if (!result)
-		result = ckt_stream_hints(source, &from);
+		result = ckt_client_stream_hints(source, &from);
 	for (size_t i = 0; i < sizeof all / sizeof *all && !result; i++) {
 		CUstreamAttrValue value = told(from, all[i]), before = told(to, all[i]);
 		if (memcmp(&value, &before, sizeof value) == 0)
@@ -157,7 +157,7 @@ unsigned ckt_stream_node_attributes(
 {
 	struct ckt_stream_hints *hints;
 	unsigned count = 0;
-	if (ckt_stream_hints((CUstream)(uintptr_t)id, &hints))
+	if (ckt_client_stream_hints((CUstream)(uintptr_t)id, &hints))
 		return 0;
 	if (hints->window.num_bytes)
 		ret_attributes[count++] =

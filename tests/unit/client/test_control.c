@@ -31,16 +31,16 @@ static void test_failures(void)
 	int fd = -7, listener;
 	pthread_t thread;
 	ckt_settings.address_given = true;
-	IS(ckt_control_connect("a:b:c:d:", ckt_net_now_ms() + 1000, &fd, message, sizeof message) <
-			0,
+	IS(ckt_conn_control_connect(
+		   "a:b:c:d:", ckt_net_now_ms() + 1000, &fd, message, sizeof message) < 0,
 		true);
 	YES(*message);
-	YES(ckt_control_connect("unix:/nonexistent/socket", ckt_net_now_ms() + 1000, &fd, message,
-		    sizeof message) < 0);
+	YES(ckt_conn_control_connect("unix:/nonexistent/socket", ckt_net_now_ms() + 1000, &fd,
+		    message, sizeof message) < 0);
 	TEXT(message, "no server at unix:/nonexistent/socket: No such file or directory");
 	ckt_settings.address_given = false;
-	YES(ckt_control_connect("unix:/nonexistent/socket", ckt_net_now_ms() + 1000, &fd, message,
-		    sizeof message) < 0);
+	YES(ckt_conn_control_connect("unix:/nonexistent/socket", ckt_net_now_ms() + 1000, &fd,
+		    message, sizeof message) < 0);
 	HAS(message, "; set REMOTE_GPU_ADDRESS to a host that runs cricket-server");
 	/* Somebody is there, but no server. */
 	snprintf(here.host, sizeof here.host, "/tmp/ckt-control-%d", (int)getpid());
@@ -48,7 +48,8 @@ static void test_failures(void)
 	MUST(ckt_net_listen(&here, 0600, &listener, message, sizeof message), 0);
 	fcntl(listener, F_SETFL, 0);
 	MUST(pthread_create(&thread, NULL, hang_up, (void *)(intptr_t)listener), 0);
-	YES(ckt_control_connect(text, ckt_net_now_ms() + 60000, &fd, message, sizeof message) < 0);
+	YES(ckt_conn_control_connect(text, ckt_net_now_ms() + 60000, &fd, message, sizeof message) <
+		0);
 	HAS(message, text);
 	HAS(message, "check that this is a cricket-server's port");
 	pthread_join(thread, NULL);

@@ -37,7 +37,7 @@ CUresult ckt_conn_session_ask(struct ckt_conn *conn, uint32_t proc, xdrproc_t xd
 	return CUDA_SUCCESS;
 }
 
-void ckt_reply_release(struct ckt_reply *reply)
+void ckt_call_reply_release(struct ckt_reply *reply)
 {
 	(void)reply;
 }
@@ -51,14 +51,14 @@ static void test_sent(void)
 	setenv("NVIDIA_TF32_OVERRIDE", "0", 1);
 	setenv("CUBLAS_WORKSPACE_CONFIG", ":4096:8", 1);
 	status = -EBUSY;
-	ckt_environment_send();
+	ckt_conn_environment_send();
 	IS(sent, 2);
 	IS(values, 2);
 	TEXT(got[0], "CUBLAS_WORKSPACE_CONFIG=:4096:8");
 	TEXT(got[1], "NVIDIA_TF32_OVERRIDE=0");
 	/* Once a process. */
 	setenv("NCCL_PROTO", "LL", 1);
-	ckt_environment_send();
+	ckt_conn_environment_send();
 	IS(sent, 2);
 }
 

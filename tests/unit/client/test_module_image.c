@@ -58,7 +58,7 @@ CUresult ckt_call_wait(struct ckt_call *call, struct ckt_reply *ret_reply)
 	return sent.answer;
 }
 
-void ckt_reply_release(struct ckt_reply *reply)
+void ckt_call_reply_release(struct ckt_reply *reply)
 {
 	(void)reply;
 	sent.released++;
@@ -70,7 +70,7 @@ static CUresult extent(const void *image, size_t *ret_size)
 {
 	const void *data = NULL;
 	*ret_size = 0;
-	return ckt_image_extent(image, &data, ret_size);
+	return ckt_client_image_extent(image, &data, ret_size);
 }
 
 static void test_text(void)
@@ -95,8 +95,8 @@ static void test_fat_binary(void)
 	size_t size;
 	const void *data;
 	CU_ASSERT_TRUE(extent(&fat, &size) == CUDA_SUCCESS && size == 1016);
-	CU_ASSERT_TRUE(ckt_image_extent(&wrapper, &data, &size) == CUDA_SUCCESS && size == 1016 &&
-		data == &fat);
+	CU_ASSERT_TRUE(ckt_client_image_extent(&wrapper, &data, &size) == CUDA_SUCCESS &&
+		size == 1016 && data == &fat);
 	/*
 	 * A size that carries beyond the end of all addresses, a header shorter than what was read
 	 * of it.
@@ -201,7 +201,7 @@ static void blob(size_t size, bool have, CUresult answer, CUresult queued, CUres
 	sent.queued = queued;
 	sent.size = size;
 	sent.bytes = calloc(1, size + 1);
-	CU_ASSERT_EQUAL(ckt_blob_send(data, size, hash), expected);
+	CU_ASSERT_EQUAL(ckt_client_blob_send(data, size, hash), expected);
 	CU_ASSERT_EQUAL(sent.questions, 1);
 	CU_ASSERT_EQUAL(sent.pieces, pieces);
 	CU_ASSERT_EQUAL(sent.wrong, 0);

@@ -22,7 +22,7 @@ unsigned ckt_call_node(void)
 	return node;
 }
 
-unsigned ckt_context_node(uint64_t context)
+unsigned ckt_client_context_node(uint64_t context)
 {
 	return (unsigned)context;
 }

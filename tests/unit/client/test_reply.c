@@ -65,7 +65,7 @@ static void test_results(void)
 		IS(memcmp(reply.results.p, body + 4, sizes[i]), 0);
 		/* Only what is longer needs memory of its own. */
 		IS(reply.owned != NULL, sizes[i] > sizeof reply.small);
-		ckt_reply_release(&reply);
+		ckt_call_reply_release(&reply);
 	}
 	parts_close(peer);
 }

@@ -76,7 +76,7 @@ static void test_fork(void)
 	void *good;
 	int status;
 
-	ckt_client_find();
+	ckt_lib_client_find();
 	const struct ckt_client_table *before = atomic_exchange(&ckt_client_found, &table);
 	sem_init(&inside, 0, 0);
 	sem_init(&go_on, 0, 0);

@@ -94,7 +94,7 @@ CUresult ckt_call_wait(struct ckt_call *call, struct ckt_reply *ret_reply)
 	return CUDA_SUCCESS;
 }
 
-void ckt_reply_release(struct ckt_reply *reply)
+void ckt_call_reply_release(struct ckt_reply *reply)
 {
 	free(reply->owned);
 	wire.replies--;
@@ -110,10 +110,10 @@ CUresult ckt_call_unsupported(const char *name, bool *once)
 /* The calling thread's own stream has id 77 here; 666 is none. */
 CUresult ckt_stream_resolve(CUstream stream, uint64_t *ret_id);
 struct ckt_context;
-CUresult ckt_context_current(struct ckt_context **ret_context);
+CUresult ckt_client_context_current(struct ckt_context **ret_context);
 static bool no_context;
 
-CUresult ckt_context_current(struct ckt_context **ret_context)
+CUresult ckt_client_context_current(struct ckt_context **ret_context)
 {
 	*ret_context = NULL;
 	return no_context ? CUDA_ERROR_INVALID_CONTEXT : CUDA_SUCCESS;
