@@ -31,7 +31,7 @@ static bool started, wants_ptx;
 
 __attribute__((visibility("default"))) unsigned la_version(unsigned version)
 {
-	ckt_say_init(environ);
+	ckt_patch_log_init(environ);
 	ckt_patch_libraries_init((const void *)la_version, environ);
 	wants_ptx = ckt_nvrtc_wanted(environ);
 	return version < LAV_CURRENT ? version : LAV_CURRENT;
@@ -47,7 +47,7 @@ __attribute__((visibility("default"))) char *la_objsearch(
 	const char *shim = flag == LA_SER_ORIG ? ckt_patch_library_shim(name) : NULL;
 
 	if (shim && strcmp(shim, name) != 0)
-		ckt_say_debug("%s is taken for %s", shim, name);
+		ckt_patch_log_debug("%s is taken for %s", shim, name);
 	return (char *)(shim ? shim : name);
 }
 
@@ -86,7 +86,7 @@ static void treat_pending(void)
 
 		if (!pending_maps[i] || !ckt_loaded_object_from_link_map(&object, pending_maps[i]))
 			continue;
-		if (!runtime.found && ckt_runtime_recognise(&runtime, &object))
+		if (!runtime.found && ckt_patch_runtime_recognise(&runtime, &object))
 			continue;
 		if (started && wants_ptx && ckt_nvrtc_redirect(&object))
 			continue;

@@ -26,7 +26,7 @@ static cudaError_t refuse(unsigned name)
 
 	if (name < ckt_static_names_count && name < sizeof(said) &&
 		!atomic_exchange(&said[name], 1))
-		ckt_say("%s, called through a static CUDA runtime, is not supported",
+		ckt_patch_log("%s, called through a static CUDA runtime, is not supported",
 			ckt_static_names[name]);
 	return cudaErrorNotSupported;
 }
@@ -43,21 +43,21 @@ __asm__(".pushsection .text\n"
 	".rept 1024\n"
 	"	.balign 16\n"
 	"	movl $ckt_refusal_index, %edi\n"
-	"	jmp ckt_refuse_common\n"
+	"	jmp ckt_patch_refuse_common\n"
 	"	.set ckt_refusal_index, ckt_refusal_index + 1\n"
 	".endr\n"
 	".size ckt_refusals, . - ckt_refusals\n"
 	".popsection\n");
 extern const char ckt_refusals[] __attribute__((visibility("hidden")));
-cudaError_t ckt_refuse_common(unsigned name) __attribute__((used, visibility("hidden")));
-cudaError_t ckt_refuse_common(unsigned name)
+cudaError_t ckt_patch_refuse_common(unsigned name) __attribute__((used, visibility("hidden")));
+cudaError_t ckt_patch_refuse_common(unsigned name)
 {
 	return refuse(name);
 }
 
 static void *ours(const char *name)
 {
-	return ckt_dynamic_symbol(&our_runtime.object, &our_runtime.dynamic, name);
+	return ckt_patch_dynamic_symbol(&our_runtime.object, &our_runtime.dynamic, name);
 }
 
 /*
@@ -105,7 +105,7 @@ static cudaError_t device_properties_12(struct ckt_device_properties_12 *propert
 
 	if (result != cudaSuccess || !properties)
 		return result;
-	ckt_device_properties_narrow(properties, &wide);
+	ckt_patch_device_properties_narrow(properties, &wide);
 	/* What CUDA 13 dropped from the structure is still there as attributes. */
 	const struct {
 		int *field;

@@ -11,7 +11,7 @@
 		memcpy(&narrow->field, &wide->field, sizeof(narrow->field));          \
 	} while (0)
 
-void ckt_device_properties_narrow(
+void ckt_patch_device_properties_narrow(
 	struct ckt_device_properties_12 *narrow, const struct cudaDeviceProp *wide)
 {
 	memset(narrow, 0, sizeof(*narrow));

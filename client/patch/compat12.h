@@ -71,5 +71,5 @@ struct ckt_device_properties_12 {
 _Static_assert(sizeof(struct ckt_device_properties_12) == 1032, "CUDA 12 ABI");
 
 /* Fills what both structures have; the rest is zero. */
-void ckt_device_properties_narrow(
+void ckt_patch_device_properties_narrow(
 	struct ckt_device_properties_12 *narrow, const struct cudaDeviceProp *wide);

@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-bool ckt_elf_file_map(struct ckt_elf_file *file, const char *path)
+bool ckt_patch_elf_file_map(struct ckt_elf_file *file, const char *path)
 {
 	struct stat status;
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
@@ -28,12 +28,12 @@ bool ckt_elf_file_map(struct ckt_elf_file *file, const char *path)
 	return true;
 }
 
-void ckt_elf_file_unmap(struct ckt_elf_file *file)
+void ckt_patch_elf_file_unmap(struct ckt_elf_file *file)
 {
 	munmap((void *)file->bytes, file->size_bytes);
 }
 
-bool ckt_elf_file_holds(const struct ckt_elf_file *file, uint64_t offset, uint64_t bytes)
+bool ckt_patch_elf_file_holds(const struct ckt_elf_file *file, uint64_t offset, uint64_t bytes)
 {
 	return offset <= file->size_bytes && bytes <= file->size_bytes - offset;
 }
@@ -45,7 +45,7 @@ static const ElfW(Phdr) * program_headers(const struct ckt_elf_file *file, unsig
 	if (memcmp(header->e_ident, ELFMAG, SELFMAG) != 0 ||
 		header->e_ident[EI_CLASS] != ELFCLASS64 || header->e_machine != EM_X86_64 ||
 		header->e_phentsize != sizeof(ElfW(Phdr)) || header->e_phoff % 8 ||
-		!ckt_elf_file_holds(
+		!ckt_patch_elf_file_holds(
 			file, header->e_phoff, (uint64_t)header->e_phnum * sizeof(ElfW(Phdr))))
 		return NULL;
 	*ret_count = header->e_phnum;
@@ -66,7 +66,7 @@ static const char *at_address(const struct ckt_elf_file *file, const ElfW(Phdr) 
 		if (segment->p_type == PT_LOAD && address >= segment->p_vaddr &&
 			within < segment->p_filesz && bytes <= segment->p_filesz - within &&
 			segment->p_offset <= file->size_bytes &&
-			ckt_elf_file_holds(file, segment->p_offset + within, bytes))
+			ckt_patch_elf_file_holds(file, segment->p_offset + within, bytes))
 			return (const char *)file->bytes + segment->p_offset + within;
 	}
 	return NULL;
@@ -78,14 +78,15 @@ static const ElfW(Dyn) *
 {
 	for (unsigned i = 0; i < count; i++)
 		if (segments[i].p_type == PT_DYNAMIC && segments[i].p_offset % 8 == 0 &&
-			ckt_elf_file_holds(file, segments[i].p_offset, segments[i].p_filesz)) {
+			ckt_patch_elf_file_holds(
+				file, segments[i].p_offset, segments[i].p_filesz)) {
 			*ret_entries = segments[i].p_filesz / sizeof(ElfW(Dyn));
 			return (const ElfW(Dyn) *)(file->bytes + segments[i].p_offset);
 		}
 	return NULL;
 }
 
-bool ckt_elf_file_needs(const struct ckt_elf_file *file, struct ckt_elf_needs *ret_needs)
+bool ckt_patch_elf_file_needs(const struct ckt_elf_file *file, struct ckt_elf_needs *ret_needs)
 {
 	struct ckt_elf_needs needs = {0};
 	uint64_t table = 0, table_bytes = 0;

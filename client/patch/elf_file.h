@@ -24,9 +24,9 @@ struct ckt_elf_needs {
 };
 
 /* False where the file cannot be read or is too small for a header. */
-bool ckt_elf_file_map(struct ckt_elf_file *file, const char *path);
-void ckt_elf_file_unmap(struct ckt_elf_file *file);
+bool ckt_patch_elf_file_map(struct ckt_elf_file *file, const char *path);
+void ckt_patch_elf_file_unmap(struct ckt_elf_file *file);
 /* Whether these bytes lie inside. */
-bool ckt_elf_file_holds(const struct ckt_elf_file *file, uint64_t offset, uint64_t bytes);
+bool ckt_patch_elf_file_holds(const struct ckt_elf_file *file, uint64_t offset, uint64_t bytes);
 /* What the dynamic section asks for; false where there is none that can be read. */
-bool ckt_elf_file_needs(const struct ckt_elf_file *file, struct ckt_elf_needs *ret_needs);
+bool ckt_patch_elf_file_needs(const struct ckt_elf_file *file, struct ckt_elf_needs *ret_needs);

@@ -115,7 +115,7 @@ const ElfW(Sym) * ckt_dynamic_entry(const struct ckt_dynamic *dynamic, const cha
 	}
 }
 
-void *ckt_dynamic_symbol(
+void *ckt_patch_dynamic_symbol(
 	const struct ckt_loaded_object *object, const struct ckt_dynamic *dynamic, const char *name)
 {
 	const ElfW(Sym) *symbol = ckt_dynamic_entry(dynamic, name);
@@ -123,7 +123,7 @@ void *ckt_dynamic_symbol(
 	return symbol ? (void *)(object->base + symbol->st_value) : NULL;
 }
 
-bool ckt_dynamic_needs(const struct ckt_dynamic *dynamic, const char *soname)
+bool ckt_patch_dynamic_needs(const struct ckt_dynamic *dynamic, const char *soname)
 {
 	for (const ElfW(Dyn) *entry = dynamic->entries; entry->d_tag != DT_NULL; entry++)
 		if (entry->d_tag == DT_NEEDED &&

@@ -38,9 +38,9 @@ bool ckt_loaded_object_dynamic(
 	const struct ckt_loaded_object *object, struct ckt_dynamic *ret_dynamic);
 /* The entry and the address of a function the object exports, or NULL. */
 const ElfW(Sym) * ckt_dynamic_entry(const struct ckt_dynamic *dynamic, const char *name);
-void *ckt_dynamic_symbol(const struct ckt_loaded_object *object, const struct ckt_dynamic *dynamic,
-	const char *name);
-bool ckt_dynamic_needs(const struct ckt_dynamic *dynamic, const char *soname);
+void *ckt_patch_dynamic_symbol(const struct ckt_loaded_object *object,
+	const struct ckt_dynamic *dynamic, const char *name);
+bool ckt_patch_dynamic_needs(const struct ckt_dynamic *dynamic, const char *soname);
 /* What to open to read the object's file. */
 const char *ckt_loaded_object_file(const struct ckt_loaded_object *object);
 /* For messages: the program's real path instead of the link to it.  Valid until the next call. */

@@ -85,31 +85,33 @@ bool ckt_nvrtc_redirect(const struct ckt_loaded_object *object)
 		return false;
 	if (is_release_of(&dynamic, "libnvJitLink.so.")) {
 		if (hide(object, &dynamic, "nvJitLinkVersion"))
-			ckt_say_debug("hiding %s from libraries that would link machine code "
-				      "with it",
+			ckt_patch_log_debug("hiding %s from libraries that would link machine code "
+					    "with it",
 				ckt_loaded_object_name(object));
 		else
-			ckt_say("cannot hide %s: the system refused to change its symbols "
-				"(%s); the soft GPU does not run the machine code that it "
-				"produces",
+			ckt_patch_log("cannot hide %s: the system refused to change its symbols "
+				      "(%s); the soft GPU does not run the machine code that it "
+				      "produces",
 				ckt_loaded_object_name(object), strerror(errno));
 		return true;
 	}
 	if (!is_release_of(&dynamic, "libnvrtc.so."))
 		return false;
 	for (unsigned i = 0; i < 2; i++) {
-		void *from = ckt_dynamic_symbol(object, &dynamic, names[i][0]),
-		     *to = ckt_dynamic_symbol(object, &dynamic, names[i][1]);
+		void *from = ckt_patch_dynamic_symbol(object, &dynamic, names[i][0]),
+		     *to = ckt_patch_dynamic_symbol(object, &dynamic, names[i][1]);
 
 		/* NVRTC before 11.1 has no machine code to give. */
 		if (from && to && !jump(from, to)) {
-			ckt_say("cannot make %s produce PTX: the system refused to change its "
+			ckt_patch_log(
+				"cannot make %s produce PTX: the system refused to change its "
 				"code (%s); the soft GPU does not run the machine code that it "
 				"produces",
 				ckt_loaded_object_name(object), strerror(errno));
 			return true;
 		}
 	}
-	ckt_say_debug("%s produces PTX instead of machine code", ckt_loaded_object_name(object));
+	ckt_patch_log_debug(
+		"%s produces PTX instead of machine code", ckt_loaded_object_name(object));
 	return true;
 }

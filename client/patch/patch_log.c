@@ -12,7 +12,7 @@
 
 static const char *debug_path; /* "" for stderr; NULL when off */
 
-void ckt_say_init(char **environment)
+void ckt_patch_log_init(char **environment)
 {
 	static const char name[] = "CRICKET_LOG=debug";
 
@@ -43,7 +43,7 @@ static void say(const char *path, const char *format, va_list arguments)
 	errno = saved;
 }
 
-void ckt_say(const char *format, ...)
+void ckt_patch_log(const char *format, ...)
 {
 	va_list arguments;
 
@@ -52,7 +52,7 @@ void ckt_say(const char *format, ...)
 	va_end(arguments);
 }
 
-void ckt_say_debug(const char *format, ...)
+void ckt_patch_log_debug(const char *format, ...)
 {
 	va_list arguments;
 

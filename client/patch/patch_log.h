@@ -1,11 +1,11 @@
 /*
  * The patcher's few lines on stderr.  The library's own log is not used: this code runs before
- * libc's constructors and must need nothing but libc.  Keeps errno.  Threading: ckt_say_init before
+ * libc's constructors and must need nothing but libc.  Keeps errno.  Threading: ckt_patch_log_init before
  * anything else; the rest from any thread.
  */
 #pragma once
 
-/* Reads CRICKET_LOG from the environment given: debug[:FILE] turns on ckt_say_debug. */
-void ckt_say_init(char **environment);
-void ckt_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
-void ckt_say_debug(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* Reads CRICKET_LOG from the environment given: debug[:FILE] turns on ckt_patch_log_debug. */
+void ckt_patch_log_init(char **environment);
+void ckt_patch_log(const char *format, ...) __attribute__((format(printf, 1, 2)));
+void ckt_patch_log_debug(const char *format, ...) __attribute__((format(printf, 1, 2)));

@@ -24,7 +24,8 @@ struct match {
 	uintptr_t zero;
 };
 
-bool ckt_runtime_recognise(struct ckt_runtime *runtime, const struct ckt_loaded_object *object)
+bool ckt_patch_runtime_recognise(
+	struct ckt_runtime *runtime, const struct ckt_loaded_object *object)
 {
 	struct ckt_dynamic dynamic;
 
@@ -34,8 +35,8 @@ bool ckt_runtime_recognise(struct ckt_runtime *runtime, const struct ckt_loaded_
 	 */
 	if (!ckt_loaded_object_dynamic(object, &dynamic) || !dynamic.soname ||
 		strcmp(dynamic.soname, "libcudart.so.13") != 0 ||
-		!ckt_dynamic_needs(&dynamic, "libcuda.so.1") ||
-		!ckt_dynamic_symbol(object, &dynamic, "cudaMalloc"))
+		!ckt_patch_dynamic_needs(&dynamic, "libcuda.so.1") ||
+		!ckt_patch_dynamic_symbol(object, &dynamic, "cudaMalloc"))
 		return false;
 	runtime->object = *object;
 	runtime->dynamic = dynamic;
@@ -168,7 +169,8 @@ int ckt_redirect_write(const struct ckt_runtime *runtime, unsigned major,
 
 void ckt_redirect_say_refused(const struct ckt_loaded_object *object, int error)
 {
-	ckt_say("cannot redirect the CUDA runtime in %s: the system refused to change its code "
+	ckt_patch_log(
+		"cannot redirect the CUDA runtime in %s: the system refused to change its code "
 		"(%s); its CUDA calls will fail. Allow execmod for it, or link the program "
 		"with -cudart shared",
 		ckt_loaded_object_name(object), strerror(-error));
@@ -216,7 +218,7 @@ static enum ckt_redirect_result redirect_matches(const struct ckt_loaded_object 
 		if (!matches[i].block->is_head)
 			releases = matches[i].block->releases;
 	}
-	ckt_say_debug("redirected %u entry points in %s (static CUDA runtime %s)", total,
+	ckt_patch_log_debug("redirected %u entry points in %s (static CUDA runtime %s)", total,
 		ckt_loaded_object_name(object), releases);
 	return CKT_REDIRECT_DONE;
 }
@@ -263,9 +265,9 @@ enum ckt_redirect_result ckt_redirect_object(
 	result = ckt_redirect_by_symbols(object, runtime);
 	if (result != CKT_REDIRECT_NONE || !holds_runtime_texts(object))
 		return result;
-	ckt_say("%s holds a static CUDA runtime that this Cricket does not know (it knows "
-		"NVIDIA's releases %s); its CUDA calls will fail with cudaErrorNotSupported. "
-		"Link the program with -cudart shared, or keep its symbol table",
+	ckt_patch_log("%s holds a static CUDA runtime that this Cricket does not know (it knows "
+		      "NVIDIA's releases %s); its CUDA calls will fail with cudaErrorNotSupported. "
+		      "Link the program with -cudart shared, or keep its symbol table",
 		ckt_loaded_object_name(object), ckt_static_releases);
 	return CKT_REDIRECT_UNKNOWN;
 }

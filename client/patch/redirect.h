@@ -29,7 +29,8 @@ enum ckt_redirect_result {
 };
 
 /* True when the object is our libcudart.so.13 and not NVIDIA's, which has the same SONAME. */
-bool ckt_runtime_recognise(struct ckt_runtime *runtime, const struct ckt_loaded_object *object);
+bool ckt_patch_runtime_recognise(
+	struct ckt_runtime *runtime, const struct ckt_loaded_object *object);
 /*
  * Cheap: looks at the program headers.  A static runtime always brings a page of thread-local data,
  * aligned to a page.

@@ -40,7 +40,7 @@ static int visit(struct dl_phdr_info *info, size_t size, void *opaque)
 	struct ckt_loaded_object object;
 
 	ckt_loaded_object_from_info(&object, info);
-	if (!walk->runtime.found && ckt_runtime_recognise(&walk->runtime, &object))
+	if (!walk->runtime.found && ckt_patch_runtime_recognise(&walk->runtime, &object))
 		return 0;
 	if (walk->wants_ptx && ckt_nvrtc_redirect(&object))
 		return 0;
@@ -85,15 +85,15 @@ __attribute__((constructor)) static void start(int argc, char **argv, char **env
 
 	walk.wants_ptx = ckt_nvrtc_wanted(environment);
 	if (walk.wants_ptx)
-		ckt_say_init(environment);
+		ckt_patch_log_init(environment);
 	dl_iterate_phdr(visit, &walk);
 	if (walk.count && walk.runtime.found) {
-		ckt_say_init(environment);
+		ckt_patch_log_init(environment);
 		for (unsigned i = 0; i < walk.count; i++)
 			ckt_redirect_object(&walk.suspects[i], &walk.runtime);
 	}
 	if (walk.genuine_count) {
-		ckt_say_init(environment);
+		ckt_patch_log_init(environment);
 		take_over(&walk, environment);
 	}
 	errno = saved;

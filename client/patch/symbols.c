@@ -25,7 +25,7 @@ static bool file_symtab(const struct ckt_elf_file *file, struct symbols *ret_sym
 
 	if (memcmp(header->e_ident, ELFMAG, SELFMAG) != 0 ||
 		header->e_shentsize != sizeof(ElfW(Shdr)) || header->e_shoff % 8 ||
-		!ckt_elf_file_holds(
+		!ckt_patch_elf_file_holds(
 			file, header->e_shoff, (uint64_t)header->e_shnum * sizeof(ElfW(Shdr))))
 		return false;
 	const ElfW(Shdr) *sections = (const ElfW(Shdr) *)(file->bytes + header->e_shoff);
@@ -36,8 +36,8 @@ static bool file_symtab(const struct ckt_elf_file *file, struct symbols *ret_sym
 			symtab->sh_offset % 8)
 			continue;
 		strtab = &sections[symtab->sh_link];
-		if (!ckt_elf_file_holds(file, symtab->sh_offset, symtab->sh_size) ||
-			!ckt_elf_file_holds(file, strtab->sh_offset, strtab->sh_size) ||
+		if (!ckt_patch_elf_file_holds(file, symtab->sh_offset, symtab->sh_size) ||
+			!ckt_patch_elf_file_holds(file, strtab->sh_offset, strtab->sh_size) ||
 			!strtab->sh_size || file->bytes[strtab->sh_offset + strtab->sh_size - 1])
 			return false;
 		ret_symbols->table = (const ElfW(Sym) *)(file->bytes + symtab->sh_offset);
@@ -134,14 +134,14 @@ enum ckt_redirect_result ckt_redirect_by_symbols(
 	struct ckt_elf_file file;
 	unsigned major = 13, count = 0;
 
-	if (!ckt_elf_file_map(&file, ckt_loaded_object_file(object)))
+	if (!ckt_patch_elf_file_map(&file, ckt_loaded_object_file(object)))
 		return CKT_REDIRECT_NONE;
 	if (file_symtab(&file, &symbols))
 		count = collect(object, &symbols, entries, &major);
-	ckt_elf_file_unmap(&file);
+	ckt_patch_elf_file_unmap(&file);
 	enum ckt_redirect_result result = write_entries(object, runtime, major, entries, count);
 	if (result == CKT_REDIRECT_DONE)
-		ckt_say_debug("redirected %u entry points in %s by their names", count,
+		ckt_patch_log_debug("redirected %u entry points in %s by their names", count,
 			ckt_loaded_object_name(object));
 	return result;
 }
@@ -160,7 +160,7 @@ enum ckt_redirect_result ckt_redirect_shared(
 									: 0;
 	for (unsigned i = 0; major && i < ckt_static_names_count && count < ENTRIES_MAX; i++) {
 		uintptr_t address =
-			(uintptr_t)ckt_dynamic_symbol(object, &dynamic, ckt_static_names[i]);
+			(uintptr_t)ckt_patch_dynamic_symbol(object, &dynamic, ckt_static_names[i]);
 
 		/*
 		 * Entries are 16 bytes apart at least (gen_static_runtimes.py checks it); anything
@@ -173,7 +173,7 @@ enum ckt_redirect_result ckt_redirect_shared(
 	}
 	enum ckt_redirect_result result = write_entries(object, runtime, major, entries, count);
 	if (result == CKT_REDIRECT_DONE)
-		ckt_say_debug(
+		ckt_patch_log_debug(
 			"redirected %u functions of %s", count, ckt_loaded_object_name(object));
 	return result;
 }

@@ -139,14 +139,14 @@ void *ckt_takeover_resolve(struct slot *slot)
 		if (handle)
 			atomic_store(&library->handle, handle);
 		else
-			ckt_say("cannot open %s in place of %s: %s", shim ? shim : "the shim",
+			ckt_patch_log("cannot open %s in place of %s: %s", shim ? shim : "the shim",
 				library->soname, dlerror());
 	}
 	if (handle)
 		function = find_function(handle, slot);
 	if (!function) {
 		if (handle)
-			ckt_say("%s of %s is not supported", slot->name, library->soname);
+			ckt_patch_log("%s of %s is not supported", slot->name, library->soname);
 		function = refusal(ckt_patch_library_refusal(library->soname));
 	}
 	atomic_store(&slot->target, function);
@@ -373,13 +373,13 @@ bool ckt_takeover_object(const struct ckt_loaded_object *object)
 		if (error < 0 || !count)
 			munmap(region.library, region.slots_bytes + region.stubs_bytes);
 		if (!error && count)
-			ckt_say_debug("%u functions of %s lead to its shim", count,
+			ckt_patch_log_debug("%u functions of %s lead to its shim", count,
 				ckt_loaded_object_name(object));
 		if (!error)
 			return count > 0;
 	}
-	ckt_say("cannot replace %s by its shim: the system refused to change its code (%s); "
-		"its calls do not reach the server. Start the program with cricket-run",
+	ckt_patch_log("cannot replace %s by its shim: the system refused to change its code (%s); "
+		      "its calls do not reach the server. Start the program with cricket-run",
 		ckt_loaded_object_name(object), strerror(-error));
 	return false;
 }

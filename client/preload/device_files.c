@@ -22,7 +22,7 @@ static int minor_of(const char *path)
 	return strcmp(path, "0") == 0 ? 0 : strcmp(path, "ctl") == 0 ? CONTROL_MINOR : -1;
 }
 
-int ckt_files_stat(const char *path, struct stat *ret_status)
+int ckt_preload_files_stat(const char *path, struct stat *ret_status)
 {
 	int saved = errno, result = stat(path, ret_status);
 	int minor = result && errno == ENOENT ? minor_of(path) : -1;
@@ -36,18 +36,18 @@ int ckt_files_stat(const char *path, struct stat *ret_status)
 	return 0;
 }
 
-int ckt_files_xstat(int version, const char *path, struct stat *ret_status)
+int ckt_preload_files_xstat(int version, const char *path, struct stat *ret_status)
 {
 	(void)version; /* there is one on the ABIs we build for */
-	return ckt_files_stat(path, ret_status);
+	return ckt_preload_files_stat(path, ret_status);
 }
 
 static void *ours(const char *name)
 {
 	if (strcmp(name, "stat") == 0 || strcmp(name, "stat64") == 0)
-		return (void *)ckt_files_stat;
+		return (void *)ckt_preload_files_stat;
 	if (strcmp(name, "__xstat") == 0 || strcmp(name, "__xstat64") == 0)
-		return (void *)ckt_files_xstat;
+		return (void *)ckt_preload_files_xstat;
 	return NULL;
 }
 
@@ -78,7 +78,7 @@ static bool set_slot(const struct ckt_loaded_object *object, void **slot, void *
 	return true;
 }
 
-unsigned ckt_files_redirect(const struct ckt_loaded_object *object)
+unsigned ckt_preload_files_redirect(const struct ckt_loaded_object *object)
 {
 	/* Twice: what is called, and what is pointed to. */
 	uintptr_t tables[2] = {0};
@@ -130,11 +130,11 @@ static int visit(struct dl_phdr_info *info, size_t size, void *data)
 	ckt_loaded_object_from_info(&object, info);
 	slash = strrchr(object.path, '/');
 	if (!object.path[0] || strncmp(slash ? slash + 1 : object.path, "libpython", 9) == 0)
-		ckt_files_redirect(&object);
+		ckt_preload_files_redirect(&object);
 	return 0;
 }
 
-void ckt_files_redirect_python(void)
+void ckt_preload_files_redirect_python(void)
 {
 	dl_iterate_phdr(visit, NULL);
 }

@@ -14,10 +14,10 @@
 #include "client/patch/loaded_object.h"
 
 /* stat() as Python gets it. */
-int ckt_files_stat(const char *path, struct stat *ret_status);
+int ckt_preload_files_stat(const char *path, struct stat *ret_status);
 /* As programs built with a glibc before 2.33 call it. */
-int ckt_files_xstat(int version, const char *path, struct stat *ret_status);
+int ckt_preload_files_xstat(int version, const char *path, struct stat *ret_status);
 /* Makes the object's calls lead to these; how many places were changed. */
-unsigned ckt_files_redirect(const struct ckt_loaded_object *object);
+unsigned ckt_preload_files_redirect(const struct ckt_loaded_object *object);
 /* The same for Python itself: the program and libpython. */
-void ckt_files_redirect_python(void);
+void ckt_preload_files_redirect_python(void);

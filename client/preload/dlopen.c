@@ -74,7 +74,7 @@ static bool has_audit(char *const *environment)
 
 void ckt_dlopen_init(char *const *environment)
 {
-	ckt_say_init((char **)environment);
+	ckt_patch_log_init((char **)environment);
 	on = !has_audit(environment);
 }
 
@@ -93,10 +93,10 @@ static bool open_needed(const char *soname, void *opaque)
 	 * that needs it gives it the scope.
 	 */
 	if (!real_dlopen()(shim, RTLD_NOW | RTLD_LOCAL))
-		ckt_say("cannot open %s, which %s needs: %s", shim, (const char *)opaque,
+		ckt_patch_log("cannot open %s, which %s needs: %s", shim, (const char *)opaque,
 			dlerror());
 	else
-		ckt_say_debug(
+		ckt_patch_log_debug(
 			"%s is taken for %s, which %s needs", shim, soname, (const char *)opaque);
 	ckt_patch_library_loaded(shim);
 	return true;
@@ -129,7 +129,7 @@ const char *ckt_dlopen_name(const char *name, int flags, const void *caller)
 		if ((flags & RTLD_NOLOAD) && !is_open(shim))
 			shim = name;
 		else if (strcmp(shim, name) != 0)
-			ckt_say_debug("%s is taken for %s", shim, name);
+			ckt_patch_log_debug("%s is taken for %s", shim, name);
 		ckt_patch_library_loaded(shim);
 	} else if (!(flags & RTLD_NOLOAD)) {
 		if (!dladdr1(caller, &info, (void **)&map, RTLD_DL_LINKMAP))

@@ -37,7 +37,7 @@ static uint64_t start_of(const struct ckt_elf_file *file)
 	const struct old_header *old = (const struct old_header *)file->bytes;
 	enum { OLD_ENTRY_BYTES = 12 };
 
-	if (!ckt_elf_file_holds(file, 0, sizeof(*old)) ||
+	if (!ckt_patch_elf_file_holds(file, 0, sizeof(*old)) ||
 		memcmp(old->magic, old_magic, sizeof(old_magic) - 1) != 0)
 		return 0;
 	return (sizeof(*old) + (uint64_t)old->count * OLD_ENTRY_BYTES + 7) & ~(uint64_t)7;
@@ -56,9 +56,9 @@ static const char *find(const struct ckt_elf_file *file, const char *soname)
 	uint64_t start = start_of(file);
 	const struct header *header = (const struct header *)(file->bytes + start);
 
-	if (!ckt_elf_file_holds(file, start, sizeof(*header)) ||
+	if (!ckt_patch_elf_file_holds(file, start, sizeof(*header)) ||
 		memcmp(header->magic, magic, sizeof(header->magic)) != 0 ||
-		!ckt_elf_file_holds(file, start + sizeof(*header),
+		!ckt_patch_elf_file_holds(file, start + sizeof(*header),
 			(uint64_t)header->count * sizeof(struct entry)))
 		return NULL;
 	const struct entry *entries = (const struct entry *)(header + 1);
@@ -79,13 +79,13 @@ bool ckt_ld_cache_find(
 	struct ckt_elf_file file;
 	bool found = false;
 
-	if (!ckt_elf_file_map(&file, cache))
+	if (!ckt_patch_elf_file_map(&file, cache))
 		return false;
 	const char *path = find(&file, soname);
 	if (path && strlen(path) < path_size) {
 		strcpy(ret_path, path);
 		found = true;
 	}
-	ckt_elf_file_unmap(&file);
+	ckt_patch_elf_file_unmap(&file);
 	return found;
 }

@@ -180,10 +180,10 @@ static void walk_file(struct walk *walk, const char *path, const struct chain *l
 	struct ckt_elf_file file;
 
 	if (walk->depth >= DEPTH_MAX || strlen(path) >= sizeof(level->own.origin) ||
-		!ckt_elf_file_map(&file, path))
+		!ckt_patch_elf_file_map(&file, path))
 		return;
 	level = malloc(sizeof(*level));
-	if (level && ckt_elf_file_needs(&file, &level->needs)) {
+	if (level && ckt_patch_elf_file_needs(&file, &level->needs)) {
 		level->own.rpath = level->needs.rpath;
 		level->own.runpath = level->needs.runpath;
 		level->own.loader = loader;
@@ -194,7 +194,7 @@ static void walk_file(struct walk *walk, const char *path, const struct chain *l
 		walk->depth--;
 	}
 	free(level);
-	ckt_elf_file_unmap(&file);
+	ckt_patch_elf_file_unmap(&file);
 }
 
 /* A link_map is the handle that dlopen gives out. */

@@ -46,7 +46,7 @@ __attribute__((constructor)) static void prepare(int argc, char **argv, char **e
 	ckt_dlopen_init(environment);
 	if (strncmp(program_invocation_short_name, "python", 6) == 0) {
 		tell_triton();
-		ckt_files_redirect_python();
+		ckt_preload_files_redirect_python();
 	}
 	errno = saved;
 }

@@ -17,7 +17,7 @@ static void fill(void)
 	for (size_t i = 0; i < sizeof wide; i++)
 		((uint8_t *)&wide)[i] = (uint8_t)(1 + i % 251);
 	memset(&narrow, 0xee, sizeof narrow);
-	ckt_device_properties_narrow(&narrow, &wide);
+	ckt_patch_device_properties_narrow(&narrow, &wide);
 }
 
 #define ROW(field, offset)                                                                \

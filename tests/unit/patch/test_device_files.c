@@ -21,18 +21,18 @@ static void test_names(void)
 {
 	struct stat status;
 	errno = 5;
-	IS(ckt_files_stat("/", &status), 0);
+	IS(ckt_preload_files_stat("/", &status), 0);
 	YES(S_ISDIR(status.st_mode));
 	IS(errno, 5);
 	static const char *const others[] = {"/dev/nvidia", "/dev/nvidia1", "/dev/nvidia00",
 		"/dev/nvidiactl0", "/dev/nvidia-uvm", "/dev/nvidia0/", "dev/nvidia0",
 		"/proc/driver/nvidia", ""};
 	for (size_t i = 0; i < COUNT(others) && !has_driver(); i++) {
-		IS(ckt_files_stat(others[i], &status), -1);
+		IS(ckt_preload_files_stat(others[i], &status), -1);
 		IS(errno, ENOENT);
 	}
 	/* Other errors stay errors. */
-	IS(ckt_files_stat("/dev/null/nvidia0", &status), -1);
+	IS(ckt_preload_files_stat("/dev/null/nvidia0", &status), -1);
 	IS(errno, ENOTDIR);
 	static const struct {
 		const char *path;
@@ -41,8 +41,8 @@ static void test_names(void)
 	for (size_t i = 0; i < COUNT(rows); i++) {
 		errno = 5;
 		memset(&status, 0xee, sizeof status);
-		IS((i ? ckt_files_xstat(1, rows[i].path, &status)
-		      : ckt_files_stat(rows[i].path, &status)),
+		IS((i ? ckt_preload_files_xstat(1, rows[i].path, &status)
+		      : ckt_preload_files_stat(rows[i].path, &status)),
 			0);
 		IS(errno, 5);
 		YES(S_ISCHR(status.st_mode));
@@ -79,7 +79,7 @@ static void test_redirect(void)
 		if (!has_driver())
 			IS(point("/dev/nvidia0", &status), -1);
 		struct ckt_loaded_object object = object_of((void *)call);
-		YES(ckt_files_redirect(&object) >= 1);
+		YES(ckt_preload_files_redirect(&object) >= 1);
 		IS(call("/dev/nvidia0", &status), 0);
 		IS(point("/dev/nvidiactl", &status), 0);
 		IS(call("/", &status), 0);
@@ -90,7 +90,7 @@ static void test_redirect(void)
 	}
 	/* An object without a dynamic section has nothing. */
 	struct ckt_loaded_object none = {.path = ""};
-	IS(ckt_files_redirect(&none), 0);
+	IS(ckt_preload_files_redirect(&none), 0);
 }
 
 UNIT_SUITE(files, {"names", test_names}, {"redirect", test_redirect})

@@ -32,15 +32,15 @@ static void test_loaded(void)
 	MUST(dl_iterate_phdr(find, &object), 1);
 	MUST(ckt_loaded_object_dynamic(&object, &dynamic), true);
 	HAS(dynamic.soname, "libcunit.so");
-	YES(ckt_dynamic_needs(&dynamic, "libc.so.6"));
-	NO(ckt_dynamic_needs(&dynamic, "libc.so"));
-	NO(ckt_dynamic_needs(&dynamic, ""));
-	void *function = ckt_dynamic_symbol(&object, &dynamic, "CU_add_test");
+	YES(ckt_patch_dynamic_needs(&dynamic, "libc.so.6"));
+	NO(ckt_patch_dynamic_needs(&dynamic, "libc.so"));
+	NO(ckt_patch_dynamic_needs(&dynamic, ""));
+	void *function = ckt_patch_dynamic_symbol(&object, &dynamic, "CU_add_test");
 	YES(function && function == dlsym(RTLD_DEFAULT, "CU_add_test"));
 	/* What it imports is not its own. */
-	YES(!ckt_dynamic_symbol(&object, &dynamic, "malloc"));
-	YES(!ckt_dynamic_symbol(&object, &dynamic, "CU_add_tes"));
-	YES(!ckt_dynamic_symbol(&object, &dynamic, ""));
+	YES(!ckt_patch_dynamic_symbol(&object, &dynamic, "malloc"));
+	YES(!ckt_patch_dynamic_symbol(&object, &dynamic, "CU_add_tes"));
+	YES(!ckt_patch_dynamic_symbol(&object, &dynamic, ""));
 	MUST(dladdr1(function, &info, (void **)&map, RTLD_DL_LINKMAP) != 0, 1);
 	MUST(ckt_loaded_object_from_link_map(&same, map), true);
 	IS(same.base, object.base);
@@ -95,20 +95,20 @@ static void test_symbols(void)
 	struct ckt_dynamic dynamic;
 	MUST(ckt_loaded_object_dynamic(&object, &dynamic), true);
 	TEXT(dynamic.soname, "libmade.so");
-	YES(ckt_dynamic_needs(&dynamic, "libother.so"));
+	YES(ckt_patch_dynamic_needs(&dynamic, "libother.so"));
 	for (size_t i = 0; i < COUNT(rows); i++)
-		IS((uintptr_t)ckt_dynamic_symbol(&object, &dynamic, rows[i].name),
+		IS((uintptr_t)ckt_patch_dynamic_symbol(&object, &dynamic, rows[i].name),
 			rows[i].value ? (uintptr_t)image + rows[i].value : 0);
 	/* No hash table, one without buckets, one with an empty bucket. */
 	uint32_t *table = (uint32_t *)dynamic.gnu_hash;
 	uint32_t empty[] = {1, 1, 0, 0, 0};
 	dynamic.gnu_hash = NULL;
-	YES(!ckt_dynamic_symbol(&object, &dynamic, "first"));
+	YES(!ckt_patch_dynamic_symbol(&object, &dynamic, "first"));
 	dynamic.gnu_hash = empty;
-	YES(!ckt_dynamic_symbol(&object, &dynamic, "first"));
+	YES(!ckt_patch_dynamic_symbol(&object, &dynamic, "first"));
 	dynamic.gnu_hash = table;
 	table[0] = 0;
-	YES(!ckt_dynamic_symbol(&object, &dynamic, "first"));
+	YES(!ckt_patch_dynamic_symbol(&object, &dynamic, "first"));
 	image_free(image);
 }
 

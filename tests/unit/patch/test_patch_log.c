@@ -13,7 +13,7 @@ static void test_line(void)
 {
 	image_stderr_begin();
 	errno = 5;
-	ckt_say("%s and %d", "one", 2);
+	ckt_patch_log("%s and %d", "one", 2);
 	IS(errno, 5);
 	TEXT(image_stderr_end(), "cricket: one and 2\n");
 }
@@ -24,7 +24,7 @@ static void test_long_line(void)
 	static const int lengths[] = {1012, 1013, 1014, 1015, 5000};
 	for (size_t i = 0; i < COUNT(lengths); i++) {
 		image_stderr_begin();
-		ckt_say("%*s", lengths[i], "end");
+		ckt_patch_log("%*s", lengths[i], "end");
 		const char *line = image_stderr_end();
 		size_t size = strlen(line), whole = 9 + (size_t)lengths[i] + 1;
 		IS(size, whole < 1023 ? whole : 1023);
@@ -51,12 +51,12 @@ static void test_debug(void)
 	};
 	for (size_t i = 0; i < COUNT(rows); i++) {
 		char *environment[] = {(char *)"A=1", (char *)rows[i].setting, NULL};
-		ckt_say_init(environment);
+		ckt_patch_log_init(environment);
 		image_stderr_begin();
-		ckt_say_debug("%s", "word");
+		ckt_patch_log_debug("%s", "word");
 		TEXT(image_stderr_end(), rows[i].said);
 	}
-	ckt_say_init(NULL);
+	ckt_patch_log_init(NULL);
 	int fd = open(path, O_RDONLY);
 	MUST(fd >= 0, 1);
 	IS(read(fd, text, sizeof text - 1), 14);
@@ -66,11 +66,11 @@ static void test_debug(void)
 	/* Where it cannot be written nothing is said, least of all into a file of the program's. */
 	char *environment[] = {(char *)"CRICKET_LOG=debug:/nonexistent/file", NULL},
 	     *off[] = {(char *)"CRICKET_LOG=debugging", NULL};
-	ckt_say_init(environment);
+	ckt_patch_log_init(environment);
 	image_stderr_begin();
-	ckt_say_debug("word");
+	ckt_patch_log_debug("word");
 	TEXT(image_stderr_end(), "");
-	ckt_say_init(off);
+	ckt_patch_log_init(off);
 }
 
 UNIT_SUITE(say, {"line", test_line}, {"long line", test_long_line}, {"debug", test_debug})

@@ -46,7 +46,7 @@ static void test_recognise(void)
 		uint8_t *image = image_make(&rows[i].plan);
 		struct ckt_loaded_object object = image_object(image, "made");
 		struct ckt_runtime runtime = {0};
-		IS(ckt_runtime_recognise(&runtime, &object), rows[i].ours);
+		IS(ckt_patch_runtime_recognise(&runtime, &object), rows[i].ours);
 		IS(runtime.found, rows[i].ours);
 		IS(runtime.object.base, rows[i].ours ? object.base : 0);
 		image_free(image);
@@ -90,7 +90,7 @@ static void test_write(void)
 	uint8_t *ours_image = image_make(&ours), *image = image_make(&plan);
 	struct ckt_loaded_object object = image_object(ours_image, "ours");
 	struct ckt_runtime runtime = {0};
-	MUST(ckt_runtime_recognise(&runtime, &object), true);
+	MUST(ckt_patch_runtime_recognise(&runtime, &object), true);
 	unsigned known = name_of("cudaMalloc"), unknown = name_of("cudaFree");
 	uintptr_t text = (uintptr_t)image + IMAGE_TEXT;
 	struct ckt_redirect_entry entries[] = {
@@ -139,7 +139,7 @@ static void test_unknown(void)
 	struct ckt_loaded_object object = image_object(ours_image, "ours"),
 				 suspect = image_object(image, "/made/library.so");
 	struct ckt_runtime runtime = {0}, none = {0};
-	MUST(ckt_runtime_recognise(&runtime, &object), true);
+	MUST(ckt_patch_runtime_recognise(&runtime, &object), true);
 	YES(ckt_redirect_suspect(&suspect));
 	image_stderr_begin();
 	IS(ckt_redirect_object(&suspect, &none), CKT_REDIRECT_NONE);

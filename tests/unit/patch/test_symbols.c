@@ -22,7 +22,7 @@ static uint8_t *make_ours(void)
 	uint8_t *image = image_make(&ours);
 	struct ckt_loaded_object object = image_object(image, "ours");
 	memset(&runtime, 0, sizeof runtime);
-	MUST(ckt_runtime_recognise(&runtime, &object), true);
+	MUST(ckt_patch_runtime_recognise(&runtime, &object), true);
 	return image;
 }
 
