@@ -383,19 +383,19 @@ def _finish(library, p):
 
 _BESIDE_HEAD = """\
 struct beside_{p} {{
-	struct ckt_beside beside;	/* first */
+	struct ckt_library_long_call beside;	/* first */
 	int status;
 {fields}
 }};
 
-static void run_{p}(struct ckt_beside *beside)
+static void run_{p}(struct ckt_library_long_call *beside)
 {{
 	struct beside_{p} *own_ = (struct beside_{p} *)beside;
 	own_->status = (int)ckt_{name}.{p}({passed});
-	beside->failed = ckt_{name}_out_of_memory(own_->status);
+	beside->failed = ckt_worker_{name}_out_of_memory(own_->status);
 }}
 
-static int done_{p}(struct ckt_beside *beside)
+static int done_{p}(struct ckt_library_long_call *beside)
 {{
 	const struct beside_{p} *own_ = (const struct beside_{p} *)beside;
 	struct ckt_wcall *call = beside->call;
@@ -426,7 +426,7 @@ static int handle_{p}(struct ckt_wcall *call)
 	own_->beside.done = done_{p};
 	own_->beside.owner = args.{object};
 {sets}
-	return ckt_beside(call, &own_->beside);
+	return ckt_library_long_call(call, &own_->beside);
 }}
 """
 
@@ -485,14 +485,14 @@ def _handler(model, p):
     if p.has_mode:
         # What comes back to the host is written to memory that the device reaches, so that nobody waits for it here.
         mode = "1" if p.gives_values else "args.pointer_mode"
-        lines.append(f"\tckt_{name}_use_pointer_mode(v_{p.object.name}, {mode});")
+        lines.append(f"\tckt_worker_{name}_use_pointer_mode(v_{p.object.name}, {mode});")
     elif p.of("in_array") and p.object and any(q.has_mode for q in model.procedures):
         # Arrays of scalars lie on the host, whatever the mode: so does what the library looks for.
-        lines.append(f"\tckt_{name}_use_pointer_mode(v_{p.object.name}, 0);")
+        lines.append(f"\tckt_worker_{name}_use_pointer_mode(v_{p.object.name}, 0);")
     called = f"(int)ckt_{name}.{p.name}({', '.join(passed[q.name] for q in p.parameters)})"
     if p.executes:
         lines += ["\tresult_ = ckt_object_stream(call->worker, args.stream, &stream_);", "\tif (result_)", "\t\treturn result_;",
-                  f"\tint status_ = ckt_{name}_use_stream(v_{p.object.name}, stream_);", "\tif (!status_)", f"\t\tstatus_ = {called};"]
+                  f"\tint status_ = ckt_worker_{name}_use_stream(v_{p.object.name}, stream_);", "\tif (!status_)", f"\t\tstatus_ = {called};"]
     else:
         lines.append(f"\tint status_ = {called};")
     return lines + _finish(library, p) + ["}", ""]

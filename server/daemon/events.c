@@ -80,13 +80,14 @@ void ckt_control_events(struct ckt_peer *peer, void *decoded, int *passed_fd)
 	ckt_ask_event_listener(peer, &decision);
 	peer->wants_events = !decision.answer;
 	if (!peer->wants_events) {
-		ckt_log_limited(
+		ckt_daemon_log_limited(
 			peer->server, CKT_LIMIT_REFUSED, "%s: %s", peer->who.text, decision.reason);
 		ckt_peer_close(peer);
 	}
 }
 
-void ckt_event(struct ckt_session *session, enum ckt_event_name name, const char *format, ...)
+void ckt_daemon_event(
+	struct ckt_session *session, enum ckt_event_name name, const char *format, ...)
 {
 	struct ckt_server *server = session->server;
 	struct kept *kept = &ring[++last % KEPT];
@@ -126,8 +127,9 @@ static void look_at_gpu(struct ckt_server *server, unsigned gpu)
 	if (largest && !server->memory_low[gpu] && total &&
 		used >= total / 100 * MEMORY_LOW_PERCENT) {
 		server->memory_low[gpu] = true;
-		ckt_event(largest, CKT_EVENT_MEMORY_LOW, "GPU %u: sessions hold %llu of %llu bytes",
-			gpu, (unsigned long long)used, (unsigned long long)total);
+		ckt_daemon_event(largest, CKT_EVENT_MEMORY_LOW,
+			"GPU %u: sessions hold %llu of %llu bytes", gpu, (unsigned long long)used,
+			(unsigned long long)total);
 	} else if (used < total / 100 * MEMORY_FINE_PERCENT) {
 		server->memory_low[gpu] = false;
 	}
@@ -160,7 +162,7 @@ static void watch_memory(struct ckt_timer *timer)
 	ckt_timer_set(&server->loop, timer, MEMORY_WATCH_MS);
 }
 
-int ckt_events_init(struct ckt_server *server, char *ret_message, size_t message_size)
+int ckt_daemon_events_init(struct ckt_server *server, char *ret_message, size_t message_size)
 {
 	int result = server->options.hooks
 		? ckt_hooks_check(server->options.hooks, ret_message, message_size)

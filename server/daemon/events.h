@@ -21,10 +21,10 @@ enum ckt_event_name {
 	CKT_EVENT_LOST,
 };
 
-void ckt_event(struct ckt_session *session, enum ckt_event_name name, const char *format, ...)
-	__attribute__((format(printf, 3, 4)));
+void ckt_daemon_event(struct ckt_session *session, enum ckt_event_name name, const char *format,
+	...) __attribute__((format(printf, 3, 4)));
 /* Checks --hooks and begins to watch memory. -errno with the reason. */
-int ckt_events_init(struct ckt_server *server, char *ret_message, size_t message_size);
+int ckt_daemon_events_init(struct ckt_server *server, char *ret_message, size_t message_size);
 
 /* hooks.c: queues a run of every executable in the directory. */
 struct ckt_control_event;

@@ -46,7 +46,8 @@ static bool take(struct ckt_log_bucket *bucket, unsigned burst)
 	return true;
 }
 
-void ckt_log_limited(struct ckt_server *server, enum ckt_log_limit kind, const char *format, ...)
+void ckt_daemon_log_limited(
+	struct ckt_server *server, enum ckt_log_limit kind, const char *format, ...)
 {
 	struct ckt_log_bucket *bucket = &server->log_buckets[kind];
 	char text[1024];
@@ -65,7 +66,7 @@ void ckt_log_limited(struct ckt_server *server, enum ckt_log_limit kind, const c
 	ckt_info("%s", text);
 }
 
-void ckt_log_limited_fini(struct ckt_server *server)
+void ckt_daemon_log_limited_fini(struct ckt_server *server)
 {
 	tell_all(&server->log_timer);
 	ckt_timer_clear(&server->log_timer);

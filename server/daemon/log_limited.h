@@ -21,7 +21,7 @@ struct ckt_log_bucket {
 };
 
 /* As ckt_info, but only so many of a kind. */
-void ckt_log_limited(struct ckt_server *server, enum ckt_log_limit kind, const char *format, ...)
-	__attribute__((format(printf, 3, 4)));
+void ckt_daemon_log_limited(struct ckt_server *server, enum ckt_log_limit kind, const char *format,
+	...) __attribute__((format(printf, 3, 4)));
 /* Logs how many messages were left out. */
-void ckt_log_limited_fini(struct ckt_server *server);
+void ckt_daemon_log_limited_fini(struct ckt_server *server);

@@ -115,13 +115,13 @@ static void signal_ready(struct ckt_source *source, uint32_t events)
 	ckt_info("%s: accepting no new sessions; the %u running ones get %u s",
 		info.ssi_signo == SIGTERM ? "SIGTERM" : "SIGINT", server->session_count,
 		server->options.grace);
-	ckt_notify("STOPPING=1");
+	ckt_systemd_notify("STOPPING=1");
 	server->stopping = true;
 	if (!server->session_count) {
 		server->loop.stop = true;
 		return;
 	}
-	ckt_term_save_all(server);
+	ckt_session_save_all_on_term(server);
 	server->stop_timer.fire = grace_over;
 	ckt_timer_set(&server->loop, &server->stop_timer, (int64_t)server->options.grace * 1000);
 	server->lonely_timer.fire = look_for_lonely;
@@ -209,7 +209,7 @@ static int init(struct ckt_server *server, char *message)
 	server->started = time(NULL);
 	if (gethostname(server->host, sizeof server->host - 1))
 		strcpy(server->host, "localhost");
-	ckt_gpus_parse(options->gpus, server->gpus, &server->gpu_count);
+	ckt_options_gpus_parse(options->gpus, server->gpus, &server->gpu_count);
 	if (options->token_file &&
 		ckt_auth_token_load(options->token_file, &server->token, message, MESSAGE_SIZE))
 		return EXIT_USAGE;
@@ -237,7 +237,7 @@ static int init(struct ckt_server *server, char *message)
 		return result == -EPERM || result == -EINVAL || result == -ENAMETOOLONG
 			? EXIT_USAGE
 			: EXIT_FAILURE;
-	if (ckt_key_load(server, message, MESSAGE_SIZE))
+	if (ckt_server_key_load(server, message, MESSAGE_SIZE))
 		return EXIT_FAILURE;
 	result = init_driver(server, message);
 	if (result)
@@ -249,10 +249,10 @@ static int init(struct ckt_server *server, char *message)
 		return EXIT_FAILURE;
 	result = ckt_stages_init(server, message, MESSAGE_SIZE);
 	if (!result)
-		result = ckt_events_init(server, message, MESSAGE_SIZE);
+		result = ckt_daemon_events_init(server, message, MESSAGE_SIZE);
 	if (result)
 		return EXIT_FAILURE;
-	ckt_marks_watch(server);
+	ckt_session_marks_watch(server);
 	ckt_session_adopt_all(server);
 	ckt_leftovers_sweep(server);
 	return ckt_listen_write_address_file(server, message, MESSAGE_SIZE) ? EXIT_FAILURE : 0;
@@ -274,11 +274,11 @@ static void fini(struct ckt_server *server)
 	while (server->peers_first)
 		ckt_peer_close(server->peers_first);
 	ckt_stages_fini(server);
-	ckt_nvml_fini(server);
-	ckt_kept_fini(server);
+	ckt_daemon_nvml_fini(server);
+	ckt_memory_image_fini(server);
 	ckt_listen_close(server);
 	ckt_admission_fini(server);
-	ckt_log_limited_fini(server);
+	ckt_daemon_log_limited_fini(server);
 	explicit_bzero(&server->token, sizeof server->token);
 	explicit_bzero(&server->key, sizeof server->key);
 	ckt_loop_fini(&server->loop);
@@ -310,7 +310,7 @@ int main(int argc, char **argv)
 		fprintf(stderr, "cricket-server: %s\n", message);
 	} else {
 		announce(&server);
-		ckt_notify("READY=1");
+		ckt_systemd_notify("READY=1");
 		status = ckt_loop_run(&server.loop) ? EXIT_FAILURE : EXIT_SUCCESS;
 		ckt_info("ended");
 	}

@@ -74,7 +74,7 @@ static int check_directories(const char *value)
 static int check_gpus(const char *value)
 {
 	unsigned gpus[CKT_DEVICES_MAX], count;
-	return ckt_gpus_parse(value, gpus, &count);
+	return ckt_options_gpus_parse(value, gpus, &count);
 }
 
 static int check_level(const char *value)
@@ -169,7 +169,7 @@ static const struct option_entry table[] = {
 };
 enum { TABLE_SIZE = sizeof table / sizeof *table };
 
-int ckt_size_parse(const char *text, uint64_t *ret_bytes)
+int ckt_options_size_parse(const char *text, uint64_t *ret_bytes)
 {
 	static const char units[] = "KMGT";
 	char *end;
@@ -197,7 +197,8 @@ int ckt_size_parse(const char *text, uint64_t *ret_bytes)
 	return 0;
 }
 
-int ckt_gpus_parse(const char *text, unsigned ret_gpus[CKT_DEVICES_MAX], unsigned *ret_count)
+int ckt_options_gpus_parse(
+	const char *text, unsigned ret_gpus[CKT_DEVICES_MAX], unsigned *ret_count)
 {
 	bool wanted[CKT_DEVICES_MAX] = {false};
 	unsigned count = 0;
@@ -306,7 +307,7 @@ static int assign(struct ckt_options *options, const struct option_entry *entry,
 		return 0;
 	}
 	case KIND_SIZE:
-		return ckt_size_parse(value, member);
+		return ckt_options_size_parse(value, member);
 	case KIND_COUNT:
 		return count_parse(value, member);
 	case KIND_FLAG:

@@ -68,6 +68,7 @@ void ckt_options_print(const struct ckt_options *options, FILE *file);
 void ckt_options_help(FILE *file);
 
 /* "1G", "512M", "4096"; K, M, G and T are powers of 1024, with or without "B" or "iB". */
-int ckt_size_parse(const char *text, uint64_t *ret_bytes);
+int ckt_options_size_parse(const char *text, uint64_t *ret_bytes);
 /* "all" gives no entries; otherwise ascending driver ordinals without repetition. */
-int ckt_gpus_parse(const char *text, unsigned ret_gpus[CKT_DEVICES_MAX], unsigned *ret_count);
+int ckt_options_gpus_parse(
+	const char *text, unsigned ret_gpus[CKT_DEVICES_MAX], unsigned *ret_count);

@@ -22,7 +22,7 @@ struct ckt_admission;
 struct ckt_policy;
 struct ckt_peer;
 struct ckt_session;
-struct ckt_kept;
+struct ckt_memory_image;
 struct ckt_nvml;
 struct ckt_stage;
 
@@ -92,8 +92,8 @@ struct ckt_server {
 	struct ckt_stage *stages;
 	char image_dir[CKT_PATH_MAX];
 	int image_dir_fd;
-	struct ckt_kept *kept; /* images in memory */
-	struct ckt_nvml *nvml; /* see nvml.c; NULL until somebody asks */
+	struct ckt_memory_image *kept; /* images in memory */
+	struct ckt_nvml *nvml;         /* see nvml.c; NULL until somebody asks */
 
 	struct ckt_source signals;
 	struct ckt_timer marks_timer, memory_timer;

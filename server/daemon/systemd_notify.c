@@ -10,7 +10,7 @@
 
 #include "server/daemon/server.h"
 
-void ckt_notify(const char *state)
+void ckt_systemd_notify(const char *state)
 {
 	const char *path = getenv("NOTIFY_SOCKET");
 	struct sockaddr_un address = {.sun_family = AF_UNIX};

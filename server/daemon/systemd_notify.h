@@ -2,4 +2,4 @@
 #pragma once
 
 /* Tells systemd, where it asked to be told. */
-void ckt_notify(const char *state);
+void ckt_systemd_notify(const char *state);

@@ -113,7 +113,7 @@ static void watch(struct ckt_worker *worker)
 		bool dead = (state == CKT_STATE_RUNNING || state == CKT_STATE_DETACHED) &&
 			worker->new_client.fd < 0 && !worker->checkpoint.freeze.wanted &&
 			!worker->checkpoint.freeze.frozen &&
-			ckt_client_process_is_dead(worker->client_process);
+			ckt_worker_client_process_is_dead(worker->client_process);
 		bool over = alone && now - worker->detached_ms > timeout_ms;
 		pthread_mutex_unlock(&worker->mail_lock);
 		/*
@@ -168,7 +168,7 @@ int main(int argc, char **argv)
 	if (!error)
 		error = start_signals();
 	if (!error)
-		error = ckt_control_start(worker, CONTROL_FD);
+		error = ckt_worker_control_start(worker, CONTROL_FD);
 	if (error) {
 		ckt_error("cannot start: %s", strerror(-error));
 		return 1;

@@ -61,7 +61,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 				 : ckt_module_check(image, size, &check);
 	if (!result && !linked)
 		read_texts(image, SIZE_MAX);
-	ckt_binary_fits(image, size, CAPABILITY, &has_ptx);
+	ckt_module_binary_fits(image, size, CAPABILITY, &has_ptx);
 	ckt_soft_image_is_library(image, size, CAPABILITY);
 	uint32_t magic = 0;
 	memcpy(&magic, image, size < sizeof magic ? size : sizeof magic);

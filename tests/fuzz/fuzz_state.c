@@ -164,7 +164,7 @@ static void try_step(const ckt_image *image, const ckt_image_library_step *step)
 		insist(proc->flags & CKT_PROC_SETS && created(image, step, step->id),
 			"something is set of nothing");
 	else
-		insist(step->kind == CKT_LIB_CAPTURE && ckt_lib_is_work(proc),
+		insist(step->kind == CKT_LIB_CAPTURE && ckt_worker_lib_is_work(proc),
 			"no work is captured");
 	if (step->kind != CKT_LIB_CAPTURE)
 		insist(step->args.args_len >= proc->id_at + 8u, "arguments without an id");
@@ -193,7 +193,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	image->journal.journal_val = journal;
 	read_image(image);
 	message[0] = 0;
-	int error = ckt_lib_load_check(&l);
+	int error = ckt_worker_lib_load_check(&l);
 	insist(error <= 0 && (error != 0) == (message[0] != 0),
 		"an error has a sentence, and nothing else has");
 	for (unsigned i = 0; i < image->library_steps.library_steps_len; i++) {

@@ -40,12 +40,12 @@ static void let_go_done(struct ckt_session *session, void *context, int error, v
 		ckt_info("session %s: continues: no connection holds it any more", session->id);
 }
 
-void ckt_image_let_go(struct ckt_session *session)
+void ckt_daemon_image_let_go(struct ckt_session *session)
 {
 	struct ckt_worker_release_args args = {.message = (char *)"", .moved_to = (char *)""};
 	session->holder = NULL;
-	ckt_mark_remove(session->server, session->id, CKT_MARK_PARKED, session->uid);
-	ckt_mark_remove(session->server, session->id, CKT_MARK_MOVED, session->uid);
+	ckt_session_mark_remove(session->server, session->id, CKT_MARK_PARKED, session->uid);
+	ckt_session_mark_remove(session->server, session->id, CKT_MARK_MOVED, session->uid);
 	/* A copy on another GPU of this server was to replace it. */
 	for (struct ckt_session *other = session->server->sessions; other; other = other->next)
 		if (strcmp(other->successor_of, session->id) == 0)
@@ -73,11 +73,11 @@ static void drop_images(struct ckt_peer *peer)
 	peer->image_count = 0;
 }
 
-void ckt_image_peer_gone(struct ckt_peer *peer)
+void ckt_daemon_image_peer_gone(struct ckt_peer *peer)
 {
 	for (struct ckt_session *session = peer->server->sessions; session; session = session->next)
 		if (session->holder == peer)
-			ckt_image_let_go(session);
+			ckt_daemon_image_let_go(session);
 	for (struct ckt_session *session = peer->server->sessions; session; session = session->next)
 		if (session->preloader == peer && session->phase == CKT_SESSION_STARTING)
 			ckt_session_kill(
@@ -91,7 +91,7 @@ void ckt_image_peer_gone(struct ckt_peer *peer)
 struct save {
 	struct ckt_peer *peer;
 	bool hold;
-	struct ckt_kept *kept; /* in the making */
+	struct ckt_memory_image *kept; /* in the making */
 	/* Until the worker has reported the size of its session. */
 	struct ckt_worker_save2_args call;
 	char name[CKT_CONTROL_NAME_MAX + 1];
@@ -128,24 +128,24 @@ static void save_done(struct ckt_session *session, void *context, int error, voi
 		ckt_control_result_set(&result, buffer, CKT_CONTROL_REFUSED,
 			"session %s: its worker ended or failed while it wrote the "
 			"image: %s",
-			session->id, ckt_request_problem(error));
+			session->id, ckt_daemon_request_problem(error));
 	else if (res->status)
 		ckt_control_result_set(&result, buffer, CKT_CONTROL_REFUSED, "session %s: %.400s",
 			session->id, res->message);
 	if (done)
-		ckt_event(session, CKT_EVENT_SAVED, "%llu bytes, stopped for %llu us",
+		ckt_daemon_event(session, CKT_EVENT_SAVED, "%llu bytes, stopped for %llu us",
 			(unsigned long long)res->bytes, (unsigned long long)res->stopped_us);
 	if (done && save->hold)
 		session->holder = peer;
 	/* Nobody waits for the image any more: removes it. */
 	if (done && save->kept && !peer->gone)
-		ckt_kept_commit(save->kept, res->image);
+		ckt_memory_image_commit(save->kept, res->image);
 	else
-		ckt_kept_free(save->kept);
+		ckt_memory_image_free(save->kept);
 	if (ckt_peer_release(peer))
 		save_reply(peer, session->id, &result, error ? NULL : res);
 	else if (done && save->hold)
-		ckt_image_let_go(session);
+		ckt_daemon_image_let_go(session);
 	free(save);
 }
 
@@ -172,9 +172,9 @@ static const char *save_begin(struct ckt_session *session, struct save *save, in
 	int pass_fd = save->kept ? -1 : fcntl(broker_fd, F_DUPFD_CLOEXEC, 3);
 	if (!save->kept && pass_fd < 0)
 		return strerror(errno);
-	ckt_event(session, CKT_EVENT_FROZEN, "%s",
+	ckt_daemon_event(session, CKT_EVENT_FROZEN, "%s",
 		save->hold ? "to be stopped or moved" : "an image is being written");
-	int result = save->kept ? ckt_kept_send(save->kept, session) : 0;
+	int result = save->kept ? ckt_memory_image_send(save->kept, session) : 0;
 	if (!result)
 		result = ckt_session_call_long(session, CKT_WORKER_SAVE2,
 			(xdrproc_t)xdr_ckt_worker_save2_args, &save->call, pass_fd,
@@ -189,10 +189,11 @@ static void save_measured(struct ckt_session *session, void *context, int error,
 	struct save *save = context;
 	struct ckt_worker_status_res *status = answer;
 	char buffer[CKT_MESSAGE_MAX] = "";
-	const char *problem = error ? ckt_request_problem(error) : NULL;
+	const char *problem = error ? ckt_daemon_request_problem(error) : NULL;
 	if (!error)
-		save->kept = ckt_kept_make(save->peer, *save->name ? save->name : session->id,
-			session, status->memory_bytes, buffer);
+		save->kept =
+			ckt_memory_image_make(save->peer, *save->name ? save->name : session->id,
+				session, status->memory_bytes, buffer);
 	if (save->kept)
 		problem = save_begin(session, save, -1);
 	if (save->kept && !problem)
@@ -200,7 +201,7 @@ static void save_measured(struct ckt_session *session, void *context, int error,
 	if (problem)
 		snprintf(buffer, sizeof buffer, "session %s: cannot reach its worker: %s",
 			session->id, problem);
-	ckt_kept_free(save->kept);
+	ckt_memory_image_free(save->kept);
 	ckt_control_result result = {CKT_CONTROL_REFUSED, buffer};
 	if (ckt_peer_release(save->peer))
 		save_reply(save->peer, session->id, &result, NULL);
@@ -313,7 +314,7 @@ static void release_done(struct ckt_session *session, void *context, int error, 
 	 */
 	if (error ? !release->end : res->status) {
 		if (release->end)
-			ckt_mark_remove(session->server, session->id,
+			ckt_session_mark_remove(session->server, session->id,
 				release->parked ? CKT_MARK_PARKED : CKT_MARK_MOVED, session->uid);
 		ckt_control_result_set(&result, buffer, CKT_CONTROL_REFUSED, "session %s: %.400s",
 			session->id, error ? strerror(-error) : res->message);
@@ -321,7 +322,7 @@ static void release_done(struct ckt_session *session, void *context, int error, 
 		return;
 	}
 	if (release->end && *release->moved_to)
-		ckt_event(session, CKT_EVENT_MOVED, "%s", release->moved_to);
+		ckt_daemon_event(session, CKT_EVENT_MOVED, "%s", release->moved_to);
 	if (release->end && ckt_session_wait_gone(session, release_gone, release) == 0)
 		ckt_session_expect_end(session);
 	else
@@ -334,12 +335,13 @@ static int release_mark(struct ckt_session *session, const ckt_control_release_a
 	if (!args->end)
 		return 0;
 	if (*args->moved_to) {
-		ckt_mark_remove(session->server, session->id, CKT_MARK_PARKED, session->uid);
-		return ckt_mark_write(session->server, session->id, CKT_MARK_MOVED, session->uid,
-			session->proven, args->moved_to);
+		ckt_session_mark_remove(
+			session->server, session->id, CKT_MARK_PARKED, session->uid);
+		return ckt_session_mark_write(session->server, session->id, CKT_MARK_MOVED,
+			session->uid, session->proven, args->moved_to);
 	}
-	ckt_mark_remove(session->server, session->id, CKT_MARK_MOVED, session->uid);
-	return args->parked ? ckt_mark_write(session->server, session->id, CKT_MARK_PARKED,
+	ckt_session_mark_remove(session->server, session->id, CKT_MARK_MOVED, session->uid);
+	return args->parked ? ckt_session_mark_write(session->server, session->id, CKT_MARK_PARKED,
 				      session->uid, session->proven, session->status.program_name)
 			    : 0;
 }
@@ -532,9 +534,9 @@ void ckt_control_restore2(struct ckt_peer *peer, void *decoded, int *passed_fd)
 	char buffer[CKT_MESSAGE_MAX] = "";
 	struct ckt_session *session;
 	const char *name = args->stages.stages_len == 1
-		? ckt_kept_name(args->stages.stages_val[0].stage)
+		? ckt_memory_image_name(args->stages.stages_val[0].stage)
 		: NULL;
-	struct ckt_kept *kept = name ? ckt_kept_find(peer, name) : NULL;
+	struct ckt_memory_image *kept = name ? ckt_memory_image_find(peer, name) : NULL;
 	unsigned count = name ? 0
 			      : collect(peer, args->stages.stages_val, args->stages.stages_len, fds,
 					&own_fd, buffer);
@@ -563,7 +565,7 @@ void ckt_control_restore2(struct ckt_peer *peer, void *decoded, int *passed_fd)
 
 /* ---- Ahead of a move */
 
-struct ckt_session *ckt_image_find_ahead(
+struct ckt_session *ckt_daemon_image_find_ahead(
 	struct ckt_peer *peer, const char *copy, char buffer[CKT_MESSAGE_MAX])
 {
 	struct ckt_session *session = *copy ? ckt_session_find(peer->server, copy) : NULL;
@@ -579,7 +581,7 @@ struct ckt_session *ckt_image_find_ahead(
 static struct ckt_session *begin_ahead(struct ckt_peer *peer, const ckt_control_preload_args *args,
 	const struct ckt_session_spec *spec, char buffer[CKT_MESSAGE_MAX])
 {
-	struct ckt_session *session = ckt_image_find_ahead(peer, args->copy, buffer);
+	struct ckt_session *session = ckt_daemon_image_find_ahead(peer, args->copy, buffer);
 	if (*buffer)
 		return NULL;
 	if (session) {

@@ -9,8 +9,8 @@
 #include "server/daemon/policy/policy.h"
 #include "server/daemon/server.h"
 
-struct ckt_space {
-	struct ckt_space *next;
+struct ckt_image_space {
+	struct ckt_image_space *next;
 	unsigned refs;
 	struct ckt_identity identity;
 	const struct ckt_policy *policy;
@@ -19,19 +19,19 @@ struct ckt_space {
 
 /* One lock for all: an image's piece is a megabyte, so it is taken rarely. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct ckt_space *spaces;
+static struct ckt_image_space *spaces;
 
-struct ckt_space *ckt_space_get(
+struct ckt_image_space *ckt_daemon_image_space_get(
 	const struct ckt_server *server, const struct ckt_identity *identity)
 {
 	pthread_mutex_lock(&lock);
-	struct ckt_space *space = spaces;
+	struct ckt_image_space *space = spaces;
 	while (space && !ckt_identity_same(&space->identity, identity))
 		space = space->next;
 	if (space) {
 		space->refs++;
 	} else if ((space = calloc(1, sizeof *space))) {
-		*space = (struct ckt_space){.next = spaces,
+		*space = (struct ckt_image_space){.next = spaces,
 			.refs = 1,
 			.identity = *identity,
 			.policy = server->policy,
@@ -42,7 +42,7 @@ struct ckt_space *ckt_space_get(
 	return space;
 }
 
-struct ckt_space *ckt_space_ref(struct ckt_space *space)
+struct ckt_image_space *ckt_daemon_image_space_ref(struct ckt_image_space *space)
 {
 	pthread_mutex_lock(&lock);
 	space->refs++;
@@ -50,14 +50,14 @@ struct ckt_space *ckt_space_ref(struct ckt_space *space)
 	return space;
 }
 
-void ckt_space_put(struct ckt_space *space)
+void ckt_daemon_image_space_put(struct ckt_image_space *space)
 {
 	if (!space)
 		return;
 	pthread_mutex_lock(&lock);
 	space->refs--;
-	for (struct ckt_space **place = &spaces; *place;) {
-		struct ckt_space *one = *place;
+	for (struct ckt_image_space **place = &spaces; *place;) {
+		struct ckt_image_space *one = *place;
 		/* Images that are kept on the disk still count. */
 		if (one->refs || one->bytes) {
 			place = &one->next;
@@ -71,7 +71,7 @@ void ckt_space_put(struct ckt_space *space)
 
 /* Outside the lock: a file system that hangs must not block other identities. */
 static struct ckt_image_bytes_facts facts_of(
-	const struct ckt_space *space, int dir_fd, uint64_t wanted_bytes)
+	const struct ckt_image_space *space, int dir_fd, uint64_t wanted_bytes)
 {
 	struct statvfs fs;
 	struct ckt_image_bytes_facts facts = {.identity = space->identity,
@@ -85,15 +85,15 @@ static struct ckt_image_bytes_facts facts_of(
 	return facts;
 }
 
-void ckt_space_check(
-	struct ckt_space *space, int dir_fd, uint64_t bytes, struct ckt_decision *ret_decision)
+void ckt_daemon_image_space_check(struct ckt_image_space *space, int dir_fd, uint64_t bytes,
+	struct ckt_decision *ret_decision)
 {
 	struct ckt_image_bytes_facts facts = facts_of(space, dir_fd, bytes);
-	facts.taken_bytes = ckt_space_taken(space);
+	facts.taken_bytes = ckt_daemon_image_space_taken(space);
 	space->policy->image_bytes(&facts, ret_decision);
 }
 
-int ckt_space_take(struct ckt_space *space, int dir_fd, uint64_t bytes)
+int ckt_daemon_image_space_take(struct ckt_image_space *space, int dir_fd, uint64_t bytes)
 {
 	struct ckt_decision decision;
 	struct ckt_image_bytes_facts facts = facts_of(space, dir_fd, bytes);
@@ -106,21 +106,21 @@ int ckt_space_take(struct ckt_space *space, int dir_fd, uint64_t bytes)
 	return !decision.answer ? 0 : decision.answer == CKT_POLICY_NO_SPACE ? -ENOSPC : -EDQUOT;
 }
 
-void ckt_space_note(struct ckt_space *space, uint64_t bytes)
+void ckt_daemon_image_space_note(struct ckt_image_space *space, uint64_t bytes)
 {
 	pthread_mutex_lock(&lock);
 	space->bytes += bytes;
 	pthread_mutex_unlock(&lock);
 }
 
-void ckt_space_release(struct ckt_space *space, uint64_t bytes)
+void ckt_daemon_image_space_release(struct ckt_image_space *space, uint64_t bytes)
 {
 	pthread_mutex_lock(&lock);
 	space->bytes -= bytes < space->bytes ? bytes : space->bytes;
 	pthread_mutex_unlock(&lock);
 }
 
-uint64_t ckt_space_taken(const struct ckt_space *space)
+uint64_t ckt_daemon_image_space_taken(const struct ckt_image_space *space)
 {
 	pthread_mutex_lock(&lock);
 	uint64_t bytes = space->bytes;

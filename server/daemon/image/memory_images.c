@@ -14,8 +14,8 @@
 #include "base/log.h"
 #include "server/daemon/image/stage.h"
 
-struct ckt_kept {
-	struct ckt_kept *next;
+struct ckt_memory_image {
+	struct ckt_memory_image *next;
 	struct ckt_server *server;
 	char name[CKT_CONTROL_KEPT_NAME_MAX + 1];
 	char session[CKT_SESSION_ID_SIZE + 1];
@@ -33,7 +33,7 @@ struct ckt_kept {
 static uint64_t total_bytes(const struct ckt_server *server)
 {
 	uint64_t bytes = 0;
-	for (const struct ckt_kept *kept = server->kept; kept; kept = kept->next)
+	for (const struct ckt_memory_image *kept = server->kept; kept; kept = kept->next)
 		bytes += kept->bytes;
 	return bytes;
 }
@@ -98,9 +98,9 @@ static bool has_room(
 
 /* ---- One image */
 
-void ckt_kept_free(struct ckt_kept *kept)
+void ckt_memory_image_free(struct ckt_memory_image *kept)
 {
-	struct ckt_kept **place = kept ? &kept->server->kept : NULL;
+	struct ckt_memory_image **place = kept ? &kept->server->kept : NULL;
 	if (!kept)
 		return;
 	while (*place && *place != kept)
@@ -113,19 +113,19 @@ void ckt_kept_free(struct ckt_kept *kept)
 	free(kept);
 }
 
-static struct ckt_kept *find(const struct ckt_server *server, const char *name)
+static struct ckt_memory_image *find(const struct ckt_server *server, const char *name)
 {
-	struct ckt_kept *kept = server->kept;
+	struct ckt_memory_image *kept = server->kept;
 	while (kept && (!kept->written || strcmp(kept->name, name) != 0))
 		kept = kept->next;
 	return kept;
 }
 
-struct ckt_kept *ckt_kept_make(struct ckt_peer *peer, const char *name,
+struct ckt_memory_image *ckt_memory_image_make(struct ckt_peer *peer, const char *name,
 	const struct ckt_session *session, uint64_t memory_bytes, char buffer[CKT_MESSAGE_MAX])
 {
 	struct ckt_server *server = peer->server;
-	struct ckt_kept *older = find(server, name), *kept = NULL;
+	struct ckt_memory_image *older = find(server, name), *kept = NULL;
 	if (!ckt_stage_name_good(name) || strlen(name) > CKT_CONTROL_KEPT_NAME_MAX)
 		snprintf(buffer, CKT_MESSAGE_MAX,
 			"the name of an image in memory consists of at most %d "
@@ -147,7 +147,7 @@ struct ckt_kept *ckt_kept_make(struct ckt_peer *peer, const char *name,
 		snprintf(buffer, CKT_MESSAGE_MAX, "out of memory");
 	if (!kept)
 		return NULL;
-	*kept = (struct ckt_kept){.server = server,
+	*kept = (struct ckt_memory_image){.server = server,
 		.uid = peer->who.uid,
 		.bytes = memory_bytes,
 		.next = server->kept};
@@ -162,7 +162,7 @@ struct ckt_kept *ckt_kept_make(struct ckt_peer *peer, const char *name,
 		if (kept->fds[i] < 0) {
 			snprintf(buffer, CKT_MESSAGE_MAX, "cannot make a memory file: %s",
 				strerror(errno));
-			ckt_kept_free(kept);
+			ckt_memory_image_free(kept);
 			return NULL;
 		}
 	}
@@ -179,7 +179,7 @@ static void taken(struct ckt_session *session, void *context, int error, void *a
 			error ? strerror(-error) : res->message);
 }
 
-int ckt_kept_send(const struct ckt_kept *kept, struct ckt_session *session)
+int ckt_memory_image_send(const struct ckt_memory_image *kept, struct ckt_session *session)
 {
 	int error = 0;
 	for (u_int i = 0; i < CKT_IMAGE_MEMORY_FILES && !error; i++) {
@@ -194,10 +194,10 @@ int ckt_kept_send(const struct ckt_kept *kept, struct ckt_session *session)
 	return error;
 }
 
-void ckt_kept_commit(struct ckt_kept *kept, const char image[CKT_CONTROL_IMAGE_ID])
+void ckt_memory_image_commit(struct ckt_memory_image *kept, const char image[CKT_CONTROL_IMAGE_ID])
 {
 	struct stat st;
-	ckt_kept_free(find(kept->server, kept->name));
+	ckt_memory_image_free(find(kept->server, kept->name));
 	kept->bytes = 0;
 	for (unsigned i = 0; i < CKT_IMAGE_MEMORY_FILES; i++) {
 		/* Seals the files, so that holders of duplicates can no longer change them. */
@@ -214,24 +214,24 @@ void ckt_kept_commit(struct ckt_kept *kept, const char image[CKT_CONTROL_IMAGE_I
 		(unsigned long long)(kept->bytes >> 20));
 }
 
-void ckt_kept_fini(struct ckt_server *server)
+void ckt_memory_image_fini(struct ckt_server *server)
 {
 	while (server->kept) {
 		if (server->kept->written)
 			ckt_warning("image %s of session %s was in memory and ends with the server",
 				server->kept->name, server->kept->session);
-		ckt_kept_free(server->kept);
+		ckt_memory_image_free(server->kept);
 	}
 }
 
-const char *ckt_kept_name(const char *stage)
+const char *ckt_memory_image_name(const char *stage)
 {
 	return strncmp(stage, "memory:", 7) == 0 ? stage + 7 : NULL;
 }
 
-struct ckt_kept *ckt_kept_find(struct ckt_peer *peer, const char *name)
+struct ckt_memory_image *ckt_memory_image_find(struct ckt_peer *peer, const char *name)
 {
-	struct ckt_kept *kept = find(peer->server, name);
+	struct ckt_memory_image *kept = find(peer->server, name);
 	return kept && ckt_peer_may(peer, kept->uid) ? kept : NULL;
 }
 
@@ -244,7 +244,7 @@ void ckt_control_kept_list(struct ckt_peer *peer, void *args, int *passed_fd)
 		.bytes = total_bytes(peer->server),
 		.limit_bytes = limit_bytes(peer->server)};
 	(void)args, (void)passed_fd;
-	for (struct ckt_kept *kept = peer->server->kept;
+	for (struct ckt_memory_image *kept = peer->server->kept;
 		kept && res.images.images_len < CKT_CONTROL_KEPT_MAX; kept = kept->next) {
 		if (!kept->written || !ckt_peer_may(peer, kept->uid))
 			continue;
@@ -265,10 +265,10 @@ void ckt_control_kept_remove(struct ckt_peer *peer, void *decoded, int *passed_f
 	ckt_control_stage_args *args = decoded;
 	char buffer[CKT_MESSAGE_MAX];
 	ckt_control_result result = {CKT_CONTROL_OK, (char *)""};
-	struct ckt_kept *kept = ckt_kept_find(peer, args->stage);
+	struct ckt_memory_image *kept = ckt_memory_image_find(peer, args->stage);
 	(void)passed_fd;
 	if (kept)
-		ckt_kept_free(kept);
+		ckt_memory_image_free(kept);
 	else
 		ckt_control_result_set(&result, buffer, CKT_CONTROL_REFUSED,
 			"there is no image '%.64s' in memory on %s, or it belongs to "

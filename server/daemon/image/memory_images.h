@@ -13,25 +13,25 @@
 #include "server/daemon/peer/peer.h"
 #include "server/daemon/session/session.h"
 
-struct ckt_kept;
+struct ckt_memory_image;
 
 /*
  * Empty files for an image of this session, whose memory has that size.  NULL with a sentence in
  * buffer.
  */
-struct ckt_kept *ckt_kept_make(struct ckt_peer *peer, const char *name,
+struct ckt_memory_image *ckt_memory_image_make(struct ckt_peer *peer, const char *name,
 	const struct ckt_session *session, uint64_t memory_bytes, char buffer[CKT_MESSAGE_MAX]);
 /* Sends duplicates of its files to the worker, ahead of the next call.  0 or -errno. */
-int ckt_kept_send(const struct ckt_kept *kept, struct ckt_session *session);
+int ckt_memory_image_send(const struct ckt_memory_image *kept, struct ckt_session *session);
 /* The image is complete: from now on it is listed under its name. */
-void ckt_kept_commit(struct ckt_kept *kept, const char image[CKT_CONTROL_IMAGE_ID]);
-void ckt_kept_free(struct ckt_kept *kept);
-void ckt_kept_fini(struct ckt_server *server);
+void ckt_memory_image_commit(struct ckt_memory_image *kept, const char image[CKT_CONTROL_IMAGE_ID]);
+void ckt_memory_image_free(struct ckt_memory_image *kept);
+void ckt_memory_image_fini(struct ckt_server *server);
 
 /* "memory:NAME" -> NAME, else NULL. */
-const char *ckt_kept_name(const char *stage);
+const char *ckt_memory_image_name(const char *stage);
 /* An image that the peer may use, or NULL. */
-struct ckt_kept *ckt_kept_find(struct ckt_peer *peer, const char *name);
+struct ckt_memory_image *ckt_memory_image_find(struct ckt_peer *peer, const char *name);
 
 void ckt_control_kept_list(struct ckt_peer *peer, void *args, int *passed_fd);
 void ckt_control_kept_remove(struct ckt_peer *peer, void *args, int *passed_fd);

@@ -25,9 +25,9 @@ struct ckt_stage {
 	uint32_t uid;
 	bool temporary, anonymous;
 	int fd;
-	struct ckt_data *data;        /* NULL until a data connection comes */
+	struct ckt_stage_data *data;  /* NULL until a data connection comes */
 	struct ckt_identity identity; /* the identity for which it counts; a kept one: its owner */
-	struct ckt_space *space;
+	struct ckt_image_space *space;
 	/* of the space; data connections' bytes are added when they end */
 	uint64_t counted_bytes;
 };
@@ -94,10 +94,11 @@ static void count_kept(struct ckt_server *server, const char *name)
 	int fd =
 		openat(server->image_dir_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	struct ckt_identity identity = owner_identity(kept_owner(server, name));
-	struct ckt_space *space = fd >= 0 ? ckt_space_get(server, &identity) : NULL;
+	struct ckt_image_space *space =
+		fd >= 0 ? ckt_daemon_image_space_get(server, &identity) : NULL;
 	if (space)
-		ckt_space_note(space, directory_bytes(fd));
-	ckt_space_put(space);
+		ckt_daemon_image_space_note(space, directory_bytes(fd));
+	ckt_daemon_image_space_put(space);
 	if (fd >= 0)
 		close(fd);
 }
@@ -145,15 +146,15 @@ static void stage_free(struct ckt_server *server, struct ckt_stage *stage)
 		place = &(*place)->next;
 	if (*place)
 		*place = stage->next;
-	ckt_data_destroy(stage->data);
+	ckt_stage_data_destroy(stage->data);
 	if (stage->temporary)
 		remove_directory(server->image_dir_fd, stage->name);
 	if (stage->space) {
-		ckt_space_release(stage->space, stage->counted_bytes);
+		ckt_daemon_image_space_release(stage->space, stage->counted_bytes);
 		if (!stage->temporary)
-			ckt_space_note(stage->space, directory_bytes(stage->fd));
+			ckt_daemon_image_space_note(stage->space, directory_bytes(stage->fd));
 	}
-	ckt_space_put(stage->space);
+	ckt_daemon_image_space_put(stage->space);
 	if (stage->fd >= 0)
 		close(stage->fd);
 	free(stage);
@@ -181,7 +182,7 @@ bool ckt_stage_has_room(struct ckt_peer *peer, struct ckt_stage *stage, uint64_t
 	struct ckt_decision decision;
 	if (!stage->space)
 		return true;
-	ckt_space_check(stage->space, stage->fd, bytes, &decision);
+	ckt_daemon_image_space_check(stage->space, stage->fd, bytes, &decision);
 	if (decision.answer)
 		snprintf(buffer, CKT_MESSAGE_MAX,
 			"an image of %llu bytes does not fit on %.100s: %.300s",
@@ -194,9 +195,9 @@ void ckt_stage_recount(struct ckt_peer *peer, const char *name)
 	struct ckt_stage *stage = ckt_stage_find(peer, name);
 	if (!stage || !stage->space)
 		return;
-	ckt_space_release(stage->space, stage->counted_bytes);
+	ckt_daemon_image_space_release(stage->space, stage->counted_bytes);
 	stage->counted_bytes = directory_bytes(stage->fd);
-	ckt_space_note(stage->space, stage->counted_bytes);
+	ckt_daemon_image_space_note(stage->space, stage->counted_bytes);
 }
 
 void ckt_stages_fini(struct ckt_server *server)
@@ -239,7 +240,7 @@ static struct ckt_stage *stage_new(
 	/* A kept stage is already in its owner's count. */
 	stage->identity = temporary ? ckt_identity_of_peer(peer) : owner_identity(uid);
 	stage->counted_bytes = temporary ? 0 : directory_bytes(stage->fd);
-	stage->space = ckt_space_get(server, &stage->identity);
+	stage->space = ckt_daemon_image_space_get(server, &stage->identity);
 	stage->next = server->stages;
 	server->stages = stage;
 	return stage;
@@ -434,25 +435,27 @@ void ckt_control_stage_data(struct ckt_peer *peer, void *decoded, int *passed_fd
 	struct ckt_stage *stage = find_or_say(peer, args->stage, &result, buffer);
 	(void)passed_fd;
 	if (stage && !stage->data)
-		stage->data = ckt_data_create(stage->fd, stage->space);
+		stage->data = ckt_stage_data_create(stage->fd, stage->space);
 	ckt_peer_reply(peer, (xdrproc_t)xdr_ckt_control_result, &result);
 	if (!stage)
 		return;
 	struct ckt_identity identity = ckt_identity_of_peer(peer);
 	/* Later bytes in the socket are the thread's to read. */
-	struct ckt_data *data = stage->data;
-	int fd = !data || ckt_stream_queued(&peer->stream) ? -1 : ckt_stream_detach(&peer->stream);
+	struct ckt_stage_data *data = stage->data;
+	int fd = !data || ckt_record_stream_queued(&peer->stream)
+		? -1
+		: ckt_record_stream_detach(&peer->stream);
 	/* Its thread has a time limit of its own, which allows for slow disks. */
 	if (fd >= 0)
 		ckt_net_must_read(fd, 0);
-	int error = fd < 0 ? -EPROTO : ckt_data_serve(data, fd, &identity);
+	int error = fd < 0 ? -EPROTO : ckt_stage_data_serve(data, fd, &identity);
 	if (error)
-		ckt_log_limited(peer->server, CKT_LIMIT_IMAGES, "%s: cannot serve an image: %s",
-			peer->who.text, strerror(-error));
+		ckt_daemon_log_limited(peer->server, CKT_LIMIT_IMAGES,
+			"%s: cannot serve an image: %s", peer->who.text, strerror(-error));
 	/* The end of this connection removes a kept stage that it opened, but not the thread. */
 	if (data && !stage->temporary && stage->peer == peer) {
 		stage->data = NULL;
-		ckt_data_release(data);
+		ckt_stage_data_release(data);
 	}
 	ckt_peer_close(peer);
 }

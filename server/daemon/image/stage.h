@@ -14,7 +14,7 @@
 
 #include "server/daemon/peer/peer.h"
 
-struct ckt_space;
+struct ckt_image_space;
 struct ckt_stage;
 
 /*
@@ -45,18 +45,18 @@ void ckt_stage_peer_gone(struct ckt_peer *peer);
 bool ckt_stage_name_good(const char *name);
 
 /* ---- stage_data.c */
-struct ckt_data;
+struct ckt_stage_data;
 
 /* dir_fd is duplicated, space referenced; it may be NULL. */
-struct ckt_data *ckt_data_create(int dir_fd, struct ckt_space *space);
+struct ckt_stage_data *ckt_stage_data_create(int dir_fd, struct ckt_image_space *space);
 /* Connections of that identity that carry files, over all stages. */
-unsigned ckt_data_connections(const struct ckt_identity *identity);
+unsigned ckt_stage_data_connections(const struct ckt_identity *identity);
 /*
  * Starts a thread that serves READ and WRITE on fd, which becomes its own in every case.  0 or
  * -errno.
  */
-int ckt_data_serve(struct ckt_data *data, int fd, const struct ckt_identity *identity);
+int ckt_stage_data_serve(struct ckt_stage_data *data, int fd, const struct ckt_identity *identity);
 /* Leaves the stage to its threads, if any. */
-void ckt_data_release(struct ckt_data *data);
+void ckt_stage_data_release(struct ckt_stage_data *data);
 /* After this returns no thread accesses the directory. */
-void ckt_data_destroy(struct ckt_data *data);
+void ckt_stage_data_destroy(struct ckt_stage_data *data);

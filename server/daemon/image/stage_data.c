@@ -24,12 +24,12 @@
 enum { CONNECTIONS_MAX = 16, IDLE_MS = 60000, THREAD_STACK = 256 << 10 };
 static const uint64_t file_bytes_max = UINT64_C(1) << 50;
 
-struct ckt_data {
+struct ckt_stage_data {
 	atomic_uint refs;
 	pthread_rwlock_t lock; /* read: while a piece is moved; write: at the end */
 	bool dead;
 	int dir_fd;
-	struct ckt_space *space; /* the account for written bytes; NULL: not counted */
+	struct ckt_image_space *space; /* the account for written bytes; NULL: not counted */
 	_Atomic uint64_t taken_bytes;
 	atomic_uint files;
 	pthread_mutex_t fds_lock;
@@ -38,7 +38,7 @@ struct ckt_data {
 
 struct connection {
 	struct connection *next; /* of all, under connections_lock */
-	struct ckt_data *data;
+	struct ckt_stage_data *data;
 	int fd;
 	unsigned slot;
 	struct ckt_identity identity;
@@ -62,7 +62,7 @@ static void connection_note(struct connection *connection, bool here)
 	pthread_mutex_unlock(&connections_lock);
 }
 
-unsigned ckt_data_connections(const struct ckt_identity *identity)
+unsigned ckt_stage_data_connections(const struct ckt_identity *identity)
 {
 	unsigned count = 0;
 	pthread_mutex_lock(&connections_lock);
@@ -73,23 +73,23 @@ unsigned ckt_data_connections(const struct ckt_identity *identity)
 	return count;
 }
 
-static void data_unref(struct ckt_data *data)
+static void data_unref(struct ckt_stage_data *data)
 {
 	if (atomic_fetch_sub(&data->refs, 1) != 1)
 		return;
 	close(data->dir_fd);
 	/* Its stage counts what remains of it on the disk. */
 	if (data->space)
-		ckt_space_release(data->space, atomic_load(&data->taken_bytes));
-	ckt_space_put(data->space);
+		ckt_daemon_image_space_release(data->space, atomic_load(&data->taken_bytes));
+	ckt_daemon_image_space_put(data->space);
 	pthread_rwlock_destroy(&data->lock);
 	pthread_mutex_destroy(&data->fds_lock);
 	free(data);
 }
 
-struct ckt_data *ckt_data_create(int dir_fd, struct ckt_space *space)
+struct ckt_stage_data *ckt_stage_data_create(int dir_fd, struct ckt_image_space *space)
 {
-	struct ckt_data *data = calloc(1, sizeof *data);
+	struct ckt_stage_data *data = calloc(1, sizeof *data);
 	if (!data)
 		return NULL;
 	data->dir_fd = fcntl(dir_fd, F_DUPFD_CLOEXEC, 3);
@@ -100,17 +100,17 @@ struct ckt_data *ckt_data_create(int dir_fd, struct ckt_space *space)
 	pthread_rwlock_init(&data->lock, NULL);
 	pthread_mutex_init(&data->fds_lock, NULL);
 	memset(data->fds, -1, sizeof data->fds);
-	data->space = space ? ckt_space_ref(space) : NULL;
+	data->space = space ? ckt_daemon_image_space_ref(space) : NULL;
 	atomic_store(&data->refs, 1);
 	return data;
 }
 
-void ckt_data_release(struct ckt_data *data)
+void ckt_stage_data_release(struct ckt_stage_data *data)
 {
 	data_unref(data);
 }
 
-void ckt_data_destroy(struct ckt_data *data)
+void ckt_stage_data_destroy(struct ckt_stage_data *data)
 {
 	if (!data)
 		return;
@@ -128,7 +128,7 @@ void ckt_data_destroy(struct ckt_data *data)
 }
 
 /* A plain file of the directory, or -errno. */
-static int open_file(struct ckt_data *data, const char *name, bool write)
+static int open_file(struct ckt_stage_data *data, const char *name, bool write)
 {
 	struct stat st;
 	if (!ckt_stage_name_good(name))
@@ -149,8 +149,8 @@ static int open_file(struct ckt_data *data, const char *name, bool write)
 	return fd;
 }
 
-static int read_piece(
-	struct ckt_data *data, const ckt_control_read_args *args, char *buffer, u_int *ret_size)
+static int read_piece(struct ckt_stage_data *data, const ckt_control_read_args *args, char *buffer,
+	u_int *ret_size)
 {
 	if (args->offset > file_bytes_max || args->bytes > CKT_CONTROL_DATA_MAX)
 		return -EINVAL;
@@ -175,7 +175,7 @@ static int read_piece(
 	return result;
 }
 
-static int write_piece(struct ckt_data *data, const ckt_control_write_args *args)
+static int write_piece(struct ckt_stage_data *data, const ckt_control_write_args *args)
 {
 	const char *p = args->data.data_val;
 	size_t left = args->data.data_len;
@@ -185,7 +185,7 @@ static int write_piece(struct ckt_data *data, const ckt_control_write_args *args
 	int fd = open_file(data, args->file, true);
 	if (fd < 0)
 		return fd;
-	int result = data->space ? ckt_space_take(data->space, data->dir_fd, left) : 0;
+	int result = data->space ? ckt_daemon_image_space_take(data->space, data->dir_fd, left) : 0;
 	if (!result)
 		atomic_fetch_add(&data->taken_bytes, left);
 	while (left && !result) {
@@ -218,7 +218,7 @@ static int reply(int fd, uint32_t xid, xdrproc_t xdr, void *res)
 static int serve_read(
 	struct connection *connection, uint32_t xid, struct ckt_cursor *c, char *buffer)
 {
-	struct ckt_data *data = connection->data;
+	struct ckt_stage_data *data = connection->data;
 	ckt_control_read_args args = {0};
 	ckt_control_read_res res = {.data = {.data_val = buffer}};
 	int result = ckt_net_decode(c, (xdrproc_t)xdr_ckt_control_read_args, &args);
@@ -234,7 +234,7 @@ static int serve_read(
 
 static int serve_write(struct connection *connection, uint32_t xid, struct ckt_cursor *c)
 {
-	struct ckt_data *data = connection->data;
+	struct ckt_stage_data *data = connection->data;
 	ckt_control_write_args args = {0};
 	int result = ckt_net_decode(c, (xdrproc_t)xdr_ckt_control_write_args, &args);
 	if (result)
@@ -250,7 +250,7 @@ static int serve_write(struct connection *connection, uint32_t xid, struct ckt_c
 static void *data_thread(void *opaque)
 {
 	struct connection *connection = opaque;
-	struct ckt_data *data = connection->data;
+	struct ckt_stage_data *data = connection->data;
 	char *buffer = malloc(CKT_CONTROL_DATA_MAX);
 	int result = buffer ? 0 : -ENOMEM;
 	while (!result) {
@@ -282,7 +282,7 @@ static void *data_thread(void *opaque)
 	return NULL;
 }
 
-static int find_slot(struct ckt_data *data, int fd, unsigned *ret_slot)
+static int find_slot(struct ckt_stage_data *data, int fd, unsigned *ret_slot)
 {
 	int result = -EBUSY;
 	pthread_mutex_lock(&data->fds_lock);
@@ -297,7 +297,7 @@ static int find_slot(struct ckt_data *data, int fd, unsigned *ret_slot)
 	return result;
 }
 
-int ckt_data_serve(struct ckt_data *data, int fd, const struct ckt_identity *identity)
+int ckt_stage_data_serve(struct ckt_stage_data *data, int fd, const struct ckt_identity *identity)
 {
 	struct connection *connection = calloc(1, sizeof *connection);
 	pthread_attr_t attributes;

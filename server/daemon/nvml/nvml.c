@@ -180,7 +180,7 @@ static int reader_begin(struct ckt_nvml *nvml)
 		return 0;
 	if (nvml->server->driver.soft || !reap(nvml) || ckt_net_now_ms() < nvml->again_ms)
 		return -ENODEV;
-	int result = ckt_reader_start(
+	int result = ckt_daemon_nvml_reader_start(
 		ckt_nvml_library ? ckt_nvml_library : "libnvidia-ml.so.1", &pid, &fd);
 	if (result)
 		return result;
@@ -222,7 +222,7 @@ static struct ckt_nvml *nvml_of(struct ckt_server *server)
 	return server->nvml;
 }
 
-void ckt_nvml_fini(struct ckt_server *server)
+void ckt_daemon_nvml_fini(struct ckt_server *server)
 {
 	if (server->nvml)
 		give_up(server->nvml);

@@ -23,4 +23,4 @@ void ckt_control_devices(struct ckt_peer *peer, void *args, int *passed_fd);
 void ckt_control_nvml(struct ckt_peer *peer, void *args, int *passed_fd);
 void ckt_control_gpu_use(struct ckt_peer *peer, void *args, int *passed_fd);
 /* Ends the reader. */
-void ckt_nvml_fini(struct ckt_server *server);
+void ckt_daemon_nvml_fini(struct ckt_server *server);

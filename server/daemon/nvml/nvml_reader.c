@@ -36,7 +36,7 @@ static struct {
 	int (*processes)(device_t device, unsigned *count, struct process_info *infos);
 } nvml;
 
-bool ckt_reader_open(const char *library)
+bool ckt_daemon_nvml_reader_open(const char *library)
 {
 	int (*init)(void);
 	nvml.handle = dlopen(library, RTLD_NOW | RTLD_LOCAL);
@@ -164,7 +164,7 @@ static void call(const struct ckt_nvml_function *function,
 	answer->text[sizeof answer->text - 1] = 0;
 }
 
-void ckt_reader_answer(
+void ckt_daemon_nvml_reader_answer(
 	const struct ckt_reader_question *question, struct ckt_reader_answer *ret_answer)
 {
 	const struct ckt_nvml_function *function = question->function < ckt_nvml_functions_count
@@ -199,9 +199,9 @@ static void __attribute__((noreturn)) serve(const char *library, int fd)
 {
 	static struct ckt_reader_question question;
 	static struct ckt_reader_answer answer;
-	ckt_reader_open(library);
+	ckt_daemon_nvml_reader_open(library);
 	while (recv(fd, &question, sizeof question, 0) == (ssize_t)sizeof question) {
-		ckt_reader_answer(&question, &answer);
+		ckt_daemon_nvml_reader_answer(&question, &answer);
 		if (send(fd, &answer, sizeof answer, MSG_NOSIGNAL) != (ssize_t)sizeof answer)
 			break;
 	}
@@ -232,7 +232,7 @@ static void __attribute__((noreturn)) become_reader(const char *library, int fd,
 	serve(library, 3);
 }
 
-int ckt_reader_start(const char *library, int *ret_pid, int *ret_fd)
+int ckt_daemon_nvml_reader_start(const char *library, int *ret_pid, int *ret_fd)
 {
 	int fds[2];
 	pid_t server = getpid();

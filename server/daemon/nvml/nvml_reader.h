@@ -41,12 +41,12 @@ struct ckt_reader_answer {
 };
 
 /* Loads that library and initializes it; false if that fails.  Once in a process. */
-bool ckt_reader_open(const char *library);
-void ckt_reader_answer(
+bool ckt_daemon_nvml_reader_open(const char *library);
+void ckt_daemon_nvml_reader_answer(
 	const struct ckt_reader_question *question, struct ckt_reader_answer *ret_answer);
 
 /*
  * Starts the process.  *ret_fd: a socket that takes one question a message and gives one answer a
  * message; -errno.
  */
-int ckt_reader_start(const char *library, int *ret_pid, int *ret_fd);
+int ckt_daemon_nvml_reader_start(const char *library, int *ret_pid, int *ret_fd);

@@ -293,7 +293,7 @@ static void stats_done(struct ckt_session *session, void *context, int error, vo
 	if (error)
 		ckt_control_result_set(&result, buffer, CKT_CONTROL_REFUSED,
 			"session %s: its worker %d: %s", session->id, (int)session->pid,
-			ckt_request_problem(error));
+			ckt_daemon_request_problem(error));
 	stats_reply(peer, result, error ? NULL : session, stats);
 }
 
@@ -364,14 +364,14 @@ static void save_done(struct ckt_session *session, void *context, int error, voi
 		ckt_control_result_set(&result, buffer, CKT_CONTROL_REFUSED,
 			"session %s: its worker ended or failed while it wrote the "
 			"image: %s",
-			session->id, ckt_request_problem(error));
+			session->id, ckt_daemon_request_problem(error));
 	else if (res->status)
 		ckt_control_result_set(&result, buffer, CKT_CONTROL_REFUSED, "session %s: %.400s",
 			session->id, res->message);
 	else
 		save->bytes = res->bytes;
 	if (result.status == CKT_CONTROL_OK && save->stop)
-		ckt_mark_write(session->server, session->id, CKT_MARK_PARKED, session->uid,
+		ckt_session_mark_write(session->server, session->id, CKT_MARK_PARKED, session->uid,
 			session->proven, session->status.program_name);
 	if (result.status == CKT_CONTROL_OK && save->stop &&
 		ckt_session_wait_gone(session, save_stopped, save) == 0)
@@ -577,7 +577,7 @@ void ckt_control_call(struct ckt_peer *peer, uint8_t *data, size_t size, int pas
 		 * The hold keeps the peer alive if the call ends it.
 		 */
 		ckt_peer_hold(peer);
-		ckt_stream_pause(&peer->stream, true);
+		ckt_record_stream_pause(&peer->stream, true);
 		calls[header.proc].call(peer, &args, &passed_fd);
 		ckt_peer_release(peer);
 		if (decoder)

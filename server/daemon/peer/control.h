@@ -28,9 +28,9 @@ void ckt_control_restore_obstacle(struct ckt_peer *peer, int gpu, char buffer[CK
 	"the call came without a file broker: use the cricketctl of the server's version"
 
 /* image.c: the peer ends: releases what it holds, closes what it passed. */
-void ckt_image_peer_gone(struct ckt_peer *peer);
+void ckt_daemon_image_peer_gone(struct ckt_peer *peer);
 /* No connection holds the session any more. */
-void ckt_image_let_go(struct ckt_session *session);
+void ckt_daemon_image_let_go(struct ckt_session *session);
 
 void ckt_control_stage_make(struct ckt_peer *peer, void *args, int *passed_fd);
 void ckt_control_stage_list(struct ckt_peer *peer, void *args, int *passed_fd);
@@ -47,7 +47,7 @@ void ckt_control_preload(struct ckt_peer *peer, void *args, int *passed_fd);
  * The copy of that name which the peer preloaded, if its worker is idle; NULL for none, and why in
  * buffer unless the name is empty.
  */
-struct ckt_session *ckt_image_find_ahead(
+struct ckt_session *ckt_daemon_image_find_ahead(
 	struct ckt_peer *peer, const char *copy, char buffer[CKT_MESSAGE_MAX]);
 void ckt_control_nccl_make(struct ckt_peer *peer, void *args, int *passed_fd);
 void ckt_control_nccl_ids(struct ckt_peer *peer, void *args, int *passed_fd);

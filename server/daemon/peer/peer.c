@@ -63,11 +63,11 @@ void ckt_peer_close(struct ckt_peer *peer)
 	if (peer->memory_fd >= 0)
 		close(peer->memory_fd);
 	peer->memory_fd = -1;
-	ckt_stream_fini(&peer->stream);
+	ckt_record_stream_fini(&peer->stream);
 	peer_unlink(peer);
 	peer->gone = true;
-	ckt_image_peer_gone(peer);
-	ckt_job_peer_gone(peer);
+	ckt_daemon_image_peer_gone(peer);
+	ckt_daemon_job_peer_gone(peer);
 	ckt_stage_peer_gone(peer);
 	if (!peer->holds)
 		peer_free(peer);
@@ -88,7 +88,7 @@ bool ckt_peer_release(struct ckt_peer *peer)
 	return false;
 }
 
-static void peer_closed(struct ckt_stream *stream, int error)
+static void peer_closed(struct ckt_record_stream *stream, int error)
 {
 	struct ckt_peer *peer = CKT_CONTAINER(stream, struct ckt_peer, stream);
 	if (error)
@@ -118,9 +118,9 @@ void ckt_peer_reply(struct ckt_peer *peer, xdrproc_t xdr_result, void *result)
 		ckt_peer_close(peer);
 		return;
 	}
-	ckt_stream_send(&peer->stream, data, size, -1);
+	ckt_record_stream_send(&peer->stream, data, size, -1);
 	if (peer->phase == CKT_PEER_CONTROL) {
-		ckt_stream_pause(&peer->stream, false);
+		ckt_record_stream_pause(&peer->stream, false);
 		peer->timer.fire = idle_late;
 		ckt_timer_set(&peer->server->loop, &peer->timer,
 			peer->holds_job ? JOB_IDLE_MS : CONTROL_IDLE_MS);
@@ -167,7 +167,7 @@ bool ckt_peer_may_session(const struct ckt_peer *peer, const struct ckt_session 
 static void refuse_text(
 	struct ckt_peer *peer, ckt_hello_status status, char *message, char *moved_to)
 {
-	ckt_log_limited(
+	ckt_daemon_log_limited(
 		peer->server, CKT_LIMIT_REFUSED, "%s: refused: %s", peer->who.text, message);
 	ckt_hello_res res = {.status = status,
 		.ckt_hello_res_u.refused = {.message = message, .moved_to = moved_to}};
@@ -176,7 +176,7 @@ static void refuse_text(
 	ckt_peer_hold(peer);
 	ckt_peer_reply(peer, (xdrproc_t)xdr_ckt_hello_res, &res);
 	if (ckt_peer_release(peer))
-		ckt_stream_finish(&peer->stream);
+		ckt_record_stream_finish(&peer->stream);
 }
 
 static void __attribute__((format(printf, 3, 4)))
@@ -208,7 +208,7 @@ static void deny(struct ckt_peer *peer, const char *why)
 		return;
 	}
 	snprintf(peer->denial, sizeof peer->denial, "%s", why);
-	ckt_stream_pause(&peer->stream, true);
+	ckt_record_stream_pause(&peer->stream, true);
 	peer->timer.fire = deny_late;
 	ckt_timer_set(&peer->server->loop, &peer->timer, delay_ms);
 }
@@ -229,20 +229,20 @@ static void ask_client(const struct ckt_peer *peer, uint32_t owner_uid, bool unc
  * A mark under an ID that only an image named means nothing to a client whose secret makes that ID.
  */
 static bool read_mark(
-	const struct ckt_peer *peer, enum ckt_mark mark, char *ret_text, size_t text_size)
+	const struct ckt_peer *peer, enum ckt_session_mark mark, char *ret_text, size_t text_size)
 {
 	const char *id = peer->hello.session;
 	uint8_t hash[CKT_AUTH_HASH_SIZE];
 	uint32_t owner;
 	struct ckt_decision decision;
-	if (!ckt_mark_read(peer->server, id, mark, &owner, ret_text, text_size))
+	if (!ckt_session_mark_read(peer->server, id, mark, &owner, ret_text, text_size))
 		return false;
 	ask_client(peer, owner, false, &decision);
 	if (decision.answer)
 		return false;
 	ckt_auth_hash(peer->hello.secret, sizeof peer->hello.secret, hash);
-	return owner == CKT_UID_UNKNOWN || ckt_mark_is_proven(peer->server, id, mark) ||
-		!ckt_key_fits(id, hash);
+	return owner == CKT_UID_UNKNOWN || ckt_session_mark_is_proven(peer->server, id, mark) ||
+		!ckt_server_key_fits(id, hash);
 }
 
 /*
@@ -372,7 +372,7 @@ static void hello_control(struct ckt_peer *peer)
 	} else {
 		left_greeting(peer);
 		peer->phase = CKT_PEER_WAITING;
-		ckt_stream_pause(&peer->stream, true);
+		ckt_record_stream_pause(&peer->stream, true);
 		ckt_peer_hold(peer);
 		if (ckt_session_call(session, CKT_WORKER_STATUS, NULL, NULL, -1,
 			    (xdrproc_t)xdr_ckt_worker_status_res,
@@ -400,7 +400,8 @@ static void session_ready(
 		return;
 	}
 	/* A peer that has not even read the greeting is dropped. */
-	int fd = ckt_stream_queued(&peer->stream) ? -1 : ckt_stream_detach(&peer->stream);
+	int fd = ckt_record_stream_queued(&peer->stream) ? -1
+							 : ckt_record_stream_detach(&peer->stream);
 	int memory_fd = peer->memory_fd;
 	peer->memory_fd = -1;
 	/*
@@ -429,7 +430,7 @@ static void wait_for(struct ckt_peer *peer, struct ckt_session *session)
 {
 	left_greeting(peer);
 	peer->phase = CKT_PEER_WAITING;
-	ckt_stream_pause(&peer->stream, true);
+	ckt_record_stream_pause(&peer->stream, true);
 	ckt_peer_hold(peer);
 	int result = ckt_session_wait_started(session, session_ready, peer);
 	if (result && ckt_peer_release(peer))
@@ -475,7 +476,7 @@ static void wait_for_slot(struct ckt_peer *peer, const char *reason)
 	left_greeting(peer);
 	peer->phase = CKT_PEER_WAITING;
 	peer->wants_slot = true;
-	ckt_stream_pause(&peer->stream, true);
+	ckt_record_stream_pause(&peer->stream, true);
 	peer->timer.fire = slot_late;
 	ckt_timer_set(&peer->server->loop, &peer->timer, SLOT_TIMEOUT_MS);
 }
@@ -574,7 +575,7 @@ static void hello(struct ckt_peer *peer, const uint8_t *data, size_t size)
 	}
 }
 
-static void peer_record(struct ckt_stream *stream, uint8_t *data, size_t size, int passed_fd)
+static void peer_record(struct ckt_record_stream *stream, uint8_t *data, size_t size, int passed_fd)
 {
 	struct ckt_peer *peer = CKT_CONTAINER(stream, struct ckt_peer, stream);
 	if (peer->phase == CKT_PEER_CONTROL) {
@@ -605,7 +606,7 @@ static void greet(struct ckt_peer *peer)
 	size_t size;
 	if (ckt_net_encode_call(0, CRICKET_CALLBACK_PROG, CKT_CALLBACK_GREETING,
 		    (xdrproc_t)xdr_ckt_greeting, &greeting, &data, &size) == 0)
-		ckt_stream_send(&peer->stream, data, size, -1);
+		ckt_record_stream_send(&peer->stream, data, size, -1);
 	else
 		ckt_transport_shutdown(&peer->stream.transport);
 }
@@ -643,7 +644,7 @@ void ckt_peer_accept_as(struct ckt_server *server, int fd, const struct ckt_auth
 	peer->stream.record = peer_record;
 	peer->stream.closed = peer_closed;
 	peer->stream.take_fds = peer->who.kind == CKT_PEER_UNIX;
-	if (ckt_stream_init(&peer->stream, &server->loop, fd)) {
+	if (ckt_record_stream_init(&peer->stream, &server->loop, fd)) {
 		ckt_admit_greeted(server, &peer->source);
 		free(peer);
 		close(fd);

@@ -18,7 +18,7 @@ struct ckt_broker;
 struct ckt_peer {
 	struct ckt_server *server;
 	struct ckt_peer *next, *previous;
-	struct ckt_stream stream;
+	struct ckt_record_stream stream;
 	struct ckt_timer timer; /* until the hello is complete */
 	enum { CKT_PEER_GREETED, CKT_PEER_WAITING, CKT_PEER_CONTROL } phase;
 	unsigned holds; /* callbacks that will come with this peer as context */

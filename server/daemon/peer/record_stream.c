@@ -24,7 +24,7 @@ static void out_free(struct ckt_stream_out *out)
 	free(out);
 }
 
-static void update_events(struct ckt_stream *stream)
+static void update_events(struct ckt_record_stream *stream)
 {
 	if (stream->source.fd >= 0)
 		ckt_loop_change(stream->loop, &stream->source,
@@ -35,7 +35,7 @@ static void update_events(struct ckt_stream *stream)
 }
 
 /* Writes the rest of a record in one call.  The descriptor goes with the first byte. */
-static ssize_t write_some(struct ckt_stream *stream, const struct ckt_stream_out *out)
+static ssize_t write_some(struct ckt_record_stream *stream, const struct ckt_stream_out *out)
 {
 	struct iovec parts[2];
 	size_t count = ckt_record_parts(out->mark, out->data, out->size, out->sent, parts);
@@ -43,7 +43,7 @@ static ssize_t write_some(struct ckt_stream *stream, const struct ckt_stream_out
 }
 
 /* 0 or -errno; the rest stays queued. */
-static int flush(struct ckt_stream *stream)
+static int flush(struct ckt_record_stream *stream)
 {
 	while (stream->out_first) {
 		struct ckt_stream_out *out = stream->out_first;
@@ -64,7 +64,7 @@ static int flush(struct ckt_stream *stream)
 	return 0;
 }
 
-static ssize_t read_some(struct ckt_stream *stream, void *data, size_t size)
+static ssize_t read_some(struct ckt_record_stream *stream, void *data, size_t size)
 {
 	if (!stream->take_fds)
 		return ckt_transport_read(&stream->transport, data, size);
@@ -79,7 +79,7 @@ static ssize_t read_some(struct ckt_stream *stream, void *data, size_t size)
 }
 
 /* 1: a whole record lies in stream->data; 0: more must come; -errno. */
-static int read_record(struct ckt_stream *stream)
+static int read_record(struct ckt_record_stream *stream)
 {
 	for (;;) {
 		bool mark = stream->have < CKT_MARK_SIZE;
@@ -109,7 +109,7 @@ static int read_record(struct ckt_stream *stream)
 
 static void stream_ready(struct ckt_source *source, uint32_t events)
 {
-	struct ckt_stream *stream = CKT_CONTAINER(source, struct ckt_stream, source);
+	struct ckt_record_stream *stream = CKT_CONTAINER(source, struct ckt_record_stream, source);
 	if (events & EPOLLOUT) {
 		int result = flush(stream);
 		if (result) {
@@ -142,7 +142,7 @@ static void stream_ready(struct ckt_source *source, uint32_t events)
 	}
 }
 
-int ckt_stream_init(struct ckt_stream *stream, struct ckt_loop *loop, int fd)
+int ckt_record_stream_init(struct ckt_record_stream *stream, struct ckt_loop *loop, int fd)
 {
 	stream->loop = loop;
 	stream->have = 0;
@@ -159,7 +159,7 @@ int ckt_stream_init(struct ckt_stream *stream, struct ckt_loop *loop, int fd)
 	return result;
 }
 
-int ckt_stream_detach(struct ckt_stream *stream)
+int ckt_record_stream_detach(struct ckt_record_stream *stream)
 {
 	int fd = stream->source.fd;
 	if (fd < 0)
@@ -180,9 +180,9 @@ int ckt_stream_detach(struct ckt_stream *stream)
 	return fd;
 }
 
-void ckt_stream_fini(struct ckt_stream *stream)
+void ckt_record_stream_fini(struct ckt_record_stream *stream)
 {
-	int fd = ckt_stream_detach(stream);
+	int fd = ckt_record_stream_detach(stream);
 	if (fd < 0)
 		return;
 	/*
@@ -194,13 +194,14 @@ void ckt_stream_fini(struct ckt_stream *stream)
 	ckt_transport_close(&stream->transport);
 }
 
-void ckt_stream_pause(struct ckt_stream *stream, bool paused)
+void ckt_record_stream_pause(struct ckt_record_stream *stream, bool paused)
 {
 	stream->paused = paused;
 	update_events(stream);
 }
 
-int ckt_stream_send(struct ckt_stream *stream, uint8_t *data, size_t size, int pass_fd)
+int ckt_record_stream_send(
+	struct ckt_record_stream *stream, uint8_t *data, size_t size, int pass_fd)
 {
 	struct ckt_stream_out *out = calloc(1, sizeof *out);
 	if (!out || stream->source.fd < 0) {
@@ -231,7 +232,7 @@ int ckt_stream_send(struct ckt_stream *stream, uint8_t *data, size_t size, int p
 	return 0;
 }
 
-void ckt_stream_finish(struct ckt_stream *stream)
+void ckt_record_stream_finish(struct ckt_record_stream *stream)
 {
 	stream->finish = true;
 	/* With nothing left to write, the loop would not wake up by itself. */
@@ -239,7 +240,7 @@ void ckt_stream_finish(struct ckt_stream *stream)
 		ckt_loop_change(stream->loop, &stream->source, EPOLLOUT);
 }
 
-size_t ckt_stream_queued(const struct ckt_stream *stream)
+size_t ckt_record_stream_queued(const struct ckt_record_stream *stream)
 {
 	size_t queued = 0;
 	for (const struct ckt_stream_out *out = stream->out_first; out; out = out->next)

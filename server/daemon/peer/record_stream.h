@@ -17,7 +17,7 @@
 
 struct ckt_stream_out;
 
-struct ckt_stream {
+struct ckt_record_stream {
 	struct ckt_source source; /* its fd is the transport's, for the loop to wait on */
 	struct ckt_transport transport;
 	struct ckt_loop *loop;
@@ -25,7 +25,7 @@ struct ckt_stream {
 	/* keep descriptors that come with a record; otherwise the kernel drops them */
 	bool take_fds;
 	bool paused; /* reads nothing, but notices when the peer hangs up */
-	bool finish; /* see ckt_stream_finish */
+	bool finish; /* see ckt_record_stream_finish */
 
 	uint8_t mark[CKT_MARK_SIZE];
 	size_t have; /* bytes of mark and data so far */
@@ -39,24 +39,25 @@ struct ckt_stream {
 	 * data: the callee's to free.  passed_fd: the callee's to close, or -1.  The callback may
 	 * end the stream.
 	 */
-	void (*record)(struct ckt_stream *stream, uint8_t *data, size_t size, int passed_fd);
-	/* Called at most once, from the loop; the callee ends the stream with ckt_stream_fini. */
-	void (*closed)(struct ckt_stream *stream, int error);
+	void (*record)(struct ckt_record_stream *stream, uint8_t *data, size_t size, int passed_fd);
+	/* Called at most once, from the loop; the callee ends the stream with ckt_record_stream_fini. */
+	void (*closed)(struct ckt_record_stream *stream, int error);
 };
 
 /* Takes fd over on success. */
-int ckt_stream_init(struct ckt_stream *stream, struct ckt_loop *loop, int fd);
+int ckt_record_stream_init(struct ckt_record_stream *stream, struct ckt_loop *loop, int fd);
 /* Ends the connection for all copies of the descriptor, and frees the queue. */
-void ckt_stream_fini(struct ckt_stream *stream);
+void ckt_record_stream_fini(struct ckt_record_stream *stream);
 /* Takes the descriptor out of the stream; nothing may be queued. */
-int ckt_stream_detach(struct ckt_stream *stream);
-void ckt_stream_pause(struct ckt_stream *stream, bool paused);
+int ckt_record_stream_detach(struct ckt_record_stream *stream);
+void ckt_record_stream_pause(struct ckt_record_stream *stream, bool paused);
 /*
  * Queues a record and writes what the socket accepts.  data (malloc'd) and pass_fd (-1 for none)
  * become the stream's in every case. Write errors come through `closed`.
  */
-int ckt_stream_send(struct ckt_stream *stream, uint8_t *data, size_t size, int pass_fd);
+int ckt_record_stream_send(
+	struct ckt_record_stream *stream, uint8_t *data, size_t size, int pass_fd);
 /* Stops reading, and calls `closed` once everything queued is written. */
-void ckt_stream_finish(struct ckt_stream *stream);
+void ckt_record_stream_finish(struct ckt_record_stream *stream);
 /* Bytes queued and not yet written. */
-size_t ckt_stream_queued(const struct ckt_stream *stream);
+size_t ckt_record_stream_queued(const struct ckt_record_stream *stream);

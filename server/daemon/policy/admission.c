@@ -150,7 +150,7 @@ static void drop_for(
 	struct ckt_peer *peer = find_waiting(server, &entry->identity, false);
 	if (!peer)
 		return;
-	ckt_log_limited(
+	ckt_daemon_log_limited(
 		server, CKT_LIMIT_DROPPED, "%s: dropped before its hello: %s", peer->who.text, why);
 	ckt_peer_close(peer);
 }
@@ -159,7 +159,7 @@ void ckt_admit_no_descriptor(struct ckt_server *server)
 {
 	const struct ckt_source_entry *most =
 		server->admission ? most_waiting(server->admission) : NULL;
-	ckt_log_limited(server, CKT_LIMIT_DESCRIPTORS,
+	ckt_daemon_log_limited(server, CKT_LIMIT_DESCRIPTORS,
 		"no descriptor for a new connection: raise the limit (ulimit -n, "
 		"LimitNOFILE)");
 	if (most)
@@ -199,7 +199,7 @@ static bool make_place(
 				break;
 			/* fallthrough */
 		case CKT_CONNECTION_REFUSE:
-			ckt_log_limited(server, CKT_LIMIT_DROPPED, "%s", decision.reason);
+			ckt_daemon_log_limited(server, CKT_LIMIT_DROPPED, "%s", decision.reason);
 			return false;
 		}
 	}

@@ -32,7 +32,7 @@ struct held {
 
 static struct held held_by(const struct ckt_server *server, const struct ckt_identity *identity)
 {
-	struct held held = {.control = ckt_data_connections(identity)};
+	struct held held = {.control = ckt_stage_data_connections(identity)};
 	for (const struct ckt_peer *peer = server->peers_first; peer; peer = peer->next) {
 		struct ckt_identity own = ckt_identity_of_peer(peer);
 		if (!ckt_identity_same(&own, identity))
@@ -136,7 +136,7 @@ void ckt_ask_save(const struct ckt_session *session, const struct ckt_peer *peer
 	const struct ckt_policy_server server = ckt_policy_server_of(session->server);
 	struct ckt_busy_facts facts = busy_of(session);
 	facts.held &= !beside;
-	facts.held_by_job = peer && ckt_job_is_foreign(session, peer);
+	facts.held_by_job = peer && ckt_daemon_job_is_foreign(session, peer);
 	session->server->policy->save(&server, &facts, ret_decision);
 }
 

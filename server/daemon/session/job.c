@@ -15,7 +15,7 @@ enum { CALL_MS = 5000 };
 
 /* ---- Which sessions */
 
-void ckt_job_of_hello(const ckt_hello_args *hello, char ret_job[CKT_JOB_NAME_MAX + 1])
+void ckt_daemon_job_of_hello(const ckt_hello_args *hello, char ret_job[CKT_JOB_NAME_MAX + 1])
 {
 	*ret_job = 0;
 	for (u_int i = 0; i < hello->capabilities.capabilities_len; i++) {
@@ -35,7 +35,7 @@ static void adopted(struct ckt_session *session, void *context, int error, void 
 		strcpy(session->job, res->job);
 }
 
-void ckt_job_adopt(struct ckt_session *session)
+void ckt_daemon_job_adopt(struct ckt_session *session)
 {
 	int result = ckt_session_call(session, CKT_WORKER_JOB, NULL, NULL, -1,
 		(xdrproc_t)xdr_ckt_worker_job_res, sizeof(struct ckt_worker_job_res), CALL_MS,
@@ -161,7 +161,7 @@ static void let_all_go(struct ckt_peer *peer)
 	peer->holds_job = false;
 }
 
-void ckt_job_peer_gone(struct ckt_peer *peer)
+void ckt_daemon_job_peer_gone(struct ckt_peer *peer)
 {
 	if (peer->holds_job)
 		ckt_info("%s: no connection holds its job any more: the sessions continue",
@@ -235,7 +235,7 @@ static void answered(struct ckt_session *session, void *context, int error, void
 		snprintf(round->failure, sizeof round->failure,
 			"cannot hold session %s with its job: %.400s", session->id,
 			error == -EPROTO ? "its worker is of an older version"
-				: error  ? ckt_request_problem(error)
+				: error  ? ckt_daemon_request_problem(error)
 					 : res->message);
 	if (hold && (failed || (!res->held && round->kind != ROUND_END)))
 		hold->lost = true;
@@ -417,7 +417,7 @@ void ckt_control_job_key(struct ckt_peer *peer, void *decoded, int *passed_fd)
 	ckt_peer_reply(peer, (xdrproc_t)xdr_ckt_control_result, &result);
 }
 
-bool ckt_job_is_foreign(const struct ckt_session *session, const struct ckt_peer *peer)
+bool ckt_daemon_job_is_foreign(const struct ckt_session *session, const struct ckt_peer *peer)
 {
 	const struct ckt_job_hold *hold = session->job_hold;
 	unsigned differ = 0;

@@ -31,13 +31,13 @@ struct ckt_job_hold {
 };
 
 /* The job that the hello names; empty for none. */
-void ckt_job_of_hello(const ckt_hello_args *hello, char ret_job[CKT_JOB_NAME_MAX + 1]);
+void ckt_daemon_job_of_hello(const ckt_hello_args *hello, char ret_job[CKT_JOB_NAME_MAX + 1]);
 /* Asks the worker of a session that an earlier server started. */
-void ckt_job_adopt(struct ckt_session *session);
+void ckt_daemon_job_adopt(struct ckt_session *session);
 /* Whether a connection stopped it other than this one, or one that showed its key. */
-bool ckt_job_is_foreign(const struct ckt_session *session, const struct ckt_peer *peer);
+bool ckt_daemon_job_is_foreign(const struct ckt_session *session, const struct ckt_peer *peer);
 /* The peer ends: releases the sessions that it holds. */
-void ckt_job_peer_gone(struct ckt_peer *peer);
+void ckt_daemon_job_peer_gone(struct ckt_peer *peer);
 
 void ckt_control_jobs(struct ckt_peer *peer, void *args, int *passed_fd);
 void ckt_control_job_hold(struct ckt_peer *peer, void *args, int *passed_fd);

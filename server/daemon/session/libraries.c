@@ -133,7 +133,7 @@ static int add_soft(struct ckt_server *server)
 	const char *const *files = (const char *const *)paths;
 	size_t count = keep_libraries(paths, found.gl_pathc);
 	bool copied = server->user.change && count && !ckt_spawn_user_reads(server, files, count) &&
-		ckt_reach_copy_together(files, count, copies) == 0;
+		ckt_daemon_files_copy_together(files, count, copies) == 0;
 	int error = copied ? add(server, "CRICKET_LIBRARY_SOFT=%s", copies)
 			   : add(server, "CRICKET_LIBRARY_SOFT=%.*s:%.*s/libs", length, driver,
 				     length, driver);

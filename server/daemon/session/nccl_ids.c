@@ -29,7 +29,7 @@ struct question {
 static bool ask(struct ckt_peer *peer, const char *copy, const struct question *question,
 	void *args, char ret_reason[CKT_MESSAGE_MAX])
 {
-	struct ckt_session *session = ckt_image_find_ahead(peer, copy, ret_reason);
+	struct ckt_session *session = ckt_daemon_image_find_ahead(peer, copy, ret_reason);
 	if (!session) {
 		if (!*ret_reason)
 			snprintf(ret_reason, CKT_MESSAGE_MAX,
@@ -57,7 +57,7 @@ static void judge(const struct ckt_session *session, int error, uint32_t status,
 	if (error)
 		ckt_control_result_set(result, buffer, CKT_CONTROL_REFUSED,
 			"session %s: its worker %s: %s", session->id, what,
-			ckt_request_problem(error));
+			ckt_daemon_request_problem(error));
 	else if (status)
 		ckt_control_result_set(result, buffer, CKT_CONTROL_REFUSED, "session %s: %.400s",
 			session->id, message);

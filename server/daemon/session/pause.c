@@ -63,8 +63,9 @@ static bool unpaused(struct ckt_session *session, int error, const struct ckt_wo
 {
 	if (!error && !res->status) {
 		ckt_timer_clear(&session->pause_timer);
-		ckt_mark_remove(session->server, session->id, CKT_MARK_PAUSED, 0);
-		ckt_event(session, CKT_EVENT_RESUMED, "%llu bytes", (unsigned long long)res->bytes);
+		ckt_session_mark_remove(session->server, session->id, CKT_MARK_PAUSED, 0);
+		ckt_daemon_event(
+			session, CKT_EVENT_RESUMED, "%llu bytes", (unsigned long long)res->bytes);
 		return true;
 	}
 	if (!error && res->status == -ENOMEM)
@@ -74,7 +75,7 @@ static bool unpaused(struct ckt_session *session, int error, const struct ckt_wo
 			session->id, (unsigned long long)res->bytes);
 	else
 		snprintf(buffer, CKT_MESSAGE_MAX, "session %s: %.400s", session->id,
-			error ? ckt_request_problem(error) : res->message);
+			error ? ckt_daemon_request_problem(error) : res->message);
 	return false;
 }
 
@@ -90,7 +91,7 @@ static void timed_done(struct ckt_session *session, void *context, int error, vo
 	if (error || res->status == -ENOMEM)
 		ckt_timer_set(&session->server->loop, &session->pause_timer, RETRY_MS);
 	else
-		ckt_mark_remove(session->server, session->id, CKT_MARK_PAUSED, 0);
+		ckt_session_mark_remove(session->server, session->id, CKT_MARK_PAUSED, 0);
 }
 
 static int call_unpause(struct ckt_session *session, ckt_request_done done, void *context)
@@ -132,11 +133,11 @@ void ckt_control_unpause(struct ckt_peer *peer, void *decoded, int *passed_fd)
 		unpause_done(session, peer, error, NULL);
 }
 
-void ckt_pause_adopt(struct ckt_session *session)
+void ckt_daemon_pause_adopt(struct ckt_session *session)
 {
 	char text[64];
 	uint32_t owner;
-	if (!ckt_mark_read(
+	if (!ckt_session_mark_read(
 		    session->server, session->id, CKT_MARK_PAUSED, &owner, text, sizeof text))
 		return;
 	int64_t until = strtoll(text, NULL, 10);
@@ -161,11 +162,11 @@ static void pause_done(struct ckt_session *session, void *context, int error, vo
 	ckt_fault(CKT_FAULT_SERVER_PAUSED);
 	if (error || res->status) {
 		ckt_control_result_set(&result, buffer, CKT_CONTROL_REFUSED, "session %s: %.400s",
-			session->id, error ? ckt_request_problem(error) : res->message);
-		ckt_mark_remove(session->server, session->id, CKT_MARK_PAUSED, 0);
+			session->id, error ? ckt_daemon_request_problem(error) : res->message);
+		ckt_session_mark_remove(session->server, session->id, CKT_MARK_PAUSED, 0);
 	} else {
 		snprintf(text, sizeof text, "%lld", (long long)pause->until);
-		ckt_event(session, CKT_EVENT_PAUSED, "%llu bytes%s%s",
+		ckt_daemon_event(session, CKT_EVENT_PAUSED, "%llu bytes%s%s",
 			(unsigned long long)res->bytes, pause->until ? " until " : "",
 			pause->until ? text : "");
 		if (pause->until)
@@ -188,8 +189,8 @@ void ckt_control_pause(struct ckt_peer *peer, void *decoded, int *passed_fd)
 		return;
 	/* Before the pause: a server that dies in between leaves no session paused for ever. */
 	snprintf(text, sizeof text, "%lld", (long long)args->until);
-	int error = pause ? ckt_mark_write(peer->server, session->id, CKT_MARK_PAUSED, session->uid,
-				    session->proven, text)
+	int error = pause ? ckt_session_mark_write(peer->server, session->id, CKT_MARK_PAUSED,
+				    session->uid, session->proven, text)
 			  : -ENOMEM;
 	if (!error) {
 		*pause = (struct pause){.peer = peer, .until = args->until};

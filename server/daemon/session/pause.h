@@ -4,4 +4,4 @@
 #include "server/daemon/session/session.h"
 
 /* A session that an earlier server left: its pause continues. */
-void ckt_pause_adopt(struct ckt_session *session);
+void ckt_daemon_pause_adopt(struct ckt_session *session);

@@ -50,17 +50,18 @@ static void settle_owner(
 static int check_marks(
 	const struct ckt_session *session, const char *id, char ret_message[CKT_MESSAGE_MAX])
 {
-	static const enum ckt_mark marks[] = {CKT_MARK_PARKED, CKT_MARK_MOVED};
+	static const enum ckt_session_mark marks[] = {CKT_MARK_PARKED, CKT_MARK_MOVED};
 	for (size_t i = 0; i < sizeof marks / sizeof *marks; i++) {
 		char text[CKT_ADDRESS_MAX + 1];
 		uint32_t owner;
-		if (!ckt_mark_read(session->server, id, marks[i], &owner, text, sizeof text) ||
+		if (!ckt_session_mark_read(
+			    session->server, id, marks[i], &owner, text, sizeof text) ||
 			ckt_claimant_may(session->server, &session->claimant, owner))
 			continue;
 		/* No owner is known, or the owner got the ID from an image: the proof decides. */
 		if (session->proven &&
 			(owner == CKT_UID_UNKNOWN ||
-				!ckt_mark_is_proven(session->server, id, marks[i])))
+				!ckt_session_mark_is_proven(session->server, id, marks[i])))
 			continue;
 		snprintf(ret_message, CKT_MESSAGE_MAX,
 			"session %s was last here and belongs to another user: restore "
@@ -75,14 +76,14 @@ int ckt_claim_check(struct ckt_session *session, const struct ckt_worker_origin_
 	struct ckt_session **ret_other, bool *ret_end, char ret_message[CKT_MESSAGE_MAX])
 {
 	const char *id = origin->session;
-	int sealed = ckt_key_seal_check(session->server, origin);
+	int sealed = ckt_server_key_seal_check(session->server, origin);
 	if (sealed < 0) {
 		snprintf(ret_message, CKT_MESSAGE_MAX,
 			"the image names this server as its writer, but its seal is "
 			"wrong: the image was changed");
 		return sealed;
 	}
-	session->proven = sealed || ckt_key_fits(id, (const uint8_t *)origin->secret_hash);
+	session->proven = sealed || ckt_server_key_fits(id, (const uint8_t *)origin->secret_hash);
 	settle_owner(session, origin, sealed);
 	int result = check_marks(session, id, ret_message);
 	struct ckt_session *other = result || strcmp(id, session->id) == 0

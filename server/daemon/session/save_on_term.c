@@ -63,7 +63,7 @@ static void save_done(struct ckt_session *session, void *context, int error, voi
 		.moved_to = (char *)""};
 	ckt_broker_stop(save->broker);
 	int result = error ? error : res->status;
-	const char *why = !error && res->status ? res->message : ckt_request_problem(result);
+	const char *why = !error && res->status ? res->message : ckt_daemon_request_problem(result);
 	if (!result &&
 		(fsync(save->directory_fd) ||
 			renameat(save->parent_fd, save->partial, save->parent_fd, save->session) ||
@@ -75,12 +75,12 @@ static void save_done(struct ckt_session *session, void *context, int error, voi
 		ckt_error("session %s: not saved at SIGTERM: %s", save->session, why);
 		remove_partial(save);
 		if (!error && !res->status)
-			ckt_image_let_go(session);
+			ckt_daemon_image_let_go(session);
 	} else {
 		ckt_info("session %s: saved at SIGTERM", save->session);
-		ckt_event(session, CKT_EVENT_SAVED, "%llu bytes, at SIGTERM",
+		ckt_daemon_event(session, CKT_EVENT_SAVED, "%llu bytes, at SIGTERM",
 			(unsigned long long)res->bytes);
-		ckt_mark_write(save->server, save->session, CKT_MARK_PARKED, session->uid,
+		ckt_session_mark_write(save->server, save->session, CKT_MARK_PARKED, session->uid,
 			session->proven, session->status.program_name);
 		if (ckt_session_call(session, CKT_WORKER_RELEASE,
 			    (xdrproc_t)xdr_ckt_worker_release_args, &args, -1,
@@ -161,7 +161,7 @@ static void held(struct ckt_session *session, void *context, int error, void *an
 	session->server->term_saves--;
 	if (error || res->status)
 		ckt_warning("session %s: not held with its job: %s", session->id,
-			error ? ckt_request_problem(error) : res->message);
+			error ? ckt_daemon_request_problem(error) : res->message);
 	if (session->phase == CKT_SESSION_LIVE)
 		begin(session);
 }
@@ -182,7 +182,7 @@ static bool hold_with_job(struct ckt_session *session)
 	return true;
 }
 
-void ckt_term_save_all(struct ckt_server *server)
+void ckt_session_save_all_on_term(struct ckt_server *server)
 {
 	char probe[CKT_PATH_MAX];
 	struct ckt_decision decision;

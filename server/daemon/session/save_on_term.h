@@ -9,4 +9,4 @@
  * Begins to write all sessions, which then end by themselves; server->term_saves counts those in
  * progress.
  */
-void ckt_term_save_all(struct ckt_server *server);
+void ckt_session_save_all_on_term(struct ckt_server *server);

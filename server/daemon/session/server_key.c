@@ -86,7 +86,7 @@ static int read_key(struct ckt_server *server, const char *path)
 	return result;
 }
 
-int ckt_key_load(struct ckt_server *server, char *ret_message, size_t message_size)
+int ckt_server_key_load(struct ckt_server *server, char *ret_message, size_t message_size)
 {
 	char path[CKT_PATH_MAX];
 	uint8_t name[CKT_SEAL_SIZE];
@@ -118,14 +118,14 @@ int ckt_key_load(struct ckt_server *server, char *ret_message, size_t message_si
 		return result;
 	}
 	server->key.size_bytes = CKT_KEY_SIZE;
-	ckt_key_mac(server, "key", "", 0, name);
+	ckt_server_key_mac(server, "key", "", 0, name);
 	memcpy(server->key_name, name, sizeof server->key_name);
 	return 0;
 }
 
 /* ---- What it vouches for */
 
-void ckt_key_mac(const struct ckt_server *server, const char *purpose, const void *data,
+void ckt_server_key_mac(const struct ckt_server *server, const char *purpose, const void *data,
 	size_t size, uint8_t ret_mac[CKT_SEAL_SIZE])
 {
 	uint8_t label[PURPOSE_SIZE] = {0};
@@ -133,7 +133,7 @@ void ckt_key_mac(const struct ckt_server *server, const char *purpose, const voi
 	ckt_auth_hmac(&server->key, label, data, size, ret_mac);
 }
 
-void ckt_key_session_id(const uint8_t secret_hash[CKT_SECRET_HASH_SIZE], unsigned attempt,
+void ckt_server_key_session_id(const uint8_t secret_hash[CKT_SECRET_HASH_SIZE], unsigned attempt,
 	char ret_id[CKT_SESSION_ID_SIZE + 1])
 {
 	uint8_t data[2 * CKT_AUTH_HASH_SIZE] = "cricket session";
@@ -148,11 +148,11 @@ void ckt_key_session_id(const uint8_t secret_hash[CKT_SECRET_HASH_SIZE], unsigne
 		snprintf(ret_id + 2 * i, 3, "%02x", data[i]);
 }
 
-bool ckt_key_fits(const char *id, const uint8_t secret_hash[CKT_SECRET_HASH_SIZE])
+bool ckt_server_key_fits(const char *id, const uint8_t secret_hash[CKT_SECRET_HASH_SIZE])
 {
 	char derived[CKT_SESSION_ID_SIZE + 1];
 	for (unsigned i = 0; i < CKT_SESSION_ID_TRIES; i++) {
-		ckt_key_session_id(secret_hash, i, derived);
+		ckt_server_key_session_id(secret_hash, i, derived);
 		if (strcmp(id, derived) == 0)
 			return true;
 	}
@@ -167,10 +167,10 @@ static void seal(const struct ckt_server *server, const char *session, uint32_t 
 	p = ckt_put_u32(p + CKT_SESSION_ID_SIZE, uid);
 	p = ckt_put_u64(p, generation);
 	memcpy(p, secret_hash, CKT_SECRET_HASH_SIZE);
-	ckt_key_mac(server, "seal of an image", data, sizeof data, ret_seal);
+	ckt_server_key_mac(server, "seal of an image", data, sizeof data, ret_seal);
 }
 
-void ckt_key_seal(const struct ckt_server *server, const char *session, uint32_t uid,
+void ckt_server_key_seal(const struct ckt_server *server, const char *session, uint32_t uid,
 	const uint8_t secret_hash[CKT_SECRET_HASH_SIZE], uint64_t generation,
 	struct ckt_worker_owner_args *ret_owner)
 {
@@ -181,7 +181,8 @@ void ckt_key_seal(const struct ckt_server *server, const char *session, uint32_t
 	memcpy(ret_owner->seal, mac, sizeof ret_owner->seal);
 }
 
-int ckt_key_seal_check(const struct ckt_server *server, const struct ckt_worker_origin_res *origin)
+int ckt_server_key_seal_check(
+	const struct ckt_server *server, const struct ckt_worker_origin_res *origin)
 {
 	uint8_t mac[CKT_SEAL_SIZE];
 	if (memcmp(origin->key, server->key_name, sizeof origin->key) != 0)

@@ -32,26 +32,27 @@ enum {
 };
 
 /* Reads the key or makes it.  -errno with the reason. */
-int ckt_key_load(struct ckt_server *server, char *ret_message, size_t message_size);
+int ckt_server_key_load(struct ckt_server *server, char *ret_message, size_t message_size);
 /* HMAC-SHA256 of the bytes, for one purpose. */
-void ckt_key_mac(const struct ckt_server *server, const char *purpose, const void *data,
+void ckt_server_key_mac(const struct ckt_server *server, const char *purpose, const void *data,
 	size_t size, uint8_t ret_mac[CKT_SEAL_SIZE]);
 
 /* attempt < CKT_SESSION_ID_TRIES */
-void ckt_key_session_id(const uint8_t secret_hash[CKT_SECRET_HASH_SIZE], unsigned attempt,
+void ckt_server_key_session_id(const uint8_t secret_hash[CKT_SECRET_HASH_SIZE], unsigned attempt,
 	char ret_id[CKT_SESSION_ID_SIZE + 1]);
 /* Whether it is one of the ids that this secret gives. */
-bool ckt_key_fits(const char *id, const uint8_t secret_hash[CKT_SECRET_HASH_SIZE]);
+bool ckt_server_key_fits(const char *id, const uint8_t secret_hash[CKT_SECRET_HASH_SIZE]);
 
 /*
  * "This session of this user was here at this generation": goes into the images that its worker
  * writes.
  */
-void ckt_key_seal(const struct ckt_server *server, const char *session, uint32_t uid,
+void ckt_server_key_seal(const struct ckt_server *server, const char *session, uint32_t uid,
 	const uint8_t secret_hash[CKT_SECRET_HASH_SIZE], uint64_t generation,
 	struct ckt_worker_owner_args *ret_owner);
 /*
  * 1: the image's seal is ours and right; 0: it has none, or another server's; -EBADMSG: it claims
  * to be ours but is wrong.
  */
-int ckt_key_seal_check(const struct ckt_server *server, const struct ckt_worker_origin_res *origin);
+int ckt_server_key_seal_check(
+	const struct ckt_server *server, const struct ckt_worker_origin_res *origin);

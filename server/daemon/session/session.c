@@ -143,12 +143,12 @@ static void session_free(struct ckt_session *session, bool keep_socket)
 	session_path(session, path);
 	if (!keep_socket) {
 		unlink(path);
-		ckt_mark_remove(session->server, session->id, CKT_MARK_PAUSED, 0);
+		ckt_session_mark_remove(session->server, session->id, CKT_MARK_PAUSED, 0);
 	}
 	ckt_timer_clear(&session->timer);
 	ckt_timer_clear(&session->pause_timer);
 	for (int kind = 0; kind < CKT_LINKS; kind++)
-		ckt_stream_fini(&session->links[kind].stream);
+		ckt_record_stream_fini(&session->links[kind].stream);
 	int fd = ckt_loop_remove(&session->server->loop, &session->pidfd);
 	if (fd >= 0)
 		close(fd);
@@ -171,11 +171,12 @@ static void worker_gone(struct ckt_source *source, uint32_t events)
 	session_take_out(session);
 	server->session_count--;
 	ckt_timer_clear(&session->timer);
-	ckt_request_fail_all(session, -ECONNRESET);
+	ckt_daemon_request_fail_all(session, -ECONNRESET);
 	wait_call_all(&session->on_started, session, session->failure ? session->failure : -EIO,
 		session->failure ? session->failure_message : message);
 	wait_call_all(&session->on_gone, session, 0, message);
-	ckt_event(session, bad && !session->failure ? CKT_EVENT_LOST : CKT_EVENT_ENDED, "%s", how);
+	ckt_daemon_event(
+		session, bad && !session->failure ? CKT_EVENT_LOST : CKT_EVENT_ENDED, "%s", how);
 	char id[CKT_SESSION_ID_SIZE + 1];
 	strcpy(id, session->id);
 	session_free(session, false);
@@ -264,20 +265,22 @@ static int tell_owner(struct ckt_session *session)
 	struct ckt_worker_owner_args args = {.uid = session->uid};
 	/* An ID that only an image named must not come back with our seal. */
 	if (session->proven)
-		ckt_key_seal(session->server, session->id, session->uid, session->secret_hash,
-			session->generation, &args);
+		ckt_server_key_seal(session->server, session->id, session->uid,
+			session->secret_hash, session->generation, &args);
 	return ckt_session_call(session, CKT_WORKER_OWNER, (xdrproc_t)xdr_ckt_worker_owner_args,
 		&args, -1, NULL, 0, CALL_TIMEOUT_MS, ignore_answer, NULL);
 }
 
 static void remove_marks(struct ckt_session *session)
 {
-	static const enum ckt_mark marks[] = {CKT_MARK_PARKED, CKT_MARK_MOVED};
+	static const enum ckt_session_mark marks[] = {CKT_MARK_PARKED, CKT_MARK_MOVED};
 	for (size_t i = 0; i < sizeof marks / sizeof *marks; i++) {
 		bool any = session->claimant.for_others ||
 			(session->proven &&
-				!ckt_mark_is_proven(session->server, session->id, marks[i]));
-		ckt_mark_remove(session->server, session->id, marks[i], any ? 0 : session->uid);
+				!ckt_session_mark_is_proven(
+					session->server, session->id, marks[i]));
+		ckt_session_mark_remove(
+			session->server, session->id, marks[i], any ? 0 : session->uid);
 	}
 }
 
@@ -289,8 +292,8 @@ static void session_live(struct ckt_session *session)
 		session->restore ? ", restored" : "");
 	if (session->restore && !*session->successor_of)
 		remove_marks(session);
-	ckt_event(session, session->restore ? CKT_EVENT_RESTORED : CKT_EVENT_STARTED, "worker %d",
-		(int)session->pid);
+	ckt_daemon_event(session, session->restore ? CKT_EVENT_RESTORED : CKT_EVENT_STARTED,
+		"worker %d", (int)session->pid);
 	wait_call_all(&session->on_started, session, 0, "");
 }
 
@@ -411,8 +414,8 @@ static int make_id(
 {
 	uint8_t bytes[CKT_SESSION_ID_SIZE / 2];
 	for (unsigned i = 0; secret_hash && i < CKT_SESSION_ID_TRIES; i++) {
-		ckt_key_session_id(secret_hash, i, ret_id);
-		if (!ckt_session_find(server, ret_id) && !ckt_mark_exists(server, ret_id))
+		ckt_server_key_session_id(secret_hash, i, ret_id);
+		if (!ckt_session_find(server, ret_id) && !ckt_session_mark_exists(server, ret_id))
 			return 0;
 	}
 	if (secret_hash)
@@ -668,7 +671,7 @@ static int take_hello(struct ckt_session *session, const ckt_hello_args *hello, 
 	}
 	if (session->visible_count)
 		session->status.gpu = (int)session->visible[0];
-	ckt_job_of_hello(hello, session->job);
+	ckt_daemon_job_of_hello(hello, session->job);
 	replace(&session->status.program_name, hello->program_name);
 	replace(&session->status.client, hello->host);
 	session->status.client_pid = hello->pid;
@@ -730,7 +733,7 @@ static int start(struct ckt_session *session, const struct ckt_session_spec *spe
 	ckt_timer_set(&server->loop, &session->timer, START_TIMEOUT_MS);
 	int result = tell_owner(session);
 	if (!result)
-		result = spec->kept ? ckt_kept_send(spec->kept, session)
+		result = spec->kept ? ckt_memory_image_send(spec->kept, session)
 				    : send_images(session, spec);
 	if (!result)
 		result = send_start(session, spec->image_fd, spec->ahead);
@@ -787,15 +790,15 @@ static void adopted_status(struct ckt_session *session, void *context, int error
 	memcpy(session->secret_hash, status->secret_hash, sizeof session->secret_hash);
 	session->generation = status->generation;
 	/* The rest of the earlier server's knowledge is lost. */
-	session->proven = ckt_key_fits(session->id, (const uint8_t *)status->secret_hash);
+	session->proven = ckt_server_key_fits(session->id, (const uint8_t *)status->secret_hash);
 	/* Root restored it for a user who has not come yet. */
 	session->unclaimed = status->state == CKT_STATE_RESTORED &&
 		(status->uid == 0 || status->uid == CKT_UID_UNKNOWN);
-	ckt_pause_adopt(session);
-	ckt_job_adopt(session);
+	ckt_daemon_pause_adopt(session);
+	ckt_daemon_job_adopt(session);
 	/* The connection that held it frozen was the dead server's. */
 	if (status->state == CKT_STATE_FROZEN)
-		ckt_image_let_go(session);
+		ckt_daemon_image_let_go(session);
 	/* Its server died before it told the worker what it becomes. */
 	if (status->state == CKT_STATE_STARTING && !*status->program_name)
 		ckt_session_kill(session, "it was never started");
@@ -808,7 +811,7 @@ static int adopt(struct ckt_server *server, const char *id)
 	struct ckt_session *session = session_new(server, id);
 	if (!session)
 		return -ENOMEM;
-	int result = ckt_request_connect(session, CKT_LINK_SHORT);
+	int result = ckt_daemon_request_connect(session, CKT_LINK_SHORT);
 	if (!result)
 		result = ckt_transport_peer_process(
 			&session->links[CKT_LINK_SHORT].stream.transport, &pid, &uid);
@@ -912,7 +915,7 @@ int ckt_session_hand_over(struct ckt_session *session, uint32_t xid,
 		return -ENOMEM;
 	}
 	hand_over->is_new = is_new;
-	ckt_job_of_hello(hello, hand_over->job);
+	ckt_daemon_job_of_hello(hello, hand_over->job);
 	hand_over->uid = peer->kind == CKT_PEER_UNIX ? peer->uid : CKT_UID_UNKNOWN;
 	struct ckt_worker_client_args args = {
 		.xid = xid, .hello = *hello, .peer_uid = peer->uid, .peer = (char *)peer->text};

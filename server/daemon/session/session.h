@@ -16,7 +16,7 @@
 #include "server/daemon/server.h"
 
 struct ckt_peer;
-struct ckt_worker_request;
+struct ckt_daemon_request;
 
 /*
  * A worker serves each connection in order, so long calls have a connection of their own and STATUS
@@ -25,9 +25,9 @@ struct ckt_worker_request;
 enum ckt_link_kind { CKT_LINK_SHORT, CKT_LINK_LONG, CKT_LINKS };
 
 struct ckt_link {
-	struct ckt_stream stream; /* source.fd is -1 while not connected */
+	struct ckt_record_stream stream; /* source.fd is -1 while not connected */
 	struct ckt_session *session;
-	struct ckt_worker_request *requests;
+	struct ckt_daemon_request *requests;
 };
 
 /* error: 0, or -errno with a sentence in message. */
@@ -113,9 +113,9 @@ struct ckt_session_spec {
 	int image_fd;
 	const int *image_fds; /* restore of a chain: all of it, newest first */
 	unsigned image_count;
-	const struct ckt_kept *kept; /* restore: an image in memory, with image_fd -1 */
-	int gpu;                     /* -1: as --gpus */
-	bool ahead;                  /* restore: preload, see ckt_session_preload */
+	const struct ckt_memory_image *kept; /* restore: an image in memory, with image_fd -1 */
+	int gpu;                             /* -1: as --gpus */
+	bool ahead;                          /* restore: preload, see ckt_session_preload */
 };
 
 /* -errno with the reason.  The session is STARTING. */

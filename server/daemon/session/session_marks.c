@@ -27,8 +27,8 @@ static bool good_id(const char *session)
 		strspn(session, "0123456789abcdef") == CKT_SESSION_ID_SIZE;
 }
 
-static void mark_path(const struct ckt_server *server, const char *session, enum ckt_mark mark,
-	const char *end, char ret_path[CKT_PATH_MAX])
+static void mark_path(const struct ckt_server *server, const char *session,
+	enum ckt_session_mark mark, const char *end, char ret_path[CKT_PATH_MAX])
 {
 	snprintf(ret_path, CKT_PATH_MAX, "%.4000s/%.12s.%s%s", server->socket_dir, session,
 		suffixes[mark], end);
@@ -36,14 +36,15 @@ static void mark_path(const struct ckt_server *server, const char *session, enum
 
 /* ---- Whose: "v2 UID MAC TEXT"; "v3" where the id is not proven */
 
-static void mac_text(const struct ckt_server *server, const char *session, enum ckt_mark mark,
-	uint32_t owner, bool proven, const char *text, char ret_hex[2 * CKT_SEAL_SIZE + 1])
+static void mac_text(const struct ckt_server *server, const char *session,
+	enum ckt_session_mark mark, uint32_t owner, bool proven, const char *text,
+	char ret_hex[2 * CKT_SEAL_SIZE + 1])
 {
 	char data[TEXT_MAX + 64];
 	uint8_t mac[CKT_SEAL_SIZE];
 	int size = snprintf(data, sizeof data, "%s %.12s %u %.*s", suffixes[mark], session, owner,
 		TEXT_MAX, text);
-	ckt_key_mac(server, proven ? "mark" : "mark, not proven", data, (size_t)size, mac);
+	ckt_server_key_mac(server, proven ? "mark" : "mark, not proven", data, (size_t)size, mac);
 	for (size_t i = 0; i < sizeof mac; i++)
 		snprintf(ret_hex + 2 * i, 3, "%02x", mac[i]);
 }
@@ -54,7 +55,7 @@ static bool has_mac(const char *line)
 }
 
 /* Splits the line in place. */
-static bool parse(const struct ckt_server *server, const char *session, enum ckt_mark mark,
+static bool parse(const struct ckt_server *server, const char *session, enum ckt_session_mark mark,
 	char *line, uint32_t *ret_owner, bool *ret_proven, char **ret_text)
 {
 	char hex[2 * CKT_SEAL_SIZE + 1], *end;
@@ -73,11 +74,12 @@ static bool parse(const struct ckt_server *server, const char *session, enum ckt
 
 /* ---- Files */
 
-static bool mark_read(const struct ckt_server *server, const char *session, enum ckt_mark mark,
-	uint32_t *ret_owner, bool *ret_proven, char *ret_text, size_t text_size);
+static bool mark_read(const struct ckt_server *server, const char *session,
+	enum ckt_session_mark mark, uint32_t *ret_owner, bool *ret_proven, char *ret_text,
+	size_t text_size);
 
-int ckt_mark_write(const struct ckt_server *server, const char *session, enum ckt_mark mark,
-	uint32_t owner_uid, bool proven, const char *text)
+int ckt_session_mark_write(const struct ckt_server *server, const char *session,
+	enum ckt_session_mark mark, uint32_t owner_uid, bool proven, const char *text)
 {
 	char path[CKT_PATH_MAX], temporary[CKT_PATH_MAX], hex[2 * CKT_SEAL_SIZE + 1],
 		line[TEXT_MAX + 1], before[TEXT_MAX + 1];
@@ -109,8 +111,9 @@ int ckt_mark_write(const struct ckt_server *server, const char *session, enum ck
 	return result;
 }
 
-static bool mark_read(const struct ckt_server *server, const char *session, enum ckt_mark mark,
-	uint32_t *ret_owner, bool *ret_proven, char *ret_text, size_t text_size)
+static bool mark_read(const struct ckt_server *server, const char *session,
+	enum ckt_session_mark mark, uint32_t *ret_owner, bool *ret_proven, char *ret_text,
+	size_t text_size)
 {
 	char path[CKT_PATH_MAX], line[TEXT_MAX + 128], *text = line;
 	struct stat st;
@@ -138,14 +141,15 @@ static bool mark_read(const struct ckt_server *server, const char *session, enum
 	return true;
 }
 
-bool ckt_mark_read(const struct ckt_server *server, const char *session, enum ckt_mark mark,
-	uint32_t *ret_owner, char *ret_text, size_t text_size)
+bool ckt_session_mark_read(const struct ckt_server *server, const char *session,
+	enum ckt_session_mark mark, uint32_t *ret_owner, char *ret_text, size_t text_size)
 {
 	bool proven;
 	return mark_read(server, session, mark, ret_owner, &proven, ret_text, text_size);
 }
 
-bool ckt_mark_is_proven(const struct ckt_server *server, const char *session, enum ckt_mark mark)
+bool ckt_session_mark_is_proven(
+	const struct ckt_server *server, const char *session, enum ckt_session_mark mark)
 {
 	char text[TEXT_MAX + 1];
 	uint32_t owner;
@@ -153,27 +157,28 @@ bool ckt_mark_is_proven(const struct ckt_server *server, const char *session, en
 	return mark_read(server, session, mark, &owner, &proven, text, sizeof text) && proven;
 }
 
-void ckt_mark_remove(
-	const struct ckt_server *server, const char *session, enum ckt_mark mark, uint32_t uid)
+void ckt_session_mark_remove(const struct ckt_server *server, const char *session,
+	enum ckt_session_mark mark, uint32_t uid)
 {
 	char path[CKT_PATH_MAX], text[TEXT_MAX + 1];
 	uint32_t owner;
 	if (!good_id(session))
 		return;
 	if (!ckt_uid_is_operator(uid) &&
-		ckt_mark_read(server, session, mark, &owner, text, sizeof text) && owner != uid &&
-		owner != CKT_UID_UNKNOWN)
+		ckt_session_mark_read(server, session, mark, &owner, text, sizeof text) &&
+		owner != uid && owner != CKT_UID_UNKNOWN)
 		return;
 	mark_path(server, session, mark, "", path);
 	unlink(path);
 }
 
-bool ckt_mark_exists(const struct ckt_server *server, const char *session)
+bool ckt_session_mark_exists(const struct ckt_server *server, const char *session)
 {
 	char text[TEXT_MAX + 1];
 	uint32_t owner;
 	for (int mark = 0; mark < CKT_MARKS; mark++)
-		if (ckt_mark_read(server, session, (enum ckt_mark)mark, &owner, text, sizeof text))
+		if (ckt_session_mark_read(server, session, (enum ckt_session_mark)mark, &owner,
+			    text, sizeof text))
 			return true;
 	return false;
 }
@@ -204,7 +209,7 @@ static void expire(struct ckt_timer *timer)
 	ckt_timer_set(&server->loop, timer, WATCH_MS);
 }
 
-void ckt_marks_watch(struct ckt_server *server)
+void ckt_session_marks_watch(struct ckt_server *server)
 {
 	server->marks_timer.fire = expire;
 	expire(&server->marks_timer);

@@ -18,26 +18,27 @@
 
 #include "server/daemon/server.h"
 
-enum ckt_mark { CKT_MARK_PARKED, CKT_MARK_MOVED, CKT_MARK_PAUSED, CKT_MARKS };
+enum ckt_session_mark { CKT_MARK_PARKED, CKT_MARK_MOVED, CKT_MARK_PAUSED, CKT_MARKS };
 
 /*
  * Replaces an older mark, completely or not at all.  -EPERM if that belongs to another user, unless
  * this one is proven and that one is not.
  */
-int ckt_mark_write(const struct ckt_server *server, const char *session, enum ckt_mark mark,
-	uint32_t owner_uid, bool proven, const char *text);
+int ckt_session_mark_write(const struct ckt_server *server, const char *session,
+	enum ckt_session_mark mark, uint32_t owner_uid, bool proven, const char *text);
 /* Whether there is a mark for a proven id. */
-bool ckt_mark_is_proven(const struct ckt_server *server, const char *session, enum ckt_mark mark);
+bool ckt_session_mark_is_proven(
+	const struct ckt_server *server, const char *session, enum ckt_session_mark mark);
 /*
  * False if there is none.  Without the newline at the end.  The owner is CKT_UID_UNKNOWN in a mark
  * of an earlier build.
  */
-bool ckt_mark_read(const struct ckt_server *server, const char *session, enum ckt_mark mark,
-	uint32_t *ret_owner, char *ret_text, size_t text_size);
+bool ckt_session_mark_read(const struct ckt_server *server, const char *session,
+	enum ckt_session_mark mark, uint32_t *ret_owner, char *ret_text, size_t text_size);
 /* A mark of this user; 0: of any user. */
-void ckt_mark_remove(
-	const struct ckt_server *server, const char *session, enum ckt_mark mark, uint32_t uid);
+void ckt_session_mark_remove(const struct ckt_server *server, const char *session,
+	enum ckt_session_mark mark, uint32_t uid);
 /* Whether the session is stopped, moved away or paused. */
-bool ckt_mark_exists(const struct ckt_server *server, const char *session);
+bool ckt_session_mark_exists(const struct ckt_server *server, const char *session);
 /* Removes marks that are too old, now and every hour. */
-void ckt_marks_watch(struct ckt_server *server);
+void ckt_session_marks_watch(struct ckt_server *server);

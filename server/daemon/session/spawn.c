@@ -183,12 +183,12 @@ int ckt_spawn_check(struct ckt_server *server, char *ret_message, size_t message
 {
 	int obstacle = try_user(server);
 	/* Only root may reach our own files; the operator's driver is the operator's to open. */
-	if (server->user.change && obstacle == 2 && ckt_reach_copy(server->worker_path) == 0)
+	if (server->user.change && obstacle == 2 && ckt_daemon_files_copy(server->worker_path) == 0)
 		obstacle = try_user(server);
 	if (server->user.change && obstacle == 3 && server->driver.soft &&
-		ckt_reach_copy(server->driver.path) == 0)
+		ckt_daemon_files_copy(server->driver.path) == 0)
 		obstacle = try_user(server);
-	if (server->user.change && obstacle == 4 && ckt_reach_copy(server->inside_path) == 0)
+	if (server->user.change && obstacle == 4 && ckt_daemon_files_copy(server->inside_path) == 0)
 		obstacle = try_user(server);
 	snprintf(server->inside_variable, sizeof server->inside_variable, "CRICKET_INSIDE=%s",
 		server->inside_path);

@@ -132,12 +132,12 @@ static int copy_file(const char *path, const char *hash, char ret_path[CKT_PATH_
 	return result;
 }
 
-int ckt_reach_copy(char path[CKT_PATH_MAX])
+int ckt_daemon_files_copy(char path[CKT_PATH_MAX])
 {
 	return copy_file(path, NULL, path);
 }
 
-int ckt_reach_copy_together(
+int ckt_daemon_files_copy_together(
 	const char *const *files, size_t count, char ret_directory[CKT_PATH_MAX])
 {
 	struct sha256_ctx sha;

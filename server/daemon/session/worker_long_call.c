@@ -45,7 +45,7 @@ static void give_up(struct long_call *call, int error, const char *why)
 	ckt_warning("session %s: worker %d %s: giving up", call->session->id,
 		(int)call->session->pid, why);
 	/* The connection's end tells the worker, whenever it looks, that nobody waits any more. */
-	ckt_request_hang_up(call->session, CKT_LINK_LONG, error);
+	ckt_daemon_request_hang_up(call->session, CKT_LINK_LONG, error);
 }
 
 static void looked(struct ckt_session *session, void *context, int error, void *result)
@@ -111,7 +111,7 @@ int ckt_session_call_long(struct ckt_session *session, uint32_t proc, xdrproc_t 
 	return result;
 }
 
-const char *ckt_request_problem(int error)
+const char *ckt_daemon_request_problem(int error)
 {
 	return error == -ETIMEDOUT
 		? "the worker does not answer: its process is stopped or hangs; let it "

@@ -12,8 +12,8 @@
 
 enum { QUEUED_MAX = 1 << 20 };
 
-struct ckt_worker_request {
-	struct ckt_worker_request *next;
+struct ckt_daemon_request {
+	struct ckt_daemon_request *next;
 	struct ckt_link *link;
 	struct ckt_timer timer;
 	uint32_t xid;
@@ -25,16 +25,16 @@ struct ckt_worker_request {
 	max_align_t result[];
 };
 
-static void request_unlink(struct ckt_worker_request *request)
+static void request_unlink(struct ckt_daemon_request *request)
 {
-	struct ckt_worker_request **place = &request->link->requests;
+	struct ckt_daemon_request **place = &request->link->requests;
 	while (*place != request)
 		place = &(*place)->next;
 	*place = request->next;
 	ckt_timer_clear(&request->timer);
 }
 
-static void request_end(struct ckt_worker_request *request, int error, void *result)
+static void request_end(struct ckt_daemon_request *request, int error, void *result)
 {
 	request_unlink(request);
 	request->done(request->link->session, request->context, error, result);
@@ -46,7 +46,7 @@ static void request_end(struct ckt_worker_request *request, int error, void *res
 static void request_late(struct ckt_timer *timer)
 {
 	/* A later reply finds no request and is dropped. */
-	request_end(CKT_CONTAINER(timer, struct ckt_worker_request, timer), -ETIMEDOUT, NULL);
+	request_end(CKT_CONTAINER(timer, struct ckt_daemon_request, timer), -ETIMEDOUT, NULL);
 }
 
 static void link_fail(struct ckt_link *link, int error)
@@ -55,30 +55,30 @@ static void link_fail(struct ckt_link *link, int error)
 		request_end(link->requests, error, NULL);
 }
 
-void ckt_request_fail_all(struct ckt_session *session, int error)
+void ckt_daemon_request_fail_all(struct ckt_session *session, int error)
 {
 	for (int kind = 0; kind < CKT_LINKS; kind++)
 		link_fail(&session->links[kind], error);
 }
 
-static void link_closed(struct ckt_stream *stream, int error)
+static void link_closed(struct ckt_record_stream *stream, int error)
 {
 	struct ckt_link *link = CKT_CONTAINER(stream, struct ckt_link, stream);
 	ckt_debug("session %s: the connection to the worker closed: %s", link->session->id,
 		strerror(-error));
-	ckt_stream_fini(stream);
+	ckt_record_stream_fini(stream);
 	/* Either its death will be noticed soon, or the next call connects again. */
 	link_fail(link, error ? error : -ECONNRESET);
 }
 
-void ckt_request_hang_up(struct ckt_session *session, enum ckt_link_kind kind, int error)
+void ckt_daemon_request_hang_up(struct ckt_session *session, enum ckt_link_kind kind, int error)
 {
 	struct ckt_link *link = &session->links[kind];
-	ckt_stream_fini(&link->stream);
+	ckt_record_stream_fini(&link->stream);
 	link_fail(link, error);
 }
 
-static void link_record(struct ckt_stream *stream, uint8_t *data, size_t size, int passed_fd)
+static void link_record(struct ckt_record_stream *stream, uint8_t *data, size_t size, int passed_fd)
 {
 	struct ckt_link *link = CKT_CONTAINER(stream, struct ckt_link, stream);
 	struct ckt_cursor c = {.p = data, .end = data + size};
@@ -86,7 +86,7 @@ static void link_record(struct ckt_stream *stream, uint8_t *data, size_t size, i
 	if (passed_fd >= 0)
 		close(passed_fd);
 	bool good = ckt_reply_header_get(&c, &header);
-	struct ckt_worker_request *request = link->requests;
+	struct ckt_daemon_request *request = link->requests;
 	while (good && request && request->xid != header.xid)
 		request = request->next;
 	if (good && request) {
@@ -102,7 +102,7 @@ static void link_record(struct ckt_stream *stream, uint8_t *data, size_t size, i
 	free(data);
 }
 
-int ckt_request_connect(struct ckt_session *session, enum ckt_link_kind kind)
+int ckt_daemon_request_connect(struct ckt_session *session, enum ckt_link_kind kind)
 {
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
 	struct ckt_link *link = &session->links[kind];
@@ -118,9 +118,9 @@ int ckt_request_connect(struct ckt_session *session, enum ckt_link_kind kind)
 	int result = connect(fd, (struct sockaddr *)&address, sizeof address) ? -errno : 0;
 	if (!result) {
 		link->session = session;
-		link->stream = (struct ckt_stream){
+		link->stream = (struct ckt_record_stream){
 			.max_bytes = CKT_RECORD_MAX, .record = link_record, .closed = link_closed};
-		result = ckt_stream_init(&link->stream, &session->server->loop, fd);
+		result = ckt_record_stream_init(&link->stream, &session->server->loop, fd);
 	}
 	if (result) {
 		close(fd);
@@ -144,16 +144,16 @@ int ckt_session_call(struct ckt_session *session, uint32_t proc, xdrproc_t xdr_a
 		? CKT_LINK_LONG
 		: CKT_LINK_SHORT;
 	struct ckt_link *link = &session->links[kind];
-	struct ckt_worker_request *request = calloc(1, sizeof *request + result_size);
-	int result = request ? ckt_request_connect(session, kind) : -ENOMEM;
+	struct ckt_daemon_request *request = calloc(1, sizeof *request + result_size);
+	int result = request ? ckt_daemon_request_connect(session, kind) : -ENOMEM;
 	/*
 	 * A worker that reads nothing must cost neither memory nor the descriptors that wait to be
 	 * passed.
 	 */
-	if (!result && ckt_stream_queued(&link->stream) > QUEUED_MAX)
+	if (!result && ckt_record_stream_queued(&link->stream) > QUEUED_MAX)
 		result = -ETIMEDOUT;
 	if (!result) {
-		*request = (struct ckt_worker_request){.link = link,
+		*request = (struct ckt_daemon_request){.link = link,
 			.xid = ++session->next_xid,
 			.xdr_result = xdr_result,
 			.result_size = result_size,
@@ -166,7 +166,7 @@ int ckt_session_call(struct ckt_session *session, uint32_t proc, xdrproc_t xdr_a
 		if (pass_fd >= 0)
 			close(pass_fd);
 	} else {
-		result = ckt_stream_send(&link->stream, data, size, pass_fd);
+		result = ckt_record_stream_send(&link->stream, data, size, pass_fd);
 	}
 	if (result) {
 		free(request);

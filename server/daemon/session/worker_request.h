@@ -7,12 +7,12 @@
 #include "server/daemon/session/session.h"
 
 /* 0 or -errno. */
-int ckt_request_connect(struct ckt_session *session, enum ckt_link_kind kind);
+int ckt_daemon_request_connect(struct ckt_session *session, enum ckt_link_kind kind);
 /*
  * Ends the connection: calls that wait for a reply over it get the error, and the worker drops
  * those that it has not begun.
  */
-void ckt_request_hang_up(struct ckt_session *session, enum ckt_link_kind kind, int error);
+void ckt_daemon_request_hang_up(struct ckt_session *session, enum ckt_link_kind kind, int error);
 /*
  * worker_long_call.c: as ckt_session_call, for calls over CKT_LINK_LONG, which may take any time as
  * long as they make progress.  deadline_ms: the worker's deadline.  After it the server asks for
@@ -23,6 +23,6 @@ int ckt_session_call_long(struct ckt_session *session, uint32_t proc, xdrproc_t 
 	void *args, int pass_fd, xdrproc_t xdr_result, size_t result_size, unsigned deadline_ms,
 	ckt_request_done done, void *context);
 /* What became of a worker, for a message: "session ...: its worker ...: %s". */
-const char *ckt_request_problem(int error);
+const char *ckt_daemon_request_problem(int error);
 /* Tells all waiting callers that no reply will come. */
-void ckt_request_fail_all(struct ckt_session *session, int error);
+void ckt_daemon_request_fail_all(struct ckt_session *session, int error);

@@ -95,7 +95,7 @@ static CUresult take_data(
 
 /* An executable graph being made. */
 struct making {
-	struct ckt_aside_job job;
+	struct ckt_long_call_job job;
 	struct ckt_wcall *call; /* NULL in a restore */
 	uint64_t id, context;
 	struct ckt_worker_graph_exec *exec; /* not yet entered */
@@ -111,7 +111,8 @@ static CUresult count_node(struct ckt_worker_graph_node *node, void *data)
 	uint64_t call, nodes = node->graph_count ? 0 : 1;
 	CUgraph graph;
 	if (node->type == CKT_GRAPH_NODE_LIBRARY && ckt_worker_graph_event_get(node, &call)) {
-		const struct ckt_lib_call *captured = ckt_lib_call_find(&ckt_worker, call, &graph);
+		const struct ckt_lib_call *captured =
+			ckt_worker_lib_call_find(&ckt_worker, call, &graph);
 		nodes = captured ? captured->node_count : 0;
 	}
 	exec->device_bytes += nodes * NODE_DEVICE_BYTES;
@@ -158,7 +159,7 @@ static CUresult making_begin(
 	return result ? result : ckt_worker_graph_make(&build, graph);
 }
 
-static void making_run(struct ckt_aside_job *job)
+static void making_run(struct ckt_long_call_job *job)
 {
 	struct making *m = (struct making *)job;
 	m->result = ckt_driver.cuGraphInstantiateWithParams(
@@ -252,7 +253,7 @@ static uint64_t id_of(const struct ckt_worker_graph *graph, CUgraphNode real)
 	return 0;
 }
 
-static void making_finish(struct ckt_worker *worker, struct ckt_aside_job *job)
+static void making_finish(struct ckt_worker *worker, struct ckt_long_call_job *job)
 {
 	struct making *m = (struct making *)job;
 	struct ckt_object *object;
@@ -296,7 +297,7 @@ int ckt_worker_graph_instantiate(struct ckt_wcall *call)
 	if (m->result)
 		making_finish(worker, &m->job);
 	else
-		ckt_aside_submit(worker, &m->job);
+		ckt_long_call_submit(worker, &m->job);
 	return CKT_WCALL_LATER;
 }
 

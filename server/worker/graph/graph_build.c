@@ -318,7 +318,7 @@ static CUresult call_graph(const struct ckt_worker_graph_build *build,
 {
 	uint64_t id;
 	return ckt_worker_graph_event_get(node, &id) &&
-			ckt_lib_call_find(build->worker, id, ret_graph)
+			ckt_worker_lib_call_find(build->worker, id, ret_graph)
 		? CUDA_SUCCESS
 		: CUDA_ERROR_INVALID_VALUE;
 }

@@ -17,7 +17,7 @@
 
 /* An executable graph that is being destroyed. */
 struct remains {
-	struct ckt_aside_job job;
+	struct ckt_long_call_job job;
 	struct remains *next;
 	struct ckt_worker_graph_exec exec;
 };
@@ -123,7 +123,7 @@ static bool all_past(const struct ckt_worker_graph_exec *exec)
 }
 
 /* Beside the executor. */
-static void bury(struct ckt_aside_job *job)
+static void bury(struct ckt_long_call_job *job)
 {
 	struct ckt_worker_graph_exec *exec = &((struct remains *)job)->exec;
 	ckt_worker_graph_segments_fini(&exec->segments);
@@ -131,7 +131,7 @@ static void bury(struct ckt_aside_job *job)
 	ckt_worker_graph_free(exec->graph);
 }
 
-static void buried(struct ckt_worker *worker, struct ckt_aside_job *job)
+static void buried(struct ckt_worker *worker, struct ckt_long_call_job *job)
 {
 	(void)worker;
 	free(job);
@@ -158,7 +158,7 @@ void ckt_worker_graph_life_poll(struct ckt_worker *worker)
 		drop_events(&dead->exec);
 		/* The one context that stays. */
 		dead->job.context = worker->first_context;
-		ckt_aside_submit(worker, &dead->job);
+		ckt_long_call_submit(worker, &dead->job);
 	}
 }
 
@@ -171,7 +171,7 @@ void ckt_worker_graph_exec_drop(struct ckt_worker *worker, struct ckt_worker_gra
 	struct remains *dead = calloc(1, sizeof *dead);
 	if (!dead)
 		return; /* better lost than used */
-	dead->job = (struct ckt_aside_job){.run = bury, .finish = buried};
+	dead->job = (struct ckt_long_call_job){.run = bury, .finish = buried};
 	dead->exec = *exec;
 	free(exec);
 	if (!dead->exec.segments.count && !dead->exec.use_count && !dead->exec.immortal) {

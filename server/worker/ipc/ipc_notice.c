@@ -32,7 +32,7 @@ static void name_notices(const struct ckt_worker *worker, const char session[CKT
 	memset(&what, 0, sizeof what);
 	memcpy(what.session, session, CKT_IPC_SESSION);
 	memcpy(what.directory, worker->socket, ckt_notice_server_length(worker));
-	ckt_hash(&what, sizeof what, hash);
+	ckt_blob_hash(&what, sizeof what, hash);
 	int n = snprintf(ret_name, NAME_BYTES, CKT_IPC_NOTICE_PREFIX);
 	for (unsigned i = 0; i < HASHED_BYTES; i++)
 		n += snprintf(ret_name + n, NAME_BYTES - (size_t)n, "%02x", hash[i]);

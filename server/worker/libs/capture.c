@@ -68,7 +68,7 @@ static CUresult private_stream(struct ckt_worker *worker, CUstream *ret_stream)
 	return result;
 }
 
-void ckt_lib_capture_forget_context(uint64_t context)
+void ckt_worker_lib_capture_forget_context(uint64_t context)
 {
 	for (unsigned i = 0; i < CONTEXTS_MAX; i++)
 		if (streams[i].stream && streams[i].context == context) {
@@ -79,7 +79,7 @@ void ckt_lib_capture_forget_context(uint64_t context)
 
 /* ---- What is captured */
 
-void ckt_lib_capture_use(struct ckt_worker *worker, struct ckt_object *object)
+void ckt_worker_lib_capture_use(struct ckt_worker *worker, struct ckt_object *object)
 {
 	const struct ckt_library *library = object->library->library;
 	for (uint32_t i = 0; i < running.used_count; i++)
@@ -109,7 +109,7 @@ static CUresult capture(struct ckt_wcall *call, uint64_t id, CUstream stream, CU
 	running.too_many = running.astray = false;
 	ckt_lib_capture_stream = stream;
 	ckt_lib_capture_id = id;
-	int handled = ckt_lib_state_run(call);
+	int handled = ckt_worker_lib_state_run(call);
 	running.later = handled == CKT_WCALL_LATER;
 	ckt_lib_capture_stream = NULL;
 	for (uint32_t i = 0; i < running.used_count; i++) {
@@ -159,24 +159,24 @@ static bool take_uses(struct ckt_lib_call *made)
 			made->uses[made->use_count++] = recipe->sets[k];
 	}
 	for (uint32_t i = 0; i < made->use_count; i++)
-		ckt_lib_step_ref(made->uses[i]);
+		ckt_worker_lib_step_ref(made->uses[i]);
 	return true;
 }
 
-void ckt_lib_call_free(struct ckt_lib_call *made)
+void ckt_worker_lib_call_free(struct ckt_lib_call *made)
 {
 	if (!made)
 		return;
 	for (uint32_t i = 0; i < made->use_count; i++)
-		ckt_lib_step_unref(made->uses[i]);
+		ckt_worker_lib_step_unref(made->uses[i]);
 	free(made->uses);
 	if (made->step)
-		ckt_lib_step_unref(made->step);
+		ckt_worker_lib_step_unref(made->step);
 	ckt_budget_uncharge(made->charged);
 	free(made);
 }
 
-void ckt_lib_call_fini(struct ckt_object *object)
+void ckt_worker_lib_call_fini(struct ckt_object *object)
 {
 	if (object->real)
 		ckt_driver.cuGraphDestroy(object->real);
@@ -204,34 +204,34 @@ static CUresult enter(
 	if (!result)
 		result = ckt_objects_add(&worker->objects, id, CKT_KIND_LIB_CALL, false, &object);
 	if (result) {
-		ckt_lib_call_free(made);
-		ckt_lib_step_unref(step);
+		ckt_worker_lib_call_free(made);
+		ckt_worker_lib_step_unref(step);
 		return result;
 	}
 	made->node_count = (uint32_t)nodes;
 	made->step = step;
 	step->id = id;
-	ckt_lib_step_enter(step);
+	ckt_worker_lib_step_enter(step);
 	object->context = worker->current->id;
 	object->real = graph;
 	object->lib_call = made;
 	return CUDA_SUCCESS;
 }
 
-bool ckt_lib_is_work(const struct ckt_proc *proc)
+bool ckt_worker_lib_is_work(const struct ckt_proc *proc)
 {
 	unsigned others = CKT_PROC_CREATES | CKT_PROC_SETS | CKT_PROC_DESTROYS;
 	return proc->handler && (proc->flags & (CKT_PROC_BATCHED | others)) == CKT_PROC_BATCHED;
 }
 
-CUresult ckt_lib_call_make(struct ckt_worker *worker, uint64_t id, enum ckt_lib lib, uint32_t proc,
-	const uint8_t *args, size_t size)
+CUresult ckt_worker_lib_call_make(struct ckt_worker *worker, uint64_t id, enum ckt_lib lib,
+	uint32_t proc, const uint8_t *args, size_t size)
 {
 	const struct ckt_library *library = lib == CKT_LIB_CUDA ? NULL : ckt_library_of(lib);
 	CUstream stream;
 	CUgraph graph = NULL;
-	if (!library || proc >= *library->proc_count || !ckt_lib_is_work(&library->procs[proc]) ||
-		!worker->current)
+	if (!library || proc >= *library->proc_count ||
+		!ckt_worker_lib_is_work(&library->procs[proc]) || !worker->current)
 		return CUDA_ERROR_INVALID_VALUE;
 	CUresult result = private_stream(worker, &stream);
 	struct ckt_wcall *call = result ? NULL : ckt_wcall_new(worker);
@@ -242,7 +242,7 @@ CUresult ckt_lib_call_make(struct ckt_worker *worker, uint64_t id, enum ckt_lib 
 		.proc = proc,
 		.flags = CKT_CALL_BATCHED,
 		.context = worker->current->id};
-	struct ckt_lib_step *step = ckt_lib_step_new(CKT_LIB_CAPTURE, call, args, size);
+	struct ckt_lib_step *step = ckt_worker_lib_step_new(CKT_LIB_CAPTURE, call, args, size);
 	if (!step) {
 		ckt_wcall_free(call);
 		return CUDA_ERROR_OUT_OF_MEMORY;
@@ -257,12 +257,12 @@ CUresult ckt_lib_call_make(struct ckt_worker *worker, uint64_t id, enum ckt_lib 
 		if (!running.disturbed || running.later)
 			break;
 		call->status = 0;
-		ckt_aside_settle(worker);
+		ckt_long_call_settle(worker);
 	}
 	if (!running.later)
 		ckt_wcall_free(call);
 	if (result) {
-		ckt_lib_step_unref(step);
+		ckt_worker_lib_step_unref(step);
 	} else {
 		result = enter(worker, id, graph, step);
 		if (result)
@@ -273,7 +273,7 @@ CUresult ckt_lib_call_make(struct ckt_worker *worker, uint64_t id, enum ckt_lib 
 	return result;
 }
 
-const struct ckt_lib_call *ckt_lib_call_find(
+const struct ckt_lib_call *ckt_worker_lib_call_find(
 	struct ckt_worker *worker, uint64_t id, CUgraph *ret_graph)
 {
 	const struct ckt_object *object =
@@ -289,8 +289,8 @@ int ckt_worker_lib_capture(struct ckt_wcall *call)
 	struct ckt_lib_capture_args args;
 	if (!ckt_lib_capture_args_get(&call->args, &args))
 		return CKT_WCALL_GARBAGE;
-	return ckt_lib_call_make(call->worker, args.id, (enum ckt_lib)args.library, args.proc,
-		args.args, args.args_len);
+	return ckt_worker_lib_call_make(call->worker, args.id, (enum ckt_lib)args.library,
+		args.proc, args.args, args.args_len);
 }
 
 int ckt_worker_lib_capture_end(struct ckt_wcall *call)

@@ -57,7 +57,7 @@ static int set(const ckt_setting *setting)
 	return 0;
 }
 
-int ckt_environment_take(const ckt_environment_args *args)
+int ckt_worker_environment_take(const ckt_environment_args *args)
 {
 	int error = 0;
 	for (unsigned i = 0; i < args->settings.settings_len && !error; i++)
@@ -69,7 +69,7 @@ int ckt_environment_take(const ckt_environment_args *args)
 	return error;
 }
 
-const ckt_environment_args *ckt_environment_settings(void)
+const ckt_environment_args *ckt_worker_environment_settings(void)
 {
 	return &taken;
 }

@@ -13,6 +13,6 @@
  * Sets all of them or none: 0; -EINVAL if one is not allowed; -EBUSY if a library is open and one
  * differs from its value then (the same values again, as after a new connection, give 0).
  */
-int ckt_environment_take(const ckt_environment_args *args);
+int ckt_worker_environment_take(const ckt_environment_args *args);
 /* The accepted settings, for an image; valid until the next ones. */
-const ckt_environment_args *ckt_environment_settings(void);
+const ckt_environment_args *ckt_worker_environment_settings(void);

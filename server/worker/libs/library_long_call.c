@@ -9,9 +9,9 @@
 #include "server/worker/objects/context.h"
 #include "server/worker/worker.h"
 
-static void run(struct ckt_aside_job *job)
+static void run(struct ckt_long_call_job *job)
 {
-	struct ckt_beside *beside = (struct ckt_beside *)job;
+	struct ckt_library_long_call *beside = (struct ckt_library_long_call *)job;
 	uint64_t before = ckt_inside_enter(beside->owner);
 	beside->failed = false;
 	ckt_inside_missed = false;
@@ -21,7 +21,7 @@ static void run(struct ckt_aside_job *job)
 }
 
 /* Later calls for the object wait; it may have ended meanwhile. */
-static void mark(struct ckt_worker *worker, struct ckt_beside *beside, bool on)
+static void mark(struct ckt_worker *worker, struct ckt_library_long_call *beside, bool on)
 {
 	struct ckt_object *object = beside->owner
 		? ckt_objects_find_kind(&worker->objects, beside->owner, CKT_KIND_LIB_OBJECT)
@@ -33,7 +33,7 @@ static void mark(struct ckt_worker *worker, struct ckt_beside *beside, bool on)
 }
 
 /* An allocation failed on a thread that cannot take back what pools keep: here it can. */
-static bool try_again(struct ckt_worker *worker, struct ckt_beside *beside)
+static bool try_again(struct ckt_worker *worker, struct ckt_library_long_call *beside)
 {
 	const struct ckt_object *context = ckt_objects_find(&worker->objects, beside->context);
 	if (!beside->missed || !beside->failed || beside->again || !context)
@@ -42,13 +42,13 @@ static bool try_again(struct ckt_worker *worker, struct ckt_beside *beside)
 	ckt_inside_free_waiting(worker, 0);
 	ckt_worker_pools_release(worker, context->ctx.device, true);
 	/* Behind the frees that wait beside. */
-	ckt_aside_submit(worker, &beside->job);
+	ckt_long_call_submit(worker, &beside->job);
 	return true;
 }
 
-static void finish(struct ckt_worker *worker, struct ckt_aside_job *job)
+static void finish(struct ckt_worker *worker, struct ckt_long_call_job *job)
 {
-	struct ckt_beside *beside = (struct ckt_beside *)job;
+	struct ckt_library_long_call *beside = (struct ckt_library_long_call *)job;
 	struct ckt_wcall *call = beside->call;
 	ckt_inside_notes_settle(worker);
 	if (try_again(worker, beside))
@@ -56,12 +56,12 @@ static void finish(struct ckt_worker *worker, struct ckt_aside_job *job)
 	mark(worker, beside, false);
 	uint64_t before = worker->current ? worker->current->id : 0;
 	int result = (int)ckt_worker_use_context(worker, beside->context);
-	ckt_lib_state_resume(call);
+	ckt_worker_lib_state_resume(call);
 	int done = beside->done(beside);
-	ckt_lib_state_resume(NULL);
+	ckt_worker_lib_state_resume(NULL);
 	result = result ? result : done;
 	if (call) {
-		ckt_lib_state_done(call, (CUresult)result);
+		ckt_worker_lib_state_done(call, (CUresult)result);
 		ckt_wcall_finish(call, (CUresult)result);
 	}
 	if (before)
@@ -69,7 +69,7 @@ static void finish(struct ckt_worker *worker, struct ckt_aside_job *job)
 	free(beside);
 }
 
-int ckt_beside(struct ckt_wcall *call, struct ckt_beside *beside)
+int ckt_library_long_call(struct ckt_wcall *call, struct ckt_library_long_call *beside)
 {
 	struct ckt_worker *worker = &ckt_worker;
 	const struct ckt_object *context;
@@ -78,10 +78,10 @@ int ckt_beside(struct ckt_wcall *call, struct ckt_beside *beside)
 		beside->context = worker->current ? worker->current->id : 0;
 	context = ckt_objects_find_kind(&worker->objects, beside->context, CKT_KIND_CONTEXT);
 	if (worker->go && context && !ckt_lib_capture_stream) {
-		beside->job = (struct ckt_aside_job){
+		beside->job = (struct ckt_long_call_job){
 			.context = context->real, .run = run, .finish = finish};
 		mark(worker, beside, true);
-		ckt_aside_submit(worker, &beside->job);
+		ckt_long_call_submit(worker, &beside->job);
 		return CKT_WCALL_LATER;
 	}
 	run(&beside->job);

@@ -3,7 +3,7 @@
  * library then loads its modules: seconds), plans made, handles ended.  Other threads and streams
  * of the program go on meanwhile, and so does a pause until its deadline.
  *
- *	handler decodes -> ckt_beside -> run, on the aside thread (long_call.h) -> done, on the executor: enters objects, encodes -> answer
+ *	handler decodes -> ckt_library_long_call -> run, on the aside thread (long_call.h) -> done, on the executor: enters objects, encodes -> answer
  *
  * They run one at a time, in the order of the handlers, so that modules are placed in an order.  A
  * later call for an object that such a call is for waits until it is done
@@ -18,8 +18,8 @@
 #include "server/worker/session/long_call.h"
 #include "server/worker/session/call.h"
 
-struct ckt_beside {
-	struct ckt_aside_job job;
+struct ckt_library_long_call {
+	struct ckt_long_call_job job;
 	struct ckt_wcall *call; /* NULL: no reply is sent */
 	uint64_t owner;         /* the library's object that it is for */
 	uint64_t context;       /* 0: the call's */
@@ -27,9 +27,9 @@ struct ckt_beside {
 	 * Calls the library; touches nothing but its own struct.  failed: for lack of memory, as
 	 * far as the library reports it.
 	 */
-	void (*run)(struct ckt_beside *beside);
+	void (*run)(struct ckt_library_long_call *beside);
 	/* With the context current: returns what a handler returns, a CUresult. */
-	int (*done)(struct ckt_beside *beside);
+	int (*done)(struct ckt_library_long_call *beside);
 	bool failed;
 	/* ---- Its own */
 	bool missed, again, marked;
@@ -39,4 +39,4 @@ struct ckt_beside {
  * Takes over the malloc'd struct that begins with it, and frees it after `done`.  Returns the
  * handler's result: CKT_WCALL_LATER, or done's result.
  */
-int ckt_beside(struct ckt_wcall *call, struct ckt_beside *beside);
+int ckt_library_long_call(struct ckt_wcall *call, struct ckt_library_long_call *beside);

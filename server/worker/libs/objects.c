@@ -15,14 +15,14 @@
  */
 static CUresult enter(struct ckt_worker *worker, uint64_t id, struct ckt_object **ret_object)
 {
-	if (!ckt_lib_replay_is_dead())
+	if (!ckt_worker_lib_replay_is_dead())
 		return ckt_objects_add(
 			&worker->objects, id, CKT_KIND_LIB_OBJECT, false, ret_object);
 	struct ckt_object *object =
 		ckt_handle_kind(id) == CKT_KIND_LIB_OBJECT ? calloc(1, sizeof *object) : NULL;
 	if (object)
 		object->id = id;
-	if (!object || !ckt_lib_dead_add(object)) {
+	if (!object || !ckt_worker_lib_dead_add(object)) {
 		free(object);
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
@@ -64,16 +64,16 @@ CUresult ckt_library_object_add(struct ckt_worker *worker, const struct ckt_libr
 struct ckt_object *ckt_library_object_find(
 	struct ckt_worker *worker, enum ckt_lib lib, unsigned type, uint64_t id)
 {
-	struct ckt_object *object = ckt_lib_dead_find(id);
+	struct ckt_object *object = ckt_worker_lib_dead_find(id);
 	if (!object)
 		object = ckt_objects_find_kind(&worker->objects, id, CKT_KIND_LIB_OBJECT);
 	if (!object || object->library->library->lib != lib || object->library->type != type)
 		return NULL;
 	/* A call beside the executor is for it, and this one comes behind. */
 	if (__builtin_expect(object->library->beside, 0))
-		ckt_aside_drain(worker, -1);
+		ckt_long_call_drain(worker, -1);
 	if (__builtin_expect(ckt_lib_capture_stream != NULL, 0))
-		ckt_lib_capture_use(worker, object);
+		ckt_worker_lib_capture_use(worker, object);
 	return object;
 }
 
@@ -83,18 +83,18 @@ struct ckt_object *ckt_library_object_find(
  */
 
 struct end {
-	struct ckt_beside beside;
+	struct ckt_library_long_call beside;
 	struct ckt_object object; /* as it was; nobody finds it any more */
 	struct ckt_library_object made;
 };
 
-static void end_run(struct ckt_beside *beside)
+static void end_run(struct ckt_library_long_call *beside)
 {
 	struct end *end = (struct end *)beside;
 	end->made.library->destroy(&ckt_worker, &end->object);
 }
 
-static int end_done(struct ckt_beside *beside)
+static int end_done(struct ckt_library_long_call *beside)
 {
 	struct end *end = (struct end *)beside;
 	free(end->made.data);
@@ -116,7 +116,7 @@ static bool end_beside(struct ckt_worker *worker, struct ckt_object *object)
 		.made = *object->library};
 	end->object.library = &end->made;
 	object->library->data = NULL;
-	ckt_beside(NULL, &end->beside);
+	ckt_library_long_call(NULL, &end->beside);
 	return true;
 }
 
@@ -137,7 +137,7 @@ void ckt_library_object_free(struct ckt_library_object *made)
 	if (!made)
 		return;
 	free(made->data);
-	ckt_lib_recipe_free(made->recipe);
+	ckt_worker_lib_recipe_free(made->recipe);
 	ckt_budget_uncharge(object_bytes(made->library));
 	free(made);
 }

@@ -31,7 +31,7 @@ static uint64_t step_bytes(uint32_t args_bytes)
 	return sizeof(struct ckt_lib_step) + args_bytes;
 }
 
-struct ckt_lib_step *ckt_lib_step_new(
+struct ckt_lib_step *ckt_worker_lib_step_new(
 	enum ckt_lib_step_kind kind, const struct ckt_wcall *call, const uint8_t *args, size_t size)
 {
 	if (state.count >= CKT_LIB_STEPS_MAX || size > CKT_RECORD_MAX ||
@@ -68,7 +68,7 @@ static void unlink_step(struct ckt_lib_step *step)
 	step->number = 0;
 }
 
-void ckt_lib_step_enter(struct ckt_lib_step *step)
+void ckt_worker_lib_step_enter(struct ckt_lib_step *step)
 {
 	uint64_t number = state.number + 1;
 	if (state.replay && state.replay->number > state.number)
@@ -79,7 +79,7 @@ void ckt_lib_step_enter(struct ckt_lib_step *step)
 	state.last = step;
 }
 
-void ckt_lib_step_ref(struct ckt_lib_step *step)
+void ckt_worker_lib_step_ref(struct ckt_lib_step *step)
 {
 	step->refs++;
 }
@@ -101,7 +101,7 @@ static void workspace_free(struct ckt_worker *worker, uint64_t address)
 		ckt_wcall_free(call);
 }
 
-void ckt_lib_step_unref(struct ckt_lib_step *step)
+void ckt_worker_lib_step_unref(struct ckt_lib_step *step)
 {
 	step->refs--;
 	if (step->refs > (step->pinned ? 1u : 0u))
@@ -118,34 +118,34 @@ void ckt_lib_step_unref(struct ckt_lib_step *step)
 	free(step);
 }
 
-enum ckt_lib_life ckt_lib_step_life(const struct ckt_lib_step *step)
+enum ckt_lib_life ckt_worker_lib_step_life(const struct ckt_lib_step *step)
 {
 	if (!step->destroyed)
 		return CKT_LIB_ALIVE;
 	return step->refs > (step->pinned ? 1u : 0u) ? CKT_LIB_USED : CKT_LIB_PAST;
 }
 
-struct ckt_lib_step *ckt_lib_log(void)
+struct ckt_lib_step *ckt_worker_lib_log(void)
 {
 	return state.first;
 }
 
-size_t ckt_lib_log_count(void)
+size_t ckt_worker_lib_log_count(void)
 {
 	return state.count;
 }
 
 /* ---- Recipes */
 
-void ckt_lib_recipe_free(struct ckt_lib_recipe *recipe)
+void ckt_worker_lib_recipe_free(struct ckt_lib_recipe *recipe)
 {
 	if (!recipe)
 		return;
 	for (uint32_t i = 0; i < recipe->set_count; i++)
-		ckt_lib_step_unref(recipe->sets[i]);
+		ckt_worker_lib_step_unref(recipe->sets[i]);
 	if (recipe->create) {
 		recipe->create->destroyed = true;
-		ckt_lib_step_unref(recipe->create);
+		ckt_worker_lib_step_unref(recipe->create);
 	}
 	ckt_budget_uncharge(recipe->set_room * sizeof *recipe->sets);
 	free(recipe->sets);
@@ -154,7 +154,7 @@ void ckt_lib_recipe_free(struct ckt_lib_recipe *recipe)
 
 static struct ckt_object *find(struct ckt_worker *worker, uint64_t id)
 {
-	struct ckt_object *object = ckt_lib_dead_find(id);
+	struct ckt_object *object = ckt_worker_lib_dead_find(id);
 	return object ? object : ckt_objects_find_kind(&worker->objects, id, CKT_KIND_LIB_OBJECT);
 }
 
@@ -206,7 +206,7 @@ static void created(struct ckt_worker *worker, struct ckt_lib_step *step, struct
 	struct ckt_object *context =
 		ckt_objects_find_kind(&worker->objects, step->context, CKT_KIND_CONTEXT);
 	object->library->recipe->create = step;
-	ckt_lib_step_enter(step);
+	ckt_worker_lib_step_enter(step);
 	if (!context || context->ctx.libraries & 1u << step->lib)
 		return;
 	/* What a full journal does not hold nobody does again, so nothing need be kept of it. */
@@ -236,7 +236,7 @@ static void seal(struct ckt_lib_recipe *recipe)
 		const struct ckt_proc *proc = proc_of(step);
 		if (i < recipe->sealed &&
 			(proc->flags & CKT_PROC_SEALS || find_set(recipe, proc, step)))
-			ckt_lib_step_unref(step);
+			ckt_worker_lib_step_unref(step);
 		else
 			recipe->sets[kept++] = step;
 	}
@@ -248,11 +248,11 @@ static void set(
 {
 	bool seals = proc->flags & CKT_PROC_SEALS;
 	struct ckt_lib_step **before = seals ? NULL : find_set(recipe, proc, step);
-	ckt_lib_step_enter(step);
+	ckt_worker_lib_step_enter(step);
 	if (seals)
 		seal(recipe);
 	if (before) {
-		ckt_lib_step_unref(*before);
+		ckt_worker_lib_step_unref(*before);
 		*before = step;
 	} else {
 		recipe->sets[recipe->set_count++] = step;
@@ -261,7 +261,7 @@ static void set(
 		recipe->sealed = recipe->set_count;
 }
 
-void ckt_lib_state_done(struct ckt_wcall *call, CUresult result)
+void ckt_worker_lib_state_done(struct ckt_wcall *call, CUresult result)
 {
 	struct ckt_lib_step *step = call->step;
 	call->step = NULL;
@@ -276,7 +276,7 @@ void ckt_lib_state_done(struct ckt_wcall *call, CUresult result)
 		step->context = object->context;
 		set(recipe, call->proc, step);
 	} else {
-		ckt_lib_step_unref(step);
+		ckt_worker_lib_step_unref(step);
 	}
 }
 
@@ -287,7 +287,7 @@ static bool prepare(struct ckt_wcall *call)
 	size_t size = (size_t)(call->args.end - call->args.p);
 	enum ckt_lib_step_kind kind = proc->flags & CKT_PROC_CREATES ? CKT_LIB_CREATE : CKT_LIB_SET;
 	struct ckt_cursor id = {.p = call->args.p + proc->id_at, .end = call->args.end};
-	call->step = ckt_lib_step_new(kind, call, call->args.p, size);
+	call->step = ckt_worker_lib_step_new(kind, call, call->args.p, size);
 	if (!call->step)
 		return false;
 	call->step->id = size >= (size_t)proc->id_at + 8 ? ckt_get_u64(&id) : 0;
@@ -306,12 +306,12 @@ static int serve(struct ckt_wcall *call, uint64_t id)
 	return result;
 }
 
-void ckt_lib_state_resume(const struct ckt_wcall *call)
+void ckt_worker_lib_state_resume(const struct ckt_wcall *call)
 {
 	state.running = call ? call->step : NULL;
 }
 
-int ckt_lib_state_run(struct ckt_wcall *call)
+int ckt_worker_lib_state_run(struct ckt_wcall *call)
 {
 	const struct ckt_proc *proc = call->proc;
 	if (__builtin_expect(call->header.prog == CKT_CUDA_PROG, 1))
@@ -324,21 +324,21 @@ int ckt_lib_state_run(struct ckt_wcall *call)
 		return serve(call, known ? ckt_get_u64(&id) : 0);
 	}
 	if (!prepare(call)) {
-		ckt_lib_state_done(call, CUDA_ERROR_OUT_OF_MEMORY);
+		ckt_worker_lib_state_done(call, CUDA_ERROR_OUT_OF_MEMORY);
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
 	state.running = call->step;
 	int result = serve(call, call->step->id);
 	state.running = NULL;
 	if (result != CKT_WCALL_LATER)
-		ckt_lib_state_done(call, (CUresult)result);
+		ckt_worker_lib_state_done(call, (CUresult)result);
 	return result;
 }
 
 /* ---- Workspaces */
 
-CUresult ckt_lib_workspace(struct ckt_worker *worker, struct ckt_object *object, uint64_t bytes,
-	uint64_t *ret_address, uint64_t *ret_bytes)
+CUresult ckt_worker_lib_workspace(struct ckt_worker *worker, struct ckt_object *object,
+	uint64_t bytes, uint64_t *ret_address, uint64_t *ret_bytes)
 {
 	const struct ckt_lib_recipe *recipe = object->library->recipe;
 	struct ckt_lib_step *step = recipe && recipe->create ? recipe->create : state.running;
@@ -362,7 +362,7 @@ CUresult ckt_lib_workspace(struct ckt_worker *worker, struct ckt_object *object,
 	return CUDA_SUCCESS;
 }
 
-void ckt_lib_forget_workspaces(uint64_t context)
+void ckt_worker_lib_forget_workspaces(uint64_t context)
 {
 	for (struct ckt_lib_step *step = state.first; step; step = step->next)
 		if (step->context == context)
@@ -371,22 +371,22 @@ void ckt_lib_forget_workspaces(uint64_t context)
 
 /* ---- Restores */
 
-void ckt_lib_replay_set(const struct ckt_lib_replay *replay)
+void ckt_worker_lib_replay_set(const struct ckt_lib_replay *replay)
 {
 	state.replay = replay;
 }
 
-bool ckt_lib_is_replay(void)
+bool ckt_worker_lib_is_replay(void)
 {
 	return state.replay != NULL;
 }
 
-bool ckt_lib_replay_is_dead(void)
+bool ckt_worker_lib_replay_is_dead(void)
 {
 	return state.replay && state.replay->dead;
 }
 
-bool ckt_lib_dead_add(struct ckt_object *object)
+bool ckt_worker_lib_dead_add(struct ckt_object *object)
 {
 	if (CKT_GROW(state.dead, state.dead_count, state.dead_room, 16) ||
 		!ckt_id_map_put(&state.dead_ids, object->id, object))
@@ -395,12 +395,12 @@ bool ckt_lib_dead_add(struct ckt_object *object)
 	return true;
 }
 
-struct ckt_object *ckt_lib_dead_find(uint64_t id)
+struct ckt_object *ckt_worker_lib_dead_find(uint64_t id)
 {
 	return state.dead_count ? ckt_id_map_find(&state.dead_ids, id) : NULL;
 }
 
-struct ckt_object *ckt_lib_dead_take(void)
+struct ckt_object *ckt_worker_lib_dead_take(void)
 {
 	if (!state.dead_count)
 		return NULL;
@@ -409,7 +409,7 @@ struct ckt_object *ckt_lib_dead_take(void)
 	return object;
 }
 
-uint64_t ckt_lib_dead_looks(void)
+uint64_t ckt_worker_lib_dead_looks(void)
 {
 	return state.dead_ids.looks;
 }

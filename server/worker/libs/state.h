@@ -70,24 +70,24 @@ struct ckt_lib_recipe {
  * Runs the handler of a call of a library, and remembers the call where its procedure creates or
  * sets.  A handler of such a procedure says in call->status what the library answered where that is
  * not in its result.  The handler's result, or CUDA_ERROR_OUT_OF_MEMORY. One that answers later
- * (CKT_WCALL_LATER) calls ckt_lib_state_done on the executor before ckt_wcall_finish.
+ * (CKT_WCALL_LATER) calls ckt_worker_lib_state_done on the executor before ckt_wcall_finish.
  */
-int ckt_lib_state_run(struct ckt_wcall *call);
-void ckt_lib_state_done(struct ckt_wcall *call, CUresult result);
+int ckt_worker_lib_state_run(struct ckt_wcall *call);
+void ckt_worker_lib_state_done(struct ckt_wcall *call, CUresult result);
 /* Around the part of such a handler that enters its object; NULL: behind it. */
-void ckt_lib_state_resume(const struct ckt_wcall *call);
+void ckt_worker_lib_state_resume(const struct ckt_wcall *call);
 /* The object goes; NULL is nothing. */
-void ckt_lib_recipe_free(struct ckt_lib_recipe *recipe);
-struct ckt_lib_step *ckt_lib_log(void);
-size_t ckt_lib_log_count(void);
+void ckt_worker_lib_recipe_free(struct ckt_lib_recipe *recipe);
+struct ckt_lib_step *ckt_worker_lib_log(void);
+size_t ckt_worker_lib_log_count(void);
 /* Precondition: the step is in the log, or new. */
-struct ckt_lib_step *ckt_lib_step_new(enum ckt_lib_step_kind kind, const struct ckt_wcall *call,
-	const uint8_t *args, size_t size);
+struct ckt_lib_step *ckt_worker_lib_step_new(enum ckt_lib_step_kind kind,
+	const struct ckt_wcall *call, const uint8_t *args, size_t size);
 /* Takes over a new step, behind all others. */
-void ckt_lib_step_enter(struct ckt_lib_step *step);
-void ckt_lib_step_ref(struct ckt_lib_step *step);
-void ckt_lib_step_unref(struct ckt_lib_step *step);
-enum ckt_lib_life ckt_lib_step_life(const struct ckt_lib_step *step);
+void ckt_worker_lib_step_enter(struct ckt_lib_step *step);
+void ckt_worker_lib_step_ref(struct ckt_lib_step *step);
+void ckt_worker_lib_step_unref(struct ckt_lib_step *step);
+enum ckt_lib_life ckt_worker_lib_step_life(const struct ckt_lib_step *step);
 
 /*
  * Device memory for an object that is being created or there: for libraries that would take it
@@ -95,14 +95,14 @@ enum ckt_lib_life ckt_lib_step_life(const struct ckt_lib_step *step);
  * limit, keeps its address through a restore, and outlives the object where captured calls use it.
  * The second time the first answer.  CUDA_ERROR_OUT_OF_MEMORY: the object has to do without.
  */
-CUresult ckt_lib_workspace(struct ckt_worker *worker, struct ckt_object *object, uint64_t bytes,
-	uint64_t *ret_address, uint64_t *ret_bytes);
+CUresult ckt_worker_lib_workspace(struct ckt_worker *worker, struct ckt_object *object,
+	uint64_t bytes, uint64_t *ret_address, uint64_t *ret_bytes);
 
 /*
  * The context's memory goes: no workspace of its objects is there any more, also not of those that
  * captured calls use.
  */
-void ckt_lib_forget_workspaces(uint64_t context);
+void ckt_worker_lib_forget_workspaces(uint64_t context);
 
 /* A restore: the step that is run next is that one, and what it makes is as it was. */
 struct ckt_lib_replay {
@@ -111,17 +111,17 @@ struct ckt_lib_replay {
 	bool dead;
 };
 /* NULL: none is under way. */
-void ckt_lib_replay_set(const struct ckt_lib_replay *replay);
-bool ckt_lib_is_replay(void);
-bool ckt_lib_replay_is_dead(void);
+void ckt_worker_lib_replay_set(const struct ckt_lib_replay *replay);
+bool ckt_worker_lib_is_replay(void);
+bool ckt_worker_lib_replay_is_dead(void);
 /* Objects that are there for captured calls alone, while a restore lasts. */
 /* false: no memory. */
-bool ckt_lib_dead_add(struct ckt_object *object);
-struct ckt_object *ckt_lib_dead_find(uint64_t id);
+bool ckt_worker_lib_dead_add(struct ckt_object *object);
+struct ckt_object *ckt_worker_lib_dead_find(uint64_t id);
 /* The caller frees it. */
-struct ckt_object *ckt_lib_dead_take(void);
+struct ckt_object *ckt_worker_lib_dead_take(void);
 /* Places that were looked at for that so far; for tests. */
-uint64_t ckt_lib_dead_looks(void);
+uint64_t ckt_worker_lib_dead_looks(void);
 
 /* ---- capture.c */
 /* While a call is captured: what its stream is, whatever id it names; else NULL. */
@@ -129,13 +129,13 @@ extern CUstream ckt_lib_capture_stream;
 /* And the id of the captured call; else 0. */
 extern uint64_t ckt_lib_capture_id;
 /* A look-up found the object: the call being captured uses it. */
-void ckt_lib_capture_use(struct ckt_worker *worker, struct ckt_object *object);
+void ckt_worker_lib_capture_use(struct ckt_worker *worker, struct ckt_object *object);
 
 /*
  * What can be captured: a call that answers nothing, and that makes, sets or ends no object.  An
  * object that ended would still be used by its call.
  */
-bool ckt_lib_is_work(const struct ckt_proc *proc);
+bool ckt_worker_lib_is_work(const struct ckt_proc *proc);
 
 /* A captured call: hangs in its object, whose `real` is the driver's graph. */
 struct ckt_lib_call {
@@ -147,16 +147,16 @@ struct ckt_lib_call {
 	uint64_t charged;    /* of the host's memory */
 };
 /* Captures the call in the current context.  A context's private stream is made at the first. */
-CUresult ckt_lib_call_make(struct ckt_worker *worker, uint64_t id, enum ckt_lib lib, uint32_t proc,
-	const uint8_t *args, size_t size);
+CUresult ckt_worker_lib_call_make(struct ckt_worker *worker, uint64_t id, enum ckt_lib lib,
+	uint32_t proc, const uint8_t *args, size_t size);
 /* What hangs in the object goes; the object stays. */
-void ckt_lib_call_fini(struct ckt_object *object);
-void ckt_lib_call_free(struct ckt_lib_call *call);
+void ckt_worker_lib_call_fini(struct ckt_object *object);
+void ckt_worker_lib_call_free(struct ckt_lib_call *call);
 /* NULL where there is none: its capture failed, or it has ended. */
-const struct ckt_lib_call *ckt_lib_call_find(
+const struct ckt_lib_call *ckt_worker_lib_call_find(
 	struct ckt_worker *worker, uint64_t id, CUgraph *ret_graph);
 /* The context goes, with its streams. */
-void ckt_lib_capture_forget_context(uint64_t context);
+void ckt_worker_lib_capture_forget_context(uint64_t context);
 
 /* ---- state_image.c */
 struct ckt_loading;
@@ -164,9 +164,9 @@ struct ckt_saving;
 struct ckt_image_journal;
 /* Places that checks and restores looked at, all in all; for tests. */
 extern uint64_t ckt_lib_load_looks;
-int ckt_lib_save(struct ckt_saving *s);
+int ckt_worker_lib_save(struct ckt_saving *s);
 /* Before anything is touched: whether all of it can be made again here.  Opens the libraries. */
-int ckt_lib_load_check(struct ckt_loading *l);
+int ckt_worker_lib_load_check(struct ckt_loading *l);
 /* The journal's step of this kind. */
-int ckt_lib_load_first(struct ckt_loading *l, const struct ckt_image_journal *entry);
-int ckt_lib_load(struct ckt_loading *l);
+int ckt_worker_lib_load_first(struct ckt_loading *l, const struct ckt_image_journal *entry);
+int ckt_worker_lib_load(struct ckt_loading *l);

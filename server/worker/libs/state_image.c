@@ -60,7 +60,8 @@ static int save_step(struct ckt_saving *s, const struct ckt_lib_step *step)
 		.id = step->id,
 		.context = step->context,
 		.number = step->number,
-		.life = step->kind == CKT_LIB_CREATE ? ckt_lib_step_life(step) : CKT_LIB_ALIVE,
+		.life = step->kind == CKT_LIB_CREATE ? ckt_worker_lib_step_life(step)
+						     : CKT_LIB_ALIVE,
 		.workspace = step->workspace,
 		.workspace_bytes = step->workspace_bytes};
 	int error = save_library(s, step->lib, &saved->library);
@@ -74,7 +75,7 @@ static int save_step(struct ckt_saving *s, const struct ckt_lib_step *step)
 
 static void save_settings(struct ckt_saving *s)
 {
-	const ckt_environment_args *taken = ckt_environment_settings();
+	const ckt_environment_args *taken = ckt_worker_environment_settings();
 	ckt_image *image = &s->image;
 	image->library_settings.library_settings_val =
 		ckt_save_list(s, taken->settings.settings_len, sizeof(ckt_image_setting));
@@ -87,15 +88,16 @@ static void save_settings(struct ckt_saving *s)
 	}
 }
 
-int ckt_lib_save(struct ckt_saving *s)
+int ckt_worker_lib_save(struct ckt_saving *s)
 {
 	save_settings(s);
 	s->image.libraries.libraries_val =
 		ckt_save_list(s, CKT_LIB_COUNT, sizeof(ckt_image_library));
 	s->image.library_steps.library_steps_val =
-		ckt_save_list(s, ckt_lib_log_count(), sizeof(ckt_image_library_step));
+		ckt_save_list(s, ckt_worker_lib_log_count(), sizeof(ckt_image_library_step));
 	int error = ckt_save_has_memory(s);
-	for (const struct ckt_lib_step *step = ckt_lib_log(); step && !error; step = step->next)
+	for (const struct ckt_lib_step *step = ckt_worker_lib_log(); step && !error;
+		step = step->next)
 		error = save_step(s, step);
 	return error;
 }
@@ -202,7 +204,7 @@ static const char *judge(struct judged *judged, const ckt_image_library_step *st
 						       : 0;
 	bool captured = step->kind == CKT_LIB_CAPTURE;
 	if ((!wanted && !captured) || (proc->flags & STATE) != wanted ||
-		(captured && !ckt_lib_is_work(proc)))
+		(captured && !ckt_worker_lib_is_work(proc)))
 		return "its procedure is of another kind";
 	struct ckt_cursor id = {.p = (const uint8_t *)step->args.args_val + proc->id_at,
 		.end = (const uint8_t *)step->args.args_val + step->args.args_len};
@@ -332,7 +334,7 @@ static int load_settings(struct ckt_loading *l)
 	for (u_int i = 0; i < args.settings.settings_len; i++)
 		list[i] = (ckt_setting){image->library_settings.library_settings_val[i].name,
 			image->library_settings.library_settings_val[i].value};
-	int error = ckt_environment_take(&args);
+	int error = ckt_worker_environment_take(&args);
 	if (error == -EINVAL)
 		return ckt_load_refuse(l, -EBADMSG,
 			"the image is damaged: it sets a variable for libraries that "
@@ -368,7 +370,7 @@ static int check_steps(struct ckt_loading *l)
 	return error;
 }
 
-int ckt_lib_load_check(struct ckt_loading *l)
+int ckt_worker_lib_load_check(struct ckt_loading *l)
 {
 	const ckt_image *image = &l->image;
 	int wrong_settings = load_settings(l);
@@ -396,9 +398,9 @@ static int run_step(struct ckt_worker *worker, const struct ckt_library *library
 		.context = context};
 	call->args = (struct ckt_cursor){.p = (const uint8_t *)saved->args.args_val,
 		.end = (const uint8_t *)saved->args.args_val + saved->args.args_len};
-	int result = ckt_lib_state_run(call);
+	int result = ckt_worker_lib_state_run(call);
 	if (result == CKT_WCALL_LATER) {
-		ckt_aside_drain(worker, -1);
+		ckt_long_call_drain(worker, -1);
 		return atomic_exchange(&worker->deferred, 0);
 	}
 	*ret_status = call->status;
@@ -408,7 +410,7 @@ static int run_step(struct ckt_worker *worker, const struct ckt_library *library
 
 static struct ckt_object *find(struct ckt_worker *worker, uint64_t id)
 {
-	struct ckt_object *object = ckt_lib_dead_find(id);
+	struct ckt_object *object = ckt_worker_lib_dead_find(id);
 	return object ? object : ckt_objects_find_kind(&worker->objects, id, CKT_KIND_LIB_OBJECT);
 }
 
@@ -453,13 +455,13 @@ static int replay(struct ckt_loading *l, const ckt_image_library_step *saved, bo
 		.workspace_bytes = saved->workspace_bytes,
 		.dead = dead};
 	int status = 0, result = (int)ckt_worker_use_context(worker, context);
-	ckt_lib_replay_set(&how);
+	ckt_worker_lib_replay_set(&how);
 	if (!result && saved->kind == CKT_LIB_CAPTURE)
-		result = (int)ckt_lib_call_make(worker, saved->id, library->lib, saved->proc,
+		result = (int)ckt_worker_lib_call_make(worker, saved->id, library->lib, saved->proc,
 			(const uint8_t *)saved->args.args_val, saved->args.args_len);
 	else if (!result)
 		result = run_step(worker, library, saved, context, &status);
-	ckt_lib_replay_set(NULL);
+	ckt_worker_lib_replay_set(NULL);
 	if (result == CKT_WCALL_GARBAGE)
 		return ckt_load_refuse(
 			l, -EBADMSG, "the image is damaged: malformed arguments of %s", name);
@@ -473,7 +475,7 @@ static int replay(struct ckt_loading *l, const ckt_image_library_step *saved, bo
 static void end_dead(struct ckt_worker *worker)
 {
 	struct ckt_object *object;
-	while ((object = ckt_lib_dead_take())) {
+	while ((object = ckt_worker_lib_dead_take())) {
 		if (ckt_worker_use_context(worker, object->context) == CUDA_SUCCESS)
 			ckt_library_object_end(worker, object);
 		ckt_library_object_free(object->library);
@@ -481,7 +483,7 @@ static void end_dead(struct ckt_worker *worker)
 	}
 }
 
-int ckt_lib_load_first(struct ckt_loading *l, const struct ckt_image_journal *entry)
+int ckt_worker_lib_load_first(struct ckt_loading *l, const struct ckt_image_journal *entry)
 {
 	struct ckt_worker *worker = l->worker;
 	const ckt_image_library_step *saved = find_number(&l->image, entry->id);
@@ -541,10 +543,10 @@ static int finish_libraries(struct ckt_loading *l)
 	return 0;
 }
 
-int ckt_lib_load(struct ckt_loading *l)
+int ckt_worker_lib_load(struct ckt_loading *l)
 {
 	struct ckt_worker *worker = l->worker;
-	uint64_t looks = ckt_lib_dead_looks();
+	uint64_t looks = ckt_worker_lib_dead_looks();
 	int error = end_others(l);
 	for (u_int i = 0; i < l->image.library_steps.library_steps_len && !error; i++) {
 		const ckt_image_library_step *saved = &l->image.library_steps.library_steps_val[i];
@@ -564,14 +566,14 @@ int ckt_lib_load(struct ckt_loading *l)
 	}
 	if (!error)
 		error = finish_libraries(l);
-	ckt_lib_load_looks += ckt_lib_dead_looks() - looks;
+	ckt_lib_load_looks += ckt_worker_lib_dead_looks() - looks;
 	if (!error)
 		end_dead(worker);
 	return error;
 }
 
 static const struct ckt_journal_step steps[] = {
-	{.kind = CKT_JOURNAL_LIBRARY, .replay = ckt_lib_load_first},
+	{.kind = CKT_JOURNAL_LIBRARY, .replay = ckt_worker_lib_load_first},
 	{0},
 };
 
@@ -580,8 +582,8 @@ const struct ckt_object_kind ckt_library_kind = {
 	.name = "libraries",
 	.handles = CKT_HANDLES(LIB_OBJECT) | CKT_HANDLES(LIB_CALL),
 	.steps = steps,
-	.save_rest = ckt_lib_save,
-	.check = ckt_lib_load_check,
+	.save_rest = ckt_worker_lib_save,
+	.check = ckt_worker_lib_load_check,
 	.stage = CKT_LOAD_REST,
-	.load_rest = ckt_lib_load,
+	.load_rest = ckt_worker_lib_load,
 };

@@ -137,7 +137,7 @@ int ckt_worker_mem_get_info(struct ckt_wcall *call)
 		return CUDA_ERROR_INVALID_DEVICE;
 	size_t free_bytes, total;
 	ckt_worker_pools_poll(worker);
-	ckt_aside_settle(worker);
+	ckt_long_call_settle(worker);
 	CUresult result = ckt_driver.cuMemGetInfo_v2(&free_bytes, &total);
 	if (result)
 		return result;

@@ -11,7 +11,7 @@ static const bool anywhere = true;
 static const bool anywhere = false;
 #endif
 
-void *ckt_place_map(uint64_t wish, size_t size_bytes, int flags)
+void *ckt_fixed_address_map(uint64_t wish, size_t size_bytes, int flags)
 {
 	void *at = MAP_FAILED;
 	flags |= MAP_PRIVATE | MAP_ANONYMOUS;

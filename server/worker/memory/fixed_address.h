@@ -11,4 +11,4 @@
  * Private memory, written and read; flags: more for mmap().  NULL with errno set.  For as long as
  * the process lives.
  */
-void *ckt_place_map(uint64_t wish, size_t size_bytes, int flags);
+void *ckt_fixed_address_map(uint64_t wish, size_t size_bytes, int flags);

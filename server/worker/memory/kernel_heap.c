@@ -237,7 +237,7 @@ bool ckt_heap_reached(const uint8_t *image, size_t size, const char *kernel)
 {
 	struct search search = {.kernel = kernel};
 	/* Code that cannot be examined may hold anything. */
-	return ckt_binary_walk(image, size, search_part, &search) != 0 || search.reached;
+	return ckt_module_binary_walk(image, size, search_part, &search) != 0 || search.reached;
 }
 
 static bool may_take(struct ckt_worker *worker, const struct ckt_object *function)

@@ -19,7 +19,7 @@ int ckt_staging_init(struct ckt_staging *staging)
 	pthread_mutex_init(&staging->lock, NULL);
 	staging->size = (size_t)(CKT_STAGING_TO_DEVICE + CKT_STAGING_TO_HOST) * CKT_STAGING_PIECE +
 		CKT_STAGING_SMALLS * CKT_STAGING_SMALL;
-	void *at = ckt_place_map(STAGING_BASE, staging->size, MAP_POPULATE);
+	void *at = ckt_fixed_address_map(STAGING_BASE, staging->size, MAP_POPULATE);
 	if (!at)
 		return -errno;
 	staging->base = at;

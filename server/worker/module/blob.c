@@ -10,7 +10,7 @@
 
 enum { BLOB_BYTES = sizeof(struct ckt_blob) + 2 * sizeof(struct ckt_blob *) };
 
-void ckt_hash(const void *data, size_t size, uint8_t ret_hash[CKT_HASH_SIZE])
+void ckt_blob_hash(const void *data, size_t size, uint8_t ret_hash[CKT_HASH_SIZE])
 {
 	struct sha256_ctx sha;
 	sha256_init(&sha);
@@ -110,7 +110,7 @@ int ckt_blobs_piece(struct ckt_blobs *blobs, const uint8_t hash[CKT_HASH_SIZE], 
 	if (blob->received < total)
 		return 0;
 	uint8_t really[CKT_HASH_SIZE];
-	ckt_hash(blob->data, total, really);
+	ckt_blob_hash(blob->data, total, really);
 	if (memcmp(really, hash, sizeof really)) {
 		drop(blobs, i);
 		return -EBADMSG;
@@ -124,7 +124,7 @@ int ckt_blobs_add(
 {
 	uint8_t hash[CKT_HASH_SIZE];
 	bool found;
-	ckt_hash(data, size, hash);
+	ckt_blob_hash(data, size, hash);
 	size_t i = place(blobs, hash, &found);
 	if (!found || !blobs->list[i]->complete) {
 		if (found)

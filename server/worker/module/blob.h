@@ -28,7 +28,7 @@ struct ckt_blobs {
 	uint64_t bytes;
 };
 
-void ckt_hash(const void *data, size_t size, uint8_t ret_hash[CKT_HASH_SIZE]);
+void ckt_blob_hash(const void *data, size_t size, uint8_t ret_hash[CKT_HASH_SIZE]);
 /* A complete one, or NULL. */
 const struct ckt_blob *ckt_blobs_find(
 	const struct ckt_blobs *blobs, const uint8_t hash[CKT_HASH_SIZE]);

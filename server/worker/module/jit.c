@@ -7,7 +7,7 @@
 #include "base/log.h"
 #include "server/worker/session/call.h"
 
-CUresult ckt_jit_option(struct ckt_jit *jit, uint32_t key, uint64_t value)
+CUresult ckt_worker_jit_option(struct ckt_jit *jit, uint32_t key, uint64_t value)
 {
 	switch (key) {
 	case CU_JIT_MAX_REGISTERS:
@@ -50,7 +50,7 @@ static void add(struct ckt_jit *jit, CUjit_option key, void *value)
 	jit->values[jit->count++] = value;
 }
 
-void ckt_jit_add_logs(struct ckt_jit *jit, struct ckt_jit_logs *logs)
+void ckt_worker_jit_add_logs(struct ckt_jit *jit, struct ckt_jit_logs *logs)
 {
 	if (logs->info_size) {
 		add(jit, CU_JIT_INFO_LOG_BUFFER, logs->info);
@@ -62,7 +62,7 @@ void ckt_jit_add_logs(struct ckt_jit *jit, struct ckt_jit_logs *logs)
 	}
 }
 
-struct ckt_jit_logs *ckt_jit_logs_new(uint32_t info_max, uint32_t error_max)
+struct ckt_jit_logs *ckt_worker_jit_logs_new(uint32_t info_max, uint32_t error_max)
 {
 	struct ckt_jit_logs *logs = malloc(sizeof *logs);
 	if (!logs)
@@ -73,7 +73,7 @@ struct ckt_jit_logs *ckt_jit_logs_new(uint32_t info_max, uint32_t error_max)
 	return logs;
 }
 
-void ckt_jit_say(struct ckt_jit_logs *logs, const char *text)
+void ckt_worker_jit_say(struct ckt_jit_logs *logs, const char *text)
 {
 	if (logs->error_size)
 		snprintf(logs->error, logs->error_size, "%s", text);

@@ -23,10 +23,10 @@ struct ckt_jit_logs {
 };
 
 /* Adds one; CUDA_ERROR_NOT_SUPPORTED where it cannot travel. */
-CUresult ckt_jit_option(struct ckt_jit *jit, uint32_t key, uint64_t value);
+CUresult ckt_worker_jit_option(struct ckt_jit *jit, uint32_t key, uint64_t value);
 /* Of at most those sizes; free() it.  NULL where there is no memory. */
-struct ckt_jit_logs *ckt_jit_logs_new(uint32_t info_max, uint32_t error_max);
+struct ckt_jit_logs *ckt_worker_jit_logs_new(uint32_t info_max, uint32_t error_max);
 /* The options that make the driver write there. */
-void ckt_jit_add_logs(struct ckt_jit *jit, struct ckt_jit_logs *logs);
+void ckt_worker_jit_add_logs(struct ckt_jit *jit, struct ckt_jit_logs *logs);
 /* An error of our own, where the program wants to hear of errors. */
-void ckt_jit_say(struct ckt_jit_logs *logs, const char *text);
+void ckt_worker_jit_say(struct ckt_jit_logs *logs, const char *text);

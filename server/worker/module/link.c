@@ -13,7 +13,7 @@
 
 /* Inputs being linked.  On the wire input_names has a name with its NUL for every input. */
 struct link {
-	struct ckt_aside_job job;
+	struct ckt_long_call_job job;
 	struct ckt_wcall *call;
 	struct ckt_jit jit;
 	struct ckt_jit_logs *logs;
@@ -41,7 +41,7 @@ static CUresult link_check(const struct link *link)
 			link->inputs[i].type, blob->data, blob->size, &check);
 		if (result) {
 			ckt_warning("cannot link %.64s: %s", link->inputs[i].name, check.why);
-			ckt_jit_say(link->logs, check.why);
+			ckt_worker_jit_say(link->logs, check.why);
 		}
 	}
 	return result;
@@ -63,7 +63,7 @@ static CUresult link_inputs(const struct link *link, CUlinkState state)
 	return result;
 }
 
-static void link_run(struct ckt_aside_job *job)
+static void link_run(struct ckt_long_call_job *job)
 {
 	struct link *link = (struct link *)job;
 	CUlinkState state;
@@ -88,7 +88,7 @@ static void link_run(struct ckt_aside_job *job)
 	ckt_driver.cuLinkDestroy(state);
 }
 
-static void link_finish(struct ckt_worker *worker, struct ckt_aside_job *job)
+static void link_finish(struct ckt_worker *worker, struct ckt_long_call_job *job)
 {
 	struct link *link = (struct link *)job;
 	const struct ckt_jit_logs *logs = link->logs;
@@ -126,12 +126,13 @@ static CUresult link_prepare(
 	if (!link->logs)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	for (uint32_t i = 0; i < args->option_keys_len; i++) {
-		CUresult result = ckt_jit_option(&link->jit, ckt_xdr_u32(args->option_keys_xdr, i),
-			ckt_xdr_u64(args->option_values_xdr, i));
+		CUresult result =
+			ckt_worker_jit_option(&link->jit, ckt_xdr_u32(args->option_keys_xdr, i),
+				ckt_xdr_u64(args->option_values_xdr, i));
 		if (result)
 			return result;
 	}
-	ckt_jit_add_logs(&link->jit, link->logs);
+	ckt_worker_jit_add_logs(&link->jit, link->logs);
 	link->inputs = calloc((size_t)args->input_types_len + 1, sizeof *link->inputs);
 	link->names = malloc((size_t)args->input_names_len + 1);
 	if (!link->inputs || !link->names)
@@ -169,11 +170,11 @@ int ckt_worker_link(struct ckt_wcall *call)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	*link = (struct link){.job = {.run = link_run, .finish = link_finish},
 		.call = call,
-		.logs = ckt_jit_logs_new(args.info_log_max, args.error_log_max)};
+		.logs = ckt_worker_jit_logs_new(args.info_log_max, args.error_log_max)};
 	link->result = link_prepare(call->worker, link, &args);
 	if (link->result)
 		link_finish(call->worker, &link->job);
 	else
-		ckt_aside_submit(call->worker, &link->job);
+		ckt_long_call_submit(call->worker, &link->job);
 	return CKT_WCALL_LATER;
 }

@@ -68,7 +68,7 @@ int ckt_worker_blob_read(struct ckt_wcall *call)
 
 /* A module being loaded. */
 struct load {
-	struct ckt_aside_job job;
+	struct ckt_long_call_job job;
 	struct ckt_wcall *call; /* NULL in a restore */
 	uint64_t id, context;
 	uint8_t hash[CKT_HASH_SIZE];
@@ -95,11 +95,11 @@ static CUresult load_prepare(struct ckt_worker *worker, struct load *load)
 	if (!worker->current)
 		return CUDA_ERROR_INVALID_CONTEXT;
 	for (uint32_t i = 0; i < load->count; i++) {
-		CUresult result = ckt_jit_option(&load->jit, load->keys[i], load->values[i]);
+		CUresult result = ckt_worker_jit_option(&load->jit, load->keys[i], load->values[i]);
 		if (result)
 			return result;
 	}
-	ckt_jit_add_logs(&load->jit, load->logs);
+	ckt_worker_jit_add_logs(&load->jit, load->logs);
 	load->blob = blob;
 	const struct ckt_worker_device *device = &worker->devices[worker->current->ctx.device];
 	load->device = worker->current->ctx.device;
@@ -111,7 +111,7 @@ static CUresult load_prepare(struct ckt_worker *worker, struct load *load)
 	return CUDA_SUCCESS;
 }
 
-static void load_run(struct ckt_aside_job *job)
+static void load_run(struct ckt_long_call_job *job)
 {
 	struct load *load = (struct load *)job;
 	struct ckt_module_check check = {
@@ -120,7 +120,7 @@ static void load_run(struct ckt_aside_job *job)
 	if (load->result) {
 		ckt_warning(
 			"cannot load module 0x%llx: %s", (unsigned long long)load->id, check.why);
-		ckt_jit_say(load->logs, check.why);
+		ckt_worker_jit_say(load->logs, check.why);
 		return;
 	}
 	load->unpacked = check.unpacked;
@@ -128,7 +128,7 @@ static void load_run(struct ckt_aside_job *job)
 		ckt_module_device_bytes(load->blob->data, load->blob->size, load->capability);
 	load->result = ckt_memory_charge(load->memory, load->device_bytes);
 	if (load->result) {
-		ckt_jit_say(load->logs,
+		ckt_worker_jit_say(load->logs,
 			"the module's code and variables exceed what the session may "
 			"have (--session-memory)");
 		return;
@@ -189,7 +189,7 @@ CUresult ckt_module_load(struct ckt_worker *worker, uint64_t id, const uint8_t h
 {
 	if (count > CKT_JIT_OPTIONS_MAX)
 		return CUDA_ERROR_INVALID_VALUE;
-	struct load load = {.id = id, .count = count, .logs = ckt_jit_logs_new(0, 0)};
+	struct load load = {.id = id, .count = count, .logs = ckt_worker_jit_logs_new(0, 0)};
 	memcpy(load.hash, hash, CKT_HASH_SIZE);
 	if (count) {
 		memcpy(load.keys, keys, count * sizeof *keys);
@@ -224,14 +224,14 @@ static void load_answer(struct load *load)
 	free(load);
 }
 
-static void load_finish(struct ckt_worker *worker, struct ckt_aside_job *job)
+static void load_finish(struct ckt_worker *worker, struct ckt_long_call_job *job)
 {
 	struct load *load = (struct load *)job;
 	struct ckt_object *object;
 	if (load->result == CUDA_ERROR_OUT_OF_MEMORY && !load->again &&
 		ckt_worker_pools_release(worker, load->device, true)) {
 		load->again = true;
-		ckt_aside_submit(worker, job);
+		ckt_long_call_submit(worker, job);
 		return;
 	}
 	if (!load->result)
@@ -252,7 +252,7 @@ int ckt_worker_module_load(struct ckt_wcall *call)
 		.call = call,
 		.id = args.id,
 		.count = args.option_keys_len,
-		.logs = ckt_jit_logs_new(args.info_log_max, args.error_log_max)};
+		.logs = ckt_worker_jit_logs_new(args.info_log_max, args.error_log_max)};
 	memcpy(load->hash, args.hash, CKT_HASH_SIZE);
 	for (uint32_t i = 0; i < args.option_keys_len; i++) {
 		load->keys[i] = ckt_xdr_u32(args.option_keys_xdr, i);
@@ -262,7 +262,7 @@ int ckt_worker_module_load(struct ckt_wcall *call)
 	if (load->result)
 		load_answer(load);
 	else
-		ckt_aside_submit(call->worker, &load->job);
+		ckt_long_call_submit(call->worker, &load->job);
 	return CKT_WCALL_LATER;
 }
 
@@ -285,7 +285,7 @@ static void uncharge_module(struct ckt_worker *worker, uint64_t context_id, uint
 void ckt_module_unload(struct ckt_worker *worker, struct ckt_object *module)
 {
 	remove_functions(worker, module);
-	ckt_aside_drain(worker, -1);
+	ckt_long_call_drain(worker, -1);
 	ckt_driver.cuModuleUnload(module->real);
 	uncharge_module(worker, module->context, module->module.device_bytes);
 	ckt_journal_add(&worker->checkpoint.journal,
@@ -295,18 +295,18 @@ void ckt_module_unload(struct ckt_worker *worker, struct ckt_object *module)
 
 /* A module being unloaded: nobody finds it any more. */
 struct unload {
-	struct ckt_aside_job job;
+	struct ckt_long_call_job job;
 	struct ckt_wcall *call;
 	uint64_t id, context, device_bytes;
 	CUmodule module;
 };
 
-static void unload_run(struct ckt_aside_job *job)
+static void unload_run(struct ckt_long_call_job *job)
 {
 	ckt_driver.cuModuleUnload(((struct unload *)job)->module);
 }
 
-static void unload_finish(struct ckt_worker *worker, struct ckt_aside_job *job)
+static void unload_finish(struct ckt_worker *worker, struct ckt_long_call_job *job)
 {
 	struct unload *unload = (struct unload *)job;
 	uncharge_module(worker, unload->context, unload->device_bytes);
@@ -343,7 +343,7 @@ int ckt_worker_module_unload(struct ckt_wcall *call)
 		.device_bytes = module->module.device_bytes};
 	remove_functions(worker, module);
 	ckt_objects_remove(&worker->objects, module);
-	ckt_aside_submit(worker, &unload->job);
+	ckt_long_call_submit(worker, &unload->job);
 	return CKT_WCALL_LATER;
 }
 

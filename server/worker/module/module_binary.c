@@ -49,7 +49,7 @@ static unsigned elf_capability(const uint8_t *data)
 	}
 }
 
-bool ckt_binary_open(const uint8_t *image, size_t size, struct ckt_binary_cursor *ret_cursor)
+bool ckt_module_binary_open(const uint8_t *image, size_t size, struct ckt_binary_cursor *ret_cursor)
 {
 	if (size < CONTAINER_HEADER || word(image, 4) != CKT_BINARY_MAGIC ||
 		word(image + 4, 2) != 1)
@@ -61,7 +61,7 @@ bool ckt_binary_open(const uint8_t *image, size_t size, struct ckt_binary_cursor
 	return true;
 }
 
-int ckt_binary_next(struct ckt_binary_cursor *cursor, struct ckt_binary_entry *ret_entry)
+int ckt_module_binary_next(struct ckt_binary_cursor *cursor, struct ckt_binary_entry *ret_entry)
 {
 	const uint8_t *at = cursor->at;
 	uint64_t left = (uint64_t)(cursor->end - at);
@@ -87,7 +87,8 @@ int ckt_binary_next(struct ckt_binary_cursor *cursor, struct ckt_binary_entry *r
 	return 1;
 }
 
-int ckt_binary_unpack(const struct ckt_binary_entry *entry, uint64_t max_bytes, uint8_t **ret_data)
+int ckt_module_binary_unpack(
+	const struct ckt_binary_entry *entry, uint64_t max_bytes, uint8_t **ret_data)
 {
 	/* The decompressors count in int. */
 	if (!entry->unpacked || entry->compressed > INT_MAX)
@@ -128,7 +129,7 @@ static int walk_entry(const struct ckt_binary_entry *entry,
 	if (!entry->compressed)
 		return call(opaque, &part);
 	uint8_t *data;
-	int result = ckt_binary_unpack(entry, UNPACKED_MAX, &data);
+	int result = ckt_module_binary_unpack(entry, UNPACKED_MAX, &data);
 	if (result)
 		return result == -ENOMEM ? result : 0;
 	part.data = data;
@@ -138,7 +139,7 @@ static int walk_entry(const struct ckt_binary_entry *entry,
 	return result;
 }
 
-int ckt_binary_walk(const uint8_t *image, size_t size,
+int ckt_module_binary_walk(const uint8_t *image, size_t size,
 	int (*call)(void *opaque, const struct ckt_binary_part *part), void *opaque)
 {
 	struct ckt_binary_cursor cursor;
@@ -152,8 +153,8 @@ int ckt_binary_walk(const uint8_t *image, size_t size,
 		return call(opaque, &part);
 	}
 	int result = 0;
-	if (ckt_binary_open(image, size, &cursor))
-		while (!result && ckt_binary_next(&cursor, &entry) > 0)
+	if (ckt_module_binary_open(image, size, &cursor))
+		while (!result && ckt_module_binary_next(&cursor, &entry) > 0)
 			result = walk_entry(&entry, call, opaque);
 	return result;
 }
@@ -211,13 +212,14 @@ static int look(void *opaque, const struct ckt_binary_part *part)
 	return 0;
 }
 
-bool ckt_binary_fits(const uint8_t *image, size_t size, unsigned capability, bool *ret_has_ptx)
+bool ckt_module_binary_fits(
+	const uint8_t *image, size_t size, unsigned capability, bool *ret_has_ptx)
 {
 	struct fit fit = {.capability = capability};
 	struct ckt_binary_cursor cursor;
 	bool damaged = size >= CONTAINER_HEADER && word(image, 4) == CKT_BINARY_MAGIC &&
-		!ckt_binary_open(image, size, &cursor);
-	if (damaged || ckt_binary_walk(image, size, look, &fit))
+		!ckt_module_binary_open(image, size, &cursor);
+	if (damaged || ckt_module_binary_walk(image, size, look, &fit))
 		fit.unknown = true;
 	*ret_has_ptx = fit.has_ptx;
 	return fit.fits || fit.unknown;

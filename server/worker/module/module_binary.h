@@ -36,14 +36,16 @@ struct ckt_binary_cursor {
 };
 
 /* The entries of a container; false where the bytes do not hold a whole one. */
-bool ckt_binary_open(const uint8_t *image, size_t size, struct ckt_binary_cursor *ret_cursor);
+bool ckt_module_binary_open(
+	const uint8_t *image, size_t size, struct ckt_binary_cursor *ret_cursor);
 /* 1: the next entry; 0: that was the last one; -EBADMSG: what follows is none. */
-int ckt_binary_next(struct ckt_binary_cursor *cursor, struct ckt_binary_entry *ret_entry);
+int ckt_module_binary_next(struct ckt_binary_cursor *cursor, struct ckt_binary_entry *ret_entry);
 /*
  * The payload as it was before it was compressed; free() it.  -EBADMSG, -EFBIG where it is more
  * than max_bytes, or -ENOMEM.
  */
-int ckt_binary_unpack(const struct ckt_binary_entry *entry, uint64_t max_bytes, uint8_t **ret_data);
+int ckt_module_binary_unpack(
+	const struct ckt_binary_entry *entry, uint64_t max_bytes, uint8_t **ret_data);
 
 struct ckt_binary_part {
 	enum { CKT_BINARY_OTHER, CKT_BINARY_PTX, CKT_BINARY_CODE } kind;
@@ -56,11 +58,12 @@ struct ckt_binary_part {
  * Calls for each part that can be unpacked; what does not look like a fat binary is one part.  0,
  * the first result of call that is not 0, or -ENOMEM.
  */
-int ckt_binary_walk(const uint8_t *image, size_t size,
+int ckt_module_binary_walk(const uint8_t *image, size_t size,
 	int (*call)(void *opaque, const struct ckt_binary_part *part), void *opaque);
 
 /*
  * Whether a GPU of that capability (90 for 9.0) can run the image.  What cannot be told counts as
  * yes: the driver decides.
  */
-bool ckt_binary_fits(const uint8_t *image, size_t size, unsigned capability, bool *ret_has_ptx);
+bool ckt_module_binary_fits(
+	const uint8_t *image, size_t size, unsigned capability, bool *ret_has_ptx);

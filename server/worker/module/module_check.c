@@ -96,7 +96,7 @@ static CUresult check_entry(const struct ckt_binary_entry *entry, struct ckt_mod
 	if (!entry->compressed)
 		return check_payload(entry, entry->payload, entry->payload_size, check);
 	uint8_t *data;
-	int error = ckt_binary_unpack(entry, check->unpacked_max, &data);
+	int error = ckt_module_binary_unpack(entry, check->unpacked_max, &data);
 	if (error == -EFBIG)
 		return refuse(check, CUDA_ERROR_OUT_OF_MEMORY, "an entry of the fat binary",
 			"unpacks to more than the session may have");
@@ -117,12 +117,12 @@ static CUresult check_container(const uint8_t *image, size_t size, struct ckt_mo
 {
 	struct ckt_binary_cursor cursor;
 	struct ckt_binary_entry entry;
-	if (!ckt_binary_open(image, size, &cursor))
+	if (!ckt_module_binary_open(image, size, &cursor))
 		return refuse(check, CUDA_ERROR_INVALID_IMAGE, "the fat binary",
 			"claims to be longer than what was sent");
 	int more;
 	CUresult result = CUDA_SUCCESS;
-	while (!result && (more = ckt_binary_next(&cursor, &entry)))
+	while (!result && (more = ckt_module_binary_next(&cursor, &entry)))
 		result = more < 0
 			? refuse(check, CUDA_ERROR_INVALID_IMAGE, "an entry of the fat binary",
 				  "claims to be longer than the fat binary")
@@ -171,7 +171,7 @@ static void check_containers(void *opaque, const struct ckt_elf_section *section
 			at++;
 			continue;
 		}
-		if (!ckt_binary_open(at, (size_t)(end - at), &cursor))
+		if (!ckt_module_binary_open(at, (size_t)(end - at), &cursor))
 			object->result = refuse(object->check, CUDA_ERROR_INVALID_IMAGE,
 				"a fat binary in the object",
 				"claims to be longer than the object");

@@ -40,8 +40,9 @@ static int save_globals(struct ckt_saving *s, ckt_image_module *module, struct c
 {
 	const struct ckt_blob *blob = ckt_blobs_find(&s->worker->blobs, object->module.hash);
 	struct ckt_object *context = ckt_objects_find(&s->worker->objects, object->context);
-	struct ckt_names names;
-	int error = blob && context ? ckt_names_collect(blob->data, blob->size, &names) : -ENOENT;
+	struct ckt_variable_names names;
+	int error = blob && context ? ckt_variable_names_collect(blob->data, blob->size, &names)
+				    : -ENOENT;
 	if (error) {
 		s->no_memory |= error == -ENOMEM;
 		return ckt_save_has_memory(s);
@@ -65,7 +66,7 @@ static int save_globals(struct ckt_saving *s, ckt_image_module *module, struct c
 		for (size_t k = before; k < s->piece_count && !context->ctx.primary; k++)
 			s->pieces[k].hashable = false;
 	}
-	ckt_names_fini(&names);
+	ckt_variable_names_fini(&names);
 	return ckt_save_has_memory(s);
 }
 
@@ -147,7 +148,7 @@ static int check_code(struct ckt_loading *l)
 			return ckt_load_refuse(l, -EBADMSG,
 				"the image is damaged: module 0x%llx has no contents or no GPU",
 				(unsigned long long)module->id);
-		if (!ckt_binary_fits(blob->data, blob->size,
+		if (!ckt_module_binary_fits(blob->data, blob->size,
 			    (unsigned)(device->major * 10 + device->minor), &has_ptx))
 			return ckt_load_refuse(l, -ENODEV,
 				"module 0x%llx (%.200s) %s, and this GPU is %s "

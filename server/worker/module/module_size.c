@@ -186,5 +186,5 @@ static int look(void *opaque, const struct ckt_binary_part *part)
 uint64_t ckt_module_device_bytes(const uint8_t *image, size_t size, unsigned capability)
 {
 	struct largest largest = {.capability = capability};
-	return ckt_binary_walk(image, size, look, &largest) ? UINT64_MAX : largest.bytes;
+	return ckt_module_binary_walk(image, size, look, &largest) ? UINT64_MAX : largest.bytes;
 }

@@ -21,7 +21,7 @@ static bool in_name(unsigned char c)
 	return isalnum(c) || c == '_' || c == '$' || c == '.';
 }
 
-static int add(struct ckt_names *names, const uint8_t *start, size_t size)
+static int add(struct ckt_variable_names *names, const uint8_t *start, size_t size)
 {
 	if (names->count == names->room) {
 		size_t room = names->room ? names->room * 2 : 256;
@@ -38,7 +38,7 @@ static int add(struct ckt_names *names, const uint8_t *start, size_t size)
 	return 0;
 }
 
-static int search(struct ckt_names *names, const uint8_t *p, size_t size)
+static int search(struct ckt_variable_names *names, const uint8_t *p, size_t size)
 {
 	const uint8_t *end = p + size;
 	while (p < end) {
@@ -67,12 +67,13 @@ static int by_text(const void *a, const void *b)
 	return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-int ckt_names_collect(const uint8_t *image, size_t size, struct ckt_names *ret_names)
+int ckt_variable_names_collect(
+	const uint8_t *image, size_t size, struct ckt_variable_names *ret_names)
 {
-	struct ckt_names names = {0};
-	int result = ckt_binary_walk(image, size, search_part, &names);
+	struct ckt_variable_names names = {0};
+	int result = ckt_module_binary_walk(image, size, search_part, &names);
 	if (result) {
-		ckt_names_fini(&names);
+		ckt_variable_names_fini(&names);
 		return result;
 	}
 	size_t kept = 0;
@@ -89,10 +90,10 @@ int ckt_names_collect(const uint8_t *image, size_t size, struct ckt_names *ret_n
 	return 0;
 }
 
-void ckt_names_fini(struct ckt_names *names)
+void ckt_variable_names_fini(struct ckt_variable_names *names)
 {
 	for (size_t i = 0; i < names->count; i++)
 		free(names->list[i]);
 	free(names->list);
-	*names = (struct ckt_names){0};
+	*names = (struct ckt_variable_names){0};
 }

@@ -11,10 +11,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct ckt_names {
+struct ckt_variable_names {
 	char **list; /* sorted, without doubles; owned */
 	size_t count, room;
 };
 
-int ckt_names_collect(const uint8_t *image, size_t size, struct ckt_names *ret_names);
-void ckt_names_fini(struct ckt_names *names);
+int ckt_variable_names_collect(
+	const uint8_t *image, size_t size, struct ckt_variable_names *ret_names);
+void ckt_variable_names_fini(struct ckt_variable_names *names);

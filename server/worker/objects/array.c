@@ -58,7 +58,7 @@ CUresult ckt_array_make(struct ckt_worker *worker, uint64_t id, const CUDA_ARRAY
 	object->context = worker->current->id;
 	object->array = array;
 	/* The journal has modules in the order in which the driver placed them. */
-	ckt_aside_drain(worker, -1);
+	ckt_long_call_drain(worker, -1);
 	result = make_real(object);
 	if (result) {
 		ckt_memory_uncharge(memory, bytes);
@@ -93,7 +93,7 @@ static struct ckt_memory *memory_of(struct ckt_worker *worker, uint64_t context_
 void ckt_array_destroy(struct ckt_worker *worker, struct ckt_object *object)
 {
 	struct ckt_memory *memory = memory_of(worker, object->context);
-	ckt_aside_drain(worker, -1);
+	ckt_long_call_drain(worker, -1);
 	destroy_real(object->array->levels, object->real);
 	if (memory)
 		ckt_memory_uncharge(memory, object->array->bytes);
@@ -103,19 +103,19 @@ void ckt_array_destroy(struct ckt_worker *worker, struct ckt_object *object)
 
 /* An array that is being destroyed: nobody can find it any more. */
 struct end {
-	struct ckt_aside_job job;
+	struct ckt_long_call_job job;
 	uint64_t id, context, bytes;
 	bool mipmapped;
 	void *real;
 };
 
-static void end_run(struct ckt_aside_job *job)
+static void end_run(struct ckt_long_call_job *job)
 {
 	struct end *end = (struct end *)job;
 	destroy_real(end->mipmapped, end->real);
 }
 
-static void end_finish(struct ckt_worker *worker, struct ckt_aside_job *job)
+static void end_finish(struct ckt_worker *worker, struct ckt_long_call_job *job)
 {
 	struct end *end = (struct end *)job;
 	struct ckt_memory *memory = memory_of(worker, end->context);
@@ -316,7 +316,7 @@ int ckt_worker_array_destroy(struct ckt_wcall *call)
 		.mipmapped = object->array->levels,
 		.real = object->real};
 	ckt_objects_remove(&worker->objects, object);
-	ckt_aside_submit(worker, &end->job);
+	ckt_long_call_submit(worker, &end->job);
 	return CUDA_SUCCESS;
 }
 

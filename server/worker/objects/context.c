@@ -210,7 +210,7 @@ CUresult ckt_context_create(struct ckt_worker *worker, uint64_t id, unsigned fla
 	if (result)
 		return result;
 	CUcontext real;
-	ckt_aside_drain(worker, -1);
+	ckt_long_call_drain(worker, -1);
 	uint64_t free_before = before && before->ctx.device == device ? free_bytes() : 0;
 	result = ckt_driver.cuCtxCreate_v2
 		? ckt_driver.cuCtxCreate_v2(&real, flags, d->ordinal)
@@ -260,7 +260,7 @@ void ckt_object_destroy(struct ckt_worker *worker, struct ckt_object *object)
 	case CKT_KIND_STREAM:
 		if (context)
 			ckt_fences_forget(context->ctx.fences, object);
-		ckt_stream_unmake(worker, object);
+		ckt_worker_stream_unmake(worker, object);
 		break;
 	case CKT_KIND_EVENT:
 		ckt_event_unmake(worker, object);
@@ -284,7 +284,7 @@ void ckt_object_destroy(struct ckt_worker *worker, struct ckt_object *object)
 		ckt_library_object_end(worker, object);
 		break;
 	case CKT_KIND_LIB_CALL:
-		ckt_lib_call_fini(object);
+		ckt_worker_lib_call_fini(object);
 		break;
 	default:
 		break;
@@ -305,7 +305,7 @@ static struct ckt_object *last_of(struct ckt_worker *worker, const struct ckt_ob
 /* Everything that lives in the context, and its memory. */
 static void destroy_contents(struct ckt_worker *worker, struct ckt_object *context)
 {
-	ckt_aside_drain(worker, -1);
+	ckt_long_call_drain(worker, -1);
 	ckt_pending_drain(worker, context->ctx.fences, -1);
 	ckt_driver.cuCtxSynchronize();
 	size_t count;
@@ -319,10 +319,10 @@ static void destroy_contents(struct ckt_worker *worker, struct ckt_object *conte
 			ckt_object_destroy(worker, list[i]);
 	free(list);
 	/* Libraries end some of their objects beside the executor. */
-	ckt_aside_drain(worker, -1);
+	ckt_long_call_drain(worker, -1);
 	ckt_ipc_forget_context(worker, context->id);
 	ckt_worker_pools_forget_context(worker, context);
-	ckt_lib_forget_workspaces(context->id);
+	ckt_worker_lib_forget_workspaces(context->id);
 	ckt_memory_free_owned(&worker->devices[context->ctx.device].memory, context->id);
 }
 
@@ -334,7 +334,7 @@ CUresult ckt_context_destroy(struct ckt_worker *worker, struct ckt_object *conte
 		return result;
 	destroy_contents(worker, context);
 	ckt_inside_context_ended(worker, context);
-	ckt_lib_capture_forget_context(context->id);
+	ckt_worker_lib_capture_forget_context(context->id);
 	ckt_worker_graph_forget_context(worker, context->id);
 	ckt_staging_forget(&worker->staging, context->ctx.fences);
 	ckt_fences_destroy(context->ctx.fences, true);

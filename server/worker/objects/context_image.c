@@ -55,7 +55,7 @@ static int save(struct ckt_saving *s, struct ckt_object *object)
 	if (ckt_driver.cuCtxGetCacheConfig &&
 		ckt_driver.cuCtxGetCacheConfig(&config) == CUDA_SUCCESS)
 		context->cache_config = config;
-	ckt_stream_attributes_save(s, object);
+	ckt_worker_stream_attributes_save(s, object);
 	return ckt_save_has_memory(s);
 }
 

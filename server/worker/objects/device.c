@@ -105,7 +105,7 @@ static void fill_attributes(CUdevice ordinal, ckt_device *device)
 	device->attributes.attributes_len = CU_DEVICE_ATTRIBUTE_MAX;
 }
 
-int ckt_session_devices_fill(struct ckt_worker *worker, ckt_devices_res *ret)
+int ckt_worker_session_devices_fill(struct ckt_worker *worker, ckt_devices_res *ret)
 {
 	static char bus_ids[CKT_DEVICES_MAX][32];
 	ckt_device *list = calloc(worker->device_count + 1, sizeof *list);

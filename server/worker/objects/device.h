@@ -16,7 +16,7 @@ struct ckt_worker_device;
 /* Whether kernels of the session's device can reach memory of its peer, which is another. */
 bool ckt_device_can_access(const struct ckt_worker *worker, unsigned device, unsigned peer);
 /* 0 or -ENOMEM. */
-int ckt_session_devices_fill(struct ckt_worker *worker, ckt_devices_res *ret);
+int ckt_worker_session_devices_fill(struct ckt_worker *worker, ckt_devices_res *ret);
 /* The device argument of a command: NULL where the session has no such device. */
 struct ckt_worker_device *ckt_worker_device_find(struct ckt_worker *worker, uint32_t device);
 /* The device in whose slice of the window the address lies, or NULL. */

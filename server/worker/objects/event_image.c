@@ -58,7 +58,7 @@ static int save(struct ckt_saving *s, struct ckt_object *object)
 /* ---- Loading */
 
 static const struct ckt_journal_step steps[] = {
-	{CKT_JOURNAL_EVENTS, CKT_JOURNAL_ADDS, ckt_load_made_ahead},
+	{CKT_JOURNAL_EVENTS, CKT_JOURNAL_ADDS, ckt_objects_made_ahead},
 	{0},
 };
 

@@ -83,7 +83,7 @@ static void destroy(struct ckt_object *object)
 		ckt_library_object_free(object->library);
 		break;
 	case CKT_KIND_LIB_CALL:
-		ckt_lib_call_free(object->lib_call);
+		ckt_worker_lib_call_free(object->lib_call);
 		break;
 	default:
 		break;

@@ -22,4 +22,4 @@ extern const struct ckt_object_kind ckt_graph_kind, ckt_shared_kind, ckt_library
 	ckt_code_kind, ckt_notification_kind;
 
 /* stream_image.c.  The step of the journal that makes streams or events ahead. */
-int ckt_load_made_ahead(struct ckt_loading *l, const ckt_image_journal *entry);
+int ckt_objects_made_ahead(struct ckt_loading *l, const ckt_image_journal *entry);

@@ -30,7 +30,7 @@ static bool find_entry(
 	return true;
 }
 
-bool ckt_narrow_devices(const unsigned *gpus, unsigned count, unsigned total)
+bool ckt_worker_devices_narrow(const unsigned *gpus, unsigned count, unsigned total)
 {
 	enum { TEXT_MAX = 4096, NUMBER_MAX = 16 };
 	const char *before = getenv("CUDA_VISIBLE_DEVICES");

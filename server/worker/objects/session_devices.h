@@ -18,4 +18,4 @@
  * nothing is done.  True: the driver numbers the session's GPUs from 0 now.  Precondition: the
  * driver is not open.
  */
-bool ckt_narrow_devices(const unsigned *gpus, unsigned count, unsigned total);
+bool ckt_worker_devices_narrow(const unsigned *gpus, unsigned count, unsigned total);

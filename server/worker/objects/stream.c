@@ -26,7 +26,7 @@ static bool poolable(struct ckt_worker *worker, uint64_t context, unsigned flags
 		(flags == CU_STREAM_DEFAULT || flags == CU_STREAM_NON_BLOCKING);
 }
 
-void ckt_stream_pool_fill(void)
+void ckt_worker_stream_pool_fill(void)
 {
 	for (unsigned flags = 0; flags < 2; flags++)
 		while (pools[flags].count < CKT_STREAM_POOL &&
@@ -35,7 +35,8 @@ void ckt_stream_pool_fill(void)
 			pools[flags].count++;
 }
 
-CUresult ckt_stream_make(struct ckt_worker *worker, uint64_t id, unsigned flags, int priority)
+CUresult ckt_worker_stream_make(
+	struct ckt_worker *worker, uint64_t id, unsigned flags, int priority)
 {
 	if (!worker->current)
 		return CUDA_ERROR_INVALID_CONTEXT;
@@ -67,7 +68,7 @@ CUresult ckt_stream_make(struct ckt_worker *worker, uint64_t id, unsigned flags,
 }
 
 /* Returns it to the pool if it is idle, else really destroys it. */
-void ckt_stream_unmake(struct ckt_worker *worker, struct ckt_object *object)
+void ckt_worker_stream_unmake(struct ckt_worker *worker, struct ckt_object *object)
 {
 	unsigned flags = object->stream.flags;
 	/* The next user would find this one's settings. */
@@ -85,7 +86,7 @@ int ckt_worker_stream_create(struct ckt_wcall *call)
 	struct ckt_stream_create_args args;
 	if (!ckt_stream_create_args_get(&call->args, &args))
 		return CKT_WCALL_GARBAGE;
-	return ckt_stream_make(call->worker, args.id, args.flags, args.priority);
+	return ckt_worker_stream_make(call->worker, args.id, args.flags, args.priority);
 }
 
 int ckt_worker_stream_destroy(struct ckt_wcall *call)

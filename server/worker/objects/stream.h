@@ -13,7 +13,8 @@ struct ckt_worker;
 
 enum { CKT_STREAM_POOL = 32 };
 /* Precondition: the first primary context is current. */
-void ckt_stream_pool_fill(void);
-CUresult ckt_stream_make(struct ckt_worker *worker, uint64_t id, unsigned flags, int priority);
+void ckt_worker_stream_pool_fill(void);
+CUresult ckt_worker_stream_make(
+	struct ckt_worker *worker, uint64_t id, unsigned flags, int priority);
 /* Returns the real stream; the object stays. */
-void ckt_stream_unmake(struct ckt_worker *worker, struct ckt_object *object);
+void ckt_worker_stream_unmake(struct ckt_worker *worker, struct ckt_object *object);

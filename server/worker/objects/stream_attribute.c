@@ -14,7 +14,7 @@ static struct ckt_stream_attributes **place_of(struct ckt_object *object)
 							      : &object->ctx.stream_attributes;
 }
 
-const struct ckt_stream_attributes *ckt_stream_attributes_of(const struct ckt_object *object)
+const struct ckt_stream_attributes *ckt_worker_stream_attributes_of(const struct ckt_object *object)
 {
 	return *place_of((struct ckt_object *)object);
 }
@@ -28,7 +28,7 @@ static bool is_known(CUstreamAttrID attribute)
 		attribute == CU_STREAM_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP;
 }
 
-CUresult ckt_stream_attribute_set(struct ckt_worker *worker, uint64_t stream,
+CUresult ckt_worker_stream_attribute_set(struct ckt_worker *worker, uint64_t stream,
 	CUstreamAttrID attribute, const CUstreamAttrValue *value)
 {
 	struct ckt_object *object = stream > 1
@@ -62,6 +62,6 @@ int ckt_worker_stream_set_attribute(struct ckt_wcall *call)
 		args.value_len != sizeof value)
 		return CKT_WCALL_GARBAGE;
 	memcpy(&value, args.value, sizeof value);
-	return ckt_stream_attribute_set(
+	return ckt_worker_stream_attribute_set(
 		call->worker, args.stream, (CUstreamAttrID)args.attribute, &value);
 }

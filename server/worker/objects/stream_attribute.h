@@ -21,14 +21,15 @@ struct ckt_stream_attributes {
  * Precondition: the context of the stream is current.  stream: an id; 0 and 1 mean the current
  * context's legacy default stream.
  */
-CUresult ckt_stream_attribute_set(struct ckt_worker *worker, uint64_t stream,
+CUresult ckt_worker_stream_attribute_set(struct ckt_worker *worker, uint64_t stream,
 	CUstreamAttrID attribute, const CUstreamAttrValue *value);
 /* The attributes that were set on a stream's or a context's object; NULL if none were. */
-const struct ckt_stream_attributes *ckt_stream_attributes_of(const struct ckt_object *object);
+const struct ckt_stream_attributes *ckt_worker_stream_attributes_of(
+	const struct ckt_object *object);
 
 /*
  * stream_image.c.  Adds the attributes of a stream or a context to the image's list, which has
  * room.
  */
 struct ckt_saving;
-void ckt_stream_attributes_save(struct ckt_saving *s, const struct ckt_object *object);
+void ckt_worker_stream_attributes_save(struct ckt_saving *s, const struct ckt_object *object);

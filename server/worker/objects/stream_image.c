@@ -13,9 +13,9 @@
 
 /* ---- Saving */
 
-void ckt_stream_attributes_save(struct ckt_saving *s, const struct ckt_object *object)
+void ckt_worker_stream_attributes_save(struct ckt_saving *s, const struct ckt_object *object)
 {
-	const struct ckt_stream_attributes *attributes = ckt_stream_attributes_of(object);
+	const struct ckt_stream_attributes *attributes = ckt_worker_stream_attributes_of(object);
 	bool is_stream = ckt_handle_kind(object->id) == CKT_KIND_STREAM;
 	for (unsigned a = 0; attributes && a < CKT_STREAM_ATTRIBUTE_IDS; a++) {
 		if (!(attributes->set >> a & 1))
@@ -37,7 +37,7 @@ static size_t count_attributes(struct ckt_object *const *objects, size_t count)
 		unsigned kind = ckt_handle_kind(objects[i]->id);
 		const struct ckt_stream_attributes *attributes =
 			kind == CKT_KIND_STREAM || kind == CKT_KIND_CONTEXT
-			? ckt_stream_attributes_of(objects[i])
+			? ckt_worker_stream_attributes_of(objects[i])
 			: NULL;
 		set += attributes ? (size_t)__builtin_popcount(attributes->set) : 0;
 	}
@@ -56,13 +56,13 @@ static int save(struct ckt_saving *s, struct ckt_object *object)
 {
 	s->image.streams.streams_val[s->image.streams.streams_len++] = (ckt_image_stream){
 		object->id, object->context, object->stream.flags, object->stream.priority};
-	ckt_stream_attributes_save(s, object);
+	ckt_worker_stream_attributes_save(s, object);
 	return 0;
 }
 
 /* ---- Loading */
 
-int ckt_load_made_ahead(struct ckt_loading *l, const ckt_image_journal *entry)
+int ckt_objects_made_ahead(struct ckt_loading *l, const ckt_image_journal *entry)
 {
 	CUresult result = ckt_worker_use_context(l->worker, entry->context);
 	if (!result)
@@ -76,7 +76,7 @@ int ckt_load_made_ahead(struct ckt_loading *l, const ckt_image_journal *entry)
 }
 
 static const struct ckt_journal_step steps[] = {
-	{CKT_JOURNAL_STREAMS, CKT_JOURNAL_ADDS, ckt_load_made_ahead},
+	{CKT_JOURNAL_STREAMS, CKT_JOURNAL_ADDS, ckt_objects_made_ahead},
 	{0},
 };
 
@@ -85,7 +85,8 @@ static int load(struct ckt_loading *l, unsigned i)
 	const ckt_image_stream *saved = &l->image.streams.streams_val[i];
 	CUresult result = ckt_worker_use_context(l->worker, saved->context);
 	if (!result)
-		result = ckt_stream_make(l->worker, saved->id, saved->flags, saved->priority);
+		result =
+			ckt_worker_stream_make(l->worker, saved->id, saved->flags, saved->priority);
 	return result ? ckt_load_fail(l, result, "stream", saved->id) : 0;
 }
 
@@ -102,7 +103,7 @@ static int load_attributes(struct ckt_loading *l)
 		memcpy(&value, saved->value, sizeof value);
 		CUresult result = ckt_worker_use_context(l->worker, saved->context);
 		if (!result)
-			result = ckt_stream_attribute_set(
+			result = ckt_worker_stream_attribute_set(
 				l->worker, saved->stream, (CUstreamAttrID)saved->attribute, &value);
 		if (result == CUDA_ERROR_INVALID_HANDLE || result == CUDA_ERROR_INVALID_CONTEXT)
 			return ckt_load_fail(l, result, "stream", saved->stream);

@@ -14,13 +14,13 @@ enum { LOOK_NS = 200000 };
 
 static struct {
 	pthread_mutex_t lock;
-	struct ckt_aside_job *done, **done_last;
+	struct ckt_long_call_job *done, **done_last;
 	unsigned unfinished; /* the executor's */
 } apart = {.lock = PTHREAD_MUTEX_INITIALIZER, .done_last = &apart.done};
 
 static void *run(void *opaque)
 {
-	struct ckt_aside_job *job = opaque;
+	struct ckt_long_call_job *job = opaque;
 	ckt_driver.cuCtxSetCurrent(job->context);
 	job->run(job);
 	pthread_mutex_lock(&apart.lock);
@@ -33,7 +33,7 @@ static void *run(void *opaque)
 	return NULL;
 }
 
-int ckt_apart_submit(struct ckt_worker *worker, struct ckt_aside_job *job)
+int ckt_blocking_call_submit(struct ckt_worker *worker, struct ckt_long_call_job *job)
 {
 	pthread_attr_t attributes;
 	pthread_t thread;
@@ -50,11 +50,11 @@ int ckt_apart_submit(struct ckt_worker *worker, struct ckt_aside_job *job)
 	return error ? -EAGAIN : 0;
 }
 
-void ckt_apart_finish(struct ckt_worker *worker)
+void ckt_blocking_call_finish(struct ckt_worker *worker)
 {
 	while (apart.unfinished) {
 		pthread_mutex_lock(&apart.lock);
-		struct ckt_aside_job *job = apart.done;
+		struct ckt_long_call_job *job = apart.done;
 		if (job)
 			apart.done = job->next;
 		if (!apart.done)
@@ -68,11 +68,11 @@ void ckt_apart_finish(struct ckt_worker *worker)
 	}
 }
 
-int ckt_apart_wait(
+int ckt_blocking_call_wait(
 	struct ckt_worker *worker, bool (*done)(void *data), void *data, int64_t deadline_ms)
 {
 	for (;;) {
-		ckt_apart_finish(worker);
+		ckt_blocking_call_finish(worker);
 		if (done(data))
 			return 0;
 		if (deadline_ms >= 0 && ckt_net_now_ms() >= deadline_ms)
@@ -81,8 +81,8 @@ int ckt_apart_wait(
 	}
 }
 
-bool ckt_apart_is_busy(struct ckt_worker *worker)
+bool ckt_blocking_call_is_busy(struct ckt_worker *worker)
 {
-	ckt_apart_finish(worker);
+	ckt_blocking_call_finish(worker);
 	return apart.unfinished > 0;
 }

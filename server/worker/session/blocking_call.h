@@ -23,14 +23,14 @@ enum { CKT_APART_MAX = 512 };
  * The executor's, or the restoring thread's.  job->context as in long_call.h.  0 or -EAGAIN: there
  * is no thread for it, and the job is still the caller's.
  */
-int ckt_apart_submit(struct ckt_worker *worker, struct ckt_aside_job *job);
+int ckt_blocking_call_submit(struct ckt_worker *worker, struct ckt_long_call_job *job);
 /* Finishes what has run. */
-void ckt_apart_finish(struct ckt_worker *worker);
+void ckt_blocking_call_finish(struct ckt_worker *worker);
 /* The same; returns whether something still runs. */
-bool ckt_apart_is_busy(struct ckt_worker *worker);
+bool ckt_blocking_call_is_busy(struct ckt_worker *worker);
 /*
  * Waits until done(data), and finishes jobs meanwhile; deadline_ms -1: none.  For the restoring
  * thread: the executor must not wait for other workers. 0 or -ETIMEDOUT.
  */
-int ckt_apart_wait(
+int ckt_blocking_call_wait(
 	struct ckt_worker *worker, bool (*done)(void *data), void *data, int64_t deadline_ms);

@@ -59,7 +59,7 @@ static unsigned long long start_of(const char *process)
  * The number may be another process's by now: one that began after this worker never connected to
  * its server.
  */
-int ckt_client_process_by_number(int socket_fd, int pid)
+int ckt_worker_client_process_by_number(int socket_fd, int pid)
 {
 	char number[16];
 	snprintf(number, sizeof number, "%d", pid);
@@ -76,7 +76,7 @@ int ckt_client_process_by_number(int socket_fd, int pid)
 	return -1;
 }
 
-int ckt_client_process_open(int socket_fd, uint32_t claimed_pid)
+int ckt_worker_client_process_open(int socket_fd, uint32_t claimed_pid)
 {
 	struct ckt_transport client;
 	pid_t pid;
@@ -88,13 +88,13 @@ int ckt_client_process_open(int socket_fd, uint32_t claimed_pid)
 		!calls_itself(pid, claimed_pid))
 		return -1;
 	if (getsockopt(socket_fd, SOL_SOCKET, SO_PEERPIDFD, &fd, &size) || fd < 0)
-		fd = ckt_client_process_by_number(socket_fd, pid);
+		fd = ckt_worker_client_process_by_number(socket_fd, pid);
 	else
 		fcntl(fd, F_SETFD, FD_CLOEXEC);
 	return fd;
 }
 
-bool ckt_client_process_is_dead(int process_fd)
+bool ckt_worker_client_process_is_dead(int process_fd)
 {
 	struct pollfd p = {.fd = process_fd, .events = POLLIN};
 	return process_fd >= 0 && poll(&p, 1, 0) > 0 && p.revents & POLLIN;

@@ -16,11 +16,11 @@
  * A descriptor of the process (pidfd) that connected this socket and calls itself claimed_pid; -1
  * if that is not known.
  */
-int ckt_client_process_open(int socket_fd, uint32_t claimed_pid);
+int ckt_worker_client_process_open(int socket_fd, uint32_t claimed_pid);
 /*
  * The same by its number, for kernels before 6.5: only while the socket is open, and for a process
  * that is older than this one.
  */
-int ckt_client_process_by_number(int socket_fd, int pid);
+int ckt_worker_client_process_by_number(int socket_fd, int pid);
 /* Whether it has ended; false if that is not known. */
-bool ckt_client_process_is_dead(int process_fd);
+bool ckt_worker_client_process_is_dead(int process_fd);

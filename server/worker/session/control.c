@@ -31,7 +31,7 @@ enum { CONTROL_THREADS = 6, REQUEST_TIMEOUT_MS = 5000, REPLY_TIMEOUT_MS = 5000 }
 static pthread_mutex_t control_lock = PTHREAD_MUTEX_INITIALIZER;
 static bool started, preloaded;
 
-int ckt_control_reply(struct ckt_request *request, xdrproc_t xdr, void *res)
+int ckt_worker_control_reply(struct ckt_request *request, xdrproc_t xdr, void *res)
 {
 	uint8_t *data;
 	size_t size;
@@ -71,7 +71,7 @@ static int start(struct ckt_request *request)
 	}
 	pthread_mutex_unlock(&control_lock);
 	xdr_free((xdrproc_t)xdr_ckt_worker_start_args, (char *)&args);
-	return ckt_control_reply(request, (xdrproc_t)xdr_ckt_worker_start_res, &res);
+	return ckt_worker_control_reply(request, (xdrproc_t)xdr_ckt_worker_start_res, &res);
 }
 
 /* Preloads modules and memory of a session that still runs elsewhere. */
@@ -101,7 +101,7 @@ static int preload(struct ckt_request *request)
 	}
 	pthread_mutex_unlock(&control_lock);
 	xdr_free((xdrproc_t)xdr_ckt_worker_start_args, (char *)&args);
-	return ckt_control_reply(request, (xdrproc_t)xdr_ckt_worker_start_res, &res);
+	return ckt_worker_control_reply(request, (xdrproc_t)xdr_ckt_worker_start_res, &res);
 }
 
 /* START cannot come in between. */
@@ -155,7 +155,7 @@ static ckt_hello_status check_client(struct ckt_worker *worker, const ckt_hello_
 	char *ret_message, size_t message_size)
 {
 	uint8_t hash[CKT_SECRET_HASH_SIZE];
-	ckt_hash(hello->secret, CKT_SECRET_SIZE, hash);
+	ckt_blob_hash(hello->secret, CKT_SECRET_SIZE, hash);
 	/* Precondition: mail_lock held. */
 	if (hello->protocol != CKT_PROTOCOL_VERSION) {
 		snprintf(ret_message, message_size,
@@ -224,7 +224,7 @@ static void adopt_client(
 	struct ckt_worker *worker, struct ckt_request *request, const ckt_worker_client_args *args)
 {
 	fcntl(request->passed_fd, F_SETFL, fcntl(request->passed_fd, F_GETFL) | O_NONBLOCK);
-	ckt_hash(args->hello.secret, CKT_SECRET_SIZE, worker->secret_hash);
+	ckt_blob_hash(args->hello.secret, CKT_SECRET_SIZE, worker->secret_hash);
 	if (!worker->has_owner)
 		worker->uid = args->peer_uid;
 	worker->has_owner = true;
@@ -235,7 +235,8 @@ static void adopt_client(
 	take_job(worker, &args->hello);
 	if (worker->client_process >= 0)
 		close(worker->client_process);
-	worker->client_process = ckt_client_process_open(request->passed_fd, args->hello.pid);
+	worker->client_process =
+		ckt_worker_client_process_open(request->passed_fd, args->hello.pid);
 	if (worker->new_client.fd >= 0)
 		close(worker->new_client.fd);
 	worker->new_client.fd = request->passed_fd;
@@ -283,7 +284,7 @@ static int client(struct ckt_request *request)
 	/* Only the secret's hash stays in memory. */
 	explicit_bzero(args.hello.secret, sizeof args.hello.secret);
 	xdr_free((xdrproc_t)xdr_ckt_worker_client_args, (char *)&args);
-	return ckt_control_reply(request, (xdrproc_t)xdr_ckt_hello_status, &status);
+	return ckt_worker_control_reply(request, (xdrproc_t)xdr_ckt_hello_status, &status);
 }
 
 /* The file of the pinned memory of the client that comes next. */
@@ -292,7 +293,7 @@ static int host_memory(struct ckt_request *request)
 	close_memory(request);
 	*request->memory_fd = request->passed_fd;
 	request->passed_fd = -1;
-	return ckt_control_reply(request, NULL, NULL);
+	return ckt_worker_control_reply(request, NULL, NULL);
 }
 
 /* Takes effect for the next image, and in STATUS at once. */
@@ -307,7 +308,7 @@ static int owner(struct ckt_request *request)
 	worker->owner = args;
 	worker->uid = args.uid;
 	pthread_mutex_unlock(&worker->mail_lock);
-	return ckt_control_reply(request, NULL, NULL);
+	return ckt_worker_control_reply(request, NULL, NULL);
 }
 
 /* ---- Questions */
@@ -318,7 +319,7 @@ static int origin(struct ckt_request *request)
 	pthread_mutex_lock(&worker->mail_lock);
 	ckt_worker_origin_res res = worker->origin;
 	res.session = worker->session;
-	int result = ckt_control_reply(request, (xdrproc_t)xdr_ckt_worker_origin_res, &res);
+	int result = ckt_worker_control_reply(request, (xdrproc_t)xdr_ckt_worker_origin_res, &res);
 	pthread_mutex_unlock(&worker->mail_lock);
 	return result;
 }
@@ -347,7 +348,7 @@ static int status(struct ckt_request *request)
 		.executed = atomic_load(&worker->replies.executed),
 		.note = worker->note};
 	memcpy(res.secret_hash, worker->secret_hash, sizeof res.secret_hash);
-	int result = ckt_control_reply(request, (xdrproc_t)xdr_ckt_worker_status_res, &res);
+	int result = ckt_worker_control_reply(request, (xdrproc_t)xdr_ckt_worker_status_res, &res);
 	pthread_mutex_unlock(&worker->mail_lock);
 	return result;
 }
@@ -357,7 +358,7 @@ static int job(struct ckt_request *request)
 	struct ckt_worker *worker = request->worker;
 	pthread_mutex_lock(&worker->mail_lock);
 	ckt_worker_job_res res = {.job = worker->job};
-	int result = ckt_control_reply(request, (xdrproc_t)xdr_ckt_worker_job_res, &res);
+	int result = ckt_worker_control_reply(request, (xdrproc_t)xdr_ckt_worker_job_res, &res);
 	pthread_mutex_unlock(&worker->mail_lock);
 	return result;
 }
@@ -371,7 +372,7 @@ static int hold(struct ckt_request *request)
 		return result;
 	char message[CKT_MESSAGE_MAX] = "";
 	ckt_worker_hold_res res = {.status = -EINVAL};
-	if (!ckt_control_started())
+	if (!ckt_worker_control_started())
 		snprintf(message, sizeof message, "the worker has no session yet");
 	else if (args.action > CKT_HOLD_END)
 		snprintf(message, sizeof message, "unknown way to hold a session");
@@ -384,7 +385,7 @@ static int hold(struct ckt_request *request)
 	res.message = message;
 	if (!res.status)
 		ckt_hold_look(worker, &res, message);
-	return ckt_control_reply(request, (xdrproc_t)xdr_ckt_worker_hold_res, &res);
+	return ckt_worker_control_reply(request, (xdrproc_t)xdr_ckt_worker_hold_res, &res);
 }
 
 static int gpus(struct ckt_request *request)
@@ -400,7 +401,7 @@ static int gpus(struct ckt_request *request)
 	pthread_mutex_lock(&worker->mail_lock);
 	res.client = worker->client;
 	res.client_pid = worker->client_pid;
-	int result = ckt_control_reply(request, (xdrproc_t)xdr_ckt_worker_gpus_res, &res);
+	int result = ckt_worker_control_reply(request, (xdrproc_t)xdr_ckt_worker_gpus_res, &res);
 	pthread_mutex_unlock(&worker->mail_lock);
 	return result;
 }
@@ -425,7 +426,7 @@ static int stats(struct ckt_request *request)
 				__atomic_load_n(&stat->bytes_out, __ATOMIC_RELAXED)};
 	}
 	ckt_worker_stats_res res = {.stats = {.stats_len = count, .stats_val = list}};
-	int result = ckt_control_reply(request, (xdrproc_t)xdr_ckt_worker_stats_res, &res);
+	int result = ckt_worker_control_reply(request, (xdrproc_t)xdr_ckt_worker_stats_res, &res);
 	pthread_mutex_unlock(&control_lock);
 	return result;
 }
@@ -436,15 +437,15 @@ static int dispatch(struct ckt_request *request, uint32_t proc)
 {
 	switch (proc) {
 	case CKT_WORKER_NULL:
-		return ckt_control_reply(request, NULL, NULL);
+		return ckt_worker_control_reply(request, NULL, NULL);
 	case CKT_WORKER_START:
 		return start(request);
 	case CKT_WORKER_PRELOAD:
 		return preload(request);
 	case CKT_WORKER_NCCL_MAKE:
-		return serve_ids(request, ckt_nccl_ids_serve_make);
+		return serve_ids(request, ckt_worker_nccl_ids_serve_make);
 	case CKT_WORKER_NCCL_IDS:
-		return serve_ids(request, ckt_nccl_ids_serve_pairs);
+		return serve_ids(request, ckt_worker_nccl_ids_serve_pairs);
 	case CKT_WORKER_CLIENT:
 		return client(request);
 	case CKT_WORKER_HOST_MEMORY:
@@ -465,7 +466,7 @@ static int dispatch(struct ckt_request *request, uint32_t proc)
 		return origin(request);
 	case CKT_WORKER_KILL:
 		request->end = true;
-		return ckt_control_reply(request, NULL, NULL);
+		return ckt_worker_control_reply(request, NULL, NULL);
 	default:
 		return ckt_operation_serve(request, proc);
 	}
@@ -543,7 +544,7 @@ static void *control_thread(void *opaque)
 							    : (struct bond){0};
 		if (memory_fd >= 0)
 			close(memory_fd);
-		if (bond.preloaded && !ckt_control_started())
+		if (bond.preloaded && !ckt_worker_control_started())
 			ckt_worker_end("the session that was to move here stays at its server");
 		if (bond.held)
 			ckt_operation_let_go(opaque);
@@ -554,7 +555,7 @@ static void *control_thread(void *opaque)
 	return NULL;
 }
 
-bool ckt_control_started(void)
+bool ckt_worker_control_started(void)
 {
 	pthread_mutex_lock(&control_lock);
 	bool result = started;
@@ -562,7 +563,7 @@ bool ckt_control_started(void)
 	return result;
 }
 
-int ckt_control_start(struct ckt_worker *worker, int listen_fd)
+int ckt_worker_control_start(struct ckt_worker *worker, int listen_fd)
 {
 	control_fd = listen_fd;
 	ipc_fd = ckt_ipc_listen();

@@ -34,13 +34,13 @@ struct ckt_request {
 };
 
 /* 0 or -errno: the connection cannot be used any more. */
-int ckt_control_reply(struct ckt_request *request, xdrproc_t xdr, void *res);
+int ckt_worker_control_reply(struct ckt_request *request, xdrproc_t xdr, void *res);
 /*
  * The connection over which the session was frozen has ended: nothing else would let the session
  * continue.
  */
 void ckt_operation_let_go(struct ckt_worker *worker);
 /* START has succeeded. */
-bool ckt_control_started(void);
+bool ckt_worker_control_started(void);
 
-int ckt_control_start(struct ckt_worker *worker, int listen_fd);
+int ckt_worker_control_start(struct ckt_worker *worker, int listen_fd);

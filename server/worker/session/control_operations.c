@@ -82,7 +82,7 @@ static int save(struct ckt_request *request)
 	ckt_worker_save_res res = {.status = -EINVAL, .message = message};
 	bool end = false;
 	pthread_mutex_lock(&operation_lock);
-	if (!ckt_control_started() || !ckt_broker_is(request->passed_fd)) {
+	if (!ckt_worker_control_started() || !ckt_broker_is(request->passed_fd)) {
 		snprintf(message, sizeof message,
 			"there is nothing to save, or the call came without a file "
 			"broker");
@@ -99,7 +99,7 @@ static int save(struct ckt_request *request)
 		}
 		ckt_progress_end(&worker->checkpoint.progress);
 	}
-	result = ckt_control_reply(request, (xdrproc_t)xdr_ckt_worker_save_res, &res);
+	result = ckt_worker_control_reply(request, (xdrproc_t)xdr_ckt_worker_save_res, &res);
 	/* The client is told about the end only now: the image is written and the server knows. */
 	if (end)
 		ckt_worker_thaw(worker, true);
@@ -113,7 +113,7 @@ static int save2_locked(
 	struct ckt_request *request, const ckt_worker_save2_args *args, ckt_worker_save2_res *res)
 {
 	struct ckt_worker *worker = request->worker;
-	if (!ckt_control_started() ||
+	if (!ckt_worker_control_started() ||
 		(args->to_memory ? worker->checkpoint.source.memory_count != CKT_IMAGE_MEMORY_FILES
 				 : !ckt_broker_is(request->passed_fd))) {
 		snprintf(res->message, CKT_MESSAGE_MAX,
@@ -180,7 +180,7 @@ static int save2(struct ckt_request *request)
 		ckt_image_source_close_memory(&request->worker->checkpoint.source);
 	ckt_progress_end(&request->worker->checkpoint.progress);
 	pthread_mutex_unlock(&operation_lock);
-	return ckt_control_reply(request, (xdrproc_t)xdr_ckt_worker_save2_res, &res);
+	return ckt_worker_control_reply(request, (xdrproc_t)xdr_ckt_worker_save2_res, &res);
 }
 
 /* Precondition: operation_lock held. */
@@ -222,7 +222,7 @@ static int release(struct ckt_request *request)
 			thaw(worker);
 		}
 	}
-	result = ckt_control_reply(request, (xdrproc_t)xdr_ckt_worker_result, &res);
+	result = ckt_worker_control_reply(request, (xdrproc_t)xdr_ckt_worker_result, &res);
 	pthread_mutex_unlock(&operation_lock);
 	xdr_free((xdrproc_t)xdr_ckt_worker_release_args, (char *)&args);
 	return result;
@@ -244,7 +244,7 @@ static int base(struct ckt_request *request)
 		snprintf(message, sizeof message, "cannot take the manifest of the base image: %s",
 			strerror(-res.status));
 	xdr_free((xdrproc_t)xdr_ckt_worker_base_args, (char *)&args);
-	return ckt_control_reply(request, (xdrproc_t)xdr_ckt_worker_result, &res);
+	return ckt_worker_control_reply(request, (xdrproc_t)xdr_ckt_worker_result, &res);
 }
 
 static int quiesce(struct ckt_request *request)
@@ -259,7 +259,7 @@ static int quiesce(struct ckt_request *request)
 		snprintf(message, sizeof message, "the session is not held");
 	}
 	pthread_mutex_unlock(&operation_lock);
-	return ckt_control_reply(request, (xdrproc_t)xdr_ckt_worker_result, &res);
+	return ckt_worker_control_reply(request, (xdrproc_t)xdr_ckt_worker_result, &res);
 }
 
 void ckt_operation_let_go(struct ckt_worker *worker)
@@ -297,7 +297,7 @@ static int pause_session(struct ckt_request *request)
 	ckt_worker_result res = {.message = message, .status = -EINVAL};
 	uint64_t bytes = 0;
 	pthread_mutex_lock(&operation_lock);
-	if (!ckt_control_started() || worker->checkpoint.paused) {
+	if (!ckt_worker_control_started() || worker->checkpoint.paused) {
 		snprintf(message, sizeof message,
 			worker->checkpoint.paused ? "the session is already paused"
 						  : "the worker has no session yet");
@@ -312,7 +312,7 @@ static int pause_session(struct ckt_request *request)
 		ckt_progress_end(&worker->checkpoint.progress);
 	}
 	res.bytes = bytes;
-	result = ckt_control_reply(request, (xdrproc_t)xdr_ckt_worker_result, &res);
+	result = ckt_worker_control_reply(request, (xdrproc_t)xdr_ckt_worker_result, &res);
 	/*
 	 * The caller has given up meanwhile and believes that the session runs: nothing else would
 	 * resume it.
@@ -340,7 +340,7 @@ static int unpause(struct ckt_request *request)
 	}
 	pthread_mutex_unlock(&operation_lock);
 	res.bytes = bytes;
-	return ckt_control_reply(request, (xdrproc_t)xdr_ckt_worker_result, &res);
+	return ckt_worker_control_reply(request, (xdrproc_t)xdr_ckt_worker_result, &res);
 }
 
 static int image(struct ckt_request *request)
@@ -353,7 +353,7 @@ static int image(struct ckt_request *request)
 	char message[CKT_MESSAGE_MAX] = "";
 	ckt_worker_result res = {.message = message};
 	pthread_mutex_lock(&operation_lock);
-	if (ckt_control_started() || !ckt_broker_is(request->passed_fd) ||
+	if (ckt_worker_control_started() || !ckt_broker_is(request->passed_fd) ||
 		args.index >= CKT_IMAGE_PLACES) {
 		res.status = -EINVAL;
 		snprintf(message, sizeof message,
@@ -369,7 +369,7 @@ static int image(struct ckt_request *request)
 		request->passed_fd = -1;
 	}
 	pthread_mutex_unlock(&operation_lock);
-	return ckt_control_reply(request, (xdrproc_t)xdr_ckt_worker_result, &res);
+	return ckt_worker_control_reply(request, (xdrproc_t)xdr_ckt_worker_result, &res);
 }
 
 /* Precondition: operation_lock held, or not started. */
@@ -397,7 +397,7 @@ static int memory(struct ckt_request *request)
 		request->passed_fd = -1;
 	}
 	pthread_mutex_unlock(&operation_lock);
-	return ckt_control_reply(request, (xdrproc_t)xdr_ckt_worker_result, &res);
+	return ckt_worker_control_reply(request, (xdrproc_t)xdr_ckt_worker_result, &res);
 }
 
 static int progress(struct ckt_request *request)
@@ -409,7 +409,7 @@ static int progress(struct ckt_request *request)
 		res.done_bytes = atomic_load(&progress->done);
 		res.total_bytes = atomic_load(&progress->total);
 	}
-	return ckt_control_reply(request, (xdrproc_t)xdr_ckt_worker_progress_res, &res);
+	return ckt_worker_control_reply(request, (xdrproc_t)xdr_ckt_worker_progress_res, &res);
 }
 
 /*

@@ -142,8 +142,8 @@ static void take_mail(struct ckt_worker *worker)
 	take_client(worker);
 	ckt_hostcalls_send(worker);
 	ckt_notifications_send(worker);
-	ckt_aside_finish(worker);
-	ckt_apart_finish(worker);
+	ckt_long_call_finish(worker);
+	ckt_blocking_call_finish(worker);
 	pthread_mutex_lock(&worker->mail_lock);
 	ckt_hold_take(worker);
 	bool freeze = worker->checkpoint.freeze.wanted;
@@ -210,7 +210,7 @@ static bool take_environment(struct ckt_wcall *call)
 	ckt_environment_args args = {0};
 	if (ckt_net_decode(&call->args, (xdrproc_t)xdr_ckt_environment_args, &args))
 		return false;
-	ckt_environment_res res = {.status = ckt_environment_take(&args)};
+	ckt_environment_res res = {.status = ckt_worker_environment_take(&args)};
 	xdr_free((xdrproc_t)xdr_ckt_environment_args, (char *)&args);
 	send_results(call, (xdrproc_t)xdr_ckt_environment_res, &res);
 	return true;
@@ -225,7 +225,7 @@ static enum progress session_call(struct ckt_worker *worker, struct ckt_wcall *c
 		send_results(call, NULL, NULL);
 		break;
 	case CKT_SESSION_DEVICES:
-		if (ckt_session_devices_fill(worker, &devices))
+		if (ckt_worker_session_devices_fill(worker, &devices))
 			return no_memory_for(call);
 		send_results(call, (xdrproc_t)xdr_ckt_devices_res, &devices);
 		free(devices.devices.devices_val);
@@ -314,12 +314,12 @@ static enum progress run_handler(struct ckt_worker *worker, struct ckt_wcall *ca
 		result = ckt_worker_use_context(worker, header->context);
 	struct ckt_cursor args = call->args;
 	if (!result)
-		result = ckt_lib_state_run(call);
+		result = ckt_worker_lib_state_run(call);
 	/* An allocation: what the program gave back before it may still be on its way. */
 	if (result == CUDA_ERROR_OUT_OF_MEMORY && header->seq &&
-		!(header->flags & CKT_CALL_BATCHED) && ckt_aside_settle(worker)) {
+		!(header->flags & CKT_CALL_BATCHED) && ckt_long_call_settle(worker)) {
 		call->args = args;
-		result = ckt_lib_state_run(call);
+		result = ckt_worker_lib_state_run(call);
 	}
 	if (result == CKT_WCALL_LATER)
 		return PROGRESS_MORE;

@@ -12,23 +12,24 @@
 static struct {
 	pthread_mutex_t lock;
 	pthread_cond_t wanted;
-	struct ckt_aside_job *todo, **todo_last, *done, **done_last;
+	struct ckt_long_call_job *todo, **todo_last, *done, **done_last;
 	_Atomic unsigned unfinished; /* submitted and not finished */
 } aside = {.lock = PTHREAD_MUTEX_INITIALIZER,
 	.wanted = PTHREAD_COND_INITIALIZER,
 	.todo_last = &aside.todo,
 	.done_last = &aside.done};
 
-static void append(struct ckt_aside_job ***last, struct ckt_aside_job *job)
+static void append(struct ckt_long_call_job ***last, struct ckt_long_call_job *job)
 {
 	job->next = NULL;
 	**last = job;
 	*last = &job->next;
 }
 
-static struct ckt_aside_job *take(struct ckt_aside_job **first, struct ckt_aside_job ***last)
+static struct ckt_long_call_job *take(
+	struct ckt_long_call_job **first, struct ckt_long_call_job ***last)
 {
-	struct ckt_aside_job *job = *first;
+	struct ckt_long_call_job *job = *first;
 	if (job)
 		*first = job->next;
 	if (!*first)
@@ -41,7 +42,7 @@ static void *aside_thread(void *opaque)
 	struct ckt_worker *worker = opaque;
 	pthread_mutex_lock(&aside.lock);
 	for (;;) {
-		struct ckt_aside_job *job = take(&aside.todo, &aside.todo_last);
+		struct ckt_long_call_job *job = take(&aside.todo, &aside.todo_last);
 		if (!job) {
 			pthread_cond_wait(&aside.wanted, &aside.lock);
 			continue;
@@ -58,7 +59,7 @@ static void *aside_thread(void *opaque)
 	return NULL;
 }
 
-int ckt_aside_start(struct ckt_worker *worker)
+int ckt_long_call_start(struct ckt_worker *worker)
 {
 	pthread_t thread;
 	int error = pthread_create(&thread, NULL, aside_thread, worker);
@@ -67,7 +68,7 @@ int ckt_aside_start(struct ckt_worker *worker)
 	return -error;
 }
 
-void ckt_aside_submit(struct ckt_worker *worker, struct ckt_aside_job *job)
+void ckt_long_call_submit(struct ckt_worker *worker, struct ckt_long_call_job *job)
 {
 	if (!job->context)
 		job->context = worker->current->real;
@@ -78,11 +79,11 @@ void ckt_aside_submit(struct ckt_worker *worker, struct ckt_aside_job *job)
 	pthread_mutex_unlock(&aside.lock);
 }
 
-void ckt_aside_finish(struct ckt_worker *worker)
+void ckt_long_call_finish(struct ckt_worker *worker)
 {
 	while (aside.unfinished) {
 		pthread_mutex_lock(&aside.lock);
-		struct ckt_aside_job *job = take(&aside.done, &aside.done_last);
+		struct ckt_long_call_job *job = take(&aside.done, &aside.done_last);
 		pthread_mutex_unlock(&aside.lock);
 		if (!job)
 			return;
@@ -96,16 +97,16 @@ void ckt_aside_finish(struct ckt_worker *worker)
 	}
 }
 
-bool ckt_aside_settle(struct ckt_worker *worker)
+bool ckt_long_call_settle(struct ckt_worker *worker)
 {
 	enum { LONGEST_MS = 1000 };
-	return aside.unfinished && !ckt_aside_drain(worker, ckt_net_now_ms() + LONGEST_MS);
+	return aside.unfinished && !ckt_long_call_drain(worker, ckt_net_now_ms() + LONGEST_MS);
 }
 
-int ckt_aside_drain(struct ckt_worker *worker, int64_t deadline_ms)
+int ckt_long_call_drain(struct ckt_worker *worker, int64_t deadline_ms)
 {
 	for (;;) {
-		ckt_aside_finish(worker);
+		ckt_long_call_finish(worker);
 		if (!aside.unfinished)
 			return 0;
 		/*

@@ -17,29 +17,29 @@
 
 struct ckt_worker;
 
-struct ckt_aside_job {
-	struct ckt_aside_job *next;
+struct ckt_long_call_job {
+	struct ckt_long_call_job *next;
 	/* current while it runs; NULL: the one that is current at its submission */
 	CUcontext context;
 	/* Calls the driver and touches nothing but the job. */
-	void (*run)(struct ckt_aside_job *job);
+	void (*run)(struct ckt_long_call_job *job);
 	/* On the executor; frees the job. */
-	void (*finish)(struct ckt_worker *worker, struct ckt_aside_job *job);
+	void (*finish)(struct ckt_worker *worker, struct ckt_long_call_job *job);
 };
 
 /* 0 or -errno. */
-int ckt_aside_start(struct ckt_worker *worker);
+int ckt_long_call_start(struct ckt_worker *worker);
 /* All below: the executor's. */
-void ckt_aside_submit(struct ckt_worker *worker, struct ckt_aside_job *job);
+void ckt_long_call_submit(struct ckt_worker *worker, struct ckt_long_call_job *job);
 /* Finishes what has run. */
-void ckt_aside_finish(struct ckt_worker *worker);
+void ckt_long_call_finish(struct ckt_worker *worker);
 /*
  * Waits until every job is finished.  deadline_ms -1: none; else -ETIMEDOUT, or -EAGAIN if a host
  * function waits for the client.
  */
-int ckt_aside_drain(struct ckt_worker *worker, int64_t deadline_ms);
+int ckt_long_call_drain(struct ckt_worker *worker, int64_t deadline_ms);
 /*
  * Before memory is counted or missed: waits until pending frees are done, but no longer than a
  * second. True: they are.
  */
-bool ckt_aside_settle(struct ckt_worker *worker);
+bool ckt_long_call_settle(struct ckt_worker *worker);

@@ -22,8 +22,8 @@
 #include "server/worker/worker.h"
 
 /* A build without NCCL's headers lacks these. */
-uint64_t ckt_nccl_issued(struct ckt_worker *worker) __attribute__((weak));
-bool ckt_nccl_has_peers(char *ret_text, size_t text_size) __attribute__((weak));
+uint64_t ckt_worker_nccl_issued(struct ckt_worker *worker) __attribute__((weak));
+bool ckt_worker_nccl_has_peers(char *ret_text, size_t text_size) __attribute__((weak));
 
 /* ---- The mailbox */
 
@@ -133,12 +133,12 @@ static void end_sleep(struct ckt_worker *worker, bool session_ends)
 
 static uint64_t collectives_issued(struct ckt_worker *worker)
 {
-	return ckt_nccl_issued ? ckt_nccl_issued(worker) : 0;
+	return ckt_worker_nccl_issued ? ckt_worker_nccl_issued(worker) : 0;
 }
 
 static bool has_peers(char *ret_text, size_t text_size)
 {
-	return ckt_nccl_has_peers && ckt_nccl_has_peers(ret_text, text_size);
+	return ckt_worker_nccl_has_peers && ckt_worker_nccl_has_peers(ret_text, text_size);
 }
 
 static const char *job(struct ckt_worker *worker)
@@ -183,9 +183,9 @@ const struct ckt_session_operations ckt_session_operations = {
 	.is_image_of = is_image_of,
 	.charge = ckt_budget_charge,
 	.uncharge = ckt_budget_uncharge,
-	.map_place = ckt_place_map,
-	.waits_for_others = ckt_apart_is_busy,
-	.finish_calls = ckt_aside_drain,
+	.map_place = ckt_fixed_address_map,
+	.waits_for_others = ckt_blocking_call_is_busy,
+	.finish_calls = ckt_long_call_drain,
 	.host_function_runs = ckt_hostcalls_waiting,
 	.host_functions_ended = ckt_hostcalls_ended,
 	.settle_notes = ckt_inside_notes_settle,

@@ -174,7 +174,7 @@ static int open_driver(struct ckt_worker *worker, const ckt_worker_start_args *a
 		worker->checkpoint.start |= CKT_IMAGE_START_NARROW;
 	const char *total = getenv("CRICKET_GPUS");
 	narrow = narrow &&
-		ckt_narrow_devices(args->gpus.gpus_val, args->gpus.gpus_len,
+		ckt_worker_devices_narrow(args->gpus.gpus_val, args->gpus.gpus_len,
 			total ? (unsigned)strtoul(total, NULL, 10) : 0);
 	ckt_rescue_init(args->driver);
 	int error = ckt_driver_open(args->driver, ret_message, message_size);
@@ -202,7 +202,7 @@ static int make_pools(struct ckt_worker *worker, char *ret_message, size_t messa
 	if (result)
 		return fail(result, "cannot create the first context", ret_message, message_size);
 	worker->first_context = context->real;
-	ckt_stream_pool_fill();
+	ckt_worker_stream_pool_fill();
 	int error = ckt_staging_init(&worker->staging);
 	if (!error)
 		error = ckt_pendings_init(worker);
@@ -211,7 +211,7 @@ static int make_pools(struct ckt_worker *worker, char *ret_message, size_t messa
 	if (!error)
 		error = ckt_crew_start(worker);
 	if (!error)
-		error = ckt_aside_start(worker);
+		error = ckt_long_call_start(worker);
 	if (!error)
 		error = ckt_executor_start(worker);
 	if (error)

@@ -257,7 +257,7 @@ void session_drop(struct ckt_session *session)
 	server.session_count--;
 	for (int i = 0; i < CKT_LINKS; i++)
 		if (session->links[i].stream.source.fd >= 0)
-			ckt_stream_fini(&session->links[i].stream);
+			ckt_record_stream_fini(&session->links[i].stream);
 	ckt_timer_clear(&session->timer);
 	ckt_timer_clear(&session->pause_timer);
 	snprintf(path, sizeof path, "%s/%s.sock", server.socket_dir, session->id);

@@ -48,7 +48,7 @@ static void test_follow(void)
 	struct ckt_peer *peer = peer_last();
 	ask(fd, UINT64_MAX); /* only what comes from now on */
 	YES(peer->wants_events);
-	ckt_event(session, CKT_EVENT_SAVED, "%d bytes", 5);
+	ckt_daemon_event(session, CKT_EVENT_SAVED, "%d bytes", 5);
 	IS(answer(fd, &res), 1);
 	TEXT(res.events.events_val[0].name, "saved");
 	TEXT(res.events.events_val[0].session, "0000000000d1");
@@ -62,7 +62,7 @@ static void test_follow(void)
 		CKT_EVENT_RESUMED, CKT_EVENT_MEMORY_LOW, CKT_EVENT_LOST};
 	static const char *const texts[] = {"started", "paused", "resumed", "memory-low", "lost"};
 	for (size_t i = 0; i < COUNT(names); i++)
-		ckt_event(session, names[i], "x");
+		ckt_daemon_event(session, names[i], "x");
 	ask(fd, last);
 	IS(answer(fd, &res), COUNT(names));
 	for (size_t i = 0; i < res.events.events_len; i++) {
@@ -75,9 +75,9 @@ static void test_follow(void)
 	peer->who.uid = 4343;
 	session->uid = 4343;
 	ask(fd, last);
-	ckt_event(foreign, CKT_EVENT_ENDED, "x");
+	ckt_daemon_event(foreign, CKT_EVENT_ENDED, "x");
 	YES(peer->wants_events);
-	ckt_event(session, CKT_EVENT_ENDED, "x");
+	ckt_daemon_event(session, CKT_EVENT_ENDED, "x");
 	IS(answer(fd, &res), 1);
 	TEXT(res.events.events_val[0].session, "0000000000d1");
 	IS(res.last, first + 7);
@@ -87,7 +87,7 @@ static void test_follow(void)
 	 * numbers.
 	 */
 	for (int i = 0; i < 600; i++)
-		ckt_event(session, CKT_EVENT_STARTED, "%d", i);
+		ckt_daemon_event(session, CKT_EVENT_STARTED, "%d", i);
 	ask(fd, first);
 	IS(answer(fd, &res), CKT_CONTROL_EVENTS_MAX);
 	YES(res.events.events_val[0].number > first + 1);
@@ -115,7 +115,7 @@ static void test_memory(void)
 	unsigned told = 0;
 	int fd = control_new();
 	ask(fd, UINT64_MAX);
-	MUST(ckt_events_init(&server, message, sizeof message), 0);
+	MUST(ckt_daemon_events_init(&server, message, sizeof message), 0);
 	/*
 	 * Of 1000000 bytes: less than nine tenths, then more; once, until it has fallen well below.
 	 */

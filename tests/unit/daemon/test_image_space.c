@@ -16,45 +16,45 @@ static void test_space(void)
 			    root = {.kind = CKT_IDENTITY_USER};
 	int dir = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	server.options.image_space = 100;
-	struct ckt_space *mine = ckt_space_get(&server, &one),
-			 *again = ckt_space_get(&server, &one),
-			 *others = ckt_space_get(&server, &other),
-			 *roots = ckt_space_get(&server, &root);
+	struct ckt_image_space *mine = ckt_daemon_image_space_get(&server, &one),
+			       *again = ckt_daemon_image_space_get(&server, &one),
+			       *others = ckt_daemon_image_space_get(&server, &other),
+			       *roots = ckt_daemon_image_space_get(&server, &root);
 	YES(mine == again && mine != others);
 	/* -1: no file system to ask. */
-	IS(ckt_space_take(mine, -1, 60), 0);
-	IS(ckt_space_take(again, -1, 41), -EDQUOT);
-	IS(ckt_space_take(again, -1, UINT64_MAX), -EDQUOT);
-	IS(ckt_space_take(again, -1, 40), 0);
-	IS(ckt_space_take(others, -1, 100), 0);
-	IS(ckt_space_take(roots, -1, 1000), 0);
-	ckt_space_release(mine, 50);
-	IS(ckt_space_taken(again), 50);
-	ckt_space_note(mine, 100);
-	IS(ckt_space_taken(mine), 150);
-	IS(ckt_space_take(mine, -1, 1), -EDQUOT);
+	IS(ckt_daemon_image_space_take(mine, -1, 60), 0);
+	IS(ckt_daemon_image_space_take(again, -1, 41), -EDQUOT);
+	IS(ckt_daemon_image_space_take(again, -1, UINT64_MAX), -EDQUOT);
+	IS(ckt_daemon_image_space_take(again, -1, 40), 0);
+	IS(ckt_daemon_image_space_take(others, -1, 100), 0);
+	IS(ckt_daemon_image_space_take(roots, -1, 1000), 0);
+	ckt_daemon_image_space_release(mine, 50);
+	IS(ckt_daemon_image_space_taken(again), 50);
+	ckt_daemon_image_space_note(mine, 100);
+	IS(ckt_daemon_image_space_taken(mine), 150);
+	IS(ckt_daemon_image_space_take(mine, -1, 1), -EDQUOT);
 	/* More than there is: nobody has a right to a file system's last bytes. */
 	server.options.image_space = UINT64_MAX / 2;
 	struct ckt_identity third = {.kind = CKT_IDENTITY_TOKEN};
-	struct ckt_space *all = ckt_space_get(&server, &third);
-	IS(ckt_space_take(all, dir, UINT64_MAX / 4), -ENOSPC);
-	ckt_space_put(all);
+	struct ckt_image_space *all = ckt_daemon_image_space_get(&server, &third);
+	IS(ckt_daemon_image_space_take(all, dir, UINT64_MAX / 4), -ENOSPC);
+	ckt_daemon_image_space_put(all);
 	server.options.image_space = 100;
 	/* What lies on the disk counts on though nobody has a connection. */
-	ckt_space_put(mine);
-	ckt_space_put(again);
-	mine = ckt_space_get(&server, &one);
-	IS(ckt_space_taken(mine), 150);
-	ckt_space_release(mine, 1000);
-	IS(ckt_space_taken(mine), 0);
-	struct ckt_space *reference = ckt_space_ref(mine);
-	ckt_space_put(mine);
-	ckt_space_put(reference);
-	ckt_space_release(others, 100);
-	ckt_space_put(others);
-	ckt_space_release(roots, 1000);
-	ckt_space_put(roots);
-	ckt_space_put(NULL);
+	ckt_daemon_image_space_put(mine);
+	ckt_daemon_image_space_put(again);
+	mine = ckt_daemon_image_space_get(&server, &one);
+	IS(ckt_daemon_image_space_taken(mine), 150);
+	ckt_daemon_image_space_release(mine, 1000);
+	IS(ckt_daemon_image_space_taken(mine), 0);
+	struct ckt_image_space *reference = ckt_daemon_image_space_ref(mine);
+	ckt_daemon_image_space_put(mine);
+	ckt_daemon_image_space_put(reference);
+	ckt_daemon_image_space_release(others, 100);
+	ckt_daemon_image_space_put(others);
+	ckt_daemon_image_space_release(roots, 1000);
+	ckt_daemon_image_space_put(roots);
+	ckt_daemon_image_space_put(NULL);
 	server.options.image_space = 0;
 	close(dir);
 }
@@ -62,14 +62,14 @@ static void test_space(void)
 /* ---- A file system that hangs */
 
 static struct {
-	struct ckt_space *others; /* NULL: the file system answers */
+	struct ckt_image_space *others; /* NULL: the file system answers */
 	pthread_t thread;
 	bool free_meanwhile;
 } hanging;
 
 static void *use_others(void *others)
 {
-	ckt_space_note(others, 1);
+	ckt_daemon_image_space_note(others, 1);
 	return NULL;
 }
 
@@ -93,25 +93,25 @@ static void test_hanging(void)
 {
 	struct ckt_identity one = {.kind = CKT_IDENTITY_USER, .uid = 1001},
 			    other = {.kind = CKT_IDENTITY_USER, .uid = 1002};
-	struct ckt_space *mine = ckt_space_get(&server, &one),
-			 *others = ckt_space_get(&server, &other);
+	struct ckt_image_space *mine = ckt_daemon_image_space_get(&server, &one),
+			       *others = ckt_daemon_image_space_get(&server, &other);
 	struct ckt_decision decision;
 	for (int check = 0; check < 2; check++) {
 		hanging.others = others;
 		hanging.free_meanwhile = false;
 		if (check)
-			ckt_space_check(mine, -1, 1, &decision);
+			ckt_daemon_image_space_check(mine, -1, 1, &decision);
 		else
-			IS(ckt_space_take(mine, -1, 1), 0);
+			IS(ckt_daemon_image_space_take(mine, -1, 1), 0);
 		YES(hanging.free_meanwhile);
 		if (!hanging.free_meanwhile)
 			pthread_join(hanging.thread, NULL);
 	}
-	IS(ckt_space_taken(others), 2);
-	ckt_space_release(mine, 1);
-	ckt_space_release(others, 2);
-	ckt_space_put(mine);
-	ckt_space_put(others);
+	IS(ckt_daemon_image_space_taken(others), 2);
+	ckt_daemon_image_space_release(mine, 1);
+	ckt_daemon_image_space_release(others, 2);
+	ckt_daemon_image_space_put(mine);
+	ckt_daemon_image_space_put(others);
 }
 
 UNIT_SUITE(space, {"space", test_space}, {"hanging", test_hanging})

@@ -65,14 +65,14 @@ static void test_names(void)
 	ckt_capability capabilities[] = {
 		{(char *)"copy", 1}, {(char *)"job:a/b", 0}, {(char *)"job:mine", 0}};
 	ckt_hello_args hello = hello_args(CKT_HELLO_NEW, "");
-	ckt_job_of_hello(&hello, found);
+	ckt_daemon_job_of_hello(&hello, found);
 	TEXT(found, "");
 	hello.capabilities.capabilities_val = capabilities;
 	hello.capabilities.capabilities_len = 2;
-	ckt_job_of_hello(&hello, found);
+	ckt_daemon_job_of_hello(&hello, found);
 	TEXT(found, "");
 	hello.capabilities.capabilities_len = 3;
-	ckt_job_of_hello(&hello, found);
+	ckt_daemon_job_of_hello(&hello, found);
 	TEXT(found, "mine");
 }
 
@@ -127,16 +127,16 @@ static void test_hold(void)
 	HAS(text, "session 0000000000a1 is held by another checkpoint");
 	/* Whoever shows the key may save one. */
 	struct ckt_peer *peer = peer_last();
-	YES(ckt_job_is_foreign(one, peer));
+	YES(ckt_daemon_job_is_foreign(one, peer));
 	char key[CKT_CONTROL_JOB_KEY];
 	memcpy(key, one->job_hold->peer->job_key, sizeof key);
 	key[3] ^= 1;
 	IS(show_key(second, key), CKT_CONTROL_OK);
-	YES(ckt_job_is_foreign(one, peer));
+	YES(ckt_daemon_job_is_foreign(one, peer));
 	key[3] ^= 1;
 	IS(show_key(second, key), CKT_CONTROL_OK);
-	NO(ckt_job_is_foreign(one, peer));
-	NO(ckt_job_is_foreign(other, peer));
+	NO(ckt_daemon_job_is_foreign(one, peer));
+	NO(ckt_daemon_job_is_foreign(other, peer));
 	/* Steps go to the session that is meant. */
 	unsigned before = worker.steps;
 	IS(look(first, "0000000000a2", 7), CKT_CONTROL_OK);

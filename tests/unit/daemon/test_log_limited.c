@@ -24,9 +24,9 @@ static void test_limit(void)
 	server.options.log_burst = 3;
 	memset(server.log_buckets, 0, sizeof server.log_buckets);
 	for (int i = 0; i < 20; i++)
-		ckt_log_limited(&server, CKT_LIMIT_REFUSED, "stranger %d", i);
+		ckt_daemon_log_limited(&server, CKT_LIMIT_REFUSED, "stranger %d", i);
 	/* One kind leaves the other alone. */
-	ckt_log_limited(&server, CKT_LIMIT_DROPPED, "dropped one");
+	ckt_daemon_log_limited(&server, CKT_LIMIT_DROPPED, "dropped one");
 	const char *text = read_file(path);
 	/* A second that passes lets one more through. */
 	unsigned told = count(text, "stranger");
@@ -35,7 +35,7 @@ static void test_limit(void)
 	IS(count(text, "left out"), 0);
 	unsigned long long suppressed = server.log_buckets[CKT_LIMIT_REFUSED].suppressed;
 	IS(suppressed, 20 - told);
-	ckt_log_limited_fini(&server);
+	ckt_daemon_log_limited_fini(&server);
 	text = read_file(path);
 	IS(count(text, "left out"), 1);
 	HAS(text, "refused hellos");

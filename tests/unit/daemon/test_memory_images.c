@@ -25,17 +25,18 @@ static void test_names(void)
 		{"012345678901234567890123456789012345678901234567890123456", true},
 		{"0123456789012345678901234567890123456789012345678901234567", false}};
 	for (size_t i = 0; i < COUNT(cases); i++) {
-		struct ckt_kept *kept = ckt_kept_make(peer, cases[i].name, session, 1000, message);
+		struct ckt_memory_image *kept =
+			ckt_memory_image_make(peer, cases[i].name, session, 1000, message);
 		IS(kept != NULL, cases[i].good);
 		if (!kept)
 			HAS(message, "a-z, 0-9 and -");
-		ckt_kept_free(kept);
+		ckt_memory_image_free(kept);
 	}
-	TEXT(ckt_kept_name("memory:x"), "x");
-	TEXT(ckt_kept_name("memory:"), "");
-	CU_ASSERT_PTR_NULL(ckt_kept_name("memories"));
-	CU_ASSERT_PTR_NULL(ckt_kept_name(""));
-	ckt_kept_free(NULL);
+	TEXT(ckt_memory_image_name("memory:x"), "x");
+	TEXT(ckt_memory_image_name("memory:"), "");
+	CU_ASSERT_PTR_NULL(ckt_memory_image_name("memories"));
+	CU_ASSERT_PTR_NULL(ckt_memory_image_name(""));
+	ckt_memory_image_free(NULL);
 	CU_ASSERT_PTR_NULL(server.kept);
 	close(fd);
 	run_for(3);
@@ -49,27 +50,29 @@ static void test_life(void)
 	int fd = control_new();
 	struct ckt_peer *peer = peer_last();
 	char id[CKT_CONTROL_IMAGE_ID] = "0123456789abcde";
-	struct ckt_kept *kept = ckt_kept_make(peer, "one", session, 1000, message), *second;
+	struct ckt_memory_image *kept = ckt_memory_image_make(peer, "one", session, 1000, message),
+				*second;
 	CU_ASSERT_PTR_NOT_NULL_FATAL(kept);
-	CU_ASSERT_PTR_NULL(ckt_kept_find(peer, "one")); /* not written yet */
-	IS(ckt_kept_send(kept, session), 0);
+	CU_ASSERT_PTR_NULL(ckt_memory_image_find(peer, "one")); /* not written yet */
+	IS(ckt_memory_image_send(kept, session), 0);
 	run_for(30);
 	IS(worker.calls[CKT_WORKER_MEMORY], CKT_IMAGE_MEMORY_FILES);
 	IS(worker.descriptors, CKT_IMAGE_MEMORY_FILES);
-	ckt_kept_commit(kept, id);
-	YES(ckt_kept_find(peer, "one") == kept);
+	ckt_memory_image_commit(kept, id);
+	YES(ckt_memory_image_find(peer, "one") == kept);
 	/* The same session writes it anew, another one may not. */
-	CU_ASSERT_PTR_NULL(ckt_kept_make(peer, "one", other, 1000, message));
+	CU_ASSERT_PTR_NULL(ckt_memory_image_make(peer, "one", other, 1000, message));
 	HAS(message, "of another session");
-	second = ckt_kept_make(peer, "one", session, 1000, message);
+	second = ckt_memory_image_make(peer, "one", session, 1000, message);
 	CU_ASSERT_PTR_NOT_NULL_FATAL(second);
-	YES(ckt_kept_find(peer, "one") == kept); /* the old one until the new one is there */
-	ckt_kept_commit(second, id);
-	YES(ckt_kept_find(peer, "one") == second);
+	YES(ckt_memory_image_find(peer, "one") ==
+		kept); /* the old one until the new one is there */
+	ckt_memory_image_commit(second, id);
+	YES(ckt_memory_image_find(peer, "one") == second);
 	/* Whose it is. */
 	uint32_t uid = peer->who.uid;
 	peer->who.uid = 4242;
-	IS(ckt_kept_find(peer, "one") == NULL, true);
+	IS(ckt_memory_image_find(peer, "one") == NULL, true);
 	peer->who.uid = uid;
 	/* Listed and removed by calls. */
 	ckt_control_kept_res list = {0};
@@ -102,24 +105,24 @@ static void test_limits(void)
 	int fd = control_new();
 	struct ckt_peer *peer = peer_last();
 	server.options.image_memory = 10 << 20;
-	CU_ASSERT_PTR_NULL(ckt_kept_make(peer, "a", session, (10 << 20) + 1, message));
+	CU_ASSERT_PTR_NULL(ckt_memory_image_make(peer, "a", session, (10 << 20) + 1, message));
 	HAS(message, "--image-memory");
-	struct ckt_kept *kept = ckt_kept_make(peer, "a", session, 6 << 20, message);
+	struct ckt_memory_image *kept = ckt_memory_image_make(peer, "a", session, 6 << 20, message);
 	CU_ASSERT_PTR_NOT_NULL_FATAL(kept);
 	/* What is being written counts already. */
-	CU_ASSERT_PTR_NULL(ckt_kept_make(peer, "b", session, 5 << 20, message));
+	CU_ASSERT_PTR_NULL(ckt_memory_image_make(peer, "b", session, 5 << 20, message));
 	HAS(message, "take 6 of 10 MiB");
-	CU_ASSERT_PTR_NULL(ckt_kept_make(peer, "b", session, UINT64_MAX, message));
-	ckt_kept_free(kept);
-	kept = ckt_kept_make(peer, "b", session, 10 << 20, message);
+	CU_ASSERT_PTR_NULL(ckt_memory_image_make(peer, "b", session, UINT64_MAX, message));
+	ckt_memory_image_free(kept);
+	kept = ckt_memory_image_make(peer, "b", session, 10 << 20, message);
 	CU_ASSERT_PTR_NOT_NULL(kept);
-	ckt_kept_free(kept);
+	ckt_memory_image_free(kept);
 	server.options.image_memory = UINT64_MAX;
-	CU_ASSERT_PTR_NULL(ckt_kept_make(peer, "a", session, (uint64_t)1 << 60, message));
+	CU_ASSERT_PTR_NULL(ckt_memory_image_make(peer, "a", session, (uint64_t)1 << 60, message));
 	HAS(message, "save it in a directory");
 	server.options.image_memory = 0;
-	kept = ckt_kept_make(peer, "c", session, 1, message);
-	ckt_kept_fini(&server);
+	kept = ckt_memory_image_make(peer, "c", session, 1, message);
+	ckt_memory_image_fini(&server);
 	CU_ASSERT_PTR_NULL(server.kept);
 	close(fd);
 	run_for(3);

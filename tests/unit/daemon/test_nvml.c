@@ -37,7 +37,7 @@ static void end(void)
 {
 	close(fd);
 	run_for(3);
-	ckt_nvml_fini(&server);
+	ckt_daemon_nvml_fini(&server);
 	/* Killed, which nobody waits for there. */
 	while (waitpid(-1, NULL, 0) > 0)
 		;
@@ -138,7 +138,7 @@ static void test_reader(void)
 	CU_ASSERT_PTR_NOT_NULL(server.nvml);
 	IS(result_of(ask("nvmlDeviceGetClockInfo", 1, 0, 101)), CKT_NVML_TIMEOUT);
 	IS(result_of(ask("nvmlDeviceGetPowerUsage", 1, 0, 0)), CKT_NVML_TIMEOUT);
-	ckt_nvml_fini(&server);
+	ckt_daemon_nvml_fini(&server);
 	/* None there, or none wanted: CUDA's version stands for the driver's. */
 	for (unsigned round = 0; round < 2; round++) {
 		ckt_nvml_library = round ? fake_nvml : "/nowhere";
@@ -151,7 +151,7 @@ static void test_reader(void)
 			TEXT(res.text, "13.0");
 			xdr_free((xdrproc_t)xdr_ckt_control_nvml_res, (char *)&res);
 		}
-		ckt_nvml_fini(&server);
+		ckt_daemon_nvml_fini(&server);
 	}
 	/* Who hangs up while it is asked leaves nothing behind. */
 	server.driver.soft = false;

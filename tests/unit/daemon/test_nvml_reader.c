@@ -25,7 +25,7 @@ static struct ckt_reader_answer answer_to(struct ckt_reader_question question)
 {
 	static struct ckt_reader_answer answer;
 	memset(&answer, 0xee, sizeof answer);
-	ckt_reader_answer(&question, &answer);
+	ckt_daemon_nvml_reader_answer(&question, &answer);
 	return answer;
 }
 
@@ -40,12 +40,12 @@ static void test_shapes(void)
 {
 	struct ckt_reader_answer answer = answer_to(ask("nvmlDeviceGetPowerUsage"));
 	IS(answer.result, CKT_NVML_LIBRARY_NOT_FOUND);
-	NO(ckt_reader_open("/nowhere/libnvidia-ml.so.1"));
+	NO(ckt_daemon_nvml_reader_open("/nowhere/libnvidia-ml.so.1"));
 	setenv("FAKE_NVML_INIT", "9", 1);
-	NO(ckt_reader_open(fake_nvml));
+	NO(ckt_daemon_nvml_reader_open(fake_nvml));
 	unsetenv("FAKE_NVML_INIT");
-	NO(ckt_reader_open(soft_driver)); /* no NVML */
-	MUST(ckt_reader_open(fake_nvml), true);
+	NO(ckt_daemon_nvml_reader_open(soft_driver)); /* no NVML */
+	MUST(ckt_daemon_nvml_reader_open(fake_nvml), true);
 	static const struct {
 		const char *name;
 		uint32_t selectors[3];
@@ -134,7 +134,7 @@ static void test_process(void)
 	static struct ckt_reader_answer answer;
 	struct ckt_reader_question question = ask("nvmlDeviceGetPowerUsage");
 	int pid, fd, status;
-	MUST(ckt_reader_start(fake_nvml, &pid, &fd), 0);
+	MUST(ckt_daemon_nvml_reader_start(fake_nvml, &pid, &fd), 0);
 	for (unsigned i = 0; i < 3; i++) {
 		IS(send(fd, &question, sizeof question, 0), sizeof question);
 		IS(recv(fd, &answer, sizeof answer, 0), sizeof answer);
@@ -149,7 +149,7 @@ static void test_process(void)
 	IS(waitpid(pid, &status, 0), pid);
 	YES(WIFEXITED(status) && WEXITSTATUS(status) == 0);
 	/* Bytes that are no question end it too. */
-	MUST(ckt_reader_start(fake_nvml, &pid, &fd), 0);
+	MUST(ckt_daemon_nvml_reader_start(fake_nvml, &pid, &fd), 0);
 	IS(send(fd, "x", 1, 0), 1);
 	IS(recv(fd, &answer, sizeof answer, 0), 0);
 	close(fd);

@@ -20,12 +20,12 @@ static void test_sizes(void)
 		"1G ", "0x10", "16777216T", "18446744073709551616"};
 	for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
 		uint64_t bytes = 77;
-		CU_ASSERT_EQUAL(ckt_size_parse(good[i].text, &bytes), 0);
+		CU_ASSERT_EQUAL(ckt_options_size_parse(good[i].text, &bytes), 0);
 		CU_ASSERT_EQUAL(bytes, good[i].bytes);
 	}
 	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
 		uint64_t bytes = 77;
-		CU_ASSERT_NOT_EQUAL(ckt_size_parse(bad[i], &bytes), 0);
+		CU_ASSERT_NOT_EQUAL(ckt_options_size_parse(bad[i], &bytes), 0);
 		CU_ASSERT_EQUAL(bytes, 77);
 	}
 }
@@ -57,15 +57,15 @@ static void test_gpus(void)
 	static const char *const bad[] = {"", ",", "1,", ",1", "a", "1-", "-1", "3-1", "64", "1-64",
 		"1 2", "0-1-2", "99999999999999999999", "ALL"};
 	unsigned gpus[CKT_DEVICES_MAX], count = 9;
-	CU_ASSERT_EQUAL(ckt_gpus_parse("all", gpus, &count), 0);
+	CU_ASSERT_EQUAL(ckt_options_gpus_parse("all", gpus, &count), 0);
 	CU_ASSERT_EQUAL(count, 0);
-	CU_ASSERT_EQUAL(ckt_gpus_parse("5,0,2-3,3", gpus, &count), 0);
+	CU_ASSERT_EQUAL(ckt_options_gpus_parse("5,0,2-3,3", gpus, &count), 0);
 	CU_ASSERT_EQUAL_FATAL(count, 4);
 	CU_ASSERT(gpus[0] == 0 && gpus[1] == 2 && gpus[2] == 3 && gpus[3] == 5);
-	CU_ASSERT_EQUAL(ckt_gpus_parse("0-63", gpus, &count), 0);
+	CU_ASSERT_EQUAL(ckt_options_gpus_parse("0-63", gpus, &count), 0);
 	CU_ASSERT_EQUAL(count, 64);
 	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
-		CU_ASSERT_NOT_EQUAL(ckt_gpus_parse(bad[i], gpus, &count), 0);
+		CU_ASSERT_NOT_EQUAL(ckt_options_gpus_parse(bad[i], gpus, &count), 0);
 }
 
 static int parse(struct ckt_options *options, char *message, char *const *arguments)

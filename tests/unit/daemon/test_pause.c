@@ -33,7 +33,7 @@ static ckt_control_status call(
 static bool marked(const char *id, char *ret_text)
 {
 	uint32_t owner;
-	return ckt_mark_read(&server, id, CKT_MARK_PAUSED, &owner, ret_text, 64);
+	return ckt_session_mark_read(&server, id, CKT_MARK_PAUSED, &owner, ret_text, 64);
 }
 
 static void test_calls(void)
@@ -117,13 +117,13 @@ static void test_time(void)
 	ckt_timer_set(&server.loop, &session->pause_timer, 0);
 	YES(run_until(went_on, id));
 	/* A server started again goes by the mark. */
-	IS(ckt_mark_write(&server, id, CKT_MARK_PAUSED, geteuid(), true, "0"), 0);
-	ckt_pause_adopt(session);
+	IS(ckt_session_mark_write(&server, id, CKT_MARK_PAUSED, geteuid(), true, "0"), 0);
+	ckt_daemon_pause_adopt(session);
 	CU_ASSERT_PTR_NULL(session->pause_timer.link);
-	IS(ckt_mark_write(&server, id, CKT_MARK_PAUSED, geteuid(), true, "1"), 0);
-	ckt_pause_adopt(session);
+	IS(ckt_session_mark_write(&server, id, CKT_MARK_PAUSED, geteuid(), true, "1"), 0);
+	ckt_daemon_pause_adopt(session);
 	YES(run_until(went_on, id));
-	ckt_pause_adopt(session); /* without one nothing happens */
+	ckt_daemon_pause_adopt(session); /* without one nothing happens */
 	CU_ASSERT_PTR_NULL(session->pause_timer.link);
 	close(fd);
 	run_for(3);

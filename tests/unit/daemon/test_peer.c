@@ -34,13 +34,14 @@ static void test_hello(void)
 	IS(ask(args, NULL, text), -1);
 	IS(ask(hello_args(CKT_HELLO_RESUME, "0123456789ab"), NULL, text), CKT_HELLO_NO_SESSION);
 	HAS(text, "0123456789ab is not on here");
-	ckt_mark_write(&server, "0123456789ab", CKT_MARK_PARKED, geteuid(), true, "x");
+	ckt_session_mark_write(&server, "0123456789ab", CKT_MARK_PARKED, geteuid(), true, "x");
 	IS(ask(hello_args(CKT_HELLO_RESUME, "0123456789ab"), NULL, text), CKT_HELLO_PARKED);
-	ckt_mark_write(&server, "0123456789ab", CKT_MARK_MOVED, geteuid(), true, "there:7350");
+	ckt_session_mark_write(
+		&server, "0123456789ab", CKT_MARK_MOVED, geteuid(), true, "there:7350");
 	IS(ask(hello_args(CKT_HELLO_DATA, "0123456789ab"), NULL, text), CKT_HELLO_MOVED);
 	HAS(text, "there:7350");
 	for (int i = 0; i < CKT_MARKS; i++)
-		ckt_mark_remove(&server, "0123456789ab", (enum ckt_mark)i, 0);
+		ckt_session_mark_remove(&server, "0123456789ab", (enum ckt_session_mark)i, 0);
 	/*
 	 * Under an id that an image alone named: told to a client of an older build, whose id
 	 * nothing proves, and to none whose secret makes it.
@@ -48,15 +49,16 @@ static void test_hello(void)
 	char made[CKT_SESSION_ID_SIZE + 1];
 	uint8_t hash[CKT_AUTH_HASH_SIZE];
 	ckt_auth_hash(hello_args(CKT_HELLO_RESUME, "").secret, CKT_SECRET_SIZE, hash);
-	ckt_key_session_id(hash, 0, made);
-	ckt_mark_write(&server, "0123456789ab", CKT_MARK_MOVED, geteuid(), false, "there:7350");
-	ckt_mark_write(&server, made, CKT_MARK_MOVED, geteuid(), false, "there:7350");
+	ckt_server_key_session_id(hash, 0, made);
+	ckt_session_mark_write(
+		&server, "0123456789ab", CKT_MARK_MOVED, geteuid(), false, "there:7350");
+	ckt_session_mark_write(&server, made, CKT_MARK_MOVED, geteuid(), false, "there:7350");
 	IS(ask(hello_args(CKT_HELLO_RESUME, "0123456789ab"), NULL, text), CKT_HELLO_MOVED);
 	IS(ask(hello_args(CKT_HELLO_RESUME, made), NULL, text), CKT_HELLO_NO_SESSION);
-	ckt_mark_write(&server, made, CKT_MARK_MOVED, geteuid(), true, "there:7350");
+	ckt_session_mark_write(&server, made, CKT_MARK_MOVED, geteuid(), true, "there:7350");
 	IS(ask(hello_args(CKT_HELLO_RESUME, made), NULL, text), CKT_HELLO_MOVED);
-	ckt_mark_remove(&server, "0123456789ab", CKT_MARK_MOVED, 0);
-	ckt_mark_remove(&server, made, CKT_MARK_MOVED, 0);
+	ckt_session_mark_remove(&server, "0123456789ab", CKT_MARK_MOVED, 0);
+	ckt_session_mark_remove(&server, made, CKT_MARK_MOVED, 0);
 	server.stopping = true;
 	IS(ask(hello_args(CKT_HELLO_NEW, ""), NULL, text), CKT_HELLO_SHUTTING_DOWN);
 	server.stopping = false;

@@ -15,14 +15,14 @@
 #include "server/daemon/peer/record_stream.h"
 
 static struct ckt_loop loop;
-static struct ckt_stream stream;
+static struct ckt_record_stream stream;
 static int peer;
 static uint8_t got[64];
 static size_t got_size;
 static int got_fd, records, closed_error;
 static bool was_closed;
 
-static void record(struct ckt_stream *s, uint8_t *data, size_t size, int passed_fd)
+static void record(struct ckt_record_stream *s, uint8_t *data, size_t size, int passed_fd)
 {
 	(void)s;
 	memcpy(got, data, size < sizeof got ? size : sizeof got);
@@ -33,7 +33,7 @@ static void record(struct ckt_stream *s, uint8_t *data, size_t size, int passed_
 	loop.stop = true;
 }
 
-static void closed(struct ckt_stream *s, int error)
+static void closed(struct ckt_record_stream *s, int error)
 {
 	(void)s;
 	was_closed = true;
@@ -65,15 +65,15 @@ static void begin(size_t max_bytes, bool take_fds)
 	was_closed = false;
 	got_fd = -1;
 	CU_ASSERT_EQUAL_FATAL(ckt_loop_init(&loop), 0);
-	stream = (struct ckt_stream){
+	stream = (struct ckt_record_stream){
 		.max_bytes = max_bytes, .take_fds = take_fds, .record = record, .closed = closed};
-	CU_ASSERT_EQUAL_FATAL(ckt_stream_init(&stream, &loop, fds[0]), 0);
+	CU_ASSERT_EQUAL_FATAL(ckt_record_stream_init(&stream, &loop, fds[0]), 0);
 }
 
 static void end(void)
 {
-	ckt_stream_fini(&stream);
-	ckt_stream_fini(&stream);
+	ckt_record_stream_fini(&stream);
+	ckt_record_stream_fini(&stream);
 	ckt_loop_fini(&loop);
 	close(peer);
 }
@@ -149,7 +149,7 @@ static void test_descriptors(void)
 	size_t size;
 	int received = -1;
 	memcpy(data, "wxyz", 4);
-	CU_ASSERT_EQUAL(ckt_stream_send(&stream, data, 4, fds[0]), 0);
+	CU_ASSERT_EQUAL(ckt_record_stream_send(&stream, data, 4, fds[0]), 0);
 	CU_ASSERT_EQUAL(fcntl(fds[0], F_GETFD), -1);
 	CU_ASSERT_EQUAL(
 		ckt_net_read_record(peer, 16, ckt_net_now_ms() + 60000, &back, &size, &received),
@@ -177,9 +177,9 @@ static void test_finish(void)
 	uint8_t *data = malloc(SIZE), *back = malloc(SIZE + 4);
 	for (size_t i = 0; i < SIZE; i++)
 		data[i] = (uint8_t)(i * 7 >> 3);
-	CU_ASSERT_EQUAL(ckt_stream_send(&stream, data, SIZE, -1), 0);
-	CU_ASSERT(ckt_stream_queued(&stream) > 0);
-	ckt_stream_finish(&stream);
+	CU_ASSERT_EQUAL(ckt_record_stream_send(&stream, data, SIZE, -1), 0);
+	CU_ASSERT(ckt_record_stream_queued(&stream) > 0);
+	ckt_record_stream_finish(&stream);
 	size_t have = 0;
 	while (have < SIZE + 4) {
 		ssize_t n = recv(peer, back + have, SIZE + 4 - have, MSG_DONTWAIT);
@@ -208,15 +208,15 @@ static void test_finish(void)
 static void test_pause(void)
 {
 	begin(16, false);
-	ckt_stream_pause(&stream, true);
+	ckt_record_stream_pause(&stream, true);
 	CU_ASSERT_EQUAL(write(peer, "\x80\0\0\x01x", 5), 5);
 	run();
 	CU_ASSERT_EQUAL(records, 0);
 	CU_ASSERT_FALSE(was_closed);
-	ckt_stream_pause(&stream, false);
+	ckt_record_stream_pause(&stream, false);
 	run();
 	CU_ASSERT_EQUAL(records, 1);
-	ckt_stream_pause(&stream, true);
+	ckt_record_stream_pause(&stream, true);
 	close(peer);
 	peer = -1;
 	run();
@@ -232,8 +232,8 @@ static void test_copies(void)
 	int copy = dup(stream.source.fd);
 	uint8_t *data = malloc(4);
 	memcpy(data, "wxyz", 4);
-	CU_ASSERT_EQUAL(ckt_stream_send(&stream, data, 4, -1), 0);
-	ckt_stream_fini(&stream);
+	CU_ASSERT_EQUAL(ckt_record_stream_send(&stream, data, 4, -1), 0);
+	ckt_record_stream_fini(&stream);
 	/* What was written arrives, then the end. */
 	uint8_t *back = NULL;
 	size_t size = 0;
@@ -246,8 +246,8 @@ static void test_copies(void)
 	close(copy);
 	/* Handed over instead, it stays open. */
 	begin(16, false);
-	copy = ckt_stream_detach(&stream);
-	ckt_stream_fini(&stream);
+	copy = ckt_record_stream_detach(&stream);
+	ckt_record_stream_fini(&stream);
 	CU_ASSERT_EQUAL(recv(peer, &byte, 1, MSG_DONTWAIT), -1);
 	CU_ASSERT_EQUAL(errno, EAGAIN);
 	close(copy);

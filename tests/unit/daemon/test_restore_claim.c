@@ -25,7 +25,7 @@ static void make_origin(enum image image)
 	struct ckt_worker_owner_args owner;
 	memset(&origin, 0, sizeof origin);
 	memset(origin.secret_hash, 9, sizeof origin.secret_hash);
-	ckt_key_session_id((uint8_t *)origin.secret_hash, 0, id);
+	ckt_server_key_session_id((uint8_t *)origin.secret_hash, 0, id);
 	origin.session = id;
 	origin.uid = ALICE;
 	origin.generation = 1;
@@ -34,7 +34,7 @@ static void make_origin(enum image image)
 		origin.secret_hash[0] ^= 1;
 	if (image < SEALED)
 		return;
-	ckt_key_seal(&server, id, ALICE, (uint8_t *)origin.secret_hash, 1, &owner);
+	ckt_server_key_seal(&server, id, ALICE, (uint8_t *)origin.secret_hash, 1, &owner);
 	memcpy(origin.key, owner.key, sizeof origin.key);
 	memcpy(origin.seal, owner.seal, sizeof origin.seal);
 	origin.uid += image == BROKEN;
@@ -129,16 +129,16 @@ static void test_marks(void)
 			struct ckt_session session, *other;
 			bool end;
 			make_origin(DERIVED);
-			IS(ckt_mark_write(&server, id, (enum ckt_mark)mark, cases[i].owner,
-				   !cases[i].unproven, "x"),
+			IS(ckt_session_mark_write(&server, id, (enum ckt_session_mark)mark,
+				   cases[i].owner, !cases[i].unproven, "x"),
 				0);
 			IS(claim(&session, cases[i].claimant, cases[i].image, &other, &end),
 				mark == CKT_MARK_PAUSED ? 0 : cases[i].result);
 			if (*message)
 				HAS(message, "belongs to another user");
 			/* it goes when the restore is done, and only then */
-			YES(ckt_mark_exists(&server, id));
-			ckt_mark_remove(&server, id, (enum ckt_mark)mark, 0);
+			YES(ckt_session_mark_exists(&server, id));
+			ckt_session_mark_remove(&server, id, (enum ckt_session_mark)mark, 0);
 		}
 }
 

@@ -33,7 +33,7 @@ static void test_save(void)
 	uint32_t owner;
 	struct ckt_session *session = session_new("0000000000aa"),
 			   *held = session_new("0000000000ab");
-	ckt_term_save_all(&server); /* not asked for */
+	ckt_session_save_all_on_term(&server); /* not asked for */
 	IS(server.term_saves, 0);
 	snprintf(option, sizeof option, "checkpoint:%s/term", directory);
 	server.options.on_term = option;
@@ -42,7 +42,7 @@ static void test_save(void)
 	IS(mkdir(path_in("term"), 0755), 0);
 	IS(mkdir(path_in("term/0000000000aa.partial"), 0700), 0);
 	write_file(path_in("term/0000000000aa.partial/manifest"), "old", 0600);
-	ckt_term_save_all(&server);
+	ckt_session_save_all_on_term(&server);
 	IS(server.term_saves, 1);
 	IS(worker.calls[CKT_WORKER_HOLD], 0);
 	YES(exists("0000000000aa.partial") && !exists("0000000000aa.partial/manifest") &&
@@ -53,10 +53,11 @@ static void test_save(void)
 	IS(worker.calls[CKT_WORKER_SAVE2], 1);
 	IS(worker.calls[CKT_WORKER_RELEASE], 1);
 	IS(worker.descriptors, 1);
-	YES(ckt_mark_read(&server, "0000000000aa", CKT_MARK_PARKED, &owner, text, sizeof text));
+	YES(ckt_session_mark_read(
+		&server, "0000000000aa", CKT_MARK_PARKED, &owner, text, sizeof text));
 	TEXT(text, "program");
 	NO(exists("0000000000ab"));
-	ckt_mark_remove(&server, "0000000000aa", CKT_MARK_PARKED, 0);
+	ckt_session_mark_remove(&server, "0000000000aa", CKT_MARK_PARKED, 0);
 	held->holder = NULL;
 	session_drop(held);
 	session_drop(session);
@@ -68,7 +69,7 @@ static void test_job(void)
 	struct ckt_session *session = session_new("0000000000ad");
 	unsigned holds = worker.calls[CKT_WORKER_HOLD], saves = worker.calls[CKT_WORKER_SAVE2];
 	strcpy(session->job, "train");
-	ckt_term_save_all(&server);
+	ckt_session_save_all_on_term(&server);
 	/* Not before it is held. */
 	IS(server.term_saves, 1);
 	NO(exists("0000000000ad.partial"));
@@ -77,7 +78,7 @@ static void test_job(void)
 	IS(worker.calls[CKT_WORKER_HOLD], holds + 1);
 	IS(worker.calls[CKT_WORKER_SAVE2], saves + 1);
 	YES(exists("0000000000ad"));
-	ckt_mark_remove(&server, "0000000000ad", CKT_MARK_PARKED, 0);
+	ckt_session_mark_remove(&server, "0000000000ad", CKT_MARK_PARKED, 0);
 	session_drop(session);
 }
 
@@ -88,21 +89,22 @@ static void test_failures(void)
 	struct ckt_session *session = session_new("0000000000ac");
 	worker.status = -ENOSPC;
 	worker.message = "no space";
-	ckt_term_save_all(&server);
+	ckt_session_save_all_on_term(&server);
 	YES(run_until(over, NULL));
 	NO(exists("0000000000ac") || exists("0000000000ac.partial"));
-	NO(ckt_mark_read(&server, "0000000000ac", CKT_MARK_PARKED, &owner, text, sizeof text));
+	NO(ckt_session_mark_read(
+		&server, "0000000000ac", CKT_MARK_PARKED, &owner, text, sizeof text));
 	/* The place is taken by another image that is not empty. */
 	worker.status = 0;
 	IS(mkdir(path_in("term/0000000000ac"), 0700), 0);
 	write_file(path_in("term/0000000000ac/manifest"), "precious", 0600);
-	ckt_term_save_all(&server);
+	ckt_session_save_all_on_term(&server);
 	YES(run_until(over, NULL));
 	TEXT(read_file(path_in("term/0000000000ac/manifest")), "precious");
 	NO(exists("0000000000ac.partial"));
 	/* It cannot even begin. */
 	server.options.on_term = (char *)"checkpoint:/dev/null/x";
-	ckt_term_save_all(&server);
+	ckt_session_save_all_on_term(&server);
 	IS(server.term_saves, 0);
 	server.options.on_term = NULL;
 	run_for(20);

@@ -29,7 +29,7 @@ static int load(struct ckt_server *s, const char *state, const char *home)
 	}
 	memset(&s->key, 0, sizeof s->key);
 	message[0] = 0;
-	int result = ckt_key_load(s, message, sizeof message);
+	int result = ckt_server_key_load(s, message, sizeof message);
 	for (size_t i = 0; i < COUNT(names); i++) {
 		if (before[i])
 			setenv(names[i], before[i], 1);
@@ -81,18 +81,18 @@ static void test_ids(void)
 	memcpy(other, hash, sizeof other);
 	other[31] ^= 1;
 	for (unsigned i = 0; i < CKT_SESSION_ID_TRIES; i++) {
-		ckt_key_session_id(hash, i, ids[i]);
+		ckt_server_key_session_id(hash, i, ids[i]);
 		IS(strlen(ids[i]), CKT_SESSION_ID_SIZE);
 		IS(strspn(ids[i], "0123456789abcdef"), CKT_SESSION_ID_SIZE);
-		YES(ckt_key_fits(ids[i], hash));
-		NO(ckt_key_fits(ids[i], other));
+		YES(ckt_server_key_fits(ids[i], hash));
+		NO(ckt_server_key_fits(ids[i], other));
 		for (unsigned k = 0; k < i; k++)
 			YES(strcmp(ids[i], ids[k]) != 0);
 	}
 	/* Images have it: it never changes. */
 	TEXT(ids[0], "dc757f78fabd");
-	NO(ckt_key_fits("", hash));
-	NO(ckt_key_fits("000000000000", hash));
+	NO(ckt_server_key_fits("", hash));
+	NO(ckt_server_key_fits("000000000000", hash));
 }
 
 static void test_seals(void)
@@ -105,34 +105,34 @@ static void test_seals(void)
 	two = one;
 	IS(load(&one, path_in("one-key"), NULL) || load(&two, path_in("two-key"), NULL), 0);
 	memset(origin.secret_hash, 5, sizeof origin.secret_hash);
-	IS(ckt_key_seal_check(&one, &origin), 0); /* it has none */
-	ckt_key_seal(&one, id, 1001, (uint8_t *)origin.secret_hash, 3, &owner);
+	IS(ckt_server_key_seal_check(&one, &origin), 0); /* it has none */
+	ckt_server_key_seal(&one, id, 1001, (uint8_t *)origin.secret_hash, 3, &owner);
 	IS(owner.uid, 1001);
 	memcpy(origin.key, owner.key, sizeof origin.key);
 	memcpy(origin.seal, owner.seal, sizeof origin.seal);
-	IS(ckt_key_seal_check(&one, &origin), 1);
-	IS(ckt_key_seal_check(&two, &origin), 0); /* another server's */
+	IS(ckt_server_key_seal_check(&one, &origin), 1);
+	IS(ckt_server_key_seal_check(&two, &origin), 0); /* another server's */
 	/* Nothing of it can be another. */
 	origin.uid = 0;
-	IS(ckt_key_seal_check(&one, &origin), -EBADMSG);
+	IS(ckt_server_key_seal_check(&one, &origin), -EBADMSG);
 	origin.uid = 1001;
 	origin.generation++;
-	IS(ckt_key_seal_check(&one, &origin), -EBADMSG);
+	IS(ckt_server_key_seal_check(&one, &origin), -EBADMSG);
 	origin.generation--;
 	id[11] = 'c';
-	IS(ckt_key_seal_check(&one, &origin), -EBADMSG);
+	IS(ckt_server_key_seal_check(&one, &origin), -EBADMSG);
 	id[11] = 'b';
 	origin.secret_hash[0] ^= 1;
-	IS(ckt_key_seal_check(&one, &origin), -EBADMSG);
+	IS(ckt_server_key_seal_check(&one, &origin), -EBADMSG);
 	origin.secret_hash[0] ^= 1;
 	origin.seal[31] ^= 1;
-	IS(ckt_key_seal_check(&one, &origin), -EBADMSG);
+	IS(ckt_server_key_seal_check(&one, &origin), -EBADMSG);
 	memcpy(origin.key, two.key_name, sizeof origin.key);
-	IS(ckt_key_seal_check(&two, &origin), -EBADMSG);
+	IS(ckt_server_key_seal_check(&two, &origin), -EBADMSG);
 	/* A MAC is for one purpose. */
 	uint8_t a[CKT_SEAL_SIZE], b[CKT_SEAL_SIZE];
-	ckt_key_mac(&one, "mark", "x", 1, a);
-	ckt_key_mac(&one, "mask", "x", 1, b);
+	ckt_server_key_mac(&one, "mark", "x", 1, a);
+	ckt_server_key_mac(&one, "mask", "x", 1, b);
 	YES(memcmp(a, b, sizeof a) != 0);
 }
 

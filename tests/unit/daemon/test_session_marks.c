@@ -20,26 +20,27 @@ static void test_marks(void)
 	char text[64];
 	uint32_t owner = 0;
 	for (int i = 0; i < CKT_MARKS; i++) {
-		enum ckt_mark mark = (enum ckt_mark)i;
-		NO(ckt_mark_read(&server, id, mark, &owner, text, sizeof text));
-		IS(ckt_mark_write(&server, id, mark, 1001, true, "first\n"), 0);
-		IS(ckt_mark_write(&server, id, mark, 1001, true, "second"), 0);
-		YES(ckt_mark_read(&server, id, mark, &owner, text, sizeof text));
+		enum ckt_session_mark mark = (enum ckt_session_mark)i;
+		NO(ckt_session_mark_read(&server, id, mark, &owner, text, sizeof text));
+		IS(ckt_session_mark_write(&server, id, mark, 1001, true, "first\n"), 0);
+		IS(ckt_session_mark_write(&server, id, mark, 1001, true, "second"), 0);
+		YES(ckt_session_mark_read(&server, id, mark, &owner, text, sizeof text));
 		TEXT(text, "second");
-		NO(ckt_mark_read(&server, "0123456789ac", mark, &owner, text, sizeof text));
+		NO(ckt_session_mark_read(&server, "0123456789ac", mark, &owner, text, sizeof text));
 		/* cut to what there is room for */
-		YES(ckt_mark_read(&server, id, mark, &owner, text, 4));
+		YES(ckt_session_mark_read(&server, id, mark, &owner, text, 4));
 		TEXT(text, "sec");
-		ckt_mark_remove(&server, id, mark, 1001);
-		NO(ckt_mark_read(&server, id, mark, &owner, text, sizeof text));
-		ckt_mark_remove(&server, id, mark, 1001);
+		ckt_session_mark_remove(&server, id, mark, 1001);
+		NO(ckt_session_mark_read(&server, id, mark, &owner, text, sizeof text));
+		ckt_session_mark_remove(&server, id, mark, 1001);
 	}
 	static const char *const bad[] = {"", "0123456789a", "0123456789abc", "0123456789AB",
 		"../../../etc", "0123456789a/", "0123456789a."};
 	for (size_t i = 0; i < COUNT(bad); i++) {
-		IS(ckt_mark_write(&server, bad[i], CKT_MARK_MOVED, 0, true, "x"), -EINVAL);
-		NO(ckt_mark_read(&server, bad[i], CKT_MARK_MOVED, &owner, text, sizeof text));
-		ckt_mark_remove(&server, bad[i], CKT_MARK_MOVED, 0);
+		IS(ckt_session_mark_write(&server, bad[i], CKT_MARK_MOVED, 0, true, "x"), -EINVAL);
+		NO(ckt_session_mark_read(
+			&server, bad[i], CKT_MARK_MOVED, &owner, text, sizeof text));
+		ckt_session_mark_remove(&server, bad[i], CKT_MARK_MOVED, 0);
 	}
 }
 
@@ -59,61 +60,63 @@ static void test_owners(void)
 	uint32_t owner;
 	time_t now = time(NULL);
 	server.key_made = now - 100;
-	NO(ckt_mark_exists(&server, id));
-	IS(ckt_mark_write(&server, id, CKT_MARK_MOVED, 1001, true, "there"), 0);
-	YES(ckt_mark_exists(&server, id));
-	YES(ckt_mark_read(&server, id, CKT_MARK_MOVED, &owner, text, sizeof text));
+	NO(ckt_session_mark_exists(&server, id));
+	IS(ckt_session_mark_write(&server, id, CKT_MARK_MOVED, 1001, true, "there"), 0);
+	YES(ckt_session_mark_exists(&server, id));
+	YES(ckt_session_mark_read(&server, id, CKT_MARK_MOVED, &owner, text, sizeof text));
 	IS(owner, 1001);
 	/* Not another user's to replace or remove; root's it is. */
-	IS(ckt_mark_write(&server, id, CKT_MARK_MOVED, 1002, true, "elsewhere"), -EPERM);
-	ckt_mark_remove(&server, id, CKT_MARK_MOVED, 1002);
-	YES(ckt_mark_exists(&server, id));
-	IS(ckt_mark_write(&server, id, CKT_MARK_MOVED, 0, true, "by root"), 0);
-	YES(ckt_mark_read(&server, id, CKT_MARK_MOVED, &owner, text, sizeof text) && owner == 0);
+	IS(ckt_session_mark_write(&server, id, CKT_MARK_MOVED, 1002, true, "elsewhere"), -EPERM);
+	ckt_session_mark_remove(&server, id, CKT_MARK_MOVED, 1002);
+	YES(ckt_session_mark_exists(&server, id));
+	IS(ckt_session_mark_write(&server, id, CKT_MARK_MOVED, 0, true, "by root"), 0);
+	YES(ckt_session_mark_read(&server, id, CKT_MARK_MOVED, &owner, text, sizeof text) &&
+		owner == 0);
 	TEXT(text, "by root");
-	IS(ckt_mark_write(&server, id, CKT_MARK_MOVED, 1001, true, "mine"), -EPERM);
-	ckt_mark_remove(&server, id, CKT_MARK_MOVED, 0);
+	IS(ckt_session_mark_write(&server, id, CKT_MARK_MOVED, 1001, true, "mine"), -EPERM);
+	ckt_session_mark_remove(&server, id, CKT_MARK_MOVED, 0);
 	/*
 	 * Under an id that is not proven: gives way to whose it is, and to no further one that only
 	 * says so.
 	 */
-	IS(ckt_mark_write(&server, id, CKT_MARK_MOVED, 1002, false, "squatted"), 0);
-	NO(ckt_mark_is_proven(&server, id, CKT_MARK_MOVED));
-	IS(ckt_mark_write(&server, id, CKT_MARK_MOVED, 1001, false, "squatted too"), -EPERM);
+	IS(ckt_session_mark_write(&server, id, CKT_MARK_MOVED, 1002, false, "squatted"), 0);
+	NO(ckt_session_mark_is_proven(&server, id, CKT_MARK_MOVED));
+	IS(ckt_session_mark_write(&server, id, CKT_MARK_MOVED, 1001, false, "squatted too"),
+		-EPERM);
 	snprintf(path, sizeof path, "%s/%s.moved", server.socket_dir, id);
 	snprintf(line, sizeof line, "%s", read_file(path));
 	line[1] = '2';
 	put_mark(line, now);
-	NO(ckt_mark_read(&server, id, CKT_MARK_MOVED, &owner, text, sizeof text));
+	NO(ckt_session_mark_read(&server, id, CKT_MARK_MOVED, &owner, text, sizeof text));
 	line[1] = '3';
 	put_mark(line, now);
-	IS(ckt_mark_write(&server, id, CKT_MARK_MOVED, 1001, true, "there"), 0);
-	YES(ckt_mark_is_proven(&server, id, CKT_MARK_MOVED));
-	IS(ckt_mark_write(&server, id, CKT_MARK_MOVED, 1002, false, "squatted"), -EPERM);
+	IS(ckt_session_mark_write(&server, id, CKT_MARK_MOVED, 1001, true, "there"), 0);
+	YES(ckt_session_mark_is_proven(&server, id, CKT_MARK_MOVED));
+	IS(ckt_session_mark_write(&server, id, CKT_MARK_MOVED, 1002, false, "squatted"), -EPERM);
 	/* Changed since, or of another session. */
 	snprintf(path, sizeof path, "%s/%s.moved", server.socket_dir, id);
 	snprintf(line, sizeof line, "%s", read_file(path));
 	line[strlen(line) - 2] ^= 1;
 	put_mark(line, now);
-	NO(ckt_mark_read(&server, id, CKT_MARK_MOVED, &owner, text, sizeof text));
+	NO(ckt_session_mark_read(&server, id, CKT_MARK_MOVED, &owner, text, sizeof text));
 	line[strlen(line) - 2] ^= 1;
 	put_mark(line, now);
-	YES(ckt_mark_read(&server, id, CKT_MARK_MOVED, &owner, text, sizeof text));
+	YES(ckt_session_mark_read(&server, id, CKT_MARK_MOVED, &owner, text, sizeof text));
 	line[6] = '2';
 	put_mark(line, now);
-	NO(ckt_mark_read(&server, id, CKT_MARK_MOVED, &owner, text, sizeof text));
+	NO(ckt_session_mark_read(&server, id, CKT_MARK_MOVED, &owner, text, sizeof text));
 	static const char *const bad[] = {"v2 ", "v2 1001", "v2 x y z", "v2 1001 00 there",
 		"v2 -1 00 there", "v2 99999999999 00 x", "there\n", ""};
 	for (size_t i = 0; i < COUNT(bad); i++) {
 		put_mark(bad[i], now);
-		NO(ckt_mark_read(&server, id, CKT_MARK_MOVED, &owner, text, sizeof text));
+		NO(ckt_session_mark_read(&server, id, CKT_MARK_MOVED, &owner, text, sizeof text));
 		/* A build that had no key wrote it; its owner is not known. */
 		put_mark(bad[i], now - 200);
-		IS(ckt_mark_read(&server, id, CKT_MARK_MOVED, &owner, text, sizeof text),
+		IS(ckt_session_mark_read(&server, id, CKT_MARK_MOVED, &owner, text, sizeof text),
 			strncmp(bad[i], "v2 ", 3) != 0);
 		IS(owner, CKT_UID_UNKNOWN);
 	}
-	ckt_mark_remove(&server, id, CKT_MARK_MOVED, 0);
+	ckt_session_mark_remove(&server, id, CKT_MARK_MOVED, 0);
 	server.key_made = 0;
 }
 
@@ -124,14 +127,14 @@ static void test_links(void)
 	/* A link that somebody planted is not followed. */
 	snprintf(path, sizeof path, "%s/%s.moved", server.socket_dir, id);
 	IS(symlink("/etc/passwd", path), 0);
-	NO(ckt_mark_read(&server, id, CKT_MARK_MOVED, &owner, text, sizeof text));
-	IS(ckt_mark_write(&server, id, CKT_MARK_MOVED, 0, true, "there"), 0); /* replaced */
-	YES(ckt_mark_read(&server, id, CKT_MARK_MOVED, &owner, text, sizeof text));
+	NO(ckt_session_mark_read(&server, id, CKT_MARK_MOVED, &owner, text, sizeof text));
+	IS(ckt_session_mark_write(&server, id, CKT_MARK_MOVED, 0, true, "there"), 0); /* replaced */
+	YES(ckt_session_mark_read(&server, id, CKT_MARK_MOVED, &owner, text, sizeof text));
 	snprintf(path, sizeof path, "%s/%s.moved.new", server.socket_dir, id);
 	IS(symlink("/tmp/planted", path), 0);
-	YES(ckt_mark_write(&server, id, CKT_MARK_MOVED, 0, true, "x") < 0);
+	YES(ckt_session_mark_write(&server, id, CKT_MARK_MOVED, 0, true, "x") < 0);
 	unlink(path);
-	ckt_mark_remove(&server, id, CKT_MARK_MOVED, 0);
+	ckt_session_mark_remove(&server, id, CKT_MARK_MOVED, 0);
 }
 
 static void test_age(void)
@@ -156,7 +159,7 @@ static void test_age(void)
 		if (cases[i].old)
 			IS(utimensat(AT_FDCWD, path, old, 0), 0);
 	}
-	ckt_marks_watch(&server);
+	ckt_session_marks_watch(&server);
 	for (size_t i = 0; i < COUNT(cases); i++) {
 		snprintf(path, sizeof path, "%s/%s", server.socket_dir, cases[i].name);
 		IS(access(path, F_OK) == 0, cases[i].stays);

@@ -14,14 +14,14 @@
 #include "inside.h"
 
 static const struct ckt_identity self = {.kind = CKT_IDENTITY_USER};
-static struct ckt_data *data;
+static struct ckt_stage_data *data;
 static int dir;
 
 static int connect_data(void)
 {
 	int fds[2];
 	MUST(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds), 0);
-	MUST(ckt_data_serve(data, fds[1], &self), 0);
+	MUST(ckt_stage_data_serve(data, fds[1], &self), 0);
 	return fds[0];
 }
 
@@ -63,7 +63,7 @@ static void begin(void)
 	const char *path = path_in("data");
 	mkdir(path, 0700);
 	dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	data = ckt_data_create(dir, NULL);
+	data = ckt_stage_data_create(dir, NULL);
 	CU_ASSERT_PTR_NOT_NULL_FATAL(data);
 }
 
@@ -144,7 +144,7 @@ static void test_end(void)
 	for (; count < COUNT(fds); count++) {
 		MUST(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
 		fds[count] = pair[0];
-		int result = ckt_data_serve(data, pair[1], &self);
+		int result = ckt_stage_data_serve(data, pair[1], &self);
 		if (result) {
 			IS(result, -EBUSY);
 			IS(read(pair[0], text, 1), 0);
@@ -156,12 +156,12 @@ static void test_end(void)
 	for (unsigned i = 0; i < count; i++)
 		IS(get(fds[i], "manifest", 0, 5, text), 0);
 	/* The stage goes: they all end, and no one touches a file any more. */
-	ckt_data_destroy(data);
+	ckt_stage_data_destroy(data);
 	for (unsigned i = 0; i < count; i++) {
 		IS(get(fds[i], "manifest", 0, 5, text), 99);
 		close(fds[i]);
 	}
-	ckt_data_destroy(NULL);
+	ckt_stage_data_destroy(NULL);
 	close(dir);
 }
 

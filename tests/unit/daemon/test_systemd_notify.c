@@ -29,14 +29,14 @@ static void test_notify(void)
 			     (socklen_t)(offsetof(struct sockaddr_un, sun_path) + strlen(name))),
 			0);
 		setenv("NOTIFY_SOCKET", name, 1);
-		ckt_notify("READY=1\nSTATUS=x");
+		ckt_systemd_notify("READY=1\nSTATUS=x");
 		IS(recv(fd, got, sizeof got, MSG_DONTWAIT), 16);
 		IS(memcmp(got, "READY=1\nSTATUS=x", 16), 0);
 		IS(recv(fd, got, sizeof got, MSG_DONTWAIT), -1);
 		close(fd);
 		if (!abstract[i])
 			unlink(name);
-		ckt_notify("nobody there");
+		ckt_systemd_notify("nobody there");
 	}
 	memset(longest, 'x', sizeof longest - 1);
 	longest[0] = '/';
@@ -44,10 +44,10 @@ static void test_notify(void)
 	const char *const useless[] = {"", "@", "relative", longest};
 	for (size_t i = 0; i < COUNT(useless); i++) {
 		setenv("NOTIFY_SOCKET", useless[i], 1);
-		ckt_notify("READY=1");
+		ckt_systemd_notify("READY=1");
 	}
 	unsetenv("NOTIFY_SOCKET");
-	ckt_notify("READY=1");
+	ckt_systemd_notify("READY=1");
 }
 
 UNIT_SUITE(notify, {"notify", test_notify})

@@ -16,10 +16,10 @@ static void test_refused(void)
 {
 	char path[CKT_PATH_MAX];
 	snprintf(path, sizeof path, "%s", path_in("no-such"));
-	IS(ckt_reach_copy(path), -ENOENT);
+	IS(ckt_daemon_files_copy(path), -ENOENT);
 	snprintf(path, sizeof path, "%s", path_in("empty"));
 	write_file(path, "", 0644);
-	IS(ckt_reach_copy(path), -EINVAL);
+	IS(ckt_daemon_files_copy(path), -EINVAL);
 	TEXT(path, path_in("empty")); /* what failed is left as it was */
 }
 
@@ -32,24 +32,24 @@ static void test_copy(void)
 	snprintf(path, sizeof path, "%s", path_in("reach-test"));
 	write_file(path, "contents of reach-test", 0700);
 	strcpy(again, path);
-	MUST(ckt_reach_copy(path), 0);
+	MUST(ckt_daemon_files_copy(path), 0);
 	IS(strncmp(path, "/run/cricket/libexec/", 21), 0);
 	TEXT(strrchr(path, '/'), "/reach-test");
 	TEXT(read_file(path), "contents of reach-test");
 	IS(stat(path, &st), 0);
 	IS(st.st_mode & 07777, 0755);
 	/* Shared; mended where somebody cut it; another file with other contents. */
-	MUST(ckt_reach_copy(again), 0);
+	MUST(ckt_daemon_files_copy(again), 0);
 	TEXT(again, path);
 	IS(stat(again, &then), 0);
 	IS(then.st_ino, st.st_ino);
 	IS(truncate(path, 3), 0);
 	snprintf(again, sizeof again, "%s", path_in("reach-test"));
-	MUST(ckt_reach_copy(again), 0);
+	MUST(ckt_daemon_files_copy(again), 0);
 	TEXT(read_file(path), "contents of reach-test");
 	snprintf(other, sizeof other, "%s", path_in("reach-test"));
 	write_file(other, "other contents", 0700);
-	MUST(ckt_reach_copy(other), 0);
+	MUST(ckt_daemon_files_copy(other), 0);
 	YES(strcmp(other, path) != 0);
 	const char *const made[] = {path, other};
 	for (int i = 0; i < 2; i++) {
@@ -68,24 +68,24 @@ static void test_together(void)
 	const char *const files[] = {first, second};
 	snprintf(first, sizeof first, "%s", path_in("reach-one"));
 	snprintf(second, sizeof second, "%s", path_in("reach-two"));
-	IS(ckt_reach_copy_together(files, 0, copies), -EINVAL);
-	IS(ckt_reach_copy_together(files, 2, copies), -ENOENT);
+	IS(ckt_daemon_files_copy_together(files, 0, copies), -EINVAL);
+	IS(ckt_daemon_files_copy_together(files, 2, copies), -ENOENT);
 	if (geteuid() != 0)
 		return; /* its precondition */
 	write_file(first, "one", 0700);
 	write_file(second, "two", 0700);
-	MUST(ckt_reach_copy_together(files, 2, copies), 0);
+	MUST(ckt_daemon_files_copy_together(files, 2, copies), 0);
 	snprintf(path, sizeof path, "%s/reach-one", copies);
 	TEXT(read_file(path), "one");
 	snprintf(path, sizeof path, "%s/reach-two", copies);
 	TEXT(read_file(path), "two");
-	MUST(ckt_reach_copy_together(files, 2, again), 0);
+	MUST(ckt_daemon_files_copy_together(files, 2, again), 0);
 	TEXT(again, copies);
 	unlink(path);
 	/* Made whole again; and other files are no copy of these. */
-	MUST(ckt_reach_copy_together(files, 2, again), 0);
+	MUST(ckt_daemon_files_copy_together(files, 2, again), 0);
 	TEXT(read_file(path), "two");
-	MUST(ckt_reach_copy_together(files, 1, again), 0);
+	MUST(ckt_daemon_files_copy_together(files, 1, again), 0);
 	YES(strcmp(again, copies) != 0);
 	const char *const made[] = {copies, again};
 	for (int i = 0; i < 2; i++) {

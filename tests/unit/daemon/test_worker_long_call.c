@@ -77,7 +77,7 @@ static void test_comes_on(void)
 	IS(worker.calls[CKT_WORKER_PROGRESS], 2);
 	IS(answered.times, 0);
 	/* Its worker dies. */
-	ckt_request_fail_all(session, -ECONNRESET);
+	ckt_daemon_request_fail_all(session, -ECONNRESET);
 	IS(answered.times, 1);
 	IS(answered.error, -ECONNRESET);
 	/* And in the middle of a question: that it died is said, not that it hangs. */
@@ -89,7 +89,7 @@ static void test_comes_on(void)
 		run_for(2);
 	IS(worker.calls[CKT_WORKER_PROGRESS], 1);
 	IS(answered.times, 0);
-	ckt_request_fail_all(session, -ECONNRESET);
+	ckt_daemon_request_fail_all(session, -ECONNRESET);
 	IS(answered.times, 1);
 	IS(answered.error, -ECONNRESET);
 	worker.silent_on = 0;
@@ -98,9 +98,9 @@ static void test_comes_on(void)
 
 static void test_problem(void)
 {
-	HAS(ckt_request_problem(-ETIMEDOUT), "does not answer");
-	HAS(ckt_request_problem(-ETIMEDOUT), "cricketctl kill");
-	TEXT(ckt_request_problem(-ECONNRESET), strerror(ECONNRESET));
+	HAS(ckt_daemon_request_problem(-ETIMEDOUT), "does not answer");
+	HAS(ckt_daemon_request_problem(-ETIMEDOUT), "cricketctl kill");
+	TEXT(ckt_daemon_request_problem(-ECONNRESET), strerror(ECONNRESET));
 }
 
 UNIT_SUITE(long_call, {"answers", test_answers}, {"silent", test_silent},

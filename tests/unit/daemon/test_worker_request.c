@@ -98,7 +98,7 @@ static void test_links(void)
 	answer.count = 0;
 	for (int i = 0; i < 3; i++)
 		IS(call(session, i ? CKT_WORKER_PAUSE : CKT_WORKER_KILL, -1, 0), 0);
-	ckt_request_fail_all(session, -EIO);
+	ckt_daemon_request_fail_all(session, -EIO);
 	IS(answer.count, 3);
 	IS(answer.error, -EIO);
 	run_for(5);

@@ -81,7 +81,7 @@ static void test_set_at_once(void)
 {
 	cublasHandle_t handle = make();
 	uint64_t memory = inside_memory(65536, 0);
-	MUST(ckt_stream_make(&ckt_worker, ID(STREAM, 40), 0, 0), CUDA_SUCCESS);
+	MUST(ckt_worker_stream_make(&ckt_worker, ID(STREAM, 40), 0, 0), CUDA_SUCCESS);
 	cudaStream_t stream = (cudaStream_t)(uintptr_t)ID(STREAM, 40);
 	for (int i = 0; i < 3; i++) {
 		loop_mark();
@@ -119,7 +119,7 @@ static void test_set_at_once(void)
 static void test_capture_workspace(void)
 {
 	cublasHandle_t handle = make();
-	MUST(ckt_stream_make(&ckt_worker, ID(STREAM, 41), 0, 0), CUDA_SUCCESS);
+	MUST(ckt_worker_stream_make(&ckt_worker, ID(STREAM, 41), 0, 0), CUDA_SUCCESS);
 	cudaStream_t stream = (cudaStream_t)(uintptr_t)ID(STREAM, 41);
 	loop_mark();
 	YES(ckt_cublas_take_handle(handle) != NULL);

@@ -144,13 +144,13 @@ static void test_large_group(void)
 		IS(ncclSend(SEND, (size_t)i, ncclFloat, 0, comm, stream(2)), ncclSuccess);
 	IS(ncclGroupEnd(), ncclSuccess);
 	HAS(double_said(), " 199 type 7");
-	uint64_t before = ckt_nccl_issued(&ckt_worker);
+	uint64_t before = ckt_worker_nccl_issued(&ckt_worker);
 	double_answer("ncclSend", ncclSuccess);
 	IS(ncclGroupStart(), ncclSuccess);
 	for (int i = 0; i < CKT_NCCL_OPERATIONS_MAX + 1; i++)
 		ncclSend(SEND, 1, ncclFloat, 0, comm, stream(2));
 	IS(ncclGroupEnd(), ncclInvalidUsage);
-	IS(ckt_nccl_issued(&ckt_worker) - before, 0);
+	IS(ckt_worker_nccl_issued(&ckt_worker) - before, 0);
 	end();
 }
 

@@ -254,8 +254,8 @@ class Made(unittest.TestCase):
             self.assertIn(part, stubs)
         # What does not execute touches no stream.
         self.assertNotIn("before_work", stubs[stubs.index("boxFactor("):stubs.index("boxPut(")])
-        for part in ("(boxNumber_t)(uintptr_t)v_number->real", "ckt_box_use_stream(v_number, stream_)", "ckt_beside(call, &own_->beside)",
-                     "own_->has_embed ? (void *)own_->embed : NULL", "args.embed_len && args.embed_len != (uint64_t)args.rank", "ckt_box_out_of_memory"):
+        for part in ("(boxNumber_t)(uintptr_t)v_number->real", "ckt_worker_box_use_stream(v_number, stream_)", "ckt_library_long_call(call, &own_->beside)",
+                     "own_->has_embed ? (void *)own_->embed : NULL", "args.embed_len && args.embed_len != (uint64_t)args.rank", "ckt_worker_box_out_of_memory"):
             self.assertIn(part, dispatch)
         # What comes afterwards may call again: the reply is given back before.
         self.assertLess(stubs.index("client_->release(&reply_);", stubs.index("boxPlan(")), stubs.index("kept(own_number);"))

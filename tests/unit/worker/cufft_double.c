@@ -462,7 +462,7 @@ int double_run(uint32_t proc, const uint8_t *args, size_t size, bool batched,
 	/* What would be done beside the executor is done at once. */
 	bool goes = ckt_worker.go;
 	ckt_worker.go = false;
-	int result = ckt_lib_state_run(call);
+	int result = ckt_worker_lib_state_run(call);
 	ckt_worker.go = goes;
 	free(copy);
 	if (result == CKT_WCALL_GARBAGE) {
@@ -531,7 +531,7 @@ static CUresult queue(struct ckt_call *call)
 	double_batched++;
 	IS(sent(call, true, &none), 0);
 	/* Plans end beside the executor. */
-	ckt_aside_drain(&ckt_worker, -1);
+	ckt_long_call_drain(&ckt_worker, -1);
 	return CUDA_SUCCESS;
 }
 

@@ -179,7 +179,7 @@ struct inside_reply *inside_run(uint32_t prog, uint32_t number, const struct ckt
 	if (result != CKT_WCALL_LATER)
 		ckt_wcall_finish(call, (CUresult)result);
 	/* What ends beside the executor, unless the GPU is busy. */
-	ckt_aside_drain(worker, ckt_net_now_ms() + 1000);
+	ckt_long_call_drain(worker, ckt_net_now_ms() + 1000);
 	reply.result = INSIDE_NONE;
 	if (batched) {
 		reply.result = atomic_exchange(&worker->deferred, 0);
@@ -188,8 +188,8 @@ struct inside_reply *inside_run(uint32_t prog, uint32_t number, const struct ckt
 		return &reply;
 	}
 	for (int i = 0; i < 60000; i++) {
-		ckt_aside_finish(worker);
-		ckt_apart_finish(worker);
+		ckt_long_call_finish(worker);
+		ckt_blocking_call_finish(worker);
 		ckt_pending_poll(worker);
 		size_t n = inside_sent(reply.bytes, sizeof reply.bytes);
 		reply.results = (struct ckt_cursor){

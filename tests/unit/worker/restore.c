@@ -32,7 +32,7 @@ void load(struct wire *w, unsigned n, const char *ptx)
 {
 	uint8_t hash[32];
 	size_t size = strlen(ptx) + 1;
-	ckt_hash(ptx, size, hash);
+	ckt_blob_hash(ptx, size, hash);
 	CU_ASSERT_EQUAL(
 		done(WIRE_CALL(w, blob_data, true, .hash = hash, .hash_len = 32, .total = size,
 			.data = (const uint8_t *)ptx, .data_len = (uint32_t)size)),

@@ -64,12 +64,12 @@ static void test_make(void)
 	IS(ASK(array_destroy, .id = ID(ARRAY, 299)), CUDA_ERROR_INVALID_HANDLE);
 	IS(ASK(array_destroy, .id = id), CUDA_SUCCESS);
 	IS(ASK(array_destroy, .id = id), CUDA_ERROR_INVALID_HANDLE);
-	ckt_aside_drain(&ckt_worker, -1);
+	ckt_long_call_drain(&ckt_worker, -1);
 	IS(ckt_memory_used(memory), used);
 	IS(ckt_worker.checkpoint.journal.count, journal); /* came and went: no trace */
 	IS(CUT(array_create, .id = id), 0);
 	IS(CUT(array_destroy, .id = id), 0);
-	ckt_aside_drain(&ckt_worker, -1);
+	ckt_long_call_drain(&ckt_worker, -1);
 }
 
 static void test_levels(void)
@@ -109,7 +109,7 @@ static void test_levels(void)
 	IS(memcmp(res.data, in + 64, 16), 0);
 	IS(ASK(array_destroy, .id = levels), CUDA_SUCCESS);
 	IS(ASK(array_destroy, .id = plain), CUDA_SUCCESS);
-	ckt_aside_drain(&ckt_worker, -1);
+	ckt_long_call_drain(&ckt_worker, -1);
 }
 
 static void test_copies(void)
@@ -176,7 +176,7 @@ static void test_copies(void)
 	IS(CUT(memcpy_array, .dst_array = a), 0);
 	IS(ASK(array_destroy, .id = a), CUDA_SUCCESS);
 	inside_free(memory);
-	ckt_aside_drain(&ckt_worker, -1);
+	ckt_long_call_drain(&ckt_worker, -1);
 }
 
 /*
@@ -233,7 +233,7 @@ static void test_pieces(void)
 	IS(ckt_driver.cuStreamSynchronize(NULL), CUDA_SUCCESS);
 	IS(memcmp(got, whole + 80, 4), 0);
 	IS(ASK(array_destroy, .id = mips), CUDA_SUCCESS);
-	ckt_aside_drain(&ckt_worker, -1);
+	ckt_long_call_drain(&ckt_worker, -1);
 	inside_free(device);
 }
 
@@ -247,12 +247,12 @@ static void test_journal(void)
 		CUDA_SUCCESS);
 	ckt_worker.checkpoint.journal.saved = ckt_worker.checkpoint.journal.count;
 	IS(ASK(array_destroy, .id = id), CUDA_SUCCESS);
-	ckt_aside_drain(&ckt_worker, -1);
+	ckt_long_call_drain(&ckt_worker, -1);
 	IS(ckt_worker.checkpoint.journal.count, journal + 2);
 	IS(ckt_worker.checkpoint.journal.list[journal + 1].kind, CKT_JOURNAL_ARRAY_DESTROY);
 	ckt_worker.checkpoint.journal.count = journal;
 	ckt_worker.checkpoint.journal.saved = saved;
-	ckt_aside_drain(&ckt_worker, -1);
+	ckt_long_call_drain(&ckt_worker, -1);
 }
 
 UNIT_SUITE(array, {"pieces", test_pieces}, {"journal", test_journal}, {"make", test_make},

@@ -12,7 +12,7 @@ static void test_blobs(void)
 	uint8_t data[1000], hash[32], wrong[32], again[32];
 	for (unsigned i = 0; i < sizeof data; i++)
 		data[i] = (uint8_t)i;
-	ckt_hash(data, sizeof data, hash);
+	ckt_blob_hash(data, sizeof data, hash);
 	memcpy(wrong, hash, sizeof wrong);
 	wrong[0] ^= 1;
 	CU_ASSERT_EQUAL(ckt_blobs_piece(&blobs, hash, 1000, 0, data, 400), 0);

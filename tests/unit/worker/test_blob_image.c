@@ -20,7 +20,7 @@ static void test_save(void)
 	uint8_t hash[CKT_HASH_SIZE], other[CKT_HASH_SIZE];
 	memset(big, 3, sizeof big);
 	MUST(ckt_blobs_add(&worker.blobs, big, sizeof big, hash), 0);
-	ckt_hash("abcdef", 6, other);
+	ckt_blob_hash("abcdef", 6, other);
 	/* Half of it is still to come. */
 	MUST(ckt_blobs_piece(&worker.blobs, other, 6, 0, "abc", 3), 0);
 	MUST(ckt_blob_kind.save_table(&s), 0);

@@ -12,14 +12,14 @@
 #include "tests/unit/worker/inside.h"
 
 struct job {
-	struct ckt_aside_job aside;
+	struct ckt_long_call_job aside;
 	sem_t *wait, *post;
 	CUcontext seen;
 };
 
 static unsigned finished;
 
-static void run(struct ckt_aside_job *aside)
+static void run(struct ckt_long_call_job *aside)
 {
 	struct job *job = (struct job *)aside;
 	ckt_driver.cuCtxGetCurrent(&job->seen);
@@ -27,7 +27,7 @@ static void run(struct ckt_aside_job *aside)
 	sem_wait(job->wait);
 }
 
-static void finish(struct ckt_worker *worker, struct ckt_aside_job *aside)
+static void finish(struct ckt_worker *worker, struct ckt_long_call_job *aside)
 {
 	struct job *job = (struct job *)aside;
 	YES(job->seen == worker->current->real);
@@ -39,7 +39,7 @@ static int submit(sem_t *wait, sem_t *post)
 {
 	struct job *job = calloc(1, sizeof *job);
 	*job = (struct job){.aside = {.run = run, .finish = finish}, .wait = wait, .post = post};
-	int error = ckt_apart_submit(&ckt_worker, &job->aside);
+	int error = ckt_blocking_call_submit(&ckt_worker, &job->aside);
 	if (error)
 		free(job);
 	return error;
@@ -58,22 +58,22 @@ static void test_apart(void)
 	sem_init(&second, 0, 0);
 	sem_init(&begun, 0, 0);
 	finished = 0;
-	NO(ckt_apart_is_busy(&ckt_worker));
+	NO(ckt_blocking_call_is_busy(&ckt_worker));
 	submit(&first, &begun);
 	submit(&second, &begun);
 	/* Neither waits for the other's end. */
 	sem_wait(&begun);
 	sem_wait(&begun);
-	YES(ckt_apart_is_busy(&ckt_worker));
-	IS(ckt_apart_wait(&ckt_worker, both, &wanted, ckt_net_now_ms() + 20), -ETIMEDOUT);
+	YES(ckt_blocking_call_is_busy(&ckt_worker));
+	IS(ckt_blocking_call_wait(&ckt_worker, both, &wanted, ckt_net_now_ms() + 20), -ETIMEDOUT);
 	IS(finished, 0);
 	sem_post(&second);
-	IS(ckt_apart_wait(&ckt_worker, both, &wanted, -1), 0);
-	YES(ckt_apart_is_busy(&ckt_worker));
+	IS(ckt_blocking_call_wait(&ckt_worker, both, &wanted, -1), 0);
+	YES(ckt_blocking_call_is_busy(&ckt_worker));
 	sem_post(&first);
 	wanted = 2;
-	IS(ckt_apart_wait(&ckt_worker, both, &wanted, -1), 0);
-	NO(ckt_apart_is_busy(&ckt_worker));
+	IS(ckt_blocking_call_wait(&ckt_worker, both, &wanted, -1), 0);
+	NO(ckt_blocking_call_is_busy(&ckt_worker));
 	/* Mail for the executor, which is frozen: it would have finished them. */
 	YES(atomic_load(&ckt_worker.mail));
 }
@@ -91,11 +91,11 @@ static void test_limit(void)
 	IS(submit(&wait, &begun), -EAGAIN);
 	for (int i = 0; i < CKT_APART_MAX; i++)
 		sem_post(&wait);
-	IS(ckt_apart_wait(&ckt_worker, both, &wanted, -1), 0);
+	IS(ckt_blocking_call_wait(&ckt_worker, both, &wanted, -1), 0);
 	sem_post(&wait);
 	IS(submit(&wait, &begun), 0);
 	wanted++;
-	IS(ckt_apart_wait(&ckt_worker, both, &wanted, -1), 0);
+	IS(ckt_blocking_call_wait(&ckt_worker, both, &wanted, -1), 0);
 }
 
 UNIT_SUITE(apart, {"two at one time", test_apart}, {"as many as there may be", test_limit})

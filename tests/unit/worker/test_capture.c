@@ -46,7 +46,7 @@ static void test_launch(void)
 	IS(toy_destroy(OBJECT(9)), CUDA_SUCCESS);
 	uint64_t used = ckt_budget_used(), memory = inside_memory(4096, 0),
 		 exec = ID(GRAPH_EXEC, 61);
-	size_t before = ckt_lib_log_count();
+	size_t before = ckt_worker_lib_log_count();
 	MUST(toy_create(OBJECT(1), 10), CUDA_SUCCESS);
 	IS(toy_set(OBJECT(1), 0, 5), CUDA_SUCCESS);
 	MUST(toy_capture(CALL(1), OBJECT(1), memory), CUDA_SUCCESS);
@@ -80,7 +80,7 @@ static void test_launch(void)
 	IS(inside_word(memory), 15);
 	IS(inside_word(memory + 4), 110);
 	IS(ASK(graph_exec_destroy, .exec = exec), CUDA_SUCCESS);
-	IS(ckt_lib_log_count(), before);
+	IS(ckt_worker_lib_log_count(), before);
 	inside_free(memory);
 	IS(ckt_budget_used(), used);
 	toy_end();
@@ -91,23 +91,23 @@ static void test_uses(void)
 {
 	toy_begin();
 	uint64_t memory = inside_memory(64, 0);
-	size_t before = ckt_lib_log_count();
+	size_t before = ckt_worker_lib_log_count();
 	MUST(toy_create(OBJECT(11), 1), CUDA_SUCCESS);
 	IS(toy_set(OBJECT(11), 0, 2), CUDA_SUCCESS);
 	MUST(toy_capture(CALL(11), OBJECT(11), memory), CUDA_SUCCESS);
-	IS(ckt_lib_log_count(), before + 3);
+	IS(ckt_worker_lib_log_count(), before + 3);
 	IS(toy_set(OBJECT(11), 0, 3), CUDA_SUCCESS);
 	IS(toy_set(OBJECT(11), 0, 4), CUDA_SUCCESS);
-	IS(ckt_lib_log_count(), before + 4); /* created, 2, captured, 4 */
+	IS(ckt_worker_lib_log_count(), before + 4); /* created, 2, captured, 4 */
 	IS(toy_destroy(OBJECT(11)), CUDA_SUCCESS);
-	IS(ckt_lib_log_count(), before + 3);
+	IS(ckt_worker_lib_log_count(), before + 3);
 	enum ckt_lib_life life = CKT_LIB_PAST;
-	for (const struct ckt_lib_step *s = ckt_lib_log(); s; s = s->next)
+	for (const struct ckt_lib_step *s = ckt_worker_lib_log(); s; s = s->next)
 		if (s->id == OBJECT(11) && s->kind == CKT_LIB_CREATE)
-			life = ckt_lib_step_life(s);
+			life = ckt_worker_lib_step_life(s);
 	IS(life, CKT_LIB_USED);
 	IS(toy_capture_end(CALL(11)), CUDA_SUCCESS);
-	IS(ckt_lib_log_count(), before);
+	IS(ckt_worker_lib_log_count(), before);
 	inside_free(memory);
 	toy_end();
 }
@@ -146,7 +146,7 @@ static void test_refused(void)
 	uint64_t memory = inside_memory(64, 0);
 	uint8_t args[16];
 	MUST(toy_create(OBJECT(31), 1), CUDA_SUCCESS);
-	size_t before = ckt_lib_log_count();
+	size_t before = ckt_worker_lib_log_count();
 	ckt_put_u64(ckt_put_u64(args, OBJECT(31)), memory);
 	IS(capture(CALL(31), TOY_LIB, TOY_WRITE, args, 12), CUDA_ERROR_INVALID_VALUE);
 	IS(capture(CALL(31), TOY_LIB, TOY_CREATE, args, 12), CUDA_ERROR_INVALID_VALUE);
@@ -166,7 +166,7 @@ static void test_refused(void)
 	toy_status = 0;
 	ckt_put_u64(args, OBJECT(39));
 	IS(capture(CALL(31), TOY_LIB, TOY_WRITE, args, 16), CUDA_ERROR_INVALID_HANDLE);
-	IS(ckt_lib_log_count(), before);
+	IS(ckt_worker_lib_log_count(), before);
 	YES(ckt_lib_capture_stream == NULL);
 	/* A graph that names such a call is none. */
 	graph_begin(&d);
@@ -267,12 +267,12 @@ static void test_context_ends(void)
 		MUST(ckt_worker_use_context(&ckt_worker, context->id), CUDA_SUCCESS);
 		uint8_t args[16];
 		ckt_put_u64(ckt_put_u64(args, 0), memory);
-		MUST(ckt_lib_call_make(
+		MUST(ckt_worker_lib_call_make(
 			     &ckt_worker, CALL(61) + i, TOY_LIB, TOY_WRITE_TO, args, sizeof args),
 			CUDA_SUCCESS);
-		YES(ckt_lib_call_find(&ckt_worker, CALL(61) + i, &graph) != NULL);
+		YES(ckt_worker_lib_call_find(&ckt_worker, CALL(61) + i, &graph) != NULL);
 		IS(ckt_context_destroy(&ckt_worker, context), CUDA_SUCCESS);
-		YES(ckt_lib_call_find(&ckt_worker, CALL(61) + i, &graph) == NULL);
+		YES(ckt_worker_lib_call_find(&ckt_worker, CALL(61) + i, &graph) == NULL);
 	}
 	ckt_worker_use_context(&ckt_worker, ckt_handle_primary(0));
 	inside_free(memory);

@@ -135,7 +135,7 @@ static void test_candidates(void)
 	YES(ckt_chain_resembles(&pieces[0], hash));
 	YES(pieces[0].same && pieces[0].old);
 	IS(ASK(array_destroy, .id = id), CUDA_SUCCESS);
-	ckt_aside_drain(&ckt_worker, -1);
+	ckt_long_call_drain(&ckt_worker, -1);
 	ckt_chain_break();
 }
 

@@ -40,20 +40,20 @@ static void test_process(void)
 {
 	int fd;
 	pid_t pid = child_new(&fd);
-	int process = ckt_client_process_open(fd, (uint32_t)pid);
+	int process = ckt_worker_client_process_open(fd, (uint32_t)pid);
 	YES(process >= 0);
-	NO(ckt_client_process_is_dead(process));
+	NO(ckt_worker_client_process_is_dead(process));
 	/* It need not have been waited for. */
 	kill(pid, SIGKILL);
 	siginfo_t info;
 	waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT);
-	YES(ckt_client_process_is_dead(process));
+	YES(ckt_worker_client_process_is_dead(process));
 	waitpid(pid, NULL, 0);
-	YES(ckt_client_process_is_dead(process));
+	YES(ckt_worker_client_process_is_dead(process));
 	close(process);
 	/* Too late: it cannot be told from another one that has the number. */
-	int late = ckt_client_process_open(fd, (uint32_t)pid);
-	YES(late < 0 || ckt_client_process_is_dead(late));
+	int late = ckt_worker_client_process_open(fd, (uint32_t)pid);
+	YES(late < 0 || ckt_worker_client_process_is_dead(late));
 	if (late >= 0)
 		close(late);
 	close(fd);
@@ -64,16 +64,16 @@ static void test_unknown(void)
 	int fds[2], fd;
 	MUST(socketpair(AF_UNIX, SOCK_STREAM, 0, fds), 0);
 	/* A forwarder says another number than its own. */
-	IS(ckt_client_process_open(fds[0], (uint32_t)getpid() + 1), -1);
-	fd = ckt_client_process_open(fds[0], (uint32_t)getpid());
+	IS(ckt_worker_client_process_open(fds[0], (uint32_t)getpid() + 1), -1);
+	fd = ckt_worker_client_process_open(fds[0], (uint32_t)getpid());
 	YES(fd >= 0);
 	close(fd);
-	fd = ckt_client_process_by_number(fds[0], getpid());
+	fd = ckt_worker_client_process_by_number(fds[0], getpid());
 	YES(fd >= 0);
 	close(fd);
 	/* The other end is closed: whoever has that number now. */
 	close(fds[1]);
-	IS(ckt_client_process_by_number(fds[0], getpid()), -1);
+	IS(ckt_worker_client_process_by_number(fds[0], getpid()), -1);
 	close(fds[0]);
 	/* A process that began after this one never connected before it did. */
 	MUST(socketpair(AF_UNIX, SOCK_STREAM, 0, fds), 0);
@@ -83,15 +83,15 @@ static void test_unknown(void)
 		pause();
 		_exit(1);
 	}
-	IS(ckt_client_process_by_number(fds[0], pid), -1);
+	IS(ckt_worker_client_process_by_number(fds[0], pid), -1);
 	kill(pid, SIGKILL);
 	waitpid(pid, NULL, 0);
 	close(fds[0]);
 	close(fds[1]);
 	int tcp = socket(AF_INET, SOCK_STREAM, 0);
-	IS(ckt_client_process_open(tcp, (uint32_t)getpid()), -1);
+	IS(ckt_worker_client_process_open(tcp, (uint32_t)getpid()), -1);
 	close(tcp);
-	NO(ckt_client_process_is_dead(-1));
+	NO(ckt_worker_client_process_is_dead(-1));
 }
 
 UNIT_SUITE(client_process, {"process", test_process}, {"unknown", test_unknown})

@@ -64,7 +64,8 @@ static void test_create(void)
 	MUST(ckt_worker_use_context(&ckt_worker, id), CUDA_SUCCESS);
 	struct ckt_object *event;
 	uint64_t address, owner, used = ckt_memory_used(&ckt_worker.devices[0].memory);
-	IS(ckt_stream_make(&ckt_worker, ID(STREAM, 202), CU_STREAM_NON_BLOCKING, 0), CUDA_SUCCESS);
+	IS(ckt_worker_stream_make(&ckt_worker, ID(STREAM, 202), CU_STREAM_NON_BLOCKING, 0),
+		CUDA_SUCCESS);
 	IS(ckt_event_make(&ckt_worker, ID(EVENT, 202), 0, &event), CUDA_SUCCESS);
 	IS(ckt_memory_alloc(&ckt_worker.devices[0].memory, 4096, id, &address), CUDA_SUCCESS);
 	IS(ckt_objects_find(&ckt_worker.objects, ID(STREAM, 202))->context, id);
@@ -99,7 +100,7 @@ static void test_primary(void)
 	IS(ASK(ctx_synchronize, .id = ckt_handle_primary(1)), CUDA_SUCCESS);
 	/* Reset, it is empty, and there. */
 	MUST(ckt_worker_use_context(&ckt_worker, ckt_handle_primary(1)), CUDA_SUCCESS);
-	IS(ckt_stream_make(&ckt_worker, ID(STREAM, 203), 0, 0), CUDA_SUCCESS);
+	IS(ckt_worker_stream_make(&ckt_worker, ID(STREAM, 203), 0, 0), CUDA_SUCCESS);
 	ckt_worker_use_context(&ckt_worker, ckt_handle_primary(0));
 	IS(ASK(primary_ctx_reset, .device = 1), CUDA_SUCCESS);
 	CU_ASSERT_PTR_NULL(ckt_objects_find(&ckt_worker.objects, ID(STREAM, 203)));

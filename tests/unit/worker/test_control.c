@@ -49,8 +49,8 @@ static void test_calls(void)
 	snprintf(address.sun_path, sizeof address.sun_path, "/tmp/ckt-control-%d", (int)getpid());
 	MUST(bind(listener, (struct sockaddr *)&address, sizeof address), 0);
 	MUST(listen(listener, 8), 0);
-	MUST(ckt_control_start(&ckt_worker, listener), 0);
-	NO(ckt_control_started());
+	MUST(ckt_worker_control_start(&ckt_worker, listener), 0);
+	NO(ckt_worker_control_started());
 	int fd = connect_new();
 	YES(ask(fd, CRICKET_WORKER_PROG, CKT_WORKER_NULL, NULL, NULL, NULL, NULL));
 	ckt_worker_status_res status = {0};

@@ -54,8 +54,8 @@ static void test_handle(void)
 	IS(double_cublas.calls, calls + 2);
 	IS(double_cublas.math_mode, 2);
 	IS(double_cublas.sm_count_target, 7);
-	ckt_cublas_use_pointer_mode(object, 1);
-	ckt_cublas_use_pointer_mode(object, 1);
+	ckt_worker_cublas_use_pointer_mode(object, 1);
+	ckt_worker_cublas_use_pointer_mode(object, 1);
 	IS(double_cublas.calls, calls + 3);
 	IS(double_cublas.pointer_mode, CUBLAS_POINTER_MODE_DEVICE);
 	IS(RUN(CUBLASDESTROY_V2, cublasDestroy_v2, true, .handle = id)->result, CUDA_SUCCESS);
@@ -71,7 +71,7 @@ static void test_streams(void)
 {
 	uint64_t id = ID(LIB_OBJECT, 61), stream = ID(STREAM, 61);
 	double_basics();
-	MUST(ckt_stream_make(&ckt_worker, stream, 0, 0), CUDA_SUCCESS);
+	MUST(ckt_worker_stream_make(&ckt_worker, stream, 0, 0), CUDA_SUCCESS);
 	MUST(RUN(CUBLASCREATE_V2, cublasCreate_v2, false, .handle = id)->result, CUDA_SUCCESS);
 	struct ckt_object *object =
 		ckt_library_object_find(&ckt_worker, CKT_LIB_CUBLAS, CKT_CUBLAS_TYPE_HANDLE, id);
@@ -112,10 +112,10 @@ static void test_stream_has_ended(void)
 	struct ckt_object *object =
 		ckt_library_object_find(&ckt_worker, CKT_LIB_CUBLAS, CKT_CUBLAS_TYPE_HANDLE, id);
 	CUstream stream;
-	ckt_lib_replay_set(&how);
+	ckt_worker_lib_replay_set(&how);
 	IS(RUN(CUBLAS_SET, cublas_set, true, .handle = id, .stream = gone, .math_mode = 2)->result,
 		CUDA_SUCCESS);
-	ckt_lib_replay_set(NULL);
+	ckt_worker_lib_replay_set(NULL);
 	IS(double_cublas.math_mode, 2);
 	YES(double_cublas.stream == NULL);
 	IS(ckt_object_stream(&ckt_worker, object->library->stream, &stream),

@@ -60,7 +60,7 @@ static void test_life(void)
 	IS(SEND(CUFFTDESTROY, cufftDestroy, true, .plan = id(1)), 0);
 	IS(double_deferred(), CUDA_SUCCESS);
 	/* Beside the executor: the genuine one may wait for the GPU. */
-	ckt_aside_drain(&ckt_worker, -1);
+	ckt_long_call_drain(&ckt_worker, -1);
 	HAS(double_calls(), "destroy(");
 	SEND(CUFFTDESTROY, cufftDestroy, true, .plan = id(1));
 	IS(double_deferred(), CUDA_ERROR_INVALID_HANDLE);

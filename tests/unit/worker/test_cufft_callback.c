@@ -37,7 +37,7 @@ static cufftResult look(cufftHandle plan, const char *symbol, const void *code, 
 static void end_plan(const uint8_t *id)
 {
 	double_run(CKT_CUFFT_PROC_CUFFTDESTROY, id, 8, true, &results);
-	ckt_aside_drain(&ckt_worker, -1);
+	ckt_long_call_drain(&ckt_worker, -1);
 	double_deferred();
 }
 

@@ -29,7 +29,7 @@ static void test_fill(void)
 	ckt_devices_res res = {0};
 	int least = 77, greatest = 77;
 	struct ckt_object *before = ckt_worker.current;
-	ckt_session_devices_fill(&ckt_worker, &res);
+	ckt_worker_session_devices_fill(&ckt_worker, &res);
 	YES(ckt_worker.current == before);
 	IS(res.devices.devices_len, ckt_worker.device_count);
 	IS(res.driver_version, ckt_worker.driver_version);
@@ -68,7 +68,7 @@ static void test_limit(void)
 	for (size_t i = 0; i < COUNT(cases); i++) {
 		ckt_devices_res res = {0};
 		ckt_worker.memory_limit = cases[i].limit;
-		ckt_session_devices_fill(&ckt_worker, &res);
+		ckt_worker_session_devices_fill(&ckt_worker, &res);
 		IS(res.devices.devices_val[0].total_bytes, cases[i].shown);
 		free(res.devices.devices_val);
 	}

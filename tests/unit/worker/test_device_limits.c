@@ -11,7 +11,7 @@
 
 enum { LIMIT = 64 * MIB };
 
-void ckt_hash(const void *data, size_t size, uint8_t ret_hash[32]);
+void ckt_blob_hash(const void *data, size_t size, uint8_t ret_hash[32]);
 
 static struct wire *limited(void)
 {
@@ -46,7 +46,7 @@ static CUresult load(struct wire *w, uint64_t id, uint64_t bytes)
 	int size = snprintf(ptx, sizeof ptx,
 		".version 8.0\n.target sm_70\n.address_size 64\n.visible .global .align 4 .b8 big[%llu];\n",
 		(unsigned long long)bytes);
-	ckt_hash(ptx, (size_t)size, hash);
+	ckt_blob_hash(ptx, (size_t)size, hash);
 	WIRE_BATCH(w, blob_data, .hash = hash, .hash_len = 32, .total = (uint64_t)size,
 		.data = (const uint8_t *)ptx, .data_len = (uint32_t)size);
 	struct wire_reply reply =

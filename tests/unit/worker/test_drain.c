@@ -17,7 +17,8 @@ static void test_busy(void)
 	NO(ckt_streams_busy(&ckt_worker, message, sizeof message));
 	IS(ckt_streams_drain(&ckt_worker, ckt_net_now_ms() + 1000, message, sizeof message), 0);
 	TEXT(message, "");
-	MUST(ckt_stream_make(&ckt_worker, ID(STREAM, 1), CU_STREAM_NON_BLOCKING, 0), CUDA_SUCCESS);
+	MUST(ckt_worker_stream_make(&ckt_worker, ID(STREAM, 1), CU_STREAM_NON_BLOCKING, 0),
+		CUDA_SUCCESS);
 	MUST(ckt_object_stream(&ckt_worker, ID(STREAM, 1), &real), CUDA_SUCCESS);
 	inside_spin(real);
 	YES(ckt_streams_busy(&ckt_worker, message, sizeof message));

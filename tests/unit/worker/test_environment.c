@@ -16,12 +16,12 @@ static int take(const char *name, const char *value, const char *second, const c
 	ckt_setting list[] = {
 		{(char *)name, (char *)value}, {(char *)second, (char *)second_value}};
 	ckt_environment_args args = {.settings = {second ? 2 : 1, list}};
-	return ckt_environment_take(&args);
+	return ckt_worker_environment_take(&args);
 }
 
 static const char *saved(const char *name)
 {
-	const ckt_environment_args *all = ckt_environment_settings();
+	const ckt_environment_args *all = ckt_worker_environment_settings();
 	for (unsigned i = 0; i < all->settings.settings_len; i++)
 		if (!strcmp(all->settings.settings_val[i].name, name))
 			return all->settings.settings_val[i].value;
@@ -56,7 +56,7 @@ static void test_taken(void)
 		TEXT(getenv("CUBLAS_WORKSPACE_CONFIG"), ":4096:8");
 		TEXT(getenv("NCCL_ALGO"), "Ring");
 		TEXT(saved("CUBLAS_WORKSPACE_CONFIG"), ":4096:8");
-		YES(ckt_environment_settings()->settings.settings_len >= 2);
+		YES(ckt_worker_environment_settings()->settings.settings_len >= 2);
 	}
 	toy_library();
 	/* A library has read it: the same again is what it was, another is too late. */

@@ -27,7 +27,7 @@ static void test_place(void)
 	const uint64_t wishes[] = {0x1f0000000000, (uint64_t)(uintptr_t)&local & ~(uint64_t)0xfff,
 		0x7fffffffe000, UINT64_MAX & ~(uint64_t)0xfff};
 	for (size_t i = 0; i < sizeof wishes / sizeof *wishes; i++) {
-		uint8_t *memory = ckt_place_map(wishes[i], SIZE, 0);
+		uint8_t *memory = ckt_fixed_address_map(wishes[i], SIZE, 0);
 		use(memory);
 		CU_ASSERT_EQUAL(local, 0);
 		munmap(memory, SIZE);
@@ -36,12 +36,12 @@ static void test_place(void)
 
 static void test_taken(void)
 {
-	uint8_t *first = ckt_place_map(0x1f0000000000, SIZE, 0);
+	uint8_t *first = ckt_fixed_address_map(0x1f0000000000, SIZE, 0);
 	use(first);
 #ifndef __SANITIZE_THREAD__
 	CU_ASSERT_EQUAL((uintptr_t)first, 0x1f0000000000);
 #endif
-	uint8_t *second = ckt_place_map((uintptr_t)first, SIZE, MAP_POPULATE);
+	uint8_t *second = ckt_fixed_address_map((uintptr_t)first, SIZE, MAP_POPULATE);
 	CU_ASSERT_PTR_NOT_EQUAL(second, first);
 	memset(first, 3, SIZE);
 	use(second);

@@ -27,7 +27,8 @@ static void test_busy(void)
 	char message[CKT_MESSAGE_MAX] = "";
 	struct ckt_object *stream;
 	CUstream real;
-	MUST(ckt_stream_make(&ckt_worker, ID(STREAM, 1), CU_STREAM_NON_BLOCKING, 0), CUDA_SUCCESS);
+	MUST(ckt_worker_stream_make(&ckt_worker, ID(STREAM, 1), CU_STREAM_NON_BLOCKING, 0),
+		CUDA_SUCCESS);
 	stream = ckt_objects_find(&ckt_worker.objects, ID(STREAM, 1));
 	MUST(ckt_object_stream(&ckt_worker, stream->id, &real), CUDA_SUCCESS);
 	YES(stream->stream.dirty);

@@ -201,8 +201,8 @@ static void test_ends(void)
 		".version 8.0\n.target sm_70\n.address_size 64\n.visible .global .u32 v = 7;\n.visible .entry k()\n{\n\tret;\n}\n";
 	uint8_t hash[32];
 	struct wire *w = session_new();
-	extern void ckt_hash(const void *data, size_t size, uint8_t ret_hash[32]);
-	ckt_hash(ptx, sizeof ptx, hash);
+	extern void ckt_blob_hash(const void *data, size_t size, uint8_t ret_hash[32]);
+	ckt_blob_hash(ptx, sizeof ptx, hash);
 	WIRE_BATCH(w, blob_data, .hash = hash, .hash_len = 32, .total = sizeof ptx,
 		.data = (const uint8_t *)ptx, .data_len = sizeof ptx);
 	IS(done(WIRE_CALL(w, module_load, true, .id = MODULE(1), .hash = hash, .hash_len = 32)),

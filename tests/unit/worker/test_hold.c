@@ -79,7 +79,8 @@ static void test_drained(void)
 {
 	struct ckt_object *stream;
 	CUstream real;
-	MUST(ckt_stream_make(&ckt_worker, ID(STREAM, 1), CU_STREAM_NON_BLOCKING, 0), CUDA_SUCCESS);
+	MUST(ckt_worker_stream_make(&ckt_worker, ID(STREAM, 1), CU_STREAM_NON_BLOCKING, 0),
+		CUDA_SUCCESS);
 	stream = ckt_objects_find(&ckt_worker.objects, ID(STREAM, 1));
 	MUST(ckt_object_stream(&ckt_worker, stream->id, &real), CUDA_SUCCESS);
 	NO(ckt_hold_check(&ckt_worker)); /* nobody asks */

@@ -62,7 +62,8 @@ static void test_calls(void)
 	IS(ckt_hostcalls_rest(&ckt_worker, -1), 0);
 	IS(ckt_hostcalls_rest(&ckt_worker, ckt_net_now_ms() + 60000), 0);
 	IS(ckt_hostcalls_rest(&ckt_worker, ckt_net_now_ms()), -ETIMEDOUT);
-	MUST(ckt_stream_make(&ckt_worker, ID(STREAM, 1), CU_STREAM_NON_BLOCKING, 0), CUDA_SUCCESS);
+	MUST(ckt_worker_stream_make(&ckt_worker, ID(STREAM, 1), CU_STREAM_NON_BLOCKING, 0),
+		CUDA_SUCCESS);
 	MUST(ckt_object_stream(&ckt_worker, ID(STREAM, 1), &real), CUDA_SUCCESS);
 	IS(ASK(host_func, .stream = ID(STREAM, 1), .number = 41), CUDA_SUCCESS);
 	IS(ASK(host_func, .stream = ID(STREAM, 1), .number = 42, .callback = 1), CUDA_SUCCESS);
@@ -100,7 +101,7 @@ static void test_streams(void)
 	struct told t[3] = {0};
 	for (unsigned i = 0; i < 3; i++) {
 		if (i)
-			MUST(ckt_stream_make(
+			MUST(ckt_worker_stream_make(
 				     &ckt_worker, ID(STREAM, 1 + i), CU_STREAM_NON_BLOCKING, 0),
 				CUDA_SUCCESS);
 		IS(ASK(host_func, .stream = ID(STREAM, 1 + i), .number = 100 + i), CUDA_SUCCESS);

@@ -53,7 +53,7 @@ static void make_base(void)
 		WIRE_BATCH(&w, event_record, .event = ID(EVENT, 200 + n),
 			.stream = ID(STREAM, 100 + n));
 	}
-	ckt_hash(ptx, sizeof ptx - 1, hash);
+	ckt_blob_hash(ptx, sizeof ptx - 1, hash);
 	WIRE_BATCH(&w, blob_data, .hash = hash, .hash_len = 32, .total = sizeof ptx - 1,
 		.data = (uint8_t *)ptx, .data_len = sizeof ptx - 1);
 	CU_ASSERT_EQUAL(done(WIRE_CALL(&w, module_load, true, .id = ID(MODULE, 300), .hash = hash,

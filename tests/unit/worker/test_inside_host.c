@@ -31,7 +31,7 @@ static void test_pinned(void)
 	pthread_t executor = ckt_worker.executor;
 	ckt_worker.executor = pthread_self();
 	IS(toy->toy_host_free(address), CUDA_SUCCESS);
-	IS(ckt_aside_drain(&ckt_worker, -1), 0);
+	IS(ckt_long_call_drain(&ckt_worker, -1), 0);
 	IS(ckt_budget_used(), before);
 	ckt_worker.executor = executor;
 }

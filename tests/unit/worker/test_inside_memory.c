@@ -71,11 +71,11 @@ static void test_executor(void)
 	IS(used() - before, 4 * MIB);
 	IS(toy->toy_free(address, 0), CUDA_ERROR_INVALID_VALUE);
 	inside_stop();
-	IS(ckt_aside_drain(&ckt_worker, -1), 0);
+	IS(ckt_long_call_drain(&ckt_worker, -1), 0);
 	IS(used(), before);
 	MUST(toy->toy_alloc(TOY_ASYNC, 4 * MIB, &address), CUDA_SUCCESS);
 	IS(toy->toy_free(address, 1), CUDA_SUCCESS);
-	IS(ckt_aside_drain(&ckt_worker, -1), 0);
+	IS(ckt_long_call_drain(&ckt_worker, -1), 0);
 	IS(used(), before);
 	ckt_driver.cuStreamDestroy_v2(stream);
 	ckt_worker.executor = executor;
@@ -136,7 +136,7 @@ static void test_owned(void)
 	IS(used() - before, 6 * MIB);
 	for (unsigned i = 0; i < 3; i++)
 		IS(toy->toy_free(address[i], 0), CUDA_SUCCESS);
-	IS(ckt_aside_drain(&ckt_worker, -1), 0);
+	IS(ckt_long_call_drain(&ckt_worker, -1), 0);
 	IS(used(), before);
 	ckt_worker.executor = executor;
 }
@@ -181,13 +181,13 @@ static void test_captured(void)
 		ckt_lib_capture_id = 0;
 		/* Another free, and want of memory, do not take it. */
 		ckt_inside_free_waiting(&ckt_worker, 0);
-		IS(ckt_aside_drain(&ckt_worker, -1), 0);
+		IS(ckt_long_call_drain(&ckt_worker, -1), 0);
 		YES(used() - before >= 5 * MIB);
 		ckt_inside_owner_ended(&ckt_worker, call, ckt_handle_primary(0));
-		IS(ckt_aside_drain(&ckt_worker, -1), 0);
+		IS(ckt_long_call_drain(&ckt_worker, -1), 0);
 		IS(owner_of(kept), ckt_handle_primary(0));
 		IS(toy->toy_free(kept, 0), CUDA_SUCCESS);
-		IS(ckt_aside_drain(&ckt_worker, -1), 0);
+		IS(ckt_long_call_drain(&ckt_worker, -1), 0);
 		IS(used(), before);
 	}
 	ckt_worker.executor = executor;
@@ -211,13 +211,13 @@ static void test_refused_wait(void)
 		MUST(ckt_driver.cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_RELAXED),
 			CUDA_SUCCESS);
 		IS(toy->toy_free(address, 0), CUDA_SUCCESS);
-		IS(ckt_aside_drain(&ckt_worker, -1), 0);
+		IS(ckt_long_call_drain(&ckt_worker, -1), 0);
 		IS(used() - before, 2 * MIB);
 		/* That it was tried ends the capture, which capture.c then does again. */
 		IS(ckt_driver.cuStreamEndCapture(stream, &graph),
 			CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
 		ckt_inside_owner_ended(&ckt_worker, 99, ckt_handle_primary(0));
-		IS(ckt_aside_drain(&ckt_worker, -1), 0);
+		IS(ckt_long_call_drain(&ckt_worker, -1), 0);
 		IS(used(), before);
 	}
 	ckt_driver.cuStreamDestroy_v2(stream);

@@ -26,7 +26,7 @@ static void test_options(void)
 	};
 	for (size_t i = 0; i < COUNT(cases); i++) {
 		unsigned before = jit.count;
-		IS(ckt_jit_option(&jit, cases[i].key, 40 + i), cases[i].result);
+		IS(ckt_worker_jit_option(&jit, cases[i].key, 40 + i), cases[i].result);
 		IS(jit.count - before, cases[i].kept);
 		if (cases[i].kept) {
 			IS(jit.keys[before], cases[i].key);
@@ -43,8 +43,8 @@ static void test_logs(void)
 	} cases[] = {{0, 0, 0}, {100, 0, 2}, {0, 100, 2}, {1, UINT32_MAX, 4}};
 	for (size_t i = 0; i < COUNT(cases); i++) {
 		struct ckt_jit jit = {0};
-		struct ckt_jit_logs *logs = ckt_jit_logs_new(cases[i].info, cases[i].error);
-		ckt_jit_add_logs(&jit, logs);
+		struct ckt_jit_logs *logs = ckt_worker_jit_logs_new(cases[i].info, cases[i].error);
+		ckt_worker_jit_add_logs(&jit, logs);
 		IS(jit.count, cases[i].options);
 		YES(logs->info_size <= CKT_JIT_LOG_MAX && logs->error_size <= CKT_JIT_LOG_MAX);
 		for (unsigned k = 0; k < jit.count; k += 2) {

@@ -28,7 +28,7 @@ static void test_objects(void)
 	int real;
 	struct ckt_object *object, *found = NULL;
 	struct ckt_wcall *call = call_new(CKT_CALL_BATCHED);
-	MUST(ckt_stream_make(&ckt_worker, ID(STREAM, 50), 0, 0), CUDA_SUCCESS);
+	MUST(ckt_worker_stream_make(&ckt_worker, ID(STREAM, 50), 0, 0), CUDA_SUCCESS);
 	MUST(ckt_library_object_add(
 		     &ckt_worker, &library, 1, ID(LIB_OBJECT, 50), &real, NULL, &object),
 		CUDA_SUCCESS);

@@ -23,12 +23,12 @@ static struct {
 } seen;
 
 struct job {
-	struct ckt_beside beside;
+	struct ckt_library_long_call beside;
 	unsigned number;
 	bool waits;
 };
 
-static void run(struct ckt_beside *beside)
+static void run(struct ckt_library_long_call *beside)
 {
 	const struct job *job = (struct job *)beside;
 	uint64_t address;
@@ -42,7 +42,7 @@ static void run(struct ckt_beside *beside)
 					 TOY_LINKED, (uint64_t)1 << 50, &address) != CUDA_SUCCESS;
 }
 
-static int done(struct ckt_beside *beside)
+static int done(struct ckt_library_long_call *beside)
 {
 	(void)beside;
 	seen.done++;
@@ -57,7 +57,7 @@ static int submit(unsigned number, bool waits, uint64_t owner)
 	*job = (struct job){.beside = {.run = run, .done = done, .owner = owner},
 		.number = number,
 		.waits = waits};
-	return ckt_beside(NULL, &job->beside);
+	return ckt_library_long_call(NULL, &job->beside);
 }
 
 static void begin(pthread_t *ret_executor)
@@ -82,12 +82,12 @@ static void test_order(void)
 	IS(ASK(ctx_synchronize, .id = ckt_handle_primary(0)), CUDA_SUCCESS);
 	IS(seen.done, 0);
 	sem_post(&seen.go);
-	IS(ckt_aside_drain(&ckt_worker, -1), 0);
+	IS(ckt_long_call_drain(&ckt_worker, -1), 0);
 	IS(seen.done, 3);
 	IS(seen.order[0] * 100 + seen.order[1] * 10 + seen.order[2], 123);
 	NO(pthread_equal(seen.thread, pthread_self()));
 	IS(submit(4, false, 78), CKT_WCALL_LATER);
-	IS(ckt_aside_drain(&ckt_worker, -1), 0);
+	IS(ckt_long_call_drain(&ckt_worker, -1), 0);
 	IS(seen.owner, 78 | CKT_MEMORY_LIBRARY);
 	ckt_worker.executor = executor;
 }
@@ -111,7 +111,7 @@ static void test_missing(void)
 	begin(&executor);
 	seen.missing = true;
 	IS(submit(1, false, 0), CKT_WCALL_LATER);
-	IS(ckt_aside_drain(&ckt_worker, -1), 0);
+	IS(ckt_long_call_drain(&ckt_worker, -1), 0);
 	/* Once more, and not for ever. */
 	IS(seen.runs, 2);
 	IS(seen.done, 1);
@@ -168,16 +168,16 @@ static void test_end(void)
 	/* The id may be another object's already. */
 	ckt_object_destroy(&ckt_worker, make_object(ID(LIB_OBJECT, 701)));
 	sem_post(&seen.go);
-	IS(ckt_aside_drain(&ckt_worker, ckt_net_now_ms() + 500) != 0, true);
+	IS(ckt_long_call_drain(&ckt_worker, ckt_net_now_ms() + 500) != 0, true);
 	IS(ended, 1);
 	MUST(toy_library()->toy_alloc(TOY_LINKED, 4 << 20, &taken[0]), CUDA_SUCCESS);
 	sem_post(&seen.go);
-	IS(ckt_aside_drain(&ckt_worker, -1), 0);
+	IS(ckt_long_call_drain(&ckt_worker, -1), 0);
 	IS(ended, 2);
 	YES(ckt_memory_block_of(&ckt_worker.devices[0].memory, taken[1], &block));
 	IS(block.owner, ckt_handle_primary(0) | CKT_MEMORY_LIBRARY);
 	IS(toy_library()->toy_free(taken[1], 0), CUDA_SUCCESS);
-	IS(ckt_aside_drain(&ckt_worker, -1), 0);
+	IS(ckt_long_call_drain(&ckt_worker, -1), 0);
 	IS(ckt_memory_used(&ckt_worker.devices[0].memory), used);
 	ckt_worker.executor = executor;
 }
@@ -198,7 +198,7 @@ static void test_object_waits(void)
 	MUST(toy_library()->toy_alloc(TOY_LINKED, 4 << 20, &taken[0]), CUDA_SUCCESS);
 	sem_post(&seen.go);
 	ckt_object_destroy(&ckt_worker, object);
-	IS(ckt_aside_drain(&ckt_worker, -1), 0);
+	IS(ckt_long_call_drain(&ckt_worker, -1), 0);
 	ckt_worker.executor = executor;
 }
 

@@ -60,7 +60,7 @@ static void set(struct wire *w, uint64_t memory)
 
 static void send_image(struct wire *w, uint8_t hash[32])
 {
-	ckt_hash(ptx, sizeof ptx - 1, hash);
+	ckt_blob_hash(ptx, sizeof ptx - 1, hash);
 	WIRE_BATCH(w, blob_data, .hash = hash, .hash_len = 32, .total = sizeof ptx - 1, .offset = 0,
 		.data = (uint8_t *)ptx, .data_len = sizeof ptx - 1);
 }

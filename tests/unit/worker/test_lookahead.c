@@ -86,7 +86,7 @@ static void test_ahead(void)
 	CUstream real;
 	uint64_t stream = ID(STREAM, 70), now = 100;
 	uint64_t before = atomic_exchange(&ckt_worker.replies.executed, now);
-	MUST(ckt_stream_make(&ckt_worker, stream, CU_STREAM_NON_BLOCKING, 0), CUDA_SUCCESS);
+	MUST(ckt_worker_stream_make(&ckt_worker, stream, CU_STREAM_NON_BLOCKING, 0), CUDA_SUCCESS);
 	MUST(ckt_object_stream(&ckt_worker, stream, &real), CUDA_SUCCESS);
 	/* Behind calls of other threads, and of its own that are done. */
 	uint64_t instance = begin(stream);
@@ -99,7 +99,8 @@ static void test_ahead(void)
 	/* In its turn it finds nothing. */
 	IS(ASK(host_func_done, .instance = instance), CUDA_SUCCESS);
 	/* Two of one thread, one behind the other. */
-	MUST(ckt_stream_make(&ckt_worker, ID(STREAM, 71), CU_STREAM_NON_BLOCKING, 0), CUDA_SUCCESS);
+	MUST(ckt_worker_stream_make(&ckt_worker, ID(STREAM, 71), CU_STREAM_NON_BLOCKING, 0),
+		CUDA_SUCCESS);
 	uint64_t other = begin(ID(STREAM, 71));
 	instance = begin(stream);
 	done(now + 1, 2, other);
@@ -211,8 +212,8 @@ static void test_data(void)
 	uint64_t memory = inside_memory(4, 5), one = ID(STREAM, 72), two = ID(STREAM, 73);
 	uint32_t xids[8];
 	event_query = ckt_driver.cuEventQuery;
-	MUST(ckt_stream_make(&ckt_worker, one, CU_STREAM_NON_BLOCKING, 0), CUDA_SUCCESS);
-	MUST(ckt_stream_make(&ckt_worker, two, CU_STREAM_NON_BLOCKING, 0), CUDA_SUCCESS);
+	MUST(ckt_worker_stream_make(&ckt_worker, one, CU_STREAM_NON_BLOCKING, 0), CUDA_SUCCESS);
+	MUST(ckt_worker_stream_make(&ckt_worker, two, CU_STREAM_NON_BLOCKING, 0), CUDA_SUCCESS);
 	IS(tell(one, xids), 1);
 	IS(asked, 0);
 	copy(one, 501, memory);

@@ -45,7 +45,7 @@ static bool fits(const void *data, size_t size, unsigned capability)
 	uint8_t *copy = malloc(size ? size : 1);
 	bool has_ptx;
 	memcpy(copy, data, size);
-	bool result = ckt_binary_fits(copy, size, capability, &has_ptx);
+	bool result = ckt_module_binary_fits(copy, size, capability, &has_ptx);
 	free(copy);
 	return result;
 }
@@ -95,14 +95,14 @@ static void test_fat(void)
 	struct fat fat;
 	begin(&fat);
 	entry(&fat, 2, 90, "code", 4);
-	CU_ASSERT_TRUE(ckt_binary_fits(fat.bytes, fat.size, 90, &has_ptx));
+	CU_ASSERT_TRUE(ckt_module_binary_fits(fat.bytes, fat.size, 90, &has_ptx));
 	CU_ASSERT_FALSE(has_ptx);
-	CU_ASSERT_FALSE(ckt_binary_fits(fat.bytes, fat.size, 120, &has_ptx));
+	CU_ASSERT_FALSE(ckt_module_binary_fits(fat.bytes, fat.size, 120, &has_ptx));
 	CU_ASSERT_FALSE(has_ptx);
 	entry(&fat, 1, 75, ptx, sizeof ptx);
-	CU_ASSERT_TRUE(ckt_binary_fits(fat.bytes, fat.size, 120, &has_ptx));
+	CU_ASSERT_TRUE(ckt_module_binary_fits(fat.bytes, fat.size, 120, &has_ptx));
 	CU_ASSERT_TRUE(has_ptx);
-	CU_ASSERT_FALSE(ckt_binary_fits(fat.bytes, fat.size, 70, &has_ptx));
+	CU_ASSERT_FALSE(ckt_module_binary_fits(fat.bytes, fat.size, 70, &has_ptx));
 	/* Cut anywhere, and with every byte of its headers wrong: an answer, whichever. */
 	for (size_t size = 0; size <= fat.size; size++)
 		fits(fat.bytes, size, 90);

@@ -11,14 +11,14 @@
 static struct ckt_nccl_comm *find(uint64_t id)
 {
 	struct ckt_nccl_comm *comm = NULL;
-	return ckt_nccl_comm_find(&ckt_worker, id, &comm) ? NULL : comm;
+	return ckt_worker_nccl_comm_find(&ckt_worker, id, &comm) ? NULL : comm;
 }
 
 /* What has run is finished, until it is so. */
 static void until(bool (*done)(void))
 {
 	for (int i = 0; i < 5000 && !done(); i++) {
-		ckt_apart_finish(&ckt_worker);
+		ckt_blocking_call_finish(&ckt_worker);
 		poll(NULL, 0, 1);
 	}
 	YES(done());
@@ -84,7 +84,7 @@ static void test_beside(void)
 	IS(nccl_group(NCCL_ID(33), 1), CUDA_SUCCESS);
 	IS(nccl_end(NCCL_ID(33), CKT_NCCL_DESTROY), ncclSuccess);
 	YES(find(NCCL_ID(31))->pending && find(NCCL_ID(32))->pending);
-	YES(ckt_apart_is_busy(&ckt_worker));
+	YES(ckt_blocking_call_is_busy(&ckt_worker));
 	/* A group on one that is not made yet is its client's mistake, and waits for nothing. */
 	IS(nccl_group(NCCL_ID(31), 1), CUDA_ERROR_NOT_READY);
 	double_hold(NULL);
@@ -95,14 +95,14 @@ static void test_beside(void)
 	for (unsigned n = 30; n <= 32; n++)
 		IS(nccl_end(NCCL_ID(n), CKT_NCCL_DESTROY), ncclSuccess);
 	YES(!find(NCCL_ID(30)));
-	NO(ckt_apart_is_busy(&ckt_worker));
+	NO(ckt_blocking_call_is_busy(&ckt_worker));
 	IS(double_living(), 0);
 	IS(double_astray(), 0);
 }
 
 static bool is_idle(void)
 {
-	return !ckt_apart_is_busy(&ckt_worker);
+	return !ckt_blocking_call_is_busy(&ckt_worker);
 }
 
 /*

@@ -19,7 +19,7 @@ static void test_refused(void)
 		.type = ncclFloat, .comm = NCCL_ID(1), .stream = 2, .count = 1};
 	nccl_begin();
 	nccl_make(NCCL_ID(1), 2, 0);
-	uint64_t before = ckt_nccl_issued(&ckt_worker);
+	uint64_t before = ckt_worker_nccl_issued(&ckt_worker);
 	IS(send_one(o, 0), INSIDE_GARBAGE);
 	IS(send_one(o, CKT_NCCL_OPERATION_BYTES - 1), INSIDE_GARBAGE);
 	IS(send_one(o, CKT_NCCL_OPERATION_BYTES + 4), INSIDE_GARBAGE);
@@ -31,17 +31,17 @@ static void test_refused(void)
 	o.stream = 2;
 	o.function = CKT_NCCL_FUNCTIONS;
 	IS(send_one(o, CKT_NCCL_OPERATION_BYTES), CUDA_ERROR_INVALID_VALUE);
-	IS(ckt_nccl_issued(&ckt_worker) - before, 0);
+	IS(ckt_worker_nccl_issued(&ckt_worker) - before, 0);
 	TEXT(double_said(), "");
 	/* An operator that there is not: nothing of the group is counted. */
 	o.function = CKT_NCCL_ALL_REDUCE;
 	o.operator= 9;
 	IS(send_one(o, CKT_NCCL_OPERATION_BYTES), CUDA_ERROR_UNKNOWN);
-	IS(ckt_nccl_issued(&ckt_worker) - before, 0);
+	IS(ckt_worker_nccl_issued(&ckt_worker) - before, 0);
 	o.operator= ncclSum;
 	IS(send_one(o, CKT_NCCL_OPERATION_BYTES), CUDA_SUCCESS);
 	IS(nccl_group(NCCL_ID(1), 3), CUDA_SUCCESS);
-	IS(ckt_nccl_issued(&ckt_worker) - before, 4);
+	IS(ckt_worker_nccl_issued(&ckt_worker) - before, 4);
 	IS(NCCL(NCCL_GROUP_MEET, nccl_group_meet, false, .simulate = 2, .operations = bytes,
 		   .operations_len = CKT_NCCL_OPERATION_BYTES)
 			->result,

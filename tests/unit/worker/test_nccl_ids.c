@@ -49,8 +49,8 @@ static int make(unsigned count, bool ready, unsigned *ret_count, uint8_t *ret_fi
 {
 	ckt_worker_nccl_make_args args = {.count = count};
 	ckt_worker_nccl_make_res res = {0};
-	MUST(ask(ckt_nccl_ids_serve_make, ready, (xdrproc_t)xdr_ckt_worker_nccl_make_args, &args,
-		     (xdrproc_t)xdr_ckt_worker_nccl_make_res, &res),
+	MUST(ask(ckt_worker_nccl_ids_serve_make, ready, (xdrproc_t)xdr_ckt_worker_nccl_make_args,
+		     &args, (xdrproc_t)xdr_ckt_worker_nccl_make_res, &res),
 		0);
 	int status = res.status;
 	snprintf(text, sizeof text, "%.500s", res.message);
@@ -105,8 +105,8 @@ static int tell(unsigned count, bool ready)
 	ckt_worker_nccl_ids_args args = {.pairs = {count, pairs}};
 	ckt_worker_result res = {0};
 	memset(pairs, 0x33, sizeof pairs);
-	MUST(ask(ckt_nccl_ids_serve_pairs, ready, (xdrproc_t)xdr_ckt_worker_nccl_ids_args, &args,
-		     (xdrproc_t)xdr_ckt_worker_result, &res),
+	MUST(ask(ckt_worker_nccl_ids_serve_pairs, ready, (xdrproc_t)xdr_ckt_worker_nccl_ids_args,
+		     &args, (xdrproc_t)xdr_ckt_worker_result, &res),
 		0);
 	int status = res.status;
 	snprintf(text, sizeof text, "%.500s", res.message);
@@ -135,17 +135,17 @@ static void test_tell(void)
 		.worker = &ckt_worker, .connection = &connection, .passed_fd = -1};
 	uint8_t bytes[8] = {0, 0, 0, 1, 1, 2, 3, 4};
 	request.args = (struct ckt_cursor){.p = bytes, .end = bytes + sizeof bytes};
-	YES(ckt_nccl_ids_serve_pairs(&request, true) < 0);
+	YES(ckt_worker_nccl_ids_serve_pairs(&request, true) < 0);
 	bytes[0] = 0x10;
 	request.args = (struct ckt_cursor){.p = bytes, .end = bytes + sizeof bytes};
-	YES(ckt_nccl_ids_serve_pairs(&request, true) < 0);
+	YES(ckt_worker_nccl_ids_serve_pairs(&request, true) < 0);
 	request.args = (struct ckt_cursor){.p = bytes, .end = bytes + 3};
-	YES(ckt_nccl_ids_serve_make(&request, true) < 0);
+	YES(ckt_worker_nccl_ids_serve_make(&request, true) < 0);
 	/* What was told for nothing is forgotten with the restore. */
 	ckt_worker.go = false;
-	IS(ckt_nccl_loaded(&ckt_worker, text, sizeof text), 0);
+	IS(ckt_worker_nccl_loaded(&ckt_worker, text, sizeof text), 0);
 	IS(tell(1, true), 0);
-	IS(ckt_nccl_loaded(&ckt_worker, text, sizeof text), 0);
+	IS(ckt_worker_nccl_loaded(&ckt_worker, text, sizeof text), 0);
 	ckt_worker.go = true;
 	close(ends[0]);
 	close(ends[1]);

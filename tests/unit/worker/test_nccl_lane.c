@@ -16,14 +16,14 @@
 static struct ckt_nccl_comm *find(uint64_t id)
 {
 	struct ckt_nccl_comm *comm = NULL;
-	return ckt_nccl_comm_find(&ckt_worker, id, &comm) ? NULL : comm;
+	return ckt_worker_nccl_comm_find(&ckt_worker, id, &comm) ? NULL : comm;
 }
 
 static void until_idle(void)
 {
-	for (int i = 0; i < 5000 && ckt_apart_is_busy(&ckt_worker); i++)
+	for (int i = 0; i < 5000 && ckt_blocking_call_is_busy(&ckt_worker); i++)
 		poll(NULL, 0, 1);
-	NO(ckt_apart_is_busy(&ckt_worker));
+	NO(ckt_blocking_call_is_busy(&ckt_worker));
 }
 
 /* A call that is answered later; its reply goes nowhere. */
@@ -109,7 +109,7 @@ static void test_one_at_a_time(void)
 	IS(nccl_end(both[1], CKT_NCCL_DESTROY), ncclInvalidArgument);
 	IS(nccl_end(both[1], CKT_NCCL_REVOKE), ncclInvalidArgument);
 	poll(NULL, 0, 20);
-	ckt_apart_finish(&ckt_worker);
+	ckt_blocking_call_finish(&ckt_worker);
 	YES(find(both[1]) != NULL);
 	IS(double_living(), 2);
 	double_hold(NULL);
@@ -212,7 +212,7 @@ static void test_no_room(void)
 	struct ckt_ncclGetUniqueId_res res;
 	nccl_begin();
 	MUST(getrlimit(RLIMIT_NOFILE, &limit), 0);
-	YES(ckt_nccl_has_room());
+	YES(ckt_worker_nccl_has_room());
 	nccl_make(NCCL_ID(66), 2, 0);
 	double_hold("ncclSend");
 	uint64_t comm = NCCL_ID(66);
@@ -227,7 +227,7 @@ static void test_no_room(void)
 	small = limit;
 	small.rlim_cur = 100;
 	MUST(setrlimit(RLIMIT_NOFILE, &small), 0);
-	NO(ckt_nccl_has_room());
+	NO(ckt_worker_nccl_has_room());
 	struct inside_reply *reply = nccl_run(CKT_NCCL_PROC_NCCLGETUNIQUEID, NULL, 0, false);
 	MUST(ckt_ncclGetUniqueId_res_get(&reply->results, &res), true);
 	IS(res.status, ncclSystemError);

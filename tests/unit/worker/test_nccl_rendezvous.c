@@ -19,7 +19,7 @@ static uint8_t identity[CKT_NCCL_ID_BYTES] = {77, 1}, other[CKT_NCCL_ID_BYTES] =
 static void *first(void *id)
 {
 	usleep(20000);
-	IS(ckt_nccl_meet(identity, 0, 0, id), ncclSuccess);
+	IS(ckt_worker_nccl_meet(identity, 0, 0, id), ncclSuccess);
 	return NULL;
 }
 
@@ -29,18 +29,18 @@ static void test_meet(void)
 	pthread_t thread;
 	nccl_begin();
 	pthread_create(&thread, NULL, first, &mine);
-	IS(ckt_nccl_meet(identity, 1, ckt_net_now_ms() + 5000, &theirs), ncclSuccess);
+	IS(ckt_worker_nccl_meet(identity, 1, ckt_net_now_ms() + 5000, &theirs), ncclSuccess);
 	pthread_join(thread, NULL);
 	YES(!memcmp(&mine, &theirs, sizeof mine) && mine.internal[127] == 7);
 	/* As often as there are ranks; of another communicator there is nothing. */
-	IS(ckt_nccl_meet(identity, 3, ckt_net_now_ms() + 5000, &again), ncclSuccess);
+	IS(ckt_worker_nccl_meet(identity, 3, ckt_net_now_ms() + 5000, &again), ncclSuccess);
 	YES(!memcmp(&mine, &again, sizeof mine));
-	IS(ckt_nccl_meet(other, 1, ckt_net_now_ms() + 10, &again), ncclRemoteError);
-	ckt_nccl_met(identity);
-	IS(ckt_nccl_meet(identity, 1, ckt_net_now_ms() + 10, &again), ncclRemoteError);
+	IS(ckt_worker_nccl_meet(other, 1, ckt_net_now_ms() + 10, &again), ncclRemoteError);
+	ckt_worker_nccl_met(identity);
+	IS(ckt_worker_nccl_meet(identity, 1, ckt_net_now_ms() + 10, &again), ncclRemoteError);
 	/* The library makes none. */
 	double_answer("ncclGetUniqueId", ncclSystemError);
-	IS(ckt_nccl_meet(identity, 0, 0, &again), ncclSystemError);
+	IS(ckt_worker_nccl_meet(identity, 0, 0, &again), ncclSystemError);
 	double_answer("ncclGetUniqueId", ncclSuccess);
 }
 
@@ -51,21 +51,21 @@ static void test_stale(void)
 	nccl_begin();
 	pid_t child = fork();
 	if (child == 0)
-		_exit(ckt_nccl_meet(identity, 0, 0, &id) != ncclSuccess);
+		_exit(ckt_worker_nccl_meet(identity, 0, 0, &id) != ncclSuccess);
 	int status;
 	MUST(waitpid(child, &status, 0), child);
 	IS(status, 0);
-	IS(ckt_nccl_meet(identity, 1, ckt_net_now_ms() + 20, &id), ncclRemoteError);
+	IS(ckt_worker_nccl_meet(identity, 1, ckt_net_now_ms() + 20, &id), ncclRemoteError);
 	/* And a new one takes its place. */
-	IS(ckt_nccl_meet(identity, 0, 0, &id), ncclSuccess);
-	IS(ckt_nccl_meet(identity, 1, ckt_net_now_ms() + 20, &id), ncclSuccess);
+	IS(ckt_worker_nccl_meet(identity, 0, 0, &id), ncclSuccess);
+	IS(ckt_worker_nccl_meet(identity, 1, ckt_net_now_ms() + 20, &id), ncclSuccess);
 	/* Another server's workers do not see it. */
 	char before[sizeof ckt_worker.socket];
 	memcpy(before, ckt_worker.socket, sizeof before);
 	snprintf(ckt_worker.socket, sizeof ckt_worker.socket, "/elsewhere/session");
-	IS(ckt_nccl_meet(identity, 1, ckt_net_now_ms() + 20, &id), ncclRemoteError);
+	IS(ckt_worker_nccl_meet(identity, 1, ckt_net_now_ms() + 20, &id), ncclRemoteError);
 	memcpy(ckt_worker.socket, before, sizeof before);
-	ckt_nccl_met(identity);
+	ckt_worker_nccl_met(identity);
 }
 
 /* The one file with that beginning, which rank 0 has left. */
@@ -101,19 +101,19 @@ static void test_spoilt(void)
 	ncclUniqueId id;
 	char path[512], aside[600];
 	nccl_begin();
-	IS(ckt_nccl_meet(identity, 0, 0, &id), ncclSuccess);
+	IS(ckt_worker_nccl_meet(identity, 0, 0, &id), ncclSuccess);
 	MUST(find_place(path), true);
 	/* Cut off, then a link to what is whole. */
 	snprintf(aside, sizeof aside, "%s.whole", path);
 	IS(rename(path, aside), 0);
 	IS(symlink(aside, path), 0);
-	IS(ckt_nccl_meet(identity, 1, ckt_net_now_ms() + 10, &id), ncclRemoteError);
+	IS(ckt_worker_nccl_meet(identity, 1, ckt_net_now_ms() + 10, &id), ncclRemoteError);
 	IS(unlink(path), 0);
 	IS(rename(aside, path), 0);
-	IS(ckt_nccl_meet(identity, 1, ckt_net_now_ms() + 10, &id), ncclSuccess);
+	IS(ckt_worker_nccl_meet(identity, 1, ckt_net_now_ms() + 10, &id), ncclSuccess);
 	IS(truncate(path, 100), 0);
-	IS(ckt_nccl_meet(identity, 1, ckt_net_now_ms() + 10, &id), ncclRemoteError);
-	ckt_nccl_met(identity);
+	IS(ckt_worker_nccl_meet(identity, 1, ckt_net_now_ms() + 10, &id), ncclRemoteError);
+	ckt_worker_nccl_met(identity);
 	NO(find_place(path));
 }
 

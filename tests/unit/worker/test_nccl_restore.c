@@ -11,12 +11,12 @@
 static struct ckt_nccl_comm *find(uint64_t id)
 {
 	struct ckt_nccl_comm *comm = NULL;
-	return ckt_nccl_comm_find(&ckt_worker, id, &comm) ? NULL : comm;
+	return ckt_worker_nccl_comm_find(&ckt_worker, id, &comm) ? NULL : comm;
 }
 
 static int64_t loaded(char *ret_message, size_t size)
 {
-	int result = ckt_nccl_loaded(&ckt_worker, ret_message, size);
+	int result = ckt_worker_nccl_loaded(&ckt_worker, ret_message, size);
 	ckt_worker.go = true;
 	return result;
 }
@@ -30,10 +30,10 @@ static void test_restore(void)
 	/* Of one that the session does not have, too; told twice, the later word counts. */
 	struct ckt_nccl_ids others[2] = {
 		{.identity = {9}, .id = {98}}, {.identity = {5, 6}, .id = {97}}};
-	IS(ckt_nccl_ids_add(&ckt_worker, others, 2), 0);
-	IS(ckt_nccl_ids_add(&ckt_worker, &pair, 1), 0);
-	IS(ckt_nccl_ids_add(&ckt_worker, NULL, 0), 0);
-	IS(ckt_nccl_ids_add(&ckt_worker, &pair, CKT_NCCL_PAIRS_MAX - 2), -ENOSPC);
+	IS(ckt_worker_nccl_ids_add(&ckt_worker, others, 2), 0);
+	IS(ckt_worker_nccl_ids_add(&ckt_worker, &pair, 1), 0);
+	IS(ckt_worker_nccl_ids_add(&ckt_worker, NULL, 0), 0);
+	IS(ckt_worker_nccl_ids_add(&ckt_worker, &pair, CKT_NCCL_PAIRS_MAX - 2), -ENOSPC);
 	/* A split one as the log has it: by its ranks and its identity, whatever its parent was. */
 	IS(nccl_send(NCCL_ID(60), 4, 3, CKT_NCCL_SPLIT, NCCL_ID(1234))->result, CUDA_SUCCESS);
 	IS(nccl_send(NCCL_ID(61), 4, 0, CKT_NCCL_INIT, 0)->result, CUDA_SUCCESS);
@@ -69,7 +69,7 @@ static void test_restore_alone(void)
 	MUST(first && second, true);
 	IS(atoi(first + 16), atoi(second + 16));
 	YES(atoi(first + 16) != 5);
-	IS(ckt_nccl_loaded(&ckt_worker, message, sizeof message), 0);
+	IS(ckt_worker_nccl_loaded(&ckt_worker, message, sizeof message), 0);
 	IS(nccl_end(NCCL_ID(70), CKT_NCCL_DESTROY), ncclSuccess);
 	IS(nccl_end(NCCL_ID(71), CKT_NCCL_DESTROY), ncclSuccess);
 	/* What cannot be made anew ends the restore with a sentence. */
@@ -84,7 +84,7 @@ static void test_restore_alone(void)
 	ckt_worker.go = true;
 	IS(nccl_end(NCCL_ID(72), CKT_NCCL_FORGET), ncclSuccess);
 	IS(double_living(), 0);
-	IS(ckt_nccl_loaded(&ckt_worker, message, sizeof message), 0);
+	IS(ckt_worker_nccl_loaded(&ckt_worker, message, sizeof message), 0);
 }
 
 UNIT_SUITE(

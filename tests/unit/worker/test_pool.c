@@ -45,8 +45,10 @@ static void test_reuse(void)
 	IS(ASK(pool_set_attribute, .pool = pool(), .attribute = CU_MEMPOOL_ATTR_RELEASE_THRESHOLD,
 		   .value = UINT64_MAX),
 		CUDA_SUCCESS);
-	MUST(ckt_stream_make(&ckt_worker, ID(STREAM, 1), CU_STREAM_NON_BLOCKING, 0), CUDA_SUCCESS);
-	MUST(ckt_stream_make(&ckt_worker, ID(STREAM, 2), CU_STREAM_NON_BLOCKING, 0), CUDA_SUCCESS);
+	MUST(ckt_worker_stream_make(&ckt_worker, ID(STREAM, 1), CU_STREAM_NON_BLOCKING, 0),
+		CUDA_SUCCESS);
+	MUST(ckt_worker_stream_make(&ckt_worker, ID(STREAM, 2), CU_STREAM_NON_BLOCKING, 0),
+		CUDA_SUCCESS);
 	uint64_t a = alloc(4 * MIB, ID(STREAM, 1), &result);
 	IS(result, CUDA_SUCCESS);
 	IS(get(pool(), CU_MEMPOOL_ATTR_USED_MEM_CURRENT), 4 * MIB);

@@ -45,7 +45,7 @@ static void test_ends_are_marked(void)
 				!strstr(proc->name, "Destroy"))
 				continue;
 			CU_ASSERT_TRUE(proc->flags & CKT_PROC_DESTROYS);
-			NO(ckt_lib_is_work(proc));
+			NO(ckt_worker_lib_is_work(proc));
 			ends++;
 		}
 	}

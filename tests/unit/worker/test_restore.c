@@ -37,7 +37,7 @@ static void write_whole(const char *path, const void *data, size_t size)
 static void write_manifest(const char *path, uint8_t *data, size_t size)
 {
 	uint8_t sum[32];
-	ckt_hash(data + HEADER, size - HEADER, sum);
+	ckt_blob_hash(data + HEADER, size - HEADER, sum);
 	memcpy(data + HEADER - sizeof sum, sum, sizeof sum);
 	write_whole(path, data, size);
 }

@@ -149,7 +149,7 @@ static uint32_t get_u32(struct wire *w, uint64_t src)
 static void load_module(struct wire *w, unsigned n)
 {
 	uint8_t hash[32];
-	ckt_hash(ptx, sizeof ptx - 1, hash);
+	ckt_blob_hash(ptx, sizeof ptx - 1, hash);
 	struct wire_reply reply = WIRE_CALL(w, blob_have, false, .hash = hash, .hash_len = 32);
 	struct ckt_blob_have_res have = {0};
 	CU_ASSERT_TRUE(ckt_blob_have_res_get(&reply.results, &have));

@@ -8,10 +8,10 @@
 
 #include "tests/unit/suite.h"
 
-#define NARROW(total, ...)                                                      \
-	({                                                                      \
-		unsigned gpus_[] = {__VA_ARGS__};                               \
-		ckt_narrow_devices(gpus_, sizeof gpus_ / sizeof *gpus_, total); \
+#define NARROW(total, ...)                                                             \
+	({                                                                             \
+		unsigned gpus_[] = {__VA_ARGS__};                                      \
+		ckt_worker_devices_narrow(gpus_, sizeof gpus_ / sizeof *gpus_, total); \
 	})
 
 static void expect(const char *text)
@@ -29,7 +29,7 @@ static void test_all(void)
 	NO(NARROW(1, 0));
 	NO(NARROW(3, 0, 1, 2));
 	NO(NARROW(0, 2));
-	NO(ckt_narrow_devices(NULL, 0, 2));
+	NO(ckt_worker_devices_narrow(NULL, 0, 2));
 	expect(NULL);
 }
 

@@ -16,7 +16,8 @@ static const char *steps_of(uint64_t id)
 	static char text[64];
 	size_t n = 0;
 	uint64_t number = 0;
-	for (const struct ckt_lib_step *s = ckt_lib_log(); s && n + 1 < sizeof text; s = s->next) {
+	for (const struct ckt_lib_step *s = ckt_worker_lib_log(); s && n + 1 < sizeof text;
+		s = s->next) {
 		YES(s->number > number);
 		number = s->number;
 		if (s->id == id)
@@ -30,7 +31,7 @@ static void test_recipe(void)
 {
 	toy_begin();
 	uint64_t a = OBJECT(1), b = OBJECT(2), used = ckt_budget_used();
-	size_t before = ckt_lib_log_count();
+	size_t before = ckt_worker_lib_log_count();
 	MUST(toy_create(a, 5), CUDA_SUCCESS);
 	MUST(toy_create(b, 6), CUDA_SUCCESS);
 	IS(toy_set(a, 0, 1), CUDA_SUCCESS);
@@ -43,8 +44,8 @@ static void test_recipe(void)
 	for (uint32_t i = 0; i < 1000; i++)
 		IS(toy_set(a, 0, i), CUDA_SUCCESS);
 	TEXT(steps_of(a), "css");
-	IS(ckt_lib_log_count(), before + 5);
-	const struct ckt_lib_step *last = ckt_lib_log();
+	IS(ckt_worker_lib_log_count(), before + 5);
+	const struct ckt_lib_step *last = ckt_worker_lib_log();
 	while (last->next)
 		last = last->next;
 	IS(last->id, a);
@@ -67,11 +68,11 @@ static void test_recipe(void)
 	 * The first of a library in a context stays as history: this one, or that of another suite.
 	 */
 	unsigned first = 0;
-	for (const struct ckt_lib_step *s = ckt_lib_log(); s; s = s->next)
+	for (const struct ckt_lib_step *s = ckt_worker_lib_log(); s; s = s->next)
 		first += s->pinned && s->context == ckt_handle_primary(0) && s->lib == TOY_LIB &&
-			ckt_lib_step_life(s) == CKT_LIB_PAST;
+			ckt_worker_lib_step_life(s) == CKT_LIB_PAST;
 	IS(first, 1);
-	IS(ckt_lib_log_count(), before ? before : 1);
+	IS(ckt_worker_lib_log_count(), before ? before : 1);
 	IS(toy_alive, 0);
 	inside_free(memory);
 	toy_end();
@@ -120,7 +121,7 @@ static void test_cycles(void)
 	uint64_t a = OBJECT(61);
 	MUST(toy_create(a, 1), CUDA_SUCCESS);
 	IS(toy_destroy(a), CUDA_SUCCESS);
-	size_t steps = ckt_lib_log_count(), journal = ckt_worker.checkpoint.journal.count;
+	size_t steps = ckt_worker_lib_log_count(), journal = ckt_worker.checkpoint.journal.count;
 	uint64_t used = ckt_budget_used();
 	for (unsigned i = 0; i < CYCLES; i++) {
 		MUST(toy_create(a + i % 7, i), CUDA_SUCCESS);
@@ -128,7 +129,7 @@ static void test_cycles(void)
 		MUST(toy_make(a + i % 7), CUDA_SUCCESS);
 		MUST(toy_destroy(a + i % 7), CUDA_SUCCESS);
 	}
-	IS(ckt_lib_log_count(), steps);
+	IS(ckt_worker_lib_log_count(), steps);
 	IS(ckt_worker.checkpoint.journal.count, journal);
 	IS(ckt_budget_used(), used);
 	toy_end();
@@ -153,9 +154,9 @@ static void cycle_context(unsigned n)
 static void test_full_journal(void)
 {
 	toy_begin();
-	size_t before = ckt_worker.checkpoint.journal.count, steps = ckt_lib_log_count();
+	size_t before = ckt_worker.checkpoint.journal.count, steps = ckt_worker_lib_log_count();
 	cycle_context(0);
-	IS(ckt_lib_log_count(), steps + 1);
+	IS(ckt_worker_lib_log_count(), steps + 1);
 	for (uint32_t i = 0; ckt_journal_add(&ckt_worker.checkpoint.journal,
 		     (struct ckt_journal_entry){.kind = CKT_JOURNAL_DIGEST, .id = i});
 		i++)
@@ -165,10 +166,10 @@ static void test_full_journal(void)
 	for (unsigned i = 0; i < 2000; i++)
 		cycle_context(i);
 	IS(ckt_worker.checkpoint.journal.count, full);
-	IS(ckt_lib_log_count(), steps + 1);
+	IS(ckt_worker_lib_log_count(), steps + 1);
 	/* What lives is remembered all the same. */
 	MUST(toy_create(OBJECT(71), 1), CUDA_SUCCESS);
-	IS(ckt_lib_log_count(), steps + 2);
+	IS(ckt_worker_lib_log_count(), steps + 2);
 	IS(toy_destroy(OBJECT(71)), CUDA_SUCCESS);
 	IS(toy_alive, 0);
 	/*
@@ -260,7 +261,7 @@ static void test_refused(void)
 {
 	toy_begin();
 	uint8_t args[32] = {0};
-	size_t before = ckt_lib_log_count();
+	size_t before = ckt_worker_lib_log_count();
 	uint64_t used = ckt_budget_used();
 	unsigned garbage = 0;
 	ckt_put_u64(args, OBJECT(21));
@@ -272,7 +273,7 @@ static void test_refused(void)
 	toy_status = 0;
 	YES(toy_find(OBJECT(21)) == NULL);
 	IS(toy_create(ID(STREAM, 1), 1), CUDA_ERROR_INVALID_VALUE);
-	IS(ckt_lib_log_count(), before);
+	IS(ckt_worker_lib_log_count(), before);
 	IS(ckt_budget_used(), used);
 	/* Without memory for the step nothing is made. */
 	ckt_budget_init(ckt_budget_used() + 16);
@@ -284,7 +285,7 @@ static void test_refused(void)
 	IS(toy_create(OBJECT(21), 2), CUDA_ERROR_INVALID_VALUE);
 	TEXT(steps_of(OBJECT(21)), "c");
 	IS(toy_destroy(OBJECT(21)), CUDA_SUCCESS);
-	IS(ckt_lib_log_count(), before);
+	IS(ckt_worker_lib_log_count(), before);
 	toy_end();
 }
 
@@ -319,7 +320,7 @@ static void test_workspace(void)
 	IS(ckt_memory_used(memory), used + (4 << 20));
 	/* The second time the first answer. */
 	struct ckt_object *object = ckt_objects_find(&ckt_worker.objects, OBJECT(31));
-	IS(ckt_lib_workspace(&ckt_worker, object, 1 << 20, &address, &bytes), CUDA_SUCCESS);
+	IS(ckt_worker_lib_workspace(&ckt_worker, object, 1 << 20, &address, &bytes), CUDA_SUCCESS);
 	IS(address, toy->workspace);
 	IS(bytes, 4 << 20);
 	IS(toy_destroy(OBJECT(31)), CUDA_SUCCESS);

@@ -46,13 +46,13 @@ static int load(const ckt_image *image)
 {
 	struct ckt_loading l;
 	begin_loading(&l, image);
-	int error = ckt_lib_load_check(&l);
+	int error = ckt_worker_lib_load_check(&l);
 	for (u_int i = 0; i < image->journal.journal_len && !error; i++)
 		if (image->journal.journal_val[i].kind == CKT_JOURNAL_LIBRARY &&
 			image->journal.journal_val[i].context == ckt_handle_primary(0))
-			error = ckt_lib_load_first(&l, &image->journal.journal_val[i]);
+			error = ckt_worker_lib_load_first(&l, &image->journal.journal_val[i]);
 	if (!error)
-		error = ckt_lib_load(&l);
+		error = ckt_worker_lib_load(&l);
 	ckt_worker_use_context(&ckt_worker, ckt_handle_primary(0));
 	return error;
 }
@@ -105,7 +105,7 @@ static void test_again(void)
 	ckt_image *image = save();
 	IS(image->libraries.libraries_len, 1);
 	TEXT(image->libraries.libraries_val[0].name, "toy");
-	size_t steps = ckt_lib_log_count();
+	size_t steps = ckt_worker_lib_log_count();
 	IS(image->library_steps.library_steps_len, steps);
 	unsigned lives[3] = {0};
 	uint64_t workspace = 0;
@@ -178,11 +178,11 @@ static void test_ahead(void)
 	for (u_int i = 0; i < image->journal.journal_len; i++)
 		if (image->journal.journal_val[i].kind == CKT_JOURNAL_LIBRARY &&
 			image->journal.journal_val[i].context == ckt_handle_primary(0))
-			IS(ckt_lib_load_first(&l, &image->journal.journal_val[i]), 0);
+			IS(ckt_worker_lib_load_first(&l, &image->journal.journal_val[i]), 0);
 	ckt_worker_use_context(&ckt_worker, ckt_handle_primary(0));
 	/* One of an earlier round. */
 	MUST(toy_create(OBJECT(7), 1), CUDA_SUCCESS);
-	IS(ckt_lib_load(&l), 0);
+	IS(ckt_worker_lib_load(&l), 0);
 	ckt_worker_use_context(&ckt_worker, ckt_handle_primary(0));
 	YES(toy_find(OBJECT(7)) == NULL);
 	IS(toy_alive, 1);
@@ -205,7 +205,7 @@ static ckt_image_library_step *step_of(ckt_image *image, unsigned kind, unsigned
 		__typeof__((step)->field) kept_ = (step)->field; \
 		(step)->field = (value);                         \
 		begin_loading(&l, image);                        \
-		YES(ckt_lib_load_check(&l) < 0);                 \
+		YES(ckt_worker_lib_load_check(&l) < 0);          \
 		HAS(message, said);                              \
 		(step)->field = kept_;                           \
 	} while (0)
@@ -221,7 +221,7 @@ static void test_lies(void)
 			       *used = step_of(image, CKT_LIB_CREATE, CKT_LIB_USED);
 	MUST(create && set && captured && used, true);
 	begin_loading(&l, image);
-	MUST(ckt_lib_load_check(&l), 0);
+	MUST(ckt_worker_lib_load_check(&l), 0);
 	unsigned created = toy_created;
 	LIE(&image->libraries.libraries_val[0], number, CKT_LIB_CUDNN, "the library toy (");
 	LIE(&image->libraries.libraries_val[0], name, (char *)"cuda",
@@ -440,8 +440,8 @@ static uint64_t looks_for(u_int n)
 	image.library_steps.library_steps_val = steps;
 	begin_loading(&l, &image);
 	uint64_t before = ckt_lib_load_looks;
-	MUST(ckt_lib_load_check(&l), 0);
-	MUST(ckt_lib_load(&l), 0);
+	MUST(ckt_worker_lib_load_check(&l), 0);
+	MUST(ckt_worker_lib_load(&l), 0);
 	uint64_t looks = ckt_lib_load_looks - before;
 	ckt_worker_use_context(&ckt_worker, ckt_handle_primary(0));
 	IS(toy_alive, n);
@@ -471,7 +471,7 @@ static int check(const ckt_image *image)
 {
 	struct ckt_loading l;
 	begin_loading(&l, image);
-	return ckt_lib_load_check(&l);
+	return ckt_worker_lib_load_check(&l);
 }
 
 /* What the program set for libraries is in the image; what is not allowed, or to such a value is taken from none. */
@@ -479,18 +479,18 @@ static void test_settings(void)
 {
 	ckt_setting taken = {(char *)"NCCL_DEBUG_SUBSYS", (char *)"ALL"};
 	ckt_environment_args args = {.settings = {1, &taken}};
-	bool open = ckt_environment_take(&args) != 0;
+	bool open = ckt_worker_environment_take(&args) != 0;
 	toy_begin();
 	ckt_image *image = save(), other;
 	ckt_image_setting list[2] = {{(char *)"NCCL_DEBUG_SUBSYS", (char *)"ALL"},
 		{(char *)"NCCL_NET_PLUGIN", (char *)"evil"}};
 	IS(image->library_settings.library_settings_len,
-		ckt_environment_settings()->settings.settings_len);
+		ckt_worker_environment_settings()->settings.settings_len);
 	for (u_int i = 0; i < image->library_settings.library_settings_len; i++) {
 		TEXT(image->library_settings.library_settings_val[i].name,
-			ckt_environment_settings()->settings.settings_val[i].name);
+			ckt_worker_environment_settings()->settings.settings_val[i].name);
 		TEXT(image->library_settings.library_settings_val[i].value,
-			ckt_environment_settings()->settings.settings_val[i].value);
+			ckt_worker_environment_settings()->settings.settings_val[i].value);
 	}
 	YES(open || image->library_settings.library_settings_len > 0);
 	IS(check(image), 0);

@@ -17,37 +17,39 @@ static void test_set(void)
 {
 	uint64_t id = ckt_handle_make(CKT_KIND_STREAM, 1, CKT_HANDLE_FIRST_SLOT + 900);
 	CUstreamAttrValue value, got;
-	MUST(ckt_stream_make(&ckt_worker, id, CU_STREAM_NON_BLOCKING, 0), CUDA_SUCCESS);
+	MUST(ckt_worker_stream_make(&ckt_worker, id, CU_STREAM_NON_BLOCKING, 0), CUDA_SUCCESS);
 	struct ckt_object *stream = ckt_objects_find_kind(&ckt_worker.objects, id, CKT_KIND_STREAM);
-	CU_ASSERT_PTR_NULL(ckt_stream_attributes_of(stream));
+	CU_ASSERT_PTR_NULL(ckt_worker_stream_attributes_of(stream));
 	memset(&value, 0, sizeof value);
 	value.priority = -3;
-	IS(ckt_stream_attribute_set(&ckt_worker, id, CU_STREAM_ATTRIBUTE_PRIORITY, &value),
+	IS(ckt_worker_stream_attribute_set(&ckt_worker, id, CU_STREAM_ATTRIBUTE_PRIORITY, &value),
 		CUDA_SUCCESS);
 	IS(ckt_driver.cuStreamGetAttribute(stream->real, CU_STREAM_ATTRIBUTE_PRIORITY, &got),
 		CUDA_SUCCESS);
 	IS(got.priority, -3);
-	const struct ckt_stream_attributes *kept = ckt_stream_attributes_of(stream);
+	const struct ckt_stream_attributes *kept = ckt_worker_stream_attributes_of(stream);
 	MUST(kept != NULL, true);
 	IS(kept->set, 1u << CU_STREAM_ATTRIBUTE_PRIORITY);
 	IS(kept->values[CU_STREAM_ATTRIBUTE_PRIORITY].priority, -3);
 	/* What the driver refuses is not kept, and neither is what no stream has. */
 	memset(&value, 0, sizeof value);
-	IS(ckt_stream_attribute_set(
+	IS(ckt_worker_stream_attribute_set(
 		   &ckt_worker, id, CU_STREAM_ATTRIBUTE_SYNCHRONIZATION_POLICY, &value),
 		CUDA_ERROR_INVALID_VALUE);
-	IS(ckt_stream_attribute_set(&ckt_worker, id, (CUstreamAttrID)77, &value),
+	IS(ckt_worker_stream_attribute_set(&ckt_worker, id, (CUstreamAttrID)77, &value),
 		CUDA_ERROR_INVALID_VALUE);
-	IS(ckt_stream_attribute_set(&ckt_worker, id + 1, CU_STREAM_ATTRIBUTE_PRIORITY, &value),
+	IS(ckt_worker_stream_attribute_set(
+		   &ckt_worker, id + 1, CU_STREAM_ATTRIBUTE_PRIORITY, &value),
 		CUDA_ERROR_INVALID_HANDLE);
 	IS(kept->set, 1u << CU_STREAM_ATTRIBUTE_PRIORITY);
 	ckt_object_destroy(&ckt_worker, stream);
 	/* The legacy default stream's are the context's. */
 	memset(&value, 0, sizeof value);
 	value.memSyncDomain = CU_LAUNCH_MEM_SYNC_DOMAIN_REMOTE;
-	IS(ckt_stream_attribute_set(&ckt_worker, 0, CU_STREAM_ATTRIBUTE_MEM_SYNC_DOMAIN, &value),
+	IS(ckt_worker_stream_attribute_set(
+		   &ckt_worker, 0, CU_STREAM_ATTRIBUTE_MEM_SYNC_DOMAIN, &value),
 		CUDA_SUCCESS);
-	IS(ckt_stream_attributes_of(ckt_worker.current)->set,
+	IS(ckt_worker_stream_attributes_of(ckt_worker.current)->set,
 		1u << CU_STREAM_ATTRIBUTE_MEM_SYNC_DOMAIN);
 }
 
@@ -61,22 +63,23 @@ static void set_all(uint64_t stream, uint64_t window)
 		.hitRatio = 0.5f,
 		.hitProp = CU_ACCESS_PROPERTY_PERSISTING,
 		.missProp = CU_ACCESS_PROPERTY_STREAMING};
-	IS(ckt_stream_attribute_set(
+	IS(ckt_worker_stream_attribute_set(
 		   &ckt_worker, stream, CU_STREAM_ATTRIBUTE_ACCESS_POLICY_WINDOW, &value),
 		CUDA_SUCCESS);
 	memset(&value, 0, sizeof value);
 	value.syncPolicy = CU_SYNC_POLICY_BLOCKING_SYNC;
-	IS(ckt_stream_attribute_set(
+	IS(ckt_worker_stream_attribute_set(
 		   &ckt_worker, stream, CU_STREAM_ATTRIBUTE_SYNCHRONIZATION_POLICY, &value),
 		CUDA_SUCCESS);
 	memset(&value, 0, sizeof value);
 	value.memSyncDomain = CU_LAUNCH_MEM_SYNC_DOMAIN_REMOTE;
-	IS(ckt_stream_attribute_set(
+	IS(ckt_worker_stream_attribute_set(
 		   &ckt_worker, stream, CU_STREAM_ATTRIBUTE_MEM_SYNC_DOMAIN, &value),
 		CUDA_SUCCESS);
 	memset(&value, 0, sizeof value);
 	value.priority = -2;
-	IS(ckt_stream_attribute_set(&ckt_worker, stream, CU_STREAM_ATTRIBUTE_PRIORITY, &value),
+	IS(ckt_worker_stream_attribute_set(
+		   &ckt_worker, stream, CU_STREAM_ATTRIBUTE_PRIORITY, &value),
 		CUDA_SUCCESS);
 }
 
@@ -113,8 +116,8 @@ static void test_image(void)
 	char message[CKT_MESSAGE_MAX] = "";
 	uint64_t set = ID(STREAM, 71), plain = ID(STREAM, 72), window = inside_memory(1 << 20, 0);
 	CUstream before, after, other;
-	MUST(ckt_stream_make(&ckt_worker, set, CU_STREAM_NON_BLOCKING, 0), CUDA_SUCCESS);
-	MUST(ckt_stream_make(&ckt_worker, plain, CU_STREAM_NON_BLOCKING, 0), CUDA_SUCCESS);
+	MUST(ckt_worker_stream_make(&ckt_worker, set, CU_STREAM_NON_BLOCKING, 0), CUDA_SUCCESS);
+	MUST(ckt_worker_stream_make(&ckt_worker, plain, CU_STREAM_NON_BLOCKING, 0), CUDA_SUCCESS);
 	set_all(set, window);
 	set_all(0, window);
 	MUST(ckt_object_stream(&ckt_worker, set, &before), CUDA_SUCCESS);
@@ -129,7 +132,7 @@ static void test_image(void)
 	CUstreamAttrValue fresh;
 	memset(&fresh, 0, sizeof fresh);
 	fresh.syncPolicy = CU_SYNC_POLICY_SPIN;
-	IS(ckt_stream_attribute_set(
+	IS(ckt_worker_stream_attribute_set(
 		   &ckt_worker, 0, CU_STREAM_ATTRIBUTE_SYNCHRONIZATION_POLICY, &fresh),
 		CUDA_SUCCESS);
 	struct ckt_loading l = {.worker = &ckt_worker,
@@ -149,7 +152,7 @@ static void test_image(void)
 	IS(get(other, CU_STREAM_ATTRIBUTE_PRIORITY).priority, 0);
 	/* And they stand in the tables, for the next image. */
 	const struct ckt_stream_attributes *kept =
-		ckt_stream_attributes_of(ckt_objects_find(&ckt_worker.objects, set));
+		ckt_worker_stream_attributes_of(ckt_objects_find(&ckt_worker.objects, set));
 	MUST(kept != NULL, true);
 	IS(kept->set,
 		1u << CU_STREAM_ATTRIBUTE_ACCESS_POLICY_WINDOW |

@@ -25,10 +25,10 @@ static struct ckt_loading loading(void)
 static void test_stream(void)
 {
 	struct ckt_save s = {0};
-	MUST(ckt_stream_make(&ckt_worker, ID(STREAM, 41), CU_STREAM_NON_BLOCKING, -1),
+	MUST(ckt_worker_stream_make(&ckt_worker, ID(STREAM, 41), CU_STREAM_NON_BLOCKING, -1),
 		CUDA_SUCCESS);
 	CUstreamAttrValue value = {.syncPolicy = CU_SYNC_POLICY_YIELD};
-	MUST(ckt_stream_attribute_set(&ckt_worker, ID(STREAM, 41),
+	MUST(ckt_worker_stream_attribute_set(&ckt_worker, ID(STREAM, 41),
 		     CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY, &value),
 		CUDA_SUCCESS);
 	image_files_new();
@@ -58,7 +58,7 @@ static void test_stream(void)
 	struct ckt_object *stream = ckt_objects_find(&ckt_worker.objects, ID(STREAM, 41));
 	CU_ASSERT_PTR_NOT_NULL_FATAL(stream);
 	IS(stream->stream.priority, -1);
-	const struct ckt_stream_attributes *set = ckt_stream_attributes_of(stream);
+	const struct ckt_stream_attributes *set = ckt_worker_stream_attributes_of(stream);
 	CU_ASSERT_PTR_NOT_NULL_FATAL(set);
 	IS(set->values[CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY].syncPolicy,
 		CU_SYNC_POLICY_YIELD);

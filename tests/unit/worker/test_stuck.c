@@ -30,7 +30,7 @@ static struct wire *begin(void)
 	MUST(wire_hello(w, CKT_HELLO_NEW, true), CKT_HELLO_OK);
 	memory = alloc(w, 4096);
 	fill(w, memory, 0, 4096);
-	ckt_hash(ptx, sizeof ptx - 1, hash);
+	ckt_blob_hash(ptx, sizeof ptx - 1, hash);
 	WIRE_BATCH(w, blob_data, .hash = hash, .hash_len = 32, .total = sizeof ptx - 1,
 		.data = (const uint8_t *)ptx, .data_len = sizeof ptx - 1);
 	MUST(done(WIRE_CALL(w, module_load, true, .id = MODULE(0), .hash = hash, .hash_len = 32)),

@@ -6,7 +6,7 @@
 #include "server/worker/module/variable_names.h"
 #include "tests/unit/suite.h"
 
-static bool has(const struct ckt_names *names, const char *name)
+static bool has(const struct ckt_variable_names *names, const char *name)
 {
 	for (size_t i = 0; i < names->count; i++)
 		if (!strcmp(names->list[i], name))
@@ -18,15 +18,15 @@ static void test_names(void)
 {
 	static const char text[] =
 		".global .align 4 .b8 _Z5table[16];\n.global .u32 $tmp$1 = 3;\0second\0_Z5table";
-	struct ckt_names names;
-	CU_ASSERT_EQUAL(ckt_names_collect((const uint8_t *)text, sizeof text, &names), 0);
+	struct ckt_variable_names names;
+	CU_ASSERT_EQUAL(ckt_variable_names_collect((const uint8_t *)text, sizeof text, &names), 0);
 	CU_ASSERT_TRUE(has(&names, "_Z5table") && has(&names, "$tmp$1") && has(&names, "second"));
 	CU_ASSERT_FALSE(has(&names, "4"));
 	size_t twice = 0;
 	for (size_t i = 0; i < names.count; i++)
 		twice += !strcmp(names.list[i], "_Z5table");
 	CU_ASSERT_EQUAL(twice, 1);
-	ckt_names_fini(&names);
+	ckt_variable_names_fini(&names);
 	/* In a fat binary, one entry plain and one compressed; cut off anywhere it does no harm. */
 	uint8_t image[1024] = {0}, *p = image + 16;
 	memcpy(image, "\x50\xed\x55\xba\x01\x00\x10\x00", 8);
@@ -50,14 +50,14 @@ static void test_names(void)
 	}
 	uint64_t body = (uint64_t)(p - image) - 16;
 	memcpy(image + 8, &body, 8);
-	CU_ASSERT_EQUAL(ckt_names_collect(image, (size_t)(p - image), &names), 0);
+	CU_ASSERT_EQUAL(ckt_variable_names_collect(image, (size_t)(p - image), &names), 0);
 	CU_ASSERT_TRUE(has(&names, "_Z5table") && has(&names, "plain"));
-	ckt_names_fini(&names);
+	ckt_variable_names_fini(&names);
 	for (size_t cut = 0; cut < (size_t)(p - image); cut++) {
 		uint8_t *copy = malloc(cut + 1);
 		memcpy(copy, image, cut);
-		CU_ASSERT_EQUAL(ckt_names_collect(copy, cut, &names), 0);
-		ckt_names_fini(&names);
+		CU_ASSERT_EQUAL(ckt_variable_names_collect(copy, cut, &names), 0);
+		ckt_variable_names_fini(&names);
 		free(copy);
 	}
 }

@@ -36,7 +36,7 @@ static int create(struct ckt_wcall *call)
 	toy_alive++;
 	toy_created++;
 	if (toy_workspace)
-		ckt_lib_workspace(call->worker, object, toy_workspace, &toy->workspace,
+		ckt_worker_lib_workspace(call->worker, object, toy_workspace, &toy->workspace,
 			&toy->workspace_bytes);
 	return CUDA_SUCCESS;
 }
@@ -188,7 +188,7 @@ int toy_call(uint32_t proc, const uint8_t *args, size_t size)
 	call->header = (struct ckt_call_header){
 		.prog = ckt_lib_prog(TOY_LIB), .vers = 1, .proc = proc, .flags = CKT_CALL_BATCHED};
 	call->args = (struct ckt_cursor){.p = copy, .end = copy + size};
-	int result = ckt_lib_state_run(call);
+	int result = ckt_worker_lib_state_run(call);
 	if (!result && call->status)
 		result = CUDA_ERROR_UNKNOWN;
 	free(copy);

@@ -77,7 +77,7 @@ static const uint8_t *find_bytes(
 	*ret_wrong = "no such library is open here, or it is another build";
 	if (!data)
 		return NULL;
-	ckt_hash(data, code->size < BEGINNING ? code->size : BEGINNING, hash);
+	ckt_blob_hash(data, code->size < BEGINNING ? code->size : BEGINNING, hash);
 	return memcmp(hash, code->hash, sizeof hash) ? NULL : data;
 }
 

@@ -139,7 +139,7 @@ bool ckt_code_add(const struct ckt_code_place *place, bool preserved, bool own, 
 		strcpy(wanted.file, place->file);
 	else
 		wanted.offset = 0;
-	ckt_hash(place->data, in_file && place->size > BEGINNING ? BEGINNING : place->size,
+	ckt_blob_hash(place->data, in_file && place->size > BEGINNING ? BEGINNING : place->size,
 		wanted.hash);
 	if (!ckt_code_add_known(&wanted, ret_code))
 		return false;

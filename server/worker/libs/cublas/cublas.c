@@ -98,14 +98,14 @@ static void ask(cublasHandle_t real, struct ckt_cublas_set_args *ret)
  * waits for the GPU.
  */
 struct making {
-	struct ckt_beside beside;
+	struct ckt_library_long_call beside;
 	uint64_t id;
 	cublasHandle_t real;
 	cublasStatus_t status;
 	struct ckt_cublas_set_args set;
 };
 
-static void make(struct ckt_beside *beside)
+static void make(struct ckt_library_long_call *beside)
 {
 	struct making *making = (struct making *)beside;
 	making->status = ckt_cublas.cublasCreate_v2(&making->real);
@@ -134,7 +134,7 @@ static CUresult enter(
 	return CUDA_SUCCESS;
 }
 
-static int made(struct ckt_beside *beside)
+static int made(struct ckt_library_long_call *beside)
 {
 	const struct making *making = (struct making *)beside;
 	struct ckt_wcall *call = beside->call;
@@ -165,7 +165,7 @@ int ckt_worker_cublasCreate_v2(struct ckt_wcall *call)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	*making = (struct making){
 		.beside = {.run = make, .done = made, .owner = args.handle}, .id = args.handle};
-	return ckt_beside(call, &making->beside);
+	return ckt_library_long_call(call, &making->beside);
 }
 
 int ckt_worker_cublasDestroy_v2(struct ckt_wcall *call)
@@ -182,7 +182,7 @@ int ckt_worker_cublasDestroy_v2(struct ckt_wcall *call)
 	return ckt_library_done(call, 0, &once);
 }
 
-void ckt_cublas_use_pointer_mode(struct ckt_object *handle, uint32_t mode)
+void ckt_worker_cublas_use_pointer_mode(struct ckt_object *handle, uint32_t mode)
 {
 	struct notes *notes = handle->library->data;
 	if (notes->pointer_mode == mode)
@@ -236,7 +236,7 @@ static int set_stream(struct ckt_object *object, CUstream stream,
 static CUresult find_stream(const struct ckt_wcall *call, uint64_t id, CUstream *ret_stream)
 {
 	CUresult result = ckt_object_stream(call->worker, id, ret_stream);
-	if (result != CUDA_ERROR_INVALID_HANDLE || !ckt_lib_is_replay())
+	if (result != CUDA_ERROR_INVALID_HANDLE || !ckt_worker_lib_is_replay())
 		return result;
 	*ret_stream = NULL;
 	return CUDA_SUCCESS;

@@ -9,4 +9,4 @@
 extern const struct ckt_library ckt_library_cublas;
 
 /* Sets the pointer mode of the call's scalars; tells the genuine handle only about changes. */
-void ckt_cublas_use_pointer_mode(struct ckt_object *handle, uint32_t mode);
+void ckt_worker_cublas_use_pointer_mode(struct ckt_object *handle, uint32_t mode);

@@ -66,20 +66,20 @@ int ckt_worker_cublasLt_open(struct ckt_wcall *call)
 }
 
 struct making {
-	struct ckt_beside beside;
+	struct ckt_library_long_call beside;
 	uint64_t id;
 	cublasLtHandle_t real;
 	cublasStatus_t status;
 };
 
-static void make(struct ckt_beside *beside)
+static void make(struct ckt_library_long_call *beside)
 {
 	struct making *making = (struct making *)beside;
 	making->status = ckt_cublasLt.cublasLtCreate(&making->real);
 	beside->failed = making->status != CUBLAS_STATUS_SUCCESS;
 }
 
-static int made(struct ckt_beside *beside)
+static int made(struct ckt_library_long_call *beside)
 {
 	const struct making *making = (struct making *)beside;
 	struct ckt_wcall *call = beside->call;
@@ -110,7 +110,7 @@ int ckt_worker_cublasLtCreate(struct ckt_wcall *call)
 		return result ? result : CUDA_ERROR_OUT_OF_MEMORY;
 	*making = (struct making){
 		.beside = {.run = make, .done = made, .owner = args.id}, .id = args.id};
-	return ckt_beside(call, &making->beside);
+	return ckt_library_long_call(call, &making->beside);
 }
 
 int ckt_worker_cublasLtDestroy(struct ckt_wcall *call)

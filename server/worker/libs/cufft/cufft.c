@@ -23,13 +23,13 @@ static void destroy(struct ckt_worker *worker, struct ckt_object *object)
 	if (ckt_cufft.cufftDestroy)
 		ckt_cufft.cufftDestroy((cufftHandle)(intptr_t)object->real);
 	struct ckt_cufft_notes *notes = object->library->data;
-	ckt_cufft_codes_free(notes);
+	ckt_worker_cufft_codes_free(notes);
 	free(notes->gpus);
 	notes->gpus = NULL;
 }
 
-CUresult ckt_cufft_plan(struct ckt_worker *worker, uint64_t id, struct ckt_object **ret_object,
-	cufftHandle *ret_plan)
+CUresult ckt_worker_cufft_plan(struct ckt_worker *worker, uint64_t id,
+	struct ckt_object **ret_object, cufftHandle *ret_plan)
 {
 	struct ckt_object *object =
 		ckt_library_object_find(worker, CKT_LIB_CUFFT, CKT_CUFFT_TYPE_PLAN, id);
@@ -40,7 +40,7 @@ CUresult ckt_cufft_plan(struct ckt_worker *worker, uint64_t id, struct ckt_objec
 	return CUDA_SUCCESS;
 }
 
-int ckt_cufft_use_stream(struct ckt_object *plan, CUstream stream)
+int ckt_worker_cufft_use_stream(struct ckt_object *plan, CUstream stream)
 {
 	struct ckt_cufft_notes *notes = plan->library->data;
 	if (notes->stream == stream)
@@ -104,7 +104,7 @@ int ckt_worker_cufftDestroy(struct ckt_wcall *call)
 	cufftHandle plan;
 	if (!ckt_cufftDestroy_args_get(&call->args, &args))
 		return CKT_WCALL_GARBAGE;
-	CUresult result = ckt_cufft_plan(call->worker, args.plan, &object, &plan);
+	CUresult result = ckt_worker_cufft_plan(call->worker, args.plan, &object, &plan);
 	if (!result)
 		ckt_object_destroy(call->worker, object);
 	return result;
@@ -117,7 +117,7 @@ int ckt_worker_cufftXtSetWorkAreaPolicy(struct ckt_wcall *call)
 	cufftHandle plan;
 	if (!ckt_cufftXtSetWorkAreaPolicy_args_get(&call->args, &args))
 		return CKT_WCALL_GARBAGE;
-	CUresult result = ckt_cufft_plan(call->worker, args.plan, &object, &plan);
+	CUresult result = ckt_worker_cufft_plan(call->worker, args.plan, &object, &plan);
 	if (result)
 		return result;
 	size_t *bytes = ckt_cufft_sizes(object);
@@ -140,7 +140,7 @@ int ckt_worker_fft_size(struct ckt_wcall *call)
 	cufftHandle plan;
 	if (!ckt_fft_size_args_get(&call->args, &args))
 		return CKT_WCALL_GARBAGE;
-	CUresult result = ckt_cufft_plan(call->worker, args.plan, &object, &plan);
+	CUresult result = ckt_worker_cufft_plan(call->worker, args.plan, &object, &plan);
 	if (result)
 		return result;
 	size_t *bytes = ckt_cufft_sizes(object);
@@ -158,7 +158,7 @@ int ckt_worker_fft_set_work_area(struct ckt_wcall *call)
 	cufftHandle plan;
 	if (!ckt_fft_set_work_area_args_get(&call->args, &args))
 		return CKT_WCALL_GARBAGE;
-	CUresult result = ckt_cufft_plan(call->worker, args.plan, &object, &plan);
+	CUresult result = ckt_worker_cufft_plan(call->worker, args.plan, &object, &plan);
 	return result
 		? (int)result
 		: (int)ckt_library_batched(call,
@@ -173,7 +173,7 @@ int ckt_worker_fft_set_auto_allocation(struct ckt_wcall *call)
 	cufftHandle plan;
 	if (!ckt_fft_set_auto_allocation_args_get(&call->args, &args))
 		return CKT_WCALL_GARBAGE;
-	CUresult result = ckt_cufft_plan(call->worker, args.plan, &object, &plan);
+	CUresult result = ckt_worker_cufft_plan(call->worker, args.plan, &object, &plan);
 	return result ? (int)result
 		      : (int)ckt_library_batched(
 				call, CALL(cufftSetAutoAllocation, plan, args.allocate), &once);
@@ -186,7 +186,7 @@ int ckt_worker_fft_set_property(struct ckt_wcall *call)
 	cufftHandle plan;
 	if (!ckt_fft_set_property_args_get(&call->args, &args))
 		return CKT_WCALL_GARBAGE;
-	CUresult result = ckt_cufft_plan(call->worker, args.plan, &object, &plan);
+	CUresult result = ckt_worker_cufft_plan(call->worker, args.plan, &object, &plan);
 	if (result)
 		return result;
 	cufftProperty property = (cufftProperty)args.property;
@@ -204,7 +204,7 @@ int ckt_worker_fft_get_property(struct ckt_wcall *call)
 	long long value = 0;
 	if (!ckt_fft_get_property_args_get(&call->args, &args))
 		return CKT_WCALL_GARBAGE;
-	CUresult result = ckt_cufft_plan(call->worker, args.plan, &object, &plan);
+	CUresult result = ckt_worker_cufft_plan(call->worker, args.plan, &object, &plan);
 	if (result)
 		return result;
 	struct ckt_fft_get_property_res res = {.status = CALL(cufftGetPlanPropertyInt64, plan,
@@ -245,12 +245,12 @@ int ckt_worker_fft_execute(struct ckt_wcall *call)
 	CUstream stream;
 	if (!ckt_fft_execute_args_get(&call->args, &args))
 		return CKT_WCALL_GARBAGE;
-	CUresult result = ckt_cufft_plan(call->worker, args.plan, &object, &plan);
+	CUresult result = ckt_worker_cufft_plan(call->worker, args.plan, &object, &plan);
 	if (!result)
 		result = ckt_object_stream(call->worker, args.stream, &stream);
 	if (result)
 		return result;
-	int32_t status = ckt_cufft_use_stream(object, stream);
+	int32_t status = ckt_worker_cufft_use_stream(object, stream);
 	if (status == CUFFT_SUCCESS)
 		status = run(plan, &args);
 	return (int)ckt_library_batched(call, status, &once);

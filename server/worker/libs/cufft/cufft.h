@@ -34,7 +34,7 @@ struct ckt_cufft_notes {
 };
 
 /* When the genuine plan has ended.  Any thread. */
-void ckt_cufft_codes_free(struct ckt_cufft_notes *notes);
+void ckt_worker_cufft_codes_free(struct ckt_cufft_notes *notes);
 
 /* Where the genuine library may write a size of the plan: one for each of its GPUs. */
 static inline size_t *ckt_cufft_sizes(struct ckt_object *plan)
@@ -47,14 +47,14 @@ static inline size_t *ckt_cufft_sizes(struct ckt_object *plan)
  * Puts the plan's work on that stream; tells the genuine plan only about changes.  The library's
  * status.
  */
-int ckt_cufft_use_stream(struct ckt_object *plan, CUstream stream);
+int ckt_worker_cufft_use_stream(struct ckt_object *plan, CUstream stream);
 
 /* Whether a plan could not be made for lack of memory. */
-static inline bool ckt_cufft_out_of_memory(int status)
+static inline bool ckt_worker_cufft_out_of_memory(int status)
 {
 	return status == CUFFT_ALLOC_FAILED;
 }
 
 /* The object and the plan behind an id; CUDA_ERROR_INVALID_HANDLE if there is none. */
-CUresult ckt_cufft_plan(struct ckt_worker *worker, uint64_t id, struct ckt_object **ret_object,
-	cufftHandle *ret_plan);
+CUresult ckt_worker_cufft_plan(struct ckt_worker *worker, uint64_t id,
+	struct ckt_object **ret_object, cufftHandle *ret_plan);

@@ -41,7 +41,7 @@ static struct ckt_cufft_code *code_new(const struct ckt_cufftXtSetJITCallback_ar
 	return code;
 }
 
-void ckt_cufft_codes_free(struct ckt_cufft_notes *notes)
+void ckt_worker_cufft_codes_free(struct ckt_cufft_notes *notes)
 {
 	for (unsigned i = 0; i < CKT_CUFFT_CALLBACKS; i++) {
 		code_free(notes->codes[i]);
@@ -60,7 +60,7 @@ int ckt_worker_cufftXtSetJITCallback(struct ckt_wcall *call)
 		return CKT_WCALL_GARBAGE;
 	if (!ckt_cufft.cufftXtSetJITCallback)
 		return ckt_library_lacks(call, &once);
-	CUresult result = ckt_cufft_plan(call->worker, args.plan, &object, &plan);
+	CUresult result = ckt_worker_cufft_plan(call->worker, args.plan, &object, &plan);
 	if (result)
 		return result;
 	struct ckt_cufft_code *code = code_new(&args);

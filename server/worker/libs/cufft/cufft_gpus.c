@@ -49,7 +49,7 @@ int ckt_worker_cufftXtSetGPUs(struct ckt_wcall *call)
 		return CKT_WCALL_GARBAGE;
 	if (!ckt_cufft.cufftXtSetGPUs)
 		return ckt_library_lacks(call, &once);
-	CUresult result = ckt_cufft_plan(call->worker, args.plan, &object, &plan);
+	CUresult result = ckt_worker_cufft_plan(call->worker, args.plan, &object, &plan);
 	if (result)
 		return result;
 	struct ckt_cufft_worker_gpus *gpus = calloc(1, sizeof *gpus);
@@ -87,7 +87,7 @@ int ckt_worker_cufftXtQueryPlan(struct ckt_wcall *call)
 		return CKT_WCALL_GARBAGE;
 	if (!ckt_cufft.cufftXtQueryPlan)
 		return ckt_library_lacks(call, &once);
-	CUresult result = ckt_cufft_plan(call->worker, args.plan, &object, &plan);
+	CUresult result = ckt_worker_cufft_plan(call->worker, args.plan, &object, &plan);
 	if (result)
 		return result;
 	/* Another query might write more. */
@@ -112,7 +112,7 @@ int ckt_worker_xt_sizes(struct ckt_wcall *call)
 	uint64_t bytes[GPUS_MAX];
 	if (!ckt_xt_sizes_args_get(&call->args, &args))
 		return CKT_WCALL_GARBAGE;
-	CUresult result = ckt_cufft_plan(call->worker, args.plan, &object, &plan);
+	CUresult result = ckt_worker_cufft_plan(call->worker, args.plan, &object, &plan);
 	if (result)
 		return result;
 	const size_t *sizes = ckt_cufft_sizes(object);
@@ -135,7 +135,7 @@ int ckt_worker_xt_set_work_area(struct ckt_wcall *call)
 		return CKT_WCALL_GARBAGE;
 	if (!ckt_cufft.cufftXtSetWorkArea)
 		return ckt_library_lacks(call, &once);
-	CUresult result = ckt_cufft_plan(call->worker, args.plan, &object, &plan);
+	CUresult result = ckt_worker_cufft_plan(call->worker, args.plan, &object, &plan);
 	if (result)
 		return result;
 	const struct ckt_cufft_worker_gpus *gpus = notes_of(object)->gpus;
@@ -160,7 +160,7 @@ struct descriptor {
 
 /* A call that waits for the plan's GPUs. */
 struct gpus_call {
-	struct ckt_beside beside; /* first */
+	struct ckt_library_long_call beside; /* first */
 	cufftHandle plan;
 	int ordinals[GPUS_MAX];
 	CUcontext contexts[GPUS_MAX];
@@ -208,7 +208,7 @@ static CUresult take(
 	struct ckt_wcall *call, uint64_t id, struct gpus_call *own, struct ckt_object **ret_object)
 {
 	struct ckt_worker *worker = call->worker;
-	CUresult result = ckt_cufft_plan(worker, id, ret_object, &own->plan);
+	CUresult result = ckt_worker_cufft_plan(worker, id, ret_object, &own->plan);
 	if (result)
 		return result;
 	const struct ckt_cufft_worker_gpus *gpus = notes_of(*ret_object)->gpus;
@@ -276,8 +276,8 @@ static cufftResult checked(
 		: status;
 }
 
-static struct gpus_call *gpus_call_new(
-	void (*run)(struct ckt_beside *beside), int (*done)(struct ckt_beside *beside))
+static struct gpus_call *gpus_call_new(void (*run)(struct ckt_library_long_call *beside),
+	int (*done)(struct ckt_library_long_call *beside))
 {
 	struct gpus_call *own = calloc(1, sizeof *own);
 	if (own) {
@@ -320,7 +320,7 @@ static cufftResult execute(const struct gpus_call *own, cudaLibXtDesc *in, cudaL
 	}
 }
 
-static void run_execute(struct ckt_beside *beside)
+static void run_execute(struct ckt_library_long_call *beside)
 {
 	struct gpus_call *own = (struct gpus_call *)beside;
 	struct descriptor *out = own->same ? &own->from : &own->to;
@@ -328,10 +328,10 @@ static void run_execute(struct ckt_beside *beside)
 	cufftResult status = BETWEEN_WAITS(own, execute(own, &own->from.library, &out->library));
 	status = checked(&own->from, &in_before, status);
 	own->status = (int32_t)checked(out, &out_before, status);
-	beside->failed = ckt_cufft_out_of_memory(own->status);
+	beside->failed = ckt_worker_cufft_out_of_memory(own->status);
 }
 
-static int done_execute(struct ckt_beside *beside)
+static int done_execute(struct ckt_library_long_call *beside)
 {
 	const struct gpus_call *own = (const struct gpus_call *)beside;
 	struct ckt_wcall *call = beside->call;
@@ -365,9 +365,9 @@ int ckt_worker_xt_execute(struct ckt_wcall *call)
 	own->direction = args.direction;
 	own->same = args.same;
 	/* Of several GPUs each has streams of the library's own. */
-	if (!notes_of(object)->gpus && ckt_cufft_use_stream(object, stream))
+	if (!notes_of(object)->gpus && ckt_worker_cufft_use_stream(object, stream))
 		return refuse(own, CUDA_ERROR_UNKNOWN);
-	return ckt_beside(call, &own->beside);
+	return ckt_library_long_call(call, &own->beside);
 }
 
 /* ---- Copies */
@@ -398,7 +398,7 @@ static cufftResult copy_with_host(struct gpus_call *own)
 	return status;
 }
 
-static void run_copy(struct ckt_beside *beside)
+static void run_copy(struct ckt_library_long_call *beside)
 {
 	struct gpus_call *own = (struct gpus_call *)beside;
 	const struct descriptor to_before = own->to, from_before = own->from;
@@ -409,10 +409,10 @@ static void run_copy(struct ckt_beside *beside)
 				  own->type));
 	status = checked(&own->to, &to_before, status);
 	own->status = (int32_t)checked(&own->from, &from_before, status);
-	beside->failed = ckt_cufft_out_of_memory(own->status);
+	beside->failed = ckt_worker_cufft_out_of_memory(own->status);
 }
 
-static int done_copy(struct ckt_beside *beside)
+static int done_copy(struct ckt_library_long_call *beside)
 {
 	const struct gpus_call *own = (const struct gpus_call *)beside;
 	struct ckt_wcall *call = beside->call;
@@ -462,7 +462,7 @@ int ckt_worker_xt_copy(struct ckt_wcall *call)
 	if (host && !ckt_budget_charge(bytes, "copies of cuFFT's descriptors"))
 		return refuse(own, CUDA_ERROR_OUT_OF_MEMORY);
 	own->host_bytes = host ? bytes : 0;
-	return ckt_beside(call, &own->beside);
+	return ckt_library_long_call(call, &own->beside);
 }
 
 /* ---- How much a descriptor takes */
@@ -486,15 +486,15 @@ static cufftResult measure(struct gpus_call *own)
 	return CALL(cufftXtFree, made);
 }
 
-static void run_memory(struct ckt_beside *beside)
+static void run_memory(struct ckt_library_long_call *beside)
 {
 	struct gpus_call *own = (struct gpus_call *)beside;
 	own->memory_length = 0;
 	own->status = (int32_t)BETWEEN_WAITS(own, measure(own));
-	beside->failed = ckt_cufft_out_of_memory(own->status);
+	beside->failed = ckt_worker_cufft_out_of_memory(own->status);
 }
 
-static int done_memory(struct ckt_beside *beside)
+static int done_memory(struct ckt_library_long_call *beside)
 {
 	const struct gpus_call *own = (const struct gpus_call *)beside;
 	struct ckt_wcall *call = beside->call;
@@ -519,5 +519,5 @@ int ckt_worker_xt_memory(struct ckt_wcall *call)
 	if (result)
 		return refuse(own, (int)result);
 	own->format = (cufftXtSubFormat)args.format;
-	return ckt_beside(call, &own->beside);
+	return ckt_library_long_call(call, &own->beside);
 }

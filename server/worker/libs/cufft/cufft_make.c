@@ -123,14 +123,14 @@ static cufftResult estimate(struct shape *s, size_t *bytes)
 
 /* A plan being made: the library loads modules, compiles and fills tables for it. */
 struct making {
-	struct ckt_beside beside;
+	struct ckt_library_long_call beside;
 	struct shape shape;
 	cufftHandle plan;
 	size_t *bytes; /* of the plan's notes: one for each of its GPUs */
 	cufftResult status;
 };
 
-static void make(struct ckt_beside *beside)
+static void make(struct ckt_library_long_call *beside)
 {
 	struct making *making = (struct making *)beside;
 	const struct by_form functions = BY_FORM(MakePlan);
@@ -139,7 +139,7 @@ static void make(struct ckt_beside *beside)
 	beside->failed = making->status == CUFFT_ALLOC_FAILED;
 }
 
-static int made(struct ckt_beside *beside)
+static int made(struct ckt_library_long_call *beside)
 {
 	const struct making *making = (struct making *)beside;
 	struct ckt_wcall *call = beside->call;
@@ -160,7 +160,7 @@ int ckt_worker_fft_make(struct ckt_wcall *call)
 		"make and measure carry the same shape");
 	if (!ckt_fft_measure_args_get(&call->args, &shape.args) || !unpack(&shape))
 		return CKT_WCALL_GARBAGE;
-	CUresult result = ckt_cufft_plan(call->worker, shape.args.plan, &object, &plan);
+	CUresult result = ckt_worker_cufft_plan(call->worker, shape.args.plan, &object, &plan);
 	if (result)
 		return result;
 	struct making *making = calloc(1, sizeof *making);
@@ -172,7 +172,7 @@ int ckt_worker_fft_make(struct ckt_wcall *call)
 	making->beside.run = make;
 	making->beside.done = made;
 	making->beside.owner = shape.args.plan;
-	return ckt_beside(call, &making->beside);
+	return ckt_library_long_call(call, &making->beside);
 }
 
 int ckt_worker_fft_measure(struct ckt_wcall *call)
@@ -187,7 +187,8 @@ int ckt_worker_fft_measure(struct ckt_wcall *call)
 	if (!shape.args.plan) {
 		res.status = (int32_t)estimate(&shape, bytes);
 	} else {
-		CUresult result = ckt_cufft_plan(call->worker, shape.args.plan, &object, &plan);
+		CUresult result =
+			ckt_worker_cufft_plan(call->worker, shape.args.plan, &object, &plan);
 		if (result)
 			return result;
 		const struct by_form functions = BY_FORM(GetSize);

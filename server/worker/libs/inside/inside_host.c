@@ -131,16 +131,16 @@ static CUresult CUDAAPI mem_alloc_host(void **address, size_t size)
 }
 
 struct freed {
-	struct ckt_aside_job job;
+	struct ckt_long_call_job job;
 	void *address;
 };
 
-static void freed_run(struct ckt_aside_job *job)
+static void freed_run(struct ckt_long_call_job *job)
 {
 	ckt_driver.cuMemFreeHost(((struct freed *)job)->address);
 }
 
-static void freed_finish(struct ckt_worker *worker, struct ckt_aside_job *job)
+static void freed_finish(struct ckt_worker *worker, struct ckt_long_call_job *job)
 {
 	(void)worker;
 	count_reference(KIND_HOST, (uint64_t)(uintptr_t)((struct freed *)job)->address, -1);
@@ -157,7 +157,7 @@ static CUresult CUDAAPI mem_free_host(void *address)
 		*freed = (struct freed){
 			.job = {.context = context, .run = freed_run, .finish = freed_finish},
 			.address = address};
-		ckt_aside_submit(&ckt_worker, &freed->job);
+		ckt_long_call_submit(&ckt_worker, &freed->job);
 		return CUDA_SUCCESS;
 	}
 	free(freed);

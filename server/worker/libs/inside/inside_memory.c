@@ -46,7 +46,7 @@ static CUresult allocate(uint64_t size, CUdeviceptr *ret_address)
 	if (result == CUDA_ERROR_OUT_OF_MEMORY && ckt_inside_has_tables()) {
 		ckt_worker_pools_release(worker, (unsigned)(device - worker->devices), true);
 		ckt_inside_free_waiting(worker, 0);
-		ckt_aside_settle(worker);
+		ckt_long_call_settle(worker);
 		result = ckt_memory_alloc(&device->memory, size, ckt_inside_owner(), &address);
 	}
 	if (!result)
@@ -122,7 +122,7 @@ static void wait_longer(
 }
 
 struct freed {
-	struct ckt_aside_job job;
+	struct ckt_long_call_job job;
 	struct ckt_memory *memory;
 	uint64_t address;
 	CUevent event; /* NULL: whatever the context does */
@@ -142,7 +142,7 @@ static CUresult wait_for(CUevent event)
 	return result;
 }
 
-static void freed_run(struct ckt_aside_job *job)
+static void freed_run(struct ckt_long_call_job *job)
 {
 	struct freed *freed = (struct freed *)job;
 	freed->result = wait_for(freed->event);
@@ -157,7 +157,7 @@ static void freed_end(
 		ckt_memory_free_end(memory, address);
 }
 
-static void freed_finish(struct ckt_worker *worker, struct ckt_aside_job *job)
+static void freed_finish(struct ckt_worker *worker, struct ckt_long_call_job *job)
 {
 	struct freed *freed = (struct freed *)job;
 	(void)worker;
@@ -181,7 +181,7 @@ static void free_behind(
 		.memory = memory,
 		.address = address,
 		.event = event};
-	ckt_aside_submit(worker, &freed->job);
+	ckt_long_call_submit(worker, &freed->job);
 }
 
 void ckt_inside_free_waiting(struct ckt_worker *worker, uint64_t call)

@@ -22,13 +22,13 @@ _Static_assert((int)CKT_NCCL_COMM_PROC == (int)CKT_NCCL_PROC_NCCL_COMM,
 
 static _Atomic uint64_t issued;
 
-uint64_t ckt_nccl_issued(struct ckt_worker *worker)
+uint64_t ckt_worker_nccl_issued(struct ckt_worker *worker)
 {
 	(void)worker;
 	return issued;
 }
 
-void ckt_nccl_count(uint64_t operations)
+void ckt_worker_nccl_count(uint64_t operations)
 {
 	issued += operations;
 }
@@ -55,7 +55,7 @@ static void set_environment(void)
  */
 enum { THREADS_MAX = 2048, DESCRIPTORS_LEFT = 128 };
 
-bool ckt_nccl_has_room(void)
+bool ckt_worker_nccl_has_room(void)
 {
 	char text[1024];
 	static bool once;
@@ -96,7 +96,7 @@ static void destroy(struct ckt_worker *worker, struct ckt_object *object)
 {
 	(void)worker;
 	if (object->library->type == CKT_NCCL_TYPE_COMM && object->real)
-		ckt_nccl_comm_end(object);
+		ckt_worker_nccl_comm_end(object);
 }
 
 const struct ckt_library ckt_library_nccl = {
@@ -108,10 +108,10 @@ const struct ckt_library ckt_library_nccl = {
 	.functions = &ckt_nccl_functions,
 	.version = version,
 	.destroy = destroy,
-	.loaded = ckt_nccl_loaded,
+	.loaded = ckt_worker_nccl_loaded,
 };
 
-int ckt_nccl_unique_id_make(struct ckt_worker *worker, uint8_t ret_id[CKT_NCCL_ID_BYTES],
+int ckt_worker_nccl_unique_id_make(struct ckt_worker *worker, uint8_t ret_id[CKT_NCCL_ID_BYTES],
 	char *ret_message, size_t message_size)
 {
 	if (ckt_library_open(worker, &ckt_library_nccl, 0, ret_message, message_size))
@@ -136,23 +136,23 @@ int ckt_worker_nccl_open(struct ckt_wcall *call)
 
 /* The first one looks for networks. */
 struct identifying {
-	struct ckt_aside_job aside;
+	struct ckt_long_call_job aside;
 	struct ckt_wcall *call;
 	ncclUniqueId id;
 	int status;
 };
 
-static void identifying_run(struct ckt_aside_job *job)
+static void identifying_run(struct ckt_long_call_job *job)
 {
 	struct identifying *i = (struct identifying *)job;
-	if (!ckt_nccl_has_room())
+	if (!ckt_worker_nccl_has_room())
 		i->status = ncclSystemError;
 	else
 		i->status = ckt_nccl.ncclGetUniqueId ? (int)ckt_nccl.ncclGetUniqueId(&i->id)
 						     : (int)ncclInvalidUsage;
 }
 
-static void identifying_finish(struct ckt_worker *worker, struct ckt_aside_job *job)
+static void identifying_finish(struct ckt_worker *worker, struct ckt_long_call_job *job)
 {
 	struct identifying *i = (struct identifying *)job;
 	struct ckt_ncclGetUniqueId_res res = {
@@ -175,7 +175,7 @@ int ckt_worker_ncclGetUniqueId(struct ckt_wcall *call)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	*i = (struct identifying){
 		.aside = {.run = identifying_run, .finish = identifying_finish}, .call = call};
-	if (ckt_apart_submit(call->worker, &i->aside)) {
+	if (ckt_blocking_call_submit(call->worker, &i->aside)) {
 		free(i);
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
@@ -189,7 +189,7 @@ static ncclResult_t load(void)
 	ncclComm_t comm = NULL;
 	if (!ckt_nccl.ncclGetUniqueId || !ckt_nccl.ncclCommInitRank || !ckt_nccl.ncclCommDestroy)
 		return ncclInvalidUsage;
-	if (!ckt_nccl_has_room())
+	if (!ckt_worker_nccl_has_room())
 		return ncclSystemError;
 	ncclResult_t status = ckt_nccl.ncclGetUniqueId(&id);
 	if (!status)
@@ -225,7 +225,7 @@ int ckt_worker_ncclCommGetAsyncError(struct ckt_wcall *call)
 	ncclResult_t error = ncclInProgress;
 	if (!ckt_ncclCommGetAsyncError_args_get(&call->args, &args))
 		return CKT_WCALL_GARBAGE;
-	CUresult result = ckt_nccl_comm_find(call->worker, args.comm, &comm);
+	CUresult result = ckt_worker_nccl_comm_find(call->worker, args.comm, &comm);
 	if (result)
 		return (int)result;
 	struct ckt_ncclCommGetAsyncError_res res = {0};
@@ -247,8 +247,8 @@ int ckt_worker_ncclGetLastError(struct ckt_wcall *call)
 	struct ckt_nccl_comm *comm = NULL;
 	if (!ckt_ncclGetLastError_args_get(&call->args, &args))
 		return CKT_WCALL_GARBAGE;
-	CUresult result =
-		args.comm ? ckt_nccl_comm_find(call->worker, args.comm, &comm) : CUDA_SUCCESS;
+	CUresult result = args.comm ? ckt_worker_nccl_comm_find(call->worker, args.comm, &comm)
+				    : CUDA_SUCCESS;
 	if (result)
 		return (int)result;
 	/* It is the process's last one, whichever communicator is asked. */

@@ -20,7 +20,7 @@
  * split from what does not matter then.
  *
  * Threading: the executor's, or who restores, but for what a job's run() does, and for
- * ckt_nccl_issued.
+ * ckt_worker_nccl_issued.
  */
 #pragma once
 
@@ -42,7 +42,7 @@ struct ckt_nccl_comm;
 
 /* A call in a communicator's lane; the first member of the caller's struct. */
 struct ckt_nccl_job {
-	struct ckt_aside_job aside;
+	struct ckt_long_call_job aside;
 	struct ckt_nccl_job *next;
 	struct ckt_nccl_comm *comm; /* a reference */
 	bool alone;                 /* not in the lane */
@@ -99,61 +99,61 @@ extern const struct ckt_library ckt_library_nccl;
  * Whether the worker may have more threads and descriptors of NCCL's: each unique id and each
  * communicator needs some.
  */
-bool ckt_nccl_has_room(void);
+bool ckt_worker_nccl_has_room(void);
 
 /* ---- nccl_comm.c */
 /* The communicator behind an id; CUDA_ERROR_INVALID_HANDLE if there is none. */
-CUresult ckt_nccl_comm_find(
+CUresult ckt_worker_nccl_comm_find(
 	struct ckt_worker *worker, uint64_t id, struct ckt_nccl_comm **ret_comm);
-void ckt_nccl_comm_unref(struct ckt_nccl_comm *comm);
+void ckt_worker_nccl_comm_unref(struct ckt_nccl_comm *comm);
 /* Its object ends. */
-void ckt_nccl_comm_end(struct ckt_object *object);
+void ckt_worker_nccl_comm_end(struct ckt_object *object);
 
 /* ---- nccl_lane.c */
 /*
  * Takes a reference for the job, and runs it when those before it in the lane are finished and none
  * of its communicators is busy; or, alone, at once.
  */
-void ckt_nccl_job_submit(
+void ckt_worker_nccl_job_submit(
 	struct ckt_worker *worker, struct ckt_nccl_comm *comm, struct ckt_nccl_job *job);
 /*
  * Whether the executor may put operations on it now: CUDA_ERROR_INVALID_HANDLE where it ends,
  * CUDA_ERROR_NOT_READY while a call runs for it.
  */
-CUresult ckt_nccl_comm_idle(const struct ckt_nccl_comm *comm);
+CUresult ckt_worker_nccl_comm_idle(const struct ckt_nccl_comm *comm);
 /* The library's communicator goes where nobody has it any more and nothing runs for it. */
-void ckt_nccl_comm_drop_gone(struct ckt_nccl_comm *comm);
+void ckt_worker_nccl_comm_drop_gone(struct ckt_nccl_comm *comm);
 
 /* ---- nccl_restore.c */
 /*
  * Whether it was told of which unique id all ranks make it; where not, they meet for one.  Begins
  * the time that they have.
  */
-bool ckt_nccl_new_id(struct ckt_worker *worker, const uint8_t *identity, ncclUniqueId *ret_id,
-	int64_t *ret_deadline_ms);
+bool ckt_worker_nccl_new_id(struct ckt_worker *worker, const uint8_t *identity,
+	ncclUniqueId *ret_id, int64_t *ret_deadline_ms);
 
 /* ---- nccl_rendezvous.c */
 /* The id that rank 0 makes, which this may be; ncclRemoteError: it has made none by then. */
-ncclResult_t ckt_nccl_meet(
+ncclResult_t ckt_worker_nccl_meet(
 	const uint8_t *identity, int rank, int64_t deadline_ms, ncclUniqueId *ret_id);
 /* All ranks have it: rank 0's last word. */
-void ckt_nccl_met(const uint8_t *identity);
+void ckt_worker_nccl_met(const uint8_t *identity);
 
 /* ---- nccl_restore.c, again */
 /*
  * Waits for a communicator that is pending; on the executor it does not wait: CUDA_ERROR_TIMEOUT,
  * CUDA_ERROR_NOT_READY.
  */
-CUresult ckt_nccl_comm_settled(struct ckt_worker *worker, struct ckt_nccl_comm *comm);
+CUresult ckt_worker_nccl_comm_settled(struct ckt_worker *worker, struct ckt_nccl_comm *comm);
 /* The library's `loaded`. */
-int ckt_nccl_loaded(struct ckt_worker *worker, char *ret_message, size_t message_size);
+int ckt_worker_nccl_loaded(struct ckt_worker *worker, char *ret_message, size_t message_size);
 
-void ckt_nccl_count(uint64_t operations);
+void ckt_worker_nccl_count(uint64_t operations);
 
 /*
  * ---- nccl_peers.c: the communicators that there are, for threads that may not look at objects.
  * Executor, or who restores.
  */
-void ckt_nccl_peers_add(struct ckt_nccl_comm *comm);
+void ckt_worker_nccl_peers_add(struct ckt_nccl_comm *comm);
 /* One that was not added is nothing. */
-void ckt_nccl_peers_remove(struct ckt_nccl_comm *comm);
+void ckt_worker_nccl_peers_remove(struct ckt_nccl_comm *comm);

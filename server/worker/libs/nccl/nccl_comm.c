@@ -25,7 +25,8 @@ static struct waiter *waiters;
 
 /* ---- Objects */
 
-CUresult ckt_nccl_comm_find(struct ckt_worker *worker, uint64_t id, struct ckt_nccl_comm **ret_comm)
+CUresult ckt_worker_nccl_comm_find(
+	struct ckt_worker *worker, uint64_t id, struct ckt_nccl_comm **ret_comm)
 {
 	struct ckt_object *object =
 		ckt_library_object_find(worker, CKT_LIB_NCCL, CKT_NCCL_TYPE_COMM, id);
@@ -35,25 +36,25 @@ CUresult ckt_nccl_comm_find(struct ckt_worker *worker, uint64_t id, struct ckt_n
 	return CUDA_SUCCESS;
 }
 
-void ckt_nccl_comm_unref(struct ckt_nccl_comm *comm)
+void ckt_worker_nccl_comm_unref(struct ckt_nccl_comm *comm)
 {
 	if (--comm->refs)
 		return;
-	ckt_nccl_peers_remove(comm);
+	ckt_worker_nccl_peers_remove(comm);
 	ckt_budget_uncharge(comm->charged);
 	free(comm->operators);
 	free(comm);
 }
 
-void ckt_nccl_comm_end(struct ckt_object *object)
+void ckt_worker_nccl_comm_end(struct ckt_object *object)
 {
 	struct ckt_nccl_comm *comm = object->real;
 	comm->ending = true;
 	comm->gone = true;
-	ckt_nccl_peers_remove(comm);
+	ckt_worker_nccl_peers_remove(comm);
 	comm->closed = true;
-	ckt_nccl_comm_drop_gone(comm);
-	ckt_nccl_comm_unref(comm);
+	ckt_worker_nccl_comm_drop_gone(comm);
+	ckt_worker_nccl_comm_unref(comm);
 }
 
 /* ---- Making */
@@ -130,7 +131,7 @@ static void making_run(struct ckt_nccl_job *job)
 	struct making *m = (struct making *)job;
 	ncclComm_t made = NULL;
 	ncclResult_t status = m->meets
-		? ckt_nccl_meet(m->made->identity, m->rank, m->deadline_ms, &m->ids[0])
+		? ckt_worker_nccl_meet(m->made->identity, m->rank, m->deadline_ms, &m->ids[0])
 		: ncclSuccess;
 	if (!status)
 		status = m->parent ? make_of_parent(m, &made) : make_of_ids(m, &made);
@@ -150,7 +151,7 @@ static void making_run(struct ckt_nccl_job *job)
 	m->made->real = made;
 	job->status = (int)status;
 	if (m->meets && !m->rank)
-		ckt_nccl_met(m->made->identity);
+		ckt_worker_nccl_met(m->made->identity);
 }
 
 /* In the log stands from now on what it is, and not how it came to be. */
@@ -187,12 +188,12 @@ static void making_finish(struct ckt_worker *worker, struct ckt_nccl_job *job)
 	if (!made->gone)
 		remember(worker, made);
 	if (!made->gone && made->real)
-		ckt_nccl_peers_add(made);
-	ckt_nccl_comm_drop_gone(made);
+		ckt_worker_nccl_peers_add(made);
+	ckt_worker_nccl_comm_drop_gone(made);
 	look_for_waiters();
 	if (m->parent)
-		ckt_nccl_comm_unref(m->parent);
-	ckt_nccl_comm_unref(made);
+		ckt_worker_nccl_comm_unref(m->parent);
+	ckt_worker_nccl_comm_unref(made);
 	free(m->ids);
 	free(m->excluded);
 	free(m);
@@ -268,7 +269,7 @@ static CUresult make_anew(struct ckt_worker *worker, struct making *m, const uin
 		return CUDA_ERROR_INVALID_VALUE;
 	m->kind = CKT_NCCL_INIT;
 	m->id_count = 1;
-	m->meets = !ckt_nccl_new_id(worker, identity, &m->ids[0], &m->deadline_ms);
+	m->meets = !ckt_worker_nccl_new_id(worker, identity, &m->ids[0], &m->deadline_ms);
 	return CUDA_SUCCESS;
 }
 
@@ -318,7 +319,7 @@ static CUresult begin(
 	else if (worker->go && args->kind == CKT_NCCL_NONE)
 		result = CUDA_ERROR_INVALID_VALUE;
 	else if (args->parent && worker->go)
-		result = ckt_nccl_comm_find(worker, args->parent, &parent);
+		result = ckt_worker_nccl_comm_find(worker, args->parent, &parent);
 	if (!result && parent && parent->closed)
 		result = CUDA_ERROR_INVALID_HANDLE;
 	if (result)
@@ -329,7 +330,7 @@ static CUresult begin(
 	result = ckt_library_object_add(
 		worker, &ckt_library_nccl, CKT_NCCL_TYPE_COMM, args->id, comm, NULL, &object);
 	if (result) {
-		ckt_nccl_comm_unref(comm);
+		ckt_worker_nccl_comm_unref(comm);
 		return result;
 	}
 	if (!comm->pending) {
@@ -342,7 +343,7 @@ static CUresult begin(
 		parent->refs++;
 	m->parent = parent;
 	m->job.aside.context = worker->current->real;
-	ckt_nccl_job_submit(worker, parent ? parent : comm, &m->job);
+	ckt_worker_nccl_job_submit(worker, parent ? parent : comm, &m->job);
 	return CUDA_SUCCESS;
 }
 
@@ -376,7 +377,7 @@ static bool is_ready(const struct waiter *waiter)
 static void waiter_free(struct waiter *waiter)
 {
 	for (uint32_t i = 0; i < waiter->count; i++)
-		ckt_nccl_comm_unref(waiter->comms[i]);
+		ckt_worker_nccl_comm_unref(waiter->comms[i]);
 	free(waiter);
 }
 
@@ -422,7 +423,7 @@ int ckt_worker_nccl_settle(struct ckt_wcall *call)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	waiter->call = call;
 	for (uint32_t i = 0; i < args.comms_len; i++) {
-		CUresult result = ckt_nccl_comm_find(
+		CUresult result = ckt_worker_nccl_comm_find(
 			call->worker, ckt_xdr_u64(args.comms_xdr, i), &waiter->comms[i]);
 		if (result) {
 			waiter_free(waiter);
@@ -499,7 +500,7 @@ int ckt_worker_nccl_end(struct ckt_wcall *call)
 	struct ckt_nccl_comm *comm;
 	if (!ckt_nccl_end_args_get(&call->args, &args) || args.how >= CKT_NCCL_HOWS)
 		return CKT_WCALL_GARBAGE;
-	CUresult result = ckt_nccl_comm_find(call->worker, args.comm, &comm);
+	CUresult result = ckt_worker_nccl_comm_find(call->worker, args.comm, &comm);
 	if (result)
 		return (int)result;
 	if (args.how == CKT_NCCL_FORGET) {
@@ -525,6 +526,6 @@ int ckt_worker_nccl_end(struct ckt_wcall *call)
 		comm->ending = true;
 	comm->freed |= args.how == CKT_NCCL_DESTROY || args.how == CKT_NCCL_ABORT;
 	comm->closed |= args.how != CKT_NCCL_REVOKE;
-	ckt_nccl_job_submit(call->worker, comm, &e->job);
+	ckt_worker_nccl_job_submit(call->worker, comm, &e->job);
 	return CKT_WCALL_LATER;
 }

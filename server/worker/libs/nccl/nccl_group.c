@@ -80,12 +80,12 @@ int ckt_worker_nccl_operator(struct ckt_wcall *call)
 	/* The library reads as many bytes as the type has. */
 	if (args.residence != CKT_NCCL_OPERATOR_ENDS && args.scalar_len != 8)
 		return CKT_WCALL_GARBAGE;
-	CUresult result = ckt_nccl_comm_find(call->worker, args.comm, &comm);
+	CUresult result = ckt_worker_nccl_comm_find(call->worker, args.comm, &comm);
 	if (!result)
-		result = ckt_nccl_comm_settled(call->worker, comm);
+		result = ckt_worker_nccl_comm_settled(call->worker, comm);
 	/* Calls that run read the list of operators. */
 	if (!result)
-		result = ckt_nccl_comm_idle(comm);
+		result = ckt_worker_nccl_comm_idle(comm);
 	if (result)
 		return (int)result;
 	call->status = comm->real ? end_operator(comm, args.operator) : (int)ncclInvalidArgument;
@@ -172,7 +172,7 @@ static void run(struct group *group)
 	ncclResult_t last = end(group);
 	group->job.status = first && first != ncclInProgress ? (int)first : (int)last;
 	if (!group->job.status && !group->simulate)
-		ckt_nccl_count(group->count);
+		ckt_worker_nccl_count(group->count);
 	for (uint32_t i = 0;
 		i < group->count && group->job.status && group->job.status != ncclInProgress; i++) {
 		int none = 0;
@@ -188,12 +188,12 @@ static CUresult take(
 	CUstream stream;
 	ckt_nccl_operation_get(bytes, &ret->wire);
 	CUresult result = ret->wire.function < CKT_NCCL_FUNCTIONS
-		? ckt_nccl_comm_find(worker, ret->wire.comm, &ret->comm)
+		? ckt_worker_nccl_comm_find(worker, ret->wire.comm, &ret->comm)
 		: CUDA_ERROR_INVALID_VALUE;
 	if (!result)
-		result = ckt_nccl_comm_settled(worker, ret->comm);
+		result = ckt_worker_nccl_comm_settled(worker, ret->comm);
 	if (!result && (here || ret->comm->closed))
-		result = ckt_nccl_comm_idle(ret->comm);
+		result = ckt_worker_nccl_comm_idle(ret->comm);
 	if (!result)
 		result = ckt_object_stream(worker, ret->wire.stream, &stream);
 	if (!result)
@@ -254,7 +254,7 @@ static void meet_finish(struct ckt_worker *worker, struct ckt_nccl_job *job)
 	struct ckt_nccl_group_meet_res res = {.status = group->job.status, .time = group->time};
 	(void)worker;
 	for (uint32_t i = 0; i < group->count; i++)
-		ckt_nccl_comm_unref(group->operations[i].comm);
+		ckt_worker_nccl_comm_unref(group->operations[i].comm);
 	ckt_nccl_group_meet_res_put(
 		ckt_wcall_results(group->call, ckt_nccl_group_meet_res_size(&res)), &res);
 	ckt_wcall_finish(group->call, CUDA_SUCCESS);
@@ -298,6 +298,6 @@ int ckt_worker_nccl_group_meet(struct ckt_wcall *call)
 	group->job.finish = meet_finish;
 	for (uint32_t i = 0; i < group->count; i++)
 		group->operations[i].comm->refs++;
-	ckt_nccl_job_submit(call->worker, group->operations[0].comm, &group->job);
+	ckt_worker_nccl_job_submit(call->worker, group->operations[0].comm, &group->job);
 	return CKT_WCALL_LATER;
 }

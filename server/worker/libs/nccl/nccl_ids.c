@@ -11,10 +11,10 @@
 #include "server/worker/libs/nccl/nccl_members.h"
 #include "server/worker/worker.h"
 
-int ckt_nccl_unique_id_make(struct ckt_worker *worker, uint8_t ret_id[CKT_NCCL_ID_BYTES],
+int ckt_worker_nccl_unique_id_make(struct ckt_worker *worker, uint8_t ret_id[CKT_NCCL_ID_BYTES],
 	char *ret_message, size_t message_size) __attribute__((weak));
-int ckt_nccl_ids_add(struct ckt_worker *worker, const struct ckt_nccl_ids *pairs, size_t count)
-	__attribute__((weak));
+int ckt_worker_nccl_ids_add(struct ckt_worker *worker, const struct ckt_nccl_ids *pairs,
+	size_t count) __attribute__((weak));
 
 _Static_assert(
 	sizeof(struct ckt_worker_nccl_pair) == sizeof(struct ckt_nccl_ids), "a pair is two ids");
@@ -46,7 +46,7 @@ static int make(struct ckt_worker *worker, unsigned count, ckt_worker_nccl_id *r
 		return -EINVAL;
 	}
 	for (unsigned i = 0; i < count; i++) {
-		int error = ckt_nccl_unique_id_make(
+		int error = ckt_worker_nccl_unique_id_make(
 			worker, (uint8_t *)ret_ids[i].id, message, CKT_MESSAGE_MAX);
 		if (error)
 			return error;
@@ -55,7 +55,7 @@ static int make(struct ckt_worker *worker, unsigned count, ckt_worker_nccl_id *r
 	return 0;
 }
 
-int ckt_nccl_ids_serve_make(struct ckt_request *request, bool ready)
+int ckt_worker_nccl_ids_serve_make(struct ckt_request *request, bool ready)
 {
 	ckt_worker_nccl_make_args args = {0};
 	int result =
@@ -65,30 +65,30 @@ int ckt_nccl_ids_serve_make(struct ckt_request *request, bool ready)
 	char message[CKT_MESSAGE_MAX] = "";
 	ckt_worker_nccl_id ids[CKT_WORKER_NCCL_IDS_MAX] = {0};
 	ckt_worker_nccl_make_res res = {.message = message, .ids = {.ids_val = ids}};
-	res.status = refuse(ckt_nccl_unique_id_make != NULL, ready, message);
+	res.status = refuse(ckt_worker_nccl_unique_id_make != NULL, ready, message);
 	if (!res.status)
 		res.status = make(request->worker, args.count, ids, message);
 	if (!res.status)
 		res.ids.ids_len = args.count;
-	return ckt_control_reply(request, (xdrproc_t)xdr_ckt_worker_nccl_make_res, &res);
+	return ckt_worker_control_reply(request, (xdrproc_t)xdr_ckt_worker_nccl_make_res, &res);
 }
 
-int ckt_nccl_ids_serve_pairs(struct ckt_request *request, bool ready)
+int ckt_worker_nccl_ids_serve_pairs(struct ckt_request *request, bool ready)
 {
 	ckt_worker_nccl_ids_args args = {0};
 	int result = ckt_net_decode(&request->args, (xdrproc_t)xdr_ckt_worker_nccl_ids_args, &args);
 	if (result)
 		return result;
 	char message[CKT_MESSAGE_MAX] = "";
-	ckt_worker_result res = {
-		.message = message, .status = refuse(ckt_nccl_ids_add != NULL, ready, message)};
+	ckt_worker_result res = {.message = message,
+		.status = refuse(ckt_worker_nccl_ids_add != NULL, ready, message)};
 	if (!res.status) {
-		res.status = ckt_nccl_ids_add(request->worker,
+		res.status = ckt_worker_nccl_ids_add(request->worker,
 			(const struct ckt_nccl_ids *)args.pairs.pairs_val, args.pairs.pairs_len);
 		if (res.status)
 			snprintf(message, sizeof message,
 				"cannot take the IDs of communicators: %s", strerror(-res.status));
 	}
 	xdr_free((xdrproc_t)xdr_ckt_worker_nccl_ids_args, (char *)&args);
-	return ckt_control_reply(request, (xdrproc_t)xdr_ckt_worker_result, &res);
+	return ckt_worker_control_reply(request, (xdrproc_t)xdr_ckt_worker_result, &res);
 }

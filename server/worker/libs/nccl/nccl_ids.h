@@ -15,5 +15,5 @@
 struct ckt_request;
 
 /* ready: the session is pre-loaded, and not started. */
-int ckt_nccl_ids_serve_make(struct ckt_request *request, bool ready);
-int ckt_nccl_ids_serve_pairs(struct ckt_request *request, bool ready);
+int ckt_worker_nccl_ids_serve_make(struct ckt_request *request, bool ready);
+int ckt_worker_nccl_ids_serve_pairs(struct ckt_request *request, bool ready);

@@ -10,7 +10,7 @@
 #include "server/worker/libs/nccl/nccl.h"
 #include "server/worker/worker.h"
 
-CUresult ckt_nccl_comm_idle(const struct ckt_nccl_comm *comm)
+CUresult ckt_worker_nccl_comm_idle(const struct ckt_nccl_comm *comm)
 {
 	if (comm->closed)
 		return CUDA_ERROR_INVALID_HANDLE;
@@ -21,7 +21,7 @@ CUresult ckt_nccl_comm_idle(const struct ckt_nccl_comm *comm)
  * What no object has any more.  While a call that waits for peers has it still it is left to that
  * call's end.
  */
-void ckt_nccl_comm_drop_gone(struct ckt_nccl_comm *comm)
+void ckt_worker_nccl_comm_drop_gone(struct ckt_nccl_comm *comm)
 {
 	if (!comm->gone || comm->first || comm->running || comm->beside || comm->pending)
 		return;
@@ -33,7 +33,7 @@ void ckt_nccl_comm_drop_gone(struct ckt_nccl_comm *comm)
 /* Whose lane waits for what runs for others; references. */
 static struct ckt_nccl_comm *postponed;
 
-static void run_job(struct ckt_aside_job *aside)
+static void run_job(struct ckt_long_call_job *aside)
 {
 	struct ckt_nccl_job *job = (struct ckt_nccl_job *)aside;
 	job->run(job);
@@ -58,7 +58,7 @@ static void occupy(struct ckt_nccl_job *job, bool on)
 		job->others[i]->running = on;
 }
 
-static void finish_job(struct ckt_worker *worker, struct ckt_aside_job *aside);
+static void finish_job(struct ckt_worker *worker, struct ckt_long_call_job *aside);
 
 /* False: it does not run, and its status says why. */
 static bool launch(struct ckt_worker *worker, struct ckt_nccl_job *job)
@@ -72,12 +72,12 @@ static bool launch(struct ckt_worker *worker, struct ckt_nccl_job *job)
 		job->status = ncclInvalidArgument;
 		return false;
 	}
-	if (job->makes && !ckt_nccl_has_room()) {
+	if (job->makes && !ckt_worker_nccl_has_room()) {
 		job->status = ncclSystemError;
 		return false;
 	}
 	occupy(job, true);
-	if (ckt_apart_submit(worker, &job->aside) == 0)
+	if (ckt_blocking_call_submit(worker, &job->aside) == 0)
 		return true;
 	occupy(job, false);
 	static bool once;
@@ -99,11 +99,11 @@ static void finish_one(struct ckt_worker *worker, struct ckt_nccl_job *job)
 			comm->last = NULL;
 	}
 	for (unsigned i = 0; i < job->other_count; i++)
-		ckt_nccl_comm_drop_gone(others[i]);
+		ckt_worker_nccl_comm_drop_gone(others[i]);
 	job->finish(worker, job);
 	free(others);
-	ckt_nccl_comm_drop_gone(comm);
-	ckt_nccl_comm_unref(comm);
+	ckt_worker_nccl_comm_drop_gone(comm);
+	ckt_worker_nccl_comm_unref(comm);
 }
 
 /*
@@ -127,7 +127,7 @@ static void advance(struct ckt_worker *worker, struct ckt_nccl_comm *comm)
 		if (!launch(worker, job))
 			finish_one(worker, job);
 	}
-	ckt_nccl_comm_unref(comm);
+	ckt_worker_nccl_comm_unref(comm);
 }
 
 static void advance_postponed(struct ckt_worker *worker)
@@ -139,11 +139,11 @@ static void advance_postponed(struct ckt_worker *worker)
 		list = comm->next_postponed;
 		comm->postponed = false;
 		advance(worker, comm);
-		ckt_nccl_comm_unref(comm);
+		ckt_worker_nccl_comm_unref(comm);
 	}
 }
 
-static void finish_job(struct ckt_worker *worker, struct ckt_aside_job *aside)
+static void finish_job(struct ckt_worker *worker, struct ckt_long_call_job *aside)
 {
 	struct ckt_nccl_job *job = (struct ckt_nccl_job *)aside;
 	struct ckt_nccl_comm *comm = job->comm;
@@ -152,10 +152,10 @@ static void finish_job(struct ckt_worker *worker, struct ckt_aside_job *aside)
 	finish_one(worker, job);
 	advance(worker, comm);
 	advance_postponed(worker);
-	ckt_nccl_comm_unref(comm);
+	ckt_worker_nccl_comm_unref(comm);
 }
 
-void ckt_nccl_job_submit(
+void ckt_worker_nccl_job_submit(
 	struct ckt_worker *worker, struct ckt_nccl_comm *comm, struct ckt_nccl_job *job)
 {
 	job->comm = comm;

@@ -29,18 +29,19 @@ struct ckt_nccl_ids {
  * Before a restore: of which unique ids communicators are made anew, beside those told before; the
  * later word counts.  0, -ENOSPC or -ENOMEM.
  */
-int ckt_nccl_ids_add(struct ckt_worker *worker, const struct ckt_nccl_ids *pairs, size_t count);
+int ckt_worker_nccl_ids_add(
+	struct ckt_worker *worker, const struct ckt_nccl_ids *pairs, size_t count);
 
 /* ---- nccl.c */
 /* Opens the library where it is not open yet.  0, or -errno and a sentence. */
-int ckt_nccl_unique_id_make(struct ckt_worker *worker, uint8_t ret_id[CKT_NCCL_ID_BYTES],
+int ckt_worker_nccl_unique_id_make(struct ckt_worker *worker, uint8_t ret_id[CKT_NCCL_ID_BYTES],
 	char *ret_message, size_t message_size);
 /* Operations that were put on streams, of all communicators. */
-uint64_t ckt_nccl_issued(struct ckt_worker *worker);
+uint64_t ckt_worker_nccl_issued(struct ckt_worker *worker);
 
 /* ---- nccl_peers.c */
 /*
  * Whether a communicator has ranks in other sessions; then the text says which: "rank 0 of a
  * communicator of 2 ranks, of which rank 1 is ...".
  */
-bool ckt_nccl_has_peers(char *ret_text, size_t text_size);
+bool ckt_worker_nccl_has_peers(char *ret_text, size_t text_size);

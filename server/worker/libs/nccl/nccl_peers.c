@@ -11,7 +11,7 @@ enum { NAMED_MAX = 8 };
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct ckt_nccl_comm *first;
 
-void ckt_nccl_peers_add(struct ckt_nccl_comm *comm)
+void ckt_worker_nccl_peers_add(struct ckt_nccl_comm *comm)
 {
 	pthread_mutex_lock(&lock);
 	comm->known = true;
@@ -20,7 +20,7 @@ void ckt_nccl_peers_add(struct ckt_nccl_comm *comm)
 	pthread_mutex_unlock(&lock);
 }
 
-void ckt_nccl_peers_remove(struct ckt_nccl_comm *comm)
+void ckt_worker_nccl_peers_remove(struct ckt_nccl_comm *comm)
 {
 	pthread_mutex_lock(&lock);
 	for (struct ckt_nccl_comm **link = &first; comm->known && *link;
@@ -63,7 +63,7 @@ static int name_ranks(const struct ckt_nccl_comm *comm, bool here, char *text, s
 	return count;
 }
 
-bool ckt_nccl_has_peers(char *ret_text, size_t text_size)
+bool ckt_worker_nccl_has_peers(char *ret_text, size_t text_size)
 {
 	char here[192], elsewhere[192];
 	bool found = false;

@@ -1,6 +1,6 @@
 /*
  * How the ranks of a communicator agree on a new unique id at a restore where nobody told them one
- * (ckt_nccl_ids_add): rank 0 makes it and leaves it in the host's shared memory, under the
+ * (ckt_worker_nccl_ids_add): rank 0 makes it and leaves it in the host's shared memory, under the
  * communicator's identity and the server's name, until all ranks have met.  So this is for ranks of
  * one server, whose workers are one user's.
  *
@@ -79,7 +79,7 @@ static bool look(const char *path, const uint8_t *identity, ncclUniqueId *ret_id
 	return true;
 }
 
-ncclResult_t ckt_nccl_meet(
+ncclResult_t ckt_worker_nccl_meet(
 	const uint8_t *identity, int rank, int64_t deadline_ms, ncclUniqueId *ret_id)
 {
 	char path[PATH_BYTES];
@@ -106,7 +106,7 @@ ncclResult_t ckt_nccl_meet(
 	return error ? ncclSystemError : status;
 }
 
-void ckt_nccl_met(const uint8_t *identity)
+void ckt_worker_nccl_met(const uint8_t *identity)
 {
 	char path[PATH_BYTES];
 	name_place(identity, path);

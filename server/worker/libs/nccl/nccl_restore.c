@@ -23,7 +23,8 @@ static bool is_made(void *data)
 	return !comm->pending;
 }
 
-int ckt_nccl_ids_add(struct ckt_worker *worker, const struct ckt_nccl_ids *pairs, size_t count)
+int ckt_worker_nccl_ids_add(
+	struct ckt_worker *worker, const struct ckt_nccl_ids *pairs, size_t count)
 {
 	(void)worker;
 	if (count > CKT_NCCL_PAIRS_MAX - restore.count)
@@ -40,8 +41,8 @@ int ckt_nccl_ids_add(struct ckt_worker *worker, const struct ckt_nccl_ids *pairs
 	return 0;
 }
 
-bool ckt_nccl_new_id(struct ckt_worker *worker, const uint8_t *identity, ncclUniqueId *ret_id,
-	int64_t *ret_deadline_ms)
+bool ckt_worker_nccl_new_id(struct ckt_worker *worker, const uint8_t *identity,
+	ncclUniqueId *ret_id, int64_t *ret_deadline_ms)
 {
 	(void)worker;
 	if (!restore.deadline_ms)
@@ -77,7 +78,7 @@ static int here(struct ckt_worker *worker, const uint8_t *identity)
 	return count;
 }
 
-CUresult ckt_nccl_comm_settled(struct ckt_worker *worker, struct ckt_nccl_comm *comm)
+CUresult ckt_worker_nccl_comm_settled(struct ckt_worker *worker, struct ckt_nccl_comm *comm)
 {
 	if (!comm->pending)
 		return CUDA_SUCCESS;
@@ -85,7 +86,7 @@ CUresult ckt_nccl_comm_settled(struct ckt_worker *worker, struct ckt_nccl_comm *
 	if (worker->go)
 		return CUDA_ERROR_NOT_READY;
 	/* Those that meet nobody say so themselves. */
-	return ckt_apart_wait(worker, is_made, comm, restore.deadline_ms + GRACE_MS)
+	return ckt_blocking_call_wait(worker, is_made, comm, restore.deadline_ms + GRACE_MS)
 		? CUDA_ERROR_TIMEOUT
 		: CUDA_SUCCESS;
 }
@@ -101,12 +102,12 @@ static int report(struct ckt_worker *worker, const struct ckt_nccl_comm *comm, c
 	return -ETIMEDOUT;
 }
 
-int ckt_nccl_loaded(struct ckt_worker *worker, char *ret_message, size_t message_size)
+int ckt_worker_nccl_loaded(struct ckt_worker *worker, char *ret_message, size_t message_size)
 {
 	struct ckt_object *object;
 	for (uint32_t cursor = 0; (object = next_comm(worker, &cursor));) {
 		struct ckt_nccl_comm *comm = object->real;
-		if (ckt_nccl_comm_settled(worker, comm) || comm->status == ncclRemoteError)
+		if (ckt_worker_nccl_comm_settled(worker, comm) || comm->status == ncclRemoteError)
 			return report(worker, comm, ret_message, message_size);
 		if (!comm->status)
 			continue;
