@@ -23,7 +23,7 @@
 static struct {
 	pthread_mutex_t lock;
 	pthread_cond_t cond;
-	int (*work)(struct ckt_crew_member *member, void *opaque);
+	int (*work)(struct ckt_content_thread *member, void *opaque);
 	void *opaque;
 	unsigned round, busy;
 	int error;
@@ -31,12 +31,12 @@ static struct {
 	uint8_t *buffers;
 	bool pinned;
 	CUcontext first, contexts[CKT_DEVICES_MAX];
-	struct ckt_crew_member members[CKT_CREW_SIZE];
+	struct ckt_content_thread members[CKT_CREW_SIZE];
 } crew = {.lock = PTHREAD_MUTEX_INITIALIZER, .cond = PTHREAD_COND_INITIALIZER};
 
 static void *crew_thread(void *opaque)
 {
-	struct ckt_crew_member *member = opaque;
+	struct ckt_content_thread *member = opaque;
 	unsigned seen = 0;
 	pthread_mutex_lock(&crew.lock);
 	for (;;) {
@@ -60,7 +60,7 @@ static unsigned cores(void)
 	return n < 2 ? 2 : n > CKT_CREW_SIZE ? CKT_CREW_SIZE : n;
 }
 
-int ckt_crew_start(struct ckt_worker *worker)
+int ckt_content_threads_start(struct ckt_worker *worker)
 {
 	enum { BYTES = 2 * CKT_IMAGE_CHUNK };
 	crew.count = cores();
@@ -70,8 +70,8 @@ int ckt_crew_start(struct ckt_worker *worker)
 	if (!crew.buffers)
 		return -errno;
 	for (unsigned i = 0; i < crew.count; i++) {
-		struct ckt_crew_member *member = &crew.members[i];
-		*member = (struct ckt_crew_member){.worker = worker, .index = i};
+		struct ckt_content_thread *member = &crew.members[i];
+		*member = (struct ckt_content_thread){.worker = worker, .index = i};
 		member->buffers[0] = member->buffer = crew.buffers + (size_t)i * BYTES;
 		member->buffers[1] = member->buffer + CKT_IMAGE_CHUNK;
 		/*
@@ -91,12 +91,12 @@ int ckt_crew_start(struct ckt_worker *worker)
 	return 0;
 }
 
-unsigned ckt_crew_count(void)
+unsigned ckt_content_threads_count(void)
 {
 	return crew.count;
 }
 
-void ckt_crew_prepare(void)
+void ckt_content_threads_prepare(void)
 {
 	size_t size = (size_t)crew.count * 2 * CKT_IMAGE_CHUNK;
 	if (crew.pinned || ckt_driver.cuCtxSetCurrent(crew.first))
@@ -112,14 +112,15 @@ void ckt_crew_prepare(void)
 	crew.pinned = true;
 }
 
-void ckt_crew_look(struct ckt_worker *worker)
+void ckt_content_threads_look(struct ckt_worker *worker)
 {
 	for (unsigned d = 0; d < ckt_device_count(worker); d++)
 		crew.contexts[d] =
 			ckt_session_operations.real_context(worker, ckt_handle_primary(d));
 }
 
-int ckt_crew_run(int (*work)(struct ckt_crew_member *member, void *opaque), void *opaque)
+int ckt_content_threads_run(
+	int (*work)(struct ckt_content_thread *member, void *opaque), void *opaque)
 {
 	pthread_mutex_lock(&crew.lock);
 	crew.work = work;
@@ -135,7 +136,7 @@ int ckt_crew_run(int (*work)(struct ckt_crew_member *member, void *opaque), void
 	return error;
 }
 
-CUresult ckt_crew_use_device(struct ckt_crew_member *member, unsigned device)
+CUresult ckt_content_threads_use_device(struct ckt_content_thread *member, unsigned device)
 {
 	CUcontext context = crew.contexts[device];
 	if (!context)
@@ -148,12 +149,12 @@ CUresult ckt_crew_use_device(struct ckt_crew_member *member, unsigned device)
 	return result;
 }
 
-CUstream ckt_crew_stream(struct ckt_crew_member *member, unsigned device)
+CUstream ckt_content_threads_stream(struct ckt_content_thread *member, unsigned device)
 {
 	return device == 0 ? member->stream : NULL;
 }
 
-CUstream ckt_crew_first_stream(unsigned device)
+CUstream ckt_content_threads_first_stream(unsigned device)
 {
-	return ckt_crew_stream(&crew.members[0], device);
+	return ckt_content_threads_stream(&crew.members[0], device);
 }

@@ -15,7 +15,7 @@ struct ckt_worker;
 
 enum { CKT_CREW_SIZE = 16 }; /* at most */
 
-struct ckt_crew_member {
+struct ckt_content_thread {
 	struct ckt_worker *worker;
 	unsigned index;
 	uint8_t *buffers[2]; /* CKT_IMAGE_CHUNK bytes each, pinned if the driver can */
@@ -25,23 +25,24 @@ struct ckt_crew_member {
 };
 
 /* Precondition: the primary context of the first device is current. 0 or -errno. */
-int ckt_crew_start(struct ckt_worker *worker);
-unsigned ckt_crew_count(void);
+int ckt_content_threads_start(struct ckt_worker *worker);
+unsigned ckt_content_threads_count(void);
 /*
  * Touches and pins the buffers, once, before anything is frozen. Changes the thread's current
  * context.
  */
-void ckt_crew_prepare(void);
+void ckt_content_threads_prepare(void);
 /*
- * Sets what ckt_crew_use_device finds from now on.  Precondition: the session is frozen or does not
+ * Sets what ckt_content_threads_use_device finds from now on.  Precondition: the session is frozen or does not
  * run yet.
  */
-void ckt_crew_look(struct ckt_worker *worker);
+void ckt_content_threads_look(struct ckt_worker *worker);
 /* Runs work(member, opaque) on every member and waits; returns the first error. One at a time. */
-int ckt_crew_run(int (*work)(struct ckt_crew_member *member, void *opaque), void *opaque);
+int ckt_content_threads_run(
+	int (*work)(struct ckt_content_thread *member, void *opaque), void *opaque);
 /* Makes the device's context current on the member's thread. */
-CUresult ckt_crew_use_device(struct ckt_crew_member *member, unsigned device);
+CUresult ckt_content_threads_use_device(struct ckt_content_thread *member, unsigned device);
 /* The first member's, for work between runs. */
-CUstream ckt_crew_first_stream(unsigned device);
+CUstream ckt_content_threads_first_stream(unsigned device);
 /* The member's stream if it belongs to the device, else the default stream. */
-CUstream ckt_crew_stream(struct ckt_crew_member *member, unsigned device);
+CUstream ckt_content_threads_stream(struct ckt_content_thread *member, unsigned device);

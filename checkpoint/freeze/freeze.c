@@ -16,7 +16,7 @@
 
 static const struct ckt_session_operations *const session = &ckt_session_operations;
 
-int ckt_worker_freeze(
+int ckt_checkpoint_freeze(
 	struct ckt_worker *worker, unsigned deadline_ms, char *ret_message, size_t message_size)
 {
 	struct ckt_freeze *freeze = &ckt_checkpoint_of(worker)->freeze;
@@ -55,7 +55,7 @@ int ckt_worker_freeze(
 	return result;
 }
 
-void ckt_worker_thaw(struct ckt_worker *worker, bool end)
+void ckt_checkpoint_thaw(struct ckt_worker *worker, bool end)
 {
 	struct ckt_freeze *freeze = &ckt_checkpoint_of(worker)->freeze;
 	pthread_mutex_t *lock = session->lock(worker);
@@ -69,7 +69,7 @@ void ckt_worker_thaw(struct ckt_worker *worker, bool end)
 	pthread_mutex_unlock(lock);
 }
 
-void ckt_worker_quiesce(struct ckt_worker *worker)
+void ckt_checkpoint_quiesce(struct ckt_worker *worker)
 {
 	struct ckt_freeze *freeze = &ckt_checkpoint_of(worker)->freeze;
 	pthread_mutex_t *lock = session->lock(worker);
@@ -158,7 +158,7 @@ static void sleep_frozen(struct ckt_worker *worker, struct ckt_freeze *freeze)
 	}
 }
 
-void ckt_executor_freeze(struct ckt_worker *worker)
+void ckt_checkpoint_freeze_executor(struct ckt_worker *worker)
 {
 	struct ckt_freeze *freeze = &ckt_checkpoint_of(worker)->freeze;
 	pthread_mutex_t *lock = session->lock(worker);

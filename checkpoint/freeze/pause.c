@@ -107,11 +107,11 @@ static CUresult show(struct ckt_worker *worker)
 
 /* ---- Copies */
 
-static CUresult copy_piece(struct ckt_crew_member *member, struct region *r, uint64_t at)
+static CUresult copy_piece(struct ckt_content_thread *member, struct region *r, uint64_t at)
 {
 	uint64_t left = r->memory.size - at, size = left < CKT_IMAGE_CHUNK ? left : CKT_IMAGE_CHUNK;
 	bool *zero = &r->zero[at / CKT_IMAGE_CHUNK];
-	CUresult result = ckt_crew_use_device(member, r->memory.device);
+	CUresult result = ckt_content_threads_use_device(member, r->memory.device);
 	if (result)
 		return result;
 	if (paused.back) {
@@ -128,7 +128,7 @@ static CUresult copy_piece(struct ckt_crew_member *member, struct region *r, uin
 	return result;
 }
 
-static int copy_pieces(struct ckt_crew_member *member, void *opaque)
+static int copy_pieces(struct ckt_content_thread *member, void *opaque)
 {
 	struct ckt_worker *worker = opaque;
 	size_t first = 0, region = 0;
@@ -163,13 +163,13 @@ static CUresult copy(struct ckt_worker *worker, bool back)
 	paused.next = 0;
 	paused.error = 0;
 	paused.back = back;
-	ckt_crew_look(worker);
+	ckt_content_threads_look(worker);
 	ckt_progress_begin(
 		&ckt_checkpoint_of(worker)->progress, back ? "resume" : "pause", paused.bytes);
 	CUresult result = show(worker);
 	if (result)
 		return result;
-	ckt_crew_run(copy_pieces, worker);
+	ckt_content_threads_run(copy_pieces, worker);
 	hide(paused.count);
 	return (CUresult)paused.error;
 }

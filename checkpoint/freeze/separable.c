@@ -8,7 +8,7 @@
 #include "checkpoint/state.h"
 #include "rpc/job.h"
 
-int ckt_alone_check(struct ckt_worker *worker, char *ret_message, size_t message_size)
+int ckt_separable_check(struct ckt_worker *worker, char *ret_message, size_t message_size)
 {
 	char tie[600], job[CKT_JOB_NAME_MAX + 1];
 	pthread_mutex_t *lock = ckt_session_operations.lock(worker);

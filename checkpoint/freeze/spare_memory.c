@@ -6,12 +6,12 @@
 #include "checkpoint/state.h"
 #include "rpc/gen/cuda_driver.h"
 
-CUresult ckt_worker_spare_use(struct ckt_worker *worker)
+CUresult ckt_spare_memory_use(struct ckt_worker *worker)
 {
 	return ckt_driver.cuCtxSetCurrent(ckt_session_operations.first_context(worker));
 }
 
-void ckt_worker_spare_take(struct ckt_worker *worker, struct ckt_spare *ret_spare)
+void ckt_spare_memory_take(struct ckt_worker *worker, struct ckt_spare *ret_spare)
 {
 	/* The part that stays free for the program while the image is written. */
 	enum { RESERVE_SHARE = 16 };
@@ -19,7 +19,7 @@ void ckt_worker_spare_take(struct ckt_worker *worker, struct ckt_spare *ret_spar
 	*ret_spare = (struct ckt_spare){0};
 	/* Sessions with more devices stay frozen while they are saved. */
 	if (ckt_device_count(worker) != 1 || ckt_checkpoint_of(worker)->old_image ||
-		ckt_worker_spare_use(worker) || ckt_driver.cuMemGetInfo_v2(&free_bytes, &total))
+		ckt_spare_memory_use(worker) || ckt_driver.cuMemGetInfo_v2(&free_bytes, &total))
 		return;
 	uint64_t size = ckt_memory_operations.held_bytes(worker, 0) + CKT_MEMORY_EXTENT;
 	size = (size + CKT_MEMORY_EXTENT - 1) / CKT_MEMORY_EXTENT * CKT_MEMORY_EXTENT;
@@ -30,7 +30,7 @@ void ckt_worker_spare_take(struct ckt_worker *worker, struct ckt_spare *ret_spar
 		ret_spare->size = size;
 }
 
-void ckt_worker_spare_give(struct ckt_worker *worker, struct ckt_spare *spare)
+void ckt_spare_memory_give(struct ckt_worker *worker, struct ckt_spare *spare)
 {
 	(void)worker;
 	if (spare->size)

@@ -22,7 +22,7 @@ struct ckt_spare {
  * As much spare memory as the session holds, where the card has room beyond a reserve for
  * the program.
  */
-void ckt_worker_spare_take(struct ckt_worker *worker, struct ckt_spare *ret_spare);
-void ckt_worker_spare_give(struct ckt_worker *worker, struct ckt_spare *spare);
+void ckt_spare_memory_take(struct ckt_worker *worker, struct ckt_spare *ret_spare);
+void ckt_spare_memory_give(struct ckt_worker *worker, struct ckt_spare *spare);
 /* Makes the first device's primary context current. */
-CUresult ckt_worker_spare_use(struct ckt_worker *worker);
+CUresult ckt_spare_memory_use(struct ckt_worker *worker);

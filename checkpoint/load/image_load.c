@@ -160,7 +160,7 @@ static void close_image(struct ckt_loading *l)
 	free(l->skip);
 }
 
-int ckt_worker_preload(struct ckt_worker *worker, int broker, const ckt_worker_start_args *args,
+int ckt_checkpoint_preload(struct ckt_worker *worker, int broker, const ckt_worker_start_args *args,
 	char *ret_message, size_t message_size)
 {
 	struct ckt_loading l = {.worker = worker,
@@ -188,7 +188,7 @@ int ckt_worker_preload(struct ckt_worker *worker, int broker, const ckt_worker_s
 	return error;
 }
 
-int ckt_worker_load(struct ckt_worker *worker, int broker, const ckt_worker_start_args *args,
+int ckt_checkpoint_load(struct ckt_worker *worker, int broker, const ckt_worker_start_args *args,
 	char *ret_message, size_t message_size)
 {
 	struct ckt_loading l = {

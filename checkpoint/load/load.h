@@ -26,7 +26,7 @@ struct ckt_image_source {
 /* Closes what MEMORY brought. */
 void ckt_image_source_close_memory(struct ckt_image_source *source);
 
-int ckt_worker_preload(struct ckt_worker *worker, int broker, const ckt_worker_start_args *args,
+int ckt_checkpoint_preload(struct ckt_worker *worker, int broker, const ckt_worker_start_args *args,
 	char *ret_message, size_t message_size);
-int ckt_worker_load(struct ckt_worker *worker, int broker, const ckt_worker_start_args *args,
+int ckt_checkpoint_load(struct ckt_worker *worker, int broker, const ckt_worker_start_args *args,
 	char *ret_message, size_t message_size);

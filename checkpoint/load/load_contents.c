@@ -75,11 +75,11 @@ static bool chunk_device(
 }
 
 /* Waits for the data that the member has sent to the GPU. */
-static CUresult sent(struct ckt_crew_member *member, int device)
+static CUresult sent(struct ckt_content_thread *member, int device)
 {
-	return device < 0
-		? CUDA_SUCCESS
-		: ckt_driver.cuStreamSynchronize(ckt_crew_stream(member, (unsigned)device));
+	return device < 0 ? CUDA_SUCCESS
+			  : ckt_driver.cuStreamSynchronize(
+				    ckt_content_threads_stream(member, (unsigned)device));
 }
 
 /* The GPU verifies the chunks when all have arrived. */
@@ -103,8 +103,8 @@ static int verify_on(struct ckt_loading *l, unsigned device, struct ckt_hash_ite
 		items[n] = (struct ckt_hash_item){chunk->address, chunk->size};
 		chunks[n++] = chunk;
 	}
-	CUresult result =
-		ckt_digest_run(l->worker, device, ckt_crew_first_stream(device), items, n, digests);
+	CUresult result = ckt_digest_run(
+		l->worker, device, ckt_content_threads_first_stream(device), items, n, digests);
 	if (result)
 		return ckt_load_refuse(
 			l, -EIO, "cannot verify the GPU's memory: CUDA error %d", result);
@@ -145,7 +145,7 @@ static int read_chunk(
 }
 
 /* While one chunk is on its way to the GPU, the next is read and, if the CPU verifies, verified. */
-static int read_pieces(struct ckt_crew_member *member, void *opaque)
+static int read_pieces(struct ckt_content_thread *member, void *opaque)
 {
 	struct ckt_loading *l = opaque;
 	unsigned buffer = 0;
@@ -164,11 +164,11 @@ static int read_pieces(struct ckt_crew_member *member, void *opaque)
 			break;
 		error = sent(member, before);
 		if (!error)
-			error = ckt_crew_use_device(member, device);
+			error = ckt_content_threads_use_device(member, device);
 		if (!error)
 			error = ckt_driver.cuMemcpyHtoDAsync_v2(chunk->address,
 				member->buffers[buffer], chunk->size,
-				ckt_crew_stream(member, device));
+				ckt_content_threads_stream(member, device));
 		before = error ? -1 : (int)device;
 		buffer = !buffer;
 		atomic_fetch_add_explicit(&ckt_checkpoint_of(l->worker)->progress.done, chunk->size,
@@ -221,7 +221,7 @@ static int read_chunks(struct ckt_loading *l)
 			? 0
 			: l->image.chunks.chunks_val[i].size;
 	ckt_progress_begin(&ckt_checkpoint_of(l->worker)->progress, "restore", total);
-	int error = ckt_crew_run(read_pieces, l);
+	int error = ckt_content_threads_run(read_pieces, l);
 	ckt_progress_end(&ckt_checkpoint_of(l->worker)->progress);
 	ckt_debug("restore: contents: %.1f ms", (double)(ckt_now_ns() - begun) * 1e-6);
 	if (error && l->driver_error)
@@ -236,8 +236,8 @@ static int read_chunks(struct ckt_loading *l)
 int ckt_load_memory_ahead(struct ckt_loading *l)
 {
 	load_digests(l);
-	ckt_crew_prepare();
-	ckt_crew_look(l->worker);
+	ckt_content_threads_prepare();
+	ckt_content_threads_look(l->worker);
 	int error = prepare_extents(l);
 	if (!error && ckt_preload_clear(l->worker))
 		error = ckt_load_refuse(l, -EIO, "cannot clear the GPU's memory");
@@ -249,8 +249,8 @@ int ckt_load_memory_ahead(struct ckt_loading *l)
 int ckt_load_memory(struct ckt_loading *l)
 {
 	load_digests(l);
-	ckt_crew_prepare();
-	ckt_crew_look(l->worker);
+	ckt_content_threads_prepare();
+	ckt_content_threads_look(l->worker);
 	int64_t begun = ckt_now_ns();
 	int error = ckt_preload_active() ? prepare_extents(l) : 0;
 	if (!error)

@@ -83,7 +83,7 @@ static void remember(struct ckt_saving *s)
 		ckt_chain_advance(&s->image, s->pieces, s->piece_count, s->hashed ? s->key : NULL);
 }
 
-int ckt_worker_save(
+int ckt_checkpoint_save(
 	struct ckt_worker *worker, struct ckt_save *save, char *ret_message, size_t message_size)
 {
 	struct ckt_saving s = {.worker = worker,
@@ -96,7 +96,7 @@ int ckt_worker_save(
 	 * Nothing runs: blocks that were freed on a stream are now free, or belong to their pool.
 	 */
 	ckt_memory_operations.settle_pools(worker);
-	ckt_crew_look(worker);
+	ckt_content_threads_look(worker);
 	int result = save->incremental
 		? ckt_chain_base_use(worker, save->base, ret_message, message_size)
 		: 0;

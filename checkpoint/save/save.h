@@ -30,5 +30,5 @@ struct ckt_save {
 	uint64_t bytes, memory_bytes, changed_bytes;
 };
 
-int ckt_worker_save(
+int ckt_checkpoint_save(
 	struct ckt_worker *worker, struct ckt_save *save, char *ret_message, size_t message_size);

@@ -40,13 +40,13 @@ static struct ckt_piece *next_piece(struct ckt_saving *s)
 }
 
 /* Starts copying the piece into the member's buffer. */
-static CUresult fetch(struct ckt_saving *s, struct ckt_crew_member *member,
+static CUresult fetch(struct ckt_saving *s, struct ckt_content_thread *member,
 	const struct ckt_piece *piece, unsigned buffer)
 {
 	if (!piece || piece->data)
 		return CUDA_SUCCESS;
-	CUresult error = ckt_crew_use_device(member, piece->device);
-	CUstream stream = ckt_crew_stream(member, piece->device);
+	CUresult error = ckt_content_threads_use_device(member, piece->device);
+	CUstream stream = ckt_content_threads_stream(member, piece->device);
 	if (!error && piece->array && !piece->copy)
 		error = ckt_piece_move(piece->array, piece->owner, piece->address, piece->size,
 			CKT_PIECE_TO_HOST, (uintptr_t)member->buffers[buffer], stream);
@@ -59,13 +59,14 @@ static CUresult fetch(struct ckt_saving *s, struct ckt_crew_member *member,
 }
 
 static CUresult arrived(
-	struct ckt_saving *s, struct ckt_crew_member *member, const struct ckt_piece *piece)
+	struct ckt_saving *s, struct ckt_content_thread *member, const struct ckt_piece *piece)
 {
 	if (piece->data)
 		return CUDA_SUCCESS;
-	CUresult error = ckt_crew_use_device(member, piece->device);
+	CUresult error = ckt_content_threads_use_device(member, piece->device);
 	if (!error)
-		error = ckt_driver.cuStreamSynchronize(ckt_crew_stream(member, piece->device));
+		error = ckt_driver.cuStreamSynchronize(
+			ckt_content_threads_stream(member, piece->device));
 	if (error)
 		s->driver_error = (int)error;
 	return error;
@@ -94,7 +95,7 @@ static int write_piece(struct ckt_image_writer *writer, struct ckt_piece *piece,
 }
 
 /* While one piece is hashed and written, the next is being copied. */
-static int write_pieces(struct ckt_crew_member *member, void *opaque)
+static int write_pieces(struct ckt_content_thread *member, void *opaque)
 {
 	struct ckt_saving *s = opaque;
 	struct ckt_image_writer *writer = &s->writers[member->index];
@@ -144,8 +145,8 @@ static void make_digests(struct ckt_saving *s)
 			items[n] = (struct ckt_hash_item){address, piece->size};
 			pieces[n++] = piece;
 		}
-		CUresult result =
-			ckt_digest_run(s->worker, d, ckt_crew_first_stream(d), items, n, digests);
+		CUresult result = ckt_digest_run(
+			s->worker, d, ckt_content_threads_first_stream(d), items, n, digests);
 		if (result)
 			ckt_info("cannot hash on the GPU: CUDA error %d; the CPU hashes instead",
 				result);
@@ -168,7 +169,7 @@ static int run_crew(struct ckt_saving *s, bool early)
 	make_digests(s);
 	ckt_debug("save: hashing: %.1f ms", (double)(ckt_now_ns() - begun) * 1e-6);
 	begun = ckt_now_ns();
-	int result = ckt_crew_run(write_pieces, s);
+	int result = ckt_content_threads_run(write_pieces, s);
 	ckt_debug("save: writing%s: %.1f ms", early ? " while nothing runs" : "",
 		(double)(ckt_now_ns() - begun) * 1e-6);
 	if (result) {
@@ -230,7 +231,7 @@ static CUresult copy_aside(struct ckt_saving *s)
 {
 	const struct ckt_spare *spare = &s->save->spare;
 	uint64_t used = 0;
-	CUresult result = ckt_worker_spare_use(s->worker);
+	CUresult result = ckt_spare_memory_use(s->worker);
 	for (size_t i = 0; i < s->piece_count && !result;) {
 		struct ckt_piece *piece = &s->pieces[i];
 		if (takes_array(piece, spare, used)) {
@@ -303,7 +304,7 @@ int ckt_save_contents(struct ckt_saving *s)
 		ckt_save_list(s, CKT_CREW_SIZE, sizeof *image->file_bytes.file_bytes_val);
 	if (s->no_memory)
 		return ckt_save_has_memory(s);
-	for (unsigned i = 0; i < ckt_crew_count(); i++) {
+	for (unsigned i = 0; i < ckt_content_threads_count(); i++) {
 		struct ckt_image_writer *writer = &s->writers[i];
 		if (writer->count)
 			memcpy(image->chunks.chunks_val + image->chunks.chunks_len, writer->chunks,

@@ -38,10 +38,10 @@ static int freeze(
 	if (held || worker->checkpoint.paused)
 		return 0;
 	ckt_progress_begin(&worker->checkpoint.progress, "freeze", 0);
-	int error = ckt_worker_freeze(worker, deadline_ms, ret_message, message_size);
+	int error = ckt_checkpoint_freeze(worker, deadline_ms, ret_message, message_size);
 	if (!error && ckt_fault_fails(CKT_FAULT_FROZEN)) {
 		snprintf(ret_message, message_size, "CRICKET_FAULT made this step fail");
-		ckt_worker_thaw(worker, false);
+		ckt_checkpoint_thaw(worker, false);
 		return -EIO;
 	}
 	return error;
@@ -51,7 +51,7 @@ static int freeze(
 static void thaw(struct ckt_worker *worker)
 {
 	if (!held && !worker->checkpoint.paused)
-		ckt_worker_thaw(worker, false);
+		ckt_checkpoint_thaw(worker, false);
 }
 
 /* Precondition: operation_lock held. */
@@ -86,12 +86,12 @@ static int save(struct ckt_request *request)
 		snprintf(message, sizeof message,
 			"there is nothing to save, or the call came without a file "
 			"broker");
-	} else if (!(res.status = ckt_alone_check(worker, message, sizeof message))) {
-		ckt_crew_prepare();
+	} else if (!(res.status = ckt_separable_check(worker, message, sizeof message))) {
+		ckt_content_threads_prepare();
 		res.status = freeze(worker, args.deadline_ms, message, sizeof message);
 		if (!res.status) {
 			struct ckt_save save = {.broker = request->passed_fd};
-			res.status = ckt_worker_save(worker, &save, message, sizeof message);
+			res.status = ckt_checkpoint_save(worker, &save, message, sizeof message);
 			res.bytes = save.bytes;
 			end = !res.status && args.stop;
 			if (!end)
@@ -102,7 +102,7 @@ static int save(struct ckt_request *request)
 	result = ckt_worker_control_reply(request, (xdrproc_t)xdr_ckt_worker_save_res, &res);
 	/* The client is told about the end only now: the image is written and the server knows. */
 	if (end)
-		ckt_worker_thaw(worker, true);
+		ckt_checkpoint_thaw(worker, true);
 	request->end = end;
 	pthread_mutex_unlock(&operation_lock);
 	return result;
@@ -126,7 +126,7 @@ static int save2_locked(
 		return -EINVAL;
 	}
 	/* Checked before anything is frozen. */
-	int refused = ckt_alone_check(worker, res->message, CKT_MESSAGE_MAX);
+	int refused = ckt_separable_check(worker, res->message, CKT_MESSAGE_MAX);
 	if (!refused && args->incremental)
 		refused = ckt_chain_base_use(worker, args->base, res->message, CKT_MESSAGE_MAX);
 	if (refused)
@@ -137,18 +137,18 @@ static int save2_locked(
 		.incremental = args->incremental,
 		.keep_hashes = args->keep_hashes,
 		.base = args->base};
-	ckt_crew_prepare();
+	ckt_content_threads_prepare();
 	if (!args->hold && !held && !worker->checkpoint.paused) {
-		ckt_worker_spare_take(worker, &save.spare);
+		ckt_spare_memory_take(worker, &save.spare);
 		save.let_go = let_go;
 	}
 	int error = freeze(worker, args->deadline_ms, res->message, CKT_MESSAGE_MAX);
 	if (error) {
-		ckt_worker_spare_give(worker, &save.spare);
+		ckt_spare_memory_give(worker, &save.spare);
 		return error;
 	}
-	error = ckt_worker_save(worker, &save, res->message, CKT_MESSAGE_MAX);
-	ckt_worker_spare_give(worker, &save.spare);
+	error = ckt_checkpoint_save(worker, &save, res->message, CKT_MESSAGE_MAX);
+	ckt_spare_memory_give(worker, &save.spare);
 	res->stopped_us = save.gone
 		? save.stopped_us
 		: (u_quad_t)(ckt_now_ns() - worker->checkpoint.freeze.since_ns) / 1000;
@@ -217,7 +217,7 @@ static int release(struct ckt_request *request)
 		/* The client is told, and its connection ended, before the reply. */
 		if (request->end) {
 			set_parting(worker, &args);
-			ckt_worker_thaw(worker, true);
+			ckt_checkpoint_thaw(worker, true);
 		} else {
 			thaw(worker);
 		}
@@ -253,7 +253,7 @@ static int quiesce(struct ckt_request *request)
 	ckt_worker_result res = {.message = message};
 	pthread_mutex_lock(&operation_lock);
 	if (held) {
-		ckt_worker_quiesce(request->worker);
+		ckt_checkpoint_quiesce(request->worker);
 	} else {
 		res.status = -EINVAL;
 		snprintf(message, sizeof message, "the session is not held");
@@ -302,7 +302,7 @@ static int pause_session(struct ckt_request *request)
 			worker->checkpoint.paused ? "the session is already paused"
 						  : "the worker has no session yet");
 	} else {
-		ckt_crew_prepare();
+		ckt_content_threads_prepare();
 		res.status = freeze(worker, args.deadline_ms, message, sizeof message);
 		if (!res.status) {
 			res.status = ckt_pause(worker, &bytes, message, sizeof message);

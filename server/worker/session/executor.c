@@ -149,7 +149,7 @@ static void take_mail(struct ckt_worker *worker)
 	bool freeze = worker->checkpoint.freeze.wanted;
 	pthread_mutex_unlock(&worker->mail_lock);
 	if (freeze)
-		ckt_executor_freeze(worker);
+		ckt_checkpoint_freeze_executor(worker);
 }
 
 /* A command that was not begun is not lost: the client comes back, and sends it again. */

@@ -209,7 +209,7 @@ static int make_pools(struct ckt_worker *worker, char *ret_message, size_t messa
 	if (!error)
 		error = ckt_printed_start(worker);
 	if (!error)
-		error = ckt_crew_start(worker);
+		error = ckt_content_threads_start(worker);
 	if (!error)
 		error = ckt_long_call_start(worker);
 	if (!error)
@@ -274,7 +274,7 @@ int ckt_worker_start_ahead(struct ckt_worker *worker, const ckt_worker_start_arg
 {
 	int error = prepare(worker, args, image_fd, ret_message, message_size);
 	return error ? error
-		     : ckt_worker_preload(worker, image_fd, args, ret_message, message_size);
+		     : ckt_checkpoint_preload(worker, image_fd, args, ret_message, message_size);
 }
 
 int ckt_worker_start(struct ckt_worker *worker, const ckt_worker_start_args *args, int image_fd,
@@ -282,7 +282,7 @@ int ckt_worker_start(struct ckt_worker *worker, const ckt_worker_start_args *arg
 {
 	int error = prepare(worker, args, image_fd, ret_message, message_size);
 	if (!error && args->restore)
-		error = ckt_worker_load(worker, image_fd, args, ret_message, message_size);
+		error = ckt_checkpoint_load(worker, image_fd, args, ret_message, message_size);
 	if (error)
 		return error;
 	ckt_executor_go(worker);

@@ -89,7 +89,7 @@ int unit_setup(int argc, char **argv)
 		.claim_timeout_ms = 100000,
 		.disconnect_timeout_ms = 100000};
 	if (ckt_worker_start(worker, &args, -1, message, sizeof message) ||
-		ckt_worker_freeze(worker, 5000, message, sizeof message)) {
+		ckt_checkpoint_freeze(worker, 5000, message, sizeof message)) {
 		fprintf(stderr, "inside: %s\n", message);
 		return 2;
 	}
@@ -115,8 +115,8 @@ void unit_teardown(int status)
 
 int inside_freeze(unsigned deadline_ms, char ret_message[CKT_MESSAGE_MAX])
 {
-	ckt_worker_thaw(&ckt_worker, false);
-	int result = ckt_worker_freeze(&ckt_worker, deadline_ms, ret_message, CKT_MESSAGE_MAX);
+	ckt_checkpoint_thaw(&ckt_worker, false);
+	int result = ckt_checkpoint_freeze(&ckt_worker, deadline_ms, ret_message, CKT_MESSAGE_MAX);
 	ckt_worker_use_context(&ckt_worker, ckt_handle_primary(0));
 	return result;
 }

@@ -27,7 +27,7 @@ void image_files_close(void)
 int image_save(struct ckt_save *save)
 {
 	save->memory_fds = image_fds;
-	return ckt_worker_save(&ckt_worker, save, image_message, sizeof image_message);
+	return ckt_checkpoint_save(&ckt_worker, save, image_message, sizeof image_message);
 }
 
 ckt_image *image_read(void)

@@ -11,7 +11,7 @@ extern char image_message[CKT_MESSAGE_MAX];
 
 void image_files_new(void);
 void image_files_close(void);
-/* ckt_worker_save's result. */
+/* ckt_checkpoint_save's result. */
 int image_save(struct ckt_save *save);
 /* Ends the test where it cannot be read; image_free() it. */
 ckt_image *image_read(void);

@@ -11,7 +11,7 @@
 static _Atomic unsigned ran[CKT_CREW_SIZE], fails;
 static _Atomic int wrong;
 
-static int work(struct ckt_crew_member *member, void *opaque)
+static int work(struct ckt_content_thread *member, void *opaque)
 {
 	ran[member->index]++;
 	wrong += opaque != &ran || member->worker != &ckt_worker ||
@@ -26,11 +26,11 @@ static int work(struct ckt_crew_member *member, void *opaque)
 
 static void test_run(void)
 {
-	unsigned count = ckt_crew_count();
+	unsigned count = ckt_content_threads_count();
 	YES(count >= 2 && count <= CKT_CREW_SIZE);
 	for (unsigned round = 1; round <= 20; round++) {
 		fails = round % 3;
-		IS(ckt_crew_run(work, &ran), fails ? -EIO : 0);
+		IS(ckt_content_threads_run(work, &ran), fails ? -EIO : 0);
 		for (unsigned i = 0; i < CKT_CREW_SIZE; i++)
 			IS(ran[i], i < count ? round : 0);
 	}
@@ -39,22 +39,23 @@ static void test_run(void)
 
 static uint64_t target;
 
-static int use(struct ckt_crew_member *member, void *opaque)
+static int use(struct ckt_content_thread *member, void *opaque)
 {
 	CUcontext current = NULL;
 	(void)opaque;
-	if (ckt_crew_use_device(member, 0) || ckt_driver.cuCtxGetCurrent(&current) ||
+	if (ckt_content_threads_use_device(member, 0) || ckt_driver.cuCtxGetCurrent(&current) ||
 		current != ckt_worker.first_context)
 		return -EINVAL;
-	if (ckt_crew_stream(member, 0) != member->stream || ckt_crew_stream(member, 1))
+	if (ckt_content_threads_stream(member, 0) != member->stream ||
+		ckt_content_threads_stream(member, 1))
 		return -EBADF;
 	/* No context of the second device was ever made. */
-	if (ckt_crew_use_device(member, 1) != CUDA_ERROR_INVALID_CONTEXT)
+	if (ckt_content_threads_use_device(member, 1) != CUDA_ERROR_INVALID_CONTEXT)
 		return -ENODEV;
 	member->buffer[0] = 7;
-	if (ckt_driver.cuMemcpyHtoDAsync_v2(
-		    target + member->index, member->buffer, 1, ckt_crew_stream(member, 0)) ||
-		ckt_driver.cuStreamSynchronize(ckt_crew_stream(member, 0)))
+	if (ckt_driver.cuMemcpyHtoDAsync_v2(target + member->index, member->buffer, 1,
+		    ckt_content_threads_stream(member, 0)) ||
+		ckt_driver.cuStreamSynchronize(ckt_content_threads_stream(member, 0)))
 		return -EIO;
 	return 0;
 }
@@ -62,12 +63,12 @@ static int use(struct ckt_crew_member *member, void *opaque)
 static void test_device(void)
 {
 	target = inside_memory(4096, 0);
-	ckt_crew_look(&ckt_worker);
-	ckt_crew_prepare();
-	ckt_crew_prepare(); /* once is enough */
-	IS(ckt_crew_run(use, NULL), 0);
-	CU_ASSERT_PTR_NOT_NULL(ckt_crew_first_stream(0));
-	CU_ASSERT_PTR_NULL(ckt_crew_first_stream(1));
+	ckt_content_threads_look(&ckt_worker);
+	ckt_content_threads_prepare();
+	ckt_content_threads_prepare(); /* once is enough */
+	IS(ckt_content_threads_run(use, NULL), 0);
+	CU_ASSERT_PTR_NOT_NULL(ckt_content_threads_first_stream(0));
+	CU_ASSERT_PTR_NULL(ckt_content_threads_first_stream(1));
 	ckt_worker_use_context(&ckt_worker, ckt_handle_primary(0));
 	IS(inside_word(target) & 0xffff, 0x0707);
 	inside_free(target);

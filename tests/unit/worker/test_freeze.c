@@ -38,7 +38,7 @@ static void test_busy(void)
 	NO(ckt_worker.checkpoint.freeze.frozen);
 	/* It went on serving: the next try is a new one, and once the work ends it succeeds. */
 	inside_stop();
-	IS(ckt_worker_freeze(&ckt_worker, 5000, message, sizeof message), 0);
+	IS(ckt_checkpoint_freeze(&ckt_worker, 5000, message, sizeof message), 0);
 	ckt_worker_use_context(&ckt_worker, ckt_handle_primary(0));
 	NO(stream->stream.dirty);
 	/* The default stream has no name. */
@@ -47,7 +47,7 @@ static void test_busy(void)
 	IS(inside_freeze(100, message), -EBUSY);
 	HAS(message, "on the default stream does not finish");
 	inside_stop();
-	IS(ckt_worker_freeze(&ckt_worker, 5000, message, sizeof message), 0);
+	IS(ckt_checkpoint_freeze(&ckt_worker, 5000, message, sizeof message), 0);
 	ckt_worker_use_context(&ckt_worker, ckt_handle_primary(0));
 	ckt_object_destroy(&ckt_worker, stream);
 }

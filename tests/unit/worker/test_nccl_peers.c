@@ -49,21 +49,21 @@ static void test_peers(void)
 static void test_alone(void)
 {
 	nccl_begin();
-	IS(ckt_alone_check(&ckt_worker, text, sizeof text), 0);
+	IS(ckt_separable_check(&ckt_worker, text, sizeof text), 0);
 	nccl_make(NCCL_ID(86), 2, 1);
-	IS(ckt_alone_check(&ckt_worker, text, sizeof text), -EBUSY);
+	IS(ckt_separable_check(&ckt_worker, text, sizeof text), -EBUSY);
 	HAS(text,
 		"rank 1 of an NCCL communicator with 2 ranks, and other sessions are rank 0, and the session belongs to no job: start all of them with the same CRICKET_JOB");
 	strcpy(ckt_worker.job, "train");
-	IS(ckt_alone_check(&ckt_worker, text, sizeof text), -EBUSY);
+	IS(ckt_separable_check(&ckt_worker, text, sizeof text), -EBUSY);
 	HAS(text, "with cricketctl checkpoint --job train DIR and cricketctl restore --job DIR");
 	/* With its job it may. */
 	ckt_worker.checkpoint.hold.wanted = true;
-	IS(ckt_alone_check(&ckt_worker, text, sizeof text), 0);
+	IS(ckt_separable_check(&ckt_worker, text, sizeof text), 0);
 	ckt_worker.checkpoint.hold.wanted = false;
 	*ckt_worker.job = 0;
 	IS(nccl_end(NCCL_ID(86), CKT_NCCL_DESTROY), ncclSuccess);
-	IS(ckt_alone_check(&ckt_worker, text, sizeof text), 0);
+	IS(ckt_separable_check(&ckt_worker, text, sizeof text), 0);
 }
 
 UNIT_SUITE(

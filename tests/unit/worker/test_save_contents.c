@@ -36,7 +36,7 @@ static void test_words(void)
 		IS(image_word(image, memory), 3);
 		IS(image_word(image, memory + CKT_IMAGE_CHUNK), -1); /* zeros are left out */
 		IS(image_word(image, memory + (5 << 20) - 4), 3);
-		IS(image->file_bytes.file_bytes_len, ckt_crew_count());
+		IS(image->file_bytes.file_bytes_len, ckt_content_threads_count());
 		IS(file_bytes(image), s.bytes);
 		YES(s.bytes > 0 && s.bytes < s.memory_bytes);
 		IS(s.changed_bytes, s.memory_bytes);
@@ -84,7 +84,7 @@ static void test_aside(void)
 	w->device_count = 1;
 	for (int fails = 0; fails < 2; fails++) {
 		struct ckt_save s = {.let_go = count_let_go};
-		ckt_worker_spare_take(w, &s.spare);
+		ckt_spare_memory_take(w, &s.spare);
 		YES(s.spare.size >= 9 << 20);
 		if (fails)
 			setenv("CRICKET_FAULT", "fail:6", 1);
@@ -97,7 +97,7 @@ static void test_aside(void)
 		IS(image_word(image, memory + (9 << 20) - 4), 7);
 		image_free(image);
 		image_files_close();
-		ckt_worker_spare_give(w, &s.spare);
+		ckt_spare_memory_give(w, &s.spare);
 	}
 	unsetenv("CRICKET_FAULT");
 	w->device_count = devices;

@@ -10,7 +10,7 @@
 static void test_free(void)
 {
 	char text[64] = "as it was";
-	IS(ckt_alone_check(&ckt_worker, text, sizeof text), 0);
+	IS(ckt_separable_check(&ckt_worker, text, sizeof text), 0);
 	TEXT(text, "as it was");
 }
 

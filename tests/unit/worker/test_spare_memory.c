@@ -11,11 +11,11 @@ static void test_take(void)
 	struct ckt_spare spare, other;
 	uint64_t memory = inside_memory(8 << 20, 1);
 	/* Sessions of several devices are saved frozen. */
-	ckt_worker_spare_take(&ckt_worker, &spare);
+	ckt_spare_memory_take(&ckt_worker, &spare);
 	IS(spare.size, 0);
-	ckt_worker_spare_give(&ckt_worker, &spare);
+	ckt_spare_memory_give(&ckt_worker, &spare);
 	ckt_worker.device_count = 1;
-	ckt_worker_spare_take(&ckt_worker, &spare);
+	ckt_spare_memory_take(&ckt_worker, &spare);
 	uint64_t held = 0;
 	for (size_t i = 0; i < ckt_worker.devices[0].memory.extent_count; i++)
 		held += ckt_worker.devices[0].memory.extents[i].use == CKT_EXTENT_CACHED
@@ -29,18 +29,18 @@ static void test_take(void)
 	inside_fill(CKT_SPARE_BASE, 5, spare.size);
 	IS(inside_word(CKT_SPARE_BASE + spare.size - 4), 5);
 	/* Its place is taken. */
-	ckt_worker_spare_take(&ckt_worker, &other);
+	ckt_spare_memory_take(&ckt_worker, &other);
 	IS(other.size, 0);
-	ckt_worker_spare_give(&ckt_worker, &spare);
+	ckt_spare_memory_give(&ckt_worker, &spare);
 	IS(spare.size, 0);
-	ckt_worker_spare_give(&ckt_worker, &spare);
+	ckt_spare_memory_give(&ckt_worker, &spare);
 	/* A session that has most of the card: 4 GiB, of which a sixteenth stays free. */
 	uint64_t most = inside_memory((uint64_t)2 << 30, 0);
-	ckt_worker_spare_take(&ckt_worker, &spare);
+	ckt_spare_memory_take(&ckt_worker, &spare);
 	IS(spare.size, 0);
 	inside_free(most);
 	ckt_worker.checkpoint.old_image = true;
-	ckt_worker_spare_take(&ckt_worker, &spare);
+	ckt_spare_memory_take(&ckt_worker, &spare);
 	IS(spare.size, 0);
 	ckt_worker.checkpoint.old_image = false;
 	ckt_worker.device_count = 2;
