@@ -109,7 +109,7 @@ static bool find_child(const ckt_control_session *session, void *data)
 	pid_t pid = (pid_t)session->client_pid;
 	if (strcmp(session->session, facts->session) != 0 &&
 		strcmp(session->client, facts->host) == 0 && pid != facts->pid &&
-		ckt_process_is_below(pid, facts->pid)) {
+		ckt_ctl_process_is_below(pid, facts->pid)) {
 		snprintf(facts->other, sizeof facts->other, "%s", session->session);
 		facts->other_pid = pid;
 	}
@@ -122,7 +122,7 @@ int ckt_ctl_client_find(
 	char message[MESSAGE_SIZE], here[CKT_NAME_MAX + 1] = "";
 	struct facts facts = {.prefix = prefix};
 	ret_client->fd = -1;
-	if (ckt_criu_find(&ret_client->criu, message, sizeof message))
+	if (ckt_ctl_criu_find(&ret_client->criu, message, sizeof message))
 		return refuse(message);
 	int status = each_session(server, take_facts, &facts);
 	if (status != CKT_EXIT_DONE)
@@ -148,7 +148,7 @@ int ckt_ctl_client_find(
 			facts.session, facts.host);
 		return refuse(message);
 	}
-	if (ckt_process_look(
+	if (ckt_ctl_process_look(
 		    facts.pid, facts.program, &ret_client->process, message, sizeof message))
 		return refuse(message);
 	status = each_session(server, find_child, &facts);
@@ -172,7 +172,7 @@ static int make_quiet(struct ckt_ctl_client *client, struct ckt_ctl_server *serv
 	char message[MESSAGE_SIZE];
 	ckt_control_session_args call = {.session = client->session};
 	ckt_control_result answer = {0};
-	int result = ckt_hold_make(&client->process, client->session);
+	int result = ckt_ctl_hold_make(&client->process, client->session);
 	if (result) {
 		snprintf(message, sizeof message, "%s: %s", client->process.state_dir,
 			strerror(-result));
@@ -185,7 +185,7 @@ static int make_quiet(struct ckt_ctl_client *client, struct ckt_ctl_server *serv
 		status = ckt_ctl_result(&answer);
 	xdr_free((xdrproc_t)xdr_ckt_control_result, (char *)&answer);
 	if (status == CKT_EXIT_DONE &&
-		ckt_hold_wait_quiet(&client->process, client->session, QUIET_MS)) {
+		ckt_ctl_hold_wait_quiet(&client->process, client->session, QUIET_MS)) {
 		snprintf(message, sizeof message,
 			"%s (process %d) did not become quiet: it may be stopped, or "
 			"its Cricket may be older than this one",
@@ -201,14 +201,14 @@ static json_t *describe(const struct ckt_ctl_client *client)
 	const struct ckt_process *process = &client->process;
 	char version[CKT_CRIU_TEXT];
 	static pid_t ids[CKT_PROCESS_TREE_MAX];
-	unsigned count = ckt_process_tree(process->pid, ids);
+	unsigned count = ckt_ctl_process_tree(process->pid, ids);
 	json_t *list = json_array(), *stdio = json_array();
 	for (unsigned i = 0; i < count; i++)
 		json_array_append_new(list, json_integer(ids[i]));
 	for (int fd = 0; fd < 3; fd++)
 		json_array_append_new(stdio, ckt_ctl_json_text(process->stdio[fd]));
 	return json_pack("{s:i, s:s, s:i, s:o, s:o, s:s, s:I, s:I, s:s, s:o}", "format", FORMAT,
-		"criu", ckt_criu_version_text(client->criu.version, version), "pid",
+		"criu", ckt_ctl_criu_version_text(client->criu.version, version), "pid",
 		(int)process->pid, "ids", list, "program", ckt_ctl_json_text(process->program),
 		"session", client->session, "uid", (json_int_t)process->uid, "gid",
 		(json_int_t)process->gid, "state_dir", process->state_dir, "stdio", stdio);
@@ -300,8 +300,8 @@ static int dump(const struct ckt_ctl_args *args, struct ckt_ctl_client *client,
 		json_decref(saving.description);
 		return ckt_ctl_refuse(partial->path, strerror(errno));
 	}
-	struct bar bar = bar_begin(args, ckt_watch_resident(client->process.pid));
-	int result = ckt_criu_dump(&client->criu, client->process.pid, saving.fd, !stop,
+	struct bar bar = bar_begin(args, ckt_ctl_watch_resident(client->process.pid));
+	int result = ckt_ctl_criu_dump(&client->criu, client->process.pid, saving.fd, !stop,
 		stop ? commit : NULL, &saving, &(struct ckt_criu_progress){bar_moved, &bar},
 		message, sizeof message);
 	ckt_ctl_progress_end(bar.progress);
@@ -322,7 +322,7 @@ int ckt_ctl_client_save(const struct ckt_ctl_args *args, struct ckt_ctl_client *
 	int status = make_quiet(client, server);
 	if (status == CKT_EXIT_DONE)
 		status = dump(args, client, partial);
-	ckt_hold_remove(&client->process, client->session);
+	ckt_ctl_hold_remove(&client->process, client->session);
 	return status;
 }
 
@@ -459,9 +459,9 @@ static int check_ids(const struct ckt_ctl_client *client)
 	char who[160], message[MESSAGE_SIZE];
 	int64_t deadline_ms = ckt_net_now_ms() + OVER_MS;
 	for (unsigned i = 0; i < client->id_count; i++) {
-		while (ckt_process_is_over(client->ids[i]) && ckt_net_now_ms() < deadline_ms)
+		while (ckt_ctl_process_is_over(client->ids[i]) && ckt_net_now_ms() < deadline_ms)
 			nanosleep(&(struct timespec){.tv_nsec = 20000000}, NULL);
-		if (!ckt_process_describe(client->ids[i], who, sizeof who))
+		if (!ckt_ctl_process_describe(client->ids[i], who, sizeof who))
 			continue;
 		snprintf(message, sizeof message,
 			"%s needs process number %d, but %s has it here: end that "
@@ -478,7 +478,7 @@ int ckt_ctl_client_open(const char *path, struct ckt_ctl_client *ret_client)
 	char place[CKT_CTL_PATH_SIZE + 8], message[MESSAGE_SIZE];
 	ret_client->fd = -1;
 	snprintf(place, sizeof place, "%s/client", path);
-	if (ckt_criu_find(&ret_client->criu, message, sizeof message))
+	if (ckt_ctl_criu_find(&ret_client->criu, message, sizeof message))
 		return refuse(message);
 	int fd = open(place, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (fd < 0)
@@ -593,9 +593,9 @@ int ckt_ctl_client_restore(const struct ckt_ctl_args *args, struct ckt_ctl_clien
 	if (status == CKT_EXIT_DONE && strcmp(session, client->session) != 0)
 		status = refuse("the client in this image belongs to another session");
 	if (status == CKT_EXIT_DONE) {
-		ckt_hold_remove(&client->process, session);
+		ckt_ctl_hold_remove(&client->process, session);
 		int result =
-			ckt_hold_redirect(&client->process, session, address, facts.generation);
+			ckt_ctl_hold_redirect(&client->process, session, address, facts.generation);
 		if (result) {
 			snprintf(message, sizeof message, "%s: %s", client->process.state_dir,
 				strerror(-result));
@@ -603,9 +603,9 @@ int ckt_ctl_client_restore(const struct ckt_ctl_args *args, struct ckt_ctl_clien
 		}
 	}
 	if (status == CKT_EXIT_DONE) {
-		struct bar bar = bar_begin(args, ckt_criu_image_bytes(client->fd));
+		struct bar bar = bar_begin(args, ckt_ctl_criu_image_bytes(client->fd));
 		unsigned count = collect_pipes(&client->process, inherit);
-		if (ckt_criu_restore(&client->criu, client->fd, inherit, count,
+		if (ckt_ctl_criu_restore(&client->criu, client->fd, inherit, count,
 			    &(struct ckt_criu_progress){bar_moved, &bar}, &pid, message,
 			    sizeof message))
 			status = CKT_EXIT_REFUSED;

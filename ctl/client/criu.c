@@ -271,7 +271,7 @@ static int say(const struct worker *worker, const struct message *m)
 	return send(worker->fd, m->data, m->size, MSG_NOSIGNAL) == (ssize_t)m->size ? 0 : -EPIPE;
 }
 
-uint64_t ckt_criu_image_bytes(int directory)
+uint64_t ckt_ctl_criu_image_bytes(int directory)
 {
 	uint64_t size = 0;
 	int fd = openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -292,7 +292,7 @@ uint64_t ckt_criu_image_bytes(int directory)
 static int await(struct worker *worker, const struct task *task)
 {
 	int64_t deadline_ms = ckt_net_now_ms() + task->timeout_ms;
-	ckt_watch_begin(&worker->watch);
+	ckt_ctl_watch_begin(&worker->watch);
 	for (;;) {
 		struct pollfd ready = {.fd = worker->fd, .events = POLLIN};
 		int n = poll(&ready, 1, LOOK_MS);
@@ -300,14 +300,14 @@ static int await(struct worker *worker, const struct task *task)
 			return 0;
 		if (n < 0 && errno != EINTR)
 			return -errno;
-		int64_t idle_ms = ckt_watch_look(&worker->watch);
+		int64_t idle_ms = ckt_ctl_watch_look(&worker->watch);
 		if (task->progress)
 			task->progress->moved(task->type == TYPE_DUMP
-					? ckt_criu_image_bytes(task->images_fd)
+					? ckt_ctl_criu_image_bytes(task->images_fd)
 					: worker->watch.read_bytes,
 				task->progress->data);
 		if (task->timeout_ms ? ckt_net_now_ms() > deadline_ms : idle_ms > task->stall_ms) {
-			ckt_watch_kill();
+			ckt_ctl_watch_kill();
 			return -ETIMEDOUT;
 		}
 	}
@@ -353,7 +353,7 @@ static int ask(struct worker *worker, const struct task *task, struct response *
 
 /* ---- Its log */
 
-void ckt_criu_log_error(const char *path, char *ret_text, size_t text_size)
+void ckt_ctl_criu_log_error(const char *path, char *ret_text, size_t text_size)
 {
 	char line[1024];
 	FILE *file = fopen(path, "re");
@@ -411,7 +411,7 @@ static void explain(struct place *place, const struct response *response, int re
 {
 	char log[sizeof place->path + 16], error[256];
 	snprintf(log, sizeof log, "%s/criu.log", place->path);
-	ckt_criu_log_error(log, error, sizeof error);
+	ckt_ctl_criu_log_error(log, error, sizeof error);
 	const char *cause = *error   ? error
 		: *response->message ? response->message
 		: response->error    ? strerror(response->error)
@@ -469,25 +469,25 @@ static int no_place(const struct place *place, int error, char *ret_message, siz
 
 /* ---- Whether it is there, and good */
 
-const char *ckt_criu_version_text(unsigned version, char ret_text[CKT_CRIU_TEXT])
+const char *ckt_ctl_criu_version_text(unsigned version, char ret_text[CKT_CRIU_TEXT])
 {
 	snprintf(ret_text, CKT_CRIU_TEXT, version % 100 ? "%u.%u.%u" : "%u.%u", version / 10000,
 		version / 100 % 100, version % 100);
 	return ret_text;
 }
 
-int ckt_criu_version_check(
+int ckt_ctl_criu_version_check(
 	unsigned version, const char *path, char *ret_message, size_t message_size)
 {
 	char text[CKT_CRIU_TEXT], least[CKT_CRIU_TEXT];
 	if (version >= CKT_CRIU_VERSION_MIN)
 		return 0;
-	ckt_criu_version_text(CKT_CRIU_VERSION_MIN, least);
+	ckt_ctl_criu_version_text(CKT_CRIU_VERSION_MIN, least);
 	if (version)
 		snprintf(ret_message, message_size,
 			"%s is CRIU %s, but --with-client needs %s or later: install "
 			"that, or put it first in PATH",
-			path, ckt_criu_version_text(version, text), least);
+			path, ckt_ctl_criu_version_text(version, text), least);
 	else
 		snprintf(ret_message, message_size,
 			"%s does not report its version, but --with-client needs CRIU "
@@ -496,7 +496,7 @@ int ckt_criu_version_check(
 	return -EPROTONOSUPPORT;
 }
 
-int ckt_criu_rights_check(const struct ckt_criu_rights *rights, const char *path,
+int ckt_ctl_criu_rights_check(const struct ckt_criu_rights *rights, const char *path,
 	bool *ret_unprivileged, char *ret_message, size_t message_size)
 {
 	const uint64_t admin = 1ull << CAP_BIT_SYS_ADMIN,
@@ -582,7 +582,7 @@ static int check_kernel(const struct ckt_criu *criu, char *ret_message, size_t m
 	return request(criu, &place, &task, what, &response, ret_message, message_size);
 }
 
-int ckt_criu_find(struct ckt_criu *ret_criu, char *ret_message, size_t message_size)
+int ckt_ctl_criu_find(struct ckt_criu *ret_criu, char *ret_message, size_t message_size)
 {
 	struct ckt_criu criu = {0};
 	struct ckt_criu_rights rights;
@@ -594,11 +594,11 @@ int ckt_criu_find(struct ckt_criu *ret_criu, char *ret_message, size_t message_s
 		return -ENOENT;
 	}
 	criu.version = ask_version(criu.path);
-	int result = ckt_criu_version_check(criu.version, criu.path, ret_message, message_size);
+	int result = ckt_ctl_criu_version_check(criu.version, criu.path, ret_message, message_size);
 	if (result)
 		return result;
 	read_rights(criu.path, &rights);
-	result = ckt_criu_rights_check(
+	result = ckt_ctl_criu_rights_check(
 		&rights, criu.path, &criu.unprivileged, ret_message, message_size);
 	if (!result)
 		result = check_kernel(&criu, ret_message, message_size);
@@ -614,7 +614,7 @@ static unsigned stall_ms(const struct ckt_criu *criu)
 	return criu->stall_ms ? criu->stall_ms : CKT_CRIU_STALL_MS;
 }
 
-int ckt_criu_dump(const struct ckt_criu *criu, pid_t pid, int images_fd, bool keep_running,
+int ckt_ctl_criu_dump(const struct ckt_criu *criu, pid_t pid, int images_fd, bool keep_running,
 	int (*written)(void *data), void *data, const struct ckt_criu_progress *progress,
 	char *ret_message, size_t message_size)
 {
@@ -643,7 +643,7 @@ int ckt_criu_dump(const struct ckt_criu *criu, pid_t pid, int images_fd, bool ke
 	return request(criu, &place, &task, what, &response, ret_message, message_size);
 }
 
-int ckt_criu_restore(const struct ckt_criu *criu, int images_fd,
+int ckt_ctl_criu_restore(const struct ckt_criu *criu, int images_fd,
 	const struct ckt_criu_inherit *inherit, unsigned inherit_count,
 	const struct ckt_criu_progress *progress, pid_t *ret_pid, char *ret_message,
 	size_t message_size)

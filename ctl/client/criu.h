@@ -44,19 +44,19 @@ struct ckt_criu_inherit {
 };
 
 /* Checks what CRIU needs: present, new enough, allowed, and supported by the kernel. */
-int ckt_criu_find(struct ckt_criu *ret_criu, char *ret_message, size_t message_size);
+int ckt_ctl_criu_find(struct ckt_criu *ret_criu, char *ret_message, size_t message_size);
 
 /* The pieces of find. */
-int ckt_criu_version_check(
+int ckt_ctl_criu_version_check(
 	unsigned version, const char *path, char *ret_message, size_t message_size);
-int ckt_criu_rights_check(const struct ckt_criu_rights *rights, const char *path,
+int ckt_ctl_criu_rights_check(const struct ckt_criu_rights *rights, const char *path,
 	bool *ret_unprivileged, char *ret_message, size_t message_size);
-const char *ckt_criu_version_text(unsigned version, char ret_text[CKT_CRIU_TEXT]);
+const char *ckt_ctl_criu_version_text(unsigned version, char ret_text[CKT_CRIU_TEXT]);
 /* The first error in a log of CRIU's, without time and place; empty if there is none. */
-void ckt_criu_log_error(const char *path, char *ret_text, size_t text_size);
+void ckt_ctl_criu_log_error(const char *path, char *ret_text, size_t text_size);
 
 /* Of the files in a directory. */
-uint64_t ckt_criu_image_bytes(int directory);
+uint64_t ckt_ctl_criu_image_bytes(int directory);
 
 /* Called now and then, while CRIU works, with how much it has moved. */
 struct ckt_criu_progress {
@@ -69,11 +69,11 @@ struct ckt_criu_progress {
  * afterwards. Otherwise they are killed. Before that, with the image complete and all of them
  * stopped, written(data) is called: if it returns an error, they continue after all.
  */
-int ckt_criu_dump(const struct ckt_criu *criu, pid_t pid, int images_fd, bool keep_running,
+int ckt_ctl_criu_dump(const struct ckt_criu *criu, pid_t pid, int images_fd, bool keep_running,
 	int (*written)(void *data), void *data, const struct ckt_criu_progress *progress,
 	char *ret_message, size_t message_size);
 /* Removes what a failed restore had made. */
-int ckt_criu_restore(const struct ckt_criu *criu, int images_fd,
+int ckt_ctl_criu_restore(const struct ckt_criu *criu, int images_fd,
 	const struct ckt_criu_inherit *inherit, unsigned inherit_count,
 	const struct ckt_criu_progress *progress, pid_t *ret_pid, char *ret_message,
 	size_t message_size);

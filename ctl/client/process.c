@@ -54,7 +54,7 @@ static bool read_parent(
 	return true;
 }
 
-bool ckt_process_describe(pid_t pid, char *ret_text, size_t text_size)
+bool ckt_ctl_process_describe(pid_t pid, char *ret_text, size_t text_size)
 {
 	char state, name[64], clean[64], path[64];
 	pid_t parent;
@@ -73,14 +73,14 @@ bool ckt_process_describe(pid_t pid, char *ret_text, size_t text_size)
 	return true;
 }
 
-bool ckt_process_is_over(pid_t pid)
+bool ckt_ctl_process_is_over(pid_t pid)
 {
 	char state, name[64];
 	pid_t parent;
 	return read_parent(pid, &parent, &state, name, sizeof name) && state == 'Z';
 }
 
-bool ckt_process_is_below(pid_t pid, pid_t ancestor)
+bool ckt_ctl_process_is_below(pid_t pid, pid_t ancestor)
 {
 	char state, name[64];
 	for (unsigned depth = 0; pid > 1 && depth < CKT_PROCESS_TREE_MAX; depth++) {
@@ -105,13 +105,13 @@ static unsigned add_threads(pid_t pid, pid_t *ids, unsigned count)
 	return count;
 }
 
-unsigned ckt_process_tree(pid_t pid, pid_t ret_ids[CKT_PROCESS_TREE_MAX])
+unsigned ckt_ctl_process_tree(pid_t pid, pid_t ret_ids[CKT_PROCESS_TREE_MAX])
 {
 	unsigned count = 0;
 	DIR *dir = opendir("/proc");
 	for (struct dirent *entry; dir && (entry = readdir(dir));) {
 		pid_t one = isdigit((unsigned char)entry->d_name[0]) ? atoi(entry->d_name) : 0;
-		if (one && ckt_process_is_below(one, pid))
+		if (one && ckt_ctl_process_is_below(one, pid))
 			count = add_threads(one, ret_ids, count);
 	}
 	if (dir)
@@ -173,7 +173,7 @@ static bool find_foreign_namespace(pid_t pid, const char **ret_name)
 	return false;
 }
 
-int ckt_process_look(pid_t pid, const char *program, struct ckt_process *ret_process,
+int ckt_ctl_process_look(pid_t pid, const char *program, struct ckt_process *ret_process,
 	char *ret_message, size_t message_size)
 {
 	char path[64], exe[CKT_PROCESS_PATH], name[16];
@@ -332,26 +332,27 @@ static int redirect(const struct task *task)
 		task->process->state_dir, task->session, text, message, sizeof message);
 }
 
-int ckt_hold_make(const struct ckt_process *process, const char *session)
+int ckt_ctl_hold_make(const struct ckt_process *process, const char *session)
 {
 	return as_user(&(struct task){.process = process, .session = session, .holder = getpid()},
 		make_hold);
 }
 
-int ckt_hold_wait_quiet(const struct ckt_process *process, const char *session, unsigned timeout_ms)
+int ckt_ctl_hold_wait_quiet(
+	const struct ckt_process *process, const char *session, unsigned timeout_ms)
 {
 	return as_user(
 		&(struct task){.process = process, .session = session, .timeout_ms = timeout_ms},
 		wait_quiet);
 }
 
-void ckt_hold_remove(const struct ckt_process *process, const char *session)
+void ckt_ctl_hold_remove(const struct ckt_process *process, const char *session)
 {
 	as_user(&(struct task){.process = process, .session = session}, remove_files);
 }
 
-int ckt_hold_redirect(const struct ckt_process *process, const char *session, const char *address,
-	uint64_t generation)
+int ckt_ctl_hold_redirect(const struct ckt_process *process, const char *session,
+	const char *address, uint64_t generation)
 {
 	return as_user(&(struct task){.process = process,
 			       .session = session,

@@ -22,25 +22,25 @@ struct ckt_process {
 };
 
 /* Refuses a process in namespaces of its own, and one that is not the program of that name. */
-int ckt_process_look(pid_t pid, const char *program, struct ckt_process *ret_process,
+int ckt_ctl_process_look(pid_t pid, const char *program, struct ckt_process *ret_process,
 	char *ret_message, size_t message_size);
 /*
  * The numbers of the process, its descendants and all their threads: they must be free for a
  * restore.
  */
-unsigned ckt_process_tree(pid_t pid, pid_t ret_ids[CKT_PROCESS_TREE_MAX]);
+unsigned ckt_ctl_process_tree(pid_t pid, pid_t ret_ids[CKT_PROCESS_TREE_MAX]);
 /* Processes alone. */
-bool ckt_process_is_below(pid_t pid, pid_t ancestor);
+bool ckt_ctl_process_is_below(pid_t pid, pid_t ancestor);
 /* Describes the process with that number; false: there is none. */
-bool ckt_process_describe(pid_t pid, char *ret_text, size_t text_size);
+bool ckt_ctl_process_describe(pid_t pid, char *ret_text, size_t text_size);
 /* The process has ended, but its parent has not yet taken note. */
-bool ckt_process_is_over(pid_t pid);
+bool ckt_ctl_process_is_over(pid_t pid);
 
 /* All of these act as the user who owns the files, so that root follows no other user's links. */
-int ckt_hold_make(const struct ckt_process *process, const char *session);
-int ckt_hold_wait_quiet(
+int ckt_ctl_hold_make(const struct ckt_process *process, const char *session);
+int ckt_ctl_hold_wait_quiet(
 	const struct ckt_process *process, const char *session, unsigned timeout_ms);
-void ckt_hold_remove(const struct ckt_process *process, const char *session);
+void ckt_ctl_hold_remove(const struct ckt_process *process, const char *session);
 /* The address is for clients of this generation and later ones. */
-int ckt_hold_redirect(const struct ckt_process *process, const char *session, const char *address,
-	uint64_t generation);
+int ckt_ctl_hold_redirect(const struct ckt_process *process, const char *session,
+	const char *address, uint64_t generation);

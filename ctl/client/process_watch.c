@@ -56,7 +56,7 @@ static void each_below(pid_t ancestor, void (*visit)(pid_t pid, void *data), voi
 	DIR *dir = opendir("/proc");
 	for (struct dirent *entry; dir && (entry = readdir(dir));) {
 		pid_t pid = isdigit((unsigned char)entry->d_name[0]) ? atoi(entry->d_name) : 0;
-		if (pid && pid != ancestor && ckt_process_is_below(pid, ancestor))
+		if (pid && pid != ancestor && ckt_ctl_process_is_below(pid, ancestor))
 			visit(pid, data);
 	}
 	if (dir)
@@ -73,12 +73,12 @@ static void add_work(pid_t pid, void *data)
 	sum->work += read_ticks(pid) + got + put + (uint64_t)pid * 1000003;
 }
 
-void ckt_watch_begin(struct ckt_watch *watch)
+void ckt_ctl_watch_begin(struct ckt_watch *watch)
 {
 	*watch = (struct ckt_watch){.changed_ms = ckt_net_now_ms()};
 }
 
-int64_t ckt_watch_look(struct ckt_watch *watch)
+int64_t ckt_ctl_watch_look(struct ckt_watch *watch)
 {
 	struct ckt_watch now = {.changed_ms = ckt_net_now_ms()};
 	each_below(getpid(), add_work, &now);
@@ -97,7 +97,7 @@ struct list {
 static void stop_one(pid_t pid, void *data)
 {
 	struct list *list = data;
-	if (ckt_process_is_over(pid))
+	if (ckt_ctl_process_is_over(pid))
 		waitpid(pid, NULL, WNOHANG);
 	else if (list->count < CKT_PROCESS_TREE_MAX && kill(pid, SIGSTOP) == 0)
 		list->pids[list->count++] = pid;
@@ -107,7 +107,7 @@ static void stop_one(pid_t pid, void *data)
  * A killed process's children get another parent and are no longer among our descendants: first
  * find all, then kill all.
  */
-void ckt_watch_kill(void)
+void ckt_ctl_watch_kill(void)
 {
 	static struct list list;
 	for (unsigned round = 0; round < 500; round++) {
@@ -126,7 +126,7 @@ static void add_resident(pid_t pid, void *data)
 	*(uint64_t *)data += read_number(pid, "status", "VmRSS:") << 10;
 }
 
-uint64_t ckt_watch_resident(pid_t pid)
+uint64_t ckt_ctl_watch_resident(pid_t pid)
 {
 	uint64_t sum = 0;
 	add_resident(pid, &sum);

@@ -15,10 +15,10 @@ struct ckt_watch {
 	int64_t changed_ms;
 };
 
-void ckt_watch_begin(struct ckt_watch *watch);
+void ckt_ctl_watch_begin(struct ckt_watch *watch);
 /* Looks again.  Returns for how many milliseconds nothing has changed. */
-int64_t ckt_watch_look(struct ckt_watch *watch);
+int64_t ckt_ctl_watch_look(struct ckt_watch *watch);
 /* Kills all of them, and returns when they are over. */
-void ckt_watch_kill(void);
+void ckt_ctl_watch_kill(void);
 /* Resident memory, in bytes, of a process and all below it. */
-uint64_t ckt_watch_resident(pid_t pid);
+uint64_t ckt_ctl_watch_resident(pid_t pid);

@@ -31,7 +31,7 @@ extern char **environ;
 
 enum { PATH_SIZE = 4096, TEXT_SIZE = 2048 };
 
-void ckt_doctor_note(struct ckt_doctor *doctor, enum ckt_finding finding, const char *name,
+void ckt_ctl_doctor_note(struct ckt_doctor *doctor, enum ckt_finding finding, const char *name,
 	const char *remedy, const char *format, ...)
 {
 	static const char *const words[] = {"ok", "warning", "fail"};
@@ -65,9 +65,10 @@ static void check_nvml(struct ckt_doctor *doctor, struct ckt_ctl_server *server,
 		    (xdrproc_t)xdr_ckt_control_nvml_res, &res, 10000, -1) != CKT_EXIT_DONE)
 		return;
 	if (res.result == CKT_NVML_SUCCESS)
-		ckt_doctor_note(doctor, CKT_FINDING_OK, "nvml", NULL, "the server's NVML works");
+		ckt_ctl_doctor_note(
+			doctor, CKT_FINDING_OK, "nvml", NULL, "the server's NVML works");
 	else
-		ckt_doctor_note(doctor, CKT_FINDING_WARNING, "nvml",
+		ckt_ctl_doctor_note(doctor, CKT_FINDING_WARNING, "nvml",
 			"install NVIDIA's whole driver there, or name its directory in "
 			"the server's LD_LIBRARY_PATH",
 			res.result == CKT_NVML_TIMEOUT
@@ -86,13 +87,13 @@ static void check_server(struct ckt_doctor *doctor, const struct ckt_ctl_args *a
 	ckt_control_info_res info = {0};
 	int status = ckt_ctl_try_connect(args, &server, message, sizeof message);
 	if (status == CKT_EXIT_REFUSED) {
-		ckt_doctor_note(doctor, CKT_FINDING_FAIL, "token",
+		ckt_ctl_doctor_note(doctor, CKT_FINDING_FAIL, "token",
 			"set CRICKET_TOKEN_FILE to a copy of the server's token file, mode 0600",
 			"%s", message);
 		return;
 	}
 	if (status != CKT_EXIT_DONE) {
-		ckt_doctor_note(doctor, CKT_FINDING_FAIL, "server",
+		ckt_ctl_doctor_note(doctor, CKT_FINDING_FAIL, "server",
 			address && *address
 				? "check REMOTE_GPU_ADDRESS, the server's --listen and the firewall between"
 				: "set REMOTE_GPU_ADDRESS=host:port, or start cricket-server on this host",
@@ -102,19 +103,19 @@ static void check_server(struct ckt_doctor *doctor, const struct ckt_ctl_args *a
 	if (ckt_ctl_call(&server, CKT_CONTROL_INFO, NULL, NULL, (xdrproc_t)xdr_ckt_control_info_res,
 		    &info, 10000, -1) == CKT_EXIT_DONE) {
 		bool newer = strcmp(info.build, CKT_VERSION) != 0;
-		ckt_doctor_note(doctor, CKT_FINDING_OK, "server", NULL,
+		ckt_ctl_doctor_note(doctor, CKT_FINDING_OK, "server", NULL,
 			"cricket-server %s answers at %s", info.build, server.address);
 		if (newer)
-			ckt_doctor_note(doctor, CKT_FINDING_WARNING, "version",
+			ckt_ctl_doctor_note(doctor, CKT_FINDING_WARNING, "version",
 				"install the same version on both hosts", "this is version %s",
 				CKT_VERSION);
 		if (!info.gpus.gpus_len)
-			ckt_doctor_note(doctor, CKT_FINDING_FAIL, "gpu",
+			ckt_ctl_doctor_note(doctor, CKT_FINDING_FAIL, "gpu",
 				"see --gpus and --driver of cricket-server",
 				"the server has no GPU");
 		else
-			ckt_doctor_note(doctor, info.soft ? CKT_FINDING_WARNING : CKT_FINDING_OK,
-				"gpu",
+			ckt_ctl_doctor_note(doctor,
+				info.soft ? CKT_FINDING_WARNING : CKT_FINDING_OK, "gpu",
 				info.soft ? "start cricket-server on a host with a GPU for speed"
 					  : NULL,
 				"%u GPU%s, the first: %s%s", info.gpus.gpus_len,
@@ -123,7 +124,7 @@ static void check_server(struct ckt_doctor *doctor, const struct ckt_ctl_args *a
 		if (info.gpus.gpus_len && !info.soft && !newer)
 			check_nvml(doctor, &server, info.gpus.gpus_val[0].ordinal);
 		if (info.max_sessions && info.sessions >= info.max_sessions)
-			ckt_doctor_note(doctor, CKT_FINDING_FAIL, "sessions",
+			ckt_ctl_doctor_note(doctor, CKT_FINDING_FAIL, "sessions",
 				"end some with cricketctl kill, or raise --max-sessions",
 				"the server has reached its limit of %u sessions",
 				info.max_sessions);
@@ -143,7 +144,7 @@ static void check_servers(struct ckt_doctor *doctor, const struct ckt_ctl_args *
 		return;
 	}
 	if (ckt_address_split(address, addresses, &count, message, sizeof message)) {
-		ckt_doctor_note(doctor, CKT_FINDING_FAIL, "server",
+		ckt_ctl_doctor_note(doctor, CKT_FINDING_FAIL, "server",
 			"write a,b:7351: each host, host:port, unix:/path or file:PATH", "%s",
 			message);
 		return;
@@ -212,19 +213,19 @@ static void check_library(struct ckt_doctor *doctor)
 	char path[PATH_SIZE], reason[512];
 	const char *preload = getenv("LD_PRELOAD");
 	if (!find_library(path))
-		ckt_doctor_note(doctor, CKT_FINDING_FAIL, "library",
+		ckt_ctl_doctor_note(doctor, CKT_FINDING_FAIL, "library",
 			"install Cricket again, or set CRICKET_LIBDIR to the directory of libcricket-client.so",
 			"libcricket-client.so is not in its directory");
 	else if (!can_load(path, reason, sizeof reason))
-		ckt_doctor_note(doctor, CKT_FINDING_FAIL, "library",
+		ckt_ctl_doctor_note(doctor, CKT_FINDING_FAIL, "library",
 			"the library needs glibc 2.34 or later and x86-64", "%s: %s", path, reason);
 	else
-		ckt_doctor_note(doctor, CKT_FINDING_OK, "library", NULL, "%s loads", path);
+		ckt_ctl_doctor_note(doctor, CKT_FINDING_OK, "library", NULL, "%s loads", path);
 	if (preload && strstr(preload, "libcricket-client.so"))
-		ckt_doctor_note(doctor, CKT_FINDING_OK, "preload", NULL,
+		ckt_ctl_doctor_note(doctor, CKT_FINDING_OK, "preload", NULL,
 			"LD_PRELOAD names libcricket-client.so");
 	else
-		ckt_doctor_note(doctor, CKT_FINDING_WARNING, "preload",
+		ckt_ctl_doctor_note(doctor, CKT_FINDING_WARNING, "preload",
 			"start programs with cricket-run, or set LD_PRELOAD to libcricket-client.so",
 			"LD_PRELOAD does not name libcricket-client.so in this shell");
 }
@@ -236,11 +237,11 @@ static void check_text(struct ckt_doctor *doctor)
 	int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
 	int error = 0;
 	if (fd < 0) {
-		ckt_doctor_note(doctor, CKT_FINDING_FAIL, "proc",
+		ckt_ctl_doctor_note(doctor, CKT_FINDING_FAIL, "proc",
 			"mount /proc: the client reads /proc/self", "/proc is not mounted here");
 		return;
 	}
-	ckt_doctor_note(doctor, CKT_FINDING_OK, "proc", NULL, "/proc is mounted");
+	ckt_ctl_doctor_note(doctor, CKT_FINDING_OK, "proc", NULL, "/proc is mounted");
 	volatile char *text = mmap(NULL, (size_t)page, PROT_READ | PROT_EXEC, MAP_PRIVATE, fd, 0);
 	if (text == MAP_FAILED) {
 		error = errno;
@@ -255,13 +256,13 @@ static void check_text(struct ckt_doctor *doctor)
 	}
 	close(fd);
 	if (error)
-		ckt_doctor_note(doctor, CKT_FINDING_FAIL, "text",
+		ckt_ctl_doctor_note(doctor, CKT_FINDING_FAIL, "text",
 			"allow it (SELinux: setsebool selinuxuser_execmod 1), or build programs with -cudart shared",
 			"this host refuses to execute changed program text (%s): "
 			"programs with the static CUDA runtime cannot be redirected",
 			strerror(error));
 	else
-		ckt_doctor_note(
+		ckt_ctl_doctor_note(
 			doctor, CKT_FINDING_OK, "text", NULL, "program text can be redirected");
 }
 
@@ -269,23 +270,23 @@ static void check_limits(struct ckt_doctor *doctor)
 {
 	struct rlimit limit;
 	if (getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY)
-		ckt_doctor_note(doctor, CKT_FINDING_WARNING, "ulimit", "ulimit -v unlimited",
+		ckt_ctl_doctor_note(doctor, CKT_FINDING_WARNING, "ulimit", "ulimit -v unlimited",
 			"the address space is limited to %llu KiB: managed and mapped "
 			"memory must reserve terabytes, and so must a server here",
 			(unsigned long long)limit.rlim_cur / 1024);
 	else
-		ckt_doctor_note(
+		ckt_ctl_doctor_note(
 			doctor, CKT_FINDING_OK, "ulimit", NULL, "the address space is not limited");
 	int before = personality(0xffffffff);
 	/* For this process only, which ends soon. */
 	if (before < 0 || personality((unsigned)before | ADDR_NO_RANDOMIZE) < 0)
-		ckt_doctor_note(doctor, CKT_FINDING_WARNING, "personality",
+		ckt_ctl_doctor_note(doctor, CKT_FINDING_WARNING, "personality",
 			"in a container, use --security-opt seccomp=unconfined or a "
 			"profile that allows personality",
 			"address space randomisation cannot be switched off here: a cricket-server on this host may fail to "
 			"restore modules with globals");
 	else
-		ckt_doctor_note(doctor, CKT_FINDING_OK, "personality", NULL,
+		ckt_ctl_doctor_note(doctor, CKT_FINDING_OK, "personality", NULL,
 			"address space randomisation can be switched off");
 }
 
@@ -295,12 +296,12 @@ static void check_environment(struct ckt_doctor *doctor)
 	unsigned unknown = 0;
 	for (const char *entry; (entry = ckt_environment_unknown(environ, &cursor));) {
 		unknown++;
-		ckt_doctor_note(doctor, CKT_FINDING_WARNING, "environment",
+		ckt_ctl_doctor_note(doctor, CKT_FINDING_WARNING, "environment",
 			"see cricket(7) for the list of variables",
 			"%.*s is not a variable of Cricket", (int)strcspn(entry, "="), entry);
 	}
 	if (!unknown)
-		ckt_doctor_note(doctor, CKT_FINDING_OK, "environment", NULL,
+		ckt_ctl_doctor_note(doctor, CKT_FINDING_OK, "environment", NULL,
 			"every CRICKET_* variable that is set is known");
 }
 
@@ -313,7 +314,7 @@ int ckt_ctl_doctor(const struct ckt_ctl_args *args)
 	check_limits(&doctor);
 	check_environment(&doctor);
 	if (args->word_count)
-		ckt_doctor_program(&doctor, args->words[0]);
+		ckt_ctl_doctor_program(&doctor, args->words[0]);
 	int status;
 	if (args->json) {
 		status = ckt_ctl_json_print(json_pack(

@@ -17,6 +17,6 @@ struct ckt_doctor {
 };
 
 /* name: stable, for scripts.  remedy: NULL if there is nothing to do. */
-void ckt_doctor_note(struct ckt_doctor *doctor, enum ckt_finding finding, const char *name,
+void ckt_ctl_doctor_note(struct ckt_doctor *doctor, enum ckt_finding finding, const char *name,
 	const char *remedy, const char *format, ...) __attribute__((format(printf, 5, 6)));
-void ckt_doctor_program(struct ckt_doctor *doctor, const char *command);
+void ckt_ctl_doctor_program(struct ckt_doctor *doctor, const char *command);

@@ -220,30 +220,31 @@ static void check_runtime(struct ckt_doctor *doctor, const struct file *file, co
 	 * that library.
 	 */
 	if (shared && strcmp(shared, "libcudart.so.12") == 0)
-		ckt_doctor_note(doctor, CKT_FINDING_OK, "runtime", NULL,
+		ckt_ctl_doctor_note(doctor, CKT_FINDING_OK, "runtime", NULL,
 			"it uses the shared CUDA runtime, %s, which must be installed "
 			"here: its functions lead to Cricket's",
 			shared);
 	else if (shared && strcmp(shared, "libcudart.so.13") != 0)
-		ckt_doctor_note(doctor, CKT_FINDING_FAIL, "runtime", "build it with CUDA 12 or 13",
+		ckt_ctl_doctor_note(doctor, CKT_FINDING_FAIL, "runtime",
+			"build it with CUDA 12 or 13",
 			"it needs %s, but Cricket replaces libcudart.so.12 and "
 			"libcudart.so.13 only",
 			shared);
 	else if (shared)
-		ckt_doctor_note(doctor, CKT_FINDING_OK, "runtime", NULL,
+		ckt_ctl_doctor_note(doctor, CKT_FINDING_OK, "runtime", NULL,
 			"it uses the shared CUDA runtime, %s", shared);
 	if (releases)
-		ckt_doctor_note(doctor, CKT_FINDING_OK, "runtime", NULL,
+		ckt_ctl_doctor_note(doctor, CKT_FINDING_OK, "runtime", NULL,
 			"it holds a static CUDA runtime of a known release (%s)", releases);
 	else if (!shared && has_device_code(file, elf))
-		ckt_doctor_note(doctor, CKT_FINDING_FAIL, "runtime",
+		ckt_ctl_doctor_note(doctor, CKT_FINDING_FAIL, "runtime",
 			"build it with -cudart shared, or with a CUDA release that Cricket knows",
 			"it holds device code, but its static CUDA runtime is of no known release");
 	else if (!shared && driver)
-		ckt_doctor_note(doctor, CKT_FINDING_OK, "runtime", NULL,
+		ckt_ctl_doctor_note(doctor, CKT_FINDING_OK, "runtime", NULL,
 			"it uses the driver API, %s", driver);
 	else if (!shared)
-		ckt_doctor_note(doctor, CKT_FINDING_OK, "runtime", NULL,
+		ckt_ctl_doctor_note(doctor, CKT_FINDING_OK, "runtime", NULL,
 			"the program's own file holds no CUDA: the libraries that it "
 			"loads later matter");
 }
@@ -254,31 +255,32 @@ static void check_elf(
 	const Elf64_Ehdr *elf = at(file, 0, sizeof *elf);
 	char capability[CAPABILITY_SIZE];
 	if (!elf || memcmp(elf->e_ident, ELFMAG, SELFMAG) != 0) {
-		ckt_doctor_note(doctor, CKT_FINDING_FAIL, "program", "name the program itself",
+		ckt_ctl_doctor_note(doctor, CKT_FINDING_FAIL, "program", "name the program itself",
 			"%s is neither a program nor a script", path);
 		return;
 	}
 	if (elf->e_ident[EI_CLASS] != ELFCLASS64 || elf->e_machine != EM_X86_64) {
-		ckt_doctor_note(doctor, CKT_FINDING_FAIL, "program", "use a build for 64-bit x86",
+		ckt_ctl_doctor_note(doctor, CKT_FINDING_FAIL, "program",
+			"use a build for 64-bit x86",
 			"%s is for another architecture (ELF machine %u, %s bits)", path,
 			elf->e_machine, elf->e_ident[EI_CLASS] == ELFCLASS64 ? "64" : "32");
 		return;
 	}
 	if (!header_of(file, elf, PT_INTERP)) {
-		ckt_doctor_note(doctor, CKT_FINDING_FAIL, "program",
+		ckt_ctl_doctor_note(doctor, CKT_FINDING_FAIL, "program",
 			"link it dynamically: only the CUDA runtime may be static",
 			"%s is linked statically, so nothing can be preloaded", path);
 		return;
 	}
 	if (st->st_mode & (S_ISUID | S_ISGID) ||
 		getxattr(path, "security.capability", capability, sizeof capability) > 0) {
-		ckt_doctor_note(doctor, CKT_FINDING_FAIL, "program",
+		ckt_ctl_doctor_note(doctor, CKT_FINDING_FAIL, "program",
 			"run a copy of it without those rights",
 			"%s is set-user-id, set-group-id or has capabilities: the loader then ignores LD_PRELOAD",
 			path);
 		return;
 	}
-	ckt_doctor_note(
+	ckt_ctl_doctor_note(
 		doctor, CKT_FINDING_OK, "program", NULL, "%s is a dynamic x86-64 program", path);
 	check_runtime(doctor, file, elf);
 }
@@ -304,7 +306,7 @@ static bool script_interpreter(const struct file *file, char ret_command[PATH_SI
 	return word;
 }
 
-void ckt_doctor_program(struct ckt_doctor *doctor, const char *command)
+void ckt_ctl_doctor_program(struct ckt_doctor *doctor, const char *command)
 {
 	char path[PATH_SIZE], current[PATH_SIZE];
 	snprintf(current, sizeof current, "%s", command);
@@ -312,22 +314,22 @@ void ckt_doctor_program(struct ckt_doctor *doctor, const char *command)
 		struct file file;
 		struct stat st;
 		if (!find_command(current, path)) {
-			ckt_doctor_note(doctor, CKT_FINDING_FAIL, "program",
+			ckt_ctl_doctor_note(doctor, CKT_FINDING_FAIL, "program",
 				"check the name and PATH", "%s: not found", current);
 			return;
 		}
 		if (!file_map(path, &file, &st)) {
-			ckt_doctor_note(doctor, CKT_FINDING_FAIL, "program",
+			ckt_ctl_doctor_note(doctor, CKT_FINDING_FAIL, "program",
 				"check its permissions", "%s cannot be read: %s", path,
 				strerror(errno));
 			return;
 		}
 		if (access(path, X_OK))
-			ckt_doctor_note(doctor, CKT_FINDING_FAIL, "program", "chmod +x it",
+			ckt_ctl_doctor_note(doctor, CKT_FINDING_FAIL, "program", "chmod +x it",
 				"cannot execute %s: %s", path, strerror(errno));
 		bool script = script_interpreter(&file, current);
 		if (script)
-			ckt_doctor_note(doctor, CKT_FINDING_OK, "script", NULL,
+			ckt_ctl_doctor_note(doctor, CKT_FINDING_OK, "script", NULL,
 				"%s is a script for %s", path, current);
 		else
 			check_elf(doctor, path, &file, &st);
@@ -335,6 +337,6 @@ void ckt_doctor_program(struct ckt_doctor *doctor, const char *command)
 		if (!script)
 			return;
 	}
-	ckt_doctor_note(doctor, CKT_FINDING_FAIL, "program", "name the program itself",
+	ckt_ctl_doctor_note(doctor, CKT_FINDING_FAIL, "program", "name the program itself",
 		"too many scripts start one another");
 }

@@ -35,14 +35,14 @@ static void test_version(void)
 	};
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		*message = 0;
-		CU_ASSERT_EQUAL(ckt_criu_version_check(
+		CU_ASSERT_EQUAL(ckt_ctl_criu_version_check(
 					cases[i].version, "/x/criu", message, sizeof message),
 			cases[i].expected);
 		CU_ASSERT_PTR_NOT_NULL(strstr(message, cases[i].said));
 		CU_ASSERT_EQUAL(*message == 0, cases[i].expected == 0);
 	}
-	CU_ASSERT_STRING_EQUAL(ckt_criu_version_text(CKT_CRIU_VERSION_MIN, text), "4.1");
-	CU_ASSERT_STRING_EQUAL(ckt_criu_version_text(40101, text), "4.1.1");
+	CU_ASSERT_STRING_EQUAL(ckt_ctl_criu_version_text(CKT_CRIU_VERSION_MIN, text), "4.1");
+	CU_ASSERT_STRING_EQUAL(ckt_ctl_criu_version_text(40101, text), "4.1.1");
 }
 
 static void test_rights(void)
@@ -67,8 +67,8 @@ static void test_rights(void)
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		char message[512] = "";
 		bool unprivileged = true;
-		CU_ASSERT_EQUAL(ckt_criu_rights_check(&cases[i].rights, "/x/criu", &unprivileged,
-					message, sizeof message),
+		CU_ASSERT_EQUAL(ckt_ctl_criu_rights_check(&cases[i].rights, "/x/criu",
+					&unprivileged, message, sizeof message),
 			cases[i].expected);
 		CU_ASSERT_EQUAL(unprivileged, cases[i].unprivileged);
 		CU_ASSERT_PTR_NOT_NULL(strstr(message, cases[i].said));
@@ -86,11 +86,11 @@ static void test_log(void)
 	      "(00.000005) Error (criu/cr-dump.c:2098): Dumping FAILED.\n",
 		file);
 	fclose(file);
-	ckt_criu_log_error(path, text, sizeof text);
+	ckt_ctl_criu_log_error(path, text, sizeof text);
 	CU_ASSERT_EQUAL(strncmp(text, "inet: Connected TCP socket, consider using", 42), 0);
 	CU_ASSERT_EQUAL(strlen(text), sizeof text - 1);
 	unlink(path);
-	ckt_criu_log_error(path, text, sizeof text);
+	ckt_ctl_criu_log_error(path, text, sizeof text);
 	CU_ASSERT_STRING_EQUAL(text, "");
 }
 
@@ -108,27 +108,27 @@ static void test_process(void)
 		close(wait[1]);
 		_exit(read(wait[0], &byte, 1) != 0);
 	}
-	CU_ASSERT_TRUE(ckt_process_is_below(child, getpid()));
-	CU_ASSERT_FALSE(ckt_process_is_below(getpid(), child));
-	CU_ASSERT_EQUAL(ckt_process_tree(getpid(), ids), 2);
+	CU_ASSERT_TRUE(ckt_ctl_process_is_below(child, getpid()));
+	CU_ASSERT_FALSE(ckt_ctl_process_is_below(getpid(), child));
+	CU_ASSERT_EQUAL(ckt_ctl_process_tree(getpid(), ids), 2);
 	CU_ASSERT_TRUE(
 		(ids[0] == child && ids[1] == getpid()) || (ids[0] == getpid() && ids[1] == child));
 	CU_ASSERT_EQUAL(
-		ckt_process_look(child, "test_ctl_criu", &process, message, sizeof message), 0);
+		ckt_ctl_process_look(child, "test_ctl_criu", &process, message, sizeof message), 0);
 	CU_ASSERT_EQUAL(process.uid, geteuid());
 	CU_ASSERT_EQUAL(
-		ckt_process_look(child, "another", &process, message, sizeof message), -ESRCH);
+		ckt_ctl_process_look(child, "another", &process, message, sizeof message), -ESRCH);
 	CU_ASSERT_PTR_NOT_NULL(strstr(message, "is not another"));
-	CU_ASSERT_FALSE(ckt_process_is_over(child));
+	CU_ASSERT_FALSE(ckt_ctl_process_is_over(child));
 	close(wait[1]);
-	for (int i = 0; i < 60000 && !ckt_process_is_over(child); i++)
+	for (int i = 0; i < 60000 && !ckt_ctl_process_is_over(child); i++)
 		usleep(1000);
-	CU_ASSERT_TRUE(ckt_process_is_over(child));
-	CU_ASSERT_TRUE(ckt_process_describe(child, text, sizeof text));
+	CU_ASSERT_TRUE(ckt_ctl_process_is_over(child));
+	CU_ASSERT_TRUE(ckt_ctl_process_describe(child, text, sizeof text));
 	CU_ASSERT_PTR_NOT_NULL(strstr(text, "test_ctl_criu, which has ended, but process"));
-	CU_ASSERT_EQUAL(
-		ckt_process_look(1 << 22, "another", &process, message, sizeof message), -ESRCH);
-	CU_ASSERT_FALSE(ckt_process_describe(1 << 22, text, sizeof text));
+	CU_ASSERT_EQUAL(ckt_ctl_process_look(1 << 22, "another", &process, message, sizeof message),
+		-ESRCH);
+	CU_ASSERT_FALSE(ckt_ctl_process_describe(1 << 22, text, sizeof text));
 	close(wait[0]);
 }
 
@@ -143,7 +143,8 @@ static void test_stalled(void)
 	fchmod(fd, 0700);
 	close(fd);
 	snprintf(criu.path, sizeof criu.path, "%s", path);
-	CU_ASSERT_EQUAL(ckt_criu_restore(&criu, here, NULL, 0, NULL, &pid, message, sizeof message),
+	CU_ASSERT_EQUAL(
+		ckt_ctl_criu_restore(&criu, here, NULL, 0, NULL, &pid, message, sizeof message),
 		-ETIMEDOUT);
 	CU_ASSERT_PTR_NOT_NULL(strstr(message,
 		"CRIU could not restore the process: made no progress for 1 s and was ended"));

@@ -32,7 +32,7 @@ static const char *look(const char *command, const char *name)
 	struct ckt_doctor doctor = {.json = true, .checks = json_array()};
 	size_t index;
 	json_t *check;
-	ckt_doctor_program(&doctor, command);
+	ckt_ctl_doctor_program(&doctor, command);
 	result[0] = 0;
 	json_array_foreach(doctor.checks, index,
 		check) if (strcmp(json_string_value(json_object_get(check, "name")), name) == 0)

@@ -22,7 +22,7 @@ static const char *look(const char *command)
 	size_t index;
 	json_t *check;
 	text[0] = 0;
-	ckt_doctor_program(&doctor, command);
+	ckt_ctl_doctor_program(&doctor, command);
 	json_array_foreach(doctor.checks, index, check)
 		snprintf(text + strlen(text), sizeof text - strlen(text), "%s=%s ",
 			json_string_value(json_object_get(check, "name")),

@@ -76,7 +76,7 @@ static void test_look(void)
 		program[n > 0 ? n : 0] = 0;
 		/* sleep, or what it is a link to */
 		base = strrchr(program, '/') ? strrchr(program, '/') + 1 : program;
-		IS(ckt_process_look(pid, cases[i].program ? cases[i].program : base, &process,
+		IS(ckt_ctl_process_look(pid, cases[i].program ? cases[i].program : base, &process,
 			   message, sizeof message),
 			cases[i].result);
 		if (cases[i].result)
@@ -86,7 +86,7 @@ static void test_look(void)
 		if (!cases[i].result)
 			IS(process.uid, geteuid());
 		end(pid);
-		IS(ckt_process_look(pid, base, &process, message, sizeof message), -ESRCH);
+		IS(ckt_ctl_process_look(pid, base, &process, message, sizeof message), -ESRCH);
 		HAS(message, "does not exist here");
 	}
 }
@@ -96,26 +96,26 @@ static void test_tree(void)
 	static pid_t ids[CKT_PROCESS_TREE_MAX];
 	char text[128];
 	pid_t pid = sleeper("HOME=/x");
-	YES(ckt_process_is_below(pid, getpid()));
-	YES(ckt_process_is_below(pid, pid));
-	NO(ckt_process_is_below(getpid(), pid));
-	NO(ckt_process_is_below(0, pid));
-	unsigned count = ckt_process_tree(pid, ids);
+	YES(ckt_ctl_process_is_below(pid, getpid()));
+	YES(ckt_ctl_process_is_below(pid, pid));
+	NO(ckt_ctl_process_is_below(getpid(), pid));
+	NO(ckt_ctl_process_is_below(0, pid));
+	unsigned count = ckt_ctl_process_tree(pid, ids);
 	IS(count, 1);
 	IS(ids[0], pid);
-	count = ckt_process_tree(getpid(), ids);
+	count = ckt_ctl_process_tree(getpid(), ids);
 	YES(count >= 2);
-	YES(ckt_process_describe(pid, text, sizeof text));
-	NO(ckt_process_is_over(pid));
+	YES(ckt_ctl_process_describe(pid, text, sizeof text));
+	NO(ckt_ctl_process_is_over(pid));
 	kill(pid, SIGKILL);
-	for (int i = 0; i < 60000 && !ckt_process_is_over(pid); i++)
+	for (int i = 0; i < 60000 && !ckt_ctl_process_is_over(pid); i++)
 		usleep(1000);
-	YES(ckt_process_is_over(pid));
-	YES(ckt_process_describe(pid, text, sizeof text));
+	YES(ckt_ctl_process_is_over(pid));
+	YES(ckt_ctl_process_describe(pid, text, sizeof text));
 	HAS(text, "has ended, but process");
 	waitpid(pid, NULL, 0);
-	NO(ckt_process_is_over(pid));
-	NO(ckt_process_describe(pid, text, sizeof text));
+	NO(ckt_ctl_process_is_over(pid));
+	NO(ckt_ctl_process_describe(pid, text, sizeof text));
 }
 
 static void test_hold(void)
@@ -124,31 +124,31 @@ static void test_hold(void)
 	char expected[32];
 	snprintf(process.state_dir, sizeof process.state_dir, "%s", path_in("hold/a"));
 	write_file(path_in("early"), "4321\n");
-	IS(ckt_hold_make(&process, "0123456789ab"), 0);
+	IS(ckt_ctl_hold_make(&process, "0123456789ab"), 0);
 	snprintf(expected, sizeof expected, "%d\n", (int)getpid());
 	TEXT(read_file(path_in("hold/a/0123456789ab.hold")), expected);
-	IS(ckt_hold_wait_quiet(&process, "0123456789ab", 20), -ETIMEDOUT);
+	IS(ckt_ctl_hold_wait_quiet(&process, "0123456789ab", 20), -ETIMEDOUT);
 	write_file(path_in("hold/a/0123456789ab.quiet"), "999\n"); /* another process's word */
-	IS(ckt_hold_wait_quiet(&process, "0123456789ab", 20), -ETIMEDOUT);
+	IS(ckt_ctl_hold_wait_quiet(&process, "0123456789ab", 20), -ETIMEDOUT);
 	write_file(path_in("hold/a/0123456789ab.quiet"), "4321\n");
-	IS(ckt_hold_wait_quiet(&process, "0123456789ab", 20), 0);
+	IS(ckt_ctl_hold_wait_quiet(&process, "0123456789ab", 20), 0);
 	/* A link says nothing. */
 	unlink(path_in("hold/a/0123456789ab.quiet"));
 	IS(symlink(path_in("early"), path_in("hold/a/0123456789ab.quiet")), 0);
-	IS(ckt_hold_wait_quiet(&process, "0123456789ab", 20), -ETIMEDOUT);
+	IS(ckt_ctl_hold_wait_quiet(&process, "0123456789ab", 20), -ETIMEDOUT);
 	/* Made anew, what was quiet before does not count. */
 	unlink(path_in("hold/a/0123456789ab.quiet"));
 	write_file(path_in("hold/a/0123456789ab.quiet"), "4321\n");
-	IS(ckt_hold_make(&process, "0123456789ab"), 0);
-	IS(ckt_hold_wait_quiet(&process, "0123456789ab", 20), -ETIMEDOUT);
-	ckt_hold_remove(&process, "0123456789ab");
+	IS(ckt_ctl_hold_make(&process, "0123456789ab"), 0);
+	IS(ckt_ctl_hold_wait_quiet(&process, "0123456789ab", 20), -ETIMEDOUT);
+	ckt_ctl_hold_remove(&process, "0123456789ab");
 	NO(exists(path_in("hold/a/0123456789ab.hold")));
-	ckt_hold_remove(&process, "0123456789ab");
-	IS(ckt_hold_redirect(&process, "0123456789ab", "there:7350", 12), 0);
+	ckt_ctl_hold_remove(&process, "0123456789ab");
+	IS(ckt_ctl_hold_redirect(&process, "0123456789ab", "there:7350", 12), 0);
 	TEXT(read_file(path_in("hold/a/0123456789ab")), "there:7350\ngeneration 12\n");
 	write_file(path_in("plainfile"), "x");
 	snprintf(process.state_dir, sizeof process.state_dir, "%s", path_in("plainfile/x"));
-	IS(ckt_hold_make(&process, "0123456789ab"), -ENOTDIR);
+	IS(ckt_ctl_hold_make(&process, "0123456789ab"), -ENOTDIR);
 }
 
 UNIT_SUITE(process, {"look", test_look}, {"tree", test_tree}, {"hold", test_hold})

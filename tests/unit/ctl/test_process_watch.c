@@ -24,12 +24,12 @@ static void test_idle(void)
 	if (child == 0)
 		for (;;)
 			pause();
-	ckt_watch_begin(&watch);
-	ckt_watch_look(&watch);
+	ckt_ctl_watch_begin(&watch);
+	ckt_ctl_watch_look(&watch);
 	uint64_t work = watch.work;
 	int64_t since_ms = watch.changed_ms;
 	usleep(20000);
-	CU_ASSERT_TRUE(ckt_watch_look(&watch) >= 20);
+	CU_ASSERT_TRUE(ckt_ctl_watch_look(&watch) >= 20);
 	CU_ASSERT_EQUAL(watch.work, work);
 	CU_ASSERT_EQUAL(watch.changed_ms, since_ms);
 	/* One more is a change. */
@@ -37,10 +37,10 @@ static void test_idle(void)
 	if (second == 0)
 		for (;;)
 			pause();
-	ckt_watch_look(&watch);
+	ckt_ctl_watch_look(&watch);
 	CU_ASSERT_NOT_EQUAL(watch.work, work);
 	CU_ASSERT_TRUE(watch.changed_ms > since_ms);
-	ckt_watch_kill();
+	ckt_ctl_watch_kill();
 	CU_ASSERT_EQUAL(waitpid(-1, NULL, 0), -1);
 	CU_ASSERT_EQUAL(errno, ECHILD);
 }
@@ -64,11 +64,11 @@ static void test_moved(void)
 			pause();
 	}
 	CU_ASSERT_EQUAL(read(done[0], &byte, 1), 1);
-	ckt_watch_begin(&watch);
-	ckt_watch_look(&watch);
+	ckt_ctl_watch_begin(&watch);
+	ckt_ctl_watch_look(&watch);
 	CU_ASSERT_TRUE(watch.read_bytes >= 4 * MIB && watch.read_bytes < 5 * MIB);
 	CU_ASSERT_TRUE(watch.written_bytes >= 4 * MIB && watch.written_bytes < 5 * MIB);
-	ckt_watch_kill();
+	ckt_ctl_watch_kill();
 	close(done[0]);
 	close(done[1]);
 }
@@ -92,11 +92,11 @@ static void test_kill(void)
 	close(alive[1]);
 	for (int i = 0; i < 4; i++)
 		CU_ASSERT_EQUAL(read(alive[0], &byte, 1), 1);
-	ckt_watch_kill();
+	ckt_ctl_watch_kill();
 	/* All writing ends are closed. */
 	CU_ASSERT_EQUAL(read(alive[0], &byte, 1), 0);
 	close(alive[0]);
-	ckt_watch_kill();
+	ckt_ctl_watch_kill();
 }
 
 static void test_resident(void)
@@ -104,7 +104,7 @@ static void test_resident(void)
 	int ready[2];
 	char byte;
 	CU_ASSERT_EQUAL_FATAL(pipe(ready), 0);
-	uint64_t before = ckt_watch_resident(getpid());
+	uint64_t before = ckt_ctl_watch_resident(getpid());
 	pid_t child = fork();
 	if (child == 0) {
 		char *memory = mmap(
@@ -118,10 +118,10 @@ static void test_resident(void)
 			pause();
 	}
 	CU_ASSERT_EQUAL(read(ready[0], &byte, 1), 1);
-	CU_ASSERT_TRUE(ckt_watch_resident(getpid()) >= before + 64 * MIB);
-	CU_ASSERT_TRUE(ckt_watch_resident(child) >= 64 * MIB);
-	CU_ASSERT_EQUAL(ckt_watch_resident(1 << 22), 0);
-	ckt_watch_kill();
+	CU_ASSERT_TRUE(ckt_ctl_watch_resident(getpid()) >= before + 64 * MIB);
+	CU_ASSERT_TRUE(ckt_ctl_watch_resident(child) >= 64 * MIB);
+	CU_ASSERT_EQUAL(ckt_ctl_watch_resident(1 << 22), 0);
+	ckt_ctl_watch_kill();
 	close(ready[0]);
 	close(ready[1]);
 }
