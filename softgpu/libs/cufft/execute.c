@@ -5,19 +5,19 @@
 
 cufftResult cufftCreate(cufftHandle *handle)
 {
-	return ckt_plan_create(handle);
+	return ckt_soft_cufft_plan_create(handle);
 }
 
 cufftResult cufftDestroy(cufftHandle plan)
 {
-	return ckt_plan_destroy(plan);
+	return ckt_soft_cufft_plan_destroy(plan);
 }
 
 /* Precondition: locked; unlocks. */
 static cufftResult execute(struct ckt_plan *plan, void *in, void *out, bool inverse)
 {
-	cufftResult result = ckt_plan_run(plan, in, out, inverse);
-	ckt_plan_unlock();
+	cufftResult result = ckt_soft_cufft_plan_run(plan, in, out, inverse);
+	ckt_soft_cufft_plan_unlock();
 	return result;
 }
 
@@ -27,11 +27,11 @@ static cufftResult execute_typed(
 {
 	enum ckt_layout_kind kind = CKT_COMPLEX_TO_COMPLEX;
 	enum ckt_layout_precision precision = CKT_SINGLE;
-	struct ckt_plan *plan = ckt_plan_lock(handle);
+	struct ckt_plan *plan = ckt_soft_cufft_plan_lock(handle);
 	if (!plan)
 		return CUFFT_INVALID_PLAN;
 	cufftResult result = CUFFT_SUCCESS;
-	ckt_layout_from_type(type, &kind, &precision);
+	ckt_soft_cufft_layout_from_type(type, &kind, &precision);
 	if (!plan->shape)
 		result = CUFFT_INVALID_PLAN;
 	else if (plan->shape->layout.kind != kind || plan->shape->layout.precision != precision)
@@ -40,7 +40,7 @@ static cufftResult execute_typed(
 		result = CUFFT_INVALID_VALUE;
 	if (result == CUFFT_SUCCESS)
 		return execute(plan, in, out, direction == CUFFT_INVERSE);
-	ckt_plan_unlock();
+	ckt_soft_cufft_plan_unlock();
 	return result;
 }
 
@@ -78,7 +78,7 @@ cufftResult cufftExecZ2D(cufftHandle plan, cufftDoubleComplex *idata, cufftDoubl
 /* A plan with a real side has one direction, whatever is given. */
 cufftResult cufftXtExec(cufftHandle handle, void *input, void *output, int direction)
 {
-	struct ckt_plan *plan = ckt_plan_lock(handle);
+	struct ckt_plan *plan = ckt_soft_cufft_plan_lock(handle);
 	if (!plan)
 		return CUFFT_INVALID_PLAN;
 	enum ckt_layout_kind kind = plan->shape ? plan->shape->layout.kind : CKT_COMPLEX_TO_COMPLEX;
@@ -92,38 +92,38 @@ cufftResult cufftXtExec(cufftHandle handle, void *input, void *output, int direc
 		return execute(plan, input, output,
 			kind == CKT_COMPLEX_TO_REAL ||
 				(kind == CKT_COMPLEX_TO_COMPLEX && direction == CUFFT_INVERSE));
-	ckt_plan_unlock();
+	ckt_soft_cufft_plan_unlock();
 	return result;
 }
 
 cufftResult cufftSetStream(cufftHandle handle, cudaStream_t stream)
 {
-	struct ckt_plan *plan = ckt_plan_lock(handle);
+	struct ckt_plan *plan = ckt_soft_cufft_plan_lock(handle);
 	if (!plan)
 		return CUFFT_INVALID_PLAN;
 	plan->stream = (CUstream)stream;
-	ckt_plan_unlock();
+	ckt_soft_cufft_plan_unlock();
 	return CUFFT_SUCCESS;
 }
 
 cufftResult cufftSetAutoAllocation(cufftHandle handle, int autoAllocate)
 {
-	struct ckt_plan *plan = ckt_plan_lock(handle);
+	struct ckt_plan *plan = ckt_soft_cufft_plan_lock(handle);
 	if (!plan)
 		return CUFFT_INVALID_PLAN;
 	plan->auto_allocate = autoAllocate != 0;
-	ckt_plan_unlock();
+	ckt_soft_cufft_plan_unlock();
 	return CUFFT_SUCCESS;
 }
 
 /* The plan's own area stays until its end: work that was queued uses it. */
 cufftResult cufftSetWorkArea(cufftHandle handle, void *workArea)
 {
-	struct ckt_plan *plan = ckt_plan_lock(handle);
+	struct ckt_plan *plan = ckt_soft_cufft_plan_lock(handle);
 	if (!plan)
 		return CUFFT_INVALID_PLAN;
 	plan->work = workArea ? (CUdeviceptr)workArea : plan->own_work;
-	ckt_plan_unlock();
+	ckt_soft_cufft_plan_unlock();
 	return CUFFT_SUCCESS;
 }
 
@@ -137,15 +137,15 @@ cufftResult cufftGetSize(cufftHandle handle, size_t *workSize)
 {
 	if (!workSize)
 		return CUFFT_INVALID_VALUE;
-	struct ckt_plan *plan = ckt_plan_lock(handle);
+	struct ckt_plan *plan = ckt_soft_cufft_plan_lock(handle);
 	if (!plan)
 		return CUFFT_INVALID_PLAN;
 	bool made = plan->shape != NULL;
 	if (made) {
-		*workSize = ckt_layout_work_bytes(&plan->shape->layout);
+		*workSize = ckt_soft_cufft_layout_work_bytes(&plan->shape->layout);
 		ckt_plan_spread_size(plan, workSize);
 	}
-	ckt_plan_unlock();
+	ckt_soft_cufft_plan_unlock();
 	return made ? CUFFT_SUCCESS : CUFFT_INVALID_PLAN;
 }
 
@@ -191,7 +191,7 @@ cufftResult cufftSetPlanPropertyInt64(
 	cufftHandle handle, cufftProperty property, const long long int value)
 {
 	int index = property_index(property);
-	struct ckt_plan *plan = ckt_plan_lock(handle);
+	struct ckt_plan *plan = ckt_soft_cufft_plan_lock(handle);
 	if (!plan)
 		return CUFFT_INVALID_PLAN;
 	/* They say how a plan is made. */
@@ -200,7 +200,7 @@ cufftResult cufftSetPlanPropertyInt64(
 					 : CUFFT_SUCCESS;
 	if (result == CUFFT_SUCCESS)
 		plan->properties[index] = value - properties[index].initial;
-	ckt_plan_unlock();
+	ckt_soft_cufft_plan_unlock();
 	return result;
 }
 
@@ -208,13 +208,13 @@ cufftResult cufftGetPlanPropertyInt64(
 	cufftHandle handle, cufftProperty property, long long int *value)
 {
 	int index = property_index(property);
-	struct ckt_plan *plan = ckt_plan_lock(handle);
+	struct ckt_plan *plan = ckt_soft_cufft_plan_lock(handle);
 	if (!plan)
 		return CUFFT_INVALID_PLAN;
 	cufftResult result = index < 0 || !value ? CUFFT_INVALID_VALUE : CUFFT_SUCCESS;
 	if (result == CUFFT_SUCCESS)
 		*value = plan->properties[index] + properties[index].initial;
-	ckt_plan_unlock();
+	ckt_soft_cufft_plan_unlock();
 	return result;
 }
 

@@ -39,7 +39,7 @@ cufftResult cufftXtSetGPUs(cufftHandle handle, int nGPUs, int *whichGPUs)
 			if (whichGPUs[before] == whichGPUs[i])
 				return CUFFT_INVALID_DEVICE;
 	}
-	struct ckt_plan *plan = ckt_plan_lock(handle);
+	struct ckt_plan *plan = ckt_soft_cufft_plan_lock(handle);
 	if (!plan)
 		return CUFFT_INVALID_PLAN;
 	cufftResult result = plan->shape ? CUFFT_INVALID_PLAN : CUFFT_SUCCESS;
@@ -47,7 +47,7 @@ cufftResult cufftXtSetGPUs(cufftHandle handle, int nGPUs, int *whichGPUs)
 		plan->gpu_count = (unsigned)nGPUs;
 		memcpy(plan->gpus, whichGPUs, (size_t)nGPUs * sizeof *whichGPUs);
 	}
-	ckt_plan_unlock();
+	ckt_soft_cufft_plan_unlock();
 	return result;
 }
 
@@ -86,7 +86,7 @@ static void split(struct job *job)
 	const struct ckt_layout *layout = &job->shape->layout;
 	int last = layout->rank - 1;
 	int64_t length = layout->n[last];
-	uint64_t row = ckt_number_size(layout->precision, false) *
+	uint64_t row = ckt_soft_cufft_number_size(layout->precision, false) *
 		(uint64_t)(layout->kind == CKT_COMPLEX_TO_COMPLEX ? length : length / 2 + 1);
 	uint64_t transform = row;
 	for (int axis = 0; axis < last; axis++)
@@ -94,7 +94,7 @@ static void split(struct job *job)
 	job->total = transform * (uint64_t)layout->batch;
 	uint64_t units = layout->batch > 1 ? (uint64_t)layout->batch
 		: last                     ? (uint64_t)layout->n[0]
-					   : row / ckt_number_size(layout->precision, false);
+		       : row / ckt_soft_cufft_number_size(layout->precision, false);
 	for (unsigned i = 0; i < job->gpu_count; i++)
 		job->bytes[i] = job->total / units *
 			(units / job->gpu_count + (i < units % job->gpu_count));
@@ -103,23 +103,23 @@ static void split(struct job *job)
 /* Holds the plan's shape until _end.  CUFFT_INVALID_PLAN: it has no GPUs, or is not made. */
 static cufftResult begin(cufftHandle handle, struct job *job)
 {
-	struct ckt_plan *plan = ckt_plan_lock(handle);
+	struct ckt_plan *plan = ckt_soft_cufft_plan_lock(handle);
 	if (!plan)
 		return CUFFT_INVALID_PLAN;
 	bool made = plan->shape && plan->gpu_count;
 	if (made) {
 		*job = (struct job){.shape = plan->shape, .gpu_count = plan->gpu_count};
 		memcpy(job->gpus, plan->gpus, sizeof job->gpus);
-		ckt_shape_hold(job->shape);
+		ckt_soft_cufft_shape_hold(job->shape);
 		split(job);
 	}
-	ckt_plan_unlock();
+	ckt_soft_cufft_plan_unlock();
 	return made ? CUFFT_SUCCESS : CUFFT_INVALID_PLAN;
 }
 
 static void end(struct job *job)
 {
-	ckt_shape_release(job->shape);
+	ckt_soft_cufft_shape_release(job->shape);
 }
 
 /* The plan's GPUs in its order, with memory that is there and enough. */
@@ -282,10 +282,10 @@ static cufftResult run(
 	if (result != CUFFT_SUCCESS)
 		return result;
 	uint8_t *numbers = malloc(job->total);
-	void *work = malloc(ckt_layout_work_bytes(&job->shape->layout));
+	void *work = malloc(ckt_soft_cufft_layout_work_bytes(&job->shape->layout));
 	if (numbers && work) {
 		gather(job, input, numbers);
-		ckt_layout_run(&job->shape->layout, numbers, numbers, inverse, work);
+		ckt_soft_cufft_layout_run(&job->shape->layout, numbers, numbers, inverse, work);
 		spread(job, numbers, output);
 		output->subFormat = format_after(input->subFormat);
 	} else {
@@ -307,7 +307,7 @@ static cufftResult execute(cufftHandle plan, cudaLibXtDesc *input, cudaLibXtDesc
 	if (result != CUFFT_SUCCESS)
 		return result;
 	const struct ckt_layout *layout = &job.shape->layout;
-	ckt_layout_from_type(type, &kind, &precision);
+	ckt_soft_cufft_layout_from_type(type, &kind, &precision);
 	if (!any && (layout->kind != kind || layout->precision != precision))
 		result = CUFFT_INVALID_TYPE;
 	else if (layout->kind == CKT_COMPLEX_TO_COMPLEX && direction != CUFFT_FORWARD &&

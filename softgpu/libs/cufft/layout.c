@@ -74,12 +74,13 @@ static bool side_bytes(const struct ckt_layout *layout, const struct ckt_layout_
 	for (int axis = 0; axis < layout->rank; axis++)
 		last += (unsigned __int128)(numbers(layout, axis, real) - 1) *
 			(uint64_t)side->strides[axis];
-	last = (last + 1) * ckt_number_size(layout->precision, real);
+	last = (last + 1) * ckt_soft_cufft_number_size(layout->precision, real);
 	*ret_bytes = (uint64_t)last;
 	return last < (unsigned __int128)1 << 62;
 }
 
-cufftResult ckt_layout_init(struct ckt_layout *layout, const struct ckt_layout_request *request)
+cufftResult ckt_soft_cufft_layout_init(
+	struct ckt_layout *layout, const struct ckt_layout_request *request)
 {
 	*layout = (struct ckt_layout){.kind = request->kind,
 		.precision = request->precision,
@@ -120,27 +121,27 @@ cufftResult ckt_layout_init(struct ckt_layout *layout, const struct ckt_layout_r
 		: CUFFT_INVALID_SIZE;
 }
 
-cufftResult ckt_layout_make(struct ckt_layout *layout)
+cufftResult ckt_soft_cufft_layout_make(struct ckt_layout *layout)
 {
 	for (int axis = 0; axis < layout->rank; axis++) {
-		layout->along[axis] = ckt_transform_create((size_t)layout->n[axis]);
+		layout->along[axis] = ckt_soft_cufft_transform_create((size_t)layout->n[axis]);
 		if (!layout->along[axis]) {
-			ckt_layout_fini(layout);
+			ckt_soft_cufft_layout_fini(layout);
 			return CUFFT_ALLOC_FAILED;
 		}
 	}
 	return CUFFT_SUCCESS;
 }
 
-void ckt_layout_fini(struct ckt_layout *layout)
+void ckt_soft_cufft_layout_fini(struct ckt_layout *layout)
 {
 	for (int axis = 0; axis < CKT_LAYOUT_RANK; axis++) {
-		ckt_transform_destroy(layout->along[axis]);
+		ckt_soft_cufft_transform_destroy(layout->along[axis]);
 		layout->along[axis] = NULL;
 	}
 }
 
-bool ckt_layout_from_type(
+bool ckt_soft_cufft_layout_from_type(
 	cufftType type, enum ckt_layout_kind *ret_kind, enum ckt_layout_precision *ret_precision)
 {
 	*ret_precision = type == CUFFT_Z2Z || type == CUFFT_D2Z || type == CUFFT_Z2D ? CKT_DOUBLE
@@ -162,8 +163,9 @@ bool ckt_layout_from_type(
 	return false;
 }
 
-bool ckt_layout_from_data_types(cudaDataType in, cudaDataType out, cudaDataType execution,
-	enum ckt_layout_kind *ret_kind, enum ckt_layout_precision *ret_precision)
+bool ckt_soft_cufft_layout_from_data_types(cudaDataType in, cudaDataType out,
+	cudaDataType execution, enum ckt_layout_kind *ret_kind,
+	enum ckt_layout_precision *ret_precision)
 {
 	static const struct {
 		cudaDataType real, complex;
@@ -207,11 +209,11 @@ static size_t longest_row(const struct ckt_layout *layout)
 	return longest;
 }
 
-size_t ckt_layout_work_bytes(const struct ckt_layout *layout)
+size_t ckt_soft_cufft_layout_work_bytes(const struct ckt_layout *layout)
 {
 	size_t scratch = 0;
 	for (int axis = 0; axis < layout->rank; axis++) {
-		size_t one = ckt_transform_scratch_of((size_t)layout->n[axis]);
+		size_t one = ckt_soft_cufft_transform_scratch_of((size_t)layout->n[axis]);
 		scratch = one > scratch ? one : scratch;
 	}
 	return (box_numbers(layout) + longest_row(layout) + scratch) * sizeof(struct ckt_complex);
@@ -225,7 +227,7 @@ static struct ckt_layout_side side_of(const struct ckt_layout *layout, bool inpu
 	return side;
 }
 
-size_t ckt_layout_extent(const struct ckt_layout *layout, bool input, bool in_place)
+size_t ckt_soft_cufft_layout_extent(const struct ckt_layout *layout, bool input, bool in_place)
 {
 	struct ckt_layout_side side = side_of(layout, input, in_place);
 	uint64_t bytes = 0;
@@ -251,7 +253,8 @@ static void transform_axis(const struct run *run, int axis)
 		struct ckt_complex *first = run->box + r / step * step * n + r % step;
 		for (size_t k = 0; k < n; k++)
 			run->row[k] = first[k * step];
-		ckt_transform_run(layout->along[axis], run->row, run->scratch, run->inverse);
+		ckt_soft_cufft_transform_run(
+			layout->along[axis], run->row, run->scratch, run->inverse);
 		for (size_t k = 0; k < n; k++)
 			first[k * step] = run->row[k];
 	}
@@ -285,10 +288,10 @@ static void read_row(const struct run *run, const struct ckt_layout_side *side, 
 	struct ckt_complex *row = real ? run->row : to;
 	size_t n = (size_t)numbers(layout, last, real);
 	for (size_t k = 0; k < n; k++)
-		row[k] = ckt_number_read(
+		row[k] = ckt_soft_cufft_number_read(
 			layout->precision, real, in, offset + (int64_t)k * side->strides[last]);
 	if (real) {
-		ckt_transform_run(layout->along[last], row, run->scratch, false);
+		ckt_soft_cufft_transform_run(layout->along[last], row, run->scratch, false);
 		memcpy(to, row, box(layout, last) * sizeof *to);
 	}
 }
@@ -305,15 +308,15 @@ static void write_row(const struct run *run, const struct ckt_layout_side *side,
 		memcpy(row, from, half * sizeof *row);
 		for (size_t k = half; k < n; k++)
 			row[k] = (struct ckt_complex){from[n - k].re, -from[n - k].im};
-		ckt_transform_run(layout->along[last], row, run->scratch, true);
+		ckt_soft_cufft_transform_run(layout->along[last], row, run->scratch, true);
 	}
 	n = (size_t)numbers(layout, last, real);
 	for (size_t k = 0; k < n; k++)
-		ckt_number_write(layout->precision, real, out,
+		ckt_soft_cufft_number_write(layout->precision, real, out,
 			offset + (int64_t)k * side->strides[last], row[k]);
 }
 
-void ckt_layout_run(
+void ckt_soft_cufft_layout_run(
 	const struct ckt_layout *layout, const void *in, void *out, bool inverse, void *work)
 {
 	struct run run = {.layout = layout, .box = work, .inverse = inverse};

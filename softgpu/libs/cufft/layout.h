@@ -47,22 +47,24 @@ struct ckt_layout_request {
 };
 
 /* Checks the request and fills in the layout, without its transforms. */
-cufftResult ckt_layout_init(struct ckt_layout *layout, const struct ckt_layout_request *request);
+cufftResult ckt_soft_cufft_layout_init(
+	struct ckt_layout *layout, const struct ckt_layout_request *request);
 /* Makes the transforms: CUFFT_ALLOC_FAILED if there is no memory. */
-cufftResult ckt_layout_make(struct ckt_layout *layout);
-void ckt_layout_fini(struct ckt_layout *layout);
+cufftResult ckt_soft_cufft_layout_make(struct ckt_layout *layout);
+void ckt_soft_cufft_layout_fini(struct ckt_layout *layout);
 
 /* CUFFT_C2C and the like. */
-bool ckt_layout_from_type(
+bool ckt_soft_cufft_layout_from_type(
 	cufftType type, enum ckt_layout_kind *ret_kind, enum ckt_layout_precision *ret_precision);
 /* The three types of cufftXtMakePlanMany. */
-bool ckt_layout_from_data_types(cudaDataType in, cudaDataType out, cudaDataType execution,
-	enum ckt_layout_kind *ret_kind, enum ckt_layout_precision *ret_precision);
+bool ckt_soft_cufft_layout_from_data_types(cudaDataType in, cudaDataType out,
+	cudaDataType execution, enum ckt_layout_kind *ret_kind,
+	enum ckt_layout_precision *ret_precision);
 
 /* Bytes of work area that a run needs. */
-size_t ckt_layout_work_bytes(const struct ckt_layout *layout);
+size_t ckt_soft_cufft_layout_work_bytes(const struct ckt_layout *layout);
 /* Bytes from the first number to the end of the last that a run reads (input) or writes. */
-size_t ckt_layout_extent(const struct ckt_layout *layout, bool input, bool in_place);
-/* work: ckt_layout_work_bytes() of memory. */
-void ckt_layout_run(
+size_t ckt_soft_cufft_layout_extent(const struct ckt_layout *layout, bool input, bool in_place);
+/* work: ckt_soft_cufft_layout_work_bytes() of memory. */
+void ckt_soft_cufft_layout_run(
 	const struct ckt_layout *layout, const void *in, void *out, bool inverse, void *work);

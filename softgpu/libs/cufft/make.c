@@ -17,11 +17,11 @@ static cufftResult make(
 {
 	if (!ret_work_bytes)
 		return CUFFT_INVALID_VALUE;
-	struct ckt_plan *plan = ckt_plan_lock(handle);
+	struct ckt_plan *plan = ckt_soft_cufft_plan_lock(handle);
 	if (!plan)
 		return CUFFT_INVALID_PLAN;
-	cufftResult result = ckt_plan_make(plan, request, ret_work_bytes);
-	ckt_plan_unlock();
+	cufftResult result = ckt_soft_cufft_plan_make(plan, request, ret_work_bytes);
+	ckt_soft_cufft_plan_unlock();
 	return result;
 }
 
@@ -30,22 +30,22 @@ static cufftResult measure(const struct ckt_layout_request *request, size_t *ret
 	struct ckt_layout layout;
 	if (!ret_work_bytes)
 		return CUFFT_INVALID_VALUE;
-	cufftResult result = ckt_layout_init(&layout, request);
+	cufftResult result = ckt_soft_cufft_layout_init(&layout, request);
 	if (result == CUFFT_SUCCESS)
-		*ret_work_bytes = ckt_layout_work_bytes(&layout);
+		*ret_work_bytes = ckt_soft_cufft_layout_work_bytes(&layout);
 	return result;
 }
 
 static cufftResult measure_for(
 	cufftHandle handle, const struct ckt_layout_request *request, size_t *ret_work_bytes)
 {
-	struct ckt_plan *plan = ckt_plan_lock(handle);
+	struct ckt_plan *plan = ckt_soft_cufft_plan_lock(handle);
 	if (!plan)
 		return CUFFT_INVALID_PLAN;
 	cufftResult result = measure(request, ret_work_bytes);
 	if (result == CUFFT_SUCCESS)
 		ckt_plan_spread_size(plan, ret_work_bytes);
-	ckt_plan_unlock();
+	ckt_soft_cufft_plan_unlock();
 	return result;
 }
 
@@ -56,14 +56,14 @@ static cufftResult create_and_make(
 	size_t work_bytes;
 	if (!ret_handle)
 		return CUFFT_INVALID_VALUE;
-	cufftResult result = ckt_plan_create(&handle);
+	cufftResult result = ckt_soft_cufft_plan_create(&handle);
 	if (result != CUFFT_SUCCESS)
 		return result;
 	result = make(handle, request, &work_bytes);
 	if (result == CUFFT_SUCCESS)
 		*ret_handle = handle;
 	else
-		ckt_plan_destroy(handle);
+		ckt_soft_cufft_plan_destroy(handle);
 	return result;
 }
 
@@ -73,7 +73,7 @@ static cufftResult dense(
 {
 	*wide = (struct wide){.request = {.rank = rank, .batch = batch}, .n = {nx, ny, nz}};
 	wide->request.n = wide->n;
-	return ckt_layout_from_type(type, &wide->request.kind, &wide->request.precision)
+	return ckt_soft_cufft_layout_from_type(type, &wide->request.kind, &wide->request.precision)
 		? CUFFT_SUCCESS
 		: CUFFT_INVALID_TYPE;
 }
@@ -186,7 +186,7 @@ cufftResult cufftMakePlanMany64(cufftHandle plan, int rank, long long *n, long l
 {
 	struct ckt_layout_request request =
 		many64(rank, n, inembed, istride, idist, onembed, ostride, odist, batch);
-	if (!ckt_layout_from_type(type, &request.kind, &request.precision))
+	if (!ckt_soft_cufft_layout_from_type(type, &request.kind, &request.precision))
 		return CUFFT_INVALID_TYPE;
 	return make(plan, &request, workSize);
 }
@@ -198,7 +198,7 @@ cufftResult cufftXtMakePlanMany(cufftHandle plan, int rank, long long *n, long l
 {
 	struct ckt_layout_request request =
 		many64(rank, n, inembed, istride, idist, onembed, ostride, odist, batch);
-	if (!ckt_layout_from_data_types(
+	if (!ckt_soft_cufft_layout_from_data_types(
 		    inputtype, outputtype, executiontype, &request.kind, &request.precision))
 		return CUFFT_INVALID_TYPE;
 	return make(plan, &request, workSize);
@@ -272,7 +272,7 @@ cufftResult cufftGetSizeMany64(cufftHandle plan, int rank, long long *n, long lo
 {
 	struct ckt_layout_request request =
 		many64(rank, n, inembed, istride, idist, onembed, ostride, odist, batch);
-	if (!ckt_layout_from_type(type, &request.kind, &request.precision))
+	if (!ckt_soft_cufft_layout_from_type(type, &request.kind, &request.precision))
 		return CUFFT_INVALID_TYPE;
 	return measure_for(plan, &request, workSize);
 }
@@ -284,7 +284,7 @@ cufftResult cufftXtGetSizeMany(cufftHandle plan, int rank, long long *n, long lo
 {
 	struct ckt_layout_request request =
 		many64(rank, n, inembed, istride, idist, onembed, ostride, odist, batch);
-	if (!ckt_layout_from_data_types(
+	if (!ckt_soft_cufft_layout_from_data_types(
 		    inputtype, outputtype, executiontype, &request.kind, &request.precision))
 		return CUFFT_INVALID_TYPE;
 	return measure_for(plan, &request, workSize);

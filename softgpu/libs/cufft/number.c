@@ -72,7 +72,7 @@ static uint16_t brain_from_double(double value)
 
 static const size_t sizes[] = {[CKT_HALF] = 2, [CKT_BRAIN] = 2, [CKT_SINGLE] = 4, [CKT_DOUBLE] = 8};
 
-size_t ckt_number_size(enum ckt_layout_precision precision, bool real)
+size_t ckt_soft_cufft_number_size(enum ckt_layout_precision precision, bool real)
 {
 	return sizes[precision] * (real ? 1 : 2);
 }
@@ -119,20 +119,20 @@ static void write_one(enum ckt_layout_precision precision, unsigned char *at, do
 	}
 }
 
-struct ckt_complex ckt_number_read(
+struct ckt_complex ckt_soft_cufft_number_read(
 	enum ckt_layout_precision precision, bool real, const void *base, int64_t index)
 {
-	const unsigned char *at =
-		(const unsigned char *)base + index * (int64_t)ckt_number_size(precision, real);
+	const unsigned char *at = (const unsigned char *)base +
+		index * (int64_t)ckt_soft_cufft_number_size(precision, real);
 	return (struct ckt_complex){
 		read_one(precision, at), real ? 0 : read_one(precision, at + sizes[precision])};
 }
 
-void ckt_number_write(enum ckt_layout_precision precision, bool real, void *base, int64_t index,
-	struct ckt_complex value)
+void ckt_soft_cufft_number_write(enum ckt_layout_precision precision, bool real, void *base,
+	int64_t index, struct ckt_complex value)
 {
-	unsigned char *at =
-		(unsigned char *)base + index * (int64_t)ckt_number_size(precision, real);
+	unsigned char *at = (unsigned char *)base +
+		index * (int64_t)ckt_soft_cufft_number_size(precision, real);
 	write_one(precision, at, value.re);
 	if (!real)
 		write_one(precision, at + sizes[precision], value.im);

@@ -6,10 +6,10 @@
 
 #include "softgpu/libs/cufft/layout.h"
 
-size_t ckt_number_size(enum ckt_layout_precision precision, bool real);
+size_t ckt_soft_cufft_number_size(enum ckt_layout_precision precision, bool real);
 /* index: counted in numbers of that type. */
-struct ckt_complex ckt_number_read(
+struct ckt_complex ckt_soft_cufft_number_read(
 	enum ckt_layout_precision precision, bool real, const void *base, int64_t index);
 /* Rounded to nearest even. */
-void ckt_number_write(enum ckt_layout_precision precision, bool real, void *base, int64_t index,
-	struct ckt_complex value);
+void ckt_soft_cufft_number_write(enum ckt_layout_precision precision, bool real, void *base,
+	int64_t index, struct ckt_complex value);

@@ -16,16 +16,16 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct ckt_plan **plans; /* the handle less one is the index */
 static size_t plan_count;
 
-void ckt_shape_hold(struct ckt_shape *shape)
+void ckt_soft_cufft_shape_hold(struct ckt_shape *shape)
 {
 	atomic_fetch_add(&shape->holders, 1);
 }
 
-void ckt_shape_release(struct ckt_shape *shape)
+void ckt_soft_cufft_shape_release(struct ckt_shape *shape)
 {
 	if (!shape || atomic_fetch_sub(&shape->holders, 1) != 1)
 		return;
-	ckt_layout_fini(&shape->layout);
+	ckt_soft_cufft_layout_fini(&shape->layout);
 	free(shape);
 }
 
@@ -48,7 +48,7 @@ static ssize_t free_index(void)
 	return (ssize_t)index;
 }
 
-cufftResult ckt_plan_create(cufftHandle *ret_handle)
+cufftResult ckt_soft_cufft_plan_create(cufftHandle *ret_handle)
 {
 	CUcontext context;
 	if (!ret_handle)
@@ -71,7 +71,7 @@ cufftResult ckt_plan_create(cufftHandle *ret_handle)
 	return index < 0 ? CUFFT_ALLOC_FAILED : CUFFT_SUCCESS;
 }
 
-struct ckt_plan *ckt_plan_lock(cufftHandle handle)
+struct ckt_plan *ckt_soft_cufft_plan_lock(cufftHandle handle)
 {
 	pthread_mutex_lock(&lock);
 	if (handle >= 1 && (size_t)handle <= plan_count && plans[handle - 1])
@@ -80,22 +80,22 @@ struct ckt_plan *ckt_plan_lock(cufftHandle handle)
 	return NULL;
 }
 
-void ckt_plan_unlock(void)
+void ckt_soft_cufft_plan_unlock(void)
 {
 	pthread_mutex_unlock(&lock);
 }
 
-cufftResult ckt_plan_destroy(cufftHandle handle)
+cufftResult ckt_soft_cufft_plan_destroy(cufftHandle handle)
 {
-	struct ckt_plan *plan = ckt_plan_lock(handle);
+	struct ckt_plan *plan = ckt_soft_cufft_plan_lock(handle);
 	if (!plan)
 		return CUFFT_INVALID_PLAN;
 	plans[handle - 1] = NULL;
-	ckt_plan_unlock();
+	ckt_soft_cufft_plan_unlock();
 	/* The driver frees it behind the work that uses it. */
 	bool freed =
 		!plan->own_work || ckt_softlib_driver()->mem_free(plan->own_work) == CUDA_SUCCESS;
-	ckt_shape_release(plan->shape);
+	ckt_soft_cufft_shape_release(plan->shape);
 	free(plan);
 	return freed ? CUFFT_SUCCESS : CUFFT_INTERNAL_ERROR;
 }
@@ -113,9 +113,9 @@ static cufftResult make_shape(struct ckt_plan *plan, struct ckt_layout *layout)
 	 * memory.
 	 */
 	bool allocated = !plan->auto_allocate || plan->work ||
-		ckt_softlib_driver()->mem_alloc(&work, ckt_layout_work_bytes(layout)) ==
+		ckt_softlib_driver()->mem_alloc(&work, ckt_soft_cufft_layout_work_bytes(layout)) ==
 			CUDA_SUCCESS;
-	if (allocated && ckt_layout_make(&shape->layout) == CUFFT_SUCCESS) {
+	if (allocated && ckt_soft_cufft_layout_make(&shape->layout) == CUFFT_SUCCESS) {
 		plan->shape = shape;
 		plan->own_work = work;
 		plan->work = work ? work : plan->work;
@@ -127,14 +127,14 @@ static cufftResult make_shape(struct ckt_plan *plan, struct ckt_layout *layout)
 	return CUFFT_ALLOC_FAILED;
 }
 
-cufftResult ckt_plan_make(
+cufftResult ckt_soft_cufft_plan_make(
 	struct ckt_plan *plan, const struct ckt_layout_request *request, size_t *ret_work_bytes)
 {
 	struct ckt_layout layout;
 	CUcontext context;
 	if (plan->shape)
 		return CUFFT_INVALID_PLAN;
-	cufftResult result = ckt_layout_init(&layout, request);
+	cufftResult result = ckt_soft_cufft_layout_init(&layout, request);
 	/* Over several GPUs numbers lie as they come. */
 	if (result == CUFFT_SUCCESS && plan->gpu_count && !layout.basic)
 		result = CUFFT_NOT_SUPPORTED;
@@ -143,7 +143,7 @@ cufftResult ckt_plan_make(
 	if (result == CUFFT_SUCCESS)
 		result = make_shape(plan, &layout);
 	if (result == CUFFT_SUCCESS) {
-		*ret_work_bytes = ckt_layout_work_bytes(&layout);
+		*ret_work_bytes = ckt_soft_cufft_layout_work_bytes(&layout);
 		ckt_plan_spread_size(plan, ret_work_bytes);
 	}
 	return result;
@@ -164,9 +164,9 @@ struct job {
 static void run_job(const void *data)
 {
 	const struct job *job = data;
-	ckt_layout_run(&job->shape->layout, job->in, job->out, job->inverse, job->work);
+	ckt_soft_cufft_layout_run(&job->shape->layout, job->in, job->out, job->inverse, job->work);
 	if (job->once)
-		ckt_shape_release(job->shape);
+		ckt_soft_cufft_shape_release(job->shape);
 }
 
 bool ckt_plan_is_memory(const void *first, size_t bytes)
@@ -182,7 +182,7 @@ bool ckt_plan_is_memory(const void *first, size_t bytes)
 
 static void CUDA_CB release_with_graph(void *shape)
 {
-	ckt_shape_release(shape);
+	ckt_soft_cufft_shape_release(shape);
 }
 
 /* A captured execution runs as often as its graph, so that the graph is what holds the shape. */
@@ -193,7 +193,7 @@ static bool hold_with_graph(struct ckt_shape *shape, CUgraph graph)
 	if (d->user_object_create(&object, shape, release_with_graph, 1,
 		    CU_USER_OBJECT_NO_DESTRUCTOR_SYNC) != CUDA_SUCCESS)
 		return false;
-	ckt_shape_hold(shape);
+	ckt_soft_cufft_shape_hold(shape);
 	if (d->graph_retain_user_object(graph, object, 1, CU_GRAPH_USER_OBJECT_MOVE) ==
 		CUDA_SUCCESS)
 		return true;
@@ -201,7 +201,7 @@ static bool hold_with_graph(struct ckt_shape *shape, CUgraph graph)
 	return false;
 }
 
-cufftResult ckt_plan_run(struct ckt_plan *plan, void *in, void *out, bool inverse)
+cufftResult ckt_soft_cufft_plan_run(struct ckt_plan *plan, void *in, void *out, bool inverse)
 {
 	const struct ckt_softlib_driver *d = ckt_softlib_driver();
 	struct job job = {.shape = plan->shape,
@@ -216,20 +216,20 @@ cufftResult ckt_plan_run(struct ckt_plan *plan, void *in, void *out, bool invers
 		return CUFFT_INVALID_VALUE;
 	if (!plan->work)
 		return CUFFT_NO_WORKSPACE;
-	if (!ckt_plan_is_memory(in, ckt_layout_extent(layout, true, in == out)) ||
-		!ckt_plan_is_memory(out, ckt_layout_extent(layout, false, in == out)) ||
-		!ckt_plan_is_memory(job.work, ckt_layout_work_bytes(layout)))
+	if (!ckt_plan_is_memory(in, ckt_soft_cufft_layout_extent(layout, true, in == out)) ||
+		!ckt_plan_is_memory(out, ckt_soft_cufft_layout_extent(layout, false, in == out)) ||
+		!ckt_plan_is_memory(job.work, ckt_soft_cufft_layout_work_bytes(layout)))
 		return CUFFT_EXEC_FAILED;
 	if (d->stream_capture_info(plan->stream, &status, NULL, &graph, NULL, NULL) != CUDA_SUCCESS)
 		return CUFFT_EXEC_FAILED;
 	job.once = status != CU_STREAM_CAPTURE_STATUS_ACTIVE;
 	if (job.once)
-		ckt_shape_hold(job.shape);
+		ckt_soft_cufft_shape_hold(job.shape);
 	else if (!hold_with_graph(job.shape, graph))
 		return CUFFT_EXEC_FAILED;
 	if (ckt_softlib_enqueue(plan->stream, run_job, &job, sizeof job) == CUDA_SUCCESS)
 		return CUFFT_SUCCESS;
 	if (job.once)
-		ckt_shape_release(job.shape);
+		ckt_soft_cufft_shape_release(job.shape);
 	return CUFFT_EXEC_FAILED;
 }

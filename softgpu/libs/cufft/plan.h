@@ -34,14 +34,14 @@ struct ckt_plan {
 	int gpus[MAX_CUDA_DESCRIPTOR_GPUS];
 };
 
-void ckt_shape_hold(struct ckt_shape *shape);
-void ckt_shape_release(struct ckt_shape *shape);
+void ckt_soft_cufft_shape_hold(struct ckt_shape *shape);
+void ckt_soft_cufft_shape_release(struct ckt_shape *shape);
 
-cufftResult ckt_plan_create(cufftHandle *ret_handle);
-cufftResult ckt_plan_destroy(cufftHandle handle);
+cufftResult ckt_soft_cufft_plan_create(cufftHandle *ret_handle);
+cufftResult ckt_soft_cufft_plan_destroy(cufftHandle handle);
 /* Locks the table; NULL, with nothing locked, if there is no such plan. */
-struct ckt_plan *ckt_plan_lock(cufftHandle handle);
-void ckt_plan_unlock(void);
+struct ckt_plan *ckt_soft_cufft_plan_lock(cufftHandle handle);
+void ckt_soft_cufft_plan_unlock(void);
 /* Sizes go to one place for each GPU of a plan: the first has it, and they are the same. */
 void ckt_plan_spread_size(const struct ckt_plan *plan, size_t *sizes);
 /*
@@ -50,7 +50,7 @@ void ckt_plan_spread_size(const struct ckt_plan *plan, size_t *sizes);
  */
 bool ckt_plan_is_memory(const void *first, size_t bytes);
 /* ret_work_bytes: written on success, for each GPU.  Precondition: locked. */
-cufftResult ckt_plan_make(
+cufftResult ckt_soft_cufft_plan_make(
 	struct ckt_plan *plan, const struct ckt_layout_request *request, size_t *ret_work_bytes);
 /* Precondition: locked, made. */
-cufftResult ckt_plan_run(struct ckt_plan *plan, void *in, void *out, bool inverse);
+cufftResult ckt_soft_cufft_plan_run(struct ckt_plan *plan, void *in, void *out, bool inverse);

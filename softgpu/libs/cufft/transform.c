@@ -114,7 +114,7 @@ static bool make_roots(struct ckt_transform *t)
 static bool make_convolution(struct ckt_transform *t)
 {
 	size_t n = t->length, m = convolution_length(n);
-	t->inner = ckt_transform_create(m);
+	t->inner = ckt_soft_cufft_transform_create(m);
 	t->chirp = malloc(n * sizeof *t->chirp);
 	t->kernel = calloc(m, sizeof *t->kernel);
 	struct ckt_complex *scratch = malloc(m * sizeof *scratch);
@@ -130,12 +130,12 @@ static bool make_convolution(struct ckt_transform *t)
 		if (k)
 			t->kernel[m - k] = conjugate;
 	}
-	ckt_transform_run(t->inner, t->kernel, scratch, false);
+	ckt_soft_cufft_transform_run(t->inner, t->kernel, scratch, false);
 	free(scratch);
 	return true;
 }
 
-struct ckt_transform *ckt_transform_create(size_t length)
+struct ckt_transform *ckt_soft_cufft_transform_create(size_t length)
 {
 	struct ckt_transform *t = calloc(1, sizeof *t);
 	if (!t)
@@ -144,27 +144,27 @@ struct ckt_transform *ckt_transform_create(size_t length)
 	if (factorize(length, t->factors, &t->factor_count) == 1 ? make_roots(t)
 								 : make_convolution(t))
 		return t;
-	ckt_transform_destroy(t);
+	ckt_soft_cufft_transform_destroy(t);
 	return NULL;
 }
 
-void ckt_transform_destroy(struct ckt_transform *t)
+void ckt_soft_cufft_transform_destroy(struct ckt_transform *t)
 {
 	if (!t)
 		return;
-	ckt_transform_destroy(t->inner);
+	ckt_soft_cufft_transform_destroy(t->inner);
 	free(t->roots);
 	free(t->chirp);
 	free(t->kernel);
 	free(t);
 }
 
-size_t ckt_transform_length(const struct ckt_transform *t)
+size_t ckt_soft_cufft_transform_length(const struct ckt_transform *t)
 {
 	return t->length;
 }
 
-size_t ckt_transform_scratch_of(size_t length)
+size_t ckt_soft_cufft_transform_scratch_of(size_t length)
 {
 	size_t factors[MAX_FACTORS], count;
 	return factorize(length, factors, &count) == 1 ? length : 2 * convolution_length(length);
@@ -252,17 +252,17 @@ static void convolve(
 	memset(padded, 0, m * sizeof *padded);
 	for (size_t k = 0; k < n; k++)
 		padded[k] = multiply(row[k], t->chirp[k]);
-	ckt_transform_run(t->inner, padded, scratch + m, false);
+	ckt_soft_cufft_transform_run(t->inner, padded, scratch + m, false);
 	for (size_t k = 0; k < m; k++)
 		padded[k] = multiply(padded[k], t->kernel[k]);
-	ckt_transform_run(t->inner, padded, scratch + m, true);
+	ckt_soft_cufft_transform_run(t->inner, padded, scratch + m, true);
 	for (size_t k = 0; k < n; k++) {
 		struct ckt_complex sum = multiply(padded[k], t->chirp[k]);
 		row[k] = (struct ckt_complex){sum.re / (double)m, sum.im / (double)m};
 	}
 }
 
-void ckt_transform_run(const struct ckt_transform *t, struct ckt_complex *row,
+void ckt_soft_cufft_transform_run(const struct ckt_transform *t, struct ckt_complex *row,
 	struct ckt_complex *scratch, bool inverse)
 {
 	/* The inverse is the conjugate of the transform of the conjugate. */

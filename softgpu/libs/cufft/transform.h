@@ -17,11 +17,11 @@ struct ckt_complex {
 struct ckt_transform;
 
 /* NULL: no memory.  length: 1 or more. */
-struct ckt_transform *ckt_transform_create(size_t length);
-void ckt_transform_destroy(struct ckt_transform *transform);
-size_t ckt_transform_length(const struct ckt_transform *transform);
+struct ckt_transform *ckt_soft_cufft_transform_create(size_t length);
+void ckt_soft_cufft_transform_destroy(struct ckt_transform *transform);
+size_t ckt_soft_cufft_transform_length(const struct ckt_transform *transform);
 /* How many numbers of scratch a run of that length needs. */
-size_t ckt_transform_scratch_of(size_t length);
+size_t ckt_soft_cufft_transform_scratch_of(size_t length);
 /* In place, not scaled: exponent -2 pi i / n, or + if inverse. */
-void ckt_transform_run(const struct ckt_transform *transform, struct ckt_complex *row,
+void ckt_soft_cufft_transform_run(const struct ckt_transform *transform, struct ckt_complex *row,
 	struct ckt_complex *scratch, bool inverse);

@@ -8,7 +8,7 @@
 
 static ncclResult_t invalid(const char *what)
 {
-	ckt_comm_say("invalid argument: %s", what);
+	ckt_soft_nccl_comm_say("invalid argument: %s", what);
 	return ncclInvalidArgument;
 }
 
@@ -92,8 +92,8 @@ static void blocks_of(
 
 static ncclResult_t check(struct ncclComm *comm, struct ckt_op *op, const ncclRedOp_t *reduction)
 {
-	size_t from, to, size = ckt_type_size(op->type);
-	ncclResult_t result = ckt_comm_usable(comm);
+	size_t from, to, size = ckt_soft_nccl_type_size(op->type);
+	ncclResult_t result = ckt_soft_nccl_comm_usable(comm);
 	if (result != ncclSuccess)
 		return result;
 	if (!size)
@@ -116,16 +116,16 @@ static ncclResult_t check(struct ncclComm *comm, struct ckt_op *op, const ncclRe
 static ncclResult_t add(
 	ncclComm_t handle, cudaStream_t stream, struct ckt_op *op, const ncclRedOp_t *reduction)
 {
-	ckt_group_enter();
-	struct ncclComm *comm = ckt_softlib_driver() ? ckt_comm_get(handle) : NULL;
+	ckt_soft_nccl_group_enter();
+	struct ncclComm *comm = ckt_softlib_driver() ? ckt_soft_nccl_comm_get(handle) : NULL;
 	if (!comm)
-		return ckt_group_leave(invalid("no such communicator"));
+		return ckt_soft_nccl_group_leave(invalid("no such communicator"));
 	ncclResult_t result = check(comm, op, reduction);
 	if (result == ncclSuccess && op->count)
-		result = ckt_group_work(comm, (CUstream)stream, op);
+		result = ckt_soft_nccl_group_work(comm, (CUstream)stream, op);
 	else
-		ckt_comm_put(comm);
-	return ckt_group_leave(result);
+		ckt_soft_nccl_comm_put(comm);
+	return ckt_soft_nccl_group_leave(result);
 }
 
 ncclResult_t ncclReduce(const void *sendbuff, void *recvbuff, size_t count, ncclDataType_t datatype,
@@ -291,12 +291,12 @@ static size_t free_op(struct ncclComm *comm)
 ncclResult_t ncclRedOpCreatePreMulSum(ncclRedOp_t *op, void *scalar, ncclDataType_t datatype,
 	ncclScalarResidence_t residence, ncclComm_t handle)
 {
-	size_t size = ckt_type_size(datatype);
-	struct ncclComm *comm = op && scalar && size ? ckt_comm_get(handle) : NULL;
+	size_t size = ckt_soft_nccl_type_size(datatype);
+	struct ncclComm *comm = op && scalar && size ? ckt_soft_nccl_comm_get(handle) : NULL;
 	if (!comm)
 		return invalid(
 			"no such communicator or type, no scalar, or no place for the operation");
-	ncclResult_t result = ckt_comm_usable(comm);
+	ncclResult_t result = ckt_soft_nccl_comm_usable(comm);
 	struct ckt_user_op made = {
 		.type = datatype, .reduction = {.op = ncclSum, .premultiply = true}, .used = true};
 	if (residence == ncclScalarHostImmediate)
@@ -316,14 +316,14 @@ ncclResult_t ncclRedOpCreatePreMulSum(ncclRedOp_t *op, void *scalar, ncclDataTyp
 		}
 		pthread_mutex_unlock(&comm->lock);
 	}
-	ckt_comm_put(comm);
+	ckt_soft_nccl_comm_put(comm);
 	return result;
 }
 CKT_ALIAS(RedOpCreatePreMulSum);
 
 ncclResult_t ncclRedOpDestroy(ncclRedOp_t op, ncclComm_t handle)
 {
-	struct ncclComm *comm = ckt_comm_get(handle);
+	struct ncclComm *comm = ckt_soft_nccl_comm_get(handle);
 	ncclResult_t result = ncclInvalidArgument;
 	if (!comm)
 		return invalid("no such communicator");
@@ -334,7 +334,7 @@ ncclResult_t ncclRedOpDestroy(ncclRedOp_t op, ncclComm_t handle)
 		result = ncclSuccess;
 	}
 	pthread_mutex_unlock(&comm->lock);
-	ckt_comm_put(comm);
+	ckt_soft_nccl_comm_put(comm);
 	return result == ncclSuccess
 		? result
 		: invalid("the operation is none of ncclRedOpCreatePreMulSum's");

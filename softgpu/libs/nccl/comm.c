@@ -16,7 +16,7 @@ static uint64_t last_number;
 static pthread_mutex_t said_lock = PTHREAD_MUTEX_INITIALIZER;
 static char said[512];
 
-void ckt_comm_say(const char *format, ...)
+void ckt_soft_nccl_comm_say(const char *format, ...)
 {
 	va_list arguments;
 	const char *debug = getenv("NCCL_DEBUG");
@@ -31,7 +31,7 @@ void ckt_comm_say(const char *format, ...)
 	pthread_mutex_unlock(&said_lock);
 }
 
-const char *ckt_comm_said(void)
+const char *ckt_soft_nccl_comm_said(void)
 {
 	/* The caller's own copy: the text may change while it is read. */
 	static _Thread_local char copy[sizeof said];
@@ -41,12 +41,13 @@ const char *ckt_comm_said(void)
 	return copy;
 }
 
-ncclResult_t ckt_comm_make(int device, CUcontext context, bool blocking, struct ncclComm **ret_comm)
+ncclResult_t ckt_soft_nccl_comm_make(
+	int device, CUcontext context, bool blocking, struct ncclComm **ret_comm)
 {
 	struct ncclComm *comm = calloc(1, sizeof *comm);
-	if (!comm || ckt_mesh_init(&comm->mesh)) {
+	if (!comm || ckt_soft_nccl_mesh_init(&comm->mesh)) {
 		free(comm);
-		ckt_comm_say("no memory or no descriptors for a communicator");
+		ckt_soft_nccl_comm_say("no memory or no descriptors for a communicator");
 		return ncclSystemError;
 	}
 	comm->device = device;
@@ -68,18 +69,18 @@ ncclResult_t ckt_comm_make(int device, CUcontext context, bool blocking, struct 
 	return ncclSuccess;
 }
 
-ncclResult_t ckt_comm_set_size(struct ncclComm *comm, int rank, int size)
+ncclResult_t ckt_soft_nccl_comm_set_size(struct ncclComm *comm, int rank, int size)
 {
 	comm->rank = rank;
 	comm->size = size;
-	if (ckt_mesh_set_size(&comm->mesh, rank, size)) {
-		ckt_comm_say("no memory for a communicator of %d ranks", size);
+	if (ckt_soft_nccl_mesh_set_size(&comm->mesh, rank, size)) {
+		ckt_soft_nccl_comm_say("no memory for a communicator of %d ranks", size);
 		return ncclSystemError;
 	}
 	return ncclSuccess;
 }
 
-struct ncclComm *ckt_comm_get(ncclComm_t handle)
+struct ncclComm *ckt_soft_nccl_comm_get(ncclComm_t handle)
 {
 	pthread_mutex_lock(&table_lock);
 	struct ncclComm *comm = table;
@@ -91,7 +92,7 @@ struct ncclComm *ckt_comm_get(ncclComm_t handle)
 	return comm;
 }
 
-struct ncclComm *ckt_comm_find(uint64_t number)
+struct ncclComm *ckt_soft_nccl_comm_find(uint64_t number)
 {
 	pthread_mutex_lock(&table_lock);
 	struct ncclComm *comm = table;
@@ -103,14 +104,14 @@ struct ncclComm *ckt_comm_find(uint64_t number)
 	return comm;
 }
 
-void ckt_comm_put(struct ncclComm *comm)
+void ckt_soft_nccl_comm_put(struct ncclComm *comm)
 {
 	pthread_mutex_lock(&table_lock);
 	bool last = --comm->holders == 0;
 	pthread_mutex_unlock(&table_lock);
 	if (!last)
 		return;
-	ckt_mesh_fini(&comm->mesh);
+	ckt_soft_nccl_mesh_fini(&comm->mesh);
 	pthread_mutex_destroy(&comm->lock);
 	pthread_cond_destroy(&comm->changed);
 	pthread_mutex_destroy(&comm->control);
@@ -120,7 +121,7 @@ void ckt_comm_put(struct ncclComm *comm)
 	free(comm);
 }
 
-void ckt_comm_remove(struct ncclComm *comm)
+void ckt_soft_nccl_comm_remove(struct ncclComm *comm)
 {
 	bool found = false;
 	pthread_mutex_lock(&table_lock);
@@ -133,10 +134,10 @@ void ckt_comm_remove(struct ncclComm *comm)
 	}
 	pthread_mutex_unlock(&table_lock);
 	if (found)
-		ckt_comm_put(comm);
+		ckt_soft_nccl_comm_put(comm);
 }
 
-void ckt_comm_done(struct ncclComm *comm, ncclResult_t result)
+void ckt_soft_nccl_comm_done(struct ncclComm *comm, ncclResult_t result)
 {
 	pthread_mutex_lock(&comm->lock);
 	if (comm->error == ncclSuccess)
@@ -148,7 +149,7 @@ void ckt_comm_done(struct ncclComm *comm, ncclResult_t result)
 	pthread_mutex_unlock(&comm->lock);
 }
 
-void ckt_comm_fail(struct ncclComm *comm, ncclResult_t result)
+void ckt_soft_nccl_comm_fail(struct ncclComm *comm, ncclResult_t result)
 {
 	pthread_mutex_lock(&comm->lock);
 	if (comm->error == ncclSuccess)
@@ -156,7 +157,7 @@ void ckt_comm_fail(struct ncclComm *comm, ncclResult_t result)
 	pthread_mutex_unlock(&comm->lock);
 }
 
-void ckt_comm_wait_job(struct ncclComm *comm)
+void ckt_soft_nccl_comm_wait_job(struct ncclComm *comm)
 {
 	pthread_mutex_lock(&comm->lock);
 	while (comm->busy)
@@ -164,7 +165,7 @@ void ckt_comm_wait_job(struct ncclComm *comm)
 	pthread_mutex_unlock(&comm->lock);
 }
 
-ncclResult_t ckt_comm_state(struct ncclComm *comm)
+ncclResult_t ckt_soft_nccl_comm_state(struct ncclComm *comm)
 {
 	pthread_mutex_lock(&comm->lock);
 	ncclResult_t result = comm->busy ? ncclInProgress : comm->error;
@@ -172,19 +173,20 @@ ncclResult_t ckt_comm_state(struct ncclComm *comm)
 	return result;
 }
 
-ncclResult_t ckt_comm_usable(struct ncclComm *comm)
+ncclResult_t ckt_soft_nccl_comm_usable(struct ncclComm *comm)
 {
 	ncclResult_t result = ncclSuccess;
 	pthread_mutex_lock(&comm->lock);
 	if (comm->busy || !comm->ready) {
 		result = ncclInvalidArgument;
-		ckt_comm_say(
+		ckt_soft_nccl_comm_say(
 			"the communicator is used before the call before has come to its end (ncclCommGetAsyncError says when)");
 	} else if (comm->error != ncclSuccess) {
 		result = comm->error;
 	} else if (comm->finalized || comm->revoked) {
 		result = ncclInvalidUsage;
-		ckt_comm_say("the communicator is %s", comm->finalized ? "finalized" : "revoked");
+		ckt_soft_nccl_comm_say(
+			"the communicator is %s", comm->finalized ? "finalized" : "revoked");
 	}
 	pthread_mutex_unlock(&comm->lock);
 	return result;

@@ -60,31 +60,31 @@ struct ncclComm {
  * The last error's text of this process, for ncclGetLastError, and for stderr if NCCL_DEBUG asks
  * for it.
  */
-void ckt_comm_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
-const char *ckt_comm_said(void);
+void ckt_soft_nccl_comm_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
+const char *ckt_soft_nccl_comm_said(void);
 
 /*
- * A new one in the table, busy and held once for the job that makes it ready by ckt_comm_set_size
- * and ckt_comm_done.
+ * A new one in the table, busy and held once for the job that makes it ready by ckt_soft_nccl_comm_set_size
+ * and ckt_soft_nccl_comm_done.
  */
-ncclResult_t ckt_comm_make(
+ncclResult_t ckt_soft_nccl_comm_make(
 	int device, CUcontext context, bool blocking, struct ncclComm **ret_comm);
-ncclResult_t ckt_comm_set_size(struct ncclComm *comm, int rank, int size);
+ncclResult_t ckt_soft_nccl_comm_set_size(struct ncclComm *comm, int rank, int size);
 
-/* By handle or by number: held, NULL if there is none.  ckt_comm_put releases it. */
-struct ncclComm *ckt_comm_get(ncclComm_t handle);
-struct ncclComm *ckt_comm_find(uint64_t number);
-void ckt_comm_put(struct ncclComm *comm);
+/* By handle or by number: held, NULL if there is none.  ckt_soft_nccl_comm_put releases it. */
+struct ncclComm *ckt_soft_nccl_comm_get(ncclComm_t handle);
+struct ncclComm *ckt_soft_nccl_comm_find(uint64_t number);
+void ckt_soft_nccl_comm_put(struct ncclComm *comm);
 /* Removes it from the table: later look-ups do not find it. */
-void ckt_comm_remove(struct ncclComm *comm);
+void ckt_soft_nccl_comm_remove(struct ncclComm *comm);
 
 /* A job has finished with it; an error stays. */
-void ckt_comm_done(struct ncclComm *comm, ncclResult_t result);
+void ckt_soft_nccl_comm_done(struct ncclComm *comm, ncclResult_t result);
 /* The first error stays. */
-void ckt_comm_fail(struct ncclComm *comm, ncclResult_t result);
+void ckt_soft_nccl_comm_fail(struct ncclComm *comm, ncclResult_t result);
 /* Waits until no job works on it. */
-void ckt_comm_wait_job(struct ncclComm *comm);
+void ckt_soft_nccl_comm_wait_job(struct ncclComm *comm);
 /* ncclInProgress while a job works on it, else its error. */
-ncclResult_t ckt_comm_state(struct ncclComm *comm);
+ncclResult_t ckt_soft_nccl_comm_state(struct ncclComm *comm);
 /* Whether work may be put on it: ncclSuccess, else what to return. */
-ncclResult_t ckt_comm_usable(struct ncclComm *comm);
+ncclResult_t ckt_soft_nccl_comm_usable(struct ncclComm *comm);

@@ -10,7 +10,7 @@
 
 static ncclResult_t invalid(const char *what)
 {
-	ckt_comm_say("invalid argument: %s", what);
+	ckt_soft_nccl_comm_say("invalid argument: %s", what);
 	return ncclInvalidArgument;
 }
 
@@ -36,9 +36,10 @@ static ncclResult_t read_config(const ncclConfig_t *config, bool inherited, bool
 static ncclResult_t run_join(struct ckt_job *job)
 {
 	const char *why = "";
-	ncclResult_t result = ckt_root_join(&job->id, &job->comm->mesh, job->comm->device, &why);
+	ncclResult_t result =
+		ckt_soft_nccl_root_join(&job->id, &job->comm->mesh, job->comm->device, &why);
 	if (result != ncclSuccess)
-		ckt_comm_say("rank %d of %d: %s", job->comm->rank, job->comm->size, why);
+		ckt_soft_nccl_comm_say("rank %d of %d: %s", job->comm->rank, job->comm->size, why);
 	return result;
 }
 
@@ -47,17 +48,17 @@ static ncclResult_t join(ncclComm_t *ret_comm, int ranks, const ncclUniqueId *id
 	int device, CUcontext context, bool blocking)
 {
 	struct ncclComm *comm;
-	ncclResult_t result = ckt_comm_make(device, context, blocking, &comm);
+	ncclResult_t result = ckt_soft_nccl_comm_make(device, context, blocking, &comm);
 	if (result != ncclSuccess)
 		return result;
-	result = ckt_comm_set_size(comm, rank, ranks);
+	result = ckt_soft_nccl_comm_set_size(comm, rank, ranks);
 	if (result != ncclSuccess) {
-		ckt_comm_remove(comm);
-		ckt_comm_put(comm);
+		ckt_soft_nccl_comm_remove(comm);
+		ckt_soft_nccl_comm_put(comm);
 		return result;
 	}
 	*ret_comm = comm;
-	return ckt_group_job(
+	return ckt_soft_nccl_group_job(
 		&(struct ckt_job){.run = run_join, .comm = comm, .handle = ret_comm, .id = *id});
 }
 
@@ -72,7 +73,7 @@ static ncclResult_t init_rank(ncclComm_t *ret_comm, int ranks, const ncclUniqueI
 	*ret_comm = NULL;
 	if (ranks < 1 || rank < 0 || rank >= ranks)
 		return invalid("no such rank");
-	if (!ckt_root_is_id(id))
+	if (!ckt_soft_nccl_root_is_id(id))
 		return invalid("the unique id is none of ncclGetUniqueId's");
 	ncclResult_t result = read_config(config, true, &blocking);
 	if (result != ncclSuccess)
@@ -85,22 +86,22 @@ static ncclResult_t init_rank(ncclComm_t *ret_comm, int ranks, const ncclUniqueI
 
 ncclResult_t ncclGetUniqueId(ncclUniqueId *uniqueId)
 {
-	return uniqueId ? ckt_root_make(uniqueId) : invalid("no place for the unique id");
+	return uniqueId ? ckt_soft_nccl_root_make(uniqueId) : invalid("no place for the unique id");
 }
 CKT_ALIAS(GetUniqueId);
 
 ncclResult_t ncclCommInitRankConfig(
 	ncclComm_t *comm, int nranks, ncclUniqueId commId, int rank, ncclConfig_t *config)
 {
-	ckt_group_enter();
-	return ckt_group_leave(init_rank(comm, nranks, &commId, rank, config));
+	ckt_soft_nccl_group_enter();
+	return ckt_soft_nccl_group_leave(init_rank(comm, nranks, &commId, rank, config));
 }
 CKT_ALIAS(CommInitRankConfig);
 
 ncclResult_t ncclCommInitRank(ncclComm_t *comm, int nranks, ncclUniqueId commId, int rank)
 {
-	ckt_group_enter();
-	return ckt_group_leave(init_rank(comm, nranks, &commId, rank, NULL));
+	ckt_soft_nccl_group_enter();
+	return ckt_soft_nccl_group_leave(init_rank(comm, nranks, &commId, rank, NULL));
 }
 CKT_ALIAS(CommInitRank);
 
@@ -110,8 +111,8 @@ ncclResult_t ncclCommInitRankScalable(ncclComm_t *newcomm, int nranks, int myran
 {
 	if (nId < 1 || nId > nranks || !commIds)
 		return invalid("no unique ids, or more than ranks");
-	ckt_group_enter();
-	return ckt_group_leave(init_rank(newcomm, nranks, &commIds[0], myrank, config));
+	ckt_soft_nccl_group_enter();
+	return ckt_soft_nccl_group_leave(init_rank(newcomm, nranks, &commIds[0], myrank, config));
 }
 CKT_ALIAS(CommInitRankScalable);
 
@@ -122,7 +123,7 @@ static ncclResult_t init_all(ncclComm_t *comms, int count, const int *devices)
 	ncclUniqueId id;
 	if (!d || ckt_softlib_context(&context) != CUDA_SUCCESS)
 		return ncclUnhandledCudaError;
-	ncclResult_t result = ckt_root_make(&id);
+	ncclResult_t result = ckt_soft_nccl_root_make(&id);
 	for (int i = 0; i < count && result == ncclSuccess; i++) {
 		int device = devices ? devices[i] : i;
 		for (int k = 0; k < i; k++)
@@ -140,8 +141,8 @@ ncclResult_t ncclCommInitAll(ncclComm_t *comm, int ndev, const int *devlist)
 	if (!comm || ndev < 1)
 		return invalid("no communicators to make");
 	memset(comm, 0, (size_t)ndev * sizeof *comm);
-	ckt_group_enter();
-	return ckt_group_leave(init_all(comm, ndev, devlist));
+	ckt_soft_nccl_group_enter();
+	return ckt_soft_nccl_group_leave(init_all(comm, ndev, devlist));
 }
 CKT_ALIAS(CommInitAll);
 
@@ -157,12 +158,12 @@ static ncclResult_t derive(struct ckt_job *job, const int *members, int count)
 		rank++;
 	if (rank == count)
 		return ncclInternalError;
-	ncclResult_t result = ckt_comm_set_size(job->comm, rank, count);
+	ncclResult_t result = ckt_soft_nccl_comm_set_size(job->comm, rank, count);
 	if (result != ncclSuccess)
 		return result;
-	int error = ckt_mesh_derive(&job->parent->mesh, members, &job->comm->mesh);
+	int error = ckt_soft_nccl_mesh_derive(&job->parent->mesh, members, &job->comm->mesh);
 	if (error)
-		ckt_comm_say("rank %d of %d: %s", job->parent->rank, job->parent->size,
+		ckt_soft_nccl_comm_say("rank %d of %d: %s", job->parent->rank, job->parent->size,
 			error == -EPIPE ? "a peer is gone" : strerror(-error));
 	return !error ? ncclSuccess : error == -EPIPE ? ncclRemoteError : ncclSystemError;
 }
@@ -187,7 +188,7 @@ static int exchange_choices(struct ckt_mesh *mesh, struct choice *choices)
 		transfers[count++] = (struct ckt_transfer){
 			.peer = p, .data = &choices[p], .bytes = sizeof *choices};
 	}
-	int error = ckt_mesh_exchange(mesh, CKT_PLANE_CONTROL, transfers, count);
+	int error = ckt_soft_nccl_mesh_exchange(mesh, CKT_PLANE_CONTROL, transfers, count);
 	free(transfers);
 	return error;
 }
@@ -218,7 +219,8 @@ static ncclResult_t run_split(struct ckt_job *job)
 		choices[parent->rank] = (struct choice){job->color, job->key};
 		int error = exchange_choices(&parent->mesh, choices);
 		if (error)
-			ckt_comm_say("rank %d of %d: the others cannot be asked for the split: %s",
+			ckt_soft_nccl_comm_say(
+				"rank %d of %d: the others cannot be asked for the split: %s",
 				parent->rank, parent->size, strerror(-error));
 		result = !error ? ncclSuccess : error == -EPIPE ? ncclRemoteError : ncclSystemError;
 		/*
@@ -233,7 +235,7 @@ static ncclResult_t run_split(struct ckt_job *job)
 	free(choices);
 	free(members);
 	if (job->color == NCCL_SPLIT_NOCOLOR)
-		ckt_comm_remove(job->comm);
+		ckt_soft_nccl_comm_remove(job->comm);
 	return result;
 }
 
@@ -251,31 +253,31 @@ static ncclResult_t add_child(struct ckt_job *job, const ncclConfig_t *config)
 	bool blocking;
 	ncclResult_t result = read_config(config, job->parent->blocking, &blocking);
 	if (result == ncclSuccess)
-		result = ckt_comm_make(
+		result = ckt_soft_nccl_comm_make(
 			job->parent->device, job->parent->context, blocking, &job->comm);
 	if (result != ncclSuccess) {
-		ckt_comm_put(job->parent);
+		ckt_soft_nccl_comm_put(job->parent);
 		free(job->members);
 		return result;
 	}
 	if (job->handle)
 		*job->handle = job->comm;
-	return ckt_group_job(job);
+	return ckt_soft_nccl_group_job(job);
 }
 
 static ncclResult_t split(
 	ncclComm_t handle, int color, int key, ncclComm_t *newcomm, const ncclConfig_t *config)
 {
-	struct ncclComm *parent = ckt_comm_get(handle);
+	struct ncclComm *parent = ckt_soft_nccl_comm_get(handle);
 	if (!parent)
 		return invalid("no such communicator");
-	ncclResult_t result = ckt_comm_state(parent);
+	ncclResult_t result = ckt_soft_nccl_comm_state(parent);
 	if (!newcomm)
 		result = invalid("no place for the communicator");
 	else if (result == ncclInProgress)
 		result = invalid("the parent is not ready");
 	if (result != ncclSuccess) {
-		ckt_comm_put(parent);
+		ckt_soft_nccl_comm_put(parent);
 		return result;
 	}
 	*newcomm = NULL;
@@ -287,8 +289,8 @@ static ncclResult_t split(
 ncclResult_t ncclCommSplit(
 	ncclComm_t comm, int color, int key, ncclComm_t *newcomm, ncclConfig_t *config)
 {
-	ckt_group_enter();
-	return ckt_group_leave(split(comm, color, key, newcomm, config));
+	ckt_soft_nccl_group_enter();
+	return ckt_soft_nccl_group_leave(split(comm, color, key, newcomm, config));
 }
 CKT_ALIAS(CommSplit);
 
@@ -303,7 +305,7 @@ static bool is_excluded(int rank, const int *excluded, int count)
 static ncclResult_t shrink(ncclComm_t handle, const int *excluded, int count, ncclComm_t *newcomm,
 	const ncclConfig_t *config, int flags)
 {
-	struct ncclComm *parent = ckt_comm_get(handle);
+	struct ncclComm *parent = ckt_soft_nccl_comm_get(handle);
 	if (!parent)
 		return invalid("no such communicator");
 	struct ckt_job job = {.run = run_shrink, .parent = parent, .handle = newcomm};
@@ -314,7 +316,7 @@ static ncclResult_t shrink(ncclComm_t handle, const int *excluded, int count, nc
 		fits = excluded[i] >= 0 && excluded[i] < parent->size;
 	job.members = fits ? calloc((size_t)parent->size, sizeof *job.members) : NULL;
 	if (!job.members) {
-		ckt_comm_put(parent);
+		ckt_soft_nccl_comm_put(parent);
 		return fits
 			? ncclSystemError
 			: invalid("a shrink needs other ranks to leave out, and a communicator that is ready");
@@ -324,15 +326,15 @@ static ncclResult_t shrink(ncclComm_t handle, const int *excluded, int count, nc
 		if (!is_excluded(r, excluded, count))
 			job.members[job.member_count++] = r;
 	if (flags == NCCL_SHRINK_ABORT)
-		ckt_mesh_stop(&parent->mesh, CKT_PLANE_DATA);
+		ckt_soft_nccl_mesh_stop(&parent->mesh, CKT_PLANE_DATA);
 	return add_child(&job, config);
 }
 
 ncclResult_t ncclCommShrink(ncclComm_t comm, int *excludeRanksList, int excludeRanksCount,
 	ncclComm_t *newcomm, ncclConfig_t *config, int shrinkFlags)
 {
-	ckt_group_enter();
-	return ckt_group_leave(
+	ckt_soft_nccl_group_enter();
+	return ckt_soft_nccl_group_leave(
 		shrink(comm, excludeRanksList, excludeRanksCount, newcomm, config, shrinkFlags));
 }
 CKT_ALIAS(CommShrink);

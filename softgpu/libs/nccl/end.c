@@ -7,7 +7,7 @@
 
 static ncclResult_t unknown(void)
 {
-	ckt_comm_say("invalid argument: no such communicator");
+	ckt_soft_nccl_comm_say("invalid argument: no such communicator");
 	return ncclInvalidArgument;
 }
 
@@ -23,12 +23,13 @@ static void drain(struct ncclComm *comm)
 static ncclResult_t run_finalize(struct ckt_job *job)
 {
 	drain(job->comm);
-	return ckt_comm_state(job->comm) == ncclInProgress ? ncclSuccess : job->comm->error;
+	return ckt_soft_nccl_comm_state(job->comm) == ncclInProgress ? ncclSuccess
+								     : job->comm->error;
 }
 
 static ncclResult_t finalize(ncclComm_t handle)
 {
-	struct ncclComm *comm = ckt_comm_get(handle);
+	struct ncclComm *comm = ckt_soft_nccl_comm_get(handle);
 	if (!comm)
 		return unknown();
 	pthread_mutex_lock(&comm->lock);
@@ -37,17 +38,18 @@ static ncclResult_t finalize(ncclComm_t handle)
 		comm->finalized = comm->busy = true;
 	pthread_mutex_unlock(&comm->lock);
 	if (!fits) {
-		ckt_comm_put(comm);
-		ckt_comm_say("invalid argument: the communicator is not ready to be finalized");
+		ckt_soft_nccl_comm_put(comm);
+		ckt_soft_nccl_comm_say(
+			"invalid argument: the communicator is not ready to be finalized");
 		return ncclInvalidArgument;
 	}
-	return ckt_group_job(&(struct ckt_job){.run = run_finalize, .comm = comm});
+	return ckt_soft_nccl_group_job(&(struct ckt_job){.run = run_finalize, .comm = comm});
 }
 
 ncclResult_t ncclCommFinalize(ncclComm_t comm)
 {
-	ckt_group_enter();
-	return ckt_group_leave(finalize(comm));
+	ckt_soft_nccl_group_enter();
+	return ckt_soft_nccl_group_leave(finalize(comm));
 }
 CKT_ALIAS(CommFinalize);
 
@@ -55,14 +57,14 @@ ncclResult_t ncclCommDestroy(ncclComm_t handle)
 {
 	if (!handle)
 		return ncclSuccess;
-	struct ncclComm *comm = ckt_comm_get(handle);
+	struct ncclComm *comm = ckt_soft_nccl_comm_get(handle);
 	if (!comm)
 		return unknown();
-	ckt_comm_wait_job(comm);
+	ckt_soft_nccl_comm_wait_job(comm);
 	drain(comm);
-	ckt_issue_end(comm);
-	ckt_comm_remove(comm);
-	ckt_comm_put(comm);
+	ckt_soft_nccl_issue_end(comm);
+	ckt_soft_nccl_comm_remove(comm);
+	ckt_soft_nccl_comm_put(comm);
 	return ncclSuccess;
 }
 CKT_ALIAS(CommDestroy);
@@ -70,7 +72,7 @@ CKT_ALIAS(CommDestroy);
 /* Whoever works on the data plane has come back. */
 static void stop_work(struct ncclComm *comm)
 {
-	ckt_mesh_stop(&comm->mesh, CKT_PLANE_DATA);
+	ckt_soft_nccl_mesh_stop(&comm->mesh, CKT_PLANE_DATA);
 	pthread_mutex_lock(&comm->running);
 	pthread_mutex_unlock(&comm->running);
 }
@@ -79,16 +81,16 @@ ncclResult_t ncclCommAbort(ncclComm_t handle)
 {
 	if (!handle)
 		return ncclSuccess;
-	struct ncclComm *comm = ckt_comm_get(handle);
+	struct ncclComm *comm = ckt_soft_nccl_comm_get(handle);
 	if (!comm)
 		return unknown();
-	ckt_mesh_stop(&comm->mesh, CKT_PLANE_CONTROL);
-	ckt_mesh_stop(&comm->mesh, CKT_PLANE_DATA);
-	ckt_comm_wait_job(comm);
+	ckt_soft_nccl_mesh_stop(&comm->mesh, CKT_PLANE_CONTROL);
+	ckt_soft_nccl_mesh_stop(&comm->mesh, CKT_PLANE_DATA);
+	ckt_soft_nccl_comm_wait_job(comm);
 	stop_work(comm);
-	ckt_issue_end(comm);
-	ckt_comm_remove(comm);
-	ckt_comm_put(comm);
+	ckt_soft_nccl_issue_end(comm);
+	ckt_soft_nccl_comm_remove(comm);
+	ckt_soft_nccl_comm_put(comm);
 	return ncclSuccess;
 }
 CKT_ALIAS(CommAbort);
@@ -96,12 +98,13 @@ CKT_ALIAS(CommAbort);
 /* What is under way comes back at once; splits and shrinks go on working. */
 ncclResult_t ncclCommRevoke(ncclComm_t handle, int revokeFlags)
 {
-	struct ncclComm *comm = ckt_comm_get(handle);
+	struct ncclComm *comm = ckt_soft_nccl_comm_get(handle);
 	if (!comm)
 		return unknown();
 	ncclResult_t result = ncclSuccess;
-	if (revokeFlags != NCCL_REVOKE_DEFAULT || ckt_comm_state(comm) == ncclInProgress) {
-		ckt_comm_say(
+	if (revokeFlags != NCCL_REVOKE_DEFAULT ||
+		ckt_soft_nccl_comm_state(comm) == ncclInProgress) {
+		ckt_soft_nccl_comm_say(
 			"invalid argument: revokeFlags is not 0, or the communicator is not ready");
 		result = ncclInvalidArgument;
 	} else {
@@ -110,7 +113,7 @@ ncclResult_t ncclCommRevoke(ncclComm_t handle, int revokeFlags)
 		pthread_mutex_unlock(&comm->lock);
 		stop_work(comm);
 	}
-	ckt_comm_put(comm);
+	ckt_soft_nccl_comm_put(comm);
 	return result;
 }
 CKT_ALIAS(CommRevoke);

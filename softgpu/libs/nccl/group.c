@@ -22,7 +22,7 @@ static _Thread_local struct {
 	size_t item_count, item_room;
 } group;
 
-void ckt_group_enter(void)
+void ckt_soft_nccl_group_enter(void)
 {
 	if (group.depth++ == 0) {
 		group.error = ncclSuccess;
@@ -34,21 +34,21 @@ void ckt_group_enter(void)
 
 static void job_free(struct ckt_job *job)
 {
-	ckt_comm_put(job->comm);
+	ckt_soft_nccl_comm_put(job->comm);
 	if (job->parent)
-		ckt_comm_put(job->parent);
+		ckt_soft_nccl_comm_put(job->parent);
 	free(job->members);
 	free(job);
 }
 
-ncclResult_t ckt_group_job(const struct ckt_job *job)
+ncclResult_t ckt_soft_nccl_group_job(const struct ckt_job *job)
 {
 	struct ckt_job *kept = malloc(sizeof *kept);
 	if (!kept) {
-		ckt_comm_done(job->comm, ncclSystemError);
-		ckt_comm_put(job->comm);
+		ckt_soft_nccl_comm_done(job->comm, ncclSystemError);
+		ckt_soft_nccl_comm_put(job->comm);
 		if (job->parent)
-			ckt_comm_put(job->parent);
+			ckt_soft_nccl_comm_put(job->parent);
 		free(job->members);
 		return ncclSystemError;
 	}
@@ -59,13 +59,14 @@ ncclResult_t ckt_group_job(const struct ckt_job *job)
 	return ncclSuccess;
 }
 
-ncclResult_t ckt_group_work(struct ncclComm *comm, CUstream stream, const struct ckt_op *op)
+ncclResult_t ckt_soft_nccl_group_work(
+	struct ncclComm *comm, CUstream stream, const struct ckt_op *op)
 {
 	if (group.item_count == group.item_room) {
 		size_t room = group.item_room ? 2 * group.item_room : 16;
 		struct item *grown = reallocarray(group.items, room, sizeof *grown);
 		if (!grown) {
-			ckt_comm_put(comm);
+			ckt_soft_nccl_comm_put(comm);
 			return ncclSystemError;
 		}
 		group.items = grown;
@@ -84,10 +85,10 @@ static ncclResult_t finish(struct ckt_job *job)
 	ncclResult_t result = job->run(job);
 	/* A handle that nobody can use any more: the program gets none. */
 	bool drop = result != ncclSuccess && comm->blocking && job->handle;
-	ckt_comm_done(comm, result);
+	ckt_soft_nccl_comm_done(comm, result);
 	if (drop) {
 		*job->handle = NULL;
-		ckt_comm_remove(comm);
+		ckt_soft_nccl_comm_remove(comm);
 	}
 	job_free(job);
 	return result;
@@ -213,10 +214,10 @@ static void drop_jobs(void)
 	while (group.jobs) {
 		struct ckt_job *job = group.jobs;
 		group.jobs = job->next;
-		ckt_comm_done(job->comm, group.error);
+		ckt_soft_nccl_comm_done(job->comm, group.error);
 		if (job->handle) {
 			*job->handle = NULL;
-			ckt_comm_remove(job->comm);
+			ckt_soft_nccl_comm_remove(job->comm);
 		}
 		job_free(job);
 	}
@@ -236,9 +237,9 @@ static ncclResult_t check_own_messages(
 		while (r < count && (ops[r].kind != CKT_OP_RECEIVE || ops[r].peer != comm->rank))
 			r++;
 		if (r == count ||
-			ops[r].count * ckt_type_size(ops[r].type) !=
-				ops[s].count * ckt_type_size(ops[s].type)) {
-			ckt_comm_say(
+			ops[r].count * ckt_soft_nccl_type_size(ops[r].type) !=
+				ops[s].count * ckt_soft_nccl_type_size(ops[s].type)) {
+			ckt_soft_nccl_comm_say(
 				"a rank sends to itself without a matching receive in the group");
 			return ncclInvalidUsage;
 		}
@@ -246,7 +247,7 @@ static ncclResult_t check_own_messages(
 	}
 	for (; r < count; r++) {
 		if (ops[r].kind == CKT_OP_RECEIVE && ops[r].peer == comm->rank) {
-			ckt_comm_say(
+			ckt_soft_nccl_comm_say(
 				"a rank receives from itself without a matching send in the group");
 			return ncclInvalidUsage;
 		}
@@ -271,7 +272,7 @@ static ncclResult_t launch_one(size_t first)
 			streams[count++] = item->stream;
 		}
 		if (i != first)
-			ckt_comm_put(comm);
+			ckt_soft_nccl_comm_put(comm);
 		item->comm = NULL;
 	}
 	if (result == ncclSuccess) {
@@ -279,14 +280,14 @@ static ncclResult_t launch_one(size_t first)
 		result = check_own_messages(comm, work->ops, count);
 	}
 	if (result == ncclSuccess && group.error == ncclSuccess)
-		result = ckt_issue(comm, work, streams);
+		result = ckt_soft_nccl_issue(comm, work, streams);
 	free(work);
 	free(streams);
-	ckt_comm_put(comm);
+	ckt_soft_nccl_comm_put(comm);
 	return result;
 }
 
-ncclResult_t ckt_group_leave(ncclResult_t result)
+ncclResult_t ckt_soft_nccl_group_leave(ncclResult_t result)
 {
 	if (result != ncclSuccess && result != ncclInProgress && group.error == ncclSuccess)
 		group.error = result;
@@ -319,7 +320,7 @@ ncclResult_t ckt_group_leave(ncclResult_t result)
 
 ncclResult_t ncclGroupStart(void)
 {
-	ckt_group_enter();
+	ckt_soft_nccl_group_enter();
 	return ncclSuccess;
 }
 CKT_ALIAS(GroupStart);
@@ -327,10 +328,10 @@ CKT_ALIAS(GroupStart);
 ncclResult_t ncclGroupEnd(void)
 {
 	if (group.depth == 0) {
-		ckt_comm_say("ncclGroupEnd without ncclGroupStart");
+		ckt_soft_nccl_comm_say("ncclGroupEnd without ncclGroupStart");
 		return ncclInvalidUsage;
 	}
-	return ckt_group_leave(ncclSuccess);
+	return ckt_soft_nccl_group_leave(ncclSuccess);
 }
 CKT_ALIAS(GroupEnd);
 
@@ -344,7 +345,7 @@ ncclResult_t ncclGroupSimulateEnd(ncclSimInfo_t *simInfo)
 	if (group.depth == 1 && group.error == ncclSuccess)
 		group.error = ncclInvalidUsage; /* so that nothing is launched */
 	ncclResult_t error = group.error;
-	ncclResult_t result = ckt_group_leave(ncclSuccess);
+	ncclResult_t result = ckt_soft_nccl_group_leave(ncclSuccess);
 	if (simInfo)
 		simInfo->estimatedTime = 0;
 	return result == error ? ncclSuccess : result;

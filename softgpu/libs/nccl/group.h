@@ -22,10 +22,11 @@ struct ckt_job {
 	int member_count;
 };
 
-void ckt_group_enter(void);
+void ckt_soft_nccl_group_enter(void);
 /* Returns the first error of the group at the end of the outermost one, else its argument. */
-ncclResult_t ckt_group_leave(ncclResult_t result);
+ncclResult_t ckt_soft_nccl_group_leave(ncclResult_t result);
 
 /* Belongs to the group from here on, also if it fails.  Between enter and leave. */
-ncclResult_t ckt_group_job(const struct ckt_job *job);
-ncclResult_t ckt_group_work(struct ncclComm *comm, CUstream stream, const struct ckt_op *op);
+ncclResult_t ckt_soft_nccl_group_job(const struct ckt_job *job);
+ncclResult_t ckt_soft_nccl_group_work(
+	struct ncclComm *comm, CUstream stream, const struct ckt_op *op);

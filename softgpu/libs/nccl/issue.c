@@ -44,8 +44,8 @@ static CUresult queue(struct ncclComm *comm, CUstream stream, const struct ckt_w
 	pthread_mutex_lock(&comm->lock);
 	comm->pending += counts;
 	pthread_mutex_unlock(&comm->lock);
-	CUresult result = ckt_softlib_enqueue(
-		stream, ckt_run_work, work, sizeof *work + work->count * sizeof *work->ops);
+	CUresult result = ckt_softlib_enqueue(stream, ckt_soft_nccl_run_work, work,
+		sizeof *work + work->count * sizeof *work->ops);
 	if (result != CUDA_SUCCESS) {
 		pthread_mutex_lock(&comm->lock);
 		comm->pending -= counts;
@@ -93,7 +93,8 @@ static CUresult where(const struct ckt_softlib_driver *d, CUstream stream, struc
 	return result;
 }
 
-ncclResult_t ckt_issue(struct ncclComm *comm, struct ckt_work *work, const CUstream *streams)
+ncclResult_t ckt_soft_nccl_issue(
+	struct ncclComm *comm, struct ckt_work *work, const CUstream *streams)
 {
 	const struct ckt_softlib_driver *d = ckt_softlib_driver();
 	CUcontext before = NULL;
@@ -114,11 +115,12 @@ ncclResult_t ckt_issue(struct ncclComm *comm, struct ckt_work *work, const CUstr
 	d->ctx_set_current(before);
 	pthread_mutex_unlock(&comm->issue);
 	if (result != CUDA_SUCCESS)
-		ckt_comm_say("the driver refused work on a stream: CUresult %d", (int)result);
+		ckt_soft_nccl_comm_say(
+			"the driver refused work on a stream: CUresult %d", (int)result);
 	return result == CUDA_SUCCESS ? ncclSuccess : ncclUnhandledCudaError;
 }
 
-void ckt_issue_end(struct ncclComm *comm)
+void ckt_soft_nccl_issue_end(struct ncclComm *comm)
 {
 	const struct ckt_softlib_driver *d = ckt_softlib_driver();
 	CUcontext before = NULL;

@@ -11,7 +11,7 @@
 
 static ncclResult_t invalid(const char *what)
 {
-	ckt_comm_say("invalid argument: %s", what);
+	ckt_soft_nccl_comm_say("invalid argument: %s", what);
 	return ncclInvalidArgument;
 }
 
@@ -78,10 +78,10 @@ static struct registration *hold(const struct registration *wanted)
 static ncclResult_t make(
 	ncclComm_t handle, const void *buffer, size_t size, void **ret_handle, bool window)
 {
-	struct ncclComm *comm = ret_handle ? ckt_comm_get(handle) : NULL;
+	struct ncclComm *comm = ret_handle ? ckt_soft_nccl_comm_get(handle) : NULL;
 	if (!comm)
 		return invalid("no such communicator, or nowhere to put the handle");
-	ncclResult_t result = ckt_comm_usable(comm);
+	ncclResult_t result = ckt_soft_nccl_comm_usable(comm);
 	struct registration wanted = {.comm = comm->number,
 		.begin = (uintptr_t)buffer / PAGE * PAGE,
 		.window = window,
@@ -91,14 +91,14 @@ static ncclResult_t make(
 	pthread_mutex_unlock(&lock);
 	if (made)
 		*ret_handle = made;
-	ckt_comm_put(comm);
+	ckt_soft_nccl_comm_put(comm);
 	return made || result != ncclSuccess ? result : ncclSystemError;
 }
 
 /* No handle is nothing to end, as in NVIDIA's library. */
 static ncclResult_t end(ncclComm_t handle, const void *registration)
 {
-	struct ncclComm *comm = ckt_comm_get(handle);
+	struct ncclComm *comm = ckt_soft_nccl_comm_get(handle);
 	struct registration **link = &registrations;
 	if (!comm)
 		return invalid("no such communicator");
@@ -111,9 +111,9 @@ static ncclResult_t end(ncclComm_t handle, const void *registration)
 		free(found);
 	}
 	pthread_mutex_unlock(&lock);
-	ckt_comm_put(comm);
+	ckt_soft_nccl_comm_put(comm);
 	if (!found && registration)
-		ckt_comm_say("no such registration of the communicator");
+		ckt_soft_nccl_comm_say("no such registration of the communicator");
 	return found || !registration ? ncclSuccess : ncclInvalidUsage;
 }
 

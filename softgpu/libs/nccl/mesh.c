@@ -10,21 +10,21 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-int ckt_mesh_init(struct ckt_mesh *mesh)
+int ckt_soft_nccl_mesh_init(struct ckt_mesh *mesh)
 {
 	*mesh = (struct ckt_mesh){.planes = {{.wake = -1}, {.wake = -1}}};
 	for (int p = 0; p < CKT_PLANES; p++) {
 		mesh->planes[p].wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 		if (mesh->planes[p].wake < 0) {
 			int error = -errno;
-			ckt_mesh_fini(mesh);
+			ckt_soft_nccl_mesh_fini(mesh);
 			return error;
 		}
 	}
 	return 0;
 }
 
-int ckt_mesh_set_size(struct ckt_mesh *mesh, int rank, int size)
+int ckt_soft_nccl_mesh_set_size(struct ckt_mesh *mesh, int rank, int size)
 {
 	for (int p = 0; p < CKT_PLANES; p++) {
 		mesh->planes[p].sockets = malloc((size_t)size * sizeof(int));
@@ -38,7 +38,7 @@ int ckt_mesh_set_size(struct ckt_mesh *mesh, int rank, int size)
 	return 0;
 }
 
-void ckt_mesh_fini(struct ckt_mesh *mesh)
+void ckt_soft_nccl_mesh_fini(struct ckt_mesh *mesh)
 {
 	for (int p = 0; p < CKT_PLANES; p++) {
 		for (int i = 0; i < mesh->size; i++)
@@ -53,18 +53,18 @@ void ckt_mesh_fini(struct ckt_mesh *mesh)
 	mesh->size = 0;
 }
 
-void ckt_mesh_stop(struct ckt_mesh *mesh, enum ckt_plane plane)
+void ckt_soft_nccl_mesh_stop(struct ckt_mesh *mesh, enum ckt_plane plane)
 {
 	atomic_store(&mesh->planes[plane].stopped, true);
 	eventfd_write(mesh->planes[plane].wake, 1);
 }
 
-bool ckt_mesh_stopped(struct ckt_mesh *mesh, enum ckt_plane plane)
+bool ckt_soft_nccl_mesh_stopped(struct ckt_mesh *mesh, enum ckt_plane plane)
 {
 	return atomic_load(&mesh->planes[plane].stopped);
 }
 
-void ckt_mesh_shut(struct ckt_mesh *mesh, enum ckt_plane plane)
+void ckt_soft_nccl_mesh_shut(struct ckt_mesh *mesh, enum ckt_plane plane)
 {
 	for (int i = 0; i < mesh->size; i++)
 		if (mesh->planes[plane].sockets[i] >= 0)
@@ -123,7 +123,7 @@ static int advance(struct ckt_mesh *mesh, enum ckt_plane plane, struct ckt_trans
 	return busy;
 }
 
-int ckt_mesh_exchange(
+int ckt_soft_nccl_mesh_exchange(
 	struct ckt_mesh *mesh, enum ckt_plane plane, struct ckt_transfer *transfers, size_t count)
 {
 	size_t n = (size_t)mesh->size;
@@ -139,7 +139,7 @@ int ckt_mesh_exchange(
 		queues[2 * piece->peer + piece->send] = piece;
 	}
 	while (result > 0) {
-		if (ckt_mesh_stopped(mesh, plane)) {
+		if (ckt_soft_nccl_mesh_stopped(mesh, plane)) {
 			result = -ECANCELED;
 			break;
 		}
@@ -157,10 +157,10 @@ int ckt_mesh_exchange(
 
 /* ---- Descriptors */
 
-int ckt_mesh_wait_readable(struct ckt_mesh *mesh, enum ckt_plane plane, int fd)
+int ckt_soft_nccl_mesh_wait_readable(struct ckt_mesh *mesh, enum ckt_plane plane, int fd)
 {
 	for (;;) {
-		if (ckt_mesh_stopped(mesh, plane))
+		if (ckt_soft_nccl_mesh_stopped(mesh, plane))
 			return -ECANCELED;
 		struct pollfd polls[2] = {{.fd = fd, .events = POLLIN},
 			{.fd = mesh->planes[plane].wake, .events = POLLIN}};
@@ -171,7 +171,7 @@ int ckt_mesh_wait_readable(struct ckt_mesh *mesh, enum ckt_plane plane, int fd)
 	}
 }
 
-int ckt_mesh_send_descriptor(int socket, const void *data, size_t bytes, int fd)
+int ckt_soft_nccl_mesh_send_descriptor(int socket, const void *data, size_t bytes, int fd)
 {
 	struct iovec part = {.iov_base = (void *)data, .iov_len = bytes};
 	_Alignas(struct cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {0};
@@ -194,7 +194,7 @@ int ckt_mesh_send_descriptor(int socket, const void *data, size_t bytes, int fd)
 	return sent < 0 && errno != ECONNRESET ? -errno : -EPIPE;
 }
 
-int ckt_mesh_receive_descriptor(int socket, void *data, size_t bytes, int *ret_fd)
+int ckt_soft_nccl_mesh_receive_descriptor(int socket, void *data, size_t bytes, int *ret_fd)
 {
 	struct iovec part = {.iov_base = data, .iov_len = bytes};
 	_Alignas(struct cmsghdr) char control[CMSG_SPACE(sizeof(int))];
@@ -236,7 +236,8 @@ static int give(int control, struct ckt_mesh *mesh, int peer)
 		if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair))
 			return -errno;
 		mesh->planes[plane].sockets[peer] = pair[0];
-		int error = ckt_mesh_send_descriptor(control, &word, sizeof word, pair[1]);
+		int error =
+			ckt_soft_nccl_mesh_send_descriptor(control, &word, sizeof word, pair[1]);
 		close(pair[1]);
 		if (error)
 			return error;
@@ -248,9 +249,11 @@ static int take(struct ckt_mesh *parent, int control, struct ckt_mesh *mesh, int
 {
 	for (int plane = 0; plane < CKT_PLANES; plane++) {
 		uint64_t word = 0;
-		int fd = -1, error = ckt_mesh_wait_readable(parent, CKT_PLANE_CONTROL, control);
+		int fd = -1,
+		    error = ckt_soft_nccl_mesh_wait_readable(parent, CKT_PLANE_CONTROL, control);
 		if (!error)
-			error = ckt_mesh_receive_descriptor(control, &word, sizeof word, &fd);
+			error = ckt_soft_nccl_mesh_receive_descriptor(
+				control, &word, sizeof word, &fd);
 		if (error)
 			return error;
 		mesh->planes[plane].sockets[peer] = fd;
@@ -260,7 +263,7 @@ static int take(struct ckt_mesh *parent, int control, struct ckt_mesh *mesh, int
 	return 0;
 }
 
-int ckt_mesh_derive(struct ckt_mesh *parent, const int *members, struct ckt_mesh *mesh)
+int ckt_soft_nccl_mesh_derive(struct ckt_mesh *parent, const int *members, struct ckt_mesh *mesh)
 {
 	/* All that is given before anything is awaited: nobody waits for one who waits. */
 	for (int giving = 1; giving >= 0; giving--) {

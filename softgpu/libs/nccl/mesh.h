@@ -36,25 +36,25 @@ struct ckt_transfer {
 	void *data;
 	size_t bytes;
 	const void *expected; /* what a received piece must be; NULL: anything */
-	/* Of ckt_mesh_exchange: */
+	/* Of ckt_soft_nccl_mesh_exchange: */
 	size_t done;
 	struct ckt_transfer *next;
 };
 
 /* An empty mesh, which can be stopped. */
-int ckt_mesh_init(struct ckt_mesh *mesh);
+int ckt_soft_nccl_mesh_init(struct ckt_mesh *mesh);
 /* Sets this rank and the size, once.  The sockets come later. */
-int ckt_mesh_set_size(struct ckt_mesh *mesh, int rank, int size);
+int ckt_soft_nccl_mesh_set_size(struct ckt_mesh *mesh, int rank, int size);
 /* Closes everything.  A second call does nothing. */
-void ckt_mesh_fini(struct ckt_mesh *mesh);
+void ckt_soft_nccl_mesh_fini(struct ckt_mesh *mesh);
 
-void ckt_mesh_stop(struct ckt_mesh *mesh, enum ckt_plane plane);
-bool ckt_mesh_stopped(struct ckt_mesh *mesh, enum ckt_plane plane);
+void ckt_soft_nccl_mesh_stop(struct ckt_mesh *mesh, enum ckt_plane plane);
+bool ckt_soft_nccl_mesh_stopped(struct ckt_mesh *mesh, enum ckt_plane plane);
 /* Ends the plane for all peers, who see this rank as gone. */
-void ckt_mesh_shut(struct ckt_mesh *mesh, enum ckt_plane plane);
+void ckt_soft_nccl_mesh_shut(struct ckt_mesh *mesh, enum ckt_plane plane);
 
 /* Moves all pieces, which progress in parallel. */
-int ckt_mesh_exchange(
+int ckt_soft_nccl_mesh_exchange(
 	struct ckt_mesh *mesh, enum ckt_plane plane, struct ckt_transfer *transfers, size_t count);
 
 /*
@@ -62,13 +62,13 @@ int ckt_mesh_exchange(
  * rank of the new rank i; all of them call this with the same list.  `mesh` is initialized, with
  * its rank and size.
  */
-int ckt_mesh_derive(struct ckt_mesh *parent, const int *members, struct ckt_mesh *mesh);
+int ckt_soft_nccl_mesh_derive(struct ckt_mesh *parent, const int *members, struct ckt_mesh *mesh);
 
 /* Waits until the descriptor is readable, or the plane is stopped. */
-int ckt_mesh_wait_readable(struct ckt_mesh *mesh, enum ckt_plane plane, int fd);
+int ckt_soft_nccl_mesh_wait_readable(struct ckt_mesh *mesh, enum ckt_plane plane, int fd);
 /*
  * One message of `bytes` with at most one descriptor, which stays the caller's and may be -1.  The
  * receiver owns its copy.
  */
-int ckt_mesh_send_descriptor(int socket, const void *data, size_t bytes, int fd);
-int ckt_mesh_receive_descriptor(int socket, void *data, size_t bytes, int *ret_fd);
+int ckt_soft_nccl_mesh_send_descriptor(int socket, const void *data, size_t bytes, int fd);
+int ckt_soft_nccl_mesh_receive_descriptor(int socket, void *data, size_t bytes, int *ret_fd);

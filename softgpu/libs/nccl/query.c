@@ -34,7 +34,7 @@ CKT_ALIAS(GetErrorString);
 const char *ncclGetLastError(ncclComm_t comm)
 {
 	(void)comm;
-	return ckt_comm_said();
+	return ckt_soft_nccl_comm_said();
 }
 CKT_ALIAS(GetLastError);
 
@@ -46,11 +46,11 @@ extern void pncclResetDebugInit(void) __attribute__((alias("ncclResetDebugInit")
 
 ncclResult_t ncclCommGetAsyncError(ncclComm_t handle, ncclResult_t *asyncError)
 {
-	struct ncclComm *comm = asyncError ? ckt_comm_get(handle) : NULL;
+	struct ncclComm *comm = asyncError ? ckt_soft_nccl_comm_get(handle) : NULL;
 	if (!comm)
 		return ncclInvalidArgument;
-	*asyncError = ckt_comm_state(comm);
-	ckt_comm_put(comm);
+	*asyncError = ckt_soft_nccl_comm_state(comm);
+	ckt_soft_nccl_comm_put(comm);
 	return ncclSuccess;
 }
 CKT_ALIAS(CommGetAsyncError);
@@ -59,15 +59,15 @@ enum what { COUNT, DEVICE, RANK };
 
 static ncclResult_t ask(ncclComm_t handle, enum what what, int *ret_value)
 {
-	struct ncclComm *comm = ret_value ? ckt_comm_get(handle) : NULL;
+	struct ncclComm *comm = ret_value ? ckt_soft_nccl_comm_get(handle) : NULL;
 	if (!comm)
 		return ncclInvalidArgument;
-	bool ready = ckt_comm_state(comm) != ncclInProgress;
+	bool ready = ckt_soft_nccl_comm_state(comm) != ncclInProgress;
 	if (ready)
 		*ret_value = what == COUNT ? comm->size
 			: what == DEVICE   ? comm->device
 					   : comm->rank;
-	ckt_comm_put(comm);
+	ckt_soft_nccl_comm_put(comm);
 	return ready ? ncclSuccess : ncclInvalidArgument;
 }
 

@@ -16,7 +16,7 @@ union block {
 	uint64_t u[BLOCK];
 };
 
-size_t ckt_type_size(ncclDataType_t type)
+size_t ckt_soft_nccl_type_size(ncclDataType_t type)
 {
 	static const size_t sizes[ncclNumTypes] = {
 		[ncclInt8] = 1,
@@ -67,7 +67,8 @@ static void load(union block *to, const void *from, size_t at, size_t n, ncclDat
 		EACH(to->f[k] = ckt_ptx_e5m2_to_float(((const uint8_t *)from)[at + k]));
 		break;
 	default:
-		memcpy(to, (const char *)from + at * ckt_type_size(type), n * ckt_type_size(type));
+		memcpy(to, (const char *)from + at * ckt_soft_nccl_type_size(type),
+			n * ckt_soft_nccl_type_size(type));
 		break;
 	}
 }
@@ -96,7 +97,8 @@ static void store(void *to, size_t at, const union block *from, size_t n, ncclDa
 		EACH(((uint8_t *)to)[at + k] = ckt_ptx_e5m2_from_double((double)from->f[k]));
 		break;
 	default:
-		memcpy((char *)to + at * ckt_type_size(type), from, n * ckt_type_size(type));
+		memcpy((char *)to + at * ckt_soft_nccl_type_size(type), from,
+			n * ckt_soft_nccl_type_size(type));
 		break;
 	}
 }
@@ -208,8 +210,8 @@ static void divide(union block *to, int ranks, size_t n, ncclDataType_t type)
 	}
 }
 
-void ckt_reduce(void *out, const void *const *in, int ranks, size_t count, ncclDataType_t type,
-	ncclRedOp_t op)
+void ckt_soft_nccl_reduce(void *out, const void *const *in, int ranks, size_t count,
+	ncclDataType_t type, ncclRedOp_t op)
 {
 	enum kind kind = kind_of(type);
 	union block sum, next;
@@ -231,7 +233,8 @@ void ckt_reduce(void *out, const void *const *in, int ranks, size_t count, ncclD
 	}
 }
 
-void ckt_multiply(void *out, const void *in, const void *scalar, size_t count, ncclDataType_t type)
+void ckt_soft_nccl_multiply(
+	void *out, const void *in, const void *scalar, size_t count, ncclDataType_t type)
 {
 	enum kind kind = kind_of(type);
 	union block value, factor;

@@ -23,10 +23,11 @@ struct ckt_reduction {
 };
 
 /* Bytes of one number; 0 for an unknown type. */
-size_t ckt_type_size(ncclDataType_t type);
+size_t ckt_soft_nccl_type_size(ncclDataType_t type);
 
 /* out[i] = op of in[0][i] ... in[n - 1][i]; out may be one of them. */
-void ckt_reduce(
+void ckt_soft_nccl_reduce(
 	void *out, const void *const *in, int n, size_t count, ncclDataType_t type, ncclRedOp_t op);
 /* out[i] = in[i] * scalar, rounded to the type. */
-void ckt_multiply(void *out, const void *in, const void *scalar, size_t count, ncclDataType_t type);
+void ckt_soft_nccl_multiply(
+	void *out, const void *in, const void *scalar, size_t count, ncclDataType_t type);

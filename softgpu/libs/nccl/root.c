@@ -99,7 +99,7 @@ static bool same_user(int fd)
 static void say(int fd, ncclResult_t result, unsigned why)
 {
 	struct answer answer = {.result = (int32_t)result, .why = why};
-	(void)ckt_mesh_send_descriptor(fd, &answer, sizeof answer, -1);
+	(void)ckt_soft_nccl_mesh_send_descriptor(fd, &answer, sizeof answer, -1);
 }
 
 /* ---- The root's thread */
@@ -143,9 +143,10 @@ static int introduce(const struct guest *a, const struct guest *b)
 			return -errno;
 		struct answer to_a = {.peer = b->hello.rank, .plane = plane},
 			      to_b = {.peer = a->hello.rank, .plane = plane};
-		int error = ckt_mesh_send_descriptor(a->fd, &to_a, sizeof to_a, pair[0]);
+		int error = ckt_soft_nccl_mesh_send_descriptor(a->fd, &to_a, sizeof to_a, pair[0]);
 		if (!error)
-			error = ckt_mesh_send_descriptor(b->fd, &to_b, sizeof to_b, pair[1]);
+			error = ckt_soft_nccl_mesh_send_descriptor(
+				b->fd, &to_b, sizeof to_b, pair[1]);
 		close(pair[0]);
 		close(pair[1]);
 		if (error)
@@ -337,7 +338,7 @@ static int start(void)
 	return 0;
 }
 
-ncclResult_t ckt_root_make(ncclUniqueId *ret_id)
+ncclResult_t ckt_soft_nccl_root_make(ncclUniqueId *ret_id)
 {
 	struct meeting *meeting = calloc(1, sizeof *meeting);
 	if (!meeting || getrandom(meeting->secret, SECRET, 0) != SECRET) {
@@ -362,7 +363,7 @@ ncclResult_t ckt_root_make(ncclUniqueId *ret_id)
 	return error ? ncclSystemError : ncclSuccess;
 }
 
-bool ckt_root_is_id(const ncclUniqueId *id)
+bool ckt_soft_nccl_root_is_id(const ncclUniqueId *id)
 {
 	return memcmp(id->internal, id_magic, sizeof id_magic) == 0;
 }
@@ -387,9 +388,10 @@ static ncclResult_t take_sockets(int root_socket, struct ckt_mesh *mesh, const c
 {
 	for (int left = CKT_PLANES * (mesh->size - 1); left > 0; left--) {
 		struct answer answer = {0};
-		int fd = -1, error = ckt_mesh_wait_readable(mesh, CKT_PLANE_CONTROL, root_socket);
+		int fd = -1,
+		    error = ckt_soft_nccl_mesh_wait_readable(mesh, CKT_PLANE_CONTROL, root_socket);
 		if (!error)
-			error = ckt_mesh_receive_descriptor(
+			error = ckt_soft_nccl_mesh_receive_descriptor(
 				root_socket, &answer, sizeof answer, &fd);
 		if (error) {
 			*ret_why = error == -ECANCELED ? "aborted"
@@ -420,7 +422,7 @@ static ncclResult_t take_sockets(int root_socket, struct ckt_mesh *mesh, const c
 	return ncclSuccess;
 }
 
-ncclResult_t ckt_root_join(
+ncclResult_t ckt_soft_nccl_root_join(
 	const ncclUniqueId *unique, struct ckt_mesh *mesh, int device, const char **ret_why)
 {
 	struct id id;
@@ -440,7 +442,7 @@ ncclResult_t ckt_root_join(
 	ncclResult_t result = ncclRemoteError;
 	*ret_why = "the process that made the unique id is gone";
 	if (connect(fd, (struct sockaddr *)&address, size) == 0 &&
-		ckt_mesh_send_descriptor(fd, &hello, sizeof hello, -1) == 0)
+		ckt_soft_nccl_mesh_send_descriptor(fd, &hello, sizeof hello, -1) == 0)
 		result = take_sockets(fd, mesh, ret_why);
 	close(fd);
 	return result;

@@ -14,14 +14,14 @@
 #include "softgpu/libs/nccl/mesh.h"
 
 /* A new ID; starts the thread for the process's first one. */
-ncclResult_t ckt_root_make(ncclUniqueId *ret_id);
+ncclResult_t ckt_soft_nccl_root_make(ncclUniqueId *ret_id);
 
 /* Whether it is an ID of ours. */
-bool ckt_root_is_id(const ncclUniqueId *id);
+bool ckt_soft_nccl_root_is_id(const ncclUniqueId *id);
 
 /*
  * Waits for all ranks of the mesh, unless its control plane is stopped; then the mesh has its
  * sockets. `ret_why`: a constant text on failure.
  */
-ncclResult_t ckt_root_join(
+ncclResult_t ckt_soft_nccl_root_join(
 	const ncclUniqueId *id, struct ckt_mesh *mesh, int device, const char **ret_why);

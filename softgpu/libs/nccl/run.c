@@ -64,7 +64,8 @@ static int move(struct step *step, int peer, bool send, const void *data, size_t
 
 static int exchange(struct step *step)
 {
-	int error = ckt_mesh_exchange(step->mesh, CKT_PLANE_DATA, step->transfers, step->count);
+	int error = ckt_soft_nccl_mesh_exchange(
+		step->mesh, CKT_PLANE_DATA, step->transfers, step->count);
 	step->count = 0;
 	step->said = true;
 	return error;
@@ -93,7 +94,7 @@ struct reducer {
 static int reducer_init(struct reducer *r, const struct step *step, const struct ckt_op *op)
 {
 	size_t ranks = (size_t)step->mesh->size;
-	*r = (struct reducer){.op = op, .size = ckt_type_size(op->type)};
+	*r = (struct reducer){.op = op, .size = ckt_soft_nccl_type_size(op->type)};
 	r->slice = SLICE_BYTES / r->size;
 	if (r->slice > op->count)
 		r->slice = op->count;
@@ -122,14 +123,14 @@ static const void *own(const struct reducer *r, const void *from, size_t count, 
 	const struct ckt_reduction *how = &r->op->reduction;
 	if (!how->premultiply)
 		return from;
-	ckt_multiply(
+	ckt_soft_nccl_multiply(
 		multiplied, from, how->scalar ? how->scalar : how->immediate, count, r->op->type);
 	return multiplied;
 }
 
 static void reduce(const struct reducer *r, int ranks, void *out, size_t count)
 {
-	ckt_reduce(out, r->in, ranks, count, r->op->type, r->op->reduction.op);
+	ckt_soft_nccl_reduce(out, r->in, ranks, count, r->op->type, r->op->reduction.op);
 }
 
 /* A slice of an all-reduce: each rank has a part of it to add up, which it then gives to all. */
@@ -240,7 +241,7 @@ static int run_reduction(struct step *step, const struct ckt_op *op)
 static int run_movement(struct step *step, const struct ckt_op *op)
 {
 	int ranks = step->mesh->size, me = step->mesh->rank, root = op->peer, error = 0;
-	size_t bytes = op->count * ckt_type_size(op->type);
+	size_t bytes = op->count * ckt_soft_nccl_type_size(op->type);
 	const char *from = op->from;
 	char *to = op->to;
 	/* Who sends a block to whom: each to each, or the root only. */
@@ -311,7 +312,8 @@ static void copy_own(const struct ckt_mesh *mesh, const struct ckt_op *ops, size
 		while (r < count && (ops[r].kind != CKT_OP_RECEIVE || ops[r].peer != mesh->rank))
 			r++;
 		if (r < count)
-			copy(ops[r].to, ops[s].from, ops[r].count * ckt_type_size(ops[r].type));
+			copy(ops[r].to, ops[s].from,
+				ops[r].count * ckt_soft_nccl_type_size(ops[r].type));
 		r++;
 	}
 }
@@ -326,7 +328,7 @@ static int run_messages(struct ckt_mesh *mesh, const struct ckt_op *ops, size_t 
 		bool send = op->kind == CKT_OP_SEND;
 		if ((!send && op->kind != CKT_OP_RECEIVE) || op->peer == mesh->rank)
 			continue;
-		size_t bytes = op->count * ckt_type_size(op->type);
+		size_t bytes = op->count * ckt_soft_nccl_type_size(op->type);
 		struct header *own = &headers[2 * i], *theirs = own + 1;
 		*own = (struct header){.count = bytes, .kind = CKT_OP_SEND};
 		error = send ? piece(&step, op->peer, true, own, sizeof *own, NULL)
@@ -343,7 +345,8 @@ static int run_messages(struct ckt_mesh *mesh, const struct ckt_op *ops, size_t 
 	return error;
 }
 
-int ckt_run(struct ckt_mesh *mesh, uint64_t *sequence, const struct ckt_op *ops, size_t count)
+int ckt_soft_nccl_run(
+	struct ckt_mesh *mesh, uint64_t *sequence, const struct ckt_op *ops, size_t count)
 {
 	bool messages = false;
 	for (size_t i = 0; i < count; i++) {
@@ -365,25 +368,26 @@ static void report(struct ncclComm *comm, int error)
 	if (error == -ECANCELED)
 		return;
 	if (error == -EPROTO)
-		ckt_comm_say(
+		ckt_soft_nccl_comm_say(
 			"rank %d of %d: a peer called another operation, or with another count, type or root",
 			comm->rank, comm->size);
 	else if (error == -EPIPE)
-		ckt_comm_say("rank %d of %d: a peer is gone", comm->rank, comm->size);
+		ckt_soft_nccl_comm_say("rank %d of %d: a peer is gone", comm->rank, comm->size);
 	else
-		ckt_comm_say("rank %d of %d: %s", comm->rank, comm->size, strerror(-error));
-	ckt_comm_fail(comm,
+		ckt_soft_nccl_comm_say(
+			"rank %d of %d: %s", comm->rank, comm->size, strerror(-error));
+	ckt_soft_nccl_comm_fail(comm,
 		error == -EPROTO          ? ncclInvalidUsage
 			: error == -EPIPE ? ncclRemoteError
 					  : ncclSystemError);
 	/* Who waits for this rank must not do so for ever. */
-	ckt_mesh_shut(&comm->mesh, CKT_PLANE_DATA);
+	ckt_soft_nccl_mesh_shut(&comm->mesh, CKT_PLANE_DATA);
 }
 
-void ckt_run_work(const void *data)
+void ckt_soft_nccl_run_work(const void *data)
 {
 	const struct ckt_work *work = data;
-	struct ncclComm *comm = ckt_comm_find(work->comm);
+	struct ncclComm *comm = ckt_soft_nccl_comm_find(work->comm);
 	if (!comm)
 		return;
 	pthread_mutex_lock(&comm->running);
@@ -391,7 +395,7 @@ void ckt_run_work(const void *data)
 	bool fit = comm->error == ncclSuccess;
 	pthread_mutex_unlock(&comm->lock);
 	if (fit) {
-		int error = ckt_run(&comm->mesh, &comm->sequence, work->ops, work->count);
+		int error = ckt_soft_nccl_run(&comm->mesh, &comm->sequence, work->ops, work->count);
 		if (error)
 			report(comm, error);
 	}
@@ -402,5 +406,5 @@ void ckt_run_work(const void *data)
 		pthread_cond_broadcast(&comm->changed);
 		pthread_mutex_unlock(&comm->lock);
 	}
-	ckt_comm_put(comm);
+	ckt_soft_nccl_comm_put(comm);
 }

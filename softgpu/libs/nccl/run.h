@@ -37,6 +37,7 @@ struct ckt_work {
  * Runs collectives in their order, then all sends and receives in parallel; a function for a
  * stream, with a copy of a struct ckt_work.
  */
-void ckt_run_work(const void *work);
+void ckt_soft_nccl_run_work(const void *work);
 /* The same at once.  0, or -errno as in mesh.h. */
-int ckt_run(struct ckt_mesh *mesh, uint64_t *sequence, const struct ckt_op *ops, size_t count);
+int ckt_soft_nccl_run(
+	struct ckt_mesh *mesh, uint64_t *sequence, const struct ckt_op *ops, size_t count);

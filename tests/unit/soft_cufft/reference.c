@@ -97,14 +97,14 @@ static struct ckt_complex mirrored(
 	int last = s->rank - 1;
 	int64_t n = s->n[last], mirror[3] = {0};
 	if (at[last] <= n / 2) {
-		struct ckt_complex value =
-			ckt_number_read(s->precision, false, in, place(s, true, in_place, b, at));
+		struct ckt_complex value = ckt_soft_cufft_number_read(
+			s->precision, false, in, place(s, true, in_place, b, at));
 		return value;
 	}
 	for (int axis = 0; axis <= last; axis++)
 		mirror[axis] = (s->n[axis] - at[axis]) % s->n[axis];
-	struct ckt_complex value =
-		ckt_number_read(s->precision, false, in, place(s, true, in_place, b, mirror));
+	struct ckt_complex value = ckt_soft_cufft_number_read(
+		s->precision, false, in, place(s, true, in_place, b, mirror));
 	return (struct ckt_complex){value.re, -value.im};
 }
 
@@ -121,7 +121,8 @@ void reference_run(const struct shape *s, const void *in, void *out, bool invers
 			index_of(s, i, at);
 			box[i] = s->kind == CKT_COMPLEX_TO_REAL
 				? mirrored(s, in, in_place, b, at)
-				: ckt_number_read(s->precision, s->kind == CKT_REAL_TO_COMPLEX, in,
+				: ckt_soft_cufft_number_read(s->precision,
+					  s->kind == CKT_REAL_TO_COMPLEX, in,
 					  place(s, true, in_place, b, at));
 		}
 		for (int axis = 0; axis < s->rank; axis++)
@@ -131,8 +132,8 @@ void reference_run(const struct shape *s, const void *in, void *out, bool invers
 			if (s->kind == CKT_REAL_TO_COMPLEX &&
 				at[s->rank - 1] > s->n[s->rank - 1] / 2)
 				continue;
-			ckt_number_write(s->precision, s->kind == CKT_COMPLEX_TO_REAL, out,
-				place(s, false, in_place, b, at), box[i]);
+			ckt_soft_cufft_number_write(s->precision, s->kind == CKT_COMPLEX_TO_REAL,
+				out, place(s, false, in_place, b, at), box[i]);
 		}
 	}
 	free(box);
@@ -140,10 +141,10 @@ void reference_run(const struct shape *s, const void *in, void *out, bool invers
 
 void reference_fill(enum ckt_layout_precision precision, void *memory, size_t bytes, unsigned seed)
 {
-	size_t count = bytes / ckt_number_size(precision, true);
+	size_t count = bytes / ckt_soft_cufft_number_size(precision, true);
 	for (size_t i = 0; i < count; i++) {
 		seed = seed * 1103515245 + 12345;
-		ckt_number_write(precision, true, memory, (int64_t)i,
+		ckt_soft_cufft_number_write(precision, true, memory, (int64_t)i,
 			(struct ckt_complex){((int)(seed >> 16 & 127) - 64) / 64.0, 0});
 	}
 }
@@ -151,11 +152,11 @@ void reference_fill(enum ckt_layout_precision precision, void *memory, size_t by
 double reference_difference(
 	enum ckt_layout_precision precision, const void *a, const void *b, size_t bytes)
 {
-	size_t count = bytes / ckt_number_size(precision, true);
+	size_t count = bytes / ckt_soft_cufft_number_size(precision, true);
 	double greatest = 1e-300, difference = 0;
 	for (size_t i = 0; i < count; i++) {
-		double x = ckt_number_read(precision, true, a, (int64_t)i).re,
-		       y = ckt_number_read(precision, true, b, (int64_t)i).re;
+		double x = ckt_soft_cufft_number_read(precision, true, a, (int64_t)i).re,
+		       y = ckt_soft_cufft_number_read(precision, true, b, (int64_t)i).re;
 		greatest = fmax(greatest, fabs(y));
 		difference = fmax(difference, isfinite(x) ? fabs(x - y) : INFINITY);
 	}

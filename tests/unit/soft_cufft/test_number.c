@@ -9,13 +9,13 @@
 static uint16_t rounded(enum ckt_layout_precision precision, double value)
 {
 	uint16_t bits = 0;
-	ckt_number_write(precision, true, &bits, 0, (struct ckt_complex){value, 9});
+	ckt_soft_cufft_number_write(precision, true, &bits, 0, (struct ckt_complex){value, 9});
 	return bits;
 }
 
 static double number(enum ckt_layout_precision precision, uint16_t bits)
 {
-	return ckt_number_read(precision, true, &bits, 0).re;
+	return ckt_soft_cufft_number_read(precision, true, &bits, 0).re;
 }
 
 /*
@@ -65,20 +65,20 @@ static void test_complex(void)
 	static const size_t sizes[] = {2, 2, 4, 8};
 	unsigned char memory[64];
 	for (enum ckt_layout_precision p = CKT_HALF; p <= CKT_DOUBLE; p++) {
-		IS(ckt_number_size(p, true), sizes[p]);
-		IS(ckt_number_size(p, false), 2 * sizes[p]);
+		IS(ckt_soft_cufft_number_size(p, true), sizes[p]);
+		IS(ckt_soft_cufft_number_size(p, false), 2 * sizes[p]);
 		memset(memory, 0xee, sizeof memory);
-		ckt_number_write(p, false, memory, 2, (struct ckt_complex){1.5, -0.25});
-		struct ckt_complex back = ckt_number_read(p, false, memory, 2);
+		ckt_soft_cufft_number_write(p, false, memory, 2, (struct ckt_complex){1.5, -0.25});
+		struct ckt_complex back = ckt_soft_cufft_number_read(p, false, memory, 2);
 		YES(back.re == 1.5 && back.im == -0.25);
-		YES(ckt_number_read(p, true, memory, 5).re == -0.25 &&
-			ckt_number_read(p, true, memory, 5).im == 0);
+		YES(ckt_soft_cufft_number_read(p, true, memory, 5).re == -0.25 &&
+			ckt_soft_cufft_number_read(p, true, memory, 5).im == 0);
 		IS(memory[4 * sizes[p] - 1], 0xee);
 		if (6 * sizes[p] < sizeof memory)
 			IS(memory[6 * sizes[p]], 0xee);
 	}
 	float single;
-	ckt_number_write(CKT_SINGLE, true, &single, 0, (struct ckt_complex){0.1, 0});
+	ckt_soft_cufft_number_write(CKT_SINGLE, true, &single, 0, (struct ckt_complex){0.1, 0});
 	YES(single == 0.1f);
 }
 

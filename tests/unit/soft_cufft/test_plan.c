@@ -26,14 +26,14 @@ static void test_table(void)
 			YES(plans[i] != plans[j] && plans[i] > 0);
 	IS(cufftDestroy(plans[50]), CUFFT_SUCCESS);
 	IS(cufftGetSize(plans[50], &size), CUFFT_INVALID_PLAN);
-	NO(ckt_plan_lock(plans[50]));
+	NO(ckt_soft_cufft_plan_lock(plans[50]));
 	MUST(cufftCreate(&again), CUFFT_SUCCESS);
 	IS(again, plans[50]);
 	for (size_t i = 0; i < COUNT(plans); i++)
 		IS(cufftDestroy(plans[i]), CUFFT_SUCCESS);
-	NO(ckt_plan_lock(0));
-	NO(ckt_plan_lock(-1));
-	NO(ckt_plan_lock(1 << 30));
+	NO(ckt_soft_cufft_plan_lock(0));
+	NO(ckt_soft_cufft_plan_lock(-1));
+	NO(ckt_soft_cufft_plan_lock(1 << 30));
 }
 
 static void CUDA_CB wait_at_gate(void *gate)
@@ -155,11 +155,11 @@ static void test_shape(void)
 {
 	struct ckt_shape *shape = calloc(1, sizeof *shape);
 	atomic_init(&shape->holders, 1);
-	ckt_shape_hold(shape);
-	ckt_shape_release(shape);
+	ckt_soft_cufft_shape_hold(shape);
+	ckt_soft_cufft_shape_release(shape);
 	IS(atomic_load(&shape->holders), 1);
-	ckt_shape_release(shape);
-	ckt_shape_release(NULL);
+	ckt_soft_cufft_shape_release(shape);
+	ckt_soft_cufft_shape_release(NULL);
 }
 
 UNIT_SUITE(plan, {"table", test_table}, {"order", test_order}, {"capture", test_capture},

@@ -22,12 +22,13 @@ static struct ckt_complex *row_of(size_t n)
 
 static void run(struct ckt_complex *row, size_t n, bool inverse)
 {
-	struct ckt_transform *t = ckt_transform_create(n);
-	struct ckt_complex *scratch = malloc(ckt_transform_scratch_of(n) * sizeof *scratch);
-	IS(ckt_transform_length(t), n);
-	ckt_transform_run(t, row, scratch, inverse);
+	struct ckt_transform *t = ckt_soft_cufft_transform_create(n);
+	struct ckt_complex *scratch =
+		malloc(ckt_soft_cufft_transform_scratch_of(n) * sizeof *scratch);
+	IS(ckt_soft_cufft_transform_length(t), n);
+	ckt_soft_cufft_transform_run(t, row, scratch, inverse);
 	free(scratch);
-	ckt_transform_destroy(t);
+	ckt_soft_cufft_transform_destroy(t);
 }
 
 static void whole(size_t n, bool inverse)
@@ -93,10 +94,10 @@ static void test_long(void)
 
 static void test_scratch(void)
 {
-	IS(ckt_transform_scratch_of(60), 60);
+	IS(ckt_soft_cufft_transform_scratch_of(60), 60);
 	/* 37 is a prime beyond the radices: a convolution of 128. */
-	IS(ckt_transform_scratch_of(37), 256);
-	ckt_transform_destroy(NULL);
+	IS(ckt_soft_cufft_transform_scratch_of(37), 256);
+	ckt_soft_cufft_transform_destroy(NULL);
 }
 
 UNIT_SUITE(transform, {"every length", test_lengths}, {"long rows", test_long},

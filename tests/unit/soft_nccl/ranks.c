@@ -69,8 +69,8 @@ void ranks_free(void *memory)
 void meshes_make(struct ckt_mesh *meshes, int count)
 {
 	for (int r = 0; r < count; r++) {
-		OK(ckt_mesh_init(&meshes[r]));
-		OK(ckt_mesh_set_size(&meshes[r], r, count));
+		OK(ckt_soft_nccl_mesh_init(&meshes[r]));
+		OK(ckt_soft_nccl_mesh_set_size(&meshes[r], r, count));
 	}
 	for (int a = 0; a < count; a++) {
 		for (int b = a + 1; b < count; b++) {
@@ -87,5 +87,5 @@ void meshes_make(struct ckt_mesh *meshes, int count)
 void meshes_free(struct ckt_mesh *meshes, int count)
 {
 	for (int r = 0; r < count; r++)
-		ckt_mesh_fini(&meshes[r]);
+		ckt_soft_nccl_mesh_fini(&meshes[r]);
 }

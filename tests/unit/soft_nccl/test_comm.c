@@ -8,53 +8,53 @@
 static void test_table(void)
 {
 	struct ncclComm *comm, *other;
-	OK(ckt_comm_make(0, NULL, true, &comm));
-	OK(ckt_comm_make(0, NULL, true, &other));
-	OK(ckt_comm_set_size(comm, 2, 4));
+	OK(ckt_soft_nccl_comm_make(0, NULL, true, &comm));
+	OK(ckt_soft_nccl_comm_make(0, NULL, true, &other));
+	OK(ckt_soft_nccl_comm_set_size(comm, 2, 4));
 	YES(comm->number != other->number);
-	YES(ckt_comm_get(comm) == comm);
-	YES(ckt_comm_find(other->number) == other);
-	YES(ckt_comm_get(NULL) == NULL);
-	YES(ckt_comm_find(0) == NULL);
+	YES(ckt_soft_nccl_comm_get(comm) == comm);
+	YES(ckt_soft_nccl_comm_find(other->number) == other);
+	YES(ckt_soft_nccl_comm_get(NULL) == NULL);
+	YES(ckt_soft_nccl_comm_find(0) == NULL);
 	uint64_t number = comm->number;
-	ckt_comm_remove(comm);
-	ckt_comm_remove(comm); /* once more does no harm while it is held */
-	YES(ckt_comm_find(number) == NULL);
-	YES(ckt_comm_get(comm) == NULL);
+	ckt_soft_nccl_comm_remove(comm);
+	ckt_soft_nccl_comm_remove(comm); /* once more does no harm while it is held */
+	YES(ckt_soft_nccl_comm_find(number) == NULL);
+	YES(ckt_soft_nccl_comm_get(comm) == NULL);
 	IS(comm->rank, 2);
-	ckt_comm_put(comm);
-	ckt_comm_put(comm);
-	ckt_comm_put(other);
-	ckt_comm_remove(other);
-	ckt_comm_put(other);
+	ckt_soft_nccl_comm_put(comm);
+	ckt_soft_nccl_comm_put(comm);
+	ckt_soft_nccl_comm_put(other);
+	ckt_soft_nccl_comm_remove(other);
+	ckt_soft_nccl_comm_put(other);
 }
 
 static void test_states(void)
 {
 	struct ncclComm *comm;
-	OK(ckt_comm_make(0, NULL, true, &comm));
-	IS(ckt_comm_state(comm), ncclInProgress);
-	IS(ckt_comm_usable(comm), ncclInvalidArgument);
-	HAS(ckt_comm_said(), "before the call before has come to its end");
-	ckt_comm_done(comm, ncclSuccess);
-	ckt_comm_wait_job(comm);
-	IS(ckt_comm_state(comm), ncclSuccess);
-	IS(ckt_comm_usable(comm), ncclSuccess);
+	OK(ckt_soft_nccl_comm_make(0, NULL, true, &comm));
+	IS(ckt_soft_nccl_comm_state(comm), ncclInProgress);
+	IS(ckt_soft_nccl_comm_usable(comm), ncclInvalidArgument);
+	HAS(ckt_soft_nccl_comm_said(), "before the call before has come to its end");
+	ckt_soft_nccl_comm_done(comm, ncclSuccess);
+	ckt_soft_nccl_comm_wait_job(comm);
+	IS(ckt_soft_nccl_comm_state(comm), ncclSuccess);
+	IS(ckt_soft_nccl_comm_usable(comm), ncclSuccess);
 	comm->revoked = true;
-	IS(ckt_comm_usable(comm), ncclInvalidUsage);
-	HAS(ckt_comm_said(), "revoked");
-	ckt_comm_fail(comm, ncclRemoteError);
-	ckt_comm_fail(comm, ncclSystemError);
-	IS(ckt_comm_state(comm), ncclRemoteError);
-	IS(ckt_comm_usable(comm), ncclRemoteError);
-	ckt_comm_remove(comm);
-	ckt_comm_put(comm);
-	OK(ckt_comm_make(0, NULL, true, &comm));
-	ckt_comm_done(comm, ncclSystemError);
-	IS(ckt_comm_state(comm), ncclSystemError);
+	IS(ckt_soft_nccl_comm_usable(comm), ncclInvalidUsage);
+	HAS(ckt_soft_nccl_comm_said(), "revoked");
+	ckt_soft_nccl_comm_fail(comm, ncclRemoteError);
+	ckt_soft_nccl_comm_fail(comm, ncclSystemError);
+	IS(ckt_soft_nccl_comm_state(comm), ncclRemoteError);
+	IS(ckt_soft_nccl_comm_usable(comm), ncclRemoteError);
+	ckt_soft_nccl_comm_remove(comm);
+	ckt_soft_nccl_comm_put(comm);
+	OK(ckt_soft_nccl_comm_make(0, NULL, true, &comm));
+	ckt_soft_nccl_comm_done(comm, ncclSystemError);
+	IS(ckt_soft_nccl_comm_state(comm), ncclSystemError);
 	NO(comm->ready);
-	ckt_comm_remove(comm);
-	ckt_comm_put(comm);
+	ckt_soft_nccl_comm_remove(comm);
+	ckt_soft_nccl_comm_put(comm);
 }
 
 UNIT_SUITE(comm, {"the table", test_table}, {"states", test_states})

@@ -27,7 +27,7 @@ static void *swap(void *data)
 		{.peer = peer, .send = true, .bytes = 0},
 		{.peer = peer, .data = more, .bytes = 2, .expected = "xy"},
 	};
-	IS(ckt_mesh_exchange(mesh, CKT_PLANE_DATA, pieces, COUNT(pieces)), 0);
+	IS(ckt_soft_nccl_mesh_exchange(mesh, CKT_PLANE_DATA, pieces, COUNT(pieces)), 0);
 	TEXT(more, "xy");
 	int wrong = 0;
 	for (int i = 0; i < LARGE; i++)
@@ -54,8 +54,8 @@ static void test_unexpected(void)
 	struct ckt_transfer send = {.peer = 1, .send = true, .data = "abcd", .bytes = 4};
 	struct ckt_transfer receive = {.peer = 0, .data = got, .bytes = 4, .expected = "abce"};
 	meshes_make(meshes, 2);
-	IS(ckt_mesh_exchange(&meshes[0], CKT_PLANE_DATA, &send, 1), 0);
-	IS(ckt_mesh_exchange(&meshes[1], CKT_PLANE_DATA, &receive, 1), -EPROTO);
+	IS(ckt_soft_nccl_mesh_exchange(&meshes[0], CKT_PLANE_DATA, &send, 1), 0);
+	IS(ckt_soft_nccl_mesh_exchange(&meshes[1], CKT_PLANE_DATA, &receive, 1), -EPROTO);
 	meshes_free(meshes, 2);
 }
 
@@ -66,25 +66,25 @@ static void test_gone(void)
 	struct ckt_transfer send = {.peer = 1, .send = true, .data = "abcd", .bytes = 4},
 			    receive = {.peer = 0, .data = got, .bytes = 4};
 	meshes_make(meshes, 2);
-	IS(ckt_mesh_exchange(&meshes[0], CKT_PLANE_DATA, &send, 1), 0);
-	ckt_mesh_fini(&meshes[0]);
-	IS(ckt_mesh_exchange(&meshes[1], CKT_PLANE_DATA, &receive, 1), 0);
-	IS(ckt_mesh_exchange(&meshes[1], CKT_PLANE_DATA, &receive, 1), -EPIPE);
+	IS(ckt_soft_nccl_mesh_exchange(&meshes[0], CKT_PLANE_DATA, &send, 1), 0);
+	ckt_soft_nccl_mesh_fini(&meshes[0]);
+	IS(ckt_soft_nccl_mesh_exchange(&meshes[1], CKT_PLANE_DATA, &receive, 1), 0);
+	IS(ckt_soft_nccl_mesh_exchange(&meshes[1], CKT_PLANE_DATA, &receive, 1), -EPIPE);
 	meshes_free(meshes, 2);
 	meshes_make(meshes, 2);
-	ckt_mesh_shut(&meshes[0], CKT_PLANE_DATA);
-	IS(ckt_mesh_exchange(&meshes[1], CKT_PLANE_DATA, &receive, 1), -EPIPE);
+	ckt_soft_nccl_mesh_shut(&meshes[0], CKT_PLANE_DATA);
+	IS(ckt_soft_nccl_mesh_exchange(&meshes[1], CKT_PLANE_DATA, &receive, 1), -EPIPE);
 	send.peer = 0;
-	IS(ckt_mesh_exchange(&meshes[1], CKT_PLANE_DATA, &send, 1), -EPIPE);
+	IS(ckt_soft_nccl_mesh_exchange(&meshes[1], CKT_PLANE_DATA, &send, 1), -EPIPE);
 	/* The other plane goes on. */
-	IS(ckt_mesh_exchange(&meshes[1], CKT_PLANE_CONTROL, &send, 1), 0);
+	IS(ckt_soft_nccl_mesh_exchange(&meshes[1], CKT_PLANE_CONTROL, &send, 1), 0);
 	meshes_free(meshes, 2);
 }
 
 static void *stop_soon(void *data)
 {
 	usleep(20000);
-	ckt_mesh_stop(data, CKT_PLANE_DATA);
+	ckt_soft_nccl_mesh_stop(data, CKT_PLANE_DATA);
 	return NULL;
 }
 
@@ -95,11 +95,11 @@ static void test_stop(void)
 	struct ckt_transfer receive = {.peer = 0, .data = got, .bytes = 4};
 	meshes_make(meshes, 2);
 	MUST(pthread_create(&thread, NULL, stop_soon, &meshes[1]), 0);
-	IS(ckt_mesh_exchange(&meshes[1], CKT_PLANE_DATA, &receive, 1), -ECANCELED);
+	IS(ckt_soft_nccl_mesh_exchange(&meshes[1], CKT_PLANE_DATA, &receive, 1), -ECANCELED);
 	pthread_join(thread, NULL);
-	YES(ckt_mesh_stopped(&meshes[1], CKT_PLANE_DATA));
-	NO(ckt_mesh_stopped(&meshes[1], CKT_PLANE_CONTROL));
-	IS(ckt_mesh_wait_readable(
+	YES(ckt_soft_nccl_mesh_stopped(&meshes[1], CKT_PLANE_DATA));
+	NO(ckt_soft_nccl_mesh_stopped(&meshes[1], CKT_PLANE_CONTROL));
+	IS(ckt_soft_nccl_mesh_wait_readable(
 		   &meshes[1], CKT_PLANE_DATA, meshes[1].planes[CKT_PLANE_CONTROL].sockets[0]),
 		-ECANCELED);
 	meshes_free(meshes, 2);
@@ -110,9 +110,9 @@ static void *derive(void *data)
 {
 	static const int members[] = {2, 0, 1}, ranks[] = {1, 2, 0};
 	struct ckt_mesh *mesh = data, made;
-	OK(ckt_mesh_init(&made));
-	OK(ckt_mesh_set_size(&made, ranks[mesh->rank], 3));
-	IS(ckt_mesh_derive(mesh, members, &made), 0);
+	OK(ckt_soft_nccl_mesh_init(&made));
+	OK(ckt_soft_nccl_mesh_set_size(&made, ranks[mesh->rank], 3));
+	IS(ckt_soft_nccl_mesh_derive(mesh, members, &made), 0);
 	for (int plane = 0; plane < CKT_PLANES; plane++) {
 		char words[3][8], mine[8] = {(char)made.rank, (char)plane};
 		struct ckt_transfer pieces[6];
@@ -125,11 +125,11 @@ static void *derive(void *data)
 			pieces[count++] =
 				(struct ckt_transfer){.peer = p, .data = words[p], .bytes = 8};
 		}
-		IS(ckt_mesh_exchange(&made, (enum ckt_plane)plane, pieces, count), 0);
+		IS(ckt_soft_nccl_mesh_exchange(&made, (enum ckt_plane)plane, pieces, count), 0);
 		for (int p = 0; p < 3; p++)
 			YES(p == made.rank || (words[p][0] == p && words[p][1] == plane));
 	}
-	ckt_mesh_fini(&made);
+	ckt_soft_nccl_mesh_fini(&made);
 	return NULL;
 }
 

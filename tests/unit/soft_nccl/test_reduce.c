@@ -12,13 +12,13 @@ enum { RANKS = 3, N = 1100 };
 
 static void test_sizes(void)
 {
-	IS(ckt_type_size(ncclInt8), 1);
-	IS(ckt_type_size(ncclBfloat16), 2);
-	IS(ckt_type_size(ncclFloat32), 4);
-	IS(ckt_type_size(ncclUint64), 8);
-	IS(ckt_type_size(ncclFloat8e5m2), 1);
-	IS(ckt_type_size(ncclNumTypes), 0);
-	IS(ckt_type_size((ncclDataType_t)-1), 0);
+	IS(ckt_soft_nccl_type_size(ncclInt8), 1);
+	IS(ckt_soft_nccl_type_size(ncclBfloat16), 2);
+	IS(ckt_soft_nccl_type_size(ncclFloat32), 4);
+	IS(ckt_soft_nccl_type_size(ncclUint64), 8);
+	IS(ckt_soft_nccl_type_size(ncclFloat8e5m2), 1);
+	IS(ckt_soft_nccl_type_size(ncclNumTypes), 0);
+	IS(ckt_soft_nccl_type_size((ncclDataType_t)-1), 0);
 }
 
 static void put(void *to, ncclDataType_t type, size_t i, double v)
@@ -87,11 +87,11 @@ static void test_all(void)
 					result = combine(result, value(r, i, type), (ncclRedOp_t)o);
 				put(expected, type, i, result);
 			}
-			ckt_reduce(out, places, RANKS, N, type, (ncclRedOp_t)o);
-			YES(memcmp(out, expected, N * ckt_type_size(type)) == 0);
+			ckt_soft_nccl_reduce(out, places, RANKS, N, type, (ncclRedOp_t)o);
+			YES(memcmp(out, expected, N * ckt_soft_nccl_type_size(type)) == 0);
 			/* Into one of the inputs. */
-			ckt_reduce(in[1], places, RANKS, N, type, (ncclRedOp_t)o);
-			YES(memcmp(in[1], expected, N * ckt_type_size(type)) == 0);
+			ckt_soft_nccl_reduce(in[1], places, RANKS, N, type, (ncclRedOp_t)o);
+			YES(memcmp(in[1], expected, N * ckt_soft_nccl_type_size(type)) == 0);
 		}
 	}
 }
@@ -104,12 +104,14 @@ static void test_averages(void)
 	int8_t out;
 	uint8_t sum;
 	float mean;
-	ckt_reduce(&out, (const void *[]){&a, &b, &c}, 3, 1, ncclInt8, ncclAvg);
+	ckt_soft_nccl_reduce(&out, (const void *[]){&a, &b, &c}, 3, 1, ncclInt8, ncclAvg);
 	IS(out, -8 / 3);
 	/* As the type holds the sum: 308 is 52. */
-	ckt_reduce(&sum, (const void *[]){&wide[0], &wide[1], &wide[2]}, 3, 1, ncclUint8, ncclAvg);
+	ckt_soft_nccl_reduce(
+		&sum, (const void *[]){&wide[0], &wide[1], &wide[2]}, 3, 1, ncclUint8, ncclAvg);
 	IS(sum, 52 / 3);
-	ckt_reduce(&mean, (const void *[]){&f[0], &f[1], &f[2]}, 3, 1, ncclFloat32, ncclAvg);
+	ckt_soft_nccl_reduce(
+		&mean, (const void *[]){&f[0], &f[1], &f[2]}, 3, 1, ncclFloat32, ncclAvg);
 	YES(mean == 2.5f);
 }
 
@@ -121,18 +123,19 @@ static void test_rounding(void)
 	const float nan_in[] = {NAN, 3, 2};
 	uint16_t out;
 	float greatest;
-	ckt_reduce(&out, (const void *[]){&in[0], &in[1], &in[2]}, 3, 1, ncclFloat16, ncclSum);
+	ckt_soft_nccl_reduce(
+		&out, (const void *[]){&in[0], &in[1], &in[2]}, 3, 1, ncclFloat16, ncclSum);
 	IS(out, ckt_ptx_half_from_double(2050, 0));
-	ckt_reduce(&greatest, (const void *[]){&nan_in[0], &nan_in[1], &nan_in[2]}, 3, 1,
+	ckt_soft_nccl_reduce(&greatest, (const void *[]){&nan_in[0], &nan_in[1], &nan_in[2]}, 3, 1,
 		ncclFloat32, ncclMax);
 	YES(greatest == 3);
 	/* In the order of ranks: another order gives another sum. */
 	const float order[] = {1e8f, -1e8f, 1};
-	ckt_reduce(&greatest, (const void *[]){&order[0], &order[1], &order[2]}, 3, 1, ncclFloat32,
-		ncclSum);
+	ckt_soft_nccl_reduce(&greatest, (const void *[]){&order[0], &order[1], &order[2]}, 3, 1,
+		ncclFloat32, ncclSum);
 	YES(greatest == 1);
-	ckt_reduce(&greatest, (const void *[]){&order[2], &order[0], &order[1]}, 3, 1, ncclFloat32,
-		ncclSum);
+	ckt_soft_nccl_reduce(&greatest, (const void *[]){&order[2], &order[0], &order[1]}, 3, 1,
+		ncclFloat32, ncclSum);
 	YES(greatest == 0);
 }
 
@@ -144,11 +147,11 @@ static void test_multiply(void)
 	double halves[2];
 	const uint16_t h = ckt_ptx_bf16_from_double(3, 0), two = ckt_ptx_bf16_from_double(2, 0);
 	uint16_t six;
-	ckt_multiply(out, in, &factor, 3, ncclInt32);
+	ckt_soft_nccl_multiply(out, in, &factor, 3, ncclInt32);
 	YES(out[0] == -3 && out[1] == 6 && out[2] == -900);
-	ckt_multiply(halves, d, &half, 2, ncclFloat64);
+	ckt_soft_nccl_multiply(halves, d, &half, 2, ncclFloat64);
 	YES(halves[0] == 0.25 && halves[1] == 2);
-	ckt_multiply(&six, &h, &two, 1, ncclBfloat16);
+	ckt_soft_nccl_multiply(&six, &h, &two, 1, ncclBfloat16);
 	IS(six, ckt_ptx_bf16_from_double(6, 0));
 }
 

@@ -21,15 +21,16 @@ struct guest {
 static void *join(void *data)
 {
 	struct guest *guest = data;
-	guest->result = ckt_root_join(&guest->id, &guest->mesh, guest->device, &guest->why);
+	guest->result =
+		ckt_soft_nccl_root_join(&guest->id, &guest->mesh, guest->device, &guest->why);
 	return NULL;
 }
 
 static void prepare(struct guest *guest, const ncclUniqueId *id, int rank, int size, int device)
 {
 	*guest = (struct guest){.id = *id, .rank = rank, .size = size, .device = device};
-	OK(ckt_mesh_init(&guest->mesh));
-	OK(ckt_mesh_set_size(&guest->mesh, rank, size));
+	OK(ckt_soft_nccl_mesh_init(&guest->mesh));
+	OK(ckt_soft_nccl_mesh_set_size(&guest->mesh, rank, size));
 }
 
 static void start(struct guest *guest, const ncclUniqueId *id, int rank, int size, int device)
@@ -42,16 +43,16 @@ static void end(struct guest *guest, ncclResult_t expected)
 {
 	pthread_join(guest->thread, NULL);
 	IS(guest->result, expected);
-	ckt_mesh_fini(&guest->mesh);
+	ckt_soft_nccl_mesh_fini(&guest->mesh);
 }
 
 static void test_meeting(void)
 {
 	ncclUniqueId id, other;
 	struct guest guests[4];
-	OK(ckt_root_make(&id));
-	OK(ckt_root_make(&other));
-	YES(ckt_root_is_id(&id) && memcmp(&id, &other, sizeof id) != 0);
+	OK(ckt_soft_nccl_root_make(&id));
+	OK(ckt_soft_nccl_root_make(&other));
+	YES(ckt_soft_nccl_root_is_id(&id) && memcmp(&id, &other, sizeof id) != 0);
 	/* Two meetings at once, their ranks mixed. */
 	for (int g = 0; g < 4; g++)
 		start(&guests[g], g % 2 ? &id : &other, g / 2, 2, g / 2);
@@ -68,12 +69,13 @@ static void test_meeting(void)
 					    .data = g ? "B" : "A",
 					    .bytes = 1},
 				    receive = {.peer = 0, .data = word, .bytes = 1};
-		IS(ckt_mesh_exchange(&guests[g].mesh, CKT_PLANE_DATA, &send, 1), 0);
-		IS(ckt_mesh_exchange(&guests[2 + g].mesh, CKT_PLANE_DATA, &receive, 1), 0);
+		IS(ckt_soft_nccl_mesh_exchange(&guests[g].mesh, CKT_PLANE_DATA, &send, 1), 0);
+		IS(ckt_soft_nccl_mesh_exchange(&guests[2 + g].mesh, CKT_PLANE_DATA, &receive, 1),
+			0);
 		TEXT(word, g ? "B" : "A");
 	}
 	for (int g = 0; g < 4; g++)
-		ckt_mesh_fini(&guests[g].mesh);
+		ckt_soft_nccl_mesh_fini(&guests[g].mesh);
 	/* An id serves once. */
 	start(&guests[0], &id, 0, 2, 0);
 	end(&guests[0], ncclRemoteError);
@@ -84,7 +86,7 @@ static void refuse(int rank, int size, int device, const char *why)
 {
 	ncclUniqueId id;
 	struct guest first, second;
-	OK(ckt_root_make(&id));
+	OK(ckt_soft_nccl_root_make(&id));
 	start(&first, &id, 0, 3, 0);
 	usleep(30000);
 	start(&second, &id, rank, size, device);
@@ -99,7 +101,7 @@ static void test_refused(void)
 	refuse(1, 2, 1, "disagree");
 	refuse(0, 3, 1, "same rank");
 	refuse(1, 3, 0, "Duplicate GPU");
-	NO(ckt_root_is_id(&zero));
+	NO(ckt_soft_nccl_root_is_id(&zero));
 }
 
 /* A rank that dies while others wait; a root that died; one's own end. */
@@ -108,12 +110,12 @@ static void test_gone(void)
 	ncclUniqueId id;
 	struct guest guest;
 	int fds[2];
-	OK(ckt_root_make(&id));
+	OK(ckt_soft_nccl_root_make(&id));
 	start(&guest, &id, 0, 2, 0);
 	usleep(30000);
-	ckt_mesh_stop(&guest.mesh, CKT_PLANE_CONTROL);
+	ckt_soft_nccl_mesh_stop(&guest.mesh, CKT_PLANE_CONTROL);
 	end(&guest, ncclSystemError);
-	OK(ckt_root_make(&id));
+	OK(ckt_soft_nccl_root_make(&id));
 	start(&guest, &id, 0, 3, 0);
 	pid_t child;
 	/*
@@ -137,13 +139,13 @@ static void test_gone(void)
 	}
 	IS(guest.result, ncclRemoteError);
 	HAS(guest.why, "a rank went");
-	ckt_mesh_fini(&guest.mesh);
+	ckt_soft_nccl_mesh_fini(&guest.mesh);
 	/* The child's root is its own, and goes with it. */
 	OK(pipe(fds));
 	child = fork();
 	if (child == 0) {
 		ncclUniqueId made;
-		ckt_root_make(&made);
+		ckt_soft_nccl_root_make(&made);
 		_exit(write(fds[1], &made, sizeof made) != sizeof made);
 	}
 	IS(read(fds[0], &id, sizeof id), sizeof id);

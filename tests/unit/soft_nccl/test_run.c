@@ -45,7 +45,7 @@ static int play(struct player *p, enum ckt_op_kind kind, int root, const int *fr
 		.from = from,
 		.to = to,
 		.count = p->count};
-	return ckt_run(&p->mesh, &p->sequence, &op, 1);
+	return ckt_soft_nccl_run(&p->mesh, &p->sequence, &op, 1);
 }
 
 static void *collectives(void *data)
@@ -137,7 +137,7 @@ static void *multiplied(void *data)
 		CKT_OP_ALL_REDUCE, CKT_OP_REDUCE, CKT_OP_REDUCE_SCATTER};
 	for (size_t k = 0; k < COUNT(kinds); k++) {
 		op.kind = kinds[k];
-		wrong += ckt_run(&p->mesh, &p->sequence, &op, 1) != 0;
+		wrong += ckt_soft_nccl_run(&p->mesh, &p->sequence, &op, 1) != 0;
 		size_t first = op.kind == CKT_OP_REDUCE_SCATTER ? (size_t)me * p->count : 0;
 		for (size_t i = 0; i < p->count && (op.kind != CKT_OP_REDUCE || me == 0); i++)
 			wrong += to[i] != (float)((first + i) % 100) * (float)weight;
@@ -175,7 +175,7 @@ static void *messages(void *data)
 			.to = in + (size_t)peer * p->count,
 			.count = p->count};
 	}
-	wrong += ckt_run(&p->mesh, &p->sequence, ops, 2 * (size_t)n) != 0;
+	wrong += ckt_soft_nccl_run(&p->mesh, &p->sequence, ops, 2 * (size_t)n) != 0;
 	for (size_t i = 0; i < (size_t)n * p->count; i++)
 		wrong += in[i] != at((int)(i / p->count), i % p->count);
 	p->result = wrong;
@@ -228,7 +228,7 @@ static void test_no_comm(void)
 		.from = &number,
 		.to = &number,
 		.count = 1};
-	ckt_run_work(&u.work);
+	ckt_soft_nccl_run_work(&u.work);
 	IS(number, 5);
 }
 
