@@ -32,24 +32,24 @@ static struct {
 	bool pinned;
 	CUcontext first, contexts[CKT_DEVICES_MAX];
 	struct ckt_content_thread members[CKT_CREW_SIZE];
-} crew = {.lock = PTHREAD_MUTEX_INITIALIZER, .cond = PTHREAD_COND_INITIALIZER};
+} threads = {.lock = PTHREAD_MUTEX_INITIALIZER, .cond = PTHREAD_COND_INITIALIZER};
 
 static void *crew_thread(void *opaque)
 {
 	struct ckt_content_thread *member = opaque;
 	unsigned seen = 0;
-	pthread_mutex_lock(&crew.lock);
+	pthread_mutex_lock(&threads.lock);
 	for (;;) {
-		while (crew.round == seen)
-			pthread_cond_wait(&crew.cond, &crew.lock);
-		seen = crew.round;
-		pthread_mutex_unlock(&crew.lock);
-		int error = crew.work(member, crew.opaque);
-		pthread_mutex_lock(&crew.lock);
-		if (error && !crew.error)
-			crew.error = error;
-		if (--crew.busy == 0)
-			pthread_cond_broadcast(&crew.cond);
+		while (threads.round == seen)
+			pthread_cond_wait(&threads.cond, &threads.lock);
+		seen = threads.round;
+		pthread_mutex_unlock(&threads.lock);
+		int error = threads.work(member, threads.opaque);
+		pthread_mutex_lock(&threads.lock);
+		if (error && !threads.error)
+			threads.error = error;
+		if (--threads.busy == 0)
+			pthread_cond_broadcast(&threads.cond);
 	}
 	return NULL;
 }
@@ -63,16 +63,16 @@ static unsigned cores(void)
 int ckt_content_threads_start(struct ckt_worker *worker)
 {
 	enum { BYTES = 2 * CKT_IMAGE_CHUNK };
-	crew.count = cores();
-	crew.first = ckt_session_operations.first_context(worker);
-	crew.buffers =
-		ckt_session_operations.map_place(BUFFERS_BASE, (size_t)crew.count * BYTES, 0);
-	if (!crew.buffers)
+	threads.count = cores();
+	threads.first = ckt_session_operations.first_context(worker);
+	threads.buffers =
+		ckt_session_operations.map_place(BUFFERS_BASE, (size_t)threads.count * BYTES, 0);
+	if (!threads.buffers)
 		return -errno;
-	for (unsigned i = 0; i < crew.count; i++) {
-		struct ckt_content_thread *member = &crew.members[i];
+	for (unsigned i = 0; i < threads.count; i++) {
+		struct ckt_content_thread *member = &threads.members[i];
 		*member = (struct ckt_content_thread){.worker = worker, .index = i};
-		member->buffers[0] = member->buffer = crew.buffers + (size_t)i * BYTES;
+		member->buffers[0] = member->buffer = threads.buffers + (size_t)i * BYTES;
 		member->buffers[1] = member->buffer + CKT_IMAGE_CHUNK;
 		/*
 		 * Streams are part of the history of addresses, and older images' sessions had none
@@ -93,52 +93,53 @@ int ckt_content_threads_start(struct ckt_worker *worker)
 
 unsigned ckt_content_threads_count(void)
 {
-	return crew.count;
+	return threads.count;
 }
 
 void ckt_content_threads_prepare(void)
 {
-	size_t size = (size_t)crew.count * 2 * CKT_IMAGE_CHUNK;
-	if (crew.pinned || ckt_driver.cuCtxSetCurrent(crew.first))
+	size_t size = (size_t)threads.count * 2 * CKT_IMAGE_CHUNK;
+	if (threads.pinned || ckt_driver.cuCtxSetCurrent(threads.first))
 		return;
-	memset(crew.buffers, 0, size);
+	memset(threads.buffers, 0, size);
 	CUresult result = ckt_driver.cuMemHostRegister_v2
-		? ckt_driver.cuMemHostRegister_v2(crew.buffers, size, CU_MEMHOSTREGISTER_PORTABLE)
+		? ckt_driver.cuMemHostRegister_v2(
+			  threads.buffers, size, CU_MEMHOSTREGISTER_PORTABLE)
 		: CKT_INTERNAL_NOT_SUPPORTED;
 	if (result)
 		ckt_info("cannot pin the buffers for images (CUDA error %d): "
 			 "checkpoints and restores will be slower",
 			result);
-	crew.pinned = true;
+	threads.pinned = true;
 }
 
 void ckt_content_threads_look(struct ckt_worker *worker)
 {
 	for (unsigned d = 0; d < ckt_device_count(worker); d++)
-		crew.contexts[d] =
+		threads.contexts[d] =
 			ckt_session_operations.real_context(worker, ckt_handle_primary(d));
 }
 
 int ckt_content_threads_run(
 	int (*work)(struct ckt_content_thread *member, void *opaque), void *opaque)
 {
-	pthread_mutex_lock(&crew.lock);
-	crew.work = work;
-	crew.opaque = opaque;
-	crew.error = 0;
-	crew.busy = crew.count;
-	crew.round++;
-	pthread_cond_broadcast(&crew.cond);
-	while (crew.busy)
-		pthread_cond_wait(&crew.cond, &crew.lock);
-	int error = crew.error;
-	pthread_mutex_unlock(&crew.lock);
+	pthread_mutex_lock(&threads.lock);
+	threads.work = work;
+	threads.opaque = opaque;
+	threads.error = 0;
+	threads.busy = threads.count;
+	threads.round++;
+	pthread_cond_broadcast(&threads.cond);
+	while (threads.busy)
+		pthread_cond_wait(&threads.cond, &threads.lock);
+	int error = threads.error;
+	pthread_mutex_unlock(&threads.lock);
 	return error;
 }
 
 CUresult ckt_content_threads_use_device(struct ckt_content_thread *member, unsigned device)
 {
-	CUcontext context = crew.contexts[device];
+	CUcontext context = threads.contexts[device];
 	if (!context)
 		return CUDA_ERROR_INVALID_CONTEXT;
 	if (member->current == context)
@@ -156,5 +157,5 @@ CUstream ckt_content_threads_stream(struct ckt_content_thread *member, unsigned 
 
 CUstream ckt_content_threads_first_stream(unsigned device)
 {
-	return ckt_content_threads_stream(&crew.members[0], device);
+	return ckt_content_threads_stream(&threads.members[0], device);
 }

@@ -33,8 +33,8 @@ unsigned ckt_content_threads_count(void);
  */
 void ckt_content_threads_prepare(void);
 /*
- * Sets what ckt_content_threads_use_device finds from now on.  Precondition: the session is frozen or does not
- * run yet.
+ * Sets what ckt_content_threads_use_device finds from now on.  Precondition: the session is frozen
+ * or does not run yet.
  */
 void ckt_content_threads_look(struct ckt_worker *worker);
 /* Runs work(member, opaque) on every member and waits; returns the first error. One at a time. */

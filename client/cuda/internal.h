@@ -466,8 +466,8 @@ CUresult ckt_client_copy_2d(const struct ckt_copy2d *copy);
  */
 CUresult ckt_client_copy_fetch(const struct ckt_copy2d *copy, uint64_t exec, uint64_t stream);
 /*
- * The ways of ckt_client_copy_2d where one side is an array and the other the host's memory: everything is
- * checked, height and depth not 0.
+ * The ways of ckt_client_copy_2d where one side is an array and the other the host's memory:
+ * everything is checked, height and depth not 0.
  */
 CUresult ckt_client_copy_from_array(const struct ckt_copy2d *copy, uint64_t stream);
 CUresult ckt_client_copy_to_array(const struct ckt_copy2d *copy, uint64_t stream);

@@ -1,7 +1,7 @@
 /*
  * The patcher's few lines on stderr.  The library's own log is not used: this code runs before
- * libc's constructors and must need nothing but libc.  Keeps errno.  Threading: ckt_patch_log_init before
- * anything else; the rest from any thread.
+ * libc's constructors and must need nothing but libc.  Keeps errno.  Threading:
+ * ckt_patch_log_init before anything else; the rest from any thread.
  */
 #pragma once
 

@@ -1,5 +1,5 @@
 /*
- * See ld_cache.h.  The layout is that of glibc's sysdeps/generic/dl-cache.h: a header, entries
+ * See ld_cache.h.  The layout is that of glibc's sysdeps/generic/dl-ld_cache.h: a header, entries
  * sorted by name, strings.  Offsets of strings count from the header, which ldconfig of before 2.32
  * puts behind the one of the old format.
  */

@@ -9,9 +9,9 @@
 /*
  * Where the stream (by its id on the wire) captures, the call becomes the capture's next node, and
  * nothing is to be sent: *ret_captured. proc: CKT_LIB_PROC(); args: its arguments as they would be
- * sent; workspace: of ckt_client_lib_workspace_alloc, that the call uses, or 0.  Only calls that put work
- * on that one stream and answer nothing can be captured.  Errors are those of a launch on such a
- * stream; CUDA_ERROR_NOT_SUPPORTED above 1 MiB of arguments.
+ * sent; workspace: of ckt_client_lib_workspace_alloc, that the call uses, or 0.  Only calls that
+ * put work on that one stream and answer nothing can be captured.  Errors are those of a launch on
+ * such a stream; CUDA_ERROR_NOT_SUPPORTED above 1 MiB of arguments.
  */
 CUresult ckt_client_lib_capture(uint64_t stream, uint32_t proc, const void *args, size_t size,
 	uint64_t workspace, bool *ret_captured);

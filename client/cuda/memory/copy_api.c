@@ -1,6 +1,6 @@
 /*
- * The driver API's copy functions over ckt_client_copy_2d: which side is what, and cutting boxes into
- * planes.  Arrays: array_copy.c.
+ * The driver API's copy functions over ckt_client_copy_2d: which side is what, and cutting boxes
+ * into planes.  Arrays: array_copy.c.
  */
 #include "client/cuda/memory/array.h"
 #include "client/cuda/internal.h"

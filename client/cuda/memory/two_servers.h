@@ -10,8 +10,8 @@
 struct ckt_graph;
 
 /*
- * Whether the copy is between servers; then ckt_client_copy_between makes it.  Precondition: there are
- * several servers.
+ * Whether the copy is between servers; then ckt_client_copy_between makes it.  Precondition: there
+ * are several servers.
  */
 bool ckt_client_copy_is_between(const struct ckt_copy2d *copy);
 CUresult ckt_client_copy_between(const struct ckt_copy2d *copy);

@@ -40,7 +40,7 @@ struct ckt_record_stream {
 	 * end the stream.
 	 */
 	void (*record)(struct ckt_record_stream *stream, uint8_t *data, size_t size, int passed_fd);
-	/* Called at most once, from the loop; the callee ends the stream with ckt_record_stream_fini. */
+	/* Called at most once, from the loop; the callee then calls ckt_record_stream_fini. */
 	void (*closed)(struct ckt_record_stream *stream, int error);
 };
 

@@ -3,7 +3,9 @@
  * library then loads its modules: seconds), plans made, handles ended.  Other threads and streams
  * of the program go on meanwhile, and so does a pause until its deadline.
  *
- *	handler decodes -> ckt_library_long_call -> run, on the aside thread (long_call.h) -> done, on the executor: enters objects, encodes -> answer
+ *	the handler decodes and calls ckt_library_long_call
+ *	-> run, on the thread of long calls (long_call.h)
+ *	-> done, on the executor: enters objects, encodes the reply
  *
  * They run one at a time, in the order of the handlers, so that modules are placed in an order.  A
  * later call for an object that such a call is for waits until it is done

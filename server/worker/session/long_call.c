@@ -14,10 +14,10 @@ static struct {
 	pthread_cond_t wanted;
 	struct ckt_long_call_job *todo, **todo_last, *done, **done_last;
 	_Atomic unsigned unfinished; /* submitted and not finished */
-} aside = {.lock = PTHREAD_MUTEX_INITIALIZER,
+} calls = {.lock = PTHREAD_MUTEX_INITIALIZER,
 	.wanted = PTHREAD_COND_INITIALIZER,
-	.todo_last = &aside.todo,
-	.done_last = &aside.done};
+	.todo_last = &calls.todo,
+	.done_last = &calls.done};
 
 static void append(struct ckt_long_call_job ***last, struct ckt_long_call_job *job)
 {
@@ -40,19 +40,19 @@ static struct ckt_long_call_job *take(
 static void *aside_thread(void *opaque)
 {
 	struct ckt_worker *worker = opaque;
-	pthread_mutex_lock(&aside.lock);
+	pthread_mutex_lock(&calls.lock);
 	for (;;) {
-		struct ckt_long_call_job *job = take(&aside.todo, &aside.todo_last);
+		struct ckt_long_call_job *job = take(&calls.todo, &calls.todo_last);
 		if (!job) {
-			pthread_cond_wait(&aside.wanted, &aside.lock);
+			pthread_cond_wait(&calls.wanted, &calls.lock);
 			continue;
 		}
-		pthread_mutex_unlock(&aside.lock);
+		pthread_mutex_unlock(&calls.lock);
 		/* Each time: a new context may have the handle of one that is gone. */
 		ckt_driver.cuCtxSetCurrent(job->context);
 		job->run(job);
-		pthread_mutex_lock(&aside.lock);
-		append(&aside.done_last, job);
+		pthread_mutex_lock(&calls.lock);
+		append(&calls.done_last, job);
 		atomic_store(&worker->mail, true);
 		ckt_executor_wake(worker);
 	}
@@ -72,19 +72,19 @@ void ckt_long_call_submit(struct ckt_worker *worker, struct ckt_long_call_job *j
 {
 	if (!job->context)
 		job->context = worker->current->real;
-	pthread_mutex_lock(&aside.lock);
-	aside.unfinished++;
-	append(&aside.todo_last, job);
-	pthread_cond_signal(&aside.wanted);
-	pthread_mutex_unlock(&aside.lock);
+	pthread_mutex_lock(&calls.lock);
+	calls.unfinished++;
+	append(&calls.todo_last, job);
+	pthread_cond_signal(&calls.wanted);
+	pthread_mutex_unlock(&calls.lock);
 }
 
 void ckt_long_call_finish(struct ckt_worker *worker)
 {
-	while (aside.unfinished) {
-		pthread_mutex_lock(&aside.lock);
-		struct ckt_long_call_job *job = take(&aside.done, &aside.done_last);
-		pthread_mutex_unlock(&aside.lock);
+	while (calls.unfinished) {
+		pthread_mutex_lock(&calls.lock);
+		struct ckt_long_call_job *job = take(&calls.done, &calls.done_last);
+		pthread_mutex_unlock(&calls.lock);
 		if (!job)
 			return;
 		/*
@@ -93,21 +93,21 @@ void ckt_long_call_finish(struct ckt_worker *worker)
 		 */
 		ckt_printed_send(worker);
 		job->finish(worker, job);
-		aside.unfinished--;
+		calls.unfinished--;
 	}
 }
 
 bool ckt_long_call_settle(struct ckt_worker *worker)
 {
 	enum { LONGEST_MS = 1000 };
-	return aside.unfinished && !ckt_long_call_drain(worker, ckt_net_now_ms() + LONGEST_MS);
+	return calls.unfinished && !ckt_long_call_drain(worker, ckt_net_now_ms() + LONGEST_MS);
 }
 
 int ckt_long_call_drain(struct ckt_worker *worker, int64_t deadline_ms)
 {
 	for (;;) {
 		ckt_long_call_finish(worker);
-		if (!aside.unfinished)
+		if (!calls.unfinished)
 			return 0;
 		/*
 		 * A load may wait for the GPU, and the GPU for an answer that only the caller can

@@ -64,8 +64,8 @@ void ckt_soft_nccl_comm_say(const char *format, ...) __attribute__((format(print
 const char *ckt_soft_nccl_comm_said(void);
 
 /*
- * A new one in the table, busy and held once for the job that makes it ready by ckt_soft_nccl_comm_set_size
- * and ckt_soft_nccl_comm_done.
+ * A new one in the table, busy and held once for the job that makes it ready by
+ * ckt_soft_nccl_comm_set_size and ckt_soft_nccl_comm_done.
  */
 ncclResult_t ckt_soft_nccl_comm_make(
 	int device, CUcontext context, bool blocking, struct ncclComm **ret_comm);

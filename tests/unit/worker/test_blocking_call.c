@@ -12,24 +12,24 @@
 #include "tests/unit/worker/inside.h"
 
 struct job {
-	struct ckt_long_call_job aside;
+	struct ckt_long_call_job base;
 	sem_t *wait, *post;
 	CUcontext seen;
 };
 
 static unsigned finished;
 
-static void run(struct ckt_long_call_job *aside)
+static void run(struct ckt_long_call_job *base)
 {
-	struct job *job = (struct job *)aside;
+	struct job *job = (struct job *)base;
 	ckt_driver.cuCtxGetCurrent(&job->seen);
 	sem_post(job->post);
 	sem_wait(job->wait);
 }
 
-static void finish(struct ckt_worker *worker, struct ckt_long_call_job *aside)
+static void finish(struct ckt_worker *worker, struct ckt_long_call_job *base)
 {
-	struct job *job = (struct job *)aside;
+	struct job *job = (struct job *)base;
 	YES(job->seen == worker->current->real);
 	finished++;
 	free(job);
@@ -38,8 +38,8 @@ static void finish(struct ckt_worker *worker, struct ckt_long_call_job *aside)
 static int submit(sem_t *wait, sem_t *post)
 {
 	struct job *job = calloc(1, sizeof *job);
-	*job = (struct job){.aside = {.run = run, .finish = finish}, .wait = wait, .post = post};
-	int error = ckt_blocking_call_submit(&ckt_worker, &job->aside);
+	*job = (struct job){.base = {.run = run, .finish = finish}, .wait = wait, .post = post};
+	int error = ckt_blocking_call_submit(&ckt_worker, &job->base);
 	if (error)
 		free(job);
 	return error;

@@ -19,7 +19,7 @@ static void test_streams_and_events(void)
 	struct ckt_inside_figures before = ckt_inside_figures();
 	/*
 	 * On a thread of its own a library's are the driver's until the executor looks
-	 * (test_inside_notes.c).
+	 * (test_inside_deferred.c).
 	 */
 	IS(toy->toy_stream(&object[0]), CUDA_SUCCESS);
 	IS(context->ctx.live[0], streams);

@@ -187,8 +187,8 @@ static void free_behind(
 void ckt_inside_free_waiting(struct ckt_worker *worker, uint64_t call)
 {
 	/*
-	 * Those of other contexts wait for them on the aside thread, which exists once the session
-	 * goes.
+	 * Those of other contexts wait for them on the thread of long calls, which exists once the
+	 * session goes.
 	 */
 	if (!worker->go)
 		return;

@@ -136,7 +136,7 @@ int ckt_worker_nccl_open(struct ckt_wcall *call)
 
 /* The first one looks for networks. */
 struct identifying {
-	struct ckt_long_call_job aside;
+	struct ckt_long_call_job base;
 	struct ckt_wcall *call;
 	ncclUniqueId id;
 	int status;
@@ -174,8 +174,8 @@ int ckt_worker_ncclGetUniqueId(struct ckt_wcall *call)
 	if (!i)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	*i = (struct identifying){
-		.aside = {.run = identifying_run, .finish = identifying_finish}, .call = call};
-	if (ckt_blocking_call_submit(call->worker, &i->aside)) {
+		.base = {.run = identifying_run, .finish = identifying_finish}, .call = call};
+	if (ckt_blocking_call_submit(call->worker, &i->base)) {
 		free(i);
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}

@@ -42,7 +42,7 @@ struct ckt_nccl_comm;
 
 /* A call in a communicator's lane; the first member of the caller's struct. */
 struct ckt_nccl_job {
-	struct ckt_long_call_job aside;
+	struct ckt_long_call_job base;
 	struct ckt_nccl_job *next;
 	struct ckt_nccl_comm *comm; /* a reference */
 	bool alone;                 /* not in the lane */

@@ -342,7 +342,7 @@ static CUresult begin(
 	if (parent)
 		parent->refs++;
 	m->parent = parent;
-	m->job.aside.context = worker->current->real;
+	m->job.base.context = worker->current->real;
 	ckt_worker_nccl_job_submit(worker, parent ? parent : comm, &m->job);
 	return CUDA_SUCCESS;
 }

@@ -33,9 +33,9 @@ void ckt_worker_nccl_comm_drop_gone(struct ckt_nccl_comm *comm)
 /* Whose lane waits for what runs for others; references. */
 static struct ckt_nccl_comm *postponed;
 
-static void run_job(struct ckt_long_call_job *aside)
+static void run_job(struct ckt_long_call_job *base)
 {
-	struct ckt_nccl_job *job = (struct ckt_nccl_job *)aside;
+	struct ckt_nccl_job *job = (struct ckt_nccl_job *)base;
 	job->run(job);
 }
 
@@ -58,15 +58,15 @@ static void occupy(struct ckt_nccl_job *job, bool on)
 		job->others[i]->running = on;
 }
 
-static void finish_job(struct ckt_worker *worker, struct ckt_long_call_job *aside);
+static void finish_job(struct ckt_worker *worker, struct ckt_long_call_job *base);
 
 /* False: it does not run, and its status says why. */
 static bool launch(struct ckt_worker *worker, struct ckt_nccl_job *job)
 {
-	job->aside.run = run_job;
-	job->aside.finish = finish_job;
-	if (!job->aside.context)
-		job->aside.context = job->comm->context;
+	job->base.run = run_job;
+	job->base.finish = finish_job;
+	if (!job->base.context)
+		job->base.context = job->comm->context;
 	/* Its context may have gone with it. */
 	if (job->comm->gone && !job->comm->pending) {
 		job->status = ncclInvalidArgument;
@@ -77,7 +77,7 @@ static bool launch(struct ckt_worker *worker, struct ckt_nccl_job *job)
 		return false;
 	}
 	occupy(job, true);
-	if (ckt_blocking_call_submit(worker, &job->aside) == 0)
+	if (ckt_blocking_call_submit(worker, &job->base) == 0)
 		return true;
 	occupy(job, false);
 	static bool once;
@@ -143,9 +143,9 @@ static void advance_postponed(struct ckt_worker *worker)
 	}
 }
 
-static void finish_job(struct ckt_worker *worker, struct ckt_long_call_job *aside)
+static void finish_job(struct ckt_worker *worker, struct ckt_long_call_job *base)
 {
-	struct ckt_nccl_job *job = (struct ckt_nccl_job *)aside;
+	struct ckt_nccl_job *job = (struct ckt_nccl_job *)base;
 	struct ckt_nccl_comm *comm = job->comm;
 	comm->refs++;
 	occupy(job, false);
