@@ -1,11 +1,11 @@
 /* See bridge.h. */
-#include "server/worker/objects/context.h"
 #include "tests/unit/cublaslt/bridge.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "rpc/net.h"
+#include "server/worker/objects/context.h"
 
 int bridge_deferred;
 bool bridge_sync, bridge_captures;
