@@ -6,6 +6,9 @@
 #pragma once
 
 #include <stdbool.h>
+#include <stddef.h>
+
+#include "base/option_table.h"
 
 /* The contract with scripts. */
 enum {
@@ -43,6 +46,8 @@ struct ckt_ctl_args {
 	int word_count;
 };
 
+enum { CKT_CTL_VALUES_MAX = 3 };
+
 struct ckt_ctl_command {
 	const char *name;
 	int min_words, max_words;
@@ -52,5 +57,19 @@ struct ckt_ctl_command {
 	const char *synopsis;
 	const char *help;
 	int (*run)(const struct ckt_ctl_args *args);
-	const char *note; /* for its own --help; NULL: none */
+	const char *note;                               /* for its own --help; NULL: none */
+	enum ckt_value_kind values[CKT_CTL_VALUES_MAX]; /* what its words are, for completion */
+	/* the values that its first word can have, separated by spaces; NULL: any */
+	const char *first_words;
 };
+
+struct ckt_ctl_option {
+	struct ckt_option option;
+	bool everywhere; /* all subcommands take it; otherwise those whose options name it */
+	size_t flag_offset, value_offset; /* in struct ckt_ctl_args; one of the two is SIZE_MAX */
+};
+
+/* option_table.c: all options and subcommands; a subcommand without a name ends them. */
+extern const struct ckt_ctl_option ckt_ctl_options[];
+extern const size_t ckt_ctl_option_count;
+extern const struct ckt_ctl_command ckt_ctl_commands[];

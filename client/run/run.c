@@ -13,24 +13,22 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { EXIT_USAGE = 2, EXIT_REFUSED = 126, EXIT_NOT_FOUND = 127 };
+enum { EXIT_USAGE = 2, EXIT_REFUSED = 126, EXIT_NOT_FOUND = 127, LONG_OPTION = 256 };
 
-static const char usage[] =
-	"usage: cricket-run [--server ADDRESS | --soft] [--verbose] [--] COMMAND [ARGUMENT...]\n"
-	"\n"
-	"Runs COMMAND with its CUDA calls answered by a Cricket server.\n"
-	"\n"
-	"  -s, --server ADDRESS  host, host:port, unix:/path or file:PATH; otherwise REMOTE_GPU_ADDRESS.\n"
-	"                        Several, separated by commas: the GPUs of all of them, in that order.\n"
-	"                        local: runs COMMAND on this machine's own driver with Cricket's runtime, to compare;\n"
-	"                        local:PATH on the libcuda.so.1 named\n"
-	"      --soft            start a private server on the soft GPU and end it with COMMAND\n"
-	"  -v, --verbose         log what the client library does (CRICKET_LOG=debug)\n"
-	"  -h, --help            this text\n"
-	"      --version         the version\n"
-	"\n"
-	"The status is COMMAND's own (128 + N when signal N ended it), 2 for a wrong option, 125 when the private server\n"
-	"does not start, 126 when COMMAND cannot be executed, 127 when it is not found.\n";
+static void print_help(void)
+{
+	fputs("usage: cricket-run [--server ADDRESS | --soft] [--verbose] [--] COMMAND [ARGUMENT...]\n"
+	      "\n"
+	      "Runs COMMAND with its CUDA calls answered by a Cricket server.\n"
+	      "\n",
+		stdout);
+	for (size_t i = 0; i < RUN_OPTIONS; i++)
+		ckt_option_print(&run_option_table[i], true, stdout);
+	fputs("\n"
+	      "The status is COMMAND's own (128 + N when signal N ended it), 2 for a wrong option, 125 when the private server\n"
+	      "does not start, 126 when COMMAND cannot be executed, 127 when it is not found.\n",
+		stdout);
+}
 
 void run_say(const char *format, ...)
 {
@@ -209,38 +207,64 @@ int run_exec(char **command)
 	return error == ENOENT || error == ENOTDIR ? EXIT_NOT_FOUND : EXIT_REFUSED;
 }
 
+/* The table in the form that getopt_long reads: an option's value is its place in the table, as its letter has to be looked up. */
+static void make_getopt_options(
+	struct option ret_long[RUN_OPTIONS + 1], char ret_letters[2 * RUN_OPTIONS + 2])
+{
+	char *letters = ret_letters;
+
+	*letters++ =
+		'+'; /* the first word that is no option is the command, and what follows belongs to it */
+	for (int i = 0; i < RUN_OPTIONS; i++) {
+		const struct ckt_option *option = &run_option_table[i];
+		ret_long[i] = (struct option){option->name,
+			option->argument ? required_argument : no_argument, NULL, LONG_OPTION + i};
+		if (option->letter)
+			*letters++ = option->letter;
+		if (option->letter && option->argument)
+			*letters++ = ':';
+	}
+	ret_long[RUN_OPTIONS] = (struct option){0};
+	*letters = 0;
+}
+
+/* RUN_OPTIONS: getopt_long has refused what was given. */
+static enum run_option find_option(int given)
+{
+	if (given >= LONG_OPTION)
+		return (enum run_option)(given - LONG_OPTION);
+	for (int i = 0; i < RUN_OPTIONS; i++)
+		if (run_option_table[i].letter == given)
+			return (enum run_option)i;
+	return RUN_OPTIONS;
+}
+
 /* -1: go on; otherwise the status to exit with. */
 static int parse(int argc, char **argv, struct run_options *options)
 {
-	enum { OPTION_SOFT = 256, OPTION_VERSION };
-	static const struct option long_options[] = {
-		{"server", required_argument, NULL, 's'},
-		{"soft", no_argument, NULL, OPTION_SOFT},
-		{"verbose", no_argument, NULL, 'v'},
-		{"help", no_argument, NULL, 'h'},
-		{"version", no_argument, NULL, OPTION_VERSION},
-		{0},
-	};
-	int option;
+	struct option long_options[RUN_OPTIONS + 1];
+	char letters[2 * RUN_OPTIONS + 2];
+	int given;
 
-	while ((option = getopt_long(argc, argv, "+s:vh", long_options, NULL)) != -1) {
-		switch (option) {
-		case 's':
+	make_getopt_options(long_options, letters);
+	while ((given = getopt_long(argc, argv, letters, long_options, NULL)) != -1) {
+		switch (find_option(given)) {
+		case RUN_OPTION_SERVER:
 			options->server = optarg;
 			break;
-		case OPTION_SOFT:
+		case RUN_OPTION_SOFT:
 			options->soft = true;
 			break;
-		case 'v':
+		case RUN_OPTION_VERBOSE:
 			options->verbose = true;
 			break;
-		case 'h':
-			fputs(usage, stdout);
+		case RUN_OPTION_HELP:
+			print_help();
 			return EXIT_SUCCESS;
-		case OPTION_VERSION:
+		case RUN_OPTION_VERSION:
 			puts("cricket-run " CKT_VERSION);
 			return EXIT_SUCCESS;
-		default:
+		case RUN_OPTIONS:
 			fputs("Try 'cricket-run --help'.\n", stderr);
 			return EXIT_USAGE;
 		}

@@ -7,12 +7,24 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
+#include "base/option_table.h"
+
 struct run_options {
 	const char *server; /* --server; NULL: REMOTE_GPU_ADDRESS as it is */
 	bool soft;
 	bool verbose;
 	char **command; /* NULL-terminated */
 };
+
+enum run_option {
+	RUN_OPTION_SERVER,
+	RUN_OPTION_SOFT,
+	RUN_OPTION_VERBOSE,
+	RUN_OPTION_HELP,
+	RUN_OPTION_VERSION,
+	RUN_OPTIONS,
+};
+extern const struct ckt_option run_option_table[RUN_OPTIONS];
 
 /* Where the libraries lie, with no slash at the end; false with a line on stderr. */
 bool run_find_libraries(char ret_directory[PATH_MAX]);

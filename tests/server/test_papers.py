@@ -1,8 +1,11 @@
 #!/usr/bin/python3
 """What the manual pages say must be what there is."""
 import collections
+import functools
+import json
 import os
 import re
+import shutil
 import subprocess
 import unittest
 
@@ -16,6 +19,20 @@ def read(*path):
 
 def output(program, *words):
     return subprocess.run([os.environ[program], *words], capture_output=True, text=True, check=True).stdout
+
+
+PROGRAMS = ("cricketctl", "cricket-run", "cricket-server")
+
+
+@functools.cache
+def table(program):
+    """The program's option table, as completion/describe_options.c prints it."""
+    with open(os.path.join(os.environ["CKT_TEST_COMPLETION"], "options.json"), encoding="utf-8") as f:
+        return next(entry for entry in json.load(f) if entry["program"] == program)
+
+
+def names(entries):
+    return {entry["name"] for entry in entries}
 
 
 class Papers(unittest.TestCase):
@@ -57,42 +74,84 @@ class Papers(unittest.TestCase):
             self.assertIn(option, page)
 
     def test_options_of_subcommands(self):
-        """Help, manual page and completion of each subcommand name the options that it takes, and no others."""
-        table = dict(re.findall(r'^\t\{"([a-z]+)", \d+, \d+, \w+,\s+"([a-z -]*)"', read("ctl", "main.c"), re.M))
-        self.assertIn("checkpoint", table)
-        everywhere = {"server", "json", "help", "version"}
-        page, completion = read("docs", "man", "cricketctl.1"), read("completion", "cricket.bash")
+        """Help and manual page of each subcommand name the options that it takes, and no others."""
+        everywhere = names(option for option in table("cricketctl")["options"] if option["everywhere"])
+        self.assertEqual(everywhere, {"server", "json", "help", "version"})
+        page = read("docs", "man", "cricketctl.1")
         # The parts of the page between a subcommand's head and the next; one with --job has a head of its own.
         parts = collections.defaultdict(str)
         for part in re.split(r"\.TP\n\.B[IR]? \"?", page):
             if re.match(r"\w+", part):
                 parts[re.match(r"\w+", part).group()] += part
-        completed = {name: set(re.findall(r"--([a-z-]+)", words)) for name, words in re.findall(r'^\t\t([a-z]+)\) options\+="([^"]*)"', completion, re.M)}
-        for name, words in table.items():
-            wanted = set(words.split())
-            with self.subTest(subcommand=name):
-                text = output("CKT_TEST_CTL", name, "--help")
+        for subcommand in table("cricketctl")["subcommands"]:
+            wanted = set(subcommand["options"])
+            with self.subTest(subcommand=subcommand["name"]):
+                text = output("CKT_TEST_CTL", subcommand["name"], "--help")
                 self.assertEqual(set(re.findall(r"^  --([a-z-]+)", text, re.M)) - everywhere, wanted)
                 # Its first lines are the form of the command, with all of them.
                 self.assertEqual(set(re.findall(r"--([a-z-]+)", text[:text.index("\n\n")])) - everywhere, wanted)
-                self.assertEqual(completed.get(name, set()), wanted)
-                self.assertEqual(wanted - set(re.findall(r"--([a-z-]+)", parts[name])), set())
-        self.assertEqual(set(completed) - set(table), set())
+                self.assertEqual(wanted - set(re.findall(r"--([a-z-]+)", parts[subcommand["name"]])), set())
 
-    def test_options_of_run(self):
-        taken = set(re.findall(r"^ +(?:-\w, )?--([a-z-]+)", output("CKT_TEST_RUN", "--help"), re.M))
-        self.assertGreater(len(taken), 3)
-        page, completion = read("docs", "man", "cricket-run.1"), read("completion", "cricket.bash")
-        part = completion[completion.index("_cricket_run()"):completion.index("_cricket_server()")]
-        self.assertEqual(set(re.findall(r"--([a-z-]+)", part)) | {"server"}, taken | {"server"})
-        for option in taken:
-            self.assertIn("--" + option, page)
+    def test_lists_of_options(self):
+        """The OPTIONS of each manual page are those of the program's table, with the same words for what they take."""
+        for program, page, variable in (("cricketctl", "cricketctl.1", "CKT_TEST_CTL"), ("cricket-run", "cricket-run.1", "CKT_TEST_RUN"),
+                                        ("cricket-server", "cricket-server.8", "CKT_TEST_SERVER")):
+            with self.subTest(program=program):
+                options = [option for option in table(program)["options"] if option["everywhere"]]
+                part = read("docs", "man", page).split(".SH OPTIONS\n")[1].split("\n.SH ")[0]
+                heads = " ".join(re.findall(r"(?m)^\.TP\n(.*)$", part))
+                self.assertEqual(set(re.findall(r"--([a-z-]+)", heads)), names(options))
+                told = re.findall(r"(?m)^  (?:-\w, |    )?--([a-z-]+)", output(variable, "--help"))
+                self.assertEqual(told, [option["name"] for option in options])
 
-    def test_completion_of_the_server(self):
-        options = set(re.findall(r"^  --([a-z-]+)", output("CKT_TEST_SERVER", "--help"), re.M))
-        part = read("completion", "cricket.bash")
-        part = part[part.index("_cricket_server()"):]
-        self.assertEqual(set(re.findall(r"--([a-z-]+)", part[part.index("*) mapfile"):])), options)
+    def test_unknown_options(self):
+        for variable, words, said in (("CKT_TEST_CTL", ["ps", "--nonsense"], "unknown option '--nonsense'"), ("CKT_TEST_CTL", ["ps", "--stop"], "--stop is no option of 'ps'"),
+                                      ("CKT_TEST_SERVER", ["--nonsense"], "'--nonsense' is no option of cricket-server"),
+                                      ("CKT_TEST_RUN", ["--nonsense"], "unrecognized option '--nonsense'"), ("CKT_TEST_RUN", ["-x"], "invalid option -- 'x'")):
+            result = subprocess.run([os.environ[variable], *words], capture_output=True, text=True, check=False)
+            self.assertEqual((result.returncode, result.stdout), (2, ""))
+            self.assertIn(said, result.stderr)
+
+    def offers(self, *words):
+        """What bash offers in place of the last word."""
+        script = """. "$1"; shift
+                    compopt() { :; }
+                    COMP_WORDS=("$@") COMP_CWORD=$(($# - 1))
+                    "$(complete -p "$1" | sed 's/.*-F \\([^ ]*\\).*/\\1/')"
+                    printf "%s\\n" "${COMPREPLY[@]}"
+                 """
+        result = subprocess.run(["bash", "-c", script, "bash", os.path.join(os.environ["CKT_TEST_COMPLETION"], "cricketctl"), *words],
+                                capture_output=True, text=True, check=True)
+        self.assertEqual(result.stderr, "")
+        return set(result.stdout.split())
+
+    def test_bash(self):
+        everywhere = {"--" + option["name"] for option in table("cricketctl")["options"] if option["everywhere"]}
+        self.assertEqual(self.offers("cricketctl", ""), everywhere | names(table("cricketctl")["subcommands"]))
+        for subcommand in table("cricketctl")["subcommands"]:
+            self.assertEqual(self.offers("cricketctl", subcommand["name"], "--"), everywhere | {"--" + name for name in subcommand["options"]})
+        for program in ("cricket-run", "cricket-server"):
+            self.assertEqual(self.offers(program, "--"), {"--" + name for name in names(table(program)["options"])})
+        self.assertEqual(self.offers("cricketctl", "image", ""), {"show", "verify", "diff", "flatten", "list", "remove"})
+        self.assertEqual(self.offers("cricket-server", "--log-level", "w"), {"warning"})
+        # A value is not the subcommand, and what its option takes has no list.
+        self.assertEqual(self.offers("cricketctl", "--server", "ps"), set())
+        self.assertEqual(self.offers("cricketctl", "--server", "kill", "eve"), {"events"})
+        self.assertIn("root", self.offers("cricket-server", "--user", "roo"))
+
+    def test_shells_read_them(self):
+        folder = os.environ["CKT_TEST_COMPLETION"]
+        for shell, files in (("bash", ["cricketctl"]), ("zsh", ["_cricketctl"]), ("fish", ["cricketctl.fish", "cricket-run.fish", "cricket-server.fish"])):
+            for file in files:
+                with self.subTest(file=file):
+                    with open(os.path.join(folder, file), encoding="utf-8") as f:
+                        text = f.read()
+                    programs = [file.removesuffix(".fish")] if shell == "fish" else PROGRAMS
+                    for program in programs:
+                        for name in names(table(program)["options"]):
+                            self.assertRegex(text, r"-l %s\b" % name if shell == "fish" else r"--%s\b" % name)
+                    if shutil.which(shell):
+                        subprocess.run([shell, "-n", os.path.join(folder, file)], check=True)
 
     def test_what_images_cannot_do(self):
         """As long as a program cannot outlive its worker, every place that offers images says so."""

@@ -1,0 +1,180 @@
+/* The options of cricket-server; see option_table.h. */
+#include "server/daemon/option_table.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "rpc/net.h"
+#include "server/daemon/options.h"
+
+static int check_address(const char *value)
+{
+	struct ckt_address address;
+	char message[CKT_OPTION_MESSAGE_MAX];
+	if (strcmp(value, "none") == 0)
+		return 0;
+	if (ckt_address_parse(value, &address, message, sizeof message) ||
+		address.type != CKT_ADDRESS_TCP)
+		return -EINVAL;
+	return 0;
+}
+
+static int check_path(const char *value)
+{
+	return *value ? 0 : -EINVAL;
+}
+
+static int check_absolute(const char *value)
+{
+	return *value == '/' ? 0 : -EINVAL;
+}
+
+static int check_on_term(const char *value)
+{
+	return strncmp(value, "checkpoint:/", 12) == 0 ? 0 : -EINVAL;
+}
+
+static int check_positive(const char *value)
+{
+	return strspn(value, "0") == strlen(value) ? -EINVAL : 0;
+}
+
+static int check_driver(const char *value)
+{
+	return strcmp(value, "auto") == 0 || strcmp(value, "soft") == 0 ? 0 : check_absolute(value);
+}
+
+static int check_directories(const char *value)
+{
+	for (const char *p = value; *p; p += strcspn(p, ":") + (p[strcspn(p, ":")] == ':'))
+		if (*p != '/')
+			return -EINVAL;
+	return *value ? 0 : -EINVAL;
+}
+
+static int check_gpus(const char *value)
+{
+	unsigned gpus[CKT_DEVICES_MAX], count;
+	return ckt_options_gpus_parse(value, gpus, &count);
+}
+
+static int check_level(const char *value)
+{
+	enum ckt_log_level level;
+	return ckt_log_level_parse(value, &level);
+}
+
+#define AT(member) offsetof(struct ckt_options, member)
+
+const struct ckt_server_option ckt_server_options[CKT_SERVER_OPTIONS] = {
+	{{"listen", "HOST:PORT",
+		 "TCP address to listen on, port 0 for any free one; may be given several times; none, the default: no TCP, the UNIX socket alone",
+		 CKT_VALUE_TEXT, "none"},
+		CKT_SERVER_OPTION_LIST, AT(listen), check_address,
+		"write host:port, [v6-address]:port, 0.0.0.0:port for every interface, or none"},
+	{{"address-file", "PATH", "write the addresses that clients can use to PATH, one a line",
+		 CKT_VALUE_FILE},
+		CKT_SERVER_OPTION_TEXT, AT(address_file), check_path,
+		"give the path of a file to write"},
+	{{"socket", "PATH",
+		 "UNIX socket; sessions keep theirs in PATH.d (default /run/cricket/socket for root, else $XDG_RUNTIME_DIR/cricket/socket)",
+		 CKT_VALUE_FILE},
+		CKT_SERVER_OPTION_TEXT, AT(socket), check_absolute, "give an absolute path"},
+	{{"driver", "soft|auto|PATH",
+		 "CUDA driver of the sessions (default auto: the machine's libcuda.so.1 if it finds a GPU, else the soft GPU)",
+		 CKT_VALUE_FILE, "auto soft"},
+		CKT_SERVER_OPTION_TEXT, AT(driver), check_driver,
+		"write soft, auto or the absolute path of a libcuda.so.1"},
+	{{"library-path", "DIR:DIR",
+		 "where the genuine libraries (cuBLAS, cuFFT ...) are looked for before CUDA toolkits, Python's packages and the loader's directories",
+		 CKT_VALUE_DIRECTORY},
+		CKT_SERVER_OPTION_TEXT, AT(library_path), check_directories,
+		"give absolute paths, with colons between them"},
+	{{"gpus", "LIST", "GPUs that sessions get (default all)", CKT_VALUE_TEXT, "all"},
+		CKT_SERVER_OPTION_TEXT, AT(gpus), check_gpus,
+		"write all, or the driver's numbers such as 0,2-3"},
+	{{"session-memory", "SIZE",
+		 "device memory that one session may take (default 0: no limit)"},
+		CKT_SERVER_OPTION_SIZE, AT(session_memory), NULL,
+		"write a size such as 512M or 8G, or 0 for no limit"},
+	{{"session-host-memory", "SIZE",
+		 "memory of this host that one session may take for modules, graphs, replies and the like (default a quarter of the host's, 8G at least; 0: no limit)"},
+		CKT_SERVER_OPTION_SIZE, AT(session_host_memory), NULL,
+		"write a size such as 512M or 8G, or 0 for no limit"},
+	{{"max-sessions", "N", "sessions at one time (default 256; 0: no limit)"},
+		CKT_SERVER_OPTION_COUNT, AT(max_sessions), NULL,
+		"write a whole number, or 0 for no limit"},
+	{{"max-sessions-per-user", "N",
+		 "sessions of one user, of the token or of one anonymous address (default 0: three quarters of --max-sessions)"},
+		CKT_SERVER_OPTION_COUNT, AT(max_sessions_per_user), NULL,
+		"write a whole number, or 0 for three quarters of --max-sessions"},
+	{{"max-waiting", "N", "connections that have not said hello (default 1024)"},
+		CKT_SERVER_OPTION_COUNT, AT(max_waiting), check_positive,
+		"write a whole number above 0"},
+	{{"max-waiting-per-peer", "N",
+		 "of those, from one address or user (default 0: half of them)"},
+		CKT_SERVER_OPTION_COUNT, AT(max_waiting_per_peer), NULL,
+		"write a whole number, or 0 for half of --max-waiting"},
+	{{"max-connections-per-user", "N",
+		 "connections of cricketctl, and of images' files, of one user; half of them may wait for events (default 128; 0: no limit)"},
+		CKT_SERVER_OPTION_COUNT, AT(max_connections_per_user), NULL,
+		"write a whole number, or 0 for no limit"},
+	{{"max-stages-per-user", "N",
+		 "images of one user that travel at one time (default 128; 0: no limit)"},
+		CKT_SERVER_OPTION_COUNT, AT(max_stages_per_user), NULL,
+		"write a whole number, or 0 for no limit"},
+	{{"image-space", "SIZE",
+		 "bytes of one user's images in --image-dir (default 0: half of the file system)"},
+		CKT_SERVER_OPTION_SIZE, AT(image_space), NULL,
+		"write a size such as 500G, or 0 for half of the file system"},
+	{{"max-delay", "SECONDS", "longest wait for the answer to a wrong token (default 10)"},
+		CKT_SERVER_OPTION_COUNT, AT(max_delay), NULL, "write a whole number of seconds"},
+	{{"log-burst", "N",
+		 "messages of one kind about strangers at once, then one a second (default 10)"},
+		CKT_SERVER_OPTION_COUNT, AT(log_burst), check_positive,
+		"write a whole number above 0"},
+	{{"token-file", "FILE", "TCP clients must know this token (CRICKET_TOKEN_FILE)",
+		 CKT_VALUE_FILE},
+		CKT_SERVER_OPTION_TEXT, AT(token_file), check_path,
+		"give the path of a file with at least 16 random characters, mode 0600"},
+	{{"insecure", NULL, "let TCP clients in that show no token"}, CKT_SERVER_OPTION_FLAG,
+		AT(insecure), NULL, "write yes or no"},
+	{{"user", "NAME",
+		 "user of the workers when started by root (default cricket, or nobody where there is no such user)",
+		 CKT_VALUE_USER},
+		CKT_SERVER_OPTION_TEXT, AT(user), check_path, "give the name of a user"},
+	{{"grace", "SECONDS", "time that running sessions get after SIGTERM (default 10)"},
+		CKT_SERVER_OPTION_COUNT, AT(grace), NULL, "write a whole number of seconds"},
+	{{"claim-timeout", "SECONDS",
+		 "time that a restored session waits for its client (default 300)"},
+		CKT_SERVER_OPTION_COUNT, AT(claim_timeout), NULL,
+		"write a whole number of seconds"},
+	{{"image-dir", "DIR",
+		 "images that travel or stay here (default: the socket's name with .images), mode 0700",
+		 CKT_VALUE_DIRECTORY},
+		CKT_SERVER_OPTION_TEXT, AT(image_dir), check_absolute, "give an absolute path"},
+	{{"image-memory", "SIZE",
+		 "host memory that images kept there may take together (default 0: half of the host's)"},
+		CKT_SERVER_OPTION_SIZE, AT(image_memory), NULL,
+		"write a size such as 512M or 8G, or 0 for half of the host's memory"},
+	{{"hooks", "DIR", "executables that are run for every event of a session",
+		 CKT_VALUE_DIRECTORY},
+		CKT_SERVER_OPTION_TEXT, AT(hooks), check_absolute, "give an absolute path"},
+	{{"on-term", "ACTION", "checkpoint:DIR writes every session to DIR/SESSION at SIGTERM"},
+		CKT_SERVER_OPTION_TEXT, AT(on_term), check_on_term,
+		"write checkpoint: and the absolute path of a directory"},
+	{{"log-level", "LEVEL", "error, warning, info, debug or quiet (default info)",
+		 CKT_VALUE_TEXT, "error warning info debug quiet"},
+		CKT_SERVER_OPTION_TEXT, AT(log_level), check_level,
+		"write error, warning, info, debug or quiet"},
+	{{"config", "FILE", "read options from FILE; the command line goes before it",
+		 CKT_VALUE_FILE},
+		CKT_SERVER_OPTION_TEXT, AT(config), check_path, "give the path of an INI file",
+		true},
+	{{"print-config", NULL, "print the options in effect as such a file, and end"},
+		CKT_SERVER_OPTION_FLAG, AT(print_config), NULL, "", true},
+	{{"version", NULL, "print the version, and end"}, CKT_SERVER_OPTION_FLAG, AT(version), NULL,
+		"", true},
+	{{"help", NULL, "print this, and end"}, CKT_SERVER_OPTION_FLAG, AT(help), NULL, "", true},
+};
