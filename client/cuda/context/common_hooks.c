@@ -1,6 +1,7 @@
 /* What the client brings to cudacommon/: see cudacommon/interface.h. */
 #include "client/cuda/memory/array.h"
 #include "client/cuda/graph/worker_graph.h"
+#include "client/cuda/memory/range.h"
 
 CUresult ckt_cudacommon_unsupported(const char *what, bool *once)
 {

@@ -1,6 +1,7 @@
 /* Where calls go; see route.h. */
 #include "client/conn/conn.h"
 #include "client/cuda/context/route.h"
+#include "client/cuda/memory/range.h"
 
 void ckt_client_context_use(uint64_t context)
 {

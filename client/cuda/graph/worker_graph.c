@@ -1,5 +1,6 @@
 /* Executable graphs of the worker: made from descriptions, changed, launched. */
 #include "client/cuda/graph/worker_graph.h"
+#include "client/cuda/memory/range.h"
 #include "client/cuda/memory/two_servers.h"
 #include "client/cuda/context/route.h"
 

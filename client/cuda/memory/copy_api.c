@@ -5,6 +5,7 @@
 #include "client/cuda/memory/array.h"
 #include "client/cuda/internal.h"
 #include "client/cuda/context/route.h"
+#include "client/cuda/memory/range.h"
 #include "cudacommon/capture.h"
 
 /* Unified addressing: what the pointer is decides. */

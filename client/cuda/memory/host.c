@@ -4,6 +4,7 @@
  * GPU reads and writes.  How a kernel reaches it: mapped.c.
  */
 #include "client/cuda/internal.h"
+#include "client/cuda/memory/range.h"
 #include "cudacommon/capture.h"
 
 CKT_EXPORT CUresult cuMemHostAlloc(void **ret_memory, size_t size, unsigned int flags)

@@ -13,6 +13,7 @@
 #include "client/cuda/internal.h"
 #include "client/cuda/context/route.h"
 #include "base/fork.h"
+#include "client/cuda/memory/range.h"
 #include "rpc/ipc.h"
 
 _Static_assert(sizeof(CUipcMemHandle) == CKT_IPC_HANDLE, "a handle fits");

@@ -27,6 +27,7 @@
 
 #include "client/cuda/memory/managed.h"
 #include "client/cuda/context/route.h"
+#include "client/cuda/memory/range.h"
 #include "cudacommon/advice.h"
 #include "base/fork.h"
 #include "base/log.h"

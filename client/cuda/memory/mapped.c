@@ -18,6 +18,7 @@
 #include "client/cuda/internal.h"
 #include "client/cuda/context/route.h"
 #include "base/fork.h"
+#include "client/cuda/memory/range.h"
 
 #define SLOT ((uint64_t)2 << 20)
 #define CHUNK ((uint64_t)64 << 10)

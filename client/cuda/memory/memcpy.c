@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "client/conn/conn.h"
+#include "client/cuda/memory/range.h"
 #include "client/cuda/stream/hostfunc.h"
 #include "client/cuda/internal.h"
 #include "client/cuda/memory/two_servers.h"

@@ -4,6 +4,7 @@
  */
 #include "client/cuda/internal.h"
 #include "client/cuda/context/route.h"
+#include "client/cuda/memory/range.h"
 #include "cudacommon/capture.h"
 
 enum { PITCH_ALIGN = 512 };

@@ -1,5 +1,6 @@
 /* Pointer attributes, answered from the client's own record of the program's memory. */
 #include "client/cuda/internal.h"
+#include "client/cuda/memory/range.h"
 
 static bool is_device(const struct ckt_client_range *range)
 {

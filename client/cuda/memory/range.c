@@ -10,6 +10,7 @@
 #include "base/fork.h"
 #include "base/log.h"
 #include "base/sorted.h"
+#include "client/cuda/memory/range.h"
 
 /*
  * One table for each server.  Addresses differ between them, but for what drivers place by

@@ -18,6 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "client/cuda/memory/range.h"
 #include "client/cuda/stream/hostfunc.h"
 #include "client/cuda/internal.h"
 #include "client/cuda/context/route.h"

@@ -16,6 +16,7 @@
 #include "client/conn/hostmem.h"
 #include "client/cuda/internal.h"
 #include "base/fork.h"
+#include "client/cuda/memory/range.h"
 #include "rpc/hostmem.h"
 #include "base/log.h"
 

@@ -12,6 +12,7 @@
 
 #include "client/cuda/internal.h"
 #include "base/fork.h"
+#include "client/cuda/memory/range.h"
 #include "rpc/hostmem.h"
 
 enum { PIECES = 4, PIECE = 4 << 20 };

@@ -1,4 +1,5 @@
 /* What concerns two servers; see two_servers.h. */
+#include "client/cuda/memory/range.h"
 #include "client/cuda/memory/two_servers.h"
 
 #include <stdlib.h>

@@ -5,6 +5,7 @@
 
 #include "client/cuda/internal.h"
 #include "client/cuda/context/route.h"
+#include "client/cuda/memory/range.h"
 
 static _Atomic bool freed_on_stream;
 

@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "client/cuda/memory/range.h"
 #include "client/cuda/stream/hostfunc.h"
 #include "client/cuda/internal.h"
 #include "client/cuda/context/route.h"

@@ -1,4 +1,5 @@
 /* Memory operations (cudacommon/memop.h): what memory they may touch, and how they travel. */
+#include "client/cuda/memory/range.h"
 #include "cudacommon/memop.h"
 
 #include "client/cuda/graph/worker_graph.h"

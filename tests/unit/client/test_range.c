@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "client/cuda/internal.h"
+#include "client/cuda/memory/range.h"
 
 enum { KIB = 1024 };
 
