@@ -1,4 +1,5 @@
 /* ctl/option_table.c: options and subcommands belong to each other. */
+#include <stdint.h>
 #include <string.h>
 
 #include "ctl/command.h"
