@@ -1,82 +1,32 @@
 /* What an address is. */
-#include <string.h>
-
+#include "cudacommon/pointer.h"
 #include "softgpu/soft.h"
 
-/* Writes the attribute; CUDA_ERROR_INVALID_VALUE where the address has none such. */
-static CUresult get_attribute(void *data, CUpointer_attribute attribute, CUdeviceptr ptr,
-	const struct ckt_soft_range *range)
+static struct ckt_pointer_facts facts_of(CUdeviceptr address, const struct ckt_soft_range *range,
+	const struct ckt_soft_context *current)
 {
 	bool mapped_vmm = range->kind == CKT_SOFT_RANGE_MAPPED;
 	bool host =
 		(range->kind == CKT_SOFT_RANGE_HOST || range->kind == CKT_SOFT_RANGE_REGISTERED);
 	bool managed = (range->kind == CKT_SOFT_RANGE_MANAGED ||
 		(range->kind == CKT_SOFT_RANGE_GLOBAL &&
-			ckt_soft_module_managed_at(range->context, ptr)));
-	switch (attribute) {
-	case CU_POINTER_ATTRIBUTE_CONTEXT:
-		*(CUcontext *)data =
-			range->context ? ckt_soft_context_handle(range->context) : NULL;
-		return CUDA_SUCCESS;
-	case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
-		*(unsigned *)data = host ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE;
-		return CUDA_SUCCESS;
-	case CU_POINTER_ATTRIBUTE_DEVICE_POINTER:
-		*(CUdeviceptr *)data = ptr;
-		return CUDA_SUCCESS;
-	case CU_POINTER_ATTRIBUTE_HOST_POINTER:
-		if (!host && !managed)
-			return CUDA_ERROR_INVALID_VALUE;
-		*(void **)data = (void *)(uintptr_t)ptr;
-		return CUDA_SUCCESS;
-	case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS:
-		*(unsigned *)data = managed || range->sync_memops;
-		return CUDA_SUCCESS;
-	case CU_POINTER_ATTRIBUTE_BUFFER_ID:
-	case CU_POINTER_ATTRIBUTE_MEMORY_BLOCK_ID:
-		*(unsigned long long *)data = range->id;
-		return CUDA_SUCCESS;
-	case CU_POINTER_ATTRIBUTE_IS_MANAGED:
-		*(unsigned *)data = managed;
-		return CUDA_SUCCESS;
-	case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
-		*(int *)data = range->device->ordinal;
-		return CUDA_SUCCESS;
-	case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
-	case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE:
-		*(unsigned *)data = 0;
-		return CUDA_SUCCESS;
-	case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
-	case CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR:
-		*(CUdeviceptr *)data = range->base;
-		return CUDA_SUCCESS;
-	case CU_POINTER_ATTRIBUTE_RANGE_SIZE:
-	case CU_POINTER_ATTRIBUTE_MAPPING_SIZE:
-		*(size_t *)data = range->size;
-		return CUDA_SUCCESS;
-	case CU_POINTER_ATTRIBUTE_MAPPED:
-		*(unsigned *)data = 1;
-		return CUDA_SUCCESS;
-	case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES:
-		/* 64 bits wide, as documented; only exportable physical memory has any. */
-		*(unsigned long long *)data =
-			mapped_vmm ? CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR : 0;
-		return CUDA_SUCCESS;
-	case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS: {
-		struct ckt_soft_context *context;
-		CUresult result = ckt_soft_enter(&context);
-		if (result != CUDA_SUCCESS)
-			return result;
-		*(unsigned *)data = mapped_vmm ? range->access[context->device->ordinal]
-					       : CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
-		return CUDA_SUCCESS;
-	}
-	case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE:
-		*(CUmemoryPool *)data = (CUmemoryPool)(uintptr_t)range->pool;
-		return CUDA_SUCCESS;
-	default:
-		return CUDA_ERROR_INVALID_VALUE;
-	}
+			ckt_soft_module_managed_at(range->context, address)));
+	return (struct ckt_pointer_facts){.address = address,
+		.device_address = address,
+		.context = range->context ? (uintptr_t)ckt_soft_context_handle(range->context) : 0,
+		.base = range->base,
+		.size = range->size,
+		.buffer_id = range->id,
+		.pool = range->pool,
+		.device = range->device->ordinal,
+		.is_device = !host,
+		.is_managed = managed,
+		.waits = managed || range->sync_memops,
+		.has_block = true,
+		/* Only exportable physical memory has any. */
+		.handle_types = mapped_vmm ? CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR : 0,
+		.access = mapped_vmm ? range->access[current->device->ordinal]
+				     : CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
 }
 
 CUresult CUDAAPI cuPointerGetAttribute(void *data, CUpointer_attribute attribute, CUdeviceptr ptr)
@@ -90,24 +40,10 @@ CUresult CUDAAPI cuPointerGetAttribute(void *data, CUpointer_attribute attribute
 	if (!data || attribute == CU_POINTER_ATTRIBUTE_P2P_TOKENS)
 		return data ? CKT_SOFT_UNSUPPORTED("CU_POINTER_ATTRIBUTE_P2P_TOKENS")
 			    : CUDA_ERROR_INVALID_VALUE;
-	return found ? get_attribute(data, attribute, ptr, &range) : CUDA_ERROR_INVALID_VALUE;
-}
-
-static size_t attribute_size(CUpointer_attribute attribute)
-{
-	switch (attribute) {
-	case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
-	case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS:
-	case CU_POINTER_ATTRIBUTE_IS_MANAGED:
-	case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
-	case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
-	case CU_POINTER_ATTRIBUTE_MAPPED:
-	case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE:
-	case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS:
-		return 4;
-	default:
-		return 8;
-	}
+	if (!found)
+		return CUDA_ERROR_INVALID_VALUE;
+	const struct ckt_pointer_facts facts = facts_of(ptr, &range, context);
+	return ckt_pointer_attribute(data, attribute, &facts);
 }
 
 CUresult CUDAAPI cuPointerGetAttributes(
@@ -119,25 +55,11 @@ CUresult CUDAAPI cuPointerGetAttributes(
 		return result;
 	if (!numAttributes || !attributes || !data)
 		return CUDA_ERROR_INVALID_VALUE;
-	for (unsigned i = 0; i < numAttributes; i++)
-		if (!data[i] || attributes[i] < CU_POINTER_ATTRIBUTE_CONTEXT ||
-			attributes[i] > CU_POINTER_ATTRIBUTE_MEMORY_BLOCK_ID ||
-			attributes[i] == CU_POINTER_ATTRIBUTE_P2P_TOKENS)
-			return CUDA_ERROR_INVALID_VALUE;
 	struct ckt_soft_range range;
-	bool found = ckt_soft_range_find(ptr, &range);
-	for (unsigned i = 0; i < numAttributes; i++) {
-		/*
-		 * What an unknown address has no answer for is zero here, and no error; an ordinal
-		 * is then -2, as documented.
-		 */
-		memset(data[i], 0, attribute_size(attributes[i]));
-		if ((!found ||
-			    get_attribute(data[i], attributes[i], ptr, &range) != CUDA_SUCCESS) &&
-			attributes[i] == CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL)
-			*(int *)data[i] = -2;
-	}
-	return CUDA_SUCCESS;
+	if (!ckt_soft_range_find(ptr, &range))
+		return ckt_pointer_attributes(numAttributes, attributes, data, NULL);
+	const struct ckt_pointer_facts facts = facts_of(ptr, &range, context);
+	return ckt_pointer_attributes(numAttributes, attributes, data, &facts);
 }
 
 static void set_sync_memops(struct ckt_soft_range *range, void *data)

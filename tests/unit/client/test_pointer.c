@@ -41,6 +41,9 @@ static void test_attributes(void)
 	LOCAL(cuPointerGetAttributes(2, attributes, data, 0x1234), CUDA_SUCCESS);
 	YES(ordinal == -2 && value == 0);
 	LOCAL(cuPointerGetAttributes(0, attributes, data, memory), BAD);
+	data[1] = NULL;
+	LOCAL(cuPointerGetAttributes(2, attributes, data, memory), BAD);
+	data[1] = &value;
 	LOCAL(cuPointerSetAttribute(&one, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, memory), CUDA_SUCCESS);
 	LOCAL(cuPointerGetAttribute(&value, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, memory),
 		CUDA_SUCCESS);
