@@ -228,75 +228,123 @@ static int by_place(const void *a, const void *b)
 	return x->address < y->address ? -1 : x->address > y->address;
 }
 
+/* Chunks of contents in which two images differ, and their bytes. */
+struct chunk_changes {
+	uint64_t changed, gone, fresh, bytes;
+};
+
+static void sort_chunks(ckt_image *image)
+{
+	/* An image without contents has no list. */
+	if (image->chunks.chunks_len)
+		qsort(image->chunks.chunks_val, image->chunks.chunks_len,
+			sizeof *image->chunks.chunks_val, by_place);
+}
+
+/* Both lists end up sorted. */
+static struct chunk_changes compare_chunks(ckt_image *older, ckt_image *newer)
+{
+	struct chunk_changes changes = {0};
+	const ckt_image_chunk *a = older->chunks.chunks_val, *b = newer->chunks.chunks_val;
+	u_int a_count = older->chunks.chunks_len, b_count = newer->chunks.chunks_len, i = 0, k = 0;
+	sort_chunks(older);
+	sort_chunks(newer);
+	while (i < a_count || k < b_count) {
+		int order = i == a_count ? 1 : k == b_count ? -1 : by_place(&a[i], &b[k]);
+		if (order < 0) {
+			changes.gone++;
+			changes.bytes += a[i++].size;
+			continue;
+		}
+		if (order > 0) {
+			changes.fresh++;
+			changes.bytes += b[k++].size;
+			continue;
+		}
+		if (a[i].size != b[k].size || memcmp(a[i].hash, b[k].hash, CKT_IMAGE_HASH) != 0) {
+			changes.changed++;
+			changes.bytes += b[k].size;
+		}
+		i++;
+		k++;
+	}
+	return changes;
+}
+
+static int64_t live_arrays_of(const ckt_image *image)
+{
+	return live_arrays(image);
+}
+
+#define COUNT_OF(kind)                                   \
+	static int64_t kind##_of(const ckt_image *image) \
+	{                                                \
+		return image->kind.kind##_len;           \
+	}
+COUNT_OF(contexts)
+COUNT_OF(streams)
+COUNT_OF(events)
+COUNT_OF(modules)
+COUNT_OF(functions)
+COUNT_OF(pools)
+COUNT_OF(textures)
+
+static const struct {
+	const char *name;
+	int64_t (*count)(const ckt_image *image);
+} kinds[] = {
+	{"contexts", contexts_of},
+	{"streams", streams_of},
+	{"events", events_of},
+	{"modules", modules_of},
+	{"functions", functions_of},
+	{"pools", pools_of},
+	{"arrays", live_arrays_of},
+	{"textures", textures_of},
+};
+enum { KINDS = sizeof kinds / sizeof *kinds };
+
+static int print_diff_json(
+	const ckt_image *older, const ckt_image *newer, const struct chunk_changes *changes)
+{
+	json_t *objects = json_object();
+	for (unsigned n = 0; n < KINDS; n++)
+		json_object_set_new(objects, kinds[n].name,
+			json_integer(kinds[n].count(newer) - kinds[n].count(older)));
+	return ckt_ctl_json_print(json_pack("{s:b, s:I, s:I, s:I, s:I, s:I, s:o}", "same_session",
+		strcmp(older->session, newer->session) == 0, "changed_chunks",
+		(json_int_t)changes->changed, "new_chunks", (json_int_t)changes->fresh,
+		"gone_chunks", (json_int_t)changes->gone, "bytes", (json_int_t)changes->bytes,
+		"commands", (json_int_t)(newer->executed - older->executed), "objects", objects));
+}
+
+static int print_diff(
+	const ckt_image *older, const ckt_image *newer, const struct chunk_changes *changes)
+{
+	char size[32];
+	printf("%s%" PRIu64 " chunks changed, %" PRIu64 " new, %" PRIu64 " gone, %s; %" PRId64
+	       " commands\n",
+		strcmp(older->session, newer->session) == 0 ? "" : "different sessions: ",
+		changes->changed, changes->fresh, changes->gone,
+		ckt_ctl_size_text(changes->bytes, size, sizeof size),
+		(int64_t)(newer->executed - older->executed));
+	for (unsigned n = 0; n < KINDS; n++) {
+		int64_t by = kinds[n].count(newer) - kinds[n].count(older);
+		if (by)
+			printf("%+" PRId64 " %s\n", by, kinds[n].name);
+	}
+	return ckt_ctl_flush();
+}
+
 static int diff(
 	const struct ckt_ctl_args *args, struct ckt_ctl_chain *one, struct ckt_ctl_chain *two)
 {
-	ckt_image_chunk *a = one->image.chunks.chunks_val, *b = two->image.chunks.chunks_val;
-	u_int a_count = one->image.chunks.chunks_len, b_count = two->image.chunks.chunks_len, i = 0,
-	      k = 0;
-	uint64_t changed = 0, gone = 0, fresh = 0, bytes = 0;
-	char size[32];
 	if (one->image.hash_kind != two->image.hash_kind)
 		return ckt_ctl_refuse(two->path,
 			"uses another hash for its contents than the first image: "
 			"flatten the older one first");
-	/* An image without contents has no list. */
-	if (a_count)
-		qsort(a, a_count, sizeof *a, by_place);
-	if (b_count)
-		qsort(b, b_count, sizeof *b, by_place);
-	while (i < a_count || k < b_count) {
-		int order = i == a_count ? 1 : k == b_count ? -1 : by_place(&a[i], &b[k]);
-		if (order < 0) {
-			gone++;
-			bytes += a[i++].size;
-		} else if (order > 0) {
-			fresh++;
-			bytes += b[k++].size;
-		} else {
-			if (a[i].size != b[k].size ||
-				memcmp(a[i].hash, b[k].hash, CKT_IMAGE_HASH) != 0) {
-				changed++;
-				bytes += b[k].size;
-			}
-			i++;
-			k++;
-		}
-	}
-	const ckt_image *x = &one->image, *y = &two->image;
-	struct {
-		const char *name;
-		int64_t by;
-	} kinds[] = {
-		{"contexts", (int64_t)y->contexts.contexts_len - x->contexts.contexts_len},
-		{"streams", (int64_t)y->streams.streams_len - x->streams.streams_len},
-		{"events", (int64_t)y->events.events_len - x->events.events_len},
-		{"modules", (int64_t)y->modules.modules_len - x->modules.modules_len},
-		{"functions", (int64_t)y->functions.functions_len - x->functions.functions_len},
-		{"pools", (int64_t)y->pools.pools_len - x->pools.pools_len},
-		{"arrays", (int64_t)live_arrays(y) - live_arrays(x)},
-		{"textures", (int64_t)y->textures.textures_len - x->textures.textures_len},
-	};
-	enum { KINDS = sizeof kinds / sizeof *kinds };
-	if (args->json) {
-		json_t *objects = json_object();
-		for (unsigned n = 0; n < KINDS; n++)
-			json_object_set_new(objects, kinds[n].name, json_integer(kinds[n].by));
-		return ckt_ctl_json_print(json_pack("{s:b, s:I, s:I, s:I, s:I, s:I, s:o}",
-			"same_session", strcmp(x->session, y->session) == 0, "changed_chunks",
-			(json_int_t)changed, "new_chunks", (json_int_t)fresh, "gone_chunks",
-			(json_int_t)gone, "bytes", (json_int_t)bytes, "commands",
-			(json_int_t)(y->executed - x->executed), "objects", objects));
-	}
-	printf("%s%" PRIu64 " chunks changed, %" PRIu64 " new, %" PRIu64 " gone, %s; %" PRId64
-	       " commands\n",
-		strcmp(x->session, y->session) == 0 ? "" : "different sessions: ", changed, fresh,
-		gone, ckt_ctl_size_text(bytes, size, sizeof size),
-		(int64_t)(y->executed - x->executed));
-	for (unsigned n = 0; n < KINDS; n++)
-		if (kinds[n].by)
-			printf("%+" PRId64 " %s\n", kinds[n].by, kinds[n].name);
-	return ckt_ctl_flush();
+	const struct chunk_changes changes = compare_chunks(&one->image, &two->image);
+	return (args->json ? print_diff_json : print_diff)(&one->image, &two->image, &changes);
 }
 
 /* ---- flatten */
