@@ -44,7 +44,7 @@ void ckt_hash_load(struct ckt_worker *worker, unsigned device)
 		result = ckt_session_operations.load_whole(module);
 	if (!result)
 		result = ckt_driver.cuModuleGetFunction(
-			&hashes.functions[device], module, "ckt_blob_hash");
+			&hashes.functions[device], module, "ckt_hash");
 	if (result)
 		ckt_warning(
 			"cannot load the hash kernel (CUDA error %d): every image will be complete",

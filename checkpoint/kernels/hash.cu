@@ -38,7 +38,7 @@ static __device__ void take(struct sums *sums, ulonglong2 v, word key0, word key
 	sums->any |= v.x | v.y;
 }
 
-extern "C" __global__ void ckt_blob_hash(const struct item *table, struct value *out, word key0,
+extern "C" __global__ void ckt_hash(const struct item *table, struct value *out, word key0,
 	word key1, word key2, word key3)
 {
 	__shared__ word parts[3][THREADS];
