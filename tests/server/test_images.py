@@ -366,7 +366,7 @@ class Images(ServerTest):
         self.ok("pause", session)
         done = self.ctl("resume", session)
         self.assertEqual(done.returncode, 1)
-        self.assertIn("stays paused: 1234 bytes", done.stderr)
+        self.assertIn("stays paused: the GPU lacks 1234 bytes of free memory", done.stderr)
         self.assertEqual(self.state_of(session), "paused")
         open(memory, "w").close()
         os.chmod(self.dir, 0o755)
