@@ -261,7 +261,10 @@ static void test_query(void)
 	IS(SEND(CUFFTXTQUERYPLAN, cufftXtQueryPlan, .plan = plan, .type = 0), CUDA_SUCCESS);
 	IS(status(), CUFFT_SUCCESS);
 	IS(ckt_get_u32(&results), sizeof(cufftXt1dFactors));
-	IS(((const cufftXt1dFactors *)results.p)->size, 4711);
+	cufftXt1dFactors factors;
+	memcpy(&factors, results.p, sizeof factors);
+	IS(factors.size, 4711);
+	IS(factors.factor2Shift, 12);
 	IS(SEND(CUFFTXTQUERYPLAN, cufftXtQueryPlan, .plan = plan, .type = 1),
 		CUDA_ERROR_INVALID_VALUE);
 }
