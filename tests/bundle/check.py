@@ -13,6 +13,10 @@ import sys
 CEILING = (2, 34)
 MUST = ("bin/cricket-server", "bin/cricketctl", "bin/cricket-run", "lib/cricket/libcricket-client.so", "lib/cricket/libcuda.so.1",
         "lib/cricket/libcudart.so.13", "lib/cricket/libnvidia-ml.so.1", "libexec/cricket/cricket-worker", "libexec/cricket/inside/libcuda.so.1", "libexec/cricket/soft/libcuda.so.1")  # noqa: E501
+# Completions; zsh's are one file for all programs.
+MUST += ("share/zsh/site-functions/_cricketctl",)
+MUST += tuple(f"share/{place}" for program in ("cricket-run", "cricket-server", "cricketctl")
+              for place in (f"bash-completion/completions/{program}", f"fish/vendor_completions.d/{program}.fish"))
 # glibc's own, and ours.
 ALLOWED = re.compile(r"^(libc|libm|libdl|libpthread|librt|ld-linux-x86-64|ld-linux-aarch64)\.so|^libcu(da|dart)\.so|^libnvidia-ml\.so|^libcricket-")
 # Names that stay open until they are called: an older driver lacks functions that our runtime would call of a newer one.
