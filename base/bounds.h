@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Bounds of every room's tables.  rpc/session.x defines them too, for the bounds of its lists: the
  * compiler warns about a file that includes both unless they are equal.

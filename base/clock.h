@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The time that durations are measured by.  Threading: any. */
 #pragma once
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A child of fork that does not exec soon must not keep its parent's descriptors: a connection that
  * the parent closes stays open as long as any process has a copy.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * All CRICKET_* variables, to check a user's spelling and to generate the manual pages. Any thread;
  * no errors.

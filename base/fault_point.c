@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Points of failure; see fault.h. */
 #include "base/fault_point.h"
 

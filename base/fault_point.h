@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Points at which a test can kill a process, to examine what the process leaves behind.
  * CRICKET_FAULT=N kills the process that reaches point N immediately (SIGKILL), as kill -9 or a

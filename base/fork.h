@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * When a program forks, a thread that the child lacks may hold any of our locks, and nobody would
  * release it. So the child makes them new (ckt_fork_renew), before anything of it runs.  The data

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * When glibc is 2.38 or newer, code is compiled to call strtol() and its relatives by names that
  * older systems lack; the bundle must run there. So this file defines those names, and static

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Arrays that grow.  Without memory the array stays as it is, and the caller's operation fails with
  * -ENOMEM.

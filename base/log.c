@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Logging; see log.h.  A line is one write(2), so that lines of several processes on one file do
  * not mix.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Logging, shared by every process of Cricket.  Libraries log at debug only, daemons as they need;
  * a function logs or returns an error, never both.  Never writes to stdout, keeps errno, may be

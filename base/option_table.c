@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Options as text; see option_table.h. */
 #include "base/option_table.h"
 

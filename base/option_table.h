@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What a program's options are, as data. Each program has one table of them: its parser reads the table, --help is printed from
  * it, the completions of the shells are generated from it (completion/), and a test compares the manual pages with it.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* How many processors this process may run on, and with how many polling pays. */
 #pragma once
 

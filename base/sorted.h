@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Look-up in arrays that are sorted by a number of each entry, mostly an address. */
 #pragma once
 

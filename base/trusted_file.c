@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Whose files a process may run; see trusted_file.h. */
 #include "base/trusted_file.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Checks that only root and named users could have placed or changed a file that a process is about
  * to run.  Threading: any.  Errors: -EPERM and others, with a sentence.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What single CUDA calls cost: one line "name value unit" for each row, the median of several rounds.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * How fast the driver's own checkpoint of a process is (cuCheckpointProcess*, CUDA driver API): a
  * child fills device memory, the parent checkpoints and restores it.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What limits saving and restoring on a machine, without a GPU: the rate of hashing, of writing to
  * a directory and of reading back, each alone and together, over threads.

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Draws how long a program stands still while it is saved, from what tests/gpu/checkpoint_speed --json wrote.
 
 	plot_stop.py STOP.json OUTPUT.svg		(needs matplotlib, from PyPI)

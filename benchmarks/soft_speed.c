@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * How many instructions the soft GPU's interpreter runs: thread-instructions (one instruction of
  * one thread) a second of processor time, so that neither the number of cores nor what else the

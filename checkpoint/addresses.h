@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Where sessions have their device memory: addresses are in images, and a restore needs the same
  * ones.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Threads for contents; see content_threads.h. */
 #include "checkpoint/content_threads.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Threads that move contents between the GPU and files, as many as the machine has cores.  They are
  * made at the start, like all threads, because a later thread's stack would shift what the driver

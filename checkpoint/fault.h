@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Points at which a test can kill a worker or make it fail, to examine what it leaves behind:
  * CRICKET_FAULT=N kills the process that reaches point N (SIGKILL, as a power cut would),

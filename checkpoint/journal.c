@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The journal; see journal.h. */
 #include "checkpoint/journal.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The journal: every step that moved the driver's own addresses, in order, including steps for
  * objects that are gone.  A restore repeats the steps, so that variables of modules get their old

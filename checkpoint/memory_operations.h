@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What checkpoint/ needs of a session's GPUs and their memory: the worker implements it
  * (server/worker/memory/memory_operations.c).

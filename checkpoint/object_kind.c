@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Looking kinds of objects up; see object_kind.h. */
 #include "checkpoint/object_kind.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A kind of object of a session, as images have it: a table of operations for each kind.  The table
  * stands beside the kind's own code; ckt_object_kinds, which the user of checkpoint/ defines, lists

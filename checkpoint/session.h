@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What checkpoint/ needs of the session that it freezes, saves and loads: the worker implements it
  * (server/worker/session/session_operations.c).  Device memory is in memory_operations.h.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What checkpoint/ keeps of a session.  The struct that its user, the worker, has of a session
  * begins with it; checkpoint/ knows no more of that struct (session.h says how it asks for the

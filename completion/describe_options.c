@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Prints the option tables of cricketctl, cricket-run and cricket-server as JSON, for generate.py and for the tests. It runs while
  * Cricket is built and is not installed.

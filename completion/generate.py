@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Makes the completions of cricketctl, cricket-run and cricket-server for one shell from their option tables.
 
 	generate.py bash|zsh|fish OPTIONS.json [PROGRAM]

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Files of images, opened for workers with the rights of our user; see brokers.h. */
 #include "ctl/brokers.h"
 

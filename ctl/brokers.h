@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Who opens the files of images for workers. */
 #pragma once
 

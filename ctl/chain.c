@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The directories of an image and its ancestors.  A manifest names its ancestors by ID, newest
  * first. The file `base` that cricketctl left in each directory tells where its base is; for moved

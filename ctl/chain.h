@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* An image and its ancestors, open; see chain.c. */
 #pragma once
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Saving a session: the parts that others use.  Exit codes, with the reason said. */
 #pragma once
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * cricketctl checkpoint SESSION DIR --every 30s --keep 3: DIR/0001, DIR/0002, ... until the session
  * or this process ends.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What an interrupted cricketctl removes: one directory at a time, registered while it is in the
  * making.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Where a client looks for its session: the file STATE_DIR/SESSION, whose first line is an
  * address.  A second one, "generation N", makes it one for clients of that generation and later: a

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The file in which the client of a session looks for its server. */
 #pragma once
 

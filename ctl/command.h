@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A subcommand of cricketctl: a row of the table in main.c, and the arguments that it gets.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * cricketctl events [--follow]: what happened to sessions, and with --follow what happens from now
  * on.

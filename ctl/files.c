@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Directories of images on this host; see files.h. */
 #include "ctl/files.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * cricketctl image show|verify|diff|flatten: looks at images on this host, without a server; list
  * and remove: see memory_images.c.

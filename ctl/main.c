@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * cricketctl: controls the sessions of a cricket-server.  One process, one thread, one connection,
  * a call or two.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* cricketctl image list, cricketctl image remove memory:NAME: images in the memory of a server. */
 #include "ctl/memory_images.h"
 

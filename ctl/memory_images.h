@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Images in the server's memory: image list, image remove memory:NAME. */
 #pragma once
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * cricketctl migrate SESSION --to ADDRESS [--gpu N], or --gpu N alone for another GPU of the same
  * server.

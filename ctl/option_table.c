@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The options and subcommands of cricketctl; see command.h and base/option_table.h. */
 #include <stddef.h>
 #include <stdint.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* cricketctl pause SESSION [--for 30m | --until 18:00], resume SESSION */
 #include "ctl/pause.h"
 

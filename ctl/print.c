@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* How things are printed; see print.h. */
 #include "ctl/print.h"
 

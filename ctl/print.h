@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What subcommands print: numbers, times, texts of peers, JSON. */
 #pragma once
 

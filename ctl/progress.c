@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A bar on stderr, where that is a terminal, for what takes long: what a worker does is asked over
  * a connection of its own, what this process moves is counted.

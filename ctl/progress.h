@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A bar on stderr, where that is a terminal. */
 #pragma once
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* cricketctl ps */
 #include <jansson.h>
 #include <stdbool.h>

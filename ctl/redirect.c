@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * cricketctl redirect SESSION --to ADDRESS: tells the client on this host where its session lives
  * now.

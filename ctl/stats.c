@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* cricketctl stats SESSION */
 #include <jansson.h>
 #include <stdio.h>

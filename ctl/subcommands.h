@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The subcommands of cricketctl; see command.h.  Each has a file of its name. */
 #pragma once
 

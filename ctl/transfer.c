@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Images between this host and a server that a descriptor cannot reach: the files go in pieces over
  * several connections at once.

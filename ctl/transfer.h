@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Images that travel to a server and from it.  Exit codes, with the reason said. */
 #pragma once
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What a program advised about ranges of managed memory; any thread.  For managed_hint.c,
  * managed_range.c and allocators of such memory.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Stream capture.  Every function that puts work on a stream asks here first; while nothing
  * captures that is one load. Errors are CUDA's for what a capture does not allow, and such a call

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Batches of copies, and boxes between contexts: each is one of the library's own copies. */
 #include "cudacommon/interface.h"
 

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Writes static_runtimes.c: where the entry points of every known release of the static CUDA runtime lie.
 
 usage: gen_static_runtimes.py [-o static_runtimes.c] [--check] FILE...

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Graphs: nodes and edges, copies, questions.  See graph.h. */
 #include "cudacommon/graph.h"
 #include "base/fork.h"

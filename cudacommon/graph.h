@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Graphs: nodes, edges and parameters are plain memory here, and so is stream capture.  The library
  * makes the executable form when a graph is instantiated (interface.h): the client sends a

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Adding nodes to graphs and changing their parameters, kind by kind. */
 #include <stdlib.h>
 #include <string.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Library calls in graphs.  What a call puts on its stream only the genuine library knows, which is
  * the worker's: it captures the call into a graph of its own.  Here the call is a node of the type

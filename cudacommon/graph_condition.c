@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Conditional nodes.  The handle of a condition is a random number that kernels get among their
  * parameters.  Where the worker makes the driver's graph from the client's, or makes it again after

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Executable graphs: made, launched and destroyed; what is launched is the library's
  * (interface.h).

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Memory that graphs allocate.  A block comes from the library's allocator when its node is made,
  * so that its address is fixed for the life of all graphs that name it and a checkpoint keeps it;

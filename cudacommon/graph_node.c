@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Parameters of nodes, as the graph keeps them: checked, copied, given back. */
 #include <stdlib.h>
 #include <string.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Parameters of nodes told back, and the attributes of kernel nodes. */
 #include <stdlib.h>
 #include <string.h>

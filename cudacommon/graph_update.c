@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Whole executable graphs updated from a graph of the same shape.  As CUDA has it, nodes are paired
  * from the graphs' ends: exit nodes in the order of their making, then what a pair depends on, edge

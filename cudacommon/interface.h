@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What the two libcuda.so.1 have in common: client/cuda, which sends what it is asked, and softgpu,
  * which does it.  Everything in cudacommon/ is compiled into each of them: graphs, stream capture,

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Options of the JIT compiler and linker: numbers are for the compiler, logs come back into the
  * program's buffers.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Options of the JIT compiler and linker as programs give them: values in void * slots, numbers
  * cast into them; some are written back.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Attributes of launches and streams; see launch_attribute.h. */
 #include "cudacommon/launch_attribute.h"
 

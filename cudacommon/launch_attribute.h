@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Attributes of launches and streams as both libraries accept them; CUDA's answers were recorded on
  * an H200 (tests/truth/api/launch_attributes.txt, stream_attributes.txt).

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Hints about managed memory.  Neither library moves any of it by hints: they are checked as CUDA
  * checks them, and then need no work but to be remembered (managed_range.c).

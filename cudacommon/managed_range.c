@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What a program advised about managed memory and where it had it prefetched: remembered for those
  * who ask, range by range.

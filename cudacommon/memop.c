@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Memory operations on streams: checked here, captured or handed to the library; see memop.h. */
 #include "cudacommon/memop.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Memory operations: a stream, or a node of a graph, writes a value, or waits until memory has one.
  */

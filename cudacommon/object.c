@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The client's object table; see object.h. */
 #include "cudacommon/object.h"
 #include "base/fork.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What the client knows of the objects it made: one struct per handle, found from the id in two
  * loads and a compare.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Attributes of an address; see pointer.h. */
 #include "cudacommon/pointer.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What an address is: the attributes that cuPointerGetAttribute and cuPointerGetAttributes give, of
  * facts that each driver knows in its own way.  CUDA Driver API, "Unified Addressing".

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Memory pools.  The library's allocator holds the blocks (interface.h); here are the handles,
  * what a device's current pool is, and the checks that CUDA makes at once.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* See pool_arena.h. */
 #include "cudacommon/pool_arena.h"
 

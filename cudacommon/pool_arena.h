@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A memory pool's attributes, as NVIDIA's driver counts them (an H200's, driver 580): used bytes
  * are requested bytes, exactly; reserved bytes are pages of 32 MiB, in which blocks follow one

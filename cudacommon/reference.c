@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Texture references that a program makes itself.  No kernel that today's compilers make can read
  * one (those that a module declares are not supported, see cuModuleGetTexRef), so all they are is

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Made by gen_static_runtimes.py from NVIDIA's runtime archives; do not edit.  See static_runtimes.h for what it says.
  */

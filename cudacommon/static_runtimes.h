@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Where the entry points of the static CUDA runtime lie, for every release known when
  * gen_static_runtimes.py last ran.  Constant data; no threads, no errors.

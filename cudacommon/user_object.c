@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * User objects: the program's own data, kept alive by the graphs that use it.  Their destructors
  * run on the thread that lets go last.

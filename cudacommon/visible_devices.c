@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Reading CUDA_VISIBLE_DEVICES; see visible_devices.h. */
 #include "cudacommon/visible_devices.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * CUDA_VISIBLE_DEVICES: which of the GPUs a program sees, and in which order.  Entries are
  * separated by commas: the number of a GPU, or GPU- and a unique prefix of its UUID; all have the

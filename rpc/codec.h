@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What the generated codecs share (rpc/gen/emit_codec.py): floating-point numbers and arrays of
  * integers.  Rules as in rpc/wire.h.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * cuBLAS as C sees it here, on both sides: NVIDIA's header declares some functions in C++ only, and
  * those need types that C lacks.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Functions that libcublasLt.so of CUDA 13.2 and 13.5 exports but older headers do not declare. The
  * generator reads this file beside those headers, so that the shim and the worker know these

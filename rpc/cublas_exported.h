@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Functions that libcublas.so exports but no NVIDIA header declares; cuSOLVER calls them. The
  * generator reads this file beside the headers.  cusolverDnCreate sets the mode of its handle to 1,

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Where the attributes of cuBLASLt's descriptors lie; see cublaslt.h. */
 #include "rpc/cublaslt.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * How a graph is described on the wire and in a checkpoint image: big-endian words, opaque parts
  * padded to four bytes, as XDR has it.

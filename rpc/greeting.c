@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Greeting, hello and its answer; see greeting.h. */
 #include "rpc/greeting.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The hello that every kind of client says: it reads the greeting, writes the head of the hello's
  * record, and reads the reply. Functions return 0 or -errno; -EPROTO: the peer is not a

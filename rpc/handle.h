@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Ids of objects: made by the client, known to both sides; see docs/wire.md, "Handles".
  *

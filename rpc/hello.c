@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Hello as CONTROL; see hello.h. */
 #include "rpc/hello.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The client's side of a hello of kind CONTROL, for callers without a session: cricketctl and the
  * client's NVML. Threading: no shared state.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Pinned memory that a client shares with its worker on the same host.  The client keeps all of its
  * pinned memory in one memory file and sends the descriptor with every hello over a UNIX socket

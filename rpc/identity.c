@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Tokens and peers; see identity.h. */
 #include "rpc/identity.h"
 

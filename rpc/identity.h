@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Who is the peer of a connection: the shared token, and the user behind a UNIX socket.  Errors: 0
  * or -errno, the cause and the remedy in ret_message.  Threading: no shared state. (Not auth.h:

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A program passes this handle to another to share memory or an event: 64 bytes, a CUipcMemHandle
  * or CUipcEventHandle, or the contents of the file that represents an exported allocation.  It is

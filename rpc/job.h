@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The name of a job: sessions of one user that are saved together (docs/control.md, "Jobs").  A
  * hello carries it in a capability with this prefix; the name follows the colon.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The list of variables that travel; see library_environment.h. */
 #include "rpc/library_environment.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The variables of the program's environment that the libraries in the worker see: only those that
  * set how a library computes.  Variables that name files, load code or name network interfaces stay

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Calls of forwarded libraries that an image keeps, so that a restore makes them again
  * (server/worker/libs/state.h).  The values are in images.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Small calls and replies whose arguments go through rpcgen's routines; see net.h. */
 #include <errno.h>
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* How both sides read a config and an identity of NCCL; see nccl.h. */
 #include "rpc/nccl.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The parts of NCCL's messages that rpc/api/nccl.api calls "bytes": the operations of a group, the
  * numbers of an ncclConfig_t, and the identity of a communicator.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Addresses, sockets and whole records, for set-up and control.  The command stream of a session
  * has its own buffers in client/conn and server/worker.  Both use rpc/transport/transport.h.

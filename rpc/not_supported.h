@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The word for "not supported" that no program gets; tests/unit/not_supported.py. */
 #pragma once
 

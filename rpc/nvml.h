@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * NVML as both sides know it: its numbers, and the table of forwarded functions (rpc/api/nvml.api).
  * These are facts of NVIDIA's interface; the build does not need its header.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Whole records over a transport; see record.h. */
 #include "rpc/record.h"
 

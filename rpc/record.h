@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Records: the record mark of ONC RPC over a stream (RFC 5531, section 11), and whole records over
  * a transport.

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # rpcgen MODE(-h|-c) INPUT OUTPUT: runs in the directory of INPUT (rpcgen derives include names from the path it is given) and
 # removes OUTPUT first (rpcgen refuses to overwrite).
 set -eu

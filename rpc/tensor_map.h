@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Which of CUDA's three encodings of a tensor map is asked for. */
 #pragma once
 

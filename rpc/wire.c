@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The two fixed message headers; see wire.h and docs/wire.md. */
 #include "rpc/wire.h"
 

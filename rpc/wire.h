@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Flat coding of XDR (RFC 4506) and of the two fixed message headers (docs/wire.md).
  *

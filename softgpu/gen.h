@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Tables that softgpu/gen/gen_softgpu.py makes from the CUDA headers at build time. */
 #pragma once
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * BLAKE3 by its specification: chunks of 1 KiB are the leaves of a binary tree, each compressed in
  * blocks of 64 bytes.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The file broker; see broker.h. */
 #include "checkpoint/format/broker.h"
 

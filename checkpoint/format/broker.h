@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The file broker: a process with rights to an image's directories opens their files and passes the
  * descriptors, so that a worker needs no rights to a directory and opens no path.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Contents: data files of chunks with hashes, zeros left out.  See store.h. */
 #include <errno.h>
 #include <fcntl.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The manifest: coding, checksum, structure.  See store.h. */
 #include "checkpoint/format/store.h"
 #include "base/array.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Writing and reading images (image.x): files and checks, no driver.
  *

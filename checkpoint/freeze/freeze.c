@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Stops the session at a command boundary: the executor stops between two commands, every call that
  * waited for the GPU has been answered and its reply passed to the socket, and the GPU is idle.

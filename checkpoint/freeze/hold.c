@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Stopping together with a job; see hold.h. */
 #include "checkpoint/freeze/hold.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A session that is stopped with its job: the worker executes no command of its client, while the
  * GPU finishes its work.

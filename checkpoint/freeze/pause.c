@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Pausing and resuming; see pause.h. */
 #include "checkpoint/freeze/pause.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A paused session: the host holds its device memory, the physical memory is released, the
  * addresses stay reserved. Threading: one operation at a time, with the session frozen.

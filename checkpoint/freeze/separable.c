@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Sessions that cannot be saved without others; see separable.h. */
 #include "checkpoint/freeze/separable.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Spare memory for frozen state; see spare_memory.h. */
 #include "checkpoint/freeze/spare_memory.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The launch of the BLAKE3 kernel (digest.cu); see digest.h. */
 #include "checkpoint/kernels/digest.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The kernel that hashes device memory with BLAKE3; digest.h says what it is for, digest.c launches
  * it.  digest.ptx is made from this file by gen_ptx.py.

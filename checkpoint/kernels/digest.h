@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * BLAKE3 of device memory, made on the device: what an image says of its chunks, at the GPU's speed
  * instead of the CPU's.

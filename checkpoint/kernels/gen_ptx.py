@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Makes the committed PTX of the worker's kernels from their CUDA C.
 
 	gen_ptx.py --nvcc NVCC [--check]

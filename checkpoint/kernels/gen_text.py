@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """A kernel's PTX as a C string: gen_text.py NAME.ptx OUTPUT defines NAME_ptx."""
 import os
 import sys

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The launch of the hash kernel (hash.cu); see hash.h. */
 #include "checkpoint/kernels/hash.h"
 

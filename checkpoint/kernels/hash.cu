@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The hash kernel; hash.h says what it is for, hash.c launches it.  hash.ptx is made from this file
  * by gen_ptx.py.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Keyed hashes of device memory, made on the device: what of it has changed since the last image is
  * known without reading it.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The launch of the scanning kernel (scan.cu); see scan.h. */
 #include "checkpoint/kernels/scan.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The scanning kernel; scan.h says what it is for, scan.c launches it.  scan.ptx is made from this
  * file by gen_ptx.py.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Which words of device memory point into given ranges: asked after a restore that found variables
  * of modules elsewhere.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Loads a session from an image into a worker that has just started.  It checks everything that can
  * be checked first; any failure ends the process, so nothing remains.  The steps have files of

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Whether a session can resume here: the window, the GPUs, their memory, code for them. */
 #include <errno.h>
 

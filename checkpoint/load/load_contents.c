@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Contents of the GPU's memory, from the image: read by the crew, verified by the GPU or the CPU.
  */

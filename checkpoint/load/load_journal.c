@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Replays the journal of a session: modules, contexts, arrays and everything else that moves the
  * addresses of later objects.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Clears the memory of a session for which the image has no chunks. */
 #include <errno.h>
 

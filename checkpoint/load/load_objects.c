@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Loads the objects of a session by the tables of their kinds: those that the journal does not
  * make, and the checks before.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Variables that moved; see moved_variables.h. */
 #include "checkpoint/load/moved_variables.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Variables of modules whose addresses differ after a restore.  If the program knows the old
  * address, or a word of the session's memory points there, the restore is refused. Otherwise the

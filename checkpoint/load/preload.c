@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Preloaded sessions; see preload.h. */
 #include "checkpoint/load/preload.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Preloads a session that still runs at another server: its modules and memory arrive ahead, image
  * by image, so that little is left to do while it is frozen.

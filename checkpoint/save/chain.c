@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What is remembered of the last image; see chain.h. */
 #include "checkpoint/save/chain.h"
 

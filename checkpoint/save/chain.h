@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Chains of images: what the worker remembers of the last image, so that the next one holds only
  * what has changed.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Writes a frozen session as an image: first the tables, into a ckt_image, then contents by the
  * crew, the manifest last.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The steps of writing a frozen session as an image (image_save.c).
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Contents of an image: pieces of the GPU's memory on their way through the crew into files. */
 #include <errno.h>
 #include <stdio.h>

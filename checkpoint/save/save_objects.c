@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Saves the objects of a session in an image: a walk over the tables of their kinds. */
 #include <errno.h>
 #include <stdio.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Saves the tables of an image: its name, those of the kinds of objects, and the journal. */
 #include <errno.h>
 #include <stdio.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * One remote call, as the stubs see it.  Threading: any thread, any number at once.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The connection: opening, encoding into the ring, waiting.  See conn.h for the picture. */
 #include "client/conn/conn.h"
 #include "client/conn/hostmem.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The connection of this process to its session at a server: one for each address (nodes.c), made
  * by cuInit, used by every thread.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Connecting: greeting, token, hello.  One attempt at one address; see conn.h. */
 #include <errno.h>
 #include <fcntl.h>

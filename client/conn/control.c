@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Connections of kind CONTROL; see control.h. */
 #include "client/conn/control.h"
 

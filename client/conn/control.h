@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A connection of kind CONTROL to a server, for questions that need no session: which GPUs it has,
  * and NVML's. Threading: any.  Precondition: the settings are loaded.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The file of the program's pinned memory; see hostmem.h. */
 #include "client/conn/hostmem.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The memory file that holds the program's pinned memory, where the worker is on this host and
  * shares it; see rpc/hostmem.h.

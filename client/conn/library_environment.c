@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Variables of the program's environment for libraries that run in the worker
  * (rpc/library_environment.h): sent before the program's first use of one, because programs set

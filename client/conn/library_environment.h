@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The part of the program's environment that libraries in the worker see; see
  * library_environment.c.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Servers of several nodes as one machine: REMOTE_GPU_ADDRESS is a list, the program has a session
  * at each and sees their GPUs as devices 0 to n-1, in the list's order.  Each server counts its own

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The process is about to be saved (cricketctl checkpoint --with-client): nothing of ours may be
  * open then, and no thread of the program may be anywhere but in its own code or asleep in a call

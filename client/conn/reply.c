@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Reading: whole records out of the socket, replies to their waiters, callbacks to where they
  * belong.  See conn.h.

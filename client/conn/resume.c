@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A broken connection: find the session again, and go on as if nothing had happened.
  *

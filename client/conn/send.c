@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Sending: the ring's encoded bytes go to the socket in the order they were encoded, by whichever
  * thread is at hand.

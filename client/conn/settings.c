@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The environment; see settings.h. */
 #include "client/conn/settings.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The settings from the environment, read once when the program first needs a device.  cricket(7)
  * lists every variable.

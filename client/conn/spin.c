@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* How a thread waits for an answer; see spin.h. */
 #include "client/conn/spin.h"
 

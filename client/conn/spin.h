@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * How a thread waits for a reply: in the way in which the program asked CUDA to wait for the GPU
  * (CU_CTX_SCHED_*), because the reply depends on the GPU. Sleeping and waking costs tens of

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The watcher: a thread that sleeps until the worker ends the connection, and looks then whether
  * this process is to be quiet.

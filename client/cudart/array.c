@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * CUDA arrays and mipmapped arrays.  A cudaArray_t is a CUarray, a cudaMipmappedArray_t a
  * CUmipmappedArray; what differs is how formats are described: bits of each channel and a kind

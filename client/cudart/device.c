@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Choosing devices, their flags, limits, attributes and names on the bus. */
 #include "client/cudart/cudart.h"
 #include "base/fork.h"

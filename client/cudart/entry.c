@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Entry points of the driver, export tables, profiler. */
 #include "client/cudart/cudart.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The last error of a thread, and what errors are called. */
 #include "client/cudart/cudart.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Names and texts of the runtime's errors, as CUDA 13.0 gives them; public facts, checked against NVIDIA's library by a test where
  * that is installed.  Sorted by number.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Events.  A cudaEvent_t is a CUevent. */
 #include "client/cudart/cudart.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Kernels by the address of their host stubs: handles, attributes, names, parameters. */
 #include "client/cudart/cudart.h"
 

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Generates what follows from the list of the runtime's functions.
 
 gen.py cudart --include DIR --names FILE --unsupported FILE --map OUT --source OUT --refused OUT [--strict] SOURCE...

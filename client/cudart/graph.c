@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Graphs: their structure, instantiation and launch.  Handles of graphs, nodes and executable
  * graphs are the driver's.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Nodes of graphs and their parameters.  Events, host functions, memsets and allocations are
  * described alike in both APIs; kernels are named by their stubs here, and copies are

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Parameters of nodes of any kind, and parameters told back: kernels by their stubs, copies in
  * elements of their arrays.

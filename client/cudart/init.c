@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Initialisation of the driver, primary contexts and what a thread knows of its device. Loading the
  * library does nothing; the first call that needs the driver runs cuInit, the first that needs a

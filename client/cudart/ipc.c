@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Sharing with other processes, and the driver's own log: handles and callbacks are the driver's.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Launching kernels.  The hot path: a thread-local look, a hash look-up or none, the driver's
  * launch.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Libraries loaded by the program itself, and their kernels.  cudaLibrary_t and cudaKernel_t are
  * the driver's handles.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Hints and questions about managed memory, and copies in batches. */
 #include "client/cudart/cudart.h"
 

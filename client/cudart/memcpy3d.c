@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Three-dimensional copies.  Widths and x positions count elements where an array takes part in the
  * copy (its elements) and bytes otherwise; the position inside pitched memory is in bytes only when

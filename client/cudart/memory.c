@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Allocation: device, pitched, pinned, managed and stream-ordered memory; what a pointer is. */
 #include "client/cudart/cudart.h"
 

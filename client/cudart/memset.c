@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Filling memory.  The synchronous functions are ordered in the default stream and do not wait,
  * like the driver's own.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Loading of registered modules, at the first use of one of their kernels or variables.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* How many blocks fit. */
 #include "client/cudart/cudart.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Access between devices. */
 #include "client/cudart/cudart.h"
 

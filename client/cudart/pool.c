@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Memory pools.  A cudaMemPool_t is a CUmemoryPool; locations, properties and access descriptions
  * lie alike in both APIs.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* cudaDeviceProp, every field from an attribute of the device, and the choice of a device by it. */
 #include "client/cudart/cudart.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What nvcc's host code registers: fat binaries, kernels and variables, and how they are found
  * again.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Streams.  A cudaStream_t is a CUstream, the default streams' constants included. */
 #include "client/cudart/cudart.h"
 

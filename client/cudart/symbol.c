@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Device variables by the address of their host shadows. */
 #include "client/cudart/cudart.h"
 

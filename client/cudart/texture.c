@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Texture and surface objects.  Resource types and view formats have the driver's numbers; formats,
  * read mode and flags are translated in both directions.

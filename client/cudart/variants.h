@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What the headers do not declare without special macros: the per-thread versions written by hand,
  * and the bodies from which gen.py makes a synchronous function NAME (legacy default stream) and

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Contents of calls that the genuine library has taken once, by hash; see libs.h.
  *

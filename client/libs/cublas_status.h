@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The session's error as cuBLAS and cuBLASLt name it: one table for both. */
 #pragma once
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The table of our libcuda.so.1, and a library's opening; see libs.h. */
 #include "client/libs/libs.h"
 

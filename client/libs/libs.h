@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What the shims of forwarded libraries (client/libs/NAME) share: the way to the session, which our
  * libcuda.so.1 has and they have not.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Which major of the library a copy of a shim is: the same objects are linked once for each. */
 #include <stdint.h>
 

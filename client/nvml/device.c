@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The GPUs, their handles and what is known of them without asking; see internal.h. */
 #include <pthread.h>
 #include <stdio.h>

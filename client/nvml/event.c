@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Sets of events.  Nothing here tells of a server's GPU by itself, so no kind of event is supported
  * and a set stays empty; but programs make one and wait with a limit before they know.  All sets

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What is passed on to the server's NVML, and what is refused; see internal.h. */
 #include <stdatomic.h>
 #include <string.h>

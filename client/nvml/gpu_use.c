@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Who has how much of a GPU; see internal.h. */
 #include <string.h>
 

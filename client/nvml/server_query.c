@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* One question to the server; see internal.h. */
 #include <errno.h>
 #include <pthread.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The rest that is written by hand: older forms of what is passed on, texts for errors, processes
  * of this machine; see internal.h.

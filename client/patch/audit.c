@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * libcricket-audit.so: an rtld audit module (LD_AUDIT, set by cricket-run) that redirects the
  * static CUDA runtimes of libraries opened with dlopen.  The loader calls

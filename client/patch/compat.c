@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Which function stands for an entry point of a static runtime.  Within CUDA 13 a name means one
  * ABI.  A program compiled for CUDA 12 calls some names with other parameters or structures than

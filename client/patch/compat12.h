@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Structures of CUDA 12's runtime that CUDA 13 laid out differently, as compat.c needs them.  Field
  * names and order are facts of that ABI.

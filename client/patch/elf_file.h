@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * An ELF file on disk, read as untrusted bytes: it need not be one, and need not be the one that is
  * mapped as a library.  Needs libc's plainest functions only (patch_log.h).  Threading: none.

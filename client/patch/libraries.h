@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The libraries that have a shim: a library of ours beside libcricket-client.so with the genuine
  * one's SONAME, which forwards its calls (client/libs).  Says by the name under which a program

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * See object.h.  Everything read here was mapped by the dynamic loader, which has refused broken
  * files already.

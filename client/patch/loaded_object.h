@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A loaded ELF object as the patcher sees it: program headers and dynamic section in memory,
  * nothing of glibc's own.  Both the start-up patcher and the audit module use it, so it depends on

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * NVRTC on the soft GPU: a program that asks it for machine code gets PTX, which is all that the
  * soft GPU runs.  Where a real architecture was asked for, NVRTC keeps the PTX from which it made

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The patcher's few lines on stderr.  The library's own log is not used: this code runs before
  * libc's constructors and must need nothing but libc.  Keeps errno.  Threading:

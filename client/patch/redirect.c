@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Finds the entry points by content and overwrites them.  See redirect.h and static_runtimes.h.
  */

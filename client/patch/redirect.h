@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Redirects a static copy of the CUDA runtime inside a loaded object to our libcudart.so.13.
  *

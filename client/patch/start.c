@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * libcricket-patch.so: linked with -z initfirst, so that its constructor runs before any other of
  * the process, when every library the program needs is mapped and relocated and none has run yet.

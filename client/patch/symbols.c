@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Redirects by names: a static runtime of an unknown release by those in the file's .symtab,
  * NVIDIA's own shared runtime by those it exports.  The file is read as untrusted bytes: it may not

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * NVIDIA's own library where a program has brought it in before anyone could give it the shim (it
  * was linked with it, and there is no audit module): every function it exports is overwritten with

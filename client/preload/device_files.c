@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* See files.h. */
 #include "client/preload/device_files.h"
 

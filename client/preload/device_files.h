@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The files by which Python programs see whether a machine has a GPU: /dev/nvidia0 and
  * /dev/nvidiactl.

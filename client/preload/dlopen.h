@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * dlopen as libcricket-client.so exports it: a program that opens a library with a shim
  * (libraries.h), or one that needs such a library, gets the shim.  Under cricket-run the audit

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * See ld_cache.h.  The layout is that of glibc's sysdeps/generic/dl-ld_cache.h: a header, entries
  * sorted by name, strings.  Offsets of strings count from the header, which ldconfig of before 2.32

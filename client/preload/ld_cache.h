@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The dynamic loader's cache, /etc/ld.so.cache: where a library lies that only ldconfig knows.
  * Read as untrusted bytes.  Any thread.

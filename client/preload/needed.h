@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What a library would bring along if it were opened now: the names in its NEEDED list, and in
  * those of what is found for them, as far as they are not loaded.  Looks where the loader would

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * libcricket-client.so, the library to name in LD_PRELOAD.  Its dependencies do the work:
  * libcricket-patch.so redirects static runtimes, our libcudart.so.13, libcuda.so.1 and

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What libcuda.so.1 offers the preloaded library: memory of the program that the kernel cannot use
  * as it is, because its pages are closed until the program touches them

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * read, write, send, receive and their families, and fread and fwrite: what libcricket-client.so
  * exports, so that a program's buffers in managed memory are good for them as they are natively

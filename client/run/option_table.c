@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The options of cricket-run; see run.h and base/option_table.h. */
 #include "client/run/run.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * cricket-run: starts a program so that its CUDA calls go to a Cricket server.  It sets environment
  * variables and executes the program in its own place; only --soft (run_soft.c) stays behind as the

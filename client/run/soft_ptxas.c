@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * soft-ptxas: what cricket-run --soft gives Triton and XLA as ptxas.  The soft GPU runs PTX, so the
  * "machine code" is the PTX itself.

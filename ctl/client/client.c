@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The client's process, saved and restored with its session; see client.h. */
 #include "ctl/client/client.h"
 

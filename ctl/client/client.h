@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The process of a session's client, saved with the session (checkpoint --with-client) and restored
  * with it.

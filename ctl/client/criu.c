@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* CRIU; see criu.h. */
 #include "ctl/client/criu.h"
 

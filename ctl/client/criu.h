@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * CRIU, through `criu swrk`: one process of it for each request, a socket between, messages in
  * protocol buffers (CRIU's rpc.proto).

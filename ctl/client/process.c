@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The process of a client; see process.h. */
 #include "ctl/client/process.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The process of a client on this host, as /proc describes it, and the files through which it and
  * cricketctl agree that it is quiet (client/conn/quiesce.c is its side).  Errors: -errno with a

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Watches processes from outside; see process_watch.h. */
 #include "ctl/client/process_watch.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Watches the processes that this one started: what they have moved, and whether they make
  * progress.  Threading: one watch, one thread.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* cricketctl doctor [CMD]: what on this host would stop a program, and the remedy. */
 #include "ctl/doctor/doctor.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The findings of cricketctl doctor.  doctor.c looks at the host and the server, doctor_program.c
  * at the program.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What kind of program a file is, as far as the file tells; nothing is executed. */
 #include <elf.h>
 #include <errno.h>

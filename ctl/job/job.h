@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Jobs: sessions of one user, at one or several servers, that are saved as one cut and restored
  * together (docs/control.md, "Jobs").

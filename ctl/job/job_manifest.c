@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * DIR/job.json: which sessions a job's image holds; see job.h.  One line of JSON, written last, and
  * read as untrusted input.

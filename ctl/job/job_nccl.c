@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Communicators of NCCL among the sessions of a job; see job.h.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * cricketctl restore --job DIR: all sessions of a job, at one or several servers, all at one time,
  * all or none.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The servers of a job, and what they hold for us; see job.h. */
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
 """Writes docs/coverage.md: which functions of CUDA's driver and runtime API Cricket implements, which tests prove it, and why not the others.
 
 coverage.py --driver cuda_coverage.json [--runtime-map cudart.map --runtime-unsupported unsupported.txt] [--truth tests/truth] [--source DIR]

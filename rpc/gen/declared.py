@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The model of a library whose table declares every parameter: the build needs no header.  A header that is there must agree."""
 
 import clang.cindex as ci

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Emits the client's side: cuda_stubs.c and cuda_entry_points.inc, and the version script of every library."""
 
 import model as model_module

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Emits LIBRARY_codec.h and LIBRARY_codec.c: a struct and a flat coder for the arguments and the results of every procedure."""
 
 import wire

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Emits cuda_coverage.json: how every exported function of libcuda is answered.  coverage.py writes docs/coverage.md from it."""
 
 import json

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Emits both sides of a library that is served at its own API: NAME_stubs.c, NAME_refused.c, NAME_functions.h and .c, NAME_dispatch.c,
 the version scripts libNAME.so.MAJOR.map, and NAME_coverage.json."""
 

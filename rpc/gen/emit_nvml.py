@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Emits what is NVML's own: nvml_table.c, which client and server share, the client's functions nvml_client.c, and docs/nvml.md.
 
 NVML does not travel as messages of its own: every call is one CKT_CONTROL_NVML (rpc/control.x) whose number says the function.  What that

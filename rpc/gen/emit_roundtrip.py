@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Emits NAME_roundtrip.inc: a double of a forwarded library that writes down what it is called with, and for every generated function a
 test that calls the shim's and compares.  tests/unit/libs/roundtrip.h has what both sides use.
 

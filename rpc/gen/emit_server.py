@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Emits the worker's side: cuda_driver.h/.c (the driver's functions, found by dlopen) and cuda_dispatch.c (handlers and their table)."""
 
 import wire

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Emits codec_messages.inc: what tests/unit/rpcgen/test_codec.c needs to know about every message, the rpcgen side included.
 
 For each message: functions with untyped pointers around the flat codec, a filler that gives the flat struct and rpcgen's struct the same

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Emits LIBRARY_api.x, the library's program in RPC language, for rpcgen: the definition of the wire that the flat codecs are proved against."""
 
 import wire

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The model of a library that is served at its own API: what every parameter of its functions is, and the messages that come of it.
 
 The library's calls go to an object (a handle) that the client has made and that says whether scalars lie on the host or on the device:

@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
 """generate.py --table FILE --include DIR [--strict] [OUTPUT ...]: writes the outputs, each a path whose last part stands in OUTPUTS.
 
 A file whose content would be the same is left alone, so that nothing that depends on it is built again.  Without an OUTPUT the table is

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Reads a library's headers with libclang: its functions by their exported names, with their types."""
 
 import os

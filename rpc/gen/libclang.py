@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """CUDA's headers through libclang, whichever one this machine has."""
 
 import functools

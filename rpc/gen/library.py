@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The libraries that a table can be about: what the grammar, the reader of headers and the emitters must know of each.
 
 A library whose header the build has (`declared` false) takes the types of its functions from there, and its table says only what the

@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
 """library_coverage.py JSON --title TITLE --api FILE --status STATUS (--out DOC | --check DOC): how each function of a forwarded library is answered.
 
 JSON is NAME_coverage.json, which the generator makes of the library's table and headers (emit_forwarded.coverage).

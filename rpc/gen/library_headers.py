@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """The headers of the libraries that Cricket forwards, for a CUDA toolkit that lacks some.
 
 	library_headers.py --toolkit DIR --out DIR [--missing]

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Joins a table with the library's headers: what every exported function is, and the messages of every procedure."""
 
 from dataclasses import dataclass, field

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The tables rpc/api/*.api: their one grammar, which the head of cuda.api describes, and its parser.
 
 Every error names the file and the line.  What needs the headers (does the function exist, which of its parameters are

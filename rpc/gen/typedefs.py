@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Which version of a driver function came with which CUDA release: read from cudaTypedefs.h, for cuGetProcAddress.
 
 The header has a function type PFN_NAME_vRELEASE for each version of each function, where libcuda exports NAME, NAME_v2, NAME_v3 ...

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Wire types and messages: what the emitters of codecs, of the .x and of the golden share.
 
 A message is the arguments or the results of one procedure; its fields have the types below.  Sizes are those of XDR.

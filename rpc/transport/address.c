@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Text forms of addresses; see net.h. */
 #include <errno.h>
 #include <stdio.h>

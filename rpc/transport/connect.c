@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Connecting and listening; see net.h. */
 #include "rpc/net.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Peers that vanish without a word: their host lost power, or the network between went away.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The default socket of a user's own server; see identity.h.  In a file of its own, because clients
  * need no more of it.

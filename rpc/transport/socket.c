@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * TCP and UNIX stream sockets as a transport; see transport.h.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What all transports have in common; see transport.h. */
 #include "rpc/transport/transport.h"
 

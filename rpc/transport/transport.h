@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The transport: the only way in which bytes of sessions and of control move.
  *

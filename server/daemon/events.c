@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Events; see events.h. */
 #include "server/daemon/events.h"
 

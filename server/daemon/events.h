@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Events of sessions, for cricketctl events and for executables in --hooks DIR.  The server keeps
  * the last events in memory. Hooks run one event after the other in a child of the server, each

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Executables in --hooks DIR: for each event, all of them in the order of their names, with the
  * event in their environment.

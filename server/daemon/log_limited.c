@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Messages that strangers cause: some of each kind at once, then one a second, and how many were
  * left out. A flood of connections must fill neither a disk nor the journal.

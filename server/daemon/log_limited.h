@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Messages that strangers bring about: only so many of a kind. */
 #pragma once
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The server's event loop: descriptors and timers.  One thread; a callback may add, change and
  * remove any source or timer, its own included, and free what holds it (the loop takes one event at

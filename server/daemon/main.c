@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * cricket-server: one a node (or several, each with a socket of its own).
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The options of cricket-server; see option_table.h. */
 #include "server/daemon/option_table.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The options of cricket-server, for its parser (options.c) and for those who describe them (base/option_table.h). Constants. */
 #pragma once
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The command line and the INI file; see options.h. */
 #include "server/daemon/options.h"
 

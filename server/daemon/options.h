@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The options of cricket-server: command line and INI file, one table for both.
  *

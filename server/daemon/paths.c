@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The paths of our own files: beside the executable, installed or in the build tree. */
 #include "server/daemon/paths.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The parts of cricket-server and what they share.  One thread; see main.c for the process model.
  */

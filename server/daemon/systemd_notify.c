@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The systemd notification protocol: one datagram to the socket that NOTIFY_SOCKET names. */
 #include "server/daemon/systemd_notify.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What systemd hears of the server. */
 #pragma once
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The driver's functions as the worker calls them: ckt_driver.cuX, filled by ckt_driver_open. */
 #pragma once
 

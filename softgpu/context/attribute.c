@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Device attributes.  Every attribute of cuda.h has an answer here; what the soft GPU does not do
  * is answered with 0.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What the soft GPU brings to cudacommon/, beside executable graphs: see cudacommon/interface.h.
  */

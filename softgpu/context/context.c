@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Contexts: the thread's stack of current contexts, primary contexts, limits and the sticky error.
  * A thread's stack holds references, so a context's memory outlives its destruction as long as any

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What a context can be asked and told: device, flags, limits, cache preferences, peers. */
 #include <string.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Devices: what CRICKET_SOFT_DEVICES describes, a comma-separated list of
  * CAPABILITY[:MEMORY[:BUDGET]], "12.0:8G" where it is not set. The list is read once, by cuInit.

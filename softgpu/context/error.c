@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Names and descriptions of CUresult values.  The names come from the header at build time; the
  * descriptions are below.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Lines on stderr.  This library stands alone (a worker opens it by path), so it brings its own few
  * lines instead of a logger.

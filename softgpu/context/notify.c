@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Async notifications: whoever asked is told, on a thread of ours, when an allocation leaves the
  * process's memory on a device over the budget that CRICKET_SOFT_DEVICES gives it.  The allocation

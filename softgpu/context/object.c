@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Handles: numbers (generation << 24 | slot) << 4 | kind that look like small pointers and are
  * never given out twice. One table under one mutex; an API call takes it for some tens of

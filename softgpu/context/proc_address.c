@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* cuGetProcAddress over the generated table, and the refusal of export tables. */
 #include <string.h>
 

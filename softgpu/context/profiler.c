@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Profiler control.  Without a profiler attached a real driver accepts these calls and does
  * nothing, and so does this one.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * CRICKET_SOFT_WAITS: where calls wait for the device by themselves, as NVIDIA's driver's may; none
  * of them does otherwise.

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Makes what the soft GPU takes from the CUDA headers: see --help.
 
 Reads cuda.h and cudaProfiler.h with libclang, every versioned name distinct, and the library's own sources for the names they

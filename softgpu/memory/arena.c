@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Device memory that cuMemAlloc gives out: pages of one address range per device, reserved once.  A
  * single range keeps the number of the kernel's mappings small however many allocations a program

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* CUDA arrays and mipmapped arrays; see array.h. */
 #include <stdlib.h>
 #include <string.h>

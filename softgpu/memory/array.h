@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * CUDA arrays: device memory for copies, textures and surfaces only.  Rows are contiguous, and so
  * are slices (or layers, or faces) and the levels of a mipmapped array; kernels cannot reach it by

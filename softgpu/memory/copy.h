@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Copies: one descriptor for all forms, checked when the call is made, run on the stream.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The device heap behind malloc() in kernels: one block of CU_LIMIT_MALLOC_HEAP_SIZE, made when a
  * kernel first asks, cut into pieces of 16 bytes.  A piece is preceded by 16 bytes that tell its

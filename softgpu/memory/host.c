@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Pinned host memory.  Devices reach it at its own address. */
 #include <sys/mman.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The API of copies: linear, 2D and 3D, host, device, unified and array, with and without a stream.
  */

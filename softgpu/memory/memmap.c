@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The table of accessible pages.  See memmap.h. */
 #include <errno.h>
 #include <pthread.h>

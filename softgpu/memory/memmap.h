@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Which addresses the soft GPU may touch: a two-level table over the 47-bit address space in 4 KiB
  * pages.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Device memory: allocation, address ranges, what is left.  A device address is the address itself.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What an address is. */
 #include "cudacommon/pointer.h"
 #include "softgpu/soft.h"

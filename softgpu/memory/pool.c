@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Memory pools: what is freed on a stream is kept with the place in the stream's work behind which
  * nothing uses it any more.  The same stream takes it again at once, another one where that place

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The table of known address ranges: a sorted array of pointers under one mutex. */
 #include <stdlib.h>
 #include <string.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Tensor maps, in a layout of our own: what the interpreter would have to know of a tensor.  The
  * rules are those of the CUDA Driver API reference, section "Tensor Map Object Management".

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Texture and surface objects.  A handle is the lowest free index of one table of both kinds, as on
  * a GPU, where it is an index into a table of descriptors: whoever makes the same objects in the

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Objects and archives as linker inputs: ELF files of the host, or ar archives of such, with fat
  * binaries in a section named .nv_fatbin.  Neither format is parsed: a fat binary is found by the

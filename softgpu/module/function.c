@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Functions: attributes and parameters. */
 #include "softgpu/soft.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What the soft GPU makes of JIT options (cudacommon/jit.h): its interpreter has no use for most.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What kernels print: kept in order per context, written at synchronisation, or at once when it
  * outgrows the printf FIFO's limit.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Launches: everything is checked and copied in the call; the grid runs on the stream's thread.  A
  * fault becomes the context's sticky error and its message goes to stderr.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Libraries: modules that belong to no context.  The texts for each device's capability are
  * unpacked when the library is loaded (the image may be gone afterwards) and become a module in a

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The linker of PTX.  Inputs are collected; cuLinkComplete links them once to find errors, and
  * gives out a fat binary that holds all the texts as one unit, which loading links again.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Modules: PTX parsed, its globals placed in device memory, its kernels given handles. */
 #include <stdio.h>
 #include <stdlib.h>

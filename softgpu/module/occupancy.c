@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Occupancy: how many blocks fit on one multiprocessor, from the capability's limits and the
  * function's needs.

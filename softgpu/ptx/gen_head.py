@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """The head of compiled kernels as a C string: gen_head.py kernel_head.in lane.h OUTPUT."""
 import sys
 

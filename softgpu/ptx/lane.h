@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What one lane computes: helpers that handlers and compiled kernels share, so that both give the
  * same bits.  This file's text is also the head of every compiled kernel (emit*.c), where there are

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The machine that PTX describes, as the interpreter builds it: lanes, state spaces and the windows
  * of the generic address space.

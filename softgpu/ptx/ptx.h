@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * PTX for the soft GPU: text in, something that can be launched out.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * ptx-run: loads PTX texts and runs one kernel, for developers; not installed.
  *

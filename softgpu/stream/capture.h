@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Stream capture (cudacommon/capture.h) as the functions of the soft GPU ask for it: not for the
  * nodes of a graph that is being launched.

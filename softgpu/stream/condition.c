@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Conditions of executable graphs.  Kernels know them by a number, so there is one list of all of
  * them; each lives as long as an executable graph, or a launch of one that is under way, has it.

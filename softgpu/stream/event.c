@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Events.  Each recording is an object of its own, shared by the event and the work that will
  * complete it, so recording again or destroying the event while work is under way is harmless.

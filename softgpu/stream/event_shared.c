@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What events of several processes have in common: a page of memory with the number of the latest
  * record and how far records are done.

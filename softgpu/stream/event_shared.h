@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Events of several processes: records are numbered, and done in the order of their numbers.  Any
  * thread; counted.

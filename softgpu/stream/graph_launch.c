@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Executable graphs: a launch puts the nodes on the stream, one after another, in an order that
  * their edges allow.  The graphs' lock is held meanwhile and taken before the stream's;

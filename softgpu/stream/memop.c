@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Memory operations (cudacommon/memop.h) as the soft GPU carries them out: a stream writes a value,
  * or stands still until memory has one.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Streams as queues.  A stream's thread is made by the first work that cannot run in the call
  * itself.

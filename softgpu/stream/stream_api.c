@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The API of streams: create, query, wait, call back. */
 #include <string.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Calls functions of CUDA by their exported names and prints what each answered, one line a call:
  *

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """What the programs of tests/api print, beside what a GPU's own driver answered to the same calls.
 
 	api.py check MODE BUILD PROGRAM		on the soft GPU (MODE: a mode of the runner), compared with tests/truth/api

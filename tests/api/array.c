@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* CUDA arrays and mipmapped arrays: what they are made of, and every copy with them. */
 #include "driver.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The rest of array.c: arrays whose memory comes later or in tiles, and those of several planes. */
 #pragma once
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What a device says of itself, value by value.  A session's device is meant to say most of what
  * the GPU does: the rest stands in ../truth/api.list, an attribute a line, with the value that is

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Every attribute that a device may have, but for its place on the bus, which is the machine's. */
 #pragma once
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Stream capture: begin, end, joining, asking, and what is forbidden meanwhile, in each mode. */
 #include <pthread.h>
 

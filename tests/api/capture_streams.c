@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Stream capture when what took part in it goes away before it ends: streams, events, the thread
  * that made them.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Conditional nodes of graphs: handles, bodies, what may stand in them, when a condition counts. */
 #include "conditional.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What the cases of conditional.c make and run: kernels that set conditions, and graphs with them.
  */

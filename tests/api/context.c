@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Contexts: the primary one, others, the stack of a thread, limits and settings. */
 #include <pthread.h>
 

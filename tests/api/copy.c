@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Copies between host and device in every variant. */
 #include "driver.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Devices: counting, naming, what they can. */
 #include "api.h"
 

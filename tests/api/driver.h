@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What most programs of the driver API begin with, without a line for it. */
 #pragma once
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Graphs: building, asking, instantiating, updating, launching, objects of the program. */
 #include "graph.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Nodes of each kind: their parameters, in the graph and in what was made of it. */
 #include "graph.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Host memory that the driver knows, and what it tells of pointers. */
 #include "driver.h"
 

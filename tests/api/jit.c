@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Options of the JIT compiler and of the linker: what is accepted, what is refused, what is written
  * back.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The kernels that the programs load, as text: any device from 7.5 on compiles it for itself. */
 #pragma once
 

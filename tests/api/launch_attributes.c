@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What a launch may bring with it: events that it records, when its node may be changed, how it is
  * scheduled.

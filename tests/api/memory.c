@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Device memory: allocating, asking about it, filling it in every variant. */
 #include "driver.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Errors' names, entry points, the profiler, the log, core dumps, tensor maps, user objects,
  * capture modes.

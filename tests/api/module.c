@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Modules, functions, libraries, kernels and the linker. */
 #include "driver.h"
 

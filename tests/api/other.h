@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A second process that owns what is shared with the first: forked before CUDA begins in either, a
  * pair of sockets between them.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Memory pools, stream-ordered allocation, virtual memory management. */
 #include "driver.h"
 

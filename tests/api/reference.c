@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Texture references made by the program: what is set is what is told. */
 #include "driver.h"
 

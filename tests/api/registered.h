@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Device code that is registered with the runtime as nvcc's host code does it: a fat binary in
  * memory with one PTX text.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The runtime's arrays, textures and surfaces, and its copies with arrays. */
 #include "api.h"
 #undef __CUDA_API_VERSION_INTERNAL

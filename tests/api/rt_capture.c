@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The runtime's stream capture, also of the thread's own stream, and what its graphs' nodes do with
  * registered kernels and variables.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The runtime's devices: properties, attributes, names on the bus, limits and settings. */
 #include "runtime.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The runtime's graphs, stream capture, graph memory and objects of the program. */
 #include "api.h"
 #include "kernels.h"

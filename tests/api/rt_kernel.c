@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The runtime's kernels: as nvcc's host code registers and launches them, as functions, and how
  * many of their blocks fit.

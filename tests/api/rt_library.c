@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The runtime's libraries and their kernels. */
 #include "runtime.h"
 #include "kernels.h"

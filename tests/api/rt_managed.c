@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The runtime's managed and pinned memory: hints, ranges, batches, attachment, addresses and flags.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The runtime's memory: allocation, copies and fills in every form. */
 #include "runtime.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The runtime's errors, versions, profiler and log, and what it says of the driver's entry points.
  */

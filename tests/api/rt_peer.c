@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Two devices of one machine that reach each other, through the runtime and through the driver.
  * Recorded on a machine with several GPUs; where there is one, every case says that it needs two.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Memory, events and pools shared with another process, by the runtime. */
 #include "runtime.h"
 #include "other.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Variables that are registered with the runtime, as nvcc's host code does it, and everything that
  * names them.

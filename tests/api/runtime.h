@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What most programs of the runtime API begin with. */
 #pragma once
 

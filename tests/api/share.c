@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Events and pools shared with another process. */
 #include "driver.h"
 #include "other.h"

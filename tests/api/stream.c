@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Streams and events: making, asking, waiting, timing. */
 #include "driver.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Attributes of streams: set, told, copied, and what launches and captured kernels take of them. */
 #include "driver.h"
 

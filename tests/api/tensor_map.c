@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Tensor maps: every argument is in the map that comes out, which is not empty. */
 #include "driver.h"
 

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """How api.py compares: what api.list excuses, by mode, function and end of the line, and that a line which excuses nothing is an error."""
 import contextlib
 import io

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Texture and surface objects: what they take, what they say of themselves, what kernels read and
  * write by them.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Waits of streams for a value in memory: what is behind one does not begin before the value is
  * there.

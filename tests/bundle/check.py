@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Checks a packed tree: what must be in it, no symbol above glibc 2.34, no library that a bare machine lacks, no path of this build,
 every file hardened (position-independent, RELRO, bound at its start, stack protector, FORTIFY).
 

@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
 """check_complete.py SOURCE: the fuzzer decodes every argument and every result of the hand-written protocols."""
 import os
 import re

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * libFuzzer target: every decoder of peer bytes.  The first two bytes choose one, the rest is the
  * message.

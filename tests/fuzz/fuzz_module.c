@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * libFuzzer target: images of modules and inputs of the linker.  The first byte says what it is
  * given as, the rest is the image.

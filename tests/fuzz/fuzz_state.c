@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * libFuzzer target: what an image says of forwarded libraries (server/worker/libs/state_image.c),
  * checked before anything is made of it.

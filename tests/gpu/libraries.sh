@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # CUDA's math libraries, natively and through Cricket.
 #
 #	libraries.sh [--bundle DIR] [--out DIR] [--modes "MODE ..."] [--library-path DIR:DIR] [--limit SECONDS] [PROGRAM ...]

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a process's threads are doing, without a debugger: cuda-gdb attaches to no worker whose GPU stands still.
 
 For each thread its name, the system call that it is in, and the words on its stack that point into code, as FILE+OFFSET: some of them are left over from

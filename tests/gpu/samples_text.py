@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a sample says natively and remotely: run it, and compare the words and the numbers of its output."""
 
 import os

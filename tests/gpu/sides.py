@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the comparisons of this folder share: their options, a server for the remote side, and what stands before a command on each side."""
 
 import argparse

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Trainings on two GPUs by torchrun (workloads/ranks.py), natively and through Cricket: what tests/gpu/ddp and tests/gpu/tensor_parallel are.
 
 A rank is a session. It runs twice natively (what native itself does not repeat is said, and not compared), over TCP and over the UNIX

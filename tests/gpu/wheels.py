@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Where an interpreter's wheels have NVIDIA's libraries: what a server's --library-path has to name, so that both sides use one build.
 
 	wheels.py [PYTHON]	prints the directories, with colons between them

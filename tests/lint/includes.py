@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Include lines keep to the table of rooms (rooms.txt), and no headers include each other in a circle.
 
 Argument: the source directory.

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """What ./run lint runs: every check of style and structure, or those that are named.
 
 A check is a row of the table CHECKS; it gets the files of the tree by kind and says what is wrong in lines.  Needed: a build directory

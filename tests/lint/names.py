@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """No struct, union, enum or function of the product is defined twice.
 
 Left out are: static functions, and tags without our prefix in a .c file, which are a file's own; functions with the API's names, which

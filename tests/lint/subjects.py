@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Subjects of commits since the rule began: `dir: imperative subject`, 72 columns at most.
 
 A subject is taken for imperative unless its first word has the form of something else (adds, added, adding, is).  Merges are left out, and

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Our own checks of tests/lint notice what they are for."""
 import os
 import sys

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """No symbol above a version of glibc, so that what we ship runs on the clusters people have.
 
 usage: check_glibc.py [--ceiling 2.34] FILE|DIRECTORY...

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Builds, in a temporary directory, what the preload tests need: a client directory whose CUDA libraries are stand-ins, and programs.
 
 The stand-in libcudart.so.13 has every function of the runtime; each one only notes its own name.  So a test sees which function of ours a call

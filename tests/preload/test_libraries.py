@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """A program gets the shim of a forwarded library however it finds the genuine one: linked with it, opened by path or by name, needed by a library
 that it opens, looked up by symbol, probed; with cricket-run's environment (LD_PRELOAD and LD_AUDIT) and with LD_PRELOAD alone.
 

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """A preloaded program without CUDA is left alone: no session, no thread, no changed environment, errno kept, next to no time.
 
 usage: test_preload.py --libraries DIR --source DIR --cuda-home DIR --cc CC

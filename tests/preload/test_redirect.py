@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Every entry point of a static runtime reaches the function of the same name in our libcudart.so.13: executables and shared libraries,
 stripped or not, with and without PIE, opened later, and of a release nobody knows.
 

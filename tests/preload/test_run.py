@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """cricket-run: options, what it sets, and --soft with a small stand-in for cricket-server.
 
 usage: test_run.py --run PATH

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Programs that look for libcuda, libcudart and libnvrtc find ours, ours and the user's: cuda-pathfinder's documented order of search, tinygrad's, PyCUDA's
 and Numba's, each in a whole run on the soft GPU.  Other libraries of the same names lie in every place where they look; what was loaded is read
 off /proc/self/maps.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * 1,000 allocations of many sizes, freed and taken again in another order, before, at and after the mid point.  Every one holds a
  * pattern of its own, which kernels check through a table of the addresses that lies on the device itself.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What C++ computes with whole numbers, and the functions for it that CUDA adds: 128 bits, bit counting, funnel shifts, four numbers in a
  * word, conversions and sums in all four roundings.  Host and device compute the same functions, and every bit is compared.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Arrays and every copy that the runtime has for them: two and three dimensions, between arrays, memory of the device and of the host, in
  * streams and not, whole and in part; what arrays say of themselves; memory that comes back.

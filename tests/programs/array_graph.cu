@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Copies with arrays in graphs: captured and built by hand, from and to the host, the device and other arrays, with a kernel in between that
  * reads by a texture and writes by a surface.  The graph is launched before the mid point and behind it.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* assert() in a kernel: the message goes to stderr, the error is sticky. */
 #include "phase.h"
 #include <cassert>

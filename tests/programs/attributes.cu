@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Function attributes, occupancy, limits, cache preferences and versions: questions about kernels and the device. */
 #include "phase.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* European options by Black and Scholes: exp, log, sqrt, division and erfc in float and in double. */
 #include "phase.h"
 #include <cmath>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Handles of cuBLAS whose context has gone before them, by cuCtxDestroy and by cudaDeviceReset: with a graph that was captured in it, with memory
  * that they had there, and with settings that others were given while it was current.  What lives goes on, saved in between or not.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Products of matrices by cuBLAS: in loops, and captured into a graph with kernels before and behind them, with settings that change
  * between the captures.  The library is opened by name, so that a build needs none; the numbers are whole, so that any order of adding gives them.

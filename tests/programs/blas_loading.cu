@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * How cuBLAS comes and goes in a program: used before main, by two threads through one handle, closed with a handle alive and opened again, in a
  * child of fork, and by a thread that is inside of it when the program ends.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * cublasXt and the API without handles against cuBLAS's functions with handles: each computes the same from the same, block by block, with
  * operands on the host and on the device.

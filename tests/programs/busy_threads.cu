@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Host threads on several streams that never stop, the mid point included: each stirs its own memory on its stream, adds to a counter
  * that all share and looks at what came back, while the main thread waits to be let go.

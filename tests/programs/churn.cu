@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Much memory, of which little changes at a time: so many MiB (the argument, 8 without) of numbers that depend on their place, a hundredth
  * of which is stirred in each round at the mid point and put back after it.

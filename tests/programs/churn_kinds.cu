@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Memory that is not cudaMalloc's, of which little changes at a time: an array, memory that the program maps itself, and a module's
  * variable, so many MiB of each (the argument, 8 without; of the variable 8 at most).  A part of each is stirred in each round at the mid

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Clusters of blocks: their numbers, barrier, each other's shared memory, remote atomics, and bulk copies counted by a barrier there.
  * And groups of several warps, which from compute capability 8.0 on meet in shared memory that is not the kernel's.

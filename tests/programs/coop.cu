@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A cooperative launch: all blocks meet at grid.sync() between the passes of an iteration. */
 #include "phase.h"
 #include <cooperative_groups.h>

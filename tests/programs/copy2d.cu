@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Pitched memory and rectangles copied in every direction, synchronously and in a stream; memset in one and two dimensions. */
 #include "phase.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What a blocking copy from the host promises: its source may be written at once, and it comes behind what its stream was given before.
  * From pinned memory its bytes are on the device when it returns, also for streams that wait for no other.  From pageable memory CUDA

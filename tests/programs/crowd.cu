@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Hundreds of host threads, in waves: each works on its default stream or one of its own, and they end in any order, some without giving
  * back what they made, some from deep inside a call of pthread_exit().  What ended threads leave behind must not add up or be missed.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * cuBLASLt as frameworks use it: D = GELU(A B + bias) with a heuristic before each product, its auxiliary output, batches, a transform, the
  * same product in a captured graph, and what cannot be.  All is checked on the CPU.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What `driver` links against on a machine without NVIDIA's driver: the names, under the driver's
  * SONAME.  Never loaded at run time.

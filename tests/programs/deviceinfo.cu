@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Everything a program can ask about a device that does not change: properties and attributes, printed to be compared with native's. */
 #include "phase.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The driver API by itself: PTX text given to cuModuleLoadData, launches by both parameter styles, globals, contexts, entry points. */
 #include "multiply.h"
 #include "phase.h"

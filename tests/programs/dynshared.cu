@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Dynamic shared memory: two types in one array, sizes up to 48 KiB, beyond that only after the opt-in. */
 #include "phase.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* CUDA's error semantics: which errors stay in cudaGetLastError, which do not, and that the next call works. */
 #include "phase.h"
 

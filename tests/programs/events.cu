@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Events: order, queries, elapsed time that is plausible, reuse, and the errors of events without timing. */
 #include "phase.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The end of a process, in every order: the program runs itself once for each, and each must end with its own exit status, with all it
  * printed, and not hang.  Nothing is printed by what has ended its output.

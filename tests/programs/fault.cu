@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A kernel that writes where nothing is: the error is reported by the next synchronisation and by everything after it. */
 #include "phase.h"
 

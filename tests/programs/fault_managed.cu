@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * After a kernel has failed the program looks at managed memory: everything is there, what the kernel wrote before it failed as well, and
  * stays there though freeing it fails.

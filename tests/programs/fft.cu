@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A convolution by cuFFT: two images are transformed, multiplied and transformed back, before and after the mid point with the same plans, and
  * once more by a graph that was captured before it.

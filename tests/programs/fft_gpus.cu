@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Transforms over several GPUs (cufftXtSetGPUs): each beside the same one on one GPU, there and back, with memory of cufftXtMalloc and with
  * memory of the program's own, before and after the mid point.  With one GPU there is nothing to do.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Files, pipes and sockets in memory that kernels use as well: managed memory and pinned memory, before and behind kernels.  The system
  * calls' buffers are not touched by the program in between, so nothing but the calls themselves makes them accessible.

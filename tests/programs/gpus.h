@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What the programs for several GPUs share: the driver's functions by way of the runtime, and when
  * there are too few GPUs.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Contexts of two GPUs by the driver API, primary and not: each has modules, variables, streams and events of its own, which the other's
  * calls are refused.

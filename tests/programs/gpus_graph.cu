@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A graph with work on two GPUs: captured across streams of both, cloned, updated, launched again and again. */
 #include "gpus.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Memory that two GPUs share: mapped by the program for both, of pools opened to the peer, managed, pinned; and reservations side by
  * side with memory of different GPUs behind them.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* One process with a rank on each of its two GPUs: made all at once, driven by one thread in groups, then by a thread each; and a graph of both. */
 #include "gpus.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Two GPUs that reach each other: what the attributes say, access given and taken back, kernels that read, write and count in their
  * peer's memory, every kind of copy between the two, and copies that wait for the other GPU's work by themselves.

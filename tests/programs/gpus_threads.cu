@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Threads that work on two GPUs at once: each thread has its own current device, whatever the others do. */
 #include "gpus.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Which GPUs the program sees, as CUDA_VISIBLE_DEVICES says: how many, and each by its UUID; and that each of them computes.  It stops at
  * no mid point: what is compared is its text, with and without Cricket.

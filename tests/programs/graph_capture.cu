@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Stream capture: one stream, fork and join, replay with changing host memory, threads and modes, and what a capture does not allow. */
 #include "phase.h"
 

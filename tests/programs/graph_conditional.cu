@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Conditional nodes: loops, branches and choices whose conditions kernels set, in each other; bodies built, captured and updated. */
 #include "phase.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Graphs built node by node: every kind of node, questions, parameters set anew, update, clone, child graphs, host nodes with host memory. */
 #include "phase.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Launches of graphs, many of them: ../runner/launches.py counts the messages that they are. */
 #include "phase.h"
 

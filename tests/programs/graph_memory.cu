@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Memory that graphs allocate and free: in one graph, across graphs and launches, captured, and what the rules forbid. */
 #include "phase.h"
 

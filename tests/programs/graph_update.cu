@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Whole executable graphs updated: every kind of node, what CUDA answers where it cannot be, and nodes made in another order. */
 #include "phase.h"
 

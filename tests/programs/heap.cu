@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Memory that kernels take themselves: a list made with malloc, one of objects made with new, and both walked and freed by a later kernel.
  * With the argument 0 nothing is taken: then only kernels of the same file run that cannot.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A stream that stands behind a host function of the program, for calls that are made meanwhile. */
 #pragma once
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Byte histogram with shared and global atomics; compare-and-swap, exchange, min and bitwise atomics beside it. */
 #include "phase.h"
 

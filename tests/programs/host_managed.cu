@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Managed memory in host functions, on streams and in graphs: their stream stands still meanwhile, and what they wrote is there behind them. */
 #include "phase.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Calls that wait for the GPU by themselves while the GPU waits for a host function: the first launch of a kernel, launches beyond what a stream's
  * queue takes, memory and handles given back.  Natively all of them end as soon as the host function has returned.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Host functions: order on a stream, other streams that go on meanwhile, callbacks with a status, CUDA forbidden inside. */
 #include "phase.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A program whose own state matters as much as the GPU's: threads that go on working through the mid point, heap memory, a child process and
  * a pipe to it.  What is printed depends on how much was done, never on when.

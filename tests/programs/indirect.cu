@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Calls through pointers: function pointers in globals and in memory, virtual functions of objects made on the device, recursion. */
 #include "phase.h"
 #include <new>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Pinned buffers with copies in flight at the mid point: both directions on two streams, large enough to take many commands, nothing
  * waited for before.  Each round hands its pattern through the device and back and looks at what came two rounds ago.

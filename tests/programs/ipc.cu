@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Memory and events shared between processes: a producer allocates and fills, a consumer opens, reads, writes and closes; both sorts of handle, small
  * allocations and large, freed by the producer while the consumer has them; and what is refused.

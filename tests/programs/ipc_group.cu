@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Three processes that share memory and events in both directions when they pass the mid point: what each of them wrote before is there for the others,
  * at the addresses that they had it at, what is written afterwards is seen by all, and a handle from before can still be opened.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A kernel that waits for the program's write to pinned memory, with work behind it on the stream; and pinned memory of which the program
  * writes one part while a kernel writes the other.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* cudaLaunchKernelExC, cudaLaunchKernel and <<<>>> with arguments of every size and alignment. */
 #include "phase.h"
 

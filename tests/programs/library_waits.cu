@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Libraries' calls that wait for the GPU by themselves while the GPU waits for a host function: first uses, which load a library's code, results in
  * the program's memory, handles made and ended.  Natively all of them end as soon as the host function has returned.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A search tree that lives on the device: nodes taken from an arena by kernels, every link an address made there, its root in a module
  * variable.  At the mid point it is walked over and over; afterwards it grows on.

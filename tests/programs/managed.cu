@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Managed memory: CPU and GPU in turn on the same addresses, structures with pointers in them, copies and fills on either side, several
  * threads that read, hints; and a fault that is the program's own.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Escape times with divergent loops; every product and sum is rounded by itself, so that the CPU gets the same counts. */
 #include "phase.h"
 

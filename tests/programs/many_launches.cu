@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A loop of launches: many_launches [N [FIRST]].  Prints the process's resident memory on stderr after FIRST launches (default 10,000, or N/2
  * when N is smaller) and after N, and passes a mid point at both, so that a script can look at the server's side too.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Pinned memory that kernels use directly: by its device pointer, by its own address among the parameters, within a structure, as the
  * target of fills and copies; before and after it was an ordinary pinned buffer.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* C = A B with 16x16 tiles in static shared memory, dim3 grids and a size that is no multiple of the tile. */
 #include "phase.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Matrix products of a warp, by wmma and by mma.sync with the registers that PTX says, against sums on the host: small integers, so exact. */
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>

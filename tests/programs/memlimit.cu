@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Takes 128 MiB at a time until it is refused: memlimit [LIMIT_MIB [BLOCKS]].  With a limit (the server's --session-memory), the refusal must
  * come before it and the device must look as large as it; without one it stops after BLOCKS pieces (default 4) and frees them.

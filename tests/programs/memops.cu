@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Memory operations: streams that write values and wait for them, one by one and in batches, captured and as nodes of graphs. */
 #include "phase.h"
 #include <cuda.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Allocation: alignment, many sizes freed in another order and reused, pointers that stay valid, memset, copies inside the device. */
 #include "phase.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Mipmapped arrays: levels filled by copies and by kernels through surfaces, sampled by level, by gradient and in between; two and three dimensions, layers.
  */

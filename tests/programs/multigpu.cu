@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Several GPUs as devices of one program: memory and work on each, copies between them, a kernel that reads its peer's memory. */
 #include "phase.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A kernel as text, for what loads modules itself: multiply(data, n) by the variable `scale`, which
  * is 3.

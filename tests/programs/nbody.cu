@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* All-pairs gravity: float4 loads, tiles in shared memory, approximate reciprocal square root, a dozen dependent steps. */
 #include "phase.h"
 #include <cmath>

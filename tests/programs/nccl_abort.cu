@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A rank whose peer never comes: to the communicator, to a collective, to a split; and a peer that ends.  Each time the rank aborts, and goes on. */
 #include "nccl_ranks.h"
 

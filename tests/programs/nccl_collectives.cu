@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Every collective of NCCL, in every type of numbers and with every operation; what comes out is compared with sums of the program's own. */
 #include "nccl_ranks.h"
 

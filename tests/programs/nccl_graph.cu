@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Collectives captured into a graph with kernels before and behind them, launched again and again, between collectives that are not captured. */
 #include "nccl_ranks.h"
 

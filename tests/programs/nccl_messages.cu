@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Messages between ranks: sends and receives alone, in groups, in rings, to oneself, of many sizes at once, on several streams; groups of collectives. */
 #include "nccl_ranks.h"
 

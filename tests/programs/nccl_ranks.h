@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What the programs of several ranks share: each rank is a process, so a session of its own, on the
  * GPU of its number.  The first one starts the others, gives them the unique id, prints, and says

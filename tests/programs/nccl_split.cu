@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Communicators out of others: by color and key, of one's own, of those that are left; made without waiting. */
 #include "nccl_ranks.h"
 

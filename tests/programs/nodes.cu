@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * GPUs of two servers as devices of one program: memory, kernels, symbols, streams and events of each, copies between them, and what there
  * is none of.  With "lost" as its argument it waits at its mid point until the last device's server is gone, and goes on with the first.

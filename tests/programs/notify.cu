@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Async notifications: callbacks run when the process has more memory than its budget, also after the mid point.  The second argument
  * says that the device has a budget of 128 MiB; nothing is told natively, where there is none.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What every program of tests/programs shares: error checks, checksums, a size factor and the
  * marked mid point.

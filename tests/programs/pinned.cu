@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Pinned memory from cudaHostAlloc and cudaHostRegister, asynchronous copies with it, and what cudaPointerGetAttributes says. */
 #include "phase.h"
 

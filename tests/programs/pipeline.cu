@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A pipeline over three streams: pieces go up on one, are worked on by another and come back on the third, three buffers in turn, events
  * between them.  At the mid point pieces are in every stage, and more of them follow as long as it lasts.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A library with kernels and variables of its own and a static CUDA runtime, opened and closed by `plugins`. */
 #include <cuda_runtime.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Libraries with kernels that are opened and closed while the program runs: a static CUDA runtime in each, with symbols and without,
  * beside the program's own; opened by several threads at once; work still under way when one is closed.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * An image filter in many small steps: pngfilter [IN.png|-] [OUT.png|-] [STEPS].  Each step blurs along edges (integer weights that fall
  * with the difference to the neighbour) and every eighth step sharpens; the mid point is half way.  Without a picture one is drawn.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Stream-ordered allocation: the order between streams, reuse, pools with a threshold and their counts, memory that survives in
  * a pool that is destroyed, frees of either kind, errors.

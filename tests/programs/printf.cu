@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* printf from kernels: every conversion, strings, many threads in turns, several launches before one synchronisation. */
 #include "phase.h"
 

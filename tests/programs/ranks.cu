@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * One of several processes of a job, whose GPU work depends on the others' as a collective's does: a host function on the stream gives
  * this rank's number to the others and waits for theirs.  So a rank that is stopped before it has issued that holds up the others.

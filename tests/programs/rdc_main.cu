@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* -rdc=true: kernels, device functions and globals used across two files. */
 #include "phase.h"
 #include "rdc.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Sums, maxima and votes by warp shuffles, shared memory and 64-bit atomics. */
 #include "phase.h"
 

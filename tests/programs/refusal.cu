@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A kernel that cannot be compiled: the line that says why has come before the call that fails returns, since a program may end there. */
 #include "phase.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Memory of the program's own that it registers, and kernels that reach it by its device pointer: at synchronisation points of every kind
  * each side has what the other wrote, and copies keep their place among the kernels of a stream.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* y = a x + y, twice: the smallest real program, two launches with a mid point between them. */
 #include "phase.h"
 #include <cmath>

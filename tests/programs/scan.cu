@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Inclusive prefix sum in three kernels: blocks (warp shuffles), block sums, addition. */
 #include "phase.h"
 

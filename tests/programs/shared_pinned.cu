@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Pinned memory that a program and its kernels use at the same time: a kernel and the CPU that hand a value to and fro, a stream that waits
  * for the CPU, pointers that only device memory holds, copies of every kind with pinned memory, fills.  Over a network pinned memory is

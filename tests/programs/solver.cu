@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * An iterative solver: conjugate gradients on the Poisson equation of a square, with the state of the iteration on the device.  At the
  * mid point it takes steps of a copy of that state over and over, which must come out the same each time.

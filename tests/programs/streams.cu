@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Four streams, each with copy, kernel and copy back from pinned memory; order between streams by events; default-stream semantics. */
 #include "phase.h"
 

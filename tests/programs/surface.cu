@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Surfaces: kernels write arrays of one to three dimensions, layers and faces, read them back, and what is outside is as the access says.
  * The objects are made, and half of the arrays written, before the mid point.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Module globals and addresses stored everywhere: in constants, in globals, in device memory and in kernel arguments. */
 #include "phase.h"
 

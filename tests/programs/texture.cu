@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Textures of every kind of resource: linear and pitched memory, arrays of one to three dimensions, layers, cubemaps; read by point and
  * filtered, by all address modes, as what is stored and as normalized floats; gathered; through views.  Half of the objects are made

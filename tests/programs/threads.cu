@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Eight host threads at once: own streams, own memory, launches, copies; errors and the current device stay with their thread. */
 #include "phase.h"
 #include <pthread.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Addresses of variables, kept in device memory: of modules that are loaded before, between and after the first uses of the math libraries there are.
  * Wherever the session is restored, each must lie where it lay: kernels ask each module anew, write through the addresses kept, and the libraries go on.

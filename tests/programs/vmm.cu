@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Virtual memory management: a reservation that grows in pieces, as allocators with expandable segments use it; one memory mapped
  * twice, memory mapped nowhere, a handle got back from an address, what is refused.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Memory filled with words that say where they lie, and how many of them are wrong. */
 #pragma once
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Numba kernels: elementwise, a shared-memory reduction, atomics and a device function, compiled to PTX and linked by the driver."""
 
 import math

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A Numba program with a mid point, as phase.h has it for programs in C: heat that spreads over a plate, step by step on the device.
 
 While it waits it takes steps of a copy, which must come out the same each time."""

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A Numba program with a mid point as phase.h has it: arrays on both sides, compiled kernels, and Python's own state live on behind it."""
 
 import os

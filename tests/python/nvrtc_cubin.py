@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A cuda-core program that asks NVRTC for machine code, on the soft GPU: NVRTC gives PTX under that name, and the program does not see it."""
 
 import sys

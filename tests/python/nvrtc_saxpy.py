@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A cuda-core program: C++ compiled by NVRTC to PTX, loaded by the driver API, launched, checked with NumPy."""
 
 import sys

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """The demonstration behind `./run demo`: CUDA programs on a machine without a GPU, one of them moved between servers half way."""
 
 import argparse

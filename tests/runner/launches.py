@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """A graph launch is one batched message, and one more for a piece of the program's memory that its nodes read; a call of a library is one
 batched message too, and none where it is part of a graph; new arguments of a graph's kernel are one, too: counted by the worker.
 

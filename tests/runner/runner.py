@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Runs one test program in one mode and compares what it prints with what it printed in every other mode.
 
 Modes:

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Preloaded into a process: makes one numbered allocation of its executable's own code fail (what
  * is linked statically counts, other libraries do not).  The file that CKT_ALLOC_FAULT names holds

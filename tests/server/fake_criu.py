@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
 """Speaks `criu swrk FD` as far as being asked for its version and for what the kernel can: FAKE_CRIU_VERSION, FAKE_CRIU_CHECK (0: cannot)."""
 import os
 import socket

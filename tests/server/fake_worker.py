@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
 """A worker without CUDA: rpc/worker.x and a hello, nothing else.  Lets the server's tests misbehave on purpose.
 
 CRICKET_SOFT_FAKE (passed on by the server as every CRICKET_SOFT_*) holds words: slow (START takes 2 s), refuse (START fails),

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A cricket-server with a fake worker in a temporary directory."""
 import json
 import os

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Forks while another thread is somewhere in CUDA's initialisation, whenever test_fork.py says so.
  *

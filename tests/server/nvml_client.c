@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A program that asks NVML, told what by its arguments: nvml_client LIBRARY COMMAND...  Every
  * command prints one line, with the nvmlReturn_t first; what a refused call would put out keeps a

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Asks for what is refused, over and over and from several threads, as libraries do that try every
  * table and every kernel of theirs.

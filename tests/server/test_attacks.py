@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
 """One peer that takes all it can get from a cricket-server, and others that still get in.  Counts only; no clock is compared."""
 import errno
 import json

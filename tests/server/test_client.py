@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
 """What a user of the client sees: an address where nothing answers, an address in a file, a misspelt variable, and a process with little in it."""
 import os
 import re

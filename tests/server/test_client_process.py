@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
 """checkpoint and restore --with-client: whole programs, their own process included.  The first argument names a class of tests; exit status 77
 where the tests of Processes cannot run on this machine."""
 import ctypes

@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
 """A fork while another thread initialises CUDA: the child gets "not initialised" from every call, and never waits for a thread that it does
 not have.  Between the client and its server stands a relay that stops after so many messages of the server's, so that the fork comes in the
 middle of each wait that there is; then forks at any time."""

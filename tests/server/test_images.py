@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
 """Images, held sessions, pauses, migrations and events: cricket-server and cricketctl with a worker that has no CUDA."""
 import contextlib
 import errno

@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
 """Jobs: ranks whose GPU work waits for each other's, saved as one cut and restored together, at one server and at two."""
 import json
 import os

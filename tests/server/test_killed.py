@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
 """kill -9 at every numbered point, with real workers and a real client: the session goes on where it was, or its image restores and the
 program ends as if nothing had happened; nothing half-written looks whole; no process is left."""
 import os

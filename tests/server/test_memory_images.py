@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
 """Images in the server's memory: with a worker that has no CUDA, and a program on the real one."""
 import json
 import os

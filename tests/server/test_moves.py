@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
 """Whole programs whose session is stopped, restored or moved with cricketctl, with nothing set beforehand but where the server is."""
 import json
 import os

@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
 """Every allocation of cricket-server's own code fails once, one after another: a call may fail, the server goes on."""
 import os
 import shutil

@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
 """Servers of several nodes as one list: what is wrong with a list, who has a session where, a session that moves, and one that is lost."""
 import json
 import os

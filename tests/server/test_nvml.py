@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """The client's NVML against a real server: the server's GPUs as they may be used, without a session; and servers that do not answer."""
 import json
 import os

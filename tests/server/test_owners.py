@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
 """What one user can do to another's images and sessions, on a server that root started: nothing."""
 import hashlib
 import json

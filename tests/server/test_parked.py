@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
 """Where a client looks for its session and how long, with real clients and servers."""
 import os
 import signal

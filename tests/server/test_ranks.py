@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
 """Sessions that are ranks of one NCCL communicator: what may be done to one of them alone, and what their workers share."""
 import contextlib
 import json

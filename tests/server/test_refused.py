@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
 """Every function that is not supported, and some calls of others that are refused: each answers 801, and each names itself once on stderr, however
 often it is called, before it returns."""
 import json

@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
 """What programs are told on stderr: nothing of what works in the end, and each refusal once a process, however often it is asked for."""
 import os
 import subprocess

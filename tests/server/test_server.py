@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
 """cricket-server and cricketctl from outside."""
 import json
 import os

@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
 """Who asks a worker for a session's exported memory: other users, wrong secrets, what is no question; and that the session does not mind."""
 import os
 import signal

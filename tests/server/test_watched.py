@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
 """Hooks, events, the end by SIGTERM, images under the server's --image-dir and the progress bar, with real workers and clients."""
 import json
 import os

@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
 """cricket-server with the real cricket-worker on the soft GPU, spoken to without a client library."""
 import hashlib
 import json

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A CUDA driver with one device and nothing else: what cricket-server asks of a driver when it
  * starts.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Whole programs over real servers and workers on the soft GPU, in a temporary directory, with a home of their own."""
 import json
 import os

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """ONC RPC records and the hand-written protocols, as far as the tests of cricket-server need them.
 
 Written against rpc/*.x and docs/wire.md, not against our C code, so that the two check each other.

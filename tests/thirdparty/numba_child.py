@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Runs tests of Numba in this process and tells each result as a line of JSON on the descriptor $CKT_TEST_CHANNEL.
 
 The parent reads the lines as they come, so that a crash or a hang is laid at the right test.  Arguments: a module or tests

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Runs the test suite that Numba's CUDA target brings along (numba-cuda from PyPI) on the soft GPU.
 
 Every module runs in a process of its own, a few at a time, each with its own server (cricket-run --soft).  What fails must be

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """The lists of what may fail in the suites of others: by name, a time-out only where slow is the reason, and never what passes."""
 import contextlib
 import importlib.machinery

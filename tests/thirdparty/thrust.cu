@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Thrust and CUB, as they come with the toolkit, against the C++ library on the host: sort, scan, reduce, select, unique, histogram,
  * radix sort.  Compiled for compute_75, where CUB scans by looking back at blocks that may not have run yet.

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """PyTorch's elementwise, reduction and indexing operations (its own op_db) on the soft GPU, compared with its CPU results.
 
 	torch_ops.py --build BUILD [--path eager|compile] [--ops NAME,...] [--slice K/N] [--report FILE]

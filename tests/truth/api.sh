@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # Records, on a machine with an NVIDIA GPU, what its own driver answers to the programs of tests/api; to be kept in tests/truth/api.
 #
 #	api.sh [-p PROGRAMS] [-c CRICKET] OUT [NAME...]

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How far an approximate instruction may be from the truth, as PTX ISA 9.0 documents it; each with the section it comes from.
 
 A bound holds against the mathematical value, for the GPU and the soft GPU alike, and both are held to it (beyond); where it is hard to

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # Records which functions NVIDIA's own libraries on this machine export; to be kept in tests/truth/exports.
 #
 #	exports.sh OUT LIBRARY...		libcuda.so.1, libcudart.so.13, libnvidia-ml.so.1 by their paths

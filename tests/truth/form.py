@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a form is: for forms.py and its parts."""
 import itertools
 

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """The instruction forms: opcode, modifiers and types, with what each reads and writes.
 
 candidates() spells out more than PTX has; forms.list holds those that ptxas accepts for sm_75 to sm_90 (a machine with an H200 runs them

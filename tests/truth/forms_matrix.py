@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Forms of a whole warp's matrices: mma of the types that forms.py has not, wmma, ldmatrix, stmatrix, movmatrix."""
 import itertools
 

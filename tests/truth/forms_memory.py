@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Forms that move memory: loads and stores of all spaces, orders and widths, address conversions, atomics by order and scope, cp.async."""
 import itertools
 

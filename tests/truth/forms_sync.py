@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Forms that threads run together or that steer them: barriers, memory barriers in shared memory, fences, clusters, calls and branches."""
 import itertools
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Forms of textures and surfaces, each with the object that its kernel gets: made by record.c from the line that Thing.line() writes."""
 import itertools
 import random

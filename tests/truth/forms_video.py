@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Forms of the video instructions: on two and four small integers, and on one that selectors take from a byte, half or word."""
 import itertools
 

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Writes what the recorder runs: the PTX of every listed form, the operands' values and a manifest.
 
 	kit.py FOLDER [--record PROGRAM] [--misuse PROGRAM] [--stamp FILE]

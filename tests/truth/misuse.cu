@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Misuses of the API, and what each call and the calls after it answer.  Every case runs in a process of its own.
  *

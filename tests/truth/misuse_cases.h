@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The cases of misuse.cu: what is called wrongly, then what is asked afterwards. */
 
 /* ---- Launches */

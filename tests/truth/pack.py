@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Joins a kit's manifest and the recorder's result into the file that is kept: xz of the manifest, an empty line and the outputs.
 
 	pack.py KIT RESULT VECTORS

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Runs the kernels of a kit (kit.py) on whatever libcuda.so.1 the loader finds, or the one named, and writes what came out.
  *

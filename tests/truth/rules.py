@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The interpreter's table of legal spellings (softgpu/ptx/front/legal.c), against the instructions that stand in the recorded forms.
 
 Of what computes, every spelling that a rule allows must have been recorded.  Of what moves memory, synchronises or multiplies matrices,

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # Makes the truth on a machine with an NVIDIA GPU: every instruction form's outputs and what misused calls answer.
 #
 #	run.sh FOLDER		writes FOLDER/vectors.xz, vectors.txt and misuse.txt, to be kept in tests/truth

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Every instruction form on the soft GPU, compared with what an H200 answered (vectors.xz).
 
 	soft_forms.py RECORD LIBCUDA FOLDER [FORM...]

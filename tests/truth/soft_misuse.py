@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """The misuses of misuse.cu on the soft GPU, each compared with what an H200 answered (misuse.txt).
 
 	soft_misuse.py MODE BUILD PROGRAM

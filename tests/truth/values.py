@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Operand values for the truth vectors: the edges of each type, every pair of them, and random ones of a fixed seed.
 
 Nothing here may change without recording again: the vectors answer for exactly these inputs.

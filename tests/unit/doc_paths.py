@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Every file and folder that a document names exists.
 
 A name is a path in backticks whose first part is a folder of the tree, or PATH.md after `docs/`.  Names with capital letters in place

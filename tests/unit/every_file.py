@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Every source file of the product has its unit test.
 
 The test of DIR/FILE.c is tests/unit/UNIT/test_FILE.c, where UNIT belongs to DIR by the table below, and

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Every mutex of the client's that is not part of an object is declared by CKT_LOCK (base/fork.h), so that a forked child gets it free."""
 import pathlib
 import re

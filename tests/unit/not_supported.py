@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Every path that returns CUDA_ERROR_NOT_SUPPORTED names itself: it goes through the helper of its part, which says once what is not supported.
 
 	client/cuda, cudacommon	CKT_CUDACOMMON_UNSUPPORTED, ckt_call_unsupported	client/cudart	ckt_rt_unsupported

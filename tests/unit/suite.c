@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* main() of executables of many suites; see suite.h. */
 #include "tests/unit/suite.h"
 

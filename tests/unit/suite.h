@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Suites of many source files in one executable: every test file adds its own before main()
  * (suite.c) runs them all.

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Bytes of sessions and of control move through rpc/transport/ alone (rpc/transport/transport.h).
 
 A product file elsewhere that calls recv, send, poll, shutdown or their relatives is an error unless EXCEPTIONS says what the call is for, and an

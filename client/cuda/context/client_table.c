@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the shims of forwarded libraries get of this library; see client/libs/libs.h. */
 #include <stdlib.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the client brings to cudacommon/: see cudacommon/interface.h. */
 #include "client/cuda/memory/array.h"
 #include "client/cuda/graph/worker_graph.h"

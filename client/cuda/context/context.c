@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Contexts: which one a thread uses is this process's own affair (a stack per thread, its top in
  * ckt_call_context travels with every call); that they exist is the worker's.

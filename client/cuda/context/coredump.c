@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Settings of core dumps.  A dump would be written on the GPU's machine, so none is made: switching
  * them on is not supported, all else is remembered for those who ask.

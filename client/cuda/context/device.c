@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Initialisation and devices: answered from what the hello brought, never over the wire. */
 #include <stdatomic.h>
 #include <stdio.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What devices are asked about beside their attributes: affinity, atomics over a link. */
 #include <string.h>
 

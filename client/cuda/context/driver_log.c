@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The driver's log, as programs read it: lines about what was refused, the last LOG_BYTES of them.
  * Positions count the bytes ever written; an iterator is the low half of one.

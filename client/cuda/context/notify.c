@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Async notifications: the worker sends what its driver tells, and a thread of ours calls what the
  * program registered.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Functions of before CUDA 3.2, with addresses and sizes of 32 bits.  They are for contexts of that
  * version, which no driver for 64-bit programs makes any more (seen on an H200): any context is the

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Entry points by name and version: the newest version of a function that is not newer than what
  * the program was written for. The undocumented export tables are refused, as whatever needs them

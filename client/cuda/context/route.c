@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Where calls go; see route.h. */
 #include "client/conn/conn.h"
 #include "client/cuda/context/route.h"

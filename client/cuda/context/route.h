@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Where calls go, with servers of several nodes (client/conn/nodes.c): over the connection to the
  * current context's device.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Library calls on streams that capture: the worker captures the call at once, with what is set of
  * its handles now, and the graph's node names it (cudacommon/graph_call.c).  It is a batched

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Calls of forwarded libraries on streams that capture.  Threading: any thread. */
 #pragma once
 

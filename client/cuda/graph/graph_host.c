@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The client's memory in graphs: its bytes go before a launch and come back behind it, and around
  * host nodes.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Descriptions of graphs as they travel; see rpc/graph.h. */
 #include <stdlib.h>
 #include <string.h>

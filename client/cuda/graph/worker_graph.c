@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Executable graphs of the worker: made from descriptions, changed, launched. */
 #include "client/cuda/graph/worker_graph.h"
 #include "client/cuda/memory/range.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What the client derives from graphs: descriptions for the worker, and the copies of host memory
  * around a launch.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * CUDA arrays and mipmapped arrays: making one waits for its answer, everything else is known
  * here.  See array.h.

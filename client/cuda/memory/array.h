@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * CUDA arrays as the client knows them: their descriptions, so that it can check copies.  An array
  * of a level of a mipmapped array is the client's alone; the worker knows it as the mipmapped array

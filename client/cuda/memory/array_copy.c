@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Copies with arrays.  Between an array and the host they go as copies of memory do (memcpy.c); on
  * the device one command says it all, since only the worker knows where arrays lie.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The driver API's copy functions over ckt_client_copy_2d: which side is what, and cutting boxes
  * into planes.  Arrays: array_copy.c.

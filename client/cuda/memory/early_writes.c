@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Pinned memory across a network that the program writes while the GPU works.  Natively it need not
  * wait, and a kernel may wait for what it writes (a latch); so a write is not held up.  The chunk

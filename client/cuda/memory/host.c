@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Host memory.  "Pinned" here means that copies from and to it may run in the background: the
  * memory itself is the program's own, page-aligned, and the worker's staging buffers are what the

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Memory shared with other processes of this user whose sessions are on the same node.  What a
  * program passes on is a handle of rpc/ipc.h: as it is for cudaMalloc's memory, in a file of its

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Managed memory inside: what managed.c (regions and what travels), managed_fault.c (touches) and
  * system_call_buffers.c (system calls) share.

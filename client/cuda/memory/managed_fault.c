@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Touches of managed memory: the handler of SIGSEGV, which is there while managed memory is and
  * passes on every fault that is not ours. It runs in the thread that touched the memory, which

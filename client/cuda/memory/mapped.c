@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Pinned memory that kernels can reach where the worker is on another host (shared.c: on this
  * one).  A pinned allocation lies at addresses that the worker has set aside in its window, so that

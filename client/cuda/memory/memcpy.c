@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Copies.  To the device: the bytes are read at call time and travel in batched calls.  To the
  * host: every piece is a call whose reply brings the bytes; a synchronous copy waits for its last

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Device memory: allocation waits for its address, freeing waits for the work that may still use
  * it, as CUDA's does.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Pointer attributes, answered from the client's own record of the program's memory. */
 #include "client/cuda/internal.h"
 #include "client/cuda/memory/range.h"

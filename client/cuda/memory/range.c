@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What memory the program has: every allocation, module global and pinned buffer, sorted by
  * address.  Pointer questions, frees and the checks before a batched copy are answered from here.

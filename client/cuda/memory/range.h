@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The memory that the program has: what was allocated, mapped, imported or registered, by address.
  * Any thread may call these functions at any time.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Memory that the program only registered, where kernels are to reach it.  It lies where it lies,
  * an address that the device cannot have, so

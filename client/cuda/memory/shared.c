@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Pinned memory that the worker shares, because it runs on this host: the same pages, at the same
  * address here, there and on the GPU, so that kernels and the program see one another's stores at

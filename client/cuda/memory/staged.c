@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Large copies between the device and memory that is not pinned, where the worker shares pinned
  * memory (shared.c): through some pieces of that, which the program's thread fills or empties while

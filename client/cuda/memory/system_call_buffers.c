@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * System calls on managed memory, and on pinned memory that the device has a copy of: what the
  * preloaded library asks before it makes one (client/preload/system_call_buffers.h).

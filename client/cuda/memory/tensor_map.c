@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Tensor maps: 128 bytes that a kernel's copies of tiles read.  How they are made up is the
  * driver's secret and depends on the device, so the worker's driver encodes them; the addresses in

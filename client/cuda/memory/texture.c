@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Texture and surface objects.  Their handles are the driver's, because kernels get them as numbers
  * among their parameters; so making one waits for its answer, and what was asked for is kept here

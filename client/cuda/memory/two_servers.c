@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What concerns two servers; see two_servers.h. */
 #include "client/cuda/memory/range.h"
 #include "client/cuda/memory/two_servers.h"

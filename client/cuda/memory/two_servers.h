@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Copies between memory, or memory and a stream, of different servers.  The servers know nothing of
  * each other: the calling thread waits for the stream, and bytes come through this process.  So the

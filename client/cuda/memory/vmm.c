@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Virtual memory management: addresses, physical memory and mappings that the program handles
  * itself.  Reserving, creating, mapping and giving access wait for their answer; taking away is

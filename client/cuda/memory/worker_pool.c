@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Memory pools of the worker: an allocation waits for its address; freeing is sent and forgotten.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Functions: what a launch must know about one is fetched once, with the handle. */
 #include <stdlib.h>
 #include <string.h>

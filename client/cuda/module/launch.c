@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Launches: checked here against what the client knows of device and function, then sent and
  * forgotten.

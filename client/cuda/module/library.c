@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Libraries and kernels: images that belong to no context, loaded as a module into each context
  * that uses them.  All of it is the client's affair: the worker knows modules and functions only.

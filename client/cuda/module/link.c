@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The linker: inputs are gathered here, sent by content, and linked at the worker in one call.  The
  * result stays at the worker; the bytes come back because the program is entitled to them, and

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Modules: loaded at the worker by content, functions and globals asked for once and remembered. */
 #include <errno.h>
 #include <fcntl.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Images of modules: where they end, and bringing their bytes to the worker once.
  *

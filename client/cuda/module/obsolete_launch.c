@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Launches as CUDA had them before 4.0: shape and parameters are set on the function, then it is
  * launched.

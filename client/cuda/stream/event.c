@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Events: made, recorded and destroyed without an answer; asked and waited for at the worker. */
 #include <stdlib.h>
 #include <string.h>

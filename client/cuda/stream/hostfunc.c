@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Host functions; see hostfunc.h. */
 #include "client/cuda/stream/hostfunc.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Functions of the program that run when a stream gets there: cuLaunchHostFunc,
  * cuStreamAddCallback, host nodes of graphs.

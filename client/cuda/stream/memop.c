@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Memory operations (cudacommon/memop.h): what memory they may touch, and how they travel. */
 #include "client/cuda/memory/range.h"
 #include "cudacommon/memop.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Streams.  Making and destroying one needs no answer; the per-thread default stream is an ordinary
  * stream made for the thread.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Attributes of streams.  They are set on the worker's stream, and come back with it from an image;
  * what was set is remembered here for those who ask.

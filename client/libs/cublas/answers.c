@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the shim of cuBLAS answers without a handle: versions, texts. */
 #include <stdio.h>
 

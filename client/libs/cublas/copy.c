@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* cublasSetVector and its kin: copies between host and device, by the program's own copies. */
 #include "client/libs/cublas/cublas.h"
 

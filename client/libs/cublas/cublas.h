@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The shim libcublas.so.13 (and .12): cuBLAS over the session.  Generated stubs check and send what
  * works on the GPU; here is what they need of a handle.

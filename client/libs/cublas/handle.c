@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Handles of cuBLAS, and what is set of them; see cublas.h. */
 #include <stdlib.h>
 #include <string.h>

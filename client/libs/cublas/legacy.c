@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The API without handles (cublas.h): each context has a handle that its calls go to, made by the
  * first of them, as in the genuine library.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * cuBLAS's log, for the calls that the program makes here: what the genuine library at the server
  * would print of them is not heard here.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Handles and devices of cublasXt, and blocks on their way; see xt.h. */
 #include "client/libs/cublas/xt.h"
 

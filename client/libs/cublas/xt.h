@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * cublasXt: level 3 on matrices of any size in the host's or a device's memory, cut into blocks
  * that the devices of a handle compute by cuBLAS.

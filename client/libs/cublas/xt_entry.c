@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The functions of cublasXt.h: each is one product or triangle of xt.h. */
 #include "client/libs/cublas/xt.h"
 

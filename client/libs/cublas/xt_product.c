@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Products of cublasXt by blocks; see xt.h. */
 #include "client/libs/cublas/xt.h"
 

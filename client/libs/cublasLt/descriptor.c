@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * cuBLASLt's descriptors: they live here, wholly in their bytes (rpc/cublaslt.h), and nothing of
  * them waits for the server.

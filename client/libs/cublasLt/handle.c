@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Handles, and what is asked of the library as a whole. */
 #include <stdatomic.h>
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * cuBLASLt's logger, for the calls that the program makes here: failures, and each call where the
  * mask has the trace of the API.  Traces of the genuine library's inside are the server's and are

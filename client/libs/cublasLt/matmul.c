@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What runs on a stream: cublasLtMatmul and cublasLtMatrixTransform, sent and forgotten.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Callbacks of a plan that are linked into its kernels when it is made: their code (LTO-IR) travels
  * as it is.  Callbacks by device pointers are the static library's alone.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The client's cuFFT: plans are the program's numbers for the client's ids, and everything else is
  * asked of the genuine library in the worker by generated stubs (rpc/api/cufft.api).  Here is what

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What the stubs of executions ask of a plan.  What the library would refuse at once is refused
  * there.

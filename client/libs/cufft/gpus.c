@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Plans for several GPUs.  The genuine library runs them in the worker, over the session's GPUs; a
  * descriptor is the program's own struct, whose memory is the program's: allocated as cudaMalloc

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Plans that are created and made in one call. */
 #include "client/libs/cufft/cufft.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Plans: their table, creation and end, what is not asked of the library each time, and its
  * version.

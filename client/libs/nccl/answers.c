@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What concerns no operation: the library itself, memory, registrations, and the program's
  * operators; see nccl.h.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Communicators; see nccl.h. */
 #include "client/libs/nccl/nccl.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Groups, and the operations in them; see nccl.h. */
 #include <stdlib.h>
 #include <string.h>

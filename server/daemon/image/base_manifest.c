@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The manifest of the image that the next save of a session builds on, on its way to the session's
  * worker.

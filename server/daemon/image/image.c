@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Images of sessions that may be held frozen, chains of images, and what becomes of a held session.
  *

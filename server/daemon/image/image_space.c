@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Bytes in --image-dir; see image_space.h. */
 #include "server/daemon/image/image_space.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Bytes in --image-dir, counted for each identity.  Threading: any thread. */
 #pragma once
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Images in memory; see memory_images.h. */
 #include "server/daemon/image/memory_images.h"
 

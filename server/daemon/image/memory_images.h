@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Images kept in the host's memory: memfds that the server holds, so that they outlive their
  * workers.  They end with the server, at KEPT_REMOVE, and when the same session is saved under the

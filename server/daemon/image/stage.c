@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Stages; see stage.h. */
 #include "server/daemon/image/stage.h"
 

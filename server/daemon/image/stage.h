@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Stages: images that travel over the network, each in a directory of its own below --image-dir.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Connections that carry the files of a stage: a thread each, because reading and writing files
  * waits for disks and the loop must not wait.

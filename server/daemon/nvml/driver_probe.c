@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The probe of a CUDA driver in a child; see driver_probe.h. */
 #include "server/daemon/nvml/driver_probe.h"
 

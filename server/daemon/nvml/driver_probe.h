@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Which CUDA driver the sessions get, and what it finds.  The server itself never loads a driver: a
  * forked child does, so that no context and no thread of a driver's lives in the process that forks

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* See nvml.h. */
 #include "server/daemon/nvml/nvml.h"
 

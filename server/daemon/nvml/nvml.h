@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The questions of the client's libnvidia-ml.so.1: which GPUs exist, what the genuine NVML reports,
  * and who uses how much of them. No question starts a session or uses a GPU.

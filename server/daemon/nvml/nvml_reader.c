@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* See nvml_reader.h. */
 #include "server/daemon/nvml/nvml_reader.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * NVIDIA's libnvidia-ml.so.1, read in a process of its own: the server loads no driver library, and
  * one that crashes or hangs must not take the server along.

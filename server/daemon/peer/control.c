@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The calls of cricketctl.  A peer has one call at a time; a call that asks a worker replies from a
  * callback, with the peer held.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The control calls, spread over several files: control.c (listings, simple images), stage.c
  * (images that travel), image.c (chains, held sessions), pause.c, events.c.  Each gets the decoded

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The sockets on which the server listens, and the files that publish their addresses. */
 #include "server/daemon/peer/listen.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Sockets and files that the server owns.  -errno with the reason in ret_message. */
 #pragma once
 

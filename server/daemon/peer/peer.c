@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Connections up to their hello; see peer.h. */
 #include "server/daemon/peer/peer.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A connection from a client or from cricketctl, from accept until it is passed to a worker or
  * ends.

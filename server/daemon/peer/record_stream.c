@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Records without waiting; see record_stream.h. */
 #include "server/daemon/peer/record_stream.h"
 

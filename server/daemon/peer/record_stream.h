@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Records over a socket, without waiting.  Reads never take a byte beyond the current record, so
  * that the socket can be passed to another process between two records.  The descriptor itself

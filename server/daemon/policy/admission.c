@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Connections that have not said hello; see admission.h. */
 #include "server/daemon/policy/admission.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Connections that have not said hello: which one is dropped when there are too many, and how long
  * one waits after a wrong token.  When they are full, the source with the most of them loses one;

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The facts of every question; see ask.h. */
 #include "server/daemon/policy/ask.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The server's questions to its policy, with the facts as they are now; see policy.h.
  *

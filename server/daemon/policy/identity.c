@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Identities; see identity.h. */
 #include "server/daemon/policy/identity.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * An identity: the party for which sessions, connections, stages and bytes count.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The policy of fixed limits, each with its option; see policy.h.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Jobs; see job.h. */
 #include "server/daemon/session/job.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Jobs: which sessions belong to one, and holding all of them for a connection of cricketctl.
  *

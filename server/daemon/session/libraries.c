@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What a worker must know to find the genuine libraries behind the forwarded ones
  * (server/worker/libs/genuine.h).  Its environment is empty, and its user another, so the server,

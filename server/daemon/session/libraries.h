@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Libraries that workers open for their sessions.  Precondition: the driver is chosen. */
 #pragma once
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Unique ids of communicators whose sessions are restored together: made by one preloaded copy, and
  * sent to others, here or at another server.  The server trusts neither side: it only passes bytes

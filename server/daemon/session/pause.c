@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Pauses: the worker releases its GPU memory and its client's calls wait.
  *

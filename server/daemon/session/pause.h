@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Pauses; see pause.c.  Threading: the loop's thread. */
 #pragma once
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Restores under an id that an image names; see restore_claim.h. */
 #include "server/daemon/session/restore_claim.h"
 

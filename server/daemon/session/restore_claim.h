@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Decides who may restore a session under the ID that its image names, and who owns it then.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * --on-term checkpoint:DIR: at SIGTERM every session is written to DIR/SESSION and ended, its
  * client told to wait.  For batch systems that announce the end of a job.  A session that cannot be

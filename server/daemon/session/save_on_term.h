@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What --on-term makes the server do at SIGTERM; see save_on_term.c.  Threading: the loop's thread.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The server's key; see server_key.h. */
 #include "server/daemon/session/server_key.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The server's key, and what it signs: marks (session_marks.h) and the seals of images.
  *

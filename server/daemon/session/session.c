@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Sessions; see session.h. */
 #include "server/daemon/session/session.h"
 

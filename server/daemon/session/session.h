@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Sessions as the server knows them: one worker process each, spoken to over its UNIX socket,
  * watched through a pidfd.

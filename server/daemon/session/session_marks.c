@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Facts that outlive a worker or the server; see session_marks.h. */
 #include "server/daemon/session/session_marks.h"
 

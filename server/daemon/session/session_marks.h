@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Facts about a session while its worker is gone, or after a restart of the server: small files
  * beside the sessions' sockets,

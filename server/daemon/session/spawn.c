@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Starting a worker: a direct child in a session of its own, without privileges, with a fixed
  * stack, without address space randomisation and with an environment that is the same on every node

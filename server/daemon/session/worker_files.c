@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A copy of one of our own files where the workers' user reaches it.  Started by root from root's
  * own directory (a clone or an installation below /root, which others may not enter), the server

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What workers leave in /dev/shm when they end: where a restored session that shares memory is
  * found (server/worker/ipc/ipc_notice.h), and, killed on the soft GPU, pages of events that other

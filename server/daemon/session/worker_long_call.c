@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Calls to workers that may take as long as they make progress; see worker_request.h. */
 #include <errno.h>
 #include <stdlib.h>

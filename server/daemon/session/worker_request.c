@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Calls to workers; see worker_request.h and session.h. */
 #include "server/daemon/session/worker_request.h"
 

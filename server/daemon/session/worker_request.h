@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Calls to a worker that are in progress; the part of session.c that knows records.  Threading: the
  * loop's thread.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Graphs: descriptions arrive in pieces under the id of the client's graph, and an executable graph
  * is made from one.  The client's memory that nodes touch has buffers here (graph_memory.c): its

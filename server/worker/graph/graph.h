@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Graphs in the worker: descriptions (rpc/graph.h) as trees, the driver's graphs made from them,
  * and the buffers that replace the client's host memory.  Threading: the executor alone (or whoever

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The driver's graphs from descriptions. */
 #include <stdio.h>
 #include <stdlib.h>

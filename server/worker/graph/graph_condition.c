@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Conditions of graphs.  A handle of the client's is a random number; the driver's, made for each
  * graph that is made, takes its place in the parameters of kernels.  So a graph that is made again,

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The bytes of the client's memory that a graph touches: into its buffers before a launch, out of
  * them after it, both as host functions in the order of the stream, so that launches that are still

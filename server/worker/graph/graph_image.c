@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Graphs in a checkpoint image: their descriptions, from which they are made again; see
  * graph_image.h.

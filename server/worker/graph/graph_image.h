@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Graphs in a checkpoint image.  Precondition: frozen, or not started. */
 #pragma once
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * How long what queued work of an executable graph uses has to live: the nodes that host functions
  * are called for, the buffers that copies of graph_data.c and its own read and write.  A graph may

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Buffers in the worker that stand for the client's memory in the copies of graphs: one for each
  * range that nodes touch, and one for ranges that overlap, so that what one node writes there the

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Records of nodes; see graph_record.h. */
 #include "server/worker/graph/graph_record.h"
 

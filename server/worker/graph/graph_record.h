@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Records of nodes, decoded; see rpc/graph.h.  Every function returns false if the bytes are not
  * such a record.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Descriptions of graphs: from bytes and to bytes; see rpc/graph.h. */
 #include <errno.h>
 #include <stdlib.h>

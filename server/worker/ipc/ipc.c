@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Memory and events shared between sessions; see ipc.h. */
 #include "server/worker/ipc/ipc.h"
 

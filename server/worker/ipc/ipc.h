@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Memory and events shared between sessions of a node.  The owner's worker keeps a descriptor of
  * what was exported and gives it to any worker of the same user that knows the secret; the other

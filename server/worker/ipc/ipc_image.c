@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Sessions that share memory and events, in images; see ipc.h. */
 #include <errno.h>
 #include <inttypes.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Where restored sessions that share memory are found; see ipc_notice.h. */
 #include "server/worker/ipc/ipc_notice.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * How other sessions find a restored session that shares memory by its ID: a small file in the
  * host's shared memory, named by a hash of the server's directory and the session's id, and by its

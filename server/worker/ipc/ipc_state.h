@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What ipc.c and ipc_image.c share: the lists of what this session has shared, and of what it has
  * opened.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Questions between workers about what they share; see ipc_talk.h. */
 #include "server/worker/ipc/ipc_talk.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What workers of one server ask each other about shared memory and events, one question a
  * connection.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What the generated handlers of forwarded libraries call (rpc/gen/emit_forwarded.py).  A handler
  * decodes, takes its objects, calls the genuine library and says what became of it; nothing of it

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Library calls on streams that capture.  The client keeps the capture, and sends the call in the
  * order of its commands; here it is captured at once, with all that is set of its handles at that

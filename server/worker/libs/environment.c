@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The session's settings for libraries; see environment.h. */
 #include "server/worker/libs/environment.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Settings of the session for its libraries: variables of the program's environment
  * (rpc/library_environment.h), which a genuine library finds in the worker's when it is opened.

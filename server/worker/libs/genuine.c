@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Opening genuine libraries; see genuine.h. */
 #include "server/worker/libs/genuine.h"
 

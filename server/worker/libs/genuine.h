@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The genuine libraries behind the forwarded ones, in the worker: found (search.h), opened when
  * first used, once, and kept.

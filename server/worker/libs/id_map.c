@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Open addressing, at most half full; see id_map.h. */
 #include "server/worker/libs/id_map.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A table from numbers (ids, handles, addresses) to what is known of them: a look-up costs the same
  * however many there are.

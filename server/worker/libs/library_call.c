@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The common part of the handlers of forwarded libraries; see call.h. */
 #include <stdlib.h>
 #include <string.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Calls of libraries beside the executor; see library_long_call.h. */
 #include "server/worker/libs/library_long_call.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Calls of libraries that take long or wait for the GPU, beside the executor: handles made (a
  * library then loads its modules: seconds), plans made, handles ended.  Other threads and streams

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Genuine libraries, opened when they are first used; see libs.h. */
 #include <dlfcn.h>
 #include <stdio.h>

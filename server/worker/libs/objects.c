@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What libraries make for a session: handles, plans, descriptors; see libs.h. */
 #include <stdlib.h>
 

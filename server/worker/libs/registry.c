@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Which programs the worker serves; see libs.h. */
 #include <string.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Which file a genuine library is; see search.h. */
 #include "server/worker/libs/search.h"
 

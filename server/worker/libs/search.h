@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Where the genuine libraries lie on this machine, and which file of several is taken.
  *

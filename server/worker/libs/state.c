@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The log of what made the objects of forwarded libraries; see state.h. */
 #include "server/worker/libs/state.h"
 

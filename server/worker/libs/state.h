@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What forwarded libraries have made, and how to make it again: the calls that did it, with their
  * argument bytes, in their order.

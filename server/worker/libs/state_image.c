@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Libraries in a checkpoint image: the log of state.h, and how a restore goes through it again.
  *

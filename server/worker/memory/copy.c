@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Device memory: allocation, copies and fills.  See memory.h for the allocator, staging.h for the
  * way of bulk data.

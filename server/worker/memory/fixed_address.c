@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Memory at an address of our choice; see fixed_address.h. */
 #include "server/worker/memory/fixed_address.h"
 

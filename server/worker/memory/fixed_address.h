@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Host memory of the worker's own at an address that is the same in every worker, or elsewhere
  * where that one is taken.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Pinned memory of the client; see hostmem.h. */
 #include "server/worker/memory/hostmem.h"
 

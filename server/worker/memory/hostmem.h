@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Pinned memory of the client that kernels reach, where client and worker are on one host; see
  * rpc/hostmem.h.

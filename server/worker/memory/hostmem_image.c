@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Pinned memory of the client in images: where it lies, and what it holds where the client has no
  * pages of it.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Memory that kernels take themselves; see kernel_heap.h. */
 #include "server/worker/memory/kernel_heap.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Memory that kernels take themselves, with malloc or new.  It lies in the driver's own heap: no
  * call of the driver tells where, and none copies it (measured on an H200, driver 580.159:

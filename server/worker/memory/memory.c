@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The allocator of device memory; see memory.h. */
 #include "server/worker/memory/memory.h"
 

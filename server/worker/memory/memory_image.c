@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Device memory of the allocator in an image: no objects, but contents; and the session's GPUs. */
 #include <errno.h>
 

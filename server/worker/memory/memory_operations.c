@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What checkpoint/ needs of a session's GPUs, by the worker; see checkpoint/memory_operations.h. */
 #include "checkpoint/memory_operations.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Memory pools; see pool.h. */
 #include "server/worker/memory/pool.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Memory pools in an image: their settings, marks, and which blocks are whose. */
 #include "checkpoint/load/image_load.h"
 #include "checkpoint/save/image_save.h"

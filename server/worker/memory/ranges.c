@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Free ranges; see ranges.h. */
 #include "server/worker/memory/ranges.h"
 

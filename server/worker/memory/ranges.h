@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A sorted set of disjoint, never touching ranges of numbers: what is free in an address space.
  *

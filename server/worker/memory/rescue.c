@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Memory after a device fault.  The context takes no more calls then, but the program's next touch
  * of managed memory finds what is there, as it does natively.  Memory itself does not end with its

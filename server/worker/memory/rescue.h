@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What memory holds after a device fault, for the program's touch of managed memory. */
 #pragma once
 

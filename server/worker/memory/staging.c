@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Pinned staging memory; see staging.h. */
 #include "server/worker/memory/staging.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Pinned memory that bulk data passes through, touched and registered once at the start at a fixed
  * address, so that a session's history of driver addresses does not depend on it (an allocation by

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Virtual memory management by the program: reserved addresses, physical memory, and what is mapped
  * where.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Memory that the program maps itself in an image: addresses, physical memory, and what is mapped
  * where.

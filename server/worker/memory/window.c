@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The window of addresses and the physical memory behind it, by the driver's virtual memory
  * management.

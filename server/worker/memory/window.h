@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The window of addresses that every worker reserves, and physical memory behind them.
  *

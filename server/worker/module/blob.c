@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Contents by hash; see blob.h. */
 #include "server/worker/module/blob.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Images of modules and inputs of the linker by SHA-256: sent once per session, kept as long as it
  * lives. Threading: the executor's.  Contents count only when they are complete and have the hash

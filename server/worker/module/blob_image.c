@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Modules' contents in an image: each is there once, by its hash. */
 #include <errno.h>
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Tables of ELF files; see elf_check.h.  Every read is a copy: a file may lie at any address, and
  * its tables at any offset.

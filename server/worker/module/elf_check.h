@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Whether the tables of an ELF file (machine code, or an object of the host) lie inside its own
  * bytes, so that a reader that believes them reads nothing else.  Threading: any.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * JIT options as they travel: integers go through, pointers cannot come from another machine.  The
  * executor's, or whoever has the job.

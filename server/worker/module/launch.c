@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Launches and occupancy.  The packed parameters go to the driver as they came: one aligned copy,
  * because the message gives them any alignment, and the driver reads whole words.

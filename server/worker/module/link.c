@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The linker: many inputs, one image, which goes among the blobs. */
 #include <stdlib.h>
 #include <string.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Blobs, modules and functions. */
 #include <errno.h>
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Parts of module images; see module_binary.h. */
 #include "server/worker/module/module_binary.h"
 

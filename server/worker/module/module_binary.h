@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What a program hands over as a module: PTX text, machine code, or a fat binary of several of
  * these.  The fat binary's layout is not documented; read off nvcc 13.0's output and checked at

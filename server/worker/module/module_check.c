@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Formats of modules and linker inputs; see module_check.h. */
 #include "server/worker/module/module_check.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Whether what a program handed over as a module, or as an input of the linker, may be given to the
  * driver: the formats describe their own sizes, and nobody behind us compares them with the bytes

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Modules in an image, their functions, and the variables whose addresses the program knows.  The
  * journal loads modules.

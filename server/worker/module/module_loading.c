@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Eager and lazy loading; see module_loading.h. */
 #include "server/worker/module/module_loading.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * When the driver loads a module's code and variables: at once (eager), or function by function as
  * they are first used (lazy).

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Bytes of device memory of a module; see module_size.h. */
 #include "server/worker/module/module_size.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What a module takes of a GPU's memory: its code, constants and variables, by its own image.
  * Measured on an H200: a module with a variable of 1 GiB takes 1 GiB.  Of several parts that the

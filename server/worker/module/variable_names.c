@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Names in images; see variable_names.h. */
 #include "server/worker/module/variable_names.h"
 

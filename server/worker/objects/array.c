@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Arrays: making, ending, copies.  See array.h. */
 #include "server/worker/objects/array.h"
 

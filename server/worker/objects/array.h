@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Arrays, textures and surfaces.  Arrays are the driver's, outside of the window; their making and
  * end is in the journal, because it can move what the driver maps later.  A texture's or surface's

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Arrays, textures and surfaces in an image; see array_image.h. */
 #include "server/worker/objects/array_image.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Arrays, textures and surfaces in an image. */
 #pragma once
 

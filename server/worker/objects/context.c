@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Contexts: which is current, what may still run in them, their making and end; and the look-ups of
  * call.h.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Contexts in an image: their limits and settings, and the steps of the journal that make them. */
 #include <errno.h>
 #include <stdio.h>

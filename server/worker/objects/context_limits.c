@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Limits of contexts, counted and journaled; see context_limits.h. */
 #include "server/worker/objects/context_limits.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Limits of contexts (cuCtxSetLimit): what the driver takes of the device's memory for them counts
  * as the session's, and each change stands in the journal, because it moves addresses.

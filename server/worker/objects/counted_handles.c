@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* How many streams and events live at once; see counted_handles.h. */
 #include "server/worker/objects/counted_handles.h"
 

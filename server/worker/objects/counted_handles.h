@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Streams and events of the driver, counted for each context: the journal says how many lived at
  * once, and a restore makes so many ahead.

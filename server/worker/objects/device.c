@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What a session sees of its devices, and the attributes it must not believe. */
 #include <stdio.h>
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Events. */
 #include "rpc/gen/cuda_codec.h"
 #include "server/worker/driver.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Events in an image: their times count from one event that all restores go by. */
 #include <errno.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Fences over a context's unfinished work; see fence.h. */
 #include "server/worker/objects/fence.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Which streams of a context may have unfinished work, and events to find out when it is done.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Memory operations on streams; those of graphs are in graph_build.c. */
 #include "server/worker/objects/memop.h"
 

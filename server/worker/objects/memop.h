@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Memory operations as they travel; see rpc/graph.h. */
 #pragma once
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The object table: everything a session has made, by the client's id (rpc/handle.h), with how to
  * make it again.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* All kinds of objects of a session, in the order in which a restore makes them again. */
 #include "server/worker/objects/object_kinds.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The kinds of objects of a session, as images have them (checkpoint/object_kind.h).  Each table is
  * in the kind's own file; object_kinds.c lists them in the order of loading.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The session's GPUs as the only ones; see session_devices.h. */
 #include "server/worker/objects/session_devices.h"
 

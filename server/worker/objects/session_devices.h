@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The session's GPUs as the only ones of the worker's process, in the session's order: a library
  * inside the worker counts devices by itself, begins with device 0 on a thread of its own, and

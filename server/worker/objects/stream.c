@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Streams: making, waiting, ordering.  See pending.h for how a wait is answered. */
 #include <stdlib.h>
 

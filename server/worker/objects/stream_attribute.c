@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Attributes of streams; see stream_attribute.h. */
 #include "server/worker/objects/stream_attribute.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Attributes of streams: set on the driver's stream and kept with its object, or with the context
  * of a legacy default stream, so that an image has them.

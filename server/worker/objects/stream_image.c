@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Streams in an image, with what was set of them; streams of the journal are made ahead. */
 #include <string.h>
 

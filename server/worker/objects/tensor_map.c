@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Tensor maps: the driver encodes them, as their layout is its own. */
 #include <string.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Texture and surface objects; see array.h. */
 #include <stdlib.h>
 #include <string.h>

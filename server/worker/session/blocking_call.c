@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Calls that may last for ever; see blocking_call.h. */
 #include "server/worker/session/blocking_call.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Calls that may last for ever, each on a thread of its own: what a library does together with
  * other workers waits until those do their part. long_call.h is for calls that end by themselves,

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Commands and their replies: results, finishing at once or later, stored replies.  See call.h and
  * replies.h.

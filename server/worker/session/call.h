@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * One command of the client inside the worker, as the handlers see it.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Clients' processes; see client_process.h. */
 #include "server/worker/session/client_process.h"
 

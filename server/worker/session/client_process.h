@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The process of a client on this host, as far as the kernel names it: a session whose program was
  * killed ends at once instead of waiting for it to come back.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The control socket: what the server asks of its worker.  Some threads, made at the start like all
  * others, accept and serve one connection each; START happens once, saving one at a time.  Only

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A request on the control socket, as its handlers see it.  Threading: each belongs to the thread
  * that serves its connection.

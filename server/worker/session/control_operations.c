@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What takes long on the control socket: saving, holding and releasing the session, and how far it
  * has come.

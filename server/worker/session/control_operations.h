@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Calls on the control socket that take long: saving, releasing, and their progress.  Threading:
  * control threads.

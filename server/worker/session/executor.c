@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The executor: reads the command stream, decodes headers in place and runs the handlers one after
  * another.

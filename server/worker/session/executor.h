@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The executor: the one thread that reads the client's calls in their order and executes them. */
 #pragma once
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The hand-written handlers; ckt_cuda_procs (generated) points to them.  See call.h for what they
  * return.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The account of host memory; see host_budget.h. */
 #include "server/worker/session/host_budget.h"
 

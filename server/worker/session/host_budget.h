@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The host memory that a session uses on behalf of its client: one account for each worker, that
  * is, each session.  Everything that a peer can make grow is charged before it is allocated:

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Host functions; see hostfunc.h. */
 #include "server/worker/session/hostfunc.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Host functions: the driver calls one of ours on a thread of its own, which tells the client and
  * sleeps until the client answers.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Who a session is, in an image. */
 #include <stdio.h>
 #include <string.h>

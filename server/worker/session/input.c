@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The input buffer; see input.h. */
 #include "server/worker/session/input.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The input buffer: the bytes of the client's connection, as the executor takes them, and what
  * another thread took from the socket ahead of it.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Kernel output; see kernel_output.h. */
 #include "server/worker/session/kernel_output.h"
 

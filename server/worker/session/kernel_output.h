@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What kernels print: the driver writes to stdout and stderr of this process, which are pipes;
  * their contents go to the client as OUTPUT calls, before the reply of the wait that made them

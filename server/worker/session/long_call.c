@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Long calls of the driver beside the executor; see long_call.h. */
 #include "server/worker/session/long_call.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Long calls of the driver beside the executor, so that they hold up no other thread's commands:
  * loading modules (the driver compiles PTX), linking, instantiating graphs; and ends for which the

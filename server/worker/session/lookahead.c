@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Host functions' ends, taken ahead; see lookahead.h. */
 #include "server/worker/session/lookahead.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The end of a host function, taken from the input by another thread while the executor is stuck.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Small files by which workers find each other; see notice_file.h. */
 #include "server/worker/session/notice_file.h"
 

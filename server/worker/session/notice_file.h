@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Small files in the host's shared memory by which workers of one server find each other: complete
  * or missing, and read only if this user wrote them.  Threading: any.

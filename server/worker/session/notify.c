@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Async notifications; see notify.h. */
 #include "server/worker/session/notify.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Async notifications: the driver calls one of ours on a thread of its own, which takes a note and
  * returns; the executor tells the client.

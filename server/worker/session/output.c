@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The output buffer; see output.h. */
 #include "server/worker/session/output.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The bytes for the client: one buffer behind a lock, so that the executor and the waiters write
  * whole records.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Ending the client's connection; see parting.h. */
 #include "server/worker/session/parting.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Ends the client's connection so that everything sent still arrives.  Threading: the executor,
  * frozen or about to be.

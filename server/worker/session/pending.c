@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Calls that wait for the GPU; see pending.h. */
 #include "server/worker/session/pending.h"
 

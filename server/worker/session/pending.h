@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Calls that wait for the GPU: answered when their events are done, without holding up the commands
  * behind them.

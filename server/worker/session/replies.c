@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Sequence numbers and stored replies; see replies.h. */
 #include "server/worker/session/replies.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Exactly once: which numbered calls were executed, and the replies that the client may still ask
  * for again.

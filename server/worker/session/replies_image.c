@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Replies that the client may still ask for, in an image. */
 #include <errno.h>
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What checkpoint/ needs of a session, by the worker; see checkpoint/session.h. */
 #include <string.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The start of a session: the driver, the devices, the window, the first context, the pools and the
  * threads, in this order, so that every worker has the same history before the program's first

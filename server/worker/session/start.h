@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * How a session begins and ends: checks and builds what START asks for.  Threading: a control
  * thread starts; ckt_worker_end from any.

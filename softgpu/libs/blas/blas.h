@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Linear algebra on the CPU for the soft GPU's cuBLAS and cuBLASLt: libcricket-softblas.so, which
  * holds OpenBLAS.

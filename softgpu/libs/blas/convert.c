@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Numbers of all types, to and from what is computed with. */
 #include <math.h>
 #include <string.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Epilogues of cublasLtMatmul: bias, ReLU and GELU, what backward passes need of them, and sums
  * that are the gradient of a bias.

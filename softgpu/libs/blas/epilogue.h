@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Operations on a product before it is rounded (cublasLtEpilogue_t). */
 #pragma once
 

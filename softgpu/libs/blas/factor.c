@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Factors and solutions of many small systems: LU with pivots and QR, in double precision for every
  * type.

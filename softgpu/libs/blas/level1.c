@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Vectors: OpenBLAS's functions; what it has no type for is copied into what it has. */
 #include <math.h>
 #include <stdlib.h>

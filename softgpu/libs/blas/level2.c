@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Matrix and vector: OpenBLAS's functions by cuBLAS's flags. */
 #include <string.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Matrix and matrix, but for the general product (matmul.c). */
 #include <stdlib.h>
 #include <string.h>

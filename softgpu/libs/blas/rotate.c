@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Plane rotations.  Their cosine and sine are the job's alpha and beta where they are told, and c
  * and s where they are made.

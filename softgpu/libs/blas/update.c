@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Updates of a matrix by vectors. */
 #include "softgpu/libs/blas/internal.h"
 

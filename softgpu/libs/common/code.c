@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The soft GPU's libraries compute on the CPU, and still have code for the driver, as the genuine
  * ones do: a module with a variable and kernels, loaded when the library is first used (eager), or

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The code that a library of the soft GPU loads into the driver; see code.c.  From any thread. */
 #pragma once
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The driver beneath the soft GPU's libraries: found once, by the name it has in every process. */
 #include <dlfcn.h>
 #include <pthread.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What the soft GPU's libraries share: the driver beneath them, and work on its streams.
  *

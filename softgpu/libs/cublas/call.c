@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A call becomes work on its handle's stream. */
 #include <string.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What each family of functions refuses before anything runs, as the cuBLAS documentation says it.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What factors and solutions of many systems refuse. */
 #include "softgpu/libs/cublas/handle.h"
 

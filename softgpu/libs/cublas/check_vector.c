@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What functions of vectors refuse. */
 #include "softgpu/libs/cublas/handle.h"
 

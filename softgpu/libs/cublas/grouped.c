@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Products in groups: each of a group is alike, and each group is a batch of its own behind the one
  * before.

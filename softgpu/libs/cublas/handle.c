@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Handles and what is set of them.  No call here waits for the stream. */
 #include <stdlib.h>
 

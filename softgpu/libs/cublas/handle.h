@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The soft GPU's cuBLAS: its handle, and how a call of any function becomes work on the handle's
  * stream.

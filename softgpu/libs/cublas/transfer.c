@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Vectors and matrices between the host and the device, with the driver's two-dimensional copies.
  */

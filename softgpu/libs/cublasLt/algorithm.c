@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Algorithms: there is one, which needs no workspace and has nothing to choose. */
 #include <string.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Descriptors: made, changed and asked in the bytes that both the client and this library know
  * (rpc/cublaslt.h).

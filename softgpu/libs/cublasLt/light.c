@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Handles, which hold nothing here, versions and names. */
 #include <stdlib.h>
 

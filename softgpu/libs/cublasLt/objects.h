@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The soft GPU's cuBLASLt: descriptors are plain memory (rpc/cublaslt.h), and a product is a struct
  * ckt_blas_job on the call's stream.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* cublasLtMatmul: descriptors become a job, which runs on the call's stream. */
 #include <string.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* cublasLtMatrixTransform: sums of two matrices, from one layout, type and order to another. */
 #include <string.h>
 

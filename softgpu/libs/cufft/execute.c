@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Creation, settings, executions and the end of plans; versions. */
 #include "softgpu/libs/cufft/plan.h"
 

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Version script of a cuFFT: every function of the headers, and cufftDebug, under the node that is NVIDIA's SONAME.
 
 Arguments: the SONAME, the output, the headers, and further functions.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Plans for several GPUs.  The numbers lie on them one GPU after the other, in the natural order
  * before and after a transform; the CPU gathers them, transforms them, and spreads them again.

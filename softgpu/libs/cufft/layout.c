@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A batch at a time: its numbers are read into the work area as doubles, transformed along one axis
  * after the other, and written.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What a plan transforms: its shape, the layout and type of its numbers, and the transform itself,
  * on memory that the CPU reads.

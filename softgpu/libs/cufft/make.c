@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The functions that make plans, and those that tell what work area one would need.  Each is a
  * request to plan.c.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The numbers of a transform in memory, read and written as doubles: half, bfloat16, float, double,
  * real or complex.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Plans of the soft GPU's cuFFT: the table, their work areas, and work on their streams. */
 #include "softgpu/libs/cufft/plan.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The plans of the soft GPU's cuFFT: the numbers that programs hold, and the plans that they name.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What the soft GPU's cuFFT does not do: callbacks, which are device code inside the transform, and
  * the factors of a transform over several GPUs, whose order here is the natural one.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Discrete Fourier transforms of one row of complex numbers, in double precision, of any length.
  *

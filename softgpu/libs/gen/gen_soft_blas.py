@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Makes what the soft GPU's cuBLAS and cuBLASLt take from the toolkit's headers: see --help.
 
 Reads cublas_v2.h (or cublasLt.h) with libclang and the library's own sources for the functions they define.  Writes

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Prototypes that the header lacks, and NCCL's second names. */
 #pragma once
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Collectives, messages and operators: what is checked, and handed to the group. */
 #include <stdlib.h>
 #include <string.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The table of communicators, and their states. */
 #include "softgpu/libs/nccl/comm.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Communicators: what a rank knows of itself, and how it comes to its end.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* New communicators: of a unique id, of all devices of a process, and out of others. */
 #include <errno.h>
 #include <stdlib.h>

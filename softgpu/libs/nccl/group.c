@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Groups: threads for jobs, functions on streams for work. */
 #include "softgpu/libs/nccl/group.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Groups of calls: the calls of a thread between ncclGroupStart and ncclGroupEnd all begin at the
  * end.  A call outside a group is a group by itself.  Jobs make communicators and wait for other

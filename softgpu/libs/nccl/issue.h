@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Work onto streams, in the order in which it is issued, whatever streams it names. */
 #pragma once
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Memory for NCCL's use, and its registration, which changes nothing here: every rank's sockets
  * take any memory.

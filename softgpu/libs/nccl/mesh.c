@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Sockets between ranks: pieces of memory, and new sockets. */
 #include "softgpu/libs/nccl/mesh.h"
 

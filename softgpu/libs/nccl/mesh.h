@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The sockets between the ranks of a communicator, a pair for each two ranks:
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What communicators say of themselves; versions and texts. */
 #include <stddef.h>
 

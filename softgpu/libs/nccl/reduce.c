@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Reductions: blocks of numbers, converted to what is computed with and back. */
 #include "softgpu/libs/nccl/reduce.h"
 

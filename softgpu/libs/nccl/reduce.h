@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Reductions of numbers of every type, always in the order of the ranks: the same inputs give the
  * same bits.

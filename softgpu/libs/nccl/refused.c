@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the soft GPU's NCCL does not do: communication from inside of kernels. */
 #include "softgpu/libs/nccl/api.h"
 

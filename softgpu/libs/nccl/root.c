@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Unique ids, and the meeting of ranks. */
 #include "softgpu/libs/nccl/root.h"
 

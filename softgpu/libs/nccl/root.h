@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Where the ranks of a communicator meet: a thread of the process that made the unique id.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The work on streams: the collectives, sends and receives of one communicator in one group. */
 #pragma once
 

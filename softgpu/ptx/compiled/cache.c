@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The machine code of kernels on disk, so that it is made once.  A folder of code that will be run
  * is the user's alone: others own nothing in it and can write nothing to it, or it is not used.

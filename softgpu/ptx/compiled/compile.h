@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Kernels as machine code: the C text of a kernel (emit*.c), the compiler that translates it
  * (compile.c) and the cache of results (cache.c).  CRICKET_SOFT_COMPILE: 0 never, 1 before a

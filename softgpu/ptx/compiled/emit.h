@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What the files emit*.c share: one function of a kernel while its C text is written.  One thread
  * each.

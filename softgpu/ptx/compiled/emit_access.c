@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Loads and stores that a compiled kernel does by itself where all goes well.
  */

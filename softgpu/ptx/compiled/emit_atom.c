@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * atom and red on words of 4 and 8 bytes, where every lane's address is plainly one of global
  * memory or of the block's own shared memory. Everything else is the handler's.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What the instructions of a compiled kernel are: the form of a handler, and which registers and
  * constants an instruction touches.

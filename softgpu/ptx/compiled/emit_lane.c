@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What lanes compute by themselves, as one loop over the lanes: stretches of a compiled kernel.
  */

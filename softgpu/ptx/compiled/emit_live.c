@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Where the blocks of a compiled kernel are, and which registers are read behind each instruction.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Instructions of a whole warp where all 32 lanes run together and all take part: nobody waits
  * then.  Everything else is the handler's.

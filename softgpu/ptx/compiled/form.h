@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What a handler does, for compiled kernels (emit*.c): every handler may have a form.  Forms are
  * beside their handlers in the files op_*.c, so that both use the same expression; the handler's

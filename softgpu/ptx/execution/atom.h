@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * atom and red as they are decoded (op_atom.c), for the handlers and for compiled kernels
  * (emit_atom.c).

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Functions that no PTX defines: vprintf, malloc, free, __assertfail, and of the device runtime
  * what grid-wide barriers and the conditions of graphs need.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Functions that no PTX defines (builtin.c). */
 #pragma once
 

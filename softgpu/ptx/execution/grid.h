@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A running grid: clusters, blocks, warps and their groups of converged lanes.
  *

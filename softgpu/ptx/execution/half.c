@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The 16-bit floating formats in terms of wider ones.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Operands and lanes, for handlers of instructions. */
 #pragma once
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Grids: blocks in order over a pool of threads and the caller's.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * From a device address to memory of this process, checked: alignment, the space's bounds, the
  * pages the device may touch.

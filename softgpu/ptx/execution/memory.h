@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* From a device address to memory of this process (memory.c). */
 #pragma once
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * For the files op_*.c, which hold decoders and handlers side by side.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Asynchronous copies and the barriers in shared memory that count them.  Here a copy is done at
  * once, so what remains is counting.

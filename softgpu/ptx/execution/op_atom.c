@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * atom and red.  Other blocks run on other threads, so device atomics are the host's: a plain
  * instruction for integers, a loop of compare and exchange for the rest.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Clusters of blocks: their barrier, addresses in each other's shared memory; and the bulk copies,
  * which mostly go there.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * setp and set: comparisons, joined with another predicate.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * cvt: between all integer and floating types.  The usual pairs have handlers of their own, the
  * rest goes through one that looks at the types lane by lane.

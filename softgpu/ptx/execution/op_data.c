@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Moving values: mov in all its shapes, selection, address conversions.
  */

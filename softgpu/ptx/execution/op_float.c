@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Floating arithmetic: f32 and f64 here; the rarer rounding modes and the 16-bit formats go through
  * one slow path each. Compiled without contraction: a product and a sum stay two roundings.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Matrices from memory to registers and back: wmma.load, wmma.store, ldmatrix, stmatrix and
  * movmatrix.

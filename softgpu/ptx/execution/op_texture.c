@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Textures and surfaces: tex, tld4, txq, suld, sust, suq, by the descriptors that the driver gives
  * for their 64-bit handles.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Video instructions: on pairs and quadruples of small integers in one register, without selectors;
  * and on one integer each, which selectors take from a byte, a half or a whole register.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Instructions of a whole warp: shuffles, votes, matches, reductions and the warp barrier.
  *

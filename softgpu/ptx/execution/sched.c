@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Which lanes of a warp run next.  A warp holds at most 32 groups, each a set of lanes with the
  * same frame and program counter.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Which lanes of a warp run next (sched.c), and frames of calls. */
 #pragma once
 

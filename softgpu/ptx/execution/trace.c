@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * CRICKET_SOFT_TRACE=FILE: the instructions of one thread as it runs them, each with the registers
  * that it names.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* CRICKET_SOFT_TRACE (trace.c). */
 #pragma once
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The instructions of a whole warp as they are decoded (op_warp.c), for the handlers and for
  * compiled kernels (emit_warp.c).

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Memory that lives as long as a module, a map from names to pointers and growing arrays.  Not
  * thread-safe; a module is built by one.

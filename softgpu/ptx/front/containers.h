@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Memory that lives as long as a module, a map from names, and growing arrays (containers.c). */
 #pragma once
 

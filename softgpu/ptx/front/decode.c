@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * From a raw instruction to a compact one: finds the opcode, offers its decoder the modifiers and
  * operands, and checks that every modifier was understood.  Sources that need work first (special

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* From raw instructions to decoded ones: what the decoders in op_*.c use (decode.c). */
 #pragma once
 

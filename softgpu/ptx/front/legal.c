@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Which modifiers and types go together, by PTX ISA 9.0 and as ptxas sees it: the one table of what
  * is accepted.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Which modifiers and types go together (legal.c). */
 #pragma once
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * PTX tokens: names, .words, numbers, strings and single characters, with the line they stand on.
  * Comments are skipped.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Joins the symbols of all texts, lays out variables, writes their first contents, and prepares
  * entries for launching.

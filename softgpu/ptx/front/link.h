@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Joining the symbols of all texts, and preparing entries for launching (link.c). */
 #pragma once
 

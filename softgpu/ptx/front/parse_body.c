@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Inside a function: scopes, registers, labels and instructions, each handed to the decoder as soon
  * as it is read.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Module scope of a PTX text: directives, variables with initialisers, and the heads of functions.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The parser of a text: tokens (lexer.c), module scope (parse_module.c), functions (parse_body.c).
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What cuBLAS and cuBLASLt answer to calls that are wrong, or at the edge of it: a line a call with its status and what the next wait says.
  * Natively and through Cricket the text is to be the same.

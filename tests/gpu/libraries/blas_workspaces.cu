@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * cuBLAS chooses an algorithm by the workspace that a handle has, so the bits of a product tell which one it had: the library's own, one of
  * the program's, none; before a capture, in it and behind it; on two streams; and the library's own again behind cublasSetStream.

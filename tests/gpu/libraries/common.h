@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What the programs of tests/gpu/libraries share: a line for each result, and how a library says
  * that it failed.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * cuDNN: convolution forward and backward in f32 and f16, batch norm, an LSTM; twice with one handle, about the mid point.  Algorithms are
  * named, and deterministic.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * cuFFT: every type, layouts, in place and out of place, twice with the same plans about the mid point; then what the genuine library says
  * to wrong calls (docs/libraries.md).

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * cuFFT with the program's code inside of a transform: loaded values are scaled by a number on the device, about the mid point.  The code is
  * compiled here, by NVRTC, and linked into the plan's kernels where the library runs.  The soft GPU's cuFFT has no callbacks, and says so.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* cuRAND: every generator in three distributions, half of the numbers before the mid point and half behind it, by the same generator. */
 #include "common.h"
 

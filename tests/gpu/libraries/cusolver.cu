@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* cuSOLVER, dense: Cholesky, LU, QR, symmetric eigenvalues, singular values by two methods; twice with one handle, about the mid point. */
 #include "common.h"
 

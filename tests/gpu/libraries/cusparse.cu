@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* cuSPARSE: dense to CSR and back, CSR to CSC, SpMV, SpMM, SpGEMM; twice with one handle, about the mid point. */
 #include "common.h"
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """CuPy: elementwise work, reductions, kernels from source."""
 from digest import need, show
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the programs here print: a name and a hash of the bits, so that runs can be compared line by line."""
 import hashlib
 import sys

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """JAX: jitted elementwise work and reductions."""
 import os
 

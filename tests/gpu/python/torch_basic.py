@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """PyTorch without a math library: what a program does first, each result compared by its bits."""
 from digest import need, show
 

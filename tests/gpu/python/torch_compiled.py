@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """torch.compile of elementwise work: Triton kernels made by inductor."""
 from digest import need, show
 

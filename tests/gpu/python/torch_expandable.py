@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """PyTorch's allocator on virtual memory management (expandable segments)."""
 import os
 

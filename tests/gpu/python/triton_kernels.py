@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Triton's own first examples: vector addition and a fused softmax."""
 from digest import need, show
 

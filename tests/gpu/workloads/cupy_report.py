@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A plugin of pytest for tests/gpu/cupy: each test's outcome as a line of JSON in the file $CUPY_REPORT, as soon as it is known."""
 
 import json

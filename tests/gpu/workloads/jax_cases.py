@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """What tests/gpu/jax runs on both sides: products, convolutions, transforms, linear algebra and trainings, each a case with a name.
 
 	jax_cases.py --list				the groups

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What tests/gpu/nccl runs on each rank, by torchrun: operations of torch.distributed over NCCL, a line of JSON for each.
 
 A line has the hash of the rank's result, or milliseconds, or what the rank's session waited for.  CKT_CTL and CKT_SERVER, where they are set, are

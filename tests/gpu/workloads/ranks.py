@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """One rank of a training on several GPUs, started by torchrun, as workload.py is one of a training on one: the losses of all ranks as their bits, printed
 by the first, whose time of a step goes to the file that $WORKLOAD_TIMES names.
 

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """One of the workloads that PyTorch is used for, with weights and inputs made from a seed: what it computes as text, its time in the file
 that $WORKLOAD_TIMES names.
 

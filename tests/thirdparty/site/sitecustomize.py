@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """On PYTHONPATH of Numba's tests and of the interpreters that they start: keeps nvJitLink out.
 
 Where a toolkit is installed, nvJitLink would link to machine code for one model of GPU; without it the driver links the PTX, which is

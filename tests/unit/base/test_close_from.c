@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* base/close_from.h: nothing of the parent's stays open, with and without the kernel's call. */
 #include <errno.h>
 #include <fcntl.h>

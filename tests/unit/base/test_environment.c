@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The table of variables: complete descriptions, in order, and misspellings found. */
 #include <CUnit/Basic.h>
 #include <string.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* base/fault_point.h: a process dies at the point that CRICKET_FAULT names, and at no other. */
 #include <signal.h>
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* base/glibc.c: the names of a newer glibc do what the old ones did. */
 #include <errno.h>
 #include <limits.h>

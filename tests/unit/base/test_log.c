@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Logging: levels, a file, whole lines, errno kept. */
 #include <CUnit/Basic.h>
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* base/option_table.h: how an option is printed, and the names of the kinds. */
 #include <stdlib.h>
 #include <string.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* base/sorted.h: where a key stands among the entries of an array. */
 #include "base/sorted.h"
 #include "tests/unit/suite.h"

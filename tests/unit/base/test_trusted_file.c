@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* base/trusted_file.c: whose files count. */
 #include "base/trusted_file.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * checkpoint/format/blake3.c: what the reference implementation says of the bytes i % 251, by sizes
  * around blocks, chunks and whole trees, and wherever the data lies.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * checkpoint/format/broker.c: what can be asked for, what is opened, and what is believed of an
  * answer.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * checkpoint/format/chunk.c: data files: zeros left out, compression where it helps, hashes, and
  * readers of files that are not what they should be.

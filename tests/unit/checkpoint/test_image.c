@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The image: round trip, every truncation, every flipped byte, contents. */
 #include <CUnit/Basic.h>
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * checkpoint/format/store.c: the manifest as a file: header, versions, and directories that hold no
  * whole image.  What it holds: test_image.c.

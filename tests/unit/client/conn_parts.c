@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* See conn_parts.h. */
 #include "conn_parts.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * client/conn's files by themselves, without a session: one end of a socket pair stands in
  * ckt_conn, the other is the test's.

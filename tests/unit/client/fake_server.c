@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The fake server; see fake_server.h. */
 #include "fake_server.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A server for tests of the client's connection: speaks greeting and hello, then counts and answers
  * whatever comes.

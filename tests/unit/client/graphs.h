@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Graphs for tests of the client: nodes in a row. */
 #pragma once
 

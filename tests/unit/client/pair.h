@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * libcuda.so.1 of the client inside the test, with sessions at two private servers of two soft GPUs
  * each; CUDA_VISIBLE_DEVICES is 3,0,2, so that the program's devices are

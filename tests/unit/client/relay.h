@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * libcuda.so.1 of the client inside the test, against a private cricket-server on the soft GPU,
  * with a relay in between that writes down every command: so a test can say which messages a call

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* client/cuda/memory/array.c: arrays wait for being made; what they are is known here. */
 #include "relay.h"
 

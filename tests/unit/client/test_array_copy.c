@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * client/cuda/memory/array_copy.c: copies from and to arrays: boxes inside of them, cut into
  * pieces, checked here.

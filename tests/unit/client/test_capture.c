@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * cudacommon/capture.c: stream capture: its rules are applied here, what is captured does not
  * travel, what spoils it is told.

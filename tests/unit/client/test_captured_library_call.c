@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * client/cuda/graph/captured_library_call.c: a library call on a stream that captures travels once,
  * as a command that nobody waits for; graphs name it by its id; it ends with the last graph that

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* client/cuda/context/client_table.c: what libcuda.so.1 gives the shims of forwarded libraries. */
 #include <dlfcn.h>
 

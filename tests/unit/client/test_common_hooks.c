@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * client/cuda/context/common_hooks.c: what cudacommon/ asks the client is answered here, without a
  * call.

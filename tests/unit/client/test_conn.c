@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The connection against a server that counts: order, exactly once over broken connections, the
  * ring, copies, many threads.

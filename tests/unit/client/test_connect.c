@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * client/conn/connect.c (client/conn/conn.h): one attempt at one address, against a server that
  * answers once.

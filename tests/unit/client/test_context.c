@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * client/cuda/context/context.c: the stack of contexts of a thread is our own; that there is one is
  * the worker's to know.

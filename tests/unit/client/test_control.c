@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * client/conn/control.h: a connection for a question; every way that there is none says which
  * server and why.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * client/cuda/memory/copy_api.c: copies by addresses that say themselves where they lie, and of
  * every form.

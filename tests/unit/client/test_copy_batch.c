@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * cudacommon/copy_batch.c: batches of copies: all checked before the first travels, each a copy by
  * itself.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * client/cuda/memory/memcpy.c: when a copy from the host returns.  Work on the legacy default
  * stream comes behind it in any case; where other work need not, the bytes are there before.  In a

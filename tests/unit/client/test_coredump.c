@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* client/cuda/context/coredump.c: settings of core dumps: remembered here, none is ever made. */
 #include <string.h>
 

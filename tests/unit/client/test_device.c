@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * client/cuda/context/device.c: what there is was told with the hello: nothing about devices
  * travels, but what concerns two of them.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* client/cuda/context/device_queries.c: what devices are asked about beside their attributes. */
 #include "relay.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * client/cuda/context/driver_log.c: the driver's log: a line for what is not supported, whole lines
  * only, iterators and callbacks.

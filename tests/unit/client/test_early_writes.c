@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * client/cuda/memory/early_writes.c: pinned memory written while the GPU may work: the write waits
  * for nothing, and the bytes that changed, no others, are sent before the program waits.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* client/cuda/context/error.c: names and texts of errors. */
 #include <string.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * client/cuda/stream/event.c: events: made, recorded and destroyed without an answer, asked and
  * waited for at the worker.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* client/cuda/module/function.c: functions: asked for once, all about them known then. */
 #include "relay.h"
 

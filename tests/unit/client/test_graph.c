@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* cudacommon/graph.c: graphs are made, copied and asked about here; nothing of them travels. */
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * cudacommon/graph_add.c: nodes: added here, with everything of them checked, and nothing travels.
  */

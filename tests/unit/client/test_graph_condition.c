@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * client/cuda/graph_condition.c: handles that the client draws, nodes and bodies, and what comes
  * back of memory that no body touched.

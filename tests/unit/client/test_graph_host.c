@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * client/cuda/graph/graph_host.c: the program's memory in graphs: its bytes of the moment go before
  * each launch, and come back behind it.

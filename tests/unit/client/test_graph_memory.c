@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * cudacommon/graph_memory.c: memory that graphs allocate: its address is known when the node is
  * made, and who may use and free it is counted here.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* cudacommon/graph_node.c: nodes and what they depend on. */
 #include "graphs.h"
 

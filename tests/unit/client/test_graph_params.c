@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * cudacommon/graph_params.c: parameters of nodes: what is got is what was set, and a kernel's are a
  * copy.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * cudacommon/graph_update.c: updates of executable graphs: one node, or all from another graph of
  * the same shape.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * client/cuda/graph/graph_wire.c: a graph's description as it travels: counts, kinds and edges as
  * rpc/graph.h has them, in pieces where it is large.

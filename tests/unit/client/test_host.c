@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * client/cuda/memory/host.c: host memory: pinned here, known by its range, none of the GPU's
  * machine's business.

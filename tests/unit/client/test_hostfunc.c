@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * client/cuda/stream/hostfunc.c: host functions: in the order of their stream, with what the GPU
  * did before them to be seen, and the stream waits.

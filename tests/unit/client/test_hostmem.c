@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* client/conn/hostmem.h: the file of pinned memory that a worker on this host shares. */
 #include <errno.h>
 #include <fcntl.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * client/cuda/memory/ipc.c: handles of memory for other processes; a process's own are refused as
  * CUDA does, and what is none does not travel.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * cudacommon/jit.c through the client: JIT options: numbers travel, logs come back into the
  * program's buffers as far as they have room.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * client/cuda/module/launch.c: a launch is checked here against device and function, and sent
  * without waiting; one with attributes waits.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * client/cuda/module/library.c: libraries: loaded when something of them is used, in each context
  * by itself.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * client/conn/library_environment.c: what of the program's environment is sent, once, to every
  * server; the connection is the test's.

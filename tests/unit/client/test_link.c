@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * client/cuda/module/link.c: the linker: inputs gathered here, linked by one command, contents by
  * their hash.

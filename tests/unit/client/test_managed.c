@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * client/cuda/memory/managed.c: managed memory: only what the program wrote travels, once, before
  * the GPU may look; what the GPU wrote comes when it is touched.

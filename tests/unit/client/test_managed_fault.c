@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * client/cuda/memory/managed_fault.c: touches of managed memory: what is gone through in order
  * costs few of them, and what is not is left where it is.

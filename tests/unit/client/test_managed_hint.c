@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * cudacommon/managed_hint.c through the client: hints about managed memory: checked as CUDA checks
  * them, and nothing travels.

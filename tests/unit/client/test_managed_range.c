@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * cudacommon/managed_range.c through the client: what was advised about managed memory, range by
  * range.

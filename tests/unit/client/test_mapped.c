@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * client/cuda/memory/mapped.c: mapped pinned memory: the device has it at the same address, from
  * the first use on.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * client/cuda/memory/memcpy.c: copies: to the device without an answer, in pieces of a record; to
  * the host waited for; bounds are checked before anything travels.

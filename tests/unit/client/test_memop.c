@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * client/cuda/stream/memop.c and cudacommon/memop.c: memory operations on streams: checked here,
  * sent without an answer.

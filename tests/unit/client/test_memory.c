@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * client/cuda/memory/memory.c: an address is waited for; setting memory is checked against what is
  * allocated, sent and forgotten.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * client/cuda/module/module.c: modules: an image travels once, functions and variables are asked
  * for by name.

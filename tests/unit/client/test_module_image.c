@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * client/cuda/module/module_image.c: where a module's image ends by its own header, whatever the
  * header says, and how its bytes are brought to the worker.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * client/conn/nodes.c: devices of two servers as one list, in the order of CUDA_VISIBLE_DEVICES,
  * with numbers of their own at each.

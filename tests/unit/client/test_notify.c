@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * client/cuda/context/notify.c: callbacks of the program run for what the worker's driver tells,
  * once each, until they are unregistered.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * client/cuda/context/obsolete.c: functions of before CUDA 3.2: there is no context that they could
  * be called in.

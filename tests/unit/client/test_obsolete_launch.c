@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * client/cuda/module/obsolete_launch.c: launches of old: a function's state here, one command when
  * it is launched.

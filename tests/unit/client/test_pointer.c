@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * client/cuda/memory/pointer.c: pointer attributes: from the client's own record of the program's
  * memory.

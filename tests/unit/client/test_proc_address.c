@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* client/cuda/context/proc_address.c: entry points by name and version. */
 #include <dlfcn.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * client/conn/quiesce.c (client/conn/conn.h): nothing is open while somebody on this host holds the
  * process, and only then.

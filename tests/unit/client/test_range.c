@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * client/cuda/memory/range.c: what memory the program has: edges, sizes that overflow, neighbours,
  * and a thousand changes compared with a plain list.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* cudacommon/reference.c: texture references: nothing but what was set on them. */
 #include "relay.h"
 

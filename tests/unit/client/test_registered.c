@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * client/cuda/memory/registered.c: registered memory that kernels use: what either side changed
  * goes to the other at synchronisation points.

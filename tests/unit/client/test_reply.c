@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * client/conn/reply.c (client/conn/conn.h): replies find their waiters, callbacks their places, and
  * what is neither ends the connection.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * client/conn/resume.c (client/conn/conn.h): the session's file, the reader's place, and a session
  * that is nowhere.  What is sent again to one that is found: test_conn.c, against a server that

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * client/cuda/context/route.c: handles and addresses are used at their own server, whichever device
  * is current.

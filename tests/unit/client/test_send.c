@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * client/conn/send.c (client/conn/conn.h): what is encoded leaves in its order, past the ring's
  * end, a full socket and a lost one.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* client/conn/settings.h: what the environment says, and what is made of nonsense in it. */
 #include <stdio.h>
 #include <sched.h>

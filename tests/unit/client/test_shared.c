@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * client/cuda/memory/shared.c: pinned memory that is the worker's as well: what it costs, that both
  * sides see it, and what it becomes without.

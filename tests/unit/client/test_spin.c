@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* client/conn/spin.c: who polls, for how long. */
 #include <cuda.h>
 #include <time.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * client/cuda/memory/staged.c: large copies of ordinary memory through pinned pieces that the
  * worker has as well.

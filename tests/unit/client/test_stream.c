@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * client/cuda/stream/stream.c: streams are made and destroyed without an answer; what they are is
  * known here.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * client/cuda/stream/stream_attribute.c: attributes of streams: sent to the worker, remembered for
  * each, copied, checked.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * client/cuda/memory/system_call_buffers.c: what the preloaded library is offered: memory that
  * system calls cannot use as it is, open for one of them, and what the kernel wrote while the GPU

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * client/cuda/memory/tensor_map.c: tensor maps: encoded by the worker's driver, what is plainly
  * wrong stays here.

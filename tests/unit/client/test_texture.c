@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * client/cuda/memory/texture.c: textures and surfaces: their handles, the driver's, are waited for;
  * what they are of is known here.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * client/cuda/memory/two_servers.c: copies, waits and graphs where two servers have a part in it.
  */

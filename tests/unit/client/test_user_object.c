@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * cudacommon/user_object.c: user objects: the destructor runs once, when the last reference goes,
  * of graphs too.

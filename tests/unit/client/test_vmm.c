@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * client/cuda/memory/vmm.c: memory that the program maps itself: what is taken away needs no
  * answer, and what does not fit does not travel.

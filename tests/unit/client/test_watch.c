@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * client/conn/watch.c (client/conn/conn.h): who sleeps until the connection ends, and leaves it
  * alone when told.

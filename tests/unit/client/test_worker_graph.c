@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * client/cuda/graph/worker_graph.c: executable graphs: their description travels once, a launch is
  * one command that nobody waits for.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * client/cuda/memory/worker_pool.c: memory pools: an allocation waits for its address, a free does
  * not wait, attributes are the worker's.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * client/libs/cufft/callback.c: a callback's code and pointer reach the genuine function as they
  * are.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * client/libs/cufft/execute.c: every execution reaches its function on the plan's stream, without
  * waiting; what is refused does not travel.

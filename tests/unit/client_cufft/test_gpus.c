@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * client/libs/cufft/gpus.c: plans for several GPUs, over the worker's handlers: which GPUs, sizes
  * and work areas of each, descriptors of the library's and of the program's own, copies with the

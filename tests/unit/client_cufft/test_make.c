@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * client/libs/cufft/make.c: every function's parameters reach the genuine function, and its answers
  * come back.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* client/libs/cufft/plan.c: numbers of plans, settings, versions, and a session that fails. */
 #include "client/libs/cufft/cufft.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* See inside.h. */
 #include "base/log.h"
 #include "checkpoint/format/store.h"

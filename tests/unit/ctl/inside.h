@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * cricketctl's subcommands inside the test, against a server that answers what a test tells it to.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* See saves.h. */
 #include "rpc/control.h"
 #include "rpc/net.h"

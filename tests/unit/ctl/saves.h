@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A server that saves: writes an image into the directory that comes along. */
 #pragma once
 

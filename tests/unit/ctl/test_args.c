@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* ctl/args.c: the command line of cricketctl. */
 #include <CUnit/Basic.h>
 #include <string.h>

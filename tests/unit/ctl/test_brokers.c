@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * ctl/brokers.c: a chain goes to the server as brokers, which open the files of its directories,
  * each by its number.

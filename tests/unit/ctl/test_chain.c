@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * ctl/chain.c: chains of images: found by what each names as its base, and beside the first where
  * they were moved.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * ctl/checkpoint.c: cricketctl checkpoint: options that exclude each other, the image under its
  * name or nothing, the session held until then.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * ctl/checkpoint_every.c: cricketctl checkpoint --every: chains of --keep images, old chains go
  * whole, and the end of the session is the end of the work.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* ctl/cleanup.c: an interrupted cricketctl removes the directory in the making, and that alone. */
 #include <signal.h>
 #include <stddef.h>

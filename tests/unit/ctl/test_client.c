@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * ctl/client/client.c: a session's client in an image: copied whole, and refused without what it
  * takes to bring it back.

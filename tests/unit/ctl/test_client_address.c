@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * ctl/client_address.c: where a client looks for its session: the file is whole, its directories
  * are this user's alone.

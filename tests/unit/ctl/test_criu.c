@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* ctl/client/criu.c: what decides whether CRIU may do its work, and what of its log is said. */
 #include <CUnit/Basic.h>
 #include <errno.h>

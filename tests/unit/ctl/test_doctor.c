@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * ctl/doctor/doctor.c: what doctor makes of files, broken ones included: every truncation of a
  * program must be survived.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * ctl/doctor/doctor_program.c: programs as their files tell: found by PATH, through scripts, and
  * every damage survived.

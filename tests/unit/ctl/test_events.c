@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * ctl/events.c: cricketctl events: what there is at once, a line each; with --follow until the
  * server is gone.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * ctl/files.c: directories of images: whole under their name or not there, what killed ones left
  * goes, what lives stays.

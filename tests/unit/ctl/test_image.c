@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * ctl/image.c: images on this host: shown, verified, compared and flattened; damaged ones refused.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* ctl/info.c: cricketctl info: the server, its GPUs, who may connect. */
 #include <jansson.h>
 #include <rpc/rpc.h>

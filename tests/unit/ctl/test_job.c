@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * ctl/job/job.c, ctl/job/job_servers.c: what is asked of the server for a job's checkpoint, what
  * comes of each answer, and that nothing is left of one that fails.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * ctl/job/job_cut.c: whom to let on, until none has anything left to do: over sessions that are
  * played here, whose work waits for each other's.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * ctl/job/job_manifest.c: what is written is read, and what somebody else may have written is
  * refused.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * ctl/job/job_nccl.c: which sessions of a job share communicators, and the new ids that they are
  * told of before they are restored.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* ctl/job/job_restore.c: every session to its server and GPU, all or none. */
 #include <rpc/rpc.h>
 #include <stdbool.h>

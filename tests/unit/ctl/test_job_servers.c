@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * ctl/job/job_servers.c: several servers of one job, what each is told, and what of their answers
  * counts.

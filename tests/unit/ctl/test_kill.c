@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* ctl/kill.c: cricketctl kill: one call, and what the server answers is the exit code. */
 #include <rpc/rpc.h>
 #include <stddef.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* ctl/memory_images.c: cricketctl image list and image remove memory:NAME. */
 #include <jansson.h>
 #include <rpc/rpc.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * ctl/migrate.c: cricketctl migrate: rounds until the changes stop shrinking, the source ends last,
  * and any failure before leaves it running.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* ctl/option_table.c: options and subcommands belong to each other. */
 #include <stdint.h>
 #include <string.h>

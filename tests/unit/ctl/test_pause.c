@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* ctl/pause.c: cricketctl pause and resume: durations, times of day, and what is asked. */
 #include <rpc/rpc.h>
 #include <stdbool.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* ctl/print.c: how sizes, times, states and foreign text are printed. */
 #include <CUnit/Basic.h>
 #include <jansson.h>

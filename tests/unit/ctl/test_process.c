@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * ctl/client/process.c: processes of clients: what /proc tells of them, and the files through which
  * they are told to be quiet.

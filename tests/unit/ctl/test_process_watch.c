@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * ctl/client/process_watch.c: that work is seen, that none is seen, and that nothing is left of
  * those that are killed.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * ctl/progress.c: the bar: none where stderr is no terminal; on one, what is counted and what the
  * worker says.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * ctl/ps.c: cricketctl ps: the keys that scripts read, pages of sessions, a peer's text on a
  * terminal.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * ctl/redirect.c: cricketctl redirect: a whole id and an address that a client can use, or nothing
  * is written.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * ctl/restore.c: restores: which GPU, from where, what the server is asked, and what is said of its
  * answer.

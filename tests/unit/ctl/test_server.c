@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * ctl/server.c: the connection to a server: exit codes and sentences for every way in which there
  * is none.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* ctl/stats.c: cricketctl stats: most called first, with a total. */
 #include <jansson.h>
 #include <rpc/rpc.h>

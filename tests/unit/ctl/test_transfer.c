@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * ctl/transfer.c: images that travel: every byte of every file in pieces, names that are names, and
  * a server whose word is not taken.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* See bridge.h. */
 #include "tests/unit/cublaslt/bridge.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The shim's way to the worker without a connection: each message of the shim goes straight to the
  * worker's handler, in this process (tests/unit/worker/inside.h), and from there to the recording

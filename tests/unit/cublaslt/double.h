@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A recording double of the genuine cuBLASLt: each call's name and every parameter become a line,
  * descriptors with all that was set of them.

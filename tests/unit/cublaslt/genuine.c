@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The shim's descriptors beside the genuine library's, whose functions for them need no GPU: every
  * attribute from -1 to 63 with every size from 0 to 16, in each form, must give the same status,

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * client/libs/cublasLt/algo.c: algorithms travel as bytes, and every parameter of their functions
  * arrives.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * client/libs/cublasLt/ask.c: a question travels once for each content, and an answer that may
  * change is not kept.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* client/libs/cublasLt/cache.c: answers by their questions, and what goes when there is no room. */
 #include <pthread.h>
 #include <stdio.h>

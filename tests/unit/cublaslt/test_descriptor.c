@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * client/libs/cublasLt/descriptor.c: the exported functions of descriptors; what lies in their
  * bytes is tests/unit/rpc/test_cublaslt.c's.

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """test_exports.py LIBRARY JSON [LEAST]: the shim exports each function that its table knows, under the version of its SONAME, and nothing else.
 
 LEAST: how many the genuine library has, at least.

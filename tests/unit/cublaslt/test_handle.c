@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * client/libs/cublasLt/handle.c: handles of ours and of cuBLAS's, versions, statuses, the library's
  * cache.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* client/libs/cublasLt/logger.c: what the program's logger hears. */
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * client/libs/cublasLt/matmul.c, and with it the worker's handlers: every parameter of
  * cublasLtMatmul and cublasLtMatrixTransform arrives at the library, in every pointer mode, and

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* cudacommon/capture.c: what is captured, what spoils it, and that a thread's mode is its own. */
 #include <pthread.h>
 

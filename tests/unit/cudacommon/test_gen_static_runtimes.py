@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """The generator, run on the archive of the toolkit at hand, makes the rows that the committed table holds for that release."""
 import os
 import re

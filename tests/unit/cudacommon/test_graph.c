@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * cudacommon/graph.c: graphs, nodes and edges as structures: what is refused, copied, listed and
  * freed.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * cudacommon/graph_add.c: every kind of node through the general function, and what is refused of
  * all.

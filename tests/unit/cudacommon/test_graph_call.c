@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * cudacommon/graph_call.c: a captured library call as a node: what the graph API says of it, its
  * copies, what may not be done with it.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* cudacommon/graph_condition.c: handles, nodes and the bodies that a condition chooses. */
 #include "../softgpu/files.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * cudacommon/graph_exec.c: instantiation, order of a launch, disabled nodes, launches behind each
  * other.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * cudacommon/graph_memory.c: who may allocate and free the memory of graphs when, and what is told
  * of it.

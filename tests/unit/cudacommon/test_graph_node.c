@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * cudacommon/graph_node.c: each kind's parameters: what is refused, kept as a copy, and set in an
  * executable graph.

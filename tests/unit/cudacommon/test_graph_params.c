@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* cudacommon/graph_params.c: edges listed and removed, parameters told as they were given. */
 #include "../softgpu/files.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * cudacommon/graph_update.c: which graph may take the place of the one that was instantiated, and
  * what is said of another.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* cudacommon/jit.c: which options there are, and what is written back where. */
 #include "../softgpu/files.h"
 #include "cudacommon/jit.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * cudacommon/launch_attribute.c: which attributes a launch and a stream take, and the events that a
  * launch records.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* cudacommon/managed_hint.c: advice and prefetches are checked as if they meant something. */
 #include "../softgpu/files.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * cudacommon/managed_range.c: what was advised is told for every range of which all holds it, and
  * forgotten with the memory.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* cudacommon/memop.c: which operations are refused, and those that a stream captures. */
 #include "../softgpu/files.h"
 #include "cudacommon/memop.h"

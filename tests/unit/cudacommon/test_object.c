@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * cudacommon/object.c: the table of objects: which id finds what, how long a slot rests, and many
  * threads at once.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* cudacommon/pointer.c: every attribute of given facts, as wide as CUDA documents it. */
 #include "cudacommon/pointer.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * cudacommon/pool.c: handles of pools, a device's current one, what is refused, who may reach the
  * memory, and captured allocations.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * cudacommon/pool_arena.c: what an H200 (driver 580.159, 2026-11-22) told about its pools,
  * allocation by allocation.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * cudacommon/reference.c: texture references of the program's own are what was set on them, and
  * gone when they are destroyed.

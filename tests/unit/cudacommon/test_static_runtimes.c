@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The generated table holds together: what redirect.c relies on without looking. */
 #include <CUnit/Basic.h>
 #include <string.h>

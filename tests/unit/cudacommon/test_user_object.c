@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * cudacommon/user_object.c: counts of the program, of graphs and of executable graphs, and the
  * destructor exactly once.

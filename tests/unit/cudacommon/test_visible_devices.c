@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* CUDA_VISIBLE_DEVICES: numbers, UUIDs and their beginnings, and what ends the list. */
 #include <CUnit/Basic.h>
 #include <string.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* See fake_driver.h. */
 #include "fake_driver.h"
 

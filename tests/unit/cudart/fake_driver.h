@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A driver that does nothing but remember what it was asked, for tests of the runtime.  One thread.
  */

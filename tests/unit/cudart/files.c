@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The end of the suites of the runtime's files: what the runtime registered stays until the process
  * ends, which is no leak.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What the suites of the runtime's files share: they run over the soft GPU in this process, with
  * two devices.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* client/cudart/array.c: channel descriptions as the driver's formats and back; arrays. */
 #include "files.h"
 

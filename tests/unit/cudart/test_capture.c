@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* client/cudart/capture.c: the capture of streams is the driver's, and so are its answers. */
 #include "files.h"
 

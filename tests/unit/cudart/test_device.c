@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* client/cudart/device.c: the device that a thread uses, flags, limits, names on the bus. */
 #include <pthread.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* client/cudart/entry.c: entry points of the driver. */
 #include "files.h"
 

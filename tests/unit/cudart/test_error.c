@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* client/cudart/error.c: the last error of a thread, and errors' names. */
 #include "files.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* client/cudart/error_table.c: the table of errors. */
 #include "files.h"
 

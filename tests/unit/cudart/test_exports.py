@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """What libcudart.so.13 exports and needs, and its error texts, beside NVIDIA's own library where that is installed.
 
 test_exports.py OURS CUDA_HOME LIBCUDA

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* client/cudart/function.c: kernels by their stubs. */
 #include "files.h"
 

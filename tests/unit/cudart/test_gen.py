@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
 """gen.py with the headers of a CUDA that has a function nobody has heard of: refused loudly, named to who builds, an error with --strict.
 
 usage: test_gen.py CUDART_SOURCE_DIR CUDA_INCLUDE

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * client/cudart/graph.c: graphs by the driver's functions: edges with their data, executables, what
  * has another name in the runtime.

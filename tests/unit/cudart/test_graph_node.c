@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* client/cudart/graph_node.c: nodes of graphs. */
 #include "files.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* client/cudart/graph_params.c: what nodes of graphs are told. */
 #include "files.h"
 

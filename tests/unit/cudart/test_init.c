@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* client/cudart/init.c: the first call, and the device of a thread. */
 #include "files.h"
 

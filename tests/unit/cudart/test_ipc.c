@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* client/cudart/ipc.c: handles for other processes, the driver's, and its log. */
 #include "files.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* client/cudart/launch.c: launches of stubs and of kernels of libraries, in all their forms. */
 #include "files.h"
 

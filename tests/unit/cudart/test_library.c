@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* client/cudart/library.c: libraries that the program loads. */
 #include "files.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* client/cudart/managed.c: hints about managed memory. */
 #include "files.h"
 

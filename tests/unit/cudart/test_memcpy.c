@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* client/cudart/memcpy.c: linear copies and copies of rows. */
 #include "files.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* client/cudart/memcpy3d.c: three-dimensional copies. */
 #include "files.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * client/cudart/memory.c: allocations: nothing of no bytes, which the driver refuses; what a
  * pointer is.

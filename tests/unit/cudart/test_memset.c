@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* client/cudart/memset.c: filling memory. */
 #include "files.h"
 

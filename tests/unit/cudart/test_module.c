@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * client/cudart/module.c: registered modules: loaded for their first use, in each device; variables
  * by their shadows.

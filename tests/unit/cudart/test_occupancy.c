@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* client/cudart/occupancy.c: how many blocks fit. */
 #include "files.h"
 

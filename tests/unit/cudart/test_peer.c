@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* client/cudart/peer.c: access between devices. */
 #include "files.h"
 

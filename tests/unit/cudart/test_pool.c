@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* client/cudart/pool.c: memory pools. */
 #include "files.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* client/cudart/registration.c: what a program registers of its kernels and variables. */
 #include "files.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The runtime over a driver that only remembers: when it initialises, how errors are kept, what a launch and a copy become, and what
  * registration finds.  Each test runs in a process of its own, because initialisation happens once.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* client/cudart/stream.c: streams, the driver's; what the runtime says of them itself. */
 #include "files.h"
 

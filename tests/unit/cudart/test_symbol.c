@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* client/cudart/symbol.c: device variables by their shadows. */
 #include "files.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * client/cudart/texture.c: descriptions of textures to the driver and back, and what the runtime
  * refuses itself.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A libnvidia-ml.so.1 that knows every GPU, for the server and its reader: figures that say which
  * question they answer, and, by the number of a clock, what no library should do.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The server inside the test: its loop, run by the test itself, peers over socket pairs and
  * sessions whose worker answers what a test tells it to, in the same loop.

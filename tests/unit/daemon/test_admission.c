@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * server/daemon/policy/admission.c: who gives way when too many connections say nothing. Counts only: no clock is compared.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* server/daemon/policy/ask.c: the facts are those of the server's own lists. */
 #include <string.h>
 #include <unistd.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * server/daemon/image/base_manifest.c: the manifest of the image to build on goes to the worker of
  * the caller's own session, piece by piece.

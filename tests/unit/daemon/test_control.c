@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * server/daemon/peer/control.h: the control calls: which session is meant, what stands in a
  * restore's way, and calls that are none.

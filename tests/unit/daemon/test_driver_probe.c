@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * server/daemon/nvml/driver_probe.c: which CUDA driver the sessions get: what is none is named,
  * what is one is counted, in a child.

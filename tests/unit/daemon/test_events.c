@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * server/daemon/events.c: events: in order and numbered, to those who may see them, from where a
  * follower was; memory that runs low is told once.

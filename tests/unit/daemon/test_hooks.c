@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * server/daemon/hooks.c: hooks: executables of a directory that only its owner writes, in the order
  * of their names, one event after the other.

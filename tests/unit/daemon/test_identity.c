@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* server/daemon/policy/identity.c: whom things count for. */
 #include <unistd.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * server/daemon/image/image.c: images of sessions that are held: by whom, until when, and chains
  * that are restored.

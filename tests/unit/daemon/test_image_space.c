@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* server/daemon/image/image_space.c: bytes of images, counted by identity. */
 #include <errno.h>
 #include <fcntl.h>

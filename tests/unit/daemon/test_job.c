@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * server/daemon/session/job.h: which sessions are a job's, holding all of them or none, for whom
  * and until when.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * server/daemon/session/libraries.c: what workers are told of where libraries lie, and which
  * --library-path is none.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* server/daemon/policy/limits.c: every decision, by its facts alone. */
 #include <string.h>
 #include <unistd.h>

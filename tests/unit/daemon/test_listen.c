@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * server/daemon/peer/listen.c: what the server listens on: refusals that name the remedy, a lock
  * that a dead server leaves behind for the next, the address file.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* server/daemon/log_limited.c: some messages of a kind, and how many were left out. */
 #include <fcntl.h>
 #include <stdlib.h>

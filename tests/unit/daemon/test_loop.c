@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* server/daemon/loop.c: the event loop: timers in order, sources that go while others wait. */
 #include <CUnit/Basic.h>
 #include <sys/epoll.h>

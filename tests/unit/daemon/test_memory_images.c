@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * server/daemon/image/memory_images.c: images in memory: names, whose they are, limits, sealed once
  * written, replaced by the same session alone.

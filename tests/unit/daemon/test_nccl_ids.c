@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * server/daemon/session/nccl_ids.c: ids of communicators go between a connection and the copies
  * that it took ahead, and to nobody else.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * server/daemon/nvml/nvml.h: which GPUs a client is told of, whom it may ask, readers that end and
  * workers that do not answer.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * server/daemon/nvml/nvml_reader.h: every shape of a question to an NVML that is made up
  * (fake_nvml.c), and the process that asks it.

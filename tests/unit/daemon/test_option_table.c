@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* server/daemon/option_table.c: every entry is whole, and what its check takes and refuses. */
 #include <errno.h>
 #include <string.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* server/daemon/options.c: options: sizes, lists of GPUs, command line, INI file. */
 #include <CUnit/Basic.h>
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * server/daemon/paths.c: where our own files lie: CRICKET_LIBEXEC or beside the executable, and
  * directories made above a file.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * server/daemon/session/pause.c: pauses by call: the mark that a later server goes by, the time at
  * which a session goes on, and memory that is missing then.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * server/daemon/peer/peer.c: connections up to their hello: who gets in, what refusals say, and
  * bytes that are no hello.

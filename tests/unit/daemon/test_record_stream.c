@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * server/daemon/peer/record_stream.c: records without waiting: pieces of every size, nothing read
  * beyond a record, descriptors, bounds.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * server/daemon/session/restore_claim.c: whose a restored session is, and whether it may have the
  * id that its image names.

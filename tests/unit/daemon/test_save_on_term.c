@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * server/daemon/session/save_on_term.c: --on-term checkpoint:DIR: every session in a directory of
  * its own, under its name only once it is whole.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * server/daemon/session/server_key.c: the key's file, ids that come from secrets, seals of images.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * server/daemon/session/session.h: sessions: who waits for them, their end, GPUs that a program
  * leaves itself, sockets that dead workers left.

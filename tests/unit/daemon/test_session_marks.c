@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * server/daemon/session/session_marks.c: marks: written whole, read back, only of ids that are ids,
  * and gone after a day.

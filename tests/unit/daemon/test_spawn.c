@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * server/daemon/session/spawn.c: starting workers: descriptor 3, a clean environment, no
  * privileges, and failures that name the step.

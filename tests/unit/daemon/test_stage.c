@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * server/daemon/image/stage.c: stages: names, whose they are, what goes with a connection and what
  * is kept.

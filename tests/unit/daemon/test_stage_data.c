@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * server/daemon/image/stage_data.c: connections that carry an image's files: plain files of the
  * stage by pieces, and nothing else.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * server/daemon/systemd_notify.c: sd_notify: one datagram to where NOTIFY_SOCKET says, and nothing
  * where it says nothing of use.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * server/daemon/session/worker_files.c: copies of our own files where the workers' user reaches
  * them: named by their contents, shared, and never somebody else's.

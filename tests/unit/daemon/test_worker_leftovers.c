@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * server/daemon/session/worker_leftovers.c: what lies in /dev/shm and whose worker is gone: pages
  * of events, notices of sessions that share memory.

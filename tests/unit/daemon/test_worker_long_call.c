@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * server/daemon/session/worker_long_call.c: calls without a fixed end, of workers that answer, that
  * come on, and that do neither.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * server/daemon/session/worker_request.c: calls to workers: each is answered once, whatever the
  * worker does, and its descriptor is never left open.

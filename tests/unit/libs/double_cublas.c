@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* See double_cublas.h. */
 #include "tests/unit/libs/double_cublas.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A double of cuBLAS in place of the genuine library: handles, and what is set of them. */
 #pragma once
 

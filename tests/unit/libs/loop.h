@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A shim and the worker in one process, with nothing between them but the messages: the table that
  * a shim finds has the worker's handlers behind it (tests/unit/worker/inside.h), which run in the

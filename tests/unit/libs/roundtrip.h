@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * For NAME_roundtrip.inc (rpc/gen/emit_roundtrip.py): values, what was expected, and what the
  * double of the library wrote down.  The file that includes both has test_object_KIND, test_enum,

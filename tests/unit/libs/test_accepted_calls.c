@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * client/libs/accepted_calls.c: a bounded set of hashes, which forgets where it is full; what of an
  * address matters.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* client/libs/cublas/answers.c: versions and texts. */
 #include "client/libs/cublas/cublas.h"
 #include "tests/unit/libs/double_cublas.h"

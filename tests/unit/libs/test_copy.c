@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* client/libs/cublas/copy.c: cublasSetVector and its kin. */
 #include "client/libs/cublas/cublas.h"
 #include "tests/unit/libs/loop.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Every generated function of cuBLAS, from the shim (client/libs/cublas/handle.c) through its
  * message and the worker's handler to a double of the genuine library: what it is called with, in

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* client/libs/cublas/handle.c: handles of cuBLAS, what is set of them, and what that costs. */
 #include "client/libs/cublas/cublas.h"
 #include "server/worker/objects/context.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A hostile server, of client/libs/libs.c, accepted_calls.c and client/libs/cublas/handle.c:
  * whatever it answers, the shim reads its answer and nothing else, and a result that did not come

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * client/libs/cublas/legacy.c: the handle that a context's calls go to, its error, memory,
  * characters.  Its calls: test_cublas_roundtrip.c.

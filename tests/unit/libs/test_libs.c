@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* client/libs/libs.c: the way from a shim to our libcuda.so.1. */
 #include <dlfcn.h>
 #include <pthread.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* client/libs/cublas/logger.c: what the program's log and its callback hear, and where it goes. */
 #include <stdio.h>
 #include <stdlib.h>

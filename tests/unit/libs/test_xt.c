@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * client/libs/cublas/xt.c: handles, devices, what is refused of them, and blocks on the way to a
  * device.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * client/libs/cublas/xt_entry.c: what the functions of cublasXt.h refuse.  What they give:
  * tests/programs/blas_xt.cu.

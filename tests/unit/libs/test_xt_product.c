@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * client/libs/cublas/xt_product.c: the sum of all blocks is the product, with as many calls as
  * there are blocks, and no triangle too much.

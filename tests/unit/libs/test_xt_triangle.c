@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * client/libs/cublas/xt_triangle.c: blocks go in the order in which they depend on each other, in
  * place too.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* See xt_bench.h. */
 #include "tests/unit/libs/xt_bench.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * For the tests of cublasXt: devices whose memory is the test's own, and doubles of cuBLAS's
  * functions of double that compute plainly.  What all of cublasXt's functions give is compared on

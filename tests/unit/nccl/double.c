@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* See double.h. */
 #include "tests/unit/nccl/double.h"
 

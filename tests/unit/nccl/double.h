@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A double of the genuine NCCL: it writes down what it is called with, and answers as it is told.
  * A communicator is a struct of its own, whose number stands for it in what is written.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What the tests of NCCL's shim share: it runs over the worker's handlers and a double of the
  * genuine library, in one process.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* client/libs/nccl/answers.c: what concerns no operation. */
 #include <stdlib.h>
 #include <string.h>

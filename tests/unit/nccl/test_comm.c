@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* client/libs/nccl/comm.c: communicators are made, known and ended. */
 #include <limits.h>
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * client/libs/nccl/group.c: every operation with every parameter, groups, what waits and what does
  * not.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A hostile server, of client/libs/nccl/comm.c and answers.c: whatever it answers, the program gets
  * what it asked for or an error, and nothing is read or written that is not the shim's.

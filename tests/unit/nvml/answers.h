@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A server that answers what a test tells it to, in a process of its own that shares `answers`:
  * greeting, hello of kind CONTROL, one call a connection.  REMOTE_GPU_ADDRESS names it before

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* client/nvml/device.c: the list and its order, handles, the count of starts. */
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* client/nvml/event.c: sets of events, which stay empty. */
 #include "answers.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * client/nvml/forward.c: every shape of a question, answers that are too short or too long, and
  * what is refused here.

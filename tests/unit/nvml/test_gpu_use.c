@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* client/nvml/gpu_use.c: memory and processes in all versions of their structures. */
 #include <string.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * client/nvml/server_query.c: one question, one connection; servers that do not answer, or not what
  * was asked.  The file is included.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * client/nvml/system.c: older structures, words for errors, processes of this machine, the table
  * that NVIDIA's programs ask for.

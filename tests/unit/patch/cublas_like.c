@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Says which of two libraries of the same name it is. */
 int cublasWho(int a, double b)
 {

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A shared library made by hand, as the dynamic loader would have mapped it: ELF header, program
  * headers, dynamic section, symbols with their GNU hash, and a page of text.

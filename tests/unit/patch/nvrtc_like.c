@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Stands for libnvrtc.so and libnvJitLink.so: each function says which it is. */
 #include <stddef.h>
 

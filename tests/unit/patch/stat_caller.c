@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A library that looks at files, by a call and by a pointer. */
 #include <sys/stat.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * client/patch/audit.c: the loader's calls one after the other, with libraries made by hand.  The
  * file is included.

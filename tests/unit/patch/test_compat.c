@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * client/patch/compat.c: programs of CUDA 12: the adapters, over functions of CUDA 13 that this
  * program itself exports (linked with -rdynamic).

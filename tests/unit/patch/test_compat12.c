@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * client/patch/compat12.h: what of CUDA 13's device properties a program of CUDA 12 finds, at that
  * ABI's places.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * client/preload/device_files.h: the two files that are said to exist, in libraries whose calls are
  * redirected and in no other.

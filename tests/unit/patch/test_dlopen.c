@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * client/preload/dlopen.c: the name that is opened instead of another.  This program's own calls go
  * through it, too.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* client/patch/elf_file.c: what a library's file asks for, and files that are not to be trusted. */
 #include "client/patch/elf_file.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * client/preload/ld_cache.c: the machine's own cache, caches made by hand in both layouts, and
  * broken ones.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* client/patch/libraries.c: which name leads to which shim, with a directory that holds some. */
 #include "client/patch/libraries.h"
 

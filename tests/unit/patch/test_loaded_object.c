@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * client/patch/loaded_object.h: what is read off a mapped object, one of the loader's and ones made
  * by hand.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* client/preload/needed.c: which names a library would bring along. */
 #include "client/preload/needed.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* client/patch/nvrtc.c on libraries that have NVRTC's and nvJitLink's names and functions. */
 #include <CUnit/Basic.h>
 #include <CUnit/CUnit.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* client/patch/patch_log.h: the patcher's lines. */
 #include <errno.h>
 #include <fcntl.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * client/patch/redirect.h: who is our runtime, who may hold another, and what is written over it.
  * Finding the entry points by their contents needs NVIDIA's code: tests/preload does it on whole

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * client/run/run_soft.c: a program beside its private server.  The server is this program again,
  * which only listens; what run.c does stands here for itself (client/run/run.h).

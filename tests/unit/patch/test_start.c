@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * client/patch/start.c: what the walk over the loaded objects keeps.  The file is included: its
  * constructor has run in this program, too, and found no runtime of ours.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * client/patch/symbols.c (client/patch/redirect.h): redirects by names, and files that are not to
  * be trusted.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * client/preload/system_calls.c: each exported name with a buffer that the kernel cannot use: it is
  * offered to whoever has such memory, the kernel gets the address that comes back, and what it

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * client/patch/takeover.c: NVIDIA's library as it was loaded, whose functions then are the shim's.
  */

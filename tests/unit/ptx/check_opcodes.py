@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """docs/softgpu.md and the table of legal spellings have the instructions that the interpreter's tables hold, no more and no fewer.
 
 Argument: the source directory.

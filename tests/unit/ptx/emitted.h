@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The C text of kernels, for the tests of emit*.c. */
 #pragma once
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Asynchronous copies, memory barriers, alloca, video instructions and the forms that came with
  * later architectures.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * softgpu/ptx/execution/builtin.c: printf's conversions against the C library's, assert's text,
  * malloc and free, and what is no function.

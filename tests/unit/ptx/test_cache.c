@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * softgpu/ptx/compiled/cache.c: objects of machine code are found again, only where they are the
  * user's own, and not too many of them.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * softgpu/ptx/compiled/compile.c: kernels as machine code answer what the interpreter answers, in
  * every bit, with faults and meetings of threads like its own; a compiler that fails loses nothing.

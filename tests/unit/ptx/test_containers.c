@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* softgpu/ptx/front/containers.c: memory of a module, the map from names, growing arrays. */
 #include "harness.h"
 #include "softgpu/ptx/front/containers.h"

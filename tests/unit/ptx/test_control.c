@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Branches, calls, barriers, and that no lane, warp or block is ever starved.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * softgpu/ptx/front/decode.c: how operands reach an instruction: constants of each width, computed
  * sources, guards, sinks; what is refused.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* softgpu/ptx/compiled/emit.c: the C text of kernels: control flow, functions, whole modules. */
 #include "emitted.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * softgpu/ptx/compiled/emit_access.c: which loads and stores compiled code does by itself, and that
  * those alike share a function.

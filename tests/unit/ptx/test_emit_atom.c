@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * softgpu/ptx/compiled/emit_atom.c: which atomics compiled code does by itself, and that those
  * alike share a function.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * softgpu/ptx/compiled/emit_form.c: forms by handler, and the registers that an instruction
  * touches.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * softgpu/ptx/compiled/emit_lane.c: what lanes compute by themselves is one loop; what nobody reads
  * behind it is not kept.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * softgpu/ptx/compiled/emit_live.c: where blocks begin, and which registers are kept between them.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * softgpu/ptx/compiled/emit_warp.c: what a whole warp does together is written out where all lanes
  * take part, and left to the handler where some may be missing.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * softgpu/ptx/execution/half.c: the narrow formats, every bit pattern there and back, ties,
  * overflow, all roundings.

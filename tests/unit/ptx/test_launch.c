@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * softgpu/ptx/execution/launch.c: printf, assert, malloc, special registers, many launches at once.
  */

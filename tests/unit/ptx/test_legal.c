@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * softgpu/ptx/front/legal.c: the table of legal spellings: what stands in it, what does not, and
  * what only later targets have.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * softgpu/ptx/front/lexer.c: tokens with their lines, numbers of all forms, comments, and texts
  * that end anywhere.

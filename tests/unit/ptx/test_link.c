@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * softgpu/ptx/front/link.c: symbols of several texts, which definition counts, what an entry
  * reaches, and shared memory laid out for it.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * softgpu/ptx/execution/memory.c: state spaces, vectors, generic addresses, atomics, and the faults
  * of bad accesses.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * softgpu/ptx/front/module.c: loading: symbols of several texts, initialisers, what functions say
  * of themselves, and the line that names a fault.

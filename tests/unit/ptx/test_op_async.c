@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * softgpu/ptx/execution/op_async.c: memory barriers phase by phase, what their word tells, and
  * copies that give less than they take.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * softgpu/ptx/execution/op_atom.c: each operation's old and new value with corners: wrap, signs,
  * NaN, signed zeros, subnormals, pairs, 128 bits.

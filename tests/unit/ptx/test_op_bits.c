@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * softgpu/ptx/execution/op_bits.c: corners that test_op_int.c's sweep does not reach: 16 bits,
  * wrapping forms, every mode of prmt, joined lop3.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * softgpu/ptx/execution/op_cluster.c: the cluster's barrier, addresses in each other's shared
  * memory, bulk copies and reductions.

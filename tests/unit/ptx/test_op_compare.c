@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * softgpu/ptx/execution/op_compare.c: every comparison of floats with NaN, zeros and subnormals;
  * signs; joins; pairs; set's answers.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * softgpu/ptx/execution/op_control.c: divergent branches, tables, calls and returns of some lanes,
  * exits, barriers with counts and reductions.

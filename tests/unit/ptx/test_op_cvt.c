@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * softgpu/ptx/execution/op_cvt.c: cvt, written down again from the rules: clamp, round, widen.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * softgpu/ptx/execution/op_data.c: moves of all widths, parts, selection, address spaces, alloca.
  */

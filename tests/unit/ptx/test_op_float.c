@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * softgpu/ptx/execution/op_float.c: floating instructions: exact ones bit for bit, approximate ones within the bounds PTX gives.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * softgpu/ptx/execution/op_matrix.c: matrices of 8 by 8 from shared memory to registers and back,
  * transposed; wmma from memory to memory.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * softgpu/ptx/execution/op_mem.c: widths and signs of loads, vectors, offsets, each space, and the
  * fault of each bad access.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * softgpu/ptx/execution/op_mma.c: products against three loops.  The fragments are laid out here by
  * the ISA's figures, element by element: lane l has the rows l / 4 and, behind 16 rows, l / 4 + 8.

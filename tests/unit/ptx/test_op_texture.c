@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * softgpu/ptx/execution/op_texture.c: textures and surfaces: filters, address modes, formats,
  * layers, cubemaps, what is outside.

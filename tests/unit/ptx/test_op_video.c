@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* softgpu/ptx/execution/op_video.c: parts with signs and without, averages, saturation and sums. */
 #include "harness.h"
 

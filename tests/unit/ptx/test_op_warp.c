@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * softgpu/ptx/execution/op_warp.c: shuffles at the edges of segments, votes, matches and reductions
  * of parts of a warp, and lanes that are gone.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * softgpu/ptx/front/parse_body.c: scopes, register ranges, labels, operands, and what is wrong on
  * which line.

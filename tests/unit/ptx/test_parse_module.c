@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * softgpu/ptx/front/parse_module.c: variables and their initialisers, heads of functions, and what
  * is wrong on which line.

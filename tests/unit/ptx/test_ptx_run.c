@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * softgpu/ptx/ptx_run.c: the program by its command line; its path is this program's first argument
  * (test_trace.c keeps it).

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * softgpu/ptx/execution/sched.c: nobody is starved: lanes that spin for lanes, warps for warps,
  * blocks for blocks, at low and high program counters, in loops and in functions; lanes meet again;

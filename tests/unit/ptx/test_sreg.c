@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * softgpu/ptx/execution/sreg.c: what each special register is in the middle of a grid, and which
  * names there are.

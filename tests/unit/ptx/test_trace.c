@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * softgpu/ptx/execution/trace.c: the text of a traced thread.  The variables are read once in a
  * process, so this program runs itself again ("trace FILE KERNEL...") with them set.

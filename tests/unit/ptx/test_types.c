@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * softgpu/ptx/front/types.c: the types' widths, and constant expressions.  What these come to was
  * asked of ptxas 13.0, in initialisers of .u64 and .f64 variables.

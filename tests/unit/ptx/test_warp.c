@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Shuffles, votes, matches and reductions, also of lanes that are not together.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A transport without a kernel; see double_transport.h. */
 #include "tests/unit/rpc/double_transport.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A transport without a kernel: what it says next is written down by the test.  Each step answers
  * one read, write or look for pending bytes.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* rpc/transport/address.c: text forms of addresses: what is one, what is none and says so. */
 #include <CUnit/Basic.h>
 #include <stdio.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * rpc/transport/connect.c, and whole records over what it connects: what a peer can send, how long
  * is waited, who owns a descriptor that came along.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * cuBLASLt's descriptors in their bytes: forms, attributes and their sizes, as the genuine
  * libraries of 13.1 and 13.10 answered without a GPU.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * rpc/greeting.h: what a server may send for a greeting and an answer, cut anywhere, and the bytes
  * of a hello's head.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* rpc/hello.h: a server's side written beforehand, and what the client makes of it. */
 #include <errno.h>
 #include <stdio.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* rpc/identity.h: tokens, HMAC and the user behind a connection. */
 #include <arpa/inet.h>
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* rpc/job.h: which names a job may have, and how a hello carries one. */
 #include <string.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * rpc/transport/keep_alive.c: what connections are set to, and a peer that vanishes: a network of the test's
  * own whose loopback goes down.

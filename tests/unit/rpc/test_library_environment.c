@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* rpc/library_environment.c: which variables travel to libraries, and with which values. */
 #include "rpc/library_environment.h"
 

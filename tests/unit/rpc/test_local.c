@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* rpc/transport/local.c: where a server that was told nothing has its socket (rpc/identity.h). */
 #include <errno.h>
 #include <stdio.h>

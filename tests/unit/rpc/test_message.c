@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * rpc/message.c: small calls through rpcgen's routines: every truncation of a message is refused,
  * and a peer that answers something else.

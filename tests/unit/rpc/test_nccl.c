@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* rpc/nccl.c: operations, configs and identities as both sides see them. */
 #include "rpc/nccl.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* rpc/record.c: marks, and whole records over a transport that moves what it likes. */
 #include <errno.h>
 #include <fcntl.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* rpc/transport/socket.c: TCP and UNIX sockets as a transport. */
 #include <errno.h>
 #include <fcntl.h>

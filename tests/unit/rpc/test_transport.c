@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* rpc/transport/transport.c: what all transports have in common, over a double. */
 #include <errno.h>
 #include <string.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The two fixed headers, byte by byte, every truncation and every changed constant; the cursor. */
 #include <CUnit/Basic.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A driver library with two functions, for test_driver.c. */
 #include <cuda.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What the generated messages (codec_messages.inc) are made of: their description, random contents,
  * and memory that lives until the end of a round.  For the tests of the coders and for the fuzzer,

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Prints sample messages of every protocol, byte for byte, for comparison with golden/messages.txt
  * (test_golden.py).  Headers are read again by libtirpc's own routines, so that what stands in the

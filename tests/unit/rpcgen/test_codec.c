@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Every message of the CUDA program: the flat coder's bytes equal those of rpcgen's routine,
  * decoding gives back what went in, and no truncated, over-long or ill-padded message is accepted.

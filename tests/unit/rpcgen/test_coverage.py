@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """rpc/gen/coverage.py: what counts as implemented, what refuses as CUDA does, and what may not stand in the list of refusals."""
 import pathlib
 import sys

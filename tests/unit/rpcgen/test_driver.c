@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* ckt_driver_open: a driver, something that is no driver, nothing at all. */
 #include <errno.h>
 #include <stdio.h>

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """test_exports.py LIBRARY MAP: the built libcuda.so.1 exports exactly the names of the generated version script: CUDA's, and what our other
 libraries use of it (library.py, private)."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Tables of libraries that are served at their own API: what the grammar says, every mistake by its line, and what is made of a small header.
 
 Set: CKT_GENERATOR, the directory rpc/gen.

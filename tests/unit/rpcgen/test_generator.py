@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The generator: what it refuses and how it says so, what it makes of small headers, and that nothing of the real ones is lost.
 
 Set: CKT_GENERATOR, the directory rpc/gen; CKT_CUDA_INCLUDE; CKT_TABLE, the real table; CKT_LIBCUDA_STUB (optional), NVIDIA's libcuda stub.

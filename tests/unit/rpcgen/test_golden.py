@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The wire against its goldens: the structs of every protocol in a normal form, and the bytes of sample messages.
 
 Set: CKT_GOLDEN_X, paths of the .x files, in order; CKT_GOLDEN_PRINT, the program print_messages.

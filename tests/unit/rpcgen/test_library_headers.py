@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """rpc/gen/library_headers.py: what a toolkit lacks, what is taken out of a wheel, and the toolkit that is made of both.  Nothing is fetched."""
 import io
 import os

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """rpc/gen over rpc/api/nvml.api: mistakes in the table are named with their line; a header that is there must agree with it; its functions are
 what libnvidia-ml.so.1 exports; docs/nvml.md is its.
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Generated stubs against generated handlers, both of the fixture: what a program passes reaches
  * the driver, and what the driver gives reaches the program.  The connection between them is a

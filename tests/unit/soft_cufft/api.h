@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * For tests by the library's own functions: device memory, and plans judged by the plain transform.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A plain discrete Fourier transform, written apart from what it judges: sums of n products a
  * number, along each axis.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* softgpu/libs/cufft/execute.c: executions by type, settings, properties, versions. */
 #include "softgpu/libs/cufft/plan.h"
 

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """The soft GPU's cuFFT exports what NVIDIA's does, under the same SONAME and version node; compared with the toolkit's own where it is there.
 
 Arguments: nm, libcufft.so.12, libcufft.so.11, the toolkit.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * softgpu/libs/cufft/gpus.c: transforms over two devices, beside the plain transform of the same
  * numbers.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * softgpu/libs/cufft/layout.c: every form against a plain transform, and shapes that are refused.
  */

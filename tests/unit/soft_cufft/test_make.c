@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * softgpu/libs/cufft/make.c: every way to make a plan gives the one that was asked for, and every
  * way to ask for its size the same size.

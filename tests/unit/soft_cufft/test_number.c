@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* softgpu/libs/cufft/number.c: numbers in memory, and their rounding. */
 #include "softgpu/libs/cufft/number.h"
 

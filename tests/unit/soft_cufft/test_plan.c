@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * softgpu/libs/cufft/plan.c: many plans, order on streams, captures, plans that go while they are
  * at work.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* softgpu/libs/cufft/refused.c: what is not supported says so. */
 #include <cufft.h>
 #include <cufftXt.h>

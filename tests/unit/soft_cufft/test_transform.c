@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* softgpu/libs/cufft/transform.c: rows of every length against a plain transform. */
 #include "softgpu/libs/cufft/transform.h"
 

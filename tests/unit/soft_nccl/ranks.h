@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Ranks as threads of one process, each on a soft GPU of its own. */
 #pragma once
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* softgpu/libs/nccl/collective.c: every call, what it refuses, and operators. */
 #include <nccl.h>
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* softgpu/libs/nccl/comm.c: the table, and the states of a communicator. */
 #include "softgpu/libs/nccl/comm.h"
 

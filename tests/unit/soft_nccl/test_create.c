@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* softgpu/libs/nccl/create.c: new communicators. */
 #include <nccl.h>
 #include <unistd.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* softgpu/libs/nccl/end.c: finalized, destroyed, aborted, revoked. */
 #include <nccl.h>
 #include <pthread.h>

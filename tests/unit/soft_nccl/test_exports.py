@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """The soft GPU's NCCL exports every function of nccl.h under both of its names and nothing that is not NCCL's; compared with NVIDIA's own where that is there.
 
 Arguments: nm, libnccl.so.2, the toolkit.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* softgpu/libs/nccl/group.c: what begins together, or not at all. */
 #include "softgpu/libs/nccl/group.h"
 

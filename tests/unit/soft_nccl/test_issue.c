@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* softgpu/libs/nccl/issue.c: the order of work on streams, and in captures. */
 #include "softgpu/libs/nccl/issue.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* softgpu/libs/nccl/memory.c: NCCL's own memory, and registrations. */
 #include <nccl.h>
 #include <string.h>

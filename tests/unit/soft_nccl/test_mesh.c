@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* softgpu/libs/nccl/mesh.c: pieces between ranks, and new sockets. */
 #include "softgpu/libs/nccl/mesh.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* softgpu/libs/nccl/query.c: versions, texts, and what a communicator says of itself. */
 #include <nccl.h>
 #include <string.h>

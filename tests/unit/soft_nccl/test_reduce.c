@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* softgpu/libs/nccl/reduce.c: every type and operation. */
 #include "softgpu/libs/nccl/reduce.h"
 

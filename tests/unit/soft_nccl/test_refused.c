@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* softgpu/libs/nccl/refused.c: kernels that communicate have nothing to communicate with. */
 #include <nccl.h>
 

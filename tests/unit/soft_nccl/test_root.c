@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* softgpu/libs/nccl/root.c: unique ids, and where ranks meet. */
 #include "softgpu/libs/nccl/root.h"
 

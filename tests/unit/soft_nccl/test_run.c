@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* softgpu/libs/nccl/run.c: collectives and messages of one to five ranks. */
 #include "softgpu/libs/nccl/run.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * For the suites that share the program test_soft_files: the library's own functions beside its
  * API, in one process with two devices, a 9.0 with 128 MiB and an 8.0 with 64 MiB.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What the tests of the soft GPU share.  Each program is linked with the library itself and
  * includes this once.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * softgpu/module/archive.c: fat binaries found wherever they lie in an object or archive, and what
  * only looks like one.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * softgpu/memory/arena.c: pieces that never overlap, zeros, alignment, joining, the wish, and a
  * heap of small units.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * softgpu/memory/array.c: arrays, textures and surfaces of the soft GPU: memory that is counted and
  * comes back, handles, ends of contexts, what outlives what.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * softgpu/context/attribute.c: every attribute of cuda.h is answered, what follows the capability
  * does, and nothing else is.

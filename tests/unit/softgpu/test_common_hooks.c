@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * softgpu/context/common_hooks.c: what cudacommon/ asks the soft GPU: streams by number, addresses,
  * arrays, functions and their parameters.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * softgpu/stream/condition.c: how long a condition lives, and who holds it; a launch under way
  * does.

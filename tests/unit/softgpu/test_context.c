@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* softgpu/context/context.c: the stack of current contexts, primary contexts, flags and limits. */
 #include <pthread.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * softgpu/context/context_query.c: what a context tells of itself, limits and their bounds, peers.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * softgpu/memory/copy.c: the descriptor's bounds, rows and slices, and when a copy has read its
  * source or written its target.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * softgpu/context/device.c: devices and their description.  CRICKET_SOFT_DEVICES is read once, so
  * each list is tried in a process of its own.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* softgpu/context/error.c: every CUresult of cuda.h has its name and a description. */
 #include "files.h"
 #include "softgpu/gen.h"

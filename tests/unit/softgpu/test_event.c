@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * softgpu/stream/event.c: flags, what a recording stands for, times, contexts, and whole contexts
  * as streams.

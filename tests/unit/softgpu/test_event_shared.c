@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * softgpu/stream/event_shared.h: records counted in a page that another process opens, and what is
  * no handle.

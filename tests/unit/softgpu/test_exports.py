@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """The soft GPU exports the documented driver API and nothing else.  usage: test_exports.py NM LIBRARY CUDA-INCLUDE"""
 import re
 import subprocess

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * softgpu/module/fatbin.c: fat binaries as nvcc makes them (left out where there is no nvcc),
  * damaged ones, and the linker.

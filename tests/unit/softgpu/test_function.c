@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * softgpu/module/function.c: what a kernel's attributes are, which may be set to what, and what its
  * parameters are.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * softgpu/stream/graph_launch.c: what executable graphs run, what may not change in them, and when
  * memory of graphs goes.

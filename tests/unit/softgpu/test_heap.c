@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * softgpu/memory/heap.c: malloc of kernels: its limit, its alignment, and pointers that were never
  * its own.

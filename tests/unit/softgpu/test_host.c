@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * softgpu/memory/host.c: pinned and registered memory: flags, bounds, and which of the two a
  * pointer is.

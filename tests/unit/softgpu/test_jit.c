@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* softgpu/module/jit.c: what the soft GPU makes of options. */
 #include "cudacommon/jit.h"
 #include "files.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * softgpu/module/kernel_output.c: text of kernels in its order, at a synchronisation or when the
  * FIFO is full, to either descriptor.

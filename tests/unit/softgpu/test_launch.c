@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * softgpu/module/launch.c: shapes, clusters, parameters and attributes that are refused, and which
  * fault becomes which error.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * softgpu/module/library.c: libraries and kernels that belong to no context: loading, enumeration,
  * settings by device, the end.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* softgpu/module/link.c: what a linker takes, when, and what it says; what it made loads again. */
 #include <unistd.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * softgpu/context/log.c: whole lines on stderr, errno kept, debug lines only where they are asked
  * for, a refusal once.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * softgpu/memory/memcpy.c: the forms of copies: descriptors in two and three dimensions, arrays by
  * bytes, peers.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * softgpu/memory/memmap.c: pages marked and unmarked, across leaves, and what lies outside the
  * address space.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* softgpu/stream/memop.c: values that a stream writes and waits for, compared as documented. */
 #include <time.h>
 

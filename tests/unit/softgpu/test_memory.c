@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * softgpu/memory/memory.c: allocation and its bounds, copies, sets, host memory, pointer
  * attributes.

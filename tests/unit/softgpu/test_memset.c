@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* softgpu/memory/memset.c: units, rows, bounds, and nothing beside what was asked for. */
 #include "files.h"
 

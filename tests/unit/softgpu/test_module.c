@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * softgpu/module/module.c: modules, functions, launches, libraries, occupancy, what kernels print.
  */

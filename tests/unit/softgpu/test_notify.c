@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * softgpu/context/notify.c: whoever asked is told when an allocation leaves a device over its
  * budget, and nobody else.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * softgpu/context/object.c: handles that are never given out twice, kinds, references, and many
  * threads.

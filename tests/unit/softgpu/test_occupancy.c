@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * softgpu/module/occupancy.c: blocks on a multiprocessor, worked out by hand for a 9.0 (2048
  * threads, 32 blocks, 228 KiB) and an 8.0.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* softgpu/memory/pointer.c: every attribute of every kind of address. */
 #include "files.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * softgpu/memory/pool.c: what is freed on a stream is kept for it, what is not needed goes, memory
  * that runs out, and the sums are right.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * softgpu/context/proc_address.c: which version of a function a program of some CUDA version gets,
  * and what is no function.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * softgpu/context/profiler.c: accepted with a context, as a driver without a profiler does, and
  * refused without a good one.

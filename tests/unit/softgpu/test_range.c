@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * softgpu/memory/range.c: the table of ranges: overlap, kinds, edges, and a thousand changes
  * against a plain list.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* softgpu/stream/stream.c: streams, events, the default stream's rules, faults. */
 #include <pthread.h>
 #include <stdatomic.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * softgpu/stream/stream_api.c: what a stream tells, attributes, callbacks, and handles that are
  * none.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* softgpu/memory/tensor_map.c: the documented bounds of tensor maps, one by one. */
 #include "files.h"
 

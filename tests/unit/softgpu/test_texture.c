@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * softgpu/memory/texture.c: what a texture or surface may be made of and how read, views, and what
  * is told back.

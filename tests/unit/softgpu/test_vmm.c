@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* softgpu/memory/vmm.c: virtual memory management. */
 #include <unistd.h>
 

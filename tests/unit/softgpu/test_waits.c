@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* softgpu/context/waits.c: what its list names, and that nothing waits where it names nothing. */
 #include "files.h"
 

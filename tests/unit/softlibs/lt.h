@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Descriptors of cuBLASLt for tests, each in one call. */
 #pragma once
 

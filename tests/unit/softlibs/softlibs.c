@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* See softlibs.h. */
 #include <stdio.h>
 

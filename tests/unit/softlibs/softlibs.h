@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What the tests of the soft GPU's libraries share: numbers of every type that all of them hold
  * exactly, matrices in device memory between guards, and plain loops to compare with.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* softgpu/libs/cublasLt/algorithm.c: the one algorithm, found, asked, changed and checked. */
 #include "lt.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * softgpu/libs/cublas/call.c: when factors are read and work is done: both pointer modes, the
  * stream's order, captures.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * softgpu/libs/cublas/check.c: arguments that are refused, function by function, each by what is
  * wrong with it.

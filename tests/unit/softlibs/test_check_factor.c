@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* softgpu/libs/cublas/check_factor.c: what factors and solutions refuse. */
 #include "softlibs.h"
 

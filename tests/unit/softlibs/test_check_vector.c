@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* softgpu/libs/cublas/check_vector.c: what functions of vectors refuse. */
 #include "softlibs.h"
 

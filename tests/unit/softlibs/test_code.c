@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * softgpu/libs/common/code.c: a library's code takes its place among variables, once a context and
  * kind of work.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* softgpu/libs/blas/convert.c: every half there is, and what lies between two of them. */
 #include "softlibs.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* softgpu/libs/cublasLt/descriptor.c: descriptors on the heap and in the program's own memory. */
 #include <cublasLt.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* softgpu/libs/common/driver.c: the process's driver, and work on streams. */
 #include "softgpu/libs/common/driver.h"
 #include "softlibs.h"

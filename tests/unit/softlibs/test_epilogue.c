@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* softgpu/libs/blas/epilogue.c: what is done with a product besides, against its definition. */
 #include "softlibs.h"
 

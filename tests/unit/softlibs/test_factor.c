@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* softgpu/libs/blas/factor.c: factors multiply to what was factored, and solutions solve. */
 #include "softlibs.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* softgpu/libs/cublas/grouped.c: groups of products, each with its own sizes and factors. */
 #include "softlibs.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* softgpu/libs/cublas/handle.c: what is set of a handle is what is got, and what is refused. */
 #include "softlibs.h"
 

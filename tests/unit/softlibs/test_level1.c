@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * softgpu/libs/blas/level1.c: vectors of every type, with steps, and what they come to, in both
  * pointer modes.

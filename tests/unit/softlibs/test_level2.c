@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * softgpu/libs/blas/level2.c: matrix and vector, for every way a matrix is stored, against the
  * matrix written out.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* softgpu/libs/blas/level3.c: products of special matrices, solutions, sums. */
 #include "softlibs.h"
 

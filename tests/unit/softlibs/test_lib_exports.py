@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """The soft GPU's libraries export what their headers document, under the genuine versions, and find each other where they lie.
 
 usage: test_lib_exports.py NM SOFT-LIBCUDA CUDA-INCLUDE VERSION:HEADER:LIBRARY...

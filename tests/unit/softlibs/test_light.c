@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* softgpu/libs/cublasLt/light.c: handles, versions, names. */
 #include <cublasLt.h>
 

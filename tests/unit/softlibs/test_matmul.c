@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * softgpu/libs/blas/matmul.c: products of every type, shape and layout, one by one, batched, and
  * their factors.

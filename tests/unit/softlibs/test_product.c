@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * softgpu/libs/cublasLt/product.c: cublasLtMatmul with every layout, type and epilogue, and what it
  * refuses.

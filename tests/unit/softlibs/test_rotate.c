@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * softgpu/libs/blas/rotate.c: rotations by their definition, and that those which are made do what
  * they are made for.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* softgpu/libs/cublas/transfer.c: vectors and matrices there and back, with steps. */
 #include "softlibs.h"
 

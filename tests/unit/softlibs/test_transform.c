@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* softgpu/libs/cublasLt/transform.c: from one type, order and batch to another. */
 #include "lt.h"
 

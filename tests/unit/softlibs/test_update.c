@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* softgpu/libs/blas/update.c: A += alpha x y^T and its kin, full and packed. */
 #include "softlibs.h"
 

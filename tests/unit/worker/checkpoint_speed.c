@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * How fast a session is saved and restored: test_checkpoint_speed WORKER LIBCUDA DIRECTORY MIB.
  * One line of JSON for each step: whole, nothing changed, 1%, 10% and all changed, whole and held,

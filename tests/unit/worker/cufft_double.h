@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A recording double of the genuine cuFFT beneath the worker's handlers, and a client's table that
  * reaches these handlers at once:

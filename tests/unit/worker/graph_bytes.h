@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The bytes of descriptions of graphs, for tests of the worker: nodes one behind the other, each
  * depending on the one before.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Descriptions of graphs given to the worker inside the test. */
 #pragma once
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* See inside.h. */
 #include "tests/unit/worker/inside.h"
 

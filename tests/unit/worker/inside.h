@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The worker inside the test's own process, on the soft GPU: started as cricket-worker starts it,
  * its executor frozen, so that a test may touch the tables and call what the executor calls.  No

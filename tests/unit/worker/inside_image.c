@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "checkpoint/save/save.h"
 #include "server/worker/objects/context.h"
 #include "tests/unit/worker/inside_image.h"

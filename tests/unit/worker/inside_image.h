@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* An image of the session inside the test's own process, in memory: written, read, looked into. */
 #pragma once
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * cuBLAS in a worker, at the driver: every allocation in the window, the memory limit as the
  * library's own status, what the first use costs, and where variables of modules lie that are

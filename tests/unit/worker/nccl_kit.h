@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* NCCL's handlers in the test's own process, over the double of tests/unit/nccl. */
 #pragma once
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What the suites of restores share: a module with a variable that nobody can ask for, and a look
  * into an image.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The soft GPU's driver with long calls: loading a module, linking and instantiating a graph return
  * only when something was set by cuMemsetD8Async, each for itself (or with CUDA_ERROR_TIMEOUT after

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * server/worker/objects/array.c: arrays by their commands: what is charged and given back, levels,
  * rows of the right length.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Arrays and textures in an image: descriptions come back as they were, contents and handles too,
  * and damaged ones are refused.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Arrays, textures and surfaces over the wire on the soft GPU: what is wrong with them, contents
  * and handles through an image, and images that lie about them.  argv[1] the worker, argv[2] the

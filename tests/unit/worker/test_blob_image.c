@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * server/worker/module/blob_image.c: modules' contents go into an image as pieces of a space of
  * their own, whole or as far as they have come, and not again where the last image has them.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * server/worker/session/blocking_call.c: calls that may last for ever run at one time, and are
  * finished by who asks.

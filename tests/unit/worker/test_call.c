@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * server/worker/session/call.c: commands and their replies: what is sent, kept and sent again, and
  * errors of calls that nobody waited for.

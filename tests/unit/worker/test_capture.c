@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * server/worker/libs/capture.c: calls of libraries that are captured, launched as nodes of graphs,
  * and what they hold on to.

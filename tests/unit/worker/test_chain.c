@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Chains of images: what did not change points into the last image's files, and only what is sure
  * not to have changed.

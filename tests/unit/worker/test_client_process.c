@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * server/worker/session/client_process.c: who connected a socket, whether that process is the
  * client, and whether it is dead.

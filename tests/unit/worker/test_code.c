@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * server/worker/libs/code/code.c: what a library loads into a driver that loads lazily stands in
  * the journal by first uses, and what a restore has loaded ahead is handed to the library.  Run

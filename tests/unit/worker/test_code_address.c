@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * server/worker/libs/code/code_address.c: where code lies that a library gives to the driver, and
  * how much it is.

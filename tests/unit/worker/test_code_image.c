@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * server/worker/libs/code/code_image.c: libraries' code and its uses in an image; damaged lists are
  * refused.  Run with CUDA_MODULE_LOADING=LAZY.

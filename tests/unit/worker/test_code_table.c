@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* server/worker/libs/code/code_table.c: the tables of libraries' code. */
 #include "server/worker/libs/code/code_table.h"
 

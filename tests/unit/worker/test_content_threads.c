@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The crew: every member once a run, the first error, the device's context on each thread. */
 #include <errno.h>
 #include <stdatomic.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * server/worker/objects/context.c: contexts by their commands, the look-ups of handles, and the end
  * of what lives in one.

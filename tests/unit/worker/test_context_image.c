@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* server/worker/objects/context_image.c: contexts with their limits, and their steps. */
 #include <errno.h>
 #include <stdlib.h>

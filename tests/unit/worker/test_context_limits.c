@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * server/worker/objects/context_limits.h: limits that are set, and local memory of kernels, stand in
  * the journal.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * server/worker/session/control.h: the control socket: what is answered before a session has begun,
  * and what ends a connection.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * server/worker/session/control_operations.c: what takes long, end to end on the soft GPU: holding,
  * releasing, chains of images, pausing.  argv[1] the worker, argv[2] the soft libcuda.so.1.

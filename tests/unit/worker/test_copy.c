@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * server/worker/memory/copy.c: copies and fills by their commands: every width, packed rows, and
  * arguments that no client sends.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * server/worker/objects/counted_handles.h: what is given back and taken again is no entry of the
  * journal, and what a restore makes ahead is taken first.

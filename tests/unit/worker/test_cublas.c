@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * server/worker/libs/cublas/cublas.c: handles of cuBLAS, made and set, on a double of the genuine
  * library (tests/unit/libs/double_cublas.h).

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * server/worker/libs/cublasLt/cublasLt.c: what a peer may not say.  That every parameter arrives at
  * the library is tests/unit/cublaslt/test_matmul.c's.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* server/worker/libs/cublasLt/cublasLt_algo.c: questions that are none. */
 #include <stdlib.h>
 #include <string.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * server/worker/libs/cublasLt/cublasLt_descriptor.c: the genuine library's descriptors, made once
  * for the same bytes and ended when others take their place.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * server/worker/libs/cufft/cufft.c: handlers over a recording double, by messages as they come from
  * a client, whole, cut off and wrong.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * server/worker/libs/cufft/cufft_callback.c: code stays where it is until the plan ends, is
  * charged, and messages that no client sends are garbage.

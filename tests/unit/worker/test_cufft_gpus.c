@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * server/worker/libs/cufft/cufft_gpus.c: messages as they come from a client, and such as only a
  * liar sends.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * server/worker/libs/cufft/cufft_make.c: shapes that no client sends; those that clients send:
  * tests/unit/client_cufft/test_make.c.

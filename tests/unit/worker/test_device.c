@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * server/worker/objects/device.c: what a session sees of its devices, and what it must not believe.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What counts against a session's limit of device memory besides its allocations: modules
  * (server/worker/module/module.c), limits of contexts and local memory (checkpoint/journal.c),

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The BLAKE3 kernel on the soft GPU against the CPU's BLAKE3, of every shape that its tree can
  * have.

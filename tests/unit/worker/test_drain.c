@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * server/worker/session/drain.c: work on a stream is named, and waited for until the deadline.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Tables of ELF files: whole ones pass, and none that says more than it has. */
 #include <elf.h>
 #include <stddef.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * server/worker/libs/environment.c: the session's settings for libraries: all or none, of the list
  * alone, and not once a library is open.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* server/worker/objects/event.c: events by their commands: ids, flags, whose they are, times. */
 #include <stdlib.h>
 

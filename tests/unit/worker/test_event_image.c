@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* server/worker/objects/event_image.c: events keep the time between them. */
 #include <errno.h>
 #include <stdlib.h>

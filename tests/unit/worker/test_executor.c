@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * server/worker/session/executor.c: the command stream of a real worker, byte by byte: what is no
  * command ends the connection and not the session, what is none of ours is answered, records come

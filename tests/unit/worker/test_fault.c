@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Points of failure: only the one that is named, and it kills unless it is to fail. */
 #include <signal.h>
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Fences: which streams still work, also those that are gone, and events that are used again. */
 #include <stdlib.h>
 

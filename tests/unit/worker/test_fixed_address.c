@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The worker's own memory: where it is wished, else elsewhere, and never at address 0 (which a
  * sanitizer makes of a wish, and root gets).

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * checkpoint/freeze/freeze.c: freezing: with the GPU idle, or not at all and with a sentence that
  * names what does not end; thawing and freezing again.

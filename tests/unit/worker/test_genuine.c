@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * server/worker/libs/genuine.c: a library is opened once, from where the server says, and a missing
  * one has one answer.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Descriptions of graphs: what is one comes back byte for byte, and nothing else is taken, however
  * it is cut or changed.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * server/worker/graph/graph_build.c: the driver's graphs from descriptions: every kind of node does
  * what it says, and what is wrong makes no graph.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * server/worker/graph/graph_condition.c: the driver's handles in the place of the client's, in
  * bodies too, and records that lie.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * server/worker/graph/graph_data.c: the client's bytes of a graph: in before a launch, out after
  * it, at once for host nodes, and nothing outside of its buffers.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Graphs in an image: what was saved is made again and does the same, half descriptions too;
  * damaged ones are refused.

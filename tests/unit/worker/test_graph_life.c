@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * server/worker/graph/graph_life.c, and whatever else a program may end while the GPU has yet to
  * come to it: what queued work uses lives until it is done, and nobody waits for it but who asked

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * server/worker/graph/graph_memory.c: buffers for the client's memory that graphs touch: one for
  * what overlaps, at the client's offset in a page.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Records of nodes: exactly their bytes, and what of the client's memory a copy touches, also where
  * the numbers are hostile.

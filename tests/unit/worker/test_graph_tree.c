@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * server/worker/graph/graph_tree.c: descriptions of graphs as trees: what is found in them, and
  * what their bytes come to.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* base/grow.h: arrays that grow keep what they hold, in its order. */
 #include "base/grow.h"
 #include "tests/unit/suite.h"

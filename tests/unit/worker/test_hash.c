@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Keyed hashes of device memory against the same sums made on the CPU: every byte and the key
  * count, zeros are told.

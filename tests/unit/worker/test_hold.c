@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * checkpoint/freeze/hold.h: standing still between commands: when that is, what is done by then,
  * steps, and replies that wait.

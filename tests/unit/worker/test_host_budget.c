@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The account of a session's host memory. */
 #include "server/worker/session/host_budget.h"
 #include "tests/unit/suite.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What a client can make a worker take of its host's memory: server/worker/session/host_budget.h,
  * by the commands that do.  Each is refused, and the session goes on, or its connection ends and it

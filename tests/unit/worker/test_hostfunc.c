@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Host functions: the client is told once and in order, told again when it comes back, and its
  * answer lets the stream go on.

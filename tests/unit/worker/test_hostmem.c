@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * server/worker/memory/hostmem.h: the client's pinned memory, of which the worker has the very
  * pages, or pages of its own.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * server/worker/memory/hostmem_image.c: the client's pinned memory in images: what it holds, where
  * the client does not bring that along.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * server/worker/libs/id_map.c: what is put is found, whatever else comes and goes, and no look-up
  * gets longer with their number.

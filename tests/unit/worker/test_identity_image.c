@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * server/worker/session/identity_image.c: who the session is goes into an image, and comes back as
  * the next generation.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * checkpoint/load/image_load.c: restoring what nobody saved: an image whose manifest decodes and
  * has the right checksum, and one value in it that cannot be.  The worker refuses with a sentence,

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* checkpoint/save/image_save.c: a whole image, an increment, and none where anything failed. */
 #include <errno.h>
 #include <stdio.h>

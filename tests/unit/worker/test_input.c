@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The input buffer: bytes come in the order of the stream, whoever took them from the socket; a
  * look sees whole records that are not begun.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * server/worker/libs/inside/inside.c: a library that wants libcuda.so.1 gets the pass-through one,
  * linked or asked, and through it hooks and driver; the driver keeps its place for the worker.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * server/worker/libs/inside/inside_deferred.c: what a library makes on a thread of its own stands
  * in the journal once the executor looks.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * server/worker/libs/inside/inside_host.c: pinned, managed and physical memory of a library is the
  * driver's, and counts as long as it is there.

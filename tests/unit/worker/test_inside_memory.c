@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * server/worker/libs/inside/inside_memory.c: what a library allocates lies in the window, counts,
  * is nobody else's, and goes.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * server/worker/libs/inside/inside_objects.c: a library's streams and events stand in the journal
  * as the program's do; its modules are counted.

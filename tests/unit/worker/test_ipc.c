@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * server/worker/ipc/ipc.h: memory that sessions share: who may ask, what a handle must be, and when
  * nothing is shared any more.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * server/worker/ipc/ipc_image.c: what a session shares and has open, in an image and from it: the
  * same memory at the same address; and images that claim what is not so, each refused with a

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * server/worker/ipc/ipc_notice.h: sessions are found by their id for as long as their worker lives.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * server/worker/ipc/ipc_talk.h: what workers ask each other: nobody there, others there, questions
  * that are none.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* JIT options: numbers travel, addresses do not. */
 #include <stdlib.h>
 #include <string.h>

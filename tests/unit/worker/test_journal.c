@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The journal is short: what repeats is one entry. */
 #include <stdlib.h>
 #include <string.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * server/worker/memory/kernel_heap.c: which kernels can come to malloc, read off PTX and machine
  * code, and what a session says then.

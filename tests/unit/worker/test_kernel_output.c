@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * server/worker/session/kernel_output.c: what kernels print: from the pipes to the client in whole
  * pieces, with nobody there it stays.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * server/worker/module/launch.c: launches and occupancy: handles, attributes that carry ids, those
  * that cannot be carried.

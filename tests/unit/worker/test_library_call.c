@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* server/worker/libs/library_call.c: the common part of the handlers of forwarded libraries. */
 #include <stdlib.h>
 #include <string.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * server/worker/libs/library_long_call.c: what a library does beside the executor: in order, while
  * the executor goes on, and once more where memory was missing.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * server/worker/module/link.c: the linker: inputs by their hashes, names one behind the other,
  * options as many as values; its image is a blob.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * server/worker/libs/load.c: a genuine library is opened when it is first used, of the client's
  * major where that is there.

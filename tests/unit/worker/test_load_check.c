@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* checkpoint/load/load_check.c: whether a session can go on here. */
 #include <errno.h>
 #include <fcntl.h>

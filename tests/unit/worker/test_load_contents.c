@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * checkpoint/load/load_contents.c: contents from files, from memory, verified by the GPU and by the
  * CPU.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* checkpoint/load/load_journal.c: what moves addresses is done again in its order. */
 #include <errno.h>
 #include <stdio.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * checkpoint/load/load_memory.c: memory is at its addresses again: allocations, what the program
  * mapped itself, memory mapped nowhere, and zeros where the image has nothing.

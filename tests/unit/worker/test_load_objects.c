@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* checkpoint/load/load_objects.c: objects are made again as they were. */
 #include <stdlib.h>
 #include <sys/stat.h>

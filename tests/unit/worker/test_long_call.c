@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * server/worker/session/long_call.c: long calls of the driver do not hold up what comes behind
  * them: argv[1] the worker, argv[2] slow_driver.c's libcuda.so.1, whose long calls end only when a

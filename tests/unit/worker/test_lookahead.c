@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Looking ahead: host functions end whose host_func_done lies in the input, but for those behind
  * commands of their own thread.

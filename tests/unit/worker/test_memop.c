@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Memory operations from the wire: what is one, what is none, and what it does. */
 #include <stdlib.h>
 #include <string.h>

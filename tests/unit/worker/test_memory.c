@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The allocator of device memory against a model: no overlap, alignment, limits, determinism,
  * restore.

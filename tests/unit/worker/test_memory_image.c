@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * server/worker/memory/memory_image.c: extents and blocks of each GPU go into an image, but for what
  * libraries have for themselves and what is cached; contents lie where the extents are.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * server/worker/memory/memory_operations.c: every operation that checkpoint/memory_operations.h asks
  * for is there, and does what it says.  Pausing uses most of them: test_pause.c.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* server/worker/module/module.c: blobs, modules, functions and variables by their commands. */
 #include <stdio.h>
 #include <stdlib.h>

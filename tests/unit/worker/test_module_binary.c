@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Which GPUs a module's image runs on, by its parts. */
 #include <CUnit/Basic.h>
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Formats of modules and linker inputs: what is whole passes, and nothing that claims more than it
  * has, points, or is something else.

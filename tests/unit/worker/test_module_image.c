@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * server/worker/module/module_image.c: modules with their variables and functions, and the
  * variables whose addresses the program knows.

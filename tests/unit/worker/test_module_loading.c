@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * server/worker/module/module_loading.c: which loading a driver is told, and that a module is
  * loaded whole.  Run with CUDA_MODULE_LOADING=LAZY.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What modules take of a GPU, by their images: variables of PTX in every form, sections of machine
  * code.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Variables that lie elsewhere after a restore: harmless where nobody knows where they lay, refused
  * where somebody does.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* server/worker/libs/nccl/nccl.c: the library as a whole, and what a hostile client sends it. */
 #include "server/worker/libs/nccl/nccl.h"
 #include "server/worker/objects/context.h"

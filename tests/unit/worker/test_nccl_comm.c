@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* server/worker/libs/nccl/nccl_comm.c: communicators' lanes and ends. */
 #include <poll.h>
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* server/worker/libs/nccl/nccl_group.c: what a client may not send, what fails, and counts. */
 #include <stdlib.h>
 #include <string.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* server/worker/libs/nccl/nccl_ids.h: new ids, and ids that are told, over a control connection. */
 #include <errno.h>
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * server/worker/libs/nccl/nccl_lane.c: the library gets one call of a communicator at a time,
  * whatever a client sends, and what a client may make has bounds.

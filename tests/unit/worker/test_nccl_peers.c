@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * server/worker/libs/nccl/nccl_peers.c, checkpoint/freeze/separable.h: which sessions cannot be
  * saved without others.

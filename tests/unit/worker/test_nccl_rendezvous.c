@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * server/worker/libs/nccl/nccl_rendezvous.c: ranks agree on an id of rank 0's, and on none that
  * somebody else left.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * server/worker/libs/nccl/nccl_restore.c: the same messages as of a client, in a worker that does
  * not go yet.

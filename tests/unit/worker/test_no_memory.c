@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Every allocation of the worker's own code fails once, one after another: the call that wanted it
  * fails or does without, the same call succeeds afterwards, and the session goes on.  The linker

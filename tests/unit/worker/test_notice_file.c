@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * server/worker/session/notice_file.c: a notice is whole or not there; links, pipes, short files and,
  * where a lock is asked for, files of dead processes are none.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * server/worker/session/notify.c: what the driver tells goes to the client, again to one that comes
  * back, and into the image.

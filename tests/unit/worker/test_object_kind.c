@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * checkpoint/object_kind.c: looking kinds up.  That each has a table is for test_object_kinds.c.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * server/worker/objects/object_kinds.c: every kind of object that the worker can have, and every
  * step that a journal can hold, has its place in one table, and in one only.  The kinds are read

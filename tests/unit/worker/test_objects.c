@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* server/worker/libs/objects.c: what libraries make for a session. */
 #include <stdlib.h>
 

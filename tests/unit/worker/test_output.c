@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The output buffer: whole records with their mark, of the connection's epoch alone, whatever the
  * socket takes.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * server/worker/session/parting.c: the client hears why its connection ends, and what was sent
  * before arrives.

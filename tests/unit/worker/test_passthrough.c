@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * server/worker/libs/inside/passthrough.c: the library by itself, in front of a driver of the
  * test's: every name is exported, stubs keep all arguments, a newer version of a hooked function is

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Pausing: memory goes to the host and comes back the same at the same addresses, and a step that
  * fails leaves all as it was.

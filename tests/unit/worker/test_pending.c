@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * server/worker/session/pending.c: calls that wait, over a driver whose events are done when the
  * test says so: the order of a chain, others that go on, data before the answer that says it is

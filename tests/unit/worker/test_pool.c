@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * server/worker/memory/pool.c: memory pools: what is freed on a stream is kept for it, what is not
  * needed goes, and the sums are right.

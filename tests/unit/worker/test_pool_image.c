@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* server/worker/memory/pool_image.c: pools with their settings and marks. */
 #include <errno.h>
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Sessions taken ahead: what of the journal is left, and which contents are there already. */
 #include <errno.h>
 #include <stdlib.h>

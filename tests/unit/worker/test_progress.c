@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* checkpoint/progress.c: a phase begins at 0 of its total, and ends. */
 #include <stddef.h>
 

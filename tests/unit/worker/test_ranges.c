@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Free ranges: first fit, joined again, and equal to a plain map of units after any history. */
 #include <stdlib.h>
 #include <string.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* server/worker/libs/registry.c: which programs are served, and where their calls are counted. */
 #include <string.h>
 

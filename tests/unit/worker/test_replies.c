@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Sequence numbers and the replies kept for a client that asks again. */
 #include <stdlib.h>
 #include <string.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * server/worker/session/replies_image.c: replies that the client has not acknowledged go into an
  * image and come back, those of calls that fail included.

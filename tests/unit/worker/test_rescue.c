@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * server/worker/memory/rescue.c: memory read by another process, as after a device fault: across
  * pieces, memory that the program mapped itself, and what is nowhere.  argv[1] the worker, argv[2]

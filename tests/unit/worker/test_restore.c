@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Restores, end to end on the soft GPU: damaged images, copies of one session. */
 #include <errno.h>
 #include <fcntl.h>

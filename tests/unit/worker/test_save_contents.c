@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * checkpoint/save/save_contents.c: pieces of memory into files: what is not zero, by the crew, or
  * nothing counts.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* checkpoint/save/save_objects.c: every object, in the order of its making, by its kind's table. */
 #include <errno.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * checkpoint/save/save_tables.c: who the session is, its GPUs with their memory, its modules'
  * contents and its journal.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Which words point into ranges: on the device and in the host's memory, with the ends of ranges
  * included.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * server/worker/libs/search.c: which of several files a library is, whose files count, and what is
  * said where there is none.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * checkpoint/freeze/separable.h, in a worker whose session is tied to nobody; with communicators:
  * test_nccl_peers.c.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * cricket-worker end to end on the soft GPU, spoken to over the wire: argv[1] the worker, argv[2]
  * the soft libcuda.so.1.

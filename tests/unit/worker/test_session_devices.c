@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * server/worker/objects/session_devices.c: CUDA_VISIBLE_DEVICES of a worker, from the operator's
  * and the session's GPUs.

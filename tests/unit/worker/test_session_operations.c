@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * server/worker/session/session_operations.c: every operation that checkpoint/session.h asks for is
  * there, and does what it says.

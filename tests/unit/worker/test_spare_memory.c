@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * checkpoint/freeze/spare_memory.c: spare memory: as much as the session holds, and only where the
  * card keeps a reserve beside it.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Staging memory: pieces of their sizes, none handed out twice, the ring waits for what is in
  * flight.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * server/worker/session/start.c: the start: notes of a session, and refusals that name what is
  * wrong, each in a process of its own.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * server/worker/libs/state.c: the log of what libraries have made keeps what a restore needs, and
  * nothing else.

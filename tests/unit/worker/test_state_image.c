@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * server/worker/libs/state_image.c: what libraries have made goes into an image and is made again;
  * images that lie are refused.

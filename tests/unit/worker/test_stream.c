@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * server/worker/objects/stream.c: streams by their commands: ids, flags, the pool that default ones
  * come from, waiting, ordering.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * server/worker/objects/stream_attribute.c: what is set of a stream is set on the driver's, is
  * kept, and leaves with the stream.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* server/worker/objects/stream_image.c: streams with their priority, and what was set of them. */
 #include <errno.h>
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * server/worker/session/lookahead.c over the wire: the executor is inside a call that waits for the
  * GPU, the GPU waits for a host function, and the session goes on, is saved, or ends with its

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * server/worker/objects/tensor_map.c: tensor maps: arrays must be as long as the rank asks, the
  * rest is the driver's to judge.

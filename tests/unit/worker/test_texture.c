@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * server/worker/objects/texture.c: textures and surfaces: descriptions of the right size, resources
  * that are there, and their end.

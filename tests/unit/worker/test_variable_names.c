@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Names of variables in an image, whatever it is. */
 #include <stdlib.h>
 #include <string.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * server/worker/memory/vmm.h: a program maps its physical memory into its own reservations, and
  * nothing anywhere else.

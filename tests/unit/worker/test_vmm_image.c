@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * server/worker/memory/vmm_image.c: memory that the program maps itself; the other half, over the
  * wire, is test_load_memory.c.

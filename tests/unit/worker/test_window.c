@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * server/worker/memory/window.c: the window: slices of devices, memory mapped and given back, and
  * nothing left where the driver refuses.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Stands for a genuine library that works at the driver, as cuBLAS's runtime does: some functions
  * it is linked to, the others it asks cuGetProcAddress for.  test_inside*.c, test_genuine.c.

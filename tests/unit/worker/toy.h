@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The functions of toy.c: each gives a CUresult. */
 #pragma once
 

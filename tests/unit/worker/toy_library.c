@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* See toy_library.h. */
 #include "server/worker/objects/context.h"
 #include "server/worker/session/call.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A made-up library inside the test's own process: objects with a seed and four settings, whose one
  * call writes the sum of all that to device memory, on the stream that the object has or that a

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The wire, spoken directly; see wire_client.h. */
 #include "tests/unit/worker/wire_client.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A client of cricket-worker that speaks the wire directly: starts a worker on a socket of its own
  * and sends it commands, for tests. Every function ends the process with a message where the

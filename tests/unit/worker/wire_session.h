@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Whole sessions of a worker of its own (wire_client.h), for suites: begun, filled, saved,
  * restored, ended.  A call that fails where the test needs it ends the test.  The executable's

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What libraries load of their code, where the driver loads lazily; see code.h. */
 #include "server/worker/libs/code/code.h"
 

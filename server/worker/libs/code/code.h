@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What libraries load into the driver where it loads lazily, in the order of first uses, and again
  * at a restore.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Where code lies that a library gives to the driver; see code.h. */
 #include <dlfcn.h>
 #include <elf.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Libraries' code in a checkpoint image, and its uses as steps of the journal; see code.h. */
 #include <errno.h>
 #include <string.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The tables behind code.h; see code_table.h. */
 #include "server/worker/libs/code/code_table.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The tables behind code.h: which code exists, what was used of it, and its present handles.  A
  * library loads thousands of each, so tables find them, and their bytes are charged to the session.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* cuBLAS's handles, made and set; the rest is generated.  See cublas.h. */
 #include "server/worker/libs/cublas/cublas.h"
 

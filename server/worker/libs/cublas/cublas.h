@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* cuBLAS in the worker: what the generated handlers need of a handle. */
 #pragma once
 

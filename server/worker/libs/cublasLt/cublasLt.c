@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* cuBLASLt's handles and what runs on a stream; see cublasLt.h. */
 #include "server/worker/libs/cublasLt/cublasLt.h"
 

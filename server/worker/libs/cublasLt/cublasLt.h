@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * cuBLASLt in the worker: handlers of rpc/api/cublasLt.api over the genuine library.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * cuBLASLt's questions: heuristics, ids, capabilities, configurations.  The client keeps the
  * answers.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The genuine library's descriptors, made of what travelled.
  *

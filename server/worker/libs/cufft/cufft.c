@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * cuFFT's handlers that are written by hand; the rest is generated.  A plan is an object whose real
  * handle is the genuine library's number. Streams come with each execution, so that one that a

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * cuFFT in the worker: what the generated handlers need of a plan, and what those written by hand
  * share.

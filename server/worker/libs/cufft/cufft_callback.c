@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Callbacks that are linked into a plan's kernels.  When the genuine library reads their code is
  * its own business: until the plan ends it stays where it is, the last of each type.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Plans for several GPUs; client/libs/cufft/gpus.c has the other side.  The genuine library takes a
  * descriptor of its own for each call, made of what the message says.

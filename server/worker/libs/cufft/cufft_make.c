@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Shapes of cuFFT's plans in one message, as the builds before sent them and their images hold
  * them: made, and measured, by the genuine function that the program called.

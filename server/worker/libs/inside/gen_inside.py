@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """gen_inside.py MAP ENTRIES STUBS TABLE SCRIPT: what the pass-through libcuda.so.1 takes from the generated lists.
 
 MAP       libcuda.map of rpc/gen: every name that NVIDIA's libcuda.so.1 exports, declared in a header or not

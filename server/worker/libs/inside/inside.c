@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The pass-through libcuda.so.1 in the worker's process; see inside.h. */
 #include "server/worker/libs/inside/inside.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What forwarded libraries do at the driver, inside the worker: the pass-through libcuda.so.1
  * (inside/) that they find instead of the driver, and the hooks behind it.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What libraries do at the driver on threads that may not touch the session's tables: noted there,
  * entered by the executor; see inside.h.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Memory of libraries that stays where the driver puts it, and counts all the same: pinned memory
  * of the host, managed memory, physical pieces that a library maps itself.  See inside.h.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Streams, events, modules and limits of libraries; see inside.h. */
 #include "server/worker/driver.h"
 #include "checkpoint/journal.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The slots of the pass-through libcuda.so.1, and its cuGetProcAddress; see passthrough.h. */
 #include "server/worker/libs/inside/passthrough.h"
 

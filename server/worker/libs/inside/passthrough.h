@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The pass-through libcuda.so.1, which forwarded libraries find in the worker instead of the
  * driver.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What gen_inside.py makes: the names of the pass-through libcuda.so.1, and who gets which by
  * cuGetProcAddress.

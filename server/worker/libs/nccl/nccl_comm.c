@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Communicators: their making and end, and their lanes; see nccl.h. */
 #include <stdlib.h>
 #include <time.h>

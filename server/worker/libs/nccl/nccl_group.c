@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Operations on streams, one group at a time, and the operators that the program makes; see nccl.h.
  */

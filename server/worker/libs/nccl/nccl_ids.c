@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Unique ids of communicators that are restored; see nccl_ids.h. */
 #include "server/worker/libs/nccl/nccl_ids.h"
 

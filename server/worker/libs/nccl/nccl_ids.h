@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * New unique ids for communicators of NCCL whose ranks' sessions are restored together.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Communicators' lanes: which call of NCCL runs when, and for whom; see nccl.h.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What the worker's control threads ask of NCCL: nothing here needs NCCL's own header, and a build
  * without it lacks the functions, so that whoever calls one declares it weak.

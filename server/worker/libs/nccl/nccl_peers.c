@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Which communicators have ranks in other sessions; see nccl_members.h. */
 #include <inttypes.h>
 #include <pthread.h>

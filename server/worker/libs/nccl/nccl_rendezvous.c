@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * How the ranks of a communicator agree on a new unique id at a restore where nobody told them one
  * (ckt_worker_nccl_ids_add): rank 0 makes it and leaves it in the host's shared memory, under the

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* How a restore makes communicators anew, and what a job's checkpoint asks of them; see nccl.h. */
 #include <errno.h>
 #include <stdio.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the programs check with: a failed line is printed and makes the exit status 1. */
 #pragma once
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Devices: properties against attributes, names on the bus, choice, flags, limits, versions. */
 #include "check.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Two devices: each thread its own, modules and variables on both, copies between them, reset of one. */
 #include "check.h"
 

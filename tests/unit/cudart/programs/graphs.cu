@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Graphs built by hand and by capture, where the driver has them. */
 #include "check.h"
 

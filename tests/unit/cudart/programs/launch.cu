@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Launching in every way, attributes of kernels, occupancy; compiled a second time with the launches of older compilers. */
 #include "check.h"
 

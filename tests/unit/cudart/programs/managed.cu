@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Managed variables and memory, where the device has them. */
 #include "check.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Allocation, pointers, filling and copying of every kind. */
 #include "check.h"
 

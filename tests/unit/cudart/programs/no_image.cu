@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Compiled for one kind of machine code that the soft GPU is not: the launch says so, and the rest works. */
 #include "check.h"
 

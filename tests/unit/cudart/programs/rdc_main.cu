@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* -rdc=true: a kernel and a variable in one file, their parts in another. */
 #include "check.h"
 

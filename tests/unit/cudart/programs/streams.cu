@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Streams and events; compiled a second time with a default stream per thread. */
 #include "check.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Device variables by their host names, and addresses stored on the device. */
 #include "check.h"
 

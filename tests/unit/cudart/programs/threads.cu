@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Many host threads use the runtime, a module and its kernels for the first time at once; a child has no CUDA. */
 #include "check.h"
 

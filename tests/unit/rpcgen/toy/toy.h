@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The header of a made-up library, for the generator's tests (toy.py). */
 #pragma once
 

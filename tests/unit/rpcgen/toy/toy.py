@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
 """toy.py GENERATOR ARGUMENT...: generate.py, with a library that it does not have: an entry as library.py's, and nothing else, makes it known."""
 import os
 import sys
