@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Graphs: descriptions arrive in pieces under the id of the client's graph, and an executable graph
- * is made from one.  The client's memory that nodes touch has buffers here (graph_memory.c): its
- * bytes come before a launch and go after it, in the order of the stream.
+ * Graphs: descriptions arrive in pieces under the id of the client's graph, and the worker makes an
+ * executable graph from one.  The worker has buffers for the client's memory that nodes touch
+ * (graph_memory.c): their bytes are copied before and after a launch, in stream order.
  */
 #include "server/worker/graph/graph.h"
 
@@ -79,7 +79,7 @@ static CUresult decode(const uint8_t *data, size_t size, struct ckt_worker_graph
 				  : CUDA_ERROR_INVALID_VALUE;
 }
 
-/* Takes the finished description out of its object, which is destroyed. */
+/* Takes the complete description out of its object and destroys the object. */
 static CUresult take_data(
 	struct ckt_worker *worker, uint64_t id, struct ckt_worker_graph **ret_graph)
 {
@@ -94,12 +94,12 @@ static CUresult take_data(
 	return result;
 }
 
-/* An executable graph being made. */
+/* The instantiation of one graph. */
 struct making {
 	struct ckt_long_call_job job;
 	struct ckt_wcall *call; /* NULL in a restore */
 	uint64_t id, context;
-	struct ckt_worker_graph_exec *exec; /* not yet entered */
+	struct ckt_worker_graph_exec *exec; /* not entered yet */
 	CUDA_GRAPH_INSTANTIATE_PARAMS params;
 	CUresult result;
 };
@@ -107,7 +107,7 @@ struct making {
 static CUresult count_node(struct ckt_worker_graph_node *node, void *data)
 {
 	struct ckt_worker_graph_exec *exec = data;
-	/* On an H200 20000 kernel nodes take 44 MiB. */
+	/* On an H200, 20000 kernel nodes take 44 MiB. */
 	enum { NODE_DEVICE_BYTES = 2304 };
 	uint64_t call, nodes = node->graph_count ? 0 : 1;
 	CUgraph graph;
@@ -209,7 +209,7 @@ static struct ckt_worker_graph_exec *find_exec(struct ckt_worker *worker, uint64
 	return object ? object->real : NULL;
 }
 
-/* ---- Making and changing */
+/* ---- Instantiation and changes */
 
 int ckt_worker_graph_data(struct ckt_wcall *call)
 {
@@ -220,7 +220,7 @@ int ckt_worker_graph_data(struct ckt_wcall *call)
 	struct ckt_object *object =
 		ckt_objects_find_kind(&worker->objects, args.graph, CKT_KIND_GRAPH);
 	if (object && args.offset == 0) {
-		/* An earlier one was never used. */
+		/* An earlier description was never used. */
 		ckt_worker_graph_object_fini(worker, object);
 		ckt_objects_remove(&worker->objects, object);
 		object = NULL;
@@ -258,7 +258,7 @@ static void making_finish(struct ckt_worker *worker, struct ckt_long_call_job *j
 {
 	struct making *m = (struct making *)job;
 	struct ckt_object *object;
-	/* If the driver rejects a graph, that is a reply, with the reason. */
+	/* If the driver rejects the graph, the reply carries the reason. */
 	struct ckt_graph_instantiate_res res = {.status = making_end(worker, m, &object)};
 	ckt_graph_instantiate_res_put(
 		ckt_wcall_results(m->call, ckt_graph_instantiate_res_size(&res)), &res);
@@ -302,7 +302,7 @@ int ckt_worker_graph_instantiate(struct ckt_wcall *call)
 	return CKT_WCALL_LATER;
 }
 
-/* The nodes of an update replace those that they update. */
+/* Pairs the nodes of an update with the nodes that they replace. */
 static void pair(struct ckt_worker_graph *update, struct ckt_worker_graph *graph)
 {
 	for (uint32_t i = 0; i < update->node_count && i < graph->node_count; i++) {
@@ -313,7 +313,7 @@ static void pair(struct ckt_worker_graph *update, struct ckt_worker_graph *graph
 	}
 }
 
-/* The records of an update that the driver took; the nodes keep their ids. */
+/* Takes over the records of an update that the driver accepted; the nodes keep their ids. */
 static void adopt(struct ckt_worker_graph *update, struct ckt_worker_graph *graph)
 {
 	for (uint32_t i = 0; i < update->node_count && i < graph->node_count; i++) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Conditions of graphs.  A handle of the client's is a random number; the driver's, made for each
- * graph that is made, takes its place in the parameters of kernels.  So a graph that is made again,
- * after a restore, has new handles of the driver's and nothing to translate.
+ * Conditions of graphs.  A client's handle is a random number.  The driver makes its own handle for
+ * each new graph, and the worker replaces the client's handles in the parameters of kernels.  So a
+ * graph that a restore makes again gets new driver handles, and no saved value needs translation.
  */
 #include <stdlib.h>
 #include <string.h>

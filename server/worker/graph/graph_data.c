@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The bytes of the client's memory that a graph touches: into its buffers before a launch, out of
- * them after it, both as host functions in the order of the stream, so that launches that are still
- * under way are not disturbed; and at once, for host nodes in the middle.
+ * Copies the bytes of the client's memory that a graph touches: into its buffers before a launch,
+ * and out of them afterwards.  Both copies are host functions in stream order, so that they do not
+ * disturb running launches.  For host nodes in the middle of a graph, the copy happens at once.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -23,7 +23,7 @@ static struct ckt_worker_graph_exec *find_exec(struct ckt_worker *worker, uint64
 	return object ? object->real : NULL;
 }
 
-/* Rows of bytes, from or to packed ones. */
+/* A copy of rows of bytes, from or to packed rows. */
 struct move {
 	uint8_t *dst;
 	const uint8_t *src;
@@ -49,7 +49,7 @@ static void drop_move(struct move *m)
 	free(m);
 }
 
-/* On a thread of the driver. */
+/* Runs on a thread of the driver. */
 static void run_move(void *data)
 {
 	struct move *m = data;
@@ -81,7 +81,7 @@ int ckt_worker_graph_host_data(struct ckt_wcall *call)
 		return CUDA_ERROR_INVALID_VALUE;
 	CUevent event;
 	CUresult result = ckt_object_stream(call->worker, args.stream, &stream);
-	/* Earlier launches may still read there. */
+	/* Earlier launches may still read the buffer. */
 	if (!result)
 		result = ckt_worker_graph_use_wait(call->worker, exec, args.stream, stream);
 	if (!result)
@@ -128,8 +128,8 @@ int ckt_worker_graph_fetch(struct ckt_wcall *call)
 	if (result)
 		return result;
 	/*
-	 * All pieces of the pool may be taken until a host function ends, and its end is a command
-	 * after this one.
+	 * All pieces of the pool may be in use until a host function ends, and its end is a command
+	 * after this one, so the copy gets memory of its own.
 	 */
 	struct ckt_staging_piece *piece = ckt_staging_own(size);
 	struct move *m = new_move(0);
@@ -156,7 +156,9 @@ int ckt_worker_graph_fetch(struct ckt_wcall *call)
 	return ckt_worker_reply_when_done(call, result, args.stream, stream, piece, size);
 }
 
-/* A host node's function is about to run in the client: sends what the nodes before it wrote. */
+/*
+ * A host node's function is about to run in the client: sends the bytes that earlier nodes wrote.
+ */
 int ckt_worker_graph_peek(struct ckt_wcall *call)
 {
 	struct ckt_graph_peek_args args;
@@ -175,7 +177,7 @@ int ckt_worker_graph_peek(struct ckt_wcall *call)
 	return CUDA_SUCCESS;
 }
 
-/* It has run: fetches what it left for the nodes after it. */
+/* The host node's function has run: takes the bytes that it left for later nodes. */
 int ckt_worker_graph_poke(struct ckt_wcall *call)
 {
 	struct ckt_graph_poke_args args;

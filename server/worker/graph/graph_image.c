@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Graphs in a checkpoint image: their descriptions, from which they are made again; see
+ * Graphs in a checkpoint image: their descriptions, from which a restore makes them again; see
  * graph_image.h.
  */
 #include "server/worker/graph/graph_image.h"

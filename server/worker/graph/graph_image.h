@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Graphs in a checkpoint image.  Precondition: frozen, or not started. */
+/* Graphs in a checkpoint image.  Precondition: the session is frozen or not started. */
 #pragma once
 
 #include <cuda.h>

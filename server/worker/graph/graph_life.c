@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How long what queued work of an executable graph uses has to live: the nodes that host functions
- * are called for, the buffers that copies of graph_data.c and its own read and write.  A graph may
- * be destroyed while the GPU has yet to come to it.
+ * The lifetime of what queued work of an executable graph uses: the nodes whose host functions it
+ * calls, and the buffers that its copies and those of graph_data.c read and write.  A program may
+ * destroy a graph before the GPU has run its queued work.
  *
- *	launch, bytes on their way -> an event behind them, one a stream
- *	destroyed -> buried when all events are past, on the thread beside the executor, because the driver unregisters memory
- *	only when the context is idle, and for that it may need an answer that only the executor can take
+ *	launch, bytes being copied -> an event behind them, one for each stream
+ *	destroyed -> buried when all events have completed
+ *
+ * The burial runs on the thread beside the executor: the driver unregisters memory only when the
+ * context is idle, and for that it may need a reply that only the executor can take.
  */
 #include <stdlib.h>
 
@@ -40,7 +42,8 @@ static bool is_past(const struct ckt_worker_graph_use *use)
 }
 
 /*
- * The entry of the stream, or one that is past and of the same context, or a new one with an event.
+ * Finds the entry of the stream, or reuses a completed entry of the same context, or adds one with
+ * a new event.
  */
 static CUresult place(struct ckt_worker *worker, struct ckt_worker_graph_exec *exec,
 	uint64_t stream, struct ckt_worker_graph_use **ret_use)
@@ -63,7 +66,7 @@ static CUresult place(struct ckt_worker *worker, struct ckt_worker_graph_exec *e
 	if (!uses)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	exec->uses = uses;
-	/* An event is its context's, which is the stream's. */
+	/* An event belongs to a context; this one belongs to the stream's context. */
 	const struct ckt_object *before = worker->current;
 	CUevent event;
 	CUresult result = before && before->id == context ? CUDA_SUCCESS
@@ -96,7 +99,7 @@ CUresult ckt_worker_graph_use_end(
 	struct ckt_worker_graph_exec *exec, CUevent event, CUstream stream)
 {
 	CUresult result = event ? ckt_driver.cuEventRecord(event, stream) : CUDA_SUCCESS;
-	/* No event will tell when it is over: treats it as never. */
+	/* No event reports the end of this work, so the graph is never freed. */
 	if (result)
 		exec->immortal = true;
 	return result;
@@ -113,7 +116,7 @@ CUresult ckt_worker_graph_use_wait(struct ckt_worker *worker,
 	return result;
 }
 
-/* ---- The end */
+/* ---- Destruction */
 
 static bool all_past(const struct ckt_worker_graph_exec *exec)
 {
@@ -123,7 +126,7 @@ static bool all_past(const struct ckt_worker_graph_exec *exec)
 	return !exec->immortal;
 }
 
-/* Beside the executor. */
+/* Runs beside the executor. */
 static void bury(struct ckt_long_call_job *job)
 {
 	struct ckt_worker_graph_exec *exec = &((struct remains *)job)->exec;
@@ -157,7 +160,7 @@ void ckt_worker_graph_life_poll(struct ckt_worker *worker)
 		}
 		*r = dead->next;
 		drop_events(&dead->exec);
-		/* The one context that stays. */
+		/* The first device's primary context, which lasts as long as the session. */
 		dead->job.context = worker->first_context;
 		ckt_long_call_submit(worker, &dead->job);
 	}
@@ -171,7 +174,7 @@ void ckt_worker_graph_exec_drop(struct ckt_worker *worker, struct ckt_worker_gra
 	ckt_memory_uncharge(&worker->devices[exec->device].memory, exec->device_bytes);
 	struct remains *dead = calloc(1, sizeof *dead);
 	if (!dead)
-		return; /* better lost than used */
+		return; /* leak the graph rather than free memory in use */
 	dead->job = (struct ckt_long_call_job){.run = bury, .finish = buried};
 	dead->exec = *exec;
 	free(exec);
@@ -192,7 +195,7 @@ static void forget(struct ckt_worker_graph_exec *exec, uint64_t context)
 			i++;
 			continue;
 		}
-		/* A context that has failed does not say what of it still runs. */
+		/* A failed context does not report which of its work still runs. */
 		exec->immortal |= !is_past(&exec->uses[i]);
 		ckt_driver.cuEventDestroy_v2(exec->uses[i].event);
 		exec->uses[i] = exec->uses[--exec->use_count];

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Buffers in the worker that stand for the client's memory in the copies of graphs: one for each
- * range that nodes touch, and one for ranges that overlap, so that what one node writes there the
- * next one reads.
+ * Buffers in the worker that replace the client's memory in the copies of graphs: one for each
+ * range that nodes touch.  Overlapping ranges share one buffer, so that one node reads what another
+ * wrote.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -56,8 +56,8 @@ static int by_address(const void *a, const void *b)
 static CUresult add(struct ckt_worker_graph_segments *segments, uint64_t address, uint64_t size)
 {
 	/*
-	 * The same offset in its page as the client's, so that the driver's copies are aligned as
-	 * they would be.
+	 * Keep the client's offset within the page, so that the driver's copies keep their
+	 * alignment.
 	 */
 	uint64_t offset = address & 4095, room = (offset + size + 4095) & ~4095ull;
 	struct ckt_worker_graph_segment *list =
@@ -106,7 +106,7 @@ CUresult ckt_worker_graph_segments_cover(
 uint8_t *ckt_worker_graph_segments_find(
 	const struct ckt_worker_graph_segments *segments, uint64_t address, uint64_t size)
 {
-	/* The latest first: if parameters were changed, it holds all of them. */
+	/* Search the latest segment first: after a change of parameters it covers all of them. */
 	for (size_t i = segments->count; i-- > 0;) {
 		const struct ckt_worker_graph_segment *s = &segments->list[i];
 		if (address >= s->address && address - s->address <= s->size &&

@@ -30,7 +30,7 @@ struct ckt_worker_graph_fill {
 	uint64_t width, height;
 };
 
-/* Of a conditional node: what stands before the bodies. */
+/* The part of a conditional node before its bodies. */
 struct ckt_worker_graph_conditional {
 	uint64_t handle, context;
 	uint32_t value, flags, up, type, count;
@@ -38,7 +38,7 @@ struct ckt_worker_graph_conditional {
 
 bool ckt_worker_graph_copy_get(
 	const struct ckt_worker_graph_node *node, struct ckt_worker_graph_copy *ret);
-/* Bytes from the first to the last that the copy touches on that side. */
+/* The bytes from the first to the last that the copy touches on that side. */
 bool ckt_worker_graph_side_span(const struct ckt_worker_graph_copy *copy,
 	const struct ckt_worker_graph_side *side, uint64_t *ret_begin, uint64_t *ret_size);
 bool ckt_worker_graph_kernel_get(

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Descriptions of graphs: from bytes and to bytes; see rpc/graph.h. */
+/* Converts descriptions of graphs from and to bytes; see rpc/graph.h. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -105,7 +105,7 @@ static struct ckt_worker_graph *decode(struct ckt_cursor *c, unsigned depth)
 		return NULL;
 	uint32_t count = ckt_get_u32(c);
 	/*
-	 * At most as many as the bytes can hold, so that a number alone cannot exhaust our memory.
+	 * Limit the count by what the bytes can hold, so that a number alone cannot exhaust memory.
 	 */
 	if (c->bad || count > CKT_GRAPH_NODES_MAX ||
 		count > (size_t)(c->end - c->p) / NODE_BYTES_MIN)
@@ -175,7 +175,7 @@ uint8_t *ckt_worker_graph_encode(uint8_t *p, const struct ckt_worker_graph *grap
 			p = ckt_put_opaque(p, node->record, node->record_bytes);
 			continue;
 		}
-		/* Before graphs there is nothing, or whole words. */
+		/* A record before child graphs is empty or consists of whole words. */
 		p = ckt_put_u32(p, (uint32_t)record_size(node));
 		if (node->record_bytes)
 			memcpy(p, node->record, node->record_bytes);
@@ -229,7 +229,7 @@ static CUresult count_node(struct ckt_worker_graph_node *node, void *data)
 bool ckt_worker_graph_charge(struct ckt_worker_graph *graph)
 {
 	/*
-	 * An estimate for a node with the driver's part, in the graph and in the executable one:
+	 * An estimate for a node with the driver's part, in the graph and in the executable graph;
 	 * generous, and measured only on NVIDIA's 580.
 	 */
 	enum { NODE_BYTES = 4096 };
