@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Library calls on streams that capture.  The client keeps the capture, and sends the call in the
- * order of its commands; here it is captured at once, with all that is set of its handles at that
- * moment, into a graph of the driver's that graphs take in as a child.
+ * Library calls on streams that capture.  The client keeps the capture and sends the call in the
+ * order of its commands.  The worker captures the call at once, with the present settings of its
+ * handles, into a graph of the driver; the program's graphs contain that graph as a child.
  *
- *	lib_capture -> begin on a private stream -> the call's handler, whose stream that is -> end: a graph, and what the call used
+ *	lib_capture -> begin on a private stream -> the call's handler, on that stream
+ *	            -> end: a graph, and the objects that the call used
  *
- * The call and what made and set its objects stay in the log (state.h), so that a restore captures
- * it again as it was.
+ * The call and the steps that made and set its objects stay in the log (state.h), so that a restore
+ * captures the same call again.
  */
 #include <stdlib.h>
 
@@ -24,7 +25,10 @@
 #include "server/worker/session/long_call.h"
 #include "server/worker/worker.h"
 
-/* A node with the driver's of it, in the graph and in those made of it; as graph_tree.c. */
+/*
+ * The size of a node and of the driver's copies, in the graph and in its instances, as in
+ * graph_tree.c.
+ */
 enum { NODE_BYTES = 4096, CONTEXTS_MAX = 64, CAPTURE_ATTEMPTS = 3 };
 
 CUstream ckt_lib_capture_stream;
@@ -35,8 +39,8 @@ static struct {
 	uint32_t used_count;
 	bool too_many;
 	bool astray;    /* an object could not be put on the stream */
-	bool later;     /* the handler has kept the call, against its contract */
-	bool disturbed; /* something waited for the context meanwhile */
+	bool later;     /* the handler kept the call, against its contract */
+	bool disturbed; /* another thread waited for the context during the capture */
 } running;
 
 /* ---- Private streams */
@@ -78,7 +82,9 @@ void ckt_worker_lib_capture_forget_context(uint64_t context)
 		}
 }
 
-/* ---- What is captured */
+/*
+ * ---- The capture
+ */
 
 void ckt_worker_lib_capture_use(struct ckt_worker *worker, struct ckt_object *object)
 {
@@ -95,8 +101,8 @@ void ckt_worker_lib_capture_use(struct ckt_worker *worker, struct ckt_object *ob
 }
 
 /*
- * Runs the call with the stream capturing.  Whatever happens, the stream captures no more, and
- * handles have the streams that they had.
+ * Runs the call while the stream captures.  In every case the capture ends, and handles get their
+ * own streams back.
  */
 static CUresult capture(struct ckt_wcall *call, uint64_t id, CUstream stream, CUgraph *ret_graph)
 {
@@ -136,7 +142,7 @@ static CUresult capture(struct ckt_wcall *call, uint64_t id, CUstream stream, CU
 	return result;
 }
 
-/* References to what made and set the objects. */
+/* Takes references to the steps that made and set the objects. */
 static bool take_uses(struct ckt_lib_call *made)
 {
 	uint32_t count = 0;
@@ -185,7 +191,7 @@ void ckt_worker_lib_call_fini(struct ckt_object *object)
 	ckt_inside_owner_ended(&ckt_worker, object->id, object->context);
 }
 
-/* The object of a graph that was captured; takes over the step. */
+/* Enters the object of a captured graph; takes over the step. */
 static CUresult enter(
 	struct ckt_worker *worker, uint64_t id, CUgraph graph, struct ckt_lib_step *step)
 {
@@ -249,8 +255,8 @@ CUresult ckt_worker_lib_call_make(struct ckt_worker *worker, uint64_t id, enum c
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
 	/*
-	 * Memory that a library gave back is waited for beside the executor, and such a wait ends a
-	 * capture in its context: once more without.
+	 * Memory that a library freed is waited for beside the executor, and such a wait
+	 * invalidates a capture in its context.  Capture again without it.
 	 */
 	for (unsigned attempt = 0; attempt < CAPTURE_ATTEMPTS; attempt++) {
 		call->args = (struct ckt_cursor){.p = step->args, .end = step->args + size};
@@ -299,7 +305,7 @@ int ckt_worker_lib_capture_end(struct ckt_wcall *call)
 	struct ckt_lib_capture_end_args args;
 	if (!ckt_lib_capture_end_args_get(&call->args, &args))
 		return CKT_WCALL_GARBAGE;
-	/* One that could not be captured is not there. */
+	/* A call that could not be captured has no object. */
 	struct ckt_object *object =
 		ckt_objects_find_kind(&call->worker->objects, args.id, CKT_KIND_LIB_CALL);
 	if (object)

@@ -1,19 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Settings of the session for its libraries: variables of the program's environment
- * (rpc/library_environment.h), which a genuine library finds in the worker's when it is opened.
+ * The session's settings for its libraries: variables of the program's environment
+ * (rpc/library_environment.h) that a genuine library reads from the worker's environment when it is
+ * opened.
  *
- * Threading: the executor's, or who restores; setenv() is no thread's beside it, because no library
- * is open before.
+ * Threading: the executor or the restoring thread.  No other thread reads the environment during
+ * setenv(), because no library is open yet.
  */
 #pragma once
 
 #include "rpc/session.h"
 
 /*
- * Sets all of them or none: 0; -EINVAL if one is not allowed; -EBUSY if a library is open and one
- * differs from its value then (the same values again, as after a new connection, give 0).
+ * Applies all settings or none.  0; -EINVAL if a setting is not allowed; -EBUSY if a library is
+ * open and a setting differs from its current value.  Repeating the same values, as a new
+ * connection does, returns 0.
  */
 int ckt_worker_environment_take(const ckt_environment_args *args);
-/* The accepted settings, for an image; valid until the next ones. */
+/* The accepted settings, for an image; valid until the next ckt_worker_environment_take. */
 const ckt_environment_args *ckt_worker_environment_settings(void);

@@ -13,7 +13,7 @@
 #include "server/worker/libs/inside/inside.h"
 #include "server/worker/worker.h"
 
-/* More libraries than are forwarded. */
+/* More than the number of forwarded libraries. */
 enum { GENUINE_MAX = 32 };
 
 static struct opened {
@@ -41,7 +41,7 @@ static const char *setting(const char *name)
 static struct ckt_search where(void)
 {
 	const char *owner = getenv("CRICKET_LIBRARY_OWNER");
-	/* The server's user; the worker's own only where no server said that it is another. */
+	/* The server's user; the worker's own only if no server named another one. */
 	uid_t user = owner ? (uid_t)strtoul(owner, NULL, 10) : geteuid();
 	return (struct ckt_search){.root = "",
 		.operator_path = setting("CRICKET_LIBRARY_PATH"),
@@ -53,7 +53,7 @@ static struct ckt_search where(void)
 
 static int open_found(struct ckt_genuine *genuine, char *ret_message, size_t message_size)
 {
-	/* Its own libraries lie beside it ($ORIGIN), and its symbols are nobody else's. */
+	/* The library's own dependencies lie beside it ($ORIGIN), and its symbols stay private. */
 	genuine->handle = dlopen(genuine->found.path, RTLD_NOW | RTLD_LOCAL);
 	if (genuine->handle)
 		return 0;

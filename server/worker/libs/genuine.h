@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The genuine libraries behind the forwarded ones, in the worker: found (search.h), opened when
- * first used, once, and kept.
+ * The genuine libraries in the worker: search.h finds them, the first use opens them, and they stay
+ * open.
  *
- * What the server says of where they lie comes in the worker's environment
- * (server/daemon/session/libraries.c).  Threading: the executor's, or who restores.
+ * The server describes their directories in the worker's environment
+ * (server/daemon/session/libraries.c).  Threading: the executor or the restoring thread.
  */
 #pragma once
 
@@ -20,12 +20,13 @@ struct ckt_genuine {
 };
 
 /*
- * stem: "libcublas.so"; major 0: the highest there is; version: the client's own ("13.1.0"), or
- * "".  Opens libcuda.so.1 of inside.h before the first one.  0, or -errno and one sentence that
- * names the library, what is wrong and what helps; the same answer the next time.
+ * stem: "libcublas.so"; major 0: the highest installed; version: the client's own ("13.1.0"), or
+ * "".  Opens the pass-through libcuda.so.1 (inside.h) before the first library.  0, or -errno and
+ * one sentence that names the library, the cause and the remedy.  A repeated call returns the first
+ * result.
  */
 int ckt_genuine_open(struct ckt_worker *worker, const char *stem, unsigned major,
 	const char *version, const struct ckt_genuine **ret_genuine, char *ret_message,
 	size_t message_size);
-/* The opened libraries, in their order: NULL at the end. */
+/* The opened libraries in the order of their opening; NULL after the last. */
 const struct ckt_genuine *ckt_genuine_at(unsigned index);

@@ -9,7 +9,7 @@
 
 enum { FIRST_ROOM = 64 };
 
-/* What was dropped: a look-up goes on behind it. */
+/* Marks a dropped entry: a look-up continues behind it. */
 static char dropped;
 
 static uint64_t make_secret(void)
@@ -17,7 +17,7 @@ static uint64_t make_secret(void)
 	uint64_t made;
 	if (getrandom(&made, sizeof made, GRND_NONBLOCK) == (ssize_t)sizeof made)
 		return made | 1;
-	/* A kernel that has no randomness yet: places are then as good, and may be guessed. */
+	/* The kernel has no randomness yet: the places work as well but can be guessed. */
 	return ((uint64_t)time(NULL) << 32 ^ (uintptr_t)&made) | 1;
 }
 
@@ -53,7 +53,7 @@ uint64_t ckt_id_map_key(uint64_t state, const void *data, size_t size)
 	return mix(state ^ size);
 }
 
-/* The key's place, or the free one that ends the search for it. */
+/* The key's place, or the free place that ends the search. */
 static size_t place_of(struct ckt_id_map *map, uint64_t key)
 {
 	size_t i = mix(key ^ secret()) & (map->room - 1);
@@ -66,7 +66,7 @@ static size_t place_of(struct ckt_id_map *map, uint64_t key)
 	return i;
 }
 
-/* Room for one more, without what was dropped. */
+/* Makes room for one more entry and removes the dropped ones. */
 static bool lay_out(struct ckt_id_map *map)
 {
 	size_t room = FIRST_ROOM;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A table from numbers (ids, handles, addresses) to what is known of them: a look-up costs the same
- * however many there are.
+ * A table from numbers (ids, handles, addresses) to pointers.  A look-up costs the same for any
+ * number of entries.
  *
- * The numbers may be a client's or an image's own, so their places depend on a secret of the
- * process: nobody can choose numbers that all have one place.  Threading: the caller's.  An empty
- * one is all zeros.
+ * A client or an image may choose the numbers, so their places depend on a secret of the process:
+ * nobody can choose numbers that share one place.  Threading: the caller's.  An empty table is all
+ * zeros.
  */
 #pragma once
 
@@ -16,17 +16,17 @@
 struct ckt_id_map {
 	struct ckt_id_map_place {
 		uint64_t key;
-		/* NULL: nothing here, since the table was last laid out */
+		/* NULL: no entry since the table was last laid out */
 		void *value;
 	} * places;
-	size_t room, taken; /* taken: those that were dropped included */
+	size_t room, taken; /* taken also counts dropped entries */
 	size_t count;
 	uint64_t looks; /* places that all calls probed; for tests */
 };
 
 /*
- * value is not NULL; it replaces the key's earlier value, which needs no memory.  False: no memory,
- * and nothing has changed.
+ * value is not NULL and replaces the key's earlier value; a replacement needs no memory.  False:
+ * there is no memory, and the table is unchanged.
  */
 bool ckt_id_map_put(struct ckt_id_map *map, uint64_t key, void *value);
 /* NULL if the key is not there. */
@@ -36,6 +36,6 @@ void ckt_id_map_drop(struct ckt_id_map *map, uint64_t key);
 void ckt_id_map_fini(struct ckt_id_map *map);
 /*
  * A hash of bytes that also depends on the process's secret.  Different bytes may have the same
- * one: compare what you find.
+ * hash, so compare the bytes of what you find.
  */
 uint64_t ckt_id_map_key(uint64_t state, const void *data, size_t size);

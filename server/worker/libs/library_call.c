@@ -32,7 +32,7 @@ int ckt_library_done(struct ckt_wcall *call, int status, bool *once)
 {
 	if (call->header.flags & CKT_CALL_BATCHED)
 		return ckt_library_batched(call, status, once);
-	/* What failed leaves no state. */
+	/* A failed call leaves no state. */
 	call->status = status;
 	ckt_put_u32(ckt_wcall_results(call, 4), (uint32_t)status);
 	return CUDA_SUCCESS;
@@ -66,7 +66,7 @@ int ckt_library_values_begin(
 {
 	*ret = (struct ckt_library_values){.size = size};
 	bool batched = call->header.flags & CKT_CALL_BATCHED;
-	/* With nobody to answer there is nowhere to put them. */
+	/* A batched call has no reply that could carry the values. */
 	if (batched && !pointer_mode)
 		return CKT_WCALL_GARBAGE;
 	if (!pointer_mode)
@@ -87,7 +87,7 @@ void *ckt_library_value(struct ckt_library_values *values, size_t place, const u
 	return values->piece->data + place;
 }
 
-/* The status alone: nothing was put on the stream. */
+/* Replies with the status alone: nothing was put on the stream. */
 static int refused(struct ckt_wcall *call, struct ckt_library_values *values, int status)
 {
 	int32_t word = status;

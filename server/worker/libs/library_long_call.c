@@ -21,7 +21,7 @@ static void run(struct ckt_long_call_job *job)
 	ckt_inside_leave(before);
 }
 
-/* Later calls for the object wait; it may have ended meanwhile. */
+/* Makes later calls for the object wait, or lets them run; the object may have ended meanwhile. */
 static void mark(struct ckt_worker *worker, struct ckt_library_long_call *beside, bool on)
 {
 	struct ckt_object *object = beside->owner
@@ -33,7 +33,7 @@ static void mark(struct ckt_worker *worker, struct ckt_library_long_call *beside
 	object->library->beside += on ? 1 : (object->library->beside ? -1u : 0);
 }
 
-/* An allocation failed on a thread that cannot take back what pools keep: here it can. */
+/* An allocation failed on a thread that cannot release what the pools keep; the executor can. */
 static bool try_again(struct ckt_worker *worker, struct ckt_library_long_call *beside)
 {
 	const struct ckt_object *context = ckt_objects_find(&worker->objects, beside->context);
@@ -42,7 +42,7 @@ static bool try_again(struct ckt_worker *worker, struct ckt_library_long_call *b
 	beside->again = true;
 	ckt_inside_free_waiting(worker, 0);
 	ckt_worker_pools_release(worker, context->ctx.device, true);
-	/* Behind the frees that wait beside. */
+	/* The job queues behind the frees that wait on the same thread. */
 	ckt_long_call_submit(worker, &beside->job);
 	return true;
 }

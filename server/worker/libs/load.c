@@ -31,7 +31,7 @@ CUresult ckt_library_open(struct ckt_worker *worker, const struct ckt_library *l
 	unsigned unit = library->version_unit ? library->version_unit : 10000;
 	const struct ckt_genuine *genuine;
 	char wanted[CKT_SEARCH_VERSION_MAX] = "";
-	/* Files are named by the build too: what the client knows is a beginning. */
+	/* File names also carry a build number, so the client's version is a prefix. */
 	if (version)
 		snprintf(wanted, sizeof wanted, "%u.%u.%u", version / unit, version % unit / 100,
 			version % 100);
@@ -55,7 +55,7 @@ int ckt_library_open_call(struct ckt_wcall *call, const struct ckt_library *libr
 		return CKT_WCALL_GARBAGE;
 	CUresult result = ckt_library_open(call->worker, library, version, message, sizeof message);
 	if (result) {
-		/* A program asks again with each of its calls. */
+		/* A program asks again with each of its calls, so each library is logged once. */
 		static bool said[CKT_LIB_COUNT];
 		if (!said[library->lib]) {
 			ckt_log_user("%s", message);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which file a genuine library is; see search.h. */
+/* Finds the file of a genuine library; see search.h. */
 #include "server/worker/libs/search.h"
 
 #include <ctype.h>
@@ -15,7 +15,7 @@
 
 #include "base/trusted_file.h"
 
-/* Absolute, and below a prefix: patterns of glob(3). */
+/* Patterns of glob(3): absolute ones, and ones below a prefix. */
 static const char *const toolkits[] = {"/usr/local/cuda/lib64", "/usr/local/cuda*/lib64",
 	"/usr/local/cuda*/targets/x86_64-linux/lib", "/opt/cuda*/lib64",
 	"/opt/cuda*/targets/x86_64-linux/lib"};
@@ -70,7 +70,8 @@ static void dirs_add_pattern(struct dirs *dirs, const char *prefix, const char *
 }
 
 /*
- * What stands between colons; only absolute paths, because the worker's own directory says nothing.
+ * The parts between colons.  Only absolute paths count, because the worker's own directory has no
+ * meaning for the operator.
  */
 static void each_part(
 	struct dirs *dirs, const char *text, void (*add)(struct dirs *dirs, const char *part))
@@ -93,7 +94,7 @@ static void add_root(struct dirs *dirs, const char *prefix)
 		dirs_add_pattern(dirs, prefix, below_roots[i]);
 }
 
-/* Lines of ld.so.conf that are directories; its includes are what lies beside it. */
+/* The lines of ld.so.conf and of ld.so.conf.d that are directories. */
 static void add_loader_conf(struct dirs *dirs, const char *root)
 {
 	char pattern[PATH_MAX], line[PATH_MAX];
@@ -139,7 +140,7 @@ int ckt_search_compare(const char *a, const char *b)
 	return 0;
 }
 
-/* "13.1" is a beginning of "13.1.0.3", and of "13.1". */
+/* "13.1" is a prefix of "13.1.0.3" and of "13.1". */
 static bool begins(const char *version, const char *beginning)
 {
 	size_t length = strlen(beginning);
@@ -147,7 +148,7 @@ static bool begins(const char *version, const char *beginning)
 		(!version[length] || version[length] == '.');
 }
 
-/* What a file's name says behind "libcublas.so."; NULL where the name is another one. */
+/* The version in a file's name after "libcublas.so."; NULL if the name does not fit the stem. */
 static const char *version_in(const char *name, const char *stem)
 {
 	size_t length = strlen(stem);
@@ -264,7 +265,9 @@ static void tell(
 			"; install it there, or name its directory with cricket-server --library-path");
 }
 
-/* ---- All together */
+/*
+ * ---- The search
+ */
 
 static void collect(const struct ckt_search *search, struct dirs rows[ROWS])
 {

@@ -16,9 +16,9 @@
 
 static struct {
 	struct ckt_lib_step *first, *last;
-	size_t count;                 /* of steps, those that are not entered yet included */
-	uint64_t number;              /* of the last one */
-	struct ckt_lib_step *running; /* whose handler runs */
+	size_t count;                 /* of steps, including those that are not in the log yet */
+	uint64_t number;              /* of the last step */
+	struct ckt_lib_step *running; /* the step whose handler runs */
 	const struct ckt_lib_replay *replay;
 	struct ckt_object **dead;
 	size_t dead_count, dead_room;
@@ -85,13 +85,13 @@ void ckt_worker_lib_step_ref(struct ckt_lib_step *step)
 	step->refs++;
 }
 
-/* Nobody waits for it: it is free when what the GPU has been given by now is done. */
+/* Batched: the memory is free when the GPU has done all work submitted so far. */
 static void workspace_free(struct ckt_worker *worker, uint64_t address)
 {
 	uint8_t bytes[8];
 	struct ckt_wcall *call = ckt_wcall_new(worker);
 	if (!call || !worker->current) {
-		/* It goes with its context. */
+		/* The memory ends with its context. */
 		ckt_wcall_free(call);
 		return;
 	}
@@ -107,7 +107,7 @@ void ckt_worker_lib_step_unref(struct ckt_lib_step *step)
 	step->refs--;
 	if (step->refs > (step->pinned ? 1u : 0u))
 		return;
-	/* What is only history has no memory. */
+	/* A step that the journal alone keeps has no memory. */
 	if (step->kind == CKT_LIB_CREATE && step->workspace && !state.replay)
 		workspace_free(&ckt_worker, step->workspace);
 	step->workspace = step->workspace_bytes = 0;
@@ -170,7 +170,7 @@ static bool same_key(
 			!memcmp(a->args + proc->key_at, b->args + proc->key_at, proc->key_bytes));
 }
 
-/* The step that the new one takes the place of: none that a sealing call was made of. */
+/* The setting that the new step replaces.  A sealed setting is never replaced. */
 static struct ckt_lib_step **find_set(const struct ckt_lib_recipe *recipe,
 	const struct ckt_proc *proc, const struct ckt_lib_step *step)
 {
@@ -180,7 +180,7 @@ static struct ckt_lib_step **find_set(const struct ckt_lib_recipe *recipe,
 	return NULL;
 }
 
-/* Room for one more, before anything is done. */
+/* Makes room for one more setting before the call runs. */
 static bool set_room(struct ckt_lib_recipe *recipe)
 {
 	if (recipe->set_count < recipe->set_room)
@@ -210,7 +210,7 @@ static void created(struct ckt_worker *worker, struct ckt_lib_step *step, struct
 	ckt_worker_lib_step_enter(step);
 	if (!context || context->ctx.libraries & 1u << step->lib)
 		return;
-	/* What a full journal does not hold nobody does again, so nothing need be kept of it. */
+	/* Nobody repeats a step that a full journal does not hold, so it is not pinned. */
 	step->pinned = ckt_journal_add(&worker->checkpoint.journal,
 		(struct ckt_journal_entry){.kind = CKT_JOURNAL_LIBRARY,
 			.id = step->number,
@@ -225,10 +225,7 @@ static const struct ckt_proc *proc_of(const struct ckt_lib_step *step)
 	return &ckt_library_of(step->lib)->procs[step->proc];
 }
 
-/*
- * All that is set now counts for the call that seals, and what was only there for the last such
- * call goes.
- */
+/* Seals all present settings, and drops those that only the previous sealing call used. */
 static void seal(struct ckt_lib_recipe *recipe)
 {
 	uint32_t kept = 0;
@@ -273,7 +270,7 @@ void ckt_worker_lib_state_done(struct ckt_wcall *call, CUresult result)
 	if (recipe && step->kind == CKT_LIB_CREATE && !recipe->create) {
 		created(call->worker, step, object);
 	} else if (recipe && recipe->create && step->kind == CKT_LIB_SET && set_room(recipe)) {
-		/* The one that was current then may go before the object does. */
+		/* The context that is current now may end before the object does. */
 		step->context = object->context;
 		set(recipe, call->proc, step);
 	} else {
@@ -281,7 +278,7 @@ void ckt_worker_lib_state_done(struct ckt_wcall *call, CUresult result)
 	}
 }
 
-/* An object whose making nobody could repeat is not made. */
+/* Refuses an object or setting that could not be logged, because nothing could repeat it. */
 static bool prepare(struct ckt_wcall *call)
 {
 	const struct ckt_proc *proc = call->proc;
@@ -298,7 +295,7 @@ static bool prepare(struct ckt_wcall *call)
 		set_room(object->library->recipe);
 }
 
-/* What the library allocates meanwhile is the object's that the call is for. */
+/* What the library allocates meanwhile belongs to the object that the call is for. */
 static int serve(struct ckt_wcall *call, uint64_t id)
 {
 	uint64_t before = ckt_inside_enter(id);
@@ -347,7 +344,7 @@ CUresult ckt_worker_lib_workspace(struct ckt_worker *worker, struct ckt_object *
 	if (!step || step->kind != CKT_LIB_CREATE || !context)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (!step->workspace) {
-		/* In a restore memory has its addresses already, in the image. */
+		/* In a restore the image already assigns the memory its addresses. */
 		uint64_t address;
 		CUresult result = state.replay
 			? CUDA_ERROR_OUT_OF_MEMORY

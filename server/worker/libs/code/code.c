@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What libraries load of their code, where the driver loads lazily; see code.h. */
+/* The code that libraries load while the driver loads lazily; see code.h. */
 #include "server/worker/libs/code/code.h"
 
 #include <stdlib.h>
@@ -34,8 +34,8 @@ static void note_use(enum ckt_code_use_kind kind, uint32_t code, const char *sym
 }
 
 /*
- * Loads the kernel in the current context, at this moment.  ret_function may be the handle that it
- * is launched by.
+ * Loads the kernel in the current context at once. *ret_function may be the handle that launches
+ * it.
  */
 static CUresult load_kernel(CUkernel kernel, CUfunction *ret_function)
 {
@@ -43,7 +43,7 @@ static CUresult load_kernel(CUkernel kernel, CUfunction *ret_function)
 	return result ? result : ckt_driver.cuFuncLoad(*ret_function);
 }
 
-/* Before a kernel, or a function of one, is used in the current context. */
+/* Called before the current context uses a kernel or a function of a kernel. */
 static void touch(void *handle)
 {
 	CUcontext context = NULL;
@@ -62,7 +62,7 @@ static void touch(void *handle)
 	}
 	ckt_code_unlock();
 	CUfunction function = NULL;
-	/* A function that is no kernel's is of a module, which was loaded whole. */
+	/* A function without a kernel belongs to a module, which was loaded whole. */
 	if (known || !name || load_kernel(handle, &function)) {
 		free(name);
 		return;
@@ -164,7 +164,7 @@ static CUresult CUDAAPI library_get_global(
 	if (address)
 		*address = found;
 	ckt_code_lock();
-	/* Variables have addresses of their own, which no handle has. */
+	/* A variable's address differs from every handle, so both share one table. */
 	bool first = ckt_code_library_find(library, &index) &&
 		!ckt_code_touched(context, (void *)(uintptr_t)found);
 	if (first)
@@ -175,7 +175,9 @@ static CUresult CUDAAPI library_get_global(
 	return CUDA_SUCCESS;
 }
 
-/* ---- Modules, which are of a context: loaded whole */
+/*
+ * ---- Modules belong to a context and are loaded whole
+ */
 
 static CUresult CUDAAPI module_load_data_ex(
 	CUmodule *module, const void *image, unsigned count, CUjit_option *options, void **values)
@@ -232,7 +234,9 @@ static CUresult CUDAAPI module_unload(CUmodule module)
 	return CUDA_SUCCESS;
 }
 
-/* ---- What uses a kernel */
+/*
+ * ---- Uses of kernels
+ */
 
 static CUresult CUDAAPI kernel_get_function(CUfunction *function, CUkernel kernel)
 {
@@ -326,7 +330,7 @@ static CUresult library_ahead(uint32_t index, const uint8_t *data, CUlibrary *re
 		*ret_library = code->ahead;
 		return CUDA_SUCCESS;
 	}
-	/* The library has loaded it itself, by a step that came before. */
+	/* An earlier step made the library load the code itself. */
 	if (ckt_code_library_of(index, ret_library))
 		return CUDA_SUCCESS;
 	CUresult result = ckt_driver.cuLibraryLoadData(
@@ -390,7 +394,7 @@ static CUresult unload_ahead(uint32_t index)
 	struct ckt_code *code = ckt_code_entry(index);
 	bool used;
 	uint32_t same;
-	/* One that a library has by now it unloads itself. */
+	/* The library unloads code that it was handed. */
 	if (!code->ahead || code->handed)
 		return CUDA_SUCCESS;
 	CUresult result = ckt_driver.cuLibraryUnload(code->ahead);

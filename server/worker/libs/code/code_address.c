@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where code lies that a library gives to the driver; see code.h. */
+/* Finds the address and size of code that a library gives to the driver; see code.h. */
 #include <dlfcn.h>
 #include <elf.h>
 #include <link.h>
@@ -9,10 +9,11 @@
 #include "server/worker/libs/code/code.h"
 
 /*
- * What nvcc puts before a fat binary in a program's data: mark, version, address, another address.
+ * The wrapper that nvcc puts before a fat binary in a program's data: mark, version, address,
+ * another address.
  */
 enum { WRAPPER_MARK = 0x466243b1, FATBIN_MARK = 0xba55ed50 };
-/* Longer is no text of a module. */
+/* No module's text is longer. */
 enum { TEXT_MAX = 64 << 20 };
 
 static uint64_t elf_size(const Elf64_Ehdr *head)
@@ -76,8 +77,8 @@ static int look(struct dl_phdr_info *info, size_t size, void *opaque)
 	if (strcmp(name ? name + 1 : info->dlpi_name, wanted->file))
 		return 0;
 	/*
-	 * As dladdr tells it: from the beginning of the mapping.  All of it in one segment that may
-	 * be read.
+	 * Offsets count from the beginning of the mapping, as dladdr reports it.  All bytes must
+	 * lie in one readable segment.
 	 */
 	uint64_t base = UINT64_MAX;
 	for (unsigned i = 0; i < info->dlpi_phnum; i++)

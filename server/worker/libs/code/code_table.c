@@ -11,13 +11,13 @@
 #include "server/worker/libs/id_map.h"
 #include "server/worker/worker.h"
 
-/* Of a library's code, what tells it from another build's. */
+/* The part of a library's code that tells it from another build's. */
 enum { BEGINNING = 4096 };
 
 struct loaded {
 	CUlibrary library;
 	uint32_t code;
-	uint32_t kernels, touches; /* in the lists below */
+	uint32_t kernels, touches; /* entries in the lists below */
 };
 struct module {
 	CUmodule module;
@@ -43,9 +43,9 @@ static struct {
 	size_t kernel_count, kernel_room;
 	struct module *modules;
 	size_t module_count, module_room;
-	/* By keys of their contents, and by handles: the place in the list, and 1. */
+	/* Keyed by hashes of contents and by handles; a value is the index in the list plus 1. */
 	struct ckt_id_map code_keys, use_keys, loaded_places, kernel_places;
-	/* Open addressing, at most half full; looked at before every launch of a library. */
+	/* Open addressing, at most half full; every launch of a library looks here. */
 	struct touched *touched;
 	size_t touched_count, touched_room;
 } code = {.lock = PTHREAD_MUTEX_INITIALIZER};
@@ -66,7 +66,7 @@ uint64_t ckt_code_looks(void)
 		code.kernel_places.looks;
 }
 
-/* Of a list: -1 where nothing has the key. */
+/* An index in a list; -1 if nothing has the key. */
 static int64_t place_find(struct ckt_id_map *map, uint64_t key)
 {
 	return (int64_t)(uintptr_t)ckt_id_map_find(map, key) - 1;
@@ -112,7 +112,7 @@ bool ckt_code_add_known(const struct ckt_code *wanted, uint32_t *ret_code)
 {
 	uint64_t key = key_of(wanted);
 	int64_t first = place_find(&code.code_keys, key);
-	/* Few: the same bytes with other options. */
+	/* Few entries share a key: the same bytes with other options. */
 	for (int64_t i = first; i >= 0; i = (int64_t)code.codes[i].next - 1)
 		if (is_same(&code.codes[i], wanted)) {
 			*ret_code = (uint32_t)i;
@@ -145,7 +145,7 @@ bool ckt_code_add(const struct ckt_code_place *place, bool preserved, bool own, 
 	if (!ckt_code_add_known(&wanted, ret_code))
 		return false;
 	struct ckt_code *entry = &code.codes[*ret_code];
-	/* The library may free it before it is used. */
+	/* The library may free the bytes before the first use. */
 	if (!in_file && !entry->bytes && !entry->kept && charge(place->size)) {
 		entry->bytes = malloc(place->size);
 		if (entry->bytes)
@@ -213,17 +213,19 @@ void ckt_code_keep(struct ckt_worker *worker, uint32_t use)
 	pthread_mutex_unlock(&code.lock);
 	if (!bytes)
 		return;
-	/* Once they are paid for they are paid for there. */
+	/* The blobs charge the bytes themselves. */
 	ckt_budget_uncharge(size);
 	bool kept = ckt_blobs_add(&worker->blobs, bytes, size, hash) == 0;
 	free(bytes);
 	pthread_mutex_lock(&code.lock);
-	/* The list may lie elsewhere by now. */
+	/* The list may have been reallocated. */
 	code.codes[code.uses[use].code].kept |= kept;
 	pthread_mutex_unlock(&code.lock);
 }
 
-/* ---- What was touched */
+/*
+ * ---- Touched handles
+ */
 
 static size_t slot_of(CUcontext context, const void *handle)
 {
@@ -241,7 +243,7 @@ bool ckt_code_touched(CUcontext context, const void *handle)
 	return code.touched_room && code.touched[slot_of(context, handle)].handle;
 }
 
-/* Without memory what is there stays: a use is then noted twice. */
+/* Without memory the table stays as it is, and a use is then noted twice. */
 static void rebuild(size_t room, CUcontext without_context, CUlibrary without_library)
 {
 	struct touched *old = code.touched;
@@ -318,8 +320,8 @@ bool ckt_code_library_of(uint32_t index, CUlibrary *ret_library)
 {
 	struct ckt_code *entry = &code.codes[index];
 	/*
-	 * The one that is known is gone, and another is not: libraries do that to no code that they
-	 * load twice, as far as is known.
+	 * The known library is unloaded and another copy remains.  No library is known to load the
+	 * same code twice, so the search is rare.
 	 */
 	for (size_t i = 0; entry->loads && !entry->library && i < code.loaded_count; i++)
 		if (code.loaded[i].code == index)
@@ -337,7 +339,7 @@ static void kernel_drop(size_t place)
 	free(kernel->name);
 	*kernel = *last;
 	code.kernel_count--;
-	/* What has a place already keeps it, so there is no want of memory. */
+	/* The key is already in the table, so the replacement needs no memory. */
 	if (place < code.kernel_count)
 		place_put(&code.kernel_places, (uintptr_t)kernel->kernel, place);
 }
@@ -355,7 +357,7 @@ bool ckt_code_library_drop(CUlibrary library, uint32_t *ret_code, bool *ret_used
 	if (place < code.loaded_count)
 		place_put(&code.loaded_places, (uintptr_t)code.loaded[place].library, place);
 	ckt_budget_uncharge(sizeof gone);
-	/* What was loaded last goes first, as a rule, and its kernels stand at the end. */
+	/* Libraries usually unload in reverse order, so their kernels are at the end. */
 	for (size_t i = code.kernel_count; i-- > 0 && gone.kernels;)
 		if (code.kernels[i].library == library) {
 			kernel_drop(i);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The tables behind code.h: which code exists, what was used of it, and its present handles.  A
- * library loads thousands of each, so tables find them, and their bytes are charged to the session.
- * Threading: the caller holds ckt_code_lock, or is alone (a restore, or a frozen session).
+ * The tables behind code.h: the known code, its uses, and its present handles.  A library loads
+ * thousands of each, so hash tables find them, and the session pays for their bytes.  Threading:
+ * the caller holds ckt_code_lock or is alone (a restore, or a frozen session).
  */
 #pragma once
 
@@ -12,22 +12,22 @@ void ckt_code_lock(void);
 void ckt_code_unlock(void);
 
 struct ckt_code {
-	char file[256]; /* "": contents by their hash */
+	char file[256]; /* "": the contents are identified by their hash */
 	uint64_t offset, size;
 	uint8_t hash[32];
-	uint8_t *bytes; /* of contents that are not among the session's blobs yet */
-	bool kept;      /* they are */
+	uint8_t *bytes; /* contents that are not among the session's blobs yet */
+	bool kept;      /* the contents are among the session's blobs */
 	bool preserved; /* the driver was told that the bytes stay */
 	/*
-	 * came with options that a restore cannot give again: code that is loaded ahead only keeps
+	 * loaded with options that a restore cannot repeat: code that is loaded ahead only keeps
 	 * its place
 	 */
 	bool own;
 	CUlibrary ahead;   /* loaded by a restore */
-	bool handed;       /* and was given to the library */
-	CUlibrary library; /* the latest that was loaded from it; NULL: none, or it is gone */
-	uint32_t loads;    /* that are there now */
-	uint32_t next;     /* the next one of the same key, and 1; 0: none */
+	bool handed;       /* the library has got the one loaded ahead */
+	CUlibrary library; /* the latest one loaded from the code; NULL: none, or it was unloaded */
+	uint32_t loads;    /* libraries loaded from the code now */
+	uint32_t next;     /* the next index of the same key, plus 1; 0: none */
 };
 struct ckt_code_use {
 	enum ckt_code_use_kind kind;
@@ -41,19 +41,19 @@ struct ckt_code_kernel {
 	char *name;
 };
 
-/* The place's code, new or not; false: no memory. */
+/* Finds or adds the place's code.  False: no memory. */
 bool ckt_code_add(const struct ckt_code_place *place, bool preserved, bool own, uint32_t *ret_code);
-/* The same by what an image says. */
+/* The same for code that an image describes. */
 bool ckt_code_add_known(const struct ckt_code *code, uint32_t *ret_code);
 uint32_t ckt_code_count(void);
 struct ckt_code *ckt_code_entry(uint32_t code);
 /*
- * What a restore has loaded of it, for the library that asks now, once; NULL if there is none, or
- * it differs.
+ * The library that a restore loaded from the code, for the library that asks now, once.  NULL if
+ * there is none, or if it differs.
  */
 CUlibrary ckt_code_take_ahead(uint32_t code);
 
-/* The use, new or not: repeated loading and unloading counts as one.  False: no memory. */
+/* Finds or adds the use: repeated loading and unloading counts once.  False: no memory. */
 bool ckt_code_use_add(
 	enum ckt_code_use_kind kind, uint32_t code, const char *symbol, uint32_t *ret_use);
 uint32_t ckt_code_use_count(void);
@@ -61,16 +61,16 @@ const struct ckt_code_use *ckt_code_use_at(uint32_t use);
 
 bool ckt_code_library_add(CUlibrary library, uint32_t code);
 bool ckt_code_library_find(CUlibrary library, uint32_t *ret_code);
-/* A library that was loaded from it. */
+/* A library that was loaded from the code. */
 bool ckt_code_library_of(uint32_t code, CUlibrary *ret_library);
-/* With its kernels; used: something of it was touched. */
+/* Drops the library with its kernels. *ret_used: something of the library was touched. */
 bool ckt_code_library_drop(CUlibrary library, uint32_t *ret_code, bool *ret_used);
 
 /* Does nothing for an unknown library. */
 void ckt_code_kernel_add(CUkernel kernel, CUlibrary library, const char *name);
 const struct ckt_code_kernel *ckt_code_kernel_find(const void *handle);
 
-/* A module of the context; ahead: for a library that will ask for it. */
+/* A module of the context.  ahead: for a library that will ask for the module later. */
 bool ckt_code_module_add(CUmodule module, CUcontext context, uint32_t code);
 bool ckt_code_ahead_module_add(uint32_t code, CUcontext context, CUmodule module);
 CUmodule ckt_code_take_ahead_module(uint32_t code, CUcontext context);
@@ -79,6 +79,6 @@ bool ckt_code_module_drop(CUmodule module, uint32_t *ret_code);
 /* Places that all look-ups probed; for tests. */
 uint64_t ckt_code_looks(void);
 
-/* What was used in a context, by its handle there. */
+/* Whether a handle was used in a context. */
 bool ckt_code_touched(CUcontext context, const void *handle);
 void ckt_code_touch(CUcontext context, const void *handle, CUlibrary library);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cuBLAS's handles, made and set; the rest is generated.  See cublas.h. */
+/*
+ * Handlers that create cuBLAS's handles and set their properties; the generator makes the rest.
+ * See cublas.h.
+ */
 #include "server/worker/libs/cublas/cublas.h"
 
 #include <stdlib.h>
@@ -10,10 +13,10 @@
 #include "server/worker/objects/context.h"
 #include "server/worker/worker.h"
 
-/* Beside the genuine handle. */
+/* Our notes on the genuine handle. */
 struct notes {
 	uint32_t pointer_mode;
-	struct ckt_cublas_set_args set; /* as it was last told */
+	struct ckt_cublas_set_args set; /* as the client set it last */
 };
 
 static uint32_t version(void)
@@ -38,7 +41,7 @@ static int use_stream(struct ckt_worker *worker, struct ckt_object *object, CUst
 	if (stream == (CUstream)-1 && ckt_object_stream(worker, notes->set.stream, &real))
 		return CUBLAS_STATUS_EXECUTION_FAILED;
 	cublasStatus_t status = ckt_cublas.cublasSetStream_v2(object->real, (cudaStream_t)real);
-	/* It takes the workspace with it. */
+	/* The library drops the workspace when the stream changes. */
 	if (!status && (notes->set.workspace || notes->set.workspace_bytes))
 		status = ckt_cublas.cublasSetWorkspace_v2(object->real,
 			(void *)(uintptr_t)notes->set.workspace, notes->set.workspace_bytes);
@@ -65,8 +68,8 @@ int ckt_worker_cublas_open(struct ckt_wcall *call)
 }
 
 /*
- * What a handle has beside its stream and workspace: of the functions' names, their type, the field
- * of the messages.
+ * The properties of a handle besides stream and workspace: the part of the functions' names, the
+ * type, the field of the messages.
  */
 #define PROPERTIES(X)                                                               \
 	X(MathMode, cublasMath_t, math_mode)                                        \
@@ -80,7 +83,7 @@ int ckt_worker_cublas_open(struct ckt_wcall *call)
 	X(FixedPointEmulationMaxMantissaBitCount, int, emulation_max_mantissa_bits) \
 	X(FixedPointEmulationMantissaBitOffset, int, emulation_mantissa_bit_offset)
 
-/* What the genuine handle begins with; 0 where the library has no such property. */
+/* The initial value of the genuine handle; 0 if the library has no such property. */
 #define ASK(name, type, field)                                                                \
 	{                                                                                     \
 		type value_ = (type)0;                                                        \
@@ -95,8 +98,8 @@ static void ask(cublasHandle_t real, struct ckt_cublas_set_args *ret)
 }
 
 /*
- * A handle being made: the library loads its modules for the first one, which takes seconds, and it
- * waits for the GPU.
+ * A handle that is being created: for the first handle the library loads its modules, which takes
+ * seconds, and it waits for the GPU.
  */
 struct making {
 	struct ckt_library_long_call beside;
@@ -177,7 +180,7 @@ int ckt_worker_cublasDestroy_v2(struct ckt_wcall *call)
 		return CKT_WCALL_GARBAGE;
 	struct ckt_object *object = ckt_library_object_find(
 		call->worker, CKT_LIB_CUBLAS, CKT_CUBLAS_TYPE_HANDLE, args.handle);
-	/* It went with its context, as far as the program knows. */
+	/* To the program, the handle may have ended with its context. */
 	if (object)
 		ckt_object_destroy(call->worker, object);
 	return ckt_library_done(call, 0, &once);
@@ -193,9 +196,11 @@ void ckt_worker_cublas_use_pointer_mode(struct ckt_object *handle, uint32_t mode
 	notes->pointer_mode = mode;
 }
 
-/* ---- What is set of a handle comes as a whole */
+/*
+ * ---- One message sets all properties of a handle
+ */
 
-/* One property, if it changed and the library has it; the first status that is not 0 stays. */
+/* Sets one property if it changed and the library has it; keeps the first status that is not 0. */
 #define SET(name, type, field)                                                     \
 	if (args->field != before->field && ckt_cublas.cublasSet##name && !status) \
 		status = (int)ckt_cublas.cublasSet##name(real, (type)args->field);
@@ -210,8 +215,8 @@ static int set_properties(cublasHandle_t real, const struct ckt_cublas_set_args 
 }
 
 /*
- * A stream takes the workspace with it, which is then set again; that is also how the library gets
- * its own back.
+ * The library drops the workspace when the stream changes, so the workspace is set again.  Setting
+ * the stream is also how the library gets its own workspace back.
  */
 static int set_stream(struct ckt_object *object, CUstream stream,
 	const struct ckt_cublas_set_args *args, const struct ckt_cublas_set_args *before)
@@ -231,8 +236,8 @@ static int set_stream(struct ckt_object *object, CUstream stream,
 }
 
 /*
- * A program may have ended the stream that it set before it was saved.  The handle then is as it
- * was: a call that uses it fails by the stream's id.
+ * A program may have destroyed the stream that it set before the checkpoint.  The handle then keeps
+ * its stream, and a call that uses it fails because of the stream's id.
  */
 static CUresult find_stream(const struct ckt_wcall *call, uint64_t id, CUstream *ret_stream)
 {
@@ -274,7 +279,7 @@ int ckt_worker_cublas_set_environment_mode(struct ckt_wcall *call)
 		call->worker, CKT_LIB_CUBLAS, CKT_CUBLAS_TYPE_HANDLE, args.handle);
 	if (!object)
 		return CUDA_ERROR_INVALID_HANDLE;
-	/* A build without it has nothing that the mode would change. */
+	/* A build without the function has nothing that the mode would change. */
 	if (ckt_cublas.cublasSetEnvironmentMode)
 		call->status = (int)ckt_cublas.cublasSetEnvironmentMode(object->real, args.mode);
 	return ckt_library_done(call, call->status, &once);

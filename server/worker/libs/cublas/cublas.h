@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cuBLAS in the worker: what the generated handlers need of a handle. */
+/* cuBLAS in the worker: the functions that the generated handlers need of a handle. */
 #pragma once
 
 #include "rpc/cublas.h"
@@ -9,5 +9,5 @@
 
 extern const struct ckt_library ckt_library_cublas;
 
-/* Sets the pointer mode of the call's scalars; tells the genuine handle only about changes. */
+/* Sets the pointer mode of the call's scalars.  The genuine handle is told only of a change. */
 void ckt_worker_cublas_use_pointer_mode(struct ckt_object *handle, uint32_t mode);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cuBLASLt's handles and what runs on a stream; see cublasLt.h. */
+/* cuBLASLt's handles and the calls that run on a stream; see cublasLt.h. */
 #include "server/worker/libs/cublasLt/cublasLt.h"
 
 #include <stdlib.h>
@@ -130,15 +130,15 @@ int ckt_worker_cublasLtDestroy(struct ckt_wcall *call)
 
 /* ---- alpha and beta */
 
-/* In the alignment that the library may expect of a host value. */
+/* Aligned as the library may expect of a host value. */
 struct scalar {
 	_Alignas(16) uint8_t bytes[CKT_LT_SCALAR_BYTES];
 	const void *pointer;
 };
 
 /*
- * Whether the library is given an address of the host is decided by the pointer mode, so the two
- * must agree: the client's word is none.
+ * The pointer mode decides whether the library gets a host address, so mode and message must agree:
+ * the client's word alone is not enough.
  */
 static bool take_scalar(bool on_host, uint32_t type, const uint8_t *bytes, uint32_t length,
 	uint64_t address, struct scalar *ret)
@@ -255,7 +255,7 @@ static int take_transform(const struct ckt_cublasLtMatrixTransform_args *args, s
 	uint32_t mode =
 		ckt_lt_word(CKT_LT_TRANSFORM, args->operation, CKT_LT_TRANSFORM_POINTER_MODE);
 	uint32_t type = ckt_lt_word(CKT_LT_TRANSFORM, args->operation, CKT_LT_TRANSFORM_SCALE_TYPE);
-	/* Without a second matrix there may be no beta: then its address is none, in any mode. */
+	/* Without a second matrix there may be no beta; its address is then NULL in any mode. */
 	bool no_beta = !args->b && !args->beta_len && !args->beta_address;
 	bool good = mode <= CKT_LT_POINTER_ALPHA_VECTOR_BETA_HOST &&
 		take_scalar(alpha_on_host(mode), type, args->alpha, args->alpha_len,

@@ -2,8 +2,8 @@
 /*
  * cuBLASLt in the worker: handlers of rpc/api/cublasLt.api over the genuine library.
  *
- * What travels of a descriptor are its bytes (rpc/cublaslt.h).  The genuine library's own
- * descriptor is made of them when a call needs it and kept for the next call with the same bytes.
+ * The client sends the bytes of a descriptor (rpc/cublaslt.h).  A call makes the genuine library's
+ * descriptor from these bytes and keeps it for the next call with the same bytes.
  *
  * Threading: the executor's.
  */
@@ -23,9 +23,9 @@
 extern const struct ckt_library ckt_library_cublasLt;
 
 /* ---- cublasLt.c */
-/* The real handle for an id of ours or of cuBLAS's; both are valid.  CUDA_ERROR_INVALID_HANDLE. */
+/* The real handle for an id of cuBLASLt or cuBLAS; both are valid.  CUDA_ERROR_INVALID_HANDLE. */
 CUresult ckt_cublaslt_handle(struct ckt_worker *worker, uint64_t id, cublasLtHandle_t *ret_handle);
-/* Opens the genuine library if no open came before, as in a worker that took the session over. */
+/* Opens the genuine library if no open came first, as in a worker that took the session over. */
 CUresult ckt_cublaslt_need(struct ckt_worker *worker);
 
 /* ---- Handlers; the generated table points to them */
@@ -68,11 +68,11 @@ struct ckt_cublaslt_bytes {
 };
 
 /*
- * The genuine library's descriptor for the bytes; no bytes give NULL.  Valid until the same role is
- * asked for again. CKT_WCALL_GARBAGE for malformed bytes; else a cublasStatus_t, the library's if
- * it refuses an attribute.
+ * The genuine library's descriptor for the bytes; no bytes give NULL.  Valid until the next call
+ * for the same role.  CKT_WCALL_GARBAGE for malformed bytes; otherwise a cublasStatus_t, the
+ * library's own if it refuses an attribute.
  */
 int ckt_cublaslt_descriptor(
 	enum ckt_cublaslt_role role, const struct ckt_cublaslt_bytes *bytes, void **ret_descriptor);
-/* Ends all that are kept. */
+/* Destroys all kept descriptors. */
 void ckt_cublaslt_descriptors_end(void);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * cuBLASLt's questions: heuristics, ids, capabilities, configurations.  The client keeps the
- * answers.
+ * cuBLASLt's queries: heuristics, ids, capabilities, configurations.  The client caches the
+ * results.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -18,7 +18,7 @@ static void free_pointer(void *p)
 
 #define FREED __attribute__((cleanup(free_pointer)))
 
-/* Sends results of a message. */
+/* Encodes the results of a message. */
 #define ANSWER(name, call, res)                                                                 \
 	({                                                                                      \
 		ckt_##name##_res_put(ckt_wcall_results(call, ckt_##name##_res_size(res)), res); \
@@ -43,7 +43,7 @@ static int take_problem(const struct ckt_cublaslt_bytes *operation,
 	return status;
 }
 
-/* The same fields in two messages. */
+/* Two messages have these fields. */
 #define TAKE_PROBLEM(args, ret)                                                             \
 	take_problem(&(struct ckt_cublaslt_bytes){(args)->operation, (args)->operation_len, \
 			     (args)->emulation, (args)->emulation_len},                     \
@@ -61,8 +61,8 @@ static bool is_heuristic(const struct ckt_cublasLtMatmulAlgoGetHeuristic_args *a
 }
 
 /*
- * The same question for what a stream's context has; NULL for the device, and where the library is
- * too old to tell them apart.
+ * The stream whose context a query is for; NULL: for the device, or the library is too old to
+ * distinguish.
  */
 struct asked_for {
 	CUstream stream;
@@ -128,7 +128,7 @@ int ckt_worker_cublasLtMatmulAlgoGetHeuristic(struct ckt_wcall *call)
 		: CKT_WCALL_GARBAGE;
 }
 
-/* What two messages have in common, as fields of the shorter. */
+/* The fields that two messages have in common, as an initializer of the shorter one. */
 #define PROBLEM_FIELDS(args)                                                  \
 	.handle = (args).handle, .operation = (args).operation,               \
 	.operation_len = (args).operation_len, .emulation = (args).emulation, \
@@ -138,7 +138,7 @@ int ckt_worker_cublasLtMatmulAlgoGetHeuristic(struct ckt_wcall *call)
 	.c_layout_len = (args).c_layout_len, .d_layout = (args).d_layout,     \
 	.d_layout_len = (args).d_layout_len
 
-/* The answer has the same results as the other's. */
+/* Both queries have the same results. */
 int ckt_worker_cublasLtMatmulAlgoGetHeuristicForStream(struct ckt_wcall *call)
 {
 	struct ckt_cublasLtMatmulAlgoGetHeuristicForStream_args args;
@@ -359,8 +359,8 @@ int ckt_worker_cublasLtHeuristicsCacheGetCapacity(struct ckt_wcall *call)
 }
 
 /*
- * A larger cache is memory of the worker's: more than a library gives itself by default is not
- * asked for.
+ * A larger cache takes the worker's memory, so a capacity above the library's own default is
+ * refused.
  */
 int ckt_worker_cublasLtHeuristicsCacheSetCapacity(struct ckt_wcall *call)
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The genuine library's descriptors, made of what travelled.
+ * The genuine library's descriptors, made from the client's bytes.
  *
- * Each role has a table of its own with one place for each hash: a descriptor with other bytes
- * replaces the one that was there.  A training step has a few hundred different ones at most, and
- * making one costs about as much as a look-up with collisions would.
+ * Each role has its own table with one place for each hash: a descriptor with other bytes replaces
+ * the previous one.  A training step has a few hundred different descriptors at most, and making
+ * one costs about as much as a look-up with collisions.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +14,7 @@
 enum { PLACES = 256 };
 
 struct place {
-	void *real, *emulation; /* the library's; NULL: nothing here */
+	void *real, *emulation; /* the library's; NULL: the place is free */
 	uint8_t length, emulation_length;
 	uint8_t bytes[CKT_LT_BYTES_MAX], emulation_bytes[CKT_LT_EMULATION_BYTES];
 };
@@ -105,7 +105,7 @@ static cublasStatus_t create(enum ckt_lt_kind kind, const uint8_t *bytes, void *
 		return ckt_cublasLt.cublasLtMatmulPreferenceCreate(
 			(cublasLtMatmulPreference_t *)ret_real);
 	default:
-		/* Older libraries have none. */
+		/* Older libraries have no emulation descriptors. */
 		return ckt_cublasLt.cublasLtEmulationDescCreate
 			? ckt_cublasLt.cublasLtEmulationDescCreate(
 				  (cublasLtEmulationDesc_t *)ret_real)
@@ -136,7 +136,7 @@ static cublasStatus_t set_real(
 }
 
 /*
- * An attribute whose value a new descriptor has is left as it is: an older library need not know
+ * An attribute that has the value of a new descriptor is not set: an older library need not know
  * it.
  */
 static cublasStatus_t fill(enum ckt_lt_kind kind, const uint8_t *bytes, void *real)
@@ -148,7 +148,7 @@ static cublasStatus_t fill(enum ckt_lt_kind kind, const uint8_t *bytes, void *re
 		if (ckt_lt_get(kind, bytes, all[i].number, &value, all[i].size, NULL) ||
 			value == all[i].fresh)
 			continue;
-		/* Its value is an address in the client. */
+		/* The value is an address in the client. */
 		if (kind == CKT_LT_MATMUL && all[i].number == CKT_LT_MATMUL_EMULATION)
 			continue;
 		cublasStatus_t status = set_real(kind, real, all[i].number, &value, all[i].size);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * cuFFT's handlers that are written by hand; the rest is generated.  A plan is an object whose real
- * handle is the genuine library's number. Streams come with each execution, so that one that a
- * restore made anew is taken without a word.
+ * cuFFT's handwritten handlers; the generator makes the rest.  A plan is an object whose real
+ * handle is the genuine library's number.  Every execution carries its stream, so a stream that a
+ * restore made anew needs no further step.
  */
 #include "server/worker/libs/cufft/cufft.h"
 
@@ -60,7 +60,7 @@ int ckt_worker_cufft_open(struct ckt_wcall *call)
 	return ckt_library_open_call(call, &ckt_library_cufft);
 }
 
-/* A function that an older library lacks. */
+/* For a function that an older library lacks. */
 #define CALL(function, ...)                                            \
 	(ckt_cufft.function ? (int32_t)ckt_cufft.function(__VA_ARGS__) \
 			    : (int32_t)CUFFT_NOT_SUPPORTED)
@@ -131,7 +131,7 @@ int ckt_worker_cufftXtSetWorkAreaPolicy(struct ckt_wcall *call)
 }
 
 /*
- * ---- What the builds before sent, and what their images hold: rpc/api/cufft.api, 12 to 18 and 30
+ * ---- Messages of earlier builds, which their images also hold: rpc/api/cufft.api, 12 to 18 and 30
  */
 
 int ckt_worker_fft_size(struct ckt_wcall *call)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * cuFFT in the worker: what the generated handlers need of a plan, and what those written by hand
- * share.
+ * cuFFT in the worker: the functions that the generated handlers need of a plan, and the functions
+ * that the handwritten handlers share.
  */
 #pragma once
 
@@ -20,24 +20,24 @@ enum { CKT_CUFFT_CALLBACKS = CUFFT_CB_UNDEFINED };
 struct ckt_cufft_worker_gpus {
 	unsigned count;
 	uint64_t contexts[MAX_CUDA_DESCRIPTOR_GPUS];
-	int ordinals[MAX_CUDA_DESCRIPTOR_GPUS]; /* the genuine library's */
-	size_t sizes[MAX_CUDA_DESCRIPTOR_GPUS]; /* that it reported last */
+	int ordinals[MAX_CUDA_DESCRIPTOR_GPUS]; /* the genuine library's ordinals */
+	size_t sizes[MAX_CUDA_DESCRIPTOR_GPUS]; /* as the library reported them last */
 };
 
 /* Our own notes on a plan. */
 struct ckt_cufft_notes {
-	CUstream stream; /* that the genuine plan was given last */
-	size_t size;     /* that the library reported last */
-	/* cufft_gpus.c; NULL: that of its context */
+	CUstream stream; /* the stream that the genuine plan got last */
+	size_t size;     /* as the library reported it last */
+	/* cufft_gpus.c; NULL: the GPU of the plan's context */
 	struct ckt_cufft_worker_gpus *gpus;
 	/* cufft_callback.c; by cufftXtCallbackType */
 	struct ckt_cufft_code *codes[CKT_CUFFT_CALLBACKS];
 };
 
-/* When the genuine plan has ended.  Any thread. */
+/* Called when the genuine plan has ended.  Any thread. */
 void ckt_worker_cufft_codes_free(struct ckt_cufft_notes *notes);
 
-/* Where the genuine library may write a size of the plan: one for each of its GPUs. */
+/* The memory where the genuine library may write the sizes of the plan: one for each GPU. */
 static inline size_t *ckt_cufft_sizes(struct ckt_object *plan)
 {
 	struct ckt_cufft_notes *notes = plan->library->data;
@@ -45,12 +45,12 @@ static inline size_t *ckt_cufft_sizes(struct ckt_object *plan)
 }
 
 /*
- * Puts the plan's work on that stream; tells the genuine plan only about changes.  The library's
- * status.
+ * Puts the plan's work on that stream.  The genuine plan is told only of a change.  Returns the
+ * library's status.
  */
 int ckt_worker_cufft_use_stream(struct ckt_object *plan, CUstream stream);
 
-/* Whether a plan could not be made for lack of memory. */
+/* Whether the library had too little memory for a plan. */
 static inline bool ckt_worker_cufft_out_of_memory(int status)
 {
 	return status == CUFFT_ALLOC_FAILED;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Callbacks that are linked into a plan's kernels.  When the genuine library reads their code is
- * its own business: until the plan ends it stays where it is, the last of each type.
+ * Callbacks that are linked into a plan's kernels.  The genuine library may read their code at any
+ * time, so the last code of each type stays in place until the plan ends.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +11,7 @@
 
 struct ckt_cufft_code {
 	size_t charged;
-	char *symbol; /* behind the code */
+	char *symbol; /* points behind the code */
 	_Alignas(16) uint8_t bytes[];
 };
 
@@ -67,7 +67,7 @@ int ckt_worker_cufftXtSetJITCallback(struct ckt_wcall *call)
 	struct ckt_cufft_code *code = code_new(&args);
 	if (!code)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	/* The library reads one for each GPU of the plan. */
+	/* The library reads one entry for each GPU of the plan. */
 	void *info[MAX_CUDA_DESCRIPTOR_GPUS];
 	for (unsigned i = 0; i < MAX_CUDA_DESCRIPTOR_GPUS; i++)
 		info[i] = (void *)(uintptr_t)args.caller_info;

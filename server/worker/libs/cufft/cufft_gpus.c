@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Plans for several GPUs; client/libs/cufft/gpus.c has the other side.  The genuine library takes a
- * descriptor of its own for each call, made of what the message says.
+ * Plans for several GPUs; client/libs/cufft/gpus.c has the client's part.  For each call the
+ * handler makes a descriptor of the genuine library from the message.
  *
- * A call runs beside the executor and waits there for all GPUs of the plan: what it puts on streams
- * of its own the session does not know.
+ * A call runs beside the executor and waits there for all GPUs of the plan, because the session
+ * does not know the streams that the library uses.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -22,9 +22,11 @@ static struct ckt_cufft_notes *notes_of(const struct ckt_object *plan)
 	return plan->library->data;
 }
 
-/* ---- Which GPUs */
+/*
+ * ---- The GPUs of a plan
+ */
 
-/* The genuine library counts the session's devices as the session does. */
+/* The genuine library numbers the session's devices as the session does. */
 static CUresult gpus_of(struct ckt_worker *worker, const struct ckt_cufftXtSetGPUs_args *args,
 	struct ckt_cufft_worker_gpus *ret)
 {
@@ -75,7 +77,9 @@ int ckt_worker_cufftXtSetGPUs(struct ckt_wcall *call)
 	return CUDA_SUCCESS;
 }
 
-/* ---- What is asked of a plan, and set of it */
+/*
+ * ---- Queries and settings of a plan
+ */
 
 int ckt_worker_cufftXtQueryPlan(struct ckt_wcall *call)
 {
@@ -91,7 +95,7 @@ int ckt_worker_cufftXtQueryPlan(struct ckt_wcall *call)
 	CUresult result = ckt_worker_cufft_plan(call->worker, args.plan, &object, &plan);
 	if (result)
 		return result;
-	/* Another query might write more. */
+	/* Another query might write more bytes. */
 	if (args.type != CUFFT_QUERY_1D_FACTORS)
 		return CUDA_ERROR_INVALID_VALUE;
 	const struct ckt_cufftXtQueryPlan_res res = {
@@ -167,22 +171,28 @@ struct gpus_call {
 	CUcontext contexts[GPUS_MAX];
 	unsigned count;
 	int32_t status;
-	/* ---- Of xt_execute: input and output; of xt_copy: from and to */
+	/*
+	 * ---- For xt_execute: input and output; for xt_copy: from and to
+	 */
 	struct descriptor from, to;
 	bool same;
 	uint32_t function;
 	int32_t direction;
-	/* ---- Of xt_copy */
+	/*
+	 * ---- For xt_copy
+	 */
 	cufftXtCopyType type;
 	CUdeviceptr staging;
-	uint64_t staging_bytes, host_bytes; /* the latter charged */
-	/* ---- Of xt_memory */
+	uint64_t staging_bytes, host_bytes; /* host_bytes is charged */
+	/*
+	 * ---- For xt_memory
+	 */
 	cufftXtSubFormat format;
 	uint64_t memory[2 * GPUS_MAX];
 	uint32_t memory_length;
 };
 
-/* False where the message is none that a client sends. */
+/* False if no client sends such a message. */
 static bool unpack(const struct gpus_call *own, const uint8_t *xdr, uint32_t length, int32_t format,
 	struct descriptor *ret)
 {
@@ -204,7 +214,7 @@ static bool unpack(const struct gpus_call *own, const uint8_t *xdr, uint32_t len
 	return true;
 }
 
-/* The plan, and the contexts of its GPUs.  CUDA_ERROR_INVALID_CONTEXT: one of them has ended. */
+/* Finds the plan and the contexts of its GPUs.  CUDA_ERROR_INVALID_CONTEXT: a context has ended. */
 static CUresult take(
 	struct ckt_wcall *call, uint64_t id, struct gpus_call *own, struct ckt_object **ret_object)
 {
@@ -231,8 +241,8 @@ static CUresult take(
 }
 
 /*
- * Waits for all GPUs of the plan; the thread's context is as before then.  While something is
- * captured in a context the driver refuses that to a thread of another mode.
+ * Waits for all GPUs of the plan and restores the thread's context.  The thread uses the relaxed
+ * capture mode: in any other mode the driver refuses the wait while a context captures.
  */
 static CUresult settle(const struct gpus_call *own, CUcontext before)
 {
@@ -252,8 +262,8 @@ static CUresult settle(const struct gpus_call *own, CUcontext before)
 }
 
 /*
- * Runs the call with what it is given behind it, on streams that the library has: the GPUs are done
- * with what the program had put on theirs, and then with the call.
+ * Runs the call on the library's own streams.  The waits before and after it order the call between
+ * the program's earlier and later work.
  */
 #define BETWEEN_WAITS(own, call_)                                                     \
 	({                                                                            \
@@ -267,7 +277,7 @@ static CUresult settle(const struct gpus_call *own, CUcontext before)
 		status_;                                                              \
 	})
 
-/* The library may not put memory of its own into what is the program's. */
+/* The library must not replace the program's memory with its own. */
 static cufftResult checked(
 	const struct descriptor *now, const struct descriptor *before, cufftResult status)
 {
@@ -365,7 +375,7 @@ int ckt_worker_xt_execute(struct ckt_wcall *call)
 	own->function = args.function;
 	own->direction = args.direction;
 	own->same = args.same;
-	/* Of several GPUs each has streams of the library's own. */
+	/* A plan for several GPUs uses the library's own streams. */
 	if (!notes_of(object)->gpus && ckt_worker_cufft_use_stream(object, stream))
 		return refuse(own, CUDA_ERROR_UNKNOWN);
 	return ckt_library_long_call(call, &own->beside);
@@ -374,8 +384,8 @@ int ckt_worker_xt_execute(struct ckt_wcall *call)
 /* ---- Copies */
 
 /*
- * The library's copy has the host's side in memory of the worker's: as much as the plan's numbers
- * take, and as all pieces take, so that none is read or written past its end.
+ * The library copies to or from host memory of the worker.  The memory is large enough for the
+ * plan's numbers and for all pieces, so the library never reads or writes past its end.
  */
 static cufftResult copy_with_host(struct gpus_call *own)
 {
@@ -426,7 +436,7 @@ static int done_copy(struct ckt_library_long_call *beside)
 	return CUDA_SUCCESS;
 }
 
-/* All pieces of a descriptor, or more. */
+/* Adds the sizes of all pieces of a descriptor.  False if the sum overflows. */
 static bool add_sizes(const struct descriptor *descriptor, uint64_t *bytes)
 {
 	for (int i = 0; i < descriptor->memory.nGPUs; i++)
@@ -466,9 +476,11 @@ int ckt_worker_xt_copy(struct ckt_wcall *call)
 	return ckt_library_long_call(call, &own->beside);
 }
 
-/* ---- How much a descriptor takes */
+/*
+ * ---- The size of a descriptor
+ */
 
-/* The library's own descriptor says it; the memory is the client's to allocate. */
+/* The library's own descriptor gives the sizes; the client allocates the memory. */
 static cufftResult measure(struct gpus_call *own)
 {
 	cudaLibXtDesc *made = NULL;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Shapes of cuFFT's plans in one message, as the builds before sent them and their images hold
- * them: made, and measured, by the genuine function that the program called.
+ * Shapes of cuFFT's plans in one message, as earlier builds sent them and their images hold them.
+ * The genuine function that the program called makes or measures the plan.
  */
 #include <stdlib.h>
 
@@ -12,10 +12,7 @@
 enum { FORM_1D = 1, FORM_2D, FORM_3D, FORM_MANY, FORM_MANY64, FORM_XT };
 enum { RANK_MAX = 3, GIVEN_IN = 2, GIVEN_OUT = 4 };
 
-/*
- * A message's shape as the functions take it; those of ints get the low words of what came from
- * ints.
- */
+/* A message's shape in the types of the functions; functions with ints get the low words. */
 struct shape {
 	struct ckt_fft_measure_args args;
 	int rank;
@@ -32,7 +29,7 @@ static void words(const uint8_t *xdr, uint32_t count, long long *ret_wide, int *
 	}
 }
 
-/* False where the message is none that a client sends. */
+/* False if no client sends such a message. */
 static bool unpack(struct shape *s)
 {
 	const struct ckt_fft_measure_args *a = &s->args;
@@ -51,7 +48,7 @@ static bool unpack(struct shape *s)
 	return true;
 }
 
-/* A function that an older library lacks. */
+/* For a function that an older library lacks. */
 #define CALL(function, ...) (function ? function(__VA_ARGS__) : CUFFT_NOT_SUPPORTED)
 #define TYPE ((cufftType)a->type)
 #define DENSE_1D s->n[0], TYPE, (int)a->batch
@@ -64,7 +61,7 @@ static bool unpack(struct shape *s)
 #define WIDE_IN s->rank, s->n64, s->has_in ? s->in64 : NULL, a->in_stride, a->in_distance
 #define WIDE_OUT s->has_out ? s->out64 : NULL, a->out_stride, a->out_distance
 
-/* MakePlan of each form of a shape; GetSize has the same parameters. */
+/* The MakePlan function of each form of a shape; GetSize has the same parameters. */
 struct by_form {
 	__typeof__(&cufftMakePlan1d) dense_1d;
 	__typeof__(&cufftMakePlan2d) dense_2d;
@@ -104,7 +101,7 @@ static cufftResult call_by_form(
 	}
 }
 
-/* The two wide forms have no estimates. */
+/* The two 64-bit forms have no estimates. */
 static cufftResult estimate(struct shape *s, size_t *bytes)
 {
 	const struct ckt_fft_measure_args *a = &s->args;
@@ -122,7 +119,7 @@ static cufftResult estimate(struct shape *s, size_t *bytes)
 	}
 }
 
-/* A plan being made: the library loads modules, compiles and fills tables for it. */
+/* A plan that is being made: the library loads modules, compiles, and fills tables for it. */
 struct making {
 	struct ckt_library_long_call beside;
 	struct shape shape;

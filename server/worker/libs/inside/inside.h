@@ -1,27 +1,31 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What forwarded libraries do at the driver, inside the worker: the pass-through libcuda.so.1
- * (inside/) that they find instead of the driver, and the hooks behind it.
+ * The driver calls of forwarded libraries inside the worker: libraries find the pass-through
+ * libcuda.so.1 (inside/) instead of the driver, and hooks handle their calls.
  *
- *	memory		comes from the session's window and counts against its limits; the program neither sees nor frees it.  It is the
- *			object's whose call is served, and goes when the library frees it.  What a library has not freed when its object has
- *			ended it may share among its objects: that stays and counts, and goes with the context, as natively
- *	pinned memory	is the driver's and counts against the session's host memory; managed memory and physical pieces (cuMemCreate) are the
- *			driver's and count against the limit of device memory
- *	streams, events	are made and counted as the program's own (counted_handles.h), where the executor makes them
+ *	memory		lies in the session's window and counts against its limits.  The program
+ *			neither sees nor frees it.  It belongs to the object whose call is served
+ *			and ends when the library frees it.  Memory that a library has not freed
+ *			when its object ends may be shared among its objects: it stays, counts,
+ *			and ends with the context, as natively
+ *	pinned memory	is the driver's and counts against the session's host memory
+ *	managed memory	and physical pieces (cuMemCreate) are the driver's and count against the
+ *			limit of device memory
+ *	streams, events	are made and counted as the program's own (counted_handles.h) if the
+ *			executor makes them
  *	limits		as the program's
  *	modules		are counted
  *	all else	is the driver's
  *
- * Only libraries come here: the worker's own calls go to ckt_driver, the real one.  An image holds
- * nothing of this memory: a library is made anew at a restore, by the calls that made it, and what
- * it had in workspaces it writes before it reads.
+ * Only libraries call these hooks: the worker's own calls go to ckt_driver, the real driver.  An
+ * image holds none of this memory: a restore makes a library anew by repeating the calls that made
+ * it, and a library writes its workspaces before it reads them.
  *
- * Threading: hooks run on whatever thread a library calls them: the executor's, the one beside it
- * (library_long_call.h), a library's own.  Memory, charges and counts are locked or atomic.  The
- * session's tables (journal, pools) are touched on the executor's thread only, or on a restore's
- * before the executor goes; what another thread does that the journal must know is noted, and
- * entered by the executor in the order of its happening.
+ * Threading: a hook runs on the thread that calls the driver: the executor, the thread beside it
+ * (library_long_call.h), or a library's own thread.  Memory, charges and counts are locked or
+ * atomic.  Only the executor touches the session's tables (journal, pools), or the restoring thread
+ * before the executor starts.  Another thread notes what the journal must record, and the executor
+ * enters the notes in order.
  */
 #pragma once
 
@@ -36,30 +40,30 @@ struct ckt_object;
 struct ckt_worker;
 
 /*
- * Puts the pass-through library where libraries look for libcuda.so.1; the second time nothing.  0,
- * or -errno with the reason in a sentence. Precondition: the driver is open.
+ * Puts the pass-through library where libraries look for libcuda.so.1; a repeated call does
+ * nothing.  0, or -errno with the reason in a sentence.  Precondition: the driver is open.
  */
 int ckt_inside_open(struct ckt_worker *worker, char *ret_message, size_t message_size);
 
 /*
- * What the calling thread does until _leave is done for that object (0: for the library as such).
- * Returns what _leave must be given.
+ * Until _leave, the calling thread works for that object (0: for the library itself).  Returns the
+ * argument for _leave.
  */
 uint64_t ckt_inside_enter(uint64_t owner);
 void ckt_inside_leave(uint64_t before);
 /*
- * A library's object, or a captured call, has ended, and its end in the library, too.  Memory that
- * the library freed when nothing could wait is freed when the GPU is done; memory that it did not
+ * A library's object or a captured call has ended, in the library as well.  Memory that the library
+ * freed when no wait was possible is freed once the GPU is idle.  Memory that the library did not
  * free belongs to the context from now on, because another object may use it.
  */
 void ckt_inside_owner_ended(struct ckt_worker *worker, uint64_t owner, uint64_t context);
 /*
- * A context that the program made is being destroyed: frees what libraries have in it, as natively.
- * Precondition: nothing runs in it.
+ * The program destroys a context: frees what libraries hold in it, as natively.  Precondition:
+ * nothing runs in the context.
  */
 void ckt_inside_context_ended(struct ckt_worker *worker, const struct ckt_object *context);
 
-/* What libraries have now; modules and libraries: were loaded so far. */
+/* Present totals of all libraries; modules counts all that were loaded so far. */
 struct ckt_inside_figures {
 	uint64_t allocations, bytes;      /* in the window */
 	uint64_t host_bytes, other_bytes; /* pinned; managed and physical */
@@ -68,17 +72,20 @@ struct ckt_inside_figures {
 struct ckt_inside_figures ckt_inside_figures(void);
 
 /* ---- For inside_*.c */
-/* Arrays that end with a NULL name. */
+/* Arrays; the last entry of each has a NULL name. */
 extern const struct ckt_inside_hook ckt_inside_memory_hooks[], ckt_inside_host_hooks[],
 	ckt_inside_object_hooks[];
 /* An allocation of this thread failed for lack of memory. */
 extern __thread bool ckt_inside_missed;
 /* The captured call that the thread is making; 0: none. */
 uint64_t ckt_inside_captured_call(void);
-/* Frees what waits for another attempt, or for the end of that captured call.  The executor's. */
+/*
+ * Frees memory that waits for another attempt or for the end of that captured call.  The
+ * executor's.
+ */
 void ckt_inside_free_waiting(struct ckt_worker *worker, uint64_t call);
 
-/* An operation of a library at the driver that the journal must contain. */
+/* A driver operation of a library that the journal must contain. */
 enum ckt_inside_note_kind {
 	CKT_NOTE_STREAM,
 	CKT_NOTE_STREAM_END,
@@ -91,23 +98,23 @@ struct ckt_inside_note {
 	CUcontext context;
 	unsigned flags;
 	int priority;
-	uint32_t use; /* of code; see code.h */
+	uint32_t use; /* a use of code; see code.h */
 };
-/* From a thread that may not touch the tables; entered by the next _settle. */
+/* Called on a thread that must not touch the tables; the next _settle enters the note. */
 void ckt_inside_note(struct ckt_inside_note note);
 /* Enters what other threads have recorded.  Precondition: ckt_inside_has_tables(). */
 void ckt_inside_notes_settle(struct ckt_worker *worker);
 /* Whether the calling thread may touch the session's tables. */
 bool ckt_inside_has_tables(void);
-/* The owner of memory that is allocated now. */
+/* The owner of memory that the calling thread allocates now. */
 uint64_t ckt_inside_owner(void);
 struct ckt_worker_device *ckt_inside_device(void);
-/* The driver's own function; NULL if it has none. */
+/* The driver's own function; NULL if the driver lacks it. */
 void *ckt_inside_real(const char *name);
-/* Memory that the driver placed itself, and its total. */
+/* Memory that the driver placed itself, and its totals. */
 CUresult ckt_inside_free_managed(CUdeviceptr address);
 struct ckt_inside_figures ckt_inside_figures_of_memory(void);
-/* Counts, from any thread. */
+/* Any thread may count. */
 void ckt_inside_count_modules(void);
 void ckt_inside_count_streams(int64_t change);
 void ckt_inside_count_events(int64_t change);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What libraries do at the driver on threads that may not touch the session's tables: noted there,
- * entered by the executor; see inside.h.
+ * Driver operations of libraries on threads that must not touch the session's tables: the thread
+ * notes them, and the executor enters them; see inside.h.
  *
- * Two threads that make things at once have no order to the driver either; what is noted is the
- * order in which they came back from it.
+ * Two threads that make things concurrently have no order in the driver either; the notes follow
+ * the order in which the driver calls returned.
  */
 #include <pthread.h>
 #include <stdatomic.h>

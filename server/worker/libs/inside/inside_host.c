@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Memory of libraries that stays where the driver puts it, and counts all the same: pinned memory
- * of the host, managed memory, physical pieces that a library maps itself.  See inside.h.
+ * Memory of libraries that the driver places and the session still pays for: pinned host memory,
+ * managed memory, and physical pieces that a library maps itself.  See inside.h.
  */
 #include <pthread.h>
 #include <stdatomic.h>
@@ -16,7 +16,7 @@
 
 enum kind { KIND_HOST, KIND_MANAGED, KIND_PHYSICAL };
 
-/* Who gives it back pays for it no more. */
+/* Freeing the memory ends its charge. */
 struct charge {
 	enum kind kind;
 	uint64_t key; /* address, or the driver's handle */
@@ -64,7 +64,7 @@ static CUresult note(const struct charge *charge)
 	return error ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
 }
 
-/* One more, or one less; what the last one leaves is repaid. */
+/* Adds or removes one reference; removing the last one ends the charge. */
 static void count_reference(enum kind kind, uint64_t key, int change)
 {
 	struct charge gone = {0};
@@ -148,7 +148,7 @@ static void freed_finish(struct ckt_worker *worker, struct ckt_long_call_job *jo
 	free(job);
 }
 
-/* The driver waits until the GPU is idle, and the executor must not. */
+/* The driver waits until the GPU is idle; the executor must not wait. */
 static CUresult CUDAAPI mem_free_host(void *address)
 {
 	CUcontext context;
@@ -168,7 +168,9 @@ static CUresult CUDAAPI mem_free_host(void *address)
 	return result;
 }
 
-/* ---- Managed memory: the driver's, as its addresses are the host's too */
+/*
+ * ---- Managed memory is the driver's, because its addresses are also the host's
+ */
 
 static CUresult CUDAAPI mem_alloc_managed(CUdeviceptr *address, size_t size, unsigned flags)
 {
@@ -203,8 +205,8 @@ CUresult ckt_inside_free_managed(CUdeviceptr address)
 }
 
 /*
- * ---- Physical pieces.  What is released while it is mapped counts no more, though it stays until
- * it is unmapped: a library does both at once.
+ * ---- Physical pieces.  A piece that is released while mapped no longer counts, although it exists
+ * until it is unmapped: a library does both at once.
  */
 
 static int device_of(const CUmemAllocationProp *prop)
@@ -221,7 +223,7 @@ static CUresult CUDAAPI mem_create(CUmemGenericAllocationHandle *handle, size_t 
 	const CUmemAllocationProp *prop, unsigned long long flags)
 {
 	int device = device_of(prop);
-	/* Of the host's memory: a piece of the budget. */
+	/* A piece in host memory counts against the host budget. */
 	struct charge charge = {.kind = device < 0 ? KIND_HOST : KIND_PHYSICAL,
 		.size = size,
 		.device = (unsigned)device,

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Device memory of libraries, in the session's window; see inside.h.
+ * Device memory of libraries in the session's window; see inside.h.
  *
- * An allocation on a stream (cuMemAllocAsync) has its memory at once: the window's memory is mapped
- * by the host.  A free waits for what the memory may still be used by, but not on the executor,
- * whose commands the GPU may wait for: there the waiting is done aside.
+ * An allocation on a stream (cuMemAllocAsync) returns usable memory at once, because the host maps
+ * the window's memory.  A free waits for all work that may still use the memory.  The executor must
+ * not wait, because the GPU may wait for its commands, so another thread waits instead.
  */
 #include <pthread.h>
 #include <stdlib.h>
@@ -43,7 +43,7 @@ static CUresult allocate(uint64_t size, CUdeviceptr *ret_address)
 	if (!ret_address || !size)
 		return CUDA_ERROR_INVALID_VALUE;
 	CUresult result = ckt_memory_alloc(&device->memory, size, ckt_inside_owner(), &address);
-	/* As for the program's own: what pools keep, and what is being given back. */
+	/* As for the program's own memory: release what pools keep and what is being freed. */
 	if (result == CUDA_ERROR_OUT_OF_MEMORY && ckt_inside_has_tables()) {
 		ckt_worker_pools_release(worker, (unsigned)(device - worker->devices), true);
 		ckt_inside_free_waiting(worker, 0);
@@ -86,7 +86,7 @@ static CUresult CUDAAPI mem_alloc_async(CUdeviceptr *address, size_t size, CUstr
 	return allocate(size, address);
 }
 
-/* The pool's own settings stay the driver's, but nothing comes from it. */
+/* The pool's own settings stay the driver's, but its memory is not used. */
 static CUresult CUDAAPI mem_alloc_from_pool_async(
 	CUdeviceptr *address, size_t size, CUmemoryPool pool, CUstream stream)
 {
@@ -98,8 +98,8 @@ static CUresult CUDAAPI mem_alloc_from_pool_async(
 /* ---- Free */
 
 /*
- * What a library gave back and nobody could wait for: for the next attempt, or until the captured
- * call that uses it has ended.
+ * Memory that a library freed when no wait was possible.  It waits for the next attempt, or for the
+ * end of the captured call that uses it.
  */
 static struct {
 	pthread_mutex_t lock;
@@ -107,7 +107,7 @@ static struct {
 		struct ckt_memory *memory;
 		uint64_t address;
 		CUcontext context;
-		uint64_t call; /* 0: of none */
+		uint64_t call; /* 0: no captured call */
 	} * list;
 	size_t count, room;
 } waiting = {.lock = PTHREAD_MUTEX_INITIALIZER};
@@ -116,7 +116,7 @@ static void wait_longer(
 	struct ckt_memory *memory, uint64_t address, CUcontext context, uint64_t call)
 {
 	pthread_mutex_lock(&waiting.lock);
-	/* Without memory for that the block stays until its context ends. */
+	/* Without memory for an entry, the block stays until its context ends. */
 	if (!CKT_GROW(waiting.list, waiting.count, waiting.room, 16))
 		waiting.list[waiting.count++] = (struct waiting){memory, address, context, call};
 	pthread_mutex_unlock(&waiting.lock);
@@ -126,11 +126,14 @@ struct freed {
 	struct ckt_long_call_job job;
 	struct ckt_memory *memory;
 	uint64_t address;
-	CUevent event; /* NULL: whatever the context does */
+	CUevent event; /* NULL: wait for all work of the context */
 	CUresult result;
 };
 
-/* While something is captured in the context the driver refuses to wait for it. */
+/*
+ * In the relaxed capture mode, because the driver otherwise refuses to wait while the context
+ * captures.
+ */
 static CUresult wait_for(CUevent event)
 {
 	CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
@@ -166,7 +169,7 @@ static void freed_finish(struct ckt_worker *worker, struct ckt_long_call_job *jo
 	free(freed);
 }
 
-/* event: owned.  context: the current one, or any where the executor runs and there is no event. */
+/* event: owned.  context: the current one; any if the executor runs and there is no event. */
 static void free_behind(
 	struct ckt_memory *memory, uint64_t address, CUcontext context, CUevent event)
 {
@@ -188,8 +191,8 @@ static void free_behind(
 void ckt_inside_free_waiting(struct ckt_worker *worker, uint64_t call)
 {
 	/*
-	 * Those of other contexts wait for them on the thread of long calls, which exists once the
-	 * session goes.
+	 * Waiting in other contexts needs the thread of long calls, which exists once the session
+	 * runs.
 	 */
 	if (!worker->go)
 		return;
@@ -203,8 +206,8 @@ void ckt_inside_free_waiting(struct ckt_worker *worker, uint64_t call)
 		free_behind(next.memory, next.address, next.context, NULL);
 		pthread_mutex_lock(&waiting.lock);
 		/*
-		 * Without memory for a job it was waited for at once, in vain, and lies at the end
-		 * again: behind what is looked at.
+		 * Without memory for a job, the wait ran at once and failed, and the entry is at
+		 * the end again, behind the entries still to visit.
 		 */
 		i = i < waiting.count ? i : waiting.count;
 	}
@@ -238,7 +241,7 @@ static CUresult CUDAAPI block_free(CUdeviceptr address)
 	CUcontext context = NULL;
 	ckt_driver.cuCtxGetCurrent(&context);
 	uint64_t call = ckt_inside_captured_call();
-	/* What is captured runs later, and uses it then. */
+	/* The captured call uses the memory when it runs later. */
 	if (call)
 		wait_longer(memory, address, context, call);
 	else
@@ -247,8 +250,8 @@ static CUresult CUDAAPI block_free(CUdeviceptr address)
 }
 
 /*
- * An event behind the stream's work; none where it captures, because nothing may be put into what
- * is captured.
+ * Records an event behind the stream's work.  Fails if the stream captures, because nothing may be
+ * added to the capture.
  */
 static CUresult event_behind(CUstream stream, CUevent *ret_event)
 {
@@ -290,7 +293,9 @@ static CUresult CUDAAPI mem_free_async_ptsz(CUdeviceptr address, CUstream stream
 	return free_async(address, stream ? stream : CU_STREAM_PER_THREAD);
 }
 
-/* ---- Whose it is has ended */
+/*
+ * ---- The owner has ended
+ */
 
 void ckt_inside_owner_ended(struct ckt_worker *worker, uint64_t owner, uint64_t context)
 {
@@ -313,7 +318,9 @@ void ckt_inside_context_ended(struct ckt_worker *worker, const struct ckt_object
 		ckt_memory_free_owned(&worker->devices[d].memory, context->id | CKT_MEMORY_LIBRARY);
 }
 
-/* ---- Questions */
+/*
+ * ---- Queries
+ */
 
 static CUresult CUDAAPI mem_get_info(size_t *free_bytes, size_t *total)
 {
@@ -332,7 +339,7 @@ static CUresult CUDAAPI mem_get_info(size_t *free_bytes, size_t *total)
 	return CUDA_SUCCESS;
 }
 
-/* To the driver the window is one reservation, of no context, in which extents are mapped. */
+/* The driver sees the window as one reservation without a context, with extents mapped in it. */
 static bool block_at(CUdeviceptr address, struct ckt_block *ret_block)
 {
 	struct ckt_worker_device *device = ckt_worker_device_of(&ckt_worker, address);
@@ -357,10 +364,7 @@ static bool answer_attribute(
 	CUcontext context;
 	switch ((int)attribute) {
 	case CU_POINTER_ATTRIBUTE_CONTEXT:
-		/*
-		 * All of a device's libraries work in its primary context, or in the one that is
-		 * current.
-		 */
+		/* All libraries of a device work in its primary context or in the current one. */
 		if (ckt_driver.cuCtxGetCurrent(&context) || !context)
 			return false;
 		*(CUcontext *)data = context;

@@ -6,7 +6,7 @@
 #include "server/worker/objects/counted_handles.h"
 #include "server/worker/worker.h"
 
-/* The executor's context is the current one, so that its journal can count what is made in it. */
+/* The context is the executor's current one, so its journal can count what is made in it. */
 static bool may_count(void)
 {
 	CUcontext current;
@@ -14,7 +14,7 @@ static bool may_count(void)
 	return object && !ckt_driver.cuCtxGetCurrent(&current) && current == object->real;
 }
 
-/* The same later, for a thread that may not touch the journal. */
+/* Leaves a note, for a thread that must not touch the journal. */
 static void note(enum ckt_inside_note_kind kind, CUcontext context, unsigned flags, int priority)
 {
 	if (context || !ckt_driver.cuCtxGetCurrent(&context))
@@ -23,7 +23,7 @@ static void note(enum ckt_inside_note_kind kind, CUcontext context, unsigned fla
 }
 
 /*
- * ---- Streams and events: their first ones move what the driver places later, so the journal has
+ * ---- Streams and events: the first ones move what the driver places later, so the journal records
  * them
  */
 
@@ -81,7 +81,7 @@ static CUresult CUDAAPI event_create(CUevent *event, unsigned flags)
 	return result;
 }
 
-/* Events do not tell their context; a library makes and ends its own in one. */
+/* An event does not reveal its context; a library makes and destroys its events in one context. */
 static CUresult CUDAAPI event_destroy(CUevent event)
 {
 	CUresult result = CUDA_SUCCESS;
@@ -104,14 +104,15 @@ static CUresult CUDAAPI set_limit(CUlimit limit, size_t value)
 	static CUresult(CUDAAPI * real)(CUlimit, size_t);
 	if (may_count())
 		return ckt_driver.cuCtxSetLimit(limit, value);
-	/* The worker's own entry keeps the journal, which is the executor's. */
+	/* ckt_driver's entry also writes the journal, which only the executor may do. */
 	if (!real)
 		*(void **)&real = ckt_inside_real("cuCtxSetLimit");
 	return real(limit, value);
 }
 
 /*
- * ---- Devices: the session's, by its numbers, also where the process sees more (session_devices.h)
+ * ---- Devices: the session's devices and numbers, even if the process sees more
+ * (session_devices.h)
  */
 
 static CUresult CUDAAPI device_count(int *count)
@@ -132,7 +133,9 @@ static CUresult CUDAAPI device_get(CUdevice *device, int ordinal)
 	return CUDA_SUCCESS;
 }
 
-/* ---- Modules: placed by the driver, in the order of these calls */
+/*
+ * ---- Modules: the driver places them in the order of these calls
+ */
 
 static CUresult counted(CUresult result)
 {

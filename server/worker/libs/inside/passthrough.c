@@ -8,7 +8,7 @@
 
 #include "server/worker/libs/inside/table.h"
 
-/* More than any toolkit's list; the build checks it. */
+/* More than any toolkit exports; the build checks it. */
 enum { NAMES_MAX = 1024 };
 static bool hooked[NAMES_MAX];
 static void (*tell_unknown)(const char *name, int version);
@@ -25,7 +25,7 @@ static CUresult CUDAAPI not_supported(void)
 	return CUDA_ERROR_NOT_SUPPORTED;
 }
 
-/* Whoever opened the library without setting it gets an error and no jump to nowhere. */
+/* A caller that opens the library before its slots are set gets an error instead of a crash. */
 __attribute__((constructor)) static void fill(void)
 {
 	for (unsigned i = 0; i < ckt_inside_name_count && i < NAMES_MAX; i++)
@@ -48,7 +48,7 @@ static int number_of(const char *name)
 	return -1;
 }
 
-/* The newest version of a function that is not newer than asked; NULL where the table has none. */
+/* The newest version of a function up to the requested one; NULL if the table has none. */
 static const struct ckt_inside_entry *entry_of(const char *symbol, int version, bool *ret_last)
 {
 	const struct ckt_inside_entry *best = NULL;
@@ -64,13 +64,13 @@ static const struct ckt_inside_entry *entry_of(const char *symbol, int version, 
 	return best;
 }
 
-/* A default stream of each thread, also for functions that are older. */
+/* Per-thread default streams exist since CUDA 7.0, also for older functions. */
 enum { PER_THREAD_SINCE = 7000 };
 
 /*
- * The driver's answer, or our entry for it.  Drivers newer than the table may have a newer version
- * of a hooked function: that is so where they answer what was asked otherwise than what the table's
- * last version is asked by.
+ * The driver's answer, or our entry for it.  A driver newer than the table may have a newer version
+ * of a hooked function.  It has one if its answer to this request differs from its answer to a
+ * request for the table's last version.
  */
 static void *replace(
 	const char *symbol, int version, cuuint64_t flags, void *answer, bool *ret_unknown)
@@ -112,7 +112,7 @@ static CUresult CUDAAPI get_address_v2(const char *symbol, void **address, int v
 	return CUDA_SUCCESS;
 }
 
-/* Of CUDA 11.3: the same without the status, and a missing function is an error. */
+/* The form of CUDA 11.3: without the status, and a missing function is an error. */
 static CUresult CUDAAPI get_address(
 	const char *symbol, void **address, int version, cuuint64_t flags)
 {
@@ -147,7 +147,7 @@ __attribute__((visibility("default"))) int ckt_inside_set(void *(*symbol)(const 
 		void *real = symbol(ckt_inside_names[i].name);
 		ckt_inside_slots[i] = real ? real : (void *)not_supported;
 	}
-	/* Drivers before CUDA 12 have none; what this library serves is newer. */
+	/* Drivers before CUDA 12 lack the function; this library serves only newer ones. */
 	*(void **)&real_address = symbol("cuGetProcAddress_v2");
 	*ret_wrong = "cuGetProcAddress_v2";
 	if (!real_address)

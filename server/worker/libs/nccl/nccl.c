@@ -35,10 +35,11 @@ void ckt_worker_nccl_count(uint64_t operations)
 }
 
 /*
- * Set where NCCL has read nothing yet.  Connecting waits for the peers: at a communicator's making
- * then, and not at a collective, which the executor runs.  Registered memory would be mapped by
- * other workers, and what they map is not the block that was meant but the extent that it lies in:
- * no registering.  Multicast is the operator's to allow, by the server's environment.
+ * Runs before NCCL reads its environment.  RUNTIME_CONNECT=0: connecting waits for the peers, so
+ * NCCL connects when it creates a communicator and not in a collective, which the executor runs.
+ * REGISTER=0 and WIN_ENABLE=0: other workers would map registered memory, and they would map the
+ * whole extent instead of the block.  NVLS_ENABLE=0: the operator may allow multicast in the
+ * server's environment.
  */
 static void set_environment(void)
 {
@@ -50,9 +51,9 @@ static void set_environment(void)
 }
 
 /*
- * A unique id is a thread and a socket of the library's until all ranks have met, perhaps for ever,
- * and a communicator has about three threads: more than a program of hundreds of communicators
- * needs, and less than what a user may have at a node, where all sessions are one.
+ * A unique id holds a thread and a socket of the library until all ranks have met, perhaps forever;
+ * a communicator has about three threads.  The limit is more than a program with hundreds of
+ * communicators needs, and less than a user's limit on a node, where all sessions are one user.
  */
 enum { THREADS_MAX = 2048, DESCRIPTORS_LEFT = 128 };
 
@@ -62,13 +63,19 @@ bool ckt_worker_nccl_has_room(void)
 	static bool once;
 	struct rlimit limit;
 	unsigned threads = 0;
-	/* Descriptors are given out from the lowest on, so this one tells how many there are. */
+	/*
+	 * The kernel hands out the lowest free descriptor, so this descriptor shows how many are in
+	 * use.
+	 */
 	int fd = open("/proc/self/stat", O_RDONLY | O_CLOEXEC);
 	ssize_t n = fd >= 0 ? read(fd, text, sizeof text - 1) : -1;
 	if (fd >= 0)
 		close(fd);
 	text[n > 0 ? n : 0] = 0;
-	/* The name may hold anything; field 20, of which 18 stand behind it. */
+	/*
+	 * The process name may contain anything, so count from its ')': field 20 is the 18th after
+	 * it.
+	 */
 	const char *p = strrchr(text, ')');
 	for (int field = 2; p && field < 20; field++)
 		p = strchr(p + 1, ' ');
@@ -85,7 +92,7 @@ bool ckt_worker_nccl_has_room(void)
 	return room;
 }
 
-/* Asked as soon as the library is open, whoever opens it. */
+/* The open calls this function first, whoever opens the library, so it sets the environment. */
 static uint32_t version(void)
 {
 	int value = 0;
@@ -135,7 +142,7 @@ int ckt_worker_nccl_open(struct ckt_wcall *call)
 	return ckt_library_open_call(call, &ckt_library_nccl);
 }
 
-/* The first one looks for networks. */
+/* The first unique id makes NCCL look for networks. */
 struct identifying {
 	struct ckt_long_call_job base;
 	struct ckt_wcall *call;
@@ -183,7 +190,7 @@ int ckt_worker_ncclGetUniqueId(struct ckt_wcall *call)
 	return CKT_WCALL_LATER;
 }
 
-/* A communicator of one rank needs the same kernels as any. */
+/* A communicator of one rank loads the same kernels as any other. */
 static ncclResult_t load(void)
 {
 	ncclUniqueId id;
@@ -252,7 +259,7 @@ int ckt_worker_ncclGetLastError(struct ckt_wcall *call)
 				    : CUDA_SUCCESS;
 	if (result)
 		return (int)result;
-	/* It is the process's last one, whichever communicator is asked. */
+	/* NCCL returns the process's last error for any communicator. */
 	const char *text = ckt_nccl.ncclGetLastError ? ckt_nccl.ncclGetLastError(NULL) : "";
 	struct ckt_ncclGetLastError_res res = {.text = (const uint8_t *)text,
 		.text_len = (uint32_t)strnlen(text, CKT_NCCLGETLASTERROR_RES_TEXT_MAX)};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Communicators: their making and end, and their lanes; see nccl.h. */
+/* Creation and end of communicators; see nccl.h. */
 #include <stdlib.h>
 #include <time.h>
 
@@ -12,7 +12,7 @@
 #include "server/worker/worker.h"
 
 enum { POLL_NS = 200000 };
-/* Places in the arguments of nccl_comm: what came of it is written over them in the log. */
+/* Places in the arguments of nccl_comm: the log gets the resulting values there. */
 enum { RANKS_AT = 16, RANK_AT = 20, KIND_AT = 24 };
 
 struct waiter {
@@ -58,14 +58,14 @@ void ckt_worker_nccl_comm_end(struct ckt_object *object)
 	ckt_worker_nccl_comm_unref(comm);
 }
 
-/* ---- Making */
+/* ---- Creation */
 
 struct making {
 	struct ckt_nccl_job job;
-	struct ckt_nccl_comm *made, *parent; /* references; parent NULL: of unique ids */
+	struct ckt_nccl_comm *made, *parent; /* references; parent NULL: from unique ids */
 	uint32_t kind, id_count, excluded_count;
 	int color, key, flags, ranks, rank;
-	bool meets; /* a restore's, of which nobody was told an id */
+	bool meets; /* a restore, whose worker was told no id */
 	int64_t deadline_ms;
 	bool has_config;
 	struct ckt_nccl_config config;
@@ -112,8 +112,8 @@ static ncclResult_t make_of_parent(struct making *m, ncclComm_t *made)
 }
 
 /*
- * A communicator that does not block says later what came of it; a parent that does not, of its
- * child.
+ * A nonblocking communicator reports its result later; a nonblocking parent reports its child's
+ * result later.
  */
 static ncclResult_t poll_until_made(struct making *m, ncclComm_t asked)
 {
@@ -136,7 +136,7 @@ static void making_run(struct ckt_nccl_job *job)
 		: ncclSuccess;
 	if (!status)
 		status = m->parent ? make_of_parent(m, &made) : make_of_ids(m, &made);
-	/* A parent that does not block says so too, and may give its child only then. */
+	/* A nonblocking parent may return its child only when it reports success. */
 	if (status == ncclInProgress && m->parent)
 		status = poll_until_made(m, m->parent->real);
 	if ((!status || status == ncclInProgress) && made && !m->made->blocking) {
@@ -155,7 +155,7 @@ static void making_run(struct ckt_nccl_job *job)
 		ckt_worker_nccl_met(m->made->identity);
 }
 
-/* In the log stands from now on what it is, and not how it came to be. */
+/* Writes what the communicator now is into the log, in place of how it was created. */
 static void remember(struct ckt_worker *worker, const struct ckt_nccl_comm *comm)
 {
 	struct ckt_object *object =
@@ -263,7 +263,7 @@ static void making_free(struct making *m)
 	free(m);
 }
 
-/* In a restore it is made of what it has come to be. */
+/* A restore makes the communicator from its logged ranks and rank. */
 static CUresult make_anew(struct ckt_worker *worker, struct making *m, const uint8_t *identity)
 {
 	if (m->ranks < 1 || m->ranks > CKT_NCCL_RANKS_MAX || m->rank < 0 || m->rank >= m->ranks)
@@ -277,9 +277,9 @@ static CUresult make_anew(struct ckt_worker *worker, struct making *m, const uin
 /* ---- Handlers */
 
 /*
- * What the library keeps of a communicator by itself on the host, and of each of its ranks, here
- * and where the ranks meet.  It is paid for as long as a call that makes it lasts, whether somebody
- * wants it still or not.
+ * The library's own host memory for a communicator and for each of its ranks, here and where the
+ * ranks meet.  The charge lasts as long as a call that creates the communicator, even if its object
+ * has ended.
  */
 enum { COMM_BYTES = 4 << 20, RANK_BYTES = 1 << 10 };
 
@@ -459,7 +459,7 @@ static void ending_run(struct ckt_nccl_job *job)
 	ncclResult_t (*simple)(ncclComm_t) = e->how == CKT_NCCL_FINALIZE ? ckt_nccl.ncclCommFinalize
 		: e->how == CKT_NCCL_DESTROY                             ? ckt_nccl.ncclCommDestroy
 									 : ckt_nccl.ncclCommAbort;
-	/* It ends once. */
+	/* NULL afterwards, so that it ends once. */
 	if (e->how == CKT_NCCL_DESTROY || e->how == CKT_NCCL_ABORT)
 		real = atomic_exchange(&job->comm->real, NULL);
 	if (!real)
@@ -487,7 +487,7 @@ static void ending_finish(struct ckt_worker *worker, struct ckt_nccl_job *job)
 	free(e);
 }
 
-/* Without asking the library. */
+/* Replies without asking the library. */
 static int answer_end(struct ckt_wcall *call, int status)
 {
 	struct ckt_nccl_end_res res = {.status = status};

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Operations on streams, one group at a time, and the operators that the program makes; see nccl.h.
- */
+/* Operations on streams, one group at a time, and the program's own operators; see nccl.h. */
 #include <stdlib.h>
 
 #include "server/worker/driver.h"
@@ -10,7 +8,7 @@
 
 struct operation {
 	struct ckt_nccl_operation wire;
-	struct ckt_nccl_comm *comm; /* a reference, but on the executor */
+	struct ckt_nccl_comm *comm; /* a reference, except on the executor */
 	cudaStream_t stream;
 };
 
@@ -78,13 +76,13 @@ int ckt_worker_nccl_operator(struct ckt_wcall *call)
 		args.operator<CKT_NCCL_OPERATORS || args.operator>=
 		CKT_NCCL_OPERATORS + CKT_NCCL_OPERATORS_MAX)
 		return CKT_WCALL_GARBAGE;
-	/* The library reads as many bytes as the type has. */
+	/* The library reads as many bytes as the operator's type has. */
 	if (args.residence != CKT_NCCL_OPERATOR_ENDS && args.scalar_len != 8)
 		return CKT_WCALL_GARBAGE;
 	CUresult result = ckt_worker_nccl_comm_find(call->worker, args.comm, &comm);
 	if (!result)
 		result = ckt_worker_nccl_comm_settled(call->worker, comm);
-	/* Calls that run read the list of operators. */
+	/* Running calls read the list of operators. */
 	if (!result)
 		result = ckt_worker_nccl_comm_idle(comm);
 	if (result)
@@ -108,7 +106,7 @@ static ncclResult_t reduction(const struct operation *o, ncclRedOp_t *ret_operat
 	return made ? ncclSuccess : ncclInvalidArgument;
 }
 
-/* A function that an older library lacks. */
+/* For a function that an older library lacks. */
 #define CALL(function, ...) (ckt_nccl.function ? ckt_nccl.function(__VA_ARGS__) : ncclInvalidUsage)
 
 static ncclResult_t put(const struct operation *o)
@@ -160,7 +158,7 @@ static ncclResult_t end(struct group *group)
 	return status;
 }
 
-/* All as one group of the library's, whose end says what was wrong with any of it. */
+/* Runs all operations as one group of the library; the end of the group returns any error. */
 static void run(struct group *group)
 {
 	ncclResult_t first = CALL(ncclGroupStart);
@@ -182,7 +180,7 @@ static void run(struct group *group)
 	}
 }
 
-/* here: on the executor, and now. */
+/* here: the operation runs now, on the executor. */
 static CUresult take(
 	struct ckt_worker *worker, const uint8_t *bytes, bool here, struct operation *ret)
 {
@@ -202,7 +200,7 @@ static CUresult take(
 	return result;
 }
 
-/* A handler's result where it is not CUDA_SUCCESS. */
+/* Returns a handler's result if it is not CUDA_SUCCESS. */
 static int group_new(struct ckt_worker *worker, const uint8_t *operations, uint32_t bytes,
 	bool here, struct group **ret_group)
 {
@@ -236,7 +234,7 @@ int ckt_worker_nccl_group(struct ckt_wcall *call)
 	if (result)
 		return result;
 	run(group);
-	/* The library has made the contexts of its communicators current. */
+	/* The library has changed the current context to those of its communicators. */
 	if (call->worker->current)
 		ckt_driver.cuCtxSetCurrent(call->worker->current->real);
 	call->status = group->job.status;
@@ -262,7 +260,7 @@ static void meet_finish(struct ckt_worker *worker, struct ckt_nccl_job *job)
 	free(group);
 }
 
-/* Whom it is for beside the first one, each once. */
+/* Lists the communicators besides the first one, each once. */
 static bool list_others(struct group *group)
 {
 	static unsigned mark;

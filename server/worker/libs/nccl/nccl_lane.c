@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Communicators' lanes: which call of NCCL runs when, and for whom; see nccl.h.
+ * The lanes of communicators: they decide when a call of NCCL starts; see nccl.h.
  *
- *	submit -> lane of its first communicator -> all of its communicators idle? -> a thread -> finished on the executor -> the next ones
+ *	submit -> lane of its first communicator -> all of its communicators idle? -> a thread
+ *	       -> finished on the executor -> the next jobs
  */
 #include <stdlib.h>
 
@@ -19,8 +20,8 @@ CUresult ckt_worker_nccl_comm_idle(const struct ckt_nccl_comm *comm)
 }
 
 /*
- * What no object has any more.  While a call that waits for peers has it still it is left to that
- * call's end.
+ * Aborts a communicator that no object has any more.  While a call still uses it, the end of that
+ * call aborts it.
  */
 void ckt_worker_nccl_comm_drop_gone(struct ckt_nccl_comm *comm)
 {
@@ -31,7 +32,7 @@ void ckt_worker_nccl_comm_drop_gone(struct ckt_nccl_comm *comm)
 		ckt_nccl.ncclCommAbort(real);
 }
 
-/* Whose lane waits for what runs for others; references. */
+/* Communicators whose lanes wait for calls of other communicators; references. */
 static struct ckt_nccl_comm *postponed;
 
 static void run_job(struct ckt_long_call_job *base)
@@ -61,14 +62,14 @@ static void occupy(struct ckt_nccl_job *job, bool on)
 
 static void finish_job(struct ckt_worker *worker, struct ckt_long_call_job *base);
 
-/* False: it does not run, and its status says why. */
+/* False: the job does not run, and its status says why. */
 static bool launch(struct ckt_worker *worker, struct ckt_nccl_job *job)
 {
 	job->base.run = run_job;
 	job->base.finish = finish_job;
 	if (!job->base.context)
 		job->base.context = job->comm->context;
-	/* Its context may have gone with it. */
+	/* The context may have ended with the communicator. */
 	if (job->comm->gone && !job->comm->pending) {
 		job->status = ncclInvalidArgument;
 		return false;
@@ -108,8 +109,8 @@ static void finish_one(struct ckt_worker *worker, struct ckt_nccl_job *job)
 }
 
 /*
- * One after the other without calling itself: a client may have put any number of calls there that
- * no thread is to be had for.
+ * A loop and not a recursion: a client may have queued any number of calls for which no thread can
+ * start.
  */
 static void advance(struct ckt_worker *worker, struct ckt_nccl_comm *comm)
 {

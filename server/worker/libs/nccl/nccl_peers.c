@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which communicators have ranks in other sessions; see nccl_members.h. */
+/* Lists the communicators with ranks in other sessions; see nccl_members.h. */
 #include <inttypes.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -44,7 +44,7 @@ static bool is_here(const struct ckt_nccl_comm *like, int rank)
 	return false;
 }
 
-/* "rank 1", "ranks 1, 2 and 5 others"; how many there are.  Precondition: locked. */
+/* Writes "rank 1" or "ranks 1, 2 and 5 others" and returns their number.  Precondition: locked. */
 static int name_ranks(const struct ckt_nccl_comm *comm, bool here, char *text, size_t size)
 {
 	int count = 0;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How the ranks of a communicator agree on a new unique id at a restore where nobody told them one
- * (ckt_worker_nccl_ids_add): rank 0 makes it and leaves it in the host's shared memory, under the
- * communicator's identity and the server's name, until all ranks have met.  So this is for ranks of
- * one server, whose workers are one user's.
+ * The ranks of a communicator agree on a new unique id in a restore whose workers were told none
+ * (ckt_worker_nccl_ids_add).  Rank 0 makes the id and leaves it in the host's shared memory, under
+ * the communicator's identity and the server's name, until all ranks have met.  This works only for
+ * ranks of one server, whose workers belong to one user.
  *
  * Threading: any number of threads.
  */
@@ -27,14 +27,14 @@ enum { LOOK_NS = 2000000, PATH_BYTES = 128 };
 
 struct notice {
 	char magic[8];
-	/* of rank 0's worker: what a dead one left is no meeting place */
+	/* of rank 0's worker: the notice of a dead worker does not count */
 	uint64_t pid, started;
 	uint8_t identity[CKT_NCCL_ID_BYTES], id[CKT_NCCL_ID_BYTES];
 };
 
 static const char magic[8] = "cktnccl1";
 
-/* In clock ticks since the boot; 0: there is no such process. */
+/* In clock ticks since boot; 0: no such process. */
 static uint64_t start_time(uint64_t pid)
 {
 	char path[64], text[1024];
@@ -47,7 +47,10 @@ static uint64_t start_time(uint64_t pid)
 	if (n <= 0)
 		return 0;
 	text[n] = 0;
-	/* The name may hold anything; field 22, of which 20 stand behind it. */
+	/*
+	 * The process name may contain anything, so count from its ')': field 22 is the 20th after
+	 * it.
+	 */
 	const char *p = strrchr(text, ')');
 	for (int field = 2; p && field < 22; field++)
 		p = strchr(p + 1, ' ');
@@ -56,7 +59,7 @@ static uint64_t start_time(uint64_t pid)
 	return started;
 }
 
-/* The place of an identity, for workers of this server. */
+/* The file for an identity, shared by the workers of this server. */
 static void name_place(const uint8_t *identity, char path[PATH_BYTES])
 {
 	uint8_t hashed[CKT_NCCL_ID_BYTES];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How a restore makes communicators anew, and what a job's checkpoint asks of them; see nccl.h. */
+/* Recreates communicators in a restore, and answers a job's checkpoint about them; see nccl.h. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,7 +14,7 @@ enum { RESTORE_MS = 60000, GRACE_MS = 2000 };
 static struct {
 	struct ckt_nccl_ids *pairs;
 	size_t count;
-	/* of the restore's communicators; 0: it has begun with none */
+	/* for the restore's communicators; 0: none has started yet */
 	int64_t deadline_ms;
 } restore;
 
@@ -83,10 +83,13 @@ CUresult ckt_worker_nccl_comm_settled(struct ckt_worker *worker, struct ckt_nccl
 {
 	if (!comm->pending)
 		return CUDA_SUCCESS;
-	/* The executor waits for nobody: a client asks nothing of what is not made. */
+	/*
+	 * The executor does not wait: a client sends nothing for a communicator that is not made
+	 * yet.
+	 */
 	if (worker->go)
 		return CUDA_ERROR_NOT_READY;
-	/* Those that meet nobody say so themselves. */
+	/* A communicator whose ranks do not meet reports that itself, before this deadline. */
 	return ckt_blocking_call_wait(worker, is_made, comm, restore.deadline_ms + GRACE_MS)
 		? CUDA_ERROR_TIMEOUT
 		: CUDA_SUCCESS;
@@ -119,7 +122,7 @@ int ckt_worker_nccl_loaded(struct ckt_worker *worker, char *ret_message, size_t 
 				: "unknown error");
 		return -EIO;
 	}
-	/* They are of no further use: an id serves once. */
+	/* An id serves once, so the pairs are of no further use. */
 	free(restore.pairs);
 	restore.pairs = NULL;
 	restore.count = 0;
