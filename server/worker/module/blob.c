@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Contents by hash; see blob.h. */
+/* Contents of modules, found by their hash; see blob.h. */
 #include "server/worker/module/blob.h"
 
 #include <errno.h>
@@ -19,7 +19,7 @@ void ckt_blob_hash(const void *data, size_t size, uint8_t ret_hash[CKT_HASH_SIZE
 	sha256_digest(&sha, CKT_HASH_SIZE, ret_hash);
 }
 
-/* Where the hash stands or belongs. */
+/* The index where the hash is or belongs. */
 static size_t place(const struct ckt_blobs *blobs, const uint8_t *hash, bool *ret_found)
 {
 	size_t low = 0, high = blobs->count;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Images of modules and inputs of the linker by SHA-256: sent once per session, kept as long as it
- * lives. Threading: the executor's.  Contents count only when they are complete and have the hash
- * they were sent under.
+ * Images of modules and inputs of the linker, found by their SHA-256.  The client sends each once
+ * per session, and the session keeps it until its end.  A blob is valid only when it is complete
+ * and matches the hash that it was sent under.  Threading: the executor's.
  */
 #pragma once
 
@@ -11,15 +11,18 @@
 #include <stdint.h>
 
 enum { CKT_HASH_SIZE = 32 };
-/* Of all blobs; nobody has modules of that size, and a peer must not eat the node's memory. */
+/*
+ * The limit for all blobs together.  No program has modules of that size, and a peer must not
+ * exhaust the node's memory.
+ */
 #define CKT_BLOBS_BYTES_MAX ((uint64_t)8 << 30)
 
 struct ckt_blob {
 	uint8_t hash[CKT_HASH_SIZE];
-	uint8_t *data; /* one NUL more than size: PTX is text */
+	uint8_t *data; /* followed by a NUL, because PTX is text */
 	uint64_t size, received;
 	bool complete;
-	/* whether its kernels take memory; kernel_heap.h */
+	/* whether the module's kernels allocate memory; kernel_heap.h */
 	enum { CKT_BLOB_HEAP_UNKNOWN, CKT_BLOB_HEAP_NO, CKT_BLOB_HEAP_YES } heap;
 };
 
@@ -30,15 +33,15 @@ struct ckt_blobs {
 };
 
 void ckt_blob_hash(const void *data, size_t size, uint8_t ret_hash[CKT_HASH_SIZE]);
-/* A complete one, or NULL. */
+/* A complete blob, or NULL. */
 const struct ckt_blob *ckt_blobs_find(
 	const struct ckt_blobs *blobs, const uint8_t hash[CKT_HASH_SIZE]);
 /*
- * A piece.  Pieces come in order; one that was there already is ignored. 0, -EPROTO, -ENOMEM, or
- * -EBADMSG where the hash is another.
+ * Adds a piece of a blob.  Pieces arrive in order; a repeated piece is ignored.  0, -EPROTO,
+ * -ENOMEM, or -EBADMSG if the contents do not match the hash.
  */
 int ckt_blobs_piece(struct ckt_blobs *blobs, const uint8_t hash[CKT_HASH_SIZE], uint64_t total,
 	uint64_t offset, const void *data, size_t size);
-/* Whole contents made here; the hash comes back. */
+/* Adds whole contents that the worker made, and returns their hash. */
 int ckt_blobs_add(
 	struct ckt_blobs *blobs, const void *data, uint64_t size, uint8_t ret_hash[CKT_HASH_SIZE]);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Modules' contents in an image: each is there once, by its hash. */
+/* Modules' contents in an image; each is stored once, by its hash. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,7 +30,7 @@ static int save_table(struct ckt_saving *s)
 	return error;
 }
 
-/* When it was pre-loaded. */
+/* Whether a pre-load has loaded the blob. */
 static bool is_loaded(struct ckt_loading *l, const ckt_image_blob *saved)
 {
 	const struct ckt_blob *blob = ckt_preload_active()

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Tables of ELF files; see elf_check.h.  Every read is a copy: a file may lie at any address, and
- * its tables at any offset.
+ * Tables of ELF files; see elf_check.h.  Every read copies the bytes, because a file may lie at any
+ * address and its tables at any offset.
  */
 #include "server/worker/module/elf_check.h"
 
@@ -9,8 +9,9 @@
 #include <string.h>
 
 /*
- * Section types of CUDA's own that have a size and no bytes, as SHT_NOBITS has: variables without
- * initial values, local and shared memory.  Read off the cubins in CUDA 13.0's libraries.
+ * CUDA's own section types that have a size and no bytes, like SHT_NOBITS: variables without
+ * initial values, local and shared memory.  The values were read from the cubins in CUDA 13.0's
+ * libraries.
  */
 enum {
 	CUDA_GLOBAL = 0x70000007,
@@ -58,7 +59,7 @@ bool ckt_elf_is(const uint8_t *data, size_t size)
 	return size >= SELFMAG && !memcmp(data, ELFMAG, SELFMAG);
 }
 
-/* ---- The steps of the check: what is wrong, or NULL */
+/* ---- The steps of the check; each returns the error, or NULL */
 
 static const char *check_header(struct file *file)
 {
@@ -81,7 +82,7 @@ static const char *check_header(struct file *file)
 		return h->e_shnum ? "has sections but no table of them" : NULL;
 	if (h->e_shentsize != sizeof(Elf64_Shdr) || !inside(file, h->e_shoff, sizeof(Elf64_Shdr)))
 		return "has a section table that lies outside the file";
-	/* More than 65279 sections: the first entry has the numbers. */
+	/* With more than 65279 sections, the first entry holds the numbers. */
 	Elf64_Shdr first = section_at(file, 0);
 	if (!h->e_shnum)
 		file->section_count = first.sh_size;
@@ -104,7 +105,7 @@ static const char *check_segments(const struct file *file)
 	return NULL;
 }
 
-/* A table of strings ends with a NUL, so that every string that begins in it ends in it. */
+/* A table of strings must end with a NUL, so that every string in it ends inside the table. */
 static bool strings_good(const struct file *file, const Elf64_Shdr *table)
 {
 	return table->sh_type == SHT_STRTAB &&
@@ -146,7 +147,7 @@ static const char *check_relocations(const struct file *file, const Elf64_Shdr *
 		memcpy(&relocation, file->data + table->sh_offset + at, sizeof relocation);
 		if (ELF64_R_SYM(relocation.r_info) && ELF64_R_SYM(relocation.r_info) >= count)
 			return "has a relocation for a symbol that does not exist";
-		/* In what was linked for a host it is an address. */
+		/* In a file that was linked for a host, the offset is an address. */
 		if ((file->header.e_type == ET_REL || file->header.e_machine == EM_CUDA_NUMBER) &&
 			relocation.r_offset >= target.sh_size)
 			return "has a relocation outside its section";
@@ -174,7 +175,7 @@ static const char *check_sections(const struct file *file)
 	if (!inside(file, names.sh_offset, names.sh_size) || !names.sh_size ||
 		!strings_good(file, &names))
 		return "has no section names";
-	/* All of them first: the tables refer to each other. */
+	/* Check all sections before their contents, because the tables refer to each other. */
 	const char *why = NULL;
 	for (uint64_t i = 0; i < file->section_count && !why; i++) {
 		Elf64_Shdr section = section_at(file, i);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Whether the tables of an ELF file (machine code, or an object of the host) lie inside its own
- * bytes, so that a reader that believes them reads nothing else.  Threading: any.
+ * Checks that the tables of an ELF file (machine code, or an object of the host) lie inside the
+ * file, so that a reader that trusts them reads nothing else.  Threading: any.
  */
 #pragma once
 
@@ -10,8 +10,8 @@
 #include <stdint.h>
 
 /*
- * NULL where all is well, else what is wrong: the rest of a sentence that begins with the file's
- * name, for ever.
+ * NULL if the file is valid.  Otherwise the error, as the rest of a sentence that begins with the
+ * file's name; a string constant.
  */
 const char *ckt_elf_check(const uint8_t *data, size_t size);
 bool ckt_elf_is(const uint8_t *data, size_t size);
@@ -20,12 +20,11 @@ struct ckt_elf_section {
 	const char *name;
 	uint32_t type;
 	uint64_t flags, size;
-	const uint8_t *data; /* NULL where it has none in the file */
+	const uint8_t *data; /* NULL if the section has no bytes in the file */
 };
 
 /*
- * Calls for every section but the first, empty one.  Precondition: ckt_elf_check found nothing
- * wrong.
+ * Calls for every section except the empty first one.  Precondition: ckt_elf_check returned NULL.
  */
 void ckt_elf_each_section(const uint8_t *data, size_t size,
 	void (*call)(void *opaque, const struct ckt_elf_section *section), void *opaque);

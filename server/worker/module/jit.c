@@ -37,7 +37,7 @@ CUresult ckt_worker_jit_option(struct ckt_jit *jit, uint32_t key, uint64_t value
 		jit->keys[jit->count] = (CUjit_option)key;
 		jit->values[jit->count++] = (void *)(uintptr_t)value;
 		return CUDA_SUCCESS;
-	case CU_JIT_WALL_TIME: /* an output nobody can receive */
+	case CU_JIT_WALL_TIME: /* an output that no client can receive */
 		return CUDA_SUCCESS;
 	default:
 		ckt_warning("JIT option %u", key);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * JIT options as they travel: integers go through, pointers cannot come from another machine.  The
- * executor's, or whoever has the job.
+ * JIT options from the client: integers pass through, and pointers cannot come from another
+ * machine.  Threading: the executor, or the thread that runs the job.
  */
 #pragma once
 
@@ -23,11 +23,11 @@ struct ckt_jit_logs {
 	uint32_t info_size, error_size;
 };
 
-/* Adds one; CUDA_ERROR_NOT_SUPPORTED where it cannot travel. */
+/* Adds an option; CUDA_ERROR_NOT_SUPPORTED if it cannot come from a client. */
 CUresult ckt_worker_jit_option(struct ckt_jit *jit, uint32_t key, uint64_t value);
-/* Of at most those sizes; free() it.  NULL where there is no memory. */
+/* Logs of at most those sizes; the caller frees them.  NULL if there is no memory. */
 struct ckt_jit_logs *ckt_worker_jit_logs_new(uint32_t info_max, uint32_t error_max);
-/* The options that make the driver write there. */
+/* Adds the options that make the driver write into the logs. */
 void ckt_worker_jit_add_logs(struct ckt_jit *jit, struct ckt_jit_logs *logs);
-/* An error of our own, where the program wants to hear of errors. */
+/* Writes our own error into the error log, if the program asked for one. */
 void ckt_worker_jit_say(struct ckt_jit_logs *logs, const char *text);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Launches and occupancy.  The packed parameters go to the driver as they came: one aligned copy,
- * because the message gives them any alignment, and the driver reads whole words.
+ * Launches and occupancy.  The driver gets the packed parameters unchanged, as one aligned copy:
+ * the message may give them any alignment, and the driver reads whole words.
  */
 #include <stdio.h>
 #include <string.h>
@@ -12,7 +12,10 @@
 #include "server/worker/objects/context_limits.h"
 #include "server/worker/worker.h"
 
-/* The executor's alone.  What the driver might read behind a short buffer is ours too. */
+/*
+ * Only the executor uses it.  The extra bytes belong to us, in case the driver reads past a short
+ * buffer.
+ */
 static _Alignas(64) uint8_t packed[CKT_LAUNCH_KERNEL_PARAMS_MAX + 64];
 
 static void extra_for(const uint8_t *params, uint32_t size, size_t *size_place, void *extra[5])
@@ -27,8 +30,8 @@ static void extra_for(const uint8_t *params, uint32_t size, size_t *size_place, 
 }
 
 /*
- * What follows a launch: a kernel that takes more local memory than any before moves the driver's
- * addresses.
+ * Runs after a launch: a kernel that takes more local memory than all earlier ones moves the
+ * driver's addresses.
  */
 static int launched(struct ckt_wcall *call, struct ckt_object *function, CUresult result)
 {
@@ -39,7 +42,7 @@ static int launched(struct ckt_wcall *call, struct ckt_object *function, CUresul
 	return result;
 }
 
-/* What goes before one. */
+/* Runs before a launch: charges the local memory of the kernel. */
 static CUresult local_memory(struct ckt_wcall *call, const struct ckt_object *function)
 {
 	return __builtin_expect(function->function.local_bytes > call->worker->local_bytes, 0)
@@ -69,7 +72,7 @@ int ckt_worker_launch_kernel(struct ckt_wcall *call)
 			ckt_driver.cuLaunchKernel(function->real, args.grid_x, args.grid_y,
 				args.grid_z, args.block_x, args.block_y, args.block_z,
 				args.shared_bytes, stream, NULL, args.params_len ? extra : NULL));
-	/* cuLaunchCooperativeKernel takes no packed buffer; the attribute does the same. */
+	/* cuLaunchCooperativeKernel accepts no packed buffer; the attribute has the same effect. */
 	CUlaunchAttribute attribute = {
 		.id = CU_LAUNCH_ATTRIBUTE_COOPERATIVE, .value.cooperative = 1};
 	CUlaunchConfig config = {.gridDimX = args.grid_x,
@@ -87,7 +90,10 @@ int ckt_worker_launch_kernel(struct ckt_wcall *call)
 			&config, function->real, NULL, args.params_len ? extra : NULL));
 }
 
-/* Ids inside an attribute become handles; what we cannot carry over is refused by name. */
+/*
+ * Replaces ids inside an attribute by handles; refuses and names an attribute that a client cannot
+ * send.
+ */
 static CUresult translate_attribute(struct ckt_worker *worker, CUlaunchAttribute *attribute)
 {
 	static bool said[64];
@@ -120,8 +126,8 @@ static CUresult translate_attribute(struct ckt_worker *worker, CUlaunchAttribute
 }
 
 /*
- * The launch was made: the events that it records are no more what they were.  Precondition: as the
- * client sent them.
+ * Notes the events that a launch has recorded.  Precondition: the attributes are as the client sent
+ * them.
  */
 static void recorded(struct ckt_worker *worker, const uint8_t *sent, unsigned count)
 {

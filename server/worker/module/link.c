@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The linker: many inputs, one image, which goes among the blobs. */
+/* The linker: many inputs and one output, which becomes a blob. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,7 +12,9 @@
 #include "server/worker/module/module_check.h"
 #include "server/worker/worker.h"
 
-/* Inputs being linked.  On the wire input_names has a name with its NUL for every input. */
+/*
+ * The inputs of one link.  In the message, input_names holds a name with its NUL for every input.
+ */
 struct link {
 	struct ckt_long_call_job job;
 	struct ckt_wcall *call;
@@ -22,8 +24,8 @@ struct link {
 	uint32_t count;
 	struct {
 		CUjitInputType type;
-		const struct ckt_blob *blob; /* stays */
-		const char *name;            /* in names */
+		const struct ckt_blob *blob; /* owned by the session's blobs */
+		const char *name;            /* points into names */
 	} * inputs;
 	char *names;
 	uint8_t *cubin; /* a copy */
@@ -31,7 +33,7 @@ struct link {
 	CUresult result;
 };
 
-/* The linker looks at all of an input, whichever GPU it is for. */
+/* The linker reads a whole input for any GPU, so the check is not limited to one GPU. */
 static CUresult link_check(const struct link *link)
 {
 	CUresult result = CUDA_SUCCESS;
@@ -54,7 +56,7 @@ static CUresult link_inputs(const struct link *link, CUlinkState state)
 	for (uint32_t i = 0; i < link->count && !result; i++) {
 		const struct ckt_blob *blob = link->inputs[i].blob;
 		CUjitInputType type = link->inputs[i].type;
-		/* The size of PTX counts its NUL. */
+		/* The size of PTX includes its NUL. */
 		size_t size = blob->size;
 		if (type == CU_JIT_INPUT_PTX && size && blob->data[size - 1])
 			size++;
@@ -118,7 +120,7 @@ static void link_finish(struct ckt_worker *worker, struct ckt_long_call_job *job
 	free(link);
 }
 
-/* What the arguments say, kept for when they are gone. */
+/* Copies the arguments, because the message ends before the link runs. */
 static CUresult link_prepare(
 	struct ckt_worker *worker, struct link *link, const struct ckt_link_args *args)
 {

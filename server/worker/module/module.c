@@ -67,7 +67,7 @@ int ckt_worker_blob_read(struct ckt_wcall *call)
 
 /* ---- Modules */
 
-/* A module being loaded. */
+/* The loading of one module. */
 struct load {
 	struct ckt_long_call_job job;
 	struct ckt_wcall *call; /* NULL in a restore */
@@ -77,13 +77,13 @@ struct load {
 	uint64_t values[CKT_JIT_OPTIONS_MAX];
 	struct ckt_jit jit;
 	struct ckt_jit_logs *logs;
-	const struct ckt_blob *blob; /* stays */
-	unsigned capability;         /* of its GPU */
+	const struct ckt_blob *blob; /* owned by the session's blobs */
+	unsigned capability;         /* of the module's GPU */
 	unsigned device;
 	uint64_t unpacked_max, unpacked;
 	struct ckt_memory *memory;
-	uint64_t device_bytes; /* charged, once it has run and well */
-	bool again;            /* after pools gave back what they keep */
+	uint64_t device_bytes; /* charged if the load succeeded */
+	bool again;            /* the second attempt, after pools released what they keep */
 	CUmodule module;
 	CUresult result;
 };
@@ -142,7 +142,7 @@ static void load_run(struct ckt_long_call_job *job)
 		ckt_memory_uncharge(load->memory, load->device_bytes);
 }
 
-/* Precondition: it has run, and well. */
+/* Precondition: the load has run and succeeded. */
 static CUresult load_enter(
 	struct ckt_worker *worker, const struct load *load, struct ckt_object **ret_object)
 {
@@ -294,7 +294,7 @@ void ckt_module_unload(struct ckt_worker *worker, struct ckt_object *module)
 	ckt_objects_remove(&worker->objects, module);
 }
 
-/* A module being unloaded: nobody finds it any more. */
+/* The unloading of one module that no look-up finds any more. */
 struct unload {
 	struct ckt_long_call_job job;
 	struct ckt_wcall *call;
@@ -318,8 +318,8 @@ static void unload_finish(struct ckt_worker *worker, struct ckt_long_call_job *j
 }
 
 /*
- * The driver waits for the GPU first, and the GPU perhaps for an answer that is a command behind
- * this one.
+ * The driver waits for the GPU first.  The GPU may wait for a reply of the client that comes after
+ * this command, so the unload runs beside the executor.
  */
 int ckt_worker_module_unload(struct ckt_wcall *call)
 {
@@ -378,7 +378,7 @@ CUresult ckt_function_get(struct ckt_worker *worker, struct ckt_object *module, 
 	return CUDA_SUCCESS;
 }
 
-/* Copies a name that must hold no NUL of its own. */
+/* Copies a name; NULL if it contains a NUL. */
 static char *take_name(const char *name, uint32_t size)
 {
 	return memchr(name, 0, size) ? NULL : strndup(name, size);
@@ -386,7 +386,7 @@ static char *take_name(const char *name, uint32_t size)
 
 static void describe_function(struct ckt_wcall *call, CUfunction function)
 {
-	static uint32_t offsets[PARAMS_MAX], sizes[PARAMS_MAX]; /* the executor's */
+	static uint32_t offsets[PARAMS_MAX], sizes[PARAMS_MAX]; /* used only by the executor */
 	uint32_t results[CU_FUNC_ATTRIBUTE_MAX], values[CU_FUNC_ATTRIBUTE_MAX], count = 0;
 	size_t offset, size;
 	while (count < PARAMS_MAX && ckt_driver.cuFuncGetParamInfo &&
@@ -436,7 +436,7 @@ int ckt_module_note_seen(struct ckt_object *module, const char *name)
 	for (uint32_t i = 0; i < count; i++)
 		if (!strcmp(module->module.seen[i], name))
 			return 0;
-	/* Doubles whenever it is full, at powers of two. */
+	/* The array doubles when its count is a power of two. */
 	if (!(count & (count - 1))) {
 		char **larger = reallocarray(
 			module->module.seen, count ? 2 * (size_t)count : 1, sizeof *larger);
@@ -451,7 +451,7 @@ int ckt_module_note_seen(struct ckt_object *module, const char *name)
 	return 0;
 }
 
-/* Takes the name over. */
+/* Takes over the name. */
 static CUresult find_variable(struct ckt_worker *worker, uint64_t id, char *name,
 	CUdeviceptr *ret_address, size_t *ret_size)
 {
@@ -505,7 +505,7 @@ int ckt_worker_module_get_variable(struct ckt_wcall *call)
 	return CUDA_SUCCESS;
 }
 
-/* Names from `first` on, each with its NUL, as many as go into one reply. */
+/* Replies with names from index `first` on, each with its NUL, as many as fit into one reply. */
 int ckt_worker_module_list_functions(struct ckt_wcall *call)
 {
 	struct ckt_module_list_functions_args args;

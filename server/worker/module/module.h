@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Modules of the session and their functions; also used by a restore.
+ * Modules of the session and their functions; a restore uses them, too.
  *
- * Threading: the executor, or who restores while it stands.
+ * Threading: the executor, or the restoring thread before the executor starts.
  */
 #pragma once
 
@@ -16,7 +16,7 @@ CUresult ckt_module_load(struct ckt_worker *worker, uint64_t id, const uint8_t h
 	const uint32_t *keys, const uint64_t *values, uint32_t count,
 	struct ckt_object **ret_object);
 void ckt_module_unload(struct ckt_worker *worker, struct ckt_object *module);
-/* The client knows where the variable lies.  0 or -ENOMEM. */
+/* Notes that the client knows the variable's address.  0 or -ENOMEM. */
 int ckt_module_note_seen(struct ckt_object *module, const char *name);
 CUresult ckt_function_get(struct ckt_worker *worker, struct ckt_object *module, uint64_t id,
 	const char *name, struct ckt_object **ret_object);

@@ -17,7 +17,7 @@ enum {
 	ELF_HEADER = 64
 };
 #define UNPACKED_MAX ((uint64_t)2 << 30)
-/* zstd's best: a block of 128 KiB in four bytes. */
+/* zstd's best ratio: a block of 128 KiB in four bytes. */
 enum { RATIO_MAX = 32768 };
 
 static uint64_t word(const uint8_t *p, unsigned bytes)
@@ -33,7 +33,8 @@ static bool is_elf(const uint8_t *data, size_t size)
 }
 
 /*
- * CUDA's ELF says its capability in e_flags: in the lowest byte, and since ABI 0x41 in the second.
+ * CUDA's ELF stores its capability in e_flags: in the lowest byte, and since ABI 0x41 in the
+ * second.
  */
 static unsigned elf_capability(const uint8_t *data)
 {
@@ -91,12 +92,12 @@ int ckt_module_binary_next(struct ckt_binary_cursor *cursor, struct ckt_binary_e
 int ckt_module_binary_unpack(
 	const struct ckt_binary_entry *entry, uint64_t max_bytes, uint8_t **ret_data)
 {
-	/* The decompressors count in int. */
+	/* The decompressors take sizes as int. */
 	if (!entry->unpacked || entry->compressed > INT_MAX)
 		return -EBADMSG;
 	if (entry->unpacked > max_bytes || entry->unpacked > UNPACKED_MAX - 1)
 		return -EFBIG;
-	/* What no compressor reaches is only said. */
+	/* No compressor reaches this ratio, so the stated size is false. */
 	if (entry->unpacked / RATIO_MAX > entry->compressed)
 		return -EBADMSG;
 	uint8_t *data = malloc(entry->unpacked);
@@ -160,14 +161,14 @@ int ckt_module_binary_walk(const uint8_t *image, size_t size,
 	return result;
 }
 
-/* ---- Which GPU can run it */
+/* ---- The GPUs that can run an image */
 
 struct fit {
 	unsigned capability;
 	bool fits, unknown, has_ptx;
 };
 
-/* The word behind ".target", e.g. sm_90a, or NULL. */
+/* The word after ".target", e.g. sm_90a, or NULL. */
 static const char *find_target(const struct ckt_binary_part *part, char ret_text[32])
 {
 	const uint8_t *at = memmem(part->data, part->size, ".target", 7),
@@ -182,8 +183,8 @@ static const char *find_target(const struct ckt_binary_part *part, char ret_text
 }
 
 /*
- * Any later GPU compiles PTX, but with suffix a the same one only, and with f those of the same
- * major number.
+ * PTX runs on any later GPU.  With suffix a it runs only on the same GPU, and with suffix f only on
+ * later GPUs of the same major number.
  */
 static bool ptx_fits(const char *target, unsigned capability)
 {

@@ -35,7 +35,7 @@ static bool is_text(const uint8_t *data, size_t size)
 			data[i] == '\f' || data[i] == '\v';
 		if ((data[i] < ' ' && !blank) || data[i] == 0x7f)
 			return false;
-		/* Comments may be in any language, but no format begins like that and is text. */
+		/* Comments may be in any language, but a text does not start with such a byte. */
 		if (i < START && data[i] >= 0x80)
 			return false;
 	}
@@ -44,7 +44,7 @@ static bool is_text(const uint8_t *data, size_t size)
 
 /* ---- Containers */
 
-/* What an entry's header says of names and options lies inside of it. */
+/* Checks that the header's offsets of names and options lie inside the header. */
 static bool header_good(const struct ckt_binary_entry *entry)
 {
 	enum { OPTIONS = 20, NAME = 32 };
@@ -61,8 +61,8 @@ static bool header_good(const struct ckt_binary_entry *entry)
 }
 
 /*
- * Whether the driver could choose it for the GPU.  What is neither (intermediate code, which
- * libraries hold encrypted) is the linker's, and has no more to it than its size.
+ * Whether the driver could choose the entry for the GPU.  Other entries (intermediate code, which
+ * libraries hold encrypted) are for the linker; only their size can be checked.
  */
 static bool matters(const struct ckt_binary_entry *entry, const struct ckt_module_check *check)
 {
@@ -158,7 +158,7 @@ struct object {
 	CUresult result;
 };
 
-/* Fat binaries of a host's object, one behind another. */
+/* Checks the consecutive fat binaries of a host object. */
 static void check_containers(void *opaque, const struct ckt_elf_section *section)
 {
 	struct object *object = opaque;
@@ -168,7 +168,7 @@ static void check_containers(void *opaque, const struct ckt_elf_section *section
 	const uint8_t *at = section->data, *end = at + section->size;
 	while (!object->result && at < end) {
 		struct ckt_binary_cursor cursor;
-		if (!*at) { /* between them */
+		if (!*at) { /* padding between them */
 			at++;
 			continue;
 		}
@@ -198,7 +198,7 @@ static bool is_archive(const uint8_t *image, size_t size)
 	return size >= SARMAG && !memcmp(image, ARMAG, SARMAG);
 }
 
-/* A decimal number of so many characters, padded with spaces. */
+/* A decimal number in a field of that length, padded with spaces. */
 static bool number(const char *text, size_t length, uint64_t *ret_value)
 {
 	uint64_t value = 0;
@@ -229,8 +229,8 @@ static CUresult check_archive(const uint8_t *image, size_t size, struct ckt_modu
 			return refuse(check, CUDA_ERROR_INVALID_IMAGE, "a member of the library",
 				"claims to be longer than the library");
 		/*
-		 * "/" and "//": symbols and long names, which begin with a slash and go on with
-		 * none of a name's digits.
+		 * "/" and "//" are the tables of symbols and of long names.  A member with a long
+		 * name is "/" and a digit.
 		 */
 		bool table = header.ar_name[0] == '/' &&
 			(header.ar_name[1] < '0' || header.ar_name[1] > '9');
@@ -241,7 +241,7 @@ static CUresult check_archive(const uint8_t *image, size_t size, struct ckt_modu
 	return result;
 }
 
-/* LLVM's bitcode and NVIDIA's own form of it; the linker reads neither by pointers of ours. */
+/* LLVM's bitcode and NVIDIA's own form of it; neither contains tables of offsets to check. */
 static bool is_intermediate(const uint8_t *image, size_t size)
 {
 	static const uint8_t bitcode[4] = {'B', 'C', 0xc0, 0xde},

@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Whether what a program handed over as a module, or as an input of the linker, may be given to the
- * driver: the formats describe their own sizes, and nobody behind us compares them with the bytes
- * that came.
+ * Checks an image that a program loads as a module, or an input of the linker, before the driver
+ * gets it.  The formats state their own sizes, and the driver does not compare them with the number
+ * of bytes that the client sent.
  *
- *	PTX		text, with a NUL behind it (the blobs see to that)
- *	machine code	an ELF file whose tables lie inside of it
- *	fat binary	a container whose entries lie inside of it, and unpack to as many bytes as they say and to what they say
- *	object, library	ELF files and ar archives of them, for the linker, with the fat binaries in them
+ *	PTX		text, followed by a NUL (the blobs add it)
+ *	machine code	an ELF file whose tables lie inside the file
+ *	fat binary	a container whose entries lie inside it, unpack to their stated size, and
+ *			contain what they state
+ *	object, library	ELF files and ar archives of them, for the linker, with the fat binaries in
+ *			them
  *
- * Nothing else passes.  What points (a program's wrapper around a container) points into the
- * client's memory, and is refused. Threading: any.
+ * Every other format is refused.  So is a program's wrapper around a container, because it points
+ * into the client's memory.  Threading: any.
  */
 #pragma once
 
@@ -19,21 +21,21 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Nobody has a part of that size, and a few bytes could unpack to it. */
+/* No program has a part of that size, and a few bytes could unpack to it. */
 #define CKT_MODULE_UNPACKED_MAX ((uint64_t)2 << 30)
 
 struct ckt_module_check {
-	/* of the GPU, 90 for 9.0: code for others is not unpacked; 0: everything is */
+	/* of the GPU, 90 for 9.0: code for other GPUs is not unpacked; 0: all code is */
 	unsigned capability;
-	uint64_t unpacked_max; /* bytes that one part may come to */
+	uint64_t unpacked_max; /* the most bytes that one part may unpack to */
 	/* Results. */
-	uint64_t unpacked; /* bytes of the largest part that was unpacked */
-	char why[128];     /* what is wrong, a sentence */
+	uint64_t unpacked; /* bytes of the largest unpacked part */
+	char why[128];     /* the error, a sentence */
 };
 
 /*
- * CUDA_SUCCESS, CUDA_ERROR_INVALID_IMAGE, or CUDA_ERROR_OUT_OF_MEMORY where a part comes to more
- * than it may.
+ * CUDA_SUCCESS, CUDA_ERROR_INVALID_IMAGE, or CUDA_ERROR_OUT_OF_MEMORY if a part unpacks to more
+ * than unpacked_max.
  */
 CUresult ckt_module_check(const uint8_t *image, size_t size, struct ckt_module_check *check);
 CUresult ckt_module_check_input(

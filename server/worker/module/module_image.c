@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Modules in an image, their functions, and the variables whose addresses the program knows.  The
- * journal loads modules.
+ * Modules in an image, their functions, and the variables whose addresses the program knows.
+ * Modules are loaded by steps of the journal.
  */
 #include <errno.h>
 #include <string.h>
@@ -63,7 +63,7 @@ static int save_globals(struct ckt_saving *s, ckt_image_module *module, struct c
 			.size = size};
 		size_t before = s->piece_count;
 		ckt_save_add_pieces(s, 0, context->ctx.device, address, NULL, size);
-		/* Another context's memory is not for the kernel that hashes. */
+		/* The hash kernel cannot read the memory of another context. */
 		for (size_t k = before; k < s->piece_count && !context->ctx.primary; k++)
 			s->pieces[k].hashable = false;
 	}
@@ -130,7 +130,7 @@ static const char *name_of(const ckt_image *image, uint64_t module)
 	return "a kernel that was not asked for";
 }
 
-/* Whether each module has code for the GPU on which it is to be, or PTX to make it from. */
+/* Checks that each module has code for its new GPU, or PTX to compile. */
 static int check_code(struct ckt_loading *l)
 {
 	const ckt_image *image = &l->image;
@@ -190,7 +190,10 @@ static int replay_load(struct ckt_loading *l, const ckt_image_journal *entry)
 	if (!result)
 		result = ckt_module_load(worker, entry->id, (const uint8_t *)entry->hash,
 			live ? live->option_keys.option_keys_val : NULL, values, count, &object);
-	/* A dead one is loaded for the history of addresses alone, and that is another here. */
+	/*
+	 * An unloaded module is loaded only to repeat the history of addresses, which differs on
+	 * another GPU model anyway.
+	 */
 	if (result && !live && l->other_model)
 		return 0;
 	return result ? ckt_load_fail(l, result, "module", entry->id) : 0;
@@ -252,7 +255,7 @@ static int load_seen(struct ckt_loading *l)
 			return ckt_load_refuse(
 				l, -ENOMEM, "the worker has no memory for the names of variables");
 	}
-	/* Before that nobody took note. */
+	/* Older images do not record which addresses the program knows, so all count as known. */
 	for (unsigned m = 0; m < image->modules.modules_len && !image->seen_known; m++)
 		for (unsigned i = 0; i < image->modules.modules_val[m].globals.globals_len; i++)
 			if (ckt_module_note_seen(ckt_objects_find(&l->worker->objects,

@@ -14,7 +14,7 @@ void ckt_loading_prepare(const bool *lazy)
 		setenv("CUDA_MODULE_LOADING", *lazy ? CKT_LOADING_LAZY : "EAGER", 1);
 	else
 		setenv("CUDA_MODULE_LOADING", CKT_MODULE_LOADING_DEFAULT, 0);
-	/* Variables come with their module, so that asking for one is no step. */
+	/* Variables are loaded with their module, so that a look-up of one is not a step. */
 	if (!strcmp(getenv("CUDA_MODULE_LOADING"), CKT_LOADING_LAZY))
 		setenv("CUDA_MODULE_DATA_LOADING", "EAGER", 1);
 }
@@ -24,8 +24,9 @@ bool ckt_loading_is_lazy(void)
 	static int answer = -1;
 	CUmoduleLoadingMode mode;
 	/*
-	 * What a driver cannot be made to load at once, or is not known to, cannot be done again:
-	 * those before CUDA 12.4 are eager (ckt_loading_prepare's caller).
+	 * Lazy loading can be repeated only if the driver can be made to load a function at once
+	 * and can report its mode.  Drivers before CUDA 12.4 cannot, so they are eager
+	 * (ckt_loading_prepare's caller).
 	 */
 	if (answer < 0)
 		answer = ckt_driver.cuModuleGetLoadingMode && ckt_driver.cuFuncLoad &&
@@ -47,8 +48,8 @@ CUresult ckt_loading_whole(CUmodule module)
 	if (functions)
 		result = ckt_driver.cuModuleEnumerateFunctions(functions, count, module);
 	/*
-	 * A function that cannot be loaded is its caller's to hear of, as from an eager driver: the
-	 * others of the module run.
+	 * If a function cannot be loaded, its own launch reports that, as with an eager driver; the
+	 * module's other functions run.
 	 */
 	for (unsigned i = 0; i < count && functions && !result; i++)
 		if (ckt_driver.cuFuncLoad(functions[i]) == CUDA_ERROR_OUT_OF_MEMORY)

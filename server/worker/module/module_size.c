@@ -16,7 +16,7 @@ static uint64_t sum(uint64_t a, uint64_t b)
 	return b > UINT64_MAX - a ? UINT64_MAX : a + b;
 }
 
-/* ---- Machine code: what is allocated, but what lies in a block's or a thread's own memory */
+/* ---- Machine code: all allocated sections, except shared and local memory */
 
 static bool begins(const char *text, const char *with)
 {
@@ -38,7 +38,7 @@ static uint64_t code_bytes(const uint8_t *data, size_t size)
 	return bytes;
 }
 
-/* ---- PTX: its declarations of variables, and the text's length for the code that comes of it */
+/* ---- PTX: declared variables, and the text's length as an estimate of the code */
 
 struct text {
 	const char *at, *end;
@@ -50,7 +50,7 @@ static void skip_blank(struct text *t)
 		t->at++;
 }
 
-/* Up to the end of a comment that begins here. */
+/* Skips a comment that begins here. */
 static bool skip_comment(struct text *t)
 {
 	size_t left = (size_t)(t->end - t->at);
@@ -82,8 +82,8 @@ static uint64_t element_bytes(const char *word, size_t length)
 }
 
 /*
- * What stands between .global or .const and the end of its declaration: types, dimensions, other
- * variables behind commas.
+ * The bytes declared between .global or .const and the semicolon: types, dimensions, further
+ * variables after commas.
  */
 static uint64_t declared(struct text *t)
 {
@@ -106,8 +106,8 @@ static uint64_t declared(struct text *t)
 			t->at++;
 		} else if (*t->at == '=' || *t->at == '{') {
 			/*
-			 * Initial values: as many bytes as there are, at most, as the array says;
-			 * without a number they are its length.
+			 * The length of the initial values bounds their size: at most 8 bytes for
+			 * each character.  An array without a number has no other size.
 			 */
 			while (t->at < t->end && *t->at != ';')
 				t->at++;
@@ -125,7 +125,7 @@ static uint64_t declared(struct text *t)
 	return sum(bytes, __builtin_mul_overflow(element, count, &count) ? UINT64_MAX : count);
 }
 
-/* A NUL ends the text, as strtoull needs it: the blobs, and the copy below, have one. */
+/* The text ends with a NUL, as strtoull needs it: the blobs and the copy below have one. */
 static uint64_t text_bytes(const char *data, size_t size)
 {
 	struct text t = {data, data + strnlen(data, size)};
@@ -147,7 +147,9 @@ static uint64_t text_bytes(const char *data, size_t size)
 		size_t length = (size_t)(t.at - word);
 		bool space = (length == 7 && !memcmp(word, ".global", 7)) ||
 			(length == 6 && !memcmp(word, ".const", 6));
-		/* A parameter may be a pointer to it, and what is extern is another module's. */
+		/*
+		 * Skip ".ptr .global", which qualifies a parameter, and variables of other modules.
+		 */
 		if (space && strcmp(before, ".ptr") && strcmp(before, ".extern"))
 			bytes = sum(bytes, declared(&t));
 		memcpy(before, word, length < sizeof before ? length : 0);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Names in images; see variable_names.h. */
+/* Names of variables in images; see variable_names.h. */
 #include "server/worker/module/variable_names.h"
 
 #include <ctype.h>

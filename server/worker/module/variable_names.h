@@ -2,10 +2,10 @@
 /*
  * Candidate names of a module's variables, found in its image.
  *
- * The driver can look a variable up but not list them, and device code has variables that the host
- * never asks for.  So every identifier in the image (PTX text, or the string table of machine code,
- * inside a fat binary compressed or not) is a candidate; the driver says which of them are
- * variables.
+ * The driver can look a variable up but cannot list variables, and device code has variables that
+ * the host never asks for.  So every identifier in the image is a candidate, and the driver says
+ * which of them are variables.  Identifiers come from PTX text or from the string table of machine
+ * code; a fat binary may compress both.
  */
 #pragma once
 
@@ -13,7 +13,7 @@
 #include <stdint.h>
 
 struct ckt_variable_names {
-	char **list; /* sorted, without doubles; owned */
+	char **list; /* sorted, without duplicates; owned */
 	size_t count, room;
 };
 
