@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What one lane computes: helpers that handlers and compiled kernels share, so that both give the
- * same bits.  This file's text is also the head of every compiled kernel (emit*.c), where there are
- * no system headers: it uses builtins only, and its #include lines serve the handlers.
+ * The computation of one lane: helpers that handlers and compiled kernels share, so that both give
+ * the same bits.  This file's text is also the head of every compiled kernel (emit*.c).  A compiled
+ * kernel has no system headers, so the helpers use builtins only; the #include lines are for the
+ * handlers.
  */
 #ifndef CKT_PTX_COMPILED
 #pragma once
@@ -10,7 +11,7 @@
 #include <stdint.h>
 #endif
 
-/* Rounding modes as insn->x. */
+/* Rounding modes, as in insn->x. */
 enum {
 	ROUND_RN = 0,
 	ROUND_RZ,
@@ -52,7 +53,8 @@ static inline float ckt_ptx_half_to_float(uint16_t half)
 {
 	uint32_t rest = half & 0x7fff, sign = (uint32_t)(half & 0x8000) << 16;
 	/*
-	 * A float holds integers exactly, and this is faster than arithmetic with subnormal floats.
+	 * A float holds these integers exactly; this is faster than arithmetic with subnormal
+	 * floats.
 	 */
 	uint32_t subnormal = ptx_float_bits((float)(int32_t)(rest & 0x3ff) * 0x1p-24f);
 	return ptx_float(sign |
@@ -64,12 +66,12 @@ static inline float ckt_ptx_bf16_to_float(uint16_t bits)
 {
 	return ptx_float((uint32_t)bits << 16);
 }
-/* To nearest even, in loops that the compiler vectorises. */
+/* Rounds to nearest even, in code that the compiler can vectorise. */
 static inline uint16_t ptx_half_from_float(float v)
 {
 	uint32_t bits = ptx_float_bits(v), sign = bits >> 16 & 0x8000;
 	bits &= 0x7fffffff;
-	/* Below 2^-14 the sum with 1/2 is rounded at the same bit as a subnormal half. */
+	/* Below 2^-14, adding 1/2 rounds at the same bit as a subnormal half. */
 	uint32_t subnormal = ptx_float_bits(ptx_float(bits) + 0.5f) - 0x3f000000;
 	uint32_t normal = (bits + 0xfff + (bits >> 13 & 1) - (112u << 23)) >> 13;
 	normal = normal < 0x7c00 ? normal : 0x7c00;
@@ -83,7 +85,7 @@ static inline uint16_t ptx_bf16_from_float(float v)
 			? 0x7fff
 			: (bits + 0x7fff + (bits >> 16 & 1)) >> 16);
 }
-/* .ftz: a subnormal becomes zero of its sign. */
+/* .ftz: a subnormal becomes a zero of the same sign. */
 static inline float ptx_flush(float f)
 {
 	uint32_t bits = ptx_float_bits(f);
@@ -91,8 +93,8 @@ static inline float ptx_flush(float f)
 	return ptx_float(bits & (0x80000000u | -(uint32_t)((bits & 0x7f800000u) != 0)));
 }
 /*
- * Whether a value at or below the least normal f32 would be below it if its exponent had no lower
- * bound.
+ * Whether the value is tiny: below the least normal f32, if its exponent had no lower bound.
+ * magnitude is at most the least normal f32.
  */
 static inline bool ptx_tiny(double magnitude, int rounding)
 {
@@ -100,10 +102,10 @@ static inline bool ptx_tiny(double magnitude, int rounding)
 				    : magnitude <= 0x1p-126 - 0x1p-150;
 }
 /*
- * .ftz flushes what would be tiny if the exponent had no bound, and so also what was rounded up to
- * the least normal number: the GPU looks at a result before its exponent is made to fit.  times:
- * the same result rounded far from the least exponent, 2^64 times as large; 1 where the result
- * cannot have been rounded there (sums are exact).  Rounded to the nearest only.
+ * .ftz flushes a result that is tiny before its exponent is limited, as the GPU does.  So it also
+ * flushes a result that was rounded up to the least normal number. times: the same result, computed
+ * 2^64 times as large so that its rounding is unaffected; 1 if no rounding can have happened there
+ * (sums are exact).  For rounding to nearest only.
  */
 static inline float ptx_flush_rounded(float r, float times)
 {
@@ -113,7 +115,7 @@ static inline float ptx_flush_rounded(float r, float times)
 	return ptx_float(
 		bits & (0x80000000u | -((uint32_t)((bits & 0x7f800000u) != 0) & ~tiny & 1)));
 }
-/* f32 instructions answer one NaN only. */
+/* f32 instructions return only one NaN. */
 static inline uint32_t ptx_canonical(float f)
 {
 	return f != f ? 0x7fffffffu : ptx_float_bits(f);
@@ -124,7 +126,7 @@ static inline uint32_t ptx_canonical(float f)
 typedef unsigned __int128 u128;
 typedef __int128 s128;
 
-/* The product's upper half, by type. */
+/* The upper half of the product, by type. */
 static inline uint16_t high_u16(uint16_t x, uint16_t y)
 {
 	return (uint16_t)(((uint32_t)x * y) >> 16);
@@ -169,7 +171,9 @@ static inline uint32_t reverse32(uint32_t v)
 	return __builtin_bswap32(v);
 }
 
-/* The highest bit unlike the sign; as a shift amount counted from the top. */
+/*
+ * The position of the highest bit that differs from the sign; with `shift`, counted from the top.
+ */
 static inline uint32_t find(uint64_t v, bool is_signed, unsigned bits, bool shift)
 {
 	if (is_signed && (v >> (bits - 1) & 1))
@@ -185,7 +189,7 @@ static inline uint32_t find(uint64_t v, bool is_signed, unsigned bits, bool shif
 static inline uint64_t extract(
 	uint64_t v, unsigned bits, bool is_signed, uint32_t pos, uint32_t len)
 {
-	/* Only those of 32 bits look at a byte alone. */
+	/* Only the 32-bit form reduces position and length to a byte. */
 	if (bits == 32) {
 		pos &= 0xff;
 		len &= 0xff;
@@ -236,8 +240,8 @@ static inline uint32_t mask_of(uint32_t pos, uint32_t len, bool wrap)
 }
 
 /*
- * The offset-th set bit of the mask from base, upwards or downwards; an offset of 0 asks for the
- * base bit itself.
+ * The position of the offset-th set bit of the mask from base, upwards or downwards; with offset 0,
+ * base if its bit is set.
  */
 static inline uint32_t nth_set(uint32_t mask, uint32_t base, int32_t offset)
 {
@@ -246,7 +250,7 @@ static inline uint32_t nth_set(uint32_t mask, uint32_t base, int32_t offset)
 	if (offset == 0)
 		return mask >> base & 1 ? base : ~0u;
 	if (offset == INT32_MIN)
-		return 0; /* as an H200 */
+		return 0; /* as on an H200 */
 	int step = offset > 0 ? 1 : -1;
 	unsigned left = offset > 0 ? (unsigned)offset : 0u - (unsigned)offset;
 	for (int pos = (int)base; pos >= 0 && pos < 32; pos += step)
@@ -315,8 +319,9 @@ static inline uint32_t table3(uint32_t x, uint32_t y, uint32_t z, uint32_t lut)
 /* ---- Floats */
 
 /*
- * Of several NaN the second operand's counts, then the third's, then the first's (a division's
- * first before its second), made quiet; the GPU's own has its sign bit set.
+ * The result for NaN operands: the second operand's NaN, else the third's, else the first's (for a
+ * division, the first's before the second's), made quiet.  A NaN that the GPU generates itself has
+ * its sign bit set.
  */
 static inline double nan_f64(bool division, double x, double y, double z)
 {
@@ -335,7 +340,7 @@ static inline float saturate(float v)
 	return v != v ? 0.0f : v < 0 ? 0.0f : v > 1 ? 1.0f : v == 0 ? 0.0f : v;
 }
 
-/* The number of the two when one is NaN; -0 is less than +0. */
+/* Minimum and maximum: the number if only one operand is NaN; -0 is less than +0. */
 static inline float least_of_equals(float x, float y)
 {
 	return ptx_float(ptx_float_bits(x) | ptx_float_bits(y));
@@ -362,8 +367,9 @@ static inline double max_f64(double x, double y)
 }
 
 /*
- * The usual ones, without flags.  A float holds sums and products of two f16 well enough to round
- * once more, and a sum with a product when its lowest bit tells that something was lost.
+ * The usual operations, without flags.  A float holds sums and products of two f16 accurately
+ * enough to round once more.  A sum with a product is accurate enough if its lowest bit records
+ * that something was lost.
  */
 static inline float fma_odd_f32(float x, float y, float z)
 {
@@ -372,7 +378,7 @@ static inline float fma_odd_f32(float x, float y, float z)
 	return ptx_float(bits + (lost < 0 || lost > 0 ? step & -(~bits & 1) : 0));
 }
 
-/* ---- Atomics: what memory holds behind an operation */
+/* ---- Atomics: the value in memory after an operation */
 
 enum atomic_op { A_ADD, A_MIN, A_MAX, A_INC, A_DEC, A_AND, A_OR, A_XOR, A_EXCH, A_CAS };
 
@@ -423,8 +429,8 @@ static inline uint64_t atomic_64(int op, bool is_signed, uint64_t old, uint64_t 
 }
 
 /*
- * Sums in global memory are made by the memory itself, which flushes and leaves a NaN as it is;
- * others by an ordinary addition.
+ * The memory itself computes sums in global memory: it flushes subnormals of f32, and it does not
+ * make an f64 NaN quiet.  Other sums are ordinary additions.
  */
 static inline uint32_t atomic_add_f32(uint32_t old, uint32_t v, bool in_memory)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The machine that PTX describes, as the interpreter builds it: lanes, state spaces and the windows
- * of the generic address space.
+ * The machine that PTX describes, as the interpreter implements it: lanes, state spaces and the
+ * windows of the generic address space.
  */
 #pragma once
 
@@ -9,7 +9,7 @@
 
 enum {
 	PTX_LANES = 32,
-	/* no such operand; also "frame relative" for a local address */
+	/* no such operand; in a local address: relative to the frame */
 	PTX_OPERAND_NONE = 0x7fffffff,
 	PTX_MAX_MODS = 20,
 	PTX_MAX_OPERANDS = 12,
@@ -19,8 +19,8 @@ enum {
 };
 
 /*
- * Windows of the generic address space.  Host addresses end below 1 << 47, so these never meet
- * one.  A shared address has the rank of the block in its cluster plus one in bits 24-31, or zero
+ * Windows of the generic address space.  Host addresses end below 1 << 47, so no window overlaps
+ * them.  Bits 24-31 of a shared address hold the rank of the block in its cluster plus one, or zero
  * for the own block.
  */
 #define PTX_SHARED_WINDOW 0x810000000000ull
@@ -28,10 +28,10 @@ enum {
 #define PTX_PARAM_WINDOW 0x830000000000ull
 #define PTX_CODE_WINDOW 0x840000000000ull /* function addresses: index of the function times 16 */
 #define PTX_WINDOW_SIZE 0x000100000000ull
-#define PTX_SHARED_MAX (1u << 24) /* what the low bits of a shared address can say */
+#define PTX_SHARED_MAX (1u << 24) /* the range of a shared address's low bits */
 /*
- * The end of them is a place of the system's in every block, of which cooperative groups use
- * %reserved_smem_offset_1 and behind.
+ * The last bytes of a block's shared memory are the system's; cooperative groups use
+ * %reserved_smem_offset_1 and the bytes after it.
  */
 #define PTX_RESERVED_BYTES 1024u
 #define PTX_RESERVED_SHARED (PTX_SHARED_MAX - PTX_RESERVED_BYTES)

@@ -2,14 +2,14 @@
 /*
  * A parsed module: symbols, functions and decoded instructions.
  *
- * One thread builds a module (parse, link).  Afterwards nothing writes it, except for the lazily prepared
- * constant pools of its entries (under module->lock).
+ * One thread builds a module (parse, link).  Afterwards nothing writes it, except the constant
+ * pools of its entries, which are prepared at first use (under module->lock).
  *
- * Registers of a warp are kept as [register][lane].  A register up to 32 bits takes 4 bytes a lane,
- * a 64-bit one 8, a 128-bit one 16; a predicate is one 32-bit word with a bit for every lane.
- * Operands are byte offsets into one of two banks: the frame's registers, or (top bit set) the
- * function's pool of constants, every constant repeated for 32 lanes, so a handler need not know
- * which it reads.
+ * The registers of a warp are stored as [register][lane].  A register of up to 32 bits takes 4
+ * bytes per lane, a 64-bit one 8, a 128-bit one 16; a predicate is one 32-bit word with a bit for
+ * every lane.  Operands are byte offsets into one of two banks: the frame's registers, or (top bit
+ * set) the function's pool of constants.  The pool repeats every constant for 32 lanes, so that a
+ * handler reads both banks in the same way.
  */
 #pragma once
 
@@ -41,18 +41,19 @@ struct ptx_symbol {
 	bool defined, managed, dynamic; /* dynamic: extern shared array of unknown size */
 	bool used_as_address;           /* a function whose address is taken */
 	uint32_t align, unit, line;
-	/* bytes of one of an array, which an index counts; 0: no array */
+	/* bytes of an array's element, which an index counts; 0: not an array */
 	uint8_t element;
 	uint64_t size;
 	uint8_t *init; /* size bytes, or NULL for zeros */
 	struct ptx_relocation *relocs;
 	size_t n_relocs, cap_relocs;
 	struct ckt_ptx_function *function;
-	struct ptx_symbol *target; /* after linking: itself or what it refers to */
+	/* after linking: the symbol itself or the one that it refers to */
+	struct ptx_symbol *target;
 	struct ptx_symbol *alias;
 	struct ckt_ptx_global *global;
-	int builtin;           /* enum ptx_builtin where nothing defines the function */
-	uint32_t shared_index; /* of a shared variable: place in prepared->shared_offset */
+	int builtin;           /* enum ptx_builtin if nothing defines the function */
+	uint32_t shared_index; /* shared variable: its index in prepared->shared_offset */
 };
 
 struct ptx_warp;
@@ -60,15 +61,15 @@ struct ptx_block;
 struct ptx_frame;
 struct ptx_insn;
 
-/* Runs one instruction for the lanes in mask (never 0).  Answers enum ptx_run. */
+/* Runs one instruction for the lanes in mask (never 0).  Returns enum ptx_run. */
 typedef int ptx_handler(struct ptx_warp *w, const struct ptx_insn *i, uint32_t mask);
 
 enum ptx_run {
 	RUN_NEXT = 0,
-	RUN_JUMP, /* w->pc, w->frame or w->mask changed; go on with them */
-	/* the group was split, ended or blocked: its groups are stored, choose again */
+	RUN_JUMP, /* w->pc, w->frame or w->mask changed; continue with them */
+	/* the group was split, ended or blocked, and its parts are stored; choose again */
 	RUN_PICK,
-	RUN_YIELD, /* go on at w->pc, but let others run first */
+	RUN_YIELD, /* continue at w->pc, but let others run first */
 	RUN_FAULT,
 };
 
@@ -77,7 +78,7 @@ struct ptx_insn {
 	int32_t guard;         /* predicate, or PTX_OPERAND_NONE */
 	int32_t d, a, b, c, e; /* operands */
 	uint8_t guard_negated;
-	/* small values the handler knows: comparison, vector size, flags */
+	/* small values of the handler: comparison, vector size, flags */
 	uint8_t x, y, z;
 	uint32_t line;
 	int64_t imm;
@@ -107,7 +108,7 @@ struct ptx_constant {
 	uint8_t lane_bytes;
 };
 
-/* What a trace tells about an instruction; kept only where one is wanted. */
+/* The part of an instruction that a trace prints; kept only if a trace is wanted. */
 struct ptx_source_register {
 	const char *name;
 	uint32_t name_size;
@@ -115,7 +116,7 @@ struct ptx_source_register {
 	uint8_t lane_bytes;
 };
 struct ptx_source {
-	const char *text; /* NULL: part of the next instruction that has one */
+	const char *text; /* NULL: belongs to the next instruction that has a text */
 	unsigned n_regs;
 	struct ptx_source_register regs[10];
 };
@@ -128,46 +129,47 @@ struct ckt_ptx_function {
 	uint32_t index; /* in module->functions */
 	struct ptx_insn *code;
 	size_t n_code, cap_code;
-	struct ptx_source *sources; /* by instruction; none without a trace */
+	struct ptx_source *sources; /* one per instruction; none without a trace */
 	size_t n_sources, cap_sources;
 	uint32_t reg_bytes;
 	struct ptx_constant *constants;
 	size_t n_constants, cap_constants;
 	uint32_t constant_bytes;
-	/* places in the frame; for an entry in the parameter buffer */
+	/* places in the frame; for an entry, in the parameter buffer */
 	struct ckt_ptx_param *params, *rets;
 	size_t n_rets;
 	uint32_t frame_bytes; /* local memory of one activation */
 	struct ptx_symbol **callees;
 	size_t n_callees, cap_callees;
-	struct ptx_symbol **shared; /* shared variables it names */
+	struct ptx_symbol **shared; /* shared variables that the function names */
 	size_t n_shared, cap_shared;
 	bool has_indirect_call, has_alloca, has_body, noreturn;
-	/* the line about its instruction that is refused, and is all of its code */
+	/* the message about the refused instruction; the function has no other code */
 	const char *refusal;
 	struct ptx_prepared *prepared; /* entries, made at the first launch */
 };
 
 /*
- * The machine code of a function (compile.h) in place of run_group: runs warp's group from its pc
- * until `stop` or the budget's end. Answers as run_group does, having stored no group where that
- * would; -1: the interpreter goes on from where the warp is.
+ * Machine code of a function (compile.h) that replaces run_group: runs the warp's group from its pc
+ * until `stop` or the end of the budget.  Returns the same results, but stores no group where
+ * run_group would. -1: the interpreter continues from the warp's state.
  */
 typedef int ptx_runner(
 	struct ptx_warp *w, const struct ptx_insn *code, uint32_t stop, unsigned *budget);
 struct ptx_compiled;
 
 /*
- * An entry with everything that depends on which entry it is: where shared variables lie and the
- * pools holding their addresses.
+ * An entry with everything that depends on the entry: the places of shared variables, and the
+ * constant pools with their addresses.
  */
 struct ptx_prepared {
-	uint8_t **pools;         /* by function index; NULL where not reachable */
+	uint8_t **pools;         /* by function index; NULL if not reachable */
 	uint32_t *shared_offset; /* by shared_index */
 	uint32_t static_shared_bytes, dynamic_shared_offset;
-	uint32_t stack_bytes; /* what a chain of calls needs, without recursion */
+	uint32_t stack_bytes; /* the stack of the deepest chain of calls, without recursion */
 	bool recursive;
-	struct ptx_compiled *compiled; /* made with it; its own fields change */
+	/* made together with this struct; its fields may change later */
+	struct ptx_compiled *compiled;
 };
 
 struct ckt_ptx_module {
@@ -185,6 +187,6 @@ struct ckt_ptx_module {
 	uint32_t n_shared;
 	unsigned ptx_version, target;
 	bool allow_undefined, bound;
-	struct ptx_compiled *compiled; /* of all entries together, or NULL; under lock */
+	struct ptx_compiled *compiled; /* the code of all entries, or NULL; under lock */
 	struct ptx_map link;
 };

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * PTX for the soft GPU: text in, something that can be launched out.
+ * PTX for the soft GPU: parses texts and makes functions that can be launched.
  *
- * The driver part (softgpu/) owns memory, streams and handles; this part owns the language.
- * Nothing here keeps global state but a pool of interpreter threads made at the first launch.  A
- * module is immutable once loaded and bound, so any number of threads may launch from it at once.
- * Follows the PTX ISA document, version 9.0.
+ * The driver part (softgpu/) owns memory, streams and handles; this part implements the language.
+ * The only global state is the tables of opcodes and rules, built once, and a pool of interpreter
+ * threads made at the first launch.  A module is immutable once loaded and bound, so any number of
+ * threads may launch from it at once.  Follows the PTX ISA document, version 9.0.
  */
 #pragma once
 
@@ -23,9 +23,12 @@ struct ckt_ptx_text {
 };
 
 struct ckt_ptx_load_options {
-	/* the device's compute capability times ten, e.g. 120; PTX for a later one is refused */
+	/*
+	 * the device's compute capability times ten, e.g. 120; PTX for a later capability is
+	 * refused
+	 */
 	unsigned target;
-	bool allow_undefined; /* for a relocatable first step: undefined externs are no error */
+	bool allow_undefined; /* for relocatable code: undefined externs are no error */
 };
 
 enum ckt_ptx_result {
@@ -43,9 +46,9 @@ enum ckt_ptx_result {
  * NUL-terminated) holds one line: text name, line number, the instruction or symbol.  ret_module is
  * written only on success; the caller destroys it.
  *
- * An instruction that is refused is no failure: it refuses the kernels that hold it or call a
- * function that does (info.refusal).  Reached all the same, through a pointer, such a function
- * faults.  What is no PTX at all is a failure.
+ * A refused instruction is not a failure: it refuses the kernels that contain it or call a function
+ * that does (info.refusal).  Such a function faults if a kernel reaches it through a pointer.  Text
+ * that is not PTX is a failure.
  */
 enum ckt_ptx_result ckt_ptx_module_load(const struct ckt_ptx_text *texts, size_t n_texts,
 	const struct ckt_ptx_load_options *options, char *log, size_t log_size_bytes,
@@ -53,8 +56,8 @@ enum ckt_ptx_result ckt_ptx_module_load(const struct ckt_ptx_text *texts, size_t
 void ckt_ptx_module_destroy(struct ckt_ptx_module *module);
 
 /*
- * ---- Globals: .global and .const variables of module scope.  The driver gives each an address,
- * then binds.
+ * ---- Globals: .global and .const variables of module scope.  The driver assigns their addresses
+ * before ckt_ptx_module_bind.
  */
 
 enum ckt_ptx_space { CKT_PTX_SPACE_GLOBAL = 1, CKT_PTX_SPACE_CONST = 2 };
@@ -73,7 +76,7 @@ size_t ckt_ptx_module_global_count(const struct ckt_ptx_module *module);
 struct ckt_ptx_global *ckt_ptx_module_global(struct ckt_ptx_module *module, size_t index);
 
 /*
- * Writes every global's initial bytes (zeros included, addresses of other symbols resolved) and
+ * Writes every global's initial bytes, including zeros and the addresses of other symbols, and
  * makes the module launchable.
  */
 void ckt_ptx_module_bind(struct ckt_ptx_module *module);
@@ -96,14 +99,14 @@ struct ckt_ptx_function_info {
 	uint32_t local_bytes; /* per thread */
 	uint32_t const_bytes; /* .const of the module */
 	uint32_t registers;   /* an estimate, at least 1, at most 255 */
-	uint32_t max_threads; /* per block: product of .maxntid or .reqntid, else 1024 */
-	uint32_t reqntid[3];  /* zeros where not given */
-	uint32_t cluster[3];  /* .reqnctapercluster, zeros where not given */
+	uint32_t max_threads; /* per block: product of .maxntid or .reqntid, otherwise 1024 */
+	uint32_t reqntid[3];  /* zeros if not given */
+	uint32_t cluster[3];  /* .reqnctapercluster; zeros if not given */
 	unsigned ptx_version; /* e.g. 90 for ISA 9.0 */
 	unsigned target;      /* e.g. 120 */
 	/*
-	 * NULL, or why it is not to be run: one line that names the instruction that the
-	 * interpreter refuses, of the kernel or of a function that it calls.
+	 * NULL, or the reason why the kernel cannot run: one line that names the instruction, of
+	 * the kernel or of a function that it calls, that the interpreter refuses.
 	 */
 	const char *refusal;
 };
@@ -131,8 +134,7 @@ enum ckt_ptx_fault {
 };
 
 /*
- * ---- Textures and surfaces.  The driver makes the descriptors; kernels name them by 64-bit
- * handle.
+ * ---- Textures and surfaces.  The driver makes the descriptors; kernels use their 64-bit handles
  */
 
 enum ckt_ptx_channel {
@@ -144,14 +146,15 @@ enum ckt_ptx_channel {
 /*
  * One level of an array, or linear memory, as rows of whole elements:
  *
- *   address of element (x, y, z) = memory + z * slice_bytes + y * row_bytes + x * channels * channel_bytes
+ *	address of element (x, y, z) =
+ *		memory + z * slice_bytes + y * row_bytes + x * channels * channel_bytes
  *
- * z counts the depth of a 3D image, the layers of a layered one, the faces (+x -x +y -y +z -z) of a
- * cubemap, 6 * layer + face of a layered cubemap.  What a shape does not have is 1.
+ * z is the depth of a 3D image, the layer of a layered image, the face (+x -x +y -y +z -z) of a
+ * cubemap, or 6 * layer + face of a layered cubemap.  A dimension that a shape lacks is 1.
  */
 struct ckt_ptx_image {
 	uint8_t *memory;
-	/* in elements; of linear memory the width may be up to 1 << 27 */
+	/* in elements; the width of linear memory may be up to 1 << 27 */
 	uint32_t width, height, depth;
 	uint64_t row_bytes, slice_bytes;
 };
@@ -164,11 +167,11 @@ enum ckt_ptx_texture_shape {
 	CKT_PTX_TEXTURE_2D_LAYERED,
 	CKT_PTX_TEXTURE_CUBEMAP,
 	CKT_PTX_TEXTURE_CUBEMAP_LAYERED,
-	/* linear memory: only fetched by integer coordinate; pitched memory is a 2D */
+	/* linear memory: fetched by integer coordinate only; pitched memory is a 2D texture */
 	CKT_PTX_TEXTURE_LINEAR,
 };
 
-/* The numbers of CUaddress_mode and CUfilter_mode. */
+/* The values of CUaddress_mode and CUfilter_mode. */
 enum ckt_ptx_address_mode {
 	CKT_PTX_ADDRESS_WRAP = 0,
 	CKT_PTX_ADDRESS_CLAMP,
@@ -177,7 +180,7 @@ enum ckt_ptx_address_mode {
 };
 enum ckt_ptx_filter { CKT_PTX_FILTER_POINT = 0, CKT_PTX_FILTER_LINEAR = 1 };
 
-/* A surface uses shape, levels[0], the channels and nothing else. */
+/* A surface uses only shape, levels[0] and the channels. */
 struct ckt_ptx_texture {
 	enum ckt_ptx_texture_shape shape;
 	unsigned n_levels; /* at least 1 */
@@ -188,7 +191,7 @@ struct ckt_ptx_texture {
 	bool normalized_coordinates; /* coordinates go from 0 to 1 */
 	/* integers of 1 or 2 bytes are read as floats from 0 or -1 to 1 */
 	bool normalized_read;
-	/* ordinary memory: it may be gone when a kernel reads it */
+	/* ordinary memory, which may be freed when a kernel reads it */
 	bool checked;
 	/* unsigned bytes hold sRGB; the fourth channel is linear */
 	bool srgb;
@@ -201,21 +204,21 @@ struct ckt_ptx_texture {
 struct ckt_ptx_device {
 	unsigned n_sm;       /* for %nsmid; blocks are numbered over it for %smid */
 	unsigned capability; /* 120 */
-	/* Called from interpreter threads, possibly several at once. */
+	/* Interpreter threads call these functions, possibly several at once. */
 	/* printf: 1, assert: 2 */
 	void (*output)(void *data, int fd, const char *text, size_t size_bytes);
-	/* device malloc: memory already marked in the memmap, or NULL */
+	/* device malloc: memory that is already in the memmap, or NULL */
 	void *(*heap_alloc)(void *data, uint64_t size_bytes);
 	void (*heap_free)(void *data, void *address);
 	/*
-	 * cudaGraphSetConditional: false, and the kernel faults, where the handle is none.  NULL:
-	 * there are none.
+	 * cudaGraphSetConditional.  False: the handle is not a condition, and the kernel faults.
+	 * NULL: there are no conditions.
 	 */
 	bool (*set_condition)(void *data, uint64_t handle, uint32_t value);
 	/*
-	 * The descriptor of a texture or surface handle, valid until the launch returns, or NULL:
-	 * not one, and the kernel faults. Asked again and again: it should be quick.  NULL: there
-	 * are none.
+	 * The descriptor of a texture or surface handle, valid until the launch returns.  NULL
+	 * result: the handle is invalid, and the kernel faults.  Kernels call the function often,
+	 * so it should be fast.  NULL function: there are no textures.
 	 */
 	const struct ckt_ptx_texture *(*texture)(void *data, uint64_t handle);
 	const struct ckt_ptx_texture *(*surface)(void *data, uint64_t handle);
@@ -223,21 +226,24 @@ struct ckt_ptx_device {
 };
 
 struct ckt_ptx_launch {
-	uint32_t grid[3], block[3], cluster[3]; /* cluster zeros: none */
+	uint32_t grid[3], block[3], cluster[3]; /* cluster: zeros for none */
 	uint32_t dynamic_shared_bytes;
 	/* param_bytes bytes laid out as ckt_ptx_function_info says; read until the call returns */
 	const void *params;
 	bool cooperative; /* all blocks resident together */
-	/* CU_LIMIT_STACK_SIZE; 0: the default, 1024, grown where the code needs more */
+	/* CU_LIMIT_STACK_SIZE; 0: the default, 1024, increased if the code needs more */
 	uint64_t stack_bytes;
-	/* set true: stop soon and return CKT_PTX_FAULT_LAUNCH_FAILURE; may be NULL */
+	/*
+	 * if set to true, the launch stops soon and returns CKT_PTX_FAULT_LAUNCH_FAILURE; may be
+	 * NULL
+	 */
 	const volatile bool *cancel;
 	const struct ckt_ptx_device *device;
 };
 
 /*
- * Runs the grid to its end on the calling thread and the pool.  ret_message (may be NULL) gets one
- * line about a fault.
+ * Runs the whole grid on the calling thread and the pool.  ret_message (may be NULL) gets one line
+ * about a fault.
  */
 enum ckt_ptx_fault ckt_ptx_launch(const struct ckt_ptx_function *function,
 	const struct ckt_ptx_launch *launch, char *ret_message, size_t message_size_bytes);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The machine code of kernels on disk, so that it is made once.  A folder of code that will be run
- * is the user's alone: others own nothing in it and can write nothing to it, or it is not used.
+ * Keeps the machine code of kernels on disk, so that each kernel is compiled once.  The process
+ * runs this code, so the folder must belong to the user alone: a folder that another user owns or
+ * can write to is not used.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -21,9 +22,9 @@
 #include "softgpu/ptx/front/containers.h"
 
 enum {
-	MOST_OBJECTS = 1024, /* some 50 KiB each */
+	MOST_OBJECTS = 1024, /* about 50 KiB each */
 	KEPT_OBJECTS = MOST_OBJECTS * 3 / 4,
-	LEFTOVER_SECONDS = 3600, /* no compiler takes as long */
+	LEFTOVER_SECONDS = 3600, /* longer than any compilation takes */
 };
 
 static bool is_ours(const struct stat *st)
@@ -31,7 +32,7 @@ static bool is_ours(const struct stat *st)
 	return st->st_uid == geteuid() && !(st->st_mode & (S_IWGRP | S_IWOTH));
 }
 
-/* Makes what is missing of the path's last `n` folders. */
+/* Creates the missing folders among the last `n` of the path. */
 static int make_folders(char *path, unsigned n)
 {
 	char *slash = n > 1 ? strrchr(path, '/') : NULL;
@@ -93,12 +94,14 @@ bool ckt_ptx_cache_find(const char *folder, const char *key, char *ret_path, siz
 	if (object_path(folder, key, ret_path, size) || lstat(ret_path, &st) ||
 		!S_ISREG(st.st_mode) || !is_ours(&st))
 		return false;
-	/* used: not among the oldest */
+	/* a recent time keeps the object from being removed as the oldest */
 	utimensat(AT_FDCWD, ret_path, NULL, AT_SYMLINK_NOFOLLOW);
 	return true;
 }
 
-/* The folder of a compiler of an earlier version, or the file, whose process ended meanwhile. */
+/*
+ * Removes a folder that a compiler of an earlier version left, or a file whose process was killed.
+ */
 static void remove_leftover(int dir, const char *name)
 {
 	char path[64];
@@ -138,8 +141,8 @@ static int by_age(const void *a, const void *b)
 }
 
 /*
- * Removes the objects not used for longest where there are too many.  One that another process has
- * loaded stays loaded.
+ * Removes the least recently used objects if there are too many.  An object that another process
+ * has loaded stays loaded.
  */
 static void tidy(const char *folder)
 {
@@ -186,8 +189,8 @@ static int copy(int from, int to)
 }
 
 /*
- * A file in the folder that has no name until it is linked, so that a process that is killed leaves
- * none.  Where the file system has no such files, one with a name, which goes by its age.
+ * Creates a file in the folder without a name until it is linked, so that a killed process leaves
+ * none.  A file system without such files gets a named file, which is removed when it is old.
  */
 static int unnamed(const char *folder, char ret_named[PATH_MAX])
 {
@@ -209,15 +212,15 @@ int ckt_ptx_cache_store(
 	if (r || fd < 0)
 		return r ? r : fd;
 	snprintf(own, sizeof own, "/proc/self/fd/%d", fd);
-	/* A name must not be there before its contents, or a crash leaves code of zeros. */
+	/* The name must appear after the contents, or a crash could leave a file of zeros. */
 	r = copy(object, fd);
 	if (!r && (fchmod(fd, 0500) || fsync(fd)))
 		r = -errno;
 	if (!r && *named && rename(named, ret_path))
 		r = -errno;
 	/*
-	 * Another process that made the same was quicker, or something that is not taken is in the
-	 * way.
+	 * EEXIST: another process stored the same object first, or an object that is not accepted
+	 * has the name and must be removed.
 	 */
 	for (int tries = 2; !r && !*named && tries--;) {
 		if (linkat(AT_FDCWD, own, AT_FDCWD, ret_path, AT_SYMLINK_FOLLOW) == 0 ||

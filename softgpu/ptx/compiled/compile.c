@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Kernels that run a lot become machine code: see compile.h.
+ * Compiles kernels that run often to machine code; see compile.h.
  *
- * One thread compiles, one kernel after the other; it begins with the first hot kernel and lives
- * on.  What it makes belongs to a struct ptx_compiled, which the entry and the thread hold
- * together, since a module may be unloaded meanwhile.
+ * One thread compiles one kernel after the other.  It starts with the first hot kernel and never
+ * ends.  Its result belongs to a struct ptx_compiled that the entry and the thread share, because a
+ * module may be unloaded meanwhile.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -26,7 +26,7 @@
 #include "softgpu/ptx/program.h"
 
 enum {
-	/* instructions of warps: seconds of interpreting, what compiling costs */
+	/* instructions of warps: seconds of interpreting, about as long as a compilation */
 	HOT_INSNS = 40000000,
 	MODE_NEVER = 0,
 	MODE_ALWAYS = 1,
@@ -39,11 +39,11 @@ struct ptx_compiled {
 	atomic_bool asked;
 	atomic_uint holders;
 	size_t n_functions;
-	bool whole; /* every function of the module */
+	bool whole; /* covers every function of the module */
 	void *library;
 	ptx_runner **table;
 	char *text;
-	struct ptx_compiled *next; /* of those that wait for the thread */
+	struct ptx_compiled *next; /* in the queue of the thread */
 };
 
 extern char **environ;
@@ -51,7 +51,8 @@ extern char **environ;
 static struct {
 	int mode;
 	char compiler[PATH_MAX];
-	char maker[PATH_MAX + 4096]; /* everything but the text that shapes the machine code */
+	/* everything except the text that determines the machine code */
+	char maker[PATH_MAX + 4096];
 } setup;
 static pthread_once_t setup_once = PTHREAD_ONCE_INIT;
 
@@ -63,8 +64,8 @@ static struct {
 } queue = {.lock = PTHREAD_MUTEX_INITIALIZER, .work = PTHREAD_COND_INITIALIZER};
 
 /*
- * Products and sums stay two roundings, as the interpreter's do.  Vectors as wide as the
- * processor's: the loops are over 32 lanes.
+ * Products and sums stay two roundings, as in the interpreter.  Vectors are as wide as the
+ * processor's, because the loops run over 32 lanes.
  */
 static const char *const options[] = {"-x", "c", "-O3", "-march=native",
 #if defined(__x86_64__)
@@ -75,8 +76,8 @@ static const char *const options[] = {"-x", "c", "-O3", "-march=native",
 	"-fno-asynchronous-unwind-tables", "-w", "-shared", "-fPIC", "-nostdlib", NULL};
 #define DEFAULT_PATH "/usr/bin:/bin"
 /*
- * What the compiler writes, as it names it: a descriptor that it inherits.  Nothing has a name that
- * a process which is killed would leave.
+ * The compiler's output file, as the compiler names it: an inherited descriptor.  A killed process
+ * therefore leaves no file.
  */
 #define OBJECT_FD 3
 #define OBJECT_NAME "/proc/self/fd/3"
@@ -90,7 +91,7 @@ static bool find_compiler(char *ret_path, size_t size)
 		for (const char *at = path && *path ? path : DEFAULT_PATH, *end; at;
 			at = *end ? end + 1 : NULL) {
 			end = at + strcspn(at, ":");
-			/* Only whole paths: what lies in the current directory is not asked. */
+			/* Only absolute paths: the current directory is not searched. */
 			if (*at == '/' &&
 				snprintf(ret_path, size, "%.*s/%s", (int)(end - at), at, names[n]) <
 					(int)size &&
@@ -101,7 +102,7 @@ static bool find_compiler(char *ret_path, size_t size)
 	return false;
 }
 
-/* What this processor is: machine code for it may hold instructions that another lacks. */
+/* Describes this processor, because machine code for it may use instructions that another lacks. */
 static void read_processor(char *ret_text, size_t size)
 {
 	char line[4096];
@@ -130,7 +131,7 @@ static void read_setup(void)
 	setup.mode = mode && !strcmp(mode, "0") ? MODE_NEVER
 		: mode && *mode                 ? MODE_ALWAYS
 						: MODE_HOT;
-	/* A trace is the interpreter's. */
+	/* Only the interpreter can trace. */
 	if (setup.mode == MODE_NEVER || ckt_ptx_trace_wanted() ||
 		!find_compiler(setup.compiler, sizeof setup.compiler) ||
 		stat(setup.compiler, &st)) {
@@ -165,8 +166,8 @@ struct ptx_compiled *ckt_ptx_compile_new(struct ckt_ptx_module *module)
 		c->n_functions = module->n_functions;
 		atomic_init(&c->holders, 0);
 		/*
-		 * All kernels at once where all are wanted: a compiler that starts costs as much as
-		 * some of them.
+		 * Compile all kernels together if all are wanted: starting a compiler costs as much
+		 * as compiling a few of them.
 		 */
 		c->whole = mode() == MODE_ALWAYS && ckt_ptx_emit_fits(module);
 		if (c->whole) {
@@ -218,7 +219,10 @@ static bool load_object(struct ptx_compiled *c, const char *path)
 	return true;
 }
 
-/* Without the loader's variables: what this program is to load is not for the compiler. */
+/*
+ * The environment without the loader's variables (LD_*): they are for the program and not for the
+ * compiler.
+ */
 static char **compiler_environment(void)
 {
 	size_t n = 0;
@@ -229,7 +233,7 @@ static char **compiler_environment(void)
 	for (size_t k = 0; own && k < n; k++)
 		if (strncmp(environ[k], "LD_", 3))
 			own[at++] = environ[k];
-	/* A server's workers have none, and gcc finds no linker then. */
+	/* A server's workers have no PATH, and gcc would not find its linker. */
 	if (own && !getenv("PATH"))
 		own[at] = (char *)"PATH=" DEFAULT_PATH;
 	return own;
@@ -270,7 +274,10 @@ static int run_compiler(int source, int object)
 	if (r)
 		return r;
 	while (waitpid(pid, &status, 0) < 0) {
-		/* A process that ignores its children's ends loses them; then the object tells. */
+		/*
+		 * A process that ignores SIGCHLD cannot wait for a child; the object's size then
+		 * shows success.
+		 */
 		struct stat st;
 		if (errno != EINTR)
 			return fstat(object, &st) || !st.st_size ? -errno : 0;
@@ -278,7 +285,7 @@ static int run_compiler(int source, int object)
 	return WIFEXITED(status) && !WEXITSTATUS(status) ? 0 : -EIO;
 }
 
-/* A file without a name that holds the text, to be read from its beginning. */
+/* An unnamed file that contains the text, positioned at its beginning. */
 static int source_new(const char *text)
 {
 	int fd = memfd_create("cricket-kernel.c", MFD_CLOEXEC), r = fd < 0 ? -errno : 0;
@@ -300,8 +307,8 @@ static int source_new(const char *text)
 }
 
 /*
- * The loader takes two paths that read alike for one library, even where another file stands behind
- * the number by now: so each has a spelling of its own.
+ * The loader takes two equal paths for the same library, even if the descriptor now refers to
+ * another file.  So every path gets a spelling of its own.
  */
 static void object_name(int fd, char ret_path[PATH_MAX])
 {
@@ -314,7 +321,7 @@ static void object_name(int fd, char ret_path[PATH_MAX])
 	snprintf(ret_path + used, PATH_MAX - used, "%d", fd);
 }
 
-/* Makes the object, and the kept one of it where there is a place for those. */
+/* Compiles and loads the object, and stores it in the cache if there is one. */
 static void make(struct ptx_compiled *c, const char *cache, const char *key)
 {
 	char path[PATH_MAX];
@@ -344,7 +351,7 @@ static void compile(struct ptx_compiled *c)
 	c->text = NULL;
 }
 
-/* ---- When */
+/* ---- The compiling thread */
 
 static void *compile_main(void *arg)
 {
@@ -369,7 +376,7 @@ static bool start_thread(void)
 	sigset_t all, old;
 	if (queue.started)
 		return true;
-	/* The program's signals are for its own threads. */
+	/* Only the program's own threads handle its signals. */
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
 	if (!pthread_create(&thread, NULL, compile_main, NULL)) {
@@ -400,7 +407,7 @@ void ckt_ptx_compile_heat(
 			HOT_INSNS ||
 		atomic_exchange(&c->asked, true))
 		return;
-	/* Here, where the module is certainly there: the text is all that the thread needs. */
+	/* Make the text here, while the module certainly exists; the thread needs nothing else. */
 	c->text = ckt_ptx_emit_kernel(entry, prepared);
 	if (!c->text)
 		return;

@@ -1,20 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A kernel as C: what the interpreter would do, written out.
+ * Writes a kernel as C that does what the interpreter would do.
  *
  * A function becomes ckt_kernel_INDEX, which runs one group of lanes as run_group does (sched.c):
- * from warp->pc until the group meets another, waits, faults or has used its budget.  Groups,
- * barriers and fairness stay the scheduler's, so progress is the same.  A group that is split goes
- * on here, its parts by the scheduler's rule (kernel_head.in), for as long as a slice of it is with
- * several groups; the scheduler has them before a handler is called and when the slice ends.
+ * from warp->pc until the group meets another, waits, faults or has used its budget.  The scheduler
+ * still decides on groups, barriers and fairness, so progress is the same.  If a group splits,
+ * compiled code continues its parts by the scheduler's rule (kernel_head.in), until the end of a
+ * slice with several groups.  The scheduler gets the groups back before a handler is called and at
+ * the end of the slice.
  *
- *   block      instructions from a place where a group may begin to the next; each looks at the budget and at the meeting point
- *   stretch    instructions of a block that lanes compute by themselves: one loop over the lanes, which the C compiler turns into vector
- *              instructions; registers are read before it and written behind it, those nobody reads again are not
- *   the rest   loads, stores, atomics and what a warp does together are done here where all goes well, by their handlers where not; everything else is a call of its handler
+ *	block      instructions from a place where a group may begin to the next such place; each
+ *	           block checks the budget and the meeting point
+ *	stretch    instructions of a block that each lane computes alone: one loop over the lanes,
+ *	           which the C compiler turns into vector instructions; registers are read before
+ *	           the loop and written after it, unless nobody reads them again
+ *	the rest   loads, stores, atomics and instructions of a whole warp run as compiled code in
+ *	           the usual case and in their handlers otherwise; every other instruction calls
+ *	           its handler
  *
- * What a lane computes is the text of the handler's own expression (form.h), so the two answer the
- * same bits.
+ * A lane's computation is the text of the handler's own expression (form.h), so both give the same
+ * bits.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,7 +32,7 @@
 #include "softgpu/ptx/machine.h"
 #include "softgpu/ptx/program.h"
 
-enum { MOST_INSNS = 10000 }; /* of all functions: a minute of compiling */
+enum { MOST_INSNS = 10000 }; /* of all functions: one minute of compiling */
 
 void ckt_emit_say_guard(struct emitter *e, const struct ptx_insn *i)
 {
@@ -144,8 +149,8 @@ static void say_function(struct emitter *e)
 	for (uint32_t b = 0; b < e->n_blocks; b++)
 		say_block(e, &e->blocks[b], s);
 	/*
-	 * Behind the last instruction stands nothing: the interpreter would read on, so its text
-	 * ends with ret.
+	 * No text follows the last instruction: the interpreter would read beyond it, so every
+	 * function ends with ret.
 	 */
 	say(e,
 		"\tpc = %u;\n\tgoto leave;\npart:\n\tPART(m, other, mask & ~m, pc);\n\tgoto again;\nlook:\n\tif (r != RUN_JUMP || WP(WARP_FRAME) != frame)\n\t\tgoto out;\n"
@@ -187,7 +192,7 @@ static void emit_function(FILE *out, const struct ckt_ptx_function *f, bool *sai
 	free(e.live);
 }
 
-/* Where the structures have what compiled code looks at. */
+/* Writes the offsets of the structure members that compiled code reads. */
 static void say_layout(FILE *out)
 {
 	const struct {

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the files emit*.c share: one function of a kernel while its C text is written.  One thread
- * each.
+ * The state that the files emit*.c share while they write the C text of one function.  Threading:
+ * one thread per emitter.
  *
- *   emit_form    what an instruction is and which registers it touches
- *   emit_live    blocks, and what is read behind an instruction
- *   emit_lane    stretches: what lanes compute by themselves
- *   emit_access  loads and stores
- *   emit_atom    atomics
- *   emit_warp    shuffles, votes, matches, reductions, where the whole warp runs together
- *   emit         control flow, functions, the whole text
+ *	emit_form    the form of an instruction, and the registers that it touches
+ *	emit_live    blocks, and the registers that are read after an instruction
+ *	emit_lane    stretches: instructions that each lane computes alone
+ *	emit_access  loads and stores
+ *	emit_atom    atomics
+ *	emit_warp    shuffles, votes, matches and reductions of a whole warp
+ *	emit         control flow, functions, the whole text
  */
 #pragma once
 
@@ -22,9 +22,9 @@
 #include "softgpu/ptx/program.h"
 
 enum {
-	/* instructions of a function: a compiler's time grows faster than their number */
+	/* instructions of a stretch's function: a compiler's time grows faster than their number */
 	EMIT_STRETCH = 64,
-	EMIT_VALUE = 48, /* bytes of the longest name of an operand's value, or its text */
+	EMIT_VALUE = 48, /* bytes of the longest name or text of an operand's value */
 	EMIT_ACCESSES = 512,
 	EMIT_ATOMICS = 1024,
 	EMIT_WAYS = 8,
@@ -40,23 +40,23 @@ struct emitter {
 	const struct ckt_ptx_function *f;
 	uint32_t param_bytes, n;
 	const struct ptx_form **forms;
-	bool *starts; /* by instruction: a block starts here */
+	bool *starts; /* by instruction: whether a block starts here */
 	struct emit_block *blocks;
-	uint32_t n_blocks, *block_of; /* by instruction that starts one */
-	uint32_t *ids, n_ids, words;  /* by offset / 4: number of a register plus one */
+	uint32_t n_blocks, *block_of; /* by index of the instruction that starts the block */
+	uint32_t *ids, n_ids, words;  /* by offset / 4: number of the register plus one */
 	uint64_t *live;
-	/* how lanes' addresses lie, found in this block at pc */
+	/* arrangements of lanes' addresses that this block has found, and where (pc) */
 	struct emit_way {
 		int32_t address;
 		uint32_t size, pc;
 	} ways[EMIT_WAYS];
 	unsigned n_ways;
 	/*
-	 * functions of loads and stores, then of atomics, by number; EMIT_ACCESSES and EMIT_ATOMICS
-	 * of them
+	 * which functions of loads and stores, then of atomics, are written; EMIT_ACCESSES and
+	 * EMIT_ATOMICS of them
 	 */
 	bool *said;
-	bool quick; /* forms by their quick texts */
+	bool quick; /* use the forms' quick texts */
 	bool failed;
 };
 
@@ -72,7 +72,7 @@ say(struct emitter *e, const char *format, ...)
 
 /* ---- Instructions (emit_form.c) */
 
-/* The registers that an instruction reads, and those it writes.  all: it may touch any. */
+/* The registers that an instruction reads and writes.  all: it may touch any register. */
 struct emit_touched {
 	int32_t reads[2 * PTX_FORM_REGS], writes[PTX_FORM_REGS];
 	unsigned n_reads, n_writes;
@@ -85,9 +85,9 @@ static inline bool ckt_emit_is_register(int32_t operand)
 {
 	return operand != PTX_OPERAND_NONE && operand >= 0;
 }
-/* NULL for none */
+/* NULL if the operand is not a constant */
 const struct ptx_constant *ckt_emit_constant(const struct ckt_ptx_function *f, int32_t operand);
-/* Where a row of an operand's values is: "R + 128", "K + 0". */
+/* The C expression for an operand's row of values: "R + 128", "K + 0". */
 static inline const char *ckt_emit_row(int32_t operand, char text[EMIT_VALUE])
 {
 	snprintf(text, EMIT_VALUE, "%s + %u", operand < 0 ? "K" : "R",
@@ -99,13 +99,13 @@ static inline const char *ckt_emit_type(unsigned bytes)
 	return bytes == 8 ? "uint64_t" : "uint32_t";
 }
 
-/* ---- Blocks and what lives in them (emit_live.c) */
+/* ---- Blocks and live registers (emit_live.c) */
 
 void ckt_emit_find_blocks(struct emitter *e);
 bool ckt_emit_find_live(struct emitter *e); /* false: out of memory, or too much code */
-/* Sets e->live to what is read after instruction end - 1 of block b. */
+/* Sets e->live to the registers that are read after instruction end - 1 of block b. */
 void ckt_emit_live_at(struct emitter *e, const struct emit_block *b, uint32_t end);
-bool ckt_emit_is_live(struct emitter *e, int32_t reg); /* in e->live */
+bool ckt_emit_is_live(struct emitter *e, int32_t reg); /* whether reg is in e->live */
 
 /* ---- Stretches (emit_lane.c) */
 
@@ -119,7 +119,7 @@ struct emit_stretch {
 };
 
 bool ckt_emit_fits_lane(const struct emitter *e, uint32_t pc);
-/* How far a stretch from `first` goes, and its registers. */
+/* The end of the stretch that begins at `first`, and its registers. */
 uint32_t ckt_emit_stretch_end(struct emitter *e, const struct emit_block *b, uint32_t first,
 	struct emit_stretch *ret_stretch);
 void ckt_emit_say_stretch(struct emitter *e, const struct emit_block *b, uint32_t first,
@@ -139,12 +139,13 @@ bool ckt_emit_find_access(const struct emitter *e, uint32_t pc, struct emit_acce
 void ckt_emit_say_access_functions(struct emitter *e);
 void ckt_emit_say_access(struct emitter *e, uint32_t pc, const struct emit_access *a);
 /*
- * How the addresses of a full warp in a register lie: the name of what tells, 1 side by side, 2 all
- * the same.  Found once for all accesses of a block by the same register.
+ * Writes code that determines how the addresses in a register of a full warp are arranged.  Returns
+ * the name of the result: 1 side by side, 2 all equal.  All accesses of a block by the same
+ * register share one result.
  */
 const char *ckt_emit_say_way(struct emitter *e, uint32_t pc, int32_t address,
 	unsigned address_bytes, uint32_t size, char text[EMIT_VALUE]);
-/* of the registers that the instruction writes */
+/* forgets arrangements of registers that the instruction writes */
 void ckt_emit_forget_ways(struct emitter *e, uint32_t pc);
 
 /* ---- atom and red (emit_atom.c) */
@@ -160,7 +161,7 @@ void ckt_emit_say_warp(struct emitter *e, uint32_t pc);
 
 /* ---- Control flow (emit.c) */
 
-void ckt_emit_say_call(struct emitter *e, uint32_t pc); /* of the handler, for the lanes m */
+void ckt_emit_say_call(struct emitter *e, uint32_t pc); /* calls the handler for the lanes m */
 
-/* m becomes the lanes that run the instruction */
+/* reduces m to the lanes that run the instruction */
 void ckt_emit_say_guard(struct emitter *e, const struct ptx_insn *i);

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Loads and stores that a compiled kernel does by itself where all goes well.
- */
+/* Loads and stores that a compiled kernel performs itself in the usual case. */
 #include <stdio.h>
 
 #include "softgpu/ptx/compiled/emit.h"
@@ -41,7 +39,7 @@ bool ckt_emit_find_access(const struct emitter *e, uint32_t pc, struct emit_acce
 	return true;
 }
 
-/* Loads and stores that differ in their registers only share a function. */
+/* Loads and stores that differ only in their registers share a function. */
 static unsigned access_number(const struct emit_access *a)
 {
 	unsigned bytes = (unsigned)__builtin_ctz(a->bytes);
@@ -49,7 +47,7 @@ static unsigned access_number(const struct emit_access *a)
 		(a->n - 1) << 5 | (a->slots[0] == 8) << 7 | a->is_signed[0] << 8;
 }
 
-/* An element as it comes from memory, in its register's type. */
+/* The C expression that converts an element in memory to its register's type. */
 static void loaded(const struct emit_access *a, const char *element, char *text, size_t size)
 {
 	if (a->is_signed[0] && a->bytes == 2 && a->slots[0] == 4)
@@ -59,7 +57,10 @@ static void loaded(const struct emit_access *a, const char *element, char *text,
 			a->is_signed[0] ? "" : "u", a->bytes * 8, element);
 }
 
-/* All lanes, side by side, at `to`; nothing where an element goes nowhere. */
+/*
+ * Writes the case of all lanes side by side, beginning at `to`; it needs a register for every
+ * element.
+ */
 static void say_side_by_side(struct emitter *e, const struct emit_access *a)
 {
 	char element[EMIT_VALUE], value[2 * EMIT_VALUE];
@@ -141,7 +142,7 @@ void ckt_emit_forget_ways(struct emitter *e, uint32_t pc)
 	const struct ptx_form *form = e->forms[pc];
 	struct emit_touched t;
 	ckt_emit_touch(form, &e->f->code[pc], &t);
-	/* Of what such a one names it is not said which it writes. */
+	/* The forms of these kinds do not tell which of the named registers they write. */
 	bool any = form &&
 		(form->kind == FORM_PLAIN || form->kind == FORM_SIDE || form->kind == FORM_ATOMIC ||
 			form->kind == FORM_WARP);

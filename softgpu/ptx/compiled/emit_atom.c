@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * atom and red on words of 4 and 8 bytes, where every lane's address is plainly one of global
- * memory or of the block's own shared memory. Everything else is the handler's.
+ * atom and red on words of 4 and 8 bytes, if every lane's address is clearly in global memory or in
+ * the block's own shared memory.  The handler does everything else.
  */
 #include <stdio.h>
 
@@ -32,7 +32,7 @@ bool ckt_emit_fits_atomic(const struct emitter *e, uint32_t pc)
 	return word && space && (kind_of(a->type) != KIND_FLOAT || a->op == A_ADD);
 }
 
-/* Those alike share a function. */
+/* Atomics with the same number share a function. */
 static unsigned number(const struct ptx_insn *i)
 {
 	const struct atomic *a = i->side;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the instructions of a compiled kernel are: the form of a handler, and which registers and
- * constants an instruction touches.
+ * The instructions of a compiled kernel: the form of a handler, and the registers and constants
+ * that an instruction touches.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -151,7 +151,7 @@ void ckt_emit_touch(const struct ptx_form *form, const struct ptx_insn *i, struc
 	default:
 		break;
 	}
-	/* Who fails the guard keeps the old value. */
+	/* A lane that fails the guard keeps the old value, so the old value is read. */
 	if (i->guard != PTX_OPERAND_NONE)
 		for (unsigned k = 0; k < t->n_writes; k++)
 			reads(t, t->writes[k]);

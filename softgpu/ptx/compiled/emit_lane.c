@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What lanes compute by themselves, as one loop over the lanes: stretches of a compiled kernel.
+ * Stretches of a compiled kernel: instructions that each lane computes alone, as one loop over the
+ * lanes.
  */
 #include <stdio.h>
 #include <string.h>
@@ -10,8 +11,8 @@
 #include "softgpu/ptx/program.h"
 
 /*
- * Whether a compiler finds no vector instructions for it: such a one gets a loop of its own, so
- * that it spoils none.
+ * Whether a compiler finds no vector instructions for the form.  Such an instruction gets a loop of
+ * its own, so that the other loops still vectorise.
  */
 static bool is_lonely(const struct ptx_form *form)
 {
@@ -43,7 +44,7 @@ bool ckt_emit_fits_lane(const struct emitter *e, uint32_t pc)
 		return i->z <= 8 && i->x <= PTX_FORM_REGS;
 	case FORM_NOTHING:
 		return true;
-	/* or it is the lanes that pass the guard */
+	/* with a guard, the mask would be the lanes that pass it */
 	case FORM_MASK:
 		return i->guard == PTX_OPERAND_NONE;
 	case FORM_SREG:
@@ -58,7 +59,7 @@ bool ckt_emit_fits_lane(const struct emitter *e, uint32_t pc)
 	}
 }
 
-enum { LOADED = 1, WRITTEN = 2 }; /* how a local is used */
+enum { LOADED = 1, WRITTEN = 2 }; /* the uses of a local */
 
 static struct emit_local *local_of(struct emit_stretch *s, int32_t reg, unsigned bytes)
 {
@@ -136,7 +137,7 @@ static bool note_insn(const struct emitter *e, struct emit_stretch *s, uint32_t 
 	}
 }
 
-/* The value of an operand inside a stretch. */
+/* The C text of an operand's value inside a stretch. */
 static const char *value_of(
 	const struct emitter *e, int32_t operand, unsigned bytes, char text[EMIT_VALUE])
 {
@@ -150,7 +151,7 @@ static const char *value_of(
 	else if (!c || c->symbol)
 		snprintf(text, EMIT_VALUE, "k%u",
 			(uint32_t)operand &
-				0x7fffffffu); /* an address, known when the kernel is launched */
+				0x7fffffffu); /* an address that is known at the launch */
 	else if (bytes == 1)
 		snprintf(text, EMIT_VALUE, "%d", c->value != 0);
 	else if (bytes == 4)
@@ -160,7 +161,7 @@ static const char *value_of(
 	return text;
 }
 
-/* A form's text with the instruction's small values put in. */
+/* Writes a form's text with the instruction's small values filled in. */
 static void say_text(struct emitter *e, const struct ptx_insn *i, const char *text)
 {
 	for (const char *at; (at = strstr(text, "i->")); text = at) {
@@ -177,7 +178,9 @@ static void say_text(struct emitter *e, const struct ptx_insn *i, const char *te
 	say(e, "%s", text);
 }
 
-/* d or the guard's other side into the local of a register. */
+/*
+ * Writes the assignment of d, or of the old value if the guard fails, to the local of a register.
+ */
 static void say_result(struct emitter *e, const struct ptx_insn *i, int32_t reg, unsigned bytes,
 	const char *result)
 {
@@ -279,7 +282,7 @@ static void say_insn(struct emitter *e, uint32_t pc)
 	say(e, " }\n");
 }
 
-/* What is the same for all lanes is read before the loop. */
+/* Values that all lanes share are read before the loop. */
 static void say_uniform(struct emitter *e, uint32_t pc)
 {
 	const struct ptx_insn *i = &e->f->code[pc];
@@ -292,7 +295,7 @@ static void say_uniform(struct emitter *e, uint32_t pc)
 		say(e, "\tconst uint32_t u%u = %s;\n", pc, text);
 }
 
-/* What the stretch reads and writes, before its loop. */
+/* Declares the values that the stretch reads and writes, before its loop. */
 static void say_before(
 	struct emitter *e, uint32_t first, uint32_t end, const struct emit_stretch *s)
 {
@@ -317,7 +320,10 @@ static bool is_kept(struct emitter *e, const struct emit_local *v)
 	return (v->how & WRITTEN) && ckt_emit_is_live(e, v->reg);
 }
 
-/* Where there may be doubt, what is read and written is written behind the loop only. */
+/*
+ * A register that is both read and written must keep its old value until the loop ends, in case the
+ * quick text finds doubt.
+ */
 static bool is_late(struct emitter *e, const struct emit_local *v)
 {
 	return e->quick && v->bytes != 1 && (v->how & LOADED) && is_kept(e, v);
@@ -377,14 +383,14 @@ static void say_behind(struct emitter *e, uint32_t first, const struct emit_stre
 	}
 }
 
-/* Lane by lane, every result looked at. */
+/* Writes the careful version: lane by lane, with every result checked. */
 static void say_careful(
 	struct emitter *e, uint32_t first, uint32_t end, const struct emit_stretch *s)
 {
 	say(e, "APART __attribute__((cold)) void stretch_%u_%u_careful(uint8_t *w, uint8_t *R, const uint8_t *K, const uint8_t *P, uint32_t m)\n{\n\tconst int full = 0;\n",
 		e->f->index, first);
 	say_before(e, first, end, s);
-	/* No vectors: compilers take long for them, and this runs rarely. */
+	/* Prevent vectors: compilers take long for them, and this code runs rarely. */
 	say(e, "\tfor (unsigned l = 0; l < 32; l++) {\n\t\t__asm__ volatile(\"\");\n");
 	say_loop(e, first, end, s);
 	say(e, "\t}\n");

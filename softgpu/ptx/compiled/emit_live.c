@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Where the blocks of a compiled kernel are, and which registers are read behind each instruction.
- */
+/* Finds the blocks of a compiled kernel, and the registers that are read after each instruction. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -31,7 +29,7 @@ void ckt_emit_find_blocks(struct emitter *e)
 		if (!ends_block(e, pc))
 			continue;
 		if (!form || (form->kind != FORM_BRANCH && form->kind != FORM_END))
-			e->starts[pc] = true; /* a group that waits is at the instruction itself */
+			e->starts[pc] = true; /* a waiting group's pc is this instruction */
 		if (pc + 1 < e->n)
 			e->starts[pc + 1] = true;
 	}
@@ -58,7 +56,7 @@ static void set_bit(uint64_t *bits, uint32_t n)
 	bits[n / 64] |= 1ull << n % 64;
 }
 
-/* live: behind the instruction, then before it. */
+/* Changes live from the registers read after the instruction to those read before it. */
 static void live_before(struct emitter *e, uint32_t pc, uint64_t *live)
 {
 	struct emit_touched t;
@@ -84,7 +82,7 @@ static void join(const struct emitter *e, uint64_t *live, uint32_t pc)
 		live[k] |= from[k];
 }
 
-/* What is read behind a block. */
+/* The registers that are read after a block. */
 static void live_behind(const struct emitter *e, const struct emit_block *b, uint64_t *live)
 {
 	uint32_t last = b->end - 1;
@@ -107,7 +105,7 @@ static void live_behind(const struct emitter *e, const struct emit_block *b, uin
 
 bool ckt_emit_find_live(struct emitter *e)
 {
-	/* Every register gets its number first, so that the sets have their size. */
+	/* Number every register first, because the sets need their size. */
 	for (uint32_t pc = 0; pc < e->n; pc++) {
 		struct emit_touched t;
 		ckt_emit_touch(e->forms[pc], &e->f->code[pc], &t);

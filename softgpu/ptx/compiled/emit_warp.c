@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Instructions of a whole warp where all 32 lanes run together and all take part: nobody waits
- * then.  Everything else is the handler's.
+ * Instructions of a whole warp, if all 32 lanes run together and all take part, so that none waits.
+ * The handler does everything else.
  */
 #include <stdio.h>
 
@@ -11,7 +11,7 @@
 #include "softgpu/ptx/machine.h"
 #include "softgpu/ptx/program.h"
 
-/* A constant that is known now, the same for all lanes. */
+/* Whether the operand is a constant that is already known; it is the same for all lanes. */
 static bool known(const struct emitter *e, int32_t operand, uint32_t *ret_value)
 {
 	const struct ptx_constant *c = ckt_emit_is_register(operand) || operand == PTX_OPERAND_NONE
@@ -38,7 +38,9 @@ bool ckt_emit_fits_warp(const struct emitter *e, uint32_t pc)
 		!(x->op == W_VOTE && x->a == PTX_OPERAND_NONE);
 }
 
-/* Which lane a lane reads, as run_shfl (op_warp.c) finds it; itself where that is outside. */
+/*
+ * The lane that a lane reads, as in run_shfl (op_warp.c); the lane itself if that lane is outside.
+ */
 static unsigned shuffled(unsigned mode, int lane, uint32_t b, uint32_t c, bool *ret_in)
 {
 	int bval = (int)(b & 31), cval = (int)(c & 31), segment = (int)(c >> 8 & 31),

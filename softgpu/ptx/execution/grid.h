@@ -2,9 +2,10 @@
 /*
  * A running grid: clusters, blocks, warps and their groups of converged lanes.
  *
- *   launch: prepared entry (pools, shared layout) -> blocks -> warps -> groups of converged lanes -> insn->fn(warp, insn, mask)
+ *	launch: prepared entry (pools, shared layout) -> blocks -> warps
+ *	        -> groups of converged lanes -> insn->fn(warp, insn, mask)
  *
- * One interpreter thread runs a block at a time, so warps need no locks.
+ * Only one interpreter thread at a time runs a block, so warps need no locks.
  */
 #pragma once
 
@@ -19,13 +20,13 @@
 struct ptx_frame {
 	const struct ckt_ptx_function *function;
 	struct ptx_frame *parent;
-	/* every frame that the warp ever made, to free them with it */
+	/* links all frames that the warp has made, to free them with it */
 	struct ptx_frame *all_next;
-	const struct ptx_call *call; /* the call that entered it; NULL for an entry's */
+	const struct ptx_call *call; /* the call that entered the frame; NULL for an entry */
 	uint8_t *regs;
 	const uint8_t *pool;
 	uint32_t return_pc, depth, lanes, local_base, capacity;
-	/* bytes of local memory taken by alloca, behind frame_bytes */
+	/* bytes of local memory from alloca, after frame_bytes */
 	uint32_t extra;
 };
 
@@ -33,23 +34,24 @@ enum ptx_group_state { GROUP_READY = 0, GROUP_BARRIER, GROUP_WARP, GROUP_WHOLE }
 
 struct ptx_group {
 	struct ptx_frame *frame;
-	/* pc of the next instruction; of a GROUP_WARP the waiting one itself */
+	/* pc of the next instruction; for a GROUP_WARP, of the waiting instruction */
 	uint32_t mask, pc;
-	/* GROUP_WARP: lanes that must come; GROUP_WHOLE waits for all that live */
+	/* GROUP_WARP: the lanes that must arrive; GROUP_WHOLE waits for all live lanes */
 	uint32_t sync_mask;
-	uint32_t age; /* when it last ran */
+	uint32_t age; /* the warp's clock when the group last ran */
 	uint8_t state, barrier;
 };
 
 struct ptx_barrier {
-	uint32_t expected;  /* threads; 0: all that live */
-	uint32_t arrived;   /* lanes, for a quick "nobody" */
+	uint32_t expected; /* number of threads; 0: all live threads */
+	/* number of arrived lanes, so that an idle barrier is skipped quickly */
+	uint32_t arrived;
 	uint32_t red_count; /* bar.red: lanes whose predicate was true */
 	uint32_t red_lanes;
 };
 
 struct ptx_warp {
-	uint8_t *bank[2]; /* registers, pool of the current frame */
+	uint8_t *bank[2]; /* registers and constant pool of the current frame */
 	struct ptx_frame *frame;
 	uint32_t mask; /* the running group's lanes */
 	uint32_t pc;   /* next instruction */
@@ -59,30 +61,30 @@ struct ptx_warp {
 	struct ptx_block *block;
 	uint8_t *local; /* lane l: local + l * stack_bytes */
 	uint32_t stack_bytes;
-	uint32_t polls; /* reads that look like a wait loop, in this slice */
+	uint32_t polls; /* reads in this slice that look like a wait loop */
 	uint32_t fair_left, clock;
-	/* the group that has waited longest runs next, kept from slice to slice */
+	/* the group that has waited longest runs next; kept between slices */
 	bool oldest_next;
-	/* page + 1 that was found readable, and writable for the other */
+	/* the page + 1 that was last found readable, and the one last found writable */
 	uint64_t last_page;
 	uint64_t last_page_write;
 	struct ptx_group groups[PTX_LANES];
 	unsigned n_groups;
 	uint32_t arrived[PTX_MAX_BARRIERS];
-	/* lanes that came to the cluster's barrier in its present phase */
+	/* lanes that arrived at the cluster's barrier in its present phase */
 	uint32_t cluster_arrived;
-	/* lanes waiting for the whole grid, since which phase of it */
+	/* lanes that wait for the whole grid, and the phase in which each arrived */
 	uint32_t grid_arrived, grid_phase[PTX_LANES];
 	uint32_t tid[3][PTX_LANES];
-	uint64_t stage[PTX_LANES]; /* the values of waiting lanes for a shuffle or vote */
-	struct ptx_frame *spare;   /* frames to use again */
+	uint64_t stage[PTX_LANES]; /* values of waiting lanes for a shuffle or vote */
+	struct ptx_frame *spare;   /* frames for reuse */
 	struct ptx_frame *all_frames;
 	struct ptx_frame *base;
 };
 
 /*
- * Blocks that see each other's shared memory.  All of a cluster are run by one thread, in turn; a
- * block without a cluster is one by itself.
+ * Blocks that see each other's shared memory.  One thread runs all blocks of a cluster in turn.  A
+ * block without a cluster is a cluster of its own.
  */
 struct ptx_cluster {
 	uint32_t n;
@@ -95,7 +97,8 @@ struct ptx_block {
 	struct ptx_block *next;
 	uint32_t ctaid[3];
 	uint64_t linear;
-	struct ptx_cluster *cluster, own_cluster; /* cluster: that of its first block */
+	/* cluster: points to own_cluster of its first block */
+	struct ptx_cluster *cluster, own_cluster;
 	uint32_t rank;
 	uint8_t *shared, *reserved;
 	uint32_t shared_bytes;
@@ -103,7 +106,8 @@ struct ptx_block {
 	struct ptx_barrier barriers[PTX_MAX_BARRIERS];
 	struct ptx_warp *warps;
 	ptx_runner *const *runners; /* by function index; NULL: the interpreter runs all */
-	uint64_t insns;             /* of its warps, not yet reported as heat */
+	/* instructions of its warps that are not yet reported as heat */
+	uint64_t insns;
 	void *memory;
 	size_t memory_bytes;
 };
@@ -113,7 +117,7 @@ struct ptx_grid {
 	const struct ptx_prepared *prepared;
 	const struct ckt_ptx_launch *launch;
 	uint32_t cluster[3], cluster_size; /* ones if the launch has none */
-	/* clusters, in fact; under the pool's lock */
+	/* numbers of clusters and not of single blocks; under the pool's lock */
 	uint64_t n_blocks, next_block, done_blocks;
 	uint32_t resident, window, running;
 	bool turn;
@@ -127,7 +131,7 @@ struct ptx_grid {
 	uint32_t stack_bytes;
 	_Atomic uint64_t sync_arrived; /* threads that wait for the whole grid */
 	_Atomic uint32_t sync_phase;
-	void *workspace; /* grid synchronisation of cooperative groups */
+	void *workspace; /* state of the grid barrier of cooperative groups */
 	pthread_cond_t done;
 };
 

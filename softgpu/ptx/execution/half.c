@@ -1,15 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The 16-bit floating formats in terms of wider ones.
- */
+/* Converts the 16-bit and 8-bit floating formats from and to wider ones. */
 #include <math.h>
 
 #include "softgpu/ptx/execution/op.h"
 
 /*
- * The magnitude of a number that is no NaN, rounded to a format of `digits` significant bits whose
- * least exponent is `least` (of the leading bit): its bits without the sign.  What is beyond
- * `most`, the bits of the largest finite number, becomes most + 1.
+ * Rounds the magnitude of a number (not a NaN) to a format of `digits` significant bits whose
+ * leading bit has the least exponent `least`. Returns its bits without the sign.  A larger number
+ * than `most`, the bits of the largest finite number, becomes most + 1.
  */
 static inline uint32_t narrow(double v, int digits, int least, uint32_t most, int rounding)
 {
@@ -26,7 +24,7 @@ static inline uint32_t narrow(double v, int digits, int least, uint32_t most, in
 		exponent = 1;
 	exponent -= 1023;
 	int shift = 53 - digits + (exponent < least ? least - exponent : 0);
-	shift = shift > 60 ? 60 : shift; /* below half of the least number either way */
+	shift = shift > 60 ? 60 : shift; /* below half of the least number in either case */
 	uint64_t kept = fraction >> shift, rest = fraction & ((1ull << shift) - 1),
 		 half = 1ull << (shift - 1);
 	bool up;
@@ -47,7 +45,7 @@ static inline uint32_t narrow(double v, int digits, int least, uint32_t most, in
 		up = rest > half || (rest == half && (kept & 1));
 		break;
 	}
-	/* A carry out of the fraction counts the exponent up. */
+	/* A carry out of the fraction increments the exponent. */
 	uint64_t r =
 		kept + up + (exponent > least ? (uint64_t)(exponent - least) << (digits - 1) : 0);
 	if (r <= most)
@@ -86,7 +84,7 @@ float ckt_ptx_e4m3_to_float(uint8_t bits)
 	return bits & 0x80 ? -v : v;
 }
 
-/* The upper byte of an f16. */
+/* An e5m2 is the upper byte of an f16. */
 float ckt_ptx_e5m2_to_float(uint8_t bits)
 {
 	return ckt_ptx_half_to_float((uint16_t)(bits << 8));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Operands and lanes, for handlers of instructions. */
+/* Operands and lanes, for the handlers of instructions. */
 #pragma once
 
 #include <stdint.h>
@@ -19,8 +19,8 @@ static inline void *ptx_at(const struct ptx_warp *w, int32_t operand)
 #endif
 
 /*
- * The statement for every lane l of mask m.  A register is wholly the same as another or apart, so
- * lanes never depend on each other.
+ * Runs the statement for every lane l of mask m.  Two registers are either the same or do not
+ * overlap, so lanes never depend on each other.
  */
 #define PTX_FOR_LANES(m, ...)                                                   \
 	do {                                                                    \

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * From a device address to memory of this process, checked: alignment, the space's bounds, the
- * pages the device may touch.
+ * Translates a device address to memory of this process.  Checks the alignment, the bounds of the
+ * space, and the pages that the device may access.
  */
 #include "softgpu/memory/memmap.h"
 #include "softgpu/ptx/execution/grid.h"
@@ -13,7 +13,7 @@ static uint8_t *shared(struct ptx_warp *w, unsigned lane, uint64_t address, uint
 {
 	const struct ptx_block *block = w->block;
 	uint64_t rank = address >> 24;
-	/* another block of the cluster, or the own one by its rank */
+	/* another block of the cluster, or this block by its rank */
 	if (rank && rank <= block->cluster->n) {
 		block = block->cluster->blocks[rank - 1];
 		address &= PTX_SHARED_MAX - 1;
@@ -57,7 +57,10 @@ static uint8_t *global(
 {
 	uint64_t *last = access & CKT_SOFT_PAGE_WRITE ? &w->last_page_write : &w->last_page;
 	uint64_t page = (address >> CKT_SOFT_PAGE_SHIFT) + 1;
-	/* Aligned accesses stay in their page, and most go where the one before went. */
+	/*
+	 * An aligned access stays within its page, and most accesses use the page of the previous
+	 * one.
+	 */
 	if (__builtin_expect(page != *last, 0)) {
 		if (!ckt_soft_memmap_ok(address, size, access)) {
 			ckt_ptx_fault(w, lane, CKT_PTX_FAULT_ILLEGAL_ADDRESS,
@@ -72,8 +75,8 @@ static uint8_t *global(
 }
 
 /*
- * Of a constant variable's address a register of 32 bits holds the lower half; device memory never
- * lies there.
+ * A 32-bit register holds the lower half of a constant variable's address.  Device memory never
+ * lies at such an address.
  */
 static uint64_t constant(const struct ptx_warp *w, uint64_t address)
 {
@@ -97,8 +100,8 @@ uint8_t *ckt_ptx_memory(struct ptx_warp *w, unsigned lane, enum ptx_space space,
 	}
 	switch (space) {
 	/*
-	 * Their addresses have 32 bits: what is above them is not looked at, the window of a
-	 * generic address included.
+	 * Addresses in these spaces have 32 bits: the upper bits are ignored, including the window
+	 * of a generic address.
 	 */
 	case SP_SHARED:
 		return shared(w, lane, (uint32_t)address, size);

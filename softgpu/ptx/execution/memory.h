@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From a device address to memory of this process (memory.c). */
+/* Translates a device address to memory of this process (memory.c). */
 #pragma once
 
 #include <stdbool.h>
@@ -9,16 +9,13 @@
 #include "softgpu/memory/memmap.h"
 #include "softgpu/ptx/execution/grid.h"
 
-/*
- * Host memory behind a device address as lane `lane` sees it, checked, or NULL after recording the
- * fault.
- */
+/* The host memory at a device address, as lane `lane` sees it; NULL after recording a fault. */
 uint8_t *ckt_ptx_memory(struct ptx_warp *w, unsigned lane, enum ptx_space space, uint64_t address,
 	uint32_t size, uint8_t access);
 /*
- * The same, fast if the lane's page is that of the previous access, or the address is clearly in
- * the block's shared memory. size_bytes is at most 16 or a power of two: an aligned access stays in
- * its page.
+ * The same, but fast if the lane's page is that of the previous access, or if the address is
+ * clearly in the block's shared memory.  size_bytes is at most 16 or a power of two, so that an
+ * aligned access stays within its page.
  */
 static inline uint8_t *ckt_ptx_memory_quick(struct ptx_warp *w, unsigned lane, enum ptx_space space,
 	uint64_t address, uint32_t size_bytes, uint8_t access)
@@ -30,8 +27,8 @@ static inline uint8_t *ckt_ptx_memory_quick(struct ptx_warp *w, unsigned lane, e
 			return w->block->shared + address;
 	} else if (space <= SP_CONST) {
 		/*
-		 * Pages of memory lie below every window, so one that was looked up is global
-		 * memory's.
+		 * Pages of memory lie below every window, so a page that was looked up belongs to
+		 * global memory.
 		 */
 		uint64_t page = (address >> CKT_SOFT_PAGE_SHIFT) + 1;
 		if (aligned &&

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Matrices spread over the registers of a warp, for op_mma.c (multiplying) and op_matrix.c (loading
- * and storing).
+ * Matrices in the registers of a warp, for op_mma.c (multiplying) and op_matrix.c (loading and
+ * storing).
  *
  * mma defines which lane holds which element; wmma does not.  Here a wmma fragment holds its matrix
- * row by row, lane after lane, and starts again if the registers hold more than the matrix.
+ * row by row, lane after lane, and repeats it if the registers hold more than the matrix.
  */
 #pragma once
 
@@ -34,19 +34,19 @@ enum { MMA_MAX_REGS = 8, MMA_MAX_ELEMENTS = 16 * 256 };
 struct mma_fragment {
 	enum mma_element type;
 	char matrix; /* 'a', 'b', 'c' */
-	bool linear; /* wmma's arrangement */
-	bool two;    /* mma: 16 rows, two to a lane's group */
+	bool linear; /* arranged as for wmma */
+	bool two;    /* mma: 16 rows, two for each group of lanes */
 	uint16_t rows, columns;
 	uint8_t bits, n_regs, per_reg, lane_bytes;
 	int32_t regs[MMA_MAX_REGS];
 };
 
-/* Fills everything but the registers; fails if type and shape do not match. */
+/* Fills every field except the registers; fails if type and shape do not match. */
 void ckt_ptx_mma_fragment(struct ptx_parser *p, struct mma_fragment *f, char matrix, bool linear,
 	enum mma_element type, unsigned rows, unsigned columns);
 void ckt_ptx_mma_operands(
 	struct ptx_parser *p, struct mma_fragment *f, unsigned index, bool is_destination);
-/* The place of element j of lane l. */
+/* The row and column of element j of lane l. */
 static inline void mma_locate(
 	const struct mma_fragment *f, unsigned l, unsigned j, unsigned *row, unsigned *column)
 {
@@ -67,19 +67,20 @@ static inline void mma_locate(
 	}
 }
 
-/* The bits of an element and back. */
+/* Reads and writes the bits of an element. */
 uint64_t ckt_ptx_mma_get(
 	const struct ptx_warp *w, const struct mma_fragment *f, unsigned l, unsigned j);
 void ckt_ptx_mma_put(
 	struct ptx_warp *w, const struct mma_fragment *f, unsigned l, unsigned j, uint64_t bits);
 
-enum mma_element ckt_ptx_mma_element(const char *name); /* M_NONE: not one */
+/* M_NONE if the name is not an element type */
+enum mma_element ckt_ptx_mma_element(const char *name);
 void ckt_ptx_decode_mma(struct ptx_parser *p, bool wmma);
-/* Takes a .mMnNkK modifier. */
+/* Consumes a .mMnNkK modifier. */
 bool ckt_ptx_mma_shape(struct ptx_parser *p, unsigned shape[3]);
 
 /*
- * For instructions that the whole warp executes together: true if all living lanes are here, with
- * *m holding them; otherwise the lanes wait and the handler returns RUN_PICK.
+ * For instructions that the whole warp executes together.  True if all live lanes are here; *m then
+ * holds them.  Otherwise the lanes wait, and the handler returns RUN_PICK.
  */
 bool ckt_ptx_whole_warp(struct ptx_warp *w, uint32_t *m);

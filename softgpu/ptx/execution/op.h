@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * For the files op_*.c, which hold decoders and handlers side by side.
- */
+/* Functions for the files op_*.c, each of which contains decoders and their handlers. */
 #pragma once
 
 #include "softgpu/ptx/compiled/form.h"
@@ -12,16 +10,16 @@
 #include "softgpu/ptx/lane.h"
 
 /*
- * For opcodes that exist for integers and floats: accepts the instruction if one of its type
- * modifiers is a floating type, and returns true.  op_float.c.
+ * For opcodes that exist for integers and floats (op_float.c): if one of the type modifiers is a
+ * floating type, decodes the instruction and returns true.
  */
 bool ckt_ptx_decode_float(struct ptx_parser *p);
 
-/* Half precision, rounded to nearest even if bits are lost (half.c). */
+/* 16-bit formats (half.c). */
 uint16_t ckt_ptx_half_from_double(double value, int rounding);
 uint16_t ckt_ptx_bf16_from_double(double value, int rounding);
 /*
- * The 8-bit formats; rounded to nearest even, and too large values become the largest finite
+ * The 8-bit formats: rounded to nearest even; a value that is too large becomes the largest finite
  * number.
  */
 float ckt_ptx_e4m3_to_float(uint8_t bits);
@@ -29,9 +27,9 @@ float ckt_ptx_e5m2_to_float(uint8_t bits);
 uint8_t ckt_ptx_e4m3_from_double(double value);
 uint8_t ckt_ptx_e5m2_from_double(double value);
 
-/* bar.warp.sync (op_warp.c). */
+/* Decodes bar.warp.sync (op_warp.c). */
 void ckt_ptx_decode_warp_barrier(struct ptx_parser *p);
-/* barrier.cluster (op_cluster.c). */
+/* Decodes barrier.cluster (op_cluster.c). */
 void ckt_ptx_decode_cluster_barrier(struct ptx_parser *p);
 /*
  * Subtracts bytes from those that a memory barrier in shared memory waits for; false after a fault
@@ -39,27 +37,25 @@ void ckt_ptx_decode_cluster_barrier(struct ptx_parser *p);
  */
 bool ckt_ptx_mbarrier_complete(struct ptx_warp *w, unsigned lane, uint64_t address, uint32_t bytes);
 /*
- * cp.async.bulk and cp.reduce.async.bulk; p->raw.op and the modifiers up to .bulk are already
- * consumed (op_cluster.c).
+ * Decodes cp.async.bulk and cp.reduce.async.bulk (op_cluster.c).  Precondition: p->raw.op and the
+ * modifiers up to .bulk are consumed.
  */
 void ckt_ptx_decode_bulk(struct ptx_parser *p);
 
 /*
- * An address operand: a base register or constant, or none for one relative to the frame, and an
- * offset (op_mem.c).
+ * An address operand (op_mem.c): an offset, and a base that is a register, a constant, or the frame
+ * if there is none.
  */
 struct ptx_address {
 	int32_t operand;
 	int64_t imm;
-	/*
-	 * of the base: 8, or 4 for addresses kept in 32 bits, which those of global memory are not
-	 */
+	/* bytes of the base: 8; 4 for addresses kept in 32 bits, but never for global memory */
 	int32_t bytes;
 	enum ptx_space space;
 };
 /*
- * The address of a lane: base and offset are added in the width of the base, so an address of 32
- * bits wraps.  An operand of PTX_OPERAND_NONE is relative to the frame.
+ * The address of a lane.  Base and offset are added in the width of the base, so a 32-bit address
+ * wraps.  The operand PTX_OPERAND_NONE means relative to the frame.
  */
 static inline uint64_t ckt_ptx_lane_address(
 	const struct ptx_warp *w, int32_t operand, int32_t bytes, int64_t imm, unsigned l)

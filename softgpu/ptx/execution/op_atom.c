@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * atom and red.  Other blocks run on other threads, so device atomics are the host's: a plain
- * instruction for integers, a loop of compare and exchange for the rest.
+ * atom and red.  Other blocks run on other threads, so device atomics use the host's atomics: one
+ * instruction for integers, and a loop of compare and exchange for the rest.
  */
 #include <math.h>
 #include <string.h>
@@ -115,7 +115,7 @@ static uint64_t run_64(
 	return old;
 }
 
-/* 128 bits, exch and cas: under a lock shared by all, since not every host has the instruction. */
+/* exch and cas of 128 bits: one lock for all, because not every host has the instruction. */
 static unsigned __int128 run_128(
 	unsigned __int128 *at, int op, unsigned __int128 v, unsigned __int128 desired)
 {
@@ -152,8 +152,8 @@ static inline uint64_t address_of(const struct ptx_warp *w, const struct ptx_ins
 }
 
 /*
- * Sums of 32-bit integers.  Lanes that count at one address are one atomic instruction of the host:
- * each finds what it would have found had they come one after the other.
+ * Adds 32-bit integers.  Lanes that add to the same address share one atomic instruction of the
+ * host; each lane gets the value that it would have found if the lanes had run one after the other.
  */
 static int exec_add_32(struct ptx_warp *w, const struct ptx_insn *i, uint32_t m)
 {
@@ -170,7 +170,7 @@ static int exec_add_32(struct ptx_warp *w, const struct ptx_insn *i, uint32_t m)
 		sum += b[l];
 	}
 	w->polls += d != NULL;
-	/* An address of local memory is another word for every lane. */
+	/* In local memory, equal addresses are different words for every lane. */
 	if (same == (uint32_t)__builtin_popcount(m) && address < PTX_LOCAL_WINDOW &&
 		(a->space == SP_GLOBAL || a->space == SP_SHARED || a->space == SP_GENERIC)) {
 		uint32_t *at =
@@ -180,7 +180,7 @@ static int exec_add_32(struct ptx_warp *w, const struct ptx_insn *i, uint32_t m)
 		uint32_t old = __atomic_fetch_add(at, sum, __ATOMIC_SEQ_CST);
 		for (uint32_t rest = m; d && rest; rest &= rest - 1) {
 			unsigned l = (unsigned)__builtin_ctz(rest);
-			/* read before d is written: the two may be one register */
+			/* read before d is written: b and d may be the same register */
 			uint32_t next = old + b[l];
 			d[l] = old;
 			old = next;
@@ -203,7 +203,9 @@ static int exec_add_32(struct ptx_warp *w, const struct ptx_insn *i, uint32_t m)
 static int exec_atomic(struct ptx_warp *w, const struct ptx_insn *i, uint32_t m)
 {
 	const struct atomic *a = i->side;
-	/* Waiting loops are built from these two. */
+	/*
+	 * Waiting loops use compare and exchange, exchange, or any atomic whose result they read.
+	 */
 	w->polls += a->op == A_CAS || a->op == A_EXCH || a->d[0] != PTX_OPERAND_NONE;
 	for (uint32_t rest = m; rest; rest &= rest - 1) {
 		unsigned l = (unsigned)__builtin_ctz(rest);
@@ -250,7 +252,8 @@ static unsigned registers(const struct ptx_insn *i, int32_t *ret_regs)
 		ret_regs[n++] = a->b[k];
 		ret_regs[n++] = a->d[k];
 	}
-	return a->n > (PTX_FORM_REGS - 2) / 2 ? PTX_FORM_REGS + 1 : n; /* more: any */
+	/* more than the maximum means: any register */
+	return a->n > (PTX_FORM_REGS - 2) / 2 ? PTX_FORM_REGS + 1 : n;
 }
 PTX_FORM_SIDE(exec_atomic, FORM_ATOMIC, registers)
 PTX_FORM_SIDE(exec_add_32, FORM_ATOMIC, registers)

@@ -25,7 +25,7 @@
 	}                                                                             \
 	PTX_FORM(name, FORM_LANE, sizeof(SLOT), sizeof(SLOT), sizeof(SLOT), 0, 0,     \
 		PTX_TEXT(SLOT) " x = a, y = b; d = (" PTX_TEXT(SLOT) ")(" PTX_TEXT(expr) ");")
-/* The predicate form works on all lanes' bits at once. */
+/* The predicate form computes the bits of all lanes at once. */
 #define LOGIC(name, expr)                                                                    \
 	BINARY(name##_32, uint32_t, expr)                                                    \
 	BINARY(name##_64, uint64_t, expr)                                                    \
@@ -77,7 +77,7 @@ UNARY(clz_64, uint64_t, uint32_t, x ? __builtin_clzll(x) : 64)
 UNARY(bfind_32, uint32_t, uint32_t, find(x, i->x, 32, i->y))
 UNARY(bfind_64, uint64_t, uint32_t, find(x, i->x, 64, i->y))
 
-/* ---- Shifts: an amount of the width or more shifts everything out. */
+/* ---- Shifts: an amount of at least the width shifts all bits out */
 
 #define SHIFT(name, SLOT, T, U, expr)                                                  \
 	HANDLER(name)                                                                  \
@@ -149,14 +149,11 @@ TERNARY(fns, uint32_t, nth_set(x, y, (int32_t)z))
 
 TERNARY(prmt, uint32_t, permute(x, y, z, i->x))
 
-/*
- * ---- lop3: any function of three bits, from its table; the common ones need no loop over the
- * table.
- */
+/* ---- lop3: any function of three bits, given by its table; common tables need no loop */
 
 TERNARY(lop3, uint32_t, table3(x, y, z, (uint32_t)i->imm))
 
-/* lop3.BoolOp: also a predicate, whether the result is not 0, joined with another predicate. */
+/* lop3.BoolOp: also computes a predicate (result is not 0), joined with another predicate. */
 HANDLER(lop3_pred)
 {
 	const uint32_t *a = ptx_at(w, i->a), *b = ptx_at(w, i->b), *c = ptx_at(w, i->c);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Clusters of blocks: their barrier, addresses in each other's shared memory; and the bulk copies,
- * which mostly go there.
+ * Clusters of blocks: their barrier, addresses in each other's shared memory, and the bulk copies
+ * that mostly use such addresses.
  *
- * All blocks of a cluster run on one thread of the host, so nothing here needs a lock.  A bulk copy
- * is done at once: what remains is to take its bytes off the memory barrier that counts them.
+ * One host thread runs all blocks of a cluster, so nothing here needs a lock.  A bulk copy
+ * completes at once; it only subtracts its bytes from the memory barrier that counts them.
  */
 #include <string.h>
 
@@ -31,7 +31,7 @@ HANDLER(exec_arrive)
 	return RUN_NEXT;
 }
 
-/* Whoever still counts as arrived is in a phase that has not ended: tries again. */
+/* A lane that is still marked as arrived is in an unfinished phase, so it tries again. */
 HANDLER(exec_wait)
 {
 	(void)i;
@@ -55,7 +55,7 @@ void ckt_ptx_decode_cluster_barrier(struct ptx_parser *p)
 	ckt_ptx_emit(p, kind ? exec_wait : exec_arrive);
 }
 
-/* x: 1 for a generic address, y: bytes of the address. */
+/* x: 1 for a generic address; y: bytes of the address. */
 HANDLER(exec_mapa)
 {
 	const uint32_t *rank = ptx_at(w, i->b);
@@ -121,7 +121,9 @@ enum bulk_op {
 struct bulk {
 	struct ptx_address to, from, barrier;
 	int32_t size, mask;
-	/* barrier gets the bytes; otherwise a group, which is complete already */
+	/*
+	 * the barrier counts the bytes; otherwise the copy is in a group, which is always complete
+	 */
 	bool counted;
 	bool to_shared, from_shared, multicast;
 	enum bulk_op op;
@@ -182,7 +184,8 @@ static uint64_t float_result(const struct bulk *x, uint64_t old, uint64_t v)
 }
 
 /*
- * 16 bytes; each element by itself is atomic, since other blocks may reduce into the same memory.
+ * Reduces 16 bytes.  Each element is atomic by itself, because other blocks may reduce into the
+ * same memory.
  */
 static void reduce_16(const struct bulk *x, uint8_t *to, const uint8_t *from)
 {
@@ -214,7 +217,7 @@ static void reduce_16(const struct bulk *x, uint8_t *to, const uint8_t *from)
 	}
 }
 
-/* One copy for one lane, to the destination given. */
+/* Copies for one lane to the given destination. */
 static bool copy_bulk(
 	struct ptx_warp *w, const struct bulk *x, unsigned l, uint64_t to, uint64_t barrier)
 {
@@ -257,7 +260,8 @@ HANDLER(exec_bulk)
 			continue;
 		}
 		/*
-		 * To the same place in every block that the mask names, each with its own barrier.
+		 * Copies to the same offset in every block that the mask names; each block has its
+		 * own barrier.
 		 */
 		for (uint32_t ranks = ((const uint32_t *)ptx_at(w, x->mask))[l] & 0xffff; ranks;
 			ranks &= ranks - 1) {
@@ -278,7 +282,7 @@ HANDLER(exec_nothing)
 	return RUN_NEXT;
 }
 
-/* The two spaces in the order in which they stand: destination, source. */
+/* Reads the two spaces in their order: destination, source. */
 static void take_spaces(struct ptx_parser *p, struct bulk *x)
 {
 	unsigned n = 0;
@@ -302,7 +306,7 @@ void ckt_ptx_decode_bulk(struct ptx_parser *p)
 		ckt_ptx_bad(p, "tensor copies (TMA) are not supported");
 	if (ckt_ptx_mod(p, "commit_group") || ckt_ptx_mod(p, "wait_group") ||
 		ckt_ptx_mod(p, "prefetch")) {
-		ckt_ptx_mod_prefix(p, ""); /* complete already, or advice */
+		ckt_ptx_mod_prefix(p, ""); /* already complete, or a hint */
 		ckt_ptx_emit(p, exec_nothing);
 		return;
 	}

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Matrices from memory to registers and back: wmma.load, wmma.store, ldmatrix, stmatrix and
+ * Moves matrices between memory and registers: wmma.load, wmma.store, ldmatrix, stmatrix and
  * movmatrix.
  */
 #include <string.h>
@@ -24,7 +24,7 @@ struct wmma {
 	struct mma_fragment f;
 	struct ptx_address address;
 	bool row, store;
-	int32_t stride; /* PTX_OPERAND_NONE: rows lie one behind the other */
+	int32_t stride; /* PTX_OPERAND_NONE: rows are adjacent */
 };
 
 HANDLER(exec_wmma)
@@ -108,8 +108,8 @@ struct matrix8 {
 };
 
 /*
- * Lane 8 n + r says where row r of matrix n begins; lane l has the elements 2 (l % 4) and the next
- * of row l / 4.
+ * Lane 8 n + r holds the address of row r of matrix n.  Lane l has the elements 2 (l % 4) and 2 (l
+ * % 4) + 1 of row l / 4.
  */
 HANDLER(exec_matrix8)
 {
@@ -181,7 +181,7 @@ HANDLER(exec_movmatrix)
 	for (uint32_t rest = m; rest; rest &= rest - 1) {
 		unsigned l = (unsigned)__builtin_ctz(rest), row = l / 4, v = 0;
 		for (unsigned k = 0; k < 2; k++) {
-			/* wanted: element [column][row] of what the lanes hold */
+			/* the result is element [column][row] of the lanes' values */
 			unsigned column = l % 4 * 2 + k;
 			v |= (in[column * 4 + row / 2] >> (row % 2 * 16) & 0xffff) << (16 * k);
 		}

@@ -2,10 +2,10 @@
 /*
  * Matrix products of a warp: mma and wmma.mma.
  *
- * Products are exact.  With f16, bf16, tf32 and 8-bit floating factors they are added up in double
- * precision together with the addend and rounded once, to nearest; a GPU adds in an order and to a
- * precision of its own, so the last bits can differ. f64 products are fused multiply-adds in the
- * order of k, integers are exact modulo 2^32 or saturated.
+ * Products are exact.  Factors of f16, bf16, tf32 and 8-bit floats are summed in double precision
+ * together with the addend, and rounded once, to nearest.  A GPU sums in its own order and
+ * precision, so the last bits can differ.  f64 products are fused multiply-adds in the order of k.
+ * Integers are exact modulo 2^32 or saturated.
  */
 #include <fenv.h>
 #include <math.h>
@@ -96,7 +96,7 @@ void ckt_ptx_mma_fragment(struct ptx_parser *p, struct mma_fragment *f, char mat
 		ckt_ptx_bad(p, "unknown matrix");
 	f->lane_bytes = bits == 64 ? 8 : 4;
 	f->per_reg = (uint8_t)(bits < 32 ? 32 / bits : 1);
-	/* wmma's f16 factors have 8 registers whatever the shape. */
+	/* wmma's f16 factors have 8 registers for every shape. */
 	unsigned n = rows * columns / PTX_LANES / f->per_reg;
 	f->n_regs = (uint8_t)(linear && type == M_F16 && matrix != 'c' ? 8 : n);
 	f->two = matrix == 'a' && rows == 16;
@@ -151,7 +151,7 @@ static double to_double(enum mma_element type, uint64_t bits)
 		return ckt_ptx_half_to_float((uint16_t)bits);
 	case M_BF16:
 		return ckt_ptx_bf16_to_float((uint16_t)bits);
-	/* the low bits are not looked at */
+	/* the low bits are ignored */
 	case M_TF32:
 		return ptx_float((uint32_t)bits & ~0x1fffu);
 	case M_F32:
@@ -193,7 +193,7 @@ static uint64_t from_double(enum mma_element type, double v)
 	}
 }
 
-/* ---- Running together */
+/* ---- Waiting for the whole warp */
 
 bool ckt_ptx_whole_warp(struct ptx_warp *w, uint32_t *m)
 {
@@ -228,7 +228,7 @@ struct product {
 	struct mma_fragment a, b, c, d;
 	unsigned m, n, k;
 	bool satfinite;
-	int popc, rounding; /* rounding: of f64, as fesetround takes it */
+	int popc, rounding; /* rounding: of f64, a value for fesetround */
 	bool is_float;
 };
 
@@ -301,7 +301,7 @@ HANDLER(exec_mma)
 		gather_integers(w, &x->a, a.whole);
 		gather_integers(w, &x->b, b.whole);
 	}
-	/* C and D may share registers, so D is written when all is read. */
+	/* C and D may share registers, so write D only after everything is read. */
 	for (unsigned l = 0; l < PTX_LANES; l++) {
 		for (unsigned j = 0; j < (unsigned)x->c.n_regs * x->c.per_reg; j++) {
 			unsigned row, column;
@@ -329,10 +329,7 @@ HANDLER(exec_mma)
 
 /* ---- Decoding */
 
-/*
- * Which factors go with which sums; k is the number of bits in a row of A for one step of the
- * instruction's smallest shape.
- */
+/* Whether factors and sums of these types go together. */
 static bool types_ok(const struct product *x)
 {
 	enum mma_element a = x->a.type, b = x->b.type, c = x->c.type, d = x->d.type;
@@ -405,8 +402,8 @@ void ckt_ptx_decode_mma(struct ptx_parser *p, bool wmma)
 		}
 	}
 	/*
-	 * Of mma the arrangement of the registers is that of row.col; wmma's fragments have
-	 * forgotten how they were loaded.
+	 * mma arranges the registers as for row.col.  wmma's fragments do not depend on how they
+	 * were loaded.
 	 */
 	if (!wmma && (!row[0] || row[1]))
 		ckt_ptx_bad(p, "only .row.col matrix products are supported");
@@ -422,7 +419,7 @@ void ckt_ptx_decode_mma(struct ptx_parser *p, bool wmma)
 	unsigned n = 0;
 	while (n < 4 && (t[n] = take_element(p)) != M_NONE)
 		n++;
-	if (n == 2 && wmma) { /* f16 factors are not named */
+	if (n == 2 && wmma) { /* f16 factors have no type modifier */
 		t[3] = t[1];
 		t[1] = t[2] = M_F16;
 	} else if (n != 4) {

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which lanes of a warp run next.  A warp holds at most 32 groups, each a set of lanes with the
- * same frame and program counter.
+ * Chooses the lanes of a warp that run next.  A warp has at most 32 groups; the lanes of a group
+ * have the same frame and program counter.
  *
- *   The deepest frame, and in it the lowest program counter, runs first, so lanes that parted meet again where the code joins.
- *   A group that others wait for can spin for ever at a low counter; so after PTX_FAIR_INSNS instructions with several groups ready
- *   the one that has not run for longest gets its turn, whatever its counter.
+ * The group in the deepest frame runs first, and in that frame the one with the lowest program
+ * counter, so that diverged lanes meet again where the code joins.  A group that waits for another
+ * one can loop forever at a low program counter.  So after PTX_FAIR_INSNS instructions with several
+ * ready groups, the group that has not run for longest gets a turn, whatever its program counter.
  *
- * A warp is only ever touched by the thread that runs its block.
+ * Only the thread that runs its block touches a warp.
  */
 #include <stdarg.h>
 #include <stdio.h>
@@ -21,9 +22,11 @@
 #include "softgpu/ptx/program.h"
 
 enum {
-	WARP_INSNS = 4096,     /* a slice of a warp while others of its block wait */
-	BLOCK_INSNS = 1 << 18, /* a slice of a block */
-	/* volatile reads and atomics that end a slice: it is probably waiting for somebody */
+	WARP_INSNS = 4096,     /* a warp's slice while other warps of its block wait */
+	BLOCK_INSNS = 1 << 18, /* a block's slice */
+	/*
+	 * volatile reads and atomics that end a slice: the warp is probably waiting for another one
+	 */
 	POLLS = 8,
 };
 
@@ -92,16 +95,14 @@ struct ptx_frame *ckt_ptx_frame_enter(struct ptx_warp *w, const struct ckt_ptx_f
 		parent ? parent->local_base + parent->function->frame_bytes + parent->extra : 0;
 	frame->extra = 0;
 	/*
-	 * Uninitialised registers read as zero, so a faulty program does the same thing every time.
+	 * Uninitialised registers read as zero, so that a faulty program always behaves the same
+	 * way.
 	 */
 	memset(frame->regs, 0, function->reg_bytes);
 	return frame;
 }
 
-/*
- * Lanes of a frame return or exit; the last ones give it back, and on exit their callers' frames
- * too.
- */
+/* Removes lanes that return or exit from their frame; the last ones free the frame. */
 void ckt_ptx_frame_leave(struct ptx_warp *w, struct ptx_frame *frame, uint32_t mask)
 {
 	frame->lanes &= ~mask;
@@ -138,7 +139,7 @@ static void merge_groups(struct ptx_warp *w)
 	}
 }
 
-/* Takes the next group out of the list and makes it the running one; false where none is ready. */
+/* Removes the next group from the list and makes it the running one; false if no group is ready. */
 static bool pick_group(struct ptx_warp *w, bool oldest, uint32_t *ret_stop)
 {
 	int best = -1;
@@ -162,7 +163,7 @@ static bool pick_group(struct ptx_warp *w, bool oldest, uint32_t *ret_stop)
 	w->mask = g.mask;
 	w->pc = g.pc;
 	ckt_ptx_warp_select(w, g.frame);
-	/* Where the nearest other group of this frame waits, the two meet. */
+	/* The group meets the nearest other ready group of its frame at that group's pc. */
 	*ret_stop = UINT32_MAX;
 	for (unsigned k = 0; k < w->n_groups; k++)
 		if (w->groups[k].frame == g.frame && w->groups[k].state == GROUP_READY &&
@@ -172,7 +173,7 @@ static bool pick_group(struct ptx_warp *w, bool oldest, uint32_t *ret_stop)
 	return true;
 }
 
-/* Runs the picked group until it meets another, is split or has used its budget. */
+/* Runs the chosen group until it meets another, splits, or has used its budget. */
 static enum ptx_run run_group(struct ptx_warp *w, uint32_t stop, unsigned *budget)
 {
 	ptx_runner *const *runners = w->block->runners;
@@ -292,7 +293,7 @@ static void release(struct ptx_block *block, unsigned id)
 }
 
 /*
- * Completes every barrier for which enough threads have come: those counted, or all that have not
+ * Completes every barrier that has enough threads: the requested number, or all that have not
  * exited.
  */
 void ckt_ptx_barriers_check(struct ptx_block *block)
@@ -309,8 +310,8 @@ void ckt_ptx_barriers_check(struct ptx_block *block)
 			bool whole = (w->live & ~there) == 0;
 			all &= whole;
 			/*
-			 * Barriers count by warps: one whose every living thread has come counts as
-			 * 32.
+			 * Barriers count warps: a warp whose live threads have all arrived counts
+			 * as 32 threads.
 			 */
 			if (there)
 				come += whole ? PTX_LANES : (uint32_t)__builtin_popcount(there);
@@ -320,14 +321,15 @@ void ckt_ptx_barriers_check(struct ptx_block *block)
 	}
 }
 
-/* Precondition: the lanes are in no group any more. */
+/* Precondition: no group contains the lanes any more. */
 void ckt_ptx_lanes_exit(struct ptx_warp *w, uint32_t mask)
 {
 	w->live &= ~mask;
 	for (unsigned k = 0; k < w->n_groups; k++)
 		if (w->groups[k].state == GROUP_WARP || w->groups[k].state == GROUP_WHOLE)
 			w->groups[k].state =
-				GROUP_READY; /* tries again: whom it waited for may be gone */
+				/* tries again, because a lane that it waited for may have exited */
+				GROUP_READY;
 	if (!w->live)
 		w->block->live_warps--;
 	ckt_ptx_barriers_check(w->block);
@@ -381,8 +383,8 @@ enum ptx_slice ckt_ptx_block_run(struct ptx_block *block)
 		}
 		if (!ran && !waiting && block->live_warps) {
 			/*
-			 * Every warp is blocked; a barrier completed by a later warp may have let
-			 * an earlier one go.
+			 * All warps seem blocked.  But a barrier that a later warp completed may
+			 * have released an earlier one.
 			 */
 			bool ready = false;
 			for (uint32_t n = 0; n < block->n_warps; n++)
@@ -408,7 +410,7 @@ enum ptx_slice ckt_ptx_block_run(struct ptx_block *block)
 	return SLICE_DONE;
 }
 
-/* A slice of every block that still lives. */
+/* Runs a slice of every live block of the cluster. */
 enum ptx_slice ckt_ptx_cluster_run(struct ptx_cluster *cluster)
 {
 	bool ran = false, live = false;

@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * CRICKET_SOFT_TRACE=FILE: the instructions of one thread as it runs them, each with the registers
- * that it names.
+ * CRICKET_SOFT_TRACE=FILE: logs the instructions of one thread as it runs them, each with the
+ * values of the registers that it names.
  *
- * CRICKET_SOFT_TRACE_THREAD=KERNEL[:BX,BY,BZ[:TX,TY,TZ]] says which; KERNEL may be the beginning of
- * a name, and the thread is the first of the first block unless given.  The text of instructions is
- * kept only for modules loaded while the variable is set.  A line is
+ * CRICKET_SOFT_TRACE_THREAD=KERNEL[:BX,BY,BZ[:TX,TY,TZ]] selects the thread.  KERNEL may be a
+ * prefix of a name.  The defaults are the first block and its first thread.  The text of
+ * instructions is kept only for modules that are loaded while the variable is set.  A line has the
+ * form
  *
- *   KERNEL PTX-LINE  instruction;  name=value ...
+ *	KERNEL PTX-LINE  instruction;  name=value ...
  *
- * where values are those after the instruction, hexadecimal; a line that begins with "-" is an
- * instruction whose guard was false. Launches follow each other, so a kernel launched twice is
- * traced twice.
+ * with the hexadecimal values after the instruction.  A line that begins with "-" is an instruction
+ * whose guard was false.  Successive launches are all traced, so a kernel that runs twice is traced
+ * twice.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -91,7 +92,7 @@ void ckt_ptx_trace_note(struct ptx_parser *p, size_t first)
 		note_operand(&s, &p->raw.operands[k]);
 	for (unsigned k = 0; k < s.n_regs; k++)
 		s.regs[k].name = ckt_ptx_copy_name(p, s.regs[k].name, s.regs[k].name_size);
-	/* One PTX instruction may have become several: the last of them stands for all. */
+	/* A PTX instruction may become several; the last of them represents it. */
 	while (f->n_sources + 1 < f->n_code)
 		PTX_PUSH(p, f->sources, f->n_sources, f->cap_sources, (struct ptx_source){0});
 	PTX_PUSH(p, f->sources, f->n_sources, f->cap_sources, s);

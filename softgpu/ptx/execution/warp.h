@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The instructions of a whole warp as they are decoded (op_warp.c), for the handlers and for
- * compiled kernels (emit_warp.c).
+ * Decoded instructions of a whole warp (op_warp.c), for the handlers and for compiled kernels
+ * (emit_warp.c).
  */
 #pragma once
 
@@ -14,7 +14,7 @@ enum { SHFL_UP, SHFL_DOWN, SHFL_BFLY, SHFL_IDX };
 enum { VOTE_ALL, VOTE_ANY, VOTE_UNI, VOTE_BALLOT };
 enum { REDUX_ADD, REDUX_MIN, REDUX_MAX, REDUX_AND, REDUX_OR, REDUX_XOR };
 
-/* insn->side of instructions whose lanes wait for one another. */
+/* The target of insn->side, for instructions whose lanes wait for one another. */
 struct warp_insn {
 	enum ptx_warp_op op;
 	unsigned mode;

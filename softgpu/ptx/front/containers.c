@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Memory that lives as long as a module, a map from names to pointers and growing arrays.  Not
- * thread-safe; a module is built by one.
+ * Memory that lives as long as a module, a map from names to pointers, and growing arrays.  Not
+ * thread-safe: one thread builds a module.
  */
 #include <errno.h>
 #include <stdlib.h>

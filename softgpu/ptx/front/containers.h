@@ -29,7 +29,7 @@ void *ckt_ptx_map_get(const struct ptx_map *map, const char *key, size_t size);
 int ckt_ptx_map_put(struct ptx_map *map, const char *key, size_t size, void *value);
 void ckt_ptx_map_free(struct ptx_map *map);
 
-/* A growing array of plain elements; 0 or -ENOMEM. */
+/* Grows an array of plain elements; 0 or -ENOMEM. */
 int ckt_ptx_grow(void **array, size_t *capacity, size_t need, size_t element_size);
 #define PTX_PUSH(p, array, n, capacity, value)                                                  \
 	do {                                                                                    \

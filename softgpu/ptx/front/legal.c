@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which modifiers and types go together, by PTX ISA 9.0 and as ptxas sees it: the one table of what
- * is accepted.
+ * The table of accepted combinations of modifiers and types, by PTX ISA 9.0 and as ptxas accepts
+ * them.
  *
- * A rule names opcodes and then slots in the order in which the document has them: alternatives
- * with | between them, or the name of a set; a ? behind makes a slot optional.  Every modifier of
- * an instruction must fill a slot of one rule.  As for ptxas the order of the modifiers does not
- * matter, but that several types are told apart by theirs.  A rule that begins with @N needs a
+ * A rule names opcodes, and then slots in the order of the document.  A slot has alternatives
+ * separated by |, or the name of a set; a trailing ? makes the slot optional.  Every modifier of an
+ * instruction must fill a slot of one rule.  As for ptxas, the order of modifiers does not matter,
+ * except that several types are told apart by their order.  A rule that begins with @N needs a
  * .target of at least N.
  *
- * Every spelling that the rules allow up to sm_90 has vectors in tests/truth, or stands there in
- * elsewhere.list with the reason: tests/truth/rules.py reads this table.  What a rule allows from
- * @100 on is accepted without: no GPU that has it was at hand.
+ * Every spelling that the rules allow up to sm_90 has vectors in tests/truth, or is in
+ * elsewhere.list there with the reason: tests/truth/rules.py reads this table.  Spellings from @100
+ * on have no vectors, because no GPU that supports them was available.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -351,12 +351,11 @@ static const char *const rules[] = {
 
 /* ---- Matching */
 
-static struct ptx_map first_rules; /* opcode -> its first rule; the others follow by next_rule */
+/* maps an opcode to its first rule; next_rule links the others */
+static struct ptx_map first_rules;
 static int next_rule[sizeof rules / sizeof *rules * 16], rule_of[sizeof rules / sizeof *rules * 16];
 
-/*
- * The words of a rule are few and short, so nothing is compiled beyond finding an opcode's rules.
- */
+/* Only the opcodes of the rules are indexed: a rule has few short words. */
 bool ckt_ptx_index_rules(void)
 {
 	intptr_t n = 1;
@@ -383,7 +382,7 @@ static const char *set_words(const char *name, size_t size)
 	return NULL;
 }
 
-/* Whether a slot's alternatives, the sets among them opened, have the word. */
+/* Whether one of a slot's alternatives is the word; the name of a set stands for its words. */
 static bool slot_has(const char *slot, size_t size, const char *word)
 {
 	size_t length = strlen(word);
@@ -400,7 +399,7 @@ static bool slot_has(const char *slot, size_t size, const char *word)
 	return false;
 }
 
-/* Types stand in order; what else there is may be anywhere. */
+/* Types must be in order; other modifiers may be anywhere. */
 static bool is_type(const char *word)
 {
 	static const char *const more[] = {"s2", "u2", "s4", "u4", "b1", "e4m3", "e5m2", NULL};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * PTX tokens: names, .words, numbers, strings and single characters, with the line they stand on.
+ * PTX tokens: names, .words, numbers, strings and single characters, with their line numbers.
  * Comments are skipped.
  */
 #include <stdarg.h>
@@ -12,8 +12,7 @@
 #include "softgpu/ptx/front/parser.h"
 
 /*
- * One line of the log for p->raw's instruction or the current token's place, then back to the
- * loader.
+ * Logs one line that names p->raw's instruction or the current token, and jumps back to the loader.
  */
 _Noreturn void ckt_ptx_fail(
 	struct ptx_parser *p, enum ckt_ptx_result result, const char *format, ...)
@@ -174,7 +173,7 @@ void ckt_ptx_next(struct ptx_parser *p)
 	*t = (struct ptx_token){.kind = TK_END, .text = s, .line = p->line};
 	if (s >= p->end)
 		return;
-	/* a % by itself is the remainder */
+	/* a single % is the remainder operator */
 	if (is_start(*s) && !(*s == '%' && (s + 1 == p->end || !is_inside(s[1])))) {
 		while (s < p->end && is_inside(*s))
 			s++;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Joins the symbols of all texts, lays out variables, writes their first contents, and prepares
+ * Joins the symbols of all texts, lays out variables, writes their initial contents, and prepares
  * entries for launching.
  */
 #include <errno.h>
@@ -26,8 +26,8 @@ static enum ckt_ptx_result complain(struct ptx_parser *p, enum ckt_ptx_result re
 }
 
 /*
- * Of two definitions of one name the strong one counts, of two weak or common ones the first (the
- * larger, for .common).
+ * Chooses among definitions of one name: a strong one beats others, the first of two weak ones
+ * counts, and the larger of two common ones.
  */
 static enum ckt_ptx_result join(struct ptx_parser *p, struct ptx_symbol *s)
 {
@@ -71,8 +71,8 @@ static enum ckt_ptx_result resolve(struct ptx_parser *p)
 		if (s->target->kind == SYM_FUNCTION && !s->target->defined)
 			s->target->builtin = ckt_ptx_builtin_find(s->name);
 		/*
-		 * What libcudadevrt asks of the driver for launches from kernels: a module may hold
-		 * the library without using it.
+		 * Functions that libcudadevrt expects from the driver for launches from kernels: a
+		 * module may contain that library without using it.
 		 */
 		bool device_runtime = s->kind == SYM_FUNCTION &&
 			(!strncmp(s->name, "cnp", 3) || !strncmp(s->name, "__cuda_syscall_", 15));
@@ -127,12 +127,12 @@ static enum ckt_ptx_result list_globals(struct ptx_parser *p)
 	return CKT_PTX_OK;
 }
 
-/* ---- What an entry can reach */
+/* ---- Functions that an entry can reach */
 
 struct reach {
 	const struct ckt_ptx_module *module;
 	uint8_t *seen;  /* by function: 1 reached, 2 being visited */
-	uint64_t *need; /* stack from here on */
+	uint64_t *need; /* stack bytes that the function and its callees need */
 	bool recursive, indirect;
 };
 
@@ -153,7 +153,10 @@ static uint64_t visit(struct reach *r, const struct ckt_ptx_function *f)
 		deepest = need > deepest ? need : deepest;
 	}
 	if (f->has_indirect_call) {
-		/* Anything whose address is taken may be called, through tables in memory too. */
+		/*
+		 * An indirect call may reach any function whose address is taken, even through
+		 * tables in memory.
+		 */
 		r->indirect = true;
 		for (size_t k = 0; k < r->module->n_functions; k++) {
 			const struct ckt_ptx_function *g = r->module->functions[k];
@@ -167,7 +170,7 @@ static uint64_t visit(struct reach *r, const struct ckt_ptx_function *f)
 	return r->need[f->index];
 }
 
-/* The refused function that f is or calls, however deep; NULL: none. */
+/* The refused function that f is or calls, directly or indirectly; NULL: none. */
 static const struct ckt_ptx_function *refused(const struct ckt_ptx_function *f, uint8_t *seen)
 {
 	const struct ckt_ptx_function *found = f->refusal ? f : NULL;
@@ -213,7 +216,8 @@ static void layout_shared(
 						     : (uint32_t)end;
 				end += s->dynamic ? 0 : s->size;
 				if (end > PTX_SHARED_MAX)
-					end = PTX_SHARED_MAX; /* too much to launch, which the launch says */
+					/* more than any launch can have; the launch reports it */
+					end = PTX_SHARED_MAX;
 			}
 		}
 		prepared->static_shared_bytes = (uint32_t)end;
@@ -256,7 +260,7 @@ uint64_t ckt_ptx_symbol_address(
 	return s->global ? s->global->address : 0;
 }
 
-/* Precondition: the module's lock is held, or nobody else knows the module yet. */
+/* Precondition: the module's lock is held, or no other thread knows the module yet. */
 static struct ptx_prepared *prepare(
 	struct ckt_ptx_module *module, const struct ckt_ptx_function *entry, bool pools)
 {
@@ -333,7 +337,10 @@ enum ckt_ptx_result ckt_ptx_link(struct ptx_parser *p)
 		r = list_globals(p);
 	for (size_t k = 0; r == CKT_PTX_OK && k < module->n_functions; k++) {
 		struct ckt_ptx_function *f = module->functions[k];
-		/* A weak function that lost to another text's is no entry of the module. */
+		/*
+		 * A weak function that another text's definition replaced is not an entry of the
+		 * module.
+		 */
 		if (!f->info.is_entry || f->symbol->target != f->symbol)
 			continue;
 		struct ptx_prepared *prepared = prepare(module, f, false);

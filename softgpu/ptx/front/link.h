@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Joining the symbols of all texts, and preparing entries for launching (link.c). */
+/* Joins the symbols of all texts and prepares entries for launching (link.c). */
 #pragma once
 
 #include <stdint.h>

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Modules as the driver sees them: loading, globals, functions.
- */
+/* The driver's interface to modules: loading, globals, functions. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -52,7 +50,7 @@ enum ckt_ptx_result ckt_ptx_module_load(const struct ckt_ptx_text *texts, size_t
 	for (size_t k = 0; k < n_texts && p->result == CKT_PTX_OK; k++) {
 		parse_one(p, &texts[k], (unsigned)k);
 		ckt_ptx_map_free(&p->names);
-		ckt_ptx_map_free(&p->spellings); /* of one .target */
+		ckt_ptx_map_free(&p->spellings); /* valid for one .target only */
 		for (struct ptx_scope *scope = p->all_scopes; scope; scope = scope->next_all)
 			ckt_ptx_map_free(&scope->names);
 		p->all_scopes = p->scope = NULL;

@@ -2,7 +2,8 @@
 /*
  * The parser of a text: tokens (lexer.c), module scope (parse_module.c), functions (parse_body.c).
  *
- *   text --lexer--> parse_module (variables, functions) --parse_body--> raw instruction --decode_*--> struct ptx_insn
+ *	text --lexer--> parse_module (variables, functions) --parse_body--> raw instruction
+ *	     --decode_*--> struct ptx_insn
  */
 #pragma once
 
@@ -19,7 +20,7 @@ enum ptx_token_kind { TK_END, TK_IDENT, TK_DOT, TK_INT, TK_F32, TK_F64, TK_STRIN
 
 struct ptx_token {
 	enum ptx_token_kind kind;
-	const char *text; /* of a TK_DOT without the dot */
+	const char *text; /* of a TK_DOT: without the dot */
 	uint32_t size, line;
 	uint64_t value; /* bits of a number */
 	char punct;
@@ -42,7 +43,7 @@ enum ptx_operand_kind {
 struct ptx_operand {
 	enum ptx_operand_kind kind;
 	enum ptx_type type; /* of a register; T_F32, T_F64 or T_S64 of a constant */
-	/* !p, or a unary minus before a register (never valid but for predicates) */
+	/* !p, or a unary minus before a register (valid only for predicates) */
 	bool negated;
 	int32_t reg;  /* offset */
 	int32_t reg2; /* second of p|q, or PTX_OPERAND_NONE */
@@ -53,8 +54,8 @@ struct ptx_operand {
 	/* name[...]: the form that ld and st accept for an address without brackets */
 	bool indexed;
 	/*
-	 * name[register+constant]: bytes that one step of the register in `reg`, of `type`, counts;
-	 * else 0
+	 * name[register+constant]: bytes per step of the register in `reg`, which has type `type`;
+	 * otherwise 0
 	 */
 	uint8_t index_scale;
 	struct ptx_symbol *symbol;
@@ -62,7 +63,7 @@ struct ptx_operand {
 	int sreg;
 	const char *name; /* label or an unknown name */
 	uint32_t name_size;
-	/* OP_VECTOR, OP_LIST; of an OP_ADDRESS the base as one element, or NULL */
+	/* OP_VECTOR, OP_LIST; for an OP_ADDRESS the base as one element, or NULL */
 	struct ptx_operand *elements;
 	unsigned n_elements;
 };
@@ -79,14 +80,14 @@ struct ptx_raw {
 	struct ptx_operand operands[PTX_MAX_OPERANDS];
 	unsigned n_operands;
 	uint32_t line;
-	const char *start; /* of its text */
+	const char *start; /* the beginning of its text */
 };
 
 struct ptx_variable {
 	enum ptx_space space;
 	enum ptx_type type;
 	uint32_t offset, size, align;
-	uint8_t element; /* as of a symbol */
+	uint8_t element; /* as in struct ptx_symbol */
 };
 
 enum ptx_name_kind {
@@ -141,24 +142,24 @@ struct ptx_parser {
 	const char *text_name, *begin, *cursor, *end;
 	uint32_t line, unit;
 	struct ptx_token token;
-	struct ptx_map names; /* of this text */
+	struct ptx_map names; /* the names of this text */
 	unsigned version, target;
 
-	struct ckt_ptx_function *function; /* being parsed */
+	struct ckt_ptx_function *function; /* the function being parsed */
 	struct ptx_scope *scope, *all_scopes;
 	struct ptx_label_fixup *fixups;
 	size_t n_fixups, cap_fixups;
 	struct ptx_map constants;
-	struct ptx_map spellings; /* of instructions that were found legal */
+	struct ptx_map spellings; /* instructions that were found legal */
 	int32_t cc;               /* predicate that holds the carry, or -1 */
 	struct ptx_raw raw;
-	struct ptx_operand pool[256]; /* elements of the operands of raw */
-	/* depth: of nested expressions and lists, bounded since they recurse */
+	struct ptx_operand pool[256]; /* the elements of raw's operands */
+	/* depth: nesting of expressions and lists, limited because parsing them recurses */
 	unsigned n_pool, depth;
-	/* broken: the text is not PTX, so nothing of it is usable */
+	/* broken: the text is not PTX, so none of it is usable */
 	bool in_instruction, broken;
 
-	char message[512]; /* of the last failure */
+	char message[512]; /* the last failure */
 	char *log;
 	size_t log_size;
 	enum ckt_ptx_result result;
@@ -167,16 +168,16 @@ struct ptx_parser {
 
 _Noreturn void ckt_ptx_fail(struct ptx_parser *p, enum ckt_ptx_result result, const char *format,
 	...) __attribute__((format(printf, 3, 4)));
-/* The same for what no document describes: refuses the text instead of the function. */
+/* Fails for text that no document describes: refuses the whole text and not only the function. */
 #define ckt_ptx_fail_broken(p, ...) \
 	((p)->broken = true, ckt_ptx_fail(p, CKT_PTX_INVALID, __VA_ARGS__))
 _Noreturn void ckt_ptx_out_of_memory(struct ptx_parser *p);
 void *ckt_ptx_new(struct ptx_parser *p, size_t size); /* in the module's arena, zeroed */
 char *ckt_ptx_copy_name(struct ptx_parser *p, const char *text, size_t size);
 
-void ckt_ptx_next(struct ptx_parser *p);        /* the next token into p->token */
-void ckt_ptx_skip_line(struct ptx_parser *p);   /* the rest of the current line */
-void ckt_ptx_skip_braces(struct ptx_parser *p); /* from p->token '{' to behind its '}' */
+void ckt_ptx_next(struct ptx_parser *p);        /* reads the next token into p->token */
+void ckt_ptx_skip_line(struct ptx_parser *p);   /* skips the rest of the current line */
+void ckt_ptx_skip_braces(struct ptx_parser *p); /* skips from p->token '{' past its '}' */
 bool ckt_ptx_is(const struct ptx_parser *p, char punct);
 bool ckt_ptx_accept(struct ptx_parser *p, char punct);
 void ckt_ptx_expect(struct ptx_parser *p, char punct);
@@ -184,21 +185,22 @@ bool ckt_ptx_is_dot(const struct ptx_parser *p, const char *word);
 bool ckt_ptx_accept_dot(struct ptx_parser *p, const char *word);
 bool ckt_ptx_token_is(const struct ptx_token *t, const char *word);
 
-/* A constant expression; kind says T_S64, T_F32 or T_F64 and the value is its bits. */
+/*
+ * Parses a constant expression; *ret_kind is T_S64, T_F32 or T_F64, and the result is the value's
+ * bits.
+ */
 uint64_t ckt_ptx_constant_expression(struct ptx_parser *p, enum ptx_type *ret_kind);
 
 void ckt_ptx_parse_text(struct ptx_parser *p);
-void ckt_ptx_parse_body(struct ptx_parser *p); /* p->token is '{' */
+void ckt_ptx_parse_body(struct ptx_parser *p); /* Precondition: p->token is '{' */
 struct ptx_prototype *ckt_ptx_parse_prototype(struct ptx_parser *p);
 void ckt_ptx_parse_local_variable(struct ptx_parser *p, enum ptx_space space);
 void ckt_ptx_parse_module_variable(
 	struct ptx_parser *p, enum ptx_linkage linkage, enum ptx_space space);
-/*
- * Parses a parameter list "( .param ... )" into an array; takes the start offset, returns the end.
- */
+/* Parses a parameter list "( .param ... )" into an array; advances *offset to the list's end. */
 struct ckt_ptx_param *ckt_ptx_parse_params(
 	struct ptx_parser *p, size_t *ret_n, uint32_t *offset, enum ptx_space space, bool declare);
-/* of this text, or NULL */
+/* a symbol of this text, or NULL */
 struct ptx_symbol *ckt_ptx_symbol(struct ptx_parser *p, const char *name, size_t size);
 struct ptx_symbol *ckt_ptx_symbol_new(struct ptx_parser *p, const char *name,
 	enum ptx_symbol_kind kind, enum ptx_linkage linkage);

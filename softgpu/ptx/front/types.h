@@ -43,7 +43,7 @@ unsigned ckt_ptx_type_bytes(enum ptx_type type);
 bool ckt_ptx_type_signed(enum ptx_type type);
 bool ckt_ptx_type_float(enum ptx_type type);
 /*
- * Whether an instruction of `type` may use the register: the same width, and not an integer for a
- * float unless one is untyped bits.
+ * Whether an instruction of `type` may use the register: the width must match, and an integer does
+ * not match a float unless one of the two is untyped bits.
  */
 bool ckt_ptx_type_takes(enum ptx_type type, enum ptx_type reg);
