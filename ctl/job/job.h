@@ -82,6 +82,8 @@ void ckt_ctl_cut_begin(struct ckt_ctl_cut *cut, int64_t now_ms);
 /* True: all are stopped with no work left.  Otherwise the ranks hold the next steps. */
 bool ckt_ctl_cut_decide(
 	struct ckt_ctl_cut *cut, struct ckt_ctl_rank *ranks, unsigned count, int64_t now_ms);
+/* Of those that have work left the one to blame, and to name; NULL: none has. */
+const struct ckt_ctl_rank *ckt_ctl_cut_late(const struct ckt_ctl_rank *ranks, unsigned count);
 int ckt_ctl_job_cut(struct ckt_ctl_job *job, unsigned deadline_ms);
 
 /* ---- job_manifest.c: DIR/job.json */

@@ -179,16 +179,28 @@ bool ckt_ctl_cut_decide(
 	return false;
 }
 
+const struct ckt_ctl_rank *ckt_ctl_cut_late(const struct ckt_ctl_rank *ranks, unsigned count)
+{
+	const struct ckt_ctl_rank *late = NULL;
+	unsigned best = 0;
+	for (unsigned i = 0; i < count; i++) {
+		if (ranks[i].drained)
+			continue;
+		/* One that was let on just now has work, too, but is not what the others wait for. */
+		unsigned blame = 1 + (*ranks[i].message != 0) + 2 * ranks[i].stuck;
+		if (blame > best) {
+			best = blame;
+			late = &ranks[i];
+		}
+	}
+	return late;
+}
+
 static int refuse_late(const struct ckt_ctl_job *job, unsigned deadline_ms)
 {
 	char text[600], message[2400], clean[CKT_MESSAGE_MAX + 1];
-	unsigned late = 0;
-	const struct ckt_ctl_rank *first = NULL;
-	for (unsigned i = 0; i < job->rank_count; i++) {
-		if (!job->ranks[i].drained && !first)
-			first = &job->ranks[i];
-		late += !job->ranks[i].drained;
-	}
+	unsigned others = job->rank_count - count_done(job->ranks, job->rank_count) - 1;
+	const struct ckt_ctl_rank *first = ckt_ctl_cut_late(job->ranks, job->rank_count);
 	if (!first)
 		return ckt_ctl_refuse(job->name,
 			"the sessions did not freeze together within the deadline: try "
@@ -202,9 +214,10 @@ static int refuse_late(const struct ckt_ctl_job *job, unsigned deadline_ms)
 			"; it has issued %llu collectives, the furthest session %llu",
 			(unsigned long long)first->issued,
 			(unsigned long long)most_issued(job->ranks, job->rank_count));
-	if (late > 1)
+	if (others)
 		used += snprintf(message + used, sizeof message - (size_t)used,
-			"; %u other sessions did not drain either", late - 1);
+			"; %u other session%s did not drain either", others,
+			others == 1 ? "" : "s");
 	snprintf(message + used, sizeof message - (size_t)used,
 		"; all sessions continue: end that work, or give a longer --deadline");
 	return ckt_ctl_refuse(job->name, message);

@@ -140,5 +140,20 @@ static void test_everybody(void)
 	YES(second);
 }
 
+/* The session that the others wait for is named, not one that was let on for its sake. */
+static void test_late(void)
+{
+	struct ckt_ctl_rank ranks[3] = {{.drained = true}, {.drained = true}, {.drained = true}};
+	NO(ckt_ctl_cut_late(ranks, 3));
+	ranks[0].drained = false;
+	YES(ckt_ctl_cut_late(ranks, 3) == &ranks[0]);
+	ranks[1] = (struct ckt_ctl_rank){.message = "a kernel does not finish"};
+	YES(ckt_ctl_cut_late(ranks, 3) == &ranks[1]);
+	ranks[2] = (struct ckt_ctl_rank){.stuck = true};
+	YES(ckt_ctl_cut_late(ranks, 3) == &ranks[2]);
+	ranks[1].stuck = true;
+	YES(ckt_ctl_cut_late(ranks, 3) == &ranks[1]);
+}
+
 UNIT_SUITE(job_cut, {"meet", test_meet}, {"exact", test_exact}, {"idle", test_idle},
-	{"everybody", test_everybody})
+	{"everybody", test_everybody}, {"late", test_late})
