@@ -322,7 +322,8 @@ def emit(builds, samples, output):
     export = {b.entries['cudaGetExportTable'][1][:9] for b in builds if b.is_archive}
     if len(export) != 1:
         raise SystemExit('cudaGetExportTable has several beginnings')
-    out = ['/*', ' * Made by gen_static_runtimes.py from NVIDIA\'s runtime archives; do not edit.  See static_runtimes.h for what it says.', ' */',
+    out = ['/* SPDX-License-Identifier: Apache-2.0 */',
+           '/*', ' * Made by gen_static_runtimes.py from NVIDIA\'s runtime archives; do not edit.  See static_runtimes.h for what it says.', ' */',
            '#include "cudacommon/static_runtimes.h"', '',
            'const unsigned ckt_static_names_count = %d;' % len(order),
            'const char ckt_static_releases[] = "%s to %s";' % tuple('.'.join(v.split('.')[:2]) for v in span),

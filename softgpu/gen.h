@@ -2,7 +2,9 @@
 /* Tables that softgpu/gen/gen_softgpu.py makes from the CUDA headers at build time. */
 #pragma once
 
-#include "softgpu/soft.h"
+#include <stddef.h>
+
+#include "softgpu/cuda_api.h"
 
 struct ckt_soft_error_name {
 	CUresult code;

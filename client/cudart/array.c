@@ -4,7 +4,8 @@
  * CUmipmappedArray; what differs is how formats are described: bits of each channel and a kind
  * here, a format and a number of channels in the driver.
  */
-#include "client/cudart/cudart.h"
+#include "client/cudart/array.h"
+#include "client/cudart/api.h"
 
 /* Kinds beyond the plain ones name a whole format. */
 static const struct {

@@ -1,7 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Choosing devices, their flags, limits, attributes and names on the bus. */
-#include "client/cudart/cudart.h"
+#include <string.h>
+
+#include "client/cudart/device.h"
 #include "base/fork.h"
+#include "client/cudart/api.h"
+#include "client/cudart/array.h"
+#include "client/cudart/registration.h"
 
 /*
  * cudaSetValidDevices: the order in which threads that choose nothing try devices; empty: all in

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Entry points of the driver, export tables, profiler. */
-#include "client/cudart/cudart.h"
-
 #include <cuda_profiler_api.h>
 #include <cudaProfiler.h>
+
+#include "client/cudart/api.h"
+#include "client/cudart/variants.h"
 
 static cudaError_t entry_point(const char *symbol, void **ret_function, unsigned version,
 	unsigned long long flags, enum cudaDriverEntryPointQueryResult *ret_status)

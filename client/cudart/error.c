@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The last error of a thread, and what errors are called. */
-#include "client/cudart/cudart.h"
+#include "client/cudart/error.h"
+#include "client/cudart/api.h"
+#include "client/cudart/error_table.h"
 
 /* Errors after which the context is dead and every later call fails. */
 static bool is_sticky(cudaError_t error)

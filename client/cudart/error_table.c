@@ -3,7 +3,7 @@
  * Names and texts of the runtime's errors, as CUDA 13.0 gives them; public facts, checked against NVIDIA's library by a test where
  * that is installed.  Sorted by number.
  */
-#include "client/cudart/cudart.h"
+#include "client/cudart/error_table.h"
 
 const struct ckt_rt_error_text ckt_rt_error_texts[] = {
 	{0, "cudaSuccess",

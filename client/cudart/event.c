@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Events.  A cudaEvent_t is a CUevent. */
-#include "client/cudart/cudart.h"
+#include "client/cudart/api.h"
 
 CKT_RT_API cudaError_t cudaEventCreate(cudaEvent_t *event)
 {

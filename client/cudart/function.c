@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Kernels by the address of their host stubs: handles, attributes, names, parameters. */
-#include "client/cudart/cudart.h"
+#include "client/cudart/function.h"
+#include "client/cudart/api.h"
+#include "client/cudart/module.h"
+#include "client/cudart/registration.h"
 
 static cudaError_t find(const void *func, struct ckt_rt_kernel **ret_kernel)
 {

@@ -3,7 +3,8 @@
  * Graphs: their structure, instantiation and launch.  Handles of graphs, nodes and executable
  * graphs are the driver's.
  */
-#include "client/cudart/cudart.h"
+#include "client/cudart/api.h"
+#include "client/cudart/variants.h"
 
 _Static_assert(
 	sizeof(cudaGraphInstantiateParams) == sizeof(CUDA_GRAPH_INSTANTIATE_PARAMS), "one layout");

@@ -4,7 +4,10 @@
  * described alike in both APIs; kernels are named by their stubs here, and copies are
  * three-dimensional ones there.
  */
-#include "client/cudart/cudart.h"
+#include "client/cudart/api.h"
+#include "client/cudart/graph_params.h"
+#include "client/cudart/memcpy3d.h"
+#include "client/cudart/symbol.h"
 
 _Static_assert(sizeof(struct cudaHostNodeParams) == sizeof(CUDA_HOST_NODE_PARAMS), "one layout");
 _Static_assert(sizeof(struct cudaMemsetParams) == sizeof(CUDA_MEMSET_NODE_PARAMS), "one layout");

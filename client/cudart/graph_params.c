@@ -3,7 +3,14 @@
  * Parameters of nodes of any kind, and parameters told back: kernels by their stubs, copies in
  * elements of their arrays.
  */
-#include "client/cudart/cudart.h"
+#include <string.h>
+
+#include "client/cudart/graph_params.h"
+#include "client/cudart/api.h"
+#include "client/cudart/array.h"
+#include "client/cudart/function.h"
+#include "client/cudart/memcpy3d.h"
+#include "client/cudart/registration.h"
 
 cudaError_t ckt_rt_kernel_params(
 	const struct cudaKernelNodeParamsV2 *p, CUDA_KERNEL_NODE_PARAMS *ret)

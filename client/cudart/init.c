@@ -4,12 +4,14 @@
  * library does nothing; the first call that needs the driver runs cuInit, the first that needs a
  * device retains its primary context.
  */
-#include "client/cudart/cudart.h"
-
 #include <stdlib.h>
+#include <string.h>
 
+#include "client/cudart/init.h"
 #include "base/fork.h"
 #include "base/log.h"
+#include "client/cudart/device.h"
+#include "client/cudart/error.h"
 
 _Thread_local struct ckt_rt_thread ckt_rt_thread __attribute__((tls_model("initial-exec")));
 _Atomic uint32_t ckt_rt_epoch = 1;

@@ -2,12 +2,12 @@
 /*
  * Sharing with other processes, and the driver's own log: handles and callbacks are the driver's.
  */
-#include "client/cudart/cudart.h"
-#include "base/fork.h"
-
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "base/fork.h"
+#include "client/cudart/api.h"
 
 _Static_assert(sizeof(cudaIpcEventHandle_t) == sizeof(CUipcEventHandle), "one layout");
 _Static_assert(sizeof(cudaIpcMemHandle_t) == sizeof(CUipcMemHandle), "one layout");

@@ -3,9 +3,14 @@
  * Launching kernels.  The hot path: a thread-local look, a hash look-up or none, the driver's
  * launch.
  */
-#include "client/cudart/cudart.h"
-
 #include <stdlib.h>
+
+#include "client/cudart/launch.h"
+#include "client/cudart/api.h"
+#include "client/cudart/function.h"
+#include "client/cudart/module.h"
+#include "client/cudart/registration.h"
+#include "client/cudart/variants.h"
 
 /* Launches nested deeper than the thread's own array holds, a list of its own each; rare. */
 struct ckt_rt_call_more {

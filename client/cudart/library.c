@@ -3,7 +3,8 @@
  * Libraries loaded by the program itself, and their kernels.  cudaLibrary_t and cudaKernel_t are
  * the driver's handles.
  */
-#include "client/cudart/cudart.h"
+#include "client/cudart/api.h"
+#include "client/cudart/registration.h"
 
 /* The runtime's JIT options have numbers of their own only in so far as it offers fewer. */
 static CUjit_option *jit_options(enum cudaJitOption *options)

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Hints and questions about managed memory, and copies in batches. */
-#include "client/cudart/cudart.h"
+#include <string.h>
+
+#include "client/cudart/api.h"
 
 _Static_assert(sizeof(void *) == sizeof(CUdeviceptr), "lists of pointers are lists of addresses");
 _Static_assert(sizeof(struct cudaMemcpyAttributes) == sizeof(CUmemcpyAttributes), "one layout");

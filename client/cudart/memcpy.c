@@ -6,7 +6,12 @@
  * Their _ptds versions copy in the thread's stream and wait for it, except from device to device,
  * which CUDA does not wait for either.
  */
-#include "client/cudart/cudart.h"
+#include <string.h>
+
+#include "client/cudart/memcpy.h"
+#include "client/cudart/api.h"
+#include "client/cudart/array.h"
+#include "client/cudart/variants.h"
 
 static bool kind_is_valid(enum cudaMemcpyKind kind)
 {

@@ -4,7 +4,11 @@
  * copy (its elements) and bytes otherwise; the position inside pitched memory is in bytes only when
  * no array takes part at all.
  */
-#include "client/cudart/cudart.h"
+#include "client/cudart/memcpy3d.h"
+#include "client/cudart/api.h"
+#include "client/cudart/array.h"
+#include "client/cudart/memcpy.h"
+#include "client/cudart/variants.h"
 
 cudaError_t ckt_rt_copy_3d(const struct cudaMemcpy3DParms *p, CUDA_MEMCPY3D *ret_copy)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Allocation: device, pitched, pinned, managed and stream-ordered memory; what a pointer is. */
-#include "client/cudart/cudart.h"
+#include "client/cudart/api.h"
 
 CKT_RT_API cudaError_t cudaMalloc(void **devPtr, size_t size)
 {

@@ -3,7 +3,8 @@
  * Filling memory.  The synchronous functions are ordered in the default stream and do not wait,
  * like the driver's own.
  */
-#include "client/cudart/cudart.h"
+#include "client/cudart/api.h"
+#include "client/cudart/variants.h"
 
 static cudaError_t fill(void *address, int value, size_t count, cudaStream_t stream, bool async)
 {

@@ -6,11 +6,13 @@
  * CUmodule per device instead, in primary contexts only; such a driver has no CUkernel to give out
  * either.
  */
-#include "client/cudart/cudart.h"
-
 #include <stdlib.h>
+#include <string.h>
 
+#include "client/cudart/module.h"
 #include "base/log.h"
+#include "client/cudart/init.h"
+#include "client/cudart/registration.h"
 
 enum {
 	FATBIN_MAGIC = 0xba55ed50,

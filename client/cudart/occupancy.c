@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* How many blocks fit. */
-#include "client/cudart/cudart.h"
+#include "client/cudart/api.h"
+#include "client/cudart/function.h"
+#include "client/cudart/launch.h"
 
 static cudaError_t max_active(
 	int *ret_blocks, const void *func, int block_size, size_t shared_bytes, unsigned flags)

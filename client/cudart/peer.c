@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Access between devices. */
-#include "client/cudart/cudart.h"
+#include "client/cudart/api.h"
 
 static cudaError_t both(int a, int b)
 {

@@ -3,7 +3,7 @@
  * Memory pools.  A cudaMemPool_t is a CUmemoryPool; locations, properties and access descriptions
  * lie alike in both APIs.
  */
-#include "client/cudart/cudart.h"
+#include "client/cudart/api.h"
 
 _Static_assert(sizeof(struct cudaMemLocation) == sizeof(CUmemLocation), "one layout");
 _Static_assert(sizeof(struct cudaMemPoolProps) == sizeof(CUmemPoolProps), "one layout");

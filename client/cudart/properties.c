@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cudaDeviceProp, every field from an attribute of the device, and the choice of a device by it. */
-#include "client/cudart/cudart.h"
-
 #include <stddef.h>
 #include <stdlib.h>
+#include <string.h>
+
+#include "client/cudart/api.h"
 
 #define FIELD(field, attribute)                                      \
 	{                                                            \

@@ -12,12 +12,13 @@
  * table when needed (old tables stay, together no larger than the last).  Records are never freed,
  * see cudart.h.
  */
-#include "client/cudart/cudart.h"
-
 #include <stdlib.h>
 
+#include "client/cudart/registration.h"
 #include "base/fork.h"
 #include "base/log.h"
+#include "client/cudart/api.h"
+#include "client/cudart/module.h"
 
 enum {
 	WRAPPER_MAGIC = 0x466243b1,

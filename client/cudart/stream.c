@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Streams.  A cudaStream_t is a CUstream, the default streams' constants included. */
-#include "client/cudart/cudart.h"
+#include "client/cudart/api.h"
+#include "client/cudart/variants.h"
 
 CKT_RT_API cudaError_t cudaStreamCreate(cudaStream_t *pStream)
 {

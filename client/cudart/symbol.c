@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Device variables by the address of their host shadows. */
-#include "client/cudart/cudart.h"
+#include "client/cudart/symbol.h"
+#include "client/cudart/api.h"
+#include "client/cudart/memcpy.h"
+#include "client/cudart/module.h"
+#include "client/cudart/registration.h"
+#include "client/cudart/variants.h"
 
 static cudaError_t find(const void *symbol, CUdeviceptr *ret_address, size_t *ret_size)
 {

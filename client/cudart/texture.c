@@ -3,7 +3,10 @@
  * Texture and surface objects.  Resource types and view formats have the driver's numbers; formats,
  * read mode and flags are translated in both directions.
  */
-#include "client/cudart/cudart.h"
+#include <string.h>
+
+#include "client/cudart/api.h"
+#include "client/cudart/array.h"
 
 _Static_assert(
 	sizeof(struct cudaResourceViewDesc) == sizeof(CUDA_RESOURCE_VIEW_DESC), "one layout");

@@ -6,7 +6,11 @@
 #include <string.h>
 #include <strings.h>
 
-#include "client/nvml/internal.h"
+#include "client/nvml/device.h"
+#include "client/nvml/forward.h"
+#include "client/nvml/server_query.h"
+#include "rpc/control.h"
+#include "rpc/nvml.h"
 
 #pragma GCC visibility push(default)
 

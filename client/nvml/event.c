@@ -6,7 +6,8 @@
  */
 #include <time.h>
 
-#include "client/nvml/internal.h"
+#include "client/nvml/device.h"
+#include "rpc/nvml.h"
 
 #pragma GCC visibility push(default)
 

@@ -3,8 +3,12 @@
 #include <stdatomic.h>
 #include <string.h>
 
-#include "client/nvml/internal.h"
+#include "client/nvml/forward.h"
 #include "base/log.h"
+#include "client/nvml/device.h"
+#include "client/nvml/server_query.h"
+#include "rpc/control.h"
+#include "rpc/nvml.h"
 
 /* *ret_res is freed by the caller where the result is SUCCESS. */
 static int pass(unsigned number, const void *device, const void *other, const unsigned *selectors,

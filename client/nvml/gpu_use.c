@@ -2,7 +2,10 @@
 /* Who has how much of a GPU; see internal.h. */
 #include <string.h>
 
-#include "client/nvml/internal.h"
+#include "client/nvml/device.h"
+#include "client/nvml/server_query.h"
+#include "rpc/control.h"
+#include "rpc/nvml.h"
 
 struct memory {
 	unsigned long long total, free, used;

@@ -7,11 +7,13 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "client/nvml/server_query.h"
+#include "base/log.h"
 #include "client/conn/control.h"
 #include "client/conn/settings.h"
-#include "client/nvml/internal.h"
-#include "base/log.h"
+#include "rpc/control.h"
 #include "rpc/net.h"
+#include "rpc/nvml.h"
 
 /*
  * After a server that could not be reached: libraries ask several times in a row, and each would

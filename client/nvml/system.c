@@ -8,7 +8,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "client/nvml/internal.h"
+#include "client/nvml/device.h"
+#include "client/nvml/forward.h"
+#include "rpc/nvml.h"
 
 /* nvmlPciInfo_t of nvmlDeviceGetPciInfo_v3. */
 struct pci_info {

@@ -88,7 +88,7 @@ CLIENT = """\
 /* Made by rpc/gen from rpc/api/nvml.api: do not edit. */
 #include <stdbool.h>
 #include <stddef.h>
-#include "client/nvml/internal.h"
+#include "client/nvml/forward.h"
 #pragma GCC visibility push(default)
 """
 

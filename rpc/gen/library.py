@@ -106,7 +106,7 @@ CUBLAS = forwarded(
 CUBLASLT = forwarded(
     "cublasLt", 2, prefix="cublasLt", soname="libcublasLt.so", includes=("cublasLt.h",), result="cublasStatus_t",
     handles={"cublasLtHandle_t": "handle", "cudaStream_t": "stream"}, title="cuBLASLt",
-    client_header="client/libs/cublasLt/internal.h", c_header="rpc/cublasLt_exported.h", exported=("rpc/cublasLt_exported.h",),
+    client_header="client/libs/cublasLt/handle.h", c_header="rpc/cublasLt_exported.h", exported=("rpc/cublasLt_exported.h",),
     versions=("libcublasLt.so.13", "libcublasLt.so.12"))
 
 # A plan is a number, and not a pointer as other libraries' handles are.

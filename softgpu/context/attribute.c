@@ -3,7 +3,8 @@
  * Device attributes.  Every attribute of cuda.h has an answer here; what the soft GPU does not do
  * is answered with 0.
  */
-#include "softgpu/soft.h"
+#include "softgpu/context/attribute.h"
+#include "softgpu/context/device.h"
 
 /* Limits that do not depend on the capability. */
 static const struct {

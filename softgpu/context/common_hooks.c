@@ -3,7 +3,18 @@
  * What the soft GPU brings to cudacommon/, beside executable graphs: see cudacommon/interface.h.
  */
 #include "cudacommon/graph.h"
+#include "softgpu/context/context.h"
+#include "softgpu/context/device.h"
+#include "softgpu/context/log.h"
+#include "softgpu/context/object.h"
 #include "softgpu/memory/array.h"
+#include "softgpu/memory/copy.h"
+#include "softgpu/memory/memmap.h"
+#include "softgpu/memory/memory.h"
+#include "softgpu/memory/range.h"
+#include "softgpu/module/function.h"
+#include "softgpu/module/launch.h"
+#include "softgpu/stream/stream.h"
 
 CUresult ckt_cudacommon_unsupported(const char *what, bool *once)
 {

@@ -7,8 +7,20 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "softgpu/context/context.h"
+#include "softgpu/context/device.h"
+#include "softgpu/context/log.h"
+#include "softgpu/context/object.h"
 #include "softgpu/memory/array.h"
+#include "softgpu/memory/heap.h"
+#include "softgpu/memory/memory.h"
+#include "softgpu/memory/pool.h"
+#include "softgpu/memory/range.h"
+#include "softgpu/module/kernel_output.h"
+#include "softgpu/module/library.h"
+#include "softgpu/module/module.h"
 #include "softgpu/stream/capture.h"
+#include "softgpu/stream/stream.h"
 
 static __thread struct {
 	struct ckt_soft_context **entries;

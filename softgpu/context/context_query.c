@@ -2,6 +2,9 @@
 /* What a context can be asked and told: device, flags, limits, cache preferences, peers. */
 #include <string.h>
 
+#include "softgpu/context/context.h"
+#include "softgpu/context/device.h"
+#include "softgpu/context/object.h"
 #include "softgpu/stream/capture.h"
 
 CUresult CUDAAPI cuCtxGetDevice_v2(CUdevice *device, CUcontext ctx)

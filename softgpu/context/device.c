@@ -10,9 +10,13 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "softgpu/context/device.h"
 #include "base/fork.h"
 #include "cudacommon/visible_devices.h"
-#include "softgpu/soft.h"
+#include "softgpu/context/attribute.h"
+#include "softgpu/context/log.h"
+#include "softgpu/context/notify.h"
+#include "softgpu/memory/arena.h"
 
 /*
  * Shared memory and residency per compute capability, from the CUDA programming guide's table of

@@ -4,13 +4,15 @@
  * lines instead of a logger.
  */
 #include <errno.h>
+#include <pthread.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "softgpu/soft.h"
+#include "softgpu/context/log.h"
 
 static void write_line(const char *format, va_list args)
 {

@@ -8,8 +8,9 @@
 #include <signal.h>
 #include <stdlib.h>
 
+#include "softgpu/context/notify.h"
 #include "base/fork.h"
-#include "softgpu/soft.h"
+#include "softgpu/context/device.h"
 
 struct registration {
 	struct registration *next;

@@ -4,9 +4,10 @@
  * never given out twice. One table under one mutex; an API call takes it for some tens of
  * nanoseconds.
  */
+#include <pthread.h>
 #include <stdlib.h>
 
-#include "softgpu/soft.h"
+#include "softgpu/context/object.h"
 
 enum { SLOT_BITS = 24, KIND_BITS = 4, SLOTS_MAX = 1 << SLOT_BITS };
 

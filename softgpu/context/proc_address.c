@@ -2,6 +2,9 @@
 /* cuGetProcAddress over the generated table, and the refusal of export tables. */
 #include <string.h>
 
+#include "cudacommon/interface.h"
+#include "softgpu/context/device.h"
+#include "softgpu/context/log.h"
 #include "softgpu/gen.h"
 
 CUresult CUDAAPI cuGetProcAddress_v2(const char *symbol, void **pfn, int cudaVersion,

@@ -3,7 +3,7 @@
  * Profiler control.  Without a profiler attached a real driver accepts these calls and does
  * nothing, and so does this one.
  */
-#include "softgpu/soft.h"
+#include "softgpu/context/context.h"
 
 CUresult CUDAAPI cuProfilerStart(void)
 {

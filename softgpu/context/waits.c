@@ -9,7 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "softgpu/soft.h"
+#include "softgpu/context/waits.h"
+#include "softgpu/context/context.h"
+#include "softgpu/stream/stream.h"
 
 enum { LOAD = 1, LAUNCH = 2 };
 enum { QUEUE = 1024 };

@@ -114,7 +114,7 @@ def implemented_in(sources):
 def write_api(path, functions, implemented):
 	missing = []
 	with open(path, 'w', encoding='utf-8') as f:
-		f.write('/* Made by gen_softgpu.py. */\n#include "softgpu/soft.h"\n')
+		f.write('/* Made by gen_softgpu.py. */\n#include "softgpu/context/log.h"\n#include "softgpu/cuda_api.h"\n#include "softgpu/stream/stream.h"\n')
 		for name in sorted(functions):
 			if name in implemented:
 				continue

@@ -9,8 +9,9 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "softgpu/memory/arena.h"
 #include "base/sorted.h"
-#include "softgpu/soft.h"
+#include "softgpu/memory/memmap.h"
 
 enum {
 	GROW = 64 << 20

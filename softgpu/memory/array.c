@@ -4,6 +4,14 @@
 #include <string.h>
 
 #include "softgpu/memory/array.h"
+#include "softgpu/context/context.h"
+#include "softgpu/context/device.h"
+#include "softgpu/context/log.h"
+#include "softgpu/context/object.h"
+#include "softgpu/memory/arena.h"
+#include "softgpu/memory/copy.h"
+#include "softgpu/memory/memmap.h"
+#include "softgpu/ptx/ptx.h"
 #include "softgpu/stream/capture.h"
 
 static pthread_mutex_t lists_lock = PTHREAD_MUTEX_INITIALIZER;

@@ -6,7 +6,19 @@
  */
 #pragma once
 
-#include "softgpu/memory/copy.h"
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "softgpu/context/object.h"
+#include "softgpu/cuda_api.h"
+#include "softgpu/ptx/ptx.h"
+
+struct ckt_soft_context;
+struct ckt_soft_copy;
+struct ckt_soft_copy_end;
+struct ckt_soft_device;
 
 enum { CKT_SOFT_LEVELS_MAX = 18 }; /* of a width of 131072 */
 

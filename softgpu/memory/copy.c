@@ -3,8 +3,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "softgpu/stream/capture.h"
 #include "softgpu/memory/copy.h"
+#include "softgpu/context/context.h"
+#include "softgpu/context/object.h"
+#include "softgpu/memory/memmap.h"
+#include "softgpu/memory/memory.h"
+#include "softgpu/memory/range.h"
+#include "softgpu/module/kernel_output.h"
+#include "softgpu/stream/capture.h"
+#include "softgpu/stream/stream.h"
 
 enum {
 	/* pageable sources up to this are copied in the call, as a real driver does */

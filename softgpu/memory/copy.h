@@ -4,7 +4,11 @@
  */
 #pragma once
 
-#include "softgpu/soft.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "softgpu/cuda_api.h"
 
 enum ckt_soft_place {
 	CKT_SOFT_PLACE_HOST = 1, /* any memory of the process */

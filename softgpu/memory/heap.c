@@ -7,7 +7,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "softgpu/soft.h"
+#include "softgpu/memory/heap.h"
+#include "softgpu/context/context.h"
+#include "softgpu/memory/arena.h"
+#include "softgpu/memory/memmap.h"
+#include "softgpu/memory/memory.h"
+#include "softgpu/memory/range.h"
 
 static const uint64_t heap_magic = 0x43524b5448454150;
 

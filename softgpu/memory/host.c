@@ -2,6 +2,11 @@
 /* Pinned host memory.  Devices reach it at its own address. */
 #include <sys/mman.h>
 
+#include "softgpu/context/context.h"
+#include "softgpu/context/log.h"
+#include "softgpu/memory/memmap.h"
+#include "softgpu/memory/memory.h"
+#include "softgpu/memory/range.h"
 #include "softgpu/stream/capture.h"
 
 CUresult CUDAAPI cuMemHostAlloc(void **pp, size_t bytesize, unsigned int Flags)

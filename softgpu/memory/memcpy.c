@@ -3,7 +3,10 @@
  * The API of copies: linear, 2D and 3D, host, device, unified and array, with and without a stream.
  */
 #include "cudacommon/capture.h"
+#include "softgpu/context/context.h"
+#include "softgpu/context/object.h"
 #include "softgpu/memory/array.h"
+#include "softgpu/memory/copy.h"
 
 static CUresult linear(uint64_t to, enum ckt_soft_place to_place, uint64_t from,
 	enum ckt_soft_place from_place, size_t size, CUstream stream, bool wait)

@@ -4,7 +4,15 @@
  */
 #include <sys/mman.h>
 
+#include "softgpu/memory/memory.h"
 #include "cudacommon/advice.h"
+#include "softgpu/context/context.h"
+#include "softgpu/context/device.h"
+#include "softgpu/memory/arena.h"
+#include "softgpu/memory/memmap.h"
+#include "softgpu/memory/pool.h"
+#include "softgpu/memory/range.h"
+#include "softgpu/memory/vmm.h"
 #include "softgpu/stream/capture.h"
 
 static uint64_t page_up(uint64_t size)

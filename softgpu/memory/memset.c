@@ -2,8 +2,14 @@
 /* Setting memory. */
 #include <string.h>
 
-#include "softgpu/stream/capture.h"
+#include "softgpu/context/context.h"
+#include "softgpu/context/device.h"
+#include "softgpu/context/object.h"
 #include "softgpu/memory/copy.h"
+#include "softgpu/memory/memmap.h"
+#include "softgpu/memory/range.h"
+#include "softgpu/stream/capture.h"
+#include "softgpu/stream/stream.h"
 
 struct fill {
 	struct ckt_soft_copy area; /* only `to` */

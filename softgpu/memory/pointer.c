@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What an address is. */
 #include "cudacommon/pointer.h"
-#include "softgpu/soft.h"
+#include "softgpu/context/context.h"
+#include "softgpu/context/device.h"
+#include "softgpu/context/log.h"
+#include "softgpu/memory/range.h"
+#include "softgpu/module/module.h"
 
 static struct ckt_pointer_facts facts_of(CUdeviceptr address, const struct ckt_soft_range *range,
 	const struct ckt_soft_context *current)

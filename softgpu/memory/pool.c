@@ -9,9 +9,16 @@
  */
 #include <stdlib.h>
 
+#include "softgpu/memory/pool.h"
 #include "cudacommon/interface.h"
 #include "cudacommon/pool_arena.h"
-#include "softgpu/soft.h"
+#include "softgpu/context/context.h"
+#include "softgpu/context/device.h"
+#include "softgpu/context/object.h"
+#include "softgpu/memory/memmap.h"
+#include "softgpu/memory/memory.h"
+#include "softgpu/memory/range.h"
+#include "softgpu/stream/stream.h"
 
 struct pool {
 	struct pool *next;

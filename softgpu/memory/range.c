@@ -3,7 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "softgpu/soft.h"
+#include "softgpu/memory/range.h"
+#include "softgpu/context/context.h"
 
 static pthread_mutex_t table_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct ckt_soft_range **table;

@@ -5,7 +5,8 @@
  */
 #include <string.h>
 
-#include "softgpu/soft.h"
+#include "softgpu/context/device.h"
+#include "softgpu/context/log.h"
 
 enum { RANK_MAX = 5, CORNERS_MAX = 3 };
 enum kind { TILED = 1, IM2COL, IM2COL_WIDE };

@@ -8,7 +8,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "softgpu/context/context.h"
+#include "softgpu/context/device.h"
+#include "softgpu/context/log.h"
+#include "softgpu/context/object.h"
 #include "softgpu/memory/array.h"
+#include "softgpu/memory/memmap.h"
+#include "softgpu/memory/memory.h"
+#include "softgpu/ptx/ptx.h"
 
 enum {
 	LEAF = 1024,

@@ -16,7 +16,15 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "softgpu/soft.h"
+#include "softgpu/memory/vmm.h"
+#include "cudacommon/interface.h"
+#include "softgpu/context/context.h"
+#include "softgpu/context/device.h"
+#include "softgpu/context/log.h"
+#include "softgpu/context/object.h"
+#include "softgpu/memory/arena.h"
+#include "softgpu/memory/memmap.h"
+#include "softgpu/memory/range.h"
 
 struct ckt_soft_physical {
 	atomic_uint refs; /* the handle (if any) and every mapping */

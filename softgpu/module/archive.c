@@ -6,7 +6,9 @@
  */
 #include <string.h>
 
-#include "softgpu/soft.h"
+#include "softgpu/module/archive.h"
+#include "softgpu/context/log.h"
+#include "softgpu/module/fatbin.h"
 
 static const unsigned char container_start[8] = {0x50, 0xed, 0x55, 0xba, 0x01, 0x00, 0x10, 0x00};
 

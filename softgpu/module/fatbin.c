@@ -28,7 +28,9 @@
 #include <unistd.h>
 #include <zstd.h>
 
-#include "softgpu/soft.h"
+#include "softgpu/module/fatbin.h"
+#include "softgpu/context/log.h"
+#include "softgpu/ptx/ptx.h"
 
 enum {
 	KIND_PTX = 1,

@@ -1,6 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Functions: attributes and parameters. */
-#include "softgpu/soft.h"
+#include "softgpu/module/function.h"
+#include "softgpu/context/context.h"
+#include "softgpu/context/device.h"
+#include "softgpu/context/log.h"
+#include "softgpu/context/object.h"
+#include "softgpu/module/library.h"
+#include "softgpu/module/module.h"
+#include "softgpu/ptx/ptx.h"
 
 void ckt_soft_function_defaults(
 	struct ckt_soft_function *function, const struct ckt_soft_device *device)

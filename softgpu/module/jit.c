@@ -4,8 +4,8 @@
  */
 #include <string.h>
 
+#include "softgpu/module/jit.h"
 #include "cudacommon/jit.h"
-#include "softgpu/soft.h"
 
 bool ckt_soft_jit_target(const struct ckt_cudacommon_jit *jit, unsigned *ret_target)
 {

@@ -9,7 +9,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "softgpu/soft.h"
+#include "softgpu/module/kernel_output.h"
+#include "softgpu/context/context.h"
+#include "softgpu/context/log.h"
 
 struct ckt_soft_output {
 	struct ckt_soft_output *next;

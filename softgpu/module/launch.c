@@ -6,9 +6,23 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "softgpu/memory/array.h"
+#include "softgpu/module/launch.h"
 #include "cudacommon/launch_attribute.h"
+#include "softgpu/context/context.h"
+#include "softgpu/context/device.h"
+#include "softgpu/context/log.h"
+#include "softgpu/context/object.h"
+#include "softgpu/context/waits.h"
+#include "softgpu/memory/array.h"
+#include "softgpu/memory/heap.h"
+#include "softgpu/module/function.h"
+#include "softgpu/module/kernel_output.h"
+#include "softgpu/module/module.h"
+#include "softgpu/module/occupancy.h"
+#include "softgpu/ptx/ptx.h"
 #include "softgpu/stream/capture.h"
+#include "softgpu/stream/condition.h"
+#include "softgpu/stream/stream.h"
 
 struct launch {
 	struct ckt_soft_function *function; /* referenced until it has run */
@@ -239,6 +253,78 @@ static CUresult record_events(const struct request *request)
 	return result;
 }
 
+/* The function in the stream's context, ready to run; owned by the caller. */
+static CUresult usable_function(CUfunction handle, struct ckt_soft_context *context,
+	struct ckt_soft_function **ret_function)
+{
+	struct ckt_soft_function *function;
+	CUresult result = ckt_soft_function_get(handle, context, &function);
+	if (result != CUDA_SUCCESS)
+		return result;
+	result = ckt_soft_function_usable(function->info, &function->refusal_said);
+	if (result == CUDA_SUCCESS)
+		result = ckt_soft_function_load(function);
+	if (result != CUDA_SUCCESS)
+		ckt_soft_object_put(&function->object);
+	else
+		*ret_function = function;
+	return result;
+}
+
+static void fill_launch(struct launch *launch, struct ckt_soft_function *function,
+	const struct request *request, size_t size)
+{
+	memset(launch, 0, size);
+	launch->function = function;
+	memcpy(launch->grid, request->grid, sizeof(launch->grid));
+	memcpy(launch->block, request->block, sizeof(launch->block));
+	memcpy(launch->cluster, request->cluster, sizeof(launch->cluster));
+	if (!launch->cluster[0] && !launch->cluster[1] && !launch->cluster[2])
+		for (int i = 0; i < 3; i++)
+			launch->cluster[i] = (uint32_t)atomic_load(&function->cluster_set[i]);
+	launch->dynamic_shared = request->dynamic_shared;
+	launch->cooperative = request->cooperative;
+}
+
+/* To the stream's thread, with a reference to the function of the launch's own. */
+static CUresult enqueue(struct ckt_soft_stream *stream, const struct request *request,
+	struct launch *launch, size_t size)
+{
+	struct ckt_soft_function *function = launch->function;
+	for (unsigned i = 0; i < request->n_attributes; i++) {
+		CUresult result = ckt_launch_attribute_check(&request->attributes[i], false);
+		if (result != CUDA_SUCCESS)
+			return result;
+	}
+	ckt_soft_object_ref(&function->object);
+	ckt_soft_waits_launch(stream);
+	/* Always run: it is what drops the reference. */
+	CUresult result = ckt_soft_stream_submit(
+		stream, run_launch, launch, size, CKT_SOFT_ALWAYS, NULL, 0, NULL);
+	if (result == CUDA_SUCCESS)
+		return record_events(request);
+	ckt_soft_object_put(&function->object);
+	return result;
+}
+
+/* Checks a filled launch and captures or enqueues it. */
+static CUresult place_launch(struct ckt_soft_stream *stream, const struct request *request,
+	struct launch *launch, size_t size, void **kernel_params, void **extra)
+{
+	const struct ckt_soft_context *context = launch->function->module->context;
+	if (stream->context != context && !ckt_soft_in_graph)
+		return CUDA_ERROR_INVALID_HANDLE;
+	CUresult result = check_shape(launch, context->device);
+	if (result == CUDA_SUCCESS)
+		result = copy_params(launch, kernel_params, extra);
+	struct ckt_capture_stream *capturing = NULL;
+	if (result == CUDA_SUCCESS)
+		result = ckt_soft_capture(stream, &capturing);
+	if (capturing)
+		return ckt_graph_leave(capture(capturing, request, launch, kernel_params));
+	return result == CUDA_SUCCESS ? enqueue(stream, request, launch, size) : result;
+}
+
 static CUresult submit_launch(const struct request *request, void **kernel_params, void **extra)
 {
 	struct ckt_soft_context *context;
@@ -253,63 +339,23 @@ static CUresult submit_launch(const struct request *request, void **kernel_param
 	struct ckt_soft_function *function;
 	if (!ckt_soft_in_graph)
 		context = stream->context;
-	result = ckt_soft_function_get(request->function, context, &function);
-	if (result == CUDA_SUCCESS &&
-		((result = ckt_soft_function_usable(function->info, &function->refusal_said)) ||
-			(result = ckt_soft_function_load(function))))
-		ckt_soft_object_put(&function->object);
-	if (result != CUDA_SUCCESS) {
-		ckt_soft_object_put(&stream->object);
-		return result;
-	}
+	result = usable_function(request->function, context, &function);
+	if (result != CUDA_SUCCESS)
+		goto put_stream;
 	size_t size = sizeof(struct launch) + function->info->param_bytes;
 	_Alignas(16) unsigned char small[512];
 	struct launch *launch = size <= sizeof(small) ? (struct launch *)small : malloc(size);
-	if (!launch) {
-		result = CUDA_ERROR_OUT_OF_MEMORY;
+	if (launch) {
+		fill_launch(launch, function, request, size);
+		result = place_launch(stream, request, launch, size, kernel_params, extra);
 	} else {
-		memset(launch, 0, size);
-		launch->function = function;
-		memcpy(launch->grid, request->grid, sizeof(launch->grid));
-		memcpy(launch->block, request->block, sizeof(launch->block));
-		memcpy(launch->cluster, request->cluster, sizeof(launch->cluster));
-		if (!launch->cluster[0] && !launch->cluster[1] && !launch->cluster[2])
-			for (int i = 0; i < 3; i++)
-				launch->cluster[i] =
-					(uint32_t)atomic_load(&function->cluster_set[i]);
-		launch->dynamic_shared = request->dynamic_shared;
-		launch->cooperative = request->cooperative;
-		if (stream->context != function->module->context && !ckt_soft_in_graph)
-			result = CUDA_ERROR_INVALID_HANDLE;
-		if (result == CUDA_SUCCESS)
-			result = check_shape(launch, function->module->context->device);
-		if (result == CUDA_SUCCESS)
-			result = copy_params(launch, kernel_params, extra);
-		struct ckt_capture_stream *capturing = NULL;
-		if (result == CUDA_SUCCESS)
-			result = ckt_soft_capture(stream, &capturing);
-		for (unsigned i = 0;
-			i < request->n_attributes && result == CUDA_SUCCESS && !capturing; i++)
-			result = ckt_launch_attribute_check(&request->attributes[i], false);
-		/* Always run: it is what drops the reference. */
-		if (capturing) {
-			result =
-				ckt_graph_leave(capture(capturing, request, launch, kernel_params));
-		} else if (result == CUDA_SUCCESS) {
-			ckt_soft_object_ref(&function->object);
-			ckt_soft_waits_launch(stream);
-			result = ckt_soft_stream_submit(
-				stream, run_launch, launch, size, CKT_SOFT_ALWAYS, NULL, 0, NULL);
-			if (result != CUDA_SUCCESS)
-				ckt_soft_object_put(&function->object);
-			else
-				result = record_events(request);
-		}
-		if (launch != (struct launch *)small)
-			free(launch);
+		result = CUDA_ERROR_OUT_OF_MEMORY;
 	}
-	ckt_soft_object_put(&stream->object);
+	if (launch != (struct launch *)small)
+		free(launch);
 	ckt_soft_object_put(&function->object);
+put_stream:
+	ckt_soft_object_put(&stream->object);
 	return result;
 }
 

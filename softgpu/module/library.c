@@ -8,8 +8,17 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "softgpu/module/library.h"
 #include "cudacommon/jit.h"
-#include "softgpu/soft.h"
+#include "softgpu/context/context.h"
+#include "softgpu/context/device.h"
+#include "softgpu/context/log.h"
+#include "softgpu/context/object.h"
+#include "softgpu/module/fatbin.h"
+#include "softgpu/module/function.h"
+#include "softgpu/module/jit.h"
+#include "softgpu/module/module.h"
+#include "softgpu/ptx/ptx.h"
 
 struct instance {
 	struct instance *next;

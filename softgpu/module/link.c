@@ -8,7 +8,15 @@
 #include <string.h>
 
 #include "cudacommon/jit.h"
-#include "softgpu/soft.h"
+#include "softgpu/context/context.h"
+#include "softgpu/context/device.h"
+#include "softgpu/context/log.h"
+#include "softgpu/context/object.h"
+#include "softgpu/module/archive.h"
+#include "softgpu/module/fatbin.h"
+#include "softgpu/module/jit.h"
+#include "softgpu/module/module.h"
+#include "softgpu/ptx/ptx.h"
 
 struct link_state {
 	struct ckt_soft_object object;

@@ -4,8 +4,19 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "softgpu/module/module.h"
 #include "cudacommon/jit.h"
-#include "softgpu/soft.h"
+#include "softgpu/context/context.h"
+#include "softgpu/context/device.h"
+#include "softgpu/context/log.h"
+#include "softgpu/context/object.h"
+#include "softgpu/context/waits.h"
+#include "softgpu/memory/memory.h"
+#include "softgpu/memory/range.h"
+#include "softgpu/module/fatbin.h"
+#include "softgpu/module/function.h"
+#include "softgpu/module/jit.h"
+#include "softgpu/ptx/ptx.h"
 
 CUresult ckt_soft_code_load(const struct ckt_soft_texts *texts, unsigned capability,
 	struct ckt_ptx_module **ret_code, char *log, size_t log_size_bytes)

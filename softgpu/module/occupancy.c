@@ -3,7 +3,13 @@
  * Occupancy: how many blocks fit on one multiprocessor, from the capability's limits and the
  * function's needs.
  */
-#include "softgpu/soft.h"
+#include "softgpu/module/occupancy.h"
+#include "cudacommon/interface.h"
+#include "softgpu/context/context.h"
+#include "softgpu/context/device.h"
+#include "softgpu/context/object.h"
+#include "softgpu/module/function.h"
+#include "softgpu/ptx/ptx.h"
 
 unsigned ckt_soft_occupancy(const struct ckt_soft_function *function,
 	const struct ckt_soft_device *device, unsigned threads, size_t dynamic_shared)

@@ -5,8 +5,12 @@
  */
 #pragma once
 
+#include <stddef.h>
+
 #include "cudacommon/capture.h"
-#include "softgpu/soft.h"
+#include "softgpu/context/context.h"
+#include "softgpu/cuda_api.h"
+#include "softgpu/stream/stream.h"
 
 /*
  * As ckt_capture_enter: where *ret is not NULL the graphs' lock is held, and the work becomes a

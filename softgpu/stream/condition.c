@@ -6,8 +6,8 @@
  */
 #include <stdlib.h>
 
+#include "softgpu/stream/condition.h"
 #include "cudacommon/graph.h"
-#include "softgpu/soft.h"
 
 struct condition {
 	struct condition *next;

@@ -7,8 +7,15 @@
 #include <string.h>
 #include <time.h>
 
+#include "softgpu/stream/event.h"
+#include "softgpu/context/context.h"
+#include "softgpu/context/device.h"
+#include "softgpu/context/object.h"
+#include "softgpu/memory/pool.h"
+#include "softgpu/module/kernel_output.h"
 #include "softgpu/stream/capture.h"
 #include "softgpu/stream/event_shared.h"
+#include "softgpu/stream/stream.h"
 
 struct recording {
 	atomic_uint refs;

@@ -5,7 +5,10 @@
  */
 #pragma once
 
-#include "softgpu/soft.h"
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "softgpu/cuda_api.h"
 
 struct ckt_soft_shared_event;
 

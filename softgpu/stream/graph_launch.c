@@ -9,7 +9,15 @@
 
 #include "cudacommon/graph.h"
 #include "cudacommon/memop.h"
-#include "softgpu/soft.h"
+#include "softgpu/context/context.h"
+#include "softgpu/context/device.h"
+#include "softgpu/context/object.h"
+#include "softgpu/memory/memory.h"
+#include "softgpu/memory/pool.h"
+#include "softgpu/memory/range.h"
+#include "softgpu/stream/condition.h"
+#include "softgpu/stream/event.h"
+#include "softgpu/stream/stream.h"
 
 /*
  * Registered host memory that a copy or a fill was given: as on an H200, the node keeps to that

@@ -8,7 +8,11 @@
 #include <time.h>
 
 #include "cudacommon/memop.h"
-#include "softgpu/soft.h"
+#include "softgpu/context/context.h"
+#include "softgpu/context/object.h"
+#include "softgpu/memory/memmap.h"
+#include "softgpu/memory/memory.h"
+#include "softgpu/stream/stream.h"
 
 struct batch {
 	unsigned count;

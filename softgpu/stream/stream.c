@@ -15,7 +15,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "softgpu/soft.h"
+#include "softgpu/stream/stream.h"
+#include "softgpu/context/context.h"
+#include "softgpu/context/log.h"
+#include "softgpu/context/object.h"
 
 struct condition {
 	struct ckt_soft_stream *stream; /* referenced */

@@ -3,7 +3,13 @@
 #include <string.h>
 
 #include "cudacommon/launch_attribute.h"
+#include "softgpu/context/context.h"
+#include "softgpu/context/device.h"
+#include "softgpu/context/object.h"
+#include "softgpu/memory/pool.h"
+#include "softgpu/module/kernel_output.h"
 #include "softgpu/stream/capture.h"
+#include "softgpu/stream/stream.h"
 
 /* The stream of a call that names one; its context's fault is reported. */
 static CUresult enter_stream(CUstream handle, struct ckt_soft_stream **ret_stream)

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Include lines keep to the table of rooms (rooms.txt), and no headers include each other in a circle.
+"""Include lines keep to the table of rooms (rooms.txt), no headers include each other in a circle, and a source includes the header beside it.
 
 Argument: the source directory.
 """
@@ -89,6 +89,9 @@ def check(top, files, rooms, exceptions):
     for pair, most in exceptions.items():
         if used[pair] != most:
             bad.append(f"tests/lint/rooms.txt: {pair[0]} includes {pair[1]} {used[pair]} times, not {most}")
+    # So the compiler compares what the header says with what the source has.
+    beside = {path: os.path.splitext(path)[0] + ".h" for path in files if path.endswith(".c")}
+    bad += [f"{path}: does not include {header}, the header beside it" for path, header in beside.items() if header in files and header not in files[path]]
     graph = {path: [target for target in included if target in files] for path, included in files.items() if path.endswith(".h")}
     bad += [f"headers include each other: {' '.join(group)}" for group in circles(graph)]
     return bad

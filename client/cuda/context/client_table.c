@@ -2,11 +2,14 @@
 /* What the shims of forwarded libraries get of this library; see client/libs/libs.h. */
 #include <stdlib.h>
 
-#include "client/conn/library_environment.h"
 #include "client/conn/conn.h"
-#include "client/cuda/internal.h"
-#include "client/cuda/graph/captured_library_call.h"
+#include "client/conn/library_environment.h"
+#include "client/cuda/context/context.h"
+#include "client/cuda/context/device.h"
 #include "client/cuda/context/route.h"
+#include "client/cuda/graph/captured_library_call.h"
+#include "client/cuda/memory/managed.h"
+#include "client/cuda/memory/mapped.h"
 #include "client/libs/libs.h"
 #include "cudacommon/capture.h"
 

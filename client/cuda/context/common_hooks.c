@@ -1,8 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the client brings to cudacommon/: see cudacommon/interface.h. */
+#include "client/conn/call.h"
+#include "client/cuda/context/context.h"
+#include "client/cuda/context/device.h"
 #include "client/cuda/memory/array.h"
-#include "client/cuda/graph/worker_graph.h"
+#include "client/cuda/memory/mapped.h"
 #include "client/cuda/memory/range.h"
+#include "client/cuda/module/function.h"
+#include "client/cuda/module/launch.h"
+#include "cudacommon/graph.h"
+#include "cudacommon/interface.h"
 
 CUresult ckt_cudacommon_unsupported(const char *what, bool *once)
 {

@@ -5,15 +5,25 @@
  */
 #include <stdlib.h>
 
+#include "client/cuda/context/context.h"
+#include "base/fork.h"
 #include "client/conn/conn.h"
 #include "client/conn/spin.h"
-#include "client/cuda/memory/array.h"
-#include "client/cuda/internal.h"
+#include "client/cuda/call.h"
+#include "client/cuda/context/device.h"
 #include "client/cuda/context/route.h"
+#include "client/cuda/memory/array.h"
+#include "client/cuda/memory/early_writes.h"
+#include "client/cuda/memory/ipc.h"
+#include "client/cuda/memory/managed.h"
 #include "client/cuda/memory/range.h"
-#include "cudacommon/capture.h"
+#include "client/cuda/memory/registered.h"
+#include "client/cuda/module/module.h"
+#include "client/cuda/stream/event.h"
 #include "client/cuda/stream/hostfunc.h"
-#include "base/fork.h"
+#include "client/cuda/stream/stream.h"
+#include "client/cuda/stream/stream_hints.h"
+#include "cudacommon/capture.h"
 
 enum { STACK_MAX = 64 };
 

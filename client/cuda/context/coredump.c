@@ -7,8 +7,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "client/cuda/internal.h"
 #include "base/fork.h"
+#include "client/conn/call.h"
+#include "client/cuda/context/context.h"
+#include "cudacommon/interface.h"
 
 enum { TEXT_MAX = 1024 };
 

@@ -4,9 +4,13 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "client/cuda/context/device.h"
 #include "client/conn/conn.h"
-#include "client/cuda/internal.h"
+#include "client/cuda/call.h"
+#include "client/cuda/context/context.h"
+#include "client/cuda/context/driver_log.h"
 #include "client/cuda/context/route.h"
+#include "cudacommon/interface.h"
 
 unsigned ckt_client_device_count(void)
 {

@@ -2,8 +2,11 @@
 /* What devices are asked about beside their attributes: affinity, atomics over a link. */
 #include <string.h>
 
-#include "client/cuda/internal.h"
+#include "client/cuda/call.h"
+#include "client/cuda/context/context.h"
+#include "client/cuda/context/device.h"
 #include "client/cuda/context/route.h"
+#include "cudacommon/interface.h"
 
 /* MPS alone has contexts on a part of the device. */
 CKT_EXPORT CUresult cuDeviceGetExecAffinitySupport(

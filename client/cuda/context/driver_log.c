@@ -10,8 +10,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "client/cuda/internal.h"
+#include "client/cuda/context/driver_log.h"
 #include "base/fork.h"
+#include "client/conn/call.h"
+#include "cudacommon/interface.h"
 
 enum { LOG_BYTES = 25600, LINE_BYTES = 512 };
 

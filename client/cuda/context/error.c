@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Names and texts of errors. */
-#include "client/cuda/internal.h"
+#include "cudacommon/interface.h"
 
 struct error_text {
 	int number;

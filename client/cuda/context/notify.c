@@ -10,10 +10,12 @@
 #include <signal.h>
 #include <stdlib.h>
 
-#include "client/conn/conn.h"
-#include "client/cuda/internal.h"
-#include "client/cuda/context/route.h"
 #include "base/fork.h"
+#include "client/conn/conn.h"
+#include "client/cuda/call.h"
+#include "client/cuda/context/device.h"
+#include "client/cuda/context/route.h"
+#include "cudacommon/interface.h"
 
 struct CUasyncCallbackEntry_st {
 	struct CUasyncCallbackEntry_st *next;

@@ -4,7 +4,8 @@
  * version, which no driver for 64-bit programs makes any more (seen on an H200): any context is the
  * wrong one.
  */
-#include "client/cuda/internal.h"
+#include "client/cuda/context/device.h"
+#include "cudacommon/interface.h"
 
 CKT_EXPORT CUresult cuDeviceTotalMem(unsigned int *bytes, CUdevice device)
 {

@@ -7,8 +7,10 @@
 #include <stdatomic.h>
 #include <string.h>
 
-#include "client/cuda/internal.h"
 #include "base/log.h"
+#include "client/cuda/call.h"
+#include "client/cuda/context/device.h"
+#include "cudacommon/interface.h"
 #include <cudaProfiler.h>
 
 struct entry {

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Where calls go; see route.h. */
-#include "client/conn/conn.h"
 #include "client/cuda/context/route.h"
+#include "client/conn/conn.h"
+#include "client/cuda/context/context.h"
+#include "client/cuda/context/device.h"
 #include "client/cuda/memory/range.h"
 
 void ckt_client_context_use(uint64_t context)

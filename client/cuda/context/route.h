@@ -17,7 +17,14 @@
  */
 #pragma once
 
-#include "client/cuda/internal.h"
+#include <cuda.h>
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "client/conn/call.h"
+#include "cudacommon/object.h"
+#include "rpc/handle.h"
 
 struct ckt_route {
 	bool away;
@@ -35,6 +42,9 @@ struct ckt_conn *ckt_client_object_conn(uint64_t id, enum ckt_kind kind);
  * The connection to the server that has the address, the current one for the program's own memory.
  */
 struct ckt_conn *ckt_client_address_conn(uint64_t address);
+
+/* Which server the context is at. */
+unsigned ckt_client_context_node(uint64_t context);
 
 struct ckt_route ckt_route_to_context(uint64_t context);
 struct ckt_route ckt_route_to_object(uint64_t id, enum ckt_kind kind);

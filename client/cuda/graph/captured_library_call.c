@@ -7,11 +7,10 @@
  * Memory that a shim has for a handle is the session's as any other.  Where captured calls use it,
  * it outlives the handle: natively the library's own memory of a capture is the graph's.
  */
-#include "client/cuda/graph/captured_library_call.h"
-
 #include <stdlib.h>
 
-#include "client/cuda/graph/worker_graph.h"
+#include "client/cuda/graph/captured_library_call.h"
+#include "client/cuda/call.h"
 #include "client/cuda/context/route.h"
 #include "cudacommon/capture.h"
 

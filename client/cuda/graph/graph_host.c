@@ -6,8 +6,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/cuda/graph/worker_graph.h"
+#include "client/cuda/graph/graph_host.h"
+#include "client/cuda/call.h"
+#include "client/cuda/memory/mapped.h"
+#include "client/cuda/memory/memcpy.h"
 #include "client/cuda/stream/hostfunc.h"
+#include "cudacommon/graph.h"
 
 /* One side of a copy in host memory, as rows: slices of rows of a pitch. */
 struct rows {

@@ -3,8 +3,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "client/cuda/graph/graph_wire.h"
+#include "client/cuda/call.h"
 #include "client/cuda/memory/array.h"
-#include "client/cuda/graph/worker_graph.h"
+#include "client/cuda/module/function.h"
+#include "client/cuda/stream/memop.h"
+#include "cudacommon/graph.h"
 #include "rpc/graph.h"
 
 _Static_assert((int)CKT_GRAPH_BODIES_MAX == (int)CKT_CONDITIONAL_BODIES_MAX, "one bound");

@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Executable graphs of the worker: made from descriptions, changed, launched. */
-#include "client/cuda/graph/worker_graph.h"
-#include "client/cuda/memory/range.h"
-#include "client/cuda/memory/two_servers.h"
-#include "client/cuda/context/route.h"
-
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "client/cuda/graph/worker_graph.h"
+#include "client/cuda/call.h"
+#include "client/cuda/context/route.h"
+#include "client/cuda/graph/graph_host.h"
+#include "client/cuda/graph/graph_wire.h"
+#include "client/cuda/memory/managed.h"
+#include "client/cuda/memory/range.h"
+#include "client/cuda/memory/two_servers.h"
 #include "client/cuda/stream/hostfunc.h"
 
 static struct ckt_client_exec *own(struct ckt_exec *exec)

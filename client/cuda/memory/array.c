@@ -6,8 +6,11 @@
 #include <stdlib.h>
 
 #include "client/cuda/memory/array.h"
-#include "client/cuda/internal.h"
+#include "client/cuda/call.h"
+#include "client/cuda/context/context.h"
 #include "client/cuda/context/route.h"
+#include "client/cuda/memory/texture.h"
+#include "client/cuda/memory/worker_pool.h"
 #include "cudacommon/capture.h"
 
 struct ckt_array *ckt_client_array_find(CUarray handle)

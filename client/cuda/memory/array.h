@@ -6,8 +6,13 @@
  */
 #pragma once
 
-#include "client/cuda/internal.h"
-#include "base/array.h"
+#include <cuda.h>
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "rpc/array_extent.h"
+#include "cudacommon/object.h"
 
 struct ckt_array {
 	struct ckt_cudacommon_object object;
@@ -30,8 +35,5 @@ struct ckt_array *ckt_client_array_find(CUarray handle);
 /* Whether the box is inside the array; CUDA takes parts of elements. */
 bool ckt_client_array_holds(const struct ckt_array *array, uint64_t x, uint64_t y, uint64_t z,
 	uint64_t width, uint64_t height, uint64_t depth);
-/* Copies where one side or both are arrays; array_copy.c. */
-CUresult ckt_client_array_copy(const CUDA_MEMCPY3D *copy, CUstream stream, bool async);
-/* Destroys what lives in a context that ends or is reset; texture.c has its own. */
+/* Destroys what lives in a context that ends or is reset. */
 void ckt_client_array_forget_context(uint64_t context);
-void ckt_client_texture_forget_context(uint64_t context);

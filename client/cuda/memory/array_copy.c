@@ -3,12 +3,17 @@
  * Copies with arrays.  Between an array and the host they go as copies of memory do (memcpy.c); on
  * the device one command says it all, since only the worker knows where arrays lie.
  */
-#include "client/cuda/memory/array.h"
-#include "client/cuda/internal.h"
+#include "client/cuda/memory/array_copy.h"
+#include "client/cuda/call.h"
 #include "client/cuda/context/route.h"
+#include "client/cuda/memory/array.h"
+#include "client/cuda/memory/managed.h"
+#include "client/cuda/memory/memcpy.h"
 #include "client/cuda/memory/range.h"
-#include "cudacommon/capture.h"
+#include "client/cuda/memory/registered.h"
 #include "client/cuda/stream/hostfunc.h"
+#include "client/cuda/stream/stream.h"
+#include "cudacommon/capture.h"
 
 /* An array, or memory with its first byte. */
 struct side {

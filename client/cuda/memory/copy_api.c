@@ -3,9 +3,10 @@
  * The driver API's copy functions over ckt_client_copy_2d: which side is what, and cutting boxes
  * into planes.  Arrays: array_copy.c.
  */
-#include "client/cuda/memory/array.h"
-#include "client/cuda/internal.h"
+#include "client/conn/call.h"
 #include "client/cuda/context/route.h"
+#include "client/cuda/memory/array_copy.h"
+#include "client/cuda/memory/memcpy.h"
 #include "client/cuda/memory/range.h"
 #include "cudacommon/capture.h"
 

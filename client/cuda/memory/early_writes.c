@@ -14,8 +14,10 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "client/cuda/memory/managed.h"
+#include "client/cuda/memory/early_writes.h"
+#include "client/cuda/call.h"
 #include "client/cuda/context/route.h"
+#include "client/cuda/memory/managed_region.h"
 
 #define CHUNK CKT_MANAGED_CHUNK
 

@@ -4,8 +4,13 @@
  * memory itself is the program's own, page-aligned, and the worker's staging buffers are what the
  * GPU reads and writes.  How a kernel reaches it: mapped.c.
  */
-#include "client/cuda/internal.h"
+#include "client/cuda/memory/host.h"
+#include "client/conn/call.h"
+#include "client/cuda/context/context.h"
+#include "client/cuda/memory/mapped.h"
+#include "client/cuda/memory/memcpy.h"
 #include "client/cuda/memory/range.h"
+#include "client/cuda/memory/registered.h"
 #include "cudacommon/capture.h"
 
 CKT_EXPORT CUresult cuMemHostAlloc(void **ret_memory, size_t size, unsigned int flags)

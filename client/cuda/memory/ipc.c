@@ -10,11 +10,16 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "client/conn/conn.h"
-#include "client/cuda/internal.h"
-#include "client/cuda/context/route.h"
+#include "client/cuda/memory/ipc.h"
 #include "base/fork.h"
+#include "client/conn/conn.h"
+#include "client/cuda/call.h"
+#include "client/cuda/context/context.h"
+#include "client/cuda/context/device.h"
+#include "client/cuda/context/route.h"
 #include "client/cuda/memory/range.h"
+#include "client/cuda/stream/stream.h"
+#include "cudacommon/interface.h"
 #include "rpc/ipc.h"
 
 _Static_assert(sizeof(CUipcMemHandle) == CKT_IPC_HANDLE, "a handle fits");

@@ -27,11 +27,21 @@
 #include <unistd.h>
 
 #include "client/cuda/memory/managed.h"
-#include "client/cuda/context/route.h"
-#include "client/cuda/memory/range.h"
-#include "cudacommon/advice.h"
 #include "base/fork.h"
 #include "base/log.h"
+#include "client/cuda/call.h"
+#include "client/cuda/context/context.h"
+#include "client/cuda/context/route.h"
+#include "client/cuda/memory/early_writes.h"
+#include "client/cuda/memory/managed_fault.h"
+#include "client/cuda/memory/managed_region.h"
+#include "client/cuda/memory/memcpy.h"
+#include "client/cuda/memory/range.h"
+#include "client/cuda/memory/registered.h"
+#include "client/cuda/memory/system_call_buffers.h"
+#include "client/cuda/memory/worker_pool.h"
+#include "client/cuda/stream/stream.h"
+#include "cudacommon/advice.h"
 
 #define CHUNK CKT_MANAGED_CHUNK
 /* A block of its own in the worker's allocator, so that no other allocation shares its pages. */

@@ -1,109 +1,77 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Managed memory inside: what managed.c (regions and what travels), managed_fault.c (touches) and
- * system_call_buffers.c (system calls) share.
- *
- * Threading: everything needs the lock, unless it says otherwise.  Errors: CUresult.
+ * Managed memory, and host memory that is kept coherent as managed memory is: what has to be done
+ * around the work of the GPU.  What the files that do it share is in managed_region.h.
  */
 #pragma once
 
-#include <pthread.h>
+#include <cuda.h>
+
+#include <stdatomic.h>
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
-#include "client/cuda/internal.h"
+#include "client/cuda/memory/registered.h"
 
-#define CKT_MANAGED_CHUNK ((uint64_t)64 << 10)
-
-/* EARLY: open, while the GPU works (early_writes.c). */
-enum ckt_managed_state {
-	CKT_MANAGED_DEVICE = 0,
-	CKT_MANAGED_CLEAN,
-	CKT_MANAGED_DIRTY,
-	CKT_MANAGED_EARLY
-};
-
-/* A module's variable in a region; only its bytes are ours. */
-struct ckt_managed_span {
-	uint64_t begin, end;
-	uint64_t module;
-};
+extern _Atomic unsigned ckt_managed_count;
+CUresult ckt_managed_before_launch_slow(void);
+CUresult ckt_managed_after_host_slow(void);
+CUresult ckt_managed_before_access_slow(uint64_t address, uint64_t size, bool write);
+/* Makes a module's variable, which the driver has placed, the program's as well. */
+CUresult ckt_managed_variable(uint64_t address, uint64_t size, uint64_t context, uint64_t module);
+void ckt_managed_forget_owner(uint64_t module);
+/* The memory is freed, or its context is gone. */
+void ckt_managed_forget(uint64_t address);
+void ckt_managed_forget_context(uint64_t context);
 
 /*
- * How the program goes through a region, in chunks; it decides how much the next fault fetches
- * (managed_fault.c).
+ * Makes host memory coherent with the device memory at the same address; alias (ours from here on):
+ * the same pages, always open.
  */
-struct ckt_managed_walk {
-	uint64_t next;   /* the chunk at which the next fault would continue */
-	uint64_t window; /* how many chunks the last one fetched */
-	/* of the walk: faults that each continued where the one before had ended */
-	uint64_t begin, length;
-	/* the longest one before the region was closed the last time */
-	uint64_t past_begin, past_length;
-	uint64_t next_write, write_window;
-};
+CUresult ckt_managed_adopt(uint64_t base, uint64_t size, void *alias, uint64_t context);
 
-struct ckt_managed_region {
-	struct ckt_managed_region *next;
-	uint64_t base, size;
-	uint64_t context;
-	uint64_t stream;     /* for its copies */
-	bool fresh;          /* being cleared on that stream */
-	uint8_t *alias;      /* the same memory, always open */
-	uint8_t *states;     /* per chunk */
-	size_t valid, dirty; /* chunks that are not DEVICE; chunks that are DIRTY */
-	/* the program's own memory (mapped.c, shared.c), which stays when the region is removed */
-	bool adopted;
-	/* shared with the worker: all of it is open, and the client does nothing yet */
-	_Atomic bool asleep;
-	struct ckt_managed_span *spans; /* NULL: all of it is ours */
-	size_t span_count;
-	struct ckt_managed_walk walk;
-	/* per chunk, the contents of an EARLY one when it was opened; NULL: none was */
-	uint8_t **twins;
-};
-
-extern pthread_mutex_t ckt_managed_lock;
-
-/* NULL if the address is in no region. */
-struct ckt_managed_region *ckt_managed_find(uint64_t address);
+struct ckt_managed_region;
 /*
- * Waits for all earlier work of the GPU.  Unlocked meanwhile, because that work may include a host
- * function that wants managed memory, too.
+ * The same for memory (MAP_SHARED) that the device has itself for the time being: nothing is done
+ * until it is woken.
  */
-CUresult ckt_managed_wait(uint64_t context);
-CUresult ckt_managed_fetch(struct ckt_managed_region *r, uint64_t first, uint64_t count);
-/* Sends bytes of the region, which are offsets in it. */
-CUresult ckt_managed_send(struct ckt_managed_region *r, uint64_t offset, uint64_t end);
-/* Precondition: none of the chunks is DIRTY. */
-void ckt_managed_set_states(
-	struct ckt_managed_region *r, uint64_t first, uint64_t count, enum ckt_managed_state state);
-
-/* Whether all work that was put on the GPU is known to be done. */
-bool ckt_managed_idle(void);
-/* Calls it for every region. */
-void ckt_managed_each(void (*what)(struct ckt_managed_region *r));
-
-/* ---- early_writes.c */
-/* Opens a chunk that the device has for the program's write, although the GPU may still work. */
-CUresult ckt_managed_open_early(struct ckt_managed_region *r, uint64_t chunk);
-/* Sends the program's changes to such chunks, and closes them; *sent: there were changes. */
-CUresult ckt_managed_close_early(struct ckt_managed_region *r, bool *sent);
-void ckt_managed_drop_early(struct ckt_managed_region *r);
-
-/* ---- managed_fault.c */
+CUresult ckt_managed_prepare(
+	uint64_t base, uint64_t size, uint64_t context, struct ckt_managed_region **ret_region);
 /*
- * Fetches the chunks that the device has and opens all of them, for writing if that is requested.
+ * From here on the device has a copy.  Gives the bytes that it is to begin with, readable while the
+ * region is there; NULL without memory for it. Waits for nobody.  Again: no harm.
  */
-CUresult ckt_managed_open(struct ckt_managed_region *r, uint64_t first, uint64_t count, bool write);
-/* The region is being closed. */
-void ckt_managed_walk_end(struct ckt_managed_walk *walk);
-/* Installs the handler of SIGSEGV, and removes it again. */
-void ckt_managed_watch(void);
-void ckt_managed_unwatch(void);
+const void *ckt_managed_wake(struct ckt_managed_region *region);
 
-/* ---- system_call_buffers.c */
-/* The region's addresses are, or are no longer, memory for which system calls must ask. */
-void ckt_buffers_enter(uint64_t base, uint64_t size);
-void ckt_buffers_leave(uint64_t base, uint64_t size);
+/*
+ * The device has what the program wrote to the regions there, and the program has to fetch again
+ * what it reads next.
+ */
+CUresult ckt_managed_hand_over(uint64_t address, uint64_t size);
+
+/* Whether memory of the program has to be looked at before the GPU works. */
+static inline bool ckt_managed_any(void)
+{
+	return __builtin_expect(
+		       atomic_load_explicit(&ckt_managed_count, memory_order_relaxed) != 0, 0) ||
+		ckt_registered_any();
+}
+
+/* Before anything runs that may use any managed memory: a kernel, a graph. */
+static inline CUresult ckt_managed_before_launch(void)
+{
+	return ckt_managed_any() ? ckt_managed_before_launch_slow() : CUDA_SUCCESS;
+}
+
+/* A host function has run, and what its stream does next may use any managed memory. */
+static inline CUresult ckt_managed_after_host(void)
+{
+	return ckt_managed_any() ? ckt_managed_after_host_slow() : CUDA_SUCCESS;
+}
+
+/* Before a copy or fill that reads or writes device memory there, wherever the address leads. */
+static inline CUresult ckt_managed_before_access(uint64_t address, uint64_t size, bool write)
+{
+	return ckt_managed_any() ? ckt_managed_before_access_slow(address, size, write)
+				 : CUDA_SUCCESS;
+}

@@ -14,9 +14,12 @@
 #include <sys/mman.h>
 #include <ucontext.h>
 
-#include "client/cuda/memory/managed.h"
-#include "client/cuda/context/route.h"
+#include "client/cuda/memory/managed_fault.h"
 #include "base/log.h"
+#include "client/conn/call.h"
+#include "client/cuda/context/route.h"
+#include "client/cuda/memory/early_writes.h"
+#include "client/cuda/memory/managed_region.h"
 
 #define CHUNK CKT_MANAGED_CHUNK
 /*

@@ -16,10 +16,16 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "client/cuda/internal.h"
-#include "client/cuda/context/route.h"
+#include "client/cuda/memory/mapped.h"
 #include "base/fork.h"
+#include "client/cuda/call.h"
+#include "client/cuda/context/context.h"
+#include "client/cuda/context/route.h"
+#include "client/cuda/memory/managed.h"
+#include "client/cuda/memory/memcpy.h"
 #include "client/cuda/memory/range.h"
+#include "client/cuda/memory/shared.h"
+#include "rpc/not_supported.h"
 
 #define SLOT ((uint64_t)2 << 20)
 #define CHUNK ((uint64_t)64 << 10)

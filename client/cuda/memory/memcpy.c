@@ -8,14 +8,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/conn/conn.h"
-#include "client/cuda/memory/range.h"
-#include "client/cuda/stream/hostfunc.h"
-#include "client/cuda/internal.h"
-#include "client/cuda/memory/two_servers.h"
-#include "client/cuda/context/route.h"
-#include "cudacommon/capture.h"
+#include "client/cuda/memory/memcpy.h"
 #include "base/fork.h"
+#include "client/conn/conn.h"
+#include "client/cuda/call.h"
+#include "client/cuda/context/route.h"
+#include "client/cuda/memory/managed.h"
+#include "client/cuda/memory/mapped.h"
+#include "client/cuda/memory/range.h"
+#include "client/cuda/memory/registered.h"
+#include "client/cuda/memory/staged.h"
+#include "client/cuda/memory/two_servers.h"
+#include "client/cuda/stream/hostfunc.h"
+#include "client/cuda/stream/stream.h"
+#include "cudacommon/capture.h"
 
 enum { WINDOW = 16 }; /* pieces of one copy under way at once */
 #define BY_MESSAGE_MAX ((uint64_t)64 << 10)

@@ -3,9 +3,15 @@
  * Device memory: allocation waits for its address, freeing waits for the work that may still use
  * it, as CUDA's does.
  */
-#include "client/cuda/internal.h"
+#include "client/cuda/call.h"
+#include "client/cuda/context/context.h"
+#include "client/cuda/context/device.h"
 #include "client/cuda/context/route.h"
+#include "client/cuda/memory/host.h"
+#include "client/cuda/memory/managed.h"
 #include "client/cuda/memory/range.h"
+#include "client/cuda/memory/registered.h"
+#include "client/cuda/stream/stream.h"
 #include "cudacommon/capture.h"
 
 enum { PITCH_ALIGN = 512 };

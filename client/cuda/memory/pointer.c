@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Pointer attributes, answered from the client's own record of the program's memory. */
-#include "client/cuda/internal.h"
+#include "client/cuda/context/device.h"
+#include "client/cuda/memory/host.h"
 #include "client/cuda/memory/range.h"
+#include "client/cuda/memory/registered.h"
+#include "cudacommon/interface.h"
 #include "cudacommon/pointer.h"
 
 static bool is_device(const struct ckt_client_range *range)

@@ -7,11 +7,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/cuda/internal.h"
+#include "client/cuda/memory/range.h"
 #include "base/fork.h"
 #include "base/log.h"
 #include "base/sorted.h"
-#include "client/cuda/memory/range.h"
+#include "client/conn/call.h"
+#include "client/cuda/context/route.h"
 
 /*
  * One table for each server.  Addresses differ between them, but for what drivers place by

@@ -19,11 +19,17 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "client/cuda/memory/registered.h"
+#include "base/fork.h"
+#include "client/cuda/call.h"
+#include "client/cuda/context/context.h"
+#include "client/cuda/context/route.h"
+#include "client/cuda/memory/managed.h"
+#include "client/cuda/memory/mapped.h"
+#include "client/cuda/memory/memcpy.h"
 #include "client/cuda/memory/range.h"
 #include "client/cuda/stream/hostfunc.h"
-#include "client/cuda/internal.h"
-#include "client/cuda/context/route.h"
-#include "base/fork.h"
+#include "client/cuda/stream/stream.h"
 
 enum { BLOCK = 4096 };
 /*

@@ -14,12 +14,16 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "client/conn/hostmem.h"
-#include "client/cuda/internal.h"
+#include "client/cuda/memory/shared.h"
 #include "base/fork.h"
+#include "base/log.h"
+#include "client/conn/hostmem.h"
+#include "client/cuda/call.h"
+#include "client/cuda/context/context.h"
+#include "client/cuda/memory/managed.h"
+#include "client/cuda/memory/managed_region.h"
 #include "client/cuda/memory/range.h"
 #include "rpc/hostmem.h"
-#include "base/log.h"
 
 /* An allocation, or addresses that are about to be one. */
 struct piece {

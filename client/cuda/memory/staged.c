@@ -11,9 +11,14 @@
  */
 #include <string.h>
 
-#include "client/cuda/internal.h"
+#include "client/cuda/memory/staged.h"
 #include "base/fork.h"
+#include "client/cuda/call.h"
+#include "client/cuda/context/context.h"
+#include "client/cuda/memory/managed.h"
+#include "client/cuda/memory/memcpy.h"
 #include "client/cuda/memory/range.h"
+#include "client/cuda/memory/shared.h"
 #include "rpc/hostmem.h"
 
 enum { PIECES = 4, PIECE = 4 << 20 };

@@ -10,8 +10,11 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
-#include "client/cuda/memory/managed.h"
+#include "client/cuda/memory/system_call_buffers.h"
+#include "client/cuda/call.h"
 #include "client/cuda/context/route.h"
+#include "client/cuda/memory/managed_fault.h"
+#include "client/cuda/memory/managed_region.h"
 #include "client/preload/system_call_buffers.h"
 
 #pragma weak cricket_buffers

@@ -6,7 +6,9 @@
  */
 #include <string.h>
 
-#include "client/cuda/internal.h"
+#include "client/cuda/call.h"
+#include "client/cuda/context/context.h"
+#include "cudacommon/interface.h"
 #include "rpc/tensor_map.h"
 
 enum { RANK_MAX = 5 };

@@ -7,9 +7,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/cuda/memory/array.h"
-#include "client/cuda/context/route.h"
+#include "client/cuda/memory/texture.h"
 #include "base/fork.h"
+#include "client/cuda/call.h"
+#include "client/cuda/context/context.h"
+#include "client/cuda/context/device.h"
+#include "client/cuda/context/route.h"
+#include "client/cuda/memory/array.h"
+#include "client/cuda/memory/mapped.h"
+#include "cudacommon/interface.h"
 
 enum { BUCKETS = 4096 };
 

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What concerns two servers; see two_servers.h. */
-#include "client/cuda/memory/range.h"
-#include "client/cuda/memory/two_servers.h"
-
 #include <stdlib.h>
 
+#include "client/cuda/memory/two_servers.h"
 #include "client/conn/conn.h"
+#include "client/cuda/call.h"
 #include "client/cuda/context/route.h"
+#include "client/cuda/memory/memcpy.h"
+#include "client/cuda/memory/range.h"
+#include "client/cuda/module/function.h"
 #include "cudacommon/capture.h"
 #include "cudacommon/graph.h"
 

@@ -6,8 +6,12 @@
  */
 #pragma once
 
-#include "client/cuda/internal.h"
+#include <cuda.h>
 
+#include <stdbool.h>
+#include <stdint.h>
+
+struct ckt_copy2d;
 struct ckt_graph;
 
 /*

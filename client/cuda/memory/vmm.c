@@ -11,10 +11,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/cuda/internal.h"
-#include "client/cuda/context/route.h"
 #include "base/fork.h"
+#include "client/cuda/call.h"
+#include "client/cuda/context/context.h"
+#include "client/cuda/context/device.h"
+#include "client/cuda/context/route.h"
+#include "client/cuda/memory/ipc.h"
 #include "client/cuda/memory/range.h"
+#include "client/cuda/memory/worker_pool.h"
+#include "client/cuda/stream/stream.h"
+#include "cudacommon/interface.h"
 #include "rpc/ipc.h"
 
 #define GRANULARITY ((uint64_t)2 << 20)

@@ -4,9 +4,11 @@
  */
 #include <stdatomic.h>
 
-#include "client/cuda/internal.h"
+#include "client/cuda/memory/worker_pool.h"
+#include "client/cuda/call.h"
 #include "client/cuda/context/route.h"
 #include "client/cuda/memory/range.h"
+#include "cudacommon/interface.h"
 
 static _Atomic bool freed_on_stream;
 

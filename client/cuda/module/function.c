@@ -3,8 +3,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/cuda/internal.h"
+#include "client/cuda/module/function.h"
+#include "client/cuda/call.h"
+#include "client/cuda/context/context.h"
+#include "client/cuda/context/device.h"
 #include "client/cuda/context/route.h"
+#include "client/cuda/module/library.h"
+#include "client/cuda/module/module.h"
+#include "cudacommon/interface.h"
 
 /* One allocation holds the struct, its arrays and its name, so that the table can free it whole. */
 static struct ckt_function *make(const struct ckt_module_get_function_res *res, const char *name)

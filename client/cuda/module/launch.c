@@ -7,10 +7,17 @@
 #include <stdatomic.h>
 #include <string.h>
 
-#include "client/cuda/internal.h"
+#include "client/cuda/module/launch.h"
+#include "client/conn/call.h"
+#include "client/cuda/context/context.h"
+#include "client/cuda/context/device.h"
 #include "client/cuda/context/route.h"
+#include "client/cuda/memory/managed.h"
+#include "client/cuda/memory/mapped.h"
+#include "client/cuda/module/function.h"
 #include "cudacommon/capture.h"
 #include "cudacommon/launch_attribute.h"
+#include "rpc/gen/cuda_codec.h"
 
 struct launch {
 	unsigned grid[3], block[3];

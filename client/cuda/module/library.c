@@ -6,10 +6,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/cuda/internal.h"
-#include "client/cuda/context/route.h"
-#include "cudacommon/jit.h"
+#include "client/cuda/module/library.h"
 #include "base/fork.h"
+#include "client/conn/call.h"
+#include "client/cuda/context/context.h"
+#include "client/cuda/context/device.h"
+#include "client/cuda/context/route.h"
+#include "client/cuda/module/function.h"
+#include "client/cuda/module/module.h"
+#include "client/cuda/module/module_image.h"
+#include "cudacommon/jit.h"
 
 enum { CONTEXTS_MAX = 64 };
 

@@ -7,8 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/cuda/internal.h"
+#include "client/cuda/call.h"
+#include "client/cuda/context/context.h"
 #include "client/cuda/context/route.h"
+#include "client/cuda/module/module.h"
+#include "client/cuda/module/module_image.h"
 #include "cudacommon/jit.h"
 
 enum { INPUTS_MAX = 256, NAMES_MAX = 65536 };

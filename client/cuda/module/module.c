@@ -9,12 +9,18 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "client/cuda/memory/range.h"
-#include "client/cuda/stream/hostfunc.h"
-#include "client/cuda/internal.h"
-#include "client/cuda/context/route.h"
-#include "cudacommon/jit.h"
+#include "client/cuda/module/module.h"
 #include "base/fork.h"
+#include "client/cuda/call.h"
+#include "client/cuda/context/context.h"
+#include "client/cuda/context/device.h"
+#include "client/cuda/context/route.h"
+#include "client/cuda/memory/managed.h"
+#include "client/cuda/memory/range.h"
+#include "client/cuda/module/function.h"
+#include "client/cuda/module/module_image.h"
+#include "client/cuda/stream/hostfunc.h"
+#include "cudacommon/jit.h"
 
 static struct ckt_module *find(CUmodule handle)
 {

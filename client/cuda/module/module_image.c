@@ -11,7 +11,8 @@
 #include <nettle/sha2.h>
 #include <string.h>
 
-#include "client/cuda/internal.h"
+#include "client/cuda/module/module_image.h"
+#include "client/cuda/call.h"
 
 enum { FATBIN_MAGIC = 0xBA55ED50, WRAPPER_MAGIC = 0x466243B1 };
 

@@ -6,8 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/cuda/internal.h"
 #include "base/fork.h"
+#include "client/cuda/context/context.h"
+#include "client/cuda/context/device.h"
+#include "client/cuda/module/function.h"
+#include "cudacommon/interface.h"
 
 enum { PARAMS_MAX = 4096 };
 

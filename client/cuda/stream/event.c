@@ -3,8 +3,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/cuda/internal.h"
+#include "client/cuda/stream/event.h"
+#include "client/cuda/call.h"
+#include "client/cuda/context/context.h"
 #include "client/cuda/context/route.h"
+#include "client/cuda/memory/early_writes.h"
+#include "client/cuda/memory/ipc.h"
 #include "cudacommon/capture.h"
 #include "rpc/ipc.h"
 

@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Host functions; see hostfunc.h. */
-#include "client/cuda/stream/hostfunc.h"
-
 #include <signal.h>
 #include <stdlib.h>
 
-#include "client/conn/conn.h"
-#include "client/cuda/graph/worker_graph.h"
-#include "client/cuda/context/route.h"
-#include "cudacommon/capture.h"
+#include "client/cuda/stream/hostfunc.h"
 #include "base/fork.h"
+#include "client/conn/conn.h"
+#include "client/cuda/call.h"
+#include "client/cuda/context/route.h"
+#include "client/cuda/graph/graph_host.h"
+#include "client/cuda/memory/managed.h"
+#include "client/cuda/memory/registered.h"
+#include "cudacommon/capture.h"
 
 enum { DONE_KEPT = 1024 };
 

@@ -9,7 +9,10 @@
  */
 #pragma once
 
-#include "client/cuda/internal.h"
+#include <cuda.h>
+
+#include <stdbool.h>
+#include <stdint.h>
 
 extern _Atomic uint64_t ckt_host_enqueued, ckt_host_settled;
 

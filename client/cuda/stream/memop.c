@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Memory operations (cudacommon/memop.h): what memory they may touch, and how they travel. */
+#include "client/cuda/stream/memop.h"
+#include "client/cuda/call.h"
+#include "client/cuda/context/route.h"
+#include "client/cuda/memory/managed.h"
+#include "client/cuda/memory/mapped.h"
 #include "client/cuda/memory/range.h"
 #include "cudacommon/memop.h"
-
-#include "client/cuda/graph/worker_graph.h"
-#include "client/cuda/context/route.h"
 #include "rpc/graph.h"
 
 CUresult ckt_cudacommon_memop_address(uint64_t address, unsigned width, bool waits)

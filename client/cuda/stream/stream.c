@@ -5,11 +5,18 @@
  */
 #include <stdlib.h>
 
-#include "client/cuda/internal.h"
-#include "client/cuda/memory/two_servers.h"
-#include "client/cuda/context/route.h"
-#include "cudacommon/capture.h"
+#include "client/cuda/stream/stream.h"
 #include "base/fork.h"
+#include "client/cuda/call.h"
+#include "client/cuda/context/context.h"
+#include "client/cuda/context/device.h"
+#include "client/cuda/context/route.h"
+#include "client/cuda/memory/early_writes.h"
+#include "client/cuda/memory/two_servers.h"
+#include "client/cuda/stream/event.h"
+#include "client/cuda/stream/stream_hints.h"
+#include "cudacommon/capture.h"
+#include "rpc/session.h"
 
 struct ckt_client_stream {
 	struct ckt_cudacommon_object object;

@@ -5,8 +5,11 @@
  */
 #include <string.h>
 
-#include "client/cuda/internal.h"
+#include "client/cuda/call.h"
+#include "client/cuda/context/context.h"
+#include "client/cuda/context/device.h"
 #include "client/cuda/context/route.h"
+#include "client/cuda/stream/stream_hints.h"
 #include "cudacommon/capture.h"
 #include "cudacommon/launch_attribute.h"
 

@@ -35,9 +35,6 @@ struct ckt_cublas_handle {
 	int environment_mode; /* rpc/cublas_exported.h */
 };
 
-/* 12 or 13: of the SONAME that this copy of the shim has. */
-extern const uint32_t ckt_lib_major;
-
 /* NULL where it is none. */
 struct ckt_cublas_handle *ckt_cublas_handle(cublasHandle_t handle);
 /* The same before work: what was set since the last call has been sent. */

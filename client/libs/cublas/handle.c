@@ -1,13 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Handles of cuBLAS, and what is set of them; see cublas.h. */
+#include <ctype.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "client/libs/cublas/cublas.h"
+#include "client/libs/major.h"
 
 enum { WORKSPACE_ALIGNMENT = 256 };
 /* What the genuine library has where the program gives none, by its documentation. */
 enum { WORKSPACE = 4 << 20, WORKSPACE_HOPPER = 32 << 20, CAPABILITY_HOPPER = 90 };
+/* More than a program can mean: such a setting is none. */
+enum { WORKSPACE_KIB_MAX = 4 << 20 };
 
 int ckt_cublas_unsupported(const char *name, bool *once)
 {
@@ -41,6 +46,32 @@ struct ckt_cublas_handle *ckt_cublas_handle(cublasHandle_t handle)
 /* ---- What was set */
 
 /*
+ * The largest size in CUBLAS_WORKSPACE_CONFIG, which is a list of ":KiB:COUNT": a call has one of
+ * these buffers.  On an H200 calls behind ":4096:8" take the algorithms that 4 MiB of the program's
+ * give.
+ */
+static size_t configured_workspace(size_t otherwise)
+{
+	const char *p = getenv("CUBLAS_WORKSPACE_CONFIG");
+	size_t largest = 0;
+	if (!p || *p != ':')
+		return otherwise;
+	while (*p) {
+		char *end = NULL;
+		unsigned long size = *p == ':' && isdigit((unsigned char)p[1])
+			? strtoul(p + 1, &end, 10)
+			: ULONG_MAX;
+		if (size > WORKSPACE_KIB_MAX || *end != ':' || !isdigit((unsigned char)end[1]))
+			return otherwise;
+		unsigned long count = strtoul(end + 1, &end, 10);
+		if (count && size > largest)
+			largest = size;
+		p = end;
+	}
+	return largest << 10;
+}
+
+/*
  * What the genuine library has for a handle decides which algorithm it takes, so that is left
  * alone; in a capture it would be taken from inside the graph, so there the handle has one of ours.
  */
@@ -58,11 +89,11 @@ static void workspace_for(const struct ckt_client_table *client, struct ckt_cubl
 		if (!found)
 			return;
 		found->stream = own->object.stream;
-		found->bytes =
-			client->capability() >= CAPABILITY_HOPPER ? WORKSPACE_HOPPER : WORKSPACE;
+		found->bytes = configured_workspace(
+			client->capability() >= CAPABILITY_HOPPER ? WORKSPACE_HOPPER : WORKSPACE);
 		/* Without memory the genuine library does as it would anyway. */
-		if (client->workspace_alloc(found->bytes, &found->address))
-			found->address = found->bytes = 0;
+		if (found->bytes && client->workspace_alloc(found->bytes, &found->address))
+			found->bytes = 0;
 		found->next = own->workspaces;
 		own->workspaces = found;
 	}

@@ -8,7 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/libs/cublasLt/internal.h"
+#include "client/libs/cublasLt/ask.h"
+#include "client/libs/cublasLt/handle.h"
+#include "client/libs/cublasLt/logger.h"
+#include "client/libs/cublasLt/matmul.h"
 
 enum {
 	RESULTS_MAX = 1024, /* of one heuristic, as the table bounds them */

@@ -10,7 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/libs/cublasLt/internal.h"
+#include "client/libs/cublasLt/ask.h"
+#include "client/libs/cublasLt/cache.h"
+#include "client/libs/cublasLt/handle.h"
 
 /* Of the message's key what is not in the message. */
 struct key_head {

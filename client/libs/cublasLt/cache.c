@@ -9,8 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/libs/cublasLt/internal.h"
+#include "client/libs/cublasLt/cache.h"
 #include "base/fork.h"
+#include "rpc/cublaslt.h"
 
 enum { BUCKETS = 1024 };
 

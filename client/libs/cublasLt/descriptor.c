@@ -10,7 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/libs/cublasLt/internal.h"
+#include "client/libs/cublasLt/api.h"
+#include "client/libs/libs.h"
+#include "rpc/cublaslt.h"
 
 /*
  * The newest form, whatever the header of this build has: a program of a newer one may set what is

@@ -4,7 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/libs/cublasLt/internal.h"
+#include "client/libs/cublasLt/handle.h"
+#include "client/libs/cublasLt/ask.h"
+#include "client/libs/cublasLt/logger.h"
+#include "client/libs/major.h"
 #include "rpc/handle.h"
 
 static struct ckt_lib_opened opened;

@@ -16,8 +16,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "client/libs/cublasLt/internal.h"
+#include "client/libs/cublasLt/logger.h"
 #include "base/fork.h"
+#include "client/libs/libs.h"
 
 enum { MASK_ERRORS = 1, MASK_API = 16, LEVEL_ERRORS = 1, LEVEL_API = 5, LEVEL_MAX = 6 };
 

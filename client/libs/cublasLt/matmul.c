@@ -10,7 +10,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/libs/cublasLt/internal.h"
+#include "client/libs/cublasLt/matmul.h"
+#include "client/libs/cublasLt/ask.h"
+#include "client/libs/cublasLt/handle.h"
+#include "client/libs/cublasLt/logger.h"
 
 cublasStatus_t ckt_lt_descriptor(
 	enum ckt_lt_kind kind, const void *descriptor, struct ckt_lt_bytes *ret)

@@ -39,9 +39,6 @@ struct ckt_cufft_plan {
 	uint64_t host_bytes;    /* of all its numbers as complex ones, packed */
 };
 
-/* 12 or 11: of the SONAME that this copy of the shim has. */
-extern const uint32_t ckt_lib_major;
-
 /* ---- plan.c */
 /* The session with the library open there; an error where there is none. */
 CUresult ckt_cufft_enter(void);

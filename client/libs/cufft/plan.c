@@ -3,11 +3,11 @@
  * Plans: their table, creation and end, what is not asked of the library each time, and its
  * version.
  */
-#include "client/libs/cufft/cufft.h"
-
 #include <stdlib.h>
 
 #include "base/fork.h"
+#include "client/libs/cufft/cufft.h"
+#include "client/libs/major.h"
 
 /*
  * More than any program keeps; one that never destroys plans hears of it before it has taken the

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "softgpu/libs/blas/internal.h"
+#include "softgpu/libs/blas/openblas.h"
 
 typedef double complex number;
 

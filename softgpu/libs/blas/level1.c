@@ -3,7 +3,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "softgpu/libs/blas/internal.h"
+#include "softgpu/libs/blas/openblas.h"
 
 /* A vector of n as numbers of the type that is computed with. */
 struct vector {

@@ -2,7 +2,7 @@
 /* Matrix and vector: OpenBLAS's functions by cuBLAS's flags. */
 #include <string.h>
 
-#include "softgpu/libs/blas/internal.h"
+#include "softgpu/libs/blas/openblas.h"
 
 /* What beta 0 must not read may hold anything, so it is cleared before a library multiplies it. */
 static void clear(void *y, cudaDataType type, int64_t n, int64_t step)

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "softgpu/libs/blas/internal.h"
+#include "softgpu/libs/blas/openblas.h"
 
 static char *element(const struct ckt_blas_operand *operand, int64_t batch, int64_t i, int64_t j)
 {

@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "softgpu/libs/blas/epilogue.h"
-#include "softgpu/libs/blas/internal.h"
+#include "softgpu/libs/blas/openblas.h"
 
 /* OpenBLAS has at least 50 work areas; a call takes one or two. */
 static sem_t threads;

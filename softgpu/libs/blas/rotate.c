@@ -3,7 +3,7 @@
  * Plane rotations.  Their cosine and sine are the job's alpha and beta where they are told, and c
  * and s where they are made.
  */
-#include "softgpu/libs/blas/internal.h"
+#include "softgpu/libs/blas/openblas.h"
 
 /* Element i of a vector of n, whose step may be negative. */
 static char *element(const struct ckt_blas_operand *v, int64_t i, int64_t n)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Updates of a matrix by vectors. */
-#include "softgpu/libs/blas/internal.h"
+#include "softgpu/libs/blas/openblas.h"
 
 int ckt_blas_ger(const struct ckt_blas_job *job)
 {

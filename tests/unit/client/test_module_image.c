@@ -9,7 +9,8 @@
 #include <string.h>
 
 #include "client/conn/call.h"
-#include "client/cuda/internal.h"
+#include "client/cuda/module/module_image.h"
+#include "rpc/gen/cuda_codec.h"
 
 /* ---- A connection that remembers */
 

@@ -7,7 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/cuda/internal.h"
+#include "client/conn/call.h"
+#include "client/cuda/context/route.h"
 #include "client/cuda/memory/range.h"
 
 enum { KIB = 1024 };

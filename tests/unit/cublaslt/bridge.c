@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* See bridge.h. */
-#include "tests/unit/cublaslt/bridge.h"
-
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/unit/cublaslt/bridge.h"
+#include "client/libs/libs.h"
 #include "rpc/net.h"
 #include "server/worker/objects/context.h"
 

@@ -7,8 +7,10 @@
 #pragma once
 
 #include <cublasLt.h>
+#include <cuda.h>
+#include <stdbool.h>
+#include <stdint.h>
 
-#include "client/libs/cublasLt/internal.h"
 #include "server/worker/libs/cublasLt/cublasLt.h"
 #include "tests/unit/cublaslt/double.h"
 #include "tests/unit/worker/inside.h"

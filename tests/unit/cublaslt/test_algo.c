@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "client/libs/cublasLt/cache.h"
 #include "tests/unit/cublaslt/bridge.h"
 
 static cublasLtMatmulDesc_t op;

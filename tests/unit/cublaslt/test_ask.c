@@ -3,6 +3,7 @@
  * client/libs/cublasLt/ask.c: a question travels once for each content, and an answer that may
  * change is not kept.
  */
+#include "client/libs/cublasLt/cache.h"
 #include "tests/unit/cublaslt/bridge.h"
 
 static cublasLtMatmulDesc_t op;

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "client/libs/cublasLt/cache.h"
 #include "tests/unit/cublaslt/bridge.h"
 
 static bool has(unsigned number, size_t key_bytes, uint8_t first)

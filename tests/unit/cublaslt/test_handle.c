@@ -5,6 +5,8 @@
  */
 #include <string.h>
 
+#include "client/libs/cublasLt/cache.h"
+#include "client/libs/cublasLt/handle.h"
 #include "rpc/gen/cublas_functions.h"
 #include "rpc/handle.h"
 #include "server/worker/objects/context.h"

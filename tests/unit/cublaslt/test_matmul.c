@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "client/libs/libs.h"
 #include "tests/unit/cublaslt/bridge.h"
 
 static cublasLtMatmulDesc_t op;

@@ -147,6 +147,30 @@ static void test_capture_workspace(void)
 	IS(loop_deferred(), CUDA_SUCCESS);
 }
 
+/* The program may have said how much the library's own is. */
+static void test_configured_workspace(void)
+{
+	static const struct {
+		const char *config;
+		size_t bytes;
+	} cases[] = {{":4096:8", 4 << 20}, {":16:8:4096:2:64:1", 4 << 20}, {":16:8", 16 << 10},
+		{":4096:0:16:1", 16 << 10}, {":0:0", 0}, {"", 32 << 20}, {"4096:8", 32 << 20},
+		{":4096", 32 << 20}, {":4096:8:", 32 << 20}, {":-1:8", 32 << 20},
+		{":99999999999999999999:8", 32 << 20}};
+	for (size_t i = 0; i < COUNT(cases); i++) {
+		cublasHandle_t handle = make();
+		setenv("CUBLAS_WORKSPACE_CONFIG", cases[i].config, 1);
+		loop_captures = true;
+		ckt_cublas_take_handle(handle);
+		IS(double_cublas.workspace_bytes, cases[i].bytes);
+		YES((double_cublas.workspace != NULL) == (cases[i].bytes != 0));
+		loop_captures = false;
+		cublasDestroy_v2(handle);
+	}
+	unsetenv("CUBLAS_WORKSPACE_CONFIG");
+	IS(loop_deferred(), CUDA_SUCCESS);
+}
+
 /* cuSOLVER's first call; what the genuine library answers. */
 static void test_environment_mode(void)
 {
@@ -218,5 +242,6 @@ static void test_errors(void)
 
 UNIT_SUITE(handle, {"life", test_life}, {"answers are local", test_answers_are_local},
 	{"set at once", test_set_at_once}, {"capture workspace", test_capture_workspace},
+	{"configured workspace", test_configured_workspace},
 	{"environment mode", test_environment_mode}, {"capture", test_capture},
 	{"errors", test_errors})

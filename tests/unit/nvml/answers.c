@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* See answers.h. */
-#include "answers.h"
-
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -14,6 +12,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "answers.h"
+#include "rpc/control.h"
 #include "rpc/net.h"
 #include "rpc/session.h"
 

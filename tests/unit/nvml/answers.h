@@ -8,7 +8,7 @@
 
 #include <stdatomic.h>
 
-#include "client/nvml/internal.h"
+#include "rpc/control.h"
 #include "tests/unit/suite.h"
 
 enum how { ANSWERS, SAYS_NOTHING, HANGS_UP, CUTS_SHORT, SAYS_NONSENSE, REFUSES };

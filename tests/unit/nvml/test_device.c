@@ -8,6 +8,8 @@
 
 #include "answers.h"
 #include "client/conn/settings.h"
+#include "client/nvml/device.h"
+#include "rpc/nvml.h"
 
 int nvmlInit_v2(void);
 int nvmlInitWithFlags(unsigned flags);

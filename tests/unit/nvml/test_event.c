@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* client/nvml/event.c: sets of events, which stay empty. */
 #include "answers.h"
+#include "rpc/nvml.h"
 
 int nvmlInit_v2(void);
 int nvmlShutdown(void);

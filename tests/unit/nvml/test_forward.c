@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "answers.h"
+#include "rpc/nvml.h"
 
 int nvmlInit_v2(void);
 int nvmlShutdown(void);

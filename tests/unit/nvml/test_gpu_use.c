@@ -3,6 +3,8 @@
 #include <string.h>
 
 #include "answers.h"
+#include "rpc/control.h"
+#include "rpc/nvml.h"
 
 struct memory {
 	unsigned long long total, free, used;

@@ -8,6 +8,8 @@
 #include <stdlib.h>
 
 #include "answers.h"
+#include "client/nvml/server_query.h"
+#include "rpc/control.h"
 
 void answers_forget(void)
 {

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "answers.h"
+#include "rpc/nvml.h"
 
 struct pci_info {
 	char legacy[16];

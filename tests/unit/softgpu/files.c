@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* See files.h. */
-#include "files.h"
-
 #include <stdatomic.h>
 #include <unistd.h>
+
+#include "files.h"
+#include "softgpu/context/context.h"
+#include "softgpu/context/log.h"
 
 int unit_setup(int argc, char **argv)
 {

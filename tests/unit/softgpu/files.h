@@ -6,8 +6,9 @@
 #pragma once
 
 #include "soft_test.h"
-#include "softgpu/soft.h"
 #include "tests/unit/suite.h"
+
+struct ckt_soft_context;
 
 enum { FILES_MEMORY = 128 << 20, FILES_SECOND_MEMORY = 64 << 20 };
 

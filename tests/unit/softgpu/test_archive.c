@@ -4,6 +4,8 @@
  * only looks like one.
  */
 #include "files.h"
+#include "softgpu/module/archive.h"
+#include "softgpu/module/fatbin.h"
 
 /* One PTX entry for a capability in a container, as fatbin.c's head draws it; the bytes it took. */
 static size_t container(

@@ -6,6 +6,7 @@
 #include <sys/mman.h>
 
 #include "files.h"
+#include "softgpu/memory/arena.h"
 
 enum { MIB = 1 << 20 };
 

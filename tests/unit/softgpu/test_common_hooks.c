@@ -5,6 +5,7 @@
  */
 #include "cudacommon/graph.h"
 #include "files.h"
+#include "softgpu/stream/stream.h"
 
 static void test_streams(void)
 {

@@ -7,7 +7,7 @@
 
 #include "cudacommon/graph.h"
 #include "files.h"
-#include "softgpu/soft.h"
+#include "softgpu/stream/condition.h"
 
 static CUdeviceptr memory;
 static CUcontext context;

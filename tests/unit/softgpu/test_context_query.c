@@ -3,6 +3,8 @@
  * softgpu/context/context_query.c: what a context tells of itself, limits and their bounds, peers.
  */
 #include "files.h"
+#include "softgpu/context/context.h"
+#include "softgpu/context/device.h"
 
 static void test_told(void)
 {

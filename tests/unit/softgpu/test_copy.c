@@ -5,6 +5,7 @@
  */
 #include "files.h"
 #include "softgpu/memory/copy.h"
+#include "softgpu/memory/memmap.h"
 
 static struct ckt_soft_copy_end end_of(
 	uint64_t address, uint64_t pitch, uint64_t slice, enum ckt_soft_place place)

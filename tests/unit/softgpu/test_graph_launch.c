@@ -4,6 +4,8 @@
  * memory of graphs goes.
  */
 #include "files.h"
+#include "softgpu/context/device.h"
+#include "softgpu/memory/range.h"
 
 static CUgraphNode fill(CUgraph graph, CUdeviceptr at, unsigned value, const CUgraphNode *behind,
 	size_t n, unsigned width)

@@ -4,6 +4,8 @@
  * its own.
  */
 #include "files.h"
+#include "softgpu/context/context.h"
+#include "softgpu/memory/heap.h"
 
 static void test_limit(void)
 {

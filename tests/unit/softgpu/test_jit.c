@@ -2,6 +2,7 @@
 /* softgpu/module/jit.c: what the soft GPU makes of options. */
 #include "cudacommon/jit.h"
 #include "files.h"
+#include "softgpu/module/jit.h"
 
 /* What was compiled for another device does not load. */
 static void test_targets(void)

@@ -7,6 +7,8 @@
 #include <unistd.h>
 
 #include "files.h"
+#include "softgpu/context/context.h"
+#include "softgpu/module/kernel_output.h"
 
 /* What has come so far. */
 static size_t come(int fd, char *ret_text, size_t size)

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "files.h"
+#include "softgpu/context/log.h"
 
 static void test_lines(void)
 {

@@ -6,6 +6,7 @@
 #include <errno.h>
 
 #include "files.h"
+#include "softgpu/memory/memmap.h"
 
 #define LEAF (1ull << CKT_SOFT_LEAF_SHIFT)
 enum { PAGE = 4096, RW = CKT_SOFT_PAGE_READ | CKT_SOFT_PAGE_WRITE };

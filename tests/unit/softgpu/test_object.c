@@ -6,6 +6,7 @@
 #include <pthread.h>
 
 #include "files.h"
+#include "softgpu/context/object.h"
 
 static atomic_int destroyed;
 

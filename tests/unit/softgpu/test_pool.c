@@ -4,6 +4,8 @@
  * that runs out, and the sums are right.
  */
 #include "files.h"
+#include "softgpu/context/device.h"
+#include "softgpu/memory/range.h"
 
 enum { MIB = 1 << 20, PAGE = 32 << 20 }; /* what an H200 reserves at once */
 

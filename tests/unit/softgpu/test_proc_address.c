@@ -4,6 +4,7 @@
  * and what is no function.
  */
 #include "files.h"
+#include "softgpu/context/device.h"
 #include "softgpu/gen.h"
 
 /* By the names that the library exports, whatever cuda.h makes of them. */

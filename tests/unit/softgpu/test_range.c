@@ -4,6 +4,8 @@
  * against a plain list.
  */
 #include "files.h"
+#include "softgpu/context/context.h"
+#include "softgpu/memory/range.h"
 
 /* Addresses that no allocation of this process has. */
 #define BASE 0x10000ull

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* softgpu/context/waits.c: what its list names, and that nothing waits where it names nothing. */
 #include "files.h"
+#include "softgpu/context/waits.h"
 
 static void test_words(void)
 {

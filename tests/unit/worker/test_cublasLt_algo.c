@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "client/libs/cublasLt/handle.h"
 #include "tests/unit/cublaslt/bridge.h"
 
 static uint8_t operation[CKT_LT_MATMUL_BYTES], layout[CKT_LT_LAYOUT_BYTES],

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Sizes of CUDA arrays as both sides compute them: bytes of a row, rows of a slice, slices;
  * compressed formats count in whole blocks.

@@ -1,6 +1,5 @@
-/*
- * What the files of libcricket-softblas.so share: OpenBLAS's functions by cuBLAS's flags and types.
- */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* OpenBLAS's functions by cuBLAS's flags and types. */
 #pragma once
 
 #include <cblas.h>

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Functions of modules: what the worker said of them when they were first asked for. */
+#pragma once
+
+#include <cuda.h>
+
+#include <stdint.h>
+
+#include "cudacommon/object.h"
+
+struct ckt_module;
+
+struct ckt_function {
+	struct ckt_cudacommon_object object;
+	uint64_t module;
+	struct ckt_function *next; /* of the same module */
+	char *name;
+	unsigned param_count;
+	uint32_t param_bytes;
+	uint32_t *param_offsets, *param_sizes;
+	int32_t attributes[32];   /* index = CUfunction_attribute */
+	uint32_t attribute_valid; /* bit per attribute */
+};
+
+CUresult ckt_client_module_function(
+	struct ckt_module *module, const char *name, struct ckt_function **ret_function);
+/* A CUfunction, or a CUkernel cast to one, as the function in the current context. */
+CUresult ckt_client_function_resolve(CUfunction handle, struct ckt_function **ret_function);

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The bytes of a module, and how they get to the worker. */
+#pragma once
+
+#include <cuda.h>
+
+#include <stddef.h>
+#include <stdint.h>
+
+/*
+ * Bytes of a module image by its own header: fat binary (container or nvcc's wrapper), ELF, or
+ * text.  *ret_data is where it begins.
+ */
+CUresult ckt_client_image_extent(const void *image, const void **ret_data, size_t *ret_size);
+/* Makes sure that the worker holds these bytes; ret_hash: 32 bytes. */
+CUresult ckt_client_blob_send(const void *data, size_t size, uint8_t *ret_hash);

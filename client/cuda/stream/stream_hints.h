@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a program sets on a stream beyond its flags: the attributes that a stream keeps. */
+#pragma once
+
+#include <cuda.h>
+
+#include <stdbool.h>
+
+struct ckt_stream_hints {
+	CUaccessPolicyWindow window;
+	CUsynchronizationPolicy policy; /* 0: never set */
+	CUlaunchMemSyncDomain domain;
+	CUlaunchMemSyncDomainMap map;
+	bool map_set;
+	int priority; /* at first the one that it was made with */
+};
+
+/*
+ * What was set on the stream that is an attribute: the stream's own, or the context's for the
+ * default stream.
+ */
+CUresult ckt_client_stream_hints(CUstream stream, struct ckt_stream_hints **ret_hints);

@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How many blocks of a kernel a multiprocessor holds. */
+#pragma once
+
+#include <stddef.h>
+
+struct ckt_soft_device;
+struct ckt_soft_function;
+
+/* Blocks of that many threads and dynamic shared bytes that fit on one multiprocessor; 0: none. */
+unsigned ckt_soft_occupancy(const struct ckt_soft_function *function,
+	const struct ckt_soft_device *device, unsigned threads, size_t dynamic_shared);
