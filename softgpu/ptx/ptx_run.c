@@ -2,11 +2,12 @@
 /*
  * ptx-run: loads PTX texts and runs one kernel, for developers; not installed.
  *
- *   ptx-run [-g X[,Y[,Z]]] [-b X[,Y[,Z]]] [-s SHARED] [-t TARGET] [-k KERNEL] [-c] FILE.ptx... -- ARG...
+ *	ptx-run [-g X[,Y[,Z]]] [-b X[,Y[,Z]]] [-s SHARED] [-t TARGET] [-k KERNEL] [-c] FILE.ptx...
+ *		-- ARG...
  *
- * ARG: i:N (32 bits), l:N (64 bits), f:X, d:X, or a buffer, zi:N (N zeroed 32-bit words), ri:N (0,
- * 1, 2...), rf:N (0.0, 1.0, ...), printed afterwards when a p stands before: pzi:8.  Without -k it
- * lists the kernels.
+ * ARG: i:N (32 bits), l:N (64 bits), f:X, d:X, or a buffer: zi:N (N zeroed 32-bit words), ri:N (0,
+ * 1, 2...), rf:N (0.0, 1.0, ...).  A leading p prints the buffer afterwards: pzi:8.  Without -k,
+ * ptx-run lists the kernels.
  */
 #include <getopt.h>
 #include <stdio.h>
@@ -15,6 +16,7 @@
 #include <sys/mman.h>
 #include <time.h>
 
+#include "base/option_table.h"
 #include "softgpu/memory/memmap.h"
 #include "softgpu/ptx/ptx.h"
 
@@ -32,7 +34,7 @@ static void *device_alloc(uint64_t size)
 		ckt_soft_memmap_set((uint64_t)(uintptr_t)memory, size,
 			CKT_SOFT_PAGE_READ | CKT_SOFT_PAGE_WRITE)) {
 		fprintf(stderr, "ptx-run: out of memory\n");
-		exit(1);
+		exit(EXIT_FAILURE);
 	}
 	return memory;
 }
@@ -60,14 +62,14 @@ static char *read_file(const char *path, size_t *ret_size)
 	FILE *f = fopen(path, "rb");
 	if (!f) {
 		perror(path);
-		exit(1);
+		exit(EXIT_FAILURE);
 	}
 	fseek(f, 0, SEEK_END);
 	*ret_size = (size_t)ftell(f);
 	rewind(f);
 	char *text = malloc(*ret_size + 1);
 	if (!text || fread(text, 1, *ret_size, f) != *ret_size)
-		exit(1);
+		exit(EXIT_FAILURE);
 	fclose(f);
 	return text;
 }
@@ -83,8 +85,8 @@ static void put_argument(const char *text, const struct ckt_ptx_param *param, ui
 {
 	const char *value = strchr(text, ':');
 	if (!value) {
-		fprintf(stderr, "ptx-run: bad argument %s\n", text);
-		exit(2);
+		fprintf(stderr, "ptx-run: invalid argument %s\n", text);
+		exit(CKT_EXIT_USAGE);
 	}
 	value++;
 	uint64_t bits = 0;
@@ -127,7 +129,7 @@ static int run(struct ckt_ptx_module *module, const char *kernel, struct ckt_ptx
 	const struct ckt_ptx_function_info *info = ckt_ptx_function_info(f);
 	if ((size_t)n_args != info->n_params || n_args > 16) {
 		fprintf(stderr, "ptx-run: %s has %zu parameters\n", kernel, info->n_params);
-		return 2;
+		return CKT_EXIT_USAGE;
 	}
 	uint8_t *params = calloc(1, info->param_bytes + 8);
 	for (int k = 0; k < n_args; k++)
@@ -157,41 +159,47 @@ static int run(struct ckt_ptx_module *module, const char *kernel, struct ckt_ptx
 	return fault != CKT_PTX_FAULT_NONE;
 }
 
-int main(int argc, char **argv)
+struct options {
+	struct ckt_ptx_launch *launch;
+	unsigned target;
+	const char *kernel;
+};
+
+static bool read_options(int argc, char **argv, struct options *ret_options)
 {
-	struct ckt_ptx_device device = {.n_sm = 16,
-		.capability = 120,
-		.output = output,
-		.heap_alloc = heap_alloc,
-		.heap_free = heap_free};
-	struct ckt_ptx_launch launch = {.grid = {1, 1, 1}, .block = {1, 1, 1}, .device = &device};
-	struct ckt_ptx_load_options options = {.target = 120};
-	const char *kernel = NULL;
+	struct ckt_ptx_launch *launch = ret_options->launch;
 	int option;
 	while ((option = getopt(argc, argv, "+g:b:s:t:k:c")) != -1) {
 		switch (option) {
 		case 'g':
-			three(optarg, launch.grid);
+			three(optarg, launch->grid);
 			break;
 		case 'b':
-			three(optarg, launch.block);
+			three(optarg, launch->block);
 			break;
 		case 's':
-			launch.dynamic_shared_bytes = (uint32_t)strtoul(optarg, NULL, 0);
+			launch->dynamic_shared_bytes = (uint32_t)strtoul(optarg, NULL, 0);
 			break;
 		case 't':
-			options.target = (unsigned)strtoul(optarg, NULL, 0);
+			ret_options->target = (unsigned)strtoul(optarg, NULL, 0);
 			break;
 		case 'k':
-			kernel = optarg;
+			ret_options->kernel = optarg;
 			break;
 		case 'c':
-			launch.cooperative = true;
+			launch->cooperative = true;
 			break;
 		default:
-			return 2;
+			return false;
 		}
 	}
+	return true;
+}
+
+/* Loads the files before "--"; NULL, with a message, if the loader refuses them. */
+static struct ckt_ptx_module *load_files(int argc, char **argv, unsigned target)
+{
+	struct ckt_ptx_load_options options = {.target = target};
 	struct ckt_ptx_text texts[16];
 	size_t n_texts = 0;
 	for (; optind < argc && strcmp(argv[optind], "--") && n_texts < 16; optind++, n_texts++) {
@@ -206,31 +214,63 @@ int main(int argc, char **argv)
 		free((void *)texts[k].text);
 	if (r != CKT_PTX_OK) {
 		fprintf(stderr, "ptx-run: %d: %s\n", r, log);
-		return 1;
+		return NULL;
 	}
 	for (size_t k = 0; k < ckt_ptx_module_global_count(module); k++) {
 		struct ckt_ptx_global *g = ckt_ptx_module_global(module, k);
 		g->address = (uint64_t)(uintptr_t)device_alloc(g->size_bytes ? g->size_bytes : 1);
 	}
 	ckt_ptx_module_bind(module);
-	int refusals = 0;
+	return module;
+}
+
+/*
+ * Prints why the kernel, or any kernel if it is NULL, cannot run; returns the number of refusals.
+ */
+static unsigned print_refusals(struct ckt_ptx_module *module, const char *kernel)
+{
+	unsigned refusals = 0;
 	for (size_t k = 0; k < ckt_ptx_module_function_count(module); k++) {
 		const struct ckt_ptx_function_info *info =
 			ckt_ptx_function_info(ckt_ptx_module_function(module, k));
 		if (!info->refusal || (kernel && strcmp(kernel, info->name)))
 			continue;
 		fprintf(stderr, "ptx-run: %s: %s\n", info->name, info->refusal);
-		refusals = 1;
+		refusals++;
 	}
-	for (size_t k = 0; !kernel && k < ckt_ptx_module_function_count(module); k++) {
+	return refusals;
+}
+
+static void list_kernels(struct ckt_ptx_module *module)
+{
+	for (size_t k = 0; k < ckt_ptx_module_function_count(module); k++) {
 		const struct ckt_ptx_function_info *info =
 			ckt_ptx_function_info(ckt_ptx_module_function(module, k));
 		printf("%s: %zu parameters, %u bytes shared, %u local\n", info->name,
 			info->n_params, info->static_shared_bytes, info->local_bytes);
 	}
+}
+
+int main(int argc, char **argv)
+{
+	struct ckt_ptx_device device = {.n_sm = 16,
+		.capability = 120,
+		.output = output,
+		.heap_alloc = heap_alloc,
+		.heap_free = heap_free};
+	struct ckt_ptx_launch launch = {.grid = {1, 1, 1}, .block = {1, 1, 1}, .device = &device};
+	struct options options = {.launch = &launch, .target = 120};
+	if (!read_options(argc, argv, &options))
+		return CKT_EXIT_USAGE;
+	struct ckt_ptx_module *module = load_files(argc, argv, options.target);
+	if (!module)
+		return 1;
+	int status = print_refusals(module, options.kernel) != 0;
 	int first = optind < argc ? optind + 1 : argc;
-	int status = kernel && !refusals ? run(module, kernel, &launch, argv + first, argc - first)
-					 : refusals;
+	if (!options.kernel)
+		list_kernels(module);
+	else if (!status)
+		status = run(module, options.kernel, &launch, argv + first, argc - first);
 	ckt_ptx_module_destroy(module);
 	return status;
 }

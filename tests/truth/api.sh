@@ -17,7 +17,7 @@ while getopts p:c: option; do
 	esac
 done
 shift $((OPTIND - 1))
-[ $# -gt 0 ] || { sed -n '2,7s/^# \{0,1\}//p' "$0"; exit 2; }
+[ $# -gt 0 ] || { sed -n '3,8s/^# \{0,1\}//p' "$0"; exit 2; }
 out=$1
 shift
 python3 "$here/../api/api.py" record "$programs" "$out" "$@"

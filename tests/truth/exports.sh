@@ -6,7 +6,7 @@
 #
 # Variables are left out: libcuda.so.1 has some for the debugger.
 set -eu
-[ $# -gt 1 ] || { sed -n '2,6s/^# \{0,1\}//p' "$0"; exit 2; }
+[ $# -gt 1 ] || { sed -n '3,7s/^# \{0,1\}//p' "$0"; exit 2; }
 out=$1
 shift
 mkdir -p "$out"

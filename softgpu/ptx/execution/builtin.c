@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Functions that no PTX defines: vprintf, malloc, free, __assertfail, and of the device runtime
- * what grid-wide barriers and the conditions of graphs need.
+ * Functions that no PTX defines: vprintf, malloc, free and __assertfail, and the functions of the
+ * device runtime for grid-wide barriers and the conditions of graphs.
  */
 #include <stdio.h>
 #include <string.h>
@@ -45,7 +45,9 @@ static void give(struct ptx_warp *w, const struct ptx_call *call, unsigned lane,
 			call->ret_sizes[0] < 8 ? call->ret_sizes[0] : 8);
 }
 
-/* A string of device memory into text, cut at room - 1 characters; false after a fault. */
+/*
+ * Copies a string from device memory into text, at most room - 1 characters; false after a fault.
+ */
 static bool read_string(
 	struct ptx_warp *w, unsigned lane, uint64_t address, char *text, size_t room)
 {
@@ -64,15 +66,15 @@ static bool read_string(
 }
 
 /*
- * ---- printf.  Arguments lie one after another, each at a multiple of its size: 4 bytes, or 8 for
- * long, pointers and doubles.
+ * ---- printf.  Arguments are adjacent, each at a multiple of its size: 4 bytes, or 8 for long,
+ * pointers and doubles.
  */
 
 struct printing {
 	struct ptx_warp *w;
 	unsigned lane;
 	uint64_t args, offset;
-	char out[8192]; /* the GPU's own limit on one call is of this order */
+	char out[8192]; /* of the order of the GPU's own limit for one call */
 	size_t n;
 	int count;
 	bool failed;
@@ -102,7 +104,7 @@ static void put(struct printing *p, const char *text, size_t size)
 	p->n += size;
 }
 
-/* One conversion, from behind its % to its letter; returns where the text goes on. */
+/* Converts one specification, from after its % to its letter; returns the rest of the format. */
 static const char *convert(struct printing *p, const char *f)
 {
 	char spec[48] = "%", text[2048], string[1024];
@@ -221,8 +223,8 @@ static int assert_fail(struct ptx_warp *w, const struct ptx_call *call, uint32_t
 }
 
 /*
- * Waits for every thread of the grid.  Each lane notes the phase in which it came; the last of all
- * ends the phase.  Until then the call is made again and again, other blocks running in between.
+ * Waits for every thread of the grid.  Each lane notes the phase in which it arrived, and the last
+ * lane of the grid ends the phase.  Until then the call repeats, and other blocks run in between.
  */
 static int grid_sync(struct ptx_warp *w, const struct ptx_call *call, uint32_t m)
 {
@@ -269,8 +271,8 @@ int ckt_ptx_builtin_run(struct ptx_warp *w, const struct ptx_call *call, int bui
 	const struct ckt_ptx_device *device = w->block->grid->launch->device;
 	unsigned first = (unsigned)__builtin_ctz(m);
 	if (builtin == BUILTIN_NONE || call->n_args < n_args[builtin])
-		return ckt_ptx_fault(w, first, CKT_PTX_FAULT_INVALID_PC,
-			"call of a function that nothing defines");
+		return ckt_ptx_fault(
+			w, first, CKT_PTX_FAULT_INVALID_PC, "call to an undefined function");
 	if (builtin == BUILTIN_ASSERTFAIL)
 		return assert_fail(w, call, m);
 	if (builtin == BUILTIN_CG_SYNC)
@@ -279,8 +281,8 @@ int ckt_ptx_builtin_run(struct ptx_warp *w, const struct ptx_call *call, int bui
 		unsigned l = (unsigned)__builtin_ctz(rest);
 		if (builtin == BUILTIN_CG_HANDLE) {
 			/*
-			 * The grid (1) of a cooperative launch has one; several GPUs' (2) is gone
-			 * from CUDA.
+			 * Only the grid (1) of a cooperative launch has a handle; CUDA no longer
+			 * has the one for several GPUs (2).
 			 */
 			give(w, call, l,
 				argument(w, call, l, 0) == 1
@@ -292,7 +294,7 @@ int ckt_ptx_builtin_run(struct ptx_warp *w, const struct ptx_call *call, int bui
 				!device->set_condition(
 					device->data, handle, (uint32_t)argument(w, call, l, 1)))
 				return ckt_ptx_fault(w, l, CKT_PTX_FAULT_ILLEGAL_ADDRESS,
-					"no condition of a graph has this handle");
+					"this handle is not a condition of a graph");
 		} else if (builtin == BUILTIN_VPRINTF) {
 			if (!print(w, call, l))
 				return RUN_FAULT;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Grids: blocks in order over a pool of threads and the caller's.
+ * Runs grids: the blocks of a grid, in order, on a pool of threads and the caller's thread.
  *
  * A grid keeps a window of resident blocks.  A thread takes a block, runs a slice of it and puts it
- * back at the end of its grid's queue, so a block that spins on another's flag never keeps that one
- * from running; blocks start in the order of their number, so waiting for a lower one always ends.
- * A cooperative grid has all its blocks resident.  Grids take turns, too.
+ * back at the end of its grid's queue.  So a block that polls another block's flag never prevents
+ * that block from running.  Blocks start in the order of their number, so waiting for a lower
+ * number always ends.  A cooperative grid has all its blocks resident.  Grids take turns, too.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,7 +25,7 @@
 enum {
 	RESIDENT_BYTES = 256 << 20, /* of all resident blocks of an ordinary grid */
 	STACK_DEFAULT = 1024,
-	STACK_FACTOR = 8, /* frames here hold parameters that a GPU keeps in registers */
+	STACK_FACTOR = 8, /* frames here also hold parameters that a GPU keeps in registers */
 };
 
 static struct {
@@ -152,7 +152,7 @@ static void block_free(struct ptx_block *block)
 	munmap(block->memory, block->memory_bytes);
 }
 
-/* A cluster's blocks hang on its first, which stands for all. */
+/* The first block of a cluster owns the others and represents the cluster. */
 static void cluster_free(struct ptx_block *first)
 {
 	struct ptx_cluster cluster = first->own_cluster;
@@ -190,7 +190,7 @@ static void cluster_start(struct ptx_cluster *cluster, uint64_t number)
 	}
 }
 
-/* ---- Scheduling.  All under the pool's lock. */
+/* ---- Scheduling, all under the pool's lock */
 
 static bool has_work(const struct ptx_grid *grid)
 {
@@ -199,7 +199,9 @@ static bool has_work(const struct ptx_grid *grid)
 			(grid->next_block < grid->n_blocks && grid->resident < grid->window));
 }
 
-/* New blocks and waiting ones by turns, so that neither keeps the other from running. */
+/*
+ * Alternates between new blocks and waiting ones, so that neither prevents the other from running.
+ */
 static bool take_new(struct ptx_grid *grid)
 {
 	bool can = grid->next_block < grid->n_blocks && grid->resident < grid->window;
@@ -215,7 +217,7 @@ static void finish(struct ptx_grid *grid)
 
 /*
  * Takes a block of the grid, runs a slice of it and puts it back.  Precondition: the lock is held
- * and has_work said yes.
+ * and has_work returned true.
  */
 static void run_slice(struct ptx_grid *grid)
 {
@@ -243,8 +245,8 @@ static void run_slice(struct ptx_grid *grid)
 		pthread_mutex_lock(&grid->fault_lock);
 		if (grid->fault == CKT_PTX_FAULT_NONE) {
 			grid->fault = CKT_PTX_FAULT_LAUNCH_FAILURE;
-			snprintf(grid->message, sizeof grid->message, "%s: no memory for a block",
-				grid->entry->info.name);
+			snprintf(grid->message, sizeof grid->message,
+				"%s: out of memory for a block", grid->entry->info.name);
 		}
 		pthread_mutex_unlock(&grid->fault_lock);
 	} else {
@@ -288,7 +290,10 @@ static void *pool_main(void *arg)
 			pthread_cond_wait(&pool.work, &pool.lock);
 			continue;
 		}
-		/* To the end of the list: the next look finds another grid first. */
+		/*
+		 * Moves the grid to the end of the list, so that the next search finds another grid
+		 * first.
+		 */
 		if (grid->next) {
 			*place = grid->next;
 			while (*place)
@@ -314,7 +319,7 @@ static void start_threads(void)
 		int r = pthread_create(&thread, &attr, pool_main, NULL);
 		pthread_attr_destroy(&attr);
 		if (r)
-			break; /* the caller's thread runs everything then */
+			break; /* the caller's thread then runs everything */
 		pool.n_threads++;
 	}
 }
@@ -366,7 +371,7 @@ static enum ckt_ptx_fault refuse(
 
 /*
  * Cooperative groups find the state of their grid barrier through %envreg1 and %envreg2: a page
- * that the device may touch, whose first word is its size and whose second is the counter.
+ * that the device may access.  Its first word is its size and its second word is the counter.
  */
 static void *workspace_create(void)
 {
@@ -409,8 +414,8 @@ static void choose_window(struct ptx_grid *grid)
 }
 
 /*
- * The launch's clusters, else those that the function asks for.  False where they do not fit the
- * grid.
+ * Uses the cluster of the launch, or else the one that the function requires.  False if it does not
+ * fit the grid.
  */
 static bool choose_cluster(struct ptx_grid *grid)
 {
@@ -438,7 +443,7 @@ enum ckt_ptx_fault ckt_ptx_launch(const struct ckt_ptx_function *function,
 	if (!threads || threads > 1024 || !launch->grid[0] || !launch->grid[1] ||
 		!launch->grid[2] || !choose_cluster(&grid))
 		return refuse(ret_message, message_size_bytes, function,
-			"bad grid, cluster or block size");
+			"invalid grid, cluster or block size");
 	if (!function->module->bound || ckt_ptx_prepare(function, &grid.prepared))
 		return refuse(ret_message, message_size_bytes, function,
 			"module not ready, or out of memory");

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Asynchronous copies and the barriers in shared memory that count them.  Here a copy is done at
- * once, so what remains is counting.
+ * Asynchronous copies, and the barriers in shared memory that count them.  Here a copy completes at
+ * once, so only the counting remains.
  *
- * A memory barrier is 64 bits of shared memory, touched by one thread of the host only:
+ * A memory barrier has 64 bits of shared memory; only one host thread touches it:
  *
- *   0-19 arrivals still missing | 20-39 arrivals of a phase | 40-62 bytes still missing, signed | 63 the phase's parity
+ *	0-19 missing arrivals | 20-39 arrivals of a phase | 40-62 missing bytes, signed | 63 parity
  */
 #include <string.h>
 
@@ -66,7 +66,7 @@ enum { MB_INIT, MB_INVAL, MB_ARRIVE, MB_ARRIVE_DROP, MB_EXPECT_TX, MB_COMPLETE_T
 enum { MB_FLAG_EXPECT = 1, MB_FLAG_PARITY = 2, MB_FLAG_TRY = 4 };
 
 /*
- * x: which, y: flags, z: space; a/e/imm: the address, b: count, bytes, state or parity (or none),
+ * x: operation, y: flags, z: space; a/e/imm: address, b: count, bytes, state or parity (or none),
  * d: state or predicate (or none).
  */
 HANDLER(exec_mbarrier)
@@ -143,7 +143,7 @@ struct copy {
 	int32_t used, ignore;
 };
 
-/* cp.async: what the source does not give is zero. */
+/* cp.async: the bytes beyond the used source bytes become zero. */
 HANDLER(exec_cp_async)
 {
 	const struct copy *c = i->side;
@@ -245,9 +245,10 @@ static void decode_copy(struct ptx_parser *p)
 	bool ca = ckt_ptx_mod(p, "ca"), hint = ckt_ptx_mod(p, "L2::cache_hint");
 	if (!ca && !ckt_ptx_mod(p, "cg"))
 		ckt_ptx_bad(p, "unsupported asynchronous copy");
-	for (unsigned k = 1; k < p->raw.n_mods; k++) /* legal.c knows the words, not their order */
+	/* legal.c does not check the order of the words */
+	for (unsigned k = 1; k < p->raw.n_mods; k++)
 		if (!strcmp(p->raw.mods[k - 1], "global") && !strncmp(p->raw.mods[k], "shared", 6))
-			ckt_ptx_bad(p, "an asynchronous copy goes into shared memory");
+			ckt_ptx_bad(p, "an asynchronous copy must write to shared memory");
 	if (!ckt_ptx_mod(p, "shared") && !ckt_ptx_mod(p, "shared::cta"))
 		ckt_ptx_bad(p, "unsupported asynchronous copy");
 	if (!ckt_ptx_mod(p, "global"))
@@ -293,8 +294,9 @@ static void decode_cp(struct ptx_parser *p)
 		ckt_ptx_mod(p, "b64");
 		ckt_ptx_need_operands(p, 1, 1);
 		/*
-		 * The copies are complete, so the barrier gets one arrival; without .noinc it was
-		 * told to expect one more before.
+		 * The copies are complete.  With .noinc they count as one of the expected arrivals.
+		 * Without .noinc the instruction would also expect one more arrival, so there is
+		 * nothing to do.
 		 */
 		bool counted = ckt_ptx_mod(p, "noinc");
 		enum ptx_space space = ckt_ptx_memory_space(p);

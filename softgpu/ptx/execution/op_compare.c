@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * setp and set: comparisons, joined with another predicate.
- */
+/* setp and set: comparisons, optionally joined with another predicate. */
 #include <string.h>
 
 #include "softgpu/ptx/execution/op.h"
@@ -38,8 +36,8 @@ static const char *const compare_names[] = {"eq", "ne", "lt", "le", "gt", "ge", 
 	"hs", "equ", "neu", "ltu", "leu", "gtu", "geu", "num", "nan", NULL};
 
 /*
- * Stores comparison r for lanes m: x join (0 none, 1 and, 2 or, 3 xor), c the other predicate; d
- * the answer, e that of the opposite.
+ * Stores comparison r for lanes m.  x: the join (0 none, 1 and, 2 or, 3 xor); c: the other
+ * predicate; d: the result; e: the result for the opposite comparison.
  */
 static int finish(struct ptx_warp *w, const struct ptx_insn *i, uint32_t m, uint32_t r)
 {
@@ -59,8 +57,8 @@ static int finish(struct ptx_warp *w, const struct ptx_insn *i, uint32_t m, uint
 }
 
 /*
- * One bit of every byte, all of which are 0 or 1: a loop over bytes vectorises, one that shifts by
- * lanes does not.
+ * Gathers the bits of bytes that are all 0 or 1.  The loop that writes such bytes vectorises; a
+ * loop that shifts by the lane does not.
  */
 static inline uint32_t gather(const uint8_t *yes)
 {
@@ -158,7 +156,7 @@ static int upper_half(struct ptx_warp *w, const struct ptx_insn *i, uint32_t m)
 }
 PTX_FORM(upper_half, FORM_LANE, 4, 4, 0, 0, 0, "d = a >> 16;")
 
-/* set: x bytes of the answer, imm what stands for true. */
+/* set: imm is the value for true. */
 static int exec_choose(struct ptx_warp *w, const struct ptx_insn *i, uint32_t m)
 {
 	uint32_t a = *(uint32_t *)ptx_at(w, i->a);
@@ -274,7 +272,7 @@ static void decode_setp(struct ptx_parser *p)
 		ckt_ptx_bad(p, "predicate expected");
 	bool pair = type == T_F16X2 || type == T_BF16X2;
 	if (e != PTX_OPERAND_NONE && (type == T_F16 || type == T_BF16))
-		ckt_ptx_bad(p, "a comparison of halves has one answer");
+		ckt_ptx_bad(p, "a comparison of halves has one result");
 	if (!pair) {
 		emit_comparison(p, c, type, a, b, other, d, e);
 		return;

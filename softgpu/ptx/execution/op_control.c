@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Branches, calls, returns, the end of threads, and barriers of a block.
- */
+/* Branches, calls, returns, the end of threads, and the barriers of a block. */
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -22,8 +20,8 @@
 #define HANDLER(name) static int name(struct ptx_warp *w, const struct ptx_insn *i, uint32_t m)
 
 /*
- * ---- Branches.  The guard was applied to m already, so the lanes of the group that are not in m
- * go on behind the branch.
+ * ---- Branches. m excludes lanes that failed the guard; the group's other lanes continue after the
+ * branch
  */
 
 HANDLER(exec_bra)
@@ -72,7 +70,7 @@ HANDLER(exec_exit)
 }
 PTX_FORM(exec_exit, FORM_END, 0, 0, 0, 0, 0, NULL)
 
-/* Copies what a function answers into the caller's variables and goes back there. */
+/* Copies a function's results into the caller's variables and returns there. */
 HANDLER(exec_ret)
 {
 	struct ptx_frame *frame = w->frame, *parent = frame->parent;
@@ -101,7 +99,7 @@ PTX_FORM(exec_ret, FORM_END, 0, 0, 0, 0, 0, NULL)
 
 /* ---- Calls */
 
-/* Moves lanes m into a new activation of f and stores them as a group at its start. */
+/* Moves lanes m into a new activation of f, and stores them as a group at its start. */
 static int enter(
 	struct ptx_warp *w, const struct ptx_insn *i, const struct ckt_ptx_function *f, uint32_t m)
 {
@@ -109,8 +107,8 @@ static int enter(
 	struct ptx_frame *caller = w->frame;
 	unsigned lane = (unsigned)__builtin_ctz(m);
 	/*
-	 * A caller that declares the function otherwise passes what both know, as it would in a
-	 * GPU's registers.
+	 * A caller may declare other parameters than the function has.  The call then passes only
+	 * those that both declare, as registers of a GPU would.
 	 */
 	uint64_t base =
 		(uint64_t)caller->local_base + caller->function->frame_bytes + caller->extra;
@@ -176,7 +174,7 @@ HANDLER(exec_call_indirect)
 }
 PTX_FORM(exec_call_indirect, FORM_PLAIN, 0, 0, 0, 0, 0, NULL)
 
-/* ---- The rest */
+/* ---- Other instructions */
 
 HANDLER(exec_trap)
 {
@@ -222,8 +220,8 @@ PTX_FORM(exec_fence, FORM_PLAIN, 0, 0, 0, 0, 0, NULL)
 
 /*
  * bar and barrier.  x: 0 sync, 1 arrive, 2 red.popc, 3 red.and, 4 red.or.  a: barrier, b: thread
- * count or none, c: predicate, d: result. Arrivals are kept for every warp; ckt_ptx_barriers_check
- * completes a barrier when enough have come.
+ * count or none, c: predicate, d: result.  Every warp keeps its arrivals; ckt_ptx_barriers_check
+ * completes a barrier when enough threads have arrived.
  */
 HANDLER(exec_barrier)
 {
@@ -294,8 +292,8 @@ static void decode_brx(struct ptx_parser *p)
 }
 
 /*
- * A register's or constant's value into the parameter variable at imm of the frame, or back; x:
- * bytes a lane, y: back, z: bytes of its type.
+ * Copies a register's or constant's value into the parameter variable at imm of the frame, or back.
+ * x: bytes per lane; y: 1 to copy back; z: bytes of the type.
  */
 HANDLER(exec_pass)
 {
@@ -324,8 +322,8 @@ static void emit_pass(
 }
 
 /*
- * Gathers the parameter variables of one list; a register or constant has one of its own, filled
- * before the call.
+ * Collects the parameter variables of one list.  A register or constant gets a variable of its own,
+ * which is filled before the call.
  */
 static uint32_t call_list(struct ptx_parser *p, const struct ptx_operand *list, bool are_rets,
 	uint32_t **ret_offsets, uint32_t **ret_sizes)
@@ -346,10 +344,10 @@ static uint32_t call_list(struct ptx_parser *p, const struct ptx_operand *list, 
 		if (!is_constant && o->kind != OP_REG && !(o->kind == OP_SINK && are_rets))
 			ckt_ptx_bad(
 				p, "parameter variable, register or constant expected in a call");
-		/* The callee's parameter says how much of a constant it takes. */
+		/* The callee's parameter determines how many bytes of a constant it takes. */
 		enum ptx_type type = o->kind == OP_REG ? o->type : T_B64;
 		if (type == T_PRED)
-			ckt_ptx_bad(p, "a predicate is no parameter");
+			ckt_ptx_bad(p, "a predicate cannot be a parameter");
 		f->frame_bytes = (f->frame_bytes + 15) & ~15u;
 		(*ret_offsets)[k] = f->frame_bytes;
 		(*ret_sizes)[k] = ckt_ptx_type_bytes(type);
@@ -420,7 +418,8 @@ static void decode_simple(struct ptx_parser *p)
 		if (p->raw.operands[0].kind != OP_CONST)
 			ckt_ptx_bad(p, "constant expected");
 	}
-	if (p->raw.n_operands) /* prefetch.global.L2 [a], setmaxnreg.inc.sync.aligned.u32 n: advice */
+	/* prefetch.global.L2 [a], setmaxnreg.inc.sync.aligned.u32 n: hints */
+	if (p->raw.n_operands)
 		ckt_ptx_mod_prefix(p, "");
 	if (!strcmp(p->raw.op, "griddepcontrol"))
 		ckt_ptx_mod_prefix(p, "");
@@ -437,7 +436,7 @@ static void decode_nanosleep(struct ptx_parser *p)
 
 static void decode_fence(struct ptx_parser *p)
 {
-	ckt_ptx_mod_prefix(p, ""); /* legal.c knows them; all are one full fence */
+	ckt_ptx_mod_prefix(p, ""); /* legal.c checks the modifiers; every form is one full fence */
 	ckt_ptx_emit(p, exec_fence);
 }
 

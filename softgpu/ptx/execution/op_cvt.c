@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * cvt: between all integer and floating types.  The usual pairs have handlers of their own, the
- * rest goes through one that looks at the types lane by lane.
+ * cvt: converts between all integer and floating types.  Common pairs have handlers of their own;
+ * the others share one that examines the types for each lane.
  */
 #include <fenv.h>
 #include <math.h>
@@ -109,7 +109,7 @@ static double read_float(enum ptx_type type, uint64_t bits)
 	}
 }
 
-/* A double narrowed in one rounding. */
+/* Narrows a double in one rounding. */
 static float to_f32(double v, int rounding)
 {
 	static const int modes[] = {[ROUND_RN] = FE_TONEAREST,
@@ -165,8 +165,8 @@ static uint64_t write_float(enum ptx_type type, double v, int rounding, unsigned
 }
 
 /*
- * Out of range gives the nearest that fits; NaN zero, but the top bit alone where 64 bits are
- * involved.
+ * A value out of range becomes the nearest one that fits.  A NaN becomes zero, but only the top bit
+ * is set if 64 bits are involved.
  */
 static uint64_t float_to_int(enum ptx_type type, double v, int rounding, bool from_f64)
 {
@@ -207,8 +207,8 @@ static uint64_t int_to_float(enum ptx_type to, uint64_t v, bool is_signed, int r
 	if (rounding)
 		fesetround(FE_TONEAREST);
 	/*
-	 * A 64-bit integer beyond f16's range overflows either way, one within it is exact in a
-	 * double.
+	 * A 64-bit integer beyond f16's range overflows in either case; one within the range is
+	 * exact in a double.
 	 */
 	return to == T_F16     ? ckt_ptx_half_from_double(ptx_double(r), rounding)
 		: to == T_BF16 ? ckt_ptx_bf16_from_double(ptx_double(r), rounding)
@@ -238,7 +238,7 @@ static uint64_t extend(enum ptx_type type, uint64_t v)
 	}
 }
 
-/* Integral rounding of a float that stays the same type. */
+/* Converts a float to its own type; an integer rounding mode rounds it to an integer. */
 static uint64_t same_float(enum ptx_type to, double v, int rounding, unsigned flags)
 {
 	if (rounding >= ROUND_RN_INT && rounding <= ROUND_RP_INT)
@@ -246,7 +246,7 @@ static uint64_t same_float(enum ptx_type to, double v, int rounding, unsigned fl
 	return write_float(to, v, rounding >= ROUND_RN_INT ? ROUND_RN : rounding, flags);
 }
 
-/* plain: no modifier at all. */
+/* plain: without any modifier. */
 struct conversion {
 	enum ptx_type to, from;
 	int rounding;
@@ -255,8 +255,8 @@ struct conversion {
 };
 
 /*
- * What becomes of a NaN: f64 instructions keep what fits of it, those of f32 and halves know one
- * NaN, and some only move bits.
+ * The result for a NaN: f64 instructions keep the bits that fit, those of f32 and halves return one
+ * NaN, and some instructions only move bits.
  */
 static uint64_t convert_nan(const struct conversion *c, uint64_t bits)
 {
@@ -327,10 +327,7 @@ static int exec_cvt(struct ptx_warp *w, const struct ptx_insn *i, uint32_t m)
 		unsigned l = (unsigned)__builtin_ctz(rest);
 		uint64_t r =
 			convert(c, i->x == 8 ? ((const uint64_t *)a)[l] : ((const uint32_t *)a)[l]);
-		/*
-		 * The register may be wider than the type; it gets the value extended as the type
-		 * says.
-		 */
+		/* The register may be wider than the type; it gets the extended value. */
 		if (i->y == 8)
 			((uint64_t *)d)[l] = r;
 		else
@@ -340,7 +337,7 @@ static int exec_cvt(struct ptx_warp *w, const struct ptx_insn *i, uint32_t m)
 }
 PTX_FORM(exec_cvt, FORM_PLAIN, 0, 0, 0, 0, 0, NULL)
 
-/* cvt.rn.f16x2.f32 d, a, b: a into the upper half. */
+/* cvt.rn.f16x2.f32 d, a, b: a goes into the upper half. */
 static int exec_cvt_pair(struct ptx_warp *w, const struct ptx_insn *i, uint32_t m)
 {
 	const struct conversion *c = i->side;
@@ -435,7 +432,7 @@ static void decode_pair(struct ptx_parser *p, struct conversion *c, enum ptx_typ
 	i->side = c;
 }
 
-/* ---- 8-bit floats, always in pairs, and packing of integers */
+/* ---- 8-bit floats, always in pairs; packing of integers */
 
 enum { F8_E4M3, F8_E5M2, F8_UE8M0 };
 #define CVT_UP 16 /* flag of exec_f8_from: .rp */
@@ -447,7 +444,7 @@ static uint8_t f8_from(int format, double v, unsigned flags)
 	if (format != F8_UE8M0)
 		return format == F8_E4M3 ? ckt_ptx_e4m3_from_double(v)
 					 : ckt_ptx_e5m2_from_double(v);
-	/* A power of two alone, without a sign: 2^-127 to 2^127, above them NaN. */
+	/* A power of two without a sign: 2^-127 to 2^127; larger values become NaN. */
 	v = fabs(v);
 	if (isnan(v) || (isinf(v) && !(flags & CVT_SATFINITE)))
 		return 0xff;
@@ -459,8 +456,8 @@ static uint8_t f8_from(int format, double v, unsigned flags)
 }
 
 /*
- * cvt.rn.satfinite.e4m3x2.f32 d, a, b: a into the upper byte; b is none for a pair of f16 or bf16
- * in a.
+ * cvt.rn.satfinite.e4m3x2.f32 d, a, b: a goes into the upper byte.  Without b, a holds a pair of
+ * f16 or bf16.
  */
 static int exec_f8_from(struct ptx_warp *w, const struct ptx_insn *i, uint32_t m)
 {
@@ -525,8 +522,8 @@ static void decode_f8(struct ptx_parser *p, const struct conversion *c)
 }
 
 /*
- * cvt.pack.sat.TYPE.s32 d, a, b {, c}: b lowest, a above it, above both what fits of c.  x: bits of
- * one, y: signed.
+ * cvt.pack.sat.TYPE.s32 d, a, b {, c}: b is lowest, a is next, and the bits of c that fit are above
+ * both.  x: bits of one value; y: signed.
  */
 static int exec_pack(struct ptx_warp *w, const struct ptx_insn *i, uint32_t m)
 {
@@ -569,15 +566,17 @@ static void decode_pack(struct ptx_parser *p)
 	i->y = to & 1;
 }
 
-static void decode_cvt(struct ptx_parser *p)
+/* Whether the type is a pair of 8-bit floats. */
+static bool is_f8(enum ptx_type type)
+{
+	return type == T_E4M3X2 || type == T_E5M2X2 || type == T_UE8M0X2;
+}
+
+static struct conversion *take_conversion(struct ptx_parser *p)
 {
 	static const char *const roundings[] = {
 		"rn", "rz", "rm", "rp", "rna", "rni", "rzi", "rmi", "rpi", NULL};
 	struct conversion *c = ckt_ptx_new(p, sizeof *c);
-	if (ckt_ptx_mod(p, "pack")) {
-		decode_pack(p);
-		return;
-	}
 	c->rounding = ckt_ptx_mod_one(p, roundings);
 	c->plain = c->rounding < 0 && p->raw.n_mods == 2;
 	if (c->rounding < 0)
@@ -588,35 +587,29 @@ static void decode_cvt(struct ptx_parser *p)
 	c->flags |= ckt_ptx_mod(p, "satfinite") ? CVT_SATFINITE : 0;
 	c->to = ckt_ptx_need_type(p);
 	c->from = ckt_ptx_need_type(p);
-	if (c->to == T_E4M3X2 || c->to == T_E5M2X2 || c->from == T_E4M3X2 || c->from == T_E5M2X2 ||
-		c->to == T_UE8M0X2 || c->from == T_UE8M0X2) {
-		decode_f8(p, c);
-		return;
-	}
-	if (c->to == T_F16X2 || c->to == T_BF16X2) {
-		decode_pair(p, c, c->to);
-		return;
-	}
-	if (c->to == T_PRED || c->from == T_PRED || c->to == T_B128 || c->from == T_B128 ||
-				c->to >= T_F16X2
-			? c->to != T_TF32
-			: false)
-		ckt_ptx_bad(p, "unsuitable type");
+	return c;
+}
+
+/*
+ * Decodes the conversion of one value from a register or a constant to a register.  A register may
+ * be wider than its type.
+ */
+static void decode_single(struct ptx_parser *p, struct conversion *c)
+{
 	ckt_ptx_need_operands(p, 2, 2);
 	const struct ptx_operand *d = &p->raw.operands[0], *a = &p->raw.operands[1];
+	bool narrow =
+		a->kind == OP_REG && ckt_ptx_type_bytes(a->type) < ckt_ptx_type_bytes(c->from);
 	int32_t source = a->kind == OP_REG ? a->reg : ckt_ptx_source_of(p, a, c->from);
-	unsigned slot_from = a->kind == OP_REG ? ckt_ptx_lane_bytes(a->type)
-					       : ckt_ptx_lane_bytes(c->from),
-		 slot_to = ckt_ptx_lane_bytes(d->type);
-	if (d->kind != OP_REG || !slot_to ||
-		ckt_ptx_type_bytes(d->type) < ckt_ptx_type_bytes(c->to) || slot_to > 8 ||
-		!slot_from || slot_from > 8 ||
-		(a->kind == OP_REG && ckt_ptx_type_bytes(a->type) < ckt_ptx_type_bytes(c->from)))
+	unsigned slot_from = ckt_ptx_lane_bytes(a->kind == OP_REG ? a->type : c->from),
+		 slot_to = ckt_ptx_lane_bytes(d->type), d_bytes = ckt_ptx_type_bytes(d->type);
+	if (d->kind != OP_REG || !slot_to || d_bytes < ckt_ptx_type_bytes(c->to) || slot_to > 8 ||
+		!slot_from || slot_from > 8 || narrow)
 		ckt_ptx_bad(p, "register of the wrong type");
-	if (c->from == T_BF16 && ckt_ptx_type_bytes(c->to) == 1 && ckt_ptx_type_bytes(d->type) != 1)
-		ckt_ptx_bad(p, "a bf16 becomes a byte in a register of a byte only");
-	/* A signed 16-bit result in a wider register is extended. */
-	bool extended = c->to == T_S16 && ckt_ptx_type_bytes(d->type) > 2;
+	if (c->from == T_BF16 && ckt_ptx_type_bytes(c->to) == 1 && d_bytes != 1)
+		ckt_ptx_bad(p, "a bf16 can become a byte only in an 8-bit register");
+	/* A signed 16-bit result in a wider register is sign-extended. */
+	bool extended = c->to == T_S16 && d_bytes > 2;
 	struct ptx_insn *i =
 		ckt_ptx_emit(p, extended ? exec_cvt : fast_handler(c, slot_from, slot_to));
 	i->a = source;
@@ -624,7 +617,29 @@ static void decode_cvt(struct ptx_parser *p)
 	i->side = c;
 	i->x = (uint8_t)slot_from;
 	i->y = (uint8_t)slot_to;
-	i->z = (uint8_t)(ckt_ptx_type_bytes(d->type) == 2 ? 2 : 0);
+	i->z = (uint8_t)(d_bytes == 2 ? 2 : 0);
+}
+
+static void decode_cvt(struct ptx_parser *p)
+{
+	if (ckt_ptx_mod(p, "pack")) {
+		decode_pack(p);
+		return;
+	}
+	struct conversion *c = take_conversion(p);
+	if (is_f8(c->to) || is_f8(c->from)) {
+		decode_f8(p, c);
+		return;
+	}
+	if (c->to == T_F16X2 || c->to == T_BF16X2) {
+		decode_pair(p, c, c->to);
+		return;
+	}
+	bool suitable = c->to != T_PRED && c->from != T_PRED && c->to != T_B128 &&
+		c->from != T_B128 && c->to < T_F16X2;
+	if (!suitable && c->to != T_TF32)
+		ckt_ptx_bad(p, "unsuitable type");
+	decode_single(p, c);
 }
 
 const struct ptx_opcode ckt_ptx_opcodes_cvt[] = {{"cvt", decode_cvt}, {NULL, NULL}};

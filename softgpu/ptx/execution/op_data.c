@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Moving values: mov in all its shapes, selection, address conversions.
- */
+/* Moves values: all forms of mov, selection, address conversions. */
 #include <string.h>
 
 #include "softgpu/ptx/execution/op.h"
@@ -50,7 +48,10 @@ HANDLER(mov_pred)
 }
 PTX_FORM(mov_pred, FORM_LANE, 1, 1, 0, 0, 0, "d = a;")
 
-/* Elements into a wider register and back: list holds the parts, x how many, y the bits of one. */
+/*
+ * Joins elements into a wider register, and splits it.  list: the parts; x: their number; y: the
+ * bits of one.
+ */
 HANDLER(pack)
 {
 	for (uint32_t rest = m; rest; rest &= rest - 1) {
@@ -135,8 +136,8 @@ SLCT(slct_32_f, uint32_t, (i->x ? ptx_flush(ptx_float(c[l])) : ptx_float(c[l])) 
 SLCT(slct_64_f, uint64_t, (i->x ? ptx_flush(ptx_float(c[l])) : ptx_float(c[l])) >= 0)
 
 /*
- * ---- Address spaces: a window of generic addresses for each, global and constant memory is what
- * it is.
+ * ---- Address spaces: each has a window of generic addresses; addresses of global and constant
+ * memory are generic addresses
  */
 
 #define CONVERT(name, ASLOT, DSLOT, expr)                                             \
@@ -156,7 +157,10 @@ static bool in_window(uint64_t address, uint64_t window)
 	return address - window < PTX_WINDOW_SIZE;
 }
 
-/* Constant variables lie in ordinary memory: looks whether it is one of the module's. */
+/*
+ * Whether the address is in a constant variable of the module; constant variables lie in ordinary
+ * memory.
+ */
 static bool in_constant(const struct ptx_warp *w, uint64_t address)
 {
 	const struct ckt_ptx_module *module = w->frame->function->module;
@@ -176,7 +180,7 @@ HANDLER(isspacep)
 		bool yes;
 		switch (i->x) {
 		case SP_SHARED: {
-			/* Of the own block only, or of any of the cluster. */
+			/* In this block only, or in any block of the cluster. */
 			uint64_t rank = a[l] >> 24 & 0xff;
 			yes = in_window(a[l], PTX_SHARED_WINDOW) &&
 				(i->y || !rank || rank == w->block->rank + 1);
@@ -203,9 +207,9 @@ HANDLER(isspacep)
 PTX_FORM(isspacep, FORM_PLAIN, 0, 0, 0, 0, 0, NULL)
 
 /*
- * alloca takes as much for every lane as the one that asks for most; the lanes of a frame share the
- * end of their stack. Memory comes back with the frame, or at a stackrestore that all of its lanes
- * run together.
+ * alloca takes the largest requested size for every lane, because the lanes of a frame share the
+ * end of their stack.  The memory is free again when the frame ends, or at a stackrestore that all
+ * lanes of the frame run together.
  */
 HANDLER(exec_alloca)
 {
@@ -263,7 +267,7 @@ static ptx_handler *mover(struct ptx_parser *p, enum ptx_type type)
 	}
 }
 
-/* The type of one of n elements of a register of that many bits. */
+/* The type of one of n elements of a register of that type. */
 static enum ptx_type element_type(struct ptx_parser *p, enum ptx_type type, unsigned n)
 {
 	switch (n ? ckt_ptx_type_bytes(type) * 8 / n : 0) {
@@ -287,7 +291,7 @@ static void decode_mov_vector(struct ptx_parser *p, enum ptx_type type)
 	const struct ptx_operand *parts = packing ? a : d;
 	unsigned n = parts->n_elements;
 	if (packing && d->kind == OP_VECTOR)
-		ckt_ptx_bad(p, "elements on both sides");
+		ckt_ptx_bad(p, "only one side can have elements");
 	enum ptx_type each = element_type(p, type, n);
 	int32_t *list = ckt_ptx_new(p, n * sizeof *list);
 	for (unsigned k = 0; k < n; k++) {
@@ -320,7 +324,7 @@ static void decode_mov(struct ptx_parser *p)
 		p->function->n_code ? &p->function->code[p->function->n_code - 1] : NULL;
 	enum ptx_operand_kind kind = p->raw.operands[1].kind;
 	if (last && last->d == a && (kind == OP_SREG || kind == OP_LOCAL)) {
-		last->d = d; /* computed just for this mov: straight to where it is wanted */
+		last->d = d; /* computed only for this mov: write it directly to its destination */
 		return;
 	}
 	struct ptx_insn *i = ckt_ptx_emit(p, mover(p, type));
@@ -382,13 +386,13 @@ static void decode_cvta(struct ptx_parser *p)
 	enum ptx_space space = take_space(p);
 	enum ptx_type type = ckt_ptx_need_type(p);
 	if (ckt_ptx_type_bytes(type) != 8)
-		ckt_ptx_bad(p, "addresses have 64 bits");
+		ckt_ptx_bad(p, "addresses must have 64 bits");
 	ckt_ptx_need_operands(p, 2, 2);
 	int32_t a = ckt_ptx_source(p, 1, type), d = ckt_ptx_dest(p, 0, type);
 	int64_t window = space == SP_SHARED ? (int64_t)PTX_SHARED_WINDOW
 		: space == SP_LOCAL         ? (int64_t)PTX_LOCAL_WINDOW
 					    : 0;
-	/* A parameter of a function that is no entry lies in local memory. */
+	/* A parameter of a function that is not an entry lies in local memory. */
 	if (space == SP_PARAM)
 		window = p->function->info.is_entry ? (int64_t)PTX_PARAM_WINDOW
 						    : (int64_t)PTX_LOCAL_WINDOW;
@@ -412,8 +416,8 @@ static void decode_isspacep(struct ptx_parser *p)
 }
 
 /*
- * An H200 looks at one bit of the handle each, x, which those of texture and surface objects have
- * clear.
+ * As on an H200, istypep examines one bit of the handle, x.  Handles of texture and surface objects
+ * have these bits clear.
  */
 HANDLER(istypep)
 {
@@ -459,7 +463,7 @@ static void decode_stack(struct ptx_parser *p)
 	enum ptx_type type = ckt_ptx_need_type(p);
 	ckt_ptx_need_operands(p, 1, 1);
 	if (ckt_ptx_type_bytes(type) != 8)
-		ckt_ptx_bad(p, "addresses have 64 bits");
+		ckt_ptx_bad(p, "addresses must have 64 bits");
 	int32_t o = save ? ckt_ptx_dest(p, 0, type) : ckt_ptx_source(p, 0, type);
 	struct ptx_insn *i = ckt_ptx_emit(p, save ? exec_stacksave : exec_stackrestore);
 	i->a = i->d = o;

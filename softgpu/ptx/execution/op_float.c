@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Floating arithmetic: f32 and f64 here; the rarer rounding modes and the 16-bit formats go through
- * one slow path each. Compiled without contraction: a product and a sum stay two roundings.
+ * Floating arithmetic of f32 and f64.  The rarer rounding modes and the 16-bit formats share one
+ * slow path each.  Compiled without contraction: a product and a sum are two roundings.
  */
 #include <fenv.h>
 #include <math.h>
@@ -56,8 +56,8 @@ enum {
 static double plain_f64(int op, double x, double y, double z);
 
 /*
- * .ftz flushes what would be tiny if the exponent had no bound, and so also what was rounded up to
- * the least normal number: the GPU looks at a result before its exponent is made to fit.
+ * .ftz flushes a result that is tiny before its exponent is limited, as the GPU does.  So it also
+ * flushes a result that was rounded up to the least normal number.
  */
 static inline float flush_result(int op, int rounding, float r, float x, float y, float z)
 {
@@ -68,15 +68,15 @@ static inline float flush_result(int op, int rounding, float r, float x, float y
 	return ptx_tiny(exact, rounding) ? copysignf(0, r) : r;
 }
 
-/* Whether a result is the least normal number, so that flush_result must look closer. */
+/* Whether a result is the least normal number, which flush_result must examine. */
 static inline uint32_t doubtful(float r)
 {
 	return (ptx_float_bits(r) & 0x7fffffffu) == 0x800000;
 }
 
 /*
- * Fast: round to nearest, nothing flushed or saturated.  Careful: flags looked at.  TIMES: the
- * result times 2^64, see ptx_flush_rounded.
+ * Fast handlers round to nearest, and neither flush nor saturate; careful handlers examine the
+ * flags.  TIMES: the result times 2^64, see ptx_flush_rounded.
  */
 #define F32(name, ATTR, expr, TIMES)                                                                                                                          \
 	ATTR static int name##_f32(struct ptx_warp *w, const struct ptx_insn *i, uint32_t m)                                                                  \
@@ -174,8 +174,8 @@ F64(minimum, 0, NOTHING, min_f64(x, y))
 F64(maximum, 0, NOTHING, max_f64(x, y))
 
 /*
- * ---- One operation on one lane, for everything rarer.  double holds every f16 and bf16 result
- * well enough to round once more.
+ * ---- One operation on one lane, for all rarer cases.  A double holds every f16 and bf16 result
+ * accurately enough to round once more
  */
 
 static float plain_f32(int op, float x, float y, float z)
@@ -265,7 +265,7 @@ static const int host_rounding[] = {[ROUND_RN] = FE_TONEAREST,
 	[ROUND_RM] = FE_DOWNWARD,
 	[ROUND_RP] = FE_UPWARD};
 
-/* min and max with their flags; everything else passes. */
+/* Applies the flags of min and max; true if *ret is the result. */
 static bool min_max_flags(const struct ptx_insn *i, float *x, float *y, float *ret)
 {
 	if ((i->x & FLAG_NAN) && (*x != *x || *y != *y)) {
@@ -309,7 +309,7 @@ static int any_f32(struct ptx_warp *w, const struct ptx_insn *i, uint32_t m)
 			r = saturate(r);
 		if ((i->x & FLAG_RELU) && r < 0)
 			r = 0;
-		/* copysign of a NaN only touches its sign. */
+		/* copysign changes only the sign of a NaN. */
 		d[l] = i->z == F_COPYSIGN ? ptx_float_bits(r) : ptx_canonical(r);
 	}
 	if (i->y)
@@ -359,7 +359,7 @@ static int any_f64(struct ptx_warp *w, const struct ptx_insn *i, uint32_t m)
 }
 PTX_FORM(any_f64, FORM_PLAIN, 0, 0, 0, 0, 0, NULL)
 
-/* rcp and rsqrt.approx.ftz.f64: the upper half only; subnormals count as zero. */
+/* rcp and rsqrt.approx.ftz.f64: use only the upper half; subnormals count as zero. */
 static int gross_f64(struct ptx_warp *w, const struct ptx_insn *i, uint32_t m)
 {
 	const uint64_t *a = ptx_at(w, i->a);
@@ -384,8 +384,8 @@ PTX_FORM(gross_f64, FORM_PLAIN, 0, 0, 0, 0, 0, NULL)
 /* ---- f16 and bf16, single and in pairs */
 
 /*
- * Exact but for a lowest bit that is set when something was lost: rounded once more it comes out
- * right.
+ * The exact result, except that the lowest bit is set if bits were lost: rounding once more gives
+ * the right result.
  */
 static double fma_odd(double x, double y, double z)
 {
@@ -397,8 +397,8 @@ static double fma_odd(double x, double y, double z)
 }
 
 /*
- * What .oob makes 0 of, with either sign: the NaN that a tensor copy leaves outside of the tensor
- * (every pattern tried on an H200).
+ * .oob replaces this NaN, with either sign, by 0; a tensor copy writes it outside the tensor (every
+ * pattern was tried on an H200).
  */
 enum { OOB_NAN = 0x7ff7 };
 
@@ -698,10 +698,9 @@ static ptx_handler *choose(
 	struct ptx_parser *p, enum ptx_type type, enum float_op op, struct float_mods *f)
 {
 	if (type == T_BF16X2 && op == F_FMA)
-		f->rounding =
-			ROUND_RN; /* ptxas takes others, and an H200 rounds to the nearest all the same */
+		f->rounding = ROUND_RN; /* ptxas accepts others; an H200 rounds to nearest */
 	if (f->rounding && (ckt_ptx_type_bytes(type) == 2 || type == T_F16X2 || type == T_BF16X2))
-		ckt_ptx_bad(p, "halves are rounded to the nearest");
+		ckt_ptx_bad(p, "halves are always rounded to nearest");
 	switch (type) {
 	case T_F32:
 		if (op == F_DIV_APPROX)
@@ -749,7 +748,10 @@ static void emit_float(struct ptx_parser *p, ptx_handler *fn, const struct float
 	i->z = (uint8_t)op;
 }
 
-/* Of three: of the first two, through a temporary, and the third.  .abs: of their magnitudes. */
+/*
+ * Three operands: combines the first two into a temporary, and the temporary with the third. .abs:
+ * uses their magnitudes.
+ */
 static void decode_three(
 	struct ptx_parser *p, enum float_op op, const struct float_mods *f, bool magnitudes)
 {
@@ -789,7 +791,7 @@ bool ckt_ptx_decode_float(struct ptx_parser *p)
 		return true;
 	}
 	if (magnitudes)
-		ckt_ptx_bad(p, ".abs without .xorsign is for three operands");
+		ckt_ptx_bad(p, ".abs without .xorsign requires three operands");
 	enum ptx_type type = ckt_ptx_need_type(p);
 	enum float_op op = operations[k].op == F_DIV && f.approx ? F_DIV_APPROX : operations[k].op;
 	ptx_handler *fn = choose(p, type, op, &f);

@@ -13,7 +13,7 @@
 #include "softgpu/ptx/machine.h"
 #include "softgpu/ptx/program.h"
 
-/* Place of an integer type in a table of handlers. */
+/* The index of an integer type in a table of handlers. */
 enum { I_U16, I_S16, I_U32, I_S32, I_U64, I_S64, I_COUNT };
 
 static int int_index(enum ptx_type type)
@@ -48,8 +48,8 @@ static int need_int(struct ptx_parser *p, enum ptx_type type)
 }
 
 /*
- * A family of handlers, one for each integer type: SLOT is what a lane holds, U cuts a result to
- * its width.
+ * A family of handlers, one for each integer type.  SLOT: the type of a lane; U: truncates a result
+ * to its width.
  */
 #define INT_FAMILY(KIND, name, ...)                                 \
 	KIND(name##_u16, uint32_t, uint16_t, uint16_t, __VA_ARGS__) \
@@ -108,7 +108,7 @@ static int need_int(struct ptx_parser *p, enum ptx_type type)
 /* Wrapping arithmetic without signed overflow. */
 #define W(x) ((uint64_t)(x))
 
-/* Division by zero answers all ones as the hardware does; the most negative number by -1 wraps. */
+/* As in hardware, division by zero gives all ones; the most negative number divided by -1 wraps. */
 #define IS_SIGNED(x) _Generic((x), int16_t : true, int32_t : true, int64_t : true, default : false)
 #define MINUS_ONE(y) (IS_SIGNED(y) && (y) == (__typeof__(y))-1)
 #define DIVIDE(x, y) ((y) == 0 ? ~0ull : MINUS_ONE(y) ? 0 - W(x) : W((x) / ((y) ? (y) : 1)))
@@ -206,11 +206,11 @@ static ptx_handler *const mad_wide_table[I_COUNT] = {
 	mad_wide_u16, mad_wide_s16, mad_wide_u32, mad_wide_s32, mad_wide_u64, mad_wide_s64};
 
 /*
- * ---- Carry chains: the carry is a predicate, insn->e; x says to write it, y to read it.
+ * ---- Carry chains.  insn->e: the predicate that holds the carry; x: write it; y: read it
  *
- * A subtraction is the addition of the complement, and what it leaves is that addition's carry: set
- * where nothing was borrowed. Chains of one kind do not show it; what nvcc makes of 128-bit
- * division reads with addc what subc.cc left.
+ * A subtraction adds the complement, and leaves the carry of that addition: set if nothing was
+ * borrowed.  A chain of one kind does not depend on this choice.  But nvcc's 128-bit division reads
+ * with addc the carry that subc.cc left.
  */
 
 #define CARRY(name, SLOT, DOUBLE, SHIFT, START, EXPR)                             \
@@ -314,7 +314,7 @@ static void decode_add_sub(struct ptx_parser *p)
 	else if (sat && type == T_S32)
 		emit(p, is_sub ? sub_sat : add_sat, type, type, type, 2);
 	else if (sat)
-		ckt_ptx_bad(p, "saturation is for .s32");
+		ckt_ptx_bad(p, "saturation requires .s32");
 	else if (type == T_U16X2 || type == T_S16X2)
 		emit(p, is_sub ? sub_x2 : add_x2, type, type, type, 2);
 	else
@@ -359,7 +359,7 @@ static void decode_mul_mad(struct ptx_parser *p)
 	int index = need_int(p, type);
 	if (in || out) {
 		if (!is_mad || half == 2)
-			ckt_ptx_bad(p, "no carry here");
+			ckt_ptx_bad(p, "only mad.lo and mad.hi have a carry");
 		if (half == 0)
 			emit_carry(p, madc_lo_32, madc_lo_64, type, 3, in, out);
 		else if (ckt_ptx_type_signed(type))
@@ -368,7 +368,7 @@ static void decode_mul_mad(struct ptx_parser *p)
 			emit_carry(p, madc_hi_u_32, madc_hi_u_64, type, 3, in, out);
 	} else if (sat) {
 		if (!is_mad || half != 1 || type != T_S32)
-			ckt_ptx_bad(p, "saturation is for mad.hi.s32");
+			ckt_ptx_bad(p, "saturation requires mad.hi.s32");
 		emit(p, mad_hi_sat, type, type, type, 3);
 	} else if (half == 2) {
 		enum ptx_type wide = wider(p, type);
@@ -390,7 +390,7 @@ static void decode_mul24(struct ptx_parser *p)
 		ckt_ptx_bad(p, ".u32 or .s32 expected");
 	if (ckt_ptx_mod(p, "sat")) {
 		if (!is_mad || !high || type != T_S32)
-			ckt_ptx_bad(p, "saturation is for mad24.hi.s32");
+			ckt_ptx_bad(p, "saturation requires mad24.hi.s32");
 		emit(p, mad24_hi_sat, type, type, type, 3);
 		return;
 	}
@@ -424,7 +424,7 @@ static void decode_min_max(struct ptx_parser *p)
 	bool relu = ckt_ptx_mod(p, "relu");
 	enum ptx_type type = ckt_ptx_need_type(p);
 	if (relu && type != T_S32 && type != T_S16X2)
-		ckt_ptx_bad(p, ".relu is for .s32 and .s16x2");
+		ckt_ptx_bad(p, ".relu requires .s32 or .s16x2");
 	if (relu && type == T_S16X2)
 		emit(p, is_max ? max_relu_s16x2 : min_relu_s16x2, type, type, type, 2);
 	else if (relu)

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Loads and stores in every state space, plain and vectors.
- */
+/* Loads and stores of single elements and vectors in every state space. */
 #include <string.h>
 
 #include "softgpu/memory/memmap.h"
@@ -20,8 +18,8 @@
 enum { ORDER_WEAK = 0, ORDER_STRONG };
 
 /*
- * insn: a the address or frame relative, imm the offset, x the space, y the bytes of an element, z
- * elements | order << 4.
+ * insn->a: the address or PTX_OPERAND_NONE for the frame, imm: offset, x: space, y: bytes of an
+ * element, z: elements | order << 4.
  */
 
 static inline uint64_t address_of(const struct ptx_warp *w, const struct ptx_insn *i, unsigned l)
@@ -30,9 +28,9 @@ static inline uint64_t address_of(const struct ptx_warp *w, const struct ptx_ins
 }
 
 /*
- * One element from memory, widened.  The sizes are spelt out so that each is a single host access:
- * another block may write the same word at this moment.  Acquire and release cost nothing on most
- * hosts, so the weak forms have them too.
+ * Loads one element and widens it.  Each size is a single host access, because another block may
+ * write the same word at the same moment.  Acquire and release cost nothing on most hosts, so weak
+ * accesses have them too.
  */
 static inline uint64_t load_element(const uint8_t *from, unsigned bytes)
 {
@@ -69,9 +67,9 @@ static inline void store_element(uint8_t *to, unsigned bytes, uint64_t v)
 typedef long long two_words __attribute__((vector_size(16)));
 
 /*
- * A whole vector or a word of 16 bytes, which GPUs move in one piece where it lies at a multiple of
- * its size: CUB keeps a status and its value in one, and reads it while another block writes it.  A
- * host with AVX moves 16 bytes at once too; buffer is aligned so.
+ * Loads a whole vector or a word of 16 bytes.  A GPU moves it at once if its address is a multiple
+ * of its size: CUB keeps a status and its value in one vector, and reads it while another block
+ * writes it.  A host with AVX also moves 16 bytes at once; the buffer is aligned for that.
  */
 static inline void load_whole(void *buffer, const uint8_t *from, unsigned bytes)
 {
@@ -108,8 +106,8 @@ static inline uint64_t widen(uint64_t v, unsigned bytes, bool sign)
 }
 
 /*
- * The common cases: one element of 4 or 8 bytes, weak, in a register of that size, for each space:
- * where a lane's memory lies is asked of what the compiler knows then.
+ * The common cases have a handler for each space: one weak element of 4 or 8 bytes in a register of
+ * that size.  The compiler then knows how to find a lane's memory.
  */
 #define PLAIN(name, T, SPACE)                                                                      \
 	HANDLER(load_##name)                                                                       \
@@ -157,7 +155,7 @@ static ptx_handler *plain_access(bool is_load, enum ptx_space space, unsigned by
 	return (is_load ? loads : stores)[k][bytes == 8];
 }
 
-/* A parameter of the kernel: the same for every lane. */
+/* Loads a parameter of the kernel, which is the same for every lane. */
 HANDLER(load_param)
 {
 	uint64_t address = address_of(w, i, (unsigned)__builtin_ctz(m));
@@ -179,7 +177,7 @@ PTX_FORM(load_param, FORM_PARAM, 0, 0, 0, 0, 0, NULL)
 struct element {
 	int32_t reg;
 	uint8_t slot, sign;
-}; /* slot: bytes a lane of the register has */
+}; /* slot: bytes per lane of the register */
 
 HANDLER(load)
 {
@@ -240,7 +238,7 @@ HANDLER(store)
 	return RUN_NEXT;
 }
 
-/* The address, then the elements. */
+/* Lists the address and then the elements. */
 static unsigned registers(const struct ptx_insn *i, int32_t *ret_regs)
 {
 	const struct element *elements = i->side;
@@ -253,7 +251,7 @@ static unsigned registers(const struct ptx_insn *i, int32_t *ret_regs)
 PTX_FORM_SIDE(load, FORM_LOADS, registers)
 PTX_FORM_SIDE(store, FORM_STORES, registers)
 
-/* What compiled code needs to know of a register that is loaded or stored. */
+/* The size and sign of a loaded or stored register, for compiled code. */
 uint8_t ckt_ptx_element_slot(const struct ptx_insn *i, unsigned k, bool *ret_signed)
 {
 	const struct element *e = &((const struct element *)i->side)[k];
@@ -263,7 +261,7 @@ uint8_t ckt_ptx_element_slot(const struct ptx_insn *i, unsigned k, bool *ret_sig
 
 /* ---- Decoding */
 
-/* Which space the modifiers name, and the qualifiers that only advise. */
+/* Consumes the modifiers that name the space. */
 enum ptx_space ckt_ptx_memory_space(struct ptx_parser *p)
 {
 	static const char *const names[] = {"global", "const", "shared", "shared::cta",
@@ -287,7 +285,7 @@ static unsigned take_order(struct ptx_parser *p)
 		;
 	ckt_ptx_mod_prefix(p, "L1::");
 	if (ckt_ptx_mod_prefix(p, "L2::cache_hint") && p->raw.n_operands > 2)
-		p->raw.n_operands--; /* the hint itself */
+		p->raw.n_operands--; /* drops the hint itself */
 	ckt_ptx_mod_prefix(p, "L2::");
 	return order;
 }
@@ -319,21 +317,21 @@ struct ptx_address ckt_ptx_decode_address(
 		address.imm += base->variable->offset;
 		if (base->variable->space == SP_PARAM_ENTRY) {
 			if (space != SP_PARAM)
-				ckt_ptx_bad(p, "a parameter is read with ld.param");
+				ckt_ptx_bad(p, "use ld.param to read a parameter");
 			address.operand = ckt_ptx_constant(p, 0, 0, NULL, 8);
 		} else if (space == SP_GENERIC) {
-			/* a local variable without its space: only its generic address will do */
+			/* a local variable without its space: only its generic address works */
 			address.imm += (int64_t)PTX_LOCAL_WINDOW;
 		}
 		return address;
 	}
 	if (base->kind == OP_LOCAL && base->variable->space == SP_PARAM_ENTRY && space != SP_PARAM)
-		ckt_ptx_bad(p, "a parameter is read with ld.param");
+		ckt_ptx_bad(p, "use ld.param to read a parameter");
 	if (base->kind == OP_LOCAL && space == SP_GENERIC)
 		address.imm += (int64_t)PTX_LOCAL_WINDOW;
 	if (base->kind == OP_REG && ckt_ptx_lane_bytes(base->type) == 4) {
 		if (space == SP_GENERIC || space == SP_GLOBAL)
-			ckt_ptx_bad(p, "an address of global or generic memory has 64 bits");
+			ckt_ptx_bad(p, "an address of global or generic memory must have 64 bits");
 		address.bytes = 4;
 		address.operand = base->reg;
 		return address;
@@ -344,75 +342,108 @@ struct ptx_address ckt_ptx_decode_address(
 	return address;
 }
 
-static void decode_ld_st(struct ptx_parser *p)
+/* One access: n elements of the type, weak or strong. */
+struct access {
+	bool is_load;
+	enum ptx_space space;
+	unsigned order, n, bytes;
+	enum ptx_type type;
+};
+
+static struct access take_access(struct ptx_parser *p)
 {
-	bool is_load = p->raw.op[0] == 'l';
-	enum ptx_space space = ckt_ptx_memory_space(p);
-	unsigned order = take_order(p), n = 1;
 	static const char *const vectors[] = {"v2", "v4", "v8", NULL};
+	struct access access = {
+		.is_load = p->raw.op[0] == 'l', .space = ckt_ptx_memory_space(p), .n = 1};
+	access.order = take_order(p);
 	int v = ckt_ptx_mod_one(p, vectors);
 	if (v >= 0)
-		n = 2u << v;
-	enum ptx_type type = ckt_ptx_need_type(p);
-	unsigned bytes = ckt_ptx_type_bytes(type);
+		access.n = 2u << v;
+	access.type = ckt_ptx_need_type(p);
+	access.bytes = ckt_ptx_type_bytes(access.type);
 	ckt_ptx_need_operands(p, 2, 2);
-	if (!bytes || bytes * n > 32)
+	if (!access.bytes || access.bytes * access.n > 32)
 		ckt_ptx_bad(p, "unsuitable type");
-	if (bytes * n > 16 && p->target < 100)
+	if (access.bytes * access.n > 16 && p->target < 100)
 		ckt_ptx_bad(p, "vectors of 32 bytes need .target sm_100 or higher");
-	const struct ptx_operand *value = &p->raw.operands[is_load ? 0 : 1], *parts = value;
+	return access;
+}
+
+/* The loaded or stored operands, one for each element. */
+static const struct ptx_operand *element_operands(struct ptx_parser *p, const struct access *access)
+{
+	const struct ptx_operand *value = &p->raw.operands[access->is_load ? 0 : 1];
 	if (value->kind == OP_VECTOR) {
-		if (value->n_elements != n)
+		if (value->n_elements != access->n)
 			ckt_ptx_bad(p, "wrong number of elements");
-		parts = value->elements;
-	} else if (n > 1) {
+		return value->elements;
+	}
+	if (access->n > 1)
 		ckt_ptx_bad(p, "elements expected");
-	}
-	struct ptx_address address =
-		ckt_ptx_decode_address(p, &p->raw.operands[is_load ? 1 : 0], space);
-	struct element *elements = ckt_ptx_new(p, n * sizeof *elements);
-	for (unsigned k = 0; k < n; k++) {
-		const struct ptx_operand *o = &parts[k];
-		struct element *e = &elements[k];
-		*e = (struct element){.reg = PTX_OPERAND_NONE,
-			.slot = (uint8_t)ckt_ptx_lane_bytes(type),
-			.sign = ckt_ptx_type_signed(type)};
-		if (is_load && o->kind == OP_SINK)
-			continue;
-		if (o->kind == OP_REG) { /* a register may be wider than what is moved */
-			e->slot = (uint8_t)ckt_ptx_lane_bytes(o->type);
-			e->reg = o->reg;
-			if (o->type == T_PRED || ckt_ptx_type_bytes(o->type) < bytes ||
-				(bytes == 16) != (e->slot == 16))
-				ckt_ptx_bad(p, "register too narrow");
-			if (!is_load && ckt_ptx_type_float(type) &&
-				e->slot != ckt_ptx_lane_bytes(type))
-				ckt_ptx_bad(p, "a float of another size than its register");
-		} else if (is_load) {
+	return value;
+}
+
+static struct element decode_element(
+	struct ptx_parser *p, const struct access *access, const struct ptx_operand *o)
+{
+	struct element e = {.reg = PTX_OPERAND_NONE,
+		.slot = (uint8_t)ckt_ptx_lane_bytes(access->type),
+		.sign = ckt_ptx_type_signed(access->type)};
+	if (access->is_load && o->kind == OP_SINK)
+		return e;
+	if (o->kind != OP_REG) {
+		if (access->is_load)
 			ckt_ptx_bad(p, "register expected");
-		} else {
-			e->reg = ckt_ptx_source_of(p, o, type);
-		}
+		e.reg = ckt_ptx_source_of(p, o, access->type);
+		return e;
 	}
-	ptx_handler *fn = is_load ? load : store;
-	if (n == 1 && !order && (bytes == 4 || bytes == 8) && elements[0].slot == bytes &&
-		elements[0].reg != PTX_OPERAND_NONE)
-		fn = is_load && address.space == SP_PARAM_ENTRY &&
-				(address.operand & (int32_t)PTX_CONST_BIT)
-			? load_param
-			: plain_access(is_load, address.space, bytes);
-	struct ptx_insn *i = ckt_ptx_emit(p, fn);
+	/* A register may be wider than the element. */
+	e.slot = (uint8_t)ckt_ptx_lane_bytes(o->type);
+	e.reg = o->reg;
+	if (o->type == T_PRED || ckt_ptx_type_bytes(o->type) < access->bytes ||
+		(access->bytes == 16) != (e.slot == 16))
+		ckt_ptx_bad(p, "register too narrow");
+	if (!access->is_load && ckt_ptx_type_float(access->type) &&
+		e.slot != ckt_ptx_lane_bytes(access->type))
+		ckt_ptx_bad(p, "the sizes of the float and its register differ");
+	return e;
+}
+
+static ptx_handler *access_handler(
+	const struct access *access, const struct ptx_address *address, const struct element *first)
+{
+	bool plain = access->n == 1 && !access->order &&
+		(access->bytes == 4 || access->bytes == 8) && first->slot == access->bytes &&
+		first->reg != PTX_OPERAND_NONE;
+	if (!plain)
+		return access->is_load ? load : store;
+	if (access->is_load && address->space == SP_PARAM_ENTRY &&
+		(address->operand & (int32_t)PTX_CONST_BIT))
+		return load_param;
+	return plain_access(access->is_load, address->space, access->bytes);
+}
+
+static void decode_ld_st(struct ptx_parser *p)
+{
+	struct access access = take_access(p);
+	const struct ptx_operand *parts = element_operands(p, &access);
+	struct ptx_address address =
+		ckt_ptx_decode_address(p, &p->raw.operands[access.is_load ? 1 : 0], access.space);
+	struct element *elements = ckt_ptx_new(p, access.n * sizeof *elements);
+	for (unsigned k = 0; k < access.n; k++)
+		elements[k] = decode_element(p, &access, &parts[k]);
+	struct ptx_insn *i = ckt_ptx_emit(p, access_handler(&access, &address, elements));
 	i->a = address.operand;
 	i->e = address.bytes;
 	i->imm = address.imm;
 	i->x = (uint8_t)address.space;
-	i->y = (uint8_t)bytes;
-	i->z = (uint8_t)(n | order << 4);
+	i->y = (uint8_t)access.bytes;
+	i->z = (uint8_t)(access.n | access.order << 4);
 	i->side = elements;
 	i->d = i->b = elements[0].reg;
 }
 
-/* A policy is read by cache hints alone, which are advice: any value will do. */
+/* Only cache hints read a policy, and they may be ignored: any value works. */
 HANDLER(exec_policy)
 {
 	uint64_t *d = ptx_at(w, i->d);
@@ -423,7 +454,7 @@ HANDLER(exec_policy)
 static void decode_createpolicy(struct ptx_parser *p)
 {
 	bool range = ckt_ptx_mod(p, "range"), converted = ckt_ptx_mod(p, "cvt");
-	ckt_ptx_mod_prefix(p, ""); /* legal.c knows them */
+	ckt_ptx_mod_prefix(p, ""); /* legal.c checks the modifiers */
 	ckt_ptx_need_operands(p, range ? 4 : converted ? 2 : 1, range ? 4 : 2);
 	if (range) {
 		ckt_ptx_decode_address(p, &p->raw.operands[1], SP_GENERIC);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Textures and surfaces: tex, tld4, txq, suld, sust, suq, by the descriptors that the driver gives
- * for their 64-bit handles.
+ * Textures and surfaces: tex, tld4, txq, suld, sust, suq.  The driver supplies the descriptors of
+ * their 64-bit handles.
  *
- * Weights of linear filtering have 8 bits, as CUDA documents; sums are exact and rounded as an H200
- * rounds them, so that only the last bits in three dimensions differ from it. Filtering of cubemaps
- * stays in one face.  Only unified handles are known: .texref variables and separate samplers are
+ * Weights of linear filtering have 8 bits, as CUDA documents.  Sums are exact and rounded as on an
+ * H200, so only the last bits in three dimensions differ from it.  Filtering of cubemaps stays
+ * within one face.  Only unified handles are supported: .texref variables and separate samplers are
  * refused.
  */
 #include <math.h>
@@ -29,15 +29,15 @@ struct texture_insn {
 	enum ckt_ptx_texture_shape shape;
 	int kind, component; /* component: of a gather */
 	bool integer_coordinates;
-	enum ptx_type type; /* of the answer, or of what a surface moves */
+	enum ptx_type type; /* of the result, or of the data that a surface moves */
 	int32_t handle;
 	int32_t coordinates[4], x[3], y[3], level; /* x, y: gradients */
 	int32_t values[4];
 	unsigned n_coordinates, n_values, bytes;
-	bool clamp, zero, store; /* surfaces: what happens outside; neither: a fault */
+	bool clamp, zero, store; /* surfaces: the action outside; neither: a fault */
 };
 
-/* n: coordinates beside the layer. */
+/* n: number of coordinates besides the layer. */
 static const struct {
 	const char *name;
 	uint8_t n;
@@ -65,7 +65,7 @@ static double from_srgb(double v)
 static struct texel read_texel(const struct ckt_ptx_texture *t, const struct ckt_ptx_image *image,
 	int64_t x, int64_t y, int64_t z)
 {
-	struct texel r = {0}; /* channels that there are not, the fourth too, are zero */
+	struct texel r = {0}; /* missing channels are zero, including the fourth */
 	const uint8_t *at = image->memory + (uint64_t)z * image->slice_bytes +
 		(uint64_t)y * image->row_bytes + (uint64_t)x * t->channels * t->channel_bytes;
 	for (unsigned k = 0; k < t->channels && k < 4; k++, at += t->channel_bytes) {
@@ -95,7 +95,7 @@ static struct texel read_texel(const struct ckt_ptx_texture *t, const struct ckt
 	return r;
 }
 
-/* An index outside is brought inside; false: the border's colour is to be taken. */
+/* Moves an outside index inside; false: use the border's colour. */
 static bool inside(enum ckt_ptx_address_mode mode, bool normalized, int64_t *index, uint32_t size)
 {
 	int64_t n = size, v = *index;
@@ -103,7 +103,7 @@ static bool inside(enum ckt_ptx_address_mode mode, bool normalized, int64_t *ind
 		return true;
 	if (mode == CKT_PTX_ADDRESS_BORDER || !n)
 		return false;
-	/* the other two are for normalized coordinates only */
+	/* wrap and mirror are for normalized coordinates only */
 	if (!normalized || mode == CKT_PTX_ADDRESS_CLAMP) {
 		*index = v < 0 ? 0 : n - 1;
 	} else if (mode == CKT_PTX_ADDRESS_WRAP) {
@@ -116,8 +116,8 @@ static bool inside(enum ckt_ptx_address_mode mode, bool normalized, int64_t *ind
 }
 
 /*
- * Where the place is none of the image's, as with a kernel that takes a texture for another shape,
- * or the memory is gone: zeros.
+ * False if the place is outside the image, for example because a kernel uses a texture of another
+ * shape, or if the memory was freed.  The texel is then zero.
  */
 static bool readable(const struct ckt_ptx_texture *t, const struct ckt_ptx_image *image, int64_t x,
 	int64_t y, int64_t z)
@@ -168,7 +168,7 @@ static struct texel fetch(const struct place *at, const int64_t *index)
 		: (struct texel){0};
 }
 
-/* As an H200 rounds what it has filtered: to the nearest, and from the middle away from zero. */
+/* Rounds a filtered value as an H200 does: to nearest, and from the middle away from zero. */
 static uint32_t filtered_bits(double v)
 {
 	float f = (float)v;
@@ -215,8 +215,8 @@ static struct texel sample(const struct place *at, const double *coordinates)
 	}
 	if (t->shape == CKT_PTX_TEXTURE_1D && t->address[1] == CKT_PTX_ADDRESS_BORDER) {
 		/*
-		 * One dimension is a plane of one row, and its middle line half a row from the
-		 * border (seen on an H200).
+		 * A 1D texture is a plane of one row, and its middle line is half a row from the
+		 * border (observed on an H200).
 		 */
 		struct texel border = border_of(t);
 		for (unsigned c = 0; c < 4; c++)
@@ -240,7 +240,7 @@ static int64_t lane_integer(const struct ptx_warp *w, int32_t operand, unsigned 
 	return operand == PTX_OPERAND_NONE ? 0 : ((const int32_t *)ptx_at(w, operand))[l];
 }
 
-/* From a direction to a face and coordinates from 0 to 1 in it. */
+/* Converts a direction to a face and coordinates from 0 to 1 in it. */
 static unsigned cube_face(double *c)
 {
 	double x = c[0], y = c[1], z = c[2], ax = fabs(x), ay = fabs(y), az = fabs(z), major, s, t;
@@ -261,8 +261,8 @@ static unsigned cube_face(double *c)
 }
 
 /*
- * How a face's coordinates change when d is added to a direction.  An H200 projects the sum on the
- * same face, so this is no derivative.
+ * The change of a face's coordinates when d is added to a direction.  An H200 projects the sum onto
+ * the same face, so this is not the derivative.
  */
 static void cube_slopes(const double *c, const double *d, double *ret)
 {
@@ -319,9 +319,7 @@ static struct texel sample_level(
 	at.image = &at.t->levels[level];
 	if (x->kind != TEX_GATHER)
 		return sample(&at, c);
-	/*
-	 * The four texels that linear filtering would take, counterclockwise from the lower left.
-	 */
+	/* The four texels that linear filtering would use, counterclockwise from the lower left. */
 	static const uint8_t corners[4][2] = {{0, 1}, {1, 1}, {1, 0}, {0, 0}};
 	struct texel r = {0};
 	double size[2] = {at.image->width, at.image->height};
@@ -370,14 +368,14 @@ static struct texel run_texture(const struct ptx_warp *w, const struct texture_i
 		double level = level_of(w, x, t, at.n, cube ? direction : NULL, l);
 		at.image = &t->levels[(unsigned)level];
 		int64_t size[3] = {at.image->width, at.image->height, at.image->depth};
-		/* an H200 reads linear memory only so */
+		/* in 1D without .level, an H200 reads integer coordinates of linear memory only */
 		bool outside = t->shape == CKT_PTX_TEXTURE_1D && x->kind != TEX_LEVEL;
 		for (unsigned k = 0; k < at.n; k++)
 			outside |= index[k] < 0 || index[k] >= size[k];
 		if (x->kind == TEX_LEVEL && t->shape != CKT_PTX_TEXTURE_LINEAR)
 			return fetch(&at, index);
 		if (outside || (layered && wanted >= layers))
-			return (struct texel){0}; /* whatever the address mode */
+			return (struct texel){0}; /* for any address mode */
 		return read_texel(t, at.image, index[0], index[1], at.n > 2 ? index[2] : at.slice);
 	}
 	double level = level_of(w, x, t, at.n, cube ? direction : NULL, l);
@@ -402,7 +400,7 @@ static const struct ckt_ptx_texture *resolve(
 		surface ? device->surface : device->texture;
 	const struct ckt_ptx_texture *t = ask ? ask(device->data, handle) : NULL;
 	if (!t)
-		ckt_ptx_fault(w, l, CKT_PTX_FAULT_ILLEGAL_INSTRUCTION, "0x%llx is no %s",
+		ckt_ptx_fault(w, l, CKT_PTX_FAULT_ILLEGAL_INSTRUCTION, "0x%llx is not a %s",
 			(unsigned long long)handle, surface ? "surface" : "texture");
 	return t;
 }
@@ -423,7 +421,7 @@ HANDLER(exec_tex)
 	return RUN_NEXT;
 }
 
-/* Coordinates of a surface are whole; x counts bytes. */
+/* Coordinates of a surface are integers; x counts bytes. */
 static uint8_t *surface_place(struct ptx_warp *w, const struct texture_insn *x,
 	const struct ckt_ptx_texture *t, unsigned l, bool *ret_fault)
 {
@@ -448,7 +446,7 @@ static uint8_t *surface_place(struct ptx_warp *w, const struct texture_insn *x,
 		*ret_fault = !x->zero;
 		if (*ret_fault)
 			ckt_ptx_fault(w, l, CKT_PTX_FAULT_ILLEGAL_ADDRESS,
-				"surface access outside at %lld, %lld, %lld", (long long)c[0],
+				"surface access at %lld, %lld, %lld is outside", (long long)c[0],
 				(long long)c[1], (long long)c[2]);
 		return NULL;
 	}
@@ -625,7 +623,7 @@ static void decode_surface(struct ptx_parser *p)
 	if ((o->kind == OP_VECTOR ? o->n_elements : 1) != x->n_values)
 		ckt_ptx_bad(p, "wrong number of elements");
 	for (unsigned k = 0; k < x->n_values; k++) {
-		/* As with ld and st a register may be wider than what is moved. */
+		/* As for ld and st, a register may be wider than the element. */
 		bool wider = list[k].kind == OP_REG &&
 			ckt_ptx_lane_bytes(list[k].type) == ckt_ptx_lane_bytes(x->type) &&
 			ckt_ptx_type_bytes(list[k].type) > x->bytes;
@@ -641,7 +639,7 @@ static void decode_query(struct ptx_parser *p)
 	static const char *const questions[] = {"width", "height", "depth", "array_size",
 		"num_mipmap_levels", "normalized_coords", NULL};
 	struct texture_insn *x = ckt_ptx_new(p, sizeof *x);
-	x->store = p->raw.op[0] == 's'; /* asks about a surface */
+	x->store = p->raw.op[0] == 's'; /* queries a surface */
 	x->component = ckt_ptx_mod_one(p, questions);
 	if (x->component < 0 || ckt_ptx_need_type(p) != T_B32)
 		ckt_ptx_bad(p, "unknown query");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Video instructions: on pairs and quadruples of small integers in one register, without selectors;
- * and on one integer each, which selectors take from a byte, a half or a whole register.
+ * Video instructions: without selectors on pairs and quadruples of small integers in one register;
+ * with selectors on single integers from a byte, a half or a whole register.
  */
 #include <string.h>
 
@@ -113,7 +113,7 @@ static void decode_video(struct ptx_parser *p)
 	i->z = (uint8_t)(p->raw.op[length] - '0') | (uint8_t)(compare << 4);
 }
 
-/* ---- One integer each */
+/* ---- Single integers */
 
 enum scalar_op { S_ADD, S_SUB, S_ABSDIFF, S_MIN, S_MAX, S_SHL, S_SHR, S_SET, S_MAD };
 enum second_op { SECOND_NONE = -1, SECOND_ADD, SECOND_MIN, SECOND_MAX };
@@ -122,7 +122,7 @@ struct scalar {
 	enum scalar_op op;
 	enum second_op second;
 	int compare, scale;
-	uint8_t part_a, part_b, part_d; /* as of an operand */
+	uint8_t part_a, part_b, part_d; /* as in struct ptx_operand */
 	bool signed_a, signed_b, signed_d, saturate, wrap, plus_one, minus_product, minus_c;
 };
 
@@ -147,9 +147,8 @@ static wide clamp(wide v, unsigned bits, bool is_signed)
 }
 
 /*
- * a * b + c: one of the product and c may be negated, which is done by its complement and the one
- * to be added.  In 64 bits, whole registers and c signed whatever the types say: that is how an
- * H200 answers.
+ * a * b + c.  The product or c may be negated, by adding its complement and one.  As on an H200,
+ * the sum has 64 bits, and whole registers and c are signed for any types.
  */
 static uint32_t multiply(const struct scalar *s, wide x, wide y, uint32_t addend)
 {
@@ -188,13 +187,16 @@ static wide operate(const struct scalar *s, wide x, wide y)
 }
 
 /*
- * What follows is what ptxas makes of these instructions for an H200, which has none of them; it is
- * not all as the ISA says:
- *   - saturated to 32 unsigned bits, a result below zero is 0, one above is cut off
- *   - saturated to a part, whatever is below zero or above is the greatest number; shifts saturate to 32 bits
- *   - .h1 gets the upper half of the result, not the lower one
- *   - of a signed result with its highest bit set, .min and .max into unsigned take it for greater than any number
- *   - a comparison's .min and .max are signed where its first source is
+ * The rest follows the code that ptxas generates for an H200, which has no video instructions.  It
+ * differs from the ISA:
+ *
+ *	- saturated to 32 unsigned bits: a result below zero is 0; a result above is truncated
+ *	- saturated to a part: a result below zero or above is the greatest number; shifts
+ *	  saturate to 32 bits
+ *	- .h1 gets the upper half of the result and not the lower one
+ *	- .min and .max into unsigned treat a signed result with its highest bit set as greater
+ *	  than any number
+ *	- a comparison's .min and .max are signed if its first source is signed
  */
 static uint32_t merge(const struct scalar *s, wide v, uint32_t c)
 {
@@ -209,7 +211,7 @@ static uint32_t merge(const struct scalar *s, wide v, uint32_t c)
 	return ((s->part_d == 6 ? (uint32_t)v : (uint32_t)v << shift) & mask) | (c & ~mask);
 }
 
-/* Whether a result counts as signed behind the operation. */
+/* Whether a result counts as signed after the operation. */
 static bool is_signed_result(const struct scalar *s)
 {
 	return s->op == S_ADD || s->op == S_SUB || (s->op == S_SHR && s->saturate) ||
@@ -229,7 +231,7 @@ static uint32_t finish(const struct scalar *s, wide v, uint32_t c)
 		return (uint32_t)v;
 	if (s->second == SECOND_ADD)
 		return (uint32_t)v + c;
-	/* Compared in 64 bits. */
+	/* Compare in 64 bits. */
 	int64_t x = is_signed_result(s) ? (int32_t)(uint32_t)v : (int64_t)v;
 	bool is_signed = s->op == S_SET ? s->signed_a : s->signed_d;
 	bool less = is_signed ? x < (int32_t)c : (uint64_t)x < c;
@@ -259,11 +261,11 @@ static void take_signs(struct ptx_parser *p, struct scalar *s)
 	s->minus_product = o[1].minus != o[2].minus;
 	s->minus_c = p->raw.n_operands > 3 && o[3].minus;
 	if (s->plus_one && (o[1].minus || o[2].minus || s->minus_c))
-		ckt_ptx_bad(p, ".po goes without negated registers");
+		ckt_ptx_bad(p, ".po cannot be combined with negated registers");
 	if (s->minus_product && s->minus_c)
-		ckt_ptx_bad(p, "the product or c can be negated, not both");
+		ckt_ptx_bad(p, "only one of the product and c can be negated");
 	if (p->raw.n_operands > 3 && o[3].part)
-		ckt_ptx_bad(p, "c is a whole register");
+		ckt_ptx_bad(p, "c must be a whole register");
 }
 
 static void decode_scalar(struct ptx_parser *p)
@@ -291,8 +293,7 @@ static void decode_scalar(struct ptx_parser *p)
 	ckt_ptx_mod(p, "clamp");
 	ckt_ptx_need_operands(p, op == S_MAD || s->second != SECOND_NONE || o[0].part ? 4 : 3, 4);
 	if (o[0].part && (op == S_MAD || s->second != SECOND_NONE))
-		ckt_ptx_bad(
-			p, "a result goes into a part of a register, or into a second operation");
+		ckt_ptx_bad(p, "vmad and second operations cannot write to a part of a register");
 	take_signs(p, s);
 	s->part_d = o[0].part;
 	s->part_a = o[1].part;

@@ -2,9 +2,9 @@
 /*
  * Instructions of a whole warp: shuffles, votes, matches, reductions and the warp barrier.
  *
- * All lanes named in the member mask must come before any goes on.  Those that come early leave
- * what they bring in warp->stage and wait as a group; the last ones run the instruction for all:
- * each group from the code where it waits.
+ * All lanes in the member mask must arrive before any of them continues.  Early lanes leave their
+ * values in warp->stage and wait as a group.  The last lanes run the instruction for all: for each
+ * waiting group, from the code where it waits.
  */
 #include <string.h>
 
@@ -29,7 +29,7 @@ static void set_predicate(struct ptx_warp *w, int32_t operand, uint32_t mask, ui
 	*d = (*d & ~mask) | (bits & mask);
 }
 
-/* What lanes bring: into the stage, where every participant finds it. */
+/* Writes the lanes' values into the stage, where every participant finds them. */
 static void bring(struct ptx_warp *w, const struct warp_insn *x, uint32_t m)
 {
 	if (x->op == W_VOTE) {
@@ -168,7 +168,7 @@ static void run_redux(struct ptx_warp *w, const struct warp_insn *x, uint32_t m,
 		d[__builtin_ctz(rest)] = r;
 }
 
-/* Lanes m of the current frame get their answers; members are all that took part. */
+/* Gives lanes m of the current frame their results; members are all participants. */
 static void answer(struct ptx_warp *w, const struct warp_insn *x, uint32_t m, uint32_t members)
 {
 	switch (x->op) {
@@ -197,13 +197,16 @@ static void answer(struct ptx_warp *w, const struct warp_insn *x, uint32_t m, ui
 	}
 }
 
-/* Waiting groups are at the instruction itself, so w->groups[].pc names it. */
+/* A waiting group's pc is that of the instruction itself. */
 static const struct warp_insn *waiting_at(const struct ptx_group *g)
 {
 	return g->frame->function->code[g->pc].side;
 }
 
-/* Precondition: every live lane of `members` waits or is in `now`.  Lets those that wait go on. */
+/*
+ * Releases the groups that wait for the same members.  Precondition: every live lane of `members`
+ * waits or is running.
+ */
 static void release_waiting(
 	struct ptx_warp *w, const struct warp_insn *x, uint32_t member_mask, uint32_t members)
 {
@@ -222,8 +225,8 @@ static void release_waiting(
 }
 
 /*
- * One subset of the running lanes that names the same members.  True when it is through, false when
- * it must wait.
+ * One subset of the running lanes with the same member mask arrives.  True if it may continue,
+ * false if it must wait.
  */
 static bool arrive(struct ptx_warp *w, const struct warp_insn *x, uint32_t m, uint32_t member_mask)
 {
@@ -260,8 +263,8 @@ HANDLER(exec_warp)
 		return RUN_PICK;
 	}
 	/*
-	 * Several tiles of the warp at once, or a guard that some lanes fail: each subset by
-	 * itself.
+	 * Several tiles of the warp run together, or some lanes fail a guard: each subset arrives
+	 * by itself.
 	 */
 	uint32_t through = all & ~m;
 	while (m) {
@@ -345,7 +348,7 @@ void ckt_ptx_decode_warp_barrier(struct ptx_parser *p)
 static int32_t second(struct ptx_parser *p, const struct ptx_operand *o)
 {
 	if (o->reg2 != PTX_OPERAND_NONE && o->type2 != T_PRED)
-		ckt_ptx_bad(p, "predicate expected behind |");
+		ckt_ptx_bad(p, "predicate expected after |");
 	return o->reg2;
 }
 

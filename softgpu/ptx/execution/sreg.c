@@ -165,24 +165,79 @@ static uint64_t now(clockid_t clock)
 	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-/* What is the same for all lanes. */
+/* Reads a clock of 1 GHz. */
+static uint64_t read_clock(int sreg)
+{
+	uint64_t time = now(sreg >= S_GLOBALTIMER ? CLOCK_REALTIME : CLOCK_MONOTONIC);
+	switch (sreg) {
+	case S_CLOCK:
+	case S_GLOBALTIMER_LO:
+		return (uint32_t)time;
+	case S_CLOCK_HI:
+	case S_GLOBALTIMER_HI:
+		return time >> 32;
+	default:
+		return time;
+	}
+}
+
+/* Without clusters every block is a cluster of its own. */
+static uint64_t of_cluster(const struct ptx_block *block, int sreg)
+{
+	const struct ptx_grid *grid = block->grid;
+	switch (sreg) {
+	case S_CLUSTERID_X ... S_CLUSTERID_Z:
+		return block->ctaid[sreg - S_CLUSTERID_X] / grid->cluster[sreg - S_CLUSTERID_X];
+	case S_NCLUSTERID_X ... S_NCLUSTERID_Z:
+		return grid->launch->grid[sreg - S_NCLUSTERID_X] /
+			grid->cluster[sreg - S_NCLUSTERID_X];
+	case S_CLUSTER_CTAID_X ... S_CLUSTER_CTAID_Z:
+		return block->ctaid[sreg - S_CLUSTER_CTAID_X] %
+			grid->cluster[sreg - S_CLUSTER_CTAID_X];
+	case S_CLUSTER_NCTAID_X ... S_CLUSTER_NCTAID_Z:
+		return grid->cluster[sreg - S_CLUSTER_NCTAID_X];
+	case S_CLUSTER_CTARANK:
+		return block->rank;
+	case S_CLUSTER_NCTARANK:
+		return grid->cluster_size;
+	default:
+		return grid->launch->cluster[0] || grid->entry->info.cluster[0];
+	}
+}
+
+/* Sizes and offsets of shared memory. */
+static uint64_t of_shared(const struct ptx_block *block, int sreg)
+{
+	switch (sreg) {
+	case S_DYNAMIC_SMEM:
+		return block->grid->launch->dynamic_shared_bytes;
+	case S_TOTAL_SMEM:
+		return block->shared_bytes;
+	case S_AGGR_SMEM:
+		return block->shared_bytes + PTX_RESERVED_BYTES;
+	case S_RESERVED_1:
+		return PTX_RESERVED_SHARED + PTX_RESERVED_BYTES / 2;
+	case S_RESERVED_END:
+		return PTX_SHARED_MAX;
+	case S_RESERVED_CAP:
+		return PTX_RESERVED_BYTES;
+	default:
+		return PTX_RESERVED_SHARED;
+	}
+}
+
+/* Registers with the same value for all lanes. */
 static uint64_t uniform(const struct ptx_warp *w, int sreg)
 {
 	const struct ptx_block *block = w->block;
 	const struct ptx_grid *grid = block->grid;
 	const struct ckt_ptx_launch *launch = grid->launch;
 	switch (sreg) {
-	case S_NTID_X:
-	case S_NTID_Y:
-	case S_NTID_Z:
+	case S_NTID_X ... S_NTID_Z:
 		return launch->block[sreg - S_NTID_X];
-	case S_CTAID_X:
-	case S_CTAID_Y:
-	case S_CTAID_Z:
+	case S_CTAID_X ... S_CTAID_Z:
 		return block->ctaid[sreg - S_CTAID_X];
-	case S_NCTAID_X:
-	case S_NCTAID_Y:
-	case S_NCTAID_Z:
+	case S_NCTAID_X ... S_NCTAID_Z:
 		return launch->grid[sreg - S_NCTAID_X];
 	case S_WARPID:
 		return w->index;
@@ -193,64 +248,19 @@ static uint64_t uniform(const struct ptx_warp *w, int sreg)
 	case S_NSMID:
 		return launch->device->n_sm;
 	case S_GRIDID:
-		return block->grid->grid_id;
-	/* A clock of 1 GHz. */
-	case S_CLOCK:
-		return (uint32_t)now(CLOCK_MONOTONIC);
-	case S_CLOCK_HI:
-		return now(CLOCK_MONOTONIC) >> 32;
-	case S_CLOCK64:
-		return now(CLOCK_MONOTONIC);
-	case S_GLOBALTIMER:
-		return now(CLOCK_REALTIME);
-	case S_GLOBALTIMER_LO:
-		return (uint32_t)now(CLOCK_REALTIME);
-	case S_GLOBALTIMER_HI:
-		return now(CLOCK_REALTIME) >> 32;
-	case S_DYNAMIC_SMEM:
-		return launch->dynamic_shared_bytes;
-	case S_TOTAL_SMEM:
-		return block->shared_bytes;
-	case S_AGGR_SMEM:
-		return block->shared_bytes + PTX_RESERVED_BYTES;
-	case S_RESERVED_BEGIN:
-	case S_RESERVED_0:
-		return PTX_RESERVED_SHARED;
-	case S_RESERVED_1:
-		return PTX_RESERVED_SHARED + PTX_RESERVED_BYTES / 2;
-	case S_RESERVED_END:
-		return PTX_SHARED_MAX;
-	case S_RESERVED_CAP:
-		return PTX_RESERVED_BYTES;
-	/* Without clusters every block is a cluster of its own. */
-	case S_CLUSTERID_X:
-	case S_CLUSTERID_Y:
-	case S_CLUSTERID_Z:
-		return block->ctaid[sreg - S_CLUSTERID_X] / grid->cluster[sreg - S_CLUSTERID_X];
-	case S_NCLUSTERID_X:
-	case S_NCLUSTERID_Y:
-	case S_NCLUSTERID_Z:
-		return launch->grid[sreg - S_NCLUSTERID_X] / grid->cluster[sreg - S_NCLUSTERID_X];
-	case S_CLUSTER_CTAID_X:
-	case S_CLUSTER_CTAID_Y:
-	case S_CLUSTER_CTAID_Z:
-		return block->ctaid[sreg - S_CLUSTER_CTAID_X] %
-			grid->cluster[sreg - S_CLUSTER_CTAID_X];
-	case S_CLUSTER_NCTAID_X:
-	case S_CLUSTER_NCTAID_Y:
-	case S_CLUSTER_NCTAID_Z:
-		return grid->cluster[sreg - S_CLUSTER_NCTAID_X];
-	case S_CLUSTER_CTARANK:
-		return block->rank;
-	case S_CLUSTER_NCTARANK:
-		return grid->cluster_size;
-	case S_IS_EXPLICIT_CLUSTER:
-		return launch->cluster[0] || grid->entry->info.cluster[0];
+		return grid->grid_id;
+	case S_CLOCK ... S_GLOBALTIMER_HI:
+		return read_clock(sreg);
+	case S_DYNAMIC_SMEM ... S_AGGR_SMEM:
+	case S_RESERVED_BEGIN ... S_RESERVED_1:
+		return of_shared(block, sreg);
+	case S_CLUSTERID_X ... S_IS_EXPLICIT_CLUSTER:
+		return of_cluster(block, sreg);
 	/* The address of a cooperative grid's barrier in two halves. */
 	case S_ENVREG0 + 1:
-		return (uint64_t)(uintptr_t)block->grid->workspace >> 32;
+		return (uint64_t)(uintptr_t)grid->workspace >> 32;
 	case S_ENVREG0 + 2:
-		return (uint32_t)(uintptr_t)block->grid->workspace;
+		return (uint32_t)(uintptr_t)grid->workspace;
 	default:
 		return 0;
 	}
@@ -291,7 +301,7 @@ int ckt_ptx_exec_sreg(struct ptx_warp *w, const struct ptx_insn *i, uint32_t m)
 	}
 	if (sreg == S_CLOCK || sreg == S_CLOCK64 ||
 		(sreg >= S_GLOBALTIMER && sreg <= S_GLOBALTIMER_HI))
-		w->polls++; /* who reads a clock in a loop waits for time to pass */
+		w->polls++; /* a loop that reads a clock waits for time to pass */
 	for (uint32_t rest = m; rest; rest &= rest - 1) {
 		unsigned l = (unsigned)__builtin_ctz(rest);
 		uint64_t v = lanes ? by_lane(w, sreg, l) : value;
@@ -305,8 +315,8 @@ int ckt_ptx_exec_sreg(struct ptx_warp *w, const struct ptx_insn *i, uint32_t m)
 PTX_FORM(ckt_ptx_exec_sreg, FORM_SREG, 0, 0, 0, 0, 0, NULL)
 
 /*
- * For compiled kernels, by the names that emit.c gives to places in the interpreter's structures; w
- * is the warp, l the lane.
+ * Texts for compiled kernels, with the names that emit.c defines for members of the interpreter's
+ * structures; w is the warp, l the lane.
  */
 bool ckt_ptx_sreg_text(int sreg, char *text, size_t size)
 {

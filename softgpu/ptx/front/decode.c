@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * From a raw instruction to a compact one: finds the opcode, offers its decoder the modifiers and
- * operands, and checks that every modifier was understood.  Sources that need work first (special
- * registers, local addresses, negated predicates) are computed into a temporary by an instruction
- * of their own.
+ * Turns a raw instruction into a compact one.  The decoder of its opcode takes the modifiers and
+ * operands, and afterwards every modifier must have been used.  Some sources need work first
+ * (special registers, local addresses, negated predicates); an extra instruction computes each into
+ * a temporary.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -109,7 +109,7 @@ int32_t ckt_ptx_constant(struct ptx_parser *p, uint64_t value, uint64_t high,
 		value = (uint32_t)value;
 	if (lane_bytes == 0)
 		value = value ? 0xffffffffu : 0;
-	/* Recent ones are looked at first: equal constants stand close together. */
+	/* Search only the latest constants, because equal constants occur close together. */
 	size_t least = f->n_constants > 64 ? f->n_constants - 64 : 0;
 	for (size_t k = f->n_constants; k-- > least;) {
 		const struct ptx_constant *c = &f->constants[k];
@@ -167,8 +167,8 @@ static int exec_pred_not(struct ptx_warp *w, const struct ptx_insn *i, uint32_t 
 PTX_FORM(exec_pred_not, FORM_LANE, 1, 1, 0, 0, 0, "d = !a;")
 
 /*
- * name[register]: b counts elements of imm bytes, x says whether in 64 bits; y bytes a lane of the
- * address.
+ * name[register]: b holds the index, which counts elements of imm bytes.  x: the index has 64 bits.
+ * y: bytes per lane of the address.
  */
 static int exec_index(struct ptx_warp *w, const struct ptx_insn *i, uint32_t m)
 {
@@ -356,8 +356,8 @@ static bool build_opcodes(void)
 }
 
 /*
- * Both tables, once in a process; a module that finds no memory for them fails, and the next one
- * tries again.
+ * Builds both tables, once per process.  If there is no memory, the module fails, and the next
+ * module tries again.
  */
 static bool have_tables(void)
 {
@@ -391,7 +391,7 @@ void ckt_ptx_need_opcode(struct ptx_parser *p)
 		o->decode(p);
 }
 
-/* A text has few spellings, each many times over. */
+/* A text repeats a few spellings many times, so accepted spellings are remembered. */
 static bool known_spelling(struct ptx_parser *p)
 {
 	char text[256];
@@ -421,8 +421,8 @@ void ckt_ptx_decode(struct ptx_parser *p)
 	bool known = o && known_spelling(p);
 	const char *stranger = !o || known ? NULL : ckt_ptx_stranger(&p->raw);
 	/*
-	 * Words alone, without an operand, that no document has: not an instruction of another GPU,
-	 * but no PTX.
+	 * An unknown word without an operand is in no document: the text is not PTX, rather than
+	 * PTX for another GPU.
 	 */
 	p->broken = !p->raw.n_operands && (!o || stranger);
 	if (!o)
@@ -436,7 +436,7 @@ void ckt_ptx_decode(struct ptx_parser *p)
 	o->decode(p);
 	if (p->raw.adorned)
 		ckt_ptx_bad(
-			p, "parts of registers and negated registers are for video instructions");
+			p, "only video instructions take parts of registers or negated registers");
 	if (ckt_ptx_trace_wanted())
 		ckt_ptx_trace_note(p, first);
 	for (unsigned k = 0; k < p->raw.n_mods; k++)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Inside a function: scopes, registers, labels and instructions, each handed to the decoder as soon
- * as it is read.
+ * Parses the body of a function: scopes, registers, labels and instructions.  Each instruction goes
+ * to the decoder as soon as it is read.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -22,7 +22,7 @@ void ckt_ptx_declare(struct ptx_parser *p, const char *name, size_t size, struct
 		ckt_ptx_out_of_memory(p);
 }
 
-/* Of nine digits at most. */
+/* A number of at most nine digits. */
 static uint64_t number_in(const char *digits, size_t size)
 {
 	uint64_t number = 0;
@@ -41,7 +41,7 @@ struct ptx_name *ckt_ptx_lookup(
 		struct ptx_name *entry = ckt_ptx_map_get(&scope->names, name, size);
 		if (entry && entry->kind != NAME_REG_RANGE)
 			return entry;
-		/* %r<63> declares %r0 to %r62; each gets its place when it is first named. */
+		/* %r<63> declares %r0 to %r62; each gets its place at its first use. */
 		for (size_t k = stem; k < size; k++) {
 			struct ptx_name *range = ckt_ptx_map_get(&scope->names, name, k);
 			if (range && range->kind == NAME_REG_RANGE &&
@@ -62,7 +62,7 @@ int32_t ckt_ptx_reg_alloc(struct ptx_parser *p, enum ptx_type type)
 {
 	struct ckt_ptx_function *f = p->function;
 	unsigned bytes = ckt_ptx_lane_bytes(type) * PTX_LANES;
-	/* Vector instructions like their operands aligned; a predicate is a word. */
+	/* Vector instructions need aligned operands for speed; a predicate is one word. */
 	unsigned align = bytes ? 64 : 4;
 	f->reg_bytes = (f->reg_bytes + align - 1) & ~(align - 1);
 	int32_t place = (int32_t)f->reg_bytes;
@@ -124,7 +124,7 @@ static void use_register(struct ptx_parser *p, struct ptx_name *entry, struct pt
 	o->type = entry->type;
 }
 
-/* The byte or half of a register that a video instruction takes. */
+/* The byte or half of a register that a video instruction selects. */
 static void parse_part(struct ptx_parser *p, struct ptx_operand *o)
 {
 	static const char *const parts[] = {"b0", "b1", "b2", "b3", "h0", "h1"};
@@ -138,15 +138,15 @@ static void parse_part(struct ptx_parser *p, struct ptx_operand *o)
 }
 
 /*
- * name[3], name[register] or name[register+3]: elements of the array's type, those of vectors and
- * of rows each for itself.  A constant is multiplied in 32 bits, as ptxas does it.
+ * name[3], name[register] or name[register+3]: an index counts elements of the array's type; a
+ * vector or a row counts as its single elements.  A constant is multiplied in 32 bits, as in ptxas.
  */
 static void parse_index(struct ptx_parser *p, struct ptx_operand *o)
 {
 	unsigned size = o->kind == OP_LOCAL ? o->variable->element : o->symbol->element;
 	enum ptx_type kind;
 	if (!size)
-		ckt_ptx_fail(p, CKT_PTX_INVALID, "%.*s is no array: it has no index",
+		ckt_ptx_fail(p, CKT_PTX_INVALID, "%.*s is not an array and cannot be indexed",
 			(int)o->name_size, o->name);
 	o->indexed = true;
 	if (p->token.kind == TK_IDENT && !ckt_ptx_token_is(&p->token, "WARP_SZ")) {
@@ -154,8 +154,8 @@ static void parse_index(struct ptx_parser *p, struct ptx_operand *o)
 		struct ptx_name *entry = ckt_ptx_lookup(p, p->scope, p->token.text, p->token.size);
 		if (!entry || entry->kind != NAME_REG || !ckt_ptx_lane_bytes(entry->type) ||
 			ckt_ptx_lane_bytes(entry->type) > 8 || ckt_ptx_type_float(entry->type))
-			ckt_ptx_fail(p, CKT_PTX_INVALID, "%.*s is no index", (int)p->token.size,
-				p->token.text);
+			ckt_ptx_fail(p, CKT_PTX_INVALID, "%.*s is not a valid index",
+				(int)p->token.size, p->token.text);
 		use_register(p, entry, &index);
 		ckt_ptx_next(p);
 		o->reg = index.reg;
@@ -167,7 +167,7 @@ static void parse_index(struct ptx_parser *p, struct ptx_operand *o)
 	ckt_ptx_expect(p, ']');
 }
 
-/* A name: register, variable, symbol, special register; what is none of them may be a label. */
+/* A name: register, variable, symbol or special register; any other name may be a label. */
 static void parse_name(struct ptx_parser *p, struct ptx_operand *o)
 {
 	const char *name = p->token.text;
@@ -190,7 +190,7 @@ static void parse_name(struct ptx_parser *p, struct ptx_operand *o)
 	} else if (size == 1 && *name == '_') {
 		o->kind = OP_SINK;
 	} else if (*name == '%') {
-		/* %tid.x: the lexer gives the part behind the dot as a word of its own */
+		/* %tid.x: the lexer returns the part after the dot as a separate word */
 		if (p->token.kind == TK_DOT && p->token.text == name + size + 1 &&
 			p->token.size == 1) {
 			size += 2;
@@ -219,8 +219,8 @@ static void parse_operand(struct ptx_parser *p, struct ptx_operand *o);
 static void parse_elements(struct ptx_parser *p, struct ptx_operand *o, char close)
 {
 	/*
-	 * Elements lie one after another, so they are read before any of them may have elements of
-	 * its own.
+	 * The elements of a list must be adjacent in the pool.  So they are read into an array
+	 * first, because an element may have elements of its own.
 	 */
 	struct ptx_operand first[128];
 	unsigned n = 0;
@@ -258,7 +258,7 @@ static void parse_address(struct ptx_parser *p, struct ptx_operand *o)
 				o->elements->name);
 		if (o->elements->indexed)
 			ckt_ptx_fail(p, CKT_PTX_INVALID,
-				"an address in brackets has an offset, no index");
+				"an address in brackets takes an offset, not an index");
 		o->value = o->elements->value;
 		o->elements->value = 0;
 		if (ckt_ptx_is(p, '+') || ckt_ptx_is(p, '-'))
@@ -267,7 +267,7 @@ static void parse_address(struct ptx_parser *p, struct ptx_operand *o)
 		o->value = ckt_ptx_constant_expression(p, &kind);
 	}
 	if (o->elements && ckt_ptx_accept(p, ',')) {                  /* [texture, {x, y}] */
-		struct ptx_operand *coordinates = element(p), parsed; /* right behind the base */
+		struct ptx_operand *coordinates = element(p), parsed; /* adjacent to the base */
 		if (++p->depth > 4)
 			ckt_ptx_fail(p, CKT_PTX_INVALID, "addresses nested too deeply");
 		parse_operand(p, &parsed);
@@ -281,7 +281,7 @@ static void parse_address(struct ptx_parser *p, struct ptx_operand *o)
 	ckt_ptx_expect(p, ']');
 }
 
-/* Whether -register stands here, and no constant expression. */
+/* Whether "-register" follows, and not a constant expression. */
 static bool minus_register(struct ptx_parser *p)
 {
 	if (!ckt_ptx_is(p, '-'))
@@ -331,10 +331,10 @@ static void parse_operand(struct ptx_parser *p, struct ptx_operand *o)
 	if ((o->kind == OP_REG || o->kind == OP_SINK) && ckt_ptx_accept(p, '|')) { /* p|q */
 		struct ptx_operand second = {0};
 		if (p->token.kind != TK_IDENT)
-			ckt_ptx_fail(p, CKT_PTX_INVALID, "register expected behind |");
+			ckt_ptx_fail(p, CKT_PTX_INVALID, "register expected after |");
 		parse_name(p, &second);
 		if (second.kind != OP_REG && second.kind != OP_SINK)
-			ckt_ptx_fail(p, CKT_PTX_INVALID, "register expected behind |");
+			ckt_ptx_fail(p, CKT_PTX_INVALID, "register expected after |");
 		o->reg2 = second.kind == OP_REG ? second.reg : PTX_OPERAND_NONE;
 		o->type2 = second.kind == OP_REG ? second.type : T_NONE;
 	}
@@ -346,16 +346,16 @@ static void parse_guard(struct ptx_parser *p)
 {
 	bool negated = ckt_ptx_accept(p, '!');
 	if (p->token.kind != TK_IDENT)
-		ckt_ptx_fail(p, CKT_PTX_INVALID, "predicate expected behind @");
+		ckt_ptx_fail(p, CKT_PTX_INVALID, "predicate expected after @");
 	p->raw.guard = (struct ptx_operand){.reg2 = PTX_OPERAND_NONE};
 	parse_name(p, &p->raw.guard);
 	p->raw.guard.negated = negated;
 	p->raw.guarded = true;
 	if (p->raw.guard.kind != OP_REG || p->raw.guard.type != T_PRED)
-		ckt_ptx_fail(p, CKT_PTX_INVALID, "predicate expected behind @");
+		ckt_ptx_fail(p, CKT_PTX_INVALID, "predicate expected after @");
 }
 
-/* The word of an opcode or modifier, kept in the arena once for each different word. */
+/* Stores each different word of an opcode or modifier once in the arena. */
 static const char *intern(struct ptx_parser *p, const char *text, uint32_t size)
 {
 	char *word = ckt_ptx_map_get(&p->constants, text, size);
@@ -382,7 +382,7 @@ static void parse_instruction(struct ptx_parser *p)
 		ckt_ptx_next(p);
 	}
 	if (!ckt_ptx_is(p, ';'))
-		ckt_ptx_need_opcode(p); /* the operands of an unknown one are none of ours */
+		ckt_ptx_need_opcode(p); /* stop before the operands of an unknown opcode */
 	while (!ckt_ptx_is(p, ';')) {
 		if (raw->n_operands == PTX_MAX_OPERANDS)
 			ckt_ptx_fail(p, CKT_PTX_INVALID, "too many operands");
@@ -446,7 +446,7 @@ static void parse_label_directive(struct ptx_parser *p, const char *name, uint32
 			ckt_ptx_next(p);
 		} while (ckt_ptx_accept(p, ','));
 	}
-	while (p->token.kind == TK_DOT) /* .noreturn and the like */
+	while (p->token.kind == TK_DOT) /* skips .noreturn and the like */
 		ckt_ptx_next(p);
 	ckt_ptx_declare(p, name, size, entry);
 	ckt_ptx_expect(p, ';');
@@ -462,7 +462,7 @@ static void parse_statement(struct ptx_parser *p)
 	p->raw.start = start;
 	p->n_pool = p->depth = 0;
 	if (p->token.kind == TK_IDENT) {
-		/* a label is a name with a colon behind it */
+		/* a label is a name followed by a colon */
 		struct ptx_parser saved = {.token = p->token, .cursor = p->cursor, .line = p->line};
 		ckt_ptx_next(p);
 		if (ckt_ptx_is(p, ':')) {
@@ -568,10 +568,10 @@ void ckt_ptx_parse_body(struct ptx_parser *p)
 			parse_statement(p);
 		}
 	} while (depth);
-	/* Falling off the end returns. */
+	/* A function that reaches its end returns. */
 	p->raw = (struct ptx_raw){.op = "ret", .line = p->token.line};
 	ckt_ptx_decode(p);
-	/* Never nothing for a function, so that the stack bounds every recursion. */
+	/* Never 0 for a function, so that the stack limits every recursion. */
 	if (!p->function->frame_bytes && !p->function->info.is_entry)
 		p->function->frame_bytes = 16;
 	p->function->frame_bytes = (p->function->frame_bytes + 15) & ~15u;

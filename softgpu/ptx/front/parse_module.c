@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Module scope of a PTX text: directives, variables with initialisers, and the heads of functions.
+ * Parses the module scope of a PTX text: directives, variables with initialisers, and heads of
+ * functions.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -52,7 +53,7 @@ static void store_bytes(
 	memcpy(s->init + offset, &value, size);
 }
 
-/* name, name+4, generic(name)+4 or 0xFF00(name): an address that is known later. */
+/* name, name+4, generic(name)+4 or 0xFF00(name): an address that linking fills in later. */
 static void parse_relocation(
 	struct ptx_parser *p, struct ptx_symbol *s, uint64_t offset, unsigned size, uint64_t mask)
 {
@@ -106,7 +107,7 @@ static void parse_value(
 	store_bytes(p, s, offset, v, size);
 }
 
-/* Room is a power of two, so that what is copied is no more in all than what is kept. */
+/* The capacity is a power of two, so that all copies together are no larger than the result. */
 static void grow_init(struct ptx_parser *p, struct ptx_symbol *s, uint64_t size)
 {
 	uint64_t room = s->size ? 64 : 0, wanted = 64;
@@ -142,8 +143,8 @@ static uint64_t parse_element(
 }
 
 /*
- * Braces stand for each dimension and for a vector.  As ptxas has it, what rows lack is not filled
- * up: the next row begins right there.
+ * Braces enclose each dimension and each vector.  As in ptxas, a short row is not padded: the next
+ * row begins immediately.
  */
 static uint64_t parse_initialiser(struct ptx_parser *p, struct ptx_symbol *s, uint64_t offset,
 	const struct declaration *d, const uint64_t *dims, unsigned n_dims, uint64_t *ret_count)
@@ -190,7 +191,7 @@ static void parse_attribute(struct ptx_parser *p, struct declaration *d)
 	}
 }
 
-/* Everything between the state space and the name. */
+/* Parses everything between the state space and the name. */
 static struct declaration parse_declaration(struct ptx_parser *p)
 {
 	struct declaration d = {.vector = 1};
@@ -198,7 +199,7 @@ static struct declaration parse_declaration(struct ptx_parser *p)
 		if (ckt_ptx_accept_dot(p, "align")) {
 			d.align = (uint32_t)integer(p);
 			if (!d.align || (d.align & (d.align - 1)) || d.align > 4096)
-				ckt_ptx_fail(p, CKT_PTX_INVALID, "bad alignment");
+				ckt_ptx_fail(p, CKT_PTX_INVALID, "invalid alignment");
 		} else if (ckt_ptx_accept_dot(p, "attribute")) {
 			parse_attribute(p, &d);
 		} else if (ckt_ptx_accept_dot(p, "v2")) {
@@ -206,7 +207,9 @@ static struct declaration parse_declaration(struct ptx_parser *p)
 		} else if (ckt_ptx_accept_dot(p, "v4")) {
 			d.vector = 4;
 		} else if (ckt_ptx_accept_dot(p, "ptr")) {
-			/* .ptr .space .align N describes what a pointer points to: advice */
+			/*
+			 * .ptr .space .align N describes the target of a pointer; it is only a hint
+			 */
 			while (p->token.kind == TK_DOT) {
 				if (ckt_ptx_accept_dot(p, "align"))
 					integer(p);
@@ -233,8 +236,8 @@ static struct declaration parse_declaration(struct ptx_parser *p)
 enum { DIMENSIONS = 8 };
 
 /*
- * The array dimensions behind a name; the size in bytes, 0 with *ret_open where the first dimension
- * is left out.
+ * Parses the array dimensions after a name and returns the size in bytes: 0 with *ret_open if the
+ * first dimension is missing.
  */
 static uint64_t parse_dimensions(struct ptx_parser *p, const struct declaration *d,
 	uint64_t dims[DIMENSIONS], unsigned *ret_n, bool *ret_open)
@@ -392,7 +395,7 @@ struct ckt_ptx_param *ckt_ptx_parse_params(
 			ckt_ptx_declare(p, name, name_size, entry);
 		}
 		*offset += (uint32_t)size;
-		/* in the arena, so that nothing is lost when a later token is bad */
+		/* in the arena, so that a bad token later leaks nothing */
 		if (n == capacity) {
 			capacity = capacity ? capacity * 2 : 8;
 			copy = ckt_ptx_new(p, capacity * sizeof *copy);
@@ -500,8 +503,8 @@ static struct ckt_ptx_function *function_new(struct ptx_parser *p, bool is_entry
 static void estimate_registers(struct ckt_ptx_function *f, unsigned maxnreg)
 {
 	/*
-	 * Virtual registers outnumber those a compiler would need by far; never so many that a full
-	 * block would not fit an SM.
+	 * A text has far more virtual registers than a compiler would allocate.  The estimate stays
+	 * low enough for a full block to fit an SM.
 	 */
 	unsigned n = 8 + f->reg_bytes / 128 / 4;
 	if (n > 64)
@@ -511,7 +514,10 @@ static void estimate_registers(struct ckt_ptx_function *f, unsigned maxnreg)
 	f->info.registers = n;
 }
 
-/* All that the body left behind goes; what remains of the function faults where it is reached. */
+/*
+ * Discards everything that the body produced; the rest of the function faults when a kernel reaches
+ * it.
+ */
 static void refuse_function(struct ptx_parser *p)
 {
 	struct ckt_ptx_function *f = p->function;
@@ -530,8 +536,8 @@ static void refuse_function(struct ptx_parser *p)
 }
 
 /*
- * An instruction that is refused costs the function that holds it, not the module: others may be
- * all that is ever run.
+ * A refused instruction makes only its function unusable, not the module: the program may never run
+ * that function.
  */
 static void parse_body(struct ptx_parser *p)
 {
@@ -617,7 +623,7 @@ static void parse_target(struct ptx_parser *p)
 			p->target = target;
 			if (target > p->module->target)
 				ckt_ptx_fail(p, CKT_PTX_WRONG_TARGET,
-					"made for compute capability %u.%u, the device has %u.%u",
+					"made for compute capability %u.%u; the device has %u.%u",
 					target / 10, target % 10, p->module->target / 10,
 					p->module->target % 10);
 		}
@@ -627,7 +633,10 @@ static void parse_target(struct ptx_parser *p)
 
 static void parse_version(struct ptx_parser *p)
 {
-	/* "9.0" is read as a decimal number, "9.10" would be too: take the characters. */
+	/*
+	 * A number token would lose the difference between "9.1" and "9.10", so read the
+	 * characters.
+	 */
 	unsigned major = 0, minor = 0;
 	const char *s = p->token.text;
 	while (s < p->end && *s >= '0' && *s <= '9')

@@ -68,7 +68,7 @@ bool ckt_ptx_type_float(enum ptx_type type)
 	return type_table[type].is_float;
 }
 
-/* Bytes a lane of a register takes; 0 for a predicate. */
+/* Bytes per lane of a register; 0 for a predicate. */
 unsigned ckt_ptx_lane_bytes(enum ptx_type type)
 {
 	unsigned bytes = type_table[type].bytes;
@@ -89,7 +89,7 @@ bool ckt_ptx_type_takes(enum ptx_type type, enum ptx_type reg)
 }
 
 /*
- * ---- Constants, with the kinds that ptxas gives them: signed unless marked U, cast, or too large.
+ * ---- Constants, with the types that ptxas gives them: signed unless marked U, cast, or too large
  */
 
 struct constant {
@@ -109,7 +109,7 @@ static bool is_integer(const struct constant *c)
 static struct constant need_integer(struct ptx_parser *p, struct constant c)
 {
 	if (!is_integer(&c))
-		ckt_ptx_fail(p, CKT_PTX_INVALID, "a float where a constant must be an integer");
+		ckt_ptx_fail(p, CKT_PTX_INVALID, "integer constant expected instead of a float");
 	return c;
 }
 
@@ -121,14 +121,15 @@ static struct constant negate(struct constant c)
 	return c;
 }
 
-/* Behind its "(": a cast, (.s64) or (.u64), or an expression. */
+/* Parses after "(": a cast, (.s64) or (.u64), or an expression. */
 static struct constant parenthesis(struct ptx_parser *p)
 {
 	struct constant c;
 	if (p->token.kind == TK_DOT) {
 		enum ptx_type to = ckt_ptx_type_from(p->token.text, p->token.size);
 		if (to != T_S64 && to != T_U64)
-			ckt_ptx_fail(p, CKT_PTX_INVALID, "a constant is cast to .s64 or .u64 only");
+			ckt_ptx_fail(
+				p, CKT_PTX_INVALID, "a constant can be cast only to .s64 or .u64");
 		ckt_ptx_next(p);
 		ckt_ptx_expect(p, ')');
 		c = need_integer(p, primary(p));
@@ -199,7 +200,7 @@ enum operator{
 	O_REM,
 	O_COUNT
 };
-/* Those of two characters stand before those that they begin with. */
+/* Operators of two characters precede those that they begin with. */
 static const struct {
 	char text[3];
 	uint8_t level;
@@ -208,7 +209,7 @@ static const struct {
 	{"*", 9}, {"/", 9}, {"%", 9}};
 enum { LEVELS = 10 };
 
-/* The operator at the current token, or -1; p->cursor is behind its first character. */
+/* The operator at the current token, or -1; p->cursor is after its first character. */
 static int operator_at(const struct ptx_parser *p)
 {
 	for (int k = 0; p->token.kind == TK_PUNCT && k < O_COUNT; k++) {
@@ -225,12 +226,58 @@ static struct constant combine_floats(
 {
 	double x, y;
 	if (a.kind != T_F64 || b.kind != T_F64 || o < O_ADD || o == O_REM)
-		ckt_ptx_fail(p, CKT_PTX_INVALID, "no such operation of floats in a constant");
+		ckt_ptx_fail(p, CKT_PTX_INVALID, "operation not defined for floats in a constant");
 	memcpy(&x, &a.bits, sizeof x);
 	memcpy(&y, &b.bits, sizeof y);
 	x = o == O_ADD ? x + y : o == O_SUB ? x - y : o == O_MUL ? x * y : x / y;
 	memcpy(&a.bits, &x, sizeof x);
 	return a;
+}
+
+static bool is_relation(enum operator o)
+{
+	return o <= O_AND_THEN || (o >= O_EQ && o <= O_GE) || o == O_LT || o == O_GT;
+}
+
+static bool relate(enum operator o, uint64_t x, uint64_t y, bool is_signed)
+{
+	bool less = is_signed ? (int64_t)x < (int64_t)y : x < y;
+	switch (o) {
+	case O_OR_ELSE:
+		return x || y;
+	case O_AND_THEN:
+		return x && y;
+	case O_EQ:
+		return x == y;
+	case O_NE:
+		return x != y;
+	case O_LE:
+		return less || x == y;
+	case O_GE:
+		return !less;
+	case O_LT:
+		return less;
+	default:
+		return !less && x != y;
+	}
+}
+
+/* The left side's type selects the shift; the right side's low six bits are the amount. */
+static struct constant shift(enum operator o, struct constant a, uint64_t y)
+{
+	uint64_t x = a.bits;
+	if (o == O_SHL)
+		return (struct constant){a.kind, x << (y & 63)};
+	return (struct constant){
+		a.kind, a.kind == T_S64 ? (uint64_t)((int64_t)x >> (y & 63)) : x >> (y & 63)};
+}
+
+static uint64_t divide(uint64_t x, uint64_t y, bool is_signed)
+{
+	if (!is_signed)
+		return x / y;
+	/* INT64_MIN divided by -1 wraps. */
+	return y == ~0ull ? 0 - x : (uint64_t)((int64_t)x / (int64_t)y);
 }
 
 static struct constant combine(
@@ -243,29 +290,12 @@ static struct constant combine(
 	bool is_signed = a.kind == T_S64 && b.kind == T_S64;
 	uint64_t x = a.bits, y = b.bits;
 	enum ptx_type kind = is_signed ? T_S64 : T_U64;
+	if (is_relation(o))
+		return (struct constant){T_S64, relate(o, x, y, is_signed)};
 	switch (o) {
-	case O_OR_ELSE:
-		return (struct constant){T_S64, x || y};
-	case O_AND_THEN:
-		return (struct constant){T_S64, x && y};
-	case O_EQ:
-		return (struct constant){T_S64, x == y};
-	case O_NE:
-		return (struct constant){T_S64, x != y};
-	case O_LE:
-		return (struct constant){T_S64, is_signed ? (int64_t)x <= (int64_t)y : x <= y};
-	case O_GE:
-		return (struct constant){T_S64, is_signed ? (int64_t)x >= (int64_t)y : x >= y};
-	case O_LT:
-		return (struct constant){T_S64, is_signed ? (int64_t)x < (int64_t)y : x < y};
-	case O_GT:
-		return (struct constant){T_S64, is_signed ? (int64_t)x > (int64_t)y : x > y};
-	/* The left side alone says how it is shifted, by the low six bits of the right one. */
 	case O_SHL:
-		return (struct constant){a.kind, x << (y & 63)};
 	case O_SHR:
-		return (struct constant){a.kind,
-			a.kind == T_S64 ? (uint64_t)((int64_t)x >> (y & 63)) : x >> (y & 63)};
+		return shift(o, a, y);
 	case O_REM:
 		return (struct constant){T_U64, x % y};
 	case O_OR:
@@ -281,12 +311,8 @@ static struct constant combine(
 	case O_MUL:
 		return (struct constant){kind, x * y};
 	default:
-		break;
+		return (struct constant){kind, divide(x, y, is_signed)};
 	}
-	if (is_signed) /* the least number by -1 wraps */
-		return (struct constant){
-			kind, y == ~0ull ? 0 - x : (uint64_t)((int64_t)x / (int64_t)y)};
-	return (struct constant){kind, x / y};
 }
 
 static struct constant expression(struct ptx_parser *p, int level)

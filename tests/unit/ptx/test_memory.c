@@ -435,14 +435,14 @@ static void test_symbols(void)
 	};
 	bodies(table, sizeof table / sizeof *table);
 	REFUSED(HEAD ".shared .b32 s; mov.u32 a, s[0]; ret;\n}\n", CKT_PTX_INVALID, 0,
-		"s is no array");
-	REFUSED(HEAD "ld.param.u64 x, n[0]; ret;\n}\n", CKT_PTX_INVALID, 0, "n is no array");
+		"s is not an array");
+	REFUSED(HEAD "ld.param.u64 x, n[0]; ret;\n}\n", CKT_PTX_INVALID, 0, "n is not an array");
 	REFUSED(HEAD ".shared .b32 s[4]; ld.shared.u32 a, [s[1]]; ret;\n}\n", CKT_PTX_INVALID, 0,
-		"no index");
+		"not an index");
 	REFUSED(HEAD ".shared .b32 s[4]; atom.shared.add.u32 a, s[1], 1; ret;\n}\n",
 		CKT_PTX_INVALID, 0, "address expected");
 	REFUSED(HEAD ".shared .b32 s[4]; mov.u32 a, s[f1]; ret;\n}\n", CKT_PTX_INVALID, 0,
-		"f1 is no index");
+		"f1 is not a valid index");
 	REFUSED(HEAD ".shared .b32 s[4]; ld.shared.u32 a, s; ret;\n}\n", CKT_PTX_INVALID, 0,
 		"address expected");
 }

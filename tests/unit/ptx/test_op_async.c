@@ -119,7 +119,7 @@ static void test_refused(void)
 {
 	REFUSED_BODY("cp.async.ca.shared.global [r1], [x1], 5;", "4, 8 or 16 bytes");
 	REFUSED_BODY("cp.async.ca.shared.global [r1], [x1], r2;", "4, 8 or 16 bytes");
-	REFUSED_BODY("cp.async.ca.global.shared [x1], [r1], 4;", "into shared memory");
+	REFUSED_BODY("cp.async.ca.global.shared [x1], [r1], 4;", "must write to shared memory");
 	REFUSED_BODY("mbarrier.banana.shared.b64 [r1];", "");
 	REFUSED_BODY("mbarrier.init.shared.b64 [r1];", "wrong number of operands");
 	REFUSED_BODY("mbarrier.test_wait.shared.b64 r1, [r2], x1;", "");

@@ -144,7 +144,7 @@ static void test_refused(void)
 	REFUSED_BODY("brx.idx r1, nothing;", "no such .branchtargets");
 	REFUSED_BODY("call nothing;", "nothing is not declared");
 	REFUSED_BODY("call (5), k;", "parameter variable, register or constant expected");
-	REFUSED_BODY("call (r1), k, (p2);", "a predicate is no parameter");
+	REFUSED_BODY("call (r1), k, (p2);", "a predicate cannot be a parameter");
 	REFUSED_BODY("call x1, (r1), nothing;", "no such .callprototype");
 	REFUSED_BODY("call x1, (r1);", "no such .callprototype");
 	REFUSED_BODY("call;", "function expected");

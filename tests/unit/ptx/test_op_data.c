@@ -32,7 +32,7 @@ static void test_parts(void)
 	ROWS("setp.ne.u32 p, ra, 0; mov.pred po, p;", UNIT_PRED, {0, 0, 0, 0}, {1, 0, 0, 1});
 	REFUSED_BODY("mov.b32 {x1, x2}, r3;", "");
 	REFUSED_BODY("mov.b64 {h1, h2, h3}, x1;", "");
-	REFUSED_BODY("mov.b32 {h1, h2}, {h3, h4};", "elements on both sides");
+	REFUSED_BODY("mov.b32 {h1, h2}, {h3, h4};", "only one side can have elements");
 }
 
 static void test_selection(void)

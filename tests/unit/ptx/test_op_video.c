@@ -115,13 +115,13 @@ static void test_scalar(void)
 	ROWS("vmad.s32.s32.s32.sat ro, ra, rb, rc;", UNIT_32, {0x40000000, 4, 0, 0x7fffffff},
 		{0x40000000, -4u, 0, 0x80000000});
 	REFUSED_BODY("vadd.u32.u32.u32 r1.b0, r2, r3;", "wrong number of operands");
-	REFUSED_BODY("vadd.u32.u32.u32.add r1.b0, r2, r3, r4;",
-		"a part of a register, or into a second operation");
+	REFUSED_BODY(
+		"vadd.u32.u32.u32.add r1.b0, r2, r3, r4;", "cannot write to a part of a register");
 	REFUSED_BODY("vadd.u32.u32.u32 r1, -r2, r3;", "only the sources of vmad can be negated");
-	REFUSED_BODY("vmad.u32.u32.u32.po r1, -r2, r3, r4;", ".po goes without");
-	REFUSED_BODY("vmad.u32.u32.u32 r1, -r2, r3, -r4;", "not both");
-	REFUSED_BODY("vmad.u32.u32.u32 r1.b0, r2, r3, r4;", "a part of a register");
-	REFUSED_BODY("vmad.u32.u32.u32 r1, r2, r3, r4.h0;", "c is a whole register");
+	REFUSED_BODY("vmad.u32.u32.u32.po r1, -r2, r3, r4;", ".po cannot be combined");
+	REFUSED_BODY("vmad.u32.u32.u32 r1, -r2, r3, -r4;", "only one of the product and c");
+	REFUSED_BODY("vmad.u32.u32.u32 r1.b0, r2, r3, r4;", "cannot write to a part of a register");
+	REFUSED_BODY("vmad.u32.u32.u32 r1, r2, r3, r4.h0;", "c must be a whole register");
 	REFUSED_BODY("vshl.u32.u32.u32 r1, r2, r3;", "no such form");
 	REFUSED_BODY("vset.u32.u32.lo r1, r2, r3;", "unknown modifier '.lo'");
 }

@@ -64,8 +64,8 @@ static void test_refused(void)
 	REFUSED_BODY("add.s32 r1, r2, x3;", "wrong type");
 	REFUSED_BODY("add.s32 x1, r2, r3;", "destination");
 	REFUSED_BODY("add.s32 5, r2, r3;", "destination");
-	REFUSED_BODY("@r1 mov.b32 r1, r2;", "predicate expected behind @");
-	REFUSED_BODY("@5 mov.b32 r1, r2;", "predicate expected behind @");
+	REFUSED_BODY("@r1 mov.b32 r1, r2;", "predicate expected after @");
+	REFUSED_BODY("@5 mov.b32 r1, r2;", "predicate expected after @");
 	REFUSED_BODY("bra nowhere;", "no label nowhere");
 	REFUSED_BODY("bra r1;", "label expected");
 	REFUSED_BODY("L: L: ret;", "L is declared twice");
@@ -85,7 +85,7 @@ static void test_refused(void)
 	REFUSED_BODY("mov.b32 r1, r2.h2;", "unknown part .h2");
 	REFUSED_BODY("mov.b32 r1, -nothing;", "constant expected");
 	REFUSED_BODY("mov.b32 r1, !r2;", "only a predicate can be negated");
-	REFUSED_BODY("setp.eq.s32 p1|5, r1, r2;", "register expected behind |");
+	REFUSED_BODY("setp.eq.s32 p1|5, r1, r2;", "register expected after |");
 	REFUSED_BODY("5;", "instruction expected");
 	REFUSED_BODY(
 		"mov.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.b32 r1, r2;", "too many modifiers");

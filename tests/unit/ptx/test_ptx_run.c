@@ -67,7 +67,7 @@ static void test_program(void)
 	HAS(said, "add has 2 parameters");
 	said = RUN("-k add %s -- x i:1", path);
 	IS(status, 2);
-	HAS(said, "bad argument x");
+	HAS(said, "invalid argument x");
 	said = RUN("-t 80 %s", path);
 	IS(status, 1);
 	HAS(said, "9.0"); /* made for that */
