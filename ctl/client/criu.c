@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "rpc/net.h"
+#include "ctl/client/criu_message.h"
 #include "ctl/client/process_watch.h"
 
 enum {
@@ -25,194 +26,13 @@ enum {
 	ASK_TIMEOUT_S = 60, /* limit for requests that are immediate */
 	LOOK_MS = 200,      /* how often a working CRIU is checked */
 	MESSAGE_SIZE = 65536,
+	REQUEST_SIZE = 4096,
 	LOG_LEVEL = 4,
+	CGROUPS_IGNORE = 0,
 };
 
-/* The numbers of rpc.proto. */
-enum { REQ_TYPE = 1, REQ_OPTS = 2, REQ_NOTIFY_SUCCESS = 3 };
-enum {
-	RESP_TYPE = 1,
-	RESP_SUCCESS = 2,
-	RESP_RESTORE = 4,
-	RESP_NOTIFY = 5,
-	RESP_ERRNO = 7,
-	RESP_ERRMSG = 9,
-	RESP_VERSION = 10
-};
+/* CRIU's numbers of requests. */
 enum { TYPE_DUMP = 1, TYPE_RESTORE = 2, TYPE_CHECK = 3, TYPE_NOTIFY = 6, TYPE_VERSION = 10 };
-enum {
-	OPT_IMAGES_DIR_FD = 1,
-	OPT_PID = 2,
-	OPT_LEAVE_RUNNING = 3,
-	OPT_SHELL_JOB = 7,
-	OPT_FILE_LOCKS = 8,
-	OPT_LOG_LEVEL = 9,
-	OPT_LOG_FILE = 10,
-	OPT_NOTIFY_SCRIPTS = 12,
-	OPT_WORK_DIR_FD = 17,
-	OPT_INHERIT_FD = 27,
-	OPT_MANAGE_CGROUPS_MODE = 34,
-	OPT_UNPRIVILEGED = 67,
-};
-enum {
-	NOTIFY_SCRIPT = 1,
-	RESTORE_PID = 1,
-	VERSION_MAJOR = 1,
-	VERSION_MINOR = 2,
-	VERSION_SUBLEVEL = 4,
-	INHERIT_KEY = 1,
-	INHERIT_FD = 2
-};
-enum { WIRE_VARINT = 0, WIRE_FIXED64 = 1, WIRE_BYTES = 2, WIRE_FIXED32 = 5 };
-
-/* ---- Protocol buffers, as much as this needs */
-
-struct message {
-	uint8_t data[4096];
-	size_t size;
-};
-
-static void put_varint(struct message *m, uint64_t value)
-{
-	do {
-		uint8_t byte = (uint8_t)(value & 0x7f);
-		value >>= 7;
-		if (m->size < sizeof m->data)
-			m->data[m->size++] = (uint8_t)(byte | (value ? 0x80 : 0));
-	} while (value);
-}
-
-static void put_number(struct message *m, unsigned field, uint64_t value)
-{
-	put_varint(m, (uint64_t)field << 3 | WIRE_VARINT);
-	put_varint(m, value);
-}
-
-static void put_bytes(struct message *m, unsigned field, const void *data, size_t size)
-{
-	put_varint(m, (uint64_t)field << 3 | WIRE_BYTES);
-	put_varint(m, size);
-	if (size <= sizeof m->data - m->size) {
-		memcpy(m->data + m->size, data, size);
-		m->size += size;
-	}
-}
-
-static void put_text(struct message *m, unsigned field, const char *text)
-{
-	put_bytes(m, field, text, strlen(text));
-}
-
-struct reader {
-	const uint8_t *p, *end;
-};
-
-struct field {
-	unsigned number;
-	uint64_t value; /* of a varint */
-	struct reader bytes;
-};
-
-static bool get_varint(struct reader *r, uint64_t *ret_value)
-{
-	uint64_t value = 0;
-	for (unsigned shift = 0; r->p < r->end && shift < 64; shift += 7) {
-		uint8_t byte = *r->p++;
-		value |= (uint64_t)(byte & 0x7f) << shift;
-		if (!(byte & 0x80)) {
-			*ret_value = value;
-			return true;
-		}
-	}
-	return false;
-}
-
-/* False at the end, and for a malformed message. */
-static bool get_field(struct reader *r, struct field *ret_field)
-{
-	uint64_t key, size = 0;
-	*ret_field = (struct field){0};
-	if (!get_varint(r, &key) || key >> 3 > UINT32_MAX)
-		return false;
-	ret_field->number = (unsigned)(key >> 3);
-	switch (key & 7) {
-	case WIRE_VARINT:
-		return get_varint(r, &ret_field->value);
-	case WIRE_FIXED64:
-		size = 8;
-		break;
-	case WIRE_FIXED32:
-		size = 4;
-		break;
-	case WIRE_BYTES:
-		if (!get_varint(r, &size))
-			return false;
-		break;
-	default:
-		return false;
-	}
-	if (size > (uint64_t)(r->end - r->p))
-		return false;
-	ret_field->bytes = (struct reader){r->p, r->p + size};
-	r->p += size;
-	return true;
-}
-
-static void get_text(const struct reader *bytes, char *ret_text, size_t size)
-{
-	snprintf(ret_text, size, "%.*s", (int)(bytes->end - bytes->p), (const char *)bytes->p);
-}
-
-struct response {
-	unsigned type;
-	bool success;
-	int error;
-	pid_t pid;
-	unsigned version;
-	char script[64], message[256];
-};
-
-static void read_version(struct reader r, struct response *response)
-{
-	struct field field;
-	while (get_field(&r, &field)) {
-		if (field.value >= 100)
-			field.value = 99;
-		if (field.number == VERSION_MAJOR)
-			response->version += (unsigned)field.value * 10000;
-		else if (field.number == VERSION_MINOR)
-			response->version += (unsigned)field.value * 100;
-		else if (field.number == VERSION_SUBLEVEL)
-			response->version += (unsigned)field.value;
-	}
-}
-
-static void read_response(struct reader r, struct response *response)
-{
-	struct field field, inner;
-	*response = (struct response){0};
-	while (get_field(&r, &field)) {
-		struct reader bytes = field.bytes;
-		if (field.number == RESP_TYPE)
-			response->type = (unsigned)field.value;
-		else if (field.number == RESP_SUCCESS)
-			response->success = field.value;
-		else if (field.number == RESP_ERRNO)
-			response->error = (int)field.value;
-		else if (field.number == RESP_ERRMSG)
-			get_text(&bytes, response->message, sizeof response->message);
-		else if (field.number == RESP_VERSION)
-			read_version(bytes, response);
-		else if (field.number == RESP_RESTORE && get_field(&bytes, &inner) &&
-			inner.number == RESTORE_PID)
-			response->pid = (pid_t)inner.value;
-		else if (field.number == RESP_NOTIFY)
-			while (get_field(&bytes, &inner))
-				if (inner.number == NOTIFY_SCRIPT)
-					get_text(&inner.bytes, response->script,
-						sizeof response->script);
-	}
-}
 
 /* ---- One process of CRIU's */
 
@@ -225,7 +45,7 @@ struct worker {
 /* A request: its message, its callback for CRIU's notices, its time limit. */
 struct task {
 	unsigned type;
-	const struct message *opts;
+	CktCtlCriu__Options *opts;
 	int (*written)(void *data);
 	void *data;
 	unsigned timeout_ms; /* in all; 0: no limit as long as it makes progress */
@@ -267,9 +87,13 @@ static void finish(struct worker *worker)
 		;
 }
 
-static int say(const struct worker *worker, const struct message *m)
+static int say(const struct worker *worker, const CktCtlCriu__Request *request)
 {
-	return send(worker->fd, m->data, m->size, MSG_NOSIGNAL) == (ssize_t)m->size ? 0 : -EPIPE;
+	uint8_t data[REQUEST_SIZE];
+	size_t size = ckt_ctl_criu_request_encode(request, data, sizeof data);
+	if (!size)
+		return -EMSGSIZE;
+	return send(worker->fd, data, size, MSG_NOSIGNAL) == (ssize_t)size ? 0 : -EPIPE;
 }
 
 uint64_t ckt_ctl_criu_image_bytes(int directory)
@@ -314,7 +138,7 @@ static int await(struct worker *worker, const struct task *task)
 	}
 }
 
-static int hear(struct worker *worker, const struct task *task, struct response *response)
+static int hear(struct worker *worker, const struct task *task, struct ckt_criu_response *response)
 {
 	static uint8_t buffer[MESSAGE_SIZE];
 	ssize_t n;
@@ -326,17 +150,16 @@ static int hear(struct worker *worker, const struct task *task, struct response 
 	while (n < 0 && errno == EINTR);
 	if (n <= 0)
 		return n ? -errno : -EPIPE;
-	read_response((struct reader){buffer, buffer + n}, response);
-	return 0;
+	return ckt_ctl_criu_response_decode(buffer, (size_t)n, response);
 }
 
 /* Sends a request and waits for the reply; passes CRIU's notices to `written`. */
-static int ask(struct worker *worker, const struct task *task, struct response *response)
+static int ask(struct worker *worker, const struct task *task, struct ckt_criu_response *response)
 {
-	struct message request = {0};
-	put_number(&request, REQ_TYPE, task->type);
-	if (task->opts)
-		put_bytes(&request, REQ_OPTS, task->opts->data, task->opts->size);
+	CktCtlCriu__Request request = CKT_CTL_CRIU__REQUEST__INIT;
+	request.has_type = true;
+	request.type = task->type;
+	request.opts = task->opts;
 	int result = say(worker, &request), refused = 0;
 	for (;;) {
 		if (!result)
@@ -345,9 +168,10 @@ static int ask(struct worker *worker, const struct task *task, struct response *
 			return result ? result : refused;
 		if (task->written && strcmp(response->script, "post-dump") == 0)
 			refused = task->written(task->data);
-		struct message answer = {0};
-		put_number(&answer, REQ_TYPE, TYPE_NOTIFY);
-		put_number(&answer, REQ_NOTIFY_SUCCESS, !refused);
+		CktCtlCriu__Request answer = CKT_CTL_CRIU__REQUEST__INIT;
+		answer.has_type = answer.has_notify_success = true;
+		answer.type = TYPE_NOTIFY;
+		answer.notify_success = !refused;
 		result = say(worker, &answer);
 	}
 }
@@ -407,7 +231,7 @@ static void place_remove(struct place *place)
  * The sentence for a failed request: CRIU's error, and where the log is. The log stays, if there is
  * one.
  */
-static void explain(struct place *place, const struct response *response, int result,
+static void explain(struct place *place, const struct ckt_criu_response *response, int result,
 	const char *what, char *ret_message, size_t message_size)
 {
 	char log[sizeof place->path + 16], error[256];
@@ -426,24 +250,35 @@ static void explain(struct place *place, const struct response *response, int re
 	}
 }
 
-static void put_common(
-	struct message *opts, const struct ckt_criu *criu, int images_fd, const struct place *place)
+/* What every request with a directory sets. */
+static void set_common(CktCtlCriu__Options *opts, const struct ckt_criu *criu, int images_fd,
+	const struct place *place)
 {
-	put_number(opts, OPT_IMAGES_DIR_FD, (uint64_t)images_fd);
-	put_number(opts, OPT_WORK_DIR_FD, (uint64_t)place->fd);
-	put_number(opts, OPT_LOG_LEVEL, LOG_LEVEL);
-	put_text(opts, OPT_LOG_FILE, "criu.log");
-	if (criu->unprivileged)
-		put_number(opts, OPT_UNPRIVILEGED, true);
+	opts->has_images_dir_fd = opts->has_work_dir_fd = opts->has_log_level = true;
+	opts->images_dir_fd = images_fd;
+	opts->work_dir_fd = place->fd;
+	opts->log_level = LOG_LEVEL;
+	opts->log_file = "criu.log";
+	opts->has_unprivileged = opts->unprivileged = criu->unprivileged;
+}
+
+/* What a dump and its restore have in common: a restored process gets our own control group. */
+static void set_process(CktCtlCriu__Options *opts)
+{
+	opts->has_shell_job = opts->shell_job = true;
+	opts->has_file_locks = opts->file_locks = true;
+	opts->has_manage_cgroups_mode = true;
+	opts->manage_cgroups_mode = CGROUPS_IGNORE;
 }
 
 static int request(const struct ckt_criu *criu, struct place *place, const struct task *task,
-	const char *what, struct response *response, char *ret_message, size_t message_size)
+	const char *what, struct ckt_criu_response *response, char *ret_message,
+	size_t message_size)
 {
 	struct worker worker;
 	char stalled[192];
 	int result = start(criu->path, task->type == TYPE_CHECK, &worker);
-	*response = (struct response){0};
+	*response = (struct ckt_criu_response){0};
 	if (!result) {
 		result = ask(&worker, task, response);
 		finish(&worker);
@@ -558,7 +393,7 @@ static int find_program(char *ret_path, size_t path_size)
 static unsigned ask_version(const char *path)
 {
 	struct worker worker;
-	struct response response = {0};
+	struct ckt_criu_response response = {0};
 	const struct task task = {.type = TYPE_VERSION, .timeout_ms = ASK_TIMEOUT_S * 1000};
 	if (start(path, true, &worker))
 		return 0;
@@ -569,13 +404,13 @@ static unsigned ask_version(const char *path)
 
 static int check_kernel(const struct ckt_criu *criu, char *ret_message, size_t message_size)
 {
-	struct message opts = {0};
-	struct response response;
+	CktCtlCriu__Options opts = CKT_CTL_CRIU__OPTIONS__INIT;
+	struct ckt_criu_response response;
 	struct place place;
 	int result = place_make(&place);
 	if (result)
 		return no_place(&place, result, ret_message, message_size);
-	put_common(&opts, criu, place.fd, &place);
+	set_common(&opts, criu, place.fd, &place);
 	char what[4200];
 	snprintf(what, sizeof what, "CRIU cannot work on this kernel: see '%s check'", criu->path);
 	const struct task task = {
@@ -619,20 +454,19 @@ int ckt_ctl_criu_dump(const struct ckt_criu *criu, pid_t pid, int images_fd, boo
 	int (*written)(void *data), void *data, const struct ckt_criu_progress *progress,
 	char *ret_message, size_t message_size)
 {
-	struct message opts = {0};
-	struct response response;
+	CktCtlCriu__Options opts = CKT_CTL_CRIU__OPTIONS__INIT;
+	struct ckt_criu_response response;
 	struct place place;
 	char what[96];
 	int result = place_make(&place);
 	if (result)
 		return no_place(&place, result, ret_message, message_size);
-	put_common(&opts, criu, images_fd, &place);
-	put_number(&opts, OPT_PID, (uint64_t)pid);
-	put_number(&opts, OPT_LEAVE_RUNNING, keep_running);
-	put_number(&opts, OPT_SHELL_JOB, true);
-	put_number(&opts, OPT_FILE_LOCKS, true);
-	put_number(&opts, OPT_MANAGE_CGROUPS_MODE, 0); /* it is restored into ours */
-	put_number(&opts, OPT_NOTIFY_SCRIPTS, written != NULL);
+	set_common(&opts, criu, images_fd, &place);
+	set_process(&opts);
+	opts.has_pid = opts.has_leave_running = opts.has_notify_scripts = true;
+	opts.pid = pid;
+	opts.leave_running = keep_running;
+	opts.notify_scripts = written != NULL;
 	snprintf(what, sizeof what, "CRIU could not save process %d", (int)pid);
 	const struct task task = {.type = TYPE_DUMP,
 		.opts = &opts,
@@ -649,22 +483,29 @@ int ckt_ctl_criu_restore(const struct ckt_criu *criu, int images_fd,
 	const struct ckt_criu_progress *progress, pid_t *ret_pid, char *ret_message,
 	size_t message_size)
 {
-	struct message opts = {0};
-	struct response response;
+	CktCtlCriu__Options opts = CKT_CTL_CRIU__OPTIONS__INIT;
+	struct ckt_criu_response response;
 	struct place place;
+	CktCtlCriu__InheritFd replaced[CKT_CRIU_INHERIT_MAX], *list[CKT_CRIU_INHERIT_MAX];
+	if (inherit_count > CKT_CRIU_INHERIT_MAX) {
+		snprintf(ret_message, message_size, "%u descriptors to replace; CRIU is told %d",
+			inherit_count, CKT_CRIU_INHERIT_MAX);
+		return -E2BIG;
+	}
 	int result = place_make(&place);
 	if (result)
 		return no_place(&place, result, ret_message, message_size);
-	put_common(&opts, criu, images_fd, &place);
-	put_number(&opts, OPT_SHELL_JOB, true);
-	put_number(&opts, OPT_FILE_LOCKS, true);
-	put_number(&opts, OPT_MANAGE_CGROUPS_MODE, 0);
+	set_common(&opts, criu, images_fd, &place);
+	set_process(&opts);
 	for (unsigned i = 0; i < inherit_count; i++) {
-		struct message one = {0};
-		put_text(&one, INHERIT_KEY, inherit[i].key);
-		put_number(&one, INHERIT_FD, (uint64_t)inherit[i].fd);
-		put_bytes(&opts, OPT_INHERIT_FD, one.data, one.size);
+		ckt_ctl_criu__inherit_fd__init(&replaced[i]);
+		replaced[i].key = (char *)inherit[i].key;
+		replaced[i].has_fd = true;
+		replaced[i].fd = inherit[i].fd;
+		list[i] = &replaced[i];
 	}
+	opts.n_inherit_fd = inherit_count;
+	opts.inherit_fd = list;
 	const struct task task = {.type = TYPE_RESTORE,
 		.opts = &opts,
 		.stall_ms = stall_ms(criu),

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * CRIU, through `criu swrk`: one process of it for each request, a socket between, messages in
- * protocol buffers (CRIU's rpc.proto).
+ * protocol buffers (criu_message.h).
  *
  * Errors: -errno with a sentence, cause and remedy, in ret_message.  Threading: the main thread.
  */
@@ -73,7 +73,7 @@ struct ckt_criu_progress {
 int ckt_ctl_criu_dump(const struct ckt_criu *criu, pid_t pid, int images_fd, bool keep_running,
 	int (*written)(void *data), void *data, const struct ckt_criu_progress *progress,
 	char *ret_message, size_t message_size);
-/* Removes what a failed restore had made. */
+/* Removes what a failed restore had made. At most CKT_CRIU_INHERIT_MAX descriptors. */
 int ckt_ctl_criu_restore(const struct ckt_criu *criu, int images_fd,
 	const struct ckt_criu_inherit *inherit, unsigned inherit_count,
 	const struct ckt_criu_progress *progress, pid_t *ret_pid, char *ret_message,
