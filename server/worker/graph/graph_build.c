@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The driver's graphs from descriptions. */
+/* Makes the driver's graphs from descriptions. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,7 +18,7 @@
 enum { PARAMS_MAX = 4096 };
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 
-/* Only the executor's (a restore runs before it, a freeze while it is stopped). */
+/* Only the executor uses them: a restore runs before it, and a freeze stops it. */
 static _Alignas(64) uint8_t packed[32768 + 64];
 static void *pointers[PARAMS_MAX + 1];
 
@@ -29,8 +29,8 @@ struct kernel_params {
 };
 
 /*
- * One pointer for each parameter, if the driver reports the layout: cooperative kernels accept no
- * packed buffer.
+ * Whether to pass one pointer for each parameter.  The driver must report the layout.  Cooperative
+ * kernels accept no packed buffer.
  */
 static bool by_pointers(CUfunction function, uint32_t size)
 {
@@ -57,7 +57,7 @@ static CUresult kernel_params(const struct ckt_worker_graph_build *build,
 	if (!ckt_worker_graph_kernel_get(node, k))
 		return CUDA_ERROR_INVALID_VALUE;
 	CUresult result = ckt_object_function(build->worker, k->function, &function);
-	/* Its local memory counts when it can be launched. */
+	/* The graph can be launched from now on, so its kernels' local memory counts. */
 	if (!result)
 		result = ckt_limits_charge_local(
 			build->worker, ckt_objects_find(&build->worker->objects, k->function));
@@ -90,9 +90,9 @@ static CUresult kernel_params(const struct ckt_worker_graph_build *build,
 }
 
 /*
- * Attributes of a kernel node whose values mean the same here as in the client: numbers, and the
- * address of a window of device memory. An event, or the handle by which a device updates a node,
- * would be the client's own, and a driver takes it for a pointer.
+ * Whether an attribute's value means the same here as in the client: a number, or the address of a
+ * window of device memory.  Other attributes contain an event or a node handle of the client, which
+ * the driver would take for a pointer.
  */
 static bool attribute_travels(CUlaunchAttributeID id)
 {
@@ -159,8 +159,8 @@ static CUresult add_kernel(const struct ckt_worker_graph_build *build, CUgraph g
 }
 
 /*
- * Translates an address of the client's memory to its buffer's; the first byte touched decides, so
- * that offsets stay the same.
+ * Translates a client address to the address in the buffer.  The first touched byte selects the
+ * buffer, so that offsets stay the same.
  */
 static CUresult map_side(const struct ckt_worker_graph_build *build,
 	const struct ckt_worker_graph_copy *copy, struct ckt_worker_graph_side *side)
@@ -177,7 +177,7 @@ static CUresult map_side(const struct ckt_worker_graph_build *build,
 	return CUDA_SUCCESS;
 }
 
-/* The array of a side, if it is one; the field that held its level is not a height. */
+/* The array of a side that is one.  Its height field holds the level and is not a height. */
 static CUresult array_side(const struct ckt_worker_graph_build *build,
 	struct ckt_worker_graph_side *side, CUarray *ret_array)
 {
@@ -205,7 +205,7 @@ static CUresult copy_params(const struct ckt_worker_graph_build *build,
 		result = map_side(build, &c, &c.dst);
 	if (result)
 		return result;
-	/* The driver knows nothing of the client's memory, so the worker must check everything. */
+	/* The driver does not know the client's memory, so the worker checks every type. */
 	if ((c.src.type != CU_MEMORYTYPE_HOST && c.src.type != CU_MEMORYTYPE_DEVICE &&
 		    c.src.type != CU_MEMORYTYPE_ARRAY) ||
 		(c.dst.type != CU_MEMORYTYPE_HOST && c.dst.type != CU_MEMORYTYPE_DEVICE &&
@@ -273,7 +273,8 @@ static CUresult node_event(const struct ckt_worker_graph_build *build,
 static CUresult memop_params(const struct ckt_worker_graph_build *build,
 	const struct ckt_worker_graph_node *node, CUDA_BATCH_MEM_OP_NODE_PARAMS *ret)
 {
-	static CUstreamBatchMemOpParams ops[CKT_MEMOPS_MAX]; /* the executor's alone, as above */
+	/* used only by the executor, as above */
+	static CUstreamBatchMemOpParams ops[CKT_MEMOPS_MAX];
 	struct ckt_cursor c = {.p = node->record, .end = node->record + node->record_bytes};
 	*ret = (CUDA_BATCH_MEM_OP_NODE_PARAMS){.flags = ckt_get_u32(&c), .paramArray = ops};
 	if (c.bad || !ckt_memops_decode(c.p, (size_t)(c.end - c.p), ops, &ret->count))
@@ -293,7 +294,8 @@ static CUresult add_child(const struct ckt_worker_graph_build *build, CUgraph gr
 		result = ckt_driver.cuGraphAddChildGraphNode(
 			&node->real, graph, NULL, 0, child->real);
 	/*
-	 * The driver has made a copy; its nodes, in the order of their making, set the parameters.
+	 * The driver has copied the child graph.  Later changes of parameters need the nodes of the
+	 * copy, which the driver lists in the order of their creation.
 	 */
 	CUgraph inner;
 	size_t count = child->node_count;
@@ -327,7 +329,7 @@ static CUresult call_graph(const struct ckt_worker_graph_build *build,
 static CUresult fill(
 	const struct ckt_worker_graph_build *build, CUgraph real, struct ckt_worker_graph *graph);
 
-/* The driver makes the bodies, and they stay the node's. */
+/* The driver makes the bodies and the node owns them. */
 static CUresult add_conditional(const struct ckt_worker_graph_build *build, CUgraph graph,
 	struct ckt_worker_graph_node *node)
 {
@@ -396,42 +398,55 @@ static CUresult add_node(const struct ckt_worker_graph_build *build, CUgraph gra
 			: ckt_driver.cuGraphAddBatchMemOpNode(&node->real, graph, NULL, 0, &memops);
 	case CU_GRAPH_NODE_TYPE_MEM_ALLOC:
 	case CU_GRAPH_NODE_TYPE_MEM_FREE:
-		/* The memory exists as long as the client has such a node. */
+		/* The memory exists as long as the client's graph has such a node. */
 		return ckt_driver.cuGraphAddEmptyNode(&node->real, graph, NULL, 0);
 	default:
 		return CKT_WORKER_UNSUPPORTED("a node of this kind");
 	}
 }
 
+static CUresult add_ordinary_edges(
+	CUgraph real, const CUgraphNode *from, const CUgraphNode *to, size_t count)
+{
+	if (!count)
+		return CUDA_SUCCESS;
+	return ckt_driver.cuGraphAddDependencies
+		? ckt_driver.cuGraphAddDependencies(real, from, to, count)
+		: ckt_driver.cuGraphAddDependencies_v2(real, from, to, NULL, count);
+}
+
+static bool add_programmatic_edge(CUgraph real, CUgraphNode from, CUgraphNode to, uint32_t word)
+{
+	const CUgraphEdgeData data = {.from_port = (unsigned char)(word >> 16),
+		.to_port = (unsigned char)(word >> 8),
+		.type = (unsigned char)word};
+	return ckt_driver.cuGraphAddDependencies_v2 &&
+		ckt_driver.cuGraphAddDependencies_v2(real, &from, &to, &data, 1) == CUDA_SUCCESS;
+}
+
+/*
+ * Programmatic edges are added one by one: driver 580.159.04 treats all edges of one call like the
+ * first (docs/decisions.md).  If a driver or a device rejects a programmatic edge, an ordinary edge
+ * replaces it; the ordinary edge orders more.
+ */
 static CUresult add_edges(CUgraph real, struct ckt_worker_graph *graph)
 {
-	size_t count = graph->edge_count;
-	CUgraphNode *from = calloc(count + 1, sizeof *from), *to = calloc(count + 1, sizeof *to);
-	CUgraphEdgeData *data = calloc(count + 1, sizeof *data);
-	CUresult result = from && to && data ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
-	bool special = false;
-	for (size_t i = 0; i < count && !result; i++) {
+	size_t ordinary = 0;
+	CUgraphNode *from = calloc(graph->edge_count + 1, sizeof *from);
+	CUgraphNode *to = calloc(graph->edge_count + 1, sizeof *to);
+	CUresult result = from && to ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+	for (size_t i = 0; i < graph->edge_count && !result; i++) {
 		const struct ckt_worker_graph_edge *edge = &graph->edges[i];
-		from[i] = graph->nodes[edge->from].real;
-		to[i] = graph->nodes[edge->to].real;
-		data[i] = (CUgraphEdgeData){.from_port = (unsigned char)(edge->data >> 16),
-			.to_port = (unsigned char)(edge->data >> 8),
-			.type = (unsigned char)edge->data};
-		special |= edge->data != 0;
+		from[ordinary] = graph->nodes[edge->from].real;
+		to[ordinary] = graph->nodes[edge->to].real;
+		if (!edge->data ||
+			!add_programmatic_edge(real, from[ordinary], to[ordinary], edge->data))
+			ordinary++;
 	}
-	/*
-	 * If a driver or a device rejects a programmatic edge, an ordinary one replaces it, which
-	 * orders more.
-	 */
-	bool added = !result && special && ckt_driver.cuGraphAddDependencies_v2 &&
-		ckt_driver.cuGraphAddDependencies_v2(real, from, to, data, count) == CUDA_SUCCESS;
-	if (!result && !added)
-		result = ckt_driver.cuGraphAddDependencies
-			? ckt_driver.cuGraphAddDependencies(real, from, to, count)
-			: ckt_driver.cuGraphAddDependencies_v2(real, from, to, NULL, count);
+	if (!result)
+		result = add_ordinary_edges(real, from, to, ordinary);
 	free(from);
 	free(to);
-	free(data);
 	return result;
 }
 

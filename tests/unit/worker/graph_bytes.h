@@ -14,12 +14,13 @@
 struct description {
 	uint8_t bytes[8192], *p;
 	uint32_t count;
+	uint32_t first_edge; /* what the first edge carries: 0 for an ordinary one */
 };
 
 static inline void graph_begin(struct description *d)
 {
 	d->p = d->bytes + 4;
-	d->count = 0;
+	d->count = d->first_edge = 0;
 }
 
 static inline void graph_node(
@@ -35,7 +36,8 @@ static inline uint32_t graph_end(struct description *d)
 	ckt_put_u32(d->bytes, d->count);
 	d->p = ckt_put_u32(d->p, d->count ? d->count - 1 : 0);
 	for (uint32_t i = 1; i < d->count; i++)
-		d->p = ckt_put_u32(ckt_put_u32(ckt_put_u32(d->p, i - 1), i), 0);
+		d->p = ckt_put_u32(
+			ckt_put_u32(ckt_put_u32(d->p, i - 1), i), i == 1 ? d->first_edge : 0);
 	return (uint32_t)(d->p - d->bytes);
 }
 

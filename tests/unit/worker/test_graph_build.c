@@ -260,5 +260,82 @@ static void test_attributes(void)
 	inside_free(memory);
 }
 
+/* ---- Edges: what the driver is told of them */
+
+static struct {
+	size_t ordinary, programmatic, calls;
+	CUresult refusal;
+} told;
+static CUresult (*add_ordinary)(CUgraph, const CUgraphNode *, const CUgraphNode *, size_t);
+
+static CUresult spy_ordinary(
+	CUgraph graph, const CUgraphNode *from, const CUgraphNode *to, size_t count)
+{
+	told.ordinary += count;
+	return add_ordinary(graph, from, to, count);
+}
+
+static CUresult spy_programmatic(CUgraph graph, const CUgraphNode *from, const CUgraphNode *to,
+	const CUgraphEdgeData *data, size_t count)
+{
+	told.calls++;
+	for (size_t i = 0; i < count; i++)
+		told.programmatic += data[i].type == CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC &&
+			data[i].from_port == CU_GRAPH_KERNEL_NODE_PORT_PROGRAMMATIC;
+	return told.refusal ? told.refusal : add_ordinary(graph, from, to, count);
+}
+
+/* Three kernels, of which the second need not wait for the end of the first, and a child. */
+static void instantiate_chain(bool child)
+{
+	uint8_t record[256], *p = put_kernel(record, ID(FUNCTION, 63), 1, 1);
+	struct description inner;
+	graph_begin(&d);
+	for (uint64_t id = 1; id <= 3; id++)
+		graph_node(&d, id, CU_GRAPH_NODE_TYPE_KERNEL, record, (uint32_t)(p - record));
+	if (child) {
+		graph_begin(&inner);
+		graph_fill(&inner, 20, memory, 5, 4, 4);
+		uint32_t size = graph_end(&inner);
+		graph_node(&d, 4, CU_GRAPH_NODE_TYPE_GRAPH, inner.bytes, size);
+	}
+	d.first_edge = CU_GRAPH_KERNEL_NODE_PORT_PROGRAMMATIC << 16 |
+		CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC;
+	told.ordinary = told.programmatic = told.calls = 0;
+	IS(graph_instantiate(&d, ID(GRAPH, 4), ID(GRAPH_EXEC, 4)), CUDA_SUCCESS);
+	IS(ASK(graph_exec_destroy, .exec = ID(GRAPH_EXEC, 4)), CUDA_SUCCESS);
+}
+
+static void test_edges(void)
+{
+	struct ckt_object *function;
+	struct ckt_object *module = inside_module(ID(MODULE, 63), ptx);
+	__typeof__(ckt_driver) driver = ckt_driver;
+	memory = inside_memory(1 << 20, 0);
+	MUST(ckt_function_get(&ckt_worker, module, ID(FUNCTION, 63), "add", &function),
+		CUDA_SUCCESS);
+	add_ordinary = ckt_driver.cuGraphAddDependencies;
+	ckt_driver.cuGraphAddDependencies = spy_ordinary;
+	ckt_driver.cuGraphAddDependencies_v2 = spy_programmatic;
+	instantiate_chain(false);
+	IS(told.programmatic, 1);
+	IS(told.ordinary, 1);
+	/* Were they told together, the driver would take the ordinary ones for programmatic. */
+	instantiate_chain(true);
+	IS(told.calls, 1);
+	IS(told.programmatic, 1);
+	IS(told.ordinary, 2);
+	told.refusal = CUDA_ERROR_NOT_SUPPORTED;
+	instantiate_chain(false);
+	IS(told.ordinary, 2);
+	told.refusal = CUDA_SUCCESS;
+	ckt_driver.cuGraphAddDependencies_v2 = NULL;
+	instantiate_chain(false);
+	IS(told.ordinary, 2);
+	ckt_driver = driver;
+	ckt_object_destroy(&ckt_worker, module);
+	inside_free(memory);
+}
+
 UNIT_SUITE(graph_build, {"nodes", test_nodes}, {"apply", test_apply}, {"refused", test_refused},
-	{"attributes", test_attributes})
+	{"attributes", test_attributes}, {"edges", test_edges})
