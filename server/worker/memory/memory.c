@@ -435,9 +435,12 @@ bool ckt_memory_extent_is_library(const struct ckt_memory *memory, size_t index)
 {
 	const struct ckt_extent *e = &memory->extents[index];
 	bool some = false;
-	for (size_t i = upper_block(memory, e->address + e->size - 1);
-		i && memory->blocks[i - 1].address >= e->address; i--) {
-		if (!(memory->blocks[i - 1].owner & CKT_MEMORY_LIBRARY))
+	for (size_t i = upper_block(memory, e->address + e->size - 1); i; i--) {
+		const struct ckt_block *block = &memory->blocks[i - 1];
+		/* A small block may begin in the extent before. */
+		if (block->address + block->granted <= e->address)
+			break;
+		if (!(block->owner & CKT_MEMORY_LIBRARY))
 			return false;
 		some = true;
 	}

@@ -129,6 +129,8 @@ int ckt_rescue_main(const char *driver)
 	struct request request;
 	int piece;
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	/* It reads the program's memory: exec has reset what the worker set. */
+	prctl(PR_SET_DUMPABLE, 0);
 	uint8_t *data = malloc(CKT_DATA_MAX);
 	CUresult ready = data && !ckt_driver_open(driver, message, sizeof message)
 		? ckt_driver.cuInit(0)

@@ -357,6 +357,40 @@ static void test_accounts(void)
 	CU_ASSERT_EQUAL(driver.bad, 0);
 }
 
+/*
+ * Small blocks lie across the border of two extents.  What an image leaves out is no part of a
+ * program's block, although only a library's begins there.
+ */
+static void test_library(void)
+{
+	static const uint64_t library = CKT_MEMORY_LIBRARY | 3;
+	enum { MIB = 1 << 20 };
+	struct ckt_memory memory;
+	uint64_t first, second, across, alone, owner;
+	make(&memory, 0, (uint64_t)1 << 40);
+	CU_ASSERT_EQUAL(ckt_memory_alloc(&memory, MIB, 1, &first), CUDA_SUCCESS);
+	CU_ASSERT_EQUAL(ckt_memory_alloc(&memory, MIB - 512, 1, &second), CUDA_SUCCESS);
+	CU_ASSERT_EQUAL(ckt_memory_alloc(&memory, 4096, 1, &across), CUDA_SUCCESS);
+	CU_ASSERT_EQUAL(ckt_memory_alloc(&memory, 4096, library, &alone), CUDA_SUCCESS);
+	CU_ASSERT_EQUAL(across, BASE + 2 * MIB - 512);
+	CU_ASSERT_EQUAL(memory.extent_count, 2);
+	CU_ASSERT_FALSE(ckt_memory_extent_is_library(&memory, 0));
+	CU_ASSERT_FALSE(ckt_memory_extent_is_library(&memory, 1));
+	ckt_memory_free_begin(&memory, across, &owner);
+	ckt_memory_free_end(&memory, across);
+	CU_ASSERT_TRUE(ckt_memory_extent_is_library(&memory, 1));
+	/* The other way round the library's needs no place in the image. */
+	CU_ASSERT_EQUAL(ckt_memory_alloc(&memory, 1024, library, &across), CUDA_SUCCESS);
+	CU_ASSERT_EQUAL(across, BASE + 2 * MIB - 512);
+	CU_ASSERT_FALSE(ckt_memory_extent_is_library(&memory, 0));
+	CU_ASSERT_TRUE(ckt_memory_extent_is_library(&memory, 1));
+	ckt_memory_free_library(&memory, alone);
+	ckt_memory_free_end(&memory, alone);
+	CU_ASSERT_TRUE(ckt_memory_extent_is_library(&memory, 1));
+	ckt_memory_fini(&memory);
+	CU_ASSERT_EQUAL(driver.bad, 0);
+}
+
 int main(void)
 {
 	CU_initialize_registry();
@@ -368,6 +402,7 @@ int main(void)
 	CU_add_test(suite, "adopt", test_adopt);
 	CU_add_test(suite, "hide", test_hide);
 	CU_add_test(suite, "accounts", test_accounts);
+	CU_add_test(suite, "library", test_library);
 	CU_basic_set_mode(CU_BRM_VERBOSE);
 	CU_basic_run_tests();
 	unsigned failures = CU_get_number_of_failures();
