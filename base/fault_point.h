@@ -7,6 +7,8 @@
  */
 #pragma once
 
+#include <stdbool.h>
+
 enum ckt_fault_point {
 	/* cricket-server */
 	/* the worker has written an image, but nobody was told */
@@ -43,3 +45,8 @@ enum ckt_fault_point {
 };
 
 void ckt_fault(enum ckt_fault_point point);
+/*
+ * Kills the process if CRICKET_FAULT is the point's number, and returns true if it is "fail:" and
+ * that number.
+ */
+bool ckt_fault_reached(int point);

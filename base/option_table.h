@@ -14,6 +14,9 @@
 #include <stdbool.h>
 #include <stdio.h>
 
+/* The exit status of every program whose command line is wrong. */
+enum { CKT_EXIT_USAGE = 2 };
+
 /* What a shell offers when a value is completed. */
 enum ckt_value_kind {
 	CKT_VALUE_TEXT, /* nothing: a number, a size, a name that does not exist yet */

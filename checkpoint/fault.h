@@ -7,7 +7,7 @@
  */
 #pragma once
 
-#include <stdbool.h>
+#include "base/fault_point.h"
 
 enum ckt_worker_fault {
 	CKT_FAULT_FROZEN = 1,   /* frozen, nothing written */
@@ -35,4 +35,7 @@ enum ckt_worker_fault {
 };
 
 /* Kills the process, or returns true if the step is to fail. */
-bool ckt_fault_fails(enum ckt_worker_fault point);
+static inline bool ckt_fault_fails(enum ckt_worker_fault point)
+{
+	return ckt_fault_reached((int)point);
+}

@@ -54,7 +54,7 @@ void ckt_ctl_print_options(const struct ckt_ctl_command *command)
  * *at is the index of the option and moves past its value.  used: bit of each option met, to be
  * checked against the subcommand.
  */
-static int take_option(int argc, char **argv, int *at, struct ckt_ctl_args *args, unsigned *used)
+static int take_option(int argc, char **argv, int *at, struct ckt_ctl_args *args, uint64_t *used)
 {
 	const char *name = argv[*at] + 2;
 	size_t length = strcspn(name, "=");
@@ -62,7 +62,7 @@ static int take_option(int argc, char **argv, int *at, struct ckt_ctl_args *args
 		strncmp(argv[*at], "--", 2) == 0 ? find_option(name, length) : NULL;
 	if (!option)
 		return usage("unknown option '%s'%s", argv[*at], "");
-	*used |= 1u << (option - ckt_ctl_options);
+	*used |= UINT64_C(1) << (option - ckt_ctl_options);
 	if (option->flag_offset != SIZE_MAX) {
 		if (name[length])
 			return usage("--%s takes no value, but got '%s'", option->option.name,
@@ -83,10 +83,10 @@ static int take_option(int argc, char **argv, int *at, struct ckt_ctl_args *args
 }
 
 static int check(
-	const struct ckt_ctl_command *command, const struct ckt_ctl_args *args, unsigned used)
+	const struct ckt_ctl_command *command, const struct ckt_ctl_args *args, uint64_t used)
 {
 	for (size_t i = 0; i < ckt_ctl_option_count; i++)
-		if (used & 1u << i && !ckt_ctl_options[i].everywhere &&
+		if (used & UINT64_C(1) << i && !ckt_ctl_options[i].everywhere &&
 			!has_word(command->options, ckt_ctl_options[i].option.name))
 			return usage("--%s is no option of '%s'", ckt_ctl_options[i].option.name,
 				command->name);
@@ -108,7 +108,7 @@ int ckt_ctl_parse(const struct ckt_ctl_command *commands, int argc, char **argv,
 {
 	struct ckt_ctl_args args = {0};
 	const struct ckt_ctl_command *command = NULL;
-	unsigned used = 0;
+	uint64_t used = 0;
 	int words = 1; /* moves the words to the front of argv, which is ours */
 	for (int i = 1; i < argc; i++) {
 		if (argv[i][0] == '-' && argv[i][1] && strcmp(argv[i], "--") != 0) {

@@ -15,7 +15,7 @@
 enum {
 	CKT_EXIT_DONE = 0,
 	CKT_EXIT_REFUSED = 1,
-	CKT_EXIT_USAGE = 2,
+	/* 2: CKT_EXIT_USAGE */
 	CKT_EXIT_NO_SERVER = 3,
 	CKT_EXIT_NO_SESSION = 4,
 };
@@ -42,8 +42,11 @@ struct ckt_ctl_args {
 	bool to_memory, compress;      /* checkpoint */
 	const char *pause_for, *until; /* pause --for 30m --until 18:00 */
 	bool follow;                   /* events --follow */
-	const char *command;           /* the subcommand */
-	char *const *words;            /* the arguments after it; not owned */
+	/* token */
+	const char *tokens, *role, *project, *expires, *max_sessions, *session_memory,
+		*session_host_memory;
+	const char *command; /* the subcommand */
+	char *const *words;  /* the arguments after it; not owned */
 	int word_count;
 };
 

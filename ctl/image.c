@@ -96,9 +96,11 @@ static int show_json(const struct ckt_ctl_chain *chain, const struct sums *sums)
 			json_string(hex(image->ancestors.ancestors_val[i].id, CKT_IMAGE_ID, id)));
 	hex(image->id, CKT_IMAGE_ID, id);
 	return ckt_ctl_json_print(json_pack(
-		"{s:s, s:o, s:o, s:o, s:i, s:I, s:s, s:o, s:s, s:I, s:o, s:I, s:I, s:I, s:I, s:{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}, s:o}",
+		"{s:s, s:o, s:o, s:o, s:o, s:o, s:i, s:I, s:s, s:o, s:s, s:I, s:o, s:I, s:I, s:I, s:I, s:{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}, s:o}",
 		"image", id, "session", ckt_ctl_json_text(image->session), "program",
-		ckt_ctl_json_text(image->program_name), "client", ckt_ctl_json_text(image->client),
+		ckt_ctl_json_text(image->program_name), "owner",
+		ckt_ctl_json_text(image->owner_name), "project",
+		ckt_ctl_json_text(image->owner_project), "client", ckt_ctl_json_text(image->client),
 		"pid", (int)image->client_pid, "generation", (json_int_t)image->generation, "saved",
 		ckt_ctl_time_text(image->saved, saved, sizeof saved), "version",
 		ckt_ctl_json_text(image->build), "cuda", driver_text(image, driver, sizeof driver),
@@ -130,6 +132,10 @@ static int show(const struct ckt_ctl_args *args, const struct ckt_ctl_chain *cha
 	printf("program     %s, process %u on %s\n",
 		ckt_ctl_clean(image->program_name, program, sizeof program), image->client_pid,
 		ckt_ctl_clean(image->client, client, sizeof client));
+	if (*image->owner_name)
+		printf("owner       %s%s%s\n", ckt_ctl_clean(image->owner_name, a, sizeof a),
+			*image->owner_project ? " of project " : "",
+			ckt_ctl_clean(image->owner_project, b, sizeof b));
 	for (u_int i = 0; i < image->devices.devices_len; i++)
 		printf("device      %s, %d.%d\n",
 			ckt_ctl_clean(image->devices.devices_val[i].name, program, sizeof program),

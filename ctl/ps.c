@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "ctl/command.h"
+#include "ctl/owners.h"
 #include "ctl/print.h"
 #include "ctl/server.h"
 #include "ctl/subcommands.h"
@@ -77,7 +78,8 @@ static const char *job_of(const struct jobs *jobs, const char *session)
 	return NULL;
 }
 
-static json_t *session_json(const ckt_control_session *session, const char *job)
+static json_t *session_json(
+	const ckt_control_session *session, const char *job, const char *owner, const char *project)
 {
 	char started[64];
 	json_t *object = json_object();
@@ -92,22 +94,50 @@ static json_t *session_json(const ckt_control_session *session, const char *job)
 	json_object_set_new(object, "started",
 		json_string(ckt_ctl_time_text(session->started, started, sizeof started)));
 	json_object_set_new(object, "job", job ? ckt_ctl_json_text(job) : json_null());
+	json_object_set_new(
+		object, "owner", *owner == '-' ? json_null() : ckt_ctl_json_text(owner));
+	json_object_set_new(object, "project", *project ? ckt_ctl_json_text(project) : json_null());
 	return object;
 }
 
-static void session_line(const ckt_control_session *session, const char *job)
+static void session_line(const ckt_control_session *session, const char *job, const char *owner)
 {
 	char clean_job[CKT_JOB_NAME_MAX + 1], program[CKT_NAME_MAX + 1],
-		client[CKT_ADDRESS_MAX + 1], memory[32], started[64], note[CKT_MESSAGE_MAX + 1];
-	printf("%-12s  %-20s %-20s %7u %3d %9s  %-9s %s%s%s\n", session->session,
+		client[CKT_ADDRESS_MAX + 1], memory[32], started[64], note[CKT_MESSAGE_MAX + 1],
+		clean_owner[80];
+	printf("%-12s  %-20s %-20s %7u %3d %9s  %-9s %-20s  %s%s%s\n", session->session,
 		ckt_ctl_clean(session->program_name, program, sizeof program),
 		ckt_ctl_clean(session->client, client, sizeof client), session->client_pid,
 		session->gpu, ckt_ctl_size_text(session->memory_bytes, memory, sizeof memory),
 		ckt_ctl_state_name(session->state),
-		ckt_ctl_time_text(session->started, started, sizeof started), job ? "  " : "",
+		ckt_ctl_time_text(session->started, started, sizeof started),
+		ckt_ctl_clean(owner, clean_owner, sizeof clean_owner), job ? "  " : "",
 		job ? ckt_ctl_clean(job, clean_job, sizeof clean_job) : "");
 	if (*session->note)
 		printf("              note: %s\n", ckt_ctl_clean(session->note, note, sizeof note));
+}
+
+/* Prints the sessions of one answer, or adds them to the list. */
+static void print_page(const struct ckt_ctl_args *args, const ckt_control_list_res *res,
+	const struct jobs *jobs, json_t *list)
+{
+	struct ckt_ctl_owners owners;
+	uint32_t numbers[CKT_CONTROL_LIST_MAX];
+	for (u_int i = 0; i < res->sessions.sessions_len; i++)
+		numbers[i] = res->sessions.sessions_val[i].uid;
+	ckt_ctl_owners_read(args, numbers, res->sessions.sessions_len, &owners);
+	for (u_int i = 0; i < res->sessions.sessions_len; i++) {
+		const ckt_control_session *session = &res->sessions.sessions_val[i];
+		const char *job = job_of(jobs, session->session),
+			   *owner = ckt_ctl_owner_name(&owners, i, session->uid);
+		if (args->json)
+			json_array_append_new(list,
+				session_json(
+					session, job, owner, ckt_ctl_owner_project(&owners, i)));
+		else
+			session_line(session, job, owner);
+	}
+	ckt_ctl_owners_free(&owners);
 }
 
 int ckt_ctl_ps(const struct ckt_ctl_args *args)
@@ -138,19 +168,14 @@ int ckt_ctl_ps(const struct ckt_ctl_args *args)
 		if (status != CKT_EXIT_DONE)
 			break;
 		if (!any && !args->json)
-			printf("%-12s  %-20s %-20s %7s %3s %9s  %-9s %-20s  %s\n", "SESSION",
+			printf("%-12s  %-20s %-20s %7s %3s %9s  %-9s %-20s  %s  %s\n", "SESSION",
 				"PROGRAM", "CLIENT", "PID", "GPU", "MEMORY", "STATE", "STARTED",
-				"JOB");
+				"OWNER", "JOB");
 		any = true;
-		for (u_int i = 0; i < res.sessions.sessions_len; i++) {
-			const ckt_control_session *session = &res.sessions.sessions_val[i];
-			if (args->json)
-				json_array_append_new(list,
-					session_json(session, job_of(&jobs, session->session)));
-			else
-				session_line(session, job_of(&jobs, session->session));
-			snprintf(after, sizeof after, "%s", session->session);
-		}
+		print_page(args, &res, &jobs, list);
+		if (res.sessions.sessions_len)
+			snprintf(after, sizeof after, "%s",
+				res.sessions.sessions_val[res.sessions.sessions_len - 1].session);
 		more = res.more && res.sessions.sessions_len;
 		xdr_free((xdrproc_t)xdr_ckt_control_list_res, (char *)&res);
 	}

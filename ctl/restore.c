@@ -30,6 +30,7 @@
 #include "ctl/subcommands.h"
 #include "ctl/transfer.h"
 #include "rpc/identity.h"
+#include "rpc/token_file.h"
 #include "rpc/net.h"
 
 enum { ANSWER_MS = 15000 };
@@ -117,7 +118,8 @@ void ckt_ctl_tell_client(
 		fprintf(stderr, "cricketctl: note: session %s %s\n", session,
 			ckt_ctl_clean(note, clean_note, sizeof clean_note));
 	gethostname(here, sizeof here - 1);
-	bool ours = strcmp(client, here) == 0 && (uid == CKT_UID_UNKNOWN || uid == getuid());
+	bool is_user = uid != CKT_UID_UNKNOWN && !ckt_owner_is_token(uid);
+	bool ours = strcmp(client, here) == 0 && (!is_user || uid == getuid());
 	if (args->client_address)
 		snprintf(address, sizeof address, "%s", args->client_address);
 	else if (strcmp(client, here) == 0)

@@ -33,15 +33,45 @@ bool ckt_greeting_offers(const ckt_greeting *greeting, uint32_t flavour)
 	return false;
 }
 
-uint8_t *ckt_hello_head_put(uint8_t *p, uint32_t xid, const uint8_t *digest)
+bool ckt_greeting_takes_token(const ckt_greeting *greeting)
+{
+	return ckt_greeting_offers(greeting, CKT_AUTH_CRICKET_TOKEN) ||
+		ckt_greeting_offers(greeting, CKT_AUTH_CRICKET_NAMED);
+}
+
+/* AUTH_NONE where there is nothing to prove. */
+static uint8_t *put_credential(uint8_t *p, const ckt_greeting *greeting,
+	const struct ckt_token *token, struct ckt_credential *credential,
+	const struct ckt_challenge *challenge)
+{
+	uint8_t body[CKT_CREDENTIAL_MAX], digest[CKT_HMAC_SIZE];
+	if (ckt_greeting_offers(greeting, CKT_AUTH_CRICKET_PROOF)) {
+		if (token)
+			ckt_token_prove(token, challenge, credential);
+		if (credential->has_token || credential->has_key)
+			return ckt_put_opaque(ckt_put_u32(p, CKT_AUTH_CRICKET_PROOF), body,
+				(size_t)(ckt_credential_put(body, credential) - body));
+	} else if (token) {
+		/* A server of an earlier version. */
+		ckt_auth_hmac(
+			token, challenge->nonce, challenge->args, challenge->args_bytes, digest);
+		return ckt_put_opaque(
+			ckt_put_u32(p, CKT_AUTH_CRICKET_TOKEN), digest, sizeof digest);
+	}
+	return ckt_put_u32(ckt_put_u32(p, CKT_AUTH_NONE), 0);
+}
+
+uint8_t *ckt_hello_put(uint8_t *p, uint32_t xid, const ckt_greeting *greeting,
+	const struct ckt_token *token, struct ckt_credential *credential,
+	const struct ckt_challenge *challenge)
 {
 	const uint32_t call[] = {
 		xid, 0, 2, CRICKET_SESSION_PROG, CRICKET_SESSION_VERS, CKT_SESSION_HELLO};
 	for (size_t i = 0; i < sizeof call / sizeof *call; i++)
 		p = ckt_put_u32(p, call[i]);
-	p = ckt_put_u32(p, digest ? CKT_AUTH_CRICKET_TOKEN : CKT_AUTH_NONE);
-	p = digest ? ckt_put_opaque(p, digest, CKT_HMAC_SIZE) : ckt_put_u32(p, 0);
-	return ckt_put_u32(ckt_put_u32(p, CKT_AUTH_NONE), 0);
+	p = put_credential(p, greeting, token, credential, challenge);
+	p = ckt_put_u32(ckt_put_u32(p, CKT_AUTH_NONE), 0);
+	return ckt_put_fixed(p, challenge->args, challenge->args_bytes);
 }
 
 int ckt_hello_answer_read(int fd, uint32_t xid, int64_t deadline_ms, ckt_hello_res *ret_res)

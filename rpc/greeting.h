@@ -9,19 +9,26 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "rpc/credential.h"
 #include "rpc/session.h"
 
-enum { CKT_HELLO_HEAD_MAX = 24 + 8 + CKT_HMAC_SIZE + 8 }; /* call, credential, verifier */
+enum { CKT_HELLO_HEAD_MAX = 24 + 8 + CKT_CREDENTIAL_MAX + 8 }; /* call, credential, verifier */
 
 /* xdr_free() it on success. */
 int ckt_greeting_read(int fd, int64_t deadline_ms, ckt_greeting *ret_greeting);
 /* Whether the server accepts credentials of the flavour. */
 bool ckt_greeting_offers(const ckt_greeting *greeting, uint32_t flavour);
+/* Whether it knows tokens. */
+bool ckt_greeting_takes_token(const ckt_greeting *greeting);
+
 /*
- * Writes the header of a hello's record; the arguments follow it. A hello has its own header
- * because no session exists yet to count its calls. digest: the token's, CKT_HMAC_SIZE bytes; NULL
- * for a hello without one.  Returns where the arguments go, at most CKT_HELLO_HEAD_MAX bytes on.
+ * Writes a hello's record: its header with the strongest credential that the server takes, then the
+ * arguments, which the challenge covers.  A hello has its own header because no session exists yet
+ * to count its calls.  token: NULL for none; credential: empty, or with the proof of a session's key
+ * already in it.  Returns the end, at most CKT_HELLO_HEAD_MAX bytes beyond the arguments.
  */
-uint8_t *ckt_hello_head_put(uint8_t *p, uint32_t xid, const uint8_t *digest);
+uint8_t *ckt_hello_put(uint8_t *p, uint32_t xid, const ckt_greeting *greeting,
+	const struct ckt_token *token, struct ckt_credential *credential,
+	const struct ckt_challenge *challenge);
 /* xdr_free() it on success, also if the server refuses. */
 int ckt_hello_answer_read(int fd, uint32_t xid, int64_t deadline_ms, ckt_hello_res *ret_res);

@@ -17,9 +17,9 @@ enum { HELLO_XID = 1 };
 static int write_hello(int fd, const char *program, int64_t deadline_ms,
 	const ckt_greeting *greeting, const struct ckt_token *token)
 {
-	uint8_t encoded[CKT_HELLO_MAX - CKT_HELLO_HEAD_MAX], record[CKT_HELLO_MAX],
-		digest[CKT_HMAC_SIZE];
+	uint8_t encoded[CKT_HELLO_MAX - CKT_HELLO_HEAD_MAX], record[CKT_HELLO_MAX];
 	char host[CKT_NAME_MAX] = "", none[] = "", build[] = CKT_VERSION;
+	struct ckt_credential credential = {0};
 	gethostname(host, sizeof host - 1);
 	ckt_hello_args args = {.protocol = CKT_PROTOCOL_VERSION,
 		.kind = CKT_HELLO_CONTROL,
@@ -33,12 +33,11 @@ static int write_hello(int fd, const char *program, int64_t deadline_ms,
 	xdrmem_create(&xdr, (char *)encoded, sizeof encoded, XDR_ENCODE);
 	if (!xdr_ckt_hello_args(&xdr, &args))
 		return -EMSGSIZE;
-	size_t size = xdr_getpos(&xdr);
-	if (token->size_bytes)
-		ckt_auth_hmac(token, (const uint8_t *)greeting->nonce, encoded, size, digest);
-	uint8_t *end = ckt_put_fixed(
-		ckt_hello_head_put(record, HELLO_XID, token->size_bytes ? digest : NULL), encoded,
-		size);
+	const struct ckt_challenge challenge = {.nonce = (const uint8_t *)greeting->nonce,
+		.args = encoded,
+		.args_bytes = xdr_getpos(&xdr)};
+	uint8_t *end = ckt_hello_put(record, HELLO_XID, greeting, token->size_bytes ? token : NULL,
+		&credential, &challenge);
 	return ckt_net_write_record(fd, record, (size_t)(end - record), deadline_ms, -1);
 }
 
@@ -49,8 +48,8 @@ int ckt_hello_control(int fd, bool is_unix, const char *program, const char *tok
 	ckt_greeting greeting = {0};
 	ckt_hello_res res = {0};
 	int result = ckt_greeting_read(fd, deadline_ms, &greeting);
-	if (!result && ckt_greeting_offers(&greeting, CKT_AUTH_CRICKET_TOKEN) && token_file &&
-		*token_file && ckt_auth_token_load(token_file, &token, ret_message, message_size)) {
+	if (!result && ckt_greeting_takes_token(&greeting) && token_file && *token_file &&
+		ckt_auth_token_load(token_file, &token, ret_message, message_size)) {
 		/* On the local socket the peer's user is proof enough. */
 		result = is_unix ? 0 : -ENOKEY;
 		token.size_bytes = 0;

@@ -26,6 +26,9 @@ enum {
 	CKT_AUTH_NONE = 0,
 	CKT_AUTH_CRICKET = 0x20434b10,
 	CKT_AUTH_CRICKET_TOKEN = 0x20434b11,
+	CKT_AUTH_CRICKET_PROOF = 0x20434b12, /* rpc/credential.h */
+	/* In a greeting: the server knows tokens, and takes them in AUTH_CRICKET_PROOF. */
+	CKT_AUTH_CRICKET_NAMED = 0x20434b13,
 
 	CKT_CUDA_PROG = 0x20434b01,
 	CKT_CUDA_VERS = 1,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The manifest: coding, checksum, structure.  See store.h. */
 #include "checkpoint/format/store.h"
-#include "base/array.h"
+#include "rpc/array_extent.h"
 #include "base/bounds.h"
 
 #include <arpa/inet.h>

@@ -8,7 +8,7 @@ Writes each X.ptx beside X.cu.  With --check it writes nothing and says what dif
 
 nvcc compiles for the oldest GPU that it knows.  The kernels use nothing that is newer than PTX ISA 6.4 and sm_70, so that is what the files declare:
 a driver refuses PTX of a later ISA or GPU than its own.  ptxas, which stands beside nvcc, refuses an instruction that the declared ISA or GPU lacks.
-The first line of a file names the hash of its code and the compiler, so that a changed source is noticed without nvcc, and texts of two compilers
+The second line of a file names the hash of its code and the compiler, so that a changed source is noticed without nvcc, and texts of two compilers
 are not compared.
 """
 import argparse
@@ -20,6 +20,7 @@ import sys
 import tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
+LICENCE = "// SPDX-License-Identifier: Apache-2.0"
 KERNELS = ("digest", "hash", "scan")
 OLDEST = "75"
 DECLARED = {".version": ".version 6.4", ".target": ".target sm_70"}
@@ -52,7 +53,7 @@ def assembled(nvcc, path, target):
     subprocess.run([ptxas, f"-arch=sm_{target}", path, "-o", os.devnull], check=True)
 
 
-def first_line(name, made_by):
+def second_line(name, made_by):
     return f"// {name}.cu {source_hash(name)}, {made_by}: made by gen_ptx.py"
 
 
@@ -63,16 +64,16 @@ def entries(lines):
 
 def check(nvcc, name, committed):
     """What is wrong with the committed file, or nothing."""
-    if committed[0].split(",")[0] != first_line(name, "").split(",")[0]:
+    if committed[:1] != [LICENCE] or committed[1].split(",")[0] != second_line(name, "").split(",")[0]:
         return "it was not made from this source; run checkpoint/kernels/gen_ptx.py --nvcc NVCC"
     if not nvcc:
         return None
     lines = compiled(nvcc, name)
-    if committed[0] != first_line(name, compiler(nvcc)):
+    if committed[1] != second_line(name, compiler(nvcc)):
         print(f"{name}.ptx: of another compiler than {compiler(nvcc)}; only the kernel's parameters are compared")
         lines, committed = entries(lines), entries(committed)
     else:
-        committed = committed[1:]
+        committed = committed[2:]
     return None if lines == committed else "nvcc makes other PTX; run checkpoint/kernels/gen_ptx.py --nvcc NVCC"
 
 
@@ -88,7 +89,7 @@ def main():
         path = os.path.join(HERE, name + ".ptx")
         if not arguments.check:
             with open(path, "w", encoding="ascii") as output:
-                output.write("\n".join([first_line(name, compiler(arguments.nvcc))] + compiled(arguments.nvcc, name)) + "\n")
+                output.write("\n".join([LICENCE, second_line(name, compiler(arguments.nvcc))] + compiled(arguments.nvcc, name)) + "\n")
         if arguments.nvcc:
             assembled(arguments.nvcc, path, OLDEST)
         if arguments.check:

@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/random.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -584,9 +583,8 @@ CUresult ckt_conn_open_session(
 	char message[CKT_MESSAGE_MAX], moved[CKT_ADDRESS_MAX + 1];
 	struct ckt_hello_ok ok = {0};
 	conn->mode = (ckt_settings.sync ? CKT_CONN_SYNC : 0) | (parts > 1 ? CKT_CONN_SEVERAL : 0);
-	if (getrandom(conn->secret, sizeof conn->secret, 0) != sizeof conn->secret) {
-		ckt_log_user(
-			"cannot get random bytes for the session's secret: %s", strerror(errno));
+	if (ckt_session_key_make(&conn->key)) {
+		ckt_log_user("cannot get random bytes for the session's key: %s", strerror(errno));
 		return CUDA_ERROR_NO_DEVICE;
 	}
 	for (int hops = 0;; hops++) {

@@ -22,6 +22,7 @@
 #include <sys/types.h>
 
 #include "client/conn/call.h"
+#include "rpc/session_key.h"
 #include "rpc/net.h"
 #include "rpc/session.h"
 #include "rpc/transport/transport.h"
@@ -90,7 +91,8 @@ struct ckt_conn {
 
 	/* Identity */
 	char session[CKT_SESSION_ID_SIZE + 1];
-	uint8_t secret[CKT_SECRET_SIZE];
+	struct ckt_session_key key;      /* of the session; never leaves the process */
+	uint8_t secret[CKT_SECRET_SIZE]; /* its fingerprint, or the secret for an older server */
 	uint64_t generation;
 	/*
 	 * of the copy of the session that last executed a command of ours: CKT_CAPABILITY_COPY; 0:

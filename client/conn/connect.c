@@ -2,10 +2,10 @@
 /* Connecting: greeting, token, hello.  One attempt at one address; see conn.h. */
 #include <errno.h>
 #include <fcntl.h>
-#include <nettle/hmac.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <unistd.h>
 
 #include "client/conn/conn.h"
@@ -15,10 +15,10 @@
 #include "base/log.h"
 #include "cudacommon/visible_devices.h"
 
-enum { TOKEN_MAX = 4096, HELLO_XID = 0 };
+enum { HELLO_XID = 0 };
 
 /* The file's contents without trailing white space are the token. */
-static int read_token(uint8_t *ret_token, size_t *ret_size, char *ret_message, size_t message_size)
+static int read_token(struct ckt_token *ret_token, char *ret_message, size_t message_size)
 {
 	const char *path = ckt_settings.token_file;
 	if (!path) {
@@ -28,7 +28,7 @@ static int read_token(uint8_t *ret_token, size_t *ret_size, char *ret_message, s
 		return -EACCES;
 	}
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	ssize_t n = fd < 0 ? -1 : read(fd, ret_token, TOKEN_MAX);
+	ssize_t n = fd < 0 ? -1 : read(fd, ret_token->bytes, sizeof ret_token->bytes);
 	int error = errno;
 	if (fd >= 0)
 		close(fd);
@@ -37,33 +37,50 @@ static int read_token(uint8_t *ret_token, size_t *ret_size, char *ret_message, s
 			strerror(error));
 		return -EACCES;
 	}
-	while (n > 0 && strchr(" \t\r\n", ret_token[n - 1]))
+	while (n > 0 && strchr(" \t\r\n", ret_token->bytes[n - 1]))
 		n--;
 	if (n == 0) {
 		snprintf(ret_message, message_size, "CRICKET_TOKEN_FILE=%s is empty", path);
 		return -EACCES;
 	}
-	*ret_size = (size_t)n;
+	ret_token->size_bytes = (size_t)n;
 	return 0;
 }
 
 /*
- * The record: its head with the token's credential where there is one (HMAC over nonce and argument
- * bytes), then the arguments.
+ * A server that needs a token says so by not offering AUTH_NONE.  One that merely knows tokens
+ * learns ours if there is one; over its UNIX socket the user is known anyway.
  */
-static uint8_t *put_hello(uint8_t *p, const struct ckt_greeting *greeting, const uint8_t *token,
-	size_t token_size, const uint8_t *args, size_t args_size)
+static int choose_token(const struct ckt_greeting *greeting, int fd, struct ckt_token *ret_token,
+	char *ret_message, size_t message_size)
 {
-	uint8_t digest[CKT_HMAC_SIZE];
-	if (token_size) {
-		struct hmac_sha256_ctx hmac;
-		hmac_sha256_set_key(&hmac, token_size, token);
-		hmac_sha256_update(&hmac, CKT_NONCE_SIZE, (const uint8_t *)greeting->nonce);
-		hmac_sha256_update(&hmac, args_size, args);
-		hmac_sha256_digest(&hmac, sizeof digest, digest);
+	ret_token->size_bytes = 0;
+	if (!ckt_greeting_offers(greeting, CKT_AUTH_NONE))
+		return read_token(ret_token, ret_message, message_size);
+	if (ckt_greeting_offers(greeting, CKT_AUTH_CRICKET_NAMED) && ckt_settings.token_file &&
+		!ckt_net_is_local(fd))
+		return read_token(ret_token, ret_message, message_size);
+	return 0;
+}
+
+/*
+ * A session has a key from its first hello on, unless a server of an earlier version began it:
+ * that knows it by a secret, which the client has to show.
+ */
+static int choose_secret(
+	struct ckt_conn *conn, const struct ckt_greeting *greeting, enum ckt_hello_kind kind)
+{
+	if (kind != CKT_HELLO_NEW)
+		return 0;
+	if (ckt_greeting_offers(greeting, CKT_AUTH_CRICKET_PROOF)) {
+		ckt_session_key_secret(conn->key.public_key, conn->secret);
+		return 0;
 	}
-	return ckt_put_fixed(
-		ckt_hello_head_put(p, HELLO_XID, token_size ? digest : NULL), args, args_size);
+	do
+		if (getrandom(conn->secret, sizeof conn->secret, 0) != sizeof conn->secret)
+			return -EIO;
+	while (ckt_session_secret_is_key(conn->secret));
+	return 0;
 }
 
 /* CUDA_VISIBLE_DEVICES is read by who knows the GPUs: it goes along in pieces. */
@@ -110,17 +127,17 @@ uint64_t ckt_conn_copy_of(const struct ckt_hello_ok *ok)
 	return 0;
 }
 
-static int send_hello(const struct ckt_conn *conn, int fd, const struct ckt_greeting *greeting,
+static int send_hello(struct ckt_conn *conn, int fd, const struct ckt_greeting *greeting,
 	enum ckt_hello_kind kind, int64_t deadline_ms, char *ret_message, size_t message_size)
 {
-	uint8_t token[TOKEN_MAX], args[CKT_HELLO_MAX - CKT_HELLO_HEAD_MAX], record[CKT_HELLO_MAX];
+	uint8_t args[CKT_HELLO_MAX - CKT_HELLO_HEAD_MAX], record[CKT_HELLO_MAX];
 	char program[CKT_NAME_MAX], host[CKT_NAME_MAX];
-	size_t token_size = 0;
-	if (!ckt_greeting_offers(greeting, CKT_AUTH_NONE)) {
-		int error = read_token(token, &token_size, ret_message, message_size);
-		if (error)
-			return error;
-	}
+	struct ckt_token token;
+	int result = choose_token(greeting, fd, &token, ret_message, message_size);
+	if (!result)
+		result = choose_secret(conn, greeting, kind);
+	if (result)
+		return result;
 	ckt_program_name(program, sizeof program);
 	if (gethostname(host, sizeof host))
 		strcpy(host, "?");
@@ -138,7 +155,7 @@ static int send_hello(const struct ckt_conn *conn, int fd, const struct ckt_gree
 	};
 	memcpy(hello.secret, conn->secret, sizeof hello.secret);
 	struct visible visible;
-	int result = kind == CKT_HELLO_NEW
+	result = kind == CKT_HELLO_NEW
 		? put_visible(conn->visible, &visible, ret_message, message_size)
 		: 0;
 	if (result)
@@ -160,7 +177,16 @@ static int send_hello(const struct ckt_conn *conn, int fd, const struct ckt_gree
 	xdrmem_create(&xdr, (char *)args, sizeof args, XDR_ENCODE);
 	if (!xdr_ckt_hello_args(&xdr, &hello))
 		return -EMSGSIZE;
-	uint8_t *end = put_hello(record, greeting, token, token_size, args, xdr_getpos(&xdr));
+	struct ckt_credential credential = {0};
+	const struct ckt_challenge challenge = {.nonce = (const uint8_t *)greeting->nonce,
+		.args = args,
+		.args_bytes = xdr_getpos(&xdr)};
+	if (ckt_session_secret_is_key(conn->secret) &&
+		ckt_session_key_prove(&conn->key, &challenge, &credential))
+		return -ENOMEM;
+	uint8_t *end = ckt_hello_put(record, HELLO_XID, greeting, token.size_bytes ? &token : NULL,
+		&credential, &challenge);
+	explicit_bzero(&token, sizeof token);
 	return ckt_net_write_record(
 		fd, record, (size_t)(end - record), deadline_ms, memory_for(fd));
 }

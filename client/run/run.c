@@ -14,7 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { EXIT_USAGE = 2, EXIT_REFUSED = 126, EXIT_NOT_FOUND = 127, LONG_OPTION = 256 };
+enum { EXIT_REFUSED = 126, EXIT_NOT_FOUND = 127, LONG_OPTION = 256 };
 
 static void print_help(void)
 {
@@ -31,7 +31,7 @@ static void print_help(void)
 		stdout);
 }
 
-void run_say(const char *format, ...)
+void ckt_run_say(const char *format, ...)
 {
 	va_list arguments;
 
@@ -65,7 +65,7 @@ static bool holds_libraries(const char *directory)
 	return join(path, directory, "libcricket-client.so") && access(path, R_OK) == 0;
 }
 
-bool run_find_libraries(char ret_directory[PATH_MAX])
+bool ckt_run_find_libraries(char ret_directory[PATH_MAX])
 {
 	/*
 	 * Installed in the plain layout, installed where this system keeps its libraries, and the
@@ -78,8 +78,8 @@ bool run_find_libraries(char ret_directory[PATH_MAX])
 	if (given && given[0]) {
 		if (holds_libraries(given) && realpath(given, ret_directory))
 			return true;
-		run_say("CRICKET_LIBDIR=%s holds no libcricket-client.so: correct the variable "
-			"or unset it",
+		ckt_run_say("CRICKET_LIBDIR=%s holds no libcricket-client.so: correct the variable "
+			    "or unset it",
 			given);
 		return false;
 	}
@@ -87,13 +87,13 @@ bool run_find_libraries(char ret_directory[PATH_MAX])
 		if (join(candidate, own, relative[i]) && holds_libraries(candidate) &&
 			realpath(candidate, ret_directory))
 			return true;
-	run_say("the client libraries are neither in ../lib/cricket beside this program nor in "
-		"%s: install Cricket again, or name their directory in CRICKET_LIBDIR",
+	ckt_run_say("the client libraries are neither in ../lib/cricket beside this program nor in "
+		    "%s: install Cricket again, or name their directory in CRICKET_LIBDIR",
 		CKT_LIBDIR_FROM_BINDIR);
 	return false;
 }
 
-bool run_find_program(const char *name, const char *built, char ret_path[PATH_MAX])
+bool ckt_run_find_program(const char *name, const char *built, char ret_path[PATH_MAX])
 {
 	char own[PATH_MAX], candidate[PATH_MAX];
 
@@ -151,7 +151,7 @@ static bool prepare_soft(const char *directory)
 		setenv("TRITON_PTXAS_BLACKWELL_PATH", ptxas, 0) == 0;
 }
 
-bool run_prepare_environment(const struct run_options *options, const char *address)
+bool ckt_run_prepare_environment(const struct ckt_run_options *options, const char *address)
 {
 	char directory[PATH_MAX], *preload = NULL, *audit = NULL;
 	const char *driver = local_driver(address);
@@ -159,16 +159,16 @@ bool run_prepare_environment(const struct run_options *options, const char *addr
 	int size;
 
 	if (driver && strchr(driver, ',') && access(driver, F_OK)) {
-		run_say("local: is this machine's own driver and cannot be combined with other "
-			"addresses: remove one");
+		ckt_run_say("local: is this machine's own driver and cannot be combined with other "
+			    "addresses: remove one");
 		return false;
 	}
-	if (!run_find_libraries(directory))
+	if (!ckt_run_find_libraries(directory))
 		return false;
 	if (strpbrk(directory, " :")) {
 		/* The loader splits its lists there, and there is no way to quote. */
-		run_say("the path %s holds a space or a colon, which LD_PRELOAD cannot hold: "
-			"move the libraries, or name a link to them in CRICKET_LIBDIR",
+		ckt_run_say("the path %s holds a space or a colon, which LD_PRELOAD cannot hold: "
+			    "move the libraries, or name a link to them in CRICKET_LIBDIR",
 			directory);
 		return false;
 	}
@@ -191,20 +191,20 @@ bool run_prepare_environment(const struct run_options *options, const char *addr
 			(!address || setenv("REMOTE_GPU_ADDRESS", address, 1) == 0) &&
 			(!options->verbose || setenv("CRICKET_LOG", "debug", 1) == 0);
 	if (!done)
-		run_say("cannot set the environment: %s", strerror(errno));
+		ckt_run_say("cannot set the environment: %s", strerror(errno));
 	free(preload);
 	free(audit);
 	return done;
 }
 
-int run_exec(char **command)
+int ckt_run_exec(char **command)
 {
 	execvp(command[0], command);
 	int error = errno;
 	if (error == ENOENT && !strchr(command[0], '/'))
-		run_say("%s: not found in PATH", command[0]);
+		ckt_run_say("%s: not found in PATH", command[0]);
 	else
-		run_say("%s: %s", command[0], strerror(error));
+		ckt_run_say("%s: %s", command[0], strerror(error));
 	return error == ENOENT || error == ENOTDIR ? EXIT_NOT_FOUND : EXIT_REFUSED;
 }
 
@@ -230,18 +230,18 @@ static void make_getopt_options(
 }
 
 /* RUN_OPTIONS: getopt_long has refused what was given. */
-static enum run_option find_option(int given)
+static enum ckt_run_option find_option(int given)
 {
 	if (given >= LONG_OPTION)
-		return (enum run_option)(given - LONG_OPTION);
+		return (enum ckt_run_option)(given - LONG_OPTION);
 	for (int i = 0; i < RUN_OPTIONS; i++)
 		if (run_option_table[i].letter == given)
-			return (enum run_option)i;
+			return (enum ckt_run_option)i;
 	return RUN_OPTIONS;
 }
 
 /* -1: go on; otherwise the status to exit with. */
-static int parse(int argc, char **argv, struct run_options *options)
+static int parse(int argc, char **argv, struct ckt_run_options *options)
 {
 	struct option long_options[RUN_OPTIONS + 1];
 	char letters[2 * RUN_OPTIONS + 2];
@@ -267,22 +267,22 @@ static int parse(int argc, char **argv, struct run_options *options)
 			return EXIT_SUCCESS;
 		case RUN_OPTIONS:
 			fputs("Try 'cricket-run --help'.\n", stderr);
-			return EXIT_USAGE;
+			return CKT_EXIT_USAGE;
 		}
 	}
 	if (options->soft && options->server) {
-		run_say("--soft and --server exclude each other: --soft starts a server of its "
-			"own");
-		return EXIT_USAGE;
+		ckt_run_say("--soft and --server exclude each other: --soft starts a server of its "
+			    "own");
+		return CKT_EXIT_USAGE;
 	}
 	if (options->server && !options->server[0]) {
-		run_say("--server needs an address: host, host:port, unix:/path or file:PATH");
-		return EXIT_USAGE;
+		ckt_run_say("--server needs an address: host, host:port, unix:/path or file:PATH");
+		return CKT_EXIT_USAGE;
 	}
 	if (optind >= argc) {
-		run_say("no command given");
+		ckt_run_say("no command given");
 		fputs("Try 'cricket-run --help'.\n", stderr);
-		return EXIT_USAGE;
+		return CKT_EXIT_USAGE;
 	}
 	options->command = argv + optind;
 	return -1;
@@ -290,13 +290,13 @@ static int parse(int argc, char **argv, struct run_options *options)
 
 int main(int argc, char **argv)
 {
-	struct run_options options = {0};
+	struct ckt_run_options options = {0};
 	int status = parse(argc, argv, &options);
 
 	if (status >= 0)
 		return status;
 	if (options.soft)
-		return run_soft(&options);
-	return run_prepare_environment(&options, options.server) ? run_exec(options.command)
-								 : EXIT_REFUSED;
+		return ckt_run_soft(&options);
+	return ckt_run_prepare_environment(&options, options.server) ? ckt_run_exec(options.command)
+								     : EXIT_REFUSED;
 }

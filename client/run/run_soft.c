@@ -123,12 +123,12 @@ static bool make_directory(struct soft *soft)
 		return true;
 	}
 	soft->directory[0] = 0;
-	run_say("cannot make a temporary directory: %s", strerror(errno));
+	ckt_run_say("cannot make a temporary directory: %s", strerror(errno));
 	return false;
 }
 
-static void server_process(
-	const struct soft *soft, const struct run_options *options, const char *path, pid_t parent)
+static void server_process(const struct soft *soft, const struct ckt_run_options *options,
+	const char *path, pid_t parent)
 {
 	char address[sizeof(soft->socket)];
 
@@ -195,22 +195,22 @@ static void show_log(const struct soft *soft)
 		fwrite(text, 1, (size_t)length, stderr);
 }
 
-static bool start_server(struct soft *soft, const struct run_options *options)
+static bool start_server(struct soft *soft, const struct ckt_run_options *options)
 {
 	char path[PATH_MAX];
 	pid_t parent = getpid();
 	long deadline = now_ms() + START_TIMEOUT_MS;
 	int status;
 
-	if (!run_find_program("cricket-server", "../../server/daemon/cricket-server", path)) {
-		run_say("--soft needs cricket-server beside cricket-run: install it, or use "
-			"--server");
+	if (!ckt_run_find_program("cricket-server", "../../server/daemon/cricket-server", path)) {
+		ckt_run_say("--soft needs cricket-server beside cricket-run: install it, or use "
+			    "--server");
 		return false;
 	}
 	soft->server = fork();
 	if (soft->server < 0) {
 		soft->server = 0;
-		run_say("cannot start the server: %s", strerror(errno));
+		ckt_run_say("cannot start the server: %s", strerror(errno));
 		return false;
 	}
 	if (soft->server == 0)
@@ -218,12 +218,12 @@ static bool start_server(struct soft *soft, const struct run_options *options)
 	for (struct timespec pause = {0, 1000000}; !server_answers(soft); nanosleep(&pause, NULL)) {
 		if (waitpid(soft->server, &status, WNOHANG) == soft->server) {
 			soft->server = 0;
-			run_say("the private server did not start:");
+			ckt_run_say("the private server did not start:");
 			show_log(soft);
 			return false;
 		}
 		if (now_ms() > deadline) {
-			run_say("the private server did not answer within %d s:",
+			ckt_run_say("the private server did not answer within %d s:",
 				START_TIMEOUT_MS / 1000);
 			show_log(soft);
 			return false;
@@ -271,7 +271,7 @@ static void reap(struct soft *soft)
 		} else if (pid == soft->server) {
 			soft->server = 0;
 			if (!soft->program_done) {
-				run_say("the private server ended before the program:");
+				ckt_run_say("the private server ended before the program:");
 				show_log(soft);
 			}
 		}
@@ -296,26 +296,27 @@ static void wait_for_program(struct soft *soft)
 	}
 }
 
-static int run_program(struct soft *soft, const struct run_options *options)
+static int run_program(struct soft *soft, const struct ckt_run_options *options)
 {
 	char address[sizeof(soft->socket) + 8];
 
 	snprintf(address, sizeof(address), "unix:%s", soft->socket);
 	soft->program = fork();
 	if (soft->program < 0) {
-		run_say("cannot start %s: %s", options->command[0], strerror(errno));
+		ckt_run_say("cannot start %s: %s", options->command[0], strerror(errno));
 		return EXIT_NO_SERVER;
 	}
 	if (soft->program == 0) {
 		sigprocmask(SIG_SETMASK, &soft->before, NULL);
-		_exit(run_prepare_environment(options, address) ? run_exec(options->command) : 126);
+		_exit(ckt_run_prepare_environment(options, address) ? ckt_run_exec(options->command)
+								    : 126);
 	}
 	wait_for_program(soft);
 	return WIFSIGNALED(soft->program_status) ? 128 + WTERMSIG(soft->program_status)
 						 : WEXITSTATUS(soft->program_status);
 }
 
-int run_soft(const struct run_options *options)
+int ckt_run_soft(const struct ckt_run_options *options)
 {
 	static const int signals[] = {
 		SIGCHLD, SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2, SIGALRM};

@@ -14,6 +14,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/option_table.h"
+
 static int fail(const char *path)
 {
 	fprintf(stderr, "soft-ptxas: %s: %s\n", path, strerror(errno));
@@ -67,7 +69,7 @@ int main(int argc, char **argv)
 	input = input ? input : other;
 	if (!input || !output) {
 		fprintf(stderr, "usage: soft-ptxas [OPTION...] FILE -o FILE\n");
-		return 2;
+		return CKT_EXIT_USAGE;
 	}
 	return copy(input, output);
 }

@@ -9,7 +9,9 @@
 #include "base/log.h"
 #include "server/daemon/log_limited.h"
 #include "server/daemon/peer/control.h"
+#include "server/daemon/peer/peer_audit.h"
 #include "server/daemon/policy/ask.h"
+#include "server/daemon/session/session_audit.h"
 
 enum {
 	/* a follower that is further behind misses some, and sees it by the numbers */
@@ -46,10 +48,27 @@ static ckt_control_event describe(struct kept *kept)
 		.detail = kept->detail};
 }
 
+/* The reply to OWNED_EVENTS instead of EVENTS. */
+static void reply_owned(struct ckt_peer *peer, const ckt_control_events_res *plain,
+	const uint32_t owners[CKT_CONTROL_EVENTS_MAX])
+{
+	static char texts[CKT_CONTROL_EVENTS_MAX][CKT_OWNER_NAME_SIZE];
+	ckt_control_owned_event events[CKT_CONTROL_EVENTS_MAX];
+	ckt_control_owned_events_res res = {
+		.events = {plain->events.events_len, events}, .last = plain->last};
+	for (u_int i = 0; i < plain->events.events_len; i++) {
+		ckt_owner_text(peer->server, owners[i], texts[i]);
+		events[i] = (ckt_control_owned_event){.event = plain->events.events_val[i],
+			.owner = {texts[i], (char *)ckt_tokens_project(peer->server, owners[i])}};
+	}
+	ckt_peer_reply(peer, (xdrproc_t)xdr_ckt_control_owned_events_res, &res);
+}
+
 /* Whether there was something to report. */
 static bool tell(struct ckt_peer *peer)
 {
 	ckt_control_event events[CKT_CONTROL_EVENTS_MAX];
+	uint32_t owners[CKT_CONTROL_EVENTS_MAX];
 	ckt_control_events_res res = {.events = {.events_val = events}, .last = peer->events_after};
 	uint64_t from = last > KEPT ? last - KEPT + 1 : 1;
 	if (peer->events_after >= from)
@@ -58,22 +77,26 @@ static bool tell(struct ckt_peer *peer)
 		number <= last && res.events.events_len < CKT_CONTROL_EVENTS_MAX; number++) {
 		struct kept *kept = &ring[number % KEPT];
 		res.last = number;
-		if (ckt_peer_may(peer, kept->uid))
-			events[res.events.events_len++] = describe(kept);
+		if (!ckt_peer_may(peer, kept->uid))
+			continue;
+		owners[res.events.events_len] = kept->uid;
+		events[res.events.events_len++] = describe(kept);
 	}
 	peer->events_after = res.last;
 	if (!res.events.events_len)
 		return false;
 	peer->wants_events = false;
-	ckt_peer_reply(peer, (xdrproc_t)xdr_ckt_control_events_res, &res);
+	if (peer->wants_owners)
+		reply_owned(peer, &res, owners);
+	else
+		ckt_peer_reply(peer, (xdrproc_t)xdr_ckt_control_events_res, &res);
 	return true;
 }
 
-void ckt_control_events(struct ckt_peer *peer, void *decoded, int *passed_fd)
+static void serve(struct ckt_peer *peer, const ckt_control_events_args *args, bool owners)
 {
-	ckt_control_events_args *args = decoded;
-	(void)passed_fd;
 	peer->events_after = args->after > last ? last : args->after;
+	peer->wants_owners = owners;
 	struct ckt_decision decision;
 	if (tell(peer))
 		return;
@@ -83,8 +106,32 @@ void ckt_control_events(struct ckt_peer *peer, void *decoded, int *passed_fd)
 	if (!peer->wants_events) {
 		ckt_daemon_log_limited(
 			peer->server, CKT_LIMIT_REFUSED, "%s: %s", peer->who.text, decision.reason);
+		ckt_peer_audit_cut(peer, decision.reason);
 		ckt_peer_close(peer);
 	}
+}
+
+void ckt_control_events(struct ckt_peer *peer, void *decoded, int *passed_fd)
+{
+	(void)passed_fd;
+	serve(peer, decoded, false);
+}
+
+void ckt_control_owned_events(struct ckt_peer *peer, void *decoded, int *passed_fd)
+{
+	(void)passed_fd;
+	serve(peer, decoded, true);
+}
+
+/* The audit log hears of sessions that begin and end. */
+static void audit(const struct ckt_session *session, const struct kept *kept)
+{
+	static const enum ckt_event_name audited[] = {
+		CKT_EVENT_STARTED, CKT_EVENT_RESTORED, CKT_EVENT_ENDED, CKT_EVENT_LOST};
+	for (size_t i = 0; i < sizeof audited / sizeof *audited; i++)
+		if (audited[i] == kept->name)
+			ckt_session_audit(session, names[kept->name], kept->name == CKT_EVENT_LOST,
+				kept->detail);
 }
 
 void ckt_daemon_event(
@@ -102,6 +149,7 @@ void ckt_daemon_event(
 	vsnprintf(kept->detail, sizeof kept->detail, format, arguments);
 	va_end(arguments);
 	ckt_debug("session %s: event %s %s", kept->session, names[name], kept->detail);
+	audit(session, kept);
 	for (struct ckt_peer *peer = server->peers_first, *next; peer; peer = next) {
 		next = peer->next;
 		if (peer->wants_events)

@@ -4,7 +4,7 @@
  *
  * Process model
  *	cricket-server		one epoll loop, never loads a CUDA driver; a thread for each connection that carries files of an image
- *				(stage_data.c) and none besides.  Owns the listening sockets, the lock beside
+ *				(stage_data.c), one that writes the file of --audit, and none besides.  Owns the listening sockets, the lock beside
  *				--socket, and of every worker a pidfd and a connection to its control socket.
  *	  probe			a child at start that loads the driver, tells what it finds and ends.
  *	  cricket-worker	a direct child for each session, in a session (setsid) of its own, never root.  Inherits
@@ -16,7 +16,8 @@
  * are.  A worker's death is seen through its pidfd.
  *
  * Signals arrive through a signalfd.  SIGTERM and SIGINT: no new sessions, --grace seconds for the
- * running ones, then they are ended; a second signal ends them at once.
+ * running ones, then they are ended; a second signal ends them at once.  SIGHUP: opens the audit log
+ * again.
  */
 #include <errno.h>
 #include <signal.h>
@@ -29,6 +30,8 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "base/option_table.h"
+#include "server/daemon/audit/audit.h"
 #include "server/daemon/events.h"
 #include "server/daemon/image/memory_images.h"
 #include "server/daemon/image/stage.h"
@@ -44,11 +47,13 @@
 #include "server/daemon/session/server_key.h"
 #include "server/daemon/session/session.h"
 #include "server/daemon/session/session_marks.h"
-#include "server/daemon/session/spawn.h"
+#include "server/daemon/session/spawn_cage.h"
+#include "server/daemon/session/spawn_mounts.h"
+#include "server/daemon/session/spawn_user.h"
 #include "server/daemon/session/worker_leftovers.h"
 #include "server/daemon/systemd_notify.h"
 
-enum { EXIT_USAGE = 2, MESSAGE_SIZE = 1024, LONELY_MS = 500 };
+enum { MESSAGE_SIZE = 1024, LONELY_MS = 500 };
 
 /* ---- The end */
 
@@ -109,6 +114,10 @@ static void signal_ready(struct ckt_source *source, uint32_t events)
 	(void)events;
 	if (read(source->fd, &info, sizeof info) != sizeof info)
 		return;
+	if (info.ssi_signo == SIGHUP) {
+		ckt_audit_reopen(server->audit);
+		return;
+	}
 	if (server->stopping) {
 		kill_sessions(server);
 		return;
@@ -137,6 +146,9 @@ static int init_signals(struct ckt_server *server)
 	sigemptyset(&set);
 	sigaddset(&set, SIGTERM);
 	sigaddset(&set, SIGINT);
+	/* Without a file to open again, a terminal that hangs up ends the server, as usual. */
+	if (server->options.audit)
+		sigaddset(&set, SIGHUP);
 	sigprocmask(SIG_BLOCK, &set, NULL);
 	signal(SIGPIPE, SIG_IGN);
 	server->signals = (struct ckt_source){
@@ -201,19 +213,9 @@ static int init_driver(struct ckt_server *server, char *message)
 	return 0;
 }
 
-/* 0, or the exit status. */
-static int init(struct ckt_server *server, char *message)
+/* What the rest relies on: limits, the loop, signals, and the audit log before anybody connects. */
+static int init_process(struct ckt_server *server, char *message)
 {
-	struct ckt_options *options = &server->options;
-	server->policy = &ckt_policy_limits;
-	server->lock_fd = -1;
-	server->started = time(NULL);
-	if (gethostname(server->host, sizeof server->host - 1))
-		strcpy(server->host, "localhost");
-	ckt_options_gpus_parse(options->gpus, server->gpus, &server->gpu_count);
-	if (options->token_file &&
-		ckt_auth_token_load(options->token_file, &server->token, message, MESSAGE_SIZE))
-		return EXIT_USAGE;
 	/*
 	 * Everybody must find the directories of the sockets and the address file; private files
 	 * get their mode explicitly.
@@ -227,8 +229,30 @@ static int init(struct ckt_server *server, char *message)
 		snprintf(message, MESSAGE_SIZE, "cannot start: %s", strerror(-result));
 		return EXIT_FAILURE;
 	}
+	if (server->options.audit &&
+		ckt_audit_open(server->options.audit, &server->loop, &server->audit, message,
+			MESSAGE_SIZE))
+		return EXIT_FAILURE;
+	return 0;
+}
+
+/* 0, or the exit status. */
+static int init(struct ckt_server *server, char *message)
+{
+	struct ckt_options *options = &server->options;
+	server->policy = &ckt_policy_limits;
+	server->lock_fd = -1;
+	server->started = time(NULL);
+	if (gethostname(server->host, sizeof server->host - 1))
+		strcpy(server->host, "localhost");
+	ckt_options_gpus_parse(options->gpus, server->gpus, &server->gpu_count);
+	if (ckt_tokens_open(server, message, MESSAGE_SIZE))
+		return CKT_EXIT_USAGE;
+	int result = init_process(server, message);
+	if (result)
+		return result;
 	if (ckt_spawn_find_user(server, message, MESSAGE_SIZE))
-		return EXIT_USAGE;
+		return CKT_EXIT_USAGE;
 	if (*message)
 		ckt_warning("%s", message);
 	if (init_paths(server, message))
@@ -236,18 +260,19 @@ static int init(struct ckt_server *server, char *message)
 	result = ckt_listen_open(server, message, MESSAGE_SIZE);
 	if (result)
 		return result == -EPERM || result == -EINVAL || result == -ENAMETOOLONG
-			? EXIT_USAGE
+			? CKT_EXIT_USAGE
 			: EXIT_FAILURE;
 	if (ckt_server_key_load(server, message, MESSAGE_SIZE))
 		return EXIT_FAILURE;
 	result = init_driver(server, message);
 	if (result)
-		return result == -EINVAL ? EXIT_USAGE : EXIT_FAILURE;
+		return result == -EINVAL ? CKT_EXIT_USAGE : EXIT_FAILURE;
 	result = ckt_daemon_libraries_init(server, message, MESSAGE_SIZE);
 	if (result)
-		return result == -EINVAL ? EXIT_USAGE : EXIT_FAILURE;
+		return result == -EINVAL ? CKT_EXIT_USAGE : EXIT_FAILURE;
 	if (ckt_spawn_check(server, message, MESSAGE_SIZE))
 		return EXIT_FAILURE;
+	ckt_spawn_mounts_probe(server);
 	result = ckt_stages_init(server, message, MESSAGE_SIZE);
 	if (!result)
 		result = ckt_daemon_events_init(server, message, MESSAGE_SIZE);
@@ -266,6 +291,9 @@ static void announce(const struct ckt_server *server)
 		driver->soft ? "the soft GPU" : "real", driver->gpu_count,
 		driver->gpu_count == 1 ? "" : "s",
 		driver->gpu_count ? driver->gpus[0].name : "none");
+	char cage[256];
+	ckt_spawn_cage_describe(server, cage, sizeof cage);
+	ckt_info("%s", cage);
 	for (unsigned i = 0; i < server->listener_count; i++)
 		ckt_info("listening on %s%s", i == 0 ? "unix:" : "", server->listeners[i].text);
 }
@@ -280,7 +308,9 @@ static void fini(struct ckt_server *server)
 	ckt_listen_close(server);
 	ckt_admission_fini(server);
 	ckt_daemon_log_limited_fini(server);
+	ckt_audit_close(server->audit);
 	explicit_bzero(&server->token, sizeof server->token);
+	ckt_tokens_close(server);
 	explicit_bzero(&server->key, sizeof server->key);
 	ckt_loop_fini(&server->loop);
 	ckt_daemon_libraries_fini(server);
@@ -294,7 +324,7 @@ int main(int argc, char **argv)
 	enum ckt_log_level level = CKT_LOG_INFO;
 	if (ckt_options_parse(&server.options, argc, argv, message, sizeof message)) {
 		fprintf(stderr, "cricket-server: %s\n", message);
-		return EXIT_USAGE;
+		return CKT_EXIT_USAGE;
 	}
 	if (server.options.help)
 		ckt_options_help(stdout);

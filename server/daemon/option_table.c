@@ -7,6 +7,7 @@
 
 #include "base/log.h"
 #include "rpc/net.h"
+#include "server/daemon/audit/audit.h"
 #include "server/daemon/options.h"
 
 static int check_address(const char *value)
@@ -60,10 +61,24 @@ static int check_gpus(const char *value)
 	return ckt_options_gpus_parse(value, gpus, &count);
 }
 
+static int check_cage(const char *value)
+{
+	static const char *const modes[] = {"auto", "on", "off"};
+	for (unsigned i = 0; i < sizeof modes / sizeof *modes; i++)
+		if (strcmp(value, modes[i]) == 0)
+			return 0;
+	return -EINVAL;
+}
+
 static int check_level(const char *value)
 {
 	enum ckt_log_level level;
 	return ckt_log_level_parse(value, &level);
+}
+
+static int check_audit(const char *value)
+{
+	return strcmp(value, CKT_AUDIT_JOURNAL) == 0 ? 0 : check_absolute(value);
 }
 
 #define AT(member) offsetof(struct ckt_options, member)
@@ -135,16 +150,29 @@ const struct ckt_server_option ckt_server_options[CKT_SERVER_OPTIONS] = {
 		 "messages of one kind about strangers at once, then one a second (default 10)"},
 		CKT_SERVER_OPTION_COUNT, AT(log_burst), check_positive,
 		"write a whole number above 0"},
+	{{"audit", "FILE|journal",
+		 "append a JSON line to FILE, or to systemd's journal, for each control call, refusal and session",
+		 CKT_VALUE_FILE, "journal"},
+		CKT_SERVER_OPTION_TEXT, AT(audit), check_audit,
+		"give an absolute path, or write journal"},
 	{{"token-file", "FILE", "TCP clients must know this token (CRICKET_TOKEN_FILE)",
 		 CKT_VALUE_FILE},
 		CKT_SERVER_OPTION_TEXT, AT(token_file), check_path,
 		"give the path of a file with at least 16 random characters, mode 0600"},
+	{{"tokens", "FILE",
+		 "TCP clients may show one of the named tokens in FILE, which 'cricketctl token' edits; read again when it changes",
+		 CKT_VALUE_FILE},
+		CKT_SERVER_OPTION_TEXT, AT(tokens), check_absolute, "give an absolute path"},
 	{{"insecure", NULL, "let TCP clients in that show no token"}, CKT_SERVER_OPTION_FLAG,
 		AT(insecure), NULL, "write yes or no"},
 	{{"user", "NAME",
 		 "user of the workers when started by root (default cricket, or nobody where there is no such user)",
 		 CKT_VALUE_USER},
 		CKT_SERVER_OPTION_TEXT, AT(user), check_path, "give the name of a user"},
+	{{"cage", "MODE",
+		 "on: workers may do only what they need; off: for debuggers; auto, the default: on with the soft GPU alone",
+		 CKT_VALUE_TEXT, "on off"},
+		CKT_SERVER_OPTION_TEXT, AT(cage), check_cage, "write auto, on or off"},
 	{{"grace", "SECONDS", "time that running sessions get after SIGTERM (default 10)"},
 		CKT_SERVER_OPTION_COUNT, AT(grace), NULL, "write a whole number of seconds"},
 	{{"claim-timeout", "SECONDS",

@@ -11,35 +11,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/size_text.h"
 #include "server/daemon/option_table.h"
-
-int ckt_options_size_parse(const char *text, uint64_t *ret_bytes)
-{
-	static const char units[] = "KMGT";
-	char *end;
-	if (!isdigit((unsigned char)*text))
-		return -EINVAL;
-	errno = 0;
-	unsigned long long value = strtoull(text, &end, 10);
-	if (errno)
-		return -ERANGE;
-	unsigned shift = 0;
-	const char *unit = *end ? strchr(units, toupper((unsigned char)*end)) : NULL;
-	if (unit) {
-		shift = 10 * (unsigned)(unit - units + 1);
-		end++;
-		if (*end == 'i' && end[1] == 'B')
-			end++;
-	}
-	if (*end == 'B')
-		end++;
-	if (*end)
-		return -EINVAL;
-	if (value > UINT64_MAX >> shift)
-		return -ERANGE;
-	*ret_bytes = (uint64_t)value << shift;
-	return 0;
-}
 
 int ckt_options_gpus_parse(
 	const char *text, unsigned ret_gpus[CKT_DEVICES_MAX], unsigned *ret_count)
@@ -151,7 +124,7 @@ static int assign(struct ckt_options *options, const struct ckt_server_option *e
 		return 0;
 	}
 	case CKT_SERVER_OPTION_SIZE:
-		return ckt_options_size_parse(value, member);
+		return ckt_size_parse(value, member);
 	case CKT_SERVER_OPTION_COUNT:
 		return count_parse(value, member);
 	case CKT_SERVER_OPTION_FLAG:
@@ -184,6 +157,7 @@ void ckt_options_init(struct ckt_options *options)
 		.grace = 10,
 		.claim_timeout = 300,
 		.log_level = strdup("info"),
+		.cage = strdup("auto"),
 	};
 }
 

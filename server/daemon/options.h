@@ -38,10 +38,13 @@ struct ckt_options {
 	uint64_t image_space;              /* bytes; 0: half of the file system */
 	unsigned max_delay;                /* seconds */
 	unsigned log_burst;
+	char *audit; /* a path or "journal"; NULL: none */
 	char *token_file;
+	char *tokens; /* the file of named tokens; NULL: none */
 	bool insecure;
 	/* of the workers, when started by root; NULL: cricket, else nobody */
 	char *user;
+	char *cage;             /* "on" or "off" */
 	unsigned grace;         /* seconds */
 	unsigned claim_timeout; /* seconds */
 	char *image_dir;        /* NULL: SOCKET.images */
@@ -68,8 +71,6 @@ int ckt_options_load(
 void ckt_options_print(const struct ckt_options *options, FILE *file);
 void ckt_options_help(FILE *file);
 
-/* "1G", "512M", "4096"; K, M, G and T are powers of 1024, with or without "B" or "iB". */
-int ckt_options_size_parse(const char *text, uint64_t *ret_bytes);
 /* "all" gives no entries; otherwise ascending driver ordinals without repetition. */
 int ckt_options_gpus_parse(
 	const char *text, unsigned ret_gpus[CKT_DEVICES_MAX], unsigned *ret_count);

@@ -18,8 +18,10 @@
 #include "server/daemon/nvml/driver_probe.h"
 #include "server/daemon/options.h"
 #include "server/daemon/peer/record_stream.h"
+#include "server/daemon/policy/tokens.h"
 
 struct ckt_admission;
+struct ckt_audit;
 struct ckt_policy;
 struct ckt_peer;
 struct ckt_session;
@@ -53,7 +55,8 @@ struct ckt_listener {
 struct ckt_server {
 	struct ckt_options options;
 	struct ckt_loop loop;
-	struct ckt_token token;
+	struct ckt_token token; /* of --token-file */
+	struct ckt_tokens tokens;
 	struct ckt_token key; /* see server_key.h */
 	time_t key_made;
 	uint8_t key_name[CKT_KEY_NAME_SIZE];
@@ -67,6 +70,7 @@ struct ckt_server {
 	/* the libcuda.so.1 of workers' libraries; empty: none */
 	char inside_path[CKT_PATH_MAX];
 	struct ckt_worker_user user;
+	bool mounts; /* workers get a mount namespace; see spawn_mounts.h */
 	char worker_path[CKT_PATH_MAX];
 	char socket_path[CKT_PATH_MAX];
 	char socket_dir[CKT_PATH_MAX]; /* socket_path + ".d" */
@@ -89,6 +93,7 @@ struct ckt_server {
 	unsigned descriptor_count;       /* that the server may have open; 0: not known */
 	struct ckt_log_bucket log_buckets[CKT_LIMITS];
 	struct ckt_timer log_timer;
+	struct ckt_audit *audit; /* NULL without --audit */
 
 	struct ckt_stage *stages;
 	char image_dir[CKT_PATH_MAX];

@@ -18,8 +18,10 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/option_table.h"
 #include "base/log.h"
 #include "rpc/net.h"
+#include "server/worker/cage/cage.h"
 #include "server/worker/memory/rescue.h"
 #include "server/worker/session/client_process.h"
 #include "server/worker/session/control.h"
@@ -153,11 +155,16 @@ int main(int argc, char **argv)
 	if (argc != 1 || fcntl(CONTROL_FD, F_GETFD) < 0) {
 		fputs("cricket-worker is started by cricket-server, with its control socket as descriptor 3\n",
 			stderr);
-		return 2;
+		return CKT_EXIT_USAGE;
 	}
 	ckt_worker_harden(argc, argv);
 	fcntl(CONTROL_FD, F_SETFD, FD_CLOEXEC);
 	ckt_log_init("cricket-worker", level, NULL);
+	char message[256];
+	if (ckt_cage_enter(message, sizeof message)) {
+		ckt_error("%s", message);
+		return 1;
+	}
 	worker->client_fd = worker->new_client.fd = worker->new_client.memory_fd = worker->host.fd =
 		-1;
 	worker->client_process = -1;

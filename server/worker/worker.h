@@ -140,7 +140,8 @@ struct ckt_worker {
 	enum ckt_session_state state;
 	bool has_owner;
 	uint8_t secret_hash[CKT_SECRET_HASH_SIZE];
-	struct ckt_worker_owner_args owner;  /* as the server last reported */
+	struct ckt_worker_owner_args owner; /* as the server last reported */
+	char owner_name[64 + 1], owner_project[64 + 1];
 	struct ckt_worker_origin_res origin; /* of the image; without its session */
 	/* which of several with one generation this is, and which the image's was; 0: not known */
 	uint64_t copy, copy_before;

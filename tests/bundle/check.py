@@ -26,6 +26,14 @@ LAZY = ("lib/cricket/libcudart.so.13",)
 FORTIFIED = ("bin/cricket-server", "bin/cricketctl", "bin/cricket-run", "libexec/cricket/cricket-worker", "lib/cricket/libcuda.so.1",
              "libexec/cricket/soft/libcuda.so.1")
 
+# The notice of what a file contains, and words of its licence.
+BSD = r"Redistributions\s+in\s+binary\s+form"
+NOTICES = {"bin/cricketctl": ("share/doc/cricket/protobuf-c.copyright", BSD),
+           "bin/cricket-server": ("share/doc/cricket/OpenSSL.copyright", r"Apache\s+License"),
+           "lib/cricket/libcuda.so.1": ("share/doc/cricket/OpenSSL.copyright", r"Apache\s+License"),
+           "libexec/cricket/cricket-worker": ("share/doc/cricket/libseccomp.copyright", r"Lesser\s+General\s+Public"),
+           "libexec/cricket/soft/libcricket-softblas.so": ("share/doc/cricket/OpenBLAS.copyright", BSD)}
+
 
 def readelf(option, path):
     return subprocess.run(["readelf", "-W", option, path], capture_output=True, text=True, check=True).stdout
@@ -70,12 +78,12 @@ def not_hardened(name, path, dynamic):
 def main():
     root = sys.argv[1]
     wrong = [f"{name} is not there" for name in MUST if not os.path.exists(os.path.join(root, name))]
-    # A library with OpenBLAS in it comes with OpenBLAS's notice.
-    if os.path.exists(os.path.join(root, "libexec/cricket/soft/libcricket-softblas.so")):
-        notice = os.path.join(root, "share/doc/cricket/OpenBLAS.copyright")
-        text = open(notice, encoding="utf-8").read() if os.path.exists(notice) else ""
-        if "Redistributions in binary form" not in text:
-            wrong.append("share/doc/cricket/OpenBLAS.copyright is not there, or is not OpenBLAS's notice")
+    # A file with another's code in it comes with that code's notice.
+    for file, (notice, words) in NOTICES.items():
+        path = os.path.join(root, notice)
+        text = open(path, encoding="utf-8").read() if os.path.exists(path) else ""
+        if os.path.exists(os.path.join(root, file)) and not re.search(words, text):
+            wrong.append(f"{notice} is not there, or is no notice for {file}")
     count = 0
     for directory, _, files in os.walk(root):
         for file in files:

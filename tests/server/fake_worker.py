@@ -5,7 +5,7 @@
 CRICKET_SOFT_FAKE (passed on by the server as every CRICKET_SOFT_*) holds words: slow (START takes 2 s), refuse (START fails),
 nodevice, crash (dies in START), deaf (ignores KILL), garbage (answers STATUS with garbage), nomemory
 (UNPAUSE finds no memory until the file CRICKET_SOFT_MEMORY exists), badsave (SAVE2 fails), slowsave (SAVE2 takes a second),
-curious (asks file brokers for what is none of its business and says on stderr what it got).
+strict (refuses a client with another secret), curious (asks file brokers for what is none of its business and says on stderr what it got).
 """
 import hashlib
 import os
@@ -136,13 +136,18 @@ def preload(r, fds):
 
 
 def client(r, fds):
-    xid, state["hello"] = r.u32(), wire.parse_hello_args(r)
+    xid, hello = r.u32(), wire.parse_hello_args(r)
+    state["hello"] = hello
     if state["secret"] == hashlib.sha256(b"").digest():
         state["secret"] = hashlib.sha256(state["hello"]["secret"]).digest()
     state["peer_uid"], state["peer"] = r.u32(), r.text()
     r.done()
     sock = socket.socket(fileno=fds.pop())
     assert sock.getblocking() or True
+    if "strict" in MODE and hashlib.sha256(hello["secret"]).digest() != state["secret"]:
+        wire.write_record(sock, wire.reply_header(xid) + u32(wire.DENIED) + text("wrong secret") + text(""))
+        sock.close()
+        return u32(wire.DENIED)
     clients.append(sock)
     wire.write_record(sock, wire.reply_header(xid, 5) + wire.hello_ok(state["session"], executed=5))
     return u32(0)
@@ -267,7 +272,8 @@ def serve(sock):
         wire.write_record(sock, b"garbage")
         return
     answers = {0: lambda r, f: b"", 1: start, 2: client, 3: lambda r, f: status(), 4: stats, 5: save, 6: lambda r, f: b"", 7: image, 8: save2,
-               9: release, 10: pause, 11: unpause, 12: lambda r, f: text("save") + u64(1) + u64(2), 13: memory, 14: preload, 19: owner, 20: origin, 21: lambda r, f: text("")}
+               9: release, 10: pause, 11: unpause, 12: lambda r, f: text("save") + u64(1) + u64(2), 13: memory, 14: preload, 19: owner, 20: origin, 21: lambda r, f: text(""),
+               25: lambda r, f: b""}
     wire.write_record(sock, wire.reply_header(xid) + answers[proc](r, fds))
     if proc == 6 or state.get("stop"):
         sys.exit(0)

@@ -34,9 +34,13 @@ class Images(ServerTest):
         self.token = os.path.join(self.dir, "token")
         with open(self.token, "w", opener=lambda path, flags: os.open(path, flags, 0o600)) as f:
             f.write("a token of more than sixteen bytes")
+        # Who comes over TCP is an administrator, whose sessions or not.
+        self.tokens = os.path.join(self.dir, "tokens")
+        with open(self.tokens, "w", opener=lambda path, flags: os.open(path, flags, 0o600)) as f:
+            f.write(f"[chief]\nhash = {wire.stored_key_of(b'a token of more than sixteen bytes').hex()}\nroles = administrator\n")
 
     def spawn(self, *options, **keywords):
-        return super().spawn("--token-file", self.token, *options, **keywords)
+        return super().spawn("--tokens", self.tokens, *options, **keywords)
 
     def environment(self, **extra):
         environment = super().environment(HOME=os.path.join(self.dir, "home"), CRICKET_TOKEN_FILE=self.token)
@@ -362,7 +366,8 @@ class Images(ServerTest):
 
     def test_resume_without_memory(self):
         memory = os.path.join(self.dir, "memory")
-        self.start(env={"CRICKET_SOFT_FAKE": "nomemory", "CRICKET_SOFT_MEMORY": memory})
+        # The file lies below /tmp, which a caged worker has for itself.
+        self.start("--cage", "off", env={"CRICKET_SOFT_FAKE": "nomemory", "CRICKET_SOFT_MEMORY": memory})
         _, session = self.client()
         self.ok("pause", session)
         done = self.ctl("resume", session)
@@ -402,7 +407,7 @@ class Images(ServerTest):
             self.assertEqual(self.sessions_at(socket), [session])
             with wire.Peer(self.socket) as again:
                 self.assertEqual(again.hello(wire.RESUME, session=session)[0], wire.MOVED)
-            self.client(address=tcp, kind=wire.RESUME, session=session, token=b"a token of more than sixteen bytes")
+            self.client(address=tcp, kind=wire.RESUME, session=session, proof=b"a token of more than sixteen bytes")
             self.ok("kill", session, server="unix:" + socket)
         self.assertEqual([n for n in os.listdir(self.dir) if n.startswith("cricket-migrate-")], [])
         wait_until(lambda: self.images() + self.images(socket) == [])

@@ -134,6 +134,8 @@ class Moves(Whole):
             self.ctl(first, "checkpoint", session, path("stopped-%d" % far), "--stop")
             first.kill()
             second = self.server("second-%d" % far, *token)
+            if far:
+                os.rename(second.socket, second.socket + ".hidden")
             self.ctl(second, "restore", names[0])
             self.wait(lambda: self.state(second, session) == "running")
             done = json.loads(self.ctl(second, "checkpoint", session, names[4], "--incremental", names[0], "--stop", "--json"))

@@ -126,7 +126,7 @@ class Tokens(ServerTest):
     def test_token(self):
         self.start("--token-file", self.token_file())
         with wire.Peer(self.tcp) as peer:
-            self.assertEqual(peer.flavours, [wire.AUTH_TOKEN])
+            self.assertEqual(peer.flavours, [wire.AUTH_TOKEN, wire.AUTH_NAMED, wire.AUTH_PROOF])
             status, message = peer.hello(wire.NEW)
             self.assertEqual(status, wire.DENIED)
             self.assertIn("CRICKET_TOKEN_FILE", message)
@@ -138,16 +138,25 @@ class Tokens(ServerTest):
         with wire.Peer(self.tcp) as peer, wire.Peer(self.tcp) as other:
             peer.nonce = other.nonce
             self.assertEqual(peer.hello(wire.NEW, token=TOKEN)[0], wire.DENIED, "an overheard hello must be worth nothing")
+            heard = other.hello_bytes(wire.NEW, proof=TOKEN)
+        with wire.Peer(self.tcp) as peer:
+            wire.write_record(peer.sock, heard)
+            self.assertEqual(wire.parse_reply(wire.read_record(peer.sock), peer.xid)[1].u32(), wire.DENIED, "nor an overheard proof")
+        with wire.Peer(self.tcp) as peer:
+            self.assertEqual(peer.hello(wire.NEW, proof=b"another token, also long")[0], wire.DENIED)
+        with wire.Peer(self.tcp) as peer:
+            self.assertEqual(peer.hello(wire.HELLO_CONTROL, proof=TOKEN)[0], wire.OK)
         with wire.Peer(self.tcp) as peer:
             self.assertEqual(peer.hello(wire.NEW, token=TOKEN)[0], wire.OK)
             with wire.Peer(self.socket) as local:
-                self.assertEqual(local.flavours, [wire.AUTH_TOKEN, 0])
+                self.assertEqual(local.flavours, [wire.AUTH_TOKEN, wire.AUTH_NAMED, wire.AUTH_PROOF, 0])
                 self.assertEqual(local.hello(wire.NEW)[0], wire.OK)
                 address = "%s:%d" % self.tcp
                 self.assertEqual(self.ctl("ps", server=address).returncode, 1)
                 environment = self.environment(CRICKET_TOKEN_FILE=self.token_file())
                 done = subprocess.run([CTL, "ps", "--json", "--server", address], env=environment, capture_output=True, text=True)
-                self.assertEqual(len(json.loads(done.stdout)["sessions"]), 2)
+                # Of the token's own session, and not of the local user's.
+                self.assertEqual([entry["owner"] for entry in json.loads(done.stdout)["sessions"]], ["token:token"])
 
     def test_bad_files(self):
         for content, mode, word in ((TOKEN, 0o604, "chmod"), (b"short", 0o600, "16"), (b"x" * 2000, 0o600, "1024")):
@@ -215,9 +224,9 @@ class Users(ServerTest):
             note = self.ctl("ps").stdout
             pid = self.worker_of(session)
             self.assertRegex(note, r"uid=(?!0 )\d+ nnp=1 core=0 stack=8388608 sid=1 aslr_off=1 fds=0,1,2,3 ")
-            environment = set(re.search(r"env=(\S*)", note).group(1).split(",")) - {"LC_CTYPE", "ASAN_OPTIONS", "UBSAN_OPTIONS", "LSAN_OPTIONS", "TSAN_OPTIONS"}
+            environment = set(re.search(r"env=(\S*)", note).group(1).split(",")) - {"LC_CTYPE", "ASAN_OPTIONS", "UBSAN_OPTIONS", "LSAN_OPTIONS", "TSAN_OPTIONS", "GCOV_PREFIX"}
             libraries = {"CRICKET_LIBRARY_ROOTS", "CRICKET_LIBRARY_OWNER", "CRICKET_LIBRARY_SOFT", "CRICKET_INSIDE"}
-            self.assertEqual(environment - libraries, {"GLIBC_TUNABLES", "CUDA_MODULE_LOADING", "CUDA_CACHE_PATH", "CRICKET_SOFT_DEVICES", "CRICKET_GPUS"})
+            self.assertEqual(environment - libraries, {"GLIBC_TUNABLES", "CUDA_MODULE_LOADING", "CUDA_CACHE_PATH", "CRICKET_CAGE", "CRICKET_SOFT_DEVICES", "CRICKET_GPUS"})
             with open("/proc/%d/status" % pid) as f:
                 self.assertNotIn("Uid:\t0", f.read())
 
@@ -654,7 +663,7 @@ class Ctl(ServerTest):
             listing = json.loads(self.ctl("ps", "--json").stdout)
             self.assertEqual(list(listing), ["sessions"])
             (entry,) = listing["sessions"]
-            self.assertEqual(list(entry), ["session", "program", "client", "pid", "gpu", "memory_bytes", "state", "started", "job"])
+            self.assertEqual(list(entry), ["session", "program", "client", "pid", "gpu", "memory_bytes", "state", "started", "job", "owner", "project"])
             self.assertEqual((entry["session"], entry["client"], entry["pid"], entry["gpu"], entry["memory_bytes"], entry["state"]),
                              (session, "a-host", 99, 0, 4096, "running"))
             self.assertNotIn("\x1b", self.ctl("ps").stdout, "a program's name must not reach the terminal raw")

@@ -80,8 +80,7 @@ class Shared(Whole):
         def pages(worker=None):
             """Inodes of those that are there; of a worker: that it holds a lock on."""
             if worker is None:
-                with os.scandir("/dev/shm") as entries:
-                    return {entry.inode() for entry in entries}
+                return {os.lstat(os.path.join(path, name)).st_ino for path, _, names in os.walk("/dev/shm") for name in names}
             with open("/proc/locks", encoding="utf-8") as f:
                 locks = [line.split() for line in f]
             return {int(words[5].split(":")[2]) for words in locks if words[1] == "FLOCK" and int(words[4]) == worker}

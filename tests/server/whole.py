@@ -90,6 +90,8 @@ class Whole(unittest.TestCase):
         self.programs.append(program)
         code, out, err = program.wait(60)
         self.assertEqual(code, 0, out + err)
+        # A second call starts a server of that name again, and waits for its file of addresses.
+        server.stop()
         return out
 
     def may_fail(self, server, *words, **env):

@@ -12,7 +12,7 @@ import struct
 import threading
 
 SESSION, CALLBACK, CONTROL, WORKER = 0x20434B00, 0x20434B02, 0x20434B03, 0x20434B04
-AUTH_CRICKET, AUTH_TOKEN = 0x20434B10, 0x20434B11
+AUTH_CRICKET, AUTH_TOKEN, AUTH_PROOF, AUTH_NAMED = 0x20434B10, 0x20434B11, 0x20434B12, 0x20434B13
 NEW, RESUME, HELLO_CONTROL, DATA = range(4)
 OK, BAD_VERSION, DENIED, NO_SESSION, MOVED, FULL, SHUTTING_DOWN, NO_DEVICE, STALE, PARKED, FAILED = range(11)
 
@@ -209,6 +209,23 @@ class Broker:
         self.theirs.close()
 
 
+def client_key_of(token):
+    return hmac.new(token, b"cricket client key", hashlib.sha256).digest()
+
+
+def stored_key_of(token):
+    """What a file of tokens has of it: rpc/token_file.h."""
+    return hashlib.sha256(client_key_of(token)).digest()
+
+
+def token_proof(token, message):
+    """The body of a credential that proves a token: rpc/credential.h."""
+    client_key, stored_key = client_key_of(token), stored_key_of(token)
+    token_id = hmac.new(stored_key, b"cricket token id", hashlib.sha256).digest()[:8]
+    mask = hmac.new(stored_key, message, hashlib.sha256).digest()
+    return u32(1) + token_id + bytes(a ^ b for a, b in zip(client_key, mask)) + u32(0)
+
+
 class Peer:
     """One connection to a server, greeting read."""
 
@@ -244,10 +261,14 @@ class Peer:
     def __exit__(self, *_):
         self.close()
 
-    def hello_bytes(self, kind, token=None, args=None, **fields):
+    def hello_bytes(self, kind, token=None, args=None, proof=None, **fields):
+        """token: shown as clients of earlier versions do; proof: the token that is proven as they do now"""
         args = hello_args(kind, **fields) if args is None else args
         credential = u32(0) + u32(0)
-        if token is not None:
+        if proof is not None:
+            body = token_proof(proof, self.nonce + args)
+            credential = u32(AUTH_PROOF) + u32(len(body)) + body
+        elif token is not None:
             credential = u32(AUTH_TOKEN) + u32(32) + hmac.new(token, self.nonce + args, hashlib.sha256).digest()
         return u32(self.xid) + u32(0) + u32(2) + u32(SESSION) + u32(1) + u32(1) + credential + u32(0) + u32(0) + args
 

@@ -29,7 +29,6 @@ ALLOWED = {
 	'server/worker/libs/inside/passthrough.c': 1,	# to a library, about what the driver lacks
 	'softgpu/context/common_hooks.c': 1,	# ckt_cudacommon_unsupported
 	'softgpu/context/log.c': 1,		# ckt_soft_unsupported
-	'softgpu/soft.h': 1,		# CKT_AS_CUDA_NOT_SUPPORTED again
 }
 
 

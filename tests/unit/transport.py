@@ -43,6 +43,8 @@ ctl/client/process.c read /proc
 ctl/doctor/doctor.c read,write a pipe to a child
 ctl/files.c write files
 ctl/job/job_manifest.c write files
+server/daemon/audit/audit_file.c write the audit log, a file
+server/daemon/audit/journal.c connect,sendto systemd's journal
 server/daemon/image/memory_images.c read cgroup files
 server/daemon/image/stage.c read a file of the stage
 server/daemon/main.c read a signalfd
@@ -52,6 +54,7 @@ server/daemon/nvml/nvml_reader.c recv,send the other end of it
 server/daemon/session/server_key.c read,write the key file
 server/daemon/session/session_marks.c read mark files of sessions
 server/daemon/session/spawn.c read,write a pipe to a child
+server/daemon/session/spawn_cage.c read the kernel's own numbers
 server/daemon/session/worker_files.c write files for the worker
 server/daemon/session/worker_request.c connect a worker's socket, without waiting; its bytes are a record stream's
 server/daemon/systemd_notify.c sendto systemd's notification socket

@@ -15,6 +15,7 @@
 
 #include "checkpoint/format/broker.h"
 #include "server/daemon/peer/control.h"
+#include "server/daemon/peer/peer_audit.h"
 #include "server/daemon/events.h"
 #include "server/daemon/policy/ask.h"
 #include "server/daemon/session/job.h"
@@ -471,6 +472,8 @@ static void restore_done(struct ckt_session *session, void *context, int error, 
 		return;
 	if (error)
 		ckt_control_result_set(&res.result, buffer, CKT_CONTROL_REFUSED, "%.500s", message);
+	if (session->claim_refused)
+		ckt_peer_audit_refused_late(peer);
 	ckt_peer_reply(peer, (xdrproc_t)xdr_ckt_control_restore_res, &res);
 }
 
@@ -549,7 +552,7 @@ void ckt_control_restore2(struct ckt_peer *peer, void *decoded, int *passed_fd)
 			ckt_stage_name_good(name) ? name : "?", peer->server->host);
 	else if (kept || count)
 		ckt_control_restore_obstacle(peer, args->gpu, buffer);
-	struct ckt_session_spec spec = {.uid = peer->who.uid,
+	struct ckt_session_spec spec = {.uid = ckt_peer_owner(peer),
 		.claimant = ckt_claimant_of(peer),
 		.identity = ckt_identity_of_peer(peer),
 		.image_fd = fds[0],
@@ -608,7 +611,7 @@ void ckt_control_preload(struct ckt_peer *peer, void *decoded, int *passed_fd)
 	(void)passed_fd;
 	if (count && !*args->copy)
 		ckt_control_restore_obstacle(peer, args->gpu, buffer);
-	struct ckt_session_spec spec = {.uid = peer->who.uid,
+	struct ckt_session_spec spec = {.uid = ckt_peer_owner(peer),
 		.claimant = ckt_claimant_of(peer),
 		.identity = ckt_identity_of_peer(peer),
 		.image_fd = fds[0],

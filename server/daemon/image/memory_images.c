@@ -149,7 +149,7 @@ struct ckt_memory_image *ckt_memory_image_make(struct ckt_peer *peer, const char
 	if (!kept)
 		return NULL;
 	*kept = (struct ckt_memory_image){.server = server,
-		.uid = peer->who.uid,
+		.uid = ckt_peer_owner(peer),
 		.bytes = memory_bytes,
 		.next = server->kept};
 	snprintf(kept->name, sizeof kept->name, "%s", name);

@@ -17,6 +17,7 @@
 #include "server/daemon/log_limited.h"
 #include "server/daemon/paths.h"
 #include "server/daemon/peer/control.h"
+#include "server/daemon/peer/peer_audit.h"
 #include "server/daemon/policy/ask.h"
 
 struct ckt_stage {
@@ -79,14 +80,6 @@ static uint64_t directory_bytes(int fd)
 	return bytes;
 }
 
-static struct ckt_identity owner_identity(uint32_t uid)
-{
-	/* A peer without a uid that kept it had shown the token. */
-	return uid == CKT_UID_UNKNOWN
-		? (struct ckt_identity){.kind = CKT_IDENTITY_TOKEN}
-		: (struct ckt_identity){.kind = CKT_IDENTITY_USER, .uid = uid};
-}
-
 static uint32_t kept_owner(const struct ckt_server *server, const char *name);
 
 /* Images that an earlier server kept count for their owners. */
@@ -94,7 +87,7 @@ static void count_kept(struct ckt_server *server, const char *name)
 {
 	int fd =
 		openat(server->image_dir_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	struct ckt_identity identity = owner_identity(kept_owner(server, name));
+	struct ckt_identity identity = ckt_identity_of_owner(kept_owner(server, name));
 	struct ckt_image_space *space =
 		fd >= 0 ? ckt_daemon_image_space_get(server, &identity) : NULL;
 	if (space)
@@ -239,7 +232,7 @@ static struct ckt_stage *stage_new(
 		return NULL;
 	}
 	/* A kept stage is already in its owner's count. */
-	stage->identity = temporary ? ckt_identity_of_peer(peer) : owner_identity(uid);
+	stage->identity = temporary ? ckt_identity_of_peer(peer) : ckt_identity_of_owner(uid);
 	stage->counted_bytes = temporary ? 0 : directory_bytes(stage->fd);
 	stage->space = ckt_daemon_image_space_get(server, &stage->identity);
 	stage->next = server->stages;
@@ -256,7 +249,9 @@ static uint32_t kept_owner(const struct ckt_server *server, const char *name)
 	ssize_t n = fd >= 0 ? read(fd, text, sizeof text - 1) : -1;
 	if (fd >= 0)
 		close(fd);
-	return n > 0 ? (uint32_t)strtoul(text, NULL, 10) : 0;
+	uint32_t owner = n > 0 ? (uint32_t)strtoul(text, NULL, 10) : 0;
+	/* Servers of earlier versions had one token, whose owner had no number. */
+	return owner == CKT_UID_UNKNOWN ? ckt_owner_of_token(CKT_SINGLE_TOKEN_NAME) : owner;
 }
 
 /*
@@ -265,8 +260,9 @@ static uint32_t kept_owner(const struct ckt_server *server, const char *name)
  */
 static bool may_use(const struct ckt_peer *peer, const struct ckt_stage *stage)
 {
-	return stage->anonymous ? ckt_peer_is_anonymous(peer) || peer->token
-				: ckt_peer_may(peer, stage->uid);
+	return stage->anonymous
+		? ckt_peer_is_anonymous(peer) || ckt_peer_role(peer) == CKT_ROLE_ADMINISTRATOR
+		: ckt_peer_may(peer, stage->uid);
 }
 
 struct ckt_stage *ckt_stage_find(struct ckt_peer *peer, const char *name)
@@ -303,7 +299,7 @@ void ckt_control_stage_make(struct ckt_peer *peer, void *args, int *passed_fd)
 	snprintf(name, sizeof name, "tmp-%016llx%016llx", (unsigned long long)number[0],
 		(unsigned long long)number[1]);
 	if (random && mkdirat(peer->server->image_dir_fd, name, 0700) == 0)
-		stage = stage_new(peer, name, peer->who.uid, true);
+		stage = stage_new(peer, name, ckt_peer_owner(peer), true);
 	ckt_fault(CKT_FAULT_SERVER_STAGE_MADE);
 	if (stage)
 		res.stage = name;
@@ -449,7 +445,8 @@ void ckt_control_stage_data(struct ckt_peer *peer, void *decoded, int *passed_fd
 	/* Its thread has a time limit of its own, which allows for slow disks. */
 	if (fd >= 0)
 		ckt_net_must_read(fd, 0);
-	int error = fd < 0 ? -EPROTO : ckt_stage_data_serve(data, fd, &identity);
+	int error = fd < 0 ? -EPROTO
+			   : ckt_stage_data_serve(data, fd, &identity, ckt_peer_audit_pieces(peer));
 	if (error)
 		ckt_daemon_log_limited(peer->server, CKT_LIMIT_IMAGES,
 			"%s: cannot serve an image: %s", peer->who.text, strerror(-error));

@@ -15,6 +15,7 @@
 
 #include "server/daemon/peer/peer.h"
 
+struct ckt_audit_pieces;
 struct ckt_image_space;
 struct ckt_stage;
 
@@ -53,10 +54,11 @@ struct ckt_stage_data *ckt_stage_data_create(int dir_fd, struct ckt_image_space 
 /* Connections of that identity that carry files, over all stages. */
 unsigned ckt_stage_data_connections(const struct ckt_identity *identity);
 /*
- * Starts a thread that serves READ and WRITE on fd, which becomes its own in every case.  0 or
- * -errno.
+ * Starts a thread that serves READ and WRITE on fd.  fd and pieces (NULL: they are not logged) become
+ * its own in every case.  0 or -errno.
  */
-int ckt_stage_data_serve(struct ckt_stage_data *data, int fd, const struct ckt_identity *identity);
+int ckt_stage_data_serve(struct ckt_stage_data *data, int fd, const struct ckt_identity *identity,
+	struct ckt_audit_pieces *pieces);
 /* Leaves the stage to its threads, if any. */
 void ckt_stage_data_release(struct ckt_stage_data *data);
 /* After this returns no thread accesses the directory. */

@@ -19,6 +19,7 @@
 #include "base/fault_point.h"
 #include "base/log.h"
 #include "rpc/transport/transport.h"
+#include "server/daemon/audit/audit_pieces.h"
 #include "server/daemon/image/image_space.h"
 #include "server/daemon/image/stage.h"
 
@@ -43,6 +44,7 @@ struct connection {
 	int fd;
 	unsigned slot;
 	struct ckt_identity identity;
+	struct ckt_audit_pieces *pieces;
 };
 
 static pthread_mutex_t connections_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -230,6 +232,7 @@ static int serve_read(
 	res.status = data->dead ? -ESTALE : read_piece(data, &args, buffer, &res.data.data_len);
 	pthread_rwlock_unlock(&data->lock);
 	xdr_free((xdrproc_t)xdr_ckt_control_read_args, (char *)&args);
+	ckt_audit_pieces_count(connection->pieces, CKT_CONTROL_READ, res.status);
 	return reply(connection->fd, xid, (xdrproc_t)xdr_ckt_control_read_res, &res);
 }
 
@@ -245,6 +248,7 @@ static int serve_write(struct connection *connection, uint32_t xid, struct ckt_c
 	pthread_rwlock_unlock(&data->lock);
 	ckt_fault(CKT_FAULT_SERVER_STAGE_WRITE);
 	xdr_free((xdrproc_t)xdr_ckt_control_write_args, (char *)&args);
+	ckt_audit_pieces_count(connection->pieces, CKT_CONTROL_WRITE, status);
 	return reply(connection->fd, xid, (xdrproc_t)xdr_int, &status);
 }
 
@@ -273,6 +277,7 @@ static void *data_thread(void *opaque)
 		free(record);
 	}
 	free(buffer);
+	ckt_audit_pieces_end(connection->pieces, result == -EPROTO);
 	connection_note(connection, false);
 	pthread_mutex_lock(&data->fds_lock);
 	data->fds[connection->slot] = -1;
@@ -298,7 +303,8 @@ static int find_slot(struct ckt_stage_data *data, int fd, unsigned *ret_slot)
 	return result;
 }
 
-int ckt_stage_data_serve(struct ckt_stage_data *data, int fd, const struct ckt_identity *identity)
+int ckt_stage_data_serve(struct ckt_stage_data *data, int fd, const struct ckt_identity *identity,
+	struct ckt_audit_pieces *pieces)
 {
 	struct connection *connection = calloc(1, sizeof *connection);
 	pthread_attr_t attributes;
@@ -306,10 +312,12 @@ int ckt_stage_data_serve(struct ckt_stage_data *data, int fd, const struct ckt_i
 	sigset_t all, before;
 	int result = connection ? find_slot(data, fd, &connection->slot) : -ENOMEM;
 	if (result) {
+		ckt_audit_pieces_end(pieces, false);
 		free(connection);
 		close(fd);
 		return result;
 	}
+	connection->pieces = pieces;
 	connection->data = data;
 	connection->fd = fd;
 	connection->identity = *identity;
@@ -325,6 +333,7 @@ int ckt_stage_data_serve(struct ckt_stage_data *data, int fd, const struct ckt_i
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	pthread_attr_destroy(&attributes);
 	if (result) {
+		ckt_audit_pieces_end(pieces, false);
 		connection_note(connection, false);
 		pthread_mutex_lock(&data->fds_lock);
 		data->fds[connection->slot] = -1;

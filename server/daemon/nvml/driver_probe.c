@@ -133,7 +133,7 @@ static void __attribute__((noreturn)) probe_child(const char *library, int out)
 	for (size_t left = sizeof probe; left;) {
 		ssize_t n = write(out, p, left);
 		if (n <= 0)
-			_exit(1);
+			_exit(EXIT_FAILURE);
 		p += n;
 		left -= (size_t)n;
 	}

@@ -217,7 +217,7 @@ static void __attribute__((noreturn)) become_reader(const char *library, int fd,
 	for (int to = 0; to < 3; to++)
 		dup2(null, to);
 	if (fd != 3 && dup2(fd, 3) < 0)
-		_exit(1);
+		_exit(EXIT_FAILURE);
 	ckt_close_from(4);
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	prctl(PR_SET_NAME, "cricket-nvml");

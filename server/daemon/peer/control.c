@@ -15,6 +15,7 @@
 #include "server/daemon/session/session_marks.h"
 #include "server/daemon/nvml/nvml.h"
 #include "server/daemon/peer/peer.h"
+#include "server/daemon/peer/peer_audit.h"
 #include "server/daemon/policy/ask.h"
 #include "server/daemon/session/worker_request.h"
 #include "server/daemon/session/restore_claim.h"
@@ -61,8 +62,10 @@ struct ckt_session *ckt_control_select(struct ckt_peer *peer, const char *prefix
 			count++;
 		}
 	}
-	if (length && count == 1)
+	if (length && count == 1) {
+		ckt_peer_audit_session(peer, found->id);
 		return found;
+	}
 	if (length && count > 1)
 		ckt_control_result_set(ret_result, buffer, CKT_CONTROL_AMBIGUOUS,
 			"'%s' is a prefix of %u session IDs: write more of the ID", prefix, count);
@@ -113,7 +116,7 @@ static void call_info(struct ckt_peer *peer, void *decoded, int *passed_fd)
 		.sessions = server->session_count,
 		.max_sessions = server->options.max_sessions,
 		.session_memory_bytes = server->options.session_memory,
-		.token = server->token.size_bytes != 0,
+		.token = ckt_tokens_known(server),
 		.insecure = server->options.insecure,
 		.stopping = server->stopping,
 	};
@@ -231,6 +234,27 @@ static void call_list(struct ckt_peer *peer, void *decoded, int *passed_fd)
 			list->asked++;
 	}
 	list_answered(list);
+}
+
+/* ---- owners */
+
+static void call_owners(struct ckt_peer *peer, void *decoded, int *passed_fd)
+{
+	ckt_control_owners_args *args = decoded;
+	(void)passed_fd;
+	static char names[CKT_CONTROL_OWNERS_MAX][CKT_OWNER_NAME_SIZE];
+	static ckt_control_owner owners[CKT_CONTROL_OWNERS_MAX];
+	ckt_control_owners_res res = {.owners = {args->owners.owners_len, owners}};
+	for (u_int i = 0; i < args->owners.owners_len; i++) {
+		uint32_t owner = args->owners.owners_val[i];
+		bool may = ckt_peer_may(peer, owner);
+		names[i][0] = 0;
+		if (may)
+			ckt_owner_text(peer->server, owner, names[i]);
+		owners[i].name = names[i];
+		owners[i].project = (char *)(may ? ckt_tokens_project(peer->server, owner) : "");
+	}
+	ckt_peer_reply(peer, (xdrproc_t)xdr_ckt_control_owners_res, &res);
 }
 
 /* ---- kill */
@@ -440,6 +464,8 @@ static void restore_done(struct ckt_session *session, void *context, int error, 
 		return;
 	if (error)
 		ckt_control_result_set(&res.result, buffer, CKT_CONTROL_REFUSED, "%.500s", message);
+	if (session->claim_refused)
+		ckt_peer_audit_refused_late(peer);
 	ckt_peer_reply(peer, (xdrproc_t)xdr_ckt_control_restore_res, &res);
 }
 
@@ -457,7 +483,7 @@ static void call_restore(struct ckt_peer *peer, void *decoded, int *passed_fd)
 	int broker_fd = *passed_fd;
 	*passed_fd = -1;
 	struct ckt_session *session;
-	struct ckt_session_spec spec = {.uid = peer->who.uid,
+	struct ckt_session_spec spec = {.uid = ckt_peer_owner(peer),
 		.claimant = ckt_claimant_of(peer),
 		.identity = ckt_identity_of_peer(peer),
 		.image_fd = broker_fd,
@@ -548,6 +574,9 @@ static const struct call calls[] = {
 	[CKT_CONTROL_DEVICES] = {NULL, ckt_control_devices},
 	[CKT_CONTROL_NVML] = {(xdrproc_t)xdr_ckt_control_nvml_args, ckt_control_nvml},
 	[CKT_CONTROL_GPU_USE] = {(xdrproc_t)xdr_ckt_control_gpu_args, ckt_control_gpu_use},
+	[CKT_CONTROL_OWNERS] = {(xdrproc_t)xdr_ckt_control_owners_args, call_owners},
+	[CKT_CONTROL_OWNED_EVENTS] = {(xdrproc_t)xdr_ckt_control_events_args,
+		ckt_control_owned_events},
 	[CKT_CONTROL_JOBS] = {(xdrproc_t)xdr_ckt_control_list_args, ckt_control_jobs},
 	[CKT_CONTROL_JOB_HOLD] = {(xdrproc_t)xdr_ckt_control_job_args, ckt_control_job_hold},
 	[CKT_CONTROL_JOB_LOOK] = {(xdrproc_t)xdr_ckt_control_job_look_args, ckt_control_job_look},
@@ -573,6 +602,7 @@ void ckt_control_call(struct ckt_peer *peer, uint8_t *data, size_t size, int pas
 	if (good) {
 		peer->xid = header.xid;
 		peer->proc = header.proc;
+		ckt_peer_audit_begin(peer, header.proc, &args);
 		/*
 		 * No further call is read before this one is answered, but a hang-up is noticed.
 		 * The hold keeps the peer alive if the call ends it.
@@ -580,11 +610,13 @@ void ckt_control_call(struct ckt_peer *peer, uint8_t *data, size_t size, int pas
 		ckt_peer_hold(peer);
 		ckt_record_stream_pause(&peer->stream, true);
 		calls[header.proc].call(peer, &args, &passed_fd);
+		ckt_peer_audit_tried(peer);
 		ckt_peer_release(peer);
 		if (decoder)
 			xdr_free(decoder, (char *)&args);
 	} else {
 		ckt_debug("%s: unknown control call for this version", peer->who.text);
+		ckt_peer_audit_refused(peer, "unknown", "the control call is unknown or malformed");
 		ckt_peer_close(peer);
 	}
 	if (passed_fd >= 0)

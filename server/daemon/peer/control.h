@@ -57,3 +57,4 @@ void ckt_control_pause(struct ckt_peer *peer, void *args, int *passed_fd);
 void ckt_control_unpause(struct ckt_peer *peer, void *args, int *passed_fd);
 void ckt_control_progress(struct ckt_peer *peer, void *args, int *passed_fd);
 void ckt_control_events(struct ckt_peer *peer, void *args, int *passed_fd);
+void ckt_control_owned_events(struct ckt_peer *peer, void *args, int *passed_fd);

@@ -84,9 +84,9 @@ static int listen_tcp(
 				: "");
 		return result;
 	}
-	if (!is_loopback(fd) && !server->token.size_bytes && !server->options.insecure) {
+	if (!is_loopback(fd) && !ckt_tokens_known(server) && !server->options.insecure) {
 		snprintf(ret_message, message_size,
-			"--listen: other hosts can reach '%s': give --token-file FILE "
+			"--listen: other hosts can reach '%s': give --tokens FILE or --token-file FILE "
 			"(or --insecure if everyone may use the GPUs)",
 			text);
 		close(fd);
@@ -97,7 +97,7 @@ static int listen_tcp(
 			    "that you trust, or through a tunnel",
 			text,
 			server->options.insecure ? "neither authenticated"
-						 : "authenticated by the token");
+						 : "authenticated by tokens");
 	result = ckt_net_local_address(fd, &address);
 	if (result) {
 		close(fd);

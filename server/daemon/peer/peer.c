@@ -15,6 +15,8 @@
 #include "server/daemon/image/stage.h"
 #include "server/daemon/log_limited.h"
 #include "server/daemon/peer/control.h"
+#include "server/daemon/peer/peer_audit.h"
+#include "server/daemon/peer/entry.h"
 #include "server/daemon/policy/admission.h"
 #include "server/daemon/policy/ask.h"
 #include "server/daemon/session/job.h"
@@ -29,8 +31,6 @@ enum {
 	CONTROL_IDLE_MS = 60000, /* an idle cricketctl costs a descriptor */
 	JOB_IDLE_MS = 10000,     /* a connection that holds a job costs its programs' time */
 	CONTROL_MAX = 64 << 10,  /* every control call is far smaller */
-	HELLO_HEADER_SIZE = 40,  /* a call with an empty credential */
-	VERSION = 1,             /* of CRICKET_SESSION_PROG */
 };
 
 static void peer_unlink(struct ckt_peer *peer)
@@ -60,6 +60,7 @@ void ckt_peer_close(struct ckt_peer *peer)
 {
 	if (peer->gone)
 		return;
+	ckt_peer_audit_cut(peer, "the connection ended before the answer");
 	left_greeting(peer);
 	if (peer->memory_fd >= 0)
 		close(peer->memory_fd);
@@ -119,6 +120,7 @@ void ckt_peer_reply(struct ckt_peer *peer, xdrproc_t xdr_result, void *result)
 		ckt_peer_close(peer);
 		return;
 	}
+	ckt_peer_audit_end(peer, result);
 	ckt_record_stream_send(&peer->stream, data, size, -1);
 	if (peer->phase == CKT_PEER_CONTROL) {
 		ckt_record_stream_pause(&peer->stream, false);
@@ -128,11 +130,39 @@ void ckt_peer_reply(struct ckt_peer *peer, xdrproc_t xdr_result, void *result)
 	}
 }
 
-static struct ckt_control_facts control_facts(const struct ckt_peer *peer, uint32_t owner_uid)
+/* Of the token that the peer proved, as long as that is valid; NULL: none. */
+static const struct ckt_token_entry *token_entry(const struct ckt_peer *peer)
 {
-	return (struct ckt_control_facts){
-		.uid = peer->who.kind == CKT_PEER_UNIX ? peer->who.uid : CKT_UID_UNKNOWN,
-		.token = peer->token,
+	return ckt_tokens_find_owner(peer->server, peer->token);
+}
+
+static uint32_t local_uid(const struct ckt_peer *peer)
+{
+	return peer->who.kind == CKT_PEER_UNIX ? peer->who.uid : CKT_UID_UNKNOWN;
+}
+
+uint32_t ckt_peer_owner(const struct ckt_peer *peer)
+{
+	if (local_uid(peer) != CKT_UID_UNKNOWN)
+		return local_uid(peer);
+	return token_entry(peer) ? peer->token : CKT_UID_UNKNOWN;
+}
+
+enum ckt_role ckt_peer_role(const struct ckt_peer *peer)
+{
+	const struct ckt_token_entry *entry = token_entry(peer);
+	if (local_uid(peer) != CKT_UID_UNKNOWN && ckt_uid_is_operator(local_uid(peer)))
+		return CKT_ROLE_ADMINISTRATOR;
+	return entry ? entry->role : CKT_ROLE_USER;
+}
+
+struct ckt_control_facts ckt_peer_control_facts(const struct ckt_peer *peer, uint32_t owner_uid)
+{
+	const struct ckt_token_entry *entry = token_entry(peer);
+	return (struct ckt_control_facts){.uid = local_uid(peer),
+		.token = entry ? peer->token : 0,
+		.role = entry ? entry->role : CKT_ROLE_USER,
+		.operates = entry && ckt_tokens_operates(peer->server, peer->token, owner_uid),
 		.owner_uid = owner_uid};
 }
 
@@ -146,19 +176,18 @@ static bool may_control(const struct ckt_peer *peer, const struct ckt_control_fa
 
 bool ckt_peer_may(const struct ckt_peer *peer, uint32_t owner_uid)
 {
-	const struct ckt_control_facts facts = control_facts(peer, owner_uid);
+	const struct ckt_control_facts facts = ckt_peer_control_facts(peer, owner_uid);
 	return may_control(peer, &facts);
 }
 
 bool ckt_peer_is_anonymous(const struct ckt_peer *peer)
 {
-	return !peer->token &&
-		(peer->who.kind != CKT_PEER_UNIX || peer->who.uid == CKT_UID_UNKNOWN);
+	return ckt_peer_owner(peer) == CKT_UID_UNKNOWN;
 }
 
 bool ckt_peer_may_session(const struct ckt_peer *peer, const struct ckt_session *session)
 {
-	struct ckt_control_facts facts = control_facts(peer, session->uid);
+	struct ckt_control_facts facts = ckt_peer_control_facts(peer, session->uid);
 	facts.secret = peer->shown && peer->shown == session->serial;
 	return may_control(peer, &facts);
 }
@@ -170,6 +199,7 @@ static void refuse_text(
 {
 	ckt_daemon_log_limited(
 		peer->server, CKT_LIMIT_REFUSED, "%s: refused: %s", peer->who.text, message);
+	ckt_peer_audit_refused(peer, "hello", message);
 	ckt_hello_res res = {.status = status,
 		.ckt_hello_res_u.refused = {.message = message, .moved_to = moved_to}};
 	left_greeting(peer);
@@ -209,6 +239,8 @@ static void deny(struct ckt_peer *peer, const char *why)
 		return;
 	}
 	snprintf(peer->denial, sizeof peer->denial, "%s", why);
+	/* Now, because who only guesses need not wait for the answer. */
+	ckt_peer_audit_refused(peer, "hello", why);
 	ckt_record_stream_pause(&peer->stream, true);
 	peer->timer.fire = deny_late;
 	ckt_timer_set(&peer->server->loop, &peer->timer, delay_ms);
@@ -219,7 +251,7 @@ static void ask_client(const struct ckt_peer *peer, uint32_t owner_uid, bool unc
 	struct ckt_decision *ret_decision)
 {
 	const struct ckt_policy_server server = ckt_policy_server_of(peer->server);
-	const struct ckt_client_facts facts = {.control = control_facts(peer, owner_uid),
+	const struct ckt_client_facts facts = {.control = ckt_peer_control_facts(peer, owner_uid),
 		.session = peer->hello.session,
 		.local = peer->who.kind == CKT_PEER_UNIX,
 		.unclaimed = unclaimed};
@@ -269,54 +301,18 @@ static void refuse_absent(struct ckt_peer *peer)
 	}
 }
 
-/*
- * Reads the header and the token of a hello; the cursor stays at the arguments.  False: not a
- * hello.
- */
-static bool hello_header(struct ckt_cursor *c, uint32_t *ret_xid, const uint8_t **ret_hmac)
-{
-	*ret_xid = ckt_get_u32(c);
-	bool good = ckt_get_u32(c) == 0 && ckt_get_u32(c) == 2;
-	good = ckt_get_u32(c) == CRICKET_SESSION_PROG && good;
-	good = ckt_get_u32(c) == VERSION && good;
-	good = ckt_get_u32(c) == CKT_SESSION_HELLO && good;
-	uint32_t flavour = ckt_get_u32(c), length;
-	const uint8_t *body = ckt_get_opaque(c, CKT_AUTH_HMAC_SIZE, &length);
-	*ret_hmac = NULL;
-	if (flavour == CKT_AUTH_CRICKET_TOKEN && length == CKT_AUTH_HMAC_SIZE)
-		*ret_hmac = body;
-	else
-		good = flavour == CKT_AUTH_NONE && length == 0 && good;
-	/* The verifier. */
-	good = ckt_get_u32(c) == CKT_AUTH_NONE && good;
-	good = ckt_get_u32(c) == 0 && good;
-	return good && !c->bad;
-}
-
-/* What its token proves: the header's HMAC covers the arguments and our nonce. */
-static int proof_of(const struct ckt_peer *peer, const struct ckt_cursor *args, const uint8_t *hmac)
-{
-	const struct ckt_token *token = &peer->server->token;
-	uint8_t expected[CKT_AUTH_HMAC_SIZE];
-	if (!hmac || !token->size_bytes)
-		return CKT_PROOF_NONE;
-	ckt_auth_hmac(token, peer->nonce, args->p, (size_t)(args->end - args->p), expected);
-	return ckt_auth_equal(hmac, expected, sizeof expected) ? CKT_PROOF_RIGHT : CKT_PROOF_WRONG;
-}
-
 /* Whether the peer may connect; sends a refusal. None of the arguments is decoded yet. */
-static bool admit(struct ckt_peer *peer, const struct ckt_cursor *args, const uint8_t *hmac)
+static bool admit(struct ckt_peer *peer, const struct ckt_entry *entry)
 {
 	const struct ckt_policy_server server = ckt_policy_server_of(peer->server);
-	const struct ckt_entry_facts facts = {.local = peer->who.kind == CKT_PEER_UNIX,
-		.loopback = peer->who.kind == CKT_PEER_LOOPBACK,
-		.token = proof_of(peer, args, hmac)};
+	struct ckt_entry_facts facts = {.local = peer->who.kind == CKT_PEER_UNIX,
+		.loopback = peer->who.kind == CKT_PEER_LOOPBACK};
 	struct ckt_decision decision;
+	ckt_entry_judge_token(peer, entry, &facts);
 	peer->server->policy->entry(&server, &facts, &decision);
-	peer->token = facts.token == CKT_PROOF_RIGHT;
 	if (!decision.answer)
 		return true;
-	if (facts.token == CKT_PROOF_WRONG)
+	if (facts.token == CKT_PROOF_WRONG || facts.token == CKT_PROOF_EXPIRED)
 		deny(peer, decision.reason);
 	else
 		refuse(peer, CKT_HELLO_DENIED, "%s", decision.reason);
@@ -411,13 +407,15 @@ static void session_ready(
 	 */
 	if (fd >= 0)
 		ckt_net_must_read(fd, 0);
+	struct ckt_auth_peer who = peer->who;
+	who.uid = ckt_peer_owner(peer);
 	int result = ckt_session_host_memory(session, memory_fd);
 	if (result && fd >= 0)
 		close(fd);
 	if (!result)
-		result = fd < 0 ? -EPROTO
-				: ckt_session_hand_over(
-					  session, peer->xid, &peer->hello, &peer->who, fd, is_new);
+		result = fd < 0
+			? -EPROTO
+			: ckt_session_hand_over(session, peer->xid, &peer->hello, &who, fd, is_new);
 	if (result) {
 		ckt_warning("session %s: cannot pass its client's connection to the worker: %s",
 			session->id, strerror(-result));
@@ -442,7 +440,7 @@ static void start_session(struct ckt_peer *peer)
 {
 	struct ckt_session *session;
 	char message[CKT_MESSAGE_MAX];
-	struct ckt_session_spec spec = {.uid = peer->who.uid,
+	struct ckt_session_spec spec = {.uid = ckt_peer_owner(peer),
 		.identity = ckt_identity_of_peer(peer),
 		.hello = &peer->hello,
 		.image_fd = -1,
@@ -531,17 +529,20 @@ static void hello_existing(struct ckt_peer *peer)
 static void hello(struct ckt_peer *peer, const uint8_t *data, size_t size)
 {
 	struct ckt_cursor c = {.p = data, .end = data + size};
-	const uint8_t *hmac;
-	if (size < HELLO_HEADER_SIZE || !hello_header(&c, &peer->xid, &hmac)) {
+	struct ckt_entry entry;
+	if (!ckt_entry_read(&c, peer, &entry)) {
 		ckt_debug("%s: the first message is not a hello", peer->who.text);
+		ckt_peer_audit_refused(peer, "hello", "the first message is not a hello");
 		ckt_peer_close(peer);
 		return;
 	}
-	if (!admit(peer, &c, hmac))
+	peer->xid = entry.xid;
+	if (!admit(peer, &entry))
 		return;
 	if (ckt_net_decode(&c, (xdrproc_t)xdr_ckt_hello_args, &peer->hello)) {
 		peer->hello = (struct ckt_hello_args){0};
 		ckt_debug("%s: cannot decode the hello", peer->who.text);
+		ckt_peer_audit_refused(peer, "hello", "the hello is malformed");
 		ckt_peer_close(peer);
 		return;
 	}
@@ -551,6 +552,10 @@ static void hello(struct ckt_peer *peer, const uint8_t *data, size_t size)
 			"client %u (Cricket %.40s): install the same version on both "
 			"hosts",
 			CKT_PROTOCOL_VERSION, CKT_VERSION, peer->hello.protocol, peer->hello.build);
+		return;
+	}
+	if (ckt_entry_lacks_key(peer, &entry)) {
+		deny(peer, "the client does not prove that it holds the session's key");
 		return;
 	}
 	struct ckt_decision decision;
@@ -571,6 +576,7 @@ static void hello(struct ckt_peer *peer, const uint8_t *data, size_t size)
 		hello_control(peer);
 		break;
 	default: /* XDR's enums take any number */
+		ckt_peer_audit_refused(peer, "hello", "the hello is of an unknown kind");
 		ckt_peer_close(peer);
 		break;
 	}
@@ -594,14 +600,23 @@ static void peer_record(struct ckt_record_stream *stream, uint8_t *data, size_t 
 
 static void greet(struct ckt_peer *peer)
 {
-	uint32_t flavours[] = {CKT_AUTH_CRICKET_TOKEN, CKT_AUTH_NONE}, *first = flavours;
-	bool needs_token = peer->server->token.size_bytes && peer->who.kind != CKT_PEER_UNIX &&
-		!peer->server->options.insecure;
+	const struct ckt_server *server = peer->server;
+	bool knows_token = ckt_tokens_known(server);
+	bool needs_token =
+		knows_token && peer->who.kind != CKT_PEER_UNIX && !server->options.insecure;
 	ckt_greeting greeting = {.protocol = CKT_PROTOCOL_VERSION};
-	if (!peer->server->token.size_bytes)
-		first++;
-	greeting.flavours.flavours_val = first;
-	greeting.flavours.flavours_len = (u_int)(flavours + 2 - first) - (needs_token ? 1 : 0);
+	uint32_t flavours[CKT_AUTH_FLAVOURS_MAX];
+	u_int count = 0;
+	/* Clients of earlier versions know one token alone. */
+	if (server->token.size_bytes)
+		flavours[count++] = CKT_AUTH_CRICKET_TOKEN;
+	if (knows_token)
+		flavours[count++] = CKT_AUTH_CRICKET_NAMED;
+	flavours[count++] = CKT_AUTH_CRICKET_PROOF;
+	if (!needs_token)
+		flavours[count++] = CKT_AUTH_NONE;
+	greeting.flavours.flavours_val = flavours;
+	greeting.flavours.flavours_len = count;
 	memcpy(greeting.nonce, peer->nonce, sizeof greeting.nonce);
 	uint8_t *data;
 	size_t size;
@@ -623,7 +638,7 @@ void ckt_peer_accept(struct ckt_server *server, int fd)
 
 void ckt_peer_accept_as(struct ckt_server *server, int fd, const struct ckt_auth_peer *who)
 {
-	struct ckt_identity source = ckt_identity_of(who, false);
+	struct ckt_identity source = ckt_identity_of(who);
 	/* First of all, so that a flood costs only this. */
 	if (!ckt_admit_connection(server, &source, fd)) {
 		close(fd);

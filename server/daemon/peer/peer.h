@@ -15,6 +15,15 @@
 #include "server/daemon/server.h"
 
 struct ckt_broker;
+struct ckt_control_facts;
+
+/* A control call that is not answered yet, for the audit log. */
+struct ckt_peer_audited {
+	bool open;
+	bool tried; /* an error is a failure now, and no refusal */
+	bool hello_refused;
+	char session[CKT_SESSION_ID_SIZE + 1], object[CKT_CONTROL_NAME_MAX + 1];
+};
 
 struct ckt_peer {
 	struct ckt_server *server;
@@ -30,7 +39,7 @@ struct ckt_peer {
 	int64_t since_ms;
 	char denial[CKT_MESSAGE_MAX]; /* to be sent later */
 	bool wants_slot;              /* waits for a session to end, --max-sessions */
-	bool token;                   /* showed the right token */
+	uint32_t token;               /* the owner number of the token that it proved; 0: none */
 	uint64_t shown;               /* serial of the session whose secret it showed; 0: none */
 	uint32_t xid;                 /* of the current call */
 	uint32_t proc;
@@ -44,7 +53,9 @@ struct ckt_peer {
 	bool shows_job_key;
 	char job_key_shown[CKT_CONTROL_JOB_KEY];
 	bool wants_events; /* waits for one beyond events_after */
+	bool wants_owners; /* of them, too */
 	uint64_t events_after;
+	struct ckt_peer_audited audited; /* the current call, see peer_audit.h */
 };
 
 void ckt_peer_accept(struct ckt_server *server, int fd);
@@ -57,12 +68,20 @@ bool ckt_peer_release(struct ckt_peer *peer);
 /* Sends the result of the current call; a control peer is then read again. */
 void ckt_peer_reply(struct ckt_peer *peer, xdrproc_t xdr_result, void *result);
 /*
- * Whether the peer may see and control what this user owns.  Over TCP, a peer without a uid and a
- * token owns nothing.
+ * Who owns what the peer makes: the user of the UNIX socket, else its token, as long as that is
+ * valid; CKT_UID_UNKNOWN: nobody, because only the peer's address is known.
+ */
+uint32_t ckt_peer_owner(const struct ckt_peer *peer);
+enum ckt_role ckt_peer_role(const struct ckt_peer *peer);
+/*
+ * Whether the peer may see and control what this user owns.  Over TCP, a peer without a token owns
+ * nothing.
  */
 bool ckt_peer_may(const struct ckt_peer *peer, uint32_t owner_uid);
 /* The same for a session; a peer may also control a session whose secret it showed. */
 bool ckt_peer_may_session(const struct ckt_peer *peer, const struct ckt_session *session);
+/* The facts about the peer for a question about what that owner has. */
+struct ckt_control_facts ckt_peer_control_facts(const struct ckt_peer *peer, uint32_t owner_uid);
 /* Only the address of the peer is known: TCP without a token. */
 bool ckt_peer_is_anonymous(const struct ckt_peer *peer);
 

@@ -7,6 +7,7 @@
 
 #include "server/daemon/log_limited.h"
 #include "server/daemon/peer/peer.h"
+#include "server/daemon/peer/peer_audit.h"
 #include "server/daemon/policy/ask.h"
 
 enum {
@@ -153,6 +154,7 @@ static void drop_for(
 		return;
 	ckt_daemon_log_limited(
 		server, CKT_LIMIT_DROPPED, "%s: dropped before its hello: %s", peer->who.text, why);
+	ckt_peer_audit_dropped(peer, why);
 	ckt_peer_close(peer);
 }
 
@@ -168,11 +170,13 @@ void ckt_admit_no_descriptor(struct ckt_server *server)
 }
 
 /* Whether a place can be freed by dropping another connection of the same source. */
-static bool replace_own(struct ckt_server *server, const struct ckt_source_entry *entry)
+static bool replace_own(
+	struct ckt_server *server, const struct ckt_source_entry *entry, const char *why)
 {
 	struct ckt_peer *oldest = find_waiting(server, &entry->identity, true);
 	if (!oldest || ckt_net_now_ms() - oldest->since_ms < RIPE_MS)
 		return false;
+	ckt_peer_audit_dropped(oldest, why);
 	ckt_peer_close(oldest);
 	return true;
 }
@@ -196,11 +200,12 @@ static bool make_place(
 			drop_for(server, most, decision.reason);
 			return true;
 		case CKT_CONNECTION_REPLACE_OWN:
-			if (replace_own(server, entry))
+			if (replace_own(server, entry, decision.reason))
 				break;
 			/* fallthrough */
 		case CKT_CONNECTION_REFUSE:
 			ckt_daemon_log_limited(server, CKT_LIMIT_DROPPED, "%s", decision.reason);
+			ckt_peer_audit_turned_away(server, &entry->identity, decision.reason);
 			return false;
 		}
 	}

@@ -18,12 +18,22 @@ struct ckt_policy_server ckt_policy_server_of(const struct ckt_server *server)
 		.gpus = server->gpus,
 		.gpu_count = server->gpu_count,
 		.stopping = server->stopping,
-		.has_token = server->token.size_bytes != 0};
+		.has_token = ckt_tokens_known(server)};
 }
 
 struct ckt_identity ckt_identity_of_peer(const struct ckt_peer *peer)
 {
-	return ckt_identity_of(&peer->who, peer->token);
+	uint32_t owner = ckt_peer_owner(peer);
+	return owner == CKT_UID_UNKNOWN ? ckt_identity_of(&peer->who)
+					: ckt_identity_of_owner(owner);
+}
+
+/* Of the identity's token; NULL: it is none. */
+static const struct ckt_token_entry *token_of(
+	struct ckt_server *server, const struct ckt_identity *identity)
+{
+	return identity->kind == CKT_IDENTITY_TOKEN ? ckt_tokens_find_owner(server, identity->uid)
+						    : NULL;
 }
 
 /* The counts of peers of one identity. */
@@ -110,17 +120,23 @@ void ckt_ask_session(
 	const struct ckt_policy_server server = ckt_policy_server_of(peer->server);
 	struct ckt_session_facts facts = {
 		.identity = ckt_identity_of_peer(peer), .gpu = gpu, .restore = restore};
+	const struct ckt_token_entry *token = token_of(peer->server, &facts.identity);
+	facts.max = token ? token->max_sessions : 0;
 	for (const struct ckt_session *session = peer->server->sessions; session;
 		session = session->next)
 		facts.of_identity += ckt_identity_same(&session->identity, &facts.identity);
 	peer->server->policy->session(&server, &facts, ret_decision);
 }
 
-void ckt_ask_share(const struct ckt_server *server, const struct ckt_identity *identity,
-	struct ckt_share *ret_share)
+void ckt_ask_share(
+	struct ckt_server *server, const struct ckt_identity *identity, struct ckt_share *ret_share)
 {
-	const struct ckt_policy_server facts = ckt_policy_server_of(server);
-	server->policy->share(&facts, &(struct ckt_share_facts){*identity}, ret_share);
+	const struct ckt_policy_server server_facts = ckt_policy_server_of(server);
+	const struct ckt_token_entry *token = token_of(server, identity);
+	const struct ckt_share_facts facts = {.identity = *identity,
+		.token_device_memory = token ? token->session_memory : 0,
+		.token_host_memory = token ? token->session_host_memory : 0};
+	server->policy->share(&server_facts, &facts, ret_share);
 }
 
 static struct ckt_busy_facts busy_of(const struct ckt_session *session)

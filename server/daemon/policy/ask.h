@@ -26,7 +26,7 @@ void ckt_ask_stage(const struct ckt_peer *peer, struct ckt_decision *ret_decisio
 /* gpu: that a restore wants; -1: any. */
 void ckt_ask_session(
 	const struct ckt_peer *peer, bool restore, int gpu, struct ckt_decision *ret_decision);
-void ckt_ask_share(const struct ckt_server *server, const struct ckt_identity *identity,
+void ckt_ask_share(struct ckt_server *server, const struct ckt_identity *identity,
 	struct ckt_share *ret_share);
 /*
  * peer: who asks for the save; NULL: the server.  beside: also while another checkpoint or

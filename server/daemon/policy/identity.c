@@ -5,11 +5,18 @@
 #include <string.h>
 #include <unistd.h>
 
-struct ckt_identity ckt_identity_of(const struct ckt_auth_peer *who, bool token)
+#include "rpc/token_file.h"
+
+struct ckt_identity ckt_identity_of_owner(uint32_t owner)
+{
+	return (struct ckt_identity){
+		.kind = ckt_owner_is_token(owner) ? CKT_IDENTITY_TOKEN : CKT_IDENTITY_USER,
+		.uid = owner};
+}
+
+struct ckt_identity ckt_identity_of(const struct ckt_auth_peer *who)
 {
 	struct ckt_identity identity = {.kind = CKT_IDENTITY_ADDRESS};
-	if (token)
-		return (struct ckt_identity){.kind = CKT_IDENTITY_TOKEN};
 	if (who->kind == CKT_PEER_UNIX)
 		return (struct ckt_identity){.kind = CKT_IDENTITY_USER, .uid = who->uid};
 	memcpy(identity.network, who->address, sizeof identity.network);

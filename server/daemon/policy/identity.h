@@ -3,7 +3,7 @@
  * An identity: the party for which sessions, connections, stages and bytes count.
  *
  *	before the hello	the network address (IPv6: its /64), or the user of a UNIX socket
- *	afterwards		the user, the token, or nobody at that address
+ *	afterwards		the user, the token's owner, or nobody at that address
  *
  * Threading: no shared state.
  */
@@ -21,13 +21,16 @@ struct ckt_identity {
 		CKT_IDENTITY_USER,
 		CKT_IDENTITY_TOKEN
 	} kind;
-	uint32_t uid; /* CKT_IDENTITY_USER */
+	uint32_t
+		uid; /* CKT_IDENTITY_USER; CKT_IDENTITY_TOKEN: its owner number, rpc/token_file.h */
 	/* CKT_IDENTITY_ADDRESS: IPv4 as ::ffff:a.b.c.d, IPv6 with its last 64 bits zero */
 	uint8_t network[16];
 };
 
 /* The identity before the hello: as the kernel reports the peer. */
-struct ckt_identity ckt_identity_of(const struct ckt_auth_peer *who, bool token);
+struct ckt_identity ckt_identity_of(const struct ckt_auth_peer *who);
+/* The identity of an owner that is known: a user or a token. */
+struct ckt_identity ckt_identity_of_owner(uint32_t owner);
 bool ckt_identity_same(const struct ckt_identity *a, const struct ckt_identity *b);
 /* Root or the server's own user: both can end every session anyway. */
 bool ckt_uid_is_operator(uint32_t uid);

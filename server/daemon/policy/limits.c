@@ -125,17 +125,24 @@ static void limit_entry(const struct ckt_policy_server *server, const struct ckt
 	if (facts->token == CKT_PROOF_WRONG)
 		no(ret_decision, CKT_POLICY_DENIED,
 			"the token does not match the server's: CRICKET_TOKEN_FILE "
-			"must name a copy of its token file");
+			"must name a copy of its token file, or of a token that its "
+			"administrator gave you and has not revoked");
+	else if (facts->token == CKT_PROOF_EXPIRED)
+		no(ret_decision, CKT_POLICY_DENIED,
+			"the token '%s' has expired: ask the server's administrator for "
+			"another",
+			facts->token_name);
 	else if (facts->token == CKT_PROOF_RIGHT || facts->local || open)
 		yes(ret_decision);
 	else if (server->has_token)
 		no(ret_decision, CKT_POLICY_DENIED,
 			"this server requires a token: set CRICKET_TOKEN_FILE to a "
-			"copy of its token file");
+			"copy of its token file, or of the token that its administrator "
+			"gave you");
 	else
 		no(ret_decision, CKT_POLICY_DENIED,
 			"this server accepts no clients from other hosts: start it "
-			"with --token-file");
+			"with --tokens or --token-file");
 }
 
 /* Whether the limit allows one more for an identity that has so many. */
@@ -218,16 +225,23 @@ static void limit_stage(const struct ckt_policy_server *server, const struct ckt
 
 /* ---- Sessions */
 
+/* Of two limits, of which 0 is none. */
+static uint64_t smaller_limit(uint64_t a, uint64_t b)
+{
+	return !a || (b && b < a) ? b : a;
+}
+
 static void limit_share(const struct ckt_policy_server *server, const struct ckt_share_facts *facts,
 	struct ckt_share *ret_share)
 {
 	bool all = server->gpu_count == 0;
 	unsigned count = all ? server->driver_gpu_count : server->gpu_count;
-	(void)facts; /* everybody gets the same */
 	*ret_share =
 		(struct ckt_share){.gpu_count = count < CKT_DEVICES_MAX ? count : CKT_DEVICES_MAX,
-			.device_memory_bytes = server->options->session_memory,
-			.host_memory_bytes = server->options->session_host_memory};
+			.device_memory_bytes = smaller_limit(
+				server->options->session_memory, facts->token_device_memory),
+			.host_memory_bytes = smaller_limit(
+				server->options->session_host_memory, facts->token_host_memory)};
 	for (unsigned i = 0; i < ret_share->gpu_count; i++)
 		ret_share->gpus[i] = all ? i : server->gpus[i];
 }
@@ -251,7 +265,8 @@ static unsigned sessions_max_each(const struct ckt_policy_server *server)
 static void limit_session(const struct ckt_policy_server *server,
 	const struct ckt_session_facts *facts, struct ckt_decision *ret_decision)
 {
-	unsigned all = server->options->max_sessions, each = sessions_max_each(server);
+	unsigned all = server->options->max_sessions,
+		 each = facts->max ? facts->max : sessions_max_each(server);
 	if (server->stopping)
 		no(ret_decision, CKT_POLICY_STOPPING, "the server on %s is shutting down",
 			server->host);
@@ -269,8 +284,8 @@ static void limit_session(const struct ckt_policy_server *server,
 	else if (!is_below(&facts->identity, facts->of_identity, each))
 		full(server, ret_decision,
 			"this user or address already has %u sessions "
-			"(--max-sessions-per-user): end one first",
-			each);
+			"(%s): end one first",
+			each, facts->max ? "max-sessions of the token" : "--max-sessions-per-user");
 	else
 		yes(ret_decision);
 }
@@ -280,9 +295,12 @@ static void limit_control(const struct ckt_policy_server *server,
 {
 	(void)server;
 	/* Peers without an identity are many users: none may control what another owns. */
-	bool known = facts->uid != CKT_UID_UNKNOWN;
-	if (facts->token || facts->secret ||
-		(known && (ckt_uid_is_operator(facts->uid) || facts->uid == facts->owner_uid)))
+	bool is_user = facts->uid != CKT_UID_UNKNOWN, is_token = facts->token,
+	     known = is_user || is_token;
+	if (facts->secret || (is_user && ckt_uid_is_operator(facts->uid)) ||
+		(is_user && facts->uid == facts->owner_uid) ||
+		(is_token && facts->token == facts->owner_uid) ||
+		(is_token && (facts->role == CKT_ROLE_ADMINISTRATOR || facts->operates)))
 		yes(ret_decision);
 	else
 		no(ret_decision, CKT_POLICY_DENIED,
@@ -292,14 +310,17 @@ static void limit_control(const struct ckt_policy_server *server,
 }
 
 /*
- * The secret proves a client; over the UNIX socket the peer's user must also be the session's, so
- * that a stolen secret is of no use to another user of the host.
+ * The key proves a client.  What else is known of the peer must not speak against it: over the UNIX
+ * socket its user must be the session's, and the session of one token is not another's.  A client
+ * over TCP whose session belongs to a user of this host has no other name to show.
  */
 static void limit_client(const struct ckt_policy_server *server,
 	const struct ckt_client_facts *facts, struct ckt_decision *ret_decision)
 {
 	yes(ret_decision);
-	if (!facts->local || facts->unclaimed || facts->control.owner_uid == CKT_UID_UNKNOWN)
+	bool of_token = ckt_owner_is_token(facts->control.owner_uid);
+	if (facts->unclaimed || facts->control.owner_uid == CKT_UID_UNKNOWN ||
+		(!facts->local && (!of_token || !facts->control.token)))
 		return;
 	limit_control(server, &facts->control, ret_decision);
 	if (ret_decision->answer)

@@ -28,6 +28,7 @@
 #include <stdint.h>
 
 #include "rpc/session.h"
+#include "rpc/token_file.h"
 #include "server/daemon/policy/identity.h"
 
 struct ckt_options;
@@ -86,7 +87,8 @@ enum ckt_connection_answer {
 struct ckt_entry_facts {
 	bool local;    /* over the server's UNIX socket */
 	bool loopback; /* from this host, over TCP */
-	enum { CKT_PROOF_NONE, CKT_PROOF_RIGHT, CKT_PROOF_WRONG } token;
+	enum { CKT_PROOF_NONE, CKT_PROOF_RIGHT, CKT_PROOF_WRONG, CKT_PROOF_EXPIRED } token;
+	char token_name[CKT_TOKEN_NAME_MAX + 1]; /* with CKT_PROOF_EXPIRED */
 };
 
 /* How many of something the asking identity already has. */
@@ -108,10 +110,13 @@ struct ckt_session_facts {
 	unsigned of_identity; /* sessions */
 	int gpu;              /* that a restore asks for; -1: any */
 	bool restore;
+	unsigned max; /* sessions that its token may have; 0: as everybody */
 };
 
 struct ckt_share_facts {
 	struct ckt_identity identity;
+	/* of its token, in bytes; 0: as everybody */
+	uint64_t token_device_memory, token_host_memory;
 };
 
 struct ckt_share {
@@ -122,9 +127,11 @@ struct ckt_share {
 
 /* Who wants to see or control what a user owns. */
 struct ckt_control_facts {
-	uint32_t uid; /* CKT_UID_UNKNOWN: only the address is known */
-	bool token;   /* showed the server's token: acts for every user */
-	bool secret;  /* showed that session's */
+	uint32_t uid;       /* CKT_UID_UNKNOWN: not over the UNIX socket */
+	uint32_t token;     /* the owner number of the token that it proved; 0: none */
+	enum ckt_role role; /* of that token */
+	bool operates;      /* that token is an operator's of the owner's project */
+	bool secret;        /* holds that session's key */
 	uint32_t owner_uid;
 };
 

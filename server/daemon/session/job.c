@@ -58,7 +58,7 @@ static bool is_of(const struct ckt_session *session, const struct ckt_peer *peer
 static bool find_owner(const struct ckt_peer *peer, const char *job, uint32_t *ret_uid,
 	char buffer[CKT_MESSAGE_MAX])
 {
-	uint32_t own = peer->who.kind == CKT_PEER_UNIX ? peer->who.uid : CKT_UID_UNKNOWN;
+	uint32_t own = ckt_peer_owner(peer);
 	const struct ckt_session *first = NULL, *other = NULL;
 	for (const struct ckt_session *session = peer->server->sessions; session;
 		session = session->next) {

@@ -25,7 +25,7 @@
 #include "base/trusted_file.h"
 #include "server/daemon/paths.h"
 #include "server/daemon/server.h"
-#include "server/daemon/session/spawn.h"
+#include "server/daemon/session/spawn_user.h"
 #include "server/daemon/session/worker_files.h"
 
 static int __attribute__((format(printf, 2, 3)))

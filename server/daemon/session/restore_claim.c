@@ -12,21 +12,25 @@
 
 struct ckt_claimant ckt_claimant_of(const struct ckt_peer *peer)
 {
-	struct ckt_claimant claimant = {
-		.uid = peer->who.kind == CKT_PEER_UNIX ? peer->who.uid : CKT_UID_UNKNOWN,
+	const struct ckt_control_facts facts = ckt_peer_control_facts(peer, CKT_UID_UNKNOWN);
+	return (struct ckt_claimant){.owner = ckt_peer_owner(peer),
 		.shown = peer->shown,
-		.token = peer->token};
-	claimant.for_others = peer->token ||
-		(claimant.uid != CKT_UID_UNKNOWN && ckt_uid_is_operator(claimant.uid));
-	return claimant;
+		.uid = facts.uid,
+		.token = facts.token,
+		.role = facts.role,
+		.for_others = ckt_peer_role(peer) == CKT_ROLE_ADMINISTRATOR ||
+			facts.token == ckt_owner_of_token(CKT_SINGLE_TOKEN_NAME)};
 }
 
 bool ckt_claimant_may(
-	const struct ckt_server *server, const struct ckt_claimant *claimant, uint32_t owner_uid)
+	struct ckt_server *server, const struct ckt_claimant *claimant, uint32_t owner_uid)
 {
 	const struct ckt_policy_server server_facts = ckt_policy_server_of(server);
-	const struct ckt_control_facts facts = {
-		.uid = claimant->uid, .token = claimant->for_others, .owner_uid = owner_uid};
+	const struct ckt_control_facts facts = {.uid = claimant->uid,
+		.token = claimant->token,
+		.role = claimant->role,
+		.operates = ckt_tokens_operates(server, claimant->token, owner_uid),
+		.owner_uid = owner_uid};
 	struct ckt_decision decision;
 	server->policy->control(&server_facts, &facts, &decision);
 	return !decision.answer;
@@ -37,7 +41,7 @@ static void settle_owner(
 	struct ckt_session *session, const struct ckt_worker_origin_res *origin, bool sealed)
 {
 	const struct ckt_claimant *by = &session->claimant;
-	session->uid = by->uid;
+	session->uid = by->owner;
 	session->unclaimed = false;
 	if (!by->for_others)
 		return;

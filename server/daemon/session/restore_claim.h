@@ -5,8 +5,8 @@
  * The image proves nothing, because anybody can write one.  The decision depends on who asks, on
  * the sessions and marks that exist here, and on the server's own key:
  *
- *	the owner	is who asked.  Only root, the server's user and holders of the token restore for somebody else: for the user that a seal
- *			of this server names, or, without a seal, for whoever shows the session's secret first.
+ *	the owner	is who asked.  Only administrators and holders of the token of --token-file restore for somebody else: for the
+ *			user that a seal of this server names, or, without a seal, for whoever proves the session's key first.
  *	the id		is proven by a seal of this server, or by being the hash of the session's secret.  An id that somebody else has here, as a
  *			session or as a mark, is refused; what is proven ends what was restored here under the same id without a proof.
  *
@@ -21,7 +21,7 @@
 struct ckt_claimant ckt_claimant_of(const struct ckt_peer *peer);
 /* Whether it may end or replace what this user has here. */
 bool ckt_claimant_may(
-	const struct ckt_server *server, const struct ckt_claimant *claimant, uint32_t owner_uid);
+	struct ckt_server *server, const struct ckt_claimant *claimant, uint32_t owner_uid);
 
 /*
  * Decides the session's owner and whether it may have the ID.  0: at once; 1: it replaces

@@ -24,6 +24,7 @@
 #include "server/daemon/session/pause.h"
 #include "server/daemon/session/restore_claim.h"
 #include "server/daemon/session/server_key.h"
+#include "server/daemon/session/session_audit.h"
 #include "server/daemon/session/session_marks.h"
 #include "server/daemon/session/spawn.h"
 #include "server/daemon/session/worker_leftovers.h"
@@ -260,6 +261,18 @@ static void ignore_answer(struct ckt_session *session, void *context, int error,
 			strerror(-error));
 }
 
+/* For images, which people look into. */
+static int tell_owner_name(struct ckt_session *session)
+{
+	char name[CKT_OWNER_NAME_SIZE];
+	ckt_owner_text(session->server, session->uid, name);
+	struct ckt_worker_owner_name_args args = {
+		.name = name, .project = (char *)ckt_tokens_project(session->server, session->uid)};
+	return ckt_session_call(session, CKT_WORKER_OWNER_NAME,
+		(xdrproc_t)xdr_ckt_worker_owner_name_args, &args, -1, NULL, 0, CALL_TIMEOUT_MS,
+		ignore_answer, NULL);
+}
+
 /* Tells the worker its owner, and our seal of that for its images. */
 static int tell_owner(struct ckt_session *session)
 {
@@ -268,8 +281,11 @@ static int tell_owner(struct ckt_session *session)
 	if (session->proven)
 		ckt_server_key_seal(session->server, session->id, session->uid,
 			session->secret_hash, session->generation, &args);
-	return ckt_session_call(session, CKT_WORKER_OWNER, (xdrproc_t)xdr_ckt_worker_owner_args,
-		&args, -1, NULL, 0, CALL_TIMEOUT_MS, ignore_answer, NULL);
+	int result =
+		ckt_session_call(session, CKT_WORKER_OWNER, (xdrproc_t)xdr_ckt_worker_owner_args,
+			&args, -1, NULL, 0, CALL_TIMEOUT_MS, ignore_answer, NULL);
+	/* A worker that an earlier server started may not know this call. */
+	return result || !session->child ? result : tell_owner_name(session);
 }
 
 static void remove_marks(struct ckt_session *session)
@@ -344,6 +360,7 @@ static void restored_named(struct ckt_session *session, void *context, int error
 	session->generation = origin->generation + 1;
 	int claim = ckt_claim_check(session, origin, &other, &end, message);
 	if (claim < 0) {
+		session->claim_refused = true;
 		session_refuse(session, claim, message);
 		return;
 	}
@@ -483,7 +500,7 @@ static bool visible_text(const ckt_hello_args *hello, char ret_text[CKT_VISIBLE_
  */
 static int narrow(struct ckt_session *session, const ckt_hello_args *hello)
 {
-	const struct ckt_server *server = session->server;
+	struct ckt_server *server = session->server;
 	char text[CKT_VISIBLE_TEXT_MAX + 1];
 	u_int chosen[CKT_DEVICES_MAX];
 	struct ckt_share share;
@@ -718,8 +735,8 @@ static int spawn(struct ckt_session *session, char *ret_message, size_t message_
 		return result;
 	/* Workers may rely on blocking mode. */
 	fcntl(listen_fd, F_SETFL, fcntl(listen_fd, F_GETFL) & ~O_NONBLOCK);
-	result = ckt_spawn_worker(
-		session->server, listen_fd, &session->pid, ret_message, message_size);
+	result = ckt_spawn_worker(session->server, &session->identity, listen_fd, &session->pid,
+		ret_message, message_size);
 	close(listen_fd);
 	return result;
 }
@@ -783,10 +800,8 @@ static void adopted_status(struct ckt_session *session, void *context, int error
 	if (error || session->phase != CKT_SESSION_LIVE)
 		return;
 	session->uid = status->uid;
-	/* Over TCP the owner is not known any more. */
 	if (status->uid != CKT_UID_UNKNOWN)
-		session->identity =
-			(struct ckt_identity){.kind = CKT_IDENTITY_USER, .uid = status->uid};
+		session->identity = ckt_identity_of_owner(status->uid);
 	session->started = status->started;
 	memcpy(session->secret_hash, status->secret_hash, sizeof session->secret_hash);
 	session->generation = status->generation;
@@ -794,7 +809,8 @@ static void adopted_status(struct ckt_session *session, void *context, int error
 	session->proven = ckt_server_key_fits(session->id, (const uint8_t *)status->secret_hash);
 	/* Root restored it for a user who has not come yet. */
 	session->unclaimed = status->state == CKT_STATE_RESTORED &&
-		(status->uid == 0 || status->uid == CKT_UID_UNKNOWN);
+		(status->uid == 0 || status->uid == CKT_UID_UNKNOWN ||
+			status->uid == ckt_owner_of_token(CKT_SINGLE_TOKEN_NAME));
 	ckt_daemon_pause_adopt(session);
 	ckt_daemon_job_adopt(session);
 	/* The connection that held it frozen was the dead server's. */
@@ -867,14 +883,16 @@ int ckt_session_adopt_all(struct ckt_server *server)
 
 struct hand_over {
 	bool is_new;
-	uint32_t uid; /* of the UNIX socket's peer */
+	uint32_t uid; /* the owner that the client would be */
 	char job[CKT_JOB_NAME_MAX + 1];
+	struct ckt_session_client client;
 };
 
 static void client_taken(struct ckt_session *session, void *context, int error, void *result)
 {
 	struct hand_over *hand_over = context;
 	ckt_hello_status status = result ? *(ckt_hello_status *)result : CKT_HELLO_FAILED;
+	ckt_session_audit_client(session, &hand_over->client, status, error);
 	if (error || status != CKT_HELLO_OK) {
 		ckt_info("session %s: the worker did not accept its client: %s", session->id,
 			error ? strerror(-error) : "refused");
@@ -917,7 +935,10 @@ int ckt_session_hand_over(struct ckt_session *session, uint32_t xid,
 	}
 	hand_over->is_new = is_new;
 	ckt_daemon_job_of_hello(hello, hand_over->job);
-	hand_over->uid = peer->kind == CKT_PEER_UNIX ? peer->uid : CKT_UID_UNKNOWN;
+	hand_over->client.who = *peer;
+	snprintf(hand_over->client.program, sizeof hand_over->client.program, "%s",
+		hello->program_name);
+	hand_over->uid = peer->uid;
 	struct ckt_worker_client_args args = {
 		.xid = xid, .hello = *hello, .peer_uid = peer->uid, .peer = (char *)peer->text};
 	int result = ckt_session_call(session, CKT_WORKER_CLIENT,

@@ -49,10 +49,12 @@ struct ckt_wait {
 
 /* Who asked for a restore; see restore_claim.h. */
 struct ckt_claimant {
-	uint32_t uid;   /* CKT_UID_UNKNOWN over TCP */
-	uint64_t shown; /* serial of the session whose secret it showed; 0 */
-	bool token;
-	bool for_others; /* root, the server's user, or a holder of the token */
+	uint32_t owner; /* ckt_peer_owner */
+	uint64_t shown; /* serial of the session whose key it proved; 0 */
+	/* of ckt_control_facts */
+	uint32_t uid, token;
+	enum ckt_role role;
+	bool for_others; /* administrators, and the holders of the token of --token-file */
 };
 
 struct ckt_session {
@@ -75,6 +77,7 @@ struct ckt_session {
 	 * nothing by then.
 	 */
 	int failure;
+	bool claim_refused; /* because of whose the session is, see restore_claim.h */
 	char failure_message[CKT_MESSAGE_MAX];
 	uint32_t uid;                 /* the owner; CKT_UID_UNKNOWN if not known */
 	struct ckt_identity identity; /* whom it counts for */
@@ -150,7 +153,10 @@ void ckt_session_expect_end(struct ckt_session *session);
 int ckt_session_call(struct ckt_session *session, uint32_t proc, xdrproc_t xdr_args, void *args,
 	int pass_fd, xdrproc_t xdr_result, size_t result_size, int timeout_ms,
 	ckt_request_done done, void *context);
-/* Passes a client's socket to the worker; fd becomes the session's in every case. */
+/*
+ * Passes a client's socket to the worker; fd becomes the session's in every case.  peer->uid: its
+ * owner, see ckt_peer_owner.
+ */
 /* Precedes it: the file of the client's pinned memory, the callee's from here on; -1: none came. */
 int ckt_session_host_memory(struct ckt_session *session, int fd);
 int ckt_session_hand_over(struct ckt_session *session, uint32_t xid,

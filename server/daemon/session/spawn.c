@@ -10,8 +10,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <grp.h>
-#include <pwd.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,7 +24,9 @@
 
 #include "rpc/module_loading.h"
 #include "server/daemon/server.h"
-#include "server/daemon/session/worker_files.h"
+#include "server/daemon/session/spawn_cage.h"
+#include "server/daemon/session/spawn_mounts.h"
+#include "server/daemon/session/spawn_user.h"
 
 extern char **environ;
 
@@ -47,6 +47,7 @@ static const char *const passed[] = {
 	"UBSAN_OPTIONS=",
 	"LSAN_OPTIONS=",
 	"TSAN_OPTIONS=",
+	"GCOV_PREFIX=",
 };
 
 /* ret holds room for ENVIRONMENT_MAX + 1 pointers; the strings are not owned. */
@@ -63,6 +64,9 @@ static void make_environment(const struct ckt_server *server, const char **ret)
 	static char gpus[32];
 	snprintf(gpus, sizeof gpus, "CRICKET_GPUS=%u", server->driver.gpu_count);
 	ret[count++] = gpus;
+	static char cage[CKT_PATH_MAX + 32];
+	ckt_spawn_cage_variable(server, cage, sizeof cage);
+	ret[count++] = cage;
 	for (unsigned i = 0; i < server->library_variable_count; i++)
 		ret[count++] = server->library_variables[i];
 	if (*server->inside_path)
@@ -76,152 +80,18 @@ static void make_environment(const struct ckt_server *server, const char **ret)
 	ret[count] = NULL;
 }
 
-int ckt_spawn_find_user(struct ckt_server *server, char *ret_message, size_t message_size)
-{
-	struct ckt_worker_user *user = &server->user;
-	const char *name = server->options.user;
-	if (geteuid() != 0) {
-		struct passwd *self = name ? getpwuid(geteuid()) : NULL;
-		if (name && (!self || strcmp(self->pw_name, name) != 0)) {
-			snprintf(ret_message, message_size,
-				"--user: '%s': only root can start workers as another user; leave it out",
-				name);
-			return -EPERM;
-		}
-		return 0;
-	}
-	struct passwd *entry = getpwnam(name ? name : "cricket");
-	if (!entry && name) {
-		snprintf(ret_message, message_size,
-			"--user: user '%s' does not exist; create it with 'useradd "
-			"--system %s', or name another",
-			name, name);
-		return -EINVAL;
-	}
-	ret_message[0] = 0;
-	if (!entry) {
-		snprintf(ret_message, message_size,
-			"user 'cricket' does not exist (useradd --system cricket): "
-			"workers run as 'nobody'; --user NAME names another");
-		entry = getpwnam("nobody");
-	}
-	if (!entry || entry->pw_uid == 0) {
-		snprintf(ret_message, message_size,
-			entry ? "--user: '%s' is root, but workers never run as root: name "
-				"another user"
-			      : "--user: neither user '%s' nor 'nobody' exists: name "
-				"another user",
-			name ? name : "cricket");
-		return -EINVAL;
-	}
-	user->change = true;
-	user->uid = entry->pw_uid;
-	user->gid = entry->pw_gid;
-	snprintf(user->name, sizeof user->name, "%s", entry->pw_name);
-	user->group_count = CKT_USER_GROUPS_MAX;
-	if (getgrouplist(entry->pw_name, entry->pw_gid, user->groups, &user->group_count) < 0)
-		user->group_count = CKT_USER_GROUPS_MAX;
-	return 0;
-}
-
-static int become_user(const struct ckt_worker_user *user)
-{
-	if (user->change &&
-		(setgroups((size_t)user->group_count, user->groups) ||
-			setresgid(user->gid, user->gid, user->gid) ||
-			setresuid(user->uid, user->uid, user->uid)))
-		return -errno;
-	return 0;
-}
-
-/*
- * 0; 1 if nobody can become that user, 2 if it may not execute the worker, 3 if it may not read the
- * driver, 4 if not inside_path.
- */
-static int look_as_user(const struct ckt_server *server)
-{
-	if (become_user(&server->user))
-		return 1;
-	if (access(server->worker_path, X_OK))
-		return 2;
-	if (access(server->driver.path, R_OK))
-		return 3;
-	return *server->inside_path && access(server->inside_path, R_OK) ? 4 : 0;
-}
-
-static int wait_status(pid_t pid)
-{
-	int status = 0;
-	if (pid < 0)
-		return 1;
-	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
-		;
-	return WIFEXITED(status) ? WEXITSTATUS(status) : 1;
-}
-
-/* As the workers' user. */
-static int try_user(const struct ckt_server *server)
-{
-	pid_t pid = fork();
-	if (pid == 0)
-		_exit(look_as_user(server));
-	return wait_status(pid);
-}
-
-bool ckt_spawn_user_reads(const struct ckt_server *server, const char *const *files, size_t count)
-{
-	pid_t pid = fork();
-	if (pid == 0) {
-		int obstacle = become_user(&server->user) ? 1 : 0;
-		for (size_t i = 0; i < count && !obstacle; i++)
-			obstacle = access(files[i], R_OK) ? 1 : 0;
-		_exit(obstacle);
-	}
-	return wait_status(pid) == 0;
-}
-
-int ckt_spawn_check(struct ckt_server *server, char *ret_message, size_t message_size)
-{
-	int obstacle = try_user(server);
-	/* Only root may reach our own files; the operator's driver is the operator's to open. */
-	if (server->user.change && obstacle == 2 && ckt_daemon_files_copy(server->worker_path) == 0)
-		obstacle = try_user(server);
-	if (server->user.change && obstacle == 3 && server->driver.soft &&
-		ckt_daemon_files_copy(server->driver.path) == 0)
-		obstacle = try_user(server);
-	if (server->user.change && obstacle == 4 && ckt_daemon_files_copy(server->inside_path) == 0)
-		obstacle = try_user(server);
-	snprintf(server->inside_variable, sizeof server->inside_variable, "CRICKET_INSIDE=%s",
-		server->inside_path);
-	/* Only programs with libraries miss it, and they get a message. */
-	if (obstacle == 4)
-		obstacle = *server->inside_path = 0;
-	const char *name = server->user.change ? server->user.name : "this user";
-	if (obstacle == 1)
-		snprintf(ret_message, message_size, "cannot become user '%s'", name);
-	else if (obstacle)
-		snprintf(ret_message, message_size,
-			"user '%s' may not %s %s: give that user access to it and to "
-			"the directories above, or use --user NAME",
-			name, obstacle == 2 ? "execute" : "read",
-			obstacle == 2 ? server->worker_path : server->driver.path);
-	else
-		return 0;
-	return -EACCES;
-}
-
 struct failure {
 	int error;
 	char step[32];
 };
 
 /* Runs in the child.  Returns only on failure. */
-static void start(struct ckt_server *server, int listen_fd, const char *const *environment,
-	struct failure *failure)
+static void start(struct ckt_server *server, const struct ckt_spawn_mounts *mounts, int listen_fd,
+	const char *const *environment, struct failure *failure)
 {
 	const char *const arguments[] = {
 		"cricket-worker", "--log-level", server->options.log_level, NULL};
-	struct rlimit stack = {STACK_BYTES, STACK_BYTES}, none = {0, 0};
+	struct rlimit stack = {STACK_BYTES, STACK_BYTES};
 	sigset_t no_signals;
 	const char *step = "descriptors";
 	/* Moves listen_fd out of the way first: it may be one of 0 to 3 itself. */
@@ -239,14 +109,21 @@ static void start(struct ckt_server *server, int listen_fd, const char *const *e
 	if (setsid() < 0)
 		goto out;
 	step = "rlimit";
-	if (setrlimit(RLIMIT_STACK, &stack) || setrlimit(RLIMIT_CORE, &none) ||
-		setrlimit(RLIMIT_NOFILE, &server->descriptors))
+	if (setrlimit(RLIMIT_STACK, &stack) || setrlimit(RLIMIT_NOFILE, &server->descriptors) ||
+		ckt_spawn_cage_limit())
 		goto out;
 	/* Docker's seccomp profile refuses this; the worker checks it and notes it. */
 	personality(ADDR_NO_RANDOMIZE);
+	step = "mount namespace";
+	if (ckt_spawn_mounts_enter(mounts))
+		goto out;
+	ckt_spawn_cage_bound();
 	step = "user";
-	errno = -become_user(&server->user);
+	errno = -ckt_spawn_become_user(&server->user);
 	if (errno)
+		goto out;
+	step = "capabilities";
+	if (ckt_spawn_cage_drop())
 		goto out;
 	step = "no_new_privs";
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
@@ -267,45 +144,61 @@ out:
 	snprintf(failure->step, sizeof failure->step, "%s", step);
 }
 
-int ckt_spawn_worker(struct ckt_server *server, int listen_fd, pid_t *ret_pid, char *ret_message,
-	size_t message_size)
+static pid_t fork_worker(struct ckt_server *server, const struct ckt_spawn_mounts *mounts,
+	int listen_fd, const int pipe_fds[2])
 {
 	const char *environment[ENVIRONMENT_MAX + 1];
 	struct failure failure = {0};
-	int pipe_fds[2];
 	make_environment(server, environment);
-	if (pipe2(pipe_fds, O_CLOEXEC)) {
-		snprintf(ret_message, message_size, "cannot start a worker: %s", strerror(errno));
-		return -errno;
-	}
 	pid_t pid = fork();
-	if (pid == 0) {
-		/* Above the descriptors that get a fixed number. */
-		int report = fcntl(pipe_fds[1], F_DUPFD_CLOEXEC, 10);
-		start(server, listen_fd, environment, &failure);
-		ssize_t written = write(report, &failure, sizeof failure);
-		_exit(written == sizeof failure ? 127 : 126);
-	}
-	int error = pid < 0 ? errno : 0;
-	close(pipe_fds[1]);
-	ssize_t n = 0;
-	if (pid > 0) {
-		/* Ends when the child's copy closes: at exec, at once. */
-		do
-			n = read(pipe_fds[0], &failure, sizeof failure);
-		while (n < 0 && errno == EINTR);
-	}
-	close(pipe_fds[0]);
-	if (pid > 0 && n == 0) {
-		*ret_pid = pid;
+	if (pid != 0)
+		return pid;
+	/* Above the descriptors that get a fixed number. */
+	int report = fcntl(pipe_fds[1], F_DUPFD_CLOEXEC, 10);
+	start(server, mounts, listen_fd, environment, &failure);
+	ssize_t written = write(report, &failure, sizeof failure);
+	_exit(written == sizeof failure ? 127 : 126);
+}
+
+/* 0 once the worker is executed, or -errno and the step in failure. */
+static int wait_for_exec(pid_t pid, int fd, struct failure *failure)
+{
+	ssize_t n;
+	/* Ends when the child's copy closes: at exec, at once. */
+	do
+		n = read(fd, failure, sizeof *failure);
+	while (n < 0 && errno == EINTR);
+	if (n == 0)
 		return 0;
+	while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+		;
+	return n == sizeof *failure && failure->error ? -failure->error : -EIO;
+}
+
+int ckt_spawn_worker(struct ckt_server *server, const struct ckt_identity *owner, int listen_fd,
+	pid_t *ret_pid, char *ret_message, size_t message_size)
+{
+	struct failure failure = {.step = "its owner's /dev/shm"};
+	struct ckt_spawn_mounts mounts;
+	int pipe_fds[2];
+	pid_t pid = -1;
+	int result = ckt_spawn_mounts_init(&mounts, server, owner);
+	if (!result && pipe2(pipe_fds, O_CLOEXEC))
+		result = -errno;
+	if (!result) {
+		strcpy(failure.step, "fork");
+		pid = fork_worker(server, &mounts, listen_fd, pipe_fds);
+		result = pid < 0 ? -errno : 0;
+		close(pipe_fds[1]);
+		if (!result)
+			result = wait_for_exec(pid, pipe_fds[0], &failure);
+		close(pipe_fds[0]);
 	}
-	if (pid > 0) {
-		while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
-			;
-		error = n == sizeof failure ? failure.error : EIO;
-	}
-	snprintf(ret_message, message_size, "cannot start a worker (%s of %s): %s",
-		*failure.step ? failure.step : "fork", server->worker_path, strerror(error));
-	return error ? -error : -EIO;
+	ckt_spawn_mounts_fini(&mounts);
+	if (result)
+		snprintf(ret_message, message_size, "cannot start a worker (%s of %s): %s",
+			failure.step, server->worker_path, strerror(-result));
+	else
+		*ret_pid = pid;
+	return result;
 }

@@ -9,6 +9,8 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <glob.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -16,6 +18,7 @@
 
 #include "rpc/ipc.h"
 #include "server/daemon/server.h"
+#include "server/daemon/session/spawn_mounts.h"
 
 #define EVENT_PREFIX "cricket-shared-event-"
 
@@ -36,10 +39,10 @@ static bool is_nobodys(int dir, const char *name, uid_t owner)
 	return result;
 }
 
-void ckt_leftovers_sweep(const struct ckt_server *server)
+/* Takes the descriptor of a directory. */
+static void sweep(const struct ckt_server *server, int fd, uid_t owner)
 {
-	uid_t owner = server->user.change ? server->user.uid : geteuid();
-	DIR *dir = opendir("/dev/shm");
+	DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
 	for (const struct dirent *entry; dir && (entry = readdir(dir));)
 		if (((server->driver.soft && has_prefix(entry->d_name, EVENT_PREFIX)) ||
 			    has_prefix(entry->d_name, CKT_IPC_NOTICE_PREFIX)) &&
@@ -47,4 +50,32 @@ void ckt_leftovers_sweep(const struct ckt_server *server)
 			unlinkat(dirfd(dir), entry->d_name, 0);
 	if (dir)
 		closedir(dir);
+	else if (fd >= 0)
+		close(fd);
+}
+
+/* What the workers of one owner have as their /dev/shm. */
+static int open_shared(const char *path, uid_t owner)
+{
+	struct stat status;
+	int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (fd >= 0 && (fstat(fd, &status) || status.st_uid != owner)) {
+		close(fd);
+		fd = -1;
+	}
+	return fd;
+}
+
+void ckt_leftovers_sweep(const struct ckt_server *server)
+{
+	uid_t owner = server->user.change ? server->user.uid : geteuid();
+	char pattern[64];
+	glob_t found;
+	sweep(server, open("/dev/shm", O_RDONLY | O_DIRECTORY | O_CLOEXEC), owner);
+	snprintf(pattern, sizeof pattern, CKT_SPAWN_SHM_PREFIX "%u-*", owner);
+	if (glob(pattern, GLOB_NOSORT, NULL, &found))
+		return;
+	for (size_t i = 0; i < found.gl_pathc; i++)
+		sweep(server, open_shared(found.gl_pathv[i], owner), owner);
+	globfree(&found);
 }

@@ -25,8 +25,8 @@ static int check(const ckt_setting *setting)
 {
 	if (ckt_library_environment_allows(setting->name, setting->value))
 		return 0;
-	ckt_warning("an environment variable for libraries is not allowed, or its value holds "
-		    "other characters: %.64s",
+	ckt_warning("environment variable %.64s for libraries: the variable or a character of "
+		    "its value is not allowed",
 		setting->name);
 	return -EINVAL;
 }
@@ -43,7 +43,7 @@ static int set(const ckt_setting *setting)
 {
 	ckt_setting *entry = find(setting->name);
 	char *value = strdup(setting->value), *name = entry ? entry->name : strdup(setting->name);
-	/* As many names as are allowed fit into the list. */
+	/* The list has room for as many names as are allowed. */
 	if (!value || !name || setenv(setting->name, setting->value, 1)) {
 		free(value);
 		if (!entry)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What libraries make for a session: handles, plans, descriptors; see libs.h. */
+/* Handles, plans and descriptors that libraries make for a session; see libs.h. */
 #include <stdlib.h>
 
 #include "base/log.h"
@@ -11,9 +11,7 @@
 #include "server/worker/libs/state.h"
 #include "server/worker/worker.h"
 
-/*
- * One that captured calls alone need is not in the table: something else may have its slot by now.
- */
+/* An object that only captured calls need is not in the table: another object may have its slot. */
 static CUresult enter(struct ckt_worker *worker, uint64_t id, struct ckt_object **ret_object)
 {
 	if (!ckt_worker_lib_replay_is_dead())
@@ -31,7 +29,7 @@ static CUresult enter(struct ckt_worker *worker, uint64_t id, struct ckt_object 
 	return CUDA_SUCCESS;
 }
 
-/* With the library's notes and what it keeps of the object by itself. */
+/* Includes the library's notes and its own estimated memory for the object. */
 static uint64_t object_bytes(const struct ckt_library *library)
 {
 	return sizeof(struct ckt_library_object) + sizeof(struct ckt_lib_recipe) +
@@ -70,7 +68,7 @@ struct ckt_object *ckt_library_object_find(
 		object = ckt_objects_find_kind(&worker->objects, id, CKT_KIND_LIB_OBJECT);
 	if (!object || object->library->library->lib != lib || object->library->type != type)
 		return NULL;
-	/* A call beside the executor is for it, and this one comes behind. */
+	/* A call for this object runs beside the executor, and this call comes after it. */
 	if (__builtin_expect(object->library->beside, 0))
 		ckt_long_call_drain(worker, -1);
 	if (__builtin_expect(ckt_lib_capture_stream != NULL, 0))
@@ -79,13 +77,13 @@ struct ckt_object *ckt_library_object_find(
 }
 
 /*
- * ---- Ends, beside the executor where the library says so: its own end of an object may wait for
- * the GPU
+ * ---- Ends: a library's destroy may wait for the GPU, so it runs beside the executor if the library
+ * says so
  */
 
 struct end {
 	struct ckt_library_long_call beside;
-	struct ckt_object object; /* as it was; nobody finds it any more */
+	struct ckt_object object; /* a copy; no look-up finds the object any more */
 	struct ckt_library_object made;
 };
 
@@ -148,7 +146,8 @@ CUresult ckt_library_batched(const struct ckt_wcall *call, int status, bool *onc
 	if (!status)
 		return CUDA_SUCCESS;
 	if (!__atomic_exchange_n(once, true, __ATOMIC_RELAXED)) {
-		ckt_log_user("%s: the server's library gave status %d", call->proc->name, status);
+		ckt_log_user(
+			"%s: the server's library returned status %d", call->proc->name, status);
 		ckt_warning("%s: status %d", call->proc->name, status);
 	}
 	return CUDA_ERROR_UNKNOWN;

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Libraries in a checkpoint image: the log of state.h, and how a restore goes through it again.
+ * Libraries in a checkpoint image: the log of state.h, and its repetition in a restore.
  *
- *	check		the libraries are here, and every step is what it says, before anything is touched
- *	journal		the first object of each library in each context, in its place among modules and contexts; memory comes later
- *	load		memory is there: the other objects, what is set of them, and calls that were captured, in the order of the log
+ *	check	the libraries are present and every step is well-formed, before anything changes
+ *	journal	the first object of each library in each context, in its place among modules and
+ *		contexts; its memory comes later
+ *	load	memory exists: the other objects, their settings, and captured calls, in log order
  */
 #include <errno.h>
 #include <stdio.h>
@@ -26,7 +27,7 @@
 #include "server/worker/session/start.h"
 #include "server/worker/worker.h"
 
-/* Places looked at by the checks and by loading; for tests. */
+/* Places that checks and loading probed; for tests. */
 uint64_t ckt_lib_load_looks;
 
 /* ---- Saving */
@@ -142,8 +143,8 @@ static int check_library(struct ckt_loading *l, const ckt_image_library *saved)
 }
 
 /*
- * What steps are judged by: an image has as many of them as objects, so nothing is looked for by
- * going through a list.
+ * The tables that steps are checked against.  An image may have as many steps as objects, so no
+ * check searches a list.
  */
 struct judged {
 	const ckt_image *image;
@@ -161,8 +162,7 @@ static bool judged_init(struct judged *judged, const ckt_image *image)
 		const ckt_image_device *device = &image->devices.devices_val[d];
 		for (u_int i = 0; i < device->blocks.blocks_len && enough; i++)
 			/*
-			 * The first of an address counts; that there are no two is for load_check.c
-			 * to say.
+			 * The first block of an address counts; load_check.c refuses a second one.
 			 */
 			if (!ckt_id_map_find(&judged->blocks, device->blocks.blocks_val[i].address))
 				enough = ckt_id_map_put(&judged->blocks,
@@ -190,7 +190,7 @@ static bool has_block(struct judged *judged, uint64_t address, uint64_t bytes)
 	return block && bytes <= block->size;
 }
 
-/* What a step says of itself, against the table of its library; NULL, or what is wrong. */
+/* Checks a step against the table of its library.  NULL, or the error. */
 static const char *judge(struct judged *judged, const ckt_image_library_step *step,
 	const struct ckt_library *library)
 {
@@ -223,8 +223,8 @@ static const char *judge(struct judged *judged, const ckt_image_library_step *st
 			!has_block(judged, step->workspace, step->workspace_bytes)))
 		return "its workspace is not memory of the session";
 	/*
-	 * What is set is set in the object's own context, and what captured calls alone have may
-	 * have had one that is gone.
+	 * A setting applies in the object's own context.  The context of an object that only
+	 * captured calls use may have ended.
 	 */
 	bool needed = step->kind == CKT_LIB_CAPTURE ||
 		(step->kind == CKT_LIB_CREATE && step->life == CKT_LIB_ALIVE);
@@ -233,7 +233,7 @@ static const char *judge(struct judged *judged, const ckt_image_library_step *st
 	return NULL;
 }
 
-/* Objects that were created, by id, with their library. */
+/* Created objects by id, with their library. */
 struct created {
 	uint64_t id, number;
 	u_int library;
@@ -247,7 +247,7 @@ static int by_id(const void *a, const void *b)
 	return x->number < y->number ? -1 : x->number > y->number;
 }
 
-/* Each is created once, before anything is set of it. */
+/* Each object is created once, and before any setting of it. */
 static const char *judge_order(const ckt_image *image, const struct created *list, size_t count)
 {
 	for (size_t i = 1; i < count; i++)
@@ -316,13 +316,13 @@ static int check_order(struct ckt_loading *l)
 		if (image->journal.journal_val[i].kind == CKT_JOURNAL_LIBRARY &&
 			!journal_agrees(image, &image->journal.journal_val[i]))
 			wrong = "its journal names a library's object that it does not describe";
-	return wrong ? ckt_load_refuse(l, -EBADMSG, "the image is damaged: of libraries, %s", wrong)
+	return wrong ? ckt_load_refuse(l, -EBADMSG, "the image is damaged: libraries: %s", wrong)
 		     : 0;
 }
 
 /*
- * Before any library is opened, since that is when they are read.  What a client may not send, an
- * image may not hold.
+ * Runs before any library is opened, because a library reads its settings then.  An image may hold
+ * only settings that a client may send.
  */
 static int load_settings(struct ckt_loading *l)
 {
@@ -338,8 +338,8 @@ static int load_settings(struct ckt_loading *l)
 	int error = ckt_worker_environment_take(&args);
 	if (error == -EINVAL)
 		return ckt_load_refuse(l, -EBADMSG,
-			"the image is damaged: it sets a variable for libraries that "
-			"is not allowed, or to such a value");
+			"the image is damaged: it sets a variable for libraries to a "
+			"value that is not allowed, or a variable that is not allowed");
 	return error ? ckt_load_refuse(l, error,
 			       "cannot restore the settings of the session's libraries "
 			       "(%s)",
@@ -358,7 +358,7 @@ static int check_steps(struct ckt_loading *l)
 	for (u_int i = 0; i < image->library_steps.library_steps_len && !error; i++) {
 		const ckt_image_library_step *step = &image->library_steps.library_steps_val[i];
 		const struct ckt_library *library = library_of(image, step->library);
-		/* One that is not known here has its own message. */
+		/* An unknown library has its own message. */
 		bool known = library || step->library >= image->libraries.libraries_len;
 		const char *wrong = known ? judge(&judged, step, library) : NULL;
 		if (wrong)
@@ -383,7 +383,9 @@ int ckt_worker_lib_load_check(struct ckt_loading *l)
 	return error ? error : check_order(l);
 }
 
-/* ---- Doing it again */
+/*
+ * ---- Repeating steps
+ */
 
 static int run_step(struct ckt_worker *worker, const struct ckt_library *library,
 	const ckt_image_library_step *saved, uint64_t context, int *ret_status)
@@ -421,9 +423,8 @@ static bool is_there(struct ckt_worker *worker, uint64_t context)
 }
 
 /*
- * Where a step is done again.  Settings: where their object is, whatever was current then.  An
- * object that captured calls use as it was, after its context has ended: where the next of them was
- * captured.
+ * The context to repeat a step in.  A setting: the context of its object.  An object that captured
+ * calls use after its context has ended: the context of the next capture.
  */
 static uint64_t context_of(struct ckt_loading *l, const ckt_image_library_step *saved)
 {
@@ -435,7 +436,7 @@ static uint64_t context_of(struct ckt_loading *l, const ckt_image_library_step *
 	if (saved->kind != CKT_LIB_CREATE || saved->life != CKT_LIB_USED ||
 		is_there(l->worker, saved->context))
 		return saved->context;
-	/* The steps come in their order, so that all searches together go through them once. */
+	/* Steps arrive in order, so all searches together pass over the list once. */
 	if (!l->next_capture || l->next_capture < saved)
 		l->next_capture = saved;
 	while (l->next_capture < end &&
@@ -493,7 +494,7 @@ int ckt_worker_lib_load_first(struct ckt_loading *l, const struct ckt_image_jour
 			"the image is damaged: its journal names a library's object "
 			"that it does not describe");
 	/*
-	 * The session's memory comes later: what the library takes for itself must not lie in its
+	 * The session's memory comes later; what the library allocates for itself must not take its
 	 * place.
 	 */
 	for (unsigned d = 0; d < worker->device_count; d++)
@@ -506,7 +507,9 @@ int ckt_worker_lib_load_first(struct ckt_loading *l, const struct ckt_image_jour
 	return error;
 }
 
-/* Made ahead of the session, by a round that knew it; it has ended since. */
+/*
+ * Ends objects that an earlier round of a pre-load made and that the session has destroyed since.
+ */
 static int end_others(struct ckt_loading *l)
 {
 	struct ckt_worker *worker = l->worker;
@@ -558,7 +561,7 @@ int ckt_worker_lib_load(struct ckt_loading *l)
 		if (create && saved->life == CKT_LIB_PAST)
 			continue;
 		if (there && there->library->recipe->create) {
-			/* By the journal.  Ahead of the session it may not have had memory yet. */
+			/* The journal made it.  In a pre-load it may not have had memory yet. */
 			there->library->recipe->create->workspace = saved->workspace;
 			there->library->recipe->create->workspace_bytes = saved->workspace_bytes;
 			continue;
@@ -578,7 +581,7 @@ static const struct ckt_journal_step steps[] = {
 	{0},
 };
 
-/* Objects and calls are saved with the log of libraries, not one by one. */
+/* The log of libraries saves objects and captured calls, so none is saved by itself. */
 const struct ckt_object_kind ckt_library_kind = {
 	.name = "libraries",
 	.handles = CKT_HANDLES(LIB_OBJECT) | CKT_HANDLES(LIB_CALL),

@@ -11,7 +11,7 @@
 
 #include <cuda.h>
 
-#include "base/array.h"
+#include "rpc/array_extent.h"
 #include "checkpoint/object_kind.h"
 
 struct ckt_object;

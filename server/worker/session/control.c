@@ -312,6 +312,22 @@ static int owner(struct ckt_request *request)
 	return ckt_worker_control_reply(request, NULL, NULL);
 }
 
+static int owner_name(struct ckt_request *request)
+{
+	struct ckt_worker *worker = request->worker;
+	ckt_worker_owner_name_args args = {0};
+	int result =
+		ckt_net_decode(&request->args, (xdrproc_t)xdr_ckt_worker_owner_name_args, &args);
+	if (result)
+		return result;
+	pthread_mutex_lock(&worker->mail_lock);
+	snprintf(worker->owner_name, sizeof worker->owner_name, "%s", args.name);
+	snprintf(worker->owner_project, sizeof worker->owner_project, "%s", args.project);
+	pthread_mutex_unlock(&worker->mail_lock);
+	xdr_free((xdrproc_t)xdr_ckt_worker_owner_name_args, (char *)&args);
+	return ckt_worker_control_reply(request, NULL, NULL);
+}
+
 /* ---- Questions */
 
 static int origin(struct ckt_request *request)
@@ -463,6 +479,8 @@ static int dispatch(struct ckt_request *request, uint32_t proc)
 		return job(request);
 	case CKT_WORKER_OWNER:
 		return owner(request);
+	case CKT_WORKER_OWNER_NAME:
+		return owner_name(request);
 	case CKT_WORKER_ORIGIN:
 		return origin(request);
 	case CKT_WORKER_KILL:

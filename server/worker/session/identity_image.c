@@ -21,6 +21,8 @@ static int save_table(struct ckt_saving *s)
 	image->uid = worker->uid;
 	memcpy(image->key, worker->owner.key, sizeof image->key);
 	memcpy(image->seal, worker->owner.seal, sizeof image->seal);
+	image->owner_name = ckt_save_string(s, worker->owner_name);
+	image->owner_project = ckt_save_string(s, worker->owner_project);
 	image->copy = worker->copy;
 	image->started = worker->started;
 	image->window_base = worker->window_base;

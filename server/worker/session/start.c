@@ -24,6 +24,7 @@
 #include "checkpoint/load/image_load.h"
 #include "checkpoint/load/load.h"
 #include "rpc/net.h"
+#include "server/worker/cage/cage.h"
 #include "server/worker/driver.h"
 #include "server/worker/memory/rescue.h"
 #include "server/worker/memory/window.h"
@@ -57,7 +58,8 @@ void ckt_worker_end(const char *why)
 
 void ckt_worker_harden(int argc, char **argv)
 {
-	prctl(PR_SET_DUMPABLE, 0);
+	if (!ckt_cage_is_off())
+		prctl(PR_SET_DUMPABLE, 0);
 	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
 	setrlimit(RLIMIT_CORE, &(struct rlimit){0, 0});
 	int now = personality(0xffffffff);

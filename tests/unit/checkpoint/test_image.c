@@ -76,6 +76,8 @@ static void make(ckt_image *image)
 	*image = (ckt_image){.session = "0123456789ab",
 		.generation = 3,
 		.program_name = "app",
+		.owner_name = "token:alice",
+		.owner_project = "vision",
 		.client = "host",
 		.build = "0.1",
 		.executed = 10,

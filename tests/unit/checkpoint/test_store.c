@@ -25,6 +25,8 @@ static ckt_image small(void)
 		.program_name = "app",
 		.client = "host",
 		.build = "0.1",
+		.owner_name = "",
+		.owner_project = "",
 		.window_base = 0x200000000000,
 		.window_bytes = (uint64_t)4 << 40,
 		.slice_bytes = (uint64_t)4 << 40,

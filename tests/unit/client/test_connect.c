@@ -23,12 +23,21 @@ static struct server {
 	int listener, status;
 	uint32_t flavour;
 	uint32_t hello_flavour, pieces; /* what came */
+	uint8_t credential[CKT_CREDENTIAL_MAX], secret[CKT_SECRET_SIZE];
+	uint32_t credential_size;
+	struct ckt_challenge challenge;
+	struct ckt_credential proofs;
+	bool proven; /* the key */
 	char session[32];
 } server;
 
+static const uint8_t nonce[CKT_NONCE_SIZE]; /* of every greeting */
+
 static void greet(int fd)
 {
-	struct ckt_greeting greeting = {.protocol = 1, .flavours = {1, &server.flavour}};
+	uint32_t flavours[] = {server.flavour, CKT_AUTH_NONE};
+	struct ckt_greeting greeting = {.protocol = 1,
+		.flavours = {server.flavour == CKT_AUTH_CRICKET_PROOF ? 2 : 1, flavours}};
 	uint8_t *data;
 	size_t size;
 	if (server.status == -2) {
@@ -51,11 +60,19 @@ static void answer_hello(int fd)
 		return;
 	struct ckt_cursor flavour = {.p = data + 24, .end = data + size};
 	server.hello_flavour = ckt_get_u32(&flavour);
-	struct ckt_cursor c = {
-		.p = data + (server.hello_flavour == CKT_AUTH_NONE ? 40 : 72), .end = data + size};
+	server.credential_size = ckt_get_u32(&flavour);
+	memcpy(server.credential, flavour.p,
+		server.credential_size < sizeof server.credential ? server.credential_size : 0);
+	struct ckt_cursor c = {.p = data + 40 + server.credential_size, .end = data + size};
+	server.challenge = (struct ckt_challenge){
+		.nonce = nonce, .args = c.p, .args_bytes = (size_t)(c.end - c.p)};
+	server.proven = server.hello_flavour == CKT_AUTH_CRICKET_PROOF &&
+		ckt_credential_get(server.credential, server.credential_size, &server.proofs) &&
+		ckt_session_key_check(&server.challenge, &server.proofs);
 	if (ckt_net_decode(&c, (xdrproc_t)xdr_ckt_hello_args, &hello) == 0) {
 		server.pieces = hello.capabilities.capabilities_len;
 		snprintf(server.session, sizeof server.session, "%s", hello.session);
+		memcpy(server.secret, hello.secret, sizeof server.secret);
 		xdr_free((xdrproc_t)xdr_ckt_hello_args, (char *)&hello);
 	}
 	free(data);
@@ -212,6 +229,37 @@ static void test_token(void)
 	unlink(file);
 }
 
+/* The session's key never travels, and a server of an earlier version gets a secret instead. */
+static void test_key(void)
+{
+	struct ckt_hello_ok ok = {0};
+	uint8_t secret[CKT_SECRET_SIZE], wanted[CKT_SECRET_SIZE];
+	memset(&ckt_settings, 0, sizeof ckt_settings);
+	MUST(ckt_session_key_make(&ckt_conn.key), 0);
+	ckt_session_key_secret(ckt_conn.key.public_key, wanted);
+	for (int kind = CKT_HELLO_NEW; kind <= CKT_HELLO_DATA; kind++) {
+		if (kind == CKT_HELLO_CONTROL)
+			continue;
+		IS(attempt(CKT_HELLO_DENIED, CKT_AUTH_CRICKET_PROOF, (enum ckt_hello_kind)kind,
+			   &ok),
+			-EACCES);
+		IS(server.hello_flavour, CKT_AUTH_CRICKET_PROOF);
+		YES(server.proven);
+		NO(server.proofs.has_token);
+		IS(memcmp(server.secret, wanted, sizeof wanted), 0);
+		IS(memcmp(server.proofs.public_key, ckt_conn.key.public_key, CKT_PUBLIC_KEY_SIZE),
+			0);
+	}
+	IS(attempt(CKT_HELLO_DENIED, CKT_AUTH_NONE, CKT_HELLO_NEW, &ok), -EACCES);
+	IS(server.hello_flavour, CKT_AUTH_NONE);
+	NO(ckt_session_secret_is_key(server.secret));
+	memcpy(secret, server.secret, sizeof secret);
+	/* The session that it began moves to a server of this version. */
+	IS(attempt(CKT_HELLO_DENIED, CKT_AUTH_CRICKET_PROOF, CKT_HELLO_RESUME, &ok), -EACCES);
+	IS(memcmp(server.secret, secret, sizeof secret), 0);
+	IS(server.hello_flavour, CKT_AUTH_NONE);
+}
+
 static void test_nobody(void)
 {
 	struct ckt_hello_ok ok = {0};
@@ -234,4 +282,4 @@ static void test_nobody(void)
 }
 
 UNIT_SUITE(connect, {"answers", test_answers}, {"hello", test_hello}, {"token", test_token},
-	{"nobody", test_nobody})
+	{"key", test_key}, {"nobody", test_nobody})

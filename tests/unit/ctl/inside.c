@@ -274,6 +274,8 @@ void image_in(int dir_fd, uint8_t id, const char *ancestors)
 		.program_name = (char *)"p",
 		.client = (char *)"",
 		.build = (char *)"test",
+		.owner_name = (char *)"",
+		.owner_project = (char *)"",
 		.window_base = (uint64_t)2 << 44,
 		.window_bytes = (uint64_t)4 << 40,
 		.slice_bytes = (uint64_t)4 << 40,

@@ -46,12 +46,52 @@ static bool events(struct ckt_cursor *args, int fd, xdrproc_t *ret_xdr, void **r
 	return true;
 }
 
+static bool hang_up(struct ckt_cursor *args, int fd, xdrproc_t *ret_xdr, void **ret_res)
+{
+	(void)args, (void)fd, (void)ret_xdr, (void)ret_res;
+	return false;
+}
+
+/* A server that tells owners; one event, then nobody answers. */
+static bool owned(struct ckt_cursor *args, int fd, xdrproc_t *ret_xdr, void **ret_res)
+{
+	static ckt_control_owned_event event = {.event = {.number = 5,
+							.name = (char *)"started",
+							.session = (char *)"0123456789ab",
+							.program_name = (char *)"p",
+							.detail = (char *)""},
+		.owner = {(char *)"token:alice", (char *)"vision"}};
+	static ckt_control_owned_events_res res = {.events = {1, &event}, .last = 5};
+	(void)args, (void)fd;
+	*ret_xdr = (xdrproc_t)xdr_ckt_control_owned_events_res;
+	*ret_res = &res;
+	return pages++ == 0;
+}
+
+static void test_owners(void)
+{
+	for (int json = 0; json < 2; json++) {
+		begin();
+		pages = 0;
+		replies[CKT_CONTROL_OWNED_EVENTS].answer = owned;
+		IS(run(ckt_ctl_events, (struct ckt_ctl_args){.follow = true, .json = json}, NULL),
+			CKT_EXIT_NO_SERVER);
+		HAS(out, "token:alice");
+		if (json)
+			HAS(out, "\"project\":\"vision\"");
+		/* It is known by then, and not asked as an older one. */
+		IS(seen_count, 2);
+	}
+}
+
 static void test_events(void)
 {
 	for (int json = 0; json < 2; json++) {
 		begin();
 		pages = 0;
 		replies[CKT_CONTROL_EVENTS].answer = events;
+		/* A server of an earlier version. */
+		replies[CKT_CONTROL_OWNED_EVENTS].answer = hang_up;
 		IS(run(ckt_ctl_events, (struct ckt_ctl_args){.follow = true, .json = json}, NULL),
 			CKT_EXIT_NO_SERVER);
 		IS(pages, 2);
@@ -69,10 +109,11 @@ static void test_events(void)
 				"1970-01-01T00:00:00Z");
 			json_decref(first);
 		} else {
-			HAS(out, "1970-01-01T00:01:00Z  0123456789ab  saved       p");
+			HAS(out,
+				"1970-01-01T00:01:00Z  0123456789ab  saved       -                 p");
 			HAS(out, ": 7 bytes\n");
 		}
 	}
 }
 
-UNIT_SUITE(events, {"events", test_events})
+UNIT_SUITE(events, {"events", test_events}, {"owners", test_owners})

@@ -61,11 +61,15 @@ static bool hang_up(struct ckt_cursor *args, int fd, xdrproc_t *ret_xdr, void **
 static void test_json(void)
 {
 	static const char *const keys[] = {"session", "program", "client", "pid", "gpu",
-		"memory_bytes", "state", "started", "job"};
+		"memory_bytes", "state", "started", "job", "owner", "project"};
+	static ckt_control_owner owner = {(char *)"token:alice", (char *)"vision"};
+	static ckt_control_owners_res owners = {.owners = {1, &owner}};
 	begin();
 	replies[CKT_CONTROL_LIST].answer = list;
 	replies[CKT_CONTROL_JOBS] =
 		(struct reply){(xdrproc_t)xdr_ckt_control_jobs_res, &jobs, NULL};
+	replies[CKT_CONTROL_OWNERS] =
+		(struct reply){(xdrproc_t)xdr_ckt_control_owners_res, &owners, NULL};
 	IS(run(ckt_ctl_ps, (struct ckt_ctl_args){.json = true}, NULL), CKT_EXIT_DONE);
 	json_t *json = json_loads(out, 0, NULL), *array = json_object_get(json, "sessions"),
 	       *first = json_array_get(array, 0);
@@ -80,8 +84,10 @@ static void test_json(void)
 	IS(json_integer_value(json_object_get(first, "memory_bytes")), 1536);
 	TEXT(json_string_value(json_object_get(first, "job")), "mine");
 	YES(json_is_null(json_object_get(json_array_get(array, 1), "job")));
+	TEXT(json_string_value(json_object_get(first, "owner")), "token:alice");
+	TEXT(json_string_value(json_object_get(first, "project")), "vision");
 	json_decref(json);
-	IS(seen_count, 3);
+	IS(seen_count, 5);
 }
 
 static void test_text(void)
@@ -90,6 +96,7 @@ static void test_text(void)
 	replies[CKT_CONTROL_LIST].answer = list;
 	/* An older server knows nothing of jobs, and ends that connection. */
 	replies[CKT_CONTROL_JOBS].answer = hang_up;
+	replies[CKT_CONTROL_OWNERS].answer = hang_up;
 	IS(run(ckt_ctl_ps, (struct ckt_ctl_args){0}, NULL), CKT_EXIT_DONE);
 	HAS(out, "fffffffffff0");
 	replies[CKT_CONTROL_JOBS] =
@@ -100,6 +107,7 @@ static void test_text(void)
 	HAS(out, "0123456789ab");
 	HAS(out, "fffffffffff0");
 	HAS(out, "1.5 KiB");
+	HAS(out, "uid:0");
 	HAS(out, "note: a note");
 	CU_ASSERT_PTR_NULL(strchr(out, '\033'));
 	IS(run(ckt_ctl_ps, (struct ckt_ctl_args){.server = "unix:/nowhere", .json = true}, NULL),

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* See inside.h. */
 #include "inside.h"
+#include "server/daemon/session/worker_request.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -256,6 +257,7 @@ void session_drop(struct ckt_session *session)
 		place = &(*place)->next;
 	*place = session->next;
 	server.session_count--;
+	ckt_daemon_request_fail_all(session, -ECONNRESET);
 	for (int i = 0; i < CKT_LINKS; i++)
 		if (session->links[i].stream.source.fd >= 0)
 			ckt_record_stream_fini(&session->links[i].stream);
@@ -331,30 +333,10 @@ ckt_hello_args hello_args(ckt_hello_kind kind, const char *session)
 		.build = (char *)"test"};
 }
 
-int hello(
-	int fd, const ckt_hello_args *args, const uint8_t *nonce, const char *token, char *ret_text)
+/* Reads the answer to a hello, see hello. */
+static int hello_answer(int fd, char *ret_text)
 {
-	char body[4096], text[512];
-	XDR xdr;
-	xdrmem_create(&xdr, body, sizeof body, XDR_ENCODE);
-	if (!xdr_ckt_hello_args(&xdr, (ckt_hello_args *)args))
-		return -2;
-	u_int length = xdr_getpos(&xdr);
-	uint8_t record[4200], *p = record, hmac[CKT_AUTH_HMAC_SIZE];
-	const uint32_t head[] = {7, 0, 2, CRICKET_SESSION_PROG, 1, CKT_SESSION_HELLO};
-	for (size_t i = 0; i < COUNT(head); i++)
-		p = ckt_put_u32(p, head[i]);
-	if (token) {
-		struct ckt_token t = {.size_bytes = strlen(token)};
-		memcpy(t.bytes, token, t.size_bytes);
-		ckt_auth_hmac(&t, nonce, body, length, hmac);
-		p = ckt_put_opaque(ckt_put_u32(p, CKT_AUTH_CRICKET_TOKEN), hmac, sizeof hmac);
-	} else {
-		p = ckt_put_u32(ckt_put_u32(p, CKT_AUTH_NONE), 0);
-	}
-	p = ckt_put_u32(ckt_put_u32(p, CKT_AUTH_NONE), 0);
-	memcpy(p, body, length);
-	send_bytes(fd, record, (size_t)(p - record) + length, -1);
+	char text[512];
 	size_t size;
 	uint8_t *data = receive(fd, &size);
 	if (!data)
@@ -372,6 +354,59 @@ int hello(
 	xdr_free((xdrproc_t)xdr_ckt_hello_res, (char *)&res);
 	free(data);
 	return status;
+}
+
+static u_int encode_hello(const ckt_hello_args *args, char *ret_body, size_t size)
+{
+	XDR xdr;
+	xdrmem_create(&xdr, ret_body, (u_int)size, XDR_ENCODE);
+	return xdr_ckt_hello_args(&xdr, (ckt_hello_args *)args) ? xdr_getpos(&xdr) : 0;
+}
+
+int hello(
+	int fd, const ckt_hello_args *args, const uint8_t *nonce, const char *token, char *ret_text)
+{
+	char body[4096];
+	u_int length = encode_hello(args, body, sizeof body);
+	if (!length)
+		return -2;
+	uint8_t record[4200], *p = record, hmac[CKT_AUTH_HMAC_SIZE];
+	const uint32_t head[] = {7, 0, 2, CRICKET_SESSION_PROG, 1, CKT_SESSION_HELLO};
+	for (size_t i = 0; i < COUNT(head); i++)
+		p = ckt_put_u32(p, head[i]);
+	if (token) {
+		struct ckt_token t = {.size_bytes = strlen(token)};
+		memcpy(t.bytes, token, t.size_bytes);
+		ckt_auth_hmac(&t, nonce, body, length, hmac);
+		p = ckt_put_opaque(ckt_put_u32(p, CKT_AUTH_CRICKET_TOKEN), hmac, sizeof hmac);
+	} else {
+		p = ckt_put_u32(ckt_put_u32(p, CKT_AUTH_NONE), 0);
+	}
+	p = ckt_put_u32(ckt_put_u32(p, CKT_AUTH_NONE), 0);
+	memcpy(p, body, length);
+	send_bytes(fd, record, (size_t)(p - record) + length, -1);
+	return hello_answer(fd, ret_text);
+}
+
+int hello_proving(int fd, const ckt_hello_args *args, const ckt_greeting *greeting,
+	const char *token, const struct ckt_session_key *key, char *ret_text)
+{
+	char body[4096];
+	uint8_t record[4400];
+	struct ckt_token t = {.size_bytes = token ? strlen(token) : 0};
+	struct ckt_credential credential = {0};
+	u_int length = encode_hello(args, body, sizeof body);
+	if (!length)
+		return -2;
+	const struct ckt_challenge challenge = {(const uint8_t *)greeting->nonce, body, length};
+	if (token)
+		memcpy(t.bytes, token, t.size_bytes);
+	if (key)
+		MUST(ckt_session_key_prove(key, &challenge, &credential), 0);
+	uint8_t *end =
+		ckt_hello_put(record, 7, greeting, token ? &t : NULL, &credential, &challenge);
+	send_bytes(fd, record, (size_t)(end - record), -1);
+	return hello_answer(fd, ret_text);
 }
 
 int control_new(void)

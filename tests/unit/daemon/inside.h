@@ -5,6 +5,8 @@
  */
 #pragma once
 
+#include "rpc/greeting.h"
+#include "rpc/session_key.h"
 #include "server/daemon/peer/control.h"
 #include "server/daemon/peer/peer.h"
 #include "server/daemon/policy/admission.h"
@@ -65,6 +67,9 @@ uint8_t *receive(int fd, size_t *ret_size);
  */
 int hello(int fd, const ckt_hello_args *args, const uint8_t *nonce, const char *token,
 	char *ret_text);
+/* The same with the proofs of rpc/credential.h; NULL: without that one. */
+int hello_proving(int fd, const ckt_hello_args *args, const ckt_greeting *greeting,
+	const char *token, const struct ckt_session_key *key, char *ret_text);
 ckt_hello_args hello_args(ckt_hello_kind kind, const char *session);
 /* A control call; false where there is no proper answer. */
 bool control(int fd, uint32_t proc, xdrproc_t xdr_args, void *args, int pass_fd, xdrproc_t xdr_res,

@@ -130,8 +130,8 @@ static void test_descriptors(void)
 	/* Numbers in reach of the reserve: 64 descriptors, 4 of them and 4 more. */
 	server.descriptor_count = 64;
 	struct ckt_auth_peer flooder = address(2), fresh = address(3), root = user(0);
-	struct ckt_identity ids[] = {ckt_identity_of(&flooder, false),
-		ckt_identity_of(&fresh, false), ckt_identity_of(&root, false)};
+	struct ckt_identity ids[] = {
+		ckt_identity_of(&flooder), ckt_identity_of(&fresh), ckt_identity_of(&root)};
 	come(address(2), 4);
 	NO(ckt_admit_connection(&server, &ids[0], 57));
 	YES(ckt_admit_connection(&server, &ids[1], 57));
@@ -151,8 +151,7 @@ static void test_descriptors(void)
 static void test_failures(void)
 {
 	struct ckt_auth_peer who = address(5), other = address(6);
-	struct ckt_identity source = ckt_identity_of(&who, false),
-			    second = ckt_identity_of(&other, false);
+	struct ckt_identity source = ckt_identity_of(&who), second = ckt_identity_of(&other);
 	server.options.max_delay = 10;
 	unsigned before = 0;
 	for (int i = 0; i < 3; i++)

@@ -108,6 +108,37 @@ static void test_follow(void)
 	session_drop(foreign);
 }
 
+/* The same with owners. */
+static void test_owned(void)
+{
+	struct ckt_session *session = session_new("0000000000d5");
+	ckt_control_events_args args = {.after = last};
+	ckt_control_owned_events_res res = {0};
+	ckt_control_owners_res owners = {0};
+	u_int numbers[] = {session->uid, CKT_UID_UNKNOWN};
+	ckt_control_owners_args asked = {.owners = {COUNT(numbers), numbers}};
+	char name[CKT_OWNER_NAME_SIZE];
+	int fd = control_new();
+	ckt_daemon_event(session, CKT_EVENT_SAVED, "%d", 1);
+	ckt_owner_text(&server, session->uid, name);
+	YES(control(fd, CKT_CONTROL_OWNED_EVENTS, (xdrproc_t)xdr_ckt_control_events_args, &args, -1,
+		(xdrproc_t)xdr_ckt_control_owned_events_res, &res));
+	MUST(res.events.events_len, 1);
+	last = res.last;
+	TEXT(res.events.events_val[0].event.name, "saved");
+	TEXT(res.events.events_val[0].owner.name, name);
+	TEXT(res.events.events_val[0].owner.project, "");
+	xdr_free((xdrproc_t)xdr_ckt_control_owned_events_res, (char *)&res);
+	YES(control(fd, CKT_CONTROL_OWNERS, (xdrproc_t)xdr_ckt_control_owners_args, &asked, -1,
+		(xdrproc_t)xdr_ckt_control_owners_res, &owners));
+	MUST(owners.owners.owners_len, 2);
+	TEXT(owners.owners.owners_val[0].name, name);
+	xdr_free((xdrproc_t)xdr_ckt_control_owners_res, (char *)&owners);
+	close(fd);
+	run_for(3);
+	session_drop(session);
+}
+
 static void test_memory(void)
 {
 	struct ckt_session *session = session_new("0000000000d3");
@@ -148,4 +179,4 @@ static void test_memory(void)
 	session_drop(session);
 }
 
-UNIT_SUITE(events, {"follow", test_follow}, {"memory", test_memory})
+UNIT_SUITE(events, {"follow", test_follow}, {"owned", test_owned}, {"memory", test_memory})

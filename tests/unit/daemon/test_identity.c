@@ -19,19 +19,21 @@ static void test_identities(void)
 			     neighbour = six, other = six;
 	neighbour.address[15] = neighbour.address[8] = 9;
 	other.address[7] = 2;
-	struct ckt_identity of[] = {ckt_identity_of(&a, false), ckt_identity_of(&b, false),
-		ckt_identity_of(&six, false), ckt_identity_of(&other, false),
-		ckt_identity_of(&a, true),
-		ckt_identity_of(&(struct ckt_auth_peer){.kind = CKT_PEER_UNIX, .uid = 7}, false),
-		ckt_identity_of(&(struct ckt_auth_peer){.kind = CKT_PEER_UNIX, .uid = 8}, false)};
+	struct ckt_identity of[] = {ckt_identity_of(&a), ckt_identity_of(&b), ckt_identity_of(&six),
+		ckt_identity_of(&other), ckt_identity_of_owner(ckt_owner_of_token("alice")),
+		ckt_identity_of_owner(ckt_owner_of_token("bob")),
+		ckt_identity_of(&(struct ckt_auth_peer){.kind = CKT_PEER_UNIX, .uid = 7}),
+		ckt_identity_of(&(struct ckt_auth_peer){.kind = CKT_PEER_UNIX, .uid = 8})};
 	for (size_t i = 0; i < COUNT(of); i++)
 		for (size_t k = 0; k < COUNT(of); k++)
 			IS(ckt_identity_same(&of[i], &of[k]), i == k);
-	/* A network of 64 bits is one host's; the token is one identity wherever it is shown. */
-	struct ckt_identity near = ckt_identity_of(&neighbour, false),
-			    token = ckt_identity_of(&b, true);
+	/* A network of 64 bits is one host's; a token is one identity wherever it is shown. */
+	struct ckt_identity near = ckt_identity_of(&neighbour),
+			    token = ckt_identity_of_owner(ckt_owner_of_token("alice")),
+			    user = ckt_identity_of_owner(7);
 	YES(ckt_identity_same(&near, &of[2]));
 	YES(ckt_identity_same(&token, &of[4]));
+	YES(ckt_identity_same(&user, &of[6]));
 }
 
 static void test_operators(void)

@@ -98,6 +98,8 @@ static void test_entry(void)
 	options.insecure = true;
 	IS(entry(false, true, CKT_PROOF_NONE), CKT_POLICY_YES);
 	IS(entry(false, true, CKT_PROOF_WRONG), CKT_POLICY_DENIED);
+	IS(entry(true, false, CKT_PROOF_EXPIRED), CKT_POLICY_DENIED);
+	HAS(decision.reason, "has expired");
 }
 
 typedef void question(const struct ckt_policy_server *server, const struct ckt_count_facts *count,
@@ -205,6 +207,11 @@ static void test_share(void)
 	policy->share(&facts, &(struct ckt_share_facts){user}, &share);
 	YES(share.gpu_count == 2 && share.gpus[0] == 0 && share.gpus[1] == 1);
 	YES(share.device_memory_bytes == 7 && share.host_memory_bytes == 0);
+	/* A token has no more than everybody. */
+	policy->share(&facts, &(struct ckt_share_facts){user, 8, 9}, &share);
+	YES(share.device_memory_bytes == 7 && share.host_memory_bytes == 9);
+	policy->share(&facts, &(struct ckt_share_facts){user, 6, 0}, &share);
+	YES(share.device_memory_bytes == 6 && share.host_memory_bytes == 0);
 	facts.gpus = only;
 	facts.gpu_count = 2;
 	policy->share(&facts, &(struct ckt_share_facts){user}, &share);
@@ -221,20 +228,47 @@ static enum ckt_policy_answer control_of(struct ckt_control_facts who)
 	return answer();
 }
 
+/* What a peer is and showed, and what somebody owns. */
 static void test_control(void)
 {
+	const uint32_t nobody = CKT_UID_UNKNOWN, alice = ckt_owner_of_token("alice"),
+		       bob = ckt_owner_of_token("bob");
+	const struct {
+		struct ckt_control_facts who;
+		enum ckt_policy_answer answer;
+	} rows[] = {
+		{{.uid = 1001, .owner_uid = 1001}, CKT_POLICY_YES},
+		{{.uid = 1002, .owner_uid = 1001}, CKT_POLICY_DENIED},
+		{{.uid = 0, .owner_uid = 1001}, CKT_POLICY_YES},
+		{{.uid = geteuid(), .owner_uid = 1001}, CKT_POLICY_YES},
+		{{.uid = nobody, .secret = true, .owner_uid = 1001}, CKT_POLICY_YES},
+		/* Two that nobody knows are not one. */
+		{{.uid = nobody, .owner_uid = nobody}, CKT_POLICY_DENIED},
+		/* A token has its own sessions, and no role without it means anything. */
+		{{.uid = nobody, .token = alice, .owner_uid = alice}, CKT_POLICY_YES},
+		{{.uid = nobody, .token = alice, .owner_uid = bob}, CKT_POLICY_DENIED},
+		{{.uid = nobody, .token = alice, .owner_uid = 1001}, CKT_POLICY_DENIED},
+		{{.uid = nobody, .token = alice, .owner_uid = nobody}, CKT_POLICY_DENIED},
+		{{.uid = nobody, .token = alice, .role = CKT_ROLE_OPERATOR, .owner_uid = bob},
+			CKT_POLICY_DENIED},
+		{{.uid = nobody, .token = alice, .operates = true, .owner_uid = bob},
+			CKT_POLICY_YES},
+		{{.uid = nobody, .token = alice, .role = CKT_ROLE_ADMINISTRATOR, .owner_uid = 1001},
+			CKT_POLICY_YES},
+		{{.uid = nobody,
+			 .role = CKT_ROLE_ADMINISTRATOR,
+			 .operates = true,
+			 .owner_uid = 1001},
+			CKT_POLICY_DENIED},
+		/* Over the UNIX socket a token adds to what the user has. */
+		{{.uid = 1001, .token = alice, .owner_uid = 1001}, CKT_POLICY_YES},
+		{{.uid = 1001, .token = alice, .owner_uid = alice}, CKT_POLICY_YES},
+		{{.uid = 1001, .token = alice, .owner_uid = bob}, CKT_POLICY_DENIED},
+	};
 	begin();
-	IS(control_of((struct ckt_control_facts){1001, false, false, 1001}), CKT_POLICY_YES);
-	IS(control_of((struct ckt_control_facts){1002, false, false, 1001}), CKT_POLICY_DENIED);
-	IS(control_of((struct ckt_control_facts){0, false, false, 1001}), CKT_POLICY_YES);
-	IS(control_of((struct ckt_control_facts){geteuid(), false, false, 1001}), CKT_POLICY_YES);
-	IS(control_of((struct ckt_control_facts){CKT_UID_UNKNOWN, true, false, 1001}),
-		CKT_POLICY_YES);
-	IS(control_of((struct ckt_control_facts){CKT_UID_UNKNOWN, false, true, 1001}),
-		CKT_POLICY_YES);
-	/* Two that nobody knows are not one. */
-	IS(control_of((struct ckt_control_facts){CKT_UID_UNKNOWN, false, false, CKT_UID_UNKNOWN}),
-		CKT_POLICY_DENIED);
+	for (size_t i = 0; i < COUNT(rows); i++)
+		if (!IS(control_of(rows[i].who), rows[i].answer))
+			CU_FAIL("of a row of the table");
 }
 
 static enum ckt_policy_answer client(uint32_t uid, uint32_t owner, bool local, bool unclaimed)
@@ -254,8 +288,31 @@ static void test_client(void)
 	HAS(decision.reason, "session abc belongs to another user");
 	IS(client(1002, 1001, true, true), CKT_POLICY_YES);
 	IS(client(1002, CKT_UID_UNKNOWN, true, false), CKT_POLICY_YES);
-	/* Over TCP the secret alone proves it. */
+	/* Over TCP the key alone proves it, unless another token speaks against it. */
 	IS(client(CKT_UID_UNKNOWN, 1001, false, false), CKT_POLICY_YES);
+	const uint32_t alice = ckt_owner_of_token("alice"), bob = ckt_owner_of_token("bob");
+	const struct {
+		uint32_t token, owner;
+		bool unclaimed;
+		enum ckt_policy_answer answer;
+	} rows[] = {
+		{alice, alice, false, CKT_POLICY_YES},
+		{bob, alice, false, CKT_POLICY_DENIED},
+		{bob, alice, true, CKT_POLICY_YES},
+		{0, alice, false, CKT_POLICY_YES},
+		{bob, 1001, false, CKT_POLICY_YES},
+		{bob, CKT_UID_UNKNOWN, false, CKT_POLICY_YES},
+	};
+	for (size_t i = 0; i < COUNT(rows); i++) {
+		policy->client(&facts,
+			&(struct ckt_client_facts){.control = {.uid = CKT_UID_UNKNOWN,
+							   .token = rows[i].token,
+							   .owner_uid = rows[i].owner},
+				.session = "abc",
+				.unclaimed = rows[i].unclaimed},
+			&decision);
+		IS(answer(), rows[i].answer);
+	}
 }
 
 static void test_busy(void)

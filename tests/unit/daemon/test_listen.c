@@ -55,8 +55,8 @@ static void test_tcp(void)
 		{"127.0.0.1:0", 0, NULL},
 		{":0", 0, NULL},
 		{"none", 0, NULL},
-		{"0.0.0.0:0", -EPERM, "--token-file"},
-		{"[::]:0", -EPERM, "--token-file"},
+		{"0.0.0.0:0", -EPERM, "--tokens FILE or --token-file"},
+		{"[::]:0", -EPERM, "--tokens FILE or --token-file"},
 		{"127.0.0.1:99999", -EINVAL, "--listen"},
 		{"", -EINVAL, "--listen"},
 	};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* server/daemon/options.c: options: sizes, lists of GPUs, command line, INI file. */
+/* server/daemon/options.c: options: lists of GPUs, command line, INI file. */
 #include <CUnit/Basic.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -7,29 +7,6 @@
 #include <unistd.h>
 
 #include "server/daemon/options.h"
-
-static void test_sizes(void)
-{
-	static const struct {
-		const char *text;
-		uint64_t bytes;
-	} good[] = {{"0", 0}, {"4096", 4096}, {"1K", 1024}, {"512M", 512ull << 20},
-		{"512m", 512ull << 20}, {"8G", 8ull << 30}, {"8GB", 8ull << 30},
-		{"8GiB", 8ull << 30}, {"2T", 2ull << 40}, {"100B", 100},
-		{"16777215T", 16777215ull << 40}, {"18446744073709551615", UINT64_MAX}};
-	static const char *const bad[] = {"", " 1", "-1", "+1", "1X", "1.5G", "G", "1GG", "1Gi",
-		"1G ", "0x10", "16777216T", "18446744073709551616"};
-	for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
-		uint64_t bytes = 77;
-		CU_ASSERT_EQUAL(ckt_options_size_parse(good[i].text, &bytes), 0);
-		CU_ASSERT_EQUAL(bytes, good[i].bytes);
-	}
-	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-		uint64_t bytes = 77;
-		CU_ASSERT_NOT_EQUAL(ckt_options_size_parse(bad[i], &bytes), 0);
-		CU_ASSERT_EQUAL(bytes, 77);
-	}
-}
 
 static void test_library_path(void)
 {
@@ -162,7 +139,6 @@ int main(void)
 {
 	CU_initialize_registry();
 	CU_pSuite suite = CU_add_suite("options", NULL, NULL);
-	CU_add_test(suite, "sizes", test_sizes);
 	CU_add_test(suite, "gpus", test_gpus);
 	CU_add_test(suite, "library path", test_library_path);
 	CU_add_test(suite, "command line", test_command_line);

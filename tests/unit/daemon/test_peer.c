@@ -149,28 +149,34 @@ static void test_garbage(void)
 static void test_rights(void)
 {
 	uid_t self = geteuid(), other = self + 1;
+	const uint32_t single = ckt_owner_of_token(CKT_SINGLE_TOKEN_NAME);
 	const struct {
 		uint32_t uid;
-		bool token;
+		uint32_t token;
 		uint32_t owner;
 		bool may;
 	} cases[] = {
-		{self, false, self, true},
-		{0, false, other, true},
-		{other, false, other, true},
-		{other, false, self, false},
-		{other, true, self, true},
-		{self, false, other, true},
-		{CKT_UID_UNKNOWN, false, self, false},
-		{CKT_UID_UNKNOWN, true, self, true},
-		{CKT_UID_UNKNOWN, false, CKT_UID_UNKNOWN, false},
-		{other, false, CKT_UID_UNKNOWN, false},
+		{self, 0, self, true},
+		{0, 0, other, true},
+		{other, 0, other, true},
+		{other, 0, self, false},
+		{other, single, self, false},
+		{other, single, single, true},
+		{self, 0, other, true},
+		{CKT_UID_UNKNOWN, 0, self, false},
+		{CKT_UID_UNKNOWN, single, self, false},
+		{CKT_UID_UNKNOWN, single, single, true},
+		{CKT_UID_UNKNOWN, 0, CKT_UID_UNKNOWN, false},
+		{CKT_UID_UNKNOWN, single, CKT_UID_UNKNOWN, false},
+		{other, 0, CKT_UID_UNKNOWN, false},
 	};
+	server.token = (struct ckt_token){.bytes = "right", .size_bytes = 5};
 	for (size_t i = 0; i < COUNT(cases); i++) {
 		struct ckt_peer peer = {
 			.server = &server, .token = cases[i].token, .who = {.uid = cases[i].uid}};
 		IS(ckt_peer_may(&peer, cases[i].owner), cases[i].may);
 	}
+	server.token.size_bytes = 0;
 }
 
 /* Held by a callback to come, a peer outlives its connection. */

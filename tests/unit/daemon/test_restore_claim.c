@@ -41,11 +41,23 @@ static void make_origin(enum image image)
 	origin.uid += image == BROKEN;
 }
 
-static const struct ckt_claimant alice = {.uid = ALICE}, mallory = {.uid = MALLORY},
-				 nobody = {.uid = CKT_UID_UNKNOWN},
-				 root = {.uid = 0, .for_others = true},
-				 token = {
-					 .uid = CKT_UID_UNKNOWN, .token = true, .for_others = true};
+/* ckt_owner_of_token("token"), "administrator" and "user" */
+enum { SINGLE = 0xbc469e9du, CHIEF = 0x80000001u, USER = 0x80000002u };
+
+static const struct ckt_claimant alice = {.owner = ALICE, .uid = ALICE},
+				 mallory = {.owner = MALLORY, .uid = MALLORY},
+				 nobody = {.owner = CKT_UID_UNKNOWN, .uid = CKT_UID_UNKNOWN},
+				 root = {.for_others = true},
+				 chief = {.owner = CHIEF,
+					 .uid = CKT_UID_UNKNOWN,
+					 .token = CHIEF,
+					 .role = CKT_ROLE_ADMINISTRATOR,
+					 .for_others = true},
+				 single = {.owner = SINGLE,
+					 .uid = CKT_UID_UNKNOWN,
+					 .token = SINGLE,
+					 .for_others = true},
+				 user = {.owner = USER, .uid = CKT_UID_UNKNOWN, .token = USER};
 
 static int claim(struct ckt_session *session, const struct ckt_claimant *claimant, enum image image,
 	struct ckt_session **ret_other, bool *ret_end)
@@ -77,8 +89,12 @@ static void test_owner(void)
 		{&root, SEALED, 0, ALICE, false},
 		{&root, DERIVED, 0, 0, true},
 		{&root, FORGED, 0, 0, true},
-		{&token, SEALED, 0, ALICE, false},
-		{&token, DERIVED, 0, CKT_UID_UNKNOWN, true},
+		{&chief, SEALED, 0, ALICE, false},
+		{&chief, DERIVED, 0, CHIEF, true},
+		{&single, SEALED, 0, ALICE, false},
+		{&single, DERIVED, 0, SINGLE, true},
+		{&user, SEALED, 0, USER, false},
+		{&user, DERIVED, 0, USER, false},
 		{&root, BROKEN, -EBADMSG, 12345, false},
 		{&alice, BROKEN, -EBADMSG, 12345, false},
 	};
@@ -112,7 +128,10 @@ static void test_marks(void)
 		{ALICE, &mallory, SEALED, -EPERM},
 		{ALICE, &nobody, DERIVED, -EPERM},
 		{ALICE, &root, FORGED, 0},
-		{ALICE, &token, DERIVED, 0},
+		{ALICE, &chief, DERIVED, 0},
+		{ALICE, &single, DERIVED, -EPERM},
+		{ALICE, &user, DERIVED, -EPERM},
+		{USER, &user, FORGED, 0},
 		/* Whose it is was never known: who has the image has it. */
 		{CKT_UID_UNKNOWN, &nobody, DERIVED, 0},
 		{CKT_UID_UNKNOWN, &nobody, FORGED, -EPERM},
@@ -209,7 +228,7 @@ static void test_sessions(void)
 
 static void test_claimant(void)
 {
-	struct ckt_peer peer = {.who = {.kind = CKT_PEER_UNIX, .uid = ALICE}};
+	struct ckt_peer peer = {.server = &server, .who = {.kind = CKT_PEER_UNIX, .uid = ALICE}};
 	NO(ckt_claimant_of(&peer).for_others && geteuid() != ALICE);
 	IS(ckt_claimant_of(&peer).uid, ALICE);
 	peer.who.uid = 0;
@@ -218,12 +237,20 @@ static void test_claimant(void)
 	peer.who.kind = CKT_PEER_LOOPBACK;
 	NO(ckt_claimant_of(&peer).for_others);
 	IS(ckt_claimant_of(&peer).uid, CKT_UID_UNKNOWN);
-	peer.token = true;
+	server.token = (struct ckt_token){.bytes = "right", .size_bytes = 5};
+	peer.token = SINGLE;
+	IS(ckt_owner_of_token(CKT_SINGLE_TOKEN_NAME), SINGLE);
 	YES(ckt_claimant_of(&peer).for_others);
+	IS(ckt_claimant_of(&peer).owner, SINGLE);
+	/* The token was taken away. */
+	server.token.size_bytes = 0;
+	NO(ckt_claimant_of(&peer).for_others);
+	IS(ckt_claimant_of(&peer).owner, CKT_UID_UNKNOWN);
 	YES(ckt_claimant_may(&server, &alice, ALICE) && ckt_claimant_may(&server, &root, ALICE) &&
-		ckt_claimant_may(&server, &token, 0));
+		ckt_claimant_may(&server, &chief, 0));
 	NO(ckt_claimant_may(&server, &mallory, ALICE) ||
 		ckt_claimant_may(&server, &nobody, ALICE) ||
+		ckt_claimant_may(&server, &single, ALICE) ||
 		ckt_claimant_may(&server, &nobody, CKT_UID_UNKNOWN));
 }
 

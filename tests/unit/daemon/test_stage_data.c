@@ -22,7 +22,7 @@ static int connect_data(void)
 {
 	int fds[2];
 	MUST(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds), 0);
-	MUST(ckt_stage_data_serve(data, fds[1], &self), 0);
+	MUST(ckt_stage_data_serve(data, fds[1], &self, NULL), 0);
 	return fds[0];
 }
 
@@ -145,7 +145,7 @@ static void test_end(void)
 	for (; count < COUNT(fds); count++) {
 		MUST(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
 		fds[count] = pair[0];
-		int result = ckt_stage_data_serve(data, pair[1], &self);
+		int result = ckt_stage_data_serve(data, pair[1], &self, NULL);
 		if (result) {
 			IS(result, -EBUSY);
 			IS(read(pair[0], text, 1), 0);

@@ -18,25 +18,25 @@
 
 static bool has_server;
 
-bool run_find_program(const char *name, const char *built, char ret_path[PATH_MAX])
+bool ckt_run_find_program(const char *name, const char *built, char ret_path[PATH_MAX])
 {
 	ssize_t n = readlink("/proc/self/exe", ret_path, PATH_MAX - 1);
 	ret_path[n > 0 ? n : 0] = 0;
 	return has_server && strcmp(name, "cricket-server") == 0;
 }
 
-bool run_prepare_environment(const struct run_options *options, const char *address)
+bool ckt_run_prepare_environment(const struct ckt_run_options *options, const char *address)
 {
 	return setenv("REMOTE_GPU_ADDRESS", address, 1) == 0;
 }
 
-int run_exec(char **command)
+int ckt_run_exec(char **command)
 {
 	execvp(command[0], command);
 	return 127;
 }
 
-void run_say(const char *format, ...)
+void ckt_run_say(const char *format, ...)
 {
 }
 
@@ -64,7 +64,7 @@ static int run(const char *script)
 		char *command[] = {(char *)"sh", (char *)"-c", (char *)script, NULL};
 		char *missing[] = {(char *)"/nonexistent", NULL};
 		setenv("REMOTE_GPU_ADDRESS", "the.users:1", 1);
-		_exit(run_soft(&(struct run_options){
+		_exit(ckt_run_soft(&(struct ckt_run_options){
 			.soft = true, .command = script ? command : missing}));
 	}
 	MUST(waitpid(child, &status, 0), child);
@@ -103,4 +103,4 @@ static void test_status(void)
 	unsetenv("XDG_RUNTIME_DIR");
 }
 
-UNIT_SUITE(run_soft, {"status", test_status})
+UNIT_SUITE(ckt_run_soft, {"status", test_status})

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * rpc/greeting.h: what a server may send for a greeting and an answer, cut anywhere, and the bytes
- * of a hello's head.
+ * of a hello.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -118,27 +118,54 @@ static void test_answer(void)
 	IS(read_bytes(NULL, 0, NULL, &(ckt_hello_res){0}), -ECONNRESET);
 }
 
-static void test_head(void)
+/* The credential that a server which offers so gets; the rest of the record is checked here. */
+static uint32_t put(const uint32_t *flavours, unsigned count, const struct ckt_token *token,
+	struct ckt_credential credential, struct ckt_cursor *ret_body)
 {
-	static const uint32_t plain[] = {5, 0, 2, CRICKET_SESSION_PROG, CRICKET_SESSION_VERS,
-		CKT_SESSION_HELLO, CKT_AUTH_NONE, 0, CKT_AUTH_NONE, 0};
-	uint8_t record[CKT_HELLO_HEAD_MAX + 1], digest[CKT_HMAC_SIZE];
-	memset(digest, 0x77, sizeof digest);
+	static uint8_t record[CKT_HELLO_HEAD_MAX + 8];
+	static const uint32_t call[] = {
+		5, 0, 2, CRICKET_SESSION_PROG, CRICKET_SESSION_VERS, CKT_SESSION_HELLO};
+	const ckt_greeting greeting = {.flavours = {count, (u_int *)flavours}};
+	const struct ckt_challenge challenge = {(const uint8_t *)greeting.nonce, "args", 4};
 	memset(record, 0xee, sizeof record);
-	IS(ckt_hello_head_put(record, 5, NULL) - record, sizeof plain);
-	struct ckt_cursor c = {.p = record, .end = record + sizeof plain};
-	for (size_t i = 0; i < COUNT(plain); i++)
-		IS(ckt_get_u32(&c), plain[i]);
-	IS(ckt_hello_head_put(record, 5, digest) - record, CKT_HELLO_HEAD_MAX);
-	IS(record[CKT_HELLO_HEAD_MAX], 0xee);
-	c = (struct ckt_cursor){.p = record + 24, .end = record + CKT_HELLO_HEAD_MAX};
-	IS(ckt_get_u32(&c), CKT_AUTH_CRICKET_TOKEN);
-	IS(ckt_get_u32(&c), CKT_HMAC_SIZE);
-	IS(memcmp(c.p, digest, sizeof digest), 0);
-	c.p += sizeof digest;
+	uint8_t *end = ckt_hello_put(record, 5, &greeting, token, &credential, &challenge);
+	YES(end <= record + CKT_HELLO_HEAD_MAX + 4);
+	IS(*end, 0xee);
+	struct ckt_cursor c = {.p = record, .end = end};
+	for (size_t i = 0; i < COUNT(call); i++)
+		IS(ckt_get_u32(&c), call[i]);
+	uint32_t flavour = ckt_get_u32(&c), length;
+	const uint8_t *body = ckt_get_opaque(&c, CKT_CREDENTIAL_MAX, &length);
+	*ret_body = (struct ckt_cursor){.p = body, .end = body + length};
 	IS(ckt_get_u32(&c), CKT_AUTH_NONE);
 	IS(ckt_get_u32(&c), 0);
 	NO(c.bad);
+	IS(c.end - c.p, 4);
+	IS(memcmp(c.p, "args", 4), 0);
+	return flavour;
 }
 
-UNIT_SUITE(greeting, {"greeting", test_greeting}, {"answer", test_answer}, {"head", test_head})
+static void test_hello(void)
+{
+	static const uint32_t old[] = {CKT_AUTH_CRICKET_TOKEN, CKT_AUTH_NONE},
+			      present[] = {CKT_AUTH_CRICKET_TOKEN, CKT_AUTH_CRICKET_PROOF};
+	const struct ckt_token token = {.bytes = "0123456789abcdef", .size_bytes = 16};
+	const struct ckt_credential nothing = {0}, key = {.has_key = true};
+	struct ckt_credential back;
+	struct ckt_cursor body;
+	IS(put(old, 2, NULL, nothing, &body), CKT_AUTH_NONE);
+	IS(body.end - body.p, 0);
+	IS(put(old, 2, NULL, key, &body), CKT_AUTH_NONE);
+	IS(put(old, 2, &token, key, &body), CKT_AUTH_CRICKET_TOKEN);
+	IS(body.end - body.p, CKT_HMAC_SIZE);
+	IS(put(present, 2, NULL, nothing, &body), CKT_AUTH_NONE);
+	for (int kind = 1; kind < 4; kind++) {
+		IS(put(present, 2, kind & 1 ? &token : NULL, kind & 2 ? key : nothing, &body),
+			CKT_AUTH_CRICKET_PROOF);
+		MUST(ckt_credential_get(body.p, (size_t)(body.end - body.p), &back), true);
+		IS(back.has_token, kind & 1);
+		IS(back.has_key, kind >> 1);
+	}
+}
+
+UNIT_SUITE(greeting, {"greeting", test_greeting}, {"answer", test_answer}, {"hello", test_hello})

@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "rpc/credential.h"
 #include "rpc/hello.h"
 #include "rpc/identity.h"
 #include "rpc/net.h"
@@ -20,11 +21,13 @@ enum { HELLO_XID = 1, FLAVOUR_OFFSET = 24, BODY_OFFSET = 32 };
 
 static char token_path[] = "/tmp/ckt-hello-XXXXXX";
 
-static void write_greeting(int fd, bool takes_token, bool takes_none)
+static void write_greeting(int fd, bool takes_token, bool takes_none, bool takes_proof)
 {
-	uint32_t flavours[2], count = 0;
+	uint32_t flavours[3], count = 0;
 	if (takes_token)
-		flavours[count++] = CKT_AUTH_CRICKET_TOKEN;
+		flavours[count++] = takes_proof ? CKT_AUTH_CRICKET_NAMED : CKT_AUTH_CRICKET_TOKEN;
+	if (takes_proof)
+		flavours[count++] = CKT_AUTH_CRICKET_PROOF;
 	if (takes_none)
 		flavours[count++] = CKT_AUTH_NONE;
 	ckt_greeting greeting = {.protocol = CKT_PROTOCOL_VERSION, .flavours = {count, flavours}};
@@ -73,6 +76,18 @@ static uint32_t hello_flavour(int fd)
 		ckt_auth_hmac(&token, nonce, c.p, (size_t)(c.end - c.p), hmac);
 		IS(length, sizeof hmac);
 		IS(memcmp(body, hmac, sizeof hmac), 0);
+	} else if (flavour == CKT_AUTH_CRICKET_PROOF) {
+		struct ckt_token token = {.size_bytes = strlen(TOKEN)};
+		struct ckt_token_verifier verifier;
+		struct ckt_credential credential;
+		uint8_t nonce[CKT_AUTH_NONCE_SIZE];
+		memset(nonce, 0x5a, sizeof nonce);
+		memcpy(token.bytes, TOKEN, token.size_bytes);
+		ckt_token_verifier_make(&token, &verifier);
+		const struct ckt_challenge challenge = {nonce, c.p, (size_t)(c.end - c.p)};
+		MUST(ckt_credential_get(body, length, &credential), true);
+		YES(ckt_token_check(&verifier, &challenge, &credential));
+		NO(credential.has_key);
 	} else {
 		IS(length, 0);
 	}
@@ -88,19 +103,24 @@ static uint32_t hello_flavour(int fd)
 static void test_hello(void)
 {
 	static const struct {
-		bool takes_token, takes_none, is_unix;
+		bool takes_token, takes_none, is_unix, takes_proof;
 		const char *file; /* "": the good one */
 		int result;
 		uint32_t flavour;
 		const char *says;
 	} rows[] = {
-		{false, true, true, NULL, 0, CKT_AUTH_NONE, ""},
-		{false, true, false, "/nowhere", 0, CKT_AUTH_NONE, ""}, /* nobody wants it */
-		{true, true, true, "", 0, CKT_AUTH_CRICKET_TOKEN, ""},
-		{true, true, true, "/nowhere", 0, CKT_AUTH_NONE, ""},
-		{true, false, false, "", 0, CKT_AUTH_CRICKET_TOKEN, ""},
-		{true, false, false, NULL, 0, CKT_AUTH_NONE, ""}, /* the server's to refuse */
-		{true, false, false, "/nowhere", -ENOKEY, 0, "/nowhere"},
+		{false, true, true, false, NULL, 0, CKT_AUTH_NONE, ""},
+		{false, true, false, false, "/nowhere", 0, CKT_AUTH_NONE, ""}, /* nobody wants it */
+		{true, true, true, false, "", 0, CKT_AUTH_CRICKET_TOKEN, ""},
+		{true, true, true, false, "/nowhere", 0, CKT_AUTH_NONE, ""},
+		{true, false, false, false, "", 0, CKT_AUTH_CRICKET_TOKEN, ""},
+		{true, false, false, false, NULL, 0, CKT_AUTH_NONE,
+			""}, /* the server's to refuse */
+		{true, false, false, false, "/nowhere", -ENOKEY, 0, "/nowhere"},
+		{false, true, false, true, "", 0, CKT_AUTH_NONE, ""},
+		{true, false, false, true, "", 0, CKT_AUTH_CRICKET_PROOF, ""},
+		{true, true, true, true, "", 0, CKT_AUTH_CRICKET_PROOF, ""},
+		{true, false, false, true, NULL, 0, CKT_AUTH_NONE, ""},
 	};
 	int fd = mkstemp(token_path);
 	IS(write(fd, TOKEN, strlen(TOKEN)), strlen(TOKEN));
@@ -110,7 +130,8 @@ static void test_hello(void)
 		int fds[2];
 		char message[512] = "";
 		MUST(socketpair(AF_UNIX, SOCK_STREAM, 0, fds), 0);
-		write_greeting(fds[1], rows[i].takes_token, rows[i].takes_none);
+		write_greeting(
+			fds[1], rows[i].takes_token, rows[i].takes_none, rows[i].takes_proof);
 		write_answer(fds[1], HELLO_XID, CKT_HELLO_OK);
 		const char *file = rows[i].file && !*rows[i].file ? token_path : rows[i].file;
 		IS(ckt_hello_control(fds[0], rows[i].is_unix, "who", file, ckt_net_now_ms() + 60000,
@@ -140,7 +161,7 @@ static void test_bad(void)
 		if (what == 1)
 			ckt_net_write_record(fds[1], (const uint8_t *)"nonsense", 8, -1, -1);
 		if (what >= 2)
-			write_greeting(fds[1], false, true);
+			write_greeting(fds[1], false, true, false);
 		if (what == 3)
 			ckt_net_write_record(fds[1], (const uint8_t *)"nonsense", 8, -1, -1);
 		if (what == 4)

@@ -34,6 +34,8 @@ static ckt_image *image_new(uint8_t id, unsigned own_files)
 	image->program_name = strdup("");
 	image->client = strdup("");
 	image->build = strdup("");
+	image->owner_name = strdup("");
+	image->owner_project = strdup("");
 	image->file_bytes.file_bytes_val = calloc(own_files + 1, sizeof(uint64_t));
 	image->file_bytes.file_bytes_len = own_files;
 	for (unsigned i = 0; i < own_files; i++)

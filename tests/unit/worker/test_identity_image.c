@@ -24,10 +24,14 @@ static void test_identity(void)
 	worker.client_pid = 4711;
 	worker.uid = 1001;
 	worker.copy = 77;
+	strcpy(worker.owner_name, "token:alice");
+	strcpy(worker.owner_project, "vision");
 	worker.started = 123456;
 	worker.slice_size = 1 << 21;
 	worker.memory_limit = 9 << 20;
 	MUST(ckt_identity_kind.save_table(&s), 0);
+	TEXT(s.image.owner_name, "token:alice");
+	TEXT(s.image.owner_project, "vision");
 	IS(s.image.slice_bytes, 1 << 21);
 	IS(s.image.memory_limit_bytes, 9 << 20);
 	l.image = s.image;

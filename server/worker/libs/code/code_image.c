@@ -63,7 +63,7 @@ int ckt_code_check(struct ckt_loading *l)
 		: 0;
 }
 
-/* The bytes, where they are what they were; else NULL, with what is wrong. */
+/* The bytes if they have not changed; otherwise NULL and the reason. */
 static const uint8_t *find_bytes(
 	const struct ckt_worker *worker, const ckt_image_code *code, const char **ret_wrong)
 {
@@ -82,7 +82,10 @@ static const uint8_t *find_bytes(
 	return memcmp(hash, code->hash, sizeof hash) ? NULL : data;
 }
 
-/* Not silent, and no refusal yet: whether it matters the addresses tell (moved_variables.h). */
+/*
+ * Logs missing code but does not refuse it: the addresses show whether it matters
+ * (moved_variables.h).
+ */
 static void tell_missing(
 	struct ckt_loading *l, const ckt_image_code *code, const char *symbol, const char *wrong)
 {
@@ -121,13 +124,13 @@ int ckt_code_again(struct ckt_loading *l, const ckt_image_journal *entry)
 	if (!ckt_code_add_known(&known, &code))
 		return ckt_load_refuse(
 			l, -ENOMEM, "the worker has no memory for the list of libraries' code");
-	/* A library's own options may be what made the driver take it. */
+	/* The library's own options may be needed before the driver accepts the code. */
 	result = ckt_code_use_ahead(code, data, (enum ckt_code_use_kind)use->kind, use->symbol);
 	if (result == CUDA_ERROR_OUT_OF_MEMORY)
 		return ckt_load_fail(
 			l, result, "code of a library, used first in context", entry->context);
 	if (result)
-		tell_missing(l, saved, use->symbol, "the driver does not take it");
+		tell_missing(l, saved, use->symbol, "the driver rejects it");
 	return 0;
 }
 

@@ -32,8 +32,8 @@ static struct {
 static __thread uint64_t serving_owner;
 
 /*
- * Where the server says (a copy that the worker's user reaches), installed beside the worker, or
- * where the build makes it.
+ * Finds the library: the path in CRICKET_INSIDE (a copy that the worker's user can read), the one
+ * installed beside the worker, or the one in the build directory.
  */
 static int find_file(void)
 {
@@ -82,8 +82,8 @@ static int look_for_relro(struct dl_phdr_info *info, size_t size, void *opaque)
 }
 
 /*
- * glibc's list of the names that an object was asked for by, and where its struct link_map keeps
- * it: behind the public fields, since glibc 2.3.
+ * The names by which glibc was asked for an object, and the place of that list in struct link_map:
+ * behind the public fields, since glibc 2.3.
  */
 struct libname {
 	char *name;
@@ -100,9 +100,9 @@ struct link_map_head {
 static const char driver_name[] = "libcuda.so.1";
 
 /*
- * A name that an object was once asked for by stays with it.  The driver opens itself by its own
- * name, and a server's --driver may be that name, too.  What does not look like glibc's structure
- * is left alone: check_found() then says that the driver still has its name.
+ * glibc keeps every name by which an object was requested.  The driver opens itself by its own
+ * name, and a server's --driver may be that name, too.  A structure that does not look like glibc's
+ * is left alone: check_found() then reports that the driver still has its name.
  */
 static void hide_names(struct link_map *map)
 {
@@ -115,11 +115,11 @@ static void hide_names(struct link_map *map)
 }
 
 /*
- * glibc gives who asks for "libcuda.so.1" the first loaded object of that DT_SONAME or that was
- * asked for by that name, and that is the driver: the worker opens it first, and a session without
- * libraries must not load anything more, or its modules would come to lie elsewhere than in the
- * images of earlier builds.  So the driver loses its name: the offset of its DT_SONAME goes three
- * characters on, to "cuda.so.1".
+ * For a request of "libcuda.so.1", glibc returns the first loaded object that has this DT_SONAME or
+ * was requested by this name.  That object is the driver, because the worker opens it first.  A
+ * session without libraries must not load anything more, or its modules would lie at other
+ * addresses than in the images of earlier builds.  So this function renames the driver: it moves
+ * the offset of its DT_SONAME by three characters, to "cuda.so.1".
  */
 static int hide_driver_name(void *driver)
 {
@@ -141,7 +141,7 @@ static int hide_driver_name(void *driver)
 	void *start = (void *)((uintptr_t)soname / page * page);
 	struct relro relro = {.address = (uintptr_t)soname};
 	dl_iterate_phdr(look_for_relro, &relro);
-	/* An entry is 16 bytes and aligned: it lies in one page. */
+	/* An entry has 16 aligned bytes, so it lies in one page. */
 	if (mprotect(start, page, PROT_READ | PROT_WRITE))
 		return -errno;
 	soname->d_un.d_val += strlen("lib");
@@ -168,7 +168,7 @@ static size_t add_hooks(
 	struct ckt_inside_hook *all, size_t count, const struct ckt_inside_hook *more)
 {
 	for (; more->name && count < HOOKS_MAX; more++)
-		/* What a driver lacks, its libraries do without. */
+		/* Libraries do without functions that a driver lacks. */
 		if (ckt_inside_real(more->name))
 			all[count++] = *more;
 	return count;
@@ -180,7 +180,7 @@ static int set_hooks(void *handle, char *ret_message, size_t message_size)
 	size_t count = add_hooks(hooks, 0, ckt_inside_memory_hooks);
 	count = add_hooks(hooks, count, ckt_inside_host_hooks);
 	count = add_hooks(hooks, count, ckt_inside_object_hooks);
-	/* Behind the others, as they take the place of some. */
+	/* Last, because these hooks replace earlier ones. */
 	if (ckt_loading_is_lazy())
 		count = add_hooks(hooks, count, ckt_inside_code_hooks);
 	ckt_inside_set_fn *set;
@@ -195,7 +195,7 @@ static int set_hooks(void *handle, char *ret_message, size_t message_size)
 	return -ENOEXEC;
 }
 
-/* What a library's runtime does; it must come to us. */
+/* Opens the driver as a library's runtime does; the result must be the pass-through library. */
 static int check_found(void *handle, char *ret_message, size_t message_size)
 {
 	struct link_map *map = NULL;
@@ -208,8 +208,8 @@ static int check_found(void *handle, char *ret_message, size_t message_size)
 	if (found == handle)
 		return 0;
 	snprintf(ret_message, message_size,
-		"libraries would find another %s than %s in the worker: %s, which was "
-		"loaded earlier",
+		"libraries in the worker would find another %s than %s: %s is already "
+		"loaded",
 		driver_name, inside.file, other);
 	return -EEXIST;
 }
@@ -254,7 +254,9 @@ int ckt_inside_open(struct ckt_worker *worker, char *ret_message, size_t message
 	return error;
 }
 
-/* ---- Who is served */
+/*
+ * ---- The served object
+ */
 
 uint64_t ckt_inside_enter(uint64_t owner)
 {
@@ -278,7 +280,7 @@ uint64_t ckt_inside_owner(void)
 	uint64_t owner = ckt_inside_captured_call();
 	if (!owner)
 		owner = serving_owner;
-	/* Of no object: the context's. */
+	/* Without an object, the memory belongs to the context. */
 	if (!owner && ckt_inside_has_tables() && ckt_worker.current)
 		owner = ckt_worker.current->id;
 	return owner | CKT_MEMORY_LIBRARY;

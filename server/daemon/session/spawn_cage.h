@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a worker is deprived of before it is executed: resources and capabilities.  The worker adds
+ * the rest itself (server/worker/cage).
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct ckt_server;
+
+/* --cage */
+bool ckt_spawn_cage_is_on(const struct ckt_server *server);
+
+/* The variable that tells the worker what to add, as NAME=VALUE. */
+void ckt_spawn_cage_variable(const struct ckt_server *server, char *ret_text, size_t text_size);
+/* A sentence for the log: what is in force on this host, and what it lacks. */
+void ckt_spawn_cage_describe(const struct ckt_server *server, char *ret_text, size_t text_size);
+
+/*
+ * The others are for the child that becomes the worker: they allocate nothing.  They return 0, or
+ * -1 and errno.
+ */
+/* Sets the limits on resources; each has its reason in spawn_cage.c. */
+int ckt_spawn_cage_limit(void);
+/*
+ * Empties the bounding set, as far as the server may.  Precondition: not yet the workers' user.
+ * It cannot fail: no_new_privs makes the bounding set unreachable anyway.
+ */
+void ckt_spawn_cage_bound(void);
+/* Empties the other sets.  Precondition: already the workers' user. */
+int ckt_spawn_cage_drop(void);

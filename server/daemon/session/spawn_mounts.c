@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A mount namespace for each worker; see spawn_mounts.h. */
+#include "server/daemon/session/spawn_mounts.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "server/daemon/policy/identity.h"
+#include "server/daemon/server.h"
+#include "server/daemon/session/spawn_cage.h"
+
+enum { SHM_TRIES = 8 };
+
+static const char *const areas[CKT_SPAWN_AREAS] = {"/tmp", "/var/tmp"};
+
+/* ---- What stays */
+
+static void keep(struct ckt_spawn_mounts *mounts, const char *path, size_t length)
+{
+	for (int a = 0; a < CKT_SPAWN_AREAS; a++) {
+		size_t area = strlen(areas[a]);
+		if (length < area || strncmp(path, areas[a], area) != 0)
+			continue;
+		if (length == area || (length == area + 1 && path[area] == '/'))
+			mounts->shared[a] = true;
+		else if (path[area] == '/' && mounts->kept_count < CKT_SPAWN_KEPT_MAX &&
+			(mounts->kept[mounts->kept_count] = strndup(path, length)))
+			mounts->kept_count++;
+	}
+}
+
+/* Under its own name, and where links lead. */
+static void keep_both(struct ckt_spawn_mounts *mounts, const char *path)
+{
+	char real[PATH_MAX];
+	keep(mounts, path, strlen(path));
+	if (realpath(path, real) && strcmp(real, path) != 0)
+		keep(mounts, real, strlen(real));
+}
+
+static void keep_directory_of(struct ckt_spawn_mounts *mounts, const char *file)
+{
+	char path[PATH_MAX];
+	const char *slash = strrchr(file, '/');
+	if (!slash || slash == file)
+		return;
+	snprintf(path, sizeof path, "%.*s", (int)(slash - file), file);
+	keep_both(mounts, path);
+	/* A link to the file. */
+	char real[PATH_MAX];
+	if (realpath(file, real) && (slash = strrchr(real, '/')) && slash != real)
+		keep(mounts, real, (size_t)(slash - real));
+}
+
+static void keep_list(struct ckt_spawn_mounts *mounts, const char *list)
+{
+	char path[PATH_MAX];
+	for (const char *p = list; *p;) {
+		size_t length = strcspn(p, ":");
+		if (*p == '/' && length < sizeof path) {
+			memcpy(path, p, length);
+			path[length] = 0;
+			keep_both(mounts, path);
+		}
+		p += length + (p[length] == ':');
+	}
+}
+
+static void keep_environment(struct ckt_spawn_mounts *mounts)
+{
+	static const char *const lists[] = {
+		"LD_LIBRARY_PATH", "CUDA_CACHE_PATH", "CUDA_MPS_PIPE_DIRECTORY", "GCOV_PREFIX"};
+	static const char *const sanitizers[] = {
+		"ASAN_OPTIONS", "UBSAN_OPTIONS", "LSAN_OPTIONS", "TSAN_OPTIONS"};
+	for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) {
+		const char *value = getenv(lists[i]);
+		if (value)
+			keep_list(mounts, value);
+	}
+	for (size_t i = 0; i < sizeof sanitizers / sizeof *sanitizers; i++) {
+		const char *value = getenv(sanitizers[i]);
+		char file[PATH_MAX];
+		value = value ? strstr(value, "log_path=") : NULL;
+		if (value && sscanf(value, "log_path=%4000[^: ]", file) == 1)
+			keep_directory_of(mounts, file);
+	}
+	if (getenv("CRICKET_SOFT_TRACE"))
+		keep_directory_of(mounts, getenv("CRICKET_SOFT_TRACE"));
+	/* Where programs find the control daemon of MPS if nothing else is said. */
+	keep_list(mounts, "/tmp/nvidia-mps");
+}
+
+/* ---- The server's part */
+
+/* The name of a directory. */
+static void name_owner(const struct ckt_identity *owner, char *ret_name, size_t size)
+{
+	if (owner->kind == CKT_IDENTITY_USER || owner->kind == CKT_IDENTITY_TOKEN)
+		snprintf(ret_name, size, "%u", owner->uid);
+	else
+		snprintf(ret_name, size, "anonymous");
+}
+
+/*
+ * Anybody may make names in the host's /dev/shm: what is neither ours nor the workers' user's gets
+ * another name, so that nobody keeps sessions from starting.
+ */
+static int put_aside(const char *path)
+{
+	char aside[160];
+	uint32_t number;
+	if (getrandom(&number, sizeof number, 0) != sizeof number)
+		return -EIO;
+	snprintf(aside, sizeof aside, "%s.foreign-%08x", path, number);
+	if (rename(path, aside) && errno != ENOENT)
+		return -errno;
+	ckt_warning("%s belonged to somebody else; it is %s now", path, aside);
+	return 0;
+}
+
+static int make_shm(const struct ckt_spawn_mounts *mounts)
+{
+	for (int i = 0; i < SHM_TRIES; i++) {
+		struct stat status;
+		if (mkdir(mounts->shm, 0700) && errno != EEXIST)
+			return -errno;
+		if (lstat(mounts->shm, &status))
+			continue;
+		/* Its maker, root, may have died before it gave it away. */
+		bool ours = S_ISDIR(status.st_mode) && !(status.st_mode & 077) &&
+			(status.st_uid == mounts->uid || status.st_uid == geteuid());
+		if (ours)
+			return lchown(mounts->shm, mounts->uid, mounts->gid) ? -errno : 0;
+		int result = put_aside(mounts->shm);
+		if (result)
+			return result;
+	}
+	return -EEXIST;
+}
+
+int ckt_spawn_mounts_init(struct ckt_spawn_mounts *mounts, const struct ckt_server *server,
+	const struct ckt_identity *owner)
+{
+	char name[32];
+	*mounts = (struct ckt_spawn_mounts){
+		.wanted = server->mounts, .uid = server->user.uid, .gid = server->user.gid};
+	if (!mounts->wanted)
+		return 0;
+	name_owner(owner, name, sizeof name);
+	snprintf(mounts->shm, sizeof mounts->shm, CKT_SPAWN_SHM_PREFIX "%u-%s", mounts->uid, name);
+	keep_directory_of(mounts, server->worker_path);
+	keep_directory_of(mounts, server->driver.path);
+	keep_directory_of(mounts, server->inside_path);
+	for (unsigned i = 0; i < server->library_variable_count; i++) {
+		const char *value = strchr(server->library_variables[i], '=');
+		if (value)
+			keep_list(mounts, value + 1);
+	}
+	keep_environment(mounts);
+	return make_shm(mounts);
+}
+
+void ckt_spawn_mounts_fini(struct ckt_spawn_mounts *mounts)
+{
+	while (mounts->kept_count)
+		free(mounts->kept[--mounts->kept_count]);
+}
+
+/* ---- The child's part */
+
+static void make_directories(const char *path)
+{
+	char part[PATH_MAX];
+	for (const char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
+		snprintf(part, sizeof part, "%.*s", (int)(slash - path), path);
+		mkdir(part, 0755);
+	}
+	mkdir(path, 0755);
+}
+
+static int give_back(const struct ckt_spawn_mounts *mounts, const int *fds)
+{
+	char from[64];
+	for (unsigned i = 0; i < mounts->kept_count; i++) {
+		if (fds[i] < 0)
+			continue;
+		make_directories(mounts->kept[i]);
+		snprintf(from, sizeof from, "/proc/self/fd/%d", fds[i]);
+		if (mount(from, mounts->kept[i], NULL, MS_BIND | MS_REC, NULL))
+			return -1;
+		close(fds[i]);
+	}
+	return 0;
+}
+
+int ckt_spawn_mounts_enter(const struct ckt_spawn_mounts *mounts)
+{
+	int fds[CKT_SPAWN_KEPT_MAX];
+	char options[128];
+	if (!mounts->wanted)
+		return 0;
+	/* What the host unmounts goes here as well; what is mounted here stays here. */
+	if (unshare(CLONE_NEWNS) || mount(NULL, "/", NULL, MS_REC | MS_SLAVE, NULL))
+		return -1;
+	for (unsigned i = 0; i < mounts->kept_count; i++)
+		fds[i] = open(mounts->kept[i], O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (mount(mounts->shm, "/dev/shm", NULL, MS_BIND, NULL))
+		return -1;
+	/* For the temporary files of compilers and libraries: no more than a worker needs of memory. */
+	snprintf(options, sizeof options, "size=256m,nr_inodes=16k,mode=0700,uid=%u,gid=%u",
+		mounts->uid, mounts->gid);
+	for (int a = 0; a < CKT_SPAWN_AREAS; a++)
+		if (!mounts->shared[a] && access(areas[a], F_OK) == 0 &&
+			mount("cricket", areas[a], "tmpfs", MS_NOSUID | MS_NODEV | MS_NOEXEC,
+				options))
+			return -1;
+	return give_back(mounts, fds);
+}
+
+void ckt_spawn_mounts_probe(struct ckt_server *server)
+{
+	const struct ckt_identity nobody = {.kind = CKT_IDENTITY_NONE};
+	struct ckt_spawn_mounts mounts;
+	int status = -1;
+	server->mounts = server->user.change && ckt_spawn_cage_is_on(server);
+	pid_t pid = server->mounts ? fork() : -1;
+	if (pid == 0)
+		_exit(ckt_spawn_mounts_init(&mounts, server, &nobody) ||
+			ckt_spawn_mounts_enter(&mounts));
+	while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR)
+		;
+	server->mounts = pid > 0 && status == 0;
+}

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A mount namespace for each worker, if root started the server:
+ *
+ *	/dev/shm            the workers of one owner share one, /dev/shm/cricket-UID-OWNER of the host
+ *	/tmp, /var/tmp      the worker's alone, in memory, gone with it
+ *
+ * What a worker needs and lies below /tmp or /var/tmp stays where it is: its program, the driver,
+ * and what the server's environment names.  One thread.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct ckt_identity;
+struct ckt_server;
+
+/* Followed by the number of the workers' user and by the owner. */
+#define CKT_SPAWN_SHM_PREFIX "/dev/shm/cricket-"
+
+enum { CKT_SPAWN_AREAS = 2, CKT_SPAWN_KEPT_MAX = 48 };
+
+struct ckt_spawn_mounts {
+	bool wanted;
+	char shm[128];
+	bool shared[CKT_SPAWN_AREAS]; /* the whole area is needed, and stays the host's */
+	char *kept[CKT_SPAWN_KEPT_MAX];
+	unsigned kept_count;
+	unsigned uid, gid;
+};
+
+/*
+ * Whether this host lets the server do it, which a child tries; the server asks it once, at its start, and
+ * workers start without where it does not.
+ */
+void ckt_spawn_mounts_probe(struct ckt_server *server);
+/* Makes the owner's directory.  0 or -errno; free the result with _fini in every case. */
+int ckt_spawn_mounts_init(struct ckt_spawn_mounts *mounts, const struct ckt_server *server,
+	const struct ckt_identity *owner);
+void ckt_spawn_mounts_fini(struct ckt_spawn_mounts *mounts);
+/* For the child, while it is root.  0, or -1 and errno. */
+int ckt_spawn_mounts_enter(const struct ckt_spawn_mounts *mounts);

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The cage of a worker: what it deprives itself of before it hears of its session.  The server has
+ * begun (server/daemon/session/spawn_cage.h), and says in CRICKET_CAGE what is left to do:
+ *
+ *	CRICKET_CAGE=soft:PATH      or nvidia:PATH, with the driver's file
+ *
+ *	CRICKET_CAGE=none           nothing
+ *	CRICKET_CAGE=off            nothing, and a debugger of the same user may attach
+ *
+ * Without the variable, as when a worker is started by hand, there is no cage either.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* Whether others may trace this process: --cage off. */
+bool ckt_cage_is_off(void);
+
+/*
+ * Precondition: one thread, no_new_privs.  0, also where the host offers nothing; or -errno and a
+ * sentence: the worker must not continue then.
+ */
+int ckt_cage_enter(char *ret_message, size_t message_size);

@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The filter of system calls; see syscall_filter.h. */
+#include "server/worker/cage/syscall_filter.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <seccomp.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+
+#include "server/worker/cage/syscall_table.h"
+
+#define REFUSED SCMP_ACT_ERRNO(EPERM)
+
+/* CLONE_NEWCGROUP of <linux/sched.h> is missing in glibc's <sched.h> of some releases. */
+enum {
+	NEW_NAMESPACES = CLONE_NEWNS | CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWUSER | CLONE_NEWPID |
+		CLONE_NEWNET | 0x02000000
+};
+
+static int add_names(scmp_filter_ctx filter, uint32_t action, const char *names)
+{
+	char name[64];
+	for (const char *p = names; *p;) {
+		size_t length = strcspn(p, " ");
+		if (length >= sizeof name)
+			return -EINVAL;
+		memcpy(name, p, length);
+		name[length] = 0;
+		int number = seccomp_syscall_resolve_name(name);
+		/* Negative: a call of another architecture. */
+		int result = number >= 0 ? seccomp_rule_add(filter, action, number, 0) : 0;
+		if (result)
+			return result;
+		p += length + (p[length] == ' ');
+	}
+	return 0;
+}
+
+static int add_groups(
+	scmp_filter_ctx filter, uint32_t action, const struct ckt_syscall_group *groups)
+{
+	int result = 0;
+	for (; groups->names && !result; groups++)
+		result = add_names(filter, action, groups->names);
+	return result;
+}
+
+/* For clone with these flags among those of the mask. */
+static int add_masked(scmp_filter_ctx filter, uint32_t action, uint64_t mask, uint64_t flags)
+{
+	const struct scmp_arg_cmp masked = {
+		.arg = 0, .op = SCMP_CMP_MASKED_EQ, .datum_a = mask, .datum_b = flags};
+	return seccomp_rule_add_array(filter, action, SCMP_SYS(clone), 1, &masked);
+}
+
+/* The flags of clone that glibc's threads and posix_spawn use; fork() has neither. */
+static int allow_clone(scmp_filter_ctx filter, uint64_t flag)
+{
+	return add_masked(filter, SCMP_ACT_ALLOW, flag | NEW_NAMESPACES, flag);
+}
+
+static int allow_domain(scmp_filter_ctx filter, int call, uint64_t domain)
+{
+	const struct scmp_arg_cmp equal = {.arg = 0, .op = SCMP_CMP_EQ, .datum_a = domain};
+	return seccomp_rule_add_array(filter, SCMP_ACT_ALLOW, call, 1, &equal);
+}
+
+static int restrict_arguments(scmp_filter_ctx filter)
+{
+	int result = allow_clone(filter, CLONE_THREAD);
+	if (!result)
+		result = allow_clone(filter, CLONE_VFORK);
+	if (!result)
+		result = allow_domain(filter, SCMP_SYS(socket), AF_UNIX);
+	return result ? result : allow_domain(filter, SCMP_SYS(socketpair), AF_UNIX);
+}
+
+/* NCCL opens sockets of many kinds, and the driver may start nvidia-modprobe: with fork(). */
+static int allow_arguments(scmp_filter_ctx filter)
+{
+	int result = add_names(filter, SCMP_ACT_ALLOW, "socket socketpair");
+	if (!result)
+		result = allow_clone(filter, 0);
+	/* Refused by name, for what has no rule is allowed there. */
+	for (unsigned bit = 0; bit < 32 && !result; bit++)
+		if (NEW_NAMESPACES & 1u << bit)
+			result = add_masked(filter, REFUSED, 1u << bit, 1u << bit);
+	return result;
+}
+
+/*
+ * A filter cannot see the flags of clone3, which lie in memory.  glibc takes clone for a kernel
+ * that has no clone3.
+ */
+static int refuse_clone3(scmp_filter_ctx filter, bool soft)
+{
+	(void)soft;
+	return seccomp_rule_add(filter, SCMP_ACT_ERRNO(ENOSYS), SCMP_SYS(clone3), 0);
+}
+
+static int add_rules(scmp_filter_ctx filter, bool soft)
+{
+	int result = add_groups(filter, SCMP_ACT_ALLOW, ckt_syscalls_soft);
+	/* By default they are refused with the soft GPU, and here with every driver. */
+	if (!result && !soft)
+		result = add_groups(filter, REFUSED, ckt_syscalls_denied);
+	/* The other filter has it. */
+	if (!result)
+		result = add_names(filter, SCMP_ACT_ALLOW, "clone3");
+	if (!result)
+		result = soft ? restrict_arguments(filter) : allow_arguments(filter);
+	return result;
+}
+
+static int set_attributes(scmp_filter_ctx filter, bool log)
+{
+	/* Kernels before 5.16 would otherwise slow down all code of a process with a filter. */
+	int result = seccomp_attr_set(filter, SCMP_FLTATR_CTL_SSB, 1);
+	if (!result && log)
+		result = seccomp_attr_set(filter, SCMP_FLTATR_CTL_LOG, 1);
+	if (!result)
+		result = seccomp_attr_set(filter, SCMP_FLTATR_ACT_BADARCH, REFUSED);
+	/* no_new_privs is set, or the kernel would refuse anyway. */
+	if (!result)
+		result = seccomp_attr_set(filter, SCMP_FLTATR_CTL_NNP, 0);
+	/* A tree instead of a list: the last of some 200 calls costs as much as the first. */
+	return result ? result : seccomp_attr_set(filter, SCMP_FLTATR_CTL_OPTIMIZE, 2);
+}
+
+/* log: whether the kernel's log tells of refusals. */
+static int load(
+	uint32_t by_default, bool log, bool soft, int (*add)(scmp_filter_ctx filter, bool soft))
+{
+	scmp_filter_ctx filter = seccomp_init(by_default);
+	if (!filter)
+		return -ENOMEM;
+	int result = set_attributes(filter, log);
+	if (!result)
+		result = add(filter, soft);
+	if (!result)
+		result = seccomp_load(filter);
+	seccomp_release(filter);
+	return result == -EINVAL || result == -ECANCELED ? -EOPNOTSUPP : result;
+}
+
+int ckt_syscall_filter_enter(bool soft)
+{
+	if (prctl(PR_GET_SECCOMP, 0, 0, 0, 0) < 0)
+		return -EOPNOTSUPP;
+	/* Of its own, because a line in the log for each new thread would help nobody. */
+	int result = load(SCMP_ACT_ALLOW, false, soft, refuse_clone3);
+	return result ? result : load(soft ? REFUSED : SCMP_ACT_LOG, true, soft, add_rules);
+}

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The system calls of a worker; see syscall_table.h.
+ *
+ * Names of other architectures, or newer than libseccomp, are skipped.
+ */
+#include "server/worker/cage/syscall_table.h"
+
+#include <stddef.h>
+
+/*
+ * Recorded with strace from programs of tests/programs and from checkpoints (2026-11-23), and the
+ * siblings of what was seen: a libc uses newfstatat where another uses fstat.
+ */
+const struct ckt_syscall_group ckt_syscalls_soft[] = {
+	{"memory of the heap, of libraries, of the soft GPU's devices and pinned memory",
+		"brk mmap munmap mremap mprotect madvise msync mincore mlock mlock2 munlock "
+		"memfd_create membarrier get_mempolicy mbind set_mempolicy"},
+	{"threads: of the worker, of the soft GPU and of the compiler; clone is restricted further",
+		"futex futex_waitv set_robust_list get_robust_list rseq set_tid_address gettid "
+		"sched_yield sched_getaffinity sched_setaffinity sched_getparam sched_getscheduler "
+		"sched_get_priority_max sched_get_priority_min getcpu arch_prctl exit exit_group "
+		"restart_syscall prctl"},
+	{"signals; Landlock keeps them in the worker where it is new enough",
+		"rt_sigaction rt_sigprocmask rt_sigreturn rt_sigtimedwait rt_sigsuspend "
+		"rt_sigpending sigaltstack kill tgkill pidfd_open pidfd_send_signal"},
+	{"time",
+		"clock_gettime clock_getres clock_nanosleep nanosleep gettimeofday time times "
+		"timerfd_create timerfd_settime timerfd_gettime timer_create timer_settime "
+		"timer_delete alarm setitimer getitimer"},
+	{"files that Landlock allows, and images by their descriptors",
+		"open openat openat2 close close_range read write readv writev pread64 pwrite64 preadv "
+		"pwritev preadv2 pwritev2 lseek stat fstat lstat newfstatat statx statfs fstatfs "
+		"access faccessat faccessat2 getdents64 getdents getcwd chdir readlink readlinkat "
+		"fcntl flock fsync fdatasync ftruncate truncate fallocate fadvise64 sync_file_range "
+		"copy_file_range sendfile splice dup dup2 dup3 pipe pipe2 umask utimensat ioctl"},
+	{"names in the cache of compiled kernels, /tmp and /dev/shm",
+		"mkdir mkdirat rmdir unlink unlinkat rename renameat renameat2 link linkat symlink "
+		"symlinkat chmod fchmod fchmodat"},
+	{"waiting for connections",
+		"poll ppoll select pselect6 epoll_create epoll_create1 epoll_ctl "
+		"epoll_wait epoll_pwait eventfd eventfd2"},
+	{"connections to the client, the server and other workers; socket is restricted further",
+		"bind listen accept accept4 connect getsockname getpeername getsockopt setsockopt "
+		"sendto recvfrom sendmsg recvmsg sendmmsg recvmmsg shutdown"},
+	{"who and where we are",
+		"getpid getppid getpgrp getpgid getsid getuid geteuid getgid getegid getresuid "
+		"getresgid getgroups uname sysinfo getrandom getrlimit prlimit64 getrusage capget"},
+	{"the compiler of kernels, and the helper that reads memory after a device fault; Landlock "
+	 "says which programs",
+		"vfork execve wait4 waitid"},
+	{NULL, NULL},
+};
+
+const struct ckt_syscall_group ckt_syscalls_denied[] = {
+	{"other processes' memory, registers and descriptors",
+		"ptrace process_vm_readv process_vm_writev process_madvise kcmp pidfd_getfd "
+		"perf_event_open lookup_dcookie"},
+	{"mounts and other namespaces",
+		"mount umount umount2 pivot_root chroot setns unshare open_tree move_mount fsopen "
+		"fsconfig fsmount fspick mount_setattr open_by_handle_at quotactl quotactl_fd acct "
+		"swapon swapoff"},
+	{"other users and rights",
+		"setuid setgid setreuid setregid setresuid setresgid setgroups setfsuid setfsgid "
+		"capset"},
+	{"the kernel itself",
+		"init_module finit_module delete_module create_module kexec_load kexec_file_load "
+		"reboot bpf syslog iopl ioperm modify_ldt vm86 vm86old"},
+	{"the clock and the name of the host",
+		"settimeofday clock_settime clock_adjtime adjtimex sethostname setdomainname"},
+	{"keys, which belong to the user and not to the process", "keyctl add_key request_key"},
+	{"ways around this list, or with a history of holes that no worker needs",
+		"io_uring_setup io_uring_enter io_uring_register userfaultfd vmsplice uselib ustat "
+		"sysfs _sysctl personality fanotify_init vhangup nfsservctl"},
+	{NULL, NULL},
+};

@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* server/worker/cage/cage.c: what the environment asks for, and attempts to escape from it. */
+#include "server/worker/cage/cage.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/ptrace.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "cage_child.h"
+#include "server/worker/cage/landlock.h"
+#include "tests/unit/suite.h"
+
+static pid_t victim;
+static volatile long secret = 42;
+
+static int enter(void)
+{
+	char message[256];
+	setenv("CRICKET_CAGE", "soft:/usr/lib/libcuda.so.1", 1);
+	return ckt_cage_enter(message, sizeof message);
+}
+
+static int read_files(void)
+{
+	static const char *const files[] = {"/etc/shadow", "/root/.ssh", "/run/cricket", "/home"};
+	if (enter())
+		return 90;
+	for (unsigned i = 0; i < COUNT(files); i++)
+		if (open(files[i], O_RDONLY | O_CLOEXEC) >= 0)
+			return (int)i + 1;
+	return 0;
+}
+
+/* Another worker of the same user, which even is dumpable. */
+static int read_memory(void)
+{
+	char path[64];
+	long copy = 0;
+	struct iovec here = {&copy, sizeof copy}, there = {(void *)&secret, sizeof secret};
+	if (enter())
+		return 90;
+	snprintf(path, sizeof path, "/proc/%d/mem", (int)victim);
+	if (open(path, O_RDONLY | O_CLOEXEC) >= 0)
+		return 1;
+	if (process_vm_readv(victim, &here, 1, &there, 1, 0) >= 0)
+		return 2;
+	if (ptrace(PTRACE_ATTACH, victim, NULL, NULL) == 0)
+		return 3;
+	snprintf(path, sizeof path, "/proc/%d/environ", (int)victim);
+	return open(path, O_RDONLY | O_CLOEXEC) >= 0 ? 4 : 0;
+}
+
+static int send_signal(void)
+{
+	if (enter())
+		return 90;
+	return kill(victim, SIGKILL) == 0 || errno != EPERM ? 1 : 0;
+}
+
+static int use_network(void)
+{
+	struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons(22)};
+	address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	if (enter())
+		return 90;
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	return fd >= 0 &&
+			(connect(fd, (struct sockaddr *)&address, sizeof address) == 0 ||
+				errno == ECONNREFUSED)
+		? 1
+		: 0;
+}
+
+static int gain_rights(void)
+{
+	if (enter())
+		return 90;
+	if (mount("none", "/tmp", "tmpfs", 0, NULL) == 0)
+		return 1;
+	if (geteuid() != 0 && setuid(0) == 0)
+		return 2;
+	execl("/bin/su", "su", "-c", "true", (char *)NULL);
+	execl("/bin/sh", "sh", "-c", "true", (char *)NULL);
+	return errno == EACCES ? 0 : 3;
+}
+
+/* A process of the same user to attack. */
+static int with_victim(int (*attempt)(void))
+{
+	int status = -1;
+	victim = fork();
+	if (victim == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		if (geteuid() == 0 && (setresgid(4244, 4244, 4244) || setresuid(4244, 4244, 4244)))
+			_exit(1);
+		/* The kernel clears this at a change of the user. */
+		prctl(PR_SET_DUMPABLE, 1);
+		pause();
+		_exit(0);
+	}
+	usleep(100000);
+	int result = cage_child_of_nobody(attempt);
+	/* It still lives. */
+	IS(waitpid(victim, &status, WNOHANG), 0);
+	kill(victim, SIGKILL);
+	waitpid(victim, &status, 0);
+	return result;
+}
+
+static int landlock_abi(void)
+{
+	struct ckt_landlock landlock;
+	MUST(ckt_landlock_begin(&landlock, true), 0);
+	ckt_landlock_drop(&landlock);
+	return landlock.abi;
+}
+
+static void test_escapes(void)
+{
+	int abi = landlock_abi();
+	if (abi < 1) {
+		puts("skipped: the kernel has no Landlock");
+		return;
+	}
+	IS(cage_child_of_nobody(read_files), 0);
+	IS(with_victim(read_memory), 0);
+	IS(cage_child_of_nobody(gain_rights), 0);
+	if (abi >= 4)
+		IS(cage_child_of_nobody(use_network), 0);
+	else
+		puts("skipped: the kernel's Landlock does not know TCP");
+	if (abi >= 6)
+		IS(with_victim(send_signal), 0);
+	else
+		puts("skipped: the kernel's Landlock does not know signals");
+}
+
+static int without(void)
+{
+	char message[256] = "";
+	unsetenv("CRICKET_CAGE");
+	if (ckt_cage_is_off() || ckt_cage_enter(message, sizeof message))
+		return 1;
+	setenv("CRICKET_CAGE", "none", 1);
+	if (ckt_cage_is_off() || ckt_cage_enter(message, sizeof message) || *message)
+		return 4;
+	setenv("CRICKET_CAGE", "off", 1);
+	if (!ckt_cage_is_off() || ckt_cage_enter(message, sizeof message) || *message)
+		return 2;
+	return open("/home", O_RDONLY | O_CLOEXEC) >= 0 ? 0 : 3;
+}
+
+static int malformed(void)
+{
+	static const char *const texts[] = {"", "soft", "hard:/x", "nvidi:/x", ":/x", "softer:/x"};
+	for (unsigned i = 0; i < COUNT(texts); i++) {
+		char message[256] = "";
+		setenv("CRICKET_CAGE", texts[i], 1);
+		if (ckt_cage_enter(message, sizeof message) != -EINVAL ||
+			!strstr(message, "is no cage"))
+			return (int)i + 1;
+	}
+	return 0;
+}
+
+static void test_variable(void)
+{
+	IS(cage_child(without), 0);
+	IS(cage_child(malformed), 0);
+}
+
+UNIT_SUITE(cage, {"variable", test_variable}, {"escapes", test_escapes})

@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* server/worker/cage/cage_paths.c: which files a worker has, and which not. */
+#include "server/worker/cage/cage_paths.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "cage_child.h"
+#include "server/worker/cage/landlock.h"
+#include "tests/unit/suite.h"
+
+/* Below /var, which no row of the tables names. */
+static char place[64] = "/var/tmp/ckt-cage-XXXXXX";
+static bool soft;
+
+static bool opens(const char *name, int flags)
+{
+	char path[256];
+	snprintf(path, sizeof path, "%s%s", *name == '/' ? "" : place, name + (*name == '.'));
+	int fd = open(path, flags | O_CLOEXEC, 0600);
+	if (fd >= 0)
+		close(fd);
+	return fd >= 0;
+}
+
+static int enter(void)
+{
+	struct ckt_landlock landlock;
+	char driver[128], list[256];
+	snprintf(driver, sizeof driver, "%s/driver/libcuda.so.1", place);
+	snprintf(list, sizeof list, "relative:%s/path:%s/nvidia/cudnn/lib", place, place);
+	setenv("CRICKET_LIBRARY_PATH", list, 1);
+	snprintf(list, sizeof list, "%s/cache", place);
+	setenv("CUDA_CACHE_PATH", list, 1);
+	snprintf(list, sizeof list, "verbosity=1:log_path=%s/reports/report:x=y", place);
+	setenv("UBSAN_OPTIONS", list, 1);
+	if (ckt_landlock_begin(&landlock, true) || ckt_cage_paths_allow(&landlock, driver, soft) ||
+		ckt_landlock_enter(&landlock))
+		return 90;
+	return 0;
+}
+
+static int allowed(void)
+{
+	if (enter())
+		return 90;
+	if (!opens("./driver/libcuda.so.1", O_RDONLY))
+		return 1;
+	/* The list's directory, and the sibling of one of NVIDIA's packages. */
+	if (!opens("./path", O_RDONLY) || !opens("./nvidia/cublas/lib", O_RDONLY))
+		return 2;
+	if (!opens("./cache/new", O_RDWR | O_CREAT) || !opens("./reports/r", O_RDWR | O_CREAT))
+		return 3;
+	if (!opens("/etc/passwd", O_RDONLY) || !opens("/proc/meminfo", O_RDONLY) ||
+		!opens("/dev/null", O_RDWR))
+		return 4;
+	return opens("/usr/lib", O_RDONLY) ? 0 : 5;
+}
+
+static int denied(void)
+{
+	if (enter())
+		return 90;
+	if (opens("./secret", O_RDONLY) || errno != EACCES)
+		return 1;
+	if (opens("./path/new", O_RDWR | O_CREAT) || opens("./driver/new", O_RDWR | O_CREAT))
+		return 2;
+	/* What others may read natively, and root anyway. */
+	if (opens("/etc/shadow", O_RDONLY) || opens("/etc/hostname", O_RDONLY) ||
+		opens("/root", O_RDONLY) || opens("/home", O_RDONLY) || opens("/run", O_RDONLY))
+		return 3;
+	if (opens("/dev/tty", O_RDWR) || opens("/proc/sys/kernel/core_pattern", O_WRONLY))
+		return 4;
+	if (opens("/usr/ckt-cage", O_RDWR | O_CREAT) || opens("/ckt-cage", O_RDWR | O_CREAT))
+		return 5;
+	execl("/bin/sh", "sh", "-c", "true", (char *)NULL);
+	return errno == EACCES ? 0 : 6;
+}
+
+static int compiles(void)
+{
+	if (enter())
+		return 90;
+	execl("/usr/bin/cc", "cc", "-shared", "-x", "c", "/dev/null", "-o", "/dev/shm/ckt-cage.so",
+		(char *)NULL);
+	return errno == EACCES ? 1 : 2;
+}
+
+static void make(const char *name, bool directory)
+{
+	char path[256];
+	snprintf(path, sizeof path, "%s/%s", place, name);
+	if (directory)
+		mkdir(path, 0755);
+	else
+		close(open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0644));
+}
+
+static void begin(void)
+{
+	static const char *const directories[] = {"driver", "path", "cache", "reports", "nvidia",
+		"nvidia/cudnn", "nvidia/cudnn/lib", "nvidia/cublas", "nvidia/cublas/lib"};
+	CU_ASSERT_PTR_NOT_NULL_FATAL(mkdtemp(place));
+	for (unsigned i = 0; i < COUNT(directories); i++)
+		make(directories[i], true);
+	make("driver/libcuda.so.1", false);
+	make("secret", false);
+}
+
+static void end(void)
+{
+	char command[128];
+	snprintf(command, sizeof command, "rm -r %s", place);
+	IS(system(command), 0);
+}
+
+static void test_paths(void)
+{
+	struct ckt_landlock landlock;
+	MUST(ckt_landlock_begin(&landlock, true), 0);
+	ckt_landlock_drop(&landlock);
+	if (!landlock.abi) {
+		puts("skipped: the kernel has no Landlock");
+		return;
+	}
+	begin();
+	for (int i = 0; i < 2; i++) {
+		soft = i;
+		IS(cage_child(allowed), 0);
+		IS(cage_child(denied), 0);
+	}
+	if (access("/usr/bin/cc", X_OK) == 0) {
+		soft = true;
+		IS(cage_child(compiles), 0);
+		IS(unlink("/dev/shm/ckt-cage.so"), 0);
+		soft = false;
+		IS(cage_child(compiles), 1);
+	}
+	end();
+}
+
+UNIT_SUITE(cage_paths, {"paths", test_paths})
