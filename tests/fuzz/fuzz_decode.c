@@ -10,6 +10,7 @@
  *	then	the messages of the forwarded libraries that the build has, as those of the CUDA program
  *
  * The seeds, one valid message of each kind, come from the target itself: see LLVMFuzzerInitialize.
+ * The mutator knows every message by rpcgen's routine for it (mutate_xdr.h).
  */
 #include <rpc/rpc.h>
 #include <stdio.h>
@@ -20,6 +21,7 @@
 #include "rpc/session.h"
 #include "rpc/worker.h"
 #include "rpc/control.h"
+#include "tests/fuzz/mutate_xdr.h"
 #include "tests/unit/rpcgen/messages.h"
 
 #include "rpc/gen/codec_messages.inc"
@@ -150,9 +152,13 @@ static const struct {
 	PROTOCOL(ckt_control_job_key_args),
 	PROTOCOL(ckt_control_job_look_args),
 	PROTOCOL(ckt_control_nccl_ids_args),
+	PROTOCOL(ckt_control_owned_events_res),
+	PROTOCOL(ckt_control_owners_args),
+	PROTOCOL(ckt_control_owners_res),
 	PROTOCOL(ckt_control_nccl_make_args),
 	PROTOCOL(ckt_control_nccl_make_res),
 	PROTOCOL(ckt_worker_nccl_ids_args),
+	PROTOCOL(ckt_worker_owner_name_args),
 	PROTOCOL(ckt_worker_nccl_make_args),
 	PROTOCOL(ckt_worker_nccl_make_res),
 	PROTOCOL(ckt_control_job_res),
@@ -178,29 +184,21 @@ static const struct message *find_message(unsigned choice)
 	return NULL;
 }
 
-static void insist(bool good, const char *what)
-{
-	if (!good) {
-		fprintf(stderr, "fuzz_decode: %s\n", what);
-		abort();
-	}
-}
-
 static void try_headers(const uint8_t *bytes, size_t size_bytes)
 {
 	struct ckt_cursor cursor = {bytes, bytes + size_bytes, false};
 	struct ckt_call_header call;
 	uint8_t again[CKT_CALL_HEADER_SIZE];
 	if (ckt_call_header_get(&cursor, &call)) {
-		insist(ckt_call_header_put(again, &call) == again + CKT_CALL_HEADER_SIZE,
+		fuzz_insist(ckt_call_header_put(again, &call) == again + CKT_CALL_HEADER_SIZE,
 			"a call header's length");
-		insist(memcmp(again, bytes, CKT_CALL_HEADER_SIZE) == 0,
+		fuzz_insist(memcmp(again, bytes, CKT_CALL_HEADER_SIZE) == 0,
 			"a call header changes when encoded again");
 	}
 	struct ckt_reply_header reply;
 	cursor = (struct ckt_cursor){bytes, bytes + size_bytes, false};
 	if (ckt_reply_header_get(&cursor, &reply))
-		insist(ckt_reply_header_put(again, &reply) == again + CKT_REPLY_HEADER_SIZE,
+		fuzz_insist(ckt_reply_header_put(again, &reply) == again + CKT_REPLY_HEADER_SIZE,
 			"a reply header's length");
 }
 
@@ -211,15 +209,15 @@ static void try_message(const struct message *message, const uint8_t *bytes, siz
 	if (!message->get(&cursor, flat))
 		return;
 	message->own(flat);
-	insist(message->size(flat) == size_bytes, message->name);
+	fuzz_insist(message->size(flat) == size_bytes, message->name);
 	uint8_t *again = own(size_bytes);
-	insist(message->put(again, flat) == again + size_bytes &&
+	fuzz_insist(message->put(again, flat) == again + size_bytes &&
 			memcmp(again, bytes, size_bytes) == 0,
 		message->name);
 	XDR xdrs;
 	void *x = own(message->x_bytes);
 	xdrmem_create(&xdrs, (char *)(uintptr_t)bytes, (unsigned)size_bytes, XDR_DECODE);
-	insist(message->xdr(&xdrs, x), message->name);
+	fuzz_insist(message->xdr(&xdrs, x), message->name);
 	xdr_destroy(&xdrs);
 	xdr_free((xdrproc_t)message->xdr, x);
 }
@@ -234,7 +232,6 @@ static void try_protocol(unsigned i, const uint8_t *bytes, size_t size_bytes)
 	xdr_free(protocols[i].xdr, value);
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size_bytes);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size_bytes)
 {
 	if (size_bytes < CHOICE_BYTES)
@@ -256,32 +253,56 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size_bytes)
 	return 0;
 }
 
-static void write_seed(const char *directory, unsigned choice, const struct message *message)
-{
-	char path[4096];
-	void *flat = own(message->flat_bytes), *x = own(message->x_bytes);
-	message->fill(flat, x);
-	size_t size = message->size(flat);
-	uint8_t *bytes = own(size);
-	message->put(bytes, flat);
-	snprintf(path, sizeof(path), "%s/%s", directory, message->name);
-	FILE *file = fopen(path, "wb");
-	if (!file || fputc((int)choice >> 8, file) == EOF ||
-		fputc((int)choice & 255, file) == EOF ||
-		(size && fwrite(bytes, size, 1, file) != 1) || fclose(file) != 0) {
-		perror(path);
-		exit(1);
-	}
-}
-
-/* Called once: with CKT_FUZZ_SEEDS=DIR, writes one valid message of every kind there and ends. */
-int LLVMFuzzerInitialize(int *argc, char ***argv);
-int LLVMFuzzerInitialize(int *argc, char ***argv)
+static unsigned last_choice(void)
 {
 	unsigned last = MESSAGES + PROTOCOLS;
 	for (const struct set *set = libraries; set->list; set++)
 		last += set->count;
-	insist(last < 65536, "two bytes choose the decoder");
+	return last;
+}
+
+/* Mostly the same message with other contents; now and then another kind, or any bytes at all. */
+size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsigned seed)
+{
+	static uint8_t out[1 << 16];
+	if (size < CHOICE_BYTES || max_size > sizeof out || fuzz_random(&seed) % 8 == 0)
+		return LLVMFuzzerMutate(data, size, max_size);
+	bool fresh = fuzz_random(&seed) % 8 == 0;
+	unsigned kind =
+		fresh ? fuzz_random(&seed) % (last_choice() + 1) : (unsigned)data[0] << 8 | data[1];
+	const struct message *message = kind ? find_message(kind) : NULL;
+	bool protocol = kind > MESSAGES && kind - 1 - MESSAGES < PROTOCOLS;
+	if (!message && !protocol)
+		return LLVMFuzzerMutate(data, size, max_size);
+	out[0] = (uint8_t)(kind >> 8);
+	out[1] = (uint8_t)kind;
+	size = CHOICE_BYTES +
+		fuzz_mutate_xdr(
+			message ? (xdrproc_t)message->xdr : protocols[kind - 1 - MESSAGES].xdr,
+			message ? message->x_bytes : protocols[kind - 1 - MESSAGES].bytes,
+			data + CHOICE_BYTES, fresh ? 0 : size - CHOICE_BYTES, out + CHOICE_BYTES,
+			max_size - CHOICE_BYTES, seed);
+	memcpy(data, out, size);
+	return size;
+}
+
+static void write_seed(const char *directory, unsigned choice, const struct message *message)
+{
+	void *flat = own(message->flat_bytes), *x = own(message->x_bytes);
+	message->fill(flat, x);
+	size_t size = message->size(flat);
+	uint8_t *bytes = own(CHOICE_BYTES + size);
+	bytes[0] = (uint8_t)(choice >> 8);
+	bytes[1] = (uint8_t)choice;
+	message->put(bytes + CHOICE_BYTES, flat);
+	fuzz_write_seed(directory, message->name, bytes, CHOICE_BYTES + size);
+}
+
+/* Called once: with CKT_FUZZ_SEEDS=DIR, writes one valid message of every kind there and ends. */
+int LLVMFuzzerInitialize(int *argc, char ***argv)
+{
+	unsigned last = last_choice();
+	fuzz_insist(last < 65536, "two bytes choose the decoder");
 	const char *directory = getenv("CKT_FUZZ_SEEDS");
 	if (!directory)
 		return 0;
@@ -290,5 +311,11 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 			write_seed(directory, choice, find_message(choice));
 		free_owned();
 	}
+	uint8_t call[CHOICE_BYTES + CKT_CALL_HEADER_SIZE] = {0},
+				    reply[CHOICE_BYTES + CKT_REPLY_HEADER_SIZE] = {0};
+	ckt_call_header_put(call + CHOICE_BYTES, &(struct ckt_call_header){.xid = 1, .seq = 2});
+	ckt_reply_header_put(reply + CHOICE_BYTES, &(struct ckt_reply_header){.xid = 1});
+	fuzz_write_seed(directory, "header-of-call", call, sizeof call);
+	fuzz_write_seed(directory, "header-of-reply", reply, sizeof reply);
 	exit(0);
 }

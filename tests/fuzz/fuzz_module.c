@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * libFuzzer target: images of modules and inputs of the linker.  The first byte says what it is
- * given as, the rest is the image.
+ * given as and which allocation fails, the rest is the image.
  *
  * What the worker's check passes must be safe in a reader that believes it: the soft GPU's, without
  * a size, as cuModuleLoadData gives it to them.  And those readers must be safe with anything,
@@ -17,7 +17,10 @@
 
 #include "server/worker/module/module_binary.h"
 #include "server/worker/module/module_check.h"
-#include "softgpu/soft.h"
+#include "softgpu/context/log.h"
+#include "softgpu/module/archive.h"
+#include "softgpu/module/fatbin.h"
+#include "tests/fuzz/fuzz.h"
 
 enum { UNPACKED_MAX = 1 << 20, CAPABILITY = 90, LINKED_AS = 6 };
 
@@ -27,11 +30,45 @@ void ckt_soft_debug(const char *format, ...)
 	(void)format;
 }
 
+/* What was read is packed again, and read from there. */
+static void pack(const struct ckt_soft_texts *texts)
+{
+	char log[CKT_SOFT_LOG_MAX] = "";
+	struct ckt_soft_texts again = {0};
+	void *image;
+	size_t size;
+	if (!texts->n || ckt_soft_image_pack(texts, CAPABILITY, &image, &size))
+		return;
+	ckt_soft_image_texts(image, size, CAPABILITY, &again, log, sizeof log);
+	ckt_soft_texts_fini(&again);
+	free(image);
+}
+
 static void read_texts(const uint8_t *image, size_t size)
 {
 	char log[CKT_SOFT_LOG_MAX] = "";
 	struct ckt_soft_texts texts = {0};
-	ckt_soft_image_texts(image, size, CAPABILITY, &texts, log, sizeof log);
+	if (!ckt_soft_image_texts(image, size, CAPABILITY, &texts, log, sizeof log))
+		pack(&texts);
+	ckt_soft_texts_fini(&texts);
+}
+
+/* As a program has it linked in: a wrapper that points at the container, once or in a list. */
+static void read_wrapper(const uint8_t *image, unsigned version)
+{
+	char log[CKT_SOFT_LOG_MAX] = "";
+	struct ckt_soft_texts texts = {0};
+	const void *more[] = {image, image, NULL};
+	struct {
+		uint32_t magic, version;
+		const void *container, *const *more;
+	} wrapper = {CKT_BINARY_WRAPPER_MAGIC, version % 4, version & 4 ? NULL : image,
+		version & 8 ? NULL : more};
+	uint32_t magic = 0;
+	memcpy(&magic, image, strnlen((const char *)image, sizeof magic));
+	if (magic != CKT_BINARY_MAGIC)
+		return;
+	ckt_soft_image_texts(&wrapper, sizeof wrapper, CAPABILITY, &texts, log, sizeof log);
 	ckt_soft_texts_fini(&texts);
 }
 
@@ -43,12 +80,12 @@ static void read_archive(const uint8_t *image, size_t size)
 	ckt_soft_texts_fini(&texts);
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	if (!size)
 		return 0;
-	CUjitInputType type = (CUjitInputType)(data[0] % LINKED_AS);
+	CUjitInputType type = (CUjitInputType)((data[0] & 7) % LINKED_AS);
+	unsigned fails = data[0] >> 3 & 15;
 	bool linked = data[0] & 0x80, has_ptx;
 	size--;
 	/* As a blob has it: a NUL behind it, and nothing else. */
@@ -58,10 +95,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	memcpy(image, data + 1, size);
 	image[size] = 0;
 	struct ckt_module_check check = {.capability = CAPABILITY, .unpacked_max = UNPACKED_MAX};
+	fuzz_fail_allocation(fails);
 	CUresult result = linked ? ckt_module_check_input(type, image, size, &check)
 				 : ckt_module_check(image, size, &check);
 	if (!result && !linked)
 		read_texts(image, SIZE_MAX);
+	if (!result && !linked)
+		read_wrapper(image, fails);
 	ckt_module_binary_fits(image, size, CAPABILITY, &has_ptx);
 	ckt_soft_image_is_library(image, size, CAPABILITY);
 	uint32_t magic = 0;
@@ -70,6 +110,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (magic != CKT_BINARY_WRAPPER_MAGIC)
 		read_texts(image, size);
 	read_archive(image, size);
+	fuzz_fail_allocation(0);
 	free(image);
 	return 0;
 }
@@ -157,6 +198,77 @@ static struct seed make_object(void)
 	return seed;
 }
 
+/* Device code: a segment, symbols and relocations of both kinds. */
+static struct seed make_code(void)
+{
+	static const char names[] = "\0.text.k";
+	enum { TEXT = 1, SYMBOLS, REL, RELA, NAMES, SECTIONS };
+	struct seed seed = {.as = 0};
+	Elf64_Sym symbols[2] = {{0}, {.st_name = 1, .st_shndx = TEXT, .st_size = 16}};
+	Elf64_Rel rel = {.r_offset = 8, .r_info = ELF64_R_INFO(1, 2)};
+	Elf64_Rela rela = {.r_offset = 0, .r_info = ELF64_R_INFO(1, 2)};
+	uint64_t at = sizeof(Elf64_Ehdr) + SECTIONS * sizeof(Elf64_Shdr) + sizeof(Elf64_Phdr),
+		 text_at = at + sizeof symbols + sizeof rel + sizeof rela;
+	Elf64_Ehdr header = {
+		.e_ident = {0x7f, 'E', 'L', 'F', ELFCLASS64, ELFDATA2LSB, EV_CURRENT, 0x33, 7},
+		.e_type = ET_EXEC,
+		.e_machine = 190,
+		.e_version = 1,
+		.e_flags = 90 << 16 | 90,
+		.e_ehsize = sizeof header,
+		.e_shoff = sizeof header,
+		.e_shentsize = sizeof(Elf64_Shdr),
+		.e_shnum = SECTIONS,
+		.e_shstrndx = NAMES,
+		.e_phoff = sizeof header + SECTIONS * sizeof(Elf64_Shdr),
+		.e_phentsize = sizeof(Elf64_Phdr),
+		.e_phnum = 1};
+	Elf64_Shdr sections[SECTIONS] = {[TEXT] = {.sh_name = 1,
+						 .sh_type = SHT_PROGBITS,
+						 .sh_offset = text_at,
+						 .sh_size = 16},
+		[SYMBOLS] = {.sh_type = SHT_SYMTAB,
+			.sh_offset = at,
+			.sh_size = sizeof symbols,
+			.sh_entsize = sizeof *symbols,
+			.sh_link = NAMES},
+		[REL] = {.sh_type = SHT_REL,
+			.sh_offset = at + sizeof symbols,
+			.sh_size = sizeof rel,
+			.sh_entsize = sizeof rel,
+			.sh_link = SYMBOLS,
+			.sh_info = TEXT},
+		[RELA] = {.sh_type = SHT_RELA,
+			.sh_offset = at + sizeof symbols + sizeof rel,
+			.sh_size = sizeof rela,
+			.sh_entsize = sizeof rela,
+			.sh_link = SYMBOLS,
+			.sh_info = TEXT},
+		[NAMES] = {
+			.sh_type = SHT_STRTAB, .sh_offset = text_at + 16, .sh_size = sizeof names}};
+	Elf64_Phdr segment = {
+		.p_type = PT_LOAD, .p_offset = text_at, .p_filesz = 16, .p_memsz = 16};
+	const struct {
+		const void *data;
+		size_t size;
+	} parts[] = {{&header, sizeof header}, {sections, sizeof sections},
+		{&segment, sizeof segment}, {symbols, sizeof symbols}, {&rel, sizeof rel},
+		{&rela, sizeof rela}, {"0123456789abcdef", 16}, {names, sizeof names}};
+	for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+		memcpy(seed.data + seed.size, parts[i].data, parts[i].size);
+		seed.size += parts[i].size;
+	}
+	return seed;
+}
+
+static struct seed make_older_code(void)
+{
+	struct seed seed = make_code();
+	seed.data[7] = 0x41;
+	seed.data[8] = 8;
+	return seed;
+}
+
 static struct seed make_archive(void)
 {
 	struct seed object = make_object(), seed = {.as = 0x80 | CU_JIT_INPUT_LIBRARY};
@@ -174,26 +286,58 @@ static struct seed make_text(void)
 	return seed;
 }
 
+/* ---- Numbers of the formats: fields of two, four and eight bytes at their places */
+
+/* Headers of a container, its entries, ELF headers and sections begin at multiples of 8. */
+static void change_field(uint8_t *data, size_t size, unsigned *seed)
+{
+	unsigned bytes = 1u << (1 + fuzz_random(seed) % 3);
+	if (size < 16)
+		return;
+	size_t at = fuzz_random(seed) % (size - 8) & ~(size_t)(bytes - 1);
+	uint64_t value = 0;
+	memcpy(&value, data + at, bytes);
+	switch (fuzz_random(seed) % 4) {
+	case 0:
+		/* Another place in the file. */
+		value = fuzz_random(seed) % (size + 9);
+		break;
+	case 1:
+		value = size - value + fuzz_random(seed) % 3 - 1;
+		break;
+	default:
+		value = (value & ~(uint64_t)UINT32_MAX) | fuzz_number((uint32_t)value, seed);
+	}
+	memcpy(data + at, &value, bytes);
+}
+
+size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsigned seed)
+{
+	if (size < 32 || fuzz_random(&seed) % 3 == 0)
+		return LLVMFuzzerMutate(data, size, max_size);
+	if (fuzz_random(&seed) % 8 == 0)
+		data[0] = (uint8_t)fuzz_random(&seed);
+	for (unsigned n = 1 + fuzz_random(&seed) % 2; n; n--)
+		change_field(data + 1, size - 1, &seed);
+	return size;
+}
+
 /* Called once: with CKT_FUZZ_SEEDS=DIR, writes the seeds there and ends. */
-int LLVMFuzzerInitialize(int *argc, char ***argv);
 int LLVMFuzzerInitialize(int *argc, char ***argv)
 {
 	static struct seed (*const makers[])(void) = {
-		make_text, make_container, make_object, make_archive};
+		make_text, make_container, make_object, make_archive, make_code, make_older_code};
 	const char *directory = getenv("CKT_FUZZ_SEEDS");
 	(void)argc, (void)argv;
 	if (!directory)
 		return 0;
 	for (size_t i = 0; i < sizeof makers / sizeof *makers; i++) {
-		char path[4096];
+		char name[32];
 		struct seed seed = makers[i]();
-		snprintf(path, sizeof path, "%s/module-%zu", directory, i);
-		FILE *file = fopen(path, "wb");
-		if (!file || fputc(seed.as, file) == EOF ||
-			fwrite(seed.data, seed.size, 1, file) != 1 || fclose(file)) {
-			perror(path);
-			exit(1);
-		}
+		uint8_t bytes[1 + sizeof seed.data] = {seed.as};
+		memcpy(bytes + 1, seed.data, seed.size);
+		snprintf(name, sizeof name, "module-%zu", i);
+		fuzz_write_seed(directory, name, bytes, 1 + seed.size);
 	}
 	exit(0);
 }

@@ -15,6 +15,7 @@
 #include "server/worker/libs/libs.h"
 #include "server/worker/libs/state.h"
 #include "server/worker/worker.h"
+#include "tests/fuzz/fuzz.h"
 
 enum { LIST_MAX = 15, ARGS_MAX = 24 };
 
@@ -131,14 +132,6 @@ static void read_image(ckt_image *image)
 
 /* ---- What the replay relies on */
 
-static void insist(bool good, const char *what)
-{
-	if (!good) {
-		fprintf(stderr, "fuzz_state: %s\n", what);
-		abort();
-	}
-}
-
 static const ckt_image_library_step *created(
 	const ckt_image *image, const ckt_image_library_step *before, uint64_t object)
 {
@@ -152,29 +145,28 @@ static const ckt_image_library_step *created(
 
 static void try_step(const ckt_image *image, const ckt_image_library_step *step)
 {
-	insist(step->library < image->libraries.libraries_len && step->proc < proc_count &&
+	fuzz_insist(step->library < image->libraries.libraries_len && step->proc < proc_count &&
 			procs[step->proc].handler,
 		"a step of nothing");
 	const struct ckt_proc *proc = &procs[step->proc];
 	if (step->kind == CKT_LIB_CREATE)
 		/* What is only history is made and ended at once, beside the table of objects. */
-		insist(proc->flags & CKT_PROC_CREATES &&
+		fuzz_insist(proc->flags & CKT_PROC_CREATES &&
 				(step->life == CKT_LIB_PAST || !created(image, step, step->id)),
 			"an object that is there is created");
 	else if (step->kind == CKT_LIB_SET)
-		insist(proc->flags & CKT_PROC_SETS && created(image, step, step->id),
+		fuzz_insist(proc->flags & CKT_PROC_SETS && created(image, step, step->id),
 			"something is set of nothing");
 	else
-		insist(step->kind == CKT_LIB_CAPTURE && ckt_worker_lib_is_work(proc),
+		fuzz_insist(step->kind == CKT_LIB_CAPTURE && ckt_worker_lib_is_work(proc),
 			"no work is captured");
 	if (step->kind != CKT_LIB_CAPTURE)
-		insist(step->args.args_len >= proc->id_at + 8u, "arguments without an id");
-	insist(step > image->library_steps.library_steps_val ? step->number > step[-1].number
-							     : true,
+		fuzz_insist(step->args.args_len >= proc->id_at + 8u, "arguments without an id");
+	fuzz_insist(step > image->library_steps.library_steps_val ? step->number > step[-1].number
+								  : true,
 		"no order");
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static char message[2048];
@@ -195,14 +187,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	read_image(image);
 	message[0] = 0;
 	int error = ckt_worker_lib_load_check(&l);
-	insist(error <= 0 && (error != 0) == (message[0] != 0),
+	fuzz_insist(error <= 0 && (error != 0) == (message[0] != 0),
 		"an error has a sentence, and nothing else has");
 	for (unsigned i = 0; i < image->library_steps.library_steps_len; i++) {
 		if (!error)
 			try_step(image, &steps[i]);
 		free(steps[i].args.args_val);
 	}
-	insist(!getenv("LD_PRELOAD"), "a variable that may not travel was set");
+	fuzz_insist(!getenv("LD_PRELOAD"), "a variable that may not travel was set");
 	return 0;
 }
 
@@ -210,21 +202,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
  * Called once: with CKT_FUZZ_SEEDS=DIR, writes the seeds there and ends: an image with a created,
  * set and captured object.
  */
-int LLVMFuzzerInitialize(int *argc, char ***argv);
 int LLVMFuzzerInitialize(int *argc, char ***argv)
 {
 	static const uint8_t seed[] = {1, 1, 1, 1, 15, 1, 0, 0, 1, 0, 3, 1, 0, 2, 1, 1, 0, 12, 2, 0,
 		3, 1, 1, 0, 16, 3, 0, 4, 2, 1, 0, 16, 1, 0x80, 1, 1, 7};
 	const char *directory = getenv("CKT_FUZZ_SEEDS");
-	char path[4096];
 	(void)argc, (void)argv;
 	if (!directory)
 		return 0;
-	snprintf(path, sizeof path, "%s/state", directory);
-	FILE *file = fopen(path, "wb");
-	if (!file || fwrite(seed, sizeof seed, 1, file) != 1 || fclose(file)) {
-		perror(path);
-		exit(1);
-	}
+	fuzz_write_seed(directory, "state", seed, sizeof seed);
 	exit(0);
 }
