@@ -133,8 +133,10 @@ def mandoc(tree):
 
 
 CHECKS = {
-    "includes": ("rooms include what rooms.txt lets them, and no headers go in a circle", lambda tree: ours("includes.py")),
+    "includes": ("rooms include what rooms.txt lets them, no headers go in a circle, and a source includes the header beside it", lambda tree: ours("includes.py")),
+    "spdx": ("every source file says its licence first", lambda tree: ours("spdx.py")),
     "names": ("no struct or function is defined twice", lambda tree: ours("names.py")),
+    "functions": ("a function has at most 60 lines and 20 branches, but for functions.txt", lambda tree: ours("functions.py")),
     "headers": ("each header compiles by itself", headers),
     "clang-format": ("C is formatted", clang_format),
     "clang-tidy": ("what .clang-tidy lists", clang_tidy),

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""No struct, union, enum or function of the product is defined twice.
+"""No struct, union, enum or function of the product is defined twice, and functions with external linkage have our prefix.
 
 Left out are: static functions, and tags without our prefix in a .c file, which are a file's own; functions with the API's names, which
 both our drivers, or a shim and the soft GPU's library, must export; and the hooks that cudacommon/ declares and each driver defines.
@@ -20,6 +20,11 @@ API = re.compile(r"(cu|cuda|__cuda|nvml|nccl|pnccl|cublas|cublasLt|cublasXt|cuff
 COMMENT = re.compile(r'/\*.*?\*/|//[^\n]*|"(?:[^"\\\n]|\\.)*"', re.S)
 TAG = re.compile(r"\b(struct|union|enum)\s+(\w+)\s*\{")
 FUNCTION = re.compile(r"^(?!static\b|typedef\b|else\b|return\b|extern\b)(?:[A-Za-z_][\w ]*[ *]+|[A-Z_]+ )(\w+)\([^;{}]*\)\s*(?:__attribute__\s*\(\(.*?\)\)\s*)?\n?\{", re.M)
+
+
+# Files whose functions have the names that the C library's have, since programs call them.
+C_LIBRARY = ("base/glibc.c", "client/preload/system_calls.c")
+NO_FUNCTIONS = {"compress()": "static behind a macro", "ElfW()": "a macro of <link.h>"}
 
 
 def definitions(path, text):
@@ -47,6 +52,8 @@ def check(files, listed):
     twice = {name: paths for name, paths in where.items() if len(paths) > 1 and not is_hook(name, paths, hooks)}
     bad = [f"{name} is defined in {' and '.join(paths)}" for name, paths in sorted(twice.items()) if name not in listed]
     bad += [f"tests/lint/names.txt: {name} is defined once" for name in sorted(listed - twice.keys())]
+    bad += [f"{name} in {paths[0]}: external functions begin with ckt_" for name, paths in sorted(where.items())
+            if name.endswith("()") and not name.startswith("ckt_") and paths[0] not in C_LIBRARY and name not in NO_FUNCTIONS]
     return bad, len(where)
 
 

@@ -6,9 +6,11 @@ import sys
 import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)))
+import functions  # noqa: E402
 import includes  # noqa: E402
 import lint  # noqa: E402
 import names  # noqa: E402
+import spdx  # noqa: E402
 import subjects  # noqa: E402
 
 ROOMS = {"base": [], "rpc": ["base"], "client/conn": ["rpc", "base"], "server": ["rpc/wire.h"]}
@@ -37,6 +39,12 @@ class Includes(unittest.TestCase):
         files["base/c.h"] = ["base/a.h"]
         self.assertEqual(self.complaints(files), ["headers include each other: base/a.h base/b.h base/c.h"])
 
+    def test_beside(self):
+        files = {"base/a.c": ["base/a.h"], "base/a.h": [], "base/b.c": ["base/a.h"]}
+        self.assertEqual(self.complaints(files), [])
+        files["base/b.h"] = []
+        self.assertEqual(self.complaints(files), ["base/b.c: does not include base/b.h, the header beside it"])
+
     def test_table(self):
         rooms, exceptions = includes.read_rooms(os.path.join(lint.HERE, "rooms.txt"))
         self.assertEqual(rooms["base"], [])
@@ -51,13 +59,17 @@ class Names(unittest.TestCase):
         return names.check(files, set(listed))[0]
 
     def test_once(self):
-        self.assertEqual(self.complaints({"base/a.c": "static int f(void)\n{\n}\nint g(void)\n{\n}\n", "rpc/a.c": "static int f(void)\n{\n}\nint g(void);\n"}), [])
+        self.assertEqual(self.complaints({"base/a.c": "static int f(void)\n{\n}\nint ckt_g(void)\n{\n}\n", "rpc/a.c": "static int f(void)\n{\n}\nint ckt_g(void);\n"}), [])
 
     def test_twice(self):
-        self.assertEqual(len(self.complaints({"base/a.c": "int g(int a,\n\tint b)\n{\n}\n", "rpc/a.c": "int g(void)\n{\n}\n"})), 1)
+        self.assertEqual(len(self.complaints({"base/a.c": "int ckt_g(int a,\n\tint b)\n{\n}\n", "rpc/a.c": "int ckt_g(void)\n{\n}\n"})), 1)
         self.assertEqual(len(self.complaints({"base/a.h": "struct s {\n};\n", "rpc/a.h": "struct s { int a; };\n"})), 1)
         self.assertEqual(self.complaints({"base/a.c": "struct s {\n};\n", "rpc/a.c": "struct s { int a; };\n"}), [])
         self.assertEqual(len(self.complaints({"base/a.c": "struct ckt_s {\n};\n", "rpc/a.c": "struct ckt_s { int a; };\n"})), 1)
+
+    def test_prefix(self):
+        self.assertEqual(len(self.complaints({"base/a.c": "int g(void)\n{\n}\n"})), 1)
+        self.assertEqual(self.complaints({"base/glibc.c": "long __isoc23_strtol(void)\n{\n}\n", "ctl/a.c": "int main(void)\n{\n}\n"}), [])
 
     def test_api(self):
         self.assertEqual(self.complaints({"client/a.c": "CUresult cuInit(unsigned flags)\n{\n}\n", "softgpu/a.c": "CUresult cuInit(unsigned flags)\n{\n}\n"}), [])
@@ -68,9 +80,53 @@ class Names(unittest.TestCase):
         self.assertEqual(len(self.complaints({**files, "server/a.c": "int ckt_h(void)\n{\n}\n"})), 1)
 
     def test_listed(self):
-        files = {"base/a.c": "int g(void)\n{\n}\n", "rpc/a.c": "int g(void)\n{\n}\n"}
-        self.assertEqual(self.complaints(files, ["g()"]), [])
-        self.assertEqual(len(self.complaints(files, ["g()", "h()"])), 1)
+        files = {"base/a.c": "int ckt_g(void)\n{\n}\n", "rpc/a.c": "int ckt_g(void)\n{\n}\n"}
+        self.assertEqual(self.complaints(files, ["ckt_g()"]), [])
+        self.assertEqual(len(self.complaints(files, ["ckt_g()", "h()"])), 1)
+
+
+class Functions(unittest.TestCase):
+    LONG = "static int f(int a,\n\tint b)\n{\n" + "\ta++;\n" * 61 + "}\n"
+    BRANCHED = "int ckt_g(int a)\n{\n\tif (a)" + " &&\n\t\ta" * 20 + "\n\t\treturn 1;\n}\n"
+
+    def complaints(self, text, listed=None):
+        return functions.check({"base/a.c": text}, listed or {})[0]
+
+    def test_limits(self):
+        self.assertEqual(self.complaints(self.LONG.replace("\ta++;\n", "", 1) + self.BRANCHED.replace(" &&\n\t\ta", "", 1)), [])
+        self.assertRegex(" ".join(self.complaints(self.LONG)), "base/a.c: f has 61 lines and 0 branches")
+        self.assertRegex(" ".join(self.complaints(self.BRANCHED)), "base/a.c: ckt_g has 22 lines and 21 branches")
+
+    def test_not_counted(self):
+        text = self.BRANCHED.replace(" &&\n\t\ta", "", 1)
+        self.assertEqual(self.complaints(text.replace("return 1;", 'return s("if (a && b)", \'?\'); /* if, for */')), [])
+
+    def test_names(self):
+        for head in ("static __attribute__((always_inline)) int add(int a)", "HANDLER(add)", "struct s *add(void (*call)(int))"):
+            self.assertEqual(list(functions.functions(f"{head}\n{{\n\treturn;\n}}\n")), [("add", 1, 0)], head)
+        self.assertEqual(list(functions.functions("struct s {\n\tint a;\n};\nint a[] = {\n\t1,\n};\n")), [])
+
+    def test_listed(self):
+        self.assertEqual(self.complaints(self.LONG, {("base/a.c", "f"): (61, 0)}), [])
+        self.assertRegex(self.complaints(self.LONG, {("base/a.c", "f"): (60, 3)})[0], "divide it")
+        self.assertRegex(self.complaints(self.LONG, {("base/a.c", "f"): (70, 0)})[0], "lower its line")
+        self.assertRegex(self.complaints("", {("base/a.c", "f"): (61, 0)})[0], "remove its line")
+
+    def test_list(self):
+        for size in functions.read_list(os.path.join(lint.HERE, "functions.txt")).values():
+            self.assertTrue(size[0] > functions.MAX_LINES or size[1] > functions.MAX_BRANCHES)
+
+
+class Spdx(unittest.TestCase):
+    def test_check(self):
+        line = "SPDX-License-Identifier: Apache-2.0"
+        self.assertEqual(spdx.check({"a.c": f"/* {line} */\nint a;\n", "b": f"#!/bin/sh\n# {line}\n", "c.md": "# C\n", "d.1": f"'\\\" t\n.\\\" {line}\n"}), [])
+        self.assertEqual(len(spdx.check({"a.c": f"int a;\n/* {line} */\n", "b": "#!/bin/sh\n", "c.py": "", "meson_options.txt": "\n"})), 4)
+
+    def test_add(self):
+        for path, text in {"a.c": "int a;\n", "b": "#!/bin/sh\n:\n", "c.py": "", "d.1": "'\\\" t\n.TH D\n", "e.ptx": ".version 6.4\n"}.items():
+            form = spdx.comment_of(path, text)
+            self.assertEqual(spdx.check({path: spdx.with_line(text, form)}), [], path)
 
 
 class Subjects(unittest.TestCase):
