@@ -30,7 +30,7 @@ while [ $# -gt 0 ]; do
 	--driver) driver=$2; shift 2 ;;
 	--library-path) path=$2; shift 2 ;;
 	--limit) limit=$2; shift 2 ;;
-	-*) sed -n '2,15p' "$0"; exit 2 ;;
+	-*) sed -n '3,16p' "$0"; exit 2 ;;
 	*) names+=("$1"); shift ;;
 	esac
 done
