@@ -301,6 +301,50 @@ static int save_there(
 	return status;
 }
 
+static int refuse_options(const char *message)
+{
+	fprintf(stderr, "cricketctl: %s\n", message);
+	return CKT_EXIT_USAGE;
+}
+
+/* Whether the options go together, and the image can be put in its place. */
+static int check_options(const struct ckt_ctl_args *args)
+{
+	bool chain = args->every || args->incremental;
+	if (args->to_memory && (args->server_side || chain))
+		return refuse_options("--to-memory makes one complete image in memory: leave out "
+				      "--server-side, --every and --incremental");
+	int status = !args->to_memory   ? ckt_ctl_check_place(args, args->word_count == 2)
+		: args->word_count == 2 ? ckt_ctl_check_kept(args->words[1])
+					: CKT_EXIT_DONE;
+	if (status != CKT_EXIT_DONE)
+		return status;
+	if (chain && args->server_side)
+		return refuse_options("--every and --incremental need a directory here: leave out "
+				      "--server-side");
+	if (args->every && (args->incremental || args->stop))
+		return refuse_options("--every makes incremental images by itself and goes on: "
+				      "leave out --incremental and --stop");
+	if (args->keep && !args->every)
+		return refuse_options("--keep says how many images --every keeps: add --every");
+	if (args->with_client && (args->server_side || args->every || args->to_memory))
+		return refuse_options("--with-client needs a directory here and excludes --every");
+	return CKT_EXIT_DONE;
+}
+
+static int check_and_save(
+	const struct ckt_ctl_args *args, struct ckt_ctl_server *server, unsigned deadline_ms)
+{
+	int status = ckt_ctl_check_session(args->words[0]);
+	if (status == CKT_EXIT_DONE && args->with_client)
+		status = ckt_ctl_client_find(server, args->words[0], &client);
+	if (status != CKT_EXIT_DONE)
+		return status;
+	return args->to_memory      ? save_in_memory(args, server, deadline_ms)
+		: args->server_side ? save_there(args, server, deadline_ms)
+				    : save_here(args, server, deadline_ms);
+}
+
 int ckt_ctl_checkpoint(const struct ckt_ctl_args *args)
 {
 	struct ckt_ctl_server server;
@@ -308,47 +352,15 @@ int ckt_ctl_checkpoint(const struct ckt_ctl_args *args)
 	if (args->job)
 		return ckt_ctl_job_checkpoint(args);
 	int status = ckt_ctl_parse_deadline(args->deadline, &deadline_ms);
-	if (status == CKT_EXIT_DONE && args->to_memory) {
-		if (args->server_side || args->every || args->incremental) {
-			fprintf(stderr,
-				"cricketctl: --to-memory makes one complete image in "
-				"memory: leave out --server-side, --every and "
-				"--incremental\n");
-			status = CKT_EXIT_USAGE;
-		} else if (args->word_count == 2) {
-			status = ckt_ctl_check_kept(args->words[1]);
-		}
-	} else if (status == CKT_EXIT_DONE) {
-		status = ckt_ctl_check_place(args, args->word_count == 2);
-	}
-	if (status == CKT_EXIT_DONE && (args->every || args->incremental || args->keep) &&
-		(args->server_side || (args->every && (args->incremental || args->stop)) ||
-			(args->keep && !args->every))) {
-		fprintf(stderr,
-			"cricketctl: --every needs a directory here: combine it with "
-			"--keep and --incremental only\n");
-		status = CKT_EXIT_USAGE;
-	}
-	if (status == CKT_EXIT_DONE && args->with_client &&
-		(args->server_side || args->every || args->to_memory)) {
-		fprintf(stderr,
-			"cricketctl: --with-client needs a directory here and excludes "
-			"--every\n");
-		status = CKT_EXIT_USAGE;
-	}
+	if (status == CKT_EXIT_DONE)
+		status = check_options(args);
 	if (status == CKT_EXIT_DONE && args->every)
 		return ckt_ctl_every(args);
 	if (status == CKT_EXIT_DONE)
 		status = ckt_ctl_connect_near(args, &server);
 	if (status != CKT_EXIT_DONE)
 		return status;
-	status = ckt_ctl_check_session(args->words[0]);
-	if (status == CKT_EXIT_DONE && args->with_client)
-		status = ckt_ctl_client_find(&server, args->words[0], &client);
-	if (status == CKT_EXIT_DONE)
-		status = args->to_memory    ? save_in_memory(args, &server, deadline_ms)
-			: args->server_side ? save_there(args, &server, deadline_ms)
-					    : save_here(args, &server, deadline_ms);
+	status = check_and_save(args, &server, deadline_ms);
 	ckt_ctl_disconnect(&server);
 	return status;
 }

@@ -33,24 +33,29 @@ static void test_usage(void)
 	static const struct {
 		struct ckt_ctl_args args;
 		const char *second;
+		const char *says;
 	} cases[] = {
-		{{0}, NULL},
-		{{.server_side = "x"}, "dir"},
+		{{0}, NULL, "name either"},
+		{{.server_side = "x"}, "dir", "name either"},
 		{{.server_side = "tmp-x"}, NULL},
 		{{.deadline = "0"}, "dir"},
 		{{.deadline = "5s"}, "dir"},
 		{{.deadline = "86401"}, "dir"},
-		{{.to_memory = true, .server_side = "x"}, NULL},
-		{{.to_memory = true, .every = "5s"}, NULL},
-		{{.to_memory = true, .incremental = "b"}, NULL},
+		{{.to_memory = true, .server_side = "x"}, NULL,
+			"leave out --server-side, --every and --incremental"},
+		{{.to_memory = true, .every = "5s"}, NULL,
+			"leave out --server-side, --every and --incremental"},
+		{{.to_memory = true, .incremental = "b"}, NULL,
+			"leave out --server-side, --every and --incremental"},
 		{{.to_memory = true}, "Not/good"},
-		{{.keep = "3"}, "dir"},
-		{{.every = "5s", .incremental = "b"}, "dir"},
-		{{.every = "5s", .stop = true}, "dir"},
-		{{.incremental = "b", .server_side = "x"}, NULL},
-		{{.with_client = true, .server_side = "x"}, NULL},
-		{{.with_client = true, .to_memory = true}, NULL},
-		{{.with_client = true, .every = "5s"}, "dir"},
+		{{.keep = "3"}, "dir", "add --every"},
+		{{.every = "5s", .incremental = "b"}, "dir", "leave out --incremental and --stop"},
+		{{.every = "5s", .stop = true}, "dir", "leave out --incremental and --stop"},
+		{{.incremental = "b", .server_side = "x"}, NULL, "leave out --server-side"},
+		{{.with_client = true, .server_side = "x"}, NULL,
+			"--with-client needs a directory"},
+		{{.with_client = true, .to_memory = true}, NULL, "--with-client needs a directory"},
+		{{.with_client = true, .every = "5s"}, "dir", "--with-client needs a directory"},
 		{{.every = "never"}, "dir"},
 		{{.every = "5s", .keep = "0"}, "dir"},
 		{{.every = "5s", .keep = "3x"}, "dir"},
@@ -61,6 +66,7 @@ static void test_usage(void)
 			    CKT_EXIT_USAGE))
 			fprintf(stderr, "row %zu: %s\n", i, err);
 		YES(*err);
+		HAS(err, cases[i].says ? cases[i].says : "");
 		IS(seen_count, 0);
 	}
 }
