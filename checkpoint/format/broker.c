@@ -234,25 +234,38 @@ static int check_answer(int fd, enum ckt_broker_right right)
 }
 
 /* Reads the answer to this question, past late answers to others. */
+/* Waits for a message and reads it; -EAGAIN: ask again.  The length, or -errno. */
+static ssize_t receive_message(
+	int broker, int64_t deadline_ms, uint8_t data[ANSWER_SIZE + 1], int *ret_fd)
+{
+	union ckt_net_fd_room room;
+	struct iovec part = {.iov_base = data, .iov_len = ANSWER_SIZE + 1};
+	struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1};
+	struct pollfd p = {.fd = broker, .events = POLLIN};
+	int64_t left_ms = deadline_ms - ckt_net_now_ms();
+	int ready = left_ms > 0 ? poll(&p, 1, (int)left_ms) : 0;
+	if (ready == 0)
+		return -ETIMEDOUT;
+	ckt_net_fd_expect(&message, &room);
+	ssize_t n = ready < 0 ? -1 : recvmsg(broker, &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
+	if (n < 0)
+		return errno == EINTR ? -EAGAIN : -errno;
+	/* An empty message is no end of file to the kernel, and may carry one too. */
+	*ret_fd = ckt_net_fd_take(&message);
+	return n;
+}
+
+/* The answer to the question of that tag; answers to older questions are dropped. */
 static int receive(int broker, uint32_t tag, int64_t deadline_ms, int *ret_fd)
 {
 	for (;;) {
 		uint8_t data[ANSWER_SIZE + 1];
-		union ckt_net_fd_room room;
-		struct iovec part = {.iov_base = data, .iov_len = sizeof data};
-		struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1};
-		struct pollfd p = {.fd = broker, .events = POLLIN};
-		int64_t left = deadline_ms - ckt_net_now_ms();
-		int ready = left > 0 ? poll(&p, 1, (int)left) : 0;
-		if (ready == 0)
-			return -ETIMEDOUT;
-		ckt_net_fd_expect(&message, &room);
-		ssize_t n =
-			ready < 0 ? -1 : recvmsg(broker, &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
-		if (n < 0 && (errno == EINTR || errno == EAGAIN))
+		int fd = -1;
+		ssize_t n = receive_message(broker, deadline_ms, data, &fd);
+		if (n == -EAGAIN)
 			continue;
-		/* An empty message is no end of file to the kernel, and may carry one too. */
-		int fd = n >= 0 ? ckt_net_fd_take(&message) : -1;
+		if (n == -ETIMEDOUT)
+			return -ETIMEDOUT;
 		struct ckt_cursor c = {.p = data, .end = data + (n > 0 ? n : 0)};
 		bool good = n == ANSWER_SIZE && ckt_get_u32(&c) == MAGIC;
 		bool ours = good && ckt_get_u32(&c) == tag;
@@ -263,10 +276,10 @@ static int receive(int broker, uint32_t tag, int64_t deadline_ms, int *ret_fd)
 		}
 		if (fd >= 0)
 			close(fd);
-		if (!good || ours)
-			return n == 0                                    ? -ECONNRESET
-				: !good || status >= 0 || status < -4095 ? -EPROTO
-									 : status;
+		if (!good)
+			return n == 0 ? -ECONNRESET : -EPROTO;
+		if (ours)
+			return status >= 0 || status < -4095 ? -EPROTO : status;
 	}
 }
 

@@ -110,6 +110,36 @@ static int check_arrays(const ckt_image *image, char *ret_message, size_t messag
 	return 0;
 }
 
+/* What is wrong with the place of a chunk in its file; NULL: nothing. */
+static const char *file_fault(const ckt_image *image, const ckt_image_chunk *chunk)
+{
+	unsigned own = image->file_bytes.file_bytes_len;
+	if (chunk->file >= own && chunk->file - own >= image->elsewhere.elsewhere_len)
+		return "a chunk names a file that does not exist";
+	uint64_t file = chunk->file < own ? image->file_bytes.file_bytes_val[chunk->file]
+					  : image->elsewhere.elsewhere_val[chunk->file - own].bytes;
+	if (chunk->offset > file || chunk->stored > file - chunk->offset)
+		return "a chunk extends past the end of its file";
+	return NULL;
+}
+
+/* What is wrong with the place that a chunk's bytes have in the session; NULL: nothing. */
+static const char *space_fault(const ckt_image *image, const ckt_image_chunk *chunk)
+{
+	unsigned blobs = image->blobs.blobs_len;
+	uint64_t bytes = 0;
+	if (!chunk->space)
+		return NULL;
+	if (chunk->space <= blobs)
+		bytes = image->blobs.blobs_val[chunk->space - 1].received;
+	else if (chunk->space - blobs - 1 < image->arrays.arrays_len)
+		bytes = array_bytes(image, chunk->space - blobs - 1);
+	if (chunk->address <= bytes && chunk->size <= bytes - chunk->address)
+		return NULL;
+	return chunk->space <= blobs ? "a chunk extends outside its blob"
+				     : "a chunk belongs to no blob and no array";
+}
+
 static int check_chunks(const ckt_image *image, char *ret_message, size_t message_size)
 {
 	for (unsigned i = 0; i < image->chunks.chunks_len; i++) {
@@ -119,32 +149,17 @@ static int check_chunks(const ckt_image *image, char *ret_message, size_t messag
 			(chunk->encoding == CKT_IMAGE_RAW && chunk->stored != chunk->size))
 			return damaged(ret_message, message_size,
 				"a chunk has an invalid size or position");
-		unsigned own = image->file_bytes.file_bytes_len;
-		if (chunk->file >= own && chunk->file - own >= image->elsewhere.elsewhere_len)
-			return damaged(ret_message, message_size,
-				"a chunk names a file that does not exist");
-		uint64_t file = chunk->file < own
-			? image->file_bytes.file_bytes_val[chunk->file]
-			: image->elsewhere.elsewhere_val[chunk->file - own].bytes;
-		if (chunk->offset > file || chunk->stored > file - chunk->offset)
-			return damaged(ret_message, message_size,
-				"a chunk extends past the end of its file");
-		if (chunk->space > image->blobs.blobs_len) {
-			uint64_t index = chunk->space - image->blobs.blobs_len - 1,
-				 bytes = index < image->arrays.arrays_len
-				? array_bytes(image, index)
-				: 0;
-			if (chunk->address > bytes || chunk->size > bytes - chunk->address)
-				return damaged(ret_message, message_size,
-					"a chunk belongs to no blob and no array");
-		} else if (chunk->space) {
-			const ckt_image_blob *blob = &image->blobs.blobs_val[chunk->space - 1];
-			if (chunk->address > blob->received ||
-				chunk->size > blob->received - chunk->address)
-				return damaged(ret_message, message_size,
-					"a chunk extends outside its blob");
-		}
+		const char *fault = file_fault(image, chunk);
+		if (!fault)
+			fault = space_fault(image, chunk);
+		if (fault)
+			return damaged(ret_message, message_size, fault);
 	}
+	return 0;
+}
+
+static int check_lists(const ckt_image *image, char *ret_message, size_t message_size)
+{
 	for (unsigned i = 0; i < image->elsewhere.elsewhere_len; i++)
 		if (image->elsewhere.elsewhere_val[i].ancestor >= image->ancestors.ancestors_len ||
 			image->elsewhere.elsewhere_val[i].file >= CKT_IMAGE_FILES)
@@ -178,57 +193,71 @@ static int check_sequence(const ckt_image *image, char *ret_message, size_t mess
 	return 0;
 }
 
-int ckt_image_decode(const uint8_t *data, size_t size, ckt_image *ret_image, char *ret_message,
-	size_t message_size)
+/* Reads the header, and compares it with the body behind it. */
+static int read_header(const uint8_t *data, size_t size, ckt_image_header *ret_header,
+	char *ret_message, size_t message_size)
 {
 	XDR xdr;
-	ckt_image_header header;
 	char sum[CKT_IMAGE_HASH];
 	xdrmem_create(
 		&xdr, (char *)data, size < HEADER_SIZE ? (u_int)size : HEADER_SIZE, XDR_DECODE);
-	if (!xdr_ckt_image_header(&xdr, &header) || header.magic != CKT_IMAGE_MAGIC)
+	if (!xdr_ckt_image_header(&xdr, ret_header) || ret_header->magic != CKT_IMAGE_MAGIC)
 		return damaged(ret_message, message_size, "not a manifest of an image");
-	if (header.major != CKT_IMAGE_MAJOR) {
+	if (ret_header->major != CKT_IMAGE_MAJOR) {
 		snprintf(ret_message, message_size,
 			"the image has version %u.%u, but this Cricket reads %d.x: "
 			"restore it with the Cricket version that wrote it",
-			header.major, header.minor, CKT_IMAGE_MAJOR);
+			ret_header->major, ret_header->minor, CKT_IMAGE_MAJOR);
 		return -EPROTONOSUPPORT;
 	}
-	if (header.body_bytes != size - HEADER_SIZE)
+	if (ret_header->body_bytes != size - HEADER_SIZE)
 		return damaged(ret_message, message_size, "the manifest is truncated or too long");
-	checksum(data + HEADER_SIZE, header.body_bytes, sum);
-	if (memcmp(sum, header.checksum, sizeof sum))
+	checksum(data + HEADER_SIZE, ret_header->body_bytes, sum);
+	if (memcmp(sum, ret_header->checksum, sizeof sum))
 		return damaged(ret_message, message_size, "the manifest's checksum is wrong");
+	return 0;
+}
+
+/* On failure *ret_image holds what was decoded. */
+static int read_body(const uint8_t *body, const ckt_image_header *header, ckt_image *ret_image,
+	char *ret_message, size_t message_size)
+{
+	XDR xdr;
 	/*
 	 * An older minor version did not know some lists: zeros after its end decode as empty
 	 * lists.
 	 */
-	size_t padding = header.minor < CKT_IMAGE_MINOR ? APPENDED_BYTES_MAX : 0;
-	uint8_t *padded = padding ? calloc(1, header.body_bytes + padding) : NULL;
+	size_t padding = header->minor < CKT_IMAGE_MINOR ? APPENDED_BYTES_MAX : 0;
+	uint8_t *padded = padding ? calloc(1, header->body_bytes + padding) : NULL;
 	if (padding && !padded)
 		return -ENOMEM;
 	if (padded)
-		memcpy(padded, data + HEADER_SIZE, header.body_bytes);
-	ckt_image image = {0};
-	xdrmem_create(&xdr, padded ? (char *)padded : (char *)data + HEADER_SIZE,
-		(u_int)(header.body_bytes + padding), XDR_DECODE);
-	bool decoded = xdr_ckt_image(&xdr, &image);
+		memcpy(padded, body, header->body_bytes);
+	xdrmem_create(&xdr, padded ? (char *)padded : (char *)body,
+		(u_int)(header->body_bytes + padding), XDR_DECODE);
+	bool decoded = xdr_ckt_image(&xdr, ret_image);
 	/* A later minor version may have appended fields. */
-	bool whole = xdr_getpos(&xdr) == header.body_bytes || header.minor > CKT_IMAGE_MINOR ||
-		(padding && xdr_getpos(&xdr) > header.body_bytes);
+	bool whole = xdr_getpos(&xdr) == header->body_bytes || header->minor > CKT_IMAGE_MINOR ||
+		(padding && xdr_getpos(&xdr) > header->body_bytes);
 	free(padded);
-	int result = decoded && whole
+	return decoded && whole
 		? 0
 		: damaged(ret_message, message_size, "the manifest cannot be decoded");
-	if (!result)
-		result = check_devices(&image, ret_message, message_size);
-	if (!result)
-		result = check_arrays(&image, ret_message, message_size);
-	if (!result)
-		result = check_chunks(&image, ret_message, message_size);
-	if (!result)
-		result = check_sequence(&image, ret_message, message_size);
+}
+
+int ckt_image_decode(const uint8_t *data, size_t size, ckt_image *ret_image, char *ret_message,
+	size_t message_size)
+{
+	static int (*const checks[])(const ckt_image *, char *, size_t) = {
+		check_devices, check_arrays, check_chunks, check_lists, check_sequence};
+	ckt_image_header header;
+	ckt_image image = {0};
+	int result = read_header(data, size, &header, ret_message, message_size);
+	if (result)
+		return result;
+	result = read_body(data + HEADER_SIZE, &header, &image, ret_message, message_size);
+	for (size_t i = 0; i < sizeof checks / sizeof *checks && !result; i++)
+		result = checks[i](&image, ret_message, message_size);
 	if (result)
 		xdr_free((xdrproc_t)xdr_ckt_image, (char *)&image);
 	else
