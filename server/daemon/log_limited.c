@@ -14,7 +14,7 @@
 enum { REFILL_MS = 1000, TELL_MS = 10000 };
 
 static const char *const kinds[CKT_LIMITS] = {"refused hellos", "dropped connections",
-	"missing descriptors", "images that could not be served"};
+	"missing descriptors", "images that could not be served", "refused system calls"};
 
 static void tell(struct ckt_server *server, enum ckt_log_limit kind)
 {

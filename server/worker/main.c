@@ -21,6 +21,7 @@
 #include "base/option_table.h"
 #include "base/log.h"
 #include "rpc/net.h"
+#include "rpc/worker_descriptors.h"
 #include "server/worker/cage/cage.h"
 #include "server/worker/memory/rescue.h"
 #include "server/worker/session/client_process.h"
@@ -28,7 +29,7 @@
 #include "server/worker/session/start.h"
 #include "server/worker/worker.h"
 
-enum { CONTROL_FD = 3, WATCH_MS = 200, STUCK_MS = 1000, START_MS = 10000 };
+enum { WATCH_MS = 200, STUCK_MS = 1000, START_MS = 10000 };
 
 /* One thread, which does nothing else, receives the signals. */
 static void *signals(void *opaque)
@@ -152,16 +153,16 @@ int main(int argc, char **argv)
 	if (argc == 3 && !strcmp(argv[1], "--log-level") &&
 		ckt_log_level_parse(argv[2], &level) == 0)
 		argc = 1;
-	if (argc != 1 || fcntl(CONTROL_FD, F_GETFD) < 0) {
+	if (argc != 1 || fcntl(CKT_WORKER_CONTROL_FD, F_GETFD) < 0) {
 		fputs("cricket-worker is started by cricket-server, with its control socket as descriptor 3\n",
 			stderr);
 		return CKT_EXIT_USAGE;
 	}
 	ckt_worker_harden(argc, argv);
-	fcntl(CONTROL_FD, F_SETFD, FD_CLOEXEC);
+	fcntl(CKT_WORKER_CONTROL_FD, F_SETFD, FD_CLOEXEC);
 	ckt_log_init("cricket-worker", level, NULL);
 	char message[256];
-	if (ckt_cage_enter(message, sizeof message)) {
+	if (ckt_cage_enter(CKT_WORKER_REFUSED_FD, message, sizeof message)) {
 		ckt_error("%s", message);
 		return 1;
 	}
@@ -176,7 +177,7 @@ int main(int argc, char **argv)
 	if (!error)
 		error = start_signals();
 	if (!error)
-		error = ckt_worker_control_start(worker, CONTROL_FD);
+		error = ckt_worker_control_start(worker, CKT_WORKER_CONTROL_FD);
 	if (error) {
 		ckt_error("cannot start: %s", strerror(-error));
 		return 1;

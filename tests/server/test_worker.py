@@ -5,6 +5,7 @@ import hashlib
 import json
 import os
 import re
+import shutil
 import signal
 import sys
 import time
@@ -240,6 +241,30 @@ class RealWorker(ServerTest):
         self.assertEqual(self.ctl("kill", session, server=address).returncode, 0)
         self.assertEqual(self.ctl("restore", image, server=address).returncode, 1)
         self.assertEqual(json.loads(self.ctl("ps", "--json", server=address).stdout)["sessions"], [])
+
+
+class RefusedCalls(ServerTest):
+    """Its worker makes one call twice that the cage refuses (caged_worker.c)."""
+    real = True
+
+    def setUp(self):
+        super().setUp()
+        shutil.copy(os.environ["CKT_TEST_CAGED"], os.path.join(self.libexec, "cricket-worker"))
+
+    def hello(self):
+        with wire.Peer(self.socket) as peer:
+            self.assertEqual(peer.hello(wire.NEW)[0], wire.FAILED)
+        wait_until(lambda: self.ps() == [])
+        self.assertIn("ended (exit code 0)", self.log(), "both calls got EPERM")
+
+    def test_named_once(self):
+        """Once for each session, with its name, and what to do about it."""
+        self.start()
+        for turn in (1, 2):
+            self.hello()
+            lines = [line for line in self.log().splitlines() if "mq_unlink" in line]
+            self.assertEqual(len(lines), turn, lines)
+            self.assertRegex(lines[-1], r"session [0-9a-f]{12}: .*system call mq_unlink \([0-9]+\) with EPERM; .*report it.*--cage off")
 
 
 if __name__ == "__main__":

@@ -27,6 +27,7 @@ checkpoint/format/broker.c recv,recvmsg,send,sendmsg,poll,shutdown,getsockopt th
 checkpoint/format/chunk.c write image files
 checkpoint/format/store.c write image files
 server/worker/session/parting.c poll sleeping
+server/worker/cage/cage.c getsockopt,sendmsg one descriptor for the server, over a socketpair
 client/conn/connect.c read the token file
 client/conn/quiesce.c read the file of a hold
 client/conn/reply.c write the program's standard output
@@ -51,6 +52,7 @@ server/daemon/main.c read a signalfd
 server/daemon/nvml/driver_probe.c poll,read,write a pipe to a child
 server/daemon/nvml/nvml.c recv,send a socketpair to the NVML reader, our child
 server/daemon/nvml/nvml_reader.c recv,send the other end of it
+server/daemon/session/refused_calls.c recvmsg,poll one message of a worker's cage, and whether a refused call waits
 server/daemon/session/server_key.c read,write the key file
 server/daemon/session/session_marks.c read mark files of sessions
 server/daemon/session/spawn.c read,write a pipe to a child

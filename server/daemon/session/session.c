@@ -27,6 +27,7 @@
 #include "server/daemon/session/session_audit.h"
 #include "server/daemon/session/session_marks.h"
 #include "server/daemon/session/spawn.h"
+#include "server/daemon/session/spawn_cage.h"
 #include "server/daemon/session/worker_leftovers.h"
 #include "server/daemon/session/worker_request.h"
 
@@ -151,6 +152,7 @@ static void session_free(struct ckt_session *session, bool keep_socket)
 	ckt_timer_clear(&session->pause_timer);
 	for (int kind = 0; kind < CKT_LINKS; kind++)
 		ckt_record_stream_fini(&session->links[kind].stream);
+	ckt_refused_calls_close(&session->refused);
 	int fd = ckt_loop_remove(&session->server->loop, &session->pidfd);
 	if (fd >= 0)
 		close(fd);
@@ -613,6 +615,7 @@ static struct ckt_session *session_new(struct ckt_server *server, const char *id
 	session->pidfd.fd = -1;
 	for (int kind = 0; kind < CKT_LINKS; kind++)
 		session->links[kind].stream.source.fd = -1;
+	ckt_refused_calls_init(&session->refused, server, session->id);
 	session->uid = CKT_UID_UNKNOWN;
 	session->gpu = -1;
 	session->started = time(NULL);
@@ -729,15 +732,23 @@ static int session_from_spec(struct ckt_server *server, const struct ckt_session
 
 static int spawn(struct ckt_session *session, char *ret_message, size_t message_size)
 {
-	int listen_fd = -1;
-	int result = listen_for(session, &listen_fd, ret_message, message_size);
+	struct ckt_spawn_descriptors passed = {.listener = -1, .refused = -1};
+	int result = listen_for(session, &passed.listener, ret_message, message_size);
 	if (result)
 		return result;
 	/* Workers may rely on blocking mode. */
-	fcntl(listen_fd, F_SETFL, fcntl(listen_fd, F_GETFL) & ~O_NONBLOCK);
-	result = ckt_spawn_worker(session->server, &session->identity, listen_fd, &session->pid,
-		ret_message, message_size);
-	close(listen_fd);
+	fcntl(passed.listener, F_SETFL, fcntl(passed.listener, F_GETFL) & ~O_NONBLOCK);
+	if (ckt_spawn_cage_is_on(session->server))
+		result = ckt_refused_calls_open(&session->refused, &passed.refused);
+	if (result)
+		snprintf(ret_message, message_size, "cannot make a socket for its worker: %s",
+			strerror(-result));
+	else
+		result = ckt_spawn_worker(session->server, &session->identity, &passed,
+			&session->pid, ret_message, message_size);
+	close(passed.listener);
+	if (passed.refused >= 0)
+		close(passed.refused);
 	return result;
 }
 

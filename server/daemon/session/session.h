@@ -15,6 +15,7 @@
 #include "rpc/session.h"
 #include "rpc/worker.h"
 #include "server/daemon/server.h"
+#include "server/daemon/session/refused_calls.h"
 
 struct ckt_peer;
 struct ckt_daemon_request;
@@ -69,6 +70,7 @@ struct ckt_session {
 	pid_t pid;
 	struct ckt_source pidfd;
 	struct ckt_link links[CKT_LINKS];
+	struct ckt_refused_calls refused;
 	uint32_t next_xid;
 	struct ckt_timer timer; /* start, or kill */
 	struct ckt_wait *on_started, *on_gone;

@@ -23,6 +23,7 @@
 #include <unistd.h>
 
 #include "rpc/module_loading.h"
+#include "rpc/worker_descriptors.h"
 #include "server/daemon/server.h"
 #include "server/daemon/session/spawn_cage.h"
 #include "server/daemon/session/spawn_mounts.h"
@@ -85,25 +86,43 @@ struct failure {
 	char step[32];
 };
 
+/* Gives the descriptors their numbers, and no others to the worker.  0, or -1 and errno. */
+static int place_descriptors(const struct ckt_spawn_descriptors *descriptors)
+{
+	const int given[] = {descriptors->listener, descriptors->refused};
+	int high[sizeof given / sizeof *given];
+	int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	if (null < 0 || dup2(null, STDIN_FILENO) < 0)
+		return -1;
+	/* Moves all out of the way first: each may have the number of another. */
+	for (size_t i = 0; i < sizeof given / sizeof *given; i++) {
+		high[i] = given[i] < 0 && i ? -1 : fcntl(given[i], F_DUPFD_CLOEXEC, 10);
+		if (high[i] < 0 && (given[i] >= 0 || !i))
+			return -1;
+	}
+	/*
+	 * Our descriptors are close-on-exec anyway; this is for inherited ones.  Sandboxes without
+	 * the call are no worse off.
+	 */
+	syscall(SYS_close_range, CKT_WORKER_CONTROL_FD, ~0u, 4 /* CLOSE_RANGE_CLOEXEC */);
+	for (size_t i = 0; i < sizeof given / sizeof *given; i++)
+		if (high[i] >= 0 && dup2(high[i], CKT_WORKER_CONTROL_FD + (int)i) < 0)
+			return -1;
+	return 0;
+}
+
 /* Runs in the child.  Returns only on failure. */
-static void start(struct ckt_server *server, const struct ckt_spawn_mounts *mounts, int listen_fd,
-	const char *const *environment, struct failure *failure)
+static void start(struct ckt_server *server, const struct ckt_spawn_mounts *mounts,
+	const struct ckt_spawn_descriptors *descriptors, const char *const *environment,
+	struct failure *failure)
 {
 	const char *const arguments[] = {
 		"cricket-worker", "--log-level", server->options.log_level, NULL};
 	struct rlimit stack = {STACK_BYTES, STACK_BYTES};
 	sigset_t no_signals;
 	const char *step = "descriptors";
-	/* Moves listen_fd out of the way first: it may be one of 0 to 3 itself. */
-	int null = open("/dev/null", O_RDONLY | O_CLOEXEC),
-	    high = fcntl(listen_fd, F_DUPFD_CLOEXEC, 10);
-	if (null < 0 || high < 0 || dup2(null, STDIN_FILENO) < 0 || dup2(high, 3) < 0)
+	if (place_descriptors(descriptors))
 		goto out;
-	/*
-	 * Our descriptors are close-on-exec anyway; this is for inherited ones.  Sandboxes without
-	 * the call are no worse off.
-	 */
-	syscall(SYS_close_range, 4, ~0u, 4 /* CLOSE_RANGE_CLOEXEC */);
 	/* Kill signals for the server's group or terminal are not meant for sessions. */
 	step = "setsid";
 	if (setsid() < 0)
@@ -130,7 +149,7 @@ static void start(struct ckt_server *server, const struct ckt_spawn_mounts *moun
 		goto out;
 	/* Again, by the worker's own process: SO_PEERCRED names it to those who connect. */
 	step = "listen";
-	if (listen(3, 64))
+	if (listen(CKT_WORKER_CONTROL_FD, 64))
 		goto out;
 	for (int number = 1; number < NSIG; number++)
 		signal(number, SIG_DFL);
@@ -145,7 +164,7 @@ out:
 }
 
 static pid_t fork_worker(struct ckt_server *server, const struct ckt_spawn_mounts *mounts,
-	int listen_fd, const int pipe_fds[2])
+	const struct ckt_spawn_descriptors *descriptors, const int pipe_fds[2])
 {
 	const char *environment[ENVIRONMENT_MAX + 1];
 	struct failure failure = {0};
@@ -155,7 +174,7 @@ static pid_t fork_worker(struct ckt_server *server, const struct ckt_spawn_mount
 		return pid;
 	/* Above the descriptors that get a fixed number. */
 	int report = fcntl(pipe_fds[1], F_DUPFD_CLOEXEC, 10);
-	start(server, mounts, listen_fd, environment, &failure);
+	start(server, mounts, descriptors, environment, &failure);
 	ssize_t written = write(report, &failure, sizeof failure);
 	_exit(written == sizeof failure ? 127 : 126);
 }
@@ -175,8 +194,9 @@ static int wait_for_exec(pid_t pid, int fd, struct failure *failure)
 	return n == sizeof *failure && failure->error ? -failure->error : -EIO;
 }
 
-int ckt_spawn_worker(struct ckt_server *server, const struct ckt_identity *owner, int listen_fd,
-	pid_t *ret_pid, char *ret_message, size_t message_size)
+int ckt_spawn_worker(struct ckt_server *server, const struct ckt_identity *owner,
+	const struct ckt_spawn_descriptors *descriptors, pid_t *ret_pid, char *ret_message,
+	size_t message_size)
 {
 	struct failure failure = {.step = "its owner's /dev/shm"};
 	struct ckt_spawn_mounts mounts;
@@ -187,7 +207,7 @@ int ckt_spawn_worker(struct ckt_server *server, const struct ckt_identity *owner
 		result = -errno;
 	if (!result) {
 		strcpy(failure.step, "fork");
-		pid = fork_worker(server, &mounts, listen_fd, pipe_fds);
+		pid = fork_worker(server, &mounts, descriptors, pipe_fds);
 		result = pid < 0 ? -errno : 0;
 		close(pipe_fds[1]);
 		if (!result)

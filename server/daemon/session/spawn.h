@@ -8,9 +8,16 @@
 struct ckt_identity;
 struct ckt_server;
 
+/* What the worker inherits (rpc/worker_descriptors.h); they stay the caller's. */
+struct ckt_spawn_descriptors {
+	int listener; /* of its control socket */
+	int refused;  /* -1: none */
+};
+
 /*
- * Starts a worker of this owner with listen_fd as its descriptor 3.  The worker is the one that the kernel names
- * as the other end of a later connection to that socket (SO_PEERCRED).
+ * Starts a worker of this owner.  The worker is the one that the kernel names as the other end of a
+ * later connection to its control socket (SO_PEERCRED).
  */
-int ckt_spawn_worker(struct ckt_server *server, const struct ckt_identity *owner, int listen_fd,
-	pid_t *ret_pid, char *ret_message, size_t message_size);
+int ckt_spawn_worker(struct ckt_server *server, const struct ckt_identity *owner,
+	const struct ckt_spawn_descriptors *descriptors, pid_t *ret_pid, char *ret_message,
+	size_t message_size);

@@ -7,8 +7,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include "base/log.h"
+#include "rpc/net.h"
+#include "rpc/worker_descriptors.h"
 #include "server/worker/cage/cage_paths.h"
 #include "server/worker/cage/landlock.h"
 #include "server/worker/cage/syscall_filter.h"
@@ -43,13 +47,45 @@ static int enter_files(const char *driver, bool soft)
 	return result;
 }
 
+static bool is_refused_socket(int fd)
+{
+	int type = 0;
+	socklen_t size = sizeof type;
+	return fd >= 0 && getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &size) == 0 &&
+		type == SOCK_SEQPACKET;
+}
+
+/* Passes the listener to the server.  Who kept a copy could allow itself every call. */
+static int pass_listener(int refused, int listener)
+{
+	char byte = CKT_WORKER_REFUSED_BYTE;
+	struct iovec part = {.iov_base = &byte, .iov_len = sizeof byte};
+	struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1};
+	union ckt_net_fd_room room;
+	if (listener < 0)
+		return 0;
+	ckt_net_fd_put(&message, &room, listener);
+	int result = sendmsg(refused, &message, MSG_NOSIGNAL) < 0 ? -errno : 0;
+	close(listener);
+	return result;
+}
+
+static int enter_calls(bool soft, int refused)
+{
+	int listener = -1;
+	int result = ckt_syscall_filter_enter(soft, refused >= 0 ? &listener : NULL);
+	if (result == -EOPNOTSUPP)
+		ckt_debug("cage: no filter of system calls");
+	return result == -EOPNOTSUPP ? 0 : result ? result : pass_listener(refused, listener);
+}
+
 bool ckt_cage_is_off(void)
 {
 	const char *text = getenv("CRICKET_CAGE");
 	return text && strcmp(text, "off") == 0;
 }
 
-int ckt_cage_enter(char *ret_message, size_t message_size)
+static int enter(int refused, char *ret_message, size_t message_size)
 {
 	const char *text = getenv("CRICKET_CAGE"), *driver;
 	bool soft;
@@ -64,15 +100,20 @@ int ckt_cage_enter(char *ret_message, size_t message_size)
 	/* Last, because it does not allow the others. */
 	if (!result) {
 		step = "seccomp";
-		result = ckt_syscall_filter_enter(soft);
-	}
-	if (result == -EOPNOTSUPP) {
-		ckt_debug("cage: no filter of system calls");
-		result = 0;
+		result = enter_calls(soft, refused);
 	}
 	if (result)
 		snprintf(ret_message, message_size,
 			"cannot enter the cage: %s: %s; start the server with --cage off to do without",
 			step, strerror(-result));
+	return result;
+}
+
+int ckt_cage_enter(int refused, char *ret_message, size_t message_size)
+{
+	if (!is_refused_socket(refused))
+		return enter(-1, ret_message, message_size);
+	int result = enter(refused, ret_message, message_size);
+	close(refused);
 	return result;
 }

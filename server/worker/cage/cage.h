@@ -19,7 +19,9 @@
 bool ckt_cage_is_off(void);
 
 /*
- * Precondition: one thread, no_new_privs.  0, also where the host offers nothing; or -errno and a
- * sentence: the worker must not continue then.
+ * refused: the socket that gets the descriptor of refused system calls (see
+ * rpc/worker_descriptors.h), closed in every case; what is no such socket is left alone, and the
+ * kernel then refuses by itself.  Precondition: one thread, no_new_privs.  0, also where the host
+ * offers nothing; or -errno and a sentence: the worker must not continue then.
  */
-int ckt_cage_enter(char *ret_message, size_t message_size);
+int ckt_cage_enter(int refused, char *ret_message, size_t message_size);

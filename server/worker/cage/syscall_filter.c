@@ -16,6 +16,11 @@
 
 #define REFUSED SCMP_ACT_ERRNO(EPERM)
 
+struct profile {
+	bool soft;
+	uint32_t refused; /* the action for a refused call: REFUSED, or whoever listens says so */
+};
+
 /* CLONE_NEWCGROUP of <linux/sched.h> is missing in glibc's <sched.h> of some releases. */
 enum {
 	NEW_NAMESPACES = CLONE_NEWNS | CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWUSER | CLONE_NEWPID |
@@ -81,7 +86,7 @@ static int restrict_arguments(scmp_filter_ctx filter)
 }
 
 /* NCCL opens sockets of many kinds, and the driver may start nvidia-modprobe: with fork(). */
-static int allow_arguments(scmp_filter_ctx filter)
+static int allow_arguments(scmp_filter_ctx filter, uint32_t refused)
 {
 	int result = add_names(filter, SCMP_ACT_ALLOW, "socket socketpair");
 	if (!result)
@@ -89,7 +94,7 @@ static int allow_arguments(scmp_filter_ctx filter)
 	/* Refused by name, for what has no rule is allowed there. */
 	for (unsigned bit = 0; bit < 32 && !result; bit++)
 		if (NEW_NAMESPACES & 1u << bit)
-			result = add_masked(filter, REFUSED, 1u << bit, 1u << bit);
+			result = add_masked(filter, refused, 1u << bit, 1u << bit);
 	return result;
 }
 
@@ -97,23 +102,24 @@ static int allow_arguments(scmp_filter_ctx filter)
  * A filter cannot see the flags of clone3, which lie in memory.  glibc takes clone for a kernel
  * that has no clone3.
  */
-static int refuse_clone3(scmp_filter_ctx filter, bool soft)
+static int refuse_clone3(scmp_filter_ctx filter, const struct profile *profile)
 {
-	(void)soft;
+	(void)profile;
 	return seccomp_rule_add(filter, SCMP_ACT_ERRNO(ENOSYS), SCMP_SYS(clone3), 0);
 }
 
-static int add_rules(scmp_filter_ctx filter, bool soft)
+static int add_rules(scmp_filter_ctx filter, const struct profile *profile)
 {
 	int result = add_groups(filter, SCMP_ACT_ALLOW, ckt_syscalls_soft);
 	/* By default they are refused with the soft GPU, and here with every driver. */
-	if (!result && !soft)
-		result = add_groups(filter, REFUSED, ckt_syscalls_denied);
+	if (!result && !profile->soft)
+		result = add_groups(filter, profile->refused, ckt_syscalls_denied);
 	/* The other filter has it. */
 	if (!result)
 		result = add_names(filter, SCMP_ACT_ALLOW, "clone3");
 	if (!result)
-		result = soft ? restrict_arguments(filter) : allow_arguments(filter);
+		result = profile->soft ? restrict_arguments(filter)
+				       : allow_arguments(filter, profile->refused);
 	return result;
 }
 
@@ -132,27 +138,48 @@ static int set_attributes(scmp_filter_ctx filter, bool log)
 	return result ? result : seccomp_attr_set(filter, SCMP_FLTATR_CTL_OPTIMIZE, 2);
 }
 
-/* log: whether the kernel's log tells of refusals. */
-static int load(
-	uint32_t by_default, bool log, bool soft, int (*add)(scmp_filter_ctx filter, bool soft))
+/*
+ * log: whether the kernel's log tells of refusals.  -EOPNOTSUPP also where a listener is wanted
+ * and another filter has one.
+ */
+static int load(uint32_t by_default, bool log, const struct profile *profile,
+	int (*add)(scmp_filter_ctx filter, const struct profile *profile), int *ret_listener)
 {
 	scmp_filter_ctx filter = seccomp_init(by_default);
 	if (!filter)
 		return -ENOMEM;
 	int result = set_attributes(filter, log);
 	if (!result)
-		result = add(filter, soft);
+		result = add(filter, profile);
 	if (!result)
 		result = seccomp_load(filter);
+	/* libseccomp leaves the descriptor open. */
+	if (!result && ret_listener)
+		*ret_listener = seccomp_notify_fd(filter);
 	seccomp_release(filter);
 	return result == -EINVAL || result == -ECANCELED ? -EOPNOTSUPP : result;
 }
 
-int ckt_syscall_filter_enter(bool soft)
+static int load_profile(const struct profile *profile, int *ret_listener)
 {
+	return load(profile->soft ? profile->refused : SCMP_ACT_LOG, true, profile, add_rules,
+		ret_listener);
+}
+
+int ckt_syscall_filter_enter(bool soft, int *ret_listener)
+{
+	struct profile profile = {.soft = soft, .refused = SCMP_ACT_NOTIFY};
+	if (ret_listener)
+		*ret_listener = -1;
 	if (prctl(PR_GET_SECCOMP, 0, 0, 0, 0) < 0)
 		return -EOPNOTSUPP;
 	/* Of its own, because a line in the log for each new thread would help nobody. */
-	int result = load(SCMP_ACT_ALLOW, false, soft, refuse_clone3);
-	return result ? result : load(soft ? REFUSED : SCMP_ACT_LOG, true, soft, add_rules);
+	int result = load(SCMP_ACT_ALLOW, false, &profile, refuse_clone3, NULL);
+	if (result)
+		return result;
+	result = ret_listener ? load_profile(&profile, ret_listener) : -EOPNOTSUPP;
+	if (result != -EOPNOTSUPP)
+		return result;
+	profile.refused = REFUSED;
+	return load_profile(&profile, NULL);
 }

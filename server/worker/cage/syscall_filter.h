@@ -6,7 +6,15 @@
 
 /*
  * soft: only the calls of the soft GPU's workers; else all but those that no worker may make, and
- * the kernel logs what the soft GPU's workers do not call.  In force for good.  Precondition: one thread, no_new_privs.  0; -EOPNOTSUPP where the kernel has no
- * filters or a container refuses them; or -errno.
+ * the kernel logs what the soft GPU's workers do not call.  In force for good.  Precondition: one
+ * thread, no_new_privs.
+ *
+ * ret_listener, unless NULL: the caller's descriptor, which is told of each refused call and says
+ * EPERM (seccomp's user notification).  A refused call waits for that answer, and fails with ENOSYS
+ * once nobody has the descriptor.  Whoever has it can also allow a call, so the worker must not
+ * keep it.  -1 where the kernel has none, or another filter of this process has one already: the
+ * kernel then says EPERM itself.
+ *
+ * 0; -EOPNOTSUPP where the kernel has no filters or a container refuses them; or -errno.
  */
-int ckt_syscall_filter_enter(bool soft);
+int ckt_syscall_filter_enter(bool soft, int *ret_listener);

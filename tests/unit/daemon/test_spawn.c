@@ -35,10 +35,11 @@ static void test_start(void)
 	char message[512] = "", script[512];
 	pid_t pid = -1;
 	int fd = listener(), status = -1;
+	const struct ckt_spawn_descriptors passed = {.listener = fd, .refused = dup(STDOUT_FILENO)};
 	const char *out = path_in("spawn.out");
 	struct stat st;
 	snprintf(script, sizeof script,
-		"#!/bin/sh\n{ echo args: \"$@\"; env; echo cwd: $(pwd); ulimit -s; ulimit -c; test -S /dev/fd/3 && echo socket;\n"
+		"#!/bin/sh\n{ echo args: \"$@\"; env; echo cwd: $(pwd); ulimit -s; ulimit -c; test -S /dev/fd/3 && echo socket; test -e /dev/fd/4 && echo fourth; test -e /dev/fd/5 || echo no fifth;\n"
 		"grep -E 'NoNewPrivs|Cap' /proc/self/status; ls /proc/self/fd | wc -l; } > %s 2>&1\n",
 		out);
 	snprintf(server.worker_path, sizeof server.worker_path, "%s", path_in("worker.sh"));
@@ -50,7 +51,7 @@ static void test_start(void)
 	setenv("SECRET", "x", 1);
 	server.options.log_level = (char *)"info";
 	server.driver.gpu_count = 3;
-	MUST(ckt_spawn_worker(&server, &owner, fd, &pid, message, sizeof message), 0);
+	MUST(ckt_spawn_worker(&server, &owner, &passed, &pid, message, sizeof message), 0);
 	IS(waitpid(pid, &status, 0), pid);
 	IS(status, 0);
 	const char *text = read_file(out);
@@ -61,7 +62,7 @@ static void test_start(void)
 	HAS(text, "GLIBC_TUNABLES=");
 	HAS(text, "CRICKET_GPUS=3\n");
 	HAS(text, "cwd: /\n8192\n0\n");
-	HAS(text, "socket\n");
+	HAS(text, "socket\nfourth\nno fifth\n");
 	HAS(text, "NoNewPrivs:\t1");
 	HAS(text,
 		"CapInh:\t0000000000000000\nCapPrm:\t0000000000000000\nCapEff:\t0000000000000000\n");
@@ -73,6 +74,7 @@ static void test_start(void)
 	unsetenv("CUDA_CACHE_PATH");
 	unsetenv("CUDA_LAUNCH_BLOCKING");
 	unsetenv("SECRET");
+	close(passed.refused);
 	close(fd);
 }
 
@@ -81,13 +83,15 @@ static void test_failures(void)
 	char message[512] = "";
 	pid_t pid = -1;
 	int fd = listener();
+	const struct ckt_spawn_descriptors passed = {.listener = fd, .refused = -1},
+					   wrong = {.listener = 999, .refused = -1};
 	snprintf(server.worker_path, sizeof server.worker_path, "%s", path_in("no-worker"));
-	IS(ckt_spawn_worker(&server, &owner, fd, &pid, message, sizeof message), -ENOENT);
+	IS(ckt_spawn_worker(&server, &owner, &passed, &pid, message, sizeof message), -ENOENT);
 	HAS(message, "exec of ");
 	HAS(message, "no-worker");
 	write_file(server.worker_path, "#!/bin/sh\n", 0644);
-	IS(ckt_spawn_worker(&server, &owner, fd, &pid, message, sizeof message), -EACCES);
-	IS(ckt_spawn_worker(&server, &owner, 999, &pid, message, sizeof message), -EBADF);
+	IS(ckt_spawn_worker(&server, &owner, &passed, &pid, message, sizeof message), -EACCES);
+	IS(ckt_spawn_worker(&server, &owner, &wrong, &pid, message, sizeof message), -EBADF);
 	HAS(message, "descriptors");
 	IS(pid, -1);
 	IS(waitpid(-1, NULL, WNOHANG), -1); /* no child is left */

@@ -18,6 +18,8 @@
 #include <unistd.h>
 
 #include "cage_child.h"
+#include "rpc/net.h"
+#include "rpc/worker_descriptors.h"
 #include "server/worker/cage/landlock.h"
 #include "tests/unit/suite.h"
 
@@ -28,7 +30,7 @@ static int enter(void)
 {
 	char message[256];
 	setenv("CRICKET_CAGE", "soft:/usr/lib/libcuda.so.1", 1);
-	return ckt_cage_enter(message, sizeof message);
+	return ckt_cage_enter(-1, message, sizeof message);
 }
 
 static int read_files(void)
@@ -150,13 +152,13 @@ static int without(void)
 {
 	char message[256] = "";
 	unsetenv("CRICKET_CAGE");
-	if (ckt_cage_is_off() || ckt_cage_enter(message, sizeof message))
+	if (ckt_cage_is_off() || ckt_cage_enter(-1, message, sizeof message))
 		return 1;
 	setenv("CRICKET_CAGE", "none", 1);
-	if (ckt_cage_is_off() || ckt_cage_enter(message, sizeof message) || *message)
+	if (ckt_cage_is_off() || ckt_cage_enter(-1, message, sizeof message) || *message)
 		return 4;
 	setenv("CRICKET_CAGE", "off", 1);
-	if (!ckt_cage_is_off() || ckt_cage_enter(message, sizeof message) || *message)
+	if (!ckt_cage_is_off() || ckt_cage_enter(-1, message, sizeof message) || *message)
 		return 2;
 	return open("/home", O_RDONLY | O_CLOEXEC) >= 0 ? 0 : 3;
 }
@@ -167,11 +169,72 @@ static int malformed(void)
 	for (unsigned i = 0; i < COUNT(texts); i++) {
 		char message[256] = "";
 		setenv("CRICKET_CAGE", texts[i], 1);
-		if (ckt_cage_enter(message, sizeof message) != -EINVAL ||
+		if (ckt_cage_enter(-1, message, sizeof message) != -EINVAL ||
 			!strstr(message, "is no cage"))
 			return (int)i + 1;
 	}
 	return 0;
+}
+
+static unsigned open_descriptors(void)
+{
+	unsigned count = 0;
+	for (int fd = 0; fd < 64; fd++)
+		count += fcntl(fd, F_GETFD) >= 0;
+	return count;
+}
+
+/* One message with one descriptor goes to the server, and neither that nor the socket is kept. */
+static int passes_listener(void)
+{
+	char message[256], byte = 0;
+	int pair[2];
+	struct iovec part = {&byte, 1};
+	struct msghdr packet = {.msg_iov = &part, .msg_iovlen = 1};
+	union ckt_net_fd_room room;
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair))
+		return 1;
+	unsigned before = open_descriptors();
+	setenv("CRICKET_CAGE", "soft:/usr/lib/libcuda.so.1", 1);
+	if (ckt_cage_enter(pair[1], message, sizeof message))
+		return 90;
+	if (open_descriptors() != before - 1 || fcntl(pair[1], F_GETFD) != -1)
+		return 2;
+	ckt_net_fd_expect(&packet, &room);
+	if (recvmsg(pair[0], &packet, MSG_CMSG_CLOEXEC) != 1 || byte != CKT_WORKER_REFUSED_BYTE ||
+		ckt_net_fd_take(&packet) < 0)
+		return 3;
+	return recv(pair[0], &byte, 1, 0) == 0 ? 0 : 4;
+}
+
+/* What is no such socket stays open, and nothing is sent; without a cage the socket is closed. */
+static int other_descriptors(void)
+{
+	char message[256], byte;
+	int pair[2], other[2];
+	if (pipe(other) || socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair))
+		return 1;
+	setenv("CRICKET_CAGE", "none", 1);
+	if (ckt_cage_enter(pair[1], message, sizeof message))
+		return 2;
+	if (fcntl(pair[1], F_GETFD) != -1 || recv(pair[0], &byte, 1, 0) != 0)
+		return 3;
+	setenv("CRICKET_CAGE", "soft:/usr/lib/libcuda.so.1", 1);
+	if (ckt_cage_enter(other[1], message, sizeof message))
+		return 90;
+	if (fcntl(other[1], F_GETFD) < 0)
+		return 4;
+	return ptrace(PTRACE_ATTACH, getppid(), NULL, NULL) == -1 && errno == EPERM ? 0 : 5;
+}
+
+static void test_refused(void)
+{
+	if (prctl(PR_GET_SECCOMP, 0, 0, 0, 0) < 0) {
+		puts("skipped: the kernel has no filters of system calls");
+		return;
+	}
+	IS(cage_child(passes_listener), 0);
+	IS(cage_child(other_descriptors), 0);
 }
 
 static void test_variable(void)
@@ -180,4 +243,4 @@ static void test_variable(void)
 	IS(cage_child(malformed), 0);
 }
 
-UNIT_SUITE(cage, {"variable", test_variable}, {"escapes", test_escapes})
+UNIT_SUITE(cage, {"variable", test_variable}, {"escapes", test_escapes}, {"refused", test_refused})

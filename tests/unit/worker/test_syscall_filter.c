@@ -4,8 +4,11 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <pthread.h>
 #include <sched.h>
+#include <seccomp.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdio.h>
@@ -20,6 +23,7 @@
 #include <unistd.h>
 
 #include "cage_child.h"
+#include "rpc/net.h"
 #include "tests/unit/suite.h"
 
 static bool soft;
@@ -28,14 +32,14 @@ static long number;
 /* As root, so that only the filter can refuse. */
 static int one_call(void)
 {
-	if (ckt_syscall_filter_enter(soft))
+	if (ckt_syscall_filter_enter(soft, NULL))
 		return 90;
 	return syscall(number, -1, 0, 0, 0, 0, 0) == -1 && errno == EPERM ? 0 : 1;
 }
 
 static int clones(void)
 {
-	if (ckt_syscall_filter_enter(soft))
+	if (ckt_syscall_filter_enter(soft, NULL))
 		return 90;
 	/* glibc then uses clone, whose flags a filter can see. */
 	if (syscall(SYS_clone3, NULL, 0) != -1 || errno != ENOSYS)
@@ -47,7 +51,7 @@ static int clones(void)
 
 static int forks(void)
 {
-	if (ckt_syscall_filter_enter(soft))
+	if (ckt_syscall_filter_enter(soft, NULL))
 		return 90;
 	pid_t pid = fork();
 	if (pid == 0)
@@ -70,7 +74,7 @@ static int works(void)
 	void *result = NULL;
 	int status = -1, pair[2];
 	pid_t pid;
-	if (ckt_syscall_filter_enter(soft))
+	if (ckt_syscall_filter_enter(soft, NULL))
 		return 90;
 	if (pthread_create(&thread, NULL, nothing, pair) || pthread_join(thread, &result) ||
 		result != pair)
@@ -89,7 +93,7 @@ static int works(void)
 
 static int networks(void)
 {
-	if (ckt_syscall_filter_enter(soft))
+	if (ckt_syscall_filter_enter(soft, NULL))
 		return 90;
 	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	if (!soft)
@@ -101,8 +105,88 @@ static int networks(void)
 
 static int enters(void)
 {
-	int result = ckt_syscall_filter_enter(true);
+	int result = ckt_syscall_filter_enter(true, NULL);
 	return result == -EOPNOTSUPP ? 77 : result ? 1 : 0;
+}
+
+/* Answers what comes from the filter, in the place of the server: 0 once both calls have come. */
+static int answer(int socket)
+{
+	char byte;
+	struct iovec part = {&byte, 1};
+	struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1};
+	union ckt_net_fd_room room;
+	ckt_net_fd_expect(&message, &room);
+	if (recvmsg(socket, &message, MSG_CMSG_CLOEXEC) != 1)
+		return 1;
+	int fd = ckt_net_fd_take(&message);
+	for (int i = 0; i < 2; i++) {
+		struct seccomp_notif *call = NULL;
+		struct seccomp_notif_resp *reply = NULL;
+		if (fd < 0 || seccomp_notify_alloc(&call, &reply))
+			return 2;
+		if (seccomp_notify_receive(fd, call) || call->data.nr != number)
+			return 3;
+		*reply = (struct seccomp_notif_resp){.id = call->id, .error = -ENOTNAM};
+		seccomp_notify_respond(fd, reply);
+		seccomp_notify_free(call, reply);
+	}
+	return 0;
+}
+
+/* Who has the descriptor hears of refused calls and says what they return; nobody: ENOSYS. */
+static int listened(void)
+{
+	int pair[2], listener = -1, status = -1;
+	char byte = 0;
+	struct iovec part = {&byte, 1};
+	struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1};
+	union ckt_net_fd_room room;
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair))
+		return 91;
+	pid_t pid = fork();
+	if (pid == 0)
+		_exit(answer(pair[0]));
+	if (ckt_syscall_filter_enter(soft, &listener) || listener < 0)
+		return 90;
+	ckt_net_fd_put(&message, &room, listener);
+	if (sendmsg(pair[1], &message, 0) != 1 || close(listener))
+		return 1;
+	for (int i = 0; i < 2; i++)
+		if (syscall(number, -1, 0, 0, 0, 0, 0) != -1 || errno != ENOTNAM)
+			return 2;
+	/* An allowed call needs nobody. */
+	if (waitpid(pid, &status, 0) != pid || status)
+		return 3;
+	return syscall(number, -1, 0, 0, 0, 0, 0) == -1 && errno == ENOSYS ? 0 : 4;
+}
+
+/* Only one filter of a process may have a listener, and a container's may be that. */
+static int listened_twice(void)
+{
+	struct sock_filter allow = BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
+	const struct sock_fprog program = {.len = 1, .filter = &allow};
+	int listener = 5;
+	if (syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_NEW_LISTENER,
+		    &program) < 0)
+		return 90;
+	if (ckt_syscall_filter_enter(true, &listener) || listener != -1)
+		return 1;
+	return syscall(SYS_ptrace, -1, 0, 0, 0) == -1 && errno == EPERM ? 0 : 2;
+}
+
+static void test_listener(void)
+{
+	if (cage_child(enters) == 77) {
+		puts("skipped: the kernel, or this container, has no filters of system calls");
+		return;
+	}
+	number = SYS_ptrace;
+	for (int i = 0; i < 2; i++) {
+		soft = i;
+		IS(cage_child(listened), 0);
+	}
+	IS(cage_child(listened_twice), 0);
 }
 
 static void test_profiles(void)
@@ -136,4 +220,4 @@ static void test_profiles(void)
 	IS(cage_child(one_call), 1);
 }
 
-UNIT_SUITE(syscall_filter, {"profiles", test_profiles})
+UNIT_SUITE(syscall_filter, {"profiles", test_profiles}, {"listener", test_listener})

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A worker that enters its cage, makes a call twice that the cage refuses, and ends: for what the
+ * server's log says about it.  Exit status 0 where both got EPERM.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "rpc/worker_descriptors.h"
+#include "server/worker/cage/cage.h"
+
+int main(void)
+{
+	char message[256];
+	if (ckt_cage_enter(CKT_WORKER_REFUSED_FD, message, sizeof message)) {
+		fprintf(stderr, "%s\n", message);
+		return 2;
+	}
+	for (int i = 0; i < 2; i++)
+		if (syscall(SYS_mq_unlink, NULL) != -1 || errno != EPERM)
+			return 3;
+	return 0;
+}
