@@ -92,6 +92,37 @@ static void watch_client(struct ckt_worker *worker, int64_t now)
 	}
 }
 
+/* What the session's other threads left for the watch, at one moment. */
+struct sight {
+	enum ckt_session_state state;
+	unsigned timeout_ms; /* in this state, for a client to come */
+	bool over;           /* nobody came in time */
+	bool dead;           /* the client's process is, and nobody else waits for the session */
+};
+
+static struct sight look(struct ckt_worker *worker, int64_t now)
+{
+	struct sight sight;
+	pthread_mutex_lock(&worker->mail_lock);
+	enum ckt_session_state state = sight.state = worker->state;
+	/*
+	 * What is being saved, or held, is for whoever does that; a paused session waits for its
+	 * end.
+	 */
+	bool idle = worker->new_client.fd < 0 && !worker->checkpoint.freeze.wanted &&
+		!worker->checkpoint.freeze.frozen;
+	bool alone = idle && worker->detached_ms &&
+		(state == CKT_STATE_STARTING || state == CKT_STATE_RESTORED ||
+			state == CKT_STATE_DETACHED);
+	sight.timeout_ms = state == CKT_STATE_DETACHED ? worker->disconnect_timeout_ms
+						       : worker->claim_timeout_ms;
+	sight.over = alone && now - worker->detached_ms > sight.timeout_ms;
+	sight.dead = idle && (state == CKT_STATE_RUNNING || state == CKT_STATE_DETACHED) &&
+		ckt_worker_client_process_is_dead(worker->client_process);
+	pthread_mutex_unlock(&worker->mail_lock);
+	return sight;
+}
+
 static void watch(struct ckt_worker *worker)
 {
 	int64_t begun = ckt_net_now_ms();
@@ -102,40 +133,23 @@ static void watch(struct ckt_worker *worker)
 		if (!atomic_load(&worker->start_seen) && now - begun > START_MS)
 			ckt_worker_end(
 				"the server that started the worker never told it what to do");
-		pthread_mutex_lock(&worker->mail_lock);
-		enum ckt_session_state state = worker->state;
-		bool alone = (state == CKT_STATE_STARTING || state == CKT_STATE_RESTORED ||
-				     state == CKT_STATE_DETACHED) &&
-			worker->detached_ms && worker->new_client.fd < 0 &&
-			!worker->checkpoint.freeze.wanted && !worker->checkpoint.freeze.frozen;
-		unsigned timeout_ms = state == CKT_STATE_DETACHED ? worker->disconnect_timeout_ms
-								  : worker->claim_timeout_ms;
+		struct sight sight = look(worker, now);
 		/*
-		 * What is being saved, or held, is for whoever does that; a paused session waits
-		 * for its end.
+		 * A client that has said BYE ends in the executor.  Children that hold its socket
+		 * are no client.
 		 */
-		bool dead = (state == CKT_STATE_RUNNING || state == CKT_STATE_DETACHED) &&
-			worker->new_client.fd < 0 && !worker->checkpoint.freeze.wanted &&
-			!worker->checkpoint.freeze.frozen &&
-			ckt_worker_client_process_is_dead(worker->client_process);
-		bool over = alone && now - worker->detached_ms > timeout_ms;
-		pthread_mutex_unlock(&worker->mail_lock);
-		/*
-		 * One that has said BYE ends in the executor; children that hold its socket are no
-		 * client.
-		 */
-		if (dead && (was_dead || state == CKT_STATE_DETACHED))
+		if (sight.dead && (was_dead || sight.state == CKT_STATE_DETACHED))
 			ckt_worker_end("the client's process is dead");
-		was_dead = dead;
-		if (over) {
+		was_dead = sight.dead;
+		if (sight.over) {
 			char why[64];
 			snprintf(why, sizeof why, "%s within %u ms",
-				state == CKT_STATE_DETACHED ? "the client did not come back"
-							    : "nobody claimed the session",
-				timeout_ms);
+				sight.state == CKT_STATE_DETACHED ? "the client did not come back"
+								  : "nobody claimed the session",
+				sight.timeout_ms);
 			ckt_worker_end(why);
 		}
-		if (state == CKT_STATE_RUNNING)
+		if (sight.state == CKT_STATE_RUNNING)
 			watch_client(worker, now);
 	}
 }

@@ -191,15 +191,10 @@ static bool has_block(struct judged *judged, uint64_t address, uint64_t bytes)
 }
 
 /* Checks a step against the table of its library.  NULL, or the error. */
-static const char *judge(struct judged *judged, const ckt_image_library_step *step,
-	const struct ckt_library *library)
+/* Whether the step calls a procedure of its kind, for the object that it names. */
+static const char *judge_call(const ckt_image_library_step *step, const struct ckt_proc *proc)
 {
 	enum { STATE = CKT_PROC_CREATES | CKT_PROC_SETS | CKT_PROC_DESTROYS };
-	if (!library)
-		return "its library is not in the image";
-	if (step->proc >= *library->proc_count || !library->procs[step->proc].handler)
-		return "the library has no such procedure";
-	const struct ckt_proc *proc = &library->procs[step->proc];
 	unsigned wanted = step->kind == CKT_LIB_CREATE ? CKT_PROC_CREATES
 		: step->kind == CKT_LIB_SET            ? CKT_PROC_SETS
 						       : 0;
@@ -215,8 +210,14 @@ static const char *judge(struct judged *judged, const ckt_image_library_step *st
 	if (ckt_handle_kind(step->id) != (captured ? CKT_KIND_LIB_CALL : CKT_KIND_LIB_OBJECT) ||
 		step->id >> 63)
 		return "its object is of another kind";
-	if (step->life > CKT_LIB_PAST ||
-		(step->kind != CKT_LIB_CREATE && (step->life || step->workspace)))
+	return NULL;
+}
+
+/* Whether the object can have lived so, with memory and a context of the session. */
+static const char *judge_life(struct judged *judged, const ckt_image_library_step *step)
+{
+	bool created = step->kind == CKT_LIB_CREATE;
+	if (step->life > CKT_LIB_PAST || (!created && (step->life || step->workspace)))
 		return "its object cannot have ended in this way";
 	if (step->workspace &&
 		(step->life == CKT_LIB_PAST ||
@@ -226,11 +227,21 @@ static const char *judge(struct judged *judged, const ckt_image_library_step *st
 	 * A setting applies in the object's own context.  The context of an object that only
 	 * captured calls use may have ended.
 	 */
-	bool needed = step->kind == CKT_LIB_CAPTURE ||
-		(step->kind == CKT_LIB_CREATE && step->life == CKT_LIB_ALIVE);
+	bool needed = step->kind == CKT_LIB_CAPTURE || (created && step->life == CKT_LIB_ALIVE);
 	if (needed && !has_context(judged, step->context))
 		return "its context is not in the image";
 	return NULL;
+}
+
+static const char *judge(struct judged *judged, const ckt_image_library_step *step,
+	const struct ckt_library *library)
+{
+	if (!library)
+		return "its library is not in the image";
+	if (step->proc >= *library->proc_count || !library->procs[step->proc].handler)
+		return "the library has no such procedure";
+	const char *fault = judge_call(step, &library->procs[step->proc]);
+	return fault ? fault : judge_life(judged, step);
 }
 
 /* Created objects by id, with their library. */

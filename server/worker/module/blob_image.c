@@ -39,54 +39,85 @@ static bool is_loaded(struct ckt_loading *l, const ckt_image_blob *saved)
 	return blob && blob->size == saved->size;
 }
 
-static int load(struct ckt_loading *l)
+static const char too_much[] = "the session's modules exceed what this server allows "
+			       "(--session-host-memory)";
+
+/* Room for each blob that is not loaded yet, charged to the session. */
+static int make_room(struct ckt_loading *l, uint8_t **ret_data)
 {
-	struct ckt_blobs *blobs = &l->worker->blobs;
-	ckt_image *image = &l->image;
-	uint8_t **data = calloc(image->blobs.blobs_len + 1, sizeof *data);
-	if (!data)
-		return -ENOMEM;
-	int result = 0;
-	for (unsigned i = 0; i < image->blobs.blobs_len && !result; i++) {
+	const ckt_image *image = &l->image;
+	for (unsigned i = 0; i < image->blobs.blobs_len; i++) {
 		uint64_t size = image->blobs.blobs_val[i].received;
 		if (is_loaded(l, &image->blobs.blobs_val[i]))
 			continue;
 		if (size > CKT_BLOBS_BYTES_MAX || !ckt_budget_charge(size, "modules of an image"))
-			result = ckt_load_refuse(l, -ENOMEM,
-				"the session's modules exceed what this server allows "
-				"(--session-host-memory)");
-		else if (!(data[i] = calloc(size + 1, 1)))
+			return ckt_load_refuse(l, -ENOMEM, "%s", too_much);
+		ret_data[i] = calloc(size + 1, 1);
+		if (!ret_data[i]) {
 			ckt_budget_uncharge(size);
-		if (!result && !data[i])
-			result = ckt_load_refuse(l, -ENOMEM, "no memory for the session's modules");
+			return ckt_load_refuse(l, -ENOMEM, "no memory for the session's modules");
+		}
 	}
-	for (unsigned i = 0; i < image->chunks.chunks_len && !result; i++) {
+	return 0;
+}
+
+static int read_contents(struct ckt_loading *l, uint8_t *const *data)
+{
+	const ckt_image *image = &l->image;
+	for (unsigned i = 0; i < image->chunks.chunks_len; i++) {
 		const ckt_image_chunk *chunk = &image->chunks.chunks_val[i];
-		if (chunk->space && chunk->space <= image->blobs.blobs_len &&
-			data[chunk->space - 1])
-			result = ckt_image_reader_chunk(
-				&l->reader, chunk, data[chunk->space - 1] + chunk->address);
+		if (!chunk->space || chunk->space > image->blobs.blobs_len ||
+			!data[chunk->space - 1])
+			continue;
+		int result = ckt_image_reader_chunk(
+			&l->reader, chunk, data[chunk->space - 1] + chunk->address);
 		if (result)
-			ckt_load_refuse(l, result, "the image is damaged: contents of a module: %s",
+			return ckt_load_refuse(l, result,
+				"the image is damaged: contents of a module: %s",
 				strerror(-result));
 	}
+	return 0;
+}
+
+static void give_back(const ckt_image_blob *blob, uint8_t **data)
+{
+	if (*data)
+		ckt_budget_uncharge(blob->received);
+	free(*data);
+	*data = NULL;
+}
+
+/* Enters the blobs, and frees the data of each; those without data are loaded already. */
+static int enter(struct ckt_loading *l, uint8_t **data)
+{
+	const ckt_image *image = &l->image;
 	for (unsigned i = 0; i < image->blobs.blobs_len; i++) {
 		ckt_image_blob *blob = &image->blobs.blobs_val[i];
-		bool refused = result != 0;
-		if (!result)
-			result = ckt_blobs_piece(blobs, (uint8_t *)blob->hash, blob->size, 0,
-				data[i], blob->received);
-		if (result == -ENOMEM && !refused)
-			ckt_load_refuse(l, result,
-				"the session's modules exceed what this server allows "
-				"(--session-host-memory)");
-		else if (result && !refused)
-			ckt_load_refuse(l, result,
-				"the image is damaged: a module does not match its hash");
-		if (data[i])
-			ckt_budget_uncharge(blob->received);
-		free(data[i]);
+		int result = ckt_blobs_piece(&l->worker->blobs, (uint8_t *)blob->hash, blob->size,
+			0, data[i], blob->received);
+		if (result)
+			return ckt_load_refuse(l, result, "%s",
+				result == -ENOMEM
+					? too_much
+					: "the image is damaged: a module does not match its hash");
+		give_back(blob, &data[i]);
 	}
+	return 0;
+}
+
+static int load(struct ckt_loading *l)
+{
+	const ckt_image *image = &l->image;
+	uint8_t **data = calloc(image->blobs.blobs_len + 1, sizeof *data);
+	if (!data)
+		return -ENOMEM;
+	int result = make_room(l, data);
+	if (!result)
+		result = read_contents(l, data);
+	if (!result)
+		result = enter(l, data);
+	for (unsigned i = 0; i < image->blobs.blobs_len; i++)
+		give_back(&image->blobs.blobs_val[i], &data[i]);
 	free(data);
 	return result;
 }

@@ -8,41 +8,28 @@
 #include "base/log.h"
 #include "server/worker/session/call.h"
 
+/* Options whose value is a number that the driver reads. */
+static const CUjit_option numbers[] = {CU_JIT_MAX_REGISTERS, CU_JIT_THREADS_PER_BLOCK,
+	CU_JIT_OPTIMIZATION_LEVEL, CU_JIT_TARGET_FROM_CUCONTEXT, CU_JIT_TARGET,
+	CU_JIT_FALLBACK_STRATEGY, CU_JIT_GENERATE_DEBUG_INFO, CU_JIT_LOG_VERBOSE,
+	CU_JIT_GENERATE_LINE_INFO, CU_JIT_CACHE_MODE, CU_JIT_NEW_SM3X_OPT, CU_JIT_FAST_COMPILE,
+	CU_JIT_LTO, CU_JIT_FTZ, CU_JIT_PREC_DIV, CU_JIT_PREC_SQRT, CU_JIT_FMA,
+	CU_JIT_OPTIMIZE_UNUSED_DEVICE_VARIABLES, CU_JIT_POSITION_INDEPENDENT_CODE,
+	CU_JIT_MIN_CTA_PER_SM, CU_JIT_MAX_THREADS_PER_BLOCK, CU_JIT_OVERRIDE_DIRECTIVE_VALUES,
+	CU_JIT_SPLIT_COMPILE};
+
 CUresult ckt_worker_jit_option(struct ckt_jit *jit, uint32_t key, uint64_t value)
 {
-	switch (key) {
-	case CU_JIT_MAX_REGISTERS:
-	case CU_JIT_THREADS_PER_BLOCK:
-	case CU_JIT_OPTIMIZATION_LEVEL:
-	case CU_JIT_TARGET_FROM_CUCONTEXT:
-	case CU_JIT_TARGET:
-	case CU_JIT_FALLBACK_STRATEGY:
-	case CU_JIT_GENERATE_DEBUG_INFO:
-	case CU_JIT_LOG_VERBOSE:
-	case CU_JIT_GENERATE_LINE_INFO:
-	case CU_JIT_CACHE_MODE:
-	case CU_JIT_NEW_SM3X_OPT:
-	case CU_JIT_FAST_COMPILE:
-	case CU_JIT_LTO:
-	case CU_JIT_FTZ:
-	case CU_JIT_PREC_DIV:
-	case CU_JIT_PREC_SQRT:
-	case CU_JIT_FMA:
-	case CU_JIT_OPTIMIZE_UNUSED_DEVICE_VARIABLES:
-	case CU_JIT_POSITION_INDEPENDENT_CODE:
-	case CU_JIT_MIN_CTA_PER_SM:
-	case CU_JIT_MAX_THREADS_PER_BLOCK:
-	case CU_JIT_OVERRIDE_DIRECTIVE_VALUES:
-	case CU_JIT_SPLIT_COMPILE:
-		jit->keys[jit->count] = (CUjit_option)key;
-		jit->values[jit->count++] = (void *)(uintptr_t)value;
+	if (key == CU_JIT_WALL_TIME) /* an output that no client can receive */
 		return CUDA_SUCCESS;
-	case CU_JIT_WALL_TIME: /* an output that no client can receive */
-		return CUDA_SUCCESS;
-	default:
-		ckt_warning("JIT option %u", key);
-		return CKT_WORKER_UNSUPPORTED("an option of the just-in-time compiler");
-	}
+	for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+		if (key == (uint32_t)numbers[i]) {
+			jit->keys[jit->count] = numbers[i];
+			jit->values[jit->count++] = (void *)(uintptr_t)value;
+			return CUDA_SUCCESS;
+		}
+	ckt_warning("JIT option %u", key);
+	return CKT_WORKER_UNSUPPORTED("an option of the just-in-time compiler");
 }
 
 static void add(struct ckt_jit *jit, CUjit_option key, void *value)
