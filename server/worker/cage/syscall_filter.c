@@ -69,28 +69,51 @@ static int allow_clone(scmp_filter_ctx filter, uint64_t flag)
 	return add_masked(filter, SCMP_ACT_ALLOW, flag | NEW_NAMESPACES, flag);
 }
 
-static int allow_domain(scmp_filter_ctx filter, int call, uint64_t domain)
+/* For this first argument. */
+static int allow_first(scmp_filter_ctx filter, int call, uint64_t argument)
 {
-	const struct scmp_arg_cmp equal = {.arg = 0, .op = SCMP_CMP_EQ, .datum_a = domain};
+	const struct scmp_arg_cmp equal = {.arg = 0, .op = SCMP_CMP_EQ, .datum_a = argument};
 	return seccomp_rule_add_array(filter, SCMP_ACT_ALLOW, call, 1, &equal);
+}
+
+/*
+ * The kernel lets a process change the limits of any other process of its user, and workers share
+ * a user: for itself alone, which is 0.
+ */
+static int allow_own_limits(scmp_filter_ctx filter)
+{
+	return allow_first(filter, SCMP_SYS(prlimit64), 0);
 }
 
 static int restrict_arguments(scmp_filter_ctx filter)
 {
 	int result = allow_clone(filter, CLONE_THREAD);
 	if (!result)
+		result = allow_own_limits(filter);
+	/* As with limits. */
+	if (!result)
+		result = allow_first(filter, SCMP_SYS(sched_setaffinity), 0);
+	if (!result)
 		result = allow_clone(filter, CLONE_VFORK);
 	if (!result)
-		result = allow_domain(filter, SCMP_SYS(socket), AF_UNIX);
-	return result ? result : allow_domain(filter, SCMP_SYS(socketpair), AF_UNIX);
+		result = allow_first(filter, SCMP_SYS(socket), AF_UNIX);
+	return result ? result : allow_first(filter, SCMP_SYS(socketpair), AF_UNIX);
 }
 
-/* NCCL opens sockets of many kinds, and the driver may start nvidia-modprobe: with fork(). */
+/*
+ * NCCL opens sockets of many kinds and binds threads to processors, and the driver may start
+ * nvidia-modprobe: with fork().
+ */
 static int allow_arguments(scmp_filter_ctx filter, uint32_t refused)
 {
-	int result = add_names(filter, SCMP_ACT_ALLOW, "socket socketpair");
+	const struct scmp_arg_cmp other = {.arg = 0, .op = SCMP_CMP_NE, .datum_a = 0};
+	int result = add_names(filter, SCMP_ACT_ALLOW, "socket socketpair sched_setaffinity");
 	if (!result)
 		result = allow_clone(filter, 0);
+	if (!result)
+		result = allow_own_limits(filter);
+	if (!result)
+		result = seccomp_rule_add_array(filter, refused, SCMP_SYS(prlimit64), 1, &other);
 	/* Refused by name, for what has no rule is allowed there. */
 	for (unsigned bit = 0; bit < 32 && !result; bit++)
 		if (NEW_NAMESPACES & 1u << bit)

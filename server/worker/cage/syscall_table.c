@@ -18,7 +18,7 @@ const struct ckt_syscall_group ckt_syscalls_soft[] = {
 		"memfd_create membarrier get_mempolicy mbind set_mempolicy"},
 	{"threads: of the worker, of the soft GPU and of the compiler; clone is restricted further",
 		"futex futex_waitv set_robust_list get_robust_list rseq set_tid_address gettid "
-		"sched_yield sched_getaffinity sched_setaffinity sched_getparam sched_getscheduler "
+		"sched_yield sched_getaffinity sched_getparam sched_getscheduler "
 		"sched_get_priority_max sched_get_priority_min getcpu arch_prctl exit exit_group "
 		"restart_syscall prctl"},
 	{"signals; Landlock keeps them in the worker where it is new enough",
@@ -43,9 +43,9 @@ const struct ckt_syscall_group ckt_syscalls_soft[] = {
 	{"connections to the client, the server and other workers; socket is restricted further",
 		"bind listen accept accept4 connect getsockname getpeername getsockopt setsockopt "
 		"sendto recvfrom sendmsg recvmsg sendmmsg recvmmsg shutdown"},
-	{"who and where we are",
+	{"who and where we are; prlimit64 and sched_setaffinity are allowed for the caller itself",
 		"getpid getppid getpgrp getpgid getsid getuid geteuid getgid getegid getresuid "
-		"getresgid getgroups uname sysinfo getrandom getrlimit prlimit64 getrusage capget"},
+		"getresgid getgroups uname sysinfo getrandom getrlimit getrusage capget"},
 	{"the compiler of kernels, and the helper that reads memory after a device fault; Landlock "
 	 "says which programs",
 		"vfork execve wait4 waitid"},

@@ -17,6 +17,7 @@
 #include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -89,6 +90,22 @@ static int works(void)
 		return 4;
 	free(memory);
 	return open("/proc/self/status", O_RDONLY | O_CLOEXEC) >= 0 ? 0 : 5;
+}
+
+/* Its own, and those of another process of its user. */
+static int limits(void)
+{
+	struct rlimit limit;
+	cpu_set_t set;
+	pid_t other = getppid();
+	if (ckt_syscall_filter_enter(soft, NULL))
+		return 90;
+	if (getrlimit(RLIMIT_NOFILE, &limit) || setrlimit(RLIMIT_NOFILE, &limit) ||
+		sched_getaffinity(0, sizeof set, &set) || sched_setaffinity(0, sizeof set, &set))
+		return 1;
+	if (prlimit(other, RLIMIT_NOFILE, NULL, &limit) == 0 || errno != EPERM)
+		return 2;
+	return (sched_setaffinity(other, sizeof set, &set) == 0) == soft ? 3 : 0;
 }
 
 static int networks(void)
@@ -211,6 +228,7 @@ static void test_profiles(void)
 		IS(cage_child(forks), 0);
 		IS(cage_child(works), 0);
 		IS(cage_child(networks), 0);
+		IS(cage_child(limits), 0);
 	}
 	/* What is in no table: refused with the soft GPU alone. */
 	number = SYS_mq_open;
