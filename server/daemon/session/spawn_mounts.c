@@ -20,17 +20,15 @@
 #include "server/daemon/server.h"
 #include "server/daemon/session/spawn_cage.h"
 
-enum { SHM_TRIES = 8 };
-
-static const char *const areas[CKT_SPAWN_AREAS] = {"/tmp", "/var/tmp"};
+enum { SHM_TRIES = 8, SOCKET_AREA = CKT_SPAWN_AREAS - 1 };
 
 /* ---- What stays */
 
 static void keep(struct ckt_spawn_mounts *mounts, const char *path, size_t length)
 {
 	for (int a = 0; a < CKT_SPAWN_AREAS; a++) {
-		size_t area = strlen(areas[a]);
-		if (length < area || strncmp(path, areas[a], area) != 0)
+		size_t area = strlen(mounts->areas[a]);
+		if (length < area || strncmp(path, mounts->areas[a], area) != 0)
 			continue;
 		if (length == area || (length == area + 1 && path[area] == '/'))
 			mounts->shared[a] = true;
@@ -103,6 +101,31 @@ static void keep_environment(struct ckt_spawn_mounts *mounts)
 
 /* ---- The server's part */
 
+/*
+ * Below /tmp it is hidden anyway, and a directory of the root's own, such as /run, has too much
+ * else in it.
+ */
+static void find_areas(struct ckt_spawn_mounts *mounts, const char *socket)
+{
+	char directory[PATH_MAX], real[PATH_MAX];
+	char(*areas)[sizeof *mounts->areas] = mounts->areas;
+	const char *slash = strrchr(socket, '/');
+	strcpy(areas[0], "/tmp");
+	strcpy(areas[1], "/var/tmp");
+	snprintf(directory, sizeof directory, "%.*s", slash ? (int)(slash - socket) : 0, socket);
+	if (!realpath(directory, real) || strlen(real) >= sizeof *areas || !strchr(real + 1, '/')) {
+		mounts->shared[SOCKET_AREA] = true;
+		strcpy(areas[SOCKET_AREA], "/");
+		return;
+	}
+	strcpy(areas[SOCKET_AREA], real);
+	for (int a = 0; a < SOCKET_AREA; a++) {
+		size_t length = strlen(areas[a]);
+		if (strncmp(real, areas[a], length) == 0 && (!real[length] || real[length] == '/'))
+			mounts->shared[SOCKET_AREA] = true;
+	}
+}
+
 /* The name of a directory. */
 static void name_owner(const struct ckt_identity *owner, char *ret_name, size_t size)
 {
@@ -159,6 +182,7 @@ int ckt_spawn_mounts_init(struct ckt_spawn_mounts *mounts, const struct ckt_serv
 		return 0;
 	name_owner(owner, name, sizeof name);
 	snprintf(mounts->shm, sizeof mounts->shm, CKT_SPAWN_SHM_PREFIX "%u-%s", mounts->uid, name);
+	find_areas(mounts, server->socket_path);
 	keep_directory_of(mounts, server->worker_path);
 	keep_directory_of(mounts, server->driver.path);
 	keep_directory_of(mounts, server->inside_path);
@@ -221,9 +245,10 @@ int ckt_spawn_mounts_enter(const struct ckt_spawn_mounts *mounts)
 	snprintf(options, sizeof options, "size=256m,nr_inodes=16k,mode=0700,uid=%u,gid=%u",
 		mounts->uid, mounts->gid);
 	for (int a = 0; a < CKT_SPAWN_AREAS; a++)
-		if (!mounts->shared[a] && access(areas[a], F_OK) == 0 &&
-			mount("cricket", areas[a], "tmpfs", MS_NOSUID | MS_NODEV | MS_NOEXEC,
-				options))
+		if (!mounts->shared[a] && access(mounts->areas[a], F_OK) == 0 &&
+			mount("cricket", mounts->areas[a], "tmpfs",
+				MS_NOSUID | MS_NODEV | MS_NOEXEC,
+				a == SOCKET_AREA ? "size=256k,mode=0755" : options))
 			return -1;
 	return give_back(mounts, fds);
 }

@@ -4,9 +4,11 @@
  *
  *	/dev/shm            the workers of one owner share one, /dev/shm/cricket-UID-OWNER of the host
  *	/tmp, /var/tmp      the worker's alone, in memory, gone with it
+ *	that of the socket  empty, so that no worker connects to the server or to another worker:
+ *	                    Landlock does not restrict that
  *
- * What a worker needs and lies below /tmp or /var/tmp stays where it is: its program, the driver,
- * and what the server's environment names.  One thread.
+ * What a worker needs and lies below one of the last three stays where it is: its program, the
+ * driver, and what the server's environment names.  One thread.
  */
 #pragma once
 
@@ -19,12 +21,13 @@ struct ckt_server;
 /* Followed by the number of the workers' user and by the owner. */
 #define CKT_SPAWN_SHM_PREFIX "/dev/shm/cricket-"
 
-enum { CKT_SPAWN_AREAS = 2, CKT_SPAWN_KEPT_MAX = 48 };
+enum { CKT_SPAWN_AREAS = 3, CKT_SPAWN_KEPT_MAX = 48 };
 
 struct ckt_spawn_mounts {
 	bool wanted;
 	char shm[128];
-	bool shared[CKT_SPAWN_AREAS]; /* the whole area is needed, and stays the host's */
+	char areas[CKT_SPAWN_AREAS][128]; /* /tmp, /var/tmp, and the directory of the socket */
+	bool shared[CKT_SPAWN_AREAS];     /* the whole area is needed, and stays the host's */
 	char *kept[CKT_SPAWN_KEPT_MAX];
 	unsigned kept_count;
 	unsigned uid, gid;

@@ -87,6 +87,14 @@ static int mount_more(void)
 	return setuid(0) ? 0 : 2;
 }
 
+/* What lies beside the server's socket; what a worker needs there is there. */
+static int find_socket(void)
+{
+	if (access(server.socket_path, F_OK) == 0)
+		return 1;
+	return access(server.driver.path, R_OK) ? 2 : 0;
+}
+
 static bool begin(const char *test)
 {
 	server.user =
@@ -153,6 +161,29 @@ static void test_foreign(void)
 	end();
 }
 
+/* In a directory that is not below /tmp. */
+static void test_socket(void)
+{
+	char command[128];
+	if (begin("socket")) {
+		IS(mkdir("/run/ckt-4246", 0755), 0);
+		IS(mkdir("/run/ckt-4246/soft", 0755), 0);
+		snprintf(server.socket_path, sizeof server.socket_path, "/run/ckt-4246/socket");
+		snprintf(server.driver.path, sizeof server.driver.path,
+			"/run/ckt-4246/soft/libcuda.so.1");
+		write_file(server.socket_path, "x", 0666);
+		write_file(server.driver.path, "x", 0644);
+		IS(run(&alice, find_socket), 0);
+		/* A directory of the root's own stays. */
+		snprintf(server.socket_path, sizeof server.socket_path, "/run/ckt-socket");
+		IS(run(&alice, find_socket), 0);
+		snprintf(command, sizeof command, "rm -rf /run/ckt-4246");
+		IS(system(command), 0);
+		server.socket_path[0] = server.driver.path[0] = 0;
+	}
+	end();
+}
+
 /* What the environment names stays the host's. */
 static void test_kept(void)
 {
@@ -195,4 +226,5 @@ static void test_kept(void)
 	end();
 }
 
-UNIT_SUITE(spawn_mounts, {"private", test_private}, {"foreign", test_foreign}, {"kept", test_kept})
+UNIT_SUITE(spawn_mounts, {"private", test_private}, {"foreign", test_foreign},
+	{"socket", test_socket}, {"kept", test_kept})
