@@ -26,6 +26,9 @@ LAZY = ("lib/cricket/libcudart.so.13",)
 FORTIFIED = ("bin/cricket-server", "bin/cricketctl", "bin/cricket-run", "libexec/cricket/cricket-worker", "lib/cricket/libcuda.so.1",
              "libexec/cricket/soft/libcuda.so.1")
 
+# A worker that misbehaves (tests/escape), and other programs that only tests may start.
+FOR_TESTS = ("cricket-worker-", "record_syscalls")
+
 # The notice of what a file contains, and words of its licence.
 BSD = r"Redistributions\s+in\s+binary\s+form"
 NOTICES = {"bin/cricketctl": ("share/doc/cricket/protobuf-c.copyright", BSD),
@@ -88,6 +91,8 @@ def main():
     for directory, _, files in os.walk(root):
         for file in files:
             path = os.path.join(directory, file)
+            if file.startswith(FOR_TESTS):
+                wrong.append(f"{os.path.relpath(path, root)} is for tests alone")
             if not os.path.islink(path):
                 wrong += check_file(root, path)
                 count += 1

@@ -153,7 +153,7 @@ def alive(pid):
 class Server:
     """A private cricket-server with its socket, address file and log in a directory of its own."""
 
-    def __init__(self, tree, directory, driver="soft", args=(), env=None):
+    def __init__(self, tree, directory, driver="soft", args=(), env=None, **popen):
         self.directory = directory
         os.makedirs(directory, mode=0o755, exist_ok=True)
         self.socket = os.path.join(directory, "socket")
@@ -163,7 +163,7 @@ class Server:
         if driver:
             command += ["--driver", driver]
         with open(self.log, "wb") as log:
-            self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env={**os.environ, "STATE_DIRECTORY": directory, **(env or {})})
+            self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env={**os.environ, "STATE_DIRECTORY": directory, **(env or {})}, **popen)
         deadline = time.monotonic() + GUARD_S
         self.address = ""
         while not self.address:
@@ -230,6 +230,11 @@ def cricketctl(tree, *args, timeout=120, env=None):
 
 def sessions_of(tree, server):
     return json.loads(cricketctl(tree, "--server", server.address, "ps", "--json"))["sessions"]
+
+
+def sessions_of_socket(tree, server):
+    """All sessions, as the user who runs this sees them."""
+    return json.loads(cricketctl(tree, "--server", "unix:" + server.socket, "ps", "--json"))["sessions"]
 
 
 # ---------------------------------------------------------------- the machine's GPU

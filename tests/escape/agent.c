@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A thread of a worker that misbehaves; see agent.h. */
+#include "tests/escape/agent.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "server/worker/session/control.h"
+#include "server/worker/worker.h"
+#include "tests/escape/attempts.h"
+
+enum { PLAN_BYTES = 16384, LOOK_MS = 20 };
+
+static char plan[PLAN_BYTES];
+
+/* The value of the line that begins with the key, from `at` on; NULL: there is none. */
+static char *find(char *at, const char *key)
+{
+	size_t length = strlen(key);
+	for (char *line = at; line && *line; line = strchr(line, '\n')) {
+		line += *line == '\n';
+		if (strncmp(line, key, length) == 0 && line[length] == ' ')
+			return line + length + 1;
+	}
+	return NULL;
+}
+
+const char *ckt_escape_told(const char *key)
+{
+	static char value[4096];
+	const char *found = find(plan, key);
+	snprintf(value, sizeof value, "%.*s", found ? (int)strcspn(found, "\n") : 0,
+		found ? found : "");
+	return value;
+}
+
+long ckt_escape_told_number(const char *key)
+{
+	return strtol(ckt_escape_told(key), NULL, 0);
+}
+
+static const struct ckt_escape_attempt *const tables[] = {ckt_escape_processes, ckt_escape_files,
+	ckt_escape_sockets, ckt_escape_kernel, ckt_escape_resources};
+enum { TABLES = sizeof tables / sizeof *tables };
+
+static void try(const char *name)
+{
+	for (size_t i = 0; i < TABLES; i++)
+		for (const struct ckt_escape_attempt *attempt = tables[i]; attempt->name; attempt++)
+			if (strcmp(attempt->name, name) == 0) {
+				ckt_warning("escape: %s %d", name, -attempt->run());
+				return;
+			}
+	ckt_warning("escape: %s unknown", name);
+}
+
+static int count_attempts(void)
+{
+	int count = 0;
+	for (size_t i = 0; i < TABLES; i++)
+		for (const struct ckt_escape_attempt *attempt = tables[i]; attempt->name; attempt++)
+			count++;
+	return count;
+}
+
+static bool read_plan(int number)
+{
+	char path[64];
+	snprintf(path, sizeof path, "/dev/shm/escape-plan-%d", number);
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	ssize_t n = fd >= 0 ? read(fd, plan, sizeof plan - 1) : -1;
+	if (fd >= 0)
+		close(fd);
+	plan[n > 0 ? n : 0] = 0;
+	return n > 0;
+}
+
+static void *agent(void *opaque)
+{
+	for (int number = 1;; number++) {
+		while (!read_plan(number))
+			poll(NULL, 0, LOOK_MS);
+		ckt_escape_let_go();
+		if (ckt_escape_told_number("attacker") != getpid())
+			continue;
+		for (char *at = find(plan, "attempt"); at; at = find(at, "attempt")) {
+			char name[64];
+			snprintf(name, sizeof name, "%.*s", (int)strcspn(at, "\n"), at);
+			try(name);
+		}
+		ckt_warning("escape: plan %d done, of %d attempts", number, count_attempts());
+	}
+	return opaque;
+}
+
+/* The linker puts it before ckt_worker_control_start() (--wrap). */
+int __wrap_ckt_worker_control_start(struct ckt_worker *worker, int listen_fd);
+int __real_ckt_worker_control_start(struct ckt_worker *worker, int listen_fd);
+
+int __wrap_ckt_worker_control_start(struct ckt_worker *worker, int listen_fd)
+{
+	pthread_t thread;
+	int error = pthread_create(&thread, NULL, agent, NULL);
+	if (error)
+		return -error;
+	pthread_detach(thread);
+	return __real_ckt_worker_control_start(worker, listen_fd);
+}

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The part of a worker that misbehaves: a thread in a cricket-worker of a test, which tries what a
+ * worker in a cage must not be able to do.  It is linked into cricket-worker-escape alone, which is
+ * neither installed nor bundled (test `escape`; tests/bundle/check.py).
+ *
+ * The thread starts behind the cage, where main() of the worker calls ckt_worker_control_start(),
+ * and waits for plans: /dev/shm/escape-plan-1, -2 and so on, lines of a key, a space and a value.
+ *
+ *	attacker PID            who is meant; others go on to the next plan
+ *	attempt NAME            once for each; see attempts.h
+ *	victim PID, server PID, uid UID, and paths: see the attempts
+ *
+ * Each answer is a line of the worker's log, "escape: NAME RESULT": 0 for "got in", or what errno
+ * said.  The line "escape: plan N done, of M attempts" follows.  What an attempt holds (threads, memory) is held
+ * until the next plan.
+ */
+#pragma once
+
+/* The value of a key of the present plan; "" where it has none. */
+const char *ckt_escape_told(const char *key);
+/* As a number; 0 where it has none. */
+long ckt_escape_told_number(const char *key);

@@ -1,0 +1,320 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""What a worker that misbehaves can do to another session, the server and the host.
+
+	escape.py --build DIR | --bundle DIR  [--worker FILE] [--driver soft] [--cage on|off] [--as-user] [--verbose]
+
+A real server runs cricket-worker-escape (agent.h) as its worker.  Two owners, alice and bob, each have a session; alice's holds a secret in the
+GPU's memory, in an image and in a token's file.  Bob's worker makes the attempts of attempts.h, and what it says of each must be what expected.txt
+says.  After each plan the server still answers and alice's session still has its memory.  With --as-user the server is no root.  Needs root.
+Prints what differs, and one line; exit status 0, 1, or 77 where this cannot run.
+"""
+import argparse
+import contextlib
+import ctypes
+import os
+import pwd
+import re
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(HERE, "..", "runner"))
+import runner  # noqa: E402
+
+GUARD_S = 120  # nothing is measured by it
+SECRET_BYTES = 1 << 20
+# Threads that all workers together may have in this test, beyond those that the user has already.
+THREADS = 400
+SYS_LANDLOCK_CREATE_RULESET, LANDLOCK_VERSION = 444, 1
+LATER = ("memory-bomb", "thread-bomb")
+KINDS = ("soft", "user", "off", "nvidia")
+
+
+# ---------------------------------------------------------------- a program
+
+def client(library):
+    """A CUDA program: keeps a secret in a GPU's memory, and says for each line of stdin whether it is still there."""
+    cuda = ctypes.CDLL(library)
+
+    def call(name, *arguments):
+        result = getattr(cuda, name)(*arguments)
+        if result:
+            sys.exit(f"{name}: {result}")
+
+    context, address, secret = ctypes.c_void_p(), ctypes.c_uint64(), os.urandom(SECRET_BYTES)
+    call("cuInit", 0)
+    call("cuDevicePrimaryCtxRetain", ctypes.byref(context), 0)
+    call("cuCtxSetCurrent", context)
+    call("cuMemAlloc_v2", ctypes.byref(address), ctypes.c_size_t(SECRET_BYTES))
+    call("cuMemcpyHtoD_v2", address, secret, ctypes.c_size_t(SECRET_BYTES))
+    print("ready", flush=True)
+    for _ in sys.stdin:
+        found = ctypes.create_string_buffer(SECRET_BYTES)
+        call("cuMemcpyDtoH_v2", found, address, ctypes.c_size_t(SECRET_BYTES))
+        print("there" if found.raw == secret else "changed", flush=True)
+    return 0
+
+
+class Client:
+    def __init__(self, test, token):
+        env = {**runner.clean_environment(), "REMOTE_GPU_ADDRESS": test.server.address, "CRICKET_TOKEN_FILE": token}
+        before = {session["session"] for session in test.sessions()}
+        self.process = subprocess.Popen([sys.executable, os.path.abspath(__file__), "--client", test.tree.library("libcuda.so.1")],
+                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=env)
+        self.ready = self.process.stdout.readline().strip() == "ready"
+        self.session = next((s["session"] for s in test.sessions() if s["session"] not in before), None)
+
+    def has_secret(self):
+        self.process.stdin.write("\n")
+        self.process.stdin.flush()
+        return self.process.stdout.readline().strip() == "there"
+
+    def end(self):
+        self.process.kill()
+        self.process.wait()
+
+
+# ---------------------------------------------------------------- what is expected
+
+def landlock_version():
+    return max(0, ctypes.CDLL(None).syscall(SYS_LANDLOCK_CREATE_RULESET, None, 0, LANDLOCK_VERSION))
+
+
+def read_expected():
+    """{attempt: {kind: word}}"""
+    rows = {}
+    with open(os.path.join(HERE, "expected.txt"), encoding="utf-8") as f:
+        for line in f:
+            words = line.split("#")[0].split(None, len(KINDS) + 1)
+            if words:
+                rows[words[0]] = dict(zip(KINDS, words[1:]))
+    return rows
+
+
+def agrees(word, result, landlock):
+    """For the words of expected.txt; no result agrees with none."""
+    if not result.lstrip("-").isdigit():
+        return False
+    if word.startswith("kept@"):
+        word = "kept" if landlock >= int(word[5:]) else "either"
+    return word == "either" or word == ("open" if result == "0" else "kept")
+
+
+# ---------------------------------------------------------------- the test
+
+class Test:
+    def __init__(self, arg, programs, directory):
+        self.arg, self.directory = arg, directory
+        self.plans, self.results, self.problems = 0, {}, []
+        self.kind = "off" if arg.cage == "off" else "nvidia" if arg.driver != "soft" else "user" if arg.as_user else "soft"
+        prefix = arg.bundle or runner.stage(arg.build)
+        self.tree = runner.Tree(os.path.join(programs, "tree"))
+        for part in ("bin", "lib/cricket", "libexec"):
+            shutil.copytree(os.path.join(prefix, part), os.path.join(self.tree.prefix, part), symlinks=True)
+        worker = os.path.join(self.tree.prefix, "libexec/cricket/cricket-worker")
+        os.unlink(worker)
+        shutil.copy(arg.worker, worker)
+        self.user = pwd.getpwnam("nobody")
+
+    def sessions(self):
+        return runner.sessions_of_socket(self.tree, self.server)
+
+    def path(self, *names):
+        return os.path.join(self.directory, *names)
+
+    def make_files(self):
+        for name in ("run", "state", "images", "tokens.d"):
+            os.mkdir(self.path(name), 0o755 if name == "run" else 0o700)
+            if self.arg.as_user:
+                os.chown(self.path(name), self.user.pw_uid, self.user.pw_gid)
+        with open(self.path("public"), "w", encoding="utf-8") as f:
+            f.write("for everybody\n")
+        os.chmod(self.path("public"), 0o666)
+        tokens = {}
+        for name in ("alice", "bob"):
+            text = runner.cricketctl(self.tree, "token", "add", name, "--tokens", self.path("tokens.d/tokens"))
+            tokens[name] = self.path("tokens.d", name)
+            with open(tokens[name], "w", encoding="utf-8", opener=lambda path, flags: os.open(path, flags, 0o600)) as f:
+                f.write(text.split()[-1] + "\n")
+        if self.arg.as_user:
+            for name in os.listdir(self.path("tokens.d")):
+                os.chown(self.path("tokens.d", name), self.user.pw_uid, self.user.pw_gid)
+        return tokens
+
+    def start(self):
+        tokens = self.make_files()
+        limit_threads(self.user.pw_uid)
+        who = {"user": self.user.pw_uid, "group": self.user.pw_gid, "extra_groups": []} if self.arg.as_user else {}
+        self.server = runner.Server(self.tree, self.path("run"), driver=self.arg.driver,
+                                    args=("--cage", self.arg.cage, "--tokens", self.path("tokens.d/tokens"), "--audit", self.path("state/audit"), "--image-dir", self.path("images")), env={"STATE_DIRECTORY": self.path("state")}, **who)
+        self.alice, self.bob = Client(self, tokens["alice"]), Client(self, tokens["bob"])
+        self.token = tokens["alice"]
+        if not (self.alice.ready and self.bob.ready):
+            raise runner.Failure(f"no sessions:\n{self.server.tail()}")
+        runner.cricketctl(self.tree, "--server", "unix:" + self.server.socket, "checkpoint", self.alice.session, "--server-side", "kept")
+        self.victim, self.attacker = (self.worker_of(c.session) for c in (self.alice, self.bob))
+
+    def worker_of(self, session):
+        text = runner.cricketctl(self.tree, "--server", "unix:" + self.server.socket, "stats", session, "--json")
+        return int(re.search(r'"worker_pid": ?(\d+)', text).group(1))
+
+    def told(self):
+        """What the attempts need to know; a real attacker would have to guess it."""
+        images = self.path("images")
+        image = next((os.path.join(top, files[0]) for top, _, files in os.walk(images) if files), "")
+        with open(f"/proc/{self.victim}/maps", encoding="utf-8") as f:
+            address = next(line.split("-")[1].split()[0] for line in f if "[stack]" in line)
+        with open(f"/proc/{self.attacker}/environ", encoding="utf-8") as f:
+            driver = re.search(r"CRICKET_CAGE=(?:soft|nvidia):([^\0]*)", f.read())
+        shm = [name for name in os.listdir("/dev/shm") if name.startswith("cricket-")]
+        return {"victim": self.victim, "server": self.server.process.pid, "address": hex(int(address, 16) - 64), "token": self.token,
+                "tokens": self.path("tokens.d/tokens"), "state": self.path("state"), "key": self.path("state/server-key"),
+                "image": image, "images": images, "audit": self.path("state/audit"), "public": self.path("public"),
+                "sockets": self.server.socket + ".d", "shm": f"/dev/shm/{shm[0]}" if shm else "/dev/shm/cricket-",
+                "driver": driver.group(1) if driver else self.tree.soft + "/libcuda.so.1",
+                "port": self.server.address.rsplit(":", 1)[1], "socket": self.server.socket,
+                "victim-socket": f"{self.server.socket}.d/{self.alice.session}.sock", "victim-abstract": self.abstract_socket()}
+
+    def abstract_socket(self):
+        inodes = set()
+        for fd in os.listdir(f"/proc/{self.victim}/fd"):
+            with contextlib.suppress(OSError):
+                inodes.update(re.findall(r"socket:\[(\d+)\]", os.readlink(f"/proc/{self.victim}/fd/{fd}")))
+        with open("/proc/net/unix", encoding="utf-8", errors="replace") as f:
+            for line in f:
+                words = line.split()
+                if len(words) == 8 and words[6] in inodes and words[7].startswith("@"):
+                    return words[7][1:]
+        return ""
+
+    def plan(self, attempts):
+        """Has bob's worker make the attempts, and waits until it did."""
+        self.plans += 1
+        lines = [f"attacker {self.attacker}", *(f"{key} {value}" for key, value in self.told().items()), *(f"attempt {name}" for name in attempts)]
+        # The worker's own /dev/shm, which root reaches from here.
+        shm = f"/proc/{self.attacker}/root/dev/shm"
+        temporary, path = f"{shm}/escape-plan.tmp", f"{shm}/escape-plan-{self.plans}"
+        with open(temporary, "w", encoding="utf-8") as f:
+            f.write("\n".join(lines) + "\n")
+        os.chmod(temporary, 0o644)
+        os.rename(temporary, path)
+        deadline = time.monotonic() + GUARD_S
+        while f"escape: plan {self.plans} done," not in self.log():
+            if time.monotonic() > deadline or not runner.alive(self.attacker):
+                raise runner.Failure(f"plan {self.plans} has no end:\n{self.server.tail()}")
+            time.sleep(0.02)
+        os.unlink(path)
+        self.results.update(re.findall(r"escape: (\S+) (-?\d+|unknown)$", self.log(), re.M))
+        self.others_go_on(f"after plan {self.plans} ({', '.join(attempts[-2:])})")
+
+    def log(self):
+        with open(self.server.log, encoding="utf-8", errors="replace") as f:
+            return f.read()
+
+    def others_go_on(self, when):
+        if self.alice.session not in {session["session"] for session in self.sessions()}:
+            self.problems.append(f"{when}: the victim's session is gone")
+        elif not self.alice.has_secret():
+            self.problems.append(f"{when}: the victim's memory changed")
+        # The kernel gives the files of a process that cannot be dumped to root.
+        if self.arg.cage != "off" and os.stat(f"/proc/{self.victim}/environ").st_uid != 0:
+            self.problems.append(f"{when}: the victim can be dumped")
+
+    def run(self):
+        expected = read_expected()
+        self.start()
+        attempts = [name for name in expected if expected[name][self.kind] != "-" and name not in LATER and not name.startswith("newcomer-")]
+        self.plan(attempts)
+        if self.kind != "off":
+            self.plan(["memory-bomb"])
+            self.plan(["thread-bomb"])
+            newcomer = Client(self, self.token)
+            self.results["newcomer-thread-bomb"] = "11" if newcomer.ready else "0"
+            newcomer.end()
+            self.plan([])
+        known, rows = int(re.search(r"of (\d+) attempts", self.log()).group(1)), sum(not name.startswith("newcomer-") for name in expected)
+        if known != rows:
+            self.problems.append(f"the tables of attempts.h have {known} attempts, and expected.txt has {rows}")
+        landlock = landlock_version()
+        for name, row in expected.items():
+            if row[self.kind] != "-" and not agrees(row[self.kind], self.results.get(name, "missing"), landlock):
+                self.problems.append(f"{name}: expected {row[self.kind]}, but {describe(self.results.get(name))}")
+        return landlock
+
+    def stop(self):
+        for end in ("alice", "bob"):
+            if hasattr(self, end):
+                getattr(self, end).end()
+        if hasattr(self, "server"):
+            workers = self.server.workers()
+            self.server.kill()
+            for pid in workers:
+                with contextlib.suppress(OSError):
+                    os.kill(pid, signal.SIGKILL)
+
+
+def describe(result):
+    if result in (None, "unknown"):
+        return "nobody tried it"
+    return "it got in" if result == "0" else f"it was kept out ({os.strerror(int(result))})"
+
+
+def limit_threads(uid):
+    """So that a bomb of threads ends soon: workers get the server's limit where that is less than theirs."""
+    count = 0
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        with contextlib.suppress(OSError):
+            if os.stat(f"/proc/{pid}").st_uid == uid or f"Uid:\t{uid}\t" in open(f"/proc/{pid}/status", encoding="utf-8").read():
+                count += len(os.listdir(f"/proc/{pid}/task"))
+    resource.setrlimit(resource.RLIMIT_NPROC, (count + THREADS, count + THREADS))
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--build")
+    parser.add_argument("--bundle")
+    parser.add_argument("--worker")
+    parser.add_argument("--driver", default="soft")
+    parser.add_argument("--cage", default="on", choices=("on", "off"))
+    parser.add_argument("--as-user", action="store_true")
+    parser.add_argument("--verbose", action="store_true")
+    parser.add_argument("--client", help=argparse.SUPPRESS)
+    arg = parser.parse_args()
+    if arg.client:
+        return client(arg.client)
+    if os.geteuid() != 0:
+        print("skipped: needs root, whose server runs workers as another user")
+        return 77
+    arg.worker = arg.worker or os.path.join(arg.build, "tests/escape/cricket-worker-escape")
+    signal.alarm(2 * GUARD_S)
+    # The server's files lie where they lie on a host: not below /tmp, which a worker has of its own.
+    with tempfile.TemporaryDirectory(prefix="ckt-", dir="/var/tmp") as programs, tempfile.TemporaryDirectory(prefix="ckt-", dir="/run") as directory:
+        os.chmod(programs, 0o755)
+        os.chmod(directory, 0o755)
+        test = Test(arg, programs, directory)
+        try:
+            landlock = test.run()
+        except runner.Failure as problem:
+            print(problem)
+            return 1
+        finally:
+            test.stop()
+    if arg.verbose:
+        for name, result in test.results.items():
+            print(f"{name:28} {describe(result)}")
+    for problem in test.problems:
+        print(problem)
+    opened = sum(result == "0" for result in test.results.values())
+    print(f"{len(test.results)} attempts ({test.kind}, Landlock {landlock}): {len(test.results) - opened} kept out, {opened} open, "
+          f"{len(test.problems)} not as expected")
+    return bool(test.problems)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

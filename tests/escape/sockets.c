@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Attempts by sockets: the network, the server, and other workers. */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <linux/netlink.h>
+#include <linux/vm_sockets.h>
+#include <netinet/in.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "tests/escape/agent.h"
+#include "tests/escape/attempts.h"
+
+static int make(int domain, int type, int protocol)
+{
+	int fd = socket(domain, type | SOCK_CLOEXEC, protocol);
+	if (fd < 0)
+		return -errno;
+	close(fd);
+	return 0;
+}
+
+/* With `bound` the address is taken, or else called. */
+static int reach(int type, const void *address, socklen_t size, int bound)
+{
+	int fd = socket(((const struct sockaddr *)address)->sa_family, type | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		return -errno;
+	int result = (bound ? bind(fd, address, size) : connect(fd, address, size)) ? -errno : 0;
+	close(fd);
+	return result;
+}
+
+static struct sockaddr_in host(long port)
+{
+	return (struct sockaddr_in){.sin_family = AF_INET,
+		.sin_port = htons((uint16_t)port),
+		.sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+}
+
+static int connect_tcp(void)
+{
+	struct sockaddr_in address = host(ckt_escape_told_number("port"));
+	return reach(SOCK_STREAM, &address, sizeof address, 0);
+}
+
+static int bind_tcp(void)
+{
+	struct sockaddr_in address = host(0);
+	return reach(SOCK_STREAM, &address, sizeof address, 1);
+}
+
+static int send_udp(void)
+{
+	struct sockaddr_in address = host(9 /* discard */);
+	return reach(SOCK_DGRAM, &address, sizeof address, 0);
+}
+
+static int send_raw(void)
+{
+	return make(AF_INET, SOCK_RAW, IPPROTO_ICMP);
+}
+
+static int open_netlink(void)
+{
+	return make(AF_NETLINK, SOCK_RAW, NETLINK_ROUTE);
+}
+
+static int open_packet(void)
+{
+	return make(AF_PACKET, SOCK_RAW, 0);
+}
+
+static int open_vsock(void)
+{
+	return make(AF_VSOCK, SOCK_STREAM, 0);
+}
+
+static int open_algorithms(void)
+{
+	return make(AF_ALG, SOCK_SEQPACKET, 0);
+}
+
+static int connect_path(const char *path)
+{
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	if (!*path)
+		return -EINVAL;
+	snprintf(address.sun_path, sizeof address.sun_path, "%.107s", path);
+	return reach(SOCK_STREAM, &address, sizeof address, 0);
+}
+
+/* Any program of the host may connect there, and root controls all sessions by it. */
+static int connect_server(void)
+{
+	return connect_path(ckt_escape_told("socket"));
+}
+
+/* By it the server controls the victim. */
+static int connect_worker(void)
+{
+	return connect_path(ckt_escape_told("victim-socket"));
+}
+
+/* By it workers share memory: a name of the abstract ones, after the zero. */
+static int connect_abstract(void)
+{
+	const char *name = ckt_escape_told("victim-abstract");
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	size_t length = strlen(name);
+	if (!length || length >= sizeof address.sun_path)
+		return -EINVAL;
+	memcpy(address.sun_path + 1, name, length);
+	return reach(SOCK_SEQPACKET, &address,
+		(socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + length), 0);
+}
+
+/* The names of all abstract sockets. */
+static int find_abstract(void)
+{
+	char line[512];
+	const char *name = ckt_escape_told("victim-abstract");
+	FILE *file = fopen("/proc/net/unix", "re");
+	int result = file ? -ENOENT : -errno;
+	while (file && *name && result && fgets(line, sizeof line, file))
+		if (strstr(line, name))
+			result = 0;
+	if (file)
+		fclose(file);
+	return result;
+}
+
+const struct ckt_escape_attempt ckt_escape_sockets[] = {
+	{"inet-connect", connect_tcp},
+	{"inet-bind", bind_tcp},
+	{"inet-udp", send_udp},
+	{"inet-raw", send_raw},
+	{"netlink", open_netlink},
+	{"packet", open_packet},
+	{"vsock", open_vsock},
+	{"alg", open_algorithms},
+	{"socket-server", connect_server},
+	{"socket-worker", connect_worker},
+	{"socket-abstract", connect_abstract},
+	{"socket-names", find_abstract},
+	{NULL, NULL},
+};
