@@ -33,6 +33,8 @@ SECRET_BYTES = 1 << 20
 THREADS = 400
 SYS_LANDLOCK_CREATE_RULESET, LANDLOCK_VERSION = 444, 1
 LATER = ("memory-bomb", "thread-bomb")
+# Of the workers: the first that exists.  Nobody else starts processes as the first ones, so that the kernel's count of them is ours.
+USERS = ("news", "uucp", "nobody")
 KINDS = ("soft", "user", "off", "nvidia")
 
 
@@ -117,10 +119,11 @@ class Test:
         self.tree = runner.Tree(os.path.join(programs, "tree"))
         for part in ("bin", "lib/cricket", "libexec"):
             shutil.copytree(os.path.join(prefix, part), os.path.join(self.tree.prefix, part), symlinks=True)
-        worker = os.path.join(self.tree.prefix, "libexec/cricket/cricket-worker")
-        os.unlink(worker)
-        shutil.copy(arg.worker, worker)
-        self.user = pwd.getpwnam("nobody")
+        if arg.worker:
+            worker = os.path.join(self.tree.prefix, "libexec/cricket/cricket-worker")
+            os.unlink(worker)
+            shutil.copy(arg.worker, worker)
+        self.user = next(entry for name in USERS for entry in pwd.getpwall() if entry.pw_name == name)
 
     def sessions(self):
         return runner.sessions_of_socket(self.tree, self.server)
@@ -147,12 +150,15 @@ class Test:
                 os.chown(self.path("tokens.d", name), self.user.pw_uid, self.user.pw_gid)
         return tokens
 
+    def options(self):
+        """Of the server's process."""
+        return {"user": self.user.pw_uid, "group": self.user.pw_gid, "extra_groups": []} if self.arg.as_user else {}
+
     def start(self):
         tokens = self.make_files()
         limit_threads(self.user.pw_uid)
-        who = {"user": self.user.pw_uid, "group": self.user.pw_gid, "extra_groups": []} if self.arg.as_user else {}
         self.server = runner.Server(self.tree, self.path("run"), driver=self.arg.driver,
-                                    args=("--cage", self.arg.cage, "--tokens", self.path("tokens.d/tokens"), "--audit", self.path("state/audit"), "--image-dir", self.path("images")), env={"STATE_DIRECTORY": self.path("state")}, **who)
+                                    args=("--user", self.user.pw_name, "--cage", self.arg.cage, "--tokens", self.path("tokens.d/tokens"), "--audit", self.path("state/audit"), "--image-dir", self.path("images")), env={"STATE_DIRECTORY": self.path("state")}, **self.options())
         self.alice, self.bob = Client(self, tokens["alice"]), Client(self, tokens["bob"])
         self.token = tokens["alice"]
         if not (self.alice.ready and self.bob.ready):
@@ -172,16 +178,25 @@ class Test:
             address = next(line.split("-")[1].split()[0] for line in f if "[stack]" in line)
         with open(f"/proc/{self.attacker}/environ", encoding="utf-8") as f:
             driver = re.search(r"CRICKET_CAGE=(?:soft|nvidia):([^\0]*)", f.read())
-        shm = [name for name in os.listdir("/dev/shm") if name.startswith("cricket-")]
         return {"victim": self.victim, "server": self.server.process.pid, "address": hex(int(address, 16) - 64), "token": self.token,
                 "tokens": self.path("tokens.d/tokens"), "state": self.path("state"), "key": self.path("state/server-key"),
                 "image": image, "images": images, "audit": self.path("state/audit"), "public": self.path("public"),
-                "sockets": self.server.socket + ".d", "shm": f"/dev/shm/{shm[0]}" if shm else "/dev/shm/cricket-",
+                "sockets": self.server.socket + ".d", "shm": self.shared_memory(),
                 "driver": driver.group(1) if driver else self.tree.soft + "/libcuda.so.1",
                 "port": self.server.address.rsplit(":", 1)[1], "socket": self.server.socket,
                 "victim-socket": f"{self.server.socket}.d/{self.alice.session}.sock", "victim-abstract": self.abstract_socket()}
 
+    def shared_memory(self):
+        """By its name on the host, the directory that is the victim's /dev/shm."""
+        theirs = os.stat(f"/proc/{self.victim}/root/dev/shm")
+        for path in ["/dev/shm", *(f"/dev/shm/{name}" for name in os.listdir("/dev/shm"))]:
+            with contextlib.suppress(OSError):
+                if os.path.samestat(os.stat(path), theirs):
+                    return path
+        return ""
+
     def abstract_socket(self):
+        """The name by which other workers reach the victim's."""
         inodes = set()
         for fd in os.listdir(f"/proc/{self.victim}/fd"):
             with contextlib.suppress(OSError):
