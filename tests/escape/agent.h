@@ -7,7 +7,7 @@
  * The thread starts behind the cage, where main() of the worker calls ckt_worker_control_start(),
  * and waits for plans: /dev/shm/escape-plan-1, -2 and so on, lines of a key, a space and a value.
  *
- *	attacker PID            who is meant; others go on to the next plan
+ *	attacker PID            who is meant; others wait for theirs
  *	attempt NAME            once for each; see attempts.h
  *	victim PID, server PID, uid UID, and paths: see the attempts
  *
