@@ -128,6 +128,18 @@ extern void (*_Atomic ckt_conn_notify)(struct ckt_conn *conn, const struct ckt_n
 /* The context was reset: forgets the errors of its kernels. */
 void ckt_call_forget_fault(uint64_t context);
 
+/*
+ * Grows with each call that changes state, over the thread's connection.  Who finds the number that
+ * was there before knows that nothing was issued in between.  0: the next call may fail for a reason
+ * of its own (no session, or an error that was not reported yet), so ask.
+ */
+uint64_t ckt_call_issued(void);
+/*
+ * Grows with each call that changes state and is waited for, as all are that change settings, and
+ * with each new connection, behind which the session may be on another GPU.
+ */
+uint64_t ckt_call_settings(void);
+
 /* Logs the name once per function and process; always CUDA_ERROR_NOT_SUPPORTED. */
 CUresult ckt_call_unsupported(const char *name, bool *once);
 /* Is told each time, if there is one. */

@@ -137,6 +137,28 @@ static CUresult ring_reserve(struct ckt_conn *conn, uint32_t size, bool session_
 	}
 }
 
+/* The number of a call that changes state.  Precondition: conn.lock held. */
+static inline uint64_t take_seq(struct ckt_conn *conn, unsigned flags)
+{
+	uint64_t seq = atomic_load_explicit(&conn->next_seq, memory_order_relaxed);
+	atomic_store_explicit(&conn->next_seq, seq + 1, memory_order_release);
+	if (!(flags & CKT_CALL_F_BATCHED))
+		atomic_fetch_add_explicit(&conn->settings, 1, memory_order_release);
+	return seq;
+}
+
+/*
+ * The number up to which all replies have arrived: every numbered reply before the oldest one still
+ * awaited, and before the call's own, seq.  Precondition: conn.lock held.
+ */
+static inline uint64_t acked_before(const struct ckt_conn *conn, uint64_t seq)
+{
+	for (const struct ckt_waiter *w = conn->pending.next; w != &conn->pending; w = w->next)
+		if (w->seq)
+			return w->seq - 1;
+	return (seq ? seq : atomic_load_explicit(&conn->next_seq, memory_order_relaxed)) - 1;
+}
+
 static CUresult begin(struct ckt_conn *conn, struct ckt_call *call, uint32_t prog, uint32_t proc,
 	size_t args_bytes, unsigned flags)
 {
@@ -167,20 +189,11 @@ static CUresult begin(struct ckt_conn *conn, struct ckt_call *call, uint32_t pro
 	call->conn = conn;
 	call->size_bytes = size;
 	call->xid = conn->next_xid++;
-	call->seq = flags & CKT_CALL_F_NUMBERED ? conn->next_seq++ : 0;
+	call->seq = flags & CKT_CALL_F_NUMBERED ? take_seq(conn, flags) : 0;
 	call->flags = flags;
 	call->context = ckt_call_context;
 	call->session_proc = session_proc;
-	/* Every numbered reply before the oldest one still awaited has arrived. */
-	uint64_t acked = conn->next_seq - 1;
-	for (struct ckt_waiter *w = conn->pending.next; w != &conn->pending; w = w->next) {
-		if (w->seq) {
-			acked = w->seq - 1;
-			break;
-		}
-	}
-	if (call->seq && acked >= call->seq)
-		acked = call->seq - 1;
+	uint64_t acked = acked_before(conn, call->seq);
 	/*
 	 * What gets rid of a context, or brings one, is not done in one: the thread's own may be
 	 * gone.
@@ -203,6 +216,22 @@ static CUresult begin(struct ckt_conn *conn, struct ckt_call *call, uint32_t pro
 				: 0,
 			.context = context});
 	return CUDA_SUCCESS;
+}
+
+uint64_t ckt_call_issued(void)
+{
+	const struct ckt_conn *conn = ckt_call_conn;
+	if (ckt_call_forbidden || atomic_load(&conn->state) != CKT_CONN_OPEN ||
+		atomic_load_explicit(&conn->deferred, memory_order_relaxed) ||
+		atomic_load_explicit(&conn->fault_count, memory_order_relaxed))
+		return 0;
+	return atomic_load_explicit(&conn->next_seq, memory_order_acquire);
+}
+
+uint64_t ckt_call_settings(void)
+{
+	const struct ckt_conn *conn = ckt_call_conn;
+	return atomic_load_explicit(&conn->settings, memory_order_acquire) + conn->epoch;
 }
 
 CUresult ckt_call_begin(struct ckt_call *call, uint32_t proc, size_t args_bytes, unsigned flags)

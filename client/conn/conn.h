@@ -114,7 +114,8 @@ struct ckt_conn {
 	_Atomic uint64_t sent, tail;
 	/* where the latest skipped gap at a lap's end begins */
 	_Atomic uint64_t gap_start;
-	uint64_t next_seq;
+	/* both written under lock; settings: see ckt_call_settings */
+	_Atomic uint64_t next_seq, settings;
 	uint32_t next_xid;
 	uint64_t last_ack_position;
 	_Atomic bool ack_pending;

@@ -21,6 +21,7 @@
 #include "client/cuda/module/module.h"
 #include "client/cuda/stream/event.h"
 #include "client/cuda/stream/hostfunc.h"
+#include "client/cuda/stream/known.h"
 #include "client/cuda/stream/stream.h"
 #include "client/cuda/stream/stream_hints.h"
 #include "cudacommon/capture.h"
@@ -563,11 +564,17 @@ CKT_EXPORT CUresult cuCtxGetStreamPriorityRange(int *least, int *greatest)
 	return CUDA_SUCCESS;
 }
 
-static CUresult synchronize(const struct ckt_context *context)
+static CUresult synchronize(struct ckt_context *context)
 {
-	uint64_t id = context->object.id;
-	return CKT_WAIT_FOR_GPU(
+	uint64_t id = context->object.id, now = ckt_known_now();
+	if (ckt_known_is(&context->idle, now))
+		return CUDA_SUCCESS;
+	CUresult result = CKT_WAIT_FOR_GPU(
 		CKT_WAITED(ctx_synchronize, CTX_SYNCHRONIZE, 0, NULL, .id = ckt_call_id(id)), id);
+	context = result ? NULL : ckt_cudacommon_object_find(id, CKT_KIND_CONTEXT);
+	if (context)
+		ckt_known_set(&context->idle, now);
+	return result;
 }
 
 CKT_EXPORT CUresult cuCtxSynchronize(void)

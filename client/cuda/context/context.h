@@ -22,6 +22,8 @@ struct ckt_context {
 	uint64_t aside;                /* ckt_client_stream_aside */
 	unsigned attached;             /* by cuCtxAttach, beside who made it */
 	struct ckt_stream_hints hints; /* of the legacy default stream */
+	/* known.h: of all that the context has, and of the legacy default stream */
+	_Atomic uint64_t idle, default_idle;
 	/* devices whose memory this context may reach: cuCtxEnablePeerAccess */
 	_Atomic uint64_t peers;
 };

@@ -7,6 +7,7 @@
 #include "client/cuda/call.h"
 #include "client/cuda/memory/array.h"
 #include "client/cuda/module/function.h"
+#include "client/cuda/stream/event.h"
 #include "client/cuda/stream/memop.h"
 #include "cudacommon/graph.h"
 #include "rpc/graph.h"
@@ -150,6 +151,8 @@ static uint8_t *put_record(uint8_t *p, const struct ckt_node *node)
 	case CU_GRAPH_NODE_TYPE_CONDITIONAL:
 		return put_conditional(p, &node->conditional);
 	case CU_GRAPH_NODE_TYPE_EVENT_RECORD:
+		atomic_store(&ckt_client_event_graphs_record, true);
+		return ckt_put_u64(p, ckt_handle_id(node->event));
 	case CU_GRAPH_NODE_TYPE_WAIT_EVENT:
 		return ckt_put_u64(p, ckt_handle_id(node->event));
 	case CU_GRAPH_NODE_TYPE_MEM_ALLOC:

@@ -22,6 +22,9 @@ struct ckt_function {
 	uint32_t attribute_valid; /* bit per attribute */
 };
 
+/* A setting of the function changes: its occupancy is not known any more (occupancy.c). */
+void ckt_client_occupancy_forget(uint64_t function);
+
 CUresult ckt_client_module_function(
 	struct ckt_module *module, const char *name, struct ckt_function **ret_function);
 /* A CUfunction, or a CUkernel cast to one, as the function in the current context. */

@@ -9,13 +9,21 @@
 #include "client/cuda/context/route.h"
 #include "client/cuda/memory/early_writes.h"
 #include "client/cuda/memory/ipc.h"
+#include "client/cuda/stream/known.h"
 #include "cudacommon/capture.h"
 #include "rpc/ipc.h"
 
 struct ckt_event {
 	struct ckt_cudacommon_object object;
 	unsigned flags;
+	/*
+	 * Counts the beginnings and ends of recordings.  A query that began at this number, and saw
+	 * the event finished, stands until the number changes.
+	 */
+	_Atomic uint64_t records, finished;
 };
+
+_Atomic bool ckt_client_event_graphs_record;
 
 static struct ckt_event *find(CUevent handle)
 {
@@ -129,8 +137,10 @@ CKT_EXPORT CUresult cuEventRecordWithFlags(CUevent handle, CUstream stream, unsi
 	/* External to what? */
 	if (flags & CU_EVENT_RECORD_EXTERNAL)
 		return CUDA_ERROR_ILLEGAL_STATE;
+	atomic_fetch_add(&event->records, 1);
 	result = CKT_BATCHED(event_record, EVENT_RECORD, .event = event->object.id, .stream = id,
 		.flags = flags);
+	atomic_fetch_add(&event->records, 1);
 	return result ? result : ckt_client_event_arrived(event->object.id);
 }
 
@@ -154,8 +164,13 @@ CKT_EXPORT CUresult cuCtxRecordEvent(CUcontext handle, CUevent event_handle)
 	if (result)
 		return result;
 	ckt_capture_event_forget(event->object.id);
-	return CKT_WAITED(ctx_record_event, CTX_RECORD_EVENT, CKT_CALL_F_NUMBERED, NULL,
+	atomic_fetch_add(&event->records, 1);
+	result = CKT_WAITED(ctx_record_event, CTX_RECORD_EVENT, CKT_CALL_F_NUMBERED, NULL,
 		.context = ckt_call_id(context->object.id), .event = event->object.id);
+	event = find(event_handle);
+	if (event)
+		atomic_fetch_add(&event->records, 1);
+	return result;
 }
 
 /* All that the context will be given waits. */
@@ -183,28 +198,45 @@ CKT_EXPORT CUresult cuCtxWaitEvent(CUcontext handle, CUevent event_handle)
 			  .context = ckt_call_id(context->object.id), .event = event->object.id);
 }
 
-CKT_EXPORT CUresult cuEventQuery(CUevent handle)
+/* The number under which an answer about the event stands; 0: it does not. */
+static uint64_t question_of(const struct ckt_event *event)
+{
+	if (event->flags & CU_EVENT_INTERPROCESS ||
+		atomic_load_explicit(&ckt_client_event_graphs_record, memory_order_relaxed) ||
+		!ckt_known_now())
+		return 0;
+	return atomic_load(&event->records) + 1;
+}
+
+/* Queries the event, or waits for it. */
+static CUresult ask(CUevent handle, bool wait)
 {
 	CKT_ROUTE_EVENT(handle);
 	struct ckt_event *event = find(handle);
 	CUresult result =
 		event ? ckt_capture_event_check(event->object.id) : CUDA_ERROR_INVALID_HANDLE;
-	return CKT_WAIT_FOR_GPU(result
-			? result
-			: CKT_WAITED(event_query, EVENT_QUERY, 0, NULL, .event = event->object.id),
-		0);
+	uint64_t question = result ? 0 : question_of(event);
+	if (question && atomic_load(&event->finished) == question)
+		return CUDA_SUCCESS;
+	if (!result)
+		result = wait
+			? CKT_WAITED(event_synchronize, EVENT_SYNCHRONIZE, 0, NULL,
+				  .event = event->object.id)
+			: CKT_WAITED(event_query, EVENT_QUERY, 0, NULL, .event = event->object.id);
+	event = result ? NULL : find(handle);
+	if (event && question)
+		atomic_store(&event->finished, question);
+	return result;
+}
+
+CKT_EXPORT CUresult cuEventQuery(CUevent handle)
+{
+	return CKT_WAIT_FOR_GPU(ask(handle, false), 0);
 }
 
 CKT_EXPORT CUresult cuEventSynchronize(CUevent handle)
 {
-	CKT_ROUTE_EVENT(handle);
-	struct ckt_event *event = find(handle);
-	CUresult result =
-		event ? ckt_capture_event_check(event->object.id) : CUDA_ERROR_INVALID_HANDLE;
-	return CKT_WAIT_FOR_GPU(result ? result
-				       : CKT_WAITED(event_synchronize, EVENT_SYNCHRONIZE, 0, NULL,
-						 .event = event->object.id),
-		0);
+	return CKT_WAIT_FOR_GPU(ask(handle, true), 0);
 }
 
 CKT_EXPORT CUresult cuEventElapsedTime_v2(float *milliseconds, CUevent start, CUevent end)

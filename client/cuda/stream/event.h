@@ -4,8 +4,15 @@
 
 #include <cuda.h>
 
+#include <stdatomic.h>
+#include <stdbool.h>
 #include <stdint.h>
 
+/*
+ * A graph of the program has recorded events, or may: what is known of an event may be over with
+ * any launch of a graph.  Once true it stays so.
+ */
+extern _Atomic bool ckt_client_event_graphs_record;
 /* Of a context that has ended or was reset: its handles are no handles any more. */
 void ckt_client_event_forget_context(uint64_t context);
 /*

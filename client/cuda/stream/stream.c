@@ -14,6 +14,7 @@
 #include "client/cuda/memory/early_writes.h"
 #include "client/cuda/memory/two_servers.h"
 #include "client/cuda/stream/event.h"
+#include "client/cuda/stream/known.h"
 #include "client/cuda/stream/stream_hints.h"
 #include "cudacommon/capture.h"
 #include "rpc/session.h"
@@ -24,6 +25,7 @@ struct ckt_client_stream {
 	CUdevice device;
 	unsigned long long unique;
 	struct ckt_stream_hints hints;
+	_Atomic uint64_t idle; /* known.h */
 };
 
 struct thread_stream {
@@ -252,10 +254,47 @@ void ckt_client_stream_forget_context(uint64_t context)
 	ckt_cudacommon_object_each_of_context(CKT_KIND_STREAM, context, forget);
 }
 
+/* The context that the stream is of, and the stream's mark (known.h); NULL: it is gone. */
+static _Atomic uint64_t *mark_of(uint64_t id, struct ckt_context **ret_context)
+{
+	struct ckt_client_stream *stream = id > ckt_handle_id(CU_STREAM_LEGACY)
+		? ckt_cudacommon_object_find(id, CKT_KIND_STREAM)
+		: NULL;
+	if (id > ckt_handle_id(CU_STREAM_LEGACY) && !stream)
+		return NULL;
+	*ret_context = ckt_cudacommon_object_find(
+		stream ? stream->object.context : ckt_call_context, CKT_KIND_CONTEXT);
+	if (!*ret_context)
+		return NULL;
+	return stream ? &stream->idle : &(*ret_context)->default_idle;
+}
+
+static bool is_idle(uint64_t id, uint64_t now)
+{
+	struct ckt_context *context;
+	const _Atomic uint64_t *mark = now ? mark_of(id, &context) : NULL;
+	return mark && (ckt_known_is(mark, now) || ckt_known_is(&context->idle, now));
+}
+
+/* A wait or query that began at `now` said that the stream has nothing to do. */
+static void set_idle(uint64_t id, uint64_t now)
+{
+	struct ckt_context *context;
+	_Atomic uint64_t *mark = mark_of(id, &context);
+	if (mark)
+		ckt_known_set(mark, now);
+}
+
 CUresult ckt_client_stream_wait(uint64_t stream)
 {
-	return CKT_WAIT_FOR_GPU(
+	uint64_t now = ckt_known_now();
+	if (is_idle(stream, now))
+		return CUDA_SUCCESS;
+	CUresult result = CKT_WAIT_FOR_GPU(
 		CKT_WAITED(stream_synchronize, STREAM_SYNCHRONIZE, 0, NULL, .stream = stream), 0);
+	if (!result)
+		set_idle(stream, now);
+	return result;
 }
 
 CKT_EXPORT CUresult cuStreamSynchronize(CUstream handle)
@@ -275,8 +314,14 @@ CKT_EXPORT CUresult cuStreamQuery(CUstream handle)
 	CUresult result = ckt_stream_resolve(handle, &id);
 	if (!result)
 		result = ckt_capture_forbid(id);
-	return CKT_WAIT_FOR_GPU(
+	uint64_t now = ckt_known_now();
+	if (!result && is_idle(id, now))
+		return CUDA_SUCCESS;
+	result = CKT_WAIT_FOR_GPU(
 		result ? result : CKT_WAITED(stream_query, STREAM_QUERY, 0, NULL, .stream = id), 0);
+	if (!result)
+		set_idle(id, now);
+	return result;
 }
 
 CKT_EXPORT CUresult cuStreamWaitEvent(CUstream handle, CUevent event, unsigned int flags)

@@ -95,7 +95,10 @@ static void test_questions(void)
 	LOCAL(cuCtxGetStreamPriorityRange(&least, &greatest), CUDA_SUCCESS);
 	YES(least >= greatest);
 	LOCAL(cuCtxGetStreamPriorityRange(NULL, NULL), CUDA_SUCCESS);
+	CUdeviceptr memory = memory_of(64, 1);
+	IS(cuMemFree(memory), CUDA_SUCCESS);
 	COST(cuCtxSynchronize(), CUDA_SUCCESS, 1, 0);
+	LOCAL(cuCtxSynchronize(), CUDA_SUCCESS); /* nothing was issued since */
 	/* Of a thread's first days: users of a context are counted. */
 	CUcontext attached = NULL;
 	LOCAL(cuCtxAttach(&attached, 1), BAD);

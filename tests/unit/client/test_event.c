@@ -3,6 +3,10 @@
  * client/cuda/stream/event.c: events: made, recorded and destroyed without an answer, asked and
  * waited for at the worker.
  */
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <unistd.h>
+
 #include "relay.h"
 
 static void test_events(void)
@@ -13,7 +17,7 @@ static void test_events(void)
 	COST(cuEventCreate(&event, 0), CUDA_SUCCESS, 0, 1);
 	COST(cuEventRecord(event, NULL), CUDA_SUCCESS, 0, 1);
 	COST(cuEventSynchronize(event), CUDA_SUCCESS, 1, 0);
-	COST(cuEventQuery(event), CUDA_SUCCESS, 1, 0);
+	LOCAL(cuEventQuery(event), CUDA_SUCCESS); /* seen finished */
 	LOCAL(cuEventCreate(NULL, 0), BAD);
 	LOCAL(cuEventCreate(&other, 0x100), BAD);
 	LOCAL(cuEventCreate(&other, CU_EVENT_INTERPROCESS), BAD); /* only without timing */
@@ -43,4 +47,76 @@ static void test_events(void)
 	IS(cuStreamDestroy(stream), CUDA_SUCCESS);
 }
 
-UNIT_SUITE(event, {"events", test_events})
+/* An event that was seen finished stays so, whatever else happens, until it is recorded again. */
+static void test_known(void)
+{
+	CUevent event, other;
+	CUstream stream;
+	CUdeviceptr memory = memory_of(4096, 0);
+	IS(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
+	IS(cuEventCreate(&event, 0), CUDA_SUCCESS);
+	IS(cuEventCreate(&other, 0), CUDA_SUCCESS);
+	IS(cuEventRecord(event, stream), CUDA_SUCCESS);
+	COST(cuEventSynchronize(event), CUDA_SUCCESS, 1, 0);
+	IS(cuMemsetD32Async(memory, 1, 1024, stream), CUDA_SUCCESS);
+	IS(cuEventRecord(other, stream), CUDA_SUCCESS);
+	LOCAL(cuEventQuery(event), CUDA_SUCCESS);
+	LOCAL(cuEventSynchronize(event), CUDA_SUCCESS);
+	COST(cuEventSynchronize(other), CUDA_SUCCESS, 1, 0);
+	IS(cuEventRecord(event, stream), CUDA_SUCCESS);
+	COST(cuEventSynchronize(event), CUDA_SUCCESS, 1, 0);
+	LOCAL(cuEventQuery(event), CUDA_SUCCESS);
+	IS(cuCtxRecordEvent(primary, event), CUDA_SUCCESS);
+	COST(cuEventSynchronize(event), CUDA_SUCCESS, 1, 0);
+	/* Other processes record theirs. */
+	IS(cuEventDestroy(other), CUDA_SUCCESS);
+	IS(cuEventCreate(&other, CU_EVENT_INTERPROCESS | CU_EVENT_DISABLE_TIMING), CUDA_SUCCESS);
+	COST(cuEventQuery(other), CUDA_SUCCESS, 1, 0);
+	COST(cuEventQuery(other), CUDA_SUCCESS, 1, 0);
+	IS(cuEventDestroy(event), CUDA_SUCCESS);
+	IS(cuEventDestroy(other), CUDA_SUCCESS);
+	IS(cuStreamDestroy(stream), CUDA_SUCCESS);
+	IS(cuMemFree(memory), CUDA_SUCCESS);
+}
+
+static void hold(void *released)
+{
+	while (!atomic_load((_Atomic bool *)released))
+		usleep(1000);
+}
+
+/* A graph records its event at each launch: nothing is known of events from then on. */
+static void test_graph(void)
+{
+	static _Atomic bool released;
+	CUgraph graph;
+	CUgraphNode wait, record;
+	CUgraphExec exec;
+	CUstream stream;
+	CUevent event;
+	CUDA_HOST_NODE_PARAMS host = {.fn = hold, .userData = &released};
+	IS(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
+	IS(cuEventCreate(&event, 0), CUDA_SUCCESS);
+	IS(cuEventQuery(event), CUDA_SUCCESS);
+	LOCAL(cuEventQuery(event), CUDA_SUCCESS);
+	IS(cuGraphCreate(&graph, 0), CUDA_SUCCESS);
+	IS(cuGraphAddHostNode(&wait, graph, NULL, 0, &host), CUDA_SUCCESS);
+	IS(cuGraphAddEventRecordNode(&record, graph, &wait, 1, event), CUDA_SUCCESS);
+	MUST(cuGraphInstantiate(&exec, graph, 0), CUDA_SUCCESS);
+	IS(cuGraphLaunch(exec, stream), CUDA_SUCCESS);
+	/* No COST here: it waits for what is issued. */
+	relay_mark();
+	IS(cuEventQuery(event), CUDA_ERROR_NOT_READY);
+	IS(relay_count("event_query"), 1);
+	atomic_store(&released, true);
+	IS(cuStreamSynchronize(stream), CUDA_SUCCESS);
+	COST(cuEventQuery(event), CUDA_SUCCESS, 1, 0);
+	COST(cuEventQuery(event), CUDA_SUCCESS, 1, 0);
+	IS(cuGraphExecDestroy(exec), CUDA_SUCCESS);
+	IS(cuGraphDestroy(graph), CUDA_SUCCESS);
+	IS(cuEventDestroy(event), CUDA_SUCCESS);
+	IS(cuStreamDestroy(stream), CUDA_SUCCESS);
+}
+
+/* graph is last: what it begins lasts as long as the process. */
+UNIT_SUITE(event, {"events", test_events}, {"known", test_known}, {"graph", test_graph})

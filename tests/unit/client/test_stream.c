@@ -37,13 +37,60 @@ static void test_streams(void)
 	LOCAL(cuStreamGetId(stream, &id), CUDA_SUCCESS);
 	LOCAL(cuStreamGetId(other, &second), CUDA_SUCCESS);
 	YES(id != second);
-	COST(cuStreamSynchronize(stream), CUDA_SUCCESS, 1, 0);
-	COST(cuStreamQuery(stream), CUDA_SUCCESS, 1, 0);
+	LOCAL(cuStreamSynchronize(stream), CUDA_SUCCESS); /* nothing was issued since a wait */
+	LOCAL(cuStreamQuery(stream), CUDA_SUCCESS);
 	COST(cuStreamDestroy(stream), CUDA_SUCCESS, 0, 1);
 	COST(cuStreamDestroy(other), CUDA_SUCCESS, 0, 1);
 	LOCAL(cuStreamDestroy(stream), CUDA_ERROR_INVALID_HANDLE);
 	LOCAL(cuStreamCreate(&stream, 2), BAD);
 	LOCAL(cuStreamCreate(NULL, 0), BAD);
+}
+
+/* Whether the call asked the worker that question.  COST would wait for the GPU itself. */
+#define ASKS(expression, name, times)         \
+	do {                                  \
+		relay_mark();                 \
+		IS(expression, CUDA_SUCCESS); \
+		IS(relay_count(name), times); \
+	} while (0)
+
+/* A wait covers what was issued before it: a second one needs no question, until more is issued. */
+static void test_idle(void)
+{
+	static uint32_t registered[1024] __attribute__((aligned(4096)));
+	CUstream stream, other;
+	CUdeviceptr memory = memory_of(4096, 0), device;
+	IS(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
+	IS(cuStreamCreate(&other, 0), CUDA_SUCCESS);
+	IS(cuMemsetD32Async(memory, 1, 1024, stream), CUDA_SUCCESS);
+	ASKS(cuStreamSynchronize(stream), "stream_synchronize", 1);
+	ASKS(cuStreamSynchronize(stream), "stream_synchronize", 0);
+	ASKS(cuStreamQuery(stream), "stream_query", 0);
+	/* It says nothing of others. */
+	ASKS(cuStreamQuery(other), "stream_query", 1);
+	ASKS(cuStreamQuery(other), "stream_query", 0);
+	ASKS(cuStreamSynchronize(NULL), "stream_synchronize", 1);
+	ASKS(cuStreamSynchronize(CU_STREAM_LEGACY), "stream_synchronize", 0);
+	ASKS(cuCtxSynchronize(), "ctx_synchronize", 1);
+	ASKS(cuCtxSynchronize(), "ctx_synchronize", 0);
+	/* Work on one stream makes all of them unknown; the context's wait covers all of them. */
+	IS(cuMemsetD32Async(memory, 2, 1024, other), CUDA_SUCCESS);
+	ASKS(cuStreamSynchronize(stream), "stream_synchronize", 1);
+	ASKS(cuCtxSynchronize(), "ctx_synchronize", 1);
+	ASKS(cuStreamQuery(stream), "stream_query", 0);
+	ASKS(cuStreamSynchronize(other), "stream_synchronize", 0);
+	ASKS(cuStreamSynchronize(NULL), "stream_synchronize", 0);
+	IS(word_at(memory), 2);
+	/* Where the program registered memory, each wait brings what the GPU wrote. */
+	IS(cuMemHostRegister(registered, sizeof registered, CU_MEMHOSTREGISTER_DEVICEMAP),
+		CUDA_SUCCESS);
+	IS(cuMemHostGetDevicePointer(&device, registered, 0), CUDA_SUCCESS);
+	ASKS(cuStreamSynchronize(stream), "stream_synchronize", 1);
+	ASKS(cuStreamSynchronize(stream), "stream_synchronize", 1);
+	IS(cuMemHostUnregister(registered), CUDA_SUCCESS);
+	IS(cuMemFree(memory), CUDA_SUCCESS);
+	IS(cuStreamDestroy(stream), CUDA_SUCCESS);
+	IS(cuStreamDestroy(other), CUDA_SUCCESS);
 }
 
 /* Each question with a stream that is gone or none, and without a place for its answer. */
@@ -119,5 +166,5 @@ static void test_per_thread(void)
 	IS(cuMemFree(memory), CUDA_SUCCESS);
 }
 
-UNIT_SUITE(stream, {"streams", test_streams}, {"refused", test_refused},
+UNIT_SUITE(stream, {"streams", test_streams}, {"idle", test_idle}, {"refused", test_refused},
 	{"per thread", test_per_thread})
