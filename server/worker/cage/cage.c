@@ -3,6 +3,7 @@
 #include "server/worker/cage/cage.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,6 +17,8 @@
 #include "server/worker/cage/cage_paths.h"
 #include "server/worker/cage/landlock.h"
 #include "server/worker/cage/syscall_filter.h"
+
+enum { STATUS_MAX = 8192 };
 
 /* Splits PROFILE:PATH. */
 static bool read_cage(const char *text, bool *ret_soft, const char **ret_driver)
@@ -85,6 +88,23 @@ bool ckt_cage_is_off(void)
 	return text && strcmp(text, "off") == 0;
 }
 
+/* -1 where it is not known.  Without stdio, so that every worker's allocations are the same. */
+static long filters_of(const char *process)
+{
+	char path[64], text[STATUS_MAX];
+	snprintf(path, sizeof path, "/proc/%s/status", process);
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	ssize_t n = fd >= 0 ? read(fd, text, sizeof text - 1) : -1;
+	if (fd >= 0)
+		close(fd);
+	text[n > 0 ? n : 0] = 0;
+	const char *line = strstr(text, "\nSeccomp_filters:");
+	return line ? strtol(line + strlen("\nSeccomp_filters:"), NULL, 10) : -1;
+}
+
+/* How many this process has in its cage; -1: it has none of its own. */
+static long own_filters = -1;
+
 static int enter(int refused, char *ret_message, size_t message_size)
 {
 	const char *text = getenv("CRICKET_CAGE"), *driver;
@@ -100,13 +120,24 @@ static int enter(int refused, char *ret_message, size_t message_size)
 	/* Last, because it does not allow the others. */
 	if (!result) {
 		step = "seccomp";
+		long before = filters_of("self");
 		result = enter_calls(soft, refused);
+		own_filters = filters_of("self");
+		if (own_filters <= before)
+			own_filters = -1;
 	}
 	if (result)
 		snprintf(ret_message, message_size,
 			"cannot enter the cage: %s: %s; start the server with --cage off to do without",
 			step, strerror(-result));
 	return result;
+}
+
+bool ckt_cage_has_peer(int pid)
+{
+	char process[16];
+	snprintf(process, sizeof process, "%d", pid);
+	return own_filters > 0 && filters_of(process) >= own_filters;
 }
 
 int ckt_cage_enter(int refused, char *ret_message, size_t message_size)

@@ -19,6 +19,13 @@
 bool ckt_cage_is_off(void);
 
 /*
+ * Whether the process has as many filters of system calls as this one, which is in its cage: so it
+ * is a worker, and not the server, which has fewer.  False where the kernel does not count them
+ * (before 5.9), or if this process entered no filter.  Any thread.
+ */
+bool ckt_cage_has_peer(int pid);
+
+/*
  * refused: the socket that gets the descriptor of refused system calls (see
  * rpc/worker_descriptors.h), closed in every case; what is no such socket is left alone, and the
  * kernel then refuses by itself.  Precondition: one thread, no_new_privs.  0, also where the host

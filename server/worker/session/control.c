@@ -17,6 +17,7 @@
 #include "checkpoint/format/broker.h"
 #include "rpc/net.h"
 #include "rpc/record.h"
+#include "server/worker/cage/cage.h"
 #include "server/worker/ipc/ipc.h"
 #include "server/worker/libs/libs.h"
 #include "server/worker/libs/nccl/nccl_ids.h"
@@ -491,12 +492,13 @@ static int dispatch(struct ckt_request *request, uint32_t proc)
 	}
 }
 
+/* Root's server, or one of this user, as whom other workers may run as well. */
 static bool may_control(struct ckt_transport *connection)
 {
 	pid_t pid;
 	uid_t uid;
 	return ckt_transport_peer_process(connection, &pid, &uid) == 0 &&
-		(uid == 0 || uid == getuid());
+		(uid == 0 || (uid == getuid() && !ckt_cage_has_peer(pid)));
 }
 
 /* The effect of a connection's end: nothing else keeps a session that it preloaded or held. */
