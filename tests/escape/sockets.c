@@ -12,8 +12,15 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "rpc/net.h"
+#include "rpc/record.h"
+#include "rpc/transport/transport.h"
+#include "rpc/wire.h"
+#include "server/worker/worker.h"
 #include "tests/escape/agent.h"
 #include "tests/escape/attempts.h"
+
+enum { ANSWER_S = 2 };
 
 static int make(int domain, int type, int protocol)
 {
@@ -85,25 +92,49 @@ static int open_algorithms(void)
 	return make(AF_ALG, SOCK_SEQPACKET, 0);
 }
 
-static int connect_path(const char *path)
+/* Whether it answers; `call` is a record for it, or what comes first. */
+static int talk(const char *path, const uint8_t *call, size_t size)
 {
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	struct timeval limit = {.tv_sec = ANSWER_S};
+	char answer[64];
 	if (!*path)
 		return -EINVAL;
 	snprintf(address.sun_path, sizeof address.sun_path, "%.107s", path);
-	return reach(SOCK_STREAM, &address, sizeof address, 0);
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0), result = 0;
+	if (fd < 0)
+		return -errno;
+	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
+	struct ckt_transport to;
+	ckt_transport_init_socket(&to, fd);
+	if (connect(fd, (struct sockaddr *)&address, sizeof address))
+		result = -errno;
+	else if (size && ckt_record_write(&to, call, size, ckt_net_now_ms() + ANSWER_S * 1000, -1))
+		result = -ECONNRESET;
+	if (!result) {
+		ssize_t n = recv(fd, answer, sizeof answer, 0);
+		result = n > 0 ? 0 : n == 0 ? -ECONNRESET : -errno;
+	}
+	close(fd);
+	return result;
 }
 
-/* Any program of the host may connect there, and root controls all sessions by it. */
+/* It greets everybody whom it lets in, and its own user controls all sessions by it. */
 static int connect_server(void)
 {
-	return connect_path(ckt_escape_told("socket"));
+	return talk(ckt_escape_told("socket"), NULL, 0);
 }
 
-/* By it the server controls the victim. */
+/* By it the server controls the victim: asks for its state here. */
 static int connect_worker(void)
 {
-	return connect_path(ckt_escape_told("victim-socket"));
+	uint8_t call[CKT_CALL_HEADER_SIZE];
+	const struct ckt_call_header header = {.xid = 1,
+		.prog = CRICKET_WORKER_PROG,
+		.vers = CRICKET_WORKER_VERS,
+		.proc = CKT_WORKER_STATUS};
+	ckt_call_header_put(call, &header);
+	return talk(ckt_escape_told("victim-socket"), call, sizeof call);
 }
 
 /* By it workers share memory: a name of the abstract ones, after the zero. */

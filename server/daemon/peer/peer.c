@@ -627,13 +627,33 @@ static void greet(struct ckt_peer *peer)
 		ckt_transport_shutdown(&peer->stream.transport);
 }
 
+/*
+ * Each worker leads a session (setsid) that it and its children cannot leave in their cage.  Where
+ * the server is not root they are its user, who may control all sessions.
+ */
+static bool is_of_worker(const struct ckt_server *server, const struct ckt_auth_peer *who)
+{
+	pid_t leader = who->kind == CKT_PEER_UNIX && who->pid > 0 ? getsid((pid_t)who->pid) : -1;
+	for (const struct ckt_session *session = server->sessions; session && leader > 0;
+		session = session->next)
+		if (session->pid == leader)
+			return true;
+	return false;
+}
+
 void ckt_peer_accept(struct ckt_server *server, int fd)
 {
 	struct ckt_auth_peer who;
-	if (ckt_auth_peer_get(fd, &who))
+	if (ckt_auth_peer_get(fd, &who)) {
 		close(fd);
-	else
+	} else if (is_of_worker(server, &who)) {
+		ckt_daemon_log_limited(server, CKT_LIMIT_REFUSED,
+			"refused: process %d of a worker connected; a worker has no business here",
+			(int)who.pid);
+		close(fd);
+	} else {
 		ckt_peer_accept_as(server, fd, &who);
+	}
 }
 
 void ckt_peer_accept_as(struct ckt_server *server, int fd, const struct ckt_auth_peer *who)

@@ -63,6 +63,7 @@ const struct ckt_syscall_group ckt_syscalls_denied[] = {
 	{"other users and rights",
 		"setuid setgid setreuid setregid setresuid setresgid setgroups setfsuid setfsgid "
 		"capset"},
+	{"another session of processes: the server knows a worker's children by theirs", "setsid"},
 	{"the kernel itself",
 		"init_module finit_module delete_module create_module kexec_load kexec_file_load "
 		"reboot bpf syslog iopl ioperm modify_ldt vm86 vm86old"},
