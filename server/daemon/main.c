@@ -50,6 +50,7 @@
 #include "server/daemon/session/spawn_cage.h"
 #include "server/daemon/session/spawn_mounts.h"
 #include "server/daemon/session/spawn_user.h"
+#include "server/daemon/session/uid_group.h"
 #include "server/daemon/session/worker_leftovers.h"
 #include "server/daemon/systemd_notify.h"
 
@@ -236,6 +237,19 @@ static int init_process(struct ckt_server *server, char *message)
 	return 0;
 }
 
+/* Who the workers run as. */
+static int init_users(struct ckt_server *server, char *message)
+{
+	int result = ckt_spawn_find_user(server, message, MESSAGE_SIZE);
+	if (!result && *message)
+		ckt_warning("%s", message);
+	if (!result)
+		result = ckt_uid_groups_init(server, message, MESSAGE_SIZE);
+	if (!result && *message)
+		ckt_warning("%s", message);
+	return result;
+}
+
 /* 0, or the exit status. */
 static int init(struct ckt_server *server, char *message)
 {
@@ -251,10 +265,8 @@ static int init(struct ckt_server *server, char *message)
 	int result = init_process(server, message);
 	if (result)
 		return result;
-	if (ckt_spawn_find_user(server, message, MESSAGE_SIZE))
+	if (init_users(server, message))
 		return CKT_EXIT_USAGE;
-	if (*message)
-		ckt_warning("%s", message);
 	if (init_paths(server, message))
 		return EXIT_FAILURE;
 	result = ckt_listen_open(server, message, MESSAGE_SIZE);
@@ -294,6 +306,8 @@ static void announce(const struct ckt_server *server)
 	char cage[256];
 	ckt_spawn_cage_describe(server, cage, sizeof cage);
 	ckt_info("%s", cage);
+	if (ckt_uid_groups_describe(server, cage, sizeof cage))
+		ckt_info("%s", cage);
 	for (unsigned i = 0; i < server->listener_count; i++)
 		ckt_info("listening on %s%s", i == 0 ? "unix:" : "", server->listeners[i].text);
 }
@@ -305,6 +319,7 @@ static void fini(struct ckt_server *server)
 	ckt_stages_fini(server);
 	ckt_daemon_nvml_fini(server);
 	ckt_memory_image_fini(server);
+	ckt_uid_groups_fini(server);
 	ckt_listen_close(server);
 	ckt_admission_fini(server);
 	ckt_daemon_log_limited_fini(server);

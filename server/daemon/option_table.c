@@ -9,6 +9,7 @@
 #include "rpc/net.h"
 #include "server/daemon/audit/audit.h"
 #include "server/daemon/options.h"
+#include "server/daemon/session/uid_range.h"
 
 static int check_address(const char *value)
 {
@@ -79,6 +80,12 @@ static int check_level(const char *value)
 static int check_audit(const char *value)
 {
 	return strcmp(value, CKT_AUDIT_JOURNAL) == 0 ? 0 : check_absolute(value);
+}
+
+static int check_uid_range(const char *value)
+{
+	struct ckt_uid_range range;
+	return ckt_uid_range_parse(value, &range);
 }
 
 #define AT(member) offsetof(struct ckt_options, member)
@@ -169,6 +176,10 @@ const struct ckt_server_option ckt_server_options[CKT_SERVER_OPTIONS] = {
 		 "user of the workers when started by root (default cricket, or nobody where there is no such user)",
 		 CKT_VALUE_USER},
 		CKT_SERVER_OPTION_TEXT, AT(user), check_path, "give the name of a user"},
+	{{"uid-range", "FIRST-LAST",
+		 "user ids for workers, one for each owner of sessions, none of them anybody's; needs root"},
+		CKT_SERVER_OPTION_TEXT, AT(uid_range), check_uid_range,
+		"write two numbers from 1000 on, the smaller one first, such as 200000-265535"},
 	{{"cage", "MODE",
 		 "on: workers may do only what they need; off: for debuggers; auto, the default: on with the soft GPU alone",
 		 CKT_VALUE_TEXT, "on off"},

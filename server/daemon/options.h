@@ -44,6 +44,7 @@ struct ckt_options {
 	bool insecure;
 	/* of the workers, when started by root; NULL: cricket, else nobody */
 	char *user;
+	char *uid_range;        /* FIRST-LAST; NULL: all workers share a user */
 	char *cage;             /* "on" or "off" */
 	unsigned grace;         /* seconds */
 	unsigned claim_timeout; /* seconds */

@@ -28,6 +28,7 @@ struct ckt_session;
 struct ckt_memory_image;
 struct ckt_nvml;
 struct ckt_stage;
+struct ckt_uid_groups;
 
 enum {
 	CKT_PATH_MAX = 4096,
@@ -69,8 +70,9 @@ struct ckt_server {
 	char inside_variable[CKT_PATH_MAX + 16];
 	/* the libcuda.so.1 of workers' libraries; empty: none */
 	char inside_path[CKT_PATH_MAX];
-	struct ckt_worker_user user;
-	bool mounts; /* workers get a mount namespace; see spawn_mounts.h */
+	struct ckt_worker_user user;       /* with --uid-range: an example of them */
+	struct ckt_uid_groups *uid_groups; /* see uid_group.h */
+	bool mounts;                       /* workers get a mount namespace; see spawn_mounts.h */
 	char worker_path[CKT_PATH_MAX];
 	char socket_path[CKT_PATH_MAX];
 	char socket_dir[CKT_PATH_MAX]; /* socket_path + ".d" */

@@ -46,7 +46,7 @@ class Papers(unittest.TestCase):
     def test_entries_of_the_server(self):
         """Page and help have the same options in the same order, with the same words for what they take and the same plain defaults."""
         text = output("CKT_TEST_SERVER", "--help")
-        told = re.findall(r"(?m)^  --([a-z-]+)((?: FILE\|journal| [A-Z][A-Z:]*| ACTION| soft\|auto\|PATH)?) (.*(?:\n {10,}.*)*)", text)
+        told = re.findall(r"(?m)^  --([a-z-]+)((?: FILE\|journal| [A-Z][A-Z:-]*| ACTION| soft\|auto\|PATH)?) (.*(?:\n {10,}.*)*)", text)
         page = read("docs", "man", "cricket-server.8")
         part = page[page.index(".SH OPTIONS"):page.index(".SH WHO MAY DO WHAT")]
         entries = {}

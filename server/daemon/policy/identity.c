@@ -2,6 +2,7 @@
 /* Identities; see identity.h. */
 #include "server/daemon/policy/identity.h"
 
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -30,6 +31,15 @@ bool ckt_identity_same(const struct ckt_identity *a, const struct ckt_identity *
 {
 	return a->kind == b->kind && a->uid == b->uid &&
 		memcmp(a->network, b->network, sizeof a->network) == 0;
+}
+
+void ckt_identity_file_name(
+	const struct ckt_identity *identity, char ret_name[CKT_IDENTITY_FILE_NAME])
+{
+	if (identity->kind == CKT_IDENTITY_USER || identity->kind == CKT_IDENTITY_TOKEN)
+		snprintf(ret_name, CKT_IDENTITY_FILE_NAME, "%u", identity->uid);
+	else
+		snprintf(ret_name, CKT_IDENTITY_FILE_NAME, "anonymous");
 }
 
 bool ckt_uid_is_operator(uint32_t uid)

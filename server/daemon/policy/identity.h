@@ -32,6 +32,10 @@ struct ckt_identity ckt_identity_of(const struct ckt_auth_peer *who);
 /* The identity of an owner that is known: a user or a token. */
 struct ckt_identity ckt_identity_of_owner(uint32_t owner);
 bool ckt_identity_same(const struct ckt_identity *a, const struct ckt_identity *b);
+enum { CKT_IDENTITY_FILE_NAME = 16 };
+/* A name for files: the owner's number, or "anonymous" for all that have none. */
+void ckt_identity_file_name(
+	const struct ckt_identity *identity, char ret_name[CKT_IDENTITY_FILE_NAME]);
 /* Root or the server's own user: both can end every session anyway. */
 bool ckt_uid_is_operator(uint32_t uid);
 bool ckt_identity_is_operator(const struct ckt_identity *identity);

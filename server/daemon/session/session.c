@@ -27,6 +27,7 @@
 #include "server/daemon/session/session_audit.h"
 #include "server/daemon/session/session_marks.h"
 #include "server/daemon/session/spawn.h"
+#include "server/daemon/session/uid_group.h"
 #include "server/daemon/session/spawn_cage.h"
 #include "server/daemon/session/worker_leftovers.h"
 #include "server/daemon/session/worker_request.h"
@@ -158,6 +159,7 @@ static void session_free(struct ckt_session *session, bool keep_socket)
 		close(fd);
 	xdr_free((xdrproc_t)xdr_ckt_worker_status_res, &session->status);
 	free(session->job_hold);
+	ckt_uid_group_leave(session->uid_group);
 	free(session);
 }
 
@@ -733,9 +735,14 @@ static int session_from_spec(struct ckt_server *server, const struct ckt_session
 static int spawn(struct ckt_session *session, char *ret_message, size_t message_size)
 {
 	struct ckt_spawn_descriptors passed = {.listener = -1, .refused = -1};
-	int result = listen_for(session, &passed.listener, ret_message, message_size);
+	struct ckt_worker_user user;
+	int result = ckt_uid_group_join(session->server, &session->identity, &session->uid_group,
+		ret_message, message_size);
+	if (!result)
+		result = listen_for(session, &passed.listener, ret_message, message_size);
 	if (result)
 		return result;
+	ckt_uid_group_user(session->server, session->uid_group, &user);
 	/* Workers may rely on blocking mode. */
 	fcntl(passed.listener, F_SETFL, fcntl(passed.listener, F_GETFL) & ~O_NONBLOCK);
 	if (ckt_spawn_cage_is_on(session->server))
@@ -744,7 +751,7 @@ static int spawn(struct ckt_session *session, char *ret_message, size_t message_
 		snprintf(ret_message, message_size, "cannot make a socket for its worker: %s",
 			strerror(-result));
 	else
-		result = ckt_spawn_worker(session->server, &session->identity, &passed,
+		result = ckt_spawn_worker(session->server, &session->identity, &user, &passed,
 			&session->pid, ret_message, message_size);
 	close(passed.listener);
 	if (passed.refused >= 0)
@@ -835,7 +842,7 @@ static void adopted_status(struct ckt_session *session, void *context, int error
 static int adopt(struct ckt_server *server, const char *id)
 {
 	pid_t pid = 0;
-	uid_t uid;
+	uid_t uid = 0;
 	struct ckt_session *session = session_new(server, id);
 	if (!session)
 		return -ENOMEM;
@@ -851,6 +858,7 @@ static int adopt(struct ckt_server *server, const char *id)
 		session_free(session, result != -ECONNREFUSED && result != -ESRCH);
 		return result;
 	}
+	session->uid_group = ckt_uid_group_adopt(server, uid);
 	session->phase = CKT_SESSION_LIVE;
 	/* Until its worker has answered: nothing is ended on a doubt. */
 	session->proven = true;
@@ -865,8 +873,10 @@ static int adopt(struct ckt_server *server, const char *id)
 int ckt_session_adopt_all(struct ckt_server *server)
 {
 	DIR *dir = opendir(server->socket_dir);
+	bool unknown = false;
 	if (!dir)
 		return -errno;
+	ckt_uid_groups_load(server);
 	for (struct dirent *entry; (entry = readdir(dir));) {
 		char id[CKT_SESSION_ID_SIZE + 1] = "";
 		/*
@@ -881,12 +891,16 @@ int ckt_session_adopt_all(struct ckt_server *server)
 			continue;
 		memcpy(id, entry->d_name, CKT_SESSION_ID_SIZE);
 		int result = adopt(server, id);
+		bool dead = result == -ECONNREFUSED || result == -ESRCH;
 		if (result)
-			ckt_log(result == -ECONNREFUSED || result == -ESRCH ? CKT_LOG_INFO
-									    : CKT_LOG_WARNING,
+			ckt_log(dead ? CKT_LOG_INFO : CKT_LOG_WARNING,
 				"session %s: cannot reach its worker: %s", id, strerror(-result));
+		unknown |= result && !dead;
 	}
 	closedir(dir);
+	/* A worker that is not found may still serve its client, as the user of any group. */
+	if (!unknown)
+		ckt_uid_groups_settle(server);
 	return 0;
 }
 

@@ -19,6 +19,7 @@
 
 struct ckt_peer;
 struct ckt_daemon_request;
+struct ckt_uid_group;
 
 /*
  * A worker serves each connection in order, so long calls have a connection of their own and STATUS
@@ -68,6 +69,7 @@ struct ckt_session {
 	bool child; /* of this process, not adopted */
 	bool restore;
 	pid_t pid;
+	struct ckt_uid_group *uid_group; /* NULL without --uid-range */
 	struct ckt_source pidfd;
 	struct ckt_link links[CKT_LINKS];
 	struct ckt_refused_calls refused;

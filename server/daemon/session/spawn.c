@@ -112,9 +112,9 @@ static int place_descriptors(const struct ckt_spawn_descriptors *descriptors)
 }
 
 /* Runs in the child.  Returns only on failure. */
-static void start(struct ckt_server *server, const struct ckt_spawn_mounts *mounts,
-	const struct ckt_spawn_descriptors *descriptors, const char *const *environment,
-	struct failure *failure)
+static void start(struct ckt_server *server, const struct ckt_worker_user *user,
+	const struct ckt_spawn_mounts *mounts, const struct ckt_spawn_descriptors *descriptors,
+	const char *const *environment, struct failure *failure)
 {
 	const char *const arguments[] = {
 		"cricket-worker", "--log-level", server->options.log_level, NULL};
@@ -138,7 +138,7 @@ static void start(struct ckt_server *server, const struct ckt_spawn_mounts *moun
 		goto out;
 	ckt_spawn_cage_bound();
 	step = "user";
-	errno = -ckt_spawn_become_user(&server->user);
+	errno = -ckt_spawn_become_user(user);
 	if (errno)
 		goto out;
 	step = "capabilities";
@@ -163,8 +163,9 @@ out:
 	snprintf(failure->step, sizeof failure->step, "%s", step);
 }
 
-static pid_t fork_worker(struct ckt_server *server, const struct ckt_spawn_mounts *mounts,
-	const struct ckt_spawn_descriptors *descriptors, const int pipe_fds[2])
+static pid_t fork_worker(struct ckt_server *server, const struct ckt_worker_user *user,
+	const struct ckt_spawn_mounts *mounts, const struct ckt_spawn_descriptors *descriptors,
+	const int pipe_fds[2])
 {
 	const char *environment[ENVIRONMENT_MAX + 1];
 	struct failure failure = {0};
@@ -174,7 +175,7 @@ static pid_t fork_worker(struct ckt_server *server, const struct ckt_spawn_mount
 		return pid;
 	/* Above the descriptors that get a fixed number. */
 	int report = fcntl(pipe_fds[1], F_DUPFD_CLOEXEC, 10);
-	start(server, mounts, descriptors, environment, &failure);
+	start(server, user, mounts, descriptors, environment, &failure);
 	ssize_t written = write(report, &failure, sizeof failure);
 	_exit(written == sizeof failure ? 127 : 126);
 }
@@ -195,19 +196,19 @@ static int wait_for_exec(pid_t pid, int fd, struct failure *failure)
 }
 
 int ckt_spawn_worker(struct ckt_server *server, const struct ckt_identity *owner,
-	const struct ckt_spawn_descriptors *descriptors, pid_t *ret_pid, char *ret_message,
-	size_t message_size)
+	const struct ckt_worker_user *user, const struct ckt_spawn_descriptors *descriptors,
+	pid_t *ret_pid, char *ret_message, size_t message_size)
 {
 	struct failure failure = {.step = "its owner's /dev/shm"};
 	struct ckt_spawn_mounts mounts;
 	int pipe_fds[2];
 	pid_t pid = -1;
-	int result = ckt_spawn_mounts_init(&mounts, server, owner);
+	int result = ckt_spawn_mounts_init(&mounts, server, owner, user);
 	if (!result && pipe2(pipe_fds, O_CLOEXEC))
 		result = -errno;
 	if (!result) {
 		strcpy(failure.step, "fork");
-		pid = fork_worker(server, &mounts, descriptors, pipe_fds);
+		pid = fork_worker(server, user, &mounts, descriptors, pipe_fds);
 		result = pid < 0 ? -errno : 0;
 		close(pipe_fds[1]);
 		if (!result)

@@ -7,6 +7,7 @@
 
 struct ckt_identity;
 struct ckt_server;
+struct ckt_worker_user;
 
 /* What the worker inherits (rpc/worker_descriptors.h); they stay the caller's. */
 struct ckt_spawn_descriptors {
@@ -15,9 +16,9 @@ struct ckt_spawn_descriptors {
 };
 
 /*
- * Starts a worker of this owner.  The worker is the one that the kernel names as the other end of a
+ * Starts a worker of this owner, as this user.  The worker is the one that the kernel names as the other end of a
  * later connection to its control socket (SO_PEERCRED).
  */
 int ckt_spawn_worker(struct ckt_server *server, const struct ckt_identity *owner,
-	const struct ckt_spawn_descriptors *descriptors, pid_t *ret_pid, char *ret_message,
-	size_t message_size);
+	const struct ckt_worker_user *user, const struct ckt_spawn_descriptors *descriptors,
+	pid_t *ret_pid, char *ret_message, size_t message_size);

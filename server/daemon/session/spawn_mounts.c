@@ -126,15 +126,6 @@ static void find_areas(struct ckt_spawn_mounts *mounts, const char *socket)
 	}
 }
 
-/* The name of a directory. */
-static void name_owner(const struct ckt_identity *owner, char *ret_name, size_t size)
-{
-	if (owner->kind == CKT_IDENTITY_USER || owner->kind == CKT_IDENTITY_TOKEN)
-		snprintf(ret_name, size, "%u", owner->uid);
-	else
-		snprintf(ret_name, size, "anonymous");
-}
-
 /*
  * Anybody may make names in the host's /dev/shm: what is neither ours nor the workers' user's gets
  * another name, so that nobody keeps sessions from starting.
@@ -173,14 +164,14 @@ static int make_shm(const struct ckt_spawn_mounts *mounts)
 }
 
 int ckt_spawn_mounts_init(struct ckt_spawn_mounts *mounts, const struct ckt_server *server,
-	const struct ckt_identity *owner)
+	const struct ckt_identity *owner, const struct ckt_worker_user *user)
 {
-	char name[32];
+	char name[CKT_IDENTITY_FILE_NAME];
 	*mounts = (struct ckt_spawn_mounts){
-		.wanted = server->mounts, .uid = server->user.uid, .gid = server->user.gid};
+		.wanted = server->mounts, .uid = user->uid, .gid = user->gid};
 	if (!mounts->wanted)
 		return 0;
-	name_owner(owner, name, sizeof name);
+	ckt_identity_file_name(owner, name);
 	snprintf(mounts->shm, sizeof mounts->shm, CKT_SPAWN_SHM_PREFIX "%u-%s", mounts->uid, name);
 	find_areas(mounts, server->socket_path);
 	keep_directory_of(mounts, server->worker_path);
@@ -258,12 +249,20 @@ void ckt_spawn_mounts_probe(struct ckt_server *server)
 	const struct ckt_identity nobody = {.kind = CKT_IDENTITY_NONE};
 	struct ckt_spawn_mounts mounts;
 	int status = -1;
-	server->mounts = server->user.change && ckt_spawn_cage_is_on(server);
-	pid_t pid = server->mounts ? fork() : -1;
+	/* Without a cage, too, an id that had another owner must find none of that owner's files. */
+	server->mounts =
+		server->user.change && (ckt_spawn_cage_is_on(server) || server->options.uid_range);
+	if (!server->mounts)
+		return;
+	int result = ckt_spawn_mounts_init(&mounts, server, &nobody, &server->user);
+	pid_t pid = result ? -1 : fork();
 	if (pid == 0)
-		_exit(ckt_spawn_mounts_init(&mounts, server, &nobody) ||
-			ckt_spawn_mounts_enter(&mounts));
+		_exit(ckt_spawn_mounts_enter(&mounts) != 0);
 	while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR)
 		;
+	/* The id has no owner yet.  A directory with something in it is an earlier server's. */
+	if (server->options.uid_range)
+		rmdir(mounts.shm);
+	ckt_spawn_mounts_fini(&mounts);
 	server->mounts = pid > 0 && status == 0;
 }

@@ -17,6 +17,7 @@
 
 struct ckt_identity;
 struct ckt_server;
+struct ckt_worker_user;
 
 /* Followed by the number of the workers' user and by the owner. */
 #define CKT_SPAWN_SHM_PREFIX "/dev/shm/cricket-"
@@ -38,9 +39,9 @@ struct ckt_spawn_mounts {
  * workers start without where it does not.
  */
 void ckt_spawn_mounts_probe(struct ckt_server *server);
-/* Makes the owner's directory.  0 or -errno; free the result with _fini in every case. */
+/* Makes the owner's directory, for the worker's user.  0 or -errno; free the result with _fini in every case. */
 int ckt_spawn_mounts_init(struct ckt_spawn_mounts *mounts, const struct ckt_server *server,
-	const struct ckt_identity *owner);
+	const struct ckt_identity *owner, const struct ckt_worker_user *user);
 void ckt_spawn_mounts_fini(struct ckt_spawn_mounts *mounts);
 /* For the child, while it is root.  0, or -1 and errno. */
 int ckt_spawn_mounts_enter(const struct ckt_spawn_mounts *mounts);

@@ -19,6 +19,7 @@
 #include "rpc/ipc.h"
 #include "server/daemon/server.h"
 #include "server/daemon/session/spawn_mounts.h"
+#include "server/daemon/session/uid_group.h"
 
 #define EVENT_PREFIX "cricket-shared-event-"
 
@@ -66,9 +67,8 @@ static int open_shared(const char *path, uid_t owner)
 	return fd;
 }
 
-void ckt_leftovers_sweep(const struct ckt_server *server)
+static void sweep_user(const struct ckt_server *server, uid_t owner)
 {
-	uid_t owner = server->user.change ? server->user.uid : geteuid();
 	char pattern[64];
 	glob_t found;
 	sweep(server, open("/dev/shm", O_RDONLY | O_DIRECTORY | O_CLOEXEC), owner);
@@ -78,4 +78,10 @@ void ckt_leftovers_sweep(const struct ckt_server *server)
 	for (size_t i = 0; i < found.gl_pathc; i++)
 		sweep(server, open_shared(found.gl_pathv[i], owner), owner);
 	globfree(&found);
+}
+
+void ckt_leftovers_sweep(const struct ckt_server *server)
+{
+	sweep_user(server, server->user.change ? server->user.uid : geteuid());
+	ckt_uid_groups_each(server, sweep_user);
 }

@@ -51,7 +51,9 @@ static void test_start(void)
 	setenv("SECRET", "x", 1);
 	server.options.log_level = (char *)"info";
 	server.driver.gpu_count = 3;
-	MUST(ckt_spawn_worker(&server, &owner, &passed, &pid, message, sizeof message), 0);
+	MUST(ckt_spawn_worker(
+		     &server, &owner, &server.user, &passed, &pid, message, sizeof message),
+		0);
 	IS(waitpid(pid, &status, 0), pid);
 	IS(status, 0);
 	const char *text = read_file(out);
@@ -86,12 +88,15 @@ static void test_failures(void)
 	const struct ckt_spawn_descriptors passed = {.listener = fd, .refused = -1},
 					   wrong = {.listener = 999, .refused = -1};
 	snprintf(server.worker_path, sizeof server.worker_path, "%s", path_in("no-worker"));
-	IS(ckt_spawn_worker(&server, &owner, &passed, &pid, message, sizeof message), -ENOENT);
+	IS(ckt_spawn_worker(&server, &owner, &server.user, &passed, &pid, message, sizeof message),
+		-ENOENT);
 	HAS(message, "exec of ");
 	HAS(message, "no-worker");
 	write_file(server.worker_path, "#!/bin/sh\n", 0644);
-	IS(ckt_spawn_worker(&server, &owner, &passed, &pid, message, sizeof message), -EACCES);
-	IS(ckt_spawn_worker(&server, &owner, &wrong, &pid, message, sizeof message), -EBADF);
+	IS(ckt_spawn_worker(&server, &owner, &server.user, &passed, &pid, message, sizeof message),
+		-EACCES);
+	IS(ckt_spawn_worker(&server, &owner, &server.user, &wrong, &pid, message, sizeof message),
+		-EBADF);
 	HAS(message, "descriptors");
 	IS(pid, -1);
 	IS(waitpid(-1, NULL, WNOHANG), -1); /* no child is left */

@@ -1,0 +1,262 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""--uid-range: one user id for the workers of each owner; what an owner's worker can do to another's, and what it can leave to the next."""
+import glob
+import json
+import os
+import signal
+import subprocess
+import sys
+import unittest
+
+sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)))
+from whole import Whole, runner  # noqa: E402
+
+IPC = os.environ["CKT_TEST_IPC"]
+# Not those of another run of this test on the host.
+FIRST = 200000 + os.getpid() % 1000 * 10
+
+
+def ids(pid, what="Uid"):
+    """Real, effective, saved and file system's."""
+    with open("/proc/%d/status" % pid, encoding="utf-8") as f:
+        (line,) = [line for line in f if line.startswith(what + ":")]
+    return [int(word) for word in line.split()[1:]]
+
+
+def as_user(uid, script, *arguments):
+    """What a process of that user prints, in the host's own mount namespace."""
+    done = subprocess.run(["/usr/bin/python3", "-c", "import os, sys\n" + script, *map(str, arguments)], user=uid, group=uid, extra_groups=[],
+                          capture_output=True, check=False, timeout=60, cwd="/")
+    return done.stdout.decode() + done.stderr.decode()
+
+
+class Uids(Whole):
+    def setUp(self):
+        if os.geteuid() != 0:
+            self.skipTest("needs root, to have workers of several users")
+        super().setUp()
+        self.tokens = os.path.join(self.dir, "tokens")
+        self.shown = {name: self.token(name) for name in ("alice", "bob", "carol")}
+
+    def token(self, name):
+        made = json.loads(runner.cricketctl(self.tree, "--json", "token", "add", name, "--tokens", self.tokens))
+        path = os.path.join(self.dir, name + ".token")
+        with open(os.open(path, os.O_WRONLY | os.O_CREAT, 0o600), "w", encoding="utf-8") as f:
+            f.write(made["token"] + "\n")
+        return path
+
+    def ranged(self, count=10):
+        server = self.server("server", "--uid-range", "%d-%d" % (FIRST, FIRST + count - 1), "--tokens", self.tokens, "--log-level", "debug")
+        # As from another host: cricketctl would take the socket, and then be root and no owner of a token.
+        os.rename(server.socket, server.socket + ".hidden")
+        self.root = ["--server", "unix:" + server.socket + ".hidden"]
+        return server
+
+    def sessions(self):
+        return {s["session"]: s for s in json.loads(runner.cricketctl(self.tree, *self.root, "ps", "--json"))["sessions"]}
+
+    def worker_of(self, session):
+        return json.loads(runner.cricketctl(self.tree, *self.root, "stats", session, "--json"))["worker_pid"]
+
+    def command(self, server, owner, name, program):
+        directory = os.path.join(self.dir, name)
+        os.mkdir(directory)
+        point = os.path.join(directory, "phase")
+        environment = {**runner.clean_environment(), "CKT_TEST_PHASE_FILE": point, "HOME": self.home, "CRICKET_TOKEN_FILE": self.shown[owner]}
+        process = runner.Program(directory, [self.tree.tool("cricket-run"), "--server", server.address, program], environment)
+        process.point = point
+        self.programs.append(process)
+        return process
+
+    def run_to_mid(self, server, owner, name, program=None):
+        """A program of that owner at its mid point: (program, session, worker)"""
+        before = set(self.sessions())
+        process = self.command(server, owner, name, program or os.environ["CKT_TEST_PROGRAM"])
+        process.wait_ready(process.point + ".ready", 60)
+        (session,) = set(self.sessions()) - before
+        return process, session, self.worker_of(session)
+
+    def go_on(self, process):
+        for suffix in ("", "2", "3"):
+            open(process.point + ".go" + suffix, "w", encoding="utf-8").close()
+        code, out, err = process.wait(60)
+        self.assertEqual(code, 0, out + err)
+        return out
+
+    def as_owner(self, server, owner, *words):
+        return runner.cricketctl(self.tree, "--server", server.address, *words, env={"CRICKET_TOKEN_FILE": self.shown[owner]})
+
+    def records(self, server):
+        return sorted(int(os.path.basename(path)[4:]) for path in glob.glob(server.socket + ".d/uid-*"))
+
+    def test_two_owners(self):
+        """Each has an id of its own, and no way to the other's processes and files."""
+        server = self.ranged()
+        self.assertIn("workers: a user id for each owner, %d to %d" % (FIRST, FIRST + 9), self.log_of(server))
+        a, _, alice = self.run_to_mid(server, "alice", "a")
+        b, _, bob = self.run_to_mid(server, "bob", "b")
+        c, _, also = self.run_to_mid(server, "alice", "c")
+        found = [ids(pid) + ids(pid, "Gid") for pid in (alice, bob, also)]
+        for each in found:
+            self.assertEqual(len(set(each)), 1, "real, effective, saved and file system's, user and group")
+            self.assertIn(each[0], range(FIRST, FIRST + 10))
+        self.assertEqual(found[0], found[2])
+        self.assertNotEqual(found[0], found[1])
+        ua, ub = found[0][0], found[1][0]
+        self.assertEqual(self.records(server), sorted([ua, ub]))
+        (shm,) = glob.glob("/dev/shm/cricket-%d-*" % ub)
+        told = as_user(ua, """
+def tried(what, call):
+    try:
+        print(what, "done", call())
+    except OSError as error:
+        print(what, error.strerror)
+other, own, shm = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
+tried("own signal", lambda: os.kill(own, 0))
+tried("signal", lambda: os.kill(other, 0))
+tried("shm", lambda: os.listdir(shm))
+for name in ("mem", "environ", "maps"):
+    tried(name, lambda: open("/proc/%d/%s" % (other, name), "rb").read(1))
+for name in ("fd", "root"):
+    tried(name, lambda: os.listdir("/proc/%d/%s" % (other, name)))
+""", bob, alice, shm)
+        self.assertEqual(told.splitlines(), ["own signal done None", "signal Operation not permitted"] +
+                         [name + " Permission denied" for name in ("shm", "mem", "environ", "maps", "fd", "root")])
+        for process in (a, b, c):
+            self.go_on(process)
+        self.wait(lambda: self.records(server) == [])
+
+    def test_saved_and_restored(self):
+        """Saving, stopping and restoring as the owner, over TCP, gives the owner's id again; so does a program that shares memory."""
+        server = self.ranged()
+        a, session, worker = self.run_to_mid(server, "alice", "a")
+        image = os.path.join(self.dir, "image")
+        uid = ids(worker)[0]
+        b, _, other = self.run_to_mid(server, "alice", "b", IPC)
+        self.assertEqual(ids(other)[0], uid)
+        self.as_owner(server, "alice", "checkpoint", session, image, "--stop")
+        self.assertEqual(self.records(server), [uid])
+        self.as_owner(server, "alice", "restore", image)
+        self.assertEqual(ids(self.worker_of(session))[0], uid)
+        self.go_on(b)
+        self.as_owner(server, "alice", "pause", session)
+        self.as_owner(server, "alice", "resume", session)
+        self.go_on(a)
+        self.wait(lambda: self.records(server) == [])
+
+    def test_left_behind(self):
+        """What a worker's children and files are to the next owner: gone, before that owner has the id."""
+        server = self.ranged(1)
+        a, _, worker = self.run_to_mid(server, "alice", "a")
+        (uid,) = set(ids(worker))
+        name = "cricket-test-left-%d" % os.getpid()
+        read, write = os.pipe()
+        as_user(uid, """
+for directory in ("/tmp", "/var/tmp", "/dev/shm"):
+    os.makedirs(os.path.join(directory, sys.argv[1], "deep"))
+    open(os.path.join(directory, sys.argv[1], "deep", "file"), "w").close()
+""", name)
+        child = os.fork()
+        if child == 0:
+            os.setgroups([])
+            os.setresgid(uid, uid, uid)
+            os.setresuid(uid, uid, uid)
+            for number in range(1, signal.NSIG):
+                try:
+                    signal.signal(number, signal.SIG_IGN)
+                except (OSError, ValueError):
+                    pass
+            os.setsid()
+            os.write(write, b"x")
+            # It forks and goes on in its child, for as long as it is let.
+            while True:
+                pid = os.fork()
+                if pid:
+                    os.waitpid(pid, os.WNOHANG)
+                    signal.sigtimedwait([], 0.01)
+                    os._exit(0)
+        self.assertEqual(os.read(read, 1), b"x")
+        os.waitpid(child, 0)
+        os.close(write)
+        # The id is not another's while its owner's worker lives.
+        refused = self.command(server, "bob", "b", os.environ["CKT_TEST_PROGRAM"])
+        code, _, err = refused.wait(60)
+        self.assertNotEqual(code, 0)
+        self.assertIn("no user id of --uid-range %d-%d is free" % (FIRST, FIRST), err.decode())
+        c, _, also = self.run_to_mid(server, "alice", "c")
+        self.assertEqual(ids(also)[0], uid)
+        self.go_on(c)
+        self.assertTrue(os.path.exists("/tmp/" + name))
+        os.kill(worker, signal.SIGKILL)
+        a.process.kill()
+        self.wait(lambda: self.records(server) == [])
+        # All ends of the pipe were that process's.
+        self.assertEqual(os.read(read, 1), b"")
+        os.close(read)
+        for directory in ("/tmp", "/var/tmp", "/dev/shm"):
+            self.assertFalse(os.path.exists(os.path.join(directory, name)))
+        self.assertEqual(glob.glob("/dev/shm/cricket-%d-*" % uid), [])
+        d, _, now = self.run_to_mid(server, "bob", "d")
+        self.assertEqual(ids(now)[0], uid)
+        self.go_on(d)
+
+    def test_next_server(self):
+        """It knows whose the ids of the workers are that it finds."""
+        server = self.ranged()
+        a, _, alice = self.run_to_mid(server, "alice", "a")
+        b, _, bob = self.run_to_mid(server, "bob", "b")
+        uids = ids(alice)[0], ids(bob)[0]
+        server.kill()
+        os.kill(bob, signal.SIGKILL)
+        b.process.kill()
+        os.unlink(os.path.join(server.directory, "address"))
+        server = self.ranged()
+        self.wait(lambda: self.records(server) == [uids[0]])
+        c, _, also = self.run_to_mid(server, "alice", "c")
+        self.assertEqual(ids(also)[0], uids[0])
+        d, _, other = self.run_to_mid(server, "carol", "d")
+        self.assertNotIn(ids(other)[0], uids[:1])
+        for process in (a, c, d):
+            self.go_on(process)
+        self.wait(lambda: self.records(server) == [])
+
+
+class Messages(Whole):
+    def said(self, *options, **popen):
+        done = subprocess.run([self.tree.tool("cricket-server"), "--socket", os.path.join(self.dir, "s"), "--driver", "soft", *options], timeout=60,
+                              capture_output=True, check=False, env={**os.environ, "STATE_DIRECTORY": self.dir}, **popen)
+        return done.returncode, done.stderr.decode()
+
+    def test_bad_ranges(self):
+        for text in ("200009-200000", "0-9", "999-2000", "200000", "200000-", "a-b"):
+            code, said = self.said("--uid-range", text)
+            self.assertEqual(code, 2)
+            self.assertIn("--uid-range: '%s' is not valid: write two numbers from 1000 on, the smaller one first" % text, said)
+        code, said = self.said("--uid-range", "65000-66000")
+        self.assertEqual(code, 2)
+        self.assertIn("which is the user nobody", said)
+
+    @unittest.skipUnless(os.geteuid() == 0, "needs root, to be somebody else")
+    def test_shared(self):
+        """A server that is not root says that its workers share its user."""
+        os.chmod(self.dir, 0o777)
+        directory = os.path.join(self.dir, "mine")
+        os.mkdir(directory)
+        os.chown(directory, 54321, 54321)
+        server = subprocess.Popen([self.tree.tool("cricket-server"), "--socket", directory + "/s", "--driver", "soft", "--uid-range", "200000-200009"],
+                                  user=54321, group=54321, extra_groups=[], stderr=subprocess.PIPE, cwd="/",
+                                  env={**os.environ, "STATE_DIRECTORY": directory, "HOME": directory})
+        said = b""
+        while b"listening on" not in said:
+            line = server.stderr.readline()
+            self.assertTrue(line, said)
+            said += line
+        server.terminate()
+        server.wait()
+        server.stderr.close()
+        self.assertEqual(said.count(b"--uid-range: the workers of all owners share the server's user"), 1, said)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
