@@ -9,9 +9,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/log.h"
+#include "server/worker/ipc/ipc.h"
 #include "server/worker/session/control.h"
 #include "server/worker/worker.h"
 #include "tests/escape/attempts.h"
@@ -82,8 +84,22 @@ static bool read_plan(int number)
 	return n > 0;
 }
 
+/* What the attempts of another worker need to know of this one, which without rights is secret. */
+static void tell(void)
+{
+	static char secret[64] = "a secret in memory";
+	char name[CKT_IPC_SOCKET + 1] = "";
+	struct stat shm = {0};
+	const char *cage = getenv("CRICKET_CAGE"), *driver = cage ? strchr(cage, '/') : NULL;
+	ckt_ipc_socket_name(name);
+	stat("/dev/shm", &shm);
+	ckt_warning("escape: worker %d address %p abstract %s shm %llu driver %s", (int)getpid(),
+		(void *)secret, name, (unsigned long long)shm.st_ino, driver ? driver : "none");
+}
+
 static void *agent(void *opaque)
 {
+	tell();
 	for (int number = 1;; number++) {
 		/* Another's, also one of a run that was killed. */
 		while (!read_plan(number) || ckt_escape_told_number("attacker") != getpid())
@@ -99,16 +115,18 @@ static void *agent(void *opaque)
 	return opaque;
 }
 
-/* The linker puts it before ckt_worker_control_start() (--wrap). */
+/* The linker puts it in the place of ckt_worker_control_start() (--wrap). */
 int __wrap_ckt_worker_control_start(struct ckt_worker *worker, int listen_fd);
 int __real_ckt_worker_control_start(struct ckt_worker *worker, int listen_fd);
 
 int __wrap_ckt_worker_control_start(struct ckt_worker *worker, int listen_fd)
 {
 	pthread_t thread;
+	int result = __real_ckt_worker_control_start(worker, listen_fd);
+	if (result)
+		return result;
 	int error = pthread_create(&thread, NULL, agent, NULL);
-	if (error)
-		return -error;
-	pthread_detach(thread);
-	return __real_ckt_worker_control_start(worker, listen_fd);
+	if (!error)
+		pthread_detach(thread);
+	return -error;
 }

@@ -11,7 +11,8 @@
  *	attempt NAME            once for each; see attempts.h
  *	victim PID, server PID, uid UID, and paths: see the attempts
  *
- * Each answer is a line of the worker's log, "escape: NAME RESULT": 0 for "got in", or what errno
+ * It begins with the line "escape: worker PID address A abstract NAME shm INODE driver PATH" in the
+ * worker's log: what another worker's attempts on this one need.  Each answer is a line of the worker's log, "escape: NAME RESULT": 0 for "got in", or what errno
  * said.  The line "escape: plan N done, of M attempts" follows.  What an attempt holds (threads, memory) is held
  * until the next plan.
  */
