@@ -44,7 +44,9 @@ struct ptx_symbol {
 	/* bytes of an array's element, which an index counts; 0: not an array */
 	uint8_t element;
 	uint64_t size;
-	uint8_t *init; /* size bytes, or NULL for zeros */
+	/* the first bytes, up to the last initialiser; zeros follow.  NULL: zeros only */
+	uint8_t *init;
+	uint64_t init_bytes;
 	struct ptx_relocation *relocs;
 	size_t n_relocs, cap_relocs;
 	struct ckt_ptx_function *function;

@@ -113,10 +113,9 @@ void ckt_ptx_module_bind(struct ckt_ptx_module *module)
 		uint8_t *place = (uint8_t *)(uintptr_t)module->globals[k].address;
 		if (!s->size || !place)
 			continue;
-		if (s->init)
-			memcpy(place, s->init, s->size);
-		else
-			memset(place, 0, s->size);
+		if (s->init_bytes)
+			memcpy(place, s->init, s->init_bytes);
+		memset(place + s->init_bytes, 0, s->size - s->init_bytes);
 		for (size_t n = 0; n < s->n_relocs; n++) {
 			const struct ptx_relocation *r = &s->relocs[n];
 			uint64_t value =

@@ -48,7 +48,7 @@ struct ptx_symbol *ckt_ptx_symbol_new(
 static void store_bytes(
 	struct ptx_parser *p, struct ptx_symbol *s, uint64_t offset, uint64_t value, unsigned size)
 {
-	if (offset + size > s->size)
+	if (offset + size > s->init_bytes)
 		ckt_ptx_fail(p, CKT_PTX_INVALID, "too many initialisers for %s", s->name);
 	memcpy(s->init + offset, &value, size);
 }
@@ -107,20 +107,24 @@ static void parse_value(
 	store_bytes(p, s, offset, v, size);
 }
 
-/* The capacity is a power of two, so that all copies together are no larger than the result. */
-static void grow_init(struct ptx_parser *p, struct ptx_symbol *s, uint64_t size)
+/*
+ * Makes room for initialisers up to that byte: as much as the text gives, however large the variable
+ * is.  The capacity is a power of two, so that all copies together are no larger than the result.
+ */
+static void grow_init(struct ptx_parser *p, struct ptx_symbol *s, uint64_t bytes)
 {
-	uint64_t room = s->size ? 64 : 0, wanted = 64;
-	while (room < s->size)
+	uint64_t room = s->init_bytes ? 64 : 0, wanted = 64;
+	while (room < s->init_bytes)
 		room *= 2;
-	while (wanted < size)
+	while (wanted < bytes)
 		wanted *= 2;
 	if (wanted > room) {
 		uint8_t *bigger = ckt_ptx_new(p, wanted);
-		memcpy(bigger, s->init, s->size);
+		if (s->init_bytes)
+			memcpy(bigger, s->init, s->init_bytes);
 		s->init = bigger;
 	}
-	s->size = size;
+	s->init_bytes = bytes;
 }
 
 struct declaration {
@@ -136,8 +140,10 @@ static uint64_t parse_element(
 	if (s->size < offset + size) { /* an array without a size grows with its initialiser */
 		if (!s->dynamic)
 			ckt_ptx_fail(p, CKT_PTX_INVALID, "too many initialisers for %s", s->name);
-		grow_init(p, s, offset + size);
+		s->size = offset + size;
 	}
+	if (s->init_bytes < offset + size)
+		grow_init(p, s, offset + size);
 	parse_value(p, s, offset, type);
 	return offset + size;
 }
@@ -315,7 +321,8 @@ void ckt_ptx_parse_module_variable(
 		s->dynamic = open;
 		s->defined = linkage != LINK_EXTERN || (space == SP_SHARED && open);
 		if (ckt_ptx_accept(p, '=')) {
-			s->init = ckt_ptx_new(p, size);
+			s->init = NULL;
+			s->init_bytes = 0;
 			uint64_t rows = 0, row = ckt_ptx_type_bytes(d.type) * d.vector;
 			parse_initialiser(p, s, 0, &d, dims, n, &rows);
 			for (unsigned k = 1; k < n; k++)
@@ -323,7 +330,7 @@ void ckt_ptx_parse_module_variable(
 			if (row && rows > (1ull << 40) / row)
 				ckt_ptx_fail(p, CKT_PTX_INVALID, "array too large");
 			if (s->dynamic && rows * row > s->size)
-				grow_init(p, s, rows * row);
+				s->size = rows * row;
 			s->dynamic = false;
 		}
 	} while (ckt_ptx_accept(p, ','));

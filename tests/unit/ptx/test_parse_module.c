@@ -3,6 +3,8 @@
  * softgpu/ptx/front/parse_module.c: variables and their initialisers, heads of functions, and what
  * is wrong on which line.
  */
+#include <malloc.h>
+
 #include "harness.h"
 
 static struct ckt_ptx_module *load(const char *text)
@@ -80,6 +82,33 @@ static void test_open_array(void)
 	IS(((uint8_t *)(uintptr_t)unit_global(module, "x"))[N - 1], (N - 1) & 7);
 	ckt_ptx_module_destroy(module);
 	free(text);
+}
+
+static size_t allocated(void)
+{
+	struct mallinfo2 info = mallinfo2();
+	return info.uordblks + info.hblkhd;
+}
+
+/* A large variable takes room on the device alone; here it takes what its initialisers have. */
+static void test_large(void)
+{
+	static const char *const texts[] = {
+		UNIT_HEAD ".global .u32 x[2][536870924] = {{1, 2, 3, 4}};\n",
+		UNIT_HEAD ".global .u32 x[][536870924] = {{1, 2, 3, 4}};\n",
+	};
+	for (unsigned k = 0; k < COUNT(texts); k++) {
+		struct ckt_ptx_text text = {
+			.text = texts[k], .size_bytes = strlen(texts[k]), .name = "large"};
+		struct ckt_ptx_load_options options = {.target = 120};
+		struct ckt_ptx_module *module = NULL;
+		size_t before = allocated();
+		MUST(ckt_ptx_module_load(&text, 1, &options, unit_log, sizeof unit_log, &module),
+			CKT_PTX_OK);
+		YES(allocated() - before < 1 << 20);
+		IS(ckt_ptx_module_global(module, 0)->size_bytes, (2 - k) * 4 * 536870924ul);
+		ckt_ptx_module_destroy(module);
+	}
 }
 
 static void test_functions(void)
@@ -181,5 +210,5 @@ static void test_refused(void)
 }
 
 UNIT_SUITE(softgpu / ptx / front / parse_module, {"initialisers", test_initialisers},
-	{"addresses", test_addresses}, {"open array", test_open_array},
+	{"addresses", test_addresses}, {"open array", test_open_array}, {"large", test_large},
 	{"functions", test_functions}, {"refused", test_refused})
