@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a worker that misbehaves can do to another session, the server and the host.
 
-	escape.py --build DIR | --bundle DIR  [--worker FILE] [--driver soft] [--cage on|off] [--as-user] [--verbose]
+	escape.py --build DIR | --bundle DIR  [--worker FILE] [--driver soft] [--cage on|off] [--as-user] [--uid-range] [--verbose]
 
 A real server runs cricket-worker-escape (agent.h) as its worker.  Two owners, alice and bob, each have a session; alice's holds a secret in the
 GPU's memory, in an image and in a token's file.  Bob's worker makes the attempts of attempts.h, and what it says of each must be what expected.txt
@@ -37,7 +37,9 @@ SYS_LANDLOCK_CREATE_RULESET, LANDLOCK_VERSION = 444, 1
 LATER = ("memory-bomb", "thread-bomb")
 # Of the workers: the first that exists.  Nobody else starts processes as the first ones, so that the kernel's count of them is ours.
 USERS = ("news", "uucp", "nobody")
-KINDS = ("soft", "user", "off", "nvidia")
+KINDS = ("soft", "range", "user", "off", "ids", "nvidia")
+# Ids of --uid-range, which no package gives to a user.
+RANGE = "64600-64615"
 
 
 # ---------------------------------------------------------------- a program
@@ -128,7 +130,8 @@ class Test:
     def __init__(self, arg, programs, directory):
         self.arg, self.directory = arg, directory
         self.plans, self.results, self.problems = 0, {}, []
-        self.kind = "off" if arg.cage == "off" else "nvidia" if arg.driver != "soft" else "user" if arg.as_user else "soft"
+        self.kind = "nvidia" if arg.driver != "soft" else "user" if arg.as_user else \
+            ("ids" if arg.uid_range else "off") if arg.cage == "off" else "range" if arg.uid_range else "soft"
         prefix = arg.bundle or runner.stage(arg.build)
         self.tree = runner.Tree(os.path.join(programs, "tree"))
         for part in ("bin", "lib/cricket", "libexec"):
@@ -172,7 +175,8 @@ class Test:
         tokens = self.make_files()
         limit_threads(self.user.pw_uid)
         self.server = runner.Server(self.tree, self.path("run"), driver=self.arg.driver,
-                                    args=("--user", self.user.pw_name, "--cage", self.arg.cage, "--tokens", self.path("tokens.d/tokens"), "--audit", self.path("state/audit"), "--image-dir", self.path("images")), env={"STATE_DIRECTORY": self.path("state")}, **self.options())
+                                    args=("--user", self.user.pw_name, "--cage", self.arg.cage, "--tokens", self.path("tokens.d/tokens"), "--audit", self.path("state/audit"), "--image-dir", self.path("images"),
+                                          *(("--uid-range", RANGE) if self.arg.uid_range else ())), env={"STATE_DIRECTORY": self.path("state")}, **self.options())
         self.alice, self.bob = Client(self, tokens["alice"]), Client(self, tokens["bob"])
         self.token = tokens["alice"]
         if not (self.alice.ready and self.bob.ready):
@@ -241,7 +245,7 @@ class Test:
         self.know_host(expected)
         attempts = [name for name in expected if expected[name][self.kind] != "-" and name not in LATER and not name.startswith("newcomer-")]
         self.plan(attempts)
-        if self.kind != "off":
+        if self.arg.cage != "off":
             self.plan(["memory-bomb"])
             self.plan(["thread-bomb"])
             newcomer = Client(self, self.token)
@@ -263,7 +267,7 @@ class Test:
         for name, row in expected.items():
             if row[self.kind] == "kept@mounts" and "no private /tmp" in self.log():
                 row[self.kind] = "-"
-            elif name == "fill-shm" and shm.f_blocks * shm.f_frsize < SHM_BYTES or self.kind == "off" and row["off"] == "open" and restricted_host():
+            elif name == "fill-shm" and shm.f_blocks * shm.f_frsize < SHM_BYTES or self.arg.cage == "off" and row[self.kind] == "open" and restricted_host():
                 row[self.kind] = "either"
 
     def stop(self):
@@ -311,6 +315,7 @@ def main():
     parser.add_argument("--driver", default="soft")
     parser.add_argument("--cage", default="on", choices=("on", "off"))
     parser.add_argument("--as-user", action="store_true")
+    parser.add_argument("--uid-range", action="store_true", help="a user id for each owner")
     parser.add_argument("--verbose", action="store_true")
     parser.add_argument("--client", help=argparse.SUPPRESS)
     arg = parser.parse_args()

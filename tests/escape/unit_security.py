@@ -163,7 +163,7 @@ class Test(escape.Test):
 
 
 def run_server(arg):
-    arg.bundle, arg.worker, arg.driver, arg.cage, arg.as_user = None, None, "soft", "on", True
+    arg.bundle, arg.worker, arg.driver, arg.cage, arg.as_user, arg.uid_range = None, None, "soft", "on", True, False
     with tempfile.TemporaryDirectory(prefix="ckt-", dir="/var/tmp") as programs, tempfile.TemporaryDirectory(prefix="ckt-", dir="/run") as directory:
         os.chmod(programs, 0o755)
         os.chmod(directory, 0o755)
