@@ -304,7 +304,10 @@ def limit_threads(uid):
         with contextlib.suppress(OSError):
             if os.stat(f"/proc/{pid}").st_uid == uid or f"Uid:\t{uid}\t" in open(f"/proc/{pid}/status", encoding="utf-8").read():
                 count += len(os.listdir(f"/proc/{pid}/task"))
-    resource.setrlimit(resource.RLIMIT_NPROC, (count + THREADS, count + THREADS))
+    # Lowered before in this process, perhaps.
+    hard = resource.getrlimit(resource.RLIMIT_NPROC)[1]
+    count = count + THREADS if hard == resource.RLIM_INFINITY else min(count + THREADS, hard)
+    resource.setrlimit(resource.RLIMIT_NPROC, (count, count))
 
 
 def main():

@@ -2,11 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """The systemd unit: it is valid, systemd rates its exposure at 2.0 or less, and a server works under what it forbids.
 
-	unit_security.py --build DIR --unit FILE
+	unit_security.py --build DIR --unit FILE --root FILE
 
 No systemd runs here, so a server is started as an ordinary user, with the unit's capabilities (none), no_new_privs, its filter of system calls,
 a file system that is read-only but for the unit's directories, and a /tmp of its own.  A session on the soft GPU then computes, is saved and ends,
-and the audit log tells of it.  Exit status 0, 1, or 77 where there is no systemd-analyze; without root or mount namespaces only the file is looked at.
+and the audit log tells of it.  Then the same with a server of root's, with the drop-in --root, its capabilities and --uid-range.  Exit status 0, 1, or 77 where there is no systemd-analyze; without root or mount namespaces only the file is looked at.
 """
 import argparse
 import ctypes
@@ -38,10 +38,13 @@ def analyze(*words):
     return subprocess.run(["systemd-analyze", "--no-pager", *words], capture_output=True, text=True, check=False)
 
 
-def settings(unit):
+def settings(files):
     """[(key, value)] of all sections."""
-    with open(unit, encoding="utf-8") as f:
-        return re.findall(r"^(\w+)=(.*)$", f.read(), re.M)
+    found = []
+    for file in files:
+        with open(file, encoding="utf-8") as f:
+            found += re.findall(r"^(\w+)=(.*)$", f.read(), re.M)
+    return found
 
 
 # ---------------------------------------------------------------- the file
@@ -77,10 +80,10 @@ def expand(names):
     return found
 
 
-def allowed_calls(unit):
+def allowed_calls(files):
     """As systemd reads the lines: the first says that it is a list of what is allowed."""
     allowed = set()
-    for key, value in settings(unit):
+    for key, value in settings(files):
         if key == "SystemCallFilter":
             names = expand(value.lstrip("~").split())
             allowed = allowed - names if value.startswith("~") else allowed | names
@@ -122,14 +125,21 @@ def enter_mounts(writable):
     must(libc.mount(b"tmpfs", b"/tmp", b"tmpfs", MS_NOSUID, b"mode=1777"), "/tmp")
 
 
-def enter(user, writable, load_filter):
-    """The unit's restrictions, in a child that becomes the server."""
+def capabilities(files):
+    """The numbers of those that the last line names."""
+    names = [value for key, value in settings(files) if key == "CapabilityBoundingSet"][-1].split()
+    return {int(analyze("capability", name).stdout.split()[-1]) for name in names}
+
+
+def enter(user, writable, kept, load_filter):
+    """The unit's restrictions, in a child that becomes the server; user: None for root."""
     enter_mounts(writable)
-    for capability in range(64):
+    for capability in set(range(64)) - kept:
         libc.prctl(PR_CAPBSET_DROP, capability, 0, 0, 0)
     os.setgroups([])
-    os.setresgid(user.pw_gid, user.pw_gid, user.pw_gid)
-    os.setresuid(user.pw_uid, user.pw_uid, user.pw_uid)
+    if user:
+        os.setresgid(user.pw_gid, user.pw_gid, user.pw_gid)
+        os.setresuid(user.pw_uid, user.pw_uid, user.pw_uid)
     os.umask(0o077)
     must(libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "no_new_privs")
     load_filter()
@@ -137,9 +147,11 @@ def enter(user, writable, load_filter):
 
 class Test(escape.Test):
     def options(self):
-        load_filter = make_filter(allowed_calls(self.arg.unit))
+        files = [self.arg.unit] if self.arg.as_user else [self.arg.unit, self.arg.root]
+        load_filter, self.kept = make_filter(allowed_calls(files)), capabilities(files)
+        user = self.user if self.arg.as_user else None
         writable = [self.path(name) for name in ("run", "state", "images", "tokens.d")]
-        return {"preexec_fn": lambda: enter(self.user, writable, load_filter)}
+        return {"preexec_fn": lambda: enter(user, writable, self.kept, load_filter)}
 
     def run(self):
         self.start()
@@ -152,8 +164,10 @@ class Test(escape.Test):
             self.problems.append(f"the audit log tells of {events}")
         with open(f"/proc/{self.server.process.pid}/status", encoding="utf-8") as f:
             status = f.read()
-        if "CapBnd:\t0000000000000000" not in status or "Seccomp:\t2" not in status:
+        if f"CapBnd:\t{sum(1 << number for number in self.kept):016x}" not in status or "Seccomp:\t2" not in status:
             self.problems.append("the server is not restricted")
+        if not self.arg.as_user and "private /tmp and /dev/shm" not in self.log():
+            self.problems.append("workers have no mounts of their own")
         # A worker notes there that it may not choose its addresses.
         notes = [session["note"] for session in self.sessions() if session.get("note")]
         if notes:
@@ -162,8 +176,8 @@ class Test(escape.Test):
             self.problems.append(f"the server's log: {self.server.tail()}")
 
 
-def run_server(arg):
-    arg.bundle, arg.worker, arg.driver, arg.cage, arg.as_user, arg.uid_range = None, None, "soft", "on", True, False
+def run_server(arg, as_user):
+    arg.bundle, arg.worker, arg.driver, arg.cage, arg.as_user, arg.uid_range = None, None, "soft", "on", as_user, not as_user
     with tempfile.TemporaryDirectory(prefix="ckt-", dir="/var/tmp") as programs, tempfile.TemporaryDirectory(prefix="ckt-", dir="/run") as directory:
         os.chmod(programs, 0o755)
         os.chmod(directory, 0o755)
@@ -181,6 +195,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--build", required=True)
     parser.add_argument("--unit", required=True)
+    parser.add_argument("--root", required=True)
     arg = parser.parse_args()
     if not shutil.which("systemd-analyze"):
         print("skipped: no systemd-analyze; apt-get install systemd")
@@ -188,7 +203,7 @@ def main():
     with tempfile.TemporaryDirectory() as directory:
         problems = list(rate(arg.unit, directory))
     if os.geteuid() == 0 and subprocess.run(["unshare", "-m", "true"], check=False, stderr=subprocess.DEVNULL).returncode == 0:
-        problems += run_server(arg)
+        problems += run_server(arg, True) + run_server(arg, False)
     else:
         print("no server was started: that needs root and mount namespaces")
     for problem in problems:
