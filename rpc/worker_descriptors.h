@@ -9,8 +9,14 @@ enum {
 	 * packets.  Absent without a cage.
 	 */
 	CKT_WORKER_REFUSED_FD = 4,
-	CKT_WORKER_FDS_END
+	/*
+	 * Where it asks for machine code of the soft GPU's kernels (cudacommon/kernel_compiler.h).
+	 * Absent where the worker compiles itself, or the GPU is not the soft one.
+	 */
+	CKT_WORKER_COMPILER_FD = 5,
 };
 
 /* What comes with the descriptor of refused calls: one byte. */
 enum { CKT_WORKER_REFUSED_BYTE = 'r' };
+/* What comes with a worker's socket to the process that compiles for workers: one byte. */
+enum { CKT_COMPILE_WORKER_BYTE = 'w' };

@@ -8,8 +8,12 @@
  *				--socket, and of every worker a pidfd and a connection to its control socket.
  *	  probe			a child at start that loads the driver, tells what it finds and ends.
  *	  cricket-worker	a direct child for each session, in a session (setsid) of its own, never root.  Inherits
- *				its control socket, bound at SOCKET.d/SESSION.sock, as descriptor 3 and nothing else; the client's
- *				socket follows over it, right after the hello, and the server closes its copy.
+ *				its control socket, bound at SOCKET.d/SESSION.sock, as descriptor 3, and those of
+ *				rpc/worker_descriptors.h and nothing else; the client's socket follows over it, right after the
+ *				hello, and the server closes its copy.
+ *	  cricket-worker --compiler
+ *				with the soft GPU in a cage: a direct child that compiles kernels for the workers
+ *				(session/compiler_process.h).  It ends when the server and those workers have ended.
  *
  * So the server can die and come back without a session noticing: it finds the workers by their
  * sockets and learns from the kernel (SO_PEERCRED of a connection to them) which processes they
@@ -42,6 +46,7 @@
 #include "server/daemon/peer/peer.h"
 #include "server/daemon/policy/admission.h"
 #include "server/daemon/policy/policy.h"
+#include "server/daemon/session/compiler_process.h"
 #include "server/daemon/session/libraries.h"
 #include "server/daemon/session/save_on_term.h"
 #include "server/daemon/session/server_key.h"
@@ -243,6 +248,7 @@ static int init_users(struct ckt_server *server, char *message)
 	int result = ckt_spawn_find_user(server, message, MESSAGE_SIZE);
 	if (!result && *message)
 		ckt_warning("%s", message);
+	server->compiler_user = server->user;
 	if (!result)
 		result = ckt_uid_groups_init(server, message, MESSAGE_SIZE);
 	if (!result && *message)
@@ -290,6 +296,7 @@ static int init(struct ckt_server *server, char *message)
 		result = ckt_daemon_events_init(server, message, MESSAGE_SIZE);
 	if (result)
 		return EXIT_FAILURE;
+	ckt_compiler_init(server);
 	ckt_session_marks_watch(server);
 	ckt_session_adopt_all(server);
 	ckt_leftovers_sweep(server);
@@ -318,6 +325,7 @@ static void fini(struct ckt_server *server)
 		ckt_peer_close(server->peers_first);
 	ckt_stages_fini(server);
 	ckt_daemon_nvml_fini(server);
+	ckt_compiler_fini(server);
 	ckt_memory_image_fini(server);
 	ckt_uid_groups_fini(server);
 	ckt_listen_close(server);

@@ -22,6 +22,7 @@
 
 struct ckt_admission;
 struct ckt_audit;
+struct ckt_compiler;
 struct ckt_policy;
 struct ckt_peer;
 struct ckt_session;
@@ -70,7 +71,9 @@ struct ckt_server {
 	char inside_variable[CKT_PATH_MAX + 16];
 	/* the libcuda.so.1 of workers' libraries; empty: none */
 	char inside_path[CKT_PATH_MAX];
-	struct ckt_worker_user user;       /* with --uid-range: an example of them */
+	struct ckt_worker_user user; /* with --uid-range: an example of them */
+	/* as --user says: of the process that compiles, which is no owner's */
+	struct ckt_worker_user compiler_user;
 	struct ckt_uid_groups *uid_groups; /* see uid_group.h */
 	bool mounts;                       /* workers get a mount namespace; see spawn_mounts.h */
 	char worker_path[CKT_PATH_MAX];
@@ -102,6 +105,7 @@ struct ckt_server {
 	int image_dir_fd;
 	struct ckt_memory_image *kept; /* images in memory */
 	struct ckt_nvml *nvml;         /* see nvml.c; NULL until somebody asks */
+	struct ckt_compiler *compiler; /* see compiler_process.h; NULL: workers do it */
 
 	struct ckt_source signals;
 	struct ckt_timer marks_timer, memory_timer;

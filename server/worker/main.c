@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * cricket-worker: one session.
+ * cricket-worker: one session; with --compiler, the process that compiles for a server's sessions
+ * (compiler/compile_server.h).
  *
  * Process model: cricket-server execs us with address space randomisation off, an empty environment
  * but for glibc's tunables, the listening control socket as fd 3 and stderr for our log.  We
@@ -23,6 +24,7 @@
 #include "rpc/net.h"
 #include "rpc/worker_descriptors.h"
 #include "server/worker/cage/cage.h"
+#include "server/worker/compiler/compile_server.h"
 #include "server/worker/memory/rescue.h"
 #include "server/worker/session/client_process.h"
 #include "server/worker/session/control.h"
@@ -164,6 +166,11 @@ int main(int argc, char **argv)
 	}
 	if (argc == 3 && !strcmp(argv[1], "--rescue"))
 		return ckt_rescue_main(argv[2]);
+	if (argc == 2 && !strcmp(argv[1], "--compiler")) {
+		ckt_log_init("cricket-compiler", CKT_LOG_WARNING, NULL);
+		/* What a sanitizer does at exit, its cage refuses. */
+		_exit(ckt_compile_server_main(CKT_WORKER_CONTROL_FD));
+	}
 	if (argc == 3 && !strcmp(argv[1], "--log-level") &&
 		ckt_log_level_parse(argv[2], &level) == 0)
 		argc = 1;
@@ -174,6 +181,8 @@ int main(int argc, char **argv)
 	}
 	ckt_worker_harden(argc, argv);
 	fcntl(CKT_WORKER_CONTROL_FD, F_SETFD, FD_CLOEXEC);
+	/* The soft GPU's; absent otherwise. */
+	fcntl(CKT_WORKER_COMPILER_FD, F_SETFD, FD_CLOEXEC);
 	ckt_log_init("cricket-worker", level, NULL);
 	char message[256];
 	if (ckt_cage_enter(CKT_WORKER_REFUSED_FD, message, sizeof message)) {

@@ -142,6 +142,14 @@ def children_of(pid):
     return found
 
 
+def compiles(pid):
+    """Whether it is not a worker, but the process that compiles for the workers of a server."""
+    with contextlib.suppress(OSError):
+        with open(f"/proc/{pid}/cmdline", encoding="utf-8", errors="replace") as f:
+            return f.read().split("\0")[1:2] == ["--compiler"]
+    return False
+
+
 def alive(pid):
     try:
         with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as f:
@@ -184,7 +192,7 @@ class Server:
         return ""
 
     def workers(self):
-        return children_of(self.process.pid)
+        return [pid for pid in children_of(self.process.pid) if not compiles(pid)]
 
     def kill(self):
         if self.process.poll() is None:
@@ -195,7 +203,7 @@ class Server:
         """The clean end.  Raises when the server or a worker of its stays, or when it died by itself."""
         if self.process.poll() is not None:
             raise Failure(f"cricket-server had ended with {self.process.returncode}:\n{self.tail()}")
-        workers = self.workers()
+        workers = children_of(self.process.pid)
         self.process.terminate()
         try:
             code = self.process.wait(GUARD_S)

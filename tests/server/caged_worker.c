@@ -5,15 +5,23 @@
  */
 #include <errno.h>
 #include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "rpc/worker_descriptors.h"
 #include "server/worker/cage/cage.h"
 
-int main(void)
+int main(int argc, char **argv)
 {
 	char message[256];
+	/* The process that compiles for workers: it ends with its server. */
+	if (argc == 2 && strcmp(argv[1], "--compiler") == 0) {
+		while (recv(CKT_WORKER_CONTROL_FD, message, sizeof message, 0) > 0)
+			continue;
+		return 0;
+	}
 	if (ckt_cage_enter(CKT_WORKER_REFUSED_FD, message, sizeof message)) {
 		fprintf(stderr, "%s\n", message);
 		return 2;

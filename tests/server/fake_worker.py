@@ -19,6 +19,12 @@ sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)))
 import wire  # noqa: E402
 from wire import text, u32, u64  # noqa: E402
 
+if sys.argv[1:] == ["--compiler"]:
+    # The process that compiles for workers: it compiles nothing, and ends with the server.
+    with socket.socket(fileno=3) as compiler:
+        while compiler.recv(1):
+            pass
+    sys.exit()
 MODE = os.environ.get("CRICKET_SOFT_FAKE", "").split()
 listener = socket.socket(fileno=3)
 state = {"session": "", "hello": None, "peer_uid": 0xFFFFFFFF, "timeout": 8.0, "since": time.monotonic(), "started": int(time.time()), "generation": 1,

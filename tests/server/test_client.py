@@ -4,11 +4,13 @@
 import os
 import re
 import shutil
+import signal
 import socket
 import subprocess
 import sys
 import tempfile
 import threading
+import time
 import unittest
 
 HERE = os.path.dirname(os.path.realpath(__file__))
@@ -178,6 +180,40 @@ class Client(unittest.TestCase):
         self.assertEqual(code, 0, out + err)
         self.assertEqual([s["state"] for s in runner.sessions_of(self.tree, server) if s["program"].startswith("nbody")], ["running"])
         self.finish(program)
+
+    @unittest.skipUnless(os.geteuid() == 0 and shutil.which("cc"), "needs root, whose workers keep no compiled kernels, and a C compiler")
+    def test_compiled_elsewhere(self):
+        """A process of the server's compiles the kernels, not the worker; after a crash its successor does."""
+        server = runner.Server(self.tree, os.path.join(self.dir, "server"), "soft", env={"CRICKET_SOFT_COMPILE": "1"})
+        self.servers.append(server)
+
+        def compiler():
+            return [pid for pid in runner.children_of(server.process.pid) if runner.compiles(pid) and runner.alive(pid)]
+
+        def ticks(pid):
+            """Processor time of the children that it has waited for."""
+            with open("/proc/%d/stat" % pid, encoding="utf-8") as f:
+                return sum(int(word) for word in f.read().rsplit(")", 1)[1].split()[13:15])
+
+        first = second = compiler()
+        for turn in ("first", "second"):
+            self.assertEqual(len(second), 1)
+            self.assertEqual(ticks(second[0]), 0)
+            code, out, err = self.start(NBODY, server.address, turn).wait(runner.GUARD_S)
+            self.assertEqual(code, 0, out + err)
+            self.assertGreater(ticks(second[0]), 0)
+            with open("/proc/%d/status" % second[0], encoding="utf-8") as f:
+                self.assertNotIn("Uid:\t0", f.read())
+            if turn == "first":
+                os.kill(first[0], signal.SIGKILL)
+                deadline = time.monotonic() + runner.GUARD_S
+                while not second or second == first:
+                    self.assertLess(time.monotonic(), deadline)
+                    time.sleep(0.02)
+                    second = compiler()
+        # It ends with its server.
+        server.stop()
+        self.assertFalse(runner.alive(second[0]))
 
 
 if __name__ == "__main__":

@@ -59,6 +59,7 @@ UNIT = {
     "server/daemon/session": "daemon",
     "server/worker": "worker",
     "server/worker/cage": "worker",
+    "server/worker/compiler": "worker",
     "server/worker/graph": "worker",
     "server/worker/ipc": "worker",
     "server/worker/libs": "worker",

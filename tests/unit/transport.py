@@ -27,6 +27,9 @@ checkpoint/format/broker.c recv,recvmsg,send,sendmsg,poll,shutdown,getsockopt th
 checkpoint/format/chunk.c write image files
 checkpoint/format/store.c write image files
 server/worker/session/parting.c poll sleeping
+cudacommon/kernel_compiler.c poll,recvmsg,sendmsg a socketpair to the process that compiles for workers: no records
+server/daemon/session/compiler_process.c sendmsg one descriptor for that process
+server/worker/compiler/compile_server.c poll,recvmsg,sendmsg,shutdown the other ends of them
 server/worker/cage/cage.c getsockopt,sendmsg one descriptor for the server, over a socketpair
 client/conn/connect.c read the token file
 client/conn/quiesce.c read the file of a hold

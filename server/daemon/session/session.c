@@ -20,6 +20,7 @@
 #include "server/daemon/image/memory_images.h"
 #include "server/daemon/peer/control.h"
 #include "server/daemon/policy/ask.h"
+#include "server/daemon/session/compiler_process.h"
 #include "server/daemon/session/job.h"
 #include "server/daemon/session/pause.h"
 #include "server/daemon/session/restore_claim.h"
@@ -732,9 +733,21 @@ static int session_from_spec(struct ckt_server *server, const struct ckt_session
 	return result;
 }
 
+/* Without a compiler the soft GPU interprets. */
+static int spawn_with(struct ckt_session *session, const struct ckt_worker_user *user,
+	struct ckt_spawn_descriptors *passed, char *ret_message, size_t message_size)
+{
+	passed->compiler = ckt_compiler_connect(session->server->compiler);
+	int result = ckt_spawn_worker(session->server, &session->identity, user, passed,
+		&session->pid, ret_message, message_size);
+	if (passed->compiler >= 0)
+		close(passed->compiler);
+	return result;
+}
+
 static int spawn(struct ckt_session *session, char *ret_message, size_t message_size)
 {
-	struct ckt_spawn_descriptors passed = {.listener = -1, .refused = -1};
+	struct ckt_spawn_descriptors passed = {.listener = -1, .refused = -1, .compiler = -1};
 	struct ckt_worker_user user;
 	int result = ckt_uid_group_join(session->server, &session->identity, &session->uid_group,
 		ret_message, message_size);
@@ -751,8 +764,7 @@ static int spawn(struct ckt_session *session, char *ret_message, size_t message_
 		snprintf(ret_message, message_size, "cannot make a socket for its worker: %s",
 			strerror(-result));
 	else
-		result = ckt_spawn_worker(session->server, &session->identity, &user, &passed,
-			&session->pid, ret_message, message_size);
+		result = spawn_with(session, &user, &passed, ret_message, message_size);
 	close(passed.listener);
 	if (passed.refused >= 0)
 		close(passed.refused);

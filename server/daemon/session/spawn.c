@@ -22,8 +22,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "cudacommon/kernel_compiler.h"
 #include "rpc/module_loading.h"
 #include "rpc/worker_descriptors.h"
+#include "server/daemon/policy/identity.h"
 #include "server/daemon/server.h"
 #include "server/daemon/session/spawn_cage.h"
 #include "server/daemon/session/spawn_mounts.h"
@@ -52,7 +54,8 @@ static const char *const passed[] = {
 };
 
 /* ret holds room for ENVIRONMENT_MAX + 1 pointers; the strings are not owned. */
-static void make_environment(const struct ckt_server *server, const char **ret)
+static void make_environment(const struct ckt_server *server,
+	const struct ckt_spawn_descriptors *descriptors, const char **ret)
 {
 	size_t count = 0;
 	ret[count++] =
@@ -68,6 +71,11 @@ static void make_environment(const struct ckt_server *server, const char **ret)
 	static char cage[CKT_PATH_MAX + 32];
 	ckt_spawn_cage_variable(server, cage, sizeof cage);
 	ret[count++] = cage;
+	static char compiler[64];
+	snprintf(compiler, sizeof compiler, CKT_KERNEL_COMPILER_VARIABLE "=%d",
+		CKT_WORKER_COMPILER_FD);
+	if (descriptors->compiler >= 0)
+		ret[count++] = compiler;
 	for (unsigned i = 0; i < server->library_variable_count; i++)
 		ret[count++] = server->library_variables[i];
 	if (*server->inside_path)
@@ -81,6 +89,14 @@ static void make_environment(const struct ckt_server *server, const char **ret)
 	ret[count] = NULL;
 }
 
+/* What is started. */
+struct program {
+	const char *name, *option, *value; /* value NULL: none */
+	bool session; /* addresses as on every node, and a control socket that listens */
+	const struct ckt_worker_user *user;
+	const struct ckt_identity *owner;
+};
+
 struct failure {
 	int error;
 	char step[32];
@@ -89,7 +105,7 @@ struct failure {
 /* Gives the descriptors their numbers, and no others to the worker.  0, or -1 and errno. */
 static int place_descriptors(const struct ckt_spawn_descriptors *descriptors)
 {
-	const int given[] = {descriptors->listener, descriptors->refused};
+	const int given[] = {descriptors->listener, descriptors->refused, descriptors->compiler};
 	int high[sizeof given / sizeof *given];
 	int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	if (null < 0 || dup2(null, STDIN_FILENO) < 0)
@@ -112,12 +128,11 @@ static int place_descriptors(const struct ckt_spawn_descriptors *descriptors)
 }
 
 /* Runs in the child.  Returns only on failure. */
-static void start(struct ckt_server *server, const struct ckt_worker_user *user,
+static void start(struct ckt_server *server, const struct program *program,
 	const struct ckt_spawn_mounts *mounts, const struct ckt_spawn_descriptors *descriptors,
 	const char *const *environment, struct failure *failure)
 {
-	const char *const arguments[] = {
-		"cricket-worker", "--log-level", server->options.log_level, NULL};
+	const char *const arguments[] = {program->name, program->option, program->value, NULL};
 	struct rlimit stack = {STACK_BYTES, STACK_BYTES};
 	sigset_t no_signals;
 	const char *step = "descriptors";
@@ -132,13 +147,14 @@ static void start(struct ckt_server *server, const struct ckt_worker_user *user,
 		ckt_spawn_cage_limit())
 		goto out;
 	/* Docker's seccomp profile refuses this; the worker checks it and notes it. */
-	personality(ADDR_NO_RANDOMIZE);
+	if (program->session)
+		personality(ADDR_NO_RANDOMIZE);
 	step = "mount namespace";
 	if (ckt_spawn_mounts_enter(mounts))
 		goto out;
 	ckt_spawn_cage_bound();
 	step = "user";
-	errno = -ckt_spawn_become_user(user);
+	errno = -ckt_spawn_become_user(program->user);
 	if (errno)
 		goto out;
 	step = "capabilities";
@@ -149,7 +165,7 @@ static void start(struct ckt_server *server, const struct ckt_worker_user *user,
 		goto out;
 	/* Again, by the worker's own process: SO_PEERCRED names it to those who connect. */
 	step = "listen";
-	if (listen(CKT_WORKER_CONTROL_FD, 64))
+	if (program->session && listen(CKT_WORKER_CONTROL_FD, 64))
 		goto out;
 	for (int number = 1; number < NSIG; number++)
 		signal(number, SIG_DFL);
@@ -163,19 +179,19 @@ out:
 	snprintf(failure->step, sizeof failure->step, "%s", step);
 }
 
-static pid_t fork_worker(struct ckt_server *server, const struct ckt_worker_user *user,
+static pid_t fork_program(struct ckt_server *server, const struct program *program,
 	const struct ckt_spawn_mounts *mounts, const struct ckt_spawn_descriptors *descriptors,
 	const int pipe_fds[2])
 {
 	const char *environment[ENVIRONMENT_MAX + 1];
 	struct failure failure = {0};
-	make_environment(server, environment);
+	make_environment(server, descriptors, environment);
 	pid_t pid = fork();
 	if (pid != 0)
 		return pid;
 	/* Above the descriptors that get a fixed number. */
 	int report = fcntl(pipe_fds[1], F_DUPFD_CLOEXEC, 10);
-	start(server, user, mounts, descriptors, environment, &failure);
+	start(server, program, mounts, descriptors, environment, &failure);
 	ssize_t written = write(report, &failure, sizeof failure);
 	_exit(written == sizeof failure ? 127 : 126);
 }
@@ -195,20 +211,20 @@ static int wait_for_exec(pid_t pid, int fd, struct failure *failure)
 	return n == sizeof *failure && failure->error ? -failure->error : -EIO;
 }
 
-int ckt_spawn_worker(struct ckt_server *server, const struct ckt_identity *owner,
-	const struct ckt_worker_user *user, const struct ckt_spawn_descriptors *descriptors,
-	pid_t *ret_pid, char *ret_message, size_t message_size)
+static int spawn(struct ckt_server *server, const struct program *program,
+	const struct ckt_spawn_descriptors *descriptors, pid_t *ret_pid, char *ret_message,
+	size_t message_size)
 {
 	struct failure failure = {.step = "its owner's /dev/shm"};
 	struct ckt_spawn_mounts mounts;
 	int pipe_fds[2];
 	pid_t pid = -1;
-	int result = ckt_spawn_mounts_init(&mounts, server, owner, user);
+	int result = ckt_spawn_mounts_init(&mounts, server, program->owner, program->user);
 	if (!result && pipe2(pipe_fds, O_CLOEXEC))
 		result = -errno;
 	if (!result) {
 		strcpy(failure.step, "fork");
-		pid = fork_worker(server, user, &mounts, descriptors, pipe_fds);
+		pid = fork_program(server, program, &mounts, descriptors, pipe_fds);
 		result = pid < 0 ? -errno : 0;
 		close(pipe_fds[1]);
 		if (!result)
@@ -222,4 +238,25 @@ int ckt_spawn_worker(struct ckt_server *server, const struct ckt_identity *owner
 	else
 		*ret_pid = pid;
 	return result;
+}
+
+int ckt_spawn_worker(struct ckt_server *server, const struct ckt_identity *owner,
+	const struct ckt_worker_user *user, const struct ckt_spawn_descriptors *descriptors,
+	pid_t *ret_pid, char *ret_message, size_t message_size)
+{
+	const struct program worker = {"cricket-worker", "--log-level", server->options.log_level,
+		.session = true, .user = user, .owner = owner};
+	return spawn(server, &worker, descriptors, ret_pid, ret_message, message_size);
+}
+
+int ckt_spawn_compiler(struct ckt_server *server, int control, pid_t *ret_pid, char *ret_message,
+	size_t message_size)
+{
+	/* The /dev/shm of root's sessions; the cage closes it anyway. */
+	const struct ckt_identity owner = ckt_identity_of_owner(0);
+	const struct program compiler = {"cricket-worker", "--compiler", NULL,
+		.user = &server->compiler_user, .owner = &owner};
+	const struct ckt_spawn_descriptors descriptors = {
+		.listener = control, .refused = -1, .compiler = -1};
+	return spawn(server, &compiler, &descriptors, ret_pid, ret_message, message_size);
 }

@@ -13,6 +13,7 @@ struct ckt_worker_user;
 struct ckt_spawn_descriptors {
 	int listener; /* of its control socket */
 	int refused;  /* -1: none */
+	int compiler; /* -1: none */
 };
 
 /*
@@ -22,3 +23,10 @@ struct ckt_spawn_descriptors {
 int ckt_spawn_worker(struct ckt_server *server, const struct ckt_identity *owner,
 	const struct ckt_worker_user *user, const struct ckt_spawn_descriptors *descriptors,
 	pid_t *ret_pid, char *ret_message, size_t message_size);
+
+/*
+ * Starts the process that compiles for workers (server/worker/compiler/compile_server.h), as the
+ * user of --user, which no owner's workers have with --uid-range.  control: stays the caller's.
+ */
+int ckt_spawn_compiler(struct ckt_server *server, int control, pid_t *ret_pid, char *ret_message,
+	size_t message_size);

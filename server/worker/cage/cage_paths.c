@@ -21,7 +21,8 @@ enum {
 	RUN = CKT_LANDLOCK_READ | CKT_LANDLOCK_EXECUTE,
 };
 
-enum whose { ALL, NVIDIA, SOFT };
+/* COMPILER: not a worker, but the process that compiles for workers. */
+enum whose { ALL, NVIDIA, COMPILER };
 
 /* Patterns of glob(3). */
 static const struct row {
@@ -77,17 +78,30 @@ static const struct row {
 	{"/lib64/ld-linux-*", RUN, ALL},
 	{"/lib/ld-linux-*", RUN, ALL},
 	/*
-	 * The compiler of the soft GPU's kernels (softgpu/ptx/compiled/compile.c), until a process
-	 * of the server's compiles them.
+	 * The compiler, its assembler and linker, and their libraries.  No patterns of names in / or
+	 * /etc, which the inner of two cages could not list.  No /proc: a text can include files.
 	 */
-	{"/usr/bin/cc", RUN, SOFT},
-	{"/usr/bin/gcc", RUN, SOFT},
-	{"/usr/bin/clang", RUN, SOFT},
-	{"/usr/bin/as", RUN, SOFT},
-	{"/usr/bin/ld", RUN, SOFT},
-	{"/usr/lib/gcc", RUN, SOFT},
-	{"/usr/libexec/gcc", RUN, SOFT},
-	{"/usr/lib/llvm-*/bin", RUN, SOFT},
+	{"/usr/bin/cc", RUN, COMPILER},
+	{"/usr/bin/gcc", RUN, COMPILER},
+	{"/usr/bin/clang", RUN, COMPILER},
+	{"/usr/bin/as", RUN, COMPILER},
+	{"/usr/bin/ld", RUN, COMPILER},
+	{"/usr/lib/gcc", RUN, COMPILER},
+	{"/usr/libexec/gcc", RUN, COMPILER},
+	{"/usr/lib/llvm-*/bin", RUN, COMPILER},
+	{"/lib64/ld-linux-*", RUN, COMPILER},
+	{"/lib/ld-linux-*", RUN, COMPILER},
+	{"/usr/lib", READ, COMPILER},
+	{"/usr/lib64", READ, COMPILER},
+	{"/usr/libexec", READ, COMPILER},
+	/* gcc reads stdc-predef.h of it first */
+	{"/usr/include", READ, COMPILER},
+	{"/lib", READ, COMPILER},
+	{"/lib64", READ, COMPILER},
+	{"/etc/ld.so.cache", READ, COMPILER},
+	/* of processors whose kind only the kernel tells (-march=native) */
+	{"/proc/cpuinfo", READ, COMPILER},
+	{"/dev/null", DEVICE, COMPILER},
 };
 
 /* Paths that the environment names: lists with colons, each with what is added to it. */
@@ -125,15 +139,19 @@ static int allow_pattern(struct ckt_landlock *landlock, const char *pattern, uns
 	return result;
 }
 
+static int allow_row(struct ckt_landlock *landlock, const struct row *row)
+{
+	return strpbrk(row->path, "*") ? allow_pattern(landlock, row->path, row->rights)
+				       : ckt_landlock_allow(landlock, row->path, row->rights);
+}
+
 static int allow_rows(struct ckt_landlock *landlock, bool soft)
 {
 	int result = 0;
 	for (size_t i = 0; i < sizeof rows / sizeof *rows && !result; i++) {
 		const struct row *row = &rows[i];
-		if (row->whose == ALL || (row->whose == SOFT) == soft)
-			result = strpbrk(row->path, "*")
-				? allow_pattern(landlock, row->path, row->rights)
-				: ckt_landlock_allow(landlock, row->path, row->rights);
+		if (row->whose == ALL || (row->whose == NVIDIA && !soft))
+			result = allow_row(landlock, row);
 	}
 	return result;
 }
@@ -273,4 +291,16 @@ int ckt_cage_paths_allow(struct ckt_landlock *landlock, const char *driver, bool
 	if (!result)
 		result = allow_reports(landlock);
 	return result || !soft ? result : allow_soft(landlock);
+}
+
+int ckt_cage_paths_allow_compiler(struct ckt_landlock *landlock, const char *directory)
+{
+	const char *counters = getenv("GCOV_PREFIX");
+	int result = ckt_landlock_allow(landlock, directory, OWN);
+	for (size_t i = 0; i < sizeof rows / sizeof *rows && !result; i++)
+		if (rows[i].whose == COMPILER)
+			result = allow_row(landlock, &rows[i]);
+	if (!result && counters)
+		result = allow_list(landlock, counters, "", OWN);
+	return result ? result : allow_reports(landlock);
 }

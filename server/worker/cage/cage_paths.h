@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which files a worker may use, as tables; all others stay closed to it. */
+/*
+ * Which files a worker, and the process that compiles for workers, may use, as tables; all others
+ * stay closed to them.
+ */
 #pragma once
 
 #include <stdbool.h>
@@ -8,3 +11,5 @@ struct ckt_landlock;
 
 /* driver: the path of its file.  0 or -errno. */
 int ckt_cage_paths_allow(struct ckt_landlock *landlock, const char *driver, bool soft);
+/* The compiler's files, and all of the directory.  0 or -errno. */
+int ckt_cage_paths_allow_compiler(struct ckt_landlock *landlock, const char *directory);

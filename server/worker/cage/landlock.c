@@ -82,6 +82,8 @@ static uint64_t of_rights(unsigned rights)
 	if (rights & CKT_LANDLOCK_MAKE)
 		result |= MAKE_DIR | MAKE_FILE | MAKE_SOCKET | MAKE_PIPE | MAKE_LINK | REMOVE_DIR |
 			REMOVE_FILE | REFER;
+	if (rights & CKT_LANDLOCK_CLEAR)
+		result |= REMOVE_DIR;
 	return result;
 }
 

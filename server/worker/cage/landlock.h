@@ -18,6 +18,7 @@ enum ckt_landlock_right {
 	CKT_LANDLOCK_EXECUTE = 2, /* with READ */
 	CKT_LANDLOCK_WRITE = 4,   /* to existing files; of devices: ioctl, too */
 	CKT_LANDLOCK_MAKE = 8,    /* make, rename and remove files and directories */
+	CKT_LANDLOCK_CLEAR = 16,  /* remove empty directories */
 };
 
 struct ckt_landlock {

@@ -18,6 +18,7 @@
 
 struct profile {
 	bool soft;
+	bool inner;       /* of a compilation */
 	uint32_t refused; /* the action for a refused call: REFUSED, or whoever listens says so */
 };
 
@@ -205,4 +206,31 @@ int ckt_syscall_filter_enter(bool soft, int *ret_listener)
 		return result;
 	profile.refused = REFUSED;
 	return load_profile(&profile, NULL);
+}
+
+static int add_compiler_rules(scmp_filter_ctx filter, const struct profile *profile)
+{
+	int result = add_groups(filter, SCMP_ACT_ALLOW, ckt_syscalls_compiler);
+	if (!result)
+		result = add_names(filter, SCMP_ACT_ALLOW, "clone3");
+	if (!result)
+		result = allow_clone(filter, CLONE_THREAD);
+	if (!result)
+		result = allow_own_limits(filter);
+	if (!result)
+		result = allow_clone(filter, CLONE_VFORK);
+	if (result || profile->inner)
+		return result;
+	result = add_groups(filter, SCMP_ACT_ALLOW, ckt_syscalls_compiling);
+	return result ? result : allow_clone(filter, 0);
+}
+
+int ckt_syscall_filter_enter_compiler(bool inner)
+{
+	const struct profile profile = {.soft = true, .inner = inner, .refused = REFUSED};
+	if (prctl(PR_GET_SECCOMP, 0, 0, 0, 0) < 0)
+		return -EOPNOTSUPP;
+	/* The inner one has the outer one's. */
+	int result = inner ? 0 : load(SCMP_ACT_ALLOW, false, &profile, refuse_clone3, NULL);
+	return result ? result : load(REFUSED, true, &profile, add_compiler_rules, NULL);
 }

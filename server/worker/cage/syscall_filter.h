@@ -18,3 +18,8 @@
  * 0; -EOPNOTSUPP where the kernel has no filters or a container refuses them; or -errno.
  */
 int ckt_syscall_filter_enter(bool soft, int *ret_listener);
+/*
+ * For a process that compiles for workers, and inner for each compilation inside of it.  As above;
+ * nobody listens.
+ */
+int ckt_syscall_filter_enter_compiler(bool inner);

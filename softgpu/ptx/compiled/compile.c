@@ -15,10 +15,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "cudacommon/kernel_compiler.h"
 #include "softgpu/memory/memmap.h"
 #include "softgpu/ptx/compiled/compile.h"
 #include "softgpu/ptx/execution/sched.h"
@@ -51,6 +53,7 @@ extern char **environ;
 static struct {
 	int mode;
 	char compiler[PATH_MAX];
+	int socket; /* to the process that compiles for us; -1: we do it */
 	/* everything except the text that determines the machine code */
 	char maker[PATH_MAX + 4096];
 } setup;
@@ -64,43 +67,11 @@ static struct {
 } queue = {.lock = PTHREAD_MUTEX_INITIALIZER, .work = PTHREAD_COND_INITIALIZER};
 
 /*
- * Products and sums stay two roundings, as in the interpreter.  Vectors are as wide as the
- * processor's, because the loops run over 32 lanes.
- */
-static const char *const options[] = {"-x", "c", "-O3", "-march=native",
-#if defined(__x86_64__)
-	"-mprefer-vector-width=512",
-#endif
-	"-std=gnu11", "-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math",
-	"-fno-strict-aliasing", "-fwrapv", "-fvisibility=hidden", "-fno-stack-protector",
-	"-fno-asynchronous-unwind-tables", "-w", "-shared", "-fPIC", "-nostdlib", NULL};
-#define DEFAULT_PATH "/usr/bin:/bin"
-/*
  * The compiler's output file, as the compiler names it: an inherited descriptor.  A killed process
  * therefore leaves no file.
  */
 #define OBJECT_FD 3
 #define OBJECT_NAME "/proc/self/fd/3"
-static const char *const files[] = {"-pipe", "-o", OBJECT_NAME, "-", NULL};
-
-static bool find_compiler(char *ret_path, size_t size)
-{
-	static const char *const names[] = {"cc", "gcc", "clang"};
-	const char *path = getenv("PATH");
-	for (size_t n = 0; n < sizeof names / sizeof *names; n++) {
-		for (const char *at = path && *path ? path : DEFAULT_PATH, *end; at;
-			at = *end ? end + 1 : NULL) {
-			end = at + strcspn(at, ":");
-			/* Only absolute paths: the current directory is not searched. */
-			if (*at == '/' &&
-				snprintf(ret_path, size, "%.*s/%s", (int)(end - at), at, names[n]) <
-					(int)size &&
-				!access(ret_path, X_OK))
-				return true;
-		}
-	}
-	return false;
-}
 
 /* Describes this processor, because machine code for it may use instructions that another lacks. */
 static void read_processor(char *ret_text, size_t size)
@@ -123,6 +94,18 @@ static void read_processor(char *ret_text, size_t size)
 		fclose(file);
 }
 
+/* A worker of a server must not execute a compiler itself. */
+static int find_socket(void)
+{
+	const char *number = getenv(CKT_KERNEL_COMPILER_VARIABLE);
+	int fd = number ? atoi(number) : -1, type = 0;
+	socklen_t size = sizeof type;
+	return fd > 0 && !getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &size) &&
+			type == SOCK_SEQPACKET
+		? fd
+		: -1;
+}
+
 static void read_setup(void)
 {
 	const char *mode = getenv("CRICKET_SOFT_COMPILE");
@@ -133,7 +116,7 @@ static void read_setup(void)
 						: MODE_HOT;
 	/* Only the interpreter can trace. */
 	if (setup.mode == MODE_NEVER || ckt_ptx_trace_wanted() ||
-		!find_compiler(setup.compiler, sizeof setup.compiler) ||
+		!ckt_kernel_compiler_find(setup.compiler, sizeof setup.compiler) ||
 		stat(setup.compiler, &st)) {
 		setup.mode = MODE_NEVER;
 		return;
@@ -141,9 +124,10 @@ static void read_setup(void)
 	read_processor(processor, sizeof processor);
 	size_t used = (size_t)snprintf(setup.maker, sizeof setup.maker, "%s %lld %lld\n%s",
 		setup.compiler, (long long)st.st_size, (long long)st.st_mtime, processor);
-	for (size_t k = 0; options[k] && used < sizeof setup.maker; k++)
-		used += (size_t)snprintf(
-			setup.maker + used, sizeof setup.maker - used, " %s", options[k]);
+	for (size_t k = 0; ckt_kernel_compiler_options[k] && used < sizeof setup.maker; k++)
+		used += (size_t)snprintf(setup.maker + used, sizeof setup.maker - used, " %s",
+			ckt_kernel_compiler_options[k]);
+	setup.socket = find_socket();
 }
 
 static int mode(void)
@@ -235,25 +219,21 @@ static char **compiler_environment(void)
 			own[at++] = environ[k];
 	/* A server's workers have no PATH, and gcc would not find its linker. */
 	if (own && !getenv("PATH"))
-		own[at] = (char *)"PATH=" DEFAULT_PATH;
+		own[at] = (char *)"PATH=" CKT_KERNEL_COMPILER_PATH;
 	return own;
 }
 
 /* Runs the compiler on the source; 0 or -errno. */
 static int run_compiler(int source, int object)
 {
-	const char *argv[40] = {setup.compiler};
-	size_t n = 1;
-	for (size_t k = 0; options[k]; k++)
-		argv[n++] = options[k];
-	for (size_t k = 0; files[k]; k++)
-		argv[n++] = files[k];
+	const char *argv[CKT_KERNEL_ARGUMENTS_MAX];
 	posix_spawn_file_actions_t actions;
 	posix_spawnattr_t attr;
 	sigset_t none;
 	pid_t pid;
 	int status = 0;
 	char **environment = compiler_environment();
+	ckt_kernel_compiler_arguments(setup.compiler, OBJECT_NAME, argv);
 	if (!environment || posix_spawn_file_actions_init(&actions)) {
 		free(environment);
 		return -ENOMEM;
@@ -321,15 +301,40 @@ static void object_name(int fd, char ret_path[PATH_MAX])
 	snprintf(ret_path + used, PATH_MAX - used, "%d", fd);
 }
 
+/* Asks the server's compiling process, one request at a time. */
+static int ask_for_object(int source, int *ret_object)
+{
+	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+	static uint32_t serial;
+	static bool gone;
+	pthread_mutex_lock(&lock);
+	int result =
+		gone ? -EPIPE : ckt_kernel_compiler_ask(setup.socket, ++serial, source, ret_object);
+	gone = result == -EPIPE;
+	pthread_mutex_unlock(&lock);
+	return result;
+}
+
+/* ret_object: an unnamed file, the caller's also after a failure; -1: none. */
+static int make_object(int source, int *ret_object)
+{
+	*ret_object = -1;
+	if (source < 0)
+		return source;
+	if (setup.socket >= 0)
+		return ask_for_object(source, ret_object);
+	*ret_object = memfd_create("cricket-kernel.so", MFD_CLOEXEC);
+	return *ret_object < 0 ? -errno : run_compiler(source, *ret_object);
+}
+
 /* Compiles and loads the object, and stores it in the cache if there is one. */
 static void make(struct ptx_compiled *c, const char *cache, const char *key)
 {
 	char path[PATH_MAX];
-	int source = source_new(c->text),
-	    object = source < 0 ? -1 : memfd_create("cricket-kernel.so", MFD_CLOEXEC);
+	int source = source_new(c->text), object;
 	if (cache)
 		ckt_ptx_cache_sweep(cache);
-	if (object >= 0 && !run_compiler(source, object)) {
+	if (!make_object(source, &object)) {
 		if (!cache || ckt_ptx_cache_store(cache, key, object, path, sizeof path))
 			object_name(object, path);
 		load_object(c, path);

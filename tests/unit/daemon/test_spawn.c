@@ -35,7 +35,8 @@ static void test_start(void)
 	char message[512] = "", script[512];
 	pid_t pid = -1;
 	int fd = listener(), status = -1;
-	const struct ckt_spawn_descriptors passed = {.listener = fd, .refused = dup(STDOUT_FILENO)};
+	const struct ckt_spawn_descriptors passed = {
+		.listener = fd, .refused = dup(STDOUT_FILENO), .compiler = -1};
 	const char *out = path_in("spawn.out");
 	struct stat st;
 	snprintf(script, sizeof script,
@@ -85,8 +86,8 @@ static void test_failures(void)
 	char message[512] = "";
 	pid_t pid = -1;
 	int fd = listener();
-	const struct ckt_spawn_descriptors passed = {.listener = fd, .refused = -1},
-					   wrong = {.listener = 999, .refused = -1};
+	const struct ckt_spawn_descriptors passed = {.listener = fd, .refused = -1, .compiler = -1},
+					   wrong = {.listener = 999, .refused = -1, .compiler = -1};
 	snprintf(server.worker_path, sizeof server.worker_path, "%s", path_in("no-worker"));
 	IS(ckt_spawn_worker(&server, &owner, &server.user, &passed, &pid, message, sizeof message),
 		-ENOENT);

@@ -44,12 +44,24 @@ static void collect(const struct ckt_syscall_group *groups, struct names *ret)
 
 static void test_names(void)
 {
-	static struct names soft, denied;
+	static struct names soft, denied, compiler;
 	collect(ckt_syscalls_soft, &soft);
 	collect(ckt_syscalls_denied, &denied);
 	YES(soft.count > 100 && denied.count > 50);
 	for (unsigned i = 0; i < denied.count; i++)
 		NO(has(&soft, denied.list[i]));
+	collect(ckt_syscalls_compiler, &compiler);
+	for (unsigned i = 0; i < denied.count; i++)
+		NO(has(&compiler, denied.list[i]));
+	/* A compilation stays in its process group, and reaches nobody. */
+	static const char *const escapes[] = {"kill", "tgkill", "rt_sigqueueinfo", "setsid",
+		"setpgid", "socket", "socketpair", "connect", "bind", "sendmsg", "clone", "fork",
+		"seccomp"};
+	for (unsigned i = 0; i < COUNT(escapes); i++)
+		NO(has(&compiler, escapes[i]));
+	/* What starts it has more; no name is in both tables. */
+	collect(ckt_syscalls_compiling, &compiler);
+	NO(has(&compiler, "socket") || has(&compiler, "connect"));
 	/* Those that the filter restricts by their arguments. */
 	NO(has(&soft, "clone") || has(&soft, "clone3") || has(&soft, "socket") ||
 		has(&soft, "socketpair") || has(&soft, "fork"));
