@@ -30,7 +30,7 @@ server/worker/session/parting.c poll sleeping
 cudacommon/kernel_compiler.c poll,recvmsg,sendmsg a socketpair to the process that compiles for workers: no records
 server/daemon/session/compiler_process.c sendmsg one descriptor for that process
 server/worker/compiler/compile_server.c poll,recvmsg,sendmsg,shutdown the other ends of them
-server/worker/cage/cage.c getsockopt,sendmsg one descriptor for the server, over a socketpair
+server/worker/cage/cage.c getsockopt,read,sendmsg one descriptor for the server, over a socketpair, and /proc
 client/conn/connect.c read the token file
 client/conn/quiesce.c read the file of a hold
 client/conn/reply.c write the program's standard output
@@ -60,6 +60,8 @@ server/daemon/session/server_key.c read,write the key file
 server/daemon/session/session_marks.c read mark files of sessions
 server/daemon/session/spawn.c read,write a pipe to a child
 server/daemon/session/spawn_cage.c read the kernel's own numbers
+server/daemon/session/uid_group.c poll,read,write the files of user ids, and the cleaner, our child
+server/daemon/session/uid_processes.c read /proc
 server/daemon/session/worker_files.c write files for the worker
 server/daemon/session/worker_request.c connect a worker's socket, without waiting; its bytes are a record stream's
 server/daemon/systemd_notify.c sendto systemd's notification socket
