@@ -56,6 +56,7 @@
 #include "server/daemon/session/spawn_mounts.h"
 #include "server/daemon/session/spawn_user.h"
 #include "server/daemon/session/uid_group.h"
+#include "server/daemon/session/worker_cgroup.h"
 #include "server/daemon/session/worker_leftovers.h"
 #include "server/daemon/systemd_notify.h"
 
@@ -291,6 +292,8 @@ static int init(struct ckt_server *server, char *message)
 	if (ckt_spawn_check(server, message, MESSAGE_SIZE))
 		return EXIT_FAILURE;
 	ckt_spawn_mounts_probe(server);
+	ckt_worker_cgroups_init(
+		server, NULL, NULL, server->cgroup_text, sizeof server->cgroup_text);
 	result = ckt_stages_init(server, message, MESSAGE_SIZE);
 	if (!result)
 		result = ckt_daemon_events_init(server, message, MESSAGE_SIZE);
@@ -299,6 +302,7 @@ static int init(struct ckt_server *server, char *message)
 	ckt_compiler_init(server);
 	ckt_session_marks_watch(server);
 	ckt_session_adopt_all(server);
+	ckt_worker_cgroups_sweep(server);
 	ckt_leftovers_sweep(server);
 	return ckt_listen_write_address_file(server, message, MESSAGE_SIZE) ? EXIT_FAILURE : 0;
 }
@@ -313,6 +317,7 @@ static void announce(const struct ckt_server *server)
 	char cage[256];
 	ckt_spawn_cage_describe(server, cage, sizeof cage);
 	ckt_info("%s", cage);
+	ckt_log(*server->cgroup_dir ? CKT_LOG_INFO : CKT_LOG_DEBUG, "%s", server->cgroup_text);
 	if (ckt_uid_groups_describe(server, cage, sizeof cage))
 		ckt_info("%s", cage);
 	for (unsigned i = 0; i < server->listener_count; i++)

@@ -77,6 +77,8 @@ struct ckt_server {
 	struct ckt_uid_groups *uid_groups; /* see uid_group.h */
 	bool mounts;                       /* workers get a mount namespace; see spawn_mounts.h */
 	char worker_path[CKT_PATH_MAX];
+	char cgroup_dir[CKT_PATH_MAX]; /* empty: none, see worker_cgroup.h */
+	char cgroup_text[CKT_PATH_MAX + 128];
 	char socket_path[CKT_PATH_MAX];
 	char socket_dir[CKT_PATH_MAX]; /* socket_path + ".d" */
 	char host[256];

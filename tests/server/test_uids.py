@@ -31,7 +31,7 @@ def as_user(uid, script, *arguments):
     return done.stdout.decode() + done.stderr.decode()
 
 
-class Uids(Whole):
+class Ranged(Whole):
     def setUp(self):
         if os.geteuid() != 0:
             self.skipTest("needs root, to have workers of several users")
@@ -90,6 +90,8 @@ class Uids(Whole):
     def records(self, server):
         return sorted(int(os.path.basename(path)[4:]) for path in glob.glob(server.socket + ".d/uid-*"))
 
+
+class Uids(Ranged):
     def test_two_owners(self):
         """Each has an id of its own, and no way to the other's processes and files."""
         server = self.ranged()
@@ -220,6 +222,57 @@ for directory in ("/tmp", "/var/tmp", "/dev/shm"):
         for process in (a, c, d):
             self.go_on(process)
         self.wait(lambda: self.records(server) == [])
+
+
+class Cgroups(Ranged):
+    """A cgroup for each worker.  The limits themselves need controllers, which a host may have given to version 1."""
+
+    def delegated(self):
+        with open("/proc/self/mountinfo", encoding="utf-8") as f:
+            points = [line.split()[4] for line in f if " - cgroup2 " in line]
+        parent = os.path.join(points[0] if points else "/nowhere", "cricket-uids-%d" % os.getpid())
+        try:
+            os.makedirs(parent + "/server")
+            os.setxattr(parent, "user.delegate", b"1")
+        except OSError as error:
+            self.skipTest("no cgroup of version 2 that may be written and marked: %s" % error)
+        self.addCleanup(os.rmdir, parent)
+        self.addCleanup(os.rmdir, parent + "/server")
+        return points[0], parent
+
+    def test_workers(self):
+        point, parent = self.delegated()
+        with open("/proc/self/cgroup", encoding="utf-8") as f:
+            (own,) = [line.strip()[3:] for line in f if line.startswith("0::")]
+
+        def move(directory, pid=0):
+            with open(directory + "/cgroup.procs", "w", encoding="utf-8") as f:
+                f.write(str(pid))
+
+        move(parent + "/server")
+        try:
+            server = self.ranged()
+        finally:
+            move(point + own)
+        self.assertIn("cgroups: one for each worker in " + parent, self.log_of(server))
+        a, _, alice = self.run_to_mid(server, "alice", "a")
+        b, _, bob = self.run_to_mid(server, "bob", "b")
+        groups = []
+        for pid in (alice, bob):
+            with open("/proc/%d/cgroup" % pid, encoding="utf-8") as f:
+                groups += [line.strip().rsplit("/", 1)[1] for line in f if line.startswith("0::")]
+        self.assertEqual(sorted(groups), sorted(name for name in os.listdir(parent) if name.startswith("worker-")))
+        self.assertEqual(len(set(groups)), 2)
+        # A child of another user, as no worker can have one: only its cgroup tells whose it is.
+        child = subprocess.Popen(["/bin/sleep", "1000"])
+        move(os.path.join(parent, groups[0]), child.pid)
+        os.kill(alice, signal.SIGKILL)
+        self.assertEqual(child.wait(60), -signal.SIGKILL)
+        a.process.kill()
+        self.wait(lambda: not os.path.exists(os.path.join(parent, groups[0])))
+        self.go_on(b)
+        self.wait(lambda: [name for name in os.listdir(parent) if name.startswith("worker-")] == [])
+        server.stop()
 
 
 class Messages(Whole):

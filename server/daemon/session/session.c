@@ -160,6 +160,8 @@ static void session_free(struct ckt_session *session, bool keep_socket)
 		close(fd);
 	xdr_free((xdrproc_t)xdr_ckt_worker_status_res, &session->status);
 	free(session->job_hold);
+	/* Kills what the worker left there, which has its user id. */
+	ckt_worker_cgroup_remove(session->server, session->cgroup);
 	ckt_uid_group_leave(session->uid_group);
 	free(session);
 }
@@ -745,6 +747,21 @@ static int spawn_with(struct ckt_session *session, const struct ckt_worker_user 
 	return result;
 }
 
+static int make_cgroup(struct ckt_session *session, char *ret_message, size_t message_size)
+{
+	struct ckt_server *server = session->server;
+	struct ckt_share share;
+	ckt_ask_share(server, &session->identity, &share);
+	const struct ckt_cgroup_limits limits = ckt_worker_cgroup_limits(
+		server, share.host_memory_bytes, share.device_memory_bytes);
+	int result = ckt_worker_cgroup_create(server, session->serial, &limits, session->cgroup);
+	if (result)
+		snprintf(ret_message, message_size,
+			"cannot make a cgroup for its worker in %.300s: %s", server->cgroup_dir,
+			strerror(-result));
+	return result;
+}
+
 static int spawn(struct ckt_session *session, char *ret_message, size_t message_size)
 {
 	struct ckt_spawn_descriptors passed = {.listener = -1, .refused = -1, .compiler = -1};
@@ -752,9 +769,12 @@ static int spawn(struct ckt_session *session, char *ret_message, size_t message_
 	int result = ckt_uid_group_join(session->server, &session->identity, &session->uid_group,
 		ret_message, message_size);
 	if (!result)
+		result = make_cgroup(session, ret_message, message_size);
+	if (!result)
 		result = listen_for(session, &passed.listener, ret_message, message_size);
 	if (result)
 		return result;
+	passed.cgroup = session->cgroup;
 	ckt_uid_group_user(session->server, session->uid_group, &user);
 	/* Workers may rely on blocking mode. */
 	fcntl(passed.listener, F_SETFL, fcntl(passed.listener, F_GETFL) & ~O_NONBLOCK);
@@ -871,6 +891,7 @@ static int adopt(struct ckt_server *server, const char *id)
 		return result;
 	}
 	session->uid_group = ckt_uid_group_adopt(server, uid);
+	ckt_worker_cgroup_adopt(server, pid, session->cgroup);
 	session->phase = CKT_SESSION_LIVE;
 	/* Until its worker has answered: nothing is ended on a doubt. */
 	session->proven = true;

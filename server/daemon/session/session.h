@@ -15,6 +15,7 @@
 #include "rpc/session.h"
 #include "rpc/worker.h"
 #include "server/daemon/server.h"
+#include "server/daemon/session/worker_cgroup.h"
 #include "server/daemon/session/refused_calls.h"
 
 struct ckt_peer;
@@ -70,6 +71,7 @@ struct ckt_session {
 	bool restore;
 	pid_t pid;
 	struct ckt_uid_group *uid_group; /* NULL without --uid-range */
+	char cgroup[CKT_CGROUP_NAME];    /* empty: none of its own */
 	struct ckt_source pidfd;
 	struct ckt_link links[CKT_LINKS];
 	struct ckt_refused_calls refused;

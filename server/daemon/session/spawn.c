@@ -30,6 +30,7 @@
 #include "server/daemon/session/spawn_cage.h"
 #include "server/daemon/session/spawn_mounts.h"
 #include "server/daemon/session/spawn_user.h"
+#include "server/daemon/session/worker_cgroup.h"
 
 extern char **environ;
 
@@ -135,7 +136,10 @@ static void start(struct ckt_server *server, const struct program *program,
 	const char *const arguments[] = {program->name, program->option, program->value, NULL};
 	struct rlimit stack = {STACK_BYTES, STACK_BYTES};
 	sigset_t no_signals;
-	const char *step = "descriptors";
+	const char *step = "cgroup";
+	if (descriptors->cgroup && ckt_worker_cgroup_enter(server, descriptors->cgroup))
+		goto out;
+	step = "descriptors";
 	if (place_descriptors(descriptors))
 		goto out;
 	/* Kill signals for the server's group or terminal are not meant for sessions. */

@@ -9,11 +9,14 @@ struct ckt_identity;
 struct ckt_server;
 struct ckt_worker_user;
 
-/* What the worker inherits (rpc/worker_descriptors.h); they stay the caller's. */
+/*
+ * What the worker inherits (rpc/worker_descriptors.h), and where it is put; all stays the caller's.
+ */
 struct ckt_spawn_descriptors {
-	int listener; /* of its control socket */
-	int refused;  /* -1: none */
-	int compiler; /* -1: none */
+	int listener;       /* of its control socket */
+	int refused;        /* -1: none */
+	int compiler;       /* -1: none */
+	const char *cgroup; /* see worker_cgroup.h; NULL or empty: the server's */
 };
 
 /*
