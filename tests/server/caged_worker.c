@@ -24,10 +24,11 @@ int main(int argc, char **argv)
 	}
 	if (ckt_cage_enter(CKT_WORKER_REFUSED_FD, message, sizeof message)) {
 		fprintf(stderr, "%s\n", message);
-		return 2;
+		_exit(2);
 	}
 	for (int i = 0; i < 2; i++)
 		if (syscall(SYS_mq_unlink, NULL) != -1 || errno != EPERM)
-			return 3;
-	return 0;
+			_exit(3);
+	/* As workers end: what a sanitizer does at exit, the cage refuses. */
+	_exit(0);
 }
