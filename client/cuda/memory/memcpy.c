@@ -34,6 +34,7 @@ struct to_host {
 	_Atomic uint32_t outstanding;
 	_Atomic CUresult error;
 	uint64_t exec; /* of a graph's copy; 0 for others */
+	uint64_t last; /* the number of the latest piece's call */
 	/* every piece has been sent: whoever takes the last reply of a detached copy frees it */
 	bool issued;
 	bool detached;
@@ -194,6 +195,7 @@ static CUresult send_piece(struct to_host *copy, const struct piece *what, uint6
 		return result;
 	}
 	atomic_fetch_add(&copy->outstanding, 1);
+	copy->last = call.seq;
 	ckt_call_async(&call, piece_done, piece);
 	return CUDA_SUCCESS;
 }
@@ -305,6 +307,8 @@ static CUresult copy_to_host(const struct ckt_copy2d *c, uint64_t exec, uint64_t
 		ckt_call_wait_until(all_done, copy);
 		if (!result)
 			result = copy->error;
+		if (!result && !exec)
+			ckt_client_stream_done(stream, copy->last + 1);
 		leave(copy);
 		free(copy);
 		return result;

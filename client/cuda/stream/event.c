@@ -10,6 +10,7 @@
 #include "client/cuda/memory/early_writes.h"
 #include "client/cuda/memory/ipc.h"
 #include "client/cuda/stream/known.h"
+#include "client/cuda/stream/stream.h"
 #include "cudacommon/capture.h"
 #include "rpc/ipc.h"
 
@@ -21,6 +22,12 @@ struct ckt_event {
 	 * the event finished, stands until the number changes.
 	 */
 	_Atomic uint64_t records, finished;
+	/*
+	 * The latest recording: its call's number, and its stream.  0: none; UINT64_MAX: no number
+	 * and stream tell when it is done.  One thread at a time, which holds `busy`.
+	 */
+	atomic_flag busy;
+	uint64_t number, stream;
 };
 
 _Atomic bool ckt_client_event_graphs_record;
@@ -113,6 +120,45 @@ void ckt_client_event_forget_context(uint64_t context)
 	ckt_cudacommon_object_each_of_context(CKT_KIND_EVENT, context, forget);
 }
 
+static void take(struct ckt_event *event)
+{
+	while (atomic_flag_test_and_set_explicit(&event->busy, memory_order_acquire))
+		__builtin_ia32_pause();
+}
+
+static void leave(struct ckt_event *event)
+{
+	atomic_flag_clear_explicit(&event->busy, memory_order_release);
+}
+
+/* Of two threads that record at once, the later call is the recording that counts. */
+static void note(struct ckt_event *event, uint64_t number, uint64_t stream)
+{
+	take(event);
+	if (number > event->number) {
+		event->number = number;
+		event->stream = stream;
+	}
+	leave(event);
+}
+
+static CUresult record(struct ckt_event *event, uint64_t stream, unsigned flags)
+{
+	struct ckt_event_record_args args = {
+		.event = event->object.id, .stream = stream, .flags = flags};
+	struct ckt_call call;
+	atomic_fetch_add(&event->records, 1);
+	CUresult result = ckt_call_begin(&call, CKT_PROC_EVENT_RECORD,
+		ckt_event_record_args_size(&args), CKT_CALL_F_BATCHED);
+	if (!result) {
+		ckt_event_record_args_put(call.p, &args);
+		note(event, call.seq, stream);
+		result = ckt_call_queue(&call);
+	}
+	atomic_fetch_add(&event->records, 1);
+	return result;
+}
+
 CKT_EXPORT CUresult cuEventRecordWithFlags(CUevent handle, CUstream stream, unsigned int flags)
 {
 	uint64_t id;
@@ -137,10 +183,7 @@ CKT_EXPORT CUresult cuEventRecordWithFlags(CUevent handle, CUstream stream, unsi
 	/* External to what? */
 	if (flags & CU_EVENT_RECORD_EXTERNAL)
 		return CUDA_ERROR_ILLEGAL_STATE;
-	atomic_fetch_add(&event->records, 1);
-	result = CKT_BATCHED(event_record, EVENT_RECORD, .event = event->object.id, .stream = id,
-		.flags = flags);
-	atomic_fetch_add(&event->records, 1);
+	result = record(event, id, flags);
 	return result ? result : ckt_client_event_arrived(event->object.id);
 }
 
@@ -165,6 +208,7 @@ CKT_EXPORT CUresult cuCtxRecordEvent(CUcontext handle, CUevent event_handle)
 		return result;
 	ckt_capture_event_forget(event->object.id);
 	atomic_fetch_add(&event->records, 1);
+	note(event, UINT64_MAX, 0);
 	result = CKT_WAITED(ctx_record_event, CTX_RECORD_EVENT, CKT_CALL_F_NUMBERED, NULL,
 		.context = ckt_call_id(context->object.id), .event = event->object.id);
 	event = find(event_handle);
@@ -208,6 +252,16 @@ static uint64_t question_of(const struct ckt_event *event)
 	return atomic_load(&event->records) + 1;
 }
 
+static bool is_finished(struct ckt_event *event, uint64_t question)
+{
+	if (atomic_load(&event->finished) == question)
+		return true;
+	take(event);
+	uint64_t number = event->number, stream = event->stream;
+	leave(event);
+	return number && ckt_client_stream_knows(stream, event->object.context, number);
+}
+
 /* Queries the event, or waits for it. */
 static CUresult ask(CUevent handle, bool wait)
 {
@@ -216,7 +270,7 @@ static CUresult ask(CUevent handle, bool wait)
 	CUresult result =
 		event ? ckt_capture_event_check(event->object.id) : CUDA_ERROR_INVALID_HANDLE;
 	uint64_t question = result ? 0 : question_of(event);
-	if (question && atomic_load(&event->finished) == question)
+	if (question && is_finished(event, question))
 		return CUDA_SUCCESS;
 	if (!result)
 		result = wait

@@ -276,13 +276,24 @@ static bool is_idle(uint64_t id, uint64_t now)
 	return mark && (ckt_known_is(mark, now) || ckt_known_is(&context->idle, now));
 }
 
-/* A wait or query that began at `now` said that the stream has nothing to do. */
-static void set_idle(uint64_t id, uint64_t now)
+void ckt_client_stream_done(uint64_t id, uint64_t now)
 {
 	struct ckt_context *context;
 	_Atomic uint64_t *mark = mark_of(id, &context);
 	if (mark)
 		ckt_known_set(mark, now);
+}
+
+bool ckt_client_stream_knows(uint64_t id, uint64_t context_id, uint64_t number)
+{
+	struct ckt_context *context = ckt_cudacommon_object_find(context_id, CKT_KIND_CONTEXT);
+	struct ckt_client_stream *stream = id > ckt_handle_id(CU_STREAM_LEGACY)
+		? ckt_cudacommon_object_find(id, CKT_KIND_STREAM)
+		: NULL;
+	if (!context || (id > ckt_handle_id(CU_STREAM_LEGACY) && !stream))
+		return false;
+	return atomic_load(&context->idle) > number ||
+		atomic_load(stream ? &stream->idle : &context->default_idle) > number;
 }
 
 CUresult ckt_client_stream_wait(uint64_t stream)
@@ -293,7 +304,7 @@ CUresult ckt_client_stream_wait(uint64_t stream)
 	CUresult result = CKT_WAIT_FOR_GPU(
 		CKT_WAITED(stream_synchronize, STREAM_SYNCHRONIZE, 0, NULL, .stream = stream), 0);
 	if (!result)
-		set_idle(stream, now);
+		ckt_client_stream_done(stream, now);
 	return result;
 }
 
@@ -320,7 +331,7 @@ CKT_EXPORT CUresult cuStreamQuery(CUstream handle)
 	result = CKT_WAIT_FOR_GPU(
 		result ? result : CKT_WAITED(stream_query, STREAM_QUERY, 0, NULL, .stream = id), 0);
 	if (!result)
-		set_idle(id, now);
+		ckt_client_stream_done(id, now);
 	return result;
 }
 

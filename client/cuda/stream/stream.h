@@ -18,6 +18,13 @@ extern _Atomic bool ckt_stream_beside;
  * resolved.
  */
 CUresult ckt_client_stream_wait(uint64_t stream);
+/*
+ * All calls with numbers below `mark` that were for the stream are done; the program has what came
+ * of them (known.h).
+ */
+void ckt_client_stream_done(uint64_t stream, uint64_t mark);
+/* Whether that is known of a call's number: a call for the stream, or for all of its context. */
+bool ckt_client_stream_knows(uint64_t stream, uint64_t context, uint64_t number);
 /* A stream of the context's for our own copies, which waits for no other. */
 CUresult ckt_client_stream_aside(uint64_t context, uint64_t *ret_id);
 /* Of a context that has ended or was reset: its handles are no handles any more. */

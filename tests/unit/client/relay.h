@@ -43,6 +43,14 @@ void relay_break(bool passes_then);
 /* Answered here. */
 #define LOCAL(expression, result) COST(expression, result, 0, 0)
 
+/* Whether the call asked the worker that question.  COST would wait for the GPU itself. */
+#define ASKS(expression, name, times)         \
+	do {                                  \
+		relay_mark();                 \
+		IS(expression, CUDA_SUCCESS); \
+		IS(relay_count(name), times); \
+	} while (0)
+
 enum { BAD = CUDA_ERROR_INVALID_VALUE };
 
 /* Of device 0, current on the test's thread. */

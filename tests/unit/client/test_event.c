@@ -16,8 +16,9 @@ static void test_events(void)
 	float ms;
 	COST(cuEventCreate(&event, 0), CUDA_SUCCESS, 0, 1);
 	COST(cuEventRecord(event, NULL), CUDA_SUCCESS, 0, 1);
-	COST(cuEventSynchronize(event), CUDA_SUCCESS, 1, 0);
-	LOCAL(cuEventQuery(event), CUDA_SUCCESS); /* seen finished */
+	/* COST waited for all that was issued. */
+	LOCAL(cuEventSynchronize(event), CUDA_SUCCESS);
+	LOCAL(cuEventQuery(event), CUDA_SUCCESS);
 	LOCAL(cuEventCreate(NULL, 0), BAD);
 	LOCAL(cuEventCreate(&other, 0x100), BAD);
 	LOCAL(cuEventCreate(&other, CU_EVENT_INTERPROCESS), BAD); /* only without timing */
@@ -57,17 +58,17 @@ static void test_known(void)
 	IS(cuEventCreate(&event, 0), CUDA_SUCCESS);
 	IS(cuEventCreate(&other, 0), CUDA_SUCCESS);
 	IS(cuEventRecord(event, stream), CUDA_SUCCESS);
-	COST(cuEventSynchronize(event), CUDA_SUCCESS, 1, 0);
+	ASKS(cuEventSynchronize(event), "event_synchronize", 1);
+	ASKS(cuEventSynchronize(event), "event_synchronize", 0);
 	IS(cuMemsetD32Async(memory, 1, 1024, stream), CUDA_SUCCESS);
 	IS(cuEventRecord(other, stream), CUDA_SUCCESS);
-	LOCAL(cuEventQuery(event), CUDA_SUCCESS);
-	LOCAL(cuEventSynchronize(event), CUDA_SUCCESS);
-	COST(cuEventSynchronize(other), CUDA_SUCCESS, 1, 0);
+	ASKS(cuEventQuery(event), "event_query", 0);
+	ASKS(cuEventSynchronize(other), "event_synchronize", 1);
 	IS(cuEventRecord(event, stream), CUDA_SUCCESS);
-	COST(cuEventSynchronize(event), CUDA_SUCCESS, 1, 0);
-	LOCAL(cuEventQuery(event), CUDA_SUCCESS);
+	ASKS(cuEventSynchronize(event), "event_synchronize", 1);
 	IS(cuCtxRecordEvent(primary, event), CUDA_SUCCESS);
-	COST(cuEventSynchronize(event), CUDA_SUCCESS, 1, 0);
+	ASKS(cuEventSynchronize(event), "event_synchronize", 1);
+	ASKS(cuEventQuery(event), "event_query", 0);
 	/* Other processes record theirs. */
 	IS(cuEventDestroy(other), CUDA_SUCCESS);
 	IS(cuEventCreate(&other, CU_EVENT_INTERPROCESS | CU_EVENT_DISABLE_TIMING), CUDA_SUCCESS);
@@ -75,6 +76,54 @@ static void test_known(void)
 	COST(cuEventQuery(other), CUDA_SUCCESS, 1, 0);
 	IS(cuEventDestroy(event), CUDA_SUCCESS);
 	IS(cuEventDestroy(other), CUDA_SUCCESS);
+	IS(cuStreamDestroy(stream), CUDA_SUCCESS);
+	IS(cuMemFree(memory), CUDA_SUCCESS);
+}
+
+/* A wait for the stream, or a copy to the host on it, covers the events that were recorded on it. */
+static void test_covered(void)
+{
+	CUevent before, behind, elsewhere;
+	CUstream stream, other;
+	CUdeviceptr memory = memory_of(4096, 0);
+	uint32_t word = 0;
+	IS(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
+	IS(cuStreamCreate(&other, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
+	IS(cuEventCreate(&before, 0), CUDA_SUCCESS);
+	IS(cuEventCreate(&behind, 0), CUDA_SUCCESS);
+	IS(cuEventCreate(&elsewhere, 0), CUDA_SUCCESS);
+	IS(cuMemsetD32Async(memory, 7, 1024, stream), CUDA_SUCCESS);
+	IS(cuEventRecord(before, stream), CUDA_SUCCESS);
+	IS(cuEventRecord(elsewhere, other), CUDA_SUCCESS);
+	ASKS(cuMemcpyDtoHAsync(&word, memory, 4, stream), "memcpy_dtoh", 1);
+	IS(word, 7);
+	ASKS(cuStreamSynchronize(stream), "stream_synchronize", 0);
+	ASKS(cuEventSynchronize(before), "event_synchronize", 0);
+	ASKS(cuEventQuery(elsewhere), "event_query", 1);
+	/* Recorded behind the wait. */
+	IS(cuEventRecord(behind, stream), CUDA_SUCCESS);
+	ASKS(cuEventQuery(before), "event_query", 0);
+	ASKS(cuEventSynchronize(behind), "event_synchronize", 1);
+	/* Recorded again, on the stream that was not waited for. */
+	IS(cuStreamSynchronize(stream), CUDA_SUCCESS);
+	IS(cuEventRecord(before, other), CUDA_SUCCESS);
+	IS(cuStreamSynchronize(stream), CUDA_SUCCESS);
+	ASKS(cuEventQuery(before), "event_query", 1);
+	/* A wait for the context covers all of its streams. */
+	IS(cuEventRecord(before, other), CUDA_SUCCESS);
+	IS(cuEventRecord(behind, NULL), CUDA_SUCCESS);
+	IS(cuCtxSynchronize(), CUDA_SUCCESS);
+	IS(cuMemsetD32Async(memory, 8, 1024, stream), CUDA_SUCCESS);
+	ASKS(cuEventQuery(before), "event_query", 0);
+	ASKS(cuEventQuery(behind), "event_query", 0);
+	/* A stream that is gone tells nothing. */
+	IS(cuEventRecord(before, other), CUDA_SUCCESS);
+	IS(cuStreamSynchronize(other), CUDA_SUCCESS);
+	IS(cuStreamDestroy(other), CUDA_SUCCESS);
+	ASKS(cuEventQuery(before), "event_query", 1);
+	IS(cuEventDestroy(before), CUDA_SUCCESS);
+	IS(cuEventDestroy(behind), CUDA_SUCCESS);
+	IS(cuEventDestroy(elsewhere), CUDA_SUCCESS);
 	IS(cuStreamDestroy(stream), CUDA_SUCCESS);
 	IS(cuMemFree(memory), CUDA_SUCCESS);
 }
@@ -119,4 +168,5 @@ static void test_graph(void)
 }
 
 /* graph is last: what it begins lasts as long as the process. */
-UNIT_SUITE(event, {"events", test_events}, {"known", test_known}, {"graph", test_graph})
+UNIT_SUITE(event, {"events", test_events}, {"known", test_known}, {"covered", test_covered},
+	{"graph", test_graph})

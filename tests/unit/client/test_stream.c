@@ -46,14 +46,6 @@ static void test_streams(void)
 	LOCAL(cuStreamCreate(NULL, 0), BAD);
 }
 
-/* Whether the call asked the worker that question.  COST would wait for the GPU itself. */
-#define ASKS(expression, name, times)         \
-	do {                                  \
-		relay_mark();                 \
-		IS(expression, CUDA_SUCCESS); \
-		IS(relay_count(name), times); \
-	} while (0)
-
 /* A wait covers what was issued before it: a second one needs no question, until more is issued. */
 static void test_idle(void)
 {
