@@ -176,7 +176,8 @@ class Test:
         tokens = self.make_files()
         limit_threads(self.user.pw_uid)
         self.server = runner.Server(self.tree, self.path("run"), driver=self.arg.driver,
-                                    args=("--user", self.user.pw_name, "--cage", self.arg.cage, "--tokens", self.path("tokens.d/tokens"), "--audit", self.path("state/audit"), "--image-dir", self.path("images"),
+                                    args=("--user", self.user.pw_name, "--cage", self.arg.cage, "--tokens", self.path("tokens.d/tokens"),
+                                          "--audit", self.path("state/audit"), "--image-dir", self.path("images"),
                                           *(("--uid-range", RANGE) if self.arg.uid_range else ())), env={"STATE_DIRECTORY": self.path("state")}, **self.options())
         self.alice, self.bob = Client(self, tokens["alice"]), Client(self, tokens["bob"])
         self.token = tokens["alice"]

@@ -6,7 +6,8 @@
 
 No systemd runs here, so a server is started as an ordinary user, with the unit's capabilities (none), no_new_privs, its filter of system calls,
 a file system that is read-only but for the unit's directories, and a /tmp of its own.  A session on the soft GPU then computes, is saved and ends,
-and the audit log tells of it.  Then the same with a server of root's, with the drop-in --root, its capabilities and --uid-range.  Exit status 0, 1, or 77 where there is no systemd-analyze; without root or mount namespaces only the file is looked at.
+and the audit log tells of it.  Then the same with a server of root's, with the drop-in --root, its capabilities and --uid-range.  Exit status 0, 1, or 77 where there is no
+systemd-analyze; without root or mount namespaces only the file is looked at.
 """
 import argparse
 import ctypes
