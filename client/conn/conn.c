@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The connection: opening, encoding into the ring, waiting.  See conn.h for the picture. */
+/* The connection: opening, encoding into the ring, waiting.  See the drawing in conn.h. */
 #include "client/conn/conn.h"
 #include "client/conn/hostmem.h"
 
@@ -64,7 +64,7 @@ struct room {
 	bool may_ask;
 };
 
-/* Bytes that a record of this size takes at tail, the gap at the ring's end included. */
+/* The bytes that a record of this size takes at tail, including the gap at the ring's end. */
 static uint64_t ring_need(uint64_t tail, uint64_t size)
 {
 	uint64_t offset = tail % CKT_RING_SIZE;
@@ -80,7 +80,8 @@ static bool has_room(void *data)
 	pthread_mutex_lock(&conn->lock);
 	bool enough = conn->tail - conn->head + ring_need(conn->tail, room->size) <= room->limit;
 	/*
-	 * An answer that was under way before may tell of too little: then nobody else asks again.
+	 * A reply that was already under way may have freed too little.  Then this thread must ask
+	 * again, because no other thread does.
 	 */
 	bool ask = room->may_ask && !conn->ack_pending;
 	pthread_mutex_unlock(&conn->lock);
@@ -90,16 +91,16 @@ static bool has_room(void *data)
 static void ask_for_ack(struct ckt_conn *conn);
 
 /*
- * Room for one record at tail; waits while the ring is full.  Precondition: conn.lock held (it is
- * given up while waiting).
+ * Reserves room for one record at tail; waits while the ring is full.  Precondition: conn.lock
+ * held; it is released while waiting.
  */
 static CUresult ring_reserve(struct ckt_conn *conn, uint32_t size, bool session_proc,
 	bool ends_host_func, uint8_t **ret_record)
 {
 	/*
-	 * The acknowledgement that frees the ring must itself find room: session procedures have a
-	 * corner of their own.  So must a host function's end, for which the GPU, and with it the
-	 * worker, may wait before anything else is done.
+	 * The acknowledgement that frees the ring must itself find room: session procedures have
+	 * reserved room.  The end of a host function also has reserved room, because the GPU and
+	 * the worker may wait for it before they do anything else.
 	 */
 	uint32_t closed = session_proc ? 0 : ends_host_func ? CKT_RING_CORNER / 2 : CKT_RING_CORNER;
 	struct room room = {.conn = conn,
@@ -137,7 +138,7 @@ static CUresult ring_reserve(struct ckt_conn *conn, uint32_t size, bool session_
 	}
 }
 
-/* The number of a call that changes state.  Precondition: conn.lock held. */
+/* Takes the number for a call that changes state.  Precondition: conn.lock held. */
 static inline uint64_t take_seq(struct ckt_conn *conn, unsigned flags)
 {
 	uint64_t seq = atomic_load_explicit(&conn->next_seq, memory_order_relaxed);
@@ -148,8 +149,8 @@ static inline uint64_t take_seq(struct ckt_conn *conn, unsigned flags)
 }
 
 /*
- * The number up to which all replies have arrived: every numbered reply before the oldest one still
- * awaited, and before the call's own, seq.  Precondition: conn.lock held.
+ * The number up to which all replies have arrived: below the oldest numbered call that still waits,
+ * or else below the call's own number seq.  Precondition: conn.lock held.
  */
 static inline uint64_t acked_before(const struct ckt_conn *conn, uint64_t seq)
 {
@@ -195,8 +196,8 @@ static CUresult begin(struct ckt_conn *conn, struct ckt_call *call, uint32_t pro
 	call->session_proc = session_proc;
 	uint64_t acked = acked_before(conn, call->seq);
 	/*
-	 * What gets rid of a context, or brings one, is not done in one: the thread's own may be
-	 * gone.
+	 * A call that destroys or makes a context runs without a context, because the thread's own
+	 * may be gone.
 	 */
 	uint64_t context = flags & CKT_CALL_F_ANYWAY ? 0 : ckt_call_context;
 	unsigned mode = conn->mode;
@@ -241,8 +242,8 @@ CUresult ckt_call_begin(struct ckt_call *call, uint32_t proc, size_t args_bytes,
 }
 
 /*
- * Enters the waiter and makes the record visible to senders.  Precondition: conn.lock held; gives
- * it up.
+ * Adds the waiter to the tables and makes the record visible to senders.  Precondition: conn.lock
+ * held; this function releases it.
  */
 static void commit(struct ckt_call *call, struct ckt_waiter *waiter)
 {
@@ -278,8 +279,8 @@ static void ack_done(void *data, CUresult result, struct ckt_cursor *results)
 }
 
 /*
- * Asks, without waiting, how far the worker is, so that the ring is freed while the program goes on
- * issuing.
+ * Asks for the worker's progress without waiting, so that the ring is freed while the program
+ * continues to issue commands.
  */
 static void ask_for_ack(struct ckt_conn *conn)
 {
@@ -314,8 +315,8 @@ void ckt_call_async(struct ckt_call *call, ckt_call_done done, void *data)
 	struct ckt_waiter *waiter = calloc(1, sizeof *waiter);
 	if (!waiter) {
 		/*
-		 * The command is encoded and will be executed: without memory to be told later, it
-		 * is waited for.
+		 * No memory for a later notification.  The command is encoded and will be executed,
+		 * so this thread waits for it.
 		 */
 		struct ckt_reply reply;
 		CUresult result = ckt_call_wait(call, &reply);
@@ -333,7 +334,7 @@ void ckt_call_async(struct ckt_call *call, ckt_call_done done, void *data)
 /* ---- Waiting: one of the waiting threads reads for all */
 
 /*
- * Precondition: this thread is the reader.  0 where something came, -EAGAIN where nothing did, or
+ * Precondition: this thread is the reader. 0 if something arrived, -EAGAIN if nothing did, or
  * -errno of a broken connection.
  */
 static int read_something(struct ckt_conn *conn, const struct ckt_spin *spin)
@@ -533,14 +534,14 @@ static CUresult fetch_devices(struct ckt_conn *conn, struct ckt_devices_res *ret
 }
 
 /*
- * The opening of the program's sessions.  From BEGUN on a forked child has no CUDA, as with
- * NVIDIA's driver: what another thread was in the middle of goes on in the parent alone.  Where
- * there was nothing to be had (FAILED) the child is told so, too.
+ * The state of opening the program's sessions.  From BEGUN on, a forked child has no CUDA, as with
+ * NVIDIA's driver, because only the parent continues what its other threads were doing.  After
+ * FAILED the child gets the same error as its parent.
  */
 static _Atomic enum { OPENING_NONE, OPENING_BEGUN, OPENING_DONE, OPENING_FAILED } opening;
 static CUresult opening_result;
 
-/* The sockets are the parent's; closing our copies does not end its session. */
+/* The parent owns the sockets; closing the child's copies does not end the parent's session. */
 static void close_copy(_Atomic int *fd)
 {
 	if (*fd >= 0)
@@ -571,20 +572,24 @@ static void forked_child(void)
 	have_devices = false;
 }
 
-/* Before any lock of ours can be held; it is all that loading the library does. */
+/* Runs before any of our locks can be held.  Loading the library does nothing else. */
 __attribute__((constructor)) static void watch_forks(void)
 {
 	pthread_atfork(NULL, NULL, forked_child);
 }
 
-/* What is queued goes out, then a farewell, so that the worker frees everything at once. */
+/* Sends what is queued and a farewell, so that the worker frees everything at once. */
 static void say_bye(struct ckt_conn *conn)
 {
 	struct ckt_call call;
 	if (atomic_load(&conn->state) != CKT_CONN_OPEN || conn->pid != getpid())
 		return;
 	if (pthread_mutex_trylock(&conn->lock))
-		return; /* A thread died or still runs inside a call: the worker notices the end of file instead. */
+		/*
+		 * A thread died or still runs inside a call: the worker notices the end of file
+		 * instead.
+		 */
+		return;
 	pthread_mutex_unlock(&conn->lock);
 	if (begin(conn, &call, CRICKET_SESSION_PROG, CKT_SESSION_BYE, 0, 0) == CUDA_SUCCESS) {
 		commit(&call, NULL);
@@ -592,7 +597,7 @@ static void say_bye(struct ckt_conn *conn)
 	}
 }
 
-/* CUDA says nothing of a program that is to see no GPU. */
+/* CUDA prints nothing if the program is meant to see no GPU. */
 static CUresult no_session(const struct ckt_conn *conn, int error, const char *message)
 {
 	if ((error == -ENODEV || error == -ENXIO) && conn->visible)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Connecting: greeting, token, hello.  One attempt at one address; see conn.h. */
+/* One attempt to connect to one address: greeting, token, hello.  See conn.h. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -17,7 +17,7 @@
 
 enum { HELLO_XID = 0 };
 
-/* The file's contents without trailing white space are the token. */
+/* The token is the file's contents without trailing white space. */
 static int read_token(struct ckt_token *ret_token, char *ret_message, size_t message_size)
 {
 	const char *path = ckt_settings.token_file;
@@ -48,8 +48,9 @@ static int read_token(struct ckt_token *ret_token, char *ret_message, size_t mes
 }
 
 /*
- * A server that needs a token says so by not offering AUTH_NONE.  One that merely knows tokens
- * learns ours if there is one; over its UNIX socket the user is known anyway.
+ * A server that requires a token does not offer AUTH_NONE.  A server that only knows tokens gets
+ * the client's token if there is one.  Its UNIX socket needs no token, because the kernel tells it
+ * the user.
  */
 static int choose_token(const struct ckt_greeting *greeting, int fd, struct ckt_token *ret_token,
 	char *ret_message, size_t message_size)
@@ -64,8 +65,8 @@ static int choose_token(const struct ckt_greeting *greeting, int fd, struct ckt_
 }
 
 /*
- * A session has a key from its first hello on, unless a server of an earlier version began it:
- * that knows it by a secret, which the client has to show.
+ * A session has a key from its first hello on.  A server of an earlier version identifies the
+ * session by a secret that the client sends.
  */
 static int choose_secret(
 	struct ckt_conn *conn, const struct ckt_greeting *greeting, enum ckt_hello_kind kind)
@@ -83,9 +84,11 @@ static int choose_secret(
 	return 0;
 }
 
-/* CUDA_VISIBLE_DEVICES is read by who knows the GPUs: it goes along in pieces. */
+/*
+ * The server reads CUDA_VISIBLE_DEVICES, because it knows the GPUs; the hello holds it in pieces.
+ */
 struct visible {
-	/* and room for the job */
+	/* with room for the job */
 	ckt_capability pieces[CKT_VISIBLE_TEXT_MAX / CKT_VISIBLE_PIECE + 2];
 	char names[CKT_VISIBLE_TEXT_MAX / CKT_VISIBLE_PIECE + 1][64 + 1];
 	unsigned count;
@@ -113,7 +116,7 @@ static int put_visible(
 	return 0;
 }
 
-/* Descriptors go to the same host alone. */
+/* The worker gets the memory's descriptor only if it is on the same host. */
 static int memory_for(int fd)
 {
 	return ckt_net_is_local(fd) ? ckt_host_memory_file() : -1;
@@ -167,7 +170,10 @@ static int send_hello(struct ckt_conn *conn, int fd, const struct ckt_greeting *
 	hello.capabilities.capabilities_len = is_new     ? visible.count
 		: kind == CKT_HELLO_RESUME && conn->copy ? 2
 							 : 0;
-	/* A restored session's server and worker may be new ones, which learn the job here. */
+	/*
+	 * After a restore the server and the worker may be new, so a RESUME hello also names the
+	 * job.
+	 */
 	char job[sizeof CKT_JOB_CAPABILITY + CKT_JOB_NAME_MAX];
 	snprintf(job, sizeof job, "%s%s", CKT_JOB_CAPABILITY, ckt_settings.job);
 	if (*ckt_settings.job && kind != CKT_HELLO_DATA)
@@ -192,7 +198,8 @@ static int send_hello(struct ckt_conn *conn, int fd, const struct ckt_greeting *
 }
 
 /*
- * Splits the server's no into errors that end the attempt for good and -EAGAIN, worth another try.
+ * Turns the server's refusal into an error: -EAGAIN is worth another attempt, -EREMCHG names
+ * another address, and other errors are final.
  */
 static int refusal(struct ckt_conn *conn, const struct ckt_hello_res *res, char *ret_moved_to,
 	size_t moved_size, char *ret_message, size_t message_size)

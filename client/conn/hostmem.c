@@ -38,7 +38,9 @@ static void forked(void)
 }
 CKT_IN_CHILD(forked);
 
-/* A program may close descriptors that it did not open, and open others in their place. */
+/*
+ * Checks the file: the program may have closed the descriptor and opened another with its number.
+ */
 static bool is_ours(void)
 {
 	struct stat st;
@@ -53,7 +55,7 @@ static void make(void)
 	int fd = memfd_create("cricket-pinned", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	if (fd < 0)
 		return;
-	/* So that the worker need not fear that pages go away under the GPU. */
+	/* The seal ensures that pages cannot go away while the GPU uses them. */
 	if (fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK) || fstat(fd, &st)) {
 		close(fd);
 		return;
@@ -130,7 +132,7 @@ bool ckt_host_memory_map(uint64_t offset, uint64_t size)
 		void *wanted = (void *)(uintptr_t)(memory.base + offset);
 		void *place = mmap(wanted, size, PROT_READ | PROT_WRITE,
 			MAP_SHARED | MAP_FIXED_NOREPLACE, memory.fd, (off_t)offset);
-		/* A kernel that does not know the flag takes the address as a hint. */
+		/* An old kernel ignores the flag and takes the address as a hint. */
 		if (place != MAP_FAILED && place != wanted)
 			munmap(place, size);
 		good = place == wanted;

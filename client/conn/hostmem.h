@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The memory file that holds the program's pinned memory, where the worker is on this host and
- * shares it; see rpc/hostmem.h.
+ * The memory file that holds the program's pinned memory, if the worker is on this host and shares
+ * it; see rpc/hostmem.h.
  *
  *	made with the first hello over a UNIX socket --granted--> SHARED --resumed where it cannot be--> LOST, for good
  *
- * Threading: any; the state changes only in ckt_host_memory_answer, which one thread at a time
- * calls.
+ * Threading: any thread.  The state changes only in ckt_host_memory_answer, which one thread at a
+ * time calls.
  */
 #pragma once
 
@@ -15,18 +15,18 @@
 
 #include "rpc/session.h"
 
-/* The descriptor for a hello, -1 if none is sent.  It stays ours. */
+/* The descriptor for a hello, or -1 if none is sent.  This module keeps ownership. */
 int ckt_host_memory_file(void);
 /*
- * Handles the reply to a hello.  True if the worker's copy of the memory must be filled:
- * ckt_host_memory_fill.
+ * Handles the reply to a hello.  True if ckt_host_memory_fill must fill the worker's copy of the
+ * memory.
  */
 bool ckt_host_memory_answer(const struct ckt_hello_ok *ok);
-/* Whether memory can be shared now, and its addresses. */
+/* Whether the memory is shared now, and its addresses. */
 bool ckt_host_memory_place(uint64_t *ret_base, uint64_t *ret_bytes);
 /*
- * Maps the file's part [offset, offset + size) at its own address.  False if that fails: something
- * else uses those addresses, or the file's descriptor number.
+ * Maps the file's part [offset, offset + size) at its own address.  False if that fails, for
+ * example because the program uses those addresses or the file's descriptor number.
  */
 bool ckt_host_memory_map(uint64_t offset, uint64_t size);
 /* Frees the addresses, and returns the file's pages to the system. */
@@ -37,5 +37,5 @@ void ckt_host_memory_unmap(uint64_t offset, uint64_t size);
  * shared, and ckt_host_memory_fill must send its contents.  0 or -errno.
  */
 extern int (*_Atomic ckt_host_memory_lost)(int fd);
-/* 0 or -errno.  size 0: the last piece. */
+/* Sends one piece. 0 or -errno. size 0: the end of the contents. */
 int ckt_host_memory_fill(int fd, uint64_t address, const void *data, uint64_t size);

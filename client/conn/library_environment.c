@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Variables of the program's environment for libraries that run in the worker
- * (rpc/library_environment.h): sent before the program's first use of one, because programs set
- * them after their start (os.environ of Python).  A program that sets none of them sends nothing.
+ * Sends variables of the program's environment to libraries that run in the worker
+ * (rpc/library_environment.h).  Programs set them after their start (os.environ of Python), so the
+ * client sends them before the first use of a library.  A program that sets none of them sends
+ * nothing.
  */
 #include "client/conn/library_environment.h"
 
@@ -26,7 +27,7 @@ static void send_to(struct ckt_conn *conn, ckt_environment_args *args)
 			result = CUDA_ERROR_INVALID_VALUE;
 		ckt_call_reply_release(&reply);
 	}
-	/* A server before this has no libraries either. */
+	/* A server that does not know this procedure has no libraries either. */
 	if (result)
 		ckt_warning("variables such as %s do not reach the libraries at %s (%d)",
 			args->settings.settings_val[0].name, conn->address_text, res.status);

@@ -5,5 +5,5 @@
  */
 #pragma once
 
-/* Once a process, before a library is used; the session is open.  Any thread. */
+/* Called before a library is used; only the first call sends.  The session is open.  Any thread. */
 void ckt_conn_environment_send(void);

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Servers of several nodes as one machine: REMOTE_GPU_ADDRESS is a list, the program has a session
- * at each and sees their GPUs as devices 0 to n-1, in the list's order.  Each server counts its own
- * GPUs from 0, and each session keeps to a part of the window, so that an address says whose it is.
+ * Servers of several nodes as one machine.  REMOTE_GPU_ADDRESS is a list, and the program has a
+ * session at each address.  The program sees the GPUs as devices 0 to n-1, in the list's order.
+ * Each server counts its own GPUs from 0.  Each session uses its own part of the window, so an
+ * address identifies its session.
  *
- * CUDA_VISIBLE_DEVICES narrows the whole list, so it is read here: the servers are asked for their
- * GPUs first, and told in their hellos which of them are wanted.  A server none of whose GPUs is
- * wanted gets no session.
+ * CUDA_VISIBLE_DEVICES selects from the whole list, so the client reads it here.  The client first
+ * asks the servers for their GPUs, and names the wanted ones in its hellos.  A server without a
+ * wanted GPU gets no session.
  */
 #include <errno.h>
 #include <netinet/in.h>
@@ -24,23 +25,23 @@
 #include "base/log.h"
 #include "cudacommon/visible_devices.h"
 
-/* Behind the contexts of 63 devices the constants among the ids end (rpc/handle.h). */
+/* The ids that are constants have room for the contexts of 63 devices (rpc/handle.h). */
 enum { DEVICES_MAX = 63, NUMBERS_MAX = 4 * DEVICES_MAX };
 
 struct place {
-	unsigned node;   /* address of the list */
+	unsigned node;   /* index in the list of addresses */
 	unsigned number; /* of the device at its server */
 };
 
 struct ckt_conn *ckt_conns[CKT_SERVERS_MAX] = {&ckt_conn};
 unsigned ckt_conn_count = 1;
 
-static unsigned opened; /* of ckt_conns, while they are being opened */
+static unsigned opened; /* number of ckt_conns that are opened */
 static struct place places[CKT_DEVICES_MAX];
 static unsigned place_count;
 static struct ckt_conn *conn_of_node[CKT_SERVERS_MAX];
 static char numbers[CKT_SERVERS_MAX]
-		   [NUMBERS_MAX]; /* the wanted GPUs of each as its CUDA_VISIBLE_DEVICES */
+		   [NUMBERS_MAX]; /* the wanted GPUs of each server, as its CUDA_VISIBLE_DEVICES */
 
 struct ckt_conn *ckt_call_conn_of(unsigned device)
 {
@@ -54,7 +55,7 @@ unsigned ckt_call_node(void)
 
 uint32_t ckt_call_device_slow(unsigned device)
 {
-	/* A number that no device has stays one. */
+	/* A number without a device stays invalid. */
 	return device < place_count ? places[device].number : device;
 }
 
@@ -99,7 +100,7 @@ static int ask_devices(const char *address, ckt_control_devices_res *ret)
 	return result;
 }
 
-/* Every GPU that the servers have, in the list's order. */
+/* Lists every GPU of the servers, in the list's order. */
 static CUresult list_gpus(
 	struct place *ret_places, uint8_t (*ret_uuids)[CKT_VISIBLE_UUID], unsigned *ret_count)
 {
@@ -120,8 +121,8 @@ static CUresult list_gpus(
 }
 
 /*
- * Notes which GPUs of which server the program is to see: places[] in the program's order,
- * numbers[] for the hellos.
+ * Selects the GPUs that the program sees: places[] in the program's order, numbers[] for the
+ * hellos.
  */
 static CUresult select_devices(const char *visible, unsigned *ret_count)
 {
@@ -139,7 +140,9 @@ static CUresult select_devices(const char *visible, unsigned *ret_count)
 		char *text = numbers[from->node];
 		size_t used = strlen(text);
 		snprintf(text + used, NUMBERS_MAX - used, "%s%u", used ? "," : "", from->number);
-		/* In its hello the server is told this order, and counts so from then on. */
+		/*
+		 * The hello names the GPUs in this order, and the server counts them in this order.
+		 */
 		places[i] = (struct place){.node = from->node, .number = taken[from->node]++};
 		*ret_count = (unsigned)i + 1;
 	}
@@ -163,9 +166,9 @@ static struct ckt_conn *new_conn(unsigned node)
 }
 
 /*
- * The device's struct becomes the joint list's; what it says of its peers is in its server's
- * numbers.  Pinned memory has no device address (client/cuda/memory/mapped.c), and the attribute
- * tells so.
+ * Moves the device's struct into the joint list, and translates its peers from the server's
+ * numbers.  Pinned memory has no device address (client/cuda/memory/mapped.c), so the attribute
+ * CAN_MAP_HOST_MEMORY becomes 0.
  */
 static void take_device(struct ckt_devices_res *from, unsigned number, unsigned device,
 	unsigned count, struct ckt_devices_res *ret)
@@ -204,7 +207,7 @@ static CUresult join_devices(
 	return CUDA_SUCCESS;
 }
 
-/* All GPUs of the server behind those of the servers before it. */
+/* Adds all GPUs of the server after those of the servers before it. */
 static unsigned append_devices(unsigned node, unsigned of_node, unsigned count)
 {
 	if (of_node > DEVICES_MAX - count)
@@ -222,8 +225,8 @@ CUresult ckt_nodes_open(struct ckt_devices_res *ret_devices)
 	const char *visible = getenv("CUDA_VISIBLE_DEVICES");
 	unsigned count = 0;
 	/*
-	 * What is shared with one worker the others' kernels would not find: pinned memory goes the
-	 * way of a network.
+	 * Memory shared with one worker is not visible to kernels at the other servers.  So pinned
+	 * memory is copied, as over a network.
 	 */
 	ckt_settings.share_memory = false;
 	CUresult result = visible ? select_devices(visible, &count) : CUDA_SUCCESS;
@@ -239,7 +242,7 @@ CUresult ckt_nodes_open(struct ckt_devices_res *ret_devices)
 	}
 	if (!result)
 		result = join_devices(of_node, count, ret_devices);
-	/* What the devices hold belongs to the joint list now. */
+	/* The joint list now owns what the device structs point to. */
 	for (unsigned node = 0; node < ckt_settings.address_count && !result; node++)
 		free(of_node[node].devices.devices_val);
 	for (unsigned i = 0; i < opened && result; i++)

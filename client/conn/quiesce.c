@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The process is about to be saved (cricketctl checkpoint --with-client): nothing of ours may be
- * open then, and no thread of the program may be anywhere but in its own code or asleep in a call
- * that has not begun to travel.
+ * Makes the process ready to be saved (cricketctl checkpoint --with-client).  The library must have
+ * nothing open then.  Each thread of the program must be in its own code, or asleep in a call whose
+ * command was not sent.
  *
  *	cricketctl: SESSION.hold in the state directory --> told through the worker --> we close the socket, write SESSION.quiet and wait
  *	cricketctl: saves the process, removes SESSION.hold ------------------------->  we remove SESSION.quiet and resume
  *
- * What waits is the thread that noticed the end of the connection, in the place where it would look
- * for the session; every other call waits behind it.  The process goes on in two places: where it
- * stood, and, restored, in another process (of the same number), which notices by its start time
- * that it is not the one that was saved.  That one belongs to a session of a later generation, the
- * restored one, and must never meet the session that goes on where it was: so it counts its own
- * generation up, and older sessions refuse it.
+ * The thread that noticed the end of the connection waits here, before it looks for the session.
+ * Every other call waits for that thread.  The saved process then exists twice: the original
+ * continues, and the restored copy is another process with the same process id.  The copy notices
+ * by its start time that it is not the original.  The copy belongs to the restored session, which
+ * has a later generation, and must never use the original's session.  So the copy increments its
+ * generation, and older sessions refuse it.
  *
- * The only path that is ever opened is our own: what a server says names none.  Where no hold is
- * there, whoever asked is not on this host, and we resume as after any break.
+ * The client opens only paths that it makes itself, never a path from a server.  If there is no
+ * hold file, the request did not come from this host, and the client resumes as after any break.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -53,14 +53,17 @@ static bool read_line(const char *path, char *ret_line, size_t size)
 	return n > 0;
 }
 
-/* What no other process has had or will have: the boot and when in it the process began. */
+/* A text that is unique to this process: the boot id and the start time of the process. */
 static void identity(char ret_text[IDENTITY_SIZE])
 {
 	char boot[40] = "", status[1024] = "";
 	unsigned long long began = 0;
 	read_line("/proc/sys/kernel/random/boot_id", boot, sizeof boot);
 	read_line("/proc/self/stat", status, sizeof status);
-	/* The name in brackets may hold anything; the 20th number behind it is the start. */
+	/*
+	 * The name in brackets may contain any character; the 20th number after it is the start
+	 * time.
+	 */
 	char *p = strrchr(status, ')');
 	for (unsigned field = 2; p && field < 22; field++)
 		p = strchr(p + 1, ' ');
@@ -83,13 +86,13 @@ static bool say_quiet(const char *path)
 
 static void close_socket(struct ckt_conn *conn)
 {
-	/* A sender that still has the old descriptor holds this lock. */
+	/* A sender that still uses the old descriptor holds this lock. */
 	pthread_mutex_lock(&conn->send_lock);
 	ckt_transport_close(&conn->transport);
 	pthread_mutex_unlock(&conn->send_lock);
 }
 
-/* Nothing is open while this waits, so the process may be saved at any moment of it. */
+/* Nothing is open during this wait, so the process may be saved at any moment of it. */
 static void wait_for_end_of(const char *hold, pid_t holder)
 {
 	struct timespec pause = {.tv_nsec = WAIT_NS};
@@ -106,7 +109,7 @@ static void wait_for_end_of(const char *hold, pid_t holder)
 
 void ckt_conn_quiesce(struct ckt_conn *conn)
 {
-	/* It would have the other connections open. */
+	/* The process would have its other connections open. */
 	if (ckt_conn_count > 1) {
 		ckt_log_user("a program with sessions at several servers cannot be saved "
 			     "with its client: session %s continues",
@@ -135,10 +138,10 @@ void ckt_conn_quiesce(struct ckt_conn *conn)
 	identity(after);
 	if (strcmp(before, after) == 0)
 		return;
-	/* We are the copy. */
+	/* This process is the restored copy. */
 	char address[CKT_ADDRESS_TEXT_MAX];
 	conn->generation++;
-	/* Of that one no copy is known. */
+	/* No copy of the restored session is known. */
 	conn->copy = conn->offered_copy = 0;
 	conn->moved_to[0] = 0;
 	if (ckt_conn_file_address(conn, address, sizeof address))

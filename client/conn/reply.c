@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reading: whole records out of the socket, replies to their waiters, callbacks to where they
- * belong.  See conn.h.
+ * Reading: takes whole records from the socket, and delivers replies to their waiters and callbacks
+ * to their functions.  See conn.h.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -14,7 +14,7 @@
 #include "rpc/record.h"
 
 /*
- * Takes the waiter of this xid out of the tables; NULL where nobody waits (any more).
+ * Removes the waiter of this xid from the tables; NULL if no thread waits for the xid.
  * Precondition: conn.lock held.
  */
 static struct ckt_waiter *take_waiter(struct ckt_conn *conn, uint32_t xid)
@@ -32,7 +32,7 @@ static struct ckt_waiter *take_waiter(struct ckt_conn *conn, uint32_t xid)
 	return NULL;
 }
 
-/* Gives the waiter its answer.  A sleeping thread's waiter is gone once `done` is set. */
+/* Gives the waiter its reply.  A sleeping thread's waiter is invalid once `done` is set. */
 static void finish(struct ckt_conn *conn, struct ckt_waiter *waiter, CUresult result,
 	struct ckt_cursor *results)
 {
@@ -105,7 +105,7 @@ void ckt_conn_trim(struct ckt_conn *conn, uint64_t executed)
 	}
 }
 
-/* ---- Errors of kernels: they stay with their context */
+/* ---- Errors of kernels: they belong to their context */
 
 static bool is_sticky(CUresult error)
 {
@@ -177,13 +177,14 @@ static int handle_reply(struct ckt_conn *conn, struct ckt_cursor *c)
 	struct ckt_waiter *waiter = take_waiter(conn, header.xid);
 	pthread_mutex_unlock(&conn->lock);
 	if (!waiter)
-		return 0; /* Asked again after a break and answered twice. */
+		/* The client asked again after a break, and the call was answered twice. */
+		return 0;
 	CUresult result = CUDA_SUCCESS;
 	if (header.accept_stat) {
 		ckt_log_user("the server rejected a call (accept_stat %u): client and "
 			     "server do not match; install the same version on both hosts",
 			header.accept_stat);
-		result = CUDA_ERROR_NOT_SUPPORTED; /* named above */
+		result = CUDA_ERROR_NOT_SUPPORTED; /* logged above */
 	} else if (!waiter->session_proc) {
 		result = (CUresult)ckt_get_u32(c);
 		if (c->bad)
@@ -195,7 +196,7 @@ static int handle_reply(struct ckt_conn *conn, struct ckt_cursor *c)
 	return 0;
 }
 
-/* Kernels' printf and assert come out where the program's own output goes. */
+/* Output of kernels' printf and assert goes to the program's own descriptors. */
 static void output(const struct ckt_output_args *args)
 {
 	int fd = args->fd == 2 ? STDERR_FILENO : STDOUT_FILENO;
@@ -203,8 +204,9 @@ static void output(const struct ckt_output_args *args)
 	const char *p = args->data.data_val;
 	size_t left = args->data.data_len;
 	/*
-	 * What the program has in its stdio buffer was written before: keep the order a local run
-	 * has.  A thread that holds the stream may wait for this one.
+	 * The program wrote the contents of its stdio buffer earlier: flush it first, to keep the
+	 * order of a local run.  Do not wait for the stream's lock, because its holder may wait for
+	 * this thread.
 	 */
 	if (ftrylockfile(stream) == 0) {
 		fflush_unlocked(stream);
@@ -260,7 +262,8 @@ static int handle_callback(struct ckt_conn *conn, struct ckt_cursor *c)
 		if (notify)
 			notify(conn, &args);
 	}
-	return 0; /* A later server may tell more than this client knows. */
+	/* Ignores unknown callbacks: a later server may send more than this client knows. */
+	return 0;
 }
 
 static int handle_record(struct ckt_conn *conn, const uint8_t *data, size_t size)
@@ -273,7 +276,7 @@ static int handle_record(struct ckt_conn *conn, const uint8_t *data, size_t size
 	return type ? handle_reply(conn, &c) : handle_callback(conn, &c);
 }
 
-/* Hands out every whole record in the buffer. */
+/* Delivers every whole record in the buffer. */
 static int handle_received(struct ckt_conn *conn)
 {
 	while (conn->receive_end - conn->receive_start >= CKT_MARK_SIZE) {

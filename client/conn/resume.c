@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A broken connection: find the session again, and go on as if nothing had happened.
+ * A broken connection: finds the session again and continues, unseen by the program.
  *
  *	OPEN --(read or write fails)--> RESUMING --(hello RESUME accepted)--> OPEN
  *	                                    |--(no session, refused, or CRICKET_RECONNECT_TIMEOUT)--> LOST, a sticky error
  *
- * Exactly the commands after the worker's last executed number are sent again, from the ring.
- * Waiters whose record has left the ring (executed, but the reply got lost; or a mere question) ask
- * again with the copy they keep: a numbered call gets its stored reply.
+ * The client sends exactly the commands after the worker's last executed number again, from the
+ * ring.  Some waiters have a record that left the ring: it was executed but the reply was lost, or
+ * it is not numbered.  Those waiters send their copy of the record again: a numbered call gets its
+ * stored reply.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -22,14 +23,14 @@
 #include "base/log.h"
 
 /*
- * Where the session may live: where the server said, its address, what cricketctl left in its file,
- * the standbys.
+ * Where the session may be, in this order: the address that the server sent, the last address, the
+ * address in the file that cricketctl wrote, the standbys.
  */
 enum place { PLACE_MOVED, PLACE_ADDRESS, PLACE_FILE, PLACE_STANDBY };
 
 /*
- * The first line of the session's file is the address; a second one, "generation N", says whom it
- * is for.
+ * The first line of the session's file is the address.  A second line, "generation N", says for
+ * which clients the address is.
  */
 bool ckt_conn_file_address(const struct ckt_conn *conn, char *ret_address, size_t size)
 {
@@ -73,8 +74,9 @@ static bool candidate(const struct ckt_conn *conn, unsigned index, char *ret_add
 }
 
 /*
- * A copy whose past is not ours any more: of an earlier generation, or saved before commands whose
- * execution was already reported, which have left the ring and cannot be sent again.
+ * True if the copy's past differs from what this client has seen: an earlier generation, or a copy
+ * saved before commands that were already reported as executed.  Those commands have left the ring
+ * and cannot be sent again.
  */
 static bool is_older(struct ckt_conn *conn, const struct ckt_hello_ok *ok)
 {
@@ -84,7 +86,7 @@ static bool is_older(struct ckt_conn *conn, const struct ckt_hello_ok *ok)
 	return older;
 }
 
-/* One round over all places.  0 and the descriptor; -EAGAIN where nobody has it yet. */
+/* Tries all places once. 0 and the descriptor, or -EAGAIN if no server has the session yet. */
 static int find_session(struct ckt_conn *conn, int *ret_fd, struct ckt_hello_ok *ret_ok,
 	char *ret_message, size_t message_size)
 {
@@ -116,7 +118,7 @@ static int find_session(struct ckt_conn *conn, int *ret_fd, struct ckt_hello_ok 
 	return -EAGAIN;
 }
 
-/* Precondition: send_lock and lock held, nobody reads. */
+/* Precondition: send_lock and lock held, no thread reads. */
 static int send_again(struct ckt_conn *conn, struct ckt_transport *to, uint64_t executed)
 {
 	atomic_store(&conn->sent, atomic_load(&conn->tail));
@@ -149,7 +151,7 @@ static void lose(struct ckt_conn *conn, CUresult error, const char *message)
 	pthread_cond_broadcast(&conn->state_cond);
 }
 
-/* So that nobody reads while descriptor and buffer change. */
+/* Ensures that no other thread reads while the descriptor and the buffer change. */
 void ckt_conn_take_reader(struct ckt_conn *conn)
 {
 	pthread_mutex_lock(&conn->read_lock);
@@ -162,7 +164,7 @@ void ckt_conn_take_reader(struct ckt_conn *conn)
 	pthread_mutex_unlock(&conn->read_lock);
 }
 
-/* Where a write failed first, replies are still there, and why it ended. */
+/* After a failed write, replies and the reason of the end may still be unread. */
 void ckt_conn_read_last_words(struct ckt_conn *conn)
 {
 	while (ckt_conn_read(conn, 0) == 0)
@@ -201,8 +203,8 @@ static int switch_to(struct ckt_conn *conn, int fd, const struct ckt_hello_ok *o
 }
 
 /*
- * Where the worker does not share the program's pinned memory any more, it hears what that holds
- * before the commands that use it.
+ * If the worker no longer shares the program's pinned memory, sends it the contents before the
+ * commands that use them.
  */
 static int tell_host_memory(int fd, const struct ckt_hello_ok *ok)
 {
@@ -210,7 +212,7 @@ static int tell_host_memory(int fd, const struct ckt_hello_ok *ok)
 	return ckt_host_memory_answer(ok) && lost ? lost(fd) : 0;
 }
 
-/* Looks until the session is found or the time is up.  False: give up. */
+/* Tries until the session is found or the time is up.  False: give up. */
 static bool look_for_session(struct ckt_conn *conn, char *message, size_t message_size)
 {
 	int64_t began_ms = ckt_net_now_ms();
@@ -264,14 +266,14 @@ static void resume(struct ckt_conn *conn, int error)
 		lose(conn, CUDA_ERROR_DEVICE_UNAVAILABLE, cause);
 	}
 	ckt_conn_leave_reader(conn);
-	ckt_conn_send(conn); /* An error now shows itself to the next reader. */
+	ckt_conn_send(conn); /* The next reader notices an error of this send. */
 }
 
 void ckt_conn_broken(struct ckt_conn *conn, uint64_t epoch, int error)
 {
 	int saved_errno = errno;
 	pthread_mutex_lock(&conn->state_lock);
-	/* Whoever comes second finds another connection, or the session lost. */
+	/* A second thread finds another connection, or the session lost. */
 	if (conn->epoch == epoch && atomic_load(&conn->state) == CKT_CONN_OPEN) {
 		atomic_store(&conn->state, CKT_CONN_RESUMING);
 		resume(conn, error);

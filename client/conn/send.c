@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Sending: the ring's encoded bytes go to the socket in the order they were encoded, by whichever
- * thread is at hand.
+ * Sending: threads write the ring's encoded bytes to the socket in the order of encoding.
  *
- * A waiting thread sends before it waits.  What nobody waits for is sent by the flusher: a thread
- * that sleeps on a futex while there is nothing to do, looks again for a short while after each
- * write (a program that issues launches in a row then pays no wake-up) and gathers what was encoded
- * while it was writing into its next write.  While the program is idle it looks now and then what
- * came: a session that was moved or stopped would otherwise not be claimed before the program's
- * next call, which may be too late.
+ * A waiting thread sends before it waits.  The flusher sends commands that no thread waits for.
+ * The flusher is a thread that sleeps on a futex while there is nothing to do.  After each write it
+ * polls for a short time, so that a row of launches needs no wake-up.  One write of the flusher
+ * sends everything that was encoded during the write before.  While the program is idle, the
+ * flusher sometimes reads what arrived.  Otherwise the client would notice a moved or stopped
+ * session only at the program's next call, which may be too late.
  */
 #include <errno.h>
 #include <linux/futex.h>
@@ -28,8 +27,8 @@ static bool reader_free(const struct ckt_conn *conn)
 }
 
 /*
- * The socket is full.  The worker may in turn be waiting for us to take its replies, so whoever
- * waits here also reads when nobody does.
+ * The socket is full.  The worker may itself wait until the client takes its replies, so this
+ * thread also reads if no other thread does.
  */
 static void wait_writable(struct ckt_conn *conn)
 {
@@ -42,7 +41,7 @@ static void wait_writable(struct ckt_conn *conn)
 	if (mine) {
 		conn->reading = true;
 		pthread_mutex_unlock(&conn->read_lock);
-		/* A broken connection shows itself again to the next send. */
+		/* The next send notices a broken connection again. */
 		ckt_conn_read(conn, 0);
 		pthread_mutex_lock(&conn->read_lock);
 		conn->reading = false;
@@ -54,7 +53,7 @@ static void wait_writable(struct ckt_conn *conn)
 		ckt_transport_wait(&conn->transport, CKT_TRANSPORT_WRITE, 10);
 }
 
-/* Precondition: send_lock held.  wait: until all is sent, else what the socket takes at once. */
+/* Precondition: send_lock held. wait: send everything, else only what the socket takes at once. */
 static int send_some(struct ckt_conn *conn, bool wait)
 {
 	for (;;) {
@@ -105,8 +104,8 @@ int ckt_conn_send(struct ckt_conn *conn)
 /* ---- The flusher */
 
 /*
- * An idle program hears within this that its session was stopped or moved, or that the connection
- * broke: nobody else would look.
+ * An idle program notices within IDLE_NS that its session was stopped or moved, or that the
+ * connection broke, because no other thread reads.
  */
 enum { FLUSHER_SPINS = 2000, IDLE_NS = 250000000 };
 
@@ -116,7 +115,7 @@ static bool unsent(struct ckt_conn *conn)
 		atomic_load_explicit(&conn->tail, memory_order_acquire);
 }
 
-/* True where something may have come that no thread waits for. */
+/* True if something may have arrived that no thread waits for. */
 static bool flusher_sleep(struct ckt_conn *conn)
 {
 	if (ckt_settings.spin_us) {
@@ -130,8 +129,8 @@ static bool flusher_sleep(struct ckt_conn *conn)
 	atomic_store(&conn->flusher_asleep, 1);
 	if (!unsent(conn)) {
 		/*
-		 * Replies that no thread waits for (copies in the background) are read by nobody
-		 * else: look after them.
+		 * Only the flusher reads replies that no thread waits for (copies in the
+		 * background).
 		 */
 		struct timespec timeout = {
 			.tv_nsec = atomic_load(&conn->async_pending) ? 1000000 : IDLE_NS};
@@ -182,7 +181,7 @@ static void *flusher_main(void *opaque)
 void ckt_conn_flusher_start(struct ckt_conn *conn)
 {
 	sigset_t all, before;
-	/* The program's signals are for the program's threads. */
+	/* Only the program's own threads handle its signals. */
 	sigfillset(&all);
 	pthread_sigmask(SIG_BLOCK, &all, &before);
 	int error = pthread_create(&conn->flusher, NULL, flusher_main, conn);
@@ -195,8 +194,8 @@ void ckt_conn_flusher_start(struct ckt_conn *conn)
 }
 
 /*
- * The first of a row: the flusher's waking takes longer.  What does not go at once, or finds the
- * connection broken, is the flusher's.
+ * Sends the first command of a row at once, because waking the flusher takes longer.  The flusher
+ * sends the rest, and handles a broken connection.
  */
 static void send_first(struct ckt_conn *conn)
 {

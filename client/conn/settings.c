@@ -40,8 +40,8 @@ static void load_log(void)
 }
 
 /*
- * The value of a variable as a number within bounds; says so and takes the default where it is
- * none.
+ * The value of a variable as a number within bounds.  If it is not such a number, this logs the
+ * error and returns the default.
  */
 static long load_number(const char *name, long minimum, long maximum, long otherwise)
 {
@@ -85,7 +85,7 @@ static void load_state_dir(void)
 			"%s/.local/state/cricket", home);
 }
 
-/* The variable's value as the job's name; false where it is unset. */
+/* Takes the variable's value as the job's name; false if it is unset. */
 static bool take_job(const char *name, const char *text)
 {
 	if (!text || !*text)
@@ -100,7 +100,7 @@ static bool take_job(const char *name, const char *text)
 	return true;
 }
 
-/* What the launcher calls the run that this process is a part of, where the user says nothing. */
+/* The launcher's name of the run that this process belongs to, unless the user names a job. */
 static void load_job(void)
 {
 	const char *slurm = getenv("SLURM_JOB_ID"), *step = getenv("SLURM_STEP_ID"),
@@ -114,7 +114,7 @@ static void load_job(void)
 			step ? step : "");
 		take_job("SLURM_JOB_ID", text);
 	} else if (torchrun && strcmp(torchrun, "none") != 0) {
-		/* torchrun's default for a run that nobody named. */
+		/* "none" is torchrun's default for a run without a name. */
 		take_job("TORCHELASTIC_RUN_ID", torchrun);
 	}
 }
@@ -132,9 +132,7 @@ static void load_address(void)
 				ckt_settings.address_error, sizeof ckt_settings.address_error);
 		return;
 	}
-	/*
-	 * Nothing said: a server of this user or of the system on this very host, if there is one.
-	 */
+	/* The default is the socket of this user's or the system's server on this host. */
 	char path[400], message[256];
 	if (ckt_local_socket_path(path, sizeof path, message, sizeof message) == 0 &&
 		access(path, R_OK | W_OK) == 0)

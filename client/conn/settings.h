@@ -13,7 +13,7 @@
 enum { CKT_STANDBY_MAX = 16 };
 
 struct ckt_settings {
-	/* REMOTE_GPU_ADDRESS, else the local server's socket */
+	/* REMOTE_GPU_ADDRESS, or the local server's socket */
 	char address[CKT_ADDRESS_TEXT_MAX];
 	/* the servers, if REMOTE_GPU_ADDRESS is a list */
 	char addresses[CKT_SERVERS_MAX][CKT_ADDRESS_TEXT_MAX];
@@ -27,13 +27,13 @@ struct ckt_settings {
 	bool share_memory;      /* CRICKET_SHARE_MEMORY, unless it is 0 */
 	/* CRICKET_SPIN: how long a waiting thread polls before it sleeps */
 	int spin_us;
-	bool spin_given;     /* by the user */
+	bool spin_given;     /* the user set CRICKET_SPIN */
 	unsigned processors; /* on which this program may run */
 	int connect_timeout_ms;
 	int64_t reconnect_timeout_ms;   /* CRICKET_RECONNECT_TIMEOUT, in seconds */
 	int64_t park_timeout_ms;        /* CRICKET_PARK_TIMEOUT, in seconds; 0: no limit */
-	char job[CKT_JOB_NAME_MAX + 1]; /* CRICKET_JOB, else the launcher's; empty: none */
-	/* CRICKET_STATE_DIR, else ~/.local/state/cricket; empty if there is no home */
+	char job[CKT_JOB_NAME_MAX + 1]; /* CRICKET_JOB, or the launcher's name; empty: none */
+	/* CRICKET_STATE_DIR, or ~/.local/state/cricket; empty if there is no home */
 	char state_dir[CKT_ADDRESS_TEXT_MAX];
 };
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How a thread waits for an answer; see spin.h. */
+/* How a thread waits for a reply; see spin.h. */
 #include "client/conn/spin.h"
 
 #include <cuda.h>
@@ -31,8 +31,8 @@ struct ckt_spin ckt_spin_short(void)
 }
 
 /*
- * Half of the processors at most: the flusher, the program's other threads and, on one host, the
- * worker want theirs.
+ * At most half of the processors poll.  The flusher, the program's other threads and, on the same
+ * host, the worker also need processors.
  */
 static bool polls(unsigned flags, unsigned threads)
 {

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The watcher: a thread that sleeps until the worker ends the connection, and looks then whether
- * this process is to be quiet.
+ * The watcher: a thread that sleeps until the worker ends the connection, and then checks whether
+ * the server asked this process to be quiet.
  *
- * Everything else that the worker says is read by whoever makes a call next.  But a process is
- * saved while it computes, too, and then nobody reads.  The thread waits for the end of the
- * connection alone, so what arrives before does not wake it.  An end without that request it leaves
- * to the next call: a program that needs its GPU no more is not to hear that its server went away.
+ * The thread that makes the next call reads everything else that the worker sends.  But a process
+ * may also be saved while it computes, and then no thread reads.  The watcher waits only for the
+ * end of the connection, so data that arrives earlier does not wake it.  Without a request to be
+ * quiet, the next call handles the end.  A program that no longer needs its GPU must not see a
+ * message about its server.
  */
 #include <errno.h>
 #include <signal.h>
@@ -14,7 +15,7 @@
 #include "client/conn/conn.h"
 #include "base/log.h"
 
-/* Waits until the connection of this epoch ends.  False: it is not ours to wait for. */
+/* Waits until the connection of this epoch ends.  False: the connection is not to be watched. */
 static bool wait_for_end(struct ckt_conn *conn, uint64_t epoch)
 {
 	pthread_mutex_lock(&conn->read_lock);
@@ -33,8 +34,8 @@ static bool wait_for_end(struct ckt_conn *conn, uint64_t epoch)
 }
 
 /*
- * Who resumes holds the reader's place, and the state is RESUMING: it stays off what is about to be
- * closed.
+ * The resuming thread is the reader, and the state is RESUMING.  So this function does not touch a
+ * descriptor that is about to be closed.
  */
 static void look(struct ckt_conn *conn, uint64_t epoch)
 {
@@ -66,7 +67,7 @@ void ckt_conn_watch_start(struct ckt_conn *conn)
 {
 	sigset_t all, before;
 	pthread_t thread;
-	/* The program's signals are for the program's threads. */
+	/* Only the program's own threads handle its signals. */
 	sigfillset(&all);
 	pthread_sigmask(SIG_BLOCK, &all, &before);
 	int error = pthread_create(&thread, NULL, watch_main, conn);
