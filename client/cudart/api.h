@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the bodies of exported functions are made of. */
+/* Macros and inline functions for the bodies of exported functions. */
 #pragma once
 
 #include <stdint.h>
@@ -12,7 +12,7 @@
 
 #define CKT_RT_API __attribute__((visibility("default")))
 
-/* Enters, or leaves the calling function with the error. */
+/* Enters; on an error, returns it from the calling function. */
 #define CKT_RT_ENTER()                                        \
 	do {                                                  \
 		cudaError_t ckt_rt_entered = ckt_rt_enter();  \
@@ -26,7 +26,7 @@
 		if (CKT_RT_UNLIKELY(ckt_rt_entered))          \
 			return ckt_rt_return(ckt_rt_entered); \
 	} while (0)
-/* The body of a function that is one call of the driver. */
+/* The body of a function that makes one call of the driver. */
 #define CKT_RT_CALL(call)               \
 	do {                            \
 		CKT_RT_ENTER();         \

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * CUDA arrays and mipmapped arrays.  A cudaArray_t is a CUarray, a cudaMipmappedArray_t a
- * CUmipmappedArray; what differs is how formats are described: bits of each channel and a kind
- * here, a format and a number of channels in the driver.
+ * CUDA arrays and mipmapped arrays.  A cudaArray_t is a CUarray, and a cudaMipmappedArray_t is a
+ * CUmipmappedArray.  Only the description of formats differs.  The runtime describes the bits of
+ * each channel and a kind; the driver describes a format and a number of channels.
  */
 #include "client/cudart/array.h"
 #include "client/cudart/api.h"
 
-/* Kinds beyond the plain ones name a whole format. */
+/* Kinds other than signed, unsigned and float name a whole format. */
 static const struct {
 	uint16_t kind;
 	uint16_t format;
@@ -82,7 +82,7 @@ cudaError_t ckt_rt_format(const struct cudaChannelFormatDesc *desc, CUarray_form
 	}
 	while (channels < 4 && bits[channels])
 		channels++;
-	/* One, two or four channels of equal width, without a gap. */
+	/* Only one, two or four channels of equal width, without a gap, are valid. */
 	for (unsigned i = 0; i < 4; i++) {
 		if (bits[i] != (i < channels ? bits[0] : 0))
 			return cudaErrorInvalidChannelDescriptor;
@@ -152,7 +152,7 @@ static cudaError_t describe(const struct cudaChannelFormatDesc *desc, struct cud
 		.Height = extent.height,
 		.Depth = extent.depth,
 		.Flags = flags};
-	/* The flags of both APIs are the same bits. */
+	/* The flags have the same bits in both APIs. */
 	return ckt_rt_format(desc, &ret->Format, &ret->NumChannels);
 }
 

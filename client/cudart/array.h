@@ -7,7 +7,7 @@
 #include <cuda.h>
 #include <cuda_runtime_api.h>
 
-/* The driver's form of a channel description, and back. */
+/* Translate a channel description into the driver's form, and back. */
 cudaError_t ckt_rt_format(const struct cudaChannelFormatDesc *desc, CUarray_format *ret_format,
 	unsigned *ret_channels);
 cudaError_t ckt_rt_channel(

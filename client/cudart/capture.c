@@ -52,7 +52,7 @@ CKT_RT_API cudaError_t cudaStreamUpdateCaptureDependencies(cudaStream_t stream,
 		(const CUgraphEdgeData *)dependencyData, numDependencies, flags));
 }
 
-/* A property of the thread; needs no context. */
+/* The mode is a property of the thread, so this needs no context. */
 CKT_RT_API cudaError_t cudaThreadExchangeStreamCaptureMode(enum cudaStreamCaptureMode *mode)
 {
 	CKT_RT_DRIVER();

@@ -9,8 +9,8 @@
 #include "client/cudart/registration.h"
 
 /*
- * cudaSetValidDevices: the order in which threads that choose nothing try devices; empty: all in
- * their order.
+ * cudaSetValidDevices: the order in which a thread tries devices if it chose none.  Empty: all
+ * devices in their order.
  */
 static CKT_LOCK(valid_lock);
 static int valid_devices[CKT_DEVICES_MAX];
@@ -40,8 +40,8 @@ CKT_RT_API cudaError_t cudaGetDevice(int *device)
 	}
 	CKT_RT_DRIVER();
 	/*
-	 * The device of a context made current through the driver API, if there is one; asking
-	 * makes none.
+	 * Returns the device of a context that the program made current through the driver API.
+	 * The query creates no context.
 	 */
 	if (cuCtxGetCurrent(&current) == CUDA_SUCCESS && current)
 		CKT_RT_ENTER();
@@ -80,7 +80,7 @@ CKT_RT_API cudaError_t cudaInitDevice(int device, unsigned int deviceFlags, unsi
 	CUcontext context;
 	cudaError_t error = ckt_rt_check_device(device);
 	CKT_RT_REQUIRE(!error, error);
-	/* Other bits of flags mean nothing (seen on an H200). */
+	/* Other bits of flags have no effect (seen on an H200). */
 	if (flags & cudaInitDeviceFlagsAreValid) {
 		CUresult result = cuDevicePrimaryCtxSetFlags(
 			ckt_rt_devices[device].handle, deviceFlags & ~(unsigned)cudaDeviceMapHost);
@@ -131,11 +131,11 @@ CKT_RT_API cudaError_t cudaSetDeviceFlags(unsigned int flags)
 	unsigned schedule = flags & cudaDeviceScheduleMask;
 	CKT_RT_DRIVER();
 	CKT_RT_REQUIRE(!(flags & ~known), cudaErrorInvalidValue);
-	/* Of the scheduling bits one at most. */
+	/* At most one scheduling bit may be set. */
 	CKT_RT_REQUIRE(!(schedule & (schedule - 1)), cudaErrorInvalidValue);
 	/*
-	 * Mapping of host memory is always on; the driver API has no flag for it on a primary
-	 * context any more.
+	 * Mapping of host memory is always on.  The driver API no longer has a flag for it on a
+	 * primary context.
 	 */
 	return ckt_rt_cu(cuDevicePrimaryCtxSetFlags(
 		ckt_rt_devices[ckt_rt_thread.device].handle, flags & ~(unsigned)cudaDeviceMapHost));
@@ -168,8 +168,8 @@ CKT_RT_API cudaError_t cudaDeviceReset(void)
 	if (lost)
 		atomic_store(&device->lost, true);
 	/*
-	 * Threads that hold the dead context find that the epoch has passed and retain it anew at
-	 * their next call.
+	 * Threads with the dead context notice the new epoch at their next call, and retain the
+	 * context again.
 	 */
 	atomic_store(&device->retained, false);
 	CUresult result = cuDevicePrimaryCtxReset(device->handle);
@@ -180,7 +180,10 @@ CKT_RT_API cudaError_t cudaDeviceReset(void)
 		cuCtxSetCurrent(NULL);
 	thread->epoch = 0;
 	thread->context = NULL;
-	/* What was only refused is told all the same (seen on an H200). */
+	/*
+	 * A reset clears the error of a lost context.  The error of a refused call stays (seen on
+	 * an H200).
+	 */
 	if (lost)
 		thread->last_error = cudaSuccess;
 	return ckt_rt_cu(result);
@@ -213,7 +216,7 @@ CKT_RT_API cudaError_t cudaDeviceSetCacheConfig(enum cudaFuncCache cacheConfig)
 }
 
 /*
- * Devices from compute capability 5.0 on have one bank size, and setting it does nothing; CUDA
+ * Devices from compute capability 5.0 on have one bank size, and setting it has no effect.  CUDA
  * keeps the functions for old sources.
  */
 CKT_RT_API cudaError_t cudaDeviceGetSharedMemConfig(enum cudaSharedMemConfig *pConfig)
@@ -245,7 +248,7 @@ CKT_RT_API cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr at
 {
 	cudaError_t error = ckt_rt_check_device(device);
 	CKT_RT_REQUIRE(!error, error);
-	/* The numbers of both enumerations are the same. */
+	/* Both enumerations have the same numbers. */
 	return ckt_rt_cu(cuDeviceGetAttribute(
 		value, (CUdevice_attribute)attr, ckt_rt_devices[device].handle));
 }
@@ -304,13 +307,13 @@ CKT_RT_API cudaError_t cudaRuntimeGetVersion(int *runtimeVersion)
 CKT_RT_API cudaError_t cudaDriverGetVersion(int *driverVersion)
 {
 	CKT_RT_REQUIRE(driverVersion, cudaErrorInvalidValue);
-	/* Without a driver the version is 0 and no error. */
+	/* Without a driver the version is 0, and the call succeeds. */
 	if (cuDriverGetVersion(driverVersion) != CUDA_SUCCESS)
 		*driverVersion = 0;
 	return cudaSuccess;
 }
 
-/* The callback takes the driver's structure under another name. */
+/* The callback's argument is the driver's structure under another name. */
 CKT_RT_API cudaError_t cudaDeviceRegisterAsyncNotification(int device,
 	cudaAsyncCallback callbackFunc, void *userData, cudaAsyncCallbackHandle_t *callback)
 {

@@ -5,5 +5,5 @@
 #include <cuda.h>
 #include <cuda_runtime_api.h>
 
-/* A thread that never chose a device takes the first valid one that gives a context. */
+/* For a thread that never chose a device: takes the first valid device that gives a context. */
 cudaError_t ckt_rt_choose_valid(CUcontext *ret_context);

@@ -15,8 +15,8 @@ static cudaError_t entry_point(const char *symbol, void **ret_function, unsigned
 	CUresult result = cuGetProcAddress(
 		symbol, ret_function, (int)version, flags, ret_status ? &status : NULL);
 	/*
-	 * To a caller who takes the status a missing function is an answer; drivers differ in
-	 * whether they call it an error.
+	 * A caller that asks for the status gets a missing function as a status.  Drivers differ in
+	 * whether they also return an error.
 	 */
 	if (result == CUDA_ERROR_NOT_FOUND && ret_status) {
 		*ret_function = NULL;

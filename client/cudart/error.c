@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The last error of a thread, and what errors are called. */
+/* The last error of a thread, and the names of errors. */
 #include "client/cudart/error.h"
 #include "client/cudart/api.h"
 #include "client/cudart/error_table.h"
 
-/* Errors after which the context is dead and every later call fails. */
+/* Errors that destroy the context, so that every later call fails. */
 static bool is_sticky(cudaError_t error)
 {
 	switch (error) {
@@ -36,8 +36,8 @@ cudaError_t ckt_rt_fault(void)
 cudaError_t ckt_rt_failed(cudaError_t error)
 {
 	/*
-	 * Seen on an H200 with CUDA 13.0: that something is not ready is not remembered, and a dead
-	 * context comes before a wrong value.
+	 * Seen on an H200 with CUDA 13.0: cudaErrorNotReady is not recorded, and the error of a
+	 * dead context takes precedence over cudaErrorInvalidValue.
 	 */
 	if (error == cudaErrorNotReady)
 		return error;
@@ -55,8 +55,8 @@ CKT_RT_API cudaError_t cudaPeekAtLastError(void)
 }
 
 /*
- * Forgets the error also when the context is dead: the next call brings it back.  A driver that
- * could not be initialised answers for ever (seen with NVIDIA's library, where the error is 35).
+ * Clears the error even if the context is dead: the next call returns it again.  If the driver
+ * could not be initialised, its error stays (seen with NVIDIA's library, where the error is 35).
  */
 CKT_RT_API cudaError_t cudaGetLastError(void)
 {

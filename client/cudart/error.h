@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The last error of a thread, and how an exported function ends. */
+/* The last error of a thread, and how an exported function returns. */
 #pragma once
 
 #include <cuda.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Names and texts of the runtime's errors, as CUDA 13.0 gives them; public facts, checked against NVIDIA's library by a test where
- * that is installed.  Sorted by number.
+ * Names and texts of the runtime's errors, as in CUDA 13.0.  These are public facts; a test
+ * compares them with NVIDIA's library if that is installed.  Sorted by number.
  */
 #include "client/cudart/error_table.h"
 

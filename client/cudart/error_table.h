@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The names and texts of errors, in the order of their numbers. */
+/* The names and texts of errors, sorted by number. */
 #pragma once
 
 struct ckt_rt_error_text {

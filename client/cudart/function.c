@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Kernels by the address of their host stubs: handles, attributes, names, parameters. */
+/* Kernels, found by the address of their host stubs: handles, attributes, names, parameters. */
 #include "client/cudart/function.h"
 #include "client/cudart/api.h"
 #include "client/cudart/module.h"
@@ -16,7 +16,9 @@ static cudaError_t find(const void *func, struct ckt_rt_kernel **ret_kernel)
 			   : cudaErrorInvalidDeviceFunction;
 }
 
-/* For who asks for a kernel's handle: what is none is no function of the device. */
+/*
+ * For callers that ask for a kernel's handle: an unknown address is cudaErrorInvalidDeviceFunction.
+ */
 static cudaError_t find_named(const void *func, struct ckt_rt_kernel **ret_kernel)
 {
 	cudaError_t error = find(func, ret_kernel);
@@ -52,7 +54,7 @@ CKT_RT_API cudaError_t cudaGetKernel(cudaKernel_t *kernelPtr, const void *entryF
 	if (!error)
 		error = ckt_rt_kernel_handle(kernel, &handle);
 	CKT_RT_REQUIRE(!error, error);
-	/* Whoever launches the handle itself through the runtime finds it again. */
+	/* Registers the handle, so that a program can pass it to the runtime's launch functions. */
 	CKT_RT_REQUIRE(ckt_rt_kernel_adopt(handle), cudaErrorMemoryAllocation);
 	*kernelPtr = handle;
 	return cudaSuccess;
@@ -67,7 +69,7 @@ CKT_RT_API cudaError_t cudaFuncGetAttributes(struct cudaFuncAttributes *attr, co
 	CKT_RT_REQUIRE(!error, error);
 	for (int i = 0; i < CU_FUNC_ATTRIBUTE_MAX; i++) {
 		CUresult result = cuFuncGetAttribute(&v[i], (CUfunction_attribute)i, function);
-		/* An attribute that this driver or device does not have reads as 0. */
+		/* An attribute that this driver or device does not have is 0. */
 		if (result == CUDA_ERROR_INVALID_VALUE || result == CUDA_ERROR_NOT_SUPPORTED)
 			v[i] = 0;
 		else if (result)
@@ -102,7 +104,7 @@ CKT_RT_API cudaError_t cudaFuncSetAttribute(
 	CUfunction function;
 	cudaError_t error = ckt_rt_function(func, &function);
 	CKT_RT_REQUIRE(!error, error);
-	/* The runtime's numbers of the attributes that can be set are the driver's. */
+	/* The attributes that can be set have the same numbers in both APIs. */
 	return ckt_rt_cu(cuFuncSetAttribute(function, (CUfunction_attribute)attr, value));
 }
 
@@ -114,7 +116,7 @@ CKT_RT_API cudaError_t cudaFuncSetCacheConfig(const void *func, enum cudaFuncCac
 	return ckt_rt_cu(cuFuncSetCacheConfig(function, (CUfunc_cache)cacheConfig));
 }
 
-/* Without effect on every device that CUDA 13 serves. */
+/* The setting has no effect on any device that CUDA 13 supports. */
 CKT_RT_API cudaError_t cudaFuncSetSharedMemConfig(const void *func, enum cudaSharedMemConfig config)
 {
 	CUfunction function;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Functions by what a program passes for them. */
+/* Functions, found by the address that a program passes. */
 #pragma once
 
 #include <cuda.h>
 #include <cuda_runtime_api.h>
 
 /*
- * From what a program passes as `func`; cudaErrorInvalidDeviceFunction for what was never
+ * The function of the address `func`. cudaErrorInvalidDeviceFunction for an address that was never
  * registered.  Enters.
  */
 cudaError_t ckt_rt_function(const void *func, CUfunction *ret_function);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Graphs: their structure, instantiation and launch.  Handles of graphs, nodes and executable
- * graphs are the driver's.
+ * graphs are the driver's handles.
  */
 #include "client/cudart/api.h"
 #include "client/cudart/variants.h"
@@ -37,7 +37,9 @@ CKT_RT_API cudaError_t cudaGraphNodeGetType(cudaGraphNode_t node, enum cudaGraph
 	CKT_RT_ENTER();
 	CUgraphNodeType type = CU_GRAPH_NODE_TYPE_EMPTY;
 	CUresult result = cuGraphNodeGetType(node, pType ? &type : NULL);
-	/* Memory operations are the driver API's alone: the runtime has no name for them. */
+	/*
+	 * Only the driver API has memory operation nodes: the runtime has no name for their type.
+	 */
 	if (!result && type == CU_GRAPH_NODE_TYPE_BATCH_MEM_OP)
 		result = CUDA_ERROR_UNKNOWN;
 	else if (!result)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Nodes of graphs and their parameters.  Events, host functions, memsets and allocations are
- * described alike in both APIs; kernels are named by their stubs here, and copies are
- * three-dimensional ones there.
+ * Nodes of graphs and their parameters.  Both APIs describe events, host functions, memsets and
+ * allocations in the same way.  The runtime names kernels by their stubs.  The driver describes
+ * every copy as a three-dimensional one.
  */
 #include "client/cudart/api.h"
 #include "client/cudart/graph_params.h"
@@ -221,7 +221,7 @@ CKT_RT_API cudaError_t cudaGraphKernelNodeSetAttribute(
 		hNode, (CUkernelNodeAttrID)attr, (const CUkernelNodeAttrValue *)value));
 }
 
-/* The three-dimensional copies that the memcpy nodes' parameters mean.  All enter. */
+/* Translate parameters of memcpy nodes into three-dimensional copies.  All enter. */
 static cudaError_t copy_3d(const struct cudaMemcpy3DParms *p, CUDA_MEMCPY3D *ret)
 {
 	cudaError_t error = ckt_rt_enter();

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Parameters of nodes of any kind, and parameters told back: kernels by their stubs, copies in
- * elements of their arrays.
+ * Parameters of nodes of any kind, and queries of parameters.  Kernels are named by their stubs,
+ * and copies count elements of their arrays.
  */
 #include <string.h>
 
@@ -36,7 +36,7 @@ static cudaError_t params_to_driver(const struct cudaGraphNodeParams *p, CUgraph
 	_Static_assert(sizeof kernel == sizeof ret->kernel && sizeof p->alloc == sizeof ret->alloc,
 		"one layout");
 	memset(ret, 0, sizeof *ret);
-	/* The kinds of nodes have the same numbers. */
+	/* The node types have the same numbers in both APIs. */
 	ret->type = (CUgraphNodeType)p->type;
 	switch (p->type) {
 	case cudaGraphNodeTypeKernel:
@@ -104,8 +104,8 @@ CKT_RT_API cudaError_t cudaGraphAddNode(cudaGraphNode_t *pGraphNode, cudaGraph_t
 	CUresult result = cuGraphAddNode(pGraphNode, graph, pDependencies,
 		(const CUgraphEdgeData *)dependencyData, numDependencies, &driver);
 	/*
-	 * What the driver tells back: the address of an allocation, the bodies of a conditional
-	 * node.
+	 * Return the driver's outputs: the address of an allocation, and the bodies of a
+	 * conditional node.
 	 */
 	if (result == CUDA_SUCCESS && nodeParams->type == cudaGraphNodeTypeMemAlloc)
 		nodeParams->alloc.dptr = (void *)(uintptr_t)driver.alloc.dptr;
@@ -156,7 +156,7 @@ CKT_RT_API cudaError_t cudaGraphKernelNodeGetParams(
 	CKT_RT_REQUIRE(pNodeParams, cudaErrorInvalidValue);
 	CUresult result = cuGraphKernelNodeGetParams(node, &driver);
 	CKT_RT_REQUIRE(!result, (cudaError_t)result);
-	/* A kernel that the program did not name through the runtime has no stub. */
+	/* A kernel that the program did not register with the runtime has no stub. */
 	const void *stub = ckt_rt_kernel_host(driver.func, driver.kern);
 	CKT_RT_REQUIRE(stub, cudaErrorInvalidDeviceFunction);
 	*pNodeParams = (struct cudaKernelNodeParams){
@@ -170,7 +170,7 @@ CKT_RT_API cudaError_t cudaGraphKernelNodeGetParams(
 	return cudaSuccess;
 }
 
-/* The direction of a copy from what the driver calls its sides; an array is on the device. */
+/* The direction of a copy, from the driver's memory types; an array is on the device. */
 static enum cudaMemcpyKind kind_of(CUmemorytype src, CUmemorytype dst)
 {
 	if (src == CU_MEMORYTYPE_UNIFIED || dst == CU_MEMORYTYPE_UNIFIED)

@@ -5,6 +5,6 @@
 #include <cuda.h>
 #include <cuda_runtime_api.h>
 
-/* Of a kernel node; the thread enters. */
+/* Translates the parameters of a kernel node.  Enters. */
 cudaError_t ckt_rt_kernel_params(
 	const struct cudaKernelNodeParamsV2 *p, CUDA_KERNEL_NODE_PARAMS *ret);

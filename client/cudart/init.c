@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Initialisation of the driver, primary contexts and what a thread knows of its device. Loading the
- * library does nothing; the first call that needs the driver runs cuInit, the first that needs a
- * device retains its primary context.
+ * Initialises the driver, retains primary contexts, and keeps each thread's state.  Loading the
+ * library does nothing.  The first call that needs the driver runs cuInit.  The first call that
+ * needs a device retains its primary context.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -25,8 +25,8 @@ static _Atomic bool forked;
 static CKT_LOCK(init_lock);
 
 /*
- * A child of a process that has initialised CUDA, or in which another thread was about to, has no
- * CUDA, as with NVIDIA's runtime: every call says cudaErrorInitializationError.
+ * A child has no CUDA if its parent had initialised CUDA or another thread was about to, as with
+ * NVIDIA's runtime.  Every call in such a child returns cudaErrorInitializationError.
  */
 static void after_fork_in_child(void)
 {
@@ -42,7 +42,7 @@ static void after_fork_in_child(void)
 	ckt_rt_thread.epoch = 0;
 }
 
-/* Before any lock of ours can be held; it is all that loading the library does. */
+/* Runs before any of our locks can be held.  Loading the library does nothing else. */
 __attribute__((constructor)) static void watch_forks(void)
 {
 	pthread_atfork(NULL, NULL, after_fork_in_child);
@@ -77,8 +77,8 @@ static cudaError_t initialise(void)
 	if (result)
 		return (cudaError_t)result;
 	/*
-	 * Within a major version every driver serves every runtime, so the minor number is not
-	 * asked about.
+	 * Within a major version every driver supports every runtime, so the minor number is not
+	 * checked.
 	 */
 	if (version / 1000 < CUDART_VERSION / 1000) {
 		ckt_log_user("the driver supports CUDA %d.%d, but this program needs %d.0",
@@ -160,7 +160,7 @@ cudaError_t ckt_rt_primary(int device, CUcontext *ret_context)
 	return (cudaError_t)result;
 }
 
-/* Remembers that `context` of `device` is current. */
+/* Records that `context` of `device` is current. */
 static void remember(CUcontext context, int device, bool primary, uint32_t epoch)
 {
 	struct ckt_rt_thread *thread = &ckt_rt_thread;
@@ -171,8 +171,8 @@ static void remember(CUcontext context, int device, bool primary, uint32_t epoch
 }
 
 /*
- * The program made `current` current through the driver API, or we did before a reset.
- * cudaErrorDeviceUninitialized: it is dead.
+ * Handles a context that the program made current through the driver API, or this library before a
+ * reset. cudaErrorDeviceUninitialized: the context is dead.
  */
 static cudaError_t adopt(CUcontext current, uint32_t epoch)
 {

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Sharing with other processes, and the driver's own log: handles and callbacks are the driver's.
- */
+/* Sharing with other processes, and the driver's log.  Handles and callbacks are the driver's. */
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +11,8 @@ _Static_assert(sizeof(cudaIpcEventHandle_t) == sizeof(CUipcEventHandle), "one la
 _Static_assert(sizeof(cudaIpcMemHandle_t) == sizeof(CUipcMemHandle), "one layout");
 
 /*
- * A driver that refuses leaves something in the handle, and the runtime has never passed that on.
+ * A driver may write to the handle and then return an error.  The runtime does not pass such a
+ * handle on.
  */
 CKT_RT_API cudaError_t cudaIpcGetEventHandle(cudaIpcEventHandle_t *handle, cudaEvent_t event)
 {
@@ -44,9 +43,7 @@ CKT_RT_API cudaError_t cudaIpcGetMemHandle(cudaIpcMemHandle_t *handle, void *dev
 	return ckt_rt_cu(result);
 }
 
-/*
- * Memory that is open: the driver opens it once in a context, the runtime as often as it is asked.
- */
+/* Opened memory: the driver opens it once in a context, but the runtime may open it many times. */
 struct opened {
 	struct opened *next;
 	CUipcMemHandle handle;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Launching kernels.  The hot path: a thread-local look, a hash look-up or none, the driver's
- * launch.
+ * Launching kernels.  The hot path reads thread-local data, finds the kernel by a hash look-up or
+ * from its handle, and calls the driver's launch.
  */
 #include <stdlib.h>
 
@@ -12,7 +12,7 @@
 #include "client/cudart/registration.h"
 #include "client/cudart/variants.h"
 
-/* Launches nested deeper than the thread's own array holds, a list of its own each; rare. */
+/* A launch nested deeper than the thread's own array; these launches form a list, and are rare. */
 struct ckt_rt_call_more {
 	struct ckt_rt_call call;
 	struct ckt_rt_call_more *below;
@@ -69,10 +69,7 @@ CKT_RT_API cudaError_t __cudaPopCallConfiguration(
 	return cudaSuccess;
 }
 
-/*
- * A stream of another device takes the kernel with it: the runtime launches there, whatever device
- * is current (seen on H200s).
- */
+/* A kernel runs on the device of its stream, whichever device is current (seen on H200s). */
 __attribute__((noinline)) static cudaError_t launch_elsewhere(struct ckt_rt_kernel *kernel,
 	const dim3 *grid, const dim3 *block, void **args, size_t shared_bytes, cudaStream_t stream)
 {
@@ -114,7 +111,7 @@ static inline cudaError_t launch(struct ckt_rt_kernel *kernel, const dim3 *grid,
 	return ckt_rt_return((cudaError_t)result);
 }
 
-/* The handle is our record of the stub's address.  Nothing is loaded. */
+/* The handle is the record of the stub's address.  Nothing is loaded. */
 CKT_RT_API cudaError_t __cudaGetKernel(cudaKernel_t *kernel, const void *entry)
 {
 	CKT_RT_REQUIRE(kernel && entry, cudaErrorInvalidValue);
@@ -146,7 +143,7 @@ CKT_RT_API cudaError_t cudaLaunchKernel(const void *func, dim3 gridDim, dim3 blo
 	CKT_RT_ENTER();
 	CKT_RT_REQUIRE(func, cudaErrorInvalidDeviceFunction);
 	struct ckt_rt_kernel *kernel = ckt_rt_kernel_find(func);
-	/* What CUDA 13.0 says of an address that is no kernel (seen on an H200). */
+	/* CUDA 13.0 returns this error for an address that is no kernel (seen on an H200). */
 	CKT_RT_REQUIRE(kernel, cudaErrorInvalidResourceHandle);
 	return launch(kernel, &gridDim, &blockDim, args, sharedMem, stream);
 }

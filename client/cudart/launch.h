@@ -5,6 +5,9 @@
 #include <cuda.h>
 #include <cuda_runtime_api.h>
 
-/* The driver's form of a configuration, with another stream; points into config. */
+/*
+ * Translates a configuration into the driver's form, with another stream.  The result points into
+ * config.
+ */
 cudaError_t ckt_rt_launch_config(
 	const cudaLaunchConfig_t *config, cudaStream_t stream, CUlaunchConfig *ret_config);

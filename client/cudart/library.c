@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Libraries loaded by the program itself, and their kernels.  cudaLibrary_t and cudaKernel_t are
+ * Libraries that the program loads itself, and their kernels. cudaLibrary_t and cudaKernel_t are
  * the driver's handles.
  */
 #include "client/cudart/api.h"
 #include "client/cudart/registration.h"
 
-/* The runtime's JIT options have numbers of their own only in so far as it offers fewer. */
+/* The runtime's JIT options are a subset of the driver's, with the same numbers. */
 static CUjit_option *jit_options(enum cudaJitOption *options)
 {
 	_Static_assert(sizeof(enum cudaJitOption) == sizeof(CUjit_option), "passed on as they lie");
@@ -44,7 +44,7 @@ CKT_RT_API cudaError_t cudaLibraryGetKernel(
 	CKT_RT_ENTER();
 	CKT_RT_REQUIRE(pKernel, cudaErrorInvalidValue);
 	CUresult result = cuLibraryGetKernel(pKernel, library, name);
-	/* So that cudaLaunchKernel and the cudaFunc functions take the handle. */
+	/* Registers the handle for cudaLaunchKernel and the cudaFunc functions. */
 	if (result == CUDA_SUCCESS && !ckt_rt_kernel_adopt(*pKernel))
 		result = CUDA_ERROR_OUT_OF_MEMORY;
 	return ckt_rt_cu(result);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Hints and questions about managed memory, and copies in batches. */
+/* Hints and queries about managed memory, and copies in batches. */
 #include <string.h>
 
 #include "client/cudart/api.h"

@@ -3,8 +3,8 @@
  * Linear and two-dimensional copies of every kind.
  *
  * The synchronous functions use the driver's own synchronous copies on the legacy default stream.
- * Their _ptds versions copy in the thread's stream and wait for it, except from device to device,
- * which CUDA does not wait for either.
+ * Their _ptds versions copy in the thread's stream and wait for the copy.  They do not wait for
+ * copies from device to device, as in CUDA.
  */
 #include <string.h>
 
@@ -28,7 +28,7 @@ static CUresult copy_sync(void *dst, const void *src, size_t count, enum cudaMem
 	case cudaMemcpyDeviceToDevice:
 		return cuMemcpyDtoD(ckt_rt_address(dst), ckt_rt_address(src), count);
 	case cudaMemcpyHostToHost: {
-		/* After all that the default stream holds; the driver need not carry the bytes. */
+		/* Waits for the default stream, then copies the bytes without the driver. */
 		CUresult result = cuStreamSynchronize(NULL);
 		if (result == CUDA_SUCCESS)
 			memmove(dst, src, count);
@@ -58,7 +58,7 @@ cudaError_t ckt_rt_copy(void *dst, const void *src, size_t count, enum cudaMemcp
 	cudaStream_t stream, bool async)
 {
 	CKT_RT_ENTER();
-	/* Nothing to copy is no error, whatever the kind (seen on an H200). */
+	/* A copy of 0 bytes succeeds, with any kind (seen on an H200). */
 	if (!count)
 		return cudaSuccess;
 	CKT_RT_REQUIRE(kind_is_valid(kind), cudaErrorInvalidMemcpyDirection);
@@ -105,7 +105,10 @@ static cudaError_t copy_2d(const struct side *dst, const struct side *src, size_
 	if (!width || !height)
 		return cudaSuccess;
 	CKT_RT_REQUIRE(kind_is_valid(kind), cudaErrorInvalidMemcpyDirection);
-	/* Of a single row CUDA 13.0 says the one, of several the other; a single row needs none. */
+	/*
+	 * CUDA 13.0 has one error for a single row and another for several rows.  A single row
+	 * needs no pitch.
+	 */
 	bool dense = height == 1;
 	CKT_RT_REQUIRE((dst->array || dst->pitch >= width || (dense && !dst->pitch)) &&
 			(src->array || src->pitch >= width || (dense && !src->pitch)),
@@ -213,8 +216,8 @@ cudaError_t ckt_rt_cudaMemcpy2DArrayToArray(cudaArray_t dst, size_t wOffsetDst, 
 }
 
 /*
- * The one-dimensional array functions, deprecated by CUDA: count bytes along the rows of the
- * array.  A copy that starts inside a row or ends inside one is several rectangles, at most three.
+ * The one-dimensional array functions, which CUDA deprecates: they copy count bytes along the rows
+ * of the array.  A copy that starts or ends inside a row is split into at most three rectangles.
  */
 static cudaError_t array_row(cudaArray_const_t array, size_t *ret_bytes)
 {
@@ -242,7 +245,10 @@ static cudaError_t copy_rows(cudaArray_const_t array, size_t x, size_t y, char *
 	CKT_RT_REQUIRE(!error, error);
 	CKT_RT_REQUIRE(row && x < row, cudaErrorInvalidValue);
 	while (count) {
-		/* Rest of a row begun, then whole rows at once, then the beginning of the last. */
+		/*
+		 * First the rest of a started row, then whole rows together, then the start of the
+		 * last row.
+		 */
 		size_t width = x || count < row ? (count < row - x ? count : row - x) : row;
 		size_t height = width == row ? count / row : 1;
 		struct side a = {.array = array, .x = x, .y = y},
@@ -259,7 +265,7 @@ static cudaError_t copy_rows(cudaArray_const_t array, size_t x, size_t y, char *
 	return cudaSuccess;
 }
 
-/* Rows of both may differ: each copy goes to the end of a row of one of them. */
+/* The rows of both arrays may differ: each copy ends at the end of a row of one of them. */
 cudaError_t ckt_rt_cudaMemcpyArrayToArray(cudaArray_t dst, size_t wOffsetDst, size_t hOffsetDst,
 	cudaArray_const_t src, size_t wOffsetSrc, size_t hOffsetSrc, size_t count,
 	enum cudaMemcpyKind kind, cudaStream_t default_stream)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Three-dimensional copies.  Widths and x positions count elements where an array takes part in the
- * copy (its elements) and bytes otherwise; the position inside pitched memory is in bytes only when
- * no array takes part at all.
+ * Three-dimensional copies.  If an array takes part in the copy, widths and x positions count its
+ * elements; otherwise they count bytes.  A position inside pitched memory is in bytes only if no
+ * array takes part.
  */
 #include "client/cudart/memcpy3d.h"
 #include "client/cudart/api.h"
@@ -56,7 +56,10 @@ cudaError_t ckt_rt_copy_3d(const struct cudaMemcpy3DParms *p, CUDA_MEMCPY3D *ret
 	return cudaSuccess;
 }
 
-/* As of two-dimensional copies: what a single row or slice does not need is not looked at. */
+/*
+ * As in two-dimensional copies, a pitch or height that a single row or slice does not need is not
+ * checked.
+ */
 static bool pitch_is_valid(const struct cudaPitchedPtr *p, const CUDA_MEMCPY3D *copy)
 {
 	bool rows = copy->Height > 1 || copy->Depth > 1;
@@ -95,8 +98,8 @@ CKT_RT_API cudaError_t cudaMemcpy3DAsync(const struct cudaMemcpy3DParms *p, cuda
 }
 
 /*
- * Between devices: the same copy, device memory on both sides, each in the primary context of its
- * device.
+ * Copies between devices: the same copy, with device memory on both sides.  Each side is in the
+ * primary context of its device.
  */
 static cudaError_t copy_peer(const struct cudaMemcpy3DPeerParms *p, cudaStream_t stream, bool async)
 {
@@ -162,7 +165,7 @@ CKT_RT_API cudaError_t cudaMemcpy3DPeerAsync(
 	return copy_peer(p, stream, true);
 }
 
-/* Operands are described as the driver describes them. */
+/* The operands have the same layout in both APIs. */
 CKT_RT_API cudaError_t cudaMemcpy3DBatchAsync(size_t numOps, struct cudaMemcpy3DBatchOp *opList,
 	unsigned long long flags, cudaStream_t stream)
 {

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Allocation: device, pitched, pinned, managed and stream-ordered memory; what a pointer is. */
+/*
+ * Allocation of device, pitched, pinned, managed and stream-ordered memory; attributes of pointers.
+ */
 #include "client/cudart/api.h"
 
 CKT_RT_API cudaError_t cudaMalloc(void **devPtr, size_t size)
@@ -21,7 +23,7 @@ CKT_RT_API cudaError_t cudaFree(void *devPtr)
 	CKT_RT_CALL(cuMemFree(ckt_rt_address(devPtr)));
 }
 
-/* Rows are aligned for 16-byte elements, the strictest that the driver knows. */
+/* Rows are aligned for 16-byte elements, the strictest alignment of the driver. */
 static cudaError_t malloc_pitch(void **ret_address, size_t *ret_pitch, size_t width, size_t height)
 {
 	CUdeviceptr address;
@@ -128,7 +130,7 @@ CKT_RT_API cudaError_t cudaMallocManaged(void **devPtr, size_t size, unsigned in
 	CUdeviceptr address;
 	CKT_RT_ENTER();
 	CKT_RT_REQUIRE(devPtr, cudaErrorInvalidValue);
-	if (!size) { /* as cudaMalloc; so did an H200 */
+	if (!size) { /* as cudaMalloc; seen on an H200 */
 		*devPtr = NULL;
 		return cudaSuccess;
 	}
@@ -138,7 +140,7 @@ CKT_RT_API cudaError_t cudaMallocManaged(void **devPtr, size_t size, unsigned in
 	return ckt_rt_cu(result);
 }
 
-/* The driver's index of a device, from its handle. */
+/* The runtime's index of a device, from the driver's handle. */
 static int device_index(int ordinal)
 {
 	for (int i = 0; i < ckt_rt_device_count; i++) {
@@ -165,8 +167,8 @@ CKT_RT_API cudaError_t cudaPointerGetAttributes(
 	CKT_RT_ENTER();
 	CKT_RT_REQUIRE(attributes, cudaErrorInvalidValue);
 	/*
-	 * Asked for in one call, the driver answers zeros for memory that it does not know, and no
-	 * error.
+	 * If all attributes are queried in one call, the driver returns zeros for unknown memory,
+	 * and no error.
 	 */
 	CUresult result = cuPointerGetAttributes(
 		sizeof names / sizeof *names, names, values, ckt_rt_address(ptr));

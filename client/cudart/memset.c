@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Filling memory.  The synchronous functions are ordered in the default stream and do not wait,
- * like the driver's own.
+ * Filling memory.  The synchronous functions run in the order of the default stream and do not
+ * wait, as in the driver.
  */
 #include "client/cudart/api.h"
 #include "client/cudart/variants.h"
@@ -38,7 +38,7 @@ static cudaError_t fill_3d(struct cudaPitchedPtr to, int value, struct cudaExten
 		return fill_2d(to.ptr, 0, value, 0, 0, stream, async);
 	CKT_RT_REQUIRE(to.pitch >= extent.width && (extent.depth <= 1 || to.ysize >= extent.height),
 		cudaErrorInvalidValue);
-	/* Slices that follow one another without a gap are one plane. */
+	/* Adjacent slices are filled as one plane. */
 	if (extent.depth <= 1 || to.ysize == extent.height)
 		return fill_2d(to.ptr, to.pitch, value, extent.width, extent.height * extent.depth,
 			stream, async);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Loading of registered modules, at the first use of one of their kernels or variables.
+ * Loads registered modules at the first use of one of their kernels or variables.
  *
- * A module is a CUlibrary, which serves every context.  With a driver that has no libraries it is a
- * CUmodule per device instead, in primary contexts only; such a driver has no CUkernel to give out
- * either.
+ * A module is a CUlibrary, which works in every context.  With a driver that has no libraries, a
+ * module is one CUmodule per device instead, in primary contexts only.  Such a driver has no
+ * CUkernel handles either.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -20,10 +20,10 @@ enum {
 };
 
 /*
- * At the end of the process the driver frees everything, and a driver that has to ask a server
- * might even have to wait for it: modules are unloaded when their library is closed only.  The
- * program unregisters them in handlers that it registered at start; ours, registered when the
- * module is loaded, run before.
+ * Modules are unloaded only when the program closes their library.  When the process ends, the
+ * driver frees everything, and unloading through a server could have to wait.  The program
+ * unregisters its modules in exit handlers that it registered at start.  This library registers its
+ * own exit handler later, when it loads a module, so its handler runs first.
  */
 static _Atomic bool exiting;
 
@@ -48,7 +48,7 @@ _Atomic uint64_t *ckt_rt_slot(ckt_rt_slots *slots, int device)
 }
 
 /*
- * Bytes of a fat binary by its own header: magic, version (16 bits), header bytes (16 bits),
+ * The size of a fat binary from its own header: magic, version (16 bits), header bytes (16 bits),
  * payload bytes (64 bits).
  */
 static size_t fatbin_bytes(const void *image)
@@ -63,8 +63,9 @@ static size_t fatbin_bytes(const void *image)
 }
 
 /*
- * -rdc=true and no image for this device: what was linked at build time exists once more as
- * relocatable PTX, to be linked now. On success *ret_image holds until cuLinkDestroy(*ret_state).
+ * For a program built with -rdc=true whose linked image does not fit this device.  The program also
+ * holds the parts as relocatable PTX, which this function links.  On success *ret_image is valid
+ * until cuLinkDestroy(*ret_state).
  */
 static CUresult link_prelinked(
 	const struct ckt_rt_module *module, CUlinkState *ret_state, void **ret_image)
@@ -95,9 +96,9 @@ static CUresult link_prelinked(
 }
 
 /*
- * What a driver says of a linked image that is not for the device.  It may keep the options for as
- * long as the library is there, and has the reason from no other place: where the parts can be
- * linked instead, nobody is to hear of it.
+ * The driver's error text about a linked image that does not fit the device.  The driver may use
+ * the options as long as the library is loaded.  The text is logged only if linking the parts also
+ * fails.
  */
 struct ckt_rt_link_log {
 	CUjit_option options[2];
@@ -119,7 +120,7 @@ static CUresult make_log(struct ckt_rt_module *module)
 	return CUDA_SUCCESS;
 }
 
-/* Neither the image nor its parts: now it is said, once. */
+/* Neither the image nor its parts could be loaded: logs the error once. */
 static CUresult tell(struct ckt_rt_module *module, CUresult result)
 {
 	struct ckt_rt_link_log *log = module->link_log;
@@ -131,9 +132,9 @@ static CUresult tell(struct ckt_rt_module *module, CUresult result)
 }
 
 /*
- * What was linked at build time.  A driver may look into a library only when something of it is
- * asked for, as NVIDIA's does: one without an image for the device is loaded all the same, so it is
- * asked for its module where there is something else to load instead.
+ * Loads the image that was linked at build time.  A driver may read the image only at first use, as
+ * NVIDIA's does, and thus load a library without an image for the device.  So this function queries
+ * the library's module, because the parts can be linked instead.
  */
 static CUresult load_linked(struct ckt_rt_module *module, CUlibrary *ret_library)
 {
@@ -188,7 +189,7 @@ static CUresult load_module(struct ckt_rt_module *module, CUmodule *ret_module)
 	return result;
 }
 
-/* Loads the module as a library or for the current device.  Exactly one of the results is set. */
+/* Loads the module as a library, or for the current device.  Exactly one result is set. */
 static cudaError_t load(struct ckt_rt_module *module, CUlibrary *ret_library, CUmodule *ret_module)
 {
 	CUresult result = CUDA_SUCCESS;
@@ -357,7 +358,7 @@ void ckt_rt_module_unload(struct ckt_rt_module *module)
 	CUlibrary library = atomic_exchange(&module->library, NULL);
 	_Atomic uint64_t *by_device = atomic_load(&module->modules);
 	module->gone = true;
-	/* In a forked child, or once the driver has failed, there is nothing left to unload. */
+	/* In a forked child, or after the driver failed, nothing is left to unload. */
 	if ((library || by_device) && !atomic_load(&exiting) && ckt_rt_driver() == cudaSuccess) {
 		if (library) {
 			cuLibraryUnload(library);

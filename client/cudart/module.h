@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Loads what the program registered.  Precondition of all: entered.  No function records its error.
+ * Loads the modules that the program registered.  Precondition of all functions: entered.  No
+ * function records its error.
  */
 #pragma once
 
@@ -14,7 +15,7 @@
 #include "client/cudart/init.h"
 #include "client/cudart/registration.h"
 
-_Atomic uint64_t *ckt_rt_slot(ckt_rt_slots *slots, int device); /* NULL without memory */
+_Atomic uint64_t *ckt_rt_slot(ckt_rt_slots *slots, int device); /* NULL if there is no memory */
 cudaError_t ckt_rt_kernel_function_slow(struct ckt_rt_kernel *kernel, CUfunction *ret_function);
 cudaError_t ckt_rt_kernel_handle(struct ckt_rt_kernel *kernel, CUkernel *ret_kernel);
 cudaError_t ckt_rt_variable_address(

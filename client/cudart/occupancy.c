@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How many blocks fit. */
+/* Occupancy: the number of blocks that fit on a multiprocessor. */
 #include "client/cudart/api.h"
 #include "client/cudart/function.h"
 #include "client/cudart/launch.h"

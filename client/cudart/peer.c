@@ -69,7 +69,7 @@ CKT_RT_API cudaError_t cudaDeviceGetHostAtomicCapabilities(unsigned int *capabil
 		(const CUatomicOperation *)operations, count, ckt_rt_devices[device].handle));
 }
 
-/* Copies between devices name contexts in the driver API. */
+/* In the driver API, copies between devices name contexts. */
 static cudaError_t copy_peer(void *dst, int dst_device, const void *src, int src_device,
 	size_t count, cudaStream_t stream, bool async)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Memory pools.  A cudaMemPool_t is a CUmemoryPool; locations, properties and access descriptions
- * lie alike in both APIs.
+ * Memory pools.  A cudaMemPool_t is a CUmemoryPool.  Locations, properties and access descriptions
+ * have the same layout in both APIs.
  */
 #include "client/cudart/api.h"
 
@@ -11,7 +11,7 @@ _Static_assert(sizeof(struct cudaMemAccessDesc) == sizeof(CUmemAccessDesc), "one
 _Static_assert(
 	sizeof(struct cudaMemPoolPtrExportData) == sizeof(CUmemPoolPtrExportData), "one layout");
 
-/* Leaves the function with an error unless there is such a device. */
+/* Returns an error from the calling function unless the device exists. */
 #define REQUIRE_DEVICE(device)                                     \
 	do {                                                       \
 		cudaError_t checked = ckt_rt_check_device(device); \
@@ -19,8 +19,8 @@ _Static_assert(
 	} while (0)
 
 /*
- * The same where CUDA's runtime takes the device for a place, of which it says otherwise that there
- * is none.
+ * The same for functions where CUDA's runtime treats the device as a location: an unknown device is
+ * cudaErrorInvalidValue.
  */
 #define REQUIRE_PLACE(device)                                                                 \
 	do {                                                                                  \

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cudaDeviceProp, every field from an attribute of the device, and the choice of a device by it. */
+/* cudaDeviceProp, filled from the device's attributes, and the choice of a device by properties. */
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +15,7 @@
 
 static const struct {
 	unsigned offset;
-	unsigned size; /* int or size_t */
+	unsigned size; /* of an int or a size_t */
 	CUdevice_attribute attribute;
 } fields[] = {
 	FIELD(maxThreadsPerBlock, MAX_THREADS_PER_BLOCK),
@@ -147,7 +147,7 @@ static cudaError_t fill(struct cudaDeviceProp *prop, CUdevice device)
 		int value = 0;
 		char *field = (char *)prop + fields[i].offset;
 		result = cuDeviceGetAttribute(&value, fields[i].attribute, device);
-		/* An attribute younger than the driver: its property does not exist there. */
+		/* The driver is older than the attribute: its property is 0. */
 		if (result == CUDA_ERROR_INVALID_VALUE || result == CUDA_ERROR_NOT_SUPPORTED)
 			value = 0;
 		else if (result)
@@ -162,7 +162,7 @@ static cudaError_t fill(struct cudaDeviceProp *prop, CUdevice device)
 	return cudaSuccess;
 }
 
-/* The properties of a device do not change, so they are asked for once a process. */
+/* The properties of a device do not change, so each process queries them once. */
 static cudaError_t properties(int device, const struct cudaDeviceProp **ret_prop)
 {
 	struct ckt_rt_device *d = &ckt_rt_devices[device];
@@ -195,7 +195,7 @@ CKT_RT_API cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *prop, int 
 	return cudaSuccess;
 }
 
-/* The device that satisfies most of the non-zero wishes; the first of equals. */
+/* Chooses the device that matches most non-zero properties; the first one of equal devices. */
 CKT_RT_API cudaError_t cudaChooseDevice(int *device, const struct cudaDeviceProp *prop)
 {
 	int best = 0, best_score = -1;

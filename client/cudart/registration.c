@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What nvcc's host code registers: fat binaries, kernels and variables, and how they are found
- * again.
+ * Registers fat binaries, kernels and variables for nvcc's host code, and finds them again.
  *
- * One of the three undocumented formats that Cricket relies on: the registration interface as nvcc
- * 12 and 13 emit it.  The wrapper that a fat binary comes in has magic 0x466243b1 and version 1, or
- * version 2 for -rdc=true, whose fourth word points to a list of the relocatable fat binaries that
- * were linked.  A wrapper of another version is refused with a line naming it.
+ * The registration interface, as nvcc 12 and 13 use it, is one of the three undocumented formats
+ * that Cricket relies on.  A fat binary comes in a wrapper with magic 0x466243b1 and version 1.
+ * Version 2 is for -rdc=true: its fourth word points to a list of the relocatable fat binaries that
+ * were linked.  A wrapper of another version is refused with a log line.
  *
- * Look-ups read an open-addressing table without a lock; writers take one and publish a larger
- * table when needed (old tables stay, together no larger than the last).  Records are never freed,
- * see cudart.h.
+ * Look-ups read an open-addressing table without a lock.  Writers take a lock, and publish a larger
+ * table when needed.  Old tables stay; together they are no larger than the last one.  Records are
+ * never freed, see registration.h.
  */
 #include <stdlib.h>
 
@@ -31,7 +30,7 @@ struct wrapper {
 	uint32_t magic;
 	uint32_t version;
 	const void *image;
-	const void *prelinked; /* of version 2; version 1 keeps a file name here */
+	const void *prelinked; /* with version 2; version 1 has a file name here */
 };
 
 struct entry {
@@ -59,7 +58,7 @@ CKT_IN_CHILD(forked);
 
 static size_t hash(uintptr_t key, unsigned bits)
 {
-	/* Stubs are 16-byte aligned: multiplication spreads the middle bits to the top. */
+	/* Stubs are 16-byte aligned: the multiplication moves the middle bits to the top. */
 	return (size_t)((key >> 2) * UINT64_C(0x9e3779b97f4a7c15) >> (64 - bits));
 }
 
@@ -91,7 +90,7 @@ static void table_put(struct table *table, uintptr_t key, void *record)
 	table->used++;
 }
 
-/* Precondition: table_lock held, key is not in the table.  False without memory. */
+/* Precondition: table_lock held, key is not in the table.  False if there is no memory. */
 static bool table_add(struct table *_Atomic *where, uintptr_t key, void *record)
 {
 	struct table *table = atomic_load_explicit(where, memory_order_relaxed);
@@ -155,7 +154,7 @@ struct ckt_rt_variable *ckt_rt_managed_find(const void *address)
 }
 
 /*
- * The record of an address, made when there is none.  Precondition: table_lock held.  NULL without
+ * Finds or makes the record of an address.  Precondition: table_lock held.  NULL if there is no
  * memory.
  */
 static struct ckt_rt_kernel *kernel_record(const void *host)
@@ -196,8 +195,8 @@ const void *ckt_rt_kernel_host(CUfunction function, CUkernel handle)
 		for (int d = 0; !same && function && functions && d < ckt_rt_device_count; d++)
 			same = (CUfunction)(uintptr_t)atomic_load(&functions[d]) == function;
 		/*
-		 * The stub, not the handle that cudaGetKernel gave out for it; a kernel of a
-		 * library has none.
+		 * Returns the stub and not the handle from cudaGetKernel; a kernel of a library has
+		 * no stub.
 		 */
 		if (same && kernel->module)
 			found = kernel->host;
@@ -224,7 +223,7 @@ void ckt_rt_modules_reset(int device)
 			variable = variable->next)
 			clear_slot(&variable->addresses, device);
 	}
-	/* Kernels of libraries belong to no module. */
+	/* Kernels of libraries have no module. */
 	struct table *table = atomic_load(&kernel_table);
 	for (size_t i = 0; table && i < (size_t)1 << table->bits; i++) {
 		struct ckt_rt_kernel *kernel = atomic_load(&table->entries[i].record);
@@ -263,7 +262,7 @@ CKT_RT_API void **__cudaRegisterFatBinary(void *fatCubin)
 		if (wrapper->version == WRAPPER_LINKED)
 			module->prelinked = wrapper->prelinked;
 	} else {
-		/* Its kernels then answer cudaErrorInvalidKernelImage. */
+		/* Its kernels then return cudaErrorInvalidKernelImage. */
 		ckt_log_user("a fat binary with wrapper 0x%x version %u: this version of "
 			     "Cricket knows only versions 1 and 2",
 			wrapper->magic, wrapper->version);
@@ -337,9 +336,7 @@ CKT_RT_API void __cudaRegisterManagedVar(void **fatCubinHandle, void **hostVarPt
 		hostVarPtrAddress, deviceName, size);
 }
 
-/*
- * Host shadows and tables of unified function pointers: nothing on the host's side depends on them.
- */
+/* Host variables and tables of unified function pointers: nothing on the host depends on them. */
 CKT_RT_API void __cudaRegisterHostVar(
 	void **fatCubinHandle, const char *deviceName, char *hostVar, size_t size)
 {
@@ -349,13 +346,13 @@ CKT_RT_API void __cudaRegisterUnifiedTable(void **fatCubinHandle, void *table)
 {
 }
 
-/* NVIDIA's answers 0 too. */
+/* NVIDIA's runtime also returns NULL. */
 CKT_RT_API void *__cudaGetProcAddress(void)
 {
 	return NULL;
 }
 
-/* The program is about to use a managed variable from the host. */
+/* Called before the program uses a managed variable on the host. */
 CKT_RT_API char __cudaInitModule(void **fatCubinHandle)
 {
 	struct ckt_rt_module *module = (struct ckt_rt_module *)fatCubinHandle;
@@ -369,8 +366,8 @@ CKT_RT_API char __cudaInitModule(void **fatCubinHandle)
 }
 
 /*
- * At the end of the program or when a library is closed.  Records stay, for the stubs and for a
- * library opened again.
+ * Called when the program ends or closes a library.  Records stay for the stubs, and for a library
+ * that is opened again.
  */
 CKT_RT_API void __cudaUnregisterFatBinary(void **fatCubinHandle)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Streams.  A cudaStream_t is a CUstream, the default streams' constants included. */
+/* Streams.  A cudaStream_t is a CUstream, including the constants for default streams. */
 #include "client/cudart/api.h"
 #include "client/cudart/variants.h"
 
@@ -33,10 +33,7 @@ CKT_RT_API cudaError_t cudaStreamSynchronize(cudaStream_t stream)
 	CKT_RT_CALL(cuStreamSynchronize(stream));
 }
 
-/*
- * cudaErrorNotReady becomes the last error like any other: programs that poll are used to clearing
- * it.
- */
+/* cudaErrorNotReady does not become the last error (ckt_rt_failed). */
 CKT_RT_API cudaError_t cudaStreamQuery(cudaStream_t stream)
 {
 	CKT_RT_CALL(cuStreamQuery(stream));
@@ -89,7 +86,7 @@ CKT_RT_API cudaError_t cudaStreamCopyAttributes_ptsz(cudaStream_t dst, cudaStrea
 		dst ? dst : cudaStreamPerThread, src ? src : cudaStreamPerThread);
 }
 
-/* Attributes and their values are the same types under two names. */
+/* Attributes and their values have the same types under other names. */
 CKT_RT_API cudaError_t cudaStreamGetAttribute(
 	cudaStream_t stream, cudaLaunchAttributeID attr, cudaLaunchAttributeValue *value)
 {
@@ -113,7 +110,7 @@ CKT_RT_API cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t fn, 
 CKT_RT_API cudaError_t cudaStreamAddCallback(
 	cudaStream_t stream, cudaStreamCallback_t callback, void *userData, unsigned int flags)
 {
-	/* Both callbacks take (stream, int, pointer), and the numbers of errors are the same. */
+	/* Both callbacks take (stream, int, pointer), and errors have the same numbers. */
 	CKT_RT_CALL(cuStreamAddCallback(
 		stream, (CUstreamCallback)(void (*)(void))callback, userData, flags));
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Device variables by the address of their host shadows. */
+/* Device variables, found by the address of their host variables. */
 #include "client/cudart/symbol.h"
 #include "client/cudart/api.h"
 #include "client/cudart/memcpy.h"
@@ -13,7 +13,8 @@ static cudaError_t find(const void *symbol, CUdeviceptr *ret_address, size_t *re
 	if (error)
 		return error;
 	/*
-	 * A managed variable's symbol is where it lies, not the pointer that is registered for it.
+	 * The symbol of a managed variable is the variable's address, and not the registered
+	 * pointer.
 	 */
 	struct ckt_rt_variable *variable = ckt_rt_variable_find(symbol);
 	if (!variable || variable->managed)

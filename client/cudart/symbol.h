@@ -7,6 +7,6 @@
 #include <cuda.h>
 #include <cuda_runtime_api.h>
 
-/* Address of symbol + offset, and that count bytes fit.  Enters. */
+/* The address of symbol + offset, if count bytes fit there.  Enters. */
 cudaError_t ckt_rt_symbol(
 	const void *symbol, size_t offset, size_t count, CUdeviceptr *ret_address);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Texture and surface objects.  Resource types and view formats have the driver's numbers; formats,
- * read mode and flags are translated in both directions.
+ * Texture and surface objects.  Resource types and view formats have the driver's numbers.
+ * Formats, read mode and flags are translated in both directions.
  */
 #include <string.h>
 
@@ -119,7 +119,7 @@ static void texture_from_driver(const CUDA_TEXTURE_DESC *driver, struct cudaText
 	memcpy(ret->borderColor, driver->borderColor, sizeof ret->borderColor);
 }
 
-/* The format of the elements; false where the driver is to say what is wrong with the resource. */
+/* The format of the elements; false if the driver must report the error in the resource. */
 static bool format_of(const CUDA_RESOURCE_DESC *resource, CUarray_format *ret_format)
 {
 	CUDA_ARRAY3D_DESCRIPTOR descriptor;
@@ -145,8 +145,8 @@ static bool format_of(const CUDA_RESOURCE_DESC *resource, CUarray_format *ret_fo
 }
 
 /*
- * What the runtime looks at itself, as on an H200: filters need fractions, and only small integers
- * are made fractions of their range.
+ * Checks that the runtime itself makes, as on an H200: linear filters need fractions, and only
+ * 8-bit and 16-bit integers can be normalised to fractions.
  */
 static cudaError_t check_modes(
 	const CUDA_RESOURCE_DESC *resource, const struct cudaTextureDesc *desc)
@@ -196,7 +196,7 @@ CKT_RT_API cudaError_t cudaCreateTextureObject(cudaTextureObject_t *pTexObject,
 CKT_RT_API cudaError_t cudaDestroyTextureObject(cudaTextureObject_t texObject)
 {
 	CKT_RT_ENTER();
-	/* What is none is no error to CUDA's runtime. */
+	/* CUDA's runtime does not treat an invalid handle as an error. */
 	CUresult result = cuTexObjectDestroy(texObject);
 	return result == CUDA_ERROR_INVALID_VALUE ? cudaSuccess : ckt_rt_cu(result);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the headers do not declare without special macros: the per-thread versions written by hand,
- * and the bodies from which gen.py makes a synchronous function NAME (legacy default stream) and
- * its version NAME_ptds (the thread's own).
+ * Functions that the headers declare only with special macros: per-thread versions written by hand,
+ * and bodies of generated functions.  From each body, gen.py makes a synchronous function NAME
+ * (legacy default stream) and its version NAME_ptds (the thread's own stream).
  */
 #pragma once
 
