@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * libcricket-audit.so: an rtld audit module (LD_AUDIT, set by cricket-run) that redirects the
- * static CUDA runtimes of libraries opened with dlopen.  The loader calls
- * la_activity(LA_ACT_CONSISTENT) when a group of libraries is mapped and none of their constructors
- * has run.  What the program itself needs is left to libcricket-patch.so: its pass is over before
- * the second consistent state. It also answers the loader's search for a library that has a shim
- * (libraries.h) with the shim, for the program's own needs, too.
+ * libcricket-audit.so: an rtld audit module (LD_AUDIT, set by cricket-run).  It redirects the
+ * static CUDA runtimes of libraries that the program opens with dlopen.  The loader calls
+ * la_activity(LA_ACT_CONSISTENT) when a group of libraries is mapped, before any of their
+ * constructors. libcricket-patch.so handles what the program itself needs: it is done before the
+ * second consistent state.  If a library has a shim (libraries.h), this module answers the loader's
+ * search with the shim, also for libraries that the program itself needs.
  *
  *	la_objsearch(libcublas.so.13 or a path) -> the shim's path
  *	la_activity(ADD) -> la_objopen ... -> la_activity(CONSISTENT): patch what was opened since the last one
  *
- * Threading: the loader holds its lock around every call here.  The module lives in a namespace
- * with its own libc.
+ * Threading: the loader holds its lock around every call here.  The module is in a namespace with
+ * its own libc.
  */
 #include <errno.h>
 #include <string.h>
@@ -39,8 +39,8 @@ __attribute__((visibility("default"))) unsigned la_version(unsigned version)
 }
 
 /*
- * The name as the program, or the library that needs it, said it; the places where the loader looks
- * for it later are no news.
+ * Answers only for the original name, as the program or a library gives it.  The loader later also
+ * asks for each place where it looks for that name.
  */
 __attribute__((visibility("default"))) char *la_objsearch(
 	const char *name, uintptr_t *cookie, unsigned flag)
@@ -52,7 +52,7 @@ __attribute__((visibility("default"))) char *la_objsearch(
 	return (char *)(shim ? shim : name);
 }
 
-/* No PLT calls are traced, so nothing slows down: the flags returned are none. */
+/* Returns no flags: no PLT calls are traced, so nothing slows down. */
 __attribute__((visibility("default"))) unsigned la_objopen(
 	struct link_map *map, Lmid_t namespace_id, uintptr_t *cookie)
 {
@@ -67,8 +67,8 @@ __attribute__((visibility("default"))) unsigned la_objclose(uintptr_t *cookie)
 	const struct link_map *map = (const struct link_map *)*cookie;
 
 	/*
-	 * The cookie is the map unless someone changed it.  An open that failed closes what it had
-	 * opened before it is consistent.
+	 * The cookie is the map unless another audit module changed it.  A failed open closes its
+	 * libraries before the consistent state.
 	 */
 	for (unsigned i = 0; i < pending_count; i++)
 		if (pending_maps[i] == map)

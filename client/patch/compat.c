@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which function stands for an entry point of a static runtime.  Within CUDA 13 a name means one
- * ABI.  A program compiled for CUDA 12 calls some names with other parameters or structures than
- * our libcudart.so.13 knows: those go through the small adapters here (the differences were read
- * off the headers of 12.9 and 13.0), are known there by another name, or are refused.  A name that
- * our runtime lacks is refused too: cudaErrorNotSupported and one line naming it.  Threading: any
- * thread; the runtime is set once before any adapter can be called.  errno is kept.
+ * Chooses the function that replaces an entry point of a static runtime.  Within CUDA 13 a name
+ * means one ABI.  A program compiled for CUDA 12 calls some names with other parameters or
+ * structures than those of our libcudart.so.13.  Such a name gets a small adapter here, gets
+ * another name of CUDA 13, or is refused.  The differences come from the headers of 12.9 and 13.0.
+ * A name that our runtime lacks is refused too: it returns cudaErrorNotSupported and logs one line
+ * with the name.  Threading: any thread; the runtime is set once, before any adapter can be called.
+ * errno is kept.
  */
 #include <driver_types.h>
 #include <stdatomic.h>
@@ -33,8 +34,8 @@ static cudaError_t refuse(unsigned name)
 }
 
 /*
- * One small function per name, so that a refusal can say which it was: 16 bytes each, putting the
- * index where refuse() expects it. 1024 is more names than any runtime has.
+ * One small function for each name, so that a refusal can log the name.  Each has 16 bytes and puts
+ * the name's index where refuse() expects it. 1024 is more names than any runtime has.
  */
 __asm__(".pushsection .text\n"
 	".balign 16\n"
@@ -62,8 +63,8 @@ static void *ours(const char *name)
 }
 
 /*
- * Calls the function of CUDA 13 with that name, or answers cudaErrorNotSupported where our runtime
- * lacks it.
+ * Calls the function of CUDA 13 with that name.  The result is cudaErrorNotSupported if our runtime
+ * lacks the function.
  */
 #define CALL(name, parameters, ...)                                       \
 	({                                                                \
@@ -74,8 +75,8 @@ static void *ours(const char *name)
 static cudaError_t set_double_12(double *value)
 {
 	/*
-	 * Converted doubles for devices of compute capability 1.x, which had none; it has done
-	 * nothing since.
+	 * This function converted doubles for devices of compute capability 1.x, which had none.
+	 * Today it has no effect.
 	 */
 	return cudaSuccess;
 }
@@ -107,7 +108,7 @@ static cudaError_t device_properties_12(struct ckt_device_properties_12 *propert
 	if (result != cudaSuccess || !properties)
 		return result;
 	ckt_patch_device_properties_narrow(properties, &wide);
-	/* What CUDA 13 dropped from the structure is still there as attributes. */
+	/* The fields that CUDA 13 dropped from the structure are still attributes. */
 	const struct {
 		int *field;
 		enum cudaDeviceAttr attribute;
@@ -211,7 +212,8 @@ typedef cudaError_t capture_info_13(cudaStream_t, void *, void *, void *, void *
 typedef cudaError_t update_capture_13(cudaStream_t, void *, const void *, size_t, unsigned);
 
 /*
- * The first form of the call had no graph and no dependencies to ask for, the second no edge data.
+ * The first version of the call had no graph and no dependencies; the second version had no edge
+ * data.
  */
 #define CAPTURE_12(suffix)                                                                         \
 	static cudaError_t capture_info_1##suffix(cudaStream_t stream, void *status, void *id)     \
@@ -304,8 +306,8 @@ static cudaError_t texture_view_12(void *view, cudaTextureObject_t object)
 }
 
 /*
- * Every name of CUDA 12 that does not stand for the same name of CUDA 13.  Neither a name nor a
- * function: refused.
+ * Every name of CUDA 12 that does not mean the same as in CUDA 13.  An entry with neither a name
+ * nor a function is refused.
  */
 static const struct {
 	const char *name;
@@ -314,7 +316,8 @@ static const struct {
 } differences[] = {
 	{"cudaChooseDevice"}, /* takes the device properties of 12 */
 	{"cudaEventElapsedTime_v2", "cudaEventElapsedTime"},
-	{"cudaExternalMemoryGetMappedBuffer"}, /* this and the imports: structures that grew reserved words */
+	/* this and the imports: structures that gained reserved words */
+	{"cudaExternalMemoryGetMappedBuffer"},
 	{"cudaExternalMemoryGetMappedMipmappedArray"},
 	{"cudaImportExternalMemory"},
 	{"cudaImportExternalSemaphore"},
@@ -343,14 +346,16 @@ static const struct {
 	{"cudaMemPrefetchAsync_ptsz", NULL, mem_prefetch_ptsz_12},
 	{"cudaMemPrefetchAsync_v2", "cudaMemPrefetchAsync"},
 	{"cudaMemPrefetchAsync_v2_ptsz", "cudaMemPrefetchAsync_ptsz"},
-	{"cudaMemcpy3DBatchAsync"}, /* this and the next: an index of the failed copy, which 13 dropped */
+	/* this and the next: output of the failed copy's index, which 13 dropped */
+	{"cudaMemcpy3DBatchAsync"},
 	{"cudaMemcpy3DBatchAsync_ptsz"},
 	{"cudaMemcpyBatchAsync"},
 	{"cudaMemcpyBatchAsync_ptsz"},
 	{"cudaPointerGetAttributes", NULL, pointer_attributes_12},
 	{"cudaSetDoubleForDevice", NULL, set_double_12},
 	{"cudaSetDoubleForHost", NULL, set_double_12},
-	{"cudaSignalExternalSemaphoresAsync"}, /* this and the waiting one: the structure of CUDA 11.1 */
+	/* this and the wait functions: the structure of CUDA 11.1 */
+	{"cudaSignalExternalSemaphoresAsync"},
 	{"cudaSignalExternalSemaphoresAsync_ptsz"},
 	{"cudaSignalExternalSemaphoresAsync_v2", "cudaSignalExternalSemaphoresAsync"},
 	{"cudaSignalExternalSemaphoresAsync_v2_ptsz", "cudaSignalExternalSemaphoresAsync_ptsz"},

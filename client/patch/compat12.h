@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Structures of CUDA 12's runtime that CUDA 13 laid out differently, as compat.c needs them.  Field
- * names and order are facts of that ABI.
+ * Structures of CUDA 12's runtime whose layout differs in CUDA 13, for compat.c.  Field names and
+ * order are facts of that ABI.
  */
 #pragma once
 
@@ -71,6 +71,6 @@ struct ckt_device_properties_12 {
 
 _Static_assert(sizeof(struct ckt_device_properties_12) == 1032, "CUDA 12 ABI");
 
-/* Fills what both structures have; the rest is zero. */
+/* Copies the fields that both structures have; the other fields become zero. */
 void ckt_patch_device_properties_narrow(
 	struct ckt_device_properties_12 *narrow, const struct cudaDeviceProp *wide);

@@ -54,8 +54,8 @@ static const ElfW(Phdr) * program_headers(const struct ckt_elf_file *file, unsig
 }
 
 /*
- * Where in the file an address of the mapped library lies; NULL where the file does not hold that
- * many bytes there.
+ * Finds an address of the mapped library in the file; NULL if the file does not contain that many
+ * bytes there.
  */
 static const char *at_address(const struct ckt_elf_file *file, const ElfW(Phdr) * segments,
 	unsigned count, uint64_t address, uint64_t bytes)

@@ -18,11 +18,12 @@ enum { MAJORS = 3, HASH_DIGITS = 8 };
 struct library {
 	const char *name;
 	unsigned majors[MAJORS]; /* the newest first; 0: no more */
-	int refusal;             /* its own NOT_SUPPORTED */
+	int refusal;             /* the library's own NOT_SUPPORTED status */
 };
 
 /*
- * What may have a shim.  Whether it has one is told by the file: a build can leave libraries out.
+ * Libraries that may have a shim.  A shim exists only if its file exists, because a build can omit
+ * libraries.
  */
 static const struct library libraries[] = {
 	{"cublas", {13, 12}, 15},
@@ -40,13 +41,13 @@ static const struct library libraries[] = {
 enum { LIBRARIES = sizeof(libraries) / sizeof(libraries[0]), CUBLAS = 0, CUBLASLT = 1 };
 
 struct wanted {
-	/* index into libraries and into its majors; MAJORS: not said */
+	/* index into libraries and into its majors; MAJORS: not named */
 	unsigned library, major;
 };
 
 static const char *directory;
 static bool off[LIBRARIES];
-static _Atomic(signed char) there[LIBRARIES][MAJORS]; /* 0: not looked yet, 1: yes, -1: no */
+static _Atomic(signed char) there[LIBRARIES][MAJORS]; /* 0: not checked yet, 1: yes, -1: no */
 static _Atomic(char *) paths[LIBRARIES][MAJORS];
 static atomic_uint last_loaded[LIBRARIES]; /* index of the major, plus one */
 
@@ -60,7 +61,7 @@ static const char *value_of(char *const *environment, const char *name)
 	return NULL;
 }
 
-/* "none", "cublas,cufft" (these only) or "-nccl" (all but these). */
+/* "none", "cublas,cufft" (only these) or "-nccl" (all except these). */
 static void read_choice(const char *text)
 {
 	bool only = text && text[0] && text[0] != '-';
@@ -78,10 +79,7 @@ static void read_choice(const char *text)
 				off[i] = is_off;
 		text += length + (text[length] == ',');
 	}
-	/*
-	 * NVIDIA's cuBLAS calls functions of cuBLASLt that are nowhere documented: it needs its
-	 * own.
-	 */
+	/* NVIDIA's cuBLAS calls undocumented functions of cuBLASLt: it needs NVIDIA's cuBLASLt. */
 	off[CUBLASLT] = off[CUBLASLT] || off[CUBLAS];
 }
 
@@ -108,7 +106,7 @@ void ckt_patch_libraries_init(const void *address, char *const *environment)
 	ckt_patch_libraries_init_in(NULL, environment);
 	if (!dladdr(address, &info) || !info.dli_fname || !strchr(info.dli_fname, '/'))
 		return;
-	/* The program may go to another directory. */
+	/* The path must be absolute, because the program may change its directory. */
 	if (info.dli_fname[0] != '/') {
 		if (!getcwd(path, sizeof(path) - 1))
 			return;
@@ -151,7 +149,7 @@ static bool is_there(unsigned index, unsigned major)
 	return known > 0;
 }
 
-/* "-" and hexadecimal digits, by which wheels tell their copy of a library from others. */
+/* "-" and hexadecimal digits: wheels name their own copies of libraries in this way. */
 static const char *skip_hash(const char *text)
 {
 	size_t digits = *text == '-' ? strspn(text + 1, "0123456789abcdef") : 0;
@@ -193,7 +191,8 @@ static bool parse(const char *name, struct wanted *ret_wanted)
 }
 
 /*
- * A name without a version: what the link leads to, else what is loaded, else the newest there is.
+ * Chooses the version for a name without one: the link's target, else the loaded version, else the
+ * newest version.
  */
 static bool choose_major(const char *name, struct wanted *wanted)
 {

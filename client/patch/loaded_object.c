@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * See object.h.  Everything read here was mapped by the dynamic loader, which has refused broken
- * files already.
+ * See loaded_object.h.  The dynamic loader mapped everything that this file reads, and already
+ * refused broken files.
  */
 #include "client/patch/loaded_object.h"
 
@@ -24,14 +24,16 @@ bool ckt_loaded_object_from_link_map(struct ckt_loaded_object *object, const str
 	object->base = map->l_addr;
 	if (!object->path[0]) {
 		/*
-		 * The program: a non-PIE one has base 0, so the kernel's word is taken instead of
-		 * the header.
+		 * The program: a program without PIE has base 0, so its headers come from the
+		 * kernel.
 		 */
 		object->phdr = (const ElfW(Phdr) *)getauxval(AT_PHDR);
 		object->phnum = (unsigned)getauxval(AT_PHNUM);
 		return object->phdr != NULL;
 	}
-	/* A shared library's first segment holds the ELF header and is linked at address 0. */
+	/*
+	 * A shared library's first segment starts with the ELF header and is linked at address 0.
+	 */
 	const ElfW(Ehdr) *header = (const ElfW(Ehdr) *)map->l_addr;
 	if (!header || (map->l_addr & 0xfff) || memcmp(header->e_ident, ELFMAG, SELFMAG) != 0 ||
 		header->e_phentsize != sizeof(ElfW(Phdr)))
@@ -55,8 +57,8 @@ bool ckt_loaded_object_dynamic(
 		return false;
 	for (const ElfW(Dyn) *entry = found.entries; entry->d_tag != DT_NULL; entry++) {
 		/*
-		 * glibc has already turned these into addresses, except in the vDSO, whose values
-		 * stay below the base.
+		 * glibc has already converted these values into addresses, except in the vDSO,
+		 * where they are below the base.
 		 */
 		uintptr_t address = entry->d_un.d_ptr < object->base
 			? entry->d_un.d_ptr + object->base
@@ -83,8 +85,8 @@ bool ckt_loaded_object_dynamic(
 }
 
 /*
- * The lookup that the loader itself does (GNU hash: header, Bloom filter, buckets, chains), without
- * regard to versions.
+ * Looks a name up like the loader (GNU hash: header, Bloom filter, buckets, chains), but ignores
+ * versions.
  */
 const ElfW(Sym) * ckt_dynamic_entry(const struct ckt_dynamic *dynamic, const char *name)
 {
@@ -96,7 +98,7 @@ const ElfW(Sym) * ckt_dynamic_entry(const struct ckt_dynamic *dynamic, const cha
 	for (const char *c = name; *c; c++)
 		hash = hash * 33 + (unsigned char)*c;
 	uint32_t buckets_count = table[0], first = table[1], bloom_words = table[2];
-	/* Bloom words are 64 bits */
+	/* Bloom words have 64 bits. */
 	const uint32_t *buckets = table + 4 + 2 * (size_t)bloom_words;
 	const uint32_t *chains = buckets + buckets_count;
 	uint32_t index = buckets[hash % buckets_count];

@@ -28,7 +28,7 @@ static bool jump(void *from, const void *to)
 	/* movabs $target, %rax; jmp *%rax */
 	uint8_t code[JUMP_BYTES] = {0x48, 0xb8, [10] = 0xff, [11] = 0xe0};
 
-	/* Writable and executable at once: redirect.c says why. */
+	/* Writable and executable at the same time; redirect.c gives the reason. */
 	if (mprotect((void *)low, high - low, PROT_READ | PROT_WRITE | PROT_EXEC) < 0)
 		return false;
 	memcpy(code + 2, &target, sizeof(target));
@@ -36,7 +36,7 @@ static bool jump(void *from, const void *to)
 	return mprotect((void *)low, high - low, PROT_READ | PROT_EXEC) == 0;
 }
 
-/* How the page of an address is mapped, as far as the file says. */
+/* The protection of an address's page according to the file. */
 static int protection(const struct ckt_loaded_object *object, uintptr_t address)
 {
 	for (unsigned i = 0; i < object->phnum; i++) {
@@ -52,8 +52,8 @@ static int protection(const struct ckt_loaded_object *object, uintptr_t address)
 }
 
 /*
- * A symbol without a value and a section is one that the object only asks for: the loader looks for
- * it elsewhere.
+ * Makes the symbol undefined: a symbol without a value and a section.  The loader then looks for
+ * the symbol elsewhere.
  */
 static bool hide(
 	const struct ckt_loaded_object *object, const struct ckt_dynamic *dynamic, const char *name)
@@ -102,7 +102,7 @@ bool ckt_nvrtc_redirect(const struct ckt_loaded_object *object)
 		void *from = ckt_patch_dynamic_symbol(object, &dynamic, names[i][0]),
 		     *to = ckt_patch_dynamic_symbol(object, &dynamic, names[i][1]);
 
-		/* NVRTC before 11.1 has no machine code to give. */
+		/* NVRTC before 11.1 cannot return machine code. */
 		if (from && to && !jump(from, to)) {
 			ckt_patch_log(
 				"cannot make %s produce PTX: the system refused to change its "

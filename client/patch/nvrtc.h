@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * NVRTC on the soft GPU: a program that asks it for machine code gets PTX, which is all that the
- * soft GPU runs.  Where a real architecture was asked for, NVRTC keeps the PTX from which it made
+ * NVRTC on the soft GPU: a program that asks for machine code gets PTX, because the soft GPU runs
+ * only PTX.  If the program names a real architecture, NVRTC still keeps the PTX from which it made
  * the machine code.
  *
- * nvJitLink gives nothing but machine code for PTX.  cuda-core and with it Numba look whether it
- * has nvJitLinkVersion, and link with the driver where it has not, as old ones did; so that name is
- * taken away.
+ * nvJitLink makes only machine code from PTX. cuda-core, and Numba through it, check for
+ * nvJitLinkVersion.  Without that function they link with the driver, as for old versions of
+ * nvJitLink.  So this module hides the name.
  *
  * Threading and errors: as redirect.h.
  */
@@ -15,13 +15,13 @@
 #include "client/patch/loaded_object.h"
 
 /*
- * Whether cricket-run --soft started this process.  Takes the environment, since getenv may not
- * work yet.
+ * Whether cricket-run --soft started this process.  The environment is an argument because getenv
+ * may not work yet.
  */
 bool ckt_nvrtc_wanted(char *const *environment);
 /*
- * True where the object is libnvrtc.so, whose nvrtcGetCUBIN and nvrtcGetCUBINSize then lead to
- * nvrtcGetPTX and nvrtcGetPTXSize, or libnvJitLink.so, in which nobody finds nvJitLinkVersion any
- * more.
+ * True if the object is libnvrtc.so or libnvJitLink.so.  In libnvrtc.so, nvrtcGetCUBIN and
+ * nvrtcGetCUBINSize now jump to nvrtcGetPTX and nvrtcGetPTXSize.  In libnvJitLink.so,
+ * nvJitLinkVersion is now hidden.
  */
 bool ckt_nvrtc_redirect(const struct ckt_loaded_object *object);

@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-static const char *debug_path; /* "" for stderr; NULL when off */
+static const char *debug_path; /* "" for stderr; NULL if off */
 
 void ckt_patch_log_init(char **environment)
 {
@@ -37,7 +37,7 @@ static void say(const char *path, const char *format, va_list arguments)
 		length = sizeof(line) - 2;
 	line[length++] = '\n';
 	if (fd >= 0 && write(fd, line, (size_t)length) < 0) {
-		/* Nobody to tell. */
+		/* An error of the log cannot be reported. */
 	}
 	if (fd > STDERR_FILENO)
 		close(fd);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Finds the entry points by content and overwrites them.  See redirect.h and static_runtimes.h.
+ * Finds the entry points by their contents and overwrites them.  See redirect.h and
+ * static_runtimes.h.
  */
 #include "client/patch/redirect.h"
 
@@ -15,7 +16,10 @@
 enum {
 	PAGE = 4096,
 	JUMP_BYTES = 12,
-	/* copies of the two runs in one object; a partial link could hold several */
+	/*
+	 * blocks in one object; a partial link could contain several copies of the runtime's two
+	 * blocks
+	 */
 	MATCHES_MAX = 8,
 	ENTRIES_MAX = 512,
 };
@@ -31,8 +35,8 @@ bool ckt_patch_runtime_recognise(
 	struct ckt_dynamic dynamic;
 
 	/*
-	 * The preload library carries the same SONAME but exports none of its names; NVIDIA's own
-	 * opens the driver with dlopen.
+	 * The preload library has the same SONAME but exports no name of the runtime.  NVIDIA's
+	 * runtime opens the driver with dlopen.
 	 */
 	if (!ckt_loaded_object_dynamic(object, &dynamic) || !dynamic.soname ||
 		strcmp(dynamic.soname, "libcudart.so.13") != 0 ||
@@ -78,7 +82,7 @@ static bool block_matches(
 	return hash == block->hash;
 }
 
-/* The bits in which all anchors agree: one test sorts out nearly every slot. */
+/* The bits that are equal in all anchors: one test excludes nearly every slot. */
 static void common_bits(uint64_t *ret_mask, uint64_t *ret_value)
 {
 	uint64_t differing = 0;
@@ -124,7 +128,7 @@ static unsigned find_blocks(const struct ckt_loaded_object *object, struct match
 	for (unsigned i = 0; i < object->phnum; i++) {
 		const ElfW(Phdr) *segment = &object->phdr[i];
 
-		/* Execute-only text cannot be read; nothing links CUDA programs that way. */
+		/* Execute-only text cannot be read; CUDA programs are not linked that way. */
 		if (segment->p_type == PT_LOAD &&
 			(segment->p_flags & (PF_X | PF_R)) == (PF_X | PF_R))
 			count = find_in_segment(object->base + segment->p_vaddr,
@@ -150,9 +154,9 @@ int ckt_redirect_write(const struct ckt_runtime *runtime, unsigned major,
 	low &= -(uintptr_t)PAGE;
 	high = (high + PAGE - 1) & -(uintptr_t)PAGE;
 	/*
-	 * Writable and executable at once, then the write right dropped.  The other order
-	 * (writable, then executable again) can be stopped half way by SELinux's execmod, which
-	 * would leave the program with text it cannot run.
+	 * Makes the text writable and executable at the same time, and then removes the write
+	 * right.  SELinux's execmod could deny the second step of the other order (writable, then
+	 * executable again).  The program's text would then not be executable.
 	 */
 	if (mprotect((void *)low, high - low, PROT_READ | PROT_WRITE | PROT_EXEC) < 0)
 		return -errno;
@@ -188,8 +192,8 @@ static unsigned block_entries(const struct match *match, struct ckt_redirect_ent
 		entries[count++] = (struct ckt_redirect_entry){address, block->slots[i].name};
 	}
 	/*
-	 * Name 0 stands alone before the head; in NVIDIA's shared library it is elsewhere, and
-	 * reached by nobody.
+	 * Name 0 is before the head block, outside of the blocks.  In NVIDIA's shared library it is
+	 * elsewhere, and no code reaches it.
 	 */
 	uintptr_t export = match->zero - ckt_static_export_table_bytes;
 	if (block->is_head &&
@@ -225,8 +229,8 @@ static enum ckt_redirect_result redirect_matches(const struct ckt_loaded_object 
 }
 
 /*
- * Texts that every release holds: in an object that passed ckt_redirect_suspect() they mean a
- * static runtime.
+ * Whether the object contains a text that every release has.  In an object that passed
+ * ckt_redirect_suspect() the text means a static runtime.
  */
 static bool holds_runtime_texts(const struct ckt_loaded_object *object)
 {
@@ -258,8 +262,8 @@ enum ckt_redirect_result ckt_redirect_object(
 	for (unsigned i = 0; i < count; i++)
 		heads += matches[i].block->is_head;
 	/*
-	 * Half a runtime must not be redirected: a kernel registered with one and launched through
-	 * the other is lost.
+	 * Half a runtime must not be redirected: a kernel that is registered in one runtime cannot
+	 * be launched in the other.
 	 */
 	if (heads && 2 * heads == count)
 		return redirect_matches(object, runtime, matches, count);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * libcricket-patch.so: linked with -z initfirst, so that its constructor runs before any other of
- * the process, when every library the program needs is mapped and relocated and none has run yet.
- * It redirects the static CUDA runtimes among them (redirect.h), NVRTC on the soft GPU (nvrtc.h)
- * and libraries that have a shim (takeover.h), and does nothing else. libc's own constructor has
- * not run either: no malloc, no getenv, and the environment comes as an argument.
+ * libcricket-patch.so: linked with -z initfirst, so that its constructor runs before any other in
+ * the process.  At that time every library that the program needs is mapped and relocated.  The
+ * constructor redirects static CUDA runtimes (redirect.h), NVRTC on the soft GPU (nvrtc.h), and
+ * libraries that have a shim (takeover.h).  It does nothing else. libc's own constructor has not
+ * run either: no malloc, no getenv, and the environment comes as an argument.
  */
 #include <errno.h>
 #include <limits.h>
@@ -61,8 +61,8 @@ static bool is_same_file(const char *one, const char *other)
 }
 
 /*
- * With an audit module, or where the shims are in LD_LIBRARY_PATH, the library that was found is
- * the shim already.
+ * With an audit module, or if the shims are in LD_LIBRARY_PATH, the loader has already found the
+ * shim.
  */
 static void take_over(const struct walk *walk, char **environment)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Redirects by names: a static runtime of an unknown release by those in the file's .symtab,
- * NVIDIA's own shared runtime by those it exports.  The file is read as untrusted bytes: it may not
- * be the one that was mapped any more, so every address is checked against the segments in memory.
+ * Redirects by names.  A static runtime of an unknown release has names in the file's .symtab, and
+ * NVIDIA's own shared runtime exports its names.  The file is read as untrusted bytes.  It may no
+ * longer be the mapped file, so every address is checked against the segments in memory.
  */
 #include <string.h>
 
@@ -75,9 +75,9 @@ static int name_index(const char *name)
 }
 
 /*
- * Fills the entries and says which CUDA they were compiled for; 0 when this is not a whole
- * runtime.  A program may have functions with such names of its own, so the file must also hold one
- * of the archive's private names, which are hashes behind a fixed prefix.
+ * Fills the entries and the CUDA version for which they were compiled; 0 if this is not a whole
+ * runtime.  A program may have its own functions with such names.  So the file must also contain
+ * one of the archive's private names, which are hashes after a fixed prefix.
  */
 static unsigned collect(const struct ckt_loaded_object *object, const struct symbols *symbols,
 	struct ckt_redirect_entry *entries, unsigned *ret_major)
@@ -164,8 +164,8 @@ enum ckt_redirect_result ckt_redirect_shared(
 			(uintptr_t)ckt_patch_dynamic_symbol(object, &dynamic, ckt_static_names[i]);
 
 		/*
-		 * Entries are 16 bytes apart at least (gen_static_runtimes.py checks it); anything
-		 * else is not the library we know.
+		 * Entries are at least 16 bytes apart (gen_static_runtimes.py checks it).
+		 * Otherwise this is an unknown library.
 		 */
 		if (address % CKT_STATIC_SLOT)
 			return CKT_REDIRECT_NONE;

@@ -17,19 +17,19 @@ enum { PAGE = 4096, JUMP_BYTES = 5, STUB_BYTES = 16, SLOT = 16 };
 
 struct taken {
 	const char *soname;
-	_Atomic(void *) handle; /* the shim, once a function has been called */
+	_Atomic(void *) handle; /* the shim, after the first call of a function */
 };
 
 /* The stubs jump through the first word. */
 struct slot {
 	_Atomic(void *) target;
-	/* in the object's own strings, which stay mapped while it can be called */
+	/* in the object's own strings, which stay mapped while the function can be called */
 	const char *name;
 	struct taken *library;
 	void *address;
 };
 
-/* One mapping near the object: slots, then, on pages of their own, stubs. */
+/* One mapping near the object: slots, and then the stubs on pages of their own. */
 struct region {
 	struct taken *library;
 	struct slot *slots;
@@ -41,8 +41,8 @@ void ckt_takeover_entry(void);
 void *ckt_takeover_resolve(struct slot *slot) __attribute__((used, visibility("hidden")));
 
 /*
- * %r11 is the slot.  All that can hold an argument is kept; the address is in %r11 at last, which
- * no caller expects to live.
+ * %r11 is the slot.  This code saves all registers that can hold arguments.  At the end %r11 holds
+ * the address, because callers do not expect %r11 to be kept.
  */
 __asm__(".text\n"
 	".globl ckt_takeover_entry\n"
@@ -92,7 +92,7 @@ __asm__(".text\n"
 	"	.cfi_endproc\n"
 	".size ckt_takeover_entry, . - ckt_takeover_entry\n");
 
-/* Functions that return what their library calls "not supported". */
+/* Functions that return the "not supported" status of their library. */
 #define REFUSALS(X) X(1) X(3) X(9) X(10) X(15) X(16) X(999) X(3000)
 #define REFUSE(status)                   \
 	static int refuse_##status(void) \
@@ -115,7 +115,7 @@ static void *refusal(int wanted)
 	return (void *)refusals[0].function;
 }
 
-/* Another name of the same function: slots that share an address follow each other. */
+/* Tries all names of the function: slots with the same address are adjacent. */
 static void *find_function(void *handle, const struct slot *slot)
 {
 	for (const struct slot *one = slot; one->address == slot->address; one++) {
@@ -172,8 +172,8 @@ static bool is_text(const struct ckt_loaded_object *object, uintptr_t address)
 }
 
 /*
- * A function, and one that the jump fits into: those at a multiple of 16 have the room up to the
- * next, however short they are.
+ * True for a function that has room for the jump.  A function at a multiple of 16 has the room up
+ * to the next multiple, even if it is shorter.
  */
 static bool is_entry(const struct ckt_loaded_object *object, const ElfW(Sym) * symbol)
 {
@@ -182,7 +182,7 @@ static bool is_entry(const struct ckt_loaded_object *object, const ElfW(Sym) * s
 		is_text(object, object->base + symbol->st_value);
 }
 
-/* The symbols that the hash table knows: all that are exported lie behind each other. */
+/* The range of symbols in the hash table: all exported symbols are adjacent. */
 static void exported(const struct ckt_dynamic *dynamic, uint32_t *ret_first, uint32_t *ret_end)
 {
 	const uint32_t *table = dynamic->gnu_hash, *buckets, *chains;
@@ -191,7 +191,7 @@ static void exported(const struct ckt_dynamic *dynamic, uint32_t *ret_first, uin
 	*ret_first = *ret_end = 0;
 	if (!table || !table[0])
 		return;
-	buckets = table + 4 + 2 * (size_t)table[2]; /* Bloom words are 64 bits */
+	buckets = table + 4 + 2 * (size_t)table[2]; /* Bloom words have 64 bits */
 	chains = buckets + table[0];
 	for (uint32_t i = 0; i < table[0]; i++)
 		last = buckets[i] > last ? buckets[i] : last;
@@ -203,7 +203,10 @@ static void exported(const struct ckt_dynamic *dynamic, uint32_t *ret_first, uin
 	*ret_end = last + 1;
 }
 
-/* By address; a heap sort, because libc's may allocate and its constructor has not run. */
+/*
+ * Sorts by address.  A heap sort, because libc's sort may allocate and libc's constructor has not
+ * run.
+ */
 static void sift(struct slot *slots, size_t root, size_t count)
 {
 	for (size_t child; (child = 2 * root + 1) < count; root = child) {
@@ -245,8 +248,8 @@ static void extent(const struct ckt_loaded_object *object, uintptr_t *ret_low, u
 }
 
 /*
- * Within reach of a jump of 32 bits from all of the object: the kernel is asked for places below
- * and above it.
+ * Maps memory that a 32-bit jump can reach from the whole object: tries places below and above the
+ * object.
  */
 static uint8_t *map_near(const struct ckt_loaded_object *object, size_t bytes)
 {
@@ -277,7 +280,7 @@ static uint8_t *map_near(const struct ckt_loaded_object *object, size_t bytes)
 static bool make_region(const struct ckt_loaded_object *object, const char *soname, uint32_t count,
 	struct region *ret_region)
 {
-	/* one more ends the last function's names */
+	/* one more slot ends the names of the last function */
 	size_t head = sizeof(struct taken) + sizeof(struct slot);
 	size_t slots_bytes = (head + count * sizeof(struct slot) + PAGE - 1) & -(size_t)PAGE;
 	size_t stubs_bytes = ((size_t)count * STUB_BYTES + PAGE - 1) & -(size_t)PAGE;
@@ -332,7 +335,7 @@ static void write_jump(uint8_t *entry, const uint8_t *stub)
 	memcpy(entry + 1, &distance, sizeof(distance));
 }
 
-/* 0 or -errno.  Either all or none is changed. */
+/* Changes all functions or none; 0 or -errno. */
 static int overwrite(const struct region *region, uint32_t count)
 {
 	uintptr_t low = (uintptr_t)region->slots[0].address & -(uintptr_t)PAGE;
@@ -343,15 +346,15 @@ static int overwrite(const struct region *region, uint32_t count)
 		write_stub(region->stubs + (size_t)i * STUB_BYTES, &region->slots[i]);
 	if (mprotect(region->stubs, region->stubs_bytes, PROT_READ | PROT_EXEC) < 0)
 		return -errno;
-	/* Writable and executable at once: redirect.c says why. */
+	/* Writable and executable at the same time; redirect.c gives the reason. */
 	if (mprotect((void *)low, high - low, PROT_READ | PROT_WRITE | PROT_EXEC) < 0)
 		return -errno;
-	/* Of a function with several names the first slot counts. */
+	/* If a function has several names, its first slot is used. */
 	for (uint32_t i = 0; i < count; i++)
 		if (i == 0 || region->slots[i].address != region->slots[i - 1].address)
 			write_jump(
 				region->slots[i].address, region->stubs + (size_t)i * STUB_BYTES);
-	/* Where the right to write cannot be taken back it stays, which changes nothing. */
+	/* If the write right cannot be removed, it stays; the jumps still work. */
 	mprotect((void *)low, high - low, PROT_READ | PROT_EXEC);
 	return 0;
 }
