@@ -20,6 +20,7 @@
 #include "server/daemon/policy/identity.h"
 #include "server/daemon/server.h"
 #include "server/daemon/session/uid_clean.h"
+#include "server/daemon/session/uid_files.h"
 #include "server/daemon/session/uid_processes.h"
 #include "server/daemon/session/uid_range.h"
 
@@ -262,6 +263,17 @@ static bool wait_for_cleaner(struct ckt_uid_groups *groups, int timeout_ms)
 
 /* ---- Drawing */
 
+/* A server that was killed, and is not started again with its socket, has cleaned nothing. */
+static bool is_clean(uid_t uid)
+{
+	/* Of such a server, of a container, of whoever got the same ids. */
+	bool busy = ckt_uid_processes_any(uid),
+	     left = !busy && (ckt_uid_files_remove_sysv(uid) || ckt_uid_files_remove(uid));
+	if (busy || left)
+		ckt_debug("user id %u is not drawn: it has %s", uid, busy ? "processes" : "files");
+	return !busy && !left;
+}
+
 /* NULL and -errno: -EUSERS if none is free. */
 static struct ckt_uid_group *draw(struct ckt_server *server, const char *owner, int *ret_error)
 {
@@ -275,9 +287,7 @@ static struct ckt_uid_group *draw(struct ckt_server *server, const char *owner, 
 		int lock = take_lock(uid);
 		if (lock < 0 && errno == EWOULDBLOCK)
 			continue;
-		/* Of an earlier server, of a container, of whoever got the same ids. */
-		if (ckt_uid_processes_any(uid)) {
-			ckt_debug("user id %u is not drawn: it has processes", uid);
+		if (!is_clean(uid)) {
 			release_lock(lock, uid);
 			continue;
 		}

@@ -175,12 +175,16 @@ static void test_busy(void)
 	YES(ckt_uid_processes_any(FIRST));
 	kill(pid, SIGKILL);
 	waitpid(pid, NULL, 0);
+	/* A server that was killed left a file. */
+	write_file("/dev/shm/cricket-test-1804300", "x", 0600);
+	IS(chown("/dev/shm/cricket-test-1804300", FIRST, FIRST), 0);
 	/* Another server has drawn it. */
 	struct ckt_uid_groups *first = server.uid_groups;
 	server.uid_groups = NULL;
 	MUST(ckt_uid_groups_init(&server, message, sizeof message), 0);
 	struct ckt_uid_group *b = join(&bob);
 	IS(uid_of(b), FIRST);
+	IS(access("/dev/shm/cricket-test-1804300", F_OK), -1);
 	IS(refused(&alice), -EUSERS);
 	ckt_uid_group_leave(b);
 	ckt_uid_groups_fini(&server);
