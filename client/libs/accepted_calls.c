@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Contents of calls that the genuine library has taken once, by hash; see libs.h.
+ * Contents of library calls that the genuine library accepted once, by hash; see libs.h.
  *
- * A set of a bounded number, eight places to a bucket; a content that lost its place is waited for
- * again.  Two contents of one hash are taken for one, and the second's status then comes late, as
- * that of any batched call.
+ * A set of bounded size with eight places in each bucket.  If a content lost its place, the client
+ * waits for the next call with this content.  Two contents with the same hash count as one.  The
+ * second content's status then arrives late, as a deferred error.
  */
 #include <stdatomic.h>
 
@@ -16,7 +16,7 @@ enum { BUCKETS = 1024, PLACES = 8, ALIGNMENT_MAX = CKT_LT_ALIGNMENT_MAX, NUMBER_
 static _Atomic uint64_t taken[BUCKETS][PLACES];
 static _Atomic unsigned next;
 
-/* 0 is an empty place. */
+/* 0 means an empty place. */
 static uint64_t place_value(uint64_t content)
 {
 	return content ? content : 1;
@@ -75,7 +75,7 @@ CUresult ckt_lib_learn(const struct ckt_client_table *client, struct ckt_call *c
 	*ret_status = (int)ckt_get_u32(&reply.results);
 	bool whole = ckt_cursor_done(&reply.results);
 	client->release(&reply);
-	/* An answer without a status is no success. */
+	/* A reply without a status is an error. */
 	if (!whole)
 		return CUDA_ERROR_UNKNOWN;
 	if (!*ret_status)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The session's error as cuBLAS and cuBLASLt name it: one table for both. */
+/* The session's error as a status of cuBLAS and cuBLASLt: one table for both. */
 #pragma once
 
 #include <cublas_api.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The table of our libcuda.so.1, and a library's opening; see libs.h. */
+/* The table of our libcuda.so.1, and opening of a library; see libs.h. */
 #include "client/libs/libs.h"
 
 #include <dlfcn.h>
@@ -13,10 +13,10 @@
 
 const struct ckt_client_table *_Atomic ckt_client_found;
 
-/* One for all of a shim's: there is one library in it. */
+/* One lock is enough: a shim contains one library. */
 static CKT_LOCK(opening);
 
-/* The table that the library exports, if it is ours and of this version. */
+/* The table that the library exports, if it is Cricket's and has this version. */
 static const struct ckt_client_table *table_of(void *library)
 {
 	const struct ckt_client_table *table =
@@ -27,7 +27,8 @@ static const struct ckt_client_table *table_of(void *library)
 }
 
 /*
- * dlsym finds it however the library was opened; the handle stays open, as the library does anyway.
+ * dlsym finds the table however the library was opened.  The handle stays open, because the library
+ * also stays loaded.
  */
 static const struct ckt_client_table *search(void)
 {
@@ -51,8 +52,8 @@ const struct ckt_client_table *ckt_lib_client_find(void)
 	static bool said;
 	static _Atomic bool survives;
 	/*
-	 * Every shim has locks of its own; not before the first call, since a shim may be loaded by
-	 * what never makes one.
+	 * Every shim has its own locks.  The fork handler is registered at the first call, because
+	 * a program may load a shim and never call it.
 	 */
 	if (!atomic_exchange(&survives, true))
 		pthread_atfork(NULL, NULL, ckt_fork_renew);
@@ -71,7 +72,7 @@ const struct ckt_client_table *ckt_lib_client_find(void)
 	return table;
 }
 
-/* The answer of a NAME_open: the library's version. */
+/* Returns the result of a procedure NAME_open: the library's version. */
 static CUresult ask(const struct ckt_client_table *client, uint32_t proc, uint32_t version,
 	uint32_t *ret_version)
 {
@@ -132,7 +133,7 @@ CUresult ckt_lib_wait_values(const struct ckt_client_table *client, struct ckt_c
 	}
 	client->release(&reply);
 	*ret_status = status;
-	/* A worker of the same protocol does not send less. */
+	/* A shorter reply is an error: a worker of the same protocol sends all values. */
 	return whole ? CUDA_SUCCESS : CUDA_ERROR_UNKNOWN;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which major of the library a copy of a shim is: that of its SONAME. */
+/* The major version of this copy of a shim, as in its SONAME. */
 #pragma once
 
 #include <stdint.h>
