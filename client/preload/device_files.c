@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See files.h. */
+/* See device_files.h. */
 #include "client/preload/device_files.h"
 
 #include <errno.h>
@@ -12,7 +12,7 @@ enum { NVIDIA_MAJOR = 195, CONTROL_MINOR = 255 };
 
 _Static_assert(sizeof(struct stat) == sizeof(struct stat64), "stat and stat64 are one");
 
-/* The minor number of one of the two, -1 for any other name. */
+/* The minor number of one of the two files, or -1 for any other name. */
 static int minor_of(const char *path)
 {
 	static const char prefix[] = "/dev/nvidia";
@@ -39,7 +39,7 @@ int ckt_preload_files_stat(const char *path, struct stat *ret_status)
 
 int ckt_preload_files_xstat(int version, const char *path, struct stat *ret_status)
 {
-	(void)version; /* there is one on the ABIs we build for */
+	(void)version; /* the supported ABIs have only one version */
 	return ckt_preload_files_stat(path, ret_status);
 }
 
@@ -52,7 +52,7 @@ static void *ours(const char *name)
 	return NULL;
 }
 
-/* A slot of the global offset table may have become read-only behind the loader. */
+/* The loader may have made a slot of the global offset table read-only. */
 static bool is_sealed(const struct ckt_loaded_object *object, uintptr_t address)
 {
 	for (unsigned i = 0; i < object->phnum; i++) {
@@ -81,7 +81,7 @@ static bool set_slot(const struct ckt_loaded_object *object, void **slot, void *
 
 unsigned ckt_preload_files_redirect(const struct ckt_loaded_object *object)
 {
-	/* Twice: what is called, and what is pointed to. */
+	/* Two tables: called functions, and pointers to functions. */
 	uintptr_t tables[2] = {0};
 	size_t sizes[2] = {0};
 	unsigned changed = 0;
@@ -108,8 +108,8 @@ unsigned ckt_preload_files_redirect(const struct ckt_loaded_object *object)
 			rela && rela < (const ElfW(Rela) *)(tables[i] + sizes[i]); rela++) {
 			const ElfW(Sym) *symbol = &dynamic.symbols[ELF64_R_SYM(rela->r_info)];
 			/*
-			 * Of this object's symbols only those that others define; one without a
-			 * name has no number either.
+			 * Considers only symbols that other objects define.  A relocation without a
+			 * symbol has symbol number 0.
 			 */
 			void *target = ELF64_R_SYM(rela->r_info) && symbol->st_shndx == SHN_UNDEF
 				? ours(dynamic.strings + symbol->st_name)

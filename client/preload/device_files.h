@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The files by which Python programs see whether a machine has a GPU: /dev/nvidia0 and
- * /dev/nvidiactl.
+ * The files by which Python programs detect a GPU: /dev/nvidia0 and /dev/nvidiactl.
  *
- * JAX starts CUDA only where os.path.exists finds one of them (jax/_src/hardware_utils.py), and no
- * variable of the environment overrules that.  So Python's calls of the stat family go through
- * ours, which answers for these two names where the machine has none.  Nobody else's calls are
- * touched, and opening the files, or listing /dev, shows what is really there.
+ * JAX starts CUDA only if os.path.exists finds one of these files (jax/_src/hardware_utils.py), and
+ * no environment variable overrides this check.  So Python's calls of the stat family go through
+ * our functions.  These functions report the two files if the machine lacks them.  Calls of other
+ * objects do not change.  Opening the files, or listing /dev, shows the real state.
  */
 #pragma once
 
@@ -14,11 +13,11 @@
 
 #include "client/patch/loaded_object.h"
 
-/* stat() as Python gets it. */
+/* stat() for Python. */
 int ckt_preload_files_stat(const char *path, struct stat *ret_status);
-/* As programs built with a glibc before 2.33 call it. */
+/* The same, as called by programs that were built with a glibc before 2.33. */
 int ckt_preload_files_xstat(int version, const char *path, struct stat *ret_status);
-/* Makes the object's calls lead to these; how many places were changed. */
+/* Redirects the object's calls to these functions; returns the number of changed places. */
 unsigned ckt_preload_files_redirect(const struct ckt_loaded_object *object);
 /* The same for Python itself: the program and libpython. */
 void ckt_preload_files_redirect_python(void);

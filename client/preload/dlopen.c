@@ -18,14 +18,11 @@ typedef void *dlopen_function(const char *name, int flags);
 
 static void *first_call(const char *name, int flags);
 
-/* Read by the entry below.  The first call looks for the real one. */
+/* Read by the entry below.  The first call finds the real dlopen. */
 __attribute__((visibility("hidden"))) _Atomic(dlopen_function *) ckt_dlopen_next = first_call;
 static bool on;
 
-/*
- * The arguments are those of the caller at the jump, and so is the return address; only the name
- * may be another.
- */
+/* The jump keeps the caller's arguments and return address; only the name may change. */
 __asm__(".text\n"
 	".globl dlopen\n"
 	".type dlopen, @function\n"
@@ -56,7 +53,7 @@ static dlopen_function *real_dlopen(void)
 	return next;
 }
 
-/* Only where a program has no dlopen behind ours: a glibc before 2.34 without libdl.so.2. */
+/* Fails only if the program has no other dlopen: a glibc before 2.34 without libdl.so.2. */
 static void *first_call(const char *name, int flags)
 {
 	dlopen_function *next = real_dlopen();
@@ -80,7 +77,7 @@ void ckt_dlopen_init(char *const *environment)
 }
 
 /*
- * What a library needs that has a shim: opened first, so that its SONAME is taken when the loader
+ * Opens the shim of a needed library first, so that its SONAME is already loaded when the loader
  * looks for it.
  */
 static bool open_needed(const char *soname, void *opaque)
@@ -90,8 +87,8 @@ static bool open_needed(const char *soname, void *opaque)
 	if (!shim)
 		return false;
 	/*
-	 * Now, so that the relocations of what follows find it whole; local, because the library
-	 * that needs it gives it the scope.
+	 * RTLD_NOW: the relocations of later libraries need the whole shim.  RTLD_LOCAL: the
+	 * library that needs the shim adds it to its own scope.
 	 */
 	if (!real_dlopen()(shim, RTLD_NOW | RTLD_LOCAL))
 		ckt_patch_log("cannot open %s, which %s needs: %s", shim, (const char *)opaque,
@@ -124,8 +121,8 @@ const char *ckt_dlopen_name(const char *name, int flags, const void *caller)
 	shim = ckt_patch_library_shim(name);
 	if (shim) {
 		/*
-		 * NVIDIA's can be there: one that the program was linked with, whose functions lead
-		 * to the shim (takeover.h).
+		 * NVIDIA's library may be loaded instead: the program was linked with it, and its
+		 * functions jump to the shim (takeover.h).
 		 */
 		if ((flags & RTLD_NOLOAD) && !is_open(shim))
 			shim = name;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * See ld_cache.h.  The layout is that of glibc's sysdeps/generic/dl-ld_cache.h: a header, entries
- * sorted by name, strings.  Offsets of strings count from the header, which ldconfig of before 2.32
- * puts behind the one of the old format.
+ * sorted by name, strings.  Offsets of strings count from the header.  Before version 2.32,
+ * ldconfig puts this header after a table of the old format.
  */
 #include "client/preload/ld_cache.h"
 
@@ -24,7 +24,7 @@ struct entry {
 	int32_t flags;
 	uint32_t key, value; /* offsets of the name and of the path */
 	uint32_t os_version;
-	uint64_t hwcap; /* not 0: for some processors only */
+	uint64_t hwcap; /* if not 0, only for some processors */
 };
 
 struct old_header {
@@ -32,7 +32,7 @@ struct old_header {
 	uint32_t count;
 };
 
-/* Where the format that we read begins. */
+/* The start of the new format. */
 static uint64_t start_of(const struct ckt_elf_file *file)
 {
 	const struct old_header *old = (const struct old_header *)file->bytes;

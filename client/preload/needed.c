@@ -16,7 +16,10 @@
 
 enum { DEPTH_MAX = 24, SEEN_MAX = 1024 };
 
-/* A library on the way and who brought it: DT_RPATH is searched for what they bring, too. */
+/*
+ * A library of the walk, and its loader: the loader's DT_RPATH also applies to this library's
+ * needs.
+ */
 struct chain {
 	const char *rpath, *runpath;
 	char origin[PATH_MAX];
@@ -26,9 +29,9 @@ struct chain {
 struct walk {
 	ckt_needed_visit *visit;
 	void *opaque;
-	/* where the loader looks for the caller; NULL where it does not say */
+	/* the caller's search directories; NULL if the loader does not report them */
 	Dl_serinfo *places;
-	/* hashes of names: a walk that leaves out one in four billion is no harm */
+	/* hashes of names: a walk that skips one name in four billion is harmless */
 	uint32_t seen[SEEN_MAX];
 	unsigned seen_count, depth;
 };
@@ -76,8 +79,8 @@ static bool is_there(
 }
 
 /*
- * One element of a run path, with $ORIGIN filled in; false where it holds something else that the
- * loader would fill in.
+ * Expands one element of a run path, with $ORIGIN.  False if the element contains another variable
+ * of the loader.
  */
 static bool expand(
 	const char *element, size_t length, const char *origin, char ret_directory[PATH_MAX])
@@ -124,8 +127,8 @@ static bool in_run_path(
 }
 
 /*
- * What the loader says of itself: the caller's run paths, LD_LIBRARY_PATH as it was at the start
- * and the system's directories.
+ * Searches the directories that the loader reports: the caller's run paths, LD_LIBRARY_PATH from
+ * the start, and the system's directories.
  */
 static bool in_places(const struct walk *walk, const char *name, char ret_path[PATH_MAX])
 {
@@ -137,9 +140,9 @@ static bool in_places(const struct walk *walk, const char *name, char ret_path[P
 }
 
 /*
- * Nearly the order of ld.so(8): a run path of the new kind comes before LD_LIBRARY_PATH here,
- * because glibc does not tell which of the caller's directories come from where.  Another copy of a
- * library needs the same others.
+ * The order is nearly that of ld.so(8).  DT_RUNPATH comes before LD_LIBRARY_PATH here, because
+ * glibc does not report the source of the caller's directories.  Another copy of a library needs
+ * the same libraries.
  */
 static bool locate(const struct walk *walk, const struct chain *loader, const char *name,
 	char ret_path[PATH_MAX])
@@ -170,7 +173,7 @@ static void walk_needs(struct walk *walk, const struct ckt_elf_needs *needs,
 	}
 }
 
-/* What a level needs is allocated: the walk can be deep and a thread's stack small. */
+/* The data of a level is on the heap, because the walk can be deep and a thread's stack small. */
 static void walk_file(struct walk *walk, const char *path, const struct chain *loader)
 {
 	struct level {
@@ -198,7 +201,7 @@ static void walk_file(struct walk *walk, const char *path, const struct chain *l
 	ckt_patch_elf_file_unmap(&file);
 }
 
-/* A link_map is the handle that dlopen gives out. */
+/* A link_map is the handle that dlopen returns. */
 static Dl_serinfo *places_of(const struct link_map *caller)
 {
 	Dl_serinfo size, *places;

@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a library would bring along if it were opened now: the names in its NEEDED list, and in
- * those of what is found for them, as far as they are not loaded.  Looks where the loader would
- * (run paths, LD_LIBRARY_PATH, /etc/ld.so.cache, the system's directories).  A library that is not
- * found here ends the walk there and nothing else.
+ * Finds the libraries that would be loaded with a library if it were opened now.  The walk visits
+ * the names in its NEEDED list, and in the lists of the libraries found for them, except loaded
+ * ones.  It searches like the loader (run paths, LD_LIBRARY_PATH, /etc/ld.so.cache, the system's
+ * directories).  If a library is not found, the walk continues without that library's needs.
  *
- * Threading: any thread, without the loader's lock.  Nothing is opened, nothing is kept.
+ * Threading: any thread, without the loader's lock.  Opens no library and keeps no state.
  */
 #pragma once
 
 #include <link.h>
 #include <stdbool.h>
 
-/* True when the name is settled, so that what it would bring along does not matter. */
+/* True if the name is handled, so that the walk skips the needs of that library. */
 typedef bool ckt_needed_visit(const char *soname, void *opaque);
 
 /*
- * `name` as dlopen gets it, `caller` the library that calls it (NULL: not known, which leaves out
- * its run path).
+ * `name` as for dlopen.  `caller` is the calling library; NULL if unknown: its run path is not
+ * searched.
  */
 void ckt_needed_walk(
 	const char *name, const struct link_map *caller, ckt_needed_visit *visit, void *opaque);

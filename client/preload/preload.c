@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * libcricket-client.so, the library to name in LD_PRELOAD.  Its dependencies do the work:
- * libcricket-patch.so redirects static runtimes, our libcudart.so.13, libcuda.so.1 and
- * libnvidia-ml.so.1 stand for the shared ones.  It exports what system_calls.c and dlopen.c have
- * and nothing else, starts nothing and connects to nothing.
+ * libcricket-client.so, the library to name in LD_PRELOAD.  Its dependencies do the work.
+ * libcricket-patch.so redirects static runtimes.  Our libcudart.so.13, libcuda.so.1 and
+ * libnvidia-ml.so.1 replace the shared libraries.  This library exports only the functions of
+ * system_calls.c and dlopen.c.  It starts no thread or process, and opens no connection.
  *
- * Its SONAME is libcudart.so.13.  The loader maps preloaded libraries first, but what they need
- * only after what the program needs; so a program linked with a shared runtime would find NVIDIA's,
- * or none and not start at all, before ours is mapped.  A preloaded library with the SONAME settles
- * the name.  Our real libcudart.so.13 is then needed by path ($ORIGIN/...), because the name alone
- * would mean this file. A program linked directly with libcuda.so.1 needs cricket-run, which
- * preloads that library too.
+ * Its SONAME is libcudart.so.13.  The loader maps preloaded libraries first, but maps their
+ * dependencies after those of the program.  So a program linked with a shared runtime would load
+ * NVIDIA's runtime before ours, or would not start without one.  A preloaded library with this
+ * SONAME prevents that.  It needs our real libcudart.so.13 by path ($ORIGIN/...), because the plain
+ * name would mean this file.  A program linked directly with libcuda.so.1 needs cricket-run, which
+ * also preloads that library.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -22,7 +22,7 @@
 #include "client/preload/device_files.h"
 #include "client/patch/libraries.h"
 
-/* Triton looks for libcuda.so.1 in the file system instead of opening it by name. */
+/* Triton searches the file system for libcuda.so.1 and does not open it by name. */
 static void tell_triton(void)
 {
 	char path[PATH_MAX];
@@ -36,8 +36,8 @@ static void tell_triton(void)
 }
 
 /*
- * Python's frameworks look for a GPU in ways of their own.  Any other program is left as it was
- * until it opens a library.
+ * Python's frameworks detect GPUs in their own ways.  Any other program is unchanged until it opens
+ * a library.
  */
 __attribute__((constructor)) static void prepare(int argc, char **argv, char **environment)
 {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What libcuda.so.1 offers the preloaded library: memory of the program that the kernel cannot use
- * as it is, because its pages are closed until the program touches them
- * (client/cuda/memory/managed.c).  A system call does not fault but fails, so the preloaded library
- * asks before it makes one (system_calls.c).
+ * Functions of libcuda.so.1 for the preloaded library.  They handle memory of the program that the
+ * kernel cannot access, because its pages are protected until the program touches them
+ * (client/cuda/memory/managed.c).  A system call does not fault on such memory but fails.  So the
+ * preloaded library calls these functions before a system call (system_calls.c).
  *
- * Nothing here touches errno, and nothing allocates where `holds` says false.
+ * No function changes errno, and nothing is allocated if `holds` returns false.
  */
 #pragma once
 
@@ -14,22 +14,23 @@
 
 struct ckt_buffers {
 	/*
-	 * Whether any of the bytes are such memory.  Takes no lock: for signal handlers and
-	 * children of vfork, too.
+	 * Whether any of the bytes are such memory.  Takes no lock, because signal handlers and
+	 * children of vfork also call it.
 	 */
 	bool (*holds)(const void *address, size_t size);
 	/*
-	 * Lets the kernel read the bytes (write: also write them) and gives the address that it
-	 * should use: another one of the same memory, which stays open whatever the GPU is given
-	 * meanwhile, or the same where the bytes do not lie in one piece of it.
+	 * Lets the kernel read the bytes (write: also write them) and returns the address to use.
+	 * This is another address of the same memory, which stays accessible whatever the GPU uses
+	 * meanwhile.  If the bytes are not in one piece of such memory, the result is the same
+	 * address.
 	 */
 	void *(*open)(void *address, size_t size, bool write);
-	/* The kernel wrote these bytes. */
+	/* Reports that the kernel wrote these bytes. */
 	void (*written)(void *address, size_t size);
 };
 
 /*
- * The preloaded library's; libcuda.so.1 fills it in once there is such memory.  The one name of
- * ours that leaves a library.
+ * Owned by the preloaded library; libcuda.so.1 sets it when such memory exists.
+ * libcricket-client.so exports this name.
  */
 extern const struct ckt_buffers *_Atomic cricket_buffers;

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * read, write, send, receive and their families, and fread and fwrite: what libcricket-client.so
- * exports, so that a program's buffers in managed memory are good for them as they are natively
- * (system_call_buffers.h).  fread and fwrite are here because libc makes their system calls without
- * going through a name that could be ours.
+ * read, write, send, receive and their families, and fread and fwrite, as libcricket-client.so
+ * exports them.  They accept buffers in managed memory, as native calls do (system_call_buffers.h).
+ * fread and fwrite are here because libc makes their system calls without a name that this library
+ * could replace.
  *
- * In a program without such memory each is a load, a branch and a jump to the next definition of
- * its name.  That one is looked for in the constructor; what runs before it looks by itself.  No
- * lock is taken, nothing is allocated and no thread-local variable is used here, so calls from
- * constructors, signal handlers and children of vfork are as good as libc's own, and a thread can
+ * In a program without such memory each function is a load, a branch and a jump to the next
+ * definition of its name.  The constructor finds these definitions; a call that runs earlier finds
+ * them itself.  This file takes no lock, allocates nothing and uses no thread-local variable.  So
+ * calls from constructors, signal handlers and children of vfork work as in libc, and a thread can
  * be cancelled in them.
  */
-#undef _FILE_OFFSET_BITS /* pread and pread64 are two names */
-#undef _FORTIFY_SOURCE   /* these are the functions themselves */
+#undef _FILE_OFFSET_BITS /* pread and pread64 are different names */
+#undef _FORTIFY_SOURCE   /* this file defines the functions themselves */
 #define _FORTIFY_SOURCE 0
 
 #include <dlfcn.h>
@@ -41,7 +41,7 @@ ssize_t __recvfrom_chk(int fd, void *buffer, size_t size, size_t room, int flags
 size_t __fread_chk(void *buffer, size_t room, size_t size, size_t count, FILE *file);
 size_t __fread_unlocked_chk(void *buffer, size_t room, size_t size, size_t count, FILE *file);
 
-/* Every name that is exported. */
+/* Every exported name. */
 /* A list of names, not of statements. */
 /* clang-format off */
 #define NAMES(X) \
@@ -57,7 +57,7 @@ static struct {
 	NAMES(POINTER)
 } next;
 
-/* Stands in `cricket_buffers` until `next` is filled, so that one look tells both. */
+/* The value of `cricket_buffers` until `next` is filled, so that one load checks both. */
 static const struct ckt_buffers not_yet;
 __attribute__((visibility("protected"))) const struct ckt_buffers *_Atomic cricket_buffers =
 	&not_yet;
@@ -72,7 +72,7 @@ static ssize_t absent(void)
 static void *find_next(const char *name)
 {
 	void *found = dlsym(RTLD_NEXT, name);
-	/* An old libc lacks some. */
+	/* An old libc lacks some functions. */
 	return found ? found : (void *)absent;
 }
 
@@ -88,7 +88,7 @@ __attribute__((constructor)) static void resolve(void)
 	errno = saved;
 }
 
-/* What libcuda.so.1 offers; NULL where it has no such memory. */
+/* The functions of libcuda.so.1; NULL if it has no such memory. */
 static const struct ckt_buffers *offered(void)
 {
 	if (!resolved)
@@ -97,7 +97,7 @@ static const struct ckt_buffers *offered(void)
 	return buffers == &not_yet ? NULL : buffers;
 }
 
-/* Precondition of everything from here on: libcuda.so.1 offers something, and does for good. */
+/* Precondition of all code below: libcuda.so.1 has set its functions, which then stay set. */
 static bool holds(const void *memory, size_t size)
 {
 	return cricket_buffers->holds(memory, size);
@@ -238,7 +238,7 @@ EXPORT ssize_t sendto(int fd, const void *buffer, size_t size, int flags, const 
 
 /* ---- Vectors */
 
-/* What the kernel is given instead of a vector with such buffers. */
+/* The kernel gets this vector instead of one with such buffers. */
 struct vector {
 	struct iovec parts[IOV_MAX];
 };
@@ -246,7 +246,7 @@ struct vector {
 static bool vector_holds(const struct iovec *parts, size_t count)
 {
 	if (!parts || count > IOV_MAX)
-		return false; /* The kernel refuses it. */
+		return false; /* The kernel refuses such a vector. */
 	for (size_t i = 0; i < count; i++)
 		if (holds(parts[i].iov_base, parts[i].iov_len))
 			return true;
@@ -276,7 +276,7 @@ static ssize_t vector_wrote(const struct iovec *parts, size_t count, ssize_t siz
 	return size;
 }
 
-/* A vector takes 16 KiB of stack: only where there is something to change in it. */
+/* A vector takes 16 KiB of stack, so it is used only if a part changes. */
 #define VECTOR(name, result, declaration, call, writes)                          \
 	__attribute__((noinline)) static ssize_t open_##name declaration         \
 	{                                                                        \
@@ -335,7 +335,7 @@ FLAGGED(preadv64v2, off64_t, true)
 FLAGGED(pwritev2, off_t, false)
 FLAGGED(pwritev64v2, off64_t, false)
 
-/* The other process's addresses are its own affair. */
+/* The addresses of the other process do not change. */
 #define ACROSS(name, writes)                                                                     \
 	VECTOR(name, ssize_t,                                                                    \
 		(pid_t pid, const struct iovec *parts, unsigned long count,                      \
@@ -393,7 +393,10 @@ EXPORT ssize_t sendmsg(int fd, const struct msghdr *message, int flags)
 	return open_sendmsg(fd, message, flags);
 }
 
-/* Several messages go as they are, with their buffers open: the kernel writes to the headers. */
+/*
+ * Several messages are passed unchanged with their buffers made accessible, because the kernel
+ * writes to the headers.
+ */
 static void messages_open(struct mmsghdr *messages, unsigned count, bool write)
 {
 	for (unsigned i = 0; messages && i < count; i++) {
@@ -429,17 +432,17 @@ EXPORT int sendmmsg(int fd, struct mmsghdr *messages, unsigned count, int flags)
 }
 
 /*
- * ---- Streams.  Most of what they copy is copied by libc in the program, which may fault; large
- * pieces go to the program's memory at once.
+ * ---- Streams. libc copies most of their data inside the program, where faults are possible.  It
+ * passes large pieces directly to the kernel.
  */
 
-/* False where the product is none: libc refuses it. */
+/* False if the product is 0 or overflows: libc handles that. */
 static bool product(size_t size, size_t count, size_t *ret_bytes)
 {
 	return !__builtin_mul_overflow(size, count, ret_bytes) && *ret_bytes > 0;
 }
 
-/* Of the element that is not whole some bytes may have arrived as well. */
+/* Some bytes of an incomplete element may also have arrived. */
 static size_t elements_wrote(void *buffer, size_t size, size_t count, size_t whole)
 {
 	wrote(buffer, (ssize_t)(size * (whole < count ? whole + 1 : whole)));
