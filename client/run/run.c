@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * cricket-run: starts a program so that its CUDA calls go to a Cricket server.  It sets environment
- * variables and executes the program in its own place; only --soft (run_soft.c) stays behind as the
+ * variables and replaces itself by the program.  Only with --soft (run_soft.c) it stays as the
  * parent of the program and of a private server.
  */
 #include "client/run/run.h"
@@ -68,8 +68,8 @@ static bool holds_libraries(const char *directory)
 bool ckt_run_find_libraries(char ret_directory[PATH_MAX])
 {
 	/*
-	 * Installed in the plain layout, installed where this system keeps its libraries, and the
-	 * build tree.
+	 * Installed in the plain layout, installed in this system's directory for libraries, and in
+	 * the build tree.
 	 */
 	static const char *const relative[] = {"../lib/cricket", CKT_LIBDIR_FROM_BINDIR, "."};
 	const char *given = getenv("CRICKET_LIBDIR");
@@ -105,7 +105,7 @@ bool ckt_run_find_program(const char *name, const char *built, char ret_path[PAT
 			realpath(candidate, ret_path));
 }
 
-/* Puts `first` before what the variable holds already. */
+/* Puts `first` before the variable's present value. */
 static bool prepend(const char *variable, const char *first)
 {
 	const char *old = getenv(variable);
@@ -120,9 +120,9 @@ static bool prepend(const char *variable, const char *first)
 }
 
 /*
- * For programs that look for libcuda.so and libcudart.so in directories instead of asking the
- * loader by name, as ctypes.util.find_library (tinygrad), PyCUDA and cuda-pathfinder do.  What the
- * user set stays behind ours.
+ * For programs that search directories for libcuda.so and libcudart.so: ctypes.util.find_library
+ * (tinygrad), PyCUDA and cuda-pathfinder.  Such programs do not ask the loader by name.  The user's
+ * own directories stay, after ours.
  */
 static bool find_ours(const char *directory)
 {
@@ -130,7 +130,7 @@ static bool find_ours(const char *directory)
 		prepend("LD_LIBRARY_PATH", directory);
 }
 
-/* The driver of a `local:` address; NULL where it is another kind of address. */
+/* The driver of a `local:` address; NULL for other addresses. */
 static const char *local_driver(const char *address)
 {
 	if (!address)
@@ -140,7 +140,7 @@ static const char *local_driver(const char *address)
 	return address[6] ? address + 6 : "libcuda.so.1";
 }
 
-/* Compilers at run time are told to leave PTX as it is: nvrtc.h, soft_ptxas.c. */
+/* Makes compilers at run time leave PTX unchanged: see nvrtc.h, soft_ptxas.c. */
 static bool prepare_soft(const char *directory)
 {
 	char ptxas[PATH_MAX];
@@ -166,18 +166,22 @@ bool ckt_run_prepare_environment(const struct ckt_run_options *options, const ch
 	if (!ckt_run_find_libraries(directory))
 		return false;
 	if (strpbrk(directory, " :")) {
-		/* The loader splits its lists there, and there is no way to quote. */
+		/* The loader splits its lists at these characters, which cannot be quoted. */
 		ckt_run_say("the path %s holds a space or a colon, which LD_PRELOAD cannot hold: "
 			    "move the libraries, or name a link to them in CRICKET_LIBDIR",
 			directory);
 		return false;
 	}
 	/*
-	 * All by path: the loader looks for what the program needs before what a preloaded library
-	 * needs, so a program linked with libcuda.so.1 would otherwise get the system's, or not
-	 * start where there is none.
+	 * All libraries are named by path.  The loader first looks for what the program needs, and
+	 * then for what a preloaded library needs.  Without its path, the loader would find the
+	 * system's libcuda.so.1 for a program that is linked with it, or none.
 	 */
-	if (driver) /* our runtime, and the patcher for static ones, over a driver that is loaded first and so is everybody's */
+	/*
+	 * our runtime, and the patcher for static runtimes, over a driver that is loaded first and
+	 * so used by all
+	 */
+	if (driver)
 		size = asprintf(&preload, "%s:%s/libcudart.so.13:%s/libcricket-patch.so", driver,
 			directory, directory);
 	else
@@ -208,14 +212,17 @@ int ckt_run_exec(char **command)
 	return error == ENOENT || error == ENOTDIR ? EXIT_NOT_FOUND : EXIT_REFUSED;
 }
 
-/* The table in the form that getopt_long reads: an option's value is its place in the table, as its letter has to be looked up. */
+/*
+ * Converts the table for getopt_long.  The value of an option is its index in the table plus
+ * LONG_OPTION, because a letter must be looked up.
+ */
 static void make_getopt_options(
 	struct option ret_long[RUN_OPTIONS + 1], char ret_letters[2 * RUN_OPTIONS + 2])
 {
 	char *letters = ret_letters;
 
-	*letters++ =
-		'+'; /* the first word that is no option is the command, and what follows belongs to it */
+	/* the first word that is not an option is the command, which gets the words after it */
+	*letters++ = '+';
 	for (int i = 0; i < RUN_OPTIONS; i++) {
 		const struct ckt_option *option = &run_option_table[i];
 		ret_long[i] = (struct option){option->name,
@@ -229,7 +236,7 @@ static void make_getopt_options(
 	*letters = 0;
 }
 
-/* RUN_OPTIONS: getopt_long has refused what was given. */
+/* The option for getopt_long's result; RUN_OPTIONS if getopt_long refused the argument. */
 static enum ckt_run_option find_option(int given)
 {
 	if (given >= LONG_OPTION)
@@ -240,7 +247,7 @@ static enum ckt_run_option find_option(int given)
 	return RUN_OPTIONS;
 }
 
-/* -1: go on; otherwise the status to exit with. */
+/* -1: continue; otherwise the exit status. */
 static int parse(int argc, char **argv, struct ckt_run_options *options)
 {
 	struct option long_options[RUN_OPTIONS + 1];

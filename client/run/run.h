@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * cricket-run: shared between its files.  Single-threaded.
- */
+/* cricket-run: declarations shared between its files.  Single-threaded. */
 #pragma once
 
 #include <limits.h>
@@ -11,7 +9,7 @@
 #include "base/option_table.h"
 
 struct ckt_run_options {
-	const char *server; /* --server; NULL: REMOTE_GPU_ADDRESS as it is */
+	const char *server; /* --server; NULL: REMOTE_GPU_ADDRESS is not changed */
 	bool soft;
 	bool verbose;
 	char **command; /* NULL-terminated */
@@ -27,20 +25,20 @@ enum ckt_run_option {
 };
 extern const struct ckt_option run_option_table[RUN_OPTIONS];
 
-/* Where the libraries lie, with no slash at the end; false with a line on stderr. */
+/* The directory of the libraries, without a slash at the end.  False after one line on stderr. */
 bool ckt_run_find_libraries(char ret_directory[PATH_MAX]);
 /*
- * The absolute path of a program of ours, beside cricket-run or at `built` in a build tree; false
- * when it is at neither.
+ * The absolute path of one of Cricket's programs: beside cricket-run, or at `built` in a build
+ * tree.  False if it is in neither place.
  */
 bool ckt_run_find_program(const char *name, const char *built, char ret_path[PATH_MAX]);
-/* Sets what makes the next exec end up in our libraries. */
+/* Sets the environment so that the next exec loads our libraries. */
 bool ckt_run_prepare_environment(const struct ckt_run_options *options, const char *address);
 /*
- * Replaces this process by the command; returns only to say with which status to exit: 127 not
+ * Replaces this process by the command.  Returns only on failure, with the exit status: 127 not
  * found, 126 found but refused.
  */
 int ckt_run_exec(char **command);
-/* Runs the command beside a private server on the soft GPU; the status to exit with. */
+/* Runs the command beside a private server on the soft GPU; returns the exit status. */
 int ckt_run_soft(const struct ckt_run_options *options);
 void ckt_run_say(const char *format, ...) __attribute__((format(printf, 1, 2)));

@@ -2,12 +2,13 @@
 /*
  * cricket-run --soft: a private server for one program.
  *
- *	cricket-run --+-- cricket-server   own process group (a Ctrl-C at the terminal is the program's), log in DIRECTORY/log
+ *	cricket-run --+-- cricket-server   own process group (a Ctrl-C at the terminal is for the program), log in DIRECTORY/log
  *	              `-- COMMAND          this process group
  *
- * DIRECTORY is a fresh 0700 one that holds the server's socket; it is removed at the end.  Signals
- * are blocked and read with sigwaitinfo, so nothing here runs in a handler.  Should cricket-run
- * itself be killed, the kernel ends the server, and the next cricket-run removes the directory.
+ * DIRECTORY is a new directory of mode 0700 that holds the server's socket; it is removed at the
+ * end.  Signals are blocked and read with sigwaitinfo, so there are no signal handlers.  If
+ * cricket-run itself is killed, the kernel ends the server, and the next cricket-run removes the
+ * directory.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -38,11 +39,11 @@ enum {
 
 struct soft {
 	char directory[PATH_MAX];
-	int lock; /* on the directory */
+	int lock; /* a lock on the directory */
 	char socket[sizeof(((struct sockaddr_un *)NULL)->sun_path)];
 	char log[PATH_MAX];
-	sigset_t waited, before; /* signals read here; the mask that children get back */
-	pid_t server;            /* 0 when there is none to be reaped */
+	sigset_t waited, before; /* signals read here; the signal mask for children */
+	pid_t server;            /* 0 if there is no server to wait for */
 	pid_t program;
 	int program_status;
 	bool program_done;
@@ -61,7 +62,7 @@ static void remove_directory(const char *path)
 	nftw(path, remove_entry, 8, FTW_DEPTH | FTW_PHYS | FTW_MOUNT);
 }
 
-/* Its cricket-run holds a lock on it for as long as it lives. */
+/* The owning cricket-run locks its directory as long as it runs. */
 static bool is_nobodys(int base, const char *name)
 {
 	struct stat status;
@@ -73,7 +74,7 @@ static bool is_nobodys(int base, const char *name)
 	return result;
 }
 
-/* What was left where cricket-run was killed. */
+/* Removes directories that killed cricket-runs left. */
 static void sweep(const char *base)
 {
 	char path[PATH_MAX];
@@ -88,7 +89,10 @@ static void sweep(const char *base)
 		closedir(dir);
 }
 
-/* Locked before anybody takes it for left over; false: one who did was quicker. */
+/*
+ * Locks the directory before another cricket-run can remove it as left over.  False if another one
+ * was faster.
+ */
 static bool lock_directory(struct soft *soft)
 {
 	struct stat status;
@@ -111,7 +115,7 @@ static bool make_directory(struct soft *soft)
 				"%s/" DIRECTORY_PREFIX "XXXXXX",
 				bases[i]) >= (int)sizeof(soft->directory))
 			continue;
-		/* A UNIX socket's address is short: a deep base is passed over. */
+		/* A UNIX socket's address is short: skip a base whose path is too long. */
 		if (strlen(soft->directory) + sizeof("/socket") > sizeof(soft->socket))
 			continue;
 		sweep(bases[i]);
@@ -137,7 +141,8 @@ static void server_process(const struct soft *soft, const struct ckt_run_options
 		"none", "--grace", "0", "--log-level", options->verbose ? "debug" : "info", NULL};
 
 	/*
-	 * Dies with cricket-run, also when that is killed; the check closes the gap before prctl.
+	 * The server ends with cricket-run, even if that is killed.  The check covers the time
+	 * before prctl.
 	 */
 	prctl(PR_SET_PDEATHSIG, SIGTERM);
 	if (getppid() != parent)
@@ -151,7 +156,7 @@ static void server_process(const struct soft *soft, const struct ckt_run_options
 	}
 	if (log >= 0)
 		dup2(log, STDERR_FILENO);
-	/* A user's own configuration must not reach the private server's clients or GPUs. */
+	/* The user's own configuration must not apply to the private server's clients or GPUs. */
 	unsetenv("REMOTE_GPU_ADDRESS");
 	unsetenv("CUDA_VISIBLE_DEVICES");
 	sigprocmask(SIG_SETMASK, &soft->before, NULL);
@@ -249,7 +254,7 @@ static void stop_server(struct soft *soft)
 		struct timespec timeout = {left / 1000, left % 1000 * 1000000};
 
 		if (left <= 0) {
-			/* Its workers are its children and end when it does. */
+			/* The server's workers are its children and end with it. */
 			kill(soft->server, SIGKILL);
 			waitpid(soft->server, NULL, 0);
 			break;
@@ -279,8 +284,8 @@ static void reap(struct soft *soft)
 }
 
 /*
- * Signals that someone sent to cricket-run go on to the program; those of the terminal have reached
- * it already.
+ * Passes signals that a process sent to cricket-run on to the program.  Signals of the terminal
+ * have already reached the program.
  */
 static void wait_for_program(struct soft *soft)
 {
@@ -326,7 +331,7 @@ int ckt_run_soft(const struct ckt_run_options *options)
 	sigemptyset(&soft.waited);
 	for (size_t i = 0; i < sizeof(signals) / sizeof(signals[0]); i++)
 		sigaddset(&soft.waited, signals[i]);
-	/* An ignored SIGCHLD, which exec hands down, would leave nothing to wait for. */
+	/* exec keeps an ignored SIGCHLD, with which no child could be waited for. */
 	signal(SIGCHLD, SIG_DFL);
 	sigprocmask(SIG_BLOCK, &soft.waited, &soft.before);
 	if (!make_directory(&soft))

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * soft-ptxas: what cricket-run --soft gives Triton and XLA as ptxas.  The soft GPU runs PTX, so the
+ * soft-ptxas: the ptxas of Triton and XLA under cricket-run --soft.  The soft GPU runs PTX, so the
  * "machine code" is the PTX itself.
  *
- *	soft-ptxas [OPTION...] FILE -o FILE		options are borne and not looked at
+ *	soft-ptxas [OPTION...] FILE -o FILE		options are accepted and ignored
  *	soft-ptxas --version
  *
- * The version says up to which PTX ISA Triton may write: that of CUDA 13.0, 9.0.  What is wrong
- * with a text the module's loading says.
+ * The version tells Triton which PTX ISA it may use: that of CUDA 13.0, 9.0.  Errors in a text are
+ * reported when the module is loaded.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -22,7 +22,7 @@ static int fail(const char *path)
 	return 1;
 }
 
-/* The text and the NUL that ends one given to cuModuleLoadData. */
+/* Copies the text and adds the NUL that cuModuleLoadData needs. */
 static int copy(const char *from, const char *to)
 {
 	char buffer[65536];
@@ -47,8 +47,8 @@ static int copy(const char *from, const char *to)
 int main(int argc, char **argv)
 {
 	/*
-	 * Triton's file ends in .ptx and may follow the value of an option; XLA's has no ending and
-	 * comes first.
+	 * Triton's file ends in .ptx and may come after the value of an option.  XLA's file has no
+	 * suffix and comes first.
 	 */
 	const char *input = NULL, *other = NULL, *output = NULL;
 
