@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Device memory that cuMemAlloc gives out: pages of one address range per device, reserved once.  A
- * single range keeps the number of the kernel's mappings small however many allocations a program
- * makes; which pages may be touched by kernels is memmap's business.
+ * Device memory for cuMemAlloc: pages of one address range per device, reserved once.  A single
+ * range keeps the number of the kernel's mappings small, however many allocations a program makes.
+ * memmap decides which pages kernels may access.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -15,7 +15,7 @@
 
 enum {
 	GROW = 64 << 20
-}; /* the range is made accessible in steps, so that strict overcommit counts only what is used */
+}; /* the range becomes accessible in steps, so strict overcommit counts only used memory */
 
 static int arena_start(struct ckt_soft_arena *arena, uint64_t base, uint64_t size, uint64_t unit)
 {
@@ -37,8 +37,8 @@ int ckt_soft_arena_init(struct ckt_soft_arena *arena, uint64_t wish, uint64_t si
 	int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
 #ifdef __SANITIZE_THREAD__
 	/*
-	 * The sanitizer makes of a place that it needs itself one at address 0, which root is
-	 * given; here it leaves us room.
+	 * ThreadSanitizer replaces a fixed address that it needs itself with address 0, and root
+	 * gets a mapping there.  The address below is free under the sanitizer.
 	 */
 	if (wish)
 		wish += 0x7ed000000000 - 0x300000000000;
@@ -47,7 +47,7 @@ int ckt_soft_arena_init(struct ckt_soft_arena *arena, uint64_t wish, uint64_t si
 		? mmap((void *)(uintptr_t)wish, size, PROT_NONE, flags | MAP_FIXED_NOREPLACE, -1, 0)
 		: MAP_FAILED;
 	if (p != MAP_FAILED && p != (void *)(uintptr_t)wish) {
-		/* a kernel that does not know the flag takes the address for a hint */
+		/* a kernel that does not know the flag treats the address as a hint */
 		munmap(p, size);
 		p = MAP_FAILED;
 	}
@@ -77,11 +77,11 @@ uint64_t ckt_soft_arena_alloc(struct ckt_soft_arena *arena, uint64_t size)
 {
 	uint64_t address = 0;
 	size = (size + arena->unit - 1) & ~(arena->unit - 1);
-	/* Large ones begin on a granule, as on a real device; programs look at such things. */
+	/* Large allocations begin on a granule, as on a real device; programs check this. */
 	uint64_t align = size >= CKT_SOFT_GRANULE && arena->unit == CKT_SOFT_PAGE ? CKT_SOFT_GRANULE
 										  : arena->unit;
 	pthread_mutex_lock(&arena->lock);
-	/* Splitting in the middle needs one more entry: have it before anything changes. */
+	/* A split in the middle needs one more entry, so allocate it before any change. */
 	if (arena->n_free + 1 > arena->n_free_max) {
 		struct ckt_soft_extent *bigger =
 			realloc(arena->free_list, 2 * arena->n_free_max * sizeof(*bigger));
@@ -129,7 +129,7 @@ out:
 void ckt_soft_arena_free(struct ckt_soft_arena *arena, uint64_t base, uint64_t size)
 {
 	size = (size + arena->unit - 1) & ~(arena->unit - 1);
-	/* The next owner must find zeros, and the host gets its pages back. */
+	/* The next owner must find zeros.  This also returns the pages to the host. */
 	if (arena->unit == CKT_SOFT_PAGE)
 		madvise((void *)(uintptr_t)base, size, MADV_DONTNEED);
 	pthread_mutex_lock(&arena->lock);
@@ -150,7 +150,9 @@ void ckt_soft_arena_free(struct ckt_soft_arena *arena, uint64_t base, uint64_t s
 		if (arena->n_free == arena->n_free_max) {
 			list = realloc(list, 2 * arena->n_free_max * sizeof(*list));
 			if (!list) {
-				/* The piece is lost for this process; nothing else goes wrong. */
+				/*
+				 * The process loses this piece of memory; there is no other effect.
+				 */
 				pthread_mutex_unlock(&arena->lock);
 				return;
 			}

@@ -22,11 +22,11 @@ struct ckt_soft_arena {
 	size_t n_free, n_free_max;
 };
 
-/* At `wish` where that is free, else anywhere. */
+/* Reserves the range at `wish` if that is free, or at any address. */
 int ckt_soft_arena_init(struct ckt_soft_arena *arena, uint64_t wish, uint64_t size);
-/* Over memory that is there already, in units of 16 bytes; not zero-filled. */
+/* Manages existing memory in units of 16 bytes; allocations are not zero-filled. */
 int ckt_soft_arena_init_at(struct ckt_soft_arena *arena, uint64_t base, uint64_t size);
 void ckt_soft_arena_fini(struct ckt_soft_arena *arena);
-/* Zero-filled memory, aligned to a page; 0 when there is none. */
+/* Returns zero-filled, page-aligned memory, or 0 if there is none. */
 uint64_t ckt_soft_arena_alloc(struct ckt_soft_arena *arena, uint64_t size);
 void ckt_soft_arena_free(struct ckt_soft_arena *arena, uint64_t base, uint64_t size);

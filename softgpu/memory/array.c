@@ -56,7 +56,7 @@ bool ckt_soft_format(CUarray_format format, struct ckt_soft_format *ret_format)
 	return false;
 }
 
-/* Formats that say themselves how many channels there are; 0 for others. */
+/* The number of channels that the format itself defines; 0 for other formats. */
 static unsigned channels_of(CUarray_format format)
 {
 	switch ((int)format) {
@@ -80,7 +80,7 @@ static unsigned channels_of(CUarray_format format)
 	}
 }
 
-/* Formats of CUDA that are not among those above: compressed, planar, ten bits. */
+/* CUDA formats that are not listed above: compressed, planar, ten bits. */
 static bool other_format(CUarray_format format)
 {
 	return format == CU_AD_FORMAT_UNORM_INT_101010_2 ||
@@ -102,7 +102,7 @@ static enum ckt_ptx_texture_shape shape_of(const CUDA_ARRAY3D_DESCRIPTOR *desc)
 			       : CKT_PTX_TEXTURE_1D;
 }
 
-/* The largest that a GPU of these capabilities makes; 0: the dimension must be left out. */
+/* The largest sizes on a GPU of these capabilities; 0: the dimension must be 0. */
 static const size_t most[][3] = {
 	[CKT_PTX_TEXTURE_1D] = {131072, 0, 0},
 	[CKT_PTX_TEXTURE_2D] = {131072, 65536, 0},
@@ -118,7 +118,7 @@ static CUresult check(const CUDA_ARRAY3D_DESCRIPTOR *desc)
 	const unsigned later = CUDA_ARRAY3D_SPARSE | CUDA_ARRAY3D_DEFERRED_MAPPING |
 		CUDA_ARRAY3D_VIDEO_ENCODE_DECODE;
 	struct ckt_soft_format format;
-	/* Flags that mean nothing are ignored, as an H200's driver does. */
+	/* An H200's driver ignores flags without a meaning, and so does this one. */
 	if (!desc)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (desc->Flags & later)
@@ -168,7 +168,7 @@ static uint64_t bytes_of(const CUDA_ARRAY3D_DESCRIPTOR *desc)
 		(desc->Depth ? desc->Depth : 1) * desc->NumChannels * format.channel_bytes;
 }
 
-/* ---- Making and ending */
+/* ---- Creation and destruction */
 
 static CUresult store_create(
 	struct ckt_soft_device *device, uint64_t bytes, struct ckt_soft_store **ret_store)
@@ -212,7 +212,9 @@ static void array_free(struct ckt_soft_object *object)
 	free(array);
 }
 
-/* The array at an offset of the store, with a handle; the caller owns the table's reference. */
+/*
+ * Creates an array with a handle at an offset of the store.  The caller owns the table's reference.
+ */
 static CUresult array_make(struct ckt_soft_context *context, const CUDA_ARRAY3D_DESCRIPTOR *desc,
 	struct ckt_soft_store *store, uint64_t offset, bool is_level,
 	struct ckt_soft_array **ret_array)
@@ -252,7 +254,7 @@ static CUresult array_make(struct ckt_soft_context *context, const CUDA_ARRAY3D_
 	return CUDA_SUCCESS;
 }
 
-/* Takes the handle away; textures may keep the memory a while longer. */
+/* Removes the handle; textures may keep the memory longer. */
 static bool array_close(struct ckt_soft_array *array)
 {
 	if (!ckt_soft_object_remove(&array->object))
@@ -289,7 +291,7 @@ static bool mipmap_close(struct ckt_soft_mipmap *mipmap)
 	return true;
 }
 
-/* Precondition: n_levels is right for desc. */
+/* Precondition: n_levels is valid for desc. */
 static CUresult mipmap_make(struct ckt_soft_context *context, const CUDA_ARRAY3D_DESCRIPTOR *desc,
 	unsigned n_levels, struct ckt_soft_mipmap **ret_mipmap)
 {
@@ -447,7 +449,7 @@ CUresult CUDAAPI cuArrayDestroy(CUarray hArray)
 		result = ckt_soft_array_get(hArray, &array);
 	if (result != CUDA_SUCCESS)
 		return result;
-	/* Work under way may use it. */
+	/* Running work may use the array. */
 	if (array->is_level)
 		result = CUDA_ERROR_INVALID_HANDLE;
 	else
@@ -488,8 +490,8 @@ CUresult CUDAAPI cuArrayGetDescriptor_v2(CUDA_ARRAY_DESCRIPTOR *pArrayDescriptor
 }
 
 /*
- * Only planar formats have planes, and only sparse arrays or those without memory the properties
- * below: there are none here.
+ * Only planar formats have planes.  Only sparse arrays and arrays without memory have the
+ * properties below.  The soft GPU has no such arrays.
  */
 static CUresult none_of(const void *out, CUarray hArray)
 {

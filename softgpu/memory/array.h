@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * CUDA arrays: device memory for copies, textures and surfaces only.  Rows are contiguous, and so
- * are slices (or layers, or faces) and the levels of a mipmapped array; kernels cannot reach it by
- * address.
+ * are slices (or layers, or faces) and the levels of a mipmapped array.  Kernels cannot access an
+ * array by address.
  */
 #pragma once
 
@@ -20,9 +20,9 @@ struct ckt_soft_copy;
 struct ckt_soft_copy_end;
 struct ckt_soft_device;
 
-enum { CKT_SOFT_LEVELS_MAX = 18 }; /* of a width of 131072 */
+enum { CKT_SOFT_LEVELS_MAX = 18 }; /* for a width of 131072 */
 
-/* The memory of an array, or of all levels of a mipmapped one; freed with its last user. */
+/* The memory of an array, or of all levels of a mipmapped array; its last user frees it. */
 struct ckt_soft_store {
 	atomic_uint refs;
 	struct ckt_soft_device *device;
@@ -32,24 +32,24 @@ struct ckt_soft_store {
 struct ckt_soft_format {
 	enum ckt_ptx_channel channel;
 	uint8_t channel_bytes;
-	bool normalized; /* reads as floats, whatever the texture says */
+	bool normalized; /* reads return floats, whatever the texture's flags are */
 };
 
-/* False if textures of the soft GPU do not know the format. */
+/* False if the soft GPU's textures do not support the format. */
 bool ckt_soft_format(CUarray_format format, struct ckt_soft_format *ret_format);
 
 struct ckt_soft_array {
 	struct ckt_soft_object object;
 	struct ckt_soft_context *context;
-	/* every array with a handle of its own or of a level */
+	/* all arrays with a handle, levels included */
 	struct ckt_soft_array *next, **link;
 	struct ckt_soft_store *store; /* referenced */
-	CUDA_ARRAY3D_DESCRIPTOR desc; /* as asked for; of a level, with its size */
+	CUDA_ARRAY3D_DESCRIPTOR desc; /* as requested; for a level, with the level's size */
 	struct ckt_soft_format format;
 	enum ckt_ptx_texture_shape shape;
 	struct ckt_ptx_image image;
 	uint32_t element_bytes;
-	bool is_level; /* of the mipmapped array that destroys it */
+	bool is_level; /* the mipmapped array destroys it */
 };
 
 struct ckt_soft_mipmap {
@@ -61,11 +61,11 @@ struct ckt_soft_mipmap {
 	struct ckt_soft_array *levels[CKT_SOFT_LEVELS_MAX]; /* referenced */
 };
 
-/* With a reference; CUDA_ERROR_INVALID_HANDLE. */
+/* Returns the array with a reference, or CUDA_ERROR_INVALID_HANDLE. */
 CUresult ckt_soft_array_get(CUarray handle, struct ckt_soft_array **ret_array);
 /*
- * One end of a copy: x bytes, row y, slice z of the array; *copy gives the size.
- * CUDA_ERROR_INVALID_VALUE if it leaves the array.
+ * Makes one end of a copy: byte x, row y, slice z of the array; *copy gives the size.
+ * CUDA_ERROR_INVALID_VALUE if the end leaves the array.
  */
 CUresult ckt_soft_array_end(const struct ckt_soft_array *array, size_t x, size_t y, size_t z,
 	const struct ckt_soft_copy *copy, struct ckt_soft_copy_end *ret_end);
@@ -74,6 +74,6 @@ void ckt_soft_arrays_forget(struct ckt_soft_context *context);
 
 /* ---- texture.c */
 void ckt_soft_textures_forget(struct ckt_soft_context *context);
-/* What kernels query; see ptx.h. */
+/* Answers the queries of kernels; see ptx.h. */
 const struct ckt_ptx_texture *ckt_soft_texture_find(void *data, uint64_t handle);
 const struct ckt_ptx_texture *ckt_soft_surface_find(void *data, uint64_t handle);

@@ -14,15 +14,15 @@
 #include "softgpu/stream/stream.h"
 
 enum {
-	/* pageable sources up to this are copied in the call, as a real driver does */
+	/* the call copies pageable sources up to this size, as a real driver does */
 	STAGE_MAX = 64 << 10,
-	SHORT_MAX = 16 << 10, /* copies up to this run in the call when the stream is idle */
+	SHORT_MAX = 16 << 10, /* the call runs copies up to this size if the stream is idle */
 };
 
 void ckt_soft_copy_run(const struct ckt_soft_copy *copy)
 {
 	uint64_t width = copy->width, height = copy->height;
-	/* Dense rows are one long row. */
+	/* Copy dense rows as one long row. */
 	if (copy->to.pitch == width && copy->from.pitch == width) {
 		width *= height;
 		height = 1;
@@ -36,7 +36,7 @@ void ckt_soft_copy_run(const struct ckt_soft_copy *copy)
 	}
 }
 
-/* Bytes from the first to the last touched.  False on overflow. */
+/* The number of bytes from the first to the last accessed byte.  False on overflow. */
 static bool span_of(
 	const struct ckt_soft_copy_end *end, const struct ckt_soft_copy *copy, uint64_t *ret_span)
 {
@@ -64,7 +64,7 @@ CUresult ckt_soft_copy_check(
 		ok = ckt_soft_memory_ok(end->address, span, bits);
 	else if (end->place == CKT_SOFT_PLACE_HOST && ckt_soft_memory_is_device_space(end->address))
 		ok = ckt_soft_memory_ok(end->address, span,
-			/* a device pointer where a host pointer is expected: works if valid */
+			/* a device pointer in place of a host pointer works if it is valid */
 			bits);
 	return ok ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
@@ -122,7 +122,7 @@ static CUmemorytype type_of(const struct ckt_soft_copy_end *end)
 	}
 }
 
-/* Precondition: entered.  Pointers are what is captured: the bytes are those of the launch. */
+/* Precondition: entered.  The capture records pointers: the launch reads the bytes. */
 static CUresult capture(struct ckt_capture_stream *capturing, const struct ckt_soft_copy *c)
 {
 	struct ckt_node *node;
@@ -181,16 +181,14 @@ CUresult ckt_soft_copy_submit(const struct ckt_soft_copy *copy, CUstream handle,
 	struct ckt_capture_stream *capturing = NULL;
 	if (result == CUDA_SUCCESS)
 		result = ckt_soft_capture(stream, &capturing);
-	/* A copy that blocks is not for a thread that captures. */
+	/* A thread that captures must not make a blocking copy. */
 	if (result == CUDA_SUCCESS && wait && !capturing)
 		result = ckt_soft_capture_unsafe();
 	if (capturing) {
 		result = ckt_graph_leave(capture(capturing, copy));
 	} else if (result == CUDA_SUCCESS) {
 		bool one_row = copy->height == 1 && copy->depth == 1;
-		/*
-		 * A graph's launch waits for nothing, and reads what is there when its node runs.
-		 */
+		/* A graph launch does not wait; each node reads the memory when it runs. */
 		bool async = !wait && !ckt_soft_in_graph,
 		     from_pageable = async && pageable(&copy->from),
 		     to_pageable = async && pageable(&copy->to);

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Copies: one descriptor for all forms, checked when the call is made, run on the stream.
- */
+/* Copies: one descriptor for all forms.  The call checks it, and the stream runs it. */
 #pragma once
 
 #include <stdbool.h>
@@ -13,15 +11,15 @@
 enum ckt_soft_place {
 	CKT_SOFT_PLACE_HOST = 1, /* any memory of the process */
 	CKT_SOFT_PLACE_DEVICE,   /* must be accessible to devices */
-	CKT_SOFT_PLACE_ANY,      /* the address itself decides (unified addressing) */
-	CKT_SOFT_PLACE_ARRAY,    /* inside an array: checked when the end was made */
+	CKT_SOFT_PLACE_ANY,      /* the address decides (unified addressing) */
+	CKT_SOFT_PLACE_ARRAY,    /* in an array; the function that made the end checked it */
 };
 
 struct ckt_soft_copy_end {
 	uint64_t address;      /* of the first byte */
 	uint64_t pitch, slice; /* bytes from row to row, from slice to slice */
 	enum ckt_soft_place place;
-	CUarray array; /* of a place in one, with the first byte's place in it */
+	CUarray array; /* for an end in an array, with the position of the first byte */
 	size_t x, y, z;
 };
 
@@ -33,10 +31,10 @@ struct ckt_soft_copy {
 /* Copies without checks. */
 void ckt_soft_copy_run(const struct ckt_soft_copy *copy);
 /*
- * Checks addresses and submits; waits if `wait` is set, or if CUDA's rules for pageable memory
- * require it.
+ * Checks addresses and submits the copy.  Waits if `wait` is set, or if CUDA's rules for pageable
+ * memory require it.
  */
 CUresult ckt_soft_copy_submit(const struct ckt_soft_copy *copy, CUstream stream, bool wait);
-/* CUDA_ERROR_INVALID_VALUE unless every byte of the end may be accessed as its place says. */
+/* CUDA_ERROR_INVALID_VALUE unless the place of the end permits access to every byte. */
 CUresult ckt_soft_copy_check(
 	const struct ckt_soft_copy_end *end, const struct ckt_soft_copy *copy, uint8_t bits);

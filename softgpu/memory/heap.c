@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The device heap behind malloc() in kernels: one block of CU_LIMIT_MALLOC_HEAP_SIZE, made when a
- * kernel first asks, cut into pieces of 16 bytes.  A piece is preceded by 16 bytes that tell its
- * size.  The heap lives as long as its context.
+ * The device heap of malloc() in kernels: one block of CU_LIMIT_MALLOC_HEAP_SIZE in units of 16
+ * bytes.  The first malloc() of a kernel creates it.  A header of 16 bytes before each piece holds
+ * the piece's size.  The heap lives as long as its context.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -35,7 +35,7 @@ static struct ckt_soft_arena *heap_of(struct ckt_soft_context *context)
 		return NULL;
 	}
 	if (ckt_soft_arena_init_at(heap, base, size)) {
-		free(heap); /* the block goes with the context */
+		free(heap); /* the context frees the block */
 		return NULL;
 	}
 	return context->heap = heap;
@@ -69,7 +69,7 @@ void ckt_soft_heap_free(struct ckt_soft_context *context, void *address)
 	if (!address || !heap || at < heap->base || at - heap->base >= heap->size ||
 		at % sizeof(struct heap_header))
 		return;
-	/* Kernels can write over the header: believe it only as far as the heap reaches. */
+	/* Kernels can overwrite the header, so check its size against the end of the heap. */
 	struct heap_header header;
 	memcpy(&header, (void *)(uintptr_t)at, sizeof(header));
 	if (header.magic != heap_magic || header.size > heap->base + heap->size - at)

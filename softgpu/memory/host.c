@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Pinned host memory.  Devices reach it at its own address. */
+/* Pinned host memory.  Devices access it at its host address. */
 #include <sys/mman.h>
 
 #include "softgpu/context/context.h"
@@ -36,7 +36,7 @@ CUresult CUDAAPI cuMemHostAlloc(void **pp, size_t bytesize, unsigned int Flags)
 		.base = (uint64_t)(uintptr_t)p,
 		.size = bytesize,
 		.kind = CKT_SOFT_RANGE_HOST,
-		/* With unified addressing every such memory is portable and mapped. */
+		/* With unified addressing, all pinned memory is portable and mapped. */
 		.flags = Flags | CU_MEMHOSTALLOC_DEVICEMAP,
 		.id = ckt_soft_range_next_id(),
 		.context = context,
@@ -61,7 +61,7 @@ CUresult CUDAAPI cuMemAllocHost_v2(void **pp, size_t bytesize)
 	return cuMemHostAlloc(pp, bytesize, 0);
 }
 
-/* Finds the range that begins at p, waits for the work that may use it and takes it out. */
+/* Finds the range that begins at p, waits for the work that may use it, and removes the range. */
 static CUresult drop(void *p, enum ckt_soft_range_kind kind, CUresult missing)
 {
 	struct ckt_soft_context *context;
@@ -110,8 +110,8 @@ CUresult CUDAAPI cuMemHostRegister_v2(void *p, size_t bytesize, unsigned int Fla
 	if (Flags & (CU_MEMHOSTREGISTER_IOMEMORY | CU_MEMHOSTREGISTER_READ_ONLY))
 		return CKT_SOFT_UNSUPPORTED("cuMemHostRegister with IOMEMORY or READ_ONLY");
 	/*
-	 * Memory that is not there shall be refused here and not end the process later: msync knows
-	 * without touching.
+	 * Refuse unmapped memory here; otherwise a later access kills the process.  msync finds
+	 * unmapped memory without an access.
 	 */
 	uint64_t first = base & ~(uint64_t)(CKT_SOFT_PAGE - 1),
 		 end = (base + bytesize + CKT_SOFT_PAGE - 1) & ~(uint64_t)(CKT_SOFT_PAGE - 1);

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The API of copies: linear, 2D and 3D, host, device, unified and array, with and without a stream.
- */
+/* The copy API: linear, 2D and 3D; host, device, unified and array; with and without a stream. */
 #include "cudacommon/capture.h"
 #include "softgpu/context/context.h"
 #include "softgpu/context/object.h"
@@ -70,7 +68,7 @@ CUresult CUDAAPI cuMemcpyDtoDAsync_v2(
 	return linear(dstDevice, DEVICE, srcDevice, DEVICE, ByteCount, hStream, false);
 }
 
-/* Both contexts must exist; the memory is the same either way. */
+/* Both contexts must exist; they do not change which memory is copied. */
 static CUresult check_contexts(CUcontext first, CUcontext second)
 {
 	CUcontext list[2] = {first, second};
@@ -84,7 +82,7 @@ static CUresult check_contexts(CUcontext first, CUcontext second)
 	return CUDA_SUCCESS;
 }
 
-/* It comes behind all that either was given, and has been done when it returns. */
+/* Checks both contexts.  With `before`, waits for all their work, so that the copy follows it. */
 CUresult ckt_copy_join(CUcontext first, CUcontext second, bool before)
 {
 	CUresult result = check_contexts(first, second);
@@ -107,7 +105,7 @@ CUresult CUDAAPI cuMemcpyPeerAsync(CUdeviceptr dstDevice, CUcontext dstContext,
 	CUdeviceptr srcDevice, CUcontext srcContext, size_t ByteCount, CUstream hStream)
 {
 	CUresult result = check_contexts(dstContext, srcContext);
-	/* Two H200s do not capture a copy that names two contexts. */
+	/* Two H200s refuse to capture a copy that names two contexts. */
 	if (result == CUDA_SUCCESS && dstContext && srcContext && dstContext != srcContext) {
 		uint64_t stream;
 		result = ckt_stream_resolve(hStream, &stream);
@@ -119,7 +117,7 @@ CUresult CUDAAPI cuMemcpyPeerAsync(CUdeviceptr dstDevice, CUcontext dstContext,
 		: result;
 }
 
-/* ---- Bytes of an array, row behind row */
+/* ---- Bytes of an array, row after row */
 
 static CUresult row_end(
 	CUarray handle, size_t offset, size_t size, struct ckt_soft_copy_end *ret_end)
@@ -254,7 +252,7 @@ static CUresult make_end(CUmemorytype type, const void *host, CUdeviceptr device
 	default:
 		return CUDA_ERROR_INVALID_VALUE;
 	}
-	/* A pitch or height of 0 means dense, which only makes sense where it is not needed. */
+	/* A pitch or height of 0 means dense, and is only valid where it is not needed. */
 	size_t row_end;
 	if (__builtin_add_overflow(x, size->width, &row_end))
 		return CUDA_ERROR_INVALID_VALUE;
@@ -331,7 +329,7 @@ CUresult CUDAAPI cuMemcpy3DAsync_v2(const CUDA_MEMCPY3D *pCopy, CUstream hStream
 	return copy_3d(pCopy, hStream, false);
 }
 
-/* In these two, NULL is the legacy default stream all the same (seen on an H200). */
+/* In these two calls, NULL is the legacy default stream in spite of _ptsz (seen on an H200). */
 CUresult CUDAAPI cuMemcpyBatchAsync_v2_ptsz(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *sizes,
 	size_t count, CUmemcpyAttributes *attrs, size_t *attrsIdxs, size_t numAttrs,
 	CUstream hStream)

@@ -30,8 +30,8 @@ int ckt_soft_memmap_set(uint64_t address, uint64_t size_bytes, uint8_t bits)
 		uint8_t *leaf = ckt_soft_memmap[root];
 		if (!leaf && bits) {
 			/*
-			 * From mmap, so that a sparsely used leaf costs only the pages touched and
-			 * needs no clearing.
+			 * mmap makes a sparsely used leaf cost only its accessed pages, and zeroes
+			 * them.
 			 */
 			leaf = mmap(NULL, CKT_SOFT_LEAF_PAGES, PROT_READ | PROT_WRITE,
 				MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which addresses the soft GPU may touch: a two-level table over the 47-bit address space in 4 KiB
- * pages.
+ * The addresses that the soft GPU may access: a two-level table over the 47-bit address space in 4
+ * KiB pages.
  *
- * Device memory of the soft GPU is ordinary memory of this process and a device address is the
- * address itself.  The driver marks a page when memory is mapped (cuMemMap + cuMemSetAccess,
- * cuMemAlloc, pinned host memory) and unmarks it when it is unmapped; the interpreter asks before
- * every global, generic and constant access.  Reads are lock-free; marking takes a lock. A leaf
- * covers 1 GiB and, once made, lives as long as the process.
+ * Device memory of the soft GPU is ordinary memory of this process, and a device address equals the
+ * host address.  The driver marks a page when memory is mapped (cuMemMap + cuMemSetAccess,
+ * cuMemAlloc, pinned host memory) and unmarks it when the memory is unmapped.  The interpreter
+ * checks the table before every global, generic and constant access.  Reads are lock-free; marking
+ * takes a lock.  A leaf covers 1 GiB and is never freed.
  */
 #pragma once
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Device memory: allocation, address ranges, what is left.  A device address is the address itself.
+ * Device memory: allocation, address ranges, free memory.  A device address equals the host
+ * address.
  */
 #include <sys/mman.h>
 
@@ -62,7 +63,9 @@ CUresult ckt_soft_memory_alloc(struct ckt_soft_context *context, uint64_t size,
 	return result;
 }
 
-/* For the program: what was freed on a stream is there once the stream is. */
+/*
+ * Allocates memory for the program.  If there is none, frees what the pools keep and tries again.
+ */
 static CUresult alloc_for_program(struct ckt_soft_context *context, uint64_t size,
 	enum ckt_soft_range_kind kind, uint64_t *ret_address)
 {
@@ -79,8 +82,7 @@ static void any_range(struct ckt_soft_range *range, void *data)
 }
 
 /*
- * Unmarks the pages of a host range, but for a first or last page that it shares with another
- * range.
+ * Unmarks the pages of a host range, except a first or last page that it shares with another range.
  */
 static void unmark_host(uint64_t base, uint64_t size)
 {
@@ -117,7 +119,7 @@ void ckt_soft_memory_release(const struct ckt_soft_range *range)
 		unmark_host(range->base, range->size);
 		break;
 	case CKT_SOFT_RANGE_MAPPED:
-		break; /* cuMemUnmap's; belongs to no context */
+		break; /* cuMemUnmap releases it; it belongs to no context */
 	}
 }
 
@@ -129,7 +131,7 @@ bool ckt_soft_memory_ok(uint64_t address, uint64_t size, uint8_t bits)
 	struct ckt_soft_range range;
 	if (last < address || last >> 47 || !ckt_soft_range_find(address, &range))
 		return false;
-	/* Neighbouring mappings count as one range, allocations do not. */
+	/* Adjacent mappings count as one range; adjacent allocations do not. */
 	if (range.kind != CKT_SOFT_RANGE_MAPPED && size > range.base + range.size - address)
 		return false;
 	uint64_t page = address >> CKT_SOFT_PAGE_SHIFT, last_page = last >> CKT_SOFT_PAGE_SHIFT;
@@ -166,7 +168,7 @@ CUresult CUDAAPI cuMemGetInfo_v2(size_t *mem_free, size_t *total)
 	CUresult result = ckt_soft_enter(&context);
 	if (result != CUDA_SUCCESS)
 		return result;
-	/* Either may be left out. */
+	/* Both outputs are optional. */
 	if (total)
 		*total = context->device->total_bytes;
 	if (mem_free)
@@ -235,7 +237,10 @@ CUresult CUDAAPI cuMemFree_v2(CUdeviceptr dptr)
 {
 	struct ckt_soft_context *context;
 	CUresult result = ckt_soft_enter(&context);
-	/* Nothing needs no context, either, but a failed one is told. */
+	/*
+	 * A NULL pointer needs no context, but the call still returns the error of a failed
+	 * context.
+	 */
 	if (!dptr)
 		return result == CUDA_ERROR_INVALID_CONTEXT ? CUDA_SUCCESS : result;
 	if (result != CUDA_SUCCESS)
@@ -243,14 +248,14 @@ CUresult CUDAAPI cuMemFree_v2(CUdeviceptr dptr)
 	result = ckt_soft_capture_unsafe();
 	if (result != CUDA_SUCCESS)
 		return result;
-	/* Such memory stays with its graph; what waits is the program. */
+	/* The graph keeps this memory.  The program waits for the context's work. */
 	if (ckt_graph_blocks && ckt_graph_memory_free(dptr, &result))
 		return result == CUDA_SUCCESS ? ckt_soft_context_synchronize(context) : result;
 	struct ckt_soft_range range;
 	unsigned kinds = 1u << CKT_SOFT_RANGE_DEVICE | 1u << CKT_SOFT_RANGE_MANAGED;
 	if (!ckt_soft_range_find(dptr, &range) || range.base != dptr || !(kinds & 1u << range.kind))
 		return CUDA_ERROR_INVALID_VALUE;
-	/* Work under way may use it: programs rely on this wait. */
+	/* Running work may use the memory; programs rely on this wait. */
 	result = ckt_soft_context_synchronize(range.context);
 	if (!ckt_soft_range_remove(dptr, kinds, &range))
 		return CUDA_ERROR_INVALID_VALUE;

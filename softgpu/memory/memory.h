@@ -10,20 +10,20 @@
 
 struct ckt_soft_context;
 
-/* Memory from the device's arena, charged, marked accessible and entered in the table. */
+/*
+ * Allocates memory from the device's arena, charges the device, marks the pages accessible and adds
+ * the range to the table.
+ */
 CUresult ckt_soft_memory_alloc(struct ckt_soft_context *context, uint64_t size,
 	enum ckt_soft_range_kind kind, uint64_t *ret_address);
-/* The same for a range whose base, as yet unknown, and id come out of it. */
+/* Does the same for a given range, and sets its base and id. */
 CUresult ckt_soft_memory_make(struct ckt_soft_range *range);
-/* The reverse; the range must have been removed from the table. */
+/* Releases the memory; the caller must have removed the range from the table. */
 void ckt_soft_memory_release(const struct ckt_soft_range *range);
 /*
- * True where a device may do `bits` with all of [address, address + size), and it is all one
- * allocation or mapped memory.
+ * True if a device has the access `bits` to all of [address, address + size), and the range is in
+ * one allocation or in mapped memory.
  */
 bool ckt_soft_memory_ok(uint64_t address, uint64_t size, uint8_t bits);
-/*
- * True where the address belongs to the devices (an arena or a cuMemAddressReserve range), mapped
- * or not.
- */
+/* True if the address is in an arena or in a cuMemAddressReserve range, mapped or not. */
 bool ckt_soft_memory_is_device_space(uint64_t address);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Setting memory. */
+/* cuMemset*. */
 #include <string.h>
 
 #include "softgpu/context/context.h"
@@ -12,7 +12,7 @@
 #include "softgpu/stream/stream.h"
 
 struct fill {
-	struct ckt_soft_copy area; /* only `to` */
+	struct ckt_soft_copy area; /* only `to` is used */
 	unsigned unit;             /* bytes: 1, 2 or 4 */
 	uint32_t value;
 };
@@ -32,7 +32,7 @@ static void run_fill(struct ckt_soft_context *context, void *payload)
 			memset(row, low, area->width);
 			continue;
 		}
-		/* In whole units: a kernel may be looking on. */
+		/* Write whole units, because a kernel may read the memory meanwhile. */
 		if (fill->unit == 2) {
 			uint16_t *to = (uint16_t *)row;
 			for (uint64_t x = 0; x < area->width / 2; x++)
@@ -45,10 +45,7 @@ static void run_fill(struct ckt_soft_context *context, void *payload)
 	}
 }
 
-/*
- * Another device's memory is set only with access to it, while copies need none (two H200s have it
- * so).
- */
+/* A memset of another device's memory needs access to it; a copy does not (seen on two H200s). */
 static bool out_of_reach(uint64_t address, struct ckt_soft_context *context)
 {
 	struct ckt_soft_range range;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What an address is. */
+/* Pointer attributes. */
 #include "cudacommon/pointer.h"
 #include "softgpu/context/context.h"
 #include "softgpu/context/device.h"
@@ -28,7 +28,7 @@ static struct ckt_pointer_facts facts_of(CUdeviceptr address, const struct ckt_s
 		.is_managed = managed,
 		.waits = managed || range->sync_memops,
 		.has_block = true,
-		/* Only exportable physical memory has any. */
+		/* Only exportable physical memory has handle types. */
 		.handle_types = mapped_vmm ? CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR : 0,
 		.access = mapped_vmm ? range->access[current->device->ordinal]
 				     : CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
@@ -84,7 +84,7 @@ CUresult CUDAAPI cuPointerSetAttribute(
 		!ckt_soft_range_find(ptr, &range))
 		return CUDA_ERROR_INVALID_VALUE;
 	int on = *(const unsigned *)value != 0;
-	/* Synchronous copies always wait here, so the flag only has to be remembered. */
+	/* Synchronous copies always wait here, so the driver only stores the flag. */
 	ckt_soft_range_visit(ptr, 1, set_sync_memops, &on);
 	return CUDA_SUCCESS;
 }

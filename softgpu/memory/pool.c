@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Memory pools: what is freed on a stream is kept with the place in the stream's work behind which
- * nothing uses it any more.  The same stream takes it again at once, another one where that place
- * is reached or by waiting for it.  What a pool should not keep (its threshold) goes with the
- * program's next wait.
+ * Memory pools.  A pool keeps memory that was freed on a stream, with the ticket of the stream's
+ * last work that may use it.  The same stream can reuse the memory at once.  Another stream can
+ * reuse it after that ticket is complete, or waits for the ticket.  The program's next wait frees
+ * memory above the pool's threshold.
  *
- * Locks: the pools' is taken before a stream's; memory is given back with none of them held.
+ * Locks: the pools' lock is taken before a stream's lock.  Neither is held while memory is
+ * released.
  */
 #include <stdlib.h>
 
@@ -26,9 +27,9 @@ struct pool {
 	struct ckt_soft_device *device;
 	unsigned reuse; /* bit CUmemPool_attribute - 1 */
 	uint64_t threshold, max_bytes;
-	uint64_t bytes;              /* of all its blocks */
-	struct ckt_pool_arena arena; /* what its attributes tell */
-	bool destroyed;              /* goes with its last memory */
+	uint64_t bytes;              /* of all blocks of the pool */
+	struct ckt_pool_arena arena; /* the values of its attributes */
+	bool destroyed;              /* the pool is freed with its last memory */
 };
 
 struct kept {
@@ -43,10 +44,10 @@ enum { REUSE_ALL = 7 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct pool *pools;
-static struct kept *kept_list; /* the oldest first */
+static struct kept *kept_list; /* oldest first */
 static atomic_uint kept_count;
 
-/* ---- Pools.  Precondition of the functions without ckt_: locked, unless they say otherwise. */
+/* ---- Pools.  Precondition of functions without ckt_: the lock is held, unless noted. */
 
 static struct pool *add(uint64_t id, struct ckt_soft_device *device, uint64_t max_bytes)
 {
@@ -62,7 +63,7 @@ static struct pool *add(uint64_t id, struct ckt_soft_device *device, uint64_t ma
 	return pool;
 }
 
-/* Those of the devices are made when they are asked for. */
+/* The first use of a device's default pool creates it. */
 static struct pool *find(uint64_t id)
 {
 	struct pool *pool = pools;
@@ -175,14 +176,14 @@ CUresult ckt_pool_get(uint64_t id, CUmemPool_attribute attribute, uint64_t *ret_
 	return result;
 }
 
-/* ---- What is kept */
+/* ---- Kept memory */
 
 static bool is_done(const struct kept *kept)
 {
 	return ckt_soft_stream_reached(kept->stream, kept->ticket);
 }
 
-/* Takes it out of its list. */
+/* Removes the entry from its list. */
 static struct kept *take(struct kept **link)
 {
 	struct kept *kept = *link;
@@ -192,7 +193,7 @@ static struct kept *take(struct kept **link)
 	return kept;
 }
 
-/* It leaves its pool, too, and goes where the caller gives it back. */
+/* Removes the block from its pool and adds it to ret_dropped.  The caller gives it back. */
 static void drop(struct kept **link, struct kept **ret_dropped)
 {
 	struct kept *kept = take(link);
@@ -203,7 +204,7 @@ static void drop(struct kept **link, struct kept **ret_dropped)
 	*ret_dropped = kept;
 }
 
-/* Not locked. */
+/* Precondition: the lock is not held. */
 static bool give_back(struct kept *list)
 {
 	bool any = list != NULL;
@@ -218,7 +219,7 @@ static bool give_back(struct kept *list)
 	return any;
 }
 
-/* A destroyed pool may be gone afterwards. */
+/* A destroyed pool may be freed by this call. */
 static void trim(struct pool *pool, uint64_t keep_bytes, struct kept **ret_dropped)
 {
 	bool destroyed = pool->destroyed;
@@ -316,7 +317,10 @@ void ckt_soft_pool_forget(const struct ckt_soft_range *range)
 
 /* ---- Allocation */
 
-/* The best block for an allocation on the stream, the newest of them; NULL where there is none. */
+/*
+ * The best block for an allocation on the stream, the newest if several are equal; NULL if there is
+ * none.
+ */
 static struct kept **choose(
 	const struct pool *pool, uint64_t size, const struct ckt_soft_stream *stream)
 {
@@ -332,7 +336,7 @@ static struct kept **choose(
 	return ready ? ready : waiting;
 }
 
-/* Not locked. */
+/* Precondition: the lock is not held. */
 static CUresult reuse(
 	struct kept *kept, size_t size, struct ckt_soft_stream *stream, uint64_t *ret_address)
 {
@@ -410,7 +414,7 @@ CUresult ckt_pool_alloc(
 	if (kept) {
 		result = reuse(kept, size, stream, ret_address);
 	} else if (result == CUDA_SUCCESS) {
-		/* The pool cannot go: it has this much. */
+		/* The pool cannot be freed meanwhile: its size includes this allocation. */
 		struct ckt_soft_range range = {.size = size,
 			.kind = CKT_SOFT_RANGE_DEVICE,
 			.context = stream->context,
@@ -436,7 +440,7 @@ static void release(struct ckt_soft_context *context, void *payload)
 	ckt_soft_memory_release(payload);
 }
 
-/* Takes the stream's reference over. */
+/* Takes over the stream's reference. */
 static CUresult keep(const struct ckt_soft_range *range, struct ckt_soft_stream *stream)
 {
 	struct kept *kept = calloc(1, sizeof(*kept));

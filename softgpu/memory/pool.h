@@ -8,10 +8,10 @@ struct ckt_soft_context;
 struct ckt_soft_device;
 struct ckt_soft_range;
 
-/* The program has waited: what pools should not keep goes. */
+/* Called after the program has waited: frees what exceeds the pools' thresholds. */
 void ckt_soft_pools_settle(void);
-/* Waits for all that pools keep on the device and gives it back; false where that is nothing. */
+/* Waits for all memory that pools keep on the device and frees it; false if there is none. */
 bool ckt_soft_pools_release(const struct ckt_soft_device *device);
 void ckt_soft_pools_forget(const struct ckt_soft_context *context);
-/* Memory of a pool goes that was not freed on a stream. */
+/* Called when memory of a pool is freed without a stream. */
 void ckt_soft_pool_forget(const struct ckt_soft_range *range);

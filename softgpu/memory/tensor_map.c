@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Tensor maps, in a layout of our own: what the interpreter would have to know of a tensor.  The
- * rules are those of the CUDA Driver API reference, section "Tensor Map Object Management".
+ * Tensor maps in a layout of our own, with the data that the interpreter would need.  The rules are
+ * those of the CUDA Driver API reference, section "Tensor Map Object Management".
  */
 #include <string.h>
 
@@ -34,7 +34,7 @@ struct tensor {
 	CUtensorMapFloatOOBfill fill;
 };
 
-/* 0 for the packed types, which are not here yet. */
+/* 0 for the packed types, which are not supported yet. */
 static unsigned element_bytes(CUtensorMapDataType type)
 {
 	static const uint8_t bytes[] = {1, 2, 4, 4, 8, 8, 2, 4, 8, 2, 4, 4, 4};
@@ -138,7 +138,7 @@ static CUresult encode_im2col(CUtensorMap *map, const struct tensor *t, enum kin
 	const int *lower, const int *upper, unsigned corners, unsigned channels, unsigned pixels,
 	unsigned mode)
 {
-	/* What a corner may be: fewer bits the more of them there are. */
+	/* The limit of a corner: more corners leave fewer bits for each. */
 	int most = corners == 1 ? 32767 : corners == 2 ? 127 : 15;
 	CUresult result = ckt_soft_initialized();
 	if (result == CUDA_SUCCESS)

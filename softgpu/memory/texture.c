@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Texture and surface objects.  A handle is the lowest free index of one table of both kinds, as on
- * a GPU, where it is an index into a table of descriptors: whoever makes the same objects in the
- * same order gets the same handles.  Kernels look handles up without a lock; an object goes when
- * the work of its context is done.
+ * Texture and surface objects.  A handle is the lowest free index of one table for both kinds.  A
+ * GPU also uses an index into a table of descriptors.  The same objects in the same order therefore
+ * get the same handles.  Kernels look up handles without a lock.  An object is freed after the work
+ * of its context.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -29,7 +29,7 @@ enum {
 };
 
 struct texture {
-	struct ckt_ptx_texture t; /* first: what kernels are given */
+	struct ckt_ptx_texture t; /* first: kernels get a pointer to it */
 	struct ckt_ptx_image levels[CKT_SOFT_LEVELS_MAX];
 	struct ckt_soft_context *context;
 	bool surface;
@@ -41,7 +41,7 @@ struct texture {
 	struct ckt_soft_object *held;
 };
 
-static pthread_mutex_t table_lock = PTHREAD_MUTEX_INITIALIZER; /* of changes */
+static pthread_mutex_t table_lock = PTHREAD_MUTEX_INITIALIZER; /* held for changes */
 static _Atomic(_Atomic(struct texture *) *) leaves[LEAVES];
 
 static _Atomic(struct texture *) *place_of(uint64_t handle)
@@ -83,7 +83,7 @@ static CUresult enter_table(struct texture *texture, uint64_t *ret_handle)
 {
 	CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
 	pthread_mutex_lock(&table_lock);
-	/* 0 is no handle. */
+	/* 0 is not a valid handle. */
 	for (uint64_t handle = 1; handle < (uint64_t)LEAF * LEAVES; handle++) {
 		if (!leaves[handle / LEAF]) {
 			_Atomic(struct texture *) *leaf = calloc(LEAF, sizeof(*leaf));
@@ -160,7 +160,7 @@ static CUresult use_mipmap(struct texture *texture, CUmipmappedArray handle)
 static CUresult use_memory(struct texture *texture, CUdeviceptr address, uint64_t width,
 	uint64_t height, uint64_t pitch, uint64_t bytes)
 {
-	/* Of no size is no error on an H200. */
+	/* On an H200, a size of 0 is not an error. */
 	if (!address || address % ALIGNMENT ||
 		!ckt_soft_memory_ok(address, bytes, CKT_SOFT_PAGE_READ))
 		return CUDA_ERROR_INVALID_VALUE;
@@ -226,7 +226,7 @@ static CUresult use_resource(struct texture *texture, const CUDA_RESOURCE_DESC *
 	}
 }
 
-/* ---- How it is read */
+/* ---- Read modes */
 
 static CUresult use_desc(struct texture *texture, const CUDA_TEXTURE_DESC *desc)
 {
@@ -264,7 +264,7 @@ static CUresult use_desc(struct texture *texture, const CUDA_TEXTURE_DESC *desc)
 	return CUDA_SUCCESS;
 }
 
-/* ---- Views: another format of the same size, a part of the levels and layers */
+/* ---- Views: another format of the same size, or a part of the levels and layers */
 
 static bool view_format(
 	CUresourceViewFormat format, CUarray_format *ret_format, unsigned *ret_channels)
@@ -340,7 +340,7 @@ static CUresult destroy(uint64_t handle, bool surface)
 	const struct texture *known = find(handle, surface);
 	if (!known || known->context != context)
 		return CUDA_ERROR_INVALID_VALUE;
-	/* Kernels under way may read by it. */
+	/* Running kernels may use the object. */
 	result = ckt_soft_context_synchronize(context);
 	pthread_mutex_lock(&table_lock);
 	struct texture *texture = atomic_exchange(place_of(handle), NULL);
@@ -350,7 +350,7 @@ static CUresult destroy(uint64_t handle, bool surface)
 	return result;
 }
 
-/* The object of the current context. */
+/* Finds the object in the current context. */
 static CUresult look_up(
 	uint64_t handle, bool surface, const void *out, const struct texture **ret_texture)
 {

@@ -2,10 +2,10 @@
 /*
  * Virtual memory management: reserved addresses, physical memory, mappings.
  *
- * Physical memory is a piece of a memfd: of one file per device where nothing needs to be exported
- * (descriptors are few), of a file of its own where a POSIX descriptor was asked for.  So the same
- * memory can be mapped twice, and unmapped and mapped again keeps its contents.  It counts against
- * the device from cuMemCreate until the last handle and the last mapping are gone.
+ * Physical memory is a piece of a memfd.  Memory that is not exportable shares one file per device,
+ * to save descriptors.  Memory with a POSIX descriptor has its own file.  The same memory can
+ * therefore be mapped twice, and keeps its contents while it is unmapped.  It counts against the
+ * device from cuMemCreate until the last handle and the last mapping are gone.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -27,13 +27,13 @@
 #include "softgpu/memory/range.h"
 
 struct ckt_soft_physical {
-	atomic_uint refs; /* the handle (if any) and every mapping */
+	atomic_uint refs; /* one for the handle, if any, and one for each mapping */
 	struct ckt_soft_device *device;
 	uint64_t size, file_offset;
 	int fd;
 	bool own_file, imported;
 	CUmemAllocationProp prop;
-	struct handle *handle; /* under vmm_lock; NULL once released */
+	struct handle *handle; /* under vmm_lock; NULL after the release */
 };
 
 struct handle {
@@ -74,7 +74,7 @@ bool ckt_soft_vmm_reserved(uint64_t address)
 	return found;
 }
 
-/* Reserves, or returns 0; at `address` exactly where it is not 0. */
+/* Reserves a range, at exactly `address` unless that is 0.  Returns 0 on failure. */
 static uint64_t reserve(uint64_t address, uint64_t size, uint64_t align)
 {
 	int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
@@ -113,7 +113,7 @@ CUresult CUDAAPI cuMemAddressReserve(
 	struct reservation *r = malloc(sizeof(*r));
 	if (!r)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	/* The address is a hint: one that is taken or not aligned is as good as none. */
+	/* The address is a hint; an unusable or unaligned address is ignored. */
 	uint64_t base = addr && addr % align == 0 && !((addr + size - 1) >> 47)
 		? reserve(addr, size, align)
 		: 0;
@@ -205,8 +205,8 @@ static int make_file(void)
 	int fd = memfd_create("cricket-soft-gpu", MFD_CLOEXEC);
 	if (fd < 0 && errno == EMFILE) {
 		/*
-		 * Exportable pieces take a descriptor each, and the usual soft limit of 1024 is a
-		 * habit, not a need.
+		 * Each exportable piece needs a descriptor, so raise the soft limit (usually 1024)
+		 * to the hard limit.
 		 */
 		struct rlimit limit;
 		if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < limit.rlim_max) {
@@ -231,8 +231,8 @@ static CUresult make_storage(struct ckt_soft_physical *physical)
 								      : CUDA_SUCCESS;
 	*shared = physical->fd + 1;
 	/*
-	 * A place in the file is never used twice: what was there before cannot be read, and sparse
-	 * files cost nothing.
+	 * No offset in the file is used twice, so old contents cannot be read.  Sparse files cost
+	 * nothing.
 	 */
 	uint64_t *end = &files[physical->device->ordinal].end;
 	if (ftruncate(physical->fd, (off_t)(*end + physical->size)))
@@ -315,7 +315,7 @@ CUresult CUDAAPI cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size,
 	physical->device = device;
 	physical->size = size;
 	physical->prop = *prop;
-	/* Declined, as the device's attribute says. */
+	/* Compression is declined, as the device's attribute says. */
 	physical->prop.allocFlags.compressionType = CU_MEM_ALLOCATION_COMP_NONE;
 	pthread_mutex_lock(&vmm_lock);
 	result = make_storage(physical);
@@ -436,8 +436,8 @@ CUresult CUDAAPI cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *ha
 	*physical = (struct ckt_soft_physical){
 		.refs = 1,
 		/*
-		 * The descriptor does not tell whose memory it is; the process that made it pays
-		 * for it.
+		 * The descriptor does not name the memory's device, so the current device is
+		 * charged, or device 0 without a context.
 		 */
 		.device = ckt_soft_enter_faulted(&context) == CUDA_SUCCESS ? context->device
 									   : ckt_soft_device(0),
@@ -486,7 +486,7 @@ CUresult CUDAAPI cuMemMap(CUdeviceptr ptr, size_t size, size_t offset,
 		!find_reservation(ptr, size) || overlaps(ptr, size)) {
 		result = CUDA_ERROR_INVALID_VALUE;
 	} else if (offset || size != physical->size) {
-		/* as an H200 answers: all of it or nothing */
+		/* an H200 maps all of the memory or none of it */
 		result = CKT_AS_CUDA_NOT_SUPPORTED;
 	} else {
 		struct ckt_soft_range range = {
@@ -500,8 +500,8 @@ CUresult CUDAAPI cuMemMap(CUdeviceptr ptr, size_t size, size_t offset,
 		};
 		result = ckt_soft_range_add(&range);
 		/*
-		 * The driver itself copies to and from it, so the host's access is always full; the
-		 * table of pages is what kernels obey.
+		 * The driver itself copies to and from the memory, so the host always has full
+		 * access.  The page table limits kernels.
 		 */
 		if (result == CUDA_SUCCESS &&
 			mmap((void *)(uintptr_t)ptr, size, PROT_READ | PROT_WRITE,
@@ -518,7 +518,7 @@ CUresult CUDAAPI cuMemMap(CUdeviceptr ptr, size_t size, size_t offset,
 	return result;
 }
 
-/* Whether [base, end) consists of whole mappings with no hole. */
+/* Whether whole mappings without a gap cover [base, end). */
 struct coverage {
 	uint64_t at, end;
 	bool whole;
@@ -550,13 +550,16 @@ CUresult CUDAAPI cuMemUnmap(CUdeviceptr ptr, size_t size)
 		return result;
 	pthread_mutex_lock(&vmm_lock);
 	if (!covered(ptr, size)) {
-		/* Nothing is mapped there, wherever it ends: that is no error (seen on an H200). */
+		/*
+		 * An unmapped range in a reservation is no error, whatever its end (seen on an
+		 * H200).
+		 */
 		bool nothing = size && ptr + size > ptr && find_reservation(ptr, 1) &&
 			!overlaps(ptr, size);
 		pthread_mutex_unlock(&vmm_lock);
 		return nothing ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 	}
-	/* First nobody may begin to use it, then it goes. */
+	/* Revoke access before the unmapping. */
 	ckt_soft_memmap_set(ptr, size, 0);
 	if (mmap((void *)(uintptr_t)ptr, size, PROT_NONE,
 		    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0) == MAP_FAILED)
@@ -583,8 +586,8 @@ static void apply_access(struct ckt_soft_range *range, void *data)
 	for (size_t i = 0; i < access->n; i++)
 		range->access[access->list[i].location.id] = (uint8_t)access->list[i].flags;
 	/*
-	 * One table of pages serves all devices: a page is as open as the most favoured device has
-	 * it.
+	 * One page table serves all devices, so a page gets the union of the devices' access
+	 * rights.
 	 */
 	uint8_t bits = 0;
 	for (int i = 0; i < ckt_soft_device_count(); i++) {
