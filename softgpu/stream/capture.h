@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Stream capture (cudacommon/capture.h) as the functions of the soft GPU ask for it: not for the
- * nodes of a graph that is being launched.
+ * Stream capture (cudacommon/capture.h) for the functions of the soft GPU.  The nodes of a graph
+ * that is being launched are not captured.
  */
 #pragma once
 
@@ -13,8 +13,8 @@
 #include "softgpu/stream/stream.h"
 
 /*
- * As ckt_capture_enter: where *ret is not NULL the graphs' lock is held, and the work becomes a
- * node.
+ * Like ckt_capture_enter: if *ret is not NULL, the graphs' lock is held, and the caller adds the
+ * work as a node.
  */
 static inline CUresult ckt_soft_capture(
 	const struct ckt_soft_stream *stream, struct ckt_capture_stream **ret)
@@ -35,7 +35,7 @@ static inline CUresult ckt_soft_capture_unsafe(void)
 	return ckt_soft_in_graph ? CUDA_SUCCESS : ckt_capture_unsafe();
 }
 
-/* As ckt_soft_enter, for a call that is potentially unsafe for captures. */
+/* Like ckt_soft_enter, for a call that is potentially unsafe for captures. */
 static inline CUresult ckt_soft_enter_unsafe(struct ckt_soft_context **ret_context)
 {
 	CUresult result = ckt_soft_enter(ret_context);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Conditions of executable graphs.  Kernels know them by a number, so there is one list of all of
- * them; each lives as long as an executable graph, or a launch of one that is under way, has it.
- * One lock, taken after every other.
+ * Conditions of executable graphs.  Kernels name a condition by a number, so one list holds all
+ * conditions.  A condition lives as long as an executable graph or a running launch holds it.  One
+ * lock protects the list; it is taken after all other locks.
  */
 #include <stdlib.h>
 
@@ -19,7 +19,7 @@ struct condition {
 struct held {
 	struct condition *condition;
 	uint32_t initial;
-	bool assigned; /* at the beginning of each launch */
+	bool assigned; /* a value at the beginning of each launch */
 };
 
 struct ckt_soft_conditions {
@@ -31,7 +31,7 @@ struct ckt_soft_conditions {
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct condition *all;
 
-/* Precondition: locked. */
+/* Precondition: the lock is held. */
 static struct condition *find(uint64_t handle)
 {
 	struct condition *c = all;
@@ -40,7 +40,7 @@ static struct condition *find(uint64_t handle)
 	return c;
 }
 
-/* One condition may be held more than once, as where a graph updates what was made of it. */
+/* A condition may be held more than once, for example while a graph is updated. */
 static struct condition *hold(uint64_t handle, uint32_t initial)
 {
 	pthread_mutex_lock(&lock);
@@ -68,7 +68,7 @@ static void let_go(struct condition *condition)
 	pthread_mutex_unlock(&lock);
 }
 
-/* Counts, and where there is room holds; false without memory. */
+/* Counts the conditions, and holds them if there is room.  False if there is no memory. */
 static bool each(const struct ckt_graph *graph, size_t *n, struct held *held)
 {
 	bool good = true;

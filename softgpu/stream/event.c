@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Events.  Each recording is an object of its own, shared by the event and the work that will
- * complete it, so recording again or destroying the event while work is under way is harmless.
+ * Events.  Each recording is an object of its own; the event and the work that completes it share
+ * the object.  So the event can be recorded again or destroyed while the work runs.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -21,17 +21,17 @@ struct recording {
 	atomic_uint refs;
 	struct ckt_soft_stream *stream; /* referenced */
 	uint64_t ticket;
-	_Atomic int64_t time_ns; /* 0: not yet */
+	_Atomic int64_t time_ns; /* 0: not reached yet */
 };
 
 struct ckt_soft_event {
 	struct ckt_soft_object object;
 	struct ckt_soft_context *context; /* referenced */
-	unsigned epoch;                   /* of the context when the event was made */
+	unsigned epoch;                   /* of the context when the event was created */
 	unsigned flags;
 	pthread_mutex_t lock;
 	struct recording *last; /* NULL: never recorded */
-	/* of several processes: its records stand there; NULL otherwise */
+	/* for an interprocess event, holds its records; NULL otherwise */
 	struct ckt_soft_shared_event *shared;
 };
 
@@ -86,7 +86,7 @@ CUresult ckt_cudacommon_event_flags(CUevent handle, unsigned *ret_flags)
 	return CUDA_SUCCESS;
 }
 
-/* The same, for who asks about the event or waits for it: captured ones are not for that. */
+/* Like event_get, for queries and waits, which fail for captured events. */
 static CUresult event_get_known(CUevent handle, struct ckt_soft_event **ret_event)
 {
 	CUresult result = event_get(handle, ret_event);
@@ -109,7 +109,7 @@ static struct recording *event_last(struct ckt_soft_event *event)
 	return last;
 }
 
-/* Takes over what is shared. */
+/* Takes over `shared`. */
 static CUresult create(unsigned flags, struct ckt_soft_shared_event *shared, CUevent *ret_event)
 {
 	struct ckt_soft_context *context;
@@ -194,7 +194,7 @@ CUresult CUDAAPI cuEventDestroy_v2(CUevent hEvent)
 	return result;
 }
 
-/* A record or a wait of an event of several processes. */
+/* A record of or a wait for an interprocess event. */
 struct numbered {
 	struct ckt_soft_shared_event *shared; /* counted */
 	uint64_t number;
@@ -224,7 +224,7 @@ static CUresult submit_numbered(struct ckt_soft_stream *stream,
 	CUresult result =
 		ckt_soft_stream_submit(stream, run, &n, sizeof(n), CKT_SOFT_ALWAYS, NULL, 0, NULL);
 	if (result != CUDA_SUCCESS) {
-		/* A record that never runs is waited for by nobody. */
+		/* Finish the record, because it will never run and others may wait for it. */
 		if (run == run_finish)
 			ckt_soft_shared_event_finish(shared, number);
 		ckt_soft_shared_event_put(shared);
@@ -311,7 +311,7 @@ CUresult CUDAAPI cuEventRecordWithFlags(CUevent hEvent, CUstream hStream, unsign
 	if (result == CUDA_SUCCESS && !ckt_soft_in_graph)
 		result = ckt_capture_record(
 			event->object.handle, ckt_soft_stream_number(stream), flags, &captured);
-	/* External to what? */
+	/* CU_EVENT_RECORD_EXTERNAL needs a capture. */
 	if (result == CUDA_SUCCESS && flags && !captured && !ckt_soft_in_graph)
 		result = CUDA_ERROR_ILLEGAL_STATE;
 	if (result == CUDA_SUCCESS && !captured)
@@ -369,7 +369,7 @@ CUresult CUDAAPI cuEventSynchronize(CUevent hEvent)
 CUresult CUDAAPI cuEventElapsedTime_v2(float *pMilliseconds, CUevent hStart, CUevent hEnd)
 {
 	if (!pMilliseconds)
-		return CUDA_ERROR_INVALID_HANDLE; /* as an H200 has it */
+		return CUDA_ERROR_INVALID_HANDLE; /* as an H200 returns */
 	struct ckt_soft_event *start, *end;
 	CUresult result = event_get(hStart, &start);
 	if (result != CUDA_SUCCESS)
@@ -395,7 +395,7 @@ CUresult CUDAAPI cuEventElapsedTime_v2(float *pMilliseconds, CUevent hStart, CUe
 	return result;
 }
 
-/* The stream goes on once the other one has come so far. */
+/* Makes the stream wait until the other stream completes the ticket. */
 static CUresult wait_behind(
 	struct ckt_soft_stream *stream, struct ckt_soft_stream *other, uint64_t ticket)
 {
@@ -418,7 +418,7 @@ CUresult CUDAAPI cuStreamWaitEvent(CUstream hStream, CUevent hEvent, unsigned in
 	if (result == CUDA_SUCCESS && Flags && !captured && !ckt_soft_in_graph)
 		result = CUDA_ERROR_ILLEGAL_STATE;
 	struct recording *last = result == CUDA_SUCCESS && !captured ? event_last(event) : NULL;
-	/* Waiting for an event that was never recorded is no wait. */
+	/* A wait for an event that was never recorded returns at once. */
 	if (last)
 		result = wait_behind(stream, last->stream, last->ticket);
 	if (result == CUDA_SUCCESS && !captured && event->shared &&
@@ -438,7 +438,7 @@ struct reached {
 	uint64_t ticket;
 };
 
-/* Every stream of the context and how far its work goes; the legacy one first. */
+/* Every stream of the context and its latest ticket; the legacy stream comes first. */
 static CUresult all_streams(
 	struct ckt_soft_context *context, struct reached **ret_list, size_t *ret_count)
 {
@@ -488,7 +488,7 @@ CUresult ckt_soft_context_behind(struct ckt_soft_context *context, ckt_soft_work
 	return result;
 }
 
-/* On the legacy stream, once it has waited for all others. */
+/* Records on the legacy stream after all other streams. */
 CUresult CUDAAPI cuCtxRecordEvent(CUcontext hCtx, CUevent hEvent)
 {
 	struct ckt_soft_context *context;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Events, as the other files use them. */
+/* Events. */
 #pragma once
 
 #include <stddef.h>
@@ -9,6 +9,9 @@
 
 struct ckt_soft_context;
 
-/* Work behind all that the context's streams have been given so far, and ahead of nothing. */
+/*
+ * Submits work that runs after all earlier work of the context's streams; no later work waits for
+ * it.
+ */
 CUresult ckt_soft_context_behind(struct ckt_soft_context *context, ckt_soft_work run,
 	const void *payload, size_t payload_bytes);

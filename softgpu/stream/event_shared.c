@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What events of several processes have in common: a page of memory with the number of the latest
- * record and how far records are done.
+ * The state that processes share for an interprocess event: a page of memory with the number of the
+ * latest record and the number of the latest finished record.
  *
- *	handle	magic | two random numbers, which name the page
+ * handle magic | two random numbers, which name the page
  *
- * The page is a POSIX shared memory object that belongs to its maker's user.  It goes with the
- * event.  Its maker holds a lock on it as long as it lives, so that others see whose maker was
- * killed: the next maker removes those, and so does a cricket-server when a worker ends.
+ * The page is a POSIX shared memory object of its creator's user.  It is removed with the event.
+ * The creator holds a lock on the page as long as it lives, so that others can detect a killed
+ * creator.  The next creator removes such pages, and so does cricket-server when a worker ends.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -28,7 +28,7 @@
 
 #include "softgpu/stream/event_shared.h"
 
-/* server/daemon/session/worker_leftovers.c knows it too. */
+/* server/daemon/session/worker_leftovers.c uses the same prefix. */
 #define CKT_SOFT_EVENT_PREFIX "cricket-shared-event-"
 
 enum { TRIES = 16 };
@@ -42,9 +42,9 @@ struct page {
 
 struct ckt_soft_shared_event {
 	atomic_uint refs;
-	/* not opened from a handle: its name is to be removed */
+	/* created here and not opened from a handle: this process removes the name */
 	atomic_bool own;
-	int lock_fd; /* of a maker; -1 */
+	int lock_fd; /* the creator's; otherwise -1 */
 	uint64_t id[2];
 	struct page *page;
 };
@@ -72,7 +72,7 @@ static struct ckt_soft_shared_event *map(const uint64_t id[2], bool own)
 	void *page = good
 		? mmap(NULL, sizeof(struct page), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0)
 		: MAP_FAILED;
-	/* Whoever removes what is left may have come before the lock. */
+	/* A sweep may have removed the page before it was locked. */
 	if (own && page != MAP_FAILED &&
 		(flock(fd, LOCK_SH | LOCK_NB) || fstat(fd, &status) || !status.st_nlink)) {
 		munmap(page, sizeof(struct page));
@@ -96,7 +96,7 @@ static struct ckt_soft_shared_event *map(const uint64_t id[2], bool own)
 	return shared;
 }
 
-/* Pages of this user's whose makers are gone. */
+/* Removes pages of this user whose creators are dead. */
 void ckt_soft_shared_event_sweep(void)
 {
 	DIR *dir = opendir("/dev/shm");
@@ -123,7 +123,7 @@ struct ckt_soft_shared_event *ckt_soft_shared_event_new(void)
 	struct ckt_soft_shared_event *shared = NULL;
 	uint64_t id[2];
 	pthread_once(&once, ckt_soft_shared_event_sweep);
-	/* Another process that sweeps has a new page locked for a moment, or removes it. */
+	/* A sweep in another process may lock or remove a new page, so try again. */
 	for (int i = 0; i < TRIES && !shared && getrandom(id, sizeof(id), 0) == sizeof(id); i++)
 		shared = map(id, true);
 	return shared;
@@ -196,7 +196,7 @@ bool ckt_soft_shared_event_reached(const struct ckt_soft_shared_event *shared, u
 
 void ckt_soft_shared_event_wait(const struct ckt_soft_shared_event *shared, uint64_t number)
 {
-	/* Nobody finishes what a process that ended has begun. */
+	/* A dead process does not finish its records, so stop waiting for them. */
 	while (!ckt_soft_shared_event_reached(shared, number)) {
 		if (kill(atomic_load(&shared->page->recorder), 0) != 0 && errno == ESRCH)
 			return;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Executable graphs: a launch puts the nodes on the stream, one after another, in an order that
- * their edges allow.  The graphs' lock is held meanwhile and taken before the stream's;
- * ckt_soft_in_graph says so to the functions that do it.
+ * Executable graphs.  A launch submits the nodes to the stream one after another, in an order that
+ * their edges allow.  The launch holds the graphs' lock, which is taken before the stream's lock.
+ * ckt_soft_in_graph is true meanwhile.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,8 +20,8 @@
 #include "softgpu/stream/stream.h"
 
 /*
- * Registered host memory that a copy or a fill was given: as on an H200, the node keeps to that
- * registration, and not to one that comes after it.
+ * Registered host memory of a copy or memset node.  As on an H200, the node keeps this registration
+ * and ignores a later registration of the same memory.
  */
 struct pinned {
 	const struct ckt_node *node;
@@ -34,7 +34,7 @@ struct soft_exec {
 	size_t pinned_count;
 	struct ckt_node **order;                /* owned */
 	struct ckt_soft_conditions *conditions; /* counted */
-	/* behind its latest launch: two launches of one graph do not run at once */
+	/* recorded after the latest launch: two launches of one graph do not run at once */
 	CUevent last;
 };
 
@@ -44,8 +44,8 @@ static struct soft_exec *own(struct ckt_exec *exec)
 }
 
 /*
- * In an order in which every node comes behind those that it depends on; NULL where there is a
- * circle or no memory.
+ * The nodes in an order in which each follows its dependencies; NULL if there is a cycle or no
+ * memory.
  */
 static struct ckt_node **order_of(const struct ckt_graph *graph)
 {
@@ -54,7 +54,7 @@ static struct ckt_node **order_of(const struct ckt_graph *graph)
 	size_t n = 0, before;
 	for (size_t i = 0; i < graph->count; i++)
 		graph->nodes[i]->index = (uint32_t)i;
-	/* Nodes mostly come in a good order already, so that one round does. */
+	/* Nodes are mostly in a valid order already, so one round is usually enough. */
 	do {
 		before = n;
 		for (size_t i = 0; order && placed && i < graph->count; i++) {
@@ -97,8 +97,8 @@ static bool note(struct soft_exec *exec, const struct ckt_node *node, uint64_t a
 }
 
 /*
- * The node has the other's parameters from now on; so have those inside of it.  False without
- * memory.
+ * The node takes over the other node's parameters, including those of inner nodes.  False if there
+ * is no memory.
  */
 static bool keep_pinned(
 	struct soft_exec *exec, const struct ckt_node *node, const struct ckt_node *params)
@@ -206,7 +206,7 @@ void ckt_exec_settle(const struct ckt_exec *exec)
 	(void)exec;
 }
 
-/* ---- Changes: some parameters may not, as with a real driver */
+/* ---- Updates: some parameters must not change, as with a real driver */
 
 static bool is_cooperative(const struct ckt_kernel_node *kernel)
 {
@@ -218,7 +218,7 @@ static bool is_cooperative(const struct ckt_kernel_node *kernel)
 
 static bool same_shape(const CUDA_MEMSET_NODE_PARAMS *a, const CUDA_MEMSET_NODE_PARAMS *b)
 {
-	/* In one dimension everything may change. */
+	/* In one dimension, all parameters may change. */
 	return (a->height == 1 && b->height == 1) ||
 		(a->height == b->height && a->width == b->width && a->pitch == b->pitch &&
 			a->elementSize == b->elementSize);
@@ -232,7 +232,7 @@ static bool same_operations(const struct ckt_memop_node *a, const struct ckt_mem
 	return a->count == b->count;
 }
 
-/* Where the memory lies, whatever it was called: pinned memory may stand there as the device's. */
+/* The memory's real location: pinned memory may be given as device memory. */
 static CUmemorytype place_of(CUmemorytype type, const void *host, CUdeviceptr device)
 {
 	if (type != CU_MEMORYTYPE_HOST && type != CU_MEMORYTYPE_DEVICE)
@@ -277,8 +277,8 @@ static CUgraphExecUpdateResult change(const struct ckt_node *from, const struct 
 }
 
 /*
- * The first node that may not change so, in child graphs and bodies too; precondition: the nodes
- * are paired.
+ * Finds the first node with a forbidden change, including child graphs and bodies.  Precondition:
+ * the nodes are paired.
  */
 static CUgraphExecUpdateResult change_all(const struct ckt_graph *graph,
 	const struct ckt_graph *update, const struct ckt_node **ret_node)
@@ -388,8 +388,8 @@ static CUresult launch_fill(const CUDA_MEMSET_NODE_PARAMS *fill, CUstream stream
 }
 
 /*
- * What is done when a launch comes to it on its stream: by then its executable graph may be
- * another, or gone, so it brings a copy of the node, and holds the conditions.
+ * Work that runs when the stream reaches it.  The executable graph may be updated or destroyed by
+ * then, so the work has a copy of the node and holds the conditions.
  */
 struct pending {
 	struct ckt_soft_conditions *conditions; /* counted */
@@ -411,7 +411,7 @@ static const struct ckt_graph *choose(const struct ckt_conditional_node *c)
 	return which < c->count ? c->bodies[which] : NULL;
 }
 
-/* False where that was all, or it failed. */
+/* False if the body is finished or failed. */
 static bool run_body(const struct pending *pending, CUstream stream)
 {
 	const struct ckt_conditional_node *c = &pending->node->conditional;
@@ -428,7 +428,7 @@ static bool run_body(const struct pending *pending, CUstream stream)
 		c->type == CU_GRAPH_COND_TYPE_WHILE;
 }
 
-/* On the stream's own thread, which waits meanwhile: bodies run on a stream beside it. */
+/* Runs on the stream's own thread, which waits while bodies run on another stream. */
 static void run_conditional(struct ckt_soft_context *context, void *payload)
 {
 	const struct pending *pending = payload;
@@ -447,7 +447,7 @@ static void run_conditional(struct ckt_soft_context *context, void *payload)
 	ckt_soft_conditions_put(pending->conditions);
 }
 
-/* Takes over the node where it succeeds. */
+/* Takes over the node on success. */
 static CUresult submit(const struct soft_exec *exec, struct ckt_node *node, CUstream handle)
 {
 	struct ckt_soft_context *context;
@@ -484,7 +484,7 @@ static CUresult launch_conditional(
 	return result;
 }
 
-/* Checked again: memory may have gone since. */
+/* Checks the address again, because the memory may be freed by now. */
 static CUresult launch_memop(const struct ckt_memop_node *memop, CUstream stream)
 {
 	CUresult result = ckt_memop_check(memop->ops, memop->count, memop->flags);
@@ -531,7 +531,7 @@ static CUresult launch_graph(const struct soft_exec *exec, const struct ckt_grap
 
 CUresult ckt_exec_launch(struct ckt_exec *exec, uint64_t number)
 {
-	/* By its own name: NULL may be the thread's default stream. */
+	/* Use the explicit handle, because NULL may mean the per-thread default stream. */
 	CUstream stream = number ? (CUstream)(uintptr_t)number : CU_STREAM_LEGACY;
 	struct soft_exec *e = own(exec);
 	ckt_graph_enter();
@@ -553,7 +553,7 @@ CUresult ckt_exec_launch(struct ckt_exec *exec, uint64_t number)
 	return ckt_graph_leave(result);
 }
 
-/* There is nothing to prepare. */
+/* The soft GPU needs no preparation. */
 CUresult ckt_exec_upload(struct ckt_exec *exec, uint64_t stream)
 {
 	(void)exec, (void)stream;
@@ -599,15 +599,15 @@ void ckt_cudacommon_graph_memory_free(uint64_t address, uint64_t number)
 }
 
 /*
- * Graphs of its own have no library calls: what a library puts on a stream that captures are nodes
- * like any other.
+ * The soft GPU's graphs have no library calls: the work that a library submits to a capturing
+ * stream becomes ordinary nodes.
  */
 void ckt_cudacommon_call_end(uint64_t id)
 {
 	(void)id;
 }
 
-/* ---- Drawn */
+/* ---- Drawing */
 
 CKT_EXPORT CUresult cuGraphDebugDotPrint(CUgraph hGraph, const char *path, unsigned int flags)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Memory operations (cudacommon/memop.h) as the soft GPU carries them out: a stream writes a value,
- * or stands still until memory has one.
+ * Memory operations (cudacommon/memop.h) on the soft GPU: a stream writes a value, or waits until
+ * memory has a value.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -56,7 +56,9 @@ static void run_batch(struct ckt_soft_context *context, void *payload)
 			break;
 		case CU_STREAM_MEM_OP_WAIT_VALUE_32:
 		case CU_STREAM_MEM_OP_WAIT_VALUE_64:
-			/* What is waited for may never come, but the context may go. */
+			/*
+			 * The value may never arrive, so stop if the context is destroyed or fails.
+			 */
 			while (!holds(op) && atomic_load(&context->alive) &&
 				ckt_soft_context_result(context) == CUDA_SUCCESS)
 				nanosleep(&(struct timespec){.tv_nsec = 20000}, NULL);
@@ -99,7 +101,7 @@ CUresult ckt_memop_submit(uint64_t number, const CUstreamBatchMemOpParams *ops, 
 	return result;
 }
 
-/* The first versions, which need a driver set up for them: no H200's is. */
+/* The first versions need a special driver setting; an H200's driver does not have it. */
 #define FIRST_VERSION(name, parameters)           \
 	CUresult CUDAAPI name parameters          \
 	{                                         \

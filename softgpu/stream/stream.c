@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Streams as queues.  A stream's thread is made by the first work that cannot run in the call
- * itself.
+ * Streams as queues.  The first work that cannot run in the call itself creates the stream's
+ * thread.
  *
- *	submit -> [ queue ] -> worker: wait for the conditions, run, completed = ticket, wake waiters
+ * submit -> [ queue ] -> worker: wait for the conditions, run, completed = ticket, wake waiters
  *
- * Tickets number a stream's work; `completed` only grows.  Work may carry conditions "stream S has
- * completed ticket T": so the legacy default stream waits for all blocking streams and they for it,
- * and so does cuStreamWaitEvent.  Conditions always name work submitted earlier, under the
- * context's submit_lock, so they cannot form a circle.
+ * Tickets number a stream's work; `completed` only grows.  Work may have conditions of the form
+ * "stream S has completed ticket T".  The legacy default stream and the blocking streams wait for
+ * each other by conditions, and so does cuStreamWaitEvent.  Conditions always name work submitted
+ * earlier, under the context's submit_lock, so there is no cycle.
  */
 #include <errno.h>
 #include <signal.h>
@@ -60,7 +60,7 @@ CUresult ckt_soft_stream_create(struct ckt_soft_context *context, unsigned flags
 	stream->priority = priority;
 	stream->id = atomic_fetch_add(&ids, 1) + 1;
 	stream->tail = &stream->head;
-	/* As an H200's streams are made. */
+	/* The initial value of an H200's streams. */
 	stream->attributes[CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY].syncPolicy =
 		(CUsynchronizationPolicy)-1;
 	stream->attributes[CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP].memSyncDomainMap.remote = 1;
@@ -73,7 +73,7 @@ CUresult ckt_soft_stream_create(struct ckt_soft_context *context, unsigned flags
 		stream_free(&stream->object);
 		return result;
 	}
-	/* The default stream is made before context->legacy is set, and is in no list. */
+	/* The default stream is created before context->legacy is set, and is in no list. */
 	if (context->legacy) {
 		pthread_mutex_lock(&context->submit_lock);
 		stream->next = context->streams;
@@ -109,7 +109,7 @@ void ckt_soft_stream_close(struct ckt_soft_stream *stream)
 	pthread_cond_broadcast(&stream->work);
 	pthread_mutex_unlock(&stream->lock);
 	/*
-	 * With a thread, the stream stays in the list until its work is done: cuCtxSynchronize
+	 * A stream with a thread stays in the list until its work is done, because cuCtxSynchronize
 	 * still waits for it.
 	 */
 	if (!has_thread)
@@ -168,7 +168,7 @@ static void *stream_main(void *data)
 			pthread_mutex_unlock(&stream->lock);
 			break;
 		}
-		/* The one before may be running inside a call. */
+		/* The previous work may be running inside a call. */
 		while (stream->completed + 1 < command->ticket)
 			pthread_cond_wait(&stream->done, &stream->lock);
 		stream->head = command->next;
@@ -198,7 +198,7 @@ static CUresult start_thread(struct ckt_soft_stream *stream)
 	pthread_attr_t attributes;
 	pthread_attr_init(&attributes);
 	pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-	/* The program's signals are the program's threads' business. */
+	/* Only the program's own threads handle its signals. */
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
 	ckt_soft_object_ref(&stream->object);
@@ -226,7 +226,7 @@ static CUresult add_condition(
 	return CUDA_SUCCESS;
 }
 
-/* Adds "all that was submitted to other" unless it is done. */
+/* Adds the condition "all work submitted to other", unless that work is complete. */
 static CUresult add_pending(struct condition **list, size_t *n, struct ckt_soft_stream *other)
 {
 	pthread_mutex_lock(&other->lock);

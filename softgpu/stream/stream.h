@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Streams: work in order, each on a thread of its own. */
+/* Streams: ordered work, on one thread for each stream. */
 #pragma once
 
 #include <pthread.h>
@@ -14,15 +14,15 @@
 struct ckt_soft_command;
 
 /*
- * Work to do on a stream; runs on the stream's thread, or on the caller's when the stream is idle
- * and CKT_SOFT_INLINE is given.
+ * Work on a stream.  It runs on the stream's thread.  With CKT_SOFT_INLINE, the caller's thread
+ * runs it if the stream is idle.
  */
 typedef void (*ckt_soft_work)(struct ckt_soft_context *context, void *payload);
 
 enum {
 	CKT_SOFT_INLINE = 1, /* short work: may run in the call */
 	CKT_SOFT_ALWAYS = 2, /* also after a device fault */
-	CKT_SOFT_BLOCK = 4,  /* return when it has run */
+	CKT_SOFT_BLOCK = 4,  /* return after the work has run */
 };
 
 struct ckt_soft_stream {
@@ -32,26 +32,26 @@ struct ckt_soft_stream {
 	int priority;
 	uint64_t id;
 	struct ckt_soft_stream *next, **link; /* in context->streams, under submit_lock */
-	pthread_t owner;                      /* per-thread default streams: whose */
+	pthread_t owner;                      /* the thread of a per-thread default stream */
 	bool per_thread;
-	pthread_mutex_t lock; /* everything below */
+	pthread_mutex_t lock; /* protects the fields below */
 	pthread_cond_t work, done;
 	struct ckt_soft_command *head, **tail;
 	uint64_t submitted, completed; /* tickets */
 	bool has_thread, closing;
 	CUstreamAttrValue attributes[32];
-	unsigned attributes_set; /* a bit each */
+	unsigned attributes_set; /* one bit for each attribute */
 };
 
 /*
- * Stream of a handle with a reference; the special ones are those of the context, any other may be
- * another context's. CUDA_ERROR_INVALID_HANDLE.
+ * The stream of a handle, with a reference.  Special handles name streams of the context; other
+ * handles may name streams of another context.  CUDA_ERROR_INVALID_HANDLE if there is none.
  */
 CUresult ckt_soft_stream_get(
 	struct ckt_soft_context *context, CUstream handle, struct ckt_soft_stream **ret_stream);
-/* As cudacommon/ numbers it, in the current context; with a reference too. */
+/* The stream with cudacommon/'s number in the current context, with a reference. */
 CUresult ckt_soft_stream_by_number(uint64_t number, struct ckt_soft_stream **ret_stream);
-/* Work that does nothing: its place in the stream is what counts. */
+/* Empty work that only marks a position in the stream. */
 void ckt_soft_nothing(struct ckt_soft_context *context, void *payload);
 /* Copies payload.  wait_for/wait_ticket: a further condition, or NULL. */
 CUresult ckt_soft_stream_submit(struct ckt_soft_stream *stream, ckt_soft_work run,
@@ -61,24 +61,24 @@ void ckt_soft_stream_wait(struct ckt_soft_stream *stream, uint64_t ticket);
 bool ckt_soft_stream_reached(struct ckt_soft_stream *stream, uint64_t ticket);
 CUresult ckt_soft_stream_create(struct ckt_soft_context *context, unsigned flags, int priority,
 	struct ckt_soft_stream **ret_stream);
-/* 0 for the legacy default stream, else its handle: as cudacommon/ knows it. */
+/* The stream's number in cudacommon/: 0 for the legacy default stream, otherwise its handle. */
 static inline uint64_t ckt_soft_stream_number(const struct ckt_soft_stream *stream)
 {
 	return stream == stream->context->legacy ? 0 : stream->object.handle;
 }
-/* No more work; its thread ends once the queue is empty. */
+/* Accepts no more work; the thread ends after the queue is empty. */
 void ckt_soft_stream_close(struct ckt_soft_stream *stream);
-/* Out of its context's list; may be called more than once. */
+/* Removes the stream from its context's list; may be called more than once. */
 void ckt_soft_stream_unlink(struct ckt_soft_stream *stream);
-/* The _ptds and _ptsz entry points: while > 0, stream 0 means the thread's own default stream. */
+/*
+ * The _ptds and _ptsz entry points increment it: while > 0, stream 0 means the thread's default
+ * stream.
+ */
 extern __thread int ckt_soft_per_thread_default;
 /*
- * The calling thread launches a graph: all of it goes to one stream, also what belongs to another
- * context than that.
+ * The calling thread launches a graph: all nodes go to one stream, including nodes of other
+ * contexts.
  */
 extern __thread bool ckt_soft_in_graph;
-/*
- * The calling thread runs a function of the program that a stream came to: it may not ask the
- * driver for anything.
- */
+/* The calling thread runs a host function of the program: it must not call the driver. */
 extern __thread bool ckt_soft_in_host_function;

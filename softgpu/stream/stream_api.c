@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The API of streams: create, query, wait, call back. */
+/* The stream API: create, query, wait, callbacks. */
 #include <string.h>
 
 #include "cudacommon/launch_attribute.h"
@@ -11,7 +11,7 @@
 #include "softgpu/stream/capture.h"
 #include "softgpu/stream/stream.h"
 
-/* The stream of a call that names one; its context's fault is reported. */
+/* The stream of a handle, with a reference; reports its context's fault. */
 static CUresult enter_stream(CUstream handle, struct ckt_soft_stream **ret_stream)
 {
 	struct ckt_soft_context *context;
@@ -29,7 +29,7 @@ CUresult CUDAAPI cuStreamCreateWithPriority(CUstream *phStream, unsigned int fla
 		return result;
 	if (!phStream || (flags & ~(unsigned)CU_STREAM_NON_BLOCKING))
 		return CUDA_ERROR_INVALID_VALUE;
-	/* Out of range is clamped, as documented. */
+	/* A priority outside the range is clamped, as documented. */
 	priority = priority > 0 ? 0 : priority < -5 ? -5 : priority;
 	struct ckt_soft_stream *stream;
 	result = ckt_soft_stream_create(context, flags, priority, &stream);
@@ -60,7 +60,7 @@ CUresult CUDAAPI cuStreamDestroy_v2(CUstream hStream)
 	return ckt_soft_context_result(context);
 }
 
-/* For what may not be asked of a stream that captures. */
+/* Like enter_stream, for calls that fail for a capturing stream. */
 static CUresult enter_stream_asked(CUstream handle, struct ckt_soft_stream **ret_stream)
 {
 	CUresult result = enter_stream(handle, ret_stream);
@@ -97,7 +97,7 @@ CUresult CUDAAPI cuStreamQuery(CUstream hStream)
 		return result;
 	struct ckt_soft_context *context = stream->context;
 	pthread_mutex_lock(&context->submit_lock);
-	/* The default stream is busy while any stream that blocks it is. */
+	/* The default stream is busy while any blocking stream is busy. */
 	for (struct ckt_soft_stream *s = stream; s;
 		s = s == context->legacy ? context->streams : s->next) {
 		bool counts = s == stream || !(s->flags & CU_STREAM_NON_BLOCKING);
@@ -273,7 +273,7 @@ CUresult CUDAAPI cuStreamCopyAttributes(CUstream dst, CUstream src)
 }
 
 struct host_call {
-	CUhostFn function; /* one of the two */
+	CUhostFn function; /* either function or callback is set */
 	CUstreamCallback callback;
 	CUstream handle;
 	void *data;
@@ -283,7 +283,7 @@ static void run_host_call(struct ckt_soft_context *context, void *payload)
 {
 	struct host_call *call = payload;
 	ckt_soft_in_host_function = true;
-	/* A host function is not called after a fault; a callback is, and told so. */
+	/* After a fault, no host function is called; a callback is called with the error. */
 	if (call->callback)
 		call->callback(call->handle, ckt_soft_context_result(context), call->data);
 	else if (ckt_soft_context_result(context) == CUDA_SUCCESS)
@@ -291,7 +291,7 @@ static void run_host_call(struct ckt_soft_context *context, void *payload)
 	ckt_soft_in_host_function = false;
 }
 
-/* Precondition: entered; leaves. */
+/* Precondition: entered.  Leaves. */
 static CUresult capture(struct ckt_capture_stream *capturing, const struct ckt_soft_stream *stream,
 	const struct host_call *call)
 {
