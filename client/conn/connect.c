@@ -170,10 +170,7 @@ static int send_hello(struct ckt_conn *conn, int fd, const struct ckt_greeting *
 	hello.capabilities.capabilities_len = is_new     ? visible.count
 		: kind == CKT_HELLO_RESUME && conn->copy ? 2
 							 : 0;
-	/*
-	 * After a restore the server and the worker may be new, so a RESUME hello also names the
-	 * job.
-	 */
+	/* A restored session may have a new server and worker: a RESUME hello also names the job. */
 	char job[sizeof CKT_JOB_CAPABILITY + CKT_JOB_NAME_MAX];
 	snprintf(job, sizeof job, "%s%s", CKT_JOB_CAPABILITY, ckt_settings.job);
 	if (*ckt_settings.job && kind != CKT_HELLO_DATA)

@@ -4,6 +4,7 @@
 import glob
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -297,7 +298,11 @@ class Messages(Whole):
         directory = os.path.join(self.dir, "mine")
         os.mkdir(directory)
         os.chown(directory, 54321, 54321)
-        server = subprocess.Popen([self.tree.tool("cricket-server"), "--socket", directory + "/s", "--driver", "soft", "--uid-range", "200000-200009"],
+        # The build may lie where only its owner looks.
+        tree = runner.Tree(os.path.join(self.dir, "tree"))
+        for part in ("bin", "lib/cricket", "libexec"):
+            shutil.copytree(os.path.join(self.tree.prefix, part), os.path.join(tree.prefix, part), symlinks=True)
+        server = subprocess.Popen([tree.tool("cricket-server"), "--socket", directory + "/s", "--driver", "soft", "--uid-range", "200000-200009"],
                                   user=54321, group=54321, extra_groups=[], stderr=subprocess.PIPE, cwd="/",
                                   env={**os.environ, "STATE_DIRECTORY": directory, "HOME": directory})
         said = b""
