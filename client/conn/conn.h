@@ -29,10 +29,7 @@
 
 enum {
 	CKT_RING_SIZE = 4 << 20, /* at least three records of the largest size fit */
-	/*
-	 * reserved for session procedures; one half of this room is only for the ends of host
-	 * functions
-	 */
+	/* reserved for session procedures; the ends of host functions may use half of this room */
 	CKT_RING_CORNER = 64 << 10,
 	/* bytes of commands after which the client asks for the worker's progress */
 	CKT_ACK_EVERY = 1 << 20,
@@ -222,7 +219,7 @@ void ckt_conn_trim(struct ckt_conn *conn, uint64_t executed);
 CUresult ckt_conn_fault(const struct ckt_conn *conn, uint64_t context);
 void ckt_waiter_finish_all(struct ckt_conn *conn, CUresult error);
 
-/* Make this thread the reader, after the current reader stops, and end that. */
+/* take: makes this thread the reader when the present one stops.  leave: frees the place. */
 void ckt_conn_take_reader(struct ckt_conn *conn);
 void ckt_conn_leave_reader(struct ckt_conn *conn);
 /* Reads what the worker sent before it ended.  Precondition: this thread is the reader. */
