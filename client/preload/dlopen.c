@@ -53,7 +53,7 @@ static dlopen_function *real_dlopen(void)
 	return next;
 }
 
-/* Fails only if the program has no other dlopen: a glibc before 2.34 without libdl.so.2. */
+/* Called only if the program has no other dlopen: a glibc before 2.34 without libdl.so.2. */
 static void *first_call(const char *name, int flags)
 {
 	dlopen_function *next = real_dlopen();
