@@ -74,9 +74,9 @@ static bool candidate(const struct ckt_conn *conn, unsigned index, char *ret_add
 }
 
 /*
- * True if the copy's past differs from what this client has seen: an earlier generation, or a copy
- * saved before commands that were already reported as executed.  Those commands have left the ring
- * and cannot be sent again.
+ * True if the copy's past differs from what this client has seen.  The copy is of an earlier
+ * generation, or it was saved before commands that were already reported as executed.  Those
+ * commands have left the ring and cannot be sent again.
  */
 static bool is_older(struct ckt_conn *conn, const struct ckt_hello_ok *ok)
 {

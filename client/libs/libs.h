@@ -85,9 +85,9 @@ struct ckt_client_table {
 	void (*unsupported)(const char *name, bool *once);
 	/*
 	 * If the stream (its id on the wire) captures, adds the call to the capture as its next
-	 * node and sets *ret_captured: the caller is then done.  Only for calls that put work on
-	 * that one stream and return nothing. workspace: memory from workspace_alloc that the call
-	 * uses, or 0.
+	 * node.  The function then sets *ret_captured, and the caller is done.  Only for calls that
+	 * put work on that one stream and return nothing. workspace: memory from workspace_alloc
+	 * that the call uses, or 0.
 	 */
 	CUresult (*capture)(uint64_t stream, uint32_t proc, const void *args, size_t size,
 		uint64_t workspace, bool *ret_captured);
@@ -231,8 +231,8 @@ void ckt_lib_taken_clear(void);
  */
 uint64_t ckt_lib_alignment(uint64_t address);
 /*
- * The same for a number of rows, a leading dimension, or an address in a call without a heuristic:
- * the largest power of two that divides it, at most 16 as documented.
+ * The same for a number of rows, a leading dimension, or an address in a call without a heuristic.
+ * The result is the largest power of two that divides it, at most 16 as documented.
  */
 uint64_t ckt_lib_number(uint64_t number);
 uint64_t ckt_lib_content(const uint64_t *words, unsigned count);
